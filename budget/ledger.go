@@ -1,0 +1,211 @@
+// Package budget adds up privacy losses and keeps the ledger that says who may still spend.
+//
+// It knows losses, accounts and durable state. It does not know SQL text, votes, HTTP or tokens.
+//
+//	           Reserve (committed before any row is read)
+//	              │
+//	              ▼
+//	Void ◀───── open ─────▶ settled      Settle: the answer is stored, for replay
+//	(no row        │
+//	 was read)     └──────▶ expired      Expire: failed or crashed after data may have been read; counts as spent
+//
+// States, limits and sums are enforced by CHECK constraints in PostgreSQL as well as here.
+package budget
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"noisegate/mechanisms"
+)
+
+// Scope is whose account it is. The order of the constants is the order in which a charge locks accounts.
+type Scope string
+
+// The scopes.
+const (
+	DatasetScope Scope = "dataset"
+	GroupScope   Scope = "group"
+	AnalystScope Scope = "analyst"
+)
+
+// AccountID names an account.
+type AccountID struct {
+	Dataset string
+	Scope   Scope
+	Name    string // group or analyst; empty for the dataset's own account
+}
+
+// Form is how an account adds up losses.
+type Form string
+
+// The forms.
+const (
+	Pure   Form = "pure"   // Σε <= E
+	ZCDP   Form = "zcdp"   // Σρ <= R
+	Approx Form = "approx" // (E, δ): Σε <= E, or Σρ <= ρ*(E, δ/2); and Σδ <= δ/2 when approximate parts are spent
+)
+
+// Limit is an account's cap in every currency at once. A charge is admitted iff afterwards
+//
+//	Σδ <= Delta  and  ( (no loss is unbounded and Σε <= Epsilon)  or  Σρ <= Rho )
+//
+// A clause whose cap is [Never] admits nothing. The three forms are three ways to fill in the caps (see NewLimit).
+type Limit struct {
+	Form       Form
+	Epsilon    mechanisms.PicoEpsilon // cap of the ε clause, or Never
+	Rho        mechanisms.PicoRho     // cap of the ρ clause, or Never
+	Delta      mechanisms.AttoDelta
+	TotalDelta mechanisms.AttoDelta   // approx: the δ of the promise as declared (conversion and spending together)
+	PerQuery   mechanisms.PicoEpsilon // cap on the ε of one query; 0: none
+	ReplayOnly bool
+}
+
+// Never is a cap that admits no charge in its clause.
+const Never = -1
+
+// Origin says who set an account's limit.
+type Origin string
+
+// The origins.
+const (
+	FromPolicy  Origin = "policy"
+	FromSteward Origin = "steward" // survives the next policy
+)
+
+// Account is an account with its limit, as a charge or a steward names it.
+type Account struct {
+	ID     AccountID
+	Limit  Limit
+	Origin Origin
+}
+
+// Balance is the state of one account.
+type Balance struct {
+	Account
+	Spent    mechanisms.Loss // settled and expired
+	Reserved mechanisms.Loss // open
+}
+
+// ReservationID identifies a charge and its release; it is chosen by the caller (a ULID).
+type ReservationID string
+
+// Charge is one request for budget.
+type Charge struct {
+	ID      ReservationID
+	Dataset string
+	Analyst string
+	// Accounts are charged together or not at all, in lock order (dataset, group, analyst). Accounts that do not exist yet
+	// are opened with the limit given here; those that exist keep the limit they have.
+	Accounts []Account
+	Loss     mechanisms.Loss
+	// Mechanisms are the parameters of every release in the charge, so that any accountant can recompute it later.
+	Mechanisms []mechanisms.Parameters
+	// Fingerprint identifies the question: analyst's canonical query, parameters and dataset version. The same analyst asking the same
+	// question again gets the stored answer.
+	Fingerprint [32]byte
+	// IdempotencyKey is the client's name for the request; "" for none. The same key with another RequestDigest is refused.
+	IdempotencyKey string
+	RequestDigest  [32]byte
+	// Request is shown back to its owner in the list of releases (the SQL text and options, as JSON).
+	Request json.RawMessage
+}
+
+// Reservation is an open charge.
+type Reservation struct {
+	ID ReservationID
+}
+
+// Stored is the answer of a settled charge.
+type Stored struct {
+	ID        ReservationID
+	Dataset   string
+	Analyst   string
+	Request   json.RawMessage
+	Answer    []byte // as given to Settle, byte for byte
+	Loss      mechanisms.Loss
+	SettledAt time.Time
+}
+
+// Outcome of Reserve: exactly one field is set.
+type Outcome struct {
+	Reserved *Reservation
+	Replay   *Stored
+}
+
+// EntryKind is what an entry of the ledger's journal records.
+type EntryKind string
+
+// The kinds of entry.
+const (
+	EntryReserve EntryKind = "reserve"
+	EntrySettle  EntryKind = "settle"
+	EntryVoid    EntryKind = "void"
+	EntryExpire  EntryKind = "expire"
+	EntryLimit   EntryKind = "limit"
+)
+
+// Entry is one line of the append-only journal.
+type Entry struct {
+	Seq         int64
+	At          time.Time
+	Kind        EntryKind
+	Dataset     string
+	Analyst     string // who spent; for limits, who set it
+	Reservation ReservationID
+	Loss        mechanisms.Loss
+	Mechanisms  []mechanisms.Parameters
+	Account     *AccountID // limits only
+	Limit       *Limit     // limits only
+}
+
+// Page asks for a part of a list, newest first.
+type Page struct {
+	Before int64 // entries with a smaller sequence number; 0: from the newest
+	Limit  int
+}
+
+// Ledger is durable privacy accounting. Implementations are safe for concurrent use by several processes.
+//
+// Errors are budget/* and request/* faults, or data/unavailable when the ledger cannot be reached; in the last case
+// Reserve may or may not have been committed, and an uncommitted answer must not be released.
+type Ledger interface {
+	// Reserve commits a charge before it returns, or gives the stored answer when the same question or the same
+	// idempotency key was answered before. Refusals (budget/exhausted, budget/over-query-cap, budget/replay-mismatch, budget/replay-only,
+	// request/in-flight) change nothing.
+	Reserve(context.Context, Charge) (Outcome, error)
+	// Settle records what was really released (at most what was reserved) and stores the answer.
+	Settle(context.Context, ReservationID, mechanisms.Loss, []byte) error
+	// Void takes an open charge back. Only for failures before any protected row can have been read.
+	Void(context.Context, ReservationID) error
+	// Expire closes an open charge without an answer; what it reserved counts as spent.
+	Expire(context.Context, ReservationID) error
+	// ExpireOlder closes every charge that has been open for longer than age (crashed gateways) and says how many.
+	ExpireOlder(ctx context.Context, age time.Duration) (int, error)
+
+	// Balances gives the accounts that exist among ids, in their order.
+	Balances(context.Context, []AccountID) ([]Balance, error)
+	// DatasetBalances gives all accounts of a dataset, in lock order and then by name.
+	DatasetBalances(ctx context.Context, dataset string) ([]Balance, error)
+	// SetLimit opens an account or changes its limit, and writes an entry. A limit below what is spent is allowed: it blocks.
+	// A limit FromPolicy does not replace one FromSteward.
+	SetLimit(ctx context.Context, by string, account Account) error
+
+	// Releases lists the settled charges of one analyst, newest first, without their answers.
+	Releases(ctx context.Context, analyst string, page Page) ([]ReleaseInfo, error)
+	// Release gives one settled charge of one analyst; budget/unknown-release when there is none or it is another analyst's.
+	Release(ctx context.Context, analyst string, id ReservationID) (*Stored, error)
+	// Entries lists the journal, newest first.
+	Entries(ctx context.Context, page Page) ([]Entry, error)
+}
+
+// ReleaseInfo is a line of an analyst's history.
+type ReleaseInfo struct {
+	Seq       int64
+	ID        ReservationID
+	Dataset   string
+	Request   json.RawMessage
+	Loss      mechanisms.Loss
+	SettledAt time.Time
+}

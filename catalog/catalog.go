@@ -1,0 +1,180 @@
+// Package catalog holds what Noisegate knows of the protected datasets: which tables exist for analysts, what the
+// privacy unit of each is, how columns are bounded, which group keys are public.
+//
+// It knows the policy file (policy.go), the live schema of the protected database and where policies are kept
+// (postgres.go). It does not know queries, budgets' balances, noise or HTTP. Nothing in it depends on a protected row.
+//
+// A [Snapshot] is immutable: a query is rewritten against one snapshot from start to end.
+package catalog
+
+import "math/big"
+
+// Snapshot is one version of one dataset's policy, checked against the live schema. It is immutable and safe for
+// concurrent use.
+type Snapshot struct {
+	Dataset string
+	Version int64    // rises by one with each applied policy; part of every release's identity
+	Digest  [32]byte // SHA-256 of the policy document in canonical form together with the pinned metadata
+
+	Tables  []*Table // sorted by schema, name
+	Budgets []Budget // as the policy file gives them, in its order
+}
+
+// Table finds a table that exists for analysts. An empty schema means the dataset's default schema ("public").
+func (s *Snapshot) Table(schema, name string) (*Table, bool) {
+	if schema == "" {
+		schema = DefaultSchema
+	}
+	for _, t := range s.Tables {
+		if t.Schema == schema && t.Name == name {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// DefaultSchema is where a table without a schema is looked for.
+const DefaultSchema = "public"
+
+// Table is one relation of the protected database with its policy, pinned to the relation that was checked.
+type Table struct {
+	Schema, Name string
+	OID          uint32 // pinned: a table that was dropped and made again is another table
+	Public       bool   // no privacy unit: may be read as it is
+	Unit         Unit   // the privacy unit; zero for public tables
+	MaxRows      int64  // rows that one unit may contribute to one group; 1 for row units
+	MaxGroups    int64  // groups of one GROUP BY that one unit may influence (L0); 1 for row units
+	Columns      []*Column
+}
+
+// Column finds an exposed or hidden column by name.
+func (t *Table) Column(name string) (*Column, bool) {
+	for _, c := range t.Columns {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// UnitKind says how a table's rows reach their privacy unit.
+type UnitKind int
+
+// The kinds of privacy unit.
+const (
+	NoUnit     UnitKind = iota // a public table
+	RowUnit                    // each row is a unit of its own; a unique, not-null key proves it
+	ColumnUnit                 // a column holds the unit's id; rows where it is NULL are dropped
+	PathUnit                   // foreign keys lead to a table that holds the unit
+)
+
+// Unit is how a table's rows reach their privacy unit.
+type Unit struct {
+	Kind   UnitKind
+	Column string // RowUnit: the key; ColumnUnit: the id; PathUnit: the referencing column
+	// For PathUnit: the table that Column refers to, and the referenced (unique) column there.
+	ToSchema, ToTable, ToColumn string
+}
+
+// Type is the type of a column as far as Noisegate tells types apart. Columns of any other type are not exposed.
+type Type string
+
+// The supported types; the names are PostgreSQL's own.
+const (
+	Int2        Type = "smallint"
+	Int4        Type = "integer"
+	Int8        Type = "bigint"
+	Numeric     Type = "numeric"
+	Float4      Type = "real"
+	Float8      Type = "double precision"
+	Text        Type = "text" // text and varchar
+	Char        Type = "character"
+	Bool        Type = "boolean"
+	Date        Type = "date"
+	Timestamp   Type = "timestamp without time zone"
+	Timestamptz Type = "timestamp with time zone"
+	UUID        Type = "uuid"
+	Enum        Type = "enum"
+)
+
+// IsInteger reports whether values are whole numbers.
+func (t Type) IsInteger() bool { return t == Int2 || t == Int4 || t == Int8 }
+
+// IsNumber reports whether values can be summed.
+func (t Type) IsNumber() bool {
+	return t.IsInteger() || t == Numeric || t == Float4 || t == Float8
+}
+
+// IsText reports whether values are character strings.
+func (t Type) IsText() bool { return t == Text || t == Char || t == Enum }
+
+// IsTime reports whether values are dates or times.
+func (t Type) IsTime() bool { return t == Date || t == Timestamp || t == Timestamptz }
+
+// Column is one column of a table with its policy, pinned to the attribute that was checked.
+type Column struct {
+	Name    string
+	AttNum  int16
+	TypeOID uint32
+	TypMod  int32
+	Type    Type
+	Enum    string // Type == Enum: the enum's schema-qualified, quoted name
+	NotNull bool
+	// Exposed is false for columns that do not exist for analysts (expose: false, an unsupported type, a row unit's or
+	// unit id's hidden key). The unit column itself may be named in count(DISTINCT unit) even when it is not exposed.
+	Exposed     bool
+	Bounds      *Bounds // nil: no bounds declared
+	Domain      []Key   // public group keys in canonical order; nil: none declared
+	PrivateKeys bool    // may be grouped by, with partition selection
+}
+
+// Bounds are public bounds of a column's values and the public grid that values are rounded to.
+//
+// Numbers are in the column's own unit. Dates are days, timestamps microseconds, since 1970-01-01 (UTC).
+// Step is positive and either a whole number or one over a whole number; nil when the policy gives none (integer
+// columns then have step 1, the others a grid that the planner derives from the bounds alone).
+type Bounds struct {
+	Lo, Hi *big.Rat
+	Step   *big.Rat
+}
+
+// Key is one group-key value in the text that PostgreSQL's cast to text gives for the column's type ("true", "42",
+// "2024-02-29").
+type Key struct {
+	Text string
+	Null bool
+}
+
+// Scope says whose budget a [Budget] is.
+type Scope string
+
+// The scopes, in the order in which a charge takes their locks.
+const (
+	DatasetScope Scope = "dataset"
+	GroupScope   Scope = "group"
+	AnalystScope Scope = "analyst"
+)
+
+// Form is how a budget adds up losses.
+type Form string
+
+// The forms of budget; see docs/accounting.md.
+const (
+	Pure   Form = "pure"
+	ZCDP   Form = "zcdp"
+	Approx Form = "approx"
+)
+
+// Budget is one line of the policy's budgets, amounts still as exact decimals.
+type Budget struct {
+	Scope      Scope  // DatasetScope: the cap of the dataset; GroupScope: of a group together; AnalystScope: of one analyst
+	Name       string // group or analyst; empty for the dataset
+	PerAnalyst bool   // with a group's name: each member gets an account of its own (Scope is then AnalystScope, Name the group)
+	ReplayOnly bool   // may only read answers that exist already
+
+	Form               Form
+	Epsilon            *big.Rat // pure, approx
+	Rho                *big.Rat // zcdp
+	Delta              *big.Rat // approx; zcdp with partition selection; nil = 0
+	MaxEpsilonPerQuery *big.Rat // nil: no cap on a single query
+}

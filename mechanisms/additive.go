@@ -1,0 +1,55 @@
+package mechanisms
+
+import "math/big"
+
+// Name is a mechanism's name as it appears in answers, estimates and the ledger.
+type Name string
+
+// The mechanisms of this package.
+const (
+	DiscreteLaplace    Name = "discrete_laplace"
+	DiscreteGaussian   Name = "discrete_gaussian"
+	PartitionSelection Name = "partition_selection"
+)
+
+// Additive is a mechanism that adds integer noise, whose law depends on no data, to a sealed integer.
+type Additive interface {
+	// Name is how answers and the ledger call the mechanism.
+	Name() Name
+	// Loss is the privacy loss of one vector of releases (all the groups that one unit may influence together),
+	// for the sensitivity that the mechanism was made for, rounded up in every currency.
+	Loss() Loss
+	// Draw samples one noise value. It needs no data, so that it can be done before the query runs.
+	Draw(*Sampler) Noise
+	// HalfWidth is the smallest integer t with P(|noise| > t) <= 1-level.
+	HalfWidth(Confidence) *big.Int
+	// Parameters are the exact parameters, for answers and for the ledger: rationals as text ("1/3", "4").
+	Parameters() Parameters
+}
+
+// Confidence is the level of an interval, in (0, 1).
+type Confidence float64
+
+// Parameters are a mechanism's exact parameters as text, so that any accountant can recompute a past charge.
+type Parameters struct {
+	Mechanism   Name   `json:"mechanism"`
+	Sensitivity string `json:"sensitivity"`        // L1 for Laplace, L2 for Gaussian ("sqrt(3)" when irrational), L0 for selection
+	Scale       string `json:"scale,omitempty"`    // Laplace: b, a rational
+	Variance    string `json:"variance,omitempty"` // Gaussian: σ², a rational
+	Epsilon     string `json:"epsilon,omitempty"`  // selection: ε, a decimal
+	Delta       string `json:"delta,omitempty"`    // selection: δ, a decimal
+}
+
+// Noise is one integer drawn from a mechanism's law, waiting for the value that it hides.
+type Noise struct {
+	small int64
+	big   *big.Int // nil when small holds the noise
+}
+
+// Release opens the sealed value, adds the noise and returns the sum: the only way out for a true value.
+func (n Noise) Release(value Exact) *big.Int {
+	if n.big != nil {
+		return new(big.Int).Add(value.open(), n.big)
+	}
+	return new(big.Int).Add(value.open(), big.NewInt(n.small))
+}
