@@ -115,7 +115,7 @@ type Note struct{ Code, Text string }
 // Plan is a private query, ready to be paid for and run.
 type Plan struct{}
 
-// Draws is the noise of a plan that depends on no data, drawn before the query runs.
+// Draws is the randomness of a plan that depends on no data, drawn before the query runs.
 type Draws struct{}
 
 // Released is a plan's noisy values, before the outer layer of the query.
@@ -132,14 +132,20 @@ func (p *Plan) Loss() mechanisms.Loss { panic("not yet") }
 // Mechanisms are the parameters of all releases, for the ledger.
 func (p *Plan) Mechanisms() []mechanisms.Parameters { panic("not yet") }
 
-// Statement is what runs on the protected database.
-func (p *Plan) Statement() Statement { panic("not yet") }
+// NeedsData is false when the answer is a function of the policy alone (SELECT DISTINCT over a public domain): the loss is
+// zero, there is no statement to run, and Release is called with no rows.
+func (p *Plan) NeedsData() bool { panic("not yet") }
+
+// Statement is what runs on the protected database. It takes the plan's draws because they hold the secret seed by which
+// a unit's groups are chosen; the text is the same for every draw, only that one argument differs.
+func (p *Plan) Statement(d *Draws) Statement { panic("not yet") }
 
 // Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments,
 // letter case of keywords and spelling of literals do not matter; two plans with equal fingerprints give equal answers when replayed.
 func (p *Plan) Fingerprint() [32]byte { panic("not yet") }
 
-// Draw samples the noise that depends on no data.
+// Draw samples everything that depends on no data, before the statement runs: the noise of public groups and the secret
+// seed of the statement. Draws serve one release.
 func (p *Plan) Draw(s *mechanisms.Sampler) *Draws { panic("not yet") }
 
 // Release adds the noise and selects private keys: the only step that holds sealed values.
