@@ -1,0 +1,148 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The codes of what can be wrong with a query's text. None of them depends on data or budget, and none costs anything.
+const (
+	CodeSyntax          Code = "sql/syntax"
+	CodeUnsupported     Code = "sql/unsupported"
+	CodeUnknownTable    Code = "sql/unknown-table"
+	CodeUnknownColumn   Code = "sql/unknown-column"
+	CodeUnknownFunction Code = "sql/unknown-function"
+	CodeAmbiguousColumn Code = "sql/ambiguous-column"
+	CodeTypeMismatch    Code = "sql/type-mismatch"
+	CodeTooComplex      Code = "sql/too-complex"
+)
+
+// Syntax says that the text is not SQL at all. The message may quote the analyst's own text: it is theirs already.
+func Syntax(pos Position, message string) *Error {
+	return &Error{Code: CodeSyntax, Pos: pos, Msg: clean(message)}
+}
+
+// Unsupported refuses SQL that Noisegate does not take. What names the construct ("a window function"); hint says what to
+// write instead and may be empty.
+func Unsupported(pos Position, what, hint string) *Error {
+	return &Error{Code: CodeUnsupported, Pos: pos, Msg: clean(what) + " is not supported", Hint: hint}
+}
+
+// UnknownTable is also the answer for tables that exist but have no policy: known lists only what the analyst may see.
+func UnknownTable(pos Position, name string, known []string) *Error {
+	return unknown(CodeUnknownTable, "table", pos, name, known)
+}
+
+// UnknownColumn is also the answer for columns that exist but are hidden: known lists only what the analyst may see.
+func UnknownColumn(pos Position, name string, known []string) *Error {
+	return unknown(CodeUnknownColumn, "column", pos, name, known)
+}
+
+// UnknownFunction refuses a function that is not on the list of allowed ones, whether or not PostgreSQL has it.
+func UnknownFunction(pos Position, name string, known []string) *Error {
+	return unknown(CodeUnknownFunction, "function", pos, name, known)
+}
+
+func unknown(code Code, kind string, pos Position, name string, known []string) *Error {
+	e := &Error{Code: code, Pos: pos, Msg: fmt.Sprintf("there is no %s %s", kind, Quote(name))}
+	if near, ok := Nearest(name, known); ok {
+		e.Hint = fmt.Sprintf("did you mean %s?", Quote(near))
+	}
+	return e
+}
+
+// AmbiguousColumn refuses a name that several relations of the query have; relations are their names in the query.
+func AmbiguousColumn(pos Position, name string, relations []string) *Error {
+	e := &Error{Code: CodeAmbiguousColumn, Pos: pos, Msg: fmt.Sprintf("column %s is ambiguous", Quote(name))}
+	if len(relations) > 0 {
+		e.Hint = fmt.Sprintf("write %s.%s", strings.Join(relations, "."+name+" or "), name)
+	}
+	return e
+}
+
+// TypeMismatch says that an operation does not exist for the types it was given; the message names both.
+func TypeMismatch(pos Position, message, hint string) *Error {
+	return &Error{Code: CodeTypeMismatch, Pos: pos, Msg: clean(message), Hint: hint}
+}
+
+// TooComplex refuses text beyond a limit of the parser, named with its bound: "the query has more than 8 joins".
+func TooComplex(pos Position, message string) *Error {
+	return &Error{Code: CodeTooComplex, Pos: pos, Msg: message, Hint: "ask in several smaller queries"}
+}
+
+// maxQuoted is how much of a client's own text an error repeats, in characters.
+const maxQuoted = 64
+
+// Quote renders a name from the client's text for a message: in double quotes, control characters escaped, cut at 64
+// characters.
+func Quote(name string) string {
+	if runes := []rune(name); len(runes) > maxQuoted {
+		return strconv.Quote(string(runes[:maxQuoted]) + "…")
+	}
+	return strconv.Quote(name)
+}
+
+// clean makes text that repeats the client's words safe for one line of a log or terminal.
+func clean(text string) string {
+	var b strings.Builder
+	for i, r := range []rune(text) {
+		switch {
+		case i == 4*maxQuoted:
+			return b.String() + "…"
+		case strconv.IsPrint(r):
+			b.WriteRune(r)
+		case r == '\n', r == '\r', r == '\t':
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(utf8.RuneError)
+		}
+	}
+	return b.String()
+}
+
+// Nearest finds the one of known that a slip of the fingers may have turned into name: the smallest edit distance
+// (insert, delete, replace, swap of neighbours; letter case is free) of at most a third of the name's length. The first
+// in alphabetical order wins a tie.
+func Nearest(name string, known []string) (nearest string, ok bool) {
+	from := []rune(strings.ToLower(name))
+	if len(from) > maxQuoted {
+		return "", false
+	}
+	best := max(1, len(from)/3) + 1
+	for _, candidate := range slices.Sorted(slices.Values(known)) {
+		to := []rune(strings.ToLower(candidate))
+		if len(to) > maxQuoted || len(to)-len(from) >= best || len(from)-len(to) >= best {
+			continue
+		}
+		if d := editDistance(from, to); d < best {
+			best, nearest, ok = d, candidate, true
+		}
+	}
+	return nearest, ok
+}
+
+// editDistance is the optimal string alignment distance: Levenshtein's plus swaps of neighbours.
+func editDistance(a, b []rune) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range a {
+		row[0] = i + 1
+		for j := range b {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
