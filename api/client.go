@@ -1,0 +1,191 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Client talks to a gateway. It is safe for concurrent use. Refusals and failures that the gateway reports come back
+// as [*Problem]; other errors are those of the connection.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// maxResponse bounds what the client reads of one response.
+const maxResponse = 256 << 20
+
+// NewClient returns a client for the gateway at base ("http://127.0.0.1:8080") that shows token as its bearer token.
+func NewClient(base, token string) *Client {
+	return &Client{base: strings.TrimRight(base, "/"), token: token, http: &http.Client{Timeout: 10 * time.Minute}}
+}
+
+// Query runs a query, or replays its answer. idempotencyKey may be empty; with a key, a repeated call gives the first
+// call's answer.
+func (c *Client) Query(ctx context.Context, q QueryRequest, idempotencyKey string) (*QueryResponse, error) {
+	header := http.Header{}
+	if idempotencyKey != "" {
+		header.Set("Idempotency-Key", idempotencyKey)
+	}
+	return send[QueryResponse](ctx, c, call{method: http.MethodPost, path: "/v1/query", body: q, header: header})
+}
+
+// Estimate prices a query. It costs nothing and touches no row.
+func (c *Client) Estimate(ctx context.Context, q QueryRequest) (*EstimateResponse, error) {
+	return send[EstimateResponse](ctx, c, call{method: http.MethodPost, path: "/v1/query/estimate", body: q})
+}
+
+// Datasets lists what the caller may ask about.
+func (c *Client) Datasets(ctx context.Context) (*DatasetList, error) {
+	return send[DatasetList](ctx, c, call{method: http.MethodGet, path: "/v1/datasets"})
+}
+
+// Dataset describes one dataset.
+func (c *Client) Dataset(ctx context.Context, name string) (*Dataset, error) {
+	return send[Dataset](ctx, c, call{method: http.MethodGet, path: datasetPath(name)})
+}
+
+// Budget gives the caller's own budgets: of one dataset, or of all when dataset is empty.
+func (c *Client) Budget(ctx context.Context, dataset string) (*BudgetResponse, error) {
+	path := "/v1/budget"
+	if dataset != "" {
+		path += "?dataset=" + url.QueryEscape(dataset)
+	}
+	return send[BudgetResponse](ctx, c, call{method: http.MethodGet, path: path})
+}
+
+// Releases lists the caller's past answers, newest first; cursor is empty for the first page.
+func (c *Client) Releases(ctx context.Context, cursor string) (*ReleaseList, error) {
+	path := "/v1/releases"
+	if cursor != "" {
+		path += "?cursor=" + url.QueryEscape(cursor)
+	}
+	return send[ReleaseList](ctx, c, call{method: http.MethodGet, path: path})
+}
+
+// Release gives one past answer of the caller.
+func (c *Client) Release(ctx context.Context, id string) (*Release, error) {
+	return send[Release](ctx, c, call{method: http.MethodGet, path: "/v1/releases/" + url.PathEscape(id)})
+}
+
+// Policy gives a dataset's policy document (YAML) and its version, for stewards.
+func (c *Client) Policy(ctx context.Context, dataset string) (document []byte, version int64, err error) {
+	body, header, err := c.do(ctx, call{method: http.MethodGet, path: datasetPath(dataset) + "/policy"})
+	if err != nil {
+		return nil, 0, err
+	}
+	version, err = strconv.ParseInt(strings.Trim(header.Get("ETag"), `"`), 10, 64)
+	if err != nil {
+		return nil, 0, fmt.Errorf("api: the policy came without a version: %w", err)
+	}
+	return body, version, nil
+}
+
+// SetPolicy replaces a dataset's policy document if it still has the given version; version 0 means that there is none yet.
+func (c *Client) SetPolicy(ctx context.Context, dataset string, document []byte, version int64) (*PolicyApplied, error) {
+	header := http.Header{"Content-Type": {"application/yaml"}}
+	if version == 0 {
+		header.Set("If-None-Match", "*")
+	} else {
+		header.Set("If-Match", strconv.Quote(strconv.FormatInt(version, 10)))
+	}
+	return send[PolicyApplied](ctx, c, call{method: http.MethodPut, path: datasetPath(dataset) + "/policy", raw: document, header: header})
+}
+
+// Accounts lists all accounts of a dataset, for stewards.
+func (c *Client) Accounts(ctx context.Context, dataset string) (*AccountList, error) {
+	return send[AccountList](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/budgets"})
+}
+
+// Account gives one account ("dataset", "group:x" or "analyst:x"), for stewards.
+func (c *Client) Account(ctx context.Context, dataset, account string) (*Account, error) {
+	return send[Account](ctx, c, call{method: http.MethodGet, path: accountPath(dataset, account)})
+}
+
+// SetAccount opens an account or changes its limit, for stewards.
+func (c *Client) SetAccount(ctx context.Context, dataset, account string, limit BudgetLimit) (*Account, error) {
+	return send[Account](ctx, c, call{method: http.MethodPut, path: accountPath(dataset, account), body: limit})
+}
+
+func datasetPath(dataset string) string { return "/v1/datasets/" + url.PathEscape(dataset) }
+
+func accountPath(dataset, account string) string {
+	return datasetPath(dataset) + "/budgets/" + url.PathEscape(account)
+}
+
+// call is one HTTP exchange; body is sent as JSON, raw as it is.
+type call struct {
+	method, path string
+	body         any
+	raw          []byte
+	header       http.Header
+}
+
+// send performs a call and decodes its JSON answer.
+func send[T any](ctx context.Context, c *Client, what call) (*T, error) {
+	body, _, err := c.do(ctx, what)
+	if err != nil {
+		return nil, err
+	}
+	answer := new(T)
+	if err := json.Unmarshal(body, answer); err != nil {
+		return nil, fmt.Errorf("api: %s %s: the answer is not what was expected: %w", what.method, what.path, err)
+	}
+	return answer, nil
+}
+
+func (c *Client) do(ctx context.Context, what call) ([]byte, http.Header, error) {
+	payload := what.raw
+	header := what.header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	if what.body != nil {
+		var err error
+		if payload, err = json.Marshal(what.body); err != nil {
+			return nil, nil, err
+		}
+		header.Set("Content-Type", "application/json")
+	}
+	request, err := http.NewRequestWithContext(ctx, what.method, c.base+what.path, bytes.NewReader(payload))
+	if err != nil {
+		return nil, nil, err
+	}
+	request.Header = header
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	if err != nil {
+		return nil, nil, err
+	}
+	if response.StatusCode/100 != 2 {
+		return nil, nil, problemOf(response, body)
+	}
+	return body, response.Header, nil
+}
+
+// problemOf reads the problem document of a refusal; an answer without one (from a proxy, say) becomes a plain error.
+func problemOf(response *http.Response, body []byte) error {
+	problem := new(Problem)
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if kind != "application/problem+json" || json.Unmarshal(body, problem) != nil || problem.Code == "" {
+		return fmt.Errorf("api: the server answered %s without a problem document", response.Status)
+	}
+	return problem
+}

@@ -1,0 +1,262 @@
+// Package api is what Noisegate says over HTTP: the wire types, the problem document, the OpenAPI description and a
+// small client.
+//
+// It knows names, shapes and JSON. It does not know the gateway, budgets' arithmetic or SQL, and imports nothing but
+// the standard library, so that other programs can use it alone. The names are a public contract: people script against
+// them, and openapi.json (checked by a test) describes each of them.
+package api
+
+import (
+	"strconv"
+	"time"
+)
+
+// QueryRequest is the body of POST /v1/query and POST /v1/query/estimate.
+type QueryRequest struct {
+	Dataset string `json:"dataset"`
+	SQL     string `json:"sql"`
+	// At most one of Epsilon, Rho and MaxError is given: the price of the whole query. Without one the policy's default is taken.
+	Epsilon Decimal `json:"epsilon,omitempty"`
+	Rho     Decimal `json:"rho,omitempty"`
+	// MaxError asks for the cheapest charge at which the half-width of the named output stays within the number.
+	MaxError map[string]Decimal `json:"max_error,omitempty"`
+	// Delta pays for the selection of private group keys, and for Gaussian noise that is priced in ε.
+	Delta      Decimal  `json:"delta,omitempty"`
+	Mechanism  string   `json:"mechanism,omitempty"`  // auto (default), laplace or gaussian
+	Confidence *float64 `json:"confidence,omitempty"` // level of the intervals; 0.95 when absent
+	Dialect    string   `json:"dialect,omitempty"`    // postgresql (default)
+	MaxGroups  *int64   `json:"max_groups,omitempty"` // tightens the policy's bound
+	MaxRows    *int64   `json:"max_rows,omitempty"`   // tightens the policy's bound
+}
+
+// QueryResponse is the answer to POST /v1/query.
+type QueryResponse struct {
+	ReleaseID string `json:"release_id"`
+	Dataset   string `json:"dataset"`
+	Replayed  bool   `json:"replayed"` // the same question was answered before: the same answer, free
+	Result
+	Spent     Amounts `json:"spent"`     // what this request was charged; zero when replayed
+	Remaining Amounts `json:"remaining"` // what is left in the analyst's own account
+}
+
+// Result is the released part of an answer: noisy values only. It is stored once and replayed byte for byte.
+type Result struct {
+	Columns   []Column    `json:"columns"`
+	Rows      [][]Value   `json:"rows"`
+	Intervals [][]*Bounds `json:"intervals"` // parallel to Rows; null where there is none
+	Notes     []Note      `json:"notes"`
+}
+
+// Column describes one output column.
+type Column struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"` // PostgreSQL's name
+	Kind        string `json:"kind"` // key, aggregate or derived
+	Mechanism   string `json:"mechanism,omitempty"`
+	Sensitivity string `json:"sensitivity,omitempty"` // in the unit of the column
+	Scale       string `json:"scale,omitempty"`       // Laplace b or Gaussian σ², in the unit of the column
+	HalfWidth   Value  `json:"half_width"`            // at the requested confidence; null for keys and where there is none
+}
+
+// Bounds are the two ends of an interval.
+type Bounds [2]Value
+
+// Note tells what an answer does not say by itself. Code is stable, Text is for people.
+type Note struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// Amounts are privacy losses in each currency. Epsilon is null when there is no finite pure ε (Gaussian noise).
+type Amounts struct {
+	Epsilon Decimal `json:"epsilon"`
+	Rho     Decimal `json:"rho"`
+	Delta   Decimal `json:"delta"`
+}
+
+// EstimateResponse is the answer to POST /v1/query/estimate. It costs nothing and depends on no row.
+type EstimateResponse struct {
+	Dataset    string           `json:"dataset"`
+	Price      Amounts          `json:"price"`
+	Remaining  Amounts          `json:"remaining"`
+	Affordable bool             `json:"affordable"` // by the analyst's own account
+	Confidence float64          `json:"confidence"`
+	Outputs    []OutputEstimate `json:"outputs"`
+	Plan       string           `json:"plan"`
+	Notes      []Note           `json:"notes"`
+}
+
+// OutputEstimate is the price and the expected error of one release inside a query.
+type OutputEstimate struct {
+	Name        string    `json:"name"`
+	Mechanism   string    `json:"mechanism"`
+	Bound       string    `json:"bound,omitempty"`
+	Sensitivity string    `json:"sensitivity,omitempty"`
+	Scale       string    `json:"scale,omitempty"`
+	Variance    string    `json:"variance,omitempty"`
+	HalfWidth   Value     `json:"half_width"`
+	Price       Amounts   `json:"price"`
+	ShownAt     []ShownAt `json:"shown_at,omitempty"` // private keys only
+}
+
+// ShownAt says from how many units on a private group appears with at least Probability.
+type ShownAt struct {
+	Probability float64 `json:"probability"`
+	Units       int64   `json:"units"`
+}
+
+// DatasetList is the answer to GET /v1/datasets.
+type DatasetList struct {
+	Datasets []Dataset `json:"datasets"`
+}
+
+// Dataset is what analysts may know of a dataset: everything in it is public.
+type Dataset struct {
+	Name    string  `json:"name"`
+	Version int64   `json:"version"` // of the policy
+	Tables  []Table `json:"tables"`
+}
+
+// Table is one exposed table.
+type Table struct {
+	Schema    string        `json:"schema"`
+	Name      string        `json:"name"`
+	Public    bool          `json:"public"`
+	Unit      *Unit         `json:"unit,omitempty"` // absent for public tables
+	MaxRows   int64         `json:"max_rows,omitempty"`
+	MaxGroups int64         `json:"max_groups,omitempty"`
+	Columns   []TableColumn `json:"columns"`
+}
+
+// Unit is what one privacy unit of a table is.
+type Unit struct {
+	Kind   string `json:"kind"` // row, column or path
+	Column string `json:"column"`
+	To     string `json:"to,omitempty"` // path: the table it leads to
+}
+
+// TableColumn is one exposed column of a table.
+type TableColumn struct {
+	Name   string        `json:"name"`
+	Type   string        `json:"type"`
+	Bounds *ColumnBounds `json:"bounds,omitempty"`
+	Keys   string        `json:"keys,omitempty"`   // public or private, when the column may be grouped by
+	Domain []*string     `json:"domain,omitempty"` // the public keys, null among them if declared
+}
+
+// ColumnBounds are declared bounds: numbers as such, dates and times in ISO form.
+type ColumnBounds struct {
+	Lo   string `json:"lo"`
+	Hi   string `json:"hi"`
+	Step string `json:"step,omitempty"`
+}
+
+// BudgetResponse is the answer to GET /v1/budget.
+type BudgetResponse struct {
+	Budgets []DatasetBudget `json:"budgets"`
+}
+
+// DatasetBudget is the caller's own budget for one dataset.
+type DatasetBudget struct {
+	Dataset   string      `json:"dataset"`
+	Account   string      `json:"account"` // analyst:ana, or group:x for a shared account
+	Limit     BudgetLimit `json:"limit"`
+	Spent     Amounts     `json:"spent"`
+	Reserved  Amounts     `json:"reserved"`
+	Remaining Amounts     `json:"remaining"`
+	Lifetime  Amounts     `json:"lifetime"` // all that was ever charged
+	Advice    string      `json:"advice"`   // in plain words: about n more counts
+}
+
+// BudgetLimit is the cap of an account: the body of PUT /v1/datasets/{dataset}/budgets/{account}.
+type BudgetLimit struct {
+	Form               string  `json:"form,omitempty"` // pure, zcdp or approx
+	Epsilon            Decimal `json:"epsilon,omitempty"`
+	Rho                Decimal `json:"rho,omitempty"`
+	Delta              Decimal `json:"delta,omitempty"`
+	MaxEpsilonPerQuery Decimal `json:"max_epsilon_per_query,omitempty"`
+	ReplayOnly         bool    `json:"replay_only,omitempty"`
+}
+
+// Account is a steward's view of one account.
+type Account struct {
+	Dataset   string      `json:"dataset"`
+	Account   string      `json:"account"` // dataset, group:x or analyst:x
+	Origin    string      `json:"origin"`  // policy or steward
+	Limit     BudgetLimit `json:"limit"`
+	Spent     Amounts     `json:"spent"`
+	Reserved  Amounts     `json:"reserved"`
+	Remaining Amounts     `json:"remaining"`
+}
+
+// AccountList is the answer to GET /v1/datasets/{dataset}/budgets.
+type AccountList struct {
+	Accounts []Account `json:"accounts"`
+}
+
+// ReleaseList is a page of GET /v1/releases, newest first.
+type ReleaseList struct {
+	Releases   []ReleaseSummary `json:"releases"`
+	NextCursor string           `json:"next_cursor,omitempty"` // absent on the last page
+}
+
+// ReleaseSummary is one past answer without its values.
+type ReleaseSummary struct {
+	ReleaseID string       `json:"release_id"`
+	Dataset   string       `json:"dataset"`
+	Request   QueryRequest `json:"request"`
+	Cost      Amounts      `json:"cost"`
+	At        time.Time    `json:"at"`
+}
+
+// Release is one past answer: GET /v1/releases/{id}. It never changes.
+type Release struct {
+	ReleaseSummary
+	Result
+}
+
+// PolicyApplied is the answer to PUT /v1/datasets/{dataset}/policy.
+type PolicyApplied struct {
+	Dataset string `json:"dataset"`
+	Version int64  `json:"version"`
+	Digest  string `json:"digest"` // SHA-256 in hexadecimal
+}
+
+// Health is the answer of /healthz and /readyz.
+type Health struct {
+	Status string            `json:"status"`           // ok or unavailable
+	Checks map[string]string `json:"checks,omitempty"` // readyz: what is up, by name
+}
+
+// Problem is a refusal or a failure (RFC 9457, application/problem+json). The client returns it as an error.
+type Problem struct {
+	Type      string    `json:"type"` // ends in the code
+	Title     string    `json:"title"`
+	Status    int       `json:"status"`
+	Detail    string    `json:"detail"`
+	Hint      string    `json:"hint,omitempty"`
+	Code      string    `json:"code"` // area/name; see docs/errors.md
+	Position  *Position `json:"position,omitempty"`
+	RequestID string    `json:"request_id"`
+	// Extra holds further members: needed, remaining and affordable_epsilon of budget/exhausted, among others.
+	Extra map[string]string `json:"-"`
+}
+
+// Position is a place in the SQL text or policy file, counted from 1 in characters.
+type Position struct {
+	Line   int `json:"line"`
+	Column int `json:"column"`
+}
+
+// Error renders code, position, detail and hint for people.
+func (p *Problem) Error() string {
+	text := p.Code + ": "
+	if p.Position != nil {
+		text += strconv.Itoa(p.Position.Line) + ":" + strconv.Itoa(p.Position.Column) + ": "
+	}
+	text += p.Detail
+	if p.Hint != "" {
+		text += " (" + p.Hint + ")"
+	}
+	return text
+}

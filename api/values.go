@@ -1,0 +1,175 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+)
+
+// Decimal is an exact decimal number as text. It is written as a JSON string and read from a string or a number, whose
+// digits are kept as they stand: no value ever passes through a float. The empty Decimal is null: no number.
+//
+// It does not check that the text is a number: the gateway does, and names the field.
+type Decimal string
+
+// MarshalJSON writes a string, or null for the empty Decimal.
+func (d Decimal) MarshalJSON() ([]byte, error) {
+	if d == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(d))
+}
+
+// UnmarshalJSON reads a string or a number. A string that is empty is an error: it is neither a number nor absent.
+func (d *Decimal) UnmarshalJSON(text []byte) error {
+	switch {
+	case bytes.Equal(text, []byte("null")):
+		*d = ""
+		return nil
+	case len(text) > 0 && text[0] == '"':
+		var s string
+		if err := json.Unmarshal(text, &s); err != nil {
+			return err
+		}
+		if s == "" {
+			return errNotDecimal
+		}
+		*d = Decimal(s)
+		return nil
+	case len(text) > 0 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
+		*d = Decimal(text)
+		return nil
+	default:
+		return errNotDecimal
+	}
+}
+
+var errNotDecimal = errors.New("must be a decimal number or a string that holds one")
+
+// Value is one value of an answer as JSON: a number, a string, true, false or null. The zero Value is null.
+//
+// Whole numbers beyond ±2^53 are strings, since many readers of JSON would round them.
+type Value struct{ raw string }
+
+// maxExactInteger is the largest n for which every whole number up to n is a float64 (RFC 8259, section 6).
+const maxExactInteger = 1 << 53
+
+// Null is SQL's NULL.
+func Null() Value { return Value{} }
+
+// Text is a JSON string.
+func Text(s string) Value {
+	b, err := json.Marshal(s)
+	if err != nil { // a string always encodes
+		return Value{}
+	}
+	return Value{string(b)}
+}
+
+// Bool is a JSON boolean.
+func Bool(b bool) Value { return Value{strconv.FormatBool(b)} }
+
+// Number is a JSON number from decimal text. Text that JSON cannot hold as a number (NaN, Infinity), and whole numbers
+// beyond ±2^53, become strings.
+func Number(text string) Value {
+	if !json.Valid([]byte(text)) || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
+		return Text(text)
+	}
+	if isWhole(text) {
+		if n, err := strconv.ParseInt(text, 10, 64); err != nil || n > maxExactInteger || n < -maxExactInteger {
+			return Text(text)
+		}
+	}
+	return Value{text}
+}
+
+// isWhole reports whether a number is written without fraction and exponent.
+func isWhole(text string) bool {
+	for _, c := range text {
+		if c != '-' && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// IsNull reports whether the value is null.
+func (v Value) IsNull() bool { return v.raw == "" || v.raw == "null" }
+
+// IsNumber reports whether the value is a JSON number.
+func (v Value) IsNumber() bool {
+	return v.raw != "" && (v.raw[0] == '-' || v.raw[0] >= '0' && v.raw[0] <= '9')
+}
+
+// String is the value as plain text: strings without quotes, "" for null.
+func (v Value) String() string {
+	if v.IsNull() {
+		return ""
+	}
+	if v.raw[0] == '"' {
+		var s string
+		if err := json.Unmarshal([]byte(v.raw), &s); err == nil {
+			return s
+		}
+	}
+	return v.raw
+}
+
+// MarshalJSON writes the value.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if v.raw == "" {
+		return []byte("null"), nil
+	}
+	return []byte(v.raw), nil
+}
+
+// UnmarshalJSON reads any scalar.
+func (v *Value) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
+		return errors.New("a value must be a scalar")
+	}
+	v.raw = string(text)
+	return nil
+}
+
+// MarshalJSON writes the problem with its extra members beside the named ones.
+func (p Problem) MarshalJSON() ([]byte, error) {
+	type plain Problem
+	body, err := json.Marshal(plain(p))
+	if err != nil || len(p.Extra) == 0 {
+		return body, err
+	}
+	extra, err := json.Marshal(p.Extra)
+	if err != nil {
+		return nil, err
+	}
+	// Two objects become one: {"a":1} and {"b":2} -> {"a":1,"b":2}.
+	body[len(body)-1] = ','
+	return append(body, extra[1:]...), nil
+}
+
+// UnmarshalJSON reads a problem; members without a field of their own go to Extra when they are strings.
+func (p *Problem) UnmarshalJSON(text []byte) error {
+	type plain Problem
+	if err := json.Unmarshal(text, (*plain)(p)); err != nil {
+		return err
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	for _, known := range []string{"type", "title", "status", "detail", "hint", "code", "position", "request_id"} {
+		delete(members, known)
+	}
+	for name, raw := range members {
+		var s string
+		if json.Unmarshal(raw, &s) == nil {
+			if p.Extra == nil {
+				p.Extra = map[string]string{}
+			}
+			p.Extra[name] = s
+		}
+	}
+	return nil
+}
