@@ -1,0 +1,32 @@
+package fault
+
+import "time"
+
+// The codes of who may ask.
+const (
+	CodeAuthMissing   Code = "auth/missing"
+	CodeAuthInvalid   Code = "auth/invalid"
+	CodeAuthExpired   Code = "auth/expired"
+	CodeAuthForbidden Code = "auth/forbidden"
+)
+
+// AuthMissing answers a request that shows no token.
+func AuthMissing() *Error {
+	return &Error{Code: CodeAuthMissing, Msg: "there is no bearer token", Hint: "send the header Authorization: Bearer <token>"}
+}
+
+// AuthInvalid answers every token that is not good, whatever is wrong with it: a forger learns nothing from the text.
+// The cause goes to the log.
+func AuthInvalid(cause error) *Error {
+	return &Error{Code: CodeAuthInvalid, Msg: "the token is not valid", Hint: "get a new token from the identity provider", Err: cause}
+}
+
+// AuthExpired answers a genuine token whose time is over.
+func AuthExpired(at time.Time) *Error {
+	return &Error{Code: CodeAuthExpired, Msg: "the token expired at " + at.UTC().Format(time.RFC3339), Hint: "get a new token from the identity provider"}
+}
+
+// AuthForbidden answers a caller whose roles do not allow the request. Role is the one that would.
+func AuthForbidden(role string) *Error {
+	return &Error{Code: CodeAuthForbidden, Msg: "this needs the role " + role, Hint: "the roles claim of the token does not list it"}
+}

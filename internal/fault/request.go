@@ -1,0 +1,164 @@
+package fault
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The codes of requests that are wrong before their SQL is looked at. None of them costs anything.
+const (
+	CodeRequestBody             Code = "request/invalid-body"
+	CodeRequestUnknownField     Code = "request/unknown-field"
+	CodeRequestDuplicateField   Code = "request/duplicate-field"
+	CodeRequestMissingField     Code = "request/missing-field"
+	CodeRequestTooLarge         Code = "request/too-large"
+	CodeRequestMediaType        Code = "request/unsupported-media-type"
+	CodeRequestNotAcceptable    Code = "request/not-acceptable"
+	CodeRequestNotFound         Code = "request/not-found"
+	CodeRequestMethod           Code = "request/method-not-allowed"
+	CodeRequestPrecondition     Code = "request/precondition-required"
+	CodeRequestTooMany          Code = "request/too-many"
+	CodeRequestEpsilon          Code = "request/invalid-epsilon"
+	CodeRequestRho              Code = "request/invalid-rho"
+	CodeRequestDelta            Code = "request/invalid-delta"
+	CodeRequestConfidence       Code = "request/invalid-confidence"
+	CodeRequestMechanism        Code = "request/invalid-mechanism"
+	CodeRequestDialect          Code = "request/invalid-dialect"
+	CodeRequestMaxError         Code = "request/invalid-max-error"
+	CodeRequestMaxGroups        Code = "request/invalid-max-groups"
+	CodeRequestMaxRows          Code = "request/invalid-max-rows"
+	CodeRequestIdempotencyKey   Code = "request/invalid-idempotency-key"
+	CodeRequestCursor           Code = "request/invalid-cursor"
+	CodeRequestAccount          Code = "request/invalid-account"
+	CodeRequestBudget           Code = "request/invalid-budget"
+	CodeRequestConflictingPrice Code = "request/conflicting-price"
+	CodeRequestNoPrice          Code = "request/no-price"
+)
+
+// RequestBody refuses a body that is not what the route takes; what says in which way, in words of ours.
+func RequestBody(what string) *Error {
+	return &Error{Code: CodeRequestBody, Msg: "the body " + what}
+}
+
+// RequestUnknownField refuses a member that the request does not have.
+func RequestUnknownField(name string, known []string) *Error {
+	return &Error{Code: CodeRequestUnknownField, Msg: fmt.Sprintf("there is no field %s", Quote(name)),
+		Hint: "the fields are " + strings.Join(known, ", ")}
+}
+
+// RequestDuplicateField refuses a member that is given twice: which one counts would depend on the reader.
+func RequestDuplicateField(name string) *Error {
+	return &Error{Code: CodeRequestDuplicateField, Msg: fmt.Sprintf("the field %s is given twice", Quote(name))}
+}
+
+// RequestMissingField refuses a request without a member that it needs.
+func RequestMissingField(name string) *Error {
+	return &Error{Code: CodeRequestMissingField, Msg: fmt.Sprintf("the field %s is missing", Quote(name))}
+}
+
+// RequestTooLarge refuses a body or header above its limit in bytes.
+func RequestTooLarge(what string, limit int64) *Error {
+	return &Error{Code: CodeRequestTooLarge, Msg: fmt.Sprintf("%s is larger than %d bytes", what, limit)}
+}
+
+// RequestMediaType refuses a body in a format that the route does not read.
+func RequestMediaType(want []string) *Error {
+	return &Error{Code: CodeRequestMediaType, Msg: "the body's Content-Type must be " + strings.Join(want, " or ")}
+}
+
+// RequestNotAcceptable refuses an Accept header that no format of the route satisfies.
+func RequestNotAcceptable(offered []string) *Error {
+	return &Error{Code: CodeRequestNotAcceptable, Msg: "the answer cannot be given in the format asked for",
+		Hint: "Accept may name " + strings.Join(offered, ", ")}
+}
+
+// RequestNotFound answers a path that is no route. It is also the answer for things that exist but are someone else's.
+func RequestNotFound(what string) *Error {
+	return &Error{Code: CodeRequestNotFound, Msg: "there is no " + what}
+}
+
+// RequestMethod answers a known path with another method.
+func RequestMethod() *Error {
+	return &Error{Code: CodeRequestMethod, Msg: "this path does not take the method"}
+}
+
+// RequestPrecondition asks for the version that a change is based on.
+func RequestPrecondition() *Error {
+	return &Error{Code: CodeRequestPrecondition, Msg: "a change must say which version it replaces",
+		Hint: `send If-Match with the ETag that was read, or If-None-Match: * when there is none yet`}
+}
+
+// RequestTooMany refuses a query while the caller's other queries fill the places that one caller has.
+func RequestTooMany(places int) *Error {
+	return &Error{Code: CodeRequestTooMany, Msg: fmt.Sprintf("%d queries of this caller are running already", places),
+		Hint: "try again when one of them is done"}
+}
+
+// RequestEpsilon refuses an ε; want says what is expected.
+func RequestEpsilon(want string) *Error { return invalidField(CodeRequestEpsilon, "epsilon", want) }
+
+// RequestRho refuses a ρ.
+func RequestRho(want string) *Error { return invalidField(CodeRequestRho, "rho", want) }
+
+// RequestDelta refuses a δ.
+func RequestDelta(want string) *Error { return invalidField(CodeRequestDelta, "delta", want) }
+
+// RequestConfidence refuses a level of confidence.
+func RequestConfidence(want string) *Error {
+	return invalidField(CodeRequestConfidence, "confidence", want)
+}
+
+// RequestMechanism refuses a mechanism that is not known, or not for this account.
+func RequestMechanism(want string) *Error {
+	return invalidField(CodeRequestMechanism, "mechanism", want)
+}
+
+// RequestDialect refuses a dialect that is not known.
+func RequestDialect(want string) *Error { return invalidField(CodeRequestDialect, "dialect", want) }
+
+// RequestMaxError refuses an error bound.
+func RequestMaxError(want string) *Error { return invalidField(CodeRequestMaxError, "max_error", want) }
+
+// RequestMaxGroups refuses a bound on groups.
+func RequestMaxGroups(want string) *Error {
+	return invalidField(CodeRequestMaxGroups, "max_groups", want)
+}
+
+// RequestMaxRows refuses a bound on rows.
+func RequestMaxRows(want string) *Error { return invalidField(CodeRequestMaxRows, "max_rows", want) }
+
+// RequestIdempotencyKey refuses an Idempotency-Key header.
+func RequestIdempotencyKey(want string) *Error {
+	return invalidField(CodeRequestIdempotencyKey, "Idempotency-Key", want)
+}
+
+// RequestCursor refuses a cursor that no page gave out.
+func RequestCursor() *Error {
+	return invalidField(CodeRequestCursor, "cursor", "the next_cursor of an earlier page")
+}
+
+// RequestAccount refuses an account's name.
+func RequestAccount() *Error {
+	return invalidField(CodeRequestAccount, "account", `"dataset", "group:NAME" or "analyst:NAME"`)
+}
+
+// RequestBudget refuses a budget; why says what is wrong with it.
+func RequestBudget(why string) *Error {
+	return &Error{Code: CodeRequestBudget, Msg: "the budget is not valid: " + why}
+}
+
+// RequestConflictingPrice refuses a request that gives more than one price.
+func RequestConflictingPrice() *Error {
+	return &Error{Code: CodeRequestConflictingPrice, Msg: "only one of epsilon, rho and max_error may be given"}
+}
+
+// RequestNoPrice refuses a request that says no price where the policy has no default.
+func RequestNoPrice() *Error {
+	return &Error{Code: CodeRequestNoPrice, Msg: "the request does not say what it may cost",
+		Hint: `give "epsilon" (such as "0.1"), "rho" or "max_error"`}
+}
+
+// invalidField names the field and what it must be; the value itself is not repeated.
+func invalidField(code Code, field, want string) *Error {
+	return &Error{Code: code, Msg: fmt.Sprintf("%s must be %s", field, want)}
+}
