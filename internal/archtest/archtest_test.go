@@ -1,0 +1,181 @@
+package archtest
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// TestArchitecture holds the repository against every rule.
+func TestArchitecture(t *testing.T) {
+	tree, err := Load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range Rules() {
+		t.Run(rule.Name, func(t *testing.T) {
+			for _, finding := range rule.Check(tree) {
+				t.Errorf("%v\n\t(%s)", finding, rule.Why)
+			}
+		})
+	}
+}
+
+// TestTableIsSound finds lines of the import table for packages that do not exist: they would hide a renamed package.
+func TestTableIsSound(t *testing.T) {
+	tree, err := Load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs := byDir(tree.Files)
+	for _, l := range layers() {
+		if len(dirs[l.dir]) == 0 {
+			t.Errorf("the import table has a line for %s, which has no Go files", l.dir)
+		}
+	}
+}
+
+// breach is a small repository that breaks one rule, and a part of the finding that must result.
+type breach struct {
+	files map[string]string
+	want  string
+}
+
+const faultFile = "// Package fault knows errors. It does not know x.\npackage fault\n"
+
+func breaches() map[string][]breach {
+	word := "TO" + "DO"
+	return map[string][]breach{
+		"imports": {
+			{files("mechanisms/a.go", `package mechanisms; import _ "github.com/jackc/pgx/v5"`), "may not use this library"},
+			{files("mechanisms/a.go", `package mechanisms; import _ "noisegate/budget"`), "mechanisms may not know budget"},
+			{files("mechanisms/laplace.go", `package mechanisms; import _ "crypto/rand"`), "mechanisms is pure"},
+			{files("sqlrewrite/bind.go", `package sqlrewrite; import _ "net/http"`), "sqlrewrite is pure"},
+			{files("sqlrewrite/bind.go", `package sqlrewrite; import _ "github.com/pganalyze/pg_query_go/v6"`), "only in parse_postgres*.go"},
+			{files("budget/memory.go", `package budget; import _ "github.com/jackc/pgx/v5/pgxpool"`), "only in postgres*.go"},
+			{files("gateway/service.go", `package gateway; import _ "noisegate/gateway/httpapi"`), "gateway may not know gateway/httpapi"},
+			{files("integration/a_test.go", `package integration; import _ "noisegate/gateway"`), "integration may not know gateway"},
+			{files("integration/a_test.go", `package integration; import _ "noisegate/mechanisms"`), "integration may not know mechanisms"},
+			{files("util/a.go", `package util`), "no line in the import table"},
+		},
+		"package-comment": {
+			{files("mechanisms/a.go", "package mechanisms"), "no package comment"},
+			{files("mechanisms/a.go", "// Package mechanisms is good.\npackage mechanisms"), "does not say"},
+		},
+		"math-rand": {
+			{files("mechanisms/a.go", `package mechanisms; import _ "math/rand"`), "math/rand"},
+			{files("mechanisms/a.go", `package mechanisms; import _ "math/rand/v2"`), "math/rand"},
+		},
+		"clock":          {{files("sqlrewrite/bind.go", "package sqlrewrite; var _ = time.Now"), "uses Now"}},
+		"no-init":        {{files("api/a.go", "package api; func init() {}"), "init()"}},
+		"sampler-source": {{files("gateway/a.go", "package gateway; var _ = mechanisms.NewSamplerFrom"), "NewSamplerFrom"}},
+		"sealed": {
+			{files("mechanisms/a.go", "package mechanisms; func (e Exact) Int() int { return 0 }"), "exported method Int"},
+			{files("mechanisms/a.go", "package mechanisms; type Exact struct { N int }"), "exported field"},
+			{files("gateway/a.go", `package gateway; import _ "unsafe"`), "unsafe"},
+			{files("gateway/a.go", "package gateway\n//go:linkname open noisegate/mechanisms.Exact.open\nfunc open()"), "linkname"},
+		},
+		"pay-first":       {{files("gateway/service.go", "package gateway; func f() { ledger.Reserve() }"), "Reserve"}},
+		"simple-protocol": {{files("gateway/pgexec/a.go", "package pgexec; var _ = pgx.QueryExecModeSimpleProtocol"), "SimpleProtocol"}},
+		"fault-home":      {{files("budget/a.go", "package budget; var _ = &fault.Error{}"), "outside internal/fault"}},
+		"fault-codes": {
+			{files("internal/fault/a.go", faultFile+`const A Code = "sql/a"`), "does not explain sql/a"},
+			{files("internal/fault/a.go", faultFile+`const ( A Code = "sql/a"; B Code = "sql/a" )`, "docs/errors.md", "| `sql/a` | x |"), "declared twice"},
+			{files("internal/fault/a.go", faultFile, "docs/errors.md", "| `sql/b` | x |"), "explains sql/b, which does not exist"},
+			{files("internal/fault/a.go", faultFile+`const A Code = "sql/a"`, "docs/errors.md", "| `sql/a` | x |\n| `sql/a` | x |"), "more than once"},
+		},
+		"threat-model": {
+			{files("docs/threat-model.md", "| A01 | x | not yet: y |"), "A02 has 0 lines"},
+			{files("docs/threat-model.md", "| A01 | x | y |"), "A01 names no test and gives no reason"},
+			{files("docs/threat-model.md", "| A01 | x | `TestGone` |"), "A01 names TestGone, which does not exist"},
+			{files("api/a_test.go", "package api; func TestA01Tracker() {}", "docs/threat-model.md", "| A01 | x | not yet: y |"), "A01 does not name TestA01Tracker"},
+		},
+		"markers": {
+			{files("api/a.go", "package api // "+word+": later"), word},
+			{files("docs/a.md", word), word},
+			{files("api/a.go", "package api; func f() { panic(\"not "+"yet\") }"), "not yet"},
+		},
+		"skips": {
+			{files("api/a_test.go", `package api; func TestX(t *testing.T) { t.Skip("slow") }`), "skips"},
+			{files("api/a_test.go", `package api; func TestX(t *testing.T) { t.SkipNow() }`), "skips"},
+		},
+		"module-file": {{files("go.mod", "module noisegate\nreplace a => b\n"), "replace"}},
+		"hosts":       {{files("Makefile", "export GOPROXY=https://mirror.example\n"), "GOPROXY"}},
+	}
+}
+
+func files(pairs ...string) map[string]string {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return m
+}
+
+// TestRulesCanFail breaks each rule once per way in which it can be broken. A rule without a breach here is no rule.
+func TestRulesCanFail(t *testing.T) {
+	all := breaches()
+	for _, rule := range Rules() {
+		t.Run(rule.Name, func(t *testing.T) {
+			if len(all[rule.Name]) == 0 {
+				t.Fatal("no self-test proves that this rule can fail")
+			}
+			for _, b := range all[rule.Name] {
+				expectFinding(t, rule, b)
+			}
+		})
+	}
+}
+
+func expectFinding(t *testing.T, rule Rule, b breach) {
+	t.Helper()
+	root := fstest.MapFS{}
+	for name, text := range b.files {
+		root[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	tree, err := Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := rule.Check(tree)
+	if !slices.ContainsFunc(found, func(f Finding) bool { return strings.Contains(f.String(), b.want) }) {
+		t.Errorf("%v: no finding contains %q, got %v", slices.Sorted(maps.Keys(b.files)), b.want, found)
+	}
+}
+
+// TestRulesAccept shows the neighbours of the breaches that are allowed.
+func TestRulesAccept(t *testing.T) {
+	allowed := map[string]string{
+		"mechanisms/sampler.go":           `package mechanisms; import _ "crypto/rand"`,
+		"mechanisms/sampler_test.go":      `package mechanisms; import _ "math/rand/v2"; var _ = mechanisms.NewSamplerFrom`,
+		"sqlrewrite/where.go":             `package sqlrewrite; import "time"; var _ = time.Parse`,
+		"sqlrewrite/parse_postgres.go":    `package sqlrewrite; import _ "github.com/pganalyze/pg_query_go/v6"`,
+		"budget/postgres.go":              `package budget; import _ "github.com/jackc/pgx/v5/pgxpool"`,
+		"budget/postgres_test.go":         `package budget; import _ "noisegate/internal/pgtest"`,
+		"gateway/metered.go":              `package gateway; func f() { ledger.Reserve() }`,
+		"integration/census_test.go":      `package integration; import _ "noisegate/api"; func TestX(t *testing.T) { t.Skip("../shared is absent") }`,
+		"cmd/noisegate/wire.go":           `package main; import _ "noisegate/gateway/httpapi"`,
+		"mechanisms/testdata/broken.go":   `this is not parsed`,
+		"gateway/httpapi/testdata/x/a.go": `this is not parsed`,
+	}
+	root := fstest.MapFS{}
+	for name, text := range allowed {
+		root[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	tree, err := Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range Rules() {
+		switch rule.Name {
+		case "package-comment", "threat-model": // these miss things that the small tree does not have
+			continue
+		}
+		for _, finding := range rule.Check(tree) {
+			t.Errorf("%s: %v", rule.Name, finding)
+		}
+	}
+}

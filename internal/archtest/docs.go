@@ -1,0 +1,157 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	errorsPage      = "docs/errors.md"
+	threatModelPage = "docs/threat-model.md"
+	faultDir        = "internal/fault"
+)
+
+// checkFaultCodes compares the codes of internal/fault with docs/errors.md, both ways.
+func checkFaultCodes(t *Tree) []Finding {
+	var found []Finding
+	declared := map[string]bool{}
+	for _, c := range faultCodes(t) {
+		if declared[c.code] {
+			found = append(found, Finding{c.where, c.code + " is declared twice"})
+		}
+		declared[c.code] = true
+	}
+	documented := firstCells(t.Texts[errorsPage], regexp.MustCompile("^`([a-z-]+(?:/[a-z-]+)?)`$"))
+	for _, code := range slices.Sorted(maps.Keys(declared)) {
+		if documented[code] == 0 {
+			found = append(found, Finding{errorsPage, "does not explain " + code})
+		}
+	}
+	for code, n := range documented {
+		switch {
+		case !declared[code]:
+			found = append(found, Finding{errorsPage, "explains " + code + ", which does not exist"})
+		case n > 1:
+			found = append(found, Finding{errorsPage, "explains " + code + " more than once"})
+		}
+	}
+	return found
+}
+
+type faultCode struct{ code, where string }
+
+// faultCodes are the values of the constants of type Code.
+func faultCodes(t *Tree) []faultCode {
+	var codes []faultCode
+	inspect(t.source(), func(f *File, n ast.Node) {
+		decl, ok := n.(*ast.GenDecl)
+		if !ok || decl.Tok != token.CONST || f.Dir != faultDir {
+			return
+		}
+		for _, spec := range decl.Specs {
+			v := spec.(*ast.ValueSpec)
+			for _, value := range v.Values {
+				if text := literal(value); isIdent(v.Type, "Code") && text != "" {
+					codes = append(codes, faultCode{text, t.at(v)})
+				}
+			}
+		}
+	})
+	return codes
+}
+
+// checkThreatModel wants one line per attack and fault; each either names tests, which must exist, or says why there is
+// none. A test that carries an attack's ID in its name must be named on that attack's line.
+func checkThreatModel(t *Tree) []Finding {
+	page := t.Texts[threatModelPage]
+	tests := testNames(t)
+	named := regexp.MustCompile(`\b(?:Test|Fuzz|Audit|Benchmark)[A-Z]\w*`)
+	var found []Finding
+	rows := tableRows(page, regexp.MustCompile(`^([AF]\d\d)$`))
+	for _, id := range threatIDs() {
+		cells := rows[id]
+		if len(cells) != 1 {
+			found = append(found, Finding{threatModelPage, fmt.Sprintf("%s has %d lines, want 1", id, len(cells))})
+			continue
+		}
+		names := named.FindAllString(cells[0], -1)
+		if len(names) == 0 && !strings.Contains(cells[0], "not yet:") && !strings.Contains(cells[0], "by design:") {
+			found = append(found, Finding{threatModelPage, id + ` names no test and gives no reason ("not yet: ..." or "by design: ...")`})
+		}
+		for _, name := range names {
+			if _, ok := tests[name]; !ok {
+				found = append(found, Finding{threatModelPage, id + " names " + name + ", which does not exist"})
+			}
+		}
+	}
+	return append(found, unlisted(tests, rows)...)
+}
+
+// unlisted finds tests with an ID in their name that the page does not mention on that ID's line.
+func unlisted(tests map[string]string, rows map[string][]string) []Finding {
+	carries := regexp.MustCompile(`[AF]\d\d`)
+	var found []Finding
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		for _, id := range carries.FindAllString(name, -1) {
+			if !slices.ContainsFunc(rows[id], func(row string) bool { return strings.Contains(row, name) }) {
+				found = append(found, Finding{threatModelPage, id + " does not name " + name + " (" + tests[name] + ")"})
+			}
+		}
+	}
+	return found
+}
+
+// threatIDs are the attacks and faults of the plan: A01 to A88 and F01 to F24.
+func threatIDs() []string {
+	var ids []string
+	for i := 1; i <= 88; i++ {
+		ids = append(ids, fmt.Sprintf("A%02d", i))
+	}
+	for i := 1; i <= 24; i++ {
+		ids = append(ids, fmt.Sprintf("F%02d", i))
+	}
+	return ids
+}
+
+// testNames are the tests, fuzz targets and benchmarks of the tree, with the file that has them.
+func testNames(t *Tree) map[string]string {
+	runs := regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z]`)
+	names := map[string]string{}
+	for _, f := range t.Files {
+		for _, decl := range f.AST.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && f.Test && fn.Recv == nil && runs.MatchString(fn.Name.Name) {
+				names[fn.Name.Name] = f.Path
+			}
+		}
+	}
+	return names
+}
+
+// tableRows are the rows of a page's tables whose first cell matches, by the match's first group; each as its text after that cell.
+func tableRows(page string, first *regexp.Regexp) map[string][]string {
+	rows := map[string][]string{}
+	for line := range strings.Lines(page) {
+		cell, rest, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
+		if !ok {
+			continue
+		}
+		if m := first.FindStringSubmatch(strings.TrimSpace(cell)); m != nil {
+			rows[m[1]] = append(rows[m[1]], rest)
+		}
+	}
+	return rows
+}
+
+// firstCells counts the rows per matching first cell.
+func firstCells(page string, first *regexp.Regexp) map[string]int {
+	count := map[string]int{}
+	for cell, rows := range tableRows(page, first) {
+		count[cell] = len(rows)
+	}
+	return count
+}

@@ -1,0 +1,164 @@
+package archtest
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// layer says what one package may import besides the standard library.
+type layer struct {
+	dir    string
+	own    []string  // directories of this repository; "*" for all
+	others []library // modules of others
+	pure   bool      // no I/O, no clock: the standard library's doors to the outside are closed as well
+}
+
+// library is a module of others, and the files (patterns of path.Match) that may import it; none means all files.
+type library struct {
+	module string
+	files  []string
+}
+
+const (
+	pgx     = "github.com/jackc/pgx/v5"
+	chi     = "github.com/go-chi/chi/v5"
+	kong    = "github.com/alecthomas/kong"
+	yaml    = "github.com/goccy/go-yaml"
+	jwt     = "github.com/golang-jwt/jwt/v5"
+	keyfunc = "github.com/MicahParks/keyfunc/v3"
+	jwkset  = "github.com/MicahParks/jwkset"
+	pgQuery = "github.com/pganalyze/pg_query_go/v6"
+	mysql   = "github.com/xwb1989/sqlparser"
+	proto   = "google.golang.org/protobuf"
+	gonum   = "gonum.org/v1/gonum"
+	xsync   = "golang.org/x/sync"
+	rapid   = "pgregory.net/rapid"
+	cmp     = "github.com/google/go-cmp"
+)
+
+func only(module string, files ...string) library { return library{module, files} }
+
+// layers is the import table of ARCHITECTURE.md. A package that has no line here is refused: a new package needs a
+// decision about what it may know.
+func layers() []layer {
+	return []layer{
+		{dir: "internal/fault"},
+		{dir: "mechanisms", pure: true},
+		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
+		{dir: "internal/archtest"},
+		{dir: "internal/pgserver"},
+		{dir: "internal/pgrole", own: []string{"internal/fault"}, others: []library{only(pgx)}},
+		{dir: "internal/pgtest", own: []string{"internal/pgserver", "migrations", "deploy"}, others: []library{only(pgx)}},
+		{dir: "deploy"},
+		{dir: "migrations", own: []string{"internal/fault"}, others: []library{only(pgx)}},
+		{dir: "catalog", own: []string{"internal/fault", "mechanisms"},
+			others: []library{only(pgx, "postgres*.go"), only(yaml, "policy*.go")}},
+		{dir: "sqlrewrite/syntax", pure: true, own: []string{"internal/fault"}},
+		{dir: "sqlrewrite", pure: true, own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite/syntax"},
+			others: []library{only(pgQuery, "parse_postgres*.go"), only(proto, "parse_postgres*.go"), only(mysql, "parse_mysql*.go")}},
+		{dir: "budget", own: []string{"internal/fault", "mechanisms", "internal/pgrole"},
+			others: []library{only(pgx, "postgres*.go"), only(gonum, "accountant_*.go")}},
+		{dir: "budget/budgettest", own: []string{"budget", "internal/fault", "mechanisms"}, others: []library{only(rapid), only(cmp)}},
+		{dir: "api"},
+		{dir: "gateway/auth", own: []string{"internal/fault"}, others: []library{only(jwt), only(keyfunc), only(jwkset)}},
+		{dir: "gateway", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "budget", "api", "gateway/auth"},
+			others: []library{only(xsync)}},
+		{dir: "gateway/pgexec", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "internal/pgrole"},
+			others: []library{only(pgx)}},
+		{dir: "gateway/httpapi", own: []string{"internal/fault", "gateway", "gateway/auth", "api"}, others: []library{only(chi), only(xsync)}},
+		{dir: "cmd/noisegate/demodata", pure: true},
+		{dir: "cmd/noisegate", own: []string{"*"}, others: []library{only(kong), only(pgx), only(yaml), only(jwt), only(xsync)}},
+		{dir: "integration", own: []string{"api", "internal/pgtest"}, others: []library{only(pgx)}},
+		{dir: "integration/bench", own: []string{"api", "internal/pgtest"}, others: []library{only(pgx)}},
+	}
+}
+
+// testOwn and testOthers are what every test may import besides what its package may. The packages under integration/
+// are tests of the finished binary and get only the libraries.
+func testOwn() []string {
+	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "budget/budgettest", "migrations", "deploy",
+		"mechanisms", "internal/fault"}
+}
+
+func testOthers() []library {
+	return []library{only(pgx), only(rapid), only(cmp), only("github.com/cockroachdb/datadriven"), only(jwt), only(jwkset),
+		only(chi), only(xsync), only(gonum)}
+}
+
+// doors are the parts of the standard library that a pure package has no use for: files, the network, the environment,
+// randomness (which may enter mechanisms/sampler.go only). Dates are values, so "time" is allowed; its clock is not (rule "clock").
+func doors() []string {
+	return []string{"os", "net", "io/fs", "io/ioutil", "database/sql", "syscall", "plugin", "crypto/rand", "unsafe", "runtime/debug"}
+}
+
+// checkImports holds every file against the table.
+func checkImports(t *Tree) []Finding {
+	table := map[string]layer{}
+	for _, l := range layers() {
+		table[l.dir] = l
+	}
+	var found []Finding
+	for _, f := range t.Files {
+		l, known := table[f.Dir]
+		if !known {
+			found = append(found, Finding{f.Path, "package " + f.Dir + " has no line in the import table of internal/archtest"})
+			continue
+		}
+		for _, imported := range f.Imports() {
+			if why := l.refuses(f, imported); why != "" {
+				found = append(found, Finding{f.Path, fmt.Sprintf("imports %s: %s", imported, why)})
+			}
+		}
+	}
+	return found
+}
+
+// refuses says why a file may not import a path; "" when it may.
+func (l layer) refuses(f *File, imported string) string {
+	own, isOwn := strings.CutPrefix(imported, Module+"/")
+	switch {
+	case isOwn:
+		if own == l.dir || slices.Contains(l.own, own) || slices.Contains(l.own, "*") || f.Test && l.testMay(own) {
+			return ""
+		}
+		return l.dir + " may not know " + own
+	case strings.Contains(strings.Split(imported, "/")[0], "."):
+		return l.refusesLibrary(f, imported)
+	case l.pure && !f.Test && slices.ContainsFunc(doors(), func(d string) bool { return imported == d || strings.HasPrefix(imported, d+"/") }):
+		if imported == "crypto/rand" && f.Path == "mechanisms/sampler.go" {
+			return ""
+		}
+		return l.dir + " is pure: no I/O, no randomness"
+	}
+	return ""
+}
+
+func (l layer) testMay(own string) bool {
+	return !strings.HasPrefix(l.dir, "integration") && slices.Contains(testOwn(), own)
+}
+
+func (l layer) refusesLibrary(f *File, imported string) string {
+	allowed := l.others
+	if f.Test {
+		allowed = append(slices.Clone(allowed), testOthers()...)
+	}
+	why := l.dir + " may not use this library"
+	for _, lib := range allowed {
+		if imported != lib.module && !strings.HasPrefix(imported, lib.module+"/") {
+			continue
+		}
+		if len(lib.files) == 0 || f.Test || slices.ContainsFunc(lib.files, func(p string) bool { return matches(p, path.Base(f.Path)) }) {
+			return ""
+		}
+		why = "only in " + strings.Join(lib.files, ", ")
+	}
+	return why
+}
+
+// matches is path.Match for the patterns of the table, which are well-formed.
+func matches(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return err == nil && ok
+}

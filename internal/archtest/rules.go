@@ -1,0 +1,262 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Rule is one thing that the architecture promises.
+type Rule struct {
+	Name  string
+	Why   string
+	Check func(*Tree) []Finding
+}
+
+// Rules are all rules.
+func Rules() []Rule {
+	return []Rule{
+		{"imports", "imports point one way, and each library has one home", checkImports},
+		{"package-comment", "a package says what it knows and what it does not know", checkPackageComments},
+		{"math-rand", "noise comes from crypto/rand; a seedable generator in the product is a broken promise", checkMathRand},
+		{"clock", "a pure package gives the same result at any time", checkClock},
+		{"no-init", "no init(), no globals: nothing happens before main says so", checkNoInit},
+		{"sampler-source", "only tests may choose where randomness comes from", checkSamplerSource},
+		{"sealed", "a true value leaves mechanisms only with noise added", checkSealed},
+		{"pay-first", "a reservation is made in one place, so that nothing reads protected data without it", checkPayFirst},
+		{"simple-protocol", "the simple protocol would run several statements of one text (A49)", checkSimpleProtocol},
+		{"fault-home", "errors that clients may see are constructed in internal/fault, so that all texts are read together", checkFaultHome},
+		{"fault-codes", "fault codes are unique and documented in docs/errors.md, and nothing else is", checkFaultCodes},
+		{"threat-model", "docs/threat-model.md covers every attack and fault, and the tests it names exist", checkThreatModel},
+		{"markers", "what is unfinished is an issue, not a comment", checkMarkers},
+		{"skips", "CI skips nothing; only the shared data may be absent elsewhere", checkSkips},
+		{"module-file", "the module builds from its own go.mod, without replacements", checkModuleFile},
+		{"hosts", "no registry or mirror of one machine in the repository", checkHosts},
+	}
+}
+
+// checkPackageComments wants one package comment per package that ships.
+func checkPackageComments(t *Tree) []Finding {
+	limits := regexp.MustCompile(`(?is)(does|do) not know|knows? (nothing|neither)|not know`)
+	var found []Finding
+	for dir, files := range byDir(t.source()) {
+		var doc string
+		for _, f := range files {
+			doc += f.AST.Doc.Text()
+		}
+		flat := strings.Join(strings.Fields(doc), " ")
+		switch {
+		case flat == "":
+			found = append(found, Finding{dir, "no package comment"})
+		case !limits.MatchString(flat):
+			found = append(found, Finding{dir, "the package comment does not say what the package does not know"})
+		}
+	}
+	return found
+}
+
+func checkMathRand(t *Tree) []Finding {
+	var found []Finding
+	for _, f := range t.source() {
+		if i := f.Imports(); slices.Contains(i, "math/rand") || slices.Contains(i, "math/rand/v2") {
+			found = append(found, Finding{f.Path, "imports math/rand"})
+		}
+	}
+	return found
+}
+
+// checkClock finds clocks and timers in pure packages.
+func checkClock(t *Tree) []Finding {
+	impure := func(f *File) bool {
+		return !slices.ContainsFunc(layers(), func(l layer) bool { return l.pure && l.dir == f.Dir })
+	}
+	var found []Finding
+	for _, name := range []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"} {
+		found = append(found, uses(t, "time", name, impure)...)
+	}
+	return found
+}
+
+func checkNoInit(t *Tree) []Finding {
+	var found []Finding
+	inspect(t.source(), func(_ *File, n ast.Node) {
+		if fn, ok := n.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+			found = append(found, Finding{t.at(n), "declares init()"})
+		}
+	})
+	return found
+}
+
+func checkSamplerSource(t *Tree) []Finding {
+	return uses(t, "", "NewSamplerFrom", func(f *File) bool { return f.Dir == "mechanisms" })
+}
+
+func checkSimpleProtocol(t *Tree) []Finding {
+	return uses(t, "", "QueryExecModeSimpleProtocol", func(*File) bool { return false })
+}
+
+// checkPayFirst finds calls of Reserve outside the one function that may make them.
+func checkPayFirst(t *Tree) []Finding {
+	return uses(t, "", "Reserve", func(f *File) bool {
+		return f.Path == "gateway/metered.go" || f.Dir == "budget" || f.Dir == "budget/budgettest"
+	})
+}
+
+// uses finds every mention of qualifier.name in files that ship and are not excepted; an empty qualifier stands for any.
+func uses(t *Tree, qualifier, name string, except func(*File) bool) []Finding {
+	var found []Finding
+	inspect(t.source(), func(f *File, n ast.Node) {
+		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == name && (qualifier == "" || isIdent(sel.X, qualifier)) && !except(f) {
+			found = append(found, Finding{t.at(n), "uses " + name})
+		}
+	})
+	return found
+}
+
+// checkSealed keeps mechanisms.Exact shut: its exported methods are those that give nothing away, its one field is not
+// exported, and nobody gets around the type system.
+func checkSealed(t *Tree) []Finding {
+	harmless := []string{"Format", "String", "GoString", "LogValue", "MarshalJSON", "MarshalText", "MarshalBinary"}
+	var found []Finding
+	inspect(t.source(), func(f *File, n ast.Node) {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			if n.Path.Value == `"unsafe"` {
+				found = append(found, Finding{t.at(n), "imports unsafe"})
+			}
+		case *ast.Comment:
+			if strings.HasPrefix(n.Text, "//go:linkname") {
+				found = append(found, Finding{t.at(n), "uses go:linkname"})
+			}
+		case *ast.FuncDecl:
+			if f.Dir == "mechanisms" && receiver(n) == "Exact" && n.Name.IsExported() && !slices.Contains(harmless, n.Name.Name) {
+				found = append(found, Finding{t.at(n), "Exact has an exported method " + n.Name.Name})
+			}
+		case *ast.TypeSpec:
+			if s, ok := n.Type.(*ast.StructType); ok && f.Dir == "mechanisms" && n.Name.Name == "Exact" && exportsField(s) {
+				found = append(found, Finding{t.at(n), "Exact has an exported field"})
+			}
+		}
+	})
+	return found
+}
+
+func receiver(fn *ast.FuncDecl) string {
+	if fn.Recv == nil || len(fn.Recv.List) != 1 {
+		return ""
+	}
+	typ := fn.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	if id, ok := typ.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}
+
+func exportsField(s *ast.StructType) bool {
+	for _, field := range s.Fields.List {
+		if len(field.Names) == 0 || slices.ContainsFunc(field.Names, (*ast.Ident).IsExported) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkFaultHome finds fault.Error literals outside internal/fault.
+func checkFaultHome(t *Tree) []Finding {
+	var found []Finding
+	inspect(t.source(), func(f *File, n ast.Node) {
+		lit, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return
+		}
+		if sel, ok := lit.Type.(*ast.SelectorExpr); ok && sel.Sel.Name == "Error" && isIdent(sel.X, "fault") {
+			found = append(found, Finding{t.at(n), "builds a fault.Error outside internal/fault"})
+		}
+	})
+	return found
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}
+
+// checkMarkers looks for the usual words; they are spelled in halves here so that this file passes.
+func checkMarkers(t *Tree) []Finding {
+	marker := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b|panic\("not yet"\)`)
+	var found []Finding
+	for _, f := range t.Files {
+		if m := marker.FindString(f.Text); m != "" {
+			found = append(found, Finding{f.Path, "left-over marker " + m})
+		}
+	}
+	for name, text := range t.Texts {
+		if m := marker.FindString(text); m != "" {
+			found = append(found, Finding{name, "left-over marker " + m})
+		}
+	}
+	return found
+}
+
+// checkSkips allows t.Skip only with a message that names the shared data.
+func checkSkips(t *Tree) []Finding {
+	var found []Finding
+	inspect(t.Files, func(_ *File, n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return
+		}
+		sel, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) || !isTesting(sel.X) {
+			return
+		}
+		if len(call.Args) == 0 || !strings.Contains(literal(call.Args[0]), "../shared") {
+			found = append(found, Finding{t.at(n), "skips a test for another reason than absent ../shared"})
+		}
+	})
+	return found
+}
+
+func isTesting(e ast.Expr) bool {
+	return isIdent(e, "t") || isIdent(e, "b") || isIdent(e, "f") || isIdent(e, "tb")
+}
+
+// literal is the text of a string literal, or of the literals in a concatenation.
+func literal(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			if s, err := strconv.Unquote(e.Value); err == nil {
+				return s
+			}
+		}
+	case *ast.BinaryExpr:
+		return literal(e.X) + literal(e.Y)
+	}
+	return ""
+}
+
+func checkModuleFile(t *Tree) []Finding {
+	if regexp.MustCompile(`(?m)^\s*replace\b`).MatchString(t.Texts["go.mod"]) {
+		return []Finding{{"go.mod", "has a replace directive"}}
+	}
+	return nil
+}
+
+// checkHosts finds addresses of module proxies and mirrors: they belong to a machine, not to the repository.
+func checkHosts(t *Tree) []Finding {
+	host := regexp.MustCompile(`(?i)\bGO(PROXY|NOSUMDB|SUMDB|NOSUMCHECK|FLAGS)\s*[:?]?=\s*\S|proxy\.golang\.org|goproxy\.\w+|\.pkg\.dev\b|jfrog\.io|\bnexus\.`)
+	var found []Finding
+	for name, text := range t.Texts {
+		if m := host.FindString(text); m != "" {
+			found = append(found, Finding{name, "names a registry or mirror: " + m})
+		}
+	}
+	return found
+}
