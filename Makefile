@@ -1,0 +1,52 @@
+# Noisegate's commands. "make help" lists them.
+
+GO        ?= go
+PACKAGES  ?= ./...
+FUZZTIME  ?= 10s
+BENCHROWS ?= 1000000
+BENCHTIME ?= 1s
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build check test integration golden fuzz audit bench
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: build ## private answers over a PostgreSQL of its own; Ctrl-C ends it
+	bin/noisegate demo
+
+build: ## the binary, at bin/noisegate
+	$(GO) build -trimpath -o bin/noisegate ./cmd/noisegate
+
+check: ## formatting, vet, architecture, linters when installed, module checksums
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet $(PACKAGES)
+	$(GO) test ./internal/archtest
+	$(GO) mod verify
+	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
+	else echo "golangci-lint (version 2) is not installed: its rules were not checked"; fi
+
+test: check ## everything that must hold before a change lands (starts its own PostgreSQL)
+	$(GO) test -timeout 10m $(PACKAGES)
+
+integration: ## the real binary over HTTP, with output per test
+	$(GO) test -count=1 -v -timeout 10m ./integration/...
+
+golden: ## rewrite golden files from what the code does now; read the diff before you commit it
+	$(GO) test ./sqlrewrite/... -rewrite
+
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go | sed 's/^func //'); do \
+			echo "$$dir $$target $(FUZZTIME)"; \
+			$(GO) test $$dir -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done; \
+	done
+
+audit: ## statistical tests of the mechanisms, fresh samples
+	$(GO) test -count=1 -v -run Audit -timeout 30m $(PACKAGES)
+
+bench: build ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$($(GO) list $(PACKAGES) | grep -v /integration)
+	$(GO) run ./integration/bench -binary bin/noisegate -rows $(BENCHROWS)
