@@ -1,0 +1,145 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Hard limits of the configuration: outside them a gateway would be unsafe or useless, so it does not start.
+const (
+	maxStatementTimeout = time.Hour
+	maxQuantum          = 10 * time.Second
+	maxConnections      = 1000
+	maxConcurrent       = 10_000
+)
+
+// datasetName is what a dataset may be called: it stands in URLs and in names of environment variables.
+var datasetName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// check refuses a configuration that is incomplete or dangerous. It reports everything that is wrong, not only the
+// first thing, and never a secret's value.
+func (l *loader) check() {
+	c := l.config
+	l.checkHTTP(c.HTTP)
+	l.dsn("control.dsn", c.Control.DSN, c.Control.Insecure)
+	if !c.Control.OwnerDSN.IsZero() {
+		l.dsn("control.owner_dsn", c.Control.OwnerDSN, c.Control.Insecure)
+	}
+	l.checkAuth(c.Auth)
+	l.between("limits.concurrent_queries", c.Limits.ConcurrentQueries, 1, maxConcurrent)
+	if len(c.Datasets) == 0 {
+		l.wrong("datasets", "is missing: name at least one protected database")
+	}
+	for _, name := range sortedKeys(c.Datasets) {
+		l.checkDataset(name, c.Datasets[name])
+	}
+}
+
+func (l *loader) checkHTTP(c HTTPConfig) {
+	host, port, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err != nil || port == "":
+		l.wrong("http.listen", "must be host:port, such as 127.0.0.1:8080")
+	case !isLoopback(host) && c.TLSCertFile == "" && !c.Insecure:
+		l.wrong("http.listen", "other machines can reach this address, and tokens would cross the network in clear: "+
+			"give http.tls_cert_file and http.tls_key_file, or say http.insecure: true when a proxy in front ends TLS")
+	}
+	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
+		l.wrong("http", "tls_cert_file and tls_key_file go together")
+	}
+}
+
+func (l *loader) checkAuth(c AuthConfig) {
+	l.present("auth.issuer", c.Issuer)
+	l.present("auth.audience", c.Audience)
+	l.present("auth.claims.subject", c.Claims.Subject)
+	l.present("auth.claims.roles", c.Claims.Roles)
+	l.present("auth.claims.groups", c.Claims.Groups)
+	given := 0
+	for _, s := range []string{c.Keys.JWKSURL, c.Keys.JWKSFile, c.Keys.HS256File} {
+		if s != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		l.wrong("auth.keys", "must name exactly one of jwks_url, jwks_file and hs256_file")
+	}
+	if c.Keys.JWKSURL != "" {
+		u, err := url.Parse(c.Keys.JWKSURL)
+		if err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) {
+			l.wrong("auth.keys.jwks_url", "must be an https URL: whoever can change the keys can make tokens")
+		}
+	}
+}
+
+func (l *loader) checkDataset(name string, d *DatasetConfig) {
+	if !datasetName.MatchString(name) {
+		l.wrong("datasets."+name, "a dataset's name is made of a-z, 0-9, _ and -, and begins with a letter")
+	}
+	l.dsn(datasetKey(name, "dsn"), d.DSN, d.Insecure)
+	if !d.DSN.IsZero() && d.DSN.Reveal() == l.config.Control.DSN.Reveal() {
+		l.wrong(datasetKey(name, "dsn"), "is the control database's connection string: the protected data needs a role of its own that can only read")
+	}
+	if d.StatementTimeout <= 0 || d.StatementTimeout > maxStatementTimeout {
+		l.wrong(datasetKey(name, "statement_timeout"), "must be above 0 and at most %s", maxStatementTimeout)
+	}
+	if d.Quantum < 0 || d.Quantum > maxQuantum {
+		l.wrong(datasetKey(name, "quantum"), "must be between 0 (off) and %s", maxQuantum)
+	}
+	l.between(datasetKey(name, "connections"), d.Connections, 1, maxConnections)
+}
+
+func (l *loader) present(key string, value string) {
+	if strings.TrimSpace(value) == "" {
+		l.wrong(key, "is missing")
+	}
+}
+
+func (l *loader) between(key string, value, lo, hi int) {
+	if value < lo || value > hi {
+		l.wrong(key, "must be between %d and %d", lo, hi)
+	}
+}
+
+// dsn checks that a connection string can be understood, and that nobody on the way can read or change what flows:
+// a unix socket, the loopback interface, or TLS that verifies the server's name. The library's own error is not
+// shown, since it may quote the string.
+func (l *loader) dsn(key string, dsn DSN, insecure bool) {
+	if dsn.IsZero() {
+		l.wrong(key, "is missing")
+		return
+	}
+	parsed, err := pgconn.ParseConfig(dsn.Reveal())
+	if err != nil {
+		l.wrong(key, "is not a PostgreSQL connection string such as postgres://role@host/database")
+		return
+	}
+	if insecure {
+		return
+	}
+	ways := []*pgconn.FallbackConfig{{Host: parsed.Host, TLSConfig: parsed.TLSConfig}}
+	for _, way := range append(ways, parsed.Fallbacks...) {
+		local := strings.HasPrefix(way.Host, "/") || isLoopback(way.Host)
+		verified := way.TLSConfig != nil && !way.TLSConfig.InsecureSkipVerify
+		if !local && !verified {
+			l.wrong(key, "the connection to %s is not verified: add sslmode=verify-full, or say %s.insecure: true",
+				way.Host, key[:strings.LastIndexByte(key, '.')])
+			return
+		}
+	}
+}
+
+// isLoopback reports whether a host means this machine alone.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// setting is one key of the configuration. The list of settings is the only place that knows the names: file and
+// environment are both read through it.
+type setting struct {
+	key string
+	set func(text string) error
+}
+
+func (c *Config) settings() []setting {
+	list := []setting{
+		{"http.listen", text(&c.HTTP.Listen)},
+		{"http.tls_cert_file", text(&c.HTTP.TLSCertFile)},
+		{"http.tls_key_file", text(&c.HTTP.TLSKeyFile)},
+		{"http.insecure", boolean(&c.HTTP.Insecure)},
+		{"control.dsn", secret(&c.Control.DSN)},
+		{"control.owner_dsn", secret(&c.Control.OwnerDSN)},
+		{"control.insecure", boolean(&c.Control.Insecure)},
+		{"auth.issuer", text(&c.Auth.Issuer)},
+		{"auth.audience", text(&c.Auth.Audience)},
+		{"auth.keys.jwks_url", text(&c.Auth.Keys.JWKSURL)},
+		{"auth.keys.jwks_file", text(&c.Auth.Keys.JWKSFile)},
+		{"auth.keys.hs256_file", text(&c.Auth.Keys.HS256File)},
+		{"auth.claims.subject", text(&c.Auth.Claims.Subject)},
+		{"auth.claims.roles", text(&c.Auth.Claims.Roles)},
+		{"auth.claims.groups", text(&c.Auth.Claims.Groups)},
+		{"limits.concurrent_queries", number(&c.Limits.ConcurrentQueries)},
+	}
+	for _, name := range sortedKeys(c.Datasets) {
+		d := c.Datasets[name]
+		list = append(list,
+			setting{datasetKey(name, "dsn"), secret(&d.DSN)},
+			setting{datasetKey(name, "statement_timeout"), duration(&d.StatementTimeout)},
+			setting{datasetKey(name, "quantum"), duration(&d.Quantum)},
+			setting{datasetKey(name, "connections"), number(&d.Connections)},
+			setting{datasetKey(name, "insecure"), boolean(&d.Insecure)},
+		)
+	}
+	return list
+}
+
+func datasetKey(name, key string) string { return "datasets." + name + "." + key }
+
+// prefix begins the name of every variable that Noisegate reads.
+const prefix = "NOISEGATE_"
+
+// sections are the configuration's top-level keys as they stand in variables. A variable that begins with one of them
+// must name a key: a misspelt NOISEGATE_HTTP_INSECURE must not pass in silence.
+func sections() []string { return []string{"HTTP", "CONTROL", "AUTH", "LIMITS", "DATASETS"} }
+
+// variableName is the environment variable of a key.
+func variableName(key string) string {
+	return prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+}
+
+func text(to *string) func(string) error {
+	return func(s string) error { *to = s; return nil }
+}
+
+func secret(to *DSN) func(string) error {
+	return func(s string) error { *to = newDSN(s); return nil }
+}
+
+func boolean(to *bool) func(string) error {
+	return func(s string) error {
+		if s != "true" && s != "false" {
+			return errors.New("must be true or false")
+		}
+		*to = s == "true"
+		return nil
+	}
+}
+
+func number(to *int) func(string) error {
+	return func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return errors.New("must be a whole number")
+		}
+		*to = n
+		return nil
+	}
+}
+
+func duration(to *time.Duration) func(string) error {
+	return func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return errors.New("must be a duration such as 30s or 50ms")
+		}
+		*to = d
+		return nil
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Environment is what the process was started with; a value, so that tests bring their own.
+type Environment map[string]string
+
+// ParseEnvironment turns os.Environ's lines into an Environment.
+func ParseEnvironment(lines []string) Environment {
+	env := Environment{}
+	for _, line := range lines {
+		if name, value, ok := strings.Cut(line, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// LoadConfig reads the file, lets the environment override it and checks the result. The error names everything that is
+// wrong, each with its line and column or with the variable that it came from. An empty path means that the environment
+// says it all.
+func LoadConfig(path string, env Environment) (*Config, error) {
+	l := &loader{path: path, config: newConfig(), where: map[string]string{}}
+	if err := l.readFile(); err != nil {
+		return nil, err
+	}
+	l.readEnvironment(env)
+	if len(l.problems) == 0 {
+		l.check()
+	}
+	if len(l.problems) > 0 {
+		return nil, errors.Join(l.problems...)
+	}
+	return l.config, nil
+}
+
+// loader fills in a configuration. It remembers where each key was written, for messages, and what is wrong.
+type loader struct {
+	path     string
+	config   *Config
+	where    map[string]string // key -> "noisegate.yaml:3:12: http.listen" or "NOISEGATE_HTTP_LISTEN"
+	problems []error
+}
+
+// wrong notes what is wrong with a key's value.
+func (l *loader) wrong(key, format string, args ...any) {
+	where, written := l.where[key]
+	switch {
+	case written:
+	case l.path != "":
+		where = l.path + ": " + key
+	default:
+		where = key + " (" + variableName(key) + ")"
+	}
+	l.problems = append(l.problems, fmt.Errorf("%s: %s", where, fmt.Sprintf(format, args...)))
+}
+
+func (l *loader) readFile() error {
+	if l.path == "" {
+		return nil
+	}
+	source, err := os.ReadFile(l.path)
+	if err != nil {
+		return fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	file, err := parser.ParseBytes(source, 0)
+	if err != nil {
+		var y yaml.Error
+		if errors.As(err, &y) && y.GetToken() != nil {
+			return fmt.Errorf("%s: %s", l.at(y.GetToken()), y.GetMessage())
+		}
+		return fmt.Errorf("%s: %w", l.path, err)
+	}
+	written := map[string]string{}
+	for _, doc := range file.Docs {
+		if doc.Body != nil {
+			l.collect("", doc.Body, written)
+		}
+	}
+	known := map[string]func(string) error{}
+	for _, s := range l.config.settings() {
+		known[s.key] = s.set
+	}
+	for _, key := range sortedKeys(written) {
+		set, ok := known[key]
+		if !ok {
+			l.wrong(key, "there is no such setting")
+		} else if err := set(written[key]); err != nil {
+			l.wrong(key, "%s", err)
+		}
+	}
+	return nil
+}
+
+func (l *loader) at(t *token.Token) string {
+	return fmt.Sprintf("%s:%d:%d", l.path, t.Position.Line, t.Position.Column)
+}
+
+// collect gathers the scalars below a node, and where they stand. A key without a value keeps its default.
+func (l *loader) collect(key string, node ast.Node, written map[string]string) {
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		for _, value := range n.Values {
+			l.collect(key, value, written)
+		}
+	case *ast.MappingValueNode:
+		name := n.Key.GetToken()
+		inner := strings.TrimPrefix(key+"."+name.Value, ".")
+		l.where[inner] = l.at(name) + ": " + inner
+		if dataset, ok := strings.CutPrefix(inner, "datasets."); ok && key == "datasets" {
+			l.config.Datasets[dataset] = newDatasetConfig()
+		}
+		l.collect(inner, n.Value, written)
+	case *ast.NullNode:
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		written[key] = n.GetToken().Value
+	default: // lists, anchors, tags: nothing in this file needs them
+		if key == "" {
+			l.problems = append(l.problems, fmt.Errorf("%s: the file must be made of keys and values", l.at(n.GetToken())))
+			return
+		}
+		l.wrong(key, "must be a single value")
+	}
+}
+
+// readEnvironment sets what variables name. A dataset that only the environment names is known by its DSN's variable.
+func (l *loader) readEnvironment(env Environment) {
+	taken := map[string]bool{}
+	for name := range l.config.Datasets {
+		taken[variableName(datasetKey(name, "dsn"))] = true
+	}
+	for variable := range env {
+		name, isDataset := strings.CutPrefix(variable, prefix+"DATASETS_")
+		name, isDSN := strings.CutSuffix(name, "_DSN")
+		if isDataset && isDSN && !taken[variable] {
+			l.config.Datasets[strings.ToLower(name)] = newDatasetConfig()
+		}
+	}
+	known := map[string]bool{}
+	for _, s := range l.config.settings() {
+		variable := variableName(s.key)
+		known[variable] = true
+		if value, given := env[variable]; given {
+			l.where[s.key] = variable
+			if err := s.set(value); err != nil {
+				l.wrong(s.key, "%s", err)
+			}
+		}
+	}
+	for _, variable := range sortedKeys(env) {
+		rest, ours := strings.CutPrefix(variable, prefix)
+		section, _, _ := strings.Cut(rest, "_")
+		if ours && slices.Contains(sections(), section) && !known[variable] {
+			l.problems = append(l.problems, fmt.Errorf("%s: there is no such setting", variable))
+		}
+	}
+}

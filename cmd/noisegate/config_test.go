@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestConfig runs testdata/config/*: each case is a file (and variables, as env=(NAME=value,...)) and what becomes of it.
+func TestConfig(t *testing.T) {
+	datadriven.Walk(t, "testdata/config", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "noisegate.yaml")
+			if err := os.WriteFile(file, []byte(d.Input), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			env := Environment{}
+			for _, arg := range d.CmdArgs {
+				env[arg.Key] = strings.Join(arg.Vals, ",")
+			}
+			c, err := LoadConfig(file, env)
+			if err != nil {
+				return strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "") + "\n"
+			}
+			return describe(c)
+		})
+	})
+}
+
+// describe renders what was read, connection strings included: they are not secret in a test.
+func describe(c *Config) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "http %+v\ncontrol %s\nauth %+v\nlimits %+v\n", c.HTTP, c.Control.DSN.Reveal(), c.Auth, c.Limits)
+	for _, name := range sortedKeys(c.Datasets) {
+		d := c.Datasets[name]
+		fmt.Fprintf(&b, "%s %s timeout %s quantum %s connections %d\n", name, d.DSN.Reveal(), d.StatementTimeout, d.Quantum, d.Connections)
+	}
+	return b.String()
+}
+
+// Every field has its key: a field that is added to Config and forgotten in settings fails here.
+func TestEveryFieldHasAKey(t *testing.T) {
+	c := newConfig()
+	c.Datasets["x"] = newDatasetConfig()
+	fields := 0
+	var walk func(kind reflect.Type)
+	walk = func(kind reflect.Type) {
+		for i := range kind.NumField() {
+			switch field := kind.Field(i).Type; {
+			case field == reflect.TypeFor[DSN]():
+				fields++
+			case field.Kind() == reflect.Struct:
+				walk(field)
+			case field.Kind() == reflect.Map:
+				walk(field.Elem().Elem())
+			default:
+				fields++
+			}
+		}
+	}
+	walk(reflect.TypeFor[Config]())
+	if keys := len(c.settings()); keys != fields {
+		t.Errorf("%d keys for %d fields", keys, fields)
+	}
+}
+
+// Connection strings hold passwords: no way of printing a configuration shows one.
+func TestA77ConfigDoesNotPrintSecrets(t *testing.T) {
+	c := newConfig()
+	c.Control.DSN = newDSN("postgres://noisegate:hunter2@db/noisegate")
+	c.Datasets["census"] = &DatasetConfig{DSN: newDSN("postgres://reader:hunter2@db/census"), Quantum: time.Second}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		if text := fmt.Sprintf(verb, *c) + fmt.Sprintf(verb, *c.Datasets["census"]); strings.Contains(text, "hunter2") {
+			t.Errorf("%s prints a password", verb)
+		}
+	}
+}
