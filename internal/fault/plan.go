@@ -1,0 +1,64 @@
+package fault
+
+import "fmt"
+
+// The codes of queries that are allowed but cannot be planned with the options of the request. They depend on query text,
+// policy and options alone, and cost nothing.
+const (
+	CodeMissingDelta  Code = "plan/missing-delta"
+	CodeLooserBound   Code = "plan/looser-bound"
+	CodePriceTooSmall Code = "plan/price-too-small"
+	CodeMechanism     Code = "plan/mechanism"
+	CodeTooManyKeys   Code = "plan/too-many-keys"
+	CodeStep          Code = "plan/step"
+)
+
+// MissingDelta says that group keys of the query must be selected privately, which needs δ > 0; column is one of them.
+func MissingDelta(pos Position, column string) *Error {
+	return &Error{
+		Code: CodeMissingDelta, Pos: pos,
+		Msg:  fmt.Sprintf("the keys of column %s are private: which of them are shown costs a δ", Quote(column)),
+		Hint: `add "delta", for example "1e-9"`,
+	}
+}
+
+// LooserBound refuses an option that asks for more than the policy allows; option is max_rows or max_groups.
+func LooserBound(option string, asked, allowed int64) *Error {
+	return &Error{
+		Code: CodeLooserBound,
+		Msg:  fmt.Sprintf("%s %d is looser than the policy's %d", option, asked, allowed),
+		Hint: fmt.Sprintf("%s can only tighten the policy's bound: ask for at most %d", option, allowed),
+	}
+}
+
+// PriceTooSmall says that the price, split over the query's releases, leaves nothing for each.
+func PriceTooSmall(releases int) *Error {
+	return &Error{
+		Code: CodePriceTooSmall,
+		Msg:  fmt.Sprintf("the price is too small to be split over %d releases", releases),
+		Hint: "ask for fewer aggregates, or offer a larger epsilon or rho",
+	}
+}
+
+// MechanismChoice says that the mechanism asked for does not fit the account or the price; message says why.
+func MechanismChoice(message, hint string) *Error {
+	return &Error{Code: CodeMechanism, Msg: message, Hint: hint}
+}
+
+// TooManyKeys refuses a product of public domains beyond the limit.
+func TooManyKeys(pos Position, limit int) *Error {
+	return &Error{
+		Code: CodeTooManyKeys, Pos: pos,
+		Msg:  fmt.Sprintf("the group keys have more than %d combinations, each of which would be shown", limit),
+		Hint: "group by fewer columns, or narrow their values with WHERE key IN (...)",
+	}
+}
+
+// BadStep says that the policy's bounds and step for a column cannot be summed exactly; message says what does not fit.
+func BadStep(pos Position, column, message string) *Error {
+	return &Error{
+		Code: CodeStep, Pos: pos,
+		Msg:  fmt.Sprintf("values of column %s cannot be summed exactly: %s", Quote(column), message),
+		Hint: fmt.Sprintf("ask the data's steward for another step or narrower bounds of %s", column),
+	}
+}

@@ -1,0 +1,79 @@
+package fault
+
+import "fmt"
+
+// The codes of queries that are good SQL but that the dataset's policy does not allow. They depend on query text and policy
+// alone, and cost nothing.
+const (
+	CodeNotAggregate  Code = "policy/not-aggregate"
+	CodeMissingBounds Code = "policy/missing-bounds"
+	CodeMissingKeys   Code = "policy/missing-keys"
+	CodeUnitColumn    Code = "policy/unit-column"
+	CodeUnitJoin      Code = "policy/unit-join"
+)
+
+// NotAggregate refuses an output that would show single rows; what names it ("column age", "*").
+func NotAggregate(pos Position, what string) *Error {
+	return &Error{
+		Code: CodeNotAggregate, Pos: pos,
+		Msg:  clean(what) + " would show rows of single people; only aggregates and group keys can be released",
+		Hint: "use count(*), sum(x) or avg(x), and GROUP BY every other column of the select list",
+	}
+}
+
+// GroupByUnit refuses a group for each privacy unit.
+func GroupByUnit(pos Position, column string) *Error {
+	return &Error{
+		Code: CodeNotAggregate, Pos: pos,
+		Msg:  fmt.Sprintf("grouping by %s, the privacy unit, would make one group for each person", Quote(column)),
+		Hint: fmt.Sprintf("group by something else; count(DISTINCT %s) counts people", column),
+	}
+}
+
+// UnitColumn refuses the privacy unit's id anywhere but in count(DISTINCT id).
+func UnitColumn(pos Position, column string) *Error {
+	return &Error{
+		Code: CodeUnitColumn, Pos: pos,
+		Msg:  fmt.Sprintf("%s identifies the privacy unit and can only be counted", Quote(column)),
+		Hint: fmt.Sprintf("write count(DISTINCT %s)", column),
+	}
+}
+
+// MissingBounds refuses to sum a column whose values the policy does not bound.
+func MissingBounds(pos Position, column string) *Error {
+	return &Error{
+		Code: CodeMissingBounds, Pos: pos,
+		Msg:     fmt.Sprintf("the policy gives no bounds for column %s", Quote(column)),
+		Hint:    fmt.Sprintf("ask the data's steward to declare bounds: [lo, hi] for %s, or use count(%s)", column, column),
+		Details: []Detail{{Name: "column", Value: column}},
+	}
+}
+
+// MissingContribution refuses a table whose policy does not say how much one unit may contribute; setting is max_rows
+// or max_groups.
+func MissingContribution(pos Position, table, setting string) *Error {
+	return &Error{
+		Code: CodeMissingBounds, Pos: pos,
+		Msg:  fmt.Sprintf("the policy gives no %s for table %s", setting, Quote(table)),
+		Hint: fmt.Sprintf("ask the data's steward to declare %s", setting),
+	}
+}
+
+// MissingKeys refuses to group by a column of which the policy does not say how its values may be shown.
+func MissingKeys(pos Position, column string) *Error {
+	return &Error{
+		Code: CodeMissingKeys, Pos: pos,
+		Msg:     fmt.Sprintf("the policy does not say which values of column %s may be shown as group keys", Quote(column)),
+		Hint:    fmt.Sprintf("ask the data's steward to declare a domain, or keys: private, for %s", column),
+		Details: []Detail{{Name: "column", Value: column}},
+	}
+}
+
+// UnitJoin refuses a join that would pair rows of different privacy units; condition is the one to add.
+func UnitJoin(pos Position, condition string) *Error {
+	return &Error{
+		Code: CodeUnitJoin, Pos: pos,
+		Msg:  "this join pairs rows of different people",
+		Hint: "join on the privacy unit: add " + condition,
+	}
+}
