@@ -1,0 +1,178 @@
+package pgserver
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// OldestVersion is the oldest major version of PostgreSQL that Noisegate runs on: its roles rely on the predefined roles
+// and the privileges of version 14.
+const OldestVersion = 14
+
+// Programs is where the server programs of one PostgreSQL version are.
+type Programs struct {
+	Bin     string // the directory that holds initdb and postgres
+	Version int    // the major version
+}
+
+// NotFoundError says that this machine has no usable PostgreSQL, and how to get it.
+type NotFoundError struct {
+	Install string // the one line that installs it on this system
+	Seen    []string
+}
+
+func (e *NotFoundError) Error() string {
+	msg := "no PostgreSQL server programs were found (initdb, postgres)"
+	if len(e.Seen) > 0 {
+		msg = fmt.Sprintf("no PostgreSQL of version %d or later was found (looked at %s)", OldestVersion, strings.Join(e.Seen, ", "))
+	}
+	return msg + "; install them with: " + e.Install
+}
+
+// Find looks for initdb and postgres: in PATH, where pg_config says, and where packages of Linux and macOS put them.
+// The newest version wins. The error is a [*NotFoundError].
+func Find() (Programs, error) {
+	return finder{
+		pathList: filepath.SplitList(os.Getenv("PATH")),
+		globs:    packageDirs(),
+		version:  serverVersion,
+		bindir:   pgConfigBindir,
+		install:  installLine(runtime.GOOS, os.DirFS("/")),
+	}.find()
+}
+
+// packageDirs are the directories of packages that keep server programs out of PATH.
+func packageDirs() []string {
+	return []string{
+		"/usr/lib/postgresql/*/bin",       // Debian, Ubuntu
+		"/usr/pgsql-*/bin",                // PGDG packages for Fedora and Red Hat
+		"/usr/libexec/postgresql*",        // Alpine
+		"/usr/lib/postgresql*/bin",        // SUSE
+		"/opt/homebrew/opt/postgres*/bin", // macOS, Apple silicon
+		"/usr/local/opt/postgres*/bin",    // macOS, Intel
+		"/Applications/Postgres.app/Contents/Versions/*/bin",
+	}
+}
+
+// finder is [Find] with its view of the machine as fields.
+type finder struct {
+	pathList []string
+	globs    []string
+	version  func(postgres string) (int, error)
+	bindir   func() (string, error)
+	install  string
+}
+
+func (f finder) find() (Programs, error) {
+	var best Programs
+	var seen []string
+	for _, dir := range f.candidates() {
+		version, err := f.version(filepath.Join(dir, "postgres"))
+		if err != nil {
+			continue
+		}
+		seen = append(seen, fmt.Sprintf("%s: version %d", dir, version))
+		if version >= OldestVersion && version > best.Version {
+			best = Programs{Bin: dir, Version: version}
+		}
+	}
+	if best.Bin == "" {
+		return Programs{}, &NotFoundError{Install: f.install, Seen: seen}
+	}
+	return best, nil
+}
+
+// candidates are the directories that hold both programs. Links are followed: PostgreSQL finds its own files relative to
+// the real program.
+func (f finder) candidates() []string {
+	dirs := slices.Clone(f.pathList)
+	if dir, err := f.bindir(); err == nil {
+		dirs = append(dirs, dir)
+	}
+	for _, glob := range f.globs {
+		matches, _ := filepath.Glob(glob) // the patterns are constants
+		dirs = append(dirs, matches...)
+	}
+	var found []string
+	for _, dir := range dirs {
+		initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
+		if err != nil {
+			continue
+		}
+		real := filepath.Dir(initdb)
+		if _, err := os.Stat(filepath.Join(real, "postgres")); err == nil && !slices.Contains(found, real) {
+			found = append(found, real)
+		}
+	}
+	return found
+}
+
+// serverVersion asks a postgres program which major version it is: "postgres (PostgreSQL) 15.18 (Debian ...)".
+func serverVersion(postgres string) (int, error) {
+	out, err := exec.Command(postgres, "--version").Output()
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := strings.Cut(string(out), "(PostgreSQL) ")
+	if !ok {
+		return 0, errors.New("pgserver: not a PostgreSQL server program")
+	}
+	digits := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	if digits < 0 {
+		digits = len(rest)
+	}
+	return strconv.Atoi(rest[:digits])
+}
+
+func pgConfigBindir() (string, error) {
+	out, err := exec.Command("pg_config", "--bindir").Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// installLine is what a user types to get PostgreSQL on this system.
+func installLine(goos string, root fs.FS) string {
+	if goos == "darwin" {
+		return "brew install postgresql@17"
+	}
+	release, err := fs.ReadFile(root, "etc/os-release")
+	if err != nil {
+		return "see https://www.postgresql.org/download/"
+	}
+	lines := map[string]string{
+		"debian": "sudo apt-get install -y postgresql",
+		"ubuntu": "sudo apt-get install -y postgresql",
+		"fedora": "sudo dnf install -y postgresql-server",
+		"rhel":   "sudo dnf install -y postgresql-server",
+		"centos": "sudo dnf install -y postgresql-server",
+		"suse":   "sudo zypper install -y postgresql-server",
+		"alpine": "sudo apk add postgresql",
+		"arch":   "sudo pacman -S --noconfirm postgresql",
+	}
+	for _, id := range systemIDs(release) {
+		if line, ok := lines[id]; ok {
+			return line
+		}
+	}
+	return "see https://www.postgresql.org/download/"
+}
+
+// systemIDs are the words of ID and ID_LIKE in an os-release file, the system's own name first.
+func systemIDs(release []byte) []string {
+	values := map[string]string{}
+	for s := bufio.NewScanner(bytes.NewReader(release)); s.Scan(); {
+		if name, value, ok := strings.Cut(s.Text(), "="); ok {
+			values[name] = strings.Trim(value, `"'`)
+		}
+	}
+	return strings.Fields(values["ID"] + " " + values["ID_LIKE"])
+}

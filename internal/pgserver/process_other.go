@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package pgserver
+
+import "syscall"
+
+// dieWithParent does nothing where the system has no parent-death signal; the reaper does it alone there.
+func dieWithParent(*syscall.SysProcAttr) {}

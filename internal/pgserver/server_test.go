@@ -1,0 +1,193 @@
+package pgserver
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// helperEnv makes the test program play the parent that gets killed.
+const helperEnv = "NOISEGATE_PGSERVER_HELPER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperEnv) != "" {
+		playParent()
+	}
+	os.Exit(m.Run())
+}
+
+// playParent starts a server, says where it is, and waits to be killed.
+func playParent() {
+	programs, err := Find()
+	if err == nil {
+		var s *Server
+		if s, err = Start(context.Background(), Options{Programs: programs}); err == nil {
+			fmt.Println(s.dir)
+			select {}
+		}
+	}
+	fmt.Println("error:", err)
+	os.Exit(1)
+}
+
+func start(t *testing.T, o Options) *Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	programs, err := Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Programs = programs
+	s, err := Start(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func psql(t *testing.T, s *Server, sql string) (string, error) {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(s.programs.Bin, "psql"), "-XAtq", "-c", sql, s.DSN(Superuser, "postgres")).CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func mustPsql(t *testing.T, s *Server, sql string) string {
+	t.Helper()
+	out, err := psql(t, s, sql)
+	if err != nil {
+		t.Fatalf("%s: %v: %s", sql, err, out)
+	}
+	return out
+}
+
+func TestServerLifeCycle(t *testing.T) {
+	s := start(t, Options{Settings: map[string]string{"work_mem": "7MB"}})
+	for sql, want := range map[string]string{
+		"show listen_addresses": "",
+		"show work_mem":         "7MB",
+		"show timezone":         "UTC",
+		"show server_encoding":  "UTF8",
+		"select current_user":   Superuser,
+	} {
+		if got := mustPsql(t, s, sql); got != want {
+			t.Errorf("%s: got %q, want %q", sql, got, want)
+		}
+	}
+	info, err := os.Stat(s.dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the server's directory must be closed to others: %v, %v", info.Mode(), err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
+		t.Errorf("the temporary directory is still there after Stop: %v", err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Errorf("a second Stop must do nothing: %v", err)
+	}
+}
+
+// TestF03CommittedRowsSurviveCrashes ends the server in each of its ways.
+func TestF03CommittedRowsSurviveCrashes(t *testing.T) {
+	s := start(t, Options{})
+	mustPsql(t, s, "create table kept (n int)")
+	for i, end := range []func(){s.Kill, s.StopImmediate, func() { s.end(15) }, func() {}, s.Kill} {
+		mustPsql(t, s, fmt.Sprintf("insert into kept values (%d)", i))
+		end()
+		if i == 0 {
+			if out, err := psql(t, s, "select 1"); err == nil {
+				t.Errorf("a killed server answered %q", out)
+			}
+		}
+		if err := s.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := mustPsql(t, s, "select count(*) from kept"), fmt.Sprint(i+1); got != want {
+			t.Errorf("after restart %d: %s rows, want %s", i, got, want)
+		}
+	}
+}
+
+// TestServerDiesWithItsParent kills the process that started a server with SIGKILL, which leaves it no time to clean up.
+func TestServerDiesWithItsParent(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := exec.Command(self)
+	parent.Env = append(os.Environ(), helperEnv+"=1")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	dir := strings.TrimSpace(line)
+	if err != nil || !filepath.IsAbs(dir) {
+		t.Fatalf("the parent said %q, %v", line, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data", "postmaster.pid")); err != nil {
+		t.Fatalf("no server is running in %s: %v", dir, err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			return // the directory goes last
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is still there 10 s after its parent was killed", dir)
+		}
+	}
+}
+
+func TestKeptDirectoryIsUsedAgain(t *testing.T) {
+	// Not t.TempDir: the server's user must be able to get there, and its path may be too long for a socket.
+	dir, err := os.MkdirTemp("/tmp", "noisegate-keep-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	long := filepath.Join(dir, strings.Repeat("long", 30))
+	first := start(t, Options{Dir: long})
+	mustPsql(t, first, "create table kept as select 42 as n")
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, Options{Dir: long})
+	if got := mustPsql(t, second, "select n from kept"); got != "42" {
+		t.Errorf("got %q, want 42", got)
+	}
+}
+
+// TestStartReportsTheServersOwnWords: a server that does not start says why.
+func TestStartReportsTheServersOwnWords(t *testing.T) {
+	programs, err := Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Start(t.Context(), Options{Programs: programs, Settings: map[string]string{"shared_buffers": "plenty"}})
+	if err == nil || !strings.Contains(err.Error(), "shared_buffers") {
+		t.Errorf("got %v, want an error that names shared_buffers", err)
+	}
+}
