@@ -1,0 +1,83 @@
+// Package auth turns bearer tokens into principals.
+//
+// It knows JSON Web Tokens, keys, roles and groups. It does not know HTTP, budgets or queries: which role a route needs is
+// httpapi's business, what a principal may spend is the gateway's. Tokens are checked against a fixed list of algorithms
+// that belongs to the kind of key that was configured, so that no token chooses how it is verified.
+package auth
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Role is what a principal may do. The zero Role is none.
+type Role string
+
+// The roles.
+const (
+	Analyst Role = "analyst" // asks questions
+	Steward Role = "steward" // sets policies and budgets; sees no answers by that role
+	ML      Role = "ml"      // buys private labels
+)
+
+// Principal is an authenticated caller.
+type Principal struct {
+	Subject string   // who it is; budgets and answers belong to it
+	Roles   []Role   // sorted, without duplicates
+	Groups  []string // sorted, without duplicates: the groups claim, and one group for each role that has one
+}
+
+// Has reports whether the principal holds the role.
+func (p Principal) Has(role Role) bool { return slices.Contains(p.Roles, role) }
+
+// In reports whether the principal belongs to the group.
+func (p Principal) In(group string) bool { return slices.Contains(p.Groups, group) }
+
+// groupOf is the group that everyone with a role belongs to; "" for none.
+func groupOf(role Role) string {
+	switch role {
+	case Analyst:
+		return "analysts"
+	case ML:
+		return "ml"
+	default:
+		return ""
+	}
+}
+
+// NewPrincipal checks a subject and completes the groups. Roles that are not known are left out. ok is false when the
+// subject cannot name an account: empty, longer than 256 bytes, not UTF-8, or with control characters.
+func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool) {
+	if !validName(subject) {
+		return Principal{}, false
+	}
+	p.Subject = subject
+	for _, name := range roles {
+		switch role := Role(name); role {
+		case Analyst, Steward, ML:
+			p.Roles = append(p.Roles, role)
+			if group := groupOf(role); group != "" {
+				p.Groups = append(p.Groups, group)
+			}
+		default: // a role of some other program
+		}
+	}
+	for _, group := range groups {
+		if validName(group) {
+			p.Groups = append(p.Groups, group)
+		}
+	}
+	slices.Sort(p.Roles)
+	slices.Sort(p.Groups)
+	p.Roles, p.Groups = slices.Compact(p.Roles), slices.Compact(p.Groups)
+	return p, true
+}
+
+// maxName bounds subjects and groups in bytes.
+const maxName = 256
+
+func validName(name string) bool {
+	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
+}

@@ -1,0 +1,277 @@
+package auth
+
+import (
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/MicahParks/keyfunc/v3"
+	"github.com/golang-jwt/jwt/v5"
+
+	"noisegate/internal/fault"
+)
+
+// Config is what tokens are checked against.
+type Config struct {
+	Issuer   string // required: the iss claim
+	Audience string // required: must be among the aud claim
+	Keys     Keys
+	Claims   Claims
+	Now      func() time.Time // nil: time.Now
+	Log      *slog.Logger     // for failures to fetch keys; nil: discarded
+}
+
+// Keys says where keys come from. Exactly one is given.
+type Keys struct {
+	JWKSURL   string // asymmetric keys, fetched and refreshed; https, or http to this machine
+	JWKSFile  string // asymmetric keys, read once
+	HS256File string // one symmetric key of at least 32 bytes, read once; the file's bytes without trailing white space
+}
+
+// Claims names the claims; a dot leads into an object ("realm_access.roles"). Empty names mean sub, roles, groups.
+type Claims struct {
+	Subject string
+	Roles   string
+	Groups  string
+}
+
+const (
+	maxToken     = 8 << 10          // bytes; RFC 7519 gives no bound, ours fits any sane identity provider
+	minHMACKey   = 32               // bytes: RFC 7518, section 3.2 wants the hash's size for HS256
+	minRSAKey    = 2048             // bits: RFC 7518, section 3.3
+	leeway       = 10 * time.Second // for clocks that differ
+	fetchTimeout = 5 * time.Second
+)
+
+// symmetric and asymmetric are the only algorithms; which list counts follows from the configured key, never from a token.
+func symmetric() []string { return []string{"HS256"} }
+
+func asymmetric() []string {
+	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+}
+
+// Verifier checks tokens. It is safe for concurrent use.
+type Verifier struct {
+	parser *jwt.Parser
+	keys   func(context.Context) jwt.Keyfunc
+	claims Claims
+}
+
+// New reads or fetches the keys. The context ends the refreshing of keys from a URL. It refuses configurations under
+// which a token could be forged: no issuer or audience, weak keys, keys over an open connection.
+func New(ctx context.Context, config Config) (*Verifier, error) {
+	if config.Issuer == "" || config.Audience == "" {
+		return nil, errors.New("auth: issuer and audience must be configured")
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	keys, methods, err := config.Keys.open(ctx, config.Log)
+	if err != nil {
+		return nil, err
+	}
+	parser := jwt.NewParser(
+		jwt.WithValidMethods(methods), jwt.WithIssuer(config.Issuer), jwt.WithAudience(config.Audience),
+		jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(config.Now),
+		jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
+	)
+	return &Verifier{parser: parser, keys: keys, claims: config.Claims.withDefaults()}, nil
+}
+
+func (c Claims) withDefaults() Claims {
+	or := func(name, standard string) string {
+		if name == "" {
+			return standard
+		}
+		return name
+	}
+	return Claims{Subject: or(c.Subject, "sub"), Roles: or(c.Roles, "roles"), Groups: or(c.Groups, "groups")}
+}
+
+// open gives the key lookup and the algorithms that go with it.
+func (k Keys) open(ctx context.Context, log *slog.Logger) (func(context.Context) jwt.Keyfunc, []string, error) {
+	given := 0
+	for _, source := range []string{k.JWKSURL, k.JWKSFile, k.HS256File} {
+		if source != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, nil, errors.New("auth: exactly one of jwks_url, jwks_file and hs256_file must be configured")
+	}
+	switch {
+	case k.HS256File != "":
+		secret, err := ReadSecret(k.HS256File)
+		if err != nil {
+			return nil, nil, err
+		}
+		fixed := func(*jwt.Token) (any, error) { return secret, nil }
+		return func(context.Context) jwt.Keyfunc { return fixed }, symmetric(), nil
+	case k.JWKSFile != "":
+		set, err := readJWKS(k.JWKSFile)
+		if err != nil {
+			return nil, nil, err
+		}
+		return checkedKeys(set), asymmetric(), nil
+	default:
+		set, err := fetchJWKS(ctx, k.JWKSURL, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return checkedKeys(set), asymmetric(), nil
+	}
+}
+
+// ReadSecret reads an HS256 key file.
+func ReadSecret(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("auth: the HS256 key: %w", err)
+	}
+	secret := []byte(strings.TrimRight(string(text), " \t\r\n"))
+	if len(secret) < minHMACKey {
+		return nil, fmt.Errorf("auth: the HS256 key in %s has fewer than %d bytes", path, minHMACKey)
+	}
+	return secret, nil
+}
+
+func readJWKS(path string) (keyfunc.Keyfunc, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("auth: the key set: %w", err)
+	}
+	set, err := keyfunc.NewJWKSetJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("auth: %s is not a JSON Web Key Set: %w", path, err)
+	}
+	keys, err := set.VerificationKeySet(context.Background())
+	if err != nil {
+		return nil, fmt.Errorf("auth: %s: %w", path, err)
+	}
+	if len(keys.Keys) == 0 {
+		return nil, fmt.Errorf("auth: %s holds no key", path)
+	}
+	for _, key := range keys.Keys {
+		if err := checkKey(key); err != nil {
+			return nil, fmt.Errorf("auth: %s: %w", path, err)
+		}
+	}
+	return set, nil
+}
+
+// fetchJWKS starts fetching. A URL that does not answer yet is logged and tried again: until it does, no token is valid.
+func fetchJWKS(ctx context.Context, address string, log *slog.Logger) (keyfunc.Keyfunc, error) {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return nil, errors.New("auth: jwks_url is not a URL")
+	}
+	local := parsed.Hostname() == "localhost" || parsed.Hostname() == "127.0.0.1" || parsed.Hostname() == "::1"
+	if parsed.Scheme != "https" && (parsed.Scheme != "http" || !local) {
+		return nil, errors.New("auth: jwks_url must be https: keys that come over an open connection can be anyone's")
+	}
+	return keyfunc.NewDefaultOverrideCtx(ctx, []string{address}, keyfunc.Override{
+		HTTPTimeout: fetchTimeout,
+		// An unknown key id causes one fetch in five minutes at most; the others are refused at once.
+		RateLimitWaitMax: fetchTimeout,
+		RefreshErrorHandlerFunc: func(string) func(context.Context, error) {
+			return func(ctx context.Context, err error) {
+				log.ErrorContext(ctx, "fetching the key set failed", "error", err)
+			}
+		},
+	})
+}
+
+// checkedKeys looks keys up by the token's key id and leaves out those that no token should be verified with.
+func checkedKeys(set keyfunc.Keyfunc) func(context.Context) jwt.Keyfunc {
+	return func(ctx context.Context) jwt.Keyfunc {
+		find := set.KeyfuncCtx(ctx)
+		return func(token *jwt.Token) (any, error) {
+			found, err := find(token)
+			if err != nil {
+				return nil, err
+			}
+			all, ok := found.(jwt.VerificationKeySet)
+			if !ok {
+				return found, checkKey(found)
+			}
+			var good jwt.VerificationKeySet
+			for _, key := range all.Keys {
+				if checkKey(key) == nil {
+					good.Keys = append(good.Keys, key)
+				}
+			}
+			return good, nil
+		}
+	}
+}
+
+func checkKey(key any) error {
+	switch key := key.(type) {
+	case []byte:
+		return errors.New("a key set may not hold symmetric keys")
+	case *rsa.PublicKey:
+		if key.N.BitLen() < minRSAKey {
+			return fmt.Errorf("an RSA key has fewer than %d bits", minRSAKey)
+		}
+		return nil
+	default:
+		return nil
+	}
+}
+
+// Verify checks a token (without "Bearer ") and says who its bearer is. Its errors are auth/missing, auth/expired (only for
+// genuine tokens) and auth/invalid, which has one text for everything else that can be wrong.
+func (v *Verifier) Verify(ctx context.Context, token string) (Principal, error) {
+	if token == "" {
+		return Principal{}, fault.AuthMissing()
+	}
+	if len(token) > maxToken {
+		return Principal{}, fault.AuthInvalid(errors.New("auth: the token is too long"))
+	}
+	claims := jwt.MapClaims{}
+	parsed, err := v.parser.ParseWithClaims(token, claims, v.keys(ctx))
+	if errors.Is(err, jwt.ErrTokenExpired) {
+		return Principal{}, expired(claims)
+	}
+	if err != nil {
+		return Principal{}, fault.AuthInvalid(err)
+	}
+	if err := checkStrictly(parsed); err != nil {
+		return Principal{}, fault.AuthInvalid(err)
+	}
+	return v.principal(claims)
+}
+
+func expired(claims jwt.MapClaims) error {
+	at, err := claims.GetExpirationTime()
+	if err != nil || at == nil {
+		return fault.AuthInvalid(err)
+	}
+	return fault.AuthExpired(at.Time)
+}
+
+func (v *Verifier) principal(claims jwt.MapClaims) (Principal, error) {
+	subject, _ := find(claims, v.claims.Subject).(string)
+	roles, err := names(find(claims, v.claims.Roles))
+	if err != nil {
+		return Principal{}, fault.AuthInvalid(err)
+	}
+	groups, err := names(find(claims, v.claims.Groups))
+	if err != nil {
+		return Principal{}, fault.AuthInvalid(err)
+	}
+	p, ok := NewPrincipal(subject, roles, groups)
+	if !ok {
+		return Principal{}, fault.AuthInvalid(errors.New("auth: the subject cannot name an account"))
+	}
+	return p, nil
+}
