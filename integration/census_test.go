@@ -1,0 +1,213 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/api"
+)
+
+// confidence of the intervals that these tests ask for. Every non-null interval of every answer must contain what PostgreSQL
+// itself computes; with fewer than 1,000 cells, a correct gateway fails with probability below 1e-6.
+const confidence = 1 - 1e-9
+
+// TestCorpus asks every query of the corpus about the two datasets of one table each. What is answered at ε = 100 must
+// agree with plain PostgreSQL on the same text; what is refused must be refused with the code that testdata/census_verdicts
+// says, at no charge.
+func TestCorpus(t *testing.T) {
+	needShared(t)
+	s := newStack(t, census(t), pums(t))
+	now := verdicts(t)
+	for _, q := range corpus(t, "census", "pums") {
+		t.Run(q.id, func(t *testing.T) {
+			verdict := now[q.id]
+			if code, refused := strings.CutPrefix(q.verdict, "refuse "); refused && verdict != "refuse "+code {
+				t.Errorf("testdata/census_verdicts says %q where the corpus says %q", verdict, q.verdict)
+			}
+			s.ask(t, q, verdict)
+		})
+	}
+}
+
+// ask sends one query as an analyst of its own, so that each starts with a full budget.
+func (s *stack) ask(t *testing.T, q corpusQuery, verdict string) {
+	t.Helper()
+	client := s.analyst(t, "corpus-"+strings.ToLower(q.id))
+	level, before := confidence, s.entries(t)
+	answer, err := client.Query(t.Context(), api.QueryRequest{
+		Dataset: q.dataset, SQL: q.sql, Epsilon: "100", Delta: "1e-6", Confidence: &level}, "")
+	if code, refused := strings.CutPrefix(verdict, "refuse "); refused {
+		p := problemOf(t, err)
+		if p.Code != code {
+			t.Errorf("%s\nrefused with %v, want %s", q.sql, p, code)
+		}
+		if p.Detail == "" || strings.HasPrefix(code, "sql/") && p.Position == nil {
+			t.Errorf("the refusal does not say what is wrong, or where: %+v", p)
+		}
+		if after := s.entries(t); after != before {
+			t.Errorf("a refused query wrote %d entries into the ledger", after-before)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatalf("%s\n%v, want %s", q.sql, err, verdict)
+	}
+	s.compare(t, q, answer)
+}
+
+// compare holds an answer against PostgreSQL's own result for the same text.
+func (s *stack) compare(t *testing.T, q corpusQuery, answer *api.QueryResponse) {
+	t.Helper()
+	exact := s.plain(t, q.dataset, q.sql)
+	if len(answer.Rows) != len(exact) {
+		t.Fatalf("%s\n%d rows, plain SQL gives %d\n%v\n%v", q.sql, len(answer.Rows), len(exact), answer.Rows, exact)
+	}
+	byKey := map[string][]string{}
+	for _, row := range exact {
+		byKey[keyOf(answer.Columns, row)] = row
+	}
+	for r, row := range answer.Rows {
+		key := keyOf(answer.Columns, texts(row))
+		want, ok := byKey[key]
+		if !ok {
+			t.Errorf("%s\nplain SQL has no row %s", q.sql, key)
+			continue
+		}
+		for c, column := range answer.Columns {
+			if column.Kind != "key" {
+				checkCell(t, q.sql+"\n"+key+" "+column.Name, row[c].String(), want[c], answer.Intervals[r][c])
+			}
+		}
+	}
+}
+
+// checkCell requires the exact value inside the interval, and the interval to be worth something at this ε.
+func checkCell(t *testing.T, where, got, exact string, interval *api.Bounds) {
+	t.Helper()
+	if exact == null && got == "" {
+		return
+	}
+	value, ok1 := number(got)
+	truth, ok2 := number(exact)
+	if !ok1 || !ok2 {
+		t.Errorf("%s: %q and %q are not both numbers", where, got, exact)
+		return
+	}
+	if interval == nil {
+		t.Errorf("%s: no interval", where)
+		return
+	}
+	lo, ok1 := number(interval[0].String())
+	hi, ok2 := number(interval[1].String())
+	switch {
+	case !ok1 || !ok2:
+		t.Errorf("%s: the interval %v is not made of numbers", where, *interval)
+	case truth.Cmp(lo) < 0 || truth.Cmp(hi) > 0:
+		t.Errorf("%s: %s, interval %v, does not contain plain SQL's %s", where, got, *interval, exact)
+	case far(value, truth):
+		t.Errorf("%s: %s is more than 2 %% and 20 away from plain SQL's %s at ε = 100", where, got, exact)
+	}
+}
+
+// far is a plausibility check on top of the interval: every release of the corpus at ε = 100 has a half-width of at most a few
+// units or a few per mille at the tests' confidence. PUMS incomes, with up to 4 rows and bounds of 500,000, are the widest.
+func far(value, truth *big.Rat) bool {
+	distance := new(big.Rat).Sub(value, truth)
+	distance.Abs(distance)
+	allowed := new(big.Rat).Mul(new(big.Rat).Abs(truth), big.NewRat(2, 100))
+	return distance.Cmp(big.NewRat(20, 1)) > 0 && distance.Cmp(allowed) > 0
+}
+
+func number(text string) (*big.Rat, bool) { return new(big.Rat).SetString(text) }
+
+// null stands for NULL in what plain gives.
+const null = "\x00"
+
+// plain runs the text as it is, as the superuser, and gives PostgreSQL's text form of every value.
+func (s *stack) plain(t *testing.T, database, sql string) [][]string {
+	t.Helper()
+	conn := s.superuser(t, database)
+	defer conn.Close(context.Background())
+	rows, err := conn.Query(t.Context(), sql, pgx.QueryResultFormats{pgx.TextFormatCode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all [][]string
+	for rows.Next() {
+		var row []string
+		for _, v := range rows.RawValues() {
+			if v == nil {
+				row = append(row, null)
+			} else {
+				row = append(row, string(v))
+			}
+		}
+		all = append(all, row)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func texts(row []api.Value) []string {
+	out := make([]string, len(row))
+	for i, v := range row {
+		if out[i] = v.String(); v.IsNull() {
+			out[i] = null
+		}
+	}
+	return out
+}
+
+// keyOf joins the group keys of a row.
+func keyOf(columns []api.Column, row []string) string {
+	var key []string
+	for i, c := range columns {
+		if c.Kind == "key" {
+			key = append(key, fmt.Sprintf("%s=%q", c.Name, row[i]))
+		}
+	}
+	return strings.Join(key, " ")
+}
+
+// TestCensusKnownAnswer looks at one answer as a whole: every declared key appears, in the order that was asked for, with what
+// it cost and what is left.
+func TestCensusKnownAnswer(t *testing.T) {
+	needShared(t)
+	s := newStack(t, census(t))
+	answer, err := s.analyst(t, "ana").Query(t.Context(), api.QueryRequest{Dataset: "census", Epsilon: "1",
+		SQL: "SELECT marital_status, count(*) AS n FROM people GROUP BY 1 ORDER BY n DESC"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, row := range answer.Rows {
+		keys = append(keys, row[0].String())
+	}
+	slices.Sort(keys)
+	want := []string{"Divorced", "Married-AF-spouse", "Married-civ-spouse", "Married-spouse-absent", "Never-married", "Separated", "Widowed"}
+	if !slices.Equal(keys, want) {
+		t.Errorf("keys %v, want the declared domain %v", keys, want)
+	}
+	for i := 1; i < len(answer.Rows); i++ {
+		above, _ := number(answer.Rows[i-1][1].String())
+		below, _ := number(answer.Rows[i][1].String())
+		if above.Cmp(below) < 0 {
+			t.Errorf("rows are not in the order of the released n: %v", answer.Rows)
+		}
+	}
+	if answer.Spent.Epsilon != "1" || answer.Remaining.Epsilon != "999" {
+		t.Errorf("spent %s, remaining %s, want 1 and 999", answer.Spent.Epsilon, answer.Remaining.Epsilon)
+	}
+	if n := answer.Columns[1]; n.Kind != "aggregate" || n.Mechanism != "discrete_laplace" || n.Sensitivity != "1" || n.Scale != "1" {
+		t.Errorf("n is described as %+v", n)
+	}
+}

@@ -1,0 +1,317 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/api"
+	"noisegate/internal/pgserver"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "noisegate-integration-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	binary = filepath.Join(dir, "noisegate")
+	build := exec.Command("go", "build", "-o", binary, "../cmd/noisegate")
+	if out, err := build.CombinedOutput(); err != nil {
+		log.Fatalf("go build: %v\n%s", err, out)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// Names that the configuration of every stack uses.
+const (
+	issuer   = "https://issuer.example"
+	audience = "noisegate"
+	control  = "noisegate"
+)
+
+// dataset is one protected database of a stack.
+type dataset struct {
+	name   string
+	policy string // the policy document
+	load   func(context.Context, *pgx.Conn) error
+}
+
+// stack is a PostgreSQL server with a control database and protected databases, and a gateway in front of them.
+type stack struct {
+	server *pgserver.Server
+	dir    string // configuration, key, policies
+	config string
+	url    string
+
+	gateway *exec.Cmd
+	exited  chan error
+	log     *logBuffer
+}
+
+// newStack starts everything: server, roles, migrations, data, policies, gateway. All of it goes when the test ends.
+func newStack(t *testing.T, sets ...dataset) *stack {
+	t.Helper()
+	programs, err := pgserver.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The gateway refuses a ledger that a power failure could take back, so these tests pay for fsync as well.
+	server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Settings: map[string]string{
+		"fsync": "on", "full_page_writes": "on"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	s := &stack{server: server, dir: t.TempDir(), log: new(logBuffer)}
+	s.config = filepath.Join(s.dir, "noisegate.yaml")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the gateway's log:\n%s", s.log)
+		}
+	})
+	s.createDatabases(t, sets)
+	s.writeConfig(t, sets)
+	s.run(t, "migrate", "--config", s.config)
+	for _, d := range sets {
+		file := filepath.Join(s.dir, d.name+".policy.yaml")
+		write(t, file, d.policy)
+		s.run(t, "policy", "apply", "--config", s.config, file)
+	}
+	s.serve(t)
+	t.Cleanup(func() { s.kill() })
+	return s
+}
+
+// createDatabases does what docs/operations.md tells an operator to do.
+func (s *stack) createDatabases(t *testing.T, sets []dataset) {
+	t.Helper()
+	roles := read(t, "../deploy/roles.sql")
+	s.exec(t, "postgres", "CREATE DATABASE "+control)
+	for _, d := range sets {
+		s.exec(t, "postgres", "CREATE DATABASE "+d.name)
+		s.exec(t, d.name, roles)
+		conn := s.superuser(t, d.name)
+		if err := d.load(t.Context(), conn); err != nil {
+			t.Fatalf("%s: %v", d.name, err)
+		}
+		s.exec(t, d.name, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_reader")
+	}
+	s.exec(t, control, roles)
+	s.exec(t, control, read(t, "../deploy/control.sql"))
+}
+
+func (s *stack) writeConfig(t *testing.T, sets []dataset) {
+	t.Helper()
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		t.Fatal(err)
+	}
+	keyFile := filepath.Join(s.dir, "hs256.key")
+	write(t, keyFile, base64.StdEncoding.EncodeToString(key)+"\n")
+	address := freeAddress(t)
+	s.url = "http://" + address
+
+	var yaml strings.Builder
+	fmt.Fprintf(&yaml, "http: {listen: %q}\n", address)
+	fmt.Fprintf(&yaml, "control: {dsn: %q, owner_dsn: %q}\n", s.server.DSN("noisegate", control), s.server.DSN("noisegate_owner", control))
+	fmt.Fprintf(&yaml, "auth: {issuer: %q, audience: %q, keys: {hs256_file: %q}}\n", issuer, audience, keyFile)
+	fmt.Fprintf(&yaml, "datasets:\n")
+	for _, d := range sets {
+		fmt.Fprintf(&yaml, "  %s: {dsn: %q, statement_timeout: 30s, quantum: 0s}\n", d.name, s.server.DSN("noisegate_reader", d.name))
+	}
+	write(t, s.config, yaml.String())
+}
+
+// serve starts the gateway and waits until it is ready.
+func (s *stack) serve(t *testing.T) {
+	t.Helper()
+	s.gateway = s.command("serve", "--config", s.config)
+	s.gateway.Stdout, s.gateway.Stderr = s.log, s.log
+	s.gateway.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.gateway.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	s.exited = exited
+	go func(cmd *exec.Cmd) { exited <- cmd.Wait() }(s.gateway)
+	deadline := time.Now().Add(20 * time.Second)
+	for time.Now().Before(deadline) {
+		select {
+		case err := <-exited:
+			exited <- err
+			t.Fatalf("the gateway ended while starting: %v\n%s", err, s.log)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if s.status("/readyz") == http.StatusOK {
+			return
+		}
+	}
+	t.Fatalf("the gateway is not ready\n%s", s.log)
+}
+
+// kill ends the gateway as a power failure would.
+func (s *stack) kill() {
+	_ = s.gateway.Process.Kill()
+	<-s.exited
+	s.exited <- nil // a second kill finds it ended already
+}
+
+// alive fails the test when the gateway has ended or does not answer.
+func (s *stack) alive(t *testing.T) {
+	t.Helper()
+	if got := s.status("/healthz"); got != http.StatusOK {
+		t.Fatalf("/healthz gives %d: the gateway is not alive", got)
+	}
+}
+
+// status is the status of a GET without a token; 0 when there is no answer.
+func (s *stack) status(path string) int {
+	response, err := http.Get(s.url + path)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+func (s *stack) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "NO_COLOR=1"}
+	return cmd
+}
+
+// run runs a command of the binary, which must succeed, and gives its output.
+func (s *stack) run(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := s.command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("noisegate %s: %v\n%s%s", strings.Join(args, " "), err, &out, &errs)
+	}
+	return out.String()
+}
+
+// token is a token for a subject with one role, made by the binary.
+func (s *stack) token(t *testing.T, subject, role string) string {
+	t.Helper()
+	return strings.TrimSpace(s.run(t, "token", "--config", s.config, "--sub", subject, "--role", role))
+}
+
+// analyst is a client for an analyst.
+func (s *stack) analyst(t *testing.T, subject string) *api.Client {
+	t.Helper()
+	return api.NewClient(s.url, s.token(t, subject, "analyst"))
+}
+
+// superuser is a connection as the server's superuser.
+func (s *stack) superuser(t *testing.T, database string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.server.DSN(pgserver.Superuser, database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// exec runs statements as the superuser.
+func (s *stack) exec(t *testing.T, database, sql string) {
+	t.Helper()
+	conn := s.superuser(t, database)
+	defer conn.Close(context.Background())
+	if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", database, err)
+	}
+}
+
+// entries is the length of the ledger's journal.
+func (s *stack) entries(t *testing.T) int {
+	t.Helper()
+	conn := s.superuser(t, control)
+	defer conn.Close(context.Background())
+	var n int
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM noisegate.entry").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// problemOf is the problem document that a call was refused with.
+func problemOf(t *testing.T, err error) *api.Problem {
+	t.Helper()
+	var p *api.Problem
+	if !errors.As(err, &p) {
+		t.Fatalf("got %v, want a problem document", err)
+	}
+	return p
+}
+
+// freeAddress is a loopback address that nobody listened on a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logBuffer collects the gateway's output.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
