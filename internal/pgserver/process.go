@@ -24,6 +24,7 @@ func (p *process) run() error {
 		if err == nil {
 			_ = p.cmd.Wait() // how it ended does not matter to whoever ended it, and start-up errors are in the log
 			close(p.done)
+			runtime.KeepAlive(p.reaper)
 		}
 	}()
 	return <-started

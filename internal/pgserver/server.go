@@ -58,8 +58,9 @@ type Server struct {
 
 // process is one run of the server program.
 type process struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when it has ended
+	reaper *reaper       // kept here because the garbage collector would close its input with the last reference
 }
 
 // Start creates a cluster and starts a server that accepts connections when Start returns. It listens on a unix socket in
@@ -192,7 +193,7 @@ func (s *Server) launch(ctx context.Context) (*process, error) {
 	cmd := s.command(context.WithoutCancel(ctx), "postgres", args...)
 	cmd.Stdout, cmd.Stderr = log, log
 
-	p := &process{cmd: cmd, done: make(chan struct{})}
+	p := &process{cmd: cmd, done: make(chan struct{}), reaper: s.reaper}
 	if err := p.run(); err != nil {
 		return nil, fmt.Errorf("pgserver: cannot start postgres: %w", err)
 	}

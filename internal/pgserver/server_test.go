@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +190,27 @@ func TestStartReportsTheServersOwnWords(t *testing.T) {
 	_, err = Start(t.Context(), Options{Programs: programs, Settings: map[string]string{"shared_buffers": "plenty"}})
 	if err == nil || !strings.Contains(err.Error(), "shared_buffers") {
 		t.Errorf("got %v, want an error that names shared_buffers", err)
+	}
+}
+
+// TestServerOutlivesItsHandle: a program that keeps only the DSN keeps its server.
+func TestServerOutlivesItsHandle(t *testing.T) {
+	programs, err := Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := func() string {
+		s, err := Start(t.Context(), Options{Programs: programs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.DSN(Superuser, "postgres")
+	}()
+	for range 3 {
+		runtime.GC()
+		time.Sleep(50 * time.Millisecond)
+	}
+	if out, err := exec.Command(filepath.Join(programs.Bin, "psql"), "-XAtqc", "select 1", dsn).CombinedOutput(); err != nil {
+		t.Errorf("the server is gone after its handle was collected: %v: %s", err, out)
 	}
 }

@@ -1,0 +1,275 @@
+// Package pgtest gives each test a PostgreSQL database of its own.
+//
+// It knows how to find a server (or start a private one), and how Noisegate's roles and schema get into a database. It does
+// not know what the tests are about. A test that needs PostgreSQL fails without one; it is never skipped.
+package pgtest
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"noisegate/deploy"
+	"noisegate/internal/pgserver"
+	"noisegate/migrations"
+)
+
+// patience limits each step of preparing a database.
+const patience = 30 * time.Second
+
+// Database is a database that exists for one test.
+type Database struct {
+	Name string
+	DSN  string // connects as superuser
+
+	server *server
+}
+
+// New creates an empty database and drops it when the test ends.
+func New(t testing.TB) *Database {
+	t.Helper()
+	s, err := sharedServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	name, drop, err := s.createDatabase(ctx)
+	if err != nil {
+		t.Fatal("pgtest: cannot create a database: ", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := drop(ctx); err != nil {
+			t.Error("pgtest: cannot drop the test's database: ", err)
+		}
+	})
+	return &Database{Name: name, DSN: s.dsn("", name), server: s}
+}
+
+// As is the DSN of the database for another role.
+func (d *Database) As(role string) string { return d.server.dsn(role, d.Name) }
+
+// Exec runs SQL text of any number of statements as superuser.
+func (d *Database) Exec(t testing.TB, sql ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn := d.Conn(t, d.DSN)
+	for _, text := range sql {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			t.Fatalf("pgtest: %v in %.300s", err, text)
+		}
+	}
+}
+
+// Conn connects with a DSN of the database and disconnects when the test ends.
+func (d *Database) Conn(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // the database may be gone already
+	return conn
+}
+
+// Pool opens a pool of superuser connections and closes it when the test ends.
+func (d *Database) Pool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return PoolOf(t, d.DSN)
+}
+
+// PoolOf opens a pool and closes it when the test ends.
+func PoolOf(t testing.TB, dsn string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// ControlDatabase is a migrated control database.
+type ControlDatabase struct {
+	*Database
+	OwnerDSN  string // connects as noisegate_owner
+	LedgerDSN string // connects as noisegate, the gateway's role
+}
+
+// Control creates a control database as an operator would: deploy/roles.sql, deploy/control.sql, migrations.
+func Control(t testing.TB) *ControlDatabase {
+	t.Helper()
+	d := Unmigrated(t)
+	conn := d.Conn(t, d.OwnerDSN)
+	if _, err := migrations.Apply(t.Context(), conn); err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	return d
+}
+
+// Unmigrated is [Control] before its migrations.
+func Unmigrated(t testing.TB) *ControlDatabase {
+	t.Helper()
+	d := New(t)
+	d.prepare(t, deploy.Roles(), deploy.Control())
+	return &ControlDatabase{Database: d, OwnerDSN: d.As("noisegate_owner"), LedgerDSN: d.As("noisegate")}
+}
+
+// ProtectedDatabase is a database with private tables.
+type ProtectedDatabase struct {
+	*Database
+	ReaderDSN string // connects as noisegate_reader, the gateway's role
+}
+
+// Protected creates a protected database as an operator would: deploy/roles.sql, then the DDL of the test, then
+// [ProtectedDatabase.Grant].
+func Protected(t testing.TB, ddl ...string) *ProtectedDatabase {
+	t.Helper()
+	d := New(t)
+	d.prepare(t, deploy.Roles())
+	d.Exec(t, ddl...)
+	p := &ProtectedDatabase{Database: d, ReaderDSN: d.As("noisegate_reader")}
+	p.Grant(t)
+	return p
+}
+
+// Grant lets the reader read all tables that are in the schema public by now.
+func (p *ProtectedDatabase) Grant(t testing.TB) {
+	t.Helper()
+	p.Exec(t, "GRANT USAGE ON SCHEMA public TO noisegate_reader", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_reader")
+}
+
+// prepare runs text that may touch roles.
+func (d *Database) prepare(t testing.TB, sql ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, text := range sql {
+		if err := d.server.run(ctx, d.Name, text); err != nil {
+			t.Fatal("pgtest: ", err)
+		}
+	}
+}
+
+// LoadCSV copies a CSV file with a header line, whose names are columns of the table, into it.
+func (d *Database) LoadCSV(t testing.TB, table, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	header, _, _ := strings.Cut(string(text), "\n")
+	d.copyIn(t, fmt.Sprintf("COPY %s (%s) FROM STDIN CSV HEADER", table, strings.TrimSpace(header)), text)
+}
+
+// LoadDump runs a plain dump of pg_dump, compressed with gzip: SQL with COPY ... FROM stdin blocks in between.
+func (d *Database) LoadDump(t testing.TB, path string) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	conn := d.Conn(t, d.DSN) // one session: dumps begin with SET
+	var sql, rows bytes.Buffer
+	copying := ""
+	lines := bufio.NewScanner(unzipped)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case copying == "" && strings.HasPrefix(line, "COPY ") && strings.HasSuffix(line, "FROM stdin;"):
+			execDump(t, conn, sql.String())
+			sql.Reset()
+			copying = line
+		case copying == "" && !strings.HasPrefix(line, `\`):
+			sql.WriteString(line + "\n")
+		case copying != "" && line == `\.`:
+			if _, err := conn.PgConn().CopyFrom(t.Context(), &rows, copying); err != nil {
+				t.Fatalf("pgtest: %v in %s", err, copying)
+			}
+			rows.Reset()
+			copying = ""
+		case copying != "":
+			rows.WriteString(line + "\n")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	execDump(t, conn, sql.String())
+}
+
+func execDump(t testing.TB, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("pgtest: %v in the dump, before or in %.300s", err, sql)
+	}
+}
+
+func (d *Database) copyIn(t testing.TB, command string, text []byte) {
+	t.Helper()
+	conn := d.Conn(t, d.DSN)
+	if _, err := conn.PgConn().CopyFrom(t.Context(), bytes.NewReader(text), command); err != nil {
+		t.Fatalf("pgtest: %v in %s", err, command)
+	}
+}
+
+// Server starts a private server, for tests that stop and kill it. It is stopped when the test ends.
+func Server(t testing.TB) *pgserver.Server {
+	t.Helper()
+	programs, err := pgserver.Find()
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := pgserver.Start(ctx, pgserver.Options{Programs: programs})
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error("pgtest: ", err)
+		}
+	})
+	return s
+}
+
+// On creates databases on a server of the test's own (see [Server]) instead of the shared one.
+func On(t testing.TB, s *pgserver.Server) *ControlDatabase {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	srv, err := newServer(ctx, s.DSN(pgserver.Superuser, "postgres"))
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	name, _, err := srv.createDatabase(ctx) // it goes with the server
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	d := &Database{Name: name, DSN: srv.dsn("", name), server: srv}
+	d.prepare(t, deploy.Roles(), deploy.Control())
+	c := &ControlDatabase{Database: d, OwnerDSN: d.As("noisegate_owner"), LedgerDSN: d.As("noisegate")}
+	if _, err := migrations.Apply(ctx, d.Conn(t, c.OwnerDSN)); err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	return c
+}

@@ -1,0 +1,219 @@
+// Package migrations brings the schema of the control database up to date.
+//
+// It knows the embedded files NNN_name.sql, which of them a database has had, and that they are never edited once
+// released. It does not know what the tables are for: the packages that own them do (catalog, budget).
+//
+// Migrations go forward only. Each runs in a transaction of its own, together with the line that records it, under one
+// advisory lock, so that any number of processes may start at once.
+package migrations
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+//go:embed *.sql
+var embedded embed.FS
+
+// lockKey is the advisory lock of migrations: "noisegat" in ASCII, so that an operator recognises it in pg_locks.
+const lockKey int64 = 0x6e6f697365676174
+
+// ErrOlder, ErrNewer and ErrEdited are the ways in which [Check] finds a schema that this binary must not run on.
+var (
+	ErrOlder  = errors.New("the control database's schema is older than this noisegate")
+	ErrNewer  = errors.New("the control database's schema is newer than this noisegate")
+	ErrEdited = errors.New("the control database's schema was made by other migrations than this noisegate's")
+)
+
+// migration is one file, or one line of the table that records them.
+type migration struct {
+	number   int
+	name     string // the file's name
+	checksum string // SHA-256 of the text, in hexadecimal
+	sql      string // files only
+}
+
+// Apply runs every migration that the database has not had, as a role that may create in it, and says which. It refuses
+// with [ErrNewer] or [ErrEdited], without changing anything, a database that is not a prefix of its own history.
+func Apply(ctx context.Context, conn *pgx.Conn) (applied []string, err error) {
+	return apply(ctx, conn, embedded)
+}
+
+// Check returns nil when the database has had exactly the migrations of this binary. It needs to read
+// noisegate.schema_migration and changes nothing.
+func Check(ctx context.Context, conn *pgx.Conn) error {
+	return check(ctx, conn, embedded)
+}
+
+func apply(ctx context.Context, conn *pgx.Conn, files fs.FS) (applied []string, err error) {
+	known, err := load(files)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		name, err := applyNext(ctx, conn, known)
+		if err != nil || name == "" {
+			return applied, err
+		}
+		applied = append(applied, name)
+	}
+}
+
+// applyNext runs the first migration that is missing and returns its name; "" when none is.
+func applyNext(ctx context.Context, conn *pgx.Conn, known []migration) (name string, err error) {
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock($1)", lockKey); err != nil {
+			return explain(err)
+		}
+		if err := createRecord(ctx, tx); err != nil {
+			return explain(err)
+		}
+		recorded, err := record(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := compare(known, recorded); !errors.Is(err, ErrOlder) {
+			return err
+		}
+		next := known[len(recorded)]
+		if _, err := tx.Exec(ctx, next.sql); err != nil {
+			return fmt.Errorf("migrations: %s: %w", next.name, explain(err))
+		}
+		name = next.name
+		_, err = tx.Exec(ctx, "INSERT INTO noisegate.schema_migration (number, name, checksum) VALUES ($1, $2, $3)",
+			next.number, next.name, next.checksum)
+		return err
+	})
+	return name, err
+}
+
+// createRecord makes the place where migrations are recorded. An existing schema is left as it is: creating it would need
+// a right on the database that its owner may lack.
+func createRecord(ctx context.Context, tx pgx.Tx) error {
+	var schema, table bool
+	err := tx.QueryRow(ctx, "SELECT to_regnamespace('noisegate') IS NOT NULL, to_regclass('noisegate.schema_migration') IS NOT NULL").
+		Scan(&schema, &table)
+	if err != nil || table {
+		return err
+	}
+	if !schema {
+		if _, err := tx.Exec(ctx, "CREATE SCHEMA noisegate"); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Exec(ctx, `CREATE TABLE noisegate.schema_migration (
+		number     int PRIMARY KEY,
+		name       text NOT NULL,
+		checksum   text NOT NULL,
+		applied_at timestamptz NOT NULL DEFAULT now()
+	)`)
+	return err
+}
+
+func check(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
+	known, err := load(files)
+	if err != nil {
+		return err
+	}
+	var exists bool
+	if err := conn.QueryRow(ctx, "SELECT to_regclass('noisegate.schema_migration') IS NOT NULL").Scan(&exists); err != nil {
+		return fmt.Errorf("migrations: cannot look for the schema: %w", err)
+	}
+	if !exists {
+		return fmt.Errorf("%w: it has none at all; run noisegate migrate", ErrOlder)
+	}
+	recorded, err := record(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return compare(known, recorded)
+}
+
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func record(ctx context.Context, q querier) ([]migration, error) {
+	rows, err := q.Query(ctx, "SELECT number, name, checksum FROM noisegate.schema_migration ORDER BY number")
+	if err != nil {
+		return nil, fmt.Errorf("migrations: cannot read noisegate.schema_migration: %w", err)
+	}
+	recorded, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m migration, err error) {
+		err = row.Scan(&m.number, &m.name, &m.checksum)
+		return m, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("migrations: cannot read noisegate.schema_migration: %w", err)
+	}
+	return recorded, nil
+}
+
+// compare finds the first difference between the files and the record.
+func compare(known, recorded []migration) error {
+	for i, had := range recorded {
+		switch {
+		case i >= len(known):
+			return fmt.Errorf("%w: it has had %s; use a newer noisegate", ErrNewer, had.name)
+		case had.number != known[i].number || had.checksum != known[i].checksum:
+			return fmt.Errorf("%w: it has had %s with checksum %.12s, this one has %s with %.12s",
+				ErrEdited, had.name, had.checksum, known[i].name, known[i].checksum)
+		}
+	}
+	if len(recorded) < len(known) {
+		return fmt.Errorf("%w: it lacks %s; run noisegate migrate", ErrOlder, known[len(recorded)].name)
+	}
+	return nil
+}
+
+// load reads the files in their order. Their numbers are 1, 2, 3, ...: a gap means that a file was lost or that two
+// branches took the same number.
+func load(files fs.FS) ([]migration, error) {
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	pattern := regexp.MustCompile(`^([0-9]{3})_[a-z0-9_]+\.sql$`)
+	var all []migration
+	for _, name := range names {
+		match := pattern.FindStringSubmatch(name)
+		if match == nil {
+			return nil, fmt.Errorf("migrations: %s is not named NNN_name.sql", name)
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		number, _ := strconv.Atoi(match[1]) // three digits
+		sum := sha256.Sum256(text)
+		all = append(all, migration{number: number, name: name, checksum: hex.EncodeToString(sum[:]), sql: string(text)})
+	}
+	slices.SortFunc(all, func(a, b migration) int { return cmp.Compare(a.number, b.number) })
+	for i, m := range all {
+		if m.number != i+1 {
+			return nil, fmt.Errorf("migrations: %s should have the number %03d", m.name, i+1)
+		}
+	}
+	return all, nil
+}
+
+// explain adds what to do to the refusals that a database prepared in the wrong way gives.
+func explain(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "42704" || pg.Code == "42501") { // undefined_object, insufficient_privilege
+		return fmt.Errorf("%w (run deploy/roles.sql and deploy/control.sql first, and migrate as noisegate_owner)", err)
+	}
+	return err
+}
