@@ -58,13 +58,20 @@ func (s *stack) ask(t *testing.T, q corpusQuery, verdict string) {
 	if err != nil {
 		t.Fatalf("%s\n%v, want %s", q.sql, err, verdict)
 	}
+	if free := s.entries(t) == before && answer.Spent.Epsilon == "0"; free != (verdict == "free") {
+		t.Errorf("%s\nspent %s, want %s", q.sql, answer.Spent.Epsilon, verdict)
+	}
 	s.compare(t, q, answer)
 }
 
 // compare holds an answer against PostgreSQL's own result for the same text.
 func (s *stack) compare(t *testing.T, q corpusQuery, answer *api.QueryResponse) {
 	t.Helper()
-	exact := s.plain(t, q.dataset, q.sql)
+	sql := q.sql
+	if text, ok := plainText()[q.id]; ok {
+		sql = text
+	}
+	exact := s.plain(t, q.dataset, sql)
 	if len(answer.Rows) != len(exact) {
 		t.Fatalf("%s\n%d rows, plain SQL gives %d\n%v\n%v", q.sql, len(answer.Rows), len(exact), answer.Rows, exact)
 	}
@@ -84,6 +91,14 @@ func (s *stack) compare(t *testing.T, q corpusQuery, answer *api.QueryResponse) 
 				checkCell(t, q.sql+"\n"+key+" "+column.Name, row[c].String(), want[c], answer.Intervals[r][c])
 			}
 		}
+	}
+}
+
+// plainText is what to compare with where a documented bound binds, so that the text itself gives something else.
+func plainText() map[string]string {
+	return map[string]string{
+		// Rows without a privacy unit are dropped.
+		"C203": "SELECT count(*), sum(income), avg(income), count(age) FROM pums_null WHERE pid IS NOT NULL",
 	}
 }
 

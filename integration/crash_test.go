@@ -1,0 +1,325 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"noisegate/api"
+)
+
+// question i, at a price of 0.1. Different questions, so that none is a replay of another.
+func question(i int) api.QueryRequest {
+	return api.QueryRequest{Dataset: "people", SQL: fmt.Sprintf("SELECT count(*) FROM people WHERE age <> %d", i), Epsilon: "0.1"}
+}
+
+// TestF03PostgresStopped stops the server under the gateway: 503, and no charge that is not in the ledger. When the server is
+// back, so is the gateway, without a hand on it.
+func TestF03PostgresStopped(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	client := s.analyst(t, "ana")
+	if _, err := client.Query(t.Context(), question(1), ""); err != nil {
+		t.Fatal(err)
+	}
+	s.server.StopImmediate()
+	for i := range 3 {
+		if p := refusal(t, client, question(2+i)); p.Status != http.StatusServiceUnavailable || p.Code != "data/unavailable" {
+			t.Errorf("with PostgreSQL stopped: %v, want data/unavailable", p)
+		}
+	}
+	s.alive(t)
+	if got := s.status("/readyz"); got != http.StatusServiceUnavailable {
+		t.Errorf("/readyz gives %d with PostgreSQL stopped, want 503", got)
+	}
+	if err := s.server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	answered := s.eventually(t, func() bool {
+		_, err := client.Query(t.Context(), question(10), "")
+		return err == nil
+	})
+	t.Logf("answers again %v after PostgreSQL is back", answered.Round(time.Millisecond))
+	s.expectSpent(t, "ana", "0.2")
+}
+
+// TestF04BackendsTerminated ends the gateway's connections under load. Whatever a client saw, the ledger has it, and nothing
+// is charged twice.
+func TestF04BackendsTerminated(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	load := s.startLoad(t, "ana", 8)
+	for range 20 {
+		time.Sleep(50 * time.Millisecond)
+		s.exec(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename LIKE 'noisegate%'")
+	}
+	load.stop()
+	load.check(t, s)
+}
+
+// TestF01KillsUnderLoad kills the gateway with SIGKILL at random moments and starts it again.
+func TestF01KillsUnderLoad(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	load := s.startLoad(t, "ana", 8)
+	for i := range 8 {
+		time.Sleep(time.Duration(150+37*i) * time.Millisecond)
+		s.kill()
+		s.serve(t)
+	}
+	load.stop()
+	load.check(t, s)
+}
+
+// load is a number of clients that ask one question after another and remember every answer.
+type load struct {
+	client  *api.Client
+	subject string
+	cancel  context.CancelFunc
+	group   sync.WaitGroup
+
+	mu       sync.Mutex
+	asked    int
+	answered map[string]string // release id -> rows
+}
+
+func (s *stack) startLoad(t *testing.T, subject string, clients int) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{client: s.analyst(t, subject), subject: subject, cancel: cancel, answered: map[string]string{}}
+	for range clients {
+		l.group.Go(func() {
+			for ctx.Err() == nil {
+				l.ask(t)
+			}
+		})
+	}
+	return l
+}
+
+func (l *load) ask(t *testing.T) {
+	l.mu.Lock()
+	l.asked++
+	i := l.asked
+	l.mu.Unlock()
+	answer, err := l.client.Query(t.Context(), question(i), "")
+	if err != nil {
+		time.Sleep(5 * time.Millisecond) // the gateway is down: do not spin
+		return
+	}
+	l.mu.Lock()
+	l.answered[answer.ReleaseID] = fmt.Sprint(answer.Rows)
+	l.mu.Unlock()
+}
+
+func (l *load) stop() {
+	l.cancel()
+	l.group.Wait()
+}
+
+// check holds what clients saw against the ledger: every answer is stored as it was given (I2, I3), and the account's sums are
+// those of the charges, each of which stands once (I4, I7).
+func (l *load) check(t *testing.T, s *stack) {
+	t.Helper()
+	t.Logf("%d questions, %d answers", l.asked, len(l.answered))
+	if len(l.answered) == 0 {
+		t.Fatal("no question was answered: the test asked nothing")
+	}
+	for id, rows := range l.answered {
+		stored, err := l.client.Release(t.Context(), id)
+		if err != nil {
+			t.Errorf("answer %s was given but is not in the ledger: %v", id, err)
+		} else if got := fmt.Sprint(stored.Rows); got != rows {
+			t.Errorf("answer %s was %s and is stored as %s", id, rows, got)
+		}
+	}
+	reserved, voided := s.count(t, "reserve"), s.count(t, "void")
+	standing := reserved - voided
+	if standing < len(l.answered) || standing > l.asked {
+		t.Errorf("%d charges stand (%d reserved, %d voided) for %d answers to %d questions", standing, reserved, voided, len(l.answered), l.asked)
+	}
+	budget, err := l.client.Budget(t.Context(), "people")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spent, _ := number(string(budget.Budgets[0].Spent.Epsilon))
+	open, _ := number(string(budget.Budgets[0].Reserved.Epsilon))
+	want, _ := number(fmt.Sprintf("%d/10", standing))
+	if spent.Add(spent, open).Cmp(want) != 0 {
+		t.Errorf("spent and reserved are %s together, want %s: %d charges of 0.1", spent.FloatString(3), want.FloatString(3), standing)
+	}
+}
+
+// count counts the journal's entries of one kind.
+func (s *stack) count(t *testing.T, kind string) int {
+	t.Helper()
+	conn := s.superuser(t, control)
+	defer conn.Close(context.Background())
+	var n int
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM noisegate.entry WHERE kind = $1", kind).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestF02A67KillBetweenReserveAndAnswer stops a query at a lock, after its charge was committed and before it is answered, and
+// kills the gateway there: the charge stands.
+func TestF02A67KillBetweenReserveAndAnswer(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	client := s.analyst(t, "ana")
+	unlock := s.lock(t)
+	outcome := make(chan error, 1)
+	go func() {
+		_, err := client.Query(t.Context(), question(1), "")
+		outcome <- err
+	}()
+	s.eventually(t, func() bool { return s.count(t, "reserve") == 1 })
+	s.kill()
+	if err := <-outcome; err == nil {
+		t.Error("a killed gateway gave an answer")
+	}
+	unlock()
+	s.serve(t)
+	budget, err := client.Budget(t.Context(), "people")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := budget.Budgets[0]
+	spent, _ := number(string(b.Spent.Epsilon))
+	open, _ := number(string(b.Reserved.Epsilon))
+	if spent.Add(spent, open).FloatString(3) != "0.100" {
+		t.Errorf("spent %s, reserved %s after the kill: the charge does not stand", b.Spent.Epsilon, b.Reserved.Epsilon)
+	}
+	if _, err := client.Query(t.Context(), question(2), ""); err != nil {
+		t.Errorf("the next question: %v", err)
+	}
+}
+
+// TestF20SigtermDrains asks the gateway to end while a query is running: the query gets its answer, new ones are not taken.
+func TestF20SigtermDrains(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	client := s.analyst(t, "ana")
+	unlock := s.lock(t)
+	outcome := make(chan error, 1)
+	go func() {
+		_, err := client.Query(t.Context(), question(1), "")
+		outcome <- err
+	}()
+	s.eventually(t, func() bool { return s.count(t, "reserve") == 1 })
+	if err := s.gateway.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	unlock()
+	if err := <-outcome; err != nil {
+		t.Errorf("the running query: %v", err)
+	}
+	select {
+	case err := <-s.exited:
+		s.exited <- err
+		if err != nil {
+			t.Errorf("the gateway ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the gateway did not end")
+	}
+	if n := s.count(t, "settle"); n != 1 {
+		t.Errorf("%d charges were settled, want 1", n)
+	}
+}
+
+// TestF10ProtectedDatabaseDown takes the protected database away and leaves the ledger: 503, and the charge comes back, since
+// no row can have been read.
+func TestF10ProtectedDatabaseDown(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	client := s.analyst(t, "ana")
+	s.shut(t, "people", "ALLOW_CONNECTIONS false")
+	if p := refusal(t, client, question(1)); p.Code != "data/unavailable" || p.Status != http.StatusServiceUnavailable {
+		t.Errorf("got %v, want data/unavailable", p)
+	}
+	s.expectSpent(t, "ana", "0")
+	s.exec(t, "postgres", "ALTER DATABASE people ALLOW_CONNECTIONS true")
+	s.eventually(t, func() bool { _, err := client.Query(t.Context(), question(2), ""); return err == nil })
+	s.expectSpent(t, "ana", "0.1")
+}
+
+// TestF11LedgerReadOnly makes the control database read-only, as a standby is: no answer without a charge.
+func TestF11LedgerReadOnly(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	client := s.analyst(t, "ana")
+	s.shut(t, control, "SET default_transaction_read_only = on")
+	for i := range 3 {
+		if p := refusal(t, client, question(i)); p.Status != http.StatusServiceUnavailable {
+			t.Errorf("got %v, want 503", p)
+		}
+	}
+	s.alive(t)
+}
+
+// TestF22A59TableChanged changes a protected table under a running gateway: its policy is stale, and queries are refused until it
+// is applied again.
+func TestF22A59TableChanged(t *testing.T) {
+	for name, ddl := range map[string]string{
+		"column type":    "ALTER TABLE people ALTER COLUMN age TYPE numeric",
+		"column gone":    "ALTER TABLE people DROP COLUMN age",
+		"column swapped": "ALTER TABLE people RENAME COLUMN age TO x; ALTER TABLE people ADD COLUMN age int",
+		"table swapped":  "ALTER TABLE people RENAME TO old; CREATE TABLE people AS TABLE old; GRANT SELECT ON people TO noisegate_reader",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStack(t, people(ampleBudget))
+			client := s.analyst(t, "ana")
+			if _, err := client.Query(t.Context(), question(1), ""); err != nil {
+				t.Fatal(err)
+			}
+			s.exec(t, "people", ddl)
+			if p := refusal(t, client, question(2)); p.Code != "policy/stale" {
+				t.Errorf("after %s: %v, want policy/stale", ddl, p)
+			}
+			s.expectSpent(t, "ana", "0.1")
+		})
+	}
+}
+
+// lock holds people in a way that makes every reader wait, and gives the function that lets go.
+func (s *stack) lock(t *testing.T) (unlock func()) {
+	t.Helper()
+	conn := s.superuser(t, "people")
+	if _, err := conn.PgConn().Exec(t.Context(), "BEGIN; LOCK TABLE people IN ACCESS EXCLUSIVE MODE").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := conn.Exec(context.Background(), "COMMIT"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// shut changes a database's setting and ends the connections that do not know it yet.
+func (s *stack) shut(t *testing.T, database, setting string) {
+	t.Helper()
+	s.exec(t, "postgres", "ALTER DATABASE "+database+" "+setting)
+	s.exec(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+database+"'")
+}
+
+// refusal asks and gives the problem document that comes back.
+func refusal(t *testing.T, client *api.Client, request api.QueryRequest) *api.Problem {
+	t.Helper()
+	_, err := client.Query(t.Context(), request, "")
+	return problemOf(t, err)
+}
+
+// eventually waits until a condition holds, and says how long that took.
+func (s *stack) eventually(t *testing.T, holds func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for time.Since(start) < 15*time.Second {
+		if holds() {
+			return time.Since(start)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("not within 15 s; the gateway's log:\n%s", s.log)
+	return 0
+}
