@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestConfig runs testdata/config/*: each case is a file (and variables, as env=(NAME=value,...)) and what becomes of it.
-func TestConfig(t *testing.T) {
+// TestA87WeakConfigurations runs testdata/config/*: each case is a file (and variables, as env=(NAME=value,...)) and what becomes of it.
+func TestA87WeakConfigurations(t *testing.T) {
 	datadriven.Walk(t, "testdata/config", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			dir := t.TempDir()
@@ -72,7 +72,7 @@ func TestEveryFieldHasAKey(t *testing.T) {
 }
 
 // Connection strings hold passwords: no way of printing a configuration shows one.
-func TestA77ConfigDoesNotPrintSecrets(t *testing.T) {
+func TestConfigDoesNotPrintSecrets(t *testing.T) {
 	c := newConfig()
 	c.Control.DSN = newDSN("postgres://noisegate:hunter2@db/noisegate")
 	c.Datasets["census"] = &DatasetConfig{DSN: newDSN("postgres://reader:hunter2@db/census"), Quantum: time.Second}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"noisegate/api"
+	"noisegate/internal/fault"
+)
+
+// Exit codes. Scripts rely on them.
+const (
+	exitOK      = 0
+	exitUsage   = 2 // the command line, the configuration or the token is wrong
+	exitBudget  = 3 // refused by a budget
+	exitRefused = 4 // refused by policy, or as SQL
+	exitBackend = 5 // the gateway or a database cannot be reached, or failed
+)
+
+// app is what every command may use of the world.
+type app struct {
+	Streams
+	env      Environment
+	now      func() time.Time
+	terminal bool
+}
+
+// commandLine is all of the command line.
+type commandLine struct {
+	Demo     demoCommand     `cmd:"" help:"Start a private PostgreSQL with invented people and a gateway in front, and show it."`
+	Serve    serveCommand    `cmd:"" help:"Run the gateway."`
+	Migrate  migrateCommand  `cmd:"" help:"Bring the control database's schema up to date."`
+	Policy   policyCommands  `cmd:"" help:"Check, apply and export the policy of a dataset."`
+	Token    tokenCommand    `cmd:"" help:"Make a token for development (only with auth.keys.hs256_file)."`
+	Query    queryCommand    `cmd:"" help:"Ask a question and pay for the answer."`
+	Estimate estimateCommand `cmd:"" help:"Show the price and the expected error of a question. Free."`
+	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
+}
+
+// command is what kong finds behind each leaf of the command line.
+type command interface {
+	run(ctx context.Context, a *app) error
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	var line commandLine
+	exited := false // help was printed
+	parser, err := kong.New(&line,
+		kong.Name("noisegate"),
+		kong.Description("Differentially private answers to SQL. Exit codes: 0 ok, 2 usage, 3 budget, 4 policy or SQL, 5 backend."),
+		kong.Writers(a.Out, a.Err),
+		kong.Exit(func(int) { exited = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Resolvers(a.variables()),
+	)
+	if err != nil {
+		panic(err) // the structs above are wrong; every test finds it
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exited {
+		return exitOK
+	}
+	if err != nil {
+		return a.report(usage(err))
+	}
+	chosen, ok := parsed.Selected().Target.Addr().Interface().(command)
+	if !ok {
+		panic("noisegate: a command without run: " + parsed.Command())
+	}
+	return a.report(chosen.run(ctx, a))
+}
+
+// variables gives flags that were not given the value of their environment variable.
+func (a *app) variables() kong.Resolver {
+	names := map[string]string{"config": "NOISEGATE_CONFIG", "url": "NOISEGATE_URL", "token-file": "NOISEGATE_TOKEN_FILE"}
+	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		if value, ok := a.env[names[flag.Name]]; ok {
+			return value, nil
+		}
+		return nil, nil
+	})
+}
+
+// usageError is a mistake of whoever typed the command or wrote the configuration.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usage(err error) error { return usageError{err} }
+
+// report tells the user what went wrong, if anything did, and chooses the exit code.
+func (a *app) report(err error) int {
+	var problem *api.Problem
+	var refusal *fault.Error
+	var wrong usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &problem):
+		a.sayProblem(problem)
+		return exitCode(problem.Code)
+	case errors.As(err, &refusal):
+		fmt.Fprintf(a.Err, "noisegate: %s\n", refusal.Error())
+		if refusal.Hint != "" {
+			fmt.Fprintf(a.Err, "  hint: %s\n", refusal.Hint)
+		}
+		return exitCode(string(refusal.Code))
+	case errors.As(err, &wrong):
+		fmt.Fprintf(a.Err, "noisegate: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nnoisegate: "))
+		return exitUsage
+	default:
+		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
+		return exitBackend
+	}
+}
+
+// exitCode is the exit code of a fault, by the area of its code.
+func exitCode(code string) int {
+	area, _, _ := strings.Cut(code, "/")
+	switch {
+	case code == "request/in-flight": // ask again later
+		return exitBackend
+	case area == "budget":
+		return exitBudget
+	case area == "sql" || area == "policy" || area == "plan":
+		return exitRefused
+	case area == "request" || area == "auth":
+		return exitUsage
+	default:
+		return exitBackend
+	}
+}
+
+// sayProblem prints a problem document for people.
+func (a *app) sayProblem(p *api.Problem) {
+	at := ""
+	if p.Position != nil {
+		at = fmt.Sprintf("%d:%d: ", p.Position.Line, p.Position.Column)
+	}
+	fmt.Fprintf(a.Err, "noisegate: %s: %s%s\n", p.Code, at, p.Detail)
+	if p.Hint != "" {
+		fmt.Fprintf(a.Err, "  hint: %s\n", p.Hint)
+	}
+	for _, name := range sortedKeys(p.Extra) {
+		fmt.Fprintf(a.Err, "  %s: %s\n", strings.ReplaceAll(name, "_", " "), p.Extra[name])
+	}
+	if p.Status >= 500 && p.RequestID != "" {
+		fmt.Fprintf(a.Err, "  request id: %s\n", p.RequestID)
+	}
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestCommandLine runs testdata/cli/*. "answer" prepares what a gateway says to one route; "run" gives a command line, one
+// argument a line with \n and \t for line break and tab (lines that begin with $ are variables, the part after "stdin:" is standard input), and shows what the
+// gateway was asked, what was printed, and the exit code.
+func TestCommandLine(t *testing.T) {
+	datadriven.Walk(t, "testdata/cli", func(t *testing.T, path string) {
+		g := &fakeGateway{answers: map[string]fakeAnswer{}}
+		server := httptest.NewServer(g)
+		t.Cleanup(server.Close)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "answer":
+				a := fakeAnswer{status: http.StatusOK, body: d.Input}
+				d.MaybeScanArgs(t, "status", &a.status)
+				var route string
+				d.ScanArgs(t, "route", &route)
+				g.answers[route] = a
+				return ""
+			case "run", "terminal":
+				return runCommand(t, d, g, server.URL)
+			default:
+				t.Fatalf("unknown command %s", d.Cmd)
+				return ""
+			}
+		})
+	})
+}
+
+func runCommand(t *testing.T, d *datadriven.TestData, g *fakeGateway, url string) string {
+	env := Environment{"NOISEGATE_URL": url, "NOISEGATE_TOKEN": "token-of-ana"}
+	lines, stdin, _ := strings.Cut(d.Input, "stdin:\n")
+	var args []string
+	for line := range strings.Lines(lines) {
+		line = strings.TrimSuffix(line, "\n")
+		if variable, ok := strings.CutPrefix(line, "$"); ok {
+			name, value, _ := strings.Cut(variable, "=")
+			env[name] = value
+			continue
+		}
+		args = append(args, strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(line))
+	}
+	var out, errs bytes.Buffer
+	g.asked.Reset()
+	a := &app{Streams: Streams{strings.NewReader(stdin), &out, &errs}, env: env, now: fixedClock, terminal: d.Cmd == "terminal"}
+	code := a.run(t.Context(), args)
+	text := g.asked.String() + out.String()
+	for line := range strings.Lines(errs.String()) {
+		text += "stderr: " + line
+	}
+	return strings.ReplaceAll(text, url, "URL") + fmt.Sprintf("exit %d\n", code)
+}
+
+func fixedClock() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+// fakeGateway answers as it was told, and notes what it was asked.
+type fakeGateway struct {
+	answers map[string]fakeAnswer // "POST /v1/query" -> answer
+	asked   bytes.Buffer
+}
+
+type fakeAnswer struct {
+	status int
+	body   string
+}
+
+func (g *fakeGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	fmt.Fprintf(&g.asked, "asked: %s %s %s\n", r.Method, r.RequestURI, body)
+	if r.Header.Get("Authorization") != "Bearer token-of-ana" {
+		fmt.Fprintf(&g.asked, "asked without the token\n")
+	}
+	a, ok := g.answers[r.Method+":"+r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if a.status/100 != 2 {
+		w.Header().Set("Content-Type", "application/problem+json")
+	}
+	w.WriteHeader(a.status)
+	_, _ = io.WriteString(w, a.body)
+}
+
+// Whatever the gateway says reaches people as one of the documented exit codes.
+func TestExitCodes(t *testing.T) {
+	for code, want := range map[string]int{
+		"budget/exhausted": exitBudget, "budget/over-query-cap": exitBudget,
+		"sql/syntax": exitRefused, "policy/missing-bounds": exitRefused, "plan/missing-delta": exitRefused,
+		"request/invalid-epsilon": exitUsage, "auth/expired": exitUsage, "request/in-flight": exitBackend,
+		"data/unavailable": exitBackend, "internal": exitBackend, "": exitBackend,
+	} {
+		if got := exitCode(code); got != want {
+			t.Errorf("%s: exit code %d, want %d", code, got, want)
+		}
+	}
+}
+
+// No flag takes a secret: other users of a machine can read command lines.
+func TestNoSecretFlags(t *testing.T) {
+	var out bytes.Buffer
+	for _, args := range [][]string{{"query", "--token", "x"}, {"serve", "--key", "x"}, {"token", "--secret", "x"}} {
+		if code := Run(t.Context(), args, Streams{strings.NewReader(""), &out, &out}, nil); code != exitUsage {
+			t.Errorf("%v: exit code %d, want %d", args, code, exitUsage)
+		}
+	}
+}
+
+func TestTokenCommand(t *testing.T) {
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := Environment{
+		"NOISEGATE_CONTROL_DSN": "host=/tmp user=noisegate", "NOISEGATE_DATASETS_CENSUS_DSN": "host=/tmp user=noisegate_reader",
+		"NOISEGATE_AUTH_ISSUER": "dev", "NOISEGATE_AUTH_AUDIENCE": "noisegate", "NOISEGATE_AUTH_KEYS_HS256_FILE": key,
+	}
+	run := func(args ...string) (int, string, string) {
+		var out, errs bytes.Buffer
+		a := &app{Streams: Streams{strings.NewReader(""), &out, &errs}, env: env, now: fixedClock}
+		code := a.run(t.Context(), append([]string{"token"}, args...))
+		return code, out.String(), errs.String()
+	}
+	code, token, _ := run("--sub", "ana", "--role", "analyst", "--role", "ml", "--group", "research")
+	if code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	claims := decodeClaims(t, token)
+	if claims["sub"] != "ana" || claims["iss"] != "dev" || claims["aud"] != "noisegate" ||
+		fmt.Sprint(claims["roles"]) != "[analyst ml]" || fmt.Sprint(claims["groups"]) != "[research]" {
+		t.Errorf("claims %v", claims)
+	}
+	for _, args := range [][]string{
+		{"--sub", "ana"}, {"--role", "analyst"}, {"--sub", "ana", "--role", "root"},
+		{"--sub", "ana", "--role", "analyst", "--lifetime", "-1s"}, {"--sub", "ana", "--role", "analyst", "--lifetime", "9999h"},
+	} {
+		if code, out, _ := run(args...); code != exitUsage || out != "" {
+			t.Errorf("%v: exit code %d, printed %q", args, code, out)
+		}
+	}
+	// A gateway that believes an identity provider has no key to sign with.
+	delete(env, "NOISEGATE_AUTH_KEYS_HS256_FILE")
+	env["NOISEGATE_AUTH_KEYS_JWKS_URL"] = "https://issuer.example/keys"
+	if code, _, errs := run("--sub", "ana", "--role", "analyst"); code != exitUsage || !strings.Contains(errs, "identity provider") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func decodeClaims(t *testing.T, token string) map[string]any {
+	t.Helper()
+	parts := strings.Split(strings.TrimSpace(token), ".")
+	if len(parts) != 3 {
+		t.Fatalf("not a token: %q", token)
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := map[string]any{}
+	if err := json.Unmarshal(text, &claims); err != nil {
+		t.Fatal(err)
+	}
+	return claims
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"noisegate/api"
+)
+
+// gatewayFlags say which gateway a client command talks to, and as whom. The token itself is never a flag: other users
+// of a machine can read command lines.
+type gatewayFlags struct {
+	URL       string `name:"url" default:"http://127.0.0.1:8080" help:"The gateway. NOISEGATE_URL."`
+	TokenFile string `name:"token-file" type:"path" help:"File with the bearer token (NOISEGATE_TOKEN_FILE); or the token itself in NOISEGATE_TOKEN."`
+	JSON      bool   `name:"json" help:"Print the response as it came, for machines."`
+}
+
+func (f gatewayFlags) client(a *app) (*api.Client, error) {
+	token := a.env["NOISEGATE_TOKEN"]
+	if f.TokenFile != "" {
+		content, err := os.ReadFile(f.TokenFile)
+		if err != nil {
+			return nil, usage(fmt.Errorf("cannot read the token: %w", err))
+		}
+		token = string(content)
+	}
+	token = strings.TrimSpace(token)
+	if token == "" {
+		return nil, usage(errors.New("no token: set NOISEGATE_TOKEN or give --token-file"))
+	}
+	return api.NewClient(f.URL, token), nil
+}
+
+// questionFlags are what query and estimate have in common.
+type questionFlags struct {
+	SQL        string   `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
+	Dataset    string   `help:"The dataset; may be left out when there is only one."`
+	Epsilon    string   `help:"Price in epsilon." xor:"price"`
+	Rho        string   `help:"Price in rho (zCDP)." xor:"price"`
+	Delta      string   `help:"Delta, for private group keys or Gaussian noise priced in epsilon."`
+	Mechanism  string   `enum:"auto,laplace,gaussian" default:"auto" help:"Noise: auto, laplace or gaussian."`
+	Confidence *float64 `help:"Level of the intervals; 0.95 when absent."`
+	MaxGroups  *int64   `help:"At most that many groups per person; tightens the policy's bound."`
+	MaxRows    *int64   `help:"At most that many rows per person and group; tightens the policy's bound."`
+	gatewayFlags
+}
+
+func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) (api.QueryRequest, error) {
+	sql := f.SQL
+	if sql == "" || sql == "-" {
+		content, err := io.ReadAll(a.In)
+		if err != nil {
+			return api.QueryRequest{}, usage(fmt.Errorf("cannot read the question: %w", err))
+		}
+		sql = string(content)
+	}
+	if f.Dataset == "" {
+		name, err := onlyDataset(ctx, client)
+		if err != nil {
+			return api.QueryRequest{}, err
+		}
+		f.Dataset = name
+	}
+	return api.QueryRequest{
+		Dataset: f.Dataset, SQL: sql,
+		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
+		Mechanism: f.Mechanism, Confidence: f.Confidence, MaxGroups: f.MaxGroups, MaxRows: f.MaxRows,
+	}, nil
+}
+
+func onlyDataset(ctx context.Context, client *api.Client) (string, error) {
+	list, err := client.Datasets(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(list.Datasets) == 1 {
+		return list.Datasets[0].Name, nil
+	}
+	names := make([]string, 0, len(list.Datasets))
+	for _, d := range list.Datasets {
+		names = append(names, d.Name)
+	}
+	return "", usage(fmt.Errorf("which dataset? --dataset is one of: %s", strings.Join(names, ", ")))
+}
+
+type queryCommand struct {
+	IdempotencyKey string `help:"Name of the request: repeating it gives the first answer, free."`
+	questionFlags
+}
+
+func (c *queryCommand) run(ctx context.Context, a *app) error {
+	client, err := c.client(a)
+	if err != nil {
+		return err
+	}
+	request, err := c.request(ctx, a, client)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Query(ctx, request, c.IdempotencyKey)
+	if err != nil {
+		return a.refused(c.JSON, request.SQL, err)
+	}
+	if c.JSON {
+		return printJSON(a.Out, answer)
+	}
+	return a.showAnswer(answer, confidenceOf(request))
+}
+
+type estimateCommand struct {
+	questionFlags
+}
+
+func (c *estimateCommand) run(ctx context.Context, a *app) error {
+	client, err := c.client(a)
+	if err != nil {
+		return err
+	}
+	request, err := c.request(ctx, a, client)
+	if err != nil {
+		return err
+	}
+	estimate, err := client.Estimate(ctx, request)
+	if err != nil {
+		return a.refused(c.JSON, request.SQL, err)
+	}
+	if c.JSON {
+		return printJSON(a.Out, estimate)
+	}
+	return a.showEstimate(estimate)
+}
+
+// refused prints a problem document for machines, or points into the question for people, and passes the error on.
+func (a *app) refused(asJSON bool, sql string, err error) error {
+	var problem *api.Problem
+	if !errors.As(err, &problem) {
+		return err
+	}
+	if asJSON {
+		return errors.Join(printJSON(a.Out, problem), err)
+	}
+	if problem.Position != nil {
+		lines := strings.Split(sql, "\n")
+		if at := problem.Position.Line - 1; at >= 0 && at < len(lines) {
+			line := []rune(strings.TrimRight(lines[at], "\r"))
+			column := min(max(problem.Position.Column-1, 0), len(line))
+			// A tab stays a tab below, so that the caret stands under its column.
+			blank := strings.Map(func(r rune) rune {
+				if r == '\t' {
+					return r
+				}
+				return ' '
+			}, string(line[:column]))
+			fmt.Fprintf(a.Err, "  %s\n  %s^\n", string(line), blank)
+		}
+	}
+	return err
+}
+
+func confidenceOf(request api.QueryRequest) float64 {
+	if request.Confidence != nil {
+		return *request.Confidence
+	}
+	return 0.95
+}
+
+// printJSON writes one line of JSON.
+func printJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/migrations"
+)
+
+// configFlag is the configuration file of the commands that need one.
+type configFlag struct {
+	Config string `short:"c" type:"path" help:"The configuration file (NOISEGATE_CONFIG); every key can also be a NOISEGATE_ variable."`
+}
+
+func (f configFlag) load(a *app) (*Config, error) {
+	config, err := LoadConfig(f.Config, a.env)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return config, nil
+}
+
+type migrateCommand struct {
+	configFlag
+}
+
+func (c *migrateCommand) run(ctx context.Context, a *app) error {
+	config, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	dsn := config.Control.OwnerDSN
+	if dsn.IsZero() {
+		dsn = config.Control.DSN
+	}
+	applied, err := migrate(ctx, dsn)
+	for _, name := range applied {
+		fmt.Fprintf(a.Out, "applied %s\n", name)
+	}
+	if err == nil && len(applied) == 0 {
+		fmt.Fprintln(a.Out, "the schema is up to date")
+	}
+	return err
+}
+
+func migrate(ctx context.Context, dsn DSN) ([]string, error) {
+	conn, err := pgx.Connect(ctx, dsn.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the control database: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return migrations.Apply(ctx, conn)
+}

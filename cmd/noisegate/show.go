@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"noisegate/api"
+)
+
+// showAnswer prints an answer for people: each value with its uncertainty, what it cost and what is left.
+func (a *app) showAnswer(answer *api.QueryResponse, confidence float64) error {
+	t := newAnswerTable(answer.Result, confidence)
+	t.grouped = a.terminal
+	t.write(a.Out)
+	a.showNotes(answer.Notes)
+	fmt.Fprintf(a.Out, " %s\n", spendLine(answer))
+	return nil
+}
+
+// spendLine is the last line under an answer.
+func spendLine(answer *api.QueryResponse) string {
+	if answer.Replayed {
+		return fmt.Sprintf("replay of %s: nothing spent (%s left)", answer.ReleaseID, amountsText(answer.Remaining))
+	}
+	left := string(answer.Remaining.Epsilon)
+	if answer.Spent.Epsilon == "" || answer.Remaining.Epsilon == "" {
+		left = amountsText(answer.Remaining)
+	}
+	return fmt.Sprintf("spent %s (%s left) · %s · ask again: same answer, free", amountsText(answer.Spent), left, answer.ReleaseID)
+}
+
+func (a *app) showNotes(notes []api.Note) {
+	for _, note := range notes {
+		fmt.Fprintf(a.Out, " note: %s\n", note.Text)
+	}
+}
+
+// answerTable is a table whose columns follow an answer's: behind a value stands its uncertainty.
+type answerTable struct {
+	table
+	columns []answerColumn
+}
+
+// answerColumn says how one output column is shown.
+type answerColumn struct {
+	halfWidth *big.Rat // the same for every row: shown as ±
+	interval  bool     // differs from row to row: shown as its two ends
+}
+
+func newAnswerTable(result api.Result, confidence float64) *answerTable {
+	t := &answerTable{}
+	var heads []string
+	for i, column := range result.Columns {
+		heads = append(heads, column.Name)
+		c := answerColumn{}
+		if half, ok := new(big.Rat).SetString(column.HalfWidth.String()); ok {
+			c.halfWidth = half
+			heads = append(heads, "± "+percent(confidence))
+		} else if hasIntervals(result, i) {
+			c.interval = true
+			heads = append(heads, percent(confidence)+" interval")
+		}
+		t.columns = append(t.columns, c)
+	}
+	t.header(heads...)
+	for i, row := range result.Rows {
+		t.row(t.cells(row, intervalsOf(result, i))...)
+	}
+	return t
+}
+
+// cells renders one row of an answer.
+func (t *answerTable) cells(row []api.Value, intervals []*api.Bounds) []string {
+	var cells []string
+	for i, value := range row {
+		text := value.String()
+		if value.IsNull() {
+			text = "NULL"
+		}
+		switch c := t.columns[i]; {
+		case c.halfWidth != nil:
+			cells = append(cells, shorten(text, c.halfWidth), roundUp(c.halfWidth))
+		case c.interval && i < len(intervals) && intervals[i] != nil:
+			lo, hi := intervals[i][0].String(), intervals[i][1].String()
+			width := widthOf(lo, hi)
+			cells = append(cells, shorten(text, width), shorten(lo, width)+" to "+shorten(hi, width))
+		case c.interval:
+			cells = append(cells, text, "")
+		default:
+			cells = append(cells, text)
+		}
+	}
+	return cells
+}
+
+func hasIntervals(result api.Result, column int) bool {
+	for i := range result.Rows {
+		if intervals := intervalsOf(result, i); column < len(intervals) && intervals[column] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func intervalsOf(result api.Result, row int) []*api.Bounds {
+	if row < len(result.Intervals) {
+		return result.Intervals[row]
+	}
+	return nil
+}
+
+// roundUp shows a half-width with two significant digits of its fraction at most; never less than it is.
+func roundUp(half *big.Rat) string {
+	if half.IsInt() {
+		return half.Num().String()
+	}
+	places := placesFor(half)
+	unit := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil))
+	scaled := new(big.Rat).Quo(half, unit)
+	ceiling := new(big.Int).Neg(new(big.Int).Div(new(big.Int).Neg(scaled.Num()), scaled.Denom()))
+	return new(big.Rat).Mul(new(big.Rat).SetInt(ceiling), unit).FloatString(places)
+}
+
+// widthOf is half of hi-lo, or nil when they are not numbers.
+func widthOf(lo, hi string) *big.Rat {
+	l, ok1 := new(big.Rat).SetString(lo)
+	h, ok2 := new(big.Rat).SetString(hi)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	width := new(big.Rat).Sub(h, l)
+	return width.Quo(width, big.NewRat(2, 1))
+}
+
+// showEstimate prints what a question would cost and how exact its answer would be.
+func (a *app) showEstimate(e *api.EstimateResponse) error {
+	t := &table{grouped: a.terminal}
+	t.header("output", "mechanism", "± "+percent(e.Confidence), "price", "bound")
+	for _, o := range e.Outputs {
+		half := ""
+		if h, ok := new(big.Rat).SetString(o.HalfWidth.String()); ok {
+			half = roundUp(h)
+		}
+		t.row(o.Name, o.Mechanism, half, amountsText(o.Price), o.Bound)
+	}
+	t.write(a.Out)
+	for _, o := range e.Outputs {
+		for _, s := range o.ShownAt {
+			fmt.Fprintf(a.Out, " %s: a group of %d is shown with probability %s\n", o.Name, s.Units, percent(s.Probability))
+		}
+	}
+	a.showNotes(e.Notes)
+	for _, line := range strings.Split(strings.TrimRight(e.Plan, "\n"), "\n") {
+		fmt.Fprintf(a.Out, "   %s\n", line)
+	}
+	verdict := "affordable"
+	if !e.Affordable {
+		verdict = "more than is left"
+	}
+	fmt.Fprintf(a.Out, " price %s: %s (%s left) · nothing was spent\n", amountsText(e.Price), verdict, amountsText(e.Remaining))
+	return nil
+}
