@@ -47,6 +47,6 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 audit: ## statistical tests of the mechanisms, fresh samples
 	$(GO) test -count=1 -v -run Audit -timeout 30m $(PACKAGES)
 
-bench: build ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
+bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$($(GO) list $(PACKAGES) | grep -v /integration)
-	$(GO) run ./integration/bench -binary bin/noisegate -rows $(BENCHROWS)
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./integration -rows $(BENCHROWS)

@@ -16,7 +16,7 @@ import (
 const shared = "../../shared"
 
 // needShared skips a test where the folder is absent: a clean clone has generated data only.
-func needShared(t *testing.T) {
+func needShared(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat(shared); err != nil {
 		t.Skip("../shared is absent: it holds the census data and the query corpus")
@@ -24,7 +24,7 @@ func needShared(t *testing.T) {
 }
 
 // census is the UCI Adult table as people, with the corpus's policy.
-func census(t *testing.T) dataset {
+func census(t testing.TB) dataset {
 	t.Helper()
 	return dataset{name: "census", policy: readShared(t, "corpus/census.policy.yaml"), load: func(ctx context.Context, conn *pgx.Conn) error {
 		return loadCSV(ctx, conn, "people", `person_id int PRIMARY KEY, age int, workclass text, fnlwgt int, education text, education_num int,
@@ -34,7 +34,7 @@ func census(t *testing.T) dataset {
 }
 
 // pums is the toy table of the field with several rows per person, and the same with NULLs.
-func pums(t *testing.T) dataset {
+func pums(t testing.TB) dataset {
 	t.Helper()
 	const columns = "age int, sex int, educ int, race int, income int, married int, pid int"
 	return dataset{name: "pums", policy: readShared(t, "corpus/pums.policy.yaml"), load: func(ctx context.Context, conn *pgx.Conn) error {
@@ -58,7 +58,7 @@ func loadCSV(ctx context.Context, conn *pgx.Conn, table, columns, file string) e
 	return err
 }
 
-func readShared(t *testing.T, name string) string {
+func readShared(t testing.TB, name string) string {
 	t.Helper()
 	return read(t, filepath.Join(shared, name))
 }

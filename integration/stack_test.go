@@ -71,7 +71,7 @@ type stack struct {
 }
 
 // newStack starts everything: server, roles, migrations, data, policies, gateway. All of it goes when the test ends.
-func newStack(t *testing.T, sets ...dataset) *stack {
+func newStack(t testing.TB, sets ...dataset) *stack {
 	t.Helper()
 	programs, err := pgserver.Find()
 	if err != nil {
@@ -105,7 +105,7 @@ func newStack(t *testing.T, sets ...dataset) *stack {
 }
 
 // createDatabases does what docs/operations.md tells an operator to do.
-func (s *stack) createDatabases(t *testing.T, sets []dataset) {
+func (s *stack) createDatabases(t testing.TB, sets []dataset) {
 	t.Helper()
 	roles := read(t, "../deploy/roles.sql")
 	s.exec(t, "postgres", "CREATE DATABASE "+control)
@@ -122,7 +122,7 @@ func (s *stack) createDatabases(t *testing.T, sets []dataset) {
 	s.exec(t, control, read(t, "../deploy/control.sql"))
 }
 
-func (s *stack) writeConfig(t *testing.T, sets []dataset) {
+func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 	t.Helper()
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {
@@ -145,7 +145,7 @@ func (s *stack) writeConfig(t *testing.T, sets []dataset) {
 }
 
 // serve starts the gateway and waits until it is ready.
-func (s *stack) serve(t *testing.T) {
+func (s *stack) serve(t testing.TB) {
 	t.Helper()
 	s.gateway = s.command("serve", "--config", s.config)
 	s.gateway.Stdout, s.gateway.Stderr = s.log, s.log
@@ -179,7 +179,7 @@ func (s *stack) kill() {
 }
 
 // alive fails the test when the gateway has ended or does not answer.
-func (s *stack) alive(t *testing.T) {
+func (s *stack) alive(t testing.TB) {
 	t.Helper()
 	if got := s.status("/healthz"); got != http.StatusOK {
 		t.Fatalf("/healthz gives %d: the gateway is not alive", got)
@@ -205,7 +205,7 @@ func (s *stack) command(args ...string) *exec.Cmd {
 }
 
 // run runs a command of the binary, which must succeed, and gives its output.
-func (s *stack) run(t *testing.T, args ...string) string {
+func (s *stack) run(t testing.TB, args ...string) string {
 	t.Helper()
 	cmd := s.command(args...)
 	var out, errs bytes.Buffer
@@ -217,19 +217,19 @@ func (s *stack) run(t *testing.T, args ...string) string {
 }
 
 // token is a token for a subject with one role, made by the binary.
-func (s *stack) token(t *testing.T, subject, role string) string {
+func (s *stack) token(t testing.TB, subject, role string) string {
 	t.Helper()
 	return strings.TrimSpace(s.run(t, "token", "--config", s.config, "--sub", subject, "--role", role))
 }
 
 // analyst is a client for an analyst.
-func (s *stack) analyst(t *testing.T, subject string) *api.Client {
+func (s *stack) analyst(t testing.TB, subject string) *api.Client {
 	t.Helper()
 	return api.NewClient(s.url, s.token(t, subject, "analyst"))
 }
 
 // superuser is a connection as the server's superuser.
-func (s *stack) superuser(t *testing.T, database string) *pgx.Conn {
+func (s *stack) superuser(t testing.TB, database string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.server.DSN(pgserver.Superuser, database))
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *stack) superuser(t *testing.T, database string) *pgx.Conn {
 }
 
 // exec runs statements as the superuser.
-func (s *stack) exec(t *testing.T, database, sql string) {
+func (s *stack) exec(t testing.TB, database, sql string) {
 	t.Helper()
 	conn := s.superuser(t, database)
 	defer conn.Close(context.Background())
@@ -250,7 +250,7 @@ func (s *stack) exec(t *testing.T, database, sql string) {
 }
 
 // entries is the length of the ledger's journal.
-func (s *stack) entries(t *testing.T) int {
+func (s *stack) entries(t testing.TB) int {
 	t.Helper()
 	conn := s.superuser(t, control)
 	defer conn.Close(context.Background())
@@ -262,7 +262,7 @@ func (s *stack) entries(t *testing.T) int {
 }
 
 // problemOf is the problem document that a call was refused with.
-func problemOf(t *testing.T, err error) *api.Problem {
+func problemOf(t testing.TB, err error) *api.Problem {
 	t.Helper()
 	var p *api.Problem
 	if !errors.As(err, &p) {
@@ -272,7 +272,7 @@ func problemOf(t *testing.T, err error) *api.Problem {
 }
 
 // freeAddress is a loopback address that nobody listened on a moment ago.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -282,7 +282,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func read(t *testing.T, file string) string {
+func read(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -291,7 +291,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-func write(t *testing.T, file, text string) {
+func write(t testing.TB, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -72,12 +72,11 @@ func layers() []layer {
 		{dir: "cmd/noisegate/demodata", pure: true},
 		{dir: "cmd/noisegate", own: []string{"*"}, others: []library{only(kong), only(pgx), only(yaml), only(jwt), only(xsync)}},
 		{dir: "integration", own: []string{"api", "internal/pgtest", "internal/pgserver"}, others: []library{only(pgx)}},
-		{dir: "integration/bench", own: []string{"api", "internal/pgserver"}, others: []library{only(pgx)}},
 	}
 }
 
-// testOwn and testOthers are what every test may import besides what its package may. The packages under integration/
-// are tests of the finished binary and get only the libraries.
+// testOwn and testOthers are what every test may import besides what its package may. Package integration
+// tests the finished binary and gets only the libraries.
 func testOwn() []string {
 	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "budget/budgettest", "migrations", "deploy",
 		"mechanisms", "internal/fault"}
