@@ -106,7 +106,9 @@ func (a *app) report(err error) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &problem):
-		a.sayProblem(problem)
+		var question questionError
+		_ = errors.As(err, &question) // without a question there is nothing to point into
+		a.sayProblem(problem, question.sql)
 		return exitCode(problem.Code)
 	case errors.As(err, &refusal):
 		fmt.Fprintf(a.Err, "noisegate: %s\n", refusal.Error())
@@ -140,13 +142,14 @@ func exitCode(code string) int {
 	}
 }
 
-// sayProblem prints a problem document for people.
-func (a *app) sayProblem(p *api.Problem) {
+// sayProblem prints a problem document for people, and points into the question when it can.
+func (a *app) sayProblem(p *api.Problem, sql string) {
 	at := ""
 	if p.Position != nil {
 		at = fmt.Sprintf("%d:%d: ", p.Position.Line, p.Position.Column)
 	}
 	fmt.Fprintf(a.Err, "noisegate: %s: %s%s\n", p.Code, at, p.Detail)
+	fmt.Fprint(a.Err, excerpt(sql, p.Position))
 	if p.Hint != "" {
 		fmt.Fprintf(a.Err, "  hint: %s\n", p.Hint)
 	}

@@ -135,31 +135,38 @@ func (c *estimateCommand) run(ctx context.Context, a *app) error {
 	return a.showEstimate(estimate)
 }
 
-// refused prints a problem document for machines, or points into the question for people, and passes the error on.
+// refused prints a problem document for machines; for people it passes on the error together with the question.
 func (a *app) refused(asJSON bool, sql string, err error) error {
 	var problem *api.Problem
-	if !errors.As(err, &problem) {
-		return err
+	if asJSON && errors.As(err, &problem) {
+		err = errors.Join(printJSON(a.Out, problem), err)
 	}
-	if asJSON {
-		return errors.Join(printJSON(a.Out, problem), err)
+	return questionError{err, sql}
+}
+
+// questionError is an error about a question, which its position points into.
+type questionError struct {
+	error
+	sql string
+}
+
+func (e questionError) Unwrap() error { return e.error }
+
+// excerpt is the line that a position points at, with a caret under the column; "" when there is no such place.
+func excerpt(text string, at *api.Position) string {
+	lines := strings.Split(text, "\n")
+	if at == nil || at.Line < 1 || at.Line > len(lines) {
+		return ""
 	}
-	if problem.Position != nil {
-		lines := strings.Split(sql, "\n")
-		if at := problem.Position.Line - 1; at >= 0 && at < len(lines) {
-			line := []rune(strings.TrimRight(lines[at], "\r"))
-			column := min(max(problem.Position.Column-1, 0), len(line))
-			// A tab stays a tab below, so that the caret stands under its column.
-			blank := strings.Map(func(r rune) rune {
-				if r == '\t' {
-					return r
-				}
-				return ' '
-			}, string(line[:column]))
-			fmt.Fprintf(a.Err, "  %s\n  %s^\n", string(line), blank)
+	line := []rune(strings.TrimRight(lines[at.Line-1], "\r"))
+	// A tab stays a tab, so that the caret stands under its column.
+	blank := strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
 		}
-	}
-	return err
+		return ' '
+	}, string(line[:min(max(at.Column-1, 0), len(line))]))
+	return "  " + string(line) + "\n  " + blank + "^\n"
 }
 
 func confidenceOf(request api.QueryRequest) float64 {
