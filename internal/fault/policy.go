@@ -1,0 +1,43 @@
+package fault
+
+import "fmt"
+
+// The codes of policies themselves: of the file that a steward writes, and of datasets that lack a valid one.
+const (
+	CodePolicyInvalid  Code = "policy/invalid"
+	CodePolicyStale    Code = "policy/stale"
+	CodePolicyConflict Code = "policy/conflict"
+	CodeUnknownDataset Code = "policy/unknown-dataset"
+)
+
+// PolicyInvalid refuses a policy file: message names what is wrong where. Stewards read it, so it may name anything of the
+// schema; it holds no value of a row.
+func PolicyInvalid(pos Position, message, hint string) *Error {
+	return &Error{Code: CodePolicyInvalid, Pos: pos, Msg: clean(message), Hint: hint}
+}
+
+// PolicyUnknown refuses a name that does not exist; kind says of what ("table", "column", "key"), known what there is.
+func PolicyUnknown(pos Position, kind, name string, known []string) *Error {
+	return unknown(CodePolicyInvalid, kind, pos, name, known)
+}
+
+// PolicyStale refuses every query on a dataset whose tables are no longer those that its policy was checked against. What
+// changed goes to the log: an analyst need not know the schema.
+func PolicyStale(dataset string, changed error) *Error {
+	return &Error{Code: CodePolicyStale, Msg: fmt.Sprintf("the tables of dataset %s changed since its policy was applied", Quote(dataset)),
+		Hint: "ask the data's steward to apply the policy again", Err: changed}
+}
+
+// PolicyConflict refuses a change that was based on another version than the current one; 0 stands for no version at all.
+func PolicyConflict(dataset string, current int64) *Error {
+	msg := fmt.Sprintf("dataset %s has no policy yet", Quote(dataset))
+	if current > 0 {
+		msg = fmt.Sprintf("the policy of dataset %s is at version %d, which is not the one that this change replaces", Quote(dataset), current)
+	}
+	return &Error{Code: CodePolicyConflict, Msg: msg, Hint: "read the current policy and change that one"}
+}
+
+// UnknownDataset is the answer for a dataset that does not exist, has no policy, or that the caller may not use.
+func UnknownDataset(name string) *Error {
+	return &Error{Code: CodeUnknownDataset, Msg: "there is no dataset " + Quote(name)}
+}
