@@ -1,0 +1,89 @@
+package mechanisms
+
+import (
+	"math"
+	"math/big"
+)
+
+// This file turns exact parameters into charges: rounded up, whatever the size of the numbers.
+
+// chargeBits is the working precision of charges: a pico unit is 2⁻⁴⁰, so that an enclosure at 2⁻¹⁹² adds a unit by mistake
+// once in 2¹⁵⁰ charges, and never loses one.
+const chargeBits = 192
+
+// ceilUnits is ceil(x·unit), saturated at the largest value, which no budget admits.
+func ceilUnits(x *big.Rat, unit int64) int64 {
+	scaled := new(big.Int).Mul(x.Num(), big.NewInt(unit))
+	return saturate(ceilQuo(scaled, x.Denom()))
+}
+
+// ceilFixed is ceil(x·unit) for a fixed-point upper bound x at precision chargeBits.
+func ceilFixed(x *big.Int, unit int64) int64 {
+	scaled := new(big.Int).Mul(x, big.NewInt(unit))
+	return saturate(ceilQuo(scaled, one(chargeBits)))
+}
+
+func saturate(n *big.Int) int64 {
+	if !n.IsInt64() {
+		return math.MaxInt64
+	}
+	return n.Int64()
+}
+
+// rhoOfPure is the ρ of any ε-DP mechanism: ε·tanh(ε/2), the loss of binary randomized response, the worst of them
+// (Harrison, Manurangsi, arXiv 2510.25746).
+func rhoOfPure(epsilon *big.Rat) PicoRho {
+	_, hi := lawTanhHalf.bounds(epsilon, chargeBits)
+	product := new(big.Int).Mul(hi, epsilon.Num())
+	return PicoRho(ceilFixed(ceilQuo(product, epsilon.Denom()), int64(RhoUnit)))
+}
+
+// rhoOfBoundedRange is the ρ of an ε-bounded-range mechanism, ε²/8 (Cesar, Rogers 2021, arXiv 2004.07223).
+func rhoOfBoundedRange(epsilon *big.Rat) PicoRho {
+	square := new(big.Rat).Mul(epsilon, epsilon)
+	return PicoRho(ceilUnits(square.Quo(square, big.NewRat(8, 1)), int64(RhoUnit)))
+}
+
+// rhoOfLaplace is the ρ of discrete Laplace noise of scale b under a shift by Δ, both exact.
+//
+// The ρ of this mechanism is its Kullback-Leibler divergence (Harrison, Manurangsi, arXiv 2510.25746). With a = 1/b, ε = Δ·a
+// and q = e^-a, E|X| = 2q/(1-q²) = 1/sinh(a) and E|X-Δ| = Δ + q^Δ/sinh(a), hence
+//
+//	ρ = a·(E|X-Δ| - E|X|) = ε - (1-e^-ε)·a/sinh(a).
+//
+// For Δ = 1 this is ε·tanh(ε/2); for Δ -> ∞ it is the ε+e^-ε-1 of continuous noise. As a function of Δ it is convex and 0 at
+// 0, so that a shift spread over several independent coordinates (Σ|d_i| <= Δ) never costs more than all of it in one.
+func rhoOfLaplace(delta *big.Int, scale *big.Rat) PicoRho {
+	a := new(big.Rat).Inv(scale)
+	epsilon := new(big.Rat).Mul(a, new(big.Rat).SetInt(delta))
+	_, expHi := expNegBounds(epsilon, chargeBits)
+	gain := new(big.Int).Sub(one(chargeBits), expHi) // 1-e^-ε, rounded down
+	gain.Mul(gain, overSinhLower(a))
+	gain.Rsh(gain, chargeBits)
+	rho := fixed(epsilon, chargeBits, ceilQuo)
+	return PicoRho(ceilFixed(rho.Sub(rho, gain), int64(RhoUnit)))
+}
+
+// overSinhLower is a lower bound of a/sinh(a) at precision chargeBits.
+func overSinhLower(a *big.Rat) *big.Int {
+	if a.Cmp(big.NewRat(1, 2)) >= 0 {
+		// 2a·q/(1-q²) rises with q.
+		q, _ := expNegBounds(a, chargeBits)
+		numerator := new(big.Int).Mul(q, a.Num())
+		numerator.Lsh(numerator, chargeBits+1)
+		denominator := new(big.Int).Sub(one(2*chargeBits), new(big.Int).Mul(q, q))
+		denominator.Mul(denominator, a.Denom())
+		return floorQuo(numerator.Lsh(numerator, chargeBits), denominator)
+	}
+	// sinh(a)/a = Σ a²ⁱ/(2i+1)!, rounded up; below 1/2 each term is less than 1/24 of the one before, so that the tail is
+	// less than the last term, and that is at most one unit.
+	square := fixed(new(big.Rat).Mul(a, a), chargeBits, ceilQuo)
+	sum, term := one(chargeBits), one(chargeBits)
+	for i := int64(1); term.Cmp(big.NewInt(1)) > 0; i++ {
+		term.Mul(term, square)
+		term = ceilQuo(term, new(big.Int).Lsh(big.NewInt(2*i*(2*i+1)), chargeBits))
+		sum.Add(sum, term)
+	}
+	sum.Add(sum, big.NewInt(1))
+	return floorQuo(one(2*chargeBits), sum)
+}

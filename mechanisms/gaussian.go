@@ -1,0 +1,109 @@
+package mechanisms
+
+import (
+	"math"
+	"math/big"
+)
+
+// GaussianParameters are the parameters of discrete Gaussian noise.
+type GaussianParameters struct {
+	// L2Squared is the square of the sensitivity: how much the vector of sealed integers that is released together can move, in
+	// sum of squared differences, when one unit is added or removed. Positive.
+	L2Squared *big.Int
+	// Rho is the price. The noise has σ² = L2Squared/2ρ exactly. Either Rho or Variance is set, not both.
+	Rho PicoRho
+	// Variance is σ² itself, positive, for mechanisms that are named by their noise.
+	Variance *big.Rat
+}
+
+// Gaussian adds discrete Gaussian noise, P(X=x) ∝ e^(-x²/2σ²), x an integer.
+//
+// Guarantee: with ρ = Δ²/2σ², ρ-zCDP for a vector of L2 sensitivity Δ; no finite pure ε. Domain: integers of any size. Sampler:
+// exact, for any rational σ² (sample_gaussian.go). Source: Canonne, Kamath, Steinke 2020 (arXiv 2004.00010), Theorem 4 and, for
+// vectors, Corollary 14.
+type Gaussian struct {
+	l2Squared *big.Int
+	variance  *big.Rat
+	loss      Loss
+	law       lazyLaw[gaussianLaw]
+}
+
+// NewGaussian makes the mechanism. It returns an error if a parameter is out of its range.
+func NewGaussian(p GaussianParameters) (*Gaussian, error) {
+	if p.L2Squared == nil || p.L2Squared.Sign() <= 0 {
+		return nil, errSensitivity
+	}
+	m := &Gaussian{l2Squared: new(big.Int).Set(p.L2Squared), loss: Loss{Unbounded: true}}
+	switch {
+	case p.Variance == nil && p.Rho > 0:
+		twice := new(big.Int).Lsh(big.NewInt(int64(p.Rho)), 1)
+		m.variance = new(big.Rat).SetFrac(new(big.Int).Mul(p.L2Squared, big.NewInt(int64(RhoUnit))), twice)
+		m.loss.Rho = p.Rho
+	case p.Variance != nil && p.Variance.Sign() > 0 && p.Rho == 0:
+		m.variance = new(big.Rat).Set(p.Variance)
+		rho := new(big.Rat).SetInt(p.L2Squared)
+		rho.Quo(rho, new(big.Rat).Add(p.Variance, p.Variance))
+		m.loss.Rho = PicoRho(ceilUnits(rho, int64(RhoUnit)))
+	default:
+		return nil, errPrice
+	}
+	return m, nil
+}
+
+// Name is [DiscreteGaussian].
+func (m *Gaussian) Name() Name { return DiscreteGaussian }
+
+// Loss is ρ = Δ²/2σ², rounded up; ε is unbounded, δ is 0.
+func (m *Gaussian) Loss() Loss { return m.loss }
+
+// Draw samples one noise value.
+func (m *Gaussian) Draw(s *Sampler) Noise {
+	return m.law.get(func() *gaussianLaw { return newGaussianLaw(m.variance) }).draw(s)
+}
+
+// HalfWidth is the smallest integer t with P(|X| > t) <= 1-level, in floating point. For a small σ² the tail is summed. For
+// a large one, t+1/2 = zσ - z/24σ: the normal quantile with the first term by which a sum over integers differs from the
+// integral (Euler-Maclaurin at midpoints); it may be one off where the probability meets the level within five digits.
+func (m *Gaussian) HalfWidth(level Confidence) *big.Int {
+	variance, alpha := ratFloat(m.variance), 1-float64(level)
+	if variance <= summedVariance {
+		return big.NewInt(summedHalfWidth(variance, alpha))
+	}
+	sigma, z := math.Sqrt(variance), math.Sqrt2*math.Erfcinv(alpha)
+	return ceilFloat(z*sigma - z/(24*sigma) - 0.5)
+}
+
+// Parameters are σ² and Δ.
+func (m *Gaussian) Parameters() Parameters {
+	return Parameters{Mechanism: DiscreteGaussian, Sensitivity: rootString(m.l2Squared), Variance: m.variance.RatString()}
+}
+
+// rootString is the square root of n, as an integer where it is one.
+func rootString(n *big.Int) string {
+	root := new(big.Int).Sqrt(n)
+	if new(big.Int).Mul(root, root).Cmp(n) == 0 {
+		return root.String()
+	}
+	return "sqrt(" + n.String() + ")"
+}
+
+// summedVariance is up to where tails are summed term by term.
+const summedVariance = 1 << 8
+
+// summedHalfWidth sums the tail of the discrete Gaussian from far out, where terms vanish, inwards.
+func summedHalfWidth(variance, alpha float64) int64 {
+	mass := func(x float64) float64 { return math.Exp(-x * x / (2 * variance)) }
+	far := math.Ceil(40*math.Sqrt(variance)) + 1
+	total := 0.0 // of the positive half
+	for x := far; x >= 1; x-- {
+		total += mass(x)
+	}
+	limit := alpha * (1 + 2*total) / 2
+	tail := 0.0
+	for x := far; x >= 1; x-- {
+		if tail += mass(x); tail > limit {
+			return int64(x)
+		}
+	}
+	return 0
+}

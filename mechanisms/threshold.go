@@ -1,0 +1,238 @@
+package mechanisms
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"strconv"
+)
+
+// GroupSelectionParameters are the parameters of private selection of groups.
+type GroupSelectionParameters struct {
+	Epsilon PicoEpsilon // price for all the groups of one unit together; positive
+	Delta   AttoDelta   // likewise; in (0, 1)
+	L0      int64       // groups that one unit may influence; positive
+}
+
+// GroupSelection decides which groups of a private key are shown, from the number of units in each.
+//
+// Guarantee: one unit in at most L0 groups: (ε, δ)-DP for the set of groups that are shown; groups without units never are.
+// Domain: non-negative counts in which each unit counts once. A group of n units is shown with the largest probability π(n)
+// that any (a, d)-DP rule allows, a = ε/L0, d = δ/L0: π(0) = 0,
+//
+//	π(n+1) = min{ e^a·π(n) + d,  1 - e^-a·(1-π(n)-d),  1 }
+//
+// (Desfontaines, Voss, Gipson, Mandayam 2022, arXiv 2006.03684, Theorem 1). Sampler: a uniform real is compared with an
+// enclosure of π(n) that is tightened until there is no doubt, so that π(n) is met exactly.
+type GroupSelection struct {
+	parameters GroupSelectionParameters
+	rate       *big.Rat // a
+	tail       *big.Rat // d
+	crossover  int64    // last n of the first branch of the minimum
+	certain    int64    // π(n) = 1 from here on at the latest
+}
+
+var (
+	errDelta     = errors.New("mechanisms: δ is not in (0, 1)")
+	errUnsizable = errors.New("mechanisms: ε and δ are so small that no group could ever be shown")
+)
+
+// maxCertain is the largest number of units that a group may need to be shown for sure.
+const maxCertain = 1 << 50
+
+// NewPartitionSelection makes the mechanism. It returns an error if a parameter is out of its range.
+func NewPartitionSelection(p GroupSelectionParameters) (*GroupSelection, error) {
+	switch {
+	case p.Epsilon <= 0:
+		return nil, errPrice
+	case p.Delta <= 0 || p.Delta >= DeltaUnit:
+		return nil, errDelta
+	case p.L0 <= 0:
+		return nil, errSensitivity
+	}
+	share := big.NewRat(1, p.L0)
+	g := &GroupSelection{
+		parameters: p,
+		rate:       new(big.Rat).Mul(p.Epsilon.Rat(), share),
+		tail:       new(big.Rat).Mul(p.Delta.Rat(), share),
+	}
+	a, d := ratFloat(g.rate), ratFloat(g.tail)
+	// Closed forms of the theorem, in logarithms: e^a may overflow.
+	crossover := 1 + math.Floor((math.Log((1+(2*d-1)*math.Exp(-a))/(1+math.Exp(-a)))-math.Log(d))/a)
+	if !(crossover < maxCertain/4) {
+		return nil, errUnsizable
+	}
+	g.crossover = max(1, int64(crossover))
+	for g.crossover > 1 && !g.firstBranchAfter(g.crossover-1) {
+		g.crossover--
+	}
+	for g.firstBranchAfter(g.crossover) {
+		g.crossover++
+	}
+	// Beyond the last n with π(n) < 1, by a margin that floating-point error cannot eat: too late is only slower.
+	g.certain = g.unitsFor(1)
+	g.certain += g.certain/(1<<20) + 2
+	return g, nil
+}
+
+// Name is [PartitionSelection].
+func (g *GroupSelection) Name() Name { return PartitionSelection }
+
+// Loss is (ε, δ), and ρ for L0 selections of ε/L0 each: outside an event of probability δ (Kairouz, Oh, Viswanath 2015)
+// each is a pure mechanism, hence ε/L0·tanh(ε/2L0)-zCDP.
+func (g *GroupSelection) Loss() Loss {
+	each := rhoOfPure(g.rate)
+	rho := new(big.Int).Mul(big.NewInt(int64(each)), big.NewInt(g.parameters.L0))
+	return Loss{Epsilon: g.parameters.Epsilon, Rho: PicoRho(saturate(rho)), Delta: g.parameters.Delta}
+}
+
+// Keep decides whether a group with the sealed number of units is shown.
+func (g *GroupSelection) Keep(s *Sampler, units Exact) bool {
+	n := units.open()
+	w := s.word() // always, so that the randomness used does not depend on the data
+	switch {
+	case n.Sign() <= 0:
+		return false
+	case n.Cmp(big.NewInt(g.certain)) >= 0:
+		return true
+	}
+	return s.decide(w, g.probability(n.Int64()))
+}
+
+// KeepProbability is π(n), for estimates.
+func (g *GroupSelection) KeepProbability(n int64) float64 {
+	switch {
+	case n <= 0:
+		return 0
+	case n >= g.certain:
+		return 1
+	}
+	return g.pi(n)
+}
+
+func (g *GroupSelection) pi(n int64) float64 {
+	const precision = 192
+	lo, _ := g.probability(n)(precision)
+	f, _ := new(big.Rat).SetFrac(lo, one(precision)).Float64()
+	return math.Min(f, 1)
+}
+
+// ShownAt is the smallest number of units at which a group is shown with at least this probability, in (0, 1].
+func (g *GroupSelection) ShownAt(probability float64) int64 {
+	return min(g.unitsFor(probability), g.certain)
+}
+
+// Parameters are ε, δ and L0.
+func (g *GroupSelection) Parameters() Parameters {
+	return Parameters{
+		Mechanism:   PartitionSelection,
+		Sensitivity: strconv.FormatInt(g.parameters.L0, 10),
+		Epsilon:     g.parameters.Epsilon.String(),
+		Delta:       g.parameters.Delta.String(),
+	}
+}
+
+// unitsFor inverts the closed forms of π in floating point.
+func (g *GroupSelection) unitsFor(probability float64) int64 {
+	a, d := ratFloat(g.rate), ratFloat(g.tail)
+	atCross := g.pi(g.crossover)
+	if probability <= atCross {
+		// π(n) = d·(e^an-1)/(e^a-1), with the division by e^a done in the exponent.
+		return max(1, int64(math.Ceil((a+math.Log(math.Exp(-a)+probability/d*-math.Expm1(-a)))/a-1e-9)))
+	}
+	excess := d * math.Exp(-a) / -math.Expm1(-a) // d/(e^a-1)
+	gap := 1 + excess - probability
+	if gap <= 0 {
+		return g.crossover + 1
+	}
+	return g.crossover + max(1, int64(math.Ceil(math.Log((1+excess-atCross)/gap)/a-1e-9)))
+}
+
+// guardBits cover what the enclosures of π lose: 1-e^-a >= 2⁻⁶¹ appears as a divisor, and so does e^-an >= d² > 2⁻²⁴⁶ in the
+// first branch (beyond the crossover e^-an only multiplies).
+const guardBits = 384
+
+// probability encloses π(n) for n >= 1 by its closed forms, with c the crossover, m = n-c and excess = d/(e^a-1):
+//
+//	n <= c:  d·(e^an-1)/(e^a-1)
+//	n >  c:  min{1, 1 + excess - e^-am·(1 + excess - π(c))}
+func (g *GroupSelection) probability(n int64) enclosure {
+	return func(bits uint) (lo, hi *big.Int) {
+		p := bits + guardBits
+		if n <= g.crossover {
+			lo, hi = g.firstBranch(n, p)
+		} else {
+			lo, hi = g.secondBranch(n, p)
+		}
+		lo.Rsh(lo, guardBits)
+		hi.Add(hi.Rsh(hi, guardBits), big.NewInt(1))
+		if top := one(bits); hi.Cmp(top) > 0 {
+			hi = top
+			lo = minInt(lo, top)
+		}
+		return lo, hi
+	}
+}
+
+// firstBranch encloses d·(e^an-1)/(e^a-1) = d·e^-a·(1-e^-an)/(e^-an·(1-e^-a)) at precision p.
+func (g *GroupSelection) firstBranch(n int64, p uint) (lo, hi *big.Int) {
+	if n == 1 { // d itself, also where e^-a is too small to divide by
+		return fixed(g.tail, p, floorQuo), fixed(g.tail, p, ceilQuo)
+	}
+	qLo, qHi := expNegBounds(g.rate, p)
+	powerLo, powerHi := expNegBounds(g.times(n), p)
+	bound := func(q, power *big.Int, quo rounding) *big.Int {
+		numerator := new(big.Int).Sub(one(p), power)
+		numerator.Mul(numerator.Mul(numerator, q), g.tail.Num())
+		denominator := new(big.Int).Sub(one(p), q)
+		denominator.Mul(denominator.Mul(denominator, power), g.tail.Denom())
+		return quo(numerator.Lsh(numerator, p), denominator)
+	}
+	// The expression rises with e^-a and falls with e^-an, each taken alone.
+	return bound(qLo, powerHi, floorQuo), bound(qHi, powerLo, ceilQuo)
+}
+
+// secondBranch encloses 1 + excess - e^-am·(1 + excess - π(c)) at precision p; it may exceed 1.
+func (g *GroupSelection) secondBranch(n int64, p uint) (lo, hi *big.Int) {
+	piLo, piHi := g.firstBranch(g.crossover, p)
+	qLo, qHi := expNegBounds(g.rate, p)
+	powerLo, powerHi := expNegBounds(g.times(n-g.crossover), p)
+	topLo := new(big.Int).Add(one(p), g.excess(qLo, p, floorQuo))
+	topHi := new(big.Int).Add(one(p), g.excess(qHi, p, ceilQuo))
+	// top·(1-power) + power·π(c): rises with top and π(c), and falls with power, because π(c) < top.
+	bound := func(top, power, pi *big.Int) *big.Int {
+		sum := new(big.Int).Mul(top, new(big.Int).Sub(one(p), power))
+		return sum.Add(sum, new(big.Int).Mul(power, pi))
+	}
+	lo, hi = bound(topLo, powerHi, piLo), bound(topHi, powerLo, piHi)
+	return lo.Rsh(lo, p), hi.Add(hi.Rsh(hi, p), big.NewInt(1))
+}
+
+// excess is d/(e^a-1) = d·q/(1-q) at precision p, which rises with q.
+func (g *GroupSelection) excess(q *big.Int, p uint, quo rounding) *big.Int {
+	numerator := new(big.Int).Mul(q, g.tail.Num())
+	denominator := new(big.Int).Sub(one(p), q)
+	return quo(numerator.Lsh(numerator, p), denominator.Mul(denominator, g.tail.Denom()))
+}
+
+// firstBranchAfter says whether π(n+1) comes from the first branch, given that π(n) does: whether the first of the two terms is
+// the smaller, which simplifies to π(n) <= (1-d)/(1+e^a). A tie within 2⁻²⁵⁶ is harmless: there the terms are equal.
+func (g *GroupSelection) firstBranchAfter(n int64) bool {
+	const p = 256 + guardBits
+	_, hi := g.firstBranch(n, p)
+	limit, _ := lawLogistic.bounds(g.rate, p)
+	limit.Mul(limit, new(big.Int).Sub(g.tail.Denom(), g.tail.Num()))
+	return hi.Cmp(limit.Quo(limit, g.tail.Denom())) <= 0
+}
+
+// times is n·a.
+func (g *GroupSelection) times(n int64) *big.Rat {
+	return new(big.Rat).Mul(g.rate, big.NewRat(n, 1))
+}
+
+func minInt(a, b *big.Int) *big.Int {
+	if a.Cmp(b) < 0 {
+		return a
+	}
+	return b
+}
