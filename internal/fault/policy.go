@@ -22,10 +22,10 @@ func PolicyUnknown(pos Position, kind, name string, known []string) *Error {
 }
 
 // PolicyStale refuses every query on a dataset whose tables are no longer those that its policy was checked against. What
-// changed goes to the log: an analyst need not know the schema.
-func PolicyStale(dataset string, changed error) *Error {
-	return &Error{Code: CodePolicyStale, Msg: fmt.Sprintf("the tables of dataset %s changed since its policy was applied", Quote(dataset)),
-		Hint: "ask the data's steward to apply the policy again", Err: changed}
+// changed belongs in the cause: an analyst need not know the schema.
+func PolicyStale() *Error {
+	return &Error{Code: CodePolicyStale, Msg: "the tables of this dataset changed since its policy was applied",
+		Hint: "ask the data's steward to apply the policy again"}
 }
 
 // PolicyConflict refuses a change that was based on another version than the current one; 0 stands for no version at all.
