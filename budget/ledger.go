@@ -51,15 +51,17 @@ const (
 //
 //	Σδ <= Delta  and  ( (no loss is unbounded and Σε <= Epsilon)  or  Σρ <= Rho )
 //
-// A clause whose cap is [Never] admits nothing. The three forms are three ways to fill in the caps (see NewLimit).
+// A clause whose cap is [Never] admits nothing. The three forms are three ways to fill in the caps (see [NewLimit]).
 type Limit struct {
 	Form       Form
 	Epsilon    mechanisms.PicoEpsilon // cap of the ε clause, or Never
 	Rho        mechanisms.PicoRho     // cap of the ρ clause, or Never
 	Delta      mechanisms.AttoDelta
-	TotalDelta mechanisms.AttoDelta   // approx: the δ of the promise as declared (conversion and spending together)
+	TotalDelta mechanisms.AttoDelta   // the δ of the promise as declared (approx: conversion and spending together)
 	PerQuery   mechanisms.PicoEpsilon // cap on the ε of one query; 0: none
-	ReplayOnly bool
+	// PerQueryRho is the cap on the ρ of one query that has no finite ε of its own: what [RhoFor] gives for PerQuery.
+	PerQueryRho mechanisms.PicoRho
+	ReplayOnly  bool
 }
 
 // Never is a cap that admits no charge in its clause.

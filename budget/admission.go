@@ -1,0 +1,189 @@
+package budget
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// Admits reports whether an account with this limit, of which used is spent or reserved, may take the charge. It is the
+// rule of [Limit], on exact integers; sql/reserve.sql states the same rule, and budgettest holds the two together.
+//
+// Sums that no longer fit the ledger's integers are refused in every currency, also in one that has no cap.
+func (l Limit) Admits(used, charge mechanisms.Loss) bool {
+	after := used.Plus(charge)
+	if after.Epsilon == math.MaxInt64 || after.Rho == math.MaxInt64 || after.Delta == math.MaxInt64 {
+		return false
+	}
+	return l.covers(after)
+}
+
+// covers reports whether the sums satisfy the rule of [Limit]. Sums are not negative, so a cap of Never covers none.
+func (l Limit) covers(sums mechanisms.Loss) bool {
+	byEpsilon := !sums.Unbounded && sums.Epsilon <= l.Epsilon
+	byRho := sums.Rho <= l.Rho
+	return sums.Delta <= l.Delta && (byEpsilon || byRho)
+}
+
+// AdmitsQuery reports whether one query may cost as much as charge, whatever is left. The ε of a charge is its pure ε when
+// it has one; else its ρ is compared with the ρ that stands for the cap.
+func (l Limit) AdmitsQuery(charge mechanisms.Loss) bool {
+	switch {
+	case l.PerQuery == 0:
+		return true
+	case charge.Unbounded:
+		return charge.Rho <= l.PerQueryRho
+	default:
+		return charge.Epsilon <= l.PerQuery
+	}
+}
+
+// Headroom is what is left of each cap by itself. An amount is Never where the form has no such clause, and 0 where the
+// clause is used up or, for ε, closed by a loss without a finite ε.
+type Headroom struct {
+	Epsilon mechanisms.PicoEpsilon
+	Rho     mechanisms.PicoRho
+	Delta   mechanisms.AttoDelta
+}
+
+// Remaining is what a limit leaves when used is spent or reserved.
+func Remaining(limit Limit, used mechanisms.Loss) Headroom {
+	h := Headroom{Epsilon: Never, Rho: Never, Delta: max(limit.Delta-used.Delta, 0)}
+	if limit.Epsilon != Never {
+		h.Epsilon = max(limit.Epsilon-used.Epsilon, 0)
+		if used.Unbounded {
+			h.Epsilon = 0
+		}
+	}
+	if limit.Rho != Never {
+		h.Rho = max(limit.Rho-used.Rho, 0)
+	}
+	return h
+}
+
+// Affordable is the largest ε, rounded down, that one further purely ε-private release may have. It counts on the release being
+// ε·tanh(ε/2)-zCDP, as every ε-DP mechanism is (docs/accounting.md); a mechanism with a smaller ρ may afford more.
+func Affordable(limit Limit, used mechanisms.Loss) mechanisms.PicoEpsilon {
+	if limit.ReplayOnly || used.Delta > limit.Delta {
+		return 0
+	}
+	left := Remaining(limit, used)
+	most := max(left.Epsilon, pureEpsilonFor(left.Rho), 0)
+	if limit.PerQuery > 0 {
+		most = min(most, limit.PerQuery)
+	}
+	return most
+}
+
+// Times is how many further charges of the same loss the limit admits, one after another.
+func Times(limit Limit, used, charge mechanisms.Loss) int64 {
+	if limit.ReplayOnly || !limit.AdmitsQuery(charge) {
+		return 0
+	}
+	left := Remaining(limit, used)
+	byEpsilon := howOften(int64(left.Epsilon), int64(charge.Epsilon))
+	if charge.Unbounded || used.Unbounded {
+		byEpsilon = 0
+	}
+	return min(howOften(int64(left.Delta), int64(charge.Delta)), max(byEpsilon, howOften(int64(left.Rho), int64(charge.Rho))))
+}
+
+func howOften(left, each int64) int64 {
+	switch {
+	case left < 0:
+		return 0
+	case each == 0:
+		return math.MaxInt64
+	default:
+		return left / each
+	}
+}
+
+// pureEpsilonFor is the largest ε with ε·tanh(ε/2) <= ρ, less a part in 10⁹ for floating point.
+func pureEpsilonFor(rho mechanisms.PicoRho) mechanisms.PicoEpsilon {
+	if rho <= 0 {
+		return 0
+	}
+	r := float64(rho) / float64(mechanisms.RhoUnit)
+	eps := bisectBetween(0, r+2*math.Sqrt(r)+1, func(e float64) bool { return e*math.Tanh(e/2) < r })
+	return mechanisms.PicoEpsilon(eps * (1 - 1e-9) * float64(mechanisms.EpsilonUnit))
+}
+
+// refusal explains why accounts do not take a charge; nil when they do. The analyst's own account speaks first, because
+// its figures may be told; of the accounts shared with others only the name is.
+func refusal(balances []Balance, analyst string, charge mechanisms.Loss) error {
+	for _, b := range balances {
+		if b.Limit.ReplayOnly {
+			return fault.BudgetReplayOnly()
+		}
+	}
+	for _, b := range balances {
+		if !b.Limit.AdmitsQuery(charge) {
+			return fault.BudgetOverQueryCap(costInEpsilon(b.Limit, charge), formatPico(int64(b.Limit.PerQuery)))
+		}
+	}
+	var shared *fault.Error
+	for _, b := range balances {
+		used := b.Used()
+		switch {
+		case b.Limit.Admits(used, charge):
+		case b.ID.Scope == AnalystScope && b.ID.Name == analyst:
+			return fault.BudgetExhausted(shortage(b.Limit, used, charge))
+		case shared == nil:
+			shared = fault.BudgetExhaustedForAll(string(b.ID.Scope))
+		}
+	}
+	if shared != nil {
+		return shared
+	}
+	return nil
+}
+
+// Used is what an account has spent and reserved together.
+func (b Balance) Used() mechanisms.Loss { return b.Spent.Plus(b.Reserved) }
+
+// shortage says what is missing, in the currency that people set the account up in.
+func shortage(limit Limit, used, charge mechanisms.Loss) fault.Shortage {
+	left := Remaining(limit, used)
+	s := fault.Shortage{AffordableEpsilon: formatPico(int64(Affordable(limit, used)))}
+	switch {
+	case charge.Delta > left.Delta:
+		s.Currency, s.Needed, s.Remaining = "delta", formatAtto(int64(charge.Delta)), formatAtto(int64(left.Delta))
+	case limit.Form == ZCDP || charge.Unbounded:
+		s.Currency, s.Needed, s.Remaining = "rho", formatPico(int64(charge.Rho)), formatPico(int64(max(left.Rho, 0)))
+	default:
+		s.Currency, s.Needed, s.Remaining = "epsilon", formatPico(int64(charge.Epsilon)), formatPico(int64(max(left.Epsilon, 0)))
+	}
+	return s
+}
+
+// costInEpsilon is what a cap on one query is compared with, for people.
+func costInEpsilon(limit Limit, charge mechanisms.Loss) string {
+	if !charge.Unbounded {
+		return formatPico(int64(charge.Epsilon))
+	}
+	eps, ok := EpsilonFor(charge.Rho, limit.ConversionDelta())
+	if !ok {
+		return "infinity"
+	}
+	return formatPico(int64(eps))
+}
+
+func formatPico(n int64) string { return formatDecimal(n, 12) }
+func formatAtto(n int64) string { return formatDecimal(n, 18) }
+
+// formatDecimal writes n·10^-places exactly, without trailing zeros.
+func formatDecimal(n int64, places int) string {
+	digits := strconv.FormatInt(n, 10)
+	if len(digits) <= places {
+		digits = strings.Repeat("0", places+1-len(digits)) + digits
+	}
+	whole, part := digits[:len(digits)-places], strings.TrimRight(digits[len(digits)-places:], "0")
+	if part == "" {
+		return whole
+	}
+	return whole + "." + part
+}

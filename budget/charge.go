@@ -1,0 +1,194 @@
+package budget
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// check refuses charges that only a defect of the caller can produce, and callers without any account.
+func (c Charge) check() error {
+	switch {
+	case c.ID == "" || c.Dataset == "" || c.Analyst == "":
+		return fault.Internal(errors.New("budget: a charge needs an id, a dataset and an analyst"))
+	case len(c.Accounts) == 0:
+		return fault.BudgetNoAccount(c.Dataset)
+	}
+	if err := checkLoss(c.Loss); err != nil {
+		return err
+	}
+	for i, a := range c.Accounts {
+		if a.ID.Dataset != c.Dataset {
+			return fault.Internal(fmt.Errorf("budget: a charge on dataset %s names an account of %s", c.Dataset, a.ID.Dataset))
+		}
+		a.Origin = FromPolicy
+		if err := a.check(byPolicy); err != nil {
+			return err
+		}
+		if i > 0 && c.Accounts[i-1].ID.compare(a.ID) >= 0 {
+			return fault.Internal(errors.New("budget: the accounts of a charge are not in lock order"))
+		}
+	}
+	return nil
+}
+
+func checkLoss(l mechanisms.Loss) error {
+	if l.Epsilon < 0 || l.Rho < 0 || l.Delta < 0 {
+		return fault.Internal(errors.New("budget: a loss is negative"))
+	}
+	return nil
+}
+
+// byPolicy is who set the limit of an account that a charge opened.
+const byPolicy = "policy"
+
+// check refuses limits that [NewLimit] cannot have made.
+func (a Account) check(by string) error {
+	l := a.Limit
+	switch {
+	case by == "":
+		return fault.Internal(errors.New("budget: nobody sets a limit"))
+	case a.Origin != FromPolicy && a.Origin != FromSteward:
+		return fault.Internal(fmt.Errorf("budget: a limit has the origin %q", string(a.Origin)))
+	case l.Form != Pure && l.Form != ZCDP && l.Form != Approx,
+		l.Epsilon < Never, l.Rho < Never, l.Delta < 0, l.TotalDelta < l.Delta, l.PerQuery < 0, l.PerQueryRho < 0:
+		return fault.Internal(fmt.Errorf("budget: a limit is out of range: %+v", l))
+	}
+	return a.ID.check()
+}
+
+// inLedger is the loss as the ledger keeps it: an ε without meaning is not added up.
+func inLedger(l mechanisms.Loss) mechanisms.Loss {
+	if l.Unbounded {
+		l.Epsilon = 0
+	}
+	return l
+}
+
+// within reports whether a release cost no more than was reserved for it, in every currency.
+func within(released, reserved mechanisms.Loss) bool {
+	return released.Epsilon <= reserved.Epsilon && released.Rho <= reserved.Rho && released.Delta <= reserved.Delta &&
+		(reserved.Unbounded || !released.Unbounded)
+}
+
+func (id AccountID) check() error {
+	named := id.Scope == GroupScope || id.Scope == AnalystScope
+	if id.Dataset == "" || !named && id.Scope != DatasetScope || named != (id.Name != "") {
+		return fault.Internal(fmt.Errorf("budget: %+v names no account", id))
+	}
+	return nil
+}
+
+// compare is the order in which accounts are locked: by scope, then by name.
+func (id AccountID) compare(other AccountID) int {
+	return cmp.Or(cmp.Compare(id.Scope.rank(), other.Scope.rank()), cmp.Compare(id.Name, other.Name))
+}
+
+func (s Scope) rank() int {
+	switch s {
+	case DatasetScope:
+		return 0
+	case GroupScope:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// The states of a charge; see the picture in the package comment.
+type state string
+
+const (
+	open    state = "open"
+	settled state = "settled"
+	voided  state = "voided"
+	expired state = "expired"
+)
+
+// ending is one of the ways in which an open charge ends.
+type ending struct {
+	to     state
+	kind   EntryKind
+	loss   *mechanisms.Loss // what the charge counts as from then on; nil: all that was reserved
+	answer []byte           // settled only
+}
+
+func settling(released mechanisms.Loss, answer []byte) (ending, error) {
+	if err := checkLoss(released); err != nil {
+		return ending{}, err
+	}
+	released = inLedger(released)
+	return ending{to: settled, kind: EntrySettle, loss: &released, answer: append([]byte{}, answer...)}, nil
+}
+
+func voiding() ending  { return ending{to: voided, kind: EntryVoid, loss: &mechanisms.Loss{}} }
+func expiring() ending { return ending{to: expired, kind: EntryExpire} }
+
+// again decides about ending a charge that is not open. The same ending once more is no error: its caller could not know
+// that the first was committed.
+func (e ending) again(id ReservationID, is state, answer []byte) error {
+	if is == e.to && bytes.Equal(answer, e.answer) {
+		return nil
+	}
+	return fault.Internal(fmt.Errorf("budget: charge %s is %s and cannot become %s", id, is, e.to))
+}
+
+// past is an earlier charge of the same analyst under the same Idempotency-Key (byKey) or with the same fingerprint.
+type past struct {
+	byKey  bool
+	digest [32]byte // byKey: of the request that the key named
+	state  state
+	stored *Stored // when settled
+}
+
+// resolve decides about a request from what came before it, the charge under its key first: the stored answer, a refusal, or
+// (nil) that the request is a new one. A voided charge is as if it had never been.
+func resolve(c Charge, before []past) (*past, error) {
+	for _, p := range before {
+		switch {
+		case p.state == voided:
+		case p.byKey && p.digest != c.RequestDigest:
+			return nil, fault.BudgetReplayMismatch()
+		case p.state == settled:
+			return &p, nil
+		case p.state == open:
+			return nil, fault.RequestInFlight()
+		case p.state == expired && p.byKey:
+			return nil, fault.BudgetLostAnswer()
+		case p.state == expired: // the question may be asked, and charged, again
+		default:
+			return nil, fault.Internal(fmt.Errorf("budget: a charge has the state %q", string(p.state)))
+		}
+	}
+	return nil, nil
+}
+
+func usedID(id ReservationID) error {
+	return fault.Internal(fmt.Errorf("budget: the reservation id %s was used before", id))
+}
+
+func overReserved(id ReservationID) error {
+	return fault.Internal(fmt.Errorf("budget: charge %s released more than it reserved", id))
+}
+
+func unknownCharge(id ReservationID) error {
+	return fault.Internal(fmt.Errorf("budget: there is no charge %s", id))
+}
+
+// defaultPage and maxPage bound the lines of one list.
+const (
+	defaultPage = 50
+	maxPage     = 1000
+)
+
+// lines is how many lines a page has.
+func (p Page) lines() int {
+	if p.Limit <= 0 {
+		return defaultPage
+	}
+	return min(p.Limit, maxPage)
+}

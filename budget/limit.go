@@ -1,0 +1,132 @@
+package budget
+
+import (
+	"math/big"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// LimitSpec is a budget as people write it: in the policy file, or in a steward's request.
+type LimitSpec struct {
+	Form               Form     // may be empty when ReplayOnly is set and no amount is
+	Epsilon            *big.Rat // pure, approx
+	Rho                *big.Rat // zcdp
+	Delta              *big.Rat // nil: 0
+	MaxEpsilonPerQuery *big.Rat // nil: no cap on a single query
+	ReplayOnly         bool
+}
+
+// MaxAmount is the largest ε or ρ of a budget or a charge: 10⁶, so that a sum of two fits an int64 of pico units.
+const MaxAmount = 1_000_000
+
+// DisplayDelta is the δ at which the ρ of a zcdp account is shown as an ε, and compared with a cap on one query.
+const DisplayDelta mechanisms.AttoDelta = 1_000_000_000 // 10⁻⁹
+
+// NewLimit fills in the caps of the three forms. Amounts are grants: they are rounded down.
+//
+//	form    promise        Epsilon   Rho             Delta
+//	pure    (E, δ)-DP      E         Never           δ
+//	zcdp    δ-approx. R    Never     R               δ
+//	approx  (E, δ)-DP      E         RhoFor(E, δz)   δa       with δa = ⌊δ/2⌋ and δz = δ - δa
+//
+// An approx budget without δ is pure. Its promise when δ > 0, for an analyst who chooses each query in the light of earlier answers:
+//
+// A release with loss (ε, ρ, δi) has, for each neighbour, the form (1-δi)·M + δi·(anything), where M is ρ-zCDP and, unless
+// unbounded, ε-DP. Draw all these coins ahead of the noise. They do not depend on data, and by admission their δi sum to at most δa on
+// every path, so some coin falls badly with probability at most δa. On the rest, the two neighbours' transcript densities
+// p and q carry the same factor Π(1-δi) <= 1, and p/q is that of the M's alone.
+//
+// Split the possible transcripts into A, those whose final sums satisfy the ε clause, and B, the others, which satisfy the ρ
+// clause. Sums only grow, so all prefixes of a transcript in A satisfy the ε clause as well, and an analyst who stops
+// before breaking that clause would have produced it too: by basic composition p <= e^E·q on A. Likewise on B by the ρ-zCDP filter
+// (Feldman and Zrnic 2021; Whitehouse et al. 2023) with R = RhoFor(E, δz): p(S∩B) <= e^E·q(S∩B) + δz for every event S.
+// Adding up: P(S) <= δa + e^E·q(S∩A) + e^E·q(S∩B) + δz <= e^E·Q(S) + δ.
+// The coins are counted once, because both halves share them, and δz once, because only B needs it.
+func NewLimit(spec LimitSpec) (Limit, error) {
+	if spec.Form == "" && spec.ReplayOnly && spec.Epsilon == nil && spec.Rho == nil && spec.Delta == nil {
+		return Limit{Form: Pure, Rho: Never, ReplayOnly: true}, nil
+	}
+	limit := Limit{Form: spec.Form, Epsilon: Never, Rho: Never, ReplayOnly: spec.ReplayOnly}
+	delta, err := deltaGrant(spec.Delta)
+	if err != nil {
+		return Limit{}, err
+	}
+	limit.Delta, limit.TotalDelta = delta, delta
+	switch spec.Form {
+	case Pure, Approx:
+		if spec.Rho != nil {
+			return Limit{}, fault.RequestBudget("form " + string(spec.Form) + " takes epsilon, not rho")
+		}
+		epsilon, err := grant("epsilon", spec.Epsilon)
+		if err != nil {
+			return Limit{}, err
+		}
+		limit.Epsilon = mechanisms.PicoEpsilon(epsilon)
+	case ZCDP:
+		if spec.Epsilon != nil {
+			return Limit{}, fault.RequestBudget("form zcdp takes rho, not epsilon")
+		}
+		rho, err := grant("rho", spec.Rho)
+		if err != nil {
+			return Limit{}, err
+		}
+		limit.Rho = mechanisms.PicoRho(rho)
+	default:
+		return Limit{}, fault.RequestBudget("form must be pure, zcdp or approx")
+	}
+	if limit.Form == Approx {
+		limit.Delta = delta / 2
+		if limit.Delta > 0 {
+			limit.Rho = RhoFor(limit.Epsilon, limit.ConversionDelta())
+		}
+	}
+	if spec.MaxEpsilonPerQuery != nil {
+		most, err := grant("max_epsilon_per_query", spec.MaxEpsilonPerQuery)
+		if err != nil {
+			return Limit{}, err
+		}
+		if most == 0 {
+			return Limit{}, fault.RequestBudget("max_epsilon_per_query must be more than 0; replay_only allows no query at all")
+		}
+		limit.PerQuery = mechanisms.PicoEpsilon(most)
+		limit.PerQueryRho = RhoFor(limit.PerQuery, limit.ConversionDelta())
+	}
+	return limit, nil
+}
+
+// ConversionDelta is the δ at which this account turns ρ into ε.
+func (l Limit) ConversionDelta() mechanisms.AttoDelta {
+	switch l.Form {
+	case Approx:
+		return l.TotalDelta - l.Delta
+	case ZCDP:
+		return DisplayDelta
+	default:
+		return 0 // pure accounts know no ρ
+	}
+}
+
+// grant reads an amount of ε or ρ, rounded down to pico units.
+func grant(name string, amount *big.Rat) (int64, error) {
+	switch {
+	case amount == nil:
+		return 0, fault.RequestBudget(name + " is missing")
+	case amount.Sign() < 0:
+		return 0, fault.RequestBudget(name + " must not be negative")
+	case amount.Cmp(big.NewRat(MaxAmount, 1)) > 0:
+		return 0, fault.RequestBudget(name + " must be at most 1000000")
+	}
+	return floor(amount, int64(mechanisms.EpsilonUnit)), nil
+}
+
+// deltaGrant reads a δ, rounded down to atto units.
+func deltaGrant(amount *big.Rat) (mechanisms.AttoDelta, error) {
+	switch {
+	case amount == nil:
+		return 0, nil
+	case amount.Sign() < 0 || amount.Cmp(big.NewRat(1, 1)) >= 0:
+		return 0, fault.RequestBudget("delta must be at least 0 and less than 1")
+	}
+	return mechanisms.AttoDelta(floor(amount, int64(mechanisms.DeltaUnit))), nil
+}
