@@ -146,7 +146,7 @@ func TestWithstand(t *testing.T) {
 		{"not SQL", raw{token: good, body: body(t, "SELEC count(*)")}, 400, "sql/syntax"},
 		{"unknown column", raw{token: good, body: body(t, "SELECT avg(agee) FROM people")}, 422, "sql/unknown-column"},
 		{"hidden column", raw{token: good, body: body(t, "SELECT count(secret) FROM people")}, 422, "sql/unknown-column"},
-		{"unknown dataset", raw{token: good, body: body(t, count, "dataset", `"nowhere"`)}, 404, "request/not-found"},
+		{"unknown dataset", raw{token: good, body: body(t, count, "dataset", `"nowhere"`)}, 404, "policy/unknown-dataset"},
 		{"A71 epsilon -1", raw{token: good, body: body(t, count, "epsilon", `"-1"`)}, 400, "request/invalid-epsilon"},
 		{"A71 epsilon -1 as number", raw{token: good, body: body(t, count, "epsilon", `-1`)}, 400, "request/invalid-epsilon"},
 		{"A71 epsilon NaN", raw{token: good, body: body(t, count, "epsilon", `"NaN"`)}, 400, "request/invalid-epsilon"},
