@@ -59,7 +59,7 @@ func floorQuo(a, b *big.Int) *big.Int { return new(big.Int).Div(a, b) }
 func ceilQuo(a, b *big.Int) *big.Int {
 	q, r := new(big.Int).DivMod(a, b, new(big.Int))
 	if r.Sign() > 0 {
-		q.Add(q, big.NewInt(1))
+		q.Add(q, bigOne)
 	}
 	return q
 }
@@ -71,13 +71,16 @@ func fixed(x *big.Rat, n uint, quo rounding) *big.Int {
 
 func one(n uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), n) }
 
+// guard is how many bits expNegBounds works with beyond those asked for.
+const guard = 48
+
 // expNegBounds encloses e^-x for x >= 0; hi-lo is at most 2.
 //
-// It works at precision p = n+40 and reduces to r = x/2ᵏ < 2⁻⁸. The Taylor sum S of e^r, every step rounded down, misses
+// It works at precision p = n+48 and reduces to r = x/2ᵏ < 2⁻¹⁶. The Taylor sum S of e^r, every step rounded down, misses
 // less than 3 units a term (one for the term's own rounding, at most one for that of r, and less than one inherited
 // from the term before, shrunk by r) and a tail of less than 8; so e^r lies in [S, S+4·terms+8]. Its reciprocal is then
-// squared k times, rounded outwards. Each squaring doubles the relative width: 2⁸ units grow by 2ᵏ, and k <= 10+log2(n)
-// because larger x are answered at once. 40 guard bits leave the result at most 2 units wide for n up to 2²⁰.
+// squared k times, rounded outwards. Each squaring doubles the relative width: 2⁷ units grow by 2ᵏ, and k <= 18+log2(n)
+// because larger x are answered at once. 48 guard bits leave the result at most 2 units wide for n up to 2²⁰.
 func expNegBounds(x *big.Rat, n uint) (lo, hi *big.Int) {
 	if x.Sign() == 0 {
 		return one(n), one(n)
@@ -85,33 +88,35 @@ func expNegBounds(x *big.Rat, n uint) (lo, hi *big.Int) {
 	if x.Cmp(new(big.Rat).SetInt64(int64(n))) >= 0 { // e^-x < 2⁻ⁿ
 		return new(big.Int), big.NewInt(1)
 	}
-	p := n + 40
-	k := uint(0)
-	if excess := x.Num().BitLen() - x.Denom().BitLen() + 9; excess > 0 {
-		k = uint(excess)
-	}
+	p := n + guard
+	k := uint(max(0, x.Num().BitLen()-x.Denom().BitLen()+17))
 	r := new(big.Int).Div(new(big.Int).Lsh(x.Num(), p), new(big.Int).Lsh(x.Denom(), k))
 
-	sum, term := one(p), one(p)
-	terms := int64(0)
-	for i := int64(1); term.Sign() > 0; i++ {
-		term.Mul(term, r)
-		term.Rsh(term, p)
-		term.Quo(term, big.NewInt(i))
+	sum, term, count := one(p), one(p), new(big.Int)
+	for term.Sign() > 0 {
+		count.Add(count, bigOne)
+		term.Rsh(term.Mul(term, r), p)
+		term.Quo(term, count)
 		sum.Add(sum, term)
-		terms = i
 	}
-	square := one(2 * p)
-	hi = ceilQuo(square, sum)
-	lo = floorQuo(square, sum.Add(sum, big.NewInt(4*terms+8)))
+	hi = ceilQuo(one(2*p), sum)
+	slack := count.Add(count.Lsh(count, 2), big.NewInt(8))
+	lo = floorQuo(one(2*p), sum.Add(sum, slack))
 	for range k {
 		lo.Rsh(lo.Mul(lo, lo), p)
-		hi.Add(hi.Rsh(hi.Mul(hi, hi), p), big.NewInt(1))
+		hi.Add(hi.Rsh(hi.Mul(hi, hi), p), bigOne)
 	}
-	lo.Rsh(lo, 40)
-	hi.Add(hi.Rsh(hi, 40), big.NewInt(1))
-	if top := one(n); hi.Cmp(top) > 0 {
-		hi = top
+	lo.Rsh(lo, guard)
+	hi.Add(hi.Rsh(hi, guard), bigOne)
+	return lo, minInt(hi, one(n))
+}
+
+// bigOne is never written to.
+var bigOne = big.NewInt(1)
+
+func minInt(a, b *big.Int) *big.Int {
+	if a.Cmp(b) < 0 {
+		return a
 	}
-	return lo, hi
+	return b
 }

@@ -36,11 +36,11 @@ func newLaplaceLaw(scale *big.Rat) *laplaceLaw {
 	rate := new(big.Rat).Inv(scale)
 	l := &laplaceLaw{
 		scale: scale,
-		zero:  first64(lawTanhHalf, rate),
+		zero:  first64(lawTanhHalf.at(rate)),
 		digit: make([]uint64, width),
 		lead:  make([]uint64, width/8),
 	}
-	l.carry = first64(lawExp, l.exponent(width))
+	l.carry = first64(lawExp.at(l.exponent(width)))
 
 	// q^2ⁱ by repeated squaring of one enclosure of q; each squaring doubles its relative width, so width bits more.
 	n := uint(192 + width)
@@ -48,7 +48,7 @@ func newLaplaceLaw(scale *big.Rat) *laplaceLaw {
 	for i := range l.digit {
 		first, ok := commonFirst64(logisticOf(lo, n, floorQuo), logisticOf(hi, n, ceilQuo), n)
 		if !ok {
-			first = first64(lawLogistic, l.exponent(i))
+			first = first64(lawLogistic.at(l.exponent(i)))
 		}
 		l.digit[i] = first
 		l.lead[i/8] |= first >> 56 << (8 * (i % 8))

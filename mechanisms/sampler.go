@@ -92,10 +92,13 @@ func (s *Sampler) Shuffle(n int, swap func(i, j int)) {
 	}
 }
 
-// first64 is floor(2⁶⁴·p), the first word of the binary expansion of a law's probability (all ones for p = 1).
-func first64(l law, x *big.Rat) uint64 {
+// enclosure gives ever tighter bounds of one real number: lo <= 2ⁿ·p <= hi.
+type enclosure func(n uint) (lo, hi *big.Int)
+
+// first64 is floor(2⁶⁴·p), the first word of the binary expansion of a probability (all ones for p = 1).
+func first64(p enclosure) uint64 {
 	for n := uint(128); ; n *= 2 {
-		lo, hi := l.bounds(x, n)
+		lo, hi := p(n)
 		if first, ok := commonFirst64(lo, hi, n); ok {
 			return first
 		}
@@ -116,7 +119,7 @@ func firstWord(p *big.Int, n uint) uint64 {
 	return w.Uint64()
 }
 
-// flip is a coin that shows true with the law's exact probability at x. first must be first64(l, x); it decides all but
+// flip is a coin that shows true with the law's exact probability at x. first must be first64(l.at(x)); it decides all but
 // one in 2⁶⁴ tosses.
 func (s *Sampler) flip(first uint64, l law, x *big.Rat) bool {
 	w := s.word()
@@ -125,9 +128,6 @@ func (s *Sampler) flip(first uint64, l law, x *big.Rat) bool {
 	}
 	return s.decide(w, l.at(x))
 }
-
-// enclosure gives ever tighter bounds of one real number: lo <= 2ⁿ·p <= hi.
-type enclosure func(n uint) (lo, hi *big.Int)
 
 // decide says whether a uniform real in [0, 1) that begins with the 64 bits of w is below p. Further words of the uniform are
 // drawn, and p enclosed more tightly, until there is no doubt. An enclosure a few units wide leaves a doubt with

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"sync/atomic"
 )
 
 // GroupSelectionParameters are the parameters of private selection of groups.
@@ -30,12 +31,17 @@ type GroupSelection struct {
 	tail       *big.Rat // d
 	crossover  int64    // last n of the first branch of the minimum
 	certain    int64    // π(n) = 1 from here on at the latest
+	// first[n] is the first word of π(n), or 0 where it was not needed yet, for n < min(certain, maxFirst).
+	first []atomic.Uint64
 }
 
 var (
 	errDelta     = errors.New("mechanisms: δ is not in (0, 1)")
 	errUnsizable = errors.New("mechanisms: ε and δ are so small that no group could ever be shown")
 )
+
+// maxFirst bounds the memory for first words.
+const maxFirst = 1 << 12
 
 // maxCertain is the largest number of units that a group may need to be shown for sure.
 const maxCertain = 1 << 50
@@ -72,6 +78,7 @@ func NewPartitionSelection(p GroupSelectionParameters) (*GroupSelection, error) 
 	// Beyond the last n with π(n) < 1, by a margin that floating-point error cannot eat: too late is only slower.
 	g.certain = g.unitsFor(1)
 	g.certain += g.certain/(1<<20) + 2
+	g.first = make([]atomic.Uint64, min(g.certain, maxFirst))
 	return g, nil
 }
 
@@ -96,7 +103,22 @@ func (g *GroupSelection) Keep(s *Sampler, units Exact) bool {
 	case n.Cmp(big.NewInt(g.certain)) >= 0:
 		return true
 	}
+	if first := g.firstWord(n.Int64()); w != first {
+		return w < first
+	}
 	return s.decide(w, g.probability(n.Int64()))
+}
+
+func (g *GroupSelection) firstWord(n int64) uint64 {
+	if n >= int64(len(g.first)) {
+		return first64(g.probability(n))
+	}
+	first := g.first[n].Load()
+	if first == 0 {
+		first = first64(g.probability(n))
+		g.first[n].Store(first)
+	}
+	return first
 }
 
 // KeepProbability is π(n), for estimates.
@@ -148,9 +170,13 @@ func (g *GroupSelection) unitsFor(probability float64) int64 {
 	return g.crossover + max(1, int64(math.Ceil(math.Log((1+excess-atCross)/gap)/a-1e-9)))
 }
 
-// guardBits cover what the enclosures of π lose: 1-e^-a >= 2⁻⁶¹ appears as a divisor, and so does e^-an >= d² > 2⁻²⁴⁶ in the
-// first branch (beyond the crossover e^-an only multiplies).
-const guardBits = 384
+// guardBits cover what the enclosures of π lose to their divisors, 1-e^-a and, in the first branch, e^-an. The former is at
+// least a/2 (or 1/2). The latter is at least 2d³ for 2 <= n <= c: there π(n-1) < 1/2, hence e^-a(n-1) > 2d·e^-a, and d < e^-a,
+// because π(1) = d is still in the first branch. (Beyond the crossover e^-an only multiplies.)
+func (g *GroupSelection) guardBits() uint {
+	bitsOf := func(x *big.Rat) uint { return uint(max(1, x.Denom().BitLen()-x.Num().BitLen()+1)) }
+	return 3*bitsOf(g.tail) + bitsOf(g.rate) + 16
+}
 
 // probability encloses π(n) for n >= 1 by its closed forms, with c the crossover, m = n-c and excess = d/(e^a-1):
 //
@@ -158,19 +184,15 @@ const guardBits = 384
 //	n >  c:  min{1, 1 + excess - e^-am·(1 + excess - π(c))}
 func (g *GroupSelection) probability(n int64) enclosure {
 	return func(bits uint) (lo, hi *big.Int) {
-		p := bits + guardBits
+		guard := g.guardBits()
+		p := bits + guard
 		if n <= g.crossover {
 			lo, hi = g.firstBranch(n, p)
 		} else {
 			lo, hi = g.secondBranch(n, p)
 		}
-		lo.Rsh(lo, guardBits)
-		hi.Add(hi.Rsh(hi, guardBits), big.NewInt(1))
-		if top := one(bits); hi.Cmp(top) > 0 {
-			hi = top
-			lo = minInt(lo, top)
-		}
-		return lo, hi
+		hi.Add(hi.Rsh(hi, guard), bigOne)
+		return minInt(lo.Rsh(lo, guard), one(bits)), minInt(hi, one(bits))
 	}
 }
 
@@ -218,7 +240,7 @@ func (g *GroupSelection) excess(q *big.Int, p uint, quo rounding) *big.Int {
 // firstBranchAfter says whether π(n+1) comes from the first branch, given that π(n) does: whether the first of the two terms is
 // the smaller, which simplifies to π(n) <= (1-d)/(1+e^a). A tie within 2⁻²⁵⁶ is harmless: there the terms are equal.
 func (g *GroupSelection) firstBranchAfter(n int64) bool {
-	const p = 256 + guardBits
+	p := 256 + g.guardBits()
 	_, hi := g.firstBranch(n, p)
 	limit, _ := lawLogistic.bounds(g.rate, p)
 	limit.Mul(limit, new(big.Int).Sub(g.tail.Denom(), g.tail.Num()))
@@ -228,11 +250,4 @@ func (g *GroupSelection) firstBranchAfter(n int64) bool {
 // times is n·a.
 func (g *GroupSelection) times(n int64) *big.Rat {
 	return new(big.Rat).Mul(g.rate, big.NewRat(n, 1))
-}
-
-func minInt(a, b *big.Int) *big.Int {
-	if a.Cmp(b) < 0 {
-		return a
-	}
-	return b
 }
