@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"noisegate/api"
+	"noisegate/cmd/noisegate/demodata"
+	"noisegate/gateway/auth"
+)
+
+//go:embed demo_policy.yaml
+var demoPolicy []byte
+
+// What the demo calls itself in its tokens.
+const (
+	demoIssuer   = "noisegate-demo"
+	demoAudience = "noisegate"
+	demoDataset  = "census"
+)
+
+type demoCommand struct {
+	HTTP    string `name:"http" help:"Listen here; without it 127.0.0.1:8080, or any free port when that is taken." placeholder:"HOST:PORT"`
+	DSN     string `name:"dsn" help:"Use this server as a superuser instead of starting a private one; what the demo makes there is dropped at the end." placeholder:"URL"`
+	Rows    int    `default:"32561" help:"How many people to invent."`
+	Once    string `help:"Answer one question and exit." placeholder:"SQL"`
+	Epsilon string `default:"0.5" help:"Price of the question of --once."`
+	Delta   string `default:"1e-9" help:"Delta of the question of --once; pays for private group keys."`
+	JSON    bool   `name:"json" help:"Print one line of JSON when ready; with --once, the answer as JSON."`
+	Keep    string `type:"path" help:"Keep database, ledger and key in this directory, and use them again next time." placeholder:"DIR"`
+}
+
+// demo is a running demo.
+type demo struct {
+	*app
+	options  *demoCommand
+	steps    io.Writer // where progress is told
+	database *demoDatabase
+	config   *Config
+	secret   []byte
+	url      string
+	tokens   map[auth.Role]string
+}
+
+func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
+	if c.Rows < demodata.MinRows {
+		return usage(fmt.Errorf("--rows must be at least %d", demodata.MinRows))
+	}
+	if c.DSN != "" && c.Keep != "" {
+		return usage(errors.New("--keep is for the private server, not for the server of --dsn"))
+	}
+	d := &demo{app: a, options: c, steps: a.Out, tokens: map[auth.Role]string{}}
+	switch {
+	case c.JSON:
+		d.steps = io.Discard
+	case c.Once != "":
+		d.steps = a.Err
+	}
+	scratch, err := os.MkdirTemp("", "noisegate-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	defer func() { err = errors.Join(err, d.closeDatabase(ctx)) }()
+	if err := d.prepareDatabase(ctx); err != nil {
+		return err
+	}
+	if err := d.configure(scratch); err != nil {
+		return err
+	}
+	return d.serve(ctx)
+}
+
+// step runs one part of the preparation and tells how long it took.
+func (d *demo) step(text string, work func() (string, error)) error {
+	begin := time.Now()
+	detail, err := work()
+	if err != nil {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	if detail != "" {
+		text = detail
+	}
+	dots := strings.Repeat(".", max(3, 64-len([]rune(text))))
+	fmt.Fprintf(d.steps, "  %s %s %.1f s\n", text, dots, time.Since(begin).Seconds())
+	return nil
+}
+
+func (d *demo) prepareDatabase(ctx context.Context) error {
+	if err := d.step("PostgreSQL", func() (string, error) {
+		var version int
+		var err error
+		if d.options.DSN != "" {
+			d.database, version, err = borrowDemoDatabase(ctx, d.options.DSN)
+			return fmt.Sprintf("PostgreSQL %d of --dsn: databases %s, %s", version, demoControl, demoProtected), err
+		}
+		d.database, version, err = startDemoDatabase(ctx, d.options.Keep)
+		return fmt.Sprintf("PostgreSQL %d started in a private directory", version), err
+	}); err != nil {
+		return err
+	}
+	if err := d.step("roles and schema", func() (string, error) {
+		if err := d.database.prepare(ctx); err != nil {
+			return "", err
+		}
+		_, err := migrate(ctx, d.database.dsn("noisegate_owner", demoControl))
+		return "three roles that can only do their part; the ledger's schema", err
+	}); err != nil {
+		return err
+	}
+	return d.step("data", func() (string, error) {
+		if d.database.leftover {
+			return "invented people of last time", nil
+		}
+		return fmt.Sprintf("%s invented people and their visits loaded", groupThousands(fmt.Sprint(d.options.Rows))),
+			d.database.load(ctx, d.options.Rows)
+	})
+}
+
+func (d *demo) closeDatabase(ctx context.Context) error {
+	if d.database == nil {
+		return nil
+	}
+	return d.database.close(context.WithoutCancel(ctx))
+}
+
+// configure makes the configuration that an operator would write.
+func (d *demo) configure(scratch string) error {
+	keyFile := filepath.Join(scratch, "hs256.key")
+	if d.options.Keep != "" {
+		keyFile = filepath.Join(d.options.Keep, "hs256.key")
+	}
+	secret, err := auth.ReadSecret(keyFile)
+	if errors.Is(err, os.ErrNotExist) {
+		// Two texts of 128 bits each: 256 bits of randomness in printable form.
+		if err := os.WriteFile(keyFile, []byte(rand.Text()+rand.Text()+"\n"), 0o600); err != nil {
+			return err
+		}
+		secret, err = auth.ReadSecret(keyFile)
+	}
+	if err != nil {
+		return err
+	}
+	d.secret = secret
+	d.config = newConfig()
+	d.config.Control.DSN = d.database.dsn("noisegate", demoControl)
+	d.config.Auth.Issuer, d.config.Auth.Audience, d.config.Auth.Keys.HS256File = demoIssuer, demoAudience, keyFile
+	protected := newDatasetConfig()
+	protected.DSN = d.database.dsn("noisegate_reader", demoProtected)
+	d.config.Datasets[demoDataset] = protected
+	return d.makeTokens()
+}
+
+// demoSubject is who holds each role in the demo.
+func demoSubject(role auth.Role) string {
+	switch role {
+	case auth.Analyst:
+		return "ana"
+	case auth.Steward:
+		return "sam"
+	case auth.ML:
+		return "mel"
+	default:
+		return "nobody"
+	}
+}
+
+func (d *demo) makeTokens() error {
+	for _, role := range []auth.Role{auth.Analyst, auth.Steward, auth.ML} {
+		token, err := auth.DevToken{Secret: d.secret, Issuer: demoIssuer, Audience: demoAudience, Subject: demoSubject(role),
+			Roles: []auth.Role{role}, Issued: d.now(), Lifetime: 24 * time.Hour}.Sign()
+		if err != nil {
+			return err
+		}
+		d.tokens[role] = token
+	}
+	return nil
+}
+
+// listen takes the address that was asked for, or the usual one, or any.
+func (d *demo) listen() (net.Listener, error) {
+	switch {
+	case d.options.HTTP != "":
+		l, err := net.Listen("tcp", d.options.HTTP)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--http: %w", err))
+		}
+		return l, nil
+	case d.options.Once == "":
+		if l, err := net.Listen("tcp", newConfig().HTTP.Listen); err == nil {
+			return l, nil
+		}
+	}
+	return net.Listen("tcp", "127.0.0.1:0")
+}
+
+// serve runs the gateway, does what was asked, and stays up until the context ends unless one answer was all.
+func (d *demo) serve(ctx context.Context) error {
+	listener, err := d.listen()
+	if err != nil {
+		return err
+	}
+	d.url = "http://" + reachable(listener.Addr())
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var g *gatewayProcess
+	if err := d.step("gateway", func() (string, error) {
+		log := slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		g, err = startGateway(ctx, d.config, log)
+		return "gateway started", err
+	}); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer g.close()
+	served := make(chan error, 1)
+	go func() { served <- g.serve(ctx, listener) }()
+	if err := d.applyPolicy(ctx); err != nil {
+		stop()
+		return errors.Join(err, <-served)
+	}
+	err = d.show(ctx)
+	if d.options.Once == "" && err == nil {
+		select {
+		case err = <-served:
+			return err
+		case <-ctx.Done():
+		}
+	}
+	stop()
+	return errors.Join(err, <-served)
+}
+
+// reachable is how a client on this machine reaches an address.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// applyPolicy does it as a steward would, over HTTP. A policy of last time (--keep) is replaced only when it differs.
+func (d *demo) applyPolicy(ctx context.Context) error {
+	steward := api.NewClient(d.url, d.tokens[auth.Steward])
+	return d.step("policy", func() (string, error) {
+		var version int64
+		if _, last, err := steward.Policy(ctx, demoDataset); err == nil {
+			version = last
+		} else if !errors.As(err, new(*api.Problem)) {
+			return "", err
+		}
+		_, err := steward.SetPolicy(ctx, demoDataset, demoPolicy, version)
+		return "policy and budgets applied", err
+	})
+}
+
+// show does what was asked for: one line for scripts, one answer, or the tour.
+func (d *demo) show(ctx context.Context) error {
+	switch {
+	case d.options.Once != "":
+		return d.answerOnce(ctx)
+	case d.options.JSON:
+		return printJSON(d.Out, struct {
+			HTTP     string               `json:"http"`
+			Tokens   map[auth.Role]string `json:"tokens"`
+			Datasets []string             `json:"datasets"`
+		}{d.url, d.tokens, []string{demoDataset}})
+	default:
+		return d.tour(ctx)
+	}
+}
+
+func (d *demo) answerOnce(ctx context.Context) error {
+	question := api.QueryRequest{Dataset: demoDataset, SQL: d.options.Once,
+		Epsilon: api.Decimal(d.options.Epsilon), Delta: api.Decimal(d.options.Delta)}
+	answer, err := api.NewClient(d.url, d.tokens[auth.Analyst]).Query(ctx, question, "")
+	if err != nil {
+		return d.refused(d.options.JSON, question.SQL, err)
+	}
+	if d.options.JSON {
+		return printJSON(d.Out, answer)
+	}
+	return d.showAnswer(answer, confidenceOf(question))
+}
