@@ -71,7 +71,7 @@ func layers() []layer {
 		{dir: "gateway/httpapi", own: []string{"internal/fault", "internal/strictjson", "gateway", "gateway/auth", "api"}, others: []library{only(chi), only(xsync)}},
 		{dir: "cmd/noisegate/demodata", pure: true},
 		{dir: "cmd/noisegate", own: []string{"*"}, others: []library{only(kong), only(pgx), only(yaml), only(jwt), only(xsync)}},
-		{dir: "integration", own: []string{"api", "internal/pgtest", "internal/pgserver"}, others: []library{only(pgx)}},
+		{dir: "integration", own: []string{"api", "internal/pgtest", "internal/pgserver", "internal/stattest"}, others: []library{only(pgx)}},
 	}
 }
 
