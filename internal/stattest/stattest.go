@@ -1,0 +1,154 @@
+// Package stattest holds the statistical tests of Noisegate: goodness of fit of samplers, and certified lower bounds on the
+// privacy loss of a mechanism that is seen only through its outputs.
+//
+// It knows counts and probabilities. It does not know mechanisms, queries or how the counts were gathered.
+//
+// Every test names the probability with which it rejects something correct, so that a red build is a finding and not bad luck.
+package stattest
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// FalseAlarm is the probability with which a test may reject what is correct.
+type FalseAlarm float64
+
+// PerTest is the rate of the repository's tests: a thousand of them go wrong once in a thousand runs.
+const PerTest FalseAlarm = 1e-6
+
+// minExpected is the smallest expected count of a cell; smaller ones are pooled, so that the chi-square law holds (Cochran 1952 asks
+// for 5; far in the tail, more is safer).
+const minExpected = 25
+
+var errShape = errors.New("stattest: counts and probabilities differ in number, or are too few to test")
+
+// Fit is the outcome of a goodness-of-fit test.
+type Fit struct {
+	Statistic float64
+	Freedom   int     // degrees of freedom after pooling
+	P         float64 // probability of a statistic at least this large if the law is right
+}
+
+// Rejects reports whether the law is rejected at a rate of false alarms.
+func (f Fit) Rejects(rate FalseAlarm) bool { return f.P < float64(rate) }
+
+// ChiSquare tests whether counts were drawn from the law given by probabilities (Pearson 1900). What the probabilities
+// leave to 1 belongs to one more cell, in which nothing was counted: callers who truncate a law append the rest themselves.
+// Cells with fewer than 25 expected counts are pooled.
+func ChiSquare(counts []int64, probabilities []float64) (Fit, error) {
+	if len(counts) != len(probabilities) {
+		return Fit{}, errShape
+	}
+	var draws, mass float64
+	for i, c := range counts {
+		draws += float64(c)
+		mass += probabilities[i]
+	}
+	var fit Fit
+	var pooledCount, pooledMass float64
+	cells := 0
+	add := func(count, expected float64) {
+		fit.Statistic += (count - expected) * (count - expected) / expected
+		cells++
+	}
+	for i, p := range probabilities {
+		if p*draws < minExpected {
+			pooledCount += float64(counts[i])
+			pooledMass += p
+			continue
+		}
+		add(float64(counts[i]), p*draws)
+	}
+	pooledMass += math.Max(0, 1-mass)
+	switch expected := pooledMass * draws; {
+	case expected >= minExpected:
+		add(pooledCount, expected)
+	case pooledCount > expected+10*math.Sqrt(expected)+20:
+		// A Poisson count this far above an expectation below 25 has a probability below 1e-12: impossible values were drawn.
+		return Fit{Statistic: math.Inf(1), Freedom: max(1, cells-1)}, nil
+	}
+	if cells < 2 {
+		return Fit{}, errShape
+	}
+	fit.Freedom = cells - 1
+	fit.P = mathext.GammaIncRegComp(float64(fit.Freedom)/2, fit.Statistic/2)
+	return fit, nil
+}
+
+// Trials is how often an event was seen.
+type Trials struct{ Hits, Draws int64 }
+
+// Between bounds the probability of an event: it lies outside [lo, hi] with a probability of at most 2·side, side on each side (Clopper,
+// Pearson 1934; exact for every number of draws).
+func (t Trials) Between(side FalseAlarm) (lo, hi float64) {
+	hits, draws := float64(t.Hits), float64(t.Draws)
+	lo, hi = 0, 1
+	if t.Hits > 0 {
+		lo = mathext.InvRegIncBeta(hits, draws-hits+1, float64(side))
+	}
+	if t.Hits < t.Draws {
+		hi = mathext.InvRegIncBeta(hits+1, draws-hits, 1-float64(side))
+	}
+	return lo, hi
+}
+
+// Evidence is what was seen of one event on two neighbouring datasets. The event must have been fixed before the draws were
+// made: chosen on other draws, or by thought.
+type Evidence struct {
+	On    Trials  // on the dataset where the event is more frequent
+	Off   Trials  // on its neighbour
+	Delta float64 // the δ of the claim
+}
+
+// EpsilonAtLeast is a certified lower bound on ε: a mechanism that is (ε, Delta)-DP gives a larger one with a probability of at
+// most rate. P(On) <= e^ε·P(Off) + δ, with both probabilities at the ends of their intervals (Bichsel, Steffen,
+// Bogunovic, Vechev 2021).
+func (e Evidence) EpsilonAtLeast(rate FalseAlarm) float64 {
+	p, _ := e.On.Between(rate / 2)
+	_, q := e.Off.Between(rate / 2)
+	if p <= e.Delta {
+		return 0
+	}
+	return math.Max(0, math.Log((p-e.Delta)/q))
+}
+
+// Likeliest chooses the event {x : p(x)/q(x) >= t} that promises the largest [Evidence.EpsilonAtLeast], from draws that must not
+// be used for the evidence itself: outcomes sorted by their likelihood ratio, and the best threshold. on and off are counts
+// of the same outcomes.
+func Likeliest(on, off []int64, delta float64, rate FalseAlarm) (event []int, err error) {
+	if len(on) != len(off) || len(on) == 0 {
+		return nil, errShape
+	}
+	order := make([]int, len(on))
+	var e Evidence
+	e.Delta = delta
+	for i := range on {
+		order[i] = i
+		e.On.Draws += on[i]
+		e.Off.Draws += off[i]
+	}
+	ratio := func(i int) float64 { return (float64(on[i]) + 0.5) / (float64(off[i]) + 0.5) } // Laplace's half, against 0/0
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch a, b := ratio(i), ratio(j); {
+		case a > b:
+			return -1
+		case a < b:
+			return 1
+		default:
+			return 0
+		}
+	})
+	best, cut := -1.0, 1
+	for k, i := range order {
+		e.On.Hits += on[i]
+		e.Off.Hits += off[i]
+		if bound := e.EpsilonAtLeast(rate); bound > best {
+			best, cut = bound, k+1
+		}
+	}
+	return order[:cut], nil
+}
