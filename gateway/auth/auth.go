@@ -50,7 +50,7 @@ func groupOf(role Role) string {
 // NewPrincipal checks a subject and completes the groups. Roles that are not known are left out. ok is false when the
 // subject cannot name an account: empty, longer than 256 bytes, not UTF-8, or with control characters.
 func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool) {
-	if !validName(subject) {
+	if !ValidName(subject) {
 		return Principal{}, false
 	}
 	p.Subject = subject
@@ -65,7 +65,7 @@ func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool)
 		}
 	}
 	for _, group := range groups {
-		if validName(group) {
+		if ValidName(group) {
 			p.Groups = append(p.Groups, group)
 		}
 	}
@@ -78,6 +78,7 @@ func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool)
 // maxName bounds subjects and groups in bytes.
 const maxName = 256
 
-func validName(name string) bool {
+// ValidName reports whether a text can name an account: not empty, at most 256 bytes of UTF-8, no control characters.
+func ValidName(name string) bool {
 	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }

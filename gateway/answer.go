@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"context"
+	"math/big"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// encode gives an answer its wire form. How a value is written depends on its column's type alone.
+func encode(a *sqlrewrite.Answer) *api.Result {
+	r := &api.Result{
+		Columns:   make([]api.Column, len(a.Columns)),
+		Rows:      make([][]api.Value, len(a.Rows)),
+		Intervals: make([][]*api.Bounds, len(a.Rows)),
+		Notes:     notesOf(a.Notes),
+	}
+	for i, c := range a.Columns {
+		r.Columns[i] = api.Column{Name: c.Name, Type: c.Type, Kind: string(c.Kind), Mechanism: string(c.Mechanism),
+			Sensitivity: c.Sensitivity, Scale: c.Scale, HalfWidth: rational(c.HalfWidth)}
+	}
+	for i, row := range a.Rows {
+		r.Rows[i] = make([]api.Value, len(row))
+		for j, value := range row {
+			r.Rows[i][j] = valueOf(value, a.Columns[j].Type)
+		}
+		r.Intervals[i] = make([]*api.Bounds, len(row))
+		for j, interval := range a.Intervals[i] {
+			if interval != nil {
+				r.Intervals[i][j] = &api.Bounds{api.Number(interval.Lo), api.Number(interval.Hi)}
+			}
+		}
+	}
+	return r
+}
+
+// valueOf writes numbers as numbers, truth values as such, and everything else as text.
+func valueOf(v catalog.Key, kind string) api.Value {
+	if v.Null {
+		return api.Null()
+	}
+	switch catalog.Type(kind) {
+	case catalog.Bool:
+		return api.Bool(v.Text == "true")
+	case catalog.Int2, catalog.Int4, catalog.Int8, catalog.Numeric, catalog.Float4, catalog.Float8:
+		return api.Number(v.Text)
+	default:
+		return api.Text(v.Text)
+	}
+}
+
+func notesOf(notes []sqlrewrite.Note) []api.Note {
+	list := make([]api.Note, len(notes))
+	for i, n := range notes {
+		list[i] = api.Note{Code: n.Code, Text: n.Text}
+	}
+	return list
+}
+
+// maxPlaces is how many decimal places a fraction is shown with that no decimal number equals.
+const maxPlaces = 12
+
+// rational writes a number for people; nil is null.
+func rational(r *big.Rat) api.Value {
+	if r == nil {
+		return api.Null()
+	}
+	return api.Number(rationalText(r))
+}
+
+func rationalText(r *big.Rat) string {
+	places, exact := r.FloatPrec()
+	if !exact {
+		places = maxPlaces
+	}
+	return r.FloatString(places)
+}
+
+// amountsOf writes a loss.
+func amountsOf(l mechanisms.Loss) api.Amounts {
+	a := api.Amounts{Epsilon: api.Decimal(l.Epsilon.String()), Rho: api.Decimal(l.Rho.String()), Delta: api.Decimal(l.Delta.String())}
+	if l.Unbounded {
+		a.Epsilon = ""
+	}
+	return a
+}
+
+// headroomOf writes what is left of a budget; a currency that the budget does not count in is null.
+func headroomOf(b budget.Balance) api.Amounts {
+	left := budget.Remaining(b.Limit, b.Used())
+	a := api.Amounts{Delta: api.Decimal(left.Delta.String())}
+	if left.Epsilon != budget.Never {
+		a.Epsilon = api.Decimal(left.Epsilon.String())
+	}
+	if left.Rho != budget.Never {
+		a.Rho = api.Decimal(left.Rho.String())
+	}
+	return a
+}
+
+// remaining asks for the caller's balance after a charge. The answer is paid and stored by then: a ledger that does not
+// answer leaves the amounts empty and takes nothing away.
+func (s *Service) remaining(ctx context.Context, p purse) api.Amounts {
+	balances, err := s.ledger.Balances(ctx, []budget.AccountID{p.ownBalance().ID})
+	if err != nil || len(balances) != 1 {
+		return api.Amounts{}
+	}
+	return headroomOf(balances[0])
+}
+
+// estimate shows a plan's price and expected error.
+func estimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
+	own, loss, explained := q.purse.ownBalance(), q.plan.Loss(), q.plan.Explain()
+	confidence := defaultConfidence
+	if r.Confidence != nil {
+		confidence = *r.Confidence
+	}
+	e := &api.EstimateResponse{
+		Dataset: r.Dataset, Price: amountsOf(loss), Remaining: headroomOf(own), Affordable: affordable(own, loss),
+		Confidence: confidence, Plan: explained.Tree, Notes: notesOf(explained.Notes),
+		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
+	}
+	for i, o := range explained.Outputs {
+		e.Outputs[i] = api.OutputEstimate{
+			Name: o.Name, Mechanism: string(o.Parameters.Mechanism), Bound: o.Bound, Sensitivity: o.Sensitivity,
+			Scale: o.Parameters.Scale, Variance: o.Parameters.Variance, HalfWidth: rational(o.HalfWidth), Price: amountsOf(o.Loss),
+		}
+		for _, at := range o.ShownAt {
+			e.Outputs[i].ShownAt = append(e.Outputs[i].ShownAt, api.ShownAt{Probability: at.Probability, Units: at.Units})
+		}
+	}
+	return e
+}
+
+// affordable looks at the caller's own account only: what others spent is not to be learned from a free estimate.
+func affordable(own budget.Balance, loss mechanisms.Loss) bool {
+	return !own.Limit.ReplayOnly && own.Limit.AdmitsQuery(loss) && own.Limit.Admits(own.Used(), loss)
+}

@@ -1,0 +1,135 @@
+package pgexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite"
+)
+
+// Calculator evaluates outer layers of queries (HAVING, ORDER BY, LIMIT, arithmetic) over released values. It runs on the
+// control database with a pool of its own, so that it can neither see protected rows nor keep the ledger waiting. It is safe
+// for concurrent use.
+type Calculator struct{ pool *pgxpool.Pool }
+
+// NewCalculator prepares connections; [Calculator.Close] ends them.
+func NewCalculator(ctx context.Context, config Config) (*Calculator, error) {
+	pool, err := open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &Calculator{pool}, nil
+}
+
+// Close ends all connections when they are idle.
+func (c *Calculator) Close() { c.pool.Close() }
+
+// Compute runs an outer layer and returns its rows in PostgreSQL's text form with the names of the columns' types, without
+// the ordinal, which is its last column. Its errors are data/unavailable.
+func (c *Calculator) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+	rows, types, err := c.compute(ctx, post)
+	if err != nil {
+		return nil, nil, fault.DataUnavailable(quiet(err))
+	}
+	return rows, types, nil
+}
+
+func (c *Calculator) compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+	args := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, post.Args...)
+	result, err := c.pool.Query(ctx, post.SQL, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer result.Close()
+	fields := result.FieldDescriptions()
+	if len(fields) == 0 {
+		return nil, nil, firstError(result.Err(), errShape)
+	}
+	outputs := len(fields) - 1
+	types := make([]string, outputs)
+	for i := range types {
+		if types[i], err = typeName(fields[i].DataTypeOID); err != nil {
+			return nil, nil, err
+		}
+	}
+	var rows []sqlrewrite.PostRow
+	for result.Next() {
+		raw := result.RawValues()
+		ordinal, err := strconv.Atoi(string(raw[outputs]))
+		if err != nil {
+			return nil, nil, errShape
+		}
+		row := sqlrewrite.PostRow{Values: make([]catalog.Key, outputs), Ordinal: ordinal}
+		for i := range outputs {
+			row.Values[i] = textOf(raw[i], fields[i].DataTypeOID)
+		}
+		rows = append(rows, row)
+	}
+	return rows, types, result.Err()
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// textOf is the text that a cast to text would give; for booleans the protocol abbreviates it.
+func textOf(raw []byte, oid uint32) catalog.Key {
+	if raw == nil {
+		return catalog.Key{Null: true}
+	}
+	if oid == pgtype.BoolOID {
+		return catalog.Key{Text: strconv.FormatBool(string(raw) == "t")}
+	}
+	return catalog.Key{Text: string(raw)}
+}
+
+var errType = errors.New("pgexec: an output has a type that answers do not have")
+
+// typeName is PostgreSQL's name of a built-in type.
+func typeName(oid uint32) (string, error) {
+	switch oid {
+	case pgtype.BoolOID:
+		return "boolean", nil
+	case pgtype.Int2OID:
+		return "smallint", nil
+	case pgtype.Int4OID:
+		return "integer", nil
+	case pgtype.Int8OID:
+		return "bigint", nil
+	case pgtype.NumericOID:
+		return "numeric", nil
+	case pgtype.Float4OID:
+		return "real", nil
+	case pgtype.Float8OID:
+		return "double precision", nil
+	case pgtype.TextOID, pgtype.VarcharOID, pgtype.UnknownOID:
+		return "text", nil
+	case pgtype.BPCharOID:
+		return "character", nil
+	case pgtype.DateOID:
+		return "date", nil
+	case pgtype.TimestampOID:
+		return "timestamp without time zone", nil
+	case pgtype.TimestamptzOID:
+		return "timestamp with time zone", nil
+	case pgtype.IntervalOID:
+		return "interval", nil
+	case pgtype.UUIDOID:
+		return "uuid", nil
+	default:
+		return "", fmt.Errorf("%w: type %d", errType, oid)
+	}
+}

@@ -1,0 +1,196 @@
+package pgexec
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// maxRows bounds the groups of one result. A query with more fails closed: an answer that is cut off would depend on the
+// order in which the database happened to find the groups.
+const maxRows = 100_000
+
+// Database runs statements on one protected database. It is safe for concurrent use.
+type Database struct {
+	pool     *pgxpool.Pool
+	acquire  time.Duration
+	patience time.Duration // for a whole transaction, when even the statement timeout of the server does not come
+}
+
+// Open prepares connections to a protected database; [Database.Close] ends them.
+func Open(ctx context.Context, config Config) (*Database, error) {
+	pool, err := open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	acquire := config.AcquireTimeout
+	if acquire == 0 {
+		acquire = defaultAcquireTimeout
+	}
+	return &Database{pool: pool, acquire: acquire, patience: config.StatementTimeout + lockTimeout + grace}, nil
+}
+
+// Close ends all connections when they are idle.
+func (d *Database) Close() { d.pool.Close() }
+
+// Pool is for checking roles and reading the schema, before and between queries.
+func (d *Database) Pool() *pgxpool.Pool { return d.pool }
+
+// Ping reports whether the database answers.
+func (d *Database) Ping(ctx context.Context) error {
+	if err := d.pool.Ping(ctx); err != nil {
+		return fault.DataUnavailable(quiet(err))
+	}
+	return nil
+}
+
+// Run executes a statement and returns its rows, aggregates sealed. Errors before the statement was sent are
+// [fault.Untouched]: no protected row can have been read. All others are data/unavailable without any detail.
+func (d *Database) Run(ctx context.Context, statement sqlrewrite.Statement) ([]sqlrewrite.ExactRow, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.acquire+d.patience)
+	defer cancel()
+	waiting, stop := context.WithTimeout(ctx, d.acquire)
+	conn, err := d.pool.Acquire(waiting)
+	stop()
+	if err != nil {
+		return nil, fault.Untouched(fault.DataUnavailable(quiet(err)))
+	}
+	// A connection that goes back with its transaction open or broken is closed by the pool.
+	defer conn.Release()
+	if err := begin(ctx, conn.Conn(), statement.Pins); err != nil {
+		return nil, fault.Untouched(err)
+	}
+	rows, err := read(ctx, conn.Conn(), statement)
+	if err != nil {
+		return nil, fault.DataUnavailable(quiet(err))
+	}
+	// The rows are here: whether COMMIT of a transaction that wrote nothing succeeds changes nothing.
+	_, _ = conn.Exec(ctx, "COMMIT")
+	return rows, nil
+}
+
+// begin opens the transaction, locks the tables against changes of their definition, and compares the definitions with
+// the pins. The locks come before the transaction's snapshot is taken, so what is compared is what the statement will read.
+func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {
+	batch := new(pgx.Batch)
+	batch.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	if len(pins) > 0 {
+		batch.Queue(lockText(pins))
+	}
+	wanted := flatten(pins)
+	var holds int
+	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return row.Scan(&holds) })
+	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+		return fault.DataUnavailable(quiet(err))
+	}
+	if holds != len(wanted.columns) {
+		return fault.PolicyStale()
+	}
+	return nil
+}
+
+// lockText names every table of the statement. A table that is gone, or that the role may not read, fails here.
+func lockText(pins []sqlrewrite.Pin) string {
+	names := make([]string, len(pins))
+	for i, pin := range pins {
+		names[i] = pgx.Identifier{pin.Schema, pin.Table}.Sanitize()
+	}
+	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
+}
+
+// pinText counts the pinned columns that are still what they were: same relation under the same name, same attribute
+// number, type and modifier. A relation with rules or a view is another relation kind, which policies never pin.
+const pinText = `SELECT count(*)
+FROM unnest($1::oid[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::oid[], $7::int4[])
+	AS pin(relation, schema, name, attribute, number, type, modifier)
+JOIN pg_catalog.pg_class c ON c.oid = pin.relation AND c.relname = pin.name AND c.relkind IN ('r', 'p')
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = pin.schema
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = pin.attribute AND a.attnum = pin.number
+	AND a.atttypid = pin.type AND a.atttypmod = pin.modifier AND NOT a.attisdropped`
+
+// pinned is a list of pins as columns, one entry for each pinned column.
+type pinned struct {
+	relations                []uint32
+	schemas, tables, columns []string
+	numbers                  []int16
+	types                    []uint32
+	modifiers                []int32
+}
+
+func flatten(pins []sqlrewrite.Pin) pinned {
+	var p pinned
+	for _, pin := range pins {
+		for _, column := range pin.Columns {
+			p.relations = append(p.relations, pin.OID)
+			p.schemas = append(p.schemas, pin.Schema)
+			p.tables = append(p.tables, pin.Table)
+			p.columns = append(p.columns, column.Name)
+			p.numbers = append(p.numbers, column.AttNum)
+			p.types = append(p.types, column.TypeOID)
+			p.modifiers = append(p.modifiers, column.TypMod)
+		}
+	}
+	return p
+}
+
+func (p pinned) args() []any {
+	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers}
+}
+
+var (
+	errShape = errors.New("pgexec: the result does not have the columns that were planned")
+	errSize  = errors.New("pgexec: the result has too many groups")
+)
+
+// read runs the statement with every result in text form and seals the aggregates.
+func read(ctx context.Context, conn *pgx.Conn, statement sqlrewrite.Statement) ([]sqlrewrite.ExactRow, error) {
+	args := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, statement.Args...)
+	result, err := conn.Query(ctx, statement.SQL, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer result.Close()
+	if len(result.FieldDescriptions()) != statement.Keys+statement.Values {
+		return nil, errShape
+	}
+	var rows []sqlrewrite.ExactRow
+	for result.Next() {
+		if len(rows) == maxRows {
+			return nil, errSize
+		}
+		row, err := seal(result.RawValues(), statement.Keys)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, result.Err()
+}
+
+// seal takes one row from the wire: the first columns are keys, the others aggregates. NULL is an aggregate over no rows.
+func seal(raw [][]byte, keys int) (sqlrewrite.ExactRow, error) {
+	row := sqlrewrite.ExactRow{Keys: make([]catalog.Key, keys), Values: make([]mechanisms.Exact, len(raw)-keys)}
+	for i, text := range raw[:keys] {
+		row.Keys[i] = catalog.Key{Text: string(text), Null: text == nil}
+	}
+	for i, text := range raw[keys:] {
+		if text == nil {
+			continue // the zero Exact is 0
+		}
+		value, err := mechanisms.SealText(text)
+		if err != nil {
+			return sqlrewrite.ExactRow{}, err
+		}
+		row.Values[i] = value
+	}
+	return row, nil
+}

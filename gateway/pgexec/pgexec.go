@@ -1,0 +1,99 @@
+// Package pgexec runs the SQL that sqlrewrite printed: statements on a protected database, and outer layers over released
+// values in the control database.
+//
+// It knows PostgreSQL's protocol and transactions. It does not know SQL text of analysts, privacy or budgets. True values
+// are sealed as they leave the wire buffer; nothing here looks at them, counts them, times them or logs them.
+//
+//	BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY ┐
+//	LOCK TABLE ... IN ACCESS SHARE MODE             │ one round trip; a failure up to here has read no protected row
+//	do the pins still hold?                         ┘
+//	the statement                                     a failure from here on is one opaque error, and the charge stays
+//	COMMIT
+package pgexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Config is how to reach a database.
+type Config struct {
+	DSN              string
+	Connections      int           // at most that many at a time, at least 1
+	StatementTimeout time.Duration // for one statement; positive
+	AcquireTimeout   time.Duration // how long a query waits for a connection; 0: 5 s
+}
+
+const (
+	defaultAcquireTimeout = 5 * time.Second
+	lockTimeout           = 5 * time.Second
+	idleTimeout           = time.Minute // of an open transaction
+	grace                 = 5 * time.Second
+)
+
+// open makes a pool. It does not connect yet: a database that is down at start is reported by Ping and by each query.
+func open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
+	if c.Connections < 1 || c.StatementTimeout <= 0 {
+		return nil, errors.New("pgexec: connections and statement timeout must be positive")
+	}
+	config, err := pgxpool.ParseConfig(c.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("pgexec: %w", err)
+	}
+	config.MaxConns = int32(min(c.Connections, 1<<15))
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	// Notices are a channel from the database to whoever reads the log: they are dropped.
+	config.ConnConfig.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
+	for name, value := range settings(c.StatementTimeout) {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("pgexec: %w", err)
+	}
+	return pool, nil
+}
+
+// settings are the session's: fixed, so that no default of server, role or database changes what a statement means, how
+// its values are written or how it is planned.
+func settings(statementTimeout time.Duration) map[string]string {
+	ms := func(d time.Duration) string { return strconv.FormatInt(max(d.Milliseconds(), 1), 10) }
+	return map[string]string{
+		"application_name":                    "noisegate",
+		"search_path":                         "", // every name that is not of pg_catalog is qualified
+		"default_transaction_read_only":       "on",
+		"statement_timeout":                   ms(statementTimeout),
+		"lock_timeout":                        ms(lockTimeout),
+		"idle_in_transaction_session_timeout": ms(idleTimeout),
+		"plan_cache_mode":                     "force_custom_plan", // one way of planning, however often a text was seen
+		"jit":                                 "off",
+		"client_min_messages":                 "error",
+		"timezone":                            "UTC",
+		"datestyle":                           "ISO, YMD",
+		"extra_float_digits":                  "1",
+		"standard_conforming_strings":         "on",
+	}
+}
+
+// quiet keeps of an error what may be logged: PostgreSQL's five-letter code, or the kind of error. Message, detail and
+// context of an error that was raised while protected rows were read can quote them.
+func quiet(err error) error {
+	var server *pgconn.PgError
+	switch {
+	case errors.As(err, &server):
+		return fmt.Errorf("pgexec: SQLSTATE %s", server.Code)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("pgexec: %w", context.DeadlineExceeded)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("pgexec: %w", context.Canceled)
+	default:
+		return fmt.Errorf("pgexec: %T", err)
+	}
+}

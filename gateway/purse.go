@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+)
+
+// purse is what a caller's queries on one dataset are charged to: all its accounts together, or none.
+type purse struct {
+	balances []budget.Balance // in lock order; of accounts that are not open yet, with nothing spent
+	own      int              // index of the account that is the caller's own, or the group's when the caller has none
+}
+
+func (p purse) accounts() []budget.Account {
+	accounts := make([]budget.Account, len(p.balances))
+	for i, b := range p.balances {
+		accounts[i] = b.Account
+	}
+	return accounts
+}
+
+// ownBalance is the one account whose figures the caller may see.
+func (p purse) ownBalance() budget.Balance { return p.balances[p.own] }
+
+func (p purse) limit() budget.Limit { return p.ownBalance().Limit }
+
+// purse finds the accounts of a caller:
+//
+//   - the dataset's cap; without one there is no budget at all;
+//   - the shared account of each of the caller's groups that has one;
+//   - the caller's own account: by a line of the policy that names the caller, else by the first line that gives each
+//     member of one of the caller's groups an account.
+//
+// A limit that a steward set counts instead of the policy's, also where the policy has no line. A caller with neither a
+// group's account nor an own one has no budget. Limits of the policy that changed since an account was opened are brought
+// up to date here, before anything is charged: a policy that lowers a cap works from the next query on.
+func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (purse, error) {
+	ids := []budget.AccountID{{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}}
+	for _, group := range who.Groups {
+		ids = append(ids, budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.GroupScope, Name: group})
+	}
+	ids = append(ids, budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.AnalystScope, Name: who.Subject})
+	known, err := s.ledger.Balances(ctx, ids)
+	if err != nil {
+		return purse{}, err
+	}
+	open := make(map[budget.AccountID]budget.Balance, len(known))
+	for _, b := range known {
+		open[b.ID] = b
+	}
+	var p purse
+	for _, id := range ids {
+		balance, ok, err := s.inForce(ctx, open, id, lineFor(snapshot, who, id))
+		if err != nil {
+			return purse{}, err
+		}
+		if !ok && id.Scope == budget.DatasetScope {
+			return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
+		}
+		if ok {
+			p.balances = append(p.balances, balance)
+		}
+	}
+	if len(p.balances) < 2 {
+		return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
+	}
+	// The analyst's account comes last if there is one; else the last one is a group's.
+	p.own = len(p.balances) - 1
+	return p, nil
+}
+
+// lineFor is the policy's line for an account; nil when it has none.
+func lineFor(snapshot *catalog.Snapshot, who auth.Principal, id budget.AccountID) *catalog.Budget {
+	var general *catalog.Budget
+	for i := range snapshot.Budgets {
+		line := &snapshot.Budgets[i]
+		switch {
+		case line.PerAnalyst:
+			if id.Scope == budget.AnalystScope && general == nil && who.In(line.Name) {
+				general = line
+			}
+		case string(line.Scope) == string(id.Scope) && line.Name == id.Name:
+			return line
+		}
+	}
+	return general
+}
+
+// inForce is an account as it counts now: ok is false when neither policy nor steward gave it a limit.
+func (s *Service) inForce(ctx context.Context, open map[budget.AccountID]budget.Balance, id budget.AccountID,
+	line *catalog.Budget) (balance budget.Balance, ok bool, err error) {
+	balance, isOpen := open[id]
+	if isOpen && balance.Origin == budget.FromSteward {
+		return balance, true, nil
+	}
+	if line == nil {
+		return budget.Balance{}, false, nil // never opened, or the policy took its line away
+	}
+	limit, err := limitOf(*line)
+	if err != nil {
+		return budget.Balance{}, false, fault.Internal(err) // the policy was checked when it was applied
+	}
+	if isOpen && balance.Limit == limit {
+		return balance, true, nil
+	}
+	balance.Account = budget.Account{ID: id, Limit: limit, Origin: budget.FromPolicy}
+	if isOpen {
+		err = s.ledger.SetLimit(ctx, "policy", balance.Account)
+	}
+	return balance, err == nil, err
+}
+
+// limitOf turns a line of a policy into a limit.
+func limitOf(line catalog.Budget) (budget.Limit, error) {
+	return budget.NewLimit(budget.LimitSpec{
+		Form: budget.Form(line.Form), Epsilon: line.Epsilon, Rho: line.Rho, Delta: line.Delta,
+		MaxEpsilonPerQuery: line.MaxEpsilonPerQuery, ReplayOnly: line.ReplayOnly,
+	})
+}

@@ -1,0 +1,253 @@
+package gateway
+
+import (
+	"math/big"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+const (
+	defaultConfidence = 0.95
+	// maxConfidence leaves intervals finite work: the tail of an interval at 1-10⁻⁹ is still found exactly and quickly.
+	maxConfidence     = 1 - 1e-9
+	maxIdempotencyKey = 255 // bytes
+)
+
+// planFor checks a request strictly, field by field, and plans its query.
+func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit) (*sqlrewrite.Plan, error) {
+	if r.SQL == "" {
+		return nil, fault.RequestMissingField("sql")
+	}
+	options, err := optionsOf(r, limit)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.MaxError) > 0 {
+		return cheapest(r, snapshot, options)
+	}
+	return sqlrewrite.Rewrite(r.SQL, snapshot, options)
+}
+
+// optionsOf reads everything of a request but its text. Without a price it takes the most that the account allows one query.
+func optionsOf(r api.QueryRequest, limit budget.Limit) (sqlrewrite.Options, error) {
+	o := sqlrewrite.Options{Currency: catalog.Form(limit.Form)}
+	var err error
+	for _, read := range []func(api.QueryRequest, *sqlrewrite.Options) error{
+		readMechanism, readConfidence, readDialect, readBounds, readDelta, readPrice,
+	} {
+		if err = read(r, &o); err != nil {
+			return sqlrewrite.Options{}, err
+		}
+	}
+	if o.Epsilon == 0 && o.Rho == 0 && len(r.MaxError) == 0 {
+		if o.Epsilon = limit.PerQuery; o.Epsilon == 0 {
+			return sqlrewrite.Options{}, fault.RequestNoPrice()
+		}
+	}
+	if limit.Form == budget.Pure {
+		return inPureCurrency(o)
+	}
+	return inGaussianCurrency(o)
+}
+
+// inPureCurrency keeps Gaussian noise, which has no finite ε, from accounts that count nothing else.
+func inPureCurrency(o sqlrewrite.Options) (sqlrewrite.Options, error) {
+	switch o.Mechanism {
+	case sqlrewrite.MechanismGaussian:
+		return sqlrewrite.Options{}, fault.RequestMechanism("auto or laplace: the account is pure, and Gaussian noise has no finite epsilon")
+	default:
+		o.Mechanism = sqlrewrite.MechanismLaplace
+		return o, nil
+	}
+}
+
+// inGaussianCurrency turns the (ε, δ) of a request for Gaussian noise into the ρ that such noise is made for.
+func inGaussianCurrency(o sqlrewrite.Options) (sqlrewrite.Options, error) {
+	if o.Mechanism != sqlrewrite.MechanismGaussian || o.Epsilon == 0 {
+		return o, nil
+	}
+	if o.Delta == 0 {
+		return sqlrewrite.Options{}, fault.RequestDelta(`given with Gaussian noise that is priced in epsilon, such as "1e-9"; or give rho`)
+	}
+	if o.Rho = budget.RhoFor(o.Epsilon, o.Delta); o.Rho == 0 {
+		return sqlrewrite.Options{}, fault.RequestEpsilon("larger for Gaussian noise at this delta")
+	}
+	o.Epsilon = 0
+	return o, nil
+}
+
+func readMechanism(r api.QueryRequest, o *sqlrewrite.Options) error {
+	switch choice := sqlrewrite.MechanismChoice(r.Mechanism); choice {
+	case "":
+		o.Mechanism = sqlrewrite.MechanismAuto
+	case sqlrewrite.MechanismAuto, sqlrewrite.MechanismLaplace, sqlrewrite.MechanismGaussian:
+		o.Mechanism = choice
+	default:
+		return fault.RequestMechanism("auto, laplace or gaussian")
+	}
+	return nil
+}
+
+func readConfidence(r api.QueryRequest, o *sqlrewrite.Options) error {
+	level := defaultConfidence
+	if r.Confidence != nil {
+		level = *r.Confidence
+	}
+	if !(level > 0 && level <= maxConfidence) {
+		return fault.RequestConfidence("a number above 0 and at most 0.999999999")
+	}
+	o.Confidence = mechanisms.Confidence(level)
+	return nil
+}
+
+func readDialect(r api.QueryRequest, _ *sqlrewrite.Options) error {
+	if r.Dialect != "" && r.Dialect != "postgresql" {
+		return fault.RequestDialect("postgresql")
+	}
+	return nil
+}
+
+func readBounds(r api.QueryRequest, o *sqlrewrite.Options) error {
+	const want = "a whole number of at least 1"
+	if r.MaxGroups != nil {
+		if o.MaxGroups = *r.MaxGroups; o.MaxGroups < 1 {
+			return fault.RequestMaxGroups(want)
+		}
+	}
+	if r.MaxRows != nil {
+		if o.MaxRows = *r.MaxRows; o.MaxRows < 1 {
+			return fault.RequestMaxRows(want)
+		}
+	}
+	return nil
+}
+
+func readDelta(r api.QueryRequest, o *sqlrewrite.Options) error {
+	if r.Delta == "" {
+		return nil
+	}
+	var err error
+	if o.Delta, err = mechanisms.ParseDelta(string(r.Delta)); err != nil {
+		return fault.RequestDelta(`a decimal number of at least 0 and below 1, such as "1e-9"`)
+	}
+	return nil
+}
+
+func readPrice(r api.QueryRequest, o *sqlrewrite.Options) error {
+	given := 0
+	for _, is := range []bool{r.Epsilon != "", r.Rho != "", len(r.MaxError) > 0} {
+		if is {
+			given++
+		}
+	}
+	if given > 1 {
+		return fault.RequestConflictingPrice()
+	}
+	var err error
+	if r.Epsilon != "" {
+		if o.Epsilon, err = mechanisms.ParseEpsilon(string(r.Epsilon)); err != nil || o.Epsilon == 0 {
+			return fault.RequestEpsilon(`a decimal number above 0 and at most 1000000, such as "0.5"`)
+		}
+	}
+	if r.Rho != "" {
+		if o.Rho, err = mechanisms.ParseRho(string(r.Rho)); err != nil || o.Rho == 0 {
+			return fault.RequestRho(`a decimal number above 0 and at most 1000000, such as "0.05"`)
+		}
+	}
+	return nil
+}
+
+// cheapest finds the smallest price, to a part in a thousand, at which the half-width of each output that the request names is
+// within its bound. Prices are ρ for zcdp accounts and for Gaussian noise, else ε. Half-widths fall as the price rises.
+func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite.Options) (*sqlrewrite.Plan, error) {
+	bounds := make(map[string]*big.Rat, len(r.MaxError))
+	for name, text := range r.MaxError {
+		bound, err := mechanisms.ParseDecimal(string(text))
+		if err != nil || bound.Sign() <= 0 {
+			return nil, fault.RequestMaxError("a positive decimal number for each output it names")
+		}
+		bounds[name] = bound
+	}
+	inRho := options.Currency == catalog.ZCDP || options.Mechanism == sqlrewrite.MechanismGaussian
+	at := func(pico int64) (*sqlrewrite.Plan, error) {
+		o := options
+		if inRho {
+			o.Rho = mechanisms.PicoRho(pico)
+		} else {
+			o.Epsilon = mechanisms.PicoEpsilon(pico)
+		}
+		return sqlrewrite.Rewrite(r.SQL, snapshot, o)
+	}
+	enough, err := at(int64(mechanisms.MaxEpsilon))
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := within95(enough, bounds); err != nil || !ok {
+		return nil, orElse(err, fault.RequestMaxError("larger: no price reaches it"))
+	}
+	low, high := int64(0), int64(mechanisms.MaxEpsilon) // at high the bounds hold, at low they do not
+	for high-low > max(high/1000, 1) {
+		middle := low + (high-low)/2
+		if low == 0 {
+			middle = max(high/16, 1) // prices are small: look for the order of magnitude first
+		}
+		plan, err := at(middle)
+		if fault.CodeOf(err) == fault.CodePriceTooSmall {
+			low = middle
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ok, _ := within95(plan, bounds); ok {
+			high, enough = middle, plan
+		} else {
+			low = middle
+		}
+	}
+	return enough, nil
+}
+
+// within95 reports whether the outputs of a plan keep their bounds; an error names an output that the plan does not have.
+func within95(plan *sqlrewrite.Plan, bounds map[string]*big.Rat) (bool, error) {
+	widths := map[string]*big.Rat{}
+	for _, output := range plan.Explain().Outputs {
+		if output.HalfWidth != nil {
+			widths[output.Name] = output.HalfWidth
+		}
+	}
+	holds := true
+	for name, bound := range bounds {
+		width, ok := widths[name]
+		if !ok {
+			return false, fault.RequestMaxError("about outputs that have a half-width, and " + fault.Quote(name) + " is none")
+		}
+		holds = holds && width.Cmp(bound) <= 0
+	}
+	return holds, nil
+}
+
+func orElse(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// checkIdempotencyKey takes visible ASCII, as header values are.
+func checkIdempotencyKey(key string) error {
+	for _, c := range []byte(key) {
+		if c < '!' || c > '~' {
+			return fault.RequestIdempotencyKey("visible ASCII characters")
+		}
+	}
+	if len(key) > maxIdempotencyKey {
+		return fault.RequestIdempotencyKey("at most 255 characters")
+	}
+	return nil
+}

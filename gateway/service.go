@@ -1,0 +1,220 @@
+// Package gateway is Noisegate's service: it takes a question from a principal to a paid, private answer.
+//
+// It knows everyone: policies, the rewriter, the ledger, the protected databases, and it alone brings them together. It does
+// not know HTTP, tokens or PostgreSQL's protocol. The way of a query, as ARCHITECTURE.md draws it, is [Service.Query]; what
+// guards protected data is [metered], which nothing that reads it goes around.
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// Data runs statements on one protected database. Its errors are [fault.Untouched] if no protected row can have been read.
+type Data interface {
+	Run(context.Context, sqlrewrite.Statement) ([]sqlrewrite.ExactRow, error)
+	Ping(context.Context) error
+}
+
+// Calculator evaluates the outer layer of a query over released values; it sees nothing protected.
+type Calculator interface {
+	Compute(context.Context, sqlrewrite.Post) (rows []sqlrewrite.PostRow, types []string, err error)
+}
+
+// Dataset is one protected database and how its answers leave.
+type Dataset struct {
+	Data    Data
+	Quantum time.Duration // answers leave at multiples of it since the request's beginning; 0: at once
+}
+
+// Config is what a service is made of. All fields but Log are needed.
+type Config struct {
+	Ledger     budget.Ledger
+	Policies   Policies
+	Datasets   map[string]Dataset
+	Calculator Calculator
+	Sampler    func() *mechanisms.Sampler // a fresh one for each query
+	NewID      func(time.Time) budget.ReservationID
+	Clock      Clock
+	Abandoned  time.Duration // a charge that is open for longer belongs to a gateway that died
+	Log        *slog.Logger
+}
+
+// Service answers questions. It is safe for concurrent use.
+type Service struct {
+	meter      meter
+	ledger     budget.Ledger
+	policies   Policies
+	datasets   map[string]Dataset
+	calculator Calculator
+	sampler    func() *mechanisms.Sampler
+	newID      func(time.Time) budget.ReservationID
+	clock      Clock
+	abandoned  time.Duration
+	log        *slog.Logger
+}
+
+// New checks that nothing is missing.
+func New(c Config) (*Service, error) {
+	if c.Ledger == nil || c.Policies == nil || c.Calculator == nil || c.Sampler == nil || c.NewID == nil || c.Clock == nil {
+		return nil, errors.New("gateway: a part of the service is missing")
+	}
+	if c.Abandoned <= 0 {
+		return nil, errors.New("gateway: the age at which open charges are abandoned must be positive")
+	}
+	for name, d := range c.Datasets {
+		if d.Data == nil || d.Quantum < 0 {
+			return nil, errors.New("gateway: dataset " + name + " is not complete")
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{
+		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger, policies: c.Policies, datasets: c.Datasets,
+		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, abandoned: c.Abandoned, log: c.Log,
+	}, nil
+}
+
+// Request is one question as a client put it.
+type Request struct {
+	api.QueryRequest
+	IdempotencyKey string // "" for none
+}
+
+// Answer is a paid answer. Result is what the ledger holds, byte for byte the same in every replay; the rest is about this
+// request.
+type Answer struct {
+	ID        budget.ReservationID
+	Dataset   string
+	Replayed  bool
+	Result    json.RawMessage // an [api.Result]
+	Spent     api.Amounts
+	Remaining api.Amounts // of the caller's own account; empty amounts when the ledger could not be asked
+}
+
+// Query answers a question. Errors before the charge cost nothing: request/*, sql/*, policy/*, plan/*, budget/*. After it,
+// the charge is taken back only if no protected row can have been read.
+func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
+	defer s.hold(ctx, s.datasets[r.Dataset].Quantum, s.clock.Now())
+	q, err := s.prepare(ctx, who, r)
+	if err != nil {
+		return nil, err // refused before any data or budget was touched
+	}
+	paid, err := metered(ctx, s.meter, q.charge, func(ctx context.Context) (*api.Result, mechanisms.Loss, error) {
+		result, err := s.run(ctx, q)
+		return result, q.plan.Loss(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{
+		ID: paid.id, Dataset: r.Dataset, Replayed: paid.replayed, Result: paid.answer,
+		Spent: amountsOf(paid.spent), Remaining: s.remaining(ctx, q.purse),
+	}, nil
+}
+
+// prepared is a question that is planned and priced.
+type prepared struct {
+	data   Data
+	plan   *sqlrewrite.Plan
+	purse  purse
+	charge budget.Charge
+}
+
+// prepare finds policy and purse, plans the query and makes out the charge. It touches no protected data.
+func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*prepared, error) {
+	if err := checkIdempotencyKey(r.IdempotencyKey); err != nil {
+		return nil, err
+	}
+	snapshot, dataset, err := s.dataset(r.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	purse, err := s.purse(ctx, who, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planFor(r.QueryRequest, snapshot, purse.limit())
+	if err != nil {
+		return nil, err
+	}
+	request, err := json.Marshal(r.QueryRequest)
+	if err != nil {
+		return nil, fault.Internal(err)
+	}
+	return &prepared{data: dataset.Data, plan: plan, purse: purse, charge: budget.Charge{
+		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: purse.accounts(),
+		Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
+		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request,
+	}}, nil
+}
+
+// dataset finds a dataset that is configured and has a policy.
+func (s *Service) dataset(name string) (*catalog.Snapshot, Dataset, error) {
+	if name == "" {
+		return nil, Dataset{}, fault.RequestMissingField("dataset")
+	}
+	dataset, ok := s.datasets[name]
+	if !ok {
+		return nil, Dataset{}, fault.UnknownDataset(name)
+	}
+	snapshot, err := s.policies.Current(name)
+	return snapshot, dataset, err
+}
+
+// run is what a charge pays for: noise that depends on no data, the statement, the release, the outer layer.
+func (s *Service) run(ctx context.Context, q *prepared) (*api.Result, error) {
+	sampler := s.sampler()
+	draws := q.plan.Draw(sampler)
+	var rows []sqlrewrite.ExactRow
+	if q.plan.NeedsData() {
+		var err error
+		if rows, err = q.data.Run(ctx, q.plan.Statement(draws)); err != nil {
+			return nil, err
+		}
+	}
+	released, err := q.plan.Release(sampler, draws, rows)
+	if err != nil {
+		return nil, err
+	}
+	return s.finish(ctx, released)
+}
+
+// finish applies the outer layer to what was released: post-processing, which costs nothing.
+func (s *Service) finish(ctx context.Context, released *sqlrewrite.Released) (*api.Result, error) {
+	var rows []sqlrewrite.PostRow
+	var types []string
+	if post, ok := released.Post(); ok {
+		var err error
+		if rows, types, err = s.calculator.Compute(ctx, post); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := released.Answer(rows, types)
+	if err != nil {
+		return nil, err
+	}
+	return encode(answer), nil
+}
+
+// Estimate prices a question without asking it. It costs nothing and touches no row.
+func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryRequest) (*api.EstimateResponse, error) {
+	q, err := s.prepare(ctx, who, Request{QueryRequest: r})
+	if err != nil {
+		return nil, err
+	}
+	return estimate(r, q), nil
+}

@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"context"
+	"math/big"
+	"strings"
+	"time"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// Policies are the policies of the datasets. Implementations are safe for concurrent use.
+type Policies interface {
+	// Current is the snapshot that queries are rewritten against. Its errors are policy/unknown-dataset, while there is
+	// none, and policy/stale, while the live schema contradicts it.
+	Current(dataset string) (*catalog.Snapshot, error)
+	// Document is the policy file in force.
+	Document(ctx context.Context, dataset string) (PolicyDocument, error)
+	// Apply checks a policy file against the live schema and puts it in force; policy/conflict when another version is.
+	Apply(context.Context, PolicyChange) (*catalog.Snapshot, error)
+}
+
+// PolicyDocument is a policy file and its version.
+type PolicyDocument struct {
+	Text    []byte
+	Version int64
+}
+
+// PolicyChange replaces a policy.
+type PolicyChange struct {
+	Dataset  string
+	By       string // the steward's subject
+	Text     []byte
+	Replaces int64 // the version that the change is based on; 0: there is none yet
+}
+
+// Policy gives a dataset's policy file.
+func (s *Service) Policy(ctx context.Context, dataset string) (PolicyDocument, error) {
+	if _, ok := s.datasets[dataset]; !ok {
+		return PolicyDocument{}, fault.UnknownDataset(dataset)
+	}
+	return s.policies.Document(ctx, dataset)
+}
+
+// SetPolicy puts a policy file in force.
+func (s *Service) SetPolicy(ctx context.Context, change PolicyChange) (*api.PolicyApplied, error) {
+	if _, ok := s.datasets[change.Dataset]; !ok {
+		return nil, fault.UnknownDataset(change.Dataset)
+	}
+	snapshot, err := s.policies.Apply(ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	return &api.PolicyApplied{Dataset: snapshot.Dataset, Version: snapshot.Version, Digest: hexText(snapshot.Digest)}, nil
+}
+
+// Accounts lists the accounts of a dataset for its stewards.
+func (s *Service) Accounts(ctx context.Context, dataset string) (*api.AccountList, error) {
+	if _, ok := s.datasets[dataset]; !ok {
+		return nil, fault.UnknownDataset(dataset)
+	}
+	balances, err := s.ledger.DatasetBalances(ctx, dataset)
+	if err != nil {
+		return nil, err
+	}
+	list := &api.AccountList{Accounts: make([]api.Account, len(balances))}
+	for i, b := range balances {
+		list.Accounts[i] = accountOf(b)
+	}
+	return list, nil
+}
+
+// Account gives one account to a steward. An account that nobody has drawn on yet exists once a steward has set it.
+func (s *Service) Account(ctx context.Context, dataset, name string) (*api.Account, error) {
+	id, err := s.accountID(dataset, name)
+	if err != nil {
+		return nil, err
+	}
+	balances, err := s.ledger.Balances(ctx, []budget.AccountID{id})
+	if err != nil {
+		return nil, err
+	}
+	if len(balances) == 0 {
+		return nil, fault.RequestNotFound("account " + fault.Quote(name) + " yet: it opens when it is first charged, or when a steward sets it")
+	}
+	account := accountOf(balances[0])
+	return &account, nil
+}
+
+// SetAccount opens an account or changes its limit. The steward's limit stays in force whatever policy comes next.
+func (s *Service) SetAccount(ctx context.Context, who auth.Principal, dataset, name string, limit api.BudgetLimit) (*api.Account, error) {
+	id, err := s.accountID(dataset, name)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parseLimit(limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ledger.SetLimit(ctx, who.Subject, budget.Account{ID: id, Limit: parsed, Origin: budget.FromSteward}); err != nil {
+		return nil, err
+	}
+	return s.Account(ctx, dataset, name)
+}
+
+// accountID reads "dataset", "group:x" or "analyst:x".
+func (s *Service) accountID(dataset, name string) (budget.AccountID, error) {
+	if _, ok := s.datasets[dataset]; !ok {
+		return budget.AccountID{}, fault.UnknownDataset(dataset)
+	}
+	if name == string(budget.DatasetScope) {
+		return budget.AccountID{Dataset: dataset, Scope: budget.DatasetScope}, nil
+	}
+	scope, owner, found := strings.Cut(name, ":")
+	id := budget.AccountID{Dataset: dataset, Scope: budget.Scope(scope), Name: owner}
+	if !found || !auth.ValidName(owner) || id.Scope != budget.GroupScope && id.Scope != budget.AnalystScope {
+		return budget.AccountID{}, fault.RequestAccount()
+	}
+	return id, nil
+}
+
+func accountName(id budget.AccountID) string {
+	if id.Scope == budget.DatasetScope {
+		return string(id.Scope)
+	}
+	return string(id.Scope) + ":" + id.Name
+}
+
+func accountOf(b budget.Balance) api.Account {
+	return api.Account{
+		Dataset: b.ID.Dataset, Account: accountName(b.ID), Origin: string(b.Origin), Limit: limitText(b.Limit),
+		Spent: amountsOf(b.Spent), Reserved: amountsOf(b.Reserved), Remaining: headroomOf(b),
+	}
+}
+
+// parseLimit reads a limit as a steward writes it.
+func parseLimit(l api.BudgetLimit) (budget.Limit, error) {
+	spec := budget.LimitSpec{Form: budget.Form(l.Form), ReplayOnly: l.ReplayOnly}
+	for _, amount := range []struct {
+		name string
+		text api.Decimal
+		to   **big.Rat
+	}{
+		{"epsilon", l.Epsilon, &spec.Epsilon},
+		{"rho", l.Rho, &spec.Rho},
+		{"delta", l.Delta, &spec.Delta},
+		{"max_epsilon_per_query", l.MaxEpsilonPerQuery, &spec.MaxEpsilonPerQuery},
+	} {
+		if amount.text == "" {
+			continue
+		}
+		value, err := mechanisms.ParseDecimal(string(amount.text))
+		if err != nil {
+			return budget.Limit{}, fault.RequestBudget(amount.name + " is " + err.Error())
+		}
+		*amount.to = value
+	}
+	return budget.NewLimit(spec)
+}
+
+// limitText writes a limit as a steward would.
+func limitText(l budget.Limit) api.BudgetLimit {
+	text := api.BudgetLimit{Form: string(l.Form), ReplayOnly: l.ReplayOnly}
+	switch l.Form {
+	case budget.ZCDP:
+		text.Rho = api.Decimal(l.Rho.String())
+	case budget.Pure, budget.Approx:
+		text.Epsilon = api.Decimal(l.Epsilon.String())
+	default: // no other form is ever stored; nothing is shown of one
+	}
+	if l.TotalDelta > 0 {
+		text.Delta = api.Decimal(l.TotalDelta.String())
+	}
+	if l.PerQuery > 0 {
+		text.MaxEpsilonPerQuery = api.Decimal(l.PerQuery.String())
+	}
+	return text
+}
+
+// ExpireAbandoned closes charges of gateways that died; what they reserved counts as spent. It says how many there were.
+func (s *Service) ExpireAbandoned(ctx context.Context) (int, error) {
+	return s.ledger.ExpireOlder(ctx, s.abandoned)
+}
+
+// Sweep expires abandoned charges now and then until the context ends.
+func (s *Service) Sweep(ctx context.Context) {
+	for ctx.Err() == nil {
+		if closed, err := s.ExpireAbandoned(ctx); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "closing abandoned charges failed", "code", string(fault.CodeOf(err)))
+		} else if closed > 0 {
+			s.log.WarnContext(ctx, "closed abandoned charges", "charges", closed)
+		}
+		s.clock.Sleep(ctx, max(s.abandoned/2, time.Second))
+	}
+}

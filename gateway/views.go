@@ -1,0 +1,245 @@
+package gateway
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"time"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// Datasets lists what analysts may ask about: datasets that have a policy in force.
+func (s *Service) Datasets() (*api.DatasetList, error) {
+	list := &api.DatasetList{Datasets: []api.Dataset{}}
+	for _, name := range slices.Sorted(maps.Keys(s.datasets)) {
+		dataset, err := s.Dataset(name)
+		switch code := fault.CodeOf(err); code {
+		case "":
+			list.Datasets = append(list.Datasets, *dataset)
+		case fault.CodeUnknownDataset, fault.CodePolicyStale: // answers no query now
+		default:
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Dataset describes one dataset by its policy alone. Hidden columns are left out.
+func (s *Service) Dataset(name string) (*api.Dataset, error) {
+	snapshot, _, err := s.dataset(name)
+	if err != nil {
+		return nil, err
+	}
+	d := &api.Dataset{Name: snapshot.Dataset, Version: snapshot.Version, Tables: make([]api.Table, len(snapshot.Tables))}
+	for i, t := range snapshot.Tables {
+		d.Tables[i] = tableOf(t)
+	}
+	return d, nil
+}
+
+func tableOf(t *catalog.Table) api.Table {
+	table := api.Table{Schema: t.Schema, Name: t.Name, Public: t.Public, Columns: []api.TableColumn{}}
+	switch t.Unit.Kind {
+	case catalog.RowUnit:
+		table.Unit = &api.Unit{Kind: "row", Column: t.Unit.Column}
+	case catalog.ColumnUnit:
+		table.Unit = &api.Unit{Kind: "column", Column: t.Unit.Column}
+	case catalog.PathUnit:
+		table.Unit = &api.Unit{Kind: "path", Column: t.Unit.Column, To: t.Unit.ToSchema + "." + t.Unit.ToTable}
+	case catalog.NoUnit:
+	}
+	if table.Unit != nil {
+		table.MaxRows, table.MaxGroups = t.MaxRows, t.MaxGroups
+	}
+	for _, c := range t.Columns {
+		if c.Exposed {
+			table.Columns = append(table.Columns, columnOf(c))
+		}
+	}
+	return table
+}
+
+func columnOf(c *catalog.Column) api.TableColumn {
+	column := api.TableColumn{Name: c.Name, Type: string(c.Type), Bounds: boundsOf(c)}
+	switch {
+	case c.PrivateKeys:
+		column.Keys = "private"
+	case c.Domain != nil:
+		column.Keys = "public"
+	}
+	for _, key := range c.Domain {
+		if key.Null {
+			column.Domain = append(column.Domain, nil)
+		} else {
+			column.Domain = append(column.Domain, &key.Text)
+		}
+	}
+	return column
+}
+
+// boundsOf writes bounds in the column's own terms: dates and times, which the catalog holds as numbers, in ISO form.
+func boundsOf(c *catalog.Column) *api.ColumnBounds {
+	if c.Bounds == nil {
+		return nil
+	}
+	text := rationalText
+	switch c.Type {
+	case catalog.Date:
+		text = func(r *big.Rat) string { return time.Unix(86400*whole(r), 0).UTC().Format(time.DateOnly) }
+	case catalog.Timestamp:
+		text = func(r *big.Rat) string { return time.UnixMicro(whole(r)).UTC().Format("2006-01-02T15:04:05.999999") }
+	case catalog.Timestamptz:
+		text = func(r *big.Rat) string {
+			return time.UnixMicro(whole(r)).UTC().Format("2006-01-02T15:04:05.999999Z07:00")
+		}
+	default:
+	}
+	bounds := &api.ColumnBounds{Lo: text(c.Bounds.Lo), Hi: text(c.Bounds.Hi)}
+	if c.Bounds.Step != nil {
+		bounds.Step = rationalText(c.Bounds.Step)
+	}
+	return bounds
+}
+
+// whole is the integer part of a number of days or microseconds.
+func whole(r *big.Rat) int64 { return new(big.Int).Quo(r.Num(), r.Denom()).Int64() }
+
+func hexText(digest [32]byte) string { return hex.EncodeToString(digest[:]) }
+
+// Budget gives the caller's own budget: for one dataset, or for all in which there is one when dataset is empty.
+func (s *Service) Budget(ctx context.Context, who auth.Principal, dataset string) (*api.BudgetResponse, error) {
+	if dataset != "" {
+		one, err := s.datasetBudget(ctx, who, dataset)
+		if err != nil {
+			return nil, err
+		}
+		return &api.BudgetResponse{Budgets: []api.DatasetBudget{*one}}, nil
+	}
+	all := &api.BudgetResponse{Budgets: []api.DatasetBudget{}}
+	for _, name := range slices.Sorted(maps.Keys(s.datasets)) {
+		one, err := s.datasetBudget(ctx, who, name)
+		switch code := fault.CodeOf(err); code {
+		case "":
+			all.Budgets = append(all.Budgets, *one)
+		case fault.CodeBudgetNoAccount, fault.CodeUnknownDataset, fault.CodePolicyStale: // nothing to spend there now
+		default:
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *Service) datasetBudget(ctx context.Context, who auth.Principal, dataset string) (*api.DatasetBudget, error) {
+	snapshot, _, err := s.dataset(dataset)
+	if err != nil {
+		return nil, err
+	}
+	purse, err := s.purse(ctx, who, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	own := purse.ownBalance()
+	return &api.DatasetBudget{
+		Dataset: dataset, Account: accountName(own.ID), Limit: limitText(own.Limit),
+		Spent: amountsOf(own.Spent), Reserved: amountsOf(own.Reserved), Remaining: headroomOf(own),
+		Lifetime: amountsOf(own.Spent), Advice: advice(own),
+	}, nil
+}
+
+// advice says in plain words how far a balance reaches: in counts of one group at ε 0.1, or less where one query may not
+// cost that much.
+func advice(own budget.Balance) string {
+	if own.Limit.ReplayOnly {
+		return "only answers that exist already"
+	}
+	epsilon := mechanisms.EpsilonUnit / 10
+	if own.Limit.PerQuery > 0 {
+		epsilon = min(epsilon, own.Limit.PerQuery)
+	}
+	count, err := mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: big.NewInt(1), Epsilon: epsilon})
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("about %d more counts at epsilon %s", budget.Times(own.Limit, own.Used(), count.Loss()), epsilon)
+}
+
+// releasesPerPage is the length of a page of history.
+const releasesPerPage = 50
+
+// Releases lists the caller's own past answers, newest first. The cursor is "" or what the page before gave.
+func (s *Service) Releases(ctx context.Context, who auth.Principal, cursor string) (*api.ReleaseList, error) {
+	page := budget.Page{Limit: releasesPerPage + 1} // one more shows whether there is a next page
+	if cursor != "" {
+		before, err := strconv.ParseInt(cursor, 10, 64)
+		if err != nil || before < 1 {
+			return nil, fault.RequestCursor()
+		}
+		page.Before = before
+	}
+	infos, err := s.ledger.Releases(ctx, who.Subject, page)
+	if err != nil {
+		return nil, err
+	}
+	list := &api.ReleaseList{Releases: []api.ReleaseSummary{}}
+	if len(infos) > releasesPerPage {
+		infos = infos[:releasesPerPage]
+		list.NextCursor = strconv.FormatInt(infos[releasesPerPage-1].Seq, 10)
+	}
+	for _, info := range infos {
+		summary, err := summaryOf(info.ID, info.Dataset, info.Request, info.Loss, info.SettledAt)
+		if err != nil {
+			return nil, err
+		}
+		list.Releases = append(list.Releases, summary)
+	}
+	return list, nil
+}
+
+// Release gives one of the caller's own past answers. What belongs to others does not exist.
+func (s *Service) Release(ctx context.Context, who auth.Principal, id string) (*api.Release, error) {
+	stored, err := s.ledger.Release(ctx, who.Subject, budget.ReservationID(id))
+	if err != nil {
+		return nil, err
+	}
+	release := new(api.Release)
+	if release.ReleaseSummary, err = summaryOf(stored.ID, stored.Dataset, stored.Request, stored.Loss, stored.SettledAt); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(stored.Answer, &release.Result); err != nil {
+		return nil, fault.Internal(err)
+	}
+	return release, nil
+}
+
+func summaryOf(id budget.ReservationID, dataset string, request json.RawMessage, cost mechanisms.Loss, at time.Time) (api.ReleaseSummary, error) {
+	summary := api.ReleaseSummary{ReleaseID: string(id), Dataset: dataset, Cost: amountsOf(cost), At: at.UTC()}
+	if err := json.Unmarshal(request, &summary.Request); err != nil {
+		return api.ReleaseSummary{}, fault.Internal(err)
+	}
+	return summary, nil
+}
+
+// Ready reports what the service depends on, by name: "ledger" and "dataset:x". An error is nil where all is well.
+func (s *Service) Ready(ctx context.Context) map[string]error {
+	checks := map[string]error{}
+	_, checks["ledger"] = s.ledger.Balances(ctx, []budget.AccountID{{Dataset: "", Scope: budget.DatasetScope}})
+	for name, dataset := range s.datasets {
+		err := dataset.Data.Ping(ctx)
+		if err == nil {
+			_, err = s.policies.Current(name)
+		}
+		checks["dataset:"+name] = err
+	}
+	return checks
+}
