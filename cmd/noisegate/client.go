@@ -38,15 +38,16 @@ func (f gatewayFlags) client(a *app) (*api.Client, error) {
 
 // questionFlags are what query and estimate have in common.
 type questionFlags struct {
-	SQL        string   `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
-	Dataset    string   `help:"The dataset; may be left out when there is only one."`
-	Epsilon    string   `help:"Price in epsilon." xor:"price"`
-	Rho        string   `help:"Price in rho (zCDP)." xor:"price"`
-	Delta      string   `help:"Delta, for private group keys or Gaussian noise priced in epsilon."`
-	Mechanism  string   `enum:"auto,laplace,gaussian" default:"auto" help:"Noise: auto, laplace or gaussian."`
-	Confidence *float64 `help:"Level of the intervals; 0.95 when absent."`
-	MaxGroups  *int64   `help:"At most that many groups per person; tightens the policy's bound."`
-	MaxRows    *int64   `help:"At most that many rows per person and group; tightens the policy's bound."`
+	SQL        string            `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
+	Dataset    string            `help:"The dataset; may be left out when there is only one."`
+	Epsilon    string            `help:"Price in epsilon." xor:"price"`
+	Rho        string            `help:"Price in rho (zCDP)." xor:"price"`
+	MaxError   map[string]string `help:"Instead of a price: the cheapest one at which the half-width of OUTPUT stays within N." placeholder:"OUTPUT=N" xor:"price"`
+	Delta      string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon."`
+	Mechanism  string            `enum:"auto,laplace,gaussian" default:"auto" help:"Noise: auto, laplace or gaussian."`
+	Confidence *float64          `help:"Level of the intervals; 0.95 when absent."`
+	MaxGroups  *int64            `help:"At most that many groups per person; tightens the policy's bound."`
+	MaxRows    *int64            `help:"At most that many rows per person and group; tightens the policy's bound."`
 	gatewayFlags
 }
 
@@ -66,8 +67,15 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 		}
 		f.Dataset = name
 	}
+	var maxError map[string]api.Decimal
+	for output, bound := range f.MaxError {
+		if maxError == nil {
+			maxError = map[string]api.Decimal{}
+		}
+		maxError[output] = api.Decimal(bound)
+	}
 	return api.QueryRequest{
-		Dataset: f.Dataset, SQL: sql,
+		Dataset: f.Dataset, SQL: sql, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
 		Mechanism: f.Mechanism, Confidence: f.Confidence, MaxGroups: f.MaxGroups, MaxRows: f.MaxRows,
 	}, nil
@@ -103,6 +111,9 @@ func (c *queryCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	answer, err := client.Query(ctx, request, c.IdempotencyKey)
+	if ctx.Err() != nil {
+		return errors.New("interrupted: the question may have been paid for; asking it again then shows its answer, free")
+	}
 	if err != nil {
 		return a.refused(c.JSON, request.SQL, err)
 	}

@@ -40,13 +40,18 @@ func startDemoDatabase(ctx context.Context, dir string) (*demoDatabase, int, err
 	if err != nil {
 		return nil, 0, err
 	}
-	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Dir: dir})
+	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Dir: dir, Settings: durable()})
 	if err != nil {
 		return nil, 0, err
 	}
 	d := &demoDatabase{server: server, super: pgserver.Superuser}
 	d.dsn = func(role, database string) DSN { return newDSN(server.DSN(role, database)) }
 	return d, programs.Version, nil
+}
+
+// durable are the settings without which the gateway refuses a ledger: what was committed must survive a power failure.
+func durable() map[string]string {
+	return map[string]string{"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
 }
 
 // borrowDemoDatabase uses a server of the user's, as a superuser. Its roles belong to the whole server, so a server that
