@@ -90,11 +90,13 @@ func borrowDemoDatabase(ctx context.Context, superuser string) (*demoDatabase, i
 		}
 		return newDSN(u.String())
 	}
+	// One text is one transaction: all three or none. Utility statements take no parameters; rand.Text is letters and digits.
+	create := ""
 	for _, role := range []string{"noisegate_owner", "noisegate", "noisegate_reader"} {
-		// Utility statements take no parameters; rand.Text is made of letters and digits.
-		if _, err := conn.Exec(ctx, "CREATE ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
-			return nil, 0, err
-		}
+		create += "CREATE ROLE " + role + " LOGIN PASSWORD '" + password + "';"
+	}
+	if _, err := conn.Exec(ctx, create); err != nil {
+		return nil, 0, fmt.Errorf("cannot create the roles: %w", err)
 	}
 	return d, version, nil
 }

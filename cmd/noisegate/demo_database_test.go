@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"noisegate/cmd/noisegate/demodata"
+	"noisegate/internal/pgserver"
 )
 
 // The demo's ground, without a gateway: roles that can do what they need and no more, and the data.
@@ -50,5 +52,46 @@ func TestDemoDatabase(t *testing.T) {
 		return err
 	}); err == nil {
 		t.Error("the reader deleted people")
+	}
+}
+
+// A server of the user's is left as it was found; one that has Noisegate's roles already is not touched at all.
+func TestDemoBorrowsAServer(t *testing.T) {
+	ctx := t.Context()
+	programs, err := pgserver.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	superuser := server.DSN(pgserver.Superuser, "postgres")
+	d, _, err := borrowDemoDatabase(ctx, superuser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.load(ctx, demodata.MinRows); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := borrowDemoDatabase(ctx, superuser); !errors.As(err, new(usageError)) {
+		t.Errorf("a second demo took the roles of the first: %v", err)
+	}
+	if _, _, err := borrowDemoDatabase(ctx, "host=/tmp"); !errors.As(err, new(usageError)) {
+		t.Errorf("a DSN that is no URL: %v", err)
+	}
+	if err := d.close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := d.as(ctx, d.super, "postgres", func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM pg_roles WHERE rolname LIKE 'noisegate%')
+			+ (SELECT count(*) FROM pg_database WHERE datname LIKE 'noisegate%')`).Scan(&left)
+	}); err != nil || left != 0 {
+		t.Errorf("%d roles and databases are left, %v", left, err)
 	}
 }
