@@ -129,15 +129,9 @@ func signed(magnitude *big.Int, isZero, negative bool) Noise {
 	return Noise{big: magnitude}
 }
 
-// eight tosses the coins of digits 8i to 8i+7 at once: eight byte comparisons in one word.
+// eight tosses the coins of digits 8i to 8i+7 at once.
 func (l *laplaceLaw) eight(s *Sampler, i int) byte {
-	const high = 0x8080808080808080
-	w, t := s.word(), l.lead[i]
-	// Per byte, w < t: either the top bit decides, or the top bits agree and the lower seven do (no borrow crosses bytes).
-	below := ((^w & t) | (^(w ^ t) & ^((w | high) - (t &^ high)))) & high
-	// A byte of w^t that is zero is a tie. The sum sets the top bit of every byte that has any bit set.
-	same := w ^ t
-	ties := ^(((same &^ high) + ^uint64(high)) | same) & high
+	below, ties := compareBytes(s.word(), l.lead[i])
 	for ; ties != 0; ties &= ties - 1 {
 		at := bits.TrailingZeros64(ties)
 		digit := 8*i + at/8
@@ -146,6 +140,18 @@ func (l *laplaceLaw) eight(s *Sampler, i int) byte {
 		}
 	}
 	return byte((below >> 7) * 0x0102040810204080 >> 56) // gathers the eight flags into a byte
+}
+
+// compareBytes compares two words byte by byte: the top bit of a byte is set in below where w's byte is smaller, in ties
+// where they are equal.
+func compareBytes(w, t uint64) (below, ties uint64) {
+	const high = 0x8080808080808080
+	// Smaller: the top bit decides, or the top bits agree and the lower seven do (no borrow crosses bytes).
+	below = ((^w & t) | (^(w ^ t) & ^((w | high) - (t &^ high)))) & high
+	// Equal: no bit differs. The sum carries into the top bit of every byte that has a lower bit set.
+	differ := w ^ t
+	ties = ^(((differ &^ high) + ^uint64(high)) | differ) & high
+	return below, ties
 }
 
 // settle decides a coin whose first random byte is given. i names the exponent of the coin's law: 2ⁱ/b, or 1/b for -1.

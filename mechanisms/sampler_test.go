@@ -1,0 +1,212 @@
+package mechanisms
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"testing/iotest"
+
+	"noisegate/internal/stattest"
+)
+
+// tape plays back words, then fails: a sampler that asks for more than a test foresaw is a finding.
+func tape(words ...uint64) *Sampler {
+	s := &Sampler{source: iotest.ErrReader(errors.New("end of tape")), next: blockBytes - 8*len(words)}
+	for i, w := range words {
+		binary.LittleEndian.PutUint64(s.block[s.next+8*i:], w)
+	}
+	return s
+}
+
+// used says that all of a tape was read.
+func used(s *Sampler) bool { return s.next == blockBytes }
+
+// seeded gives reproducible pseudo-random parameters (never noise).
+func seeded() *rand.Rand { return rand.New(rand.NewPCG(20, 26)) }
+
+func rational(t testing.TB, text string) *big.Rat {
+	t.Helper()
+	x, ok := new(big.Rat).SetString(text)
+	if !ok {
+		t.Fatalf("not a rational: %s", text)
+	}
+	return x
+}
+
+// TestF18RandomnessFailureStopsTheDraw: no value is made up when the source fails, and the panic is the documented one.
+func TestF18RandomnessFailureStopsTheDraw(t *testing.T) {
+	broken := errors.New("no entropy")
+	noise, err := NewLaplace(LaplaceParameters{L1: big.NewInt(1), Epsilon: EpsilonUnit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, source := range map[string]*Sampler{
+		"at once":      NewSamplerFrom(iotest.ErrReader(broken)),
+		"in the block": NewSamplerFrom(iotest.DataErrReader(bytes.NewReader(make([]byte, 100)))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if _, ok := recover().(*RandomnessError); !ok {
+					t.Error("the draw did not stop with a *RandomnessError")
+				}
+			}()
+			noise.Draw(source)
+		})
+	}
+}
+
+func TestUsedWordsAreWiped(t *testing.T) {
+	s := NewSampler()
+	for range blockBytes/8 - 1 {
+		s.word()
+	}
+	if !bytes.Equal(s.block[:s.next], make([]byte, s.next)) {
+		t.Error("used random words are still in memory")
+	}
+	if bytes.Equal(s.block[s.next:], make([]byte, 8)) {
+		t.Error("an unused random word is zero (false alarm 2⁻⁶⁴)")
+	}
+}
+
+// TestUniformIsExact: floor(w·n/2⁶⁴), except that words which would favour a value are drawn again.
+func TestUniformIsExact(t *testing.T) {
+	const n = 3 // 2⁶⁴ mod 3 = 1: one word, 0, is rejected
+	for _, c := range []struct {
+		words []uint64
+		want  uint64
+	}{
+		{[]uint64{1}, 0},
+		{[]uint64{0, 1 << 63}, 1},
+		{[]uint64{0x5555555555555555}, 0},
+		{[]uint64{0x5555555555555556}, 1},
+		{[]uint64{math.MaxUint64}, 2},
+	} {
+		s := tape(c.words...)
+		if got := s.Uniform(n); got != c.want || !used(s) {
+			t.Errorf("words %x: %d, want %d", c.words, got, c.want)
+		}
+	}
+}
+
+// TestFlipComparesEveryBit: a coin of probability 1/3 = 0.5555…₁₆ against words equal to its expansion, one bit lower and one higher,
+// at the first, the second and the third word.
+func TestFlipComparesEveryBit(t *testing.T) {
+	const fives = 0x5555555555555555
+	third := big.NewRat(1, 3)
+	first := first64(lawConstant.at(third))
+	if first != fives {
+		t.Fatalf("first word of 1/3 = %x", first)
+	}
+	for _, c := range []struct {
+		words []uint64
+		want  bool
+	}{
+		{[]uint64{fives - 1}, true},
+		{[]uint64{fives + 1}, false},
+		{[]uint64{fives, fives - 1}, true},
+		{[]uint64{fives, fives + 1}, false},
+		{[]uint64{fives, fives, 0}, true},
+		{[]uint64{fives, fives, math.MaxUint64}, false},
+	} {
+		s := tape(c.words...)
+		if got := s.flip(first, lawConstant, third); got != c.want || !used(s) {
+			t.Errorf("words %x: %v, want %v (tape used: %v)", c.words, got, c.want, used(s))
+		}
+	}
+}
+
+// TestFlipOfCertainty: e^-0 is 1 whatever the words are.
+func TestFlipOfCertainty(t *testing.T) {
+	zero := new(big.Rat)
+	first := first64(lawExp.at(zero))
+	for _, w := range []uint64{0, 1 << 63, math.MaxUint64} {
+		if !tape(w).flip(first, lawExp, zero) {
+			t.Errorf("word %x: a coin of probability 1 showed false", w)
+		}
+	}
+}
+
+// TestExpNegBoundsEnclose compares enclosures at two precisions: the tighter lies inside the wider, is at most two units
+// wide, and agrees with math.Exp.
+func TestExpNegBoundsEnclose(t *testing.T) {
+	random := seeded()
+	for range 2000 {
+		x := big.NewRat(random.Int64N(1<<40), 1+random.Int64N(1<<uint(1+random.IntN(60))))
+		n := uint(64 + random.IntN(200))
+		lo, hi := expNegBounds(x, n)
+		finerLo, finerHi := expNegBounds(x, n+64)
+		if width := new(big.Int).Sub(hi, lo); width.Cmp(big.NewInt(2)) > 0 {
+			t.Fatalf("e^-%s at %d bits is %s units wide", x, n, width)
+		}
+		if new(big.Int).Lsh(lo, 64).Cmp(finerLo) > 0 || new(big.Int).Lsh(hi, 64).Cmp(finerHi) < 0 {
+			t.Fatalf("e^-%s: %d bits contradict %d bits", x, n, n+64)
+		}
+		got := ratFloat(new(big.Rat).SetFrac(lo, one(n)))
+		want := math.Exp(-ratFloat(x))
+		if math.Abs(got-want) > 1e-14*want+math.Exp2(-float64(n)+2) {
+			t.Fatalf("e^-%s = %g, math.Exp says %g", x, got, want)
+		}
+	}
+}
+
+// TestExpNegBoundsKnownDigits: e^-1 to 60 digits (OEIS A068985).
+func TestExpNegBoundsKnownDigits(t *testing.T) {
+	want := rational(t, "0.367879441171442321595523770161460867445811131031767834507836")
+	lo, hi := expNegBounds(big.NewRat(1, 1), 190)
+	below, above := new(big.Rat).SetFrac(lo, one(190)), new(big.Rat).SetFrac(hi, one(190))
+	if below.Cmp(want) > 0 || above.Cmp(want) < 0 {
+		t.Errorf("e^-1 in [%s, %s]", below.FloatString(60), above.FloatString(60))
+	}
+}
+
+// TestShuffleIsUniform over the 24 orders of four things; false alarm 1e-6.
+func TestShuffleIsUniform(t *testing.T) {
+	s, counts := NewSampler(), make([]int64, 24)
+	probabilities := make([]float64, 24)
+	for range 50_000 {
+		order := []int{0, 1, 2, 3}
+		s.Shuffle(4, func(i, j int) { order[i], order[j] = order[j], order[i] })
+		rank := 0
+		for i, x := range order {
+			smaller := 0
+			for _, y := range order[i+1:] {
+				if y < x {
+					smaller++
+				}
+			}
+			rank = rank*(4-i) + smaller
+		}
+		counts[rank]++
+	}
+	for i := range probabilities {
+		probabilities[i] = 1. / 24
+	}
+	fits(t, counts, probabilities)
+}
+
+// TestUniformBigIsUniform around a size that is not a power of two; false alarm 1e-6.
+func TestUniformBigIsUniform(t *testing.T) {
+	s, counts := NewSampler(), make([]int64, 5)
+	fifth := one(100)
+	n := new(big.Int).Mul(fifth, big.NewInt(5))
+	for range 20_000 {
+		counts[new(big.Int).Quo(s.uniformBig(n), fifth).Int64()]++
+	}
+	fits(t, counts, []float64{.2, .2, .2, .2, .2})
+}
+
+// fits fails the test if counts were not drawn from the law; false alarm 1e-6.
+func fits(t *testing.T, counts []int64, probabilities []float64) {
+	t.Helper()
+	fit, err := stattest.ChiSquare(counts, probabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fit.Rejects(stattest.PerTest) {
+		t.Errorf("not the law: %+v\ncounts %v", fit, counts)
+	}
+}
