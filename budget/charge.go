@@ -3,6 +3,7 @@ package budget
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -59,6 +60,15 @@ func (a Account) check(by string) error {
 		return fault.Internal(fmt.Errorf("budget: a limit is out of range: %+v", l))
 	}
 	return a.ID.check()
+}
+
+// inLedger is the charge as the ledger keeps it.
+func (c Charge) inLedger() Charge {
+	c.Loss = inLedger(c.Loss)
+	if len(c.Request) == 0 {
+		c.Request = json.RawMessage("null")
+	}
+	return c
 }
 
 // inLedger is the loss as the ledger keeps it: an ε without meaning is not added up.

@@ -111,7 +111,7 @@ func (m *Memory) Reserve(_ context.Context, c Charge) (Outcome, error) {
 	if err := c.check(); err != nil {
 		return Outcome{}, err
 	}
-	c.Loss = inLedger(c.Loss)
+	c = c.inLedger()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 

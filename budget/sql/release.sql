@@ -1,0 +1,6 @@
+-- One settled charge of one analyst.
+--
+-- $1 analyst  $2 charge
+SELECT c.charge_id, c.dataset, c.analyst, c.request, c.answer, c.epsilon, c.unbounded, c.rho, c.delta, c.closed_at
+FROM noisegate.charge c
+WHERE c.charge_id = $2 AND c.analyst = $1 AND c.state = 'settled'

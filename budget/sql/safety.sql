@@ -1,0 +1,9 @@
+-- What a server must be like to keep a ledger, and what the role must not be able to do.
+SELECT current_setting('fsync') = 'on' AS fsync,
+	current_setting('full_page_writes') = 'on' AS full_page_writes,
+	current_setting('synchronous_commit') AS synchronous_commit,
+	pg_catalog.pg_is_in_recovery() AS recovering,
+	has_table_privilege('noisegate.entry', 'UPDATE') OR has_any_column_privilege('noisegate.entry', 'UPDATE')
+		OR has_table_privilege('noisegate.entry', 'DELETE') OR has_table_privilege('noisegate.entry', 'TRUNCATE') AS rewrites,
+	has_table_privilege('noisegate.charge', 'DELETE') OR has_table_privilege('noisegate.charge', 'TRUNCATE')
+		OR has_table_privilege('noisegate.account', 'DELETE') OR has_table_privilege('noisegate.account', 'TRUNCATE') AS deletes
