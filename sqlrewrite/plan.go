@@ -112,78 +112,89 @@ type Interval struct{ Lo, Hi string }
 // Note tells the analyst what the answer does not say by itself; Code is stable, Text is for people.
 type Note struct{ Code, Text string }
 
-// Plan is a private query, ready to be paid for and run.
-type Plan struct{}
-
-// Draws is the randomness of a plan that depends on no data, drawn before the query runs.
-type Draws struct{}
-
-// Released is a plan's noisy values, before the outer layer of the query.
-type Released struct{}
-
 // Rewrite parses, binds and plans a query. Its errors are sql/*, policy/* and plan/* faults; it touches neither data nor budget.
 func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	panic("not yet")
+	query, err := parse(sql)
+	if err != nil {
+		return nil, err
+	}
+	bound, err := bind(sql, query, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return newPlan(bound, snapshot, options)
+}
+
+// Plan is a private query, ready to be paid for and run. It is immutable and safe for concurrent use.
+type Plan struct {
+	query     *boundQuery
+	options   Options
+	shape     shape
+	releases  []release
+	selection *selection // nil: the keys are public
+	statement Statement  // its seed argument is zero
+	seedArg   int        // which argument is the seed, from 1; 0: none
+	post      *Post      // without the released values, which are its first arguments; nil: there is no outer layer
+	outputs   []outputForm
+	identity  [32]byte
+}
+
+// newPlan chooses the shape, splits the price and prints.
+func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
+	s, err := chooseShape(q, o)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{query: q, options: o, shape: s}
+	if err := p.price(); err != nil {
+		return nil, err
+	}
+	p.statement, p.seedArg = printStatement(q, s)
+	p.post = printPost(q)
+	p.outputs = p.outputForms()
+	p.identity = p.fingerprint(snapshot)
+	return p, nil
 }
 
 // Loss is the price of the plan, known before any row is read and dependent on none.
-func (p *Plan) Loss() mechanisms.Loss { panic("not yet") }
+func (p *Plan) Loss() mechanisms.Loss {
+	var total mechanisms.Loss
+	for _, r := range p.releases {
+		total = total.Plus(r.mechanism.Loss())
+	}
+	if p.selection != nil {
+		total = total.Plus(p.selection.mechanism.Loss())
+	}
+	return total
+}
 
 // Mechanisms are the parameters of all releases, for the ledger.
-func (p *Plan) Mechanisms() []mechanisms.Parameters { panic("not yet") }
+func (p *Plan) Mechanisms() []mechanisms.Parameters {
+	var all []mechanisms.Parameters
+	if p.selection != nil {
+		all = append(all, p.selection.mechanism.Parameters())
+	}
+	for _, r := range p.releases {
+		all = append(all, r.mechanism.Parameters())
+	}
+	return all
+}
 
 // NeedsData is false when the answer is a function of the policy alone (SELECT DISTINCT over a public domain): the loss is
 // zero, there is no statement to run, and Release is called with no rows.
-func (p *Plan) NeedsData() bool { panic("not yet") }
+func (p *Plan) NeedsData() bool { return len(p.releases) > 0 || p.selection != nil }
 
 // Statement is what runs on the protected database. It takes the plan's draws because they hold the secret seed by which
 // a unit's groups are chosen; the text is the same for every draw, only that one argument differs.
-func (p *Plan) Statement(d *Draws) Statement { panic("not yet") }
+func (p *Plan) Statement(d *Draws) Statement {
+	s := p.statement
+	if p.seedArg > 0 {
+		s.Args = append([]any(nil), s.Args...)
+		s.Args[p.seedArg-1] = d.seed
+	}
+	return s
+}
 
 // Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments,
 // letter case of keywords and spelling of literals do not matter; two plans with equal fingerprints give equal answers when replayed.
-func (p *Plan) Fingerprint() [32]byte { panic("not yet") }
-
-// Draw samples everything that depends on no data, before the statement runs: the noise of public groups and the secret
-// seed of the statement. Draws serve one release.
-func (p *Plan) Draw(s *mechanisms.Sampler) *Draws { panic("not yet") }
-
-// Release adds the noise and selects private keys: the only step that holds sealed values.
-func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows []ExactRow) (*Released, error) {
-	panic("not yet")
-}
-
-// Post is the outer layer as SQL over the released values; ok is false when there is none to run.
-func (r *Released) Post() (post Post, ok bool) { panic("not yet") }
-
-// Answer assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names
-// of the output columns, without the ordinal), else from the released values (rows and types are nil).
-func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) { panic("not yet") }
-
-// Explain describes the plan without touching a row.
-func (p *Plan) Explain() Explanation { panic("not yet") }
-
-// Explanation is what an estimate shows.
-type Explanation struct {
-	Tree    string // the plan as text, one operator a line; the golden text
-	Outputs []OutputEstimate
-	Notes   []Note
-}
-
-// OutputEstimate is the price and the expected error of one release.
-type OutputEstimate struct {
-	Name        string // the output or release it belongs to, as the analyst wrote it
-	Parameters  mechanisms.Parameters
-	Bound       string // which bound, and where it comes from ("people.age in [17, 90], policy")
-	Sensitivity string // in the output's unit
-	HalfWidth   *big.Rat
-	Loss        mechanisms.Loss
-	// Private keys only: numbers of units at which a group is shown with probability 50, 95 and 99 %.
-	ShownAt []ShownAt
-}
-
-// ShownAt says from how many units on a private group is shown with at least Probability.
-type ShownAt struct {
-	Probability float64
-	Units       int64
-}
+func (p *Plan) Fingerprint() [32]byte { return p.identity }

@@ -1,0 +1,208 @@
+package sqlrewrite
+
+import (
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// measureKind is what a release adds up.
+type measureKind int
+
+const (
+	countRows   measureKind = iota // rows that pass the filter
+	countValues                    // of these, rows where the column is not NULL
+	countUnits                     // privacy units that have a row that passes the filter
+	sumSteps                       // the column's values in steps of its grid
+	sumCentred                     // the same after subtracting the middle of the bounds from each value
+)
+
+// measure is one exact integer per group, which one release makes noisy.
+type measure struct {
+	kind   measureKind
+	column *catalog.Column // nil for countRows and countUnits
+	grid   *grid           // sums only
+	filter expr            // over columns; nil: none
+}
+
+// value is what outputs refer to: one release as it is, or the mean of two.
+type value struct {
+	name  string // as the analyst could have written it
+	t     catalog.Type
+	sum   int // index into boundQuery.measure
+	count int // mean: the index of its count; -1 for a release as it is
+}
+
+func (v value) isMean() bool { return v.count >= 0 }
+
+// aggregate binds an aggregate call to a value. Equal aggregates share their releases, and a mean is made of a centred sum
+// and a count that a count(x) beside it shares: nobody pays twice, and no difference of two noises cancels (A07).
+func (b *binder) aggregate(n *syntax.Call) (expr, error) {
+	if len(n.OrderBy) > 0 || len(n.Within) > 0 {
+		return nil, b.unsupported(n, "ORDER BY inside an aggregate", "")
+	}
+	var filter expr
+	if n.Filter != nil {
+		f, err := b.condition(rowScope{b}, n.Filter)
+		if err != nil {
+			return nil, err
+		}
+		filter = f
+	}
+	var v value
+	var err error
+	switch {
+	case n.Name == "count":
+		v, err = b.count(n, filter)
+	case n.Distinct:
+		return nil, b.unsupported(n, n.Name+"(DISTINCT ...)", "only count(DISTINCT "+b.bound.table.Unit.Column+") is taken")
+	default:
+		v, err = b.sum(n, filter)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.value(v), nil
+}
+
+// value gives the reference to v, which may have been bound before.
+func (b *binder) value(v value) valueRef {
+	for i, known := range b.bound.values {
+		if known.sum == v.sum && known.count == v.count {
+			return valueRef{index: i, t: v.t}
+		}
+	}
+	b.bound.values = append(b.bound.values, v)
+	return valueRef{index: len(b.bound.values) - 1, t: v.t}
+}
+
+// release gives the index of m among the releases, adding it when it is new.
+func (b *binder) release(m measure) int {
+	if m.kind == countValues && m.column.NotNull {
+		m.kind, m.column = countRows, nil // every row has a value
+	}
+	if m.kind == countUnits && b.bound.table.Unit.Kind == catalog.RowUnit {
+		m.kind = countRows // each row is a unit
+	}
+	name := m.describe()
+	for i, known := range b.bound.measure {
+		if known.describe() == name {
+			return i
+		}
+	}
+	b.bound.measure = append(b.bound.measure, m)
+	return len(b.bound.measure) - 1
+}
+
+// count binds count(*), count(x) and count(DISTINCT unit).
+func (b *binder) count(n *syntax.Call, filter expr) (value, error) {
+	m := measure{kind: countRows, filter: filter}
+	if !n.Star {
+		c, err := b.argument(n)
+		if err != nil {
+			return value{}, err
+		}
+		unit := isUnit(b.bound.table, c)
+		switch {
+		case n.Distinct && unit:
+			m.kind = countUnits
+		case n.Distinct:
+			return value{}, b.unsupported(n, "count(DISTINCT "+c.Name+")",
+				"only people can be counted distinctly: count(DISTINCT "+b.bound.table.Unit.Column+")")
+		case unit:
+			return value{}, fault.UnitColumn(b.at(n.Args[0]), c.Name)
+		default:
+			m.kind, m.column = countValues, c
+		}
+	}
+	return value{name: m.describe(), t: catalog.Int8, sum: b.release(m), count: -1}, nil
+}
+
+// sum binds sum(x) and avg(x).
+func (b *binder) sum(n *syntax.Call, filter expr) (value, error) {
+	c, err := b.argument(n)
+	if err != nil {
+		return value{}, err
+	}
+	switch {
+	case isUnit(b.bound.table, c):
+		return value{}, fault.UnitColumn(b.at(n.Args[0]), c.Name)
+	case !c.Type.IsNumber():
+		return value{}, b.mismatch(n, "there is no function "+n.Name+"("+typeName(c.Type)+")", n.Name+" needs numbers")
+	case c.Bounds == nil:
+		return value{}, fault.MissingBounds(b.at(n.Args[0]), c.Name)
+	}
+	g, err := newGrid(c, b.at(n.Args[0]))
+	if err != nil {
+		return value{}, err
+	}
+	if n.Name == "sum" {
+		m := measure{kind: sumSteps, column: c, grid: g, filter: filter}
+		return value{name: m.describe(), t: sumType(c.Type), sum: b.release(m), count: -1}, nil
+	}
+	s := b.release(measure{kind: sumCentred, column: c, grid: g, filter: filter})
+	k := b.release(measure{kind: countValues, column: c, filter: filter})
+	name := "avg(" + c.Name + ")" + filterText(filter)
+	return value{name: name, t: meanType(c.Type), sum: s, count: k}, nil
+}
+
+// argument is the plain column that an aggregate is called with.
+func (b *binder) argument(n *syntax.Call) (*catalog.Column, error) {
+	if n.Star || len(n.Args) != 1 {
+		return nil, b.mismatch(n, n.Name+" needs one argument", "")
+	}
+	if c, ok := n.Args[0].(*syntax.Column); ok {
+		return b.column(c)
+	}
+	if _, err := b.expression(rowScope{b}, n.Args[0]); err != nil {
+		return nil, err // an unknown name inside is the more useful answer
+	}
+	return nil, b.unsupported(n.Args[0], "an expression as the argument of "+n.Name, "aggregate a plain column")
+}
+
+// sumType is the type that PostgreSQL gives to sum(x).
+func sumType(t catalog.Type) catalog.Type {
+	switch t {
+	case catalog.Int2, catalog.Int4:
+		return catalog.Int8
+	case catalog.Int8:
+		return catalog.Numeric
+	default:
+		return t
+	}
+}
+
+// meanType is the type that PostgreSQL gives to avg(x).
+func meanType(t catalog.Type) catalog.Type {
+	if isFloat(t) {
+		return catalog.Float8
+	}
+	return catalog.Numeric
+}
+
+// describe names the measure as SQL over the analyst's names; two measures are the same iff their descriptions are.
+func (m measure) describe() string {
+	var s string
+	switch m.kind {
+	case countRows:
+		s = "count(*)"
+	case countValues:
+		s = "count(" + m.column.Name + ")"
+	case countUnits:
+		s = "count(DISTINCT unit)"
+	case sumSteps:
+		s = "sum(" + m.column.Name + ")"
+	case sumCentred:
+		s = "sum(" + m.column.Name + " - " + decimalOrFraction(m.grid.value(m.grid.centre())) + ")"
+	default:
+		panic("sqlrewrite: measure without a case in describe")
+	}
+	return s + filterText(m.filter)
+}
+
+func filterText(filter expr) string {
+	if filter == nil {
+		return ""
+	}
+	return " FILTER (WHERE " + describe(filter) + ")"
+}

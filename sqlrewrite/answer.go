@@ -1,0 +1,207 @@
+package sqlrewrite
+
+import (
+	"math/big"
+	"strconv"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// outputForm is what a plan knows of an output before any row is read.
+type outputForm struct {
+	column   Column
+	releases int // how many releases it is computed from
+	release  int // of an aggregate column
+}
+
+// outputForms describes the outputs.
+func (p *Plan) outputForms() []outputForm {
+	var forms []outputForm
+	for _, o := range p.query.outputs {
+		f := outputForm{column: Column{Name: o.name, Type: typeOfOutput(o.expr.typ()), Kind: DerivedColumn}}
+		switch e := o.expr.(type) {
+		case keyRef:
+			f.column.Kind = KeyColumn
+		case valueRef:
+			if v := p.query.values[e.index]; !v.isMean() {
+				f.release = v.sum
+				f.column = p.aggregateColumn(f.column, p.releases[v.sum])
+			}
+		}
+		f.releases = len(p.releasesOf(o.expr))
+		if f.column.Kind == DerivedColumn && f.releases == 0 && len(leavesOf(o.expr)) > 0 {
+			f.column.Kind = KeyColumn // computed from keys alone
+		}
+		forms = append(forms, f)
+	}
+	return forms
+}
+
+// typeOfOutput is PostgreSQL's name of an output's type; an enum does not exist outside the protected database.
+func typeOfOutput(t catalog.Type) string {
+	if t == catalog.Enum || t == unknownType {
+		return string(catalog.Text)
+	}
+	return string(t)
+}
+
+// aggregateColumn adds what is known of one release, in the output's unit.
+func (p *Plan) aggregateColumn(c Column, r release) Column {
+	c.Kind, c.Mechanism = AggregateColumn, r.mechanism.Name()
+	c.Sensitivity, c.Scale = p.sensitivity(r), scaleText(r)
+	c.HalfWidth = inUnits(r.mechanism.HalfWidth(p.options.Confidence), r.unit)
+	return c
+}
+
+// sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational.
+func (p *Plan) sensitivity(r release) string {
+	linf := inUnits(r.perGroup, r.unit)
+	groups := new(big.Rat).SetInt64(p.shape.maxGroups)
+	if r.mechanism.Name() != mechanisms.DiscreteGaussian {
+		return decimalOrFraction(linf.Mul(linf, groups))
+	}
+	squared := new(big.Rat).Mul(linf, linf)
+	squared.Mul(squared, groups)
+	num, denom := new(big.Int).Sqrt(squared.Num()), new(big.Int).Sqrt(squared.Denom())
+	root := new(big.Rat).SetFrac(num, denom)
+	if new(big.Rat).Mul(root, root).Cmp(squared) == 0 {
+		return decimalOrFraction(root)
+	}
+	return "sqrt(" + decimalOrFraction(squared) + ")"
+}
+
+// scaleText is Laplace's b or Gaussian's σ² in the output's unit.
+func scaleText(r release) string {
+	parameters := r.mechanism.Parameters()
+	unit, text := r.unit, parameters.Scale
+	if r.mechanism.Name() == mechanisms.DiscreteGaussian {
+		unit, text = new(big.Rat).Mul(unit, unit), parameters.Variance
+	}
+	v, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return text
+	}
+	return decimalOrFraction(v.Mul(v, unit))
+}
+
+func inUnits(n *big.Int, unit *big.Rat) *big.Rat {
+	return new(big.Rat).Mul(new(big.Rat).SetInt(n), unit)
+}
+
+// Answer assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names
+// of the output columns, without the ordinal), else from the released values (rows and types are nil).
+func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) {
+	p := r.plan
+	if p.post == nil {
+		rows = r.identityRows()
+	} else if len(types) != len(p.outputs) {
+		return nil, fault.Internal(errShape)
+	}
+	a := &Answer{Notes: p.notes()}
+	for i, f := range p.outputs {
+		c := f.column
+		if p.post != nil {
+			c.Type = types[i]
+		}
+		a.Columns = append(a.Columns, c)
+	}
+	box := newBox(p)
+	for _, row := range rows {
+		if len(row.Values) != len(p.outputs) || row.Ordinal < 1 || row.Ordinal > len(r.rows) {
+			return nil, fault.Internal(errShape)
+		}
+		intervals := make([]*Interval, len(p.outputs))
+		for i, f := range p.outputs {
+			if !row.Values[i].Null && f.column.Kind != KeyColumn {
+				intervals[i] = box.interval(p.query.outputs[i].expr, f, r.rows[row.Ordinal-1], a.Columns[i].Type)
+			}
+		}
+		a.Rows = append(a.Rows, row.Values)
+		a.Intervals = append(a.Intervals, intervals)
+	}
+	return a, nil
+}
+
+// identityRows are the released rows as the outer layer that does nothing would give them.
+func (r *Released) identityRows() []PostRow {
+	out := make([]PostRow, len(r.rows))
+	for j, row := range r.rows {
+		out[j] = PostRow{Ordinal: j + 1, Values: make([]catalog.Key, len(r.plan.query.outputs))}
+		for i, o := range r.plan.query.outputs {
+			switch e := o.expr.(type) {
+			case keyRef:
+				out[j].Values[i] = row.keys[e.index]
+			case valueRef:
+				out[j].Values[i] = r.plan.valueText(e.index, row)
+			default:
+				panic("sqlrewrite: an outer layer was skipped")
+			}
+		}
+	}
+	return out
+}
+
+// valueText is a released value of one group, as PostgreSQL would write it. A mean over a noisy count that is not positive has
+// no value.
+func (p *Plan) valueText(index int, row releasedRow) catalog.Key {
+	v := p.query.values[index]
+	r := p.releases[v.sum]
+	if !v.isMean() {
+		return catalog.Key{Text: formatNumber(inUnits(row.noisy[v.sum], r.unit), v.t, unitDigits(r.unit))}
+	}
+	if row.noisy[v.count].Sign() <= 0 {
+		return catalog.Key{Null: true}
+	}
+	mean := new(big.Rat).SetFrac(row.noisy[v.sum], row.noisy[v.count])
+	return catalog.Key{Text: formatNumber(p.mean(v, mean), v.t, meanDigits)}
+}
+
+// mean turns the mean of centred steps into the column's unit, within the bounds: clamping a noisy value costs nothing.
+func (p *Plan) mean(v value, centred *big.Rat) *big.Rat {
+	g := p.releases[v.sum].measure.grid
+	steps := new(big.Rat).Add(centred, new(big.Rat).SetInt(g.centre()))
+	return clampRat(steps.Mul(steps, g.step), g.value(g.lo), g.value(g.hi))
+}
+
+func clampRat(v, lo, hi *big.Rat) *big.Rat {
+	switch {
+	case v.Cmp(lo) < 0:
+		return lo
+	case v.Cmp(hi) > 0:
+		return hi
+	default:
+		return v
+	}
+}
+
+// meanDigits are PostgreSQL's decimal places of a numeric mean.
+const meanDigits = 16
+
+// unitDigits are the decimal places that show every multiple of a unit.
+func unitDigits(unit *big.Rat) int {
+	if digits, exact := unit.FloatPrec(); exact {
+		return digits
+	}
+	return meanDigits
+}
+
+// formatNumber writes a number as PostgreSQL writes type t. Numbers beyond bigint stop at its ends: only noise gets there.
+func formatNumber(v *big.Rat, t catalog.Type, digits int) string {
+	switch t {
+	case catalog.Int8:
+		lowest, highest := integerRange(catalog.Int8)
+		return floor(clampRat(v, lowest, highest)).String()
+	case catalog.Float8:
+		f, _ := v.Float64()
+		return formatFloat(f, 64)
+	case catalog.Float4:
+		f, _ := v.Float64()
+		return formatFloat(f, 32)
+	default:
+		return v.FloatString(digits)
+	}
+}
+
+func formatFloat(f float64, bits int) string { return strconv.FormatFloat(f, 'g', -1, bits) }

@@ -1,0 +1,159 @@
+package sqlrewrite
+
+import (
+	"fmt"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// boundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it.
+type boundQuery struct {
+	table   *catalog.Table
+	alias   string
+	where   expr // over columns; nil: none
+	keys    []groupKey
+	measure []measure // the releases, each once (A07)
+	values  []value   // what outputs, HAVING and ORDER BY may refer to
+
+	outputs []output
+	having  expr // over keys and values; nil: none
+	orderBy []ordering
+	limit   *int64
+	offset  int64
+}
+
+// output is one column of the answer.
+type output struct {
+	name string
+	expr expr
+}
+
+// ordering is one key of ORDER BY over keys and values.
+type ordering struct {
+	expr       expr
+	descending bool
+	nullsFirst bool
+}
+
+// binder resolves one query against one snapshot.
+type binder struct {
+	text     string
+	snapshot *catalog.Snapshot
+	query    *syntax.Query
+	bound    *boundQuery
+}
+
+// bind settles names, types and policy. The order of the steps is the order in which the clauses take effect.
+func bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*boundQuery, error) {
+	b := &binder{text: text, snapshot: snapshot, query: query, bound: &boundQuery{}}
+	for _, step := range []func() error{b.from, b.where, b.groupBy, b.selectList, b.having, b.distinct, b.orderBy, b.limit} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return b.bound, nil
+}
+
+// selectList binds the outputs over keys and aggregates.
+func (b *binder) selectList() error {
+	for _, item := range b.query.Items {
+		if star, ok := item.Expr.(*syntax.Star); ok {
+			return fault.NotAggregate(b.at(star), "*")
+		}
+		e, err := b.expression(blockScope{b}, item.Expr)
+		if err != nil {
+			return err
+		}
+		if e, err = b.coerce(item.Expr, e, catalog.Text); err != nil {
+			return err
+		}
+		name := item.Alias
+		if name == "" {
+			name = outputName(item.Expr)
+		}
+		b.bound.outputs = append(b.bound.outputs, output{name: name, expr: e})
+	}
+	if len(b.bound.keys) == 0 && len(b.bound.values) == 0 && b.query.Having == nil {
+		return fault.NotAggregate(b.position(b.query.Items[0].Pos), "a select list without aggregates")
+	}
+	return nil
+}
+
+// distinct checks that DISTINCT changes nothing: the outputs hold every key (SELECT DISTINCT key is a GROUP BY, made by
+// groupBy), or there is one row.
+func (b *binder) distinct() error {
+	if !b.query.Distinct {
+		return nil
+	}
+	shown := make(map[int]bool)
+	for _, o := range b.bound.outputs {
+		if k, ok := o.expr.(keyRef); ok {
+			shown[k.index] = true
+		}
+	}
+	if len(shown) < len(b.bound.keys) {
+		return fault.Unsupported(b.position(b.query.Pos), "SELECT DISTINCT without every group key in the select list",
+			"add the group keys to the select list, or leave DISTINCT out")
+	}
+	return nil
+}
+
+// outputName is the name that PostgreSQL gives to an output without an alias.
+func outputName(n syntax.Expr) string {
+	switch n := n.(type) {
+	case *syntax.Column:
+		return n.Name
+	case *syntax.Call:
+		return n.Name
+	case *syntax.Cast:
+		if name := outputName(n.X); name != unnamed {
+			return name
+		}
+		return n.Type
+	case *syntax.Case:
+		if n.Else != nil {
+			if name := outputName(n.Else); name != unnamed {
+				return name
+			}
+		}
+		return "case"
+	case *syntax.Literal:
+		if n.Kind == syntax.BoolLiteral {
+			return "bool"
+		}
+		return unnamed
+	default:
+		return unnamed
+	}
+}
+
+// unnamed is PostgreSQL's name for an output that has none.
+const unnamed = "?column?"
+
+func (b *binder) position(at syntax.Pos) fault.Position { return position(b.text, at) }
+
+func (b *binder) at(n interface{ At() syntax.Pos }) fault.Position { return b.position(n.At()) }
+
+func (b *binder) unsupported(n interface{ At() syntax.Pos }, what, hint string) error {
+	return fault.Unsupported(b.at(n), what, hint)
+}
+
+func (b *binder) mismatch(n interface{ At() syntax.Pos }, message, hint string) error {
+	return fault.TypeMismatch(b.at(n), message, hint)
+}
+
+// typeName names a type for people.
+func typeName(t catalog.Type) string {
+	if t == unknownType {
+		return "unknown"
+	}
+	return string(t)
+}
+
+// noOperator says that an operator does not exist for its operands.
+func (b *binder) noOperator(n syntax.Expr, op syntax.Operator, l, r expr) error {
+	return b.mismatch(n, fmt.Sprintf("there is no operator %s %s %s", typeName(l.typ()), op, typeName(r.typ())),
+		"both sides must be of one kind; cast one of them")
+}

@@ -1,0 +1,262 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+)
+
+// Explanation is what an estimate shows.
+type Explanation struct {
+	Tree    string // the plan as text, one operator a line; the golden text
+	Outputs []OutputEstimate
+	Notes   []Note
+}
+
+// OutputEstimate is the price and the expected error of one release.
+type OutputEstimate struct {
+	Name        string // the release, as the analyst could have written it
+	Parameters  mechanisms.Parameters
+	Bound       string // which bound, and where it comes from ("people.age in [17, 90], policy")
+	Sensitivity string // in the output's unit
+	HalfWidth   *big.Rat
+	Loss        mechanisms.Loss
+	// Private keys only: numbers of units at which a group is shown with probability 50, 95 and 99 %.
+	ShownAt []ShownAt
+}
+
+// ShownAt says from how many units on a private group is shown with at least Probability.
+type ShownAt struct {
+	Probability float64
+	Units       int64
+}
+
+// Explain describes the plan without touching a row.
+func (p *Plan) Explain() Explanation {
+	e := Explanation{Tree: p.tree(), Notes: p.notes()}
+	if p.selection != nil {
+		m := p.selection.mechanism
+		o := OutputEstimate{Name: "group keys", Parameters: m.Parameters(), Bound: p.groupsBound(),
+			Sensitivity: fmt.Sprint(p.shape.maxGroups), Loss: m.Loss()}
+		for _, probability := range []float64{0.5, 0.95, 0.99} {
+			o.ShownAt = append(o.ShownAt, ShownAt{Probability: probability, Units: m.ShownAt(probability)})
+		}
+		e.Outputs = append(e.Outputs, o)
+	}
+	for _, r := range p.releases {
+		e.Outputs = append(e.Outputs, OutputEstimate{
+			Name:        r.measure.describe(),
+			Parameters:  r.mechanism.Parameters(),
+			Bound:       p.bound(r),
+			Sensitivity: p.sensitivity(r),
+			HalfWidth:   inUnits(r.mechanism.HalfWidth(p.options.Confidence), r.unit),
+			Loss:        r.mechanism.Loss(),
+		})
+	}
+	return e
+}
+
+// bound says what bounds one unit's part in a release, and who said so.
+func (p *Plan) bound(r release) string {
+	var parts []string
+	if g := r.measure.grid; g != nil {
+		source := "policy"
+		if g.derived {
+			source = "policy; step derived from the bounds"
+		}
+		parts = append(parts, fmt.Sprintf("%s.%s in [%s, %s] by %s, %s", p.query.table.Name, g.column.Name,
+			decimalOrFraction(g.value(g.lo)), decimalOrFraction(g.value(g.hi)), decimalOrFraction(g.step), source))
+	}
+	switch {
+	case p.shape.kind == flat:
+		parts = append(parts, fmt.Sprintf("one row per %s, key", p.query.table.Unit.Column))
+	case r.measure.kind == countUnits:
+		parts = append(parts, fmt.Sprintf("each %s counts once", p.query.table.Unit.Column))
+	default:
+		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.shape.maxRows, source(p.options.MaxRows)))
+	}
+	if len(p.query.keys) > 0 && p.shape.kind != flat {
+		parts = append(parts, p.groupsBound())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// groupsBound says what bounds the number of groups that one unit is in.
+func (p *Plan) groupsBound() string {
+	switch p.shape.kind {
+	case flat:
+		return fmt.Sprintf("one row per %s, key", p.query.table.Unit.Column)
+	case perUnitAndKey:
+		return fmt.Sprintf("%d groups in all, domain", p.shape.maxGroups)
+	default:
+		return fmt.Sprintf("max_groups %d, %s", p.shape.maxGroups, source(p.options.MaxGroups))
+	}
+}
+
+func source(asked int64) string {
+	if asked > 0 {
+		return "request"
+	}
+	return "policy"
+}
+
+// tree is the plan as text, from the answer down to the scan.
+func (p *Plan) tree() string {
+	q := p.query
+	var lines []string
+	depth := 0
+	add := func(format string, args ...any) {
+		lines = append(lines, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
+	}
+	var names []string
+	for _, o := range q.outputs {
+		names = append(names, fmt.Sprintf("%s = %s", o.name, describeWith(o.expr, q)))
+	}
+	add("answer: %s", strings.Join(names, ", "))
+	depth++
+	if q.limit != nil {
+		add("limit %d", *q.limit)
+	}
+	if q.offset > 0 {
+		add("offset %d", q.offset)
+	}
+	var orders []string
+	for _, o := range q.orderBy {
+		orders = append(orders, describeWith(o.expr, q)+[]string{"", " DESC"}[boolIndex(o.descending)])
+	}
+	if len(orders) > 0 {
+		add("order by %s", strings.Join(orders, ", "))
+	}
+	if q.having != nil {
+		add("having %s", describeWith(q.having, q))
+	}
+	if len(q.keys) > 0 {
+		add("groups: %s", strings.Join(p.keyTexts(), ", "))
+	}
+	if p.selection != nil {
+		parameters := p.selection.mechanism.Parameters()
+		add("select groups: %s epsilon %s delta %s, L0 %s", parameters.Mechanism, parameters.Epsilon, parameters.Delta, parameters.Sensitivity)
+	}
+	for _, r := range p.releases {
+		add("release %s: %s, sensitivity %s, %s", r.measure.describe(), r.mechanism.Name(), p.sensitivity(r), noiseText(r))
+	}
+	depth++
+	if !p.NeedsData() {
+		add("no data: the domain is public")
+		return strings.Join(lines, "\n") + "\n"
+	}
+	add("%s", p.shapeText())
+	depth++
+	if q.where != nil {
+		add("where %s", describe(q.where))
+	}
+	add("scan %s.%s", q.table.Schema, q.table.Name)
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func noiseText(r release) string {
+	if r.mechanism.Name() == mechanisms.DiscreteGaussian {
+		return "variance " + scaleText(r)
+	}
+	return "scale " + scaleText(r)
+}
+
+func (p *Plan) keyTexts() []string {
+	var texts []string
+	for _, k := range p.query.keys {
+		switch {
+		case k.private():
+			texts = append(texts, k.column.Name+" (private)")
+		case len(k.domain) < k.declared:
+			texts = append(texts, fmt.Sprintf("%s (public, %d of %d keys)", k.column.Name, len(k.domain), k.declared))
+		default:
+			texts = append(texts, fmt.Sprintf("%s (public, %d keys)", k.column.Name, len(k.domain)))
+		}
+	}
+	return texts
+}
+
+func (p *Plan) shapeText() string {
+	unit := p.query.table.Unit.Column
+	switch p.shape.kind {
+	case flat:
+		return "bound: each row is one " + unit
+	case perUnit:
+		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.shape.maxRows)
+	case perUnitAndKey:
+		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups", unit, p.shape.maxRows, p.shape.maxGroups)
+	default:
+		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash", unit, p.shape.maxRows, p.shape.maxGroups)
+	}
+}
+
+// notes are what the numbers do not say: functions of query and policy alone.
+func (p *Plan) notes() []Note {
+	var notes []Note
+	add := func(code, format string, args ...any) {
+		n := Note{Code: code, Text: fmt.Sprintf(format, args...)}
+		for _, known := range notes {
+			if known == n {
+				return
+			}
+		}
+		notes = append(notes, n)
+	}
+	unit := p.query.table.Unit
+	for _, r := range p.releases {
+		g := r.measure.grid
+		if g == nil {
+			continue
+		}
+		add("clamped", "%s: values are clamped to [%s, %s]; intervals do not include this clamping", g.column.Name,
+			decimalOrFraction(g.value(g.lo)), decimalOrFraction(g.value(g.hi)))
+		if g.derived {
+			add("derived-step", "%s: values are rounded to steps of %s, derived from the bounds", g.column.Name, decimalOrFraction(g.step))
+		}
+	}
+	if p.NeedsData() && p.shape.kind != flat {
+		if c, ok := p.query.table.Column(unit.Column); ok && !c.NotNull {
+			add("null-units", "rows where %s is NULL are left out", unit.Column)
+		}
+		if p.bindsRows() {
+			add("bounded-rows", "rows of one %s beyond %d in a group count in proportion", unit.Column, p.shape.maxRows)
+		}
+		if p.shape.kind == keptKeys {
+			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit.Column, p.shape.maxGroups)
+		}
+	}
+	p.keyNotes(add)
+	for i, f := range p.outputs {
+		if f.column.Kind == DerivedColumn && !hasInterval(p.query.outputs[i].expr) {
+			add("no-interval", "%s: there is no interval for this expression", f.column.Name)
+		}
+	}
+	return notes
+}
+
+// bindsRows reports whether max_rows can change a release: counting units cannot.
+func (p *Plan) bindsRows() bool {
+	for _, r := range p.releases {
+		if r.measure.kind != countUnits {
+			return true
+		}
+	}
+	return false
+}
+
+// keyNotes says which groups appear.
+func (p *Plan) keyNotes(add func(code, format string, args ...any)) {
+	if p.query.private() {
+		add("private-groups", "groups of few %s are left out at random; whether a group is shown says nothing about one of them", "people")
+		return
+	}
+	for _, k := range p.query.keys {
+		if k.column.Type != catalog.Bool || !k.column.NotNull {
+			add("public-groups", "%s: every declared key appears; rows with other keys are left out", k.column.Name)
+		}
+	}
+}
+

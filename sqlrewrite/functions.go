@@ -1,0 +1,76 @@
+package sqlrewrite
+
+import (
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// functionKind is what Noisegate does with a function name.
+type functionKind int
+
+const (
+	unknownFunction  functionKind = iota
+	aggregate                     // released with noise
+	refusedAggregate              // an aggregate of PostgreSQL that has no private form here
+	postFunction                  // computed from released values and keys
+	rowFunction                   // a function of PostgreSQL that is known, but taken nowhere
+)
+
+// functionInfo is an entry of the list of functions.
+type functionInfo struct {
+	name string
+	kind functionKind
+	hint string // refusedAggregate: what to write instead
+}
+
+const notYet = "count, sum and avg are taken"
+
+// functions is the list of every function name that Noisegate knows. All others do not exist for analysts: PostgreSQL has
+// 3,185 functions that anyone may call, so only an allow-list can be checked.
+func functions() []functionInfo {
+	return []functionInfo{
+		{"count", aggregate, ""}, {"sum", aggregate, ""}, {"avg", aggregate, ""},
+
+		{"min", refusedAggregate, notYet}, {"max", refusedAggregate, notYet}, {"mode", refusedAggregate, notYet},
+		{"median", refusedAggregate, notYet}, {"percentile_cont", refusedAggregate, notYet}, {"percentile_disc", refusedAggregate, notYet},
+		{"stddev", refusedAggregate, notYet}, {"stddev_pop", refusedAggregate, notYet}, {"stddev_samp", refusedAggregate, notYet},
+		{"variance", refusedAggregate, notYet}, {"var_pop", refusedAggregate, notYet}, {"var_samp", refusedAggregate, notYet},
+		{"corr", refusedAggregate, notYet}, {"covar_pop", refusedAggregate, notYet}, {"covar_samp", refusedAggregate, notYet},
+		{"regr_slope", refusedAggregate, notYet}, {"regr_intercept", refusedAggregate, notYet}, {"regr_r2", refusedAggregate, notYet},
+		{"bool_or", refusedAggregate, "one row would decide it; use count(*) FILTER (WHERE x) > 0"},
+		{"bool_and", refusedAggregate, "one row would decide it; use count(*) FILTER (WHERE NOT x) = 0"},
+		{"every", refusedAggregate, "one row would decide it; use count(*) FILTER (WHERE NOT x) = 0"},
+		{"string_agg", refusedAggregate, "it would list the values of single rows; group by the column and count"},
+		{"array_agg", refusedAggregate, "it would list the values of single rows; group by the column and count"},
+		{"json_agg", refusedAggregate, "it would list the values of single rows; group by the column and count"},
+		{"jsonb_agg", refusedAggregate, "it would list the values of single rows; group by the column and count"},
+
+		{"round", postFunction, ""}, {"floor", postFunction, ""}, {"ceil", postFunction, ""}, {"ceiling", postFunction, ""},
+		{"abs", postFunction, ""}, {"coalesce", postFunction, ""}, {"nullif", postFunction, ""},
+		{"greatest", postFunction, ""}, {"least", postFunction, ""}, {"upper", postFunction, ""}, {"lower", postFunction, ""},
+
+		{"length", rowFunction, ""}, {"extract", rowFunction, ""}, {"date_part", rowFunction, ""}, {"date_trunc", rowFunction, ""},
+		{"width_bucket", rowFunction, ""}, {"sqrt", rowFunction, ""}, {"ln", rowFunction, ""}, {"exp", rowFunction, ""},
+		{"substring", rowFunction, ""}, {"trim", rowFunction, ""}, {"sign", rowFunction, ""}, {"trunc", rowFunction, ""},
+	}
+}
+
+func functionNames() []string {
+	var names []string
+	for _, f := range functions() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// function looks a call's name up. Only names without a schema, or in pg_catalog, can be found.
+func (b *binder) function(n *syntax.Call) (functionInfo, error) {
+	if n.Schema == "" || n.Schema == "pg_catalog" {
+		for _, f := range functions() {
+			if f.name == n.Name {
+				return f, nil
+			}
+		}
+	}
+	return functionInfo{}, fault.UnknownFunction(b.at(n), n.Name, functionNames())
+}

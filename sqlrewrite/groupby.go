@@ -1,0 +1,254 @@
+package sqlrewrite
+
+import (
+	"math/big"
+	"strconv"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// groupKey is one column of GROUP BY.
+type groupKey struct {
+	column *catalog.Column
+	at     fault.Position
+	// domain holds the keys that appear, all of them, whatever the rows say; nil for private keys, which are selected.
+	domain []catalog.Key
+	// declared is the number of keys before WHERE narrowed them.
+	declared int
+}
+
+func (k groupKey) private() bool { return k.domain == nil }
+
+// maxKeys caps the combinations of public keys: each is a row of the answer.
+const maxKeys = 100_000
+
+// groupBy binds the keys: columns by name, by ordinal or by the alias of an output; SELECT DISTINCT without aggregates is a
+// GROUP BY of its outputs.
+func (b *binder) groupBy() error {
+	nodes := b.query.GroupBy
+	if b.query.Distinct && len(nodes) == 0 && b.plainColumns() {
+		for _, item := range b.query.Items {
+			nodes = append(nodes, item.Expr)
+		}
+	}
+	for _, n := range nodes {
+		n, err := b.groupItem(n)
+		if err != nil {
+			return err
+		}
+		c, err := b.column(n)
+		if err != nil {
+			return err
+		}
+		key, err := b.groupKey(n, c)
+		if err != nil {
+			return err
+		}
+		if !b.hasKey(c) {
+			b.bound.keys = append(b.bound.keys, key)
+		}
+	}
+	return b.checkKeyCount()
+}
+
+// plainColumns reports whether every output is a column.
+func (b *binder) plainColumns() bool {
+	for _, item := range b.query.Items {
+		if _, ok := item.Expr.(*syntax.Column); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *binder) hasKey(c *catalog.Column) bool {
+	for _, k := range b.bound.keys {
+		if k.column == c {
+			return true
+		}
+	}
+	return false
+}
+
+// groupItem finds the column that an item of GROUP BY means. As in PostgreSQL, a name is first a column and then an alias.
+func (b *binder) groupItem(n syntax.Expr) (*syntax.Column, error) {
+	target := n
+	switch n := n.(type) {
+	case *syntax.Literal:
+		item, err := b.ordinal(n, "GROUP BY")
+		if err != nil {
+			return nil, err
+		}
+		target = item.Expr
+	case *syntax.Column:
+		if _, exists := b.bound.table.Column(n.Name); n.Qualifier == "" && !exists {
+			for _, item := range b.query.Items {
+				if item.Alias == n.Name {
+					target = item.Expr
+					break
+				}
+			}
+		}
+	}
+	if c, ok := target.(*syntax.Column); ok {
+		return c, nil
+	}
+	if _, err := b.expression(rowScope{b}, target); err != nil {
+		return nil, err // an unknown name inside is the more useful answer
+	}
+	return nil, b.unsupported(n, "grouping by an expression", "group by plain columns")
+}
+
+// ordinal is the item of the select list that a whole number in GROUP BY or ORDER BY means.
+func (b *binder) ordinal(n *syntax.Literal, clause string) (syntax.Item, error) {
+	i, err := strconv.Atoi(n.Text)
+	if n.Kind != syntax.IntegerLiteral || err != nil {
+		return syntax.Item{}, b.unsupported(n, "a constant in "+clause, "name a column or its position in the select list")
+	}
+	if i < 1 || i > len(b.query.Items) {
+		return syntax.Item{}, fault.UnknownColumn(b.at(n), n.Text, nil).WithHint("positions in " + clause + " count the select list from 1")
+	}
+	return b.query.Items[i-1], nil
+}
+
+// groupKey decides how the keys of a column may be shown.
+func (b *binder) groupKey(n *syntax.Column, c *catalog.Column) (groupKey, error) {
+	key := groupKey{column: c, at: b.at(n)}
+	switch {
+	case isUnit(b.bound.table, c):
+		return key, fault.GroupByUnit(b.at(n), c.Name)
+	case isFloat(c.Type):
+		return key, b.unsupported(n, "grouping by a floating-point column", "")
+	case c.Domain != nil:
+		key.domain = c.Domain
+	case c.Type == catalog.Bool:
+		key.domain = []catalog.Key{{Text: "false"}, {Text: "true"}}
+	case c.PrivateKeys:
+		return key, nil
+	default:
+		return key, fault.MissingKeys(b.at(n), c.Name)
+	}
+	key.declared = len(key.domain)
+	key.domain = narrow(key.domain, c, b.bound.where)
+	return key, nil
+}
+
+// narrow drops the keys that WHERE rules out by itself: no row can have them, so showing them as noisy zeros would only
+// mislead. It looks at text and policy alone. The result is not nil, even when it is empty.
+func narrow(domain []catalog.Key, c *catalog.Column, where expr) []catalog.Key {
+	kept := append(make([]catalog.Key, 0, len(domain)), domain...)
+	filter := func(keep func(catalog.Key) bool) {
+		n := 0
+		for _, k := range kept {
+			if keep(k) {
+				kept[n] = k
+				n++
+			}
+		}
+		kept = kept[:n]
+	}
+	for _, e := range boundConjuncts(where) {
+		list, negated, ok := keyCondition(e, c)
+		if !ok {
+			continue
+		}
+		filter(func(k catalog.Key) bool {
+			if k.Null {
+				return false // a comparison with NULL is not true
+			}
+			for _, v := range list {
+				if sameKey(c, k, v) {
+					return !negated
+				}
+			}
+			return negated
+		})
+	}
+	return kept
+}
+
+// keyCondition recognises c = v, c <> v, c IN (v, ...) and c NOT IN (v, ...) for constants that are not NULL.
+func keyCondition(e expr, c *catalog.Column) (list []constant, negated, ok bool) {
+	var x expr
+	var values []expr
+	switch e := e.(type) {
+	case binary:
+		if e.op != syntax.Eq && e.op != syntax.Ne {
+			return nil, false, false
+		}
+		x, values, negated = e.l, []expr{e.r}, e.op == syntax.Ne
+		if _, swapped := e.r.(column); swapped {
+			x, values = e.r, []expr{e.l}
+		}
+	case in:
+		x, values, negated = e.x, e.list, e.not
+	default:
+		return nil, false, false
+	}
+	if col, isColumn := x.(column); !isColumn || col.of != c {
+		return nil, false, false
+	}
+	for _, v := range values {
+		k, isConstant := v.(constant)
+		if !isConstant || k.null || c.Type.IsTime() && k.t != c.Type {
+			return nil, false, false
+		}
+		list = append(list, k)
+	}
+	return list, negated, true
+}
+
+// sameKey compares a key with a constant of the same family by value.
+func sameKey(c *catalog.Column, k catalog.Key, v constant) bool {
+	if c.Type.IsNumber() {
+		a, okA := parseNumber(k.Text)
+		b, okB := parseNumber(v.text)
+		return okA && okB && a.Cmp(b) == 0
+	}
+	return k.Text == v.text
+}
+
+// boundConjuncts splits a condition at its outermost ANDs.
+func boundConjuncts(e expr) []expr {
+	if e == nil {
+		return nil
+	}
+	if and, ok := e.(binary); ok && and.op == syntax.And {
+		return append(boundConjuncts(and.l), boundConjuncts(and.r)...)
+	}
+	return []expr{e}
+}
+
+// checkKeyCount caps the combinations of public keys.
+func (b *binder) checkKeyCount() error {
+	for _, k := range b.bound.keys {
+		if k.private() {
+			return nil
+		}
+	}
+	if b.bound.publicTuples().Cmp(big.NewInt(maxKeys)) > 0 {
+		return fault.TooManyKeys(b.bound.keys[0].at, maxKeys)
+	}
+	return nil
+}
+
+// publicTuples is the number of combinations of the keys' domains; 1 without keys. Only for blocks without private keys.
+func (q *boundQuery) publicTuples() *big.Int {
+	n := big.NewInt(1)
+	for _, k := range q.keys {
+		n.Mul(n, big.NewInt(int64(len(k.domain))))
+	}
+	return n
+}
+
+// private reports whether any key must be selected; then the whole tuple is.
+func (q *boundQuery) private() bool {
+	for _, k := range q.keys {
+		if k.private() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,54 @@
+package sqlrewrite
+
+import (
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// orderBy binds the order of the rows. It sees noisy values and keys only; ties, and everything when there is no ORDER BY, are
+// ordered by key (A11). As in PostgreSQL, a name is first an output and then a column.
+func (b *binder) orderBy() error {
+	for _, item := range b.query.OrderBy {
+		e, err := b.orderItem(item.Expr)
+		if err != nil {
+			return err
+		}
+		o := ordering{expr: e, descending: item.Descending}
+		switch item.Nulls {
+		case syntax.NullsDefault:
+			o.nullsFirst = item.Descending
+		case syntax.NullsFirst:
+			o.nullsFirst = true
+		case syntax.NullsLast:
+		default:
+			return fault.Unsupported(b.position(item.Pos), "this order of NULLs", "")
+		}
+		b.bound.orderBy = append(b.bound.orderBy, o)
+	}
+	return nil
+}
+
+func (b *binder) orderItem(n syntax.Expr) (expr, error) {
+	switch n := n.(type) {
+	case *syntax.Literal:
+		item, err := b.ordinal(n, "ORDER BY")
+		if err != nil {
+			return nil, err
+		}
+		for i, known := range b.query.Items {
+			if known.Expr == item.Expr {
+				return b.bound.outputs[i].expr, nil
+			}
+		}
+	case *syntax.Column:
+		if n.Qualifier != "" {
+			break
+		}
+		for _, o := range b.bound.outputs {
+			if o.name == n.Name {
+				return o.expr, nil
+			}
+		}
+	}
+	return b.expression(blockScope{b}, n)
+}

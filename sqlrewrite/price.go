@@ -1,0 +1,191 @@
+package sqlrewrite
+
+import (
+	"math"
+	"math/big"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// release is one measure with the mechanism that makes it noisy.
+type release struct {
+	measure   measure
+	perGroup  *big.Int // Linf
+	mechanism mechanisms.Additive
+	unit      *big.Rat // one unit of the sealed integer, in the output's unit
+}
+
+// selection decides which private keys are shown.
+type selection struct {
+	mechanism *mechanisms.GroupSelection
+}
+
+// price splits the price evenly over the releases, the selection of private keys being one of them, in whole pico units rounded
+// down: the sum never exceeds what was asked.
+func (p *Plan) price() error {
+	if err := p.checkChoice(); err != nil {
+		return err
+	}
+	shares := len(p.query.measure)
+	if p.query.private() {
+		shares++
+	}
+	if shares == 0 {
+		return nil
+	}
+	epsilon, rho := p.options.Epsilon/mechanisms.PicoEpsilon(shares), p.options.Rho/mechanisms.PicoRho(shares)
+	if epsilon <= 0 && rho <= 0 {
+		return fault.PriceTooSmall(shares)
+	}
+	if p.query.private() {
+		if err := p.priceSelection(epsilon, rho); err != nil {
+			return err
+		}
+	}
+	for _, m := range p.query.measure {
+		r := release{measure: m, perGroup: p.shape.perGroup(m), unit: one()}
+		if m.grid != nil {
+			r.unit = m.grid.step
+		}
+		var err error
+		if r.mechanism, err = p.mechanism(r.perGroup, epsilon, rho); err != nil {
+			return err
+		}
+		p.releases = append(p.releases, r)
+	}
+	return nil
+}
+
+// checkChoice refuses mechanisms that cannot pay in the account's currency.
+func (p *Plan) checkChoice() error {
+	o := p.options
+	switch {
+	case (o.Epsilon > 0) == (o.Rho > 0):
+		return fault.MechanismChoice("exactly one of epsilon and rho is the price", `give "epsilon", for example "0.5"`)
+	case o.Mechanism == MechanismGaussian && o.Currency == catalog.Pure:
+		return fault.MechanismChoice("gaussian noise has no pure ε, which is what this budget adds up", `ask for "laplace" or "auto"`)
+	case o.Mechanism == MechanismGaussian && o.Rho == 0:
+		return fault.MechanismChoice("gaussian noise for a price in ε needs a δ", `add "delta", or give the price as "rho"`)
+	case o.Mechanism != MechanismAuto && o.Mechanism != MechanismLaplace && o.Mechanism != MechanismGaussian:
+		return fault.MechanismChoice("there is no such mechanism", `ask for "auto", "laplace" or "gaussian"`)
+	default:
+		return nil
+	}
+}
+
+// mechanism makes the noise of one release from its share of the price. One unit moves at most L0 groups by at most Linf, hence
+// L1 = L0·Linf and L2² = L0·Linf².
+func (p *Plan) mechanism(perGroup *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
+	groups := big.NewInt(p.shape.maxGroups)
+	l1 := new(big.Int).Mul(groups, perGroup)
+	l2Squared := new(big.Int).Mul(l1, perGroup)
+	gaussian := func(rho mechanisms.PicoRho) (mechanisms.Additive, error) {
+		m, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: l2Squared, Rho: rho})
+		return m, internal(err)
+	}
+	if p.options.Mechanism == MechanismGaussian {
+		return gaussian(rho)
+	}
+	laplace, err := p.laplace(l1, epsilon, rho)
+	if err != nil {
+		return nil, err
+	}
+	if p.options.Mechanism == MechanismLaplace || p.options.Currency == catalog.Pure || rho == 0 && p.options.Currency != catalog.ZCDP {
+		return laplace, nil // what adds up is ε, or was asked to
+	}
+	other, err := gaussian(max(rho, laplace.Loss().Rho))
+	if err != nil {
+		return nil, err
+	}
+	if other.HalfWidth(comparedAt).Cmp(laplace.HalfWidth(comparedAt)) < 0 {
+		return other, nil
+	}
+	return laplace, nil
+}
+
+// comparedAt is the level at which auto compares mechanisms, whatever the request's.
+const comparedAt mechanisms.Confidence = 0.95
+
+// laplace makes Laplace noise for a share in ε, or the least noise whose ρ fits into a share in ρ.
+func (p *Plan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
+	build := func(e mechanisms.PicoEpsilon) (*mechanisms.Laplace, error) {
+		return mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: l1, Epsilon: e})
+	}
+	if epsilon > 0 {
+		m, err := build(epsilon)
+		return m, internal(err)
+	}
+	epsilon = largestEpsilon(rho, 1, func(e mechanisms.PicoEpsilon) (mechanisms.Loss, error) {
+		m, err := build(e)
+		if err != nil {
+			return mechanisms.Loss{}, err
+		}
+		return m.Loss(), nil
+	})
+	if epsilon == 0 {
+		return nil, fault.PriceTooSmall(len(p.query.measure))
+	}
+	m, err := build(epsilon)
+	return m, internal(err)
+}
+
+// largestEpsilon is the largest ε, to nine digits, whose loss keeps to a share in ρ; 0 when there is none. For parts mechanisms of
+// ε/parts each, ρ rises with ε and is at least parts·min((ε/parts)²/8, ε/parts-2).
+func largestEpsilon(rho mechanisms.PicoRho, parts int64,
+	loss func(mechanisms.PicoEpsilon) (mechanisms.Loss, error)) mechanisms.PicoEpsilon {
+	fits := func(e mechanisms.PicoEpsilon) bool {
+		l, err := loss(e)
+		return err == nil && l.Rho <= rho
+	}
+	r := float64(rho) / float64(mechanisms.RhoUnit)
+	bound := max(math.Sqrt(8*r*float64(parts)), r+2*float64(parts)) * float64(mechanisms.EpsilonUnit)
+	lo, hi := mechanisms.PicoEpsilon(0), mechanisms.PicoEpsilon(min(bound, math.MaxInt64/4))+1
+	for hi-lo > max(1, lo/1e9) {
+		if middle := lo + (hi-lo)/2; fits(middle) {
+			lo = middle
+		} else {
+			hi = middle
+		}
+	}
+	return lo
+}
+
+// priceSelection makes the selection of private keys from its share and the whole δ of the request.
+func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) error {
+	if p.options.Delta <= 0 {
+		for _, k := range p.query.keys {
+			if k.private() {
+				return fault.MissingDelta(k.at, k.column.Name)
+			}
+		}
+	}
+	build := func(e mechanisms.PicoEpsilon) (*mechanisms.GroupSelection, error) {
+		return mechanisms.NewPartitionSelection(mechanisms.GroupSelectionParameters{
+			Epsilon: e, Delta: p.options.Delta, L0: p.shape.maxGroups})
+	}
+	if epsilon == 0 {
+		epsilon = largestEpsilon(rho, p.shape.maxGroups, func(e mechanisms.PicoEpsilon) (mechanisms.Loss, error) {
+			m, err := build(e)
+			if err != nil {
+				return mechanisms.Loss{}, err
+			}
+			return m.Loss(), nil
+		})
+	}
+	m, err := build(epsilon)
+	if err != nil {
+		return fault.MechanismChoice("the price and δ are too small to ever show a private key", "offer more ε or δ").WithCause(err)
+	}
+	p.selection = &selection{mechanism: m}
+	return nil
+}
+
+// internal wraps the refusal of a mechanism: its parameters were checked before.
+func internal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault.Internal(err)
+}

@@ -1,0 +1,288 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// printer writes SQL. It is the only place where SQL text comes into being, and it writes nothing that an analyst wrote:
+// identifiers come from the catalog and are quoted, constants become parameters with casts fixed here.
+//
+// Tables, functions, collations and types are written with their schema (keywords such as integer mean pg_catalog by grammar).
+// Operators are not: OPERATOR(pg_catalog.<) would make the text unreadable, and IN, CASE and IS DISTINCT FROM have no
+// such form. They are found through an empty search_path, with which PostgreSQL looks in pg_catalog only; the statement runs
+// with that setting, and A57 tests it with operators planted in public.
+type printer struct {
+	b     strings.Builder
+	args  []any
+	known map[string]int // constants that have a number already, by text and type
+	leaf  func(*printer, expr)
+	// collation orders and compares text: the database's default for rows, as in PostgreSQL; bytes for released keys.
+	collation string
+	inline    bool // for people: constants in place, no casts
+}
+
+const (
+	defaultCollation = `pg_catalog."default"`
+	byteCollation    = `pg_catalog."C"`
+	textType         = "pg_catalog.text"
+)
+
+// newRowPrinter prints statements for the protected database.
+func newRowPrinter() *printer {
+	return &printer{known: make(map[string]int), collation: defaultCollation, leaf: func(p *printer, e expr) {
+		c := e.(column).of
+		p.write(quoteIdent(c.Name))
+		if c.Type == catalog.Enum {
+			p.write("::" + textType)
+		}
+	}}
+}
+
+func (p *printer) write(parts ...string) {
+	for _, s := range parts {
+		p.b.WriteString(s)
+	}
+}
+
+// arg writes a parameter with its cast; equal constants share one.
+func (p *printer) arg(text, sqlType string) {
+	id := sqlType + "\x00" + text
+	n, ok := p.known[id]
+	if !ok {
+		n = p.rawArg(text)
+		p.known[id] = n
+	}
+	p.write("$", strconv.Itoa(n), "::", sqlType)
+}
+
+// rawArg adds an argument and gives its number.
+func (p *printer) rawArg(v any) int {
+	p.args = append(p.args, v)
+	return len(p.args)
+}
+
+// sub prints something apart and gives its text; arguments are shared with the rest.
+func (p *printer) sub(f func()) string {
+	outer := p.b
+	p.b = strings.Builder{}
+	f()
+	text := p.b.String()
+	p.b = outer
+	return text
+}
+
+func (p *printer) text(e expr) string { return p.sub(func() { p.expr(e) }) }
+
+// quoteIdent quotes a name so that it means exactly itself.
+func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// quoteText quotes a string for people; it is never run.
+func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// sqlType spells a type so that no search path can change its meaning.
+func sqlType(t catalog.Type) string {
+	switch t {
+	case catalog.Int2, catalog.Int4, catalog.Int8, catalog.Numeric, catalog.Float4, catalog.Float8, catalog.Bool,
+		catalog.Timestamp, catalog.Timestamptz:
+		return string(t) // keywords of the grammar
+	case catalog.Text, catalog.Enum, unknownType:
+		return textType
+	case catalog.Char:
+		return "pg_catalog.bpchar"
+	case catalog.Date, catalog.UUID:
+		return "pg_catalog." + string(t)
+	default:
+		panic("sqlrewrite: type without a spelling")
+	}
+}
+
+// expr prints an expression. Every operator has its own parentheses, so that precedence never matters.
+func (p *printer) expr(e expr) {
+	switch e := e.(type) {
+	case column, keyRef, valueRef:
+		p.leaf(p, e)
+	case constant:
+		p.constant(e)
+	case not:
+		p.write("(NOT ")
+		p.expr(e.x)
+		p.write(")")
+	case negate:
+		p.write("(- ")
+		p.expr(e.x)
+		p.write(")")
+	case binary:
+		p.binary(e)
+	case in:
+		p.write("(")
+		p.collated(e.x)
+		p.write(negation(e.not), " IN (")
+		p.list(e.list)
+		p.write("))")
+	case is:
+		p.write("(")
+		p.expr(e.x)
+		p.write(" IS", negation(e.not), " ", string(e.what), ")")
+	case distinct:
+		p.write("(")
+		p.collated(e.l)
+		p.write(" IS", negation(e.not), " DISTINCT FROM ")
+		p.expr(e.r)
+		p.write(")")
+	case like:
+		p.write("(")
+		p.collated(e.x)
+		p.write(negation(e.not))
+		if e.caseInsensitive {
+			p.write(" ILIKE ")
+		} else {
+			p.write(" LIKE ")
+		}
+		p.expr(e.pattern)
+		p.write(")")
+	case choice:
+		p.choice(e)
+	case cast:
+		p.cast(e)
+	case call:
+		p.call(e)
+	default:
+		panic(fmt.Sprintf("sqlrewrite: no way to print %T", e))
+	}
+}
+
+func negation(not bool) string {
+	if not {
+		return " NOT"
+	}
+	return ""
+}
+
+func (p *printer) constant(c constant) {
+	switch {
+	case p.inline && c.null:
+		p.write("NULL")
+	case c.null:
+		p.write("NULL::", sqlType(c.t))
+	case p.inline && (c.t.IsNumber() || c.t == catalog.Bool):
+		p.write(c.text)
+	case p.inline:
+		p.write(quoteText(c.text))
+	default:
+		p.arg(c.text, sqlType(c.t))
+	}
+}
+
+// collated prints an operand of a comparison; text is compared under one fixed collation, so that a column's own cannot make
+// the comparison fail (two collations, or one that LIKE does not take).
+func (p *printer) collated(e expr) {
+	p.expr(e)
+	if familyOf(e.typ()) == textFamily && !p.inline {
+		p.write(" COLLATE ", p.collation)
+	}
+}
+
+func (p *printer) binary(e binary) {
+	p.write("(")
+	switch e.op {
+	case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
+		p.collated(e.l)
+	default:
+		p.expr(e.l)
+	}
+	p.write(" ", string(e.op), " ")
+	if (e.op == syntax.Divide || e.op == syntax.Modulo) && !p.inline {
+		p.write("NULLIF(")
+		p.expr(e.r)
+		p.write(", 0)")
+	} else {
+		p.expr(e.r)
+	}
+	p.write(")")
+}
+
+func (p *printer) list(all []expr) {
+	for i, e := range all {
+		if i > 0 {
+			p.write(", ")
+		}
+		p.expr(e)
+	}
+}
+
+func (p *printer) choice(e choice) {
+	p.write("CASE")
+	for _, a := range e.arms {
+		p.write(" WHEN ")
+		p.expr(a.cond)
+		p.write(" THEN ")
+		p.expr(a.result)
+	}
+	if e.otherwise != nil {
+		p.write(" ELSE ")
+		p.expr(e.otherwise)
+	}
+	p.write(" END")
+}
+
+func (p *printer) cast(e cast) {
+	p.write("(")
+	p.expr(e.x)
+	if p.inline {
+		p.write(")::", string(e.t))
+	} else {
+		p.write(")::", sqlType(e.t))
+	}
+	for i, m := range e.mods {
+		p.write([]string{"(", ", "}[min(i, 1)], strconv.Itoa(int(m)))
+	}
+	if len(e.mods) > 0 {
+		p.write(")")
+	}
+}
+
+// call prints a function of the allow-list; coalesce and its like are grammar, not functions.
+func (p *printer) call(e call) {
+	switch e.name {
+	case "coalesce", "nullif", "greatest", "least":
+		p.write(e.name, "(")
+		for i, arg := range e.args {
+			if i > 0 {
+				p.write(", ")
+			}
+			p.collated(arg)
+		}
+	default:
+		if !p.inline {
+			p.write("pg_catalog.")
+		}
+		p.write(e.name, "(")
+		p.list(e.args)
+	}
+	p.write(")")
+}
+
+// describe writes an expression for people, with the analyst's names and constants. Expressions that mean different things
+// have different descriptions.
+func describe(e expr) string { return describeWith(e, nil) }
+
+// describeWith names the values of a block.
+func describeWith(e expr, q *boundQuery) string {
+	p := &printer{inline: true, leaf: func(p *printer, e expr) {
+		switch e := e.(type) {
+		case column:
+			p.write(e.of.Name)
+		case keyRef:
+			p.write(e.of.Name)
+		case valueRef:
+			p.write(q.values[e.index].name)
+		}
+	}}
+	p.expr(e)
+	return p.b.String()
+}

@@ -1,0 +1,141 @@
+package sqlrewrite
+
+import (
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// scope says what the names inside an expression mean.
+type scope interface {
+	column(*syntax.Column) (expr, error)
+	call(*syntax.Call) (expr, error)
+	// computes is false where only comparisons and logic are taken, so that nothing can fail on a row's values.
+	computes() bool
+}
+
+// rowScope is below the aggregates: WHERE, FILTER and the arguments of aggregates. Every expression in it must be total on any
+// row that PostgreSQL can store, so it holds comparisons and logic only.
+type rowScope struct{ *binder }
+
+func (s rowScope) column(n *syntax.Column) (expr, error) {
+	c, err := s.binder.column(n)
+	if err != nil {
+		return nil, err
+	}
+	if isUnit(s.bound.table, c) {
+		return nil, fault.UnitColumn(s.at(n), c.Name)
+	}
+	return column{of: c}, nil
+}
+
+// call refuses every function, but looks inside first: an unknown name deep inside is the more useful answer.
+func (s rowScope) call(n *syntax.Call) (expr, error) {
+	f, err := s.function(n)
+	if err != nil {
+		return nil, err
+	}
+	if f.kind == aggregate || f.kind == refusedAggregate {
+		return nil, s.unsupported(n, "an aggregate inside WHERE, FILTER or another aggregate", "use HAVING, or FILTER (WHERE ...)")
+	}
+	for _, arg := range n.Args {
+		if _, err := s.expression(s, arg); err != nil {
+			return nil, err
+		}
+	}
+	return nil, s.unsupported(n, "function "+n.Name+" over the columns of a row", rowHint)
+}
+
+func (rowScope) computes() bool { return false }
+
+const rowHint = "compare plain columns with constants or with each other"
+
+// blockScope is above the aggregates: the select list, HAVING and ORDER BY. Columns are group keys, calls may be aggregates.
+type blockScope struct{ *binder }
+
+func (s blockScope) column(n *syntax.Column) (expr, error) {
+	c, err := s.binder.column(n)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range s.bound.keys {
+		if k.column == c {
+			return keyRef{index: i, of: c}, nil
+		}
+	}
+	if isUnit(s.bound.table, c) {
+		return nil, fault.UnitColumn(s.at(n), c.Name)
+	}
+	return nil, fault.NotAggregate(s.at(n), "column "+fault.Quote(c.Name))
+}
+
+func (s blockScope) call(n *syntax.Call) (expr, error) {
+	f, err := s.function(n)
+	if err != nil {
+		return nil, err
+	}
+	switch f.kind {
+	case aggregate:
+		return s.aggregate(n)
+	case refusedAggregate:
+		return nil, s.unsupported(n, "aggregate "+n.Name, f.hint)
+	case postFunction:
+		return s.postCall(n)
+	case rowFunction:
+		return nil, s.unsupported(n, "function "+n.Name, "")
+	default:
+		return nil, fault.UnknownFunction(s.at(n), n.Name, functionNames())
+	}
+}
+
+func (blockScope) computes() bool { return true }
+
+// expression binds n in scope s.
+func (b *binder) expression(s scope, n syntax.Expr) (expr, error) {
+	switch n := n.(type) {
+	case *syntax.Literal:
+		return b.literal(n)
+	case *syntax.Column:
+		return s.column(n)
+	case *syntax.Call:
+		return s.call(n)
+	case *syntax.Unary:
+		return b.unary(s, n)
+	case *syntax.Binary:
+		return b.binary(s, n)
+	case *syntax.In:
+		return b.in(s, n)
+	case *syntax.Between:
+		return b.between(s, n)
+	case *syntax.Is:
+		return b.is(s, n)
+	case *syntax.IsDistinct:
+		l, r, err := b.comparable(s, n, "IS DISTINCT FROM", n.L, n.R)
+		return distinct{l: l, r: r, not: n.Not}, err
+	case *syntax.Like:
+		return b.like(s, n)
+	case *syntax.Case:
+		return b.choice(s, n)
+	case *syntax.Cast:
+		return b.cast(s, n)
+	case *syntax.Star:
+		return nil, b.unsupported(n, "* inside an expression", "name the columns")
+	default:
+		return nil, b.unsupported(n, "this expression", "")
+	}
+}
+
+// condition binds a boolean expression.
+func (b *binder) condition(s scope, n syntax.Expr) (expr, error) {
+	e, err := b.expression(s, n)
+	if err != nil {
+		return nil, err
+	}
+	if e, err = b.coerce(n, e, catalog.Bool); err != nil {
+		return nil, err
+	}
+	if e.typ() != catalog.Bool {
+		return nil, b.mismatch(n, "a condition must be boolean, not "+typeName(e.typ()), "compare it with something")
+	}
+	return e, nil
+}

@@ -1,0 +1,98 @@
+package sqlrewrite
+
+import (
+	"math"
+	"math/big"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+)
+
+// shapeKind is how a statement enforces what one unit may contribute.
+type shapeKind string
+
+const (
+	flat          shapeKind = "flat"             // (a) each row is a unit: one scan
+	perUnit       shapeKind = "per unit"         // (b) no keys: per unit, bounded, added up
+	perUnitAndKey shapeKind = "per unit and key" // (c) a unit may be in every group there is
+	keptKeys      shapeKind = "kept keys"        // (d) each unit keeps max_groups of its groups
+)
+
+// shape is a chosen form with its bounds.
+type shape struct {
+	kind      shapeKind
+	maxRows   int64 // m: what one unit adds to a count of one group
+	maxGroups int64 // L0: groups that one unit is in
+}
+
+// maxBound caps max_rows and max_groups: beyond it no noise could hide a unit anyway, and products stay in bigint.
+const maxBound = 1 << 30
+
+// chooseShape picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone.
+func chooseShape(q *boundQuery, o Options) (shape, error) {
+	rows, groups := q.table.MaxRows, q.table.MaxGroups
+	if q.table.Unit.Kind == catalog.RowUnit {
+		rows, groups = 1, 1
+	}
+	if rows <= 0 {
+		return shape{}, fault.MissingContribution(fault.Position{}, q.table.Name, "max_rows")
+	}
+	if groups <= 0 && len(q.keys) > 0 {
+		return shape{}, fault.MissingContribution(q.keys[0].at, q.table.Name, "max_groups")
+	}
+	rows, err := tighten("max_rows", rows, o.MaxRows)
+	if err != nil {
+		return shape{}, err
+	}
+	if groups, err = tighten("max_groups", max(groups, 1), o.MaxGroups); err != nil {
+		return shape{}, err
+	}
+	s := shape{kind: keptKeys, maxRows: min(rows, maxBound), maxGroups: min(groups, maxBound)}
+	switch {
+	case q.table.Unit.Kind == catalog.RowUnit:
+		s.kind, s.maxGroups = flat, 1
+	case len(q.keys) == 0:
+		s.kind, s.maxGroups = perUnit, 1
+	case !q.private():
+		if tuples := clampInt64(q.publicTuples()); tuples <= s.maxGroups {
+			s.kind, s.maxGroups = perUnitAndKey, max(tuples, 1)
+		}
+	}
+	return s, nil
+}
+
+// tighten applies a request's bound to the policy's.
+func tighten(option string, policy, asked int64) (int64, error) {
+	switch {
+	case asked == 0:
+		return policy, nil
+	case asked < 0 || asked > policy:
+		return 0, fault.LooserBound(option, asked, policy)
+	default:
+		return asked, nil
+	}
+}
+
+func clampInt64(v *big.Int) int64 {
+	if !v.IsInt64() {
+		return math.MaxInt64
+	}
+	return v.Int64()
+}
+
+// perGroup is Linf of a measure: how much its sealed integer of one group moves at most when one unit comes or goes.
+func (s shape) perGroup(m measure) *big.Int {
+	rows := big.NewInt(s.maxRows)
+	switch m.kind {
+	case countRows, countValues:
+		return rows
+	case countUnits:
+		return big.NewInt(1)
+	case sumSteps:
+		return rows.Mul(rows, m.grid.magnitude())
+	case sumCentred:
+		return rows.Mul(rows, m.grid.deviation())
+	default:
+		panic("sqlrewrite: measure without a sensitivity")
+	}
+}

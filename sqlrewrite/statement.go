@@ -1,0 +1,434 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"noisegate/catalog"
+)
+
+// statementPrinter prints the statement of a layout. docs/sql.md proves the sensitivity of each form.
+type statementPrinter struct {
+	*printer
+	q       *boundQuery
+	shape   shape
+	inner   []string // per-unit aggregates; u.a0, u.a1, ... above
+	seedArg int      // the number of the seed's argument; 0: none
+}
+
+// printStatement prints what runs on the protected database. Its value columns are those of measures, in order, then the number
+// of units if the keys are private.
+func printStatement(q *boundQuery, s shape) (Statement, int) {
+	p := &statementPrinter{printer: newRowPrinter(), q: q, shape: s}
+	switch s.kind {
+	case flat:
+		p.flat()
+	case perUnit, perUnitAndKey, keptKeys:
+		p.nested()
+	default:
+		panic("sqlrewrite: shape without a printed form")
+	}
+	values := len(q.measure)
+	if q.private() {
+		values++
+	}
+	return Statement{SQL: p.b.String(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q)}, p.seedArg
+}
+
+// flat is shape (a): each row is a unit, so nothing but the values' bounds needs enforcing.
+func (p *statementPrinter) flat() {
+	var outputs, keys []string
+	for _, k := range p.q.keys {
+		keys = append(keys, p.key(k.column))
+		outputs = append(outputs, asTextSQL(p.key(k.column)))
+	}
+	for _, m := range p.q.measure {
+		outputs = append(outputs, asTextSQL(p.total(m)))
+	}
+	if p.q.private() {
+		outputs = append(outputs, asTextSQL("pg_catalog.count(*)"))
+	}
+	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
+	p.clause("\nFROM ", p.table())
+	p.clause("\nWHERE ", p.rowFilter())
+	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
+	p.groupFilter(keys)
+}
+
+// groupFilter leaves out the groups outside the domain. The CASE makes it a test of the group: a plain HAVING over keys is
+// tested by PostgreSQL row by row.
+func (p *statementPrinter) groupFilter(keys []string) {
+	if domain := p.domainFilter(keys); domain != "" {
+		p.clause("\nHAVING ", "CASE WHEN pg_catalog.count(*) > 0 THEN "+domain+" END")
+	}
+}
+
+// nested are shapes (b), (c) and (d): what each unit has in each group, bounded, then added up.
+func (p *statementPrinter) nested() {
+	unit := p.unitKey()
+	innerKeys, outerKeys, outputs := []string{unit}, []string(nil), []string(nil)
+	innerList := []string(nil)
+	if p.shape.kind == keptKeys {
+		innerList = append(innerList, unit+" AS unit")
+	}
+	for i, k := range p.q.keys {
+		name := fmt.Sprintf("k%d", i)
+		innerKeys = append(innerKeys, p.key(k.column))
+		innerList = append(innerList, p.key(k.column)+" AS "+name)
+		outerKeys = append(outerKeys, "u."+name)
+		outputs = append(outputs, asTextSQL("u."+name))
+	}
+	for _, m := range p.q.measure {
+		outputs = append(outputs, asTextSQL(p.bounded(m)))
+	}
+	if p.q.private() {
+		outputs = append(outputs, asTextSQL("pg_catalog.count(*)"))
+	}
+	for i, a := range p.inner {
+		innerList = append(innerList, fmt.Sprintf("%s AS a%d", a, i))
+	}
+	if len(innerList) == 0 {
+		innerList = []string{"1 AS one"}
+	}
+	conditions := []string{p.notNullUnit(), p.rowFilter()}
+	if p.shape.kind == keptKeys {
+		// Before the choice: keys that are not shown must not take a place.
+		conditions = append(conditions, p.domainFilter(innerKeys[1:]))
+	}
+	source := p.sub(func() {
+		p.clause("SELECT ", strings.Join(innerList, ", "))
+		p.clause("\n      FROM ", p.table())
+		p.clause("\n      WHERE ", joinConditions(conditions))
+		p.clause("\n      GROUP BY ", strings.Join(innerKeys, ", "))
+	})
+	if p.shape.kind == keptKeys {
+		source = p.keep(source)
+	}
+	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
+	p.clause("\nFROM (", source+") AS u")
+	if p.shape.kind == keptKeys {
+		p.write("\nWHERE u.place <= ")
+		p.arg(fmt.Sprint(p.shape.maxGroups), "bigint")
+	}
+	p.clause("\nGROUP BY ", strings.Join(outerKeys, ", "))
+	if p.shape.kind == perUnitAndKey {
+		p.groupFilter(outerKeys)
+	}
+}
+
+// keep numbers each unit's keys in an order that only the secret seed decides. The order depends on nothing but the unit's own
+// id and keys, so that other units' choices do not move when one unit leaves.
+func (p *statementPrinter) keep(source string) string {
+	if p.seedArg == 0 {
+		p.seedArg = p.rawArg(int64(0))
+	}
+	hash := fmt.Sprintf("pg_catalog.hashtextextended(%s, $%d::bigint)", asTextSQL("v.unit"), p.seedArg)
+	if p.unitColumn().Type.IsInteger() {
+		hash = fmt.Sprintf("pg_catalog.hashint8extended(v.unit::bigint, $%d::bigint)", p.seedArg)
+	}
+	var ties []string
+	for i := range p.q.keys {
+		key := fmt.Sprintf("v.k%d", i)
+		hash = fmt.Sprintf("pg_catalog.hashtextextended(COALESCE(%s, ''), %s)", asTextSQL(key), hash)
+		ties = append(ties, key)
+	}
+	return fmt.Sprintf("SELECT v.*, pg_catalog.row_number() OVER (PARTITION BY v.unit ORDER BY %s, %s) AS place\n"+
+		"FROM (%s) AS v", hash, strings.Join(ties, ", "), source)
+}
+
+// clause writes a clause unless its body is empty.
+func (p *statementPrinter) clause(keyword, body string) {
+	if body != "" {
+		p.write(keyword, body)
+	}
+}
+
+func (p *statementPrinter) table() string {
+	return quoteIdent(p.q.table.Schema) + "." + quoteIdent(p.q.table.Name)
+}
+
+func (p *statementPrinter) unitColumn() *catalog.Column {
+	c, _ := p.q.table.Column(p.q.table.Unit.Column)
+	return c
+}
+
+func (p *statementPrinter) unitKey() string { return p.key(p.unitColumn()) }
+
+// notNullUnit drops rows without a unit: nobody's privacy would bound them.
+func (p *statementPrinter) notNullUnit() string {
+	if p.unitColumn().NotNull {
+		return ""
+	}
+	return "(" + quoteIdent(p.unitColumn().Name) + " IS NOT NULL)"
+}
+
+func (p *statementPrinter) rowFilter() string {
+	if p.q.where == nil {
+		return ""
+	}
+	return p.text(p.q.where)
+}
+
+func joinConditions(all []string) string {
+	var some []string
+	for _, c := range all {
+		if c != "" {
+			some = append(some, c)
+		}
+	}
+	return strings.Join(some, " AND ")
+}
+
+// key is the expression that groups by a column. Two rows are in one group iff their texts are equal byte by byte: otherwise the
+// text that a group shows would be that of one of its rows.
+func (p *statementPrinter) key(c *catalog.Column) string {
+	name := quoteIdent(c.Name)
+	switch c.Type {
+	case catalog.Text:
+		return "(" + name + " COLLATE " + byteCollation + ")"
+	case catalog.Char:
+		return "(" + name + "::" + textType + " COLLATE " + byteCollation + ")"
+	case catalog.Numeric:
+		return "pg_catalog.trim_scale(" + name + ")"
+	default:
+		return name
+	}
+}
+
+func asTextSQL(e string) string { return e + "::" + textType }
+
+// domainFilter leaves out rows or groups whose public keys are not in the declared domain: they are not part of the answer.
+func (p *statementPrinter) domainFilter(keys []string) string {
+	var all []string
+	for i, k := range p.q.keys {
+		if k.private() || p.q.private() || k.column.Type == catalog.Bool {
+			continue // a private tuple is selected whatever it holds; a boolean has no other keys
+		}
+		var texts []string
+		null := false
+		for _, d := range k.domain {
+			if d.Null {
+				null = true
+			} else {
+				texts = append(texts, d.Text)
+			}
+		}
+		key := asTextSQL(keys[i])
+		condition := fmt.Sprintf("%s = ANY ($%d::pg_catalog.text[])", key, p.rawArg(texts))
+		if null {
+			condition = fmt.Sprintf("(%s OR %s IS NULL)", condition, key)
+		}
+		all = append(all, condition)
+	}
+	return strings.Join(all, " AND ")
+}
+
+// filterClause is an aggregate's FILTER.
+func (p *statementPrinter) filterClause(m measure) string {
+	if m.filter == nil {
+		return ""
+	}
+	return " FILTER (WHERE " + p.text(m.filter) + ")"
+}
+
+// count is the number of rows of a group that a measure looks at.
+func (p *statementPrinter) count(m measure) string {
+	switch m.kind {
+	case countRows, countUnits:
+		return "pg_catalog.count(*)" + p.filterClause(m)
+	default:
+		return "pg_catalog.count(" + quoteIdent(m.column.Name) + ")" + p.filterClause(m)
+	}
+}
+
+// sum is the sum of a measure's steps over the rows of a group, NULL when there are none.
+func (p *statementPrinter) sum(m measure) string {
+	s := "pg_catalog.sum(" + p.steps(m.grid) + ")" + p.filterClause(m)
+	if m.grid.form == exactDecimal {
+		s = "pg_catalog.trunc(" + s + " * " + p.number(m.grid.step.Denom(), "numeric") + ")"
+	}
+	if m.kind != sumCentred || m.grid.centre().Sign() == 0 {
+		return s
+	}
+	wide := "numeric"
+	if m.grid.small() {
+		wide = "bigint"
+	}
+	return "(" + s + " - " + p.number(m.grid.centre(), wide) + " * " + p.count(m) + ")"
+}
+
+// total is a measure over all rows of a group, for tables where each row is a unit.
+func (p *statementPrinter) total(m measure) string {
+	switch m.kind {
+	case countRows, countValues, countUnits:
+		return p.count(m)
+	case sumSteps, sumCentred:
+		return "COALESCE(" + p.sum(m) + ", 0)"
+	default:
+		panic("sqlrewrite: measure without a total")
+	}
+}
+
+// bounded is a measure over units, each of which adds at most what its sensitivity says.
+func (p *statementPrinter) bounded(m measure) string {
+	limit := p.number(big.NewInt(p.shape.maxRows), "bigint")
+	switch m.kind {
+	case countUnits:
+		if m.filter == nil {
+			return "pg_catalog.count(*)"
+		}
+		return "pg_catalog.count(*) FILTER (WHERE " + p.perUnit(p.count(m)) + " > 0)"
+	case countRows, countValues:
+		n := p.perUnit(p.count(m))
+		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit, limit, n)
+	case sumSteps, sumCentred:
+		s, n := p.perUnit(p.sum(m)), p.perUnit(p.count(m))
+		less := fmt.Sprintf("pg_catalog.div(%s::numeric * %s, %s::numeric)", s, limit, n)
+		if m.grid.small() {
+			less += "::bigint"
+		}
+		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit, less, s)
+	default:
+		panic("sqlrewrite: measure without a bounded form")
+	}
+}
+
+// perUnit adds an aggregate to the inner level, once, and gives its name above.
+func (p *statementPrinter) perUnit(aggregate string) string {
+	for i, known := range p.inner {
+		if known == aggregate {
+			return fmt.Sprintf("u.a%d", i)
+		}
+	}
+	p.inner = append(p.inner, aggregate)
+	return fmt.Sprintf("u.a%d", len(p.inner)-1)
+}
+
+func (p *statementPrinter) number(v *big.Int, sqlType string) string {
+	return p.sub(func() { p.arg(v.String(), sqlType) })
+}
+
+// steps is the value of a column in steps of its grid. CASE clamps: it keeps NULL, sends NaN, which sorts above every
+// number, to the upper bound, and does not evaluate the arithmetic of a branch that it does not take.
+func (p *statementPrinter) steps(g *grid) string {
+	x := quoteIdent(g.column.Name)
+	result := "bigint"
+	if g.small() {
+		result = "integer"
+	}
+	switch g.form {
+	case wholeSteps:
+		body := x
+		if g.column.Type == catalog.Int8 && g.small() || g.column.Type != catalog.Int8 && !g.small() {
+			body = x + "::" + result
+		}
+		return p.clamp(g, "bigint", result, body)
+	case dividedSteps:
+		base := new(big.Int).Mul(g.lo, g.step.Num())
+		half := new(big.Int).Rsh(g.step.Num(), 1)
+		inner := fmt.Sprintf("((%s::bigint - %s) / %s + %s)", x, p.number(base.Sub(base, half), "bigint"),
+			p.number(g.step.Num(), "bigint"), p.number(g.lo, "bigint"))
+		compare := "bigint"
+		if isFloat(g.column.Type) {
+			compare = "double precision"
+		}
+		if g.small() {
+			inner += "::integer"
+		}
+		return p.clamp(g, compare, result, inner)
+	case exactDecimal:
+		return p.clamp(g, "numeric", "numeric", x)
+	case roundDecimal:
+		body := "pg_catalog.round(" + x + " * " + p.number(g.step.Denom(), "numeric") + ")"
+		if g.step.IsInt() {
+			body = "pg_catalog.round(" + x + " / " + p.number(g.step.Num(), "numeric") + ")"
+		}
+		return p.clamp(g, "numeric", "numeric", body)
+	case scaledFloat:
+		return p.clamp(g, "double precision", result, "("+x+" * "+p.number(g.step.Denom(), "double precision")+")::"+result)
+	default:
+		panic("sqlrewrite: grid without a printed form")
+	}
+}
+
+// clamp prints CASE WHEN x < lo THEN lo WHEN x > hi THEN hi ELSE body END, with the bounds in the column's unit for the
+// comparison and in steps for the result. A side that the column's type guarantees is left out.
+func (p *statementPrinter) clamp(g *grid, compare, result, body string) string {
+	x := quoteIdent(g.column.Name)
+	bound := func(k *big.Int) string {
+		if compare == "double precision" {
+			return p.sub(func() { p.arg(formatFloat(g.float(k), 64), compare) })
+		}
+		return p.sub(func() { p.arg(decimalText(g.value(k)), compare) })
+	}
+	inSteps := func(k *big.Int) string {
+		if g.form == exactDecimal {
+			return bound(k)
+		}
+		return p.number(k, result)
+	}
+	lowest, highest := integerRange(g.column.Type)
+	var arms string
+	if lowest == nil || g.value(g.lo).Cmp(lowest) > 0 {
+		arms += " WHEN " + x + " < " + bound(g.lo) + " THEN " + inSteps(g.lo)
+	}
+	if highest == nil || g.value(g.hi).Cmp(highest) < 0 {
+		arms += " WHEN " + x + " > " + bound(g.hi) + " THEN " + inSteps(g.hi)
+	}
+	if arms == "" {
+		return body
+	}
+	return "CASE" + arms + " ELSE " + body + " END"
+}
+
+// integerRange is the range of an integer type, nil for other types.
+func integerRange(t catalog.Type) (lowest, highest *big.Rat) {
+	var bits uint
+	switch t {
+	case catalog.Int2:
+		bits = 15
+	case catalog.Int4:
+		bits = 31
+	case catalog.Int8:
+		bits = 63
+	default:
+		return nil, nil
+	}
+	top := new(big.Int).Lsh(big.NewInt(1), bits)
+	return new(big.Rat).SetInt(new(big.Int).Neg(top)), new(big.Rat).SetInt(new(big.Int).Sub(top, big.NewInt(1)))
+}
+
+// pins are the table's metadata that the statement relies on.
+func pins(q *boundQuery) []Pin {
+	pin := Pin{Schema: q.table.Schema, Table: q.table.Name, OID: q.table.OID}
+	used := map[string]bool{q.table.Unit.Column: true}
+	var walk func(expr)
+	walk = func(e expr) {
+		if e == nil {
+			return
+		}
+		if c, ok := e.(column); ok {
+			used[c.of.Name] = true
+		}
+		for _, child := range children(e) {
+			walk(child)
+		}
+	}
+	walk(q.where)
+	for _, k := range q.keys {
+		used[k.column.Name] = true
+	}
+	for _, m := range q.measure {
+		walk(m.filter)
+		if m.column != nil {
+			used[m.column.Name] = true
+		}
+	}
+	for _, c := range q.table.Columns {
+		if used[c.Name] {
+			pin.Columns = append(pin.Columns, PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod})
+		}
+	}
+	return []Pin{pin}
+}

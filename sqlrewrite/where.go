@@ -1,0 +1,204 @@
+package sqlrewrite
+
+import (
+	"strings"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// where binds the row filter. Its logic is PostgreSQL's three-valued one; nothing in it can raise an error on any row.
+func (b *binder) where() error {
+	if b.query.Where == nil {
+		return nil
+	}
+	e, err := b.condition(rowScope{b}, b.query.Where)
+	b.bound.where = e
+	return err
+}
+
+func (b *binder) unary(s scope, n *syntax.Unary) (expr, error) {
+	if n.Op == syntax.Not {
+		x, err := b.condition(s, n.X)
+		return not{x: x}, err
+	}
+	x, err := b.expression(s, n.X)
+	if err != nil {
+		return nil, err
+	}
+	if x, err = b.coerce(n.X, x, catalog.Float8); err != nil {
+		return nil, err
+	}
+	if !x.typ().IsNumber() {
+		return nil, b.mismatch(n, "there is no operator "+string(n.Op)+" "+typeName(x.typ()), "")
+	}
+	if n.Op == syntax.Add {
+		return x, nil
+	}
+	if c, ok := x.(constant); ok && !c.null {
+		v, _ := parseNumber(c.text)
+		return numberConstant(v.Neg(v), !c.t.IsInteger()), nil
+	}
+	if !s.computes() {
+		return nil, b.unsupported(n, "arithmetic over the columns of a row", rowHint)
+	}
+	return negate{x: x, t: x.typ()}, nil
+}
+
+func (b *binder) binary(s scope, n *syntax.Binary) (expr, error) {
+	switch n.Op {
+	case syntax.And, syntax.Or:
+		l, err := b.condition(s, n.L)
+		if err != nil {
+			return nil, err
+		}
+		r, err := b.condition(s, n.R)
+		return binary{op: n.Op, l: l, r: r, t: catalog.Bool}, err
+	case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
+		l, r, err := b.comparable(s, n, n.Op, n.L, n.R)
+		return binary{op: n.Op, l: l, r: r, t: catalog.Bool}, err
+	case syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide, syntax.Modulo, syntax.Concat:
+		l, err := b.expression(s, n.L)
+		if err != nil {
+			return nil, err
+		}
+		r, err := b.expression(s, n.R)
+		if err != nil {
+			return nil, err
+		}
+		if !s.computes() {
+			return nil, b.unsupported(n, "arithmetic over the columns of a row", rowHint)
+		}
+		return b.arithmetic(n, l, r)
+	default:
+		return nil, b.unsupported(n, "operator "+string(n.Op), "")
+	}
+}
+
+// comparable binds two operands that compare with each other.
+func (b *binder) comparable(s scope, n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr) (l, r expr, err error) {
+	if l, err = b.expression(s, ln); err != nil {
+		return nil, nil, err
+	}
+	if r, err = b.expression(s, rn); err != nil {
+		return nil, nil, err
+	}
+	return b.unify(n, op, ln, rn, l, r)
+}
+
+// unify gives the constants among l and r the other's type and checks that the two compare under op.
+func (b *binder) unify(n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr, l, r expr) (expr, expr, error) {
+	if l.typ() == unknownType && r.typ() == unknownType {
+		l, _ = b.coerce(ln, l, catalog.Text) // any string is text
+	}
+	l, err := b.coerce(ln, l, r.typ())
+	if err != nil {
+		return nil, nil, err
+	}
+	if r, err = b.coerce(rn, r, l.typ()); err != nil {
+		return nil, nil, err
+	}
+	if familyOf(l.typ()) != familyOf(r.typ()) {
+		return nil, nil, b.noOperator(n, op, l, r)
+	}
+	switch op {
+	case syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
+		if l.typ() == catalog.Enum || r.typ() == catalog.Enum {
+			return nil, nil, b.unsupported(n, "comparing the order of enum labels", "list the labels: IN ('a', 'b')")
+		}
+	}
+	return l, r, nil
+}
+
+func (b *binder) in(s scope, n *syntax.In) (expr, error) {
+	x, err := b.expression(s, n.X)
+	if err != nil {
+		return nil, err
+	}
+	e := in{not: n.Not}
+	for _, item := range n.List {
+		v, err := b.expression(s, item)
+		if err != nil {
+			return nil, err
+		}
+		if x, v, err = b.unify(item, syntax.Eq, n.X, item, x, v); err != nil {
+			return nil, err
+		}
+		e.list = append(e.list, v)
+	}
+	e.x = x
+	return e, nil
+}
+
+// between writes BETWEEN as the two comparisons that SQL defines it to be.
+func (b *binder) between(s scope, n *syntax.Between) (expr, error) {
+	within := func(lo, hi syntax.Expr) (expr, error) {
+		x1, l, err := b.comparable(s, n, syntax.Ge, n.X, lo)
+		if err != nil {
+			return nil, err
+		}
+		x2, h, err := b.comparable(s, n, syntax.Le, n.X, hi)
+		return binary{op: syntax.And, t: catalog.Bool,
+			l: binary{op: syntax.Ge, l: x1, r: l, t: catalog.Bool}, r: binary{op: syntax.Le, l: x2, r: h, t: catalog.Bool}}, err
+	}
+	e, err := within(n.Lo, n.Hi)
+	if err != nil {
+		return nil, err
+	}
+	if n.Symmetric {
+		swapped, err := within(n.Hi, n.Lo)
+		if err != nil {
+			return nil, err
+		}
+		e = binary{op: syntax.Or, l: e, r: swapped, t: catalog.Bool}
+	}
+	if n.Not {
+		e = not{x: e}
+	}
+	return e, nil
+}
+
+func (b *binder) is(s scope, n *syntax.Is) (expr, error) {
+	if n.What != syntax.IsNull {
+		x, err := b.condition(s, n.X)
+		return is{x: x, what: n.What, not: n.Not}, err
+	}
+	x, err := b.expression(s, n.X)
+	if err != nil {
+		return nil, err
+	}
+	x, err = b.coerce(n.X, x, catalog.Text)
+	return is{x: x, what: n.What, not: n.Not}, err
+}
+
+// maxWildcards bounds the work of one LIKE on one row: matching can take time in the power of the number of % signs.
+const maxWildcards = 8
+
+// like takes constant patterns only, and checks them: PostgreSQL raises an error for a pattern that ends in its escape
+// character, but only on rows that get that far.
+func (b *binder) like(s scope, n *syntax.Like) (expr, error) {
+	x, err := b.expression(s, n.X)
+	if err != nil {
+		return nil, err
+	}
+	if x, err = b.coerce(n.X, x, catalog.Text); err != nil {
+		return nil, err
+	}
+	if familyOf(x.typ()) != textFamily {
+		return nil, b.mismatch(n, "LIKE needs text, not "+typeName(x.typ()), "")
+	}
+	literal, ok := n.Pattern.(*syntax.Literal)
+	if !ok || literal.Kind != syntax.StringLiteral {
+		return nil, b.unsupported(n.Pattern, "a LIKE pattern that is not a string constant", "write the pattern as 'a%'")
+	}
+	escapes := len(literal.Text) - len(strings.TrimRight(literal.Text, `\`))
+	if escapes%2 == 1 {
+		return nil, b.mismatch(n.Pattern, "the pattern "+fault.Quote(literal.Text)+" ends with its escape character", `write \\ for a backslash`)
+	}
+	if strings.Count(literal.Text, "%") > maxWildcards {
+		return nil, fault.TooComplex(b.at(n.Pattern), "the pattern has more than 8 wildcards %")
+	}
+	pattern := constant{t: catalog.Text, text: literal.Text}
+	return like{x: x, pattern: pattern, caseInsensitive: n.CaseInsensitive, not: n.Not}, nil
+}
