@@ -21,31 +21,20 @@ func (d Decimal) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(d))
 }
 
-// UnmarshalJSON reads a string or a number. A string that is empty is an error: it is neither a number nor absent.
+// UnmarshalJSON keeps the text of a string or a number. Of anything else, the empty string among it, it keeps the JSON
+// text, which is no number: whoever reads the amount refuses it and can name the field.
 func (d *Decimal) UnmarshalJSON(text []byte) error {
+	var s string
 	switch {
 	case bytes.Equal(text, []byte("null")):
 		*d = ""
-		return nil
-	case len(text) > 0 && text[0] == '"':
-		var s string
-		if err := json.Unmarshal(text, &s); err != nil {
-			return err
-		}
-		if s == "" {
-			return errNotDecimal
-		}
+	case json.Unmarshal(text, &s) == nil && s != "":
 		*d = Decimal(s)
-		return nil
-	case len(text) > 0 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
-		*d = Decimal(text)
-		return nil
 	default:
-		return errNotDecimal
+		*d = Decimal(text)
 	}
+	return nil
 }
-
-var errNotDecimal = errors.New("must be a decimal number or a string that holds one")
 
 // Value is one value of an answer as JSON: a number, a string, true, false or null. The zero Value is null.
 //

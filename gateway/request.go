@@ -88,7 +88,7 @@ func readMechanism(r api.QueryRequest, o *sqlrewrite.Options) error {
 	case sqlrewrite.MechanismAuto, sqlrewrite.MechanismLaplace, sqlrewrite.MechanismGaussian:
 		o.Mechanism = choice
 	default:
-		return fault.RequestMechanism("auto, laplace or gaussian")
+		return wrongMechanism()
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func readConfidence(r api.QueryRequest, o *sqlrewrite.Options) error {
 		level = *r.Confidence
 	}
 	if !(level > 0 && level <= maxConfidence) {
-		return fault.RequestConfidence("a number above 0 and at most 0.999999999")
+		return wrongConfidence()
 	}
 	o.Confidence = mechanisms.Confidence(level)
 	return nil
@@ -107,21 +107,20 @@ func readConfidence(r api.QueryRequest, o *sqlrewrite.Options) error {
 
 func readDialect(r api.QueryRequest, _ *sqlrewrite.Options) error {
 	if r.Dialect != "" && r.Dialect != "postgresql" {
-		return fault.RequestDialect("postgresql")
+		return wrongDialect()
 	}
 	return nil
 }
 
 func readBounds(r api.QueryRequest, o *sqlrewrite.Options) error {
-	const want = "a whole number of at least 1"
 	if r.MaxGroups != nil {
 		if o.MaxGroups = *r.MaxGroups; o.MaxGroups < 1 {
-			return fault.RequestMaxGroups(want)
+			return fault.RequestMaxGroups(wantCount)
 		}
 	}
 	if r.MaxRows != nil {
 		if o.MaxRows = *r.MaxRows; o.MaxRows < 1 {
-			return fault.RequestMaxRows(want)
+			return fault.RequestMaxRows(wantCount)
 		}
 	}
 	return nil
@@ -133,7 +132,7 @@ func readDelta(r api.QueryRequest, o *sqlrewrite.Options) error {
 	}
 	var err error
 	if o.Delta, err = mechanisms.ParseDelta(string(r.Delta)); err != nil {
-		return fault.RequestDelta(`a decimal number of at least 0 and below 1, such as "1e-9"`)
+		return wrongDelta()
 	}
 	return nil
 }
@@ -151,12 +150,12 @@ func readPrice(r api.QueryRequest, o *sqlrewrite.Options) error {
 	var err error
 	if r.Epsilon != "" {
 		if o.Epsilon, err = mechanisms.ParseEpsilon(string(r.Epsilon)); err != nil || o.Epsilon == 0 {
-			return fault.RequestEpsilon(`a decimal number above 0 and at most 1000000, such as "0.5"`)
+			return wrongEpsilon()
 		}
 	}
 	if r.Rho != "" {
 		if o.Rho, err = mechanisms.ParseRho(string(r.Rho)); err != nil || o.Rho == 0 {
-			return fault.RequestRho(`a decimal number above 0 and at most 1000000, such as "0.05"`)
+			return wrongRho()
 		}
 	}
 	return nil
@@ -169,7 +168,7 @@ func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite
 	for name, text := range r.MaxError {
 		bound, err := mechanisms.ParseDecimal(string(text))
 		if err != nil || bound.Sign() <= 0 {
-			return nil, fault.RequestMaxError("a positive decimal number for each output it names")
+			return nil, wrongMaxError()
 		}
 		bounds[name] = bound
 	}
@@ -231,6 +230,58 @@ func within95(plan *sqlrewrite.Plan, bounds map[string]*big.Rat) (bool, error) {
 	}
 	return holds, nil
 }
+
+// WrongType refuses a member of a request whose JSON type does not fit, with the text that a wrong value gets too.
+func WrongType(field string) error {
+	switch field {
+	case "epsilon":
+		return wrongEpsilon()
+	case "rho":
+		return wrongRho()
+	case "delta":
+		return wrongDelta()
+	case "max_error":
+		return wrongMaxError()
+	case "confidence":
+		return wrongConfidence()
+	case "mechanism":
+		return wrongMechanism()
+	case "dialect":
+		return wrongDialect()
+	case "max_groups":
+		return fault.RequestMaxGroups(wantCount)
+	case "max_rows":
+		return fault.RequestMaxRows(wantCount)
+	default:
+		return fault.RequestBody("has a value of the wrong type in the field " + fault.Quote(field))
+	}
+}
+
+const wantCount = "a whole number of at least 1"
+
+func wrongEpsilon() error {
+	return fault.RequestEpsilon(`a decimal number above 0 and at most 1000000, such as "0.5"`)
+}
+
+func wrongRho() error {
+	return fault.RequestRho(`a decimal number above 0 and at most 1000000, such as "0.05"`)
+}
+
+func wrongDelta() error {
+	return fault.RequestDelta(`a decimal number of at least 0 and below 1, such as "1e-9"`)
+}
+
+func wrongMaxError() error {
+	return fault.RequestMaxError("an object with a positive decimal number for each output it names")
+}
+
+func wrongConfidence() error {
+	return fault.RequestConfidence("a number above 0 and at most 0.999999999")
+}
+
+func wrongMechanism() error { return fault.RequestMechanism("auto, laplace or gaussian") }
+
+func wrongDialect() error { return fault.RequestDialect("postgresql") }
 
 func orElse(err, otherwise error) error {
 	if err != nil {

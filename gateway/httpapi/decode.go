@@ -1,0 +1,164 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/internal/fault"
+	"noisegate/internal/strictjson"
+)
+
+const (
+	maxBody   = 64 << 10 // of a query, bytes
+	maxPolicy = 1 << 20  // of a policy file, bytes
+)
+
+// bearer takes the token out of the one Authorization header.
+func bearer(h http.Header) (string, error) {
+	values := h.Values("Authorization")
+	if len(values) == 0 {
+		return "", fault.AuthMissing()
+	}
+	scheme, token, found := strings.Cut(values[0], " ")
+	if len(values) > 1 || !found || !strings.EqualFold(scheme, "Bearer") {
+		return "", fault.AuthInvalid(errors.New("httpapi: the Authorization header is not one bearer token"))
+	}
+	return strings.TrimSpace(token), nil
+}
+
+// checkQuery refuses query parameters that the route does not take, and those that are given twice.
+func checkQuery(r *http.Request, known []string) error {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return fault.RequestBody("is fine, but the query string of the URL is not")
+	}
+	for name, list := range values {
+		if !slices.Contains(known, name) {
+			return fault.RequestUnknownField(name, known)
+		}
+		if len(list) > 1 {
+			return fault.RequestDuplicateField(name)
+		}
+	}
+	return nil
+}
+
+// body reads a body of one of the media types, up to a limit; it tells which type it was.
+func body(x *exchange, limit int64, types ...string) ([]byte, string, error) {
+	kind, parameters, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
+	charset := parameters["charset"]
+	if err != nil || !slices.Contains(types, kind) || charset != "" && !strings.EqualFold(charset, "utf-8") ||
+		x.r.Header.Get("Content-Encoding") != "" {
+		return nil, "", fault.RequestMediaType(types)
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, limit))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, "", fault.RequestTooLarge("the body", limit)
+	case err != nil:
+		return nil, "", fault.RequestBody("broke off").WithCause(err)
+	default:
+		return text, kind, nil
+	}
+}
+
+// decode reads a JSON object into a struct: exactly its members, each at most once, names to the letter.
+func decode[T any](text []byte) (*T, error) {
+	if err := strictjson.Check(text); err != nil {
+		var twice *strictjson.DuplicateError
+		switch {
+		case errors.As(err, &twice):
+			return nil, fault.RequestDuplicateField(twice.Name)
+		case errors.Is(err, strictjson.ErrDepth):
+			return nil, fault.RequestBody("nests too deep")
+		default:
+			return nil, fault.RequestBody("is not one JSON value")
+		}
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return nil, fault.RequestBody("is not a JSON object")
+	}
+	into := new(T)
+	fields := fieldsOf(into)
+	for name, raw := range members {
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+		if i < 0 {
+			return nil, fault.RequestUnknownField(name, namesOf(fields))
+		}
+		if err := json.Unmarshal(raw, fields[i].to); err != nil {
+			return nil, gateway.WrongType(name)
+		}
+	}
+	return into, nil
+}
+
+// field is one member of a request.
+type field struct {
+	name string
+	to   any // pointer to the struct's field
+}
+
+func fieldsOf(into any) []field {
+	v := reflect.ValueOf(into).Elem()
+	fields := make([]field, v.NumField())
+	for i := range fields {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		fields[i] = field{name: name, to: v.Field(i).Addr().Interface()}
+	}
+	return fields
+}
+
+func namesOf(fields []field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return names
+}
+
+// queryParameters are the members of a query request that a text/plain body leaves to the URL.
+func queryParameters() []string {
+	return []string{"dataset", "epsilon", "rho", "delta", "mechanism", "confidence", "dialect", "max_groups", "max_rows"}
+}
+
+// queryRequest reads a query: a JSON object, or the SQL itself with everything else in the URL.
+func queryRequest(x *exchange) (*api.QueryRequest, error) {
+	text, kind, err := body(x, maxBody, "application/json", "text/plain")
+	if err != nil {
+		return nil, err
+	}
+	parameters := x.r.URL.Query()
+	if kind == "application/json" {
+		for name := range parameters {
+			return nil, fault.RequestUnknownField(name, nil)
+		}
+		return decode[api.QueryRequest](text)
+	}
+	request := &api.QueryRequest{SQL: string(text)}
+	for _, f := range fieldsOf(request) {
+		value := parameters.Get(f.name)
+		if value == "" {
+			continue
+		}
+		// Words are JSON strings; numbers stand for themselves.
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, gateway.WrongType(f.name)
+		}
+		if json.Unmarshal(raw, f.to) != nil && json.Unmarshal([]byte(value), f.to) != nil {
+			return nil, gateway.WrongType(f.name)
+		}
+	}
+	return request, nil
+}

@@ -1,0 +1,241 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/internal/fault"
+)
+
+// writeTimeout bounds how long a client may take to read its answer.
+const writeTimeout = 30 * time.Second
+
+// payload is a response that is complete before its first byte is sent.
+type payload struct {
+	status int
+	kind   string // media type
+	body   []byte
+}
+
+func (x *exchange) send(p payload) {
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	h := x.w.Header()
+	h.Set("Content-Type", p.kind)
+	h.Set("Content-Length", strconv.Itoa(len(p.body)))
+	x.w.WriteHeader(p.status)
+	_, _ = x.w.Write(p.body) // a client that is gone misses its answer; the ledger keeps it
+}
+
+// format is a media type of answers to queries.
+type format struct {
+	kind   string // as Accept names it
+	full   string // as Content-Type names it
+	encode func(*gateway.Answer) ([]byte, error)
+}
+
+// formats are what answers can be given in; the first one is the default.
+func formats() []format {
+	return []format{
+		{"application/json", "application/json; charset=utf-8", encodeJSON},
+		{"application/x-ndjson", "application/x-ndjson", encodeNDJSON},
+		{"text/csv", "text/csv; charset=utf-8; header=present", encodeCSV},
+	}
+}
+
+// formatFor chooses by the Accept header: the format of the highest quality, of several the one that is named first.
+func formatFor(h http.Header) (format, error) {
+	offered := formats()
+	accept := strings.Join(h.Values("Accept"), ",")
+	if strings.TrimSpace(accept) == "" {
+		return offered[0], nil
+	}
+	best, quality := format{}, 0.0
+	for item := range strings.SplitSeq(accept, ",") {
+		kind, parameters, err := mime.ParseMediaType(item)
+		if err != nil {
+			continue
+		}
+		q := 1.0
+		if text, ok := parameters["q"]; ok {
+			if q, err = strconv.ParseFloat(text, 64); err != nil {
+				continue
+			}
+		}
+		i := slices.IndexFunc(offered, func(f format) bool { return accepts(kind, f.kind) })
+		if i >= 0 && q > quality {
+			best, quality = offered[i], q
+		}
+	}
+	if quality == 0 {
+		kinds := make([]string, len(offered))
+		for i, f := range offered {
+			kinds[i] = f.kind
+		}
+		return format{}, fault.RequestNotAcceptable(kinds)
+	}
+	return best, nil
+}
+
+// accepts reports whether a range of an Accept header covers a media type.
+func accepts(wanted, kind string) bool {
+	family, _, _ := strings.Cut(kind, "/")
+	return wanted == kind || wanted == "*/*" || wanted == family+"/*"
+}
+
+// answer sends an answer; what was spent stands in headers too, for formats that have no place for it.
+func (x *exchange) answer(a *gateway.Answer, f format) error {
+	text, err := f.encode(a)
+	if err != nil {
+		return fault.Internal(err)
+	}
+	h := x.w.Header()
+	h.Set("Noisegate-Release-Id", string(a.ID))
+	h.Set("Noisegate-Replayed", strconv.FormatBool(a.Replayed))
+	for name, amount := range map[string]api.Decimal{
+		"Noisegate-Spent-Epsilon": a.Spent.Epsilon, "Noisegate-Spent-Rho": a.Spent.Rho, "Noisegate-Spent-Delta": a.Spent.Delta,
+		"Noisegate-Remaining-Epsilon": a.Remaining.Epsilon, "Noisegate-Remaining-Rho": a.Remaining.Rho,
+	} {
+		if amount != "" {
+			h.Set(name, string(amount))
+		}
+	}
+	x.send(payload{status: http.StatusOK, kind: f.full, body: text})
+	return nil
+}
+
+// encodeJSON sets the stored bytes between what is about this request, so that replays repeat them byte for byte. The
+// result is [api.QueryResponse].
+func encodeJSON(a *gateway.Answer) ([]byte, error) {
+	head, err := json.Marshal(struct {
+		ReleaseID string `json:"release_id"`
+		Dataset   string `json:"dataset"`
+		Replayed  bool   `json:"replayed"`
+	}{string(a.ID), a.Dataset, a.Replayed})
+	if err != nil {
+		return nil, err
+	}
+	tail, err := json.Marshal(struct {
+		Spent     api.Amounts `json:"spent"`
+		Remaining api.Amounts `json:"remaining"`
+	}{a.Spent, a.Remaining})
+	if err != nil {
+		return nil, err
+	}
+	// Three objects, {...}{...}{...}, become one.
+	var b bytes.Buffer
+	b.Write(head[:len(head)-1])
+	b.WriteByte(',')
+	b.Write(a.Result[1 : len(a.Result)-1])
+	b.WriteByte(',')
+	b.Write(tail[1:])
+	return b.Bytes(), nil
+}
+
+// table is a result for formats without nesting: the bounds of intervals are columns of their own, x_lo and x_hi.
+type table struct {
+	header []string
+	rows   [][]api.Value
+}
+
+func flatten(stored json.RawMessage) (*table, error) {
+	var result api.Result
+	if err := json.Unmarshal(stored, &result); err != nil {
+		return nil, err
+	}
+	t := &table{rows: make([][]api.Value, len(result.Rows))}
+	for _, c := range result.Columns {
+		t.header = append(t.header, c.Name)
+		if c.Kind != "key" {
+			t.header = append(t.header, c.Name+"_lo", c.Name+"_hi")
+		}
+	}
+	t.header = distinct(t.header)
+	for i, row := range result.Rows {
+		for j, value := range row {
+			t.rows[i] = append(t.rows[i], value)
+			if result.Columns[j].Kind == "key" {
+				continue
+			}
+			bounds := api.Bounds{}
+			if interval := result.Intervals[i][j]; interval != nil {
+				bounds = *interval
+			}
+			t.rows[i] = append(t.rows[i], bounds[0], bounds[1])
+		}
+	}
+	return t, nil
+}
+
+// distinct numbers names that occur again: count, count_2.
+func distinct(names []string) []string {
+	seen := map[string]bool{}
+	for i, name := range names {
+		unique := name
+		for n := 2; seen[unique]; n++ {
+			unique = name + "_" + strconv.Itoa(n)
+		}
+		seen[unique], names[i] = true, unique
+	}
+	return names
+}
+
+// encodeNDJSON writes one object a line, in the order of the columns.
+func encodeNDJSON(a *gateway.Answer) ([]byte, error) {
+	t, err := flatten(a.Result)
+	if err != nil {
+		return nil, err
+	}
+	names := make([][]byte, len(t.header))
+	for i, name := range t.header {
+		if names[i], err = json.Marshal(name); err != nil {
+			return nil, err
+		}
+	}
+	var b bytes.Buffer
+	for _, row := range t.rows {
+		for i, value := range row {
+			text, err := json.Marshal(value)
+			if err != nil {
+				return nil, err
+			}
+			b.WriteByte("{,"[min(i, 1)])
+			b.Write(names[i])
+			b.WriteByte(':')
+			b.Write(text)
+		}
+		b.WriteString("}\n")
+	}
+	return b.Bytes(), nil
+}
+
+// encodeCSV writes a header line and one line a row (RFC 4180); NULL is an empty field.
+func encodeCSV(a *gateway.Answer) ([]byte, error) {
+	t, err := flatten(a.Result)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	w.UseCRLF = true
+	lines := [][]string{t.header}
+	for _, row := range t.rows {
+		line := make([]string, len(row))
+		for i, value := range row {
+			line[i] = value.String()
+		}
+		lines = append(lines, line)
+	}
+	if err := w.WriteAll(lines); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}

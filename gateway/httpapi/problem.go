@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"noisegate/api"
+	"noisegate/internal/fault"
+)
+
+// problemType is what the type of every problem begins with; the code follows.
+const problemType = "urn:noisegate:problem:"
+
+// statusOf gives each code its HTTP status; what it does not know is a defect.
+func statusOf(code fault.Code) int {
+	switch code {
+	case fault.CodeAuthMissing, fault.CodeAuthInvalid, fault.CodeAuthExpired:
+		return http.StatusUnauthorized
+	case fault.CodeAuthForbidden:
+		return http.StatusForbidden
+	case fault.CodeRequestNotFound, fault.CodeUnknownDataset, fault.CodeBudgetUnknownRelease:
+		return http.StatusNotFound
+	case fault.CodeRequestMethod:
+		return http.StatusMethodNotAllowed
+	case fault.CodeRequestNotAcceptable:
+		return http.StatusNotAcceptable
+	case fault.CodeRequestInFlight:
+		return http.StatusConflict
+	case fault.CodePolicyConflict:
+		return http.StatusPreconditionFailed
+	case fault.CodeRequestTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.CodeRequestMediaType:
+		return http.StatusUnsupportedMediaType
+	case fault.CodeRequestPrecondition:
+		return http.StatusPreconditionRequired
+	case fault.CodeRequestTooMany:
+		return http.StatusTooManyRequests
+	case fault.CodeDataUnavailable, fault.CodePolicyStale:
+		return http.StatusServiceUnavailable
+	case fault.CodeSyntax:
+		return http.StatusBadRequest
+	case fault.CodeInternal:
+		return http.StatusInternalServerError
+	default:
+		return statusOfArea(code)
+	}
+}
+
+// statusOfArea is the status of the codes of an area that have none of their own.
+func statusOfArea(code fault.Code) int {
+	switch area, _, _ := strings.Cut(string(code), "/"); area {
+	case "request":
+		return http.StatusBadRequest
+	case "sql", "policy", "plan", "budget":
+		return http.StatusUnprocessableEntity
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// problemOf makes the document of an error. Anything but a [fault.Error] is an opaque internal error.
+func problemOf(err error, requestID string) *api.Problem {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		f = fault.Internal(err)
+	}
+	status := statusOf(f.Code)
+	if status == http.StatusInternalServerError && f.Code != fault.CodeInternal {
+		f = fault.Internal(err) // a code without a status must not show what it says
+	}
+	_, title, _ := strings.Cut(string(f.Code), "/")
+	p := &api.Problem{
+		Type: problemType + string(f.Code), Title: strings.ReplaceAll(title, "-", " "), Status: status,
+		Detail: f.Msg, Hint: f.Hint, Code: string(f.Code), RequestID: requestID,
+	}
+	if title == "" {
+		p.Title = string(f.Code)
+	}
+	if !f.Pos.IsZero() {
+		p.Position = &api.Position{Line: f.Pos.Line, Column: f.Pos.Column}
+	}
+	for _, d := range f.Details {
+		if p.Extra == nil {
+			p.Extra = map[string]string{}
+		}
+		p.Extra[d.Name] = d.Value
+	}
+	return p
+}
+
+// problem sends an error.
+func (x *exchange) problem(err error) {
+	p := problemOf(err, x.id)
+	body, encodeErr := json.Marshal(p)
+	if encodeErr != nil { // strings and numbers always encode
+		p.Status, body = http.StatusInternalServerError, []byte(`{"code":"internal"}`)
+	}
+	switch p.Status {
+	case http.StatusUnauthorized:
+		x.w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusConflict:
+		x.w.Header().Set("Retry-After", "1")
+	}
+	x.send(payload{status: p.Status, kind: "application/problem+json", body: body})
+}
+
+// panicError is a panic at the border, without its text.
+type panicError struct{ value any }
+
+// Error implements error.
+func (p *panicError) Error() string { return fmt.Sprintf("panic of type %T", p.value) }
+
+// causeOf describes a failure to the operator. Of errors that PostgreSQL raised only the code is told: their text may quote
+// values.
+func causeOf(err error) string {
+	var server interface{ SQLState() string }
+	if errors.As(err, &server) {
+		return "SQLSTATE " + server.SQLState()
+	}
+	var f *fault.Error
+	if errors.As(err, &f) {
+		if f.Err == nil {
+			return f.Error()
+		}
+		err = f.Err
+	}
+	return err.Error()
+}

@@ -1,0 +1,207 @@
+// Package httpapi is Noisegate over HTTP: it decodes requests strictly, finds out who asks and whether the route is theirs,
+// calls the service, and encodes answers and problem documents.
+//
+// It knows HTTP, JSON and roles. It does not know SQL, budgets' arithmetic, noise or databases. What it refuses costs nothing,
+// since the service has not been asked by then. It logs one line for each request, without SQL, literals or durations.
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+)
+
+// Verifier says who the bearer of a token is; its errors are auth/*.
+type Verifier interface {
+	Verify(ctx context.Context, token string) (auth.Principal, error)
+}
+
+// Config is what the HTTP side is made of.
+type Config struct {
+	Service           *gateway.Service
+	Verifier          Verifier
+	ConcurrentQueries int // how many queries of one analyst may run at a time; at least 1
+	Log               *slog.Logger
+	NewRequestID      func() string // nil: random
+}
+
+// server handles requests.
+type server struct {
+	service      *gateway.Service
+	verifier     Verifier
+	places       *places
+	log          *slog.Logger
+	newRequestID func() string
+}
+
+// New returns the handler of all routes.
+func New(c Config) (http.Handler, error) {
+	if c.Service == nil || c.Verifier == nil {
+		return nil, errors.New("httpapi: a part of the server is missing")
+	}
+	if c.ConcurrentQueries < 1 {
+		return nil, errors.New("httpapi: at least one query of an analyst must be allowed to run")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.NewRequestID == nil {
+		c.NewRequestID = rand.Text
+	}
+	s := &server{service: c.Service, verifier: c.Verifier, places: newPlaces(c.ConcurrentQueries), log: c.Log, newRequestID: c.NewRequestID}
+	return s.router(routes()), nil
+}
+
+// router mounts the table. Every route goes through [server.endpoint], which demands the roles that the table gives it.
+func (s *server) router(table []route) chi.Router {
+	router := chi.NewRouter()
+	for _, r := range table {
+		router.Method(r.method, r.pattern, s.endpoint(r))
+	}
+	router.NotFound(s.endpoint(route{pattern: "(none)", public: true, handle: func(*server, *exchange) error {
+		return fault.RequestNotFound("such path")
+	}}))
+	router.MethodNotAllowed(s.endpoint(route{pattern: "(none)", public: true, handle: func(*server, *exchange) error {
+		return fault.RequestMethod()
+	}}))
+	return router
+}
+
+// exchange is one request on its way to an answer.
+type exchange struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	id    string         // of the request
+	route string         // pattern
+	who   auth.Principal // zero on public routes
+}
+
+// status remembers what was sent, for the log.
+type status struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (s *status) WriteHeader(code int) {
+	s.code = code
+	s.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets [http.ResponseController] find the connection.
+func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// endpoint is the border: identifier, headers, authentication, the route's handler, errors and panics to problem documents,
+// one line of log.
+func (s *server) endpoint(r route) http.HandlerFunc {
+	return func(w http.ResponseWriter, request *http.Request) {
+		sent := &status{ResponseWriter: w, code: http.StatusOK}
+		x := &exchange{w: sent, r: request, id: s.newRequestID(), route: r.pattern}
+		secure(w.Header(), x.id)
+		// The server's own write timeout does not fit: a query may take long before the first byte.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		err := s.serve(x, r)
+		if err != nil {
+			x.problem(err)
+		}
+		s.logLine(x, sent.code, err)
+	}
+}
+
+// serve authenticates, checks query parameters and runs the handler; a panic becomes an internal error.
+func (s *server) serve(x *exchange, r route) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			// The panic's text may be a function of data: only its type is kept.
+			err = fault.Internal(&panicError{p})
+		}
+	}()
+	if !r.public {
+		if x.who, err = s.authenticate(x.r); err != nil {
+			return err
+		}
+		if !r.allows(x.who) {
+			return fault.AuthForbidden(r.roleText())
+		}
+	}
+	if err := checkQuery(x.r, r.query); err != nil {
+		return err
+	}
+	return r.handle(s, x)
+}
+
+func (s *server) authenticate(r *http.Request) (auth.Principal, error) {
+	token, err := bearer(r.Header)
+	if err != nil {
+		return auth.Principal{}, err
+	}
+	return s.verifier.Verify(r.Context(), token)
+}
+
+// logLine writes what happened. Causes are logged for failures only: a refusal says all in its code.
+func (s *server) logLine(x *exchange, code int, err error) {
+	attrs := []slog.Attr{
+		slog.String("request_id", x.id), slog.String("method", x.r.Method), slog.String("route", x.route),
+		slog.Int("status", code), slog.String("subject", x.who.Subject),
+	}
+	level := slog.LevelInfo
+	if err != nil {
+		attrs = append(attrs, slog.String("code", string(fault.CodeOf(err))))
+		if code >= http.StatusInternalServerError {
+			level = slog.LevelError
+			attrs = append(attrs, slog.String("cause", causeOf(err)))
+		}
+	}
+	s.log.LogAttrs(x.r.Context(), level, "request", attrs...)
+}
+
+// secure sets the headers that every response carries: answers are not kept, sniffed, framed or read by other origins.
+func secure(h http.Header, requestID string) {
+	h.Set("Noisegate-Request-Id", requestID)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Strict-Transport-Security", "max-age=31536000; includeSubDomains")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second // bodies are small
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 16 << 10
+	maxStreams        = 64               // of one HTTP/2 connection
+	drain             = 30 * time.Second // for requests that run when the server is told to stop
+)
+
+// Serve answers on the listener until the context ends, then lets running requests finish, for 30 s at most.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		stopped <- server.Shutdown(limit)
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
