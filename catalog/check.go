@@ -1,0 +1,223 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+
+	"noisegate/internal/fault"
+)
+
+// Check holds a policy against a schema. It is pure: the schema brings everything that it needs, the values of domains that
+// come from public tables included. The snapshot has no version yet; there is one only if there are no errors, which are
+// policy/invalid faults with their place in the policy's text.
+func Check(p *Policy, s *Schema) (*Snapshot, []error) {
+	c := &checker{policy: p, schema: s}
+	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, s.For(p)), Budgets: p.Budgets}
+	for _, t := range p.Tables {
+		if table := c.table(t); table != nil {
+			snapshot.Tables = append(snapshot.Tables, table)
+		}
+	}
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	return snapshot, nil
+}
+
+type checker struct {
+	policy   *Policy
+	schema   *Schema
+	problems []error
+}
+
+func (c *checker) problem(pos fault.Position, hint, format string, args ...any) {
+	c.problems = append(c.problems, fault.PolicyInvalid(pos, fmt.Sprintf(format, args...), hint))
+}
+
+// table checks one table's policy; nil when that found something wrong with the table as a whole.
+func (c *checker) table(t *TablePolicy) *Table {
+	info, ok := c.schema.Table(t.TableName)
+	if !ok {
+		c.problems = append(c.problems, fault.PolicyUnknown(t.pos, "table", t.String(), c.tableNames()))
+		return nil
+	}
+	switch {
+	case info.Kind != PlainTable && info.Kind != PartitionedTable:
+		c.problem(t.pos, "write the policy for the tables it reads", "%s is a %s; policies are for tables", t.TableName, info.Kind)
+		return nil
+	case info.Inherited:
+		c.problem(t.pos, "use partitions, whose keys hold for all of them", "other tables inherit from %s, so its keys prove nothing", t.TableName)
+		return nil
+	case !info.Readable:
+		c.problem(t.pos, fmt.Sprintf("GRANT SELECT ON %s TO the gateway's role, and USAGE on its schema", t.TableName), "the gateway's role may not read table %s", t.TableName)
+		return nil
+	}
+	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups}
+	if t.Unit != nil {
+		table.Unit = c.unit(t, info)
+	}
+	if table.Unit.Kind == RowUnit {
+		table.MaxRows, table.MaxGroups = 1, 1
+	}
+	c.columns(t, info, table)
+	return table
+}
+
+func (c *checker) tableNames() []string {
+	var names []string
+	for _, t := range c.schema.Tables {
+		names = append(names, t.String())
+	}
+	return names
+}
+
+func (t *TableInfo) columnNames() []string {
+	var names []string
+	for _, c := range t.Columns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// unit checks that rows reach their privacy unit in the way that the policy says.
+func (c *checker) unit(t *TablePolicy, info *TableInfo) Unit {
+	u := t.Unit
+	column, ok := info.Column(u.Column)
+	if !ok {
+		c.problems = append(c.problems, fault.PolicyUnknown(u.pos, "column", u.Column, info.columnNames()))
+		return Unit{}
+	}
+	if column.Type == "" || column.Type == Float4 || column.Type == Float8 {
+		c.problem(u.pos, "", "column %s.%s has the type %s, which cannot identify a privacy unit", t.TableName, column.Name, column.TypeName)
+		return Unit{}
+	}
+	switch u.Kind {
+	case RowUnit:
+		return c.rowUnit(t, info, column)
+	case ColumnUnit:
+		return Unit{Kind: ColumnUnit, Column: column.Name}
+	case PathUnit:
+		return c.pathUnit(t, info, column)
+	case NoUnit:
+		fallthrough
+	default:
+		c.problem(u.pos, "", "table %s has no privacy unit", t.TableName)
+		return Unit{}
+	}
+}
+
+// rowUnit wants the proof that one row is one unit: a unique key that no row lacks.
+func (c *checker) rowUnit(t *TablePolicy, info *TableInfo, column *ColumnInfo) Unit {
+	switch {
+	case !slices.Contains(info.Unique, column.Name):
+		c.problem(t.Unit.pos, fmt.Sprintf("add a unique key, or write unit: {column: %s} and max_rows", column.Name),
+			"the row is no privacy unit of table %s: column %s has no unique key of its own", t.TableName, column.Name)
+	case !column.NotNull:
+		c.problem(t.Unit.pos, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", t.TableName, column.Name),
+			"the row is no privacy unit of table %s: column %s may be null", t.TableName, column.Name)
+	}
+	return Unit{Kind: RowUnit, Column: column.Name}
+}
+
+// maxPath is how many foreign keys a path may follow.
+const maxPath = 4
+
+// pathUnit wants a foreign key to the next table of the path, and follows the path to a table that holds the unit. Each
+// row then has at most one unit, because what a foreign key refers to is unique; rows that lead nowhere are dropped.
+func (c *checker) pathUnit(t *TablePolicy, info *TableInfo, column *ColumnInfo) Unit {
+	next := t
+	for range maxPath {
+		to, ok := c.policy.Table(next.Unit.To)
+		if !ok {
+			c.problems = append(c.problems, fault.PolicyUnknown(next.Unit.pos, "table", next.Unit.To.String(), c.policyTables()).
+				WithHint("a path leads through tables of this policy"))
+			return Unit{}
+		}
+		if to.Unit == nil {
+			c.problem(t.Unit.pos, "", "the path of table %s leads to %s, which has no privacy unit", t.TableName, to.TableName)
+			return Unit{}
+		}
+		if to.Unit.Kind != PathUnit {
+			return c.foreignKey(t, info, column)
+		}
+		next = to
+	}
+	c.problem(t.Unit.pos, "", "the path of table %s does not reach a privacy unit within %d steps", t.TableName, maxPath)
+	return Unit{}
+}
+
+func (c *checker) foreignKey(t *TablePolicy, info *TableInfo, column *ColumnInfo) Unit {
+	for _, key := range info.ForeignKeys {
+		target, ok := c.schema.Table(key.To)
+		if key.Column == column.Name && key.To == t.Unit.To && ok && slices.Contains(target.Unique, key.ToColumn) {
+			return Unit{Kind: PathUnit, Column: column.Name, ToSchema: key.To.Schema, ToTable: key.To.Name, ToColumn: key.ToColumn}
+		}
+	}
+	c.problem(t.Unit.pos, fmt.Sprintf("add FOREIGN KEY (%s) REFERENCES %s", column.Name, t.Unit.To),
+		"column %s of table %s has no foreign key to %s", column.Name, t.TableName, t.Unit.To)
+	return Unit{}
+}
+
+func (c *checker) policyTables() []string {
+	var names []string
+	for _, t := range c.policy.Tables {
+		names = append(names, t.String())
+	}
+	return names
+}
+
+// columns pins every column of the table. Those that the policy does not name are exposed without bounds and keys.
+func (c *checker) columns(t *TablePolicy, info *TableInfo, table *Table) {
+	policies := map[string]*ColumnPolicy{}
+	for _, p := range t.Columns {
+		if _, ok := info.Column(p.Name); !ok {
+			c.problems = append(c.problems, fault.PolicyUnknown(p.pos, "column", p.Name, info.columnNames()))
+		}
+		policies[p.Name] = p
+	}
+	for _, live := range info.Columns {
+		column := &Column{Name: live.Name, AttNum: live.AttNum, TypeOID: live.TypeOID, TypMod: live.TypMod, Type: live.Type,
+			Enum: live.Enum, NotNull: live.NotNull, Exposed: live.Type != ""}
+		if p := policies[live.Name]; p != nil {
+			c.column(t, p, live, column)
+		}
+		table.Columns = append(table.Columns, column)
+	}
+}
+
+func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, column *Column) {
+	if p.Hidden {
+		column.Exposed = false
+		return
+	}
+	if live.Type == "" {
+		c.problem(p.pos, "write {expose: false}, or leave the column out", "column %s.%s has the type %s, which is not supported", t.TableName, p.Name, live.TypeName)
+		return
+	}
+	if p.Bounds != nil {
+		column.Bounds = c.bounds(p.Bounds, p, live)
+	}
+	if (p.PrivateKeys || p.Domain != nil) && !groupable(live) {
+		c.problem(p.pos, "group by a column of whole numbers, text, dates, truth values or numeric(p, s)",
+			"values of type %s cannot be group keys: equal ones may be written differently", live.TypeName)
+		return
+	}
+	column.PrivateKeys = p.PrivateKeys
+	if p.Domain != nil {
+		column.Domain = c.domain(t, p, live)
+	}
+}
+
+// groupable reports whether equal values of a column always have one text.
+func groupable(c *ColumnInfo) bool {
+	switch c.Type {
+	case Int2, Int4, Int8, Text, Char, Bool, Date, Timestamp, Timestamptz, UUID, Enum:
+		return true
+	case Numeric:
+		return c.Scale >= 0
+	case Float4, Float8:
+		return false
+	default:
+		return false
+	}
+}

@@ -1,0 +1,410 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"noisegate/internal/fault"
+)
+
+// Limits of budgets, compiled in: a policy beyond them is a slip or an attack, never a promise worth making.
+const (
+	maxEpsilon = 1_000_000 // ε and ρ; in pico units this still fits 64 bits
+	maxDelta   = "0.001"
+	minLoss    = "0.000000000001"       // one pico unit
+	minDelta   = "0.000000000000000001" // one atto unit
+)
+
+// Parse reads a policy file. All that is wrong with it is reported together: every error is a policy/invalid fault with
+// its place in the text. There is a policy only if there are no errors.
+func Parse(document string) (*Policy, []error) {
+	root, err := parseYAML(document)
+	if err != nil {
+		return nil, []error{err}
+	}
+	d := &decoder{}
+	p := d.policy(root)
+	if len(d.problems) > 0 {
+		return nil, d.problems
+	}
+	p.Document = document
+	return p, nil
+}
+
+// decoder walks the file and collects what is wrong.
+type decoder struct {
+	problems []error
+}
+
+func (d *decoder) problem(pos fault.Position, hint, format string, args ...any) {
+	d.problems = append(d.problems, fault.PolicyInvalid(pos, fmt.Sprintf(format, args...), hint))
+}
+
+// fields hands each entry of a mapping to its function. What names the mapping in messages.
+func (d *decoder) fields(n *node, what string, known map[string]func(*node)) {
+	if n.kind != mappingNode {
+		d.problem(n.pos, "", "%s must be a mapping, not %v", what, n.kind)
+		return
+	}
+	for _, e := range n.entries {
+		read, ok := known[e.key.text]
+		if !ok {
+			names := slices.Sorted(maps.Keys(known))
+			problem := fault.PolicyUnknown(e.key.pos, "key", e.key.text, names)
+			if problem.Hint == "" {
+				problem = problem.WithHint("the keys of " + what + " are " + strings.Join(names, ", "))
+			}
+			d.problems = append(d.problems, problem)
+			continue
+		}
+		read(e.value)
+	}
+}
+
+func has(n *node, key string) bool {
+	return n.kind == mappingNode && slices.ContainsFunc(n.entries, func(e entry) bool { return e.key.text == key })
+}
+
+func (d *decoder) policy(root *node) *Policy {
+	p := &Policy{}
+	d.fields(root, "a policy", map[string]func(*node){
+		"version":    func(n *node) { d.constant(n, "version", "1") },
+		"dataset":    func(n *node) { p.Dataset = d.datasetName(n) },
+		"neighbours": func(n *node) { d.constant(n, "neighbours", "add-remove") },
+		"tables":     func(n *node) { p.Tables = d.tables(n) },
+		"budgets":    func(n *node) { p.Budgets = d.budgets(n) },
+	})
+	for _, key := range []string{"version", "dataset", "tables", "budgets"} {
+		if root.kind == mappingNode && !has(root, key) {
+			d.problem(root.pos, "", "the policy lacks the key %q", key)
+		}
+	}
+	return p
+}
+
+func (d *decoder) constant(n *node, what, want string) {
+	if n.text != want {
+		d.problem(n.pos, "", "%s must be %s", what, want)
+	}
+}
+
+var datasetPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+func (d *decoder) datasetName(n *node) string {
+	if !datasetPattern.MatchString(n.text) {
+		d.problem(n.pos, "", "dataset must be a name of small letters, digits, _ and -, at most 63 of them")
+	}
+	return n.text
+}
+
+// word is a scalar that is a name.
+func (d *decoder) word(n *node, what string) string {
+	if n.kind != plainNode && n.kind != textNode || n.text == "" {
+		d.problem(n.pos, "", "%s must be a name, not %v", what, n.kind)
+		return ""
+	}
+	if len(n.text) > 63 {
+		d.problem(n.pos, "", "%s is longer than PostgreSQL's names, which have at most 63 bytes", what)
+	}
+	return n.text
+}
+
+// tableName reads "table" or "schema.table".
+func (d *decoder) tableName(n *node, what string) TableName {
+	schema, name, ok := strings.Cut(n.text, ".")
+	if !ok {
+		return TableName{DefaultSchema, d.word(n, what)}
+	}
+	if schema == "" || name == "" || strings.Contains(name, ".") || len(schema) > 63 || len(name) > 63 {
+		d.problem(n.pos, "", "%s must be written as table or schema.table", what)
+	}
+	return TableName{schema, name}
+}
+
+func (d *decoder) tables(n *node) []*TablePolicy {
+	if n.kind != mappingNode || len(n.entries) == 0 {
+		d.problem(n.pos, "", "tables must be a mapping from table names to their policies, not %v", n.kind)
+		return nil
+	}
+	var all []*TablePolicy
+	for _, e := range n.entries {
+		t := d.table(e.value, e.key)
+		if slices.ContainsFunc(all, func(o *TablePolicy) bool { return o.TableName == t.TableName }) {
+			d.problem(e.key.pos, "", "table %s is given twice", t.TableName)
+		}
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b *TablePolicy) int { return compareNames(a.TableName, b.TableName) })
+	return all
+}
+
+func (d *decoder) table(n, key *node) *TablePolicy {
+	t := &TablePolicy{TableName: d.tableName(key, "a table"), pos: key.pos}
+	d.fields(n, "a table", map[string]func(*node){
+		"public":     func(n *node) { t.Public = d.truth(n, "public") },
+		"unit":       func(n *node) { t.Unit = d.unit(n) },
+		"max_rows":   func(n *node) { t.MaxRows = d.count(n, "max_rows") },
+		"max_groups": func(n *node) { t.MaxGroups = d.count(n, "max_groups") },
+		"prepare":    func(n *node) { t.Prepare = d.prepare(n) },
+		"columns":    func(n *node) { t.Columns = d.columns(n) },
+	})
+	switch {
+	case n.kind != mappingNode:
+	case t.Public && (t.Unit != nil || t.MaxRows != 0 || t.MaxGroups != 0 || t.Prepare != nil):
+		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups or prepare", t.TableName)
+	case !t.Public && !has(n, "unit"):
+		d.problem(key.pos, "write unit: {row: key}, unit: {column: person_id} or public: true",
+			"table %s has neither a privacy unit nor public: true", t.TableName)
+	case t.Unit != nil && t.Unit.Kind == RowUnit && (t.MaxRows > 1 || t.MaxGroups > 1):
+		d.problem(key.pos, "leave out max_rows and max_groups", "table %s has the row as its unit, which is one row in one group", t.TableName)
+	}
+	return t
+}
+
+func (d *decoder) truth(n *node, what string) bool {
+	if n.kind != plainNode || n.text != "true" && n.text != "false" {
+		d.problem(n.pos, "", "%s must be true or false", what)
+	}
+	return n.text == "true"
+}
+
+// count reads a positive whole number; what one unit may contribute is at most a billion, so that sums of it cannot overflow.
+func (d *decoder) count(n *node, what string) int64 {
+	v, err := strconv.ParseInt(n.text, 10, 64)
+	if n.kind != plainNode || err != nil || v < 1 || v > 1_000_000_000 {
+		d.problem(n.pos, "", "%s must be a whole number from 1 to 1000000000", what)
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) unit(n *node) *UnitPolicy {
+	u := &UnitPolicy{pos: n.pos}
+	kinds := 0
+	kind := func(k UnitKind) func(*node) {
+		return func(n *node) { u.Kind, u.Column, kinds = k, d.word(n, "a unit's column"), kinds+1 }
+	}
+	d.fields(n, "a unit", map[string]func(*node){
+		"row":    kind(RowUnit),
+		"column": kind(ColumnUnit),
+		"via":    kind(PathUnit),
+		"to":     func(n *node) { u.To = d.tableName(n, "to") },
+	})
+	if n.kind == mappingNode && (kinds != 1 || has(n, "to") != (u.Kind == PathUnit)) {
+		d.problem(n.pos, "write {row: key}, {column: person_id} or {via: order_id, to: orders}",
+			"a unit is either a row, a column, or a path with via and to")
+	}
+	return u
+}
+
+func (d *decoder) prepare(n *node) *PreparePolicy {
+	p := &PreparePolicy{}
+	d.fields(n, "prepare", map[string]func(*node){
+		"max_rows": func(n *node) { p.MaxRows = d.count(n, "max_rows") },
+	})
+	if n.kind == mappingNode && !has(n, "max_rows") {
+		d.problem(n.pos, "", "prepare lacks max_rows")
+	}
+	return p
+}
+
+func (d *decoder) columns(n *node) []*ColumnPolicy {
+	if n.kind != mappingNode {
+		d.problem(n.pos, "", "columns must be a mapping from column names to their policies, not %v", n.kind)
+		return nil
+	}
+	var all []*ColumnPolicy
+	for _, e := range n.entries {
+		all = append(all, d.column(e.value, e.key))
+	}
+	slices.SortFunc(all, func(a, b *ColumnPolicy) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (d *decoder) column(n, key *node) *ColumnPolicy {
+	c := &ColumnPolicy{Name: d.word(key, "a column"), pos: key.pos}
+	var step *node
+	d.fields(n, "a column", map[string]func(*node){
+		"expose": func(n *node) { c.Hidden = !d.truth(n, "expose") },
+		"bounds": func(n *node) { c.Bounds = d.bounds(n) },
+		"step":   func(n *node) { step = n },
+		"domain": func(n *node) { c.Domain = d.domain(n) },
+		"keys": func(n *node) {
+			d.constant(n, "keys", "private")
+			c.PrivateKeys = true
+		},
+	})
+	if step != nil && c.Bounds == nil {
+		d.problem(step.pos, "write bounds: [lo, hi] beside it", "column %s has a step without bounds", fault.Quote(c.Name))
+	} else if step != nil {
+		c.Bounds.Step = d.scalar(step, "step")
+	}
+	switch {
+	case c.Domain != nil && c.PrivateKeys:
+		d.problem(key.pos, "keep one of them", "column %s has both a domain and keys: private", fault.Quote(c.Name))
+	case c.Hidden && (c.Bounds != nil || c.Domain != nil || c.PrivateKeys):
+		d.problem(key.pos, "", "column %s is not exposed, so it has no other settings", fault.Quote(c.Name))
+	}
+	return c
+}
+
+func (d *decoder) scalar(n *node, what string) scalar {
+	if n.kind != plainNode && n.kind != textNode {
+		d.problem(n.pos, "", "%s must be a single value, not %v", what, n.kind)
+	}
+	return scalar{Text: n.text, pos: n.pos}
+}
+
+func (d *decoder) bounds(n *node) *BoundsPolicy {
+	if n.kind != listNode || len(n.items) != 2 {
+		d.problem(n.pos, "", "bounds must be a list of two values: [lo, hi]")
+		return &BoundsPolicy{}
+	}
+	return &BoundsPolicy{Lo: d.scalar(n.items[0], "a bound"), Hi: d.scalar(n.items[1], "a bound")}
+}
+
+func (d *decoder) domain(n *node) *DomainPolicy {
+	domain := &DomainPolicy{pos: n.pos}
+	switch {
+	case n.kind == mappingNode:
+		d.fields(n, "a domain", map[string]func(*node){
+			"table":  func(n *node) { domain.From.Table = d.tableName(n, "table") },
+			"column": func(n *node) { domain.From.Column = d.word(n, "column") },
+		})
+		if !has(n, "table") || !has(n, "column") {
+			d.problem(n.pos, "", "a domain from a table needs both table and column")
+		}
+	case n.kind == listNode && len(n.items) > 0:
+		for _, item := range n.items {
+			if item.kind == nullNode {
+				domain.Keys = append(domain.Keys, scalar{Null: true, pos: item.pos})
+				continue
+			}
+			domain.Keys = append(domain.Keys, d.scalar(item, "a key of the domain"))
+		}
+	default:
+		d.problem(n.pos, "", "a domain must be a list of keys, or {table: t, column: c}")
+	}
+	return domain
+}
+
+func (d *decoder) budgets(n *node) []Budget {
+	if n.kind != listNode {
+		d.problem(n.pos, "", "budgets must be a list, not %v", n.kind)
+		return nil
+	}
+	var all []Budget
+	for _, item := range n.items {
+		b, ok := d.budget(item)
+		if !ok {
+			continue
+		}
+		if slices.ContainsFunc(all, func(o Budget) bool {
+			return o.Scope == b.Scope && o.Name == b.Name && o.PerAnalyst == b.PerAnalyst
+		}) {
+			d.problem(item.pos, "", "this budget is given twice")
+		}
+		all = append(all, b)
+	}
+	if !slices.ContainsFunc(all, func(b Budget) bool { return b.Scope == DatasetScope }) {
+		d.problem(n.pos, "add - {dataset: true, form: approx, epsilon: 20, delta: 1e-6}",
+			"there is no budget for the dataset, so nothing would limit all analysts together")
+	}
+	return all
+}
+
+func (d *decoder) budget(n *node) (b Budget, ok bool) {
+	before := len(d.problems)
+	scopes := 0
+	d.fields(n, "a budget", map[string]func(*node){
+		"dataset": func(n *node) {
+			b.Scope, scopes = DatasetScope, scopes+1
+			if !d.truth(n, "dataset") {
+				d.problem(n.pos, "", "dataset must be true")
+			}
+		},
+		"group":   func(n *node) { b.Scope, b.Name, scopes = GroupScope, d.word(n, "group"), scopes+1 },
+		"analyst": func(n *node) { b.Scope, b.Name, scopes = AnalystScope, d.word(n, "analyst"), scopes+1 },
+		"per": func(n *node) {
+			d.constant(n, "per", "analyst")
+			b.PerAnalyst = true
+		},
+		"replay_only": func(n *node) { b.ReplayOnly = d.truth(n, "replay_only") },
+		"form":        func(n *node) { b.Form = d.form(n) },
+		"epsilon":     func(n *node) { b.Epsilon = d.amount(n, "epsilon", minLoss, strconv.Itoa(maxEpsilon)) },
+		"rho":         func(n *node) { b.Rho = d.amount(n, "rho", minLoss, strconv.Itoa(maxEpsilon)) },
+		"delta":       func(n *node) { b.Delta = d.amount(n, "delta", minDelta, maxDelta) },
+		"max_epsilon_per_query": func(n *node) {
+			b.MaxEpsilonPerQuery = d.amount(n, "max_epsilon_per_query", minLoss, strconv.Itoa(maxEpsilon))
+		},
+	})
+	if len(d.problems) > before {
+		return b, false
+	}
+	switch {
+	case scopes != 1:
+		d.problem(n.pos, "", "a budget belongs to exactly one of dataset: true, group: name, analyst: name")
+	case b.PerAnalyst && b.Scope != GroupScope:
+		d.problem(n.pos, "", "per: analyst goes with group: name")
+	case b.ReplayOnly && b.Scope == DatasetScope:
+		d.problem(n.pos, "", "a dataset cannot be replay_only")
+	case b.Form != "" || !b.ReplayOnly:
+		d.checkForm(n, b)
+	}
+	if b.PerAnalyst {
+		b.Scope = AnalystScope
+	}
+	return b, len(d.problems) == before
+}
+
+func (d *decoder) form(n *node) Form {
+	switch f := Form(n.text); f {
+	case Pure, ZCDP, Approx:
+		return f
+	default:
+		d.problem(n.pos, "", "form must be pure, zcdp or approx")
+		return ""
+	}
+}
+
+// checkForm holds the amounts against what the form adds up.
+func (d *decoder) checkForm(n *node, b Budget) {
+	switch {
+	case b.Form == "":
+		d.problem(n.pos, "", "a budget needs a form: pure, zcdp or approx")
+	case b.Form == Pure && (b.Epsilon == nil || b.Rho != nil):
+		d.problem(n.pos, "", "a budget of form pure has epsilon and no rho")
+	case b.Form == ZCDP && (b.Rho == nil || b.Epsilon != nil):
+		d.problem(n.pos, "", "a budget of form zcdp has rho and no epsilon")
+	case b.Form == Approx && (b.Epsilon == nil || b.Delta == nil || b.Rho != nil):
+		d.problem(n.pos, "", "a budget of form approx has epsilon and delta and no rho")
+	}
+}
+
+// amount reads a decimal in [lo, hi].
+func (d *decoder) amount(n *node, what, lo, hi string) *big.Rat {
+	v, ok := parseDecimal(n.text)
+	low, _ := parseDecimal(lo)
+	high, _ := parseDecimal(hi)
+	if n.kind == listNode || n.kind == mappingNode || !ok || v.Cmp(low) < 0 || v.Cmp(high) > 0 {
+		d.problem(n.pos, "", "%s must be a number from %s to %s", what, lo, hi)
+		return nil
+	}
+	return v
+}
+
+// decimalPattern bounds digits and exponent: an exponent of a billion would fill the memory.
+var decimalPattern = regexp.MustCompile(`^[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$`)
+
+// parseDecimal reads a decimal number exactly.
+func parseDecimal(text string) (*big.Rat, bool) {
+	if !decimalPattern.MatchString(text) {
+		return nil, false
+	}
+	return new(big.Rat).SetString(text)
+}

@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"noisegate/internal/fault"
+)
+
+// Policy is a policy file: what the steward wrote, before it is held against a schema. Numbers and keys are still text,
+// because what they mean depends on a column's type.
+type Policy struct {
+	Document string `json:"-"` // the file's text
+
+	Dataset string
+	Tables  []*TablePolicy // sorted by schema, name
+	Budgets []Budget       // in the file's order
+}
+
+// TableName names a relation of the protected database.
+type TableName struct {
+	Schema, Name string
+}
+
+// String renders the name as policy files write it: without the schema where that is the default one.
+func (n TableName) String() string {
+	if n.Schema == DefaultSchema {
+		return n.Name
+	}
+	return n.Schema + "." + n.Name
+}
+
+// TablePolicy is the policy of one table.
+type TablePolicy struct {
+	TableName
+	Public    bool
+	Unit      *UnitPolicy     // nil: public
+	MaxRows   int64           // 0: not given
+	MaxGroups int64           // 0: not given
+	Prepare   *PreparePolicy  // nil: no bounded copy
+	Columns   []*ColumnPolicy // sorted by name
+
+	pos fault.Position
+}
+
+// UnitPolicy says how rows reach their privacy unit.
+type UnitPolicy struct {
+	Kind   UnitKind
+	Column string
+	To     TableName // PathUnit only
+
+	pos fault.Position
+}
+
+// PreparePolicy asks for a bounded copy of a table. It is kept with the policy; building copies is the business of
+// noisegate prepare.
+type PreparePolicy struct {
+	MaxRows int64
+}
+
+// ColumnPolicy is the policy of one column.
+type ColumnPolicy struct {
+	Name        string
+	Hidden      bool
+	Bounds      *BoundsPolicy
+	Domain      *DomainPolicy
+	PrivateKeys bool
+
+	pos fault.Position
+}
+
+// BoundsPolicy is a column's bounds as text.
+type BoundsPolicy struct {
+	Lo, Hi, Step scalar // Step.Text is "" when none is given
+}
+
+// DomainPolicy is a column's public keys: a list, or the values of a public table's column at the time of applying.
+type DomainPolicy struct {
+	Keys []scalar  `json:",omitempty"`
+	From ColumnRef `json:",omitzero"`
+
+	pos fault.Position
+}
+
+// ColumnRef names a column of a table.
+type ColumnRef struct {
+	Table  TableName
+	Column string
+}
+
+// scalar is one value of the file as it was written.
+type scalar struct {
+	Text string
+	Null bool `json:",omitempty"`
+
+	pos fault.Position
+}
+
+// Table finds a table's policy.
+func (p *Policy) Table(name TableName) (*TablePolicy, bool) {
+	i := slices.IndexFunc(p.Tables, func(t *TablePolicy) bool { return t.TableName == name })
+	if i < 0 {
+		return nil, false
+	}
+	return p.Tables[i], true
+}
+
+// domainSources are the columns whose values are domains, each once, sorted.
+func (p *Policy) domainSources() []ColumnRef {
+	var refs []ColumnRef
+	for _, t := range p.Tables {
+		for _, c := range t.Columns {
+			if c.Domain != nil && c.Domain.From != (ColumnRef{}) && !slices.Contains(refs, c.Domain.From) {
+				refs = append(refs, c.Domain.From)
+			}
+		}
+	}
+	slices.SortFunc(refs, func(a, b ColumnRef) int {
+		if d := compareNames(a.Table, b.Table); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Column, b.Column)
+	})
+	return refs
+}
+
+// canonical is the policy without what does not matter: comments, order of tables and columns, aliases, positions.
+func (p *Policy) canonical() []byte {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // strings, integers and rationals always encode
+	}
+	return text
+}
+
+func compareNames(a, b TableName) int {
+	if d := strings.Compare(a.Schema, b.Schema); d != 0 {
+		return d
+	}
+	return strings.Compare(a.Name, b.Name)
+}

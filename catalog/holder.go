@@ -1,0 +1,68 @@
+package catalog
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"noisegate/internal/fault"
+)
+
+// Holder keeps the policies in force in memory, one per dataset, for readers that must not wait. Its zero value holds
+// nothing and is ready for use.
+type Holder struct {
+	datasets sync.Map // of dataset names to *atomic.Pointer[held]
+}
+
+// held is what is in force, and why it must not be used (nil: it may).
+type held struct {
+	revision *Revision
+	stale    error
+}
+
+// Put makes a revision the one in force, unless a later one is there already.
+func (h *Holder) Put(r *Revision) {
+	cell, _ := h.datasets.LoadOrStore(r.Snapshot.Dataset, &atomic.Pointer[held]{})
+	p := cell.(*atomic.Pointer[held])
+	next := &held{revision: r}
+	for {
+		was := p.Load()
+		if was != nil && was.revision.Snapshot.Version > r.Snapshot.Version || p.CompareAndSwap(was, next) {
+			return
+		}
+	}
+}
+
+// Mark says whether the tables of a revision still are what its policy was checked against: while stale is not nil, every
+// query of the dataset gets it. A mark on a revision that is no longer in force does nothing.
+func (h *Holder) Mark(r *Revision, stale error) {
+	cell, ok := h.datasets.Load(r.Snapshot.Dataset)
+	if !ok {
+		return
+	}
+	p := cell.(*atomic.Pointer[held])
+	if was := p.Load(); was.revision == r {
+		p.CompareAndSwap(was, &held{revision: r, stale: stale})
+	}
+}
+
+// Snapshot gives the snapshot in force: policy/unknown-dataset when there is none, or what [Holder.Mark] was told.
+func (h *Holder) Snapshot(dataset string) (*Snapshot, error) {
+	r, err := h.Revision(dataset)
+	if err != nil {
+		return nil, err
+	}
+	return r.Snapshot, nil
+}
+
+// Revision is [Holder.Snapshot] with the policy and what it was checked against.
+func (h *Holder) Revision(dataset string) (*Revision, error) {
+	cell, ok := h.datasets.Load(dataset)
+	if !ok {
+		return nil, fault.UnknownDataset(dataset)
+	}
+	is := cell.(*atomic.Pointer[held]).Load()
+	if is == nil {
+		return nil, fault.UnknownDataset(dataset) // between LoadOrStore and CompareAndSwap of the first Put
+	}
+	return is.revision, is.stale
+}

@@ -1,0 +1,191 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"noisegate/internal/fault"
+)
+
+// relationsSQL lists the relations that a policy could name. Sizes and statistics of tables are data and stay out.
+const relationsSQL = `
+SELECT n.nspname, c.relname, c.oid,
+	CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
+		WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' END,
+	c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid),
+	pg_catalog.has_table_privilege(c.oid, 'SELECT') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
+	AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+ORDER BY n.nspname, c.relname`
+
+// columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. A text column whose
+// collation takes different texts for equal has no supported type: group keys are compared as bytes.
+const columnsSQL = `
+SELECT a.attrelid, a.attname, a.attnum, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, a.atttypmod),
+	CASE WHEN t.typtype = 'e' THEN 'enum' WHEN NOT coalesce(l.collisdeterministic, true) THEN ''
+		ELSE pg_catalog.format_type(base.oid, NULL) END,
+	greatest(a.atttypmod, base.typmod),
+	CASE WHEN t.typtype = 'e' THEN pg_catalog.format('%I.%I', tn.nspname, t.typname) ELSE '' END,
+	coalesce((SELECT pg_catalog.array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid), '{}'),
+	a.attnotnull
+FROM pg_catalog.pg_attribute a
+CROSS JOIN LATERAL (
+	WITH RECURSIVE chain (oid, kind, next, typmod) AS (
+		SELECT d.oid, d.typtype, d.typbasetype, d.typtypmod FROM pg_catalog.pg_type d WHERE d.oid = a.atttypid
+		UNION ALL
+		SELECT d.oid, d.typtype, d.typbasetype, greatest(chain.typmod, d.typtypmod)
+		FROM chain JOIN pg_catalog.pg_type d ON chain.kind = 'd' AND d.oid = chain.next
+	)
+	SELECT oid, typmod FROM chain WHERE kind <> 'd'
+) base
+JOIN pg_catalog.pg_type t ON t.oid = base.oid
+JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
+LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
+WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attrelid, a.attnum`
+
+// uniqueSQL lists columns that are the whole key of a unique index without condition.
+const uniqueSQL = `
+SELECT DISTINCT i.indrelid, a.attname
+FROM pg_catalog.pg_index i
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+WHERE i.indrelid = ANY($1::oid[]) AND i.indisunique AND i.indisvalid AND i.indnkeyatts = 1
+	AND i.indpred IS NULL AND i.indkey[0] > 0
+ORDER BY i.indrelid, a.attname`
+
+// foreignKeysSQL lists foreign keys of one column. One of a partition counts for the whole table, because a path's rows
+// that lead nowhere are dropped: the key shows which column is referred to, not that every row refers to something.
+const foreignKeysSQL = `
+SELECT DISTINCT r.relation, a.attname, tn.nspname, tc.relname, ta.attname
+FROM pg_catalog.pg_constraint k
+CROSS JOIN LATERAL (
+	SELECT k.conrelid AS relation UNION SELECT p.relid FROM pg_catalog.pg_partition_ancestors(k.conrelid) p
+) r
+JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+JOIN pg_catalog.pg_class tc ON tc.oid = k.confrelid
+JOIN pg_catalog.pg_namespace tn ON tn.oid = tc.relnamespace
+JOIN pg_catalog.pg_attribute ta ON ta.attrelid = k.confrelid AND ta.attnum = k.confkey[1]
+WHERE k.contype = 'f' AND pg_catalog.cardinality(k.conkey) = 1 AND r.relation = ANY($1::oid[])
+ORDER BY 1, 2, 3, 4, 5`
+
+// Inspect reads the schema of a protected database as the gateway's role sees it, in one snapshot. For a policy, it also
+// reads the values of the public tables that are domains; p may be nil. Its errors are data/unavailable.
+func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error) {
+	schema := &Schema{}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+		if err := schema.readRelations(ctx, tx); err != nil {
+			return err
+		}
+		if p == nil {
+			return nil
+		}
+		for _, ref := range p.domainSources() {
+			if err := schema.readDomain(ctx, tx, p, ref); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fault.DataUnavailable(fmt.Errorf("catalog: cannot read the schema: %w", err))
+	}
+	return schema, nil
+}
+
+func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx) error {
+	byOID := map[uint32]*TableInfo{}
+	var oids []uint32
+	t := TableInfo{}
+	err := each(ctx, tx, relationsSQL, nil, []any{&t.Schema, &t.Name, &t.OID, &t.Kind, &t.Inherited, &t.Readable}, func() {
+		table := t
+		s.Tables = append(s.Tables, &table)
+		byOID[t.OID] = &table
+		oids = append(oids, t.OID)
+	})
+	if err != nil {
+		return err
+	}
+	var oid uint32
+	var typeName string
+	var modifier int32
+	c := ColumnInfo{}
+	columns := []any{&oid, &c.Name, &c.AttNum, &c.TypeOID, &c.TypMod, &c.TypeName, &typeName, &modifier, &c.Enum, &c.EnumValues, &c.NotNull}
+	if err := each(ctx, tx, columnsSQL, []any{oids}, columns, func() {
+		column := c
+		column.Type, column.MaxLength, column.Scale = supported(typeName, modifier)
+		byOID[oid].Columns = append(byOID[oid].Columns, &column)
+	}); err != nil {
+		return err
+	}
+	var name string
+	if err := each(ctx, tx, uniqueSQL, []any{oids}, []any{&oid, &name}, func() {
+		byOID[oid].Unique = append(byOID[oid].Unique, name)
+	}); err != nil {
+		return err
+	}
+	k := ForeignKey{}
+	return each(ctx, tx, foreignKeysSQL, []any{oids}, []any{&oid, &k.Column, &k.To.Schema, &k.To.Name, &k.ToColumn}, func() {
+		byOID[oid].ForeignKeys = append(byOID[oid].ForeignKeys, k)
+	})
+}
+
+// each runs a query and calls f after each row is scanned into the targets.
+func each(ctx context.Context, tx pgx.Tx, sql string, args, targets []any, f func()) error {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(rows, targets, func() error { f(); return nil })
+	return err
+}
+
+// supported finds our type for PostgreSQL's, and what its modifier says: the largest length of a text, the scale of a
+// numeric (-1: none).
+func supported(name string, modifier int32) (t Type, maxLength, scale int) {
+	const header = 4 // of a length in bytes; PostgreSQL adds it to the modifiers of text and numeric
+	scale = -1
+	switch name {
+	case "character varying", "text":
+		t, maxLength = Text, max(0, int(modifier)-header)
+	case "character":
+		t, maxLength = Char, max(0, int(modifier)-header)
+	case "numeric":
+		t = Numeric
+		// The lower 11 bits are the scale; from version 15 on it may be negative, or larger than the precision.
+		if s := int(modifier-header) & 0x7ff; modifier >= header && s < 1024 {
+			scale = s
+		}
+	case string(Int2), string(Int4), string(Int8), string(Float4), string(Float8), string(Bool), string(Date), string(Timestamp),
+		string(Timestamptz), string(UUID), string(Enum):
+		t = Type(name)
+	}
+	return t, maxLength, scale
+}
+
+// readDomain reads the values of a column that the policy uses as a domain: of a public table only.
+func (s *Schema) readDomain(ctx context.Context, tx pgx.Tx, p *Policy, ref ColumnRef) error {
+	policy, ok := p.Table(ref.Table)
+	info, exists := s.Table(ref.Table)
+	if !ok || !policy.Public || !exists || !info.Readable {
+		return nil // Check says what is wrong
+	}
+	if _, ok := info.Column(ref.Column); !ok {
+		return nil
+	}
+	column := pgx.Identifier{ref.Column}.Sanitize()
+	sql := fmt.Sprintf("SELECT DISTINCT %s::pg_catalog.text FROM %s WHERE %s IS NOT NULL ORDER BY 1 LIMIT %d",
+		column, pgx.Identifier{ref.Table.Schema, ref.Table.Name}.Sanitize(), column, maxDomain+1)
+	domain := DomainValues{From: ref}
+	var key Key
+	if err := each(ctx, tx, sql, nil, []any{&key.Text}, func() { domain.Keys = append(domain.Keys, key) }); err != nil {
+		return err
+	}
+	s.Domains = append(s.Domains, domain)
+	return nil
+}

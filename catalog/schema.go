@@ -1,0 +1,184 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"noisegate/internal/fault"
+)
+
+// Schema is what was read of a protected database's tables: metadata, and the values of public tables that are domains.
+// It holds nothing of a protected row.
+type Schema struct {
+	Tables  []*TableInfo
+	Domains []DomainValues `json:",omitempty"`
+}
+
+// TableInfo is a relation of the live schema.
+type TableInfo struct {
+	TableName
+	OID         uint32
+	Kind        RelationKind
+	Inherited   bool `json:",omitempty"` // other tables, not partitions, inherit from it: their rows show in it
+	Readable    bool // by the role that looked
+	Columns     []*ColumnInfo
+	Unique      []string     `json:",omitempty"` // columns whose values are unique by themselves
+	ForeignKeys []ForeignKey `json:",omitempty"` // of one column
+}
+
+// RelationKind is PostgreSQL's relkind, in words.
+type RelationKind string
+
+// The kinds of relation that a policy can be for; all others are refused by their name.
+const (
+	PlainTable       RelationKind = "table"
+	PartitionedTable RelationKind = "partitioned table"
+)
+
+// ColumnInfo is an attribute of the live schema.
+type ColumnInfo struct {
+	Name       string
+	AttNum     int16
+	TypeOID    uint32
+	TypMod     int32
+	TypeName   string   // PostgreSQL's own rendering
+	Type       Type     // "": not a supported type
+	MaxLength  int      `json:",omitempty"` // characters of varchar(n) and character(n); 0: no limit
+	Scale      int      // digits after the point of numeric(p, s); -1: not fixed, or not numeric
+	Enum       string   `json:",omitempty"` // quoted, with schema
+	EnumValues []string `json:",omitempty"`
+	NotNull    bool
+}
+
+// ForeignKey leads from a column to a unique column.
+type ForeignKey struct {
+	Column   string
+	To       TableName
+	ToColumn string
+}
+
+// DomainValues are the distinct values of a public table's column.
+type DomainValues struct {
+	From ColumnRef
+	Keys []Key
+}
+
+// Table finds a relation.
+func (s *Schema) Table(name TableName) (*TableInfo, bool) {
+	i := slices.IndexFunc(s.Tables, func(t *TableInfo) bool { return t.TableName == name })
+	if i < 0 {
+		return nil, false
+	}
+	return s.Tables[i], true
+}
+
+// Column finds an attribute.
+func (t *TableInfo) Column(name string) (*ColumnInfo, bool) {
+	i := slices.IndexFunc(t.Columns, func(c *ColumnInfo) bool { return c.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return t.Columns[i], true
+}
+
+func (s *Schema) domain(from ColumnRef) ([]Key, bool) {
+	i := slices.IndexFunc(s.Domains, func(d DomainValues) bool { return d.From == from })
+	if i < 0 {
+		return nil, false
+	}
+	return s.Domains[i].Keys, true
+}
+
+// For leaves out what the policy does not name: the rest is kept with the policy, as what it was checked against.
+func (s *Schema) For(p *Policy) *Schema {
+	pinned := &Schema{}
+	for _, t := range p.Tables {
+		if info, ok := s.Table(t.TableName); ok {
+			pinned.Tables = append(pinned.Tables, info)
+		}
+	}
+	for _, ref := range p.domainSources() {
+		if keys, ok := s.domain(ref); ok {
+			pinned.Domains = append(pinned.Domains, DomainValues{From: ref, Keys: keys})
+		}
+	}
+	return pinned
+}
+
+// Drift says what a policy relied on in this schema and no longer finds in the live one; nil when nothing. Columns, keys and
+// tables that came new are no drift: no policy speaks of them.
+func (s *Schema) Drift(live *Schema) error {
+	var changes []error
+	for _, was := range s.Tables {
+		is, ok := live.Table(was.TableName)
+		switch {
+		case !ok:
+			changes = append(changes, fmt.Errorf("table %s is gone", was.TableName))
+		case is.OID != was.OID || is.Kind != was.Kind:
+			changes = append(changes, fmt.Errorf("table %s was replaced by another relation", was.TableName))
+		case is.Inherited && !was.Inherited:
+			changes = append(changes, fmt.Errorf("table %s has got inheriting tables", was.TableName))
+		case !is.Readable:
+			changes = append(changes, fmt.Errorf("table %s can no longer be read", was.TableName))
+		default:
+			changes = append(changes, was.drift(is)...)
+		}
+	}
+	return errors.Join(changes...)
+}
+
+func (t *TableInfo) drift(live *TableInfo) (changes []error) {
+	for _, was := range t.Columns {
+		is, ok := live.Column(was.Name)
+		switch {
+		case !ok || is.AttNum != was.AttNum:
+			changes = append(changes, fmt.Errorf("column %s.%s is gone or was replaced", t.TableName, was.Name))
+		case is.TypeOID != was.TypeOID || is.TypMod != was.TypMod || !slices.Equal(is.EnumValues, was.EnumValues) || is.Type != was.Type:
+			changes = append(changes, fmt.Errorf("column %s.%s has another type", t.TableName, was.Name))
+		case was.NotNull && !is.NotNull:
+			changes = append(changes, fmt.Errorf("column %s.%s may be null now", t.TableName, was.Name))
+		}
+	}
+	for _, key := range t.Unique {
+		if !slices.Contains(live.Unique, key) {
+			changes = append(changes, fmt.Errorf("column %s.%s is no longer unique", t.TableName, key))
+		}
+	}
+	for _, key := range t.ForeignKeys {
+		if !slices.Contains(live.ForeignKeys, key) {
+			changes = append(changes, fmt.Errorf("the foreign key of %s.%s is gone", t.TableName, key.Column))
+		}
+	}
+	return changes
+}
+
+// encode gives the same bytes for the same schema: they are part of a snapshot's digest.
+func (s *Schema) encode() []byte {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // strings and integers always encode
+	}
+	return text
+}
+
+// decodeSchema reads what encode wrote.
+func decodeSchema(text []byte) (*Schema, error) {
+	s := &Schema{}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fault.Internal(fmt.Errorf("catalog: the stored metadata of a policy is damaged: %w", err))
+	}
+	return s, nil
+}
+
+// digest identifies a policy together with what it was checked against.
+func digest(p *Policy, pinned *Schema) [32]byte {
+	h := sha256.New()
+	document := sha256.Sum256(p.canonical())
+	metadata := sha256.Sum256(pinned.encode())
+	h.Write(document[:])
+	h.Write(metadata[:])
+	return [32]byte(h.Sum(nil))
+}
