@@ -133,7 +133,7 @@ func (c *converter) selectStatement(n *pg.SelectStmt, at syntax.Pos) *syntax.Que
 		q.Items = append(q.Items, c.item(item))
 	}
 	from := take(&n.FromClause)
-	c.joins = max(0, len(from)-1)
+	c.countJoins(at, max(0, len(from)-1))
 	for _, relation := range from {
 		q.From = append(q.From, c.relation(relation))
 	}
@@ -241,9 +241,7 @@ func (c *converter) join(n *pg.JoinExpr) syntax.Relation {
 		return nil
 	}
 	j := &syntax.Join{Pos: right.At(), Left: left, Right: right}
-	if c.joins++; c.joins > maxJoins {
-		c.tooComplex(j.Pos, fmt.Sprintf("the query has more than %d joins", maxJoins))
-	}
+	c.countJoins(j.Pos, 1)
 	if n.IsNatural {
 		c.refuse(j.Pos, "NATURAL JOIN", "name the columns: JOIN ... USING (column)")
 	}
@@ -271,6 +269,12 @@ func (c *converter) join(n *pg.JoinExpr) syntax.Relation {
 	}
 	c.spent(n, j.Pos)
 	return j
+}
+
+func (c *converter) countJoins(at syntax.Pos, joins int) {
+	if c.joins += joins; c.joins > maxJoins {
+		c.tooComplex(at, fmt.Sprintf("the query has more than %d joins", maxJoins))
+	}
 }
 
 func (c *converter) orderBy(nodes []*pg.Node) []syntax.OrderItem {
@@ -305,10 +309,11 @@ func (c *converter) orderBy(nodes []*pg.Node) []syntax.OrderItem {
 
 // rowCount converts LIMIT and OFFSET; NULL and ALL mean that there is none.
 func (c *converter) rowCount(node *pg.Node) syntax.Expr {
-	if node.GetAConst().GetIsnull() {
+	count := c.expr(node)
+	if literal, ok := count.(*syntax.Literal); ok && literal.Kind == syntax.NullLiteral {
 		return nil
 	}
-	return c.expr(node)
+	return count
 }
 
 // name reads the text of an identifier.
@@ -349,8 +354,10 @@ func locate(node any) syntax.Pos {
 				walk(v.Index(i))
 			}
 		case reflect.Struct:
-			for i := 1; i < v.NumField(); i++ {
-				walk(v.Field(i))
+			for i := range v.NumField() {
+				if field := v.Field(i); field.CanInterface() { // not protobuf's own
+					walk(field)
+				}
 			}
 			if at := v.FieldByName("Location"); at.IsValid() && at.Int() > 0 && (best < 0 || at.Int() < int64(best)) {
 				best = syntax.Pos(at.Int())

@@ -111,12 +111,12 @@ func (c *converter) constant(n *pg.A_Const) syntax.Expr {
 	at := syntax.Pos(take(&n.Location))
 	null, value := take(&n.Isnull), take(&n.Val)
 	c.spent(n, at)
-	switch v := value.(type) {
-	case nil:
-		if null {
-			return &syntax.Literal{Pos: at, Kind: syntax.NullLiteral}
-		}
+	if null && value == nil {
+		return &syntax.Literal{Pos: at, Kind: syntax.NullLiteral}
+	} else if null {
 		return c.refuse(at, "this constant", "")
+	}
+	switch v := value.(type) {
 	case *pg.A_Const_Ival:
 		return c.number(at, strconv.FormatInt(int64(v.Ival.Ival), 10))
 	case *pg.A_Const_Fval:
@@ -349,11 +349,15 @@ func (c *converter) cast(n *pg.TypeCast) syntax.Expr {
 		return c.refuse(typeAt, "fields or precision of an interval type", "write the unit in the text: INTERVAL '1 day'")
 	}
 	for _, mod := range mods {
-		value, ok := mod.GetAConst().GetVal().(*pg.A_Const_Ival)
-		if !ok {
+		literal, ok := c.expr(mod).(*syntax.Literal)
+		if !ok || literal.Kind != syntax.IntegerLiteral {
 			return c.refuse(typeAt, "this type modifier", "write whole numbers: numeric(10, 2)")
 		}
-		cast.Mods = append(cast.Mods, value.Ival.Ival)
+		value, err := strconv.ParseInt(literal.Text, 10, 32)
+		if err != nil {
+			return c.refuse(typeAt, "a type modifier this large", "")
+		}
+		cast.Mods = append(cast.Mods, int32(value))
 	}
 	typeName.Typemod = 0 // -1: none but the list above
 	c.spent(typeName, typeAt)
@@ -396,10 +400,12 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 	}
 	call.Star, call.Distinct = take(&n.AggStar), take(&n.AggDistinct)
 	call.Args = append(call.Args, c.exprs(args)...)
-	if order := c.orderBy(take(&n.AggOrder)); take(&n.AggWithinGroup) {
-		call.Within = order
-	} else {
+	switch order := c.orderBy(take(&n.AggOrder)); {
+	case !n.AggWithinGroup:
 		call.OrderBy = order
+	case len(order) > 0:
+		n.AggWithinGroup = false
+		call.Within = order
 	}
 	call.Filter = c.expr(take(&n.AggFilter))
 	c.spent(n, call.Pos)
@@ -409,7 +415,7 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 // extractField converts the field of EXTRACT(field FROM x), a bare word that the grammar turns into a string.
 func (c *converter) extractField(node *pg.Node) syntax.Expr {
 	field, ok := node.GetAConst().GetVal().(*pg.A_Const_Sval)
-	if !ok {
+	if !ok || node.GetAConst().Isnull {
 		c.unknown(node)
 		return nil
 	}
@@ -455,7 +461,13 @@ func (c *converter) unknown(node *pg.Node) {
 	case *pg.Node_SetToDefault:
 		c.refuse(at, "DEFAULT", "")
 	default:
-		kind := strings.TrimPrefix(fmt.Sprintf("%T", n), "*pg_query.Node_")
-		c.refuse(at, "this construct ("+kind+")", "")
+		switch kind := strings.TrimPrefix(fmt.Sprintf("%T", n), "*pg_query.Node_"); {
+		case strings.HasPrefix(kind, "Json"):
+			c.refuse(at, "JSON", "")
+		case strings.HasPrefix(kind, "Xml"):
+			c.refuse(at, "XML", "")
+		default:
+			c.refuse(at, "this construct ("+kind+")", "")
+		}
 	}
 }

@@ -1,0 +1,282 @@
+package sqlrewrite
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// testdata/parse lists what is accepted, with the tree; testdata/unsupported what is refused, as the user sees it.
+func TestParse(t *testing.T) {
+	for _, path := range []string{"testdata/parse", "testdata/unsupported"} {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd != "parse" {
+				d.Fatalf(t, "unknown command %q", d.Cmd)
+			}
+			query, err := parse(d.Input)
+			if refused := (path == "testdata/unsupported"); refused != (err != nil) {
+				d.Fatalf(t, "wrong file: err = %v", err)
+			}
+			if err != nil {
+				return showFault(err)
+			}
+			return showQuery(query)
+		})
+	}
+}
+
+func showFault(err error) string {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return "not a fault: " + err.Error()
+	}
+	text := f.Error() + "\n"
+	if f.Hint != "" {
+		text += "hint: " + f.Hint + "\n"
+	}
+	return text
+}
+
+// everything is a set of queries that between them visit every conversion.
+var everything = []string{
+	`SELECT DISTINCT a AS x, t.b, count(*) FILTER (WHERE c), sum(DISTINCT d ORDER BY e DESC NULLS LAST), *, t.*
+	 FROM s.t AS t, u LEFT JOIN v USING (k) RIGHT JOIN w ON w.a = u.a CROSS JOIN z
+	 WHERE a = 1 AND NOT b OR c IS NOT NULL AND d IS UNKNOWN
+	 GROUP BY a, 2 HAVING count(*) > 10 ORDER BY 1 DESC, a NULLS FIRST LIMIT 5 OFFSET 2`,
+	`SELECT CASE a WHEN 1 THEN 'x' ELSE 'y' END, CASE WHEN a THEN b END, a::numeric(10,2), DATE '2024-01-01',
+	 coalesce(a, -1, 1.5), greatest(a, b), least(a, b), nullif(a, b), -a, a IN (1, 2), a NOT BETWEEN 1 AND 2, a ILIKE 'x%',
+	 a IS DISTINCT FROM b, percentile_cont(0.5) WITHIN GROUP (ORDER BY a), extract(dow FROM a), NULL, TRUE FROM t`,
+}
+
+// Nothing that the parser reports may be dropped silently: whatever field of whatever node holds something that it did
+// not hold, the query is refused or our tree differs. The test sets every empty field of every node, one at a time.
+func TestNothingIsDropped(t *testing.T) {
+	for _, text := range everything {
+		want, err := convert(t, text, func(any) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; ; i++ {
+			var touched string
+			got, err := convert(t, text, func(root any) { touched = setEmptyField(root, i) })
+			if touched == "" {
+				if i < 80 { // 84 and 113 when written: fewer mean that the walk misses nodes
+					t.Errorf("only %d fields were set", i)
+				}
+				break
+			}
+			if err == nil && cmp.Equal(got, want) {
+				t.Errorf("%s: dropped silently", touched)
+			}
+		}
+	}
+}
+
+func convert(t *testing.T, text string, change func(root any)) (query *syntax.Query, err error) {
+	t.Helper()
+	tree, err := pg.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(tree.Stmts[0].Stmt)
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	c := &converter{text: text}
+	query = c.statement(tree.Stmts)
+	if c.refusal != nil {
+		return nil, c.refusal
+	}
+	return query, nil
+}
+
+// setEmptyField gives the i-th empty field of a parser's tree a value and tells which one it was; "" when there is none.
+func setEmptyField(root any, i int) string {
+	var touched string
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Pointer, reflect.Interface:
+			walk(v.Elem())
+		case reflect.Slice:
+			for j := range v.Len() {
+				walk(v.Index(j))
+			}
+		case reflect.Struct:
+			for j := range v.NumField() {
+				field, info := v.Field(j), v.Type().Field(j)
+				switch {
+				case !info.IsExported() || touched != "":
+				case !field.IsZero():
+					walk(field)
+				case field.Kind() == reflect.Interface, info.Name == "Location":
+					// a choice that was not made, and places
+				default:
+					if i--; i < 0 {
+						touched = v.Type().Name() + "." + info.Name
+						setSomething(field)
+					}
+				}
+			}
+		}
+	}
+	walk(reflect.ValueOf(root))
+	return touched
+}
+
+func setSomething(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString("something")
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint32, reflect.Uint64:
+		v.SetUint(1)
+	case reflect.Slice:
+		v.Set(reflect.Append(v, reflect.ValueOf(&pg.Node{Node: &pg.Node_String_{String_: &pg.String{Sval: "something"}}})))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		switch n := v.Interface().(type) {
+		case *pg.Node:
+			n.Node = &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{Boolval: true}}}}
+		case *pg.Alias:
+			n.Aliasname = "something"
+		}
+	default:
+		panic("no value for " + v.Type().String())
+	}
+}
+
+// A47, A48, A50: a literal's value in the tree is what the analyst meant between the quotes, byte for byte, whatever it
+// looks like to another database's eyes; and it never becomes more than one literal.
+func TestA47LiteralsKeepTheirValue(t *testing.T) {
+	parts := []string{`\`, `'`, `"`, "$", "$$", "$a$", "`", "\u2019", "\uFF07", "%27", `\'`, ` union select max(a) from t -- `, "/*", "*/",
+		"--", ";", "\n", "\u200b", "x", "\\x27", "U&", "E", "#", "||", "/*!", "\u202e", "{}", "?", ":a", "$1"}
+	for i, a := range parts {
+		for j, b := range parts {
+			for _, c := range parts {
+				value := a + b + c
+				query, err := parse("SELECT count(*) FROM t WHERE a = '" + strings.ReplaceAll(value, "'", "''") + "' AND b = 1")
+				if err != nil {
+					t.Fatalf("%d,%d %q: %v", i, j, value, err)
+				}
+				comparison := query.Where.(*syntax.Binary).L.(*syntax.Binary)
+				if got := comparison.R.(*syntax.Literal); got.Kind != syntax.StringLiteral || got.Text != value {
+					t.Fatalf("%q became %+v", value, got)
+				}
+			}
+		}
+	}
+}
+
+// A49: 100 and more ways to say two things at once.
+func TestA49StackedStatements(t *testing.T) {
+	second := []string{"DROP TABLE people", "SELECT 2", "COMMIT", "SET ROLE x", "COPY people TO STDOUT", "DO $$ BEGIN END $$", "INSERT INTO t VALUES (1)",
+		"CREATE TABLE x (a int)", "TRUNCATE people", "VACUUM", "BEGIN"}
+	for _, separator := range []string{";", "; ", ";\n", ";;", " ; -- c\n", ";/* ' */", ";\t;", ";\r\n", "--\n;", "/*;*/;"} {
+		for _, s := range second {
+			for _, text := range []string{"SELECT count(*) FROM people" + separator + s, s + separator + "SELECT count(*) FROM people"} {
+				if _, err := parse(text); fault.CodeOf(err) != fault.CodeUnsupported {
+					t.Errorf("%q: got %v, want sql/unsupported", text, err)
+				}
+			}
+		}
+	}
+}
+
+// A62 and A40: statements and clauses that write, lock or remember.
+func TestA62OnlyPlainSelectPasses(t *testing.T) {
+	for _, text := range []string{
+		"WITH x AS (DELETE FROM people RETURNING *) SELECT count(*) FROM x", "WITH x AS (INSERT INTO people VALUES (1) RETURNING 1) SELECT 1 FROM x",
+		"WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT 1 FROM r) SELECT count(*) FROM r", "SELECT count(*) INTO t FROM people",
+		"SELECT count(*) INTO TEMP t FROM people", "CREATE TABLE t AS SELECT 1", "SELECT 1 FROM people FOR NO KEY UPDATE", "SELECT 1 FROM people FOR SHARE NOWAIT",
+		"SELECT 1 FROM people FOR KEY SHARE SKIP LOCKED", "SELECT 1 UNION SELECT 2", "SELECT 1 INTERSECT ALL SELECT 2", "(SELECT 1) EXCEPT (SELECT 2)",
+		"VALUES (1)", "PREPARE p AS SELECT 1", "EXECUTE p", "DEALLOCATE ALL", "DECLARE c CURSOR FOR SELECT 1", "FETCH c", "EXPLAIN SELECT 1",
+		"EXPLAIN ANALYZE SELECT 1", "SHOW ALL", "SET x = 1", "RESET ALL", "DISCARD ALL", "LISTEN a", "NOTIFY a", "LOCK people", "CALL f()", "COPY people TO STDOUT",
+		"COPY (SELECT 1) TO PROGRAM 'sh'", "LOAD 'x'", "CHECKPOINT", "REINDEX TABLE people", "GRANT ALL ON people TO public", "ALTER ROLE a SUPERUSER",
+		"DELETE FROM people", "UPDATE people SET a = 1", "MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN DELETE", "SELECT * FROM pg_sleep(1)",
+		"SELECT 1 FROM LATERAL (SELECT 1) x", "SELECT 1 FROM ROWS FROM (f()) x", "SELECT 1 FROM XMLTABLE('/' PASSING a COLUMNS b int) x",
+		"SELECT 1 FROM JSON_TABLE(a, '$' COLUMNS (b int)) x", "SELECT ctid FROM people", "SELECT count(*) FROM people p WHERE p.xmin IS NULL",
+		"SELECT count(*) FROM people WHERE people.*::text LIKE 'x'", "SELECT count(people.*) FROM people", "SELECT (people).age FROM people",
+	} {
+		if _, err := parse(text); fault.CodeOf(err) != fault.CodeUnsupported {
+			t.Errorf("%s: got %v, want sql/unsupported", text, err)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	const typical = `SELECT marital_status, count(*) AS n, avg(age) FROM people
+		WHERE sex = 'Female' AND hours_per_week BETWEEN 20 AND 60 AND native_country IN ('Peru', 'Cuba')
+		GROUP BY marital_status HAVING count(*) > 100 ORDER BY n DESC LIMIT 10`
+	long := "SELECT count(*) FROM people WHERE age IN (1" + strings.Repeat(", 1000000", 450) + ")"
+	for name, text := range map[string]string{"typical": typical, "count": "SELECT count(*) FROM people", "scanned": long} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := parse(text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+"/pg_query", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := pg.Parse(text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+"/scan", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := pg.Scan(text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// seeds are texts from every corner, for the fuzzers.
+func seeds() []string {
+	texts := append([]string{"", ";", "SELECT", harmless, "SELECT $1", "SELECT E'\\x41'", "SELECT U&'\\0041'", "SELECT N'a'", "SELECT B'1'", "select 1e999999999",
+		"SELECT 'é' AS ü FROM \"Ä\"", "SELECT a.b.c.d", "TABLE people", "SELECT -(-1)", "SELECT - - 1.5::int", "SELECT 1 LIMIT ALL",
+		"SELECT x.* FROM people x", "SELECT ''''", "/*/**/*/SELECT 1--", "SELECT 1 FETCH FIRST 3 ROWS ONLY", "SELECT a FROM b ORDER BY c USING <"}, everything...)
+	for _, shape := range bombs {
+		texts = append(texts, shape(3))
+	}
+	return texts
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range seeds() {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		query, err := parse(text)
+		var refused *fault.Error
+		switch {
+		case err == nil:
+			showQuery(query) // every node is known to the printer, and every list is whole
+		case !errors.As(err, &refused) || refused.Code == fault.CodeInternal:
+			t.Fatalf("%v: %v", err, errors.Unwrap(err))
+		case refused.Pos.Line > 1+strings.Count(text, "\n"):
+			t.Fatalf("position %v lies outside the text", refused.Pos)
+		}
+		if took, _ := parseTime(text); took > longest {
+			t.Fatalf("took %v", took)
+		}
+	})
+}

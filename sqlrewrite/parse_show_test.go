@@ -1,0 +1,178 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"strings"
+
+	"noisegate/sqlrewrite/syntax"
+)
+
+// showQuery prints a tree compactly, one clause a line, every operation in parentheses, so that a golden file shows what
+// was understood.
+func showQuery(q *syntax.Query) string {
+	var b strings.Builder
+	line := func(clause, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "%s %s\n", clause, text)
+		}
+	}
+	items := make([]string, len(q.Items))
+	for i, item := range q.Items {
+		items[i] = showExpr(item.Expr)
+		if item.Alias != "" {
+			items[i] += " as " + item.Alias
+		}
+	}
+	clause := "select"
+	if q.Distinct {
+		clause = "select distinct"
+	}
+	line(clause, strings.Join(items, ", "))
+	from := make([]string, len(q.From))
+	for i, relation := range q.From {
+		from[i] = showRelation(relation)
+	}
+	line("from", strings.Join(from, ", "))
+	line("where", showExpr(q.Where))
+	line("group by", showExprs(q.GroupBy))
+	line("having", showExpr(q.Having))
+	line("order by", showOrder(q.OrderBy))
+	line("limit", showExpr(q.Limit))
+	line("offset", showExpr(q.Offset))
+	return b.String()
+}
+
+func showRelation(relation syntax.Relation) string {
+	switch r := relation.(type) {
+	case *syntax.Table:
+		text := r.Name
+		if r.Schema != "" {
+			text = r.Schema + "." + text
+		}
+		if r.Alias != "" {
+			text += " as " + r.Alias
+		}
+		return text
+	case *syntax.Join:
+		kind := [...]string{syntax.InnerJoin: "inner", syntax.LeftJoin: "left", syntax.RightJoin: "right", syntax.FullJoin: "full",
+			syntax.CrossJoin: "cross"}[r.Kind]
+		text := fmt.Sprintf("(%s %s join %s", showRelation(r.Left), kind, showRelation(r.Right))
+		if r.On != nil {
+			text += " on " + showExpr(r.On)
+		}
+		if r.Using != nil {
+			text += " using " + strings.Join(r.Using, ", ")
+		}
+		return text + ")"
+	default:
+		panic(fmt.Sprintf("relation %T", relation))
+	}
+}
+
+func showExprs(list []syntax.Expr) string {
+	texts := make([]string, len(list))
+	for i, e := range list {
+		if texts[i] = showExpr(e); e == nil {
+			panic("a list with a hole")
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func showOrder(items []syntax.OrderItem) string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = showExpr(item.Expr)
+		if item.Descending {
+			texts[i] += " desc"
+		}
+		texts[i] += [...]string{syntax.NullsDefault: "", syntax.NullsFirst: " nulls first", syntax.NullsLast: " nulls last"}[item.Nulls]
+	}
+	return strings.Join(texts, ", ")
+}
+
+func showExpr(expr syntax.Expr) string {
+	not := func(b bool) string {
+		if b {
+			return "not "
+		}
+		return ""
+	}
+	switch e := expr.(type) {
+	case nil:
+		return ""
+	case *syntax.Star:
+		return strings.TrimPrefix(e.Qualifier+".*", ".")
+	case *syntax.Column:
+		return strings.TrimPrefix(e.Qualifier+"."+e.Name, ".")
+	case *syntax.Literal:
+		return [...]string{syntax.NullLiteral: "null", syntax.BoolLiteral: "bool:", syntax.IntegerLiteral: "int:", syntax.DecimalLiteral: "dec:",
+			syntax.StringLiteral: "str:"}[e.Kind] + e.Text
+	case *syntax.Unary:
+		return fmt.Sprintf("(%s %s)", e.Op, showExpr(e.X))
+	case *syntax.Binary:
+		return fmt.Sprintf("(%s %s %s)", showExpr(e.L), e.Op, showExpr(e.R))
+	case *syntax.In:
+		return fmt.Sprintf("(%s %sin [%s])", showExpr(e.X), not(e.Not), showExprs(e.List))
+	case *syntax.Between:
+		symmetric := ""
+		if e.Symmetric {
+			symmetric = "symmetric "
+		}
+		return fmt.Sprintf("(%s %sbetween %s[%s, %s])", showExpr(e.X), not(e.Not), symmetric, showExpr(e.Lo), showExpr(e.Hi))
+	case *syntax.Is:
+		return fmt.Sprintf("(%s is %s%s)", showExpr(e.X), not(e.Not), e.What)
+	case *syntax.IsDistinct:
+		return fmt.Sprintf("(%s is %sdistinct from %s)", showExpr(e.L), not(e.Not), showExpr(e.R))
+	case *syntax.Like:
+		op := "like"
+		if e.CaseInsensitive {
+			op = "ilike"
+		}
+		return fmt.Sprintf("(%s %s%s %s)", showExpr(e.X), not(e.Not), op, showExpr(e.Pattern))
+	case *syntax.Case:
+		text := "(case"
+		if e.Operand != nil {
+			text += " of " + showExpr(e.Operand)
+		}
+		for _, w := range e.Whens {
+			text += fmt.Sprintf(" when %s then %s", showExpr(w.Cond), showExpr(w.Result))
+		}
+		if e.Else != nil {
+			text += " else " + showExpr(e.Else)
+		}
+		return text + ")"
+	case *syntax.Cast:
+		mods := ""
+		if e.Mods != nil {
+			mods = fmt.Sprint(e.Mods)
+		}
+		return fmt.Sprintf("(%s :: %s%s)", showExpr(e.X), e.Type, mods)
+	case *syntax.Call:
+		return showCall(e)
+	default:
+		panic(fmt.Sprintf("expression %T", expr))
+	}
+}
+
+func showCall(e *syntax.Call) string {
+	text := strings.TrimPrefix(e.Schema+"."+e.Name, ".") + "("
+	if e.Distinct {
+		text += "distinct "
+	}
+	if e.Star {
+		text += "*"
+	}
+	text += showExprs(e.Args)
+	if e.OrderBy != nil {
+		text += " order by " + showOrder(e.OrderBy)
+	}
+	text += ")"
+	if e.Within != nil {
+		text += " within group by " + showOrder(e.Within)
+	}
+	if e.Filter != nil {
+		text += " filter " + showExpr(e.Filter)
+	}
+	return text
+}
