@@ -42,8 +42,15 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 // Close ends all connections when they are idle.
 func (d *Database) Close() { d.pool.Close() }
 
-// Pool is for checking roles and reading the schema, before and between queries.
-func (d *Database) Pool() *pgxpool.Pool { return d.pool }
+// Inspect reads the live schema; see [catalog.Inspect].
+func (d *Database) Inspect(ctx context.Context, policy *catalog.Policy) (*catalog.Schema, error) {
+	return catalog.Inspect(ctx, d.pool, policy)
+}
+
+// Recheck compares the live schema with what a policy was checked against; see [catalog.Recheck].
+func (d *Database) Recheck(ctx context.Context, revision *catalog.Revision) error {
+	return catalog.Recheck(ctx, d.pool, revision)
+}
 
 // Ping reports whether the database answers.
 func (d *Database) Ping(ctx context.Context) error {

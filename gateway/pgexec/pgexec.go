@@ -45,7 +45,7 @@ func open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	}
 	config, err := pgxpool.ParseConfig(c.DSN)
 	if err != nil {
-		return nil, fmt.Errorf("pgexec: %w", err)
+		return nil, errors.New("pgexec: the DSN cannot be read") // without its text: it may hold a password
 	}
 	config.MaxConns = int32(min(c.Connections, 1<<15))
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement

@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+)
+
+// Schemas reads the schema of one protected database.
+type Schemas interface {
+	// Inspect gives the live schema, with the values of the public tables that are domains of the policy.
+	Inspect(context.Context, *catalog.Policy) (*catalog.Schema, error)
+	// Recheck is policy/stale when the live schema is no longer what the revision was checked against.
+	Recheck(context.Context, *catalog.Revision) error
+}
+
+// PolicyStore keeps every version of every policy; [catalog.Store] is one.
+type PolicyStore interface {
+	Apply(context.Context, catalog.Application) (revision *catalog.Revision, changed bool, err error)
+	Load(ctx context.Context, dataset string) (*catalog.Revision, error)
+}
+
+// LivePolicies are [Policies] that are stored in the control database, held in memory, and compared with the live schemas.
+// It is safe for concurrent use.
+type LivePolicies struct {
+	store   PolicyStore
+	schemas map[string]Schemas
+	log     *slog.Logger
+	holder  catalog.Holder
+}
+
+// NewLivePolicies holds nothing until [LivePolicies.Refresh].
+func NewLivePolicies(store PolicyStore, schemas map[string]Schemas, log *slog.Logger) *LivePolicies {
+	return &LivePolicies{store: store, schemas: schemas, log: log}
+}
+
+// Current implements [Policies].
+func (l *LivePolicies) Current(dataset string) (*catalog.Snapshot, error) {
+	return l.holder.Snapshot(dataset)
+}
+
+// Document implements [Policies]. Stewards may read a policy that is stale.
+func (l *LivePolicies) Document(ctx context.Context, dataset string) (PolicyDocument, error) {
+	revision, err := l.store.Load(ctx, dataset)
+	if err != nil {
+		return PolicyDocument{}, err
+	}
+	return PolicyDocument{Text: []byte(revision.Policy.Document), Version: revision.Snapshot.Version}, nil
+}
+
+// Apply implements [Policies].
+func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog.Snapshot, error) {
+	policy, problems := catalog.Parse(string(change.Text))
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	if policy.Dataset != change.Dataset {
+		return nil, fault.PolicyInvalid(fault.Position{}, fmt.Sprintf("the file is for the dataset %s, not for %s",
+			fault.Quote(policy.Dataset), fault.Quote(change.Dataset)), "")
+	}
+	schemas, ok := l.schemas[change.Dataset]
+	if !ok {
+		return nil, fault.UnknownDataset(change.Dataset)
+	}
+	schema, err := schemas.Inspect(ctx, policy)
+	if err != nil {
+		return nil, err
+	}
+	revision, _, err := l.store.Apply(ctx, catalog.Application{Policy: policy, Schema: schema, By: change.By, Replaces: change.Replaces})
+	if err != nil {
+		return nil, err
+	}
+	l.holder.Put(revision)
+	return revision.Snapshot, nil
+}
+
+// Refresh takes over what other gateways applied and compares it with the live schemas. A dataset whose policy cannot be
+// checked keeps the one it has: each query checks the pins of its own tables again.
+func (l *LivePolicies) Refresh(ctx context.Context) {
+	for dataset, schemas := range l.schemas {
+		revision, err := l.refresh(ctx, dataset, schemas)
+		switch code := fault.CodeOf(err); code {
+		case "":
+			l.holder.Mark(revision, nil)
+		case fault.CodeUnknownDataset: // has no policy yet
+		case fault.CodePolicyStale:
+			l.log.WarnContext(ctx, "the tables of a dataset changed since its policy was applied", "dataset", dataset)
+			if revision != nil {
+				l.holder.Mark(revision, err)
+			}
+		default:
+			l.log.ErrorContext(ctx, "refreshing a policy failed", "dataset", dataset, "code", string(code))
+		}
+	}
+}
+
+func (l *LivePolicies) refresh(ctx context.Context, dataset string, schemas Schemas) (*catalog.Revision, error) {
+	stored, err := l.store.Load(ctx, dataset)
+	if err != nil {
+		return nil, err
+	}
+	held, _ := l.holder.Revision(dataset) // also when it is marked stale
+	if held == nil || held.Snapshot.Version < stored.Snapshot.Version {
+		l.holder.Put(stored)
+		held = stored
+	}
+	return held, schemas.Recheck(ctx, held)
+}
+
+// Follow refreshes at every interval until the context ends.
+func (l *LivePolicies) Follow(ctx context.Context, clock Clock, interval time.Duration) {
+	for ctx.Err() == nil {
+		clock.Sleep(ctx, interval)
+		l.Refresh(ctx)
+	}
+}
