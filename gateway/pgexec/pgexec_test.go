@@ -1,0 +1,315 @@
+package pgexec_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"noisegate/catalog"
+	"noisegate/gateway/pgexec"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgtest"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+const ddl = `CREATE TABLE people (id int PRIMARY KEY, region text, age int, score float8);
+INSERT INTO people SELECT g, CASE WHEN g % 5 = 0 THEN NULL ELSE 'r' || g % 3 END, g % 90, g FROM generate_series(1, 100) g`
+
+func open(t *testing.T, p *pgtest.ProtectedDatabase, edit func(*pgexec.Config)) *pgexec.Database {
+	t.Helper()
+	config := pgexec.Config{DSN: p.ReaderDSN, Connections: 4, StatementTimeout: 20 * time.Second}
+	if edit != nil {
+		edit(&config)
+	}
+	d, err := pgexec.Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
+// pins reads what a policy would have pinned.
+func pins(t *testing.T, d *pgexec.Database, table string, columns ...string) []sqlrewrite.Pin {
+	t.Helper()
+	schema, err := d.Inspect(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, ok := schema.Table(catalog.TableName{Schema: "public", Name: table})
+	if !ok {
+		t.Fatalf("no table %s", table)
+	}
+	pin := sqlrewrite.Pin{Schema: "public", Table: table, OID: info.OID}
+	for _, name := range columns {
+		c, ok := info.Column(name)
+		if !ok {
+			t.Fatalf("no column %s", name)
+		}
+		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod})
+	}
+	return []sqlrewrite.Pin{pin}
+}
+
+// revealed opens a sealed value the only way there is: with noise, here of scale 10⁻⁶, which is 0 but for a chance of e^-10⁶.
+func revealed(t *testing.T, e mechanisms.Exact) string {
+	t.Helper()
+	m, err := mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: big.NewInt(1), Epsilon: mechanisms.MaxEpsilon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Draw(mechanisms.NewSampler()).Release(e).String()
+}
+
+func TestRunSealsAggregates(t *testing.T) {
+	p := pgtest.Protected(t, ddl)
+	d := open(t, p, nil)
+	rows, err := d.Run(t.Context(), sqlrewrite.Statement{
+		SQL: `SELECT region::text, count(*)::text, sum(age)::text, sum(age) FILTER (WHERE age < $1::int4)
+			FROM public.people WHERE region IS NULL OR region = ANY($2::text[]) GROUP BY region ORDER BY region`,
+		Args: []any{int64(-1), []string{"r1", "r2"}}, Keys: 1, Values: 3, Pins: pins(t, d, "people", "region", "age"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range rows {
+		got = append(got, fmt.Sprint(row.Keys, revealed(t, row.Values[0]), " ", revealed(t, row.Values[1]), " ", revealed(t, row.Values[2])))
+	}
+	// The last aggregate is over no rows: SQL's NULL, sealed as 0.
+	want := []string{"[{r1 false}]27 1062 0", "[{r2 false}]26 1120 0", "[{ true}]20 780 0"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, text := range []string{fmt.Sprintf("%v %+v %#v", rows, rows, rows), encodeError(rows)} {
+		if strings.Contains(text, "1062") || strings.Contains(text, "27") {
+			t.Errorf("a sealed value shows: %s", text)
+		}
+	}
+}
+
+func encodeError(v any) string {
+	text, err := json.Marshal(v)
+	return string(text) + fmt.Sprint(err)
+}
+
+// TestUntouchedOnlyBeforeTheStatement: a failure before the statement was sent may be voided; one after it may not, and it
+// says nothing of what happened.
+func TestUntouchedOnlyBeforeTheStatement(t *testing.T) {
+	p := pgtest.Protected(t, ddl)
+	d := open(t, p, func(c *pgexec.Config) { c.StatementTimeout = 300 * time.Millisecond })
+	good := pins(t, d, "people", "age")
+	gone := append([]sqlrewrite.Pin{}, good...)
+	gone[0].Table = "nobody"
+	cases := map[string]struct {
+		statement sqlrewrite.Statement
+		untouched bool
+		code      fault.Code
+	}{
+		"table is gone":          {sqlrewrite.Statement{SQL: "SELECT 1", Values: 1, Pins: gone}, true, fault.CodeDataUnavailable},
+		"A29 division by zero":   {sqlrewrite.Statement{SQL: "SELECT sum(1/(age-42)) FROM public.people", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"A30 cast shows a value": {sqlrewrite.Statement{SQL: "SELECT sum(region::int) FROM public.people", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"A36 statement timeout": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM generate_series(1, 1000000000)", Values: 1, Pins: good},
+			false, fault.CodeDataUnavailable},
+		"statement is not SQL":      {sqlrewrite.Statement{SQL: "SELEC", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"A49 second statement":      {sqlrewrite.Statement{SQL: "SELECT 1; SELECT 2", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"no right to read":          {sqlrewrite.Statement{SQL: "SELECT count(*) FROM pg_catalog.pg_authid", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"aggregate is no integer":   {sqlrewrite.Statement{SQL: "SELECT avg(age) FROM public.people", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"more columns than planned": {sqlrewrite.Statement{SQL: "SELECT 1, 2", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"A44 too many groups": {sqlrewrite.Statement{SQL: "SELECT g::text, '1' FROM generate_series(1, 100001) g", Keys: 1, Values: 1, Pins: good},
+			false, fault.CodeDataUnavailable},
+		"writing": {sqlrewrite.Statement{SQL: "WITH x AS (INSERT INTO public.people VALUES (-1) RETURNING 1) SELECT 1 FROM x", Values: 1, Pins: good},
+			false, fault.CodeDataUnavailable},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			rows, err := d.Run(t.Context(), c.statement)
+			if rows != nil || fault.CodeOf(err) != c.code || fault.IsUntouched(err) != c.untouched {
+				t.Fatalf("got %v rows, %v (untouched %v)", len(rows), err, fault.IsUntouched(err))
+			}
+			if err.Error() != fault.DataUnavailable(nil).Error() {
+				t.Errorf("the text says more than it should: %v", err)
+			}
+			if cause := errors.Unwrap(unwrapFault(err)); cause == nil || strings.Contains(cause.Error(), "r1") || strings.Contains(cause.Error(), "zero") {
+				t.Errorf("the cause for the log is %v", cause)
+			}
+			// The connection is usable again, or replaced.
+			if _, err := d.Run(t.Context(), sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: good}); err != nil {
+				t.Errorf("the next statement: %v", err)
+			}
+		})
+	}
+}
+
+func unwrapFault(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f
+	}
+	return nil
+}
+
+// TestA59ChangedTables: a statement does not run against a table that is not the one its policy was checked against.
+func TestA59ChangedTables(t *testing.T) {
+	for name, change := range map[string]string{
+		"type":              "ALTER TABLE people ALTER age TYPE bigint",
+		"column dropped":    "ALTER TABLE people DROP COLUMN age",
+		"column renamed":    "ALTER TABLE people RENAME age TO years",
+		"column made again": "ALTER TABLE people DROP COLUMN age; ALTER TABLE people ADD age int",
+		"column swapped":    "ALTER TABLE people RENAME age TO x; ALTER TABLE people RENAME id TO age",
+		"table replaced":    "ALTER TABLE people RENAME TO old; CREATE TABLE people (id int, region text, age int, score float8); GRANT SELECT ON people TO noisegate_reader",
+		"view instead":      "ALTER TABLE people RENAME TO old; CREATE VIEW people AS SELECT * FROM old; GRANT SELECT ON people TO noisegate_reader",
+		"other schema":      "CREATE SCHEMA s; ALTER TABLE people SET SCHEMA s",
+		"table dropped":     "DROP TABLE people",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := pgtest.Protected(t, ddl)
+			d := open(t, p, nil)
+			statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1, Pins: pins(t, d, "people", "age")}
+			if _, err := d.Run(t.Context(), statement); err != nil {
+				t.Fatalf("before the change: %v", err)
+			}
+			p.Exec(t, change)
+			_, err := d.Run(t.Context(), statement)
+			if !fault.IsUntouched(err) {
+				t.Errorf("got %v", err)
+			}
+			if code := fault.CodeOf(err); code != fault.CodePolicyStale && code != fault.CodeDataUnavailable {
+				t.Errorf("got %s", code)
+			}
+		})
+	}
+}
+
+// TestA86NoFreeConnection: a query that finds no connection in time has read nothing.
+func TestA86NoFreeConnection(t *testing.T) {
+	p := pgtest.Protected(t, ddl)
+	d := open(t, p, func(c *pgexec.Config) { c.Connections, c.AcquireTimeout = 1, 100*time.Millisecond })
+	good := pins(t, d, "people", "age")
+	var wait sync.WaitGroup
+	started := make(chan struct{})
+	wait.Go(func() {
+		close(started)
+		_, _ = d.Run(t.Context(), sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM generate_series(1, 20000000)", Values: 1, Pins: good})
+	})
+	<-started
+	time.Sleep(50 * time.Millisecond)
+	if _, err := d.Run(t.Context(), sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: good}); fault.CodeOf(err) != fault.CodeDataUnavailable || !fault.IsUntouched(err) {
+		t.Errorf("got %v", err)
+	}
+	wait.Wait()
+}
+
+func TestF03DatabaseIsDown(t *testing.T) {
+	server := pgtest.Server(t)
+	d, err := pgexec.Open(t.Context(), pgexec.Config{DSN: server.DSN("postgres", "postgres"), Connections: 1, StatementTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	_, err = d.Run(t.Context(), sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1})
+	if fault.CodeOf(err) != fault.CodeDataUnavailable || !fault.IsUntouched(err) {
+		t.Errorf("got %v", err)
+	}
+	if err := d.Ping(t.Context()); fault.CodeOf(err) != fault.CodeDataUnavailable {
+		t.Errorf("ping: %v", err)
+	}
+}
+
+// TestSessionSettings holds the session against what the package promises, whatever the role's defaults are.
+func TestSessionSettings(t *testing.T) {
+	p := pgtest.Protected(t, ddl)
+	p.Exec(t, "ALTER DATABASE "+p.Name+" SET search_path = public; ALTER DATABASE "+p.Name+" SET timezone = 'Asia/Tokyo'")
+	d := open(t, p, nil)
+	for name, want := range map[string]string{
+		"search_path": "", "default_transaction_read_only": "on", "transaction_read_only": "on", "transaction_isolation": "repeatable read",
+		"statement_timeout": "20s", "jit": "off", "TimeZone": "UTC", "plan_cache_mode": "force_custom_plan", "client_min_messages": "error",
+	} {
+		rows, err := d.Run(t.Context(), sqlrewrite.Statement{SQL: "SELECT pg_catalog.current_setting($1::text)", Args: []any{name}, Keys: 1})
+		if err != nil || rows[0].Keys[0].Text != want {
+			t.Errorf("%s is %v, %v; want %q", name, rows, err, want)
+		}
+	}
+}
+
+func TestCompute(t *testing.T) {
+	c := calculator(t)
+	rows, types, err := c.Compute(t.Context(), sqlrewrite.Post{
+		SQL: `SELECT r.k, r.n, r.n / NULLIF(r.z, 0), r.n > 5, r.n::numeric / 4, r.n::float8, r.d::date, r.i
+			FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) AS r(k, n, z, d, i)
+			WHERE r.n > $6::bigint ORDER BY r.n DESC`,
+		Args: []any{[]*string{ptr("a"), nil, ptr("c")}, []int64{1, 7, 9}, []int64{0, 0, 3}, []string{"2020-01-01", "2020-01-02", "infinity"},
+			[]int64{0, 1, 2}, int64(3)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTypes := []string{"text", "bigint", "bigint", "boolean", "numeric", "double precision", "date"}
+	if diff := cmp.Diff(wantTypes, types); diff != "" {
+		t.Error(diff)
+	}
+	text := func(s string) catalog.Key { return catalog.Key{Text: s} }
+	null := catalog.Key{Null: true}
+	want := []sqlrewrite.PostRow{
+		{Values: []catalog.Key{text("c"), text("9"), text("3"), text("true"), text("2.2500000000000000"), text("9"), text("infinity")}, Ordinal: 2},
+		{Values: []catalog.Key{null, text("7"), null, text("true"), text("1.7500000000000000"), text("7"), text("2020-01-02")}, Ordinal: 1},
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestComputeFailures(t *testing.T) {
+	c := calculator(t)
+	for name, sql := range map[string]string{
+		"error":          "SELECT 1/0, 1::bigint",
+		"no ordinal":     "SELECT 1, 'x'",
+		"no column":      "SELECT",
+		"type":           "SELECT ARRAY[1], 1::bigint",
+		"writing":        "WITH x AS (DELETE FROM noisegate.entry RETURNING 1) SELECT 1, 1 FROM x",
+		"not SQL at all": "(",
+	} {
+		if _, _, err := c.Compute(t.Context(), sqlrewrite.Post{SQL: sql}); fault.CodeOf(err) != fault.CodeDataUnavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for name, c := range map[string]pgexec.Config{
+		"no connections": {DSN: "postgres://x@/y", StatementTimeout: time.Second},
+		"no timeout":     {DSN: "postgres://x@/y", Connections: 1},
+		"no DSN":         {DSN: "postgres://u:pw-secret@h:port/", Connections: 1, StatementTimeout: time.Second},
+	} {
+		_, err := pgexec.Open(context.Background(), c)
+		if err == nil || strings.Contains(err.Error(), "pw-secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func calculator(t *testing.T) *pgexec.Calculator {
+	t.Helper()
+	c, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 2, StatementTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func ptr(s string) *string { return &s }
