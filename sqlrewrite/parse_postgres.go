@@ -23,7 +23,7 @@ func parsePostgres(text string) (*syntax.Query, error) {
 	if err != nil {
 		return nil, syntaxFault(text, err)
 	}
-	c := &converter{text: text}
+	c := &converter{conversion{text: text}}
 	query := c.statement(tree.Stmts)
 	if c.refusal != nil {
 		return nil, c.refusal
@@ -60,47 +60,8 @@ func syntaxFault(text string, err error) error {
 	return fault.Syntax(position(text, byteOffset(text, parsed.Cursorpos-1)), parsed.Message)
 }
 
-// converter turns the parser's tree into ours and remembers the first refusal; what it returns after one is not used.
-//
-// Nothing that an analyst wrote may be dropped silently. So every field is read with [take], which empties it, and each
-// node ends with [converter.spent], which refuses the query when a field of the node still holds something.
-type converter struct {
-	text    string
-	depth   int
-	joins   int
-	refusal *fault.Error
-}
-
-// take reads a field of a parser's node and empties it.
-func take[T any](field *T) T {
-	value := *field
-	*field = *new(T)
-	return value
-}
-
-// spent refuses a node that still holds something after conversion took what it understands.
-func (c *converter) spent(node any, at syntax.Pos) {
-	v := reflect.ValueOf(node).Elem()
-	for i := 1; i < v.NumField(); i++ { // field 0 is protobuf's own state
-		if !v.Field(i).IsZero() {
-			c.refuse(at, fmt.Sprintf("%s in this place (%s)", v.Type().Field(i).Name, v.Type().Name()), "")
-		}
-	}
-}
-
-// refuse records the refusal of a construct; the first one counts. It returns no expression for the convenience of expr.
-func (c *converter) refuse(at syntax.Pos, what, hint string) syntax.Expr {
-	if c.refusal == nil {
-		c.refusal = fault.Unsupported(position(c.text, at), what, hint)
-	}
-	return nil
-}
-
-func (c *converter) tooComplex(at syntax.Pos, message string) {
-	if c.refusal == nil {
-		c.refusal = fault.TooComplex(position(c.text, at), message)
-	}
-}
+// converter turns the parser's tree into ours.
+type converter struct{ conversion }
 
 func (c *converter) statement(statements []*pg.RawStmt) *syntax.Query {
 	if len(statements) == 0 {
@@ -269,12 +230,6 @@ func (c *converter) join(n *pg.JoinExpr) syntax.Relation {
 	}
 	c.spent(n, j.Pos)
 	return j
-}
-
-func (c *converter) countJoins(at syntax.Pos, joins int) {
-	if c.joins += joins; c.joins > maxJoins {
-		c.tooComplex(at, fmt.Sprintf("the query has more than %d joins", maxJoins))
-	}
 }
 
 func (c *converter) orderBy(nodes []*pg.Node) []syntax.OrderItem {

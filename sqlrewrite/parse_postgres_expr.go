@@ -135,31 +135,6 @@ func (c *converter) constant(n *pg.A_Const) syntax.Expr {
 	}
 }
 
-// number converts decimal digits. The grammar has already folded a sign into them.
-func (c *converter) number(at syntax.Pos, text string) syntax.Expr {
-	digits, negative := strings.CutPrefix(text, "-")
-	mantissa, exponent, scientific := strings.Cut(strings.ToLower(digits), "e")
-	if strings.Trim(mantissa, "0123456789.") != "" {
-		return c.refuse(at, "a number in this form", "write it in decimal: 255, 0.5, 1e3")
-	}
-	size, err := 0, error(nil)
-	if scientific {
-		size, err = strconv.Atoi(exponent)
-	}
-	if err != nil || len(mantissa) > maxDigits || size > maxDigits || size < -maxDigits {
-		c.tooComplex(at, fmt.Sprintf("a number has more than %d digits", maxDigits))
-		return nil
-	}
-	literal := &syntax.Literal{Pos: at, Kind: syntax.IntegerLiteral, Text: digits}
-	if scientific || strings.Contains(mantissa, ".") {
-		literal.Kind = syntax.DecimalLiteral
-	}
-	if negative {
-		return &syntax.Unary{Pos: at, Op: syntax.Subtract, X: literal}
-	}
-	return literal
-}
-
 // operation converts the node that PostgreSQL's grammar uses for everything with an operator inside.
 func (c *converter) operation(n *pg.A_Expr) syntax.Expr {
 	at := syntax.Pos(take(&n.Location))
@@ -252,15 +227,6 @@ func (c *converter) logic(n *pg.BoolExpr) syntax.Expr {
 	default:
 		return c.refuse(at, kind.String(), "")
 	}
-}
-
-// balanced joins a chain of ANDs or ORs, which are associative, so that a chain of n is log n deep.
-func balanced(at syntax.Pos, op syntax.Operator, args []syntax.Expr) syntax.Expr {
-	if len(args) == 1 {
-		return args[0]
-	}
-	half := (len(args) + 1) / 2
-	return &syntax.Binary{Pos: at, Op: op, L: balanced(at, op, args[:half]), R: balanced(at, op, args[half:])}
 }
 
 func (c *converter) nullTest(n *pg.NullTest) syntax.Expr {

@@ -1,0 +1,96 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// conversion is what the converters of all dialects share: it counts what is limited and remembers the first refusal.
+// What a converter returns after a refusal is not used.
+//
+// Nothing that an analyst wrote may be dropped silently. So a converter reads every field of a parser's node with [take],
+// which empties it, and ends each node with [conversion.spent], which refuses the query when a field still holds
+// something: what was not read is not understood.
+type conversion struct {
+	text    string
+	depth   int
+	joins   int
+	refusal *fault.Error
+}
+
+// take reads a field of a parser's node and empties it.
+func take[T any](field *T) T {
+	value := *field
+	*field = *new(T)
+	return value
+}
+
+// spent refuses a node that still holds something after conversion took what it understands. The node is a pointer to a
+// struct; of unexported fields only "state" is passed over, where protobuf keeps what is not part of the message.
+func (c *conversion) spent(node any, at syntax.Pos) {
+	v := reflect.ValueOf(node).Elem()
+	for i := range v.NumField() {
+		if field := v.Field(i); !field.IsZero() && v.Type().Field(i).Name != "state" {
+			c.refuse(at, fmt.Sprintf("%s in this place (%s)", v.Type().Field(i).Name, v.Type().Name()), "")
+		}
+	}
+}
+
+// refuse records the refusal of a construct; the first one counts. It returns no expression, for its callers to return.
+func (c *conversion) refuse(at syntax.Pos, what, hint string) syntax.Expr {
+	if c.refusal == nil {
+		c.refusal = fault.Unsupported(position(c.text, at), what, hint)
+	}
+	return nil
+}
+
+func (c *conversion) tooComplex(at syntax.Pos, message string) {
+	if c.refusal == nil {
+		c.refusal = fault.TooComplex(position(c.text, at), message)
+	}
+}
+
+func (c *conversion) countJoins(at syntax.Pos, joins int) {
+	if c.joins += joins; c.joins > maxJoins {
+		c.tooComplex(at, fmt.Sprintf("the query has more than %d joins", maxJoins))
+	}
+}
+
+// number converts a constant in decimal digits. The grammars have already folded a sign into it.
+func (c *conversion) number(at syntax.Pos, text string) syntax.Expr {
+	digits, negative := strings.CutPrefix(text, "-")
+	mantissa, exponent, scientific := strings.Cut(strings.ToLower(digits), "e")
+	if strings.Trim(mantissa, "0123456789.") != "" {
+		return c.refuse(at, "a number in this form", "write it in decimal: 255, 0.5, 1e3")
+	}
+	size, err := 0, error(nil)
+	if scientific {
+		size, err = strconv.Atoi(exponent)
+	}
+	if err != nil || len(mantissa) > maxDigits || size > maxDigits || size < -maxDigits {
+		c.tooComplex(at, fmt.Sprintf("a number has more than %d digits", maxDigits))
+		return nil
+	}
+	literal := &syntax.Literal{Pos: at, Kind: syntax.IntegerLiteral, Text: digits}
+	if scientific || strings.Contains(mantissa, ".") {
+		literal.Kind = syntax.DecimalLiteral
+	}
+	if negative {
+		return &syntax.Unary{Pos: at, Op: syntax.Subtract, X: literal}
+	}
+	return literal
+}
+
+// balanced joins a chain of ANDs or ORs, which are associative, so that a chain of n is log n deep.
+func balanced(at syntax.Pos, op syntax.Operator, args []syntax.Expr) syntax.Expr {
+	if len(args) == 1 {
+		return args[0]
+	}
+	half := (len(args) + 1) / 2
+	return &syntax.Binary{Pos: at, Op: op, L: balanced(at, op, args[:half]), R: balanced(at, op, args[half:])}
+}
