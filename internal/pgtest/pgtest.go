@@ -60,12 +60,16 @@ func New(t testing.TB) *Database {
 // As is the DSN of the database for another role.
 func (d *Database) As(role string) string { return d.server.dsn(role, d.Name) }
 
-// Exec runs SQL text of any number of statements as superuser.
+// Exec runs SQL text of any number of statements as superuser. It works in a test's cleanup as well.
 func (d *Database) Exec(t testing.TB, sql ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
-	conn := d.Conn(t, d.DSN)
+	conn, err := pgx.Connect(ctx, d.DSN)
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	defer conn.Close(ctx)
 	for _, text := range sql {
 		if _, err := conn.Exec(ctx, text); err != nil {
 			t.Fatalf("pgtest: %v in %.300s", err, text)
