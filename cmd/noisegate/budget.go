@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
+	"strings"
 
 	"noisegate/api"
 )
@@ -37,7 +39,7 @@ func (c *budgetShowCommand) run(ctx context.Context, a *app) error {
 	t := &table{grouped: a.terminal}
 	t.header("dataset", "account", "limit", "spent", "reserved", "left")
 	for _, b := range budgets.Budgets {
-		t.row(b.Dataset, b.Account, limitText(b.Limit), amountsText(b.Spent), amountsText(b.Reserved), amountsText(b.Remaining))
+		t.row(b.Dataset, b.Account, limitText(b.Limit), amountsText(b.Spent, up), amountsText(b.Reserved, up), amountsText(b.Remaining, down))
 	}
 	t.write(a.Out)
 	for _, b := range budgets.Budgets {
@@ -67,7 +69,7 @@ func (a *app) showAccounts(accounts []api.Account) {
 	t := &table{grouped: a.terminal}
 	t.header("account", "limit", "set by", "spent", "reserved", "left")
 	for _, b := range accounts {
-		t.row(b.Account, limitText(b.Limit), b.Origin, amountsText(b.Spent), amountsText(b.Reserved), amountsText(b.Remaining))
+		t.row(b.Account, limitText(b.Limit), b.Origin, amountsText(b.Spent, up), amountsText(b.Reserved, up), amountsText(b.Remaining, down))
 	}
 	t.write(a.Out)
 }
@@ -125,14 +127,41 @@ func limitText(l api.BudgetLimit) string {
 	return text
 }
 
-// amountsText is a loss in the currency that people read: ε when there is one, else ρ.
-func amountsText(a api.Amounts) string {
-	text := "epsilon " + string(a.Epsilon)
+// amountsText is a loss in the currency that people read: ε when there is one, else ρ. Digits that nobody reads are rounded
+// away: upwards for what was spent, downwards for what is left.
+func amountsText(a api.Amounts, digits rounding) string {
+	text := "epsilon " + digits.shorten(a.Epsilon)
 	if a.Epsilon == "" {
-		text = "rho " + string(a.Rho)
+		text = "rho " + digits.shorten(a.Rho)
 	}
 	if a.Delta != "" && a.Delta != "0" {
 		text += ", delta " + string(a.Delta)
 	}
 	return text
+}
+
+// rounding is a direction.
+type rounding int
+
+const (
+	up   rounding = iota // what was spent
+	down                 // what is left
+)
+
+// shorten rounds an amount to six decimal places; small ones are left alone.
+func (r rounding) shorten(amount api.Decimal) string {
+	const places = 6
+	value, ok := new(big.Rat).SetString(string(amount))
+	_, fraction, _ := strings.Cut(string(amount), ".")
+	if !ok || len(fraction) <= places || value.Cmp(big.NewRat(1, 100)) < 0 {
+		return string(amount)
+	}
+	unit := big.NewInt(1_000_000)
+	scaled := new(big.Int).Mul(value.Num(), unit)
+	if r == up {
+		scaled.Add(scaled, new(big.Int).Sub(value.Denom(), big.NewInt(1)))
+	}
+	scaled.Div(scaled, value.Denom())
+	text := new(big.Rat).SetFrac(scaled, unit).FloatString(places)
+	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
 }

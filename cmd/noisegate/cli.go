@@ -102,9 +102,13 @@ func (a *app) report(err error) int {
 	var problem *api.Problem
 	var refusal *fault.Error
 	var wrong usageError
+	var policy policyError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &policy):
+		policy.say(a)
+		return exitRefused
 	case errors.As(err, &problem):
 		var question questionError
 		_ = errors.As(err, &question) // without a question there is nothing to point into

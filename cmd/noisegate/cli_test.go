@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
+	"noisegate/api"
 )
 
 // TestCommandLine runs testdata/cli/*. "answer" prepares what a gateway says to one route; "run" gives a command line, one
@@ -110,6 +112,18 @@ func TestExitCodes(t *testing.T) {
 	} {
 		if got := exitCode(code); got != want {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)
+		}
+	}
+}
+
+// Rounding for people never shows less spent, or more left, than is true.
+func TestAmountsForPeople(t *testing.T) {
+	for _, c := range []struct{ amount, spent, left string }{
+		{"0.5", "0.5", "0.5"}, {"0.499999999998", "0.5", "0.499999"}, {"2.500000000002", "2.500001", "2.5"},
+		{"1e-9", "1e-9", "1e-9"}, {"0.000000123456", "0.000000123456", "0.000000123456"}, {"3", "3", "3"}, {"0", "0", "0"},
+	} {
+		if spent, left := up.shorten(api.Decimal(c.amount)), down.shorten(api.Decimal(c.amount)); spent != c.spent || left != c.left {
+			t.Errorf("%s: spent %s, left %s; want %s and %s", c.amount, spent, left, c.spent, c.left)
 		}
 	}
 }

@@ -44,6 +44,7 @@ type demoCommand struct {
 type demo struct {
 	*app
 	options  *demoCommand
+	began    time.Time
 	steps    io.Writer // where progress is told
 	database *demoDatabase
 	config   *Config
@@ -59,7 +60,7 @@ func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
 	if c.DSN != "" && c.Keep != "" {
 		return usage(errors.New("--keep is for the private server, not for the server of --dsn"))
 	}
-	d := &demo{app: a, options: c, steps: a.Out, tokens: map[auth.Role]string{}}
+	d := &demo{app: a, options: c, began: time.Now(), steps: a.Out, tokens: map[auth.Role]string{}}
 	switch {
 	case c.JSON:
 		d.steps = io.Discard

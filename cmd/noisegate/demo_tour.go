@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,7 +34,7 @@ func (d *demo) tour(ctx context.Context) error {
 }
 
 func (d *demo) welcome() {
-	fmt.Fprintf(d.Out, "\n  HTTP     %s\n", d.url)
+	fmt.Fprintf(d.Out, "  ready after %.1f s\n\n  HTTP     %s\n", time.Since(d.began).Seconds(), d.url)
 	for _, role := range []auth.Role{auth.Analyst, auth.Steward, auth.ML} {
 		fmt.Fprintf(d.Out, "  %-8s %s: %s\n", role, demoSubject(role), d.tokens[role])
 	}

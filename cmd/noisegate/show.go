@@ -21,13 +21,13 @@ func (a *app) showAnswer(answer *api.QueryResponse, confidence float64) error {
 // spendLine is the last line under an answer.
 func spendLine(answer *api.QueryResponse) string {
 	if answer.Replayed {
-		return fmt.Sprintf("replay of %s: nothing spent (%s left)", answer.ReleaseID, amountsText(answer.Remaining))
+		return fmt.Sprintf("replay of %s: nothing spent (%s left)", answer.ReleaseID, amountsText(answer.Remaining, down))
 	}
-	left := string(answer.Remaining.Epsilon)
+	left := down.shorten(answer.Remaining.Epsilon)
 	if answer.Spent.Epsilon == "" || answer.Remaining.Epsilon == "" {
-		left = amountsText(answer.Remaining)
+		left = amountsText(answer.Remaining, down)
 	}
-	return fmt.Sprintf("spent %s (%s left) · %s · ask again: same answer, free", amountsText(answer.Spent), left, answer.ReleaseID)
+	return fmt.Sprintf("spent %s (%s left) · %s · ask again: same answer, free", amountsText(answer.Spent, up), left, answer.ReleaseID)
 }
 
 func (a *app) showNotes(notes []api.Note) {
@@ -142,7 +142,7 @@ func (a *app) showEstimate(e *api.EstimateResponse) error {
 		if h, ok := new(big.Rat).SetString(o.HalfWidth.String()); ok {
 			half = roundUp(h)
 		}
-		t.row(o.Name, o.Mechanism, half, amountsText(o.Price), o.Bound)
+		t.row(o.Name, o.Mechanism, half, amountsText(o.Price, up), o.Bound)
 	}
 	t.write(a.Out)
 	for _, o := range e.Outputs {
@@ -158,6 +158,6 @@ func (a *app) showEstimate(e *api.EstimateResponse) error {
 	if !e.Affordable {
 		verdict = "more than is left"
 	}
-	fmt.Fprintf(a.Out, " price %s: %s (%s left) · nothing was spent\n", amountsText(e.Price), verdict, amountsText(e.Remaining))
+	fmt.Fprintf(a.Out, " price %s: %s (%s left) · nothing was spent\n", amountsText(e.Price, up), verdict, amountsText(e.Remaining, down))
 	return nil
 }

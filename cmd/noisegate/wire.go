@@ -2,20 +2,261 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/httpapi"
+	"noisegate/gateway/pgexec"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgrole"
+	"noisegate/mechanisms"
+	"noisegate/migrations"
 )
 
-type gatewayProcess struct{}
+const (
+	calculatorConnections = 16
+	calculatorTimeout     = 10 * time.Second
+	storeConnections      = 4
+	// startPatience bounds the checks at the start: a gateway that cannot reach its databases should say so, not wait.
+	startPatience = 30 * time.Second
+	// An open charge that is older than the longest query can run belongs to a gateway that died.
+	abandonedGrace = 2 * time.Minute
+	// How often a running gateway looks for policies that others applied and compares them with the live schemas.
+	policyInterval = 3 * time.Second
+	// How often it looks again whether roles and servers are safe.
+	safetyInterval = time.Minute
+)
 
-func startGateway(ctx context.Context, config *Config, log *slog.Logger) (*gatewayProcess, error) {
-	return nil, errors.New("not wired")
+// gatewayProcess is everything that `serve` runs, put together.
+type gatewayProcess struct {
+	config   *Config
+	handler  http.Handler
+	service  *gateway.Service
+	ledger   *budget.Postgres
+	policies *gateway.LivePolicies
+	tls      *tls.Config // nil: plain HTTP
+	log      *slog.Logger
+	closers  []func()
 }
-func (g *gatewayProcess) close()                                          {}
-func (g *gatewayProcess) serve(ctx context.Context, l net.Listener) error { return nil }
 
-type serveCommand struct{ configFlag }
-type policyCommands struct{}
+// startGateway connects to all databases and refuses what is unsafe: an old schema, a ledger that could forget, roles that
+// may do more than they should.
+func startGateway(ctx context.Context, config *Config, log *slog.Logger) (_ *gatewayProcess, err error) {
+	g := &gatewayProcess{config: config, log: log}
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	limited, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	if g.tls, err = tlsConfig(config.HTTP); err != nil {
+		return nil, usage(err)
+	}
+	store, err := g.openControl(ctx, limited)
+	if err != nil {
+		return nil, err
+	}
+	databases, err := g.openDatasets(ctx, limited)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.checkSafety(limited); err != nil {
+		return nil, err
+	}
+	g.policies = gateway.NewLivePolicies(store, asSchemas(databases), log)
+	g.policies.Refresh(limited)
+	if err := g.assemble(ctx, databases); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
 
-func (*serveCommand) run(ctx context.Context, a *app) error { return nil }
+// openControl opens the ledger and the store of policies.
+func (g *gatewayProcess) openControl(ctx, limited context.Context) (*catalog.Store, error) {
+	pool, err := openPool(ctx, g.config.Control.DSN)
+	if err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, pool.Close)
+	if err := checkSchema(limited, pool); err != nil {
+		return nil, err
+	}
+	if g.ledger, err = budget.OpenPostgres(limited, g.config.Control.DSN.Reveal()); err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, g.ledger.Close)
+	return catalog.NewStore(pool), nil
+}
+
+func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot connect to the control database: %w", err)
+	}
+	defer conn.Release()
+	return migrations.Check(ctx, conn.Conn())
+}
+
+func (g *gatewayProcess) openDatasets(ctx, limited context.Context) (map[string]*pgexec.Database, error) {
+	databases := map[string]*pgexec.Database{}
+	for _, name := range sortedKeys(g.config.Datasets) {
+		c := g.config.Datasets[name]
+		database, err := pgexec.Open(ctx, pgexec.Config{DSN: c.DSN.Reveal(), Connections: c.Connections, StatementTimeout: c.StatementTimeout})
+		if err != nil {
+			return nil, err
+		}
+		g.closers = append(g.closers, database.Close)
+		if err := database.Ping(limited); err != nil {
+			return nil, fmt.Errorf("dataset %s: cannot connect to its database: %w", name, err)
+		}
+		databases[name] = database
+	}
+	return databases, nil
+}
+
+// checkSafety refuses a server that may forget what it committed, and roles that may do more than their task needs, by
+// name. Its errors are data/unavailable when a database did not answer.
+func (g *gatewayProcess) checkSafety(ctx context.Context) error {
+	if err := g.ledger.CheckSafety(ctx); err != nil {
+		return err
+	}
+	ledger := pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.entry", "noisegate.policy"}}
+	if err := checkRole(ctx, g.config.Control.DSN, ledger); err != nil {
+		return fmt.Errorf("control database: %w", err)
+	}
+	for _, name := range sortedKeys(g.config.Datasets) {
+		if err := checkRole(ctx, g.config.Datasets[name].DSN, pgrole.Expectation{Task: pgrole.Reader}); err != nil {
+			return fmt.Errorf("dataset %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func checkRole(ctx context.Context, dsn DSN, want pgrole.Expectation) error {
+	conn, err := pgx.Connect(ctx, dsn.Reveal())
+	if err != nil {
+		return fault.DataUnavailable(err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	err = pgrole.Check(ctx, conn, want)
+	if conn.IsClosed() {
+		return fault.DataUnavailable(err)
+	}
+	return err
+}
+
+// assemble puts service and HTTP on top of the databases.
+func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pgexec.Database) error {
+	calculator, err := pgexec.NewCalculator(ctx, pgexec.Config{DSN: g.config.Control.DSN.Reveal(),
+		Connections: calculatorConnections, StatementTimeout: calculatorTimeout})
+	if err != nil {
+		return err
+	}
+	g.closers = append(g.closers, calculator.Close)
+	datasets := map[string]gateway.Dataset{}
+	for name, database := range databases {
+		datasets[name] = gateway.Dataset{Data: database, Quantum: g.config.Datasets[name].Quantum}
+	}
+	g.service, err = gateway.New(gateway.Config{
+		Ledger: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Sampler: mechanisms.NewSampler,
+		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Abandoned: g.config.abandoned(), Log: g.log,
+	})
+	if err != nil {
+		return err
+	}
+	keys := g.config.Auth
+	verifier, err := auth.New(ctx, auth.Config{Issuer: keys.Issuer, Audience: keys.Audience, Keys: auth.Keys(keys.Keys),
+		Claims: auth.Claims(keys.Claims), Log: g.log})
+	if err != nil {
+		return usage(err)
+	}
+	g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Verifier: verifier,
+		ConcurrentQueries: g.config.Limits.ConcurrentQueries, Log: g.log})
+	return err
+}
+
+func asSchemas(databases map[string]*pgexec.Database) map[string]gateway.Schemas {
+	schemas := map[string]gateway.Schemas{}
+	for name, database := range databases {
+		schemas[name] = database
+	}
+	return schemas
+}
+
+// serve answers on the listener until the context ends. Running requests are finished first.
+func (g *gatewayProcess) serve(ctx context.Context, listener net.Listener) error {
+	if g.tls != nil {
+		listener = tls.NewListener(listener, g.tls)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return httpapi.Serve(ctx, listener, g.handler, g.log) })
+	group.Go(func() error { g.service.Sweep(ctx); return nil })
+	group.Go(func() error { g.policies.Follow(ctx, gateway.SystemClock{}, policyInterval); return nil })
+	group.Go(func() error { return g.watch(ctx) })
+	return group.Wait()
+}
+
+// watch ends the gateway when a server or a role became unsafe under it. A database that does not answer is no reason:
+// queries are refused by themselves.
+func (g *gatewayProcess) watch(ctx context.Context) error {
+	clock := gateway.SystemClock{}
+	for ctx.Err() == nil {
+		clock.Sleep(ctx, safetyInterval)
+		err := g.checkSafety(ctx)
+		if err != nil && ctx.Err() == nil && fault.CodeOf(err) != fault.CodeDataUnavailable {
+			return fmt.Errorf("not safe any more: %w", err)
+		}
+	}
+	return nil
+}
+
+// close ends all connections.
+func (g *gatewayProcess) close() {
+	for i := len(g.closers) - 1; i >= 0; i-- {
+		g.closers[i]()
+	}
+}
+
+// abandoned is the age from which an open charge cannot belong to a running query.
+func (c *Config) abandoned() time.Duration {
+	longest := time.Duration(0)
+	for _, d := range c.Datasets {
+		longest = max(longest, d.StatementTimeout)
+	}
+	return longest + abandonedGrace
+}
+
+// openPool prepares a few connections for policies and checks.
+func openPool(ctx context.Context, dsn DSN) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(dsn.Reveal())
+	if err != nil {
+		return nil, errors.New("a connection string cannot be read") // the cause may quote a password
+	}
+	config.MaxConns = storeConnections
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+func tlsConfig(c HTTPConfig) (*tls.Config, error) {
+	if c.TLSCertFile == "" {
+		return nil, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("http.tls_cert_file, http.tls_key_file: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+}

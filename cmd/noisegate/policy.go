@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+)
+
+type policyCommands struct {
+	Check  policyCheckCommand  `cmd:"" help:"Check a policy file; with a configuration, also against the live schema."`
+	Apply  policyApplyCommand  `cmd:"" help:"Check a policy file and put it in force."`
+	Export policyExportCommand `cmd:"" help:"Print the policy of a dataset that is in force."`
+}
+
+// policyError is everything that is wrong with a policy file.
+type policyError struct {
+	file     string
+	problems []error
+}
+
+func (e policyError) Error() string { return errors.Join(e.problems...).Error() }
+
+func (e policyError) Unwrap() []error { return e.problems }
+
+// say prints each problem with file, line and column, as compilers do.
+func (e policyError) say(a *app) {
+	for _, problem := range e.problems {
+		var f *fault.Error
+		if !errors.As(problem, &f) {
+			fmt.Fprintf(a.Err, "%s: %s\n", e.file, problem)
+			continue
+		}
+		at := e.file
+		if !f.Pos.IsZero() {
+			at += ":" + f.Pos.String()
+		}
+		fmt.Fprintf(a.Err, "%s: %s\n", at, f.Msg)
+		if f.Hint != "" {
+			fmt.Fprintf(a.Err, "  hint: %s\n", f.Hint)
+		}
+	}
+}
+
+func readPolicy(file string) (*catalog.Policy, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usage(fmt.Errorf("cannot read the policy: %w", err))
+	}
+	policy, problems := catalog.Parse(string(text))
+	if len(problems) > 0 {
+		return nil, policyError{file, problems}
+	}
+	return policy, nil
+}
+
+type policyCheckCommand struct {
+	File string `arg:"" type:"existingfile" help:"The policy file."`
+	configFlag
+}
+
+func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
+	policy, err := readPolicy(c.File)
+	if err != nil {
+		return err
+	}
+	if c.Config == "" {
+		fmt.Fprintf(a.Out, "%s: the file is sound; give --config to compare it with the live schema\n", policy.Dataset)
+		return nil
+	}
+	config, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	pool, err := datasetPool(ctx, config, policy.Dataset)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	schema, err := catalog.Inspect(ctx, pool, policy)
+	if err != nil {
+		return err
+	}
+	snapshot, problems := catalog.Check(policy, schema)
+	if len(problems) > 0 {
+		return policyError{c.File, problems}
+	}
+	fmt.Fprintf(a.Out, "%s: the file fits the live schema (%d tables)\n", policy.Dataset, len(snapshot.Tables))
+	return nil
+}
+
+type policyApplyCommand struct {
+	File string `arg:"" type:"existingfile" help:"The policy file."`
+	configFlag
+}
+
+func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
+	policy, err := readPolicy(c.File)
+	if err != nil {
+		return err
+	}
+	config, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	control, err := openPool(ctx, config.Control.DSN)
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+	if err := checkSchema(ctx, control); err != nil {
+		return err
+	}
+	protected, err := datasetPool(ctx, config, policy.Dataset)
+	if err != nil {
+		return err
+	}
+	defer protected.Close()
+	schema, err := catalog.Inspect(ctx, protected, policy)
+	if err != nil {
+		return err
+	}
+	revision, changed, err := catalog.NewStore(control).Apply(ctx, catalog.Application{
+		Policy: policy, Schema: schema, By: a.operator(), Replaces: catalog.AnyVersion})
+	switch {
+	case fault.CodeOf(err) == fault.CodePolicyInvalid:
+		return policyError{c.File, split(err)}
+	case err != nil:
+		return err
+	case changed:
+		fmt.Fprintf(a.Out, "%s: version %d applied\n", policy.Dataset, revision.Snapshot.Version)
+	default:
+		fmt.Fprintf(a.Out, "%s: version %d is in force already\n", policy.Dataset, revision.Snapshot.Version)
+	}
+	return nil
+}
+
+// split takes joined errors apart again.
+func split(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// operator is who applied a policy from this machine's command line.
+func (a *app) operator() string {
+	if name := a.env["USER"]; name != "" {
+		return "cli:" + name
+	}
+	return "cli"
+}
+
+func datasetPool(ctx context.Context, config *Config, dataset string) (*pgxpool.Pool, error) {
+	d, ok := config.Datasets[dataset]
+	if !ok {
+		return nil, usage(fmt.Errorf("the policy is for dataset %s, which the configuration does not have", dataset))
+	}
+	return openPool(ctx, d.DSN)
+}
+
+type policyExportCommand struct {
+	Dataset string `arg:"" help:"The dataset."`
+	configFlag
+}
+
+func (c *policyExportCommand) run(ctx context.Context, a *app) error {
+	config, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	control, err := openPool(ctx, config.Control.DSN)
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+	revision, err := catalog.NewStore(control).Load(ctx, c.Dataset)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.Out, revision.Policy.Document)
+	return err
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+)
+
+type serveCommand struct {
+	configFlag
+}
+
+func (c *serveCommand) run(ctx context.Context, a *app) error {
+	config, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewJSONHandler(a.Err, nil))
+	g, err := startGateway(ctx, config, log)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	listener, err := net.Listen("tcp", config.HTTP.Listen)
+	if err != nil {
+		return usage(err)
+	}
+	log.InfoContext(ctx, "listening", "address", listener.Addr().String(), "tls", g.tls != nil, "version", versionText())
+	return g.serve(ctx, listener)
+}
