@@ -19,7 +19,7 @@ func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 		}
 	}
 	if len(c.problems) > 0 {
-		return nil, c.problems
+		return nil, inOrder(c.problems)
 	}
 	return snapshot, nil
 }
@@ -179,6 +179,9 @@ func (c *checker) columns(t *TablePolicy, info *TableInfo, table *Table) {
 		column := &Column{Name: live.Name, AttNum: live.AttNum, TypeOID: live.TypeOID, TypMod: live.TypMod, Type: live.Type,
 			Enum: live.Enum, NotNull: live.NotNull, Exposed: live.Type != ""}
 		if p := policies[live.Name]; p != nil {
+			if table.Unit.Kind != PathUnit && table.Unit.Column == p.Name && (p.PrivateKeys || p.Domain != nil) {
+				c.problem(p.pos, "leave out domain and keys", "column %s identifies the privacy unit, so its values cannot be group keys", fault.Quote(p.Name))
+			}
 			c.column(t, p, live, column)
 		}
 		table.Columns = append(table.Columns, column)

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -30,7 +32,7 @@ func Parse(document string) (*Policy, []error) {
 	d := &decoder{}
 	p := d.policy(root)
 	if len(d.problems) > 0 {
-		return nil, d.problems
+		return nil, inOrder(d.problems)
 	}
 	p.Document = document
 	return p, nil
@@ -43,6 +45,22 @@ type decoder struct {
 
 func (d *decoder) problem(pos fault.Position, hint, format string, args ...any) {
 	d.problems = append(d.problems, fault.PolicyInvalid(pos, fmt.Sprintf(format, args...), hint))
+}
+
+// inOrder sorts errors by their place in the file.
+func inOrder(problems []error) []error {
+	place := func(err error) (pos fault.Position) {
+		var f *fault.Error
+		if errors.As(err, &f) {
+			pos = f.Pos
+		}
+		return pos
+	}
+	slices.SortStableFunc(problems, func(a, b error) int {
+		x, y := place(a), place(b)
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
+	})
+	return problems
 }
 
 // fields hands each entry of a mapping to its function. What names the mapping in messages.
@@ -255,7 +273,7 @@ func (d *decoder) column(n, key *node) *ColumnPolicy {
 
 func (d *decoder) scalar(n *node, what string) scalar {
 	if n.kind != plainNode && n.kind != textNode {
-		d.problem(n.pos, "", "%s must be a single value, not %v", what, n.kind)
+		d.problem(n.pos, "put text with a colon, such as a time, in quotes", "%s must be a single value, not %v", what, n.kind)
 	}
 	return scalar{Text: n.text, pos: n.pos}
 }
@@ -311,7 +329,7 @@ func (d *decoder) budgets(n *node) []Budget {
 		}
 		all = append(all, b)
 	}
-	if !slices.ContainsFunc(all, func(b Budget) bool { return b.Scope == DatasetScope }) {
+	if !slices.ContainsFunc(n.items, func(item *node) bool { return has(item, "dataset") }) {
 		d.problem(n.pos, "add - {dataset: true, form: approx, epsilon: 20, delta: 1e-6}",
 			"there is no budget for the dataset, so nothing would limit all analysts together")
 	}

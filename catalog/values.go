@@ -37,7 +37,7 @@ func (c *checker) bounds(b *BoundsPolicy, p *ColumnPolicy, live *ColumnInfo) *Bo
 	if step != nil {
 		for _, end := range []*big.Rat{lo, hi} {
 			if steps := new(big.Rat).Quo(end, step); steps.Abs(steps).Cmp(maxSteps) > 0 {
-				c.problem(b.Step.pos, "take a larger step", "the bounds are more than 2^62 steps from zero")
+				c.problem(b.Lo.pos, "take a larger step", "the bounds are more than 2^62 steps from zero")
 				return nil
 			}
 		}
@@ -145,26 +145,35 @@ func (c *checker) domain(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo) []Ke
 			return nil
 		}
 	} else {
-		seen := map[Key]bool{}
-		for _, s := range p.Domain.Keys {
-			key, why := canonicalKey(s, live)
-			switch {
-			case why != "":
-				c.problem(s.pos, "", "%s cannot be a key of column %s: %s", fault.Quote(s.Text), p.Name, why)
-			case seen[key] && s.Null:
-				c.problem(s.pos, "", "null is given twice in the domain of column %s", p.Name)
-			case seen[key]:
-				c.problem(s.pos, "", "%s is given twice in the domain of column %s", fault.Quote(s.Text), p.Name)
-			}
-			seen[key] = true
-			keys = append(keys, key)
-		}
+		keys = c.domainListed(p, live)
 	}
 	if len(keys) > maxDomain {
 		c.problem(p.Domain.pos, "use keys: private", "the domain of column %s has more than %d keys", p.Name, maxDomain)
 		return nil
 	}
 	sortKeys(keys, live)
+	return keys
+}
+
+// domainListed takes the keys that the policy lists itself.
+func (c *checker) domainListed(p *ColumnPolicy, live *ColumnInfo) (keys []Key) {
+	seen := map[Key]bool{}
+	for _, s := range p.Domain.Keys {
+		name := fault.Quote(s.Text)
+		if s.Null {
+			name = "null"
+		}
+		key, why := canonicalKey(s, live)
+		if why == "" && seen[key] {
+			why = "it is given twice"
+		}
+		if why != "" {
+			c.problem(s.pos, "", "%s cannot be a key of column %s: %s", name, p.Name, why)
+			continue
+		}
+		seen[key] = true
+		keys = append(keys, key)
+	}
 	return keys
 }
 
