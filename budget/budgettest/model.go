@@ -1,0 +1,163 @@
+package budgettest
+
+import (
+	"fmt"
+	"math/big"
+
+	"pgregory.net/rapid"
+
+	"noisegate/budget"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// model is a ledger told in the plainest way: all charges ever, added up anew in big integers for each decision.
+type model struct {
+	limits  map[budget.AccountID]budget.Limit
+	charges []modelCharge
+}
+
+type modelCharge struct {
+	budget.Charge
+	state string // open, settled, expired; voided ones are dropped
+}
+
+// admits restates the rule of [budget.Limit] from its definition.
+func (m *model) admits(id budget.AccountID, l budget.Limit, loss mechanisms.Loss) bool {
+	epsilon, rho, delta := big.NewInt(int64(loss.Epsilon)), big.NewInt(int64(loss.Rho)), big.NewInt(int64(loss.Delta))
+	bounded := !loss.Unbounded
+	for _, c := range m.charges {
+		for _, a := range c.Accounts {
+			if a.ID == id {
+				epsilon.Add(epsilon, big.NewInt(int64(c.Loss.Epsilon)))
+				rho.Add(rho, big.NewInt(int64(c.Loss.Rho)))
+				delta.Add(delta, big.NewInt(int64(c.Loss.Delta)))
+				bounded = bounded && !c.Loss.Unbounded
+			}
+		}
+	}
+	within := func(sum *big.Int, limit int64) bool { return limit != budget.Never && sum.Cmp(big.NewInt(limit)) <= 0 }
+	return within(delta, int64(l.Delta)) && (bounded && within(epsilon, int64(l.Epsilon)) || within(rho, int64(l.Rho)))
+}
+
+func (m *model) open() []int {
+	var open []int
+	for i, c := range m.charges {
+		if c.state == "open" {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+// testAgainstModel runs random histories on the ledger and on the model: they decide alike.
+func testAgainstModel(f *fixture) {
+	world := 0
+	rapid.Check(f.T, func(t *rapid.T) {
+		world++
+		m := &model{limits: map[budget.AccountID]budget.Limit{}}
+		name := func(s string) string { return fmt.Sprint(s, world) }
+		accounts := []budget.Account{
+			groupAccount(name("all"), anyLimit(t)), groupAccount(name("some"), anyLimit(t)), analystAccount(name("ana"), anyLimit(t)),
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"reserve": func(t *rapid.T) {
+				chosen := accounts
+				if skip := rapid.IntRange(0, 3).Draw(t, "left out"); skip < 3 {
+					chosen = append(append([]budget.Account{}, accounts[:skip]...), accounts[skip+1:]...)
+				}
+				f.reserveInModel(t, m, f.charge(anyLoss(t), chosen...))
+			},
+			"settle": func(t *rapid.T) {
+				if open := m.open(); len(open) > 0 {
+					c := &m.charges[rapid.SampledFrom(open).Draw(t, "charge")]
+					released := c.Loss
+					if rapid.Bool().Draw(t, "less") {
+						released.Epsilon, released.Rho = released.Epsilon/2, released.Rho/2
+					}
+					f.settle(c.ID, released)
+					c.state, c.Loss = "settled", released
+				}
+			},
+			"void": func(t *rapid.T) {
+				if open := m.open(); len(open) > 0 {
+					i := rapid.SampledFrom(open).Draw(t, "charge")
+					f.end(t, f.ledger.Void(f.Context(), m.charges[i].ID))
+					m.charges = append(m.charges[:i:i], m.charges[i+1:]...)
+				}
+			},
+			"expire": func(t *rapid.T) {
+				if open := m.open(); len(open) > 0 {
+					c := &m.charges[rapid.SampledFrom(open).Draw(t, "charge")]
+					f.end(t, f.ledger.Expire(f.Context(), c.ID))
+					c.state = "expired"
+				}
+			},
+			"limit": func(t *rapid.T) {
+				a := rapid.SampledFrom(accounts).Draw(t, "account")
+				a.Limit, a.Origin = anyLimit(t), budget.FromSteward
+				f.end(t, f.ledger.SetLimit(f.Context(), "stella", a))
+				m.limits[a.ID] = a.Limit
+			},
+		})
+	})
+}
+
+func (f *fixture) reserveInModel(t *rapid.T, m *model, c budget.Charge) {
+	want := true
+	for _, a := range c.Accounts {
+		l, exists := m.limits[a.ID]
+		if !exists {
+			l = a.Limit
+		}
+		want = want && m.admits(a.ID, l, c.Loss)
+	}
+	_, err := f.ledger.Reserve(f.Context(), c)
+	if (err == nil) != want || err != nil && fault.CodeOf(err) != fault.CodeBudgetExhausted {
+		t.Fatalf("reserve %+v: %v, want admitted = %v", c.Loss, err, want)
+	}
+	if want {
+		f.took(c)
+		m.charges = append(m.charges, modelCharge{c, "open"})
+		for _, a := range c.Accounts {
+			if _, exists := m.limits[a.ID]; !exists {
+				m.limits[a.ID] = a.Limit
+			}
+		}
+	}
+}
+
+func (f *fixture) end(t *rapid.T, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// anyLimit is small enough that charges of anyLoss meet it from both sides.
+func anyLimit(t *rapid.T) budget.Limit {
+	spec := budget.LimitSpec{Form: rapid.SampledFrom([]budget.Form{budget.Pure, budget.ZCDP, budget.Approx}).Draw(t, "form")}
+	amount := big.NewRat(rapid.Int64Range(0, 40).Draw(t, "cap"), 10)
+	if spec.Form == budget.ZCDP {
+		spec.Rho = amount
+	} else {
+		spec.Epsilon = amount
+	}
+	spec.Delta = big.NewRat(rapid.Int64Range(0, 40).Draw(t, "δ"), 1_000_000_000)
+	l, err := budget.NewLimit(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func anyLoss(t *rapid.T) mechanisms.Loss {
+	n := rapid.Int64Range(0, 1500).Draw(t, "size")
+	l := pure(n)
+	if rapid.Bool().Draw(t, "gaussian") {
+		l = gaussian(n / 10)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "selects") == 0 {
+		l.Delta = mechanisms.AttoDelta(rapid.Int64Range(1, 5_000_000_000).Draw(t, "δ"))
+	}
+	return l
+}

@@ -1,0 +1,142 @@
+package budgettest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+
+	"noisegate/budget"
+	"noisegate/internal/fault"
+)
+
+// sameQuestion is a new request for what c asked.
+func (f *fixture) sameQuestion(c budget.Charge) budget.Charge {
+	again := f.charge(c.Loss, c.Accounts...)
+	again.Analyst, again.Fingerprint = c.Analyst, c.Fingerprint
+	return again
+}
+
+// withKey is the request under an Idempotency-Key; body stands for what the client sent.
+func withKey(c budget.Charge, key, body string) budget.Charge {
+	c.IdempotencyKey, c.RequestDigest = key, sha256.Sum256([]byte(body))
+	return c
+}
+
+func testReplay(f *fixture) {
+	own := analystAccount("ana", f.limit(budget.Pure, "1", ""))
+	c := f.charge(pure(1000), own)
+	answer := f.settle(f.reserve(c), pure(1000))
+	f.refused(f.charge(pure(1), own), fault.CodeBudgetExhausted)
+	for range 3 { // free, also when nothing is left
+		if got := f.replayed(f.sameQuestion(c)); !bytes.Equal(got.Answer, answer) || got.ID != c.ID || got.Loss != c.Loss ||
+			!bytes.Equal(got.Request, c.Request) {
+			f.Fatalf("replayed %+v", got)
+		}
+	}
+	bob := f.sameQuestion(c)
+	bob.Analyst, bob.Accounts = "bob", []budget.Account{analystAccount("bob", f.limit(budget.Pure, "1", ""))}
+	f.reserve(bob) // answers are not shared between analysts
+}
+
+func testIdempotencyKeys(f *fixture) {
+	own := analystAccount("ana", f.limit(budget.Pure, "1000", ""))
+	bobs := analystAccount("bob", f.limit(budget.Pure, "1000", ""))
+	first := withKey(f.charge(pure(1), own), "k1", "first")
+	answer := f.settle(f.reserve(first), pure(1))
+
+	// The same key and body: the same answer, even where the question's identity has changed (a new policy).
+	if got := f.replayed(withKey(f.charge(pure(1), own), "k1", "first")); !bytes.Equal(got.Answer, answer) {
+		f.Fatalf("replayed %q", got.Answer)
+	}
+	f.refused(withKey(f.charge(pure(1), own), "k1", "second"), fault.CodeBudgetReplayMismatch)
+	f.refused(withKey(f.sameQuestion(first), "k1", "second"), fault.CodeBudgetReplayMismatch)
+
+	// A key belongs to its analyst.
+	bob := withKey(f.charge(pure(1), bobs), "k1", "second")
+	bob.Analyst = "bob"
+	f.reserve(bob)
+
+	// A replay binds its key as well.
+	f.replayed(withKey(f.sameQuestion(first), "k2", "first again"))
+	f.refused(withKey(f.charge(pure(1), own), "k2", "other"), fault.CodeBudgetReplayMismatch)
+	f.replayed(withKey(f.charge(pure(1), own), "k2", "first again"))
+
+	// A voided charge is as if it had never been: its key is free for any body.
+	voided := withKey(f.charge(pure(1), own), "k3", "body")
+	if err := f.ledger.Void(f.Context(), f.reserve(voided)); err != nil {
+		f.Fatal(err)
+	}
+	retried := withKey(f.charge(pure(1), own), "k3", "another body")
+	f.settle(f.reserve(retried), pure(1))
+	f.refused(withKey(f.charge(pure(1), own), "k3", "body"), fault.CodeBudgetReplayMismatch)
+
+	// A key whose charge was spent without an answer is never charged again.
+	lost := withKey(f.charge(pure(1), own), "k4", "body")
+	if err := f.ledger.Expire(f.Context(), f.reserve(lost)); err != nil {
+		f.Fatal(err)
+	}
+	f.refused(withKey(f.sameQuestion(lost), "k4", "body"), fault.CodeBudgetLostAnswer)
+	f.refused(withKey(f.charge(pure(1), own), "k4", "other"), fault.CodeBudgetReplayMismatch)
+	f.reserve(withKey(f.sameQuestion(lost), "k5", "body"))
+
+	// A refused request does not take its key.
+	f.refused(withKey(f.charge(pure(1_000_000), own), "k6", "too much"), fault.CodeBudgetExhausted)
+	f.reserve(withKey(f.charge(pure(1), own), "k6", "less"))
+}
+
+func testInFlight(f *fixture) {
+	own := analystAccount("ana", f.limit(budget.Pure, "10", ""))
+	c := withKey(f.charge(pure(1), own), "k1", "body")
+	id := f.reserve(c)
+	f.refused(f.sameQuestion(c), fault.CodeRequestInFlight)
+	f.refused(withKey(f.sameQuestion(c), "k2", "body"), fault.CodeRequestInFlight)
+	f.refused(withKey(f.charge(pure(1), own), "k1", "body"), fault.CodeRequestInFlight)
+	f.refused(withKey(f.charge(pure(1), own), "k1", "other"), fault.CodeBudgetReplayMismatch)
+	f.settle(id, pure(1))
+	f.replayed(withKey(f.sameQuestion(c), "k2", "other")) // k2 was refused above and stood for nothing
+}
+
+func testReleases(f *fixture) {
+	limit := f.limit(budget.Pure, "1000", "")
+	ana, bob := analystAccount("ana", limit), analystAccount("bob", limit)
+	var anas []budget.ReservationID
+	for i := range 5 {
+		c := f.charge(pure(1), ana)
+		f.settle(f.reserve(c), pure(1))
+		anas = append(anas, c.ID)
+		other := f.charge(pure(1), bob)
+		other.Analyst = "bob"
+		f.reserve(other)
+		if i > 2 {
+			f.settle(other.ID, pure(1))
+		}
+	}
+	f.reserve(f.charge(pure(1), ana)) // open: no release
+	slices.Reverse(anas)
+
+	var got []budget.ReservationID
+	for page := (budget.Page{Limit: 2}); ; {
+		some, err := f.ledger.Releases(f.Context(), "ana", page)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, r := range some {
+			got = append(got, r.ID)
+			if r.Dataset != dataset || r.Loss != pure(1) || r.SettledAt.IsZero() || len(r.Request) == 0 {
+				f.Errorf("release %+v", r)
+			}
+			page.Before = r.Seq
+		}
+		if len(some) < page.Limit {
+			break
+		}
+	}
+	if !slices.Equal(got, anas) {
+		f.Errorf("listed %v, want %v", got, anas)
+	}
+	for analyst, id := range map[string]budget.ReservationID{"bob": anas[0], "eve": anas[0], "ana": "01JNOSUCH", "": anas[0]} {
+		if got, err := f.ledger.Release(f.Context(), analyst, id); got != nil || fault.CodeOf(err) != fault.CodeBudgetUnknownRelease {
+			f.Errorf("%q reads %s: %+v, %v", analyst, id, got, err)
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package budget_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"noisegate/budget"
+	"noisegate/budget/budgettest"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
+	"noisegate/mechanisms"
+)
+
+// durableServer starts a server that keeps what it commits, as the ledger demands.
+func durableServer(t testing.TB, overrides ...string) *pgserver.Server {
+	t.Helper()
+	programs, err := pgserver.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{"fsync": "on", "full_page_writes": "on", "synchronous_commit": "off"}
+	for i := 0; i < len(overrides); i += 2 {
+		settings[overrides[i]] = overrides[i+1]
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Settings: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// open connects as the gateway's role.
+func open(t testing.TB, d *pgtest.ControlDatabase) *budget.Postgres {
+	t.Helper()
+	ledger, err := budget.OpenPostgres(t.Context(), d.LedgerDSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ledger.Close)
+	return ledger
+}
+
+// empty takes everything out of the ledger: a superuser who switches triggers off can.
+func empty(t testing.TB, d *pgtest.ControlDatabase) {
+	t.Helper()
+	d.Exec(t, `SET session_replication_role = replica;
+		TRUNCATE noisegate.account, noisegate.charge, noisegate.request_key, noisegate.entry RESTART IDENTITY`)
+}
+
+func TestPostgres(t *testing.T) {
+	d := pgtest.On(t, durableServer(t))
+	t.Run("Ledger", func(t *testing.T) {
+		budgettest.Run(t, func(t *testing.T) budget.Ledger {
+			empty(t, d)
+			return open(t, d)
+		})
+	})
+	for name, test := range map[string]func(*testing.T, *pgtest.ControlDatabase){
+		"StatementsPrepare":             testStatementsPrepare,
+		"I1_OverspendingIsRefusedTwice": testConstraints,
+		"I4_HistoryIsImmutable":         testHistoryIsImmutable,
+		"CommitsAreSynchronous":         testCommitsAreSynchronous,
+		"F04_BackendKilled":             testBackendKilled,
+		"F07_LockTimeout":               testLockTimeout,
+	} {
+		t.Run(name, func(t *testing.T) {
+			empty(t, d)
+			test(t, d)
+		})
+	}
+}
+
+// Every statement is one that PostgreSQL accepts from the ledger's role.
+func testStatementsPrepare(t *testing.T, d *pgtest.ControlDatabase) {
+	conn := d.Conn(t, d.LedgerDSN)
+	files, err := filepath.Glob("sql/*.sql")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Prepare(t.Context(), file, string(text)); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func account(scope budget.Scope, name string, epsilon mechanisms.PicoEpsilon) budget.Account {
+	return budget.Account{ID: budget.AccountID{Dataset: "d", Scope: scope, Name: name},
+		Limit: budget.Limit{Form: budget.Pure, Epsilon: epsilon, Rho: budget.Never}}
+}
+
+func charge(id string, loss mechanisms.Loss, accounts ...budget.Account) budget.Charge {
+	c := budget.Charge{ID: budget.ReservationID(id), Dataset: "d", Analyst: "ana", Accounts: accounts, Loss: loss}
+	copy(c.Fingerprint[:], id)
+	return c
+}
+
+func reserve(t *testing.T, l budget.Ledger, c budget.Charge) {
+	t.Helper()
+	if got, err := l.Reserve(t.Context(), c); err != nil || got.Reserved == nil {
+		t.Fatalf("Reserve gave %+v, %v", got, err)
+	}
+}
+
+// sqlState runs a statement as the ledger's role and gives the code of its refusal.
+func sqlState(t *testing.T, d *pgtest.ControlDatabase, dsn, sql string) string {
+	t.Helper()
+	_, err := d.Conn(t, dsn).Exec(t.Context(), sql)
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		t.Fatalf("%v for %s", err, sql)
+	}
+	return pg.Code
+}
+
+// A gateway that forgot to check could not overspend: the database has the rule as well.
+func testConstraints(t *testing.T, d *pgtest.ControlDatabase) {
+	l := open(t, d)
+	reserve(t, l, charge("1", mechanisms.Loss{Epsilon: 60}, account(budget.AnalystScope, "ana", 100)))
+	const checkViolation, restrictViolation = "23514", "23001"
+	for sql, want := range map[string]string{
+		"UPDATE noisegate.account SET reserved_epsilon = 101":                                         checkViolation,
+		"UPDATE noisegate.account SET spent_epsilon = 41":                                             checkViolation,
+		"UPDATE noisegate.account SET spent_unbounded = 1":                                            checkViolation,
+		"UPDATE noisegate.account SET spent_delta = 1":                                                checkViolation,
+		"UPDATE noisegate.account SET spent_rho = -1":                                                 checkViolation,
+		"UPDATE noisegate.account SET epsilon_cap = 101":                                              checkViolation, // and not its ceiling
+		"UPDATE noisegate.charge SET state = 'settled'":                                               checkViolation, // without an answer
+		"UPDATE noisegate.charge SET state = 'expired'":                                               checkViolation, // without a time
+		"UPDATE noisegate.charge SET state = 'voided', closed_at = now()":                             checkViolation, // with a loss
+		"UPDATE noisegate.charge SET epsilon = 50":                                                    restrictViolation,
+		"UPDATE noisegate.charge SET state = 'expired', closed_at = now(), epsilon = 61":              restrictViolation,
+		"UPDATE noisegate.charge SET state = 'expired', closed_at = now(), rho = 1":                   restrictViolation,
+		"UPDATE noisegate.charge SET state = 'expired', closed_at = now(), delta = 1":                 restrictViolation,
+		"UPDATE noisegate.charge SET state = 'expired', closed_at = now(), unbounded=true, epsilon=0": restrictViolation,
+	} {
+		if got := sqlState(t, d, d.LedgerDSN, sql); got != want {
+			t.Errorf("%s: got %s, want %s", sql, got, want)
+		}
+	}
+	if err := l.Expire(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		"UPDATE noisegate.charge SET state = 'open', closed_at = NULL", "UPDATE noisegate.charge SET state = 'settled', answer = 'x'",
+		"UPDATE noisegate.charge SET epsilon = 1",
+	} {
+		if got := sqlState(t, d, d.LedgerDSN, sql); got != restrictViolation {
+			t.Errorf("of a closed charge: %s: got %s", sql, got)
+		}
+	}
+}
+
+// The gateway's role has no right to rewrite history; whoever has the right is stopped by triggers.
+func testHistoryIsImmutable(t *testing.T, d *pgtest.ControlDatabase) {
+	reserve(t, open(t, d), charge("1", mechanisms.Loss{Epsilon: 60}, account(budget.AnalystScope, "ana", 100)))
+	const insufficientPrivilege, restrictViolation = "42501", "23001"
+	for _, sql := range []string{
+		"UPDATE noisegate.entry SET epsilon = 0", "DELETE FROM noisegate.entry", "TRUNCATE noisegate.entry",
+		"DELETE FROM noisegate.charge", "TRUNCATE noisegate.charge CASCADE",
+	} {
+		if got := sqlState(t, d, d.LedgerDSN, sql); got != insufficientPrivilege {
+			t.Errorf("as noisegate: %s: got %s", sql, got)
+		}
+		for _, dsn := range []string{d.OwnerDSN, d.DSN} {
+			if got := sqlState(t, d, dsn, sql); got != restrictViolation {
+				t.Errorf("as owner or superuser: %s: got %s", sql, got)
+			}
+		}
+	}
+	for _, sql := range []string{
+		"DELETE FROM noisegate.account", "TRUNCATE noisegate.account", "UPDATE noisegate.account SET name = 'eve'",
+		"DELETE FROM noisegate.request_key", "UPDATE noisegate.charge SET analyst = 'eve'", "UPDATE noisegate.charge SET fingerprint = ''",
+		"UPDATE noisegate.charge SET account_ids = '{}'", "CREATE TABLE noisegate.mine (n int)", "DROP TRIGGER append_only ON noisegate.entry",
+		"ALTER TABLE noisegate.entry DISABLE TRIGGER ALL", "SET session_replication_role = replica",
+	} {
+		if got := sqlState(t, d, d.LedgerDSN, sql); got != insufficientPrivilege {
+			t.Errorf("as noisegate: %s: got %s", sql, got)
+		}
+	}
+}
+
+// setForRole changes a default of the ledger's role until the test ends.
+func setForRole(t *testing.T, d *pgtest.ControlDatabase, setting string) {
+	t.Helper()
+	conn := d.Conn(t, d.DSN)
+	name, _, _ := strings.Cut(setting, " ")
+	d.Exec(t, "ALTER ROLE noisegate IN DATABASE "+d.Name+" SET "+setting)
+	t.Cleanup(func() {
+		if _, err := conn.Exec(context.Background(), "ALTER ROLE noisegate IN DATABASE "+d.Name+" RESET "+name); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The server's default is off here, and so may a DSN or the role's settings be: the ledger's connections are on.
+func testCommitsAreSynchronous(t *testing.T, d *pgtest.ControlDatabase) {
+	setForRole(t, d, "synchronous_commit = off")
+	dsn := d.LedgerDSN + "&synchronous_commit=off"
+	if !strings.Contains(d.LedgerDSN, "?") {
+		dsn = d.LedgerDSN + "?synchronous_commit=off"
+	}
+	l, err := budget.OpenPostgres(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err) // CheckSafety reads the setting of the ledger's own connection
+	}
+	l.Close()
+}
+
+// A ledger that could forget, or whose role could cheat, is refused by name before it is used (A87).
+func TestUnsafeLedgersAreRefused(t *testing.T) {
+	d := pgtest.On(t, durableServer(t))
+	refused := func(dsn, want string) {
+		t.Helper()
+		l, err := budget.OpenPostgres(t.Context(), dsn)
+		if err == nil {
+			l.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	refused(d.DSN, "may change noisegate.entry")
+	d.Exec(t, "GRANT DELETE ON noisegate.charge TO noisegate")
+	refused(d.LedgerDSN, "may delete")
+	d.Exec(t, "REVOKE DELETE ON noisegate.charge FROM noisegate; GRANT UPDATE (epsilon) ON noisegate.entry TO noisegate")
+	refused(d.LedgerDSN, "may change noisegate.entry")
+	d.Exec(t, "REVOKE UPDATE (epsilon) ON noisegate.entry FROM noisegate")
+	open(t, d)
+	refused("postgres://%zz", "cannot be read")
+
+	for _, setting := range []string{"full_page_writes", "fsync"} {
+		unsafe := pgtest.On(t, durableServer(t, setting, "off"))
+		refused(unsafe.LedgerDSN, setting+"=off")
+	}
+}
+
+// waiting waits until a backend waits for a lock, and gives its process id.
+func waiting(t *testing.T, d *pgtest.ControlDatabase) int {
+	t.Helper()
+	conn := d.Conn(t, d.DSN)
+	for range 1000 {
+		var pid int
+		err := conn.QueryRow(t.Context(), `SELECT coalesce(max(pid), 0) FROM pg_stat_activity
+			WHERE wait_event_type = 'Lock' AND datname = current_database()`).Scan(&pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pid != 0 {
+			return pid
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("nobody waits for a lock")
+	return 0
+}
+
+// A backend is killed in the middle of each kind of statement. Reserve says that it does not know and charges nothing;
+// endings are sent again and take effect once.
+func testBackendKilled(t *testing.T, d *pgtest.ControlDatabase) {
+	l := open(t, d)
+	own := account(budget.AnalystScope, "ana", 100)
+	reserve(t, l, charge("first", mechanisms.Loss{Epsilon: 10}, own))
+	killed := func(call func() error) error {
+		t.Helper()
+		blocker := d.Conn(t, d.DSN)
+		if _, err := blocker.Exec(t.Context(), "BEGIN; LOCK TABLE noisegate.entry IN EXCLUSIVE MODE"); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { done <- call() }()
+		d.Exec(t, "SELECT pg_terminate_backend("+strconv.Itoa(waiting(t, d))+")")
+		if _, err := blocker.Exec(t.Context(), "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+		return <-done
+	}
+	err := killed(func() error {
+		_, err := l.Reserve(t.Context(), charge("second", mechanisms.Loss{Epsilon: 10}, own))
+		return err
+	})
+	if fault.CodeOf(err) != fault.CodeDataUnavailable {
+		t.Errorf("Reserve gave %v", err)
+	}
+	if err := killed(func() error { return l.Settle(t.Context(), "first", mechanisms.Loss{Epsilon: 5}, []byte("a")) }); err != nil {
+		t.Errorf("Settle gave %v", err)
+	}
+	b, err := l.Balances(t.Context(), []budget.AccountID{own.ID})
+	if err != nil || b[0].Spent != (mechanisms.Loss{Epsilon: 5}) || b[0].Reserved != (mechanisms.Loss{}) {
+		t.Errorf("balance %+v, %v", b, err)
+	}
+	entries, err := l.Entries(t.Context(), budget.Page{})
+	if err != nil || len(entries) != 3 {
+		t.Errorf("%d entries, %v; want the limit, a reservation and its end", len(entries), err)
+	}
+}
+
+// A ledger that does not answer in time is a ledger that cannot be reached: no answer, no charge.
+func testLockTimeout(t *testing.T, d *pgtest.ControlDatabase) {
+	setForRole(t, d, "lock_timeout = '50ms'")
+	l := open(t, d)
+	own := account(budget.AnalystScope, "ana", 100)
+	reserve(t, l, charge("first", mechanisms.Loss{Epsilon: 10}, own))
+	blocker := d.Conn(t, d.DSN)
+	if _, err := blocker.Exec(t.Context(), "BEGIN; SELECT FROM noisegate.account FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Reserve(t.Context(), charge("second", mechanisms.Loss{Epsilon: 10}, own)); fault.CodeOf(err) != fault.CodeDataUnavailable {
+		t.Errorf("Reserve gave %v", err)
+	}
+	if _, err := blocker.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	reserve(t, l, charge("second", mechanisms.Loss{Epsilon: 90}, own))
+}
