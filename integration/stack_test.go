@@ -88,7 +88,7 @@ func newStack(t testing.TB, sets ...dataset) *stack {
 	s.config = filepath.Join(s.dir, "noisegate.yaml")
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the gateway's log:\n%s", s.log)
+			t.Logf("the gateway's log ends with:\n%s", s.log.end())
 		}
 	})
 	s.createDatabases(t, sets)
@@ -308,6 +308,17 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
+}
+
+// end is what matters of the last lines.
+func (b *logBuffer) end() string {
+	var lines []string
+	for line := range strings.Lines(b.String()) {
+		if !strings.Contains(line, "/healthz") && !strings.Contains(line, "/readyz") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-20):], "")
 }
 
 func (b *logBuffer) String() string {
