@@ -186,7 +186,7 @@ func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := within95(enough, bounds); err != nil || !ok {
+	if ok, err := keeps(enough, bounds); err != nil || !ok {
 		return nil, orElse(err, fault.RequestMaxError("larger: no price reaches it"))
 	}
 	low, high := int64(0), int64(mechanisms.MaxEpsilon) // at high the bounds hold, at low they do not
@@ -203,7 +203,7 @@ func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite
 		if err != nil {
 			return nil, err
 		}
-		if ok, _ := within95(plan, bounds); ok {
+		if ok, _ := keeps(plan, bounds); ok {
 			high, enough = middle, plan
 		} else {
 			low = middle
@@ -212,19 +212,19 @@ func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite
 	return enough, nil
 }
 
-// within95 reports whether the outputs of a plan keep their bounds; an error names an output that the plan does not have.
-func within95(plan *sqlrewrite.Plan, bounds map[string]*big.Rat) (bool, error) {
+// keeps reports whether the outputs of a plan keep their bounds; an error names an output that the plan does not have.
+func keeps(plan *sqlrewrite.Plan, bounds map[string]*big.Rat) (bool, error) {
 	widths := map[string]*big.Rat{}
-	for _, output := range plan.Explain().Outputs {
-		if output.HalfWidth != nil {
-			widths[output.Name] = output.HalfWidth
+	for _, column := range plan.Columns() {
+		if column.HalfWidth != nil {
+			widths[column.Name] = column.HalfWidth
 		}
 	}
 	holds := true
 	for name, bound := range bounds {
 		width, ok := widths[name]
 		if !ok {
-			return false, fault.RequestMaxError("about outputs that have a half-width, and " + fault.Quote(name) + " is none")
+			return false, fault.RequestMaxError("about aggregates of the select list, and " + fault.Quote(name) + " is none")
 		}
 		holds = holds && width.Cmp(bound) <= 0
 	}
