@@ -205,23 +205,37 @@ func (g *gatewayProcess) serve(ctx context.Context, listener net.Listener) error
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return httpapi.Serve(ctx, listener, g.handler, g.log) })
 	group.Go(func() error { g.service.Sweep(ctx); return nil })
-	group.Go(func() error { g.policies.Follow(ctx, gateway.SystemClock{}, policyInterval); return nil })
-	group.Go(func() error { return g.watch(ctx) })
+	group.Go(func() error {
+		return every(ctx, policyInterval, func() error { g.policies.Refresh(ctx); return nil })
+	})
+	group.Go(func() error { return every(ctx, safetyInterval, func() error { return g.stillSafe(ctx) }) })
 	return group.Wait()
 }
 
-// watch ends the gateway when a server or a role became unsafe under it. A database that does not answer is no reason:
-// queries are refused by themselves.
-func (g *gatewayProcess) watch(ctx context.Context) error {
-	clock := gateway.SystemClock{}
-	for ctx.Err() == nil {
-		clock.Sleep(ctx, safetyInterval)
-		err := g.checkSafety(ctx)
-		if err != nil && ctx.Err() == nil && fault.CodeOf(err) != fault.CodeDataUnavailable {
-			return fmt.Errorf("not safe any more: %w", err)
+// every does work at each tick until the context ends or the work fails.
+func every(ctx context.Context, interval time.Duration, work func() error) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := work(); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+}
+
+// stillSafe ends the gateway when a server or a role became unsafe under it. A database that does not answer is no
+// reason: queries are refused by themselves.
+func (g *gatewayProcess) stillSafe(ctx context.Context) error {
+	err := g.checkSafety(ctx)
+	if err == nil || ctx.Err() != nil || fault.CodeOf(err) == fault.CodeDataUnavailable {
+		return nil
+	}
+	return fmt.Errorf("not safe any more: %w", err)
 }
 
 // close ends all connections.

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"noisegate/api"
+	"noisegate/cmd/noisegate/demodata"
+)
+
+// runDemo runs a small demo to its end and gives exit code, standard output and standard error.
+func runDemo(t *testing.T, args ...string) (int, string, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := Run(t.Context(), append([]string{"demo", "--rows=2000"}, args...), Streams{strings.NewReader(""), &out, &errs}, Environment{})
+	return code, out.String(), errs.String()
+}
+
+func TestDemoOnce(t *testing.T) {
+	code, out, errs := runDemo(t, "--once", "SELECT sex, count(*) FROM people GROUP BY 1", "--json")
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	var answer api.QueryResponse
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatalf("%v: %q", err, out)
+	}
+	if len(answer.Rows) != 2 || answer.Spent.Epsilon != "0.5" {
+		t.Errorf("got %s", out)
+	}
+}
+
+func TestDemoOnceForPeople(t *testing.T) {
+	code, out, errs := runDemo(t, "--once", "SELECT count(*) FROM people")
+	if code != exitOK || !strings.Contains(out, "± 95 %") || !strings.Contains(out, "spent epsilon 0.5 (2.5 left)") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	if strings.Contains(out, "PostgreSQL") || !strings.Contains(errs, "PostgreSQL") {
+		t.Errorf("progress belongs on standard error, so that the answer can be piped: %q", out)
+	}
+}
+
+func TestDemoOnceRefused(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"sql", []string{"--once", "SELECT age FROM people"}, exitRefused, "policy/not-aggregate"},
+		{"budget", []string{"--once", "SELECT count(*) FROM people", "--epsilon=2"}, exitBudget, "budget/over-query-cap"},
+		{"usage", []string{"--once", "SELECT 1", "--rows=1"}, exitUsage, "--rows"},
+		{"address", []string{"--once", "SELECT 1", "--http=256.0.0.1:1"}, exitUsage, "--http"},
+		{"keep with dsn", []string{"--keep=/tmp/x", "--dsn=postgres://localhost/x"}, exitUsage, "--keep"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, errs := runDemo(t, c.args...)
+			if code != c.code || !strings.Contains(errs, c.says) || out != "" {
+				t.Errorf("exit code %d, want %d; printed %q, %s", code, c.code, out, errs)
+			}
+		})
+	}
+}
+
+// startDemo runs a demo in the background. The writer's first line, or all of it, can be read from the reader.
+func startDemo(t *testing.T, args ...string) (out io.Reader, stop func() (code int, errs string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	reader, writer := io.Pipe()
+	var errs bytes.Buffer
+	exited := make(chan int, 1)
+	go func() {
+		code := Run(ctx, append([]string{"demo", "--rows=2000", "--http=127.0.0.1:0"}, args...),
+			Streams{strings.NewReader(""), writer, &errs}, Environment{})
+		writer.Close()
+		exited <- code
+	}()
+	return reader, func() (int, string) {
+		cancel()
+		_, _ = io.Copy(io.Discard, reader)
+		return <-exited, errs.String()
+	}
+}
+
+// Scripts get one line when the demo is ready, and everything in it works.
+func TestDemoJSON(t *testing.T) {
+	out, stop := startDemo(t, "--json")
+	var line struct {
+		HTTP     string            `json:"http"`
+		Tokens   map[string]string `json:"tokens"`
+		Datasets []string          `json:"datasets"`
+	}
+	if err := json.NewDecoder(out).Decode(&line); err != nil {
+		_, errs := stop()
+		t.Fatalf("%v: %s", err, errs)
+	}
+	if len(line.Tokens) != 3 || len(line.Datasets) != 1 || line.Datasets[0] != demoDataset {
+		t.Errorf("got %+v", line)
+	}
+	ctx := t.Context()
+	budget, err := api.NewClient(line.HTTP, line.Tokens["analyst"]).Budget(ctx, demoDataset)
+	if err != nil || len(budget.Budgets) != 1 || budget.Budgets[0].Remaining.Epsilon != "3" {
+		t.Errorf("the whole budget must be left: %+v, %v", budget, err)
+	}
+	answer, err := api.NewClient(line.HTTP, line.Tokens["analyst"]).Query(ctx, api.QueryRequest{Dataset: demoDataset, Epsilon: "1",
+		SQL: "SELECT region, count(*), sum(amount) FROM visits GROUP BY 1"}, "")
+	if err != nil || len(answer.Rows) != len(demodata.Regions()) {
+		t.Errorf("visits by region: %+v, %v", answer, err)
+	}
+	if _, _, err := api.NewClient(line.HTTP, line.Tokens["steward"]).Policy(ctx, demoDataset); err != nil {
+		t.Errorf("the steward cannot read the policy: %v", err)
+	}
+	if _, err := api.NewClient(line.HTTP, line.Tokens["ml"]).Budget(ctx, demoDataset); err != nil {
+		t.Errorf("the ML engineer cannot see the budget: %v", err)
+	}
+	if code, errs := stop(); code != exitOK {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// The tour shows what it promises: exact raw values beside noisy ones, and the one person only on the raw side.
+func TestDemoTour(t *testing.T) {
+	reader, stop := startDemo(t)
+	var text strings.Builder
+	chunk := make([]byte, 4096)
+	for !strings.Contains(text.String(), "Ctrl-C ends the demo.") {
+		n, err := reader.Read(chunk)
+		text.Write(chunk[:n])
+		if err != nil {
+			break
+		}
+	}
+	code, errs := stop()
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s\n%s", code, errs, text.String())
+	}
+	for _, want := range []string{
+		"ready after", "raw n", "Married-AF-spouse", "raw SQL also lists Holand-Netherlands, with exactly 1 person", "is not among them",
+		"spent epsilon 0.5 (1.5 left)", "raw SQL, by subtraction: the one person from Holand-Netherlands works",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the tour does not say %q:\n%s", want, text.String())
+		}
+	}
+}
+
+// What is kept is found again: data, ledger and key.
+func TestDemoKeep(t *testing.T) {
+	dir := keptDir(t)
+	if code, _, errs := runDemo(t, "--keep="+dir, "--once", "SELECT count(*) FROM people"); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	code, out, errs := runDemo(t, "--keep="+dir, "--once", "SELECT count(*) FROM people")
+	if code != exitOK || !strings.Contains(out, "nothing spent") {
+		t.Errorf("exit code %d: the same question must be a replay: %s%s", code, out, errs)
+	}
+	if !strings.Contains(errs, "of last time") {
+		t.Errorf("the data was made again: %s", errs)
+	}
+}
+
+// keptDir is a directory that the server's user can reach, which a test's own is not when root runs it.
+func keptDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "noisegate-keep-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "demo")
+}
