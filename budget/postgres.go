@@ -58,27 +58,13 @@ func (p *Postgres) Close() { p.pool.Close() }
 // CheckSafety refuses a server that may forget what it committed (fsync or full_page_writes off, a standby) and a role that could
 // rewrite history. It names what is wrong.
 func (p *Postgres) CheckSafety(ctx context.Context) error {
-	var fsync, fullPages, recovering, rewrites, deletes bool
-	var commit string
-	err := p.pool.QueryRow(ctx, sqlSafety).Scan(&fsync, &fullPages, &commit, &recovering, &rewrites, &deletes)
+	var s safety
+	err := p.pool.QueryRow(ctx, sqlSafety).
+		Scan(&s.fsync, &s.fullPageWrites, &s.synchronousCommit, &s.recovering, &s.rewrites, &s.deletes)
 	if err != nil {
 		return fault.DataUnavailable(err)
 	}
-	switch {
-	case !fsync:
-		return errors.New("budget: the control database runs with fsync=off; a crash could give budget back")
-	case !fullPages:
-		return errors.New("budget: the control database runs with full_page_writes=off; a crash could damage the ledger")
-	case commit != "on" && commit != "remote_apply":
-		return fmt.Errorf("budget: synchronous_commit is %s; it must be on", commit)
-	case recovering:
-		return errors.New("budget: the control database is a standby")
-	case rewrites:
-		return errors.New("budget: the ledger's role may change noisegate.entry; connect as the role noisegate of deploy/roles.sql")
-	case deletes:
-		return errors.New("budget: the ledger's role may delete charges or accounts; connect as the role noisegate of deploy/roles.sql")
-	}
-	return nil
+	return s.refuse()
 }
 
 // querier is the pool, or a transaction.

@@ -3,13 +3,16 @@ package budget_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"noisegate/budget"
@@ -20,17 +23,15 @@ import (
 	"noisegate/mechanisms"
 )
 
-// durableServer starts a server that keeps what it commits, as the ledger demands.
-func durableServer(t testing.TB, overrides ...string) *pgserver.Server {
+// durableServer starts a server that keeps what it commits, as the ledger demands. Its default of synchronous_commit is not
+// what the ledger wants.
+func durableServer(t testing.TB) *pgserver.Server {
 	t.Helper()
 	programs, err := pgserver.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
 	settings := map[string]string{"fsync": "on", "full_page_writes": "on", "synchronous_commit": "off"}
-	for i := 0; i < len(overrides); i += 2 {
-		settings[overrides[i]] = overrides[i+1]
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Settings: settings})
@@ -64,7 +65,8 @@ func empty(t testing.TB, d *pgtest.ControlDatabase) {
 }
 
 func TestPostgres(t *testing.T) {
-	d := pgtest.On(t, durableServer(t))
+	server := durableServer(t)
+	d := pgtest.On(t, server)
 	t.Run("Ledger", func(t *testing.T) {
 		budgettest.Run(t, func(t *testing.T) budget.Ledger {
 			empty(t, d)
@@ -77,13 +79,19 @@ func TestPostgres(t *testing.T) {
 		"I4_HistoryIsImmutable":         testHistoryIsImmutable,
 		"CommitsAreSynchronous":         testCommitsAreSynchronous,
 		"F04_BackendKilled":             testBackendKilled,
+		"F04_AnswerLost":                testAnswerLost,
 		"F07_LockTimeout":               testLockTimeout,
+		"A87_UnsafeIsRefused":           testUnsafeIsRefused,
 	} {
 		t.Run(name, func(t *testing.T) {
 			empty(t, d)
 			test(t, d)
 		})
 	}
+	t.Run("F03_ServerCrashes", func(t *testing.T) {
+		empty(t, d)
+		testServerCrashes(t, d, server)
+	})
 }
 
 // Every statement is one that PostgreSQL accepts from the ledger's role.
@@ -227,9 +235,8 @@ func testCommitsAreSynchronous(t *testing.T, d *pgtest.ControlDatabase) {
 	l.Close()
 }
 
-// A ledger that could forget, or whose role could cheat, is refused by name before it is used (A87).
-func TestUnsafeLedgersAreRefused(t *testing.T) {
-	d := pgtest.On(t, durableServer(t))
+// A role that could cheat, and a server that could forget, are refused by name before they are used.
+func testUnsafeIsRefused(t *testing.T, d *pgtest.ControlDatabase) {
 	refused := func(dsn, want string) {
 		t.Helper()
 		l, err := budget.OpenPostgres(t.Context(), dsn)
@@ -240,19 +247,19 @@ func TestUnsafeLedgersAreRefused(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	refused(d.DSN, "may change noisegate.entry")
-	d.Exec(t, "GRANT DELETE ON noisegate.charge TO noisegate")
-	refused(d.LedgerDSN, "may delete")
-	d.Exec(t, "REVOKE DELETE ON noisegate.charge FROM noisegate; GRANT UPDATE (epsilon) ON noisegate.entry TO noisegate")
-	refused(d.LedgerDSN, "may change noisegate.entry")
-	d.Exec(t, "REVOKE UPDATE (epsilon) ON noisegate.entry FROM noisegate")
+	refused(d.DSN, "may change noisegate.entry") // a superuser
+	for grant, want := range map[string]string{
+		"DELETE ON noisegate.charge": "may delete", "TRUNCATE ON noisegate.account": "may delete",
+		"UPDATE (epsilon) ON noisegate.entry": "may change", "DELETE ON noisegate.entry": "may change",
+	} {
+		d.Exec(t, "GRANT "+grant+" TO noisegate")
+		refused(d.LedgerDSN, want)
+		d.Exec(t, "REVOKE "+grant+" FROM noisegate")
+	}
 	open(t, d)
 	refused("postgres://%zz", "cannot be read")
-
-	for _, setting := range []string{"full_page_writes", "fsync"} {
-		unsafe := pgtest.On(t, durableServer(t, setting, "off"))
-		refused(unsafe.LedgerDSN, setting+"=off")
-	}
+	forgetful := pgtest.Control(t)
+	refused(forgetful.LedgerDSN, "=off") // the server that tests share trades durability for speed
 }
 
 // waiting waits until a backend waits for a lock, and gives its process id.
@@ -332,4 +339,96 @@ func testLockTimeout(t *testing.T, d *pgtest.ControlDatabase) {
 		t.Fatal(err)
 	}
 	reserve(t, l, charge("second", mechanisms.Loss{Epsilon: 90}, own))
+}
+
+// The commit happens and its answer is lost on the way. Reserve finds its charge by the id, whatever it is asked next;
+// nothing is charged twice.
+func testAnswerLost(t *testing.T, d *pgtest.ControlDatabase) {
+	wire := newWire(t, d.LedgerDSN)
+	l, err := budget.OpenPostgres(t.Context(), wire.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	own := account(budget.AnalystScope, "ana", 100)
+	reserve(t, l, charge("warm", mechanisms.Loss{Epsilon: 1}, own)) // opens the account; the statement is prepared now
+
+	wire.loseNextAnswer()
+	reserve(t, l, charge("lost", mechanisms.Loss{Epsilon: 10}, own))
+	wire.loseNextAnswer()
+	if err := l.Settle(t.Context(), "lost", mechanisms.Loss{Epsilon: 7}, []byte("a")); err != nil {
+		t.Errorf("Settle gave %v", err)
+	}
+	if lost := wire.lost.Load(); lost != 2 {
+		t.Errorf("%d answers were lost, want 2", lost)
+	}
+	b, err := l.Balances(t.Context(), []budget.AccountID{own.ID})
+	if err != nil || b[0].Spent != (mechanisms.Loss{Epsilon: 7}) || b[0].Reserved != (mechanisms.Loss{Epsilon: 1}) {
+		t.Errorf("balance %+v, %v", b, err)
+	}
+}
+
+// The server is killed under load and started again. Every reservation that was acknowledged is there (I3), the others are
+// there once or not at all, sums hold (I1, I4), and the ledger works again by itself.
+func testServerCrashes(t *testing.T, d *pgtest.ControlDatabase, server *pgserver.Server) {
+	l := open(t, d)
+	own := account(budget.AnalystScope, "ana", 1_000_000)
+	reserve(t, l, charge("first", mechanisms.Loss{Epsilon: 1}, own))
+	var mu sync.Mutex
+	acknowledged := map[budget.ReservationID]bool{"first": true}
+	stop := make(chan struct{})
+	var clients sync.WaitGroup
+	for i := range 8 {
+		clients.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				c := charge(fmt.Sprintf("c%d-%d", i, n), mechanisms.Loss{Epsilon: 1}, own)
+				got, err := l.Reserve(t.Context(), c)
+				if err == nil && got.Reserved != nil {
+					mu.Lock()
+					acknowledged[c.ID] = true
+					mu.Unlock()
+				} else if fault.CodeOf(err) != fault.CodeDataUnavailable {
+					t.Errorf("got %+v, %v", got, err)
+				}
+			}
+		})
+	}
+	for _, end := range []func(){server.StopImmediate, server.Kill} {
+		time.Sleep(300 * time.Millisecond)
+		end()
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	close(stop)
+	clients.Wait()
+	reserve(t, l, charge("last", mechanisms.Loss{Epsilon: 1}, own))
+	acknowledged["last"] = true
+
+	conn := d.Conn(t, d.DSN)
+	rows, err := conn.Query(t.Context(), "SELECT charge_id FROM noisegate.charge JOIN noisegate.entry USING (charge_id)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := pgx.CollectRows(rows, pgx.RowTo[budget.ReservationID])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d acknowledged, %d kept", len(acknowledged), len(kept))
+	for _, id := range kept {
+		delete(acknowledged, id)
+	}
+	if len(acknowledged) > 0 {
+		t.Errorf("acknowledged and lost: %v", acknowledged)
+	}
+	b, err := l.Balances(t.Context(), []budget.AccountID{own.ID})
+	if err != nil || int(b[0].Reserved.Epsilon) != len(kept) {
+		t.Errorf("balance %+v, %v; want %d", b, err, len(kept))
+	}
 }
