@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
 )
 
@@ -142,4 +143,305 @@ func describe(s *Snapshot) string {
 		}
 	}
 	return b.String()
+}
+
+const smallPolicy = `version: 1
+dataset: small
+tables:
+  people:
+    unit: {row: id}
+    columns: {age: {bounds: [0, 120]}, mood: {domain: [sad, ok]}, region: {domain: {table: regions, column: name}}}
+  visits: {unit: {via: person_id, to: people}, max_rows: 5, max_groups: 3}
+  regions: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 20, delta: 1e-6}
+`
+
+const smallTables = `CREATE TYPE mood AS ENUM ('sad', 'ok');
+	CREATE DOMAIN years AS smallint CHECK (VALUE >= 0);
+	CREATE TABLE regions (name varchar(20) PRIMARY KEY);
+	INSERT INTO regions VALUES ('south'), ('north');
+	CREATE TABLE people (id int PRIMARY KEY, age years, mood mood, region text, salary numeric(8, 2), photo bytea,
+		nick text COLLATE blind, code char(3), born date NOT NULL);
+	CREATE TABLE visits (id int, person_id int REFERENCES people, day date) PARTITION BY RANGE (day);
+	CREATE TABLE visits_2024 PARTITION OF visits FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')`
+
+// blindCollation takes "a" and "A" for equal, where the server was built with ICU; elsewhere it is an ordinary one.
+const blindCollation = `DO $$BEGIN CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+	EXCEPTION WHEN feature_not_supported THEN CREATE COLLATION blind (locale = 'C'); END$$`
+
+func small(t *testing.T) *pgtest.ProtectedDatabase {
+	t.Helper()
+	return pgtest.Protected(t, blindCollation, smallTables)
+}
+
+// TestInspect reads one of everything.
+func TestInspect(t *testing.T) {
+	p := small(t)
+	p.Exec(t, `CREATE VIEW a_view AS SELECT 1 AS n; CREATE MATERIALIZED VIEW a_matview AS SELECT 1 AS n; CREATE TABLE parent (id int PRIMARY KEY);
+		CREATE TABLE child () INHERITS (parent); CREATE SCHEMA "Odd.Name"; CREATE TABLE "Odd.Name"."a""b" (n int);
+		CREATE TABLE keys (a int, b int, c int, d int, e int, f int UNIQUE DEFERRABLE, UNIQUE (a, b));
+		CREATE UNIQUE INDEX ON keys (c) WHERE d > 0; CREATE UNIQUE INDEX ON keys ((d + 1)); CREATE UNIQUE INDEX ON keys (e) INCLUDE (a)`)
+	policy, problems := Parse(smallPolicy)
+	if len(problems) > 0 {
+		t.Fatal(errors.Join(problems...))
+	}
+	schema, err := Inspect(t.Context(), pgtest.PoolOf(t, p.ReaderDSN), policy)
+	if err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	table := func(schemaName, name string) *TableInfo {
+		info, ok := schema.Table(TableName{schemaName, name})
+		if !ok {
+			t.Fatalf("table %s is missing", name)
+		}
+		return info
+	}
+	for name, want := range map[string]Type{"id": Int4, "age": Int2, "mood": Enum, "region": Text, "salary": Numeric, "photo": "", "nick": "", "code": Char, "born": Date} {
+		c, ok := table("public", "people").Column(name)
+		if !ok || c.Type != want {
+			t.Errorf("people.%s has the type %q, want %q", name, c.Type, want)
+		}
+	}
+	salary, _ := table("public", "people").Column("salary")
+	code, _ := table("public", "people").Column("code")
+	mood, _ := table("public", "people").Column("mood")
+	born, _ := table("public", "people").Column("born")
+	if salary.Scale != 2 || code.MaxLength != 3 || mood.Enum != "public.mood" || fmt.Sprint(mood.EnumValues) != "[sad ok]" || !born.NotNull || salary.NotNull {
+		t.Errorf("got %+v, %+v, %+v, %+v", salary, code, mood, born)
+	}
+	if got := fmt.Sprint(table("public", "keys").Unique); got != "[e f]" {
+		t.Errorf("columns that are unique by themselves: %s, want [e f]", got)
+	}
+	if got := fmt.Sprint(table("public", "visits").ForeignKeys); got != "[{person_id people id}]" {
+		t.Errorf("foreign keys: %s", got)
+	}
+	for name, want := range map[string]RelationKind{"a_view": "view", "a_matview": "materialized view", "visits": PartitionedTable, "visits_2024": PlainTable} {
+		if got := table("public", name).Kind; got != want {
+			t.Errorf("%s is a %q, want %q", name, got, want)
+		}
+	}
+	if !table("public", "parent").Inherited || table("public", "child").Inherited || table("public", "visits").Inherited {
+		t.Error("inheritance is not seen as it is")
+	}
+	if table("Odd.Name", `a"b`).Readable || !table("public", "people").Readable {
+		t.Error("rights to read are not seen as they are")
+	}
+	if got := fmt.Sprint(schema.Domains); got != "[{{regions name} [{north false} {south false}]}]" {
+		t.Errorf("domains: %s", got)
+	}
+}
+
+// TestA59DriftIsSeen changes a table in each way that a policy relies on it not to.
+func TestA59DriftIsSeen(t *testing.T) {
+	for _, c := range []struct{ name, ddl, change string }{
+		{"nothing", "SELECT 1", ""},
+		{"new column", "ALTER TABLE people ADD COLUMN more int", ""},
+		{"new table", "CREATE TABLE more (n int)", ""},
+		{"new index", "CREATE INDEX ON people (age)", ""},
+		{"new rows", "INSERT INTO people (id, born) VALUES (1, '2024-01-01')", ""},
+		{"new domain value", "INSERT INTO regions VALUES ('east')", ""},
+		{"dropped", "DROP TABLE visits", "table visits is gone"},
+		{"renamed", "ALTER TABLE visits RENAME TO visitors", "table visits is gone"},
+		{"moved", "CREATE SCHEMA other; ALTER TABLE visits SET SCHEMA other", "table visits is gone"},
+		{"replaced", "ALTER TABLE visits RENAME TO old; CREATE TABLE visits (id int, person_id int REFERENCES people, day date); GRANT SELECT ON visits TO noisegate_reader", "table visits was replaced"},
+		{"by a view", "ALTER TABLE visits RENAME TO old; CREATE VIEW visits AS SELECT * FROM old; GRANT SELECT ON visits TO noisegate_reader", "table visits was replaced"},
+		{"column dropped", "ALTER TABLE people DROP COLUMN region", "column people.region is gone"},
+		{"column renamed", "ALTER TABLE people RENAME COLUMN region TO area", "column people.region is gone"},
+		{"column replaced", "ALTER TABLE people DROP COLUMN region; ALTER TABLE people ADD COLUMN region text", "column people.region is gone or was replaced"},
+		{"columns swapped", "ALTER TABLE people RENAME COLUMN region TO x; ALTER TABLE people RENAME COLUMN nick TO region; ALTER TABLE people RENAME COLUMN x TO nick", "column people.region is gone or was replaced"},
+		{"type", "ALTER TABLE people ALTER COLUMN region TYPE varchar(9)", "column people.region has another type"},
+		{"scale", "ALTER TABLE people ALTER COLUMN salary TYPE numeric(9, 3)", "column people.salary has another type"},
+		{"enum value", "ALTER TYPE mood ADD VALUE 'happy'", "column people.mood has another type"},
+		{"null", "ALTER TABLE people ALTER COLUMN born DROP NOT NULL", "column people.born may be null now"},
+		{"key", "ALTER TABLE people DROP CONSTRAINT people_pkey CASCADE", "column people.id is no longer unique"},
+		{"path", "ALTER TABLE visits DROP CONSTRAINT visits_person_id_fkey", "the foreign key of visits.person_id is gone"},
+		{"inherited", "CREATE TABLE child () INHERITS (people)", "table people has got inheriting tables"},
+		{"unreadable", "REVOKE SELECT ON people FROM noisegate_reader", "table people can no longer be read"},
+		{"schema closed", "REVOKE USAGE ON SCHEMA public FROM PUBLIC, noisegate_reader", "can no longer be read"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := small(t)
+			revision := inForce(t, p)
+			p.Exec(t, c.ddl)
+			err := Recheck(t.Context(), pgtest.PoolOf(t, p.ReaderDSN), revision)
+			switch {
+			case c.change == "" && err != nil:
+				t.Errorf("got %v (%v), want no drift", err, errors.Unwrap(err))
+			case c.change != "" && (fault.CodeOf(err) != fault.CodePolicyStale || !strings.Contains(errors.Unwrap(err).Error(), c.change)):
+				t.Errorf("got %v (%v), want policy/stale because %s", err, errors.Unwrap(err), c.change)
+			}
+			if err != nil && strings.Contains(err.Error(), "people") {
+				t.Errorf("%v tells analysts of the schema", err)
+			}
+		})
+	}
+}
+
+// inForce gives the small policy as if it had been applied and loaded.
+func inForce(t *testing.T, p *pgtest.ProtectedDatabase) *Revision {
+	t.Helper()
+	policy, problems := Parse(smallPolicy)
+	if len(problems) > 0 {
+		t.Fatal(errors.Join(problems...))
+	}
+	schema, err := Inspect(t.Context(), pgtest.PoolOf(t, p.ReaderDSN), policy)
+	if err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	snapshot, problems := Check(policy, schema)
+	if len(problems) > 0 {
+		t.Fatal(errors.Join(problems...))
+	}
+	return &Revision{Snapshot: snapshot, Policy: policy, Pinned: schema.For(policy)}
+}
+
+// TestStoreVersions walks through a policy's life.
+func TestStoreVersions(t *testing.T) {
+	p, store := small(t), newStore(t)
+	if _, err := store.Load(t.Context(), "small"); fault.CodeOf(err) != fault.CodeUnknownDataset {
+		t.Errorf("loading what is not there: %v", err)
+	}
+	schema := func() *Schema { return inForce(t, p).Pinned }
+	apply := func(document string, replaces int64) (*Revision, bool, error) {
+		policy, problems := Parse(document)
+		if len(problems) > 0 {
+			t.Fatal(errors.Join(problems...))
+		}
+		return store.Apply(t.Context(), Application{Policy: policy, Schema: schema(), By: "stella", Replaces: replaces})
+	}
+	changedPolicy := strings.Replace(smallPolicy, "[0, 120]", "[0, 99]", 1)
+	for i, c := range []struct {
+		document string
+		replaces int64
+		version  int64 // 0: policy/conflict
+		changed  bool
+	}{
+		{smallPolicy, 1, 0, false},
+		{smallPolicy, 0, 1, true},
+		{smallPolicy, 0, 0, false},
+		{smallPolicy, 1, 1, false},
+		{"# a comment\n" + smallPolicy, AnyVersion, 1, false},
+		{changedPolicy, 2, 0, false},
+		{changedPolicy, 1, 2, true},
+		{smallPolicy, AnyVersion, 3, true},
+	} {
+		r, changed, err := apply(c.document, c.replaces)
+		switch {
+		case c.version == 0 && fault.CodeOf(err) != fault.CodePolicyConflict:
+			t.Errorf("step %d: got %v, want policy/conflict", i, err)
+		case c.version != 0 && (err != nil || r.Snapshot.Version != c.version || changed != c.changed):
+			t.Errorf("step %d: got %v, changed %v, %v; want version %d, changed %v", i, r, changed, err, c.version, c.changed)
+		}
+	}
+	// The same file on another schema is another version: the snapshot is another.
+	p.Exec(t, "INSERT INTO regions VALUES ('east')")
+	r, changed, err := apply(smallPolicy, AnyVersion)
+	if err != nil || !changed || r.Snapshot.Version != 4 {
+		t.Errorf("after the domain grew: %v, changed %v, %v; want version 4", r, changed, err)
+	}
+	loaded, err := store.Load(t.Context(), "small")
+	if err != nil || loaded.Snapshot.Version != 4 || loaded.AppliedBy != "stella" || loaded.Policy.Document != smallPolicy || loaded.AppliedAt.IsZero() {
+		t.Errorf("loaded %+v, %v", loaded, err)
+	}
+	if !strings.Contains(describe(loaded.Snapshot), "people.region keys east north south") {
+		t.Errorf("the domain was not frozen:\n%s", describe(loaded.Snapshot))
+	}
+	history, err := store.History(t.Context(), "small")
+	if err != nil || len(history) != 4 || history[0].Version != 4 || history[0].Digest != loaded.Snapshot.Digest || history[1].Digest != history[3].Digest {
+		t.Errorf("history %+v, %v", history, err)
+	}
+	bad, _ := Parse(strings.Replace(smallPolicy, "row: id", "row: age", 1))
+	if _, _, err := store.Apply(t.Context(), Application{Policy: bad, Schema: schema(), By: "stella", Replaces: AnyVersion}); fault.CodeOf(err) != fault.CodePolicyInvalid {
+		t.Errorf("an invalid policy: %v", err)
+	}
+}
+
+// TestStoreRaces: of many who replace the same version, one wins; of many who replace any, all do, one after another.
+func TestStoreRaces(t *testing.T) {
+	p, store := small(t), newStore(t)
+	schema := inForce(t, p).Pinned
+	race := func(replaces int64) (won, conflicts int) {
+		errs := make(chan error)
+		for i := range 8 {
+			document := strings.Replace(smallPolicy, "[0, 120]", fmt.Sprintf("[%d, 120]", i-int(replaces)*100), 1)
+			go func() {
+				policy, _ := Parse(document)
+				_, _, err := store.Apply(t.Context(), Application{Policy: policy, Schema: schema, By: "stella", Replaces: replaces})
+				errs <- err
+			}()
+		}
+		for range 8 {
+			switch err := <-errs; {
+			case err == nil:
+				won++
+			case fault.CodeOf(err) == fault.CodePolicyConflict:
+				conflicts++
+			default:
+				t.Error(err, errors.Unwrap(err))
+			}
+		}
+		return won, conflicts
+	}
+	if won, conflicts := race(0); won != 1 || conflicts != 7 {
+		t.Errorf("%d won and %d conflicts, want 1 and 7", won, conflicts)
+	}
+	if won, conflicts := race(AnyVersion); won != 8 || conflicts != 0 {
+		t.Errorf("%d won and %d conflicts, want 8 and 0", won, conflicts)
+	}
+	if history, err := store.History(t.Context(), "small"); err != nil || len(history) != 9 {
+		t.Errorf("%d versions, %v; want 9", len(history), err)
+	}
+}
+
+// TestF13EditedPolicyDoesNotTakeForce: the table refuses edits, and a row edited in spite of that is noticed.
+func TestF13EditedPolicyDoesNotTakeForce(t *testing.T) {
+	p, control := small(t), pgtest.Control(t)
+	store := NewStore(pgtest.PoolOf(t, control.LedgerDSN))
+	if _, _, err := apply(t, p, store, smallPolicy); err != nil {
+		t.Fatal(err)
+	}
+	for _, edit := range []string{
+		"UPDATE noisegate.policy SET version = 7", "DELETE FROM noisegate.policy", "TRUNCATE noisegate.policy",
+	} {
+		for _, dsn := range []string{control.LedgerDSN, control.OwnerDSN, control.DSN} {
+			if _, err := control.Conn(t, dsn).Exec(t.Context(), edit); err == nil {
+				t.Fatalf("%s was let through", edit)
+			}
+		}
+	}
+	for _, edit := range []string{
+		"document = replace(document, '[0, 120]', '[0, 121]')", "metadata = jsonb_set(metadata, '{Tables,0,OID}', '1')",
+		"digest = sha256('')", "document = 'nonsense'", "metadata = '[]'",
+	} {
+		control.Exec(t, "CREATE TABLE original AS TABLE noisegate.policy",
+			"SET session_replication_role = replica; UPDATE noisegate.policy SET "+edit)
+		if _, err := store.Load(t.Context(), "small"); err == nil {
+			t.Errorf("a policy with %s took force", edit)
+		}
+		control.Exec(t, "SET session_replication_role = replica; DELETE FROM noisegate.policy; INSERT INTO noisegate.policy TABLE original",
+			"DROP TABLE original")
+		if _, err := store.Load(t.Context(), "small"); err != nil {
+			t.Fatalf("the original does not load: %v", err)
+		}
+	}
+}
+
+// TestF10UnreachableDatabases: what cannot be reached is data/unavailable, and the text says nothing of it.
+func TestF10UnreachableDatabases(t *testing.T) {
+	p, control := small(t), pgtest.Control(t)
+	pool, revision := pgtest.PoolOf(t, p.ReaderDSN), inForce(t, p)
+	store := NewStore(pgtest.PoolOf(t, control.LedgerDSN))
+	for _, d := range []*pgtest.Database{p.Database, control.Database} {
+		pgtest.New(t).Exec(t, "DROP DATABASE "+d.Name+" WITH (FORCE)")
+	}
+	_, inspect := Inspect(t.Context(), pool, nil)
+	_, load := store.Load(t.Context(), "small")
+	_, history := store.History(t.Context(), "small")
+	_, _, apply := store.Apply(t.Context(), Application{Policy: revision.Policy, Schema: revision.Pinned, By: "stella", Replaces: AnyVersion})
+	for name, err := range map[string]error{"inspect": inspect, "recheck": Recheck(t.Context(), pool, revision), "load": load, "history": history, "apply": apply} {
+		if fault.CodeOf(err) != fault.CodeDataUnavailable || strings.Contains(err.Error(), "noisegate_test") {
+			t.Errorf("%s: got %v, want data/unavailable without a name", name, err)
+		}
+	}
 }
