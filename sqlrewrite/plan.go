@@ -9,6 +9,7 @@ import (
 
 // Options are the choices of one request, already checked for range by the caller.
 type Options struct {
+	Dialect Dialect // of the text; empty: PostgreSQL's
 	// Exactly one of Epsilon and Rho is positive: the price of the whole query.
 	Epsilon mechanisms.PicoEpsilon
 	Rho     mechanisms.PicoRho
@@ -114,7 +115,7 @@ type Note struct{ Code, Text string }
 
 // Rewrite parses, binds and plans a query. Its errors are sql/*, policy/* and plan/* faults; it touches neither data nor budget.
 func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	query, err := parse(sql)
+	query, err := parse(sql, options.Dialect)
 	if err != nil {
 		return nil, err
 	}
