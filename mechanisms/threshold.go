@@ -63,8 +63,8 @@ func NewPartitionSelection(p GroupSelectionParameters) (*GroupSelection, error) 
 		tail:       new(big.Rat).Mul(p.Delta.Rat(), share),
 	}
 	a, d := ratFloat(g.rate), ratFloat(g.tail)
-	// Closed forms of the theorem, in logarithms: e^a may overflow.
-	crossover := 1 + math.Floor((math.Log((1+(2*d-1)*math.Exp(-a))/(1+math.Exp(-a)))-math.Log(d))/a)
+	// The theorem's closed form, ln((e^a+2d-1)/((e^a+1)·d))/a, written so that a may be large or small; then corrected exactly.
+	crossover := 1 + math.Floor((math.Log((2*d*math.Exp(-a)-math.Expm1(-a))/(1+math.Exp(-a)))-math.Log(d))/a)
 	if !(crossover < maxCertain/4) {
 		return nil, errUnsizable
 	}
@@ -163,11 +163,11 @@ func (g *GroupSelection) unitsFor(probability float64) int64 {
 		return max(1, int64(math.Ceil((a+math.Log(math.Exp(-a)+probability/d*-math.Expm1(-a)))/a-1e-9)))
 	}
 	excess := d * math.Exp(-a) / -math.Expm1(-a) // d/(e^a-1)
-	gap := 1 + excess - probability
+	gap := (1 - probability) + excess            // in this order: excess may be far below 1
 	if gap <= 0 {
-		return g.crossover + 1
+		return g.crossover + 2 // e^-a underflowed: 1-π(c+1) <= e^-a is below d, and nothing is left of it a step later
 	}
-	return g.crossover + max(1, int64(math.Ceil(math.Log((1+excess-atCross)/gap)/a-1e-9)))
+	return g.crossover + max(1, int64(math.Ceil(math.Log((1-atCross+excess)/gap)/a-1e-9)))
 }
 
 // guardBits cover what the enclosures of π lose to their divisors, 1-e^-a and, in the first branch, e^-an. The former is at
