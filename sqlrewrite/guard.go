@@ -30,9 +30,18 @@ const (
 // operatorCharacters are the characters of PostgreSQL's operators, among them those that open and close comments.
 const operatorCharacters = "~!@#^&|`?+-*/%<>="
 
+// Dialect is the SQL that an analyst declares a text to be written in. All dialects become one tree, with one meaning.
+type Dialect string
+
+// The dialects. The zero value is PostgreSQL's.
+const (
+	DialectPostgres Dialect = "postgresql"
+	DialectMySQL    Dialect = "mysql"
+)
+
 // parse turns text into the closed syntax tree. It refuses with sql/syntax, sql/unsupported and sql/too-complex. A panic
 // on the way is an internal error of this query alone: parsers meet hostile text first.
-func parse(text string) (query *syntax.Query, err error) {
+func parse(text string, dialect Dialect) (query *syntax.Query, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			query, err = nil, fault.Internal(fmt.Errorf("panic while parsing: %v", r))
@@ -41,7 +50,14 @@ func parse(text string) (query *syntax.Query, err error) {
 	if refusal := checkText(text); refusal != nil {
 		return nil, refusal
 	}
-	return parsePostgres(text)
+	switch dialect {
+	case "", DialectPostgres:
+		return parsePostgres(text)
+	case DialectMySQL:
+		return parseMySQL(text)
+	default:
+		return nil, fault.Unsupported(fault.Position{}, "the dialect "+fault.Quote(string(dialect)), "write postgresql or mysql")
+	}
 }
 
 // checkText refuses what no parser should see. NUL ends a string in C: what follows it would be accepted unread.

@@ -3,7 +3,6 @@ package sqlrewrite
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -15,15 +14,23 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// testdata/parse lists what is accepted, with the tree; testdata/unsupported what is refused, as the user sees it.
+// testdata/parse lists what is accepted, with the tree; testdata/unsupported what is refused, as the user sees it. The
+// files that begin with mysql_ do the same for MySQL's dialect.
 func TestParse(t *testing.T) {
-	for _, path := range []string{"testdata/parse", "testdata/unsupported"} {
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+	for _, file := range []struct {
+		path    string
+		dialect Dialect
+		refused bool
+	}{
+		{"testdata/parse", DialectPostgres, false}, {"testdata/unsupported", DialectPostgres, true},
+		{"testdata/mysql_parse", DialectMySQL, false}, {"testdata/mysql_unsupported", DialectMySQL, true},
+	} {
+		datadriven.RunTest(t, file.path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd != "parse" {
 				d.Fatalf(t, "unknown command %q", d.Cmd)
 			}
-			query, err := parse(d.Input)
-			if refused := (path == "testdata/unsupported"); refused != (err != nil) {
+			query, err := parse(d.Input, file.dialect)
+			if file.refused != (err != nil) {
 				d.Fatalf(t, "wrong file: err = %v", err)
 			}
 			if err != nil {
@@ -67,7 +74,7 @@ func TestNothingIsDropped(t *testing.T) {
 		}
 		for i := 0; ; i++ {
 			var touched string
-			got, err := convert(t, text, func(root any) { touched = setEmptyField(root, i) })
+			got, err := convert(t, text, func(root any) { touched = setEmptyField(root, i, postgresSamples) })
 			if touched == "" {
 				if i < 80 { // 84 and 113 when written: fewer mean that the walk misses nodes
 					t.Errorf("only %d fields were set", i)
@@ -78,6 +85,15 @@ func TestNothingIsDropped(t *testing.T) {
 				t.Errorf("%s: dropped silently", touched)
 			}
 		}
+	}
+}
+
+// postgresSamples are values for fields that a string, a number or an empty struct cannot fill.
+func postgresSamples() []any {
+	boolean := &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{Boolval: true}}}
+	return []any{
+		&pg.Node{Node: &pg.Node_AConst{AConst: boolean}}, &pg.Alias{Aliasname: "something"},
+		[]*pg.Node{{Node: &pg.Node_String_{String_: &pg.String{Sval: "something"}}}},
 	}
 }
 
@@ -101,65 +117,6 @@ func convert(t *testing.T, text string, change func(root any)) (query *syntax.Qu
 	return query, nil
 }
 
-// setEmptyField gives the i-th empty field of a parser's tree a value and tells which one it was; "" when there is none.
-func setEmptyField(root any, i int) string {
-	var touched string
-	var walk func(v reflect.Value)
-	walk = func(v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Pointer, reflect.Interface:
-			walk(v.Elem())
-		case reflect.Slice:
-			for j := range v.Len() {
-				walk(v.Index(j))
-			}
-		case reflect.Struct:
-			for j := range v.NumField() {
-				field, info := v.Field(j), v.Type().Field(j)
-				switch {
-				case !info.IsExported() || touched != "":
-				case !field.IsZero():
-					walk(field)
-				case field.Kind() == reflect.Interface, info.Name == "Location":
-					// a choice that was not made, and places
-				default:
-					if i--; i < 0 {
-						touched = v.Type().Name() + "." + info.Name
-						setSomething(field)
-					}
-				}
-			}
-		}
-	}
-	walk(reflect.ValueOf(root))
-	return touched
-}
-
-func setSomething(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.String:
-		v.SetString("something")
-	case reflect.Int32, reflect.Int64:
-		v.SetInt(1)
-	case reflect.Uint32, reflect.Uint64:
-		v.SetUint(1)
-	case reflect.Slice:
-		v.Set(reflect.Append(v, reflect.ValueOf(&pg.Node{Node: &pg.Node_String_{String_: &pg.String{Sval: "something"}}})))
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		switch n := v.Interface().(type) {
-		case *pg.Node:
-			n.Node = &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{Boolval: true}}}}
-		case *pg.Alias:
-			n.Aliasname = "something"
-		}
-	default:
-		panic("no value for " + v.Type().String())
-	}
-}
-
 // A47, A48, A50: a literal's value in the tree is what the analyst meant between the quotes, byte for byte, whatever it
 // looks like to another database's eyes; and it never becomes more than one literal.
 func TestA47LiteralsKeepTheirValue(t *testing.T) {
@@ -169,7 +126,7 @@ func TestA47LiteralsKeepTheirValue(t *testing.T) {
 		for j, b := range parts {
 			for _, c := range parts {
 				value := a + b + c
-				query, err := parse("SELECT count(*) FROM t WHERE a = '" + strings.ReplaceAll(value, "'", "''") + "' AND b = 1")
+				query, err := parse("SELECT count(*) FROM t WHERE a = '"+strings.ReplaceAll(value, "'", "''")+"' AND b = 1", DialectPostgres)
 				if err != nil {
 					t.Fatalf("%d,%d %q: %v", i, j, value, err)
 				}
@@ -189,7 +146,7 @@ func TestA49StackedStatements(t *testing.T) {
 	for _, separator := range []string{";", "; ", ";\n", ";;", " ; -- c\n", ";/* ' */", ";\t;", ";\r\n", "--\n;", "/*;*/;"} {
 		for _, s := range second {
 			for _, text := range []string{"SELECT count(*) FROM people" + separator + s, s + separator + "SELECT count(*) FROM people"} {
-				if _, err := parse(text); fault.CodeOf(err) != fault.CodeUnsupported {
+				if _, err := parse(text, DialectPostgres); fault.CodeOf(err) != fault.CodeUnsupported {
 					t.Errorf("%q: got %v, want sql/unsupported", text, err)
 				}
 			}
@@ -212,7 +169,7 @@ func TestA62OnlyPlainSelectPasses(t *testing.T) {
 		"SELECT 1 FROM JSON_TABLE(a, '$' COLUMNS (b int)) x", "SELECT ctid FROM people", "SELECT count(*) FROM people p WHERE p.xmin IS NULL",
 		"SELECT count(*) FROM people WHERE people.*::text LIKE 'x'", "SELECT count(people.*) FROM people", "SELECT (people).age FROM people",
 	} {
-		if _, err := parse(text); fault.CodeOf(err) != fault.CodeUnsupported {
+		if _, err := parse(text, DialectPostgres); fault.CodeOf(err) != fault.CodeUnsupported {
 			t.Errorf("%s: got %v, want sql/unsupported", text, err)
 		}
 	}
@@ -227,7 +184,7 @@ func BenchmarkParse(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := parse(text); err != nil {
+				if _, err := parse(text, DialectPostgres); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -260,12 +217,15 @@ func seeds() []string {
 	return texts
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParse(f *testing.F)      { fuzzParse(f, DialectPostgres) }
+func FuzzParseMySQL(f *testing.F) { fuzzParse(f, DialectMySQL) }
+
+func fuzzParse(f *testing.F, dialect Dialect) {
 	for _, text := range seeds() {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		query, err := parse(text)
+		query, err := parse(text, dialect)
 		var refused *fault.Error
 		switch {
 		case err == nil:
@@ -275,7 +235,7 @@ func FuzzParse(f *testing.F) {
 		case refused.Pos.Line > 1+strings.Count(text, "\n"):
 			t.Fatalf("position %v lies outside the text", refused.Pos)
 		}
-		if took, _ := parseTime(text); took > longest {
+		if took, _ := parseTime(text, dialect); took > longest {
 			t.Fatalf("took %v", took)
 		}
 	})
