@@ -31,12 +31,17 @@ func OpenPostgres(ctx context.Context, dsn string) (*Postgres, error) {
 	if err != nil {
 		return nil, errors.New("budget: the DSN of the control database cannot be read") // without the DSN: it may hold a password
 	}
-	// The statements are written for READ COMMITTED: a row that was waited for is seen as it is then.
 	for name, value := range map[string]string{
-		"application_name":              "noisegate ledger",
-		"synchronous_commit":            "on",
+		"application_name":   "noisegate ledger",
+		"search_path":        "",
+		"synchronous_commit": "on",
+		// The statements are written for it: a row that was waited for is seen as it is then.
 		"default_transaction_isolation": "read committed",
-		"search_path":                   "",
+		// They touch few rows by key, whatever statistics say of tables that grow from nothing; planning them takes longer.
+		"plan_cache_mode":  "force_generic_plan",
+		"enable_seqscan":   "off",
+		"enable_hashjoin":  "off",
+		"enable_mergejoin": "off",
 	} {
 		config.ConnConfig.RuntimeParams[name] = value
 	}
