@@ -99,13 +99,17 @@ func applyNext(ctx context.Context, conn *pgx.Conn, known []migration) (name str
 	return name, err
 }
 
+// existsSQL looks for the schema and the record in it, which needs no right on either.
+const existsSQL = `
+SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'noisegate'),
+	EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'noisegate' AND c.relname = 'schema_migration')`
+
 // createRecord makes the place where migrations are recorded. An existing schema is left as it is: creating it would need
 // a right on the database that its owner may lack.
 func createRecord(ctx context.Context, tx pgx.Tx) error {
 	var schema, table bool
-	err := tx.QueryRow(ctx, "SELECT to_regnamespace('noisegate') IS NOT NULL, to_regclass('noisegate.schema_migration') IS NOT NULL").
-		Scan(&schema, &table)
-	if err != nil || table {
+	if err := tx.QueryRow(ctx, existsSQL).Scan(&schema, &table); err != nil || table {
 		return err
 	}
 	if !schema {
@@ -113,7 +117,7 @@ func createRecord(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	_, err = tx.Exec(ctx, `CREATE TABLE noisegate.schema_migration (
+	_, err := tx.Exec(ctx, `CREATE TABLE noisegate.schema_migration (
 		number     int PRIMARY KEY,
 		name       text NOT NULL,
 		checksum   text NOT NULL,
@@ -127,11 +131,11 @@ func check(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 	if err != nil {
 		return err
 	}
-	var exists bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass('noisegate.schema_migration') IS NOT NULL").Scan(&exists); err != nil {
+	var schema, table bool
+	if err := conn.QueryRow(ctx, existsSQL).Scan(&schema, &table); err != nil {
 		return fmt.Errorf("migrations: cannot look for the schema: %w", err)
 	}
-	if !exists {
+	if !table {
 		return fmt.Errorf("%w: it has none at all; run noisegate migrate", ErrOlder)
 	}
 	recorded, err := record(ctx, conn)

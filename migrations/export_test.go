@@ -1,0 +1,7 @@
+package migrations
+
+// The tests live outside the package because pgtest imports it.
+var (
+	ApplyFiles = apply
+	CheckFiles = check
+)

@@ -1,0 +1,156 @@
+package migrations_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/internal/pgtest"
+	"noisegate/migrations"
+)
+
+func files(pairs ...string) fstest.MapFS {
+	fs := fstest.MapFS{}
+	for i := 0; i < len(pairs); i += 2 {
+		fs[pairs[i]] = &fstest.MapFile{Data: []byte(pairs[i+1])}
+	}
+	return fs
+}
+
+const (
+	one   = "CREATE TABLE noisegate.one (n int); INSERT INTO noisegate.one VALUES (1)"
+	two   = "ALTER TABLE noisegate.one ADD COLUMN m int"
+	three = "CREATE TABLE noisegate.three (n int); SELECT 1/0"
+)
+
+func owner(t *testing.T) *pgx.Conn {
+	t.Helper()
+	d := pgtest.Unmigrated(t)
+	return d.Conn(t, d.OwnerDSN)
+}
+
+// TestRealMigrations: the embedded ones run as the owner, once, and the gateway's role can see that they did.
+func TestRealMigrations(t *testing.T) {
+	d := pgtest.Unmigrated(t)
+	conn, ledger := d.Conn(t, d.OwnerDSN), d.Conn(t, d.LedgerDSN)
+	if err := migrations.Check(t.Context(), ledger); !errors.Is(err, migrations.ErrOlder) || !strings.Contains(err.Error(), "noisegate migrate") {
+		t.Errorf("before: got %v, want the way out", err)
+	}
+	applied, err := migrations.Apply(t.Context(), conn)
+	if err != nil || len(applied) == 0 || applied[0] != "001_catalog.sql" || !slices.IsSorted(applied) {
+		t.Fatalf("applied %v, %v", applied, err)
+	}
+	if err := migrations.Check(t.Context(), ledger); err != nil {
+		t.Errorf("after: %v", err)
+	}
+	if applied, err = migrations.Apply(t.Context(), conn); err != nil || len(applied) != 0 {
+		t.Errorf("again: applied %v, %v", applied, err)
+	}
+	if _, err := ledger.Exec(t.Context(), "INSERT INTO noisegate.schema_migration VALUES (99, 'x', 'y')"); err == nil {
+		t.Error("the gateway's role may write the record of migrations")
+	}
+}
+
+// TestForwardOnly: a schema that is older, newer or edited is told apart, and only the older one is touched.
+func TestForwardOnly(t *testing.T) {
+	conn := owner(t)
+	base := files("001_one.sql", one, "002_two.sql", two)
+	if applied, err := migrations.ApplyFiles(t.Context(), conn, files("001_one.sql", one)); err != nil || len(applied) != 1 {
+		t.Fatal(applied, err)
+	}
+	if err := migrations.CheckFiles(t.Context(), conn, base); !errors.Is(err, migrations.ErrOlder) || !strings.Contains(err.Error(), "002_two.sql") {
+		t.Errorf("older: %v", err)
+	}
+	if applied, err := migrations.ApplyFiles(t.Context(), conn, base); err != nil || fmt.Sprint(applied) != "[002_two.sql]" {
+		t.Errorf("applied %v, %v", applied, err)
+	}
+	for name, c := range map[string]struct {
+		files fstest.MapFS
+		want  error
+	}{
+		"newer":           {files("001_one.sql", one), migrations.ErrNewer},
+		"edited":          {files("001_one.sql", one+" ", "002_two.sql", two), migrations.ErrEdited},
+		"other":           {files("001_one.sql", one, "002_else.sql", three), migrations.ErrEdited},
+		"other and older": {files("001_one.sql", two, "002_two.sql", two, "003_three.sql", three), migrations.ErrEdited},
+	} {
+		if err := migrations.CheckFiles(t.Context(), conn, c.files); !errors.Is(err, c.want) {
+			t.Errorf("check, %s: got %v, want %v", name, err, c.want)
+		}
+		if applied, err := migrations.ApplyFiles(t.Context(), conn, c.files); !errors.Is(err, c.want) || len(applied) != 0 {
+			t.Errorf("apply, %s: got %v, %v, want %v", name, applied, err, c.want)
+		}
+	}
+	if err := migrations.CheckFiles(t.Context(), conn, base); err != nil {
+		t.Errorf("a refused apply changed something: %v", err)
+	}
+}
+
+// TestFailedMigrationLeavesNothing: what came before it stays, itself it leaves no trace, and it can be mended.
+func TestFailedMigrationLeavesNothing(t *testing.T) {
+	conn := owner(t)
+	applied, err := migrations.ApplyFiles(t.Context(), conn, files("001_one.sql", one, "002_two.sql", two, "003_three.sql", three))
+	if err == nil || !strings.Contains(err.Error(), "003_three.sql") || fmt.Sprint(applied) != "[001_one.sql 002_two.sql]" {
+		t.Fatalf("applied %v, %v", applied, err)
+	}
+	mended := files("001_one.sql", one, "002_two.sql", two, "003_three.sql", strings.Replace(three, "1/0", "1/1", 1))
+	if applied, err := migrations.ApplyFiles(t.Context(), conn, mended); err != nil || fmt.Sprint(applied) != "[003_three.sql]" {
+		t.Errorf("applied %v, %v", applied, err)
+	}
+}
+
+// TestF21ManyMigrateAtOnce: each migration runs once, whoever comes first.
+func TestF21ManyMigrateAtOnce(t *testing.T) {
+	d := pgtest.Unmigrated(t)
+	type result struct {
+		applied []string
+		err     error
+	}
+	results := make(chan result)
+	for range 4 {
+		conn := d.Conn(t, d.OwnerDSN)
+		go func() {
+			applied, err := migrations.ApplyFiles(t.Context(), conn, files("001_one.sql", one, "002_two.sql", two))
+			results <- result{applied, err}
+		}()
+	}
+	var all []string
+	for range 4 {
+		r := <-results
+		if r.err != nil {
+			t.Error(r.err)
+		}
+		all = append(all, r.applied...)
+	}
+	slices.Sort(all)
+	if fmt.Sprint(all) != "[001_one.sql 002_two.sql]" {
+		t.Errorf("applied in all: %v", all)
+	}
+}
+
+// TestBadFiles: a lost file or a number taken twice is noticed before anything runs.
+func TestBadFiles(t *testing.T) {
+	conn := owner(t)
+	for name, fs := range map[string]fstest.MapFS{
+		"gap":    files("001_one.sql", one, "003_three.sql", two),
+		"twice":  files("001_one.sql", one, "001_two.sql", two),
+		"start":  files("000_one.sql", one),
+		"naming": files("1-one.sql", one),
+	} {
+		if applied, err := migrations.ApplyFiles(t.Context(), conn, fs); err == nil || len(applied) != 0 {
+			t.Errorf("%s: applied %v, %v", name, applied, err)
+		}
+	}
+}
+
+// TestUnpreparedDatabase: without the roles, or as a role that may not, the error says what to run.
+func TestUnpreparedDatabase(t *testing.T) {
+	d := pgtest.Unmigrated(t)
+	if _, err := migrations.Apply(t.Context(), d.Conn(t, d.LedgerDSN)); err == nil || !strings.Contains(err.Error(), "deploy/control.sql") {
+		t.Errorf("as the gateway's role: %v", err)
+	}
+}
