@@ -400,7 +400,8 @@ func (c *converter) unknown(node *pg.Node) {
 	switch n := node.Node.(type) {
 	case *pg.Node_SubLink:
 		c.refuse(at, "a subquery in an expression", inner)
-	case *pg.Node_RangeSubselect:
+	case *pg.Node_RangeSubselect: // its own place is not kept: the parenthesis before what it holds
+		at = syntax.Pos(strings.LastIndexByte(c.text[:max(0, at)], '('))
 		c.refuse(at, "a subquery in FROM", "write one SELECT over the table")
 	case *pg.Node_RangeFunction, *pg.Node_RangeTableFunc, *pg.Node_JsonTable:
 		c.refuse(at, "a function in FROM", "read from a table")
