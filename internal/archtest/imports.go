@@ -69,6 +69,8 @@ func layers() []layer {
 		{dir: "gateway/pgexec", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "internal/pgrole"},
 			others: []library{only(pgx)}},
 		{dir: "gateway/httpapi", own: []string{"internal/fault", "internal/strictjson", "gateway", "gateway/auth", "api"}, others: []library{only(chi), only(xsync)}},
+		{dir: "gateway/gatewaytest", own: []string{"budget", "catalog", "gateway", "gateway/pgexec", "mechanisms", "internal/pgserver",
+			"internal/pgtest"}},
 		{dir: "cmd/noisegate/demodata", pure: true},
 		{dir: "cmd/noisegate", own: []string{"*"}, others: []library{only(kong), only(pgx), only(yaml), only(jwt), only(xsync)}},
 		{dir: "integration", own: []string{"api", "internal/pgtest", "internal/pgserver", "internal/stattest"}, others: []library{only(pgx)}},
@@ -78,8 +80,8 @@ func layers() []layer {
 // testOwn and testOthers are what every test may import besides what its package may. Package integration
 // tests the finished binary and gets only the libraries.
 func testOwn() []string {
-	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "budget/budgettest", "migrations", "deploy",
-		"mechanisms", "internal/fault"}
+	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "budget/budgettest",
+		"gateway/gatewaytest", "migrations", "deploy", "mechanisms", "internal/fault"}
 }
 
 func testOthers() []library {
