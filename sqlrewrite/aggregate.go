@@ -20,7 +20,7 @@ const (
 // measure is one exact integer per group, which one release makes noisy.
 type measure struct {
 	kind   measureKind
-	column *catalog.Column // nil for countRows and countUnits
+	column *catalog.Column // nil for countRows; the unit's id for countUnits
 	grid   *grid           // sums only
 	filter expr            // over columns; nil: none
 }
@@ -82,7 +82,10 @@ func (b *binder) release(m measure) int {
 		m.kind, m.column = countRows, nil // every row has a value
 	}
 	if m.kind == countUnits && b.bound.table.Unit.Kind == catalog.RowUnit {
-		m.kind = countRows // each row is a unit
+		m.kind, m.column = countRows, nil // each row is a unit
+	}
+	if m.kind == sumCentred && m.grid.centre().Sign() == 0 {
+		m.kind = sumSteps // the bounds are centred already
 	}
 	name := m.describe()
 	for i, known := range b.bound.measure {
@@ -105,7 +108,7 @@ func (b *binder) count(n *syntax.Call, filter expr) (value, error) {
 		unit := isUnit(b.bound.table, c)
 		switch {
 		case n.Distinct && unit:
-			m.kind = countUnits
+			m.kind, m.column = countUnits, c
 		case n.Distinct:
 			return value{}, b.unsupported(n, "count(DISTINCT "+c.Name+")",
 				"only people can be counted distinctly: count(DISTINCT "+b.bound.table.Unit.Column+")")
@@ -189,11 +192,15 @@ func (m measure) describe() string {
 	case countValues:
 		s = "count(" + m.column.Name + ")"
 	case countUnits:
-		s = "count(DISTINCT unit)"
+		s = "count(DISTINCT " + m.column.Name + ")"
 	case sumSteps:
 		s = "sum(" + m.column.Name + ")"
 	case sumCentred:
-		s = "sum(" + m.column.Name + " - " + decimalOrFraction(m.grid.value(m.grid.centre())) + ")"
+		centre, sign := m.grid.value(m.grid.centre()), " - "
+		if centre.Sign() < 0 {
+			sign = " + "
+		}
+		s = "sum(" + m.column.Name + sign + decimalOrFraction(centre.Abs(centre)) + ")"
 	default:
 		panic("sqlrewrite: measure without a case in describe")
 	}

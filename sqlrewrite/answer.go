@@ -83,7 +83,27 @@ func scaleText(r release) string {
 	if !ok {
 		return text
 	}
-	return decimalOrFraction(v.Mul(v, unit))
+	return shortDecimal(v.Mul(v, unit))
+}
+
+// significant are the digits of a scale for people; the exact parameters are in the estimate and the ledger.
+const significant = 12
+
+// shortDecimal writes a positive number exactly where that is short, else with 12 significant digits, rounded up.
+func shortDecimal(v *big.Rat) string {
+	if digits, exact := v.FloatPrec(); exact && digits <= significant {
+		return v.FloatString(digits)
+	}
+	digits := significant - len(floor(v).String())
+	if digits < 0 {
+		return ceil(v).String()
+	}
+	for small := new(big.Rat).Set(v); small.Cmp(big.NewRat(1, 10)) < 0; digits++ {
+		small.Mul(small, big.NewRat(10, 1))
+	}
+	unit := power10(digits)
+	up := ceil(new(big.Rat).Mul(v, new(big.Rat).SetInt(unit)))
+	return new(big.Rat).SetFrac(up, unit).FloatString(digits)
 }
 
 func inUnits(n *big.Int, unit *big.Rat) *big.Rat {

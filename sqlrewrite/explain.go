@@ -259,4 +259,3 @@ func (p *Plan) keyNotes(add func(code, format string, args ...any)) {
 		}
 	}
 }
-

@@ -50,6 +50,9 @@ func (b *binder) relation(r syntax.Relation, tables *[]namedTable) error {
 	case *syntax.Table:
 		t, ok := b.snapshot.Table(r.Schema, r.Name)
 		if !ok {
+			if r.Schema != "" {
+				return fault.UnknownTable(b.at(r), r.Schema+"."+r.Name, nil)
+			}
 			return fault.UnknownTable(b.at(r), r.Name, b.tableNames())
 		}
 		alias := r.Alias

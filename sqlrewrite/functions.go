@@ -72,5 +72,8 @@ func (b *binder) function(n *syntax.Call) (functionInfo, error) {
 			}
 		}
 	}
+	if n.Schema != "" {
+		return functionInfo{}, fault.UnknownFunction(b.at(n), n.Schema+"."+n.Name, nil)
+	}
 	return functionInfo{}, fault.UnknownFunction(b.at(n), n.Name, functionNames())
 }

@@ -119,8 +119,8 @@ func (b *binder) groupKey(n *syntax.Column, c *catalog.Column) (groupKey, error)
 	switch {
 	case isUnit(b.bound.table, c):
 		return key, fault.GroupByUnit(b.at(n), c.Name)
-	case isFloat(c.Type):
-		return key, b.unsupported(n, "grouping by a floating-point column", "")
+	case !oneText(c):
+		return key, b.unsupported(n, "grouping by a column of type "+string(c.Type), "equal values of it may be written differently")
 	case c.Domain != nil:
 		key.domain = c.Domain
 	case c.Type == catalog.Bool:
@@ -133,6 +133,13 @@ func (b *binder) groupKey(n *syntax.Column, c *catalog.Column) (groupKey, error)
 	key.declared = len(key.domain)
 	key.domain = narrow(key.domain, c, b.bound.where)
 	return key, nil
+}
+
+// oneText reports whether equal values of a column always have one text. Else the text that a group shows would be that of one of
+// its rows (1.0 or 1.00, 0 or -0).
+func oneText(c *catalog.Column) bool {
+	_, fixed := scale(c)
+	return !isFloat(c.Type) && (c.Type != catalog.Numeric || fixed)
 }
 
 // narrow drops the keys that WHERE rules out by itself: no row can have them, so showing them as noisy zeros would only

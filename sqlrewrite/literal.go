@@ -77,6 +77,7 @@ func (b *binder) coerce(at syntax.Expr, e expr, t catalog.Type) (expr, error) {
 func (b *binder) typed(at syntax.Expr, text string, t catalog.Type) (constant, error) {
 	var canonical string
 	var ok bool
+	wanted := t
 	switch t {
 	case catalog.Int2, catalog.Int4, catalog.Int8:
 		canonical, t, ok = integerText(text)
@@ -102,7 +103,7 @@ func (b *binder) typed(at syntax.Expr, text string, t catalog.Type) (constant, e
 		return constant{}, b.unsupported(at, "a constant of this type", "")
 	}
 	if !ok {
-		return constant{}, b.mismatch(at, fault.Quote(text)+" is not a value of type "+string(t), exampleOf(t))
+		return constant{}, b.mismatch(at, fault.Quote(text)+" is not a value of type "+string(wanted), exampleOf(wanted))
 	}
 	return constant{t: t, text: canonical}, nil
 }

@@ -196,7 +196,7 @@ func (p *printer) binary(e binary) {
 		p.expr(e.l)
 	}
 	p.write(" ", string(e.op), " ")
-	if (e.op == syntax.Divide || e.op == syntax.Modulo) && !p.inline {
+	if (e.op == syntax.Divide || e.op == syntax.Modulo) && !p.inline && mayBeZero(e.r) {
 		p.write("NULLIF(")
 		p.expr(e.r)
 		p.write(", 0)")
@@ -204,6 +204,24 @@ func (p *printer) binary(e binary) {
 		p.expr(e.r)
 	}
 	p.write(")")
+}
+
+// mayBeZero is false for divisors that are NULL or another number at worst.
+func mayBeZero(divisor expr) bool {
+	switch e := divisor.(type) {
+	case constant:
+		return !e.null && isZero(e)
+	case call:
+		return e.name != "nullif" || !isZero(e.args[1])
+	default:
+		return true
+	}
+}
+
+func isZero(e expr) bool {
+	c, ok := e.(constant)
+	v, number := parseNumber(c.text)
+	return ok && number && v.Sign() == 0
 }
 
 func (p *printer) list(all []expr) {

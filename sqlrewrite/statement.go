@@ -189,8 +189,6 @@ func (p *statementPrinter) key(c *catalog.Column) string {
 		return "(" + name + " COLLATE " + byteCollation + ")"
 	case catalog.Char:
 		return "(" + name + "::" + textType + " COLLATE " + byteCollation + ")"
-	case catalog.Numeric:
-		return "pg_catalog.trim_scale(" + name + ")"
 	default:
 		return name
 	}
@@ -248,7 +246,7 @@ func (p *statementPrinter) sum(m measure) string {
 	if m.grid.form == exactDecimal {
 		s = "pg_catalog.trunc(" + s + " * " + p.number(m.grid.step.Denom(), "numeric") + ")"
 	}
-	if m.kind != sumCentred || m.grid.centre().Sign() == 0 {
+	if m.kind != sumCentred {
 		return s
 	}
 	wide := "numeric"
@@ -272,7 +270,7 @@ func (p *statementPrinter) total(m measure) string {
 
 // bounded is a measure over units, each of which adds at most what its sensitivity says.
 func (p *statementPrinter) bounded(m measure) string {
-	limit := p.number(big.NewInt(p.shape.maxRows), "bigint")
+	limit := func() string { return p.number(big.NewInt(p.shape.maxRows), "bigint") }
 	switch m.kind {
 	case countUnits:
 		if m.filter == nil {
@@ -281,14 +279,14 @@ func (p *statementPrinter) bounded(m measure) string {
 		return "pg_catalog.count(*) FILTER (WHERE " + p.perUnit(p.count(m)) + " > 0)"
 	case countRows, countValues:
 		n := p.perUnit(p.count(m))
-		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit, limit, n)
+		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit(), limit(), n)
 	case sumSteps, sumCentred:
 		s, n := p.perUnit(p.sum(m)), p.perUnit(p.count(m))
-		less := fmt.Sprintf("pg_catalog.div(%s::numeric * %s, %s::numeric)", s, limit, n)
+		less := fmt.Sprintf("pg_catalog.div(%s::numeric * %s, %s::numeric)", s, limit(), n)
 		if m.grid.small() {
 			less += "::bigint"
 		}
-		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit, less, s)
+		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit(), less, s)
 	default:
 		panic("sqlrewrite: measure without a bounded form")
 	}
@@ -340,11 +338,13 @@ func (p *statementPrinter) steps(g *grid) string {
 	case exactDecimal:
 		return p.clamp(g, "numeric", "numeric", x)
 	case roundDecimal:
-		body := "pg_catalog.round(" + x + " * " + p.number(g.step.Denom(), "numeric") + ")"
-		if g.step.IsInt() {
-			body = "pg_catalog.round(" + x + " / " + p.number(g.step.Num(), "numeric") + ")"
+		scaled := x
+		if !g.step.IsInt() {
+			scaled += " * " + p.number(g.step.Denom(), "numeric")
+		} else if g.step.Cmp(one()) > 0 {
+			scaled += " / " + p.number(g.step.Num(), "numeric")
 		}
-		return p.clamp(g, "numeric", "numeric", body)
+		return p.clamp(g, "numeric", "numeric", "pg_catalog.round("+scaled+")")
 	case scaledFloat:
 		return p.clamp(g, "double precision", result, "("+x+" * "+p.number(g.step.Denom(), "double precision")+")::"+result)
 	default:

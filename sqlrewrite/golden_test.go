@@ -1,0 +1,259 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// The golden files, one per clause, read as a specification: the tables and the policy at the top, then queries with the plan and
+// the SQL that runs ("plan"), or with the refusal as a user sees it ("refuse"). After a deliberate change:
+// go test ./sqlrewrite -run Golden -rewrite, and read the difference.
+func TestGolden(t *testing.T) {
+	for _, clause := range []string{
+		"from", "select", "where", "groupby", "aggregate", "having", "orderby", "limit", "shape", "grid", "price",
+	} {
+		t.Run(clause, func(t *testing.T) {
+			var tables string
+			var snapshot *catalog.Snapshot
+			datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
+				switch d.Cmd {
+				case "tables":
+					tables = d.Input
+					return ""
+				case "policy":
+					snapshot = parseSnapshot(t, tables, d.Input)
+					return ""
+				case "plan", "refuse":
+					p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
+					if (err != nil) != (d.Cmd == "refuse") {
+						d.Fatalf(t, "%s: err = %v", d.Cmd, err)
+					}
+					if err != nil {
+						return showFault(err)
+					}
+					checkArgs(t, d, p.statement.SQL, p.statement.Args)
+					if p.post != nil {
+						checkArgs(t, d, p.post.SQL, p.post.Args)
+					}
+					return showPlan(p, d)
+				default:
+					d.Fatalf(t, "unknown command %q", d.Cmd)
+					return ""
+				}
+			})
+		})
+	}
+}
+
+// parseSnapshot checks a policy document against tables described one per paragraph: a name, then indented columns "name type [not
+// null] [unique]".
+func parseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
+	t.Helper()
+	schema := &catalog.Schema{}
+	for line := range strings.Lines(tables) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 0:
+		case !strings.HasPrefix(line, " "):
+			schema.Tables = append(schema.Tables, &catalog.TableInfo{
+				TableName: catalog.TableName{Schema: "public", Name: fields[0]}, OID: uint32(16400 + len(schema.Tables)),
+				Kind: catalog.PlainTable, Readable: true})
+		default:
+			addColumn(t, schema.Tables[len(schema.Tables)-1], fields)
+		}
+	}
+	policy, errs := catalog.Parse(document)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	snapshot, errs := catalog.Check(policy, schema)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return snapshot
+}
+
+func addColumn(t testing.TB, table *catalog.TableInfo, fields []string) {
+	c := &catalog.ColumnInfo{Name: fields[0], AttNum: int16(len(table.Columns) + 1), TypMod: -1, TypeName: fields[1], Scale: -1}
+	name, labels, _ := strings.Cut(strings.TrimSuffix(fields[1], ")"), "(")
+	types := map[string]catalog.Type{"smallint": catalog.Int2, "integer": catalog.Int4, "bigint": catalog.Int8, "numeric": catalog.Numeric,
+		"real": catalog.Float4, "double": catalog.Float8, "text": catalog.Text, "char": catalog.Char, "boolean": catalog.Bool,
+		"date": catalog.Date, "timestamp": catalog.Timestamp, "timestamptz": catalog.Timestamptz, "uuid": catalog.UUID, "enum": catalog.Enum}
+	var known bool
+	if c.Type, known = types[name]; !known {
+		t.Fatalf("unknown type %s", name)
+	}
+	c.TypeOID = uint32(1000 + len(name))
+	switch {
+	case c.Type == catalog.Enum:
+		c.Enum, c.EnumValues = `"public"."mood"`, strings.Split(labels, ",")
+	case c.Type == catalog.Numeric && labels != "":
+		precision, scale, _ := strings.Cut(labels, ",")
+		p, _ := strconv.Atoi(precision)
+		c.Scale, _ = strconv.Atoi(scale)
+		c.TypMod = int32(p<<16|c.Scale&0x7ff) + 4
+	}
+	rest := strings.Join(fields[2:], " ")
+	c.NotNull = strings.Contains(rest, "not null")
+	if strings.Contains(rest, "unique") {
+		table.Unique = append(table.Unique, c.Name)
+	}
+	table.Columns = append(table.Columns, c)
+}
+
+// parseOptions reads epsilon=, rho=, delta=, mechanism=, currency=, max_rows=, max_groups= of a directive. The default is ε = 1.
+func parseOptions(t testing.TB, d *datadriven.TestData) Options {
+	t.Helper()
+	o := Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
+	var err error
+	for _, arg := range d.CmdArgs {
+		value := ""
+		if len(arg.Vals) > 0 {
+			value = arg.Vals[0]
+		}
+		switch arg.Key {
+		case "epsilon":
+			o.Epsilon, err = mechanisms.ParseEpsilon(value)
+		case "rho":
+			o.Rho, err = mechanisms.ParseRho(value)
+		case "delta":
+			o.Delta, err = mechanisms.ParseDelta(value)
+		case "mechanism":
+			o.Mechanism = MechanismChoice(value)
+		case "currency":
+			o.Currency = catalog.Form(value)
+		case "max_rows":
+			o.MaxRows, err = strconv.ParseInt(value, 10, 64)
+		case "max_groups":
+			o.MaxGroups, err = strconv.ParseInt(value, 10, 64)
+		case "show":
+		default:
+			d.Fatalf(t, "unknown argument %q", arg.Key)
+		}
+		if err != nil {
+			d.Fatalf(t, "%s: %v", arg.Key, err)
+		}
+	}
+	if o.Rho == 0 && o.Epsilon == 0 {
+		o.Epsilon = mechanisms.EpsilonUnit
+	}
+	return o
+}
+
+// showPlan writes what show= asks for: tree, sql, post, loss, notes, estimate; without it, tree, sql, post and loss.
+func showPlan(p *Plan, d *datadriven.TestData) string {
+	parts := []string{"tree", "sql", "post", "loss"}
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "show" {
+			parts = arg.Vals
+		}
+	}
+	var b strings.Builder
+	explanation := p.Explain()
+	for _, part := range parts {
+		switch part {
+		case "tree":
+			b.WriteString(explanation.Tree)
+		case "sql":
+			if p.NeedsData() {
+				fmt.Fprintf(&b, "sql:\n%s%s", indent(p.statement.SQL), showArgs(p.statement.Args, 0))
+			}
+		case "post":
+			if p.post != nil {
+				released := len(p.query.keys) + len(p.query.values)
+				fmt.Fprintf(&b, "post:\n%s%s", indent(p.post.SQL), showArgs(p.post.Args, released))
+			}
+		case "loss":
+			l := p.Loss()
+			fmt.Fprintf(&b, "loss: epsilon %v%s, rho %v, delta %v\n", l.Epsilon, map[bool]string{true: " unbounded"}[l.Unbounded], l.Rho, l.Delta)
+		case "notes":
+			for _, n := range explanation.Notes {
+				fmt.Fprintf(&b, "note %s: %s\n", n.Code, n.Text)
+			}
+		case "estimate":
+			for _, o := range explanation.Outputs {
+				fmt.Fprintf(&b, "%s: %s; sensitivity %s", o.Name, o.Bound, o.Sensitivity)
+				if o.HalfWidth != nil {
+					fmt.Fprintf(&b, "; ± %s", decimalOrFraction(o.HalfWidth))
+				}
+				for _, s := range o.ShownAt {
+					fmt.Fprintf(&b, "; %v shown from %d", s.Probability, s.Units)
+				}
+				fmt.Fprintf(&b, "; epsilon %v, rho %v, delta %v\n", o.Loss.Epsilon, o.Loss.Rho, o.Loss.Delta)
+			}
+		default:
+			return "unknown part " + part
+		}
+	}
+	return b.String()
+}
+
+// checkArgs: PostgreSQL refuses a statement with a parameter that is nowhere used.
+func checkArgs(t *testing.T, d *datadriven.TestData, sql string, args []any) {
+	t.Helper()
+	for i := range args {
+		if !strings.Contains(sql, fmt.Sprintf("$%d::", i+1)) {
+			d.Fatalf(t, "$%d is not used in %s", i+1, sql)
+		}
+	}
+}
+
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n" }
+
+func showArgs(args []any, from int) string {
+	var b strings.Builder
+	for i, a := range args {
+		if i >= from {
+			fmt.Fprintf(&b, "  $%d = %v\n", i+1, a)
+		}
+	}
+	return b.String()
+}
+
+// Codes of bind and plan that a golden file must show at least once, so that no refusal goes unread.
+func TestEveryRefusalIsGolden(t *testing.T) {
+	want := []fault.Code{
+		fault.CodeNotAggregate, fault.CodeMissingBounds, fault.CodeMissingKeys, fault.CodeUnitColumn, fault.CodeUnitJoin,
+		fault.CodeMissingDelta, fault.CodeLooserBound, fault.CodePriceTooSmall, fault.CodeMechanism, fault.CodeTooManyKeys, fault.CodeStep,
+		fault.CodeUnknownTable, fault.CodeUnknownColumn, fault.CodeUnknownFunction, fault.CodeTypeMismatch, fault.CodeUnsupported,
+	}
+	seen := goldenCodes(t)
+	for _, code := range want {
+		if !slices.Contains(seen, string(code)) {
+			t.Errorf("no golden file shows %s", code)
+		}
+	}
+}
+
+// goldenCodes lists the codes of all refusals in the golden files.
+func goldenCodes(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile(`(?m)^((?:sql|policy|plan)/[a-z-]+): `)
+	var codes []string
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // a directory: fuzzing's seeds
+		}
+		for _, m := range code.FindAllStringSubmatch(string(text), -1) {
+			codes = append(codes, m[1])
+		}
+	}
+	return codes
+}
