@@ -83,7 +83,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 func (a *app) variables() kong.Resolver {
 	names := map[string]string{"config": "NOISEGATE_CONFIG", "url": "NOISEGATE_URL", "token-file": "NOISEGATE_TOKEN_FILE"}
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		if value, ok := a.env[names[flag.Name]]; ok {
+		if value := a.env[names[flag.Name]]; value != "" {
 			return value, nil
 		}
 		return nil, nil
@@ -115,7 +115,11 @@ func (a *app) report(err error) int {
 		a.sayProblem(problem, question.sql)
 		return exitCode(problem.Code)
 	case errors.As(err, &refusal):
-		fmt.Fprintf(a.Err, "noisegate: %s\n", refusal.Error())
+		// Whoever runs this command reads the log as well: the cause may be shown.
+		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
+		if refusal.Err != nil {
+			fmt.Fprintf(a.Err, "  cause: %s\n", refusal.Err)
+		}
 		if refusal.Hint != "" {
 			fmt.Fprintf(a.Err, "  hint: %s\n", refusal.Hint)
 		}

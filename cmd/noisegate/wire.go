@@ -70,7 +70,7 @@ func startGateway(ctx context.Context, config *Config, log *slog.Logger) (_ *gat
 	if err != nil {
 		return nil, err
 	}
-	databases, err := g.openDatasets(ctx, limited)
+	databases, err := g.openDatasets(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	return migrations.Check(ctx, conn.Conn())
 }
 
-func (g *gatewayProcess) openDatasets(ctx, limited context.Context) (map[string]*pgexec.Database, error) {
+func (g *gatewayProcess) openDatasets(ctx context.Context) (map[string]*pgexec.Database, error) {
 	databases := map[string]*pgexec.Database{}
 	for _, name := range sortedKeys(g.config.Datasets) {
 		c := g.config.Datasets[name]
@@ -120,9 +120,6 @@ func (g *gatewayProcess) openDatasets(ctx, limited context.Context) (map[string]
 			return nil, err
 		}
 		g.closers = append(g.closers, database.Close)
-		if err := database.Ping(limited); err != nil {
-			return nil, fmt.Errorf("dataset %s: cannot connect to its database: %w", name, err)
-		}
 		databases[name] = database
 	}
 	return databases, nil

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/api"
+	"noisegate/cmd/noisegate/demodata"
+	"noisegate/internal/pgserver"
+)
+
+// site is an installation as an operator would make it: databases and roles, a configuration file, a key, a policy.
+type site struct {
+	database *demoDatabase
+	dir      string
+	config   string
+	policy   string
+	address  string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	ctx := t.Context()
+	d, _, err := startDemoDatabase(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.close(context.WithoutCancel(ctx)) })
+	if err := d.prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.load(ctx, demodata.MinRows); err != nil {
+		t.Fatal(err)
+	}
+	s := &site{database: d, dir: t.TempDir(), address: freeAddress(t)}
+	s.policy = s.write(t, "census.policy.yaml", string(demoPolicy))
+	s.config = s.write(t, "noisegate.yaml", fmt.Sprintf(`
+http: {listen: %q}
+control: {dsn: %q, owner_dsn: %q}
+auth: {issuer: test, audience: noisegate, keys: {hs256_file: %q}}
+datasets:
+  census: {dsn: %q, quantum: 0s}
+`, s.address, d.dsn("noisegate", demoControl).Reveal(), d.dsn("noisegate_owner", demoControl).Reveal(),
+		s.write(t, "hs256.key", strings.Repeat("k", 40)), d.dsn("noisegate_reader", demoProtected).Reveal()))
+	return s
+}
+
+func (s *site) write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// run runs a command to its end; env overrides the configuration.
+func (s *site) run(t *testing.T, env Environment, args ...string) (code int, out, errs string) {
+	t.Helper()
+	all := Environment{"NOISEGATE_CONFIG": s.config, "USER": "op"}
+	for name, value := range env {
+		all[name] = value
+	}
+	var stdout, stderr bytes.Buffer
+	code = Run(t.Context(), args, Streams{strings.NewReader(""), &stdout, &stderr}, all)
+	return code, stdout.String(), stderr.String()
+}
+
+// expect runs a command that must end with a code and print a text, on either stream.
+func (s *site) expect(t *testing.T, env Environment, code int, text string, args ...string) {
+	t.Helper()
+	if got, out, errs := s.run(t, env, args...); got != code || !strings.Contains(out+errs, text) {
+		t.Errorf("%v: exit code %d, want %d and %q: %s%s", args, got, code, text, out, errs)
+	}
+}
+
+// serve runs the gateway until the returned function is called, which gives its exit code and log.
+func (s *site) serve(t *testing.T, env Environment) (stop func() (int, string)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	all := Environment{"NOISEGATE_CONFIG": s.config}
+	for name, value := range env {
+		all[name] = value
+	}
+	var log bytes.Buffer
+	exited := make(chan int, 1)
+	go func() { exited <- Run(ctx, []string{"serve"}, Streams{strings.NewReader(""), &log, &log}, all) }()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", s.address); err == nil {
+			conn.Close()
+			break
+		}
+		if time.Now().After(deadline) || len(exited) > 0 {
+			cancel()
+			t.Fatalf("the gateway does not listen; exit code %d: %s", <-exited, &log)
+		}
+	}
+	return func() (int, string) {
+		cancel()
+		return <-exited, log.String()
+	}
+}
+
+func (s *site) token(t *testing.T, sub, role string) string {
+	t.Helper()
+	code, out, errs := s.run(t, nil, "token", "--sub="+sub, "--role="+role)
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	return strings.TrimSpace(out)
+}
+
+// An operator's day, in order.
+func TestOperation(t *testing.T) {
+	s := newSite(t)
+	as := func(role, database string) string { return s.database.dsn(role, database).Reveal() }
+
+	s.expect(t, nil, exitBackend, "run noisegate migrate", "serve")
+	s.expect(t, nil, exitBackend, "run noisegate migrate", "policy", "apply", s.policy)
+	s.expect(t, nil, exitOK, "applied 001_catalog.sql", "migrate")
+	s.expect(t, nil, exitOK, "up to date", "migrate")
+
+	// Dangerous roles are refused by name (A87).
+	s.expect(t, Environment{"NOISEGATE_DATASETS_CENSUS_DSN": as(pgserver.Superuser, demoProtected)},
+		exitBackend, "dataset census: role postgres", "serve")
+	s.expect(t, Environment{"NOISEGATE_CONTROL_DSN": as(pgserver.Superuser, demoControl)}, exitBackend, "budget: ", "serve")
+	s.expect(t, Environment{"NOISEGATE_DATASETS_CENSUS_DSN": "host=/nowhere"}, exitBackend, "dataset census: ", "serve")
+	s.expect(t, Environment{"NOISEGATE_AUTH_KEYS_HS256_FILE": s.write(t, "weak.key", "short")}, exitUsage, "32", "serve")
+
+	s.expect(t, nil, exitOK, "fits the live schema", "policy", "check", s.policy)
+	s.expect(t, nil, exitRefused, "there is no dataset", "policy", "export", demoDataset)
+	s.expect(t, nil, exitOK, "census: version 1 applied", "policy", "apply", s.policy)
+	s.expect(t, nil, exitOK, "census: version 1 is in force already", "policy", "apply", s.policy)
+	if _, out, _ := s.run(t, nil, "policy", "export", demoDataset); out != string(demoPolicy) {
+		t.Errorf("the exported policy is not the one that was applied: %s", out)
+	}
+
+	stop := s.serve(t, nil)
+	client := Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "ana", "analyst")}
+	s.expect(t, client, exitOK, "spent epsilon 0.5 (2.5 left)", "query", "--epsilon=0.5", "SELECT count(*) FROM people")
+	s.expect(t, client, exitOK, "nothing spent", "query", "--epsilon=0.5", "select COUNT(*) from people -- again")
+	s.expect(t, client, exitOK, "affordable", "estimate", "--epsilon=0.5", "SELECT avg(age) FROM people")
+	s.expect(t, client, exitOK, "2.5", "budget", "show")
+	s.expect(t, client, exitUsage, "auth/forbidden", "budget", "set", demoDataset, "analyst:ana", "--epsilon=100")
+	steward := Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "sam", "steward")}
+	s.expect(t, steward, exitOK, "epsilon 4.5", "budget", "set", demoDataset, "analyst:ana", "--epsilon=5", "--delta=1e-7")
+	s.expect(t, steward, exitOK, "analyst:ana", "budget", "show", demoDataset, "--accounts")
+
+	// A policy that another process applies is noticed.
+	narrower := s.write(t, "narrower.yaml", strings.Replace(string(demoPolicy), "bounds: [17, 90]", "bounds: [18, 80]", 1))
+	s.expect(t, nil, exitOK, "census: version 2 applied", "policy", "apply", narrower)
+	waitForVersion(t, api.NewClient(client["NOISEGATE_URL"], client["NOISEGATE_TOKEN"]), 2)
+
+	code, log := stop()
+	if code != exitOK {
+		t.Errorf("exit code %d: %s", code, log)
+	}
+	for _, secret := range []string{client["NOISEGATE_TOKEN"], "kkkkkkkk", "count(*)", "COUNT(*)"} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log holds %q: %s", secret, log)
+		}
+	}
+}
+
+func waitForVersion(t *testing.T, client *api.Client, version int64) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		dataset, err := client.Dataset(t.Context(), demoDataset)
+		if err == nil && dataset.Version == version {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("version %d was not noticed: %+v, %v", version, dataset, err)
+		}
+	}
+}
+
+// Mistakes in a policy are shown as compilers show theirs: file, line and column, and all of them.
+func TestPolicyMistakes(t *testing.T) {
+	s := newSite(t)
+	bad := s.write(t, "bad.yaml", strings.NewReplacer("age:            {bounds", "aeg:            {bounds",
+		"income:         {domain", "incom:         {domain").Replace(string(demoPolicy)))
+	code, out, errs := s.run(t, nil, "policy", "check", bad)
+	if code != exitRefused || out != "" || strings.Count(errs, bad+":") != 2 || !strings.Contains(errs, `did you mean "age"`) {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	if _, _, err := s.run(t, nil, "migrate"); err != "" {
+		t.Fatal(err)
+	}
+	if code, _, again := s.run(t, nil, "policy", "apply", bad); code != exitRefused || again != errs {
+		t.Errorf("exit code %d: apply says %s, check said %s", code, again, errs)
+	}
+	unknown := s.write(t, "unknown.yaml", "version: 1\ndataset: census\nnoise: off\n")
+	s.expect(t, Environment{"NOISEGATE_CONFIG": ""}, exitRefused, unknown+":3:1: ", "policy", "check", unknown)
+	s.expect(t, Environment{"NOISEGATE_CONFIG": ""}, exitOK, "the file is sound", "policy", "check", s.policy)
+}
+
+// A reader that can write is refused, whatever gave it the right.
+func TestServeRefusesAReaderThatWrites(t *testing.T) {
+	s := newSite(t)
+	s.expect(t, nil, exitOK, "applied", "migrate")
+	if err := s.database.as(t.Context(), s.database.super, demoProtected, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(t.Context(), "GRANT UPDATE (age) ON public.people TO noisegate_reader")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(t, nil, exitBackend, "dataset census: role noisegate_reader", "serve")
+}
+
+func TestServeTLS(t *testing.T) {
+	s := newSite(t)
+	s.expect(t, nil, exitOK, "applied", "migrate")
+	certificate, pool := selfSigned(t, s)
+	stop := s.serve(t, Environment{"NOISEGATE_HTTP_TLS_CERT_FILE": certificate, "NOISEGATE_HTTP_TLS_KEY_FILE": certificate})
+	get := func(c *tls.Config) (string, error) {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true}}
+		response, err := client.Get("https://" + s.address + "/healthz")
+		if err != nil {
+			return "", err
+		}
+		defer response.Body.Close()
+		return fmt.Sprint(response.Proto, " ", response.StatusCode), nil
+	}
+	if got, err := get(&tls.Config{RootCAs: pool}); got != "HTTP/2.0 200" {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if got, err := get(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Errorf("TLS 1.1 was accepted: %s", got)
+	}
+	if code, log := stop(); code != exitOK {
+		t.Errorf("exit code %d: %s", code, log)
+	}
+}
+
+// selfSigned writes a certificate for 127.0.0.1 and its key into one file.
+func selfSigned(t *testing.T, s *site) (file string, pool *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	pool = x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	return s.write(t, "tls.pem", string(text)+string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))), pool
+}
