@@ -3,6 +3,7 @@ package pgserver
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // OldestVersion is the oldest major version of PostgreSQL that Noisegate runs on: its roles rely on the predefined roles
@@ -43,7 +45,7 @@ func (e *NotFoundError) Error() string {
 // The newest version wins. The error is a [*NotFoundError].
 func Find() (Programs, error) {
 	return finder{
-		pathList: filepath.SplitList(os.Getenv("PATH")),
+		lookPath: exec.LookPath,
 		globs:    packageDirs(),
 		version:  serverVersion,
 		bindir:   pgConfigBindir,
@@ -66,7 +68,7 @@ func packageDirs() []string {
 
 // finder is [Find] with its view of the machine as fields.
 type finder struct {
-	pathList []string
+	lookPath func(program string) (string, error)
 	globs    []string
 	version  func(postgres string) (int, error)
 	bindir   func() (string, error)
@@ -95,7 +97,10 @@ func (f finder) find() (Programs, error) {
 // candidates are the directories that hold both programs. Links are followed: PostgreSQL finds its own files relative to
 // the real program.
 func (f finder) candidates() []string {
-	dirs := slices.Clone(f.pathList)
+	var dirs []string
+	if initdb, err := f.lookPath("initdb"); err == nil {
+		dirs = append(dirs, filepath.Dir(initdb))
+	}
 	if dir, err := f.bindir(); err == nil {
 		dirs = append(dirs, dir)
 	}
@@ -109,9 +114,9 @@ func (f finder) candidates() []string {
 		if err != nil {
 			continue
 		}
-		real := filepath.Dir(initdb)
-		if _, err := os.Stat(filepath.Join(real, "postgres")); err == nil && !slices.Contains(found, real) {
-			found = append(found, real)
+		bin := filepath.Dir(initdb)
+		if _, err := os.Stat(filepath.Join(bin, "postgres")); err == nil && !slices.Contains(found, bin) {
+			found = append(found, bin)
 		}
 	}
 	return found
@@ -119,11 +124,11 @@ func (f finder) candidates() []string {
 
 // serverVersion asks a postgres program which major version it is: "postgres (PostgreSQL) 15.18 (Debian ...)".
 func serverVersion(postgres string) (int, error) {
-	out, err := exec.Command(postgres, "--version").Output()
+	out, err := ask(postgres, "--version")
 	if err != nil {
 		return 0, err
 	}
-	_, rest, ok := strings.Cut(string(out), "(PostgreSQL) ")
+	_, rest, ok := strings.Cut(out, "(PostgreSQL) ")
 	if !ok {
 		return 0, errors.New("pgserver: not a PostgreSQL server program")
 	}
@@ -134,8 +139,13 @@ func serverVersion(postgres string) (int, error) {
 	return strconv.Atoi(rest[:digits])
 }
 
-func pgConfigBindir() (string, error) {
-	out, err := exec.Command("pg_config", "--bindir").Output()
+func pgConfigBindir() (string, error) { return ask("pg_config", "--bindir") }
+
+// ask runs a program that answers at once, and gives its answer.
+func ask(program, question string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, question).Output()
 	return strings.TrimSpace(string(out)), err
 }
 

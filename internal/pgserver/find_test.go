@@ -36,14 +36,15 @@ func machine(t *testing.T, dirs ...string) (finder, string) {
 				return 0, errors.New("not PostgreSQL")
 			}
 		},
-		bindir:  func() (string, error) { return "", errors.New("no pg_config") },
-		install: "sudo apt-get install -y postgresql",
+		lookPath: func(string) (string, error) { return "", errors.New("not in PATH") },
+		bindir:   func() (string, error) { return "", errors.New("no pg_config") },
+		install:  "sudo apt-get install -y postgresql",
 	}, root
 }
 
 func TestFindTakesTheNewest(t *testing.T) {
 	f, root := machine(t, "path/v15", "lib/v13", "lib/v17", "other/broken")
-	f.pathList = []string{filepath.Join(root, "path/v15"), filepath.Join(root, "absent")}
+	f.lookPath = func(program string) (string, error) { return filepath.Join(root, "path/v15", program), nil }
 	f.globs = []string{filepath.Join(root, "lib/*"), filepath.Join(root, "other/*")}
 	got, err := f.find()
 	if err != nil || got.Version != 17 || filepath.Base(got.Bin) != "v17" {
@@ -59,7 +60,7 @@ func TestFindFollowsLinks(t *testing.T) {
 	if err := os.Symlink(filepath.Join(root, "lib/v15/initdb"), filepath.Join(root, "bin/initdb")); err != nil {
 		t.Fatal(err)
 	}
-	f.pathList = []string{filepath.Join(root, "bin")}
+	f.lookPath = func(program string) (string, error) { return filepath.Join(root, "bin", program), nil }
 	if got, err := f.find(); err != nil || got.Version != 15 {
 		t.Errorf("got %+v, %v; want the linked version 15", got, err)
 	}
@@ -80,7 +81,7 @@ func TestFindExplains(t *testing.T) {
 	if !errors.As(err, &notFound) || !strings.HasSuffix(err.Error(), "install them with: sudo apt-get install -y postgresql") {
 		t.Errorf("got %v, want the install line", err)
 	}
-	f.pathList = []string{filepath.Join(root, "v13")}
+	f.globs = []string{filepath.Join(root, "v13")}
 	if _, err = f.find(); err == nil || !strings.Contains(err.Error(), "version 13") {
 		t.Errorf("got %v, want an error that names the version found", err)
 	}

@@ -1,12 +1,14 @@
 package pgserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -73,6 +75,32 @@ func (a *account) own(dir string) error {
 	return os.Chown(dir, int(a.uid), int(a.gid))
 }
 
+// reaches reports whether the account can enter a directory: everyone may, all the way down from the root.
+func (a *account) reaches(dir string) bool {
+	if a == nil {
+		return true // what this process may enter, its server may
+	}
+	for {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return true
+		}
+		dir = parent
+	}
+}
+
+// tempDir is the system's directory for temporary files, or /tmp where that one is closed to the account.
+func (a *account) tempDir() string {
+	if dir := os.TempDir(); a.reaches(dir) {
+		return dir
+	}
+	return "/tmp"
+}
+
 // reaper is a small process that outlives this one, however this one ends, to stop the server and remove its directory. It
 // notices the end of this process by the end of its standard input.
 type reaper struct {
@@ -99,7 +127,7 @@ func startReaper(s *Server) (*reaper, error) {
 	if s.keep {
 		fate = "keep"
 	}
-	cmd := exec.Command("/bin/sh", "-c", reaperScript, "sh", s.dir, fate, s.sockets)
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", reaperScript, "sh", s.dir, fate, s.sockets)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: s.account.credential()}
 	input, err := cmd.StdinPipe()

@@ -115,10 +115,14 @@ func (s *Server) makeDirs() error {
 			err = os.MkdirAll(s.dir, 0o700)
 		}
 	} else {
-		s.dir, err = os.MkdirTemp("", "noisegate-pg-")
+		s.dir, err = os.MkdirTemp(s.account.tempDir(), "noisegate-pg-")
 	}
 	if err != nil {
 		return fmt.Errorf("pgserver: cannot make the server's directory: %w", err)
+	}
+	if !s.account.reaches(filepath.Dir(s.dir)) {
+		return fmt.Errorf("pgserver: PostgreSQL refuses to run as root, and the user it runs as instead cannot reach %s: "+
+			"take a directory below /tmp or /var", s.dir)
 	}
 	s.data, s.sockets = filepath.Join(s.dir, "data"), s.dir
 	if len(filepath.Join(s.sockets, ".s.PGSQL."+port+".lock")) > maxSocketPath {

@@ -214,3 +214,33 @@ func TestServerOutlivesItsHandle(t *testing.T) {
 		t.Errorf("the server is gone after its handle was collected: %v: %s", err, out)
 	}
 }
+
+// TestUnreachableDirectories: a server of root's runs as somebody else, who must be able to get to its directory.
+func TestUnreachableDirectories(t *testing.T) {
+	closed, err := os.MkdirTemp("/tmp", "noisegate-closed-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(closed) })
+	other := &account{uid: 65534, gid: 65534}
+	if other.reaches(filepath.Join(closed, "absent")) || other.reaches(closed) || !other.reaches("/tmp") || !(*account)(nil).reaches(closed) {
+		t.Error("reachable directories are not told apart from others")
+	}
+	t.Setenv("TMPDIR", closed)
+	if got := other.tempDir(); got != "/tmp" {
+		t.Errorf("temporary directory %s, want /tmp", got)
+	}
+	if got := (*account)(nil).tempDir(); got != closed {
+		t.Errorf("temporary directory %s, want the one of TMPDIR", got)
+	}
+	programs, err := Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		return // only root's server runs as somebody else
+	}
+	if _, err := Start(t.Context(), Options{Programs: programs, Dir: filepath.Join(closed, "data")}); err == nil || !strings.Contains(err.Error(), "cannot reach") {
+		t.Errorf("got %v, want an error that says what is wrong with the directory", err)
+	}
+}

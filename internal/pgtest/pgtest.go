@@ -115,20 +115,27 @@ type ControlDatabase struct {
 // Control creates a control database as an operator would: deploy/roles.sql, deploy/control.sql, migrations.
 func Control(t testing.TB) *ControlDatabase {
 	t.Helper()
-	d := Unmigrated(t)
-	conn := d.Conn(t, d.OwnerDSN)
-	if _, err := migrations.Apply(t.Context(), conn); err != nil {
-		t.Fatal("pgtest: ", err)
-	}
-	return d
+	return Unmigrated(t).migrate(t)
 }
 
 // Unmigrated is [Control] before its migrations.
 func Unmigrated(t testing.TB) *ControlDatabase {
 	t.Helper()
-	d := New(t)
+	return New(t).control(t)
+}
+
+func (d *Database) control(t testing.TB) *ControlDatabase {
+	t.Helper()
 	d.prepare(t, deploy.Roles(), deploy.Control())
 	return &ControlDatabase{Database: d, OwnerDSN: d.As("noisegate_owner"), LedgerDSN: d.As("noisegate")}
+}
+
+func (c *ControlDatabase) migrate(t testing.TB) *ControlDatabase {
+	t.Helper()
+	if _, err := migrations.Apply(t.Context(), c.Conn(t, c.OwnerDSN)); err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	return c
 }
 
 // ProtectedDatabase is a database with private tables.
@@ -175,7 +182,10 @@ func (d *Database) LoadCSV(t testing.TB, table, path string) {
 		t.Fatal("pgtest: ", err)
 	}
 	header, _, _ := strings.Cut(string(text), "\n")
-	d.copyIn(t, fmt.Sprintf("COPY %s (%s) FROM STDIN CSV HEADER", table, strings.TrimSpace(header)), text)
+	command := fmt.Sprintf("COPY %s (%s) FROM STDIN CSV HEADER", table, strings.TrimSpace(header))
+	if _, err := d.Conn(t, d.DSN).PgConn().CopyFrom(t.Context(), bytes.NewReader(text), command); err != nil {
+		t.Fatalf("pgtest: %v in %s", err, command)
+	}
 }
 
 // LoadDump runs a plain dump of pg_dump, compressed with gzip: SQL with COPY ... FROM stdin blocks in between.
@@ -227,14 +237,6 @@ func execDump(t testing.TB, conn *pgx.Conn, sql string) {
 	}
 }
 
-func (d *Database) copyIn(t testing.TB, command string, text []byte) {
-	t.Helper()
-	conn := d.Conn(t, d.DSN)
-	if _, err := conn.PgConn().CopyFrom(t.Context(), bytes.NewReader(text), command); err != nil {
-		t.Fatalf("pgtest: %v in %s", err, command)
-	}
-}
-
 // Server starts a private server, for tests that stop and kill it. It is stopped when the test ends.
 func Server(t testing.TB) *pgserver.Server {
 	t.Helper()
@@ -256,24 +258,18 @@ func Server(t testing.TB) *pgserver.Server {
 	return s
 }
 
-// On creates databases on a server of the test's own (see [Server]) instead of the shared one.
-func On(t testing.TB, s *pgserver.Server) *ControlDatabase {
+// On is [Control] on a server of the test's own (see [Server]).
+func On(t testing.TB, own *pgserver.Server) *ControlDatabase {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	srv, err := newServer(ctx, s.DSN(pgserver.Superuser, "postgres"))
+	s, err := newServer(ctx, own.DSN(pgserver.Superuser, "postgres"))
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}
-	name, _, err := srv.createDatabase(ctx) // it goes with the server
+	name, _, err := s.createDatabase(ctx) // it goes with the server
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}
-	d := &Database{Name: name, DSN: srv.dsn("", name), server: srv}
-	d.prepare(t, deploy.Roles(), deploy.Control())
-	c := &ControlDatabase{Database: d, OwnerDSN: d.As("noisegate_owner"), LedgerDSN: d.As("noisegate")}
-	if _, err := migrations.Apply(ctx, d.Conn(t, c.OwnerDSN)); err != nil {
-		t.Fatal("pgtest: ", err)
-	}
-	return c
+	return (&Database{Name: name, DSN: s.dsn("", name), server: s}).control(t).migrate(t)
 }

@@ -35,7 +35,7 @@ var sharedServer = sync.OnceValues(findServer)
 func findServer() (*server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if dsn := os.Getenv(DSNEnv); dsn != "" {
+	if dsn := os.Getenv(DSNEnv); dsn != "" { //nolint:forbidigo // this package is test equipment; no product imports it
 		s, err := newServer(ctx, dsn)
 		if err != nil {
 			return nil, fmt.Errorf("pgtest: the server of %s cannot be used: %w", DSNEnv, err)
