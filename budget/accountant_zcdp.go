@@ -90,7 +90,7 @@ func bisect(hi float64, below func(float64) bool) float64 {
 }
 
 func bisectBetween(lo, hi float64, below func(float64) bool) float64 {
-	for range 64 {
+	for range 48 {
 		if mid := lo + (hi-lo)/2; below(mid) {
 			lo = mid
 		} else {

@@ -2,8 +2,6 @@ package budget
 
 import (
 	"math"
-	"strconv"
-	"strings"
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -83,14 +81,15 @@ func Times(limit Limit, used, charge mechanisms.Loss) int64 {
 	if limit.ReplayOnly || !limit.AdmitsQuery(charge) {
 		return 0
 	}
-	left := Remaining(limit, used)
-	byEpsilon := howOften(int64(left.Epsilon), int64(charge.Epsilon))
+	byEpsilon := howOften(int64(limit.Epsilon-used.Epsilon), int64(charge.Epsilon))
 	if charge.Unbounded || used.Unbounded {
 		byEpsilon = 0
 	}
-	return min(howOften(int64(left.Delta), int64(charge.Delta)), max(byEpsilon, howOften(int64(left.Rho), int64(charge.Rho))))
+	byRho := howOften(int64(limit.Rho-used.Rho), int64(charge.Rho))
+	return min(howOften(int64(limit.Delta-used.Delta), int64(charge.Delta)), max(byEpsilon, byRho))
 }
 
+// howOften each fits into what is left, which is negative for a closed clause and for one that is overdrawn.
 func howOften(left, each int64) int64 {
 	switch {
 	case left < 0:
@@ -122,7 +121,7 @@ func refusal(balances []Balance, analyst string, charge mechanisms.Loss) error {
 	}
 	for _, b := range balances {
 		if !b.Limit.AdmitsQuery(charge) {
-			return fault.BudgetOverQueryCap(costInEpsilon(b.Limit, charge), formatPico(int64(b.Limit.PerQuery)))
+			return fault.BudgetOverQueryCap(costInEpsilon(b.Limit, charge), b.Limit.PerQuery.String())
 		}
 	}
 	var shared *fault.Error
@@ -148,14 +147,14 @@ func (b Balance) Used() mechanisms.Loss { return b.Spent.Plus(b.Reserved) }
 // shortage says what is missing, in the currency that people set the account up in.
 func shortage(limit Limit, used, charge mechanisms.Loss) fault.Shortage {
 	left := Remaining(limit, used)
-	s := fault.Shortage{AffordableEpsilon: formatPico(int64(Affordable(limit, used)))}
+	s := fault.Shortage{AffordableEpsilon: Affordable(limit, used).String()}
 	switch {
 	case charge.Delta > left.Delta:
-		s.Currency, s.Needed, s.Remaining = "delta", formatAtto(int64(charge.Delta)), formatAtto(int64(left.Delta))
+		s.Currency, s.Needed, s.Remaining = "delta", charge.Delta.String(), left.Delta.String()
 	case limit.Form == ZCDP || charge.Unbounded:
-		s.Currency, s.Needed, s.Remaining = "rho", formatPico(int64(charge.Rho)), formatPico(int64(max(left.Rho, 0)))
+		s.Currency, s.Needed, s.Remaining = "rho", charge.Rho.String(), max(left.Rho, 0).String()
 	default:
-		s.Currency, s.Needed, s.Remaining = "epsilon", formatPico(int64(charge.Epsilon)), formatPico(int64(max(left.Epsilon, 0)))
+		s.Currency, s.Needed, s.Remaining = "epsilon", charge.Epsilon.String(), max(left.Epsilon, 0).String()
 	}
 	return s
 }
@@ -163,27 +162,11 @@ func shortage(limit Limit, used, charge mechanisms.Loss) fault.Shortage {
 // costInEpsilon is what a cap on one query is compared with, for people.
 func costInEpsilon(limit Limit, charge mechanisms.Loss) string {
 	if !charge.Unbounded {
-		return formatPico(int64(charge.Epsilon))
+		return charge.Epsilon.String()
 	}
 	eps, ok := EpsilonFor(charge.Rho, limit.ConversionDelta())
 	if !ok {
 		return "infinity"
 	}
-	return formatPico(int64(eps))
-}
-
-func formatPico(n int64) string { return formatDecimal(n, 12) }
-func formatAtto(n int64) string { return formatDecimal(n, 18) }
-
-// formatDecimal writes n·10^-places exactly, without trailing zeros.
-func formatDecimal(n int64, places int) string {
-	digits := strconv.FormatInt(n, 10)
-	if len(digits) <= places {
-		digits = strings.Repeat("0", places+1-len(digits)) + digits
-	}
-	whole, part := digits[:len(digits)-places], strings.TrimRight(digits[len(digits)-places:], "0")
-	if part == "" {
-		return whole
-	}
-	return whole + "." + part
+	return eps.String()
 }

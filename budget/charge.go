@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -30,8 +31,8 @@ func (c Charge) check() error {
 		if err := a.check(byPolicy); err != nil {
 			return err
 		}
-		if i > 0 && c.Accounts[i-1].ID.compare(a.ID) >= 0 {
-			return fault.Internal(errors.New("budget: the accounts of a charge are not in lock order"))
+		if slices.ContainsFunc(c.Accounts[:i], func(b Account) bool { return b.ID == a.ID }) {
+			return fault.Internal(errors.New("budget: a charge names an account twice"))
 		}
 	}
 	return nil
@@ -62,8 +63,9 @@ func (a Account) check(by string) error {
 	return a.ID.check()
 }
 
-// inLedger is the charge as the ledger keeps it.
+// inLedger is the charge as the ledger keeps it; its accounts are in lock order.
 func (c Charge) inLedger() Charge {
+	c.Accounts = slices.SortedFunc(slices.Values(c.Accounts), func(a, b Account) int { return a.ID.compare(b.ID) })
 	c.Loss = inLedger(c.Loss)
 	if len(c.Request) == 0 {
 		c.Request = json.RawMessage("null")

@@ -98,8 +98,8 @@ type Charge struct {
 	ID      ReservationID
 	Dataset string
 	Analyst string
-	// Accounts are charged together or not at all, in lock order (dataset, group, analyst). Accounts that do not exist yet
-	// are opened with the limit given here; those that exist keep the limit they have.
+	// Accounts are charged together or not at all. Accounts that do not exist yet are opened with the limit given here; those
+	// that exist keep the limit they have.
 	Accounts []Account
 	Loss     mechanisms.Loss
 	// Mechanisms are the parameters of every release in the charge, so that any accountant can recompute it later.
@@ -156,7 +156,7 @@ type Entry struct {
 	Dataset     string
 	Analyst     string // who spent; for limits, who set it
 	Reservation ReservationID
-	Loss        mechanisms.Loss
+	Loss        mechanisms.Loss // what the charge counts as from this entry on: zero once it is voided
 	Mechanisms  []mechanisms.Parameters
 	Account     *AccountID // limits only
 	Limit       *Limit     // limits only
@@ -174,10 +174,11 @@ type Page struct {
 // Reserve may or may not have been committed, and an uncommitted answer must not be released.
 type Ledger interface {
 	// Reserve commits a charge before it returns, or gives the stored answer when the same question or the same
-	// idempotency key was answered before. Refusals (budget/exhausted, budget/over-query-cap, budget/replay-mismatch, budget/replay-only,
-	// request/in-flight) change nothing.
+	// idempotency key was answered before. Refusals (budget/exhausted, budget/over-query-cap, budget/replay-mismatch,
+	// budget/replay-only, budget/lost-answer, budget/no-account, request/in-flight) change nothing.
 	Reserve(context.Context, Charge) (Outcome, error)
-	// Settle records what was really released (at most what was reserved) and stores the answer.
+	// Settle records what was really released (at most what was reserved) and stores the answer. The endings below may be
+	// repeated; a second, different ending is an internal error, after which no answer may be released.
 	Settle(context.Context, ReservationID, mechanisms.Loss, []byte) error
 	// Void takes an open charge back. Only for failures before any protected row can have been read.
 	Void(context.Context, ReservationID) error

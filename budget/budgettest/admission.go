@@ -193,14 +193,13 @@ func testExtremeLosses(f *fixture) {
 // What only a defect of the caller can send.
 func testDefectiveCharges(f *fixture) {
 	limit := f.limit(budget.Pure, "1", "")
-	whole, own := datasetAccount(limit), analystAccount("ana", limit)
+	own := analystAccount("ana", limit)
 	foreign, unnamed, noScope, noForm := own, own, own, own
 	foreign.ID.Dataset = "other"
 	unnamed.ID.Name = ""
 	noScope.ID.Scope = ""
 	noForm.Limit.Form = ""
 	for name, c := range map[string]budget.Charge{
-		"lock order":      f.charge(pure(1), own, whole),
 		"twice":           f.charge(pure(1), own, own),
 		"foreign account": f.charge(pure(1), foreign),
 		"unnamed account": f.charge(pure(1), unnamed),

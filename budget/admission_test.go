@@ -1,0 +1,130 @@
+package budget
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"noisegate/mechanisms"
+)
+
+func anyLoss(t *rapid.T, name string, most int64) mechanisms.Loss {
+	l := mechanisms.Loss{
+		Epsilon: mechanisms.PicoEpsilon(rapid.Int64Range(0, most).Draw(t, name+" ε")),
+		Rho:     mechanisms.PicoRho(rapid.Int64Range(0, most).Draw(t, name+" ρ")),
+		Delta:   mechanisms.AttoDelta(rapid.Int64Range(0, most).Draw(t, name+" δ")),
+	}
+	if l.Unbounded = rapid.Bool().Draw(t, name+" unbounded"); l.Unbounded {
+		l.Epsilon = 0
+	}
+	return l
+}
+
+func anyLimit(t *rapid.T, most int64) Limit {
+	return Limit{
+		Form:    Approx,
+		Epsilon: mechanisms.PicoEpsilon(rapid.Int64Range(Never, most).Draw(t, "cap ε")),
+		Rho:     mechanisms.PicoRho(rapid.Int64Range(Never, most).Draw(t, "cap ρ")),
+		Delta:   mechanisms.AttoDelta(rapid.Int64Range(0, most).Draw(t, "cap δ")),
+	}
+}
+
+// What is admitted keeps the rule, and admission is monotone: less used, a smaller charge or a larger cap never hurts.
+func TestAdmission(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit, used, charge := anyLimit(t, 20), anyLoss(t, "used", 15), anyLoss(t, "charge", 15)
+		after := used.Plus(charge)
+		pureHolds := !after.Unbounded && limit.Epsilon != Never && after.Epsilon <= limit.Epsilon
+		rhoHolds := limit.Rho != Never && after.Rho <= limit.Rho
+		want := after.Delta <= limit.Delta && (pureHolds || rhoHolds)
+		if got := limit.Admits(used, charge); got != want {
+			t.Fatalf("%+v, used %+v, charge %+v: got %v", limit, used, charge, got)
+		}
+		if !want {
+			return
+		}
+		less := anyLoss(t, "less", 15)
+		less = mechanisms.Loss{Epsilon: min(less.Epsilon, charge.Epsilon), Rho: min(less.Rho, charge.Rho), Delta: min(less.Delta, charge.Delta),
+			Unbounded: less.Unbounded && charge.Unbounded}
+		if !limit.Admits(used, less) || !limit.Admits(less, used) {
+			t.Fatalf("%+v, used %+v: %+v is admitted, the smaller %+v is not", limit, used, charge, less)
+		}
+	})
+}
+
+func TestAdmissionNeverWrapsAround(t *testing.T) {
+	limit := Limit{Form: Approx, Epsilon: math.MaxInt64, Rho: math.MaxInt64, Delta: math.MaxInt64}
+	for _, l := range []mechanisms.Loss{{Epsilon: math.MaxInt64}, {Rho: math.MaxInt64}, {Delta: math.MaxInt64}} {
+		if limit.Admits(mechanisms.Loss{}, l) || limit.Admits(l, mechanisms.Loss{Epsilon: 1}) || limit.Admits(l, l) {
+			t.Errorf("%+v is admitted", l)
+		}
+	}
+}
+
+// Times is what counting would give.
+func TestTimes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit, used, charge := anyLimit(t, 60), anyLoss(t, "used", 15), anyLoss(t, "charge", 10)
+		charge.Rho++ // else it may fit for ever
+		charge.Epsilon++
+		if charge.Unbounded {
+			charge.Epsilon = 0
+		}
+		want, sum := int64(0), used
+		for limit.Admits(sum, charge) {
+			sum = sum.Plus(charge)
+			want++
+		}
+		if got := Times(limit, used, charge); got != want {
+			t.Fatalf("%+v, used %+v, charge %+v: got %d, want %d", limit, used, charge, got, want)
+		}
+	})
+	if n := Times(Limit{Form: Pure, Epsilon: 10, Rho: Never, ReplayOnly: true}, mechanisms.Loss{}, mechanisms.Loss{Epsilon: 1}); n != 0 {
+		t.Errorf("replay only: %d", n)
+	}
+	if n := Times(Limit{Form: Pure, Epsilon: 10, Rho: Never, PerQuery: 1}, mechanisms.Loss{}, mechanisms.Loss{Epsilon: 2}); n != 0 {
+		t.Errorf("above the cap on a query: %d", n)
+	}
+	if n := Times(Limit{Form: Pure, Epsilon: 10, Rho: Never}, mechanisms.Loss{}, mechanisms.Loss{}); n != math.MaxInt64 {
+		t.Errorf("for free: %d", n)
+	}
+}
+
+// An affordable ε is one that is admitted, as any pure mechanism, and a little more is not.
+func TestAffordable(t *testing.T) {
+	pureLoss := func(eps mechanisms.PicoEpsilon) mechanisms.Loss {
+		e := float64(eps) / float64(mechanisms.EpsilonUnit)
+		return mechanisms.Loss{Epsilon: eps, Rho: mechanisms.PicoRho(math.Ceil(e * math.Tanh(e/2) * float64(mechanisms.RhoUnit)))}
+	}
+	amount := func(t *rapid.T, name string) int64 {
+		if rapid.Bool().Draw(t, name+" closed") {
+			return Never
+		}
+		return int64(math.Pow(10, rapid.Float64Range(6, 15).Draw(t, "log10 "+name)))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		limit := Limit{Form: Approx, Epsilon: mechanisms.PicoEpsilon(amount(t, "ε")), Rho: mechanisms.PicoRho(amount(t, "ρ"))}
+		used := mechanisms.Loss{Unbounded: rapid.Bool().Draw(t, "unbounded"), Rho: mechanisms.PicoRho(rapid.Int64Range(0, 1_000_000).Draw(t, "used"))}
+		if used.Rho > limit.Rho && (used.Unbounded || limit.Epsilon == Never) {
+			return
+		}
+		eps := Affordable(limit, used)
+		if !limit.Admits(used, pureLoss(eps)) {
+			t.Fatalf("%+v, used %+v: ε %d is not admitted", limit, used, eps)
+		}
+		// 10⁻¹² of ρ is as much as 1.4·10⁻⁶ of ε when there is hardly any.
+		if more := eps + eps/1000 + 2_000_000; limit.Admits(used, pureLoss(more)) {
+			t.Fatalf("%+v, used %+v: ε %d is admitted as well as %d", limit, used, more, eps)
+		}
+	})
+	if eps := Affordable(Limit{Form: Pure, Epsilon: 10, Rho: Never, PerQuery: 3}, mechanisms.Loss{}); eps != 3 {
+		t.Errorf("above the cap on a query: %d", eps)
+	}
+	if eps := Affordable(Limit{Form: Pure, Epsilon: 10, Rho: Never, ReplayOnly: true}, mechanisms.Loss{}); eps != 0 {
+		t.Errorf("replay only: %d", eps)
+	}
+	if eps := Affordable(Limit{Form: Pure, Epsilon: 10, Rho: Never}, mechanisms.Loss{Delta: 1}); eps != 0 {
+		t.Errorf("with more δ spent than there is: %d", eps)
+	}
+}
