@@ -164,6 +164,14 @@ func integerText(text string) (canonical string, t catalog.Type, ok bool) {
 
 // floatText rounds a number to float8 as PostgreSQL does, and refuses what overflows or underflows.
 func floatText(text string) (string, bool) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "nan":
+		return "NaN", true
+	case "infinity", "inf", "+infinity", "+inf":
+		return "Infinity", true
+	case "-infinity", "-inf":
+		return "-Infinity", true
+	}
 	v, ok := parseNumber(text)
 	if !ok {
 		return "", false

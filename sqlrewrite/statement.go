@@ -200,7 +200,7 @@ func asTextSQL(e string) string { return e + "::" + textType }
 func (p *statementPrinter) domainFilter(keys []string) string {
 	var all []string
 	for i, k := range p.q.keys {
-		if k.private() || p.q.private() || k.column.Type == catalog.Bool {
+		if p.q.private() || k.column.Type == catalog.Bool && k.column.NotNull && len(k.domain) == 2 {
 			continue // a private tuple is selected whatever it holds; a boolean has no other keys
 		}
 		var texts []string
