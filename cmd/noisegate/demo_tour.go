@@ -57,13 +57,13 @@ func (d *demo) tourPrivateKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	verdict := "is not among them: no group so small is shown"
+	verdict := "leaves it out"
 	for _, row := range answer.Rows {
 		if row[0].String() == demodata.TheOne {
-			verdict = "is among them, by a chance of less than one in a billion"
+			verdict = "shows it, by a chance of less than one in a billion"
 		}
 	}
-	fmt.Fprintf(d.Out, " raw SQL also lists %s, with exactly %s person. The gateway: %s\n", demodata.TheOne, raw[demodata.TheOne][0], verdict)
+	fmt.Fprintf(d.Out, " raw SQL also lists %s, with exactly %s person; the gateway %s\n", demodata.TheOne, raw[demodata.TheOne][0], verdict)
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (d *demo) tourDifference(ctx context.Context) error {
 	}
 	noisy := difference(answer.Rows[0][0].String(), answer.Rows[0][1].String())
 	exact := difference(raw[""][0], raw[""][1])
-	fmt.Fprintf(d.Out, " raw SQL, by subtraction: the one person from %s works %s hours a week. The gateway's difference: %s\n",
+	fmt.Fprintf(d.Out, " raw SQL, by subtraction: the one person from %s works %s hours a week; the gateway's difference is %s\n",
 		demodata.TheOne, exact, noisy)
 	return nil
 }
