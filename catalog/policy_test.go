@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -199,4 +200,24 @@ func FuzzParse(f *testing.F) {
 			list(t, problems, 0)
 		}
 	})
+}
+
+// TestDocumentedPolicy: the example of docs/policy.md is a good file.
+func TestDocumentedPolicy(t *testing.T) {
+	page, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(page), "```yaml\n")
+	example, _, closed := strings.Cut(rest, "```")
+	if !ok || !closed {
+		t.Fatal("docs/policy.md has no example")
+	}
+	p, problems := Parse(example)
+	if len(problems) > 0 {
+		t.Fatal(errors.Join(problems...))
+	}
+	if len(p.Tables) != 4 || len(p.Budgets) != 4 {
+		t.Errorf("%d tables and %d budgets, want 4 and 4", len(p.Tables), len(p.Budgets))
+	}
 }
