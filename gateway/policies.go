@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -110,12 +109,4 @@ func (l *LivePolicies) refresh(ctx context.Context, dataset string, schemas Sche
 		held = stored
 	}
 	return held, schemas.Recheck(ctx, held)
-}
-
-// Follow refreshes at every interval until the context ends.
-func (l *LivePolicies) Follow(ctx context.Context, clock Clock, interval time.Duration) {
-	for ctx.Err() == nil {
-		clock.Sleep(ctx, interval)
-		l.Refresh(ctx)
-	}
 }

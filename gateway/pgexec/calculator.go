@@ -2,8 +2,6 @@ package pgexec
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -51,6 +49,7 @@ func (c *Calculator) compute(ctx context.Context, post sqlrewrite.Post) ([]sqlre
 	defer result.Close()
 	fields := result.FieldDescriptions()
 	if len(fields) == 0 {
+		result.Close()
 		return nil, nil, firstError(result.Err(), errShape)
 	}
 	outputs := len(fields) - 1
@@ -76,15 +75,6 @@ func (c *Calculator) compute(ctx context.Context, post sqlrewrite.Post) ([]sqlre
 	return rows, types, result.Err()
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // textOf is the text that a cast to text would give; for booleans the protocol abbreviates it.
 func textOf(raw []byte, oid uint32) catalog.Key {
 	if raw == nil {
@@ -95,8 +85,6 @@ func textOf(raw []byte, oid uint32) catalog.Key {
 	}
 	return catalog.Key{Text: string(raw)}
 }
-
-var errType = errors.New("pgexec: an output has a type that answers do not have")
 
 // typeName is PostgreSQL's name of a built-in type.
 func typeName(oid uint32) (string, error) {
@@ -130,6 +118,6 @@ func typeName(oid uint32) (string, error) {
 	case pgtype.UUIDOID:
 		return "uuid", nil
 	default:
-		return "", fmt.Errorf("%w: type %d", errType, oid)
+		return "", errType
 	}
 }

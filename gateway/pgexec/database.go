@@ -2,7 +2,6 @@ package pgexec
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -153,11 +152,6 @@ func (p pinned) args() []any {
 	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers}
 }
 
-var (
-	errShape = errors.New("pgexec: the result does not have the columns that were planned")
-	errSize  = errors.New("pgexec: the result has too many groups")
-)
-
 // read runs the statement with every result in text form and seals the aggregates.
 func read(ctx context.Context, conn *pgx.Conn, statement sqlrewrite.Statement) ([]sqlrewrite.ExactRow, error) {
 	args := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, statement.Args...)
@@ -167,7 +161,8 @@ func read(ctx context.Context, conn *pgx.Conn, statement sqlrewrite.Statement) (
 	}
 	defer result.Close()
 	if len(result.FieldDescriptions()) != statement.Keys+statement.Values {
-		return nil, errShape
+		result.Close() // a statement that failed has no columns, and its error is known only now
+		return nil, firstError(result.Err(), errShape)
 	}
 	var rows []sqlrewrite.ExactRow
 	for result.Next() {

@@ -82,18 +82,34 @@ func settings(statementTimeout time.Duration) map[string]string {
 	}
 }
 
-// quiet keeps of an error what may be logged: PostgreSQL's five-letter code, or the kind of error. Message, detail and
-// context of an error that was raised while protected rows were read can quote them.
+// The errors of this package's own: constant texts, which may be logged.
+var (
+	errShape = errors.New("pgexec: the result does not have the columns that were planned")
+	errSize  = errors.New("pgexec: the result has too many groups")
+	errType  = errors.New("pgexec: an output has a type that answers do not have")
+)
+
+// quiet keeps of an error what may be logged: PostgreSQL's five-letter code, one of a few constant texts, or the kind of
+// error. Message, detail and context of an error that was raised while protected rows were read can quote them.
 func quiet(err error) error {
 	var server *pgconn.PgError
-	switch {
-	case errors.As(err, &server):
+	if errors.As(err, &server) {
 		return fmt.Errorf("pgexec: SQLSTATE %s", server.Code)
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("pgexec: %w", context.DeadlineExceeded)
-	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("pgexec: %w", context.Canceled)
-	default:
-		return fmt.Errorf("pgexec: %T", err)
 	}
+	for _, known := range []error{errShape, errSize, errType, context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return fmt.Errorf("pgexec: %T", err)
+}
+
+// firstError is the first error that is one.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
