@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,17 +129,29 @@ func fullBomb(t *testing.T, shape func(n int) string) string {
 
 const harmless = `SELECT sex, count(*) FROM people WHERE age > 30 GROUP BY sex`
 
-// longest is what one parse may take. The fastest of three tries counts: the machine runs other things.
+// longest is what one parse may take. The fastest of up to three tries counts, in processor time: the machine runs other things.
 const longest = 50 * time.Millisecond
 
 func parseTime(text string, dialect Dialect) (fastest time.Duration, err error) {
+	runtime.LockOSThread() // C runs on the thread that calls it
+	defer runtime.UnlockOSThread()
 	fastest = time.Hour
-	for range 3 {
-		start := time.Now()
+	for try := 0; try < 3 && fastest > longest; try++ {
+		start := threadTime()
 		_, err = parse(text, dialect)
-		fastest = min(fastest, time.Since(start))
+		fastest = min(fastest, threadTime()-start)
 	}
 	return fastest, err
+}
+
+// threadTime is the processor time of this thread; the time of day where the system does not tell.
+func threadTime() time.Duration {
+	const thread = 1 // RUSAGE_THREAD of Linux
+	var usage syscall.Rusage
+	if runtime.GOOS != "linux" || syscall.Getrusage(thread, &usage) != nil {
+		return time.Duration(time.Now().UnixNano())
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func TestA44Bombs(t *testing.T) {

@@ -193,24 +193,24 @@ func (c *converter) operator(names []*pg.Node, at syntax.Pos) string {
 	return c.name(names[0])
 }
 
+// binaryOperators are the operators between two operands; + and - also stand before one.
+var binaryOperators = []syntax.Operator{
+	syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge,
+	syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide, syntax.Modulo, syntax.Concat,
+}
+
 func (c *converter) plainOperation(at syntax.Pos, name string, left, right *pg.Node) syntax.Expr {
-	switch op := syntax.Operator(name); op {
-	case syntax.Add, syntax.Subtract:
-		if left == nil {
-			return &syntax.Unary{Pos: at, Op: op, X: c.expr(right)}
-		}
+	op := syntax.Operator(name)
+	switch {
+	case left == nil && (op == syntax.Add || op == syntax.Subtract):
+		return &syntax.Unary{Pos: at, Op: op, X: c.expr(right)}
+	case left != nil && slices.Contains(binaryOperators, op):
 		return &syntax.Binary{Pos: at, Op: op, L: c.expr(left), R: c.expr(right)}
-	case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge,
-		syntax.Multiply, syntax.Divide, syntax.Modulo, syntax.Concat:
-		if left != nil {
-			return &syntax.Binary{Pos: at, Op: op, L: c.expr(left), R: c.expr(right)}
-		}
+	case strings.Contains(name, "~"):
+		return c.refuse(at, "the operator "+name, "write LIKE or ILIKE")
+	default:
+		return c.refuse(at, "the operator "+name, "the operators are = <> < <= > >= + - * / % and ||")
 	}
-	hint := "the operators are = <> < <= > >= + - * / % and ||"
-	if strings.Contains(name, "~") {
-		hint = "write LIKE or ILIKE"
-	}
-	return c.refuse(at, "the operator "+name, hint)
 }
 
 func (c *converter) logic(n *pg.BoolExpr) syntax.Expr {
