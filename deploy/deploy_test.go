@@ -81,6 +81,6 @@ func TestSettingsOfRoles(t *testing.T) {
 // TestFilesRunTwice: operators run them again, after changes and by mistake, and dangerous attributes are taken back.
 func TestFilesRunTwice(t *testing.T) {
 	c := pgtest.Control(t)
-	c.Exec(t, deploy.Roles(), deploy.Control(), deploy.Roles())
+	c.Exec(t, deploy.Roles(), deploy.Control(), "DROP SCHEMA public", deploy.Roles())
 	refused(t, c.Conn(t, c.LedgerDSN), "UPDATE noisegate.policy SET version = 1", "DROP TABLE noisegate.policy", "CREATE TABLE noisegate.mine (n int)")
 }

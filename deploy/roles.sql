@@ -49,12 +49,13 @@ ALTER ROLE noisegate_reader SET log_min_error_statement = 'panic';
 ALTER ROLE noisegate_reader SET log_parameter_max_length_on_error = '0';
 ALTER ROLE noisegate_reader SET log_statement = 'none';
 
-REVOKE CREATE ON SCHEMA public FROM PUBLIC;
-
 DO $$
 DECLARE
 	fn regprocedure;
 BEGIN
+	IF EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'public') THEN
+		REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+	END IF;
 	EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
 	FOR fn IN
 		SELECT p.oid::regprocedure
