@@ -23,10 +23,14 @@ type Shortage struct {
 
 // BudgetExhausted refuses a charge that the caller's own account does not admit.
 func BudgetExhausted(s Shortage) *Error {
+	hint := "answers that you have already are free"
+	if s.AffordableEpsilon != "0" {
+		hint = "an epsilon of " + s.AffordableEpsilon + " still fits; " + hint
+	}
 	return &Error{
 		Code: CodeBudgetExhausted,
 		Msg:  fmt.Sprintf("the query needs %s %s and your budget has %s left", s.Currency, s.Needed, s.Remaining),
-		Hint: "an epsilon of " + s.AffordableEpsilon + " still fits; answers that you have already are free",
+		Hint: hint,
 		Details: []Detail{
 			{Name: "currency", Value: s.Currency},
 			{Name: "needed", Value: s.Needed},
