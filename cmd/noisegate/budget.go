@@ -78,10 +78,10 @@ type budgetSetCommand struct {
 	Dataset            string `arg:"" help:"The dataset."`
 	Account            string `arg:"" help:"dataset, group:NAME or analyst:NAME."`
 	Form               string `enum:"approx,pure,zcdp" default:"approx" help:"How the account adds up: approx, pure or zcdp."`
-	Epsilon            string `help:"Cap in epsilon (approx, pure)."`
-	Rho                string `help:"Cap in rho (zcdp)."`
-	Delta              string `help:"The delta of the promise."`
-	MaxEpsilonPerQuery string `help:"Cap on one query."`
+	Epsilon            string `help:"Cap in epsilon (approx, pure)." placeholder:"E"`
+	Rho                string `help:"Cap in rho (zcdp)." placeholder:"R"`
+	Delta              string `help:"The delta of the promise." placeholder:"D"`
+	MaxEpsilonPerQuery string `help:"Cap on one query." placeholder:"E"`
 	ReplayOnly         bool   `help:"May only read answers that exist already."`
 	gatewayFlags
 }

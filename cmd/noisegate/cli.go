@@ -76,7 +76,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if !ok {
 		panic("noisegate: a command without run: " + parsed.Command())
 	}
-	return a.report(chosen.run(ctx, a))
+	err = chosen.run(ctx, a)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	return a.report(err)
 }
 
 // variables gives flags that were not given the value of their environment variable.

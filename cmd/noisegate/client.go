@@ -16,8 +16,8 @@ import (
 // of a machine can read command lines.
 type gatewayFlags struct {
 	URL       string `name:"url" default:"http://127.0.0.1:8080" help:"The gateway. NOISEGATE_URL."`
-	TokenFile string `name:"token-file" type:"path" help:"File with the bearer token (NOISEGATE_TOKEN_FILE); or the token itself in NOISEGATE_TOKEN."`
-	JSON      bool   `name:"json" help:"Print the response as it came, for machines."`
+	TokenFile string `name:"token-file" type:"path" placeholder:"FILE" help:"File with the bearer token (NOISEGATE_TOKEN_FILE); or the token itself in NOISEGATE_TOKEN."`
+	JSON      bool   `name:"json" help:"Print the response as JSON."`
 }
 
 func (f gatewayFlags) client(a *app) (*api.Client, error) {
@@ -39,15 +39,15 @@ func (f gatewayFlags) client(a *app) (*api.Client, error) {
 // questionFlags are what query and estimate have in common.
 type questionFlags struct {
 	SQL        string            `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
-	Dataset    string            `help:"The dataset; may be left out when there is only one."`
-	Epsilon    string            `help:"Price in epsilon." xor:"price"`
-	Rho        string            `help:"Price in rho (zCDP)." xor:"price"`
+	Dataset    string            `help:"The dataset; may be left out when there is only one." placeholder:"NAME"`
+	Epsilon    string            `help:"Price in epsilon." placeholder:"E" xor:"price"`
+	Rho        string            `help:"Price in rho (zCDP)." placeholder:"R" xor:"price"`
 	MaxError   map[string]string `help:"Instead of a price: the cheapest one at which the half-width of OUTPUT stays within N." placeholder:"OUTPUT=N" xor:"price"`
-	Delta      string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon."`
+	Delta      string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon." placeholder:"D"`
 	Mechanism  string            `enum:"auto,laplace,gaussian" default:"auto" help:"Noise: auto, laplace or gaussian."`
-	Confidence *float64          `help:"Level of the intervals; 0.95 when absent."`
-	MaxGroups  *int64            `help:"At most that many groups per person; tightens the policy's bound."`
-	MaxRows    *int64            `help:"At most that many rows per person and group; tightens the policy's bound."`
+	Confidence *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
+	MaxGroups  *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
+	MaxRows    *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
 	gatewayFlags
 }
 
@@ -97,7 +97,7 @@ func onlyDataset(ctx context.Context, client *api.Client) (string, error) {
 }
 
 type queryCommand struct {
-	IdempotencyKey string `help:"Name of the request: repeating it gives the first answer, free."`
+	IdempotencyKey string `help:"Name of the request: repeating it gives the first answer, free." placeholder:"KEY"`
 	questionFlags
 }
 

@@ -11,7 +11,7 @@ import (
 
 // configFlag is the configuration file of the commands that need one.
 type configFlag struct {
-	Config string `short:"c" type:"path" help:"The configuration file (NOISEGATE_CONFIG); every key can also be a NOISEGATE_ variable."`
+	Config string `short:"c" type:"path" placeholder:"FILE" help:"The configuration file (NOISEGATE_CONFIG); every key can also be a NOISEGATE_ variable."`
 }
 
 func (f configFlag) load(a *app) (*Config, error) {

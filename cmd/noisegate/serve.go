@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+
+	"noisegate/internal/fault"
 )
 
 type serveCommand struct {
@@ -21,6 +23,11 @@ func (c *serveCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer g.close()
+	for _, name := range sortedKeys(config.Datasets) {
+		if _, err := g.policies.Current(name); err != nil {
+			log.WarnContext(ctx, "queries will be refused until a policy is applied", "dataset", name, "code", string(fault.CodeOf(err)))
+		}
+	}
 	listener, err := net.Listen("tcp", config.HTTP.Listen)
 	if err != nil {
 		return usage(err)
