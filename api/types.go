@@ -24,7 +24,7 @@ type QueryRequest struct {
 	Delta      Decimal  `json:"delta,omitempty"`
 	Mechanism  string   `json:"mechanism,omitempty"`  // auto (default), laplace or gaussian
 	Confidence *float64 `json:"confidence,omitempty"` // level of the intervals; 0.95 when absent
-	Dialect    string   `json:"dialect,omitempty"`    // postgresql (default)
+	Dialect    string   `json:"dialect,omitempty"`    // postgresql (default) or mysql
 	MaxGroups  *int64   `json:"max_groups,omitempty"` // tightens the policy's bound
 	MaxRows    *int64   `json:"max_rows,omitempty"`   // tightens the policy's bound
 }

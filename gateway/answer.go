@@ -11,8 +11,11 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// encode gives an answer its wire form. How a value is written depends on its column's type alone.
+// encode gives an answer its wire form; none for none. How a value is written depends on its column's type alone.
 func encode(a *sqlrewrite.Answer) *api.Result {
+	if a == nil {
+		return nil
+	}
 	r := &api.Result{
 		Columns:   make([]api.Column, len(a.Columns)),
 		Rows:      make([][]api.Value, len(a.Rows)),

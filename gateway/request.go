@@ -105,11 +105,14 @@ func readConfidence(r api.QueryRequest, o *sqlrewrite.Options) error {
 	return nil
 }
 
-func readDialect(r api.QueryRequest, _ *sqlrewrite.Options) error {
-	if r.Dialect != "" && r.Dialect != "postgresql" {
+func readDialect(r api.QueryRequest, o *sqlrewrite.Options) error {
+	switch dialect := sqlrewrite.Dialect(r.Dialect); dialect {
+	case "", sqlrewrite.DialectPostgres, sqlrewrite.DialectMySQL:
+		o.Dialect = dialect
+		return nil
+	default:
 		return wrongDialect()
 	}
-	return nil
 }
 
 func readBounds(r api.QueryRequest, o *sqlrewrite.Options) error {
@@ -281,7 +284,7 @@ func wrongConfidence() error {
 
 func wrongMechanism() error { return fault.RequestMechanism("auto, laplace or gaussian") }
 
-func wrongDialect() error { return fault.RequestDialect("postgresql") }
+func wrongDialect() error { return fault.RequestDialect("postgresql or mysql") }
 
 func orElse(err, otherwise error) error {
 	if err != nil {

@@ -193,21 +193,27 @@ func (s *Service) run(ctx context.Context, q *prepared) (*api.Result, error) {
 	return s.finish(ctx, released)
 }
 
-// finish applies the outer layer to what was released: post-processing, which costs nothing.
+// outerAttempts is how often an outer layer is tried: a second time in case its database was away for a moment.
+const outerAttempts = 2
+
+// finish applies the outer layer to what was released: post-processing, which costs nothing. When it cannot be computed, the
+// answer is what was released, which is paid for and must not be lost.
 func (s *Service) finish(ctx context.Context, released *sqlrewrite.Released) (*api.Result, error) {
-	var rows []sqlrewrite.PostRow
-	var types []string
-	if post, ok := released.Post(); ok {
-		var err error
-		if rows, types, err = s.calculator.Compute(ctx, post); err != nil {
-			return nil, err
+	post, ok := released.Post()
+	if !ok {
+		answer, err := released.Answer(nil, nil)
+		return encode(answer), err
+	}
+	for range outerAttempts {
+		rows, types, err := s.calculator.Compute(ctx, post)
+		if err != nil {
+			s.log.ErrorContext(ctx, "an outer layer failed", "code", string(fault.CodeOf(err)))
+			continue
 		}
+		answer, err := released.Answer(rows, types)
+		return encode(answer), err
 	}
-	answer, err := released.Answer(rows, types)
-	if err != nil {
-		return nil, err
-	}
-	return encode(answer), nil
+	return encode(released.Plain()), nil
 }
 
 // Estimate prices a question without asking it. It costs nothing and touches no row.

@@ -295,6 +295,45 @@ func TestMaxError(t *testing.T) {
 	}
 }
 
+// TestOuterLayerFails: what was paid for is delivered without ORDER BY and arithmetic, and replayed like that.
+func TestOuterLayerFails(t *testing.T) {
+	r, ana := newRig(t), principal(t, "ana")
+	r.data.do = func() ([]sqlrewrite.ExactRow, error) {
+		return []sqlrewrite.ExactRow{{Keys: []catalog.Key{{Text: "f"}}, Values: []mechanisms.Exact{mechanisms.SealInt64(1000)}}}, nil
+	}
+	request := count("1")
+	request.SQL = "SELECT sex, count(*) * 2 AS twice FROM people GROUP BY sex ORDER BY 2"
+	answer, err := r.Query(t.Context(), ana, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result api.Result
+	if err := json.Unmarshal(answer.Result, &result); err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Rows) != 3 || len(result.Columns) != 2 || result.Columns[1].Name != "count(*)" || result.Columns[1].HalfWidth.IsNull() ||
+		result.Rows[0][0].String() != "f" || result.Notes[len(result.Notes)-1].Code != "outer-layer-failed" {
+		t.Errorf("%s", answer.Result)
+	}
+	again, err := r.Query(t.Context(), ana, request)
+	if err != nil || !again.Replayed || string(again.Result) != string(answer.Result) {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+func TestMySQLDialect(t *testing.T) {
+	r, ana := newRig(t), principal(t, "ana")
+	request := count("1")
+	request.SQL, request.Dialect = "SELECT COUNT(*) FROM `people`", "mysql"
+	if _, err := r.Query(t.Context(), ana, request); err != nil {
+		t.Error(err)
+	}
+	request.Dialect = ""
+	if _, err := r.Query(t.Context(), ana, request); fault.CodeOf(err) != fault.CodeSyntax {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestEstimateCostsNothing(t *testing.T) {
 	r, ana := newRig(t), principal(t, "ana")
 	e, err := r.Estimate(t.Context(), ana, count("0.5").QueryRequest)
