@@ -1,13 +1,50 @@
 package budget_test
 
 import (
+	"context"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"noisegate/budget"
 	"noisegate/budget/budgettest"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
 )
 
 func TestMemory(t *testing.T) {
 	budgettest.Run(t, func(*testing.T) budget.Ledger { return budget.NewMemory(time.Now) })
+}
+
+// readThenWrite is the ledger that one would write first: it looks whether a charge fits, and then takes it.
+type readThenWrite struct {
+	*budget.Memory
+	limit budget.Limit
+}
+
+func (l readThenWrite) Reserve(ctx context.Context, c budget.Charge) (budget.Outcome, error) {
+	balances, err := l.Balances(ctx, []budget.AccountID{c.Accounts[0].ID})
+	if err != nil {
+		return budget.Outcome{}, err
+	}
+	if len(balances) == 1 && !l.limit.Admits(balances[0].Used(), c.Loss) {
+		return budget.Outcome{}, fault.BudgetExhausted(fault.Shortage{})
+	}
+	time.Sleep(time.Millisecond) // a round trip
+	return l.Memory.Reserve(ctx, c)
+}
+
+// The control of A66 in budgettest: the same rush that no ledger of ours overspends in breaks the one that reads, then writes.
+func TestRushBreaksReadThenWrite(t *testing.T) {
+	boundless := account(budget.AnalystScope, "ana", math.MaxInt64)
+	var charges []budget.Charge
+	for i := range 64 {
+		charges = append(charges, charge(fmt.Sprint(i), mechanisms.Loss{Epsilon: 1}, boundless))
+	}
+	twin := readThenWrite{budget.NewMemory(time.Now), budget.Limit{Form: budget.Pure, Epsilon: 10, Rho: budget.Never}}
+	taken, err := budgettest.Rush(t.Context(), twin, charges)
+	if err != nil || len(taken) <= 10 {
+		t.Errorf("%d were answered (%v): the rush would not show an overspending ledger", len(taken), err)
+	}
 }

@@ -1,6 +1,9 @@
 package budgettest
 
 import (
+	"context"
+	"errors"
+	"sync"
 	"sync/atomic"
 
 	"noisegate/budget"
@@ -14,30 +17,41 @@ const clients = 64
 // 64 clients against caps that fit 10: exactly 10 are answered.
 func testExactlyTen(f *fixture) {
 	whole, own := datasetAccount(f.limit(budget.Approx, "1", "1e-6")), analystAccount("ana", f.limit(budget.Pure, "100", ""))
-	var taken atomic.Int64
 	charges := make([]budget.Charge, clients)
 	for i := range charges {
 		charges[i] = f.charge(pure(100), whole, own)
 	}
-	ctx := patiently(f)
-	together(clients, func(i int) {
-		switch got, err := f.ledger.Reserve(ctx, charges[i]); {
-		case err == nil && got.Reserved != nil:
-			f.took(charges[i])
-			taken.Add(1)
-			if err := f.ledger.Settle(ctx, charges[i].ID, pure(100), []byte("x")); err != nil {
-				f.Error(err)
-			}
-		case fault.CodeOf(err) != fault.CodeBudgetExhausted:
-			f.Errorf("got %+v, %v", got, err)
-		}
-	})
-	if taken.Load() != 10 {
-		f.Errorf("%d of %d were answered, want 10", taken.Load(), clients)
+	taken, err := Rush(patiently(f), f.ledger, charges)
+	if err != nil || len(taken) != 10 {
+		f.Errorf("%d of %d were answered (%v), want 10", len(taken), clients, err)
+	}
+	for _, c := range taken {
+		f.took(c)
 	}
 	if b := f.balance(whole.ID); b.Spent.Epsilon != mechanisms.EpsilonUnit || b.Reserved != (mechanisms.Loss{}) {
 		f.Errorf("balance %+v", b)
 	}
+}
+
+// Rush reserves all charges at the same time, settles those that are taken and lists them. It reports errors other than
+// budget/exhausted.
+func Rush(ctx context.Context, ledger budget.Ledger, charges []budget.Charge) (taken []budget.Charge, err error) {
+	var mu sync.Mutex
+	together(len(charges), func(i int) {
+		got, failure := ledger.Reserve(ctx, charges[i])
+		if failure == nil {
+			failure = ledger.Settle(ctx, charges[i].ID, charges[i].Loss, []byte("x"))
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case failure == nil && got.Reserved != nil:
+			taken = append(taken, charges[i])
+		case fault.CodeOf(failure) != fault.CodeBudgetExhausted:
+			err = errors.Join(err, failure)
+		}
+	})
+	return taken, err
 }
 
 // The same question from 64 clients at once is charged once.
