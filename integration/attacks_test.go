@@ -197,7 +197,7 @@ budgets:
 // raise an error, which a single row could then be found by, and none may count for more than its bounds.
 func TestA18A20A29SpecialValues(t *testing.T) {
 	s := newStack(t, extremes())
-	client := s.analyst(t, "ana")
+	client, level := s.analyst(t, "ana"), confidence
 	for sql, want := range map[string]string{
 		// NaN counts as the upper bound, as it does in PostgreSQL's order; NULL does not count.
 		"SELECT sum(f) FROM x":                                   "10",   // 10 + 10 - 10 + 10 - 10 + 0
@@ -221,7 +221,7 @@ func TestA18A20A29SpecialValues(t *testing.T) {
 		"SELECT sum(f) FROM y":                                   "",
 		"SELECT sum(b), avg(b), count(DISTINCT who) FROM y":      "",
 	} {
-		answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "extremes", SQL: sql, Epsilon: "1000", Delta: "1e-9"}, "")
+		answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "extremes", SQL: sql, Epsilon: "1000", Delta: "1e-9", Confidence: &level}, "")
 		if err != nil {
 			if p := problemOf(t, err); want != "" || p.Status != http.StatusUnprocessableEntity {
 				t.Errorf("%s: %v", sql, p)
@@ -231,13 +231,29 @@ func TestA18A20A29SpecialValues(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		// At ε = 1000, noise of a tenth of the distance between sums that differ by one bound has a probability below e^-90.
-		got, _ := number(answer.Rows[0][0].String())
-		exact, _ := number(want)
-		if d := new(big.Rat).Sub(got, exact); d.Abs(d).Cmp(big.NewRat(1, 1)) >= 0 {
-			t.Errorf("%s gives %s, want about %s", sql, answer.Rows[0][0], want)
+		// The interval is some 2 % of a bound wide: a value that counted for more than its bounds would be far outside.
+		if lo, hi := ends(t, answer.Intervals[0][0]); exactly(want).Cmp(lo) < 0 || exactly(want).Cmp(hi) > 0 {
+			t.Errorf("%s gives %s, interval %v, want %s", sql, answer.Rows[0][0], *answer.Intervals[0][0], want)
 		}
 	}
+}
+
+// exactly is the number that a literal of a test stands for.
+func exactly(literal string) *big.Rat {
+	n, ok := number(literal)
+	if !ok {
+		panic(literal)
+	}
+	return n
+}
+
+// ends are the numbers that an interval lies between.
+func ends(t *testing.T, interval *api.Bounds) (lo, hi *big.Rat) {
+	t.Helper()
+	if interval == nil {
+		t.Fatal("no interval")
+	}
+	return exactly(interval[0].String()), exactly(interval[1].String())
 }
 
 // TestA29ColumnsCompared compares every two columns of special values. A pair is refused, or it is compared without an error, whatever
