@@ -7,9 +7,16 @@ type Name string
 
 // The mechanisms of this package.
 const (
-	DiscreteLaplace    Name = "discrete_laplace"
-	DiscreteGaussian   Name = "discrete_gaussian"
-	PartitionSelection Name = "partition_selection"
+	DiscreteLaplace         Name = "discrete_laplace"
+	DiscreteGaussian        Name = "discrete_gaussian"
+	PartitionSelection      Name = "partition_selection"
+	GaussianThresholding    Name = "gaussian_threshold"
+	ExponentialMechanism    Name = "exponential"
+	TopKSelection           Name = "top_k"
+	PermuteAndFlipMechanism Name = "permute_and_flip"
+	ReportNoisyMax          Name = "report_noisy_max"
+	QuantileSelection       Name = "quantile"
+	RandomizedResponses     Name = "randomized_response"
 )
 
 // Additive is a mechanism that adds integer noise, whose law depends on no data, to a sealed integer.
@@ -33,11 +40,12 @@ type Confidence float64
 // Parameters are a mechanism's exact parameters as text, so that any accountant can recompute a past charge.
 type Parameters struct {
 	Mechanism   Name   `json:"mechanism"`
-	Sensitivity string `json:"sensitivity"`        // L1 for Laplace, L2 for Gaussian ("sqrt(3)" when irrational), L0 for selection
-	Scale       string `json:"scale,omitempty"`    // Laplace: b, a rational
+	Sensitivity string `json:"sensitivity"`        // L1 for Laplace, L2 for Gaussian ("sqrt(3)" when irrational), L0 for groups, of the score for candidates
+	Scale       string `json:"scale,omitempty"`    // Laplace: b, a rational; candidates: what scores are divided by
 	Variance    string `json:"variance,omitempty"` // Gaussian: σ², a rational
 	Epsilon     string `json:"epsilon,omitempty"`  // selection: ε, a decimal
-	Delta       string `json:"delta,omitempty"`    // selection: δ, a decimal
+	Delta       string `json:"delta,omitempty"`    // selection of groups: δ, a decimal
+	Count       int64  `json:"count,omitempty"`    // top-k: picks; randomized response: classes; thresholds: the threshold
 }
 
 // Noise is one integer drawn from a mechanism's law, waiting for the value that it hides.

@@ -87,3 +87,35 @@ func overSinhLower(a *big.Rat) *big.Int {
 	sum.Add(sum, big.NewInt(1))
 	return floorQuo(one(2*chargeBits), sum)
 }
+
+// epsilonFor is the ε that a price in ρ buys: near the solution of approximate(ε) = ρ, in floating point, and then lowered until
+// the exact charge keeps to the price. 0 if nothing does.
+func epsilonFor(rho PicoRho, approximate func(epsilon float64) float64, exact func(PicoEpsilon) PicoRho) PicoEpsilon {
+	price, unit := float64(rho)/float64(RhoUnit), float64(EpsilonUnit)
+	lo, hi := 0.0, float64(MaxEpsilon)/unit
+	for range 80 {
+		if middle := lo + (hi-lo)/2; approximate(middle) <= price {
+			lo = middle
+		} else {
+			hi = middle
+		}
+	}
+	epsilon := PicoEpsilon(lo * unit)
+	for epsilon > 0 && exact(epsilon) > rho {
+		epsilon -= 1 + epsilon>>40
+	}
+	return epsilon
+}
+
+// approximateRhoOfLaplace is [rhoOfLaplace] in floating point, as a function of ε.
+func approximateRhoOfLaplace(delta *big.Int) func(epsilon float64) float64 {
+	shift := ratFloat(new(big.Rat).SetInt(delta))
+	return func(epsilon float64) float64 {
+		a := epsilon / shift
+		overSinh := 1.0
+		if a > 1e-9 {
+			overSinh = a / math.Sinh(a)
+		}
+		return epsilon + math.Expm1(-epsilon)*overSinh
+	}
+}

@@ -313,7 +313,7 @@ func TestGoldenCIContinuous(t *testing.T) {
 
 func TestGoldenPartitionSelection(t *testing.T) {
 	golden(t, "partition_selection_optimal", func(t *testing.T, v vector) {
-		g := selection(t, v.text("eps"), v.text("delta"), int64(v.input(t, "l0")))
+		g := groupSelection(t, v.text("eps"), v.text("delta"), int64(v.input(t, "l0")))
 		if want := v.output(t, "n_crossover"); float64(g.crossover) != want {
 			t.Errorf("crossover %d, want %g", g.crossover, want)
 		}
@@ -330,7 +330,7 @@ func TestGoldenPartitionSelection(t *testing.T) {
 	})
 }
 
-func selection(t testing.TB, epsilon, delta string, l0 int64) *GroupSelection {
+func groupSelection(t testing.TB, epsilon, delta string, l0 int64) *GroupSelection {
 	t.Helper()
 	e, err := ParseEpsilon(epsilon)
 	if err != nil {

@@ -11,8 +11,10 @@ type LaplaceParameters struct {
 	// L1 is the sensitivity: how much the vector of sealed integers that is released together can move, in sum of absolute
 	// differences, when one unit is added or removed. Positive.
 	L1 *big.Int
-	// Epsilon is the price. The noise has scale b = L1/ε exactly. Either Epsilon or Scale is set, not both.
+	// Epsilon is the price. The noise has scale b = L1/ε exactly. Exactly one of Epsilon, Rho and Scale is set.
 	Epsilon PicoEpsilon
+	// Rho is the price in ρ: the noise is that of the largest whole ε whose ρ keeps to it (to about twelve digits).
+	Rho PicoRho
 	// Scale is the noise scale b itself, positive, for mechanisms that are named by their noise.
 	Scale *big.Rat
 }
@@ -40,19 +42,44 @@ func NewLaplace(p LaplaceParameters) (*Laplace, error) {
 	}
 	m := &Laplace{l1: new(big.Int).Set(p.L1)}
 	switch {
-	case p.Scale == nil && p.Epsilon > 0:
-		m.scale = new(big.Rat).SetFrac(
-			new(big.Int).Mul(p.L1, big.NewInt(int64(EpsilonUnit))), big.NewInt(int64(p.Epsilon)))
-		m.loss.Epsilon = p.Epsilon
-	case p.Scale != nil && p.Scale.Sign() > 0 && p.Epsilon == 0:
+	case p.Epsilon < 0 || p.Rho < 0 || !exactlyOne(p.Epsilon > 0, p.Rho > 0, p.Scale != nil):
+		return nil, errPrice
+	case p.Scale != nil:
+		if p.Scale.Sign() <= 0 {
+			return nil, errPrice
+		}
 		m.scale = new(big.Rat).Set(p.Scale)
 		epsilon := new(big.Rat).SetInt(p.L1)
 		m.loss.Epsilon = PicoEpsilon(ceilUnits(epsilon.Quo(epsilon, p.Scale), int64(EpsilonUnit)))
 	default:
-		return nil, errPrice
+		m.loss.Epsilon = p.Epsilon
+		if p.Rho > 0 {
+			m.loss.Epsilon = epsilonFor(p.Rho, approximateRhoOfLaplace(p.L1), func(e PicoEpsilon) PicoRho {
+				return rhoOfLaplace(p.L1, scaleFor(p.L1, e))
+			})
+		}
+		if m.loss.Epsilon == 0 {
+			return nil, ErrTooSmall
+		}
+		m.scale = scaleFor(p.L1, m.loss.Epsilon)
 	}
 	m.loss.Rho = rhoOfLaplace(m.l1, m.scale)
 	return m, nil
+}
+
+// scaleFor is Δ/ε.
+func scaleFor(l1 *big.Int, epsilon PicoEpsilon) *big.Rat {
+	return new(big.Rat).Quo(new(big.Rat).SetInt(l1), epsilon.Rat())
+}
+
+func exactlyOne(conditions ...bool) bool {
+	n := 0
+	for _, c := range conditions {
+		if c {
+			n++
+		}
+	}
+	return n == 1
 }
 
 // Name is [DiscreteLaplace].

@@ -10,7 +10,8 @@ import (
 
 // GroupSelectionParameters are the parameters of private selection of groups.
 type GroupSelectionParameters struct {
-	Epsilon PicoEpsilon // price for all the groups of one unit together; positive
+	Epsilon PicoEpsilon // price for all the groups of one unit together; either Epsilon or Rho is positive, the other 0
+	Rho     PicoRho     // the price in ρ: the largest whole ε whose ρ keeps to it (to about twelve digits)
 	Delta   AttoDelta   // likewise; in (0, 1)
 	L0      int64       // groups that one unit may influence; positive
 }
@@ -49,12 +50,21 @@ const maxCertain = 1 << 50
 // NewPartitionSelection makes the mechanism. It returns an error if a parameter is out of its range.
 func NewPartitionSelection(p GroupSelectionParameters) (*GroupSelection, error) {
 	switch {
-	case p.Epsilon <= 0:
+	case p.Epsilon < 0 || p.Rho < 0 || !exactlyOne(p.Epsilon > 0, p.Rho > 0):
 		return nil, errPrice
 	case p.Delta <= 0 || p.Delta >= DeltaUnit:
 		return nil, errDelta
 	case p.L0 <= 0:
 		return nil, errSensitivity
+	}
+	if p.Rho > 0 {
+		groups := float64(p.L0)
+		p.Epsilon = epsilonFor(p.Rho,
+			func(e float64) float64 { return e * math.Tanh(e/(2*groups)) },
+			func(e PicoEpsilon) PicoRho { return rhoOfShares(e, p.L0) })
+		if p.Epsilon == 0 {
+			return nil, ErrTooSmall
+		}
 	}
 	share := big.NewRat(1, p.L0)
 	g := &GroupSelection{
@@ -88,9 +98,14 @@ func (g *GroupSelection) Name() Name { return PartitionSelection }
 // Loss is (ε, δ), and ρ for L0 selections of ε/L0 each: outside an event of probability δ (Kairouz, Oh, Viswanath 2015)
 // each is a pure mechanism, hence ε/L0·tanh(ε/2L0)-zCDP.
 func (g *GroupSelection) Loss() Loss {
-	each := rhoOfPure(g.rate)
-	rho := new(big.Int).Mul(big.NewInt(int64(each)), big.NewInt(g.parameters.L0))
-	return Loss{Epsilon: g.parameters.Epsilon, Rho: PicoRho(saturate(rho)), Delta: g.parameters.Delta}
+	p := g.parameters
+	return Loss{Epsilon: p.Epsilon, Rho: rhoOfShares(p.Epsilon, p.L0), Delta: p.Delta}
+}
+
+// rhoOfShares is the ρ of n pure mechanisms of ε/n each.
+func rhoOfShares(epsilon PicoEpsilon, n int64) PicoRho {
+	each := rhoOfPure(new(big.Rat).Mul(epsilon.Rat(), big.NewRat(1, n)))
+	return PicoRho(saturate(new(big.Int).Mul(big.NewInt(int64(each)), big.NewInt(n))))
 }
 
 // Keep decides whether a group with the sealed number of units is shown.

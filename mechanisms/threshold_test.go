@@ -16,7 +16,7 @@ func TestSelectionRecurrence(t *testing.T) {
 		{"1", "1e-9", 1}, {"0.1", "1e-6", 3}, {"0.001", "1e-5", 1}, {"20", "1e-12", 1}, {"1000", "1e-9", 1}, {"0.5", "0.5", 1},
 		{"3", "0.999", 1}, {"1", "1e-18", 1000}, {"0.01", "0.01", 2},
 	} {
-		g := selection(t, c.epsilon, c.delta, c.l0)
+		g := groupSelection(t, c.epsilon, c.delta, c.l0)
 		a, d := ratFloat(g.rate), ratFloat(g.tail)
 		pi := 0.0
 		for n := int64(1); n <= min(g.certain+1, 20_000); n++ {
@@ -34,7 +34,7 @@ func TestSelectionRecurrence(t *testing.T) {
 // TestSelectionIsPrivate: neighbours n and n+1 keep (a, d)-DP in both directions and for both outcomes, on the exact
 // enclosures.
 func TestSelectionIsPrivate(t *testing.T) {
-	g := selection(t, "0.7", "1e-7", 2)
+	g := groupSelection(t, "0.7", "1e-7", 2)
 	a, d := ratFloat(g.rate), ratFloat(g.tail)
 	for n := int64(0); n <= g.certain; n++ {
 		p, q := g.KeepProbability(n), g.KeepProbability(n+1)
@@ -48,7 +48,7 @@ func TestSelectionIsPrivate(t *testing.T) {
 // TestA08LoneUnitIsShownWithDelta: at δ = 1e-3, 200,000 draws of a group of one show about 200. More than 290 has probability
 // below 1e-8 (Chernoff: e^(-200·(1.45·ln 1.45-0.45)) = 1e-8), and so have fewer than 125.
 func TestA08LoneUnitIsShownWithDelta(t *testing.T) {
-	g, s, shown := selection(t, "1", "1e-3", 1), NewSampler(), 0
+	g, s, shown := groupSelection(t, "1", "1e-3", 1), NewSampler(), 0
 	for range 200_000 {
 		if g.Keep(s, SealInt64(1)) {
 			shown++
@@ -61,7 +61,7 @@ func TestA08LoneUnitIsShownWithDelta(t *testing.T) {
 
 // TestKeepMeetsItsProbability at sizes on both branches; false alarm 1e-6 each.
 func TestKeepMeetsItsProbability(t *testing.T) {
-	g, s := selection(t, "1", "1e-5", 1), NewSampler()
+	g, s := groupSelection(t, "1", "1e-5", 1), NewSampler()
 	for _, n := range []int64{10, 11, 12, 13, 14} {
 		counts := make([]int64, 2)
 		for range 50_000 {
@@ -78,7 +78,7 @@ func TestKeepMeetsItsProbability(t *testing.T) {
 
 // TestKeepAtTheBoundary: the word that equals π's first word is decided by the words after it.
 func TestKeepAtTheBoundary(t *testing.T) {
-	g := selection(t, "1", "1e-5", 1)
+	g := groupSelection(t, "1", "1e-5", 1)
 	first := g.firstWord(7)
 	for _, c := range []struct {
 		words []uint64
@@ -98,7 +98,7 @@ func TestKeepAtTheBoundary(t *testing.T) {
 
 // TestKeepOfNobodyAndEverybody: groups without units never, large groups always; one word is used in every case.
 func TestKeepOfNobodyAndEverybody(t *testing.T) {
-	g := selection(t, "1", "1e-5", 1)
+	g := groupSelection(t, "1", "1e-5", 1)
 	for n, want := range map[int64]bool{-5: false, 0: false, g.certain: true, 1 << 62: true} {
 		for _, w := range []uint64{0, math.MaxUint64} {
 			s := tape(w)
@@ -114,7 +114,7 @@ func TestCertaintyIsNotEarly(t *testing.T) {
 	const precision = 4096 // resolves e^-1600
 	for _, epsilon := range []string{"0.01", "0.3", "1", "7", "50", "800"} {
 		for _, delta := range []string{"1e-18", "1e-9", "1e-3", "0.9"} {
-			g := selection(t, epsilon, delta, 1)
+			g := groupSelection(t, epsilon, delta, 1)
 			if lo, _ := g.probability(g.certain)(precision); lo.Cmp(one(precision)) < 0 {
 				t.Errorf("ε %s, δ %s: π(%d) < 1", epsilon, delta, g.certain)
 			}
@@ -124,7 +124,7 @@ func TestCertaintyIsNotEarly(t *testing.T) {
 
 // TestSelectionCharge: (ε, δ) as asked for; ρ of L0 shares of ε, rounded up.
 func TestSelectionCharge(t *testing.T) {
-	g := selection(t, "1", "1e-9", 4)
+	g := groupSelection(t, "1", "1e-9", 4)
 	want := Loss{Epsilon: EpsilonUnit, Rho: 4 * 31088250443, Delta: 1_000_000_000} // ceil(10¹²·0.25·tanh(0.125)) = 31088250443
 	exact := 0.25 * math.Tanh(0.125) * 1e12
 	if math.Abs(exact-31088250443) > 1 {
