@@ -25,7 +25,11 @@ func (b *binder) from() error {
 	}
 	t := tables[0]
 	switch t.table.Unit.Kind {
-	case catalog.RowUnit, catalog.ColumnUnit:
+	case catalog.RowUnit:
+	case catalog.ColumnUnit:
+		if c, ok := t.table.Column(t.table.Unit.Column); !ok || isFloat(c.Type) || familyOf(c.Type) == unknownFamily {
+			return b.unsupported(t.node, "a table whose privacy unit is not told apart by whole numbers, text, dates or uuids", "")
+		}
 	case catalog.NoUnit:
 		return b.unsupported(t.node, "a query over the public table "+fault.Quote(t.table.Name)+" alone", "")
 	case catalog.PathUnit:

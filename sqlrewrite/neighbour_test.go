@@ -158,7 +158,7 @@ func randomQuery(r *rand.Rand) string {
 		}
 		return pick("n4 > 3", "n4 BETWEEN -5 AND n2", "n8 <= n4", "f8 < 0.5", "f8 > f4", "money >= 0.1", "free <> 0", "k_text = 'a'",
 			"k_text IN ('a', 'b', NULL)", "k_text NOT IN ('a')", "secret LIKE '%x%'", "secret ILIKE 'E'", "k_text < secret", "k_bool",
-			"k_bool IS NOT TRUE", "n4 IS NULL", "n2 IS DISTINCT FROM n4", "day >= '2024-01-01'", "coarse = 'NaN'", "nn IN (3, 9)", "k_num <> 1")
+			"k_bool IS NOT TRUE", "n4 IS NULL", "f8 < money", "n8 > free", "n2 IS DISTINCT FROM n4", "day >= '2024-01-01'", "coarse = 'NaN'", "nn IN (3, 9)", "k_num <> 1")
 	}
 	var where func(depth int) string
 	where = func(depth int) string {

@@ -4,6 +4,7 @@ import (
 	"math/big"
 
 	"noisegate/catalog"
+	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
 
@@ -66,13 +67,13 @@ type ExactRow struct {
 }
 
 // Post is the outer layer of a query (HAVING, ORDER BY, LIMIT, expressions over aggregates) printed over released values.
-// It touches no table. Its last column is the ordinal (bigint) of the released row that the output row came from.
+// It touches no table. Its last column is the ordinal (bigint, from 1) of the released row that the output row came from.
 type Post struct {
 	SQL  string
-	Args []any
+	Args []any // string, or []*string for text arrays with NULLs
 }
 
-// PostRow is one row of a [Post]'s result in PostgreSQL's text form, and which released row it came from.
+// PostRow is one row of a [Post]'s result in PostgreSQL's text form, and which released row it came from, counted from 1.
 type PostRow struct {
 	Values  []catalog.Key
 	Ordinal int
@@ -140,11 +141,17 @@ type Plan struct {
 	identity  [32]byte
 }
 
+// maxCells caps the values that one query releases for public keys: the noise of all of them is drawn before the query runs.
+const maxCells = 1_000_000
+
 // newPlan chooses the shape, splits the price and prints.
 func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
 	s, err := chooseShape(q, o)
 	if err != nil {
 		return nil, err
+	}
+	if cells := new(big.Int).Mul(q.publicTuples(), big.NewInt(int64(len(q.measure)))); !q.private() && cells.Cmp(big.NewInt(maxCells)) > 0 {
+		return nil, fault.TooManyKeys(q.keys[0].at, maxCells/len(q.measure))
 	}
 	p := &Plan{query: q, options: o, shape: s}
 	if err := p.price(); err != nil {

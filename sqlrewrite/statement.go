@@ -153,7 +153,14 @@ func (p *statementPrinter) unitColumn() *catalog.Column {
 	return c
 }
 
-func (p *statementPrinter) unitKey() string { return p.key(p.unitColumn()) }
+// unitKey is the expression that tells units apart. Equal ids must have one text, as keys must: the hash of the text decides which
+// groups a unit keeps, and that must not depend on which of the unit's rows PostgreSQL happened to read first.
+func (p *statementPrinter) unitKey() string {
+	if c := p.unitColumn(); c.Type == catalog.Numeric {
+		return "pg_catalog.trim_scale(" + quoteIdent(c.Name) + ")"
+	}
+	return p.key(p.unitColumn())
+}
 
 // notNullUnit drops rows without a unit: nobody's privacy would bound them.
 func (p *statementPrinter) notNullUnit() string {

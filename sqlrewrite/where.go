@@ -27,8 +27,10 @@ func (b *binder) unary(s scope, n *syntax.Unary) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x, err = b.coerce(n.X, x, catalog.Float8); err != nil {
-		return nil, err
+	if x.typ() == unknownType {
+		if x, err = b.coerce(n.X, x, catalog.Float8); err != nil {
+			return nil, err
+		}
 	}
 	if !x.typ().IsNumber() {
 		return nil, b.mismatch(n, "there is no operator "+string(n.Op)+" "+typeName(x.typ()), "")
@@ -102,6 +104,10 @@ func (b *binder) unify(n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr, l,
 	if familyOf(l.typ()) != familyOf(r.typ()) {
 		return nil, nil, b.noOperator(n, op, l, r)
 	}
+	if isFloat(l.typ()) && beyondFloat(r) || isFloat(r.typ()) && beyondFloat(l) {
+		return nil, nil, b.unsupported(n, "comparing a floating-point value with a numeric column without fixed digits",
+			"compare both with constants")
+	}
 	switch op {
 	case syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
 		if l.typ() == catalog.Enum || r.typ() == catalog.Enum {
@@ -109,6 +115,17 @@ func (b *binder) unify(n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr, l,
 		}
 	}
 	return l, r, nil
+}
+
+// beyondFloat reports whether an operand is a numeric column with values that float8 cannot hold: beside a float PostgreSQL casts
+// it, and raises an error on rows with such a value.
+func beyondFloat(e expr) bool {
+	c, ok := e.(column)
+	if !ok || c.of.Type != catalog.Numeric {
+		return false
+	}
+	digits, fixed := scale(c.of)
+	return !fixed || digits > 300 || (c.of.TypMod-4)>>16 > 300
 }
 
 func (b *binder) in(s scope, n *syntax.In) (expr, error) {
