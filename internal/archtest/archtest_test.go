@@ -24,14 +24,20 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// TestTableIsSound finds lines of the import table for packages that do not exist: they would hide a renamed package.
+// TestTableIsSound finds lines of the import table for packages that do not exist, which would hide a renamed package, and second lines
+// for one package.
 func TestTableIsSound(t *testing.T) {
 	tree, err := Load(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dirs := byDir(tree.Files)
+	seen := map[string]bool{}
 	for _, l := range layers() {
+		if seen[l.dir] {
+			t.Errorf("the import table has two lines for %s", l.dir)
+		}
+		seen[l.dir] = true
 		if len(dirs[l.dir]) == 0 {
 			t.Errorf("the import table has a line for %s, which has no Go files", l.dir)
 		}

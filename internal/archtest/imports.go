@@ -66,7 +66,6 @@ func layers() []layer {
 		{dir: "gateway/auth", own: []string{"internal/fault", "internal/strictjson"}, others: []library{only(jwt), only(keyfunc), only(jwkset)}},
 		{dir: "gateway", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "budget", "api", "gateway/auth"},
 			others: []library{only(xsync)}},
-		{dir: "gateway/gatewaytest", own: []string{"*"}},
 		{dir: "gateway/pgexec", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "internal/pgrole"},
 			others: []library{only(pgx)}},
 		{dir: "gateway/httpapi", own: []string{"internal/fault", "internal/strictjson", "gateway", "gateway/auth", "api"}, others: []library{only(chi), only(xsync)}},
@@ -82,7 +81,7 @@ func layers() []layer {
 // tests the finished binary and gets only the libraries.
 func testOwn() []string {
 	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "budget/budgettest", "gateway/gatewaytest",
-		"gateway/gatewaytest", "migrations", "deploy", "mechanisms", "internal/fault"}
+		"migrations", "deploy", "mechanisms", "internal/fault"}
 }
 
 func testOthers() []library {
