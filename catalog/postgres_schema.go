@@ -10,7 +10,7 @@ import (
 	"noisegate/internal/fault"
 )
 
-// relationsSQL lists the relations that a policy could name. Sizes and statistics of tables are data and stay out.
+// relationsSQL lists the relations that a policy could name, or those of them that are called $1.$2. Sizes and statistics of tables are data and stay out.
 const relationsSQL = `
 SELECT n.nspname, c.relname, c.oid,
 	CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
@@ -20,7 +20,9 @@ SELECT n.nspname, c.relname, c.oid,
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
-	AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+	AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'noisegate')
+	AND ($1::text[] IS NULL OR (n.nspname, c.relname) IN (
+		SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]))))
 ORDER BY n.nspname, c.relname`
 
 // columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. A text column whose
@@ -76,14 +78,9 @@ ORDER BY 1, 2, 3, 4, 5`
 // Inspect reads the schema of a protected database as the gateway's role sees it, in one snapshot. For a policy, it also
 // reads the values of the public tables that are domains; p may be nil. Its errors are data/unavailable.
 func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error) {
-	schema := &Schema{}
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
-		if err := schema.readRelations(ctx, tx); err != nil {
+	return inspect(ctx, pool, func(tx pgx.Tx, schema *Schema) error {
+		if err := schema.readRelations(ctx, tx, nil); err != nil || p == nil {
 			return err
-		}
-		if p == nil {
-			return nil
 		}
 		for _, ref := range p.domainSources() {
 			if err := schema.readDomain(ctx, tx, p, ref); err != nil {
@@ -92,17 +89,43 @@ func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error
 		}
 		return nil
 	})
+}
+
+// Recheck holds a revision against the live schema of its protected database: policy/stale when something that the policy
+// relies on has changed, data/unavailable when the schema cannot be read.
+func Recheck(ctx context.Context, pool *pgxpool.Pool, r *Revision) error {
+	live, err := inspect(ctx, pool, func(tx pgx.Tx, schema *Schema) error {
+		return schema.readRelations(ctx, tx, r.Pinned.Tables)
+	})
 	if err != nil {
+		return err
+	}
+	if err := r.Pinned.Drift(live); err != nil {
+		return fault.PolicyStale().WithCause(err)
+	}
+	return nil
+}
+
+// inspect fills a schema within one snapshot of the database.
+func inspect(ctx context.Context, pool *pgxpool.Pool, read func(pgx.Tx, *Schema) error) (*Schema, error) {
+	schema := &Schema{}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	if err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error { return read(tx, schema) }); err != nil {
 		return nil, fault.DataUnavailable(fmt.Errorf("catalog: cannot read the schema: %w", err))
 	}
 	return schema, nil
 }
 
-func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx) error {
+// readRelations reads the relations of the given names, or all of them when only is nil.
+func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo) error {
+	var schemas, names []string // nil: NULL
+	for _, t := range only {
+		schemas, names = append(schemas, t.Schema), append(names, t.Name)
+	}
 	byOID := map[uint32]*TableInfo{}
 	var oids []uint32
 	t := TableInfo{}
-	err := each(ctx, tx, relationsSQL, nil, []any{&t.Schema, &t.Name, &t.OID, &t.Kind, &t.Inherited, &t.Readable}, func() {
+	err := each(ctx, tx, relationsSQL, []any{schemas, names}, []any{&t.Schema, &t.Name, &t.OID, &t.Kind, &t.Inherited, &t.Readable}, func() {
 		table := t
 		s.Tables = append(s.Tables, &table)
 		byOID[t.OID] = &table

@@ -171,19 +171,6 @@ func (r *storedPolicy) revision() (*Revision, error) {
 	return &Revision{Snapshot: snapshot, Policy: p, Pinned: pinned, AppliedBy: r.appliedBy, AppliedAt: r.appliedAt}, nil
 }
 
-// Recheck holds a revision against the live schema of its protected database: policy/stale when something that the policy
-// relies on has changed, data/unavailable when the schema cannot be read.
-func Recheck(ctx context.Context, pool *pgxpool.Pool, r *Revision) error {
-	live, err := Inspect(ctx, pool, nil)
-	if err != nil {
-		return err
-	}
-	if err := r.Pinned.Drift(live); err != nil {
-		return fault.PolicyStale().WithCause(err)
-	}
-	return nil
-}
-
 func unavailable(what string, err error) error {
 	return fault.DataUnavailable(fmt.Errorf("catalog: %s: %w", what, err))
 }
