@@ -35,7 +35,7 @@ budgets:
 `, load: func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.PgConn().Exec(ctx, fmt.Sprintf(`
 			CREATE TABLE big (id bigint PRIMARY KEY, k int NOT NULL, v int NOT NULL);
-			INSERT INTO big SELECT i, i %% 10, (i * 7919) %% 1001 FROM generate_series(1, %d) AS i`, rows)).ReadAll()
+			INSERT INTO big SELECT i, i %% 10, (i::bigint * 7919) %% 1001 FROM generate_series(1, %d) AS i`, rows)).ReadAll()
 		if err == nil {
 			_, err = conn.Exec(ctx, "VACUUM (ANALYZE) big")
 		}
