@@ -1,0 +1,286 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/internal/stattest"
+	"noisegate/mechanisms"
+)
+
+// sharp are options under which counts of row units are exact: the chance of any noise at all is below 10^-4000.
+func sharp() Options {
+	return Options{Epsilon: 1_000_000 * mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 1000, Mechanism: MechanismLaplace,
+		Currency: catalog.Approx, Confidence: 0.95}
+}
+
+func townSnapshot(t testing.TB) *catalog.Snapshot {
+	return parseSnapshot(t, `people
+  id      integer not null unique
+  sex     text not null
+  grade   integer
+  country text
+  age     integer not null
+  born    date`, `version: 1
+dataset: town
+neighbours: add-remove
+tables:
+  people:
+    unit: {row: id}
+    columns:
+      sex:     {domain: [Female, Male]}
+      grade:   {domain: [2, 10, null]}
+      country: {keys: private}
+      born:    {keys: private}
+      age:     {bounds: [0, 100]}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`)
+}
+
+func rewrite(t testing.TB, sql string, o Options) *Plan {
+	t.Helper()
+	p, err := Rewrite(sql, townSnapshot(t), o)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return p
+}
+
+// row is a row as pgexec would seal it: keys ("NULL" for NULL), then values.
+func row(keys string, values ...int64) ExactRow {
+	var r ExactRow
+	for _, k := range strings.Fields(keys) {
+		r.Keys = append(r.Keys, catalog.Key{Text: strings.TrimSuffix(k, "NULL"), Null: k == "NULL"})
+	}
+	for _, v := range values {
+		r.Values = append(r.Values, mechanisms.SealInt64(v))
+	}
+	return r
+}
+
+func answer(t testing.TB, p *Plan, rows ...ExactRow) *Answer {
+	t.Helper()
+	s := mechanisms.NewSampler()
+	released, err := p.Release(s, p.Draw(s), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := released.Answer(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func rowsText(a *Answer) string {
+	var lines []string
+	for _, r := range a.Rows {
+		var texts []string
+		for _, k := range r {
+			texts = append(texts, nullText(k))
+		}
+		lines = append(lines, strings.Join(texts, " "))
+	}
+	return strings.Join(lines, ", ")
+}
+
+// A08: of a public domain every key appears, in the domain's order, and nothing else does, whatever the rows say.
+func TestA08PublicKeysAllAppear(t *testing.T) {
+	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
+	a := answer(t, p, row("Male 2", 7), row("Unknown 2", 99), row("Male NULL", 3), row("Female 11", 5))
+	want := "Female 2 0, Female 10 0, Female NULL 0, Male 2 7, Male 10 0, Male NULL 3"
+	if got := rowsText(a); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A11: the order of an answer is a function of its keys, not of the order in which PostgreSQL found the groups.
+func TestA11OrderIsByKey(t *testing.T) {
+	rows := []ExactRow{row("b", 9000, 9000), row("NULL", 9000, 9000), row("a", 9000, 9000), row("B", 9000, 9000), row("é", 9000, 9000)}
+	p := rewrite(t, "SELECT country, count(*) FROM people GROUP BY country", sharp())
+	for range 20 {
+		rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		if got := rowsText(answer(t, p, rows...)); got != "B 9000, a 9000, b 9000, é 9000, NULL 9000" {
+			t.Fatal(got)
+		}
+	}
+}
+
+func TestTimeKeysInOrder(t *testing.T) {
+	want := []string{"-infinity", "0044-03-15 BC", "0001-01-01", "1999-12-31", "2024-02-29", "10000-01-01", "infinity", "NULL"}
+	var rows []ExactRow
+	for _, i := range rand.Perm(len(want)) {
+		r := ExactRow{Keys: []catalog.Key{{Text: want[i]}}, Values: row("", 9000, 9000).Values}
+		if want[i] == "NULL" {
+			r.Keys[0] = catalog.Key{Null: true}
+		}
+		rows = append(rows, r)
+	}
+	a := answer(t, rewrite(t, "SELECT born, count(*) FROM people GROUP BY born", sharp()), rows...)
+	var got []string
+	for _, r := range a.Rows {
+		got = append(got, nullText(r[0]))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+// A group of few units is not shown: at δ = 10^-12 one person is shown once in 10^12 answers. A group of many is.
+func TestA08PrivateKeysAreSelected(t *testing.T) {
+	o := sharp()
+	o.Epsilon, o.Delta = mechanisms.EpsilonUnit, mechanisms.DeltaUnit/1_000_000_000_000
+	p := rewrite(t, "SELECT DISTINCT country FROM people", o)
+	if got := rowsText(answer(t, p, row("one", 1), row("many", 1_000_000), row("none", 0))); got != "many" {
+		t.Errorf("shown: %s", got)
+	}
+}
+
+// Rows that are not of the statement's shape are an internal error that says nothing of them.
+func TestShapeIsChecked(t *testing.T) {
+	p := rewrite(t, "SELECT sex, count(*) FROM people GROUP BY sex", sharp())
+	s := mechanisms.NewSampler()
+	for name, rows := range map[string][]ExactRow{
+		"twice": {row("Male", 1), row("Male", 2)}, "keys": {row("Male 2", 1)}, "values": {row("Male", 1, 2)}, "no values": {row("Male")},
+	} {
+		_, err := p.Release(s, p.Draw(s), rows)
+		if fault.CodeOf(err) != fault.CodeInternal || strings.Contains(fmt.Sprint(err), "Male") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := p.Release(s, &Draws{}, []ExactRow{row("Male", 1)}); fault.CodeOf(err) != fault.CodeInternal {
+		t.Errorf("foreign draws: %v", err)
+	}
+}
+
+// A07: the same aggregate twice is one release, so that both show one number and their difference is 0 for the price of one.
+func TestA07EqualAggregatesAreOneRelease(t *testing.T) {
+	o := sharp()
+	o.Epsilon = mechanisms.EpsilonUnit / 1000
+	p := rewrite(t, "SELECT count(*), count(age), count(*), avg(age), sum(age), avg(age) FROM people", o)
+	if len(p.releases) != 3 {
+		t.Fatalf("%d releases", len(p.releases))
+	}
+	r := answer(t, p, row("", 100, 5, 1000)).Rows[0]
+	if r[0] != r[1] || r[0] != r[2] || r[3] != r[5] {
+		t.Errorf("%v", r)
+	}
+}
+
+// A noisy number beyond bigint stops at its ends, a mean stays within the bounds and has no value over a count that is not positive.
+func TestValuesStayInTheirType(t *testing.T) {
+	p := rewrite(t, "SELECT sum(age), avg(age) FROM people", sharp())
+	huge := new(big.Int).Lsh(big.NewInt(1), 90)
+	for _, c := range []struct {
+		sum, centred, count *big.Int
+		want                string
+	}{
+		{huge, big.NewInt(0), big.NewInt(4), "9223372036854775807 50.0000000000000000"},
+		{new(big.Int).Neg(huge), huge, big.NewInt(4), "-9223372036854775808 100.0000000000000000"},
+		{big.NewInt(5), new(big.Int).Neg(huge), big.NewInt(1), "5 0.0000000000000000"},
+		{big.NewInt(5), big.NewInt(1), big.NewInt(3), "5 50.3333333333333333"},
+		{big.NewInt(5), big.NewInt(1), big.NewInt(0), "5 NULL"},
+		{big.NewInt(5), big.NewInt(1), big.NewInt(-3), "5 NULL"},
+	} {
+		r := &Released{plan: p, rows: []releasedRow{{noisy: []*big.Int{c.sum, c.centred, c.count}}}}
+		a, err := r.Answer(nil, nil)
+		if err != nil || rowsText(a) != c.want {
+			t.Errorf("%v %v, want %s", rowsText(a), err, c.want)
+		}
+	}
+}
+
+// Without data there is nothing to pay and nothing to run.
+func TestPublicDistinctNeedsNoData(t *testing.T) {
+	p := rewrite(t, "SELECT DISTINCT sex FROM people WHERE sex <> 'Male'", sharp())
+	if p.NeedsData() || !p.Loss().IsZero() || len(p.Mechanisms()) != 0 {
+		t.Errorf("needs data: %v, loss %v", p.NeedsData(), p.Loss())
+	}
+	if got := rowsText(answer(t, p)); got != "Female" {
+		t.Error(got)
+	}
+}
+
+// Spelling does not matter to a fingerprint; everything that decides the answer does.
+func TestFingerprint(t *testing.T) {
+	base := sharp()
+	same := []string{
+		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex",
+		"select  sex,count(*)\nfrom public.people as p -- comment\nwhere p.age>=30 group by 1;",
+		`SELECT "sex", count(*) FROM people WHERE (age >= '30') GROUP BY people."sex"`,
+	}
+	want := rewrite(t, same[0], base).Fingerprint()
+	for _, sql := range same[:2] {
+		if rewrite(t, sql, base).Fingerprint() != want {
+			t.Errorf("another fingerprint: %s", sql)
+		}
+	}
+	seen := map[[32]byte]string{want: same[0]}
+	distinct := func(name string, p *Plan) {
+		if other, taken := seen[p.Fingerprint()]; taken {
+			t.Errorf("%s has the fingerprint of %s", name, other)
+		}
+		seen[p.Fingerprint()] = name
+	}
+	for _, sql := range []string{
+		"SELECT sex, count(*) FROM people WHERE age >= 31 GROUP BY sex", "SELECT sex, count(*) FROM people WHERE age > 30 GROUP BY sex",
+		"SELECT sex, count(*) AS n FROM people WHERE age >= 30 GROUP BY sex", "SELECT count(*), sex FROM people WHERE age >= 30 GROUP BY sex",
+		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex LIMIT 1", "SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex LIMIT 2",
+		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex ORDER BY 2", "SELECT sex, sum(age) FROM people WHERE age >= 30 GROUP BY sex",
+	} {
+		distinct(sql, rewrite(t, sql, base))
+	}
+	for name, change := range map[string]func(*Options){
+		"epsilon": func(o *Options) { o.Epsilon-- }, "delta": func(o *Options) { o.Delta++ }, "rho": func(o *Options) { o.Rho, o.Epsilon = 5_000_000, 0 },
+		"confidence": func(o *Options) { o.Confidence = 0.9 }, "mechanism": func(o *Options) { o.Mechanism = MechanismAuto },
+		"currency": func(o *Options) { o.Currency = catalog.Pure },
+	} {
+		o := base
+		change(&o)
+		distinct(name, rewrite(t, same[0], o))
+	}
+	later := *townSnapshot(t)
+	later.Version++
+	p, err := Rewrite(same[0], &later, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	distinct("version", p)
+}
+
+// Intervals hold the truth as often as they say, at least, and those of plain counts not much more often; false alarms at
+// [stattest.PerTest]. Bonferroni makes those of means wider than needed.
+func TestIntervalsCover(t *testing.T) {
+	o := sharp()
+	o.Epsilon, o.Confidence = mechanisms.EpsilonUnit/10, 0.9
+	p := rewrite(t, "SELECT count(*), sum(age), avg(age) FROM people", o)
+	const answers = 3000
+	held := make([]int64, 3)
+	truth := []*big.Rat{big.NewRat(1000, 1), big.NewRat(40_123, 1), big.NewRat(40_123, 1000)}
+	for range answers {
+		a := answer(t, p, row("", 1000, 40_123, 40_123-50*1000))
+		for i, want := range truth {
+			in := a.Intervals[0][i]
+			lo, _ := new(big.Rat).SetString(in.Lo)
+			hi, _ := new(big.Rat).SetString(in.Hi)
+			if lo.Cmp(want) <= 0 && want.Cmp(hi) <= 0 {
+				held[i]++
+			}
+		}
+	}
+	for i, n := range held {
+		if _, most := (stattest.Trials{Hits: n, Draws: answers}).Between(stattest.PerTest); most < float64(o.Confidence) {
+			t.Errorf("output %d: %d of %d intervals hold the truth", i, n, answers)
+		}
+	}
+	if least, _ := (stattest.Trials{Hits: held[0], Draws: answers}).Between(stattest.PerTest); least > 0.92 {
+		t.Errorf("the count's intervals are too wide: %d of %d hold", held[0], answers)
+	}
+}
