@@ -36,6 +36,10 @@ func (c *budgetShowCommand) run(ctx context.Context, a *app) error {
 	if c.JSON {
 		return printJSON(a.Out, budgets)
 	}
+	if len(budgets.Budgets) == 0 {
+		fmt.Fprintln(a.Out, "you have no budget; ask the data steward")
+		return nil
+	}
 	t := &table{grouped: a.terminal}
 	t.header("dataset", "account", "limit", "spent", "reserved", "left")
 	for _, b := range budgets.Budgets {

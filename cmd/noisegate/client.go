@@ -86,7 +86,10 @@ func onlyDataset(ctx context.Context, client *api.Client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(list.Datasets) == 1 {
+	switch len(list.Datasets) {
+	case 0:
+		return "", errors.New("the gateway has no dataset with a policy yet")
+	case 1:
 		return list.Datasets[0].Name, nil
 	}
 	names := make([]string, 0, len(list.Datasets))

@@ -67,6 +67,11 @@ func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
 	case c.Once != "":
 		d.steps = a.Err
 	}
+	listener, err := d.listen() // first, since a wrong address should fail at once
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // for the ways out on which nobody serves on it
 	scratch, err := os.MkdirTemp("", "noisegate-demo-")
 	if err != nil {
 		return err
@@ -79,7 +84,7 @@ func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
 	if err := d.configure(scratch); err != nil {
 		return err
 	}
-	return d.serve(ctx)
+	return d.serve(ctx, listener)
 }
 
 // step runs one part of the preparation and tells how long it took.
@@ -206,21 +211,17 @@ func (d *demo) listen() (net.Listener, error) {
 }
 
 // serve runs the gateway, does what was asked, and stays up until the context ends unless one answer was all.
-func (d *demo) serve(ctx context.Context) error {
-	listener, err := d.listen()
-	if err != nil {
-		return err
-	}
+func (d *demo) serve(ctx context.Context, listener net.Listener) error {
 	d.url = "http://" + reachable(listener.Addr())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var g *gatewayProcess
-	if err := d.step("gateway", func() (string, error) {
+	if err := d.step("gateway", func() (_ string, err error) {
 		log := slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		g, err = startGateway(ctx, d.config, log)
 		return "gateway started", err
 	}); err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	defer g.close()
 	served := make(chan error, 1)
@@ -229,7 +230,7 @@ func (d *demo) serve(ctx context.Context) error {
 		stop()
 		return errors.Join(err, <-served)
 	}
-	err = d.show(ctx)
+	err := d.show(ctx)
 	if d.options.Once == "" && err == nil {
 		select {
 		case err = <-served:

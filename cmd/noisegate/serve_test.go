@@ -152,6 +152,10 @@ func TestOperation(t *testing.T) {
 		t.Errorf("the exported policy is not the one that was applied: %s", out)
 	}
 
+	s.policyMistakes(t)
+	s.readerThatWrites(t)
+	s.overTLS(t)
+
 	stop := s.serve(t, nil)
 	client := Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "ana", "analyst")}
 	s.expect(t, client, exitOK, "spent epsilon 0.5 (2.5 left)", "query", "--epsilon=0.5", "SELECT count(*) FROM people")
@@ -192,17 +196,14 @@ func waitForVersion(t *testing.T, client *api.Client, version int64) {
 	}
 }
 
-// Mistakes in a policy are shown as compilers show theirs: file, line and column, and all of them.
-func TestPolicyMistakes(t *testing.T) {
-	s := newSite(t)
+// policyMistakes: they are shown as compilers show theirs, file, line and column, and all of them.
+func (s *site) policyMistakes(t *testing.T) {
+	t.Helper()
 	bad := s.write(t, "bad.yaml", strings.NewReplacer("age:            {bounds", "aeg:            {bounds",
 		"income:         {domain", "incom:         {domain").Replace(string(demoPolicy)))
 	code, out, errs := s.run(t, nil, "policy", "check", bad)
 	if code != exitRefused || out != "" || strings.Count(errs, bad+":") != 2 || !strings.Contains(errs, `did you mean "age"`) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
-	}
-	if _, _, err := s.run(t, nil, "migrate"); err != "" {
-		t.Fatal(err)
 	}
 	if code, _, again := s.run(t, nil, "policy", "apply", bad); code != exitRefused || again != errs {
 		t.Errorf("exit code %d: apply says %s, check said %s", code, again, errs)
@@ -212,22 +213,25 @@ func TestPolicyMistakes(t *testing.T) {
 	s.expect(t, Environment{"NOISEGATE_CONFIG": ""}, exitOK, "the file is sound", "policy", "check", s.policy)
 }
 
-// A reader that can write is refused, whatever gave it the right.
-func TestServeRefusesAReaderThatWrites(t *testing.T) {
-	s := newSite(t)
-	s.expect(t, nil, exitOK, "applied", "migrate")
-	if err := s.database.as(t.Context(), s.database.super, demoProtected, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(t.Context(), "GRANT UPDATE (age) ON public.people TO noisegate_reader")
-		return err
-	}); err != nil {
-		t.Fatal(err)
+// readerThatWrites: it is refused, whatever gave it the right.
+func (s *site) readerThatWrites(t *testing.T) {
+	t.Helper()
+	alter := func(sql string) {
+		if err := s.database.as(t.Context(), s.database.super, demoProtected, func(conn *pgx.Conn) error {
+			_, err := conn.Exec(t.Context(), sql)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	alter("GRANT UPDATE (age) ON public.people TO noisegate_reader")
 	s.expect(t, nil, exitBackend, "dataset census: role noisegate_reader", "serve")
+	alter("REVOKE UPDATE (age) ON public.people FROM noisegate_reader")
 }
 
-func TestServeTLS(t *testing.T) {
-	s := newSite(t)
-	s.expect(t, nil, exitOK, "applied", "migrate")
+// overTLS: with a certificate the gateway speaks HTTP/2 over TLS 1.2 or later, and nothing else.
+func (s *site) overTLS(t *testing.T) {
+	t.Helper()
 	certificate, pool := selfSigned(t, s)
 	stop := s.serve(t, Environment{"NOISEGATE_HTTP_TLS_CERT_FILE": certificate, "NOISEGATE_HTTP_TLS_KEY_FILE": certificate})
 	get := func(c *tls.Config) (string, error) {
