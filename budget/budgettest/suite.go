@@ -7,6 +7,7 @@ package budgettest
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/big"
 	"sync"
@@ -188,11 +189,12 @@ func (f *fixture) refused(c budget.Charge, code fault.Code) *fault.Error {
 	f.Helper()
 	before := f.everything()
 	got, err := f.ledger.Reserve(f.Context(), c)
-	if fault.CodeOf(err) != code || got != (budget.Outcome{}) {
+	var refusal *fault.Error
+	if !errors.As(err, &refusal) || refusal.Code != code || got != (budget.Outcome{}) {
 		f.Fatalf("Reserve gave %+v, %v; want %s", got, err, code)
 	}
 	f.unchanged(before)
-	return err.(*fault.Error)
+	return refusal
 }
 
 // settle stores an answer that names the charge.

@@ -6,7 +6,8 @@ SELECT true AS by_key, k.digest, c.state, c.charge_id, c.dataset, c.analyst, c.r
 FROM noisegate.request_key k JOIN noisegate.charge c USING (charge_id)
 WHERE k.analyst = $2 AND k.key = $4
 UNION ALL
-SELECT false, NULL, c.state, c.charge_id, c.dataset, c.analyst, c.request, c.answer, c.epsilon, c.unbounded, c.rho, c.delta, c.closed_at
+SELECT false, NULL, c.state, c.charge_id, c.dataset, c.analyst, c.request, c.answer,
+	c.epsilon, c.unbounded, c.rho, c.delta, c.closed_at
 FROM noisegate.charge c
 WHERE c.dataset = $1 AND c.analyst = $2 AND c.fingerprint = $3 AND c.state IN ('open', 'settled')
 ORDER BY by_key DESC
