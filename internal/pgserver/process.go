@@ -16,18 +16,31 @@ import (
 
 // run starts the program and watches it. The operating system sends the parent-death signal when the starting *thread*
 // ends, so the thread that starts the program stays with it.
+//
+// All processes of the server inherit one end of a pipe: when nobody holds it any more, the last of them has ended.
 func (p *process) run() error {
+	watched, held, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	p.cmd.ExtraFiles = []*os.File{held}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
+		_ = held.Close() // this process's own copy
 		started <- err
 		if err == nil {
 			_ = p.cmd.Wait() // how it ended does not matter to whoever ended it, and start-up errors are in the log
 			close(p.done)
 			runtime.KeepAlive(p.reaper)
 		}
+	}()
+	go func() {
+		_, _ = io.Copy(io.Discard, watched)
+		_ = watched.Close()
+		close(p.gone)
 	}()
 	return <-started
 }

@@ -30,6 +30,9 @@ const port = "5432"
 // maxSocketPath is the room for a socket's path in the smaller of the systems' sockaddr_un (macOS: 104 with the final zero).
 const maxSocketPath = 103
 
+// stragglers is how long processes of a killed server may take to notice.
+const stragglers = 10 * time.Second
+
 // Options say what server to start.
 type Options struct {
 	Programs Programs
@@ -59,7 +62,8 @@ type Server struct {
 // process is one run of the server program.
 type process struct {
 	cmd    *exec.Cmd
-	done   chan struct{} // closed when it has ended
+	done   chan struct{} // closed when the main process has ended
+	gone   chan struct{} // closed when all processes of the server have
 	reaper *reaper       // kept here because the garbage collector would close its input with the last reference
 }
 
@@ -197,7 +201,7 @@ func (s *Server) launch(ctx context.Context) (*process, error) {
 	cmd := s.command(context.WithoutCancel(ctx), "postgres", args...)
 	cmd.Stdout, cmd.Stderr = log, log
 
-	p := &process{cmd: cmd, done: make(chan struct{}), reaper: s.reaper}
+	p := &process{cmd: cmd, done: make(chan struct{}), gone: make(chan struct{}), reaper: s.reaper}
 	if err := p.run(); err != nil {
 		return nil, fmt.Errorf("pgserver: cannot start postgres: %w", err)
 	}
@@ -261,7 +265,8 @@ func (s *Server) Stop() error {
 // StopImmediate ends the server as a power failure of the server alone would, clients included; the next start recovers.
 func (s *Server) StopImmediate() { s.end(syscall.SIGQUIT) }
 
-// Kill ends the server's main process with SIGKILL; its other processes follow by themselves. The next start recovers.
+// Kill ends the server's main process with SIGKILL, and waits for its other processes, which follow by themselves. The next
+// start recovers.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
 // Restart starts a server that was stopped or killed, with the same data; a running one is stopped first.
@@ -278,5 +283,9 @@ func (s *Server) end(signal syscall.Signal) {
 	}
 	s.process.signal(signal)
 	<-s.process.done
+	select {
+	case <-s.process.gone:
+	case <-time.After(stragglers): // one that computes does not look up; the next start waits for it
+	}
 	s.process = nil
 }

@@ -122,6 +122,33 @@ func TestF03CommittedRowsSurviveCrashes(t *testing.T) {
 	}
 }
 
+// TestF03KilledServerIsGone: when Kill returns, no session of the server answers any more.
+func TestF03KilledServerIsGone(t *testing.T) {
+	s := start(t, Options{})
+	session := exec.Command(filepath.Join(s.programs.Bin, "psql"), "-XAtqc", "select pg_sleep(60)", s.DSN(Superuser, "postgres"))
+	if err := session.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if mustPsql(t, s, "select count(*) from pg_stat_activity where query like 'select pg_sleep%' and state = 'active'") == "1" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the session did not start")
+		}
+	}
+	process := s.process
+	s.Kill()
+	select {
+	case <-process.gone:
+	default:
+		t.Error("processes of the server are left after Kill")
+	}
+	if err := session.Wait(); err == nil {
+		t.Error("the session ended well")
+	}
+}
+
 // TestServerDiesWithItsParent kills the process that started a server with SIGKILL, which leaves it no time to clean up.
 func TestServerDiesWithItsParent(t *testing.T) {
 	self, err := os.Executable()
