@@ -1,0 +1,185 @@
+package sqlrewrite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgtest"
+	"noisegate/mechanisms"
+)
+
+// goldenQueries are the queries of all golden files.
+func goldenQueries(t testing.TB) []string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var queries []string
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || info.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range strings.Split(string(text), "\n\n") {
+			directive, rest, _ := strings.Cut(block, "\n")
+			if sql, _, ok := strings.Cut(rest, "\n----"); ok && !strings.HasPrefix(directive, "policy") && !strings.HasPrefix(directive, "tables") {
+				queries = append(queries, sql)
+			}
+		}
+	}
+	return queries
+}
+
+// FuzzRewrite: whatever the text, the answer is a plan or a refusal, never a panic or an internal error; a plan's SQL is one
+// statement that PostgreSQL's grammar takes, and holds none of the text's constants.
+func FuzzRewrite(f *testing.F) {
+	for _, sql := range goldenQueries(f) {
+		f.Add(sql)
+	}
+	snapshot := townSnapshot(f)
+	f.Fuzz(func(t *testing.T, sql string) {
+		p, err := Rewrite(sql, snapshot, sharp())
+		if err != nil {
+			var refusal *fault.Error
+			if !errors.As(err, &refusal) || refusal.Code == fault.CodeInternal {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		for _, printed := range printedSQL(p) {
+			parsed, err := pg.Parse(printed)
+			if err != nil || len(parsed.Stmts) != 1 {
+				t.Fatalf("%s: %v", printed, err)
+			}
+		}
+		p.Explain()
+		if again, err := Rewrite(sql, snapshot, sharp()); err != nil || again.Fingerprint() != p.Fingerprint() {
+			t.Fatalf("another plan the second time: %v", err)
+		}
+	})
+}
+
+func printedSQL(p *Plan) []string {
+	var all []string
+	if p.NeedsData() {
+		all = append(all, p.statement.SQL)
+	}
+	if p.post != nil {
+		all = append(all, p.post.SQL)
+	}
+	return all
+}
+
+// A47, A48: a constant of the analyst's arrives at PostgreSQL as the value that it is, whatever it is made of, and none of it is
+// in the text that runs.
+func TestA47ConstantsTravelAsParameters(t *testing.T) {
+	snapshot := townSnapshot(t)
+	conn := pgtest.New(t)
+	db := conn.Conn(t, conn.DSN)
+	parts := []string{`\`, `'`, `"`, "$1", "`", "\u2019", "\uff07", "%27", "--", "/*", ";", "é", "\u200b", " ", "\n", "E'", "U&'", "$$", "union select"}
+	for _, a := range parts {
+		for _, b := range parts {
+			want := a + b + "marker"
+			p, err := Rewrite("SELECT count(*) FROM people WHERE country = '"+strings.ReplaceAll(want, "'", "''")+"'", snapshot, sharp())
+			if err != nil {
+				t.Fatalf("%q: %v", want, err)
+			}
+			if strings.Contains(p.statement.SQL, "marker") || len(p.statement.Args) != 1 || p.statement.Args[0] != want {
+				t.Fatalf("%q: %s %q", want, p.statement.SQL, p.statement.Args)
+			}
+			var got string
+			if err := db.QueryRow(t.Context(), "SELECT $1::text", p.statement.Args...).Scan(&got); err != nil || got != want {
+				t.Fatalf("%q arrives as %q, %v", want, got, err)
+			}
+		}
+	}
+}
+
+// A57: operators and functions planted in public, with types that match better than PostgreSQL's own, are not used.
+func TestA57PlantedOperators(t *testing.T) {
+	db := pgtest.New(t)
+	db.Exec(t, `CREATE TABLE public.people (id integer PRIMARY KEY, sex varchar(10) NOT NULL, grade integer, country varchar(20),
+	  age integer NOT NULL, born date)`,
+		"INSERT INTO public.people SELECT i, 'Male', 2, 'NL', 40, NULL FROM generate_series(1, 9) i",
+		"CREATE FUNCTION public.evil(varchar, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+		"CREATE OPERATOR public.= (LEFTARG = varchar, RIGHTARG = text, FUNCTION = public.evil)",
+		"CREATE OPERATOR public.~~ (LEFTARG = varchar, RIGHTARG = text, FUNCTION = public.evil)",
+		"CREATE FUNCTION public.evilage(integer, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+		"CREATE OPERATOR public.> (LEFTARG = integer, RIGHTARG = integer, FUNCTION = public.evilage)",
+		"CREATE FUNCTION public.evilcount() RETURNS bigint LANGUAGE sql AS 'SELECT 42::bigint'")
+	conn := db.Conn(t, db.DSN)
+	count := func(sql string) string {
+		rows, err := exactRows(t.Context(), conn, rewrite(t, sql, sharp()).statement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows[""][0].String()
+	}
+	for _, path := range []string{"''", "public, pg_catalog"} {
+		mustExec(t, conn, "SET search_path = "+path)
+		for _, where := range []string{"country = 'BE'", "country LIKE 'B%'", "age > 90", "country IN ('BE', 'FR')"} {
+			if got := count("SELECT count(*) FROM people WHERE " + where); path == "''" && got != "0" {
+				t.Errorf("%s counts %s", where, got)
+			}
+		}
+	}
+	// The control: with public first, the planted operator is found, and the test would see it.
+	if got := count("SELECT count(*) FROM people WHERE age > 90"); got != "9" {
+		t.Errorf("the planted operator was not found even with public first: %s", got)
+	}
+}
+
+// The filter on groups outside the domain must not become a test of every row: it costs as much as the whole scan.
+func TestDomainFilterIsOfGroups(t *testing.T) {
+	db := pgtest.New(t)
+	db.Exec(t, "CREATE TABLE public.people (id integer PRIMARY KEY, sex text NOT NULL, grade integer, country text, age integer NOT NULL, born date)")
+	conn := db.Conn(t, db.DSN)
+	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
+	args := append([]any{pgx.QueryExecModeExec}, p.statement.Args...)
+	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+p.statement.SQL, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := strings.Join(lines, "\n")
+	aggregate, scan, _ := strings.Cut(plan, "Scan on people")
+	if !strings.Contains(aggregate, "Filter: CASE") || strings.Contains(scan, "Filter") {
+		t.Error(plan)
+	}
+}
+
+// BenchmarkRewrite is text to plan: parse, bind, price, print. The aim is below 150 µs.
+func BenchmarkRewrite(b *testing.B) {
+	snapshot := townSnapshot(b)
+	for name, sql := range map[string]string{
+		"count":   "SELECT count(*) FROM people",
+		"typical": "SELECT sex, count(*) AS n, avg(age) FROM people WHERE country = 'NL' AND age BETWEEN 18 AND 65 GROUP BY sex ORDER BY n DESC",
+		"private": "SELECT country, count(*) FROM people GROUP BY country HAVING count(*) > 100 ORDER BY 2 DESC LIMIT 10",
+	} {
+		b.Run(name, func(b *testing.B) {
+			o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Rewrite(sql, snapshot, o); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
