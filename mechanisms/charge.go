@@ -32,8 +32,11 @@ func saturate(n *big.Int) int64 {
 
 // rhoOfPure is the ρ of any ε-DP mechanism: ε·tanh(ε/2), the loss of binary randomized response, the worst of them
 // (Harrison, Manurangsi, arXiv 2510.25746).
-func rhoOfPure(epsilon *big.Rat) PicoRho {
-	_, hi := lawTanhHalf.bounds(epsilon, chargeBits)
+func rhoOfPure(epsilon *big.Rat) PicoRho { return rhoOfShares(epsilon, 1) }
+
+// rhoOfShares is the ρ of n pure mechanisms of ε/n each: ε·tanh(ε/2n).
+func rhoOfShares(epsilon *big.Rat, n int64) PicoRho {
+	_, hi := lawTanhHalf.bounds(new(big.Rat).Mul(epsilon, big.NewRat(1, n)), chargeBits)
 	product := new(big.Int).Mul(hi, epsilon.Num())
 	return PicoRho(ceilFixed(ceilQuo(product, epsilon.Denom()), int64(RhoUnit)))
 }
@@ -101,8 +104,8 @@ func epsilonFor(rho PicoRho, approximate func(epsilon float64) float64, exact fu
 		}
 	}
 	epsilon := PicoEpsilon(lo * unit)
-	for epsilon > 0 && exact(epsilon) > rho {
-		epsilon -= 1 + epsilon>>40
+	for step := PicoEpsilon(1); epsilon > 0 && exact(epsilon) > rho; step *= 2 {
+		epsilon = max(0, epsilon-step)
 	}
 	return epsilon
 }

@@ -28,8 +28,9 @@ func newDecay(rate *big.Rat) decay {
 	return d
 }
 
-// decayError is how far, in units of 2⁻⁶⁴, approximate may be from the probability: rate·n is cut by two units of 2⁻⁵⁷ where it is below 64
-// (one for m, whose relative error is 2⁻⁶³, one for the product), which is 2⁸ units, and expNeg is off by less than 2¹⁰.
+// decayError is how far, in units of 2⁻⁶⁴, approximate may be from the probability: where rate·n is below 64, it is cut by three units of
+// 2⁻⁵⁷ (one each for m and n, whose relative errors are 2⁻⁶³, and one for the product), which is less than 2⁹ units, and expNeg is
+// off by less than 2¹⁰.
 const decayError = 1 << 11
 
 // approximate is e^(-rate·n) as a multiple of 2⁻⁶⁴.
@@ -37,15 +38,22 @@ func (d decay) approximate(n *big.Int) uint64 {
 	switch {
 	case n.Sign() == 0:
 		return 1<<64 - 1
-	case d.steep || !n.IsUint64():
+	case d.steep:
 		return 0
 	}
-	hi, lo := bits.Mul64(n.Uint64(), d.m)
-	down := d.shift - 57 // m >= 2⁶³ and rate < 128, hence shift >= 57
+	top, up := n, 0
+	if up = n.BitLen() - 64; up > 0 {
+		top = new(big.Int).Rsh(n, uint(up))
+	}
+	hi, lo := bits.Mul64(top.Uint64(), d.m)
+	down := int(d.shift) - 57 - max(up, 0)
+	if down < 0 {
+		return 0 // the product is at least 2¹²⁶
+	}
 	if down >= 64 {
 		hi, lo, down = 0, hi, down-64
 	}
-	x, ok := shiftRight(hi, lo, down)
+	x, ok := shiftRight(hi, lo, uint(down))
 	if !ok {
 		return 0
 	}
@@ -112,7 +120,7 @@ func chooseExact(d decay, slots []slot, u *big.Int, n uint) (int, bool) {
 	sums := make([]span, len(slots)+1)
 	sums[0] = span{new(big.Int), new(big.Int)}
 	for i, c := range slots {
-		lo, hi := d.exact(c.gap)(n + 32)
+		lo, hi := d.exact(c.gap)(n + 128)
 		count := new(big.Int).SetUint64(c.count)
 		sums[i+1] = span{lo.Add(lo.Mul(lo, count), sums[i].lo), new(big.Int).Add(new(big.Int).Mul(hi, count), sums[i].hi)}
 	}

@@ -13,7 +13,7 @@ type LaplaceParameters struct {
 	L1 *big.Int
 	// Epsilon is the price. The noise has scale b = L1/ε exactly. Exactly one of Epsilon, Rho and Scale is set.
 	Epsilon PicoEpsilon
-	// Rho is the price in ρ: the noise is that of the largest whole ε whose ρ keeps to it (to about twelve digits).
+	// Rho is the price in ρ: the noise is that of the largest whole ε whose ρ keeps to it (to about nine digits).
 	Rho PicoRho
 	// Scale is the noise scale b itself, positive, for mechanisms that are named by their noise.
 	Scale *big.Rat

@@ -11,7 +11,7 @@ import (
 // GroupSelectionParameters are the parameters of private selection of groups.
 type GroupSelectionParameters struct {
 	Epsilon PicoEpsilon // price for all the groups of one unit together; either Epsilon or Rho is positive, the other 0
-	Rho     PicoRho     // the price in ρ: the largest whole ε whose ρ keeps to it (to about twelve digits)
+	Rho     PicoRho     // the price in ρ: the largest whole ε whose ρ keeps to it (to about nine digits)
 	Delta   AttoDelta   // likewise; in (0, 1)
 	L0      int64       // groups that one unit may influence; positive
 }
@@ -61,7 +61,7 @@ func NewPartitionSelection(p GroupSelectionParameters) (*GroupSelection, error) 
 		groups := float64(p.L0)
 		p.Epsilon = epsilonFor(p.Rho,
 			func(e float64) float64 { return e * math.Tanh(e/(2*groups)) },
-			func(e PicoEpsilon) PicoRho { return rhoOfShares(e, p.L0) })
+			func(e PicoEpsilon) PicoRho { return rhoOfShares(e.Rat(), p.L0) })
 		if p.Epsilon == 0 {
 			return nil, ErrTooSmall
 		}
@@ -99,13 +99,7 @@ func (g *GroupSelection) Name() Name { return PartitionSelection }
 // each is a pure mechanism, hence ε/L0·tanh(ε/2L0)-zCDP.
 func (g *GroupSelection) Loss() Loss {
 	p := g.parameters
-	return Loss{Epsilon: p.Epsilon, Rho: rhoOfShares(p.Epsilon, p.L0), Delta: p.Delta}
-}
-
-// rhoOfShares is the ρ of n pure mechanisms of ε/n each.
-func rhoOfShares(epsilon PicoEpsilon, n int64) PicoRho {
-	each := rhoOfPure(new(big.Rat).Mul(epsilon.Rat(), big.NewRat(1, n)))
-	return PicoRho(saturate(new(big.Int).Mul(big.NewInt(int64(each)), big.NewInt(n))))
+	return Loss{Epsilon: p.Epsilon, Rho: rhoOfShares(p.Epsilon.Rat(), p.L0), Delta: p.Delta}
 }
 
 // Keep decides whether a group with the sealed number of units is shown.

@@ -1,0 +1,476 @@
+package mechanisms
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"strconv"
+	"testing"
+)
+
+// scoresOf seals scores.
+func scoresOf(scores []float64) []Exact {
+	sealed := make([]Exact, len(scores))
+	for i, x := range scores {
+		sealed[i] = SealInt64(int64(x))
+	}
+	return sealed
+}
+
+// selectionOf reads the inputs that the select_* vectors share.
+func (v vector) selectionOf(t *testing.T) (SelectionParameters, []Exact) {
+	t.Helper()
+	epsilon, err := ParseEpsilon(v.text("eps"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	monotone, _ := v.Inputs["monotonic"].(bool)
+	p := SelectionParameters{Sensitivity: v.rat(t, "sensitivity").Num(), Monotone: monotone, Epsilon: epsilon}
+	return p, scoresOf(v.inputs(t, "scores"))
+}
+
+// drawn counts which candidate a selector chooses.
+func drawn(m Selector, scores []Exact, draws int) []int64 {
+	s, counts := NewSampler(), make([]int64, len(scores))
+	for range draws {
+		counts[m.Select(s, scores)]++
+	}
+	return counts
+}
+
+// TestGoldenExponential: the weights are the vector's probabilities, and so are the draws (false alarm 1e-6 each).
+func TestGoldenExponential(t *testing.T) {
+	golden(t, "select_exponential", func(t *testing.T, v vector) {
+		p, scores := v.selectionOf(t)
+		m, err := NewExponential(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := v.outputs(t, "probabilities")
+		weights, total := make([]float64, len(scores)), 0.0
+		for i, gap := range gaps(scores) {
+			lo, _ := m.decay.exact(gap)(192)
+			weights[i] = ratFloat(new(big.Rat).SetFrac(lo, one(192)))
+			total += weights[i]
+		}
+		for i, w := range weights {
+			v.close(t, "probability", w/total, want[i])
+		}
+		fits(t, drawn(m, scores, 40_000), want)
+	})
+}
+
+// TestGoldenPermuteAndFlip: probabilities by walking every order that can arise, and by drawing (false alarm 1e-6 each).
+func TestGoldenPermuteAndFlip(t *testing.T) {
+	golden(t, "select_permute_and_flip", func(t *testing.T, v vector) {
+		p, scores := v.selectionOf(t)
+		m, err := NewPermuteAndFlip(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := v.outputs(t, "probabilities")
+		got := make([]float64, len(scores))
+		flips := make([]float64, len(scores))
+		for i, gap := range gaps(scores) {
+			lo, _ := m.decay.exact(gap)(192)
+			flips[i] = ratFloat(new(big.Rat).SetFrac(lo, one(192)))
+		}
+		var walk func(left []int, weight float64)
+		walk = func(left []int, weight float64) {
+			for j, candidate := range left {
+				each := weight / float64(len(left))
+				got[candidate] += each * flips[candidate]
+				rest := append(append([]int{}, left[:j]...), left[j+1:]...)
+				if flips[candidate] < 1 {
+					walk(rest, each*(1-flips[candidate]))
+				}
+			}
+		}
+		order := make([]int, len(scores))
+		for i := range order {
+			order[i] = i
+		}
+		walk(order, 1)
+		for i := range got {
+			v.close(t, "probability", got[i], want[i])
+		}
+		fits(t, drawn(m, scores, 40_000), want)
+	})
+}
+
+// TestGoldenNoisyMax: the vectors are for continuous noise; on a grid of 10⁻⁶ the discrete law is within 10⁻⁵ of it, which 40,000 draws
+// cannot see (false alarm 1e-6 each).
+func TestGoldenNoisyMax(t *testing.T) {
+	const grid = 1_000_000
+	golden(t, "select_report_noisy_max_laplace", func(t *testing.T, v vector) {
+		p, _ := v.selectionOf(t)
+		p.Sensitivity = new(big.Int).Mul(p.Sensitivity, big.NewInt(grid))
+		m, err := NewNoisyMax(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := v.rat(t, "noise_scale"); new(big.Rat).Inv(m.rate).Cmp(want.Mul(want, big.NewRat(grid, 1))) != 0 {
+			t.Errorf("rate %s, want 1/%s", m.rate, want)
+		}
+		fine := v.inputs(t, "scores")
+		for i := range fine {
+			fine[i] *= grid
+		}
+		fits(t, drawn(m, scoresOf(fine), 40_000), v.outputs(t, "probabilities"))
+	})
+}
+
+// TestNoisyMaxIsPrivate computes the exact law of the winner for two candidates and small scales, for every pair of neighbouring
+// scores, ties included: the ratio keeps to e^ε, and is not much smaller (the noise is not too large).
+func TestNoisyMaxIsPrivate(t *testing.T) {
+	const scale, reach = 1.5, 60
+	mass := func(x int64) float64 { return laplaceMass(scale, x) }
+	firstWins := func(lead int64) float64 { // P(X + lead >= Y)
+		sum := 0.0
+		for x := int64(-reach); x <= reach; x++ {
+			for y := int64(-reach); y <= min(reach, x+lead); y++ {
+				sum += mass(x) * mass(y)
+			}
+		}
+		return sum
+	}
+	epsilon := 2 / scale // scores of sensitivity 1, not monotone: their difference moves by 2
+	worst := 0.0
+	for lead := int64(-4); lead <= 4; lead++ {
+		for _, moved := range []int64{-2, -1, 1, 2} {
+			p, q := firstWins(lead), firstWins(lead+moved)
+			worst = math.Max(worst, math.Max(math.Log(p/q), math.Log((1-p)/(1-q))))
+		}
+	}
+	if worst > epsilon+1e-9 || worst < epsilon*0.7 {
+		t.Errorf("worst loss %g, claim %g", worst, epsilon)
+	}
+}
+
+// TestGoldenTopK: ordered picks (false alarm 1e-6 each), and the price of all of them.
+func TestGoldenTopK(t *testing.T) {
+	golden(t, "select_topk_gumbel", func(t *testing.T, v vector) {
+		perPick, err := ParseEpsilon(v.text("eps_per_pick"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := int(v.input(t, "k"))
+		m, err := NewTopK(TopKParameters{K: k, SelectionParameters: SelectionParameters{
+			Sensitivity: v.rat(t, "sensitivity").Num(), Epsilon: perPick * PicoEpsilon(k)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.charged(t, m.Loss().Rho, v.output(t, "rho_total"))
+		if got := float64(m.Loss().Epsilon) * unit; got != v.output(t, "eps_total_basic") {
+			t.Errorf("ε = %g, want %g", got, v.output(t, "eps_total_basic"))
+		}
+		law, _ := v.Outputs["ordered_probabilities"].(map[string]any)
+		var probabilities []float64
+		cell := map[string]int{}
+		for order, p := range law {
+			cell[order] = len(probabilities)
+			probabilities = append(probabilities, p.(float64))
+		}
+		counts := make([]int64, len(probabilities))
+		s, scores := NewSampler(), scoresOf(v.inputs(t, "scores"))
+		for range 40_000 {
+			order := ""
+			for i, pick := range m.Select(s, scores) {
+				if i > 0 {
+					order += "-"
+				}
+				order += strconv.Itoa(pick)
+			}
+			counts[cell[order]]++
+		}
+		fits(t, counts, probabilities)
+	})
+}
+
+func TestTopKOfFewCandidates(t *testing.T) {
+	m, err := NewTopK(TopKParameters{K: 5, SelectionParameters: SelectionParameters{Sensitivity: big.NewInt(1), Epsilon: EpsilonUnit}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Select(NewSampler(), scoresOf([]float64{3, 1})); len(got) != 2 || got[0] == got[1] {
+		t.Errorf("chose %v of two", got)
+	}
+}
+
+// TestGoldenQuantileGrid: scores and probabilities of every grid point, and draws (false alarm 1e-6 each).
+func TestGoldenQuantileGrid(t *testing.T) {
+	golden(t, "quantile_exponential_grid", func(t *testing.T, v vector) {
+		fraction := v.rat(t, "alpha")
+		// The vector divides by a sensitivity of 1; ours is max(α, 1-α), so the same weights cost less.
+		share := new(big.Rat).Sub(big.NewRat(1, 1), fraction)
+		if share.Cmp(fraction) < 0 {
+			share = fraction
+		}
+		epsilon := new(big.Rat).Mul(v.rat(t, "eps"), share)
+		grid := len(v.inputs(t, "candidates"))
+		m, err := NewQuantile(QuantileParameters{Fraction: fraction, Grid: uint64(grid), Rows: big.NewInt(1),
+			Epsilon: PicoEpsilon(ceilUnits(epsilon, int64(EpsilonUnit)))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tallies []Tally
+		for _, x := range v.inputs(t, "data") {
+			tallies = append(tallies, Tally{Point: SealInt64(int64(x)), Rows: SealInt64(1)})
+		}
+		scores := v.outputs(t, "scores")
+		denominator := ratFloat(new(big.Rat).SetInt(fraction.Denom()))
+		for _, r := range m.runs(m.sorted(tallies)) {
+			for x := r.start; x < r.start+r.count; x++ {
+				if got := -ratFloat(new(big.Rat).SetInt(r.distance)) / denominator; got != scores[x] {
+					t.Errorf("score of %d = %g, want %g", x, got, scores[x])
+				}
+			}
+		}
+		s, counts := NewSampler(), make([]int64, grid)
+		for range 40_000 {
+			counts[m.Select(s, tallies)]++
+		}
+		fits(t, counts, v.outputs(t, "probabilities"))
+	})
+}
+
+// TestQuantileSensitivity: over random data, fractions and neighbours, no grid point's score moves by more than is charged for, and
+// some move by exactly that.
+func TestQuantileSensitivity(t *testing.T) {
+	random := seeded()
+	const grid = 12
+	for _, fraction := range []*big.Rat{new(big.Rat), big.NewRat(1, 4), big.NewRat(1, 2), big.NewRat(9, 10), big.NewRat(1, 1)} {
+		m, err := NewQuantile(QuantileParameters{Fraction: fraction, Grid: grid, Rows: big.NewInt(3), Epsilon: EpsilonUnit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim, worst := sensitivityOfRank(m.parameters), new(big.Int)
+		scoresAt := func(tallies []Tally) []*big.Int {
+			scores := make([]*big.Int, grid)
+			for _, r := range m.runs(m.sorted(tallies)) {
+				for x := r.start; x < r.start+r.count; x++ {
+					scores[x] = r.distance
+				}
+			}
+			return scores
+		}
+		for range 2000 {
+			var tallies []Tally
+			for range random.IntN(8) {
+				tallies = append(tallies, Tally{Point: SealInt64(random.Int64N(grid)), Rows: SealInt64(random.Int64N(4))})
+			}
+			unit := append([]Tally{}, tallies...)
+			for range 3 { // one unit's rows, anywhere
+				unit = append(unit, Tally{Point: SealInt64(random.Int64N(grid)), Rows: SealInt64(1)})
+			}
+			before, after := scoresAt(tallies), scoresAt(unit)
+			for x := range before {
+				if moved := new(big.Int).Sub(before[x], after[x]); moved.CmpAbs(worst) > 0 {
+					worst.Abs(moved)
+				}
+			}
+		}
+		if worst.Cmp(claim) != 0 {
+			t.Errorf("α = %s: scores moved by up to %s, claim %s", fraction, worst, claim)
+		}
+	}
+}
+
+// TestQuantileOfHugeGrids: 2⁶¹ points, a million rows at one of them: the answer is there or next to it, and quickly.
+func TestQuantileOfHugeGrids(t *testing.T) {
+	m, err := NewQuantile(QuantileParameters{Fraction: big.NewRat(1, 2), Grid: maxGrid, Rows: big.NewInt(1), Epsilon: EpsilonUnit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSampler()
+	for range 100 {
+		if got := m.Select(s, []Tally{{Point: SealInt64(12345), Rows: SealInt64(1_000_000)}}); got != 12345 {
+			t.Fatalf("chose %d", got) // another point has probability below 2⁶¹·e^-250000
+		}
+	}
+	outside := []Tally{{Point: SealInt64(-7), Rows: SealInt64(1_000_000)}, {Point: Seal(one(70)), Rows: SealInt64(10)}}
+	if got := m.Select(s, outside); got != 0 {
+		t.Errorf("rows below the grid: chose %d, want 0", got)
+	}
+}
+
+func TestGoldenRandomizedResponse(t *testing.T) {
+	golden(t, "ldp_grr", func(t *testing.T, v vector) {
+		m := response(t, v)
+		p, q := m.chances()
+		v.close(t, "p", p, v.output(t, "p"))
+		v.close(t, "q", q, v.output(t, "q"))
+		v.close(t, "variance", m.Variance(v.input(t, "true_frequency"), int64(v.input(t, "n"))), v.output(t, "var_count"))
+		lo, hi := m.uniform(128)
+		v.close(t, "exact uniform share", ratFloat(new(big.Rat).SetFrac(lo, one(128))), v.output(t, "noise_parameter_google"))
+		if new(big.Int).Sub(hi, lo).Cmp(big.NewInt(2)) > 0 {
+			t.Errorf("the enclosure is wide: [%s, %s]", lo, hi)
+		}
+		// Draws: truth 1 against the rest (false alarm 1e-6).
+		s, counts := NewSampler(), make([]int64, 2)
+		for range 40_000 {
+			if m.Report(s, SealInt64(1)) == 1 {
+				counts[0]++
+			} else {
+				counts[1]++
+			}
+		}
+		fits(t, counts, []float64{p, 1 - p})
+	})
+	golden(t, "ldp_grr_estimate", func(t *testing.T, v vector) {
+		m := response(t, v)
+		want, total := v.outputs(t, "estimates"), int64(0)
+		reported := v.inputs(t, "reported_counts")
+		for _, c := range reported {
+			total += int64(c)
+		}
+		for i, c := range reported {
+			v.close(t, "estimate", m.Estimate(int64(c), total), want[i])
+		}
+	})
+}
+
+func response(t *testing.T, v vector) *RandomizedResponse {
+	t.Helper()
+	epsilon, err := ParseEpsilon(v.text("eps"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := NewRandomizedResponse(RandomizedResponseParameters{Classes: uint64(v.input(t, "k")), Epsilon: epsilon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestRandomizedResponseOfStrangers: a truth outside the classes is answered uniformly (false alarm 1e-6).
+func TestRandomizedResponseOfStrangers(t *testing.T) {
+	m, err := NewRandomizedResponse(RandomizedResponseParameters{Classes: 4, Epsilon: 5 * EpsilonUnit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSampler()
+	for _, truth := range []Exact{SealInt64(-1), SealInt64(4), Seal(one(80))} {
+		counts := make([]int64, 4)
+		for range 10_000 {
+			counts[m.Report(s, truth)]++
+		}
+		fits(t, counts, []float64{.25, .25, .25, .25})
+	}
+}
+
+// TestGoldenThresholds: integer thresholds of the discrete law; those of the continuous one on a grid.
+func TestGoldenThresholds(t *testing.T) {
+	golden(t, "threshold_discrete_gaussian", func(t *testing.T, v vector) {
+		l0 := int64(v.input(t, "l0"))
+		// ρ that buys the vector's σ²: L0/2σ².
+		rho := new(big.Rat).Quo(new(big.Rat).SetInt64(l0), new(big.Rat).Mul(big.NewRat(2, 1), v.rat(t, "sigma2")))
+		delta, err := ParseDelta(v.text("delta"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := NewGaussianThreshold(GaussianThresholdParameters{Rho: PicoRho(ceilUnits(rho, int64(RhoUnit))), Delta: delta, L0: l0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Threshold().String() != strconv.FormatFloat(v.output(t, "threshold_integer"), 'f', -1, 64) {
+			t.Errorf("threshold %s, want %g", g.Threshold(), v.output(t, "threshold_integer"))
+		}
+	})
+	golden(t, "threshold_gaussian", func(t *testing.T, v vector) {
+		sigma := v.output(t, "sigma")
+		const grid = 1_000_000
+		got := gaussianTailPoint(sigma*sigma*grid*grid, v.output(t, "delta_per_partition"))
+		if threshold := 1 + ratFloat(new(big.Rat).SetFrac(got, big.NewInt(grid))); math.Abs(threshold-v.output(t, "threshold")) > 3e-6 {
+			t.Errorf("threshold %g, want %g", threshold, v.output(t, "threshold"))
+		}
+	})
+}
+
+// TestThresholdKeepsDelta: with δ = 1e-2 over 5 groups, a lone unit shows up in one of 50,000 rounds as often as claimed or
+// less; 620 or more of an expected 500 at most has probability below 1e-6.
+func TestThresholdKeepsDelta(t *testing.T) {
+	g, err := NewGaussianThreshold(GaussianThresholdParameters{Rho: RhoUnit / 2, Delta: DeltaUnit / 100, L0: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, shown := NewSampler(), 0
+	for range 50_000 {
+		any := false
+		for range 5 {
+			any = g.Keep(s, SealInt64(1)) || any
+		}
+		if any {
+			shown++
+		}
+		if g.Keep(s, Exact{}) {
+			t.Fatal("a group without units was shown")
+		}
+	}
+	if shown > 620 {
+		t.Errorf("shown in %d of 50,000 rounds", shown)
+	}
+	if loss := g.Loss(); !loss.Unbounded || loss.Rho != RhoUnit/2 || loss.Delta != DeltaUnit/100 {
+		t.Errorf("loss %+v", loss)
+	}
+	if half := g.ShownAt(0.5); big.NewInt(half).Cmp(g.threshold) != 0 {
+		t.Errorf("shown at 50%% from %d units, threshold %s", half, g.threshold)
+	}
+	if g.ShownAt(0.99) <= g.ShownAt(0.5) || g.ShownAt(0.1) >= g.ShownAt(0.5) {
+		t.Errorf("shown at 10, 50, 99%%: %d, %d, %d", g.ShownAt(0.1), g.ShownAt(0.5), g.ShownAt(0.99))
+	}
+}
+
+// TestPricesInRho: the ε that a ρ buys keeps to it; a millionth more (and 10⁻⁷, a pico unit of ρ being coarse for small ε) does not.
+func TestPricesInRho(t *testing.T) {
+	random := seeded()
+	for range 100 {
+		rho := PicoRho(math.Exp(random.Float64()*math.Log(1e15))) + 100
+		l1, l0 := big.NewInt(1+random.Int64N(1<<uint(1+random.IntN(30)))), 1+random.Int64N(10)
+		m, err := NewLaplace(LaplaceParameters{L1: l1, Rho: rho})
+		if err != nil {
+			t.Fatal(err)
+		}
+		more, err := NewLaplace(LaplaceParameters{L1: l1, Epsilon: m.Loss().Epsilon + m.Loss().Epsilon/1_000_000 + 100_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Loss().Rho > rho || more.Loss().Rho <= rho {
+			t.Errorf("Δ = %s, ρ = %s: %+v; with more ε %+v", l1, rho, m.Loss(), more.Loss())
+		}
+		g, err := NewPartitionSelection(GroupSelectionParameters{Rho: rho, Delta: DeltaUnit / 1_000_000, L0: l0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := g.Loss().Epsilon; g.Loss().Rho > rho || rhoOfShares((e+e/1_000_000+PicoEpsilon(100_000*l0)).Rat(), l0) <= rho {
+			t.Errorf("L0 = %d, ρ = %s: %+v", l0, rho, g.Loss())
+		}
+	}
+	if _, err := NewLaplace(LaplaceParameters{L1: big.NewInt(1), Epsilon: 1, Rho: 1}); !errors.Is(err, errPrice) {
+		t.Errorf("two prices: %v", err)
+	}
+}
+
+func TestSelectorsRefuseBadParameters(t *testing.T) {
+	good := SelectionParameters{Sensitivity: big.NewInt(1), Epsilon: 1}
+	half := big.NewRat(1, 2)
+	for name, c := range map[string]struct{ err, want error }{
+		"exponential without sensitivity": {errOf(NewExponential(SelectionParameters{Epsilon: 1})), errSensitivity},
+		"exponential without price":       {errOf(NewExponential(SelectionParameters{Sensitivity: big.NewInt(1)})), errPrice},
+		"permute-and-flip without price":  {errOf(NewPermuteAndFlip(SelectionParameters{Sensitivity: big.NewInt(1)})), errPrice},
+		"noisy max without sensitivity":   {errOf(NewNoisyMax(SelectionParameters{Epsilon: 1})), errSensitivity},
+		"no picks":                        {errOf(NewTopK(TopKParameters{SelectionParameters: good})), errPicks},
+		"one class":                       {errOf(NewRandomizedResponse(RandomizedResponseParameters{Classes: 1, Epsilon: 1})), errClasses},
+		"response without price":          {errOf(NewRandomizedResponse(RandomizedResponseParameters{Classes: 2})), errPrice},
+		"quantile above 1": {errOf(NewQuantile(QuantileParameters{
+			Fraction: big.NewRat(3, 2), Grid: 1, Rows: big.NewInt(1), Epsilon: 1})), errFraction},
+		"quantile without grid": {errOf(NewQuantile(QuantileParameters{Fraction: half, Rows: big.NewInt(1), Epsilon: 1})), errGrid},
+		"quantile without rows": {errOf(NewQuantile(QuantileParameters{Fraction: half, Grid: 1, Epsilon: 1})), errSensitivity},
+		"threshold without δ":   {errOf(NewGaussianThreshold(GaussianThresholdParameters{Rho: 1, L0: 1})), errDelta},
+		"threshold without ρ":   {errOf(NewGaussianThreshold(GaussianThresholdParameters{Delta: 1, L0: 1})), errPrice},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v, want %v", name, c.err, c.want)
+		}
+	}
+}
