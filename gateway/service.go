@@ -24,7 +24,7 @@ import (
 
 // Data runs statements on one protected database. Its errors are [fault.Untouched] if no protected row can have been read.
 type Data interface {
-	Run(context.Context, sqlrewrite.Statement) ([]sqlrewrite.ExactRow, error)
+	Run(context.Context, sqlrewrite.Statement) sqlrewrite.Rows
 	Ping(context.Context) error
 }
 
@@ -179,12 +179,9 @@ func (s *Service) dataset(name string) (*catalog.Snapshot, Dataset, error) {
 func (s *Service) run(ctx context.Context, q *prepared) (*api.Result, error) {
 	sampler := s.sampler()
 	draws := q.plan.Draw(sampler)
-	var rows []sqlrewrite.ExactRow
+	rows := sqlrewrite.Rows(func(func(sqlrewrite.ExactRow, error) bool) {})
 	if q.plan.NeedsData() {
-		var err error
-		if rows, err = q.data.Run(ctx, q.plan.Statement(draws)); err != nil {
-			return nil, err
-		}
+		rows = q.data.Run(ctx, q.plan.Statement(draws))
 	}
 	released, err := q.plan.Release(sampler, draws, rows)
 	if err != nil {

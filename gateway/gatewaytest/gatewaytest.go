@@ -6,6 +6,7 @@ package gatewaytest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -67,6 +68,7 @@ type Gateway struct {
 type Options struct {
 	Quantum          time.Duration
 	StatementTimeout time.Duration // 0: 20 s
+	Connections      int           // to the protected database; 0: 8
 	Log              *slog.Logger  // nil: discarded
 }
 
@@ -87,24 +89,27 @@ func New(t testing.TB, server *pgserver.Server, o Options) *Gateway {
 	if o.StatementTimeout == 0 {
 		o.StatementTimeout = 20 * time.Second
 	}
+	if o.Connections == 0 {
+		o.Connections = 8
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	g := &Gateway{Control: pgtest.On(t, server), Protected: pgtest.Protected(t, DDL)}
 	var err error
 	if g.Ledger, err = budget.OpenPostgres(t.Context(), g.Control.LedgerDSN); err != nil {
-		t.Fatal(err)
+		t.Fatal(err, errors.Unwrap(err))
 	}
 	t.Cleanup(g.Ledger.Close)
-	data, err := pgexec.Open(t.Context(), pgexec.Config{DSN: g.Protected.ReaderDSN, Connections: 8, StatementTimeout: o.StatementTimeout,
-		AcquireTimeout: 2 * time.Second})
+	data, err := pgexec.Open(t.Context(), pgexec.Config{DSN: g.Protected.ReaderDSN, Connections: o.Connections, StatementTimeout: o.StatementTimeout,
+		AcquireTimeout: 5 * time.Second})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(err, errors.Unwrap(err))
 	}
 	t.Cleanup(data.Close)
 	calculator, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: g.Control.LedgerDSN, Connections: 4, StatementTimeout: 5 * time.Second})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(err, errors.Unwrap(err))
 	}
 	t.Cleanup(calculator.Close)
 	store := catalog.NewStore(pgtest.PoolOf(t, g.Control.LedgerDSN))
@@ -115,10 +120,10 @@ func New(t testing.TB, server *pgserver.Server, o Options) *Gateway {
 		Abandoned: time.Minute, Log: o.Log,
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(err, errors.Unwrap(err))
 	}
 	if _, err := g.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: Dataset, By: "sam", Text: []byte(Policy)}); err != nil {
-		t.Fatal(err)
+		t.Fatal(err, errors.Unwrap(err))
 	}
 	return g
 }
@@ -128,7 +133,7 @@ func (g *Gateway) Entries(t testing.TB) int {
 	t.Helper()
 	entries, err := g.Ledger.Entries(t.Context(), budget.Page{Limit: 1000})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(err, errors.Unwrap(err))
 	}
 	return len(entries)
 }

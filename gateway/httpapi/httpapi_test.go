@@ -88,7 +88,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func newFront(t *testing.T, o gatewaytest.Options, places int) *front {
+func newFront(t testing.TB, o gatewaytest.Options, places int) *front {
 	t.Helper()
 	f := &front{log: new(lockedBuffer)}
 	o.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -72,13 +72,9 @@ func problemOf(err error, requestID string) *api.Problem {
 	if status == http.StatusInternalServerError && f.Code != fault.CodeInternal {
 		f = fault.Internal(err) // a code without a status must not show what it says
 	}
-	_, title, _ := strings.Cut(string(f.Code), "/")
 	p := &api.Problem{
-		Type: problemType + string(f.Code), Title: strings.ReplaceAll(title, "-", " "), Status: status,
+		Type: problemType + string(f.Code), Title: strings.NewReplacer("/", " ", "-", " ").Replace(string(f.Code)), Status: status,
 		Detail: f.Msg, Hint: f.Hint, Code: string(f.Code), RequestID: requestID,
-	}
-	if title == "" {
-		p.Title = string(f.Code)
 	}
 	if !f.Pos.IsZero() {
 		p.Position = &api.Position{Line: f.Pos.Line, Column: f.Pos.Column}
