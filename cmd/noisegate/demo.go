@@ -87,18 +87,15 @@ func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
 	return d.serve(ctx, listener)
 }
 
-// step runs one part of the preparation and tells how long it took.
-func (d *demo) step(text string, work func() (string, error)) error {
+// step runs one part of the preparation and tells what was done and how long it took. The name is for errors.
+func (d *demo) step(name string, work func() (done string, err error)) error {
 	begin := time.Now()
-	detail, err := work()
+	done, err := work()
 	if err != nil {
-		return fmt.Errorf("%s: %w", text, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	if detail != "" {
-		text = detail
-	}
-	dots := strings.Repeat(".", max(3, 64-len([]rune(text))))
-	fmt.Fprintf(d.steps, "  %s %s %.1f s\n", text, dots, time.Since(begin).Seconds())
+	dots := strings.Repeat(".", max(3, 64-len([]rune(done))))
+	fmt.Fprintf(d.steps, "  %s %s %.1f s\n", done, dots, time.Since(begin).Seconds())
 	return nil
 }
 

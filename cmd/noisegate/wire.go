@@ -66,11 +66,11 @@ func startGateway(ctx context.Context, config *Config, log *slog.Logger) (_ *gat
 	if g.tls, err = tlsConfig(config.HTTP); err != nil {
 		return nil, usage(err)
 	}
-	store, err := g.openControl(ctx, limited)
+	store, err := g.openControl(limited)
 	if err != nil {
 		return nil, err
 	}
-	databases, err := g.openDatasets(ctx)
+	databases, err := g.openDatasets(limited)
 	if err != nil {
 		return nil, err
 	}
@@ -86,16 +86,16 @@ func startGateway(ctx context.Context, config *Config, log *slog.Logger) (_ *gat
 }
 
 // openControl opens the ledger and the store of policies.
-func (g *gatewayProcess) openControl(ctx, limited context.Context) (*catalog.Store, error) {
+func (g *gatewayProcess) openControl(ctx context.Context) (*catalog.Store, error) {
 	pool, err := openPool(ctx, g.config.Control.DSN)
 	if err != nil {
 		return nil, err
 	}
 	g.closers = append(g.closers, pool.Close)
-	if err := checkSchema(limited, pool); err != nil {
+	if err := checkSchema(ctx, pool); err != nil {
 		return nil, err
 	}
-	if g.ledger, err = budget.OpenPostgres(limited, g.config.Control.DSN.Reveal()); err != nil {
+	if g.ledger, err = budget.OpenPostgres(ctx, g.config.Control.DSN.Reveal()); err != nil {
 		return nil, err
 	}
 	g.closers = append(g.closers, g.ledger.Close)
