@@ -44,8 +44,8 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 		done; \
 	done
 
-audit: ## statistical tests of the mechanisms, fresh samples
-	$(GO) test -count=1 -v -run Audit -timeout 30m $(PACKAGES)
+audit: ## statistical tests of samplers and of the whole gateway, fresh samples
+	$(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)
 
 bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$($(GO) list $(PACKAGES) | grep -v /integration)
