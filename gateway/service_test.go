@@ -30,14 +30,24 @@ type fakeData struct {
 	do   func() ([]sqlrewrite.ExactRow, error)
 }
 
-func (f *fakeData) Run(context.Context, sqlrewrite.Statement) ([]sqlrewrite.ExactRow, error) {
-	f.mu.Lock()
-	f.runs++
-	f.mu.Unlock()
-	if f.do != nil {
-		return f.do()
+func (f *fakeData) Run(context.Context, sqlrewrite.Statement) sqlrewrite.Rows {
+	return func(yield func(sqlrewrite.ExactRow, error) bool) {
+		f.mu.Lock()
+		f.runs++
+		f.mu.Unlock()
+		rows, err := []sqlrewrite.ExactRow{{Values: []mechanisms.Exact{mechanisms.SealInt64(1000)}}}, error(nil)
+		if f.do != nil {
+			rows, err = f.do()
+		}
+		for _, row := range rows {
+			if err != nil || !yield(row, nil) {
+				break
+			}
+		}
+		if err != nil {
+			yield(sqlrewrite.ExactRow{}, err)
+		}
 	}
-	return []sqlrewrite.ExactRow{{Values: []mechanisms.Exact{mechanisms.SealInt64(1000)}}}, nil
 }
 
 func (*fakeData) Ping(context.Context) error { return nil }

@@ -1,6 +1,7 @@
 package sqlrewrite
 
 import (
+	"iter"
 	"math/big"
 
 	"noisegate/catalog"
@@ -65,6 +66,10 @@ type ExactRow struct {
 	Keys   []catalog.Key
 	Values []mechanisms.Exact
 }
+
+// Rows are the rows of a [Statement], one by one as PostgreSQL sends them, or the error that ended them. They are streamed
+// because the number of private groups is itself private: no limit on it may decide whether there is an answer.
+type Rows = iter.Seq2[ExactRow, error]
 
 // Post is the outer layer of a query (HAVING, ORDER BY, LIMIT, expressions over aggregates) printed over released values.
 // It touches no table. Its last column is the ordinal (bigint, from 1) of the released row that the output row came from.

@@ -53,26 +53,44 @@ func (p *Plan) drawRow(s *mechanisms.Sampler) []mechanisms.Noise {
 	return row
 }
 
-// Release adds the noise and selects private keys: the only step that holds sealed values.
-func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows []ExactRow) (*Released, error) {
-	groups := make(map[string]ExactRow, len(rows))
-	for _, row := range rows {
-		id := keyIdentity(row.Keys)
-		if _, twice := groups[id]; twice || len(row.Keys) != p.statement.Keys || len(row.Values) != p.statement.Values {
-			return nil, fault.Internal(errShape)
-		}
-		groups[id] = row
-	}
+// Release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is
+// returned as it is.
+func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
 	if p.query.private() {
-		return p.releasePrivate(s, rows), nil
+		return p.releasePrivate(s, rows)
 	}
-	return p.releasePublic(draws, groups)
+	return p.releasePublic(draws, rows)
 }
 
 var errShape = errors.New("sqlrewrite: the statement's rows do not have the plan's shape")
 
+// checked passes on the rows that have the plan's shape and ends at the first that has not.
+func (p *Plan) checked(rows Rows) Rows {
+	return func(yield func(ExactRow, error) bool) {
+		for row, err := range rows {
+			if err == nil && (len(row.Keys) != p.statement.Keys || len(row.Values) != p.statement.Values) {
+				err = fault.Internal(errShape)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // releasePublic releases every group of the domain; one without rows is zero. Groups outside the domain are left out.
-func (p *Plan) releasePublic(draws *Draws, groups map[string]ExactRow) (*Released, error) {
+func (p *Plan) releasePublic(draws *Draws, rows Rows) (*Released, error) {
+	groups := make(map[string]ExactRow)
+	for row, err := range p.checked(rows) {
+		if err != nil {
+			return nil, err
+		}
+		id := keyIdentity(row.Keys)
+		if _, twice := groups[id]; twice {
+			return nil, fault.Internal(errShape)
+		}
+		groups[id] = row
+	}
 	out := &Released{plan: p}
 	err := p.query.eachPublicTuple(func(i int, keys []catalog.Key) error {
 		if i >= len(draws.noise) {
@@ -88,18 +106,21 @@ func (p *Plan) releasePublic(draws *Draws, groups map[string]ExactRow) (*Release
 	return out, err
 }
 
-// releasePrivate selects the groups to show, in the order of their keys, and draws noise for those only.
-func (p *Plan) releasePrivate(s *mechanisms.Sampler, rows []ExactRow) *Released {
-	sorted := slices.Clone(rows)
-	slices.SortFunc(sorted, func(a, b ExactRow) int { return p.query.compareKeys(a.Keys, b.Keys) })
+// releasePrivate selects the groups to show and draws noise for those only. A group that is not selected is forgotten at once,
+// so that memory grows with what is shown. The order of the answer is that of the keys.
+func (p *Plan) releasePrivate(s *mechanisms.Sampler, rows Rows) (*Released, error) {
 	out := &Released{plan: p}
-	for _, row := range sorted {
+	for row, err := range p.checked(rows) {
+		if err != nil {
+			return nil, err
+		}
 		units := row.Values[len(row.Values)-1]
 		if p.selection.mechanism.Keep(s, units) {
 			out.rows = append(out.rows, p.releaseRow(row.Keys, p.drawRow(s), row.Values))
 		}
 	}
-	return out
+	slices.SortFunc(out.rows, func(a, b releasedRow) int { return p.query.compareKeys(a.keys, b.keys) })
+	return out, nil
 }
 
 func (p *Plan) releaseRow(keys []catalog.Key, noise []mechanisms.Noise, exact []mechanisms.Exact) releasedRow {

@@ -65,10 +65,21 @@ func row(keys string, values ...int64) ExactRow {
 	return r
 }
 
+// streamed gives rows as pgexec would.
+func streamed(rows []ExactRow) Rows {
+	return func(yield func(ExactRow, error) bool) {
+		for _, r := range rows {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
 func answer(t testing.TB, p *Plan, rows ...ExactRow) *Answer {
 	t.Helper()
 	s := mechanisms.NewSampler()
-	released, err := p.Release(s, p.Draw(s), rows)
+	released, err := p.Release(s, p.Draw(s), streamed(rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,12 +161,12 @@ func TestShapeIsChecked(t *testing.T) {
 	for name, rows := range map[string][]ExactRow{
 		"twice": {row("Male", 1), row("Male", 2)}, "keys": {row("Male 2", 1)}, "values": {row("Male", 1, 2)}, "no values": {row("Male")},
 	} {
-		_, err := p.Release(s, p.Draw(s), rows)
+		_, err := p.Release(s, p.Draw(s), streamed(rows))
 		if fault.CodeOf(err) != fault.CodeInternal || strings.Contains(fmt.Sprint(err), "Male") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := p.Release(s, &Draws{}, []ExactRow{row("Male", 1)}); fault.CodeOf(err) != fault.CodeInternal {
+	if _, err := p.Release(s, &Draws{}, streamed([]ExactRow{row("Male", 1)})); fault.CodeOf(err) != fault.CodeInternal {
 		t.Errorf("foreign draws: %v", err)
 	}
 }

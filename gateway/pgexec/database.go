@@ -14,10 +14,6 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// maxRows bounds the groups of one result. A query with more fails closed: an answer that is cut off would depend on the
-// order in which the database happened to find the groups.
-const maxRows = 100_000
-
 // Database runs statements on one protected database. It is safe for concurrent use.
 type Database struct {
 	pool     *pgxpool.Pool
@@ -59,29 +55,40 @@ func (d *Database) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Run executes a statement and returns its rows, aggregates sealed. Errors before the statement was sent are
+// Run executes a statement and streams its rows, aggregates sealed. Errors before the statement was sent are
 // [fault.Untouched]: no protected row can have been read. All others are data/unavailable without any detail.
-func (d *Database) Run(ctx context.Context, statement sqlrewrite.Statement) ([]sqlrewrite.ExactRow, error) {
+func (d *Database) Run(ctx context.Context, statement sqlrewrite.Statement) sqlrewrite.Rows {
+	return func(yield func(sqlrewrite.ExactRow, error) bool) {
+		if err := d.stream(ctx, statement, yield); err != nil {
+			yield(sqlrewrite.ExactRow{}, err)
+		}
+	}
+}
+
+// stream yields every row, and returns the error that ended them; nil also when nobody wants more.
+func (d *Database) stream(ctx context.Context, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow, error) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, d.acquire+d.patience)
 	defer cancel()
 	waiting, stop := context.WithTimeout(ctx, d.acquire)
 	conn, err := d.pool.Acquire(waiting)
 	stop()
 	if err != nil {
-		return nil, fault.Untouched(fault.DataUnavailable(quiet(err)))
+		return fault.Untouched(fault.DataUnavailable(quiet(err)))
 	}
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
 	if err := begin(ctx, conn.Conn(), statement.Pins); err != nil {
-		return nil, fault.Untouched(err)
+		return fault.Untouched(err)
 	}
-	rows, err := read(ctx, conn.Conn(), statement)
+	wanted, err := read(ctx, conn.Conn(), statement, yield)
 	if err != nil {
-		return nil, fault.DataUnavailable(quiet(err))
+		return fault.DataUnavailable(quiet(err))
 	}
-	// The rows are here: whether COMMIT of a transaction that wrote nothing succeeds changes nothing.
-	_, _ = conn.Exec(ctx, "COMMIT")
-	return rows, nil
+	if wanted {
+		// The rows are here: whether COMMIT of a transaction that wrote nothing succeeds changes nothing.
+		_, _ = conn.Exec(ctx, "COMMIT")
+	}
+	return nil
 }
 
 // begin opens the transaction, locks the tables against changes of their definition, and compares the definitions with
@@ -152,30 +159,29 @@ func (p pinned) args() []any {
 	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers}
 }
 
-// read runs the statement with every result in text form and seals the aggregates.
-func read(ctx context.Context, conn *pgx.Conn, statement sqlrewrite.Statement) ([]sqlrewrite.ExactRow, error) {
+// read runs the statement with every result in text form, seals the aggregates and yields the rows. It reports whether all
+// of them were wanted.
+func read(ctx context.Context, conn *pgx.Conn, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow, error) bool) (bool, error) {
 	args := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, statement.Args...)
 	result, err := conn.Query(ctx, statement.SQL, args...)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	defer result.Close()
 	if len(result.FieldDescriptions()) != statement.Keys+statement.Values {
 		result.Close() // a statement that failed has no columns, and its error is known only now
-		return nil, firstError(result.Err(), errShape)
+		return false, firstError(result.Err(), errShape)
 	}
-	var rows []sqlrewrite.ExactRow
 	for result.Next() {
-		if len(rows) == maxRows {
-			return nil, errSize
-		}
 		row, err := seal(result.RawValues(), statement.Keys)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		rows = append(rows, row)
+		if !yield(row, nil) {
+			return false, nil
+		}
 	}
-	return rows, result.Err()
+	return true, result.Err()
 }
 
 // seal takes one row from the wire: the first columns are keys, the others aggregates. NULL is an aggregate over no rows.

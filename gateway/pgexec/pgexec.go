@@ -85,7 +85,6 @@ func settings(statementTimeout time.Duration) map[string]string {
 // The errors of this package's own: constant texts, which may be logged.
 var (
 	errShape = errors.New("pgexec: the result does not have the columns that were planned")
-	errSize  = errors.New("pgexec: the result has too many groups")
 	errType  = errors.New("pgexec: an output has a type that answers do not have")
 )
 
@@ -96,7 +95,7 @@ func quiet(err error) error {
 	if errors.As(err, &server) {
 		return fmt.Errorf("pgexec: SQLSTATE %s", server.Code)
 	}
-	for _, known := range []error{errShape, errSize, errType, context.DeadlineExceeded, context.Canceled} {
+	for _, known := range []error{errShape, errType, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, known) {
 			return known
 		}
