@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"math"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,8 +15,6 @@ import (
 
 // maxExponent bounds the size of numbers in a query's text: PostgreSQL's float8 ends near 10^308.
 const maxExponent = 320
-
-var numberText = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$`)
 
 // literal gives a constant the type that PostgreSQL gives it: integers the smallest that holds them, decimals numeric, strings
 // and NULL none until something beside them has one.
@@ -125,7 +122,7 @@ func exampleOf(t catalog.Type) string {
 // parseNumber reads a decimal number of PostgreSQL's syntax, exactly.
 func parseNumber(text string) (*big.Rat, bool) {
 	text = strings.TrimSpace(text)
-	if len(text) > 2*maxExponent || !numberText.MatchString(text) {
+	if len(text) > 2*maxExponent || !isNumber(text) {
 		return nil, false
 	}
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
@@ -134,6 +131,38 @@ func parseNumber(text string) (*big.Rat, bool) {
 		}
 	}
 	return new(big.Rat).SetString(text)
+}
+
+// isNumber reports whether text is [sign] digits [. digits] [e [sign] digits], with a digit before the exponent. big.Rat reads more:
+// fractions, other bases, underscores.
+func isNumber(text string) bool {
+	digits := func() (n int) {
+		for n < len(text) && text[n] >= '0' && text[n] <= '9' {
+			n++
+		}
+		text = text[n:]
+		return n
+	}
+	sign := func() {
+		if text != "" && (text[0] == '+' || text[0] == '-') {
+			text = text[1:]
+		}
+	}
+	sign()
+	mantissa := digits()
+	if strings.HasPrefix(text, ".") {
+		text = text[1:]
+		mantissa += digits()
+	}
+	if mantissa == 0 || text == "" {
+		return mantissa > 0
+	}
+	if text[0] != 'e' && text[0] != 'E' {
+		return false
+	}
+	text = text[1:]
+	sign()
+	return digits() > 0 && text == ""
 }
 
 // decimalText writes a decimal fraction exactly, without an exponent.
