@@ -82,3 +82,23 @@ func TestConfigDoesNotPrintSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Whatever stands in the file, reading it ends with a configuration or with errors that name their place.
+func FuzzConfig(f *testing.F) {
+	f.Add("http: {listen: \"127.0.0.1:8080\"}\ncontrol: {dsn: \"host=/tmp\"}\ndatasets: {a: {dsn: \"host=/tmp user=r\", quantum: 1s}}\n")
+	f.Add("datasets:\n  a:\n  b: {dsn: |\n    x\n  }\n")
+	f.Add("? [a]\n: &x {<<: *x}\n--- !!binary x")
+	f.Fuzz(func(t *testing.T, text string) {
+		file := filepath.Join(t.TempDir(), "noisegate.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := LoadConfig(file, nil)
+		if (c == nil) != (err != nil) {
+			t.Fatalf("got %v and %v", c, err)
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), file) {
+			t.Errorf("the error does not say where: %v", err)
+		}
+	})
+}

@@ -16,6 +16,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := Run(ctx, os.Args[1:], Streams{os.Stdin, os.Stdout, os.Stderr}, ParseEnvironment(os.Environ()))
 	stop()
 	os.Exit(code)
