@@ -59,6 +59,7 @@ type PinnedColumn struct {
 	AttNum  int16
 	TypeOID uint32
 	TypMod  int32
+	Key     bool // a row unit's key: still unique by itself and never NULL, in a table without inheriting children
 }
 
 // ExactRow is one row of a [Statement]'s result: keys in clear, aggregates sealed.

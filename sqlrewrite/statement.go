@@ -434,7 +434,8 @@ func pins(q *boundQuery) []Pin {
 	}
 	for _, c := range q.table.Columns {
 		if used[c.Name] {
-			pin.Columns = append(pin.Columns, PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod})
+			pin.Columns = append(pin.Columns, PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
+				Key: q.table.Unit.Kind == catalog.RowUnit && c.Name == q.table.Unit.Column})
 		}
 	}
 	return []Pin{pin}

@@ -121,14 +121,19 @@ func lockText(pins []sqlrewrite.Pin) string {
 }
 
 // pinText counts the pinned columns that are still what they were: same relation under the same name, same attribute
-// number, type and modifier. A relation with rules or a view is another relation kind, which policies never pin.
+// number, type and modifier; and, where each row is a unit, the key that proves it. A view is another relation kind, which
+// policies never pin.
 const pinText = `SELECT count(*)
-FROM unnest($1::oid[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::oid[], $7::int4[])
-	AS pin(relation, schema, name, attribute, number, type, modifier)
+FROM unnest($1::oid[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::oid[], $7::int4[], $8::bool[])
+	AS pin(relation, schema, name, attribute, number, type, modifier, key)
 JOIN pg_catalog.pg_class c ON c.oid = pin.relation AND c.relname = pin.name AND c.relkind IN ('r', 'p')
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = pin.schema
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = pin.attribute AND a.attnum = pin.number
-	AND a.atttypid = pin.type AND a.atttypmod = pin.modifier AND NOT a.attisdropped`
+	AND a.atttypid = pin.type AND a.atttypmod = pin.modifier AND NOT a.attisdropped
+WHERE NOT pin.key OR a.attnotnull
+	AND EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid
+		AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum AND i.indpred IS NULL)
+	AND NOT (c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))`
 
 // pinned is a list of pins as columns, one entry for each pinned column.
 type pinned struct {
@@ -137,6 +142,7 @@ type pinned struct {
 	numbers                  []int16
 	types                    []uint32
 	modifiers                []int32
+	keys                     []bool
 }
 
 func flatten(pins []sqlrewrite.Pin) pinned {
@@ -150,13 +156,14 @@ func flatten(pins []sqlrewrite.Pin) pinned {
 			p.numbers = append(p.numbers, column.AttNum)
 			p.types = append(p.types, column.TypeOID)
 			p.modifiers = append(p.modifiers, column.TypMod)
+			p.keys = append(p.keys, column.Key)
 		}
 	}
 	return p
 }
 
 func (p pinned) args() []any {
-	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers}
+	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers, p.keys}
 }
 
 // read runs the statement with every result in text form, seals the aggregates and yields the rows. It reports whether all

@@ -55,7 +55,7 @@ func pins(t *testing.T, d *pgexec.Database, table string, columns ...string) []s
 		if !ok {
 			t.Fatalf("no column %s", name)
 		}
-		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod})
+		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod, Key: name == "id"})
 	}
 	return []sqlrewrite.Pin{pin}
 }
@@ -202,12 +202,17 @@ func TestA59ChangedTables(t *testing.T) {
 		"view instead":      "ALTER TABLE people RENAME TO old; CREATE VIEW people AS SELECT * FROM old; GRANT SELECT ON people TO noisegate_reader",
 		"other schema":      "CREATE SCHEMA s; ALTER TABLE people SET SCHEMA s",
 		"table dropped":     "DROP TABLE people",
+		"key dropped":       "ALTER TABLE people DROP CONSTRAINT people_pkey",
+		"key may be NULL":   "ALTER TABLE people DROP CONSTRAINT people_pkey, ALTER id DROP NOT NULL; ALTER TABLE people ADD UNIQUE (id)",
+		"key of two":        "ALTER TABLE people DROP CONSTRAINT people_pkey, ADD PRIMARY KEY (id, age)",
+		"key of some":       "ALTER TABLE people DROP CONSTRAINT people_pkey; CREATE UNIQUE INDEX ON people (id) WHERE age > 0",
+		"children":          "CREATE TABLE more () INHERITS (people); GRANT SELECT ON more TO noisegate_reader",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := pgtest.Protected(t, ddl)
 			d := open(t, p, nil)
-			statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1, Pins: pins(t, d, "people", "age")}
+			statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1, Pins: pins(t, d, "people", "id", "age")}
 			if _, err := collect(t, d, statement); err != nil {
 				t.Fatalf("before the change: %v", err)
 			}
