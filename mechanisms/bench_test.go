@@ -1,6 +1,7 @@
 package mechanisms
 
 import (
+	"fmt"
 	"math/big"
 	"testing"
 )
@@ -72,5 +73,54 @@ func BenchmarkKeep(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		g.Keep(s, units)
+	}
+}
+
+func BenchmarkSelect(b *testing.B) {
+	p := SelectionParameters{Sensitivity: big.NewInt(1), Epsilon: EpsilonUnit / 10}
+	exponential, err := NewExponential(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	flip, err := NewPermuteAndFlip(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	noisy, err := NewNoisyMax(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{100, 10_000} {
+		scores := make([]Exact, n)
+		for i := range scores {
+			scores[i] = SealInt64(int64(i * 7919 % n))
+		}
+		for _, m := range []Selector{exponential, flip, noisy} {
+			b.Run(fmt.Sprintf("%s/%d", m.Name(), n), func(b *testing.B) {
+				s := NewSampler()
+				b.ReportAllocs()
+				for b.Loop() {
+					m.Select(s, scores)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkSumHalfWidth(b *testing.B) {
+	for _, n := range []int{2, 50} {
+		var terms []Term
+		for i := range n {
+			m, err := NewLaplace(LaplaceParameters{L1: big.NewInt(1), Scale: big.NewRat(int64(10+i), 1)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			terms = append(terms, Term{Noise: m, Weight: big.NewRat(1, 1)})
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				SumHalfWidth(terms, 0.95)
+			}
+		})
 	}
 }
