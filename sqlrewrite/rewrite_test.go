@@ -182,4 +182,3 @@ func BenchmarkRewrite(b *testing.B) {
 		})
 	}
 }
-
