@@ -2,6 +2,7 @@ package pgexec
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +95,9 @@ func (d *Database) stream(ctx context.Context, statement sqlrewrite.Statement, y
 // begin opens the transaction, locks the tables against changes of their definition, and compares the definitions with
 // the pins. The locks come before the transaction's snapshot is taken, so what is compared is what the statement will read.
 func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {
+	if slices.ContainsFunc(pins, func(p sqlrewrite.Pin) bool { return len(p.Columns) == 0 }) {
+		return fault.Internal(errPins) // what pins nothing holds always
+	}
 	batch := new(pgx.Batch)
 	batch.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	if len(pins) > 0 {

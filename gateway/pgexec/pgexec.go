@@ -85,6 +85,7 @@ func settings(statementTimeout time.Duration) map[string]string {
 // The errors of this package's own: constant texts, which may be logged.
 var (
 	errShape = errors.New("pgexec: the result does not have the columns that were planned")
+	errPins  = errors.New("pgexec: a table is pinned by no column")
 	errType  = errors.New("pgexec: an output has a type that answers do not have")
 )
 

@@ -228,6 +228,16 @@ func TestA59ChangedTables(t *testing.T) {
 	}
 }
 
+// TestPinWithoutColumns: a pin that nothing could contradict is not taken for one that holds.
+func TestPinWithoutColumns(t *testing.T) {
+	p := pgtest.Protected(t, ddl)
+	d := open(t, p, nil)
+	bare := pins(t, d, "people")
+	if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: bare}); fault.CodeOf(err) != fault.CodeInternal || !fault.IsUntouched(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestA86NoFreeConnection: a query that finds no connection in time has read nothing.
 func TestA86NoFreeConnection(t *testing.T) {
 	p := pgtest.Protected(t, ddl)
