@@ -72,7 +72,7 @@ func checkThreatModel(t *Tree) []Finding {
 	tests := testNames(t)
 	named := regexp.MustCompile(`\b(?:Test|Fuzz|Audit|Benchmark)[A-Z]\w*`)
 	var found []Finding
-	rows := tableRows(page, regexp.MustCompile(`^([AF]\d\d)$`))
+	rows := tableRows(page, threatID())
 	for _, id := range threatIDs() {
 		cells := rows[id]
 		if len(cells) != 1 {
@@ -92,19 +92,43 @@ func checkThreatModel(t *Tree) []Finding {
 	return append(found, unlisted(tests, rows)...)
 }
 
-// unlisted finds tests with an ID in their name that the page does not mention on that ID's line.
-func unlisted(tests map[string]string, rows map[string][]string) []Finding {
+// mention is a test that carries the ID of an attack.
+type mention struct{ id, test string }
+
+// unmentioned are the tests with an ID in their name that the page does not name on that ID's line.
+func unmentioned(tests map[string]string, rows map[string][]string) []mention {
 	carries := regexp.MustCompile(`[AF]\d\d`)
-	var found []Finding
+	var missing []mention
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		for _, id := range carries.FindAllString(name, -1) {
-			if !slices.ContainsFunc(rows[id], func(row string) bool { return strings.Contains(row, name) }) {
-				found = append(found, Finding{threatModelPage, id + " does not name " + name + " (" + tests[name] + ")"})
+			if !slices.ContainsFunc(rows[id], func(row string) bool { return strings.Contains(row, "`"+name+"`") }) {
+				missing = append(missing, mention{id, name})
 			}
 		}
 	}
+	return missing
+}
+
+func unlisted(tests map[string]string, rows map[string][]string) []Finding {
+	var found []Finding
+	for _, m := range unmentioned(tests, rows) {
+		found = append(found, Finding{threatModelPage, fmt.Sprintf("%s does not name %s (%s); make golden adds it", m.id, m.test, tests[m.test])})
+	}
 	return found
 }
+
+// ListTests gives docs/threat-model.md with every test on the lines of the IDs that its name carries.
+func ListTests(t *Tree) string {
+	page := t.Texts[threatModelPage]
+	for _, m := range unmentioned(testNames(t), tableRows(page, threatID())) {
+		line := regexp.MustCompile(`(?m)^(\| ` + m.id + ` \|[^|]*\| )`)
+		page = line.ReplaceAllString(page, "${1}`"+m.test+"`, ")
+	}
+	return page
+}
+
+// threatID matches the first cell of a line of the threat model.
+func threatID() *regexp.Regexp { return regexp.MustCompile(`^([AF]\d\d)$`) }
 
 // threatIDs are the attacks and faults of the plan: A01 to A88 and F01 to F24.
 func threatIDs() []string {
