@@ -14,7 +14,6 @@ const (
 	lawExp      law = iota // e^-x
 	lawLogistic            // 1/(1+e^x)
 	lawTanhHalf            // tanh(x/2) = (1-e^-x)/(1+e^-x)
-	lawConstant            // x itself, at most 1
 )
 
 // at is the enclosure of the probability at x.
@@ -33,8 +32,6 @@ func (l law) bounds(x *big.Rat, n uint) (lo, hi *big.Int) {
 	case lawTanhHalf:
 		lo, hi = expNegBounds(x, n)
 		return tanhHalfOf(hi, n, floorQuo), tanhHalfOf(lo, n, ceilQuo)
-	case lawConstant:
-		return fixed(x, n, floorQuo), fixed(x, n, ceilQuo)
 	default:
 		panic("mechanisms: unknown law")
 	}

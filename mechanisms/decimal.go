@@ -3,7 +3,6 @@ package mechanisms
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -163,6 +162,3 @@ func (r PicoRho) Rat() *big.Rat { return big.NewRat(int64(r), int64(RhoUnit)) }
 
 // Rat is the exact amount.
 func (d AttoDelta) Rat() *big.Rat { return big.NewRat(int64(d), int64(DeltaUnit)) }
-
-// Valid reports whether the level is in (0, 1) and not so near 1 that no interval could be told from the whole line.
-func (c Confidence) Valid() bool { return c > 0 && c < 1 && !math.IsNaN(float64(c)) }

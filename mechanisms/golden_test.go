@@ -158,16 +158,16 @@ func TestGoldenPMFDiscreteLaplace(t *testing.T) {
 
 // mass is P(X=x) as the prepared coins have it: what is drawn, not a formula beside it.
 func (l *laplaceLaw) mass(x int64) float64 {
-	chance := func(first uint64) float64 { return (float64(first) + 0.5) / (1 << 64) }
+	chance := func(c coin) float64 { return (float64(c.first) + 0.5) / (1 << 64) }
 	if x == 0 {
 		return chance(l.zero)
 	}
 	p := (1 - chance(l.zero)) / 2
-	for i, first := range l.digit {
+	for i, c := range l.digit {
 		if (max(x, -x)-1)>>i&1 == 1 {
-			p *= chance(first)
+			p *= chance(c)
 		} else {
-			p *= 1 - chance(first)
+			p *= 1 - chance(c)
 		}
 	}
 	return p * (1 - chance(l.carry))

@@ -18,10 +18,17 @@ import (
 // once; a draw allocates nothing unless the noise does not fit a machine word.
 type laplaceLaw struct {
 	scale *big.Rat
-	zero  uint64   // first64 of P(X=0)
-	carry uint64   // first64 of P(|X|-1 >= 2^width | X≠0)
-	digit []uint64 // first64 of P(digit i = 1 | X≠0); len(digit) is width, a multiple of 8
-	lead  []uint64 // the first bytes of digit, eight to a word
+	zero  coin     // X = 0
+	carry coin     // |X|-1 >= 2^width, given X != 0
+	digit []coin   // digit i of |X|-1 is 1, given X != 0; len(digit) is width, a multiple of 8
+	lead  []uint64 // the digits' first bytes, eight to a word
+}
+
+// coin shows true with the law's probability at 2^power/b; first is the first word of that.
+type coin struct {
+	first uint64
+	law   law
+	power int
 }
 
 // carryAt bounds the ratio 2^width/b from below: a carry has a probability of at most e^-11.
@@ -33,34 +40,34 @@ const smallWidth = 56
 func newLaplaceLaw(scale *big.Rat) *laplaceLaw {
 	reach := fixed(new(big.Rat).Mul(scale, big.NewRat(carryAt, 1)), 0, ceilQuo)
 	width := max(1, (reach.BitLen()+7)/8) * 8 // 2^width > 11b
-	rate := new(big.Rat).Inv(scale)
-	l := &laplaceLaw{
-		scale: scale,
-		zero:  first64(lawTanhHalf.at(rate)),
-		digit: make([]uint64, width),
-		lead:  make([]uint64, width/8),
-	}
-	l.carry = first64(lawExp.at(l.exponent(width)))
+	l := &laplaceLaw{scale: scale, digit: make([]coin, width), lead: make([]uint64, width/8)}
+	l.zero = l.newCoin(lawTanhHalf, 0)
+	l.carry = l.newCoin(lawExp, width)
 
 	// q^2ⁱ by repeated squaring of one enclosure of q; each squaring doubles its relative width, so width bits more.
 	n := uint(192 + width)
-	lo, hi := expNegBounds(rate, n)
+	lo, hi := expNegBounds(l.exponent(0), n)
 	for i := range l.digit {
 		first, ok := commonFirst64(logisticOf(lo, n, floorQuo), logisticOf(hi, n, ceilQuo), n)
-		if !ok {
-			first = first64(lawLogistic.at(l.exponent(i)))
+		if ok {
+			l.digit[i] = coin{first: first, law: lawLogistic, power: i}
+		} else {
+			l.digit[i] = l.newCoin(lawLogistic, i)
 		}
-		l.digit[i] = first
-		l.lead[i/8] |= first >> 56 << (8 * (i % 8))
+		l.lead[i/8] |= l.digit[i].first >> 56 << (8 * (i % 8))
 		lo.Rsh(lo.Mul(lo, lo), n)
-		hi.Add(hi.Rsh(hi.Mul(hi, hi), n), big.NewInt(1))
+		hi.Add(hi.Rsh(hi.Mul(hi, hi), n), bigOne)
 	}
 	return l
 }
 
-// exponent is 2ⁱ/b.
-func (l *laplaceLaw) exponent(i int) *big.Rat {
-	x := new(big.Rat).SetFrac(one(uint(i)), big.NewInt(1))
+func (l *laplaceLaw) newCoin(law law, power int) coin {
+	return coin{first: first64(law.at(l.exponent(power))), law: law, power: power}
+}
+
+// exponent is 2^power/b.
+func (l *laplaceLaw) exponent(power int) *big.Rat {
+	x := new(big.Rat).SetInt(one(uint(power)))
 	return x.Quo(x, l.scale)
 }
 
@@ -70,8 +77,8 @@ func (l *laplaceLaw) draw(s *Sampler) Noise {
 		return l.drawBig(s)
 	}
 	head := s.word() // bytes: 7 decides zero, 6 decides the carry, the lowest bit is the sign
-	isZero := s.settle(byte(head>>56), l.zero, lawTanhHalf, l.scale, -1)
-	carry := s.settle(byte(head>>48), l.carry, lawExp, l.scale, len(l.digit))
+	isZero := l.toss(s, byte(head>>56), l.zero)
+	carry := l.toss(s, byte(head>>48), l.carry)
 	var magnitude uint64
 	for i := range l.lead {
 		magnitude |= uint64(l.eight(s, i)) << (8 * i)
@@ -92,8 +99,8 @@ func (l *laplaceLaw) draw(s *Sampler) Noise {
 // drawBig is draw for scales whose noise does not fit a machine word.
 func (l *laplaceLaw) drawBig(s *Sampler) Noise {
 	head := s.word()
-	isZero := s.settle(byte(head>>56), l.zero, lawTanhHalf, l.scale, -1)
-	carry := s.settle(byte(head>>48), l.carry, lawExp, l.scale, len(l.digit))
+	isZero := l.toss(s, byte(head>>56), l.zero)
+	carry := l.toss(s, byte(head>>48), l.carry)
 	magnitude := new(big.Int)
 	for i := len(l.lead) - 1; i >= 0; i-- {
 		magnitude.Or(magnitude.Lsh(magnitude, 8), big.NewInt(int64(l.eight(s, i))))
@@ -108,7 +115,7 @@ func (l *laplaceLaw) drawBig(s *Sampler) Noise {
 func (l *laplaceLaw) carried(s *Sampler, magnitude *big.Int, isZero, negative bool) Noise {
 	step := one(uint(len(l.digit)))
 	magnitude.Add(magnitude, step)
-	for s.flip(l.carry, lawExp, l.exponent(len(l.digit))) {
+	for s.flip(l.carry.first, l.carry.law.at(l.exponent(l.carry.power))) {
 		magnitude.Add(magnitude, step)
 	}
 	return signed(magnitude, isZero, negative)
@@ -135,7 +142,7 @@ func (l *laplaceLaw) eight(s *Sampler, i int) byte {
 	for ; ties != 0; ties &= ties - 1 {
 		at := bits.TrailingZeros64(ties)
 		digit := 8*i + at/8
-		if s.settleRest(l.digit[digit], lawLogistic, l.scale, digit) {
+		if l.tossRest(s, l.digit[digit]) {
 			below |= 1 << at
 		}
 	}
@@ -154,20 +161,19 @@ func compareBytes(w, t uint64) (below, ties uint64) {
 	return below, ties
 }
 
-// settle decides a coin whose first random byte is given. i names the exponent of the coin's law: 2ⁱ/b, or 1/b for -1.
-func (s *Sampler) settle(b byte, first uint64, l law, scale *big.Rat, i int) bool {
-	if lead := byte(first >> 56); b != lead {
+// toss decides a coin by a random byte and, if that does not suffice, more.
+func (l *laplaceLaw) toss(s *Sampler, b byte, c coin) bool {
+	if lead := byte(c.first >> 56); b != lead {
 		return b < lead
 	}
-	return s.settleRest(first, l, scale, i)
+	return l.tossRest(s, c)
 }
 
-// settleRest decides a coin whose first random byte equals that of its probability.
-func (s *Sampler) settleRest(first uint64, l law, scale *big.Rat, i int) bool {
+// tossRest decides a coin whose first random byte equals that of its probability.
+func (l *laplaceLaw) tossRest(s *Sampler, c coin) bool {
 	const rest = 1<<56 - 1
-	if w := s.word() & rest; w != first&rest {
-		return w < first&rest
+	if w := s.word() & rest; w != c.first&rest {
+		return w < c.first&rest
 	}
-	x := new(big.Rat).SetFrac(one(uint(max(i, 0))), big.NewInt(1))
-	return s.decide(first, l.at(x.Quo(x, scale)))
+	return s.decide(c.first, c.law.at(l.exponent(c.power)))
 }

@@ -85,12 +85,12 @@ func faces(first uint64) []coinFace {
 }
 
 func enumerateDraw(t *testing.T, law *laplaceLaw, leaf func(value int64, weight float64)) {
-	coins := append([]uint64{law.zero, law.carry}, law.digit...)
+	coins := append([]coin{law.zero, law.carry}, law.digit...)
 	chosen := make([]coinFace, len(coins))
 	var walk func(i int, weight float64)
 	walk = func(i int, weight float64) {
 		if i < len(coins) {
-			for _, f := range faces(coins[i]) {
+			for _, f := range faces(coins[i].first) {
 				chosen[i] = f
 				walk(i+1, weight*f.weight)
 			}
@@ -129,7 +129,7 @@ func enumerateDraw(t *testing.T, law *laplaceLaw, leaf func(value int64, weight 
 func TestLaplaceCarry(t *testing.T) {
 	law := newLaplaceLaw(big.NewRat(20, 1)) // width 8, carry e^-12.8
 	head := uint64(255)<<56 | 0<<48         // not zero, carry undecided by its first byte, positive
-	s := tape(head, law.carry-1, 1<<63|1<<55, 0, law.carry-1, law.carry+1)
+	s := tape(head, law.carry.first-1, 1<<63|1<<55, 0, law.carry.first-1, law.carry.first+1)
 	// The digits' word has ties only where a first byte is 0x80 or 0: none below; so the fourth word is the first flip.
 	got := law.draw(s)
 	if got.big != nil || got.small <= 512 || got.small > 1024 {

@@ -70,28 +70,6 @@ func (s *Sampler) Uniform(n uint64) uint64 {
 	return hi
 }
 
-// uniformBig is a uniform integer in [0, n); n must be positive. Words are drawn again until they fall below n: fewer than two
-// rounds on average.
-func (s *Sampler) uniformBig(n *big.Int) *big.Int {
-	width := uint(new(big.Int).Sub(n, big.NewInt(1)).BitLen())
-	for {
-		u := new(big.Int)
-		for drawn := uint(0); drawn < width; drawn += 64 {
-			u.Or(u.Lsh(u, 64), new(big.Int).SetUint64(s.word()))
-		}
-		if u.Rsh(u, (64-width%64)%64); u.Cmp(n) < 0 {
-			return u
-		}
-	}
-}
-
-// Shuffle permutes n things uniformly (Fisher-Yates); swap exchanges two of them.
-func (s *Sampler) Shuffle(n int, swap func(i, j int)) {
-	for i := n - 1; i > 0; i-- {
-		swap(i, int(s.Uniform(uint64(i)+1)))
-	}
-}
-
 // enclosure gives ever tighter bounds of one real number: lo <= 2ⁿ·p <= hi.
 type enclosure func(n uint) (lo, hi *big.Int)
 
@@ -119,14 +97,13 @@ func firstWord(p *big.Int, n uint) uint64 {
 	return w.Uint64()
 }
 
-// flip is a coin that shows true with the law's exact probability at x. first must be first64(l.at(x)); it decides all but
-// one in 2⁶⁴ tosses.
-func (s *Sampler) flip(first uint64, l law, x *big.Rat) bool {
+// flip is a coin that shows true with probability p exactly. first must be first64(p); it decides all but one in 2⁶⁴ tosses.
+func (s *Sampler) flip(first uint64, p enclosure) bool {
 	w := s.word()
 	if w != first {
 		return w < first
 	}
-	return s.decide(w, l.at(x))
+	return s.decide(w, p)
 }
 
 // decide says whether a uniform real in [0, 1) that begins with the 64 bits of w is below p. Further words of the uniform are

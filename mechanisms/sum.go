@@ -65,11 +65,8 @@ type sumLaw struct {
 	unresolved   float64   // bounds what wrapping and truncation may hide
 }
 
-// Limits of the series: its length, and where its terms stop to matter.
-const (
-	maxCoefficients = 1 << 14
-	negligible      = 1e-13
-)
+// maxCoefficients limits the series, for sums in which one term dwarfs the others.
+const maxCoefficients = 1 << 12
 
 // newSumLaw prepares the series; ok is false for noise of unknown kind.
 func newSumLaw(terms []weightedTerm, alpha float64) (law sumLaw, ok bool) {
@@ -94,11 +91,9 @@ func newSumLaw(terms []weightedTerm, alpha float64) (law sumLaw, ok bool) {
 			}
 		}
 		law.coefficients = append(law.coefficients, envelope*grid/float64(j))
-		if envelope < negligible {
-			return law, true
-		}
-		if j == maxCoefficients { // the envelope falls at least as 1/j², so that the rest adds up to less than its half
-			law.unresolved += envelope
+		if envelope < outside || j == maxCoefficients {
+			law.unresolved += envelope // falling at least as 1/j² by now, the rest adds up to less
+			break
 		}
 	}
 	return law, true
