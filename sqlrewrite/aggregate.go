@@ -29,7 +29,7 @@ type measure struct {
 type value struct {
 	name  string // as the analyst could have written it
 	t     catalog.Type
-	sum   int // index into boundQuery.measure
+	sum   int // index into boundQuery.measures
 	count int // mean: the index of its count; -1 for a release as it is
 }
 
@@ -88,13 +88,13 @@ func (b *binder) release(m measure) int {
 		m.kind = sumSteps // the bounds are centred already
 	}
 	name := m.describe()
-	for i, known := range b.bound.measure {
+	for i, known := range b.bound.measures {
 		if known.describe() == name {
 			return i
 		}
 	}
-	b.bound.measure = append(b.bound.measure, m)
-	return len(b.bound.measure) - 1
+	b.bound.measures = append(b.bound.measures, m)
+	return len(b.bound.measures) - 1
 }
 
 // count binds count(*), count(x) and count(DISTINCT unit).

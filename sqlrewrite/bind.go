@@ -10,12 +10,12 @@ import (
 
 // boundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it.
 type boundQuery struct {
-	table   *catalog.Table
-	alias   string
-	where   expr // over columns; nil: none
-	keys    []groupKey
-	measure []measure // the releases, each once (A07)
-	values  []value   // what outputs, HAVING and ORDER BY may refer to
+	table    *catalog.Table
+	alias    string
+	where    expr // over columns; nil: none
+	keys     []groupKey
+	measures []measure // the releases, each once (A07)
+	values   []value   // what outputs, HAVING and ORDER BY may refer to
 
 	outputs []output
 	having  expr // over keys and values; nil: none

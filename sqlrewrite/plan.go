@@ -156,8 +156,8 @@ func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error
 	if err != nil {
 		return nil, err
 	}
-	if cells := new(big.Int).Mul(q.publicTuples(), big.NewInt(int64(len(q.measure)))); !q.private() && cells.Cmp(big.NewInt(maxCells)) > 0 {
-		return nil, fault.TooManyKeys(q.keys[0].at, maxCells/len(q.measure))
+	if cells := new(big.Int).Mul(q.publicTuples(), big.NewInt(int64(len(q.measures)))); !q.private() && cells.Cmp(big.NewInt(maxCells)) > 0 {
+		return nil, fault.TooManyKeys(q.keys[0].at, maxCells/len(q.measures))
 	}
 	p := &Plan{query: q, options: o, shape: s}
 	if err := p.price(); err != nil {

@@ -28,7 +28,7 @@ func (p *Plan) price() error {
 	if err := p.checkChoice(); err != nil {
 		return err
 	}
-	shares := len(p.query.measure)
+	shares := len(p.query.measures)
 	if p.query.private() {
 		shares++
 	}
@@ -44,7 +44,7 @@ func (p *Plan) price() error {
 			return err
 		}
 	}
-	for _, m := range p.query.measure {
+	for _, m := range p.query.measures {
 		r := release{measure: m, perGroup: p.shape.perGroup(m), unit: one()}
 		if m.grid != nil {
 			r.unit = m.grid.step
@@ -125,7 +125,7 @@ func (p *Plan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanis
 		return m.Loss(), nil
 	})
 	if epsilon == 0 {
-		return nil, fault.PriceTooSmall(len(p.query.measure))
+		return nil, fault.PriceTooSmall(len(p.query.measures))
 	}
 	m, err := build(epsilon)
 	return m, internal(err)

@@ -29,7 +29,7 @@ func printStatement(q *boundQuery, s shape) (Statement, int) {
 	default:
 		panic("sqlrewrite: shape without a printed form")
 	}
-	values := len(q.measure)
+	values := len(q.measures)
 	if q.private() {
 		values++
 	}
@@ -43,7 +43,7 @@ func (p *statementPrinter) flat() {
 		keys = append(keys, p.key(k.column))
 		outputs = append(outputs, asTextSQL(p.key(k.column)))
 	}
-	for _, m := range p.q.measure {
+	for _, m := range p.q.measures {
 		outputs = append(outputs, asTextSQL(p.total(m)))
 	}
 	if p.q.private() {
@@ -79,7 +79,7 @@ func (p *statementPrinter) nested() {
 		outerKeys = append(outerKeys, "u."+name)
 		outputs = append(outputs, asTextSQL("u."+name))
 	}
-	for _, m := range p.q.measure {
+	for _, m := range p.q.measures {
 		outputs = append(outputs, asTextSQL(p.bounded(m)))
 	}
 	if p.q.private() {
@@ -328,13 +328,13 @@ func (p *statementPrinter) steps(g *grid) string {
 		if g.column.Type == catalog.Int8 && g.small() || g.column.Type != catalog.Int8 && !g.small() {
 			body = x + "::" + result
 		}
-		return p.clamp(g, "bigint", result, body)
+		return p.clamp(g, string(g.column.Type), result, body)
 	case dividedSteps:
 		base := new(big.Int).Mul(g.lo, g.step.Num())
 		half := new(big.Int).Rsh(g.step.Num(), 1)
 		inner := fmt.Sprintf("((%s::bigint - %s) / %s + %s)", x, p.number(base.Sub(base, half), "bigint"),
 			p.number(g.step.Num(), "bigint"), p.number(g.lo, "bigint"))
-		compare := "bigint"
+		compare := string(g.column.Type)
 		if isFloat(g.column.Type) {
 			compare = "double precision"
 		}
@@ -426,7 +426,7 @@ func pins(q *boundQuery) []Pin {
 	for _, k := range q.keys {
 		used[k.column.Name] = true
 	}
-	for _, m := range q.measure {
+	for _, m := range q.measures {
 		walk(m.filter)
 		if m.column != nil {
 			used[m.column.Name] = true

@@ -1,0 +1,79 @@
+package sqlrewrite
+
+import (
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"noisegate/mechanisms"
+)
+
+// intervalExpressions are outputs whose intervals come from interval arithmetic.
+var intervalExpressions = []string{
+	"count(*) + sum(age)", "count(*) - sum(age)", "-count(*) * sum(age)", "sum(age) / count(*)", "sum(age) / 7", "sum(age)::numeric / nullif(count(*), 0)",
+	"count(*) / sum(age)::numeric", "avg(age)", "2 * avg(age) - 1.5", "round(avg(age), 1)", "round(sum(age), -2)", "round(sum(age) / 3.0)", "floor(avg(age))", "ceil(sum(age) / 7.0)",
+	"abs(count(*) - 50)", "greatest(count(*), sum(age), 10)", "least(count(*), sum(age))", "coalesce(avg(age), 0)", "sum(age)::float8 / 3",
+}
+
+// An interval holds the expression's value at every point of the box: for any true values that the noise allows, what PostgreSQL
+// would have computed from them lies inside.
+func TestIntervalsHoldTheirBox(t *testing.T) {
+	for _, text := range intervalExpressions {
+		o := sharp()
+		o.Epsilon = mechanisms.EpsilonUnit
+		p := rewrite(t, "SELECT "+text+" FROM people", o)
+		e, form := p.query.outputs[0].expr, p.outputs[0]
+		if !hasInterval(e) {
+			t.Errorf("%s: no interval", text)
+		}
+		found := 0
+		rapid.Check(t, func(t *rapid.T) {
+			noisy, truth, wide, exact := releasedRow{}, releasedRow{}, newBox(p), newBox(p)
+			for i := range p.releases {
+				width := rapid.Int64Range(0, 20).Draw(t, "width")
+				value := rapid.Int64Range(-60, 60).Draw(t, "value")
+				noisy.noisy = append(noisy.noisy, big.NewInt(value))
+				truth.noisy = append(truth.noisy, big.NewInt(value+rapid.Int64Range(-width, width).Draw(t, "noise")))
+				wide.widths[widthKey{i, form.releases}] = new(big.Rat).SetInt64(width)
+				exact.widths[widthKey{i, form.releases}] = new(big.Rat)
+			}
+			box, point := wide.eval(e, form.releases, noisy), exact.eval(e, form.releases, truth)
+			if box == nil || point == nil {
+				return // a divisor that may be zero
+			}
+			found++
+			if point.lo.Cmp(box.lo) < 0 || point.hi.Cmp(box.hi) > 0 {
+				t.Fatalf("%s: [%s, %s] does not hold [%s, %s]", text, box.lo, box.hi, point.lo, point.hi)
+			}
+		})
+		if found < 10 {
+			t.Errorf("%s: only %d intervals were tried", text, found)
+		}
+	}
+}
+
+// What interval arithmetic does not know has no interval, and a note says so.
+func TestNoInterval(t *testing.T) {
+	for _, text := range []string{"count(*)::text", "CASE WHEN count(*) > 3 THEN 1 ELSE 0 END", "count(*) % 7", "count(*) > 3", "count(*)::numeric(10,2)"} {
+		p := rewrite(t, "SELECT "+text+" FROM people", sharp())
+		notes := p.Explain().Notes
+		if hasInterval(p.query.outputs[0].expr) || len(notes) != 1 || notes[0].Code != "no-interval" {
+			t.Errorf("%s: %v", text, notes)
+		}
+	}
+}
+
+func TestIntervalText(t *testing.T) {
+	for _, c := range []struct {
+		num, denom int64
+		lo, hi     string
+	}{
+		{1, 2, "0.5", "0.5"}, {7, 1, "7", "7"}, {1, 3, "0.333333", "0.333334"}, {-1, 3, "-0.333334", "-0.333333"}, {1, 3_000_000, "0.000000333333", "0.000000333334"},
+	} {
+		v := big.NewRat(c.num, c.denom)
+		if lo, hi := outward(v, -1), outward(v, 1); lo != c.lo || hi != c.hi {
+			t.Errorf("%s: %s, %s; want %s, %s", v, lo, hi, c.lo, c.hi)
+		}
+	}
+}
