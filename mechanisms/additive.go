@@ -39,13 +39,15 @@ type Confidence float64
 
 // Parameters are a mechanism's exact parameters as text, so that any accountant can recompute a past charge.
 type Parameters struct {
-	Mechanism   Name   `json:"mechanism"`
-	Sensitivity string `json:"sensitivity"`        // L1 for Laplace, L2 for Gaussian ("sqrt(3)" when irrational), L0 for groups, of the score for candidates
+	Mechanism Name `json:"mechanism"`
+	// Sensitivity is L1 for Laplace, L2 for Gaussian ("sqrt(3)" when irrational), L0 for selection of groups, that of one score for
+	// selection of candidates.
+	Sensitivity string `json:"sensitivity"`
 	Scale       string `json:"scale,omitempty"`    // Laplace: b, a rational; candidates: what scores are divided by
 	Variance    string `json:"variance,omitempty"` // Gaussian: σ², a rational
 	Epsilon     string `json:"epsilon,omitempty"`  // selection: ε, a decimal
 	Delta       string `json:"delta,omitempty"`    // selection of groups: δ, a decimal
-	Count       int64  `json:"count,omitempty"`    // top-k: picks; randomized response: classes; thresholds: the threshold
+	Count       int64  `json:"count,omitempty"`    // top-k: picks; randomized response: classes; Gaussian threshold: T
 }
 
 // Noise is one integer drawn from a mechanism's law, waiting for the value that it hides.

@@ -76,8 +76,9 @@ const guard = 48
 // It works at precision p = n+48 and reduces to r = x/2ᵏ < 2⁻¹⁶. The Taylor sum S of e^r, every step rounded down, misses
 // less than 3 units a term (one for the term's own rounding, at most one for that of r, and less than one inherited
 // from the term before, shrunk by r) and a tail of less than 8; so e^r lies in [S, S+4·terms+8]. Its reciprocal is then
-// squared k times, rounded outwards. Each squaring doubles the relative width: 2⁷ units grow by 2ᵏ, and k <= 18+log2(n)
-// because larger x are answered at once. 48 guard bits leave the result at most 2 units wide for n up to 2²⁰.
+// squared k times, rounded outwards. Each squaring doubles the relative width. There are at most p/16+2 terms, so that it begins
+// below n/4+32 units, and k <= 18+log2(n), because larger x are answered at once: 48 guard bits leave the result at most 2 units
+// wide for n up to 2¹⁴. (Beyond, it would be a wider enclosure, still an enclosure.)
 func expNegBounds(x *big.Rat, n uint) (lo, hi *big.Int) {
 	if x.Sign() == 0 {
 		return one(n), one(n)

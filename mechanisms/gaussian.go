@@ -19,8 +19,8 @@ type GaussianParameters struct {
 // Gaussian adds discrete Gaussian noise, P(X=x) ∝ e^(-x²/2σ²), x an integer.
 //
 // Guarantee: with ρ = Δ²/2σ², ρ-zCDP for a vector of L2 sensitivity Δ; no finite pure ε. Domain: integers of any size. Sampler:
-// exact, for any rational σ² (sample_gaussian.go). Source: Canonne, Kamath, Steinke 2020 (arXiv 2004.00010), Theorem 4 and, for
-// vectors, Corollary 14.
+// exact, for any rational σ² (sample_gaussian.go). Source: Canonne, Kamath, Steinke 2020 (arXiv 2004.00010), Theorem 4, composed over
+// the coordinates: Σ dᵢ²/2σ².
 type Gaussian struct {
 	l2Squared *big.Int
 	variance  *big.Rat
@@ -61,8 +61,8 @@ func (m *Gaussian) Draw(s *Sampler) Noise {
 	return m.law.get(func() *gaussianLaw { return newGaussianLaw(m.variance) }).draw(s)
 }
 
-// HalfWidth is the smallest integer t with P(|X| > t) <= 1-level, in floating point: it is at most one too large, and only where
-// σ > 16 and the probability meets the level within five digits.
+// HalfWidth is the smallest integer t with P(|X| > t) <= 1-level, in floating point and rounded up: it is one too large where the
+// probability meets the level within nine digits, or within three to five if σ > 16.
 func (m *Gaussian) HalfWidth(level Confidence) *big.Int {
 	t := gaussianTailPoint(ratFloat(m.variance), (1-float64(level))/2)
 	return t.Sub(t, bigOne)

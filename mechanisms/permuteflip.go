@@ -5,7 +5,7 @@ package mechanisms
 //
 // Guarantee: ε-DP, hence ε·tanh(ε/2)-zCDP (it has no bounded range). Its expected score is never below that of the exponential
 // mechanism at equal ε; at equal ρ the latter is better. Domain: integer scores of any size. Sampler: exact coins
-// ([Sampler.survives]). Source: McKenna, Sheldon 2020 (arXiv 2010.12603), Algorithm 1, Theorem 2.
+// ([Sampler.survives]). Source: McKenna, Sheldon 2020 (arXiv 2010.12603), Algorithm 1.
 type PermuteAndFlip struct {
 	selection
 	decay decay

@@ -7,7 +7,7 @@ import (
 
 // gaussianLaw samples the discrete Gaussian law P(X=x) ∝ e^(-x²/2σ²) for any rational σ² > 0, exactly: Algorithm 3 of
 // Canonne, Kamath, Steinke 2020 (arXiv 2004.00010). With t = floor(σ)+1, a discrete Laplace proposal Y of scale t is accepted
-// with probability e^-γ, γ = (|Y| - σ²/t)²/2σ²; more than two in three are.
+// with probability e^-γ, γ = (|Y| - σ²/t)²/2σ²; about three in four are, and about half for small σ.
 //
 // e^-γ is first computed in 64-bit fixed point with a proven error bound; a random word within that bound of it (one in 2³⁷) is
 // decided exactly from the rational γ by [Sampler.decide], which continues the same random expansion.

@@ -9,7 +9,7 @@ import (
 //
 // With q = e^(-1/b): X is 0 with probability (1-q)/(1+q) = tanh(1/2b). Otherwise it has a fair sign and |X|-1 is
 // geometric with ratio q, whose binary digits are independent: digit i is 1 with probability q^2ⁱ/(1+q^2ⁱ) = 1/(1+e^(2ⁱ/b)),
-// because P(G = Σ dᵢ2ⁱ) ∝ Π (q^2ⁱ)^dᵢ (used for noise by Dwork, Kenthapadi, McSherry, Mironov, Naor 2006, section 5).
+// because P(G = Σ dᵢ2ⁱ) ∝ Π (q^2ⁱ)^dᵢ (used for noise by Dwork, Kenthapadi, McSherry, Mironov, Naor 2006).
 // Digits above the lowest `width` form a geometric number of their own with ratio e^(-2^width/b), almost always 0.
 //
 // Nothing is rejected and drawn again, so that the time hardly depends on the value, and a coin is an integer comparison:

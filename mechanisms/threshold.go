@@ -193,15 +193,15 @@ func (g *GroupSelection) guardBits() uint {
 //	n >  c:  min{1, 1 + excess - e^-am·(1 + excess - π(c))}
 func (g *GroupSelection) probability(n int64) enclosure {
 	return func(bits uint) (lo, hi *big.Int) {
-		guard := g.guardBits()
-		p := bits + guard
+		extra := g.guardBits()
+		p := bits + extra
 		if n <= g.crossover {
 			lo, hi = g.firstBranch(n, p)
 		} else {
 			lo, hi = g.secondBranch(n, p)
 		}
-		hi.Add(hi.Rsh(hi, guard), bigOne)
-		return minInt(lo.Rsh(lo, guard), one(bits)), minInt(hi, one(bits))
+		hi.Add(hi.Rsh(hi, extra), bigOne)
+		return minInt(lo.Rsh(lo, extra), one(bits)), minInt(hi, one(bits))
 	}
 }
 
@@ -236,7 +236,7 @@ func (g *GroupSelection) secondBranch(n int64, p uint) (lo, hi *big.Int) {
 		return sum.Add(sum, new(big.Int).Mul(power, pi))
 	}
 	lo, hi = bound(topLo, powerHi, piLo), bound(topHi, powerLo, piHi)
-	return lo.Rsh(lo, p), hi.Add(hi.Rsh(hi, p), big.NewInt(1))
+	return lo.Rsh(lo, p), hi.Add(hi.Rsh(hi, p), bigOne)
 }
 
 // excess is d/(e^a-1) = d·q/(1-q) at precision p, which rises with q.
