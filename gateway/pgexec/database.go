@@ -106,6 +106,7 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {
 	wanted := flatten(pins)
 	var holds int
 	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return row.Scan(&holds) })
+	batch.Queue(planCustom)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
@@ -114,6 +115,9 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {
 	}
 	return nil
 }
+
+// planCustom has the statement planned for its arguments each time: one way of planning, however often its text was seen (A37).
+const planCustom = "SET LOCAL plan_cache_mode = force_custom_plan"
 
 // lockText names every table of the statement. A table that is gone, or that the role may not read, fails here.
 func lockText(pins []sqlrewrite.Pin) string {

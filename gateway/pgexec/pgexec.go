@@ -72,7 +72,7 @@ func settings(statementTimeout time.Duration) map[string]string {
 		"statement_timeout":                   ms(statementTimeout),
 		"lock_timeout":                        ms(lockTimeout),
 		"idle_in_transaction_session_timeout": ms(idleTimeout),
-		"plan_cache_mode":                     "force_custom_plan", // one way of planning, however often a text was seen
+		"plan_cache_mode":                     "force_generic_plan", // for our own fixed texts; statements see planCustom
 		"jit":                                 "off",
 		"client_min_messages":                 "error",
 		"timezone":                            "UTC",

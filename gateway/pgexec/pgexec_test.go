@@ -39,7 +39,7 @@ func open(t *testing.T, p *pgtest.ProtectedDatabase, edit func(*pgexec.Config)) 
 }
 
 // pins reads what a policy would have pinned.
-func pins(t *testing.T, d *pgexec.Database, table string, columns ...string) []sqlrewrite.Pin {
+func pins(t testing.TB, d *pgexec.Database, table string, columns ...string) []sqlrewrite.Pin {
 	t.Helper()
 	schema, err := d.Inspect(t.Context(), nil)
 	if err != nil {
