@@ -23,6 +23,7 @@ type measure struct {
 	column *catalog.Column // nil for countRows; the unit's id for countUnits
 	grid   *grid           // sums only
 	filter expr            // over columns; nil: none
+	name   string          // its description, by which equal measures are found
 }
 
 // value is what outputs refer to: one release as it is, or the mean of two.
@@ -87,9 +88,9 @@ func (b *binder) release(m measure) int {
 	if m.kind == sumCentred && m.grid.centre().Sign() == 0 {
 		m.kind = sumSteps // the bounds are centred already
 	}
-	name := m.describe()
+	m.name = m.describe()
 	for i, known := range b.bound.measures {
-		if known.describe() == name {
+		if known.name == m.name {
 			return i
 		}
 	}

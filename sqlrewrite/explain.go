@@ -48,7 +48,7 @@ func (p *Plan) Explain() Explanation {
 	}
 	for _, r := range p.releases {
 		e.Outputs = append(e.Outputs, OutputEstimate{
-			Name:        r.measure.describe(),
+			Name:        r.measure.name,
 			Parameters:  r.mechanism.Parameters(),
 			Bound:       p.bound(r),
 			Sensitivity: p.sensitivity(r),
@@ -141,7 +141,7 @@ func (p *Plan) tree() string {
 		add("select groups: %s epsilon %s delta %s, L0 %s", parameters.Mechanism, parameters.Epsilon, parameters.Delta, parameters.Sensitivity)
 	}
 	for _, r := range p.releases {
-		add("release %s: %s, sensitivity %s, %s", r.measure.describe(), r.mechanism.Name(), p.sensitivity(r), noiseText(r))
+		add("release %s: %s, sensitivity %s, %s", r.measure.name, r.mechanism.Name(), p.sensitivity(r), noiseText(r))
 	}
 	depth++
 	if !p.NeedsData() {

@@ -2,10 +2,12 @@ package sqlrewrite
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -180,5 +182,37 @@ func BenchmarkRewrite(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// The longest queries (A44) that the parser lets through are bound, planned and printed in time, however their parts multiply.
+func TestLongQueriesArePlannedInTime(t *testing.T) {
+	repeat := func(n int, part func(i int) string, separator string) string {
+		var parts []string
+		for i := range n {
+			parts = append(parts, part(i))
+		}
+		return strings.Join(parts, separator)
+	}
+	for name, sql := range map[string]string{
+		"aggregates": "SELECT " + repeat(300, func(i int) string { return fmt.Sprintf("count(*) FILTER (WHERE age > %d)", i) }, ", ") + " FROM people",
+		"means":      "SELECT " + repeat(200, func(i int) string { return fmt.Sprintf("avg(age) FILTER (WHERE age = %d)", i) }, ", ") + " FROM people",
+		"conditions": "SELECT count(*) FROM people WHERE " + repeat(900, func(i int) string { return fmt.Sprintf("age <> %d", i) }, " AND "),
+		"keys":       "SELECT sex FROM people WHERE " + repeat(900, func(int) string { return "sex <> 'x'" }, " AND ") + " GROUP BY " + repeat(90, func(int) string { return "sex" }, ", "),
+		"outputs":    "SELECT " + repeat(1500, func(int) string { return "sex" }, ", ") + " FROM people GROUP BY sex",
+		"sums":       "SELECT " + repeat(60, func(int) string { return "count(*)" }, " + ") + " FROM people",
+	} {
+		start := time.Now()
+		p, err := Rewrite(sql, townSnapshot(t), sharp())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		p.Explain()
+		if took := time.Since(start); took > 500*time.Millisecond {
+			t.Errorf("%s: took %v", name, took)
+		} else {
+			t.Logf("%s: %v", name, took)
+		}
 	}
 }
