@@ -3,6 +3,8 @@ package mechanisms
 import (
 	"errors"
 	"math"
+	"math/big"
+	"sync"
 	"testing"
 )
 
@@ -152,4 +154,32 @@ func TestSelectionRefusesBadParameters(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
+}
+
+// TestMechanismsAreShared: one mechanism serves several requests at once, each with its own sampler (meaningful with -race).
+func TestMechanismsAreShared(t *testing.T) {
+	laplace, err := NewLaplace(LaplaceParameters{L1: big.NewInt(1), Epsilon: EpsilonUnit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gaussian, err := NewGaussian(GaussianParameters{L2Squared: big.NewInt(1), Rho: RhoUnit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := groupSelection(t, "1", "1e-6", 1)
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			s := NewSampler()
+			for n := range int64(100) {
+				if laplace.Draw(s).big != nil || gaussian.Draw(s).big != nil {
+					t.Error("noise of scale 1 needed more than a word")
+				}
+				if g.Keep(s, SealInt64(n)) && n == 0 {
+					t.Error("a group without units was shown")
+				}
+			}
+		})
+	}
+	wait.Wait()
 }
