@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"noisegate/api"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgserver"
+)
+
+// durable is the server of all control databases of this package's tests.
+var durable *pgserver.Server
+
+func TestMain(m *testing.M) {
+	var err error
+	if durable, err = gatewaytest.Server(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	if err := durable.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// names is a verifier whose tokens say who one is: "ana:analyst,steward".
+type names struct{}
+
+func (names) Verify(_ context.Context, token string) (auth.Principal, error) {
+	subject, roles, ok := strings.Cut(token, ":")
+	if !ok {
+		return auth.Principal{}, fault.AuthInvalid(errors.New("no colon"))
+	}
+	if subject == "panic" {
+		panic("the text of a panic")
+	}
+	p, ok := auth.NewPrincipal(subject, strings.Split(roles, ","), nil)
+	if !ok {
+		return auth.Principal{}, fault.AuthInvalid(errors.New("no principal"))
+	}
+	return p, nil
+}
+
+// front is an HTTP server over a whole gateway.
+type front struct {
+	*gatewaytest.Gateway
+	url string
+	log *lockedBuffer
+}
+
+// lockedBuffer is a log that handlers of several requests write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newFront(t testing.TB, o gatewaytest.Options, places int) *front {
+	t.Helper()
+	f := &front{log: new(lockedBuffer)}
+	o.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	f.Gateway = gatewaytest.New(t, durable, o)
+	handler, err := New(Config{Service: f.Service, Verifier: names{}, ConcurrentQueries: places, Log: o.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	f.url = server.URL
+	return f
+}
+
+func (f *front) client(token string) *api.Client { return api.NewClient(f.url, token) }
+
+// call is one request by hand.
+type call struct {
+	method, path, token, kind, body string
+	header                          http.Header
+}
+
+func (f *front) do(t *testing.T, c call) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), c.method, f.url+c.path, strings.NewReader(c.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range c.header {
+		request.Header[name] = values
+	}
+	if c.kind != "" {
+		request.Header.Set("Content-Type", c.kind)
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+func codeOf(t *testing.T, text string) fault.Code {
+	t.Helper()
+	var p api.Problem
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return ""
+	}
+	return fault.Code(p.Code)
+}
+
+func codeOfError(err error) fault.Code {
+	var p *api.Problem
+	if errors.As(err, &p) {
+		return fault.Code(p.Code)
+	}
+	return ""
+}

@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"errors"
+	"math/big"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"noisegate/api"
+	"noisegate/catalog"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// TestPurse says which accounts a caller's queries are charged to.
+func TestPurse(t *testing.T) {
+	dataset := line(catalog.DatasetScope, "", 9)
+	for name, c := range map[string]struct {
+		lines   []catalog.Budget
+		groups  []string
+		steward map[string]int64 // accounts that a steward set
+		want    string           // account=ε ...; "" for none
+	}{
+		"no line":                   {lines: []catalog.Budget{dataset}},
+		"no cap of the dataset":     {lines: []catalog.Budget{perAnalyst("analysts", 1)}},
+		"per analyst":               {lines: []catalog.Budget{dataset, perAnalyst("analysts", 1)}, want: "dataset=9 analyst:ana=1"},
+		"not a member":              {lines: []catalog.Budget{dataset, perAnalyst("north", 1)}},
+		"first of two groups":       {lines: []catalog.Budget{dataset, perAnalyst("north", 2), perAnalyst("analysts", 1)}, groups: []string{"north"}, want: "dataset=9 analyst:ana=2"},
+		"the analyst's own line":    {lines: []catalog.Budget{dataset, perAnalyst("analysts", 1), line(catalog.AnalystScope, "ana", 5)}, want: "dataset=9 analyst:ana=5"},
+		"another analyst's line":    {lines: []catalog.Budget{dataset, line(catalog.AnalystScope, "bob", 5)}},
+		"shared group":              {lines: []catalog.Budget{dataset, line(catalog.GroupScope, "north", 4)}, groups: []string{"north"}, want: "dataset=9 group:north=4"},
+		"group, analyst and others": {lines: []catalog.Budget{line(catalog.GroupScope, "north", 4), line(catalog.GroupScope, "south", 4), perAnalyst("analysts", 1), dataset}, groups: []string{"north"}, want: "dataset=9 group:north=4 analyst:ana=1"},
+		"a group called like ana":   {lines: []catalog.Budget{dataset, line(catalog.GroupScope, "ana", 4)}},
+		"steward's limit":           {lines: []catalog.Budget{dataset, perAnalyst("analysts", 1)}, steward: map[string]int64{"analyst:ana": 7, "dataset": 8}, want: "dataset=8 analyst:ana=7"},
+		"steward's account alone":   {lines: []catalog.Budget{dataset}, steward: map[string]int64{"analyst:ana": 7}, want: "dataset=9 analyst:ana=7"},
+		"steward's group":           {lines: []catalog.Budget{dataset}, groups: []string{"x"}, steward: map[string]int64{"group:x": 7}, want: "dataset=9 group:x=7"},
+		"steward's other analyst":   {lines: []catalog.Budget{dataset}, steward: map[string]int64{"analyst:bob": 7}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, c.lines...)
+			for account, epsilon := range c.steward {
+				_, err := r.SetAccount(t.Context(), auth.Principal{Subject: "sam"}, "d", account,
+					api.BudgetLimit{Form: "pure", Epsilon: api.Decimal((mechanisms.PicoEpsilon(epsilon) * mechanisms.EpsilonUnit).String())})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			p, err := r.purse(t.Context(), principal(t, "ana", c.groups...), r.policies.snapshot)
+			if c.want == "" {
+				if fault.CodeOf(err) != fault.CodeBudgetNoAccount {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, a := range p.accounts() {
+				got = append(got, accountName(a.ID)+"="+a.Limit.Epsilon.String())
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("got %v, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestPolicyChangesAccounts: a policy that lowers a limit, or takes a line away, works from the next query on.
+func TestPolicyChangesAccounts(t *testing.T) {
+	r, ana := newRig(t, line(catalog.DatasetScope, "", 9), perAnalyst("analysts", 3)), principal(t, "ana")
+	if _, err := r.Query(t.Context(), ana, count("2")); err != nil {
+		t.Fatal(err)
+	}
+	r.policies.snapshot = testSnapshot(line(catalog.DatasetScope, "", 9), perAnalyst("analysts", 2))
+	if _, err := r.Query(t.Context(), ana, count("0.5")); fault.CodeOf(err) != fault.CodeBudgetExhausted {
+		t.Errorf("lowered: %v", err)
+	}
+	r.policies.snapshot = testSnapshot(line(catalog.DatasetScope, "", 9), perAnalyst("others", 2))
+	if _, err := r.Query(t.Context(), ana, count("0.5")); fault.CodeOf(err) != fault.CodeBudgetNoAccount {
+		t.Errorf("taken away: %v", err)
+	}
+	if _, err := r.SetAccount(t.Context(), auth.Principal{Subject: "sam"}, "d", "analyst:ana", api.BudgetLimit{Form: "pure", Epsilon: "5"}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := r.Query(t.Context(), ana, count("0.5"))
+	if err != nil || answer.Remaining.Epsilon != "2.5" {
+		t.Errorf("given by the steward: %+v, %v", answer, err)
+	}
+}
+
+// TestA66Race: 64 queries at a time against a cap that fits ten.
+func TestA66Race(t *testing.T) {
+	r := newRig(t, line(catalog.DatasetScope, "", 1000), perAnalyst("analysts", 1))
+	ana := principal(t, "ana")
+	codes := make(chan fault.Code, 64)
+	var wait sync.WaitGroup
+	for i := range 64 {
+		wait.Go(func() {
+			request := count("0.1")
+			request.SQL += " WHERE age < " + big.NewInt(int64(i)).String()
+			_, err := r.Query(t.Context(), ana, request)
+			codes <- fault.CodeOf(err)
+		})
+	}
+	wait.Wait()
+	close(codes)
+	seen := map[fault.Code]int{}
+	for code := range codes {
+		seen[code]++
+	}
+	if diff := cmp.Diff(map[fault.Code]int{"": 10, fault.CodeBudgetExhausted: 54}, seen); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestA42Exhaustion: a refusal by the dataset's cap shows no figure of what others spent.
+func TestA42Exhaustion(t *testing.T) {
+	r := newRig(t, line(catalog.DatasetScope, "", 1), perAnalyst("analysts", 5))
+	if _, err := r.Query(t.Context(), principal(t, "bob"), count("0.7")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.Query(t.Context(), principal(t, "ana"), count("0.7"))
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code != fault.CodeBudgetExhausted || len(f.Details) != 0 || strings.ContainsAny(f.Msg+f.Hint, "0123456789") {
+		t.Errorf("%+v", f)
+	}
+	e, err := r.Estimate(t.Context(), principal(t, "ana"), count("0.7").QueryRequest)
+	if err != nil || !e.Affordable || e.Remaining.Epsilon != "5" {
+		t.Errorf("the estimate tells of the others: %+v, %v", e, err)
+	}
+}
+
+func TestStewardsBudgets(t *testing.T) {
+	r := newRig(t)
+	sam := auth.Principal{Subject: "sam"}
+	if _, err := r.Account(t.Context(), "d", "analyst:bob"); fault.CodeOf(err) != fault.CodeRequestNotFound {
+		t.Errorf("%v", err)
+	}
+	account, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", api.BudgetLimit{Form: "zcdp", Rho: "0.5", Delta: "1e-8", MaxEpsilonPerQuery: "0.5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := api.Account{Dataset: "d", Account: "analyst:bob", Origin: "steward",
+		Limit:     api.BudgetLimit{Form: "zcdp", Rho: "0.5", Delta: "1e-8", MaxEpsilonPerQuery: "0.5"},
+		Spent:     api.Amounts{Epsilon: "0", Rho: "0", Delta: "0"},
+		Reserved:  api.Amounts{Epsilon: "0", Rho: "0", Delta: "0"},
+		Remaining: api.Amounts{Rho: "0.5", Delta: "1e-8"}}
+	if diff := cmp.Diff(&want, account); diff != "" {
+		t.Error(diff)
+	}
+	list, err := r.Accounts(t.Context(), "d")
+	if err != nil || len(list.Accounts) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for name, c := range map[string]struct {
+		account string
+		limit   api.BudgetLimit
+		code    fault.Code
+	}{
+		"no scope":       {"bob", api.BudgetLimit{Form: "pure", Epsilon: "1"}, fault.CodeRequestAccount},
+		"unknown scope":  {"role:bob", api.BudgetLimit{Form: "pure", Epsilon: "1"}, fault.CodeRequestAccount},
+		"no name":        {"group:", api.BudgetLimit{Form: "pure", Epsilon: "1"}, fault.CodeRequestAccount},
+		"dataset's name": {"dataset:d", api.BudgetLimit{Form: "pure", Epsilon: "1"}, fault.CodeRequestAccount},
+		"unknown form":   {"dataset", api.BudgetLimit{Form: "free", Epsilon: "1"}, fault.CodeRequestBudget},
+		"no amount":      {"dataset", api.BudgetLimit{Form: "pure"}, fault.CodeRequestBudget},
+		"negative":       {"dataset", api.BudgetLimit{Form: "pure", Epsilon: "-1"}, fault.CodeRequestBudget},
+		"A71 infinite":   {"dataset", api.BudgetLimit{Form: "pure", Epsilon: "Infinity"}, fault.CodeRequestBudget},
+		"too large":      {"dataset", api.BudgetLimit{Form: "pure", Epsilon: "1000001"}, fault.CodeRequestBudget},
+		"delta 1":        {"dataset", api.BudgetLimit{Form: "approx", Epsilon: "1", Delta: "1"}, fault.CodeRequestBudget},
+		"wrong currency": {"dataset", api.BudgetLimit{Form: "zcdp", Epsilon: "1"}, fault.CodeRequestBudget},
+	} {
+		if _, err := r.SetAccount(t.Context(), sam, "d", c.account, c.limit); fault.CodeOf(err) != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"math/big"
+	"sync"
+	"testing"
+	"time"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+func ten() *big.Rat { return big.NewRat(10, 1) }
+
+// fakeData answers every statement with the same count, or does what it is told.
+type fakeData struct {
+	mu   sync.Mutex
+	runs int
+	do   func() ([]sqlrewrite.ExactRow, error)
+}
+
+func (f *fakeData) Run(context.Context, sqlrewrite.Statement) sqlrewrite.Rows {
+	return func(yield func(sqlrewrite.ExactRow, error) bool) {
+		f.mu.Lock()
+		f.runs++
+		f.mu.Unlock()
+		rows, err := []sqlrewrite.ExactRow{{Values: []mechanisms.Exact{mechanisms.SealInt64(1000)}}}, error(nil)
+		if f.do != nil {
+			rows, err = f.do()
+		}
+		for _, row := range rows {
+			if err != nil || !yield(row, nil) {
+				break
+			}
+		}
+		if err != nil {
+			yield(sqlrewrite.ExactRow{}, err)
+		}
+	}
+}
+
+func (*fakeData) Ping(context.Context) error { return nil }
+
+// noCalculator is for queries without an outer layer.
+type noCalculator struct{}
+
+func (noCalculator) Compute(context.Context, sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+	return nil, nil, fault.DataUnavailable(errors.New("there is no calculator here"))
+}
+
+// fakePolicies has one dataset.
+type fakePolicies struct {
+	Policies
+	snapshot *catalog.Snapshot
+	stale    error
+}
+
+func (f *fakePolicies) Current(dataset string) (*catalog.Snapshot, error) {
+	if dataset != f.snapshot.Dataset {
+		return nil, fault.UnknownDataset(dataset)
+	}
+	return f.snapshot, f.stale
+}
+
+// manualClock passes only when told, or while something sleeps.
+type manualClock struct {
+	mu    sync.Mutex
+	now   time.Time
+	slept []time.Duration
+}
+
+func (c *manualClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *manualClock) Sleep(_ context.Context, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now, c.slept = c.now.Add(d), append(c.slept, d)
+}
+
+// rig is a service on fakes.
+type rig struct {
+	*Service
+	ledger   *budget.Memory
+	data     *fakeData
+	policies *fakePolicies
+	clock    *manualClock
+}
+
+func testSnapshot(budgets ...catalog.Budget) *catalog.Snapshot {
+	if budgets == nil {
+		budgets = []catalog.Budget{
+			{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: big.NewRat(20, 1), Delta: big.NewRat(1, 1_000_000)},
+			{Scope: catalog.AnalystScope, Name: "analysts", PerAnalyst: true, Form: catalog.Approx, Epsilon: big.NewRat(3, 1),
+				Delta: big.NewRat(1, 10_000_000), MaxEpsilonPerQuery: big.NewRat(1, 1)},
+		}
+	}
+	return &catalog.Snapshot{Dataset: "d", Version: 1, Budgets: budgets, Tables: []*catalog.Table{{
+		Schema: "public", Name: "people", OID: 1, Unit: catalog.Unit{Kind: catalog.RowUnit, Column: "id"}, MaxRows: 1, MaxGroups: 1,
+		Columns: []*catalog.Column{
+			{Name: "id", AttNum: 1, Type: catalog.Int4, NotNull: true},
+			{Name: "age", AttNum: 2, Type: catalog.Int4, NotNull: true, Exposed: true, Bounds: &catalog.Bounds{Lo: new(big.Rat), Hi: big.NewRat(100, 1)}},
+			{Name: "born", AttNum: 3, Type: catalog.Date, Exposed: true, Bounds: &catalog.Bounds{Lo: new(big.Rat), Hi: big.NewRat(366, 1)}},
+			{Name: "sex", AttNum: 4, Type: catalog.Text, Exposed: true, Domain: []catalog.Key{{Text: "f"}, {Text: "m"}, {Null: true}}},
+			{Name: "city", AttNum: 5, Type: catalog.Text, Exposed: true, PrivateKeys: true},
+		},
+	}}}
+}
+
+func newRig(t *testing.T, budgets ...catalog.Budget) *rig {
+	t.Helper()
+	clock := &manualClock{now: testTime()}
+	r := &rig{ledger: budget.NewMemory(clock.Now), data: &fakeData{}, policies: &fakePolicies{snapshot: testSnapshot(budgets...)}, clock: clock}
+	service, err := New(Config{
+		Ledger: r.ledger, Policies: r.policies, Datasets: map[string]Dataset{"d": {Data: r.data}}, Calculator: noCalculator{},
+		Sampler: mechanisms.NewSampler, NewID: NewULID, Clock: clock, Abandoned: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Service = service
+	return r
+}
+
+func principal(t *testing.T, subject string, groups ...string) auth.Principal {
+	t.Helper()
+	p, ok := auth.NewPrincipal(subject, []string{"analyst"}, groups)
+	if !ok {
+		t.Fatal("no principal")
+	}
+	return p
+}
+
+func count(epsilon string) Request {
+	return Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: "SELECT count(*) FROM people", Epsilon: api.Decimal(epsilon)}}
+}
+
+func line(scope catalog.Scope, name string, epsilon int64) catalog.Budget {
+	return catalog.Budget{Scope: scope, Name: name, Form: catalog.Pure, Epsilon: big.NewRat(epsilon, 1)}
+}
+
+func perAnalyst(group string, epsilon int64) catalog.Budget {
+	b := line(catalog.AnalystScope, group, epsilon)
+	b.PerAnalyst = true
+	return b
+}
