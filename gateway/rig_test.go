@@ -82,7 +82,10 @@ func (c *manualClock) Now() time.Time {
 	return c.now
 }
 
-func (c *manualClock) Sleep(_ context.Context, d time.Duration) {
+func (c *manualClock) Sleep(ctx context.Context, d time.Duration) {
+	if ctx.Err() != nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now, c.slept = c.now.Add(d), append(c.slept, d)

@@ -28,15 +28,28 @@ func (SystemClock) Sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// hold waits until the next multiple of quantum since began, so that of the time that a query took an observer sees only
-// the number of quanta. Callers defer it: answers, refusals, failures and panics leave at the same ticks. It adds no
-// randomness, which an observer would average away. A quantum of 0 switches it off.
-func (s *Service) hold(ctx context.Context, quantum time.Duration, began time.Time) {
-	if quantum <= 0 {
+// schedule makes a request leave at a multiple of the dataset's quantum since its beginning, so that of the time that a query
+// took an observer sees only the number of quanta. It adds no randomness, which an observer would average away. A quantum
+// of 0 switches it off. It belongs to one request and is not safe for concurrent use.
+type schedule struct {
+	clock   Clock
+	quantum time.Duration
+	began   time.Time
+	held    bool
+}
+
+func (s *Service) schedule(dataset string) *schedule {
+	return &schedule{clock: s.clock, quantum: s.datasets[dataset].Quantum, began: s.clock.Now()}
+}
+
+// hold waits for the next tick, the first time it is called. Callers defer it: answers, refusals, failures and panics all
+// wait. It waits also when the client is gone, or hanging up would show by the place that becomes free when work ended.
+func (h *schedule) hold(ctx context.Context) {
+	if h.quantum <= 0 || h.held {
 		return
 	}
-	elapsed := s.clock.Now().Sub(began)
+	h.held = true
+	elapsed := h.clock.Now().Sub(h.began)
 	// The first tick is one quantum after the beginning: nothing leaves at tick 0.
-	ticks := elapsed/quantum + 1
-	s.clock.Sleep(ctx, ticks*quantum-elapsed)
+	h.clock.Sleep(context.WithoutCancel(ctx), (elapsed/h.quantum+1)*h.quantum-elapsed)
 }

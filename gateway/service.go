@@ -108,12 +108,15 @@ type Answer struct {
 // Query answers a question. Errors before the charge cost nothing: request/*, sql/*, policy/*, plan/*, budget/*. After it,
 // the charge is taken back only if no protected row can have been read.
 func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
-	defer s.hold(ctx, s.datasets[r.Dataset].Quantum, s.clock.Now())
+	tick := s.schedule(r.Dataset)
+	defer tick.hold(ctx)
 	q, err := s.prepare(ctx, who, r)
 	if err != nil {
 		return nil, err // refused before any data or budget was touched
 	}
 	paid, err := metered(ctx, s.meter, q.charge, func(ctx context.Context) (*api.Result, mechanisms.Loss, error) {
+		// Before the charge is settled: the same question asked again, balances and history show when that happens.
+		defer tick.hold(ctx)
 		result, err := s.run(ctx, q)
 		return result, q.plan.Loss(), err
 	})

@@ -275,3 +275,29 @@ func TestA35Ticks(t *testing.T) {
 		})
 	}
 }
+
+// TestA33LedgerKeepsTheSchedule: history, balances and the same question asked again show when an answer was settled. That, too,
+// happens at a tick, and a client that hangs up does not make it happen earlier.
+func TestA33LedgerKeepsTheSchedule(t *testing.T) {
+	const quantum = 50 * time.Millisecond
+	r, ana := newRig(t), principal(t, "ana")
+	r.datasets["d"] = Dataset{Data: r.data, Quantum: quantum}
+	ctx, hangUp := context.WithCancel(t.Context())
+	r.data.do = func() ([]sqlrewrite.ExactRow, error) {
+		hangUp()
+		r.clock.Sleep(context.Background(), 70*time.Millisecond)
+		return []sqlrewrite.ExactRow{{Values: make([]mechanisms.Exact, 1)}}, nil
+	}
+	began := r.clock.Now()
+	answer, err := r.Query(ctx, ana, count("0.5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := r.Release(t.Context(), ana, string(answer.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := release.At.Sub(began); at != 2*quantum {
+		t.Errorf("settled after %v", at)
+	}
+}
