@@ -20,6 +20,9 @@ type QueryRequest struct {
 	Rho     Decimal `json:"rho,omitempty"`
 	// MaxError asks for the cheapest charge at which the half-width of the named output stays within the number.
 	MaxError map[string]Decimal `json:"max_error,omitempty"`
+	// Weights say how much the error of each named output matters: the price is split over the releases so that the weighted sum
+	// of their variances is smallest. Outputs that are not named weigh 1. Without weights the price is split evenly.
+	Weights map[string]Decimal `json:"weights,omitempty"`
 	// Delta pays for the selection of private group keys, and for Gaussian noise that is priced in ε.
 	Delta      Decimal  `json:"delta,omitempty"`
 	Mechanism  string   `json:"mechanism,omitempty"`  // auto (default), laplace or gaussian
@@ -95,7 +98,8 @@ type OutputEstimate struct {
 	Scale       string    `json:"scale,omitempty"`
 	Variance    string    `json:"variance,omitempty"`
 	HalfWidth   Value     `json:"half_width"`
-	Price       Amounts   `json:"price"`
+	Price       Amounts   `json:"price"`              // its share of the whole price
+	Weight      Decimal   `json:"weight,omitempty"`   // by which it got its share; absent when the split is even
 	ShownAt     []ShownAt `json:"shown_at,omitempty"` // private keys only
 }
 

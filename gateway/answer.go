@@ -132,6 +132,9 @@ func estimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
 			Name: o.Name, Mechanism: string(o.Parameters.Mechanism), Bound: o.Bound, Sensitivity: o.Sensitivity,
 			Scale: o.Parameters.Scale, Variance: o.Parameters.Variance, HalfWidth: rational(o.HalfWidth), Price: amountsOf(o.Loss),
 		}
+		if o.Weight != nil {
+			e.Outputs[i].Weight = api.Decimal(rationalText(o.Weight))
+		}
 		for _, at := range o.ShownAt {
 			e.Outputs[i].ShownAt = append(e.Outputs[i].ShownAt, api.ShownAt{Probability: at.Probability, Units: at.Units})
 		}

@@ -38,7 +38,7 @@ func optionsOf(r api.QueryRequest, limit budget.Limit) (sqlrewrite.Options, erro
 	o := sqlrewrite.Options{Currency: catalog.Form(limit.Form)}
 	var err error
 	for _, read := range []func(api.QueryRequest, *sqlrewrite.Options) error{
-		readMechanism, readConfidence, readDialect, readBounds, readDelta, readPrice,
+		readMechanism, readConfidence, readDialect, readBounds, readWeights, readDelta, readPrice,
 	} {
 		if err = read(r, &o); err != nil {
 			return sqlrewrite.Options{}, err
@@ -129,6 +129,26 @@ func readBounds(r api.QueryRequest, o *sqlrewrite.Options) error {
 	return nil
 }
 
+func readWeights(r api.QueryRequest, o *sqlrewrite.Options) (err error) {
+	if len(r.Weights) > 0 {
+		o.Weights, err = positives(r.Weights, wrongWeights)
+	}
+	return err
+}
+
+// positives reads an amount above 0 for each name.
+func positives(texts map[string]api.Decimal, wrong func() error) (map[string]*big.Rat, error) {
+	numbers := make(map[string]*big.Rat, len(texts))
+	for name, text := range texts {
+		number, err := mechanisms.ParseDecimal(string(text))
+		if err != nil || number.Sign() <= 0 {
+			return nil, wrong()
+		}
+		numbers[name] = number
+	}
+	return numbers, nil
+}
+
 func readDelta(r api.QueryRequest, o *sqlrewrite.Options) error {
 	if r.Delta == "" {
 		return nil
@@ -167,13 +187,9 @@ func readPrice(r api.QueryRequest, o *sqlrewrite.Options) error {
 // cheapest finds the smallest price, to a part in a thousand, at which the half-width of each output that the request names is
 // within its bound. Prices are ρ for zcdp accounts and for Gaussian noise, else ε. Half-widths fall as the price rises.
 func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite.Options) (*sqlrewrite.Plan, error) {
-	bounds := make(map[string]*big.Rat, len(r.MaxError))
-	for name, text := range r.MaxError {
-		bound, err := mechanisms.ParseDecimal(string(text))
-		if err != nil || bound.Sign() <= 0 {
-			return nil, wrongMaxError()
-		}
-		bounds[name] = bound
+	bounds, err := positives(r.MaxError, wrongMaxError)
+	if err != nil {
+		return nil, err
 	}
 	inRho := options.Currency == catalog.ZCDP || options.Mechanism == sqlrewrite.MechanismGaussian
 	at := func(pico int64) (*sqlrewrite.Plan, error) {
@@ -245,6 +261,8 @@ func WrongType(field string) error {
 		return wrongDelta()
 	case "max_error":
 		return wrongMaxError()
+	case "weights":
+		return wrongWeights()
 	case "confidence":
 		return wrongConfidence()
 	case "mechanism":
@@ -276,6 +294,10 @@ func wrongDelta() error {
 
 func wrongMaxError() error {
 	return fault.RequestMaxError("an object with a positive decimal number for each output it names")
+}
+
+func wrongWeights() error {
+	return fault.RequestWeights("an object with a positive decimal number for each output it names")
 }
 
 func wrongConfidence() error {

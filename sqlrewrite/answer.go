@@ -30,7 +30,7 @@ func (p *Plan) outputForms() []outputForm {
 				f.column = p.aggregateColumn(f.column, p.releases[v.sum])
 			}
 		}
-		f.releases = len(p.releasesOf(o.expr))
+		f.releases = len(p.query.releasesOf(o.expr))
 		if f.column.Kind == DerivedColumn && f.releases == 0 && len(leavesOf(o.expr)) > 0 {
 			f.column.Kind = KeyColumn // computed from keys alone
 		}

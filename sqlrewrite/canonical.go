@@ -5,6 +5,8 @@ import (
 	wire "encoding/binary"
 	"fmt"
 	"hash"
+	"maps"
+	"slices"
 
 	"noisegate/catalog"
 )
@@ -17,6 +19,12 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	o := p.options
 	h.add(fmt.Sprint(o.Epsilon), fmt.Sprint(o.Rho), fmt.Sprint(o.Delta), string(o.Mechanism), string(o.Currency),
 		fmt.Sprint(float64(o.Confidence)), fmt.Sprint(p.shape.maxRows), fmt.Sprint(p.shape.maxGroups))
+	if len(o.Weights) > 0 { // without them the fingerprint is what it was before there were weights
+		h.add("weights", fmt.Sprint(len(o.Weights)))
+		for _, name := range slices.Sorted(maps.Keys(o.Weights)) {
+			h.add(name, o.Weights[name].RatString())
+		}
+	}
 	h.add(p.statement.SQL)
 	h.args(p.statement.Args)
 	for _, k := range p.query.keys {

@@ -24,6 +24,7 @@ type OutputEstimate struct {
 	Sensitivity string // in the output's unit
 	HalfWidth   *big.Rat
 	Loss        mechanisms.Loss
+	Weight      *big.Rat // by which the price was split; nil for private keys, and without weights
 	// Private keys only: numbers of units at which a group is shown with probability 50, 95 and 99 %.
 	ShownAt []ShownAt
 }
@@ -46,15 +47,19 @@ func (p *Plan) Explain() Explanation {
 		}
 		e.Outputs = append(e.Outputs, o)
 	}
-	for _, r := range p.releases {
-		e.Outputs = append(e.Outputs, OutputEstimate{
+	for i, r := range p.releases {
+		o := OutputEstimate{
 			Name:        r.measure.name,
 			Parameters:  r.mechanism.Parameters(),
 			Bound:       p.bound(r),
 			Sensitivity: p.sensitivity(r),
 			HalfWidth:   inUnits(r.mechanism.HalfWidth(p.options.Confidence), r.unit),
 			Loss:        r.mechanism.Loss(),
-		})
+		}
+		if p.weights != nil {
+			o.Weight = p.weights[i]
+		}
+		e.Outputs = append(e.Outputs, o)
 	}
 	return e
 }

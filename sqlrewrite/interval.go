@@ -315,12 +315,12 @@ func hasInterval(e expr) bool {
 }
 
 // releasesOf lists the releases that an expression is computed from, each once.
-func (p *Plan) releasesOf(e expr) map[int]bool {
+func (q *boundQuery) releasesOf(e expr) map[int]bool {
 	used := make(map[int]bool)
 	for _, leaf := range leavesOf(e) {
 		if v, ok := leaf.(valueRef); ok {
-			used[p.query.values[v.index].sum] = true
-			if c := p.query.values[v.index].count; c >= 0 {
+			used[q.values[v.index].sum] = true
+			if c := q.values[v.index].count; c >= 0 {
 				used[c] = true
 			}
 		}

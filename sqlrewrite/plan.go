@@ -24,6 +24,8 @@ type Options struct {
 	Confidence mechanisms.Confidence // level of the intervals, in (0, 1)
 	MaxGroups  int64                 // tightens the policy's bound; 0: the policy's
 	MaxRows    int64                 // tightens the policy's bound; 0: the policy's
+	// Weights say how much the variance of the outputs with these names matters; all positive. Empty: the price is split evenly.
+	Weights map[string]*big.Rat
 }
 
 // MechanismChoice is which noise the request asks for.
@@ -138,6 +140,7 @@ type Plan struct {
 	query     *boundQuery
 	options   Options
 	shape     shape
+	weights   []*big.Rat // by release; nil: the price is split evenly
 	releases  []release
 	selection *selection // nil: the keys are public
 	statement Statement  // its seed argument is zero

@@ -22,35 +22,27 @@ type selection struct {
 	mechanism *mechanisms.GroupSelection
 }
 
-// price splits the price evenly over the releases, the selection of private keys being one of them, in whole pico units rounded
-// down: the sum never exceeds what was asked.
+// price makes the mechanism of each release from its portion of the price.
 func (p *Plan) price() error {
 	if err := p.checkChoice(); err != nil {
 		return err
 	}
-	shares := len(p.query.measures)
-	if p.query.private() {
-		shares++
+	var err error
+	if p.weights, err = p.query.weigh(p.options.Weights); err != nil {
+		return err
 	}
-	if shares == 0 {
-		return nil
-	}
-	epsilon, rho := p.options.Epsilon/mechanisms.PicoEpsilon(shares), p.options.Rho/mechanisms.PicoRho(shares)
-	if epsilon <= 0 && rho <= 0 {
-		return fault.PriceTooSmall(shares)
+	selection, portions, err := p.split()
+	if err != nil {
+		return err
 	}
 	if p.query.private() {
-		if err := p.priceSelection(epsilon, rho); err != nil {
+		if err := p.priceSelection(selection.epsilon, selection.rho); err != nil {
 			return err
 		}
 	}
-	for _, m := range p.query.measures {
-		r := release{measure: m, perGroup: p.shape.perGroup(m), unit: one()}
-		if m.grid != nil {
-			r.unit = m.grid.step
-		}
-		var err error
-		if r.mechanism, err = p.mechanism(r.perGroup, epsilon, rho); err != nil {
+	for i, m := range p.query.measures {
+		r := release{measure: m, perGroup: p.shape.perGroup(m), unit: m.unit()}
+		if r.mechanism, err = p.mechanism(r.perGroup, portions[i].epsilon, portions[i].rho); err != nil {
 			return err
 		}
 		p.releases = append(p.releases, r)

@@ -25,6 +25,7 @@ const (
 	CodeRequestMechanism        Code = "request/invalid-mechanism"
 	CodeRequestDialect          Code = "request/invalid-dialect"
 	CodeRequestMaxError         Code = "request/invalid-max-error"
+	CodeRequestWeights          Code = "request/invalid-weights"
 	CodeRequestMaxGroups        Code = "request/invalid-max-groups"
 	CodeRequestMaxRows          Code = "request/invalid-max-rows"
 	CodeRequestIdempotencyKey   Code = "request/invalid-idempotency-key"
@@ -118,6 +119,9 @@ func RequestDialect(want string) *Error { return invalidField(CodeRequestDialect
 
 // RequestMaxError refuses an error bound.
 func RequestMaxError(want string) *Error { return invalidField(CodeRequestMaxError, "max_error", want) }
+
+// RequestWeights refuses weights of outputs.
+func RequestWeights(want string) *Error { return invalidField(CodeRequestWeights, "weights", want) }
 
 // RequestMaxGroups refuses a bound on groups.
 func RequestMaxGroups(want string) *Error {
