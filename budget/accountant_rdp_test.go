@@ -1,0 +1,203 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"noisegate/mechanisms"
+)
+
+func TestRenyiCurvesMeetGoldenVectors(t *testing.T) {
+	vectors(t, "rdp_curve", func(t *testing.T, v vector) {
+		var e Event
+		switch v.Inputs["mechanism"] {
+		case "gaussian":
+			e = event(t, ContinuousGaussianEvent, v.in(t, "noise_multiplier"))
+		case "laplace":
+			e = event(t, ContinuousLaplaceEvent, v.in(t, "eps"))
+		case "pure_dp_worst_case":
+			e = event(t, PureEvent, v.in(t, "eps"))
+		case "exponential_mechanism_bounded_range":
+			e = event(t, RangeEvent, v.in(t, "eps"))
+		case "k_ary_randomized_response":
+			var err error
+			if e, err = RandomizedResponseEvent(v.in(t, "noise_parameter"), v.in(t, "num_buckets").Num().Int64()); err != nil {
+				t.Fatal(err)
+			}
+			above(t, "largest loss", e.model.epsilon(), v.out(t, "eps_pure"), 1e-14)
+		default:
+			t.Fatal("unknown mechanism")
+		}
+		curve := v.list(t, v.Outputs["rdp"])
+		for i, alpha := range v.list(t, v.Inputs["orders"]) {
+			// The curves themselves are float64; what rounding may lose, rdpEpsilon adds.
+			if got := e.model.renyi(alpha); math.Abs(got/curve[i]-1) > v.RelTol {
+				t.Errorf("order %g: %.15g, want %.15g", alpha, got, curve[i])
+			}
+		}
+	})
+}
+
+func TestRDPMeetsGoldenVectors(t *testing.T) {
+	vectors(t, "rdp_composed_eps", func(t *testing.T, v vector) {
+		list, delta := v.events(t), v.num(t, "delta")
+		got, _ := rdpEpsilon(list, delta)
+		if want := v.out(t, "eps_continuous_alpha"); v.out(t, "alpha_opt") < 1e6 {
+			above(t, "epsilon", got, want, v.RelTol)
+		} else if exact := 1 + 2*math.Log1p(-delta); got < exact || got > want {
+			// The record looked at orders up to 10⁷ only. It is one Laplace release at ε = 1, whose δ(ε) is 1-e^((ε-1)/2).
+			t.Errorf("epsilon = %.15g, exact %.15g, the record has %.15g", got, exact, want)
+		}
+		rho := 0.0
+		for _, r := range list {
+			rho += float64(r.Times) * r.Event.model.rho()
+		}
+		if math.Abs(rho/v.out(t, "rho_sum_tight")-1) > v.RelTol {
+			t.Errorf("rho = %.15g, want %.15g", rho, v.out(t, "rho_sum_tight"))
+		}
+		zcdp, _ := rdpEpsilon([]Repeated{{event(t, ZCDPEvent, new(big.Rat).SetFloat64(rho)), 1}}, delta)
+		above(t, "epsilon of rho", zcdp, v.out(t, "eps_via_zcdp_tight"), v.RelTol)
+	})
+	vectors(t, "zcdp_to_delta", func(t *testing.T, v vector) {
+		got, _ := rdpDelta([]Repeated{{event(t, ZCDPEvent, v.in(t, "rho")), 1}}, v.num(t, "eps"))
+		above(t, "delta", got, v.out(t, "delta_tight"), v.RelTol)
+		if got > v.out(t, "delta_simple") || got < v.out(t, "delta_gaussian_exact") {
+			t.Errorf("delta = %g is not between the Gaussian's and the simple bound", got)
+		}
+	})
+}
+
+// Homogeneous pure releases: what all the theorems say, and that ours are the smallest sound figures.
+func TestPureCompositionMeetsGoldenVectors(t *testing.T) {
+	vectors(t, "composition_pure", func(t *testing.T, v vector) {
+		eps, k, delta := v.in(t, "eps"), v.in(t, "k").Num().Int64(), v.num(t, "delta_slack")
+		loss := mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(floor(eps, int64(mechanisms.EpsilonUnit))) * mechanisms.PicoEpsilon(k)}
+		above(t, "basic", float64(loss.Epsilon)*1e-12, v.out(t, "basic"), 1e-12)
+		e := event(t, PureEvent, eps)
+		tight := newPLD(t, Repeated{e, k}).epsilon(delta)
+		above(t, "optimal", tight, v.out(t, "optimal_KOV"), pldEpsilonSlack)
+		zcdp, _ := rdpEpsilon([]Repeated{{event(t, ZCDPEvent, new(big.Rat).SetFloat64(float64(k)*e.model.rho())), 1}}, delta)
+		above(t, "zCDP", zcdp, v.out(t, "zcdp_tight_route"), v.RelTol)
+		for _, looser := range []string{"advanced_DRV10", "advanced_tanh", "kov_loglog", "filter_whitehouse_2023"} {
+			if zcdp > v.out(t, looser) {
+				t.Errorf("zCDP gives %g, %s %g", zcdp, looser, v.out(t, looser))
+			}
+		}
+	})
+}
+
+// The closed form of discrete Laplace noise's Rényi divergence, against its sum.
+func TestDiscreteLaplaceRenyi(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := discreteLaplaceModel{float64(rapid.IntRange(1, 30).Draw(t, "shift")), rapid.Float64Range(1e-3, 2).Draw(t, "rate")}
+		alpha := 1 + math.Exp(rapid.Float64Range(-3, 3).Draw(t, "ln x"))
+		sum, tau := 0.0, math.Tanh(m.rate/2)
+		far := math.Ceil(40 / m.rate)
+		for x := -far; x <= far; x++ {
+			loss := m.rate * (math.Abs(x-m.shift) - math.Abs(x))
+			sum += tau * math.Exp(-m.rate*math.Abs(x)+(alpha-1)*(loss-m.epsilon()))
+		}
+		want := m.epsilon() + math.Log(sum)/(alpha-1)
+		if got := m.renyi(alpha); got < want-1e-11 || got > want+1e-11 {
+			t.Fatalf("D_%g = %.15g, want %.15g", alpha, got, want)
+		}
+	})
+}
+
+// Every accountant's ε is a sound one, so that a tighter accountant is never above a looser one: PLD <= RDP <= zCDP, and all <= Σε.
+func TestAccountantsAreOrdered(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var list []Repeated
+		for i := range rapid.IntRange(1, 3).Draw(t, "events") {
+			shift := big.NewInt(rapid.Int64Range(1, 9).Draw(t, "shift"))
+			scale := big.NewRat(rapid.Int64Range(10, 500).Draw(t, "scale"), 10)
+			e, err := DiscreteLaplaceEvent(shift, scale)
+			if i%2 == 1 {
+				e, err = DiscreteGaussianEvent(shift, scale)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, Repeated{e, rapid.Int64Range(1, 20).Draw(t, "times")})
+		}
+		delta := math.Exp(rapid.Float64Range(-25, -5).Draw(t, "ln delta"))
+		p, err := NewPLD(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rho := 0.0
+		for _, r := range list {
+			rho += float64(r.Times) * r.Event.model.rho()
+		}
+		tight := p.epsilon(delta)
+		rdp, _ := rdpEpsilon(list, delta)
+		zcdp, _ := rdpEpsilon([]Repeated{{Event{name: "zcdp", model: zcdpModel{rho}}, 1}}, delta)
+		if tight > rdp || rdp > zcdp*(1+1e-9) || tight > p.pure() {
+			t.Fatalf("%v at %g: PLD %g, RDP %g, zCDP %g, sum %g", list, delta, tight, rdp, zcdp, p.pure())
+		}
+		if back := p.delta(tight * (1 + 1e-6)); tight > 0 && back > delta*(1+1e-6)+1e-20 {
+			t.Fatalf("%v: epsilon(%g) = %g, whose delta is %g", list, delta, tight, back)
+		}
+	})
+}
+
+// What the ledger records is enough to compose again, and gives at least the charge's ρ.
+func TestEventsOfRecordedParameters(t *testing.T) {
+	laplace, err := mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: big.NewInt(3), Epsilon: mechanisms.EpsilonUnit / 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gauss, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: big.NewInt(3), Variance: big.NewRat(100, 7)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: big.NewInt(4), Rho: mechanisms.RhoUnit / 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []mechanisms.Additive{laplace, gauss, whole} {
+		e, err := EventOf(m.Parameters())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.model.rho() * 1e12; math.Abs(got-float64(m.Loss().Rho)) > 1+1e-9*got {
+			t.Errorf("%v: rho %g, the charge was %d", e, got, m.Loss().Rho)
+		}
+	}
+	for _, p := range []mechanisms.Parameters{{}, {Mechanism: "rounding"}, {Mechanism: mechanisms.DiscreteLaplace, Sensitivity: "x", Scale: "1"},
+		{Mechanism: mechanisms.DiscreteLaplace, Sensitivity: "1"}, {Mechanism: mechanisms.DiscreteGaussian, Sensitivity: "1", Variance: "0"},
+		{Mechanism: mechanisms.ExponentialMechanism}} {
+		if e, err := EventOf(p); err == nil {
+			t.Errorf("%+v is %v", p, e)
+		}
+	}
+}
+
+// The δ of a selection comes off the δ of the conversion, and never fits twice.
+func TestDeltaOfEventsIsKept(t *testing.T) {
+	e, err := ApproxEvent(big.NewRat(1, 10), big.NewRat(1, 1e7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []Repeated{{e, 10}}
+	for _, delta := range []mechanisms.AttoDelta{mechanisms.DeltaUnit / 1e7, mechanisms.DeltaUnit/1e6 - 1e9} {
+		if eps, ok := RDPEpsilon(list, delta); ok {
+			t.Errorf("RDP at %d: %d", delta, eps)
+		}
+		if eps, ok := newPLD(t, list...).Epsilon(delta); ok {
+			t.Errorf("PLD at %d: %d", delta, eps)
+		}
+	}
+	rdp, ok := RDPEpsilon(list, 2*mechanisms.DeltaUnit/1e6)
+	tight, ok2 := newPLD(t, list...).Epsilon(2 * mechanisms.DeltaUnit / 1e6)
+	if !ok || !ok2 || tight > rdp || tight > mechanisms.EpsilonUnit+10 || tight < mechanisms.EpsilonUnit/2 {
+		t.Errorf("RDP %d %v, PLD %d %v", rdp, ok, tight, ok2)
+	}
+	if d := RDPDelta(list, mechanisms.EpsilonUnit); d < mechanisms.DeltaUnit/1e6-1e6 {
+		t.Error(fmt.Sprint("RDP's delta is ", d))
+	}
+}

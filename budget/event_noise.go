@@ -1,0 +1,187 @@
+package budget
+
+import "math"
+
+// This file holds the laws of the privacy loss of additive noise.
+
+// laplaceModel is continuous Laplace noise: L = ε with probability 1/2, -ε with e^-ε/2, and density e^((l-ε)/2)/4 between.
+type laplaceModel struct{ eps float64 }
+
+func (m laplaceModel) epsilon() float64 { return m.eps }
+func (m laplaceModel) delta() float64   { return 0 }
+
+// rho is the Kullback-Leibler divergence (Harrison, Manurangsi, arXiv 2510.25746).
+func (m laplaceModel) rho() float64 {
+	if m.eps < 1e-4 {
+		return m.eps * m.eps / 2
+	}
+	return m.eps + math.Expm1(-m.eps)
+}
+
+// renyi is Mironov 2017 (arXiv 1702.07476), Proposition 6.
+func (m laplaceModel) renyi(alpha float64) float64 {
+	w := 2*alpha - 1
+	if (alpha-1)*m.eps > 30 {
+		return min(m.eps, m.eps+math.Log((alpha+(alpha-1)*math.Exp(-w*m.eps))/w)/(alpha-1))
+	}
+	return min(m.eps, math.Log1p((alpha*math.Expm1((alpha-1)*m.eps)+(alpha-1)*math.Expm1(-alpha*m.eps))/w)/(alpha-1))
+}
+
+func (m laplaceModel) discretise(h float64) *lossGrid {
+	g := newLossGrid(h, -m.eps, m.eps)
+	g.atom(m.eps, 0.5)
+	g.atom(-m.eps, math.Exp(-m.eps)/2)
+	for i := range g.buckets() {
+		a, b := max(g.at(i), -m.eps), min(g.at(i+1), m.eps)
+		if a >= b {
+			continue
+		}
+		density := math.Exp((a-m.eps)/2) / 2
+		g.split(i, density*math.Expm1((b-a)/2), density*-math.Expm1((a-b)/2)*math.Exp(g.at(i)-a))
+	}
+	return g
+}
+
+// discreteLaplaceModel is discrete Laplace noise of rate a = 1/b under a shift by d: with q = e^-a, L = a(d-2x) with
+// probability tanh(a/2)·q^|x| for 0 < x < d; x <= 0 together is L = ad, x >= d is L = -ad.
+type discreteLaplaceModel struct{ shift, rate float64 }
+
+func (m discreteLaplaceModel) epsilon() float64 { return m.shift * m.rate }
+func (m discreteLaplaceModel) delta() float64   { return 0 }
+
+func (m discreteLaplaceModel) rho() float64 {
+	overSinh := 1.0
+	if m.rate > 1e-8 {
+		overSinh = m.rate / math.Sinh(m.rate)
+	}
+	eps := m.epsilon()
+	return min(pureModel{eps}.rho(), eps+math.Expm1(-eps)*overSinh+4*unitRoundoff*eps)
+}
+
+func (m discreteLaplaceModel) renyi(alpha float64) float64 {
+	eps, q := m.epsilon(), math.Exp(-m.rate)
+	// E[e^((α-1)(L-ε))], whose middle part is a geometric sum with the ratio e^(-a(2α-1)).
+	w := m.rate * (2*alpha - 1)
+	sum := (1 + math.Exp(-(2*alpha-1)*eps)) / (1 + q)
+	if m.shift > 1 {
+		middle := math.Exp(-w) * math.Expm1(-w*(m.shift-1)) / math.Expm1(-w)
+		sum += math.Tanh(m.rate/2) * middle
+	}
+	exact := eps + (math.Log(sum)+8*unitRoundoff)/(alpha-1)
+	// The cancellation above is worst for small ε; the Rényi divergence never exceeds αρ.
+	return min(eps, exact, alpha*m.rho())
+}
+
+// listed is up to how many different losses are put on the grid one by one.
+const listed = 1 << 12
+
+func (m discreteLaplaceModel) discretise(h float64) *lossGrid {
+	eps := m.epsilon()
+	g := newLossGrid(h, -eps, eps)
+	top := 1 / (1 + math.Exp(-m.rate))
+	g.atom(eps, top)
+	g.atom(-eps, math.Exp(-eps)*top)
+	if m.shift <= listed {
+		tau := math.Tanh(m.rate / 2)
+		for x := 1.0; x < m.shift; x++ {
+			g.atom(m.rate*(m.shift-2*x), tau*math.Exp(-m.rate*x))
+		}
+		return g
+	}
+	for i := range g.buckets() {
+		// The x with losses in (h·i, h·(i+1)]; geometric sums.
+		first := max(1, math.Ceil((m.shift-g.at(i+1)/m.rate)/2))
+		last := min(m.shift-1, math.Ceil((m.shift-g.at(i)/m.rate)/2)-1)
+		if n := last - first + 1; n > 0 {
+			sum := -math.Expm1(-m.rate*n) * top
+			p := math.Exp(-m.rate*first) * sum
+			// E[e^(h·i-L)]: the neighbour's mass, e^(-a(d-x)) in the place of e^(-ax).
+			g.split(i, p, math.Exp(g.at(i)-m.rate*(m.shift-last))*sum)
+		}
+	}
+	return g
+}
+
+// gaussianReach is how many standard deviations of a Gaussian loss lie on the grid; beyond are 10⁻²⁶.
+const gaussianReach = 10.5
+
+// gaussianModel is continuous Gaussian noise with μ = Δ/σ: L is normal with mean μ²/2 and standard deviation μ.
+type gaussianModel struct{ mu float64 }
+
+func (m gaussianModel) epsilon() float64            { return math.Inf(1) }
+func (m gaussianModel) delta() float64              { return 0 }
+func (m gaussianModel) rho() float64                { return m.mu * m.mu / 2 }
+func (m gaussianModel) renyi(alpha float64) float64 { return alpha * m.rho() }
+
+func (m gaussianModel) discretise(h float64) *lossGrid {
+	mean, reach := m.rho(), gaussianReach*m.mu
+	g := newLossGrid(h, mean-reach, mean+reach)
+	// s is e^(h·i) times the neighbour's mass: a normal law with mean -μ²/2.
+	standard := func(x float64) float64 { return (x - mean) / m.mu }
+	g.add(0, normalBetween(math.Inf(-1), standard(g.at(0))))
+	for i := range g.buckets() {
+		a, b := standard(g.at(i)), standard(g.at(i+1))
+		g.split(i, normalBetween(a, b), tiltedBetween(a, b, m.mu))
+	}
+	g.infinite = normalBetween(standard(g.at(g.buckets())), math.Inf(1))
+	g.drift += 8 * unitRoundoff * m.mu / h
+	return g
+}
+
+// discreteGaussianModel is discrete Gaussian noise under a shift by d: L = d(d-2x)/2σ².
+type discreteGaussianModel struct{ shift, variance float64 }
+
+func (m discreteGaussianModel) epsilon() float64            { return math.Inf(1) }
+func (m discreteGaussianModel) delta() float64              { return 0 }
+func (m discreteGaussianModel) rho() float64                { return m.shift * m.shift / (2 * m.variance) }
+func (m discreteGaussianModel) renyi(alpha float64) float64 { return alpha * m.rho() }
+
+func (m discreteGaussianModel) discretise(h float64) *lossGrid {
+	sigma := math.Sqrt(m.variance)
+	far := math.Ceil(gaussianReach*sigma) + 1
+	loss := func(x float64) float64 { return m.shift * (m.shift - 2*x) / (2 * m.variance) }
+	g := newLossGrid(h, loss(far), loss(-far))
+	// P(X > far) <= P(normal > far/σ)·(1+1/√(2π)σ), and twice the former bounds it for every σ with far >= 2σ.
+	g.infinite = 2 * normalBetween(far/sigma, math.Inf(1))
+	if sigma <= listed {
+		m.list(g, far, loss)
+	} else {
+		m.integrate(g, sigma, far)
+	}
+	return g
+}
+
+// list puts every noise value from -far to far on the grid; those above far keep the loss of far.
+func (m discreteGaussianModel) list(g *lossGrid, far float64, loss func(float64) float64) {
+	total := 1.0
+	for x := far; x >= 1; x-- {
+		total += 2 * math.Exp(-x*x/(2*m.variance))
+	}
+	for x := -far; x <= far; x++ {
+		g.atom(loss(x), math.Exp(-x*x/(2*m.variance))/total)
+	}
+	g.atom(loss(far), g.infinite)
+}
+
+// integrate replaces sums of the density f over consecutive integers by integrals from half a unit below to half a unit above. By the
+// midpoint rule the two differ by at most 1/24 of the integral of |f”|, relatively |z²-1|/24σ², to which the part of z inside the range
+// adds little: (z+1)²/24σ² bounds it for z = max|x|/σ. P's masses are raised and Q's lowered by that much.
+func (m discreteGaussianModel) integrate(g *lossGrid, sigma, far float64) {
+	g.add(0, g.infinite)
+	for i := range g.buckets() {
+		first := max(-far, math.Ceil((m.shift-2*m.variance*g.at(i+1)/m.shift)/2))
+		last := min(far, math.Ceil((m.shift-2*m.variance*g.at(i)/m.shift)/2)-1)
+		if last < first {
+			continue
+		}
+		a, b := (first-0.5)/sigma, (last+0.5)/sigma
+		z := max(math.Abs(a), math.Abs(b)) + 1
+		err := z * z / (24 * m.variance)
+		// Losses fall with x, so that the normal variable of the loss is -x/σ; its tilt ends at the bucket's lower end.
+		edge := g.at(i)
+		low := m.shift * (m.shift - 2*(last+0.5)) / (2 * m.variance) // the loss at the range's lower end
+		q := tiltedBetween(-b, -a, m.shift/sigma) * math.Exp(edge-low)
+		g.split(i, normalBetween(a, b)*(1+err), q*(1-err))
+	}
+	g.drift += 8 * unitRoundoff * m.shift / (sigma * g.h)
+}
