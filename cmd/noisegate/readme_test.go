@@ -18,7 +18,8 @@ import (
 )
 
 // TestReadme does what README.md tells a reader to do, word for word, in a directory of its own: files are written, and
-// every line behind a $ runs in one shell. Only the address and the socket's directory are put in.
+// every line behind a $ runs in one shell. Only the address and the socket's directory are put in, and sudo is left out: the
+// server's files belong to whoever runs the test, or it is root who does.
 func TestReadme(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -31,7 +32,7 @@ func TestReadme(t *testing.T) {
 	bin := buildBinary(ctx, t, dir)
 	sockets := socketDir(t, server)
 	address := freeAddress(t)
-	script := strings.NewReplacer("/run/postgresql", sockets, "127.0.0.1:8080", address).Replace(readmeScript(t, string(readme)))
+	script := strings.NewReplacer("/run/postgresql", sockets, "127.0.0.1:8080", address, "sudo ", "").Replace(readmeScript(t, string(readme)))
 
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -122,7 +123,8 @@ func readmeScript(t *testing.T, readme string) string {
 	return script.String()
 }
 
-// ownersServer is "your own database" of the README: a server with a database census and a few people in it.
+// ownersServer is "your own database" of the README: a server as a package leaves it, with a database census and a few people
+// in it.
 func ownersServer(ctx context.Context, t *testing.T) *pgserver.Server {
 	t.Helper()
 	programs, err := pgserver.Find()
@@ -141,6 +143,11 @@ func ownersServer(ctx context.Context, t *testing.T) *pgserver.Server {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
+	// Who gets in is decided as in a fresh package of PostgreSQL: everybody under the own name only, but for the superuser.
+	psql("postgres", `DO $$ BEGIN
+		EXECUTE format('COPY (VALUES (%L), (%L)) TO %L', 'local all `+pgserver.Superuser+` trust', 'local all all peer', current_setting('hba_file'));
+		PERFORM pg_reload_conf();
+	END $$`)
 	psql("postgres", "CREATE DATABASE census")
 	psql("census", `CREATE TABLE people (person_id int PRIMARY KEY, age int, marital_status text, native_country text);
 		INSERT INTO people SELECT n, 17 + n % 74, (ARRAY['Never-married', 'Married', 'Divorced'])[1 + n % 3], 'Utopia'
