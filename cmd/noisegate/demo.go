@@ -72,16 +72,8 @@ func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer listener.Close() // for the ways out on which nobody serves on it
-	scratch, err := os.MkdirTemp("", "noisegate-demo-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
 	defer func() { err = errors.Join(err, d.closeDatabase(ctx)) }()
 	if err := d.prepareDatabase(ctx); err != nil {
-		return err
-	}
-	if err := d.configure(scratch); err != nil {
 		return err
 	}
 	return d.serve(ctx, listener)
@@ -135,6 +127,20 @@ func (d *demo) closeDatabase(ctx context.Context) error {
 		return nil
 	}
 	return d.database.close(context.WithoutCancel(ctx))
+}
+
+// startGateway starts it as an operator would, with a key from a file. That file is gone by the time anything is shown: a
+// demo whose terminal is closed, or whose output is cut off by head, ends without tidying up. (Its server then ends itself.)
+func (d *demo) startGateway(ctx context.Context) (*gatewayProcess, error) {
+	scratch, err := os.MkdirTemp("", "noisegate-demo-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
+	if err := d.configure(scratch); err != nil {
+		return nil, err
+	}
+	return startGateway(ctx, d.config, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
 }
 
 // configure makes the configuration that an operator would write.
@@ -214,8 +220,7 @@ func (d *demo) serve(ctx context.Context, listener net.Listener) error {
 	defer stop()
 	var g *gatewayProcess
 	if err := d.step("gateway", func() (_ string, err error) {
-		log := slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		g, err = startGateway(ctx, d.config, log)
+		g, err = d.startGateway(ctx)
 		return "gateway started", err
 	}); err != nil {
 		return err

@@ -79,8 +79,10 @@ func startDemo(t *testing.T, args ...string) (out io.Reader, stop func() (code i
 	}
 }
 
-// Scripts get one line when the demo is ready, and everything in it works.
+// Scripts get one line when the demo is ready, and everything in it works. The key is in no file any more.
 func TestDemoJSON(t *testing.T) {
+	temporary := filepath.Dir(keptDir(t))
+	t.Setenv("TMPDIR", temporary)
 	out, stop := startDemo(t, "--json")
 	var line struct {
 		HTTP     string            `json:"http"`
@@ -90,6 +92,9 @@ func TestDemoJSON(t *testing.T) {
 	if err := json.NewDecoder(out).Decode(&line); err != nil {
 		_, errs := stop()
 		t.Fatalf("%v: %s", err, errs)
+	}
+	if entries, err := os.ReadDir(temporary); err != nil || len(entries) > 1 {
+		t.Errorf("beside the server's directory there is something left: %v, %v", entries, err)
 	}
 	if len(line.Tokens) != 3 || len(line.Datasets) != 1 || line.Datasets[0] != demoDataset {
 		t.Errorf("got %+v", line)
