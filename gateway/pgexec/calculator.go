@@ -20,7 +20,7 @@ type Calculator struct{ pool *pgxpool.Pool }
 
 // NewCalculator prepares connections; [Calculator.Close] ends them.
 func NewCalculator(ctx context.Context, config Config) (*Calculator, error) {
-	pool, err := open(ctx, config)
+	pool, err := open(ctx, config, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ type Database struct {
 
 // Open prepares connections to a protected database; [Database.Close] ends them.
 func Open(ctx context.Context, config Config) (*Database, error) {
-	pool, err := open(ctx, config)
+	pool, err := open(ctx, config, inUTF8)
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +33,15 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 		acquire = defaultAcquireTimeout
 	}
 	return &Database{pool: pool, acquire: acquire, patience: config.StatementTimeout + lockTimeout + grace}, nil
+}
+
+// inUTF8 refuses a database of any other encoding: one text of one row that has no equal in the encoding of the session would
+// make a statement fail, and tell that the row is there.
+func inUTF8(_ context.Context, conn *pgx.Conn) error {
+	if conn.PgConn().ParameterStatus("server_encoding") != "UTF8" {
+		return errUTF8
+	}
+	return nil
 }
 
 // Close ends all connections when they are idle.

@@ -38,8 +38,9 @@ const (
 	grace                 = 5 * time.Second
 )
 
-// open makes a pool. It does not connect yet: a database that is down at start is reported by Ping and by each query.
-func open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
+// open makes a pool of connections that accept, unless it is nil, has nothing against. It does not connect yet: a database that is
+// down at start is reported by Ping and by each query.
+func open(ctx context.Context, c Config, accept func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
 	if c.Connections < 1 || c.StatementTimeout <= 0 {
 		return nil, errors.New("pgexec: connections and statement timeout must be positive")
 	}
@@ -48,6 +49,7 @@ func open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 		return nil, errors.New("pgexec: the DSN cannot be read") // without its text: it may hold a password
 	}
 	config.MaxConns = int32(min(c.Connections, 1<<15))
+	config.AfterConnect = accept
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	// Notices are a channel from the database to whoever reads the log: they are dropped.
 	config.ConnConfig.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
@@ -67,7 +69,8 @@ func settings(statementTimeout time.Duration) map[string]string {
 	ms := func(d time.Duration) string { return strconv.FormatInt(max(d.Milliseconds(), 1), 10) }
 	return map[string]string{
 		"application_name":                    "noisegate",
-		"search_path":                         "", // every name that is not of pg_catalog is qualified
+		"client_encoding":                     "UTF8", // see inUTF8
+		"search_path":                         "",     // every name that is not of pg_catalog is qualified
 		"default_transaction_read_only":       "on",
 		"statement_timeout":                   ms(statementTimeout),
 		"lock_timeout":                        ms(lockTimeout),
@@ -87,6 +90,7 @@ var (
 	errShape = errors.New("pgexec: the result does not have the columns that were planned")
 	errPins  = errors.New("pgexec: a table is pinned by no column")
 	errType  = errors.New("pgexec: an output has a type that answers do not have")
+	errUTF8  = errors.New("pgexec: the encoding of the protected database is not UTF8")
 )
 
 // quiet keeps of an error what may be logged: PostgreSQL's five-letter code, one of a few constant texts, or the kind of
@@ -96,7 +100,7 @@ func quiet(err error) error {
 	if errors.As(err, &server) {
 		return fmt.Errorf("pgexec: SQLSTATE %s", server.Code)
 	}
-	for _, known := range []error{errShape, errType, context.DeadlineExceeded, context.Canceled} {
+	for _, known := range []error{errShape, errType, errUTF8, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, known) {
 			return known
 		}

@@ -293,6 +293,38 @@ func TestSessionSettings(t *testing.T) {
 	}
 }
 
+// A29: no text that a row may hold makes a statement fail, whatever encoding the database's clients have by default.
+func TestA29TextsOutsideTheClientsEncoding(t *testing.T) {
+	p := pgtest.Protected(t, ddl, "INSERT INTO people VALUES (101, U&'\\017elu\\0165', 1)")
+	p.Exec(t, "ALTER DATABASE "+p.Name+" SET client_encoding = 'LATIN1'")
+	d := open(t, p, nil)
+	rows, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT region::text, count(*)::text FROM public.people WHERE id > 100 GROUP BY region",
+		Keys: 1, Values: 1, Pins: pins(t, d, "people", "region")})
+	if err != nil || len(rows) != 1 || rows[0].Keys[0].Text != "žluť" {
+		t.Errorf("%v, %v", rows, errors.Unwrap(err))
+	}
+}
+
+// A29: a database in another encoding is refused whatever it holds, before anything is read.
+func TestA29DatabaseInAnotherEncoding(t *testing.T) {
+	p := pgtest.New(t)
+	ascii := p.Name + "_ascii"
+	p.Exec(t, "CREATE DATABASE "+ascii+" TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
+	t.Cleanup(func() { p.Exec(t, "DROP DATABASE "+ascii+" WITH (FORCE)") })
+	d, err := pgexec.Open(t.Context(), pgexec.Config{DSN: strings.ReplaceAll(p.DSN, p.Name, ascii), Connections: 1, StatementTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	_, err = collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1})
+	if cause := errors.Unwrap(errors.Unwrap(err)); !fault.IsUntouched(err) || !strings.Contains(fmt.Sprint(cause), "not UTF8") {
+		t.Errorf("got %v, %v", err, cause)
+	}
+	if err := d.Ping(t.Context()); fault.CodeOf(err) != fault.CodeDataUnavailable {
+		t.Errorf("ping: %v", err)
+	}
+}
+
 func TestCompute(t *testing.T) {
 	c := calculator(t)
 	rows, types, err := c.Compute(t.Context(), sqlrewrite.Post{
