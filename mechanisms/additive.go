@@ -50,16 +50,23 @@ type Parameters struct {
 	Count       int64  `json:"count,omitempty"`    // top-k: picks; randomized response: classes; Gaussian threshold: T
 }
 
-// Noise is one integer drawn from a mechanism's law, waiting for the value that it hides.
+// Noise is one integer drawn from a mechanism's law, waiting for the value that it hides. Only the mechanisms of this package make
+// noise: a Noise that was not drawn, such as the zero one, opens nothing.
 type Noise struct {
 	small int64
 	big   *big.Int // nil when small holds the noise
+	drawn bool
 }
 
-// Release opens the sealed value, adds the noise and returns the sum: the only way out for a true value.
+// Release opens the sealed value, adds the noise and returns the sum: the only way out for a true value. It panics if the noise
+// was not drawn: a program that does so is wrong, and must not go on.
 func (n Noise) Release(value Exact) *big.Int {
-	if n.big != nil {
+	switch {
+	case !n.drawn:
+		panic("mechanisms: noise that was never drawn cannot release a value")
+	case n.big != nil:
 		return new(big.Int).Add(value.open(), n.big)
+	default:
+		return new(big.Int).Add(value.open(), big.NewInt(n.small))
 	}
-	return new(big.Int).Add(value.open(), big.NewInt(n.small))
 }

@@ -87,11 +87,11 @@ func TestSealTextTakesIntegersOnly(t *testing.T) {
 
 // TestZeroExactIsZero: a group without rows.
 func TestZeroExactIsZero(t *testing.T) {
-	noise := Noise{small: 5}
+	noise := Noise{small: 5, drawn: true}
 	if got := noise.Release(Exact{}); got.Cmp(big.NewInt(5)) != 0 {
 		t.Errorf("0 + 5 = %s", got)
 	}
-	noise = Noise{big: one(70)}
+	noise = Noise{big: one(70), drawn: true}
 	if got := noise.Release(SealInt64(-1)); got.Cmp(new(big.Int).Sub(one(70), big.NewInt(1))) != 0 {
 		t.Errorf("-1 + 2⁷⁰ = %s", got)
 	}
@@ -105,4 +105,14 @@ func TestSealCopies(t *testing.T) {
 	if e.open().Int64() != 41 {
 		t.Error("the seal shares memory with the caller")
 	}
+}
+
+// TestUndrawnNoiseOpensNothing: no literal of Noise, of any package, is a way around the noise.
+func TestUndrawnNoiseOpensNothing(t *testing.T) {
+	defer func() {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, "never drawn") || strings.Contains(text, "41") {
+			t.Errorf("got %s", text)
+		}
+	}()
+	t.Errorf("released %s", Noise{}.Release(SealInt64(41)))
 }

@@ -93,7 +93,7 @@ func (l *laplaceLaw) draw(s *Sampler) Noise {
 	if head&1 == 1 {
 		value = -value
 	}
-	return Noise{small: value}
+	return Noise{small: value, drawn: true}
 }
 
 // drawBig is draw for scales whose noise does not fit a machine word.
@@ -124,16 +124,16 @@ func (l *laplaceLaw) carried(s *Sampler, magnitude *big.Int, isZero, negative bo
 // signed is the noise ±(magnitude+1), or 0.
 func signed(magnitude *big.Int, isZero, negative bool) Noise {
 	if isZero {
-		return Noise{}
+		return Noise{drawn: true}
 	}
 	magnitude.Add(magnitude, big.NewInt(1))
 	if negative {
 		magnitude.Neg(magnitude)
 	}
 	if magnitude.IsInt64() {
-		return Noise{small: magnitude.Int64()}
+		return Noise{small: magnitude.Int64(), drawn: true}
 	}
-	return Noise{big: magnitude}
+	return Noise{big: magnitude, drawn: true}
 }
 
 // eight tosses the coins of digits 8i to 8i+7 at once.
