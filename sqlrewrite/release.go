@@ -183,7 +183,8 @@ func compareKey(t catalog.Type, a, b catalog.Key) int {
 		if okX && okY {
 			return x.Cmp(y)
 		}
-		return boolOrder(!okX, !okY) // NaN and Infinity after all numbers
+		// After all other numbers; by text, or keys of hundreds of digits would stay in the order in which the rows came.
+		return cmp.Or(boolOrder(!okX, !okY), cmp.Compare(a.Text, b.Text))
 	case t.IsTime():
 		return cmp.Or(cmp.Compare(timeRank(a.Text), timeRank(b.Text)), cmp.Compare(a.Text, b.Text))
 	default:

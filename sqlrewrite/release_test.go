@@ -124,6 +124,19 @@ func TestA11OrderIsByKey(t *testing.T) {
 	}
 }
 
+// A11: keys that are no numbers to us, NaN and those of more digits than any query may write, are in the order of their texts.
+func TestA11OrderOfHugeNumbers(t *testing.T) {
+	keys := []string{"7", "1" + strings.Repeat("0", 900), "2" + strings.Repeat("0", 900), "NaN"}
+	for range 20 {
+		shuffled := slices.Clone(keys)
+		rand.Shuffle(len(keys), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		slices.SortFunc(shuffled, func(a, b string) int { return compareKey(catalog.Numeric, catalog.Key{Text: a}, catalog.Key{Text: b}) })
+		if !slices.Equal(shuffled, keys) {
+			t.Fatalf("%.20q", shuffled)
+		}
+	}
+}
+
 func TestTimeKeysInOrder(t *testing.T) {
 	want := []string{"-infinity", "0044-03-15 BC", "0001-01-01", "1999-12-31", "2024-02-29", "10000-01-01", "infinity", "NULL"}
 	var rows []ExactRow
