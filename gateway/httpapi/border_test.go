@@ -88,8 +88,14 @@ func TestA73PathTricks(t *testing.T) {
 	for _, method := range []string{"HEAD", "OPTIONS", "PATCH", "DELETE", "POST", "TRACE", "FOO"} {
 		header := http.Header{"X-Http-Method-Override": {"PUT"}}
 		response, _ := f.do(t, call{method: method, path: "/v1/datasets/census/budgets/dataset", token: "ana:analyst", header: header})
-		if response.StatusCode != http.StatusMethodNotAllowed {
-			t.Errorf("%s: %d", method, response.StatusCode)
+		if allow := response.Header.Get("Allow"); response.StatusCode != http.StatusMethodNotAllowed || allow != "GET, PUT" {
+			t.Errorf("%s: %d, allowed %q", method, response.StatusCode, allow)
+		}
+	}
+	for path, want := range map[string]string{"/v1/query": "POST", "/healthz": "GET", "/v1/datasets/a%2fb/policy": "GET, PUT"} {
+		response, _ := f.do(t, call{method: "DELETE", path: path})
+		if allow := response.Header.Get("Allow"); allow != want {
+			t.Errorf("%s allows %q, want %q", path, allow, want)
 		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -71,10 +74,26 @@ func (s *server) router(table []route) chi.Router {
 	router.NotFound(s.endpoint(route{pattern: "(none)", public: true, handle: func(*server, *exchange) error {
 		return fault.RequestNotFound("such path")
 	}}))
-	router.MethodNotAllowed(s.endpoint(route{pattern: "(none)", public: true, handle: func(*server, *exchange) error {
+	router.MethodNotAllowed(s.endpoint(route{pattern: "(none)", public: true, handle: func(_ *server, x *exchange) error {
+		x.w.Header().Set("Allow", strings.Join(methodsOf(router, table, x.r.URL), ", "))
 		return fault.RequestMethod()
 	}}))
 	return router
+}
+
+// methodsOf lists what a path answers to: RFC 9110, section 15.5.6 wants it in every 405.
+func methodsOf(router chi.Router, table []route, path *url.URL) []string {
+	text := path.RawPath // what chi matches
+	if text == "" {
+		text = path.Path
+	}
+	var methods []string
+	for _, r := range table {
+		if !slices.Contains(methods, r.method) && router.Match(chi.NewRouteContext(), r.method, text) {
+			methods = append(methods, r.method)
+		}
+	}
+	return methods
 }
 
 // exchange is one request on its way to an answer.
