@@ -15,7 +15,8 @@ import (
 type QueryRequest struct {
 	Dataset string `json:"dataset"`
 	SQL     string `json:"sql"`
-	// At most one of Epsilon, Rho and MaxError is given: the price of the whole query. Without one the policy's default is taken.
+	// At most one of Epsilon, Rho and MaxError is given: the price of the whole query. Without one it costs the most that one
+	// query may cost: the account's max_epsilon_per_query.
 	Epsilon Decimal `json:"epsilon,omitempty"`
 	Rho     Decimal `json:"rho,omitempty"`
 	// MaxError asks for the cheapest charge at which the half-width of the named output stays within the number.
