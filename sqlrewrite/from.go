@@ -144,7 +144,7 @@ func (b *binder) column(n *syntax.Column) (*catalog.Column, error) {
 	if n.Qualifier != "" && n.Qualifier != b.bound.alias {
 		return nil, fault.UnknownTable(b.at(n), n.Qualifier, []string{b.bound.alias})
 	}
-	if c, ok := t.Column(n.Name); ok && (c.Exposed || isUnit(t, c)) {
+	if c, ok := b.visible(n.Name); ok {
 		return c, nil
 	}
 	switch n.Name {
@@ -158,6 +158,12 @@ func (b *binder) column(n *syntax.Column) (*catalog.Column, error) {
 		}
 	}
 	return nil, fault.UnknownColumn(b.at(n), n.Name, known)
+}
+
+// visible finds a column that exists for analysts. The unit's id does, even when it is not exposed.
+func (b *binder) visible(name string) (*catalog.Column, bool) {
+	c, ok := b.bound.table.Column(name)
+	return c, ok && (c.Exposed || isUnit(b.bound.table, c))
 }
 
 // isUnit reports whether c holds the id of t's privacy unit.

@@ -83,7 +83,7 @@ func (b *binder) groupItem(n syntax.Expr) (*syntax.Column, error) {
 		}
 		target = item.Expr
 	case *syntax.Column:
-		if _, exists := b.bound.table.Column(n.Name); n.Qualifier == "" && !exists {
+		if _, exists := b.visible(n.Name); n.Qualifier == "" && !exists {
 			for _, item := range b.query.Items {
 				if item.Alias == n.Name {
 					target = item.Expr

@@ -44,6 +44,31 @@ func goldenQueries(t testing.TB) []string {
 	return queries
 }
 
+// A name means the same whether a hidden column has it or no column: analysts cannot find out which hidden columns there are.
+func TestHiddenColumnsDoNotExist(t *testing.T) {
+	snapshot := townSnapshot(t)
+	people, _ := snapshot.Table("", "people")
+	hidden, _ := people.Column("age")
+	hidden.Exposed = false
+	for _, sql := range []string{
+		"SELECT sex AS %s, count(*) FROM people GROUP BY %s", "SELECT sex AS %s, count(*) FROM people GROUP BY 1 ORDER BY %s",
+		"SELECT count(*) AS %s FROM people HAVING count(%s) > 1", "SELECT count(*) FROM people WHERE people.%s = people.%s",
+	} {
+		var got []string
+		for _, name := range []string{"age", "xyz"} {
+			p, err := Rewrite(strings.ReplaceAll(sql, "%s", name), snapshot, sharp())
+			text := fmt.Sprint(err)
+			if err == nil {
+				text = p.Explain().Tree
+			}
+			got = append(got, strings.ReplaceAll(text, name, "%s"))
+		}
+		if got[0] != got[1] {
+			t.Errorf("%s:\n%s\n%s", sql, got[0], got[1])
+		}
+	}
+}
+
 // FuzzRewrite: whatever the text, the answer is a plan or a refusal, never a panic or an internal error; a plan's SQL is one
 // statement that PostgreSQL's grammar takes, and holds none of the text's constants.
 func FuzzRewrite(f *testing.F) {
