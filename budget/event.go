@@ -16,6 +16,7 @@ import (
 // cost the same. Parameters are converted to float64; results are rounded up by far more than that loses.
 type Event struct {
 	name  string
+	loss  mechanisms.Loss // rounded up, as the ledger would charge it
 	model model
 }
 
@@ -59,38 +60,75 @@ func positive(x *big.Rat) (float64, error) {
 	return f, nil
 }
 
-// newEvent makes an event whose only parameter is positive.
-func newEvent(name string, parameter *big.Rat, make func(float64) model) (Event, error) {
+// newEvent makes an event whose only parameter is positive. exact gives what is known of ε and ρ exactly, or nil.
+func newEvent(name string, parameter *big.Rat, make func(float64) model, exact func(x *big.Rat) (epsilon, rho *big.Rat)) (Event, error) {
 	x, err := positive(parameter)
 	if err != nil {
 		return Event{}, fmt.Errorf("%w: %s", err, name)
 	}
-	return Event{name: name + " " + parameter.RatString(), model: make(x)}, nil
+	m := make(x)
+	epsilon, rho := exact(parameter)
+	return Event{name: name + " " + parameter.RatString(), loss: lossOf(m, epsilon, rho), model: m}, nil
+}
+
+// lossOf is a model's loss, rounded up: from the exact values where there are any, else from the model's.
+func lossOf(m model, epsilon, rho *big.Rat) mechanisms.Loss {
+	if epsilon == nil {
+		epsilon = roundedUp(m.epsilon())
+	}
+	if rho == nil {
+		rho = roundedUp(m.rho())
+	}
+	loss := mechanisms.Loss{Unbounded: epsilon == nil, Rho: mechanisms.PicoRho(saturatedUnits(rho))}
+	if epsilon != nil {
+		loss.Epsilon = mechanisms.PicoEpsilon(saturatedUnits(epsilon))
+	}
+	return loss
+}
+
+// roundedUp is a rational above the real number that x approximates, or nil if it is infinite.
+func roundedUp(x float64) *big.Rat { return new(big.Rat).SetFloat64(x * (1 + reportSlack)) }
+
+// saturatedUnits is ⌈x·10¹²⌉, or the largest value, which no budget admits.
+func saturatedUnits(x *big.Rat) int64 {
+	units, _ := ceil(x, int64(mechanisms.EpsilonUnit))
+	return units
+}
+
+// squareOver is x²/n.
+func squareOver(x *big.Rat, n int64) *big.Rat {
+	square := new(big.Rat).Mul(x, x)
+	return square.Quo(square, big.NewRat(n, 1))
 }
 
 // PureEvent is any ε-DP release: the worst is binary randomized response (Kairouz, Oh, Viswanath 2015).
 func PureEvent(epsilon *big.Rat) (Event, error) {
-	return newEvent("pure", epsilon, func(e float64) model { return pureModel{e} })
+	return newEvent("pure", epsilon, func(e float64) model { return pureModel{e} },
+		func(e *big.Rat) (*big.Rat, *big.Rat) { return e, nil })
 }
 
 // RangeEvent is an ε-bounded-range release: the exponential mechanism (Dong, Durfee, Rogers 2020).
 func RangeEvent(epsilon *big.Rat) (Event, error) {
-	return newEvent("exponential", epsilon, func(e float64) model { return rangeModel{pureModel{e}} })
+	return newEvent("exponential", epsilon, func(e float64) model { return rangeModel{pureModel{e}} },
+		func(e *big.Rat) (*big.Rat, *big.Rat) { return e, squareOver(e, 8) })
 }
 
 // ContinuousLaplaceEvent is real-valued Laplace noise of scale Δ/ε. Noisegate draws integers; this is for comparisons.
 func ContinuousLaplaceEvent(epsilon *big.Rat) (Event, error) {
-	return newEvent("laplace", epsilon, func(e float64) model { return laplaceModel{e} })
+	return newEvent("laplace", epsilon, func(e float64) model { return laplaceModel{e} },
+		func(e *big.Rat) (*big.Rat, *big.Rat) { return e, nil })
 }
 
 // ContinuousGaussianEvent is real-valued Gaussian noise of standard deviation σ = multiplier·Δ, for comparisons.
 func ContinuousGaussianEvent(multiplier *big.Rat) (Event, error) {
-	return newEvent("gaussian", multiplier, func(sigma float64) model { return gaussianModel{1 / sigma} })
+	return newEvent("gaussian", multiplier, func(sigma float64) model { return gaussianModel{1 / sigma} },
+		func(sigma *big.Rat) (*big.Rat, *big.Rat) { return nil, squareOver(new(big.Rat).Inv(sigma), 2) })
 }
 
 // ZCDPEvent is any ρ-zCDP release. Its law is not known: RDP composes it, PLD refuses.
 func ZCDPEvent(rho *big.Rat) (Event, error) {
-	return newEvent("zcdp", rho, func(r float64) model { return zcdpModel{r} })
+	return newEvent("zcdp", rho, func(r float64) model { return zcdpModel{r} },
+		func(r *big.Rat) (*big.Rat, *big.Rat) { return nil, r })
 }
 
 // ApproxEvent is any release that is ε-DP outside an event of probability δ.
@@ -103,7 +141,11 @@ func ApproxEvent(epsilon, delta *big.Rat) (Event, error) {
 		return e, err
 	}
 	d, _ := delta.Float64()
-	return Event{name: e.name + " outside " + delta.RatString(), model: approxModel{e.model, d}}, nil
+	e.name += " outside " + delta.RatString()
+	units, _ := ceil(delta, int64(mechanisms.DeltaUnit))
+	e.loss.Delta = mechanisms.AttoDelta(units)
+	e.model = approxModel{e.model, d}
+	return e, nil
 }
 
 // RandomizedResponseEvent answers truthfully with probability 1-lie, and otherwise with one of k classes uniformly. Neighbours differ
@@ -114,8 +156,8 @@ func RandomizedResponseEvent(lie *big.Rat, classes int64) (Event, error) {
 		return Event{}, errEvent
 	}
 	k := float64(classes)
-	return Event{name: fmt.Sprintf("randomized_response %s of %d", lie.RatString(), classes),
-		model: responseModel{truth: 1 - p + p/k, other: p / k, classes: k}}, nil
+	m := responseModel{truth: 1 - p + p/k, other: p / k, classes: k}
+	return Event{name: fmt.Sprintf("randomized_response %s of %d", lie.RatString(), classes), loss: lossOf(m, nil, nil), model: m}, nil
 }
 
 // DiscreteLaplaceEvent is the noise of [mechanisms.Laplace] for an L1 sensitivity.
@@ -133,7 +175,12 @@ func DiscreteLaplaceEvent(l1 *big.Int, scale *big.Rat) (Event, error) {
 	if err != nil || l1 == nil || l1.Sign() <= 0 || l1.BitLen() > 50 {
 		return Event{}, errEvent
 	}
-	return Event{name: fmt.Sprintf("discrete_laplace %s/(%s)", l1, scale.RatString()), model: discreteLaplaceModel{float64(l1.Int64()), 1 / b}}, nil
+	noise, err := mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: l1, Scale: scale})
+	if err != nil {
+		return Event{}, err
+	}
+	return Event{name: fmt.Sprintf("discrete_laplace %s/(%s)", l1, scale.RatString()), loss: noise.Loss(),
+		model: discreteLaplaceModel{float64(l1.Int64()), 1 / b}}, nil
 }
 
 // DiscreteGaussianEvent is the noise of [mechanisms.Gaussian] on one integer that moves by at most shift.
@@ -145,7 +192,11 @@ func DiscreteGaussianEvent(shift *big.Int, variance *big.Rat) (Event, error) {
 	if err != nil || shift == nil || shift.Sign() <= 0 || shift.BitLen() > 50 {
 		return Event{}, errEvent
 	}
-	return Event{name: fmt.Sprintf("discrete_gaussian %s/sqrt(%s)", shift, variance.RatString()),
+	noise, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: new(big.Int).Mul(shift, shift), Variance: variance})
+	if err != nil {
+		return Event{}, err
+	}
+	return Event{name: fmt.Sprintf("discrete_gaussian %s/sqrt(%s)", shift, variance.RatString()), loss: noise.Loss(),
 		model: discreteGaussianModel{float64(shift.Int64()), v}}, nil
 }
 
