@@ -162,11 +162,9 @@ func (p *statementPrinter) unitKey() string {
 	return p.key(p.unitColumn())
 }
 
-// notNullUnit drops rows without a unit: nobody's privacy would bound them.
+// notNullUnit drops rows without a unit: nobody's privacy would bound them. A NOT NULL of the policy's day proves nothing: it may
+// have been dropped since, and an inheriting table need not have it.
 func (p *statementPrinter) notNullUnit() string {
-	if p.unitColumn().NotNull {
-		return ""
-	}
 	return "(" + quoteIdent(p.unitColumn().Name) + " IS NOT NULL)"
 }
 
@@ -324,11 +322,11 @@ func (p *statementPrinter) steps(g *grid) string {
 	}
 	switch g.form {
 	case wholeSteps:
-		body := x
+		body := p.clampWhole(g)
 		if g.column.Type == catalog.Int8 && g.small() || g.column.Type != catalog.Int8 && !g.small() {
-			body = x + "::" + result
+			body += "::" + result
 		}
-		return p.clamp(g, string(g.column.Type), result, body)
+		return body
 	case dividedSteps:
 		base := new(big.Int).Mul(g.lo, g.step.Num())
 		half := new(big.Int).Rsh(g.step.Num(), 1)
@@ -387,6 +385,21 @@ func (p *statementPrinter) clamp(g *grid, compare, result, body string) string {
 		return body
 	}
 	return "CASE" + arms + " ELSE " + body + " END"
+}
+
+// clampWhole is clamp for integers that are their own steps, by the functions behind max and min: they keep NULL and cost less
+// than CASE, about a tenth of a whole scan.
+func (p *statementPrinter) clampWhole(g *grid) string {
+	name := map[catalog.Type]string{catalog.Int2: "int2", catalog.Int4: "int4", catalog.Int8: "int8"}[g.column.Type]
+	clamped := quoteIdent(g.column.Name)
+	lowest, highest := integerRange(g.column.Type)
+	if g.value(g.hi).Cmp(highest) < 0 {
+		clamped = "pg_catalog." + name + "smaller(" + clamped + ", " + p.number(g.hi, string(g.column.Type)) + ")"
+	}
+	if g.value(g.lo).Cmp(lowest) > 0 {
+		clamped = "pg_catalog." + name + "larger(" + clamped + ", " + p.number(g.lo, string(g.column.Type)) + ")"
+	}
+	return clamped
 }
 
 // integerRange is the range of an integer type, nil for other types.
