@@ -24,12 +24,11 @@ import (
 // and normalised, with the θ that moves the sum's mean near the ε in question. An error of the tilted law is then an error
 // relative to δ, and its bound is added to δ.
 type PLD struct {
-	list    []Repeated
-	grids   []*lossGrid
-	h       float64
-	lost    float64 // probability of losing everything
-	drift   float64 // bounds the rounding of the grids: of all masses relatively, of the sum of losses absolutely
-	longest int     // of the grids
+	list  []Repeated
+	grids []*lossGrid
+	h     float64
+	lost  float64 // probability of losing everything
+	drift float64 // bounds the rounding of the grids: of all masses relatively, of the sum of losses absolutely
 }
 
 var errUnknownLaw = errors.New("the law of its privacy loss is not known")
@@ -37,7 +36,7 @@ var errUnknownLaw = errors.New("the law of its privacy loss is not known")
 // Bounds of the work that a list can cause.
 const (
 	maxTimes   = 1 << 40 // releases in a list
-	maxBuckets = 1 << 24 // masses of all different events together
+	maxBuckets = 1 << 22 // masses of all different events together
 	maxWindow  = 1 << 22 // length of the transform
 )
 
@@ -56,20 +55,19 @@ func NewPLD(list []Repeated) (*PLD, error) {
 		return nil, errors.New("budget: an empty list of releases, or more than 2⁴⁰")
 	}
 	p.h = 24 * math.Sqrt(2*rho) / float64(points(len(p.list)))
-	logKept, buckets := 0.0, 0
+	logKept, buckets := 0.0, 0.0
 	for _, r := range p.list {
+		if buckets += 2 * r.Event.model.reach() / p.h; !(buckets <= maxBuckets) {
+			return nil, errors.New("budget: the releases are too different in size for one grid, or lose too much")
+		}
 		g := r.Event.model.discretise(p.h)
 		if g == nil {
 			return nil, fmt.Errorf("budget: %s: %w", r.Event, errUnknownLaw)
-		}
-		if buckets += len(g.mass); buckets > maxBuckets {
-			return nil, errors.New("budget: the releases differ too much in size for one grid")
 		}
 		n := float64(r.Times)
 		logKept += n * math.Log1p(-g.infinite)
 		p.drift += n * g.drift
 		p.grids = append(p.grids, g)
-		p.longest = max(p.longest, len(g.mass))
 	}
 	p.lost = -math.Expm1(logKept) * (1 + reportSlack)
 	return p, nil
@@ -88,7 +86,7 @@ func points(different int) int {
 	}
 }
 
-// merge adds up equal events. Nobody else has a list's events yet, so that names tell them apart.
+// merge adds up equal events; names hold all parameters.
 func merge(list []Repeated) []Repeated {
 	var merged []Repeated
 	index := map[string]int{}
@@ -258,7 +256,7 @@ func (p *PLD) convolve(t *tilt, n int, base int64) []float64 {
 	for k := range product {
 		product[k] = 1
 	}
-	var factor []complex128
+	factor := make([]complex128, n/2+1)
 	for j, g := range p.grids {
 		clear(sequence)
 		at := modulo(int64(g.lo), n)
@@ -267,9 +265,6 @@ func (p *PLD) convolve(t *tilt, n int, base int64) []float64 {
 			if at++; at == n {
 				at = 0
 			}
-		}
-		if factor == nil {
-			factor = make([]complex128, n/2+1)
 		}
 		transform.Coefficients(factor, sequence)
 		for k, f := range factor {

@@ -61,19 +61,3 @@ func times(loss mechanisms.Loss, n int64) mechanisms.Loss {
 	}
 	return sum
 }
-
-// PlanPrice is the ε at which a plan, a list of releases fixed before its first answer, can be charged at δ: the tightest of all
-// accountants, rounded up. It returns false when none of them has an ε.
-//
-// It is the price of the whole plan, paid once, before its first release; what of the plan is not used is not paid
-// back, because that choice may depend on answers.
-func PlanPrice(list []Repeated, delta mechanisms.AttoDelta) (mechanisms.PicoEpsilon, bool) {
-	best, found := mechanisms.PicoEpsilon(0), false
-	totals, _ := Compare(list, delta)
-	for _, t := range totals {
-		if t.Finite && (!found || t.Epsilon < best) {
-			best, found = t.Epsilon, true
-		}
-	}
-	return best, found
-}

@@ -39,6 +39,8 @@ type model interface {
 	epsilon() float64
 	// delta is the probability of losing everything.
 	delta() float64
+	// reach is the largest loss that discretise puts on the grid.
+	reach() float64
 	// discretise puts the law on the multiples of h, pessimistically. It is nil if the law is not known.
 	discretise(h float64) *lossGrid
 }
@@ -237,6 +239,7 @@ type pureModel struct{ eps float64 }
 
 func (m pureModel) epsilon() float64 { return m.eps }
 func (m pureModel) delta() float64   { return 0 }
+func (m pureModel) reach() float64   { return m.eps }
 func (m pureModel) rho() float64     { return m.eps * math.Tanh(m.eps/2) }
 
 func (m pureModel) renyi(alpha float64) float64 {
@@ -292,6 +295,7 @@ type zcdpModel struct{ r float64 }
 
 func (m zcdpModel) epsilon() float64             { return math.Inf(1) }
 func (m zcdpModel) delta() float64               { return 0 }
+func (m zcdpModel) reach() float64               { return 0 }
 func (m zcdpModel) rho() float64                 { return m.r }
 func (m zcdpModel) renyi(alpha float64) float64  { return alpha * m.r }
 func (m zcdpModel) discretise(float64) *lossGrid { return nil }
@@ -301,6 +305,7 @@ type responseModel struct{ truth, other, classes float64 }
 
 func (m responseModel) epsilon() float64 { return math.Log(m.truth / m.other) }
 func (m responseModel) delta() float64   { return 0 }
+func (m responseModel) reach() float64   { return m.epsilon() }
 
 // rho is that of the worst ε-DP release; truth-other is the probability of a loss that is not 0, halved for k = 2.
 func (m responseModel) rho() float64 { return pureModel{m.epsilon()}.rho() }

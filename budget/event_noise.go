@@ -9,6 +9,7 @@ type laplaceModel struct{ eps float64 }
 
 func (m laplaceModel) epsilon() float64 { return m.eps }
 func (m laplaceModel) delta() float64   { return 0 }
+func (m laplaceModel) reach() float64   { return m.eps }
 
 // rho is the Kullback-Leibler divergence (Harrison, Manurangsi, arXiv 2510.25746).
 func (m laplaceModel) rho() float64 {
@@ -48,6 +49,7 @@ type discreteLaplaceModel struct{ shift, rate float64 }
 
 func (m discreteLaplaceModel) epsilon() float64 { return m.shift * m.rate }
 func (m discreteLaplaceModel) delta() float64   { return 0 }
+func (m discreteLaplaceModel) reach() float64   { return m.epsilon() }
 
 func (m discreteLaplaceModel) rho() float64 {
 	overSinh := 1.0
@@ -110,12 +112,13 @@ type gaussianModel struct{ mu float64 }
 
 func (m gaussianModel) epsilon() float64            { return math.Inf(1) }
 func (m gaussianModel) delta() float64              { return 0 }
+func (m gaussianModel) reach() float64              { return m.rho() + gaussianReach*m.mu }
 func (m gaussianModel) rho() float64                { return m.mu * m.mu / 2 }
 func (m gaussianModel) renyi(alpha float64) float64 { return alpha * m.rho() }
 
 func (m gaussianModel) discretise(h float64) *lossGrid {
-	mean, reach := m.rho(), gaussianReach*m.mu
-	g := newLossGrid(h, mean-reach, mean+reach)
+	mean := m.rho()
+	g := newLossGrid(h, 2*mean-m.reach(), m.reach())
 	// s is e^(h·i) times the neighbour's mass: a normal law with mean -μ²/2.
 	standard := func(x float64) float64 { return (x - mean) / m.mu }
 	g.add(0, normalBetween(math.Inf(-1), standard(g.at(0))))
@@ -133,18 +136,27 @@ type discreteGaussianModel struct{ shift, variance float64 }
 
 func (m discreteGaussianModel) epsilon() float64            { return math.Inf(1) }
 func (m discreteGaussianModel) delta() float64              { return 0 }
+func (m discreteGaussianModel) reach() float64              { return m.lossAt(-m.far()) }
 func (m discreteGaussianModel) rho() float64                { return m.shift * m.shift / (2 * m.variance) }
 func (m discreteGaussianModel) renyi(alpha float64) float64 { return alpha * m.rho() }
 
+// lossAt is the loss of a noise value.
+func (m discreteGaussianModel) lossAt(x float64) float64 {
+	return m.shift * (m.shift - 2*x) / (2 * m.variance)
+}
+
+// far is the largest noise value whose loss is put on the grid.
+func (m discreteGaussianModel) far() float64 {
+	return math.Ceil(gaussianReach*math.Sqrt(m.variance)) + 1
+}
+
 func (m discreteGaussianModel) discretise(h float64) *lossGrid {
-	sigma := math.Sqrt(m.variance)
-	far := math.Ceil(gaussianReach*sigma) + 1
-	loss := func(x float64) float64 { return m.shift * (m.shift - 2*x) / (2 * m.variance) }
-	g := newLossGrid(h, loss(far), loss(-far))
-	// P(X > far) <= P(normal > far/σ)·(1+1/√(2π)σ), and twice the former bounds it for every σ with far >= 2σ.
-	g.infinite = 2 * normalBetween(far/sigma, math.Inf(1))
+	sigma, far := math.Sqrt(m.variance), m.far()
+	g := newLossGrid(h, m.lossAt(far), m.lossAt(-far))
+	// P(X > far), integers above far, is at most the normal tail beyond far: the density falls, and its normaliser is at least the integral.
+	g.infinite = normalBetween(far/sigma, math.Inf(1))
 	if sigma <= listed {
-		m.list(g, far, loss)
+		m.list(g, far)
 	} else {
 		m.integrate(g, sigma, far)
 	}
@@ -152,15 +164,15 @@ func (m discreteGaussianModel) discretise(h float64) *lossGrid {
 }
 
 // list puts every noise value from -far to far on the grid; those above far keep the loss of far.
-func (m discreteGaussianModel) list(g *lossGrid, far float64, loss func(float64) float64) {
+func (m discreteGaussianModel) list(g *lossGrid, far float64) {
 	total := 1.0
 	for x := far; x >= 1; x-- {
 		total += 2 * math.Exp(-x*x/(2*m.variance))
 	}
 	for x := -far; x <= far; x++ {
-		g.atom(loss(x), math.Exp(-x*x/(2*m.variance))/total)
+		g.atom(m.lossAt(x), math.Exp(-x*x/(2*m.variance))/total)
 	}
-	g.atom(loss(far), g.infinite)
+	g.atom(m.lossAt(far), g.infinite)
 }
 
 // integrate replaces sums of the density f over consecutive integers by integrals from half a unit below to half a unit above. By the
@@ -179,7 +191,7 @@ func (m discreteGaussianModel) integrate(g *lossGrid, sigma, far float64) {
 		err := z * z / (24 * m.variance)
 		// Losses fall with x, so that the normal variable of the loss is -x/σ; its tilt ends at the bucket's lower end.
 		edge := g.at(i)
-		low := m.shift * (m.shift - 2*(last+0.5)) / (2 * m.variance) // the loss at the range's lower end
+		low := m.lossAt(last + 0.5) // the loss at the range's lower end
 		q := tiltedBetween(-b, -a, m.shift/sigma) * math.Exp(edge-low)
 		g.split(i, normalBetween(a, b)*(1+err), q*(1-err))
 	}
