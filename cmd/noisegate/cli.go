@@ -40,6 +40,7 @@ type commandLine struct {
 	Query    queryCommand    `cmd:"" help:"Ask a question and pay for the answer."`
 	Estimate estimateCommand `cmd:"" help:"Show the price and the expected error of a question. Free."`
 	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`
+	Calc     calcCommands    `cmd:"" help:"Compute with noise and budgets: needs no gateway."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
