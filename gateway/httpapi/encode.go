@@ -35,6 +35,18 @@ func (x *exchange) send(p payload) {
 	_, _ = x.w.Write(p.body) // a client that is gone misses its answer; the ledger keeps it
 }
 
+// compact writes a value as JSON as it is: <, > and & are escaped for HTML pages, which these bodies are not, and people read
+// the plans and hints in them.
+func compact(value any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
 // format is a media type of answers to queries.
 type format struct {
 	kind   string // as Accept names it

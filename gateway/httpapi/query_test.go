@@ -145,6 +145,16 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestPlansAreReadable: people read the plan of an estimate in a terminal.
+func TestPlansAreReadable(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	response, text := f.do(t, call{method: "POST", path: "/v1/query/estimate?dataset=census&epsilon=1", token: "ana:analyst", kind: "text/plain",
+		body: "SELECT count(*) FROM people WHERE age > 30 AND age <> 40"})
+	if response.StatusCode != 200 || !strings.Contains(text, "age > 30") || strings.Contains(text, `\u003`) {
+		t.Errorf("%d %s", response.StatusCode, text)
+	}
+}
+
 func TestStewardship(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sam := f.client("sam:steward")

@@ -12,7 +12,7 @@ const (
 
 // AuthMissing answers a request that shows no token.
 func AuthMissing() *Error {
-	return &Error{Code: CodeAuthMissing, Msg: "there is no bearer token", Hint: "send the header Authorization: Bearer <token>"}
+	return &Error{Code: CodeAuthMissing, Msg: "there is no bearer token", Hint: "send the header Authorization: Bearer TOKEN"}
 }
 
 // AuthInvalid answers every token that is not good, whatever is wrong with it: a forger learns nothing from the text.
