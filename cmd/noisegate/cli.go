@@ -16,6 +16,7 @@ import (
 // Exit codes. Scripts rely on them.
 const (
 	exitOK      = 0
+	exitAbove   = 1 // an audit found more privacy lost than was claimed
 	exitUsage   = 2 // the command line, the configuration or the token is wrong
 	exitBudget  = 3 // refused by a budget
 	exitRefused = 4 // refused by policy, or as SQL
@@ -41,6 +42,7 @@ type commandLine struct {
 	Estimate estimateCommand `cmd:"" help:"Show the price and the expected error of a question. Free."`
 	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`
 	Calc     calcCommands    `cmd:"" help:"Compute with noise and budgets: needs no gateway."`
+	Audit    auditCommands   `cmd:"" help:"Test a gateway's guarantee from outside."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
@@ -54,7 +56,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	exited := false // help was printed
 	parser, err := kong.New(&line,
 		kong.Name("noisegate"),
-		kong.Description("Differentially private answers to SQL. Exit codes: 0 ok, 2 usage, 3 budget, 4 policy or SQL, 5 backend."),
+		kong.Description("Differentially private answers to SQL. Exit codes: 0 ok, 1 failed audit, 2 usage, 3 budget, 4 policy or SQL, 5 backend."),
 		kong.Writers(a.Out, a.Err),
 		kong.Exit(func(int) { exited = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
@@ -108,9 +110,13 @@ func (a *app) report(err error) int {
 	var refusal *fault.Error
 	var wrong usageError
 	var policy policyError
+	var audit auditFailed
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &audit):
+		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
+		return exitAbove
 	case errors.As(err, &policy):
 		policy.say(a)
 		return exitRefused

@@ -1,5 +1,5 @@
 // Command noisegate is the gateway and everything around it: it serves, shows itself (demo), prepares its databases
-// (migrate, policy) and is its own client (query, estimate, budget).
+// (migrate, policy), is its own client (query, estimate, budget), and its own examiner (audit).
 //
 // It knows the command line, the configuration file and how the other packages fit together (wire.go). It does not know
 // SQL, noise or budgets: it only hands values from one package to the next.
