@@ -87,7 +87,8 @@ func TestGridsDominate(t *testing.T) {
 		for range 10 {
 			eps := rapid.Float64Range(-1, 1).Draw(t, "eps")
 			got, want := deltaOf(grid, eps)+g.infinite, deltaOf(law, eps)
-			if got < want-1e-12 || got > want+h*h+h/2*math.Abs(math.Expm1(h)) {
+			// A chord over a kink of slope 1 is at most h/4 too high, where a single loss has all the mass.
+			if got < want-1e-12 || got > want+h/4*math.Exp(h) {
 				t.Fatalf("δ(%g) = %.12g on a grid of %g, exactly %.12g", eps, got, h, want)
 			}
 		}
