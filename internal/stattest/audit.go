@@ -117,10 +117,11 @@ type event struct {
 	reversed bool // more often without the unit
 }
 
-// best is the event that scores highest among the beginnings and ends of each order.
+// best is the event that scores highest among the beginnings and ends of each order. Where nothing scores, it is the one whose
+// frequencies differ most: with more draws it may.
 func (c counts) best(orders [][]int, delta float64, score func(Evidence) float64) event {
 	var chosen event
-	highest := -1.0
+	highest, widest := -1.0, int64(-1)
 	for _, order := range orders {
 		for cut := 1; cut < len(order); cut++ {
 			for _, set := range [][]int{order[:cut], order[cut:]} {
@@ -130,8 +131,9 @@ func (c counts) best(orders [][]int, delta float64, score func(Evidence) float64
 					e.reversed = true
 					seen.On, seen.Off = seen.Off, seen.On
 				}
-				if s := score(seen); s > highest {
-					chosen, highest = e, s
+				difference := seen.On.Hits - seen.Off.Hits
+				if s := score(seen); s > highest || s == highest && difference > widest {
+					chosen, highest, widest = e, s, difference
 				}
 			}
 		}
