@@ -324,6 +324,8 @@ func TestNeighboursKillMutants(t *testing.T) {
 		"groups chosen by random()":  {`ORDER BY pg_catalog\.hash`, `ORDER BY pg_catalog.random(), pg_catalog.hash`},
 		"no clamp below":             {`WHEN ("\w+" < )`, `WHEN false AND $1`},
 		"no clamp above":             {`WHEN ("\w+" > )`, `WHEN false AND $1`},
+		"integers not clamped above": {`int(\d)smaller`, `int${1}larger`},
+		"integers not clamped below": {`int(\d)larger`, `int${1}smaller`},
 		"NULL escapes the clamp":     {`sum\(CASE WHEN ("\w+")`, `sum(CASE WHEN $1 IS NULL THEN 1000000000 WHEN $1`},
 		"means of sums not centred":  {` - (\$\d+::\w+ \* pg_catalog\.count)`, ` - 0 * $1`},
 		"rows of a unit not grouped": {`GROUP BY "unit"`, `GROUP BY pg_catalog.random()`},
