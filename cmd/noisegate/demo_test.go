@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +150,13 @@ func TestDemoTour(t *testing.T) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the tour does not say %q:\n%s", want, text.String())
 		}
+	}
+	advice := regexp.MustCompile(`(?m)^  (\S+) budget show$`).FindStringSubmatch(text.String())
+	if advice == nil {
+		t.Fatalf("the tour does not say how to go on:\n%s", text.String())
+	}
+	if _, err := exec.LookPath(advice[1]); err != nil {
+		t.Errorf("what the tour advises to type cannot be started: %v", err)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -28,9 +30,22 @@ func (d *demo) tour(ctx context.Context) error {
 	}
 	fmt.Fprintf(d.Out, "\nYour turn. In another terminal:\n\n"+
 		"  export NOISEGATE_URL=%s NOISEGATE_TOKEN=%s\n"+
-		"  noisegate query --epsilon 0.1 \"SELECT region, count(*), avg(amount) FROM visits GROUP BY 1\"\n"+
-		"  noisegate budget show\n\nCtrl-C ends the demo.\n", d.url, d.tokens[auth.Analyst])
+		"  %[3]s query --epsilon 0.1 \"SELECT region, count(*), avg(amount) FROM visits GROUP BY 1\"\n"+
+		"  %[3]s budget show\n\nCtrl-C ends the demo.\n", d.url, d.tokens[auth.Analyst], ownProgram())
 	return nil
+}
+
+// ownProgram is what starts this program in a shell: its name where the PATH has it, else its place, so that what the demo
+// prints can be copied.
+func ownProgram() string {
+	const name = "noisegate"
+	if _, err := exec.LookPath(name); err == nil {
+		return name
+	}
+	if place, err := os.Executable(); err == nil {
+		return place
+	}
+	return name
 }
 
 func (d *demo) welcome() {
