@@ -45,6 +45,20 @@ func (c *Client) Estimate(ctx context.Context, q QueryRequest) (*EstimateRespons
 	return send[EstimateResponse](ctx, c, call{method: http.MethodPost, path: "/v1/query/estimate", body: q})
 }
 
+// RegisterPlan pays for a list of noises at once. With an idempotencyKey, a repeated call gives the first call's plan.
+func (c *Client) RegisterPlan(ctx context.Context, p PlanRequest, idempotencyKey string) (*Plan, error) {
+	header := http.Header{}
+	if idempotencyKey != "" {
+		header.Set("Idempotency-Key", idempotencyKey)
+	}
+	return send[Plan](ctx, c, call{method: http.MethodPost, path: "/v1/plans", body: p, header: header})
+}
+
+// Plan shows what is left of one of the caller's plans.
+func (c *Client) Plan(ctx context.Context, id string) (*Plan, error) {
+	return send[Plan](ctx, c, call{method: http.MethodGet, path: "/v1/plans/" + url.PathEscape(id)})
+}
+
 // Datasets lists what the caller may ask about.
 func (c *Client) Datasets(ctx context.Context) (*DatasetList, error) {
 	return send[DatasetList](ctx, c, call{method: http.MethodGet, path: "/v1/datasets"})

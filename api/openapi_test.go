@@ -18,7 +18,8 @@ import (
 // wire lists what goes over the wire at the top level; everything else is reached from here.
 func wire() []any {
 	return []any{api.QueryRequest{}, api.QueryResponse{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{}, api.BudgetResponse{},
-		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.ReleaseList{}, api.Release{}, api.PolicyApplied{}, api.Health{}, api.Problem{}, api.Result{}}
+		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.ReleaseList{}, api.Release{}, api.PolicyApplied{}, api.Health{}, api.Problem{}, api.Result{},
+		api.PlanRequest{}, api.Plan{}}
 }
 
 // schema is what the drift test looks at.

@@ -31,6 +31,34 @@ type QueryRequest struct {
 	Dialect    string   `json:"dialect,omitempty"`    // postgresql (default) or mysql
 	MaxGroups  *int64   `json:"max_groups,omitempty"` // tightens the policy's bound
 	MaxRows    *int64   `json:"max_rows,omitempty"`   // tightens the policy's bound
+	// Plan is a registered plan whose next slots pay for the query, one for each release: it goes without a price.
+	Plan string `json:"plan,omitempty"`
+}
+
+// PlanRequest is the body of POST /v1/plans: an ordered list of noises that is paid for at once, for less than its parts.
+type PlanRequest struct {
+	Dataset    string          `json:"dataset"`
+	Delta      Decimal         `json:"delta"` // at which the list is priced; above 0
+	Mechanisms []PlanMechanism `json:"mechanisms"`
+}
+
+// PlanMechanism is a number of equal slots.
+type PlanMechanism struct {
+	Mechanism string  `json:"mechanism"`         // laplace or gaussian
+	Epsilon   Decimal `json:"epsilon,omitempty"` // laplace
+	Rho       Decimal `json:"rho,omitempty"`     // gaussian
+	Count     *int64  `json:"count,omitempty"`   // 1 when absent
+}
+
+// Plan is the answer to POST /v1/plans and GET /v1/plans/{id}.
+type Plan struct {
+	PlanID       string          `json:"plan_id"`
+	Dataset      string          `json:"dataset"`
+	Cost         Amounts         `json:"cost"` // of the whole plan, charged when it was registered
+	Slots        int             `json:"slots"`
+	Drawn        int             `json:"drawn"`
+	Left         []PlanMechanism `json:"left"` // in the order in which they will be drawn
+	RegisteredAt time.Time       `json:"registered_at"`
 }
 
 // QueryResponse is the answer to POST /v1/query.

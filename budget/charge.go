@@ -23,6 +23,9 @@ func (c Charge) check() error {
 	if err := checkLoss(c.Loss); err != nil {
 		return err
 	}
+	if err := c.checkPlan(); err != nil {
+		return err
+	}
 	for i, a := range c.Accounts {
 		if a.ID.Dataset != c.Dataset {
 			return fault.Internal(fmt.Errorf("budget: a charge on dataset %s names an account of %s", c.Dataset, a.ID.Dataset))

@@ -112,6 +112,11 @@ type Charge struct {
 	RequestDigest  [32]byte
 	// Request is shown back to its owner in the list of releases (the SQL text and options, as JSON).
 	Request json.RawMessage
+	// Registers are the slots of a plan that the charge pays for; the plan gets the charge's id and can be drawn from once the
+	// charge is settled. It is no release: what Releases and Release show are answers.
+	Registers []mechanisms.Slot
+	// Draws are the slots of a plan that the question uses. Its Loss is zero: the plan was paid for.
+	Draws *Draw
 }
 
 // Reservation is an open charge.
@@ -175,8 +180,12 @@ type Page struct {
 type Ledger interface {
 	// Reserve commits a charge before it returns, or gives the stored answer when the same question or the same
 	// idempotency key was answered before. Refusals (budget/exhausted, budget/over-query-cap, budget/replay-mismatch,
-	// budget/replay-only, budget/lost-answer, budget/no-account, request/in-flight) change nothing.
+	// budget/replay-only, budget/lost-answer, budget/no-account, request/in-flight) change nothing, nor does [ErrSlotTaken].
 	Reserve(context.Context, Charge) (Outcome, error)
+	// Replay gives the answer that Reserve would replay, nil if it would not. It charges nothing.
+	Replay(context.Context, Charge) (*Stored, error)
+	// Plan gives one plan of one analyst; plan/unknown when there is none or it is another analyst's.
+	Plan(ctx context.Context, analyst string, id ReservationID) (*Plan, error)
 	// Settle records what was really released (at most what was reserved) and stores the answer. The endings below may be
 	// repeated; a second, different ending is an internal error, after which no answer may be released.
 	Settle(context.Context, ReservationID, mechanisms.Loss, []byte) error

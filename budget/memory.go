@@ -21,6 +21,7 @@ type Memory struct {
 	charges  map[ReservationID]*memoryCharge
 	keys     map[memoryKey]memoryRequest
 	asked    map[memoryQuestion]*memoryCharge // the newest charge of each question
+	drawn    map[ReservationID]int            // by plan: how many of its slots
 	entries  []Entry                          // entries[i].Seq == i+1
 }
 
@@ -32,6 +33,7 @@ func NewMemory(clock func() time.Time) *Memory {
 		charges:  map[ReservationID]*memoryCharge{},
 		keys:     map[memoryKey]memoryRequest{},
 		asked:    map[memoryQuestion]*memoryCharge{},
+		drawn:    map[ReservationID]int{},
 	}
 }
 
@@ -130,6 +132,13 @@ func (m *Memory) Reserve(_ context.Context, c Charge) (Outcome, error) {
 	if err := refusal(balancesOf(accounts), c.Analyst, c.Loss); err != nil {
 		return Outcome{}, err
 	}
+	if d := c.Draws; d != nil {
+		plan, err := m.plan(c.Analyst, d.Plan)
+		if err != nil || plan.Dataset != c.Dataset || plan.Next != d.From || d.From+d.Count > len(plan.Slots) {
+			return Outcome{}, ErrSlotTaken
+		}
+		m.drawn[d.Plan] += d.Count
+	}
 	for _, a := range missing {
 		m.setLimit(byPolicy, a)
 	}
@@ -143,6 +152,36 @@ func (m *Memory) Reserve(_ context.Context, c Charge) (Outcome, error) {
 	m.write(Entry{Kind: EntryReserve, Dataset: c.Dataset, Analyst: c.Analyst, Reservation: c.ID, Loss: c.Loss,
 		Mechanisms: slices.Clone(c.Mechanisms)})
 	return Outcome{Reserved: &Reservation{ID: c.ID}}, nil
+}
+
+// Replay implements [Ledger].
+func (m *Memory) Replay(_ context.Context, c Charge) (*Stored, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	earlier, err := resolve(c, m.before(c))
+	if err != nil || earlier == nil {
+		return nil, err
+	}
+	m.bindKey(c, m.charges[earlier.stored.ID])
+	return earlier.stored, nil
+}
+
+// Plan implements [Ledger].
+func (m *Memory) Plan(_ context.Context, analyst string, id ReservationID) (*Plan, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.plan(analyst, id)
+}
+
+func (m *Memory) plan(analyst string, id ReservationID) (*Plan, error) {
+	c := m.charges[id]
+	if c == nil || c.state != settled || c.Analyst != analyst || len(c.Registers) == 0 {
+		return nil, fault.PlanUnknown()
+	}
+	return &Plan{ID: id, Dataset: c.Dataset, Loss: c.held, Slots: slices.Clone(c.Registers), Next: m.drawn[id], RegisteredAt: c.closed}, nil
 }
 
 // before finds the earlier charges that decide about a request.
@@ -308,6 +347,9 @@ func (m *Memory) Releases(_ context.Context, analyst string, page Page) ([]Relea
 	for e := range m.newest(page) {
 		if e.Kind == EntrySettle && e.Analyst == analyst && len(all) < page.lines() {
 			c := m.charges[e.Reservation]
+			if len(c.Registers) > 0 {
+				continue
+			}
 			all = append(all, ReleaseInfo{Seq: e.Seq, ID: c.ID, Dataset: c.Dataset, Request: slices.Clone(c.Request), Loss: c.held,
 				SettledAt: c.closed})
 		}
@@ -319,7 +361,7 @@ func (m *Memory) Releases(_ context.Context, analyst string, page Page) ([]Relea
 func (m *Memory) Release(_ context.Context, analyst string, id ReservationID) (*Stored, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.charges[id]; c != nil && c.state == settled && c.Analyst == analyst {
+	if c := m.charges[id]; c != nil && c.state == settled && c.Analyst == analyst && len(c.Registers) == 0 {
 		return c.stored(), nil
 	}
 	return nil, fault.BudgetUnknownRelease()

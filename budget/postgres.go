@@ -95,6 +95,8 @@ func (p *Postgres) Reserve(ctx context.Context, c Charge) (Outcome, error) {
 			return Outcome{}, fault.DataUnavailable(err)
 		case tried.opened:
 			return Outcome{Reserved: &Reservation{ID: c.ID}}, nil
+		case tried.slotTaken:
+			return Outcome{}, ErrSlotTaken
 		case !tried.answered:
 			if err := p.explain(ctx, c); err != nil {
 				return Outcome{}, err
@@ -113,6 +115,8 @@ type attempt struct {
 	opened   bool // the charge is reserved
 	answered bool // an earlier charge decides
 	accounts int  // else: how many of the charge's accounts exist
+	// slotTaken: the accounts would take the charge, but the plan that it draws from moved on.
+	slotTaken bool
 }
 
 // reserve runs the statement once.
@@ -125,10 +129,13 @@ func reserve(ctx context.Context, q querier, c Charge) (attempt, error) {
 	if err != nil {
 		return attempt{}, err
 	}
+	plan, from, count := c.drawing()
+	epsilon, rho := c.registering()
 	var tried attempt
 	err = q.QueryRow(ctx, sqlReserve, c.ID, c.Dataset, c.Analyst, scopes, names,
 		c.Loss.Epsilon, c.Loss.Unbounded, c.Loss.Rho, c.Loss.Delta, made, c.Fingerprint[:], c.key(), c.RequestDigest[:], []byte(c.Request),
-	).Scan(&tried.opened, &tried.answered, &tried.accounts)
+		plan, from, count, epsilon, rho,
+	).Scan(&tried.opened, &tried.answered, &tried.accounts, &tried.slotTaken)
 	if isForeignKeyViolation(err) {
 		// The key was taken together with a question that another request had just opened: that one decides.
 		return attempt{answered: true}, nil
@@ -142,6 +149,48 @@ func (c Charge) key() *string {
 		return nil
 	}
 	return &c.IdempotencyKey
+}
+
+// drawing is the plan that the charge draws from, or nil (NULL), and which slots.
+func (c Charge) drawing() (plan *ReservationID, from, count int) {
+	if c.Draws == nil {
+		return nil, 0, 0
+	}
+	return &c.Draws.Plan, c.Draws.From, c.Draws.Count
+}
+
+// registering is the ε and the ρ of the slots that the charge registers, or nil (NULL).
+func (c Charge) registering() (epsilon, rho []int64) {
+	for _, s := range c.Registers {
+		epsilon, rho = append(epsilon, int64(s.Epsilon)), append(rho, int64(s.Rho))
+	}
+	return epsilon, rho
+}
+
+// Replay implements [Ledger].
+func (p *Postgres) Replay(ctx context.Context, c Charge) (*Stored, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return p.earlier(ctx, c)
+}
+
+// Plan implements [Ledger].
+func (p *Postgres) Plan(ctx context.Context, analyst string, id ReservationID) (*Plan, error) {
+	plan := &Plan{ID: id}
+	var epsilon, rho []int64
+	err := p.pool.QueryRow(ctx, sqlPlan, analyst, id).Scan(&plan.Dataset, &plan.Loss.Epsilon, &plan.Loss.Unbounded, &plan.Loss.Rho,
+		&plan.Loss.Delta, &epsilon, &rho, &plan.Next, &plan.RegisteredAt)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, fault.PlanUnknown()
+	case err != nil:
+		return nil, fault.DataUnavailable(err)
+	}
+	for i := range epsilon {
+		plan.Slots = append(plan.Slots, mechanisms.Slot{Epsilon: mechanisms.PicoEpsilon(epsilon[i]), Rho: mechanisms.PicoRho(rho[i])})
+	}
+	return plan, nil
 }
 
 // reserveOpening reserves on accounts of which some do not exist yet. They stay open only if the charge is taken.

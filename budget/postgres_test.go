@@ -61,7 +61,7 @@ func open(t testing.TB, d *pgtest.ControlDatabase) *budget.Postgres {
 func empty(t testing.TB, d *pgtest.ControlDatabase) {
 	t.Helper()
 	d.Exec(t, `SET session_replication_role = replica;
-		TRUNCATE noisegate.account, noisegate.charge, noisegate.request_key, noisegate.entry RESTART IDENTITY`)
+		TRUNCATE noisegate.account, noisegate.charge, noisegate.request_key, noisegate.entry, noisegate.plan RESTART IDENTITY`)
 }
 
 func TestPostgres(t *testing.T) {
@@ -77,6 +77,7 @@ func TestPostgres(t *testing.T) {
 		"StatementsPrepare":             testStatementsPrepare,
 		"I1_OverspendingIsRefusedTwice": testConstraints,
 		"I4_HistoryIsImmutable":         testHistoryIsImmutable,
+		"PlansAreKept":                  testPlansAreKept,
 		"CommitsAreSynchronous":         testCommitsAreSynchronous,
 		"F04_BackendKilled":             testBackendKilled,
 		"F04_AnswerLost":                testAnswerLost,
@@ -249,7 +250,7 @@ func testUnsafeIsRefused(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 	refused(d.DSN, "may change noisegate.entry") // a superuser
 	for grant, want := range map[string]string{
-		"DELETE ON noisegate.charge": "may delete", "TRUNCATE ON noisegate.account": "may delete",
+		"DELETE ON noisegate.charge": "may delete", "TRUNCATE ON noisegate.account": "may delete", "DELETE ON noisegate.plan": "may delete",
 		"UPDATE (epsilon) ON noisegate.entry": "may change", "DELETE ON noisegate.entry": "may change",
 	} {
 		d.Exec(t, "GRANT "+grant+" TO noisegate")

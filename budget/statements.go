@@ -28,6 +28,8 @@ var (
 	sqlRelease string
 	//go:embed sql/entries.sql
 	sqlEntries string
+	//go:embed sql/plan.sql
+	sqlPlan string
 	//go:embed sql/safety.sql
 	sqlSafety string
 )

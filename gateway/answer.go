@@ -117,7 +117,7 @@ func (s *Service) remaining(ctx context.Context, p purse) api.Amounts {
 
 // estimate shows a plan's price and expected error.
 func estimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
-	own, loss, explained := q.purse.ownBalance(), q.plan.Loss(), q.plan.Explain()
+	own, loss, explained := q.purse.ownBalance(), q.charge.Loss, q.plan.Explain()
 	confidence := defaultConfidence
 	if r.Confidence != nil {
 		confidence = *r.Confidence

@@ -44,6 +44,9 @@ func optionsOf(r api.QueryRequest, limit budget.Limit) (sqlrewrite.Options, erro
 			return sqlrewrite.Options{}, err
 		}
 	}
+	if r.Plan != "" {
+		return underPlan(r, o)
+	}
 	if o.Epsilon == 0 && o.Rho == 0 && len(r.MaxError) == 0 {
 		if o.Epsilon = limit.PerQuery; o.Epsilon == 0 {
 			return sqlrewrite.Options{}, fault.RequestNoPrice()
@@ -253,6 +256,10 @@ func keeps(plan *sqlrewrite.Plan, bounds map[string]*big.Rat) (bool, error) {
 // WrongType refuses a member of a request whose JSON type does not fit, with the text that a wrong value gets too.
 func WrongType(field string) error {
 	switch field {
+	case "plan":
+		return fault.RequestPlan("plan", "the plan_id of a registered plan")
+	case "mechanisms":
+		return fault.RequestPlan("mechanisms", "a list of mechanisms")
 	case "epsilon":
 		return wrongEpsilon()
 	case "rho":

@@ -110,16 +110,10 @@ type Answer struct {
 func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
 	tick := s.schedule(r.Dataset)
 	defer tick.hold(ctx)
-	q, err := s.prepare(ctx, who, r)
-	if err != nil {
-		return nil, err // refused before any data or budget was touched
+	q, paid, err := s.paid(ctx, who, r, tick)
+	for errors.Is(err, budget.ErrSlotTaken) { // and another question has it, so that this ends
+		q, paid, err = s.paid(ctx, who, r, tick)
 	}
-	paid, err := metered(ctx, s.meter, q.charge, func(ctx context.Context) (*api.Result, mechanisms.Loss, error) {
-		// Before the charge is settled: the same question asked again, balances and history show when that happens.
-		defer tick.hold(ctx)
-		result, err := s.run(ctx, q)
-		return result, q.plan.Loss(), err
-	})
 	if err != nil {
 		return nil, err
 	}
@@ -129,12 +123,32 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	}, nil
 }
 
+// paid prepares a question, pays for it and runs it.
+func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick *schedule) (*prepared, receipt, error) {
+	q, err := s.prepare(ctx, who, r)
+	if err != nil {
+		return nil, receipt{}, err // refused before any data or budget was touched
+	}
+	if q.refusal != nil {
+		paid, err := s.replayed(ctx, q)
+		return q, paid, err
+	}
+	paid, err := metered(ctx, s.meter, q.charge, func(ctx context.Context) (*api.Result, mechanisms.Loss, error) {
+		// Before the charge is settled: the same question asked again, balances and history show when that happens.
+		defer tick.hold(ctx)
+		result, err := s.run(ctx, q)
+		return result, q.charge.Loss, err
+	})
+	return q, paid, err
+}
+
 // prepared is a question that is planned and priced.
 type prepared struct {
-	data   Data
-	plan   *sqlrewrite.Plan
-	purse  purse
-	charge budget.Charge
+	data    Data
+	plan    *sqlrewrite.Plan
+	purse   purse
+	charge  budget.Charge
+	refusal error // the registered plan that is to pay for it cannot
 }
 
 // prepare finds policy and purse, plans the query and makes out the charge. It touches no protected data.
@@ -158,11 +172,15 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	return &prepared{data: dataset.Data, plan: plan, purse: purse, charge: budget.Charge{
+	q := &prepared{data: dataset.Data, plan: plan, purse: purse, charge: budget.Charge{
 		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: purse.accounts(),
 		Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
 		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request,
-	}}, nil
+	}}
+	if r.Plan != "" {
+		err = s.drawSlots(ctx, q, r.QueryRequest)
+	}
+	return q, err
 }
 
 // dataset finds a dataset that is configured and has a policy.
@@ -221,6 +239,9 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryR
 	q, err := s.prepare(ctx, who, Request{QueryRequest: r})
 	if err != nil {
 		return nil, err
+	}
+	if q.refusal != nil {
+		return nil, q.refusal
 	}
 	return estimate(r, q), nil
 }

@@ -67,12 +67,9 @@ func (p *Plan) checkChoice() error {
 	}
 }
 
-// mechanism makes the noise of one release from its share of the price. One unit moves at most L0 groups by at most Linf, hence
-// L1 = L0·Linf and L2² = L0·Linf².
+// mechanism makes the noise of one release from its share of the price.
 func (p *Plan) mechanism(perGroup *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
-	groups := big.NewInt(p.shape.maxGroups)
-	l1 := new(big.Int).Mul(groups, perGroup)
-	l2Squared := new(big.Int).Mul(l1, perGroup)
+	l1, l2Squared := p.norms(perGroup)
 	gaussian := func(rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 		m, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: l2Squared, Rho: rho})
 		return m, internal(err)

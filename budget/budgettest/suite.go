@@ -56,6 +56,12 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"A66_OneQuestionAtOnce", testOneQuestionAtOnce},
 		{"A68_OneKeyAtOnce", testOneKeyAtOnce},
 		{"A66_OverlappingAccounts", testOverlappingAccounts},
+		{"Plans", testPlans},
+		{"Draws", testDraws},
+		{"DrawnSlotsAreGone", testDrawnSlotsAreGone},
+		{"DefectivePlans", testDefectivePlans},
+		{"TenSlotsForSixtyFour", testTenSlotsForSixtyFour},
+		{"OneQuestionDrawsOnce", testOneQuestionDrawsOnce},
 		{"AgainstModel", testAgainstModel},
 	} {
 		t.Run(test.name, func(t *testing.T) {

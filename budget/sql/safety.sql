@@ -6,4 +6,5 @@ SELECT current_setting('fsync') = 'on' AS fsync,
 	has_table_privilege('noisegate.entry', 'UPDATE') OR has_any_column_privilege('noisegate.entry', 'UPDATE')
 		OR has_table_privilege('noisegate.entry', 'DELETE') OR has_table_privilege('noisegate.entry', 'TRUNCATE') AS rewrites,
 	has_table_privilege('noisegate.charge', 'DELETE') OR has_table_privilege('noisegate.charge', 'TRUNCATE')
-		OR has_table_privilege('noisegate.account', 'DELETE') OR has_table_privilege('noisegate.account', 'TRUNCATE') AS deletes
+		OR has_table_privilege('noisegate.account', 'DELETE') OR has_table_privilege('noisegate.account', 'TRUNCATE')
+		OR has_table_privilege('noisegate.plan', 'DELETE') OR has_table_privilege('noisegate.plan', 'TRUNCATE') AS deletes

@@ -90,17 +90,40 @@ func decode[T any](text []byte) (*T, error) {
 		return nil, fault.RequestBody("is not a JSON object")
 	}
 	into := new(T)
-	fields := fieldsOf(into)
+	return into, fill(fieldsOf(into), members)
+}
+
+// fill sets fields from members of an object.
+func fill(fields []field, members map[string]json.RawMessage) error {
 	for name, raw := range members {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 		if i < 0 {
-			return nil, fault.RequestUnknownField(name, namesOf(fields))
+			return fault.RequestUnknownField(name, namesOf(fields))
 		}
-		if err := json.Unmarshal(raw, fields[i].to); err != nil {
-			return nil, gateway.WrongType(name)
+		if list := reflect.ValueOf(fields[i].to).Elem(); list.Kind() == reflect.Slice && list.Type().Elem().Kind() == reflect.Struct {
+			if err := fillList(name, list, raw); err != nil {
+				return err
+			}
+		} else if err := json.Unmarshal(raw, fields[i].to); err != nil {
+			return gateway.WrongType(name)
 		}
 	}
-	return into, nil
+	return nil
+}
+
+// fillList sets a list of structs from a list of objects.
+func fillList(name string, list reflect.Value, text json.RawMessage) error {
+	var objects []map[string]json.RawMessage
+	if json.Unmarshal(text, &objects) != nil {
+		return gateway.WrongType(name)
+	}
+	list.Set(reflect.MakeSlice(list.Type(), len(objects), len(objects)))
+	for i, members := range objects {
+		if err := fill(fieldsOf(list.Index(i).Addr().Interface()), members); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // field is one member of a request.

@@ -31,9 +31,9 @@ func (s *server) postQuery(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	key := x.r.Header.Values("Idempotency-Key")
-	if len(key) > 1 {
-		return fault.RequestIdempotencyKey("given once")
+	key, err := x.idempotencyKey()
+	if err != nil {
+		return err
 	}
 	request, err := queryRequest(x)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *server) postQuery(x *exchange) error {
 		return fault.RequestTooMany(s.places.each)
 	}
 	defer leave()
-	answer, err := s.service.Query(x.r.Context(), x.who, gateway.Request{QueryRequest: *request, IdempotencyKey: strings.Join(key, "")})
+	answer, err := s.service.Query(x.r.Context(), x.who, gateway.Request{QueryRequest: *request, IdempotencyKey: key})
 	if err != nil {
 		return err
 	}
@@ -61,6 +61,54 @@ func (s *server) postEstimate(x *exchange) error {
 		return err
 	}
 	return x.json(http.StatusOK, estimate)
+}
+
+// idempotencyKey is the header of this name, "" for none.
+func (x *exchange) idempotencyKey() (string, error) {
+	keys := x.r.Header.Values("Idempotency-Key")
+	if len(keys) > 1 {
+		return "", fault.RequestIdempotencyKey("given once")
+	}
+	return strings.Join(keys, ""), nil
+}
+
+// postPlan takes one of the caller's places: pricing a long plan is work.
+func (s *server) postPlan(x *exchange) error {
+	key, err := x.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	text, _, err := body(x, maxBody, "application/json")
+	if err != nil {
+		return err
+	}
+	request, err := decode[api.PlanRequest](text)
+	if err != nil {
+		return err
+	}
+	leave, ok := s.places.take(x.who.Subject)
+	if !ok {
+		return fault.RequestTooMany(s.places.each)
+	}
+	defer leave()
+	plan, err := s.service.RegisterPlan(x.r.Context(), x.who, gateway.PlanRequest{PlanRequest: *request, IdempotencyKey: key})
+	if err != nil {
+		return err
+	}
+	x.w.Header().Set("Location", "/v1/plans/"+plan.PlanID)
+	return x.json(http.StatusCreated, plan)
+}
+
+func (s *server) getPlan(x *exchange) error {
+	id, err := x.parameter("id")
+	if err != nil {
+		return err
+	}
+	plan, err := s.service.Plan(x.r.Context(), x.who, id)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, plan)
 }
 
 func (s *server) getReleases(x *exchange) error {

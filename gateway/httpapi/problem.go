@@ -21,7 +21,7 @@ func statusOf(code fault.Code) int {
 		return http.StatusUnauthorized
 	case fault.CodeAuthForbidden:
 		return http.StatusForbidden
-	case fault.CodeRequestNotFound, fault.CodeUnknownDataset, fault.CodeBudgetUnknownRelease:
+	case fault.CodeRequestNotFound, fault.CodeUnknownDataset, fault.CodeBudgetUnknownRelease, fault.CodePlanUnknown:
 		return http.StatusNotFound
 	case fault.CodeRequestMethod:
 		return http.StatusMethodNotAllowed

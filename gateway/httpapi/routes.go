@@ -24,6 +24,8 @@ func routes() []route {
 	return []route{
 		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: queryParameters(), handle: (*server).postQuery},
 		{method: http.MethodPost, pattern: "/v1/query/estimate", roles: analyst, query: queryParameters(), handle: (*server).postEstimate},
+		{method: http.MethodPost, pattern: "/v1/plans", roles: analyst, handle: (*server).postPlan},
+		{method: http.MethodGet, pattern: "/v1/plans/{id}", roles: analyst, handle: (*server).getPlan},
 		{method: http.MethodGet, pattern: "/v1/releases", roles: analyst, query: []string{"cursor"}, handle: (*server).getReleases},
 		{method: http.MethodGet, pattern: "/v1/releases/{id}", roles: analyst, handle: (*server).getRelease},
 		{method: http.MethodGet, pattern: "/v1/datasets", roles: analyst, handle: (*server).getDatasets},

@@ -11,6 +11,9 @@ const (
 	CodeMechanism     Code = "plan/mechanism"
 	CodeTooManyKeys   Code = "plan/too-many-keys"
 	CodeStep          Code = "plan/step"
+	CodePlanUnknown   Code = "plan/unknown"
+	CodePlanExhausted Code = "plan/exhausted"
+	CodeSlotMismatch  Code = "plan/slot-mismatch"
 )
 
 // MissingDelta says that group keys of the query must be selected privately, which needs δ > 0; column is one of them.
@@ -61,4 +64,24 @@ func BadStep(pos Position, column, message string) *Error {
 		Msg:  fmt.Sprintf("values of column %s cannot be summed exactly: %s", Quote(column), message),
 		Hint: fmt.Sprintf("ask the data's steward for another step or narrower bounds of %s", column),
 	}
+}
+
+// PlanUnknown answers for registered plans that do not exist and for those of others alike.
+func PlanUnknown() *Error {
+	return &Error{Code: CodePlanUnknown, Msg: "you have no such plan for this dataset"}
+}
+
+// PlanExhausted refuses a query that needs more slots than its registered plan has left.
+func PlanExhausted(needed, left int) *Error {
+	return &Error{
+		Code:    CodePlanExhausted,
+		Msg:     fmt.Sprintf("the query needs %d slots and the plan has %d left", needed, left),
+		Hint:    "each aggregate takes one slot, avg takes two; answers that you have already are free",
+		Details: []Detail{{Name: "needed", Value: fmt.Sprint(needed)}, {Name: "left", Value: fmt.Sprint(left)}},
+	}
+}
+
+// SlotMismatch refuses a query that the next slots of its registered plan cannot answer; message says why.
+func SlotMismatch(message, hint string) *Error {
+	return &Error{Code: CodeSlotMismatch, Msg: message, Hint: hint}
 }

@@ -26,6 +26,7 @@ const (
 	CodeRequestDialect          Code = "request/invalid-dialect"
 	CodeRequestMaxError         Code = "request/invalid-max-error"
 	CodeRequestWeights          Code = "request/invalid-weights"
+	CodeRequestPlan             Code = "request/invalid-plan"
 	CodeRequestMaxGroups        Code = "request/invalid-max-groups"
 	CodeRequestMaxRows          Code = "request/invalid-max-rows"
 	CodeRequestIdempotencyKey   Code = "request/invalid-idempotency-key"
@@ -122,6 +123,9 @@ func RequestMaxError(want string) *Error { return invalidField(CodeRequestMaxErr
 
 // RequestWeights refuses weights of outputs.
 func RequestWeights(want string) *Error { return invalidField(CodeRequestWeights, "weights", want) }
+
+// RequestPlan refuses a plan to register, or the use of one.
+func RequestPlan(field, want string) *Error { return invalidField(CodeRequestPlan, field, want) }
 
 // RequestMaxGroups refuses a bound on groups.
 func RequestMaxGroups(want string) *Error {

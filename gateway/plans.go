@@ -1,0 +1,202 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"math/big"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// PlanRequest is one plan as a client wants it registered.
+type PlanRequest struct {
+	api.PlanRequest
+	IdempotencyKey string // "" for none
+}
+
+// maxPlanLines bounds the different mechanisms of a plan, and with them the work of pricing it.
+const maxPlanLines = 100
+
+// RegisterPlan pays for a list of noises at once, at the price of the whole list ([budget.PlanLoss]), which is less than that of its
+// parts. Queries that name the plan draw its slots. It touches no protected data. Each call without an Idempotency-Key registers
+// another plan.
+func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRequest) (*api.Plan, error) {
+	if err := checkIdempotencyKey(r.IdempotencyKey); err != nil {
+		return nil, err
+	}
+	snapshot, _, err := s.dataset(r.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	purse, err := s.purse(ctx, who, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	charge, err := planCharge(r.PlanRequest)
+	if err != nil {
+		return nil, err
+	}
+	request, err := json.Marshal(r.PlanRequest)
+	if err != nil {
+		return nil, fault.Internal(err)
+	}
+	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = s.newID(s.clock.Now()), r.Dataset, who.Subject, purse.accounts()
+	charge.Fingerprint = sha256.Sum256([]byte("registering " + charge.ID)) // two plans may be alike
+	charge.IdempotencyKey, charge.RequestDigest, charge.Request = r.IdempotencyKey, sha256.Sum256(request), request
+	paid, err := metered(ctx, s.meter, charge, func(context.Context) (struct{}, mechanisms.Loss, error) {
+		return struct{}{}, charge.Loss, nil // what was paid for is the plan, which the ledger keeps with the charge
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.Plan(ctx, who, string(paid.id))
+}
+
+// planCharge reads the slots and prices them.
+func planCharge(r api.PlanRequest) (budget.Charge, error) {
+	slots, err := slotsOf(r.Mechanisms)
+	if err != nil {
+		return budget.Charge{}, err
+	}
+	delta, err := mechanisms.ParseDelta(string(r.Delta))
+	if err != nil || delta == 0 {
+		return budget.Charge{}, fault.RequestDelta(`a decimal number above 0 and below 1, such as "1e-9": the plan's price is for this δ`)
+	}
+	c := budget.Charge{Registers: slots}
+	if c.Loss, err = budget.PlanLoss(slots, delta); err != nil {
+		return budget.Charge{}, fault.RequestPlan("mechanisms", "less, or delta more: the list has no finite price").WithCause(err)
+	}
+	for _, slot := range slots {
+		// The journal shows each slot's noise for a sensitivity of 1: what it will be used for is not known yet.
+		unit, err := slot.Noise(big.NewInt(1), big.NewInt(1))
+		if err != nil {
+			return budget.Charge{}, fault.Internal(err)
+		}
+		c.Mechanisms = append(c.Mechanisms, unit.Parameters())
+	}
+	return c, nil
+}
+
+// slotsOf reads a list of mechanisms, each of which may be repeated.
+func slotsOf(list []api.PlanMechanism) ([]mechanisms.Slot, error) {
+	if len(list) == 0 {
+		return nil, fault.RequestMissingField("mechanisms")
+	}
+	var slots []mechanisms.Slot
+	for _, line := range list {
+		slot, err := slotOf(line)
+		if err != nil {
+			return nil, err
+		}
+		count := int64(1)
+		if line.Count != nil {
+			count = *line.Count
+		}
+		if count < 1 || count > budget.MaxSlots-int64(len(slots)) || len(list) > maxPlanLines {
+			return nil, fault.RequestPlan("mechanisms", "at most 100 lines with counts of at least 1 that add up to at most 1000")
+		}
+		for range count {
+			slots = append(slots, slot)
+		}
+	}
+	return slots, nil
+}
+
+func slotOf(line api.PlanMechanism) (slot mechanisms.Slot, err error) {
+	switch {
+	case line.Mechanism == "laplace" && line.Rho == "":
+		if slot.Epsilon, err = mechanisms.ParseEpsilon(string(line.Epsilon)); err != nil || slot.Epsilon == 0 {
+			return slot, wrongEpsilon()
+		}
+	case line.Mechanism == "gaussian" && line.Epsilon == "":
+		if slot.Rho, err = mechanisms.ParseRho(string(line.Rho)); err != nil || slot.Rho == 0 {
+			return slot, wrongRho()
+		}
+	default:
+		return slot, fault.RequestPlan("mechanisms", `a list of {"mechanism": "laplace", "epsilon": ...} and {"mechanism": "gaussian", "rho": ...}`)
+	}
+	return slot, nil
+}
+
+// Plan shows what is left of one of the caller's own plans. What belongs to others does not exist.
+func (s *Service) Plan(ctx context.Context, who auth.Principal, id string) (*api.Plan, error) {
+	p, err := s.ledger.Plan(ctx, who.Subject, budget.ReservationID(id))
+	if err != nil {
+		return nil, err
+	}
+	shown := &api.Plan{PlanID: id, Dataset: p.Dataset, Cost: amountsOf(p.Loss), Slots: len(p.Slots), Drawn: p.Next,
+		Left: []api.PlanMechanism{}, RegisteredAt: p.RegisteredAt.UTC()}
+	for i, slot := range p.Left() {
+		if i > 0 && slot == p.Left()[i-1] {
+			*shown.Left[len(shown.Left)-1].Count++
+			continue
+		}
+		line := api.PlanMechanism{Mechanism: "laplace", Count: new(int64(1))}
+		if slot.Rho > 0 {
+			line.Mechanism, line.Rho = "gaussian", api.Decimal(slot.Rho.String())
+		} else {
+			line.Epsilon = api.Decimal(slot.Epsilon.String())
+		}
+		shown.Left = append(shown.Left, line)
+	}
+	return shown, nil
+}
+
+// underPlan are the options of a query that a registered plan pays for. Its price is nominal: slots take its place
+// ([Service.drawSlots]), so that the question is the same whichever of them are next.
+func underPlan(r api.QueryRequest, o sqlrewrite.Options) (sqlrewrite.Options, error) {
+	if r.Epsilon != "" || r.Rho != "" || r.Delta != "" || len(r.MaxError) > 0 || len(r.Weights) > 0 {
+		return sqlrewrite.Options{}, fault.RequestPlan("plan", "given without epsilon, rho, delta, max_error and weights: its slots fix the noise")
+	}
+	o.Currency, o.Delta = catalog.Approx, mechanisms.DeltaUnit/1_000_000
+	if o.Mechanism == sqlrewrite.MechanismGaussian {
+		o.Rho = 1000 * mechanisms.RhoUnit
+	} else {
+		o.Epsilon = 1000 * mechanisms.EpsilonUnit
+	}
+	return o, nil
+}
+
+// drawSlots gives a question the next slots of the registered plan that it names, instead of a price. That the slots do not fit is
+// no error yet: the question may have been answered when they did.
+func (s *Service) drawSlots(ctx context.Context, q *prepared, r api.QueryRequest) error {
+	c := &q.charge
+	registered, err := s.ledger.Plan(ctx, c.Analyst, budget.ReservationID(r.Plan))
+	if err != nil {
+		return err
+	}
+	if registered.Dataset != r.Dataset {
+		return fault.PlanUnknown()
+	}
+	question := c.Fingerprint
+	c.Fingerprint = sha256.Sum256(append([]byte("drawing from "+r.Plan+" "), question[:]...))
+	c.Loss, c.Mechanisms = mechanisms.Loss{}, nil
+	fixed, err := q.plan.WithSlots(registered.Left())
+	if err != nil {
+		q.refusal = err
+		return nil
+	}
+	q.plan, c.Mechanisms = fixed, fixed.Mechanisms()
+	c.Draws = &budget.Draw{Plan: registered.ID, From: registered.Next, Count: fixed.Slots()}
+	return nil
+}
+
+// replayed gives the stored answer of a question that is refused now, or its refusal.
+func (s *Service) replayed(ctx context.Context, q *prepared) (receipt, error) {
+	stored, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return s.ledger.Replay(ctx, q.charge) })
+	switch {
+	case err != nil:
+		return receipt{}, err
+	case stored == nil:
+		return receipt{}, q.refusal
+	default:
+		return receipt{id: stored.ID, answer: stored.Answer, replayed: true}, nil
+	}
+}

@@ -1,0 +1,61 @@
+package sqlrewrite
+
+import (
+	"testing"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// Slots decide the noise and nothing else: statement, outer layer and identity stay what they were.
+func TestWithSlots(t *testing.T) {
+	o := sharp()
+	o.Mechanism = MechanismAuto
+	p := rewrite(t, "SELECT sex, avg(age) AS a, count(*) AS n FROM people GROUP BY sex ORDER BY n", o)
+	slots := []mechanisms.Slot{{Epsilon: mechanisms.EpsilonUnit / 10}, {Rho: mechanisms.RhoUnit / 200}, {Epsilon: 1}}
+	fixed, err := p.WithSlots(slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Slots() != 2 || fixed.Fingerprint() != p.Fingerprint() || fixed.statement.SQL != p.statement.SQL || fixed.post != p.post {
+		t.Errorf("%d slots; another question", p.Slots())
+	}
+	want := mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit / 10, Unbounded: true, Rho: mechanisms.RhoUnit / 200}
+	want.Rho += fixed.releases[0].mechanism.Loss().Rho
+	if got := fixed.Loss(); got != want {
+		t.Errorf("loss %+v, want %+v", got, want)
+	}
+	// avg is a sum of age-50, which a person moves by 50, and a count.
+	if got := fixed.Mechanisms(); got[0].Scale != "500" || got[1].Variance != "100" || len(got) != 2 {
+		t.Errorf("%+v", got)
+	}
+	n := fixed.Columns()[2]
+	if n.Mechanism != mechanisms.DiscreteGaussian || n.Scale != "100" || n.HalfWidth == nil || n.HalfWidth.Cmp(p.Columns()[2].HalfWidth) <= 0 {
+		t.Errorf("%+v", n)
+	}
+	if p.releases[1].mechanism.Name() != mechanisms.DiscreteLaplace {
+		t.Error("the plan that was given changed")
+	}
+}
+
+func TestWithSlotsRefuses(t *testing.T) {
+	laplace, gaussian := mechanisms.Slot{Epsilon: 1}, mechanisms.Slot{Rho: 1}
+	for name, c := range map[string]struct {
+		sql       string
+		mechanism MechanismChoice
+		slots     []mechanisms.Slot
+		code      fault.Code
+	}{
+		"too few":          {"SELECT avg(age) FROM people", MechanismAuto, []mechanisms.Slot{laplace}, fault.CodePlanExhausted},
+		"none":             {"SELECT count(*) FROM people", MechanismAuto, nil, fault.CodePlanExhausted},
+		"private keys":     {"SELECT country, count(*) FROM people GROUP BY country", MechanismAuto, []mechanisms.Slot{laplace, laplace}, fault.CodeSlotMismatch},
+		"asks for Laplace": {"SELECT avg(age) FROM people", MechanismLaplace, []mechanisms.Slot{laplace, gaussian}, fault.CodeSlotMismatch},
+		"no slot at all":   {"SELECT count(*) FROM people", MechanismAuto, []mechanisms.Slot{{}}, fault.CodeInternal},
+	} {
+		o := sharp()
+		o.Mechanism = c.mechanism
+		if _, err := rewrite(t, c.sql, o).WithSlots(c.slots); fault.CodeOf(err) != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
