@@ -81,6 +81,9 @@ type Account struct {
 	ID     AccountID
 	Limit  Limit
 	Origin Origin
+	// Version is the policy's that gives the limit; 0 for a steward's. A gateway that still holds an older policy than the one that set
+	// a limit does not set it back.
+	Version int64
 }
 
 // Balance is the state of one account.

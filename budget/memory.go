@@ -325,7 +325,8 @@ func (m *Memory) SetLimit(_ context.Context, by string, account Account) error {
 	switch {
 	case a == nil:
 		m.setLimit(by, &memoryAccount{Account: account})
-	case a.Origin == FromSteward && account.Origin == FromPolicy, a.Account == account:
+	case account.Origin == FromPolicy && (a.Origin == FromSteward || account.Version < a.Version):
+	case a.Origin == account.Origin && a.Limit == account.Limit:
 	default:
 		a.Account = account
 		m.setLimit(by, a)

@@ -420,7 +420,7 @@ func (p *Postgres) DatasetBalances(ctx context.Context, dataset string) ([]Balan
 
 func scanBalance(row pgx.CollectableRow) (b Balance, err error) {
 	l, spent, reserved := &b.Limit, &b.Spent, &b.Reserved
-	err = row.Scan(&b.ID.Dataset, &b.ID.Scope, &b.ID.Name, &b.Origin, &l.Form, &l.Epsilon, &l.Rho, &l.Delta, &l.TotalDelta,
+	err = row.Scan(&b.ID.Dataset, &b.ID.Scope, &b.ID.Name, &b.Origin, &b.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta, &l.TotalDelta,
 		&l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
 		&reserved.Epsilon, &reserved.Unbounded, &reserved.Rho, &reserved.Delta)
 	return b, err
@@ -445,7 +445,7 @@ func setLimit(ctx context.Context, q querier, by string, a Account, openOnly boo
 	l := a.Limit
 	var seq int64
 	err = q.QueryRow(ctx, sqlSetLimit, by, a.ID.Dataset, a.ID.Scope, a.ID.Name, a.Origin, l.Form, l.Epsilon, l.Rho, l.Delta, l.TotalDelta,
-		l.PerQuery, l.PerQueryRho, l.ReplayOnly, record, openOnly).Scan(&seq)
+		l.PerQuery, l.PerQueryRho, l.ReplayOnly, record, openOnly, a.Version).Scan(&seq)
 	if errors.Is(err, pgx.ErrNoRows) { // nothing to change
 		return nil
 	}

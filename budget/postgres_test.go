@@ -148,11 +148,10 @@ func testConstraints(t *testing.T, d *pgtest.ControlDatabase) {
 	reserve(t, l, charge("1", mechanisms.Loss{Epsilon: 60}, account(budget.AnalystScope, "ana", 100)))
 	const checkViolation, restrictViolation = "23514", "23001"
 	for sql, want := range map[string]string{
-		"UPDATE noisegate.account SET reserved_epsilon = 101":                                         checkViolation,
-		"UPDATE noisegate.account SET spent_epsilon = 41":                                             checkViolation,
-		"UPDATE noisegate.account SET spent_unbounded = 1":                                            checkViolation,
-		"UPDATE noisegate.account SET spent_delta = 1":                                                checkViolation,
-		"UPDATE noisegate.account SET spent_rho = -1":                                                 checkViolation,
+		"UPDATE noisegate.account SET used_epsilon = 101":                                             checkViolation,
+		"UPDATE noisegate.account SET used_unbounded = 1":                                             checkViolation,
+		"UPDATE noisegate.account SET used_delta = 1":                                                 checkViolation,
+		"UPDATE noisegate.account SET used_rho = -1":                                                  checkViolation,
 		"UPDATE noisegate.account SET epsilon_cap = 101":                                              checkViolation, // and not its ceiling
 		"UPDATE noisegate.charge SET state = 'settled'":                                               checkViolation, // without an answer
 		"UPDATE noisegate.charge SET state = 'expired'":                                               checkViolation, // without a time

@@ -54,7 +54,7 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 	}
 	var p purse
 	for _, id := range ids {
-		balance, ok, err := s.inForce(ctx, open, id, lineFor(snapshot, who, id))
+		balance, ok, err := s.inForce(ctx, open, id, lineFor(snapshot, who, id), snapshot.Version)
 		if err != nil {
 			return purse{}, err
 		}
@@ -92,7 +92,7 @@ func lineFor(snapshot *catalog.Snapshot, who auth.Principal, id budget.AccountID
 
 // inForce is an account as it counts now: ok is false when neither policy nor steward gave it a limit.
 func (s *Service) inForce(ctx context.Context, open map[budget.AccountID]budget.Balance, id budget.AccountID,
-	line *catalog.Budget) (balance budget.Balance, ok bool, err error) {
+	line *catalog.Budget, version int64) (balance budget.Balance, ok bool, err error) {
 	balance, isOpen := open[id]
 	if isOpen && balance.Origin == budget.FromSteward {
 		return balance, true, nil
@@ -104,10 +104,10 @@ func (s *Service) inForce(ctx context.Context, open map[budget.AccountID]budget.
 	if err != nil {
 		return budget.Balance{}, false, fault.Internal(err) // the policy was checked when it was applied
 	}
-	if isOpen && balance.Limit == limit {
-		return balance, true, nil
+	if isOpen && (balance.Limit == limit || balance.Version > version) {
+		return balance, true, nil // a newer policy than the one at hand rules
 	}
-	balance.Account = budget.Account{ID: id, Limit: limit, Origin: budget.FromPolicy}
+	balance.Account = budget.Account{ID: id, Limit: limit, Origin: budget.FromPolicy, Version: version}
 	if isOpen {
 		err = s.ledger.SetLimit(ctx, "policy", balance.Account)
 	}

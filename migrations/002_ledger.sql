@@ -13,6 +13,7 @@ CREATE TABLE noisegate.account (
 	scope              noisegate.scope NOT NULL,
 	name               text COLLATE "C" NOT NULL CHECK ((scope = 'dataset') = (name = '')),
 	origin             text            NOT NULL CHECK (origin IN ('policy', 'steward')),
+	policy_version     bigint          NOT NULL CHECK (policy_version >= 0), -- that set the limit: an older one sets no other
 
 	-- The limit. A cap of -1 is a clause that admits nothing; a cap of 0 on one query is none.
 	form               text            NOT NULL CHECK (form IN ('pure', 'zcdp', 'approx')),
@@ -30,23 +31,17 @@ CREATE TABLE noisegate.account (
 	rho_ceiling        bigint          NOT NULL CHECK (rho_ceiling >= rho_cap),
 	delta_ceiling      bigint          NOT NULL CHECK (delta_ceiling >= delta_cap),
 
-	-- Spent: settled and expired charges. Reserved: open ones. Unbounded: how many of them have no finite ε; theirs counts as 0.
-	spent_epsilon      bigint          NOT NULL DEFAULT 0 CHECK (spent_epsilon >= 0),
-	spent_rho          bigint          NOT NULL DEFAULT 0 CHECK (spent_rho >= 0),
-	spent_delta        bigint          NOT NULL DEFAULT 0 CHECK (spent_delta >= 0),
-	spent_unbounded    bigint          NOT NULL DEFAULT 0 CHECK (spent_unbounded >= 0),
-	reserved_epsilon   bigint          NOT NULL DEFAULT 0 CHECK (reserved_epsilon >= 0),
-	reserved_rho       bigint          NOT NULL DEFAULT 0 CHECK (reserved_rho >= 0),
-	reserved_delta     bigint          NOT NULL DEFAULT 0 CHECK (reserved_delta >= 0),
-	reserved_unbounded bigint          NOT NULL DEFAULT 0 CHECK (reserved_unbounded >= 0),
+	-- What open, settled and expired charges count as together. A charge that settles for all that it reserved moves nothing here,
+	-- so that one busy account is locked once a charge. Unbounded: how many have no finite ε; theirs counts as 0.
+	used_epsilon       bigint          NOT NULL DEFAULT 0 CHECK (used_epsilon >= 0),
+	used_rho           bigint          NOT NULL DEFAULT 0 CHECK (used_rho >= 0),
+	used_delta         bigint          NOT NULL DEFAULT 0 CHECK (used_delta >= 0),
+	used_unbounded     bigint          NOT NULL DEFAULT 0 CHECK (used_unbounded >= 0),
 
 	UNIQUE (dataset, scope, name),
 	-- The rule of budget.Limit; a sum beyond bigint is an error and fails the charge as well.
 	CONSTRAINT within_the_ceiling CHECK (
-		spent_delta + reserved_delta <= delta_ceiling AND (
-			   spent_unbounded + reserved_unbounded = 0 AND spent_epsilon + reserved_epsilon <= epsilon_ceiling
-			OR spent_rho + reserved_rho <= rho_ceiling
-		)
+		used_delta <= delta_ceiling AND (used_unbounded = 0 AND used_epsilon <= epsilon_ceiling OR used_rho <= rho_ceiling)
 	)
 ) WITH (fillfactor = 50); -- room for each row's next version on its own page
 
@@ -127,10 +122,9 @@ CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON noisegate.entry
 
 GRANT SELECT, INSERT ON noisegate.account, noisegate.charge, noisegate.request_key, noisegate.entry TO noisegate;
 GRANT UPDATE (
-	origin, form, epsilon_cap, rho_cap, delta_cap, total_delta, query_epsilon_cap, query_rho_cap, replay_only,
+	origin, policy_version, form, epsilon_cap, rho_cap, delta_cap, total_delta, query_epsilon_cap, query_rho_cap, replay_only,
 	epsilon_ceiling, rho_ceiling, delta_ceiling,
-	spent_epsilon, spent_rho, spent_delta, spent_unbounded,
-	reserved_epsilon, reserved_rho, reserved_delta, reserved_unbounded
+	used_epsilon, used_rho, used_delta, used_unbounded
 ) ON noisegate.account TO noisegate;
 GRANT UPDATE (state, epsilon, unbounded, rho, delta, answer, closed_at) ON noisegate.charge TO noisegate;
 GRANT UPDATE (digest, charge_id) ON noisegate.request_key TO noisegate;

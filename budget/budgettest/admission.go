@@ -258,6 +258,22 @@ func testLimitsOfExistingAccounts(f *fixture) {
 	set("stella", budget.FromSteward, small)
 	want(budget.FromSteward, small)
 
+	// A gateway that still holds an older policy does not set back what a newer one set.
+	other := budget.AccountID{Dataset: dataset, Scope: budget.AnalystScope, Name: "bob"}
+	for _, step := range []struct {
+		version int64
+		limit   budget.Limit
+		want    budget.Limit
+	}{{5, large, large}, {6, small, small}, {5, large, small}, {7, large, large}, {6, small, large}} {
+		given := budget.Account{ID: other, Limit: step.limit, Origin: budget.FromPolicy, Version: step.version}
+		if err := f.ledger.SetLimit(f.Context(), "policy", given); err != nil {
+			f.Fatal(err)
+		}
+		if got := f.balance(other).Limit; got != step.want {
+			f.Fatalf("after version %d: %+v", step.version, got)
+		}
+	}
+
 	for name, a := range map[string]budget.Account{
 		"no origin":     {ID: own.ID, Limit: small},
 		"no form":       {ID: own.ID, Origin: budget.FromSteward},

@@ -3,7 +3,7 @@
 -- $1 charge  $2 new state  $3 kind of entry  $4 ε  $5 unbounded  $6 ρ  $7 δ: what it counts as from now on, NULL for all that was
 -- reserved  $8 answer or NULL
 --
--- Locks the charge, then its accounts in their order, as sql/reserve.sql does.
+-- Locks the charge, then, if it counts as less from now on, its accounts in their order, as sql/reserve.sql does.
 WITH held AS (
 	SELECT c.*, coalesce($4, c.epsilon) AS now_epsilon, coalesce($5, c.unbounded) AS now_unbounded, coalesce($6, c.rho) AS now_rho,
 		coalesce($7, c.delta) AS now_delta
@@ -13,15 +13,14 @@ WITH held AS (
 ), locked AS (
 	SELECT a.account_id
 	FROM held JOIN noisegate.account a ON a.account_id = ANY (held.account_ids)
+	WHERE (held.epsilon, held.unbounded, held.rho, held.delta) <> (now_epsilon, now_unbounded, now_rho, now_delta)
 	ORDER BY a.scope, a.name
 	FOR NO KEY UPDATE OF a
 ), moved AS (
 	UPDATE noisegate.account a SET
-		reserved_epsilon = a.reserved_epsilon - held.epsilon, spent_epsilon = a.spent_epsilon + held.now_epsilon,
-		reserved_rho = a.reserved_rho - held.rho, spent_rho = a.spent_rho + held.now_rho,
-		reserved_delta = a.reserved_delta - held.delta, spent_delta = a.spent_delta + held.now_delta,
-		reserved_unbounded = a.reserved_unbounded - held.unbounded::int,
-		spent_unbounded = a.spent_unbounded + held.now_unbounded::int
+		used_epsilon = a.used_epsilon - held.epsilon + held.now_epsilon, used_rho = a.used_rho - held.rho + held.now_rho,
+		used_delta = a.used_delta - held.delta + held.now_delta,
+		used_unbounded = a.used_unbounded - held.unbounded::int + held.now_unbounded::int
 	FROM held, locked WHERE a.account_id = locked.account_id
 ), closed AS (
 	UPDATE noisegate.charge c SET state = $2, closed_at = clock_timestamp(), answer = $8,

@@ -14,8 +14,7 @@ WITH earlier AS (
 	SELECT FROM noisegate.request_key k JOIN noisegate.charge c USING (charge_id)
 	WHERE k.analyst = $3 AND k.key = $12 AND c.state <> 'voided'
 ), account AS ( -- a replay locks nothing
-	SELECT a.*, a.spent_epsilon + a.reserved_epsilon AS used_epsilon, a.spent_rho + a.reserved_rho AS used_rho,
-		a.spent_delta + a.reserved_delta AS used_delta, a.spent_unbounded + a.reserved_unbounded AS used_unbounded
+	SELECT a.*
 	FROM unnest($4::text[], $5::text[]) AS named (scope, name)
 	JOIN noisegate.account a ON a.dataset = $2 AND a.scope = named.scope::noisegate.scope AND a.name = named.name
 	WHERE NOT EXISTS (SELECT FROM earlier)
@@ -55,8 +54,8 @@ WITH earlier AS (
 	ON CONFLICT DO NOTHING
 	RETURNING account_ids
 ), moved AS (
-	UPDATE noisegate.account a SET reserved_epsilon = a.reserved_epsilon + $6, reserved_rho = a.reserved_rho + $8,
-		reserved_delta = a.reserved_delta + $9, reserved_unbounded = a.reserved_unbounded + $7::int
+	UPDATE noisegate.account a SET used_epsilon = a.used_epsilon + $6, used_rho = a.used_rho + $8,
+		used_delta = a.used_delta + $9, used_unbounded = a.used_unbounded + $7::int
 	FROM opened WHERE a.account_id = ANY (opened.account_ids)
 ), drawn AS (
 	UPDATE noisegate.plan p SET next_slot = p.next_slot + $17
