@@ -93,6 +93,23 @@ func TestPolicyChangesAccounts(t *testing.T) {
 	}
 }
 
+// TestOlderPolicyRaisesNothing: a gateway that still holds the policy of before a cap was lowered is bound by the lowered cap.
+func TestOlderPolicyRaisesNothing(t *testing.T) {
+	r, ana := newRig(t, line(catalog.DatasetScope, "", 9), perAnalyst("analysts", 3)), principal(t, "ana")
+	older := r.policies.snapshot
+	if _, err := r.Query(t.Context(), ana, count("1")); err != nil {
+		t.Fatal(err)
+	}
+	newer := testSnapshot(line(catalog.DatasetScope, "", 9), perAnalyst("analysts", 1))
+	newer.Version = older.Version + 1
+	for _, held := range []*catalog.Snapshot{newer, older, newer} {
+		r.policies.snapshot = held
+		if _, err := r.Query(t.Context(), ana, count("0.5")); fault.CodeOf(err) != fault.CodeBudgetExhausted {
+			t.Errorf("version %d: %v", held.Version, err)
+		}
+	}
+}
+
 // TestA66Race: 64 queries at a time against a cap that fits ten.
 func TestA66Race(t *testing.T) {
 	r := newRig(t, line(catalog.DatasetScope, "", 1000), perAnalyst("analysts", 1))
