@@ -18,7 +18,8 @@ import (
 // Postgres is the [Ledger] in a PostgreSQL database. Every reservation is durably committed before Reserve returns: it keeps
 // connections of its own, on which synchronous_commit is on whatever the server's default.
 type Postgres struct {
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	turns turns
 }
 
 // attempts bounds how often a request looks again after it lost a race, or after a connection broke.
@@ -49,7 +50,7 @@ func OpenPostgres(ctx context.Context, dsn string) (*Postgres, error) {
 	if err != nil {
 		return nil, fault.DataUnavailable(err)
 	}
-	p := &Postgres{pool}
+	p := &Postgres{pool: pool}
 	if err := p.CheckSafety(ctx); err != nil {
 		pool.Close()
 		return nil, err
@@ -84,10 +85,7 @@ func (p *Postgres) Reserve(ctx context.Context, c Charge) (Outcome, error) {
 	}
 	c = c.inLedger()
 	for range attempts {
-		tried, err := reserve(ctx, p.pool, c)
-		if err == nil && !tried.opened && !tried.answered && tried.accounts < len(c.Accounts) {
-			tried, err = p.reserveOpening(ctx, c)
-		}
+		tried, err := p.reserveInTurn(ctx, c)
 		switch {
 		case outcomeUnknown(err):
 			return p.afterLostConnection(ctx, c.ID, err)
@@ -191,6 +189,20 @@ func (p *Postgres) Plan(ctx context.Context, analyst string, id ReservationID) (
 		plan.Slots = append(plan.Slots, mechanisms.Slot{Epsilon: mechanisms.PicoEpsilon(epsilon[i]), Rho: mechanisms.PicoRho(rho[i])})
 	}
 	return plan, nil
+}
+
+// reserveInTurn reserves, and opens the accounts if need be, when the dataset's turn comes.
+func (p *Postgres) reserveInTurn(ctx context.Context, c Charge) (attempt, error) {
+	done, err := p.turns.take(ctx, c.Dataset)
+	if err != nil {
+		return attempt{}, err
+	}
+	defer done()
+	tried, err := reserve(ctx, p.pool, c)
+	if err == nil && !tried.opened && !tried.answered && tried.accounts < len(c.Accounts) {
+		return p.reserveOpening(ctx, c)
+	}
+	return tried, err
 }
 
 // reserveOpening reserves on accounts of which some do not exist yet. They stay open only if the charge is taken.
