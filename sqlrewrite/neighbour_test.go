@@ -152,8 +152,7 @@ func fillTables(r *rand.Rand, dense bool) string {
 func randomQuery(r *rand.Rand) string {
 	pick := func(all ...string) string { return all[r.IntN(len(all))] }
 	numbers := []string{"n2", "n4", "n8", "nn", "money", "free", "f4", "f8", "coarse", "odd"}
-	var condition func(depth int) string
-	condition = func(depth int) string {
+	condition := func(depth int) string {
 		if depth > 0 && r.IntN(2) == 0 {
 			return pick("(%s AND %s)", "(%s OR %s)", "(NOT %s OR NOT %s)", "((%s) IS UNKNOWN OR (%s) IS TRUE)")
 		}
@@ -250,7 +249,7 @@ func (n *neighbours) run(t *testing.T) error {
 	conn := db.Conn(t, db.DSN)
 	mustExec(t, conn, "SET search_path = ''")
 	snapshot := parseSnapshot(t, neighbourTables, neighbourPolicy)
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's queries, reproducible on purpose
+	r := rand.New(rand.NewPCG(1, 2)) // reproducible on purpose
 	sampler := mechanisms.NewSampler()
 	n.reached = make(map[string]*big.Rat)
 	for d := range n.databases {

@@ -113,6 +113,7 @@ func (b *binder) unify(n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr, l,
 		if l.typ() == catalog.Enum || r.typ() == catalog.Enum {
 			return nil, nil, b.unsupported(n, "comparing the order of enum labels", "list the labels: IN ('a', 'b')")
 		}
+	default: // equality of labels is that of their texts
 	}
 	return l, r, nil
 }

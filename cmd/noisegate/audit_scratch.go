@@ -110,7 +110,7 @@ func (d *demo) serveAudited(ctx context.Context, dataset string) (stop func() er
 	protected := d.config.Datasets[demoDataset]
 	protected.Quantum = 0 // when answers leave is nobody's secret here
 	d.config.Datasets = map[string]*DatasetConfig{dataset: protected}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
 	case c.Once != "":
 		d.steps = a.Err
 	}
-	listener, err := d.listen() // first, since a wrong address should fail at once
+	listener, err := d.listen(ctx) // first, since a wrong address should fail at once
 	if err != nil {
 		return err
 	}
@@ -197,20 +197,21 @@ func (d *demo) makeTokens() error {
 }
 
 // listen takes the address that was asked for, or the usual one, or any.
-func (d *demo) listen() (net.Listener, error) {
+func (d *demo) listen(ctx context.Context) (net.Listener, error) {
+	var config net.ListenConfig
 	switch {
 	case d.options.HTTP != "":
-		l, err := net.Listen("tcp", d.options.HTTP)
+		l, err := config.Listen(ctx, "tcp", d.options.HTTP)
 		if err != nil {
 			return nil, usage(fmt.Errorf("--http: %w", err))
 		}
 		return l, nil
 	case d.options.Once == "":
-		if l, err := net.Listen("tcp", newConfig().HTTP.Listen); err == nil {
+		if l, err := config.Listen(ctx, "tcp", newConfig().HTTP.Listen); err == nil {
 			return l, nil
 		}
 	}
-	return net.Listen("tcp", "127.0.0.1:0")
+	return config.Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
 // serve runs the gateway, does what was asked, and stays up until the context ends unless one answer was all.

@@ -28,7 +28,7 @@ func (c *serveCommand) run(ctx context.Context, a *app) error {
 			log.WarnContext(ctx, "queries will be refused until a policy is applied", "dataset", name, "code", string(fault.CodeOf(err)))
 		}
 	}
-	listener, err := net.Listen("tcp", config.HTTP.Listen)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", config.HTTP.Listen)
 	if err != nil {
 		return usage(err)
 	}

@@ -117,7 +117,7 @@ func (k Keys) open(ctx context.Context, log *slog.Logger) (func(context.Context)
 		fixed := func(*jwt.Token) (any, error) { return secret, nil }
 		return func(context.Context) jwt.Keyfunc { return fixed }, symmetric(), nil
 	case k.JWKSFile != "":
-		set, err := readJWKS(k.JWKSFile)
+		set, err := readJWKS(ctx, k.JWKSFile)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -144,7 +144,7 @@ func ReadSecret(path string) ([]byte, error) {
 	return secret, nil
 }
 
-func readJWKS(path string) (keyfunc.Keyfunc, error) {
+func readJWKS(ctx context.Context, path string) (keyfunc.Keyfunc, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("auth: the key set: %w", err)
@@ -153,7 +153,7 @@ func readJWKS(path string) (keyfunc.Keyfunc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("auth: %s is not a JSON Web Key Set: %w", path, err)
 	}
-	keys, err := set.VerificationKeySet(context.Background())
+	keys, err := set.VerificationKeySet(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("auth: %s: %w", path, err)
 	}

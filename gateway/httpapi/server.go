@@ -133,7 +133,7 @@ func (s *server) endpoint(r route) http.HandlerFunc {
 		if err != nil {
 			x.problem(err)
 		}
-		s.logLine(x, sent.code, err)
+		s.logLine(x, sent.code, err) //nolint:contextcheck // the exchange carries the request and its context
 	}
 }
 

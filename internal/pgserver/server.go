@@ -80,7 +80,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := s.makeDirs(); err != nil {
 		return nil, err
 	}
-	if s.reaper, err = startReaper(s); err != nil {
+	if s.reaper, err = startReaper(s); err != nil { //nolint:contextcheck // it outlives the start
 		return nil, err
 	}
 	err = s.initialize(ctx)

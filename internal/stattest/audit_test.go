@@ -29,9 +29,9 @@ func certify(t *testing.T, d stattest.Draws, delta float64) stattest.Certificate
 }
 
 const (
-	auditRate  stattest.FalseAlarm = 0.001
-	auditDraws                     = 10_000
-	auditRuns                      = 100
+	auditRate  = stattest.FalseAlarm(0.001)
+	auditDraws = 10_000
+	auditRuns  = 100
 )
 
 // seeded gives the same draws in every run of the test, so that it cannot fail by bad luck.
