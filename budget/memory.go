@@ -326,7 +326,7 @@ func (m *Memory) SetLimit(_ context.Context, by string, account Account) error {
 	case a == nil:
 		m.setLimit(by, &memoryAccount{Account: account})
 	case account.Origin == FromPolicy && (a.Origin == FromSteward || account.Version < a.Version):
-	case a.Origin == account.Origin && a.Limit == account.Limit:
+	case a.Account == account:
 	default:
 		a.Account = account
 		m.setLimit(by, a)

@@ -95,13 +95,15 @@ func (p *Postgres) Reserve(ctx context.Context, c Charge) (Outcome, error) {
 			return Outcome{Reserved: &Reservation{ID: c.ID}}, nil
 		case tried.slotTaken:
 			return Outcome{}, ErrSlotTaken
-		case !tried.answered:
+		}
+		// Also after a refusal: what took the budget may have been the same question.
+		if stored, err := p.earlier(ctx, c); err != nil || stored != nil {
+			return Outcome{Replay: stored}, err
+		}
+		if !tried.answered {
 			if err := p.explain(ctx, c); err != nil {
 				return Outcome{}, err
 			}
-		}
-		if stored, err := p.earlier(ctx, c); err != nil || stored != nil {
-			return Outcome{Replay: stored}, err
 		}
 		// What stood in the way is gone: a charge that ended without an answer, or one that was refunded. Ask again.
 	}

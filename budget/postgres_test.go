@@ -78,6 +78,8 @@ func TestPostgres(t *testing.T) {
 		"I1_OverspendingIsRefusedTwice": testConstraints,
 		"I4_HistoryIsImmutable":         testHistoryIsImmutable,
 		"PlansAreKept":                  testPlansAreKept,
+		"VoidMeetsItsQuestion":          testVoidMeetsItsQuestion,
+		"ReplayBeforeRefusal":           testReplayBeforeRefusal,
 		"CommitsAreSynchronous":         testCommitsAreSynchronous,
 		"F04_BackendKilled":             testBackendKilled,
 		"F04_AnswerLost":                testAnswerLost,

@@ -104,8 +104,8 @@ func (s *Service) inForce(ctx context.Context, open map[budget.AccountID]budget.
 	if err != nil {
 		return budget.Balance{}, false, fault.Internal(err) // the policy was checked when it was applied
 	}
-	if isOpen && (balance.Limit == limit || balance.Version > version) {
-		return balance, true, nil // a newer policy than the one at hand rules
+	if isOpen && (balance.Version > version || balance.Version == version && balance.Limit == limit) {
+		return balance, true, nil // this policy rules already, or a newer one than the one at hand
 	}
 	balance.Account = budget.Account{ID: id, Limit: limit, Origin: budget.FromPolicy, Version: version}
 	if isOpen {

@@ -100,9 +100,13 @@ func TestOlderPolicyRaisesNothing(t *testing.T) {
 	if _, err := r.Query(t.Context(), ana, count("1")); err != nil {
 		t.Fatal(err)
 	}
-	newer := testSnapshot(line(catalog.DatasetScope, "", 9), perAnalyst("analysts", 1))
-	newer.Version = older.Version + 1
-	for _, held := range []*catalog.Snapshot{newer, older, newer} {
+	version := func(n int64, epsilon int64) *catalog.Snapshot {
+		snapshot := testSnapshot(line(catalog.DatasetScope, "", 9), perAnalyst("analysts", epsilon))
+		snapshot.Version = older.Version + n
+		return snapshot
+	}
+	lowered, raised, loweredAgain := version(1, 1), version(2, 4), version(3, 1) // nothing was charged while the cap was 4
+	for _, held := range []*catalog.Snapshot{lowered, older, lowered, loweredAgain, raised} {
 		r.policies.snapshot = held
 		if _, err := r.Query(t.Context(), ana, count("0.5")); fault.CodeOf(err) != fault.CodeBudgetExhausted {
 			t.Errorf("version %d: %v", held.Version, err)

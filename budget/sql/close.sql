@@ -25,7 +25,9 @@ WITH held AS (
 ), closed AS (
 	UPDATE noisegate.charge c SET state = $2, closed_at = clock_timestamp(), answer = $8,
 		epsilon = held.now_epsilon, unbounded = held.now_unbounded, rho = held.now_rho, delta = held.now_delta
-	FROM held WHERE c.charge_id = held.charge_id
+	FROM held
+	-- Only now: who asks the same question waits, with the accounts locked, for a charge that is being changed.
+	WHERE c.charge_id = held.charge_id AND (SELECT count(*) FROM locked) >= 0
 ), written AS (
 	INSERT INTO noisegate.entry (kind, dataset, analyst, account_ids, charge_id, epsilon, unbounded, rho, delta)
 	SELECT $3, dataset, analyst, account_ids, charge_id, now_epsilon, now_unbounded, now_rho, now_delta FROM held

@@ -17,8 +17,8 @@ WITH changed AS (
 		delta_ceiling = greatest(excluded.delta_cap, a.used_delta)
 	WHERE NOT $15
 		AND (excluded.origin = 'steward' OR a.origin = 'policy' AND excluded.policy_version >= a.policy_version)
-		AND (a.origin, a.form, a.epsilon_cap, a.rho_cap, a.delta_cap, a.total_delta, a.query_epsilon_cap, a.query_rho_cap, a.replay_only)
-			IS DISTINCT FROM (excluded.origin, excluded.form, excluded.epsilon_cap, excluded.rho_cap, excluded.delta_cap,
+		AND (a.origin, a.policy_version, a.form, a.epsilon_cap, a.rho_cap, a.delta_cap, a.total_delta, a.query_epsilon_cap, a.query_rho_cap, a.replay_only)
+			IS DISTINCT FROM (excluded.origin, excluded.policy_version, excluded.form, excluded.epsilon_cap, excluded.rho_cap, excluded.delta_cap,
 				excluded.total_delta, excluded.query_epsilon_cap, excluded.query_rho_cap, excluded.replay_only)
 	RETURNING account_id
 )
