@@ -264,7 +264,7 @@ func testLimitsOfExistingAccounts(f *fixture) {
 		version int64
 		limit   budget.Limit
 		want    budget.Limit
-	}{{5, large, large}, {6, small, small}, {5, large, small}, {7, large, large}, {6, small, large}} {
+	}{{5, large, large}, {6, small, small}, {5, large, small}, {7, large, large}, {6, small, large}, {8, large, large}, {7, small, large}} {
 		given := budget.Account{ID: other, Limit: step.limit, Origin: budget.FromPolicy, Version: step.version}
 		if err := f.ledger.SetLimit(f.Context(), "policy", given); err != nil {
 			f.Fatal(err)
