@@ -84,12 +84,15 @@ func tiltedBetween(a, b, mu float64) float64 {
 	return math.Exp(mu*a+mu*mu/2) * normalBetween(a+mu, b+mu)
 }
 
-// tiltedDifference is Q(u) - e^((v²-u²)/2)·Q(v) for the normal tail Q and v = u+μ.
+// tiltedDifference is Q(u) - e^((v²-u²)/2)·Q(v) for the normal tail Q and v = u+μ >= 0, rounded up: the two terms nearly cancel for small
+// μ, so that what rounding may cost either of them is added. In the second, e^ is merged with the tail, so that it cannot overflow.
 func tiltedDifference(u, mu float64) float64 {
-	if u < -1 {
-		return math.Erfc(u/math.Sqrt2)/2 - math.Exp(mu*(u+mu/2))*math.Erfc((u+mu)/math.Sqrt2)/2
+	scale := math.Exp(-u*u/2) / 2
+	first, second := math.Erfc(u/math.Sqrt2)/2, scale*scaledErfc((u+mu)/math.Sqrt2)
+	if u >= -1 {
+		first = scale * scaledErfc(u/math.Sqrt2) // the same factor as in the second: its error does not count twice
 	}
-	return math.Exp(-u*u/2) * (scaledErfc(u/math.Sqrt2) - scaledErfc((u+mu)/math.Sqrt2)) / 2
+	return first - second + 16*unitRoundoff*(first+second)
 }
 
 // scaledErfc is e^(x²)·erfc(x), for x >= -20.
@@ -108,11 +111,14 @@ func scaledErfc(x float64) float64 {
 // δ·(e^(size·ε)-1)/(e^ε-1)), rounded up (Vadhan 2017, Lemma 2.2). ρ grows by size² (Bun, Steinke 2016, Proposition 1.9).
 func GroupLoss(epsilon, delta float64, size int64) (groupEpsilon, groupDelta float64) {
 	k := float64(size)
-	factor := k
-	if epsilon > 0 {
-		factor = math.Expm1(k*epsilon) / math.Expm1(epsilon)
+	if delta > 0 { // 0 stays 0, however large the factor
+		factor := k
+		if epsilon > 0 {
+			factor = math.Exp((k-1)*epsilon) * math.Expm1(-k*epsilon) / math.Expm1(-epsilon)
+		}
+		delta = min(1, delta*factor*(1+reportSlack))
 	}
-	return k * epsilon * (1 + reportSlack), min(1, delta*factor*(1+reportSlack))
+	return k * epsilon * (1 + reportSlack), delta
 }
 
 // SampledLoss is the loss towards a population of which the protected table is a secret sample that took each person with

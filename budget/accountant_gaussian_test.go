@@ -44,3 +44,37 @@ func TestGroupsAndSamplesMeetGoldenVectors(t *testing.T) {
 		above(t, "epsilon", eps, v.out(t, "eps_amplified"), 1e-11)
 	})
 }
+
+// At ε = 0, δ is erf(μ/√8), a difference of nearly equal numbers for small μ.
+func TestGaussianDeltaRoundsUpForMuchNoise(t *testing.T) {
+	for i := range 1500 {
+		multiplier := math.Exp(2 + float64(i)*0.01)
+		exact := math.Erf(1 / multiplier / math.Sqrt(8))
+		if got := GaussianDelta(multiplier, 0); got < exact*(1-4*unitRoundoff) {
+			t.Errorf("multiplier %g: delta = %.17g, exact %.17g", multiplier, got, exact)
+		}
+	}
+}
+
+// With little noise ε is beyond what e^ε can hold. The normal loss, of mean μ²/2 and deviation μ, exceeds ε with a probability above δ.
+func TestGaussianEpsilonHoldsForLittleNoise(t *testing.T) {
+	const delta, quantile = 1e-9, 5.9978 // Q(5.9978) is just below 10⁻⁹
+	for _, multiplier := range []float64{0.001, 0.01, 0.02, 0.0265, 0.03} {
+		mu := 1 / multiplier
+		got, most := GaussianEpsilon(multiplier, delta), mu*mu/2+quantile*mu
+		if d := GaussianDelta(multiplier, got*0.99); !(d > delta) || !(got > most-2*mu && got <= most) {
+			t.Errorf("multiplier %g: epsilon = %g, delta just below it %g; want up to %g", multiplier, got, d, most)
+		}
+	}
+}
+
+func TestGroupLossOfManyPeopleIsANumber(t *testing.T) {
+	for _, delta := range []float64{0, 1e-9} {
+		for _, epsilon := range []float64{10, 1000} {
+			want := math.Ceil(delta) // nothing stays nothing, and anything becomes all
+			if eps, got := GroupLoss(epsilon, delta, 1000); eps < 1000*epsilon || got != want {
+				t.Errorf("(%g, %g) for a thousand people: (%g, %g)", epsilon, delta, eps, got)
+			}
+		}
+	}
+}

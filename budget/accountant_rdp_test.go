@@ -201,3 +201,28 @@ func TestDeltaOfEventsIsKept(t *testing.T) {
 		t.Error(fmt.Sprint("RDP's delta is ", d))
 	}
 }
+
+// Where ε is small, its first order cancels in E[e^L] - 1. At order 2 that is 4·sinh²(ε/2) for randomized response between two answers, and
+// (2e^ε + e^-2ε)/3 - 1 = ε² - ε³/3 + ε⁴/4 - ... for Laplace noise.
+func TestRenyiCurvesRoundUpForWeakReleases(t *testing.T) {
+	const alpha = 2
+	for i := range 1000 {
+		eps := 1e-6 * math.Exp(float64(i)*0.002)
+		sinh := math.Sinh(eps / 2)
+		pure := math.Log1p(4 * sinh * sinh)
+		if got := (pureModel{eps}).renyi(alpha); math.Abs(got/pure-1) > 16*unitRoundoff {
+			t.Fatalf("pure %g: %.17g, want %.17g", eps, got, pure)
+		}
+		laplace := math.Log1p(eps*eps - eps*eps*eps/3 + eps*eps*eps*eps/4)
+		if got := (laplaceModel{eps}).renyi(alpha); got < laplace || got > laplace*(1+1e-8) {
+			t.Fatalf("laplace %g: %.17g, want %.17g", eps, got, laplace)
+		}
+	}
+	// An honest answer in 10⁹: ε = ln(1+2·honest/lie).
+	lie := big.NewRat(999_999_999, 1_000_000_000)
+	response, err := RandomizedResponseEvent(lie, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	above(t, "ε of hardly any truth", response.model.epsilon(), math.Log1p(2.0/999_999_999), 1e-14)
+}

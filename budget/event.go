@@ -154,11 +154,12 @@ func ApproxEvent(epsilon, delta *big.Rat) (Event, error) {
 // in one unit's class.
 func RandomizedResponseEvent(lie *big.Rat, classes int64) (Event, error) {
 	p, err := positive(lie)
-	if err != nil || p >= 1 || classes < 2 {
+	if err != nil || lie.Cmp(big.NewRat(1, 1)) >= 0 || classes < 2 {
 		return Event{}, errEvent
 	}
 	k := float64(classes)
-	m := responseModel{truth: 1 - p + p/k, other: p / k, classes: k}
+	honest := float(new(big.Rat).Sub(big.NewRat(1, 1), lie)) // 1-p would lose what is left of p near 1
+	m := responseModel{eps: math.Log1p(honest * k / p), truth: honest + p/k, other: p / k, classes: k}
 	return Event{name: fmt.Sprintf("randomized_response %s of %d", lie.RatString(), classes), loss: lossOf(m, nil, nil), model: m}, nil
 }
 
@@ -248,7 +249,8 @@ func (m pureModel) renyi(alpha float64) float64 {
 	if x > 30 {
 		return min(m.eps, m.eps+math.Log(p)/(alpha-1)+math.Exp(-2*x))
 	}
-	return min(m.eps, math.Log1p(p*math.Expm1(x)+(1-p)*math.Expm1(-x))/(alpha-1))
+	// p·(e^x-1) + (1-p)·(e^-x-1), in which the first order cancels, without that difference.
+	return min(m.eps, math.Log1p(p*math.Expm1(x)*-math.Expm1(-x-m.eps))/(alpha-1))
 }
 
 func (m pureModel) discretise(h float64) *lossGrid {
@@ -301,9 +303,9 @@ func (m zcdpModel) renyi(alpha float64) float64  { return alpha * m.r }
 func (m zcdpModel) discretise(float64) *lossGrid { return nil }
 
 // responseModel is k-ary randomized response.
-type responseModel struct{ truth, other, classes float64 }
+type responseModel struct{ eps, truth, other, classes float64 }
 
-func (m responseModel) epsilon() float64 { return math.Log(m.truth / m.other) }
+func (m responseModel) epsilon() float64 { return m.eps }
 func (m responseModel) delta() float64   { return 0 }
 func (m responseModel) reach() float64   { return m.epsilon() }
 
@@ -316,7 +318,7 @@ func (m responseModel) renyi(alpha float64) float64 {
 	if x > 30 {
 		return min(eps, eps+(math.Log(m.truth)+math.Exp(-x)*m.classes)/(alpha-1))
 	}
-	return min(eps, math.Log1p(m.truth*math.Expm1(x)+m.other*math.Expm1(-x))/(alpha-1))
+	return min(eps, math.Log1p(m.truth*math.Expm1(x)*-math.Expm1(-x-eps))/(alpha-1)) // as for pureModel
 }
 
 func (m responseModel) discretise(h float64) *lossGrid {

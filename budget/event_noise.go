@@ -25,7 +25,8 @@ func (m laplaceModel) renyi(alpha float64) float64 {
 	if (alpha-1)*m.eps > 30 {
 		return min(m.eps, m.eps+math.Log((alpha+(alpha-1)*math.Exp(-w*m.eps))/w)/(alpha-1))
 	}
-	return min(m.eps, math.Log1p((alpha*math.Expm1((alpha-1)*m.eps)+(alpha-1)*math.Expm1(-alpha*m.eps))/w)/(alpha-1))
+	exact := math.Log1p((alpha*math.Expm1((alpha-1)*m.eps)+(alpha-1)*math.Expm1(-alpha*m.eps))/w) / (alpha - 1)
+	return min(m.eps, exact+16*unitRoundoff*m.eps) // the first order cancels; that much of it may be left
 }
 
 func (m laplaceModel) discretise(h float64) *lossGrid {
