@@ -49,8 +49,8 @@ func rdpEpsilon(list []Repeated, delta float64) (eps, x float64) {
 	lnDelta := math.Log(delta)
 	at := func(x float64) float64 {
 		d, tail := renyiOf(list, x), -(lnDelta+math.Log1p(x))/x
-		ratio := math.Log(x / (1 + x))
-		return d + ratio + tail + 16*unitRoundoff*(d-ratio+math.Abs(lnDelta/x))
+		ratio := -math.Log1p(1 / x)
+		return d + ratio + tail + 16*unitRoundoff*(d-ratio+(math.Abs(lnDelta)+math.Log1p(x))/x)
 	}
 	x = minimise(at)
 	return max(0, at(x)), x
@@ -59,7 +59,8 @@ func rdpEpsilon(list []Repeated, delta float64) (eps, x float64) {
 // rdpDelta is δ at ε, and the order less 1 that gave it: δ = e^((α-1)(D-ε))·(1-1/α)^α/(α-1).
 func rdpDelta(list []Repeated, eps float64) (delta, x float64) {
 	at := func(x float64) float64 {
-		return x*(renyiOf(list, x)-eps) - math.Log(x) + (1+x)*math.Log(x/(1+x))
+		d := renyiOf(list, x)
+		return x*(d-eps+16*unitRoundoff*(d+eps)) - math.Log(x) - (1+x)*math.Log1p(1/x) // x may be 10¹²: it multiplies what rounding costs d
 	}
 	x = minimise(at)
 	return min(1, lostOf(list)+math.Exp(at(x))*(1+1e-11)), x

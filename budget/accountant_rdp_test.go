@@ -226,3 +226,20 @@ func TestRenyiCurvesRoundUpForWeakReleases(t *testing.T) {
 	}
 	above(t, "ε of hardly any truth", response.model.epsilon(), math.Log1p(2.0/999_999_999), 1e-14)
 }
+
+// Just below its pure ε, one release of randomized response between two answers is (ε', δ)-DP with δ = (1-e^(ε'-ε))/(1+e^-ε) exactly. The best
+// orders are huge there, and multiply rounding errors.
+func TestRDPRoundsUpNearPureEpsilon(t *testing.T) {
+	for i := range 200 {
+		eps, gap := math.Exp(0.05*float64(i)-12), math.Exp(-17-0.03*float64(i%40))*math.Exp(0.05*float64(i)-12)
+		list := []Repeated{{Event{name: "pure", model: pureModel{eps}}, 1}}
+		below := eps - gap
+		delta := -math.Expm1(below-eps) / (1 + math.Exp(-eps))
+		if got, order := rdpDelta(list, below); got < delta {
+			t.Errorf("ε %g less %g: δ = %.17g, exact %.17g (order %g)", eps, gap, got, delta, order)
+		}
+		if got, order := rdpEpsilon(list, delta); got < below-unitRoundoff*below {
+			t.Errorf("ε %g at δ %g: %.17g, exact %.17g (order %g)", eps, delta, got, below, order)
+		}
+	}
+}
