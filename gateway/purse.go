@@ -98,7 +98,8 @@ func (s *Service) inForce(ctx context.Context, open map[budget.AccountID]budget.
 		return balance, true, nil
 	}
 	if line == nil {
-		return budget.Balance{}, false, nil // never opened, or the policy took its line away
+		// Never opened, or the policy took its line away; unless a newer policy than the one at hand has the line.
+		return balance, isOpen && balance.Version > version, nil
 	}
 	limit, err := limitOf(*line)
 	if err != nil {

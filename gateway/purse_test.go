@@ -114,6 +114,21 @@ func TestOlderPolicyRaisesNothing(t *testing.T) {
 	}
 }
 
+// TestOlderPolicyChargesEveryAccount: what a newer policy limits is charged by a gateway that still holds the policy of before.
+func TestOlderPolicyChargesEveryAccount(t *testing.T) {
+	r, ana := newRig(t, line(catalog.DatasetScope, "", 9), perAnalyst("analysts", 5)), principal(t, "ana")
+	older, newer := r.policies.snapshot, testSnapshot(line(catalog.DatasetScope, "", 9), line(catalog.GroupScope, "analysts", 1), perAnalyst("analysts", 5))
+	newer.Version = older.Version + 1
+	r.policies.snapshot = newer
+	if _, err := r.Query(t.Context(), ana, count("0.9")); err != nil {
+		t.Fatal(err)
+	}
+	r.policies.snapshot = older
+	if _, err := r.Query(t.Context(), ana, count("0.5")); fault.CodeOf(err) != fault.CodeBudgetExhausted {
+		t.Errorf("beyond the group's cap: %v", err)
+	}
+}
+
 // TestA66Race: 64 queries at a time against a cap that fits ten.
 func TestA66Race(t *testing.T) {
 	r := newRig(t, line(catalog.DatasetScope, "", 1000), perAnalyst("analysts", 1))
