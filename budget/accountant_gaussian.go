@@ -102,9 +102,9 @@ func scaledErfc(x float64) float64 {
 		square := x * x
 		return math.Exp(square) * (1 + math.FMA(x, x, -square)) * math.Erfc(x)
 	}
-	// The asymptotic series 1-1/2x²+3/4x⁴-15/8x⁶+...; its sixth term is below 10⁻¹⁶.
+	// The asymptotic series 1-1/2x²+3/4x⁴-15/8x⁶+...; what is left out is below 10⁻¹⁶.
 	y := 1 / (2 * x * x)
-	return (1 - y*(1-3*y*(1-5*y*(1-7*y*(1-9*y))))) / (x * math.SqrtPi)
+	return (1 - y*(1-3*y*(1-5*y*(1-7*y*(1-9*y*(1-11*y)))))) / (x * math.SqrtPi)
 }
 
 // GroupLoss is what an (ε, δ)-DP release promises to a group of people together, for instance a household: (size·ε,

@@ -78,3 +78,11 @@ func TestGroupLossOfManyPeopleIsANumber(t *testing.T) {
 		}
 	}
 }
+
+// The asymptotic series takes over where e^(x²) and erfc(x) are both still in range.
+func TestScaledErfcIsContinuous(t *testing.T) {
+	const x = 25
+	if got, want := scaledErfc(x), math.Exp(x*x)*math.Erfc(x); math.Abs(got/want-1) > 10*unitRoundoff {
+		t.Errorf("erfcx(%d) = %.17g, want %.17g", x, got, want)
+	}
+}
