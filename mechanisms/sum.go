@@ -20,9 +20,11 @@ type Term struct {
 func SumHalfWidth(terms []Term, level Confidence) float64 {
 	alpha := 1 - float64(level)
 	var moving []weightedTerm
+	grid := new(big.Rat)
 	for _, t := range terms {
 		if w := math.Abs(ratFloat(t.Weight)); w > 0 { // noise is symmetric
 			moving = append(moving, weightedTerm{noise: t.Noise, weight: w})
+			grid = commonStep(grid, t.Weight)
 		}
 	}
 	if len(moving) == 0 {
@@ -41,7 +43,15 @@ func SumHalfWidth(terms []Term, level Confidence) float64 {
 			hi = t
 		}
 	}
-	return hi
+	// The sum is a multiple of the grid. Half a step of what is beyond t may lie on the point below t: then that point is too little.
+	step := ratFloat(grid)
+	return max(hi, math.Ceil(hi/step-0.5)*step)
+}
+
+// commonStep is the largest number of which both are multiples.
+func commonStep(a, b *big.Rat) *big.Rat {
+	x, y := new(big.Int).Mul(a.Num(), b.Denom()), new(big.Int).Mul(b.Num(), a.Denom())
+	return new(big.Rat).SetFrac(x.GCD(nil, nil, x.Abs(x), y.Abs(y)), new(big.Int).Mul(a.Denom(), b.Denom()))
 }
 
 type weightedTerm struct {

@@ -85,6 +85,29 @@ func TestSumHalfWidthCovers(t *testing.T) {
 	}
 }
 
+// Small noise, summed exactly: half widths hold their level on the grid of the sum too, where one point has much of the probability.
+func TestSumHalfWidthCoversOnCoarseGrids(t *testing.T) {
+	mass := func(b float64, x int) float64 { return math.Tanh(1/(2*b)) * math.Exp(-math.Abs(float64(x))/b) }
+	for _, b := range []float64{0.5, 1, 2} {
+		for _, weight := range []int{1, 2, 7} {
+			terms := []Term{laplaceTerm(t, b, float64(weight)), laplaceTerm(t, 2*b, -1)}
+			for _, level := range []Confidence{0.5, 0.9, 0.95, 0.99} {
+				width, outside := SumHalfWidth(terms, level), 0.0
+				for x := -100; x <= 100; x++ {
+					for y := -160; y <= 160; y++ {
+						if math.Abs(float64(weight*x-y)) > width {
+							outside += mass(b, x) * mass(2*b, y)
+						}
+					}
+				}
+				if outside > 1-float64(level)+1e-6 {
+					t.Errorf("scales %g·%d and %g: ±%g misses %g, promised %g", b, weight, 2*b, width, outside, 1-level)
+				}
+			}
+		}
+	}
+}
+
 func TestSumOfNothing(t *testing.T) {
 	if got := SumHalfWidth(nil, 0.95); got != 0 {
 		t.Errorf("half width of an empty sum: %g", got)
