@@ -1,7 +1,7 @@
 package sqlrewrite
 
 import (
-	"math"
+	"errors"
 	"math/big"
 
 	"noisegate/catalog"
@@ -99,46 +99,15 @@ const comparedAt mechanisms.Confidence = 0.95
 
 // laplace makes Laplace noise for a share in ε, or the least noise whose ρ fits into a share in ρ.
 func (p *Plan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
-	build := func(e mechanisms.PicoEpsilon) (*mechanisms.Laplace, error) {
-		return mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: l1, Epsilon: e})
-	}
-	if epsilon > 0 {
-		m, err := build(epsilon)
-		return m, internal(err)
-	}
-	epsilon = largestEpsilon(rho, 1, func(e mechanisms.PicoEpsilon) (mechanisms.Loss, error) {
-		m, err := build(e)
-		if err != nil {
-			return mechanisms.Loss{}, err
-		}
-		return m.Loss(), nil
-	})
+	parameters := mechanisms.LaplaceParameters{L1: l1, Epsilon: epsilon}
 	if epsilon == 0 {
+		parameters.Rho = rho
+	}
+	m, err := mechanisms.NewLaplace(parameters)
+	if errors.Is(err, mechanisms.ErrTooSmall) {
 		return nil, fault.PriceTooSmall(len(p.query.measures))
 	}
-	m, err := build(epsilon)
 	return m, internal(err)
-}
-
-// largestEpsilon is the largest ε, to nine digits, whose loss keeps to a share in ρ; 0 when there is none. For parts mechanisms of
-// ε/parts each, ρ rises with ε and is at least parts·min((ε/parts)²/8, ε/parts-2).
-func largestEpsilon(rho mechanisms.PicoRho, parts int64,
-	loss func(mechanisms.PicoEpsilon) (mechanisms.Loss, error)) mechanisms.PicoEpsilon {
-	fits := func(e mechanisms.PicoEpsilon) bool {
-		l, err := loss(e)
-		return err == nil && l.Rho <= rho
-	}
-	r := float64(rho) / float64(mechanisms.RhoUnit)
-	bound := max(math.Sqrt(8*r*float64(parts)), r+2*float64(parts)) * float64(mechanisms.EpsilonUnit)
-	lo, hi := mechanisms.PicoEpsilon(0), mechanisms.PicoEpsilon(min(bound, math.MaxInt64/4))+1
-	for hi-lo > max(1, lo/1e9) {
-		if middle := lo + (hi-lo)/2; fits(middle) {
-			lo = middle
-		} else {
-			hi = middle
-		}
-	}
-	return lo
 }
 
 // priceSelection makes the selection of private keys from its share and the whole δ of the request.
@@ -150,20 +119,11 @@ func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.Pic
 			}
 		}
 	}
-	build := func(e mechanisms.PicoEpsilon) (*mechanisms.GroupSelection, error) {
-		return mechanisms.NewPartitionSelection(mechanisms.GroupSelectionParameters{
-			Epsilon: e, Delta: p.options.Delta, L0: p.shape.maxGroups})
-	}
+	parameters := mechanisms.GroupSelectionParameters{Epsilon: epsilon, Delta: p.options.Delta, L0: p.shape.maxGroups}
 	if epsilon == 0 {
-		epsilon = largestEpsilon(rho, p.shape.maxGroups, func(e mechanisms.PicoEpsilon) (mechanisms.Loss, error) {
-			m, err := build(e)
-			if err != nil {
-				return mechanisms.Loss{}, err
-			}
-			return m.Loss(), nil
-		})
+		parameters.Rho = rho
 	}
-	m, err := build(epsilon)
+	m, err := mechanisms.NewPartitionSelection(parameters)
 	if err != nil {
 		return fault.MechanismChoice("the price and δ are too small to ever show a private key", "offer more ε or δ").WithCause(err)
 	}
