@@ -50,6 +50,9 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = s.newID(s.clock.Now()), r.Dataset, who.Subject, purse.accounts()
 	charge.Fingerprint = sha256.Sum256([]byte("registering " + charge.ID)) // two plans may be alike
 	charge.IdempotencyKey, charge.RequestDigest, charge.Request = r.IdempotencyKey, sha256.Sum256(request), request
+	if err := s.enforce(ctx, purse); err != nil {
+		return nil, err
+	}
 	paid, err := metered(ctx, s.meter, charge, func(context.Context) (struct{}, mechanisms.Loss, error) {
 		return struct{}{}, charge.Loss, nil // what was paid for is the plan, which the ledger keeps with the charge
 	})

@@ -12,6 +12,7 @@ import (
 // purse is what a caller's queries on one dataset are charged to: all its accounts together, or none.
 type purse struct {
 	balances []budget.Balance // in lock order; of accounts that are not open yet, with nothing spent
+	due      []budget.Account // those of balances whose limit the ledger does not have yet
 	own      int              // index of the account that is the caller's own, or the group's when the caller has none
 }
 
@@ -36,8 +37,8 @@ func (p purse) limit() budget.Limit { return p.ownBalance().Limit }
 //     member of one of the caller's groups an account.
 //
 // A limit that a steward set counts instead of the policy's, also where the policy has no line. A caller with neither a
-// group's account nor an own one has no budget. Limits of the policy that changed since an account was opened are brought
-// up to date here, before anything is charged: a policy that lowers a cap works from the next query on.
+// group's account nor an own one has no budget. It changes nothing: limits of the policy that changed since an account was
+// opened are due, and written by [Service.enforce] before anything is charged.
 func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (purse, error) {
 	ids := []budget.AccountID{{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}}
 	for _, group := range who.Groups {
@@ -54,15 +55,19 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 	}
 	var p purse
 	for _, id := range ids {
-		balance, ok, err := s.inForce(ctx, open, id, lineFor(snapshot, who, id), snapshot.Version)
+		balance, isOpen := open[id]
+		now, ok, err := inForce(balance, isOpen, lineFor(snapshot, who, id), snapshot.Version)
 		if err != nil {
 			return purse{}, err
+		}
+		if now.ID = id; ok && isOpen && now.Account != balance.Account {
+			p.due = append(p.due, now.Account)
 		}
 		if !ok && id.Scope == budget.DatasetScope {
 			return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
 		}
 		if ok {
-			p.balances = append(p.balances, balance)
+			p.balances = append(p.balances, now)
 		}
 	}
 	if len(p.balances) < 2 {
@@ -91,9 +96,7 @@ func lineFor(snapshot *catalog.Snapshot, who auth.Principal, id budget.AccountID
 }
 
 // inForce is an account as it counts now: ok is false when neither policy nor steward gave it a limit.
-func (s *Service) inForce(ctx context.Context, open map[budget.AccountID]budget.Balance, id budget.AccountID,
-	line *catalog.Budget, version int64) (balance budget.Balance, ok bool, err error) {
-	balance, isOpen := open[id]
+func inForce(balance budget.Balance, isOpen bool, line *catalog.Budget, version int64) (now budget.Balance, ok bool, err error) {
 	if isOpen && balance.Origin == budget.FromSteward {
 		return balance, true, nil
 	}
@@ -108,11 +111,19 @@ func (s *Service) inForce(ctx context.Context, open map[budget.AccountID]budget.
 	if isOpen && (balance.Version > version || balance.Version == version && balance.Limit == limit) {
 		return balance, true, nil // this policy rules already, or a newer one than the one at hand
 	}
-	balance.Account = budget.Account{ID: id, Limit: limit, Origin: budget.FromPolicy, Version: version}
-	if isOpen {
-		err = s.ledger.SetLimit(ctx, "policy", balance.Account)
+	balance.Account = budget.Account{ID: balance.ID, Limit: limit, Origin: budget.FromPolicy, Version: version}
+	return balance, true, nil
+}
+
+// enforce writes the limits that are due: a policy that lowers a cap works from the next charge on. Estimates, views and requests
+// that are refused before a charge write nothing.
+func (s *Service) enforce(ctx context.Context, p purse) error {
+	for _, account := range p.due {
+		if err := s.ledger.SetLimit(ctx, "policy", account); err != nil {
+			return err
+		}
 	}
-	return balance, err == nil, err
+	return nil
 }
 
 // limitOf turns a line of a policy into a limit.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"noisegate/api"
+	"noisegate/budget"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
@@ -90,6 +91,43 @@ func TestPolicyChangesAccounts(t *testing.T) {
 	answer, err := r.Query(t.Context(), ana, count("0.5"))
 	if err != nil || answer.Remaining.Epsilon != "2.5" {
 		t.Errorf("given by the steward: %+v, %v", answer, err)
+	}
+}
+
+// TestOnlyChargesWriteLimits: a policy's new limit reaches the ledger with the first charge under it. What costs nothing changes
+// nothing, not even then.
+func TestOnlyChargesWriteLimits(t *testing.T) {
+	r, ana := newRig(t, line(catalog.DatasetScope, "", 9), perAnalyst("analysts", 3)), principal(t, "ana")
+	if _, err := r.Query(t.Context(), ana, count("1")); err != nil {
+		t.Fatal(err)
+	}
+	lowered := testSnapshot(line(catalog.DatasetScope, "", 9), perAnalyst("analysts", 2))
+	lowered.Version++
+	r.policies.snapshot = lowered
+	entries := func() int {
+		all, err := r.ledger.Entries(t.Context(), budget.Page{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	before := entries()
+	refused := count("1")
+	refused.SQL = "SELECT age FROM people"
+	if _, err := r.Query(t.Context(), ana, refused); err == nil {
+		t.Error("not refused")
+	}
+	if _, err := r.Estimate(t.Context(), ana, count("0.5").QueryRequest); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Budget(t.Context(), ana, "d"); err != nil {
+		t.Error(err)
+	}
+	if now := entries(); now != before {
+		t.Errorf("%d entries more", now-before)
+	}
+	if _, err := r.Query(t.Context(), ana, count("1.5")); fault.CodeOf(err) != fault.CodeBudgetExhausted {
+		t.Errorf("the lowered limit does not hold: %v", err)
 	}
 }
 

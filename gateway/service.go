@@ -133,6 +133,9 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 		paid, err := s.replayed(ctx, q)
 		return q, paid, err
 	}
+	if err := s.enforce(ctx, q.purse); err != nil {
+		return nil, receipt{}, err
+	}
 	paid, err := metered(ctx, s.meter, q.charge, func(ctx context.Context) (*api.Result, mechanisms.Loss, error) {
 		// Before the charge is settled: the same question asked again, balances and history show when that happens.
 		defer tick.hold(ctx)
