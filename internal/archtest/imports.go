@@ -86,7 +86,7 @@ func testOwn() []string {
 
 func testOthers() []library {
 	return []library{only(pgx), only(rapid), only(cmp), only("github.com/cockroachdb/datadriven"), only(jwt), only(jwkset),
-		only(chi), only(xsync), only(gonum)}
+		only(chi), only(xsync), only(gonum), only("github.com/anishathalye/porcupine")}
 }
 
 // doors are the parts of the standard library that a pure package has no use for: files, the network, the environment,
