@@ -20,10 +20,10 @@ const (
 // measure is one exact integer per group, which one release makes noisy.
 type measure struct {
 	kind   measureKind
-	column *catalog.Column // nil for countRows; the unit's id for countUnits
-	grid   *grid           // sums only
-	filter expr            // over columns; nil: none
-	name   string          // its description, by which equal measures are found
+	x      expr   // over columns; nil for countRows; the unit's id for countUnits
+	grid   *grid  // sums only
+	filter expr   // over columns; nil: none
+	name   string // its description, by which equal measures are found
 }
 
 // value is what outputs refer to: one release as it is, or the mean of two.
@@ -79,11 +79,11 @@ func (b *binder) value(v value) valueRef {
 
 // release gives the index of m among the releases, adding it when it is new.
 func (b *binder) release(m measure) int {
-	if m.kind == countValues && m.column.NotNull {
-		m.kind, m.column = countRows, nil // every row has a value
+	if m.kind == countValues && neverNull(m.x) {
+		m.kind, m.x = countRows, nil // every row has a value
 	}
 	if m.kind == countUnits && b.bound.table.Unit.Kind == catalog.RowUnit {
-		m.kind, m.column = countRows, nil // each row is a unit
+		m.kind, m.x = countRows, nil // each row is a unit
 	}
 	if m.kind == sumCentred && m.grid.centre().Sign() == 0 {
 		m.kind = sumSteps // the bounds are centred already
@@ -106,17 +106,17 @@ func (b *binder) count(n *syntax.Call, filter expr) (value, error) {
 		if err != nil {
 			return value{}, err
 		}
-		unit := isUnit(b.bound.table, c)
+		unit := c.unit
 		switch {
 		case n.Distinct && unit:
-			m.kind, m.column = countUnits, c
+			m.kind, m.x = countUnits, column{of: c}
 		case n.Distinct:
 			return value{}, b.unsupported(n, "count(DISTINCT "+c.Name+")",
 				"only people can be counted distinctly: count(DISTINCT "+b.bound.table.Unit.Column+")")
 		case unit:
 			return value{}, fault.UnitColumn(b.at(n.Args[0]), c.Name)
 		default:
-			m.kind, m.column = countValues, c
+			m.kind, m.x = countValues, column{of: c}
 		}
 	}
 	return value{name: m.describe(), t: catalog.Int8, sum: b.release(m), count: -1}, nil
@@ -129,29 +129,30 @@ func (b *binder) sum(n *syntax.Call, filter expr) (value, error) {
 		return value{}, err
 	}
 	switch {
-	case isUnit(b.bound.table, c):
+	case c.unit:
 		return value{}, fault.UnitColumn(b.at(n.Args[0]), c.Name)
 	case !c.Type.IsNumber():
 		return value{}, b.mismatch(n, "there is no function "+n.Name+"("+typeName(c.Type)+")", n.Name+" needs numbers")
 	case c.Bounds == nil:
 		return value{}, fault.MissingBounds(b.at(n.Args[0]), c.Name)
 	}
-	g, err := newGrid(c, b.at(n.Args[0]))
+	x := column{of: c}
+	g, err := newGrid(x, b.at(n.Args[0]))
 	if err != nil {
 		return value{}, err
 	}
 	if n.Name == "sum" {
-		m := measure{kind: sumSteps, column: c, grid: g, filter: filter}
+		m := measure{kind: sumSteps, x: x, grid: g, filter: filter}
 		return value{name: m.describe(), t: sumType(c.Type), sum: b.release(m), count: -1}, nil
 	}
-	s := b.release(measure{kind: sumCentred, column: c, grid: g, filter: filter})
-	k := b.release(measure{kind: countValues, column: c, filter: filter})
+	s := b.release(measure{kind: sumCentred, x: x, grid: g, filter: filter})
+	k := b.release(measure{kind: countValues, x: x, filter: filter})
 	name := "avg(" + c.Name + ")" + filterText(filter)
 	return value{name: name, t: meanType(c.Type), sum: s, count: k}, nil
 }
 
 // argument is the plain column that an aggregate is called with.
-func (b *binder) argument(n *syntax.Call) (*catalog.Column, error) {
+func (b *binder) argument(n *syntax.Call) (*field, error) {
 	if n.Star || len(n.Args) != 1 {
 		return nil, b.mismatch(n, n.Name+" needs one argument", "")
 	}
@@ -162,6 +163,12 @@ func (b *binder) argument(n *syntax.Call) (*catalog.Column, error) {
 		return nil, err // an unknown name inside is the more useful answer
 	}
 	return nil, b.unsupported(n.Args[0], "an expression as the argument of "+n.Name, "aggregate a plain column")
+}
+
+// neverNull reports whether an expression has a value on every row.
+func neverNull(e expr) bool {
+	f := plainField(e)
+	return f != nil && f.NotNull
 }
 
 // sumType is the type that PostgreSQL gives to sum(x).
@@ -191,17 +198,17 @@ func (m measure) describe() string {
 	case countRows:
 		s = "count(*)"
 	case countValues:
-		s = "count(" + m.column.Name + ")"
+		s = "count(" + describe(m.x) + ")"
 	case countUnits:
-		s = "count(DISTINCT " + m.column.Name + ")"
+		s = "count(DISTINCT " + describe(m.x) + ")"
 	case sumSteps:
-		s = "sum(" + m.column.Name + ")"
+		s = "sum(" + describe(m.x) + ")"
 	case sumCentred:
 		centre, sign := m.grid.value(m.grid.centre()), " - "
 		if centre.Sign() < 0 {
 			sign = " + "
 		}
-		s = "sum(" + m.column.Name + sign + decimalOrFraction(centre.Abs(centre)) + ")"
+		s = "sum(" + describe(m.x) + sign + decimalOrFraction(centre.Abs(centre)) + ")"
 	default:
 		panic("sqlrewrite: measure without a case in describe")
 	}

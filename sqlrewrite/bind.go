@@ -12,7 +12,8 @@ import (
 type boundQuery struct {
 	table    *catalog.Table
 	alias    string
-	where    expr // over columns; nil: none
+	fields   []*field // of the table, each once
+	where    expr     // over columns; nil: none
 	keys     []groupKey
 	measures []measure // the releases, each once (A07)
 	values   []value   // what outputs, HAVING and ORDER BY may refer to

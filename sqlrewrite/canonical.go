@@ -28,7 +28,7 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	h.add(p.statement.SQL)
 	h.args(p.statement.Args)
 	for _, k := range p.query.keys {
-		h.add(k.column.Name)
+		h.add(k.name)
 		for _, d := range k.domain {
 			h.add(fmt.Sprint(d.Null), d.Text)
 		}

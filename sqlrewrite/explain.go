@@ -72,7 +72,7 @@ func (p *Plan) bound(r release) string {
 		if g.derived {
 			source = "policy; step derived from the bounds"
 		}
-		parts = append(parts, fmt.Sprintf("%s.%s in [%s, %s] by %s, %s", p.query.table.Name, g.column.Name,
+		parts = append(parts, fmt.Sprintf("%s.%s in [%s, %s] by %s, %s", p.query.table.Name, describe(g.x),
 			decimalOrFraction(g.value(g.lo)), decimalOrFraction(g.value(g.hi)), decimalOrFraction(g.step), source))
 	}
 	switch {
@@ -174,11 +174,11 @@ func (p *Plan) keyTexts() []string {
 	for _, k := range p.query.keys {
 		switch {
 		case k.private():
-			texts = append(texts, k.column.Name+" (private)")
+			texts = append(texts, k.name+" (private)")
 		case len(k.domain) < k.declared:
-			texts = append(texts, fmt.Sprintf("%s (public, %d of %d keys)", k.column.Name, len(k.domain), k.declared))
+			texts = append(texts, fmt.Sprintf("%s (public, %d of %d keys)", k.name, len(k.domain), k.declared))
 		default:
-			texts = append(texts, fmt.Sprintf("%s (public, %d keys)", k.column.Name, len(k.domain)))
+			texts = append(texts, fmt.Sprintf("%s (public, %d keys)", k.name, len(k.domain)))
 		}
 	}
 	return texts
@@ -216,10 +216,10 @@ func (p *Plan) notes() []Note {
 		if g == nil {
 			continue
 		}
-		add("clamped", "%s: values are clamped to [%s, %s]; intervals do not include this clamping", g.column.Name,
+		add("clamped", "%s: values are clamped to [%s, %s]; intervals do not include this clamping", describe(g.x),
 			decimalOrFraction(g.value(g.lo)), decimalOrFraction(g.value(g.hi)))
 		if g.derived {
-			add("derived-step", "%s: values are rounded to steps of %s, derived from the bounds", g.column.Name, decimalOrFraction(g.step))
+			add("derived-step", "%s: values are rounded to steps of %s, derived from the bounds", describe(g.x), decimalOrFraction(g.step))
 		}
 	}
 	if p.NeedsData() && p.shape.kind != flat {
@@ -259,8 +259,8 @@ func (p *Plan) keyNotes(add func(code, format string, args ...any)) {
 		return
 	}
 	for _, k := range p.query.keys {
-		if k.column.Type != catalog.Bool || !k.column.NotNull {
-			add("public-groups", "%s: every declared key appears; rows with other keys are left out", k.column.Name)
+		if k.x.typ() != catalog.Bool || !neverNull(k.x) {
+			add("public-groups", "%s: every declared key appears; rows with other keys are left out", k.name)
 		}
 	}
 }

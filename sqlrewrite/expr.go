@@ -16,12 +16,13 @@ type expr interface {
 const unknownType catalog.Type = ""
 
 // column is a column of the row. Enums are compared and grouped as text.
-type column struct{ of *catalog.Column }
+type column struct{ of *field }
 
 // keyRef is a group key of the block, by its place in GROUP BY.
 type keyRef struct {
 	index int
-	of    *catalog.Column
+	name  string
+	t     catalog.Type
 }
 
 // valueRef is a released value of the block: index points into boundQuery.values.
@@ -105,7 +106,7 @@ type call struct {
 }
 
 func (e column) typ() catalog.Type   { return e.of.Type }
-func (e keyRef) typ() catalog.Type   { return e.of.Type }
+func (e keyRef) typ() catalog.Type   { return e.t }
 func (e valueRef) typ() catalog.Type { return e.t }
 func (e constant) typ() catalog.Type { return e.t }
 func (not) typ() catalog.Type        { return catalog.Bool }

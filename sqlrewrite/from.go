@@ -39,6 +39,9 @@ func (b *binder) from() error {
 		return b.unsupported(t.node, "a table with this kind of privacy unit", "")
 	}
 	b.bound.table, b.bound.alias = t.table, t.alias
+	for _, c := range t.table.Columns {
+		b.bound.fields = append(b.bound.fields, &field{Column: c, unit: c.Name == t.table.Unit.Column})
+	}
 	return nil
 }
 
@@ -139,7 +142,7 @@ func conjuncts(e syntax.Expr) []syntax.Expr {
 
 // column finds a column of the table that analysts may name. Hidden columns and columns that do not exist give the same
 // refusal. The unit's id is found too: callers decide where it may stand.
-func (b *binder) column(n *syntax.Column) (*catalog.Column, error) {
+func (b *binder) column(n *syntax.Column) (*field, error) {
 	t := b.bound.table
 	if n.Qualifier != "" && n.Qualifier != b.bound.alias {
 		return nil, fault.UnknownTable(b.at(n), n.Qualifier, []string{b.bound.alias})
@@ -161,10 +164,11 @@ func (b *binder) column(n *syntax.Column) (*catalog.Column, error) {
 }
 
 // visible finds a column that exists for analysts. The unit's id does, even when it is not exposed.
-func (b *binder) visible(name string) (*catalog.Column, bool) {
-	c, ok := b.bound.table.Column(name)
-	return c, ok && (c.Exposed || isUnit(b.bound.table, c))
+func (b *binder) visible(name string) (*field, bool) {
+	for _, f := range b.bound.fields {
+		if f.Name == name {
+			return f, f.Exposed || f.unit
+		}
+	}
+	return nil, false
 }
-
-// isUnit reports whether c holds the id of t's privacy unit.
-func isUnit(t *catalog.Table, c *catalog.Column) bool { return c.Name == t.Unit.Column }

@@ -8,13 +8,13 @@ import (
 	"noisegate/internal/fault"
 )
 
-// grid maps the values of a bounded column to whole numbers of steps: clamp to [lo, hi], divide by the step, round. Every value
+// grid maps the values of a bounded expression to whole numbers of steps: clamp to [lo, hi], divide by the step, round. Every value
 // that a row can hold, NaN and the infinities included, maps to a whole number in [lo, hi]; NULL stays NULL.
 //
 // The bounds are those of the policy, moved inward to the nearest multiple of the step, so that rounding cannot leave them.
 type grid struct {
-	column  *catalog.Column
-	step    *big.Rat // in the column's unit; a whole number or one over a whole number
+	x       expr
+	step    *big.Rat // in the unit of x; a whole number or one over a whole number
 	lo, hi  *big.Int // in steps
 	form    gridForm
 	derived bool // the step is ours: the policy gives none
@@ -39,31 +39,32 @@ const (
 	fineSteps  = 1 << 20 // a derived step cuts the bounds into at least so many parts: rounding is far below the noise
 )
 
-// newGrid makes the grid of a column with bounds.
-func newGrid(c *catalog.Column, at fault.Position) (*grid, error) {
-	g := &grid{column: c, step: c.Bounds.Step}
+// newGrid makes the grid of an expression that has bounds.
+func newGrid(x expr, at fault.Position) (*grid, error) {
+	within, t, name := boundsOf(x), x.typ(), describe(x)
+	g := &grid{x: x, step: within.step}
 	switch {
-	case g.step == nil && c.Type.IsInteger(), g.step != nil && c.Type.IsInteger() && g.step.Cmp(one()) < 0:
+	case g.step == nil && t.IsInteger(), g.step != nil && t.IsInteger() && g.step.Cmp(one()) < 0:
 		g.step = one() // whole numbers lie on every finer grid
 	case g.step == nil:
-		g.step, g.derived = derivedStep(c), true
+		g.step, g.derived = derivedStep(x, within), true
 	}
 	if g.step.Sign() <= 0 || !g.step.IsInt() && g.step.Num().Cmp(big.NewInt(1)) != 0 {
-		return nil, fault.BadStep(at, c.Name, "the step is neither a whole number nor one over a whole number")
+		return nil, fault.BadStep(at, name, "the step is neither a whole number nor one over a whole number")
 	}
-	g.lo, g.hi = ceil(new(big.Rat).Quo(c.Bounds.Lo, g.step)), floor(new(big.Rat).Quo(c.Bounds.Hi, g.step))
+	g.lo, g.hi = ceil(new(big.Rat).Quo(within.lo, g.step)), floor(new(big.Rat).Quo(within.hi, g.step))
 	if g.lo.Cmp(g.hi) > 0 {
-		return nil, fault.BadStep(at, c.Name, "no multiple of the step lies between the bounds")
+		return nil, fault.BadStep(at, name, "no multiple of the step lies between the bounds")
 	}
 	limit := int64(wholeRange)
 	switch {
-	case c.Type.IsInteger() && g.step.Cmp(one()) == 0:
+	case t.IsInteger() && g.step.Cmp(one()) == 0:
 		g.form = wholeSteps
-	case c.Type.IsInteger():
+	case t.IsInteger():
 		g.form = dividedSteps
-	case c.Type == catalog.Numeric && onGrid(c, g.step):
+	case t == catalog.Numeric && onGrid(x, g.step):
 		g.form = exactDecimal
-	case c.Type == catalog.Numeric:
+	case t == catalog.Numeric:
 		g.form = roundDecimal
 	case g.step.IsInt() && g.step.Cmp(one()) > 0:
 		g.form, limit = dividedSteps, floatSteps
@@ -76,30 +77,30 @@ func newGrid(c *catalog.Column, at fault.Position) (*grid, error) {
 			units.Mul(units, g.step)
 		}
 		if new(big.Int).Abs(units.Num()).Cmp(big.NewInt(limit)) >= 0 {
-			return nil, fault.BadStep(at, c.Name, "the bounds hold too many steps")
+			return nil, fault.BadStep(at, name, "the bounds hold too many steps")
 		}
 	}
 	if g.form == dividedSteps && g.step.Cmp(new(big.Rat).SetInt64(limit)) >= 0 {
-		return nil, fault.BadStep(at, c.Name, "the step is too large")
+		return nil, fault.BadStep(at, name, "the step is too large")
 	}
 	if g.form == scaledFloat && !(g.roundTrips(g.lo) && g.roundTrips(g.hi)) {
-		return nil, fault.BadStep(at, c.Name, "the bounds hold too many steps")
+		return nil, fault.BadStep(at, name, "the bounds hold too many steps")
 	}
 	return g, nil
 }
 
 // derivedStep is a step from the bounds alone: the digits of a numeric(p,s) column, else the largest power of ten that cuts
 // the bounds into fineSteps parts.
-func derivedStep(c *catalog.Column) *big.Rat {
-	span := new(big.Rat).Sub(c.Bounds.Hi, c.Bounds.Lo)
+func derivedStep(x expr, within *bounds) *big.Rat {
+	span := new(big.Rat).Sub(within.hi, within.lo)
 	if span.Sign() <= 0 {
-		span.Abs(c.Bounds.Hi)
+		span.Abs(within.hi)
 	}
 	if span.Sign() == 0 {
 		return one()
 	}
 	parts := new(big.Rat).SetInt64(fineSteps)
-	if s, ok := scale(c); ok {
+	if s, ok := scale(x); ok {
 		step := new(big.Rat).SetFrac(big.NewInt(1), power10(s))
 		if new(big.Rat).Quo(span, step).Cmp(new(big.Rat).SetInt64(floatSteps)) < 0 {
 			return step
@@ -116,8 +117,9 @@ func derivedStep(c *catalog.Column) *big.Rat {
 }
 
 // scale is s of a numeric(p,s) column with s >= 0.
-func scale(c *catalog.Column) (int, bool) {
-	if c.Type != catalog.Numeric || c.TypMod < 4 {
+func scale(e expr) (int, bool) {
+	c := plainField(e)
+	if c == nil || c.Type != catalog.Numeric || c.TypMod < 4 {
 		return 0, false
 	}
 	s := int((c.TypMod-4)&0x7ff^1024) - 1024 // 11 bits, two's complement
@@ -125,8 +127,8 @@ func scale(c *catalog.Column) (int, bool) {
 }
 
 // onGrid reports whether every value of a numeric(p,s) column is a multiple of step.
-func onGrid(c *catalog.Column, step *big.Rat) bool {
-	s, ok := scale(c)
+func onGrid(x expr, step *big.Rat) bool {
+	s, ok := scale(x)
 	if !ok || step.Num().Cmp(big.NewInt(1)) != 0 {
 		return false
 	}

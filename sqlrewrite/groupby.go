@@ -9,10 +9,11 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// groupKey is one column of GROUP BY.
+// groupKey is one expression of GROUP BY.
 type groupKey struct {
-	column *catalog.Column
-	at     fault.Position
+	x    expr
+	name string // for people: the column's, or the expression as text
+	at   fault.Position
 	// domain holds the keys that appear, all of them, whatever the rows say; nil for private keys, which are selected.
 	domain []catalog.Key
 	// declared is the number of keys before WHERE narrowed them.
@@ -63,9 +64,9 @@ func (b *binder) plainColumns() bool {
 	return true
 }
 
-func (b *binder) hasKey(c *catalog.Column) bool {
+func (b *binder) hasKey(c *field) bool {
 	for _, k := range b.bound.keys {
-		if k.column == c {
+		if plainField(k.x) == c {
 			return true
 		}
 	}
@@ -114,12 +115,12 @@ func (b *binder) ordinal(n *syntax.Literal, clause string) (syntax.Item, error) 
 }
 
 // groupKey decides how the keys of a column may be shown.
-func (b *binder) groupKey(n *syntax.Column, c *catalog.Column) (groupKey, error) {
-	key := groupKey{column: c, at: b.at(n)}
+func (b *binder) groupKey(n *syntax.Column, c *field) (groupKey, error) {
+	key := groupKey{x: column{of: c}, name: c.Name, at: b.at(n)}
 	switch {
-	case isUnit(b.bound.table, c):
+	case c.unit:
 		return key, fault.GroupByUnit(b.at(n), c.Name)
-	case !oneText(c):
+	case !oneText(key.x):
 		return key, b.unsupported(n, "grouping by a column of type "+string(c.Type), "equal values of it may be written differently")
 	case c.Domain != nil:
 		key.domain = c.Domain
@@ -137,14 +138,14 @@ func (b *binder) groupKey(n *syntax.Column, c *catalog.Column) (groupKey, error)
 
 // oneText reports whether equal values of a column always have one text. Else the text that a group shows would be that of one of
 // its rows (1.0 or 1.00, 0 or -0).
-func oneText(c *catalog.Column) bool {
-	_, fixed := scale(c)
-	return !isFloat(c.Type) && (c.Type != catalog.Numeric || fixed)
+func oneText(e expr) bool {
+	_, fixed := scale(e)
+	return !isFloat(e.typ()) && (e.typ() != catalog.Numeric || fixed)
 }
 
 // narrow drops the keys that WHERE rules out by itself: no row can have them, so showing them as noisy zeros would only
 // mislead. It looks at text and policy alone. The result is not nil, even when it is empty.
-func narrow(domain []catalog.Key, c *catalog.Column, where expr) []catalog.Key {
+func narrow(domain []catalog.Key, c *field, where expr) []catalog.Key {
 	kept := append(make([]catalog.Key, 0, len(domain)), domain...)
 	filter := func(keep func(catalog.Key) bool) {
 		n := 0
@@ -166,7 +167,7 @@ func narrow(domain []catalog.Key, c *catalog.Column, where expr) []catalog.Key {
 				return false // a comparison with NULL is not true
 			}
 			for _, v := range list {
-				if sameKey(c, k, v) {
+				if sameKey(c.Type, k, v) {
 					return !negated
 				}
 			}
@@ -177,7 +178,7 @@ func narrow(domain []catalog.Key, c *catalog.Column, where expr) []catalog.Key {
 }
 
 // keyCondition recognises c = v, c <> v, c IN (v, ...) and c NOT IN (v, ...) for constants that are not NULL.
-func keyCondition(e expr, c *catalog.Column) (list []constant, negated, ok bool) {
+func keyCondition(e expr, c *field) (list []constant, negated, ok bool) {
 	var x expr
 	var values []expr
 	switch e := e.(type) {
@@ -208,8 +209,8 @@ func keyCondition(e expr, c *catalog.Column) (list []constant, negated, ok bool)
 }
 
 // sameKey compares a key with a constant of the same family by value.
-func sameKey(c *catalog.Column, k catalog.Key, v constant) bool {
-	if c.Type.IsNumber() {
+func sameKey(t catalog.Type, k catalog.Key, v constant) bool {
+	if t.IsNumber() {
 		a, okA := parseNumber(k.Text)
 		b, okB := parseNumber(v.text)
 		return okA && okB && a.Cmp(b) == 0

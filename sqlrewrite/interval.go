@@ -78,7 +78,7 @@ func (b *box) eval(e expr, together int, row releasedRow) *span {
 	case valueRef:
 		return b.value(b.plan.query.values[e.index], together, row)
 	case keyRef:
-		return numberSpan(e.of.Type, row.keys[e.index].Text, row.keys[e.index].Null)
+		return numberSpan(e.t, row.keys[e.index].Text, row.keys[e.index].Null)
 	case constant:
 		return numberSpan(e.t, e.text, e.null)
 	case negate:

@@ -9,7 +9,7 @@ func (r *Released) Plain() *Answer {
 	a := &Answer{Notes: append(p.notes(), Note{Code: "outer-layer-failed",
 		Text: "HAVING, ORDER BY, LIMIT and expressions over aggregates could not be computed; these are the released values themselves"})}
 	for _, k := range p.query.keys {
-		a.Columns = append(a.Columns, Column{Name: k.column.Name, Type: typeOfOutput(k.column.Type), Kind: KeyColumn})
+		a.Columns = append(a.Columns, Column{Name: k.name, Type: typeOfOutput(k.x.typ()), Kind: KeyColumn})
 	}
 	for _, v := range p.query.values {
 		c := Column{Name: v.name, Type: string(v.t), Kind: DerivedColumn}

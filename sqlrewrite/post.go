@@ -87,7 +87,7 @@ func (p *printer) released(q *boundQuery) string {
 		typed = append(typed, fmt.Sprintf("u.%s::%s AS %s", name, sqlType(t), name))
 	}
 	for i, k := range q.keys {
-		add("k"+strconv.Itoa(i), k.column.Type)
+		add("k"+strconv.Itoa(i), k.x.typ())
 	}
 	for i, v := range q.values {
 		add("v"+strconv.Itoa(i), v.t)

@@ -115,7 +115,7 @@ func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.Pic
 	if p.options.Delta <= 0 {
 		for _, k := range p.query.keys {
 			if k.private() {
-				return fault.MissingDelta(k.at, k.column.Name)
+				return fault.MissingDelta(k.at, k.name)
 			}
 		}
 	}

@@ -36,7 +36,7 @@ const (
 func newRowPrinter() *printer {
 	return &printer{known: make(map[string]int), collation: defaultCollation, leaf: func(p *printer, e expr) {
 		c := e.(column).of
-		p.write(quoteIdent(c.Name))
+		p.write(c.sql())
 		if c.Type == catalog.Enum {
 			p.write("::" + textType)
 		}
@@ -296,7 +296,7 @@ func describeWith(e expr, q *boundQuery) string {
 		case column:
 			p.write(e.of.Name)
 		case keyRef:
-			p.write(e.of.Name)
+			p.write(e.name)
 		case valueRef:
 			p.write(q.values[e.index].name)
 		}

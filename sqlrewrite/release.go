@@ -166,7 +166,7 @@ func keyIdentity(keys []catalog.Key) string {
 // compareKeys orders tuples as ORDER BY orders them: NULL last, numbers by value, everything else by its bytes.
 func (q *boundQuery) compareKeys(a, b []catalog.Key) int {
 	for i, k := range q.keys {
-		if c := compareKey(k.column.Type, a[i], b[i]); c != 0 {
+		if c := compareKey(k.x.typ(), a[i], b[i]); c != 0 {
 			return c
 		}
 	}

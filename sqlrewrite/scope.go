@@ -23,7 +23,7 @@ func (s rowScope) column(n *syntax.Column) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isUnit(s.bound.table, c) {
+	if c.unit {
 		return nil, fault.UnitColumn(s.at(n), c.Name)
 	}
 	return column{of: c}, nil
@@ -59,11 +59,11 @@ func (s blockScope) column(n *syntax.Column) (expr, error) {
 		return nil, err
 	}
 	for i, k := range s.bound.keys {
-		if k.column == c {
-			return keyRef{index: i, of: c}, nil
+		if plainField(k.x) == c {
+			return keyRef{index: i, name: k.name, t: c.Type}, nil
 		}
 	}
-	if isUnit(s.bound.table, c) {
+	if c.unit {
 		return nil, fault.UnitColumn(s.at(n), c.Name)
 	}
 	return nil, fault.NotAggregate(s.at(n), "column "+fault.Quote(c.Name))

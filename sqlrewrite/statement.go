@@ -40,8 +40,8 @@ func printStatement(q *boundQuery, s shape) (Statement, int) {
 func (p *statementPrinter) flat() {
 	var outputs, keys []string
 	for _, k := range p.q.keys {
-		keys = append(keys, p.key(k.column))
-		outputs = append(outputs, asTextSQL(p.key(k.column)))
+		keys = append(keys, p.key(k.x))
+		outputs = append(outputs, asTextSQL(p.key(k.x)))
 	}
 	for _, m := range p.q.measures {
 		outputs = append(outputs, asTextSQL(p.total(m)))
@@ -74,8 +74,8 @@ func (p *statementPrinter) nested() {
 	}
 	for i, k := range p.q.keys {
 		name := fmt.Sprintf("k%d", i)
-		innerKeys = append(innerKeys, p.key(k.column))
-		innerList = append(innerList, p.key(k.column)+" AS "+name)
+		innerKeys = append(innerKeys, p.key(k.x))
+		innerList = append(innerList, p.key(k.x)+" AS "+name)
 		outerKeys = append(outerKeys, "u."+name)
 		outputs = append(outputs, asTextSQL("u."+name))
 	}
@@ -159,7 +159,7 @@ func (p *statementPrinter) unitKey() string {
 	if c := p.unitColumn(); c.Type == catalog.Numeric {
 		return "pg_catalog.trim_scale(" + quoteIdent(c.Name) + ")"
 	}
-	return p.key(p.unitColumn())
+	return p.key(column{of: &field{Column: p.unitColumn()}})
 }
 
 // notNullUnit drops rows without a unit: nobody's privacy would bound them. A NOT NULL of the policy's day proves nothing: it may
@@ -187,9 +187,9 @@ func joinConditions(all []string) string {
 
 // key is the expression that groups by a column. Two rows are in one group iff their texts are equal byte by byte: otherwise the
 // text that a group shows would be that of one of its rows.
-func (p *statementPrinter) key(c *catalog.Column) string {
-	name := quoteIdent(c.Name)
-	switch c.Type {
+func (p *statementPrinter) key(e expr) string {
+	name := p.operand(e)
+	switch e.typ() {
 	case catalog.Text:
 		return "(" + name + " COLLATE " + byteCollation + ")"
 	case catalog.Char:
@@ -199,13 +199,21 @@ func (p *statementPrinter) key(c *catalog.Column) string {
 	}
 }
 
+// operand prints an expression as it is, without the cast that comparisons of enums need.
+func (p *statementPrinter) operand(e expr) string {
+	if f := plainField(e); f != nil {
+		return f.sql()
+	}
+	return p.text(e)
+}
+
 func asTextSQL(e string) string { return e + "::" + textType }
 
 // domainFilter leaves out rows or groups whose public keys are not in the declared domain: they are not part of the answer.
 func (p *statementPrinter) domainFilter(keys []string) string {
 	var all []string
 	for i, k := range p.q.keys {
-		if p.q.private() || k.column.Type == catalog.Bool && k.column.NotNull && len(k.domain) == 2 {
+		if p.q.private() || k.x.typ() == catalog.Bool && neverNull(k.x) && len(k.domain) == 2 {
 			continue // a private tuple is selected whatever it holds; a boolean has no other keys
 		}
 		var texts []string
@@ -241,7 +249,7 @@ func (p *statementPrinter) count(m measure) string {
 	case countRows, countUnits:
 		return "pg_catalog.count(*)" + p.filterClause(m)
 	default:
-		return "pg_catalog.count(" + quoteIdent(m.column.Name) + ")" + p.filterClause(m)
+		return "pg_catalog.count(" + p.operand(m.x) + ")" + p.filterClause(m)
 	}
 }
 
@@ -315,7 +323,7 @@ func (p *statementPrinter) number(v *big.Int, sqlType string) string {
 // steps is the value of a column in steps of its grid. CASE clamps: it keeps NULL, sends NaN, which sorts above every
 // number, to the upper bound, and does not evaluate the arithmetic of a branch that it does not take.
 func (p *statementPrinter) steps(g *grid) string {
-	x := quoteIdent(g.column.Name)
+	x := p.operand(g.x)
 	result := "bigint"
 	if g.small() {
 		result = "integer"
@@ -323,7 +331,7 @@ func (p *statementPrinter) steps(g *grid) string {
 	switch g.form {
 	case wholeSteps:
 		body := p.clampWhole(g)
-		if g.column.Type == catalog.Int8 && g.small() || g.column.Type != catalog.Int8 && !g.small() {
+		if g.x.typ() == catalog.Int8 && g.small() || g.x.typ() != catalog.Int8 && !g.small() {
 			body += "::" + result
 		}
 		return body
@@ -332,8 +340,8 @@ func (p *statementPrinter) steps(g *grid) string {
 		half := new(big.Int).Rsh(g.step.Num(), 1)
 		inner := fmt.Sprintf("((%s::bigint - %s) / %s + %s)", x, p.number(base.Sub(base, half), "bigint"),
 			p.number(g.step.Num(), "bigint"), p.number(g.lo, "bigint"))
-		compare := string(g.column.Type)
-		if isFloat(g.column.Type) {
+		compare := string(g.x.typ())
+		if isFloat(g.x.typ()) {
 			compare = "double precision"
 		}
 		if g.small() {
@@ -360,7 +368,7 @@ func (p *statementPrinter) steps(g *grid) string {
 // clamp prints CASE WHEN x < lo THEN lo WHEN x > hi THEN hi ELSE body END, with the bounds in the column's unit for the
 // comparison and in steps for the result. A side that the column's type guarantees is left out.
 func (p *statementPrinter) clamp(g *grid, compare, result, body string) string {
-	x := quoteIdent(g.column.Name)
+	x := p.operand(g.x)
 	bound := func(k *big.Int) string {
 		if compare == "double precision" {
 			return p.sub(func() { p.arg(formatFloat(g.float(k), 64), compare) })
@@ -373,7 +381,7 @@ func (p *statementPrinter) clamp(g *grid, compare, result, body string) string {
 		}
 		return p.number(k, result)
 	}
-	lowest, highest := integerRange(g.column.Type)
+	lowest, highest := integerRange(g.x.typ())
 	var arms string
 	if lowest == nil || g.value(g.lo).Cmp(lowest) > 0 {
 		arms += " WHEN " + x + " < " + bound(g.lo) + " THEN " + inSteps(g.lo)
@@ -390,14 +398,14 @@ func (p *statementPrinter) clamp(g *grid, compare, result, body string) string {
 // clampWhole is clamp for integers that are their own steps, by the functions behind max and min: they keep NULL and cost less
 // than CASE, about a tenth of a whole scan.
 func (p *statementPrinter) clampWhole(g *grid) string {
-	name := map[catalog.Type]string{catalog.Int2: "int2", catalog.Int4: "int4", catalog.Int8: "int8"}[g.column.Type]
-	clamped := quoteIdent(g.column.Name)
-	lowest, highest := integerRange(g.column.Type)
+	name := map[catalog.Type]string{catalog.Int2: "int2", catalog.Int4: "int4", catalog.Int8: "int8"}[g.x.typ()]
+	clamped := p.operand(g.x)
+	lowest, highest := integerRange(g.x.typ())
 	if g.value(g.hi).Cmp(highest) < 0 {
-		clamped = "pg_catalog." + name + "smaller(" + clamped + ", " + p.number(g.hi, string(g.column.Type)) + ")"
+		clamped = "pg_catalog." + name + "smaller(" + clamped + ", " + p.number(g.hi, string(g.x.typ())) + ")"
 	}
 	if g.value(g.lo).Cmp(lowest) > 0 {
-		clamped = "pg_catalog." + name + "larger(" + clamped + ", " + p.number(g.lo, string(g.column.Type)) + ")"
+		clamped = "pg_catalog." + name + "larger(" + clamped + ", " + p.number(g.lo, string(g.x.typ())) + ")"
 	}
 	return clamped
 }
@@ -437,13 +445,11 @@ func pins(q *boundQuery) []Pin {
 	}
 	walk(q.where)
 	for _, k := range q.keys {
-		used[k.column.Name] = true
+		walk(k.x)
 	}
 	for _, m := range q.measures {
 		walk(m.filter)
-		if m.column != nil {
-			used[m.column.Name] = true
-		}
+		walk(m.x)
 	}
 	for _, c := range q.table.Columns {
 		if used[c.Name] {

@@ -125,7 +125,7 @@ func beyondFloat(e expr) bool {
 	if !ok || c.of.Type != catalog.Numeric {
 		return false
 	}
-	digits, fixed := scale(c.of)
+	digits, fixed := scale(c)
 	return !fixed || digits > 300 || (c.of.TypMod-4)>>16 > 300
 }
 

@@ -8,19 +8,97 @@ package syntax
 // Pos is a byte offset into the query text; -1 when unknown.
 type Pos int32
 
-// Query is one SELECT statement.
+// Query is one SELECT statement, or a set operation over two (Set is not nil; then only With, OrderBy, Limit and Offset are its own).
 type Query struct {
 	Pos      Pos
+	With     []CTE
+	Set      *SetOperation // nil: a plain SELECT
 	Distinct bool
 	Items    []Item
 	From     []Relation // comma-separated; usually one
 	Where    Expr       // nil: none
 	GroupBy  []Expr     // ordinals and output names are still what was written
 	Having   Expr       // nil: none
+	Windows  []NamedWindow
 	OrderBy  []OrderItem
 	Limit    Expr // nil: none
 	Offset   Expr // nil: none
 }
+
+// CTE is one query of WITH; it is not recursive. MATERIALIZED means nothing here.
+type CTE struct {
+	Pos     Pos
+	Name    string
+	Columns []string // new names of the outputs; nil: their own
+	Query   *Query
+}
+
+// SetOperation is UNION, INTERSECT or EXCEPT of two queries.
+type SetOperation struct {
+	Pos         Pos
+	Kind        SetKind
+	All         bool
+	Left, Right *Query
+}
+
+// SetKind is the kind of a set operation, in upper case.
+type SetKind string
+
+// The kinds of set operation.
+const (
+	Union     SetKind = "UNION"
+	Intersect SetKind = "INTERSECT"
+	Except    SetKind = "EXCEPT"
+)
+
+// NamedWindow is an item of WINDOW.
+type NamedWindow struct {
+	Name   string
+	Window *Window
+}
+
+// Window is OVER (...): Name refers to a named window, whose parts these add to.
+type Window struct {
+	Pos         Pos
+	Name        string // "" when none
+	PartitionBy []Expr
+	OrderBy     []OrderItem
+	Frame       *Frame // nil: the default
+}
+
+// Frame is the frame of a window, between Start and End.
+type Frame struct {
+	Mode       FrameMode
+	Start, End FrameBound
+}
+
+// FrameMode is how a frame counts, in upper case.
+type FrameMode string
+
+// The ways of counting.
+const (
+	Rows   FrameMode = "ROWS"
+	Range  FrameMode = "RANGE"
+	Groups FrameMode = "GROUPS"
+)
+
+// FrameBound is one end of a frame; Offset is nil but for n PRECEDING and n FOLLOWING.
+type FrameBound struct {
+	Kind   FrameBoundKind
+	Offset Expr
+}
+
+// FrameBoundKind is what one end of a frame is, in upper case.
+type FrameBoundKind string
+
+// The ends of a frame.
+const (
+	UnboundedPreceding FrameBoundKind = "UNBOUNDED PRECEDING"
+	Preceding          FrameBoundKind = "PRECEDING"
+	CurrentRow         FrameBoundKind = "CURRENT ROW"
+	Following          FrameBoundKind = "FOLLOWING"
+	UnboundedFollowing FrameBoundKind = "UNBOUNDED FOLLOWING"
+)
 
 // Item is one output of the select list.
 type Item struct {
@@ -47,7 +125,7 @@ const (
 	NullsLast
 )
 
-// Relation is an item of FROM: [*Table] or [*Join].
+// Relation is an item of FROM: [*Table], [*Join] or [*Subquery].
 type Relation interface {
 	At() Pos
 	relation()
@@ -59,6 +137,14 @@ type Table struct {
 	Schema string // "" when none was written
 	Name   string
 	Alias  string // "" when none was written
+}
+
+// Subquery is a query in FROM.
+type Subquery struct {
+	Pos     Pos
+	Query   *Query
+	Alias   string   // "" when none was written
+	Columns []string // new names of the outputs; nil: their own
 }
 
 // Join joins two relations.
@@ -164,6 +250,32 @@ type In struct {
 	List []Expr
 }
 
+// InQuery is (x, ...) [NOT] IN (query).
+type InQuery struct {
+	Pos   Pos
+	Not   bool
+	X     []Expr // one expression for each output of the query
+	Query *Query
+}
+
+// Exists is EXISTS (query).
+type Exists struct {
+	Pos   Pos
+	Query *Query
+}
+
+// Scalar is a query that stands for a value.
+type Scalar struct {
+	Pos   Pos
+	Query *Query
+}
+
+// Array is ARRAY[...].
+type Array struct {
+	Pos   Pos
+	Items []Expr
+}
+
 // Between is x [NOT] BETWEEN [SYMMETRIC] lo AND hi.
 type Between struct {
 	Pos       Pos
@@ -238,17 +350,23 @@ type Call struct {
 	OrderBy  []OrderItem // inside the parentheses
 	Within   []OrderItem // WITHIN GROUP (ORDER BY ...)
 	Filter   Expr        // nil: none
+	Over     *Window     // nil: no window function
 }
 
 // At gives each node's position.
 func (n *Table) At() Pos      { return n.Pos }
 func (n *Join) At() Pos       { return n.Pos }
+func (n *Subquery) At() Pos   { return n.Pos }
 func (n *Star) At() Pos       { return n.Pos }
 func (n *Column) At() Pos     { return n.Pos }
 func (n *Literal) At() Pos    { return n.Pos }
 func (n *Unary) At() Pos      { return n.Pos }
 func (n *Binary) At() Pos     { return n.Pos }
 func (n *In) At() Pos         { return n.Pos }
+func (n *InQuery) At() Pos    { return n.Pos }
+func (n *Exists) At() Pos     { return n.Pos }
+func (n *Scalar) At() Pos     { return n.Pos }
+func (n *Array) At() Pos      { return n.Pos }
 func (n *Between) At() Pos    { return n.Pos }
 func (n *Is) At() Pos         { return n.Pos }
 func (n *IsDistinct) At() Pos { return n.Pos }
@@ -257,8 +375,9 @@ func (n *Case) At() Pos       { return n.Pos }
 func (n *Cast) At() Pos       { return n.Pos }
 func (n *Call) At() Pos       { return n.Pos }
 
-func (*Table) relation() {}
-func (*Join) relation()  {}
+func (*Table) relation()    {}
+func (*Join) relation()     {}
+func (*Subquery) relation() {}
 
 func (*Star) expr()       {}
 func (*Column) expr()     {}
@@ -267,6 +386,10 @@ func (*Unary) expr()      {}
 func (*Binary) expr()     {}
 func (*In) expr()         {}
 func (*Between) expr()    {}
+func (*InQuery) expr()    {}
+func (*Exists) expr()     {}
+func (*Scalar) expr()     {}
+func (*Array) expr()      {}
 func (*Is) expr()         {}
 func (*IsDistinct) expr() {}
 func (*Like) expr()       {}

@@ -1,0 +1,50 @@
+package sqlrewrite
+
+import (
+	"math/big"
+
+	"noisegate/catalog"
+)
+
+// field is a column of a relation of the query: of a table, or one that a subquery computes. Two references mean the same column
+// iff they point to the same field.
+type field struct {
+	// Column holds what is known of its values: name, type, bounds, keys. For a computed one it is made up: it has no number, and
+	// what it says was derived from the expression.
+	*catalog.Column
+	relation string // the alias under which the statement knows its relation
+	unit     bool   // holds the id of the privacy unit
+}
+
+// sql names the field in a statement.
+func (f *field) sql() string {
+	if f.relation == "" {
+		return quoteIdent(f.Name)
+	}
+	return quoteIdent(f.relation) + "." + quoteIdent(f.Name)
+}
+
+// bounds are what every value of an expression that is not NULL lies between once it is printed in its total form; nil: nothing is known.
+type bounds struct {
+	lo, hi *big.Rat
+	step   *big.Rat // all values lie on multiples of it; nil: on no known grid
+	// declared is false where the printed expression keeps the bounds by itself; where true they are a policy's for a column whose values
+	// may lie elsewhere, and whoever needs them must clamp.
+	declared bool
+}
+
+// boundsOf derives the bounds of an expression over a row.
+func boundsOf(e expr) *bounds {
+	if c, ok := e.(column); ok && c.of.Bounds != nil {
+		return &bounds{lo: c.of.Bounds.Lo, hi: c.of.Bounds.Hi, step: c.of.Bounds.Step, declared: true}
+	}
+	return nil
+}
+
+// plainField is the field that an expression is, if it is nothing else.
+func plainField(e expr) *field {
+	if c, ok := e.(column); ok {
+		return c.of
+	}
+	return nil
+}
