@@ -62,6 +62,7 @@ func layers() []layer {
 		{dir: "budget", own: []string{"internal/fault", "mechanisms", "internal/pgrole"},
 			others: []library{only(pgx, "postgres*.go"), only(gonum, "accountant_*.go")}},
 		{dir: "budget/budgettest", own: []string{"budget", "internal/fault", "mechanisms"}, others: []library{only(rapid), only(cmp)}},
+		{dir: "pate", pure: true, own: []string{"internal/fault", "mechanisms"}, others: []library{only(pgx, "postgres*.go")}},
 		{dir: "api"},
 		{dir: "gateway/auth", own: []string{"internal/fault", "internal/strictjson"}, others: []library{only(jwt), only(keyfunc), only(jwkset)}},
 		{dir: "gateway", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "budget", "api", "gateway/auth"},
