@@ -90,8 +90,11 @@ func within(released, reserved mechanisms.Loss) bool {
 		(reserved.Unbounded || !released.Unbounded)
 }
 
+// EnsembleScope is the account of an ensemble of teachers, locked last: what all analysts together spend on its votes.
+const EnsembleScope Scope = "ensemble"
+
 func (id AccountID) check() error {
-	named := id.Scope == GroupScope || id.Scope == AnalystScope
+	named := id.Scope == GroupScope || id.Scope == AnalystScope || id.Scope == EnsembleScope
 	if id.Dataset == "" || !named && id.Scope != DatasetScope || named != (id.Name != "") {
 		return fault.Internal(fmt.Errorf("budget: %+v names no account", id))
 	}
@@ -109,6 +112,8 @@ func (s Scope) rank() int {
 		return 0
 	case GroupScope:
 		return 1
+	case EnsembleScope:
+		return 3
 	default:
 		return 2
 	}

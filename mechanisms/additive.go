@@ -48,6 +48,7 @@ type Parameters struct {
 	Epsilon     string `json:"epsilon,omitempty"`  // selection: ε, a decimal
 	Delta       string `json:"delta,omitempty"`    // selection of groups: δ, a decimal
 	Count       int64  `json:"count,omitempty"`    // top-k: picks; randomized response: classes; Gaussian threshold: T
+	Times       int64  `json:"times,omitempty"`    // how many equal releases with fresh noise this stands for; 0 stands for 1
 }
 
 // Noise is one integer drawn from a mechanism's law, waiting for the value that it hides. Only the mechanisms of this package make

@@ -182,8 +182,8 @@ func compare(known, recorded []migration) error {
 	return nil
 }
 
-// load reads the files in their order. Their numbers are 1, 2, 3, ...: a gap means that a file was lost or that two
-// branches took the same number.
+// load reads the files in their order. Their numbers rise from 1; a number twice means that two branches took the same one. Areas
+// may keep numbers free: a file that was lost shows in the record of every database that has had it ([ErrEdited]).
 func load(files fs.FS) ([]migration, error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -205,10 +205,12 @@ func load(files fs.FS) ([]migration, error) {
 		all = append(all, migration{number: number, name: name, checksum: hex.EncodeToString(sum[:]), sql: string(text)})
 	}
 	slices.SortFunc(all, func(a, b migration) int { return cmp.Compare(a.number, b.number) })
-	for i, m := range all {
-		if m.number != i+1 {
-			return nil, fmt.Errorf("migrations: %s should have the number %03d", m.name, i+1)
+	last := 0
+	for _, m := range all {
+		if m.number <= last {
+			return nil, fmt.Errorf("migrations: %s has a number that is 000 or taken", m.name)
 		}
+		last = m.number
 	}
 	return all, nil
 }
