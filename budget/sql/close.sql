@@ -31,5 +31,6 @@ WITH held AS (
 ), written AS (
 	INSERT INTO noisegate.entry (kind, dataset, analyst, account_ids, charge_id, epsilon, unbounded, rho, delta)
 	SELECT $3, dataset, analyst, account_ids, charge_id, now_epsilon, now_unbounded, now_rho, now_delta FROM held
+	WHERE (SELECT count(*) FROM locked) >= 0 -- the journal has the order in which balances moved
 )
 SELECT charge_id FROM held

@@ -1,0 +1,383 @@
+package budget_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"noisegate/budget"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
+	"noisegate/mechanisms"
+)
+
+// make faults gives 100000.
+var operations = flag.Int("operations", 5_000, "length of the histories that TestA66Linearizable records")
+
+// TestA66Linearizable records what concurrent clients asked of a ledger in PostgreSQL and what they were told, and has porcupine
+// look for an order in which accounts that are asked one question at a time would have told them the same.
+func TestA66Linearizable(t *testing.T) {
+	server := durableServer(t)
+	d := pgtest.On(t, server)
+	for _, of := range []traffic{
+		{name: "one hot account", accounts: 1, clients: 64, operations: *operations},
+		{name: "F03 twenty accounts, server stopped", accounts: 20, clients: 64, operations: *operations * 2 / 5, disturbed: server},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			empty(t, d)
+			checkHistory(t, journaled{open(t, d)}, of, porcupine.Ok)
+		})
+	}
+	t.Run("control: read, then update", func(t *testing.T) {
+		checkHistory(t, newReadThenUpdate(t, d), traffic{accounts: 1, clients: 16, operations: 2_000}, porcupine.Illegal)
+	})
+}
+
+// checkDeadline is ample: a history of 100,000 operations takes about 10 s. A check that does not end proves nothing and fails.
+const checkDeadline = 2 * time.Minute
+
+func checkHistory(t *testing.T, l subject, of traffic, want porcupine.CheckResult) {
+	t.Helper()
+	h := record(t, l, of)
+	recorded := time.Since(h.start)
+	counts := h.recall(t, l)
+	start := time.Now()
+	got := porcupine.CheckOperationsTimeout(model(), h.operations, checkDeadline)
+	t.Logf("%d operations in %v (%s): %s after %v", len(h.operations), recorded.Round(time.Millisecond), counts, got,
+		time.Since(start).Round(time.Millisecond))
+	if got != want {
+		t.Errorf("the history is %s, want %s", got, want)
+	}
+}
+
+// verb is what a client does to an account.
+type verb int
+
+const (
+	reserves verb = iota
+	gives         // a charge ends that counts as less from then on
+	reads
+	limits
+)
+
+// question is the input of an operation.
+type question struct {
+	account string
+	verb    verb
+	charge  budget.ReservationID
+	amount  mechanisms.PicoEpsilon // reserved, given back, or the new limit
+}
+
+// reply is the output of an operation.
+type reply struct {
+	lost    bool                   // the client was not told: it happens at any time after the call, or never
+	refused bool                   // nothing happened, and left is what the account had left
+	used    mechanisms.PicoEpsilon // right after the operation; unless it is notTold
+	left    mechanisms.PicoEpsilon
+}
+
+const notTold = mechanisms.PicoEpsilon(-1)
+
+// funds is the state of an account.
+type funds struct{ used, limit mechanisms.PicoEpsilon }
+
+const firstLimit = 500
+
+// model is accounts that are asked one question at a time.
+func model() porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Partition: byAccount,
+		Init:      func() []any { return []any{funds{limit: firstLimit}} },
+		Step: func(state, input, output any) []any {
+			before, told := state.(funds), output.(reply)
+			after, fits := input.(question).applied(before)
+			switch {
+			case told.refused:
+				return when(!fits && told.left == max(before.limit-before.used, 0), before)
+			case told.lost:
+				return append(when(fits, after), before)
+			default:
+				return when(fits && (told.used == notTold || told.used == after.used), after)
+			}
+		},
+	}
+	return m.ToModel()
+}
+
+func when(possible bool, state funds) []any {
+	if !possible {
+		return nil
+	}
+	return []any{state}
+}
+
+// applied says what a question makes of an account, and whether the account as it was takes it.
+func (q question) applied(f funds) (after funds, fits bool) {
+	switch q.verb {
+	case reserves:
+		return funds{f.used + q.amount, f.limit}, f.used+q.amount <= f.limit
+	case gives:
+		return funds{f.used - q.amount, f.limit}, q.amount <= f.used
+	case limits:
+		return funds{f.used, q.amount}, true
+	case reads:
+		return f, true
+	default:
+		return f, false
+	}
+}
+
+func byAccount(history []porcupine.Operation) (parts [][]porcupine.Operation) {
+	of := map[string][]porcupine.Operation{}
+	for _, o := range history {
+		name := o.Input.(question).account
+		of[name] = append(of[name], o)
+	}
+	for _, part := range of {
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// traffic is what clients do to a ledger.
+type traffic struct {
+	name                          string
+	accounts, clients, operations int
+	disturbed                     *pgserver.Server // stopped as by pg_ctl stop -m immediate half-way, and started again
+}
+
+// subject is the part of a [budget.Ledger] that the traffic needs, and what it says afterwards.
+type subject interface {
+	Reserve(context.Context, budget.Charge) (budget.Outcome, error)
+	Settle(context.Context, budget.ReservationID, mechanisms.Loss, []byte) error
+	Void(context.Context, budget.ReservationID) error
+	Balances(context.Context, []budget.AccountID) ([]budget.Balance, error)
+	SetLimit(ctx context.Context, by string, account budget.Account) error
+	// usedAfter gives what an account had used right after each operation that changed it. Without it,
+	// porcupine would have to guess the order of charges that nobody looked at the balance between.
+	usedAfter(*testing.T) map[moment]mechanisms.PicoEpsilon
+}
+
+type moment struct {
+	charge budget.ReservationID
+	verb   verb
+}
+
+// unlimited is a cap on single queries that none of them meets. What is added to it names a change of limit, as a charge's id names
+// the charge.
+const unlimited = mechanisms.PicoEpsilon(1 << 40)
+
+func changeOf(l budget.Limit) budget.ReservationID { return budget.ReservationID(fmt.Sprint("limit ", l.PerQuery)) }
+
+// journaled is a ledger that is held to its journal's order.
+type journaled struct{ *budget.Postgres }
+
+func (l journaled) usedAfter(t *testing.T) map[moment]mechanisms.PicoEpsilon {
+	t.Helper()
+	var entries []budget.Entry
+	for page := (budget.Page{Limit: 1000}); ; page.Before = entries[len(entries)-1].Seq {
+		some, err := l.Entries(t.Context(), page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entries = append(entries, some...); len(some) < page.Limit {
+			break
+		}
+	}
+	slices.Reverse(entries)
+	used := map[string]mechanisms.PicoEpsilon{}
+	counts := map[budget.ReservationID]mechanisms.PicoEpsilon{}
+	after := map[moment]mechanisms.PicoEpsilon{}
+	for _, e := range entries {
+		if e.Kind == budget.EntryLimit {
+			after[moment{changeOf(*e.Limit), limits}] = used[e.Dataset]
+			continue
+		}
+		v := gives
+		if e.Kind == budget.EntryReserve {
+			v = reserves
+		}
+		used[e.Dataset] += e.Loss.Epsilon - counts[e.Reservation]
+		counts[e.Reservation] = e.Loss.Epsilon
+		after[moment{e.Reservation, v}] = used[e.Dataset]
+	}
+	return after
+}
+
+// history is what was asked and told.
+type history struct {
+	start      time.Time
+	mu         sync.Mutex
+	operations []porcupine.Operation
+}
+
+// record lets clients loose on a ledger until so many operations are done.
+func record(t *testing.T, l subject, of traffic) *history {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	accounts := make([]budget.Account, of.accounts)
+	for i := range accounts {
+		accounts[i] = account(budget.AnalystScope, "ana", firstLimit)
+		accounts[i].ID.Dataset, accounts[i].Origin = fmt.Sprint("d", i), budget.FromSteward
+		if err := l.SetLimit(ctx, "sam", accounts[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &history{start: time.Now()}
+	var all sync.WaitGroup
+	for i := range of.clients {
+		c := &client{history: h, ledger: l, id: i, random: rand.New(rand.NewPCG(uint64(i), 1))}
+		all.Go(func() {
+			for n := 0; h.done() < of.operations && ctx.Err() == nil; n++ {
+				c.step(ctx, n, accounts[c.random.IntN(len(accounts))])
+			}
+		})
+	}
+	if of.disturbed != nil {
+		for h.done() < of.operations/2 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		of.disturbed.StopImmediate()
+		if err := of.disturbed.Restart(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+	return h
+}
+
+func (h *history) done() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.operations)
+}
+
+// ask records one operation.
+func (h *history) ask(client int, q question, call func() reply) {
+	called := time.Since(h.start)
+	told := call()
+	returned := int64(time.Since(h.start))
+	if told.lost {
+		returned = math.MaxInt64
+		time.Sleep(100 * time.Millisecond) // the server is away: do not spin
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: q, Call: int64(called), Output: told, Return: returned})
+}
+
+// recall completes the replies by what the subject knows afterwards. A charge that a client was told of and that the subject does
+// not know is lost (I3).
+func (h *history) recall(t *testing.T, l subject) (counts string) {
+	t.Helper()
+	after := l.usedAfter(t)
+	var lost, refused int
+	for i, o := range h.operations {
+		asked, told := o.Input.(question), o.Output.(reply)
+		switch used, known := after[moment{asked.charge, asked.verb}]; {
+		case told.refused:
+			refused++
+		case asked.verb == reads:
+		case known:
+			told.used, told.lost = used, false // what was lost on the way happened nevertheless, some time before the end
+		case !told.lost:
+			t.Errorf("%+v was acknowledged and is not in the journal", asked)
+		}
+		if told.lost {
+			lost++
+		}
+		h.operations[i].Output = told
+	}
+	return fmt.Sprintf("%d refused, %d without an outcome", refused, lost)
+}
+
+// client asks one question at a time.
+type client struct {
+	*history
+	ledger subject
+	id     int
+	random *rand.Rand
+	open   []question // its reservations
+}
+
+// step asks for something: mostly for budget, and the first client, as the steward, for more of it.
+func (c *client) step(ctx context.Context, n int, a budget.Account) {
+	switch pick := c.random.IntN(100); {
+	case c.id == 0:
+		c.raise(ctx, n, a)
+	case pick < 5:
+		c.read(ctx, a)
+	case pick < 50 && len(c.open) > 0:
+		c.end(ctx)
+	default:
+		c.reserve(ctx, n, a)
+	}
+}
+
+func (c *client) reserve(ctx context.Context, n int, a budget.Account) {
+	amount := mechanisms.PicoEpsilon(2 + c.random.IntN(20))
+	asked := charge(fmt.Sprintf("%s-%d-%d", a.ID.Dataset, c.id, n), mechanisms.Loss{Epsilon: amount}, a)
+	asked.Dataset = a.ID.Dataset
+	q := question{a.ID.Dataset, reserves, asked.ID, amount}
+	c.ask(c.id, q, func() reply {
+		outcome, err := c.ledger.Reserve(ctx, asked)
+		var refusal *fault.Error
+		switch {
+		case err == nil && outcome.Reserved != nil:
+			c.open = append(c.open, q)
+			return reply{used: notTold}
+		case errors.As(err, &refusal) && refusal.Code == fault.CodeBudgetExhausted:
+			left, err := mechanisms.ParseEpsilon(refusal.Details[2].Value)
+			return reply{refused: err == nil, lost: err != nil, left: left}
+		default:
+			return reply{lost: true, used: notTold}
+		}
+	})
+}
+
+// end takes a charge back, or settles it for half of what it reserved.
+func (c *client) end(ctx context.Context) {
+	i := c.random.IntN(len(c.open))
+	q := c.open[i]
+	c.open = slices.Delete(c.open, i, i+1)
+	end := func() error { return c.ledger.Void(ctx, q.charge) }
+	if c.random.IntN(2) == 0 {
+		kept := q.amount / 2
+		q.amount -= kept
+		end = func() error { return c.ledger.Settle(ctx, q.charge, mechanisms.Loss{Epsilon: kept}, []byte("{}")) }
+	}
+	q.verb = gives
+	c.ask(c.id, q, func() reply { return reply{lost: end() != nil, used: notTold} })
+}
+
+func (c *client) read(ctx context.Context, a budget.Account) (used mechanisms.PicoEpsilon) {
+	c.ask(c.id, question{account: a.ID.Dataset, verb: reads}, func() reply {
+		balances, err := c.ledger.Balances(ctx, []budget.AccountID{a.ID})
+		if err != nil || len(balances) != 1 {
+			return reply{lost: true, used: notTold}
+		}
+		used = balances[0].Used().Epsilon
+		return reply{used: used}
+	})
+	return used
+}
+
+// raise leaves the others some budget, and not much.
+func (c *client) raise(ctx context.Context, n int, a budget.Account) {
+	a.Limit.Epsilon = c.read(ctx, a) + mechanisms.PicoEpsilon(c.random.IntN(firstLimit))
+	a.Limit.PerQuery = unlimited + mechanisms.PicoEpsilon(n)
+	c.ask(c.id, question{a.ID.Dataset, limits, changeOf(a.Limit), a.Limit.Epsilon}, func() reply {
+		return reply{lost: c.ledger.SetLimit(ctx, "sam", a) != nil, used: notTold}
+	})
+}
