@@ -177,7 +177,9 @@ type moment struct {
 // the charge.
 const unlimited = mechanisms.PicoEpsilon(1 << 40)
 
-func changeOf(l budget.Limit) budget.ReservationID { return budget.ReservationID(fmt.Sprint("limit ", l.PerQuery)) }
+func changeOf(l budget.Limit) budget.ReservationID {
+	return budget.ReservationID(fmt.Sprint("limit ", l.PerQuery))
+}
 
 // journaled is a ledger that is held to its journal's order.
 type journaled struct{ *budget.Postgres }
