@@ -141,7 +141,7 @@ func plainAnswer(t *testing.T, conn *pgx.Conn, sql string) answerText {
 // noiselessAnswer runs a plan's statement and outer layer with the true values in place of noisy ones.
 func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 	t.Helper()
-	exact, err := exactRows(t.Context(), conn, p.Statement(&Draws{}))
+	exact, err := exactRows(t, conn, p.Statement(&Draws{}))
 	if !p.NeedsData() {
 		exact, err = nil, nil
 	}
@@ -158,7 +158,7 @@ func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 		_ = p.query.eachPublicTuple(func(_ int, keys []catalog.Key) error {
 			row := releasedRow{keys: keys}
 			for i := range p.statement.Values {
-				row.noisy = append(row.noisy, at(exact, keyIdentity(keys), i))
+				row.noisy = append(row.noisy, exact.at(keyIdentity(keys), i))
 			}
 			released.rows = append(released.rows, row)
 			return nil
@@ -308,4 +308,14 @@ func sameValue(a, b string) bool {
 	u, _ := x.Float64()
 	v, _ := y.Float64()
 	return math.Abs(u-v) <= 1e-9*math.Max(1, math.Abs(u))
+}
+
+// exactRows runs a statement once.
+func exactRows(t *testing.T, conn *pgx.Conn, s Statement) (exactTable, error) {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), s.SQL, s.Args...)
+	if err != nil {
+		return nil, err
+	}
+	return readExact(rows, s)
 }

@@ -85,8 +85,8 @@ budgets:
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, err := exactRows(t.Context(), db.Conn(t, db.DSN), p.Statement(&Draws{}))
-	if got := fmt.Sprint(at(exact, "", 0), at(exact, "", 1), at(exact, "", 2)); err != nil || got != "90 630 9" {
+	exact, err := exactRows(t, db.Conn(t, db.DSN), p.Statement(&Draws{}))
+	if got := fmt.Sprint(exact.at("", 0), exact.at("", 1), exact.at("", 2)); err != nil || got != "90 630 9" {
 		t.Errorf("%s, %v", got, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestA57PlantedOperators(t *testing.T) {
 		"CREATE FUNCTION public.evilcount() RETURNS bigint LANGUAGE sql AS 'SELECT 42::bigint'")
 	conn := db.Conn(t, db.DSN)
 	count := func(sql string) string {
-		rows, err := exactRows(t.Context(), conn, rewrite(t, sql, sharp()).statement)
+		rows, err := exactRows(t, conn, rewrite(t, sql, sharp()).statement)
 		if err != nil {
 			t.Fatal(err)
 		}

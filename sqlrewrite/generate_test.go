@@ -1,0 +1,272 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// writer writes random queries of the grammar that Noisegate takes. Every production is counted when it is taken: a run of the proofs
+// fails when one was hardly exercised.
+type writer struct {
+	r      *rand.Rand
+	counts map[string]int
+}
+
+// production is one way to write something at a place. Its name begins with its area ("condition/like").
+type production struct {
+	name  string
+	write func(w *writer, p place) string
+}
+
+// place is where something is written: what it can refer to.
+type place struct {
+	unit  string // names the id of the privacy unit: count(DISTINCT unit)
+	names names
+	// depth is how much deeper expressions may still nest.
+	depth int
+}
+
+// names are the columns in scope by what they can be used for, as the analyst writes them.
+type names struct {
+	numbers []string // bounded
+	whole   []string // of these, those of an integer type
+	texts   []string // not grouped by
+	bools   []string
+	days    []string // dates, bounded
+	times   []string // timestamps without time zone, bounded
+	zoned   []string // timestamps with time zone, bounded
+	keys    []string // public
+	private []string // private keys
+}
+
+// origin is a FROM clause.
+type origin struct {
+	name  string
+	with  string // "WITH ... " or ""
+	from  string
+	place place
+	// tightens: the request's max_rows and max_groups may be lower than the policy's.
+	tightens bool
+}
+
+// originOf is an origin whose columns are those of a table of the family under an alias ("" for none).
+func originOf(name, from, alias, unit string) origin {
+	prefix := ""
+	if alias != "" {
+		prefix = alias + "."
+	}
+	return origin{name: name, from: from, tightens: true, place: place{unit: prefix + unit, names: tableNames(prefix)}}
+}
+
+// tableNames are the columns of a table of the family.
+func tableNames(prefix string) names {
+	with := func(all ...string) []string {
+		for i, name := range all {
+			all[i] = prefix + name
+		}
+		return all
+	}
+	return names{
+		numbers: with("n2", "n4", "n8", "nn", "money", "free", "f4", "f8", "coarse", "odd"),
+		whole:   with("n2", "n4", "nn", "odd"),
+		texts:   with("note"),
+		bools:   with("k_bool"),
+		days:    with("day"),
+		times:   with("at", "until"),
+		zoned:   with("atz"),
+		keys:    with("k_text", "k_num", "k_bool"),
+		private: with("secret"),
+	}
+}
+
+// The grammar, by kind. Each area adds its own list here and keeps it in a file of its own.
+func origins() []func(*writer) origin {
+	return slices.Concat(tableOrigins())
+}
+func conditions() []production { return slices.Concat(plainConditions()) }
+func aggregates() []production { return slices.Concat(plainAggregates()) }
+func keys() []production       { return slices.Concat(plainKeys()) }
+
+// layers put something around or behind a query: "%s" is the block, from SELECT to GROUP BY.
+func layers() []layerProduction { return slices.Concat(plainLayers()) }
+
+// layerProduction writes the whole query around a block with these outputs.
+type layerProduction struct {
+	name  string
+	write func(w *writer, q block) string
+}
+
+// block is a release block as text.
+type block struct {
+	with, sql string   // sql is SELECT items FROM ... WHERE ... GROUP BY ...
+	keys      []string // as written in the select list and in GROUP BY
+	aliases   []string // of all outputs, keys first
+	calls     []string // the aggregates, as written in the select list
+}
+
+// numbered gives each production one of the writer's counts.
+func (w *writer) choose(all []production, p place) string {
+	chosen := all[w.r.IntN(len(all))]
+	w.counts[chosen.name]++
+	return chosen.write(w, p)
+}
+
+func (w *writer) pick(all ...string) string { return all[w.r.IntN(len(all))] }
+
+// condition writes a condition, nested while depth lasts.
+func (w *writer) condition(p place) string {
+	if p.depth > 0 && w.r.IntN(2) == 0 {
+		p.depth--
+		l, r := w.condition(p), w.condition(p)
+		return fmt.Sprintf(w.pick("(%s AND %s)", "(%s OR %s)", "(NOT %s OR NOT %s)", "((%s) IS UNKNOWN OR (%s) IS TRUE)"), l, r)
+	}
+	return w.choose(conditions(), p)
+}
+
+// query writes a whole query. Aliases make outputs of every kind easy to refer to.
+func (w *writer) query() (sql string, from origin) {
+	all := origins()
+	from = all[w.r.IntN(len(all))](w)
+	w.counts[from.name]++
+	p := from.place
+	q := block{with: from.with}
+	var items []string
+	add := func(text string) {
+		alias := fmt.Sprintf("o%d", len(items))
+		items = append(items, text+" AS "+alias)
+		q.aliases = append(q.aliases, alias)
+	}
+	for range w.r.IntN(4) {
+		key := w.choose(keys(), p)
+		if !slices.Contains(q.keys, key) {
+			q.keys = append(q.keys, key)
+			add(key)
+		}
+	}
+	for range 1 + w.r.IntN(4) {
+		call := w.choose(aggregates(), p)
+		if w.r.IntN(4) == 0 {
+			filtered := p
+			filtered.depth = 1
+			call += " FILTER (WHERE " + w.condition(filtered) + ")"
+		}
+		q.calls = append(q.calls, call)
+		add(call)
+	}
+	q.sql = "SELECT " + strings.Join(items, ", ") + " FROM " + from.from
+	if w.r.IntN(2) == 0 {
+		filtered := p
+		filtered.depth = 2
+		q.sql += " WHERE " + w.condition(filtered)
+	}
+	if len(q.keys) > 0 {
+		q.sql += " GROUP BY " + strings.Join(q.keys, ", ")
+	}
+	if w.r.IntN(2) == 0 {
+		ways := layers()
+		chosen := ways[w.r.IntN(len(ways))]
+		w.counts[chosen.name]++
+		return chosen.write(w, q), from
+	}
+	return q.with + q.sql, from
+}
+
+// tableOrigins are the tables of the family by themselves.
+func tableOrigins() []func(*writer) origin {
+	return []func(*writer) origin{
+		func(*writer) origin { return originOf("from/row unit", "people", "", "id") },
+		func(*writer) origin { return originOf("from/column unit", "events", "", "unit") },
+		func(*writer) origin { return originOf("from/alias", "orders AS o", "o", "buyer") },
+	}
+}
+
+// conditionOf is a condition that refers to one number; %[1]s is the number, %[2]s another.
+func plainConditions() []production {
+	of := func(name string, kind func(names) []string, forms ...string) production {
+		return production{"condition/" + name, func(w *writer, p place) string {
+			from := kind(p.names)
+			return fmt.Sprintf(w.pick(forms...)+"%[3]s", w.pick(from...), w.pick(from...), "")
+		}}
+	}
+	numbers := func(n names) []string { return n.numbers }
+	return []production{
+		of("compare with constant", numbers, "%[1]s > 3", "%[1]s <= 0.5", "%[1]s <> 0", "%[1]s >= 0.1"),
+		of("compare columns", func(n names) []string { return n.whole }, "%[1]s <= %[2]s", "%[1]s = %[2]s", "%[1]s > %[2]s"),
+		of("between", numbers, "%[1]s BETWEEN -5 AND 1.5", "%[1]s NOT BETWEEN SYMMETRIC 9 AND 2"),
+		of("in", numbers, "%[1]s IN (3, 9)", "%[1]s NOT IN (0, 10)", "%[1]s IN (1, NULL)"),
+		of("is null", numbers, "%[1]s IS NULL", "%[1]s IS NOT NULL"),
+		of("is distinct", func(n names) []string { return n.whole }, "%[1]s IS DISTINCT FROM %[2]s", "%[1]s IS NOT DISTINCT FROM NULL"),
+		of("key in", func(n names) []string { return n.private }, "%[1]s IN ('x', 'y', NULL)", "%[1]s NOT IN ('x')", "%[1]s = 'x'", "%[1]s < 'y'"),
+		of("like", func(n names) []string { return slices.Concat(n.private, n.texts) }, "%[1]s LIKE '%%x%%'", "%[1]s NOT ILIKE 'E'", "%[1]s LIKE '_'"),
+		of("boolean", func(n names) []string { return n.bools }, "%[1]s", "%[1]s IS NOT TRUE", "%[1]s IS UNKNOWN"),
+		of("day", func(n names) []string { return n.days }, "%[1]s >= '2024-01-01'", "%[1]s < DATE '2024-06-01'"),
+		of("time", func(n names) []string { return n.times }, "%[1]s >= '2024-02-01'", "%[1]s < TIMESTAMP '2024-06-01 10:00'", "%[1]s < %[2]s"),
+	}
+}
+
+func plainAggregates() []production {
+	one := func(name, form string, kind func(names) []string) production {
+		return production{"aggregate/" + name, func(w *writer, p place) string {
+			return fmt.Sprintf(form, w.pick(kind(p.names)...))
+		}}
+	}
+	numbers := func(n names) []string { return n.numbers }
+	return []production{
+		{"aggregate/count(*)", func(*writer, place) string { return "count(*)" }},
+		{"aggregate/count(DISTINCT unit)", func(_ *writer, p place) string { return "count(DISTINCT " + p.unit + ")" }},
+		one("count(x)", "count(%s)", func(n names) []string { return slices.Concat(n.numbers, n.days, n.texts, n.keys) }),
+		one("sum", "sum(%s)", numbers),
+		one("avg", "avg(%s)", numbers),
+	}
+}
+
+func plainKeys() []production {
+	of := func(name string, kind func(names) []string) production {
+		return production{"key/" + name, func(w *writer, p place) string { return w.pick(kind(p.names)...) }}
+	}
+	return []production{
+		of("public", func(n names) []string { return n.keys }),
+		of("public", func(n names) []string { return n.keys }), // twice as often as private ones
+		of("private", func(n names) []string { return n.private }),
+	}
+}
+
+func plainLayers() []layerProduction {
+	return []layerProduction{
+		{"layer/having", func(w *writer, q block) string {
+			return q.with + q.sql + " HAVING count(*) > " + w.pick("0", "2", "-1")
+		}},
+		{"layer/order by", func(w *writer, q block) string {
+			return q.with + q.sql + " ORDER BY " + w.pick(q.aliases...) + w.pick("", " DESC", " NULLS FIRST") + ", " + w.pick(q.aliases...)
+		}},
+		{"layer/limit", func(w *writer, q block) string {
+			return q.with + q.sql + w.pick(" LIMIT 2", " LIMIT 3 OFFSET 1", " OFFSET 1")
+		}},
+	}
+}
+
+// exercised fails the test for every production that was taken less than least times.
+func (w *writer) exercised(t *testing.T, least int) {
+	t.Helper()
+	for _, list := range [][]production{conditions(), aggregates(), keys()} {
+		for _, p := range list {
+			if w.counts[p.name] < least {
+				t.Errorf("%s: exercised %d times, want %d", p.name, w.counts[p.name], least)
+			}
+		}
+	}
+	for _, p := range layers() {
+		if w.counts[p.name] < least {
+			t.Errorf("%s: exercised %d times, want %d", p.name, w.counts[p.name], least)
+		}
+	}
+	probe := &writer{r: rand.New(rand.NewPCG(1, 1)), counts: map[string]int{}}
+	for _, o := range origins() {
+		if name := o(probe).name; w.counts[name] < least {
+			t.Errorf("%s: exercised %d times, want %d", name, w.counts[name], least)
+		}
+	}
+}

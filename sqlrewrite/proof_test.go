@@ -1,0 +1,337 @@
+package sqlrewrite
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"noisegate/catalog"
+	"noisegate/internal/pgtest"
+)
+
+// proofQueries is how many random queries the neighbour, coupling and oracle tests each run. make neighbours runs 500,000.
+var proofQueries = flag.Int("proof-queries", 5000, "random queries of each proof test")
+
+// The family of tables that the proofs run on. A unit is a number: people.id, events.unit, orders.buyer; items reach theirs through
+// orders. zones and tags are public: zones has one row per key, tags has several.
+//
+// The catalog inspects the real tables in schema public. Then they move to schema store, and views take their place that leave one unit
+// out of every table, so that each neighbour of a database is one setting away and the statements run as they are printed.
+const (
+	proofColumns = `k_text text, k_num integer NOT NULL, k_bool boolean, secret text, note text,
+  n2 smallint, n4 integer, n8 bigint, nn integer NOT NULL, money numeric(10,2), free numeric, f4 real, f8 double precision,
+  coarse double precision, odd integer, day date, at timestamp, atz timestamptz, until timestamp`
+	proofDDL = `
+CREATE TABLE public.people (id integer PRIMARY KEY, ` + proofColumns + `);
+CREATE TABLE public.events (event integer PRIMARY KEY, unit integer, ` + proofColumns + `);
+CREATE TABLE public.orders (order_id integer PRIMARY KEY, buyer integer, ` + proofColumns + `);
+CREATE TABLE public.items (item integer PRIMARY KEY, order_id integer REFERENCES public.orders, ` + proofColumns + `);
+CREATE TABLE public.zones (k_num integer PRIMARY KEY, zone text NOT NULL, weight integer NOT NULL, opened date NOT NULL);
+CREATE TABLE public.tags (k_num integer NOT NULL, tag text NOT NULL);
+INSERT INTO public.zones VALUES (1, 'inner', 10, '2024-01-01'), (2, 'outer', -3, '2024-06-01'), (3, 'inner', 7, '2024-02-29'), (9, 'far', 0, '2023-01-01');
+INSERT INTO public.tags VALUES (1, 'red'), (1, 'blue'), (1, 'green'), (2, 'red'), (4, 'blue');`
+	proofMove = `
+CREATE SCHEMA store;
+ALTER TABLE public.people SET SCHEMA store; ALTER TABLE public.events SET SCHEMA store;
+ALTER TABLE public.orders SET SCHEMA store; ALTER TABLE public.items SET SCHEMA store;
+CREATE VIEW public.people AS SELECT * FROM store.people
+  WHERE id::text <> pg_catalog.current_setting('test.without');
+CREATE VIEW public.events AS SELECT * FROM store.events
+  WHERE COALESCE(unit::text, 'null') <> pg_catalog.current_setting('test.without');
+CREATE VIEW public.orders AS SELECT * FROM store.orders
+  WHERE COALESCE(buyer::text, 'null') <> pg_catalog.current_setting('test.without');
+CREATE VIEW public.items AS SELECT i.* FROM store.items i LEFT JOIN store.orders o USING (order_id)
+  WHERE COALESCE(o.buyer::text, 'null') <> pg_catalog.current_setting('test.without');`
+	proofColumnPolicy = `
+      k_text: {domain: [a, b, c, null]}
+      k_num:  {domain: [1, 2, 3]}
+      secret: {keys: private}
+      n2:     {bounds: [-32768, 10]}
+      n4:     {bounds: [-5, 20]}
+      n8:     {bounds: [-4000000000, 9000000000]}
+      nn:     {bounds: [3, 9]}
+      money:  {bounds: [-1.5, 12], step: 0.01}
+      free:   {bounds: [-1, 1]}
+      f4:     {bounds: [-0.5, 2.5], step: 0.25}
+      f8:     {bounds: [0, 1]}
+      coarse: {bounds: [-1000, 1000], step: 10}
+      odd:    {bounds: [-7, 13], step: 5}
+      day:    {bounds: [2024-01-01, 2024-12-31]}
+      at:     {bounds: [2024-01-01, 2024-12-31]}
+      atz:    {bounds: [2024-01-01, 2024-12-31]}
+      until:  {bounds: [2024-01-01, 2025-06-30]}`
+	proofPolicy = `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  people:
+    unit: {row: id}
+    columns:` + proofColumnPolicy + `
+  events:
+    unit: {column: unit}
+    max_rows: %[1]d
+    max_groups: %[1]d
+    columns:` + proofColumnPolicy + `
+  orders:
+    unit: {column: buyer}
+    max_rows: %[1]d
+    max_groups: %[1]d
+    columns:` + proofColumnPolicy + `
+  items:
+    unit: {via: order_id, to: orders}
+    max_rows: %[1]d
+    max_groups: %[1]d
+    columns:` + proofColumnPolicy + `
+  zones: {public: true}
+  tags: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`
+)
+
+// wild are the values that a column can hold beyond the ordinary: NULL, NaN, infinities, extremes, both ends of the bounds.
+var wild = map[string][]string{
+	"k_text": {"NULL", "'a'", "'b'", "'c'", "'z'", "''", "'A'"},
+	"k_num":  {"1", "2", "3", "4", "-2147483648"},
+	"k_bool": {"NULL", "true", "false"},
+	"secret": {"NULL", "'x'", "'y'", "'é'", "'e'", "''"},
+	"note":   {"NULL", "''", "'12'", "'abc'", "' pad '", "'%_\\'", "'ß'", "repeat('w', 5000)"},
+	"n2":     {"NULL", "0", "10", "11", "-32768", "32767"},
+	"n4":     {"NULL", "0", "-5", "20", "-2147483648", "2147483647"},
+	"n8":     {"NULL", "7", "-9223372036854775808", "9223372036854775807", "9000000000"},
+	"nn":     {"0", "3", "9", "2147483647", "-2147483648"},
+	"money":  {"NULL", "0.1", "-1.5", "12", "'NaN'", "99999999.99", "0.01"},
+	"free":   {"NULL", "0.333333333333333333333", "'NaN'", "'Infinity'", "'-Infinity'", "1e-130", "1e130", "-1", "1"},
+	"f4":     {"NULL", "0.1", "'NaN'", "'Infinity'", "'-Infinity'", "1e-45", "3.4e38", "-0.5", "2.5", "'-0'"},
+	"f8":     {"NULL", "0.1", "'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "0", "1", "0.9999999999999999"},
+	"coarse": {"NULL", "4.9", "5", "-5", "'NaN'", "'Infinity'", "'-Infinity'", "1e300", "-1000", "1000", "995"},
+	"odd":    {"NULL", "0", "2", "3", "-7", "13", "-2147483648", "2147483647"},
+	"day":    {"NULL", "'2024-01-01'", "'infinity'", "'-infinity'", "'4713-01-01 BC'", "'5874897-12-31'", "'2024-02-29'"},
+	"at":     {"NULL", "'2024-03-10 02:30'", "'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31 23:59:59.999999'", "'2024-12-31'"},
+	"atz":    {"NULL", "'2024-03-10 02:30+00'", "'infinity'", "'-infinity'", "'294276-12-31 23:59:59+00'", "'2024-10-27 01:30:00.5+02'"},
+	"until":  {"NULL", "'2024-03-12 01:00'", "'infinity'", "'-infinity'", "'2025-06-30'"},
+}
+
+// calm are values within all bounds and on all grids: with them no bound binds, and an answer without noise is PostgreSQL's own.
+var calm = map[string][]string{
+	"k_text": {"NULL", "'a'", "'b'", "'c'"},
+	"k_num":  {"1", "2", "3"},
+	"k_bool": {"NULL", "true", "false"},
+	"secret": {"NULL", "'x'", "'y'", "'é'"},
+	"note":   {"NULL", "''", "'12'", "'abc'", "' pad '"},
+	"n2":     {"NULL", "0", "10", "-7", "3"},
+	"n4":     {"NULL", "0", "-5", "20", "7"},
+	"n8":     {"NULL", "7", "-4000000000", "9000000000"},
+	"nn":     {"3", "9", "4"},
+	"money":  {"NULL", "0.1", "-1.5", "12", "0.01"},
+	"free":   {"NULL", "0.25", "-1", "1", "-0.5"},
+	"f4":     {"NULL", "0.25", "-0.5", "2.5", "0"},
+	"f8":     {"NULL", "0.125", "0", "1", "0.5"},
+	"coarse": {"NULL", "0", "-1000", "1000", "990"},
+	"odd":    {"NULL", "-5", "10", "0"},
+	"day":    {"NULL", "'2024-01-01'", "'2024-12-31'", "'2024-02-29'"},
+	"at":     {"NULL", "'2024-03-10 02:30'", "'2024-12-30 23:59:59.5'"},
+	"atz":    {"NULL", "'2024-03-10 02:30+00'", "'2024-10-27 01:30:00.5+02'"},
+	"until":  {"NULL", "'2024-03-12 01:00'", "'2025-06-29'"},
+}
+
+// units of a test database; beside them there are rows without a unit.
+const units = 12
+
+// world is a database of the family with the snapshot of its policy.
+type world struct {
+	conn     *pgx.Conn
+	plain    *pgx.Conn // for the analyst's own text
+	snapshot *catalog.Snapshot
+	r        *rand.Rand
+	values   map[string][]string
+}
+
+// newWorld makes a database; bound is max_rows and max_groups of its tables.
+func newWorld(t *testing.T, seed uint64, values map[string][]string, bound int) *world {
+	t.Helper()
+	db := pgtest.New(t)
+	db.Exec(t, proofDDL)
+	policy, errs := catalog.Parse(fmt.Sprintf(proofPolicy, bound))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	pool, err := pgxpool.New(t.Context(), db.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	schema, err := catalog.Inspect(t.Context(), pool, policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, errs := catalog.Check(policy, schema)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	db.Exec(t, proofMove)
+	w := &world{conn: db.Conn(t, db.DSN), plain: db.Conn(t, db.DSN), snapshot: snapshot, values: values,
+		r: rand.New(rand.NewPCG(seed, 2))} // reproducible on purpose
+	// As the gateway sets its sessions; small plans need no compiler and no second process.
+	for _, conn := range []*pgx.Conn{w.conn, w.plain} {
+		mustExec(t, conn, "SET jit = off; SET max_parallel_workers_per_gather = 0; SET timezone = 'UTC'; SET test.without = 'nobody'")
+	}
+	mustExec(t, w.conn, "SET search_path = ''")
+	return w
+}
+
+// fill makes a new database: sparse ones with 0 to 2 rows a unit, dense ones where some units have many.
+func (w *world) fill(t *testing.T, dense bool) {
+	t.Helper()
+	names := slices.Sorted(func(yield func(string) bool) {
+		for name := range w.values {
+			if !yield(name) {
+				return
+			}
+		}
+	})
+	row := func(ids ...string) string {
+		for _, name := range names {
+			ids = append(ids, w.values[name][w.r.IntN(len(w.values[name]))])
+		}
+		return "(" + strings.Join(ids, ", ") + ")"
+	}
+	count := func() int {
+		if dense && w.r.IntN(4) == 0 {
+			return 15 + w.r.IntN(21)
+		}
+		return w.r.IntN(3)
+	}
+	var people, events, orders, items []string
+	for u := range units + 1 {
+		unit := fmt.Sprint(u)
+		if u == units {
+			unit = "NULL"
+		} else {
+			people = append(people, row(unit))
+		}
+		for range count() {
+			events = append(events, row(fmt.Sprint(len(events)), unit))
+		}
+		for range count() {
+			orders = append(orders, row(fmt.Sprint(len(orders)), unit))
+		}
+	}
+	for range len(orders) * 3 / 2 {
+		order := "NULL"
+		if w.r.IntN(10) > 0 {
+			order = fmt.Sprint(w.r.IntN(len(orders)))
+		}
+		items = append(items, row(fmt.Sprint(len(items)), order))
+	}
+	sql := "TRUNCATE store.people, store.events, store.orders, store.items;"
+	insert := func(table, ids string, rows []string) {
+		if len(rows) > 0 {
+			sql += "INSERT INTO store." + table + " (" + ids + ", " + strings.Join(names, ", ") + ") VALUES " + strings.Join(rows, ", ") + ";"
+		}
+	}
+	insert("people", "id", people)
+	insert("events", "event, unit", events)
+	insert("orders", "order_id, buyer", orders)
+	insert("items", "item, order_id", items)
+	mustExec(t, w.conn, sql)
+}
+
+// neighbourhood is whom each neighbour of a database lacks; the first lacks nobody.
+func neighbourhood() []string {
+	all := []string{"nobody", "null"} // A17: all rows without a unit are one more
+	for u := range units {
+		all = append(all, fmt.Sprint(u))
+	}
+	return all
+}
+
+// exactTable are the sealed integers of a statement in the open, as only a test may see them, by key tuple.
+type exactTable map[string][]*big.Int
+
+// errNotSQL is a statement that PostgreSQL does not take, whatever the data.
+var errNotSQL = errors.New("not a statement")
+
+// runOnAll runs a statement on the database and on its neighbours, in one round trip.
+func runOnAll(ctx context.Context, conn *pgx.Conn, s Statement, without []string) ([]exactTable, error) {
+	batch := &pgx.Batch{}
+	const name = "proof"
+	if err := conn.Deallocate(ctx, name); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Prepare(ctx, name, s.SQL); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotSQL, err)
+	}
+	for _, unit := range without {
+		batch.Queue("SELECT pg_catalog.set_config('test.without', $1, false)", unit)
+		batch.Queue(name, s.Args...)
+	}
+	results := conn.SendBatch(ctx, batch)
+	defer results.Close()
+	tables := make([]exactTable, len(without))
+	for i, unit := range without {
+		if _, err := results.Exec(); err != nil {
+			return nil, err
+		}
+		rows, err := results.Query()
+		if err != nil {
+			return nil, fmt.Errorf("A29: without unit %s: %w", unit, err)
+		}
+		if tables[i], err = readExact(rows, s); err != nil {
+			return nil, fmt.Errorf("A29: without unit %s: %w", unit, err)
+		}
+	}
+	return tables, results.Close()
+}
+
+func readExact(rows pgx.Rows, s Statement) (exactTable, error) {
+	defer rows.Close()
+	out := make(exactTable)
+	for rows.Next() {
+		raw := rows.RawValues()
+		if len(raw) != s.Keys+s.Values {
+			return nil, fmt.Errorf("%d columns", len(raw))
+		}
+		keys := make([]catalog.Key, s.Keys)
+		for i, k := range raw[:s.Keys] {
+			keys[i] = catalog.Key{Text: string(k), Null: k == nil}
+		}
+		id := keyIdentity(keys)
+		if _, twice := out[id]; twice {
+			return nil, fmt.Errorf("group %v twice", keys)
+		}
+		out[id] = nil
+		for _, v := range raw[s.Keys:] {
+			n, ok := new(big.Int).SetString(string(v), 10)
+			if !ok {
+				return nil, fmt.Errorf("%q is not an integer", v)
+			}
+			out[id] = append(out[id], n)
+		}
+	}
+	return out, rows.Err()
+}
+
+// at is a group's value; a missing group is zero.
+func (rows exactTable) at(id string, i int) *big.Int {
+	if row, ok := rows[id]; ok {
+		return row[i]
+	}
+	return new(big.Int)
+}
+
+func mustExec(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
