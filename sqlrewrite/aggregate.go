@@ -56,7 +56,7 @@ func (b *binder) aggregate(n *syntax.Call) (expr, error) {
 	case n.Name == "count":
 		v, err = b.count(n, filter)
 	case n.Distinct:
-		return nil, b.unsupported(n, n.Name+"(DISTINCT ...)", "only count(DISTINCT "+b.bound.table.Unit.Column+") is taken")
+		return nil, b.unsupported(n, n.Name+"(DISTINCT ...)", "only count(DISTINCT "+b.bound.source.unitName()+") is taken")
 	default:
 		v, err = b.sum(n, filter)
 	}
@@ -82,7 +82,7 @@ func (b *binder) release(m measure) int {
 	if m.kind == countValues && neverNull(m.x) {
 		m.kind, m.x = countRows, nil // every row has a value
 	}
-	if m.kind == countUnits && b.bound.table.Unit.Kind == catalog.RowUnit {
+	if _, one := b.bound.source.onePerUnit(); m.kind == countUnits && one {
 		m.kind, m.x = countRows, nil // each row is a unit
 	}
 	if m.kind == sumCentred && m.grid.centre().Sign() == 0 {
@@ -112,7 +112,7 @@ func (b *binder) count(n *syntax.Call, filter expr) (value, error) {
 			m.kind, m.x = countUnits, column{of: c}
 		case n.Distinct:
 			return value{}, b.unsupported(n, "count(DISTINCT "+c.Name+")",
-				"only people can be counted distinctly: count(DISTINCT "+b.bound.table.Unit.Column+")")
+				"only people can be counted distinctly: count(DISTINCT "+b.bound.source.unitName()+")")
 		case unit:
 			return value{}, fault.UnitColumn(b.at(n.Args[0]), c.Name)
 		default:

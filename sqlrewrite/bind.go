@@ -10,10 +10,9 @@ import (
 
 // boundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it.
 type boundQuery struct {
-	table    *catalog.Table
+	source   *relation // what is read
 	alias    string
-	fields   []*field // of the table, each once
-	where    expr     // over columns; nil: none
+	where    expr // over columns; nil: none
 	keys     []groupKey
 	measures []measure // the releases, each once (A07)
 	values   []value   // what outputs, HAVING and ORDER BY may refer to

@@ -72,14 +72,14 @@ func (p *Plan) bound(r release) string {
 		if g.derived {
 			source = "policy; step derived from the bounds"
 		}
-		parts = append(parts, fmt.Sprintf("%s.%s in [%s, %s] by %s, %s", p.query.table.Name, describe(g.x),
+		parts = append(parts, fmt.Sprintf("%s in [%s, %s] by %s, %s", p.query.source.origin(g.x),
 			decimalOrFraction(g.value(g.lo)), decimalOrFraction(g.value(g.hi)), decimalOrFraction(g.step), source))
 	}
 	switch {
 	case p.shape.kind == flat:
-		parts = append(parts, fmt.Sprintf("one row per %s, key", p.query.table.Unit.Column))
+		parts = append(parts, fmt.Sprintf("one row per %s, key", p.query.source.unitName()))
 	case r.measure.kind == countUnits:
-		parts = append(parts, fmt.Sprintf("each %s counts once", p.query.table.Unit.Column))
+		parts = append(parts, fmt.Sprintf("each %s counts once", p.query.source.unitName()))
 	default:
 		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.shape.maxRows, source(p.options.MaxRows)))
 	}
@@ -93,7 +93,7 @@ func (p *Plan) bound(r release) string {
 func (p *Plan) groupsBound() string {
 	switch p.shape.kind {
 	case flat:
-		return fmt.Sprintf("one row per %s, key", p.query.table.Unit.Column)
+		return fmt.Sprintf("one row per %s, key", p.query.source.unitName())
 	case perUnitAndKey:
 		return fmt.Sprintf("%d groups in all, domain", p.shape.maxGroups)
 	default:
@@ -158,7 +158,9 @@ func (p *Plan) tree() string {
 	if q.where != nil {
 		add("where %s", describe(q.where))
 	}
-	add("scan %s.%s", q.table.Schema, q.table.Name)
+	for _, line := range q.source.lines() {
+		add("%s", line)
+	}
 	return strings.Join(lines, "\n") + "\n"
 }
 
@@ -185,7 +187,7 @@ func (p *Plan) keyTexts() []string {
 }
 
 func (p *Plan) shapeText() string {
-	unit := p.query.table.Unit.Column
+	unit := p.query.source.unitName()
 	switch p.shape.kind {
 	case flat:
 		return "bound: each row is one " + unit
@@ -210,7 +212,7 @@ func (p *Plan) notes() []Note {
 		}
 		notes = append(notes, n)
 	}
-	unit := p.query.table.Unit
+	unit := p.query.source.unitName()
 	for _, r := range p.releases {
 		g := r.measure.grid
 		if g == nil {
@@ -223,14 +225,14 @@ func (p *Plan) notes() []Note {
 		}
 	}
 	if p.NeedsData() && p.shape.kind != flat {
-		if c, ok := p.query.table.Column(unit.Column); ok && !c.NotNull {
-			add("null-units", "rows where %s is NULL are left out", unit.Column)
+		if !p.query.source.owner().NotNull {
+			add("null-units", "rows where %s is NULL are left out", unit)
 		}
 		if p.bindsRows() {
-			add("bounded-rows", "rows of one %s beyond %d in a group count in proportion", unit.Column, p.shape.maxRows)
+			add("bounded-rows", "rows of one %s beyond %d in a group count in proportion", unit, p.shape.maxRows)
 		}
 		if p.shape.kind == keptKeys {
-			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit.Column, p.shape.maxGroups)
+			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.shape.maxGroups)
 		}
 	}
 	p.keyNotes(add)

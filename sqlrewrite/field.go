@@ -13,7 +13,9 @@ type field struct {
 	// what it says was derived from the expression.
 	*catalog.Column
 	relation string // the alias under which the statement knows its relation
+	table    string // the table that it comes from, for people; "" for a computed one
 	unit     bool   // holds the id of the privacy unit
+	present  bool   // a unit's id that is NULL on no row, by what is pinned or printed
 }
 
 // sql names the field in a statement.

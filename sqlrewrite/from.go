@@ -38,10 +38,7 @@ func (b *binder) from() error {
 	default:
 		return b.unsupported(t.node, "a table with this kind of privacy unit", "")
 	}
-	b.bound.table, b.bound.alias = t.table, t.alias
-	for _, c := range t.table.Columns {
-		b.bound.fields = append(b.bound.fields, &field{Column: c, unit: c.Name == t.table.Unit.Column})
-	}
+	b.bound.source, b.bound.alias = scanOf(t.table), t.alias
 	return nil
 }
 
@@ -143,7 +140,6 @@ func conjuncts(e syntax.Expr) []syntax.Expr {
 // column finds a column of the table that analysts may name. Hidden columns and columns that do not exist give the same
 // refusal. The unit's id is found too: callers decide where it may stand.
 func (b *binder) column(n *syntax.Column) (*field, error) {
-	t := b.bound.table
 	if n.Qualifier != "" && n.Qualifier != b.bound.alias {
 		return nil, fault.UnknownTable(b.at(n), n.Qualifier, []string{b.bound.alias})
 	}
@@ -155,9 +151,9 @@ func (b *binder) column(n *syntax.Column) (*field, error) {
 		return nil, b.unsupported(n, "system column "+fault.Quote(n.Name), "")
 	}
 	var known []string
-	for _, c := range t.Columns {
-		if c.Exposed {
-			known = append(known, c.Name)
+	for _, f := range b.bound.source.fields {
+		if f.Exposed {
+			known = append(known, f.Name)
 		}
 	}
 	return nil, fault.UnknownColumn(b.at(n), n.Name, known)
@@ -165,7 +161,7 @@ func (b *binder) column(n *syntax.Column) (*field, error) {
 
 // visible finds a column that exists for analysts. The unit's id does, even when it is not exposed.
 func (b *binder) visible(name string) (*field, bool) {
-	for _, f := range b.bound.fields {
+	for _, f := range b.bound.source.fields {
 		if f.Name == name {
 			return f, f.Exposed || f.unit
 		}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/catalog"
 	"noisegate/internal/fault"
 )
 
@@ -30,15 +29,16 @@ const maxBound = 1 << 30
 
 // chooseShape picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone.
 func chooseShape(q *boundQuery, o Options) (shape, error) {
-	rows, groups := q.table.MaxRows, q.table.MaxGroups
-	if q.table.Unit.Kind == catalog.RowUnit {
+	rows, groups := q.source.maxRows, q.source.maxGroups
+	key, one := q.source.onePerUnit()
+	if one {
 		rows, groups = 1, 1
 	}
 	if rows <= 0 {
-		return shape{}, fault.MissingContribution(fault.Position{}, q.table.Name, "max_rows")
+		return shape{}, fault.MissingContribution(fault.Position{}, q.source.table, "max_rows")
 	}
 	if groups <= 0 && len(q.keys) > 0 {
-		return shape{}, fault.MissingContribution(q.keys[0].at, q.table.Name, "max_groups")
+		return shape{}, fault.MissingContribution(q.keys[0].at, q.source.table, "max_groups")
 	}
 	rows, err := tighten("max_rows", rows, o.MaxRows)
 	if err != nil {
@@ -49,7 +49,8 @@ func chooseShape(q *boundQuery, o Options) (shape, error) {
 	}
 	s := shape{kind: keptKeys, maxRows: min(rows, maxBound), maxGroups: min(groups, maxBound)}
 	switch {
-	case q.table.Unit.Kind == catalog.RowUnit:
+	case one:
+		key.rely()
 		s.kind, s.maxGroups = flat, 1
 	case len(q.keys) == 0:
 		s.kind, s.maxGroups = perUnit, 1

@@ -50,8 +50,8 @@ func (p *statementPrinter) flat() {
 		outputs = append(outputs, asTextSQL("pg_catalog.count(*)"))
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
-	p.clause("\nFROM ", p.table())
-	p.clause("\nWHERE ", p.rowFilter())
+	p.clause("\nFROM ", p.from())
+	p.clause("\nWHERE ", joinConditions([]string{p.notNullUnit(), p.rowFilter()}))
 	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
 	p.groupFilter(keys)
 }
@@ -98,7 +98,7 @@ func (p *statementPrinter) nested() {
 	}
 	source := p.sub(func() {
 		p.clause("SELECT ", strings.Join(innerList, ", "))
-		p.clause("\n      FROM ", p.table())
+		p.clause("\n      FROM ", p.from())
 		p.clause("\n      WHERE ", joinConditions(conditions))
 		p.clause("\n      GROUP BY ", strings.Join(innerKeys, ", "))
 	})
@@ -124,7 +124,7 @@ func (p *statementPrinter) keep(source string) string {
 		p.seedArg = p.rawArg(int64(0))
 	}
 	hash := fmt.Sprintf("pg_catalog.hashtextextended(%s, $%d::bigint)", asTextSQL("v.unit"), p.seedArg)
-	if p.unitColumn().Type.IsInteger() {
+	if p.q.source.owner().Type.IsInteger() {
 		hash = fmt.Sprintf("pg_catalog.hashint8extended(v.unit::bigint, $%d::bigint)", p.seedArg)
 	}
 	var ties []string
@@ -144,28 +144,24 @@ func (p *statementPrinter) clause(keyword, body string) {
 	}
 }
 
-func (p *statementPrinter) table() string {
-	return quoteIdent(p.q.table.Schema) + "." + quoteIdent(p.q.table.Name)
-}
-
-func (p *statementPrinter) unitColumn() *catalog.Column {
-	c, _ := p.q.table.Column(p.q.table.Unit.Column)
-	return c
-}
-
 // unitKey is the expression that tells units apart. Equal ids must have one text, as keys must: the hash of the text decides which
 // groups a unit keeps, and that must not depend on which of the unit's rows PostgreSQL happened to read first.
 func (p *statementPrinter) unitKey() string {
-	if c := p.unitColumn(); c.Type == catalog.Numeric {
-		return "pg_catalog.trim_scale(" + quoteIdent(c.Name) + ")"
+	unit := p.q.source.owner()
+	if unit.Type == catalog.Numeric {
+		return "pg_catalog.trim_scale(" + unit.sql() + ")"
 	}
-	return p.key(column{of: &field{Column: p.unitColumn()}})
+	return p.key(column{of: unit})
 }
 
 // notNullUnit drops rows without a unit: nobody's privacy would bound them. A NOT NULL of the policy's day proves nothing: it may
 // have been dropped since, and an inheriting table need not have it.
 func (p *statementPrinter) notNullUnit() string {
-	return "(" + quoteIdent(p.unitColumn().Name) + " IS NOT NULL)"
+	unit := p.q.source.owner()
+	if unit.present {
+		return ""
+	}
+	return "(" + unit.sql() + " IS NOT NULL)"
 }
 
 func (p *statementPrinter) rowFilter() string {
@@ -425,37 +421,4 @@ func integerRange(t catalog.Type) (lowest, highest *big.Rat) {
 	}
 	top := new(big.Int).Lsh(big.NewInt(1), bits)
 	return new(big.Rat).SetInt(new(big.Int).Neg(top)), new(big.Rat).SetInt(new(big.Int).Sub(top, big.NewInt(1)))
-}
-
-// pins are the table's metadata that the statement relies on.
-func pins(q *boundQuery) []Pin {
-	pin := Pin{Schema: q.table.Schema, Table: q.table.Name, OID: q.table.OID}
-	used := map[string]bool{q.table.Unit.Column: true}
-	var walk func(expr)
-	walk = func(e expr) {
-		if e == nil {
-			return
-		}
-		if c, ok := e.(column); ok {
-			used[c.of.Name] = true
-		}
-		for _, child := range children(e) {
-			walk(child)
-		}
-	}
-	walk(q.where)
-	for _, k := range q.keys {
-		walk(k.x)
-	}
-	for _, m := range q.measures {
-		walk(m.filter)
-		walk(m.x)
-	}
-	for _, c := range q.table.Columns {
-		if used[c.Name] {
-			pin.Columns = append(pin.Columns, PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
-				Key: q.table.Unit.Kind == catalog.RowUnit && c.Name == q.table.Unit.Column})
-		}
-	}
-	return []Pin{pin}
 }
