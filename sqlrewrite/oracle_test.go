@@ -244,7 +244,8 @@ func rawTexts(raw [][]byte, types []string) []string {
 func pgTypeName(t *testing.T, conn *pgx.Conn, oid uint32) string {
 	t.Helper()
 	names := map[uint32]string{16: "boolean", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 700: "real", 701: "double precision",
-		1082: "date", 1700: "numeric"}
+		1082: "date", 1083: "time without time zone", 1114: "timestamp without time zone", 1184: "timestamp with time zone",
+		1186: "interval", 1700: "numeric", 1022: "double precision[]", 1231: "numeric[]", 1007: "integer[]", 1016: "bigint[]", 1009: "text[]"}
 	name, ok := names[oid]
 	if !ok {
 		t.Fatalf("type %d", oid)
