@@ -5,9 +5,10 @@ PACKAGES  ?= ./...
 FUZZTIME  ?= 10s
 BENCHROWS ?= 1000000
 BENCHTIME ?= 1s
+PROOFS    ?= 500000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration golden fuzz audit bench
+.PHONY: help demo build check test integration golden fuzz audit bench neighbours
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +48,9 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
 	$(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)
+
+neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each; make test runs 5000
+	$(GO) test -count=1 -v -run 'Neighbours|OracleRandom|Coupling' -timeout 12h ./sqlrewrite -proof-queries $(PROOFS)
 
 bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$($(GO) list $(PACKAGES) | grep -v /integration)
