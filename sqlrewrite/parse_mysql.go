@@ -212,14 +212,59 @@ func (c *mysqlConverter) here() syntax.Pos {
 
 func (c *mysqlConverter) statement(statement mysql.Statement) *syntax.Query {
 	switch s := statement.(type) {
-	case *mysql.Select:
-		return c.selectStatement(s)
-	case *mysql.Union, *mysql.ParenSelect:
-		c.refuse(c.keyword("union"), "UNION", "ask one SELECT at a time")
+	case mysql.SelectStatement:
+		return c.query(s)
 	default:
 		c.refuse(c.words[0].start, strings.ToUpper(c.words[0].raw), "Noisegate answers SELECT statements")
+		return nil
 	}
-	return nil
+}
+
+// query converts a SELECT, in parentheses or not, or a UNION.
+func (c *mysqlConverter) query(statement mysql.SelectStatement) *syntax.Query {
+	if !c.enter() {
+		return nil
+	}
+	defer c.leave()
+	switch n := statement.(type) {
+	case *mysql.Select:
+		return c.selectStatement(n)
+	case *mysql.ParenSelect:
+		return c.query(n.Select)
+	case *mysql.Union:
+		return c.union(n)
+	default:
+		c.refuse(c.here(), "this query", "")
+		return nil
+	}
+}
+
+func (c *mysqlConverter) union(n *mysql.Union) *syntax.Query {
+	at := c.here()
+	c.countJoins(at, 1) // a side costs what a join costs
+	set := &syntax.SetOperation{Pos: at, Kind: syntax.Union}
+	switch kind := take(&n.Type); kind {
+	case mysql.UnionStr, mysql.UnionDistinctStr:
+	case mysql.UnionAllStr:
+		set.All = true
+	default:
+		c.refuse(at, strings.ToUpper(kind), "")
+	}
+	set.Left, set.Right = c.query(take(&n.Left)), c.query(take(&n.Right))
+	q := &syntax.Query{Pos: at, Set: set, OrderBy: c.orderBy(take(&n.OrderBy))}
+	c.limit(q, take(&n.Limit))
+	if take(&n.Lock) != "" {
+		c.refuse(at, "FOR UPDATE or LOCK IN SHARE MODE", "a query locks no rows")
+	}
+	c.spent(n, at)
+	return q
+}
+
+func (c *mysqlConverter) limit(q *syntax.Query, n *mysql.Limit) {
+	if n != nil {
+		q.Limit, q.Offset = c.expr(take(&n.Rowcount)), c.expr(take(&n.Offset))
+		c.spent(n, q.Pos)
+	}
 }
 
 // keyword finds the first word with this raw text.
@@ -233,7 +278,10 @@ func (c *mysqlConverter) keyword(keyword string) syntax.Pos {
 }
 
 func (c *mysqlConverter) selectStatement(n *mysql.Select) *syntax.Query {
-	at := c.words[0].start
+	at := c.here()
+	if c.next == 0 {
+		at = c.words[0].start
+	}
 	switch {
 	case n.Lock != "":
 		c.refuse(at, "FOR UPDATE or LOCK IN SHARE MODE", "a query locks no rows")
@@ -257,10 +305,7 @@ func (c *mysqlConverter) selectStatement(n *mysql.Select) *syntax.Query {
 	}
 	q.Having = c.where(take(&n.Having))
 	q.OrderBy = c.orderBy(take(&n.OrderBy))
-	if limit := take(&n.Limit); limit != nil {
-		q.Limit, q.Offset = c.expr(take(&limit.Rowcount)), c.expr(take(&limit.Offset))
-		c.spent(limit, at)
-	}
+	c.limit(q, take(&n.Limit))
 	n.Comments = nil
 	c.spent(n, at)
 	return q

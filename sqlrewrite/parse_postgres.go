@@ -89,7 +89,11 @@ func (c *converter) selectStatement(n *pg.SelectStmt, at syntax.Pos) *syntax.Que
 	if c.refusal != nil {
 		return nil
 	}
-	q := &syntax.Query{Pos: at, Distinct: len(take(&n.DistinctClause)) > 0}
+	q := &syntax.Query{Pos: at, With: c.with(take(&n.WithClause))}
+	if n.Op != pg.SetOperation_SETOP_NONE {
+		q.Set = c.setOperation(n, at)
+	}
+	c.distinct(q, take(&n.DistinctClause))
 	for _, item := range take(&n.TargetList) {
 		q.Items = append(q.Items, c.item(item))
 	}
@@ -101,6 +105,7 @@ func (c *converter) selectStatement(n *pg.SelectStmt, at syntax.Pos) *syntax.Que
 	q.Where = c.expr(take(&n.WhereClause))
 	q.GroupBy = c.exprs(take(&n.GroupClause))
 	q.Having = c.expr(take(&n.HavingClause))
+	q.Windows = c.namedWindows(take(&n.WindowClause))
 	q.OrderBy = c.orderBy(take(&n.SortClause))
 	q.Limit = c.rowCount(take(&n.LimitCount))
 	q.Offset = c.rowCount(take(&n.LimitOffset))
@@ -109,26 +114,60 @@ func (c *converter) selectStatement(n *pg.SelectStmt, at syntax.Pos) *syntax.Que
 	return q
 }
 
+// distinct converts DISTINCT, which the grammar writes as a list of one absent expression, and DISTINCT ON.
+func (c *converter) distinct(q *syntax.Query, nodes []*pg.Node) {
+	switch {
+	case len(nodes) == 0:
+	case nodes[0].Node == nil:
+		q.Distinct = true
+	default:
+		q.DistinctOn = c.exprs(nodes)
+	}
+}
+
+// setOperation converts the two sides of UNION, INTERSECT and EXCEPT; each level of a chain is one level of nesting.
+func (c *converter) setOperation(n *pg.SelectStmt, at syntax.Pos) *syntax.SetOperation {
+	set := &syntax.SetOperation{Pos: at, All: take(&n.All)}
+	switch n.Op {
+	case pg.SetOperation_SETOP_UNION:
+		set.Kind = syntax.Union
+	case pg.SetOperation_SETOP_INTERSECT:
+		set.Kind = syntax.Intersect
+	case pg.SetOperation_SETOP_EXCEPT:
+		set.Kind = syntax.Except
+	default:
+		c.refuse(at, n.Op.String(), "")
+	}
+	c.countJoins(at, 1) // a side costs what a join costs
+	if !c.enterAt(at) {
+		return nil
+	}
+	defer c.leave()
+	left, right := take(&n.Larg), take(&n.Rarg)
+	set.Left = c.selectStatement(left, c.placeOf(left, at))
+	set.Right = c.selectStatement(right, c.placeOf(right, at))
+	return set
+}
+
+// placeOf is where a query that has no place of its own begins to hold something.
+func (c *converter) placeOf(n *pg.SelectStmt, otherwise syntax.Pos) syntax.Pos {
+	if at := locate(n); at >= 0 {
+		return at
+	}
+	return otherwise
+}
+
 // refuseClauses names the clauses of SELECT that are not taken, at their keyword.
 func (c *converter) refuseClauses(n *pg.SelectStmt, at syntax.Pos) {
-	const inner = "ask for the inner result first, or write one SELECT"
 	switch {
-	case n.WithClause != nil:
-		c.refuse(syntax.Pos(n.WithClause.Location), "WITH", inner)
-	case n.Op != pg.SetOperation_SETOP_NONE:
-		c.refuse(c.keyword("UNION", "INTERSECT", "EXCEPT"), "a set operation (UNION, INTERSECT, EXCEPT)", "ask one SELECT at a time")
 	case len(n.ValuesLists) > 0:
 		c.refuse(c.keyword("VALUES"), "VALUES", "Noisegate answers SELECT statements over a table")
-	case len(n.TargetList) == 0:
+	case len(n.TargetList) == 0 && n.Op == pg.SetOperation_SETOP_NONE:
 		c.refuse(at, "an empty select list", "name what to compute: SELECT count(*)")
 	case n.IntoClause != nil:
 		c.refuse(c.keyword("INTO"), "SELECT INTO", "a query cannot write")
-	case len(n.DistinctClause) > 0 && n.DistinctClause[0].Node != nil:
-		c.refuse(c.keyword("ON"), "DISTINCT ON", "GROUP BY the columns and aggregate the others")
 	case n.GroupDistinct:
 		c.refuse(c.keyword("GROUP"), "GROUP BY DISTINCT", "write GROUP BY")
-	case len(n.WindowClause) > 0:
-		c.refuse(c.keyword("WINDOW"), "WINDOW", "compute ranks and shares from the released answer")
 	case len(n.LockingClause) > 0:
 		c.refuse(c.keyword("FOR"), "FOR UPDATE or FOR SHARE", "a query locks no rows")
 	case n.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES:
@@ -164,6 +203,8 @@ func (c *converter) relation(node *pg.Node) syntax.Relation {
 		return c.table(n.RangeVar)
 	case *pg.Node_JoinExpr:
 		return c.join(n.JoinExpr)
+	case *pg.Node_RangeSubselect:
+		return c.derived(n.RangeSubselect)
 	default:
 		c.unknown(node)
 		return nil
@@ -287,7 +328,19 @@ func (c *converter) enter(node *pg.Node) bool {
 		return false
 	}
 	if c.depth == maxDepth {
-		c.tooComplex(locate(node), fmt.Sprintf("the query is nested more than %d levels deep", maxDepth))
+		return c.enterAt(locate(node))
+	}
+	c.depth++
+	return true
+}
+
+// enterAt is enter for what is no node of its own.
+func (c *converter) enterAt(at syntax.Pos) bool {
+	if c.refusal != nil {
+		return false
+	}
+	if c.depth == maxDepth {
+		c.tooComplex(at, fmt.Sprintf("the query is nested more than %d levels deep", maxDepth))
 		return false
 	}
 	c.depth++

@@ -43,6 +43,8 @@ func (c *converter) expr(node *pg.Node) syntax.Expr {
 		return call
 	case *pg.Node_MinMaxExpr:
 		return c.minMax(n.MinMaxExpr)
+	case *pg.Node_SubLink:
+		return c.subLink(n.SubLink)
 	default:
 		c.unknown(node)
 		return nil
@@ -344,8 +346,6 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 	call.Schema, call.Name = c.qualified(take(&n.Funcname), call.Pos)
 	args := take(&n.Args)
 	switch form := take(&n.Funcformat); {
-	case n.Over != nil:
-		return c.refuse(syntax.Pos(n.Over.Location), "a window function (OVER)", "compute ranks and shares from the released answer")
 	case n.FuncVariadic:
 		return c.refuse(call.Pos, "VARIADIC", "write the arguments one by one")
 	case form == pg.CoercionForm_COERCE_EXPLICIT_CALL:
@@ -374,6 +374,9 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 		call.Within = order
 	}
 	call.Filter = c.expr(take(&n.AggFilter))
+	if over := take(&n.Over); over != nil {
+		call.Over = c.window(over)
+	}
 	c.spent(n, call.Pos)
 	return call
 }
@@ -395,14 +398,8 @@ func isFunction(n *pg.FuncCall, schema, name string) bool {
 
 // unknown refuses a node that the closed tree has no room for, by its name in SQL.
 func (c *converter) unknown(node *pg.Node) {
-	const inner = "ask for the inner result first, and write it as a constant"
 	at := locate(node)
 	switch n := node.Node.(type) {
-	case *pg.Node_SubLink:
-		c.refuse(at, "a subquery in an expression", inner)
-	case *pg.Node_RangeSubselect: // its own place is not kept: the parenthesis before what it holds
-		at = syntax.Pos(strings.LastIndexByte(c.text[:max(0, at)], '('))
-		c.refuse(at, "a subquery in FROM", "write one SELECT over the table")
 	case *pg.Node_RangeFunction, *pg.Node_RangeTableFunc, *pg.Node_JsonTable:
 		c.refuse(at, "a function in FROM", "read from a table")
 	case *pg.Node_RangeTableSample:

@@ -23,7 +23,13 @@ func showQuery(q *syntax.Query) string {
 			items[i] += " as " + item.Alias
 		}
 	}
+	if q.Set != nil {
+		return showSet(q)
+	}
 	clause := "select"
+	if q.DistinctOn != nil {
+		clause = "select distinct on (" + showExprs(q.DistinctOn) + ")"
+	}
 	if q.Distinct {
 		clause = "select distinct"
 	}
@@ -36,10 +42,53 @@ func showQuery(q *syntax.Query) string {
 	line("where", showExpr(q.Where))
 	line("group by", showExprs(q.GroupBy))
 	line("having", showExpr(q.Having))
+	for _, w := range q.Windows {
+		line("window", w.Name+" as "+showWindow(w.Window))
+	}
 	line("order by", showOrder(q.OrderBy))
 	line("limit", showExpr(q.Limit))
 	line("offset", showExpr(q.Offset))
 	return b.String()
+}
+
+// showSet prints a set operation with its sides indented.
+func showSet(q *syntax.Query) string {
+	side := func(q *syntax.Query) string { return indent(strings.TrimSuffix(showQuery(q), "\n")) }
+	text := side(q.Set.Left) + strings.ToLower(string(q.Set.Kind))
+	if q.Set.All {
+		text += " all"
+	}
+	text += "\n" + side(q.Set.Right)
+	if q.OrderBy != nil {
+		text += "order by " + showOrder(q.OrderBy) + "\n"
+	}
+	if q.Limit != nil {
+		text += "limit " + showExpr(q.Limit) + "\n"
+	}
+	if q.Offset != nil {
+		text += "offset " + showExpr(q.Offset) + "\n"
+	}
+	return text
+}
+
+func showWindow(w *syntax.Window) string {
+	var parts []string
+	if w.Name != "" {
+		parts = append(parts, w.Name)
+	}
+	if w.PartitionBy != nil {
+		parts = append(parts, "partition by "+showExprs(w.PartitionBy))
+	}
+	if w.OrderBy != nil {
+		parts = append(parts, "order by "+showOrder(w.OrderBy))
+	}
+	if w.Frame != nil {
+		bound := func(b syntax.FrameBound) string {
+			return strings.ToLower(strings.TrimSpace(showExpr(b.Offset) + " " + string(b.Kind)))
+		}
+		parts = append(parts, fmt.Sprintf("%s from %s to %s", strings.ToLower(string(w.Frame.Mode)), bound(w.Frame.Start), bound(w.Frame.End)))
+	}
+	return "(" + strings.Join(parts, " ") + ")"
 }
 
 func showRelation(relation syntax.Relation) string {
@@ -173,6 +222,9 @@ func showCall(e *syntax.Call) string {
 	}
 	if e.Filter != nil {
 		text += " filter " + showExpr(e.Filter)
+	}
+	if e.Over != nil {
+		text += " over " + showWindow(e.Over)
 	}
 	return text
 }

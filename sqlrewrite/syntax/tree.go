@@ -14,15 +14,17 @@ type Query struct {
 	With     []CTE
 	Set      *SetOperation // nil: a plain SELECT
 	Distinct bool
-	Items    []Item
-	From     []Relation // comma-separated; usually one
-	Where    Expr       // nil: none
-	GroupBy  []Expr     // ordinals and output names are still what was written
-	Having   Expr       // nil: none
-	Windows  []NamedWindow
-	OrderBy  []OrderItem
-	Limit    Expr // nil: none
-	Offset   Expr // nil: none
+	// DistinctOn are the expressions of DISTINCT ON; Distinct is then false.
+	DistinctOn []Expr
+	Items      []Item
+	From       []Relation // comma-separated; usually one
+	Where      Expr       // nil: none
+	GroupBy    []Expr     // ordinals and output names are still what was written
+	Having     Expr       // nil: none
+	Windows    []NamedWindow
+	OrderBy    []OrderItem
+	Limit      Expr // nil: none
+	Offset     Expr // nil: none
 }
 
 // CTE is one query of WITH; it is not recursive. MATERIALIZED means nothing here.
