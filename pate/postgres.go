@@ -1,0 +1,284 @@
+package pate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"noisegate/internal/fault"
+)
+
+// Store keeps ensembles, their votes and what was released of them in the control database. It is safe for concurrent use.
+//
+// Its errors are pate/* faults, and data/unavailable for whatever else a database does; that is [fault.Untouched] if no vote can have
+// been read.
+type Store struct{ pool *pgxpool.Pool }
+
+// NewStore makes a store on a pool of connections to the control database, as the gateway's role.
+func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+
+// Definition begins a version of an ensemble.
+type Definition struct {
+	Name      string // [a-z][a-z0-9_-]*, at most 63 bytes
+	Dataset   string // that the teachers were trained on; the same for all versions
+	Ensemble  Ensemble
+	Partition []byte          // declared SHA-256 of how people were dealt out to teachers, or nil
+	Sanitise  json.RawMessage // parameters of the sanitised ε, or nil
+	By        string
+}
+
+// Version is one version of an ensemble. Everything in it is public.
+type Version struct {
+	ID        int64 // of this version, among those of all ensembles
+	Name      string
+	Number    int64 // from 1
+	Dataset   string
+	Ensemble  Ensemble
+	Partition []byte
+	Sanitise  json.RawMessage
+	DefinedBy string
+	DefinedAt time.Time
+	Queries   int64  // 0 until votes are loaded
+	Digest    []byte // SHA-256 of names and counts, nil until votes are loaded; for stewards, since votes can be guessed and compared
+	LoadedBy  string
+	LoadedAt  *time.Time
+	SealedBy  string
+	SealedAt  *time.Time // nil while votes may change
+}
+
+// Define begins a version. A version that is not sealed yet is replaced, votes and all.
+func (s *Store) Define(ctx context.Context, d Definition) (*Version, error) {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		number := int64(1)
+		last, err := version(ctx, tx, d.Name, false)
+		switch {
+		case fault.CodeOf(err) == fault.CodePateUnknownEnsemble:
+		case err != nil:
+			return err
+		case last.Dataset != d.Dataset:
+			return fault.PateEnsemble("dataset", "that of the earlier versions, whose budget all versions share")
+		case last.SealedAt != nil:
+			number = last.Number + 1
+		default:
+			number = last.Number
+			if err := discard(ctx, tx, last.ID); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, sqlDefine, d.Name, number, d.Dataset, d.Ensemble.Classes(), d.Ensemble.Teachers(), d.Ensemble.MaxTeachersPerPerson(),
+			d.Partition, []byte(d.Sanitise), d.By)
+		return err
+	})
+	if err != nil {
+		return nil, plain(err)
+	}
+	return s.Latest(ctx, d.Name)
+}
+
+// discard drops a version that is being prepared.
+func discard(ctx context.Context, tx pgx.Tx, id int64) error {
+	if _, err := tx.Exec(ctx, "DELETE FROM noisegate.pate_votes WHERE ensemble_id = $1", id); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "DELETE FROM noisegate.pate_ensemble WHERE ensemble_id = $1", id)
+	return err
+}
+
+// Latest is the newest version, sealed or not.
+func (s *Store) Latest(ctx context.Context, name string) (*Version, error) {
+	v, err := version(ctx, s.pool, name, false)
+	return v, plain(err)
+}
+
+// Sealed is the newest version whose votes are final: the one that labels come from.
+func (s *Store) Sealed(ctx context.Context, name string) (*Version, error) {
+	v, err := version(ctx, s.pool, name, true)
+	if fault.CodeOf(err) == fault.CodePateUnknownEnsemble {
+		if _, err := s.Latest(ctx, name); err != nil {
+			return nil, err
+		}
+		return nil, fault.PateNotSealed(name)
+	}
+	return v, plain(err)
+}
+
+// querier is the pool, or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func version(ctx context.Context, q querier, name string, sealedOnly bool) (*Version, error) {
+	v, p := &Version{}, EnsembleParameters{}
+	var loadedBy, sealedBy *string
+	err := q.QueryRow(ctx, sqlVersion, name, sealedOnly).Scan(&v.ID, &v.Name, &v.Number, &v.Dataset, &p.Classes, &p.Teachers,
+		&p.MaxTeachersPerPerson, &v.Partition, (*[]byte)(&v.Sanitise), &v.DefinedBy, &v.DefinedAt, &v.Queries, &v.Digest,
+		&loadedBy, &v.LoadedAt, &sealedBy, &v.SealedAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fault.PateUnknownEnsemble(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if loadedBy != nil {
+		v.LoadedBy = *loadedBy
+	}
+	if sealedBy != nil {
+		v.SealedBy = *sealedBy
+	}
+	v.Ensemble, err = NewEnsemble(p)
+	return v, err
+}
+
+// Load puts votes into the version that is being prepared, in place of those that it had: all of them or none.
+func (s *Store) Load(ctx context.Context, name string, votes *Ballots, by string) (*Version, error) {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		v, err := draft(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if e := votes.table.ensemble; !slices.Equal(e.classes, v.Ensemble.classes) || e.teachers != v.Ensemble.teachers {
+			return fault.RequestInFlight() // it was defined anew while the file was read
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM noisegate.pate_votes WHERE ensemble_id = $1", v.ID); err != nil {
+			return err
+		}
+		rows := newVoteRows(v, votes)
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"noisegate", "pate_votes"}, []string{"ensemble_id", "query_no", "key", "counts"}, rows); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE noisegate.pate_ensemble SET queries = $2, digest = $3, loaded_by = $4, loaded_at = clock_timestamp()
+			WHERE ensemble_id = $1`, v.ID, votes.Queries(), rows.digest.Sum(nil), by)
+		return err
+	})
+	if err != nil {
+		return nil, plain(err)
+	}
+	return s.Latest(ctx, name)
+}
+
+// Seal makes the votes final.
+func (s *Store) Seal(ctx context.Context, name, by string) (*Version, error) {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		v, err := draft(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if v.Queries == 0 {
+			return fault.PateNoVotes(name)
+		}
+		_, err = tx.Exec(ctx, "UPDATE noisegate.pate_ensemble SET sealed_by = $2, sealed_at = clock_timestamp() WHERE ensemble_id = $1", v.ID, by)
+		return err
+	})
+	if err != nil {
+		return nil, plain(err)
+	}
+	return s.Latest(ctx, name)
+}
+
+// draft locks the version that is being prepared.
+func draft(ctx context.Context, tx pgx.Tx, name string) (*Version, error) {
+	var id int64
+	err := tx.QueryRow(ctx, "SELECT ensemble_id FROM noisegate.pate_ensemble WHERE name = $1 AND sealed_at IS NULL FOR NO KEY UPDATE", name).Scan(&id)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, err
+	}
+	v, latestErr := version(ctx, tx, name, false)
+	if latestErr == nil && (err != nil || v.ID != id) {
+		return nil, fault.PateSealed(name)
+	}
+	return v, latestErr
+}
+
+// voteRows hands votes to COPY and digests them on the way.
+type voteRows struct {
+	version *Version
+	votes   *Ballots
+	next    int
+	packed  []byte
+	digest  interface {
+		Write([]byte) (int, error)
+		Sum([]byte) []byte
+	}
+}
+
+func newVoteRows(v *Version, votes *Ballots) *voteRows {
+	return &voteRows{version: v, votes: votes, next: -1, digest: sha256.New()}
+}
+
+// Next implements [pgx.CopyFromSource].
+func (r *voteRows) Next() bool { r.next++; return r.next < r.votes.Queries() }
+
+// Err implements [pgx.CopyFromSource].
+func (r *voteRows) Err() error { return nil }
+
+// Values implements [pgx.CopyFromSource].
+func (r *voteRows) Values() ([]any, error) {
+	key := r.votes.keys[r.next]
+	r.packed = pack(r.packed[:0], r.version.Ensemble, r.votes.table.row(r.next))
+	r.packed = append(r.packed, key...)
+	_, _ = r.digest.Write(binary.BigEndian.AppendUint32(nil, uint32(len(r.packed)))) // a hash takes everything
+	_, _ = r.digest.Write(r.packed)
+	return []any{r.version.ID, int32(r.next), key, r.packed[:len(r.packed)-len(key)]}, nil
+}
+
+// width is how many bytes a stored count takes: the same for every count of an ensemble, so that no row's length tells anything.
+func width(e Ensemble) int {
+	if e.teachers > 1<<16-1 {
+		return 4
+	}
+	return 2
+}
+
+// pack appends the stored form of one query's counts.
+func pack(to []byte, e Ensemble, counts []uint32) []byte {
+	for _, n := range counts {
+		if width(e) == 4 {
+			to = binary.BigEndian.AppendUint32(to, n)
+		} else {
+			to = binary.BigEndian.AppendUint16(to, uint16(n))
+		}
+	}
+	return to
+}
+
+var errPacked = errors.New("pate: stored votes have another size than the ensemble's")
+
+// unpack reads stored counts. Whether they add up to the number of teachers is checked where they are sealed.
+func unpack(e Ensemble, packed []byte) ([]uint32, error) {
+	w := width(e)
+	if len(packed) != w*e.ClassCount() {
+		return nil, errPacked
+	}
+	counts := make([]uint32, e.ClassCount())
+	for i := range counts {
+		if cell := packed[i*w:]; w == 4 {
+			counts[i] = binary.BigEndian.Uint32(cell)
+		} else {
+			counts[i] = uint32(binary.BigEndian.Uint16(cell))
+		}
+	}
+	return counts, nil
+}
+
+// plain passes faults on and makes everything else data/unavailable. What PostgreSQL says of votes is not repeated.
+func plain(err error) error {
+	var f *fault.Error
+	var raised *pgconn.PgError
+	switch {
+	case err == nil, errors.As(err, &f):
+		return err
+	case errors.As(err, &raised):
+		return fault.DataUnavailable(fmt.Errorf("pate: SQLSTATE %s", raised.Code))
+	default:
+		return fault.DataUnavailable(err)
+	}
+}
