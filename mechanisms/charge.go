@@ -47,6 +47,13 @@ func rhoOfBoundedRange(epsilon *big.Rat) PicoRho {
 	return PicoRho(ceilUnits(square.Quo(square, big.NewRat(8, 1)), int64(RhoUnit)))
 }
 
+// BoundedRangeEpsilon is the largest ε whose bounded-range mechanisms (exponential, quantile) cost at most ρ; 0 if there is none.
+func BoundedRangeEpsilon(rho PicoRho) PicoEpsilon {
+	// ε²/8 in pico units is e²/(8·10¹²) for e pico-ε.
+	square := new(big.Int).Mul(big.NewInt(int64(rho)), big.NewInt(8*int64(RhoUnit)))
+	return min(PicoEpsilon(saturate(square.Sqrt(square))), MaxEpsilon)
+}
+
 // rhoOfLaplace is the ρ of discrete Laplace noise of scale b under a shift by Δ, both exact.
 //
 // The ρ of this mechanism is its Kullback-Leibler divergence (Harrison, Manurangsi, arXiv 2510.25746). With a = 1/b, ε = Δ·a

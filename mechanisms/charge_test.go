@@ -203,3 +203,27 @@ func slowHalfWidth(variance float64, level Confidence) int64 {
 		}
 	}
 }
+
+// TestBoundedRangeEpsilon: the ε of a price in ρ keeps to the price, and one pico more does not.
+func TestBoundedRangeEpsilon(t *testing.T) {
+	for _, rho := range []PicoRho{1, 2, 1000, RhoUnit / 7, RhoUnit, 12345 * RhoUnit} {
+		e := BoundedRangeEpsilon(rho)
+		if rhoOfBoundedRange(e.Rat()) > rho || rhoOfBoundedRange((e+1).Rat()) <= rho {
+			t.Errorf("ρ %v buys ε %v", rho, e)
+		}
+	}
+	if BoundedRangeEpsilon(0) != 0 {
+		t.Error("nothing buys something")
+	}
+}
+
+// TestLossTimes: n losses together are n sums, and stop at the largest amount.
+func TestLossTimes(t *testing.T) {
+	l := Loss{Epsilon: 3, Unbounded: true, Rho: 5, Delta: 7}
+	if got := l.Times(3); got != l.Plus(l).Plus(l) {
+		t.Errorf("%+v", got)
+	}
+	if got := l.Times(1 << 62); got.Epsilon != 1<<63-1 || got.Rho != 1<<63-1 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -40,6 +40,16 @@ func (l Loss) Plus(m Loss) Loss {
 	}
 }
 
+// Times is the loss of n such releases together; n is positive.
+func (l Loss) Times(n int64) Loss {
+	return Loss{
+		Epsilon:   PicoEpsilon(timesSaturating(int64(l.Epsilon), n)),
+		Unbounded: l.Unbounded,
+		Rho:       PicoRho(timesSaturating(int64(l.Rho), n)),
+		Delta:     AttoDelta(timesSaturating(int64(l.Delta), n)),
+	}
+}
+
 // IsZero reports whether the loss is that of releasing nothing.
 func (l Loss) IsZero() bool { return l == Loss{} }
 
@@ -49,4 +59,12 @@ func addSaturating(a, b int64) int64 {
 		return math.MaxInt64
 	}
 	return a + b
+}
+
+// timesSaturating multiplies two non-negative numbers, the second positive.
+func timesSaturating(a, n int64) int64 {
+	if a > math.MaxInt64/n {
+		return math.MaxInt64
+	}
+	return a * n
 }

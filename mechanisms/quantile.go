@@ -10,6 +10,9 @@ import (
 type QuantileParameters struct {
 	// Fraction is which quantile: 1/2 for the median. In [0, 1].
 	Fraction *big.Rat
+	// Offset is added to the rank that is looked for, in rows; nil: 0. With the fraction 0 it must not be negative, with 1 not
+	// positive, and the rank then stays on its side of the middle: min(Offset, n/2), max(n+Offset, n/2).
+	Offset *big.Rat
 	// Grid is the number of points of the public grid, 1 to 2⁶¹: the column's range in steps.
 	Grid uint64
 	// Rows is how many rows one unit may contribute. Positive.
@@ -23,18 +26,23 @@ type QuantileParameters struct {
 //	u(v) = -distance of α·n to the interval [#{x < v}, #{x <= v}]
 //
 // of the rank that α·n of n rows asks for. One row moves α·n by α and the ends of the interval by 0 or 1, both by 1 where the row is
-// below v, so that u moves by at most max(α, 1-α). α = a/b is a rational: scores are multiplied by b and stay integers.
+// below v, so that u moves by at most max(α, 1-α). Scores are multiplied by a common denominator and stay integers.
+//
+// An offset to the rank is a constant and moves with no row. At α = 0 the rank min(t, n/2) moves by 0 to 1/2 when a row comes, at
+// α = 1 by 1/2 to 1: less than the ends of the interval, so that u still moves by at most 1.
 //
 // Guarantee: ε-bounded range, hence ε-DP and ε²/8-zCDP. Domain: rows on the grid; others count at its nearer end. Sampler: exact;
 // runs of points without rows have one score and are one slot (choose.go), so that the size of the grid costs no
 // time. Source: Smith 2011; McSherry, Talwar 2007.
 type Quantile struct {
 	parameters QuantileParameters
+	scale      *big.Int // what scores are multiplied by
 	decay      decay
 }
 
 var (
 	errFraction = errors.New("mechanisms: the fraction of a quantile is not in [0, 1]")
+	errOffset   = errors.New("mechanisms: the offset of the least or the greatest value looks outside the data")
 	errGrid     = errors.New("mechanisms: the grid has no points, or too many")
 )
 
@@ -48,25 +56,59 @@ func NewQuantile(p QuantileParameters) (*Quantile, error) {
 	case p.Grid == 0 || p.Grid > maxGrid:
 		return nil, errGrid
 	}
+	if p.Offset == nil {
+		p.Offset = new(big.Rat)
+	}
+	if p.Fraction.Sign() == 0 && p.Offset.Sign() < 0 || p.Fraction.Cmp(big.NewRat(1, 1)) == 0 && p.Offset.Sign() > 0 {
+		return nil, errOffset
+	}
 	common, err := newSelection(SelectionParameters{Sensitivity: sensitivityOfRank(p), Epsilon: p.Epsilon})
 	if err != nil {
 		return nil, err
 	}
-	p.Fraction, p.Rows = new(big.Rat).Set(p.Fraction), new(big.Int).Set(p.Rows)
-	return &Quantile{parameters: p, decay: newDecay(common.rate)}, nil
+	p.Fraction, p.Offset, p.Rows = new(big.Rat).Set(p.Fraction), new(big.Rat).Set(p.Offset), new(big.Int).Set(p.Rows)
+	return &Quantile{parameters: p, scale: rankScale(p), decay: newDecay(common.rate)}, nil
 }
 
-// sensitivityOfRank is rows·max(a, b-a) for α = a/b: the sensitivity of b·u.
+// rankScale is the least number that makes the ranks that are looked for, the middle included, whole.
+func rankScale(p QuantileParameters) *big.Int {
+	scale := lcm(p.Fraction.Denom(), p.Offset.Denom())
+	if p.Fraction.IsInt() && p.Offset.Sign() != 0 {
+		scale = lcm(scale, big.NewInt(2))
+	}
+	return scale
+}
+
+func lcm(a, b *big.Int) *big.Int {
+	product := new(big.Int).Mul(a, b)
+	return product.Quo(product, new(big.Int).GCD(nil, nil, a, b))
+}
+
+// sensitivityOfRank is rows·max(α, 1-α) times the scale of the scores.
 func sensitivityOfRank(p QuantileParameters) *big.Int {
 	if p.Rows == nil {
 		return nil
 	}
-	a := p.Fraction.Num()
-	rest := new(big.Int).Sub(p.Fraction.Denom(), a)
-	if rest.Cmp(a) < 0 {
-		rest = a
+	most := new(big.Rat).Sub(big.NewRat(1, 1), p.Fraction)
+	if most.Cmp(p.Fraction) < 0 {
+		most.Set(p.Fraction)
 	}
-	return new(big.Int).Mul(p.Rows, rest)
+	most.Mul(most, new(big.Rat).SetInt(rankScale(p)))
+	return new(big.Int).Mul(p.Rows, most.Num()) // whole: the fraction's denominator divides the scale
+}
+
+// rank is the rank that is looked for among n rows, times the scale.
+func (m *Quantile) rank(n *big.Int) *big.Int {
+	p, scale := m.parameters, new(big.Rat).SetInt(m.scale)
+	rank := new(big.Rat).Mul(p.Fraction, new(big.Rat).SetInt(n))
+	rank.Add(rank, p.Offset)
+	middle := new(big.Rat).SetFrac(n, big.NewInt(2))
+	switch {
+	case p.Offset.Sign() == 0 || !p.Fraction.IsInt():
+	case p.Fraction.Sign() == 0 && rank.Cmp(middle) > 0, p.Fraction.Sign() > 0 && rank.Cmp(middle) < 0:
+		rank = middle
+	}
+	return rank.Mul(rank, scale).Num()
 }
 
 // Name is [QuantileSelection].
@@ -98,7 +140,7 @@ func (m *Quantile) Select(s *Sampler, tallies []Tally) uint64 {
 	return run.start + s.Uniform(run.count)
 }
 
-// Parameters are ε, the sensitivity of the rank times the fraction's denominator, and the scale of the same.
+// Parameters are ε, the sensitivity of the rank times the scale of the scores, and what those scores are divided by.
 func (m *Quantile) Parameters() Parameters {
 	return Parameters{
 		Mechanism:   QuantileSelection,
@@ -149,8 +191,7 @@ func (m *Quantile) sorted(tallies []Tally) []rowsAt {
 	return merged
 }
 
-// run is a stretch of the grid whose points have the same distance from the rank that is asked for (times the fraction's
-// denominator).
+// run is a stretch of the grid whose points have the same distance from the rank that is asked for (times the scale).
 type run struct {
 	start, count uint64
 	distance     *big.Int
@@ -158,15 +199,14 @@ type run struct {
 
 // runs cuts the grid into single points with rows and stretches without.
 func (m *Quantile) runs(data []rowsAt) []run {
-	a, b := m.parameters.Fraction.Num(), m.parameters.Fraction.Denom()
-	target := new(big.Int)
+	n := new(big.Int)
 	for _, r := range data {
-		target.Add(target, r.rows)
+		n.Add(n, r.rows)
 	}
-	target.Mul(target, a) // b·α·n
+	target := m.rank(n)
 
 	var runs []run
-	below, next := new(big.Int), uint64(0) // b·#{x < next}
+	below, next := new(big.Int), uint64(0) // scale·#{x < next}
 	add := func(upTo uint64, through *big.Int) {
 		if upTo > next {
 			runs = append(runs, run{start: next, count: upTo - next, distance: distance(target, below, through)})
@@ -175,7 +215,7 @@ func (m *Quantile) runs(data []rowsAt) []run {
 	}
 	for _, r := range data {
 		add(r.point, below)
-		through := new(big.Int).Add(below, new(big.Int).Mul(b, r.rows))
+		through := new(big.Int).Add(below, new(big.Int).Mul(m.scale, r.rows))
 		add(r.point+1, through)
 		below = through
 	}

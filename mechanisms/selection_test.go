@@ -218,7 +218,7 @@ func TestGoldenQuantileGrid(t *testing.T) {
 			tallies = append(tallies, Tally{Point: SealInt64(int64(x)), Rows: SealInt64(1)})
 		}
 		scores := v.outputs(t, "scores")
-		denominator := ratFloat(new(big.Rat).SetInt(fraction.Denom()))
+		denominator := ratFloat(new(big.Rat).SetInt(m.scale))
 		for _, r := range m.runs(m.sorted(tallies)) {
 			for x := r.start; x < r.start+r.count; x++ {
 				if got := -ratFloat(new(big.Rat).SetInt(r.distance)) / denominator; got != scores[x] {
@@ -239,8 +239,12 @@ func TestGoldenQuantileGrid(t *testing.T) {
 func TestQuantileSensitivity(t *testing.T) {
 	random := seeded()
 	const grid = 12
-	for _, fraction := range []*big.Rat{new(big.Rat), big.NewRat(1, 4), big.NewRat(1, 2), big.NewRat(9, 10), big.NewRat(1, 1)} {
-		m, err := NewQuantile(QuantileParameters{Fraction: fraction, Grid: grid, Rows: big.NewInt(3), Epsilon: EpsilonUnit})
+	for _, c := range []struct{ fraction, offset *big.Rat }{
+		{new(big.Rat), nil}, {big.NewRat(1, 4), nil}, {big.NewRat(1, 2), nil}, {big.NewRat(9, 10), nil}, {big.NewRat(1, 1), nil},
+		{big.NewRat(1, 4), big.NewRat(-1, 8)}, {big.NewRat(2, 3), big.NewRat(5, 7)},
+		{new(big.Rat), big.NewRat(1, 2)}, {new(big.Rat), big.NewRat(4, 1)}, {big.NewRat(1, 1), big.NewRat(-1, 2)}, {big.NewRat(1, 1), big.NewRat(-7, 2)},
+	} {
+		m, err := NewQuantile(QuantileParameters{Fraction: c.fraction, Offset: c.offset, Grid: grid, Rows: big.NewInt(3), Epsilon: EpsilonUnit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,8 +275,41 @@ func TestQuantileSensitivity(t *testing.T) {
 			}
 		}
 		if worst.Cmp(claim) != 0 {
-			t.Errorf("α = %s: scores moved by up to %s, claim %s", fraction, worst, claim)
+			t.Errorf("α = %s, offset %v: scores moved by up to %s, claim %s", c.fraction, c.offset, worst, claim)
 		}
+	}
+}
+
+// TestQuantileRanks: with an offset of half a step of ranks the best points are those of percentile_disc, and at the ends the least and the
+// greatest value alone; far offsets stop at the middle.
+func TestQuantileRanks(t *testing.T) {
+	data := []int64{2, 3, 3, 7, 8, 8} // of a grid of 10
+	for _, c := range []struct {
+		fraction, offset *big.Rat
+		want             uint64
+	}{
+		{big.NewRat(1, 2), big.NewRat(-1, 4), 3}, {big.NewRat(1, 4), big.NewRat(-1, 8), 3}, {big.NewRat(2, 3), big.NewRat(-1, 6), 7},
+		{big.NewRat(1, 6), big.NewRat(-1, 12), 2}, {big.NewRat(99, 100), big.NewRat(-1, 200), 8},
+		{new(big.Rat), big.NewRat(1, 2), 2}, {big.NewRat(1, 1), big.NewRat(-1, 2), 8}, {new(big.Rat), big.NewRat(3, 2), 3},
+	} {
+		m, err := NewQuantile(QuantileParameters{Fraction: c.fraction, Offset: c.offset, Grid: 10, Rows: big.NewInt(1), Epsilon: MaxEpsilon})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tallies []Tally
+		for _, x := range data {
+			tallies = append(tallies, Tally{Point: SealInt64(x), Rows: SealInt64(1)})
+		}
+		if got := m.Select(NewSampler(), tallies); got != c.want {
+			t.Errorf("α = %s, offset %s: chose %d, want %d", c.fraction, c.offset, got, c.want)
+		}
+	}
+	far, err := NewQuantile(QuantileParameters{Fraction: new(big.Rat), Offset: big.NewRat(100, 1), Grid: 10, Rows: big.NewInt(1), Epsilon: MaxEpsilon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := far.rank(big.NewInt(7)); got.Cmp(big.NewInt(7)) != 0 { // twice 7/2
+		t.Errorf("rank %s, want the middle", got)
 	}
 }
 
@@ -464,6 +501,8 @@ func TestSelectorsRefuseBadParameters(t *testing.T) {
 		"response without price":          {errOf(NewRandomizedResponse(RandomizedResponseParameters{Classes: 2})), errPrice},
 		"quantile above 1": {errOf(NewQuantile(QuantileParameters{
 			Fraction: big.NewRat(3, 2), Grid: 1, Rows: big.NewInt(1), Epsilon: 1})), errFraction},
+		"least value outside": {errOf(NewQuantile(QuantileParameters{
+			Fraction: new(big.Rat), Offset: big.NewRat(-1, 2), Grid: 1, Rows: big.NewInt(1), Epsilon: 1})), errOffset},
 		"quantile without grid": {errOf(NewQuantile(QuantileParameters{Fraction: half, Rows: big.NewInt(1), Epsilon: 1})), errGrid},
 		"quantile without rows": {errOf(NewQuantile(QuantileParameters{Fraction: half, Grid: 1, Epsilon: 1})), errSensitivity},
 		"threshold without δ":   {errOf(NewGaussianThreshold(GaussianThresholdParameters{Rho: 1, L0: 1})), errDelta},
