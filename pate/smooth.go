@@ -1,0 +1,91 @@
+package pate
+
+import "math"
+
+// This file bounds how much the data-dependent cost of GNMax and of the threshold check can change from one table to a neighbour, near
+// and far from the table at hand: the local sensitivity at each distance (2018 paper, Appendix B, Algorithms 3 to 5). It works
+// with ln q throughout, so that unanimous ensembles, whose q is far below the smallest float64, are no special case.
+
+// gnmaxSensitivity has what depends on public parameters only.
+type gnmaxSensitivity struct {
+	sigma, order float64
+	classes      int
+	logq0        float64 // above, the data-independent bound is taken
+	logq1        float64 // logq0, one vote less: between the two the sensitivity is that at logq1
+	plateau      float64 // the sensitivity at logq1, the largest there is (condition C6)
+}
+
+// newGNMaxSensitivity prepares the bounds for σ (already divided by the teachers per person), order > 1 and at least 2 classes.
+func newGNMaxSensitivity(sigma, order float64, classes int) gnmaxSensitivity {
+	s := gnmaxSensitivity{sigma: sigma, order: order, classes: classes}
+	s.logq0 = s.crossing()
+	s.logq1 = s.lower(s.logq0)
+	s.plateau = s.at(s.logq1)
+	return s
+}
+
+// bound is β of the paper for ln q <= logq0: Theorem 6 without its preconditions, which hold there.
+func (s gnmaxSensitivity) bound(logq float64) float64 {
+	variance := s.sigma * s.sigma
+	mu2 := s.sigma * math.Sqrt(-logq)
+	mu1 := mu2 + 1
+	log1q := log1mexp(logq)
+	logA := log1q - log1mexp((logq+mu2/variance)*(1-1/mu2))
+	logB := mu1/variance - logq/(mu1-1)
+	x := s.order - 1
+	return logAddExp(log1q+x*logA, logq+x*logB) / x
+}
+
+// cost is β of the paper for any q.
+func (s gnmaxSensitivity) cost(logq float64) float64 {
+	if logq >= s.logq0 {
+		return s.order / (s.sigma * s.sigma)
+	}
+	return s.bound(logq)
+}
+
+// crossing is ln q0, from where on the data-independent bound is the smaller.
+func (s gnmaxSensitivity) crossing() float64 {
+	hi := min(-square(1+1/s.sigma), -square((s.order-.99)/s.sigma), -1/square(s.sigma))
+	over := func(logq float64) bool { return s.bound(logq) > s.order/square(s.sigma) }
+	if !over(hi) {
+		return hi
+	}
+	lo := 2 * hi
+	for over(lo) {
+		lo *= 1.5
+	}
+	for range 200 {
+		middle := lo + (hi-lo)/2
+		if middle == lo || middle == hi {
+			break
+		}
+		if over(middle) {
+			hi = middle
+		} else {
+			lo = middle
+		}
+	}
+	return lo
+}
+
+func square(x float64) float64 { return x * x }
+
+// lower and upper bound ln q of a neighbour: every gap moves by 2 at most, and q is then extreme where all gaps are equal (B_L and
+// B_U of the paper).
+func (s gnmaxSensitivity) lower(logq float64) float64 { return s.moved(logq, 1/s.sigma) }
+func (s gnmaxSensitivity) upper(logq float64) float64 { return min(0, s.moved(logq, -1/s.sigma)) }
+
+func (s gnmaxSensitivity) moved(logq, by float64) float64 {
+	half := math.Log(float64(s.classes-1) / 2)
+	return half + logErfc(logErfcInverse(logq-half)+by)
+}
+
+// at is the local sensitivity at ln q.
+func (s gnmaxSensitivity) at(logq float64) float64 {
+	if s.logq1 <= logq && logq <= s.logq0 {
+		logq = s.logq1
+	}
+	here := s.cost(logq)
+	return max(s.cost(s.upper(logq))-here, here-s.cost(s.lower(logq)))
+}
