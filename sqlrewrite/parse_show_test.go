@@ -23,8 +23,15 @@ func showQuery(q *syntax.Query) string {
 			items[i] += " as " + item.Alias
 		}
 	}
+	for _, cte := range q.With {
+		name := cte.Name
+		if cte.Columns != nil {
+			name += "(" + strings.Join(cte.Columns, ", ") + ")"
+		}
+		b.WriteString("with " + name + "\n" + indent(strings.TrimSuffix(showQuery(cte.Query), "\n")))
+	}
 	if q.Set != nil {
-		return showSet(q)
+		return b.String() + showSet(q)
 	}
 	clause := "select"
 	if q.DistinctOn != nil {
@@ -91,6 +98,14 @@ func showWindow(w *syntax.Window) string {
 	return "(" + strings.Join(parts, " ") + ")"
 }
 
+// showNested prints a query inside another on one line.
+func showNested(q *syntax.Query) string {
+	if q == nil {
+		return "()"
+	}
+	return "(" + strings.Join(strings.Fields(strings.ReplaceAll(showQuery(q), "\n", " ")), " ") + ")"
+}
+
 func showRelation(relation syntax.Relation) string {
 	switch r := relation.(type) {
 	case *syntax.Table:
@@ -100,6 +115,15 @@ func showRelation(relation syntax.Relation) string {
 		}
 		if r.Alias != "" {
 			text += " as " + r.Alias
+		}
+		return text
+	case *syntax.Subquery:
+		text := showNested(r.Query)
+		if r.Alias != "" {
+			text += " as " + r.Alias
+		}
+		if r.Columns != nil {
+			text += "(" + strings.Join(r.Columns, ", ") + ")"
 		}
 		return text
 	case *syntax.Join:
@@ -197,6 +221,12 @@ func showExpr(expr syntax.Expr) string {
 			mods = fmt.Sprint(e.Mods)
 		}
 		return fmt.Sprintf("(%s :: %s%s)", showExpr(e.X), e.Type, mods)
+	case *syntax.InQuery:
+		return fmt.Sprintf("(%s %sin %s)", showExprs(e.X), not(e.Not), showNested(e.Query))
+	case *syntax.Exists:
+		return "exists " + showNested(e.Query)
+	case *syntax.Scalar:
+		return "value " + showNested(e.Query)
 	case *syntax.Call:
 		return showCall(e)
 	default:
