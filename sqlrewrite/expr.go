@@ -152,6 +152,10 @@ func children(e expr) []expr {
 		return []expr{e.x}
 	case call:
 		return e.args
+	case aggregateCall:
+		return e.children()
+	case windowCall:
+		return e.children()
 	default:
 		panic("sqlrewrite: expression without a case in children")
 	}

@@ -6,6 +6,9 @@ func (b *binder) having() error {
 		return nil
 	}
 	e, err := b.condition(blockScope{b}, b.query.Having)
+	if err != nil {
+		return err
+	}
 	b.bound.having = e
-	return err
+	return b.refuseWindow(b.query.Having, e, "HAVING")
 }

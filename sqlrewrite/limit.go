@@ -9,8 +9,8 @@ import (
 
 // limit binds LIMIT and OFFSET, which cut the noisy answer.
 func (b *binder) limit() error {
-	if b.query.DistinctOn != nil || b.query.Set != nil || b.query.Windows != nil {
-		return fault.Unsupported(b.position(b.query.Pos), "DISTINCT ON, WINDOW or a set operation here", "")
+	if b.query.DistinctOn != nil || b.query.Set != nil {
+		return fault.Unsupported(b.position(b.query.Pos), "DISTINCT ON or a set operation here", "")
 	}
 	limit, err := b.rowCount(b.query.Limit, "LIMIT")
 	if err != nil {

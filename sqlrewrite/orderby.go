@@ -1,6 +1,7 @@
 package sqlrewrite
 
 import (
+	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/syntax"
 )
@@ -8,10 +9,21 @@ import (
 // orderBy binds the order of the rows. It sees noisy values and keys only; ties, and everything when there is no ORDER BY, are
 // ordered by key (A11). As in PostgreSQL, a name is first an output and then a column.
 func (b *binder) orderBy() error {
-	for _, item := range b.query.OrderBy {
-		e, err := b.orderItem(item.Expr)
+	var err error
+	b.bound.orderBy, err = b.orderings(b.query.OrderBy, b.orderItem)
+	return err
+}
+
+// orderings binds the items of an ORDER BY, each key by what bind makes of it.
+func (b *binder) orderings(items []syntax.OrderItem, bind func(syntax.Expr) (expr, error)) ([]ordering, error) {
+	var all []ordering
+	for _, item := range items {
+		e, err := bind(item.Expr)
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if e, err = b.coerce(item.Expr, e, catalog.Text); err != nil {
+			return nil, err
 		}
 		o := ordering{expr: e, descending: item.Descending}
 		switch item.Nulls {
@@ -21,11 +33,11 @@ func (b *binder) orderBy() error {
 			o.nullsFirst = true
 		case syntax.NullsLast:
 		default:
-			return fault.Unsupported(b.position(item.Pos), "this order of NULLs", "")
+			return nil, fault.Unsupported(b.position(item.Pos), "this order of NULLs", "")
 		}
-		b.bound.orderBy = append(b.bound.orderBy, o)
+		all = append(all, o)
 	}
-	return nil
+	return all, nil
 }
 
 func (b *binder) orderItem(n syntax.Expr) (expr, error) {

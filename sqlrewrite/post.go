@@ -39,9 +39,8 @@ func printPost(q *boundQuery) *Post {
 		p.expr(q.having)
 	}
 	p.write("\nORDER BY ")
-	for _, o := range q.orderBy {
-		p.collated(o.expr)
-		p.write([]string{" ASC", " DESC"}[boolIndex(o.descending)], []string{" NULLS LAST, ", " NULLS FIRST, "}[boolIndex(o.nullsFirst)])
+	if p.orderings(q.orderBy); len(q.orderBy) > 0 {
+		p.write(", ")
 	}
 	p.write("r.ordinal")
 	if q.limit != nil {

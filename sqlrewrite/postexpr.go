@@ -40,6 +40,19 @@ func (b *binder) arithmetic(n *syntax.Binary, l, r expr) (expr, error) {
 	return binary{op: n.Op, l: l, r: r, t: t}, nil
 }
 
+// expressions binds a list.
+func (b *binder) expressions(s scope, nodes []syntax.Expr) ([]expr, error) {
+	var all []expr
+	for _, n := range nodes {
+		e, err := b.expression(s, n)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
 func asText(e expr) expr {
 	if e.typ() == catalog.Text {
 		return e
@@ -191,17 +204,13 @@ func castType(name string) (catalog.Type, bool) {
 }
 
 // postCall binds a function over released values and keys.
-func (b *binder) postCall(n *syntax.Call) (expr, error) {
+func (b *binder) postCall(s scope, n *syntax.Call) (expr, error) {
 	if n.Star || n.Distinct || n.Filter != nil || len(n.OrderBy)+len(n.Within) > 0 {
 		return nil, b.mismatch(n, n.Name+" is not an aggregate", "")
 	}
-	args := make([]expr, len(n.Args))
-	for i, arg := range n.Args {
-		e, err := b.expression(blockScope{b}, arg)
-		if err != nil {
-			return nil, err
-		}
-		args[i] = e
+	args, err := b.expressions(s, n.Args)
+	if err != nil {
+		return nil, err
 	}
 	switch n.Name {
 	case "coalesce", "greatest", "least":

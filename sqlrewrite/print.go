@@ -151,6 +151,10 @@ func (p *printer) expr(e expr) {
 		p.cast(e)
 	case call:
 		p.call(e)
+	case aggregateCall:
+		p.aggregate(e)
+	case windowCall:
+		p.window(e)
 	default:
 		panic(fmt.Sprintf("sqlrewrite: no way to print %T", e))
 	}

@@ -70,6 +70,9 @@ func (s blockScope) column(n *syntax.Column) (expr, error) {
 }
 
 func (s blockScope) call(n *syntax.Call) (expr, error) {
+	if n.Over != nil {
+		return s.windowFunction(s, s.query.Windows, n)
+	}
 	f, err := s.function(n)
 	if err != nil {
 		return nil, err
@@ -80,7 +83,7 @@ func (s blockScope) call(n *syntax.Call) (expr, error) {
 	case refusedAggregate:
 		return nil, s.unsupported(n, "aggregate "+n.Name, f.hint)
 	case postFunction:
-		return s.postCall(n)
+		return s.postCall(s, n)
 	case rowFunction:
 		return nil, s.unsupported(n, "function "+n.Name, "")
 	default:

@@ -46,6 +46,11 @@ func UnknownFunction(pos Position, name string, known []string) *Error {
 	return unknown(CodeUnknownFunction, "function", pos, name, known)
 }
 
+// UnknownWindow refuses OVER with a name that the WINDOW clause does not define before it is used.
+func UnknownWindow(pos Position, name string, known []string) *Error {
+	return unknown(CodeUnknownColumn, "window", pos, name, known)
+}
+
 func unknown(code Code, kind string, pos Position, name string, known []string) *Error {
 	e := &Error{Code: code, Pos: pos, Msg: fmt.Sprintf("there is no %s %s", kind, Quote(name))}
 	if near, ok := Nearest(name, known); ok {
