@@ -158,9 +158,9 @@ type check struct {
 	noise            Noise
 }
 
-// logAnswered is ln P(v + noise >= threshold). With discrete noise it is an upper bound.
+// logAnswered is ln P(v + noise >= threshold), for expectations. For discrete noise it is that of the cells that count.
 func (c check) logAnswered(v float64) float64 {
-	return logTail((c.threshold - v - c.noise.shift()) / c.sigma)
+	return logTail((c.threshold - v - c.noise.shift()/2) / c.sigma)
 }
 
 // logq is the logarithm of the probability of the less likely outcome; with discrete noise an upper bound, as in [Discrete]:
