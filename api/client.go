@@ -137,11 +137,12 @@ func accountPath(dataset, account string) string {
 	return datasetPath(dataset) + "/budgets/" + url.PathEscape(account)
 }
 
-// call is one HTTP exchange; body is sent as JSON, raw as it is.
+// call is one HTTP exchange; body is sent as JSON, raw and stream as they are.
 type call struct {
 	method, path string
 	body         any
 	raw          []byte
+	stream       io.Reader
 	header       http.Header
 }
 
@@ -171,7 +172,11 @@ func (c *Client) do(ctx context.Context, what call) ([]byte, http.Header, error)
 		}
 		header.Set("Content-Type", "application/json")
 	}
-	request, err := http.NewRequestWithContext(ctx, what.method, c.base+what.path, bytes.NewReader(payload))
+	content := what.stream
+	if content == nil {
+		content = bytes.NewReader(payload)
+	}
+	request, err := http.NewRequestWithContext(ctx, what.method, c.base+what.path, content)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/pate"
 	"noisegate/sqlrewrite"
 )
 
@@ -36,15 +37,17 @@ type Calculator interface {
 // Dataset is one protected database and how its answers leave.
 type Dataset struct {
 	Data    Data
+	Votes   VoteTables    // nil: no votes are read from its tables
 	Quantum time.Duration // answers leave at multiples of it since the request's beginning; 0: at once
 }
 
-// Config is what a service is made of. All fields but Log are needed.
+// Config is what a service is made of. All fields but Log and Ensembles are needed.
 type Config struct {
 	Ledger     budget.Ledger
 	Policies   Policies
 	Datasets   map[string]Dataset
 	Calculator Calculator
+	Ensembles  *pate.Store                // nil: there are none
 	Sampler    func() *mechanisms.Sampler // a fresh one for each query
 	NewID      func(time.Time) budget.ReservationID
 	Clock      Clock
@@ -59,6 +62,7 @@ type Service struct {
 	policies   Policies
 	datasets   map[string]Dataset
 	calculator Calculator
+	ensembles  *pate.Store
 	sampler    func() *mechanisms.Sampler
 	newID      func(time.Time) budget.ReservationID
 	clock      Clock
@@ -84,7 +88,7 @@ func New(c Config) (*Service, error) {
 	}
 	return &Service{
 		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger, policies: c.Policies, datasets: c.Datasets,
-		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, abandoned: c.Abandoned, log: c.Log,
+		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, abandoned: c.Abandoned, log: c.Log,
 	}, nil
 }
 

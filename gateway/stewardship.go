@@ -108,7 +108,7 @@ func (s *Service) SetAccount(ctx context.Context, who auth.Principal, dataset, n
 	return s.Account(ctx, dataset, name)
 }
 
-// accountID reads "dataset", "group:x" or "analyst:x".
+// accountID reads "dataset", "group:x", "analyst:x" or "ensemble:x".
 func (s *Service) accountID(dataset, name string) (budget.AccountID, error) {
 	if _, ok := s.datasets[dataset]; !ok {
 		return budget.AccountID{}, fault.UnknownDataset(dataset)
@@ -118,7 +118,7 @@ func (s *Service) accountID(dataset, name string) (budget.AccountID, error) {
 	}
 	scope, owner, found := strings.Cut(name, ":")
 	id := budget.AccountID{Dataset: dataset, Scope: budget.Scope(scope), Name: owner}
-	if !found || !auth.ValidName(owner) || id.Scope != budget.GroupScope && id.Scope != budget.AnalystScope {
+	if !found || !auth.ValidName(owner) || id.Scope != budget.GroupScope && id.Scope != budget.AnalystScope && id.Scope != budget.EnsembleScope {
 		return budget.AccountID{}, fault.RequestAccount()
 	}
 	return id, nil

@@ -45,6 +45,9 @@ const (
 // Vote is one teacher's label for one query, as a table of votes holds it.
 type Vote struct{ Teacher, Query, Label string }
 
+// VoteTable is where votes lie in a protected database: names of a schema, a table or view, and three of its columns, to the letter.
+type VoteTable struct{ Schema, Table, Teacher, Query, Label string }
+
 // Read takes votes from a file. It reads to the end before it gives anything: a file that is wrong anywhere gives nothing but the error,
 // pate/invalid-votes with the row or pate/ambiguous-layout. Every teacher votes exactly once on every query.
 func (e Ensemble) Read(r io.Reader, format Format, layout Layout) (*Ballots, error) {

@@ -268,9 +268,8 @@ func numberTypeOf(name string) (numberType, bool) {
 
 func fromFloat(f float64) (int64, bool) { return integral(f), isIntegral(f) }
 
-// WriteLabelsNPY writes labels as an NPY file of 32-bit integers, which numpy.load reads: -1 stands for no label, as ignore_index does
-// in losses.
-func WriteLabelsNPY(w io.Writer, labels []int32) error {
+// LabelsNPY is an NPY file of 32-bit integers, which numpy.load reads. -1 stands for no label, as ignore_index does in losses.
+func LabelsNPY(labels []int32) []byte {
 	header := fmt.Sprintf("{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }", len(labels))
 	// Magic, version and length take 10 bytes; elements begin at a multiple of 64.
 	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
@@ -280,6 +279,5 @@ func WriteLabelsNPY(w io.Writer, labels []int32) error {
 	for _, label := range labels {
 		out = binary.LittleEndian.AppendUint32(out, uint32(label))
 	}
-	_, err := w.Write(out)
-	return err
+	return out
 }

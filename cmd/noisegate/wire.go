@@ -24,12 +24,13 @@ import (
 	"noisegate/internal/pgrole"
 	"noisegate/mechanisms"
 	"noisegate/migrations"
+	"noisegate/pate"
 )
 
 const (
 	calculatorConnections = 16
 	calculatorTimeout     = 10 * time.Second
-	storeConnections      = 4
+	storeConnections      = 16 // policies, votes and labels
 	// startPatience bounds the checks at the start: a gateway that cannot reach its databases should say so, not wait.
 	startPatience = 30 * time.Second
 	// An open charge that is older than the longest query can run belongs to a gateway that died.
@@ -42,14 +43,15 @@ const (
 
 // gatewayProcess is everything that `serve` runs, put together.
 type gatewayProcess struct {
-	config   *Config
-	handler  http.Handler
-	service  *gateway.Service
-	ledger   *budget.Postgres
-	policies *gateway.LivePolicies
-	tls      *tls.Config // nil: plain HTTP
-	log      *slog.Logger
-	closers  []func()
+	config    *Config
+	handler   http.Handler
+	service   *gateway.Service
+	ledger    *budget.Postgres
+	policies  *gateway.LivePolicies
+	ensembles *pate.Store
+	tls       *tls.Config // nil: plain HTTP
+	log       *slog.Logger
+	closers   []func()
 }
 
 // startGateway connects to all databases and refuses what is unsafe: an old schema, a ledger that could forget, roles that
@@ -85,7 +87,7 @@ func startGateway(ctx context.Context, config *Config, log *slog.Logger) (_ *gat
 	return g, nil
 }
 
-// openControl opens the ledger and the store of policies.
+// openControl opens the ledger and the stores of policies and of ensembles.
 func (g *gatewayProcess) openControl(ctx context.Context) (*catalog.Store, error) {
 	pool, err := openPool(ctx, g.config.Control.DSN)
 	if err != nil {
@@ -99,6 +101,7 @@ func (g *gatewayProcess) openControl(ctx context.Context) (*catalog.Store, error
 		return nil, err
 	}
 	g.closers = append(g.closers, g.ledger.Close)
+	g.ensembles = pate.NewStore(pool)
 	return catalog.NewStore(pool), nil
 }
 
@@ -131,7 +134,8 @@ func (g *gatewayProcess) checkSafety(ctx context.Context) error {
 	if err := g.ledger.CheckSafety(ctx); err != nil {
 		return err
 	}
-	ledger := pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.entry", "noisegate.policy"}}
+	ledger := pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.entry", "noisegate.policy", "noisegate.pate_answer",
+		"noisegate.pate_epsilon"}}
 	if err := checkRole(ctx, g.config.Control.DSN, ledger); err != nil {
 		return fmt.Errorf("control database: %w", err)
 	}
@@ -166,10 +170,10 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 	g.closers = append(g.closers, calculator.Close)
 	datasets := map[string]gateway.Dataset{}
 	for name, database := range databases {
-		datasets[name] = gateway.Dataset{Data: database, Quantum: g.config.Datasets[name].Quantum}
+		datasets[name] = gateway.Dataset{Data: database, Votes: database, Quantum: g.config.Datasets[name].Quantum}
 	}
 	g.service, err = gateway.New(gateway.Config{
-		Ledger: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Sampler: mechanisms.NewSampler,
+		Ledger: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Ensembles: g.ensembles, Sampler: mechanisms.NewSampler,
 		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Abandoned: g.config.abandoned(), Log: g.log,
 	})
 	if err != nil {

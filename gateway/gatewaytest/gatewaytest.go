@@ -18,6 +18,7 @@ import (
 	"noisegate/internal/pgserver"
 	"noisegate/internal/pgtest"
 	"noisegate/mechanisms"
+	"noisegate/pate"
 )
 
 // Dataset is the name of the one dataset.
@@ -52,6 +53,7 @@ tables:
 budgets:
   - {dataset: true, form: approx, epsilon: 100, delta: 1e-6}
   - {group: analysts, per: analyst, form: approx, epsilon: 10, delta: 1e-7, max_epsilon_per_query: 5}
+  - {group: ml, per: analyst, form: approx, epsilon: 20, delta: 1e-6}
   - {analyst: bi, replay_only: true}
 `
 
@@ -60,6 +62,7 @@ type Gateway struct {
 	*gateway.Service
 	Ledger    *budget.Postgres
 	Policies  *gateway.LivePolicies
+	Ensembles *pate.Store
 	Control   *pgtest.ControlDatabase
 	Protected *pgtest.ProtectedDatabase
 }
@@ -112,11 +115,13 @@ func New(t testing.TB, server *pgserver.Server, o Options) *Gateway {
 		t.Fatal(err, errors.Unwrap(err))
 	}
 	t.Cleanup(calculator.Close)
-	store := catalog.NewStore(pgtest.PoolOf(t, g.Control.LedgerDSN))
+	pool := pgtest.PoolOf(t, g.Control.LedgerDSN)
+	store := catalog.NewStore(pool)
+	g.Ensembles = pate.NewStore(pool)
 	g.Policies = gateway.NewLivePolicies(store, map[string]gateway.Schemas{Dataset: data}, o.Log)
 	g.Service, err = gateway.New(gateway.Config{
-		Ledger: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Quantum: o.Quantum}},
-		Calculator: calculator, Sampler: mechanisms.NewSampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
+		Ledger: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data, Quantum: o.Quantum}},
+		Calculator: calculator, Ensembles: g.Ensembles, Sampler: mechanisms.NewSampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
 		Abandoned: time.Minute, Log: o.Log,
 	})
 	if err != nil {

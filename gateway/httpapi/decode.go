@@ -104,6 +104,10 @@ func fill(fields []field, members map[string]json.RawMessage) error {
 			if err := fillList(name, list, raw); err != nil {
 				return err
 			}
+		} else if list.Kind() == reflect.Pointer && list.Type().Elem().Kind() == reflect.Struct {
+			if err := fillObject(name, list, raw); err != nil {
+				return err
+			}
 		} else if err := json.Unmarshal(raw, fields[i].to); err != nil {
 			return gateway.WrongType(name)
 		}
@@ -124,6 +128,16 @@ func fillList(name string, list reflect.Value, text json.RawMessage) error {
 		}
 	}
 	return nil
+}
+
+// fillObject sets a pointer to a struct from an object.
+func fillObject(name string, to reflect.Value, text json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil || members == nil {
+		return gateway.WrongType(name)
+	}
+	to.Set(reflect.New(to.Type().Elem()))
+	return fill(fieldsOf(to.Interface()), members)
 }
 
 // field is one member of a request.

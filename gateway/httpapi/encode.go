@@ -109,19 +109,23 @@ func (x *exchange) answer(a *gateway.Answer, f format) error {
 	if err != nil {
 		return fault.Internal(err)
 	}
-	h := x.w.Header()
-	h.Set("Noisegate-Release-Id", string(a.ID))
-	h.Set("Noisegate-Replayed", strconv.FormatBool(a.Replayed))
-	for name, amount := range map[string]api.Decimal{
-		"Noisegate-Spent-Epsilon": a.Spent.Epsilon, "Noisegate-Spent-Rho": a.Spent.Rho, "Noisegate-Spent-Delta": a.Spent.Delta,
-		"Noisegate-Remaining-Epsilon": a.Remaining.Epsilon, "Noisegate-Remaining-Rho": a.Remaining.Rho,
-	} {
-		if amount != "" {
-			h.Set(name, string(amount))
-		}
-	}
+	x.w.Header().Set("Noisegate-Replayed", strconv.FormatBool(a.Replayed))
+	x.amounts(string(a.ID), a.Spent, a.Remaining)
 	x.send(payload{status: http.StatusOK, kind: f.full, body: text})
 	return nil
+}
+
+// amounts sets the headers about a charge; empty ones are left out.
+func (x *exchange) amounts(release string, spent, remaining api.Amounts) {
+	for name, text := range map[string]api.Decimal{
+		"Noisegate-Release-Id":    api.Decimal(release),
+		"Noisegate-Spent-Epsilon": spent.Epsilon, "Noisegate-Spent-Rho": spent.Rho, "Noisegate-Spent-Delta": spent.Delta,
+		"Noisegate-Remaining-Epsilon": remaining.Epsilon, "Noisegate-Remaining-Rho": remaining.Rho,
+	} {
+		if text != "" {
+			x.w.Header().Set(name, string(text))
+		}
+	}
 }
 
 // encodeJSON sets the stored bytes between what is about this request, so that replays repeat them byte for byte. The

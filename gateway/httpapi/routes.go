@@ -21,7 +21,7 @@ type route struct {
 // routes is everything that the server answers.
 func routes() []route {
 	analyst, steward := []auth.Role{auth.Analyst}, []auth.Role{auth.Steward}
-	return []route{
+	return append([]route{
 		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: queryParameters(), handle: (*server).postQuery},
 		{method: http.MethodPost, pattern: "/v1/query/estimate", roles: analyst, query: queryParameters(), handle: (*server).postEstimate},
 		{method: http.MethodPost, pattern: "/v1/plans", roles: analyst, handle: (*server).postPlan},
@@ -40,7 +40,7 @@ func routes() []route {
 		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: (*server).getOpenAPI},
 		{method: http.MethodGet, pattern: "/healthz", public: true, handle: (*server).getHealth},
 		{method: http.MethodGet, pattern: "/readyz", public: true, handle: (*server).getReady},
-	}
+	}, pateRoutes()...)
 }
 
 func (r route) allows(who auth.Principal) bool {

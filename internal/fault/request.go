@@ -147,7 +147,7 @@ func RequestCursor() *Error {
 
 // RequestAccount refuses an account's name.
 func RequestAccount() *Error {
-	return invalidField(CodeRequestAccount, "account", `"dataset", "group:NAME" or "analyst:NAME"`)
+	return invalidField(CodeRequestAccount, "account", `"dataset", "group:NAME", "analyst:NAME" or "ensemble:NAME"`)
 }
 
 // RequestBudget refuses a budget; why says what is wrong with it.

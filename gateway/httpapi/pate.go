@@ -1,0 +1,216 @@
+package httpapi
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/pate"
+)
+
+const (
+	maxLabels     = 32 << 20 // of a request for labels, bytes: 100,000 names, or 10,000 with a student's probabilities
+	maxVotes      = 1 << 30  // of a file of votes, bytes
+	uploadTimeout = 10 * time.Minute
+)
+
+// pateRoutes are the routes of private labels.
+func pateRoutes() []route {
+	steward, ml := []auth.Role{auth.Steward}, []auth.Role{auth.ML}
+	return []route{
+		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}", roles: steward, handle: (*server).putEnsemble},
+		{method: http.MethodGet, pattern: "/v1/pate/{ensemble}", roles: []auth.Role{auth.ML, auth.Steward}, handle: (*server).getEnsemble},
+		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}/votes", roles: steward, query: []string{"layout"}, handle: (*server).putVotes},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/seal", roles: steward, handle: (*server).postSeal},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels", roles: ml, handle: (*server).postLabels},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels/estimate", roles: ml, handle: (*server).postLabelEstimate},
+	}
+}
+
+// named reads the name of an ensemble and a JSON body.
+func named[T any](x *exchange, limit int64) (string, *T, error) {
+	name, err := x.parameter("ensemble")
+	if err != nil {
+		return "", nil, err
+	}
+	text, _, err := body(x, limit, "application/json")
+	if err != nil {
+		return "", nil, err
+	}
+	value, err := decode[T](text)
+	return name, value, err
+}
+
+func (s *server) putEnsemble(x *exchange) error {
+	name, definition, err := named[api.EnsembleDefinition](x, maxPolicy)
+	if err != nil {
+		return err
+	}
+	ensemble, err := s.service.DefineEnsemble(x.r.Context(), x.who, name, *definition)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusCreated, ensemble)
+}
+
+func (s *server) getEnsemble(x *exchange) error {
+	name, err := x.parameter("ensemble")
+	if err != nil {
+		return err
+	}
+	ensemble, err := s.service.Ensemble(x.r.Context(), name)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, ensemble)
+}
+
+// voteFormats are the media types of files of votes.
+func voteFormats() map[string]pate.Format {
+	return map[string]pate.Format{"application/x-npy": pate.NPY, "text/csv": pate.CSV, "application/x-ndjson": pate.NDJSON}
+}
+
+// putVotes reads a file as it comes, or the name of a table that the gateway reads itself.
+func (s *server) putVotes(x *exchange) error {
+	name, err := x.parameter("ensemble")
+	if err != nil {
+		return err
+	}
+	leave, ok := s.places.take(x.who.Subject)
+	if !ok {
+		return fault.RequestTooMany(s.places.each)
+	}
+	defer leave()
+	kind, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
+	if err == nil && kind == "application/json" {
+		return s.putVoteTable(x)
+	}
+	format, known := voteFormats()[kind]
+	if err != nil || !known || x.r.Header.Get("Content-Encoding") != "" {
+		return fault.RequestMediaType([]string{"application/x-npy", "text/csv", "application/x-ndjson", "application/json"})
+	}
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(uploadTimeout)) // the server's own is for small bodies
+	ensemble, err := s.service.LoadVotes(x.r.Context(), x.who, name, gateway.VoteFile{
+		Format: format, Layout: pate.Layout(x.r.URL.Query().Get("layout")), Body: limited{http.MaxBytesReader(x.w, x.r.Body, maxVotes)},
+	})
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, ensemble)
+}
+
+// limited is a body whose end at the limit is a fault by itself, whoever reads it.
+type limited struct{ io.Reader }
+
+// Read implements [io.Reader].
+func (l limited) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if _, ok := err.(*http.MaxBytesError); ok { //nolint:errorlint // MaxBytesReader gives it as it is
+		err = fault.RequestTooLarge("the body", maxVotes)
+	}
+	return n, err
+}
+
+func (s *server) putVoteTable(x *exchange) error {
+	if x.r.URL.RawQuery != "" {
+		return fault.RequestUnknownField("layout", []string{"schema", "table", "teacher", "query", "label"})
+	}
+	name, table, err := named[api.VoteTable](x, maxBody)
+	if err != nil {
+		return err
+	}
+	ensemble, err := s.service.LoadVoteTable(x.r.Context(), x.who, name, *table)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, ensemble)
+}
+
+func (s *server) postSeal(x *exchange) error {
+	name, err := x.parameter("ensemble")
+	if err != nil {
+		return err
+	}
+	ensemble, err := s.service.SealEnsemble(x.r.Context(), x.who, name)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, ensemble)
+}
+
+func (s *server) postLabels(x *exchange) error {
+	asArray, err := wantsArray(x.r.Header)
+	if err != nil {
+		return err
+	}
+	key, err := x.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	name, request, err := named[api.LabelRequest](x, maxLabels)
+	if err != nil {
+		return err
+	}
+	leave, ok := s.places.take(x.who.Subject)
+	if !ok {
+		return fault.RequestTooMany(s.places.each)
+	}
+	defer leave()
+	answer, err := s.service.Labels(x.r.Context(), x.who, gateway.LabelRequest{LabelRequest: *request, Ensemble: name, IdempotencyKey: key})
+	if err != nil {
+		return err
+	}
+	x.amounts(answer.ReleaseID, answer.Spent, answer.Remaining)
+	if asArray {
+		return x.labelArray(answer)
+	}
+	return x.json(http.StatusOK, answer)
+}
+
+// wantsArray reports whether Accept names NumPy's format rather than JSON.
+func wantsArray(h http.Header) (bool, error) {
+	accept := strings.Join(h.Values("Accept"), ",")
+	offered := []string{"application/json", "application/x-npy"}
+	if strings.TrimSpace(accept) == "" {
+		return false, nil
+	}
+	for item := range strings.SplitSeq(accept, ",") {
+		kind, _, err := mime.ParseMediaType(item)
+		if i := slices.IndexFunc(offered, func(o string) bool { return err == nil && accepts(kind, o) }); i >= 0 {
+			return offered[i] == "application/x-npy", nil
+		}
+	}
+	return false, fault.RequestNotAcceptable(offered)
+}
+
+// labelArray sends labels as an array of 32-bit integers in the order of the request, -1 where there is none.
+func (x *exchange) labelArray(answer *api.LabelResponse) error {
+	labels := make([]int32, len(answer.Labels))
+	for i, l := range answer.Labels {
+		labels[i] = pate.NoLabel
+		if l.Label != nil {
+			labels[i] = int32(*l.Label)
+		}
+	}
+	x.send(payload{status: http.StatusOK, kind: "application/x-npy", body: pate.LabelsNPY(labels)})
+	return nil
+}
+
+func (s *server) postLabelEstimate(x *exchange) error {
+	name, request, err := named[api.LabelEstimateRequest](x, maxLabels)
+	if err != nil {
+		return err
+	}
+	estimate, err := s.service.EstimateLabels(x.r.Context(), x.who, name, *request)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, estimate)
+}

@@ -1,0 +1,267 @@
+package gateway
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"iter"
+	"regexp"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/pate"
+)
+
+// VoteTables reads votes that lie in a protected database. Its errors are pate/unknown-table and data/unavailable.
+type VoteTables interface {
+	Votes(context.Context, pate.VoteTable) iter.Seq2[pate.Vote, error]
+}
+
+// ensembleName is what an ensemble may be called: a part of a URL that needs no escapes.
+var ensembleName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// DefineEnsemble begins a version of an ensemble. All versions, and all callers, spend from the one account that its first definition
+// gives it; a later definition may change that account's cap. For stewards.
+func (s *Service) DefineEnsemble(ctx context.Context, who auth.Principal, name string, d api.EnsembleDefinition) (*api.Ensemble, error) {
+	definition, limit, err := s.definitionOf(name, d)
+	if err != nil {
+		return nil, err
+	}
+	definition.By = who.Subject
+	account := budget.AccountID{Dataset: d.Dataset, Scope: budget.EnsembleScope, Name: name}
+	if limit == nil {
+		balances, err := s.ledger.Balances(ctx, []budget.AccountID{account})
+		if err != nil {
+			return nil, err
+		}
+		if len(balances) == 0 {
+			return nil, fault.PateEnsemble("budget", "given with the first version: it caps what all versions together may spend")
+		}
+	}
+	if _, err := s.ensembles.Define(ctx, *definition); err != nil {
+		return nil, err
+	}
+	if limit != nil {
+		// After the version, which may be refused. Until it is done the version has no account, and no label can be bought.
+		if err := s.ledger.SetLimit(ctx, who.Subject, budget.Account{ID: account, Limit: *limit, Origin: budget.FromSteward}); err != nil {
+			return nil, err
+		}
+	}
+	return s.Ensemble(ctx, name)
+}
+
+// definitionOf checks a definition member by member.
+func (s *Service) definitionOf(name string, d api.EnsembleDefinition) (*pate.Definition, *budget.Limit, error) {
+	if s.ensembles == nil {
+		return nil, nil, fault.PateUnknownEnsemble(name)
+	}
+	if !ensembleName.MatchString(name) {
+		return nil, nil, fault.PateEnsemble("its name", "1 to 63 of a-z, 0-9, _ and -, beginning with a letter")
+	}
+	if d.Dataset == "" {
+		return nil, nil, fault.RequestMissingField("dataset")
+	}
+	if _, ok := s.datasets[d.Dataset]; !ok {
+		return nil, nil, fault.UnknownDataset(d.Dataset)
+	}
+	parameters := pate.EnsembleParameters{Classes: d.Classes, Teachers: d.Teachers}
+	if d.MaxTeachersPerPerson != nil {
+		if parameters.MaxTeachersPerPerson = *d.MaxTeachersPerPerson; parameters.MaxTeachersPerPerson < 1 {
+			return nil, nil, fault.PateEnsemble("max_teachers_per_person", wantCount)
+		}
+	}
+	ensemble, err := pate.NewEnsemble(parameters)
+	if err != nil {
+		return nil, nil, err
+	}
+	definition := &pate.Definition{Name: name, Dataset: d.Dataset, Ensemble: ensemble}
+	if d.PartitionSHA256 != "" {
+		if definition.Partition, err = hex.DecodeString(d.PartitionSHA256); err != nil || len(definition.Partition) != 32 {
+			return nil, nil, fault.PateEnsemble("partition_sha256", "64 hexadecimal digits")
+		}
+	}
+	if definition.Sanitise, err = sanitiseOf(d.Sanitise); err != nil {
+		return nil, nil, err
+	}
+	if d.Budget == nil {
+		return definition, nil, nil
+	}
+	limit, err := parseLimit(*d.Budget)
+	return definition, &limit, err
+}
+
+// sanitiseOf checks the parameters of the sanitised ε; nil for none.
+func sanitiseOf(p *api.SanitiseParameters) (json.RawMessage, error) {
+	if p == nil {
+		return nil, nil
+	}
+	for name, text := range map[string]api.Decimal{"order": p.Order, "beta": p.Beta, "sigma_ss": p.SigmaSS} {
+		if n, err := mechanisms.ParseDecimal(string(text)); err != nil || n.Sign() <= 0 {
+			return nil, fault.PateEnsemble("sanitise."+name, "a positive decimal number")
+		}
+	}
+	stored, err := json.Marshal(p)
+	if err != nil {
+		return nil, fault.Internal(err)
+	}
+	return stored, nil
+}
+
+// VoteFile is a file of votes on its way in.
+type VoteFile struct {
+	Format pate.Format
+	Layout pate.Layout
+	Body   io.Reader
+}
+
+// LoadVotes replaces the votes of the version that is being prepared by those of a file: all of them or none. For stewards.
+func (s *Service) LoadVotes(ctx context.Context, who auth.Principal, name string, file VoteFile) (*api.Ensemble, error) {
+	version, err := s.draftEnsemble(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	votes, err := version.Ensemble.Read(file.Body, file.Format, file.Layout)
+	if err != nil {
+		return nil, err
+	}
+	return s.store(ctx, who, name, votes)
+}
+
+// LoadVoteTable is [Service.LoadVotes] from a table or view of the ensemble's protected database, which its reader role must be able to
+// read. For stewards: nothing is released by it.
+func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name string, table api.VoteTable) (*api.Ensemble, error) {
+	version, err := s.draftEnsemble(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	dataset, ok := s.datasets[version.Dataset]
+	if !ok {
+		return nil, fault.UnknownDataset(version.Dataset)
+	}
+	if dataset.Votes == nil {
+		return nil, fault.PateUnknownTable()
+	}
+	votes, err := version.Ensemble.Collect(dataset.Votes.Votes(ctx, pate.VoteTable(table)))
+	if err != nil {
+		return nil, err
+	}
+	return s.store(ctx, who, name, votes)
+}
+
+func (s *Service) store(ctx context.Context, who auth.Principal, name string, votes *pate.Ballots) (*api.Ensemble, error) {
+	if _, err := s.ensembles.Load(ctx, name, votes, who.Subject); err != nil {
+		return nil, err
+	}
+	return s.Ensemble(ctx, name)
+}
+
+// SealEnsemble makes the votes of a version final; labels can be bought from then on. For stewards.
+func (s *Service) SealEnsemble(ctx context.Context, who auth.Principal, name string) (*api.Ensemble, error) {
+	if s.ensembles == nil {
+		return nil, fault.PateUnknownEnsemble(name)
+	}
+	if _, err := s.ensembles.Seal(ctx, name, who.Subject); err != nil {
+		return nil, err
+	}
+	return s.Ensemble(ctx, name)
+}
+
+// draftEnsemble is the version that takes votes.
+func (s *Service) draftEnsemble(ctx context.Context, name string) (*pate.Version, error) {
+	if s.ensembles == nil {
+		return nil, fault.PateUnknownEnsemble(name)
+	}
+	version, err := s.ensembles.Latest(ctx, name)
+	if err == nil && version.SealedAt != nil {
+		return nil, fault.PateSealed(name)
+	}
+	return version, err
+}
+
+// sealedEnsemble is the version that labels come from.
+func (s *Service) sealedEnsemble(ctx context.Context, name string) (*pate.Version, error) {
+	if s.ensembles == nil {
+		return nil, fault.PateUnknownEnsemble(name)
+	}
+	return s.ensembles.Sealed(ctx, name)
+}
+
+// ensemblePurse is a caller's purse with the ensemble's account in it. An ensemble without an account has no budget.
+func (s *Service) ensemblePurse(ctx context.Context, who auth.Principal, version *pate.Version) (purse, error) {
+	snapshot, _, err := s.dataset(version.Dataset)
+	if err != nil {
+		return purse{}, err
+	}
+	p, err := s.purse(ctx, who, snapshot)
+	if err != nil {
+		return purse{}, err
+	}
+	balance, err := s.ensembleBalance(ctx, version)
+	if err != nil {
+		return purse{}, err
+	}
+	p.balances = append(p.balances, balance) // after the caller's own, in lock order
+	return p, nil
+}
+
+func (s *Service) ensembleBalance(ctx context.Context, version *pate.Version) (budget.Balance, error) {
+	balances, err := s.ledger.Balances(ctx, []budget.AccountID{{Dataset: version.Dataset, Scope: budget.EnsembleScope, Name: version.Name}})
+	if err != nil {
+		return budget.Balance{}, err
+	}
+	if len(balances) == 0 {
+		return budget.Balance{}, fault.BudgetNoAccount(version.Dataset)
+	}
+	return balances[0], nil
+}
+
+// Ensemble shows the newest version of an ensemble. What it says was declared or released; nothing depends on a vote.
+func (s *Service) Ensemble(ctx context.Context, name string) (*api.Ensemble, error) {
+	if s.ensembles == nil {
+		return nil, fault.PateUnknownEnsemble(name)
+	}
+	v, err := s.ensembles.Latest(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	tally, err := s.ensembles.Tally(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	shown := &api.Ensemble{
+		Ensemble: v.Name, Version: v.Number, State: stateOf(v), Dataset: v.Dataset, Teachers: v.Ensemble.Teachers(), Classes: v.Ensemble.Classes(),
+		MaxTeachersPerPerson: v.Ensemble.MaxTeachersPerPerson(), PartitionSHA256: hex.EncodeToString(v.Partition), Queries: v.Queries,
+		Answered: tally[pate.Answered], Rejected: tally[pate.Rejected], Reinforced: tally[pate.Reinforced],
+		DefinedAt: v.DefinedAt.UTC(), SealedAt: v.SealedAt,
+	}
+	if v.Sanitise != nil {
+		if err := json.Unmarshal(v.Sanitise, &shown.Sanitise); err != nil {
+			return nil, fault.Internal(err)
+		}
+	}
+	balance, err := s.ensembleBalance(ctx, v)
+	if fault.CodeOf(err) == fault.CodeBudgetNoAccount {
+		return shown, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	limit := limitText(balance.Limit)
+	shown.Limit, shown.Spent, shown.Remaining = &limit, amountsOf(balance.Used()), headroomOf(balance)
+	return shown, nil
+}
+
+func stateOf(v *pate.Version) string {
+	switch {
+	case v.SealedAt != nil:
+		return "sealed"
+	case v.Queries > 0:
+		return "loaded"
+	default:
+		return "defined"
+	}
+}

@@ -1,0 +1,176 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/pate"
+)
+
+// labelDelta is the δ at which the ρ of labels is shown as an ε when the request names none: what the papers on PATE use for MNIST.
+const labelDelta = mechanisms.DeltaUnit / 100_000
+
+// EstimateLabels prices labels without buying any. It is free, looks at no vote and depends on none.
+func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name string, r api.LabelEstimateRequest) (*api.LabelEstimate, error) {
+	version, err := s.sealedEnsemble(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	settings := settingsOf(api.LabelRequest{
+		Mechanism: r.Mechanism, NoiseScale: r.NoiseScale, Sigma: r.Sigma, Sigma1: r.Sigma1, Sigma2: r.Sigma2, Threshold: r.Threshold,
+		Gamma: r.Gamma, StudentConfidence: r.StudentConfidence, Return: r.Return,
+	})
+	mode, err := pate.NewMode(version.Ensemble, settings)
+	if err != nil {
+		return nil, err
+	}
+	purse, err := s.ensemblePurse(ctx, who, version)
+	if err != nil {
+		return nil, err
+	}
+	e := &api.LabelEstimate{Ensemble: version.Name, Version: version.Number, Terms: termsOf(mode), Remaining: headroomOf(purse.ownBalance())}
+	if e.Queries, e.Replayed, err = s.countQueries(ctx, version, mode, r); err != nil {
+		return nil, err
+	}
+	rate, delta, err := assumptions(r)
+	if err != nil {
+		return nil, err
+	}
+	n := e.Queries - e.Replayed
+	worst := mode.WorstCase(n)
+	e.WorstCase, e.Expected = amountsOf(worst), amountsOf(mode.Released(n, int64(math.Ceil(rate*float64(n)))))
+	e.Delta = api.Decimal(delta.String())
+	if epsilon, ok := epsilonAt(worst, delta); ok {
+		e.Epsilon = api.Decimal(epsilon.String())
+	}
+	own, all := purse.ownBalance(), purse.balances[len(purse.balances)-1] // the ensemble's is open to every caller
+	e.Affordable = affordable(own, worst) && affordable(all, worst)
+	e.StillBuys = min(budget.Times(own.Limit, own.Used(), mode.WorstCase(1)), budget.Times(all.Limit, all.Used(), mode.WorstCase(1)))
+	if e.EpsilonBuys, err = epsilonBuys(r.Epsilon, delta, mode.WorstCase(1)); err != nil {
+		return nil, err
+	}
+	e.Notes = labelNotes(version.Ensemble, mode)
+	return e, nil
+}
+
+// countQueries says how many queries are meant, and how many of them are free. A student's view is not known yet, so that interactive
+// queries are never free here.
+func (s *Service) countQueries(ctx context.Context, version *pate.Version, mode *pate.Mode, r api.LabelEstimateRequest) (n, replayed int64, err error) {
+	switch {
+	case (r.Count == nil) == (len(r.Queries) == 0):
+		return 0, 0, fault.PateParameters("either queries or count must be given")
+	case r.Count != nil && (*r.Count < 1 || *r.Count > pate.MaxQueries) || len(r.Queries) > maxBatch:
+		return 0, 0, fault.PateParameters(fmt.Sprintf("count must be from 1 to %d, queries at most %d", pate.MaxQueries, maxBatch))
+	case r.Count != nil:
+		return *r.Count, 0, nil
+	}
+	question, err := pate.QuestionOf(mode, pate.Student{})
+	if err != nil {
+		return 0, 0, err
+	}
+	keys := once(r.Queries)
+	asked, err := s.ensembles.Find(ctx, version, keys, []pate.Question{question})
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, a := range asked {
+		if a.Outcome != nil {
+			replayed++
+		}
+	}
+	return int64(len(keys)), replayed, nil
+}
+
+// assumptions reads the assumed rate of answers and the δ.
+func assumptions(r api.LabelEstimateRequest) (rate float64, delta mechanisms.AttoDelta, err error) {
+	rate, delta = 1, labelDelta
+	if r.AnswerRate != nil {
+		if rate = *r.AnswerRate; !(rate >= 0 && rate <= 1) {
+			return 0, 0, fault.PateParameters("answer_rate must be from 0 to 1")
+		}
+	}
+	if r.Delta != "" {
+		if delta, err = mechanisms.ParseDelta(string(r.Delta)); err != nil || delta == 0 {
+			return 0, 0, fault.RequestDelta(`a decimal number above 0 and below 1, such as "1e-5"`)
+		}
+	}
+	return rate, delta, nil
+}
+
+// epsilonAt is the smaller of the pure ε, where there is one, and of what ρ comes to at δ.
+func epsilonAt(l mechanisms.Loss, delta mechanisms.AttoDelta) (mechanisms.PicoEpsilon, bool) {
+	epsilon, ok := budget.EpsilonFor(l.Rho, delta)
+	if !l.Unbounded && (!ok || l.Epsilon < epsilon) {
+		return l.Epsilon, true
+	}
+	return epsilon, ok
+}
+
+// epsilonBuys is how many labels an ε pays for at δ, when all of them are answered: the answer to "how many labels for ε 2 at σ 40?".
+func epsilonBuys(text api.Decimal, delta mechanisms.AttoDelta, each mechanisms.Loss) (*int64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	epsilon, err := mechanisms.ParseEpsilon(string(text))
+	if err != nil || epsilon == 0 {
+		return nil, wrongEpsilon()
+	}
+	n := int64(budget.RhoFor(epsilon, delta)) / max(int64(each.Rho), 1)
+	if !each.Unbounded {
+		n = max(n, int64(epsilon)/max(int64(each.Epsilon), 1))
+	}
+	return &n, nil
+}
+
+// doubtful is how likely a unanimous vote may be overturned by the noise before an estimate warns.
+const doubtful = 0.01
+
+// labelNotes warns of parameters under which labels say little, whatever the votes. Only public numbers are looked at.
+func labelNotes(e pate.Ensemble, m *pate.Mode) []api.Note {
+	notes := []api.Note{}
+	number := func(text string) float64 {
+		r, ok := new(big.Rat).SetString(text)
+		if !ok {
+			return 0
+		}
+		f, _ := r.Float64()
+		return f
+	}
+	s, teachers := m.Settings(), float64(e.Teachers())
+	rivals := float64(e.ClassCount() - 1)
+	overturned := 0.0 // how likely another class wins a unanimous vote: a union over the others
+	var noise string
+	switch s.Mode {
+	case pate.LNMax:
+		gap := teachers / number(s.NoiseScale)
+		overturned, noise = rivals*(2+gap)/4*math.Exp(-gap), "noise_scale "+s.NoiseScale
+	case pate.GNMax:
+		overturned, noise = rivals*math.Erfc(teachers/(2*number(s.Sigma)))/2, "sigma "+s.Sigma
+	case pate.Confident, pate.Interactive:
+		overturned, noise = rivals*math.Erfc(teachers/(2*number(s.Sigma2)))/2, "sigma2 "+s.Sigma2
+	case pate.Gumbel:
+		overturned, noise = rivals*math.Exp(-teachers*number(s.Gamma)), "gamma "+s.Gamma
+	default:
+	}
+	if overturned = min(overturned, rivals/(rivals+1)); overturned > doubtful {
+		notes = append(notes, api.Note{Code: "noise-too-large", Text: fmt.Sprintf(
+			"%s is much for %d teachers: even where all agree, the label is another one with probability up to %s",
+			noise, e.Teachers(), strconv.FormatFloat(overturned, 'g', 2, 64))})
+	}
+	if slices.Contains([]pate.ModeName{pate.Confident, pate.Interactive}, s.Mode) {
+		if short := number(s.Threshold) - teachers; short > 0 {
+			notes = append(notes, api.Note{Code: "threshold-too-high", Text: fmt.Sprintf(
+				"a threshold above the %d teachers is reached by noise alone", e.Teachers())})
+		}
+	}
+	return notes
+}
