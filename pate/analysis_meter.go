@@ -106,11 +106,7 @@ func (a *meter) addExact(groups []group, law outcomeLaw, probability float64) {
 
 // addCheck accounts for the check and gives the probability that it was passed.
 func (a *meter) addCheck(counts []uint32, query int) float64 {
-	var offsets []int64
-	if a.mode.NeedsStudent() {
-		offsets = a.p.Students[query].offsets
-	}
-	v := float64(largestSum(counts, offsets))
+	v := float64(largestSum(counts, a.p.offsets(query)))
 	a.rho += square(a.f.perPerson/a.f.check) / 2
 	a.check.bound(v, a.f.perPerson).addTo(a.curve, a.p.Orders, 1)
 	if a.exact != nil {

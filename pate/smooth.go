@@ -89,3 +89,30 @@ func (s gnmaxSensitivity) at(logq float64) float64 {
 	here := s.cost(logq)
 	return max(s.cost(s.upper(logq))-here, here-s.cost(s.lower(logq)))
 }
+
+// conditions says whether conditions C5 and C6 of the paper hold, on a fine grid of ln q: that β rises with q up to q0, and that
+// so does the step from β(q) to β(B_U(q)), up to B_L(q0). The sensitivity at q1 is then the largest.
+func (s gnmaxSensitivity) conditions() (c5, c6 bool) {
+	step := func(logq float64) float64 { return s.cost(s.upper(logq)) - s.bound(logq) }
+	return s.rises(s.bound, s.logq0), s.rises(step, s.logq1)
+}
+
+// gridPoints and gridReach are the grid: -ln q from its least value to gridReach times that, in even ratios.
+const (
+	gridPoints = 4000
+	gridReach  = 1e4
+)
+
+// rises says whether f, a function of ln q, never falls below end, but for rounding.
+func (s gnmaxSensitivity) rises(f func(logq float64) float64, end float64) bool {
+	ratio := math.Pow(gridReach, 1.0/gridPoints)
+	above := f(end)
+	for logq, i := end*ratio, 0; i < gridPoints; i++ {
+		below := f(logq)
+		if below > above*(1+1e-10) {
+			return false
+		}
+		above, logq = below, logq*ratio
+	}
+	return true
+}
