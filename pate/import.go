@@ -218,14 +218,12 @@ func (t *tally) cast(teacher, query, class int, row int64) error {
 		return fault.PateVotes(row, "a teacher votes twice on one query")
 	}
 	t.seen[bit/64] |= 1 << (bit % 64)
-	return t.add(query, class)
-}
-
-// add counts a vote of a teacher who is known to vote once. No count passes the number of teachers, which fits.
-func (t *tally) add(query, class int) error {
-	t.counts[query*t.ensemble.ClassCount()+class]++
+	t.add(query, class)
 	return nil
 }
+
+// add counts a vote of a teacher who is known to vote once.
+func (t *tally) add(query, class int) { t.counts[query*t.ensemble.ClassCount()+class]++ }
 
 // set puts a count where none is.
 func (t *tally) set(query, class int, count int64, row int64) error {
@@ -320,7 +318,8 @@ func (t *tally) element(layout Layout, at [3]int, value int64, row int64) error 
 		if value < 0 || value >= int64(t.ensemble.ClassCount()) {
 			return fault.PateVotes(row, "a label is none of the ensemble's classes")
 		}
-		return t.add(at[queryAxis], int(value))
+		t.add(at[queryAxis], int(value))
+		return nil
 	case LayoutOneHot:
 		switch value {
 		case 0:

@@ -231,9 +231,7 @@ func (t *tally) teacherRow(name string, labels []string, row int64) error {
 		if err != nil {
 			return err
 		}
-		if err := t.add(query, class); err != nil {
-			return err
-		}
+		t.add(query, class)
 	}
 	return nil
 }
@@ -260,9 +258,7 @@ func (t *tally) queryRow(key string, labels []string, row int64) error {
 		if err != nil {
 			return err
 		}
-		if err := t.add(query, class); err != nil {
-			return err
-		}
+		t.add(query, class)
 	}
 	return nil
 }
@@ -346,6 +342,9 @@ func readNDJSON(r io.Reader, t *tally, named Layout) error {
 		}
 		row++
 		l, err := parseLine(lines.Text(), row)
+		if cut := lines.Err(); cut != nil {
+			return brokenOff(cut) // in the middle of this line
+		}
 		if err != nil {
 			return err
 		}
