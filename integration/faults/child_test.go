@@ -1,0 +1,178 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/gatewaytest"
+	"noisegate/gateway/httpapi"
+)
+
+// childCommand makes the test binary a gateway: a process that can be killed.
+const childCommand = "gateway-to-be-killed"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == childCommand {
+		if err := runChild(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's own log
+	os.Exit(m.Run())
+}
+
+// orders are what a child is told.
+type orders struct {
+	Databases gatewaytest.Databases
+	Address   string
+	KillAt    point // "" for never
+	Visit     int64 // the how manieth
+}
+
+func runChild(text string) error {
+	var o orders
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	t := newTrap(o.KillAt, o.Visit, func() {
+		_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+		select {} // until it arrives
+	})
+	if o.KillAt == afterCommit {
+		relayed, err := t.relay(o.Databases.Ledger)
+		if err != nil {
+			return err
+		}
+		o.Databases.Ledger = relayed
+	}
+	handler, err := assemble(context.Background(), o.Databases, t, nil)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", o.Address)
+	if err != nil {
+		return err
+	}
+	return httpapi.Serve(context.Background(), listener, handler, slog.New(slog.DiscardHandler))
+}
+
+// assemble puts a gateway with a trap in its way behind HTTP. Change, if there is one, puts other parts in.
+func assemble(ctx context.Context, d gatewaytest.Databases, t *trap, change func(*gateway.Config)) (http.Handler, error) {
+	g, err := gatewaytest.Assemble(ctx, d, gatewaytest.Options{Change: func(c *gateway.Config) {
+		t.stand(c)
+		if change != nil {
+			change(c)
+		}
+	}})
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, g.Close)
+	handler, err := httpapi.New(httpapi.Config{Service: g.Service, Verifier: names{}, ConcurrentQueries: 64})
+	return t.sending(handler), err
+}
+
+// names takes a token for the subject's name, who is analyst and steward.
+type names struct{}
+
+func (names) Verify(_ context.Context, token string) (auth.Principal, error) {
+	p, ok := auth.NewPrincipal(token, []string{"analyst", "steward"}, []string{"analysts"})
+	if !ok {
+		return auth.Principal{}, fmt.Errorf("no name: %q", token)
+	}
+	return p, nil
+}
+
+// child is a gateway in a process of its own.
+type child struct {
+	url    string
+	cmd    *exec.Cmd
+	exited chan struct{}
+	errors strings.Builder
+}
+
+// startChild starts a gateway and waits until it is ready; it says how long that took.
+func startChild(t *testing.T, o orders) (*child, time.Duration) {
+	t.Helper()
+	start := time.Now()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{url: "http://" + o.Address, exited: make(chan struct{})}
+	c.cmd = exec.CommandContext(t.Context(), os.Args[0], childCommand, string(text))
+	c.cmd.Stderr = &c.errors
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = c.cmd.Wait()
+		close(c.exited)
+	}()
+	t.Cleanup(c.kill)
+	for time.Since(start) < 20*time.Second {
+		select {
+		case <-c.exited:
+			t.Fatalf("the gateway ended while it started: %s", c.errors.String())
+		default:
+		}
+		if ready(c.url) {
+			return c, time.Since(start)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatalf("the gateway is not ready: %s", c.errors.String())
+	return nil, 0
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.exited
+}
+
+// awaitDeath waits for a child to end by its trap.
+func (c *child) awaitDeath(t *testing.T, patience time.Duration) {
+	t.Helper()
+	select {
+	case <-c.exited:
+	case <-time.After(patience):
+		t.Error("the trap did not spring")
+		c.kill()
+	}
+}
+
+func ready(url string) bool {
+	response, err := http.Get(url + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}

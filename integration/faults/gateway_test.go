@@ -1,0 +1,161 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/mechanisms"
+)
+
+// TestF19PanicAtEveryPoint lets the gateway panic at each of its steps: an opaque error, the charge stands if there was one, and the
+// next question is answered.
+func TestF19PanicAtEveryPoint(t *testing.T) {
+	s := newSite(t)
+	n := &numbers{}
+	for _, p := range points() {
+		if p.inDatabase() || p == afterCommit {
+			continue
+		}
+		trapped := newTrap(p, 3, func() { panic("a value of a protected row") })
+		url := s.inProcess(t, trapped, nil)
+		s.refill(t, url, 30)
+		l := s.load(t, n, url, 2)
+		for start := time.Now(); trapped.visits.Load() > 0 && time.Since(start) < 10*time.Second; {
+			time.Sleep(time.Millisecond)
+		}
+		s.heals(t, n, url)
+		l.stop(t, "internal")
+		if trapped.visits.Load() > 0 {
+			t.Errorf("nobody came to %s", p)
+		}
+		// Before and after sending, the answer is lost with the connection.
+		if l.refusals["internal"]+l.refusals[""] == 0 {
+			t.Errorf("%s: nobody noticed the panic: %v", p, l.refusals)
+		}
+		s.check(t, "a panic "+string(p))
+	}
+}
+
+// TestF18NoRandomness takes the source of randomness away: no answer (I10), and the charges stand.
+func TestF18NoRandomness(t *testing.T) {
+	s := newSite(t)
+	url := s.inProcess(t, never(), nil)
+	dry := s.inProcess(t, never(), func(c *gateway.Config) {
+		c.Sampler = func() *mechanisms.Sampler { return mechanisms.NewSamplerFrom(drySource{}) }
+	})
+	n := &numbers{}
+	s.refill(t, url, 100)
+	ana := api.NewClient(dry, "ana0")
+	for range 20 * *rounds {
+		_, err := ana.Query(t.Context(), question(n.next()), "")
+		var p *api.Problem
+		if !errors.As(err, &p) || p.Code != "internal" {
+			t.Fatalf("without randomness: %v, want internal", err)
+		}
+	}
+	s.check(t, "a time without randomness")
+	now, err := api.NewClient(url, "ana0").Budget(t.Context(), "census")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := plus(t, string(now.Budgets[0].Spent.Epsilon)), plus(t, fmt.Sprintf("%d/10", 20**rounds)); got != want {
+		t.Errorf("spent %s, want %s", got, want)
+	}
+}
+
+type drySource struct{}
+
+func (drySource) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// TestF06ClientsHangUp lets clients leave before, during and after their answer. Who asks again under the same key gets the same
+// bytes; nothing is charged twice.
+func TestF06ClientsHangUp(t *testing.T) {
+	s := newSite(t)
+	url := s.inProcess(t, never(), nil)
+	n := &numbers{}
+	s.refill(t, url, 100_000)
+	ana := api.NewClient(url, "ana0")
+	var left, answered int
+	for range 100 * *rounds {
+		i := n.next()
+		key := fmt.Sprint("key-", i)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(8_000))*time.Microsecond)
+		if answer, err := ana.Query(ctx, question(i), key); err == nil {
+			s.judge.Told.Told(key, answer)
+		} else {
+			left++
+		}
+		cancel()
+		for try := range 100 {
+			answer, err := ana.Query(t.Context(), question(i), key)
+			var p *api.Problem
+			if errors.As(err, &p) && p.Code == "request/in-flight" && try < 99 {
+				time.Sleep(5 * time.Millisecond)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			answered++
+			s.judge.Told.Told(key, answer)
+			break
+		}
+	}
+	s.check(t, "clients that hang up")
+	t.Logf("%d clients left, %d were answered under their key", left, answered)
+	if left == 0 {
+		t.Error("nobody left: the test asked nothing")
+	}
+	now, err := ana.Budget(t.Context(), "census")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := plus(t, string(now.Budgets[0].Spent.Epsilon)), plus(t, fmt.Sprintf("%d/10", 100**rounds)); got != want {
+		t.Errorf("spent %s, want %s: each question once", got, want)
+	}
+}
+
+// TestF14ClockSteps turns the gateway's clock. What may be spent does not depend on it.
+func TestF14ClockSteps(t *testing.T) {
+	s := newSite(t)
+	clock := &steppingClock{}
+	url := s.inProcess(t, never(), func(c *gateway.Config) { c.Clock = clock })
+	n := &numbers{}
+	ana := api.NewClient(url, "ana0")
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour, until(2038), until(2100), until(1999)} {
+		s.refill(t, url, 3)
+		clock.step.Store(int64(step))
+		var given int
+		for range 6 {
+			answer, err := ana.Query(t.Context(), question(n.next()), "")
+			if err == nil {
+				given++
+				s.judge.Told.Told("", answer)
+			}
+		}
+		if given != 3 {
+			t.Errorf("with the clock %v off, %d answers of 0.1 were given for 0.3", step, given)
+		}
+		s.check(t, "a step of the clock by "+step.String())
+	}
+}
+
+func until(year int) time.Duration {
+	return time.Until(time.Date(year, time.January, 19, 3, 14, 8, 0, time.UTC))
+}
+
+// steppingClock is the machine's clock and a step.
+type steppingClock struct {
+	gateway.SystemClock
+	step atomic.Int64
+}
+
+func (c *steppingClock) Now() time.Time { return time.Now().Add(time.Duration(c.step.Load())) }

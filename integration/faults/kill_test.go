@@ -1,0 +1,99 @@
+package faults
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// readyWithin is how soon a gateway must be ready after it was killed.
+const readyWithin = 2 * time.Second
+
+// TestF02A67KillAtEveryPoint kills the gateway with SIGKILL at every step of a query, under load, again and again on one ledger.
+func TestF02A67KillAtEveryPoint(t *testing.T) {
+	s := newSite(t)
+	s.installHold(t)
+	n := &numbers{}
+	o := orders{Databases: s.databases, Address: freeAddress(t)}
+	var slowest time.Duration
+	for range *killsPerPoint {
+		for _, p := range points() {
+			o.KillAt, o.Visit = p, int64(1+rand.IntN(12))
+			c, took := startChild(t, o)
+			slowest = max(slowest, took)
+			s.refill(t, c.url, 30)
+			l := s.load(t, n, c.url, 4)
+			if p.inDatabase() {
+				s.killWhileHeld(t, c, p)
+			} else {
+				c.awaitDeath(t, 10*time.Second)
+			}
+			l.stop(t)
+			s.check(t, "a kill "+string(p))
+		}
+	}
+	asked, answered := s.judge.Told.Counts()
+	t.Logf("%d kills, %d questions, %d answers; ready again after %v at the latest", *killsPerPoint*len(points()), asked, answered,
+		slowest.Round(time.Millisecond))
+	if slowest > readyWithin {
+		t.Errorf("a gateway was ready only after %v", slowest)
+	}
+	if answered == 0 {
+		t.Error("no question was answered: the test asked nothing")
+	}
+}
+
+// The locks that PostgreSQL waits for, with a reservation at hand.
+const (
+	holdStatement = 4711 // in the statement that writes the reservation's entry
+	holdCommit    = 4712 // in the transaction's commit
+)
+
+// installHold lets a test hold PostgreSQL itself in the middle of a reservation. Whoever holds the lock of a trigger holds it.
+func (s *site) installHold(t *testing.T) {
+	t.Helper()
+	s.control.Exec(t, `
+		CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+		BEGIN
+			PERFORM pg_advisory_xact_lock_shared(TG_ARGV[0]::bigint);
+			RETURN NULL;
+		END $$`,
+		`CREATE TRIGGER hold_statement AFTER INSERT ON noisegate.entry FOR EACH ROW WHEN (NEW.kind = 'reserve') EXECUTE FUNCTION hold(4711)`,
+		`CREATE CONSTRAINT TRIGGER hold_commit AFTER INSERT ON noisegate.entry DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW WHEN (NEW.kind = 'reserve') EXECUTE FUNCTION hold(4712)`)
+}
+
+// killWhileHeld kills the gateway while PostgreSQL is held with one of its reservations, and then lets PostgreSQL go on: what
+// it had not been told to commit goes, and what it had been told to commit stays.
+func (s *site) killWhileHeld(t *testing.T, c *child, at point) {
+	t.Helper()
+	time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)
+	conn, err := pgx.Connect(t.Context(), s.super)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	lock := holdStatement
+	if at == beforeCommit {
+		lock = holdCommit
+	}
+	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock($1::bigint)", lock); err != nil {
+		t.Fatal(err)
+	}
+	for range 5_000 {
+		var held bool
+		if err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)").Scan(&held); err != nil {
+			t.Fatal(err)
+		}
+		if held {
+			c.kill()
+			return // and the lock goes with the connection
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Error("no reservation came to " + string(at))
+	c.kill()
+}
