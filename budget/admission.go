@@ -2,13 +2,14 @@ package budget
 
 import (
 	"math"
+	"time"
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
 
 // Admits reports whether an account with this limit, of which used is spent or reserved, may take the charge. It is the
-// rule of [Limit], on exact integers; sql/reserve.sql states the same rule, and budgettest holds the two together.
+// rule of [Limit], on exact integers. The only other place that states it is the CHECK constraint within_the_ceiling.
 //
 // Sums that no longer fit the ledger's integers are refused in every currency, also in one that has no cap.
 func (l Limit) Admits(used, charge mechanisms.Loss) bool {
@@ -27,15 +28,27 @@ func (l Limit) covers(sums mechanisms.Loss) bool {
 }
 
 // AdmitsQuery reports whether one query may cost as much as charge, whatever is left. The ε of a charge is its pure ε when
-// it has one; else its ρ is compared with the ρ that stands for the cap.
+// it has one; else its ρ is compared with the ρ that stands for the cap. More than a [Rate] lets through at once never comes through.
 func (l Limit) AdmitsQuery(charge mechanisms.Loss) bool {
+	_, ok := l.admitsQuery(charge)
+	return ok
+}
+
+// admitsQuery gives the cap that is too small as well.
+func (l Limit) admitsQuery(charge mechanisms.Loss) (most mechanisms.PicoEpsilon, ok bool) {
+	fits := func(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) bool {
+		if charge.Unbounded {
+			return charge.Rho <= rho
+		}
+		return charge.Epsilon <= epsilon
+	}
 	switch {
-	case l.PerQuery == 0:
-		return true
-	case charge.Unbounded:
-		return charge.Rho <= l.PerQueryRho
+	case l.PerQuery > 0 && !fits(l.PerQuery, l.PerQueryRho):
+		return l.PerQuery, false
+	case l.Rate.Per > 0 && !fits(l.Rate.Epsilon, l.Rate.Rho):
+		return l.Rate.Epsilon, false
 	default:
-		return charge.Epsilon <= l.PerQuery
+		return 0, true
 	}
 }
 
@@ -72,6 +85,9 @@ func Affordable(limit Limit, used mechanisms.Loss) mechanisms.PicoEpsilon {
 	most := max(left.Epsilon, pureEpsilonFor(left.Rho), 0)
 	if limit.PerQuery > 0 {
 		most = min(most, limit.PerQuery)
+	}
+	if limit.Rate.Per > 0 {
+		most = min(most, limit.Rate.Epsilon)
 	}
 	return most
 }
@@ -111,34 +127,86 @@ func pureEpsilonFor(rho mechanisms.PicoRho) mechanisms.PicoEpsilon {
 	return mechanisms.PicoEpsilon(eps * (1 - 1e-9) * float64(mechanisms.EpsilonUnit))
 }
 
-// refusal explains why accounts do not take a charge; nil when they do. The analyst's own account speaks first, because
-// its figures may be told; of the accounts shared with others only the name is.
-func refusal(balances []Balance, analyst string, charge mechanisms.Loss) error {
-	for _, b := range balances {
-		if b.Limit.ReplayOnly {
+// refusal explains why accounts do not take a charge now; nil when they do. What no waiting mends comes first. The analyst's own account
+// speaks first, because its figures may be told; of the accounts shared with others only the name is.
+func refusal(accounts []*tally, c Charge, now time.Time) error {
+	for _, a := range accounts {
+		switch {
+		case a.frozen:
+			return fault.BudgetFrozen()
+		case a.Limit.ReplayOnly:
 			return fault.BudgetReplayOnly()
 		}
 	}
-	for _, b := range balances {
-		if !b.Limit.AdmitsQuery(charge) {
-			return fault.BudgetOverQueryCap(costInEpsilon(b.Limit, charge), b.Limit.PerQuery.String())
+	for _, a := range accounts {
+		if most, ok := a.Limit.admitsQuery(c.Loss); !ok {
+			return fault.BudgetOverQueryCap(costInEpsilon(a.Limit, c.Loss), most.String())
 		}
 	}
-	var shared *fault.Error
-	for _, b := range balances {
-		used := b.Used()
-		switch {
-		case b.Limit.Admits(used, charge):
-		case b.ID.Scope == AnalystScope && b.ID.Name == analyst:
-			return fault.BudgetExhausted(shortage(b.Limit, used, charge))
-		case shared == nil:
-			shared = fault.BudgetExhaustedForAll(string(b.ID.Scope))
+	for _, rule := range []func(a *tally, own bool) *fault.Error{
+		func(a *tally, own bool) *fault.Error { return overCap(a, c.Loss, own) },
+		func(a *tally, own bool) *fault.Error { return overTranche(a, c.Loss, now, own) },
+		func(a *tally, own bool) *fault.Error { return overRate(a, c.Loss, now, own) },
+	} {
+		var shared *fault.Error
+		for _, a := range accounts {
+			own := a.ID.Scope == AnalystScope && a.ID.Name == c.Analyst
+			switch refused := rule(a, own); {
+			case refused == nil:
+			case own:
+				return refused
+			case shared == nil:
+				shared = refused
+			}
 		}
-	}
-	if shared != nil {
-		return shared
+		if shared != nil {
+			return shared
+		}
 	}
 	return nil
+}
+
+// overCap refuses what the account does not admit in its lifetime.
+func overCap(a *tally, charge mechanisms.Loss, own bool) *fault.Error {
+	used := a.used.loss()
+	switch {
+	case a.Limit.Admits(used, charge):
+		return nil
+	case own:
+		return fault.BudgetExhausted(shortage(a.Limit, used, charge))
+	default:
+		return fault.BudgetExhaustedForAll(string(a.ID.Scope))
+	}
+}
+
+// overTranche refuses what fits only later.
+func overTranche(a *tally, charge mechanisms.Loss, now time.Time, own bool) *fault.Error {
+	if a.Limit.Tranche.Every == 0 {
+		return nil
+	}
+	used, released := a.used.loss(), a.Limit.Released(a.opened, now)
+	next, more := a.Limit.NextTranche(a.opened, now)
+	switch {
+	case released.Admits(used, charge) || !more:
+		return nil
+	case own:
+		return fault.BudgetTrancheClosed(shortage(released, used, charge), next)
+	default:
+		return fault.BudgetTrancheClosedForAll(string(a.ID.Scope))
+	}
+}
+
+// overRate refuses what comes too fast.
+func overRate(a *tally, charge mechanisms.Loss, now time.Time, own bool) *fault.Error {
+	wait := a.Limit.Rate.wait(a.busy, now, charge)
+	switch {
+	case wait <= 0:
+		return nil
+	case own:
+		return fault.BudgetRateLimited(wait)
+	default:
+		return fault.BudgetRateLimitedForAll(string(a.ID.Scope))
+	}
 }
 
 // Used is what an account has spent and reserved together.

@@ -41,6 +41,15 @@ func (c Charge) check() error {
 	return nil
 }
 
+// mechanismText is the parameters as JSON.
+func (c Charge) mechanismText() []byte {
+	text, err := json.Marshal(append([]mechanisms.Parameters{}, c.Mechanisms...))
+	if err != nil { // strings always encode
+		panic(err)
+	}
+	return text
+}
+
 func checkLoss(l mechanisms.Loss) error {
 	if l.Epsilon < 0 || l.Rho < 0 || l.Delta < 0 {
 		return fault.Internal(errors.New("budget: a loss is negative"))
@@ -55,15 +64,14 @@ const byPolicy = "policy"
 func (a Account) check(by string) error {
 	l := a.Limit
 	switch {
-	case by == "":
-		return fault.Internal(errors.New("budget: nobody sets a limit"))
 	case a.Origin != FromPolicy && a.Origin != FromSteward:
 		return fault.Internal(fmt.Errorf("budget: a limit has the origin %q", string(a.Origin)))
 	case l.Form != Pure && l.Form != ZCDP && l.Form != Approx,
-		l.Epsilon < Never, l.Rho < Never, l.Delta < 0, l.TotalDelta < l.Delta, l.PerQuery < 0, l.PerQueryRho < 0:
+		l.Epsilon < Never, l.Rho < Never, l.Delta < 0, l.TotalDelta < l.Delta, l.PerQuery < 0, l.PerQueryRho < 0,
+		l.Tranche.check() != nil, l.Rate.check() != nil:
 		return fault.Internal(fmt.Errorf("budget: a limit is out of range: %+v", l))
 	}
-	return a.ID.check()
+	return a.ID.checkedBy(by)
 }
 
 // inLedger is the charge as the ledger keeps it; its accounts are in lock order.
@@ -100,6 +108,16 @@ func (id AccountID) check() error {
 	}
 	return nil
 }
+
+// checkedBy is check, for what somebody does to the account.
+func (id AccountID) checkedBy(by string) error {
+	if by == "" {
+		return fault.Internal(errors.New("budget: nobody changes an account"))
+	}
+	return id.check()
+}
+
+func (r Refill) check(by string) error { return r.Account.checkedBy(by) }
 
 // compare is the order in which accounts are locked: by scope, then by name.
 func (id AccountID) compare(other AccountID) int {

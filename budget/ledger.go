@@ -62,6 +62,24 @@ type Limit struct {
 	// PerQueryRho is the cap on the ρ of one query that has no finite ε of its own: what [RhoFor] gives for PerQuery.
 	PerQueryRho mechanisms.PicoRho
 	ReplayOnly  bool
+	Tranche     Tranche
+	Rate        Rate
+}
+
+// Tranche releases a cap in parts: at first and then after each Every, so much more of it, until all is released. What is not spent
+// stays available. The cap is the promise of a lifetime, whatever the tranche; see [Limit.Released].
+type Tranche struct {
+	Every   time.Duration // whole microseconds; 0: the whole cap at once
+	Epsilon mechanisms.PicoEpsilon
+	Rho     mechanisms.PicoRho // form zcdp
+}
+
+// Rate is a brake: at most Epsilon at once, which wears off within Per. No time t sees more than Epsilon·(1 + t/Per). It is not a
+// promise about privacy; that is the cap.
+type Rate struct {
+	Per     time.Duration // whole microseconds; 0: no brake
+	Epsilon mechanisms.PicoEpsilon
+	Rho     mechanisms.PicoRho // what counts as Epsilon for losses that have no finite ε of their own
 }
 
 // Never is a cap that admits no charge in its clause.
@@ -91,6 +109,9 @@ type Balance struct {
 	Account
 	Spent    mechanisms.Loss // settled and expired
 	Reserved mechanisms.Loss // open
+	Frozen   bool            // takes no charge until a steward thaws it; its limit stays as it is
+	Opened   time.Time       // tranches count from here
+	Busy     time.Time       // when all that the rate counts has worn off
 }
 
 // ReservationID identifies a charge and its release; it is chosen by the caller (a ULID).
@@ -125,6 +146,8 @@ type Charge struct {
 // Reservation is an open charge.
 type Reservation struct {
 	ID ReservationID
+	// Used is what each account has spent and reserved with this charge, in lock order (dataset, groups, analysts, each by name).
+	Used []mechanisms.Loss
 }
 
 // Stored is the answer of a settled charge.
@@ -154,26 +177,56 @@ const (
 	EntryVoid    EntryKind = "void"
 	EntryExpire  EntryKind = "expire"
 	EntryLimit   EntryKind = "limit"
+	EntryRefill  EntryKind = "refill"
+	EntryFreeze  EntryKind = "freeze"
+	EntryThaw    EntryKind = "thaw"
 )
 
-// Entry is one line of the append-only journal.
+// Entry is one line of the append-only journal. Each dataset's entries are a chain: see [Entry.HashAfter].
 type Entry struct {
 	Seq         int64
-	At          time.Time
+	At          time.Time // the dataset's time: the server's clock, which never goes back here; whole microseconds, UTC
 	Kind        EntryKind
 	Dataset     string
-	Analyst     string // who spent; for limits, who set it
+	Analyst     string // who spent; for limits, refills and freezes, who did it
 	Reservation ReservationID
-	Loss        mechanisms.Loss // what the charge counts as from this entry on: zero once it is voided
-	Mechanisms  []mechanisms.Parameters
-	Account     *AccountID // limits only
-	Limit       *Limit     // limits only
+	AccountIDs  []int64         // the accounts that it is about, as the ledger numbers them
+	Loss        mechanisms.Loss // of charges, what it counts as from this entry on, zero once it is voided; of refills, what was added
+	// Digest is, of reservations, the SHA-256 of fingerprint and request; of settlements, that of the answer.
+	Digest []byte
+	// MechanismText and AccountText are JSON as the ledger keeps it, byte for byte.
+	MechanismText []byte // reservations
+	AccountText   []byte // limits, refills, freezes: the account and its limit from here on
+	Hash          [32]byte
+
+	// What the texts say.
+	Mechanisms []mechanisms.Parameters
+	Account    *AccountID
+	Limit      *Limit
+}
+
+// Head is the end of a dataset's chain of entries. The zero Seq stands for the empty chain.
+type Head struct {
+	Dataset string
+	Seq     int64    // of the newest entry
+	Hash    [32]byte // of the newest entry
+}
+
+// Refill raises a cap by an amount. It raises what the account may lose in a lifetime, also when the data are the same: the journal's entry
+// and [Balance.Lifetime] say by how much.
+type Refill struct {
+	Account AccountID
+	Epsilon mechanisms.PicoEpsilon // pure, approx
+	Rho     mechanisms.PicoRho     // zcdp
+	Delta   mechanisms.AttoDelta
+	Reason  string // for the journal
 }
 
 // Page asks for a part of a list, newest first.
 type Page struct {
-	Before int64 // entries with a smaller sequence number; 0: from the newest
-	Limit  int
+	Before  int64 // entries with a smaller sequence number; 0: from the newest
+	Limit   int
+	Dataset string // of entries: only this dataset's; "" for all
 }
 
 // Ledger is durable privacy accounting. Implementations are safe for concurrent use by several processes.
@@ -183,7 +236,8 @@ type Page struct {
 type Ledger interface {
 	// Reserve commits a charge before it returns, or gives the stored answer when the same question or the same
 	// idempotency key was answered before. Refusals (budget/exhausted, budget/over-query-cap, budget/replay-mismatch,
-	// budget/replay-only, budget/lost-answer, budget/no-account, request/in-flight) change nothing, nor does [ErrSlotTaken].
+	// budget/replay-only, budget/frozen, budget/tranche-closed, budget/rate-limited, budget/lost-answer, budget/no-account,
+	// request/in-flight) change nothing, nor does [ErrSlotTaken]. A charge whose context ends before it is decided is taken back.
 	Reserve(context.Context, Charge) (Outcome, error)
 	// Replay gives the answer that Reserve would replay, nil if it would not. It charges nothing.
 	Replay(context.Context, Charge) (*Stored, error)
@@ -206,6 +260,11 @@ type Ledger interface {
 	// SetLimit opens an account or changes its limit, and writes an entry. A limit below what is spent is allowed: it blocks.
 	// A limit FromPolicy does not replace one FromSteward.
 	SetLimit(ctx context.Context, by string, account Account) error
+	// Refill adds to the cap of an account that exists; the limit is a steward's from then on. An account that does not exist is
+	// request/not-found, an amount in a currency that the account's form does not have is request/budget.
+	Refill(ctx context.Context, by string, refill Refill) error
+	// Freeze stops all charges on an account that exists, or lets them go on; replays stay free. What is so already changes nothing.
+	Freeze(ctx context.Context, by string, id AccountID, frozen bool) error
 
 	// Releases lists the settled charges of one analyst, newest first, without their answers.
 	Releases(ctx context.Context, analyst string, page Page) ([]ReleaseInfo, error)
@@ -213,6 +272,20 @@ type Ledger interface {
 	Release(ctx context.Context, analyst string, id ReservationID) (*Stored, error)
 	// Entries lists the journal, newest first.
 	Entries(ctx context.Context, page Page) ([]Entry, error)
+
+	// Head is the newest end of a dataset's chain that this process knows to be committed, its own last entries among it. It is
+	// what receipts quote.
+	Head(ctx context.Context, dataset string) (Head, error)
+	// Verify reads a dataset's entries after from, which the empty Head begins at the first, and compares them with the chain, and
+	// every charge and account with its entries. What does not agree is a [*BrokenError], which names the entry.
+	Verify(ctx context.Context, from Head) (Verified, error)
+}
+
+// Verified is what [Ledger.Verify] read.
+type Verified struct {
+	Head      Head // the end that was reached
+	Entries   int  // how many were compared
+	Unchained int  // entries that are older than the chain itself
 }
 
 // ReleaseInfo is a line of an analyst's history.

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"math/big"
+	"time"
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -15,6 +16,21 @@ type LimitSpec struct {
 	Delta              *big.Rat // nil: 0
 	MaxEpsilonPerQuery *big.Rat // nil: no cap on a single query
 	ReplayOnly         bool
+	Tranche            TrancheSpec // the zero value: none
+	Rate               RateSpec    // the zero value: none
+}
+
+// TrancheSpec is a [Tranche] as people write it.
+type TrancheSpec struct {
+	Every   time.Duration // at least a minute
+	Epsilon *big.Rat      // pure, approx
+	Rho     *big.Rat      // zcdp
+}
+
+// RateSpec is a [Rate] as people write it.
+type RateSpec struct {
+	Epsilon *big.Rat
+	Per     time.Duration // from a second to a day
 }
 
 // MaxAmount is the largest ε or ρ of a budget or a charge: 10⁶, so that a sum of two fits an int64 of pico units.
@@ -75,12 +91,7 @@ func NewLimit(spec LimitSpec) (Limit, error) {
 	default:
 		return Limit{}, fault.RequestBudget("form must be pure, zcdp or approx")
 	}
-	if limit.Form == Approx {
-		limit.Delta = delta / 2
-		if limit.Delta > 0 {
-			limit.Rho = RhoFor(limit.Epsilon, limit.ConversionDelta())
-		}
-	}
+	limit = limit.derived()
 	if spec.MaxEpsilonPerQuery != nil {
 		most, err := grant("max_epsilon_per_query", spec.MaxEpsilonPerQuery)
 		if err != nil {
@@ -92,7 +103,24 @@ func NewLimit(spec LimitSpec) (Limit, error) {
 		limit.PerQuery = mechanisms.PicoEpsilon(most)
 		limit.PerQueryRho = RhoFor(limit.PerQuery, limit.ConversionDelta())
 	}
-	return limit, nil
+	if limit.Tranche, err = spec.Tranche.of(limit); err != nil {
+		return Limit{}, err
+	}
+	limit.Rate, err = spec.Rate.of(limit)
+	return limit, err
+}
+
+// derived fills in what follows of the declared amounts: of approx, the share of δ that may be spent and the cap of ρ.
+func (l Limit) derived() Limit {
+	if l.Form != Approx {
+		l.Delta = l.TotalDelta
+		return l
+	}
+	l.Delta, l.Rho = l.TotalDelta/2, Never
+	if l.Delta > 0 {
+		l.Rho = RhoFor(l.Epsilon, l.ConversionDelta())
+	}
+	return l
 }
 
 // ConversionDelta is the δ at which this account turns ρ into ε.

@@ -16,215 +16,77 @@ import (
 type Memory struct {
 	clock func() time.Time
 
-	mu       sync.Mutex
-	accounts map[AccountID]*memoryAccount
-	charges  map[ReservationID]*memoryCharge
-	keys     map[memoryKey]memoryRequest
-	asked    map[memoryQuestion]*memoryCharge // the newest charge of each question
-	drawn    map[ReservationID]int            // by plan: how many of its slots
-	entries  []Entry                          // entries[i].Seq == i+1
+	mu      sync.Mutex
+	desk    *desk
+	opened  int64   // accounts
+	entries []Entry // entries[i].Seq == i+1
+	heads   map[string]Head
 }
 
 // NewMemory returns an empty ledger that takes the time from clock.
 func NewMemory(clock func() time.Time) *Memory {
-	return &Memory{
-		clock:    clock,
-		accounts: map[AccountID]*memoryAccount{},
-		charges:  map[ReservationID]*memoryCharge{},
-		keys:     map[memoryKey]memoryRequest{},
-		asked:    map[memoryQuestion]*memoryCharge{},
-		drawn:    map[ReservationID]int{},
+	return &Memory{clock: clock, desk: newDesk(), heads: map[string]Head{}}
+}
+
+// at lets an operation of one dataset happen on the desk, and takes down what it wrote.
+func (m *Memory) at(operation func(*desk) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := m.clock().UTC().Truncate(time.Microsecond); now.After(m.desk.now) {
+		m.desk.now = now
 	}
-}
-
-type memoryAccount struct {
-	Account
-	spent, reserved sums
-}
-
-func (a *memoryAccount) balance() Balance {
-	return Balance{Account: a.Account, Spent: a.spent.loss(), Reserved: a.reserved.loss()}
-}
-
-// sums are losses added up. Losses without a finite ε are counted, so that voiding the last one opens the ε clause again.
-type sums struct {
-	added     mechanisms.Loss // Unbounded is not used
-	unbounded int
-}
-
-func (s *sums) add(l mechanisms.Loss) {
-	if l.Unbounded {
-		s.unbounded++
+	err := operation(m.desk)
+	for _, l := range m.desk.journal {
+		for _, a := range l.about {
+			if a.number == 0 {
+				m.opened++
+				a.number = m.opened
+			}
+		}
+		head := m.heads[l.Dataset]
+		lines := []line{l}
+		m.heads[l.Dataset] = seal(head, lines, []int64{int64(len(m.entries) + 1)})
+		m.entries = append(m.entries, lines[0].Entry)
 	}
-	s.added.Epsilon, s.added.Rho, s.added.Delta = s.added.Epsilon+l.Epsilon, s.added.Rho+l.Rho, s.added.Delta+l.Delta
+	m.desk.journal = nil
+	return err
 }
-
-func (s *sums) subtract(l mechanisms.Loss) {
-	if l.Unbounded {
-		s.unbounded--
-	}
-	s.added.Epsilon, s.added.Rho, s.added.Delta = s.added.Epsilon-l.Epsilon, s.added.Rho-l.Rho, s.added.Delta-l.Delta
-}
-
-func (s *sums) loss() mechanisms.Loss {
-	l := s.added
-	l.Unbounded = s.unbounded > 0
-	return l
-}
-
-type memoryCharge struct {
-	Charge
-	charged        []*memoryAccount
-	state          state
-	held           mechanisms.Loss // what it counts as: what was reserved, then what was released
-	answer         []byte
-	opened, closed time.Time
-}
-
-func (c *memoryCharge) stored() *Stored {
-	return &Stored{ID: c.ID, Dataset: c.Dataset, Analyst: c.Analyst, Request: slices.Clone(c.Request),
-		Answer: slices.Clone(c.answer), Loss: c.held, SettledAt: c.closed}
-}
-
-func (c *memoryCharge) past() past {
-	p := past{state: c.state}
-	if c.state == settled {
-		p.stored = c.stored()
-	}
-	return p
-}
-
-type memoryKey struct{ analyst, key string }
-
-type memoryRequest struct {
-	digest [32]byte
-	charge *memoryCharge
-}
-
-type memoryQuestion struct {
-	dataset, analyst string
-	fingerprint      [32]byte
-}
-
-func questionOf(c Charge) memoryQuestion { return memoryQuestion{c.Dataset, c.Analyst, c.Fingerprint} }
 
 // Reserve implements [Ledger].
-func (m *Memory) Reserve(_ context.Context, c Charge) (Outcome, error) {
+func (m *Memory) Reserve(_ context.Context, c Charge) (outcome Outcome, err error) {
 	if err := c.check(); err != nil {
 		return Outcome{}, err
 	}
 	c = c.inLedger()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	earlier, err := resolve(c, m.before(c))
-	if err != nil {
-		return Outcome{}, err
-	}
-	if earlier != nil {
-		m.bindKey(c, m.charges[earlier.stored.ID])
-		return Outcome{Replay: earlier.stored}, nil
-	}
-	if m.charges[c.ID] != nil {
-		return Outcome{}, usedID(c.ID)
-	}
-	accounts, missing := m.find(c.Accounts)
-	if err := refusal(balancesOf(accounts), c.Analyst, c.Loss); err != nil {
-		return Outcome{}, err
-	}
-	if d := c.Draws; d != nil {
-		plan, err := m.plan(c.Analyst, d.Plan)
-		if err != nil || plan.Dataset != c.Dataset || plan.Next != d.From || d.From+d.Count > len(plan.Slots) {
-			return Outcome{}, ErrSlotTaken
-		}
-		m.drawn[d.Plan] += d.Count
-	}
-	for _, a := range missing {
-		m.setLimit(byPolicy, a)
-	}
-	for _, a := range accounts {
-		a.reserved.add(c.Loss)
-	}
-	charge := &memoryCharge{Charge: c, charged: accounts, state: open, held: c.Loss, opened: m.clock()}
-	m.charges[c.ID] = charge
-	m.asked[questionOf(c)] = charge
-	m.bindKey(c, charge)
-	m.write(Entry{Kind: EntryReserve, Dataset: c.Dataset, Analyst: c.Analyst, Reservation: c.ID, Loss: c.Loss,
-		Mechanisms: slices.Clone(c.Mechanisms)})
-	return Outcome{Reserved: &Reservation{ID: c.ID}}, nil
+	err = m.at(func(d *desk) (err error) {
+		outcome, err = d.reserve(c)
+		return err
+	})
+	return outcome, err
 }
 
 // Replay implements [Ledger].
-func (m *Memory) Replay(_ context.Context, c Charge) (*Stored, error) {
+func (m *Memory) Replay(_ context.Context, c Charge) (stored *Stored, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	earlier, err := resolve(c, m.before(c))
-	if err != nil || earlier == nil {
-		return nil, err
-	}
-	m.bindKey(c, m.charges[earlier.stored.ID])
-	return earlier.stored, nil
+	err = m.at(func(d *desk) error {
+		earlier, err := resolve(c, d.before(c))
+		if err != nil || earlier == nil {
+			return err
+		}
+		d.bindKey(c, d.charges[earlier.stored.ID])
+		stored = earlier.stored
+		return nil
+	})
+	return stored, err
 }
 
 // Plan implements [Ledger].
 func (m *Memory) Plan(_ context.Context, analyst string, id ReservationID) (*Plan, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.plan(analyst, id)
-}
-
-func (m *Memory) plan(analyst string, id ReservationID) (*Plan, error) {
-	c := m.charges[id]
-	if c == nil || c.state != settled || c.Analyst != analyst || len(c.Registers) == 0 {
-		return nil, fault.PlanUnknown()
-	}
-	return &Plan{ID: id, Dataset: c.Dataset, Loss: c.held, Slots: slices.Clone(c.Registers), Next: m.drawn[id], RegisteredAt: c.closed}, nil
-}
-
-// before finds the earlier charges that decide about a request.
-func (m *Memory) before(c Charge) []past {
-	var all []past
-	if named, ok := m.keys[memoryKey{c.Analyst, c.IdempotencyKey}]; ok {
-		p := named.charge.past()
-		p.byKey, p.digest = true, named.digest
-		all = append(all, p)
-	}
-	if asked, ok := m.asked[questionOf(c)]; ok {
-		all = append(all, asked.past())
-	}
-	return all
-}
-
-// bindKey makes the request's key, if it has one, stand for the charge.
-func (m *Memory) bindKey(c Charge, charge *memoryCharge) {
-	if c.IdempotencyKey != "" {
-		m.keys[memoryKey{c.Analyst, c.IdempotencyKey}] = memoryRequest{c.RequestDigest, charge}
-	}
-}
-
-// find gives the accounts that a charge names. Those that do not exist yet are made but not opened, and listed.
-func (m *Memory) find(named []Account) (accounts, missing []*memoryAccount) {
-	for _, n := range named {
-		a := m.accounts[n.ID]
-		if a == nil {
-			n.Origin = FromPolicy
-			a = &memoryAccount{Account: n}
-			missing = append(missing, a)
-		}
-		accounts = append(accounts, a)
-	}
-	return accounts, missing
-}
-
-func balancesOf(accounts []*memoryAccount) []Balance {
-	all := make([]Balance, len(accounts))
-	for i, a := range accounts {
-		all[i] = a.balance()
-	}
-	return all
+	return m.desk.charges[id].plan(analyst)
 }
 
 // Settle implements [Ledger].
@@ -243,36 +105,17 @@ func (m *Memory) Void(_ context.Context, id ReservationID) error { return m.clos
 func (m *Memory) Expire(_ context.Context, id ReservationID) error { return m.close(id, expiring()) }
 
 func (m *Memory) close(id ReservationID, end ending) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := m.charges[id]
-	switch {
-	case c == nil:
-		return unknownCharge(id)
-	case c.state != open:
-		return end.again(id, c.state, c.answer)
-	}
-	loss := c.held
-	if end.loss != nil {
-		loss = *end.loss
-	}
-	if !within(loss, c.held) {
-		return overReserved(id)
-	}
-	for _, a := range c.charged {
-		a.reserved.subtract(c.held)
-		a.spent.add(loss)
-	}
-	c.state, c.held, c.answer, c.closed = end.to, loss, slices.Clone(end.answer), m.clock()
-	m.write(Entry{Kind: end.kind, Dataset: c.Dataset, Analyst: c.Analyst, Reservation: id, Loss: loss})
-	return nil
+	return m.at(func(d *desk) error {
+		_, err := d.close(id, end)
+		return err
+	})
 }
 
 // ExpireOlder implements [Ledger].
 func (m *Memory) ExpireOlder(ctx context.Context, age time.Duration) (int, error) {
 	m.mu.Lock()
 	var stale []ReservationID
-	for id, c := range m.charges {
+	for id, c := range m.desk.charges {
 		if c.state == open && m.clock().Sub(c.opened) > age {
 			stale = append(stale, id)
 		}
@@ -293,7 +136,7 @@ func (m *Memory) Balances(_ context.Context, ids []AccountID) ([]Balance, error)
 	defer m.mu.Unlock()
 	var all []Balance
 	for _, id := range ids {
-		if a := m.accounts[id]; a != nil {
+		if a := m.desk.accounts[id]; a != nil {
 			all = append(all, a.balance())
 		}
 	}
@@ -305,7 +148,7 @@ func (m *Memory) DatasetBalances(_ context.Context, dataset string) ([]Balance, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []Balance
-	for id, a := range m.accounts {
+	for id, a := range m.desk.accounts {
 		if id.Dataset == dataset {
 			all = append(all, a.balance())
 		}
@@ -319,25 +162,26 @@ func (m *Memory) SetLimit(_ context.Context, by string, account Account) error {
 	if err := account.check(by); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a := m.accounts[account.ID]
-	switch {
-	case a == nil:
-		m.setLimit(by, &memoryAccount{Account: account})
-	case account.Origin == FromPolicy && (a.Origin == FromSteward || account.Version < a.Version):
-	case a.Account == account:
-	default:
-		a.Account = account
-		m.setLimit(by, a)
-	}
-	return nil
+	return m.at(func(d *desk) error {
+		d.setLimit(by, account)
+		return nil
+	})
 }
 
-func (m *Memory) setLimit(by string, a *memoryAccount) {
-	m.accounts[a.ID] = a
-	id, limit := a.ID, a.Limit
-	m.write(Entry{Kind: EntryLimit, Dataset: id.Dataset, Analyst: by, Account: &id, Limit: &limit})
+// Refill implements [Ledger].
+func (m *Memory) Refill(_ context.Context, by string, r Refill) error {
+	if err := r.check(by); err != nil {
+		return err
+	}
+	return m.at(func(d *desk) error { return d.refill(by, r) })
+}
+
+// Freeze implements [Ledger].
+func (m *Memory) Freeze(_ context.Context, by string, id AccountID, frozen bool) error {
+	if err := id.checkedBy(by); err != nil {
+		return err
+	}
+	return m.at(func(d *desk) error { return d.freeze(by, id, frozen) })
 }
 
 // Releases implements [Ledger].
@@ -347,7 +191,7 @@ func (m *Memory) Releases(_ context.Context, analyst string, page Page) ([]Relea
 	var all []ReleaseInfo
 	for e := range m.newest(page) {
 		if e.Kind == EntrySettle && e.Analyst == analyst && len(all) < page.lines() {
-			c := m.charges[e.Reservation]
+			c := m.desk.charges[e.Reservation]
 			if len(c.Registers) > 0 {
 				continue
 			}
@@ -362,7 +206,7 @@ func (m *Memory) Releases(_ context.Context, analyst string, page Page) ([]Relea
 func (m *Memory) Release(_ context.Context, analyst string, id ReservationID) (*Stored, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.charges[id]; c != nil && c.state == settled && c.Analyst == analyst && len(c.Registers) == 0 {
+	if c := m.desk.charges[id]; c != nil && c.state == settled && c.Analyst == analyst && len(c.Registers) == 0 {
 		return c.stored(), nil
 	}
 	return nil, fault.BudgetUnknownRelease()
@@ -374,11 +218,35 @@ func (m *Memory) Entries(_ context.Context, page Page) ([]Entry, error) {
 	defer m.mu.Unlock()
 	var all []Entry
 	for e := range m.newest(page) {
-		if len(all) < page.lines() {
+		if len(all) < page.lines() && (page.Dataset == "" || page.Dataset == e.Dataset) {
 			all = append(all, e)
 		}
 	}
 	return all, nil
+}
+
+// Head implements [Ledger].
+func (m *Memory) Head(_ context.Context, dataset string) (Head, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	head := m.heads[dataset]
+	head.Dataset = dataset
+	return head, nil
+}
+
+// Verify implements [Ledger]. Nobody but this ledger can have changed it.
+func (m *Memory) Verify(_ context.Context, from Head) (Verified, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	chain := NewChain(from)
+	for _, e := range m.entries {
+		if e.Dataset == from.Dataset && e.Seq > from.Seq {
+			if err := chain.Add(e); err != nil {
+				return chain.Verified, err
+			}
+		}
+	}
+	return chain.Verified, chain.EndsAt(Head{Dataset: from.Dataset, Seq: m.heads[from.Dataset].Seq, Hash: m.heads[from.Dataset].Hash})
 }
 
 // newest goes backwards through the entries from where the page begins.
@@ -390,9 +258,4 @@ func (m *Memory) newest(page Page) iter.Seq[Entry] {
 			}
 		}
 	}
-}
-
-func (m *Memory) write(e Entry) {
-	e.Seq, e.At = int64(len(m.entries)+1), m.clock()
-	m.entries = append(m.entries, e)
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate/internal/fault"
@@ -18,11 +17,13 @@ import (
 // Postgres is the [Ledger] in a PostgreSQL database. Every reservation is durably committed before Reserve returns: it keeps
 // connections of its own, on which synchronous_commit is on whatever the server's default.
 type Postgres struct {
-	pool  *pgxpool.Pool
-	turns turns
+	pool    *pgxpool.Pool
+	writers writers
+	homes   sync.Map // ReservationID to the dataset, as a string, of charges that this process reserved and did not end
+	heads   heads
 }
 
-// attempts bounds how often a request looks again after it lost a race, or after a connection broke.
+// attempts bounds how often a transaction is run that lost a race or a connection.
 const attempts = 3
 
 // OpenPostgres connects as the gateway's role (see deploy/roles.sql) and refuses what [Postgres.CheckSafety] refuses.
@@ -51,6 +52,7 @@ func OpenPostgres(ctx context.Context, dsn string) (*Postgres, error) {
 		return nil, fault.DataUnavailable(err)
 	}
 	p := &Postgres{pool: pool}
+	p.writers.run = p.runBatch
 	if err := p.CheckSafety(ctx); err != nil {
 		pool.Close()
 		return nil, err
@@ -73,93 +75,48 @@ func (p *Postgres) CheckSafety(ctx context.Context) error {
 	return s.refuse()
 }
 
-// querier is the pool, or a transaction.
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // Reserve implements [Ledger].
-func (p *Postgres) Reserve(ctx context.Context, c Charge) (Outcome, error) {
+func (p *Postgres) Reserve(ctx context.Context, c Charge) (outcome Outcome, err error) {
 	if err := c.check(); err != nil {
 		return Outcome{}, err
 	}
 	c = c.inLedger()
-	for range attempts {
-		tried, err := p.reserveInTurn(ctx, c)
-		switch {
-		case outcomeUnknown(err):
-			return p.afterLostConnection(ctx, c.ID, err)
-		case err != nil:
-			return Outcome{}, fault.DataUnavailable(err)
-		case tried.opened:
-			return Outcome{Reserved: &Reservation{ID: c.ID}}, nil
-		case tried.slotTaken:
-			return Outcome{}, ErrSlotTaken
-		}
-		// Also after a refusal: what took the budget may have been the same question.
-		if stored, err := p.earlier(ctx, c); err != nil || stored != nil {
-			return Outcome{Replay: stored}, err
-		}
-		if !tried.answered {
-			if err := p.explain(ctx, c); err != nil {
-				return Outcome{}, err
-			}
-		}
-		// What stood in the way is gone: a charge that ended without an answer, or one that was refunded. Ask again.
-	}
-	return Outcome{}, fault.DataUnavailable(fmt.Errorf("budget: no decision about charge %s; its id may have been used before", c.ID))
-}
-
-// attempt is what sql/reserve.sql says.
-type attempt struct {
-	opened   bool // the charge is reserved
-	answered bool // an earlier charge decides
-	accounts int  // else: how many of the charge's accounts exist
-	// slotTaken: the accounts would take the charge, but the plan that it draws from moved on.
-	slotTaken bool
-}
-
-// reserve runs the statement once.
-func reserve(ctx context.Context, q querier, c Charge) (attempt, error) {
-	scopes, names := make([]string, len(c.Accounts)), make([]string, len(c.Accounts))
+	op := &operation{dataset: c.Dataset, charge: &c, accounts: make([]AccountID, len(c.Accounts))}
 	for i, a := range c.Accounts {
-		scopes[i], names[i] = string(a.ID.Scope), a.ID.Name
+		op.accounts[i] = a.ID
 	}
-	made, err := json.Marshal(append([]mechanisms.Parameters{}, c.Mechanisms...))
-	if err != nil {
-		return attempt{}, err
+	op.decide = func(d *desk) (err error) {
+		outcome, err = d.reserve(c)
+		return err
 	}
-	plan, from, count := c.drawing()
-	epsilon, rho := c.registering()
-	var tried attempt
-	err = q.QueryRow(ctx, sqlReserve, c.ID, c.Dataset, c.Analyst, scopes, names,
-		c.Loss.Epsilon, c.Loss.Unbounded, c.Loss.Rho, c.Loss.Delta, made, c.Fingerprint[:], c.key(), c.RequestDigest[:], []byte(c.Request),
-		plan, from, count, epsilon, rho,
-	).Scan(&tried.opened, &tried.answered, &tried.accounts, &tried.slotTaken)
-	if isForeignKeyViolation(err) {
-		// The key was taken together with a question that another request had just opened: that one decides.
-		return attempt{answered: true}, nil
+	op.undo = func() {
+		if outcome.Reserved != nil {
+			_ = p.end(context.Background(), c.Dataset, c.ID, voiding()) // else it stays open, and is expired later
+		}
 	}
-	return tried, err
+	if err := p.do(ctx, op); err != nil {
+		return Outcome{}, err
+	}
+	if outcome.Reserved != nil {
+		p.homes.Store(c.ID, c.Dataset)
+	}
+	return outcome, nil
+}
+
+// do runs an operation. An error that the desk did not give is data/unavailable.
+func (p *Postgres) do(ctx context.Context, op *operation) error {
+	err := p.writers.do(ctx, op)
+	var refused *fault.Error
+	if err == nil || errors.As(err, &refused) || errors.Is(err, ErrSlotTaken) {
+		return err
+	}
+	return fault.DataUnavailable(err)
 }
 
 // key is the Idempotency-Key, or nil (NULL).
-func (c Charge) key() *string {
-	if c.IdempotencyKey == "" {
-		return nil
-	}
-	return &c.IdempotencyKey
-}
+func (c Charge) key() *string { return orNull(c.IdempotencyKey) }
 
-// drawing is the plan that the charge draws from, or nil (NULL), and which slots.
-func (c Charge) drawing() (plan *ReservationID, from, count int) {
-	if c.Draws == nil {
-		return nil, 0, 0
-	}
-	return &c.Draws.Plan, c.Draws.From, c.Draws.Count
-}
-
-// registering is the ε and the ρ of the slots that the charge registers, or nil (NULL).
+// registering is the ε and the ρ of the slots that the charge registers.
 func (c Charge) registering() (epsilon, rho []int64) {
 	for _, s := range c.Registers {
 		epsilon, rho = append(epsilon, int64(s.Epsilon)), append(rho, int64(s.Rho))
@@ -187,69 +144,8 @@ func (p *Postgres) Plan(ctx context.Context, analyst string, id ReservationID) (
 	case err != nil:
 		return nil, fault.DataUnavailable(err)
 	}
-	for i := range epsilon {
-		plan.Slots = append(plan.Slots, mechanisms.Slot{Epsilon: mechanisms.PicoEpsilon(epsilon[i]), Rho: mechanisms.PicoRho(rho[i])})
-	}
+	plan.Slots = slotsOf(epsilon, rho)
 	return plan, nil
-}
-
-// reserveInTurn reserves, and opens the accounts if need be, when the dataset's turn comes.
-func (p *Postgres) reserveInTurn(ctx context.Context, c Charge) (attempt, error) {
-	done, err := p.turns.take(ctx, c.Dataset)
-	if err != nil {
-		return attempt{}, err
-	}
-	defer done()
-	tried, err := reserve(ctx, p.pool, c)
-	if err == nil && !tried.opened && !tried.answered && tried.accounts < len(c.Accounts) {
-		return p.reserveOpening(ctx, c)
-	}
-	return tried, err
-}
-
-// reserveOpening reserves on accounts of which some do not exist yet. They stay open only if the charge is taken.
-func (p *Postgres) reserveOpening(ctx context.Context, c Charge) (tried attempt, err error) {
-	err = pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
-		for _, a := range c.Accounts { // in lock order
-			a.Origin = FromPolicy
-			if err := setLimit(ctx, tx, byPolicy, a, true); err != nil {
-				return err
-			}
-		}
-		if tried, err = reserve(ctx, tx, c); err == nil && !tried.opened {
-			return errRollback
-		}
-		return err
-	})
-	if errors.Is(err, errRollback) {
-		err = nil
-	}
-	return tried, err
-}
-
-// errRollback ends a transaction that is to leave nothing behind, without being a failure.
-var errRollback = errors.New("roll back")
-
-// explain says why the accounts, as they are by now, do not take the charge; nil when they would.
-func (p *Postgres) explain(ctx context.Context, c Charge) error {
-	ids := make([]AccountID, len(c.Accounts))
-	for i, a := range c.Accounts {
-		ids[i] = a.ID
-	}
-	balances, err := p.Balances(ctx, ids)
-	if err != nil {
-		return err
-	}
-	exists := map[AccountID]bool{}
-	for _, b := range balances {
-		exists[b.ID] = true
-	}
-	for _, a := range c.Accounts {
-		if !exists[a.ID] {
-			balances = append(balances, Balance{Account: a})
-		}
-	}
-	return refusal(balances, c.Analyst, c.Loss)
 }
 
 // earlier gives the answer that the request was given before, and makes its key stand for that answer.
@@ -293,129 +189,78 @@ func scanPast(row pgx.CollectableRow) (past, error) {
 	return p, err
 }
 
-// outcomeUnknown reports errors after which a statement may or may not have been committed: the server did not answer,
-// or said goodbye while the commit was on its way.
-func outcomeUnknown(err error) bool {
-	var pg *pgconn.PgError
-	switch {
-	case err == nil, pgconn.SafeToRetry(err), errors.Is(err, pgx.ErrNoRows):
-		return false
-	case errors.As(err, &pg):
-		return pg.Severity == "FATAL" || pg.Severity == "PANIC"
-	default:
-		return true
-	}
-}
-
-func isForeignKeyViolation(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "23503"
-}
-
-// afterLostConnection finds out, by its id, whether a charge was committed. It never reserves again: a reservation that
-// commits after this look stays open and is expired later.
-func (p *Postgres) afterLostConnection(ctx context.Context, id ReservationID, cause error) (Outcome, error) {
-	var last error
-	for range attempts {
-		is, _, err := p.state(ctx, id)
-		if err == nil && is == open {
-			return Outcome{Reserved: &Reservation{ID: id}}, nil
-		}
-		if last = err; err == nil || errors.Is(err, pgx.ErrNoRows) || ctx.Err() != nil {
-			break
-		}
-	}
-	return Outcome{}, fault.DataUnavailable(errors.Join(cause, last))
-}
-
-func (p *Postgres) state(ctx context.Context, id ReservationID) (is state, answer []byte, err error) {
-	err = p.pool.QueryRow(ctx, sqlState, id).Scan(&is, &answer)
-	return is, answer, err
-}
-
 // Settle implements [Ledger].
 func (p *Postgres) Settle(ctx context.Context, id ReservationID, released mechanisms.Loss, answer []byte) error {
 	end, err := settling(released, answer)
 	if err != nil {
 		return err
 	}
-	_, err = p.close(ctx, id, end)
-	return err
+	return p.close(ctx, id, end)
 }
 
 // Void implements [Ledger].
 func (p *Postgres) Void(ctx context.Context, id ReservationID) error {
-	_, err := p.close(ctx, id, voiding())
-	return err
+	return p.close(ctx, id, voiding())
 }
 
 // Expire implements [Ledger].
 func (p *Postgres) Expire(ctx context.Context, id ReservationID) error {
-	_, err := p.close(ctx, id, expiring())
-	return err
+	return p.close(ctx, id, expiring())
 }
 
-// close ends an open charge and reports whether it was this call that did. A statement whose outcome is unknown is sent
-// again: it acts on open charges only, so at most one of them has an effect.
-func (p *Postgres) close(ctx context.Context, id ReservationID, end ending) (bool, error) {
-	var epsilon, rho, delta *int64
-	var unbounded *bool
-	if l := end.loss; l != nil {
-		epsilon, unbounded, rho, delta = (*int64)(&l.Epsilon), &l.Unbounded, (*int64)(&l.Rho), (*int64)(&l.Delta)
-	}
-	var err error
-	for range attempts {
-		var closed ReservationID
-		err = p.pool.QueryRow(ctx, sqlClose, id, end.to, end.kind, epsilon, unbounded, rho, delta, end.answer).Scan(&closed)
-		if !outcomeUnknown(err) || ctx.Err() != nil {
-			break
+// close ends an open charge.
+func (p *Postgres) close(ctx context.Context, id ReservationID, end ending) error {
+	dataset, known := p.homes.Load(id)
+	if !known { // another gateway reserved it, or one that is no more
+		err := p.pool.QueryRow(ctx, sqlDatasetOf, id).Scan(&dataset)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return unknownCharge(id)
+		case err != nil:
+			return fault.DataUnavailable(err)
 		}
 	}
-	switch {
-	case err == nil:
-		return true, nil
-	case isRestrictViolation(err):
-		return false, overReserved(id)
-	case !errors.Is(err, pgx.ErrNoRows):
-		return false, fault.DataUnavailable(err)
-	}
-	is, answer, err := p.state(ctx, id)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return false, unknownCharge(id)
-	case err != nil:
-		return false, fault.DataUnavailable(err)
-	}
-	return false, end.again(id, is, answer)
+	return p.end(ctx, dataset.(string), id, end)
 }
 
-// isRestrictViolation recognises the trigger on noisegate.charge, which on an open charge refuses only larger losses.
-func isRestrictViolation(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "23001"
+func (p *Postgres) end(ctx context.Context, dataset string, id ReservationID, end ending) error {
+	err := p.do(ctx, &operation{dataset: dataset, ends: id, decide: func(d *desk) error {
+		_, err := d.close(id, end)
+		return err
+	}})
+	if err == nil {
+		p.homes.Delete(id)
+	}
+	return err
 }
 
 // ExpireOlder implements [Ledger].
 func (p *Postgres) ExpireOlder(ctx context.Context, age time.Duration) (int, error) {
-	rows, err := p.pool.Query(ctx, sqlStale, age)
+	stale, err := collect(ctx, p.pool, pgx.RowToStructByPos[staleCharge], sqlStale, age)
 	if err != nil {
-		return 0, fault.DataUnavailable(err)
-	}
-	stale, err := pgx.CollectRows(rows, pgx.RowTo[ReservationID])
-	if err != nil {
-		return 0, fault.DataUnavailable(err)
+		return 0, err
 	}
 	count := 0
-	for _, id := range stale {
-		closed, err := p.close(ctx, id, expiring())
-		if err != nil && fault.CodeOf(err) == fault.CodeDataUnavailable {
+	for _, c := range stale {
+		var expired bool
+		err := p.do(ctx, &operation{dataset: c.Dataset, ends: c.ID, decide: func(d *desk) (err error) {
+			expired, err = d.close(c.ID, expiring())
+			return err
+		}})
+		if fault.CodeOf(err) == fault.CodeDataUnavailable {
 			return count, err
 		}
-		if closed { // else it ended by itself in between
+		if err == nil && expired { // else it ended by itself in between
 			count++
 		}
+		p.homes.Delete(c.ID)
 	}
 	return count, nil
+}
+
+type staleCharge struct {
+	ID      ReservationID
+	Dataset string
 }
 
 // Balances implements [Ledger].
@@ -434,9 +279,12 @@ func (p *Postgres) DatasetBalances(ctx context.Context, dataset string) ([]Balan
 
 func scanBalance(row pgx.CollectableRow) (b Balance, err error) {
 	l, spent, reserved := &b.Limit, &b.Spent, &b.Reserved
+	var every, per int64
 	err = row.Scan(&b.ID.Dataset, &b.ID.Scope, &b.ID.Name, &b.Origin, &b.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta, &l.TotalDelta,
-		&l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
+		&l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho, &per, &l.Rate.Epsilon, &l.Rate.Rho,
+		&b.Frozen, &b.Opened, &b.Busy, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
 		&reserved.Epsilon, &reserved.Unbounded, &reserved.Rho, &reserved.Delta)
+	l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
 	return b, err
 }
 
@@ -445,25 +293,30 @@ func (p *Postgres) SetLimit(ctx context.Context, by string, account Account) err
 	if err := account.check(by); err != nil {
 		return err
 	}
-	if err := setLimit(ctx, p.pool, by, account, false); err != nil {
-		return fault.DataUnavailable(err)
-	}
-	return nil
+	return p.change(ctx, account.ID, func(d *desk) error {
+		d.setLimit(by, account)
+		return nil
+	})
 }
 
-func setLimit(ctx context.Context, q querier, by string, a Account, openOnly bool) error {
-	record, err := json.Marshal(recordOf(a))
-	if err != nil {
+// Refill implements [Ledger].
+func (p *Postgres) Refill(ctx context.Context, by string, r Refill) error {
+	if err := r.check(by); err != nil {
 		return err
 	}
-	l := a.Limit
-	var seq int64
-	err = q.QueryRow(ctx, sqlSetLimit, by, a.ID.Dataset, a.ID.Scope, a.ID.Name, a.Origin, l.Form, l.Epsilon, l.Rho, l.Delta, l.TotalDelta,
-		l.PerQuery, l.PerQueryRho, l.ReplayOnly, record, openOnly, a.Version).Scan(&seq)
-	if errors.Is(err, pgx.ErrNoRows) { // nothing to change
-		return nil
+	return p.change(ctx, r.Account, func(d *desk) error { return d.refill(by, r) })
+}
+
+// Freeze implements [Ledger].
+func (p *Postgres) Freeze(ctx context.Context, by string, id AccountID, frozen bool) error {
+	if err := id.checkedBy(by); err != nil {
+		return err
 	}
-	return err
+	return p.change(ctx, id, func(d *desk) error { return d.freeze(by, id, frozen) })
+}
+
+func (p *Postgres) change(ctx context.Context, id AccountID, decide func(*desk) error) error {
+	return p.do(ctx, &operation{dataset: id.Dataset, accounts: []AccountID{id}, decide: decide})
 }
 
 // Releases implements [Ledger].
@@ -491,19 +344,21 @@ func (p *Postgres) Release(ctx context.Context, analyst string, id ReservationID
 
 // Entries implements [Ledger].
 func (p *Postgres) Entries(ctx context.Context, page Page) ([]Entry, error) {
-	return collect(ctx, p.pool, scanEntry, sqlEntries, page.Before, page.lines())
+	return collect(ctx, p.pool, scanEntry, sqlEntries, page.Before, page.Dataset, page.lines())
 }
 
 func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
-	var made, record []byte
-	err = row.Scan(&e.Seq, &e.At, &e.Kind, &e.Dataset, &e.Analyst, &e.Reservation, &e.Loss.Epsilon, &e.Loss.Unbounded, &e.Loss.Rho,
-		&e.Loss.Delta, &made, &record)
-	if err == nil && made != nil {
-		err = json.Unmarshal(made, &e.Mechanisms)
+	var hash []byte
+	err = row.Scan(&e.Seq, &e.At, &e.Kind, &e.Dataset, &e.Analyst, &e.Reservation, &e.AccountIDs, &e.Loss.Epsilon, &e.Loss.Unbounded,
+		&e.Loss.Rho, &e.Loss.Delta, &e.Digest, &e.MechanismText, &e.AccountText, &hash)
+	e.At = e.At.UTC()
+	copy(e.Hash[:], hash)
+	if err == nil && e.MechanismText != nil {
+		err = json.Unmarshal(e.MechanismText, &e.Mechanisms)
 	}
-	if err == nil && record != nil {
+	if err == nil && e.AccountText != nil {
 		var r limitRecord
-		if err = json.Unmarshal(record, &r); err == nil {
+		if err = json.Unmarshal(e.AccountText, &r); err == nil {
 			e.Account, e.Limit = r.account(e.Dataset)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"noisegate/mechanisms"
 )
 
-// hold locks the accounts of a scope until the returned function is called.
-func hold(t *testing.T, d *pgtest.ControlDatabase, scope budget.Scope) (release func()) {
+// hold locks the dataset's ledger until the returned function is called.
+func hold(t *testing.T, d *pgtest.ControlDatabase) (release func()) {
 	t.Helper()
 	conn := d.Conn(t, d.DSN)
 	run := func(conn *pgx.Conn, sql string) {
@@ -23,7 +23,7 @@ func hold(t *testing.T, d *pgtest.ControlDatabase, scope budget.Scope) (release 
 		}
 	}
 	run(conn, "BEGIN")
-	run(conn, "SELECT FROM noisegate.account WHERE scope = '"+string(scope)+"' FOR UPDATE")
+	run(conn, "SELECT FROM noisegate.chain FOR UPDATE")
 	return func() { run(conn, "ROLLBACK") }
 }
 
@@ -60,35 +60,34 @@ func reserving(t *testing.T, l budget.Ledger, c budget.Charge) <-chan reserved {
 	return done
 }
 
-// A charge is taken back through one gateway while another one, which holds the dataset's account, is about to see that it asks the
-// same question. Neither waits for the other: a deadlock would cost the refund.
-func testVoidMeetsItsQuestion(t *testing.T, d *pgtest.ControlDatabase) {
-	here, there := open(t, d), open(t, d)
-	whole, group := account(budget.DatasetScope, "", 100), account(budget.GroupScope, "g", 100)
+// Whatever changes a dataset's ledger waits for whoever does so through another gateway: there is one lock, so no deadlock.
+func testOneAfterAnother(t *testing.T, d *pgtest.ControlDatabase) {
 	own := account(budget.AnalystScope, "ana", 100)
-	reserve(t, here, charge("opens the accounts", mechanisms.Loss{Epsilon: 10}, whole, group, own))
-	first, again := charge("first", mechanisms.Loss{Epsilon: 10}, whole, own), charge("again", mechanisms.Loss{Epsilon: 10}, whole, group, own)
-	again.Fingerprint = first.Fingerprint
-
-	letDataset, letGroup := hold(t, d, budget.DatasetScope), hold(t, d, budget.GroupScope)
-	takes := reserving(t, here, first)
-	queued(t, d, 1)
-	asks := reserving(t, there, again) // it looked for earlier charges before the first was there
-	queued(t, d, 2)
-	letDataset()
-	if got := <-takes; got.err != nil || got.outcome.Reserved == nil {
-		t.Fatalf("%+v", got)
+	reserve(t, open(t, d), charge("first", mechanisms.Loss{Epsilon: 10}, own))
+	reserve(t, open(t, d), charge("second", mechanisms.Loss{Epsilon: 10}, own))
+	raised := own
+	raised.Limit.Epsilon, raised.Origin = 200, budget.FromSteward
+	changes := []func(budget.Ledger) error{
+		func(l budget.Ledger) error { return l.Void(t.Context(), "first") },
+		func(l budget.Ledger) error { return l.Settle(t.Context(), "second", mechanisms.Loss{}, []byte("a")) },
+		func(l budget.Ledger) error { return l.SetLimit(t.Context(), "stella", raised) },
+		func(l budget.Ledger) error { return l.Freeze(t.Context(), "stella", own.ID, true) },
+		func(l budget.Ledger) error {
+			return l.Refill(t.Context(), "stella", budget.Refill{Account: account(budget.DatasetScope, "", 0).ID, Epsilon: 1})
+		},
 	}
-	queued(t, d, 1) // the other one, with the dataset's account, for the group's
-	voided := make(chan error, 1)
-	go func() { voided <- here.Void(t.Context(), "first") }()
-	queued(t, d, 2)
-	letGroup()
-	if err := <-voided; err != nil {
-		t.Errorf("Void gave %v", err)
+	release := hold(t, d)
+	done := make(chan error)
+	for i, change := range changes {
+		l := open(t, d)
+		go func() { done <- change(l) }()
+		queued(t, d, i+1)
 	}
-	if got := <-asks; got.err != nil && fault.CodeOf(got.err) != fault.CodeRequestInFlight {
-		t.Errorf("%+v", got)
+	release()
+	for range changes {
+		if err := <-done; err != nil && fault.CodeOf(err) != fault.CodeRequestNotFound {
+			t.Error(err)
+		}
 	}
 }
 
@@ -100,12 +99,12 @@ func testReplayBeforeRefusal(t *testing.T, d *pgtest.ControlDatabase) {
 	first, again := charge("first", mechanisms.Loss{Epsilon: 10}, own), charge("again", mechanisms.Loss{Epsilon: 10}, own)
 	again.Fingerprint = first.Fingerprint
 
-	let := hold(t, d, budget.AnalystScope)
+	release := hold(t, d)
 	takes := reserving(t, here, first)
 	queued(t, d, 1)
 	asks := reserving(t, there, again)
 	queued(t, d, 2)
-	let()
+	release()
 	if got := <-takes; got.err != nil || got.outcome.Reserved == nil {
 		t.Errorf("%+v", got)
 	}

@@ -102,21 +102,21 @@ func (b *binder) release(m measure) int {
 func (b *binder) count(n *syntax.Call, filter expr) (value, error) {
 	m := measure{kind: countRows, filter: filter}
 	if !n.Star {
-		c, err := b.argument(n)
+		x, err := b.argument(n)
 		if err != nil {
 			return value{}, err
 		}
-		unit := c.unit
+		unit := plainField(x) != nil && plainField(x).unit
 		switch {
 		case n.Distinct && unit:
-			m.kind, m.x = countUnits, column{of: c}
+			m.kind, m.x = countUnits, x
 		case n.Distinct:
-			return value{}, b.unsupported(n, "count(DISTINCT "+c.Name+")",
+			return value{}, b.unsupported(n, "count(DISTINCT "+describe(x)+")",
 				"only people can be counted distinctly: count(DISTINCT "+b.bound.source.unitName()+")")
 		case unit:
-			return value{}, fault.UnitColumn(b.at(n.Args[0]), c.Name)
+			return value{}, fault.UnitColumn(b.at(n.Args[0]), describe(x))
 		default:
-			m.kind, m.x = countValues, column{of: c}
+			m.kind, m.x = countValues, x
 		}
 	}
 	return value{name: m.describe(), t: catalog.Int8, sum: b.release(m), count: -1}, nil
@@ -124,45 +124,63 @@ func (b *binder) count(n *syntax.Call, filter expr) (value, error) {
 
 // sum binds sum(x) and avg(x).
 func (b *binder) sum(n *syntax.Call, filter expr) (value, error) {
-	c, err := b.argument(n)
+	x, err := b.argument(n)
 	if err != nil {
 		return value{}, err
 	}
-	switch {
-	case c.unit:
+	t := x.typ()
+	switch c := plainField(x); {
+	case c != nil && c.unit:
 		return value{}, fault.UnitColumn(b.at(n.Args[0]), c.Name)
-	case !c.Type.IsNumber():
-		return value{}, b.mismatch(n, "there is no function "+n.Name+"("+typeName(c.Type)+")", n.Name+" needs numbers")
-	case c.Bounds == nil:
-		return value{}, fault.MissingBounds(b.at(n.Args[0]), c.Name)
+	case !t.IsNumber():
+		return value{}, b.mismatch(n, "there is no function "+n.Name+"("+typeName(t)+")", n.Name+" needs numbers")
+	case boundsOf(x) == nil:
+		return value{}, b.missingBounds(n.Args[0], x)
 	}
-	x := column{of: c}
 	g, err := newGrid(x, b.at(n.Args[0]))
 	if err != nil {
 		return value{}, err
 	}
 	if n.Name == "sum" {
 		m := measure{kind: sumSteps, x: x, grid: g, filter: filter}
-		return value{name: m.describe(), t: sumType(c.Type), sum: b.release(m), count: -1}, nil
+		return value{name: m.describe(), t: sumType(t), sum: b.release(m), count: -1}, nil
 	}
 	s := b.release(measure{kind: sumCentred, x: x, grid: g, filter: filter})
 	k := b.release(measure{kind: countValues, x: x, filter: filter})
-	name := "avg(" + c.Name + ")" + filterText(filter)
-	return value{name: name, t: meanType(c.Type), sum: s, count: k}, nil
+	name := "avg(" + describe(x) + ")" + filterText(filter)
+	return value{name: name, t: meanType(t), sum: s, count: k}, nil
 }
 
-// argument is the plain column that an aggregate is called with.
-func (b *binder) argument(n *syntax.Call) (*field, error) {
+// missingBounds names a column that has no bounds, and that an aggregate or the expression in it would need.
+func (b *binder) missingBounds(n syntax.Expr, x expr) error {
+	unbounded := x
+	var walk func(expr)
+	walk = func(e expr) {
+		if f := plainField(e); f != nil && f.Bounds == nil && (f.Type.IsNumber() || f.Type.IsTime()) {
+			unbounded = e
+		}
+		for _, child := range children(e) {
+			walk(child)
+		}
+	}
+	walk(x)
+	return fault.MissingBounds(b.at(n), describe(unbounded))
+}
+
+// argument is what an aggregate is called with: an expression over a row, or the unit's id.
+func (b *binder) argument(n *syntax.Call) (expr, error) {
 	if n.Star || len(n.Args) != 1 {
 		return nil, b.mismatch(n, n.Name+" needs one argument", "")
 	}
 	if c, ok := n.Args[0].(*syntax.Column); ok {
-		return b.column(c)
+		f, err := b.column(c)
+		return column{of: f}, err
 	}
-	if _, err := b.expression(rowScope{b}, n.Args[0]); err != nil {
-		return nil, err // an unknown name inside is the more useful answer
+	x, err := b.expression(rowScope{b}, n.Args[0])
+	if err != nil {
+		return nil, err
 	}
-	return nil, b.unsupported(n.Args[0], "an expression as the argument of "+n.Name, "aggregate a plain column")
+	return b.coerce(n.Args[0], x, catalog.Text)
 }
 
 // neverNull reports whether an expression has a value on every row.

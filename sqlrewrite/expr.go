@@ -98,6 +98,9 @@ type cast struct {
 	mods []int32
 }
 
+// collate is a text under the collation of comparisons.
+type collate struct{ x expr }
+
 // call is a function of the allow-list.
 type call struct {
 	name string
@@ -119,6 +122,8 @@ func (like) typ() catalog.Type       { return catalog.Bool }
 func (e choice) typ() catalog.Type   { return e.t }
 func (e cast) typ() catalog.Type     { return e.t }
 func (e call) typ() catalog.Type     { return e.t }
+func (e collate) typ() catalog.Type  { return catalog.Text }
+func (e computed) typ() catalog.Type { return e.written.typ() }
 
 // children are the direct operands of an expression.
 func children(e expr) []expr {
@@ -152,6 +157,10 @@ func children(e expr) []expr {
 		return []expr{e.x}
 	case call:
 		return e.args
+	case collate:
+		return []expr{e.x}
+	case computed:
+		return []expr{e.total}
 	case aggregateCall:
 		return e.children()
 	case windowCall:
@@ -171,6 +180,7 @@ const (
 	boolFamily
 	timeFamily
 	uuidFamily
+	intervalFamily
 )
 
 func familyOf(t catalog.Type) family {
@@ -185,6 +195,8 @@ func familyOf(t catalog.Type) family {
 		return timeFamily
 	case t == catalog.UUID:
 		return uuidFamily
+	case t == intervalType:
+		return intervalFamily
 	default:
 		return unknownFamily
 	}

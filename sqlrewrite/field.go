@@ -40,6 +40,9 @@ func boundsOf(e expr) *bounds {
 	if c, ok := e.(column); ok && c.of.Bounds != nil {
 		return &bounds{lo: c.of.Bounds.Lo, hi: c.of.Bounds.Hi, step: c.of.Bounds.Step, declared: true}
 	}
+	if c, ok := e.(computed); ok && c.within != nil && c.within.bounded() {
+		return &bounds{lo: c.within.lo, hi: c.within.hi}
+	}
 	return nil
 }
 

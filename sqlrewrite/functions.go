@@ -13,7 +13,7 @@ const (
 	aggregate                     // released with noise
 	refusedAggregate              // an aggregate of PostgreSQL that has no private form here
 	postFunction                  // computed from released values and keys
-	rowFunction                   // a function of PostgreSQL that is known, but taken nowhere
+	rowFunction                   // computed below the aggregates only, from the columns of a row; post functions are taken there too
 )
 
 // functionInfo is an entry of the list of functions.
@@ -49,9 +49,14 @@ func functions() []functionInfo {
 		{"abs", postFunction, ""}, {"coalesce", postFunction, ""}, {"nullif", postFunction, ""},
 		{"greatest", postFunction, ""}, {"least", postFunction, ""}, {"upper", postFunction, ""}, {"lower", postFunction, ""},
 
-		{"length", rowFunction, ""}, {"extract", rowFunction, ""}, {"date_part", rowFunction, ""}, {"date_trunc", rowFunction, ""},
-		{"width_bucket", rowFunction, ""}, {"sqrt", rowFunction, ""}, {"ln", rowFunction, ""}, {"exp", rowFunction, ""},
-		{"substring", rowFunction, ""}, {"trim", rowFunction, ""}, {"sign", rowFunction, ""}, {"trunc", rowFunction, ""},
+		{"extract", rowFunction, ""}, {"date_part", rowFunction, ""}, {"date_trunc", rowFunction, ""},
+		{"width_bucket", rowFunction, ""}, {"sqrt", rowFunction, ""}, {"ln", rowFunction, ""}, {"log", rowFunction, ""},
+		{"log10", rowFunction, ""}, {"exp", rowFunction, ""}, {"power", rowFunction, ""}, {"pow", rowFunction, ""},
+		{"mod", rowFunction, ""}, {"div", rowFunction, ""}, {"sign", rowFunction, ""}, {"trunc", rowFunction, ""},
+		{"length", rowFunction, ""}, {"char_length", rowFunction, ""}, {"character_length", rowFunction, ""}, {"initcap", rowFunction, ""},
+		{"trim", rowFunction, ""}, {"btrim", rowFunction, ""}, {"ltrim", rowFunction, ""}, {"rtrim", rowFunction, ""},
+		{"left", rowFunction, ""}, {"right", rowFunction, ""}, {"substring", rowFunction, ""}, {"substr", rowFunction, ""},
+		{"position", rowFunction, ""}, {"strpos", rowFunction, ""}, {"starts_with", rowFunction, ""}, {"concat", rowFunction, ""},
 	}
 }
 

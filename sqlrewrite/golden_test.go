@@ -22,7 +22,7 @@ import (
 // go test ./sqlrewrite -run Golden -rewrite, and read the difference.
 func TestGolden(t *testing.T) {
 	for _, clause := range []string{
-		"from", "select", "where", "groupby", "aggregate", "having", "orderby", "limit", "shape", "grid", "price",
+		"from", "select", "where", "expr", "groupby", "aggregate", "having", "orderby", "limit", "shape", "grid", "price",
 	} {
 		t.Run(clause, func(t *testing.T) {
 			var tables string

@@ -18,6 +18,7 @@ type grid struct {
 	lo, hi  *big.Int // in steps
 	form    gridForm
 	derived bool // the step is ours: the policy gives none
+	clamped bool // x is within [lo, hi] as it is printed
 }
 
 // gridForm is how a value in [lo, hi] becomes steps in SQL.
@@ -41,7 +42,7 @@ const (
 
 // newGrid makes the grid of an expression that has bounds.
 func newGrid(x expr, at fault.Position) (*grid, error) {
-	within, t, name := boundsOf(x), x.typ(), describe(x)
+	within, t, name := boundsOf(x), carrierOf(x), describe(x)
 	g := &grid{x: x, step: within.step}
 	switch {
 	case g.step == nil && t.IsInteger(), g.step != nil && t.IsInteger() && g.step.Cmp(one()) < 0:
@@ -86,6 +87,10 @@ func newGrid(x expr, at fault.Position) (*grid, error) {
 	if g.form == scaledFloat && !(g.roundTrips(g.lo) && g.roundTrips(g.hi)) {
 		return nil, fault.BadStep(at, name, "the bounds hold too many steps")
 	}
+	if c, ok := x.(computed); ok { // by functions: a CASE would repeat the expression
+		o := clamped(operand{c.total, c.within}, g.value(g.lo), g.value(g.hi))
+		g.x, g.clamped = computed{written: c.written, total: o.x, within: o.extent}, true
+	}
 	return g, nil
 }
 
@@ -118,6 +123,9 @@ func derivedStep(x expr, within *bounds) *big.Rat {
 
 // scale is s of a numeric(p,s) column with s >= 0.
 func scale(e expr) (int, bool) {
+	if c, ok := e.(computed); ok && c.total.typ() == catalog.Numeric {
+		return c.within.scale, true
+	}
 	c := plainField(e)
 	if c == nil || c.Type != catalog.Numeric || c.TypMod < 4 {
 		return 0, false

@@ -96,6 +96,8 @@ func (b *binder) typed(at syntax.Expr, text string, t catalog.Type) (constant, e
 		canonical, t, ok = timeText(text, t)
 	case catalog.UUID:
 		canonical, ok = uuidText(text)
+	case intervalType:
+		canonical, ok = intervalText(text)
 	default:
 		return constant{}, b.unsupported(at, "a constant of this type", "")
 	}
@@ -114,6 +116,8 @@ func exampleOf(t catalog.Type) string {
 		return "write a time as '2024-02-29 23:59:00'"
 	case catalog.Timestamptz:
 		return "write a time as '2024-02-29 23:59:00+00'; without an offset it is UTC"
+	case intervalType:
+		return "write an interval as '1 day' or '2 hours 30 minutes'"
 	default:
 		return ""
 	}

@@ -33,6 +33,9 @@ func (b *binder) arithmetic(n *syntax.Binary, l, r expr) (expr, error) {
 		}
 		return binary{op: n.Op, l: asText(l), r: asText(r), t: catalog.Text}, nil
 	}
+	if t, ok := timeArithmetic(n.Op, l.typ(), r.typ()); ok {
+		return binary{op: n.Op, l: l, r: r, t: t}, nil
+	}
 	t := wider(l.typ(), r.typ())
 	if !l.typ().IsNumber() || !r.typ().IsNumber() || n.Op == syntax.Modulo && isFloat(t) {
 		return nil, b.noOperator(n, n.Op, l, r)
@@ -92,9 +95,6 @@ func (b *binder) choice(s scope, n *syntax.Case) (expr, error) {
 		}
 		results, nodes = append(results, result), append(nodes, n.Else)
 	}
-	if !s.computes() {
-		return nil, b.unsupported(n, "CASE over the columns of a row", rowHint)
-	}
 	results, t, err := b.common(nodes, results)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (b *binder) choice(s scope, n *syntax.Case) (expr, error) {
 	if n.Else != nil {
 		e.otherwise = results[len(results)-1]
 	}
-	return e, nil
+	return b.total(s, n, e)
 }
 
 // common gives expressions that stand for one another one type: that of the first with a type, the widest for numbers.
@@ -144,6 +144,9 @@ func (b *binder) cast(s scope, n *syntax.Cast) (expr, error) {
 		return nil, err
 	}
 	t, ok := castType(n.Type)
+	if n.Type == "interval" && !s.computes() {
+		t, ok = intervalType, true
+	}
 	if !ok || len(n.Mods) > 0 && t != catalog.Numeric {
 		return nil, b.unsupported(n, "a cast to "+fault.Quote(n.Type), "cast to numeric, bigint, integer, double precision or text")
 	}
@@ -155,20 +158,18 @@ func (b *binder) cast(s scope, n *syntax.Cast) (expr, error) {
 			return b.typed(n, c.text, t)
 		}
 	}
-	if !s.computes() {
-		return nil, b.unsupported(n, "a cast over the columns of a row", rowHint)
-	}
 	from := x.typ()
 	switch {
 	case from == unknownType, t == catalog.Text, familyOf(from) == familyOf(t) && t != catalog.Enum:
 	case from == catalog.Bool && t == catalog.Int4:
+	case from.IsTime() && t.IsTime():
 	default:
 		return nil, b.mismatch(n, "cannot cast "+typeName(from)+" to "+typeName(t), "")
 	}
 	if x, err = b.coerce(n.X, x, t); err != nil {
 		return nil, err
 	}
-	return cast{x: x, t: t, mods: n.Mods}, nil
+	return b.total(s, n, cast{x: x, t: t, mods: n.Mods})
 }
 
 // castType names the types that casts may name.

@@ -88,7 +88,7 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 func sqlType(t catalog.Type) string {
 	switch t {
 	case catalog.Int2, catalog.Int4, catalog.Int8, catalog.Numeric, catalog.Float4, catalog.Float8, catalog.Bool,
-		catalog.Timestamp, catalog.Timestamptz:
+		catalog.Timestamp, catalog.Timestamptz, intervalType:
 		return string(t) // keywords of the grammar
 	case catalog.Text, catalog.Enum, unknownType:
 		return textType
@@ -151,6 +151,16 @@ func (p *printer) expr(e expr) {
 		p.cast(e)
 	case call:
 		p.call(e)
+	case collate:
+		p.write("(")
+		p.collated(e.x)
+		p.write(")")
+	case computed:
+		if p.inline {
+			p.expr(e.written)
+		} else {
+			p.expr(e.total)
+		}
 	case aggregateCall:
 		p.aggregate(e)
 	case windowCall:

@@ -10,12 +10,12 @@ import (
 type scope interface {
 	column(*syntax.Column) (expr, error)
 	call(*syntax.Call) (expr, error)
-	// computes is false where only comparisons and logic are taken, so that nothing can fail on a row's values.
+	// computes is false below the aggregates, where every operation is printed in its total form: nothing may fail on a row's values.
 	computes() bool
 }
 
 // rowScope is below the aggregates: WHERE, FILTER and the arguments of aggregates. Every expression in it must be total on any
-// row that PostgreSQL can store, so it holds comparisons and logic only.
+// row that PostgreSQL can store.
 type rowScope struct{ *binder }
 
 func (s rowScope) column(n *syntax.Column) (expr, error) {
@@ -29,7 +29,6 @@ func (s rowScope) column(n *syntax.Column) (expr, error) {
 	return column{of: c}, nil
 }
 
-// call refuses every function, but looks inside first: an unknown name deep inside is the more useful answer.
 func (s rowScope) call(n *syntax.Call) (expr, error) {
 	f, err := s.function(n)
 	if err != nil {
@@ -38,17 +37,10 @@ func (s rowScope) call(n *syntax.Call) (expr, error) {
 	if f.kind == aggregate || f.kind == refusedAggregate {
 		return nil, s.unsupported(n, "an aggregate inside WHERE, FILTER or another aggregate", "use HAVING, or FILTER (WHERE ...)")
 	}
-	for _, arg := range n.Args {
-		if _, err := s.expression(s, arg); err != nil {
-			return nil, err
-		}
-	}
-	return nil, s.unsupported(n, "function "+n.Name+" over the columns of a row", rowHint)
+	return s.rowCall(s, n)
 }
 
 func (rowScope) computes() bool { return false }
-
-const rowHint = "compare plain columns with constants or with each other"
 
 // blockScope is above the aggregates: the select list, HAVING and ORDER BY. Columns are group keys, calls may be aggregates.
 type blockScope struct{ *binder }

@@ -327,7 +327,7 @@ func (p *statementPrinter) steps(g *grid) string {
 	switch g.form {
 	case wholeSteps:
 		body := p.clampWhole(g)
-		if g.x.typ() == catalog.Int8 && g.small() || g.x.typ() != catalog.Int8 && !g.small() {
+		if t := carrierOf(g.x); t == catalog.Int8 && g.small() || t != catalog.Int8 && !g.small() {
 			body += "::" + result
 		}
 		return body
@@ -364,6 +364,9 @@ func (p *statementPrinter) steps(g *grid) string {
 // clamp prints CASE WHEN x < lo THEN lo WHEN x > hi THEN hi ELSE body END, with the bounds in the column's unit for the
 // comparison and in steps for the result. A side that the column's type guarantees is left out.
 func (p *statementPrinter) clamp(g *grid, compare, result, body string) string {
+	if g.clamped {
+		return body
+	}
 	x := p.operand(g.x)
 	bound := func(k *big.Int) string {
 		if compare == "double precision" {
@@ -396,6 +399,9 @@ func (p *statementPrinter) clamp(g *grid, compare, result, body string) string {
 func (p *statementPrinter) clampWhole(g *grid) string {
 	name := map[catalog.Type]string{catalog.Int2: "int2", catalog.Int4: "int4", catalog.Int8: "int8"}[g.x.typ()]
 	clamped := p.operand(g.x)
+	if g.clamped {
+		return clamped
+	}
 	lowest, highest := integerRange(g.x.typ())
 	if g.value(g.hi).Cmp(highest) < 0 {
 		clamped = "pg_catalog." + name + "smaller(" + clamped + ", " + p.number(g.hi, string(g.x.typ())) + ")"
@@ -408,17 +414,24 @@ func (p *statementPrinter) clampWhole(g *grid) string {
 
 // integerRange is the range of an integer type, nil for other types.
 func integerRange(t catalog.Type) (lowest, highest *big.Rat) {
-	var bits uint
-	switch t {
-	case catalog.Int2:
-		bits = 15
-	case catalog.Int4:
-		bits = 31
-	case catalog.Int8:
-		bits = 63
-	default:
+	bits := integerBits(t)
+	if bits == 0 {
 		return nil, nil
 	}
-	top := new(big.Int).Lsh(big.NewInt(1), bits)
+	top := new(big.Int).Lsh(big.NewInt(1), bits-1)
 	return new(big.Rat).SetInt(new(big.Int).Neg(top)), new(big.Rat).SetInt(new(big.Int).Sub(top, big.NewInt(1)))
+}
+
+// integerBits is the width of an integer type, 0 for other types.
+func integerBits(t catalog.Type) uint {
+	switch t {
+	case catalog.Int2:
+		return 16
+	case catalog.Int4:
+		return 32
+	case catalog.Int8:
+		return 64
+	default:
+		return 0
+	}
 }

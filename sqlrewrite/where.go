@@ -42,10 +42,7 @@ func (b *binder) unary(s scope, n *syntax.Unary) (expr, error) {
 		v, _ := parseNumber(c.text)
 		return numberConstant(v.Neg(v), !c.t.IsInteger()), nil
 	}
-	if !s.computes() {
-		return nil, b.unsupported(n, "arithmetic over the columns of a row", rowHint)
-	}
-	return negate{x: x, t: x.typ()}, nil
+	return b.total(s, n, negate{x: x, t: x.typ()})
 }
 
 func (b *binder) binary(s scope, n *syntax.Binary) (expr, error) {
@@ -69,10 +66,11 @@ func (b *binder) binary(s scope, n *syntax.Binary) (expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !s.computes() {
-			return nil, b.unsupported(n, "arithmetic over the columns of a row", rowHint)
+		e, err := b.arithmetic(n, l, r)
+		if err != nil {
+			return nil, err
 		}
-		return b.arithmetic(n, l, r)
+		return b.total(s, n, e)
 	default:
 		return nil, b.unsupported(n, "operator "+string(n.Op), "")
 	}

@@ -2,7 +2,8 @@
 --
 -- $1 dataset
 SELECT a.dataset, a.scope::text, a.name, a.origin, a.policy_version, a.form, a.epsilon_cap, a.rho_cap, a.delta_cap, a.total_delta,
-	a.query_epsilon_cap, a.query_rho_cap, a.replay_only,
+	a.query_epsilon_cap, a.query_rho_cap, a.replay_only, a.tranche_every, a.tranche_epsilon, a.tranche_rho, a.rate_per, a.rate_epsilon,
+	a.rate_rho, a.frozen, a.opened_at, a.busy_until,
 	a.used_epsilon - reserved.epsilon, a.used_unbounded > reserved.unbounded, a.used_rho - reserved.rho,
 	a.used_delta - reserved.delta, reserved.epsilon, reserved.unbounded > 0, reserved.rho, reserved.delta
 FROM noisegate.account a

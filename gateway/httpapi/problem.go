@@ -21,7 +21,8 @@ func statusOf(code fault.Code) int {
 		return http.StatusUnauthorized
 	case fault.CodeAuthForbidden:
 		return http.StatusForbidden
-	case fault.CodeRequestNotFound, fault.CodeUnknownDataset, fault.CodeBudgetUnknownRelease, fault.CodePlanUnknown:
+	case fault.CodeRequestNotFound, fault.CodeUnknownDataset, fault.CodeBudgetUnknownRelease, fault.CodePlanUnknown,
+		fault.CodePateUnknownEnsemble:
 		return http.StatusNotFound
 	case fault.CodeRequestMethod:
 		return http.StatusMethodNotAllowed
@@ -37,7 +38,7 @@ func statusOf(code fault.Code) int {
 		return http.StatusUnsupportedMediaType
 	case fault.CodeRequestPrecondition:
 		return http.StatusPreconditionRequired
-	case fault.CodeRequestTooMany:
+	case fault.CodeRequestTooMany, fault.CodeBudgetRateLimited:
 		return http.StatusTooManyRequests
 	case fault.CodeDataUnavailable, fault.CodePolicyStale:
 		return http.StatusServiceUnavailable
@@ -55,7 +56,7 @@ func statusOfArea(code fault.Code) int {
 	switch area, _, _ := strings.Cut(string(code), "/"); area {
 	case "request":
 		return http.StatusBadRequest
-	case "sql", "policy", "plan", "budget":
+	case "sql", "policy", "plan", "budget", "pate":
 		return http.StatusUnprocessableEntity
 	default:
 		return http.StatusInternalServerError
@@ -99,7 +100,11 @@ func (x *exchange) problem(err error) {
 	case http.StatusUnauthorized:
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusConflict:
-		x.w.Header().Set("Retry-After", "1")
+		after := "1"
+		if seconds := p.Extra["retry_after"]; seconds != "" {
+			after = seconds
+		}
+		x.w.Header().Set("Retry-After", after)
 	}
 	x.send(payload{status: p.Status, kind: "application/problem+json", body: body})
 }

@@ -1,6 +1,10 @@
 package fault
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
 
 // The codes of what a budget or the ledger refuses. A refusal changes nothing and costs nothing.
 const (
@@ -8,6 +12,9 @@ const (
 	CodeBudgetOverQueryCap   Code = "budget/over-query-cap"
 	CodeBudgetReplayMismatch Code = "budget/replay-mismatch"
 	CodeBudgetReplayOnly     Code = "budget/replay-only"
+	CodeBudgetFrozen         Code = "budget/frozen"
+	CodeBudgetTrancheClosed  Code = "budget/tranche-closed"
+	CodeBudgetRateLimited    Code = "budget/rate-limited"
 	CodeBudgetLostAnswer     Code = "budget/lost-answer"
 	CodeBudgetNoAccount      Code = "budget/no-account"
 	CodeBudgetUnknownRelease Code = "budget/unknown-release"
@@ -66,6 +73,39 @@ func BudgetReplayMismatch() *Error {
 func BudgetReplayOnly() *Error {
 	return &Error{Code: CodeBudgetReplayOnly, Msg: "this account may only read answers that exist already, and this question has none",
 		Hint: "ask the data steward for a budget"}
+}
+
+// BudgetFrozen refuses a new question on an account that a steward stopped for now.
+func BudgetFrozen() *Error {
+	return &Error{Code: CodeBudgetFrozen, Msg: "new questions are stopped for now", Hint: "ask the data steward; answers that you have already are free"}
+}
+
+// BudgetTrancheClosed refuses a charge that the caller's own account admits only once more of its cap is released.
+func BudgetTrancheClosed(s Shortage, opens time.Time) *Error {
+	e := BudgetExhausted(s)
+	e.Code = CodeBudgetTrancheClosed
+	e.Msg = fmt.Sprintf("the query needs %s %s and your budget has %s left until more of it is released", s.Currency, s.Needed, s.Remaining)
+	e.Details = append(e.Details, Detail{Name: "opens", Value: opens.UTC().Format(time.RFC3339)})
+	return e
+}
+
+// BudgetTrancheClosedForAll is [BudgetTrancheClosed] for an account shared with others. It gives no figure.
+func BudgetTrancheClosedForAll(whose string) *Error {
+	return &Error{Code: CodeBudgetTrancheClosed, Msg: "what is released of the " + whose + "'s budget so far is spent",
+		Hint: "more of it is released later; ask the data steward when"}
+}
+
+// BudgetRateLimited refuses a charge that the caller's own account admits after a while.
+func BudgetRateLimited(wait time.Duration) *Error {
+	seconds := strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
+	return &Error{Code: CodeBudgetRateLimited, Msg: "your queries cost more a minute than your budget lets through",
+		Hint: "ask again in " + seconds + " s, or with a smaller epsilon", Details: []Detail{{Name: "retry_after", Value: seconds}}}
+}
+
+// BudgetRateLimitedForAll is [BudgetRateLimited] for an account shared with others. It gives no figure.
+func BudgetRateLimitedForAll(whose string) *Error {
+	return &Error{Code: CodeBudgetRateLimited, Msg: "queries cost more a minute than the " + whose + "'s budget lets through",
+		Hint: "ask again in a while"}
 }
 
 // BudgetLostAnswer refuses an Idempotency-Key whose request was charged but ended without an answer. Running it again would

@@ -1,0 +1,129 @@
+package budget
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+)
+
+// HashAfter is the entry's link in its dataset's chain: SHA-256 over the hash of the entry before (32 zero bytes for the first) and
+// every other field of this one. Integers are 8 bytes, the highest first; a list, a text or its absence is preceded by its length, so
+// that no two entries have the same bytes:
+//
+//	"noisegate/1" · hash before · seq · at (µs since 1970) · kind · dataset · analyst · reservation · account ids · ε · unbounded · ρ · δ ·
+//	digest · mechanisms · account
+//
+// Texts are hashed as they are stored.
+func (e Entry) HashAfter(before [32]byte) (sum [32]byte) {
+	w := hasher{Hash: sha256.New(), buffer: make([]byte, 0, 512)}
+	w.buffer = append(w.buffer, "noisegate/1"...)
+	w.buffer = append(w.buffer, before[:]...)
+	w.number(e.Seq)
+	w.number(e.At.UnixMicro())
+	w.text(string(e.Kind))
+	w.text(e.Dataset)
+	w.text(e.Analyst)
+	w.text(string(e.Reservation))
+	w.number(int64(len(e.AccountIDs)))
+	for _, id := range e.AccountIDs {
+		w.number(id)
+	}
+	w.number(int64(e.Loss.Epsilon))
+	unbounded := int64(0)
+	if e.Loss.Unbounded {
+		unbounded = 1
+	}
+	w.number(unbounded)
+	w.number(int64(e.Loss.Rho))
+	w.number(int64(e.Loss.Delta))
+	w.text(string(e.Digest))
+	w.text(string(e.MechanismText))
+	w.text(string(e.AccountText))
+	w.Write(w.buffer)
+	w.Sum(sum[:0])
+	return sum
+}
+
+// hasher collects what is hashed.
+type hasher struct {
+	hash.Hash
+	buffer []byte
+}
+
+func (w *hasher) number(n int64) { w.buffer = binary.BigEndian.AppendUint64(w.buffer, uint64(n)) }
+
+func (w *hasher) text(s string) {
+	w.number(int64(len(s)))
+	w.buffer = append(w.buffer, s...)
+}
+
+// seal numbers the lines of one dataset, chains them after a head, and gives the new head.
+func seal(head Head, lines []line, seqs []int64) Head {
+	for i := range lines {
+		e := &lines[i].Entry
+		for _, a := range lines[i].about {
+			e.AccountIDs = append(e.AccountIDs, a.number)
+		}
+		e.Seq = seqs[i]
+		e.Hash = e.HashAfter(head.Hash)
+		head = Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}
+	}
+	return head
+}
+
+// BrokenError says that a ledger was changed by other means than its gateways: an entry edited, removed, moved or put in, a balance or a charge that its
+// entries do not explain, or an older state put back. Its text is for stewards and operators.
+type BrokenError struct {
+	Dataset string
+	Seq     int64 // the first entry that does not agree; 0 when no single one is to blame
+	What    string
+}
+
+// Error implements error.
+func (e *BrokenError) Error() string {
+	if e.Seq == 0 {
+		return fmt.Sprintf("budget: the ledger of %s is broken: %s", e.Dataset, e.What)
+	}
+	return fmt.Sprintf("budget: the ledger of %s is broken at entry %d: %s", e.Dataset, e.Seq, e.What)
+}
+
+// Chain compares entries with each other. It is fed a dataset's entries in their order, from wherever they come: a ledger or an export.
+type Chain struct {
+	Verified
+	started bool
+}
+
+// NewChain starts after a head that is known to be good; the empty one stands for the beginning.
+func NewChain(from Head) *Chain { return &Chain{Verified: Verified{Head: from}, started: from.Seq > 0} }
+
+// Add takes the next entry. Only before the first that is chained may there be entries without a hash, which are older than the chain.
+func (c *Chain) Add(e Entry) error {
+	broken := func(what string) error { return &BrokenError{Dataset: c.Head.Dataset, Seq: e.Seq, What: what} }
+	switch {
+	case e.Dataset != c.Head.Dataset:
+		return broken("it belongs to another dataset")
+	case e.Seq <= c.Head.Seq && c.started:
+		return broken("it is out of order")
+	case e.Hash == [32]byte{} && !c.started:
+		c.Unchained++
+		return nil
+	case e.Hash != e.HashAfter(c.Head.Hash):
+		return broken("its hash does not follow from it and the entry before")
+	}
+	c.started = true
+	c.Entries++
+	c.Head.Seq, c.Head.Hash = e.Seq, e.Hash
+	return nil
+}
+
+// EndsAt compares where the entries end with where they should.
+func (c *Chain) EndsAt(head Head) error {
+	switch {
+	case c.Head.Seq < head.Seq:
+		return &BrokenError{Dataset: head.Dataset, Seq: head.Seq, What: "entries are missing from the end"}
+	case c.Head != head:
+		return &BrokenError{Dataset: head.Dataset, Seq: c.Head.Seq, What: "it does not end where the chain does"}
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+-- The accounts that operations look at: those named, and those of open charges.
+--
+-- $1 dataset  $2 scopes, $3 names  $4 charges
+WITH wanted AS (
+	SELECT a.account_id
+	FROM unnest($2::text[], $3::text[]) AS named (scope, name)
+	JOIN noisegate.account a ON a.dataset = $1 AND a.scope = named.scope::noisegate.scope AND a.name = named.name
+	UNION
+	SELECT unnest(c.account_ids) FROM noisegate.charge c WHERE c.charge_id = ANY ($4::text[]) AND c.state = 'open'
+)
+SELECT a.account_id, a.dataset, a.scope::text, a.name, a.origin, a.policy_version, a.form, a.epsilon_cap, a.rho_cap, a.delta_cap,
+	a.total_delta, a.query_epsilon_cap, a.query_rho_cap, a.replay_only, a.tranche_every, a.tranche_epsilon, a.tranche_rho,
+	a.rate_per, a.rate_epsilon, a.rate_rho, a.frozen, a.opened_at, a.busy_until,
+	a.used_epsilon, a.used_unbounded, a.used_rho, a.used_delta
+FROM wanted JOIN noisegate.account a USING (account_id)
