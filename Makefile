@@ -8,10 +8,10 @@ BENCHTIME ?= 1s
 PROOFS    ?= 500000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration golden fuzz audit bench neighbours
+.PHONY: help demo build check test integration golden fuzz faults faults-short audit bench neighbours
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build ## private answers over a PostgreSQL of its own; Ctrl-C ends it
 	bin/noisegate demo
@@ -45,6 +45,18 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 			$(GO) test $$dir -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
 		done; \
 	done
+
+# What a campaign is made of: kills of the real binary, kills of a gateway at each of 12 points, stops of PostgreSQL, rounds of all else.
+CAMPAIGN = $(GO) test -count=1 -v -timeout 120m
+
+faults: ## the fault campaign: 1000 kills, 12 points x 84, 200 stops of PostgreSQL; and histories of 100000 operations for porcupine
+	$(CAMPAIGN) -run 'F01Kills' ./integration -kills 1000
+	$(CAMPAIGN) ./integration/faults -kills-per-point 84 -restarts 200 -rounds 20
+	$(CAMPAIGN) -run Linearizable ./budget -operations 100000
+
+faults-short: ## the same with 50 kills, 12 points x 20 and 10 stops, for CI
+	$(CAMPAIGN) -run 'F01Kills' ./integration -kills 50
+	$(CAMPAIGN) -run 'F02|F03' ./integration/faults -kills-per-point 20 -restarts 10
 
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
 	$(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)

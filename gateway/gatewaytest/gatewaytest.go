@@ -8,8 +8,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate/budget"
 	"noisegate/catalog"
@@ -63,16 +66,32 @@ type Gateway struct {
 	Ledger    *budget.Postgres
 	Policies  *gateway.LivePolicies
 	Ensembles *pate.Store
-	Control   *pgtest.ControlDatabase
-	Protected *pgtest.ProtectedDatabase
+	Control   *pgtest.ControlDatabase   // of New
+	Protected *pgtest.ProtectedDatabase // of New
+
+	closers []func()
 }
 
 // Options change what a test wants otherwise.
 type Options struct {
 	Quantum          time.Duration
-	StatementTimeout time.Duration // 0: 20 s
-	Connections      int           // to the protected database; 0: 8
-	Log              *slog.Logger  // nil: discarded
+	StatementTimeout time.Duration         // 0: 20 s
+	Connections      int                   // to the protected database; 0: 8
+	Log              *slog.Logger          // nil: discarded
+	Change           func(*gateway.Config) // nil, or puts something else in the place of a part, such as one that fails
+}
+
+func (o Options) complete() Options {
+	if o.StatementTimeout == 0 {
+		o.StatementTimeout = 20 * time.Second
+	}
+	if o.Connections == 0 {
+		o.Connections = 8
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
 }
 
 // Server starts a PostgreSQL that keeps what it commits, as the ledger demands; the server that other tests share does not.
@@ -89,48 +108,74 @@ func Server(ctx context.Context) (*pgserver.Server, error) {
 // test ends.
 func New(t testing.TB, server *pgserver.Server, o Options) *Gateway {
 	t.Helper()
-	if o.StatementTimeout == 0 {
-		o.StatementTimeout = 20 * time.Second
-	}
-	if o.Connections == 0 {
-		o.Connections = 8
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	g := &Gateway{Control: pgtest.On(t, server), Protected: pgtest.Protected(t, DDL)}
-	var err error
-	if g.Ledger, err = budget.OpenPostgres(t.Context(), g.Control.LedgerDSN); err != nil {
-		t.Fatal(err, errors.Unwrap(err))
-	}
-	t.Cleanup(g.Ledger.Close)
-	data, err := pgexec.Open(t.Context(), pgexec.Config{DSN: g.Protected.ReaderDSN, Connections: o.Connections, StatementTimeout: o.StatementTimeout,
-		AcquireTimeout: 5 * time.Second})
+	control, protected := pgtest.On(t, server), pgtest.Protected(t, DDL)
+	g, err := Assemble(t.Context(), Databases{Ledger: control.LedgerDSN, Reader: protected.ReaderDSN}, o)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
-	t.Cleanup(data.Close)
-	calculator, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: g.Control.LedgerDSN, Connections: 4, StatementTimeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err, errors.Unwrap(err))
-	}
-	t.Cleanup(calculator.Close)
-	pool := pgtest.PoolOf(t, g.Control.LedgerDSN)
-	store := catalog.NewStore(pool)
-	g.Ensembles = pate.NewStore(pool)
-	g.Policies = gateway.NewLivePolicies(store, map[string]gateway.Schemas{Dataset: data}, o.Log)
-	g.Service, err = gateway.New(gateway.Config{
-		Ledger: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data, Quantum: o.Quantum}},
-		Calculator: calculator, Ensembles: g.Ensembles, Sampler: mechanisms.NewSampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
-		Abandoned: time.Minute, Log: o.Log,
-	})
-	if err != nil {
-		t.Fatal(err, errors.Unwrap(err))
-	}
+	t.Cleanup(g.Close)
+	g.Control, g.Protected = control, protected
 	if _, err := g.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: Dataset, By: "sam", Text: []byte(Policy)}); err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
 	return g
+}
+
+// Databases are what a gateway connects to.
+type Databases struct {
+	Ledger string // DSN of the control database, for its ledger's role
+	Reader string // DSN of the protected database, for the reader's role
+}
+
+// Assemble puts a gateway together over databases that are ready. The caller closes it.
+func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err error) {
+	o = o.complete()
+	g := &Gateway{}
+	defer func() {
+		if err != nil {
+			g.Close()
+		}
+	}()
+	if g.Ledger, err = budget.OpenPostgres(ctx, d.Ledger); err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, g.Ledger.Close)
+	data, err := pgexec.Open(ctx, pgexec.Config{DSN: d.Reader, Connections: o.Connections, StatementTimeout: o.StatementTimeout,
+		AcquireTimeout: 5 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, data.Close)
+	calculator, err := pgexec.NewCalculator(ctx, pgexec.Config{DSN: d.Ledger, Connections: 4, StatementTimeout: 5 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, calculator.Close)
+	pool, err := pgxpool.New(ctx, d.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, pool.Close)
+	g.Ensembles = pate.NewStore(pool)
+	g.Policies = gateway.NewLivePolicies(catalog.NewStore(pool), map[string]gateway.Schemas{Dataset: data}, o.Log)
+	g.Policies.Refresh(ctx)
+	parts := gateway.Config{
+		Ledger: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data, Quantum: o.Quantum}},
+		Calculator: calculator, Ensembles: g.Ensembles, Sampler: mechanisms.NewSampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
+		Abandoned: time.Minute, Log: o.Log,
+	}
+	if o.Change != nil {
+		o.Change(&parts)
+	}
+	g.Service, err = gateway.New(parts)
+	return g, err
+}
+
+// Close ends the gateway's connections.
+func (g *Gateway) Close() {
+	for _, end := range slices.Backward(g.closers) {
+		end()
+	}
 }
 
 // Entries counts the lines of the ledger's journal.

@@ -71,10 +71,13 @@ func layers() []layer {
 			others: []library{only(pgx)}},
 		{dir: "gateway/httpapi", own: []string{"internal/fault", "internal/strictjson", "gateway", "gateway/auth", "api", "pate"}, others: []library{only(chi), only(xsync)}},
 		{dir: "gateway/gatewaytest", own: []string{"budget", "catalog", "gateway", "gateway/pgexec", "mechanisms", "pate", "internal/pgserver",
-			"internal/pgtest"}},
+			"internal/pgtest"}, others: []library{only(pgx)}},
 		{dir: "cmd/noisegate/demodata", pure: true},
 		{dir: "cmd/noisegate", own: []string{"*"}, others: []library{only(kong), only(pgx), only(yaml), only(jwt), only(xsync)}},
-		{dir: "integration", own: []string{"api", "internal/pgtest", "internal/pgserver", "internal/stattest"}, others: []library{only(pgx)}},
+		{dir: "integration/invariants", own: []string{"api"}, others: []library{only(pgx)}},
+		{dir: "integration/faults", own: []string{"integration/invariants", "api", "budget", "gateway", "gateway/auth", "gateway/gatewaytest", "gateway/httpapi",
+			"internal/fault", "internal/pgserver", "internal/pgtest", "mechanisms", "sqlrewrite"}, others: []library{only(pgx)}},
+		{dir: "integration", own: []string{"integration/invariants", "api", "internal/pgtest", "internal/pgserver", "internal/stattest"}, others: []library{only(pgx)}},
 	}
 }
 
@@ -87,7 +90,8 @@ func testOwn() []string {
 
 func testOthers() []library {
 	return []library{only(pgx), only(rapid), only(cmp), only("github.com/cockroachdb/datadriven"), only(jwt), only(jwkset),
-		only(chi), only(xsync), only(gonum), only("github.com/anishathalye/porcupine")}
+		only(chi), only(xsync), only(gonum), only("github.com/anishathalye/porcupine"),
+		only("github.com/Shopify/toxiproxy/v2"), only("github.com/rs/zerolog")}
 }
 
 // doors are the parts of the standard library that a pure package has no use for: files, the network, the environment,
