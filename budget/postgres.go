@@ -19,7 +19,7 @@ import (
 type Postgres struct {
 	pool    *pgxpool.Pool
 	writers writers
-	homes   sync.Map // ReservationID to the dataset, as a string, of charges that this process reserved and did not end
+	open    sync.Map // ReservationID to *openCharge
 	heads   heads
 }
 
@@ -91,14 +91,14 @@ func (p *Postgres) Reserve(ctx context.Context, c Charge) (outcome Outcome, err 
 	}
 	op.undo = func() {
 		if outcome.Reserved != nil {
-			_ = p.end(context.Background(), c.Dataset, c.ID, voiding()) // else it stays open, and is expired later
+			_ = p.close(context.Background(), c.ID, voiding()) // else it stays open, and is expired later
 		}
 	}
 	if err := p.do(ctx, op); err != nil {
 		return Outcome{}, err
 	}
 	if outcome.Reserved != nil {
-		p.homes.Store(c.ID, c.Dataset)
+		p.open.Store(c.ID, &openCharge{dataset: c.Dataset, analyst: c.Analyst, id: c.ID, held: c.Loss, accounts: op.accounts})
 	}
 	return outcome, nil
 }
@@ -210,9 +210,15 @@ func (p *Postgres) Expire(ctx context.Context, id ReservationID) error {
 
 // close ends an open charge.
 func (p *Postgres) close(ctx context.Context, id ReservationID, end ending) error {
-	dataset, known := p.homes.Load(id)
-	if !known { // another gateway reserved it, or one that is no more
-		err := p.pool.QueryRow(ctx, sqlDatasetOf, id).Scan(&dataset)
+	op := &operation{ends: id, decide: func(d *desk) error {
+		_, err := d.close(id, end)
+		return err
+	}}
+	if known, ok := p.open.Load(id); ok {
+		op.open = known.(*openCharge)
+		op.dataset = op.open.dataset
+	} else { // another gateway reserved it, or one that is no more
+		err := p.pool.QueryRow(ctx, sqlDatasetOf, id).Scan(&op.dataset)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return unknownCharge(id)
@@ -220,16 +226,9 @@ func (p *Postgres) close(ctx context.Context, id ReservationID, end ending) erro
 			return fault.DataUnavailable(err)
 		}
 	}
-	return p.end(ctx, dataset.(string), id, end)
-}
-
-func (p *Postgres) end(ctx context.Context, dataset string, id ReservationID, end ending) error {
-	err := p.do(ctx, &operation{dataset: dataset, ends: id, decide: func(d *desk) error {
-		_, err := d.close(id, end)
-		return err
-	}})
+	err := p.do(ctx, op)
 	if err == nil {
-		p.homes.Delete(id)
+		p.open.Delete(id)
 	}
 	return err
 }
@@ -253,7 +252,7 @@ func (p *Postgres) ExpireOlder(ctx context.Context, age time.Duration) (int, err
 		if err == nil && expired { // else it ended by itself in between
 			count++
 		}
-		p.homes.Delete(c.ID)
+		p.open.Delete(c.ID)
 	}
 	return count, nil
 }

@@ -39,11 +39,16 @@ func (p *Postgres) runBatch(dataset string, batch []*operation) {
 			}
 			return
 		}
-		if mayBeOnesFault(err) && len(batch) > 1 {
+		if mayBeOnesFault(err) {
 			for _, op := range batch {
-				p.runBatch(dataset, []*operation{op})
+				op.open = nil // another gateway may have ended it: look
 			}
-			return
+			if len(batch) > 1 {
+				for _, op := range batch {
+					p.runBatch(dataset, []*operation{op})
+				}
+				return
+			}
 		}
 		if ctx.Err() != nil || errors.Is(err, errUndecided) {
 			break
@@ -133,7 +138,7 @@ type session struct {
 // layOut locks the dataset and lays out what the batch may look at. It reports false when the dataset has no ledger yet.
 func (s *session) layOut(ctx context.Context) (found bool, err error) {
 	w := s.wanted()
-	s.numbers = map[int64]*tally{}
+	s.numbers, s.seqs = map[int64]*tally{}, nil
 	s.head = Head{Dataset: s.dataset}
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
@@ -147,9 +152,11 @@ func (s *session) layOut(ctx context.Context) (found bool, err error) {
 		}
 		return err
 	})
-	b.Queue(sqlNumbers, len(s.batch)).Query(s.layNumbers)
+	b.Queue(sqlNumbers, len(s.batch)).QueryRow(s.layNumbers)
 	b.Queue(sqlLayAccounts, s.dataset, w.scopes, w.names, w.ends).Query(s.layAccounts)
-	b.Queue(sqlLayCharges, w.charges).Query(s.layCharges)
+	if len(w.charges) > 0 {
+		b.Queue(sqlLayCharges, w.charges).Query(s.layCharges)
+	}
 	if len(w.analysts) > 0 {
 		b.Queue(sqlLayQuestions, s.dataset, w.analysts, w.fingerprints).Query(s.layQuestions)
 	}
@@ -159,13 +166,38 @@ func (s *session) layOut(ctx context.Context) (found bool, err error) {
 	if len(w.plans) > 0 {
 		b.Queue(sqlLayPlans, w.plans).Query(s.layPlans)
 	}
-	return found, s.conn.SendBatch(ctx, b).Close()
+	if err := s.conn.SendBatch(ctx, b).Close(); err != nil || !found {
+		return false, err
+	}
+	for _, op := range s.batch {
+		if op.open != nil {
+			s.desk.charges[op.ends] = op.open.on(s.desk)
+		}
+	}
+	return true, nil
+}
+
+// openCharge is a charge that this process reserved, as long as it has not ended: what a desk needs to end it. Should another gateway have ended
+// it, then PostgreSQL refuses to end it again, and it is looked at.
+type openCharge struct {
+	dataset, analyst string
+	id               ReservationID
+	held             mechanisms.Loss
+	accounts         []AccountID
+}
+
+func (o *openCharge) on(d *desk) *heldCharge {
+	c := &heldCharge{Charge: Charge{ID: o.id, Dataset: o.dataset, Analyst: o.analyst}, state: open, held: o.held}
+	for _, id := range o.accounts {
+		c.accounts = append(c.accounts, d.accounts[id])
+	}
+	return c
 }
 
 // wanted is what the operations may look at, as parameters.
 type wanted struct {
 	scopes, names   []string
-	charges, ends   []string // ids of all, and of those that are to end
+	charges, ends   []string // ids of all that are looked at, and of those that are to end
 	analysts        []string // of questions
 	fingerprints    [][]byte
 	keyOwners, keys []string
@@ -185,14 +217,18 @@ func (s *session) wanted() wanted {
 		for _, id := range op.accounts {
 			name(id)
 		}
-		if op.ends != "" {
+		switch {
+		case op.open != nil:
+			for _, id := range op.open.accounts {
+				name(id)
+			}
+		case op.ends != "":
 			w.ends = append(w.ends, string(op.ends))
 		}
 		c := op.charge
 		if c == nil {
 			continue
 		}
-		w.charges = append(w.charges, string(c.ID))
 		w.analysts, w.fingerprints = append(w.analysts, c.Analyst), append(w.fingerprints, c.Fingerprint[:])
 		if c.IdempotencyKey != "" {
 			w.keyOwners, w.keys = append(w.keyOwners, c.Analyst), append(w.keys, c.IdempotencyKey)
@@ -201,20 +237,18 @@ func (s *session) wanted() wanted {
 			w.plans = append(w.plans, string(c.Draws.Plan))
 		}
 	}
-	w.charges = slices.Concat(w.charges, w.ends, w.plans)
+	w.charges = slices.Concat(w.ends, w.plans)
 	return w
 }
 
-func (s *session) layNumbers(rows pgx.Rows) error {
-	var seq int64
+func (s *session) layNumbers(row pgx.Row) error {
+	var seqs []int64
 	var now time.Time
-	_, err := pgx.ForEachRow(rows, []any{&seq, &now}, func() error {
-		s.seqs = append(s.seqs, seq)
-		if now.After(s.desk.now) { // the server's clock may have been set back
-			s.desk.now = now
-		}
-		return nil
-	})
+	err := row.Scan(&seqs, &now)
+	s.seqs = append(s.seqs, seqs...)
+	if now.After(s.desk.now) { // else the server's clock was set back
+		s.desk.now = now
+	}
 	s.desk.now = s.desk.now.UTC().Truncate(time.Microsecond)
 	return err
 }
@@ -407,12 +441,8 @@ func (s *session) inOrder(pick func(*tally) bool) []*tally {
 // seal completes the entries. There are as many numbers as operations; those that open accounts write more.
 func (s *session) seal(ctx context.Context) error {
 	if missing := len(s.desk.journal) - len(s.seqs); missing > 0 {
-		rows, err := s.conn.Query(ctx, sqlNumbers, missing)
-		if err != nil {
-			return err
-		}
 		now := s.desk.now
-		if err := s.layNumbers(rows); err != nil {
+		if err := s.layNumbers(s.conn.QueryRow(ctx, sqlNumbers, missing)); err != nil {
 			return err
 		}
 		s.desk.now = now // it is later now, but not for this batch

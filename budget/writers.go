@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -13,7 +14,8 @@ type operation struct {
 	// What it may look at.
 	accounts []AccountID
 	charge   *Charge       // a request: its question, its key, its id and its plan
-	ends     ReservationID // a charge and its accounts
+	ends     ReservationID // a charge that is to end, and its accounts
+	open     *openCharge   // what is known of it; nil: it must be looked at
 
 	// decide is pure but for its results, which it sets anew each time: a transaction may have to be run again.
 	decide func(*desk) error
@@ -82,6 +84,7 @@ func (w *writers) giveUp(ctx context.Context, op *operation) error {
 // write runs batches until nothing is queued.
 func (w *writers) write(dataset string) {
 	for {
+		runtime.Gosched() // those that the last batch answered may have more to do: they come along
 		w.mu.Lock()
 		queue := w.queues[dataset]
 		if len(queue) == 0 {
