@@ -129,12 +129,12 @@ func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) {
 	}
 	box := newBox(p)
 	for _, row := range rows {
-		if len(row.Values) != len(p.outputs) || row.Ordinal < 1 || row.Ordinal > len(r.rows) {
+		if len(row.Values) != len(p.outputs) || row.Ordinal < 0 || row.Ordinal > len(r.rows) || row.Ordinal == 0 && p.query.layer == nil {
 			return nil, fault.Internal(errShape)
 		}
 		intervals := make([]*Interval, len(p.outputs))
 		for i, f := range p.outputs {
-			if !row.Values[i].Null && f.column.Kind != KeyColumn {
+			if row.Ordinal > 0 && !row.Values[i].Null && f.column.Kind != KeyColumn {
 				intervals[i] = box.interval(p.query.outputs[i].expr, f, r.rows[row.Ordinal-1], a.Columns[i].Type)
 			}
 		}

@@ -17,11 +17,16 @@ type boundQuery struct {
 	measures []measure // the releases, each once (A07)
 	values   []value   // what outputs, HAVING and ORDER BY may refer to
 
-	outputs []output
+	outputs []output // of the answer, over keys and values as far as they can be followed
 	having  expr // over keys and values; nil: none
 	orderBy []ordering
 	limit   *int64
 	offset  int64
+
+	// What is computed from the block's rows by other SELECTs; nil: nothing. having, orderBy, limit and offset are the block's own.
+	layer *layer
+	inner []output     // the outputs of the block's own SELECT under layers
+	scans []*layerScan // the public tables of layers
 }
 
 // output is one column of the answer.
@@ -45,8 +50,8 @@ type binder struct {
 	bound    *boundQuery
 }
 
-// bind settles names, types and policy. The order of the steps is the order in which the clauses take effect.
-func bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*boundQuery, error) {
+// bindBlock settles names, types and policy of a query that releases. The order of the steps is the order in which the clauses take effect.
+func bindBlock(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*boundQuery, error) {
 	b := &binder{text: text, snapshot: snapshot, query: query, bound: &boundQuery{}}
 	for _, step := range []func() error{b.from, b.where, b.groupBy, b.selectList, b.having, b.distinct, b.orderBy, b.limit} {
 		if err := step(); err != nil {

@@ -37,8 +37,8 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 		h.add(out.name, describeWith(out.expr, p.query))
 	}
 	if p.post != nil {
-		h.add(p.post.SQL)
-		h.args(p.post.Args)
+		h.add(p.post.sql)
+		h.args(p.post.args)
 	}
 	var sum [32]byte
 	h.Sum(sum[:0])

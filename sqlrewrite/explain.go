@@ -122,18 +122,17 @@ func (p *Plan) tree() string {
 	}
 	add("answer: %s", strings.Join(names, ", "))
 	depth++
+	if q.layer != nil {
+		lines = append(lines, inset(q.layer.lines(q))...)
+	}
 	if q.limit != nil {
 		add("limit %d", *q.limit)
 	}
 	if q.offset > 0 {
 		add("offset %d", q.offset)
 	}
-	var orders []string
-	for _, o := range q.orderBy {
-		orders = append(orders, describeWith(o.expr, q)+[]string{"", " DESC"}[boolIndex(o.descending)])
-	}
-	if len(orders) > 0 {
-		add("order by %s", strings.Join(orders, ", "))
+	if len(q.orderBy) > 0 {
+		add("order by %s", orderText(q.orderBy, q))
 	}
 	if q.having != nil {
 		add("having %s", describeWith(q.having, q))

@@ -165,6 +165,10 @@ func children(e expr) []expr {
 		return e.children()
 	case windowCall:
 		return e.children()
+	case layerSub:
+		return e.x
+	case either:
+		return []expr{e.l, e.r}
 	default:
 		panic("sqlrewrite: expression without a case in children")
 	}

@@ -12,6 +12,7 @@ type field struct {
 	// Column holds what is known of its values: name, type, bounds, keys. For a computed one it is made up: it has no number, and
 	// what it says was derived from the expression.
 	*catalog.Column
+	printed string
 	relation string // the alias under which the statement knows its relation
 	table    string // the table that it comes from, for people; "" for a computed one
 	unit     bool   // holds the id of the privacy unit
@@ -20,10 +21,14 @@ type field struct {
 
 // sql names the field in a statement.
 func (f *field) sql() string {
-	if f.relation == "" {
-		return quoteIdent(f.Name)
+	name := f.Name
+	if f.printed != "" {
+		name = f.printed
 	}
-	return quoteIdent(f.relation) + "." + quoteIdent(f.Name)
+	if f.relation == "" {
+		return quoteIdent(name)
+	}
+	return quoteIdent(f.relation) + "." + quoteIdent(name)
 }
 
 // bounds are what every value of an expression that is not NULL lies between once it is printed in its total form; nil: nothing is known.

@@ -22,7 +22,7 @@ import (
 // go test ./sqlrewrite -run Golden -rewrite, and read the difference.
 func TestGolden(t *testing.T) {
 	for _, clause := range []string{
-		"from", "select", "where", "expr", "groupby", "aggregate", "having", "orderby", "limit", "shape", "grid", "price",
+		"from", "select", "where", "expr", "groupby", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "layer",
 	} {
 		t.Run(clause, func(t *testing.T) {
 			var tables string
@@ -45,7 +45,7 @@ func TestGolden(t *testing.T) {
 					}
 					checkArgs(t, d, p.statement.SQL, p.statement.Args)
 					if p.post != nil {
-						checkArgs(t, d, p.post.SQL, p.post.Args)
+						checkArgs(t, d, p.post.sql, p.post.args)
 					}
 					return showPlan(p, d)
 				default:
@@ -173,7 +173,7 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 		case "post":
 			if p.post != nil {
 				released := len(p.query.keys) + len(p.query.values)
-				fmt.Fprintf(&b, "post:\n%s%s", indent(p.post.SQL), showArgs(p.post.Args, released))
+				fmt.Fprintf(&b, "post:\n%s%s", indent(p.post.sql), showArgs(p.post.args, released))
 			}
 		case "loss":
 			l := p.Loss()

@@ -99,7 +99,7 @@ func (b *box) eval(e expr, together int, row releasedRow) *span {
 		}
 	case call:
 		return b.call(e, together, row)
-	case column, not, in, is, distinct, like, choice, aggregateCall, windowCall:
+	case column, not, in, is, distinct, like, choice, aggregateCall, windowCall, layerSub, either:
 		return nil
 	}
 	return nil
@@ -289,7 +289,7 @@ func minRat(a, b *big.Rat) *big.Rat {
 // released values (a denominator that may be zero has none).
 func hasInterval(e expr) bool {
 	switch e := e.(type) {
-	case column, not, in, is, distinct, like, choice, aggregateCall, windowCall:
+	case column, not, in, is, distinct, like, choice, aggregateCall, windowCall, layerSub, either:
 		return false
 	case binary:
 		if e.t == catalog.Bool || e.op == syntax.Modulo || e.op == syntax.Concat {

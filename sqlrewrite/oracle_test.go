@@ -197,9 +197,9 @@ func nullText(k catalog.Key) string {
 // runPost runs an outer layer as gateway/pgexec does.
 func runPost(t *testing.T, conn *pgx.Conn, post Post) ([]PostRow, []string) {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), post.SQL, append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, post.Args...)...)
+	rows, err := conn.Query(t.Context(), post.sql, append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, post.args...)...)
 	if err != nil {
-		t.Fatalf("%s: %v", post.SQL, err)
+		t.Fatalf("%s: %v", post.sql, err)
 	}
 	defer rows.Close()
 	var types []string
@@ -221,7 +221,7 @@ func runPost(t *testing.T, conn *pgx.Conn, post Post) ([]PostRow, []string) {
 		out = append(out, row)
 	}
 	if rows.Err() != nil {
-		t.Fatalf("%s: %v", post.SQL, rows.Err())
+		t.Fatalf("%s: %v", post.sql, rows.Err())
 	}
 	return out, types
 }

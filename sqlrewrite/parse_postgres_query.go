@@ -26,6 +26,9 @@ func (c *converter) with(n *pg.WithClause) []syntax.CTE {
 		}
 		all = append(all, c.commonTable(cte.CommonTableExpr))
 	}
+	if len(all) == 0 {
+		c.refuse(at, "WITH without a query", "")
+	}
 	c.spent(n, at)
 	return all
 }
@@ -78,7 +81,6 @@ func (c *converter) names(nodes []*pg.Node) []string {
 // subLink converts EXISTS (query), x IN (query) and a query that stands for a value.
 func (c *converter) subLink(n *pg.SubLink) syntax.Expr {
 	at := syntax.Pos(take(&n.Location))
-	test, operator := take(&n.Testexpr), take(&n.OperName)
 	query := c.subquery(take(&n.Subselect), at)
 	var e syntax.Expr
 	switch kind := take(&n.SubLinkType); {
@@ -86,8 +88,8 @@ func (c *converter) subLink(n *pg.SubLink) syntax.Expr {
 		e = &syntax.Exists{Pos: at, Query: query}
 	case kind == pg.SubLinkType_EXPR_SUBLINK:
 		e = &syntax.Scalar{Pos: at, Query: query}
-	case kind == pg.SubLinkType_ANY_SUBLINK && (len(operator) == 0 || len(operator) == 1 && c.name(operator[0]) == "="):
-		e = &syntax.InQuery{Pos: at, X: c.tuple(test), Query: query}
+	case kind == pg.SubLinkType_ANY_SUBLINK && c.isEquality(take(&n.OperName)):
+		e = &syntax.InQuery{Pos: at, X: c.tuple(take(&n.Testexpr)), Query: query}
 	case kind == pg.SubLinkType_ARRAY_SUBLINK:
 		return c.refuse(at, "ARRAY(SELECT ...)", "it would list the values of single rows; group by the column and count")
 	default:
@@ -95,6 +97,11 @@ func (c *converter) subLink(n *pg.SubLink) syntax.Expr {
 	}
 	c.spent(n, at)
 	return e
+}
+
+// isEquality reports whether an operator is =, or that of IN, which has no name.
+func (c *converter) isEquality(operator []*pg.Node) bool {
+	return len(operator) == 0 || len(operator) == 1 && c.name(operator[0]) == "="
 }
 
 // tuple converts the left side of IN: one expression or a row of them.

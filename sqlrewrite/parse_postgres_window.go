@@ -44,22 +44,19 @@ func (c *converter) namedWindows(nodes []*pg.Node) []syntax.NamedWindow {
 // to us both are the name and what is added.
 func (c *converter) window(n *pg.WindowDef) *syntax.Window {
 	w := &syntax.Window{Pos: syntax.Pos(take(&n.Location))}
-	name, refname := take(&n.Name), take(&n.Refname)
-	if w.Name = refname; name != "" {
-		w.Name = name
+	if w.Name = take(&n.Name); w.Name == "" {
+		w.Name = take(&n.Refname)
 	}
 	w.PartitionBy = c.exprs(take(&n.PartitionClause))
 	w.OrderBy = c.orderBy(take(&n.OrderClause))
-	options := take(&n.FrameOptions)
-	start, end := take(&n.StartOffset), take(&n.EndOffset)
-	if options&frameWritten != 0 {
-		w.Frame = c.frame(int(options), start, end, w.Pos)
+	if options := int(take(&n.FrameOptions)); options&frameWritten != 0 {
+		w.Frame = c.frame(n, options, w.Pos)
 	}
 	c.spent(n, w.Pos)
 	return w
 }
 
-func (c *converter) frame(options int, start, end *pg.Node, at syntax.Pos) *syntax.Frame {
+func (c *converter) frame(n *pg.WindowDef, options int, at syntax.Pos) *syntax.Frame {
 	if options&frameExcluding != 0 {
 		c.refuse(at, "EXCLUDE in a window frame", "leave it out")
 		return nil
@@ -81,8 +78,13 @@ func (c *converter) frame(options int, start, end *pg.Node, at syntax.Pos) *synt
 		frameEndUnbounded: syntax.UnboundedFollowing, frameEndCurrent: syntax.CurrentRow,
 		frameEndPreceding: syntax.Preceding, frameEndFollowing: syntax.Following,
 	}
-	f.Start = syntax.FrameBound{Kind: bounds[options&frameStarts], Offset: c.expr(start)}
-	f.End = syntax.FrameBound{Kind: bounds[options&frameEnd], Offset: c.expr(end)}
+	f.Start.Kind, f.End.Kind = bounds[options&frameStarts], bounds[options&frameEnd]
+	if f.Start.Kind.HasOffset() {
+		f.Start.Offset = c.expr(take(&n.StartOffset))
+	}
+	if f.End.Kind.HasOffset() {
+		f.End.Offset = c.expr(take(&n.EndOffset))
+	}
 	known := frameWritten | frameBetween | frameRange | frameRows | frameGroups | frameStarts | frameEnd
 	if f.Start.Kind == "" || f.End.Kind == "" || options&^known != 0 {
 		c.refuse(at, "this window frame", "")

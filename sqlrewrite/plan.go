@@ -74,14 +74,25 @@ type ExactRow struct {
 // because the number of private groups is itself private: no limit on it may decide whether there is an answer.
 type Rows = iter.Seq2[ExactRow, error]
 
-// Post is the outer layer of a query (HAVING, ORDER BY, LIMIT, expressions over aggregates) printed over released values.
-// It touches no table. Its last column is the ordinal (bigint, from 1) of the released row that the output row came from.
+// Post is SQL over released values and public tables: the outer layers of a query, or a query that reads nothing private. Only this
+// package makes one, and what it prints can name no table with a privacy unit, so that whoever runs it need not have been paid. Its
+// last column is the ordinal (bigint, from 1) of the released row that the output row came from, NULL where there is none.
 type Post struct {
-	SQL  string
-	Args []any // string, or []*string for text arrays with NULLs
+	sql  string
+	args []any
+	pins []Pin
 }
 
-// PostRow is one row of a [Post]'s result in PostgreSQL's text form, and which released row it came from, counted from 1.
+// SQL is the text.
+func (p Post) SQL() string { return p.sql }
+
+// Args are its arguments: string, or []*string for text arrays with NULLs.
+func (p Post) Args() []any { return p.args }
+
+// Pins are the public tables that it reads, on the protected database; none: it runs anywhere.
+func (p Post) Pins() []Pin { return p.pins }
+
+// PostRow is one row of a [Post]'s result in PostgreSQL's text form, and which released row it came from, counted from 1; 0 for none.
 type PostRow struct {
 	Values  []catalog.Key
 	Ordinal int

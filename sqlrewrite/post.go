@@ -8,29 +8,33 @@ import (
 	"noisegate/catalog"
 )
 
-// printPost prints the outer layer over released(k0.., v0.., ordinal); nil when the outputs are keys and values as they are. Its
+// printPost prints the layers over released(k0.., v0.., ordinal); nil when the outputs are keys and values as they are. Its
 // first arguments are the columns of released, as arrays of text that are filled in by [Released.Post].
 //
-// It runs in PostgreSQL, on the control database, so that arithmetic, rounding and order mean what PostgreSQL says, and an
-// outer layer cannot touch protected rows. Rows that tie keep the order of their keys.
+// They run in PostgreSQL, so that arithmetic, rounding and order mean what PostgreSQL says, and cannot touch protected rows. Rows that
+// tie keep the order of their keys.
 func printPost(q *boundQuery) *Post {
 	if q.isIdentity() {
 		return nil
 	}
-	p := &printer{known: make(map[string]int), collation: byteCollation, leaf: func(p *printer, e expr) {
-		switch e := e.(type) {
-		case keyRef:
-			p.write("r.k", strconv.Itoa(e.index))
-		case valueRef:
-			p.write("r.v", strconv.Itoa(e.index))
-		default:
-			panic(fmt.Sprintf("sqlrewrite: %T above the aggregates", e))
-		}
-	}}
-	source := p.released(q)
+	p := newLayerPrinter(q)
+	p.released = p.releasedRows(q)
+	if q.layer != nil {
+		p.layer(q.layer, true)
+	} else {
+		p.blockSelect(q, p.released, false)
+	}
+	return &Post{sql: p.b.String(), args: p.args, pins: publicPins(q.scans)}
+}
+
+// blockSelect prints the SELECT of the release block itself over released values; named gives its outputs names.
+func (p *printer) blockSelect(q *boundQuery, source string, named bool) {
 	p.write("SELECT ")
-	for _, o := range q.outputs {
+	for i, o := range q.own() {
 		p.expr(o.expr)
+		if named {
+			p.write(" AS ", outputColumn(i))
+		}
 		p.write(", ")
 	}
 	p.write("r.ordinal\nFROM ", source)
@@ -43,15 +47,15 @@ func printPost(q *boundQuery) *Post {
 		p.write(", ")
 	}
 	p.write("r.ordinal")
-	if q.limit != nil {
-		p.write("\nLIMIT ")
-		p.arg(strconv.FormatInt(*q.limit, 10), "bigint")
+	p.cut(q.limit, q.offset)
+}
+
+// own are the outputs of the block's own SELECT.
+func (q *boundQuery) own() []output {
+	if q.layer != nil {
+		return q.inner
 	}
-	if q.offset > 0 {
-		p.write("\nOFFSET ")
-		p.arg(strconv.FormatInt(q.offset, 10), "bigint")
-	}
-	return &Post{SQL: p.b.String(), Args: p.args}
+	return q.outputs
 }
 
 func boolIndex(b bool) int {
@@ -63,7 +67,7 @@ func boolIndex(b bool) int {
 
 // isIdentity reports whether the released rows are the answer.
 func (q *boundQuery) isIdentity() bool {
-	if q.having != nil || len(q.orderBy) > 0 || q.limit != nil || q.offset > 0 {
+	if q.layer != nil || q.having != nil || len(q.orderBy) > 0 || q.limit != nil || q.offset > 0 {
 		return false
 	}
 	for _, o := range q.outputs {
@@ -76,8 +80,8 @@ func (q *boundQuery) isIdentity() bool {
 	return true
 }
 
-// released prints the released values as a table of typed columns.
-func (p *printer) released(q *boundQuery) string {
+// releasedRows prints the released values as a table of typed columns.
+func (p *printer) releasedRows(q *boundQuery) string {
 	var arrays, names, typed []string
 	add := func(name string, t catalog.Type) {
 		n := p.rawArg([]*string(nil))
@@ -101,20 +105,20 @@ func (r *Released) Post() (post Post, ok bool) {
 		return Post{}, false
 	}
 	q := r.plan.query
-	post = Post{SQL: r.plan.post.SQL, Args: append([]any(nil), r.plan.post.Args...)}
+	post = Post{sql: r.plan.post.sql, args: append([]any(nil), r.plan.post.args...), pins: r.plan.post.pins}
 	for i := range q.keys {
 		column := make([]*string, len(r.rows))
 		for j, row := range r.rows {
 			column[j] = keyText(row.keys[i])
 		}
-		post.Args[i] = column
+		post.args[i] = column
 	}
 	for i := range q.values {
 		column := make([]*string, len(r.rows))
 		for j, row := range r.rows {
 			column[j] = keyText(r.plan.valueText(i, row))
 		}
-		post.Args[len(q.keys)+i] = column
+		post.args[len(q.keys)+i] = column
 	}
 	return post, true
 }

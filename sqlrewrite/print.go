@@ -104,7 +104,7 @@ func sqlType(t catalog.Type) string {
 // expr prints an expression. Every operator has its own parentheses, so that precedence never matters.
 func (p *printer) expr(e expr) {
 	switch e := e.(type) {
-	case column, keyRef, valueRef:
+	case column, keyRef, valueRef, layerSub, either:
 		p.leaf(p, e)
 	case constant:
 		p.constant(e)
@@ -313,6 +313,12 @@ func describeWith(e expr, q *boundQuery) string {
 			p.write(e.name)
 		case valueRef:
 			p.write(q.values[e.index].name)
+		case layerSub:
+			p.write("(SELECT ...)")
+		case either:
+			p.expr(e.l)
+			p.write(" or ")
+			p.expr(e.r)
 		}
 	}}
 	p.expr(e)

@@ -126,7 +126,7 @@ func printedSQL(p *Plan) []string {
 		all = append(all, p.statement.SQL)
 	}
 	if p.post != nil {
-		all = append(all, p.post.SQL)
+		all = append(all, p.post.sql)
 	}
 	return all
 }

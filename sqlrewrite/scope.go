@@ -87,6 +87,9 @@ func (blockScope) computes() bool { return true }
 
 // expression binds n in scope s.
 func (b *binder) expression(s scope, n syntax.Expr) (expr, error) {
+	if in, ok := s.(layerScope); ok && holdsQuery(n) {
+		return in.subquery(n)
+	}
 	switch n := n.(type) {
 	case *syntax.Literal:
 		return b.literal(n)

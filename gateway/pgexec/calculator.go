@@ -33,16 +33,24 @@ func (c *Calculator) Close() { c.pool.Close() }
 // Compute runs an outer layer and returns its rows in PostgreSQL's text form with the names of the columns' types, without
 // the ordinal, which is its last column. Its errors are data/unavailable.
 func (c *Calculator) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
-	rows, types, err := c.compute(ctx, post)
+	if len(post.Pins()) > 0 {
+		return nil, nil, fault.Internal(errPins) // it reads tables, which this database does not have
+	}
+	rows, types, err := compute(ctx, c.pool, post.SQL(), post.Args())
 	if err != nil {
 		return nil, nil, fault.DataUnavailable(quiet(err))
 	}
 	return rows, types, nil
 }
 
-func (c *Calculator) compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
-	args := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, post.Args...)
-	result, err := c.pool.Query(ctx, post.SQL, args...)
+// querier is a connection or a pool.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// compute runs a text whose last column is an ordinal.
+func compute(ctx context.Context, on querier, sql string, args []any) ([]sqlrewrite.PostRow, []string, error) {
+	result, err := on.Query(ctx, sql, append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, args...)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,9 +70,11 @@ func (c *Calculator) compute(ctx context.Context, post sqlrewrite.Post) ([]sqlre
 	var rows []sqlrewrite.PostRow
 	for result.Next() {
 		raw := result.RawValues()
-		ordinal, err := strconv.Atoi(string(raw[outputs]))
-		if err != nil {
-			return nil, nil, errShape
+		ordinal := 0
+		if raw[outputs] != nil {
+			if ordinal, err = strconv.Atoi(string(raw[outputs])); err != nil || ordinal < 1 {
+				return nil, nil, errShape
+			}
 		}
 		row := sqlrewrite.PostRow{Values: make([]catalog.Key, outputs), Ordinal: ordinal}
 		for i := range outputs {

@@ -101,6 +101,28 @@ func (d *Database) stream(ctx context.Context, statement sqlrewrite.Statement, y
 	return nil
 }
 
+// Read runs a query over released values and public tables, which is all that a [sqlrewrite.Post] can name: it needs no charge. Its
+// errors are data/unavailable without any detail, or policy/stale.
+func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.acquire+d.patience)
+	defer cancel()
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return nil, nil, fault.DataUnavailable(quiet(err))
+	}
+	// A connection that goes back with its transaction open or broken is closed by the pool.
+	defer conn.Release()
+	if err := begin(ctx, conn.Conn(), post.Pins()); err != nil {
+		return nil, nil, err
+	}
+	rows, types, err := compute(ctx, conn, post.SQL(), post.Args())
+	if err != nil {
+		return nil, nil, fault.DataUnavailable(quiet(err))
+	}
+	_, _ = conn.Exec(ctx, "COMMIT") // it wrote nothing
+	return rows, types, nil
+}
+
 // begin opens the transaction, locks the tables against changes of their definition, and compares the definitions with
 // the pins. The locks come before the transaction's snapshot is taken, so what is compared is what the statement will read.
 func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {

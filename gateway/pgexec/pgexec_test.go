@@ -327,13 +327,12 @@ func TestA29DatabaseInAnotherEncoding(t *testing.T) {
 
 func TestCompute(t *testing.T) {
 	c := calculator(t)
-	rows, types, err := c.Compute(t.Context(), sqlrewrite.Post{
-		SQL: `SELECT r.k, r.n, r.n / NULLIF(r.z, 0), r.n > 5, r.n::numeric / 4, r.n::float8, r.d::date, r.i
+	rows, types, err := c.ComputeText(t.Context(),
+		`SELECT r.k, r.n, r.n / NULLIF(r.z, 0), r.n > 5, r.n::numeric / 4, r.n::float8, r.d::date, r.i
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) AS r(k, n, z, d, i)
 			WHERE r.n > $6::bigint ORDER BY r.n DESC`,
-		Args: []any{[]*string{ptr("a"), nil, ptr("c")}, []int64{1, 7, 9}, []int64{0, 0, 3}, []string{"2020-01-01", "2020-01-02", "infinity"},
-			[]int64{0, 1, 2}, int64(3)},
-	})
+		[]*string{ptr("a"), nil, ptr("c")}, []int64{1, 7, 9}, []int64{0, 0, 3}, []string{"2020-01-01", "2020-01-02", "infinity"},
+		[]*int64{nil, count(1), count(2)}, int64(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +361,7 @@ func TestComputeFailures(t *testing.T) {
 		"writing":        "WITH x AS (DELETE FROM noisegate.entry RETURNING 1) SELECT 1, 1 FROM x",
 		"not SQL at all": "(",
 	} {
-		if _, _, err := c.Compute(t.Context(), sqlrewrite.Post{SQL: sql}); fault.CodeOf(err) != fault.CodeDataUnavailable {
+		if _, _, err := c.ComputeText(t.Context(), sql); fault.CodeOf(err) != fault.CodeDataUnavailable {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -392,3 +391,5 @@ func calculator(t *testing.T) *pgexec.Calculator {
 }
 
 func ptr(s string) *string { return &s }
+
+func count(n int64) *int64 { return &n }

@@ -102,6 +102,9 @@ const (
 	UnboundedFollowing FrameBoundKind = "UNBOUNDED FOLLOWING"
 )
 
+// HasOffset reports whether a number of rows, or a distance, stands before it.
+func (k FrameBoundKind) HasOffset() bool { return k == Preceding || k == Following }
+
 // Item is one output of the select list.
 type Item struct {
 	Pos   Pos
