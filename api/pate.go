@@ -25,9 +25,10 @@ type EnsembleDefinition struct {
 
 // SanitiseParameters say how a data-dependent ε is sanitised: with noise scaled to its smooth sensitivity.
 type SanitiseParameters struct {
-	Order   Decimal `json:"order"`    // of the Rényi divergence, above 1
-	Beta    Decimal `json:"beta"`     // smoothness, below 1/(2·order); 0.4/order is usual
-	SigmaSS Decimal `json:"sigma_ss"` // noise, in units of the smooth sensitivity
+	Order   Decimal `json:"order"`          // of the Rényi divergence, above 1
+	Beta    Decimal `json:"beta,omitempty"` // smoothness, below 1/(2·order); 0.4/order when absent
+	SigmaSS Decimal `json:"sigma_ss"`       // noise, in units of the smooth sensitivity
+	Delta   Decimal `json:"delta"`          // of the statement, and of the charge for it
 }
 
 // Ensemble is the answer to GET and PUT /v1/pate/{ensemble}. Nothing in it depends on a vote.
@@ -144,6 +145,61 @@ type LabelEstimate struct {
 	Notes       []Note    `json:"notes"`
 }
 
+// AnalysisRequest is the body of POST /v1/pate/{ensemble}/analysis and POST /v1/pate/{ensemble}/epsilon: which run to look at.
+type AnalysisRequest struct {
+	Queries           []string             `json:"queries,omitempty"` // the run; when absent all that were released under these parameters
+	Mechanism         string               `json:"mechanism"`
+	NoiseScale        Decimal              `json:"noise_scale,omitempty"`
+	Sigma             Decimal              `json:"sigma,omitempty"`
+	Sigma1            Decimal              `json:"sigma1,omitempty"`
+	Sigma2            Decimal              `json:"sigma2,omitempty"`
+	Threshold         Decimal              `json:"threshold,omitempty"`
+	Gamma             Decimal              `json:"gamma,omitempty"`
+	Student           map[string][]Decimal `json:"student,omitempty"` // interactive: of each query, which must be named then
+	StudentConfidence Decimal              `json:"student_confidence,omitempty"`
+	All               bool                 `json:"all,omitempty"`   // analysis: all queries of the version, released or not
+	Delta             Decimal              `json:"delta,omitempty"` // analysis; 1e-5 when absent
+	Exact             bool                 `json:"exact,omitempty"` // analysis: also the exact divergence, for at most 2000 queries
+}
+
+// Analysis is the answer to POST /v1/pate/{ensemble}/analysis: what labelling the run costs, method by method. It depends on votes and is
+// for stewards' eyes only.
+type Analysis struct {
+	Ensemble string         `json:"ensemble"`
+	Version  int64          `json:"version"`
+	Terms    LabelTerm      `json:"terms"`
+	Queries  int            `json:"queries"`
+	Answered float64        `json:"answered"` // what was; of queries that were not released, what is expected
+	Delta    Decimal        `json:"delta"`
+	Points   []int          `json:"points"` // numbers of queries at which epsilon is given
+	Lines    []AnalysisLine `json:"lines"`
+}
+
+// AnalysisLine is ε by one method.
+type AnalysisLine struct {
+	Method  string  `json:"method"`
+	Secret  bool    `json:"secret"`          // depends on votes
+	Order   float64 `json:"order,omitempty"` // of the Rényi divergence behind the last ε
+	Epsilon []Value `json:"epsilon"`         // after as many queries as points says
+}
+
+// SanitisedEpsilon is the answer to POST /v1/pate/{ensemble}/epsilon: the data-dependent ε of a run, with noise scaled to its smooth
+// sensitivity. It may be published. The same run has the same ε for ever.
+type SanitisedEpsilon struct {
+	Ensemble string  `json:"ensemble"`
+	Version  int64   `json:"version"`
+	Queries  int     `json:"queries"`
+	Answered int     `json:"answered"`
+	Epsilon  float64 `json:"epsilon"` // at delta; includes the cost of publishing it
+	Delta    Decimal `json:"delta"`
+	Order    float64 `json:"order"`
+	Beta     float64 `json:"beta"`
+	SigmaSS  float64 `json:"sigma_ss"`
+	Cost     float64 `json:"cost"` // Rényi divergence, at order, of publishing it
+	Replayed bool    `json:"replayed"`
+	Spent    Amounts `json:"spent"`
+}
+
 // DefineEnsemble begins a version of an ensemble, for stewards.
 func (c *Client) DefineEnsemble(ctx context.Context, name string, d EnsembleDefinition) (*Ensemble, error) {
 	return send[Ensemble](ctx, c, call{method: http.MethodPut, path: ensemblePath(name), body: d})
@@ -186,6 +242,16 @@ func (c *Client) Labels(ctx context.Context, ensemble string, r LabelRequest, id
 // EstimateLabels prices labels. It costs nothing and looks at no vote.
 func (c *Client) EstimateLabels(ctx context.Context, ensemble string, r LabelEstimateRequest) (*LabelEstimate, error) {
 	return send[LabelEstimate](ctx, c, call{method: http.MethodPost, path: ensemblePath(ensemble) + "/labels/estimate", body: r})
+}
+
+// AnalyseVotes shows what a run costs by each method, for stewards. The answer is secret.
+func (c *Client) AnalyseVotes(ctx context.Context, ensemble string, r AnalysisRequest) (*Analysis, error) {
+	return send[Analysis](ctx, c, call{method: http.MethodPost, path: ensemblePath(ensemble) + "/analysis", body: r})
+}
+
+// SanitisedEpsilon buys the publishable ε of a run, for stewards.
+func (c *Client) SanitisedEpsilon(ctx context.Context, ensemble string, r AnalysisRequest) (*SanitisedEpsilon, error) {
+	return send[SanitisedEpsilon](ctx, c, call{method: http.MethodPost, path: ensemblePath(ensemble) + "/epsilon", body: r})
 }
 
 func ensemblePath(name string) string { return "/v1/pate/" + url.PathEscape(name) }

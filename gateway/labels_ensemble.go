@@ -99,7 +99,10 @@ func sanitiseOf(p *api.SanitiseParameters) (json.RawMessage, error) {
 	if p == nil {
 		return nil, nil
 	}
-	for name, text := range map[string]api.Decimal{"order": p.Order, "beta": p.Beta, "sigma_ss": p.SigmaSS} {
+	for name, text := range map[string]api.Decimal{"order": p.Order, "beta": p.Beta, "sigma_ss": p.SigmaSS, "delta": p.Delta} {
+		if name == "beta" && text == "" {
+			continue
+		}
 		if n, err := mechanisms.ParseDecimal(string(text)); err != nil || n.Sign() <= 0 {
 			return nil, fault.PateEnsemble("sanitise."+name, "a positive decimal number")
 		}

@@ -78,6 +78,32 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 	return p, nil
 }
 
+// datasetPurse is the dataset's cap alone: for what stewards buy, who have no account.
+func (s *Service) datasetPurse(ctx context.Context, snapshot *catalog.Snapshot) (purse, error) {
+	id := budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}
+	known, err := s.ledger.Balances(ctx, []budget.AccountID{id})
+	if err != nil {
+		return purse{}, err
+	}
+	balance := budget.Balance{}
+	if len(known) == 1 {
+		balance = known[0]
+	}
+	now, ok, err := inForce(balance, len(known) == 1, lineFor(snapshot, auth.Principal{}, id), snapshot.Version)
+	if err != nil {
+		return purse{}, err
+	}
+	if !ok {
+		return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
+	}
+	now.ID = id
+	p := purse{balances: []budget.Balance{now}}
+	if len(known) == 1 && now.Account != balance.Account {
+		p.due = []budget.Account{now.Account}
+	}
+	return p, nil
+}
+
 // lineFor is the policy's line for an account; nil when it has none.
 func lineFor(snapshot *catalog.Snapshot, who auth.Principal, id budget.AccountID) *catalog.Budget {
 	var general *catalog.Budget

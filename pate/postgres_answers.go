@@ -199,8 +199,8 @@ func (s *Store) Tally(ctx context.Context, v *Version) (map[Status]int64, error)
 	return tally, plain(err)
 }
 
-// Released are the places of the queries that were released in answer to a question, and whether teachers answered each.
-func (s *Store) Released(ctx context.Context, v *Version, q Question) (queries []int32, answered []bool, err error) {
+// Released are the places of the queries that were released in answer to a question, and what became of each.
+func (s *Store) Released(ctx context.Context, v *Version, q Question) (queries []int32, became []Status, err error) {
 	rows, err := s.pool.Query(ctx, sqlReleased, v.ID, q[:])
 	if err != nil {
 		return nil, nil, plain(err)
@@ -208,10 +208,10 @@ func (s *Store) Released(ctx context.Context, v *Version, q Question) (queries [
 	var query int32
 	var status Status
 	_, err = pgx.ForEachRow(rows, []any{&query, &status}, func() error {
-		queries, answered = append(queries, query), append(answered, status == Answered)
+		queries, became = append(queries, query), append(became, status)
 		return nil
 	})
-	return queries, answered, plain(err)
+	return queries, became, plain(err)
 }
 
 // SanitisedEpsilon is the stored answer about a question, nil when nothing was drawn yet.

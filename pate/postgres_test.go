@@ -112,9 +112,9 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 	if err != nil || tally[Answered] != 1 || tally[Rejected] != 1 || tally[Reinforced] != 1 {
 		t.Errorf("%v, %v", tally, err)
 	}
-	queries, answered, err := s.Released(t.Context(), v, q)
-	if err != nil || !slices.Equal(queries, []int32{0, 1, 2}) || !slices.Equal(answered, []bool{false, false, true}) {
-		t.Errorf("%v, %v, %v", queries, answered, err)
+	queries, became, err := s.Released(t.Context(), v, q)
+	if err != nil || !slices.Equal(queries, []int32{0, 1, 2}) || !slices.Equal(became, []Status{Rejected, Reinforced, Answered}) {
+		t.Errorf("%v, %v, %v", queries, became, err)
 	}
 	if table, err := s.Table(t.Context(), v, []int32{1}); err != nil || !slices.Equal(table.v.n, []uint32{1, 2}) {
 		t.Error(err)

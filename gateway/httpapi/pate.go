@@ -31,6 +31,8 @@ func pateRoutes() []route {
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/seal", roles: steward, handle: (*server).postSeal},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels", roles: ml, handle: (*server).postLabels},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels/estimate", roles: ml, handle: (*server).postLabelEstimate},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/analysis", roles: steward, handle: (*server).postAnalysis},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon", roles: steward, handle: (*server).postEpsilon},
 	}
 }
 
@@ -213,4 +215,39 @@ func (s *server) postLabelEstimate(x *exchange) error {
 		return err
 	}
 	return x.json(http.StatusOK, estimate)
+}
+
+// postAnalysis takes one of the caller's places: it computes for a while.
+func (s *server) postAnalysis(x *exchange) error {
+	name, request, err := named[api.AnalysisRequest](x, maxLabels)
+	if err != nil {
+		return err
+	}
+	leave, ok := s.places.take(x.who.Subject)
+	if !ok {
+		return fault.RequestTooMany(s.places.each)
+	}
+	defer leave()
+	analysis, err := s.service.AnalyseVotes(x.r.Context(), name, *request)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, analysis)
+}
+
+func (s *server) postEpsilon(x *exchange) error {
+	name, request, err := named[api.AnalysisRequest](x, maxLabels)
+	if err != nil {
+		return err
+	}
+	leave, ok := s.places.take(x.who.Subject)
+	if !ok {
+		return fault.RequestTooMany(s.places.each)
+	}
+	defer leave()
+	epsilon, err := s.service.SanitisedEpsilon(x.r.Context(), x.who, name, *request)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, epsilon)
 }

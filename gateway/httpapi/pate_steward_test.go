@@ -1,0 +1,207 @@
+package httpapi
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"noisegate/api"
+	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
+)
+
+// TestVotesOfATable imports a table of the protected database: by its exact name, all or nothing, and by stewards only.
+func TestVotesOfATable(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	f.Protected.Exec(t, `CREATE TABLE "Votes" ("Teacher" int, item text, "la""bel" int);
+		INSERT INTO "Votes" SELECT teacher, 'q' || item, item % 4 FROM generate_series(1, 100) teacher, generate_series(0, 9) item;
+		CREATE VIEW votes AS SELECT "Teacher" + 0 AS "Teacher", item, 'zero' AS label FROM "Votes";
+		CREATE TABLE empty_votes (teacher int, item text, label text)`)
+	f.Protected.Grant(t)
+	f.Protected.Exec(t, "CREATE TABLE hidden_votes (teacher int, item text, label text)")
+	sam := f.client("sam:steward")
+	ensemble(t, f, "digits")
+	for name, c := range map[string]struct {
+		table api.VoteTable
+		want  fault.Code
+	}{
+		"another case":    {api.VoteTable{Schema: "public", Table: "VOTES", Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
+		"another column":  {api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
+		"one column only": {api.VoteTable{Schema: "public", Table: "votes", Teacher: "item", Query: "item", Label: "item"}, fault.CodePateUnknownTable},
+		"another schema":  {api.VoteTable{Schema: "PUBLIC", Table: "votes", Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
+		"no schema":       {api.VoteTable{Table: "votes", Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
+		"SQL for a table": {api.VoteTable{Schema: "public", Table: `Votes"; DROP TABLE people; --`, Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
+		"SQL for a name":  {api.VoteTable{Schema: "public", Table: "Votes", Teacher: "Teacher", Query: "item", Label: `label"::text FROM x --`}, fault.CodePateUnknownTable},
+		"not granted":     {api.VoteTable{Schema: "public", Table: "hidden_votes", Teacher: "teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
+		"the catalog":     {api.VoteTable{Schema: "pg_catalog", Table: "pg_class", Teacher: "oid", Query: "relname", Label: "relkind"}, fault.CodePateVotes},
+		"empty":           {api.VoteTable{Schema: "public", Table: "empty_votes", Teacher: "teacher", Query: "item", Label: "label"}, fault.CodePateVotes},
+		"other labels":    {api.VoteTable{Schema: "public", Table: "votes", Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateVotes},
+	} {
+		if _, err := sam.LoadVoteTable(t.Context(), "digits", c.table); codeOfError(err) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	table := api.VoteTable{Schema: "public", Table: "Votes", Teacher: "Teacher", Query: "item", Label: `la"bel`}
+	if _, err := f.client("ana:analyst,ml").LoadVoteTable(t.Context(), "digits", table); codeOfError(err) != fault.CodeAuthForbidden {
+		t.Error(err)
+	}
+	loaded, err := sam.LoadVoteTable(t.Context(), "digits", table)
+	if err != nil || loaded.Queries != 10 || loaded.State != "loaded" {
+		t.Fatalf("%+v, %v", loaded, err)
+	}
+	if _, err := sam.SealEnsemble(t.Context(), "digits"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.client("mel:ml").Labels(t.Context(), "digits", api.LabelRequest{Queries: []string{"q7", "q2"}, Mechanism: "gnmax", Sigma: "5"}, "")
+	if err != nil || *got.Labels[0].Label != 3 || *got.Labels[1].Label != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// A teacher who votes twice is refused, whatever the table's own keys allow.
+	f.Protected.Exec(t, `INSERT INTO "Votes" VALUES (5, 'q1', 2)`)
+	ensemble(t, f, "again")
+	if _, err := sam.LoadVoteTable(t.Context(), "again", table); codeOfError(err) != fault.CodePateVotes || !strings.Contains(err.Error(), "row 1001") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestVoteUploads: what the border refuses of a file of votes.
+func TestVoteUploads(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	ensemble(t, f, "digits")
+	put := call{method: http.MethodPut, path: "/v1/pate/digits/votes", token: "sam:steward", kind: "text/csv", body: votes(3)}
+	for name, c := range map[string]struct {
+		edit func(*call)
+		want int
+	}{
+		"a pickle":        {func(c *call) { c.kind = "application/octet-stream" }, 415},
+		"no type":         {func(c *call) { c.kind = "" }, 415},
+		"compressed":      {func(c *call) { c.header = http.Header{"Content-Encoding": {"gzip"}} }, 415},
+		"unknown layout":  {func(c *call) { c.path += "?layout=guess" }, 422},
+		"unknown option":  {func(c *call) { c.path += "?teacher=3" }, 400},
+		"a table, layout": {func(c *call) { c.path, c.kind, c.body = c.path+"?layout=counts", "application/json", "{}" }, 400},
+		"a table, more":   {func(c *call) { c.kind, c.body = "application/json", `{"sql":"SELECT 1"}` }, 400},
+		"ml":              {func(c *call) { c.token = "mel:ml" }, 403},
+		"nobody":          {func(c *call) { c.token = "" }, 401},
+		"no ensemble":     {func(c *call) { c.path = "/v1/pate/letters/votes" }, 404},
+		"good":            {func(*call) {}, 200},
+	} {
+		request := put
+		c.edit(&request)
+		if response, text := f.do(t, request); response.StatusCode != c.want {
+			t.Errorf("%s: %d %s", name, response.StatusCode, text)
+		}
+	}
+}
+
+// TestSanitisedEpsilon: it is charged to dataset and ensemble whatever it says, drawn once, and the same for every steward.
+func TestSanitisedEpsilon(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sam, sue, mel := f.client("sam:steward"), f.client("sue:steward"), f.client("mel:ml")
+	_, err := sam.DefineEnsemble(t.Context(), "digits", api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100, Classes: digits(),
+		Budget: &api.BudgetLimit{Form: "approx", Epsilon: "50", Delta: "1e-4"}, Sanitise: &api.SanitiseParameters{Order: "8", SigmaSS: "8", Delta: "1e-7"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.LoadVotes(t.Context(), "digits", "text/csv", "", strings.NewReader(votes(40))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.SealEnsemble(t.Context(), "digits"); err != nil {
+		t.Fatal(err)
+	}
+	ask := api.AnalysisRequest{Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}
+	if _, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateParameters {
+		t.Errorf("of no labels: %v", err)
+	}
+	bought, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 30), Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := 0
+	for _, l := range bought.Labels {
+		if l.Status == "answered" {
+			answered++
+		}
+	}
+	first, err := sam.SanitisedEpsilon(t.Context(), "digits", ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Queries != 30 || first.Answered != answered || first.Replayed || first.Spent.Epsilon == "0" || first.Spent.Delta != "0.0000001" || !(first.Epsilon >= 0) {
+		t.Errorf("%+v", first)
+	}
+	entries := f.Entries(t)
+	for name, steward := range map[string]*api.Client{"sam": sam, "sue": sue} {
+		again, err := steward.SanitisedEpsilon(t.Context(), "digits", ask)
+		if err != nil || again.Epsilon != first.Epsilon || !again.Replayed || again.Spent.Epsilon != "0" {
+			t.Errorf("%s: %+v, %v", name, again, err)
+		}
+	}
+	if f.Entries(t) != entries {
+		t.Error("a replay changed the ledger")
+	}
+	// More labels are another run.
+	if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(30, 35), Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || second.Queries != 35 || second.Replayed {
+		t.Errorf("%+v, %v", second, err)
+	}
+	// The labels that were named.
+	ask.Queries = queries(0, 30)
+	if again, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || !again.Replayed || again.Epsilon != first.Epsilon {
+		t.Errorf("%+v, %v", again, err)
+	}
+	ask.Queries = queries(0, 40)
+	if _, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateParameters {
+		t.Errorf("of labels that were not released: %v", err)
+	}
+	if _, err := sue.SanitisedEpsilon(t.Context(), "digits", api.AnalysisRequest{Mechanism: "lnmax", NoiseScale: "20", Queries: queries(0, 1)}); codeOfError(err) == "" {
+		t.Error("the theorem is about Gaussian noise")
+	}
+	if _, err := mel.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodeAuthForbidden {
+		t.Error(err)
+	}
+}
+
+// TestAnalysisOfVotes: stewards see what a run costs by each method; nobody else does, and nothing is charged.
+func TestAnalysisOfVotes(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sealedEnsemble(t, f, "digits", 40)
+	sam, mel := f.client("sam:steward"), f.client("mel:ml")
+	entries := f.Entries(t)
+	all := api.AnalysisRequest{Mechanism: "gnmax", Sigma: "10", All: true, Exact: true}
+	if _, err := mel.AnalyseVotes(t.Context(), "digits", all); codeOfError(err) != fault.CodeAuthForbidden {
+		t.Error(err)
+	}
+	got, err := sam.AnalyseVotes(t.Context(), "digits", all)
+	if err != nil || got.Queries != 40 || got.Points[len(got.Points)-1] != 40 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	total := map[string]float64{}
+	for _, l := range got.Lines {
+		if total[l.Method], err = strconv.ParseFloat(l.Epsilon[len(l.Epsilon)-1].String(), 64); err != nil {
+			t.Error(l.Method, err)
+		}
+		if wantSecret := strings.HasPrefix(l.Method, "rdp_tight") || l.Method == "rdp" || strings.HasPrefix(l.Method, "exact_local"); l.Secret != wantSecret {
+			t.Errorf("%s: secret is %v", l.Method, l.Secret)
+		}
+	}
+	// 40 queries at 1/σ² = 0.01: μ² = 0.8.
+	if !(total["exact_local_tight"] < total["rdp_tight"] && total["rdp_tight"] <= total["rdp_independent_tight"] &&
+		total["gaussian_exact"] < total["rdp_independent_tight"] && math.Abs(total["gaussian_exact"]-3.5) < 1) {
+		t.Errorf("%v", total)
+	}
+	for name, r := range map[string]api.AnalysisRequest{
+		"nothing released": {Mechanism: "gnmax", Sigma: "10"},
+		"both":             {Mechanism: "gnmax", Sigma: "10", All: true, Queries: queries(0, 1)},
+	} {
+		if _, err := sam.AnalyseVotes(t.Context(), "digits", r); codeOfError(err) != fault.CodePateParameters {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if f.Entries(t) != entries {
+		t.Error("an analysis changed the ledger")
+	}
+}

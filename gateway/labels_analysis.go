@@ -1,0 +1,290 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/pate"
+)
+
+// maxExact bounds the queries whose exact divergence one request may ask for: it takes milliseconds a query.
+const maxExact = 2000
+
+// run is a list of queries under one mode, and what became of them.
+type run struct {
+	version  *pate.Version
+	mode     *pate.Mode
+	queries  []int32
+	became   []pate.Status // nil: not all of them were released
+	students []pate.Student
+}
+
+// AnalyseVotes says what a run costs by each method of accounting. It reads votes without a charge, and what it says depends on them: it is
+// for stewards, who may see the votes themselves, and must not be shown to others. [Service.SanitisedEpsilon] gives what may be.
+func (s *Service) AnalyseVotes(ctx context.Context, name string, r api.AnalysisRequest) (*api.Analysis, error) {
+	delta := labelDelta
+	if r.Delta != "" {
+		var err error
+		if delta, err = mechanisms.ParseDelta(string(r.Delta)); err != nil || delta == 0 {
+			return nil, fault.RequestDelta(`a decimal number above 0 and below 1, such as "1e-5"`)
+		}
+	}
+	run, err := s.runOf(ctx, name, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Exact && len(run.queries) > maxExact {
+		return nil, fault.PateParameters(fmt.Sprintf("the exact divergence is computed for %d queries at most; name some", maxExact))
+	}
+	table, err := s.ensembles.Table(ctx, run.version, run.queries)
+	if err != nil {
+		return nil, err
+	}
+	at, _ := delta.Rat().Float64()
+	analysis, err := run.mode.Analyse(table, pate.AnalysisParameters{Delta: at, Students: run.students, Outcomes: run.became, Exact: r.Exact})
+	if err != nil {
+		return nil, err
+	}
+	shown := &api.Analysis{
+		Ensemble: run.version.Name, Version: run.version.Number, Terms: termsOf(run.mode), Queries: len(run.queries), Answered: analysis.Answered,
+		Delta: api.Decimal(delta.String()), Points: analysis.Points,
+	}
+	for _, l := range analysis.Lines {
+		line := api.AnalysisLine{Method: string(l.Method), Secret: l.Secret, Order: l.Order}
+		for _, epsilon := range l.Epsilon {
+			line.Epsilon = append(line.Epsilon, api.Number(strconv.FormatFloat(epsilon, 'g', -1, 64)))
+		}
+		shown.Lines = append(shown.Lines, line)
+	}
+	return shown, nil
+}
+
+// runOf finds the queries of a run: those that are named, all, or all that were released under the parameters.
+func (s *Service) runOf(ctx context.Context, name string, r api.AnalysisRequest) (*run, error) {
+	version, err := s.sealedEnsemble(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := pate.NewMode(version.Ensemble, settingsOf(api.LabelRequest{
+		Mechanism: r.Mechanism, NoiseScale: r.NoiseScale, Sigma: r.Sigma, Sigma1: r.Sigma1, Sigma2: r.Sigma2, Threshold: r.Threshold,
+		Gamma: r.Gamma, StudentConfidence: r.StudentConfidence,
+	}))
+	if err != nil {
+		return nil, err
+	}
+	found := &run{version: version, mode: mode}
+	switch {
+	case r.All && len(r.Queries) > 0:
+		return nil, fault.PateParameters("either queries or all may be given")
+	case len(r.Queries) > maxBatch:
+		return nil, fault.PateParameters(fmt.Sprintf("queries may name %d at most", maxBatch))
+	case len(r.Queries) > 0:
+		return found, s.namedRun(ctx, found, r)
+	case mode.NeedsStudent():
+		return nil, fault.PateStudent("an interactive run names its queries, with the student's probabilities of each")
+	case r.All:
+		for q := range int32(version.Queries) {
+			found.queries = append(found.queries, q)
+		}
+		return found, nil
+	}
+	question, err := pate.QuestionOf(mode, pate.Student{})
+	if err != nil {
+		return nil, err
+	}
+	if found.queries, found.became, err = s.ensembles.Released(ctx, version, question); err == nil && len(found.queries) == 0 {
+		err = fault.PateParameters("no label was released under these parameters")
+	}
+	return found, err
+}
+
+// namedRun looks up the queries that a request names.
+func (s *Service) namedRun(ctx context.Context, found *run, r api.AnalysisRequest) error {
+	b := &batch{version: found.version, mode: found.mode, keys: once(r.Queries)}
+	if err := b.readStudents(r.Student); err != nil {
+		return err
+	}
+	if err := s.find(ctx, b); err != nil {
+		return err
+	}
+	found.students = b.students
+	for _, asked := range b.asked {
+		found.queries = append(found.queries, asked.Query)
+		if asked.Outcome != nil {
+			found.became = append(found.became, asked.Outcome.Status)
+		}
+	}
+	if len(found.became) < len(found.queries) {
+		found.became = nil
+	}
+	return nil
+}
+
+// SanitisedEpsilon buys the data-dependent ε of a run in a form that may be published: with noise scaled to its smooth sensitivity, by the
+// parameters that the ensemble was defined with. It is charged to the dataset and the ensemble like a release, whatever it says. It is
+// drawn once: the same run has the same ε, free, for whoever asks. For stewards.
+func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*api.SanitisedEpsilon, error) {
+	if r.All || r.Exact || r.Delta != "" {
+		return nil, fault.PateParameters("a sanitised epsilon is one of labels that were released, at the delta that the ensemble was defined with")
+	}
+	run, err := s.runOf(ctx, name, r)
+	if err != nil {
+		return nil, err
+	}
+	tick := s.schedule(run.version.Dataset)
+	defer tick.hold(ctx)
+	if run.became == nil {
+		return nil, fault.PateParameters("not all of these queries were released under these parameters")
+	}
+	sanitiser, err := run.sanitiser()
+	if err != nil {
+		return nil, err
+	}
+	question := run.question(sanitiser)
+	if stored, err := s.storedEpsilon(ctx, run, question); err != nil || stored != nil {
+		return stored, err
+	}
+	charge, due, err := s.epsilonCharge(ctx, who, run, sanitiser, question)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.enforce(ctx, due); err != nil {
+		return nil, err
+	}
+	paid, err := metered(ctx, s.meter, charge, func(ctx context.Context) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
+		defer tick.hold(ctx)
+		return s.drawEpsilon(ctx, run, sanitiser, question, charge)
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.storedEpsilon(ctx, run, question)
+	if err == nil && answer == nil {
+		err = fault.Internal(fmt.Errorf("gateway: the epsilon of charge %s is not there", paid.id))
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer.Replayed, answer.Spent = paid.spent.IsZero(), amountsOf(paid.spent)
+	return answer, nil
+}
+
+// sanitiser is made from the parameters that the version was defined with.
+func (r *run) sanitiser() (*pate.Sanitiser, error) {
+	if r.version.Sanitise == nil {
+		return nil, fault.PateParameters("the ensemble was defined without the parameters of a sanitised epsilon (sanitise)")
+	}
+	var p api.SanitiseParameters
+	if err := json.Unmarshal(r.version.Sanitise, &p); err != nil {
+		return nil, fault.Internal(err)
+	}
+	return r.mode.NewSanitiser(pate.SanitiserParameters{Order: string(p.Order), Beta: string(p.Beta), SigmaSS: string(p.SigmaSS), Delta: string(p.Delta)})
+}
+
+// question identifies a run by all that its ε is computed from, but for the votes: parameters, queries, students.
+func (r *run) question(sanitiser *pate.Sanitiser) pate.Question {
+	h := sha256.New()
+	// Encoding structs of strings cannot fail.
+	_ = json.NewEncoder(h).Encode([]any{"sanitised epsilon", r.mode.Settings(), sanitiser.Parameters()})
+	for i, q := range r.queries {
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(q)))
+		if r.students != nil {
+			h.Write([]byte(r.students[i].Key()))
+		}
+	}
+	return pate.Question(h.Sum(nil))
+}
+
+func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Question) (*api.SanitisedEpsilon, error) {
+	stored, err := s.ensembles.SanitisedEpsilon(ctx, r.version, question)
+	if err != nil || stored == nil {
+		return nil, err
+	}
+	answer := new(api.SanitisedEpsilon)
+	if err := json.Unmarshal(stored, answer); err != nil {
+		return nil, fault.Internal(err)
+	}
+	answer.Replayed, answer.Spent = true, amountsOf(mechanisms.Loss{})
+	return answer, nil
+}
+
+// epsilonCharge is paid by the dataset and the ensemble: a steward has no account. The purse is for limits that are due.
+func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run, sanitiser *pate.Sanitiser, question pate.Question) (budget.Charge, purse, error) {
+	snapshot, _, err := s.dataset(r.version.Dataset)
+	if err != nil {
+		return budget.Charge{}, purse{}, err
+	}
+	shared, err := s.datasetPurse(ctx, snapshot)
+	if err != nil {
+		return budget.Charge{}, purse{}, err
+	}
+	ensemble, err := s.ensembleBalance(ctx, r.version)
+	if err != nil {
+		return budget.Charge{}, purse{}, err
+	}
+	shared.balances = append(shared.balances, ensemble)
+	request, err := json.Marshal(struct {
+		Dataset  string        `json:"dataset"`
+		Ensemble string        `json:"ensemble"`
+		Version  int64         `json:"version"`
+		Settings pate.Settings `json:"settings"`
+		Queries  int           `json:"queries"`
+		Epsilon  any           `json:"sanitised_epsilon"`
+	}{r.version.Dataset, r.version.Name, r.version.Number, r.mode.Settings(), len(r.queries), sanitiser.Parameters()})
+	if err != nil {
+		return budget.Charge{}, purse{}, fault.Internal(err)
+	}
+	return budget.Charge{
+		ID: s.newID(s.clock.Now()), Dataset: r.version.Dataset, Analyst: who.Subject, Accounts: shared.accounts(), Loss: sanitiser.Loss(),
+		Mechanisms: []mechanisms.Parameters{{
+			Mechanism: "smooth_sensitivity_gaussian", Sensitivity: "1", Scale: sanitiser.Parameters().SigmaSS,
+			Epsilon: sanitiser.Loss().Epsilon.String(), Delta: sanitiser.Loss().Delta.String(),
+		}},
+		Fingerprint: sha256.Sum256(fmt.Appendf(nil, "epsilon of version %d %s", r.version.ID, question)), RequestDigest: question, Request: request,
+	}, shared, nil
+}
+
+// drawEpsilon is what a charge pays for. An ε that somebody else drew in the meantime is kept, and this one forgotten, free.
+func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanitiser, question pate.Question, charge budget.Charge,
+) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
+	table, err := s.ensembles.Table(ctx, r.version, r.queries)
+	if err != nil {
+		return nil, mechanisms.Loss{}, err
+	}
+	drawn, err := sanitiser.Release(s.sampler(), table, r.became, r.students)
+	if err != nil {
+		return nil, mechanisms.Loss{}, err
+	}
+	answer := &api.SanitisedEpsilon{
+		Ensemble: r.version.Name, Version: r.version.Number, Queries: len(r.queries), Epsilon: drawn.Epsilon,
+		Delta: api.Decimal(sanitiser.Parameters().Delta), Order: drawn.Order, Beta: drawn.Beta, SigmaSS: drawn.SigmaSS, Cost: drawn.Cost,
+		Spent: amountsOf(charge.Loss),
+	}
+	for _, status := range r.became {
+		if status == pate.Answered {
+			answer.Answered++
+		}
+	}
+	stored, err := json.Marshal(answer)
+	if err != nil {
+		return nil, mechanisms.Loss{}, fault.Internal(err)
+	}
+	fresh, err := s.ensembles.RecordEpsilon(ctx, r.version, question, string(charge.ID), stored)
+	if err != nil {
+		return nil, mechanisms.Loss{}, err
+	}
+	if !fresh {
+		answer, err = s.storedEpsilon(ctx, r, question)
+		return answer, mechanisms.Loss{}, err
+	}
+	return answer, charge.Loss, nil
+}
