@@ -128,7 +128,7 @@ func TestSanitisedEpsilon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.Queries != 30 || first.Answered != answered || first.Replayed || first.Spent.Epsilon == "0" || first.Spent.Delta != "0.0000001" || !(first.Epsilon >= 0) {
+	if first.Queries != 30 || first.Answered != answered || first.Replayed || first.Spent.Epsilon == "0" || first.Spent.Delta != "1e-7" || !(first.Epsilon >= 0) {
 		t.Errorf("%+v", first)
 	}
 	entries := f.Entries(t)
