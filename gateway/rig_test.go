@@ -26,7 +26,7 @@ type fakeData struct {
 	do   func() ([]sqlrewrite.ExactRow, error)
 }
 
-func (f *fakeData) Run(context.Context, sqlrewrite.Statement) sqlrewrite.Rows {
+func (f *fakeData) Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows {
 	return func(yield func(sqlrewrite.ExactRow, error) bool) {
 		f.mu.Lock()
 		f.runs++

@@ -23,9 +23,9 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// Data runs statements on one protected database. Its errors are [fault.Untouched] if no protected row can have been read.
+// Data runs the statements of a plan, in one transaction, on one protected database. Its errors are [fault.Untouched] if no protected row can have been read.
 type Data interface {
-	Run(context.Context, sqlrewrite.Statement) sqlrewrite.Rows
+	Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows
 	Ping(context.Context) error
 }
 
@@ -209,7 +209,7 @@ func (s *Service) run(ctx context.Context, q *prepared) (*api.Result, error) {
 	draws := q.plan.Draw(sampler)
 	rows := sqlrewrite.Rows(func(func(sqlrewrite.ExactRow, error) bool) {})
 	if q.plan.NeedsData() {
-		rows = q.data.Run(ctx, q.plan.Statement(draws))
+		rows = q.data.Run(ctx, q.plan.Statements(draws)...)
 	}
 	released, err := q.plan.Release(sampler, draws, rows)
 	if err != nil {

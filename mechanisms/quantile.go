@@ -234,3 +234,18 @@ func distance(x, lo, hi *big.Int) *big.Int {
 		return new(big.Int)
 	}
 }
+
+// Scores are the rows of tallies by candidate, 0 where there is no tally. A tally of no candidate counts nowhere.
+func Scores(tallies []Tally, candidates int) []Exact {
+	sums := make([]big.Int, candidates)
+	for _, t := range tallies {
+		if at := t.Point.open(); at.IsInt64() && at.Int64() >= 0 && at.Int64() < int64(candidates) {
+			sums[at.Int64()].Add(&sums[at.Int64()], t.Rows.open())
+		}
+	}
+	scores := make([]Exact, candidates)
+	for i := range sums {
+		scores[i] = Seal(&sums[i])
+	}
+	return scores
+}

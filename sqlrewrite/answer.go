@@ -1,6 +1,7 @@
 package sqlrewrite
 
 import (
+	"math"
 	"math/big"
 	"strconv"
 
@@ -13,7 +14,6 @@ import (
 type outputForm struct {
 	column   Column
 	releases int // how many releases it is computed from
-	release  int // of an aggregate column
 }
 
 // outputForms describes the outputs.
@@ -25,9 +25,8 @@ func (p *Plan) outputForms() []outputForm {
 		case keyRef:
 			f.column.Kind = KeyColumn
 		case valueRef:
-			if v := p.query.values[e.index]; !v.isMean() {
-				f.release = v.sum
-				f.column = p.aggregateColumn(f.column, p.releases[v.sum])
+			if v := p.query.values[e.index]; !v.computed() {
+				f.column = p.aggregateColumn(f.column, p.releases[v.of[0]])
 			}
 		}
 		f.releases = len(p.query.releasesOf(o.expr))
@@ -49,14 +48,26 @@ func typeOfOutput(t catalog.Type) string {
 
 // aggregateColumn adds what is known of one release, in the output's unit.
 func (p *Plan) aggregateColumn(c Column, r release) Column {
-	c.Kind, c.Mechanism = AggregateColumn, r.mechanism.Name()
+	c.Kind, c.Mechanism = AggregateColumn, r.law().Name()
 	c.Sensitivity, c.Scale = p.sensitivity(r), scaleText(r)
-	c.HalfWidth = inUnits(r.mechanism.HalfWidth(p.options.Confidence), r.unit)
+	c.HalfWidth = p.halfWidth(r)
 	return c
 }
 
-// sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational.
+// halfWidth is that of a release's noise at the requested confidence, in the output's unit; nil for selections, which have none.
+func (p *Plan) halfWidth(r release) *big.Rat {
+	if r.pick != nil {
+		return nil
+	}
+	return inUnits(r.mechanism.HalfWidth(p.options.Confidence), r.unit)
+}
+
+// sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational; of a
+// selection, that of one score.
 func (p *Plan) sensitivity(r release) string {
+	if r.pick != nil {
+		return r.pick.sensitivity()
+	}
 	linf := inUnits(r.perGroup, r.unit)
 	groups := new(big.Rat).SetInt64(p.shape.maxGroups)
 	if r.mechanism.Name() != mechanisms.DiscreteGaussian {
@@ -72,11 +83,11 @@ func (p *Plan) sensitivity(r release) string {
 	return "sqrt(" + decimalOrFraction(squared) + ")"
 }
 
-// scaleText is Laplace's b or Gaussian's σ² in the output's unit.
+// scaleText is Laplace's b or Gaussian's σ² in the output's unit; of a selection, what its scores are divided by.
 func scaleText(r release) string {
-	parameters := r.mechanism.Parameters()
+	parameters := r.law().Parameters()
 	unit, text := r.unit, parameters.Scale
-	if r.mechanism.Name() == mechanisms.DiscreteGaussian {
+	if r.law().Name() == mechanisms.DiscreteGaussian {
 		unit, text = new(big.Rat).Mul(unit, unit), parameters.Variance
 	}
 	v, ok := new(big.Rat).SetString(text)
@@ -163,28 +174,6 @@ func (r *Released) identityRows() []PostRow {
 	return out
 }
 
-// valueText is a released value of one group, as PostgreSQL would write it. A mean over a noisy count that is not positive has
-// no value.
-func (p *Plan) valueText(index int, row releasedRow) catalog.Key {
-	v := p.query.values[index]
-	r := p.releases[v.sum]
-	if !v.isMean() {
-		return catalog.Key{Text: formatNumber(inUnits(row.noisy[v.sum], r.unit), v.t, unitDigits(r.unit))}
-	}
-	if row.noisy[v.count].Sign() <= 0 {
-		return catalog.Key{Null: true}
-	}
-	mean := new(big.Rat).SetFrac(row.noisy[v.sum], row.noisy[v.count])
-	return catalog.Key{Text: formatNumber(p.mean(v, mean), v.t, meanDigits)}
-}
-
-// mean turns the mean of centred steps into the column's unit, within the bounds: clamping a noisy value costs nothing.
-func (p *Plan) mean(v value, centred *big.Rat) *big.Rat {
-	g := p.releases[v.sum].measure.grid
-	steps := new(big.Rat).Add(centred, new(big.Rat).SetInt(g.centre()))
-	return clampRat(steps.Mul(steps, g.step), g.value(g.lo), g.value(g.hi))
-}
-
 func clampRat(v, lo, hi *big.Rat) *big.Rat {
 	switch {
 	case v.Cmp(lo) < 0:
@@ -224,4 +213,14 @@ func formatNumber(v *big.Rat, t catalog.Type, digits int) string {
 	}
 }
 
-func formatFloat(f float64, bits int) string { return strconv.FormatFloat(f, 'g', -1, bits) }
+// formatFloat writes the shortest text that reads back as f, with an exponent where PostgreSQL writes one.
+func formatFloat(f float64, bits int) string {
+	largest := 15 // digits before the point
+	if bits == 32 {
+		largest = 6
+	}
+	if size := math.Abs(f); f != 0 && (size < 1e-4 || size >= math.Pow10(largest)) {
+		return strconv.FormatFloat(f, 'e', -1, bits)
+	}
+	return strconv.FormatFloat(f, 'f', -1, bits)
+}

@@ -25,8 +25,10 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 			h.add(name, o.Weights[name].RatString())
 		}
 	}
-	h.add(p.statement.SQL)
-	h.args(p.statement.Args)
+	for _, part := range p.parts {
+		h.add(part.statement.SQL)
+		h.args(part.statement.Args)
+	}
 	for _, k := range p.query.keys {
 		h.add(k.name)
 		for _, d := range k.domain {

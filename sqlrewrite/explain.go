@@ -50,11 +50,11 @@ func (p *Plan) Explain() Explanation {
 	for i, r := range p.releases {
 		o := OutputEstimate{
 			Name:        r.measure.name,
-			Parameters:  r.mechanism.Parameters(),
+			Parameters:  r.law().Parameters(),
 			Bound:       p.bound(r),
 			Sensitivity: p.sensitivity(r),
-			HalfWidth:   inUnits(r.mechanism.HalfWidth(p.options.Confidence), r.unit),
-			Loss:        r.mechanism.Loss(),
+			HalfWidth:   p.halfWidth(r),
+			Loss:        r.law().Loss(),
 		}
 		if p.weights != nil {
 			o.Weight = p.weights[i]
@@ -145,7 +145,7 @@ func (p *Plan) tree() string {
 		add("select groups: %s epsilon %s delta %s, L0 %s", parameters.Mechanism, parameters.Epsilon, parameters.Delta, parameters.Sensitivity)
 	}
 	for _, r := range p.releases {
-		add("release %s: %s, sensitivity %s, %s", r.measure.name, r.mechanism.Name(), p.sensitivity(r), noiseText(r))
+		add("release %s: %s, sensitivity %s, %s", r.measure.name, r.law().Name(), p.sensitivity(r), noiseText(r))
 	}
 	depth++
 	if !p.NeedsData() {
@@ -164,7 +164,7 @@ func (p *Plan) tree() string {
 }
 
 func noiseText(r release) string {
-	if r.mechanism.Name() == mechanisms.DiscreteGaussian {
+	if r.law().Name() == mechanisms.DiscreteGaussian {
 		return "variance " + scaleText(r)
 	}
 	return "scale " + scaleText(r)

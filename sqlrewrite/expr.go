@@ -27,8 +27,9 @@ type keyRef struct {
 
 // valueRef is a released value of the block: index points into boundQuery.values.
 type valueRef struct {
-	index int
-	t     catalog.Type
+	index  int
+	t      catalog.Type
+	chosen bool // not a noisy number but a selection: it has no interval
 }
 
 // constant is a literal in the text form that PostgreSQL reads for its type.

@@ -23,20 +23,19 @@ type functionInfo struct {
 	hint string // refusedAggregate: what to write instead
 }
 
-const notYet = "count, sum and avg are taken"
-
 // functions is the list of every function name that Noisegate knows. All others do not exist for analysts: PostgreSQL has
 // 3,185 functions that anyone may call, so only an allow-list can be checked.
 func functions() []functionInfo {
 	return []functionInfo{
 		{"count", aggregate, ""}, {"sum", aggregate, ""}, {"avg", aggregate, ""},
+		{"min", aggregate, ""}, {"max", aggregate, ""}, {"median", aggregate, ""}, {"mode", aggregate, ""},
+		{"percentile_cont", aggregate, ""}, {"percentile_disc", aggregate, ""},
+		{"var_pop", aggregate, ""}, {"var_samp", aggregate, ""}, {"variance", aggregate, ""},
+		{"stddev_pop", aggregate, ""}, {"stddev_samp", aggregate, ""}, {"stddev", aggregate, ""},
+		{"covar_pop", aggregate, ""}, {"covar_samp", aggregate, ""}, {"corr", aggregate, ""},
+		{"regr_slope", aggregate, ""}, {"regr_intercept", aggregate, ""}, {"regr_r2", aggregate, ""},
+		{"regr_count", aggregate, ""}, {"regr_avgx", aggregate, ""}, {"regr_avgy", aggregate, ""},
 
-		{"min", refusedAggregate, notYet}, {"max", refusedAggregate, notYet}, {"mode", refusedAggregate, notYet},
-		{"median", refusedAggregate, notYet}, {"percentile_cont", refusedAggregate, notYet}, {"percentile_disc", refusedAggregate, notYet},
-		{"stddev", refusedAggregate, notYet}, {"stddev_pop", refusedAggregate, notYet}, {"stddev_samp", refusedAggregate, notYet},
-		{"variance", refusedAggregate, notYet}, {"var_pop", refusedAggregate, notYet}, {"var_samp", refusedAggregate, notYet},
-		{"corr", refusedAggregate, notYet}, {"covar_pop", refusedAggregate, notYet}, {"covar_samp", refusedAggregate, notYet},
-		{"regr_slope", refusedAggregate, notYet}, {"regr_intercept", refusedAggregate, notYet}, {"regr_r2", refusedAggregate, notYet},
 		{"bool_or", refusedAggregate, "one row would decide it; use count(*) FILTER (WHERE x) > 0"},
 		{"bool_and", refusedAggregate, "one row would decide it; use count(*) FILTER (WHERE NOT x) = 0"},
 		{"every", refusedAggregate, "one row would decide it; use count(*) FILTER (WHERE NOT x) = 0"},

@@ -13,12 +13,15 @@ import (
 type writer struct {
 	r      *rand.Rand
 	counts map[string]int
+	exact  bool // writes only what has one right answer
 }
 
 // production is one way to write something at a place. Its name begins with its area ("condition/like").
 type production struct {
 	name  string
 	write func(w *writer, p place) string
+	// chooses: what it releases is one of several right answers, or an answer where PostgreSQL has none.
+	chooses bool
 }
 
 // place is where something is written: what it can refer to.
@@ -87,8 +90,10 @@ func origins() []func(*writer) origin {
 	return slices.Concat(tableOrigins())
 }
 func conditions() []production { return slices.Concat(plainConditions()) }
-func aggregates() []production { return slices.Concat(plainAggregates()) }
-func keys() []production       { return slices.Concat(plainKeys()) }
+func aggregates() []production {
+	return slices.Concat(plainAggregates(), statisticalAggregates())
+}
+func keys() []production { return slices.Concat(plainKeys()) }
 
 // layers put something around or behind a query: "%s" is the block, from SELECT to GROUP BY.
 func layers() []layerProduction { return slices.Concat(plainLayers()) }
@@ -110,6 +115,9 @@ type block struct {
 // numbered gives each production one of the writer's counts.
 func (w *writer) choose(all []production, p place) string {
 	chosen := all[w.r.IntN(len(all))]
+	for w.exact && chosen.chooses {
+		chosen = all[w.r.IntN(len(all))]
+	}
 	w.counts[chosen.name]++
 	return chosen.write(w, p)
 }
@@ -186,7 +194,7 @@ func tableOrigins() []func(*writer) origin {
 // conditionOf is a condition that refers to one number; %[1]s is the number, %[2]s another.
 func plainConditions() []production {
 	of := func(name string, kind func(names) []string, forms ...string) production {
-		return production{"condition/" + name, func(w *writer, p place) string {
+		return production{name: "condition/" + name, write: func(w *writer, p place) string {
 			from := kind(p.names)
 			return fmt.Sprintf(w.pick(forms...)+"%[3]s", w.pick(from...), w.pick(from...), "")
 		}}
@@ -209,14 +217,14 @@ func plainConditions() []production {
 
 func plainAggregates() []production {
 	one := func(name, form string, kind func(names) []string) production {
-		return production{"aggregate/" + name, func(w *writer, p place) string {
+		return production{name: "aggregate/" + name, write: func(w *writer, p place) string {
 			return fmt.Sprintf(form, w.pick(kind(p.names)...))
 		}}
 	}
 	numbers := func(n names) []string { return n.numbers }
 	return []production{
-		{"aggregate/count(*)", func(*writer, place) string { return "count(*)" }},
-		{"aggregate/count(DISTINCT unit)", func(_ *writer, p place) string { return "count(DISTINCT " + p.unit + ")" }},
+		{name: "aggregate/count(*)", write: func(*writer, place) string { return "count(*)" }},
+		{name: "aggregate/count(DISTINCT unit)", write: func(_ *writer, p place) string { return "count(DISTINCT " + p.unit + ")" }},
 		one("count(x)", "count(%s)", func(n names) []string { return slices.Concat(n.numbers, n.days, n.texts, n.keys) }),
 		one("sum", "sum(%s)", numbers),
 		one("avg", "avg(%s)", numbers),
@@ -225,7 +233,7 @@ func plainAggregates() []production {
 
 func plainKeys() []production {
 	of := func(name string, kind func(names) []string) production {
-		return production{"key/" + name, func(w *writer, p place) string { return w.pick(kind(p.names)...) }}
+		return production{name: "key/" + name, write: func(w *writer, p place) string { return w.pick(kind(p.names)...) }}
 	}
 	return []production{
 		of("public", func(n names) []string { return n.keys }),

@@ -43,7 +43,9 @@ func TestGolden(t *testing.T) {
 					if err != nil {
 						return showFault(err)
 					}
-					checkArgs(t, d, p.statement.SQL, p.statement.Args)
+					for _, part := range p.parts {
+						checkArgs(t, d, part.statement.SQL, part.statement.Args)
+					}
 					if p.post != nil {
 						checkArgs(t, d, p.post.sql, p.post.args)
 					}
@@ -167,8 +169,8 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 		case "tree":
 			b.WriteString(explanation.Tree)
 		case "sql":
-			if p.NeedsData() {
-				fmt.Fprintf(&b, "sql:\n%s%s", indent(p.statement.SQL), showArgs(p.statement.Args, 0))
+			for _, part := range p.parts {
+				fmt.Fprintf(&b, "sql:\n%s%s", indent(part.statement.SQL), showArgs(part.statement.Args, 0))
 			}
 		case "post":
 			if p.post != nil {

@@ -19,6 +19,7 @@ type grid struct {
 	form    gridForm
 	derived bool // the step is ours: the policy gives none
 	clamped bool // x is within [lo, hi] as it is printed
+	coarse  bool // it is coarser than the expression's own grid
 }
 
 // gridForm is how a value in [lo, hi] becomes steps in SQL.
@@ -41,8 +42,11 @@ const (
 )
 
 // newGrid makes the grid of an expression that has bounds.
-func newGrid(x expr, at fault.Position) (*grid, error) {
-	within, t, name := boundsOf(x), carrierOf(x), describe(x)
+func newGrid(x expr, at fault.Position) (*grid, error) { return gridWith(x, boundsOf(x), at) }
+
+// gridWith makes the grid of an expression within bounds.
+func gridWith(x expr, within *bounds, at fault.Position) (*grid, error) {
+	t, name := carrierOf(x), describe(x)
 	g := &grid{x: x, step: within.step}
 	switch {
 	case g.step == nil && t.IsInteger(), g.step != nil && t.IsInteger() && g.step.Cmp(one()) < 0:
@@ -92,6 +96,34 @@ func newGrid(x expr, at fault.Position) (*grid, error) {
 		g.x, g.clamped = computed{written: c.written, total: o.x, within: o.extent}, true
 	}
 	return g, nil
+}
+
+// coarser is g, or where g has more than so many points the finest grid of the same bounds on 1, 2 or 5 times a power of ten that has not.
+func coarser(g *grid, points int64, at fault.Position) (*grid, error) {
+	if g.points().Cmp(big.NewInt(points)) <= 0 {
+		return g, nil
+	}
+	span := new(big.Rat).Sub(g.value(g.hi), g.value(g.lo))
+	least := span.Quo(span, new(big.Rat).SetInt64(points-1))
+	step := one()
+	for ten := big.NewRat(10, 1); step.Cmp(least) >= 0; {
+		step = new(big.Rat).Quo(step, ten)
+	}
+	for i := 0; step.Cmp(least) < 0; i++ {
+		step = new(big.Rat).Mul(step, []*big.Rat{big.NewRat(2, 1), big.NewRat(5, 2), big.NewRat(2, 1)}[i%3])
+	}
+	coarse, err := gridWith(g.x, &bounds{lo: g.value(g.lo), hi: g.value(g.hi), step: step, declared: true}, at)
+	if err != nil {
+		return nil, err
+	}
+	coarse.derived, coarse.coarse = true, true
+	return coarse, nil
+}
+
+// points is how many values a grid has.
+func (g *grid) points() *big.Int {
+	n := new(big.Int).Sub(g.hi, g.lo)
+	return n.Add(n, big.NewInt(1))
 }
 
 // derivedStep is a step from the bounds alone: the digits of a numeric(p,s) column, else the largest power of ten that cuts

@@ -105,28 +105,26 @@ func (b *box) eval(e expr, together int, row releasedRow) *span {
 	return nil
 }
 
-// value is the interval of a released value.
+// value is the interval of a released value; selections have none.
 func (b *box) value(v value, together int, row releasedRow) *span {
 	around := func(release int) *span {
 		centre, w := new(big.Rat).SetInt(row.noisy[release]), b.width(release, together)
 		return &span{lo: new(big.Rat).Sub(centre, w), hi: new(big.Rat).Add(centre, w)}
 	}
-	sum := around(v.sum)
-	if !v.isMean() {
-		unit := b.plan.releases[v.sum].unit
-		return &span{lo: sum.lo.Mul(sum.lo, unit), hi: sum.hi.Mul(sum.hi, unit)}
+	switch {
+	case v.how == arrayOf, b.plan.releases[v.of[0]].pick != nil:
+		return nil
+	case v.how == asReleased:
+		s, unit := around(v.of[0]), b.plan.releases[v.of[0]].unit
+		return &span{lo: s.lo.Mul(s.lo, unit), hi: s.hi.Mul(s.hi, unit)}
 	}
-	g := b.plan.releases[v.sum].measure.grid
-	count := around(v.count)
-	if count.lo.Cmp(one()) < 0 {
-		if row.noisy[v.count].Sign() <= 0 {
-			return nil
-		}
-		// The true count may be anything from 1 on: only the policy's bounds are certain.
-		return &span{lo: g.value(g.lo), hi: g.value(g.hi)}
+	if s := b.plan.compute(v, around); s != nil {
+		return s
 	}
-	q := quotient(sum, count)
-	return &span{lo: b.plan.mean(v, q.lo), hi: b.plan.mean(v, q.hi)}
+	if b.plan.compute(v, func(release int) *span { return point(new(big.Rat).SetInt(row.noisy[release])) }) == nil {
+		return nil // it is NULL
+	}
+	return b.plan.certain(v) // a divisor may be next to nothing: only the policy's bounds are certain
 }
 
 func numberSpan(t catalog.Type, text string, null bool) *span {
@@ -197,7 +195,7 @@ func (b *box) call(e call, together int, row releasedRow) *span {
 	case "nullif":
 		return x // the output is not NULL, so it is the first argument
 	case "coalesce":
-		if v, ok := e.args[0].(valueRef); ok && !b.plan.query.values[v.index].isMean() {
+		if v, ok := e.args[0].(valueRef); ok && !b.plan.query.values[v.index].computed() {
 			return x // never NULL
 		}
 		return hull(args)
@@ -303,7 +301,9 @@ func hasInterval(e expr) bool {
 		if e.name == "nullif" {
 			return hasInterval(e.args[0])
 		}
-	case keyRef, valueRef, constant:
+	case valueRef:
+		return e.t.IsNumber() && !e.chosen
+	case keyRef, constant:
 		return e.typ().IsNumber()
 	}
 	for _, child := range children(e) {
@@ -319,9 +319,8 @@ func (q *boundQuery) releasesOf(e expr) map[int]bool {
 	used := make(map[int]bool)
 	for _, leaf := range leavesOf(e) {
 		if v, ok := leaf.(valueRef); ok {
-			used[q.values[v.index].sum] = true
-			if c := q.values[v.index].count; c >= 0 {
-				used[c] = true
+			for _, release := range q.values[v.index].of {
+				used[release] = true
 			}
 		}
 	}

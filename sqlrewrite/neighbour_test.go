@@ -89,19 +89,37 @@ type claim struct {
 	perGroup  []*big.Int // Linf of each value
 	kinds     []string   // of each value, for the power of the test
 	groups    int64      // L0
+	keys      int        // how many key columns make a group; a histogram has one more, the candidate
+	together  bool       // perGroup bounds the sum of the moves of a group's candidates
 }
 
 // claims lists what a plan claims of its statements. They are functions of text, policy and options alone: no data is here.
 func claims(p *Plan, d *Draws) []claim {
-	c := claim{statement: p.Statement(d), groups: p.shape.maxGroups}
-	for _, r := range p.releases {
-		c.perGroup = append(c.perGroup, r.perGroup)
-		c.kinds = append(c.kinds, fmt.Sprint(p.shape.kind == flat, " ", r.measure.kind))
+	var all []claim
+	for at, s := range p.Statements(d) {
+		part := p.parts[at]
+		c := claim{statement: s, keys: s.Keys, groups: p.shape.maxGroups}
+		if part.histogram(p.query) {
+			// Each row is one number, that of a candidate; together those of one group move by no more than one of them may.
+			c.statement = asCells(s)
+			c.perGroup, c.kinds = []*big.Int{p.releases[part.releases[0]].perGroup}, []string{kindOf(p, part.releases[0])}
+			c.together = p.releases[part.releases[0]].measure.kind == chooseRank
+			all = append(all, c)
+			continue
+		}
+		for _, i := range part.releases {
+			c.perGroup, c.kinds = append(c.perGroup, p.releases[i].perGroup), append(c.kinds, kindOf(p, i))
+		}
+		if part.units {
+			c.perGroup, c.kinds = append(c.perGroup, big.NewInt(1)), append(c.kinds, "units")
+		}
+		all = append(all, c)
 	}
-	if p.selection != nil {
-		c.perGroup, c.kinds = append(c.perGroup, big.NewInt(1)), append(c.kinds, "units")
-	}
-	return []claim{c}
+	return all
+}
+
+func kindOf(p *Plan, release int) string {
+	return fmt.Sprint(p.shape.kind == flat, " ", p.releases[release].measure.kind)
 }
 
 // compare runs the statements of a plan on a database and on all its neighbours.
@@ -126,15 +144,27 @@ func (n *neighbours) compare(ctx context.Context, world *world, p *Plan, d *Draw
 
 // check compares the sealed integers of two neighbouring databases with the claim.
 func (n *neighbours) check(c claim, a, b exactTable) error {
-	changed := make(map[string]bool)
+	changed := make(map[string]*big.Int)
+	seen := make(map[string]bool)
 	for _, table := range []exactTable{a, b} {
 		for id := range table {
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
 			for i, limit := range c.perGroup {
 				move := new(big.Int).Sub(a.at(id, i), b.at(id, i))
 				if move.Sign() == 0 {
 					continue
 				}
-				changed[id] = true
+				group := groupOf(id, c.keys)
+				if changed[group] == nil {
+					changed[group] = new(big.Int)
+				}
+				changed[group].Add(changed[group], new(big.Int).Abs(move))
+				if c.together {
+					move.Set(changed[group])
+				}
 				ratio := new(big.Rat).SetFrac(move.Abs(move), limit)
 				if ratio.Cmp(one()) > 0 {
 					return fmt.Errorf("group %s, value %d (%s): moved by %s, claim %s", id, i, c.kinds[i], move, limit)
@@ -231,4 +261,22 @@ func TestNeighboursKillMutants(t *testing.T) {
 			t.Logf("killed at query %d: %s", n.ran, err.Error()[strings.LastIndexByte(err.Error(), '\n')+1:])
 		})
 	}
+}
+
+// groupOf is the part of a key tuple's identity that holds the first keys.
+func groupOf(id string, keys int) string {
+	at := 0
+	for range keys {
+		if strings.HasPrefix(id[at:], "-,") {
+			at += 2
+			continue
+		}
+		length, _, _ := strings.Cut(id[at:], ":")
+		var n int
+		if _, err := fmt.Sscan(length, &n); err != nil {
+			panic(err)
+		}
+		at += len(length) + 1 + n
+	}
+	return id[:at]
 }

@@ -2,6 +2,7 @@ package sqlrewrite
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -141,29 +142,7 @@ func plainAnswer(t *testing.T, conn *pgx.Conn, sql string) answerText {
 // noiselessAnswer runs a plan's statement and outer layer with the true values in place of noisy ones.
 func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 	t.Helper()
-	exact, err := exactRows(t, conn, p.Statement(&Draws{}))
-	if !p.NeedsData() {
-		exact, err = nil, nil
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", p.statement.SQL, err)
-	}
-	released := &Released{plan: p}
-	if p.query.private() {
-		for id, values := range exact {
-			released.rows = append(released.rows, releasedRow{keys: parseIdentity(t, id), noisy: values})
-		}
-		slices.SortFunc(released.rows, func(a, b releasedRow) int { return p.query.compareKeys(a.keys, b.keys) })
-	} else {
-		_ = p.query.eachPublicTuple(func(_ int, keys []catalog.Key) error {
-			row := releasedRow{keys: keys}
-			for i := range p.statement.Values {
-				row.noisy = append(row.noisy, exact.at(keyIdentity(keys), i))
-			}
-			released.rows = append(released.rows, row)
-			return nil
-		})
-	}
+	released := &Released{plan: p, rows: noiselessRows(t, conn, p)}
 	var rows []PostRow
 	var types []string
 	if post, ok := released.Post(); ok {
@@ -185,6 +164,84 @@ func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 		a.rows = append(a.rows, texts)
 	}
 	return a
+}
+
+// noiselessRows runs the statements of a plan and gives what its releases would be without noise.
+func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []releasedRow {
+	t.Helper()
+	groups := make(map[string]*group)
+	noisy := make(map[string][]*big.Int)
+	of := func(keys []catalog.Key) string {
+		id := keyIdentity(keys)
+		if groups[id] == nil {
+			groups[id], noisy[id] = p.newGroup(keys), make([]*big.Int, len(p.releases))
+			for i := range noisy[id] {
+				noisy[id][i] = new(big.Int)
+			}
+		}
+		return id
+	}
+	for at, s := range p.Statements(&Draws{}) {
+		part, histogram := p.parts[at], p.parts[at].histogram(p.query)
+		if histogram {
+			s = asCells(s)
+		}
+		exact, err := exactRows(t, conn, s)
+		if err != nil {
+			t.Fatalf("%s: %v", s.SQL, err)
+		}
+		for id, values := range exact {
+			keys := parseIdentity(t, id)
+			if histogram {
+				point, _ := new(big.Int).SetString(keys[len(keys)-1].Text, 10)
+				g := groups[of(keys[:len(keys)-1])]
+				g.tallies[at] = append(g.tallies[at], mechanisms.Tally{Point: mechanisms.Seal(point), Rows: mechanisms.Seal(values[0])})
+				continue
+			}
+			group := of(keys)
+			for i, release := range part.releases {
+				noisy[group][release] = values[i]
+			}
+		}
+	}
+	var rows []releasedRow
+	add := func(keys []catalog.Key) {
+		id := of(keys)
+		for at, part := range p.parts {
+			for _, i := range part.releases {
+				if r := p.releases[i]; r.pick != nil {
+					noisy[id][i] = sharpPick(t, r).choose(mechanisms.NewSampler(), groups[id].tallies[at])
+				}
+			}
+		}
+		rows = append(rows, releasedRow{keys: keys, noisy: noisy[id]})
+	}
+	if !p.query.private() {
+		_ = p.query.eachPublicTuple(func(_ int, keys []catalog.Key) error { add(keys); return nil })
+		return rows
+	}
+	for _, g := range slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return p.query.compareKeys(a.keys, b.keys) }) {
+		add(g.keys)
+	}
+	return rows
+}
+
+// asCells reads a histogram's candidates as keys, so that each row is one number.
+func asCells(s Statement) Statement {
+	s.Keys, s.Values = s.Keys+1, 1
+	return s
+}
+
+// sharpPick is a release's selection at a price at which it makes no mistake.
+func sharpPick(t *testing.T, r release) *pick {
+	t.Helper()
+	r.perGroup = big.NewInt(1)
+	p := &Plan{shape: shape{maxGroups: 1}}
+	sharp, err := p.newPick(r, portion{epsilon: mechanisms.MaxEpsilon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sharp
 }
 
 func nullText(k catalog.Key) string {

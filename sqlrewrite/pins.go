@@ -14,6 +14,7 @@ func pins(q *boundQuery) []Pin {
 	for _, m := range q.measures {
 		walk(m.filter)
 		walk(m.x)
+		walk(m.y)
 	}
 	var all []Pin
 	for _, s := range scans(q.source.node) {

@@ -13,8 +13,8 @@ func (r *Released) Plain() *Answer {
 	}
 	for _, v := range p.query.values {
 		c := Column{Name: v.name, Type: string(v.t), Kind: DerivedColumn}
-		if !v.isMean() {
-			c = p.aggregateColumn(c, p.releases[v.sum])
+		if !v.computed() {
+			c = p.aggregateColumn(c, p.releases[v.of[0]])
 		}
 		a.Columns = append(a.Columns, c)
 	}

@@ -39,7 +39,8 @@ const (
 )
 
 // Statement is SQL that Noisegate printed, with every literal as a parameter. It returns Keys columns of text (group keys,
-// nullable) followed by Values columns of decimal integers in text form; the latter are sealed the moment they are read.
+// nullable) followed by Values columns of decimal integers in text form; the latter are sealed the moment they are read. The
+// statements of a plan run in one transaction.
 type Statement struct {
 	SQL    string
 	Args   []any // string, int64, []string, nil
@@ -66,12 +67,13 @@ type PinnedColumn struct {
 
 // ExactRow is one row of a [Statement]'s result: keys in clear, aggregates sealed.
 type ExactRow struct {
+	Part   int // which of the plan's statements gave it
 	Keys   []catalog.Key
 	Values []mechanisms.Exact
 }
 
-// Rows are the rows of a [Statement], one by one as PostgreSQL sends them, or the error that ended them. They are streamed
-// because the number of private groups is itself private: no limit on it may decide whether there is an answer.
+// Rows are the rows of a plan's statements, one after another and one by one as PostgreSQL sends them, or the error that ended
+// them. They are streamed because the number of private groups is itself private: no limit on it may decide whether there is an answer.
 type Rows = iter.Seq2[ExactRow, error]
 
 // Post is SQL over released values and public tables: the outer layers of a query, or a query that reads nothing private. Only this
@@ -154,8 +156,7 @@ type Plan struct {
 	weights   []*big.Rat // by release; nil: the price is split evenly
 	releases  []release
 	selection *selection // nil: the keys are public
-	statement Statement  // its seed argument is zero
-	seedArg   int        // which argument is the seed, from 1; 0: none
+	parts     []part     // the statements, their seed arguments zero
 	post      *Post      // without the released values, which are its first arguments; nil: there is no outer layer
 	outputs   []outputForm
 	identity  [32]byte
@@ -177,7 +178,10 @@ func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error
 	if err := p.price(); err != nil {
 		return nil, err
 	}
-	p.statement, p.seedArg = printStatement(q, s)
+	p.parts = partsOf(q)
+	for i := range p.parts {
+		printPart(q, s, &p.parts[i])
+	}
 	p.post = printPost(q)
 	p.outputs = p.outputForms()
 	p.identity = p.fingerprint(snapshot)
@@ -188,7 +192,7 @@ func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error
 func (p *Plan) Loss() mechanisms.Loss {
 	var total mechanisms.Loss
 	for _, r := range p.releases {
-		total = total.Plus(r.mechanism.Loss())
+		total = total.Plus(r.law().Loss())
 	}
 	if p.selection != nil {
 		total = total.Plus(p.selection.mechanism.Loss())
@@ -203,24 +207,28 @@ func (p *Plan) Mechanisms() []mechanisms.Parameters {
 		all = append(all, p.selection.mechanism.Parameters())
 	}
 	for _, r := range p.releases {
-		all = append(all, r.mechanism.Parameters())
+		all = append(all, r.law().Parameters())
 	}
 	return all
 }
 
 // NeedsData is false when the answer is a function of the policy alone (SELECT DISTINCT over a public domain): the loss is
 // zero, there is no statement to run, and Release is called with no rows.
-func (p *Plan) NeedsData() bool { return len(p.releases) > 0 || p.selection != nil }
+func (p *Plan) NeedsData() bool { return len(p.parts) > 0 }
 
-// Statement is what runs on the protected database. It takes the plan's draws because they hold the secret seed by which
-// a unit's groups are chosen; the text is the same for every draw, only that one argument differs.
-func (p *Plan) Statement(d *Draws) Statement {
-	s := p.statement
-	if p.seedArg > 0 {
-		s.Args = append([]any(nil), s.Args...)
-		s.Args[p.seedArg-1] = d.seed
+// Statements are what runs on the protected database, in one transaction. They take the plan's draws because those hold the secret
+// seed by which a unit's groups are chosen; the texts are the same for every draw, only that one argument differs.
+func (p *Plan) Statements(d *Draws) []Statement {
+	all := make([]Statement, len(p.parts))
+	for i, part := range p.parts {
+		s := part.statement
+		if part.seedArg > 0 {
+			s.Args = append([]any(nil), s.Args...)
+			s.Args[part.seedArg-1] = d.seed
+		}
+		all[i] = s
 	}
-	return s
+	return all
 }
 
 // Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments,

@@ -9,12 +9,27 @@ import (
 	"noisegate/mechanisms"
 )
 
-// release is one measure with the mechanism that makes it noisy.
+// release is one measure with the mechanism that makes it noisy, or chooses by it.
 type release struct {
 	measure   measure
-	perGroup  *big.Int // Linf
-	mechanism mechanisms.Additive
-	unit      *big.Rat // one unit of the sealed integer, in the output's unit
+	perGroup  *big.Int            // Linf; of a selection, rows that one unit has among the candidates of one group
+	mechanism mechanisms.Additive // nil for a selection
+	pick      *pick               // nil for noise
+	unit      *big.Rat            // one unit of the sealed integer, in the output's unit
+}
+
+// law is what noise and selections have in common.
+type law interface {
+	Name() mechanisms.Name
+	Loss() mechanisms.Loss // of all the groups of one unit together
+	Parameters() mechanisms.Parameters
+}
+
+func (r release) law() law {
+	if r.pick != nil {
+		return r.pick
+	}
+	return r.mechanism
 }
 
 // selection decides which private keys are shown.
@@ -42,7 +57,12 @@ func (p *Plan) price() error {
 	}
 	for i, m := range p.query.measures {
 		r := release{measure: m, perGroup: p.shape.perGroup(m), unit: m.unit()}
-		if r.mechanism, err = p.mechanism(r.perGroup, portions[i].epsilon, portions[i].rho); err != nil {
+		if m.chooses() {
+			r.pick, err = p.newPick(r, portions[i])
+		} else {
+			r.mechanism, err = p.mechanism(r.perGroup, portions[i].epsilon, portions[i].rho)
+		}
+		if err != nil {
 			return err
 		}
 		p.releases = append(p.releases, r)

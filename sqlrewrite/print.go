@@ -86,6 +86,9 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 
 // sqlType spells a type so that no search path can change its meaning.
 func sqlType(t catalog.Type) string {
+	if element := elementOf(t); element != t {
+		return sqlType(element) + arraySuffix
+	}
 	switch t {
 	case catalog.Int2, catalog.Int4, catalog.Int8, catalog.Numeric, catalog.Float4, catalog.Float8, catalog.Bool,
 		catalog.Timestamp, catalog.Timestamptz, intervalType:

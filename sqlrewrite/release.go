@@ -3,6 +3,7 @@ package sqlrewrite
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -27,15 +28,18 @@ type Released struct {
 // releasedRow is one group: nothing in it is private any more.
 type releasedRow struct {
 	keys  []catalog.Key
-	noisy []*big.Int // by release, in steps
+	noisy []*big.Int // by release, in steps; of a selection the candidate's place, from 0
 }
 
-// Draw samples everything that depends on no data, before the statement runs: the noise of public groups and the secret
-// seed of the statement. Draws serve one release.
+// Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
+// seed of the statements. Draws serve one release.
 func (p *Plan) Draw(s *mechanisms.Sampler) *Draws {
 	d := &Draws{}
-	if p.seedArg > 0 {
-		d.seed = int64(s.Uniform(1 << 63))
+	for _, part := range p.parts {
+		if part.seedArg > 0 {
+			d.seed = int64(s.Uniform(1 << 63))
+			break
+		}
 	}
 	if !p.query.private() {
 		for range clampInt64(p.query.publicTuples()) {
@@ -45,88 +49,122 @@ func (p *Plan) Draw(s *mechanisms.Sampler) *Draws {
 	return d
 }
 
+// drawRow draws the noise of one group; the places of selections stay empty.
 func (p *Plan) drawRow(s *mechanisms.Sampler) []mechanisms.Noise {
 	row := make([]mechanisms.Noise, len(p.releases))
 	for i, r := range p.releases {
-		row[i] = r.mechanism.Draw(s)
+		if r.mechanism != nil {
+			row[i] = r.mechanism.Draw(s)
+		}
 	}
 	return row
 }
 
+// group is what the statements say of one group.
+type group struct {
+	keys    []catalog.Key
+	exact   []mechanisms.Exact   // by release; the zero Exact is 0
+	tallies [][]mechanisms.Tally // by part; of histograms only
+	seen    []bool               // by part: it had a row; not of histograms
+}
+
+func (p *Plan) newGroup(keys []catalog.Key) *group {
+	return &group{keys: keys, exact: make([]mechanisms.Exact, len(p.releases)),
+		tallies: make([][]mechanisms.Tally, len(p.parts)), seen: make([]bool, len(p.parts))}
+}
+
 // Release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is
 // returned as it is.
+//
+// Of private keys the first statement's rows decide which groups are shown. A group that is not is forgotten at once, so that memory
+// grows with what is shown. Noise is then drawn, and candidates are chosen, in the order of the keys.
 func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
-	if p.query.private() {
-		return p.releasePrivate(s, rows)
+	groups := make(map[string]*group)
+	for row, err := range rows {
+		if err != nil {
+			return nil, err
+		}
+		if err := p.gather(s, groups, row); err != nil {
+			return nil, err
+		}
 	}
-	return p.releasePublic(draws, rows)
+	if p.query.private() {
+		return p.releasePrivate(s, groups), nil
+	}
+	return p.releasePublic(s, draws, groups)
 }
 
 var errShape = errors.New("sqlrewrite: the statement's rows do not have the plan's shape")
 
-// checked passes on the rows that have the plan's shape and ends at the first that has not.
-func (p *Plan) checked(rows Rows) Rows {
-	return func(yield func(ExactRow, error) bool) {
-		for row, err := range rows {
-			if err == nil && (len(row.Keys) != p.statement.Keys || len(row.Values) != p.statement.Values) {
-				err = fault.Internal(errShape)
-			}
-			if !yield(row, err) || err != nil {
-				return
-			}
-		}
+// gather puts a row to its group.
+func (p *Plan) gather(s *mechanisms.Sampler, groups map[string]*group, row ExactRow) error {
+	if row.Part < 0 || row.Part >= len(p.parts) {
+		return fault.Internal(errShape)
 	}
+	part := p.parts[row.Part]
+	if len(row.Keys) != part.statement.Keys || len(row.Values) != part.statement.Values {
+		return fault.Internal(errShape)
+	}
+	id := keyIdentity(row.Keys)
+	g := groups[id]
+	switch {
+	case g != nil:
+	case part.units && !p.selection.mechanism.Keep(s, row.Values[len(row.Values)-1]), p.query.private() && !part.units:
+		return nil // not shown
+	default:
+		g = p.newGroup(row.Keys)
+		groups[id] = g
+	}
+	if part.histogram(p.query) {
+		g.tallies[row.Part] = append(g.tallies[row.Part], mechanisms.Tally{Point: row.Values[0], Rows: row.Values[1]})
+		return nil
+	}
+	if g.seen[row.Part] {
+		return fault.Internal(errShape)
+	}
+	g.seen[row.Part] = true
+	for i, release := range part.releases {
+		g.exact[release] = row.Values[i]
+	}
+	return nil
 }
 
 // releasePublic releases every group of the domain; one without rows is zero. Groups outside the domain are left out.
-func (p *Plan) releasePublic(draws *Draws, rows Rows) (*Released, error) {
-	groups := make(map[string]ExactRow)
-	for row, err := range p.checked(rows) {
-		if err != nil {
-			return nil, err
-		}
-		id := keyIdentity(row.Keys)
-		if _, twice := groups[id]; twice {
-			return nil, fault.Internal(errShape)
-		}
-		groups[id] = row
-	}
+func (p *Plan) releasePublic(s *mechanisms.Sampler, draws *Draws, groups map[string]*group) (*Released, error) {
 	out := &Released{plan: p}
 	err := p.query.eachPublicTuple(func(i int, keys []catalog.Key) error {
 		if i >= len(draws.noise) {
 			return fault.Internal(errShape)
 		}
-		exact := groups[keyIdentity(keys)].Values
-		if exact == nil {
-			exact = make([]mechanisms.Exact, p.statement.Values)
+		g := groups[keyIdentity(keys)]
+		if g == nil {
+			g = p.newGroup(keys)
 		}
-		out.rows = append(out.rows, p.releaseRow(keys, draws.noise[i], exact))
+		out.rows = append(out.rows, p.releaseRow(s, draws.noise[i], g))
 		return nil
 	})
 	return out, err
 }
 
-// releasePrivate selects the groups to show and draws noise for those only. A group that is not selected is forgotten at once,
-// so that memory grows with what is shown. The order of the answer is that of the keys.
-func (p *Plan) releasePrivate(s *mechanisms.Sampler, rows Rows) (*Released, error) {
+func (p *Plan) releasePrivate(s *mechanisms.Sampler, groups map[string]*group) *Released {
+	shown := slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return p.query.compareKeys(a.keys, b.keys) })
 	out := &Released{plan: p}
-	for row, err := range p.checked(rows) {
-		if err != nil {
-			return nil, err
-		}
-		units := row.Values[len(row.Values)-1]
-		if p.selection.mechanism.Keep(s, units) {
-			out.rows = append(out.rows, p.releaseRow(row.Keys, p.drawRow(s), row.Values))
-		}
+	for _, g := range shown {
+		out.rows = append(out.rows, p.releaseRow(s, p.drawRow(s), g))
 	}
-	slices.SortFunc(out.rows, func(a, b releasedRow) int { return p.query.compareKeys(a.keys, b.keys) })
-	return out, nil
+	return out
 }
 
-func (p *Plan) releaseRow(keys []catalog.Key, noise []mechanisms.Noise, exact []mechanisms.Exact) releasedRow {
-	row := releasedRow{keys: keys, noisy: make([]*big.Int, len(p.releases))}
-	for i := range p.releases {
-		row.noisy[i] = noise[i].Release(exact[i])
+func (p *Plan) releaseRow(s *mechanisms.Sampler, noise []mechanisms.Noise, g *group) releasedRow {
+	row := releasedRow{keys: g.keys, noisy: make([]*big.Int, len(p.releases))}
+	for at, part := range p.parts {
+		for _, i := range part.releases {
+			if r := p.releases[i]; r.pick != nil {
+				row.noisy[i] = r.pick.choose(s, g.tallies[at])
+			} else {
+				row.noisy[i] = noise[i].Release(g.exact[i])
+			}
+		}
 	}
 	return row
 }

@@ -85,7 +85,7 @@ budgets:
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, err := exactRows(t, db.Conn(t, db.DSN), p.Statement(&Draws{}))
+	exact, err := exactRows(t, db.Conn(t, db.DSN), p.Statements(&Draws{})[0])
 	if got := fmt.Sprint(exact.at("", 0), exact.at("", 1), exact.at("", 2)); err != nil || got != "90 630 9" {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -123,7 +123,7 @@ func FuzzRewrite(f *testing.F) {
 func printedSQL(p *Plan) []string {
 	var all []string
 	if p.NeedsData() {
-		all = append(all, p.statement.SQL)
+		all = append(all, p.parts[0].statement.SQL)
 	}
 	if p.post != nil {
 		all = append(all, p.post.sql)
@@ -145,11 +145,11 @@ func TestA47ConstantsTravelAsParameters(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%q: %v", want, err)
 			}
-			if strings.Contains(p.statement.SQL, "marker") || len(p.statement.Args) != 1 || p.statement.Args[0] != want {
-				t.Fatalf("%q: %s %q", want, p.statement.SQL, p.statement.Args)
+			if strings.Contains(p.parts[0].statement.SQL, "marker") || len(p.parts[0].statement.Args) != 1 || p.parts[0].statement.Args[0] != want {
+				t.Fatalf("%q: %s %q", want, p.parts[0].statement.SQL, p.parts[0].statement.Args)
 			}
 			var got string
-			if err := db.QueryRow(t.Context(), "SELECT $1::text", p.statement.Args...).Scan(&got); err != nil || got != want {
+			if err := db.QueryRow(t.Context(), "SELECT $1::text", p.parts[0].statement.Args...).Scan(&got); err != nil || got != want {
 				t.Fatalf("%q arrives as %q, %v", want, got, err)
 			}
 		}
@@ -170,7 +170,7 @@ func TestA57PlantedOperators(t *testing.T) {
 		"CREATE FUNCTION public.evilcount() RETURNS bigint LANGUAGE sql AS 'SELECT 42::bigint'")
 	conn := db.Conn(t, db.DSN)
 	count := func(sql string) string {
-		rows, err := exactRows(t, conn, rewrite(t, sql, sharp()).statement)
+		rows, err := exactRows(t, conn, rewrite(t, sql, sharp()).parts[0].statement)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,8 +196,8 @@ func TestDomainFilterIsOfGroups(t *testing.T) {
 	db.Exec(t, "CREATE TABLE public.people (id integer PRIMARY KEY, sex text NOT NULL, grade integer, country text, age integer NOT NULL, born date)")
 	conn := db.Conn(t, db.DSN)
 	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
-	args := append([]any{pgx.QueryExecModeExec}, p.statement.Args...)
-	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+p.statement.SQL, args...)
+	args := append([]any{pgx.QueryExecModeExec}, p.parts[0].statement.Args...)
+	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+p.parts[0].statement.SQL, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

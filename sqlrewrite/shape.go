@@ -89,10 +89,12 @@ func (s shape) perGroup(m measure) *big.Int {
 		return rows
 	case countUnits:
 		return big.NewInt(1)
-	case sumSteps:
-		return rows.Mul(rows, m.grid.magnitude())
-	case sumCentred:
-		return rows.Mul(rows, m.grid.deviation())
+	case countDistinct:
+		return rows // as many different values as rows, none counted more than once
+	case sumSteps, sumCentred, sumProducts:
+		return rows.Mul(rows, m.perRow())
+	case chooseRank, chooseMode:
+		return rows
 	default:
 		panic("sqlrewrite: measure without a sensitivity")
 	}

@@ -3,6 +3,7 @@ package sqlrewrite
 import (
 	"fmt"
 	"math/big"
+	"slices"
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -14,13 +15,16 @@ func (p *Plan) Slots() int { return len(p.releases) }
 // WithSlots is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
 // slots alone decide ε and ρ, whatever price the plan was made for; the text decides the sensitivity. Its fingerprint is p's.
 //
-// It refuses private keys (their selection is no slot), more releases than there are slots, and a slot whose mechanism is not
+// It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
 // the one that the options ask for: plan/slot-mismatch, plan/exhausted.
 func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) {
 	switch {
 	case p.query.private():
 		return nil, fault.SlotMismatch("private keys are selected at a price of their own, which a registered plan does not have",
 			"group by public keys, or ask without the plan")
+	case slices.ContainsFunc(p.releases, func(r release) bool { return r.pick != nil }):
+		return nil, fault.SlotMismatch("a selection is no noise, which is what a registered plan has",
+			"leave quantiles, min, max and mode out, or ask without the plan")
 	case len(p.releases) > len(next):
 		return nil, fault.PlanExhausted(len(p.releases), len(next))
 	}

@@ -17,7 +17,7 @@ func TestWithSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Slots() != 2 || fixed.Fingerprint() != p.Fingerprint() || fixed.statement.SQL != p.statement.SQL || fixed.post != p.post {
+	if p.Slots() != 2 || fixed.Fingerprint() != p.Fingerprint() || fixed.parts[0].statement.SQL != p.parts[0].statement.SQL || fixed.post != p.post {
 		t.Errorf("%d slots; another question", p.Slots())
 	}
 	want := mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit / 10, Unbounded: true, Rho: mechanisms.RhoUnit / 200}

@@ -17,8 +17,8 @@ type portion struct {
 }
 
 // split divides the price over the selection of private keys, if there is one, and the releases, in whole pico units rounded down:
-// the sum never exceeds what was asked. Without weights all portions are equal. With weights the selection keeps its equal
-// portion, and the releases share the rest so that the weighted sum of their variances is smallest.
+// the sum never exceeds what was asked. Without weights all portions are equal. With weights selections keep their equal
+// portions, and the other releases share the rest so that the weighted sum of their variances is smallest.
 func (p *Plan) split() (selection portion, releases []portion, err error) {
 	n := len(p.query.measures)
 	if p.query.private() {
@@ -31,14 +31,24 @@ func (p *Plan) split() (selection portion, releases []portion, err error) {
 	if equal == (portion{}) {
 		return portion{}, nil, fault.PriceTooSmall(n)
 	}
+	releases = slices.Repeat([]portion{equal}, len(p.query.measures))
 	if p.weights == nil {
-		return equal, slices.Repeat([]portion{equal}, len(p.query.measures)), nil
+		return equal, releases, nil
 	}
 	rest := portion{p.options.Epsilon, p.options.Rho}
+	less := func() { rest.epsilon, rest.rho = rest.epsilon-equal.epsilon, rest.rho-equal.rho }
 	if p.query.private() {
-		rest.epsilon, rest.rho = rest.epsilon-equal.epsilon, rest.rho-equal.rho
+		less()
 	}
-	releases, err = p.splitByWeight(rest)
+	var weighed []int
+	for i, m := range p.query.measures {
+		if m.chooses() {
+			less()
+		} else {
+			weighed = append(weighed, i)
+		}
+	}
+	err = p.splitByWeight(rest, weighed, releases)
 	if errors.Is(err, mechanisms.ErrTooSmall) {
 		return portion{}, nil, fault.PriceTooSmall(n)
 	}
@@ -47,24 +57,27 @@ func (p *Plan) split() (selection portion, releases []portion, err error) {
 
 // splitByWeight divides by the rules of [mechanisms.AllocateRho] and [mechanisms.AllocateEpsilon]. All releases have the same L0, so
 // that their L1 and their L2 sensitivities are in the proportion of Linf, taken in the unit of the output.
-func (p *Plan) splitByWeight(total portion) ([]portion, error) {
-	shares := make([]mechanisms.Share, len(p.query.measures))
-	for i, m := range p.query.measures {
-		shares[i] = mechanisms.Share{Weight: p.weights[i], Sensitivity: inUnits(p.shape.perGroup(m), m.unit())}
+func (p *Plan) splitByWeight(total portion, weighed []int, portions []portion) error {
+	if len(weighed) == 0 {
+		return nil
 	}
-	portions := make([]portion, len(shares))
+	shares := make([]mechanisms.Share, len(weighed))
+	for at, i := range weighed {
+		m := p.query.measures[i]
+		shares[at] = mechanisms.Share{Weight: p.weights[i], Sensitivity: inUnits(p.shape.perGroup(m), m.unit())}
+	}
 	if total.epsilon > 0 {
 		parts, err := mechanisms.AllocateEpsilon(total.epsilon, shares)
-		for i, part := range parts {
-			portions[i].epsilon = part
+		for at, part := range parts {
+			portions[weighed[at]].epsilon = part
 		}
-		return portions, err
+		return err
 	}
 	parts, err := mechanisms.AllocateRho(total.rho, shares)
-	for i, part := range parts {
-		portions[i].rho = part
+	for at, part := range parts {
+		portions[weighed[at]].rho = part
 	}
-	return portions, err
+	return err
 }
 
 // weigh gives each release the sum of the weights of the outputs that are computed from it; nil without weights. An output that
@@ -99,12 +112,4 @@ func (q *boundQuery) weigh(named map[string]*big.Rat) ([]*big.Rat, error) {
 		}
 	}
 	return weights, nil
-}
-
-// unit is one step of a measure's integer in the output's unit.
-func (m measure) unit() *big.Rat {
-	if m.grid != nil {
-		return m.grid.step
-	}
-	return one()
 }

@@ -13,27 +13,43 @@ type statementPrinter struct {
 	*printer
 	q       *boundQuery
 	shape   shape
+	part    *part
 	inner   []string // per-unit aggregates; u.a0, u.a1, ... above
 	seedArg int      // the number of the seed's argument; 0: none
 }
 
-// printStatement prints what runs on the protected database. Its value columns are those of measures, in order, then the number
-// of units if the keys are private.
-func printStatement(q *boundQuery, s shape) (Statement, int) {
-	p := &statementPrinter{printer: newRowPrinter(), q: q, shape: s}
-	switch s.kind {
-	case flat:
+// printPart prints a part's statement. Its value columns are those of its measures, in order, then the number of units if private
+// keys are selected by it; of a histogram the place of a candidate, from 0, and its rows.
+func printPart(q *boundQuery, s shape, part *part) {
+	p := &statementPrinter{printer: newRowPrinter(), q: q, shape: s, part: part}
+	values := len(part.releases)
+	switch {
+	case part.histogram(q):
+		values = 2
+		p.scanned()
+	case values > 0 && q.measures[part.releases[0]].kind == countDistinct:
+		p.scanned()
+	case s.kind == flat:
 		p.flat()
-	case perUnit, perUnitAndKey, keptKeys:
+	case s.kind == perUnit, s.kind == perUnitAndKey, s.kind == keptKeys:
 		p.nested()
 	default:
 		panic("sqlrewrite: shape without a printed form")
 	}
-	values := len(q.measures)
-	if q.private() {
+	if part.units {
 		values++
 	}
-	return Statement{SQL: p.b.String(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q)}, p.seedArg
+	part.statement = Statement{SQL: p.b.String(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q)}
+	part.seedArg = p.seedArg
+}
+
+// measures are those of the part.
+func (p *statementPrinter) measures() []measure {
+	var all []measure
+	for _, i := range p.part.releases {
+		all = append(all, p.q.measures[i])
+	}
+	return all
 }
 
 // flat is shape (a): each row is a unit, so nothing but the values' bounds needs enforcing.
@@ -43,10 +59,10 @@ func (p *statementPrinter) flat() {
 		keys = append(keys, p.key(k.x))
 		outputs = append(outputs, asTextSQL(p.key(k.x)))
 	}
-	for _, m := range p.q.measures {
+	for _, m := range p.measures() {
 		outputs = append(outputs, asTextSQL(p.total(m)))
 	}
-	if p.q.private() {
+	if p.part.units {
 		outputs = append(outputs, asTextSQL("pg_catalog.count(*)"))
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
@@ -79,10 +95,10 @@ func (p *statementPrinter) nested() {
 		outerKeys = append(outerKeys, "u."+name)
 		outputs = append(outputs, asTextSQL("u."+name))
 	}
-	for _, m := range p.q.measures {
+	for _, m := range p.measures() {
 		outputs = append(outputs, asTextSQL(p.bounded(m)))
 	}
-	if p.q.private() {
+	if p.part.units {
 		outputs = append(outputs, asTextSQL("pg_catalog.count(*)"))
 	}
 	for i, a := range p.inner {
@@ -117,24 +133,33 @@ func (p *statementPrinter) nested() {
 	}
 }
 
-// keep numbers each unit's keys in an order that only the secret seed decides. The order depends on nothing but the unit's own
-// id and keys, so that other units' choices do not move when one unit leaves.
+// keep numbers each unit's keys in an order that only the secret seed decides.
 func (p *statementPrinter) keep(source string) string {
-	if p.seedArg == 0 {
-		p.seedArg = p.rawArg(int64(0))
-	}
-	hash := fmt.Sprintf("pg_catalog.hashtextextended(%s, $%d::bigint)", asTextSQL("v.unit"), p.seedArg)
-	if p.q.source.owner().Type.IsInteger() {
-		hash = fmt.Sprintf("pg_catalog.hashint8extended(v.unit::bigint, $%d::bigint)", p.seedArg)
-	}
+	return "SELECT v.*, " + p.place("row_number") + "\nFROM (" + source + ") AS v"
+}
+
+// place is the place of a group among those of its unit, in an order that only the secret seed decides. The order depends on nothing but
+// the unit's own id and keys, so that other units' choices do not move when one unit leaves.
+func (p *statementPrinter) place(rank string) string {
+	hash := p.unitHash()
 	var ties []string
 	for i := range p.q.keys {
 		key := fmt.Sprintf("v.k%d", i)
 		hash = fmt.Sprintf("pg_catalog.hashtextextended(COALESCE(%s, ''), %s)", asTextSQL(key), hash)
 		ties = append(ties, key)
 	}
-	return fmt.Sprintf("SELECT v.*, pg_catalog.row_number() OVER (PARTITION BY v.unit ORDER BY %s, %s) AS place\n"+
-		"FROM (%s) AS v", hash, strings.Join(ties, ", "), source)
+	return fmt.Sprintf("pg_catalog.%s() OVER (PARTITION BY v.unit ORDER BY %s, %s) AS place", rank, hash, strings.Join(ties, ", "))
+}
+
+// unitHash hashes a unit's id under the secret seed.
+func (p *statementPrinter) unitHash() string {
+	if p.seedArg == 0 {
+		p.seedArg = p.rawArg(int64(0))
+	}
+	if p.q.source.owner().Type.IsInteger() {
+		return fmt.Sprintf("pg_catalog.hashint8extended(v.unit::bigint, $%d::bigint)", p.seedArg)
+	}
+	return fmt.Sprintf("pg_catalog.hashtextextended(%s, $%d::bigint)", asTextSQL("v.unit"), p.seedArg)
 }
 
 // clause writes a clause unless its body is empty.
@@ -251,6 +276,9 @@ func (p *statementPrinter) count(m measure) string {
 
 // sum is the sum of a measure's steps over the rows of a group, NULL when there are none.
 func (p *statementPrinter) sum(m measure) string {
+	if m.kind == sumProducts {
+		return p.sumOfProducts(m)
+	}
 	s := "pg_catalog.sum(" + p.steps(m.grid) + ")" + p.filterClause(m)
 	if m.grid.form == exactDecimal {
 		s = "pg_catalog.trunc(" + s + " * " + p.number(m.grid.step.Denom(), "numeric") + ")"
@@ -265,12 +293,48 @@ func (p *statementPrinter) sum(m measure) string {
 	return "(" + s + " - " + p.number(m.grid.centre(), wide) + " * " + p.count(m) + ")"
 }
 
+// sumOfProducts is the sum of the products of two centred numbers of steps, less the middle for each. Products that could leave bigint are
+// numeric, as sums of bigint are.
+func (p *statementPrinter) sumOfProducts(m measure) string {
+	wide := "bigint"
+	if most := new(big.Int).Mul(m.grid.deviation(), m.gridY.deviation()); most.BitLen() > 62 {
+		wide = "numeric"
+	}
+	factor := func(g grid) string {
+		if g.form == exactDecimal {
+			g.form = roundDecimal // in steps row by row
+		}
+		steps := p.steps(&g)
+		if t := g.stepType(); t != "numeric" && t != wide {
+			steps = "(" + steps + ")::" + wide
+		}
+		return "(" + steps + " - " + p.number(g.centre(), wide) + ")"
+	}
+	s := "pg_catalog.sum(" + factor(*m.grid) + " * " + factor(*m.gridY) + ")" + p.filterClause(m)
+	if m.middle().Sign() == 0 {
+		return s
+	}
+	return "(" + s + " - " + p.number(m.middle(), "numeric") + " * " + p.count(m) + ")"
+}
+
+// stepType is the type of a grid's printed steps.
+func (g *grid) stepType() string {
+	switch {
+	case g.form == exactDecimal, g.form == roundDecimal:
+		return "numeric"
+	case g.small():
+		return "integer"
+	default:
+		return "bigint"
+	}
+}
+
 // total is a measure over all rows of a group, for tables where each row is a unit.
 func (p *statementPrinter) total(m measure) string {
 	switch m.kind {
 	case countRows, countValues, countUnits:
 		return p.count(m)
-	case sumSteps, sumCentred:
+	case sumSteps, sumCentred, sumProducts:
 		return "COALESCE(" + p.sum(m) + ", 0)"
 	default:
 		panic("sqlrewrite: measure without a total")
@@ -289,10 +353,10 @@ func (p *statementPrinter) bounded(m measure) string {
 	case countRows, countValues:
 		n := p.perUnit(p.count(m))
 		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit(), limit(), n)
-	case sumSteps, sumCentred:
+	case sumSteps, sumCentred, sumProducts:
 		s, n := p.perUnit(p.sum(m)), p.perUnit(p.count(m))
 		less := fmt.Sprintf("pg_catalog.div(%s::numeric * %s, %s::numeric)", s, limit(), n)
-		if m.grid.small() {
+		if m.kind != sumProducts && m.grid.small() {
 			less += "::bigint"
 		}
 		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit(), less, s)

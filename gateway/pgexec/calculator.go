@@ -127,6 +127,18 @@ func typeName(oid uint32) (string, error) {
 		return "interval", nil
 	case pgtype.UUIDOID:
 		return "uuid", nil
+	case pgtype.Int2ArrayOID:
+		return "smallint[]", nil
+	case pgtype.Int4ArrayOID:
+		return "integer[]", nil
+	case pgtype.Int8ArrayOID:
+		return "bigint[]", nil
+	case pgtype.NumericArrayOID:
+		return "numeric[]", nil
+	case pgtype.Float4ArrayOID:
+		return "real[]", nil
+	case pgtype.Float8ArrayOID:
+		return "double precision[]", nil
 	default:
 		return "", errType
 	}

@@ -65,19 +65,19 @@ func (d *Database) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Run executes a statement and streams its rows, aggregates sealed. Errors before the statement was sent are
-// [fault.Untouched]: no protected row can have been read. All others are data/unavailable without any detail.
-func (d *Database) Run(ctx context.Context, statement sqlrewrite.Statement) sqlrewrite.Rows {
+// Run executes statements, one after another on one snapshot, and streams their rows, aggregates sealed. Errors before the first
+// statement was sent are [fault.Untouched]: no protected row can have been read. All others are data/unavailable without any detail.
+func (d *Database) Run(ctx context.Context, statements ...sqlrewrite.Statement) sqlrewrite.Rows {
 	return func(yield func(sqlrewrite.ExactRow, error) bool) {
-		if err := d.stream(ctx, statement, yield); err != nil {
+		if err := d.stream(ctx, statements, yield); err != nil {
 			yield(sqlrewrite.ExactRow{}, err)
 		}
 	}
 }
 
 // stream yields every row, and returns the error that ended them; nil also when nobody wants more.
-func (d *Database) stream(ctx context.Context, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow, error) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, d.acquire+d.patience)
+func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement, yield func(sqlrewrite.ExactRow, error) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, d.acquire+time.Duration(len(statements))*d.patience)
 	defer cancel()
 	waiting, stop := context.WithTimeout(ctx, d.acquire)
 	conn, err := d.pool.Acquire(waiting)
@@ -87,17 +87,27 @@ func (d *Database) stream(ctx context.Context, statement sqlrewrite.Statement, y
 	}
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
-	if err := begin(ctx, conn.Conn(), statement.Pins); err != nil {
+	var pins []sqlrewrite.Pin
+	for _, statement := range statements {
+		pins = append(pins, statement.Pins...)
+	}
+	if err := begin(ctx, conn.Conn(), pins); err != nil {
 		return fault.Untouched(err)
 	}
-	wanted, err := read(ctx, conn.Conn(), statement, yield)
-	if err != nil {
-		return fault.DataUnavailable(quiet(err))
+	for part, statement := range statements {
+		wanted, err := read(ctx, conn.Conn(), statement, func(row sqlrewrite.ExactRow) bool {
+			row.Part = part
+			return yield(row, nil)
+		})
+		if err != nil {
+			return fault.DataUnavailable(quiet(err))
+		}
+		if !wanted {
+			return nil
+		}
 	}
-	if wanted {
-		// The rows are here: whether COMMIT of a transaction that wrote nothing succeeds changes nothing.
-		_, _ = conn.Exec(ctx, "COMMIT")
-	}
+	// The rows are here: whether COMMIT of a transaction that wrote nothing succeeds changes nothing.
+	_, _ = conn.Exec(ctx, "COMMIT")
 	return nil
 }
 
@@ -207,7 +217,7 @@ func (p pinned) args() []any {
 
 // read runs the statement with every result in text form, seals the aggregates and yields the rows. It reports whether all
 // of them were wanted.
-func read(ctx context.Context, conn *pgx.Conn, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow, error) bool) (bool, error) {
+func read(ctx context.Context, conn *pgx.Conn, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow) bool) (bool, error) {
 	args := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, statement.Args...)
 	result, err := conn.Query(ctx, statement.SQL, args...)
 	if err != nil {
@@ -223,7 +233,7 @@ func read(ctx context.Context, conn *pgx.Conn, statement sqlrewrite.Statement, y
 		if err != nil {
 			return false, err
 		}
-		if !yield(row, nil) {
+		if !yield(row) {
 			return false, nil
 		}
 	}

@@ -1,0 +1,186 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"noisegate/catalog"
+)
+
+// This file prints the parts that look at an expression's values one by one: different values, and histograms. docs/sql.md proves their
+// sensitivities.
+
+// histogram reports whether a part gives rows of one candidate each: its place, and how many rows of the group have it.
+func (p *part) histogram(q *boundQuery) bool {
+	return len(p.releases) > 0 && q.measures[p.releases[0]].chooses()
+}
+
+// scanned prints a part whose measures all look at the same values.
+func (p *statementPrinter) scanned() {
+	m := p.q.measures[p.part.releases[0]]
+	if m.kind == countDistinct {
+		p.distinctValues(m)
+		return
+	}
+	p.tallies(m)
+}
+
+// distinctValues counts the different values of a group, among those that each unit keeps.
+func (p *statementPrinter) distinctValues(m measure) {
+	x := p.filtered(m, p.key(m.x))
+	if p.shape.kind == flat {
+		p.groups("pg_catalog.count(DISTINCT u.x)", p.rows(x), "", false)
+		return
+	}
+	hash := p.hashOf("v.x", m.x.typ(), p.unitHash())
+	// NULLs come last, and stay: a group without values is one of the unit's groups too.
+	nth := fmt.Sprintf("pg_catalog.row_number() OVER (PARTITION BY %s ORDER BY v.x IS NULL, %s, v.x) AS nth", p.within(), hash)
+	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.shape.maxRows), "bigint"), false)
+}
+
+// tallies counts the rows of each candidate of a group.
+func (p *statementPrinter) tallies(m measure) {
+	x := p.filtered(m, p.candidate(m))
+	if p.shape.kind == flat {
+		p.groups("pg_catalog.count(*)", p.rows(x), "u.x IS NOT NULL", true)
+		return
+	}
+	limit := p.number(big.NewInt(p.shape.maxRows), "bigint")
+	if m.kind == chooseMode {
+		p.groups("pg_catalog.sum(CASE WHEN u.n > "+limit+" THEN "+limit+" ELSE u.n END)", p.placed(p.unitRows(x)), "u.x IS NOT NULL", true)
+		return
+	}
+	// A unit with more rows is represented by as many of its own quantiles as it may have rows.
+	through := func(rows string) string {
+		return "pg_catalog.div(2 * " + rows + " * " + limit + " + u.total, 2 * u.total)"
+	}
+	count := "pg_catalog.sum(CASE WHEN u.total > " + limit + " THEN " + through("u.upto") + " - " + through("(u.upto - u.n)") + " ELSE u.n END)"
+	total := "pg_catalog.sum(v.n) FILTER (WHERE v.x IS NOT NULL) OVER (PARTITION BY " + p.within() + ") AS total"
+	upto := "pg_catalog.sum(v.n) OVER (PARTITION BY " + p.within() + " ORDER BY v.x ROWS UNBOUNDED PRECEDING) AS upto"
+	p.groups(count, p.placed(p.unitRows(x), total, upto), "u.x IS NOT NULL", true)
+}
+
+// candidate is the place of a row's value among the candidates, from 0; NULL where it is none.
+func (p *statementPrinter) candidate(m measure) string {
+	if m.among != nil {
+		var texts []string
+		for _, k := range m.among {
+			texts = append(texts, k.Text)
+		}
+		return fmt.Sprintf("(pg_catalog.array_position($%d::pg_catalog.text[], %s) - 1)", p.rawArg(texts), asTextSQL(p.key(m.x)))
+	}
+	g := *m.grid
+	if g.form == exactDecimal {
+		g.form = roundDecimal // in steps row by row
+	}
+	if g.lo.Sign() == 0 {
+		return p.steps(&g)
+	}
+	return "(" + p.steps(&g) + " - " + p.number(g.lo, g.stepType()) + ")"
+}
+
+// filtered is x on the rows that pass a measure's filter, else NULL.
+func (p *statementPrinter) filtered(m measure, x string) string {
+	if m.filter == nil {
+		return x
+	}
+	return "CASE WHEN " + p.text(m.filter) + " THEN " + x + " END"
+}
+
+// rows are the keys and x of the rows of the block.
+func (p *statementPrinter) rows(x string) string {
+	return p.innerRows(nil, append(p.innerKeys(), x+" AS x"))
+}
+
+// unitRows are, for each unit, its keys and values of x with the number of rows that have them.
+func (p *statementPrinter) unitRows(x string) string {
+	list := append(append([]string{p.unitKey() + " AS unit"}, p.innerKeys()...), x+" AS x")
+	var ordinals []string
+	for i := range list {
+		ordinals = append(ordinals, fmt.Sprint(i+1))
+	}
+	return p.innerRows(ordinals, append(list, "pg_catalog.count(*) AS n"))
+}
+
+func (p *statementPrinter) innerKeys() []string {
+	var list []string
+	for i, k := range p.q.keys {
+		list = append(list, fmt.Sprintf("%s AS k%d", p.key(k.x), i))
+	}
+	return list
+}
+
+// innerRows reads the source: rows of units, and of groups that may be shown.
+func (p *statementPrinter) innerRows(groupBy, list []string) string {
+	var keys []string
+	for _, k := range p.q.keys {
+		keys = append(keys, p.key(k.x))
+	}
+	return p.sub(func() {
+		p.clause("SELECT ", strings.Join(list, ", "))
+		p.clause("\n      FROM ", p.from())
+		p.clause("\n      WHERE ", joinConditions([]string{p.notNullUnit(), p.rowFilter(), p.domainFilter(keys)}))
+		p.clause("\n      GROUP BY ", strings.Join(groupBy, ", "))
+	})
+}
+
+// placed adds columns to the rows of units, and each group's place in its unit's order where a unit keeps only some.
+func (p *statementPrinter) placed(source string, columns ...string) string {
+	if p.shape.kind == keptKeys {
+		columns = append(columns, p.place("dense_rank"))
+	}
+	if len(columns) == 0 {
+		return source
+	}
+	return "SELECT v.*, " + strings.Join(columns, ",\n       ") + "\nFROM (" + source + ") AS v"
+}
+
+// within are the columns that make one group of one unit.
+func (p *statementPrinter) within() string {
+	list := []string{"v.unit"}
+	for i := range p.q.keys {
+		list = append(list, fmt.Sprintf("v.k%d", i))
+	}
+	return strings.Join(list, ", ")
+}
+
+// groups prints the outer level: aggregate per group, and per value of x if asked.
+func (p *statementPrinter) groups(aggregate, source, condition string, byValue bool) {
+	var keys, outputs []string
+	for i := range p.q.keys {
+		keys = append(keys, fmt.Sprintf("u.k%d", i))
+	}
+	if byValue {
+		keys = append(keys, "u.x")
+	}
+	for _, k := range keys {
+		outputs = append(outputs, asTextSQL(k))
+	}
+	outputs = append(outputs, asTextSQL(aggregate))
+	conditions := []string{condition}
+	if p.shape.kind == keptKeys {
+		conditions = append(conditions, "u.place <= "+p.number(big.NewInt(p.shape.maxGroups), "bigint"))
+	}
+	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
+	p.clause("\nFROM (", source+") AS u")
+	p.clause("\nWHERE ", joinConditions(conditions))
+	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
+}
+
+// distinguishable reports whether the values of an expression can be told apart by their hash: equal values have one.
+func distinguishable(e expr) bool { return familyOf(e.typ()) != unknownFamily }
+
+// hashOf hashes a value of type t, which the statement calls by a name, so that equal values have equal hashes.
+func (p *statementPrinter) hashOf(name string, t catalog.Type, seed string) string {
+	switch {
+	case t.IsInteger():
+		return "pg_catalog.hashint8extended(" + name + "::bigint, " + seed + ")"
+	case t == catalog.Numeric:
+		return "pg_catalog.hash_numeric_extended(" + name + ", " + seed + ")"
+	case isFloat(t):
+		return "pg_catalog.hashfloat8extended(" + name + "::double precision, " + seed + ")"
+	default:
+		return "pg_catalog.hashtextextended(" + asTextSQL(name) + ", " + seed + ")"
+	}
+}
