@@ -129,8 +129,8 @@ func filterText(filter expr) string {
 	return " FILTER (WHERE " + describe(filter) + ")"
 }
 
-// part is one statement of a plan: releases that one scan serves.
-type part struct {
+// planPart is one statement of a plan: releases that one scan serves.
+type planPart struct {
 	releases  []int // by index; all additive, or all of one histogram
 	units     bool  // the last column is the number of units, by which private keys are selected
 	statement Statement
@@ -139,8 +139,8 @@ type part struct {
 
 // partsOf divides the releases over statements: everything that adds up in one scan, another for each expression whose different values
 // are counted, and one for each histogram.
-func partsOf(q *boundQuery) []part {
-	var parts []part
+func partsOf(q *boundQuery) []planPart {
+	var parts []planPart
 	var additive []int
 	byScan := make(map[string]int)
 	for i, m := range q.measures {
@@ -149,7 +149,7 @@ func partsOf(q *boundQuery) []part {
 			id := strings.Join([]string{fmt.Sprint(m.kind), describe(m.x), filterText(m.filter)}, "\x00")
 			if _, known := byScan[id]; !known {
 				byScan[id] = len(parts)
-				parts = append(parts, part{})
+				parts = append(parts, planPart{})
 			}
 			parts[byScan[id]].releases = append(parts[byScan[id]].releases, i)
 		default:
@@ -157,7 +157,7 @@ func partsOf(q *boundQuery) []part {
 		}
 	}
 	if len(additive) > 0 || q.private() {
-		parts = append([]part{{releases: additive, units: q.private()}}, parts...)
+		parts = append([]planPart{{releases: additive, units: q.private()}}, parts...)
 	}
 	return parts
 }

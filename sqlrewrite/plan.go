@@ -156,7 +156,7 @@ type Plan struct {
 	weights   []*big.Rat // by release; nil: the price is split evenly
 	releases  []release
 	selection *selection // nil: the keys are public
-	parts     []part     // the statements, their seed arguments zero
+	parts     []planPart     // the statements, their seed arguments zero
 	post      *Post      // without the released values, which are its first arguments; nil: there is no outer layer
 	outputs   []outputForm
 	identity  [32]byte

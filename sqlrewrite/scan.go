@@ -12,7 +12,7 @@ import (
 // sensitivities.
 
 // histogram reports whether a part gives rows of one candidate each: its place, and how many rows of the group have it.
-func (p *part) histogram(q *boundQuery) bool {
+func (p *planPart) histogram(q *boundQuery) bool {
 	return len(p.releases) > 0 && q.measures[p.releases[0]].chooses()
 }
 

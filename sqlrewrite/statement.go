@@ -13,14 +13,14 @@ type statementPrinter struct {
 	*printer
 	q       *boundQuery
 	shape   shape
-	part    *part
+	part    *planPart
 	inner   []string // per-unit aggregates; u.a0, u.a1, ... above
 	seedArg int      // the number of the seed's argument; 0: none
 }
 
 // printPart prints a part's statement. Its value columns are those of its measures, in order, then the number of units if private
 // keys are selected by it; of a histogram the place of a candidate, from 0, and its rows.
-func printPart(q *boundQuery, s shape, part *part) {
+func printPart(q *boundQuery, s shape, part *planPart) {
 	p := &statementPrinter{printer: newRowPrinter(), q: q, shape: s, part: part}
 	values := len(part.releases)
 	switch {
