@@ -39,7 +39,7 @@ func (m Method) Secret() bool {
 type AnalysisParameters struct {
 	Delta    float64   // in (0, 1)
 	Noise    Noise     // empty stands for Discrete, the noise that this package draws
-	Orders   []float64 // Rényi orders, all above 1; nil stands for Orders()
+	Orders   []float64 // Rényi orders, finite and above 1; nil stands for Orders()
 	Moments  int       // lnmax: the largest moment; 0 stands for 64
 	Students []Student // interactive: one for each query
 	Outcomes []Status  // confident, interactive: what became of each query; nil stands for the expectation over the check

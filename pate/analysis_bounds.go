@@ -1,6 +1,9 @@
 package pate
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // This file holds the published bounds on what one query costs. A bound takes ln q, where q bounds the probability that the noisy
 // winner is not the true one; all of them are valid for the divergence from the real table to any neighbour.
@@ -79,77 +82,164 @@ func logDiscreteLaplaceTail(d, gamma float64) float64 {
 	return -gamma*d - 2*math.Log1p(q) + math.Log((d*less+(1+q*q)/(1+q))+q)
 }
 
-// lnmaxMoment bounds the moment of order l > 0 of the privacy loss of LNMax with pure ε = 2γ, given ln q (2017 paper, Theorems 2 and
-// 3). The third bound holds for q <= 1/(e^2γ+1) only; beyond, it would go below the truth, and even below 0.
-func lnmaxMoment(logq, gamma, l float64) float64 {
-	pure := 2 * gamma
-	bound := min(pure*pure*l*(l+1)/2, pure*l)
-	if math.IsInf(logq, -1) {
+// bound is a bound on the moments of the privacy loss of one query, as a function of x = λ-1: the smaller of one that holds for all
+// votes and, up to some x, one that depends on q. A moment is x times the Rényi divergence of order λ. All data-dependent bounds of both
+// papers have this form.
+type bound struct {
+	// min(quadratic·x(x+1), linear·x) holds always.
+	quadratic, linear float64
+	// ln(e^(most+x·logA) + e^(rest+x·logB)) holds for x < until: the likely outcome loses little, and the others are unlikely.
+	most, logA float64
+	rest, logB float64
+	until      float64
+	fixed      bool // q = 0: nothing is lost
+}
+
+// independent is the bound that holds for all votes.
+func (b bound) independent(x float64) float64 { return min(b.quadratic*x*(x+1), b.linear*x) }
+
+// moment is the bound at x > 0.
+func (b bound) moment(x float64) float64 {
+	switch {
+	case b.fixed:
 		return 0
+	case x >= b.until:
+		return b.independent(x)
 	}
-	if logq <= -math.Log1p(math.Exp(pure)) {
+	return min(b.independent(x), logAddExp(b.most+x*b.logA, b.rest+x*b.logB))
+}
+
+// rdp is the bound on the Rényi divergence of an order.
+func (b bound) rdp(order float64) float64 { return b.moment(order-1) / (order - 1) }
+
+// curve is a sum of bounds on Rényi divergences, at each order of a grid.
+type curve struct {
+	*grid
+	sum  []float64
+	flat float64 // bounds that are this times the order, at every order
+}
+
+func newCurve(orders []float64) *curve {
+	return &curve{grid: newGrid(orders), sum: make([]float64, len(orders))}
+}
+
+// values are the divergences at the orders.
+func (c *curve) values() []float64 {
+	values := make([]float64, len(c.sum))
+	for i, order := range c.orders {
+		values[i] = c.sum[i] + c.flat*order
+	}
+	return values
+}
+
+// add adds a bound, weighted. It is the inner loop of the accounting: along evenly spaced orders the exponential is the product of
+// the one before, for so few steps that its relative error stays below 10⁻¹⁴.
+func (c *curve) add(b bound, weight float64) {
+	if b.fixed {
+		return
+	}
+	if b.until <= c.least && math.IsInf(b.linear, 1) {
+		c.flat += weight * b.quadratic
+		return
+	}
+	offset, slope := b.rest-b.most, b.logB-b.logA
+	for _, r := range c.runs {
+		x, over, sum := c.x[r.from:r.to], c.over[r.from:r.to], c.sum[r.from:r.to]
+		if !(slope*r.spacing*(maxRun+1) < 600) || !(x[0] < b.until) { // a product could overflow; or nothing depends on q
+			for i := range x {
+				sum[i] += weight * b.moment(x[i]) * over[i]
+			}
+			continue
+		}
+		power, ratio := math.Exp(offset+slope*x[0]), 1.0
+		if len(x) > 1 {
+			ratio = math.Exp(slope * r.spacing)
+		}
+		for i := range x {
+			moment := b.independent(x[i])
+			if x[i] < b.until {
+				moment = min(moment, b.most+x[i]*b.logA+log1pPositive(power))
+			}
+			sum[i] += weight * moment * over[i]
+			power *= ratio
+		}
+	}
+}
+
+// grid is a list of Rényi orders λ = x+1, cut into runs of even spacing.
+type grid struct {
+	orders, x, over []float64 // over is 1/x
+	least           float64   // the least x
+	runs            []run
+}
+
+type run struct {
+	from, to int
+	spacing  float64
+}
+
+// maxRun is how many orders a run has at most.
+const maxRun = 64
+
+func newGrid(orders []float64) *grid {
+	g := &grid{orders: orders, least: slices.Min(orders) - 1}
+	for i, order := range orders {
+		g.x, g.over = append(g.x, order-1), append(g.over, 1/(order-1))
+		last := len(g.runs) - 1
+		switch {
+		case i > 0 && g.runs[last].to-g.runs[last].from < maxRun && g.runs[last].spacing == order-orders[i-1]:
+			g.runs[last].to++
+		case i+1 < len(orders):
+			g.runs = append(g.runs, run{i, i + 1, orders[i+1] - order})
+		default:
+			g.runs = append(g.runs, run{i, i + 1, 0})
+		}
+	}
+	return g
+}
+
+// log1pPositive is ln(1+x) for x >= 0, with a relative error below 2·10⁻¹³.
+func log1pPositive(x float64) float64 {
+	if x < 1e-3 {
+		return x * (1 - x*(1./2-x*(1./3-x*(1./4-x*(1./5)))))
+	}
+	return math.Log(1 + x)
+}
+
+// theorem3 is the bound of LNMax with pure ε = 2γ, given ln q (2017 paper, Theorems 2 and 3). Its data-dependent part holds for q <=
+// 1/(e^2γ+1) only; beyond, it would go below the truth, and even below 0.
+func theorem3(logq, gamma float64) bound {
+	pure := 2 * gamma
+	b := bound{quadratic: pure * pure / 2, linear: pure, fixed: math.IsInf(logq, -1)}
+	if !b.fixed && logq <= -math.Log1p(math.Exp(pure)) {
 		log1q := log1mexp(logq)
-		bound = min(bound, logAddExp(log1q+l*(log1q-log1mexp(pure+logq)), logq+pure*l))
+		b.most, b.logA = log1q, log1q-log1mexp(pure+logq)
+		b.rest, b.logB = logq, pure
+		b.until = math.Inf(1)
 	}
-	return bound
+	return b
 }
 
-// theorem6 is the data-dependent bound of the 2018 paper on the Rényi divergence of a mechanism that is (λ, λ/σ²)-RDP at all orders
-// and gives its most likely outcome but with probability q: GNMax, or with σ√2 in place of σ the threshold check. The two higher
-// orders are those of Proposition 10, which minimise A and B.
-type theorem6 struct {
-	variance   float64
-	mu1        float64 // the bound holds for orders below; 0 where it never does
-	log1q      float64
-	logq       float64
-	logA, logB float64
-}
-
-func newTheorem6(logq, sigma float64) theorem6 {
-	b := theorem6{variance: sigma * sigma, logq: logq}
-	if math.IsInf(logq, -1) {
-		b.mu1 = math.Inf(1) // the outcome is fixed; rdp sees that
+// theorem6 is the bound of a mechanism that is (λ, λ/σ²)-RDP at all orders, given ln q: GNMax, or with σ√2 in place of σ the threshold
+// check (2018 paper). The two higher orders are those of Proposition 10, which minimise A and B.
+func theorem6(logq, sigma float64) bound {
+	variance := sigma * sigma
+	b := bound{quadratic: 1 / variance, linear: math.Inf(1), fixed: math.IsInf(logq, -1)}
+	mu2 := sigma * math.Sqrt(-logq)
+	if b.fixed || mu2 <= 1 {
 		return b
 	}
-	mu2 := math.Sqrt(b.variance * -logq)
 	mu1 := mu2 + 1
-	if mu2 <= 1 {
-		return b
-	}
-	eps1, eps2 := mu1/b.variance, mu2/b.variance
+	eps1, eps2 := mu1/variance, mu2/variance
 	increasing := logq <= (mu2-1)*eps2-mu2*(math.Log(1+1/(mu1-1))+math.Log(1+1/(mu2-1)))
 	if !increasing || -logq <= eps2 {
 		return b
 	}
-	b.mu1 = mu1
-	b.log1q = log1mexp(logq)
-	b.logA = b.log1q - log1mexp((logq+eps2)*(1-1/mu2))
-	b.logB = eps1 - logq/(mu1-1)
+	log1q := log1mexp(logq)
+	b.most, b.logA = log1q, log1q-log1mexp((logq+eps2)*(1-1/mu2))
+	b.rest, b.logB = logq, eps1-logq/(mu1-1)
+	b.until = mu2 // orders below μ1
 	return b
-}
-
-// rdp is the bound at one order.
-func (b theorem6) rdp(order float64) float64 {
-	if math.IsInf(b.logq, -1) {
-		return 0
-	}
-	independent := order / b.variance
-	if order >= b.mu1 {
-		return independent
-	}
-	x := order - 1
-	most, rest := b.log1q+x*b.logA, b.logq+x*b.logB
-	if max(most, rest) >= x*independent {
-		return independent
-	}
-	return min(independent, logAddExp(most, rest)/x)
-}
-
-// addTo adds the bound, weighted, at each of the orders.
-func (b theorem6) addTo(curve, orders []float64, weight float64) {
-	for i, order := range orders {
-		curve[i] += weight * b.rdp(order)
-	}
 }
 
 // check is the noisy threshold of Confident and Interactive: it asks whether a largest value v, with Gaussian noise, reaches threshold.
@@ -174,6 +264,6 @@ func (c check) logq(v float64) float64 {
 }
 
 // bound is Theorem 6 for the check: stability 1 where GNMax has √2.
-func (c check) bound(v, perPerson float64) theorem6 {
-	return newTheorem6(c.logq(v), math.Sqrt2*c.sigma/perPerson)
+func (c check) bound(v, perPerson float64) bound {
+	return theorem6(c.logq(v), math.Sqrt2*c.sigma/perPerson)
 }

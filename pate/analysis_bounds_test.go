@@ -12,12 +12,12 @@ func TestLNMaxOfOneQueryMeetsGoldenVectors(t *testing.T) {
 		logq := logqLaplace(counts, gamma, Continuous)
 		near(t, "logq", logq, out[float64](t, r, "logq_2018"))
 		within(t, "q", math.Exp(logq), out[float64](t, r, "q"), 1e-12*max(1, -logq/10)) // e^x amplifies the last digit of x
-		moment := lnmaxMoment(logq, gamma, l)
+		moment := theorem3(logq, gamma).moment(l)
 		// The reference takes the logarithm of a number near 1, and so loses what is below a unit of that, l times over.
 		if want := out[float64](t, r, "log_mgf_with_guard"); math.Abs(moment-want) > 1e-12*want+1e-15*(1+l) {
 			t.Errorf("moment = %.17g, want %.17g", moment, want)
 		}
-		near(t, "rdp", lnmaxMoment(logq, gamma, l)/l, out[float64](t, r, "rdp_2018_order_l_plus_1"))
+		near(t, "rdp", theorem3(logq, gamma).moment(l)/l, out[float64](t, r, "rdp_2018_order_l_plus_1"))
 	})
 }
 
@@ -32,7 +32,7 @@ func TestGNMaxOfOneQueryMeetsGoldenVectors(t *testing.T) {
 		}
 		near(t, "logq (60 digits)", logq, exactq)
 		exact, reference := out[[]string](t, r, "rdp_60digits"), out[[]float64](t, r, "rdp")
-		b := newTheorem6(logq, sigma)
+		b := theorem6(logq, sigma)
 		for i, order := range in[[]float64](t, r, "orders") {
 			digits, err := strconv.ParseFloat(exact[i], 64)
 			if err != nil {
@@ -57,7 +57,7 @@ func TestConfidentOfOneQueryMeetsGoldenVectors(t *testing.T) {
 		for i, order := range in[[]float64](t, r, "orders") {
 			near(t, "threshold", c.bound(v, 1).rdp(order), out[[]float64](t, r, "rdp_threshold")[i])
 			near(t, "threshold, data-independent", order/(2*square(c.sigma)), out[[]float64](t, r, "rdp_threshold_data_independent")[i])
-			near(t, "gnmax", newTheorem6(logq, sigma2).rdp(order), out[[]float64](t, r, "rdp_gnmax")[i])
+			near(t, "gnmax", theorem6(logq, sigma2).rdp(order), out[[]float64](t, r, "rdp_gnmax")[i])
 			near(t, "gnmax, data-independent", order/square(sigma2), out[[]float64](t, r, "rdp_gnmax_data_independent")[i])
 		}
 	})

@@ -65,15 +65,16 @@ func logErfc(x float64) float64 {
 // logTail is ln P(Z >= z) for a standard normal Z.
 func logTail(z float64) float64 { return logErfc(z/math.Sqrt2) - math.Ln2 }
 
-// logErfcInverse is x with ln erfc(x) = y, for y < ln 2. Newton's method on a falling, concave function comes down from the right, where
-// it begins: erfc(x) <= e^-x².
+// logErfcInverse is x with ln erfc(x) = y, for y < ln 2, by Halley's method. It begins on the right: erfc(x) <= e^-x².
 func logErfcInverse(y float64) float64 {
 	x := math.Sqrt(max(0, -y))
 	for range 60 {
 		at := logErfc(x)
-		step := (at - y) * sqrtPi / 2 * math.Exp(x*x+at)
+		hazard := 2 / sqrtPi * math.Exp(-x*x-at) // minus the derivative; its own is hazard·(hazard-2x)
+		newton := (at - y) / hazard
+		step := newton / (1 - newton*(hazard-2*x)/2)
 		x += step
-		if math.Abs(step) <= 1e-16*math.Abs(x) {
+		if math.Abs(step) <= 1e-8*math.Abs(x) { // the next error is the cube of this one
 			break
 		}
 	}

@@ -12,12 +12,11 @@ type meter struct {
 	p        AnalysisParameters
 	f        floats
 	check    check
-	moments  []float64 // lnmax: orders of the moments accountant, 2 to Moments+1
 	queries  float64
 	answered float64
 	rho      float64   // data-independent ρ
-	curve    []float64 // data-dependent divergence at the orders
-	moment   []float64 // lnmax: data-dependent divergence at the orders of moments
+	curve    *curve    // data-dependent divergence at the orders
+	moments  *curve    // lnmax: the same at the orders of the moments accountant, 2 to Moments+1
 	exact    []float64 // exact divergence at the orders, if wanted
 }
 
@@ -25,16 +24,17 @@ func (m *Mode) newMeter(p AnalysisParameters) *meter {
 	f := m.floats()
 	a := &meter{
 		mode: m, p: p, f: f, check: check{threshold: f.threshold, sigma: f.check, noise: p.Noise},
-		curve: make([]float64, len(p.Orders)),
+		curve: newCurve(p.Orders),
 	}
 	if p.Exact {
 		a.exact = make([]float64, len(p.Orders))
 	}
 	if m.Name() == LNMax {
+		var orders []float64
 		for l := range p.Moments {
-			a.moments = append(a.moments, float64(l+2))
+			orders = append(orders, float64(l+2))
 		}
-		a.moment = make([]float64, p.Moments)
+		a.moments = newCurve(orders)
 	}
 	return a
 }
@@ -70,13 +70,9 @@ func (a *meter) add(counts []uint32, query int) {
 func (a *meter) addLaplace(counts []uint32) {
 	a.answered++
 	a.rho += float64(a.mode.answering.Rho) / float64(mechanisms.RhoUnit)
-	logq, gamma := logqLaplace(counts, 1/a.f.scale, a.p.Noise), a.gamma()
-	for i, order := range a.moments {
-		a.moment[i] += lnmaxMoment(logq, gamma, order-1) / (order - 1)
-	}
-	for i, order := range a.p.Orders {
-		a.curve[i] += lnmaxMoment(logq, gamma, order-1) / (order - 1)
-	}
+	b := theorem3(logqLaplace(counts, 1/a.f.scale, a.p.Noise), a.gamma())
+	a.moments.add(b, 1)
+	a.curve.add(b, 1)
 	if a.exact != nil {
 		groups := groupsOf(counts)
 		a.addExact(groups, newNoisyMaxLaw(groups, laplaceNoise{a.f.scale}), 1)
@@ -90,7 +86,7 @@ func (a *meter) addAnswer(counts []uint32, probability float64) {
 	}
 	a.answered += probability
 	a.rho += probability * square(a.f.perPerson/a.f.sigma)
-	newTheorem6(logqGaussian(counts, a.f.sigma, a.p.Noise), a.f.sigma/a.f.perPerson).addTo(a.curve, a.p.Orders, probability)
+	a.curve.add(theorem6(logqGaussian(counts, a.f.sigma, a.p.Noise), a.f.sigma/a.f.perPerson), probability)
 	if a.exact != nil {
 		groups := groupsOf(counts)
 		a.addExact(groups, newNoisyMaxLaw(groups, gaussianNoise{a.f.sigma}), probability)
@@ -108,7 +104,7 @@ func (a *meter) addExact(groups []group, law outcomeLaw, probability float64) {
 func (a *meter) addCheck(counts []uint32, query int) float64 {
 	v := float64(largestSum(counts, a.p.offsets(query)))
 	a.rho += square(a.f.perPerson/a.f.check) / 2
-	a.check.bound(v, a.f.perPerson).addTo(a.curve, a.p.Orders, 1)
+	a.curve.add(a.check.bound(v, a.f.perPerson), 1)
 	if a.exact != nil {
 		for i, order := range a.p.Orders {
 			a.exact[i] += checkDivergence(a.check, v, order)
@@ -149,8 +145,8 @@ func (a *meter) lines() []meterLine {
 	add := func(m Method, epsilon func() (float64, float64)) {
 		lines = append(lines, meterLine{Line{Method: m, Secret: m.Secret()}, epsilon})
 	}
-	curve := func(convert conversion, values, orders []float64) func() (float64, float64) {
-		return func() (float64, float64) { return best(convert, values, orders, a.p.Delta) }
+	read := func(convert conversion, c *curve) func() (float64, float64) {
+		return func() (float64, float64) { return best(convert, c.values(), c.orders, a.p.Delta) }
 	}
 	linear := func(convert conversion) func() (float64, float64) {
 		return func() (float64, float64) {
@@ -169,7 +165,7 @@ func (a *meter) lines() []meterLine {
 		add(StrongComposition, func() (float64, float64) { return strongComposition(a.queries, a.gamma(), a.p.Delta), 0 })
 		add(MomentsIndependent, a.momentsIndependent)
 		add(TightIndependent, linear(tight))
-		add(MomentsDependent, curve(classic, a.moment, a.moments))
+		add(MomentsDependent, read(classic, a.moments))
 	case Gumbel:
 		add(ClassicIndependent, linear(classic))
 		add(TightIndependent, linear(tight))
@@ -179,20 +175,20 @@ func (a *meter) lines() []meterLine {
 		add(ExactGaussian, func() (float64, float64) { return gaussianEpsilon(math.Sqrt(2*a.rho), a.p.Delta), 0 })
 	}
 	if a.mode.Name() != Gumbel {
-		add(ClassicDependent, curve(classic, a.curve, a.p.Orders))
-		add(TightDependent, curve(tight, a.curve, a.p.Orders))
+		add(ClassicDependent, read(classic, a.curve))
+		add(TightDependent, read(tight, a.curve))
 	}
 	if a.exact != nil {
-		add(ExactLocal, curve(tight, a.exact, a.p.Orders))
+		add(ExactLocal, func() (float64, float64) { return best(tight, a.exact, a.p.Orders, a.p.Delta) })
 	}
 	return lines
 }
 
 // momentsIndependent is the moments accountant for votes that it does not look at: 2γ²l(l+1), or 2γl, for each query.
 func (a *meter) momentsIndependent() (epsilon, order float64) {
-	values := make([]float64, len(a.moments))
-	for i, order := range a.moments {
-		values[i] = a.queries * lnmaxMoment(0, a.gamma(), order-1) / (order - 1)
+	values := make([]float64, len(a.moments.orders))
+	for i, order := range a.moments.orders {
+		values[i] = a.queries * theorem3(0, a.gamma()).rdp(order)
 	}
-	return best(classic, values, a.moments, a.p.Delta)
+	return best(classic, values, a.moments.orders, a.p.Delta)
 }

@@ -155,7 +155,7 @@ func TestLNMaxTablesMeetGoldenVectors(t *testing.T) {
 		for l := 1; l <= moments; l++ {
 			sum := 0.0
 			for q := range table.Queries() {
-				sum += lnmaxMoment(logqLaplace(table.row(q), gamma, Continuous), gamma, float64(l))
+				sum += theorem3(logqLaplace(table.row(q), gamma, Continuous), gamma).moment(float64(l))
 			}
 			near(t, "log mgf", sum, want[l-1])
 			near(t, "epsilon of a moment", (sum-math.Log(delta))/float64(l), out[[]float64](t, r, "eps_per_moment")[l-1])
@@ -173,7 +173,7 @@ func TestClosedFormsMeetGoldenVectors(t *testing.T) {
 		n, gamma, delta := in[float64](t, r, "num_examples"), in[float64](t, r, "gamma"), in[float64](t, r, "delta")
 		smallest := math.Inf(1)
 		for l := 1; l <= in[int](t, r, "moments"); l++ {
-			smallest = min(smallest, (n*lnmaxMoment(0, gamma, float64(l))-math.Log(delta))/float64(l))
+			smallest = min(smallest, (n*theorem3(0, gamma).moment(float64(l))-math.Log(delta))/float64(l))
 		}
 		near(t, "epsilon", smallest, out[float64](t, r, "eps"))
 	})
@@ -202,7 +202,7 @@ func TestGNMaxTablesMeetGoldenVectors(t *testing.T) {
 			o, _ := strconv.ParseFloat(order, 64)
 			sum := 0.0
 			for q := range table.Queries() {
-				sum += newTheorem6(logqGaussian(table.row(q), sigma, Continuous), sigma).rdp(o)
+				sum += theorem6(logqGaussian(table.row(q), sigma, Continuous), sigma).rdp(o)
 			}
 			near(t, "rdp at "+order, sum, want)
 		}

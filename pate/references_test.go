@@ -12,7 +12,7 @@ func momentsEpsilon(rows [][]uint32, gamma, delta float64, moments int) (epsilon
 	for l := 1; l <= moments; l++ {
 		sum := 0.0
 		for _, counts := range rows {
-			sum += lnmaxMoment(logqLaplace(counts, gamma, Continuous), gamma, float64(l))
+			sum += theorem3(logqLaplace(counts, gamma, Continuous), gamma).moment(float64(l))
 		}
 		orders, curve = append(orders, float64(l+1)), append(curve, sum/float64(l))
 	}
@@ -76,7 +76,7 @@ func TestPySyftExamplesMeetGoldenVectors(t *testing.T) {
 		}
 		independent := math.Inf(1)
 		for l := 1; l <= moments; l++ {
-			independent = min(independent, (float64(len(rows))*lnmaxMoment(0, gamma, float64(l))-math.Log(delta))/float64(l))
+			independent = min(independent, (float64(len(rows))*theorem3(0, gamma).moment(float64(l))-math.Log(delta))/float64(l))
 		}
 		near(t, "data-independent", independent, out[float64](t, r, "data_independent_epsilon"))
 	})
@@ -86,7 +86,7 @@ func TestPySyftExamplesMeetGoldenVectors(t *testing.T) {
 func TestReferenceDefectsAreNotReproduced(t *testing.T) {
 	golden(t, "bug", "bug_logmgf/", 4, func(t *testing.T, r record) {
 		gamma, l := in[float64](t, r, "gamma"), in[float64](t, r, "l")
-		got := lnmaxMoment(logqLaplace(countsOf(t, r), gamma, Continuous), gamma, l)
+		got := theorem3(logqLaplace(countsOf(t, r), gamma, Continuous), gamma).moment(l)
 		near(t, "moment", got, out[float64](t, r, "correct_bound"))
 		if got < out[float64](t, r, "exact_log_mgf_two_class_laplace") || math.Abs(got-out[float64](t, r, "reference_log_mgf")) < 0.1 {
 			t.Errorf("moment = %g", got)
@@ -112,7 +112,7 @@ func TestGuardIsNecessary(t *testing.T) {
 	for _, gamma := range []float64{0.01, 0.1, 0.69, 2.21, 5} {
 		for logq := -40.0; logq < 0; logq += 0.01 {
 			for _, l := range []float64{1, 3, 8, 64} {
-				if m := lnmaxMoment(logq, gamma, l); !(m >= 0) || m > 2*gamma*l {
+				if m := theorem3(logq, gamma).moment(l); !(m >= 0) || m > 2*gamma*l {
 					t.Fatalf("γ %g, ln q %g, l %g: moment %g", gamma, logq, l, m)
 				}
 			}

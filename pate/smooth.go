@@ -12,6 +12,7 @@ type gnmaxSensitivity struct {
 	classes      int
 	logq0        float64 // above, the data-independent bound is taken
 	logq1        float64 // logq0, one vote less: between the two the sensitivity is that at logq1
+	level        float64 // above, all neighbours cost the same: the data-independent bound
 	plateau      float64 // the sensitivity at logq1, the largest there is (condition C6)
 }
 
@@ -19,7 +20,8 @@ type gnmaxSensitivity struct {
 func newGNMaxSensitivity(sigma, order float64, classes int) gnmaxSensitivity {
 	s := gnmaxSensitivity{sigma: sigma, order: order, classes: classes}
 	s.logq0 = s.crossing()
-	s.logq1 = s.lower(s.logq0)
+	lower, upper := s.neighbours(s.logq0)
+	s.logq1, s.level = lower, upper+1e-9
 	s.plateau = s.at(s.logq1)
 	return s
 }
@@ -71,14 +73,12 @@ func (s gnmaxSensitivity) crossing() float64 {
 
 func square(x float64) float64 { return x * x }
 
-// lower and upper bound ln q of a neighbour: every gap moves by 2 at most, and q is then extreme where all gaps are equal (B_L and
-// B_U of the paper).
-func (s gnmaxSensitivity) lower(logq float64) float64 { return s.moved(logq, 1/s.sigma) }
-func (s gnmaxSensitivity) upper(logq float64) float64 { return min(0, s.moved(logq, -1/s.sigma)) }
-
-func (s gnmaxSensitivity) moved(logq, by float64) float64 {
+// neighbours bound ln q of neighbours from both sides: every gap moves by 2 at most, and q is then extreme where all gaps are equal (B_L
+// and B_U of the paper).
+func (s gnmaxSensitivity) neighbours(logq float64) (lower, upper float64) {
 	half := math.Log(float64(s.classes-1) / 2)
-	return half + logErfc(logErfcInverse(logq-half)+by)
+	gap := logErfcInverse(logq - half)
+	return half + logErfc(gap+1/s.sigma), min(0, half+logErfc(gap-1/s.sigma))
 }
 
 // at is the local sensitivity at ln q.
@@ -86,14 +86,21 @@ func (s gnmaxSensitivity) at(logq float64) float64 {
 	if s.logq1 <= logq && logq <= s.logq0 {
 		logq = s.logq1
 	}
+	if logq > s.level {
+		return 0
+	}
 	here := s.cost(logq)
-	return max(s.cost(s.upper(logq))-here, here-s.cost(s.lower(logq)))
+	lower, upper := s.neighbours(logq)
+	return max(s.cost(upper)-here, here-s.cost(lower))
 }
 
 // conditions says whether conditions C5 and C6 of the paper hold, on a fine grid of ln q: that β rises with q up to q0, and that
 // so does the step from β(q) to β(B_U(q)), up to B_L(q0). The sensitivity at q1 is then the largest.
 func (s gnmaxSensitivity) conditions() (c5, c6 bool) {
-	step := func(logq float64) float64 { return s.cost(s.upper(logq)) - s.bound(logq) }
+	step := func(logq float64) float64 {
+		_, upper := s.neighbours(logq)
+		return s.cost(upper) - s.bound(logq)
+	}
 	return s.rises(s.bound, s.logq0), s.rises(step, s.logq1)
 }
 

@@ -160,7 +160,7 @@ func (s *Sanitiser) measure(t *Table, p AnalysisParameters) (exact, smooth float
 			walk.addTo(sums, counts, answered)
 		}
 	}
-	return meter.curve[0], discountedMax(s.beta, sums), nil
+	return meter.curve.values()[0], discountedMax(s.beta, sums), nil
 }
 
 // offsets are the student's offsets for a query, or nil.
