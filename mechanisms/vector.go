@@ -84,7 +84,7 @@ func MaxAtLeast(s *Sampler, noise Additive, values ExactVector, offsets []int64,
 	for i, n := range values.open() {
 		shifted := sum{small: n}
 		if offsets != nil {
-			shifted = add(n, offsets[i])
+			shifted = add(n, offsets[i]) //nolint:gosec // one offset for each value: the caller's duty
 		}
 		if !found || shifted.cmp(best) > 0 {
 			best, found = shifted, true

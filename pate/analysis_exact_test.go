@@ -37,7 +37,7 @@ func TestExactLawOfGNMaxMeetsGoldenVectors(t *testing.T) {
 		lawIsNear(t, "union bound", math.Exp(logq), out[float64](t, r, "union_bound_q"), 1e-12*max(1, -logq), 0)
 		orders := in[[]float64](t, r, "orders")
 		for i, order := range orders {
-			near(t, "theorem 6", newTheorem6(logq, sigma).rdp(order), out[[]float64](t, r, "theorem6_rdp")[i])
+			near(t, "theorem 6", theorem6(logq, sigma).rdp(order), out[[]float64](t, r, "theorem6_rdp")[i])
 		}
 		checkDivergences(t, r, groups, law, orders)
 	})
