@@ -41,6 +41,7 @@ type commandLine struct {
 	Query    queryCommand    `cmd:"" help:"Ask a question and pay for the answer."`
 	Estimate estimateCommand `cmd:"" help:"Show the price and the expected error of a question. Free."`
 	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`
+	Pate     pateCommands    `cmd:"" help:"Private labels from votes of teachers."`
 	Calc     calcCommands    `cmd:"" help:"Compute with noise and budgets: needs no gateway."`
 	Audit    auditCommands   `cmd:"" help:"Test a gateway's guarantee from outside."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
@@ -152,7 +153,7 @@ func exitCode(code string) int {
 		return exitBackend
 	case area == "budget":
 		return exitBudget
-	case area == "sql" || area == "policy" || area == "plan":
+	case area == "sql" || area == "policy" || area == "plan" || area == "pate":
 		return exitRefused
 	case area == "request" || area == "auth":
 		return exitUsage
