@@ -307,7 +307,6 @@ func bucketTotal(e call, args []operand) operand {
 	}
 	count, _ := wholeConstant(e.args[3])
 	x, lo, hi := args[0].in(t), args[1].in(t), args[2].in(t)
-	s := between(0, int64(count)+1)
 	// Buckets that the operand's bounds rule out. One more on either side, for the rounding of floats.
 	bucket := func(v *big.Rat) *big.Rat {
 		part := new(big.Rat).Quo(new(big.Rat).Sub(v, lo.lo), new(big.Rat).Sub(hi.lo, lo.lo))
@@ -318,7 +317,8 @@ func bucketTotal(e call, args []operand) operand {
 		first, last = last, first
 	}
 	slack := number(int64(boolIndex(t == catalog.Float8)))
-	s = s.meet(first.Add(first, one()).Sub(first, slack), last.Add(last, one()).Add(last, slack))
+	s := &extent{lo: first.Add(first, one()).Sub(first, slack), hi: last.Add(last, one()).Add(last, slack)}
+	s = s.meet(new(big.Rat), number(int64(count)+1))
 	return operand{call{name: "width_bucket", args: []expr{x.x, lo.x, hi.x, e.args[3]}, t: catalog.Int4}, s}
 }
 

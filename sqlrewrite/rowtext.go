@@ -43,7 +43,6 @@ func textFunctions() []textFunction {
 	}
 }
 
-
 func findTextFunction(name string) (textFunction, bool) {
 	for _, f := range textFunctions() {
 		for _, known := range f.names {
@@ -103,25 +102,20 @@ func asTextOf(x expr) expr {
 	return asText(x)
 }
 
-// textTotal cuts the columns among the arguments. The result of a length or a place is then at most maxText, and of nested texts at most
-// that times their number.
+// textTotal is the function itself, which is total for its constants. A length or a place is at most the length of the text.
 func textTotal(e call, args []operand) operand {
 	x := call{name: e.name, t: e.t}
 	letters := int64(0)
 	for i, arg := range args {
-		if familyOf(arg.x.typ()) != textFamily {
-			x.args = append(x.args, arg.x)
-			continue
-		}
 		if i == 0 {
 			letters = maxLetters(e.args[0])
 		}
-		x.args = append(x.args, cut(arg.x))
+		x.args = append(x.args, arg.x)
 	}
 	if e.t != catalog.Int4 {
 		return operand{x, nil}
 	}
-	return operand{x, between(0, letters)}
+	return operand{x, between(0, letters+1)} // the place of an empty text in an empty one is 1
 }
 
 // maxLetters is the largest number of characters of a text in its total form.

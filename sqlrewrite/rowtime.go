@@ -209,6 +209,7 @@ var intervalUnits = map[string]struct{ months, days, micros int64 }{
 
 func parseInterval(text string) (months, days, micros int64, ok bool) {
 	words := strings.Fields(strings.ToLower(text))
+	far := func(v, limit int64) bool { return v > limit || v < -limit }
 	for i := 0; i < len(words); i++ {
 		if clock := strings.Split(words[i], ":"); len(clock) > 1 && len(clock) <= 3 {
 			unit := 3600 * secondUnit
@@ -222,7 +223,7 @@ func parseInterval(text string) (months, days, micros int64, ok bool) {
 			}
 			continue
 		}
-		v, err := strconv.ParseInt(words[i], 10, 40)
+		v, err := strconv.ParseInt(words[i], 10, 64)
 		if err != nil || i+1 == len(words) {
 			return 0, 0, 0, false
 		}
@@ -231,12 +232,11 @@ func parseInterval(text string) (months, days, micros int64, ok bool) {
 		if !known {
 			unit, known = intervalUnits[strings.TrimSuffix(words[i], "s")]
 		}
-		if !known || v > maxInterval*86_400 || v < -maxInterval*86_400 {
+		if limit := maxInterval * dayUnit / max(1, unit.micros); !known || far(v, limit) || unit.micros == 0 && far(v, maxInterval) {
 			return 0, 0, 0, false
 		}
 		months, days, micros = months+v*unit.months, days+v*unit.days, micros+v*unit.micros
 	}
-	far := func(v, limit int64) bool { return v > limit || v < -limit }
 	if len(words) == 0 || far(months, maxInterval/31) || far(days, maxInterval) || far(micros, maxInterval*dayUnit) {
 		return 0, 0, 0, false
 	}

@@ -15,8 +15,8 @@ import (
 
 // computed is an operation over the columns of a row.
 type computed struct {
-	written expr  // as the analyst wrote it, for people and to tell whether two are the same
-	total   expr  // what is printed; its type is the one that carries the value
+	written expr    // as the analyst wrote it, for people and to tell whether two are the same
+	total   expr    // what is printed; its type is the one that carries the value
 	within  *extent // nil: neither a number nor a time
 }
 
@@ -73,13 +73,17 @@ func (b *binder) operandOf(n syntax.Expr, e expr) (operand, error) {
 		return operand{e.total, e.within}, nil
 	case constant:
 		return b.constantOperand(n, e)
+	case cast: // to text, which binding adds
+		return b.castTotal(n, e)
 	case column:
 		switch familyOf(e.of.Type) {
 		case numberFamily, timeFamily:
 			return clampedColumn(e.of), nil
+		case textFamily:
+			return operand{cut(e), nil}, nil
 		}
 	}
-	return operand{e, nil}, nil // conditions, texts, uuids
+	return operand{e, nil}, nil // conditions, uuids
 }
 
 // constantOperand is exact: its extent is a point.
@@ -116,7 +120,7 @@ func (o operand) as(t catalog.Type) expr {
 	if o.x.typ() == t {
 		return o.x
 	}
-	if c, ok := o.x.(constant); ok && t.IsNumber() && c.t.IsNumber() {
+	if c, ok := o.x.(constant); ok && t.IsNumber() && c.t.IsNumber() && (c.t.IsInteger() || !t.IsInteger()) {
 		c.t = t
 		return c
 	}
@@ -169,7 +173,7 @@ func (b *binder) binaryTotal(n syntax.Expr, op syntax.Operator, t catalog.Type, 
 	}
 	switch {
 	case op == syntax.Concat:
-		return operand{binary{op: op, l: cut(l.x), r: cut(r.x), t: catalog.Text}, nil}, nil
+		return operand{binary{op: op, l: l.x, r: r.x, t: catalog.Text}, nil}, nil
 	case t.IsInteger() && l.x.typ().IsNumber() && r.x.typ().IsNumber():
 		return integerTotal(op, t, l, r), nil
 	case t == catalog.Numeric:
@@ -356,7 +360,7 @@ func (b *binder) castTotal(n syntax.Expr, e cast) (operand, error) {
 	from := e.x.typ()
 	switch {
 	case e.t == catalog.Text && familyOf(from) == textFamily:
-		return operand{collate{cast{x: e.x, t: catalog.Text}}, nil}, nil
+		return operand{collatedText(o.x), nil}, nil
 	case e.t == catalog.Text && (from.IsInteger() || from == catalog.Bool || from == catalog.UUID || from == catalog.Date):
 		return operand{cast{x: o.x, t: catalog.Text}, nil}, nil
 	case from == catalog.Bool && e.t.IsInteger():
@@ -577,23 +581,16 @@ func awayFromZero(v, least *big.Rat, side int) *big.Rat {
 // maxText is how many characters of a column's text count in computations: no function takes longer on a longer text (A32).
 const maxText = 1000
 
-// cut is a text operand, cut to maxText characters where it is a column that may hold more.
-func cut(x expr) expr {
-	c, ok := x.(column)
-	if !ok || familyOf(x.typ()) != textFamily {
-		return collatedText(x)
-	}
+// cut is a column of texts as an operand.
+func cut(c column) expr {
 	if n := int(c.of.TypMod) - 4; c.of.Type == catalog.Enum || n > 0 && n <= maxText {
-		return collatedText(x)
+		return collatedText(c)
 	}
-	return call{name: `"left"`, args: []expr{collatedText(x), constant{t: catalog.Int4, text: strconv.Itoa(maxText)}}, t: catalog.Text}
+	return call{name: `"left"`, args: []expr{collatedText(c), constant{t: catalog.Int4, text: strconv.Itoa(maxText)}}, t: catalog.Text}
 }
 
-// collatedText is x as text under the collation of comparisons: a column's own may conflict with another's, row by row.
+// collatedText is x as text under the collation of comparisons: a column's own may conflict with another's.
 func collatedText(x expr) expr {
-	if _, isConstant := x.(constant); isConstant {
-		return x
-	}
 	if x.typ() != catalog.Text && x.typ() != catalog.Enum {
 		x = cast{x: x, t: catalog.Text}
 	}

@@ -1,0 +1,360 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/internal/pgtest"
+)
+
+const (
+	totalTables = `t
+  id     integer not null unique
+  n2     smallint
+  n4     integer
+  n8     bigint
+  wide   bigint
+  small  integer not null
+  money  numeric(10,2)
+  free   numeric
+  f4     real
+  f8     double
+  speed  double
+  word   text
+  other  text
+  flag   boolean
+  day    date
+  at     timestamp
+  atz    timestamptz
+  far    timestamp`
+	totalPolicy = `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  t:
+    unit: {row: id}
+    columns:
+      n2:    {bounds: [-100, 10]}
+      n4:    {bounds: [-50000, 20]}
+      n8:    {bounds: [-4000000000, 9000000000]}
+      small: {bounds: [0, 9]}
+      money: {bounds: [-1.5, 12], step: 0.01}
+      free:  {bounds: [-1, 1]}
+      f4:    {bounds: [-0.5, 2.5], step: 0.25}
+      f8:    {bounds: [0, 1]}
+      day:   {bounds: [2020-01-01, 2024-12-31]}
+      at:    {bounds: [2022-01-01, 2022-12-31]}
+      atz:   {bounds: [2022-01-01, 2022-12-31]}
+      word:  {keys: private}
+      other: {keys: private}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`
+	// Rows with a positive id hold values within their bounds, exact ends included. The others hold what a column can hold at worst.
+	totalDDL = `
+CREATE TABLE public.t (id integer PRIMARY KEY, n2 smallint, n4 integer, n8 bigint, wide bigint, small integer NOT NULL, money numeric(10,2),
+  free numeric, f4 real, f8 double precision, speed double precision, word text, other text, flag boolean,
+  day date, at timestamp, atz timestamptz, far timestamp);
+CREATE FUNCTION public.try(expression text) RETURNS TABLE (row_id integer, value text) LANGUAGE plpgsql AS $$
+BEGIN
+  FOR row_id IN SELECT id FROM public.t WHERE id > 0 ORDER BY id LOOP
+    BEGIN
+      EXECUTE 'SELECT (' || expression || ')::text FROM public.t WHERE id = ' || row_id INTO value;
+    EXCEPTION WHEN OTHERS THEN
+      value := 'error ' || sqlstate;
+    END;
+    RETURN NEXT;
+  END LOOP;
+END $$;`
+)
+
+// columnValues are, by column, values within the bounds and values beyond them.
+var columnValues = map[string][2][]string{
+	"n2":    {{"NULL", "0", "10", "-100", "7", "-1"}, {"11", "-32768", "32767", "-101"}},
+	"n4":    {{"NULL", "0", "20", "-50000", "1", "-7"}, {"-2147483648", "2147483647", "21"}},
+	"n8":    {{"NULL", "0", "-4000000000", "9000000000", "123456789"}, {"-9223372036854775808", "9223372036854775807"}},
+	"wide":  {{"NULL", "0", "3", "-9223372036854775808", "9223372036854775807", "-1"}, {"4611686018427387904"}},
+	"small": {{"0", "9", "1", "5"}, {"-2147483648", "2147483647"}},
+	"money": {{"NULL", "0", "-1.5", "12", "0.01", "3.33"}, {"'NaN'", "99999999.99", "-99999999.99"}},
+	"free":  {{"NULL", "0", "-1", "1", "0.333", "-0.00001"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e130", "1e-130", "-1e131071", "0.00000000000000000000000001"}},
+	"f4":    {{"NULL", "0", "-0.5", "2.5", "0.25"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e-45", "3.4e38", "'-0'", "-3.4e38"}},
+	"f8":    {{"NULL", "0", "1", "0.1", "0.9999999999999999"}, {"'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "'-0'", "-5e-324", "2.3e-308"}},
+	"speed": {{"NULL", "0", "1", "-12.5", "1e10", "3e-20"}, {"'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "-1.7e308", "'-0'"}},
+	"word":  {{"NULL", "''", "'abc'", "'É xx é'", "'x'", "'  b '"}, {"pg_catalog.repeat('ab', 5000)", "pg_catalog.repeat('é', 1000000)"}},
+	"other": {{"NULL", "''", "'b'", "'x'"}, {"pg_catalog.repeat('x', 100000)"}},
+	"flag":  {{"NULL", "true", "false"}, {"true"}},
+	"day":   {{"NULL", "'2020-01-01'", "'2024-12-31'", "'2024-02-29'", "'2021-12-31'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'5874897-12-31'", "'0001-01-01 BC'"}},
+	"at":    {{"NULL", "'2022-01-01'", "'2022-12-31'", "'2022-02-28 23:59:59.999999'", "'2022-07-04 12:34:56.5'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
+	"atz":   {{"NULL", "'2022-01-01+00'", "'2022-12-31+00'", "'2022-03-27 01:30:00+00'"}, {"'infinity'", "'-infinity'", "'4713-01-02 BC'", "'294276-12-31'"}},
+	"far":   {{"NULL", "'0001-01-01'", "'9999-12-31'", "'1969-12-31 23:00:00.000001'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
+}
+
+// fillTotal inserts n rows of values within bounds and n rows of any.
+func fillTotal(r *rand.Rand, n int) string {
+	var columns, rows []string
+	for name := range columnValues {
+		columns = append(columns, name)
+	}
+	for i := -n; i <= n; i++ {
+		values := []string{fmt.Sprint(i)}
+		for _, name := range columns {
+			all := columnValues[name][0]
+			if i <= 0 && r.IntN(2) == 0 {
+				all = columnValues[name][1]
+			}
+			values = append(values, all[r.IntN(len(all))])
+		}
+		rows = append(rows, "("+strings.Join(values, ", ")+")")
+	}
+	return `INSERT INTO public.t (id, "` + strings.Join(columns, `", "`) + `") VALUES ` + strings.Join(rows, ", ")
+}
+
+// The random expressions of the test, by the type that they have.
+type expressionWriter struct{ r *rand.Rand }
+
+func (w expressionWriter) pick(all ...string) string { return all[w.r.IntN(len(all))] }
+
+func (w expressionWriter) number(depth int) string {
+	if depth == 0 {
+		return w.pick("n2", "n4", "n8", "wide", "small", "money", "free", "f4", "f8", "speed", "n4", "money", "small", "f8", "0", "1", "-3", "0.5", "2.25", "1e3", "100000")
+	}
+	x, y := w.number(depth-1), w.number(w.r.IntN(depth))
+	return w.pick(
+		"("+x+" + "+y+")", "("+x+" - "+y+")", "("+x+" * "+y+")", "("+x+" / "+y+")", "(- "+x+")",
+		"("+w.whole(depth-1)+" % "+w.whole(0)+")", "mod("+w.whole(depth-1)+", "+w.whole(0)+")", "("+w.whole(depth-1)+" / "+w.whole(0)+")",
+		"abs("+x+")", "sign("+x+")", "floor("+x+")", "ceil("+x+")", "round("+x+")", "trunc("+x+")", "round("+w.decimal(depth-1)+", "+w.pick("0", "1", "-1", "3")+")",
+		"trunc("+w.decimal(depth-1)+", 1)", "sqrt(abs("+x+"))", "sqrt("+x+")", "ln("+x+")", "log("+x+")", "exp("+x+")", "power("+x+", "+w.pick("0", "1", "2", "3", "-1", "-2")+")",
+		"greatest("+x+", "+y+")", "least("+x+", "+y+")", "coalesce("+x+", "+y+")", "nullif("+x+", "+w.whole(0)+")", "greatest("+x+", 1)", "least("+x+", 5, "+y+")",
+		"CASE WHEN "+w.condition(depth-1)+" THEN "+x+" ELSE "+y+" END", "CASE "+w.whole(0)+" WHEN 0 THEN "+x+" WHEN 5 THEN 1 END",
+		"width_bucket("+x+", 0, 10, 5)", "width_bucket("+x+", 5.5, -1, 3)", "("+x+")::numeric", "("+x+")::float8", "("+x+")::int", "("+x+")::bigint", "("+x+")::numeric(6,2)",
+		"("+w.condition(depth-1)+")::int", "length("+w.text(depth-1)+")", "strpos("+w.text(depth-1)+", "+w.text(0)+")", "position('b' IN "+w.text(0)+")",
+		"extract("+w.pick("year", "month", "day", "dow", "isodow", "doy", "week", "isoyear", "quarter", "epoch", "decade", "century", "millennium")+" FROM "+w.time(depth-1)+")",
+		"extract("+w.pick("hour", "minute", "second", "epoch")+" FROM "+w.moment(depth-1)+")", "date_part('month', "+w.time(depth-1)+")",
+		"("+w.day(depth-1)+" - "+w.day(0)+")", "extract(epoch FROM "+w.interval(depth-1)+")", "div("+w.decimal(depth-1)+", "+w.decimal(0)+")",
+	)
+}
+
+func (w expressionWriter) whole(depth int) string {
+	if depth == 0 {
+		return w.pick("n2", "n4", "n8", "wide", "small", "7", "-1", "0", "small", "3000000000")
+	}
+	return w.pick("("+w.whole(depth-1)+" + "+w.whole(0)+")", "("+w.whole(depth-1)+" * "+w.whole(0)+")", "("+w.whole(depth-1)+" - "+w.whole(0)+")", "abs("+w.whole(depth-1)+")")
+}
+
+func (w expressionWriter) decimal(depth int) string {
+	if depth == 0 {
+		return w.pick("money", "free", "2.5", "money * 1.0", "small::numeric")
+	}
+	return w.pick("("+w.decimal(depth-1)+" + "+w.decimal(0)+")", "("+w.decimal(depth-1)+" * "+w.decimal(0)+")", "("+w.decimal(depth-1)+" / "+w.decimal(0)+")")
+}
+
+func (w expressionWriter) text(depth int) string {
+	if depth <= 0 {
+		return w.pick("word", "other", "'b'", "''")
+	}
+	x := w.text(depth - 1)
+	return w.pick("upper("+x+")", "lower("+x+")", "("+x+" || "+w.text(0)+")", "concat("+x+", small, "+w.text(0)+")", "trim("+x+")", "ltrim("+x+", 'ab')", "rtrim("+x+")",
+		"substring("+x+", 2)", "substring("+x+" FROM "+w.pick("-1", "1", "3")+" FOR 2)", "left("+x+", "+w.pick("2", "-1")+")", "right("+x+", 2)", "coalesce("+x+", 'none')", "nullif("+x+", 'x')",
+		"CASE WHEN "+w.condition(depth-1)+" THEN "+x+" ELSE 'b' END", "small::text", "greatest("+x+", 'k')", "initcap("+x+")", "day::text")
+}
+
+func (w expressionWriter) day(depth int) string {
+	if depth <= 0 {
+		return w.pick("day", "day", "DATE '2022-06-01'", "at::date")
+	}
+	return w.pick("("+w.day(depth-1)+" + "+w.pick("n4", "small", "7", "(- n2)")+")", "("+w.day(depth-1)+" - small)", "coalesce("+w.day(depth-1)+", day)")
+}
+
+func (w expressionWriter) moment(depth int) string {
+	if depth <= 0 {
+		return w.pick("at", "atz", "far", "TIMESTAMP '2022-06-01 12:00:00'", "day::timestamp")
+	}
+	return w.pick("("+w.moment(depth-1)+" + INTERVAL '"+w.pick("1 day", "-3 months", "36 hours 5 minutes", "1 year 2 days")+"')", "("+w.day(depth-1)+" - INTERVAL '1 hour')",
+		"date_trunc('"+w.pick("second", "minute", "hour", "day", "week", "month", "quarter", "year")+"', "+w.time(depth-1)+")")
+}
+
+func (w expressionWriter) time(depth int) string {
+	if w.r.IntN(2) == 0 {
+		return w.day(depth)
+	}
+	return w.moment(depth)
+}
+
+func (w expressionWriter) interval(depth int) string {
+	return w.pick("("+w.moment(depth)+" - "+w.moment(0)+")", "("+w.moment(depth)+" - day)", "INTERVAL '2 days'", "(at - far + INTERVAL '1 month')")
+}
+
+func (w expressionWriter) condition(depth int) string {
+	if depth <= 0 {
+		return w.pick("flag", "n4 > 3", "f8 < 0.5", "word LIKE 'a%'", "NOT flag")
+	}
+	return w.pick("("+w.number(depth-1)+" "+w.pick("<", ">=", "=", "<>")+" "+w.number(0)+")", "("+w.number(depth-1)+" IN (0, 1, 2.5))", "("+w.number(depth-1)+" IS NULL)",
+		"("+w.text(depth-1)+" "+w.pick("=", "<")+" "+w.text(0)+")", "("+w.text(depth-1)+" LIKE '%b%')", "("+w.time(depth-1)+" > DATE '2022-03-01')",
+		"("+w.interval(depth-1)+" > INTERVAL '10 days')", "("+w.number(depth-1)+" IS DISTINCT FROM "+w.number(0)+")", "("+w.number(depth-1)+" BETWEEN 0 AND 5)", "starts_with("+w.text(depth-1)+", 'a')")
+}
+
+// A18, A20, A29: random expressions over everything that columns can hold, on PostgreSQL. The printed form raises no error on any row; its
+// values lie where the bounds say; and where all values of a row lie within their bounds and PostgreSQL itself computes the analyst's text
+// without an error, both give the same value.
+func TestA18A20A29ExpressionsAreTotal(t *testing.T) {
+	db := pgtest.New(t)
+	db.Exec(t, totalDDL)
+	conn := db.Conn(t, db.DSN)
+	snapshot := parseSnapshot(t, totalTables, totalPolicy)
+	r := rand.New(rand.NewPCG(3, 4)) // reproducible on purpose
+	mustExec(t, conn, fillTotal(r, 40)+"; SET timezone = 'UTC'; SET jit = off")
+	w := expressionWriter{r}
+	evaluations, compared, different, taken := 0, 0, 0, 0
+	for i := range 1500 {
+		text := w.number(1 + i%3)
+		switch i % 7 {
+		case 4:
+			text = w.condition(1 + i%3)
+		case 5:
+			text = w.text(1 + i%3)
+		case 6:
+			text = w.time(1 + i%3)
+		}
+		query, err := parse("SELECT count("+text+") FROM t", "")
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		bound, err := bind("", query, snapshot)
+		if err != nil {
+			if !strings.Contains(err.Error(), "this large or this small") && !strings.Contains(err.Error(), "sql/type-mismatch") &&
+				!strings.Contains(err.Error(), "this far from now") && !strings.Contains(err.Error(), "sql/unsupported") {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		x := bound.measures[0].x
+		if x == nil || plainField(x) != nil {
+			continue
+		}
+		taken++
+		printed, values := totalValues(t, conn, x)
+		evaluations += len(values)
+		checkExtent(t, text, printed, x, values)
+		same, other := comparePlain(t, conn, text, printed, values)
+		compared, different = compared+same, different+other
+	}
+	t.Logf("%d expressions taken, %d evaluations, %d equal to PostgreSQL's own, %d of inexact ones not", taken, evaluations, compared, different)
+	if evaluations < 20_000 || compared < 20_000 || different*1000 > compared {
+		t.Error("too few evaluations, or too many differences")
+	}
+}
+
+// totalValues runs the printed form of an expression on every row. nil is NULL.
+func totalValues(t *testing.T, conn *pgx.Conn, x expr) (string, map[int]*string) {
+	t.Helper()
+	p := newRowPrinter()
+	text := p.text(x)
+	rows, err := conn.Query(t.Context(), "SELECT id, ("+text+")::text FROM public.t", p.args...)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer rows.Close()
+	values := make(map[int]*string)
+	for rows.Next() {
+		var id int
+		var value *string
+		if err := rows.Scan(&id, &value); err != nil {
+			t.Fatal(err)
+		}
+		values[id] = value
+	}
+	if rows.Err() != nil {
+		t.Fatalf("A29: %s\n%v: %v", describe(x), text, rows.Err())
+	}
+	return text, values
+}
+
+func checkExtent(t *testing.T, text, printed string, x expr, values map[int]*string) {
+	t.Helper()
+	c, ok := x.(computed)
+	if !ok || c.within == nil || !c.total.typ().IsNumber() {
+		return
+	}
+	for id, value := range values {
+		if value == nil {
+			continue
+		}
+		v, ok := parseNumber(*value)
+		if ok && isFloat(c.total.typ()) {
+			v = asFloat(v) // the shortest text that means it
+		}
+		if !ok || !c.within.holds(v) {
+			lo, _ := c.within.lo.Float64()
+			hi, _ := c.within.hi.Float64()
+			t.Fatalf("%s\n%s\nrow %d: %s is not in [%v, %v]", text, printed, id, *value, lo, hi)
+		}
+	}
+}
+
+// inexact operations are rounded, or computed in double precision where PostgreSQL uses numeric (docs/sql.md): a comparison or a rounding
+// of what they give may fall on the other side.
+var inexact = regexp.MustCompile(`/|exp|power|ln\(|log\(|sqrt|f4|::float8|::numeric\b`)
+
+// comparePlain compares with PostgreSQL's own evaluation of the text, row by row, where that raises no error.
+func comparePlain(t *testing.T, conn *pgx.Conn, text, printed string, values map[int]*string) (same, different int) {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "SELECT row_id, value FROM public.try($1)", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int
+		var plain *string
+		if err := rows.Scan(&id, &plain); err != nil {
+			t.Fatal(err)
+		}
+		if plain != nil && strings.HasPrefix(*plain, "error ") {
+			continue
+		}
+		got := values[id]
+		switch {
+		case (got == nil) == (plain == nil) && (got == nil || nearlyEqual(*got, *plain)):
+			same++
+		case inexact.MatchString(text):
+			different++
+		default:
+			t.Fatalf("%s\n%s\nrow %d: %s, PostgreSQL has %s", text, printed, id, orNull(got), orNull(plain))
+		}
+	}
+	if rows.Err() != nil {
+		t.Fatalf("%s: %v", text, rows.Err())
+	}
+	return same, different
+}
+
+func orNull(s *string) string {
+	if s == nil {
+		return "NULL"
+	}
+	return *s
+}
+
+// nearlyEqual compares texts; numbers by value, to a millionth, as real is computed in double precision.
+func nearlyEqual(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, okX := parseNumber(a)
+	y, okY := parseNumber(b)
+	if !okX || !okY {
+		return false
+	}
+	limit := new(big.Rat).Abs(x)
+	if limit.Cmp(one()) < 0 {
+		limit = one()
+	}
+	limit.Mul(limit, big.NewRat(1, 1_000_000))
+	return x.Sub(x, y).Abs(x).Cmp(limit) <= 0
+}
