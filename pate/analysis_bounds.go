@@ -32,12 +32,7 @@ func (n Noise) shift() float64 {
 
 // gaps calls f with how far each class but the winner is behind it. The first of equal counts wins.
 func gaps(counts []uint32, f func(gap float64)) {
-	winner := 0
-	for i, n := range counts {
-		if n > counts[winner] {
-			winner = i
-		}
-	}
+	winner := winnerOf(counts)
 	for i, n := range counts {
 		if i != winner {
 			f(float64(counts[winner]) - float64(n))

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"noisegate/budget"
+	"noisegate/mechanisms"
+	"noisegate/pate"
+)
+
+// voteFileFlags name a file of votes and who cast them. Nothing of it leaves the machine.
+type voteFileFlags struct {
+	File                 string   `arg:"" help:"A .npy, .csv or .ndjson file of votes." type:"existingfile"`
+	Layout               string   `enum:",counts,labels_teacher_major,labels_query_major,onehot" default:"" help:"What the axes are, where shape or header do not say."`
+	Teachers             int64    `required:"" help:"How many teachers vote." placeholder:"N"`
+	Classes              []string `required:"" help:"The classes by name, in their order; one number N stands for 0 to N-1." placeholder:"A,B,..."`
+	MaxTeachersPerPerson int64    `default:"1" help:"In how many teachers' data one person may be." placeholder:"K"`
+	First                int      `help:"Only the first queries." placeholder:"N"`
+	Rows                 string   `help:"Only the queries whose numbers, from 0, are in this file, one a line." type:"existingfile" placeholder:"FILE"`
+}
+
+// offlineFlags are the parameters of every mode, for votes at hand.
+type offlineFlags struct {
+	Mechanism         string `enum:"lnmax,gnmax,confident,interactive,gumbel" default:"gnmax" help:"How labels are chosen: lnmax, gnmax, confident, interactive or gumbel."`
+	NoiseScale        string `help:"lnmax: scale of the Laplace noise." placeholder:"B"`
+	Sigma             string `help:"gnmax: standard deviation of the noise." placeholder:"S"`
+	Sigma1            string `name:"sigma1" help:"confident, interactive: standard deviation of the check's noise." placeholder:"S"`
+	Sigma2            string `name:"sigma2" help:"confident, interactive: standard deviation of the answer's noise." placeholder:"S"`
+	Threshold         string `help:"confident, interactive: votes that the check asks for." placeholder:"T"`
+	Gamma             string `help:"gumbel: rate of the exponential mechanism." placeholder:"G"`
+	StudentConfidence string `help:"interactive: above it the student's own label stands." placeholder:"P"`
+	Student           string `help:"interactive: CSV of the student's probabilities, a line for each query." type:"existingfile" placeholder:"FILE"`
+	Delta             string `default:"1e-5" help:"The delta at which epsilon is shown." placeholder:"D"`
+	JSON              bool   `name:"json" help:"Print JSON."`
+}
+
+func (f offlineFlags) mode(e pate.Ensemble) (*pate.Mode, error) {
+	return pate.NewMode(e, pate.Settings{
+		Mode: pate.ModeName(f.Mechanism), NoiseScale: f.NoiseScale, Sigma: f.Sigma, Sigma1: f.Sigma1, Sigma2: f.Sigma2,
+		Threshold: f.Threshold, Gamma: f.Gamma, StudentConfidence: f.StudentConfidence,
+	})
+}
+
+// table reads the votes.
+func (f voteFileFlags) table() (*pate.Table, error) {
+	format, ok := map[string]pate.Format{".npy": pate.NPY, ".csv": pate.CSV, ".ndjson": pate.NDJSON, ".jsonl": pate.NDJSON}[strings.ToLower(filepath.Ext(f.File))]
+	if !ok {
+		return nil, usage(errors.New("the name of a file of votes ends in .npy, .csv, .ndjson or .jsonl"))
+	}
+	e, err := pate.NewEnsemble(pate.EnsembleParameters{Classes: classNames(f.Classes), Teachers: f.Teachers, MaxTeachersPerPerson: f.MaxTeachersPerPerson})
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(f.File)
+	if err != nil {
+		return nil, usage(err)
+	}
+	defer file.Close()
+	ballots, err := e.Read(file, format, pate.Layout(f.Layout))
+	if err != nil {
+		return nil, err
+	}
+	table := ballots.Table()
+	switch {
+	case f.Rows != "" && f.First != 0:
+		return nil, usage(errors.New("give --rows or --first, not both"))
+	case f.Rows != "":
+		rows, err := numbers(f.Rows)
+		if err != nil {
+			return nil, err
+		}
+		return table.Select(rows)
+	case f.First < 0 || f.First > table.Queries():
+		return nil, usage(fmt.Errorf("--first is at most the number of queries, %d", table.Queries()))
+	case f.First > 0:
+		rows := make([]int, f.First)
+		for i := range rows {
+			rows[i] = i
+		}
+		return table.Select(rows)
+	default:
+		return table, nil
+	}
+}
+
+// numbers reads a file of whole numbers, one a line.
+func numbers(name string) ([]int, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, usage(err)
+	}
+	defer file.Close()
+	texts, err := lines(file)
+	if err != nil {
+		return nil, usage(fmt.Errorf("cannot read %s: %w", name, err))
+	}
+	list := make([]int, len(texts))
+	for i, text := range texts {
+		if list[i], err = strconv.Atoi(text); err != nil {
+			return nil, usage(fmt.Errorf("%s: line %d is not a whole number", name, i+1))
+		}
+	}
+	return list, nil
+}
+
+// students reads the student's probabilities, if the mode wants any.
+func (f offlineFlags) students(e pate.Ensemble) ([]pate.Student, error) {
+	if f.Student == "" {
+		return nil, nil
+	}
+	file, err := os.Open(f.Student)
+	if err != nil {
+		return nil, usage(err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		return nil, usage(fmt.Errorf("cannot read %s: %w", f.Student, err))
+	}
+	list := make([]pate.Student, len(rows))
+	for i, row := range rows {
+		probabilities := make([]*big.Rat, len(row))
+		for j, cell := range row {
+			if probabilities[j], err = mechanisms.ParseDecimal(strings.TrimSpace(cell)); err != nil {
+				return nil, usage(fmt.Errorf("%s: line %d: %w", f.Student, i+1, err))
+			}
+		}
+		if list[i], err = pate.NewStudent(e, probabilities); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", f.Student, i+1, err)
+		}
+	}
+	return list, nil
+}
+
+type pateAnalyzeCommand struct {
+	Noise   string `enum:"discrete,continuous" default:"discrete" help:"The law of the noise: discrete, as Noisegate draws it, or continuous, as in the papers."`
+	Moments int    `default:"64" help:"lnmax: how many moments the moments accountant has." placeholder:"L"`
+	Exact   bool   `help:"Also the exact divergence to every neighbour: milliseconds a query."`
+	Plot    string `help:"Write a plot of epsilon against queries (SVG)." placeholder:"FILE"`
+	voteFileFlags
+	offlineFlags
+}
+
+func (c *pateAnalyzeCommand) run(_ context.Context, a *app) error {
+	table, err := c.table()
+	if err != nil {
+		return err
+	}
+	mode, err := c.mode(table.Ensemble())
+	if err != nil {
+		return err
+	}
+	students, err := c.students(table.Ensemble())
+	if err != nil {
+		return err
+	}
+	delta, err := strconv.ParseFloat(c.Delta, 64)
+	if err != nil {
+		return usage(errors.New("--delta is a number"))
+	}
+	analysis, err := mode.Analyse(table, pate.AnalysisParameters{
+		Delta: delta, Noise: pate.Noise(c.Noise), Moments: c.Moments, Students: students, Exact: c.Exact,
+	})
+	if err != nil {
+		return err
+	}
+	if c.Plot != "" {
+		if err := os.WriteFile(c.Plot, analysis.SVG(), 0o600); err != nil {
+			return fmt.Errorf("cannot write the plot: %w", err)
+		}
+	}
+	if c.JSON {
+		return printJSON(a.Out, analysis)
+	}
+	showAnalysis(a.Out, table.Queries(), analysis)
+	return nil
+}
+
+// showAnalysis prints the methods side by side.
+func showAnalysis(w io.Writer, queries int, analysis *pate.Analysis) {
+	t := &table{}
+	t.header("method", "epsilon", "order", "depends on votes")
+	for _, l := range analysis.Lines {
+		order := ""
+		if l.Order != 0 {
+			order = strconv.FormatFloat(l.Order, 'g', 6, 64)
+		}
+		t.row(string(l.Method), strconv.FormatFloat(l.Total(), 'g', 10, 64), order, map[bool]string{true: "yes: secret"}[l.Secret])
+	}
+	t.write(w)
+	fmt.Fprintf(w, " %d queries, %.6g answered; epsilon at delta %g, %s noise\n", queries, analysis.Answered, analysis.Delta, analysis.Noise)
+}
+
+type pateSimulateCommand struct {
+	Rounds int    `default:"10" help:"How often every query is labelled." placeholder:"N"`
+	Truth  string `help:"The true classes by number from 0, one a line." type:"existingfile" placeholder:"FILE"`
+	voteFileFlags
+	offlineFlags
+}
+
+func (c *pateSimulateCommand) run(_ context.Context, a *app) error {
+	votes, err := c.table()
+	if err != nil {
+		return err
+	}
+	mode, err := c.mode(votes.Ensemble())
+	if err != nil {
+		return err
+	}
+	p := pate.SimulationParameters{Rounds: c.Rounds}
+	if p.Students, err = c.students(votes.Ensemble()); err != nil {
+		return err
+	}
+	if c.Truth != "" {
+		if p.Truth, err = numbers(c.Truth); err != nil {
+			return err
+		}
+	}
+	delta, err := mechanisms.ParseDelta(c.Delta)
+	if err != nil || delta == 0 {
+		return usage(errors.New("--delta must be between 0 and 1"))
+	}
+	s, err := mode.Simulate(mechanisms.NewSampler(), votes, p)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(a.Out, map[string]any{"simulation": s, "delta": c.Delta,
+			"epsilon": epsilonText(s.Mean, delta), "worst_case_epsilon": epsilonText(s.Worst, delta)})
+	}
+	t := &table{}
+	t.header("queries", "answered", "labelled", "agreement", "epsilon", "at most")
+	row := []string{strconv.Itoa(s.Queries), share(s.Answered), share(s.Labelled), share(s.Agreement), epsilonText(s.Mean, delta), epsilonText(s.Worst, delta)}
+	if p.Truth != nil {
+		t.heads = append(t.heads, "accuracy", "without noise")
+		row = append(row, share(s.Accuracy), share(s.Plurality))
+	}
+	t.row(row...)
+	t.write(a.Out)
+	fmt.Fprintf(a.Out, " epsilon at delta %s, whatever the votes; the other figures depend on votes: keep them with the votes\n", c.Delta)
+	return nil
+}
+
+// epsilonText is what a loss is worth at δ: the smaller of its pure ε and that of its ρ.
+func epsilonText(l mechanisms.Loss, delta mechanisms.AttoDelta) string {
+	epsilon, ok := budget.EpsilonFor(l.Rho, delta)
+	if !l.Unbounded && (!ok || l.Epsilon < epsilon) {
+		epsilon, ok = l.Epsilon, true
+	}
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(float64(epsilon)/float64(mechanisms.EpsilonUnit), 'g', 4, 64)
+}
+
+func share(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) }
