@@ -17,6 +17,22 @@ func TestMemory(t *testing.T) {
 	budgettest.Run(t, func(*testing.T) budget.Ledger { return budget.NewMemory(time.Now) })
 }
 
+func TestMemoryTimed(t *testing.T) {
+	budgettest.RunTimed(t, func(t *testing.T) budgettest.Timed {
+		now := time.Date(2026, 11, 21, 23, 59, 59, 0, time.UTC)
+		ledger := budget.NewMemory(func() time.Time { return now })
+		return budgettest.Timed{
+			Ledger:  ledger,
+			Advance: func(d time.Duration) { now = now.Add(d) },
+			Glimpse: func(d time.Duration) {
+				now = now.Add(d)
+				_ = ledger.Void(t.Context(), "an operation that finds nothing")
+				now = now.Add(-d)
+			},
+		}
+	})
+}
+
 // readThenWrite is the ledger that one would write first: it looks whether a charge fits, and then takes it.
 type readThenWrite struct {
 	*budget.Memory

@@ -105,6 +105,12 @@ func (p *Postgres) Reserve(ctx context.Context, c Charge) (outcome Outcome, err 
 
 // do runs an operation. An error that the desk did not give is data/unavailable.
 func (p *Postgres) do(ctx context.Context, op *operation) error {
+	p.heads.mu.Lock()
+	broken := p.heads.broken[op.dataset]
+	p.heads.mu.Unlock()
+	if broken != nil {
+		return fault.DataUnavailable(broken)
+	}
 	err := p.writers.do(ctx, op)
 	var refused *fault.Error
 	if err == nil || errors.As(err, &refused) || errors.Is(err, ErrSlotTaken) {

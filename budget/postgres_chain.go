@@ -3,6 +3,8 @@ package budget
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -10,10 +12,11 @@ import (
 	"noisegate/internal/fault"
 )
 
-// heads are the newest ends of chains that this process knows to be committed.
+// heads are the newest ends of chains that this process knows to be committed, and the datasets whose ledger is known to be broken.
 type heads struct {
 	mu        sync.Mutex
 	byDataset map[string]Head
+	broken    map[string]*BrokenError
 }
 
 func (p *Postgres) saw(h Head) {
@@ -25,6 +28,57 @@ func (p *Postgres) saw(h Head) {
 	if h.Seq > p.heads.byDataset[h.Dataset].Seq {
 		p.heads.byDataset[h.Dataset] = h
 	}
+}
+
+// follows compares the head that the ledger has now with the newest that this process has seen: a server that lost commits, or a
+// standby that lagged when it took over, gives budget back.
+func (p *Postgres) follows(h Head) error {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	seen := p.heads.byDataset[h.Dataset]
+	if h.Seq > seen.Seq || h == seen || seen.Seq == 0 {
+		return nil
+	}
+	return p.heads.breaks(&BrokenError{Dataset: h.Dataset, Seq: seen.Seq, What: "it was there and is not any more: the ledger is older than it was"})
+}
+
+// breaks stops a dataset: it takes no operation until the gateway is started again, and then only if it verifies.
+func (h *heads) breaks(broken *BrokenError) error {
+	if h.broken == nil {
+		h.broken = map[string]*BrokenError{}
+	}
+	h.broken[broken.Dataset] = broken
+	return broken
+}
+
+// Heads are the newest ends that this process knows to be committed, for an [Anchor].
+func (p *Postgres) Heads() []Head {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	return slices.Collect(maps.Values(p.heads.byDataset))
+}
+
+// VerifyAll verifies every dataset from its first entry, and that the chains go on from the heads that an anchor remembers. Whoever starts a gateway
+// calls it before the first answer.
+func (p *Postgres) VerifyAll(ctx context.Context, anchored []Head) error {
+	names, err := collect(ctx, p.pool, pgx.RowTo[string], sqlDatasets)
+	if err != nil {
+		return err
+	}
+	for _, head := range anchored {
+		if err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error { return verifyFrom(ctx, tx, head) }); err != nil {
+			return err
+		}
+		p.saw(head)
+	}
+	for _, name := range names {
+		verified, err := p.Verify(ctx, Head{Dataset: name})
+		if err != nil {
+			return err
+		}
+		p.saw(verified.Head)
+	}
+	return nil
 }
 
 // Head implements [Ledger].
@@ -67,7 +121,13 @@ func (p *Postgres) Verify(ctx context.Context, from Head) (verified Verified, er
 		return err
 	})
 	var broken *BrokenError
-	if err != nil && !errors.As(err, &broken) {
+	switch {
+	case err == nil:
+	case errors.As(err, &broken):
+		p.heads.mu.Lock()
+		defer p.heads.mu.Unlock()
+		err = p.heads.breaks(broken)
+	default:
 		err = fault.DataUnavailable(err)
 	}
 	return verified, err

@@ -50,7 +50,8 @@ func (p *Postgres) runBatch(dataset string, batch []*operation) {
 				return
 			}
 		}
-		if ctx.Err() != nil || errors.Is(err, errUndecided) {
+		var broken *BrokenError
+		if ctx.Err() != nil || errors.Is(err, errUndecided) || errors.As(err, &broken) {
 			break
 		}
 	}
@@ -114,6 +115,9 @@ func (p *Postgres) transact(ctx context.Context, s *session) (err error) {
 		if err != nil {
 			return err
 		}
+	}
+	if err := p.follows(s.head); err != nil {
+		return err
 	}
 	s.errors = make([]error, len(s.batch))
 	for i, op := range s.batch {

@@ -73,6 +73,12 @@ func TestPostgres(t *testing.T) {
 			return open(t, d)
 		})
 	})
+	t.Run("Timed", func(t *testing.T) {
+		budgettest.RunTimed(t, func(t *testing.T) budgettest.Timed {
+			empty(t, d)
+			return timed(t, d)
+		})
+	})
 	for name, test := range map[string]func(*testing.T, *pgtest.ControlDatabase){
 		"StatementsPrepare":             testStatementsPrepare,
 		"I1_OverspendingIsRefusedTwice": testConstraints,
@@ -95,6 +101,22 @@ func TestPostgres(t *testing.T) {
 		empty(t, d)
 		testServerCrashes(t, d, server)
 	})
+}
+
+// timed lets time pass by making what the ledger remembers older, which a superuser can.
+func timed(t *testing.T, d *pgtest.ControlDatabase) budgettest.Timed {
+	shift := func(table, column string, by time.Duration) {
+		d.Exec(t, fmt.Sprintf("SET session_replication_role = replica; UPDATE noisegate.%s SET %s = %[2]s + interval '%d ms'", table, column, by.Milliseconds()))
+	}
+	return budgettest.Timed{
+		Ledger: open(t, d),
+		Advance: func(by time.Duration) {
+			shift("account", "opened_at", -by)
+			shift("account", "busy_until", -by)
+			shift("chain", "at", -by)
+		},
+		Glimpse: func(by time.Duration) { shift("chain", "at", by) },
+	}
 }
 
 // Every statement is one that PostgreSQL accepts from the ledger's role.

@@ -67,6 +67,8 @@ var (
 	sqlEntries string
 	//go:embed sql/head.sql
 	sqlHead string
+	//go:embed sql/datasets.sql
+	sqlDatasets string
 	//go:embed sql/chain.sql
 	sqlChain string
 	//go:embed sql/hash_of.sql

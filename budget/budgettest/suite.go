@@ -63,12 +63,16 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"TenSlotsForSixtyFour", testTenSlotsForSixtyFour},
 		{"OneQuestionDrawsOnce", testOneQuestionDrawsOnce},
 		{"AgainstModel", testAgainstModel},
+		{"Freeze", testFreeze},
+		{"Refill", testRefill},
+		{"Chain", testChain},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := &fixture{T: t, ledger: open(t), charged: map[budget.ReservationID][]budget.AccountID{}}
 			test.run(f)
 			if !t.Failed() {
 				f.checkSums()
+				f.checkChain()
 			}
 		})
 	}
@@ -282,7 +286,7 @@ func (f *fixture) checkSums() {
 	spent, reserved := map[budget.AccountID]mechanisms.Loss{}, map[budget.AccountID]mechanisms.Loss{}
 	counted := map[budget.ReservationID]bool{}
 	for _, e := range f.entries() {
-		if e.Kind == budget.EntryLimit || counted[e.Reservation] {
+		if e.Reservation == "" || counted[e.Reservation] {
 			continue
 		}
 		counted[e.Reservation] = true

@@ -1,0 +1,135 @@
+package budget
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"time"
+)
+
+// Receipt proves to whoever holds an answer that it was charged, and to whoever audits the ledger that nothing before it was changed since: the gateway signs
+// that a dataset's chain had this head when the answer left, with the answer's settlement in it. It is checked with the gateway's public
+// key alone; that the ledger still has the head, with [Chain] over the ledger or an export.
+type Receipt struct {
+	Dataset     string
+	Reservation ReservationID
+	Answer      [32]byte // SHA-256 of the stored answer, as in the digest of its settlement
+	Head        Head
+	At          time.Time // by the gateway's clock, whole microseconds
+	Key         string    // which public key checks it: see [KeyID]
+	Signature   []byte    // Ed25519
+}
+
+// receiptText is a receipt on the wire.
+type receiptText struct {
+	Dataset     string        `json:"dataset"`
+	Reservation ReservationID `json:"id"`
+	Answer      string        `json:"answer_sha256"`
+	Seq         int64         `json:"seq"`
+	Head        string        `json:"head"`
+	At          time.Time     `json:"at"`
+	Key         string        `json:"key"`
+	Signature   string        `json:"signature"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r Receipt) MarshalJSON() ([]byte, error) {
+	return json.Marshal(receiptText{
+		Dataset: r.Dataset, Reservation: r.Reservation, Answer: hex.EncodeToString(r.Answer[:]), Seq: r.Head.Seq,
+		Head: hex.EncodeToString(r.Head.Hash[:]), At: r.At.UTC(), Key: r.Key, Signature: base64.StdEncoding.EncodeToString(r.Signature),
+	})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *Receipt) UnmarshalJSON(data []byte) error {
+	var t receiptText
+	if err := json.Unmarshal(data, &t); err != nil {
+		return err
+	}
+	answer, answerErr := hash32(t.Answer)
+	head, headErr := hash32(t.Head)
+	signature, signatureErr := base64.StdEncoding.DecodeString(t.Signature)
+	*r = Receipt{Dataset: t.Dataset, Reservation: t.Reservation, Answer: answer, Head: Head{Dataset: t.Dataset, Seq: t.Seq, Hash: head},
+		At: t.At, Key: t.Key, Signature: signature}
+	return errors.Join(answerErr, headErr, signatureErr)
+}
+
+func hash32(text string) (sum [32]byte, err error) {
+	if n, err := hex.Decode(sum[:], []byte(text[:min(len(text), 64)])); err != nil || n != 32 || len(text) != 64 {
+		return sum, errors.New("budget: a hash is 64 hexadecimal digits")
+	}
+	return sum, nil
+}
+
+// signed is what the signature is over: the fields as [Entry.HashAfter] writes them, after a name of its own.
+func (r Receipt) signed() []byte {
+	w := hasher{buffer: []byte("noisegate receipt/1")}
+	w.text(r.Dataset)
+	w.text(string(r.Reservation))
+	w.text(string(r.Answer[:]))
+	w.number(r.Head.Seq)
+	w.text(string(r.Head.Hash[:]))
+	w.number(r.At.UnixMicro())
+	return w.buffer
+}
+
+// ErrReceipt says that a receipt was not signed with the key that it is checked with, or was changed.
+var ErrReceipt = errors.New("budget: the receipt's signature does not match")
+
+// Check compares a receipt with the answer that it came with and the gateway's public key.
+func (r Receipt) Check(public ed25519.PublicKey, answer []byte) error {
+	switch {
+	case len(public) != ed25519.PublicKeySize || r.Key != KeyID(public) || !ed25519.Verify(public, r.signed(), r.Signature):
+		return ErrReceipt
+	case r.Answer != sha256.Sum256(answer):
+		return errors.New("budget: the receipt is another answer's")
+	default:
+		return nil
+	}
+}
+
+// KeyID names a public key: the beginning of its SHA-256, in hexadecimal.
+func KeyID(public ed25519.PublicKey) string {
+	sum := sha256.Sum256(public)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Signer signs receipts. It is safe for concurrent use.
+type Signer struct {
+	key ed25519.PrivateKey
+	id  string
+}
+
+// NewSigner takes a private key as PEM text of PKCS #8 (openssl genpkey -algorithm ed25519).
+func NewSigner(text []byte) (*Signer, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("budget: the key of receipts is no PEM text")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("budget: the key of receipts is no PKCS #8 private key") // without the cause: it may quote the key
+	}
+	key, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return nil, errors.New("budget: the key of receipts is not of Ed25519")
+	}
+	s := &Signer{key: key}
+	s.id = KeyID(s.Public())
+	return s, nil
+}
+
+// Public is the key that checks what s signs.
+func (s *Signer) Public() ed25519.PublicKey { return s.key.Public().(ed25519.PublicKey) }
+
+// Sign makes the receipt of an answer.
+func (s *Signer) Sign(head Head, id ReservationID, answer []byte, at time.Time) Receipt {
+	r := Receipt{Dataset: head.Dataset, Reservation: id, Answer: sha256.Sum256(answer), Head: head, At: at.UTC().Truncate(time.Microsecond), Key: s.id}
+	r.Signature = ed25519.Sign(s.key, r.signed())
+	return r
+}

@@ -1,0 +1,2 @@
+-- The datasets that have a ledger.
+SELECT dataset FROM noisegate.chain ORDER BY dataset
