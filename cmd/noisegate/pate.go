@@ -17,11 +17,13 @@ import (
 
 // pateCommands are about ensembles of teachers.
 type pateCommands struct {
-	Define pateDefineCommand `cmd:"" help:"Begin a version of an ensemble: who votes on what (stewards)."`
-	Import pateImportCommand `cmd:"" help:"Load the votes of a file, or of a table of the protected database (stewards)."`
-	Seal   pateSealCommand   `cmd:"" help:"Make the votes final: labels can be bought from then on (stewards)."`
-	Label  pateLabelCommand  `cmd:"" help:"Buy private labels; those that were released before are free."`
-	Show   pateShowCommand   `cmd:"" help:"Show an ensemble, and what was spent on it."`
+	Define   pateDefineCommand   `cmd:"" help:"Begin a version of an ensemble: who votes on what (stewards)."`
+	Import   pateImportCommand   `cmd:"" help:"Load the votes of a file, or of a table of the protected database (stewards)."`
+	Seal     pateSealCommand     `cmd:"" help:"Make the votes final: labels can be bought from then on (stewards)."`
+	Label    pateLabelCommand    `cmd:"" help:"Buy private labels; those that were released before are free."`
+	Show     pateShowCommand     `cmd:"" help:"Show an ensemble, and what was spent on it."`
+	Analyze  pateAnalyzeCommand  `cmd:"" help:"What labelling a file of votes costs, by every accountant: offline, secret."`
+	Simulate pateSimulateCommand `cmd:"" help:"Agreement and cost for a file of votes, before anything is spent: offline, secret."`
 }
 
 type pateDefineCommand struct {
