@@ -8,15 +8,15 @@ import (
 
 // momentsEpsilon is the moments accountant over rows of votes, with the precondition of Theorem 3: ε and the moment that gave it.
 func momentsEpsilon(rows [][]uint32, gamma, delta float64, moments int) (epsilon, moment float64) {
-	var orders, curve []float64
-	for l := 1; l <= moments; l++ {
-		sum := 0.0
-		for _, counts := range rows {
-			sum += theorem3(logqLaplace(counts, gamma, Continuous), gamma).moment(float64(l))
-		}
-		orders, curve = append(orders, float64(l+1)), append(curve, sum/float64(l))
+	var orders []float64
+	for l := range moments {
+		orders = append(orders, float64(l+2))
 	}
-	epsilon, order := best(classic, curve, orders, delta)
+	c := newCurve(orders)
+	for _, counts := range rows {
+		c.add(theorem3(logqLaplace(counts, gamma, Continuous), gamma), 1)
+	}
+	epsilon, order := best(classic, c.values(), orders, delta)
 	return epsilon, order - 1
 }
 

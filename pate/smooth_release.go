@@ -125,6 +125,11 @@ func (s *Sanitiser) Release(sampler *mechanisms.Sampler, t *Table, outcomes []St
 	if err != nil {
 		return Sanitised{}, err
 	}
+	return s.draw(sampler, exact, smooth)
+}
+
+// draw adds the noise.
+func (s *Sanitiser) draw(sampler *mechanisms.Sampler, exact, smooth float64) (Sanitised, error) {
 	z, err := standardNormal(sampler)
 	if err != nil {
 		return Sanitised{}, err

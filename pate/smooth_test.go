@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
 )
 
 func TestLocalSensitivityOfGNMaxMeetsGoldenVectors(t *testing.T) {
@@ -103,4 +106,113 @@ func TestSanitisedTableMeetsGoldenVectors(t *testing.T) {
 		near(t, "sanitised", classic(exact+s.cost, order, delta), out[float64](t, r, "eps_sanitized_mean"))
 		near(t, "its deviation", smooth*sigma, out[float64](t, r, "eps_sanitized_sd"))
 	})
+}
+
+// TestSanitisedEpsilonIsStableWhereVotesAreUnanimous: the reference crashes on such tables, because q underflows.
+func TestSanitisedEpsilonIsStableWhereVotesAreUnanimous(t *testing.T) {
+	for _, c := range []struct {
+		votes        uint32
+		sigma, order string
+	}{{5000, "20", "14"}, {5000, "40", "8"}, {1000, "10", "4"}, {1000, "5", "2"}} {
+		table := tableOf(t, slices.Repeat([][]uint32{append([]uint32{c.votes}, make([]uint32, 9)...)}, 100))
+		s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: c.sigma}).NewSanitiser(SanitiserParameters{Order: c.order, SigmaSS: "6", Delta: "1e-5"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exact, smooth, err := s.measure(table, AnalysisParameters{Delta: 1e-5, Noise: Discrete})
+		if err != nil || !(exact >= 0 && exact < 1e-20) || !(smooth >= 0 && smooth < 1) {
+			t.Errorf("%+v: divergence %g, smooth sensitivity %g, %v", c, exact, smooth, err)
+		}
+		got, err := s.Release(mechanisms.NewSampler(), table, nil, nil)
+		if want := tight(s.cost, s.order, s.delta); err != nil || math.Abs(got.Epsilon-want) > 0.01 {
+			t.Errorf("%+v: epsilon %g, want about %g, %v", c, got.Epsilon, want, err)
+		}
+	}
+}
+
+// TestSanitisedEpsilonHasItsLaw: 2,000 draws have mean and deviation of the theorem's Gaussian, within five and a half standard errors (false
+// alarm 4e-8 each).
+func TestSanitisedEpsilonHasItsLaw(t *testing.T) {
+	table := tableOf(t, invented(200, 10, 250))
+	s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"}).NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "3", Delta: "1e-5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, smooth, err := s.measure(table, AnalysisParameters{Delta: s.delta, Noise: Discrete})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const draws = 2000
+	mean, deviation := tight(exact+s.cost, s.order, s.delta), smooth*s.sigma
+	sampler, sum, squares := mechanisms.NewSampler(), 0.0, 0.0
+	for range draws {
+		got, err := s.draw(sampler, exact, smooth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := (got.Epsilon - mean) / deviation
+		sum, squares = sum+z, squares+z*z
+	}
+	if z := sum / math.Sqrt(draws); math.Abs(z) > 5.5 {
+		t.Errorf("the mean is %g standard errors off", z)
+	}
+	if z := (squares - draws) / math.Sqrt(2*draws); math.Abs(z) > 6.5 { // a chi-square's tail is a little longer
+		t.Errorf("the variance is %g standard errors off", z)
+	}
+}
+
+// TestChargeForSanitising: what is charged depends on no vote, covers the theorem's cost and is rounded up.
+func TestChargeForSanitising(t *testing.T) {
+	m := modeOf(t, ensembleOf(t, 10, 250, 1), Settings{Mode: GNMax, Sigma: "40"})
+	s, err := m.NewSanitiser(SanitiserParameters{Order: "14", Beta: "0.0329", SigmaSS: "6.23", Delta: "1e-5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "cost", s.cost, 0.5183929399476159, 1e-12) // golden record gnss/0.0329/6.23/14.0
+	epsilon := float64(s.Loss().Epsilon) / float64(mechanisms.EpsilonUnit)
+	if want := tight(s.cost, 14, 1e-5); epsilon < want || epsilon > want*(1+1e-8) || s.Loss().Delta != mechanisms.DeltaUnit/100_000 || s.Loss().Unbounded {
+		t.Errorf("%+v is charged, the cost is ε = %g", s.Loss(), want)
+	}
+	if want := (SanitiserParameters{Order: "14", Beta: "329/10000", SigmaSS: "623/100", Delta: "0.00001"}); s.Parameters() != want {
+		t.Errorf("parameters %+v, want %+v", s.Parameters(), want)
+	}
+	byDefault, err := m.NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "6.23", Delta: "1e-5"})
+	if err != nil || byDefault.Parameters().Beta != "1/35" {
+		t.Errorf("β is %v by default, %v", byDefault, err)
+	}
+}
+
+func TestSanitisersThatAreRefused(t *testing.T) {
+	e := ensembleOf(t, 10, 250, 1)
+	good := SanitiserParameters{Order: "14", SigmaSS: "6", Delta: "1e-5"}
+	gnmax := Settings{Mode: GNMax, Sigma: "40"}
+	for name, c := range map[string]struct {
+		ensemble Ensemble
+		settings Settings
+		p        SanitiserParameters
+		code     fault.Code
+	}{
+		"Laplace":       {e, Settings{Mode: LNMax, NoiseScale: "20"}, good, fault.CodePateConditions},
+		"Gumbel":        {e, Settings{Mode: Gumbel, Gamma: "0.05"}, good, fault.CodePateConditions},
+		"two teachers":  {ensembleOf(t, 10, 250, 2), gnmax, good, fault.CodePateConditions},
+		"C6 fails":      {e, Settings{Mode: GNMax, Sigma: "20"}, SanitiserParameters{Order: "25", SigmaSS: "6", Delta: "1e-5"}, fault.CodePateConditions},
+		"little noise":  {e, Settings{Mode: GNMax, Sigma: "0.9"}, good, fault.CodePateConditions},
+		"beta too high": {e, gnmax, SanitiserParameters{Order: "14", Beta: "0.036", SigmaSS: "6", Delta: "1e-5"}, fault.CodePateConditions},
+		"order of one":  {e, gnmax, SanitiserParameters{Order: "1", SigmaSS: "6", Delta: "1e-5"}, fault.CodePateParameters},
+		"no sigma":      {e, gnmax, SanitiserParameters{Order: "14", Delta: "1e-5"}, fault.CodePateParameters},
+		"no delta":      {e, gnmax, SanitiserParameters{Order: "14", SigmaSS: "6"}, fault.CodePateParameters},
+		"delta of one":  {e, gnmax, SanitiserParameters{Order: "14", SigmaSS: "6", Delta: "1"}, fault.CodePateParameters},
+	} {
+		if _, err := modeOf(t, c.ensemble, c.settings).NewSanitiser(c.p); fault.CodeOf(err) != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	confident := modeOf(t, e, Settings{Mode: Confident, Threshold: "200", Sigma1: "150", Sigma2: "40"})
+	s, err := confident.NewSanitiser(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Release(mechanisms.NewSampler(), tableOf(t, invented(2, 10, 250)), nil, nil); fault.CodeOf(err) != fault.CodePateParameters {
+		t.Errorf("a run without outcomes: %v", err)
+	}
 }
