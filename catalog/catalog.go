@@ -7,7 +7,10 @@
 // A [Snapshot] is immutable: a query is rewritten against one snapshot from start to end.
 package catalog
 
-import "math/big"
+import (
+	"math/big"
+	"time"
+)
 
 // Snapshot is one version of one dataset's policy, checked against the live schema. It is immutable and safe for
 // concurrent use.
@@ -45,6 +48,9 @@ type Table struct {
 	MaxRows      int64  // rows that one unit may contribute to one group; 1 for row units
 	MaxGroups    int64  // groups of one GROUP BY that one unit may influence (L0); 1 for row units
 	Columns      []*Column
+	// Unique are sets of columns that no two rows share, rows with a NULL in one of them apart. A statement that relies on one makes sure
+	// of it when it runs.
+	Unique [][]string
 }
 
 // Column finds an exposed or hidden column by name.
@@ -124,7 +130,7 @@ type Column struct {
 	// unit id's hidden key). The unit column itself may be named in count(DISTINCT unit) even when it is not exposed.
 	Exposed     bool
 	Bounds      *Bounds // nil: no bounds declared
-	Domain      []Key   // public group keys in canonical order; nil: none declared
+	Domain      []Key   // public group keys in canonical order; nil: none declared (for a public table: none loaded)
 	PrivateKeys bool    // may be grouped by, with partition selection
 }
 
@@ -177,4 +183,20 @@ type Budget struct {
 	Rho                *big.Rat // zcdp
 	Delta              *big.Rat // approx; zcdp with partition selection; nil = 0
 	MaxEpsilonPerQuery *big.Rat // nil: no cap on a single query
+
+	Tranche *Tranche `json:",omitempty"` // nil: the whole cap at once
+	Rate    *Rate    `json:",omitempty"` // nil: as fast as they can
+}
+
+// Tranche releases a cap in parts: the first at once, then another after each Every.
+type Tranche struct {
+	Every   time.Duration
+	Epsilon *big.Rat // pure, approx
+	Rho     *big.Rat // zcdp
+}
+
+// Rate is how much ε may be spent in how short a time.
+type Rate struct {
+	Epsilon *big.Rat
+	Per     time.Duration
 }

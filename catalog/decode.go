@@ -360,6 +360,8 @@ func (d *decoder) budget(n *node) (b Budget, ok bool) {
 		"max_epsilon_per_query": func(n *node) {
 			b.MaxEpsilonPerQuery = d.amount(n, "max_epsilon_per_query", minLoss, strconv.Itoa(maxEpsilon))
 		},
+		"tranche": func(n *node) { b.Tranche = d.tranche(n) },
+		"rate":    func(n *node) { b.Rate = d.rate(n) },
 	})
 	if len(d.problems) > before {
 		return b, false
@@ -374,6 +376,7 @@ func (d *decoder) budget(n *node) (b Budget, ok bool) {
 	case b.Form != "" || !b.ReplayOnly:
 		d.checkForm(n, b)
 	}
+	d.checkSchedule(n, b)
 	if b.PerAnalyst {
 		b.Scope = AnalystScope
 	}

@@ -154,8 +154,15 @@ func (s *Service) enforce(ctx context.Context, p purse) error {
 
 // limitOf turns a line of a policy into a limit.
 func limitOf(line catalog.Budget) (budget.Limit, error) {
-	return budget.NewLimit(budget.LimitSpec{
+	spec := budget.LimitSpec{
 		Form: budget.Form(line.Form), Epsilon: line.Epsilon, Rho: line.Rho, Delta: line.Delta,
 		MaxEpsilonPerQuery: line.MaxEpsilonPerQuery, ReplayOnly: line.ReplayOnly,
-	})
+	}
+	if t := line.Tranche; t != nil {
+		spec.Tranche = budget.TrancheSpec{Every: t.Every, Epsilon: t.Epsilon, Rho: t.Rho}
+	}
+	if r := line.Rate; r != nil {
+		spec.Rate = budget.RateSpec{Epsilon: r.Epsilon, Per: r.Per}
+	}
+	return budget.NewLimit(spec)
 }
