@@ -45,6 +45,10 @@ func (c *converter) expr(node *pg.Node) syntax.Expr {
 		return c.minMax(n.MinMaxExpr)
 	case *pg.Node_SubLink:
 		return c.subLink(n.SubLink)
+	case *pg.Node_AArrayExpr:
+		array := &syntax.Array{Pos: syntax.Pos(take(&n.AArrayExpr.Location)), Items: c.exprs(take(&n.AArrayExpr.Elements))}
+		c.spent(n.AArrayExpr, array.Pos)
+		return array
 	default:
 		c.unknown(node)
 		return nil
@@ -412,8 +416,6 @@ func (c *converter) unknown(node *pg.Node) {
 		c.refuse(at, "a parameter", "write the value itself")
 	case *pg.Node_RowExpr:
 		c.refuse(at, "a row of several values in parentheses", "write the columns one by one")
-	case *pg.Node_AArrayExpr:
-		c.refuse(at, "an array", "")
 	case *pg.Node_AIndirection:
 		c.refuse(at, "a subscript or field of a value", "")
 	case *pg.Node_CollateClause:

@@ -223,6 +223,8 @@ func showExpr(expr syntax.Expr) string {
 		return fmt.Sprintf("(%s :: %s%s)", showExpr(e.X), e.Type, mods)
 	case *syntax.InQuery:
 		return fmt.Sprintf("(%s %sin %s)", showExprs(e.X), not(e.Not), showNested(e.Query))
+	case *syntax.Array:
+		return fmt.Sprintf("(array %s)", showExprs(e.Items))
 	case *syntax.Exists:
 		return "exists " + showNested(e.Query)
 	case *syntax.Scalar:
