@@ -159,7 +159,14 @@ func TestEventsOfRecordedParameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []mechanisms.Additive{laplace, gauss, whole} {
+	threshold, err := mechanisms.NewGaussianThreshold(mechanisms.GaussianThresholdParameters{Rho: mechanisms.RhoUnit / 8, Delta: 1000, L0: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []interface {
+		Parameters() mechanisms.Parameters
+		Loss() mechanisms.Loss
+	}{laplace, gauss, whole, threshold} {
 		e, err := EventOf(m.Parameters())
 		if err != nil {
 			t.Fatal(err)
@@ -167,10 +174,13 @@ func TestEventsOfRecordedParameters(t *testing.T) {
 		if got := e.model.rho() * 1e12; math.Abs(got-float64(m.Loss().Rho)) > 1+1e-9*got {
 			t.Errorf("%v: rho %g, the charge was %d", e, got, m.Loss().Rho)
 		}
+		if e.loss.Delta != m.Loss().Delta {
+			t.Errorf("%v: delta %v, the charge was %v", e, e.loss.Delta, m.Loss().Delta)
+		}
 	}
 	for _, p := range []mechanisms.Parameters{{}, {Mechanism: "rounding"}, {Mechanism: mechanisms.DiscreteLaplace, Sensitivity: "x", Scale: "1"},
 		{Mechanism: mechanisms.DiscreteLaplace, Sensitivity: "1"}, {Mechanism: mechanisms.DiscreteGaussian, Sensitivity: "1", Variance: "0"},
-		{Mechanism: mechanisms.ExponentialMechanism}} {
+		{Mechanism: mechanisms.ExponentialMechanism}, {Mechanism: mechanisms.GaussianThresholding, Sensitivity: "1", Variance: "1", Delta: "1"}} {
 		if e, err := EventOf(p); err == nil {
 			t.Errorf("%+v is %v", p, e)
 		}

@@ -139,15 +139,23 @@ func ApproxEvent(epsilon, delta *big.Rat) (Event, error) {
 		return Event{}, errEvent
 	}
 	e, err := PureEvent(epsilon)
-	if err != nil || delta.Sign() == 0 {
+	if err != nil {
 		return e, err
+	}
+	return e.outside(delta), nil
+}
+
+// outside is an event that keeps its promise but for another one of probability δ in [0, 1).
+func (e Event) outside(delta *big.Rat) Event {
+	if delta.Sign() == 0 {
+		return e
 	}
 	d, _ := delta.Float64()
 	e.name += " outside " + delta.RatString()
 	units, _ := ceil(delta, int64(mechanisms.DeltaUnit))
 	e.loss.Delta = mechanisms.AttoDelta(units)
 	e.model = approxModel{e.model, d}
-	return e, nil
+	return e
 }
 
 // RandomizedResponseEvent answers truthfully with probability 1-lie, and otherwise with one of k classes uniformly. Neighbours differ
@@ -230,6 +238,16 @@ func EventOf(p mechanisms.Parameters) (Event, error) {
 		return PureEvent(text(p.Epsilon))
 	case mechanisms.PartitionSelection:
 		return ApproxEvent(text(p.Epsilon), text(p.Delta))
+	case mechanisms.GaussianThresholding:
+		groups, variance, delta := text(p.Sensitivity), text(p.Variance), text(p.Delta)
+		if groups == nil || variance == nil || delta == nil || variance.Sign() <= 0 || delta.Sign() < 0 || delta.Cmp(big.NewRat(1, 1)) >= 0 {
+			return Event{}, errEvent
+		}
+		e, err := ZCDPEvent(groups.Quo(groups, variance.Add(variance, variance)))
+		if err != nil {
+			return Event{}, err
+		}
+		return e.outside(delta), nil
 	default:
 		return Event{}, fmt.Errorf("budget: no accountant knows the mechanism %q", p.Mechanism)
 	}
@@ -260,7 +278,7 @@ func (m pureModel) discretise(h float64) *lossGrid {
 	return g
 }
 
-// approxModel is a pure release with probability 1-δ, and no privacy otherwise.
+// approxModel is another release with probability 1-δ, and no privacy otherwise.
 type approxModel struct {
 	model
 	lost float64
@@ -270,6 +288,9 @@ func (m approxModel) delta() float64 { return m.lost }
 
 func (m approxModel) discretise(h float64) *lossGrid {
 	g := m.model.discretise(h)
+	if g == nil {
+		return nil
+	}
 	g.scale(1 - m.lost)
 	g.infinite += m.lost
 	return g

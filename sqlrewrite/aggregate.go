@@ -172,18 +172,27 @@ func (b *binder) paired(n *syntax.Call, filter expr) (value, error) {
 		return value{}, err
 	}
 	name := n.Name + "(" + describe(y) + ", " + describe(x) + ")" + filterText(filter)
-	filter = both(filter, both(present(x), present(y)))
-	k := b.release(measure{kind: countRows, filter: filter})
+	same := describe(x) == describe(y)
+	rows := measure{kind: countValues, x: x, filter: filter}
+	if !same { // in one order, so that covar(x, y) and covar(y, x) are one
+		first, second := x, y
+		if describe(first) > describe(second) {
+			first, second = second, first
+		}
+		filter = both(filter, both(present(first), present(second)))
+		rows = measure{kind: countRows, filter: filter}
+	}
+	k := b.release(rows)
 	if n.Name == "regr_count" {
 		return value{name: name, t: catalog.Int8, of: []int{k}}, nil
 	}
-	if describe(x) == describe(y) {
+	if same {
 		gy = gx
 	}
 	sum := func(g *grid) int { return b.release(measure{kind: sumCentred, x: g.x, grid: g, filter: filter}) }
 	products := func(g, h *grid) int {
 		if describe(g.x) > describe(h.x) {
-			g, h = h, g // covar(x, y) and covar(y, x) are one
+			g, h = h, g
 		}
 		return b.release(measure{kind: sumProducts, x: g.x, grid: g, y: h.x, gridY: h, filter: filter})
 	}

@@ -63,10 +63,11 @@ func (p *Plan) halfWidth(r release) *big.Rat {
 }
 
 // sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational; of a
-// selection, that of one score.
+// selection, that of one score, in rows.
 func (p *Plan) sensitivity(r release) string {
 	if r.pick != nil {
-		return r.pick.sensitivity()
+		score, _ := new(big.Int).SetString(r.pick.mechanism.Parameters().Sensitivity, 10)
+		return decimalOrFraction(inUnits(score, r.unit))
 	}
 	linf := inUnits(r.perGroup, r.unit)
 	groups := new(big.Rat).SetInt64(p.shape.maxGroups)

@@ -22,6 +22,7 @@ type boundQuery struct {
 	orderBy []ordering
 	limit   *int64
 	offset  int64
+	top     int64 // so many groups are selected by their one measure; 0: all are released
 
 	// What is computed from the block's rows by other SELECTs; nil: nothing. having, orderBy, limit and offset are the block's own.
 	layer *layer

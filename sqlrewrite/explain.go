@@ -142,7 +142,11 @@ func (p *Plan) tree() string {
 	}
 	if p.selection != nil {
 		parameters := p.selection.mechanism.Parameters()
-		add("select groups: %s epsilon %s delta %s, L0 %s", parameters.Mechanism, parameters.Epsilon, parameters.Delta, parameters.Sensitivity)
+		price := "epsilon " + parameters.Epsilon
+		if variance, ok := new(big.Rat).SetString(parameters.Variance); ok {
+			price = fmt.Sprintf("variance %s threshold %d", shortDecimal(variance), parameters.Count)
+		}
+		add("select groups: %s %s delta %s, L0 %s", parameters.Mechanism, price, parameters.Delta, parameters.Sensitivity)
 	}
 	for _, r := range p.releases {
 		add("release %s: %s, sensitivity %s, %s", r.measure.name, r.law().Name(), p.sensitivity(r), noiseText(r))
@@ -213,6 +217,9 @@ func (p *Plan) notes() []Note {
 	}
 	unit := p.query.source.unitName()
 	for _, r := range p.releases {
+		if r.pick != nil {
+			add("selected", "%s", p.selectedText(r))
+		}
 		g := r.measure.grid
 		if g == nil {
 			continue
@@ -241,6 +248,21 @@ func (p *Plan) notes() []Note {
 		}
 	}
 	return notes
+}
+
+// selectedText says how a selection is made and what it does not tell.
+func (p *Plan) selectedText(r release) string {
+	name := r.measure.name
+	switch {
+	case r.pick.top != nil:
+		return fmt.Sprintf("%s: the groups are chosen by the mechanism %s, one after another; their order is that of the choice", name, r.law().Name())
+	case r.measure.kind == chooseRank && r.measure.rank.IsInt():
+		offset := rankOffset(r, r.pick.epsilon)
+		return fmt.Sprintf("%s: chosen by the mechanism %s among the public points, %s rows inward of the end, so that points beyond the data are rarely chosen; "+
+			"there is no interval, and a group without rows has a value too", name, r.law().Name(), decimalOrFraction(offset.Abs(offset)))
+	default:
+		return fmt.Sprintf("%s: chosen by the mechanism %s among the public values; there is no interval, and a group without rows has a value too", name, r.law().Name())
+	}
 }
 
 // bindsRows reports whether max_rows can change a release: counting units cannot.

@@ -13,24 +13,25 @@ import (
 // independently, and one unit has rows in at most some number of them: it moves the outcome of no other, so that the losses of so
 // many selections add up.
 type pick struct {
-	groups    int64 // L0
+	groups    int64                  // L0
+	epsilon   mechanisms.PicoEpsilon // of one group
 	quantile  *mechanisms.Quantile
-	selector  mechanisms.Selector // when quantile is nil
+	selector  mechanisms.Selector // of candidates
+	top       *mechanisms.TopK    // of groups: not one candidate of each group, but groups
 	among     int                 // candidates of selector
 	mechanism law                 // of one group
 }
 
 // newPick makes the selection of a release from its portion of the price.
 func (p *Plan) newPick(r release, share portion) (*pick, error) {
-	c := &pick{groups: p.shape.maxGroups}
-	epsilon := share.epsilon / mechanisms.PicoEpsilon(c.groups)
+	epsilon := share.epsilon / mechanisms.PicoEpsilon(p.shape.maxGroups)
 	if share.epsilon == 0 {
-		epsilon = mechanisms.BoundedRangeEpsilon(share.rho / mechanisms.PicoRho(c.groups))
+		epsilon = mechanisms.BoundedRangeEpsilon(share.rho / mechanisms.PicoRho(p.shape.maxGroups))
 	}
 	if epsilon == 0 {
 		return nil, fault.PriceTooSmall(len(p.query.measures))
 	}
-	var err error
+	c, err := &pick{groups: p.shape.maxGroups, epsilon: epsilon}, error(nil)
 	if r.measure.kind == chooseRank {
 		points := r.measure.grid.points()
 		c.quantile, err = mechanisms.NewQuantile(mechanisms.QuantileParameters{Fraction: r.measure.rank, Offset: rankOffset(r, epsilon),
@@ -89,11 +90,21 @@ func (c *pick) Loss() mechanisms.Loss { return c.mechanism.Loss().Times(c.groups
 // Parameters are those of one group, with the ε of all groups of a unit together and their number.
 func (c *pick) Parameters() mechanisms.Parameters {
 	parameters := c.mechanism.Parameters()
-	parameters.Epsilon, parameters.Count = c.Loss().Epsilon.String(), c.groups
+	if c.top == nil {
+		parameters.Epsilon, parameters.Count = c.Loss().Epsilon.String(), c.groups
+	}
 	return parameters
 }
 
-func (c *pick) sensitivity() string { return c.mechanism.Parameters().Sensitivity }
+// rows is how many rows one unit of the scores of a selection is: those of ranks are multiplied to be whole.
+func (r release) rows() *big.Rat {
+	scaled, ok := new(big.Rat).SetString(r.pick.mechanism.Parameters().Sensitivity)
+	if !ok || r.measure.kind != chooseRank {
+		return one()
+	}
+	most := maxRat(new(big.Rat).Sub(one(), r.measure.rank), r.measure.rank)
+	return new(big.Rat).Mul(most, new(big.Rat).SetFrac(r.perGroup, scaled.Num()))
+}
 
 // candidates is how many candidates a mode is chosen from.
 func (m measure) candidates() int {

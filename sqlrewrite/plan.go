@@ -160,13 +160,33 @@ type Plan struct {
 	post      *Post      // without the released values, which are its first arguments; nil: there is no outer layer
 	outputs   []outputForm
 	identity  [32]byte
+	asked     *boundQuery // the question, before the choice between sorting and selecting
+	snapshot  *catalog.Snapshot
 }
 
 // maxCells caps the values that one query releases for public keys: the noise of all of them is drawn before the query runs.
 const maxCells = 1_000_000
 
-// newPlan chooses the shape, splits the price and prints.
+// newPlan plans a query, as a selection of groups where that errs less than sorting them.
 func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
+	p, err := planOf(q, snapshot, o)
+	if err != nil {
+		return nil, err
+	}
+	if top := q.asTopK(); top != nil {
+		if selected, err := planOf(top, snapshot, o); err == nil && selected.cheaperThan(p) {
+			p = selected
+		}
+	}
+	p.asked, p.snapshot = q, snapshot
+	return p, nil
+}
+
+// Reprice is the plan of the same question under other options. It reads no text again.
+func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.asked, p.snapshot, o) }
+
+// planOf chooses the shape, splits the price and prints.
+func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
 	s, err := chooseShape(q, o)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,14 @@ func (r release) law() law {
 
 // selection decides which private keys are shown.
 type selection struct {
-	mechanism *mechanisms.GroupSelection
+	mechanism keeper
+}
+
+// keeper decides group by group, by the sealed number of its units.
+type keeper interface {
+	law
+	Keep(s *mechanisms.Sampler, units mechanisms.Exact) bool
+	ShownAt(probability float64) int64
 }
 
 // price makes the mechanism of each release from its portion of the price.
@@ -57,13 +64,19 @@ func (p *Plan) price() error {
 	}
 	for i, m := range p.query.measures {
 		r := release{measure: m, perGroup: p.shape.perGroup(m), unit: m.unit()}
-		if m.chooses() {
+		switch {
+		case p.query.top > 0:
+			r.pick, err = p.newTop(r, portions[i])
+		case m.chooses():
 			r.pick, err = p.newPick(r, portions[i])
-		} else {
+		default:
 			r.mechanism, err = p.mechanism(r.perGroup, portions[i].epsilon, portions[i].rho)
 		}
 		if err != nil {
 			return err
+		}
+		if r.pick != nil {
+			r.unit = r.rows()
 		}
 		p.releases = append(p.releases, r)
 	}
@@ -148,8 +161,19 @@ func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.Pic
 		return fault.MechanismChoice("the price and δ are too small to ever show a private key", "offer more ε or δ").WithCause(err)
 	}
 	p.selection = &selection{mechanism: m}
+	if rho == 0 && p.options.Currency != catalog.ZCDP || p.options.Currency == catalog.Pure || p.options.Mechanism == MechanismLaplace {
+		return nil
+	}
+	gaussian, err := mechanisms.NewGaussianThreshold(mechanisms.GaussianThresholdParameters{
+		Rho: max(rho, m.Loss().Rho), Delta: p.options.Delta, L0: p.shape.maxGroups})
+	if err == nil && gaussian.ShownAt(shownAt) < m.ShownAt(shownAt) {
+		p.selection.mechanism = gaussian
+	}
 	return nil
 }
+
+// shownAt is the probability at which auto compares selections of private keys: the one that shows smaller groups is taken.
+const shownAt = 0.95
 
 // internal wraps the refusal of a mechanism: its parameters were checked before.
 func internal(err error) error {

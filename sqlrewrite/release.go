@@ -41,7 +41,7 @@ func (p *Plan) Draw(s *mechanisms.Sampler) *Draws {
 			break
 		}
 	}
-	if !p.query.private() {
+	if !p.query.private() && p.query.top == 0 {
 		for range clampInt64(p.query.publicTuples()) {
 			d.noise = append(d.noise, p.drawRow(s))
 		}
@@ -88,8 +88,11 @@ func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Release
 			return nil, err
 		}
 	}
-	if p.query.private() {
+	switch {
+	case p.query.private():
 		return p.releasePrivate(s, groups), nil
+	case p.query.top > 0:
+		return p.releaseTop(s, groups)
 	}
 	return p.releasePublic(s, draws, groups)
 }

@@ -57,6 +57,8 @@ func chooseShape(q *boundQuery, o Options) (shape, error) {
 	case !q.private():
 		if tuples := clampInt64(q.publicTuples()); tuples <= s.maxGroups {
 			s.kind, s.maxGroups = perUnitAndKey, max(tuples, 1)
+		} else if q.top > 0 {
+			s.kind, s.maxGroups = perUnitAndKey, tuples // a selection of groups costs the same however many a unit is in
 		}
 	}
 	return s, nil
