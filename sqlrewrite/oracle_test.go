@@ -216,6 +216,14 @@ func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []releasedRow {
 		}
 		rows = append(rows, releasedRow{keys: keys, noisy: noisy[id]})
 	}
+	if p.query.top > 0 {
+		_ = p.query.eachPublicTuple(func(_ int, keys []catalog.Key) error {
+			rows = append(rows, releasedRow{keys: keys, noisy: noisy[of(keys)]})
+			return nil
+		})
+		slices.SortStableFunc(rows, func(a, b releasedRow) int { return b.noisy[0].Cmp(a.noisy[0]) })
+		return rows[:p.query.top]
+	}
 	if !p.query.private() {
 		_ = p.query.eachPublicTuple(func(_ int, keys []catalog.Key) error { add(keys); return nil })
 		return rows

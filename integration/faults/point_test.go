@@ -96,9 +96,9 @@ type trappedData struct {
 	*trap
 }
 
-func (d trappedData) Run(ctx context.Context, s sqlrewrite.Statement) sqlrewrite.Rows {
+func (d trappedData) Run(ctx context.Context, s ...sqlrewrite.Statement) sqlrewrite.Rows {
 	d.visit(beforeExecute)
-	rows := d.Data.Run(ctx, s)
+	rows := d.Data.Run(ctx, s...)
 	return func(yield func(sqlrewrite.ExactRow, error) bool) {
 		rows(yield)
 		d.visit(afterExecute)
