@@ -194,7 +194,7 @@ func showAnalysis(w io.Writer, queries int, analysis *pate.Analysis) {
 		if l.Order != 0 {
 			order = strconv.FormatFloat(l.Order, 'g', 6, 64)
 		}
-		t.row(string(l.Method), strconv.FormatFloat(l.Total(), 'g', 10, 64), order, map[bool]string{true: "yes: secret"}[l.Secret])
+		t.row(string(l.Method), strconv.FormatFloat(l.Total(), 'g', 7, 64), order, map[bool]string{true: "yes: secret"}[l.Secret])
 	}
 	t.write(w)
 	fmt.Fprintf(w, " %d queries, %.6g answered; epsilon at delta %g, %s noise\n", queries, analysis.Answered, analysis.Delta, analysis.Noise)
@@ -246,7 +246,7 @@ func (c *pateSimulateCommand) run(_ context.Context, a *app) error {
 	}
 	t.row(row...)
 	t.write(a.Out)
-	fmt.Fprintf(a.Out, " epsilon at delta %s, whatever the votes; the other figures depend on votes: keep them with the votes\n", c.Delta)
+	fmt.Fprintf(a.Out, " epsilon at delta %s; only \"at most\" holds whatever the votes: keep the other figures with the votes\n", c.Delta)
 	return nil
 }
 
