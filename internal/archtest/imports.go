@@ -73,6 +73,8 @@ func layers() []layer {
 		{dir: "gateway/gatewaytest", own: []string{"budget", "catalog", "gateway", "gateway/pgexec", "mechanisms", "pate", "internal/pgserver",
 			"internal/pgtest"}, others: []library{only(pgx)}},
 		{dir: "cmd/noisegate/demodata", pure: true},
+		{dir: "deploy/examples/pate", own: []string{"api", "deploy/examples/pate/digits"}},
+		{dir: "deploy/examples/pate/digits", pure: true},
 		{dir: "cmd/noisegate", own: []string{"*"}, others: []library{only(kong), only(pgx), only(yaml), only(jwt), only(xsync)}},
 		{dir: "integration/invariants", own: []string{"api"}, others: []library{only(pgx)}},
 		{dir: "integration/faults", own: []string{"integration/invariants", "api", "budget", "gateway", "gateway/auth", "gateway/gatewaytest", "gateway/httpapi",

@@ -1,0 +1,184 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/api"
+)
+
+// pateDataset has budgets for stewards of ensembles and buyers of labels; its one table is never asked.
+func pateDataset() dataset {
+	return dataset{name: "school", policy: `version: 1
+dataset: school
+neighbours: add-remove
+tables:
+  pupils:
+    unit: {row: id}
+    columns: {id: {expose: false}}
+budgets:
+  - {dataset: true, form: approx, epsilon: 100, delta: 1e-4}
+  - {group: ml, per: analyst, form: approx, epsilon: 50, delta: 1e-4}
+`, load: func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `CREATE TABLE pupils (id int PRIMARY KEY);
+			CREATE TABLE votes AS SELECT teacher, 'q' || item AS query, CASE WHEN item % 2 = 0 THEN 'cat' ELSE 'dog' END AS label
+				FROM generate_series(1, 60) teacher, generate_series(0, 19) item`)
+		return err
+	}}
+}
+
+// TestPateWorkflow runs the example: teachers, votes, labels under a budget, a student; on real digits where they are, else on generated
+// ones. The example prints the table; of its random numbers only what a broken gateway would miss by far is checked here.
+func TestPateWorkflow(t *testing.T) {
+	s := newStack(t, pateDataset())
+	example := filepath.Join(s.dir, "pate")
+	if out, err := exec.Command("go", "build", "-o", example, "../deploy/examples/pate").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	args := []string{"--url", s.url, "--dataset", "school"}
+	if dir, err := filepath.Abs("../../shared/data/optdigits"); err == nil {
+		if _, err := os.Stat(dir); err == nil {
+			args = append(args, "--digits", dir)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), example, args...)
+	cmd.Env = []string{"NOISEGATE_STEWARD_TOKEN=" + s.token(t, "sam", "steward"), "NOISEGATE_ML_TOKEN=" + s.token(t, "mel", "ml")}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, &out, &errs)
+	}
+	t.Logf("\n%s", &out)
+	rows := map[string][]float64{}
+	for _, line := range regexp.MustCompile(`(?m)^(\S+).*?\s{2,}(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(\S+)$`).FindAllStringSubmatch(out.String(), -1) {
+		for _, cell := range line[2:] {
+			number, _ := strconv.ParseFloat(cell, 64) // "-" counts as 0
+			rows[line[1]] = append(rows[line[1]], number)
+		}
+	}
+	const asked, answered, right, rho, student = 0, 1, 2, 3, 4
+	plain, lnmax, confident := rows["plurality,"], rows["lnmax"], rows["confident"]
+	if plain == nil || lnmax == nil || confident == nil {
+		t.Fatalf("the example prints\n%s", &out)
+	}
+	// Students come to about 0.91, 0.87 and 0.82; a label that is drawn at random is right once in ten.
+	if !(plain[student] > 0.85 && confident[student] > 0.7 && lnmax[student] > 0.55 && confident[right] > 0.7 && lnmax[right] > 0.55) {
+		t.Errorf("students: %.3f without privacy, %.3f with confident, %.3f with lnmax", plain[student], confident[student], lnmax[student])
+	}
+	// (8, 1e-5) admits ρ of RhoFor(8, 5e-6) = 1.2 at most; both stop at the batch that would pass it.
+	if !(confident[answered] < confident[asked] && confident[rho] > 0.9 && confident[rho] < 1.2 && lnmax[rho] > 0.9 && lnmax[rho] < 1.2) {
+		t.Errorf("%v, %v", confident, lnmax)
+	}
+}
+
+// TestPateCommands does with the command line what stewards and ML engineers do.
+func TestPateCommands(t *testing.T) {
+	s := newStack(t, pateDataset())
+	as := func(role string, args ...string) string {
+		t.Helper()
+		cmd := s.command(append([]string{"pate"}, args...)...)
+		cmd.Env = append(cmd.Env, "NOISEGATE_URL="+s.url, "NOISEGATE_TOKEN="+s.token(t, role, role))
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("noisegate pate %s: %v\n%s%s", strings.Join(args, " "), err, &out, &errs)
+		}
+		return out.String()
+	}
+	as("steward", "define", "pets", "--dataset", "school", "--teachers", "60", "--classes", "cat,dog", "--epsilon", "10", "--delta", "1e-5")
+	if out := as("steward", "import", "pets", "--table", "public.votes", "--seal"); !strings.Contains(out, "sealed") {
+		t.Errorf("%s", out)
+	}
+	if out := as("ml", "label", "pets", "q0", "q1", "--estimate", "--sigma", "10", "--buy-with", "2"); !strings.Contains(out, "nothing was spent") || !strings.Contains(out, "buys") {
+		t.Errorf("%s", out)
+	}
+	out := as("ml", "label", "pets", "q0", "q1", "--sigma", "8")
+	if !regexp.MustCompile(`q0\s+\| answered \| cat\s+\|`).MatchString(out) || !strings.Contains(out, "spent rho 0.03125") {
+		t.Errorf("%s", out)
+	}
+	if out := as("ml", "label", "pets", "q1", "--sigma", "8.0"); !strings.Contains(out, "spent epsilon 0 ") || !strings.Contains(out, "yes") {
+		t.Errorf("a replay: %s", out)
+	}
+	if out := as("ml", "show", "pets"); !strings.Contains(out, "spent rho 0.03125") {
+		t.Errorf("%s", out)
+	}
+	file := filepath.Join(s.dir, "votes.csv")
+	write(t, file, "query,cat,dog\na,59,1\nb,30,30\n")
+	as("steward", "define", "others", "--dataset", "school", "--teachers", "60", "--classes", "cat,dog", "--form", "zcdp", "--rho", "1")
+	as("steward", "import", "others", file)
+	as("steward", "seal", "others")
+	var answer api.LabelResponse
+	if err := json.Unmarshal([]byte(as("ml", "label", "others", "a", "b", "--mechanism", "confident", "--threshold", "50", "--sigma1", "3", "--sigma2", "3", "--json")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Labels) != 2 || answer.Labels[0].Class != "cat" || answer.Labels[1].Status != "rejected" {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// TestF02LabelsSurviveAKill: a gateway that is killed loses no label that was released and gives no charge back.
+func TestF02LabelsSurviveAKill(t *testing.T) {
+	s := newStack(t, pateDataset())
+	sam, mel := api.NewClient(s.url, s.token(t, "sam", "steward")), api.NewClient(s.url, s.token(t, "mel", "ml"))
+	if _, err := sam.DefineEnsemble(t.Context(), "pets", api.EnsembleDefinition{Dataset: "school", Teachers: 60, Classes: []string{"cat", "dog"},
+		Budget: &api.BudgetLimit{Form: "zcdp", Rho: "100"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.LoadVoteTable(t.Context(), "pets", api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher", Query: "query", Label: "label"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.SealEnsemble(t.Context(), "pets"); err != nil {
+		t.Fatal(err)
+	}
+	released := map[string]int{} // by parameters and query
+	for round := range 6 {
+		stop, gone := make(chan struct{}), make(chan struct{})
+		go func() {
+			<-stop
+			s.kill()
+			close(gone)
+		}()
+		for i := range 40 {
+			if i == 3*round {
+				close(stop)
+			}
+			sigma := api.Decimal(strconv.Itoa(30 + i))
+			answer, err := mel.Labels(t.Context(), "pets", api.LabelRequest{Queries: []string{"q0", "q1", "q2"}, Mechanism: "gnmax", Sigma: sigma}, "")
+			if err != nil {
+				break // the gateway is gone
+			}
+			for _, l := range answer.Labels {
+				key := string(sigma) + " " + l.Query
+				if before, ok := released[key]; ok && before != *l.Label {
+					t.Fatalf("%s is %d and was %d", key, *l.Label, before)
+				}
+				released[key] = *l.Label
+			}
+		}
+		<-gone
+		s.serve(t)
+	}
+	// Everything that anybody saw is paid for: each row costs 1/σ² whoever asks for it first, and nothing was paid twice but what a kill cut off.
+	least := 0.0
+	for key := range released {
+		sigma, _ := strconv.ParseFloat(strings.Fields(key)[0], 64)
+		least += 1 / (sigma * sigma)
+	}
+	ensemble, err := mel.Ensemble(t.Context(), "pets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spent, err := strconv.ParseFloat(string(ensemble.Spent.Rho), 64); err != nil || spent < least-1e-9 {
+		t.Errorf("ρ %v is spent, and %v was released", spent, least)
+	}
+}
