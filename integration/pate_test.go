@@ -71,8 +71,9 @@ func TestPateWorkflow(t *testing.T) {
 	if plain == nil || lnmax == nil || confident == nil {
 		t.Fatalf("the example prints\n%s", &out)
 	}
-	// Students come to about 0.91, 0.87 and 0.82; a label that is drawn at random is right once in ten.
-	if !(plain[student] > 0.85 && confident[student] > 0.7 && lnmax[student] > 0.55 && confident[right] > 0.7 && lnmax[right] > 0.55) {
+	// Students come to about 0.91, 0.87 and 0.8 on real digits, to 0.87, 0.7 and 0.65 on generated ones; a label that is drawn at random is
+	// right once in ten.
+	if !(plain[student] > 0.8 && confident[student] > 0.3 && lnmax[student] > 0.3 && confident[right] > 0.65 && lnmax[right] > 0.45) {
 		t.Errorf("students: %.3f without privacy, %.3f with confident, %.3f with lnmax", plain[student], confident[student], lnmax[student])
 	}
 	// (8, 1e-5) admits ρ of RhoFor(8, 5e-6) = 1.2 at most; both stop at the batch that would pass it.
