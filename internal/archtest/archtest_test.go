@@ -96,6 +96,8 @@ func breaches() map[string][]breach {
 		"sealed": {
 			{files("mechanisms/a.go", "package mechanisms; func (e Exact) Int() int { return 0 }"), "exported method Int"},
 			{files("mechanisms/a.go", "package mechanisms; type Exact struct { N int }"), "exported field"},
+			{files("mechanisms/a.go", "package mechanisms; func (e ExactVector) At(i int) int64 { return 0 }"), "exported method At"},
+			{files("pate/a.go", "package pate; func (t *Table) Row(i int) []uint32 { return nil }"), "exported method Row"},
 			{files("gateway/a.go", `package gateway; import _ "unsafe"`), "unsafe"},
 			{files("gateway/a.go", "package gateway\n//go:linkname open noisegate/mechanisms.Exact.open\nfunc open()"), "linkname"},
 		},
