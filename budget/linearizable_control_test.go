@@ -20,26 +20,25 @@ type readThenUpdate struct {
 
 	mu     sync.Mutex
 	amount map[budget.ReservationID]mechanisms.PicoEpsilon
-	after  map[moment]mechanisms.PicoEpsilon
+	made   []change // in the order of the table's own count
 }
 
 func newReadThenUpdate(t *testing.T, d *pgtest.ControlDatabase) *readThenUpdate {
 	t.Helper()
-	d.Exec(t, "CREATE TABLE twin (dataset text PRIMARY KEY, used bigint NOT NULL DEFAULT 0, cap bigint NOT NULL)")
+	d.Exec(t, "CREATE TABLE twin (dataset text PRIMARY KEY, cap bigint NOT NULL, used bigint NOT NULL DEFAULT 0, changes bigint NOT NULL DEFAULT 0)")
 	return &readThenUpdate{pool: pgtest.PoolOf(t, d.DSN),
-		amount: map[budget.ReservationID]mechanisms.PicoEpsilon{}, after: map[moment]mechanisms.PicoEpsilon{}}
+		amount: map[budget.ReservationID]mechanisms.PicoEpsilon{}}
 }
 
-func (l *readThenUpdate) usedAfter(*testing.T) map[moment]mechanisms.PicoEpsilon { return l.after }
+func (l *readThenUpdate) journal(*testing.T) []change { return l.made }
 
 func (l *readThenUpdate) SetLimit(ctx context.Context, _ string, a budget.Account) error {
-	var used mechanisms.PicoEpsilon
-	err := l.pool.QueryRow(ctx, `INSERT INTO twin (dataset, cap) VALUES ($1, $2)
-		ON CONFLICT (dataset) DO UPDATE SET cap = excluded.cap RETURNING used`, a.ID.Dataset, a.Limit.Epsilon).Scan(&used)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.after[moment{changeOf(a.Limit), limits}] = used
-	return err
+	if a.Limit.PerQuery == 0 { // the first one is the beginning
+		_, err := l.pool.Exec(ctx, "INSERT INTO twin (dataset, cap) VALUES ($1, $2)", a.ID.Dataset, a.Limit.Epsilon)
+		return err
+	}
+	return l.write(ctx, change{charge: changeOf(a.Limit), verb: limits}, "UPDATE twin SET cap = $2, changes = changes + 1 WHERE dataset = $1 RETURNING changes, used",
+		a.ID.Dataset, a.Limit.Epsilon)
 }
 
 func (l *readThenUpdate) Balances(ctx context.Context, ids []budget.AccountID) ([]budget.Balance, error) {
@@ -59,7 +58,7 @@ func (l *readThenUpdate) Reserve(ctx context.Context, c budget.Charge) (budget.O
 	l.mu.Lock()
 	l.amount[c.ID] = c.Loss.Epsilon
 	l.mu.Unlock()
-	return budget.Outcome{Reserved: &budget.Reservation{ID: c.ID}}, l.write(ctx, c.Dataset, used+c.Loss.Epsilon, moment{c.ID, reserves})
+	return budget.Outcome{Reserved: &budget.Reservation{ID: c.ID}}, l.use(ctx, change{charge: c.ID, verb: reserves}, c.Dataset, used+c.Loss.Epsilon)
 }
 
 func (l *readThenUpdate) Void(ctx context.Context, id budget.ReservationID) error {
@@ -75,7 +74,7 @@ func (l *readThenUpdate) Settle(ctx context.Context, id budget.ReservationID, ke
 	l.mu.Lock()
 	amount := l.amount[id]
 	l.mu.Unlock()
-	return l.write(ctx, dataset, used-amount+kept.Epsilon, moment{id, gives})
+	return l.use(ctx, change{charge: id, verb: gives}, dataset, used-amount+kept.Epsilon)
 }
 
 func (l *readThenUpdate) read(ctx context.Context, dataset string) (used, most mechanisms.PicoEpsilon, err error) {
@@ -83,10 +82,17 @@ func (l *readThenUpdate) read(ctx context.Context, dataset string) (used, most m
 	return used, most, err
 }
 
-func (l *readThenUpdate) write(ctx context.Context, dataset string, used mechanisms.PicoEpsilon, at moment) error {
-	_, err := l.pool.Exec(ctx, "UPDATE twin SET used = $2 WHERE dataset = $1", dataset, used)
+// use writes what the caller computed.
+func (l *readThenUpdate) use(ctx context.Context, made change, dataset string, used mechanisms.PicoEpsilon) error {
+	return l.write(ctx, made, "UPDATE twin SET used = $2, changes = changes + 1 WHERE dataset = $1 RETURNING changes, used", dataset, used)
+}
+
+func (l *readThenUpdate) write(ctx context.Context, made change, sql string, args ...any) error {
+	var nth int
+	err := l.pool.QueryRow(ctx, sql, args...).Scan(&nth, &made.used)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.after[at] = used
+	l.made = append(l.made, make([]change, max(0, nth-len(l.made)))...)
+	l.made[nth-1] = made
 	return err
 }

@@ -82,58 +82,57 @@ type question struct {
 type reply struct {
 	lost    bool                   // the client was not told: it happens at any time after the call, or never
 	refused bool                   // nothing happened, and left is what the account had left
-	used    mechanisms.PicoEpsilon // right after the operation; unless it is notTold
-	left    mechanisms.PicoEpsilon
+	left    mechanisms.PicoEpsilon // of refusals
+	used    mechanisms.PicoEpsilon // right after the operation
+	at      int                    // it was the account's so manieth operation; see [sequence]
 }
 
-const notTold = mechanisms.PicoEpsilon(-1)
-
-// funds is the state of an account.
-type funds struct{ used, limit mechanisms.PicoEpsilon }
+// changes reports whether an operation changed its account.
+func changes(o porcupine.Operation) bool {
+	return o.Input.(question).verb != reads && !o.Output.(*reply).refused
+}
 
 const firstLimit = 500
 
+// funds is the state of an account.
+type funds struct {
+	operations  int // how many there were
+	used, limit mechanisms.PicoEpsilon
+}
+
 // model is accounts that are asked one question at a time.
 func model() porcupine.Model {
-	m := porcupine.NondeterministicModel{
+	return porcupine.Model{
 		Partition: byAccount,
-		Init:      func() []any { return []any{funds{limit: firstLimit}} },
-		Step: func(state, input, output any) []any {
-			before, told := state.(funds), output.(reply)
-			after, fits := input.(question).applied(before)
-			switch {
-			case told.refused:
-				return when(!fits && told.left == max(before.limit-before.used, 0), before)
-			case told.lost:
-				return append(when(fits, after), before)
-			default:
-				return when(fits && (told.used == notTold || told.used == after.used), after)
-			}
+		Init:      func() any { return funds{limit: firstLimit} },
+		Step: func(state, input, output any) (bool, any) {
+			after, possible := input.(question).applied(state.(funds), *output.(*reply))
+			return possible && output.(*reply).at == after.operations, after
 		},
 	}
-	return m.ToModel()
 }
 
-func when(possible bool, state funds) []any {
-	if !possible {
-		return nil
-	}
-	return []any{state}
-}
-
-// applied says what a question makes of an account, and whether the account as it was takes it.
-func (q question) applied(f funds) (after funds, fits bool) {
+// applied says what a question makes of an account, and whether the account as it was would have given the reply.
+func (q question) applied(f funds, told reply) (after funds, possible bool) {
+	after = f
+	after.operations++
 	switch q.verb {
 	case reserves:
-		return funds{f.used + q.amount, f.limit}, f.used+q.amount <= f.limit
+		if told.refused {
+			return after, f.used+q.amount > f.limit && told.left == max(f.limit-f.used, 0)
+		}
+		after.used += q.amount
+		return after, after.used <= f.limit && after.used == told.used
 	case gives:
-		return funds{f.used - q.amount, f.limit}, q.amount <= f.used
+		after.used -= q.amount
+		return after, after.used >= 0 && after.used == told.used
 	case limits:
-		return funds{f.used, q.amount}, true
+		after.limit = q.amount
+		return after, after.used == told.used
 	case reads:
-		return f, true
+		return after, after.used == told.used
 	default:
-		return f, false
+		return after, false
 	}
 }
 
@@ -163,14 +162,15 @@ type subject interface {
 	Void(context.Context, budget.ReservationID) error
 	Balances(context.Context, []budget.AccountID) ([]budget.Balance, error)
 	SetLimit(ctx context.Context, by string, account budget.Account) error
-	// usedAfter gives what an account had used right after each operation that changed it. Without it,
-	// porcupine would have to guess the order of charges that nobody looked at the balance between.
-	usedAfter(*testing.T) map[moment]mechanisms.PicoEpsilon
+	// journal gives the changes that took effect, in order, and what was used right after each of them.
+	journal(*testing.T) []change
 }
 
-type moment struct {
+// change is a line of a journal.
+type change struct {
 	charge budget.ReservationID
 	verb   verb
+	used   mechanisms.PicoEpsilon
 }
 
 // unlimited is a cap on single queries that none of them meets. What is added to it names a change of limit, as a charge's id names
@@ -184,7 +184,7 @@ func changeOf(l budget.Limit) budget.ReservationID {
 // journaled is a ledger that is held to its journal's order.
 type journaled struct{ *budget.Postgres }
 
-func (l journaled) usedAfter(t *testing.T) map[moment]mechanisms.PicoEpsilon {
+func (l journaled) journal(t *testing.T) (all []change) {
 	t.Helper()
 	var entries []budget.Entry
 	for page := (budget.Page{Limit: 1000}); ; page.Before = entries[len(entries)-1].Seq {
@@ -196,24 +196,23 @@ func (l journaled) usedAfter(t *testing.T) map[moment]mechanisms.PicoEpsilon {
 			break
 		}
 	}
-	slices.Reverse(entries)
 	used := map[string]mechanisms.PicoEpsilon{}
 	counts := map[budget.ReservationID]mechanisms.PicoEpsilon{}
-	after := map[moment]mechanisms.PicoEpsilon{}
-	for _, e := range entries {
-		if e.Kind == budget.EntryLimit {
-			after[moment{changeOf(*e.Limit), limits}] = used[e.Dataset]
-			continue
-		}
-		v := gives
-		if e.Kind == budget.EntryReserve {
-			v = reserves
+	for _, e := range slices.Backward(entries) {
+		made := change{charge: e.Reservation, verb: gives}
+		switch e.Kind {
+		case budget.EntryLimit:
+			made = change{charge: changeOf(*e.Limit), verb: limits}
+		case budget.EntryReserve:
+			made.verb = reserves
+		default:
 		}
 		used[e.Dataset] += e.Loss.Epsilon - counts[e.Reservation]
 		counts[e.Reservation] = e.Loss.Epsilon
-		after[moment{e.Reservation, v}] = used[e.Dataset]
+		made.used = used[e.Dataset]
+		all = append(all, made)
 	}
-	return after
+	return all
 }
 
 // history is what was asked and told.
@@ -221,6 +220,7 @@ type history struct {
 	start      time.Time
 	mu         sync.Mutex
 	operations []porcupine.Operation
+	told       int // how many had an outcome
 }
 
 // record lets clients loose on a ledger until so many operations are done.
@@ -262,7 +262,7 @@ func record(t *testing.T, l subject, of traffic) *history {
 func (h *history) done() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.operations)
+	return h.told
 }
 
 // ask records one operation.
@@ -276,30 +276,44 @@ func (h *history) ask(client int, q question, call func() reply) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: q, Call: int64(called), Output: told, Return: returned})
+	if !told.lost {
+		h.told++
+	}
+	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: q, Call: int64(called), Output: &told, Return: returned})
 }
 
-// recall completes the replies by what the subject knows afterwards. A charge that a client was told of and that the subject does
-// not know is lost (I3).
+// recall completes the replies by what the subject knows afterwards. A change that a client was told of and that the subject does
+// not know is lost (I3). One that no client was told of has happened, at any time after the call, if the subject knows it, and else not.
 func (h *history) recall(t *testing.T, l subject) (counts string) {
 	t.Helper()
-	after := l.usedAfter(t)
-	var lost, refused int
-	for i, o := range h.operations {
-		asked, told := o.Input.(question), o.Output.(reply)
-		switch used, known := after[moment{asked.charge, asked.verb}]; {
+	type name struct {
+		charge budget.ReservationID
+		verb   verb
+	}
+	nth, journal := map[name]int{}, l.journal(t)
+	for i, c := range journal {
+		nth[name{c.charge, c.verb}] = i
+	}
+	var refused, lost int
+	h.operations = slices.DeleteFunc(h.operations, func(o porcupine.Operation) bool {
+		asked, told := o.Input.(question), o.Output.(*reply)
+		i, known := nth[name{asked.charge, asked.verb}]
+		switch {
 		case told.refused:
 			refused++
+		case told.lost && !known:
+			lost++
+			return true
 		case asked.verb == reads:
 		case known:
-			told.used, told.lost = used, false // what was lost on the way happened nevertheless, some time before the end
-		case !told.lost:
+			told.at, told.used = i, journal[i].used
+		default:
 			t.Errorf("%+v was acknowledged and is not in the journal", asked)
 		}
-		if told.lost {
-			lost++
-		}
-		h.operations[i].Output = told
+		return false
+	})
+	for _, part := range byAccount(h.operations) {
+		sequence(part)
 	}
 	return fmt.Sprintf("%d refused, %d without an outcome", refused, lost)
 }
@@ -338,12 +352,12 @@ func (c *client) reserve(ctx context.Context, n int, a budget.Account) {
 		switch {
 		case err == nil && outcome.Reserved != nil:
 			c.open = append(c.open, q)
-			return reply{used: notTold}
+			return reply{}
 		case errors.As(err, &refusal) && refusal.Code == fault.CodeBudgetExhausted:
 			left, err := mechanisms.ParseEpsilon(refusal.Details[2].Value)
 			return reply{refused: err == nil, lost: err != nil, left: left}
 		default:
-			return reply{lost: true, used: notTold}
+			return reply{lost: true}
 		}
 	})
 }
@@ -360,14 +374,14 @@ func (c *client) end(ctx context.Context) {
 		end = func() error { return c.ledger.Settle(ctx, q.charge, mechanisms.Loss{Epsilon: kept}, []byte("{}")) }
 	}
 	q.verb = gives
-	c.ask(c.id, q, func() reply { return reply{lost: end() != nil, used: notTold} })
+	c.ask(c.id, q, func() reply { return reply{lost: end() != nil} })
 }
 
 func (c *client) read(ctx context.Context, a budget.Account) (used mechanisms.PicoEpsilon) {
 	c.ask(c.id, question{account: a.ID.Dataset, verb: reads}, func() reply {
 		balances, err := c.ledger.Balances(ctx, []budget.AccountID{a.ID})
 		if err != nil || len(balances) != 1 {
-			return reply{lost: true, used: notTold}
+			return reply{lost: true}
 		}
 		used = balances[0].Used().Epsilon
 		return reply{used: used}
@@ -380,6 +394,6 @@ func (c *client) raise(ctx context.Context, n int, a budget.Account) {
 	a.Limit.Epsilon = c.read(ctx, a) + mechanisms.PicoEpsilon(c.random.IntN(firstLimit))
 	a.Limit.PerQuery = unlimited + mechanisms.PicoEpsilon(n)
 	c.ask(c.id, question{a.ID.Dataset, limits, changeOf(a.Limit), a.Limit.Epsilon}, func() reply {
-		return reply{lost: c.ledger.SetLimit(ctx, "sam", a) != nil, used: notTold}
+		return reply{lost: c.ledger.SetLimit(ctx, "sam", a) != nil}
 	})
 }
