@@ -276,8 +276,8 @@ type Ledger interface {
 	// Head is the newest end of a dataset's chain that this process knows to be committed, its own last entries among it. It is
 	// what receipts quote.
 	Head(ctx context.Context, dataset string) (Head, error)
-	// Verify reads a dataset's entries after from, which the empty Head begins at the first, and compares them with the chain, and
-	// every charge and account with its entries. What does not agree is a [*BrokenError], which names the entry.
+	// Verify reads a dataset's entries after from and compares them with the chain. The empty Head (but for its dataset) begins at the first, and then
+	// every charge and account is compared with its entries as well. What does not agree is a [*BrokenError], which names the entry.
 	Verify(ctx context.Context, from Head) (Verified, error)
 }
 

@@ -16,6 +16,7 @@ import (
 type heads struct {
 	mu        sync.Mutex
 	byDataset map[string]Head
+	verified  map[string]Head // up to where
 	broken    map[string]*BrokenError
 }
 
@@ -72,12 +73,46 @@ func (p *Postgres) VerifyAll(ctx context.Context, anchored []Head) error {
 		p.saw(head)
 	}
 	for _, name := range names {
-		verified, err := p.Verify(ctx, Head{Dataset: name})
-		if err != nil {
+		if err := p.verifyFurther(ctx, Head{Dataset: name}); err != nil {
 			return err
 		}
-		p.saw(verified.Head)
 	}
+	return nil
+}
+
+// VerifyNew verifies what came to each chain since it was last verified by [Postgres.VerifyAll] or VerifyNew. It goes on after a dataset whose
+// ledger is broken, and gives the first error.
+func (p *Postgres) VerifyNew(ctx context.Context) (failure error) {
+	names, err := collect(ctx, p.pool, pgx.RowTo[string], sqlDatasets)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		p.heads.mu.Lock()
+		from, known := p.heads.verified[name]
+		p.heads.mu.Unlock()
+		if !known {
+			from = Head{Dataset: name}
+		}
+		if err := p.verifyFurther(ctx, from); err != nil && failure == nil {
+			failure = err
+		}
+	}
+	return failure
+}
+
+func (p *Postgres) verifyFurther(ctx context.Context, from Head) error {
+	verified, err := p.Verify(ctx, from)
+	if err != nil {
+		return err
+	}
+	p.saw(verified.Head)
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	if p.heads.verified == nil {
+		p.heads.verified = map[string]Head{}
+	}
+	p.heads.verified[from.Dataset] = verified.Head
 	return nil
 }
 
@@ -165,7 +200,7 @@ func verify(ctx context.Context, tx pgx.Tx, from Head) (Verified, error) {
 	if err != nil {
 		return chain.Verified, err
 	}
-	if err := chain.EndsAt(head); err != nil {
+	if err := chain.EndsAt(head); err != nil || from.Seq > 0 {
 		return chain.Verified, err
 	}
 	broken := &BrokenError{Dataset: from.Dataset}

@@ -29,6 +29,9 @@ type ControlConfig struct {
 	DSN      DSN  // the ledger role, for serving
 	OwnerDSN DSN  // the owner role, for `migrate` only; DSN when empty
 	Insecure bool // allows a connection over a network without verified TLS
+
+	Anchor         string // a file that remembers where the ledger ended; see budget.Anchor
+	ReceiptKeyFile string // Ed25519, PKCS #8 PEM: signs the receipts of answers
 }
 
 // AuthConfig says whose tokens are believed.

@@ -24,6 +24,8 @@ func (c *Config) settings() []setting {
 		{"control.dsn", secret(&c.Control.DSN)},
 		{"control.owner_dsn", secret(&c.Control.OwnerDSN)},
 		{"control.insecure", boolean(&c.Control.Insecure)},
+		{"control.anchor", text(&c.Control.Anchor)},
+		{"control.receipt_key_file", text(&c.Control.ReceiptKeyFile)},
 		{"auth.issuer", text(&c.Auth.Issuer)},
 		{"auth.audience", text(&c.Auth.Audience)},
 		{"auth.keys.jwks_url", text(&c.Auth.Keys.JWKSURL)},

@@ -47,6 +47,7 @@ type gatewayProcess struct {
 	handler   http.Handler
 	service   *gateway.Service
 	ledger    *budget.Postgres
+	anchor    *budget.Anchor // nil: none
 	policies  *gateway.LivePolicies
 	ensembles *pate.Store
 	tls       *tls.Config // nil: plain HTTP
@@ -70,6 +71,9 @@ func startGateway(ctx context.Context, config *Config, log *slog.Logger) (_ *gat
 	}
 	store, err := g.openControl(limited)
 	if err != nil {
+		return nil, err
+	}
+	if err := g.prove(ctx); err != nil {
 		return nil, err
 	}
 	databases, err := g.openDatasets(limited)
@@ -172,9 +176,13 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 	for name, database := range databases {
 		datasets[name] = gateway.Dataset{Data: database, Votes: database, Quantum: g.config.Datasets[name].Quantum}
 	}
+	signer, err := g.config.Control.signer()
+	if err != nil {
+		return usage(err)
+	}
 	g.service, err = gateway.New(gateway.Config{
 		Ledger: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Ensembles: g.ensembles, Sampler: mechanisms.NewSampler,
-		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Abandoned: g.config.abandoned(), Log: g.log,
+		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.abandoned(), Log: g.log,
 	})
 	if err != nil {
 		return err
@@ -206,6 +214,7 @@ func (g *gatewayProcess) serve(ctx context.Context, listener net.Listener) error
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return httpapi.Serve(ctx, listener, g.handler, g.log) })
 	group.Go(func() error { g.service.Sweep(ctx); return nil })
+	group.Go(func() error { g.keepAnchor(ctx); return nil })
 	group.Go(func() error {
 		return every(ctx, policyInterval, func() error { g.policies.Refresh(ctx); return nil })
 	})
@@ -232,6 +241,7 @@ func every(ctx context.Context, interval time.Duration, work func() error) error
 // stillSafe ends the gateway when a server or a role became unsafe under it. A database that does not answer is no
 // reason: queries are refused by themselves.
 func (g *gatewayProcess) stillSafe(ctx context.Context) error {
+	g.stillProved(ctx)
 	err := g.checkSafety(ctx)
 	if err == nil || ctx.Err() != nil || fault.CodeOf(err) == fault.CodeDataUnavailable {
 		return nil

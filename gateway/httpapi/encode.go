@@ -111,6 +111,13 @@ func (x *exchange) answer(a *gateway.Answer, f format) error {
 	}
 	x.w.Header().Set("Noisegate-Replayed", strconv.FormatBool(a.Replayed))
 	x.amounts(string(a.ID), a.Spent, a.Remaining)
+	if a.Receipt != nil {
+		receipt, err := json.Marshal(a.Receipt)
+		if err != nil {
+			return fault.Internal(err)
+		}
+		x.w.Header().Set("Noisegate-Receipt", string(receipt))
+	}
 	x.send(payload{status: http.StatusOK, kind: f.full, body: text})
 	return nil
 }
