@@ -18,19 +18,27 @@ const (
 	maxIdempotencyKey = 255 // bytes
 )
 
-// planFor checks a request strictly, field by field, and plans its query.
-func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit) (*sqlrewrite.Plan, error) {
+// planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request.
+func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	if r.SQL == "" {
-		return nil, fault.RequestMissingField("sql")
+		return nil, nil, fault.RequestMissingField("sql")
 	}
 	options, err := optionsOf(r, limit)
-	if err != nil {
-		return nil, err
+	if err == nil && len(r.MaxError) == 0 {
+		return sqlrewrite.Read(r.SQL, snapshot, options)
 	}
-	if len(r.MaxError) > 0 {
-		return cheapest(r, snapshot, options)
+	if err != nil && fault.CodeOf(err) != fault.CodeRequestNoPrice {
+		return nil, nil, err
 	}
-	return sqlrewrite.Rewrite(r.SQL, snapshot, options)
+	public, unreadable := sqlrewrite.Open(r.SQL, snapshot, sqlrewrite.Dialect(r.Dialect))
+	if public != nil || err != nil || unreadable != nil {
+		if public != nil {
+			err = nil
+		}
+		return nil, public, orElse(err, unreadable)
+	}
+	plan, err := cheapest(r, snapshot, options)
+	return plan, nil, err
 }
 
 // optionsOf reads everything of a request but its text. Without a price it takes the most that the account allows one query.

@@ -46,6 +46,10 @@ func (f *fakeData) Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows
 	}
 }
 
+func (*fakeData) Read(context.Context, sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+	return nil, nil, fault.DataUnavailable(errors.New("there is no public table here"))
+}
+
 func (*fakeData) Ping(context.Context) error { return nil }
 
 // noCalculator is for queries without an outer layer.

@@ -25,6 +25,8 @@ import (
 
 // Data runs the statements of a plan, in one transaction, on one protected database. Its errors are [fault.Untouched] if no protected row can have been read.
 type Data interface {
+	// Read runs what names public tables and released values only: it needs no charge.
+	Read(context.Context, sqlrewrite.Post) (rows []sqlrewrite.PostRow, types []string, err error)
 	Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows
 	Ping(context.Context) error
 }
@@ -51,8 +53,7 @@ type Config struct {
 	Sampler    func() *mechanisms.Sampler // a fresh one for each query
 	NewID      func(time.Time) budget.ReservationID
 	Clock      Clock
-	Signer     *budget.Signer // of receipts; nil: answers carry none
-	Abandoned  time.Duration  // a charge that is open for longer belongs to a gateway that died
+	Abandoned  time.Duration // a charge that is open for longer belongs to a gateway that died
 	Log        *slog.Logger
 }
 
@@ -67,7 +68,6 @@ type Service struct {
 	sampler    func() *mechanisms.Sampler
 	newID      func(time.Time) budget.ReservationID
 	clock      Clock
-	signer     *budget.Signer
 	abandoned  time.Duration
 	log        *slog.Logger
 }
@@ -90,7 +90,7 @@ func New(c Config) (*Service, error) {
 	}
 	return &Service{
 		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger, policies: c.Policies, datasets: c.Datasets,
-		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer, abandoned: c.Abandoned, log: c.Log,
+		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, abandoned: c.Abandoned, log: c.Log,
 	}, nil
 }
 
@@ -108,8 +108,7 @@ type Answer struct {
 	Replayed  bool
 	Result    json.RawMessage // an [api.Result]
 	Spent     api.Amounts
-	Remaining api.Amounts     // of the caller's own account; empty amounts when the ledger could not be asked
-	Receipt   *budget.Receipt // nil without a key
+	Remaining api.Amounts // of the caller's own account; empty amounts when the ledger could not be asked
 }
 
 // Query answers a question. Errors before the charge cost nothing: request/*, sql/*, policy/*, plan/*, budget/*. After it,
@@ -127,7 +126,6 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	return &Answer{
 		ID: paid.id, Dataset: r.Dataset, Replayed: paid.replayed, Result: paid.answer,
 		Spent: amountsOf(paid.spent), Remaining: s.remaining(ctx, q.purse),
-		Receipt: s.sign(ctx, r.Dataset, paid),
 	}, nil
 }
 
@@ -137,7 +135,11 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	if err != nil {
 		return nil, receipt{}, err // refused before any data or budget was touched
 	}
-	if q.refusal != nil {
+	switch {
+	case q.public != nil:
+		paid, err := s.free(ctx, q)
+		return q, paid, err
+	case q.refusal != nil:
 		paid, err := s.replayed(ctx, q)
 		return q, paid, err
 	}
@@ -156,7 +158,8 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 // prepared is a question that is planned and priced.
 type prepared struct {
 	data    Data
-	plan    *sqlrewrite.Plan
+	plan    *sqlrewrite.Plan       // nil for a free question, which has no charge either
+	public  *sqlrewrite.PublicPlan // nil for one that has a price
 	purse   purse
 	charge  budget.Charge
 	refusal error // the registered plan that is to pay for it cannot
@@ -175,9 +178,12 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planFor(r.QueryRequest, snapshot, purse.limit())
+	plan, public, err := planFor(r.QueryRequest, snapshot, purse.limit())
 	if err != nil {
 		return nil, err
+	}
+	if public != nil {
+		return &prepared{data: dataset.Data, public: public, purse: purse}, nil
 	}
 	request, err := json.Marshal(r.QueryRequest)
 	if err != nil {
@@ -219,7 +225,7 @@ func (s *Service) run(ctx context.Context, q *prepared) (*api.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.finish(ctx, released)
+	return s.finish(ctx, q.data, released)
 }
 
 // outerAttempts is how often an outer layer is tried: a second time in case its database was away for a moment.
@@ -227,14 +233,14 @@ const outerAttempts = 2
 
 // finish applies the outer layer to what was released: post-processing, which costs nothing. When it cannot be computed, the
 // answer is what was released, which is paid for and must not be lost.
-func (s *Service) finish(ctx context.Context, released *sqlrewrite.Released) (*api.Result, error) {
+func (s *Service) finish(ctx context.Context, data Data, released *sqlrewrite.Released) (*api.Result, error) {
 	post, ok := released.Post()
 	if !ok {
 		answer, err := released.Answer(nil, nil)
 		return encode(answer), err
 	}
 	for range outerAttempts {
-		rows, types, err := s.calculator.Compute(ctx, post)
+		rows, types, err := s.compute(ctx, data, post)
 		if err != nil {
 			s.log.ErrorContext(ctx, "an outer layer failed", "code", string(fault.CodeOf(err)))
 			continue
@@ -251,7 +257,10 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryR
 	if err != nil {
 		return nil, err
 	}
-	if q.refusal != nil {
+	switch {
+	case q.public != nil:
+		return freeEstimate(r, q), nil
+	case q.refusal != nil:
 		return nil, q.refusal
 	}
 	return estimate(r, q), nil

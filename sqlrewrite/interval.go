@@ -298,8 +298,12 @@ func hasInterval(e expr) bool {
 			return false
 		}
 	case call:
-		if e.name == "nullif" {
+		switch e.name {
+		case "nullif":
 			return hasInterval(e.args[0])
+		case "coalesce", "floor", "ceil", "ceiling", "round", "abs", "greatest", "least":
+		default:
+			return false
 		}
 	case valueRef:
 		return e.t.IsNumber() && !e.chosen

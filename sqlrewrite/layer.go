@@ -119,6 +119,9 @@ const maxItems = 64
 func bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*boundQuery, error) {
 	o := newOpened(text, snapshot)
 	switch kind := o.kindOf(query, nil); {
+	case kind == ownedRows && query.Set != nil:
+		return nil, fault.Unsupported(position(text, query.Set.Pos), "a set operation over private rows that is not aggregated",
+			"aggregate each side, or write SELECT count(*) FROM (... UNION ALL ...) t")
 	case kind == ownedRows, kind == releasedRows && o.isBlock(query, nil) && !reshaped(query):
 		return bindBlock(text, query, snapshot)
 	case kind == publicRows:
@@ -129,6 +132,9 @@ func bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*boundQ
 		return nil, err
 	}
 	q := o.block
+	if q == nil {
+		return nil, o.refusePublic(query)
+	}
 	q.layer, q.inner, q.scans = l, q.outputs, o.scans
 	q.outputs = make([]output, len(l.outputs))
 	for i, out := range l.outputs {

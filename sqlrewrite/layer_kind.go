@@ -80,7 +80,63 @@ func (o *opened) fromKind(q *syntax.Query, env *environment) rowKind {
 	for _, r := range q.From {
 		kind = max(kind, o.itemKind(r, env))
 	}
+	if kind == publicRows && o.readsReleased(q, env) {
+		kind = releasedRows
+	}
 	return kind
+}
+
+// readsReleased reports whether a query inside an expression of q is not over public tables alone.
+func (o *opened) readsReleased(q *syntax.Query, env *environment) bool {
+	return slices.ContainsFunc(expressionsOf(q), func(n syntax.Expr) bool { return o.holdsReleased(n, env) })
+}
+
+func (o *opened) holdsReleased(n syntax.Expr, env *environment) bool {
+	var inner *syntax.Query
+	switch n := n.(type) {
+	case *syntax.Scalar:
+		inner = n.Query
+	case *syntax.Exists:
+		inner = n.Query
+	case *syntax.InQuery:
+		inner = n.Query
+	}
+	return inner != nil && o.kindOf(inner, env) != publicRows ||
+		slices.ContainsFunc(operands(n), func(n syntax.Expr) bool { return o.holdsReleased(n, env) })
+}
+
+// expressionsOf are the expressions of a query, those of its joins among them.
+func expressionsOf(q *syntax.Query) []syntax.Expr {
+	all := append(append([]syntax.Expr{q.Where, q.Having}, q.GroupBy...), q.DistinctOn...)
+	for _, item := range q.Items {
+		all = append(all, item.Expr)
+	}
+	for _, item := range q.OrderBy {
+		all = append(all, item.Expr)
+	}
+	for _, w := range q.Windows {
+		all = append(all, windowExpressions(w.Window)...)
+	}
+	var walk func(syntax.Relation)
+	walk = func(r syntax.Relation) {
+		if j, ok := r.(*syntax.Join); ok {
+			all = append(all, j.On)
+			walk(j.Left)
+			walk(j.Right)
+		}
+	}
+	for _, r := range q.From {
+		walk(r)
+	}
+	return slices.DeleteFunc(all, func(e syntax.Expr) bool { return e == nil })
+}
+
+func windowExpressions(w *syntax.Window) []syntax.Expr {
+	all := slices.Clone(w.PartitionBy)
+	for _, o := range w.OrderBy {
+		all = append(all, o.Expr)
+	}
+	return all
 }
 
 func (o *opened) itemKind(r syntax.Relation, env *environment) rowKind {
@@ -262,10 +318,7 @@ func operands(n syntax.Expr) []syntax.Expr {
 			all = append(all, o.Expr)
 		}
 		if n.Over != nil {
-			all = append(all, n.Over.PartitionBy...)
-			for _, o := range n.Over.OrderBy {
-				all = append(all, o.Expr)
-			}
+			all = append(all, windowExpressions(n.Over)...)
 		}
 	}
 	return slices.DeleteFunc(all, func(e syntax.Expr) bool { return e == nil })

@@ -252,6 +252,13 @@ func (p *layerPrinter) orderTie(l *layer, first int) {
 // identityOf is equal for expressions that mean the same and for no others.
 func identityOf(e expr) string {
 	p := newLayerPrinter(nil)
+	p.leaf = func(_ *printer, e expr) {
+		if s, ok := e.(layerSub); ok {
+			p.write(fmt.Sprintf("(%p)", s.layer))
+			return
+		}
+		p.layerLeaf(e)
+	}
 	p.expr(e)
 	return fmt.Sprintf("%s\x00%q", p.b.String(), p.args)
 }

@@ -7,6 +7,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/syntax"
 )
 
 // Options are the choices of one request, already checked for range by the caller.
@@ -116,6 +117,7 @@ const (
 	KeyColumn       ColumnKind = "key"
 	AggregateColumn ColumnKind = "aggregate" // one release as it is
 	DerivedColumn   ColumnKind = "derived"   // computed from releases
+	PublicColumn    ColumnKind = "public"    // of a query that reads nothing private: exact
 )
 
 // Column describes one output.
@@ -135,12 +137,16 @@ type Interval struct{ Lo, Hi string }
 // Note tells the analyst what the answer does not say by itself; Code is stable, Text is for people.
 type Note struct{ Code, Text string }
 
-// Rewrite parses, binds and plans a query. Its errors are sql/*, policy/* and plan/* faults; it touches neither data nor budget.
+// Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/* faults; it touches neither data nor budget.
 func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
 	query, err := parse(sql, options.Dialect)
 	if err != nil {
 		return nil, err
 	}
+	return plan(sql, query, snapshot, options)
+}
+
+func plan(sql string, query *syntax.Query, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
 	bound, err := bind(sql, query, snapshot)
 	if err != nil {
 		return nil, err

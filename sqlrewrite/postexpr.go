@@ -1,8 +1,6 @@
 package sqlrewrite
 
 import (
-	"strconv"
-
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/syntax"
@@ -204,7 +202,7 @@ func castType(name string) (catalog.Type, bool) {
 	}
 }
 
-// postCall binds a function over released values and keys.
+// postCall binds a function over released values, keys and public columns. It has PostgreSQL's types and runs as it is.
 func (b *binder) postCall(s scope, n *syntax.Call) (expr, error) {
 	if n.Star || n.Distinct || n.Filter != nil || len(n.OrderBy)+len(n.Within) > 0 {
 		return nil, b.mismatch(n, n.Name+" is not an aggregate", "")
@@ -213,69 +211,7 @@ func (b *binder) postCall(s scope, n *syntax.Call) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch n.Name {
-	case "coalesce", "greatest", "least":
-		if len(args) == 0 {
-			return nil, b.arity(n, "at least one argument")
-		}
-		args, t, err := b.common(n.Args, args)
-		return call{name: n.Name, args: args, t: t}, err
-	case "nullif":
-		if len(args) != 2 {
-			return nil, b.arity(n, "two arguments")
-		}
-		l, r, err := b.unify(n, syntax.Eq, n.Args[0], n.Args[1], args[0], args[1])
-		if err != nil {
-			return nil, err
-		}
-		return call{name: n.Name, args: []expr{l, r}, t: l.typ()}, nil
-	case "upper", "lower":
-		if len(args) != 1 {
-			return nil, b.arity(n, "one argument")
-		}
-		x, err := b.coerce(n.Args[0], args[0], catalog.Text)
-		if err != nil {
-			return nil, err
-		}
-		if familyOf(x.typ()) != textFamily {
-			return nil, b.noFunction(n, x)
-		}
-		return call{name: n.Name, args: []expr{asText(x)}, t: catalog.Text}, nil
-	default:
-		return b.rounding(n, args)
-	}
-}
-
-// rounding binds round, floor, ceil and abs.
-func (b *binder) rounding(n *syntax.Call, args []expr) (expr, error) {
-	digits := n.Name == "round" && len(args) == 2
-	if len(args) != 1 && !digits {
-		return nil, b.arity(n, "one argument")
-	}
-	x, err := b.coerce(n.Args[0], args[0], catalog.Numeric)
-	if err != nil {
-		return nil, err
-	}
-	if !x.typ().IsNumber() {
-		return nil, b.noFunction(n, x)
-	}
-	switch {
-	case digits:
-		places, ok := args[1].(constant)
-		if limit, err := strconv.Atoi(places.text); !ok || places.t != catalog.Int4 || err != nil || limit < -40 || limit > 40 {
-			return nil, b.unsupported(n.Args[1], "a number of digits that is not a constant from -40 to 40", "")
-		}
-		if isFloat(x.typ()) {
-			return nil, b.mismatch(n, "there is no function round(double precision, integer)", "cast the value to numeric first")
-		}
-		return call{name: "round", args: []expr{cast{x: x, t: catalog.Numeric}, places}, t: catalog.Numeric}, nil
-	case n.Name == "abs":
-		return call{name: n.Name, args: []expr{x}, t: x.typ()}, nil
-	case x.typ() == catalog.Numeric:
-		return call{name: n.Name, args: []expr{x}, t: catalog.Numeric}, nil
-	default:
-		return call{name: n.Name, args: []expr{x}, t: catalog.Float8}, nil
-	}
+	return b.typedCall(n, args)
 }
 
 func (b *binder) arity(n *syntax.Call, want string) error {

@@ -74,10 +74,8 @@ func (s blockScope) call(n *syntax.Call) (expr, error) {
 		return s.aggregate(n)
 	case refusedAggregate:
 		return nil, s.unsupported(n, "aggregate "+n.Name, f.hint)
-	case postFunction:
+	case postFunction, rowFunction:
 		return s.postCall(s, n)
-	case rowFunction:
-		return nil, s.unsupported(n, "function "+n.Name, "")
 	default:
 		return nil, fault.UnknownFunction(s.at(n), n.Name, functionNames())
 	}

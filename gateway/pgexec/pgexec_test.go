@@ -357,7 +357,7 @@ func TestComputeFailures(t *testing.T) {
 		"error":          "SELECT 1/0, 1::bigint",
 		"no ordinal":     "SELECT 1, 'x'",
 		"no column":      "SELECT",
-		"type":           "SELECT ARRAY[1], 1::bigint",
+		"type":           `SELECT '\x00'::bytea, 1::bigint`,
 		"writing":        "WITH x AS (DELETE FROM noisegate.entry RETURNING 1) SELECT 1, 1 FROM x",
 		"not SQL at all": "(",
 	} {

@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+
+	"noisegate/api"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// A question that reads nothing private has no price: it is answered without the ledger, each time anew. What it runs is a
+// [sqlrewrite.Post], which cannot name a table with a privacy unit, and goes through [Data.Read], which takes nothing else.
+
+// free answers a question that reads nothing private.
+func (s *Service) free(ctx context.Context, q *prepared) (receipt, error) {
+	var rows []sqlrewrite.PostRow
+	var types []string
+	if post, ok := q.public.Post(); ok {
+		var err error
+		if rows, types, err = s.compute(ctx, q.data, post); err != nil {
+			return receipt{}, err
+		}
+	}
+	answer, err := q.public.Answer(rows, types)
+	if err != nil {
+		return receipt{}, err
+	}
+	encoded, err := json.Marshal(encode(answer))
+	if err != nil {
+		return receipt{}, fault.Internal(err)
+	}
+	return receipt{answer: encoded}, nil
+}
+
+// compute runs what names nothing private: where the public tables are that it reads, else on the control database.
+func (s *Service) compute(ctx context.Context, data Data, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+	if len(post.Pins()) > 0 {
+		return data.Read(ctx, post)
+	}
+	return s.calculator.Compute(ctx, post)
+}
+
+// freeEstimate says that a question costs nothing.
+func freeEstimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
+	e := &api.EstimateResponse{
+		Dataset: r.Dataset, Price: amountsOf(mechanisms.Loss{}), Remaining: headroomOf(q.purse.ownBalance()), Affordable: true,
+		Confidence: defaultConfidence, Plan: q.public.Tree(), Outputs: []api.OutputEstimate{}, Notes: []api.Note{},
+	}
+	if r.Confidence != nil {
+		e.Confidence = *r.Confidence
+	}
+	return e
+}

@@ -1,0 +1,92 @@
+package sqlrewrite
+
+import (
+	"slices"
+
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// Tools that look at a table first ask for its columns: SELECT * ... LIMIT 0, or WHERE 1 = 0. The answer has no rows whatever the tables
+// hold, so that it says nothing about them.
+
+// hasNoRows reports whether the text alone decides that a query has no rows. Of WHERE that holds only for rows as they are: an aggregate
+// over no rows has one.
+func hasNoRows(q *syntax.Query, plainRows bool) bool {
+	if l, ok := q.Limit.(*syntax.Literal); ok && l.Kind == syntax.IntegerLiteral && isZeroText(l.Text) {
+		return true
+	}
+	return plainRows && q.GroupBy == nil && slices.ContainsFunc(conjuncts(q.Where), neverTrue)
+}
+
+func isZeroText(text string) bool {
+	v, ok := parseNumber(text)
+	return ok && v.Sign() == 0
+}
+
+// neverTrue recognises false, NULL, and comparisons of two numbers that do not hold.
+func neverTrue(n syntax.Expr) bool {
+	switch n := n.(type) {
+	case *syntax.Literal:
+		return n.Kind == syntax.NullLiteral || n.Kind == syntax.BoolLiteral && n.Text == "false"
+	case *syntax.Binary:
+		l, ok1 := n.L.(*syntax.Literal)
+		r, ok2 := n.R.(*syntax.Literal)
+		if !ok1 || !ok2 {
+			return false
+		}
+		x, ok1 := parseNumber(l.Text)
+		y, ok2 := parseNumber(r.Text)
+		if !ok1 || !ok2 || l.Kind == syntax.StringLiteral || r.Kind == syntax.StringLiteral {
+			return false
+		}
+		switch c := x.Cmp(y); n.Op {
+		case syntax.Eq:
+			return c != 0
+		case syntax.Ne:
+			return c == 0
+		case syntax.Lt:
+			return c >= 0
+		case syntax.Gt:
+			return c <= 0
+		default:
+			return false
+		}
+	default:
+		return false
+	}
+}
+
+// emptyPlan is the plan of a query without rows: the names and types of its columns.
+func (o *opened) emptyPlan(q *syntax.Query, kind rowKind) (*PublicPlan, error) {
+	plan := &PublicPlan{lines: []string{"no rows"}}
+	outputs, err := o.shapeOf(q, kind)
+	for _, out := range outputs {
+		plan.columns = append(plan.columns, Column{Name: out.name, Type: typeOfOutput(out.expr.typ()), Kind: PublicColumn})
+	}
+	if err == nil && len(outputs) == 0 {
+		err = fault.Unsupported(position(o.text, q.Pos), "a query without columns", "")
+	}
+	return plan, err
+}
+
+// shapeOf binds a query for its outputs alone.
+func (o *opened) shapeOf(q *syntax.Query, kind rowKind) ([]output, error) {
+	switch kind {
+	case publicRows:
+		l, err := o.query(q, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		return l.outputs, nil
+	case releasedRows:
+		bound, err := bind(o.text, q, o.snapshot)
+		if err != nil {
+			return nil, err
+		}
+		return bound.outputs, nil
+	}
+	bare := *q
+	bare.OrderBy, bare.Limit, bare.Offset = nil, nil, nil // they choose among rows that there are none of
+	return rowShape(o.text, &bare, o.snapshot)
+}
