@@ -229,11 +229,15 @@ func (d *demo) serve(ctx context.Context, listener net.Listener) error {
 	defer g.close()
 	served := make(chan error, 1)
 	go func() { served <- g.serve(ctx, listener) }()
-	if err := d.applyPolicy(ctx); err != nil {
+	err := d.applyPolicy(ctx)
+	if err == nil && d.options.Once == "" {
+		err = d.loadVotes(ctx)
+	}
+	if err != nil {
 		stop()
 		return errors.Join(err, <-served)
 	}
-	err := d.show(ctx)
+	err = d.show(ctx)
 	if d.options.Once == "" && err == nil {
 		select {
 		case err = <-served:

@@ -122,6 +122,11 @@ func TestDemoJSON(t *testing.T) {
 	if _, err := api.NewClient(line.HTTP, line.Tokens["ml"]).Budget(ctx, demoDataset); err != nil {
 		t.Errorf("the ML engineer cannot see the budget: %v", err)
 	}
+	labels, err := api.NewClient(line.HTTP, line.Tokens["ml"]).Labels(ctx, demoEnsemble, api.LabelRequest{Queries: []string{"0", "399"},
+		Mechanism: "gnmax", Sigma: "40"}, "")
+	if err != nil || len(labels.Labels) != 2 || labels.Spent.Rho != "0.00125" {
+		t.Errorf("the ML engineer cannot buy labels: %+v, %v", labels, err)
+	}
 	if code, errs := stop(); code != exitOK {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
@@ -145,6 +150,7 @@ func TestDemoTour(t *testing.T) {
 	}
 	for _, want := range []string{
 		"ready after", "raw n", "Married-AF-spouse", "raw SQL also lists Holand-Netherlands, with exactly 1 person; the gateway leaves it out",
+		"votes of 250 teachers on 400 pictures loaded and sealed", "pate label digits 0 1 2 3 --sigma 40",
 		"spent epsilon 0.5 (1.5 left)", "raw SQL, by subtraction: the one person from Holand-Netherlands works",
 	} {
 		if !strings.Contains(text.String(), want) {

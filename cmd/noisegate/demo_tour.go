@@ -31,7 +31,9 @@ func (d *demo) tour(ctx context.Context) error {
 	fmt.Fprintf(d.Out, "\nYour turn. In another terminal:\n\n"+
 		"  export NOISEGATE_URL=%s NOISEGATE_TOKEN=%s\n"+
 		"  %[3]s query --epsilon 0.1 \"SELECT region, count(*), avg(amount) FROM visits GROUP BY 1\"\n"+
-		"  %[3]s budget show\n\nCtrl-C ends the demo.\n", d.url, d.tokens[auth.Analyst], ownProgram())
+		"  %[3]s budget show\n"+
+		"  NOISEGATE_TOKEN=%[4]s %[3]s pate label %[5]s 0 1 2 3 --sigma 40\n\nCtrl-C ends the demo.\n",
+		d.url, d.tokens[auth.Analyst], ownProgram(), d.tokens[auth.ML], demoEnsemble)
 	return nil
 }
 
@@ -53,7 +55,7 @@ func (d *demo) welcome() {
 	for _, role := range []auth.Role{auth.Analyst, auth.Steward, auth.ML} {
 		fmt.Fprintf(d.Out, "  %-8s %s: %s\n", role, demoSubject(role), d.tokens[role])
 	}
-	fmt.Fprintf(d.Out, "  dataset  %s: people, visits, regions\n", demoDataset)
+	fmt.Fprintf(d.Out, "  dataset  %s: people, visits, regions\n  votes    %s: %d teachers\n", demoDataset, demoEnsemble, demoTeachers)
 }
 
 // tourGroups counts people by a public key: the noise is small beside the numbers.
