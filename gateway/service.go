@@ -43,7 +43,7 @@ type Dataset struct {
 	Quantum time.Duration // answers leave at multiples of it since the request's beginning; 0: at once
 }
 
-// Config is what a service is made of. All fields but Log and Ensembles are needed.
+// Config is what a service is made of. All fields but Log, Ensembles and Signer are needed.
 type Config struct {
 	Ledger     budget.Ledger
 	Policies   Policies
@@ -53,7 +53,8 @@ type Config struct {
 	Sampler    func() *mechanisms.Sampler // a fresh one for each query
 	NewID      func(time.Time) budget.ReservationID
 	Clock      Clock
-	Abandoned  time.Duration // a charge that is open for longer belongs to a gateway that died
+	Signer     *budget.Signer // of receipts; nil: answers carry none
+	Abandoned  time.Duration  // a charge that is open for longer belongs to a gateway that died
 	Log        *slog.Logger
 }
 
@@ -68,6 +69,7 @@ type Service struct {
 	sampler    func() *mechanisms.Sampler
 	newID      func(time.Time) budget.ReservationID
 	clock      Clock
+	signer     *budget.Signer
 	abandoned  time.Duration
 	log        *slog.Logger
 }
@@ -90,7 +92,7 @@ func New(c Config) (*Service, error) {
 	}
 	return &Service{
 		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger, policies: c.Policies, datasets: c.Datasets,
-		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, abandoned: c.Abandoned, log: c.Log,
+		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer, abandoned: c.Abandoned, log: c.Log,
 	}, nil
 }
 
@@ -108,7 +110,8 @@ type Answer struct {
 	Replayed  bool
 	Result    json.RawMessage // an [api.Result]
 	Spent     api.Amounts
-	Remaining api.Amounts // of the caller's own account; empty amounts when the ledger could not be asked
+	Remaining api.Amounts     // of the caller's own account; empty amounts when the ledger could not be asked
+	Receipt   *budget.Receipt // nil without a key
 }
 
 // Query answers a question. Errors before the charge cost nothing: request/*, sql/*, policy/*, plan/*, budget/*. After it,
@@ -126,6 +129,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	return &Answer{
 		ID: paid.id, Dataset: r.Dataset, Replayed: paid.replayed, Result: paid.answer,
 		Spent: amountsOf(paid.spent), Remaining: s.remaining(ctx, q.purse),
+		Receipt: s.sign(ctx, r.Dataset, paid),
 	}, nil
 }
 
