@@ -311,3 +311,47 @@ func TestInteractiveOfOneQueryMeetsGoldenVectors(t *testing.T) {
 		}
 	})
 }
+
+// TestPublishedRuns are figures that papers, tutorials and our own designs quote, to the digits in which they are quoted.
+func TestPublishedRuns(t *testing.T) {
+	quoted := func(t *testing.T, what string, got, want, half float64) {
+		t.Helper()
+		if math.Abs(got-want) > half {
+			t.Errorf("%s = %.6g, want %g", what, got, want)
+		}
+	}
+	t.Run("Glyph, 12,000 checks and 10,762 answers", func(t *testing.T) { // the tutorial quotes 10.14
+		rho := 12_000/(2*square(500)) + 10_762/square(100)
+		values := ReferenceOrders()
+		for i := range values {
+			values[i] *= rho
+		}
+		loose, _ := best(classic, values, ReferenceOrders(), 1e-8)
+		strict, _ := best(tight, values, ReferenceOrders(), 1e-8)
+		quoted(t, "classic", loose, 10.106, 5e-4)
+		quoted(t, "tight", strict, 9.481, 5e-4)
+		quoted(t, "exact", gaussianEpsilon(math.Sqrt(2*rho), 1e-8), 9.012, 5e-4)
+	})
+	t.Run("MNIST, 640 queries, exactly", func(t *testing.T) {
+		table := mnist(t, 640)
+		m := modeOf(t, table.Ensemble(), Settings{Mode: Confident, Threshold: "200", Sigma1: "150", Sigma2: "40"})
+		a, err := m.Analyse(table, AnalysisParameters{Delta: 1e-5, Noise: Continuous, Points: 1, Exact: true, Orders: []float64{9, 12.5, 14, 17, 20}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		quoted(t, "exact", total(t, a, ExactLocal).Total(), 0.946, 5e-4)
+		quoted(t, "classic", total(t, a, ClassicDependent).Total(), 1.9988, 5e-5)
+		quoted(t, "tight", total(t, a, TightDependent).Total(), 1.7119, 5e-5)
+		quoted(t, "exact, without the votes", total(t, a, ExactGaussian).Total(), 2.527, 5e-4)
+	})
+	t.Run("MNIST, the 100 queries of 2017", func(t *testing.T) {
+		for _, c := range []struct {
+			scale   string
+			moments int
+			want    float64
+		}{{"10", 8, 2.048561096236246}, {"10", 64, 1.407853}, {"20", 8, 1.958683}, {"20", 64, 1.437085}} {
+			a := analyse(t, student100(t), Settings{Mode: LNMax, NoiseScale: c.scale}, AnalysisParameters{Delta: 1e-5, Moments: c.moments})
+			quoted(t, "scale "+c.scale, total(t, a, MomentsDependent).Total(), c.want, 5e-7)
+		}
+	})
+}
