@@ -37,7 +37,7 @@ func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit)
 		}
 		return nil, public, orElse(err, unreadable)
 	}
-	plan, err := cheapest(r, snapshot, options)
+	plan, err := cheapest(r, snapshot, options, limit)
 	return plan, nil, err
 }
 
@@ -193,72 +193,6 @@ func readPrice(r api.QueryRequest, o *sqlrewrite.Options) error {
 		}
 	}
 	return nil
-}
-
-// cheapest finds the smallest price, to a part in a thousand, at which the half-width of each output that the request names is
-// within its bound. Prices are ρ for zcdp accounts and for Gaussian noise, else ε. Half-widths fall as the price rises.
-func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite.Options) (*sqlrewrite.Plan, error) {
-	bounds, err := positives(r.MaxError, wrongMaxError)
-	if err != nil {
-		return nil, err
-	}
-	inRho := options.Currency == catalog.ZCDP || options.Mechanism == sqlrewrite.MechanismGaussian
-	at := func(pico int64) (*sqlrewrite.Plan, error) {
-		o := options
-		if inRho {
-			o.Rho = mechanisms.PicoRho(pico)
-		} else {
-			o.Epsilon = mechanisms.PicoEpsilon(pico)
-		}
-		return sqlrewrite.Rewrite(r.SQL, snapshot, o)
-	}
-	enough, err := at(int64(mechanisms.MaxEpsilon))
-	if err != nil {
-		return nil, err
-	}
-	if ok, err := keeps(enough, bounds); err != nil || !ok {
-		return nil, orElse(err, fault.RequestMaxError("larger: no price reaches it"))
-	}
-	low, high := int64(0), int64(mechanisms.MaxEpsilon) // at high the bounds hold, at low they do not
-	for high-low > max(high/1000, 1) {
-		middle := low + (high-low)/2
-		if low == 0 {
-			middle = max(high/16, 1) // prices are small: look for the order of magnitude first
-		}
-		plan, err := at(middle)
-		if fault.CodeOf(err) == fault.CodePriceTooSmall {
-			low = middle
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if ok, _ := keeps(plan, bounds); ok {
-			high, enough = middle, plan
-		} else {
-			low = middle
-		}
-	}
-	return enough, nil
-}
-
-// keeps reports whether the outputs of a plan keep their bounds; an error names an output that the plan does not have.
-func keeps(plan *sqlrewrite.Plan, bounds map[string]*big.Rat) (bool, error) {
-	widths := map[string]*big.Rat{}
-	for _, column := range plan.Columns() {
-		if column.HalfWidth != nil {
-			widths[column.Name] = column.HalfWidth
-		}
-	}
-	holds := true
-	for name, bound := range bounds {
-		width, ok := widths[name]
-		if !ok {
-			return false, fault.RequestMaxError("about aggregates of the select list, and " + fault.Quote(name) + " is none")
-		}
-		holds = holds && width.Cmp(bound) <= 0
-	}
-	return holds, nil
 }
 
 // WrongType refuses a member of a request whose JSON type does not fit, with the text that a wrong value gets too.

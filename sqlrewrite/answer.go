@@ -33,6 +33,9 @@ func (p *Plan) outputForms() []outputForm {
 		if f.column.Kind == DerivedColumn && f.releases == 0 && len(leavesOf(o.expr)) > 0 {
 			f.column.Kind = KeyColumn // computed from keys alone
 		}
+		if weights, ok := p.affine(o.expr); ok && f.column.Kind == DerivedColumn && f.releases > 0 {
+			f.column.HalfWidth = p.sumWidth(weights)
+		}
 		forms = append(forms, f)
 	}
 	return forms

@@ -9,11 +9,13 @@ import (
 )
 
 // box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise. One
-// that is computed from n releases gets each of them at the level 1-(1-level)/n, so that all hold at once with the level
-// asked for (Bonferroni), and interval arithmetic over that box: sound, if wide.
+// that is a weighted sum of releases has the interval of the sum of their noise. Any other that is computed from n releases gets each
+// of them at the level 1-(1-level)/n, so that all hold at once with the level asked for (Bonferroni), and interval arithmetic over that
+// box: sound, if wide.
 type box struct {
 	plan   *Plan
 	widths map[widthKey]*big.Rat
+	exact  bool // of the released values themselves, without noise around them
 }
 
 type widthKey struct{ release, together int }
@@ -27,6 +29,9 @@ func point(v *big.Rat) *span { return &span{lo: v, hi: v} }
 
 // width is the half-width of a release's noise when n releases must hold together, in steps.
 func (b *box) width(release, n int) *big.Rat {
+	if b.exact {
+		return new(big.Rat)
+	}
 	key := widthKey{release, n}
 	w, ok := b.widths[key]
 	if !ok {
@@ -39,8 +44,18 @@ func (b *box) width(release, n int) *big.Rat {
 
 // interval is the interval of one output in one row; nil where there is none.
 func (b *box) interval(e expr, f outputForm, row releasedRow, sqlType string) *Interval {
-	s := b.eval(e, f.releases, row)
-	if s == nil || f.releases == 0 {
+	if f.releases == 0 {
+		return nil
+	}
+	var s *span
+	if f.column.HalfWidth != nil && f.column.Kind == DerivedColumn {
+		if centre := (&box{plan: b.plan, exact: true}).eval(e, f.releases, row); centre != nil {
+			s = &span{lo: new(big.Rat).Sub(centre.lo, f.column.HalfWidth), hi: new(big.Rat).Add(centre.hi, f.column.HalfWidth)}
+		}
+	} else {
+		s = b.eval(e, f.releases, row)
+	}
+	if s == nil {
 		return nil
 	}
 	switch sqlType {

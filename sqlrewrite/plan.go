@@ -128,7 +128,9 @@ type Column struct {
 	Mechanism   mechanisms.Name // aggregate only
 	Sensitivity string          // aggregate only: in the output's unit
 	Scale       string          // aggregate only: Laplace b or Gaussian σ², in the output's unit
-	HalfWidth   *big.Rat        // aggregate only: at the requested confidence, in the output's unit; nil otherwise
+	// HalfWidth is that of the noise at the requested confidence, in the output's unit: of aggregates, and of what is a weighted sum of
+	// them. Nil where it is not known before there is data.
+	HalfWidth *big.Rat
 }
 
 // Interval is a confidence interval in PostgreSQL's text form of a number.
@@ -162,7 +164,7 @@ type Plan struct {
 	weights   []*big.Rat // by release; nil: the price is split evenly
 	releases  []release
 	selection *selection // nil: the keys are public
-	parts     []planPart     // the statements, their seed arguments zero
+	parts     []planPart // the statements, their seed arguments zero
 	post      *Post      // without the released values, which are its first arguments; nil: there is no outer layer
 	outputs   []outputForm
 	identity  [32]byte
