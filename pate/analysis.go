@@ -18,7 +18,7 @@ const (
 	MomentsIndependent Method = "moments_independent"   // moments accountant, without the votes
 	ClassicIndependent Method = "rdp_independent"       // Rényi, conversion of Mironov 2017
 	TightIndependent   Method = "rdp_independent_tight" // Rényi, conversion of 2020: what ρ of the ledger is worth
-	ExactGaussian      Method = "gaussian_exact"        // Gaussian differential privacy, no loss at all
+	ExactGaussian      Method = "gaussian_exact"        // Gaussian differential privacy of continuous noise, without any loss
 	MomentsDependent   Method = "moments"               // secret: moments accountant of the 2017 paper
 	ClassicDependent   Method = "rdp"                   // secret: Theorem 6 of the 2018 paper, or Theorem 3 of 2017, Mironov's conversion
 	TightDependent     Method = "rdp_tight"             // secret: the same, converted as in 2020
@@ -50,7 +50,7 @@ type AnalysisParameters struct {
 // Line is ε by one method.
 type Line struct {
 	Method  Method    `json:"method"`
-	Secret  bool      `json:"secret"`          // depends on votes: not to be published
+	Secret  bool      `json:"secret"`          // depends on votes: not to be published (see [Method.Secret] and [AnalysisParameters.Outcomes])
 	Order   float64   `json:"order,omitempty"` // the Rényi order behind the last ε
 	Epsilon []float64 `json:"epsilon"`         // at each of [Analysis.Points]
 }
@@ -81,7 +81,7 @@ func (a *Analysis) Line(m Method) (Line, bool) {
 // Analyse accounts for labelling every query of the table once, in order. It returns a [fault.Error] for parameters out of range.
 //
 // Confident and Interactive cost their check for every query and the answer for those that are answered: those of Outcomes, or, for the
-// expectation that the papers print, each by its probability. An expectation is no guarantee.
+// expectation that the papers print, each by its probability. An expectation is no guarantee, and depends on votes by every method.
 func (m *Mode) Analyse(t *Table, p AnalysisParameters) (*Analysis, error) {
 	if err := m.defaults(t, &p); err != nil {
 		return nil, err

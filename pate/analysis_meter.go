@@ -142,8 +142,9 @@ type meterLine struct {
 // lines are the methods that apply to the mode.
 func (a *meter) lines() []meterLine {
 	var lines []meterLine
+	expected := a.mode.check != nil && a.p.Outcomes == nil // how many queries are answered is then a guess from the votes
 	add := func(m Method, epsilon func() (float64, float64)) {
-		lines = append(lines, meterLine{Line{Method: m, Secret: m.Secret()}, epsilon})
+		lines = append(lines, meterLine{Line{Method: m, Secret: m.Secret() || expected}, epsilon})
 	}
 	read := func(convert conversion, c *curve) func() (float64, float64) {
 		return func() (float64, float64) { return best(convert, c.values(), c.orders, a.p.Delta) }

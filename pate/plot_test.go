@@ -29,6 +29,9 @@ func TestPlotIsWellFormed(t *testing.T) {
 			if l.Secret {
 				secret++
 			}
+			if expected := s.Mode == Confident; l.Secret != (l.Method.Secret() || expected) {
+				t.Errorf("%s: %s is secret: %v", s.Mode, l.Method, l.Secret)
+			}
 			if !slices.IsSorted(l.Epsilon) {
 				t.Errorf("%s: %s falls: %v", s.Mode, l.Method, l.Epsilon)
 			}
