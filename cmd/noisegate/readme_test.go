@@ -56,7 +56,7 @@ func TestReadme(t *testing.T) {
 	}
 	// 0.5 for the question of step 5 and 0.1 for curl's, of a budget of 3: 24 more at 0.1 are left.
 	for _, want := range []string{"applied 001_catalog.sql", "census: version 1 applied", "Never-married", "spent epsilon 0.5 (2.5 left)",
-		"about 24 more counts at epsilon 0.1"} {
+		"about 24 more counts at epsilon 0.1", "| answered |", "spent rho 0.013889"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the README's commands do not print %q:\n%s", want, &out)
 		}
