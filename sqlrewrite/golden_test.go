@@ -22,7 +22,7 @@ import (
 // go test ./sqlrewrite -run Golden -rewrite, and read the difference.
 func TestGolden(t *testing.T) {
 	for _, clause := range []string{
-		"from", "select", "where", "expr", "groupby", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
+		"from", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
 	} {
 		t.Run(clause, func(t *testing.T) {
 			var tables string

@@ -2,6 +2,7 @@ package sqlrewrite
 
 import (
 	"math/big"
+	"reflect"
 	"strconv"
 
 	"noisegate/catalog"
@@ -16,6 +17,7 @@ type groupKey struct {
 	at   fault.Position
 	// domain holds the keys that appear, all of them, whatever the rows say; nil for private keys, which are selected.
 	domain []catalog.Key
+	node   syntax.Expr // nil for a column
 	// declared is the number of keys before WHERE narrowed them.
 	declared int
 }
@@ -25,8 +27,8 @@ func (k groupKey) private() bool { return k.domain == nil }
 // maxKeys caps the combinations of public keys: each is a row of the answer.
 const maxKeys = 100_000
 
-// groupBy binds the keys: columns by name, by ordinal or by the alias of an output; SELECT DISTINCT without aggregates is a
-// GROUP BY of its outputs.
+// groupBy binds the keys: expressions over a row, by themselves, by ordinal or by the alias of an output; SELECT DISTINCT of columns is
+// a GROUP BY of its outputs.
 func (b *binder) groupBy() error {
 	nodes := b.query.GroupBy
 	if b.query.Distinct && len(nodes) == 0 && b.plainColumns() {
@@ -39,15 +41,11 @@ func (b *binder) groupBy() error {
 		if err != nil {
 			return err
 		}
-		c, err := b.column(n)
+		key, err := b.groupKey(n)
 		if err != nil {
 			return err
 		}
-		key, err := b.groupKey(n, c)
-		if err != nil {
-			return err
-		}
-		if !b.hasKey(c) {
+		if _, known := b.keyOf(key.x); !known {
 			b.bound.keys = append(b.bound.keys, key)
 		}
 	}
@@ -64,42 +62,48 @@ func (b *binder) plainColumns() bool {
 	return true
 }
 
-func (b *binder) hasKey(c *field) bool {
-	for _, k := range b.bound.keys {
-		if plainField(k.x) == c {
-			return true
+// keyOf finds the key that an expression over a row is.
+func (b *binder) keyOf(x expr) (keyRef, bool) {
+	for i, k := range b.bound.keys {
+		f, g := plainField(k.x), plainField(x)
+		if f != g || f == nil && k.name != describe(x) {
+			continue
 		}
+		return keyRef{index: i, name: k.name, t: k.x.typ()}, true
 	}
-	return false
+	return keyRef{}, false
 }
 
-// groupItem finds the column that an item of GROUP BY means. As in PostgreSQL, a name is first a column and then an alias.
-func (b *binder) groupItem(n syntax.Expr) (*syntax.Column, error) {
-	target := n
+// computedKey finds the key that an expression above the aggregates repeats.
+func (s blockScope) computedKey(n syntax.Expr) (keyRef, bool) {
+	for _, k := range s.bound.keys {
+		if k.node == nil || reflect.TypeOf(k.node) != reflect.TypeOf(n) {
+			continue
+		}
+		if x, err := s.expression(rowScope{s.binder}, n); err == nil {
+			return s.keyOf(x)
+		}
+		return keyRef{}, false
+	}
+	return keyRef{}, false
+}
+
+// groupItem finds the expression that an item of GROUP BY means. As in PostgreSQL, a name is first a column and then an alias.
+func (b *binder) groupItem(n syntax.Expr) (syntax.Expr, error) {
 	switch n := n.(type) {
 	case *syntax.Literal:
 		item, err := b.ordinal(n, "GROUP BY")
-		if err != nil {
-			return nil, err
-		}
-		target = item.Expr
+		return item.Expr, err
 	case *syntax.Column:
 		if _, exists := b.visible(n.Name); n.Qualifier == "" && !exists {
 			for _, item := range b.query.Items {
 				if item.Alias == n.Name {
-					target = item.Expr
-					break
+					return item.Expr, nil
 				}
 			}
 		}
 	}
-	if c, ok := target.(*syntax.Column); ok {
-		return c, nil
-	}
-	if _, err := b.expression(rowScope{b}, target); err != nil {
-		return nil, err // an unknown name inside is the more useful answer
-	}
-	return nil, b.unsupported(n, "grouping by an expression", "group by plain columns")
+	return n, nil
 }
 
 // ordinal is the item of the select list that a whole number in GROUP BY or ORDER BY means.
@@ -114,8 +118,35 @@ func (b *binder) ordinal(n *syntax.Literal, clause string) (syntax.Item, error) 
 	return b.query.Items[i-1], nil
 }
 
-// groupKey decides how the keys of a column may be shown.
-func (b *binder) groupKey(n *syntax.Column, c *field) (groupKey, error) {
+// groupKey decides how the keys of an expression may be shown.
+func (b *binder) groupKey(n syntax.Expr) (groupKey, error) {
+	if c, ok := n.(*syntax.Column); ok {
+		f, err := b.column(c)
+		if err != nil {
+			return groupKey{}, err
+		}
+		return b.columnKey(c, f)
+	}
+	x, err := b.expression(rowScope{b}, n)
+	if err != nil {
+		return groupKey{}, err
+	}
+	if len(columnsOf(x)) == 0 {
+		return groupKey{}, b.unsupported(n, "grouping by a constant", "leave it out")
+	}
+	key := groupKey{x: x, name: describe(x), at: b.at(n), node: n}
+	if domain, ok := keyDomain(x, b.bound.where); ok {
+		key.domain, key.declared = domain, len(domain)
+		return key, nil
+	}
+	if missing := mayCompute(x); missing != nil {
+		return groupKey{}, fault.MissingKeys(b.at(n), missing.Name)
+	}
+	return key, nil
+}
+
+// columnKey decides how the keys of a column may be shown.
+func (b *binder) columnKey(n *syntax.Column, c *field) (groupKey, error) {
 	key := groupKey{x: column{of: c}, name: c.Name, at: b.at(n)}
 	switch {
 	case c.unit:

@@ -50,10 +50,8 @@ func (s blockScope) column(n *syntax.Column) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, k := range s.bound.keys {
-		if plainField(k.x) == c {
-			return keyRef{index: i, name: k.name, t: c.Type}, nil
-		}
+	if key, ok := s.keyOf(column{of: c}); ok {
+		return key, nil
 	}
 	if c.unit {
 		return nil, fault.UnitColumn(s.at(n), c.Name)
@@ -87,6 +85,11 @@ func (blockScope) computes() bool { return true }
 func (b *binder) expression(s scope, n syntax.Expr) (expr, error) {
 	if in, ok := s.(layerScope); ok && holdsQuery(n) {
 		return in.subquery(n)
+	}
+	if above, ok := s.(blockScope); ok {
+		if key, ok := above.computedKey(n); ok {
+			return key, nil
+		}
 	}
 	switch n := n.(type) {
 	case *syntax.Literal:

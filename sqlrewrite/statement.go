@@ -210,6 +210,14 @@ func joinConditions(all []string) string {
 // text that a group shows would be that of one of its rows.
 func (p *statementPrinter) key(e expr) string {
 	name := p.operand(e)
+	if _, ok := e.(computed); ok {
+		switch {
+		case isFloat(carrierOf(e)):
+			name = "(" + name + " + " + p.sub(func() { p.arg("0", "double precision") }) + ")" // 0 for -0
+		case carrierOf(e) == catalog.Numeric:
+			name = "pg_catalog.trim_scale(" + name + ")"
+		}
+	}
 	switch e.typ() {
 	case catalog.Text:
 		return "(" + name + " COLLATE " + byteCollation + ")"

@@ -5,11 +5,13 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"noisegate/catalog"
 	"noisegate/internal/pgtest"
 )
 
@@ -28,6 +30,8 @@ const (
   speed  double
   word   text
   other  text
+  letter text
+  grade  integer
   flag   boolean
   day    date
   at     timestamp
@@ -53,13 +57,15 @@ tables:
       atz:   {bounds: [2022-01-01, 2022-12-31]}
       word:  {keys: private}
       other: {keys: private}
+      letter: {domain: [a, bb, 'ç d', null]}
+      grade: {domain: [1, 2, 10, null]}
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `
 	// Rows with a positive id hold values within their bounds, exact ends included. The others hold what a column can hold at worst.
 	totalDDL = `
 CREATE TABLE public.t (id integer PRIMARY KEY, n2 smallint, n4 integer, n8 bigint, wide bigint, small integer NOT NULL, money numeric(10,2),
-  free numeric, f4 real, f8 double precision, speed double precision, word text, other text, flag boolean,
+  free numeric, f4 real, f8 double precision, speed double precision, word text, other text, letter text, grade integer, flag boolean,
   day date, at timestamp, atz timestamptz, far timestamp);
 CREATE FUNCTION public.try(expression text) RETURNS TABLE (row_id integer, value text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -76,23 +82,25 @@ END $$;`
 
 // columnValues are, by column, values within the bounds and values beyond them.
 var columnValues = map[string][2][]string{
-	"n2":    {{"NULL", "0", "10", "-100", "7", "-1"}, {"11", "-32768", "32767", "-101"}},
-	"n4":    {{"NULL", "0", "20", "-50000", "1", "-7"}, {"-2147483648", "2147483647", "21"}},
-	"n8":    {{"NULL", "0", "-4000000000", "9000000000", "123456789"}, {"-9223372036854775808", "9223372036854775807"}},
-	"wide":  {{"NULL", "0", "3", "-9223372036854775808", "9223372036854775807", "-1"}, {"4611686018427387904"}},
-	"small": {{"0", "9", "1", "5"}, {"-2147483648", "2147483647"}},
-	"money": {{"NULL", "0", "-1.5", "12", "0.01", "3.33"}, {"'NaN'", "99999999.99", "-99999999.99"}},
-	"free":  {{"NULL", "0", "-1", "1", "0.333", "-0.00001"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e130", "1e-130", "-1e131071", "0.00000000000000000000000001"}},
-	"f4":    {{"NULL", "0", "-0.5", "2.5", "0.25"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e-45", "3.4e38", "'-0'", "-3.4e38"}},
-	"f8":    {{"NULL", "0", "1", "0.1", "0.9999999999999999"}, {"'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "'-0'", "-5e-324", "2.3e-308"}},
-	"speed": {{"NULL", "0", "1", "-12.5", "1e10", "3e-20"}, {"'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "-1.7e308", "'-0'"}},
-	"word":  {{"NULL", "''", "'abc'", "'É xx é'", "'x'", "'  b '"}, {"pg_catalog.repeat('ab', 5000)", "pg_catalog.repeat('é', 1000000)"}},
-	"other": {{"NULL", "''", "'b'", "'x'"}, {"pg_catalog.repeat('x', 100000)"}},
-	"flag":  {{"NULL", "true", "false"}, {"true"}},
-	"day":   {{"NULL", "'2020-01-01'", "'2024-12-31'", "'2024-02-29'", "'2021-12-31'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'5874897-12-31'", "'0001-01-01 BC'"}},
-	"at":    {{"NULL", "'2022-01-01'", "'2022-12-31'", "'2022-02-28 23:59:59.999999'", "'2022-07-04 12:34:56.5'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
-	"atz":   {{"NULL", "'2022-01-01+00'", "'2022-12-31+00'", "'2022-03-27 01:30:00+00'"}, {"'infinity'", "'-infinity'", "'4713-01-02 BC'", "'294276-12-31'"}},
-	"far":   {{"NULL", "'0001-01-01'", "'9999-12-31'", "'1969-12-31 23:00:00.000001'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
+	"n2":     {{"NULL", "0", "10", "-100", "7", "-1"}, {"11", "-32768", "32767", "-101"}},
+	"n4":     {{"NULL", "0", "20", "-50000", "1", "-7"}, {"-2147483648", "2147483647", "21"}},
+	"n8":     {{"NULL", "0", "-4000000000", "9000000000", "123456789"}, {"-9223372036854775808", "9223372036854775807"}},
+	"wide":   {{"NULL", "0", "3", "-9223372036854775808", "9223372036854775807", "-1"}, {"4611686018427387904"}},
+	"small":  {{"0", "9", "1", "5"}, {"-2147483648", "2147483647"}},
+	"money":  {{"NULL", "0", "-1.5", "12", "0.01", "3.33"}, {"'NaN'", "99999999.99", "-99999999.99"}},
+	"free":   {{"NULL", "0", "-1", "1", "0.333", "-0.00001"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e130", "1e-130", "-1e131071", "0.00000000000000000000000001"}},
+	"f4":     {{"NULL", "0", "-0.5", "2.5", "0.25"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e-45", "3.4e38", "'-0'", "-3.4e38"}},
+	"f8":     {{"NULL", "0", "1", "0.1", "0.9999999999999999"}, {"'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "'-0'", "-5e-324", "2.3e-308"}},
+	"speed":  {{"NULL", "0", "1", "-12.5", "1e10", "3e-20"}, {"'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "-1.7e308", "'-0'"}},
+	"word":   {{"NULL", "''", "'abc'", "'É xx é'", "'x'", "'  b '"}, {"pg_catalog.repeat('ab', 5000)", "pg_catalog.repeat('é', 1000000)"}},
+	"other":  {{"NULL", "''", "'b'", "'x'"}, {"pg_catalog.repeat('x', 100000)"}},
+	"letter": {{"NULL", "'a'", "'bb'", "'ç d'"}, {"'z'", "pg_catalog.repeat('z', 100000)"}},
+	"grade":  {{"NULL", "1", "2", "10"}, {"3", "-2147483648", "2147483647"}},
+	"flag":   {{"NULL", "true", "false"}, {"true"}},
+	"day":    {{"NULL", "'2020-01-01'", "'2024-12-31'", "'2024-02-29'", "'2021-12-31'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'5874897-12-31'", "'0001-01-01 BC'"}},
+	"at":     {{"NULL", "'2022-01-01'", "'2022-12-31'", "'2022-02-28 23:59:59.999999'", "'2022-07-04 12:34:56.5'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
+	"atz":    {{"NULL", "'2022-01-01+00'", "'2022-12-31+00'", "'2022-03-27 01:30:00+00'"}, {"'infinity'", "'-infinity'", "'4713-01-02 BC'", "'294276-12-31'"}},
+	"far":    {{"NULL", "'0001-01-01'", "'9999-12-31'", "'1969-12-31 23:00:00.000001'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
 }
 
 // fillTotal inserts n rows of values within bounds and n rows of any.
@@ -122,7 +130,7 @@ func (w expressionWriter) pick(all ...string) string { return all[w.r.IntN(len(a
 
 func (w expressionWriter) number(depth int) string {
 	if depth == 0 {
-		return w.pick("n2", "n4", "n8", "wide", "small", "money", "free", "f4", "f8", "speed", "n4", "money", "small", "f8", "0", "1", "-3", "0.5", "2.25", "1e3", "100000")
+		return w.pick("n2", "n4", "n8", "wide", "small", "money", "free", "f4", "f8", "speed", "n4", "money", "small", "f8", "grade", "0", "1", "-3", "0.5", "2.25", "1e3", "100000")
 	}
 	x, y := w.number(depth-1), w.number(w.r.IntN(depth))
 	return w.pick(
@@ -142,7 +150,7 @@ func (w expressionWriter) number(depth int) string {
 
 func (w expressionWriter) whole(depth int) string {
 	if depth == 0 {
-		return w.pick("n2", "n4", "n8", "wide", "small", "7", "-1", "0", "small", "3000000000")
+		return w.pick("n2", "n4", "n8", "wide", "small", "grade", "7", "-1", "0", "small", "3000000000")
 	}
 	return w.pick("("+w.whole(depth-1)+" + "+w.whole(0)+")", "("+w.whole(depth-1)+" * "+w.whole(0)+")", "("+w.whole(depth-1)+" - "+w.whole(0)+")", "abs("+w.whole(depth-1)+")")
 }
@@ -156,7 +164,7 @@ func (w expressionWriter) decimal(depth int) string {
 
 func (w expressionWriter) text(depth int) string {
 	if depth <= 0 {
-		return w.pick("word", "other", "'b'", "''")
+		return w.pick("word", "other", "letter", "letter", "'b'", "''")
 	}
 	x := w.text(depth - 1)
 	return w.pick("upper("+x+")", "lower("+x+")", "("+x+" || "+w.text(0)+")", "concat("+x+", small, "+w.text(0)+")", "trim("+x+")", "ltrim("+x+", 'ab')", "rtrim("+x+")",
@@ -357,4 +365,56 @@ func nearlyEqual(a, b string) bool {
 	}
 	limit.Mul(limit, big.NewRat(1, 1_000_000))
 	return x.Sub(x, y).Abs(x).Cmp(limit) <= 0
+}
+
+// Keys of random expressions, on PostgreSQL: where policy and text bound them, every key of a row whose values lie within their bounds is
+// in the domain, in PostgreSQL's own text. Most domains are not much larger than what rows have.
+func TestComputedKeysAreInTheirDomain(t *testing.T) {
+	db := pgtest.New(t)
+	db.Exec(t, totalDDL)
+	conn := db.Conn(t, db.DSN)
+	snapshot := parseSnapshot(t, totalTables, totalPolicy)
+	r := rand.New(rand.NewPCG(5, 6)) // reproducible on purpose
+	mustExec(t, conn, fillTotal(r, 300)+"; DELETE FROM public.t WHERE id <= 0; SET timezone = 'UTC'; SET jit = off")
+	w := expressionWriter{r}
+	public, private := 0, 0
+	for i := range 600 {
+		text := []func(int) string{w.number, w.condition, w.text, w.time, w.number}[i%5](1 + i%2)
+		query, err := parse("SELECT count(*) FROM t WHERE small > 1 AND day < DATE '2024-12-31' AND grade <> 2 GROUP BY "+text, "")
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		bound, err := bindBlock("", query, snapshot)
+		if err != nil || len(bound.keys) == 0 {
+			continue
+		}
+		key := bound.keys[0]
+		if key.private() {
+			private++
+			continue
+		}
+		public++
+		p := &statementPrinter{printer: newRowPrinter(), q: bound}
+		rows, err := conn.Query(t.Context(), "SELECT DISTINCT "+p.key(key.x)+"::text FROM public.t WHERE "+p.rowFilter(), p.args...)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[*string])
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for _, k := range found {
+			want := catalog.Key{Null: k == nil}
+			if k != nil {
+				want.Text = *k
+			}
+			if !slices.Contains(key.domain, want) {
+				t.Fatalf("%s: the key %s is not in %v", text, orNull(k), key.domain)
+			}
+		}
+	}
+	t.Logf("%d expressions with public keys, %d with private ones", public, private)
+	if public < 150 || private < 30 {
+		t.Error("too few to tell")
+	}
 }
