@@ -131,6 +131,36 @@ func (c *Client) SetAccount(ctx context.Context, dataset, account string, limit 
 	return send[Account](ctx, c, call{method: http.MethodPut, path: accountPath(dataset, account), body: limit})
 }
 
+// Refill raises the cap of an account that exists, for stewards.
+func (c *Client) Refill(ctx context.Context, dataset, account string, refill Refill) (*Account, error) {
+	return send[Account](ctx, c, call{method: http.MethodPost, path: accountPath(dataset, account) + "/refill", body: refill})
+}
+
+// Freeze stops all charges on an account that exists, or lets them go on, for stewards. Replays stay free.
+func (c *Client) Freeze(ctx context.Context, dataset, account string, frozen bool) (*Account, error) {
+	action := "/thaw"
+	if frozen {
+		action = "/freeze"
+	}
+	return send[Account](ctx, c, call{method: http.MethodPost, path: accountPath(dataset, account) + action})
+}
+
+// Audit gives a page of the ledger's journal, newest first, for stewards: of one dataset, or of all when dataset is empty; cursor is
+// empty for the first page.
+func (c *Client) Audit(ctx context.Context, dataset, cursor string) (*AuditPage, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{"dataset": dataset, "cursor": cursor} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	path := "/v1/audit"
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return send[AuditPage](ctx, c, call{method: http.MethodGet, path: path})
+}
+
 func datasetPath(dataset string) string { return "/v1/datasets/" + url.PathEscape(dataset) }
 
 func accountPath(dataset, account string) string {

@@ -198,17 +198,50 @@ type DatasetBudget struct {
 	Reserved  Amounts     `json:"reserved"`
 	Remaining Amounts     `json:"remaining"`
 	Lifetime  Amounts     `json:"lifetime"` // all that was ever charged
-	Advice    string      `json:"advice"`   // in plain words: about n more counts
+	Frozen    bool        `json:"frozen"`   // a steward stopped all charges; replays stay free
+	// NextTranche is when more of the limit is released; absent when all of it is.
+	NextTranche *time.Time `json:"next_tranche,omitempty"`
+	Advice      string     `json:"advice"` // in plain words: about n more counts
 }
 
 // BudgetLimit is the cap of an account: the body of PUT /v1/datasets/{dataset}/budgets/{account}.
 type BudgetLimit struct {
-	Form               string  `json:"form,omitempty"` // pure, zcdp or approx
-	Epsilon            Decimal `json:"epsilon,omitempty"`
-	Rho                Decimal `json:"rho,omitempty"`
-	Delta              Decimal `json:"delta,omitempty"`
-	MaxEpsilonPerQuery Decimal `json:"max_epsilon_per_query,omitempty"`
-	ReplayOnly         bool    `json:"replay_only,omitempty"`
+	Form               string   `json:"form,omitempty"` // pure, zcdp or approx
+	Epsilon            Decimal  `json:"epsilon,omitempty"`
+	Rho                Decimal  `json:"rho,omitempty"`
+	Delta              Decimal  `json:"delta,omitempty"`
+	MaxEpsilonPerQuery Decimal  `json:"max_epsilon_per_query,omitempty"`
+	ReplayOnly         bool     `json:"replay_only,omitempty"`
+	Tranche            *Tranche `json:"tranche,omitempty"`
+	Rate               *Rate    `json:"rate,omitempty"`
+}
+
+// Tranche releases a cap in parts: one at once, and another after each period. The cap stays the promise of a lifetime.
+type Tranche struct {
+	Every   string  `json:"every"` // 90s, 1m, 12h, 30d
+	Epsilon Decimal `json:"epsilon,omitempty"`
+	Rho     Decimal `json:"rho,omitempty"` // form zcdp
+}
+
+// Rate is how much may be spent in how short a time.
+type Rate struct {
+	Epsilon Decimal `json:"epsilon"`
+	Per     string  `json:"per"` // 90s, 1m, 12h
+}
+
+// Refill raises the cap of an account: the body of POST /v1/datasets/{dataset}/budgets/{account}/refill. It raises what the
+// account may lose in a lifetime, also when the data are the same.
+type Refill struct {
+	Epsilon Decimal `json:"epsilon,omitempty"` // forms pure and approx
+	Rho     Decimal `json:"rho,omitempty"`     // form zcdp
+	Delta   Decimal `json:"delta,omitempty"`
+	Reason  string  `json:"reason,omitempty"` // for the journal
+}
+
+// Promise is the most that can be lost, as (ε, δ). Epsilon is null when no finite ε is known.
+type Promise struct {
+	Epsilon Decimal `json:"epsilon"`
+	Delta   Decimal `json:"delta"`
 }
 
 // Account is a steward's view of one account.
@@ -219,7 +252,13 @@ type Account struct {
 	Limit     BudgetLimit `json:"limit"`
 	Spent     Amounts     `json:"spent"`
 	Reserved  Amounts     `json:"reserved"`
-	Remaining Amounts     `json:"remaining"`
+	Remaining Amounts     `json:"remaining"` // of what is released by now
+	// Lifetime is what the cap promises for all time, WorstCase what can be lost by a year from now: less while tranches are closed.
+	Lifetime    Promise    `json:"lifetime"`
+	WorstCase   Promise    `json:"worst_case_year"`
+	Frozen      bool       `json:"frozen"`
+	NextTranche *time.Time `json:"next_tranche,omitempty"` // when more of the cap is released
+	Advice      string     `json:"advice"`                 // in plain words: about n more counts
 }
 
 // AccountList is the answer to GET /v1/datasets/{dataset}/budgets.

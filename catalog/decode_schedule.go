@@ -55,19 +55,28 @@ var durationPattern = regexp.MustCompile(`^([1-9][0-9]{0,6})([smhd])$`)
 
 // duration reads a whole number of seconds, minutes, hours or days.
 func (d *decoder) duration(n *node, what string, least, most time.Duration) time.Duration {
-	match := durationPattern.FindStringSubmatch(n.text)
-	if match != nil && n.kind != listNode && n.kind != mappingNode {
-		count, _ := strconv.Atoi(match[1]) // at most seven digits
-		unit := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[match[2]]
-		if got := time.Duration(count) * unit; got/unit == time.Duration(count) && got >= least && got <= most {
-			return got
-		}
+	got, ok := ParsePeriod(n.text)
+	if ok && n.kind != listNode && n.kind != mappingNode && got >= least && got <= most {
+		return got
 	}
-	d.problem(n.pos, "", "%s must be a number of seconds, minutes, hours or days, such as 90s, 1m, 12h or 30d, from %s to %s", what, shortly(least), shortly(most))
+	d.problem(n.pos, "", "%s must be a number of seconds, minutes, hours or days, such as 90s, 1m, 12h or 30d, from %s to %s", what, PeriodText(least), PeriodText(most))
 	return 0
 }
 
-func shortly(d time.Duration) string {
+// ParsePeriod reads a whole number of seconds, minutes, hours or days: 90s, 1m, 12h, 30d.
+func ParsePeriod(text string) (period time.Duration, ok bool) {
+	match := durationPattern.FindStringSubmatch(text)
+	if match == nil {
+		return 0, false
+	}
+	count, _ := strconv.Atoi(match[1]) // at most seven digits
+	unit := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[match[2]]
+	period = time.Duration(count) * unit
+	return period, period/unit == time.Duration(count)
+}
+
+// PeriodText writes a period of whole seconds as [ParsePeriod] reads it.
+func PeriodText(d time.Duration) string {
 	switch {
 	case d%(24*time.Hour) == 0:
 		return strconv.Itoa(int(d/(24*time.Hour))) + "d"

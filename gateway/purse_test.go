@@ -223,7 +223,11 @@ func TestStewardsBudgets(t *testing.T) {
 		Limit:     api.BudgetLimit{Form: "zcdp", Rho: "0.5", Delta: "1e-8", MaxEpsilonPerQuery: "0.5"},
 		Spent:     api.Amounts{Epsilon: "0", Rho: "0", Delta: "0"},
 		Reserved:  api.Amounts{Epsilon: "0", Rho: "0", Delta: "0"},
-		Remaining: api.Amounts{Rho: "0.5", Delta: "1e-8"}}
+		Remaining: api.Amounts{Rho: "0.5", Delta: "1e-8"},
+		// ρ 0.5 is ε 6.47 at δ 10⁻⁹; each of the counts is ε·tanh(ε/2)-zCDP.
+		Lifetime:  api.Promise{Epsilon: "6.474070020727", Delta: "1.1e-8"},
+		WorstCase: api.Promise{Epsilon: "6.474070020727", Delta: "1.1e-8"},
+		Advice:    "about 100 more counts at epsilon 0.1"}
 	if diff := cmp.Diff(&want, account); diff != "" {
 		t.Error(diff)
 	}

@@ -70,7 +70,7 @@ func (s *Service) Accounts(ctx context.Context, dataset string) (*api.AccountLis
 	}
 	list := &api.AccountList{Accounts: make([]api.Account, len(balances))}
 	for i, b := range balances {
-		list.Accounts[i] = accountOf(b)
+		list.Accounts[i] = s.accountOf(b)
 	}
 	return list, nil
 }
@@ -88,7 +88,7 @@ func (s *Service) Account(ctx context.Context, dataset, name string) (*api.Accou
 	if len(balances) == 0 {
 		return nil, fault.RequestNotFound("account " + fault.Quote(name) + " yet: it opens when it is first charged, or when a steward sets it")
 	}
-	account := accountOf(balances[0])
+	account := s.accountOf(balances[0])
 	return &account, nil
 }
 
@@ -131,11 +131,40 @@ func accountName(id budget.AccountID) string {
 	return string(id.Scope) + ":" + id.Name
 }
 
-func accountOf(b budget.Balance) api.Account {
+// aYear is how far ahead stewards are told what can be lost.
+const aYear = 365 * 24 * time.Hour
+
+func (s *Service) accountOf(b budget.Balance) api.Account {
+	now := s.clock.Now()
 	return api.Account{
 		Dataset: b.ID.Dataset, Account: accountName(b.ID), Origin: string(b.Origin), Limit: limitText(b.Limit),
-		Spent: amountsOf(b.Spent), Reserved: amountsOf(b.Reserved), Remaining: headroomOf(b),
+		Spent: amountsOf(b.Spent), Reserved: amountsOf(b.Reserved), Remaining: headroomOf(released(b, now)),
+		Lifetime: promiseOf(b.Lifetime()), WorstCase: promiseOf(b.WorstCase(now.Add(aYear))), Frozen: b.Frozen,
+		NextTranche: nextTranche(b, now), Advice: advice(b, now),
 	}
+}
+
+// released is a balance with what its tranches have released by now for a limit.
+func released(b budget.Balance, now time.Time) budget.Balance {
+	b.Limit = b.Limit.Released(b.Opened, now)
+	return b
+}
+
+func nextTranche(b budget.Balance, now time.Time) *time.Time {
+	at, ok := b.Limit.NextTranche(b.Opened, now)
+	if !ok {
+		return nil
+	}
+	at = at.UTC()
+	return &at
+}
+
+func promiseOf(p budget.Promise) api.Promise {
+	shown := api.Promise{Delta: api.Decimal(p.Delta.String())}
+	if p.Bounded {
+		shown.Epsilon = api.Decimal(p.Epsilon.String())
+	}
+	return shown
 }
 
 // parseLimit reads a limit as a steward writes it.
@@ -160,7 +189,39 @@ func parseLimit(l api.BudgetLimit) (budget.Limit, error) {
 		}
 		*amount.to = value
 	}
+	if err := readSchedule(l, &spec); err != nil {
+		return budget.Limit{}, err
+	}
 	return budget.NewLimit(spec)
+}
+
+// readSchedule reads tranche and rate.
+func readSchedule(l api.BudgetLimit, spec *budget.LimitSpec) (err error) {
+	amount := func(name string, text api.Decimal) *big.Rat {
+		if text == "" || err != nil {
+			return nil
+		}
+		value, wrong := mechanisms.ParseDecimal(string(text))
+		if wrong != nil {
+			err = fault.RequestBudget(name + " is " + wrong.Error())
+		}
+		return value
+	}
+	period := func(name, text string) time.Duration {
+		d, ok := catalog.ParsePeriod(text)
+		if !ok && err == nil {
+			err = fault.RequestBudget(name + " must be a number of seconds, minutes, hours or days, such as 90s, 1m, 12h or 30d")
+		}
+		return d
+	}
+	if t := l.Tranche; t != nil {
+		spec.Tranche = budget.TrancheSpec{Every: period("tranche.every", t.Every), Epsilon: amount("tranche.epsilon", t.Epsilon),
+			Rho: amount("tranche.rho", t.Rho)}
+	}
+	if r := l.Rate; r != nil {
+		spec.Rate = budget.RateSpec{Per: period("rate.per", r.Per), Epsilon: amount("rate.epsilon", r.Epsilon)}
+	}
+	return err
 }
 
 // limitText writes a limit as a steward would.
@@ -178,6 +239,17 @@ func limitText(l budget.Limit) api.BudgetLimit {
 	}
 	if l.PerQuery > 0 {
 		text.MaxEpsilonPerQuery = api.Decimal(l.PerQuery.String())
+	}
+	if t := l.Tranche; t.Every > 0 {
+		text.Tranche = &api.Tranche{Every: catalog.PeriodText(t.Every)}
+		if l.Form == budget.ZCDP {
+			text.Tranche.Rho = api.Decimal(t.Rho.String())
+		} else {
+			text.Tranche.Epsilon = api.Decimal(t.Epsilon.String())
+		}
+	}
+	if r := l.Rate; r.Per > 0 {
+		text.Rate = &api.Rate{Epsilon: api.Decimal(r.Epsilon.String()), Per: catalog.PeriodText(r.Per)}
 	}
 	return text
 }

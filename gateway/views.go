@@ -149,29 +149,32 @@ func (s *Service) datasetBudget(ctx context.Context, who auth.Principal, dataset
 	if err != nil {
 		return nil, err
 	}
-	own := purse.ownBalance()
+	own, now := purse.ownBalance(), s.clock.Now()
 	return &api.DatasetBudget{
 		Dataset: dataset, Account: accountName(own.ID), Limit: limitText(own.Limit),
-		Spent: amountsOf(own.Spent), Reserved: amountsOf(own.Reserved), Remaining: headroomOf(own),
-		Lifetime: amountsOf(own.Spent), Advice: advice(own),
+		Spent: amountsOf(own.Spent), Reserved: amountsOf(own.Reserved), Remaining: headroomOf(released(own, now)),
+		Lifetime: amountsOf(own.Spent), Frozen: own.Frozen, NextTranche: nextTranche(own, now), Advice: advice(own, now),
 	}, nil
 }
 
 // advice says in plain words how far a balance reaches: in counts of one group at ε 0.1, or less where one query may not
 // cost that much.
-func advice(own budget.Balance) string {
-	if own.Limit.ReplayOnly {
+func advice(own budget.Balance, now time.Time) string {
+	switch {
+	case own.Limit.ReplayOnly:
 		return "only answers that exist already"
+	case own.Frozen:
+		return "frozen by a steward: only answers that exist already"
 	}
 	epsilon := mechanisms.EpsilonUnit / 10
 	if own.Limit.PerQuery > 0 {
 		epsilon = min(epsilon, own.Limit.PerQuery)
 	}
-	count, err := mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: big.NewInt(1), Epsilon: epsilon})
-	if err != nil {
-		return ""
+	text := fmt.Sprintf("about %d more counts at epsilon %s", own.Counts(epsilon, now), epsilon)
+	if at := nextTranche(own, now); at != nil {
+		text += ", and more from " + at.Format(time.DateTime) + " UTC"
 	}
-	return fmt.Sprintf("about %d more counts at epsilon %s", budget.Times(own.Limit, own.Used(), count.Loss()), epsilon)
+	return text
 }
 
 // releasesPerPage is the length of a page of history.

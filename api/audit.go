@@ -1,0 +1,36 @@
+package api
+
+import "time"
+
+// AuditPage is a page of GET /v1/audit, newest first.
+type AuditPage struct {
+	Entries    []AuditEntry `json:"entries"`
+	Heads      []ChainHead  `json:"heads"`                 // of the chains of the datasets asked for, as of now
+	NextCursor string       `json:"next_cursor,omitempty"` // absent on the last page
+}
+
+// ChainHead is the end of a dataset's chain of entries.
+type ChainHead struct {
+	Dataset string `json:"dataset"`
+	Seq     int64  `json:"seq"`  // of the newest entry; 0 while there is none
+	Hash    string `json:"hash"` // of the newest entry, in hexadecimal
+}
+
+// AuditEntry is one line of the ledger's journal, with all that its hash covers. Amounts are exact; epsilon is null when the loss has
+// no finite one.
+type AuditEntry struct {
+	Seq        int64     `json:"seq"`
+	At         time.Time `json:"at"`
+	Kind       string    `json:"kind"` // reserve, settle, void, expire, limit, refill, freeze or thaw
+	Dataset    string    `json:"dataset"`
+	Subject    string    `json:"subject"`              // who spent; of limits, refills and freezes, who did it
+	ReleaseID  string    `json:"release_id,omitempty"` // of charges
+	AccountIDs []int64   `json:"account_ids"`          // the accounts that it is about, as the ledger numbers them
+	Amounts    Amounts   `json:"amounts"`              // what the charge counts as from here on; of refills, what was added
+	Digest     string    `json:"digest,omitempty"`     // SHA-256 of the question, or of the answer, in hexadecimal
+	// Mechanisms and Account are JSON as the ledger keeps it, byte for byte: the parameters of every release of a reservation; an
+	// account and its limit from here on.
+	Mechanisms string `json:"mechanisms,omitempty"`
+	Account    string `json:"account,omitempty"`
+	Hash       string `json:"hash,omitempty"` // in hexadecimal; absent for entries that are older than the chain
+}

@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"context"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// entriesPerPage is the length of a page of the journal.
+const entriesPerPage = 500
+
+// Audit lists the ledger's journal for stewards, newest first: of one dataset, or of all when dataset is empty. The cursor is "" or
+// what the page before gave. The heads are at least as new as the entries.
+func (s *Service) Audit(ctx context.Context, dataset, cursor string) (*api.AuditPage, error) {
+	datasets := slices.Sorted(maps.Keys(s.datasets))
+	if dataset != "" {
+		if _, ok := s.datasets[dataset]; !ok {
+			return nil, fault.UnknownDataset(dataset)
+		}
+		datasets = []string{dataset}
+	}
+	page := budget.Page{Limit: entriesPerPage + 1, Dataset: dataset} // one more shows whether there is a next page
+	if cursor != "" {
+		before, err := strconv.ParseInt(cursor, 10, 64)
+		if err != nil || before < 1 {
+			return nil, fault.RequestCursor()
+		}
+		page.Before = before
+	}
+	entries, err := s.ledger.Entries(ctx, page)
+	if err != nil {
+		return nil, err
+	}
+	shown := &api.AuditPage{Entries: []api.AuditEntry{}, Heads: []api.ChainHead{}}
+	if len(entries) > entriesPerPage {
+		entries = entries[:entriesPerPage]
+		shown.NextCursor = strconv.FormatInt(entries[entriesPerPage-1].Seq, 10)
+	}
+	for _, e := range entries {
+		shown.Entries = append(shown.Entries, entryOf(e))
+	}
+	for _, name := range datasets {
+		head, err := s.ledger.Head(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		shown.Heads = append(shown.Heads, api.ChainHead{Dataset: name, Seq: head.Seq, Hash: hexText(head.Hash)})
+	}
+	return shown, nil
+}
+
+func entryOf(e budget.Entry) api.AuditEntry {
+	shown := api.AuditEntry{
+		Seq: e.Seq, At: e.At, Kind: string(e.Kind), Dataset: e.Dataset, Subject: e.Analyst, ReleaseID: string(e.Reservation),
+		AccountIDs: append([]int64{}, e.AccountIDs...), Amounts: amountsOf(e.Loss), Digest: hex.EncodeToString(e.Digest),
+		Mechanisms: string(e.MechanismText), Account: string(e.AccountText),
+	}
+	if e.Hash != [32]byte{} {
+		shown.Hash = hexText(e.Hash)
+	}
+	return shown
+}
+
+// Refill raises the cap of an account that exists. The journal says who did it and why.
+func (s *Service) Refill(ctx context.Context, who auth.Principal, dataset, name string, r api.Refill) (*api.Account, error) {
+	id, err := s.accountID(dataset, name)
+	if err != nil {
+		return nil, err
+	}
+	refill := budget.Refill{Account: id, Reason: r.Reason}
+	for _, amount := range []struct {
+		name string
+		text api.Decimal
+		read func(string) error
+	}{
+		{"epsilon", r.Epsilon, func(text string) (err error) { refill.Epsilon, err = mechanisms.ParseEpsilon(text); return err }},
+		{"rho", r.Rho, func(text string) (err error) { refill.Rho, err = mechanisms.ParseRho(text); return err }},
+		{"delta", r.Delta, func(text string) (err error) { refill.Delta, err = mechanisms.ParseDelta(text); return err }},
+	} {
+		if amount.text == "" {
+			continue
+		}
+		if err := amount.read(string(amount.text)); err != nil {
+			return nil, fault.RequestBudget(amount.name + " is " + err.Error())
+		}
+	}
+	if err := s.ledger.Refill(ctx, who.Subject, refill); err != nil {
+		return nil, err
+	}
+	return s.Account(ctx, dataset, name)
+}
+
+// Freeze stops all charges on an account that exists, or lets them go on; replays stay free.
+func (s *Service) Freeze(ctx context.Context, who auth.Principal, dataset, name string, frozen bool) (*api.Account, error) {
+	id, err := s.accountID(dataset, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ledger.Freeze(ctx, who.Subject, id, frozen); err != nil {
+		return nil, err
+	}
+	return s.Account(ctx, dataset, name)
+}

@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+)
+
+// The journal that stewards read is enough to check the chain by: every field that a hash covers is in it.
+func TestF13AuditShowsWhatIsHashed(t *testing.T) {
+	r := newRig(t, line("dataset", "", 20), perAnalyst("analysts", 20))
+	for _, epsilon := range []string{"0.1", "0.2", "0.3"} {
+		if _, err := r.Query(t.Context(), principal(t, "ana"), count(epsilon)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := r.Audit(t.Context(), "d", "")
+	if err != nil || page.NextCursor != "" || len(page.Entries) != 2+2*3 || len(page.Heads) != 1 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	var kinds string
+	entries, err := r.ledger.Entries(t.Context(), budget.Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range page.Entries {
+		kinds += e.Kind + " "
+		before := [32]byte{}
+		if i+1 < len(entries) {
+			before = entries[i+1].Hash
+		}
+		if hash := entries[i].HashAfter(before); e.Hash != hex.EncodeToString(hash[:]) {
+			t.Errorf("entry %d: hash %s", e.Seq, e.Hash)
+		}
+	}
+	if want := "settle reserve settle reserve settle reserve limit limit "; kinds != want {
+		t.Errorf("got %s, want %s", kinds, want)
+	}
+	if newest := page.Entries[0]; page.Heads[0] != (api.ChainHead{Dataset: "d", Seq: newest.Seq, Hash: newest.Hash}) || newest.Amounts.Epsilon != "0.3" {
+		t.Errorf("head %+v, newest entry %+v", page.Heads[0], newest)
+	}
+	if reserve := page.Entries[1]; reserve.Mechanisms == "" || reserve.Subject != "ana" || len(reserve.AccountIDs) != 2 || len(reserve.Digest) != 64 {
+		t.Errorf("%+v", reserve)
+	}
+}
+
+func TestAuditPages(t *testing.T) {
+	r := newRig(t, line("dataset", "", 20), perAnalyst("analysts", 20))
+	sam := auth.Principal{Subject: "sam"}
+	for i := range entriesPerPage + 7 {
+		form := []string{"pure", "approx"}[i%2]
+		if _, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", api.BudgetLimit{Form: form, Epsilon: "1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := r.Audit(t.Context(), "", "")
+	if err != nil || len(first.Entries) != entriesPerPage || first.NextCursor == "" {
+		t.Fatalf("%d entries, %v", len(first.Entries), err)
+	}
+	second, err := r.Audit(t.Context(), "", first.NextCursor)
+	if err != nil || len(second.Entries) != 7 || second.NextCursor != "" {
+		t.Fatalf("%d entries, %v", len(second.Entries), err)
+	}
+	if _, err := r.Audit(t.Context(), "", "yesterday"); fault.CodeOf(err) != fault.CodeRequestCursor {
+		t.Errorf("%v", err)
+	}
+	if _, err := r.Audit(t.Context(), "nowhere", ""); fault.CodeOf(err) != fault.CodeUnknownDataset {
+		t.Errorf("%v", err)
+	}
+}
+
+// A steward refills, freezes and thaws; each is an entry of the journal, with the steward's name.
+func TestStewardRefillsAndFreezes(t *testing.T) {
+	r := newRig(t, line("dataset", "", 20), perAnalyst("analysts", 1))
+	sam, ana := auth.Principal{Subject: "sam"}, principal(t, "ana")
+	if _, err := r.Refill(t.Context(), sam, "d", "analyst:ana", api.Refill{Epsilon: "1"}); fault.CodeOf(err) != fault.CodeRequestNotFound {
+		t.Errorf("an account that is not open: %v", err)
+	}
+	if _, err := r.Query(t.Context(), ana, count("1")); err != nil {
+		t.Fatal(err)
+	}
+	account, err := r.Refill(t.Context(), sam, "d", "analyst:ana", api.Refill{Epsilon: "0.5", Reason: "second study"})
+	if err != nil || account.Limit.Epsilon != "1.5" || account.Lifetime.Epsilon != "1.5" || account.Remaining.Epsilon != "0.5" {
+		t.Fatalf("%+v, %v", account, err)
+	}
+	account, err = r.Freeze(t.Context(), sam, "d", "analyst:ana", true)
+	if err != nil || !account.Frozen {
+		t.Fatalf("%+v, %v", account, err)
+	}
+	if _, err := r.Query(t.Context(), ana, count("0.1")); fault.CodeOf(err) != fault.CodeBudgetFrozen {
+		t.Errorf("on a frozen account: %v", err)
+	}
+	if answer, err := r.Query(t.Context(), ana, count("1")); err != nil || !answer.Replayed {
+		t.Errorf("a replay on a frozen account: %v", err)
+	}
+	if _, err = r.Freeze(t.Context(), sam, "d", "analyst:ana", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Query(t.Context(), ana, count("0.1")); err != nil {
+		t.Errorf("after the thaw: %v", err)
+	}
+	page, err := r.Audit(t.Context(), "d", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]string{}
+	for _, e := range page.Entries {
+		by[e.Kind] = e.Subject
+	}
+	if by["refill"] != "sam" || by["freeze"] != "sam" || by["thaw"] != "sam" {
+		t.Errorf("%v", by)
+	}
+	for name, refill := range map[string]api.Refill{
+		"nothing": {}, "negative": {Epsilon: "-1"}, "wrong currency": {Rho: "1"}, "A71 infinite": {Epsilon: "1e400"},
+	} {
+		if _, err := r.Refill(t.Context(), sam, "d", "analyst:ana", refill); fault.CodeOf(err) != fault.CodeRequestBudget {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What an account may lose in a lifetime and what it may lose by then differ while tranches are closed.
+func TestStewardSeesTranches(t *testing.T) {
+	r := newRig(t)
+	sam := auth.Principal{Subject: "sam"}
+	limit := api.BudgetLimit{Form: "pure", Epsilon: "100", Tranche: &api.Tranche{Every: "30d", Epsilon: "0.5"}, Rate: &api.Rate{Epsilon: "0.2", Per: "1m"}}
+	account, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opens := testTime().Add(30 * 24 * time.Hour).UTC()
+	if account.Remaining.Epsilon != "0.5" || account.Lifetime.Epsilon != "100" || account.WorstCase.Epsilon != "6.5" ||
+		account.NextTranche == nil || !account.NextTranche.Equal(opens) {
+		t.Errorf("%+v, next %v", account, account.NextTranche)
+	}
+	if want := "about 5 more counts at epsilon 0.1, and more from " + opens.Format(time.DateTime) + " UTC"; account.Advice != want {
+		t.Errorf("%q, want %q", account.Advice, want)
+	}
+	if *account.Limit.Tranche != *limit.Tranche || *account.Limit.Rate != *limit.Rate {
+		t.Errorf("%+v", account.Limit)
+	}
+	for name, wrong := range map[string]api.BudgetLimit{
+		"a period of another kind": {Form: "pure", Epsilon: "1", Tranche: &api.Tranche{Every: "1 month", Epsilon: "0.5"}},
+		"no amount":                {Form: "pure", Epsilon: "1", Tranche: &api.Tranche{Every: "30d"}},
+		"two currencies":           {Form: "pure", Epsilon: "1", Tranche: &api.Tranche{Every: "30d", Epsilon: "1", Rho: "1"}},
+		"a rate of nothing":        {Form: "pure", Epsilon: "1", Rate: &api.Rate{Epsilon: "0", Per: "1m"}},
+		"no number":                {Form: "pure", Epsilon: "1", Rate: &api.Rate{Epsilon: "x", Per: "1m"}},
+	} {
+		if _, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", wrong); fault.CodeOf(err) != fault.CodeRequestBudget {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
