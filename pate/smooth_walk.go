@@ -6,7 +6,8 @@ import (
 )
 
 // walker walks from one query's votes to the neighbours of its neighbours, one vote a step, along the path on which the local
-// sensitivity is largest, and keeps its buffers from query to query.
+// sensitivity is largest, and keeps its buffers from query to query. Moving votes between the two largest counts changes q most, because erfc
+// is steepest at the smallest gap; with the shift of [Discrete] that still holds, as it is symmetric about a gap of one.
 type walker struct {
 	s     gnmaxSensitivity
 	sigma float64 // of the noise
