@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -226,7 +227,7 @@ type mutant struct {
 }
 
 // mutants are listed by area, in the files of the areas.
-func mutants() []mutant { return boundingMutants() }
+func mutants() []mutant { return slices.Concat(boundingMutants(), statisticalMutants()) }
 
 func boundingMutants() []mutant {
 	return []mutant{

@@ -95,7 +95,7 @@ var oracleQueries = []string{
 	"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY items) FROM sales WHERE ratio <= 0.499",
 	"SELECT grade, percentile_disc(ARRAY[0.1, 0.5, 0.99, 1]) WITHIN GROUP (ORDER BY items) FROM sales GROUP BY grade",
 	"SELECT shop, percentile_disc(0.7) WITHIN GROUP (ORDER BY ratio) - min(ratio) AS spread FROM sales GROUP BY shop ORDER BY spread, shop",
-	"SELECT mode() WITHIN GROUP (ORDER BY region) FILTER (WHERE items < 3), mode() WITHIN GROUP (ORDER BY mailed) FILTER (WHERE sold < '2024-01-12') FROM sales",
+	"SELECT mode() WITHIN GROUP (ORDER BY region) FILTER (WHERE items < 40 OR region = 'west'), mode() WITHIN GROUP (ORDER BY mailed) FILTER (WHERE sold < '2024-01-12') FROM sales",
 	"SELECT region FROM sales WHERE ratio < 0.5 AND (items < 40 OR region = 'west') GROUP BY region ORDER BY count(*) DESC LIMIT 1",
 	"SELECT region, grade FROM sales WHERE items < grade * 9 GROUP BY region, grade ORDER BY sum(items) DESC LIMIT 1 OFFSET 1",
 	"SELECT mailed, NOT mailed, mailed::text, count(*) + 1, nullif(count(*), 7) FROM sales GROUP BY mailed ORDER BY 1 DESC",
