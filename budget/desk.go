@@ -36,7 +36,7 @@ type tally struct {
 	number         int64 // in the ledger; 0: not opened yet
 	frozen         bool
 	opened, busy   time.Time
-	used, reserved sums // reserved is part of used; only [Memory] keeps it
+	used, reserved sums // reserved is part of used
 	// ceiling is the cap, or what was used when it was set below that; only set where defined is.
 	ceiling mechanisms.Loss
 
@@ -94,6 +94,7 @@ type heldCharge struct {
 	held           mechanisms.Loss // what it counts as: what was reserved, then what was released
 	answer         []byte
 	opened, closed time.Time
+	attempt        int // which time the question is charged
 	drawn          int // of its slots
 
 	fresh, ended, drew bool // to be written
@@ -165,7 +166,10 @@ func (d *desk) reserve(c Charge) (Outcome, error) {
 	if err := d.draw(c); err != nil {
 		return Outcome{}, err
 	}
-	charge := &heldCharge{Charge: c, accounts: accounts, state: open, held: c.Loss, opened: d.now, fresh: true}
+	charge := &heldCharge{Charge: c, accounts: accounts, state: open, held: c.Loss, opened: d.now, attempt: 1, fresh: true}
+	if before := d.asked[questionOf(c)]; before != nil {
+		charge.attempt = before.attempt + 1
+	}
 	used := make([]mechanisms.Loss, len(accounts))
 	for i, a := range accounts {
 		if d.accounts[a.ID] == nil {
@@ -258,11 +262,9 @@ func (d *desk) close(id ReservationID, end ending) (bool, error) {
 	}
 	for _, a := range c.accounts {
 		a.reserved.subtract(sumOf(c.held))
-		if loss != c.held {
-			a.used.subtract(sumOf(c.held))
-			a.used.add(sumOf(loss))
-			a.moved = true
-		}
+		a.used.subtract(sumOf(c.held))
+		a.used.add(sumOf(loss))
+		a.moved = true
 	}
 	c.state, c.held, c.answer, c.closed, c.ended = end.to, loss, end.answer, d.now, true
 	e := Entry{Kind: end.kind, Reservation: id, Loss: loss}

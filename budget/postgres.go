@@ -21,7 +21,14 @@ type Postgres struct {
 	writers writers
 	open    sync.Map // ReservationID to *openCharge
 	heads   heads
+
+	sweeping sync.Mutex
+	swept    time.Time // no charge from before is open
 }
+
+// sweepMargin is how much older than it should be a charge may be that [Postgres.ExpireOlder] had not seen: clocks differ, and transactions take time. What
+// is older still is found when the next gateway starts; until then it counts as spent, as it does afterwards.
+const sweepMargin = 24 * time.Hour
 
 // attempts bounds how often a transaction is run that lost a race or a connection.
 const attempts = 3
@@ -241,7 +248,10 @@ func (p *Postgres) close(ctx context.Context, id ReservationID, end ending) erro
 
 // ExpireOlder implements [Ledger].
 func (p *Postgres) ExpireOlder(ctx context.Context, age time.Duration) (int, error) {
-	stale, err := collect(ctx, p.pool, pgx.RowToStructByPos[staleCharge], sqlStale, age)
+	p.sweeping.Lock()
+	defer p.sweeping.Unlock()
+	before := time.Now() // by this machine's clock: the margin is far wider than the difference
+	stale, err := collect(ctx, p.pool, pgx.RowToStructByPos[staleCharge], sqlStale, p.swept, age)
 	if err != nil {
 		return 0, err
 	}
@@ -260,6 +270,7 @@ func (p *Postgres) ExpireOlder(ctx context.Context, age time.Duration) (int, err
 		}
 		p.open.Delete(c.ID)
 	}
+	p.swept = before.Add(-age - sweepMargin)
 	return count, nil
 }
 

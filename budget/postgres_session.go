@@ -260,12 +260,13 @@ func (s *session) layNumbers(row pgx.Row) error {
 func (s *session) layAccounts(rows pgx.Rows) error {
 	for rows.Next() {
 		a := &tally{}
-		l, used := &a.Limit, &a.used.added
+		l, used, reserved := &a.Limit, &a.used.added, &a.reserved.added
 		var every, per int64
 		err := rows.Scan(&a.number, &a.ID.Dataset, &a.ID.Scope, &a.ID.Name, &a.Origin, &a.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta,
 			&l.TotalDelta, &l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho,
 			&per, &l.Rate.Epsilon, &l.Rate.Rho, &a.frozen, &a.opened, &a.busy,
-			&used.Epsilon, &a.used.unbounded, &used.Rho, &used.Delta)
+			&used.Epsilon, &a.used.unbounded, &used.Rho, &used.Delta,
+			&reserved.Epsilon, &a.reserved.unbounded, &reserved.Rho, &reserved.Delta)
 		if err != nil {
 			return err
 		}
@@ -333,7 +334,7 @@ func (s *session) scanAnswered(rows pgx.Rows, before ...any) (*heldCharge, error
 	c := &heldCharge{}
 	var fingerprint []byte
 	var closed *time.Time
-	err := rows.Scan(append(before, &c.ID, &c.Dataset, &c.Analyst, &fingerprint, (*[]byte)(&c.Request), &c.state, &c.held.Epsilon,
+	err := rows.Scan(append(before, &c.ID, &c.Dataset, &c.Analyst, &fingerprint, &c.attempt, (*[]byte)(&c.Request), &c.state, &c.held.Epsilon,
 		&c.held.Unbounded, &c.held.Rho, &c.held.Delta, &closed, &c.answer)...)
 	if err != nil {
 		return nil, err
@@ -343,7 +344,7 @@ func (s *session) scanAnswered(rows pgx.Rows, before ...any) (*heldCharge, error
 		c.closed = *closed
 	}
 	if known := s.desk.charges[c.ID]; known != nil {
-		known.Request = c.Request
+		known.Request, known.attempt, known.Fingerprint = c.Request, c.attempt, c.Fingerprint
 		return known, nil
 	}
 	s.desk.charges[c.ID] = c
@@ -409,11 +410,12 @@ func committed(tag pgconn.CommandTag) error {
 func (s *session) defineAccounts(ctx context.Context) error {
 	b := &pgx.Batch{}
 	for _, a := range s.inOrder(func(a *tally) bool { return a.defined }) {
-		l, used := a.Limit, a.used
+		l, used, reserved := a.Limit, a.used, a.reserved
 		b.Queue(sqlDefine, s.dataset, a.ID.Scope, a.ID.Name, a.Origin, a.Version, l.Form, l.Epsilon, l.Rho, l.Delta, l.TotalDelta,
 			l.PerQuery, l.PerQueryRho, l.ReplayOnly, l.Tranche.Every.Microseconds(), l.Tranche.Epsilon, l.Tranche.Rho,
 			l.Rate.Per.Microseconds(), l.Rate.Epsilon, l.Rate.Rho, a.frozen, a.opened, a.ceiling.Epsilon, a.ceiling.Rho, a.ceiling.Delta,
-			used.added.Epsilon, used.unbounded, used.added.Rho, used.added.Delta, a.busyStored()).
+			used.added.Epsilon, used.unbounded, used.added.Rho, used.added.Delta,
+			reserved.added.Epsilon, reserved.unbounded, reserved.added.Rho, reserved.added.Delta, a.busyStored()).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&a.number) })
 	}
 	if b.Len() == 0 {
@@ -475,14 +477,15 @@ func (s *session) queueCharges(b *pgx.Batch) {
 	if len(fresh) > 0 {
 		var ids, analysts, accounts, requests []string
 		var fingerprints [][]byte
+		var attempts []int
 		var losses lossColumns
 		for _, c := range fresh {
 			ids, analysts, accounts = append(ids, string(c.ID)), append(analysts, c.Analyst), append(accounts, arrayText(c.numbers()))
 			losses.add(c.Loss)
-			fingerprints, requests = append(fingerprints, c.Fingerprint[:]), append(requests, string(c.Request))
+			fingerprints, attempts, requests = append(fingerprints, c.Fingerprint[:]), append(attempts, c.attempt), append(requests, string(c.Request))
 		}
 		b.Queue(sqlOpen, s.dataset, s.desk.now, ids, analysts, accounts, losses.epsilon, losses.unbounded, losses.rho, losses.delta,
-			fingerprints, requests)
+			fingerprints, attempts, requests)
 	}
 	for _, c := range fresh {
 		if len(c.Registers) > 0 {
@@ -532,14 +535,24 @@ func (s *session) queueMoves(b *pgx.Batch) {
 	if len(moved) == 0 {
 		return
 	}
-	var numbers, epsilon, unbounded, rho, delta []int64
+	var numbers []int64
+	var used, reserved sumColumns
 	var busy []time.Time
 	for _, a := range moved {
-		numbers, epsilon, unbounded = append(numbers, a.number), append(epsilon, int64(a.used.added.Epsilon)), append(unbounded, a.used.unbounded)
-		rho, delta = append(rho, int64(a.used.added.Rho)), append(delta, int64(a.used.added.Delta))
-		busy = append(busy, a.busyStored())
+		numbers, busy = append(numbers, a.number), append(busy, a.busyStored())
+		used.add(a.used)
+		reserved.add(a.reserved)
 	}
-	b.Queue(sqlMove, numbers, epsilon, unbounded, rho, delta, busy)
+	b.Queue(sqlMove, numbers, used.epsilon, used.unbounded, used.rho, used.delta,
+		reserved.epsilon, reserved.unbounded, reserved.rho, reserved.delta, busy)
+}
+
+// sumColumns are sums as parameters.
+type sumColumns struct{ epsilon, unbounded, rho, delta []int64 }
+
+func (c *sumColumns) add(s sums) {
+	c.epsilon, c.unbounded = append(c.epsilon, int64(s.added.Epsilon)), append(c.unbounded, s.unbounded)
+	c.rho, c.delta = append(c.rho, int64(s.added.Rho)), append(c.delta, int64(s.added.Delta))
 }
 
 func (s *session) queueJournal(b *pgx.Batch) {

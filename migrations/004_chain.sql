@@ -53,3 +53,42 @@ ALTER TABLE noisegate.account
 
 GRANT UPDATE (frozen, tranche_every, tranche_epsilon, tranche_rho, rate_per, rate_epsilon, rate_rho, busy_until)
 	ON noisegate.account TO noisegate;
+
+-- What open charges count as, as a part of what is used.
+ALTER TABLE noisegate.account
+	ADD COLUMN reserved_epsilon   bigint NOT NULL DEFAULT 0,
+	ADD COLUMN reserved_unbounded bigint NOT NULL DEFAULT 0,
+	ADD COLUMN reserved_rho       bigint NOT NULL DEFAULT 0,
+	ADD COLUMN reserved_delta     bigint NOT NULL DEFAULT 0;
+
+UPDATE noisegate.account a
+SET reserved_epsilon = o.epsilon, reserved_unbounded = o.unbounded, reserved_rho = o.rho, reserved_delta = o.delta
+FROM (
+	SELECT id, sum(epsilon) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, sum(rho) AS rho, sum(delta) AS delta
+	FROM noisegate.charge, unnest(account_ids) AS id
+	WHERE state = 'open'
+	GROUP BY id
+) o
+WHERE a.account_id = o.id;
+
+ALTER TABLE noisegate.account ADD CONSTRAINT reserved_is_used CHECK (reserved_epsilon BETWEEN 0 AND used_epsilon
+	AND reserved_unbounded BETWEEN 0 AND used_unbounded AND reserved_rho BETWEEN 0 AND used_rho AND reserved_delta BETWEEN 0 AND used_delta);
+
+GRANT UPDATE (reserved_epsilon, reserved_unbounded, reserved_rho, reserved_delta) ON noisegate.account TO noisegate;
+
+-- Which time the question is charged: one more each time that a charge ended without an answer. No index of the table depends on
+-- what changes when a charge ends, and each page has room for the answers of its charges, so that ending one touches one page.
+ALTER TABLE noisegate.charge DISABLE TRIGGER transition;
+ALTER TABLE noisegate.charge ADD COLUMN attempt integer NOT NULL DEFAULT 1 CHECK (attempt >= 1);
+UPDATE noisegate.charge c SET attempt = n.attempt
+FROM (
+	SELECT charge_id, row_number() OVER (PARTITION BY dataset, analyst, fingerprint ORDER BY state IN ('open', 'settled'), opened_at, charge_id) AS attempt
+	FROM noisegate.charge
+) n
+WHERE c.charge_id = n.charge_id AND n.attempt > 1;
+ALTER TABLE noisegate.charge ENABLE TRIGGER transition;
+
+DROP INDEX noisegate.charge_question, noisegate.charge_open;
+CREATE UNIQUE INDEX charge_question ON noisegate.charge (fingerprint, analyst, dataset, attempt);
+CREATE INDEX charge_opened ON noisegate.charge (opened_at);
+ALTER TABLE noisegate.charge SET (fillfactor = 30);

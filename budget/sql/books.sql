@@ -9,7 +9,9 @@ WITH newest AS ( -- what each charge counts as
 ), opened AS (
 	SELECT charge_id, seq, digest FROM noisegate.entry WHERE dataset = $1 AND kind = 'reserve'
 ), used AS (
-	SELECT id, sum(epsilon) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, sum(rho) AS rho, sum(delta) AS delta
+	SELECT id, sum(epsilon) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, sum(rho) AS rho, sum(delta) AS delta,
+		sum(epsilon) FILTER (WHERE kind = 'reserve') AS open_epsilon, count(*) FILTER (WHERE unbounded AND kind = 'reserve') AS open_unbounded,
+		sum(rho) FILTER (WHERE kind = 'reserve') AS open_rho, sum(delta) FILTER (WHERE kind = 'reserve') AS open_delta
 	FROM newest, unnest(account_ids) AS id
 	GROUP BY id
 ), defined AS (
@@ -32,8 +34,10 @@ WHERE o.digest <> sha256(c.fingerprint || convert_to(c.request::text, 'UTF8'))
 UNION ALL
 SELECT 0, 'an account''s sums are not those of its charges'
 FROM noisegate.account a LEFT JOIN used u ON u.id = a.account_id
-WHERE a.dataset = $1 AND (a.used_epsilon, a.used_unbounded, a.used_rho, a.used_delta) IS DISTINCT FROM
-	(coalesce(u.epsilon, 0), coalesce(u.unbounded, 0), coalesce(u.rho, 0), coalesce(u.delta, 0))
+WHERE a.dataset = $1 AND (a.used_epsilon, a.used_unbounded, a.used_rho, a.used_delta,
+		a.reserved_epsilon, a.reserved_unbounded, a.reserved_rho, a.reserved_delta) IS DISTINCT FROM
+	(coalesce(u.epsilon, 0), coalesce(u.unbounded, 0), coalesce(u.rho, 0), coalesce(u.delta, 0),
+		coalesce(u.open_epsilon, 0), coalesce(u.open_unbounded, 0), coalesce(u.open_rho, 0), coalesce(u.open_delta, 0))
 UNION ALL
 SELECT coalesce(d.seq, 0), 'its account is not as it says'
 FROM defined d FULL JOIN (SELECT * FROM noisegate.account WHERE dataset = $1) a ON a.account_id = d.id

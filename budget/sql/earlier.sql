@@ -8,6 +8,5 @@ WHERE k.analyst = $2 AND k.key = $4
 UNION ALL
 SELECT false, NULL, c.state, c.charge_id, c.dataset, c.analyst, c.request, c.answer,
 	c.epsilon, c.unbounded, c.rho, c.delta, c.closed_at
-FROM noisegate.charge c
-WHERE c.dataset = $1 AND c.analyst = $2 AND c.fingerprint = $3 AND c.state IN ('open', 'settled')
+FROM (SELECT * FROM noisegate.charge WHERE fingerprint = $3 AND analyst = $2 AND dataset = $1 ORDER BY attempt DESC LIMIT 1) c
 ORDER BY by_key DESC
