@@ -96,7 +96,7 @@ func aggregates() []production {
 func keys() []production { return slices.Concat(plainKeys()) }
 
 // layers put something around or behind a query: "%s" is the block, from SELECT to GROUP BY.
-func layers() []layerProduction { return slices.Concat(plainLayers()) }
+func layers() []layerProduction { return slices.Concat(plainLayers(), aroundLayers()) }
 
 // layerProduction writes the whole query around a block with these outputs.
 type layerProduction struct {

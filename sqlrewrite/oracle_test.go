@@ -297,8 +297,10 @@ func runPost(t *testing.T, conn *pgx.Conn, post Post) ([]PostRow, []string) {
 		for i, text := range texts {
 			row.Values = append(row.Values, catalog.Key{Text: text, Null: raw[i] == nil})
 		}
-		if _, err := fmt.Sscan(string(raw[len(types)]), &row.Ordinal); err != nil {
-			t.Fatal(err)
+		if raw[len(types)] != nil {
+			if _, err := fmt.Sscan(string(raw[len(types)]), &row.Ordinal); err != nil {
+				t.Fatal(err)
+			}
 		}
 		out = append(out, row)
 	}
