@@ -112,7 +112,25 @@ func numbers(name string) ([]int, error) {
 	return list, nil
 }
 
-// students reads the student's probabilities, if the mode wants any.
+// offlineVotes are votes at hand, the mode they are looked at with and, for interactive, the student.
+type offlineVotes struct {
+	table    *pate.Table
+	mode     *pate.Mode
+	students []pate.Student
+}
+
+func (f offlineFlags) load(file voteFileFlags) (v offlineVotes, err error) {
+	if v.table, err = file.table(); err != nil {
+		return v, err
+	}
+	if v.mode, err = f.mode(v.table.Ensemble()); err != nil {
+		return v, err
+	}
+	v.students, err = f.students(v.table.Ensemble())
+	return v, err
+}
+
+// students reads the student's probabilities, if there are any.
 func (f offlineFlags) students(e pate.Ensemble) ([]pate.Student, error) {
 	if f.Student == "" {
 		return nil, nil
@@ -151,15 +169,7 @@ type pateAnalyzeCommand struct {
 }
 
 func (c *pateAnalyzeCommand) run(_ context.Context, a *app) error {
-	table, err := c.table()
-	if err != nil {
-		return err
-	}
-	mode, err := c.mode(table.Ensemble())
-	if err != nil {
-		return err
-	}
-	students, err := c.students(table.Ensemble())
+	votes, err := c.load(c.voteFileFlags)
 	if err != nil {
 		return err
 	}
@@ -167,8 +177,8 @@ func (c *pateAnalyzeCommand) run(_ context.Context, a *app) error {
 	if err != nil {
 		return usage(errors.New("--delta is a number"))
 	}
-	analysis, err := mode.Analyse(table, pate.AnalysisParameters{
-		Delta: delta, Noise: pate.Noise(c.Noise), Moments: c.Moments, Students: students, Exact: c.Exact,
+	analysis, err := votes.mode.Analyse(votes.table, pate.AnalysisParameters{
+		Delta: delta, Noise: pate.Noise(c.Noise), Moments: c.Moments, Students: votes.students, Exact: c.Exact,
 	})
 	if err != nil {
 		return err
@@ -181,7 +191,7 @@ func (c *pateAnalyzeCommand) run(_ context.Context, a *app) error {
 	if c.JSON {
 		return printJSON(a.Out, analysis)
 	}
-	showAnalysis(a.Out, table.Queries(), analysis)
+	showAnalysis(a.Out, votes.table.Queries(), analysis)
 	return nil
 }
 
@@ -208,18 +218,11 @@ type pateSimulateCommand struct {
 }
 
 func (c *pateSimulateCommand) run(_ context.Context, a *app) error {
-	votes, err := c.table()
+	votes, err := c.load(c.voteFileFlags)
 	if err != nil {
 		return err
 	}
-	mode, err := c.mode(votes.Ensemble())
-	if err != nil {
-		return err
-	}
-	p := pate.SimulationParameters{Rounds: c.Rounds}
-	if p.Students, err = c.students(votes.Ensemble()); err != nil {
-		return err
-	}
+	p := pate.SimulationParameters{Rounds: c.Rounds, Students: votes.students}
 	if c.Truth != "" {
 		if p.Truth, err = numbers(c.Truth); err != nil {
 			return err
@@ -229,7 +232,7 @@ func (c *pateSimulateCommand) run(_ context.Context, a *app) error {
 	if err != nil || delta == 0 {
 		return usage(errors.New("--delta must be between 0 and 1"))
 	}
-	s, err := mode.Simulate(mechanisms.NewSampler(), votes, p)
+	s, err := votes.mode.Simulate(mechanisms.NewSampler(), votes.table, p)
 	if err != nil {
 		return err
 	}
