@@ -227,7 +227,7 @@ type mutant struct {
 }
 
 // mutants are listed by area, in the files of the areas.
-func mutants() []mutant { return slices.Concat(boundingMutants(), statisticalMutants()) }
+func mutants() []mutant { return slices.Concat(boundingMutants(), layerMutants(), statisticalMutants()) }
 
 func boundingMutants() []mutant {
 	return []mutant{
