@@ -14,6 +14,8 @@ var intervalExpressions = []string{
 	"count(*) + sum(age)", "count(*) - sum(age)", "-count(*) * sum(age)", "sum(age) / count(*)", "sum(age) / 7", "sum(age)::numeric / nullif(count(*), 0)",
 	"count(*) / sum(age)::numeric", "avg(age)", "2 * avg(age) - 1.5", "round(avg(age), 1)", "round(sum(age), -2)", "round(sum(age) / 3.0)", "floor(avg(age))", "ceil(sum(age) / 7.0)",
 	"abs(count(*) - 50)", "greatest(count(*), sum(age), 10)", "least(count(*), sum(age))", "coalesce(avg(age), 0)", "sum(age)::float8 / 3",
+	"var_pop(age)", "var_samp(age)", "stddev_pop(age)", "stddev_samp(age) / 2", "covar_pop(age, 100 - age)", "covar_samp(100 - age, age)", "corr(age, 100 - age)",
+	"regr_slope(age, 100 - age)", "regr_intercept(age, 100 - age)", "regr_r2(age, 100 - age)", "regr_avgx(age, 100 - age)", "regr_avgy(age, 100 - age)", "corr(age, age)",
 }
 
 // An interval holds the expression's value at every point of the box: for any true values that the noise allows, what PostgreSQL
@@ -33,6 +35,9 @@ func TestIntervalsHoldTheirBox(t *testing.T) {
 			for i := range p.releases {
 				width := rapid.Int64Range(0, 20).Draw(t, "width")
 				value := rapid.Int64Range(-60, 60).Draw(t, "value")
+				if p.releases[i].measure.kind == sumProducts && rapid.Bool().Draw(t, "spread") {
+					value += 3000 // so that there is a variance to divide by
+				}
 				noisy.noisy = append(noisy.noisy, big.NewInt(value))
 				truth.noisy = append(truth.noisy, big.NewInt(value+rapid.Int64Range(-width, width).Draw(t, "noise")))
 				wide.widths[widthKey{i, form.releases}] = new(big.Rat).SetInt64(width)
