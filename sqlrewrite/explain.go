@@ -73,7 +73,7 @@ func (p *Plan) bound(r release) string {
 			source = "policy; step derived from the bounds"
 		}
 		parts = append(parts, fmt.Sprintf("%s in [%s, %s] by %s, %s", p.query.source.origin(g.x),
-			decimalOrFraction(g.value(g.lo)), decimalOrFraction(g.value(g.hi)), decimalOrFraction(g.step), source))
+			g.label(g.lo), g.label(g.hi), g.stepLabel(), source))
 	}
 	switch {
 	case p.shape.kind == flat:
@@ -225,9 +225,9 @@ func (p *Plan) notes() []Note {
 			continue
 		}
 		add("clamped", "%s: values are clamped to [%s, %s]; intervals do not include this clamping", describe(g.x),
-			decimalOrFraction(g.value(g.lo)), decimalOrFraction(g.value(g.hi)))
+			g.label(g.lo), g.label(g.hi))
 		if g.derived {
-			add("derived-step", "%s: values are rounded to steps of %s, derived from the bounds", describe(g.x), decimalOrFraction(g.step))
+			add("derived-step", "%s: values are rounded to steps of %s, derived from the bounds", describe(g.x), g.stepLabel())
 		}
 	}
 	if p.NeedsData() && p.shape.kind != flat {

@@ -23,6 +23,8 @@ func statisticalAggregates() []production {
 		choosing(one("quantile", numbers, "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)", "percentile_disc(0.25) WITHIN GROUP (ORDER BY %s DESC)",
 			"percentile_cont(0.9) WITHIN GROUP (ORDER BY %s)", "median(%s)")),
 		choosing(one("min and max", numbers, "min(%s)", "max(%s)")),
+		choosing(one("quantile of times", func(n names) []string { return slices.Concat(n.days, n.times, n.zoned) },
+			"min(%s)", "max(%s)", "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)")),
 		choosing(one("mode", func(n names) []string { return n.keys }, "mode() WITHIN GROUP (ORDER BY %s)")),
 	}
 }

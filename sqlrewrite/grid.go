@@ -30,6 +30,7 @@ const (
 	dividedSteps                 // a step of several units: whole-number division after rounding to whole numbers
 	exactDecimal                 // numeric(p,s) whose values lie on the grid: summed as they are, scaled after the sum
 	roundDecimal                 // numeric: multiplied or divided and rounded, row by row
+	timeSteps                    // dates and times, for selections only: see timegrid.go
 	scaledFloat                  // floats: multiplied by a whole number and rounded by the cast, row by row
 )
 

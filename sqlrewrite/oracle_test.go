@@ -43,6 +43,7 @@ tables:
       weight: {bounds: [0, 50], step: 0.25}
       price:  {bounds: [-10, 1000], step: 0.01}
       ratio:  {bounds: [0, 1], step: 0.001}
+      sold:   {bounds: [2023-01-01, 2024-12-31]}
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `
@@ -95,6 +96,7 @@ var oracleQueries = []string{
 	"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY items) FROM sales WHERE ratio <= 0.499",
 	"SELECT grade, percentile_disc(ARRAY[0.1, 0.5, 0.99, 1]) WITHIN GROUP (ORDER BY items) FROM sales GROUP BY grade",
 	"SELECT shop, percentile_disc(0.7) WITHIN GROUP (ORDER BY ratio) - min(ratio) AS spread FROM sales GROUP BY shop ORDER BY spread, shop",
+	"SELECT min(sold), max(sold), percentile_disc(0.3) WITHIN GROUP (ORDER BY sold DESC) FROM sales",
 	"SELECT mode() WITHIN GROUP (ORDER BY region) FILTER (WHERE items < 40 OR region = 'west'), mode() WITHIN GROUP (ORDER BY mailed) FILTER (WHERE sold < '2024-01-12') FROM sales",
 	"SELECT region FROM sales WHERE ratio < 0.5 AND (items < 40 OR region = 'west') GROUP BY region ORDER BY count(*) DESC LIMIT 1",
 	"SELECT region, grade FROM sales WHERE items < grade * 9 GROUP BY region, grade ORDER BY sum(items) DESC LIMIT 1 OFFSET 1",

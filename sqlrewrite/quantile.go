@@ -29,16 +29,14 @@ func (b *binder) quantile(n *syntax.Call, filter expr) (value, error) {
 	}
 	t := x.typ()
 	switch continuous := n.Name == "percentile_cont" || n.Name == "median"; {
+	case t.IsTime() && !continuous && plainField(x) != nil:
 	case !t.IsNumber():
 		return value{}, b.mismatch(n, "there is no function "+n.Name+" over "+typeName(t), n.Name+" needs numbers with bounds; for the most frequent value write mode() WITHIN GROUP (ORDER BY x)")
 	case continuous:
 		t = catalog.Float8
 	}
-	g, err := b.gridOf(item.Expr, x)
+	g, err := b.points(item.Expr, x)
 	if err != nil {
-		return value{}, err
-	}
-	if g, err = coarser(g, maxCandidates, b.at(item.Expr)); err != nil {
 		return value{}, err
 	}
 	v := value{name: quantileName(n, x) + filterText(filter), t: t}
@@ -53,6 +51,21 @@ func (b *binder) quantile(n *syntax.Call, filter expr) (value, error) {
 		v.how, v.t = arrayOf, arrayType(t)
 	}
 	return v, nil
+}
+
+// points is the grid that a quantile of an expression is chosen from.
+func (b *binder) points(n syntax.Expr, x expr) (*grid, error) {
+	if x.typ().IsTime() {
+		if within := boundsOf(x); within != nil {
+			return timeGrid(x, within, b.at(n))
+		}
+		return nil, b.missingBounds(n, x)
+	}
+	g, err := b.gridOf(n, x)
+	if err != nil {
+		return nil, err
+	}
+	return coarser(g, maxCandidates, b.at(n))
 }
 
 // fractions are those that a call asks for, and what it orders by.

@@ -70,6 +70,9 @@ func (p *statementPrinter) candidate(m measure) string {
 		}
 		return fmt.Sprintf("(pg_catalog.array_position($%d::pg_catalog.text[], %s) - 1)", p.rawArg(texts), asTextSQL(p.key(m.x)))
 	}
+	if m.grid.form == timeSteps {
+		return p.timeSteps(m.grid)
+	}
 	g := *m.grid
 	if g.form == exactDecimal {
 		g.form = roundDecimal // in steps row by row

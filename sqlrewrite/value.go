@@ -77,6 +77,9 @@ func (p *Plan) releaseText(i int, t catalog.Type, row releasedRow) string {
 
 // text writes the point i of a grid, counted from its lower end.
 func (g *grid) text(i *big.Int, t catalog.Type) string {
+	if g.form == timeSteps {
+		return clockText(g.value(new(big.Int).Add(g.lo, i)), t)
+	}
 	return formatNumber(g.value(new(big.Int).Add(g.lo, i)), t, unitDigits(g.step))
 }
 
