@@ -115,8 +115,9 @@ func TestEnsemblesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestSettingsAreCanonical: one question, however it is spelled, is stored under one key.
-func TestSettingsAreCanonical(t *testing.T) {
+// TestA84SpellingMakesNoOtherQuestion: one question, however it is spelled, is stored under one key, so that asking again gives no fresh
+// noise.
+func TestA84SpellingMakesNoOtherQuestion(t *testing.T) {
 	e := ensembleOf(t, 3, 100, 1)
 	want := modeOf(t, e, Settings{Mode: GNMax, Sigma: "40"}).Settings()
 	for _, s := range []Settings{{Mode: GNMax, Sigma: "40.0"}, {Mode: GNMax, Sigma: "4e1"}, {Mode: GNMax, Sigma: "40", Return: ReturnLabel}} {
@@ -174,7 +175,7 @@ func TestStudentsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestTablesAreHeldAgainstTheEnsemble: a row in which somebody votes twice, or not at all, is named; its counts are not (A82).
+// TestA82RowsThatDoNotAddUp: a row in which somebody votes twice, or not at all, is named; its counts are not.
 func TestA82RowsThatDoNotAddUp(t *testing.T) {
 	e := ensembleOf(t, 3, 777, 1)
 	for name, counts := range map[string][]uint32{
@@ -236,6 +237,36 @@ func TestA82OneTeacherMovesTheHistogramByTwo(t *testing.T) {
 		plain := math.Abs(float64(largestSum(a, nil) - largestSum(b, nil)))
 		if kf := float64(k); l1 > 2*kf || l2 > 2*kf*kf || linf > kf || check > kf || plain > kf {
 			rt.Errorf("L1 %g, L2² %g, L∞ %g, check %g and %g for k = %d", l1, l2, linf, check, plain, k)
+		}
+	})
+}
+
+// FuzzSettings: whatever is asked for is refused as parameters, or has a price that is positive, more for an answer than for a check, and
+// a canonical form.
+func FuzzSettings(f *testing.F) {
+	f.Add("gnmax", "", "40", "", "", "", "", "", "")
+	f.Add("lnmax", "0.000001", "", "", "", "", "", "", "histogram")
+	f.Add("confident", "", "", "1e-6", "1e9", "0", "", "", "label")
+	f.Add("interactive", "", "", "150", "40", "99.5", "", "0.9", "")
+	f.Add("gumbel", "", "", "", "", "", "1e9", "", "")
+	f.Fuzz(func(t *testing.T, mode, scale, sigma, sigma1, sigma2, threshold, gamma, confidence, returns string) {
+		m, err := NewMode(ensembleOf(t, 3, 100, 2), Settings{
+			Mode: ModeName(mode), NoiseScale: scale, Sigma: sigma, Sigma1: sigma1, Sigma2: sigma2, Threshold: threshold, Gamma: gamma,
+			StudentConfidence: confidence, Return: Return(returns),
+		})
+		if err != nil {
+			if fault.CodeOf(err) != fault.CodePateParameters {
+				t.Fatal(err)
+			}
+			return
+		}
+		check, query := m.Released(1, 0), m.WorstCase(1)
+		dearer := query.Rho > check.Rho || check.Rho == math.MaxInt64 // which no budget admits
+		if check.Rho < 0 || !dearer || query.Epsilon < check.Epsilon || !query.Unbounded && query.Epsilon <= 0 {
+			t.Errorf("a check costs %+v, a query %+v", check, query)
+		}
+		if m.Settings().Mode != ModeName(mode) || m.Settings().Return == "" {
+			t.Errorf("canonical settings %+v", m.Settings())
 		}
 	})
 }
