@@ -1,8 +1,8 @@
 package sqlrewrite
 
 import (
+	"fmt"
 	"math/big"
-	"strings"
 	"time"
 
 	"noisegate/catalog"
@@ -75,11 +75,16 @@ func (g *grid) stepLabel() string {
 	if g.form != timeSteps {
 		return decimalOrFraction(g.step)
 	}
+	const day = int64(24 * time.Hour / time.Microsecond)
 	n := g.step.Num().Int64()
-	if g.x.typ() == catalog.Date {
-		return (time.Duration(n) * 24 * time.Hour).String()
+	switch {
+	case g.x.typ() == catalog.Date:
+		return fmt.Sprintf("%d days", n)
+	case n%day == 0:
+		return fmt.Sprintf("%d days", n/day)
+	default:
+		return (time.Duration(n) * time.Microsecond).String()
 	}
-	return strings.TrimSuffix((time.Duration(n) * time.Microsecond).String(), "0s")
 }
 
 // timeSteps is the place of a time among the points of its grid. As for numbers, CASE keeps NULL and lets only times within the bounds
