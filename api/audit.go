@@ -5,7 +5,7 @@ import "time"
 // AuditPage is a page of GET /v1/audit, newest first.
 type AuditPage struct {
 	Entries    []AuditEntry `json:"entries"`
-	Heads      []ChainHead  `json:"heads"`                 // of the chains of the datasets asked for, as of now
+	Heads      []ChainHead  `json:"heads"`                 // of the chains of the datasets asked for; entries of the first page may be newer
 	NextCursor string       `json:"next_cursor,omitempty"` // absent on the last page
 }
 

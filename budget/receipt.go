@@ -83,14 +83,38 @@ var ErrReceipt = errors.New("budget: the receipt's signature does not match")
 
 // Check compares a receipt with the answer that it came with and the gateway's public key.
 func (r Receipt) Check(public ed25519.PublicKey, answer []byte) error {
-	switch {
-	case len(public) != ed25519.PublicKeySize || r.Key != KeyID(public) || !ed25519.Verify(public, r.signed(), r.Signature):
-		return ErrReceipt
-	case r.Answer != sha256.Sum256(answer):
-		return errors.New("budget: the receipt is another answer's")
-	default:
-		return nil
+	if err := r.CheckSignature(public); err != nil {
+		return err
 	}
+	if r.Answer != sha256.Sum256(answer) {
+		return errors.New("budget: the receipt is another answer's")
+	}
+	return nil
+}
+
+// CheckSignature compares a receipt with the gateway's public key alone.
+func (r Receipt) CheckSignature(public ed25519.PublicKey) error {
+	if len(public) != ed25519.PublicKeySize || r.Key != KeyID(public) || !ed25519.Verify(public, r.signed(), r.Signature) {
+		return ErrReceipt
+	}
+	return nil
+}
+
+// ParsePublicKey reads a public key as PEM text (openssl pkey -pubout).
+func ParsePublicKey(text []byte) (ed25519.PublicKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("budget: the public key is no PEM text")
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("budget: the public key cannot be read")
+	}
+	key, ok := parsed.(ed25519.PublicKey)
+	if !ok {
+		return nil, errors.New("budget: the public key is not of Ed25519")
+	}
+	return key, nil
 }
 
 // KeyID names a public key: the beginning of its SHA-256, in hexadecimal.

@@ -18,7 +18,7 @@ import (
 const entriesPerPage = 500
 
 // Audit lists the ledger's journal for stewards, newest first: of one dataset, or of all when dataset is empty. The cursor is "" or
-// what the page before gave. The heads are at least as new as the entries.
+// what the page before gave. The heads are those before the entries were read, so that none of the first page's can be missing.
 func (s *Service) Audit(ctx context.Context, dataset, cursor string) (*api.AuditPage, error) {
 	datasets := slices.Sorted(maps.Keys(s.datasets))
 	if dataset != "" {
@@ -35,24 +35,24 @@ func (s *Service) Audit(ctx context.Context, dataset, cursor string) (*api.Audit
 		}
 		page.Before = before
 	}
-	entries, err := s.ledger.Entries(ctx, page)
-	if err != nil {
-		return nil, err
-	}
 	shown := &api.AuditPage{Entries: []api.AuditEntry{}, Heads: []api.ChainHead{}}
-	if len(entries) > entriesPerPage {
-		entries = entries[:entriesPerPage]
-		shown.NextCursor = strconv.FormatInt(entries[entriesPerPage-1].Seq, 10)
-	}
-	for _, e := range entries {
-		shown.Entries = append(shown.Entries, entryOf(e))
-	}
 	for _, name := range datasets {
 		head, err := s.ledger.Head(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		shown.Heads = append(shown.Heads, api.ChainHead{Dataset: name, Seq: head.Seq, Hash: hexText(head.Hash)})
+	}
+	entries, err := s.ledger.Entries(ctx, page)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) > entriesPerPage {
+		entries = entries[:entriesPerPage]
+		shown.NextCursor = strconv.FormatInt(entries[entriesPerPage-1].Seq, 10)
+	}
+	for _, e := range entries {
+		shown.Entries = append(shown.Entries, entryOf(e))
 	}
 	return shown, nil
 }

@@ -3,8 +3,11 @@ package integration
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -135,13 +138,35 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 
 	var yaml strings.Builder
 	fmt.Fprintf(&yaml, "http: {listen: %q}\n", address)
-	fmt.Fprintf(&yaml, "control: {dsn: %q, owner_dsn: %q}\n", s.server.DSN("noisegate", control), s.server.DSN("noisegate_owner", control))
+	fmt.Fprintf(&yaml, "control: {dsn: %q, owner_dsn: %q, anchor: %q, receipt_key_file: %q}\n", s.server.DSN("noisegate", control),
+		s.server.DSN("noisegate_owner", control), filepath.Join(s.dir, "anchor.json"), s.receiptKey(t))
 	fmt.Fprintf(&yaml, "auth: {issuer: %q, audience: %q, keys: {hs256_file: %q}}\n", issuer, audience, keyFile)
 	fmt.Fprintf(&yaml, "datasets:\n")
 	for _, d := range sets {
 		fmt.Fprintf(&yaml, "  %s: {dsn: %q, statement_timeout: 30s, quantum: 0s}\n", d.name, s.server.DSN("noisegate_reader", d.name))
 	}
 	write(t, s.config, yaml.String())
+}
+
+// receiptKey makes the key that signs receipts, and receipts.pub beside it, as openssl would.
+func (s *stack) receiptKey(t testing.TB) string {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(s.dir, "receipts.pub"), string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: open})))
+	file := filepath.Join(s.dir, "receipts.key")
+	write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
+	return file
 }
 
 // serve starts the gateway and waits until it is ready.

@@ -24,7 +24,10 @@ const (
 )
 
 type auditCommands struct {
-	DP auditDPCommand `cmd:"" name:"dp" help:"Ask about two tables that differ by one person, and prove from the answers how much privacy is lost at least."`
+	Verify auditVerifyCommand `cmd:"" help:"Check the ledger's hash chain, and receipts against it: of a running gateway, or offline, of a file that export wrote."`
+	Export auditExportCommand `cmd:"" help:"Write the ledger's whole journal, a line of JSON for each entry, oldest first (stewards)."`
+	Tail   auditTailCommand   `cmd:"" help:"Show the newest entries of the ledger's journal (stewards)."`
+	DP     auditDPCommand     `cmd:"" name:"dp" help:"Ask about two tables that differ by one person, and prove from the answers how much privacy is lost at least."`
 }
 
 type auditDPCommand struct {

@@ -11,8 +11,13 @@ import (
 )
 
 type budgetCommands struct {
-	Show budgetShowCommand `cmd:"" help:"Show your own budgets; stewards see accounts with --accounts."`
-	Set  budgetSetCommand  `cmd:"" help:"Set the limit of an account (stewards)."`
+	Show     budgetShowCommand     `cmd:"" help:"Show your own budgets; stewards see accounts with --accounts."`
+	Set      budgetSetCommand      `cmd:"" help:"Set the limit of an account (stewards)."`
+	Refill   budgetRefillCommand   `cmd:"" help:"Raise the cap of an account, and with it what it may lose in a lifetime (stewards)."`
+	Freeze   budgetFreezeCommand   `cmd:"" help:"Stop all charges on an account; replays stay free (stewards)."`
+	Thaw     budgetThawCommand     `cmd:"" help:"Let charges on an account go on (stewards)."`
+	History  budgetHistoryCommand  `cmd:"" help:"Show what moved an account, oldest first (stewards)."`
+	Forecast budgetForecastCommand `cmd:"" help:"Show how long an account lasts at the pace of the last days (stewards)."`
 }
 
 type budgetShowCommand struct {
@@ -71,11 +76,22 @@ func (c *budgetShowCommand) showAccounts(ctx context.Context, a *app, client *ap
 
 func (a *app) showAccounts(accounts []api.Account) {
 	t := &table{grouped: a.terminal}
-	t.header("account", "limit", "set by", "spent", "reserved", "left")
+	t.header("account", "limit", "set by", "spent", "reserved", "left", "lifetime", "within a year")
 	for _, b := range accounts {
-		t.row(b.Account, limitText(b.Limit), b.Origin, amountsText(b.Spent, up), amountsText(b.Reserved, up), amountsText(b.Remaining, down))
+		t.row(b.Account, limitText(b.Limit), b.Origin, amountsText(b.Spent, up), amountsText(b.Reserved, up), amountsText(b.Remaining, down),
+			promiseText(b.Lifetime), promiseText(b.WorstCase))
 	}
 	t.write(a.Out)
+	for _, b := range accounts {
+		if b.Advice != "" {
+			fmt.Fprintf(a.Out, " %s: %s\n", b.Account, b.Advice)
+		}
+	}
+}
+
+// promiseText is the most that can be lost, for people.
+func promiseText(p api.Promise) string {
+	return amountsText(api.Amounts{Epsilon: p.Epsilon, Rho: "without bound", Delta: p.Delta}, up)
 }
 
 type budgetSetCommand struct {
@@ -87,6 +103,11 @@ type budgetSetCommand struct {
 	Delta              string `help:"The delta of the promise." placeholder:"D"`
 	MaxEpsilonPerQuery string `help:"Cap on one query." placeholder:"E"`
 	ReplayOnly         bool   `help:"May only read answers that exist already."`
+	TrancheEvery       string `help:"Release the cap in parts, one each period: 12h, 30d." placeholder:"PERIOD"`
+	TrancheEpsilon     string `help:"How much each part is (approx, pure)." placeholder:"E"`
+	TrancheRho         string `help:"How much each part is (zcdp)." placeholder:"R"`
+	RateEpsilon        string `help:"A brake: at most this much within --rate-per." placeholder:"E"`
+	RatePer            string `help:"How long it takes to wear off: 1m, 1h." placeholder:"PERIOD"`
 	gatewayFlags
 }
 
@@ -100,16 +121,71 @@ func (c *budgetSetCommand) run(ctx context.Context, a *app) error {
 	if c.ReplayOnly {
 		limit.Form = ""
 	}
-	account, err := client.SetAccount(ctx, c.Dataset, c.Account, limit)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
+	if c.TrancheEvery != "" || c.TrancheEpsilon != "" || c.TrancheRho != "" {
+		limit.Tranche = &api.Tranche{Every: c.TrancheEvery, Epsilon: api.Decimal(c.TrancheEpsilon), Rho: api.Decimal(c.TrancheRho)}
 	}
-	if c.JSON {
+	if c.RateEpsilon != "" || c.RatePer != "" {
+		limit.Rate = &api.Rate{Epsilon: api.Decimal(c.RateEpsilon), Per: c.RatePer}
+	}
+	account, err := client.SetAccount(ctx, c.Dataset, c.Account, limit)
+	return a.showAccount(c.JSON, account, err)
+}
+
+// showAccount shows what became of an account.
+func (a *app) showAccount(asJSON bool, account *api.Account, err error) error {
+	if err != nil {
+		return a.refused(asJSON, "", err)
+	}
+	if asJSON {
 		return printJSON(a.Out, account)
 	}
 	a.showAccounts([]api.Account{*account})
 	return nil
 }
+
+type budgetRefillCommand struct {
+	Dataset string `arg:"" help:"The dataset."`
+	Account string `arg:"" help:"dataset, group:NAME or analyst:NAME."`
+	Epsilon string `help:"How much epsilon is added (approx, pure)." placeholder:"E"`
+	Rho     string `help:"How much rho is added (zcdp)." placeholder:"R"`
+	Delta   string `help:"How much delta is added." placeholder:"D"`
+	Reason  string `help:"Why; it stands in the journal." placeholder:"TEXT"`
+	gatewayFlags
+}
+
+func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
+	client, err := c.client(a)
+	if err != nil {
+		return err
+	}
+	account, err := client.Refill(ctx, c.Dataset, c.Account, api.Refill{Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho),
+		Delta: api.Decimal(c.Delta), Reason: c.Reason})
+	return a.showAccount(c.JSON, account, err)
+}
+
+// accountFlags name an account.
+type accountFlags struct {
+	Dataset string `arg:"" help:"The dataset."`
+	Account string `arg:"" help:"dataset, group:NAME or analyst:NAME."`
+	gatewayFlags
+}
+
+func (c *accountFlags) freeze(ctx context.Context, a *app, frozen bool) error {
+	client, err := c.client(a)
+	if err != nil {
+		return err
+	}
+	account, err := client.Freeze(ctx, c.Dataset, c.Account, frozen)
+	return a.showAccount(c.JSON, account, err)
+}
+
+type budgetFreezeCommand struct{ accountFlags }
+
+func (c *budgetFreezeCommand) run(ctx context.Context, a *app) error { return c.freeze(ctx, a, true) }
+
+type budgetThawCommand struct{ accountFlags }
+
+func (c *budgetThawCommand) run(ctx context.Context, a *app) error { return c.freeze(ctx, a, false) }
 
 // limitText is a cap in few words.
 func limitText(l api.BudgetLimit) string {
@@ -127,6 +203,12 @@ func limitText(l api.BudgetLimit) string {
 	}
 	if l.MaxEpsilonPerQuery != "" {
 		text += ", " + string(l.MaxEpsilonPerQuery) + " a query"
+	}
+	if t := l.Tranche; t != nil {
+		text += ", " + string(t.Epsilon+t.Rho) + " each " + t.Every
+	}
+	if r := l.Rate; r != nil {
+		text += ", at most " + string(r.Epsilon) + " in " + r.Per
 	}
 	return text
 }

@@ -16,7 +16,7 @@ import (
 // Exit codes. Scripts rely on them.
 const (
 	exitOK      = 0
-	exitAbove   = 1 // an audit found more privacy lost than was claimed
+	exitAbove   = 1 // an audit found a ledger that was changed, or more privacy lost than was claimed
 	exitUsage   = 2 // the command line, the configuration or the token is wrong
 	exitBudget  = 3 // refused by a budget
 	exitRefused = 4 // refused by policy, or as SQL
@@ -43,7 +43,7 @@ type commandLine struct {
 	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`
 	Pate     pateCommands    `cmd:"" help:"Private labels from votes of teachers."`
 	Calc     calcCommands    `cmd:"" help:"Compute with noise and budgets: needs no gateway."`
-	Audit    auditCommands   `cmd:"" help:"Test a gateway's guarantee from outside."`
+	Audit    auditCommands   `cmd:"" help:"Check the ledger's journal; test a gateway's guarantee from outside."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
@@ -111,11 +111,12 @@ func (a *app) report(err error) int {
 	var refusal *fault.Error
 	var wrong usageError
 	var policy policyError
+	var changed auditBroken
 	var audit auditFailed
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &audit):
+	case errors.As(err, &audit), errors.As(err, &changed):
 		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
 		return exitAbove
 	case errors.As(err, &policy):

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"noisegate/api"
+)
+
+// journal is the entries of a ledger, oldest first, and where its chains end.
+type journal struct {
+	entries []api.AuditEntry
+	heads   []api.ChainHead
+}
+
+// fetchJournal reads all pages. Entries that came to a chain after its head was read are left out: the next look shows them.
+func fetchJournal(ctx context.Context, client *api.Client, dataset string) (*journal, error) {
+	j := &journal{}
+	for cursor := ""; ; {
+		page, err := client.Audit(ctx, dataset, cursor)
+		if err != nil {
+			return nil, err
+		}
+		if cursor == "" {
+			j.heads = page.Heads
+		}
+		for _, e := range page.Entries {
+			if !slices.ContainsFunc(j.heads, func(h api.ChainHead) bool { return h.Dataset == e.Dataset && h.Seq < e.Seq }) {
+				j.entries = append(j.entries, e)
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			slices.Reverse(j.entries)
+			return j, nil
+		}
+	}
+}
+
+// exportedHeads is the last line of an export.
+type exportedHeads struct {
+	Heads []api.ChainHead `json:"heads"`
+}
+
+// write writes what [readJournal] reads.
+func (j *journal) write(w io.Writer) error {
+	buffered := bufio.NewWriter(w)
+	for _, e := range j.entries {
+		if err := printJSON(buffered, e); err != nil {
+			return err
+		}
+	}
+	return errors.Join(printJSON(buffered, exportedHeads{j.heads}), buffered.Flush())
+}
+
+// readJournal reads an export. One that does not end with its heads was cut off.
+func readJournal(r io.Reader) (*journal, error) {
+	j := &journal{}
+	lines := json.NewDecoder(bufio.NewReader(r))
+	for n := 1; ; n++ {
+		var line struct {
+			api.AuditEntry
+			Heads *[]api.ChainHead `json:"heads"`
+		}
+		switch err := lines.Decode(&line); {
+		case errors.Is(err, io.EOF):
+			return nil, errors.New("the export does not end with the heads of its chains: it was cut off")
+		case err != nil:
+			return nil, fmt.Errorf("line %d of the export cannot be read: %w", n, err)
+		case line.Heads != nil:
+			j.heads = *line.Heads
+			return j, nil
+		}
+		j.entries = append(j.entries, line.AuditEntry)
+	}
+}
+
+type auditExportCommand struct {
+	Dataset string `arg:"" optional:"" help:"The dataset; all when absent."`
+	Out     string `type:"path" placeholder:"FILE" help:"Write to this file, which must not exist, instead of standard output."`
+	gatewayFlags
+}
+
+func (c *auditExportCommand) run(ctx context.Context, a *app) error {
+	client, err := c.client(a)
+	if err != nil {
+		return err
+	}
+	j, err := fetchJournal(ctx, client, c.Dataset)
+	if err != nil {
+		return a.refused(c.JSON, "", err)
+	}
+	if c.Out == "" {
+		return j.write(a.Out)
+	}
+	file, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return usage(err)
+	}
+	if err := errors.Join(j.write(file), file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Err, "%d entries written to %s\n", len(j.entries), c.Out)
+	return nil
+}
+
+type auditTailCommand struct {
+	Dataset string `arg:"" optional:"" help:"The dataset; all when absent."`
+	Lines   int    `short:"n" default:"20" help:"How many entries to begin with."`
+	Follow  bool   `short:"f" help:"Go on with what comes."`
+	gatewayFlags
+}
+
+// tailInterval is how often a tail looks again.
+const tailInterval = time.Second
+
+func (c *auditTailCommand) run(ctx context.Context, a *app) error {
+	client, err := c.client(a)
+	if err != nil {
+		return err
+	}
+	last := int64(-1) // the newest entry that was shown
+	for {
+		page, err := client.Audit(ctx, c.Dataset, "")
+		if err != nil {
+			return a.refused(c.JSON, "", err)
+		}
+		fresh := slices.DeleteFunc(page.Entries, func(e api.AuditEntry) bool { return e.Seq <= last })
+		if last < 0 {
+			fresh = fresh[:min(len(fresh), max(c.Lines, 0))]
+		}
+		for _, e := range slices.Backward(fresh) {
+			last = e.Seq
+			if err := c.show(a, e); err != nil {
+				return err
+			}
+		}
+		if !c.Follow {
+			return nil
+		}
+		last = max(last, 0)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(tailInterval):
+		}
+	}
+}
+
+func (c *auditTailCommand) show(a *app, e api.AuditEntry) error {
+	if c.JSON {
+		return printJSON(a.Out, e)
+	}
+	text := fmt.Sprintf("%d  %s  %-7s  %s  %s", e.Seq, e.At.UTC().Format(time.DateTime), e.Kind, e.Dataset, e.Subject)
+	switch {
+	case e.ReleaseID != "":
+		text += "  " + e.ReleaseID + "  " + amountsText(e.Amounts, up)
+	case e.Account != "":
+		text += "  " + e.Account
+	}
+	_, err := fmt.Fprintln(a.Out, text)
+	return err
+}

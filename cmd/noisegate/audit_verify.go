@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/mechanisms"
+)
+
+type auditVerifyCommand struct {
+	Export    string   `arg:"" optional:"" type:"path" help:"A file that audit export wrote; the running gateway's ledger when absent (stewards)."`
+	Receipts  []string `type:"path" placeholder:"FILE" help:"Files with receipts, as answers carry them in Noisegate-Receipt: JSON, one after another."`
+	PublicKey string   `type:"path" placeholder:"FILE" help:"The public key of the gateway's receipts, as PEM (openssl pkey -in KEY -pubout)."`
+	gatewayFlags
+}
+
+// verifiedChain is what verify found out about a dataset, for people and as JSON.
+type verifiedChain struct {
+	Dataset   string `json:"dataset"`
+	Entries   int    `json:"entries"`   // whose hash follows from the one before
+	Unchained int    `json:"unchained"` // older than the chain
+	Receipts  int    `json:"receipts"`  // that hold
+	Seq       int64  `json:"seq"`       // of the newest entry
+	Hash      string `json:"hash"`
+	Broken    string `json:"broken,omitempty"`
+}
+
+// auditBroken is the finding that the command is for.
+type auditBroken struct{ chains int }
+
+func (e auditBroken) Error() string {
+	return fmt.Sprintf("%d of the ledger's chains were changed, or are older than a receipt", e.chains)
+}
+
+func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
+	receipts, err := c.receipts()
+	if err != nil {
+		return err
+	}
+	j, err := c.journal(ctx, a)
+	if err != nil {
+		return err
+	}
+	var found []verifiedChain
+	broken := 0
+	for _, dataset := range j.datasets(receipts) {
+		chain := j.verify(dataset, receipts)
+		if found = append(found, chain); chain.Broken != "" {
+			broken++
+		}
+	}
+	if c.JSON {
+		err = printJSON(a.Out, found)
+	} else {
+		showChains(a, found)
+	}
+	if err == nil && broken > 0 {
+		err = auditBroken{broken}
+	}
+	return err
+}
+
+func showChains(a *app, found []verifiedChain) {
+	for _, chain := range found {
+		fmt.Fprintf(a.Out, "%s: %d entries up to %d, head %s", chain.Dataset, chain.Entries, chain.Seq, chain.Hash)
+		if chain.Unchained > 0 {
+			fmt.Fprintf(a.Out, "; %d are older than the chain", chain.Unchained)
+		}
+		if chain.Receipts > 0 {
+			fmt.Fprintf(a.Out, "; %d receipts hold", chain.Receipts)
+		}
+		if chain.Broken != "" {
+			fmt.Fprintf(a.Out, "\n  BROKEN: %s", chain.Broken)
+		}
+		fmt.Fprintln(a.Out)
+	}
+}
+
+func (c *auditVerifyCommand) journal(ctx context.Context, a *app) (*journal, error) {
+	if c.Export == "" {
+		client, err := c.client(a)
+		if err != nil {
+			return nil, err
+		}
+		j, err := fetchJournal(ctx, client, "")
+		if err != nil {
+			return nil, a.refused(c.JSON, "", err)
+		}
+		return j, nil
+	}
+	file, err := os.Open(c.Export)
+	if err != nil {
+		return nil, usage(err)
+	}
+	defer file.Close()
+	return readJournal(file)
+}
+
+// receipts reads the receipts and refuses those that the key did not sign: whoever made them, it was not this gateway.
+func (c *auditVerifyCommand) receipts() ([]budget.Receipt, error) {
+	if len(c.Receipts) == 0 {
+		return nil, nil
+	}
+	if c.PublicKey == "" {
+		return nil, usage(errors.New("--receipts needs --public-key"))
+	}
+	text, err := os.ReadFile(c.PublicKey)
+	if err != nil {
+		return nil, usage(err)
+	}
+	key, err := budget.ParsePublicKey(text)
+	if err != nil {
+		return nil, usage(err)
+	}
+	var all []budget.Receipt
+	for _, name := range c.Receipts {
+		some, err := readReceipts(name, key)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func readReceipts(name string, key ed25519.PublicKey) (all []budget.Receipt, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, usage(err)
+	}
+	defer file.Close()
+	for values := json.NewDecoder(file); ; {
+		var r budget.Receipt
+		switch err := values.Decode(&r); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, usage(fmt.Errorf("%s: receipt %d cannot be read: %w", name, len(all)+1, err))
+		}
+		if err := r.CheckSignature(key); err != nil {
+			return nil, fmt.Errorf("%s: receipt %d, of release %s: %w", name, len(all)+1, r.Reservation, err)
+		}
+		all = append(all, r)
+	}
+}
+
+// datasets lists whose chains there are, or should be.
+func (j *journal) datasets(receipts []budget.Receipt) []string {
+	names := map[string]bool{}
+	for _, e := range j.entries {
+		names[e.Dataset] = true
+	}
+	for _, h := range j.heads {
+		names[h.Dataset] = true
+	}
+	for _, r := range receipts {
+		names[r.Dataset] = true
+	}
+	return sortedKeys(names)
+}
+
+// verify compares a dataset's entries with each other, with the head of their chain, and with receipts.
+func (j *journal) verify(dataset string, receipts []budget.Receipt) verifiedChain {
+	chain := budget.NewChain(budget.Head{Dataset: dataset})
+	hashes, answers := map[int64][32]byte{}, map[budget.ReservationID]string{}
+	var err error
+	for _, shown := range j.entries {
+		if shown.Dataset != dataset || err != nil {
+			continue
+		}
+		var e budget.Entry
+		if e, err = entryOf(shown); err == nil {
+			err = chain.Add(e)
+		}
+		hashes[e.Seq] = e.Hash
+		if e.Kind == budget.EntrySettle {
+			answers[e.Reservation] = shown.Digest
+		}
+	}
+	if i := slices.IndexFunc(j.heads, func(h api.ChainHead) bool { return h.Dataset == dataset }); err == nil && i >= 0 {
+		head := budget.Head{Dataset: dataset, Seq: j.heads[i].Seq}
+		if head.Hash, err = hashOf(j.heads[i].Hash); err == nil {
+			err = chain.EndsAt(head)
+		}
+	}
+	found := verifiedChain{Dataset: dataset, Entries: chain.Entries, Unchained: chain.Unchained, Seq: chain.Head.Seq,
+		Hash: hex.EncodeToString(chain.Head.Hash[:])}
+	for _, r := range receipts {
+		if r.Dataset != dataset || err != nil {
+			continue
+		}
+		switch hash, ok := hashes[r.Head.Seq]; {
+		case !ok:
+			err = fmt.Errorf("the receipt of release %s names entry %d, which is not there: the ledger is older than the receipt", r.Reservation, r.Head.Seq)
+		case hash != r.Head.Hash:
+			err = fmt.Errorf("the receipt of release %s names another entry %d", r.Reservation, r.Head.Seq)
+		case answers[r.Reservation] != hex.EncodeToString(r.Answer[:]):
+			err = fmt.Errorf("the ledger has another answer for release %s than its receipt", r.Reservation)
+		default:
+			found.Receipts++
+		}
+	}
+	if err != nil {
+		found.Broken = err.Error()
+	}
+	return found
+}
+
+// entryOf reads an entry as its hash covers it.
+func entryOf(shown api.AuditEntry) (e budget.Entry, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("entry %d: %w", shown.Seq, err)
+		}
+	}()
+	e = budget.Entry{Seq: shown.Seq, At: shown.At, Kind: budget.EntryKind(shown.Kind), Dataset: shown.Dataset, Analyst: shown.Subject,
+		Reservation: budget.ReservationID(shown.ReleaseID), AccountIDs: shown.AccountIDs, MechanismText: []byte(shown.Mechanisms),
+		AccountText: []byte(shown.Account)}
+	if e.Loss, err = lossOf(shown.Amounts); err != nil {
+		return e, err
+	}
+	if e.Digest, err = hex.DecodeString(shown.Digest); err != nil {
+		return e, errors.New("its digest is not hexadecimal")
+	}
+	if shown.Hash != "" {
+		e.Hash, err = hashOf(shown.Hash)
+	}
+	return e, err
+}
+
+func lossOf(a api.Amounts) (l mechanisms.Loss, err error) {
+	if l.Unbounded = a.Epsilon == ""; !l.Unbounded {
+		if l.Epsilon, err = mechanisms.ParseEpsilon(string(a.Epsilon)); err != nil {
+			return l, err
+		}
+	}
+	if l.Rho, err = mechanisms.ParseRho(string(a.Rho)); err != nil {
+		return l, err
+	}
+	l.Delta, err = mechanisms.ParseDelta(string(a.Delta))
+	return l, err
+}
+
+func hashOf(text string) (hash [32]byte, err error) {
+	bytes, err := hex.DecodeString(text)
+	if err != nil || len(bytes) != len(hash) {
+		return hash, errors.New("a hash is not 64 hexadecimal digits")
+	}
+	return [32]byte(bytes), nil
+}
