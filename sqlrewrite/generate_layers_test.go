@@ -2,6 +2,8 @@ package sqlrewrite
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +17,9 @@ func aroundLayers() []layerProduction {
 				return q.with + q.sql
 			}
 			form := w.pick(forms...)
+			if q.hides() && aggregateForms.MatchString(form) {
+				return q.with + q.sql
+			}
 			first := q.aliases[0]
 			if len(q.keys) == 0 {
 				first = n
@@ -68,6 +73,13 @@ func (q block) count() string {
 	}
 	return ""
 }
+
+// hides reports whether groups can be left out, which no aggregate around them is taken over.
+func (q block) hides() bool {
+	return slices.ContainsFunc(q.keys, func(key string) bool { return strings.Contains(key, "secret") || strings.Contains(key, "note") })
+}
+
+var aggregateForms = regexp.MustCompile(`\b(count|min|max|sum|avg|stddev_pop|bool_or)\([^()]*\)( FROM|,|$| AS)|GROUP BY`)
 
 // layerMutants put under the noise what belongs above it.
 func layerMutants() []mutant {

@@ -294,6 +294,10 @@ func (lb *layerBinder) covered() error {
 		return nil
 	}
 	l.ordinal = false
+	if q := lb.open.block; q != nil && q.private() && readsBlock(l.from) {
+		return fault.Unsupported(lb.position(lb.query.Pos), "an aggregate over groups of which some are left out",
+			"groups of few people do not appear, so that it would not be one over all groups; group by public keys inside, or by the privacy unit")
+	}
 	var all []expr
 	for _, out := range l.outputs {
 		all = append(all, out.expr)

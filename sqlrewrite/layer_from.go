@@ -265,6 +265,21 @@ func relationsOf(names []layerName) []string {
 	return all
 }
 
+// readsBlock reports whether released rows are among those of an item.
+func readsBlock(i layerItem) bool {
+	switch i := i.(type) {
+	case *layerQuery:
+		l := i.layer
+		return l.block || readsBlock(l.from) || l.set != nil && (readsLayer(l.set.left) || readsLayer(l.set.right))
+	case *layerJoin:
+		return readsBlock(i.left) || readsBlock(i.right)
+	default:
+		return false
+	}
+}
+
+func readsLayer(l *layer) bool { return readsBlock(&layerQuery{layer: l}) }
+
 // ordinalOf is the number of the released row that an item's rows stem from; "" where there is none, or two.
 func ordinalOf(i layerItem) string {
 	switch i := i.(type) {
