@@ -60,6 +60,10 @@ func (c *checker) table(t *TablePolicy) *Table {
 		table.MaxRows, table.MaxGroups = 1, 1
 	}
 	c.columns(t, info, table)
+	for _, name := range info.Unique {
+		table.Unique = append(table.Unique, []string{name})
+	}
+	table.Unique = append(table.Unique, info.Keys...)
 	return table
 }
 
@@ -149,7 +153,10 @@ func (c *checker) pathUnit(t *TablePolicy, info *TableInfo, column *ColumnInfo) 
 func (c *checker) foreignKey(t *TablePolicy, info *TableInfo, column *ColumnInfo) Unit {
 	for _, key := range info.ForeignKeys {
 		target, ok := c.schema.Table(key.To)
-		if key.Column == column.Name && key.To == t.Unit.To && ok && slices.Contains(target.Unique, key.ToColumn) {
+		if key.Column != column.Name || key.To != t.Unit.To || !ok || !slices.Contains(target.Unique, key.ToColumn) {
+			continue
+		}
+		if to, ok := target.Column(key.ToColumn); ok && (to.Type == column.Type || to.Type.IsInteger() && column.Type.IsInteger()) {
 			return Unit{Kind: PathUnit, Column: column.Name, ToSchema: key.To.Schema, ToTable: key.To.Name, ToColumn: key.ToColumn}
 		}
 	}
@@ -184,6 +191,9 @@ func (c *checker) columns(t *TablePolicy, info *TableInfo, table *Table) {
 			}
 			c.column(t, p, live, column)
 		}
+		if t.Public && column.Exposed && column.Domain == nil && loadable(live) {
+			column.Domain = c.loadedDomain(t, live)
+		}
 		table.Columns = append(table.Columns, column)
 	}
 }
@@ -209,6 +219,17 @@ func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, colu
 	if p.Domain != nil {
 		column.Domain = c.domain(t, p, live)
 	}
+}
+
+// loadedDomain are the values of a public table's column, as they were read when the schema was: keys that are public anyway.
+func (c *checker) loadedDomain(t *TablePolicy, live *ColumnInfo) []Key {
+	keys, ok := c.schema.domain(ColumnRef{Table: t.TableName, Column: live.Name})
+	if !ok || len(keys) > maxLoaded {
+		return nil
+	}
+	keys = slices.Clone(keys)
+	sortKeys(keys, live)
+	return keys
 }
 
 // groupable reports whether equal values of a column always have one text.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -60,6 +61,17 @@ WHERE i.indrelid = ANY($1::oid[]) AND i.indisunique AND i.indisvalid AND i.indnk
 	AND i.indpred IS NULL AND i.indkey[0] > 0
 ORDER BY i.indrelid, a.attname`
 
+// keysSQL lists sets of columns that are the whole key of a unique index without condition.
+const keysSQL = `
+SELECT i.indrelid, pg_catalog.array_agg(a.attname::text ORDER BY a.attname)
+FROM pg_catalog.pg_index i
+CROSS JOIN LATERAL pg_catalog.unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) k (number)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND a.attnum > 0
+WHERE i.indrelid = ANY($1::oid[]) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts > 1
+GROUP BY i.indrelid, i.indexrelid, i.indnkeyatts
+HAVING pg_catalog.count(*) = i.indnkeyatts
+ORDER BY 1, 2`
+
 // foreignKeysSQL lists foreign keys of one column. One of a partition counts for the whole table, because a path's rows
 // that lead nowhere are dropped: the key shows which column is referred to, not that every row refers to something.
 const foreignKeysSQL = `
@@ -82,7 +94,7 @@ func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error
 		if err := schema.readRelations(ctx, tx, nil); err != nil || p == nil {
 			return err
 		}
-		for _, ref := range p.domainSources() {
+		for _, ref := range schema.domainColumns(p) {
 			if err := schema.readDomain(ctx, tx, p, ref); err != nil {
 				return err
 			}
@@ -152,6 +164,14 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	}); err != nil {
 		return err
 	}
+	var key []string
+	if err := each(ctx, tx, keysSQL, []any{oids}, []any{&oid, &key}, func() {
+		if keys := byOID[oid].Keys; len(keys) == 0 || !slices.Equal(keys[len(keys)-1], key) {
+			byOID[oid].Keys = append(keys, slices.Clone(key))
+		}
+	}); err != nil {
+		return err
+	}
 	k := ForeignKey{}
 	return each(ctx, tx, foreignKeysSQL, []any{oids}, []any{&oid, &k.Column, &k.To.Schema, &k.To.Name, &k.ToColumn}, func() {
 		byOID[oid].ForeignKeys = append(byOID[oid].ForeignKeys, k)
@@ -191,7 +211,25 @@ func supported(name string, modifier int32) (t Type, maxLength, scale int) {
 	return t, maxLength, scale
 }
 
-// readDomain reads the values of a column that the policy uses as a domain: of a public table only.
+// domainColumns are the columns whose values are read: those that the policy uses as domains, and all of its public tables that
+// queries may group by. The former are read up to the largest domain; of the latter, those with many values are forgotten.
+func (s *Schema) domainColumns(p *Policy) []ColumnRef {
+	refs := p.domainSources()
+	for _, t := range p.Tables {
+		info, ok := s.Table(t.TableName)
+		if !ok || !t.Public {
+			continue
+		}
+		for _, c := range info.Columns {
+			if ref := (ColumnRef{Table: t.TableName, Column: c.Name}); loadable(c) && !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs
+}
+
+// readDomain reads the values of a column of a public table.
 func (s *Schema) readDomain(ctx context.Context, tx pgx.Tx, p *Policy, ref ColumnRef) error {
 	policy, ok := p.Table(ref.Table)
 	info, exists := s.Table(ref.Table)
@@ -202,13 +240,25 @@ func (s *Schema) readDomain(ctx context.Context, tx pgx.Tx, p *Policy, ref Colum
 		return nil
 	}
 	column := pgx.Identifier{ref.Column}.Sanitize()
-	sql := fmt.Sprintf("SELECT DISTINCT %s::pg_catalog.text FROM %s WHERE %s IS NOT NULL ORDER BY 1 LIMIT %d",
-		column, pgx.Identifier{ref.Table.Schema, ref.Table.Name}.Sanitize(), column, maxDomain+1)
+	limit, declared := maxLoaded, slices.Contains(p.domainSources(), ref)
+	if declared {
+		limit = maxDomain
+	}
+	sql := fmt.Sprintf("SELECT DISTINCT %s::pg_catalog.text FROM %s ORDER BY 1 LIMIT %d",
+		column, pgx.Identifier{ref.Table.Schema, ref.Table.Name}.Sanitize(), limit+2)
 	domain := DomainValues{From: ref}
-	var key Key
-	if err := each(ctx, tx, sql, nil, []any{&key.Text}, func() { domain.Keys = append(domain.Keys, key) }); err != nil {
+	var text *string
+	if err := each(ctx, tx, sql, nil, []any{&text}, func() {
+		key := Key{Null: text == nil}
+		if text != nil {
+			key.Text = *text
+		}
+		domain.Keys = append(domain.Keys, key)
+	}); err != nil {
 		return err
 	}
-	s.Domains = append(s.Domains, domain)
+	if declared || len(domain.Keys) <= maxLoaded {
+		s.Domains = append(s.Domains, domain)
+	}
 	return nil
 }

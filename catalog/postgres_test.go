@@ -213,6 +213,9 @@ func TestInspect(t *testing.T) {
 	if got := fmt.Sprint(table("public", "keys").Unique); got != "[e f]" {
 		t.Errorf("columns that are unique by themselves: %s, want [e f]", got)
 	}
+	if got := fmt.Sprint(table("public", "keys").Keys); got != "[[a b]]" {
+		t.Errorf("columns that are unique together: %s, want [[a b]]", got)
+	}
 	if got := fmt.Sprint(table("public", "visits").ForeignKeys); got != "[{person_id people id}]" {
 		t.Errorf("foreign keys: %s", got)
 	}

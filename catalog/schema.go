@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"noisegate/internal/fault"
 )
@@ -26,6 +27,7 @@ type TableInfo struct {
 	Readable    bool // by the role that looked
 	Columns     []*ColumnInfo
 	Unique      []string     `json:",omitempty"` // columns whose values are unique by themselves
+	Keys        [][]string   `json:",omitempty"` // sets of two columns and more that are unique together, sorted
 	ForeignKeys []ForeignKey `json:",omitempty"` // of one column
 }
 
@@ -60,7 +62,7 @@ type ForeignKey struct {
 	ToColumn string
 }
 
-// DomainValues are the distinct values of a public table's column.
+// DomainValues are the distinct values of a public table's column, NULL included.
 type DomainValues struct {
 	From ColumnRef
 	Keys []Key
@@ -100,9 +102,10 @@ func (s *Schema) For(p *Policy) *Schema {
 			pinned.Tables = append(pinned.Tables, info)
 		}
 	}
-	for _, ref := range p.domainSources() {
-		if keys, ok := s.domain(ref); ok {
-			pinned.Domains = append(pinned.Domains, DomainValues{From: ref, Keys: keys})
+	sources := p.domainSources()
+	for _, d := range s.Domains {
+		if t, ok := p.Table(d.From.Table); slices.Contains(sources, d.From) || ok && t.Public && len(d.Keys) <= maxLoaded {
+			pinned.Domains = append(pinned.Domains, d)
 		}
 	}
 	return pinned
@@ -145,6 +148,11 @@ func (t *TableInfo) drift(live *TableInfo) (changes []error) {
 	for _, key := range t.Unique {
 		if !slices.Contains(live.Unique, key) {
 			changes = append(changes, fmt.Errorf("column %s.%s is no longer unique", t.TableName, key))
+		}
+	}
+	for _, key := range t.Keys {
+		if !slices.ContainsFunc(live.Keys, func(k []string) bool { return slices.Equal(k, key) }) {
+			changes = append(changes, fmt.Errorf("columns %s of table %s are no longer unique", strings.Join(key, ", "), t.TableName))
 		}
 	}
 	for _, key := range t.ForeignKeys {

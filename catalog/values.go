@@ -16,6 +16,14 @@ import (
 // maxDomain is how many keys a public domain may have: every one appears in every answer that groups by it.
 const maxDomain = 100_000
 
+// maxLoaded is how many values a column of a public table may have for queries to group by it publicly without a declared domain.
+const maxLoaded = 10_000
+
+// loadable reports whether the values of a public table's column can be public keys as they are.
+func loadable(c *ColumnInfo) bool {
+	return groupable(c) && c.Type != Timestamp && c.Type != Timestamptz
+}
+
 // maxSteps bounds lo/step and hi/step, so that a value counted in steps fits bigint with room for its noise-free sum's sign.
 var maxSteps = new(big.Rat).SetInt64(1 << 62)
 
@@ -199,6 +207,7 @@ func (c *checker) domainFrom(d *DomainPolicy, live *ColumnInfo) ([]Key, bool) {
 		return nil, false
 	}
 	keys, ok := c.schema.domain(d.From)
+	keys = slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return k.Null })
 	if !ok || len(keys) == 0 {
 		c.problem(d.pos, "", "%s.%s holds no value, so the domain would be empty", d.From.Table, column.Name)
 		return nil, false
@@ -209,7 +218,7 @@ func (c *checker) domainFrom(d *DomainPolicy, live *ColumnInfo) ([]Key, bool) {
 			return nil, false
 		}
 	}
-	return slices.Clone(keys), true
+	return keys, true
 }
 
 // comparable reports whether equal values of two columns have one text.

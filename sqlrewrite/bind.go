@@ -10,15 +10,15 @@ import (
 
 // boundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it.
 type boundQuery struct {
+	facts    *statementFacts
 	source   *relation // what is read
-	alias    string
-	where    expr // over columns; nil: none
+	where    expr      // over columns; nil: none
 	keys     []groupKey
 	measures []measure // the releases, each once (A07)
 	values   []value   // what outputs, HAVING and ORDER BY may refer to
 
 	outputs []output // of the answer, over keys and values as far as they can be followed
-	having  expr // over keys and values; nil: none
+	having  expr     // over keys and values; nil: none
 	orderBy []ordering
 	limit   *int64
 	offset  int64
@@ -49,16 +49,20 @@ type binder struct {
 	snapshot *catalog.Snapshot
 	query    *syntax.Query
 	bound    *boundQuery
+	ctes     *environment // what FROM can name besides tables
+	outer    *binder      // of the query around, whose rows conditions here may name; nil: none
 }
 
 // bindBlock settles names, types and policy of a query that releases. The order of the steps is the order in which the clauses take effect.
 func bindBlock(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*boundQuery, error) {
 	b := &binder{text: text, snapshot: snapshot, query: query, bound: &boundQuery{}}
+	b.ctes = b.ctes.with(query.With)
 	for _, step := range []func() error{b.from, b.where, b.groupBy, b.selectList, b.having, b.distinct, b.orderBy, b.limit} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
+	b.bound.shared().nameLeaves()
 	return b.bound, nil
 }
 

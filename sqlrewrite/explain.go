@@ -241,6 +241,11 @@ func (p *Plan) notes() []Note {
 			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.shape.maxGroups)
 		}
 	}
+	if p.NeedsData() {
+		for _, n := range p.query.source.notes {
+			add(n.Code, "%s", n.Text)
+		}
+	}
 	p.keyNotes(add)
 	for i, f := range p.outputs {
 		if f.column.Kind == DerivedColumn && !hasInterval(p.query.outputs[i].expr) {

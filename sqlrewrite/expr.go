@@ -162,6 +162,12 @@ func children(e expr) []expr {
 		return []expr{e.x}
 	case computed:
 		return []expr{e.total}
+	case exists:
+		return nil // what is inside is rows of their own
+	case inRows:
+		return e.x
+	case unitAggregate:
+		return e.children()
 	case aggregateCall:
 		return e.children()
 	case windowCall:

@@ -12,23 +12,40 @@ type field struct {
 	// Column holds what is known of its values: name, type, bounds, keys. For a computed one it is made up: it has no number, and
 	// what it says was derived from the expression.
 	*catalog.Column
-	printed string
 	relation string // the alias under which the statement knows its relation
+	printed  string // its name in the statement; "" where that is its name
+	label    string // its name for people, where its name alone would be ambiguous; "" where it is not
 	table    string // the table that it comes from, for people; "" for a computed one
 	unit     bool   // holds the id of the privacy unit
+	public   bool   // of a public table
 	present  bool   // a unit's id that is NULL on no row, by what is pinned or printed
+	anchor   anchor // what it refers to, if that tells the row's privacy unit
+}
+
+// anchor is a unique column of an owned table. A row that holds the value of one belongs to the unit of the row of that table that holds it.
+type anchor struct {
+	table  *catalog.Table // nil: none
+	column string
 }
 
 // sql names the field in a statement.
 func (f *field) sql() string {
-	name := f.Name
-	if f.printed != "" {
-		name = f.printed
+	name := f.printed
+	if name == "" {
+		name = f.Name
 	}
 	if f.relation == "" {
 		return quoteIdent(name)
 	}
 	return quoteIdent(f.relation) + "." + quoteIdent(name)
+}
+
+// text names the field for people. Two fields that one condition can name have different texts.
+func (f *field) text() string {
+	if f.label != "" {
+		return f.label
+	}
+	return f.Name
 }
 
 // bounds are what every value of an expression that is not NULL lies between once it is printed in its total form; nil: nothing is known.

@@ -1,129 +1,116 @@
 package sqlrewrite
 
 import (
-	"fmt"
 	"slices"
 
-	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// from finds the table of the query.
+// from binds FROM of a release block: rows of privacy units.
 func (b *binder) from() error {
 	if len(b.query.From) == 0 {
 		return fault.Unsupported(b.position(b.query.Pos), "a query without FROM", "name one of the dataset's tables in FROM")
 	}
-	var tables []namedTable
-	for _, r := range b.query.From {
-		if err := b.relation(r, &tables); err != nil {
-			return err
-		}
+	r, err := b.fromList()
+	if err != nil {
+		return err
 	}
-	if len(tables) > 1 {
-		return b.refuseJoin(tables)
+	if err := b.reachOwner(r); err != nil {
+		return err
 	}
-	t := tables[0]
-	switch t.table.Unit.Kind {
-	case catalog.RowUnit:
-	case catalog.ColumnUnit:
-		if c, ok := t.table.Column(t.table.Unit.Column); !ok || isFloat(c.Type) || familyOf(c.Type) == unknownFamily {
-			return b.unsupported(t.node, "a table whose privacy unit is not told apart by whole numbers, text, dates or uuids", "")
-		}
-	case catalog.NoUnit:
-		return b.unsupported(t.node, "a query over the public table "+fault.Quote(t.table.Name)+" alone", "")
-	case catalog.PathUnit:
-		return b.unsupported(t.node, fmt.Sprintf("table %s, whose rows reach their privacy unit through table %s,",
-			fault.Quote(t.table.Name), fault.Quote(t.table.Unit.ToTable)), "")
-	default:
-		return b.unsupported(t.node, "a table with this kind of privacy unit", "")
+	first := b.query.From[0]
+	if r.owner() == nil {
+		return b.unsupported(first, "a query over the public table "+fault.Quote(r.table)+" alone", "")
 	}
-	b.bound.source, b.bound.alias = scanOf(t.table), t.alias
+	if t := r.owner().Type; isFloat(t) || familyOf(t) == unknownFamily {
+		return b.unsupported(first, "a table whose privacy unit is not told apart by whole numbers, text, dates or uuids", "")
+	}
 	return nil
 }
 
-// namedTable is a table under the name that the query gives it.
-type namedTable struct {
-	node  *syntax.Table
-	table *catalog.Table
-	alias string
+// fromList binds the items of FROM, which WHERE may join; afterwards names resolve to their fields.
+func (b *binder) fromList() (*relation, error) {
+	where := conjuncts(b.query.Where)
+	all, err := b.relation(b.query.From[0], where)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range b.query.From[1:] {
+		next, err := b.relation(item, where)
+		if err != nil {
+			return nil, err
+		}
+		if all, err = b.join(&syntax.Join{Pos: item.At(), Kind: syntax.CrossJoin}, all, next, where); err != nil {
+			return nil, err
+		}
+	}
+	b.bound.source = all
+	all.labelFields(b.outer != nil)
+	return all, nil
 }
 
-func (b *binder) relation(r syntax.Relation, tables *[]namedTable) error {
+// relation binds an item of FROM. The conditions of where hold on every row that is used: those of WHERE, where no outer join comes between.
+func (b *binder) relation(r syntax.Relation, where []syntax.Expr) (*relation, error) {
 	switch r := r.(type) {
 	case *syntax.Table:
-		t, ok := b.snapshot.Table(r.Schema, r.Name)
-		if !ok {
-			if r.Schema != "" {
-				return fault.UnknownTable(b.at(r), r.Schema+"."+r.Name, nil)
-			}
-			return fault.UnknownTable(b.at(r), r.Name, b.tableNames())
+		return b.table(r)
+	case *syntax.Subquery:
+		if r.Query == nil {
+			return nil, b.unsupported(r, "this item of FROM", "")
 		}
-		alias := r.Alias
-		if alias == "" {
-			alias = r.Name
-		}
-		*tables = append(*tables, namedTable{node: r, table: t, alias: alias})
-		return nil
+		return b.subquery(subqueryIn{query: r.Query, at: r.Pos, alias: r.Alias, columns: r.Columns, ctes: b.ctes})
 	case *syntax.Join:
-		if err := b.relation(r.Left, tables); err != nil {
-			return err
+		leftWhere, rightWhere := where, where
+		if r.Kind == syntax.RightJoin || r.Kind == syntax.FullJoin {
+			leftWhere = nil
 		}
-		return b.relation(r.Right, tables)
+		if r.Kind == syntax.LeftJoin || r.Kind == syntax.FullJoin {
+			rightWhere = nil
+		}
+		left, err := b.relation(r.Left, leftWhere)
+		if err != nil {
+			return nil, err
+		}
+		right, err := b.relation(r.Right, rightWhere)
+		if err != nil {
+			return nil, err
+		}
+		return b.join(r, left, right, where)
 	default:
-		return b.unsupported(r, "this item of FROM", "")
+		return nil, b.unsupported(r, "this item of FROM", "")
+	}
+}
+
+// table binds a name in FROM: of a query of WITH, else of a table of the snapshot.
+func (b *binder) table(n *syntax.Table) (*relation, error) {
+	alias := n.Alias
+	if alias == "" {
+		alias = n.Name
+	}
+	if e := b.ctes.find(n); e != nil {
+		return b.subquery(subqueryIn{query: e.cte.Query, at: n.Pos, alias: alias, columns: e.cte.Columns, ctes: e.outer})
+	}
+	t, ok := b.snapshot.Table(n.Schema, n.Name)
+	switch {
+	case ok:
+		return b.scanOf(t, alias)
+	case n.Schema != "":
+		return nil, fault.UnknownTable(b.at(n), n.Schema+"."+n.Name, nil)
+	default:
+		return nil, fault.UnknownTable(b.at(n), n.Name, b.tableNames())
 	}
 }
 
 func (b *binder) tableNames() []string {
 	var names []string
+	for _, c := range b.ctes.list() {
+		names = append(names, c.Name)
+	}
 	for _, t := range b.snapshot.Tables {
 		names = append(names, t.Name)
 	}
 	return names
-}
-
-// refuseJoin tells joins across privacy units, which never have an answer, from joins that are not written yet.
-func (b *binder) refuseJoin(tables []namedTable) error {
-	var owned []namedTable
-	for _, t := range tables {
-		if !t.table.Public {
-			owned = append(owned, t)
-		}
-	}
-	second := tables[1]
-	if len(owned) >= 2 && !b.joinsUnits(owned[0], owned[1]) {
-		return fault.UnitJoin(b.at(owned[1].node), fmt.Sprintf("%s.%s = %s.%s",
-			owned[0].alias, owned[0].table.Unit.Column, owned[1].alias, owned[1].table.Unit.Column))
-	}
-	return b.unsupported(second.node, "a join", "ask for one table at a time")
-}
-
-// joinsUnits reports whether some join of the query equates the privacy units of l and r.
-func (b *binder) joinsUnits(l, r namedTable) bool {
-	isUnit := func(e syntax.Expr, t namedTable) bool {
-		c, ok := e.(*syntax.Column)
-		return ok && c.Qualifier == t.alias && c.Name == t.table.Unit.Column
-	}
-	equates := func(e syntax.Expr) bool {
-		c, ok := e.(*syntax.Binary)
-		return ok && c.Op == syntax.Eq && (isUnit(c.L, l) && isUnit(c.R, r) || isUnit(c.L, r) && isUnit(c.R, l))
-	}
-	sameName := l.table.Unit.Column == r.table.Unit.Column
-	found := slices.ContainsFunc(conjuncts(b.query.Where), equates)
-	var walk func(syntax.Relation)
-	walk = func(rel syntax.Relation) {
-		if j, ok := rel.(*syntax.Join); ok {
-			found = found || slices.ContainsFunc(conjuncts(j.On), equates) ||
-				sameName && slices.Contains(j.Using, l.table.Unit.Column)
-			walk(j.Left)
-			walk(j.Right)
-		}
-	}
-	for _, rel := range b.query.From {
-		walk(rel)
-	}
-	return found
 }
 
 // conjuncts splits a condition at its outermost ANDs.
@@ -137,33 +124,110 @@ func conjuncts(e syntax.Expr) []syntax.Expr {
 	return []syntax.Expr{e}
 }
 
-// column finds a column of the table that analysts may name. Hidden columns and columns that do not exist give the same
-// refusal. The unit's id is found too: callers decide where it may stand.
-func (b *binder) column(n *syntax.Column) (*field, error) {
-	if n.Qualifier != "" && n.Qualifier != b.bound.alias {
-		return nil, fault.UnknownTable(b.at(n), n.Qualifier, []string{b.bound.alias})
-	}
-	if c, ok := b.visible(n.Name); ok {
-		return c, nil
-	}
-	switch n.Name {
-	case "ctid", "xmin", "xmax", "cmin", "cmax", "tableoid":
-		return nil, b.unsupported(n, "system column "+fault.Quote(n.Name), "")
-	}
-	var known []string
-	for _, f := range b.bound.source.fields {
-		if f.Exposed {
-			known = append(known, f.Name)
+// labelFields gives the fields whose names are ambiguous, or all of them, a text that is not.
+func (r *relation) labelFields(all bool) {
+	count := map[string]int{}
+	for _, p := range r.parts {
+		for _, f := range p.fields {
+			count[f.Name]++
 		}
 	}
-	return nil, fault.UnknownColumn(b.at(n), n.Name, known)
+	for _, p := range r.parts {
+		for _, f := range p.fields {
+			if all || count[f.Name] > 1 {
+				f.label = p.alias + "." + f.Name
+			}
+		}
+	}
 }
 
-// visible finds a column that exists for analysts. The unit's id does, even when it is not exposed.
+// column finds a field that analysts may name, here or in the queries around. Hidden columns and columns that do not exist give the same
+// refusal. The unit's id is found too: callers decide where it may stand.
+func (b *binder) column(n *syntax.Column) (*field, error) {
+	for at := b; at != nil; at = at.outer {
+		f, found, err := b.columnOf(at.bound.source, n)
+		if found || err != nil {
+			return f, err
+		}
+	}
+	return nil, b.unknownColumn(n)
+}
+
+// columnOf finds a field in one relation.
+func (b *binder) columnOf(r *relation, n *syntax.Column) (f *field, found bool, err error) {
+	if r == nil {
+		return nil, false, nil
+	}
+	if n.Qualifier != "" {
+		for _, p := range r.parts {
+			if p.alias == n.Qualifier {
+				if f, visible := p.field(n.Name); visible {
+					return f, true, nil
+				}
+				return nil, false, b.unknownColumn(n)
+			}
+		}
+		return nil, false, nil
+	}
+	var relations []string
+	for _, candidate := range r.fields {
+		if candidate.Name != n.Name || !candidate.Exposed && !candidate.unit {
+			continue
+		}
+		f, found = candidate, true
+		relations = append(relations, r.partOf(f))
+	}
+	if len(relations) > 1 {
+		return nil, false, fault.AmbiguousColumn(b.at(n), n.Name, relations)
+	}
+	return f, found, nil
+}
+
+// partOf is the name of the part that a field belongs to.
+func (r *relation) partOf(f *field) string {
+	for _, p := range r.parts {
+		if slices.Contains(p.fields, f) {
+			return p.alias
+		}
+	}
+	return ""
+}
+
+func (b *binder) unknownColumn(n *syntax.Column) error {
+	var known, aliases []string
+	qualified := false
+	for at := b; at != nil; at = at.outer {
+		if at.bound.source == nil {
+			continue
+		}
+		for _, p := range at.bound.source.parts {
+			aliases = append(aliases, p.alias)
+			qualified = qualified || p.alias == n.Qualifier
+			if n.Qualifier != "" && p.alias != n.Qualifier {
+				continue
+			}
+			for _, f := range p.fields {
+				if f.Exposed {
+					known = append(known, f.Name)
+				}
+			}
+		}
+	}
+	switch {
+	case n.Qualifier != "" && !qualified:
+		return fault.UnknownTable(b.at(n), n.Qualifier, aliases)
+	case slices.Contains(systemColumns, n.Name):
+		return b.unsupported(n, "system column "+fault.Quote(n.Name), "")
+	default:
+		return fault.UnknownColumn(b.at(n), n.Name, known)
+	}
+}
+
+// visible finds a column of the relation that exists for analysts. The unit's id does, even when it is not exposed.
 func (b *binder) visible(name string) (*field, bool) {
 	for _, f := range b.bound.source.fields {
-		if f.Name == name {
-			return f, f.Exposed || f.unit
+		if f.Name == name && (f.Exposed || f.unit) {
+			return f, true
 		}
 	}
 	return nil, false

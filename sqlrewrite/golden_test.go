@@ -22,7 +22,7 @@ import (
 // go test ./sqlrewrite -run Golden -rewrite, and read the difference.
 func TestGolden(t *testing.T) {
 	for _, clause := range []string{
-		"from", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
+		"from", "join", "path", "subquery", "semijoin", "union", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
 	} {
 		t.Run(clause, func(t *testing.T) {
 			var tables string
@@ -60,7 +60,7 @@ func TestGolden(t *testing.T) {
 }
 
 // parseSnapshot checks a policy document against tables described one per paragraph: a name, then indented columns "name type [not
-// null] [unique]".
+// null] [unique] [references table(column)]", "unique column column", and "values column value ..." for what a public table holds.
 func parseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
 	t.Helper()
 	schema := &catalog.Schema{}
@@ -68,6 +68,15 @@ func parseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
 		fields := strings.Fields(line)
 		switch {
 		case len(fields) == 0:
+		case fields[0] == "unique":
+			last := schema.Tables[len(schema.Tables)-1]
+			last.Keys = append(last.Keys, fields[1:])
+		case fields[0] == "values":
+			d := catalog.DomainValues{From: catalog.ColumnRef{Table: schema.Tables[len(schema.Tables)-1].TableName, Column: fields[1]}}
+			for _, text := range fields[2:] {
+				d.Keys = append(d.Keys, catalog.Key{Text: text})
+			}
+			schema.Domains = append(schema.Domains, d)
 		case !strings.HasPrefix(line, " "):
 			schema.Tables = append(schema.Tables, &catalog.TableInfo{
 				TableName: catalog.TableName{Schema: "public", Name: fields[0]}, OID: uint32(16400 + len(schema.Tables)),
@@ -111,6 +120,11 @@ func addColumn(t testing.TB, table *catalog.TableInfo, fields []string) {
 	c.NotNull = strings.Contains(rest, "not null")
 	if strings.Contains(rest, "unique") {
 		table.Unique = append(table.Unique, c.Name)
+	}
+	if _, to, found := strings.Cut(rest, "references "); found {
+		name, column, _ := strings.Cut(strings.TrimSuffix(to, ")"), "(")
+		table.ForeignKeys = append(table.ForeignKeys, catalog.ForeignKey{Column: c.Name, ToColumn: column,
+			To: catalog.TableName{Schema: "public", Name: name}})
 	}
 	table.Columns = append(table.Columns, c)
 }

@@ -163,7 +163,7 @@ func (o *opened) isBlock(q *syntax.Query, env *environment) bool {
 	if q.Set != nil || o.fromKind(q, env) != ownedRows {
 		return false
 	}
-	aggregates := q.Distinct || q.DistinctOn != nil || q.GroupBy != nil || q.Having != nil
+	aggregates := q.Distinct && !o.showsUnit(q, env) || q.GroupBy != nil || q.Having != nil
 	for _, item := range q.Items {
 		aggregates = aggregates || callsAggregate(item.Expr)
 	}
@@ -178,6 +178,20 @@ func (o *opened) groupsByUnit(q *syntax.Query, env *environment) bool {
 	units := o.unitNames(q.From, env.with(q.With))
 	return slices.ContainsFunc(q.GroupBy, func(n syntax.Expr) bool {
 		c, ok := aliased(q, n).(*syntax.Column)
+		return ok && slices.ContainsFunc(units, func(u syntax.Column) bool {
+			return u.Name == c.Name && (c.Qualifier == "" || c.Qualifier == u.Qualifier)
+		})
+	})
+}
+
+// showsUnit reports whether the select list holds the id of a privacy unit as it is: then DISTINCT compares rows of one unit only.
+func (o *opened) showsUnit(q *syntax.Query, env *environment) bool {
+	units := o.unitNames(q.From, env.with(q.With))
+	return slices.ContainsFunc(q.Items, func(item syntax.Item) bool {
+		if star, ok := item.Expr.(*syntax.Star); ok {
+			return slices.ContainsFunc(units, func(u syntax.Column) bool { return star.Qualifier == "" || star.Qualifier == u.Qualifier })
+		}
+		c, ok := item.Expr.(*syntax.Column)
 		return ok && slices.ContainsFunc(units, func(u syntax.Column) bool {
 			return u.Name == c.Name && (c.Qualifier == "" || c.Qualifier == u.Qualifier)
 		})

@@ -1,44 +1,118 @@
 package sqlrewrite
 
+import (
+	"slices"
+
+	"noisegate/catalog"
+)
+
 // pins are the metadata of the tables that the statement relies on: every column that it names, and every key that a proof used.
 func pins(q *boundQuery) []Pin {
-	used := make(map[*field]bool)
-	walk := func(e expr) { markFields(e, used) }
+	w := &pinWalk{used: make(map[*field]bool)}
+	w.item(q.source.node)
+	w.exprs(q.where)
 	for _, o := range q.source.owners {
-		used[o] = true
+		w.used[o] = true
 	}
-	walk(q.where)
 	for _, k := range q.keys {
-		walk(k.x)
+		w.exprs(k.x)
 	}
 	for _, m := range q.measures {
-		walk(m.filter)
-		walk(m.x)
-		walk(m.y)
+		w.exprs(m.filter, m.x, m.y)
+	}
+	for _, r := range q.shared().relied {
+		w.table(r.table)
 	}
 	var all []Pin
-	for _, s := range scans(q.source.node) {
-		pin := Pin{Schema: s.table.Schema, Table: s.table.Name, OID: s.table.OID}
-		for _, f := range s.fields {
-			key := len(s.relied) > 0 && s.relied[0][0] == f.Name
-			if used[f] || key {
-				pin.Columns = append(pin.Columns, PinnedColumn{Name: f.Name, AttNum: f.AttNum, TypeOID: f.TypeOID, TypMod: f.TypMod, Key: key})
-			}
-		}
-		all = append(all, pin)
+	for _, t := range w.tables {
+		all = append(all, w.pin(t, q.shared().relied))
 	}
 	return all
 }
 
-// markFields collects the fields that an expression names.
-func markFields(e expr, used map[*field]bool) {
-	if e == nil {
-		return
+// pinWalk collects what a statement names.
+type pinWalk struct {
+	used   map[*field]bool
+	tables []*catalog.Table // in the order in which they were met
+	scans  []*scan
+}
+
+func (w *pinWalk) table(t *catalog.Table) {
+	if !slices.Contains(w.tables, t) {
+		w.tables = append(w.tables, t)
 	}
-	if c, ok := e.(column); ok {
-		used[c.of] = true
+}
+
+func (w *pinWalk) item(n fromItem) {
+	switch n := n.(type) {
+	case *scan:
+		w.table(n.table)
+		w.scans = append(w.scans, n)
+	case *joined:
+		w.item(n.left)
+		w.item(n.right)
+		w.exprs(n.on)
+	case *derived:
+		for _, q := range n.parts {
+			w.item(q.from)
+			w.exprs(q.where)
+			w.exprs(q.keys...)
+			w.exprs(q.outputs...)
+		}
+	default:
+		panic("sqlrewrite: relation without pins")
 	}
-	for _, child := range children(e) {
-		markFields(child, used)
+}
+
+func (w *pinWalk) exprs(list ...expr) {
+	for _, e := range list {
+		switch e := e.(type) {
+		case nil:
+			continue
+		case column:
+			w.used[e.of] = true
+		case exists:
+			w.item(e.from)
+			w.exprs(e.where)
+		case inRows:
+			w.item(e.from)
+			w.exprs(e.where)
+			for _, f := range e.outputs {
+				w.used[f] = true
+			}
+		}
+		w.exprs(children(e)...)
 	}
+}
+
+// pin is what must still hold of one table.
+func (w *pinWalk) pin(t *catalog.Table, relied []reliance) Pin {
+	pin := Pin{Schema: t.Schema, Table: t.Name, OID: t.OID}
+	named := map[int16]bool{}
+	for _, sc := range w.scans {
+		for _, f := range sc.fields {
+			if sc.table == t && w.used[f] {
+				named[f.AttNum] = true
+			}
+		}
+	}
+	for _, r := range relied {
+		if r.table != t {
+			continue
+		}
+		pin.Keys = append(pin.Keys, r.columns)
+		for _, name := range r.columns {
+			if c, ok := t.Column(name); ok {
+				named[c.AttNum] = true
+			}
+		}
+	}
+	for i, c := range t.Columns {
+		// A table of which only the number of rows matters is pinned by its first column.
+		if named[c.AttNum] || i == 0 && len(named) == 0 {
+			pin.Columns = append(pin.Columns, PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
+				NotNull: t.Unit.Kind == catalog.RowUnit && c.Name == t.Unit.Column})
+		}
+	}
+	return pin
 }

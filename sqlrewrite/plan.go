@@ -55,6 +55,8 @@ type Pin struct {
 	Schema, Table string
 	OID           uint32
 	Columns       []PinnedColumn
+	// Keys are sets of its columns that must be unique, in a table without inheriting children.
+	Keys [][]string
 }
 
 // PinnedColumn is one column of a [Pin].
@@ -63,7 +65,7 @@ type PinnedColumn struct {
 	AttNum  int16
 	TypeOID uint32
 	TypMod  int32
-	Key     bool // a row unit's key: still unique by itself and never NULL, in a table without inheriting children
+	NotNull bool // a row unit's key: NULL on no row
 }
 
 // ExactRow is one row of a [Statement]'s result: keys in clear, aggregates sealed.

@@ -164,6 +164,12 @@ func (p *printer) expr(e expr) {
 		} else {
 			p.expr(e.total)
 		}
+	case exists:
+		p.exists(e)
+	case inRows:
+		p.inRows(e)
+	case unitAggregate:
+		p.unitAggregate(e)
 	case aggregateCall:
 		p.aggregate(e)
 	case windowCall:
@@ -311,7 +317,7 @@ func describeWith(e expr, q *boundQuery) string {
 	p := &printer{inline: true, leaf: func(p *printer, e expr) {
 		switch e := e.(type) {
 		case column:
-			p.write(e.of.Name)
+			p.write(e.of.text())
 		case keyRef:
 			p.write(e.name)
 		case valueRef:

@@ -5,20 +5,32 @@ import (
 	"slices"
 
 	"noisegate/catalog"
+	"noisegate/internal/fault"
 )
 
-// relation is what FROM, or a part of it, means: rows with fields, each row of at most one privacy unit. For the rows of a unit
-// holds that they are a function of that unit's own rows and of public tables: taking a unit out takes its rows out, and moves no other's.
+// relation is what FROM, or a part of it, means: rows with fields, each row of at most one privacy unit. The rows of a unit are
+// a function of that unit's own rows and of public tables: taking a unit out takes its rows out, and moves no other's. docs/sql.md
+// proves that for each way in which one is made.
 type relation struct {
 	node   fromItem
-	fields []*field // what names resolve to, in the order of *
-	// owners are fields that hold the id of the privacy unit, all of them the same one; empty for a public relation. Rows where the
-	// first is NULL belong to nobody and are left out of every release.
+	parts  []fromPart // what qualified names resolve to
+	fields []*field   // what other names resolve to, in the order of *
+	// owners are fields that hold the id of the privacy unit, all of them the same one. Rows where the first is NULL belong to
+	// nobody and are left out of every release.
 	owners []*field
-	table  string   // the table whose rows are counted, for people
-	keys   []rowKey // sets of fields that no two rows share, as far as the catalog proves
+	// pending is set instead of owners while the tables that lead to the unit are not part of the relation. Without both it is public.
+	pending *pendingPath
+	table   string   // the table whose rows are counted, for people
+	keys    []rowKey // sets of fields that no two rows share, as far as the catalog proves
 	// maxRows and maxGroups are the policy's: what one unit may contribute to one group, and to how many groups; 0: it does not say.
 	maxRows, maxGroups int64
+	notes              []Note // what answers over it should know
+}
+
+// fromPart is one item of FROM under the name that the query gives it.
+type fromPart struct {
+	alias  string
+	fields []*field
 }
 
 // rowKey is a set of fields that no two rows of a relation share (rows where one is NULL apart), and what that rests on.
@@ -29,22 +41,62 @@ type rowKey struct {
 
 // reliance is a unique key of a table that must still be there when the statement runs.
 type reliance struct {
-	scan    *scan
+	table   *catalog.Table
 	columns []string
 }
 
-// fromItem is how a relation prints: [*scan].
+// fromItem is how a relation prints: [*scan], [*joined] or [*derived].
 type fromItem interface{ fromItem() }
+
+// leaf is a relation with a name in the statement.
+type leaf struct {
+	alias  string // "" while it is the only one
+	fields []*field
+}
 
 // scan is a table of the protected database.
 type scan struct {
-	table  *catalog.Table
-	alias  string // in the statement; "" while no other relation is near
-	fields []*field
-	relied [][]string // sets of columns whose uniqueness was used in a proof
+	leaf
+	table *catalog.Table
 }
 
 func (*scan) fromItem() {}
+
+// statementFacts is what the binders of one statement share.
+type statementFacts struct {
+	leaves []*leaf
+	relied []reliance
+}
+
+// maxLeaves caps the relations of one statement: queries of WITH are written out wherever they are named.
+const maxLeaves = 64
+
+// rely makes a proof's keys part of what the statement requires of its tables.
+func (e *statementFacts) rely(all ...reliance) {
+	for _, r := range all {
+		known := func(k reliance) bool { return k.table == r.table && slices.Equal(k.columns, r.columns) }
+		if !slices.ContainsFunc(e.relied, known) {
+			e.relied = append(e.relied, r)
+		}
+	}
+}
+
+// nameLeaves gives every relation its name in the statement. Names of the analyst's are never printed, and two spellings of one
+// question print alike.
+func (e *statementFacts) nameLeaves() {
+	if len(e.leaves) < 2 {
+		return
+	}
+	for i, l := range e.leaves {
+		l.alias = fmt.Sprintf("t%d", i+1)
+		for _, f := range l.fields {
+			f.relation = l.alias
+		}
+	}
+}
+
+// owned reports whether rows belong to privacy units.
+func (r *relation) owned() bool { return len(r.owners) > 0 || r.pending != nil }
 
 // owner is the field by which the rows of units are told apart; nil for a public relation.
 func (r *relation) owner() *field {
@@ -72,73 +124,51 @@ func (r *relation) onePerUnit() (rowKey, bool) {
 	return rowKey{}, false
 }
 
-// rely makes a proof's keys part of what the statement requires of its tables.
-func (k rowKey) rely() {
-	for _, r := range k.relies {
-		if !slices.ContainsFunc(r.scan.relied, func(known []string) bool { return slices.Equal(known, r.columns) }) {
-			r.scan.relied = append(r.scan.relied, r.columns)
-		}
-	}
-}
-
-// scanOf is the relation of a table.
-func scanOf(t *catalog.Table) *relation {
+// scanOf is the relation of a table under an alias.
+func (b *binder) scanOf(t *catalog.Table, alias string) (*relation, error) {
 	s := &scan{table: t}
 	r := &relation{node: s, table: t.Name, maxRows: t.MaxRows, maxGroups: t.MaxGroups}
+	byName := map[string]*field{}
 	for _, c := range t.Columns {
-		f := &field{Column: c, table: t.Name}
-		switch {
-		case t.Unit.Kind == catalog.RowUnit && c.Name == t.Unit.Column:
-			f.unit, f.present = true, true // its key is pinned, and that it is not null
-			r.keys = append(r.keys, rowKey{fields: []*field{f}, relies: []reliance{{s, []string{c.Name}}}})
-		case t.Unit.Kind == catalog.ColumnUnit && c.Name == t.Unit.Column:
-			f.unit = true
-		}
-		if f.unit {
-			r.owners = []*field{f}
-		}
-		s.fields = append(s.fields, f)
+		f := &field{Column: c, table: t.Name, public: t.Public}
+		s.fields, byName[c.Name] = append(s.fields, f), f
 	}
-	r.fields = s.fields
-	return r
+	for _, columns := range t.Unique {
+		k := rowKey{relies: []reliance{{t, columns}}}
+		for _, name := range columns {
+			k.fields = append(k.fields, byName[name])
+		}
+		r.keys = append(r.keys, k)
+		if len(columns) == 1 && !t.Public {
+			k.fields[0].anchor = anchor{t, columns[0]}
+		}
+	}
+	switch unit := byName[t.Unit.Column]; t.Unit.Kind {
+	case catalog.NoUnit:
+	case catalog.RowUnit:
+		unit.unit, unit.present = true, true // its key is pinned, and that it is not null
+		r.owners = []*field{unit}
+		r.keys = append(r.keys, rowKey{fields: r.owners, relies: []reliance{{t, []string{unit.Name}}}})
+	case catalog.ColumnUnit:
+		unit.unit = true
+		r.owners = []*field{unit}
+	case catalog.PathUnit:
+		if err := b.startPath(r, t, unit); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fault.Internal(fmt.Errorf("sqlrewrite: table %s has an unknown kind of unit", t.Name))
+	}
+	r.parts, r.fields = []fromPart{{alias, s.fields}}, s.fields
+	return r, b.addLeaf(&s.leaf)
 }
 
-// from prints the relations of the block.
-func (p *statementPrinter) from() string { return p.fromItem(p.q.source.node) }
-
-func (p *printer) fromItem(n fromItem) string {
-	switch n := n.(type) {
-	case *scan:
-		name := quoteIdent(n.table.Schema) + "." + quoteIdent(n.table.Name)
-		if n.alias != "" {
-			name += " AS " + quoteIdent(n.alias)
-		}
-		return name
-	default:
-		panic("sqlrewrite: relation without a printed form")
+// addLeaf counts a relation of the statement.
+func (b *binder) addLeaf(l *leaf) error {
+	if b.bound.shared().leaves = append(b.bound.shared().leaves, l); len(b.bound.shared().leaves) > maxLeaves {
+		return fault.TooComplex(b.position(b.query.Pos), fmt.Sprintf("the query reads more than %d relations", maxLeaves))
 	}
-}
-
-// lines are a relation's part of the plan's text.
-func (r *relation) lines() []string { return itemLines(r.node) }
-
-func itemLines(n fromItem) []string {
-	switch n := n.(type) {
-	case *scan:
-		return []string{"scan " + n.table.Schema + "." + n.table.Name}
-	default:
-		panic("sqlrewrite: relation without a text")
-	}
-}
-
-// scans are the tables that a relation reads.
-func scans(n fromItem) []*scan {
-	switch n := n.(type) {
-	case *scan:
-		return []*scan{n}
-	default:
-		panic("sqlrewrite: relation without tables")
-	}
+	return nil
 }
 
 // origin names an expression of a row with the table that it comes from, as far as there is one.
@@ -150,6 +180,16 @@ func (r *relation) origin(e expr) string {
 	return fmt.Sprintf("%s.%s", table, describe(e))
 }
 
+// field finds a field that analysts may name: one that is exposed, or the id of a unit.
+func (p fromPart) field(name string) (*field, bool) {
+	for _, f := range p.fields {
+		if f.Name == name {
+			return f, f.Exposed || f.unit
+		}
+	}
+	return nil, false
+}
+
 // indented shifts lines one level to the right.
 func indented(lines []string) []string {
 	out := make([]string, len(lines))
@@ -157,4 +197,12 @@ func indented(lines []string) []string {
 		out[i] = "  " + l
 	}
 	return out
+}
+
+// shared are the facts of the whole statement.
+func (q *boundQuery) shared() *statementFacts {
+	if q.facts == nil {
+		q.facts = &statementFacts{}
+	}
+	return q.facts
 }

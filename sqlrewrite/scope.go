@@ -117,6 +117,18 @@ func (b *binder) expression(s scope, n syntax.Expr) (expr, error) {
 		return b.choice(s, n)
 	case *syntax.Cast:
 		return b.cast(s, n)
+	case *syntax.InQuery:
+		if _, rows := s.(rowScope); rows {
+			return b.inQuery(n)
+		}
+		return nil, b.unsupported(n, "IN (SELECT ...) in this place", "move it to WHERE")
+	case *syntax.Exists:
+		if _, rows := s.(rowScope); rows {
+			return b.exists(n)
+		}
+		return nil, b.unsupported(n, "EXISTS in this place", "move it to WHERE")
+	case *syntax.Scalar:
+		return b.scalar(n)
 	case *syntax.Star:
 		return nil, b.unsupported(n, "* inside an expression", "name the columns")
 	default:

@@ -50,7 +50,7 @@ func chooseShape(q *boundQuery, o Options) (shape, error) {
 	s := shape{kind: keptKeys, maxRows: min(rows, maxBound), maxGroups: min(groups, maxBound)}
 	switch {
 	case one:
-		key.rely()
+		q.shared().rely(key.relies...)
 		s.kind, s.maxGroups = flat, 1
 	case len(q.keys) == 0:
 		s.kind, s.maxGroups = perUnit, 1

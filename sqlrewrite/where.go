@@ -13,7 +13,7 @@ func (b *binder) where() error {
 	if b.query.Where == nil {
 		return nil
 	}
-	e, err := b.condition(rowScope{b}, b.query.Where)
+	e, err := b.rowCondition(b.query.Where)
 	b.bound.where = e
 	return err
 }

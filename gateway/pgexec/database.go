@@ -2,6 +2,7 @@ package pgexec
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -145,13 +146,16 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {
 		batch.Queue(lockText(pins))
 	}
 	wanted := flatten(pins)
-	var holds int
+	var holds, unique int
 	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return row.Scan(&holds) })
+	if len(wanted.keys) > 0 {
+		batch.Queue(keyText, wanted.keyed, wanted.keys).QueryRow(func(row pgx.Row) error { return row.Scan(&unique) })
+	}
 	batch.Queue(planCustom)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
-	if holds != len(wanted.columns) {
+	if holds != len(wanted.columns) || unique != len(wanted.keys) {
 		return fault.PolicyStale()
 	}
 	return nil
@@ -170,19 +174,27 @@ func lockText(pins []sqlrewrite.Pin) string {
 }
 
 // pinText counts the pinned columns that are still what they were: same relation under the same name, same attribute
-// number, type and modifier; and, where each row is a unit, the key that proves it. A view is another relation kind, which
-// policies never pin.
+// number, type and modifier, and never NULL where that is relied upon. A view is another relation kind, which policies never pin.
 const pinText = `SELECT count(*)
 FROM unnest($1::oid[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::oid[], $7::int4[], $8::bool[])
-	AS pin(relation, schema, name, attribute, number, type, modifier, key)
+	AS pin(relation, schema, name, attribute, number, type, modifier, required)
 JOIN pg_catalog.pg_class c ON c.oid = pin.relation AND c.relname = pin.name AND c.relkind IN ('r', 'p')
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = pin.schema
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = pin.attribute AND a.attnum = pin.number
 	AND a.atttypid = pin.type AND a.atttypmod = pin.modifier AND NOT a.attisdropped
-WHERE NOT pin.key OR a.attnotnull
-	AND EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid
-		AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum AND i.indpred IS NULL)
-	AND NOT (c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))`
+WHERE a.attnotnull OR NOT pin.required`
+
+// keyText counts the sets of columns ($2: their names as a JSON array, in the order of their bytes) that still are the whole key of a
+// unique index of their table ($1) and of nothing else: an index says nothing of the rows of inheriting tables.
+const keyText = `SELECT count(*)
+FROM unnest($1::oid[], $2::text[]) AS pin(relation, columns)
+CROSS JOIN LATERAL (SELECT array_agg(name ORDER BY place) FROM json_array_elements_text(pin.columns::json) WITH ORDINALITY AS j(name, place)) AS k(names)
+WHERE EXISTS (SELECT FROM pg_catalog.pg_index i
+		WHERE i.indrelid = pin.relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = cardinality(k.names)
+		AND k.names = (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_catalog.pg_attribute a
+			WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0))
+	AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h JOIN pg_catalog.pg_class c ON c.oid = h.inhparent
+		WHERE c.oid = pin.relation AND c.relkind = 'r')`
 
 // pinned is a list of pins as columns, one entry for each pinned column.
 type pinned struct {
@@ -191,7 +203,9 @@ type pinned struct {
 	numbers                  []int16
 	types                    []uint32
 	modifiers                []int32
-	keys                     []bool
+	required                 []bool
+	keyed                    []uint32 // the tables of keys
+	keys                     []string // JSON arrays of the names of columns
 }
 
 func flatten(pins []sqlrewrite.Pin) pinned {
@@ -205,14 +219,21 @@ func flatten(pins []sqlrewrite.Pin) pinned {
 			p.numbers = append(p.numbers, column.AttNum)
 			p.types = append(p.types, column.TypeOID)
 			p.modifiers = append(p.modifiers, column.TypMod)
-			p.keys = append(p.keys, column.Key)
+			p.required = append(p.required, column.NotNull)
+		}
+		for _, key := range pin.Keys {
+			names, err := json.Marshal(key)
+			if err != nil {
+				panic(err) // strings always encode
+			}
+			p.keyed, p.keys = append(p.keyed, pin.OID), append(p.keys, string(names))
 		}
 	}
 	return p
 }
 
 func (p pinned) args() []any {
-	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers, p.keys}
+	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers, p.required}
 }
 
 // read runs the statement with every result in text form, seals the aggregates and yields the rows. It reports whether all

@@ -55,7 +55,10 @@ func pins(t testing.TB, d *pgexec.Database, table string, columns ...string) []s
 		if !ok {
 			t.Fatalf("no column %s", name)
 		}
-		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod, Key: name == "id"})
+		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod, NotNull: name == "id"})
+		if name == "id" {
+			pin.Keys = append(pin.Keys, []string{name})
+		}
 	}
 	return []sqlrewrite.Pin{pin}
 }

@@ -1,0 +1,187 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"strings"
+
+	"noisegate/sqlrewrite/syntax"
+)
+
+// from prints the relations of the block.
+func (p *statementPrinter) from() string { return p.fromItem(p.q.source.node) }
+
+// fromItem prints a relation.
+func (p *printer) fromItem(n fromItem) string {
+	switch n := n.(type) {
+	case *scan:
+		if p.inline {
+			return n.table.Schema + "." + n.table.Name
+		}
+		return quoteIdent(n.table.Schema) + "." + quoteIdent(n.table.Name) + n.as()
+	case *derived:
+		return "(" + p.rowQueries(n.parts) + ")" + n.as()
+	case *joined:
+		right := p.fromItem(n.right)
+		if _, nested := n.right.(*joined); nested {
+			right = "(" + right + ")"
+		}
+		text := p.fromItem(n.left) + joinWord(n) + right
+		if n.on != nil {
+			text += " ON " + p.text(n.on)
+		}
+		return text
+	default:
+		panic("sqlrewrite: relation without a printed form")
+	}
+}
+
+// as is the relation's name in the statement.
+func (l *leaf) as() string {
+	if l.alias == "" {
+		return ""
+	}
+	return " AS " + quoteIdent(l.alias)
+}
+
+// joinWord is the keyword of a join; an inner one without a condition is a cross join.
+func joinWord(j *joined) string {
+	switch {
+	case j.kind == syntax.LeftJoin:
+		return " LEFT JOIN "
+	case j.kind == syntax.FullJoin:
+		return " FULL JOIN "
+	case j.on == nil:
+		return " CROSS JOIN "
+	default:
+		return " JOIN "
+	}
+}
+
+// rowQueries prints a UNION ALL of queries below the release block.
+func (p *printer) rowQueries(parts []*rowQuery) string {
+	var texts []string
+	for _, q := range parts {
+		texts = append(texts, p.rowQuery(q))
+	}
+	return strings.Join(texts, " UNION ALL ")
+}
+
+func (p *printer) rowQuery(q *rowQuery) string {
+	var outputs, keys []string
+	for i, e := range q.outputs {
+		outputs = append(outputs, fmt.Sprintf("%s AS c%d", p.asIs(e), i))
+	}
+	for _, k := range q.keys {
+		keys = append(keys, p.asIs(k))
+	}
+	text := "SELECT "
+	if q.distinct {
+		text += "DISTINCT "
+	}
+	text += strings.Join(outputs, ", ") + " FROM " + p.fromItem(q.from)
+	if q.where != nil {
+		text += " WHERE " + p.text(q.where)
+	}
+	if len(keys) > 0 {
+		text += " GROUP BY " + strings.Join(keys, ", ")
+	}
+	return text
+}
+
+// asIs prints an expression without the cast that comparisons of enums need.
+func (p *printer) asIs(e expr) string {
+	if f := plainField(e); f != nil && !p.inline {
+		return f.sql()
+	}
+	return p.text(e)
+}
+
+// exists prints EXISTS.
+func (p *printer) exists(e exists) {
+	p.write("EXISTS (SELECT 1 FROM ", p.fromItem(e.from))
+	if e.where != nil {
+		p.write(" WHERE ")
+		p.expr(e.where)
+	}
+	p.write(")")
+}
+
+// inRows prints IN (query).
+func (p *printer) inRows(e inRows) {
+	p.write("(")
+	if len(e.x) > 1 {
+		p.write("ROW(")
+	}
+	for i, x := range e.x {
+		if i > 0 {
+			p.write(", ")
+		}
+		p.collated(x)
+	}
+	if len(e.x) > 1 {
+		p.write(")")
+	}
+	p.write(negation(e.not), " IN (SELECT ")
+	for i, f := range e.outputs {
+		if i > 0 {
+			p.write(", ")
+		}
+		p.expr(column{of: f})
+	}
+	p.write(" FROM ", p.fromItem(e.from))
+	if e.where != nil {
+		p.write(" WHERE ")
+		p.expr(e.where)
+	}
+	p.write("))")
+}
+
+// lines are a relation's part of the plan's text.
+func (r *relation) lines() []string { return itemLines(r.node) }
+
+func itemLines(n fromItem) []string {
+	switch n := n.(type) {
+	case *scan:
+		return []string{"scan " + n.table.Schema + "." + n.table.Name}
+	case *joined:
+		line := strings.ToLower(strings.TrimSpace(joinWord(n)))
+		if n.on != nil {
+			line += " on " + describe(n.on)
+		}
+		return append([]string{line}, indented(append(itemLines(n.left), itemLines(n.right)...))...)
+	case *derived:
+		var lines []string
+		for _, q := range n.parts {
+			lines = append(lines, q.lines()...)
+		}
+		if len(n.parts) > 1 {
+			return append([]string{"union all"}, indented(lines)...)
+		}
+		return lines
+	default:
+		panic("sqlrewrite: relation without a text")
+	}
+}
+
+func (q *rowQuery) lines() []string {
+	var outputs, keys []string
+	for _, e := range q.outputs {
+		outputs = append(outputs, describe(e))
+	}
+	line := "rows: "
+	if q.distinct {
+		line = "distinct rows: "
+	}
+	lines := []string{line + strings.Join(outputs, ", ")}
+	for _, k := range q.keys {
+		keys = append(keys, describe(k))
+	}
+	if len(keys) > 0 {
+		lines[0] += " by " + strings.Join(keys, ", ")
+	}
+	inner := itemLines(q.from)
+	if q.where != nil {
+		inner = append([]string{"where " + describe(q.where)}, inner...)
+	}
+	return append(lines, indented(inner)...)
+}

@@ -1,0 +1,262 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// derived is a query in FROM: UNION ALL of its parts.
+type derived struct {
+	leaf
+	parts []*rowQuery
+}
+
+func (*derived) fromItem() {}
+
+// rowQuery is a SELECT below the release block. Its rows belong to privacy units like those that it reads.
+type rowQuery struct {
+	from     fromItem
+	where    expr // nil: none
+	keys     []expr
+	distinct bool
+	outputs  []expr // printed as c0, c1, ...
+}
+
+// subqueryIn is a query in FROM and where it stands.
+type subqueryIn struct {
+	query   *syntax.Query
+	at      syntax.Pos
+	alias   string
+	columns []string // new names; nil: the query's own
+	ctes    *environment
+}
+
+// child is the binder of a query inside this one.
+func (b *binder) child(q *syntax.Query, ctes *environment) *binder {
+	return &binder{text: b.text, snapshot: b.snapshot, query: q, bound: &boundQuery{facts: b.bound.shared()}, ctes: ctes.with(q.With)}
+}
+
+// subquery binds a query in FROM, or one of WITH where it is named.
+func (b *binder) subquery(in subqueryIn) (*relation, error) {
+	r, err := b.child(in.query, in.ctes).rows()
+	if err != nil {
+		return nil, err
+	}
+	if len(in.columns) > len(r.fields) {
+		return nil, b.mismatch(syntaxAt(in.at), fmt.Sprintf("there are %d names for %d columns", len(in.columns), len(r.fields)), "")
+	}
+	for i, name := range in.columns {
+		c := *r.fields[i].Column
+		c.Name = name
+		r.fields[i].Column = &c
+	}
+	r.parts = []fromPart{{in.alias, r.fields}}
+	return r, nil
+}
+
+// syntaxAt is a place in the text.
+type syntaxAt syntax.Pos
+
+// At gives the place.
+func (at syntaxAt) At() syntax.Pos { return syntax.Pos(at) }
+
+// rows binds a query whose rows belong to units, or to nobody.
+func (b *binder) rows() (*relation, error) {
+	q := b.query
+	if q.Set != nil {
+		return b.unionAll()
+	}
+	if err := b.refuseUnstable(q); err != nil {
+		return nil, err
+	}
+	if len(q.From) == 0 {
+		return nil, fault.Unsupported(b.position(q.Pos), "a subquery without FROM", "")
+	}
+	r, err := b.fromList()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.where(); err != nil {
+		return nil, err
+	}
+	if err := b.reachOwner(r); err != nil {
+		return nil, err
+	}
+	if q.GroupBy == nil && q.Having == nil && !slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
+		return b.project(r)
+	}
+	if !r.owned() {
+		return nil, fault.Unsupported(b.position(q.Pos), "an aggregate of a public table beside rows of people", "join its rows, or write the result as constants")
+	}
+	return b.perUnit(r)
+}
+
+// refuseUnstable refuses what makes the rows of one unit depend on those of others (C053, C054).
+func (b *binder) refuseUnstable(q *syntax.Query) error {
+	const hint = "one person's row would decide about another's; filter with WHERE instead"
+	switch {
+	case q.Limit != nil || q.Offset != nil:
+		n := q.Limit
+		if n == nil {
+			n = q.Offset
+		}
+		return b.unsupported(n, "LIMIT or OFFSET inside a query over rows of people", hint)
+	case q.DistinctOn != nil:
+		return fault.Unsupported(b.position(q.Pos), "DISTINCT ON inside a query over rows of people", hint)
+	case q.Windows != nil:
+		return fault.Unsupported(b.position(q.Pos), "WINDOW inside a query over rows of people", hint)
+	case q.OrderBy != nil:
+		return b.unsupported(q.OrderBy[0].Expr, "ORDER BY inside a query over rows of people", "it changes nothing there: leave it out")
+	}
+	return nil
+}
+
+// projection collects the outputs of a query over a relation.
+type projection struct {
+	of    *relation
+	query *rowQuery
+	out   *relation
+	leaf  *derived
+	stems map[*field]*field // which output a field of the relation became
+}
+
+func (b *binder) projection(of *relation) *projection {
+	q := &rowQuery{from: of.node, where: b.bound.where}
+	d := &derived{parts: []*rowQuery{q}}
+	return &projection{of: of, query: q, leaf: d, stems: map[*field]*field{}, out: &relation{node: d, table: of.table, maxRows: of.maxRows,
+		maxGroups: of.maxGroups, notes: of.notes}}
+}
+
+// add makes an expression an output. A plain column stays what it is under its new name.
+func (p *projection) add(name string, e expr, shown bool) *field {
+	f := &field{Column: derivedColumn(name, e), printed: fmt.Sprintf("c%d", len(p.query.outputs))}
+	if stem := plainField(e); stem != nil {
+		f.table, f.unit, f.present, f.public, f.anchor = stem.table, stem.unit, stem.present, stem.public, stem.anchor
+		if p.stems[stem] == nil || shown {
+			p.stems[stem] = f
+		}
+		if slices.Contains(p.of.owners, stem) {
+			p.out.owners = append(p.out.owners, f)
+		}
+	}
+	p.query.outputs = append(p.query.outputs, e)
+	p.leaf.fields = append(p.leaf.fields, f)
+	if shown {
+		p.out.fields = append(p.out.fields, f)
+	}
+	return f
+}
+
+// derivedColumn is what is known of an expression's values.
+func derivedColumn(name string, e expr) *catalog.Column {
+	if stem := plainField(e); stem != nil {
+		c := *stem.Column
+		c.Name = name
+		return &c
+	}
+	c := &catalog.Column{Name: name, Type: e.typ(), TypMod: -1, Exposed: true, NotNull: neverNull(e)}
+	if w := boundsOf(e); w != nil {
+		c.Bounds = &catalog.Bounds{Lo: w.lo, Hi: w.hi, Step: w.step}
+	}
+	if keys, ok := keyDomain(e, nil); ok {
+		c.Domain = keys
+	}
+	return c
+}
+
+// finish completes the relation: its rows keep their unit, also where no output shows it.
+func (b *binder) finish(p *projection) (*relation, error) {
+	if o := p.of.owner(); o != nil && len(p.out.owners) == 0 {
+		p.add(o.Name, column{of: o}, false)
+	}
+	if f := p.out.owner(); f != nil && !p.of.owner().present {
+		// Of all fields that hold the unit, the first is the one that is looked at: it must be the one that every row has.
+		slices.SortStableFunc(p.out.owners, func(x, y *field) int { return boolOrder(!x.present, !y.present) })
+	}
+	for _, k := range p.of.keys {
+		mapped := rowKey{relies: k.relies}
+		for _, f := range k.fields {
+			if to := p.stems[f]; to != nil {
+				mapped.fields = append(mapped.fields, to)
+			} else if slices.Contains(p.of.owners, f) && p.out.owner() != nil {
+				mapped.fields = append(mapped.fields, p.out.owner())
+			}
+		}
+		if len(mapped.fields) == len(k.fields) {
+			p.out.keys = append(p.out.keys, mapped)
+		}
+	}
+	return p.out, b.addLeaf(&p.leaf.leaf)
+}
+
+// project binds a query without aggregates: a filter and new columns.
+func (b *binder) project(r *relation) (*relation, error) {
+	p := b.projection(r)
+	for _, item := range b.query.Items {
+		if star, ok := item.Expr.(*syntax.Star); ok {
+			fields, err := b.starFields(r, star)
+			if err != nil {
+				return nil, err
+			}
+			for _, f := range fields {
+				p.add(f.Name, column{of: f}, true)
+			}
+			continue
+		}
+		e, err := b.rowOutput(item.Expr)
+		if err != nil {
+			return nil, err
+		}
+		p.add(itemName(item), e, true)
+	}
+	if b.query.Distinct {
+		if r.owned() && len(p.out.owners) == 0 {
+			return nil, fault.Unsupported(b.position(b.query.Pos), "SELECT DISTINCT inside a query over rows of people",
+				"add "+r.unitName()+" to its select list: rows are then told apart within each "+r.unitName())
+		}
+		p.query.distinct = true
+		defer func() { p.out.keys = append(p.out.keys, rowKey{fields: p.out.fields}) }()
+	}
+	return b.finish(p)
+}
+
+// rowOutput binds an output of a query over rows: the id of a unit may pass as it is.
+func (b *binder) rowOutput(n syntax.Expr) (expr, error) {
+	if c, ok := n.(*syntax.Column); ok {
+		f, err := b.column(c)
+		return column{of: f}, err
+	}
+	e, err := b.expression(rowScope{b}, n)
+	if err != nil {
+		return nil, err
+	}
+	return b.coerce(n, e, catalog.Text)
+}
+
+// starFields are the fields that * or t.* stands for: those that exist for analysts.
+func (b *binder) starFields(r *relation, star *syntax.Star) ([]*field, error) {
+	fields := r.fields
+	if star.Qualifier != "" {
+		i := slices.IndexFunc(r.parts, func(p fromPart) bool { return p.alias == star.Qualifier })
+		if i < 0 {
+			return nil, b.unknownColumn(&syntax.Column{Pos: star.Pos, Qualifier: star.Qualifier, Name: "*"})
+		}
+		fields = r.parts[i].fields
+	}
+	return slices.DeleteFunc(slices.Clone(fields), func(f *field) bool { return !f.Exposed && !f.unit }), nil
+}
+
+func itemName(item syntax.Item) string {
+	if item.Alias != "" {
+		return item.Alias
+	}
+	return outputName(item.Expr)
+}
+
+// numberOf is a whole number as a rational.
+func rationalOf(v int64) *big.Rat { return new(big.Rat).SetInt64(v) }
