@@ -110,14 +110,7 @@ func (a *meter) addCheck(counts []uint32, query int) float64 {
 			a.exact[i] += checkDivergence(a.check, v, order)
 		}
 	}
-	switch {
-	case a.p.Outcomes == nil:
-		return math.Exp(a.check.logAnswered(v))
-	case a.p.Outcomes[query] == Answered:
-		return 1
-	default:
-		return 0
-	}
+	return a.p.answered(query, a.check, v)
 }
 
 // largestSum is the largest count, or count plus offset: what the check looks at.

@@ -94,14 +94,20 @@ func (s gnmaxSensitivity) at(logq float64) float64 {
 	return max(s.cost(upper)-here, here-s.cost(lower))
 }
 
-// conditions says whether conditions C5 and C6 of the paper hold, on a fine grid of ln q: that β rises with q up to q0, and that
-// so does the step from β(q) to β(B_U(q)), up to B_L(q0). The sensitivity at q1 is then the largest.
+// conditions says whether conditions C5 and C6 of the paper hold, on a fine grid of ln q: that β, with the preconditions of Theorem 6,
+// rises with q up to q0, and that so does the step from β(q) to β(B_U(q)), up to B_L(q0). The sensitivity at q1 is then the largest.
 func (s gnmaxSensitivity) conditions() (c5, c6 bool) {
 	step := func(logq float64) float64 {
 		_, upper := s.neighbours(logq)
 		return s.cost(upper) - s.bound(logq)
 	}
-	return s.rises(s.bound, s.logq0), s.rises(step, s.logq1)
+	valid := func(logq float64) float64 {
+		if b := theorem6(logq, s.sigma); !(s.order-1 < b.until) {
+			return math.NaN()
+		}
+		return s.bound(logq)
+	}
+	return s.rises(valid, s.logq0), s.rises(step, s.logq1)
 }
 
 // gridPoints and gridReach are the grid: -ln q from its least value to gridReach times that, in even ratios.
@@ -110,13 +116,13 @@ const (
 	gridReach  = 1e4
 )
 
-// rises says whether f, a function of ln q, never falls below end, but for rounding.
+// rises says whether f, a function of ln q, is a number and never falls below end, but for rounding.
 func (s gnmaxSensitivity) rises(f func(logq float64) float64, end float64) bool {
 	ratio := math.Pow(gridReach, 1.0/gridPoints)
 	above := f(end)
 	for logq, i := end*ratio, 0; i < gridPoints; i++ {
 		below := f(logq)
-		if below > above*(1+1e-10) {
+		if !(below <= above*(1+1e-10)) {
 			return false
 		}
 		above, logq = below, logq*ratio

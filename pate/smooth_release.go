@@ -141,31 +141,34 @@ func (s *Sanitiser) draw(sampler *mechanisms.Sampler, exact, smooth float64) (Sa
 	}, nil
 }
 
-// measure is the divergence of a run at the order, and its smooth sensitivity. Both are secret.
+// measure is the divergence of a run at the order, and its smooth sensitivity. Both are secret. The divergence is that whose sensitivity
+// is bounded, which is not below that of [Mode.Analyse].
 func (s *Sanitiser) measure(t *Table, p AnalysisParameters) (exact, smooth float64, err error) {
 	p.Orders = []float64{s.order}
 	if err := s.mode.defaults(t, &p); err != nil {
 		return 0, 0, err
 	}
 	teachers := s.mode.ensemble.teachers
-	meter := s.mode.newMeter(p)
 	walk := newWalker(s.answer, s.answer.sigma, teachers, p.Noise)
-	var checks checkSensitivities
+	f := s.mode.floats()
+	check := check{threshold: f.threshold, sigma: f.check, noise: p.Noise}
+	var checks checkCosts
 	if s.mode.check != nil {
-		checks = newCheckSensitivities(meter.check, teachers, s.order)
+		checks = newCheckCosts(check, teachers, s.order)
 	}
-	sums := make([]float64, teachers)
+	sums := make([]float64, teachers+1) // up to the table in which all vote otherwise
 	for q := range t.Queries() {
-		counts, before := t.row(q), meter.answered
-		meter.add(counts, q)
+		counts, answered := t.row(q), 1.0
 		if s.mode.check != nil {
-			checks.addTo(sums, largestSum(counts, p.offsets(q)))
+			v := largestSum(counts, p.offsets(q))
+			exact += checks.addTo(sums, v)
+			answered = p.answered(q, check, float64(v))
 		}
-		if answered := meter.answered - before; answered > 0 {
-			walk.addTo(sums, counts, answered)
+		if answered > 0 {
+			exact += answered * walk.addTo(sums, counts, answered)
 		}
 	}
-	return meter.curve.values()[0], discountedMax(s.beta, sums), nil
+	return exact, discountedMax(s.beta, sums), nil
 }
 
 // offsets are the student's offsets for a query, or nil.
@@ -174,6 +177,18 @@ func (p AnalysisParameters) offsets(query int) []int64 {
 		return nil
 	}
 	return p.Students[query].offsets
+}
+
+// answered is the probability that a query's check was passed: 0 or 1 where what became of it is known.
+func (p AnalysisParameters) answered(query int, c check, v float64) float64 {
+	switch {
+	case p.Outcomes == nil:
+		return math.Exp(c.logAnswered(v))
+	case p.Outcomes[query] == Answered:
+		return 1
+	default:
+		return 0
+	}
 }
 
 // standardNormal draws discrete Gaussian noise of σ = 2⁴⁰ units and divides by that: a standard normal to twelve digits.

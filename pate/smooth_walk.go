@@ -42,27 +42,34 @@ func (w *walker) logq() float64 {
 	return capped(logSumExp(w.logs)-math.Ln2, len(w.votes))
 }
 
-// addTo adds the local sensitivity at distances 0, 1, ... from the query's votes to the sums, weighted.
-func (w *walker) addTo(sums []float64, counts []uint32, weight float64) {
+// addTo adds the local sensitivity up to distances 0, 1, ... from the query's votes to the sums, weighted, and gives the query's cost.
+//
+// Up to a distance, and not at it: a table that is d teachers away from another may be nearer in some of its queries, so that sums over
+// queries need the largest value on the way. (Conditions C5 and C6 make the values rise; the largest so far is taken all the same.)
+func (w *walker) addTo(sums []float64, counts []uint32, weight float64) (cost float64) {
 	w.votes = w.votes[:0]
 	for _, n := range counts {
 		w.votes = append(w.votes, int64(n))
 	}
 	slices.SortFunc(w.votes, func(a, b int64) int { return int(b - a) })
 	logq := w.logq()
+	cost = w.s.cost(logq)
 	at := 0
 	if logq < w.s.logq1 || logq > w.s.logq0 {
-		sums[0] += weight * w.s.at(logq)
+		largest := w.s.at(logq)
+		sums[0] += weight * largest
 		left := logq > w.s.logq0
 		for at = 1; at < len(sums) && w.mayStep(left, logq); at++ {
 			w.step(left)
 			logq = w.logq()
-			sums[at] += weight * w.s.at(logq)
+			largest = max(largest, w.s.at(logq))
+			sums[at] += weight * largest
 		}
 	}
 	for ; at < len(sums); at++ {
 		sums[at] += weight * w.s.plateau
 	}
+	return cost
 }
 
 // mayStep says whether the walk goes on: to the left (a smaller q) until the data-dependent bound takes over or nothing is left to
@@ -88,40 +95,46 @@ func (w *walker) step(left bool) {
 	}
 }
 
-// checkSensitivities are the local sensitivities of the threshold check at each distance from a largest value v: the largest step of its
-// cost between neighbouring integers, as far away as that in either direction.
-type checkSensitivities struct{ steps []float64 } // steps[v] is the larger of the steps from v to v-1 and v+1
+// checkCosts are the costs of the threshold check for each largest value, and the larger of the steps to the values beside it.
+type checkCosts struct{ cost, step []float64 }
 
-func newCheckSensitivities(c check, teachers int64, order float64) checkSensitivities {
-	cost := make([]float64, teachers+1)
+func newCheckCosts(c check, teachers int64, order float64) checkCosts {
+	cost, step := make([]float64, teachers+1), make([]float64, teachers+1)
 	for v := range cost {
 		cost[v] = c.bound(float64(v), 1).rdp(order)
 	}
-	steps := make([]float64, teachers+1)
 	for v := range cost {
 		if v > 0 {
-			steps[v] = math.Abs(cost[v] - cost[v-1])
+			step[v] = math.Abs(cost[v] - cost[v-1])
 		}
 		if v < len(cost)-1 {
-			steps[v] = max(steps[v], math.Abs(cost[v+1]-cost[v]))
+			step[v] = max(step[v], math.Abs(cost[v+1]-cost[v]))
 		}
 	}
-	return checkSensitivities{steps}
+	return checkCosts{cost, step}
 }
 
-// addTo adds the local sensitivity at distances 0, 1, ... from v to the sums.
-func (c checkSensitivities) addTo(sums []float64, v int64) {
+// at is the local sensitivity of the check at a distance from a largest value.
+func (c checkCosts) at(v, distance int64) float64 {
+	largest := 0.0
+	for _, w := range []int64{v + distance, v - distance} {
+		if w >= 0 && w < int64(len(c.step)) {
+			largest = max(largest, c.step[w])
+		}
+	}
+	return largest
+}
+
+// addTo adds the local sensitivity up to distances 0, 1, ... from the largest value v to the sums, and gives its cost. Here the largest so far
+// is no formality: sensitivities rise and fall, and the published script, which sums over queries what is at a distance, is too low where
+// queries have their peaks at different ones.
+func (c checkCosts) addTo(sums []float64, v int64) (cost float64) {
+	largest := 0.0
 	for d := range sums {
-		up, down := v+int64(d), v-int64(d)
-		largest := 0.0
-		if up >= 0 && up < int64(len(c.steps)) {
-			largest = c.steps[up]
-		}
-		if down >= 0 && down < int64(len(c.steps)) {
-			largest = max(largest, c.steps[down])
-		}
+		largest = max(largest, c.at(v, int64(d)))
 		sums[d] += largest
 	}
+	return c.cost[v]
 }
 
 // discountedMax is max over d of e^-βd·sums[d]: a β-smooth bound on the sensitivity.
