@@ -23,8 +23,31 @@ import (
 // been read.
 type Store struct{ pool *pgxpool.Pool }
 
-// NewStore makes a store on a pool of connections to the control database, as the gateway's role.
-func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+// Open prepares connections as the gateway's role; [Store.Close] ends them. The DSN may set pool_max_conns.
+func Open(ctx context.Context, dsn string) (*Store, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("pate: the DSN of the control database cannot be read") // without the DSN: it may hold a password
+	}
+	for name, value := range map[string]string{
+		"application_name": "noisegate votes",
+		"search_path":      "",
+		// Statements take lists of up to 100,000 keys, and a plan that was made for lists of any length is made for short ones. Tables that
+		// were just filled have no statistics yet: what is found by key is not to be read as a whole for each key.
+		"plan_cache_mode": "force_custom_plan",
+		"enable_seqscan":  "off",
+	} {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fault.DataUnavailable(err)
+	}
+	return &Store{pool}, nil
+}
+
+// Close ends all connections when they are idle.
+func (s *Store) Close() { s.pool.Close() }
 
 // Definition begins a version of an ensemble.
 type Definition struct {

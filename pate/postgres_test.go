@@ -22,9 +22,19 @@ import (
 func stored(t testing.TB) (*Store, *pgtest.ControlDatabase) {
 	t.Helper()
 	c := pgtest.Control(t)
-	s := NewStore(pgtest.PoolOf(t, c.LedgerDSN))
+	s := open(t, c)
 	define(t, s, "pets")
 	return s, c
+}
+
+func open(t testing.TB, c *pgtest.ControlDatabase) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), c.LedgerDSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
 }
 
 func define(t testing.TB, s *Store, name string) *Version {
@@ -337,7 +347,7 @@ func BenchmarkLoadGlyph(b *testing.B) { benchmarkLoad(b, 100_000, 150, 5_000) }
 
 func benchmarkLoad(b *testing.B, queries, classes int, teachers int64) {
 	c := pgtest.Control(b)
-	s := NewStore(pgtest.PoolOf(b, c.LedgerDSN))
+	s := open(b, c)
 	names := make([]string, classes)
 	for i := range names {
 		names[i] = fmt.Sprint(i)

@@ -30,7 +30,7 @@ import (
 const (
 	calculatorConnections = 16
 	calculatorTimeout     = 10 * time.Second
-	storeConnections      = 16 // policies, votes and labels
+	storeConnections      = 4
 	// startPatience bounds the checks at the start: a gateway that cannot reach its databases should say so, not wait.
 	startPatience = 30 * time.Second
 	// An open charge that is older than the longest query can run belongs to a gateway that died.
@@ -105,7 +105,10 @@ func (g *gatewayProcess) openControl(ctx context.Context) (*catalog.Store, error
 		return nil, err
 	}
 	g.closers = append(g.closers, g.ledger.Close)
-	g.ensembles = pate.NewStore(pool)
+	if g.ensembles, err = pate.Open(ctx, g.config.Control.DSN.Reveal()); err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, g.ensembles.Close)
 	return catalog.NewStore(pool), nil
 }
 

@@ -156,7 +156,10 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 		return nil, err
 	}
 	g.closers = append(g.closers, pool.Close)
-	g.Ensembles = pate.NewStore(pool)
+	if g.Ensembles, err = pate.Open(ctx, d.Ledger); err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, g.Ensembles.Close)
 	g.Policies = gateway.NewLivePolicies(catalog.NewStore(pool), map[string]gateway.Schemas{Dataset: data}, o.Log)
 	g.Policies.Refresh(ctx)
 	parts := gateway.Config{
