@@ -17,7 +17,11 @@ func statisticalAggregates() []production {
 		one("variance", numbers, "var_pop(%s)", "var_samp(%s)", "variance(%s)", "stddev_pop(%s)", "stddev_samp(%s)", "stddev(%s)"),
 		{name: "aggregate/regression", write: func(w *writer, p place) string {
 			name := w.pick("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy")
-			return fmt.Sprintf("%s(%s, %s)", name, w.pick(p.names.numbers...), w.pick(p.names.numbers...))
+			from := p.names.numbers
+			if w.exact { // of larger ones PostgreSQL's own digits cancel
+				from = p.names.whole
+			}
+			return fmt.Sprintf("%s(%s, %s)", name, w.pick(from...), w.pick(from...))
 		}},
 		one("count(DISTINCT x)", func(n names) []string { return slices.Concat(n.numbers, n.texts, n.days, n.keys, n.private) }, "count(DISTINCT %s)"),
 		choosing(one("quantile", numbers, "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)", "percentile_disc(0.25) WITHIN GROUP (ORDER BY %s DESC)",

@@ -89,11 +89,11 @@ func tableNames(prefix string) names {
 func origins() []func(*writer) origin {
 	return slices.Concat(tableOrigins())
 }
-func conditions() []production { return slices.Concat(plainConditions()) }
+func conditions() []production { return slices.Concat(plainConditions(), computedConditions()) }
 func aggregates() []production {
-	return slices.Concat(plainAggregates(), statisticalAggregates())
+	return slices.Concat(plainAggregates(), statisticalAggregates(), computedAggregates())
 }
-func keys() []production { return slices.Concat(plainKeys()) }
+func keys() []production { return slices.Concat(plainKeys(), computedKeys()) }
 
 // layers put something around or behind a query: "%s" is the block, from SELECT to GROUP BY.
 func layers() []layerProduction { return slices.Concat(plainLayers(), aroundLayers()) }

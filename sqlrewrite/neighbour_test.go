@@ -227,7 +227,9 @@ type mutant struct {
 }
 
 // mutants are listed by area, in the files of the areas.
-func mutants() []mutant { return slices.Concat(boundingMutants(), layerMutants(), statisticalMutants()) }
+func mutants() []mutant {
+	return slices.Concat(boundingMutants(), expressionMutants(), layerMutants(), statisticalMutants())
+}
 
 func boundingMutants() []mutant {
 	return []mutant{

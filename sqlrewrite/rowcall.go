@@ -325,7 +325,7 @@ func bucketTotal(e call, args []operand) operand {
 // The range of exp's argument that counts: beyond it results would leave what double precision holds.
 const (
 	leastExponent = -100
-	mostExponent  = 690
+	mostExponent  = 650
 )
 
 // libmDigits are digits to which PostgreSQL's and Go's elementary functions agree, with much to spare.

@@ -1,0 +1,119 @@
+package sqlrewrite
+
+import "fmt"
+
+// The productions of computed values: each refers to columns whose worst values would break a form that is not total.
+
+// computedNumber writes a number that is computed from whole ones or decimals, exactly, and bounded.
+func computedNumber(w *writer, p place) string {
+	n := func() string { return w.pick(p.names.whole...) }
+	forms := []string{
+		"%[1]s + %[2]s", "%[1]s - %[2]s", "%[1]s * %[2]s", "- %[1]s", "abs(%[1]s)", "%[1]s / 3", "%[1]s / nullif(%[2]s, 0)", "%[1]s %% nullif(%[2]s, 0)",
+		"coalesce(%[1]s, %[2]s, 0)", "greatest(%[1]s, %[2]s)", "least(%[1]s, 5)", "CASE WHEN %[1]s > 3 THEN %[2]s ELSE 0 END",
+		"CASE %[1]s WHEN 0 THEN -1 WHEN 3 THEN %[2]s END", "(%[1]s > %[2]s)::int", "%[1]s::numeric(6,1)", "(%[1]s + %[2]s) * 2", "mod(%[1]s, 4)", "round(%[1]s::numeric / 4, 1)",
+	}
+	if !w.exact { // where PostgreSQL itself fails on some rows
+		forms = append(forms, "%[1]s / nullif(%[2]s, 3)", "%[1]s %% %[2]s", "%[1]s / %[2]s", "%[1]s * 300000000")
+	}
+	return fmt.Sprintf(w.pick(forms...), n(), n())
+}
+
+// roughNumber writes a number that is computed in floating point or from times.
+func roughNumber(w *writer, p place) string {
+	f := func() string { return w.pick(p.names.numbers...) }
+	n, day, at := w.pick(p.names.whole...), w.pick(p.names.days...), w.pick(p.names.times...)
+	forms := []string{
+		f() + " / 7.5", f() + " * " + n, f() + "::float8 * 0.001", "sqrt(abs(" + f() + "))", "power(" + n + ", 2)", "floor(" + f() + ")", "ceil(" + f() + ")",
+		"round(" + f() + "::numeric, 1)", "sign(" + f() + ")", "width_bucket(" + f() + ", 0, 5, 4)", "extract(epoch FROM " + at + " - TIMESTAMP '2024-01-01') / 86400",
+		day + " - DATE '2024-01-31'", "extract(doy FROM " + day + ")", "extract(hour FROM " + at + ")", "extract(epoch FROM " + at + " - " + day + ")", "log(abs(" + n + ") + 1)",
+		"trunc(" + f() + ")", "extract(month FROM " + w.pick(p.names.zoned...) + ")", "extract(epoch FROM " + w.pick(p.names.zoned...) + " - TIMESTAMPTZ '2024-06-01 00:00:00+00')",
+	}
+	if !w.exact {
+		forms = append(forms, "sqrt("+f()+")", "ln(abs("+f()+"))", "exp(least("+f()+", 20))", "1 + exp(-1000 * abs("+n+"))", f()+"::int")
+	}
+	return w.pick(forms...)
+}
+
+func computedConditions() []production {
+	return []production{
+		{name: "condition/computed number", write: func(w *writer, p place) string {
+			return fmt.Sprintf("%s %s %s", computedNumber(w, p), w.pick("<", ">=", "<>"), w.pick("3", "0", "-7.5", w.pick(p.names.whole...)))
+		}},
+		{name: "condition/rough number", write: func(w *writer, p place) string {
+			return fmt.Sprintf("%s %s", roughNumber(w, p), w.pick("< 3", "> 0.5", "IS NULL", "BETWEEN -1 AND 100"))
+		}},
+		{name: "condition/quotient", write: func(w *writer, p place) string {
+			form := "%s / %s > 0.1"
+			if w.exact {
+				form = "%s / nullif(%s, 0) > 0.1"
+			}
+			return fmt.Sprintf(form, w.pick(p.names.numbers...), w.pick(p.names.numbers...))
+		}},
+		{name: "condition/product", write: func(w *writer, p place) string {
+			x, y := w.pick(p.names.numbers...), w.pick(p.names.numbers...)
+			return fmt.Sprintf("%s::float8 * %s::float8 * %s < 2", x, x, y)
+		}},
+		{name: "condition/text function", write: func(w *writer, p place) string {
+			t := w.pick(append(p.names.private, p.names.texts...)...)
+			return fmt.Sprintf(w.pick("upper(%[1]s) = 'X'", "length(%[1]s) > 2", "%[1]s || 'x' LIKE '%%xx'", "substring(%[1]s FROM 1 FOR 1) = 'x'", "trim(%[1]s) = ''",
+				"position('b' IN %[1]s) = 2", "left(%[1]s, -1) <> ''", "starts_with(%[1]s, 'x')", "coalesce(%[1]s, 'none') = 'none'", "concat(%[1]s, 1) = 'x1'"), t)
+		}},
+		{name: "condition/time function", write: func(w *writer, p place) string {
+			day, at := w.pick(p.names.days...), w.pick(p.names.times...)
+			return w.pick("extract(dow FROM "+day+") = 1", "date_trunc('month', "+at+") = TIMESTAMP '2024-03-01'", day+" + 30 > DATE '2024-03-01'",
+				at+" - "+day+" > INTERVAL '12 hours'", day+" + INTERVAL '1 month' < "+at, "date_part('year', "+at+") = 2024", day+" - DATE '2024-01-01' < 100")
+		}},
+	}
+}
+
+func computedAggregates() []production {
+	of := func(name, form string) production {
+		return production{name: "aggregate/" + name, write: func(w *writer, p place) string {
+			x := computedNumber(w, p)
+			if !w.exact && w.r.IntN(2) == 0 {
+				x = roughNumber(w, p)
+			}
+			return fmt.Sprintf(form, x)
+		}}
+	}
+	return []production{
+		of("sum of computed", "sum(%s)"),
+		of("avg of computed", "avg(%s)"),
+		of("count of computed", "count(%s)"),
+		{name: "aggregate/sum of a choice", write: func(w *writer, p place) string {
+			p.depth = 0
+			return fmt.Sprintf("sum(CASE WHEN %s THEN %s ELSE %s END)", w.condition(p), w.pick(p.names.whole...), w.pick("0", "-1", "NULL"))
+		}},
+	}
+}
+
+func computedKeys() []production {
+	of := func(name string, kind func(names) []string, forms ...string) production {
+		return production{name: "key/" + name, write: func(w *writer, p place) string {
+			return fmt.Sprintf(w.pick(forms...), w.pick(kind(p.names)...))
+		}}
+	}
+	return []production{
+		of("of a number", func(n names) []string { return n.whole }, "%s > 3", "%s %% 3", "mod(%s, 2)", "CASE WHEN %s < 3 THEN 'low' ELSE 'high' END"),
+		of("of a time", func(n names) []string { return n.times }, "date_trunc('quarter', %s)", "extract(month FROM %s)"),
+		of("of a text", func(n names) []string { return n.private }, "upper(%s)", "left(%s, 1)", "coalesce(%s, 'none')"),
+	}
+}
+
+func expressionMutants() []mutant {
+	return []mutant{
+		{"divisor may be zero", `/ NULLIF\(`, `/ COALESCE(`},
+		{"remainder by zero", `% NULLIF\(`, `% COALESCE(`},
+		{"decimals not clamped above", `numeric_smaller`, `numeric_larger`},
+		{"floats not clamped above: NaN, Infinity", `float8smaller`, `float8larger`},
+		{"tiny floats not zero: underflow", `(> \$\d+::double precision\) AND )\(`, `${1}false AND (`},
+		{"infinite dates not mapped", `date_smaller`, `date_larger`},
+		{"infinite times not mapped", `timestamp_smaller`, `timestamp_larger`},
+		{"infinite times with zone not mapped", `timestamptz_smaller`, `timestamptz_larger`},
+		{"products in the type of the column", `\)::bigint \* (\$\d+::bigint)`, `)::integer * ($1)::integer`},
+		{"absolute value in the type of the column", `pg_catalog\.abs\(\(pg_catalog\.int2larger\((.*?)\)\)::integer\)`, `pg_catalog.abs(pg_catalog.int2larger($1)::smallint)`},
+		{"logarithm of zero", `ln\(nullif\(`, `ln(coalesce(`},
+		{"root of a negative number", `sqrt\(pg_catalog\.float8larger\(`, `sqrt(pg_catalog.float8smaller(`},
+		{"argument of exp not clamped", `exp\(pg_catalog\.float8larger\(`, `exp(pg_catalog.float8smaller(`},
+	}
+}
