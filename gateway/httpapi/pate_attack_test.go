@@ -18,7 +18,7 @@ import (
 // TestA83ConsensusDoesNotShow: what an answer costs, how it looks and when it leaves does not depend on how much the teachers agree, but
 // through the outcome that is released.
 func TestA83ConsensusDoesNotShow(t *testing.T) {
-	const quantum = 250 * time.Millisecond
+	const quantum = 60 * time.Millisecond
 	f := newFront(t, gatewaytest.Options{Quantum: quantum}, 4)
 	sam := f.client("sam:steward")
 	for name, row := range map[string]string{"agreed": "100,0,0,0", "split": "26,25,25,24"} {
