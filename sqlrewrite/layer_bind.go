@@ -1,6 +1,7 @@
 package sqlrewrite
 
 import (
+	"fmt"
 	"slices"
 
 	"noisegate/catalog"
@@ -244,6 +245,9 @@ func (lb *layerBinder) outputs() error {
 			}
 			continue
 		}
+		if len(l.outputs) > maxOutputs {
+			return tooManyOutputs(lb.at(item.Expr))
+		}
 		e, err := lb.expression(layerScope{lb, true}, item.Expr)
 		if err != nil {
 			return err
@@ -264,12 +268,22 @@ func (lb *layerBinder) outputs() error {
 	return nil
 }
 
+// maxOutputs caps the columns of one SELECT, as PostgreSQL does: * of * of * would double them with every level.
+const maxOutputs = 1600
+
+func tooManyOutputs(at fault.Position) error {
+	return fault.TooComplex(at, fmt.Sprintf("the select list has more than %d columns", maxOutputs))
+}
+
 func (lb *layerBinder) star(n *syntax.Star) error {
 	before := len(lb.layer.outputs)
 	for _, name := range lb.names {
 		if n.Qualifier == "" && !name.merged || n.Qualifier != "" && name.relation == n.Qualifier {
 			lb.layer.outputs = append(lb.layer.outputs, output{name: name.name, expr: name.e})
 		}
+	}
+	if len(lb.layer.outputs) > maxOutputs {
+		return tooManyOutputs(lb.at(n))
 	}
 	if len(lb.layer.outputs) == before {
 		return fault.UnknownTable(lb.at(n), n.Qualifier, relationsOf(lb.names))
@@ -382,16 +396,18 @@ func (l *layer) wrap() {
 // order binds ORDER BY: over the rows of FROM, but over the outputs alone after DISTINCT.
 func (lb *layerBinder) order() error {
 	l := lb.layer
+	var shown []string
+	for _, out := range l.outputs {
+		shown = append(shown, identityOf(out.expr))
+	}
 	var err error
 	l.orderBy, err = lb.orderings(lb.query.OrderBy, func(n syntax.Expr) (expr, error) {
 		e, err := lb.sortExpr(n, "ORDER BY")
 		if err != nil || !l.distinct {
 			return e, err
 		}
-		for i, out := range l.outputs {
-			if identityOf(out.expr) == identityOf(e) {
-				return column{of: l.wrapped[i]}, nil
-			}
+		if i := slices.Index(shown, identityOf(e)); i >= 0 {
+			return column{of: l.wrapped[i]}, nil
 		}
 		return nil, lb.unsupported(n, "ORDER BY of something that SELECT DISTINCT does not show", "add it to the select list")
 	})
