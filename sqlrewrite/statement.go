@@ -39,7 +39,7 @@ func printPart(q *boundQuery, s shape, part *planPart) {
 	if part.units {
 		values++
 	}
-	part.statement = Statement{SQL: p.b.String(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q)}
+	part.statement = Statement{SQL: p.b.String(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q), Sorts: s.kind != flat}
 	part.seedArg = p.seedArg
 }
 

@@ -89,10 +89,14 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
 	var pins []sqlrewrite.Pin
+	settings := []string{planCustom}
 	for _, statement := range statements {
 		pins = append(pins, statement.Pins...)
+		if statement.Sorts {
+			settings = append(settings, planSorted)
+		}
 	}
-	if err := begin(ctx, conn.Conn(), pins); err != nil {
+	if err := begin(ctx, conn.Conn(), pins, settings...); err != nil {
 		return fault.Untouched(err)
 	}
 	for part, statement := range statements {
@@ -123,7 +127,7 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 	}
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
-	if err := begin(ctx, conn.Conn(), post.Pins()); err != nil {
+	if err := begin(ctx, conn.Conn(), post.Pins(), planCustom); err != nil {
 		return nil, nil, err
 	}
 	rows, types, err := compute(ctx, conn, post.SQL(), post.Args())
@@ -135,8 +139,8 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 }
 
 // begin opens the transaction, locks the tables against changes of their definition, and compares the definitions with
-// the pins. The locks come before the transaction's snapshot is taken, so what is compared is what the statement will read.
-func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {
+// the pins; the settings hold in it. The locks come before the transaction's snapshot is taken, so what is compared is what the statement will read.
+func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, settings ...string) error {
 	if slices.ContainsFunc(pins, func(p sqlrewrite.Pin) bool { return len(p.Columns) == 0 }) {
 		return fault.Internal(errPins) // what pins nothing holds always
 	}
@@ -151,7 +155,9 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {
 	if len(wanted.keys) > 0 {
 		batch.Queue(keyText, wanted.keyed, wanted.keys).QueryRow(func(row pgx.Row) error { return row.Scan(&unique) })
 	}
-	batch.Queue(planCustom)
+	for _, setting := range settings {
+		batch.Queue(setting)
+	}
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
@@ -163,6 +169,9 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {
 
 // planCustom has the statement planned for its arguments each time: one way of planning, however often its text was seen (A37).
 const planCustom = "SET LOCAL plan_cache_mode = force_custom_plan"
+
+// planSorted is for statements that add up per unit (docs/performance.md has the figures).
+const planSorted = "SET LOCAL enable_hashagg = off"
 
 // lockText names every table of the statement. A table that is gone, or that the role may not read, fails here.
 func lockText(pins []sqlrewrite.Pin) string {
