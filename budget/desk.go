@@ -202,6 +202,21 @@ func (d *desk) before(c Charge) []past {
 	return all
 }
 
+// others finds, for a shared question, the first answer that another analyst was given to it.
+func (d *desk) others(c Charge) []past {
+	var first *heldCharge
+	for _, other := range d.charges {
+		if c.Shared && other.state == settled && other.Dataset == c.Dataset && other.Fingerprint == c.Fingerprint && other.Analyst != c.Analyst &&
+			(first == nil || other.closed.Before(first.closed) || other.closed.Equal(first.closed) && other.ID < first.ID) {
+			first = other
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return []past{first.past()}
+}
+
 // bindKey makes the request's key, if it has one, stand for the charge.
 func (d *desk) bindKey(c Charge, charge *heldCharge) {
 	if c.IdempotencyKey == "" {

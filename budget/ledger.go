@@ -139,6 +139,9 @@ type Charge struct {
 	// Registers are the slots of a plan that the charge pays for; the plan gets the charge's id and can be drawn from once the
 	// charge is settled. It is no release: what Releases and Release show are answers.
 	Registers []mechanisms.Slot
+	// Shared lets [Ledger.Replay] also give the answer that another analyst was given to the same question. Whoever sets it has the policy's
+	// word for it.
+	Shared bool
 	// Draws are the slots of a plan that the question uses. Its Loss is zero: the plan was paid for.
 	Draws *Draw
 }
@@ -239,7 +242,8 @@ type Ledger interface {
 	// budget/replay-only, budget/frozen, budget/tranche-closed, budget/rate-limited, budget/lost-answer, budget/no-account,
 	// request/in-flight) change nothing, nor does [ErrSlotTaken]. A charge whose context ends before it is decided is taken back.
 	Reserve(context.Context, Charge) (Outcome, error)
-	// Replay gives the answer that Reserve would replay, nil if it would not. It charges nothing.
+	// Replay gives the answer that Reserve would replay, nil if it would not; if the charge is Shared, also one that another analyst paid
+	// for. It charges nothing.
 	Replay(context.Context, Charge) (*Stored, error)
 	// Plan gives one plan of one analyst; plan/unknown when there is none or it is another analyst's.
 	Plan(ctx context.Context, analyst string, id ReservationID) (*Plan, error)

@@ -71,7 +71,7 @@ func (m *Memory) Replay(_ context.Context, c Charge) (stored *Stored, err error)
 		return nil, err
 	}
 	err = m.at(func(d *desk) error {
-		earlier, err := resolve(c, d.before(c))
+		earlier, err := resolve(c, append(d.before(c), d.others(c)...))
 		if err != nil || earlier == nil {
 			return err
 		}

@@ -163,7 +163,7 @@ func (p *Postgres) Plan(ctx context.Context, analyst string, id ReservationID) (
 
 // earlier gives the answer that the request was given before, and makes its key stand for that answer.
 func (p *Postgres) earlier(ctx context.Context, c Charge) (*Stored, error) {
-	rows, err := p.pool.Query(ctx, sqlEarlier, c.Dataset, c.Analyst, c.Fingerprint[:], c.key())
+	rows, err := p.pool.Query(ctx, sqlEarlier, c.Dataset, c.Analyst, c.Fingerprint[:], c.key(), c.Shared)
 	if err != nil {
 		return nil, fault.DataUnavailable(err)
 	}
@@ -190,11 +190,13 @@ func (p *Postgres) earlier(ctx context.Context, c Charge) (*Stored, error) {
 
 func scanPast(row pgx.CollectableRow) (past, error) {
 	var p past
+	var place int
 	var digest []byte
 	var closed *time.Time
 	s := &Stored{}
-	err := row.Scan(&p.byKey, &digest, &p.state, &s.ID, &s.Dataset, &s.Analyst, (*[]byte)(&s.Request), &s.Answer,
+	err := row.Scan(&place, &digest, &p.state, &s.ID, &s.Dataset, &s.Analyst, (*[]byte)(&s.Request), &s.Answer,
 		&s.Loss.Epsilon, &s.Loss.Unbounded, &s.Loss.Rho, &s.Loss.Delta, &closed)
+	p.byKey = place == 0
 	copy(p.digest[:], digest)
 	if p.state == settled && closed != nil {
 		s.SettledAt, p.stored = *closed, s

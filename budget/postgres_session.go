@@ -316,15 +316,15 @@ func (s *session) layQuestions(rows pgx.Rows) error {
 
 func (s *session) layKeys(rows pgx.Rows) error {
 	for rows.Next() {
-		var key string
+		var name keyName // not the charge's analyst, where an answer was shared
 		var digest []byte
-		c, err := s.scanAnswered(rows, &key, &digest)
+		c, err := s.scanAnswered(rows, &name.analyst, &name.key, &digest)
 		if err != nil {
 			return err
 		}
 		k := &boundKey{charge: c, known: true}
 		copy(k.digest[:], digest)
-		s.desk.keys[keyName{c.Analyst, key}] = k
+		s.desk.keys[name] = k
 	}
 	return rows.Err()
 }

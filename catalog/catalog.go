@@ -21,6 +21,10 @@ type Snapshot struct {
 
 	Tables  []*Table // sorted by schema, name
 	Budgets []Budget // as the policy file gives them, in its order
+
+	// ShareReleases lets an analyst have, free, the answer that another one was given to the same question. It then shows that
+	// somebody asked it before.
+	ShareReleases bool
 }
 
 // Table finds a table that exists for analysts. An empty schema means the dataset's default schema ("public").

@@ -96,6 +96,9 @@ func (d *decoder) policy(root *node) *Policy {
 		"neighbours": func(n *node) { d.constant(n, "neighbours", "add-remove") },
 		"tables":     func(n *node) { p.Tables = d.tables(n) },
 		"budgets":    func(n *node) { p.Budgets = d.budgets(n) },
+
+		"data_version":   func(n *node) { p.DataVersion = d.dataVersion(n) },
+		"share_releases": func(n *node) { p.ShareReleases = d.truth(n, "share_releases") },
 	})
 	for _, key := range []string{"version", "dataset", "tables", "budgets"} {
 		if root.kind == mappingNode && !has(root, key) {
@@ -116,6 +119,16 @@ var datasetPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 func (d *decoder) datasetName(n *node) string {
 	if !datasetPattern.MatchString(n.text) {
 		d.problem(n.pos, "", "dataset must be a name of small letters, digits, _ and -, at most 63 of them")
+	}
+	return n.text
+}
+
+// maxDataVersion bounds the name of a data version, in bytes.
+const maxDataVersion = 200
+
+func (d *decoder) dataVersion(n *node) string {
+	if n.kind == listNode || n.kind == mappingNode || n.text == "" || len(n.text) > maxDataVersion {
+		d.problem(n.pos, "", "data_version must be a text of at most %d bytes, such as 2026-03", maxDataVersion)
 	}
 	return n.text
 }

@@ -16,6 +16,10 @@ type Policy struct {
 	Dataset string
 	Tables  []*TablePolicy // sorted by schema, name
 	Budgets []Budget       // in the file's order
+
+	ShareReleases bool `json:",omitempty"` // see [Snapshot.ShareReleases]
+	// DataVersion is the steward's name for the state of the data. Another one is another policy: questions are asked anew.
+	DataVersion string `json:",omitempty"`
 }
 
 // TableName names a relation of the protected database.

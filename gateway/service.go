@@ -147,6 +147,11 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 		paid, err := s.replayed(ctx, q)
 		return q, paid, err
 	}
+	if q.charge.Shared {
+		if paid, err := s.replayed(ctx, q); err != nil || paid.replayed {
+			return q, paid, err
+		}
+	}
 	if err := s.enforce(ctx, q.purse); err != nil {
 		return nil, receipt{}, err
 	}
@@ -196,7 +201,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	q := &prepared{data: dataset.Data, plan: plan, purse: purse, charge: budget.Charge{
 		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: purse.accounts(),
 		Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
-		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request,
+		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: snapshot.ShareReleases,
 	}}
 	if r.Plan != "" {
 		err = s.drawSlots(ctx, q, r.QueryRequest)

@@ -12,6 +12,7 @@ import (
 	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/catalog"
+	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
@@ -299,5 +300,45 @@ func TestA33LedgerKeepsTheSchedule(t *testing.T) {
 	}
 	if at := release.At.Sub(began); at != 2*quantum {
 		t.Errorf("settled after %v", at)
+	}
+}
+
+// Where policy shares releases, one analyst's answer is another one's: the same bytes, at no cost to anybody, under a key as well. A
+// new version of the policy, as new data are, starts anew.
+func TestSharedReleases(t *testing.T) {
+	r := newRig(t, line("dataset", "", 1), perAnalyst("analysts", 1),
+		catalog.Budget{Scope: catalog.AnalystScope, Name: "bi", ReplayOnly: true})
+	ana, bob, bi := principal(t, "ana"), principal(t, "bob"), principal(t, "bi")
+	paid, err := r.Query(t.Context(), ana, count("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Query(t.Context(), bob, count("1")); fault.CodeOf(err) != fault.CodeBudgetExhausted {
+		t.Fatalf("not shared: %v, want exhausted", err)
+	}
+	r.policies.snapshot.ShareReleases = true
+	for _, who := range []auth.Principal{bob, bi, ana} {
+		again := count("1")
+		again.IdempotencyKey = "key"
+		for range 2 {
+			got, err := r.Query(t.Context(), who, again)
+			if err != nil || !got.Replayed || got.ID != paid.ID || string(got.Result) != string(paid.Result) || got.Spent.Epsilon != "0" {
+				t.Errorf("%s: %+v, %v", who.Subject, got, err)
+			}
+		}
+		again.Epsilon = "0.5"
+		if _, err := r.Query(t.Context(), who, again); fault.CodeOf(err) != fault.CodeBudgetReplayMismatch {
+			t.Errorf("%s: another question under the key: %v", who.Subject, err)
+		}
+	}
+	if _, err := r.Query(t.Context(), bi, count("0.5")); fault.CodeOf(err) != fault.CodeBudgetReplayOnly {
+		t.Errorf("another price: %v", err)
+	}
+	r.policies.snapshot.Version++
+	if _, err := r.Query(t.Context(), bob, count("1")); fault.CodeOf(err) != fault.CodeBudgetExhausted {
+		t.Errorf("new data: %v, want exhausted", err)
+	}
+	if r.data.runs != 1 {
+		t.Errorf("the data were asked %d times", r.data.runs)
 	}
 }

@@ -140,3 +140,53 @@ func testReleases(f *fixture) {
 		}
 	}
 }
+
+// testSharedAnswers: where policy shares, an answer that one analyst paid for is another one's for nothing, under the other's keys as well.
+func testSharedAnswers(f *fixture) {
+	c := f.charge(pure(1000), analystAccount("ana", f.limit(budget.Pure, "1", "")))
+	asBob := func(key, body string) budget.Charge {
+		bob := withKey(f.sameQuestion(c), key, body)
+		bob.Analyst, bob.Accounts, bob.Shared = "bob", []budget.Account{analystAccount("bob", f.limit(budget.Pure, "1", ""))}, true
+		return bob
+	}
+	replay := func(c budget.Charge) *budget.Stored {
+		f.Helper()
+		stored, err := f.ledger.Replay(f.Context(), c)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return stored
+	}
+	if got := replay(asBob("k1", "b")); got != nil {
+		f.Fatalf("before it was asked: %+v", got)
+	}
+	id := f.reserve(c)
+	if got := replay(asBob("k1", "b")); got != nil {
+		f.Fatalf("before it was answered: %+v", got)
+	}
+	answer := f.settle(id, pure(1000))
+	before := f.everything()
+	if got := replay(asBob("k1", "b")); got == nil || got.ID != c.ID || !bytes.Equal(got.Answer, answer) {
+		f.Fatalf("replayed %+v", got)
+	}
+	f.unchanged(before)
+	private := asBob("", "b")
+	private.Shared = false
+	if got := replay(private); got != nil {
+		f.Fatalf("where policy shares nothing: %+v", got)
+	}
+	// The key stands for the shared answer now, in Replay and in Reserve.
+	if got := f.replayed(asBob("k1", "b")); got.ID != c.ID {
+		f.Fatalf("replayed %+v", got)
+	}
+	f.refused(asBob("k1", "another body"), fault.CodeBudgetReplayMismatch)
+	if got, err := f.ledger.Replay(f.Context(), asBob("k1", "another body")); fault.CodeOf(err) != fault.CodeBudgetReplayMismatch {
+		f.Fatalf("%+v, %v", got, err)
+	}
+	// An answer of one's own comes first.
+	own := asBob("", "b")
+	f.settle(f.reserve(own), pure(1000))
+	if got := replay(asBob("", "b")); got == nil || got.ID != own.ID {
+		f.Fatalf("replayed %+v", got)
+	}
+}

@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"LimitsOfExistingAccounts", testLimitsOfExistingAccounts},
 		{"LoweredLimitBlocks", testLoweredLimitBlocks},
 		{"A05_SameQuestionIsReplayed", testReplay},
+		{"SharedAnswers", testSharedAnswers},
 		{"A68_IdempotencyKeys", testIdempotencyKeys},
 		{"InFlight", testInFlight},
 		{"A74_ReleasesOfOthers", testReleases},
