@@ -69,10 +69,7 @@ func BenchmarkAgainstPlainSQL(b *testing.B) {
 				through = append(through, timed(b, func() error { _, err := client.Query(b.Context(), request, ""); return err }))
 				direct = append(direct, timed(b, func() error { return drain(b.Context(), plain, sql) }))
 			}
-			b.ReportMetric(0, "ns/op") // of no use: one operation is both
-			b.ReportMetric(milliseconds(quantile(direct, 0.5)), "plain-ms")
-			b.ReportMetric(milliseconds(quantile(through, 0.5)), "gateway-ms")
-			b.ReportMetric(milliseconds(quantile(through, 0.5))/milliseconds(quantile(direct, 0.5)), "ratio")
+			report(b, direct, through)
 		})
 	}
 }

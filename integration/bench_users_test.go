@@ -1,0 +1,103 @@
+package integration
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/api"
+)
+
+var benchUsers = flag.Int("users", 10_000, "people that BenchmarkUserLevel spreads -rows visits over, with a heavy tail")
+
+// visits is a table of rows visits of users people: the cube of a uniform number picks the person, so that a few have very many
+// rows. people has one row for each, regions is public. indexed adds an index that holds all that the questions read, in the
+// order of people.
+func visits(rows, users int, indexed bool) dataset {
+	name, index := "heap", ""
+	if indexed {
+		name, index = "indexed", "CREATE INDEX ON visits (person, region) INCLUDE (amount);"
+	}
+	return dataset{name: name, policy: fmt.Sprintf(`version: 1
+dataset: %s
+neighbours: add-remove
+tables:
+  people:
+    unit: {row: person}
+    columns:
+      country: {domain: [0, 1, 2, 3, 4, 5, 6, 7]}
+  visits:
+    unit: {column: person}
+    max_rows: 20
+    max_groups: 20
+    columns:
+      region: {domain: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]}
+      amount: {bounds: [0, 100], step: 0.01}
+  regions: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 1000000, delta: 1e-3}
+  - {group: analysts, per: analyst, form: approx, epsilon: 1000000, delta: 1e-4}
+`, name), load: func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.PgConn().Exec(ctx, fmt.Sprintf(`
+			SELECT setseed(0.5);
+			CREATE TABLE people (person int PRIMARY KEY, country int NOT NULL);
+			INSERT INTO people SELECT i, i %% 8 FROM generate_series(0, %[2]d - 1) AS i;
+			CREATE TABLE regions (region int PRIMARY KEY, zone text NOT NULL);
+			INSERT INTO regions SELECT i, 'zone ' || i %% 5 FROM generate_series(0, 19) AS i;
+			CREATE TABLE visits AS SELECT floor(power(random(), 3) * %[2]d)::int AS person, floor(random() * 20)::int AS region,
+				(random() * 120)::numeric(12, 2) AS amount FROM generate_series(1, %[1]d);
+			ALTER TABLE visits ALTER person SET NOT NULL; %[3]s`, rows, users, index)).ReadAll()
+		if err == nil {
+			_, err = conn.PgConn().Exec(ctx, "VACUUM (ANALYZE)").ReadAll()
+		}
+		return err
+	}}
+}
+
+// BenchmarkUserLevel compares questions about people who have many rows with the same text sent to PostgreSQL, in turn and in one
+// run: on the table as it is, and with an index that stores each person's rows together. -rows and -users set the size.
+func BenchmarkUserLevel(b *testing.B) {
+	for _, indexed := range []bool{false, true} {
+		data := visits(*benchRows, *benchUsers, indexed)
+		b.Run(data.name, func(b *testing.B) {
+			s := newStack(b, data)
+			client := s.analyst(b, "ana")
+			plain, err := pgx.Connect(b.Context(), s.server.DSN("noisegate_reader", data.name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer plain.Close(context.Background())
+			for i, question := range []struct{ name, sql string }{
+				{"count", "SELECT count(*) FROM public.visits"},
+				{"sum", "SELECT sum(amount) FROM public.visits"},
+				{"people", "SELECT count(DISTINCT person) FROM public.visits"},
+				{"group", "SELECT region, count(*), sum(amount) FROM public.visits GROUP BY region ORDER BY region"},
+				{"join public", "SELECT r.zone, count(*) FROM public.visits v JOIN public.regions r ON r.region = v.region GROUP BY r.zone ORDER BY r.zone"},
+				{"join people", "SELECT p.country, count(*) FROM public.visits v JOIN public.people p ON p.person = v.person GROUP BY p.country ORDER BY p.country"},
+				{"few rows", "SELECT count(*), sum(amount) FROM public.visits WHERE amount < 0.1"},
+			} {
+				b.Run(question.name, func(b *testing.B) {
+					var direct, through []time.Duration
+					for n := 0; b.Loop(); n++ {
+						request := api.QueryRequest{Dataset: data.name, SQL: question.sql, Epsilon: price(i*1_000_000 + b.N*1000 + n)}
+						through = append(through, timed(b, func() error { _, err := client.Query(b.Context(), request, ""); return err }))
+						direct = append(direct, timed(b, func() error { return drain(b.Context(), plain, question.sql) }))
+					}
+					report(b, direct, through)
+				})
+			}
+		})
+	}
+}
+
+// report gives the medians of both ways and their ratio.
+func report(b *testing.B, direct, through []time.Duration) {
+	b.ReportMetric(0, "ns/op") // of no use: one operation is both
+	b.ReportMetric(milliseconds(quantile(direct, 0.5)), "plain-ms")
+	b.ReportMetric(milliseconds(quantile(through, 0.5)), "gateway-ms")
+	b.ReportMetric(milliseconds(quantile(through, 0.5))/milliseconds(quantile(direct, 0.5)), "ratio")
+}
