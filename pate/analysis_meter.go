@@ -69,9 +69,13 @@ func (a *meter) add(counts []uint32, query int) {
 
 func (a *meter) addLaplace(counts []uint32) {
 	a.answered++
-	a.rho += float64(a.mode.answering.Rho) / float64(mechanisms.RhoUnit)
+	rho := float64(a.mode.answering.Rho) / float64(mechanisms.RhoUnit)
+	a.rho += rho
 	b := theorem3(logqLaplace(counts, 1/a.f.scale, a.p.Noise), a.gamma())
 	a.moments.add(b, 1)
+	if a.p.Noise == Discrete {
+		b.quadratic = min(b.quadratic, rho) // what is charged is known to suffice, and is less than the papers' 2γ²
+	}
 	a.curve.add(b, 1)
 	if a.exact != nil {
 		groups := groupsOf(counts)

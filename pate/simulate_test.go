@@ -165,3 +165,23 @@ func TestAnalysesThatAreRefused(t *testing.T) {
 		t.Error("exact divergences of two teachers per person")
 	}
 }
+
+// TestVotesNeverCostMoreThanIsCharged: of integer noise, what an analysis of votes finds is at most what is charged without looking at them.
+func TestVotesNeverCostMoreThanIsCharged(t *testing.T) {
+	table := tableOf(t, invented(100, 4, 100))
+	for _, s := range []Settings{
+		{Mode: LNMax, NoiseScale: "40"}, {Mode: LNMax, NoiseScale: "3"}, {Mode: GNMax, Sigma: "15"}, {Mode: Gumbel, Gamma: "0.05"},
+		{Mode: Confident, Threshold: "80", Sigma1: "30", Sigma2: "15"},
+	} {
+		a, err := modeOf(t, table.Ensemble(), s).Analyse(table, AnalysisParameters{Delta: 1e-5, Exact: true, Orders: []float64{1.5, 2, 3, 5, 8, 13}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		charged := total(t, a, TightIndependent).Total()
+		for _, m := range []Method{TightDependent, ExactLocal} {
+			if l, ok := a.Line(m); ok && l.Total() > charged*(1+1e-9) {
+				t.Errorf("%s %s%s: %g, charged %g", s.Mode, s.NoiseScale, m, l.Total(), charged)
+			}
+		}
+	}
+}
