@@ -4,19 +4,18 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash"
 )
 
 // HashAfter is the entry's link in its dataset's chain: SHA-256 over the hash of the entry before (32 zero bytes for the first) and
-// every other field of this one. Integers are 8 bytes, the highest first; a list, a text or its absence is preceded by its length, so
+// every other field of this one. Integers are 8 bytes, the highest first; a list or a text is preceded by its length (0 where there is none), so
 // that no two entries have the same bytes:
 //
 //	"noisegate/1" · hash before · seq · at (µs since 1970) · kind · dataset · analyst · reservation · account ids · ε · unbounded · ρ · δ ·
 //	digest · mechanisms · account
 //
 // Texts are hashed as they are stored.
-func (e Entry) HashAfter(before [32]byte) (sum [32]byte) {
-	w := hasher{Hash: sha256.New(), buffer: make([]byte, 0, 512)}
+func (e Entry) HashAfter(before [32]byte) [32]byte {
+	w := fields{buffer: make([]byte, 0, 1024)}
 	w.buffer = append(w.buffer, "noisegate/1"...)
 	w.buffer = append(w.buffer, before[:]...)
 	w.number(e.Seq)
@@ -40,26 +39,22 @@ func (e Entry) HashAfter(before [32]byte) (sum [32]byte) {
 	w.text(string(e.Digest))
 	w.text(string(e.MechanismText))
 	w.text(string(e.AccountText))
-	w.Write(w.buffer)
-	w.Sum(sum[:0])
-	return sum
+	return sha256.Sum256(w.buffer)
 }
 
-// hasher collects what is hashed.
-type hasher struct {
-	hash.Hash
-	buffer []byte
-}
+// fields are collected to be hashed or signed.
+type fields struct{ buffer []byte }
 
-func (w *hasher) number(n int64) { w.buffer = binary.BigEndian.AppendUint64(w.buffer, uint64(n)) }
+func (w *fields) number(n int64) { w.buffer = binary.BigEndian.AppendUint64(w.buffer, uint64(n)) }
 
-func (w *hasher) text(s string) {
+func (w *fields) text(s string) {
 	w.number(int64(len(s)))
 	w.buffer = append(w.buffer, s...)
 }
 
 // seal numbers the lines of one dataset, chains them after a head, and gives the new head.
 func seal(head Head, lines []line, seqs []int64) Head {
+	seqs = seqs[:len(lines)]
 	for i := range lines {
 		e := &lines[i].Entry
 		for _, a := range lines[i].about {

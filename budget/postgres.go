@@ -83,7 +83,7 @@ func (p *Postgres) CheckSafety(ctx context.Context) error {
 }
 
 // Reserve implements [Ledger].
-func (p *Postgres) Reserve(ctx context.Context, c Charge) (outcome Outcome, err error) {
+func (p *Postgres) Reserve(ctx context.Context, c Charge) (Outcome, error) {
 	if err := c.check(); err != nil {
 		return Outcome{}, err
 	}
@@ -92,13 +92,14 @@ func (p *Postgres) Reserve(ctx context.Context, c Charge) (outcome Outcome, err 
 	for i, a := range c.Accounts {
 		op.accounts[i] = a.ID
 	}
+	var outcome Outcome // the writer's until do returns without an error of the context
 	op.decide = func(d *desk) (err error) {
 		outcome, err = d.reserve(c)
 		return err
 	}
-	op.undo = func() {
+	op.undo = func(ctx context.Context) {
 		if outcome.Reserved != nil {
-			_ = p.close(context.Background(), c.ID, voiding()) // else it stays open, and is expired later
+			_ = p.close(ctx, c.ID, voiding()) // else it stays open, and is expired later
 		}
 	}
 	if err := p.do(ctx, op); err != nil {

@@ -1,6 +1,8 @@
 package budget_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -110,5 +112,83 @@ func testReplayBeforeRefusal(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 	if got := <-asks; fault.CodeOf(got.err) != fault.CodeRequestInFlight {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Who gives up while the ledger is busy leaves nothing behind: what was not begun is not, and what was committed nevertheless is taken back.
+func testGivenUp(t *testing.T, d *pgtest.ControlDatabase) {
+	l := open(t, d)
+	own := account(budget.AnalystScope, "ana", 100)
+	reserve(t, l, charge("opens the account", mechanisms.Loss{Epsilon: 10}, own))
+	release := hold(t, d)
+	ctx, giveUp := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	for i, id := range []string{"begun", "queued"} {
+		go func() {
+			_, err := l.Reserve(ctx, charge(id, mechanisms.Loss{Epsilon: 20}, own))
+			done <- err
+		}()
+		if i == 0 {
+			queued(t, d, 1)
+		} else {
+			time.Sleep(20 * time.Millisecond) // it has no trace in the server
+		}
+	}
+	giveUp()
+	for range 2 {
+		if err := <-done; fault.CodeOf(err) != fault.CodeDataUnavailable || !errors.Is(err, context.Canceled) {
+			t.Errorf("Reserve gave %v", err)
+		}
+	}
+	release()
+	for range 1000 {
+		entries, err := l.Entries(t.Context(), budget.Page{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entries[0].Kind == budget.EntryVoid && entries[0].Reservation == "begun" {
+			b, err := l.Balances(t.Context(), []budget.AccountID{own.ID})
+			if err != nil || b[0].Used().Epsilon != 10 {
+				t.Errorf("%+v, %v", b, err)
+			}
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Error("what was given up is charged")
+}
+
+// A gateway ends what it reserved without looking. When another one has ended it meanwhile, each is told as if it had looked.
+func testEndedElsewhere(t *testing.T, d *pgtest.ControlDatabase) {
+	here, there := open(t, d), open(t, d)
+	own := account(budget.AnalystScope, "ana", 100)
+	for _, id := range []string{"same", "other", "bystander"} {
+		reserve(t, here, charge(id, mechanisms.Loss{Epsilon: 10}, own))
+	}
+	for _, id := range []budget.ReservationID{"same", "other"} {
+		if err := there.Expire(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := hold(t, d)
+	failed := make(chan error, 1)
+	go func() { failed <- here.Settle(t.Context(), "bystander", mechanisms.Loss{}, []byte("a")) }() // what follows is one batch
+	queued(t, d, 1)
+	same, other := make(chan error, 1), make(chan error, 1)
+	go func() { same <- here.Expire(t.Context(), "same") }()
+	go func() { other <- here.Settle(t.Context(), "other", mechanisms.Loss{}, []byte("a")) }()
+	time.Sleep(20 * time.Millisecond)
+	release()
+	if err := <-failed; err != nil {
+		t.Errorf("the bystander: %v", err)
+	}
+	if err := <-same; err != nil {
+		t.Errorf("the same ending: %v", err)
+	}
+	if err := <-other; fault.CodeOf(err) != fault.CodeInternal {
+		t.Errorf("another ending: %v", err)
+	}
+	if err := here.VerifyAll(t.Context(), nil); err != nil {
+		t.Error(err)
 	}
 }

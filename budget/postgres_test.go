@@ -86,6 +86,8 @@ func TestPostgres(t *testing.T) {
 		"PlansAreKept":                  testPlansAreKept,
 		"OneAfterAnother":               testOneAfterAnother,
 		"ReplayBeforeRefusal":           testReplayBeforeRefusal,
+		"F06_GivenUp":                   testGivenUp,
+		"EndedElsewhere":                testEndedElsewhere,
 		"F13_EditsAreFound":             testEditsAreFound,
 		"A70_F12_OlderLedger":           testOlderLedger,
 		"VerificationIsFast":            testVerificationIsFast,

@@ -68,7 +68,7 @@ func hash32(text string) (sum [32]byte, err error) {
 
 // signed is what the signature is over: the fields as [Entry.HashAfter] writes them, after a name of its own.
 func (r Receipt) signed() []byte {
-	w := hasher{buffer: []byte("noisegate receipt/1")}
+	w := fields{buffer: []byte("noisegate receipt/1")}
 	w.text(r.Dataset)
 	w.text(string(r.Reservation))
 	w.text(string(r.Answer[:]))

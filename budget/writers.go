@@ -20,7 +20,7 @@ type operation struct {
 	// decide is pure but for its results, which it sets anew each time: a transaction may have to be run again.
 	decide func(*desk) error
 	// undo, if not nil, takes back what decide did when nobody waits for it any more.
-	undo func()
+	undo func(context.Context)
 
 	done      chan error // holds one
 	abandoned bool       // guarded by writers.mu
@@ -106,6 +106,10 @@ func (w *writers) finish(op *operation, err error) {
 	op.done <- err
 	w.mu.Unlock()
 	if abandoned && err == nil && op.undo != nil {
-		go op.undo()
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), sessionPatience)
+			defer cancel()
+			op.undo(ctx)
+		}()
 	}
 }

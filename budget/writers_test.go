@@ -82,8 +82,8 @@ func TestWritersGiveUp(t *testing.T) {
 		b.hold = make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		undone := 0
-		running := &operation{dataset: "d", decide: func(*desk) error { return nil }, undo: func() { undone++ }}
-		waiting := &operation{dataset: "d", decide: func(*desk) error { t.Error("was run"); return nil }, undo: func() { t.Error("undone") }}
+		running := &operation{dataset: "d", decide: func(*desk) error { return nil }, undo: func(context.Context) { undone++ }}
+		waiting := &operation{dataset: "d", decide: func(*desk) error { t.Error("was run"); return nil }, undo: func(context.Context) { t.Error("undone") }}
 		var all sync.WaitGroup
 		for _, op := range []*operation{running, waiting} {
 			all.Go(func() {
