@@ -274,18 +274,15 @@ func (b *binder) gridOf(n syntax.Expr, x expr) (*grid, error) {
 
 // missingBounds names a column that has no bounds, and that an aggregate or the expression in it would need.
 func (b *binder) missingBounds(n syntax.Expr, x expr) error {
-	unbounded := x
-	var walk func(expr)
-	walk = func(e expr) {
-		if f := plainField(e); f != nil && f.Bounds == nil && (f.Type.IsNumber() || f.Type.IsTime()) {
-			unbounded = e
-		}
-		for _, child := range children(e) {
-			walk(child)
+	for _, f := range columnsOf(x) {
+		if f.Bounds == nil && (f.Type.IsNumber() || f.Type.IsTime()) {
+			return fault.MissingBounds(b.at(n), f.Name)
 		}
 	}
-	walk(x)
-	return fault.MissingBounds(b.at(n), describe(unbounded))
+	if f := plainField(x); f != nil {
+		return fault.MissingBounds(b.at(n), f.Name)
+	}
+	return fault.UnboundedExpression(b.at(n), describe(x))
 }
 
 // neverNull reports whether an expression has a value on every row.

@@ -205,7 +205,7 @@ func (c *mysqlConverter) binary(n *mysql.BinaryExpr) syntax.Expr {
 	case mysql.DivStr: // of whole numbers too, MySQL's quotient is a decimal
 		return &syntax.Binary{Pos: at, Op: syntax.Divide, L: &syntax.Cast{Pos: at, X: left, Type: "numeric"}, R: right}
 	case mysql.IntDivStr:
-		return c.refuse(at, "DIV", "write floor(a / b)")
+		return &syntax.Cast{Pos: at, Type: "int8", X: &syntax.Call{Pos: at, Name: "div", Args: []syntax.Expr{left, right}}}
 	default:
 		return c.refuse(at, "the operator "+operator, "the operators are = <> < <= > >= <=> + - * / and %")
 	}
@@ -293,10 +293,21 @@ var mysqlFunctions = map[string]string{
 	"abs": "abs", "ceil": "ceil", "ceiling": "ceil", "floor": "floor", "round": "round",
 	"coalesce": "coalesce", "ifnull": "coalesce", "nullif": "nullif",
 	"lower": "lower", "lcase": "lower", "upper": "upper", "ucase": "upper",
+	"char_length": "char_length", "character_length": "char_length", "ltrim": "ltrim", "rtrim": "rtrim",
+	"sqrt": "sqrt", "ln": "ln", "log10": "log10", "exp": "exp", "sign": "sign", "pow": "power", "power": "power",
+}
+
+// mysqlTimeParts are the functions that give a part of a date or time, with what is added to EXTRACT's number.
+var mysqlTimeParts = map[string]struct {
+	field string
+	plus  int
+}{
+	"year": {"year", 0}, "quarter": {"quarter", 0}, "month": {"month", 0}, "day": {"day", 0}, "dayofmonth": {"day", 0},
+	"dayofyear": {"doy", 0}, "dayofweek": {"dow", 1}, "weekday": {"isodow", -1}, "hour": {"hour", 0}, "minute": {"minute", 0},
 }
 
 // mysqlForms are the functions that PostgreSQL writes in another form.
-var mysqlForms = []string{"if", "mod", "concat"}
+var mysqlForms = []string{"if", "mod", "concat", "date"}
 
 func (c *mysqlConverter) call(n *mysql.FuncExpr) syntax.Expr {
 	written := strings.ToLower(n.Name.String())
@@ -305,9 +316,9 @@ func (c *mysqlConverter) call(n *mysql.FuncExpr) syntax.Expr {
 		return c.refuse(at, "a schema before a function", "write the function alone")
 	}
 	call := &syntax.Call{Pos: at, Name: mysqlFunctions[written], Distinct: take(&n.Distinct)}
-	if call.Name == "" && !slices.Contains(mysqlForms, written) {
+	if _, part := mysqlTimeParts[written]; call.Name == "" && !part && !slices.Contains(mysqlForms, written) {
 		if c.refusal == nil {
-			known := slices.AppendSeq(slices.Clone(mysqlForms), maps.Keys(mysqlFunctions))
+			known := slices.AppendSeq(slices.AppendSeq(slices.Clone(mysqlForms), maps.Keys(mysqlFunctions)), maps.Keys(mysqlTimeParts))
 			c.refusal = fault.UnknownFunction(position(c.text, at), written, known)
 		}
 		return nil
@@ -335,11 +346,24 @@ func (c *mysqlConverter) call(n *mysql.FuncExpr) syntax.Expr {
 	return c.form(written, call)
 }
 
-// form writes IF, MOD and CONCAT as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has it.
+// form writes IF, MOD, CONCAT, DATE and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has it.
 func (c *mysqlConverter) form(name string, call *syntax.Call) syntax.Expr {
 	args := call.Args
 	switch {
 	case call.Star || call.Distinct:
+	case name == "date" && len(args) == 1:
+		return &syntax.Cast{Pos: call.Pos, X: args[0], Type: "date"}
+	case mysqlTimeParts[name].field != "" && len(args) == 1:
+		part := mysqlTimeParts[name]
+		field := &syntax.Literal{Pos: call.Pos, Kind: syntax.StringLiteral, Text: part.field}
+		var x syntax.Expr = &syntax.Cast{Pos: call.Pos, Type: "int4", X: &syntax.Call{Pos: call.Pos, Name: "extract", Args: []syntax.Expr{field, args[0]}}}
+		switch {
+		case part.plus > 0:
+			x = &syntax.Binary{Pos: call.Pos, Op: syntax.Add, L: x, R: wholeLiteral(call.Pos, part.plus)}
+		case part.plus < 0:
+			x = &syntax.Binary{Pos: call.Pos, Op: syntax.Subtract, L: x, R: wholeLiteral(call.Pos, -part.plus)}
+		}
+		return x
 	case name == "if" && len(args) == 3:
 		return &syntax.Case{Pos: call.Pos, Whens: []syntax.When{{Cond: args[0], Result: args[1]}}, Else: args[2]}
 	case name == "mod" && len(args) == 2:
@@ -348,4 +372,9 @@ func (c *mysqlConverter) form(name string, call *syntax.Call) syntax.Expr {
 		return balanced(call.Pos, syntax.Concat, args)
 	}
 	return c.refuse(call.Pos, strings.ToUpper(name)+" with these arguments", "")
+}
+
+// wholeLiteral is a constant of the converter's own.
+func wholeLiteral(at syntax.Pos, v int) syntax.Expr {
+	return &syntax.Literal{Pos: at, Kind: syntax.IntegerLiteral, Text: strconv.Itoa(v)}
 }

@@ -385,7 +385,7 @@ func powerTotal(e call, x operand) operand {
 	if exponent%2 == 0 && s.lo.Sign() < 0 {
 		s.lo, s.openLo = new(big.Rat), false
 	}
-	s.scale, s.grain = 0, exponent*x.grain
+	s.scale, s.grain = 0, exponent*x.grain+54 // not rounded correctly
 	o := operand{call{name: "power", args: []expr{x.x, constant{t: catalog.Float8, text: strconv.Itoa(exponent)}}, t: catalog.Float8}, s.widened(libmDigits)}
 	if k < 0 && o.tame(catalog.Float8) {
 		return floatTotal(syntax.Divide, operand{constant{t: catalog.Float8, text: "1"}, exactly(one())}, o)

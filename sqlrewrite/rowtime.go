@@ -337,7 +337,7 @@ func (b *binder) timeCallTotal(n syntax.Expr, e call) (operand, error) {
 	s := fieldExtent(unit, x)
 	if e.t == catalog.Float8 {
 		s = s.inFloats()
-		s.scale, s.grain = 0, 52 // whole microseconds, rounded
+		s.scale, s.grain = 0, grainOf(big.NewRat(1, 1_000_000)) // microseconds at least
 	}
 	return operand{call{name: e.name, args: []expr{e.args[0], x.x}, t: e.t}, s}, nil
 }

@@ -49,6 +49,15 @@ func MissingBounds(pos Position, column string) *Error {
 	}
 }
 
+// UnboundedExpression refuses to sum a computed value for which nothing is known that bounds it.
+func UnboundedExpression(pos Position, expression string) *Error {
+	return &Error{
+		Code: CodeMissingBounds, Pos: pos,
+		Msg:  fmt.Sprintf("nothing bounds the values of %s", Quote(expression)),
+		Hint: "keep divisors away from zero with greatest(x, 1), or bound the result with least and greatest",
+	}
+}
+
 // MissingContribution refuses a table whose policy does not say how much one unit may contribute; setting is max_rows
 // or max_groups.
 func MissingContribution(pos Position, table, setting string) *Error {
