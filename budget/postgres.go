@@ -75,7 +75,7 @@ func (p *Postgres) Close() { p.pool.Close() }
 func (p *Postgres) CheckSafety(ctx context.Context) error {
 	var s safety
 	err := p.pool.QueryRow(ctx, sqlSafety).
-		Scan(&s.fsync, &s.fullPageWrites, &s.synchronousCommit, &s.recovering, &s.rewrites, &s.deletes)
+		Scan(&s.fsync, &s.fullPageWrites, &s.synchronousCommit, &s.recovering, &s.rewrites, &s.deletes, &s.unguarded)
 	if err != nil {
 		return fault.DataUnavailable(err)
 	}

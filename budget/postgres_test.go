@@ -214,7 +214,7 @@ func testHistoryIsImmutable(t *testing.T, d *pgtest.ControlDatabase) {
 	const insufficientPrivilege, restrictViolation = "42501", "23001"
 	for _, sql := range []string{
 		"UPDATE noisegate.entry SET epsilon = 0", "DELETE FROM noisegate.entry", "TRUNCATE noisegate.entry",
-		"DELETE FROM noisegate.charge", "TRUNCATE noisegate.charge CASCADE",
+		"DELETE FROM noisegate.charge", "TRUNCATE noisegate.charge CASCADE", "DELETE FROM noisegate.chain", "TRUNCATE noisegate.chain",
 	} {
 		if got := sqlState(t, d, d.LedgerDSN, sql); got != insufficientPrivilege {
 			t.Errorf("as noisegate: %s: got %s", sql, got)
@@ -226,7 +226,7 @@ func testHistoryIsImmutable(t *testing.T, d *pgtest.ControlDatabase) {
 		}
 	}
 	for _, sql := range []string{
-		"DELETE FROM noisegate.account", "TRUNCATE noisegate.account", "UPDATE noisegate.account SET name = 'eve'",
+		"UPDATE noisegate.chain SET dataset = 'x'", "DELETE FROM noisegate.account", "TRUNCATE noisegate.account", "UPDATE noisegate.account SET name = 'eve'",
 		"DELETE FROM noisegate.request_key", "UPDATE noisegate.charge SET analyst = 'eve'", "UPDATE noisegate.charge SET fingerprint = ''",
 		"UPDATE noisegate.charge SET account_ids = '{}'", "CREATE TABLE noisegate.mine (n int)", "DROP TRIGGER append_only ON noisegate.entry",
 		"ALTER TABLE noisegate.entry DISABLE TRIGGER ALL", "SET session_replication_role = replica",
@@ -285,6 +285,9 @@ func testUnsafeIsRefused(t *testing.T, d *pgtest.ControlDatabase) {
 		refused(d.LedgerDSN, want)
 		d.Exec(t, "REVOKE "+grant+" FROM noisegate")
 	}
+	d.Exec(t, "ALTER TABLE noisegate.entry DISABLE TRIGGER append_only")
+	refused(d.LedgerDSN, "triggers")
+	d.Exec(t, "ALTER TABLE noisegate.entry ENABLE TRIGGER append_only")
 	open(t, d)
 	refused("postgres://%zz", "cannot be read")
 	forgetful := pgtest.Control(t)

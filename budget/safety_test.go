@@ -20,6 +20,7 @@ func TestSafety(t *testing.T) {
 		"standby":                        func(s *safety) { s.recovering = true },
 		"change noisegate.entry":         func(s *safety) { s.rewrites = true },
 		"delete":                         func(s *safety) { s.deletes = true },
+		"triggers":                       func(s *safety) { s.unguarded = true },
 	} {
 		s := safe
 		spoil(&s)

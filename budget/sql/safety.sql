@@ -7,4 +7,8 @@ SELECT current_setting('fsync') = 'on' AS fsync,
 		OR has_table_privilege('noisegate.entry', 'DELETE') OR has_table_privilege('noisegate.entry', 'TRUNCATE') AS rewrites,
 	has_table_privilege('noisegate.charge', 'DELETE') OR has_table_privilege('noisegate.charge', 'TRUNCATE')
 		OR has_table_privilege('noisegate.account', 'DELETE') OR has_table_privilege('noisegate.account', 'TRUNCATE')
-		OR has_table_privilege('noisegate.plan', 'DELETE') OR has_table_privilege('noisegate.plan', 'TRUNCATE') AS deletes
+		OR has_table_privilege('noisegate.plan', 'DELETE') OR has_table_privilege('noisegate.plan', 'TRUNCATE')
+		OR has_table_privilege('noisegate.chain', 'DELETE') OR has_table_privilege('noisegate.chain', 'TRUNCATE') AS deletes,
+	current_setting('session_replication_role') <> 'origin' OR EXISTS (SELECT FROM pg_catalog.pg_trigger
+		WHERE NOT tgisinternal AND tgenabled <> 'O' AND tgrelid IN ('noisegate.entry'::regclass, 'noisegate.charge'::regclass,
+			'noisegate.plan'::regclass, 'noisegate.chain'::regclass)) AS unguarded
