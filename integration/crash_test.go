@@ -81,6 +81,9 @@ func TestF01KillsUnderLoad(t *testing.T) {
 	}
 	load.stop()
 	load.check(t, s)
+	if out, code := s.as(t, s.token(t, "sam", "steward"), "audit", "verify"); code != 0 {
+		t.Errorf("I5: %s", out)
+	}
 	t.Logf("%d kills; ready again after %v at the latest", *kills, slowest.Round(time.Millisecond))
 	if slowest > 2*time.Second {
 		t.Errorf("a gateway was ready only after %v", slowest)

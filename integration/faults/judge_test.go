@@ -46,6 +46,9 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 		"UPDATE noisegate.charge SET answer = replace(convert_from(answer, 'UTF8'), '1', '2')::bytea WHERE state = 'settled'": "I6",
 		"DROP INDEX noisegate.charge_question; UPDATE noisegate.charge SET fingerprint = decode(repeat('00', 32), 'hex')":     "I6",
 		"UPDATE noisegate.charge SET epsilon = epsilon - 1 WHERE state = 'open'":                                              "I7",
+		"UPDATE noisegate.entry SET hash = sha256(hash)":                                                                      "I5",
+		"DELETE FROM noisegate.entry WHERE seq = (SELECT max(seq) FROM noisegate.entry)":                                      "I5",
+		"DELETE FROM noisegate.chain":                                                                                         "I5",
 		"UPDATE noisegate.charge SET epsilon = 0, rho = 0 WHERE state = 'settled'":                                            "I8",
 	} {
 		tx, err := conn.Begin(t.Context())

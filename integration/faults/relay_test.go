@@ -10,7 +10,7 @@ import (
 )
 
 // relay stands between a gateway and its ledger's server and visits [afterCommit] when the server says, while a charge is being
-// reserved, that no transaction is open any more, before it passes that on. It gives the DSN that leads through it.
+// reserved, that a transaction is committed, before it passes that on. It gives the DSN that leads through it.
 func (t *trap) relay(dsn string) (string, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *trap) pass(client net.Conn, server string) {
 		if err != nil {
 			return
 		}
-		if t.reserving.Load() > 0 && bytes.HasSuffix(buffer[:n], []byte("Z\x00\x00\x00\x05I")) { // ReadyForQuery, idle
+		if t.reserving.Load() > 0 && bytes.Contains(buffer[:n], []byte("C\x00\x00\x00\x0bCOMMIT\x00")) { // CommandComplete
 			t.visit(afterCommit)
 		}
 		if _, err := client.Write(buffer[:n]); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate/api"
+	"noisegate/budget"
 	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
 	"noisegate/gateway/httpapi"
@@ -38,6 +39,7 @@ type site struct {
 	databases gatewaytest.Databases
 	super     string // DSN of the control database for a superuser
 	judge     invariants.Judge
+	verified  budget.Head // how far the chain was verified
 }
 
 // newSite starts a server that keeps what it commits.
@@ -56,7 +58,8 @@ func siteOn(t *testing.T, server *pgserver.Server) *site {
 	g := gatewaytest.New(t, server, gatewaytest.Options{})
 	return &site{server: server, control: g.Control, super: g.Control.DSN,
 		databases: gatewaytest.Databases{Ledger: g.Control.LedgerDSN, Reader: g.Protected.ReaderDSN},
-		judge:     invariants.Judge{Told: &invariants.Answered{}}}
+		judge:     invariants.Judge{Told: &invariants.Answered{}},
+		verified:  budget.Head{Dataset: gatewaytest.Dataset}}
 }
 
 // inProcess serves a gateway from this process until the test ends, and gives its URL.
@@ -69,7 +72,7 @@ func (s *site) inProcess(t *testing.T, trapped *trap, change func(*gateway.Confi
 	return serveHTTP(t, handler)
 }
 
-// check has the ledger judged.
+// check has the ledger judged, and its chain verified from where it was verified last.
 func (s *site) check(t *testing.T, after string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.super)
@@ -80,6 +83,16 @@ func (s *site) check(t *testing.T, after string) {
 	if err := s.judge.Check(t.Context(), conn); err != nil {
 		t.Fatalf("after %s:\n%v", after, err)
 	}
+	ledger, err := budget.OpenPostgres(t.Context(), s.control.LedgerDSN)
+	if err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	defer ledger.Close()
+	verified, err := ledger.Verify(t.Context(), s.verified)
+	if err != nil {
+		t.Fatalf("I5: after %s: %v", after, err)
+	}
+	s.verified = verified.Head
 }
 
 // load is clients that ask one question after another, some of them twice.

@@ -90,9 +90,15 @@ type Judge struct {
 	Told *Answered
 
 	spent map[string]sums // by account, at the last check
+	heads map[string]head // by dataset, at the last check
 }
 
 type sums struct{ Epsilon, Rho, Delta, Unbounded int64 }
+
+type head struct {
+	seq  int64
+	hash string
+}
 
 //go:embed invariants.sql
 var queries string
@@ -109,7 +115,7 @@ func (j *Judge) Check(ctx context.Context, conn *pgx.Conn) error {
 // CheckIn is [Judge.Check] within a transaction.
 func (j *Judge) CheckIn(ctx context.Context, tx pgx.Tx) error {
 	var found []error
-	for _, check := range []func(context.Context, pgx.Tx) ([]error, error){j.checkLedger, j.checkAnswers, j.checkSpent} {
+	for _, check := range []func(context.Context, pgx.Tx) ([]error, error){j.checkLedger, j.checkAnswers, j.checkSpent, j.checkHeads} {
 		violations, err := check(ctx, tx)
 		if err != nil {
 			return err
@@ -198,5 +204,34 @@ func (j *Judge) checkSpent(ctx context.Context, tx pgx.Tx) (found []error, err e
 		}
 	}
 	j.spent = now
+	return found, err
+}
+
+// checkHeads looks for the entries that chains ended with at the last check: a ledger never goes back (I5). That hashes follow from each
+// other is left to noisegate audit verify.
+func (j *Judge) checkHeads(ctx context.Context, tx pgx.Tx) (found []error, err error) {
+	for dataset, last := range j.heads {
+		var there bool
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM noisegate.entry WHERE dataset = $1 AND seq = $2 AND hash = $3)", dataset, last.seq,
+			[]byte(last.hash)).Scan(&there); err != nil {
+			return nil, err
+		}
+		if !there {
+			found = append(found, &Violation{"I5", fmt.Sprintf("entry %d of %s was there and is not any more", last.seq, dataset)})
+		}
+	}
+	rows, err := tx.Query(ctx, "SELECT dataset, seq, head FROM noisegate.chain WHERE seq > 0")
+	if err != nil {
+		return nil, err
+	}
+	now := map[string]head{}
+	var dataset string
+	var seq int64
+	var hash []byte
+	_, err = pgx.ForEachRow(rows, []any{&dataset, &seq, &hash}, func() error {
+		now[dataset] = head{seq, string(hash)}
+		return nil
+	})
+	j.heads = now
 	return found, err
 }

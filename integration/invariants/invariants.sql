@@ -55,6 +55,13 @@ WHERE c.relnamespace = 'noisegate'::regnamespace AND NOT t.tgisinternal AND t.tg
 UNION ALL SELECT 'noisegate.entry: no trigger'
 WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'noisegate.entry'::regclass AND tgname = 'append_only')
 
+-- I5: a chain does not end at the newest entry of its dataset
+SELECT format('%s ends at %s, and its newest entry is %s', coalesce(c.dataset, e.dataset), c.seq, e.seq)
+FROM noisegate.chain c FULL JOIN (
+	SELECT DISTINCT ON (dataset) dataset, seq, hash FROM noisegate.entry ORDER BY dataset, seq DESC
+) e ON e.dataset = c.dataset
+WHERE (c.seq, c.head) IS DISTINCT FROM (e.seq, e.hash) AND NOT (c.seq = 0 AND e.seq IS NULL)
+
 -- I6: one question has two charges that stand
 SELECT format('%s, %s: %s', dataset, analyst, string_agg(charge_id, ' '))
 FROM noisegate.charge WHERE state IN ('open', 'settled') GROUP BY dataset, analyst, fingerprint HAVING count(*) > 1
