@@ -146,6 +146,7 @@ type Column struct {
 type Bounds struct {
 	Lo, Hi *big.Rat
 	Step   *big.Rat
+	Line   int // of the policy's document; 0: derived
 }
 
 // Key is one group-key value in the text that PostgreSQL's cast to text gives for the column's type ("true", "42",

@@ -50,7 +50,7 @@ func (c *checker) bounds(b *BoundsPolicy, p *ColumnPolicy, live *ColumnInfo) *Bo
 			}
 		}
 	}
-	return &Bounds{Lo: lo, Hi: hi, Step: step}
+	return &Bounds{Lo: lo, Hi: hi, Step: step, Line: b.Lo.pos.Line}
 }
 
 // bound reads one bound: a number, a date as days, or a time as microseconds.

@@ -3,6 +3,7 @@ package sqlrewrite
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"noisegate/catalog"
@@ -68,9 +69,9 @@ func (p *Plan) Explain() Explanation {
 func (p *Plan) bound(r release) string {
 	var parts []string
 	if g := r.measure.grid; g != nil {
-		source := "policy"
+		source := policyOf(g.x)
 		if g.derived {
-			source = "policy; step derived from the bounds"
+			source += "; step derived from the bounds"
 		}
 		parts = append(parts, fmt.Sprintf("%s in [%s, %s] by %s, %s", p.query.source.origin(g.x),
 			g.label(g.lo), g.label(g.hi), g.stepLabel(), source))
@@ -87,6 +88,30 @@ func (p *Plan) bound(r release) string {
 		parts = append(parts, p.groupsBound())
 	}
 	return strings.Join(parts, "; ")
+}
+
+// policyOf names the lines of the policy that bound an expression.
+func policyOf(e expr) string {
+	var lines []int
+	var walk func(expr)
+	walk = func(e expr) {
+		if f := plainField(e); f != nil && f.Bounds != nil && f.Bounds.Line > 0 && !slices.Contains(lines, f.Bounds.Line) {
+			lines = append(lines, f.Bounds.Line)
+		}
+		for _, child := range children(e) {
+			walk(child)
+		}
+	}
+	walk(e)
+	slices.Sort(lines)
+	switch len(lines) {
+	case 0:
+		return "policy"
+	case 1:
+		return fmt.Sprintf("policy line %d", lines[0])
+	default:
+		return "policy lines " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(lines)), ", "), "[]")
+	}
 }
 
 // groupsBound says what bounds the number of groups that one unit is in.
