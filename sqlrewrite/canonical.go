@@ -29,6 +29,20 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 		h.add(part.statement.SQL)
 		h.args(part.statement.Args)
 	}
+	// What the statements do not show: how values come from what they add up, and what is chosen by it.
+	for _, m := range p.query.measures {
+		if m.chooses() {
+			h.add("selection", m.name)
+		}
+	}
+	for _, v := range p.query.values {
+		if v.how != asReleased && v.how != meanOf {
+			h.add("value", v.name, fmt.Sprint(v.how, v.of))
+		}
+	}
+	if p.query.top > 0 {
+		h.add("top", fmt.Sprint(p.query.top))
+	}
 	for _, k := range p.query.keys {
 		h.add(k.name)
 		for _, d := range k.domain {

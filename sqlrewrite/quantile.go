@@ -3,6 +3,7 @@ package sqlrewrite
 import (
 	"fmt"
 	"math/big"
+	"strings"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -39,7 +40,7 @@ func (b *binder) quantile(n *syntax.Call, filter expr) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	v := value{name: quantileName(n, x) + filterText(filter), t: t}
+	v := value{name: quantileName(n, x, fractions) + filterText(filter), t: t}
 	for _, f := range fractions {
 		m := measure{kind: chooseRank, x: x, grid: g, filter: filter, rank: f}
 		if item.Descending {
@@ -108,11 +109,16 @@ const (
 )
 
 // quantileName is the call as the analyst could have written it.
-func quantileName(n *syntax.Call, x expr) string {
+func quantileName(n *syntax.Call, x expr, fractions []*big.Rat) string {
 	if len(n.Within) == 0 {
 		return n.Name + "(" + describe(x) + ")"
 	}
-	return n.Name + " of " + describe(x)
+	var list []string
+	for _, f := range fractions {
+		list = append(list, decimalOrFraction(f))
+	}
+	order := map[bool]string{true: " DESC"}[n.Within[0].Descending]
+	return n.Name + "(" + strings.Join(list, ", ") + ") of " + describe(x) + order
 }
 
 // mode binds mode() WITHIN GROUP (ORDER BY x): a selection from a declared domain, or from a grid of whole numbers.

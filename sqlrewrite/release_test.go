@@ -258,6 +258,14 @@ func TestFingerprint(t *testing.T) {
 		"SELECT sex, count(*) AS n FROM people WHERE age >= 30 GROUP BY sex", "SELECT count(*), sex FROM people WHERE age >= 30 GROUP BY sex",
 		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex LIMIT 1", "SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex LIMIT 2",
 		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex ORDER BY 2", "SELECT sex, sum(age) FROM people WHERE age >= 30 GROUP BY sex",
+		// One statement, and different answers made of it.
+		"SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY age) AS q FROM people", "SELECT percentile_disc(0.75) WITHIN GROUP (ORDER BY age) AS q FROM people",
+		"SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY age DESC) AS q FROM people", "SELECT percentile_disc(ARRAY[0.25]) WITHIN GROUP (ORDER BY age) AS q FROM people",
+		"SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY age) AS q FROM people", "SELECT min(age) AS q FROM people", "SELECT max(age) AS q FROM people",
+		"SELECT count(*) AS q FROM people HAVING var_pop(age) > 3", "SELECT count(*) AS q FROM people HAVING var_samp(age) > 3",
+		"SELECT count(*) AS q FROM people HAVING stddev_pop(age) > 3", "SELECT count(*) AS q FROM people HAVING min(age) > 3", "SELECT count(*) AS q FROM people HAVING max(age) > 3",
+		"SELECT sex FROM people GROUP BY sex ORDER BY count(*) DESC LIMIT 1", "SELECT sex FROM people GROUP BY sex ORDER BY count(*) DESC LIMIT 1 OFFSET 1",
+		"SELECT sex, grade FROM people GROUP BY sex, grade ORDER BY count(*) DESC LIMIT 2", "SELECT sex, grade FROM people GROUP BY sex, grade ORDER BY count(*) DESC LIMIT 3",
 	} {
 		distinct(sql, rewrite(t, sql, base))
 	}
