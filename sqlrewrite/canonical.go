@@ -7,8 +7,10 @@ import (
 	"hash"
 	"maps"
 	"slices"
+	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/syntax"
 )
 
 // fingerprint hashes everything that decides the answer's distribution and its form: what runs below and above the noise with
@@ -25,7 +27,7 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 			h.add(name, o.Weights[name].RatString())
 		}
 	}
-	for _, part := range p.parts {
+	for _, part := range p.canonicalParts() {
 		h.add(part.statement.SQL)
 		h.args(part.statement.Args)
 	}
@@ -59,6 +61,72 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	var sum [32]byte
 	h.Sum(sum[:0])
 	return sum
+}
+
+// canonicalParts are the statements as they would be if the filter's conditions had been written in one certain order and way. AND and OR
+// do not depend on the order: no condition can fail on any row. They are hashed, and never run.
+func (p *Plan) canonicalParts() []planPart {
+	if p.query.where == nil {
+		return p.parts
+	}
+	q := *p.query
+	q.where = ordered(q.where)
+	parts := slices.Clone(p.parts)
+	for i := range parts {
+		printPart(&q, p.shape, &parts[i])
+	}
+	return parts
+}
+
+// ordered sorts the operands of AND and OR by how they read. Those that read the same stay as they were written: the worst that can come
+// of it is that two spellings of one question are two questions.
+func ordered(e expr) expr {
+	switch e := e.(type) {
+	case not:
+		return not{x: ordered(e.x)}
+	case binary:
+		switch e.op {
+		case syntax.And, syntax.Or:
+		case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
+			return binary{op: e.op, l: plain(e.l), r: plain(e.r), t: e.t}
+		default:
+			return e
+		}
+		operands := operandsOf(e.op, e)
+		for i := range operands {
+			operands[i] = ordered(operands[i])
+		}
+		slices.SortStableFunc(operands, func(a, b expr) int { return strings.Compare(describe(a), describe(b)) })
+		sorted := operands[0]
+		for _, next := range operands[1:] {
+			sorted = binary{op: e.op, l: sorted, r: next, t: e.t}
+		}
+		return sorted
+	default:
+		return e
+	}
+}
+
+// plain spells a number that is compared in one way: 30, 30.0 and 3e1 are as large as each other, whatever they are compared with. (Not so
+// in a division, where 2 and 2.0 differ.)
+func plain(e expr) expr {
+	c, ok := e.(constant)
+	if !ok || c.null || !c.t.IsInteger() && c.t != catalog.Numeric {
+		return e
+	}
+	value, ok := parseNumber(c.text)
+	if !ok {
+		return e
+	}
+	return constant{text: value.RatString(), t: catalog.Numeric}
+}
+
+// operandsOf takes a chain of one operator apart.
+func operandsOf(op syntax.Operator, e expr) []expr {
+	if b, ok := e.(binary); ok && b.op == op {
+		return append(operandsOf(op, b.l), operandsOf(op, b.r)...)
+	}
+	return []expr{e}
 }
 
 // identity hashes strings so that no two lists of strings are confused: each is preceded by its length.

@@ -232,6 +232,35 @@ func TestPublicDistinctNeedsNoData(t *testing.T) {
 	}
 }
 
+// A harmless rewording is the same question, and replays; one that changes what is asked is another.
+func TestA06RewordingsReplay(t *testing.T) {
+	const asked = "SELECT sex, count(*) AS n FROM people WHERE age >= 30 AND age < 60 AND (sex = 'Female' OR age > 40) GROUP BY sex"
+	want := rewrite(t, asked, sharp()).Fingerprint()
+	for _, sql := range []string{
+		"select sex,COUNT(*) as n from people where age>=30 and age<60 and (sex='Female' or age>40) group by 1 -- case, blanks, comments, ordinals",
+		"SELECT p.sex, count(*) AS n FROM public.people AS p WHERE p.age >= 30 AND p.age < 60 AND (p.sex = 'Female' OR p.age > 40) GROUP BY p.sex",
+		"SELECT sex, count(*) AS n FROM people WHERE (sex = 'Female' OR age > 40) AND age < 60 AND age >= 30 GROUP BY sex",
+		"SELECT sex, count(*) AS n FROM people WHERE age < 60 AND ((age > 40 OR sex = 'Female') AND age >= 30) GROUP BY sex",
+		`SELECT "sex", count(*) AS n FROM people WHERE age >= 3e1 AND age < 60.0 AND (sex = 'Female' OR age > +40) GROUP BY sex`,
+		"SELECT sex, count(*) AS n FROM people WHERE age >= '30' AND age < 060 AND (sex = 'Female' OR age > 40) GROUP BY sex",
+	} {
+		if rewrite(t, sql, sharp()).Fingerprint() != want {
+			t.Errorf("another fingerprint: %s", sql)
+		}
+	}
+	for _, sql := range []string{
+		"SELECT sex, count(*) AS n FROM people WHERE age >= 30 OR age < 60 OR (sex = 'Female' AND age > 40) GROUP BY sex",
+		"SELECT sex, count(*) AS n FROM people WHERE (age >= 30 AND age < 60 AND sex = 'Female') OR age > 40 GROUP BY sex",
+		"SELECT sex, count(*) AS n FROM people WHERE age >= 60 AND age < 30 AND (sex = 'Female' OR age > 40) GROUP BY sex",
+		"SELECT sex, count(*) AS n FROM people WHERE NOT (age >= 30 AND age < 60) AND (sex = 'Female' OR age > 40) GROUP BY sex",
+		"SELECT sex, count(*) AS m FROM people WHERE age >= 30 AND age < 60 AND (sex = 'Female' OR age > 40) GROUP BY sex",
+	} {
+		if rewrite(t, sql, sharp()).Fingerprint() == want {
+			t.Errorf("the same fingerprint: %s", sql)
+		}
+	}
+}
+
 // Spelling does not matter to a fingerprint; everything that decides the answer does.
 func TestFingerprint(t *testing.T) {
 	base := sharp()
