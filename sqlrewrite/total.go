@@ -579,7 +579,7 @@ func awayFromZero(v, least *big.Rat, side int) *big.Rat {
 }
 
 // maxText is how many characters of a column's text count in computations: no function takes longer on a longer text (A32).
-const maxText = 1000
+const maxText = 200
 
 // cut is a column of texts as an operand.
 func cut(c column) expr {
