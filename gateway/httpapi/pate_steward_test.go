@@ -193,6 +193,15 @@ func TestAnalysisOfVotes(t *testing.T) {
 		total["gaussian_exact"] < total["rdp_independent_tight"] && math.Abs(total["gaussian_exact"]-3.5) < 1) {
 		t.Errorf("%v", total)
 	}
+	// An interactive run names its queries, with the student's view of each.
+	interactive := api.AnalysisRequest{Mechanism: "interactive", Sigma1: "20", Sigma2: "10", Threshold: "50", StudentConfidence: "0.9"}
+	if _, err := sam.AnalyseVotes(t.Context(), "digits", interactive); codeOfError(err) != fault.CodePateStudent {
+		t.Error(err)
+	}
+	interactive.Queries, interactive.Student = []string{"q0"}, map[string][]api.Decimal{"q0": {"0.25", "0.25", "0.25", "0.25"}}
+	if got, err := sam.AnalyseVotes(t.Context(), "digits", interactive); err != nil || got.Queries != 1 || !(got.Answered > 0.5) {
+		t.Errorf("%+v, %v", got, err)
+	}
 	for name, r := range map[string]api.AnalysisRequest{
 		"nothing released": {Mechanism: "gnmax", Sigma: "10"},
 		"both":             {Mechanism: "gnmax", Sigma: "10", All: true, Queries: queries(0, 1)},

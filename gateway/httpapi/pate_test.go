@@ -393,3 +393,38 @@ func TestLabelEstimates(t *testing.T) {
 		t.Error("an estimate changed the ledger")
 	}
 }
+
+// TestF10LabelsThatFailStayPaid: once votes may have been read, a failure keeps the worst case, says nothing of its cause, and leaves no
+// label behind; who asks again pays again.
+func TestF10LabelsThatFailStayPaid(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sealedEnsemble(t, f, "digits", 10)
+	mel := f.client("mel:ml")
+	ask := api.LabelRequest{Queries: queries(0, 5), Mechanism: "gnmax", Sigma: "10"} // ρ 0.05
+	spent := func() api.Decimal {
+		t.Helper()
+		shown, err := mel.Ensemble(t.Context(), "digits")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shown.Spent.Rho
+	}
+	f.Control.Exec(t, `CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'canary %', NEW.label; END $$;
+		CREATE TRIGGER fail BEFORE INSERT ON noisegate.pate_answer FOR EACH ROW EXECUTE FUNCTION public.fail()`)
+	_, err := mel.Labels(t.Context(), "digits", ask, "")
+	if codeOfError(err) != fault.CodeDataUnavailable || strings.Contains(err.Error(), "canary") || strings.Contains(f.log.String(), "canary") {
+		t.Errorf("storing fails: %v", err)
+	}
+	if got := spent(); got != "0.05" {
+		t.Errorf("spent %s", got)
+	}
+	f.Control.Exec(t, "DROP TRIGGER fail ON noisegate.pate_answer")
+	if got, err := mel.Labels(t.Context(), "digits", ask, ""); err != nil || got.Labels[0].Replayed || spent() != "0.1" {
+		t.Errorf("%+v, %v, spent %s", got, err, spent())
+	}
+	f.Control.Exec(t, "ALTER TABLE noisegate.pate_votes DISABLE TRIGGER ALL; UPDATE noisegate.pate_votes SET counts = '\\x00' WHERE key = 'q7'")
+	ask.Queries = []string{"q7"}
+	if _, err := mel.Labels(t.Context(), "digits", ask, ""); codeOfError(err) != fault.CodeDataUnavailable || spent() != "0.11" {
+		t.Errorf("votes that were tampered with: %v, spent %s", err, spent())
+	}
+}
