@@ -63,7 +63,7 @@ type Plan struct {
 
 // QueryResponse is the answer to POST /v1/query.
 type QueryResponse struct {
-	ReleaseID string `json:"release_id"`
+	ReleaseID string `json:"release_id"` // empty for an answer that reads nothing private: it is not stored
 	Dataset   string `json:"dataset"`
 	Replayed  bool   `json:"replayed"` // the same question was answered before: the same answer, free
 	Result
@@ -83,7 +83,7 @@ type Result struct {
 type Column struct {
 	Name        string `json:"name"`
 	Type        string `json:"type"` // PostgreSQL's name
-	Kind        string `json:"kind"` // key, aggregate or derived
+	Kind        string `json:"kind"` // key, aggregate, derived; public of an answer that reads nothing private
 	Mechanism   string `json:"mechanism,omitempty"`
 	Sensitivity string `json:"sensitivity,omitempty"` // in the unit of the column
 	Scale       string `json:"scale,omitempty"`       // Laplace b or Gaussian σ², in the unit of the column
