@@ -345,3 +345,31 @@ func TestIntervalsCover(t *testing.T) {
 		t.Errorf("the count's intervals are too wide: %d of %d hold", held[0], answers)
 	}
 }
+
+// Rows of several statements meet in their groups: additive ones once each, histograms one row for each candidate; of private keys only
+// those that the first statement's rows show.
+func TestReleaseOfSeveralStatements(t *testing.T) {
+	at := func(part int, r ExactRow) ExactRow { r.Part = part; return r }
+	p := rewrite(t, "SELECT sex, count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY age), count(DISTINCT country) FROM people GROUP BY sex", sharp())
+	if got := rowsText(answer(t, p, at(0, row("Male", 9)), at(1, row("Male", 33, 4)), at(1, row("Male", 44, 5)), at(1, row("Elsewhere", 5, 5)), at(2, row("Male", 7)))); !strings.Contains(got, "Male 9 44 7") {
+		t.Error(got)
+	}
+	hidden := sharp()
+	hidden.Delta = 1
+	p = rewrite(t, "SELECT country, max(age) FROM people GROUP BY country", hidden)
+	if got := rowsText(answer(t, p, at(0, row("many", 1000)), at(1, row("many", 40, 1000)), at(1, row("none", 50, 1000)))); got != "many 40" {
+		t.Error(got)
+	}
+	for name, rows := range map[string][]ExactRow{
+		"no such statement":   {at(2, row("many", 1))},
+		"before the first":    {at(-1, row("many", 1))},
+		"too few of a tally":  {at(0, row("many", 1000)), at(1, row("many", 1))},
+		"one group twice":     {at(0, row("many", 1000)), at(0, row("many", 1000))},
+		"too many of a count": {at(0, row("many", 1000, 1))},
+	} {
+		s := mechanisms.NewSampler()
+		if _, err := p.Release(s, p.Draw(s), streamed(rows)); fault.CodeOf(err) != fault.CodeInternal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
