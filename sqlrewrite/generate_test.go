@@ -87,9 +87,11 @@ func tableNames(prefix string) names {
 
 // The grammar, by kind. Each area adds its own list here and keeps it in a file of its own.
 func origins() []func(*writer) origin {
-	return slices.Concat(tableOrigins())
+	return slices.Concat(tableOrigins(), relationOrigins())
 }
-func conditions() []production { return slices.Concat(plainConditions(), computedConditions()) }
+func conditions() []production {
+	return slices.Concat(plainConditions(), relationConditions(), computedConditions())
+}
 func aggregates() []production {
 	return slices.Concat(plainAggregates(), statisticalAggregates(), computedAggregates())
 }

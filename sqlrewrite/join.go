@@ -312,7 +312,7 @@ func (j *joining) nullable() {
 			for _, f := range p.fields {
 				c := *f.Column
 				c.NotNull, f.present = false, false
-				if f.public && c.Domain != nil && !slices.Contains(c.Domain, catalog.Key{Null: true}) {
+				if c.Domain != nil && !slices.Contains(c.Domain, catalog.Key{Null: true}) {
 					c.Domain = append(slices.Clone(c.Domain), catalog.Key{Null: true})
 				}
 				f.Column = &c

@@ -228,7 +228,7 @@ type mutant struct {
 
 // mutants are listed by area, in the files of the areas.
 func mutants() []mutant {
-	return slices.Concat(boundingMutants(), expressionMutants(), layerMutants(), statisticalMutants())
+	return slices.Concat(boundingMutants(), expressionMutants(), layerMutants(), statisticalMutants(), relationMutants())
 }
 
 func boundingMutants() []mutant {

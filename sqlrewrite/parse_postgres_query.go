@@ -1,10 +1,12 @@
 package sqlrewrite
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -24,7 +26,11 @@ func (c *converter) with(n *pg.WithClause) []syntax.CTE {
 			c.unknown(node)
 			return nil
 		}
-		all = append(all, c.commonTable(cte.CommonTableExpr))
+		next := c.commonTable(cte.CommonTableExpr)
+		if slices.ContainsFunc(all, func(known syntax.CTE) bool { return known.Name == next.Name }) {
+			c.refuse(next.Pos, "a second query of WITH with the name "+fault.Quote(next.Name), "give each a name of its own")
+		}
+		all = append(all, next)
 	}
 	if len(all) == 0 {
 		c.refuse(at, "WITH without a query", "")

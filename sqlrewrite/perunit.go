@@ -264,7 +264,9 @@ func (g *grouping) aggregated(e unitAggregate, n *syntax.Call) (expr, error) {
 		if within == nil {
 			return nil, fault.MissingBounds(g.at(n.Args[0]), describe(e.x))
 		}
-		e.t = catalog.Numeric
+		if reach := maxRat(new(big.Rat).Abs(within.lo), new(big.Rat).Abs(within.hi)); floor(reach).BitLen() > 900 {
+			return nil, g.unsupported(n, "a sum of numbers this large", "")
+		}
 	}
 	f := g.p.add(n.Name, e, true)
 	c := *f.Column
@@ -283,12 +285,16 @@ func boundsOrNil(e expr) *bounds {
 
 // addsFloats reports whether values of floats are added.
 func (e unitAggregate) addsFloats() bool {
-	return (e.name == "sum" || e.name == "avg") && isFloat(e.x.typ())
+	return e.x != nil && (e.name == "sum" || e.name == "avg") && isFloat(e.x.typ())
 }
 
 // unitAggregate prints an aggregate over the rows of one unit. Floats are clamped to their bounds and added as numerics: their sum as floats
 // depends on the order in which PostgreSQL reads the rows, which another unit's may change.
 func (p *printer) unitAggregate(e unitAggregate) {
+	floats := e.addsFloats() && !p.inline
+	if floats {
+		p.write("pg_catalog.round(")
+	}
 	if !p.inline {
 		p.write("pg_catalog.")
 	}
@@ -299,7 +305,7 @@ func (p *printer) unitAggregate(e unitAggregate) {
 	switch {
 	case e.x == nil:
 		p.write("*")
-	case e.addsFloats() && !p.inline:
+	case floats:
 		w, x := boundsOf(e.x), p.text(e.x)
 		bound := func(v *big.Rat) string { return p.sub(func() { p.arg(decimalText(v), "double precision") }) }
 		p.write(fmt.Sprintf("(CASE WHEN %[1]s < %[2]s THEN %[2]s WHEN %[1]s > %[3]s THEN %[3]s ELSE %[1]s END)::numeric", x, bound(w.lo), bound(w.hi)))
@@ -311,5 +317,8 @@ func (p *printer) unitAggregate(e unitAggregate) {
 		p.write(" FILTER (WHERE ")
 		p.expr(e.filter)
 		p.write(")")
+	}
+	if floats { // a smaller number than 10^-300 might be none for the cast
+		p.write(", 300)::double precision")
 	}
 }

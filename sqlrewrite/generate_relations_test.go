@@ -1,0 +1,104 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// columnsOfFamily are the columns that every owned table of the family has.
+const columnsOfFamily = "k_text, k_num, k_bool, secret, note, n2, n4, n8, nn, money, free, f4, f8, coarse, odd, day, at, atz, until"
+
+// relationOrigins are FROM clauses over more than one table: joins, paths, queries in FROM, statistics of single people.
+func relationOrigins() []func(*writer) origin {
+	joined := func(name, from, alias, unit string, more names) func(*writer) origin {
+		return func(*writer) origin {
+			o := originOf("from/"+name, from, alias, unit)
+			if strings.Contains(unit, ".") {
+				o.place.unit = unit
+			}
+			o.place.names.keys = append(o.place.names.keys, more.keys...)
+			o.place.names.numbers = append(o.place.names.numbers, more.numbers...)
+			return o
+		}
+	}
+	zone, tag := names{keys: []string{"z.zone", "z.zone"}}, names{keys: []string{"t.tag", "t.tag"}}
+	subquery := func(table, unit string) string {
+		return "(SELECT " + unit + ", " + columnsOfFamily + " FROM " + table + ")"
+	}
+	statistics := names{numbers: []string{"g.c", "g.s", "g.a", "g.m"}}
+	const perUnit = "(SELECT unit, count(*) AS c, sum(n4) AS s, sum(f8) AS a, max(money) AS m, bool_or(k_bool) AS b FROM events WHERE n4 IS NOT NULL GROUP BY unit HAVING count(*) > 1)"
+	// differs is a FROM clause whose answers differ from PostgreSQL's: rows that nobody owns are left out, and a person who is one row counts as
+	// one however many rows a join makes of them, and means are off the grid. Where answers are compared another one takes its place.
+	differs := func(outer, inner func(*writer) origin) func(*writer) origin {
+		return func(w *writer) origin {
+			if w.exact {
+				return inner(w)
+			}
+			return outer(w)
+		}
+	}
+	return []func(*writer) origin{
+		joined("join public", "events e JOIN zones z ON z.k_num = e.k_num", "e", "unit", zone),
+		joined("join public row unit", "people p JOIN zones z USING (k_num)", "p", "id", zone),
+		joined("join public fan-out", "events e JOIN tags t ON t.k_num = e.k_num", "e", "unit", tag),
+		differs(joined("join public fan-out row unit", "people p JOIN tags t ON t.k_num = p.k_num", "p", "id", tag),
+			joined("join public fan-out row unit", "people p JOIN (SELECT k_num, zone AS tag FROM zones) t ON t.k_num = p.k_num", "p", "id", tag)),
+		joined("left join public", "orders o LEFT JOIN tags t ON t.k_num = o.k_num AND t.tag <> 'red'", "o", "buyer", tag),
+		joined("left join public row unit", "people p LEFT JOIN zones z ON z.k_num = p.nn", "p", "id", zone),
+		differs(joined("public left join", "zones z LEFT JOIN events e ON e.k_num = z.k_num", "e", "unit", zone),
+			joined("public left join", "zones z JOIN events e ON e.k_num = z.k_num", "e", "unit", zone)),
+		differs(joined("full join public", "tags t FULL JOIN orders o ON o.k_num = t.k_num", "o", "buyer", tag),
+			joined("full join public", "tags t RIGHT JOIN orders o ON o.k_num = t.k_num", "o", "buyer", tag)),
+		joined("cross join public", "events e, zones z", "e", "unit", zone),
+		joined("join chain", "events e JOIN zones z ON z.k_num = e.k_num JOIN tags t ON t.k_num = z.k_num", "e", "unit", tag),
+		joined("join parent", "people p JOIN events e ON e.unit = p.id", "e", "unit", names{numbers: []string{"p.n4"}, keys: []string{"p.k_text"}}),
+		joined("left join child", "people p LEFT JOIN events e ON p.id = e.unit AND e.n4 > 3", "p", "id", names{numbers: []string{"e.n4"}, keys: []string{"e.k_text"}}),
+		joined("self-join", "events a JOIN events b ON a.unit = b.unit", "a", "unit", names{numbers: []string{"b.n4", "b.f8"}, keys: []string{"b.k_num"}}),
+		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
+		joined("path", "items", "", "k_num", names{}),
+		joined("path joined", "items i JOIN orders o ON o.order_id = i.order_id", "i", "o.buyer", names{numbers: []string{"o.n8"}, keys: []string{"o.k_num"}}),
+		joined("path from parent", "orders o LEFT JOIN items i ON i.order_id = o.order_id", "o", "buyer", names{numbers: []string{"i.n8"}, keys: []string{"i.k_num"}}),
+		joined("path siblings", "items i JOIN items j ON j.order_id = i.order_id", "i", "k_num", names{numbers: []string{"j.n4"}, keys: []string{"j.k_text"}}),
+		joined("subquery", subquery("events", "unit")+" AS s", "s", "unit", names{}),
+		joined("subquery with filter", "(SELECT *, n4 + 1 AS more FROM events WHERE n4 > 0 OR k_bool) s", "s", "unit", names{numbers: []string{"s.more"}}),
+		joined("distinct per unit", "(SELECT DISTINCT unit, "+columnsOfFamily+" FROM events) s", "s", "unit", names{}),
+		joined("union all", "("+strings.Trim(subquery("events", "unit"), "()")+" UNION ALL "+strings.Trim(subquery("orders", "buyer"), "()")+") s", "s", "unit", names{}),
+		differs(joined("statistics beside rows", "events e JOIN "+strings.Replace(perUnit, "sum(f8)", "avg(f8)", 1)+" g ON g.unit = e.unit", "e", "unit", statistics),
+			joined("statistics beside rows", "events e JOIN "+perUnit+" g ON g.unit = e.unit", "e", "unit", statistics)),
+		joined("statistics beside people", "people p LEFT JOIN "+perUnit+" g ON g.unit = p.id", "p", "id", statistics),
+		joined("statistics", "(SELECT g.*, p.* FROM people p JOIN "+perUnit+" g ON g.unit = p.id) s", "s", "id", names{numbers: []string{"s.c", "s.s"}}),
+		joined("statistics by key", "events e JOIN (SELECT unit, k_num AS k, count(*) AS c, min(n2) AS s FROM events GROUP BY unit, k_num) g ON g.unit = e.unit", "e", "unit",
+			names{numbers: []string{"g.c", "g.s"}, keys: []string{"g.k"}}),
+		func(*writer) origin {
+			o := originOf("from/with twice", "ours a JOIN ours b ON a.unit = b.unit", "b", "unit")
+			o.with = "WITH ours AS (SELECT * FROM events WHERE n2 IS NOT NULL) "
+			return o
+		},
+	}
+}
+
+// relationConditions are conditions on other rows: of the same unit, or public.
+func relationConditions() []production {
+	rows := regexp.MustCompile(`(^|\.)(id|unit|buyer)$`)
+	semi := func(name string, forms ...string) production {
+		return production{name: "condition/" + name, write: func(w *writer, p place) string {
+			if !rows.MatchString(p.unit) || !strings.Contains(p.unit, ".") && strings.Contains(name, "exists") {
+				return w.pick(p.names.whole...) + " IN (SELECT k_num FROM tags)"
+			}
+			return fmt.Sprintf(w.pick(forms...), p.unit, w.pick(p.names.whole...))
+		}}
+	}
+	return []production{
+		semi("in of unit", "%[1]s IN (SELECT unit FROM events WHERE n4 > 3)", "%[1]s NOT IN (SELECT unit FROM events WHERE k_bool)",
+			"%[1]s IN (SELECT buyer FROM orders GROUP BY buyer HAVING count(*) > 2)", "(%[1]s, %[2]s) NOT IN (SELECT unit, n4 FROM events)"),
+		semi("exists of unit", "EXISTS (SELECT 1 FROM orders oo WHERE oo.buyer = %[1]s AND oo.n4 IS NOT NULL)",
+			"NOT EXISTS (SELECT * FROM events ee WHERE ee.unit = %[1]s AND ee.n4 > %[2]s)"),
+		{name: "condition/in public", write: func(w *writer, p place) string {
+			return w.pick(p.names.whole...) + w.pick(" IN ", " NOT IN ") + "(SELECT k_num FROM tags WHERE tag <> 'red')"
+		}},
+		{name: "condition/exists public", write: func(w *writer, p place) string {
+			return fmt.Sprintf("EXISTS (SELECT 1 FROM zones zz WHERE zz.k_num = %[1]s AND zz.weight < %[1]s + 5)", w.pick(p.names.whole...))
+		}},
+	}
+}

@@ -1,0 +1,24 @@
+package sqlrewrite
+
+// relationMutants each lack one defence of joins, paths, subqueries or semi-joins.
+func relationMutants() []mutant {
+	return []mutant{
+		{"fan-out taken for a key", `FROM "public"\."people" AS "t1" JOIN "public"\."zones"`, `FROM "public"."people" AS "t1" JOIN (SELECT "k_num", 'inner' AS "zone", 1 AS "weight" FROM "public"."tags")`},
+		{"self-join not on the unit", `\("t1"\."unit" = "t2"\."unit"\)`, `("t1"."k_num" = "t2"."k_num")`},
+		{"child joined to another parent", `\("t2"\."unit" = "t1"\."id"\)`, `("t2"."nn" >= "t1"."nn")`},
+		{"left join without the unit", `\("t1"\."id" = "t2"\."unit"\)`, `("t1"."k_num" = "t2"."k_num")`},
+		{"path along another column", `ON \("t1"\."order_id" = "t2"\."order_id"\)`, `ON ("t1"."k_num" = "t2"."k_num")`},
+		{"siblings of other parents", `ON \("t2"\."order_id" = "t1"\."order_id"\)`, `ON ("t2"."k_num" = "t1"."k_num")`},
+		{"semi-join over all units", `IN \(SELECT "(t\d+)"\."c0" FROM \(SELECT "(t\d+)"\."unit" AS c0`, `IN (SELECT "$1"."c0" FROM (SELECT "$2"."nn" AS c0`},
+		{"NOT IN meets other units' NULL", `IN \(SELECT "(t\d+)"\."c0" FROM (\(SELECT "t\d+"\."unit" AS c0 FROM "public"\."events" AS "t\d+" WHERE "t\d+"\."k_bool"\))`,
+			`IN (SELECT NULLIF("$1"."c0", 3) FROM $2`},
+		{"EXISTS not correlated on the unit", `\("(t\d+)"\."buyer" = "(t\d+)"\."(unit|id|buyer)"\)`, `("$1"."nn" = 3 AND "$2"."$3" IS NOT NULL)`},
+		{"statistics of everybody", `pg_catalog\.max\("(t\d+)"\."money"\) AS (c\d+)`, `pg_catalog.min(pg_catalog.max("$1"."money")) OVER () AS $2`},
+		{"statistics per key taken for statistics per unit", `("t\d+"\."n4" IS NOT NULL\)\) GROUP BY "(t\d+)"\."unit")`, `$1, "$2"."k_num"`},
+		{"one unit's statistic beside another's rows", `\("(t\d+)"\."c0" = "t1"\."unit"\)`, `("$1"."c0" = 1)`},
+		{"DISTINCT across units", `SELECT DISTINCT "t1"\."unit" AS c0`, `SELECT DISTINCT pg_catalog.min("t1"."unit") OVER (PARTITION BY "t1"."nn") AS c0`},
+		{"one side of the union not owned", `UNION ALL SELECT "(t\d+)"\."c0"`, `UNION ALL SELECT 1`},
+		{"a filter on the sum over units", `WHERE \("(t\d+)"\."c(\d+)" > (\$\d+::integer)\)\) AS`, `WHERE ((SELECT pg_catalog.sum("x"."n4") FROM "public"."events" AS "x") > $3)) AS`},
+		{"LIMIT inside a query in FROM", `(FROM "public"\."events" AS "t1" WHERE [^()]*(?:\([^()]*\)[^()]*)*)\) AS "t2"`, `$1 ORDER BY "t1"."nn", "t1"."event" LIMIT 5) AS "t2"`},
+	}
+}
