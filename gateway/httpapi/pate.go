@@ -206,37 +206,26 @@ func (x *exchange) labelArray(answer *api.LabelResponse) error {
 }
 
 func (s *server) postLabelEstimate(x *exchange) error {
-	name, request, err := named[api.LabelEstimateRequest](x, maxLabels)
-	if err != nil {
-		return err
-	}
-	estimate, err := s.service.EstimateLabels(x.r.Context(), x.who, name, *request)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, estimate)
+	return answering(s, x, func(name string, r api.LabelEstimateRequest) (any, error) {
+		return s.service.EstimateLabels(x.r.Context(), x.who, name, r)
+	})
 }
 
-// postAnalysis takes one of the caller's places: it computes for a while.
 func (s *server) postAnalysis(x *exchange) error {
-	name, request, err := named[api.AnalysisRequest](x, maxLabels)
-	if err != nil {
-		return err
-	}
-	leave, ok := s.places.take(x.who.Subject)
-	if !ok {
-		return fault.RequestTooMany(s.places.each)
-	}
-	defer leave()
-	analysis, err := s.service.AnalyseVotes(x.r.Context(), name, *request)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, analysis)
+	return answering(s, x, func(name string, r api.AnalysisRequest) (any, error) {
+		return s.service.AnalyseVotes(x.r.Context(), name, r)
+	})
 }
 
 func (s *server) postEpsilon(x *exchange) error {
-	name, request, err := named[api.AnalysisRequest](x, maxLabels)
+	return answering(s, x, func(name string, r api.AnalysisRequest) (any, error) {
+		return s.service.SanitisedEpsilon(x.r.Context(), x.who, name, r)
+	})
+}
+
+// answering is the way of a JSON request about an ensemble that takes one of the caller's places, since its answer takes a while.
+func answering[T any](s *server, x *exchange, answer func(name string, request T) (any, error)) error {
+	name, request, err := named[T](x, maxLabels)
 	if err != nil {
 		return err
 	}
@@ -245,9 +234,9 @@ func (s *server) postEpsilon(x *exchange) error {
 		return fault.RequestTooMany(s.places.each)
 	}
 	defer leave()
-	epsilon, err := s.service.SanitisedEpsilon(x.r.Context(), x.who, name, *request)
+	value, err := answer(name, *request)
 	if err != nil {
 		return err
 	}
-	return x.json(http.StatusOK, epsilon)
+	return x.json(http.StatusOK, value)
 }
