@@ -1,12 +1,15 @@
 package pate
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
 	"time"
 
@@ -188,7 +191,7 @@ func (s *Store) Load(ctx context.Context, name string, votes *Ballots, by string
 	return s.Latest(ctx, name)
 }
 
-// Seal makes the votes final.
+// Seal makes the votes final, after it found them to be those that were loaded: what is sealed is what the digest says.
 func (s *Store) Seal(ctx context.Context, name, by string) (*Version, error) {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		v, err := draft(ctx, tx, name)
@@ -197,6 +200,9 @@ func (s *Store) Seal(ctx context.Context, name, by string) (*Version, error) {
 		}
 		if v.Queries == 0 {
 			return fault.PateNoVotes(name)
+		}
+		if digest, err := digestOf(ctx, tx, v); err != nil || !bytes.Equal(digest, v.Digest) {
+			return fault.DataUnavailable(cmp.Or(err, errTampered))
 		}
 		_, err = tx.Exec(ctx, "UPDATE noisegate.pate_ensemble SET sealed_by = $2, sealed_at = clock_timestamp() WHERE ensemble_id = $1", v.ID, by)
 		return err
@@ -221,16 +227,35 @@ func draft(ctx context.Context, tx pgx.Tx, name string) (*Version, error) {
 	return v, latestErr
 }
 
+// digestOf is the digest of the votes that are stored.
+func digestOf(ctx context.Context, tx pgx.Tx, v *Version) ([]byte, error) {
+	rows, err := tx.Query(ctx, "SELECT counts, key FROM noisegate.pate_votes WHERE ensemble_id = $1 ORDER BY query_no", v.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	digest := sha256.New()
+	for rows.Next() {
+		raw := rows.RawValues()
+		addRow(digest, raw[0], raw[1])
+	}
+	return digest.Sum(nil), rows.Err()
+}
+
+// addRow digests one query's counts and name.
+func addRow(digest hash.Hash, counts, key []byte) {
+	_, _ = digest.Write(binary.BigEndian.AppendUint32(nil, uint32(len(counts)+len(key)))) // a hash takes everything
+	_, _ = digest.Write(counts)
+	_, _ = digest.Write(key)
+}
+
 // voteRows hands votes to COPY and digests them on the way.
 type voteRows struct {
 	version *Version
 	votes   *Ballots
 	next    int
 	packed  []byte
-	digest  interface {
-		Write([]byte) (int, error)
-		Sum([]byte) []byte
-	}
+	digest  hash.Hash
 }
 
 func newVoteRows(v *Version, votes *Ballots) *voteRows {
@@ -247,10 +272,8 @@ func (r *voteRows) Err() error { return nil }
 func (r *voteRows) Values() ([]any, error) {
 	key := r.votes.keys[r.next]
 	r.packed = pack(r.packed[:0], r.version.Ensemble, r.votes.table.row(r.next))
-	r.packed = append(r.packed, key...)
-	_, _ = r.digest.Write(binary.BigEndian.AppendUint32(nil, uint32(len(r.packed)))) // a hash takes everything
-	_, _ = r.digest.Write(r.packed)
-	return []any{r.version.ID, int32(r.next), key, r.packed[:len(r.packed)-len(key)]}, nil
+	addRow(r.digest, r.packed, []byte(key))
+	return []any{r.version.ID, int32(r.next), key, r.packed}, nil
 }
 
 // width is how many bytes a stored count takes: the same for every count of an ensemble, so that no row's length tells anything.

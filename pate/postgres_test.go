@@ -292,6 +292,26 @@ func TestVersionsOfAnEnsemble(t *testing.T) {
 	}
 }
 
+// TestA82WhatIsSealedIsWhatWasLoaded: votes that changed in between, in number, name or count, are not sealed.
+func TestA82WhatIsSealedIsWhatWasLoaded(t *testing.T) {
+	s, c := stored(t)
+	for _, change := range []string{
+		"UPDATE noisegate.pate_votes SET counts = '\\x00020001' WHERE key = 'b'",
+		"UPDATE noisegate.pate_votes SET key = 'd' WHERE key = 'b'",
+		"DELETE FROM noisegate.pate_votes WHERE key = 'b'",
+		"INSERT INTO noisegate.pate_votes SELECT ensemble_id, 3, 'd', counts FROM noisegate.pate_votes WHERE key = 'b'",
+	} {
+		if _, err := s.Load(t.Context(), "pets", ballots(t, threeQueries), "sam"); err != nil {
+			t.Fatal(err)
+		}
+		c.Exec(t, "ALTER TABLE noisegate.pate_votes DISABLE TRIGGER ALL; "+change+"; ALTER TABLE noisegate.pate_votes ENABLE TRIGGER ALL")
+		if _, err := s.Seal(t.Context(), "pets", "sam"); fault.CodeOf(err) != fault.CodeDataUnavailable {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+	sealing(t, s, "pets")
+}
+
 // TestTamperedVotesAreNotUsed: stored counts that are not what was loaded fail closed, without a word about them.
 func TestTamperedVotesAreNotUsed(t *testing.T) {
 	s, c := stored(t)
