@@ -12,10 +12,12 @@ import (
 // readyWithin is how soon a gateway must be ready after it was killed.
 const readyWithin = 2 * time.Second
 
-// TestF02A67KillAtEveryPoint kills the gateway with SIGKILL at every step of a query, under load, again and again on one ledger.
-func TestF02A67KillAtEveryPoint(t *testing.T) {
+// TestF02F21A67KillAtEveryPoint kills the gateway with SIGKILL at every step of a query, under load, again and again on one ledger, which a
+// second gateway that stays alive draws on as well.
+func TestF02F21A67KillAtEveryPoint(t *testing.T) {
 	s := newSite(t)
 	s.installHold(t)
+	survivor := s.inProcess(t, never(), nil)
 	n := &numbers{}
 	o := orders{Databases: s.databases, Address: freeAddress(t)}
 	var slowest time.Duration
@@ -25,13 +27,14 @@ func TestF02A67KillAtEveryPoint(t *testing.T) {
 			c, took := startChild(t, o)
 			slowest = max(slowest, took)
 			s.refill(t, c.url, 30)
-			l := s.load(t, n, c.url, 4)
+			l, others := s.load(t, n, c.url, 4), s.load(t, n, survivor, 2)
 			if p.inDatabase() {
 				s.killWhileHeld(t, c, p)
 			} else {
 				c.awaitDeath(t, 10*time.Second)
 			}
 			l.stop(t)
+			others.stop(t)
 			s.check(t, "a kill "+string(p))
 		}
 	}
