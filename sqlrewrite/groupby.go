@@ -80,7 +80,7 @@ func (s blockScope) computedKey(n syntax.Expr) (keyRef, bool) {
 		if k.node == nil || reflect.TypeOf(k.node) != reflect.TypeOf(n) {
 			continue
 		}
-		if x, err := s.expression(rowScope{s.binder}, n); err == nil {
+		if x, err := s.expression(rowScope(s), n); err == nil {
 			return s.keyOf(x)
 		}
 		return keyRef{}, false

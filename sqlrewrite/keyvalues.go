@@ -417,8 +417,7 @@ func (v evaluator) truth(e expr) []datum {
 }
 
 func (v evaluator) comparison(e binary) ([]datum, bool) {
-	switch e.op {
-	case syntax.And, syntax.Or:
+	if e.op == syntax.And || e.op == syntax.Or {
 		stop := e.op == syntax.Or // the value that decides
 		as, okA := v.values(e.l)
 		bs, okB := v.values(e.r)

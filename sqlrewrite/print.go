@@ -121,33 +121,8 @@ func (p *printer) expr(e expr) {
 		p.write(")")
 	case binary:
 		p.binary(e)
-	case in:
-		p.write("(")
-		p.collated(e.x)
-		p.write(negation(e.not), " IN (")
-		p.list(e.list)
-		p.write("))")
-	case is:
-		p.write("(")
-		p.expr(e.x)
-		p.write(" IS", negation(e.not), " ", string(e.what), ")")
-	case distinct:
-		p.write("(")
-		p.collated(e.l)
-		p.write(" IS", negation(e.not), " DISTINCT FROM ")
-		p.expr(e.r)
-		p.write(")")
-	case like:
-		p.write("(")
-		p.collated(e.x)
-		p.write(negation(e.not))
-		if e.caseInsensitive {
-			p.write(" ILIKE ")
-		} else {
-			p.write(" LIKE ")
-		}
-		p.expr(e.pattern)
-		p.write(")")
+	case in, is, distinct, like:
+		p.predicate(e)
 	case choice:
 		p.choice(e)
 	case cast:
@@ -177,6 +152,32 @@ func (p *printer) expr(e expr) {
 	default:
 		panic(fmt.Sprintf("sqlrewrite: no way to print %T", e))
 	}
+}
+
+// predicate prints a test with a syntax of its own.
+func (p *printer) predicate(e expr) {
+	p.write("(")
+	switch e := e.(type) {
+	case in:
+		p.collated(e.x)
+		p.write(negation(e.not), " IN (")
+		p.list(e.list)
+		p.write(")")
+	case is:
+		p.expr(e.x)
+		p.write(" IS", negation(e.not), " ", string(e.what))
+	case distinct:
+		p.collated(e.l)
+		p.write(" IS", negation(e.not), " DISTINCT FROM ")
+		p.expr(e.r)
+	case like:
+		p.collated(e.x)
+		p.write(negation(e.not), map[bool]string{true: " ILIKE ", false: " LIKE "}[e.caseInsensitive])
+		p.expr(e.pattern)
+	default:
+		panic(fmt.Sprintf("sqlrewrite: %T is no predicate", e))
+	}
+	p.write(")")
 }
 
 func negation(not bool) string {

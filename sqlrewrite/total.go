@@ -76,12 +76,15 @@ func (b *binder) operandOf(n syntax.Expr, e expr) (operand, error) {
 	case cast: // to text, which binding adds
 		return b.castTotal(n, e)
 	case column:
-		switch familyOf(e.of.Type) {
-		case numberFamily, timeFamily:
+		switch t := e.of.Type; {
+		case t.IsNumber() || t.IsTime():
 			return clampedColumn(e.of), nil
-		case textFamily:
+		case t.IsText():
 			return operand{cut(e), nil}, nil
 		}
+	}
+	if t := e.typ(); t.IsNumber() || t.IsTime() || t == intervalType {
+		return operand{}, b.unsupported(n, "a computation with this value here", "compute with it in an outer query")
 	}
 	return operand{e, nil}, nil // conditions, uuids
 }
@@ -446,15 +449,12 @@ func clampFunctions(t catalog.Type) (smaller, larger string) {
 		return name + "smaller", name + "larger"
 	case catalog.Float8:
 		return "float8smaller", "float8larger"
-	case catalog.Numeric, catalog.Date, catalog.Timestamp, catalog.Timestamptz:
-		name := string(t)
-		switch t {
-		case catalog.Timestamp:
-			name = "timestamp"
-		case catalog.Timestamptz:
-			name = "timestamptz"
-		}
-		return name + "_smaller", name + "_larger"
+	case catalog.Timestamp:
+		return "timestamp_smaller", "timestamp_larger"
+	case catalog.Timestamptz:
+		return "timestamptz_smaller", "timestamptz_larger"
+	case catalog.Numeric, catalog.Date:
+		return string(t) + "_smaller", string(t) + "_larger"
 	default:
 		panic("sqlrewrite: type without a clamp")
 	}
