@@ -84,6 +84,7 @@ type reply struct {
 	refused bool                   // nothing happened, and left is what the account had left
 	left    mechanisms.PicoEpsilon // of refusals
 	used    mechanisms.PicoEpsilon // right after the operation
+	balance bool                   // the client was told what was used
 	at      int                    // it was the account's so manieth operation; see [sequence]
 }
 
@@ -306,6 +307,9 @@ func (h *history) recall(t *testing.T, l subject) (counts string) {
 			return true
 		case asked.verb == reads:
 		case known:
+			if told.balance && told.used != journal[i].used {
+				t.Errorf("%+v was told %+v, and the journal says %+v", asked, told, journal[i])
+			}
 			told.at, told.used = i, journal[i].used
 		default:
 			t.Errorf("%+v was acknowledged and is not in the journal", asked)
@@ -352,6 +356,9 @@ func (c *client) reserve(ctx context.Context, n int, a budget.Account) {
 		switch {
 		case err == nil && outcome.Reserved != nil:
 			c.open = append(c.open, q)
+			if used := outcome.Reserved.Used; len(used) == 1 {
+				return reply{used: used[0].Epsilon, balance: true}
+			}
 			return reply{}
 		case errors.As(err, &refusal) && refusal.Code == fault.CodeBudgetExhausted:
 			left, err := mechanisms.ParseEpsilon(refusal.Details[2].Value)
