@@ -101,36 +101,46 @@ func (b *binder) exactAggregate(s scope, n *syntax.Call) (aggregateCall, error) 
 	return e, nil
 }
 
+// arguments is how many a form takes, and how many after WITHIN GROUP.
+func (f aggregateForm) arguments(star bool) (plain, within int) {
+	switch f {
+	case pairForm, pairCountForm, joinForm:
+		return 2, 0
+	case quantileForm, orderedForm:
+		return 1, 1
+	case modeForm:
+		return 0, 1
+	case countForm, sumForm, meanForm, extremeForm, spreadForm, booleanForm, medianForm:
+	}
+	if star {
+		return 0, 0
+	}
+	return 1, 0
+}
+
+// constants is the type of a string constant among the arguments.
+func (f aggregateForm) constants() catalog.Type {
+	switch f {
+	case countForm, extremeForm, joinForm:
+		return catalog.Text
+	case booleanForm:
+		return catalog.Bool
+	case sumForm, meanForm, spreadForm, pairForm, pairCountForm, quantileForm, orderedForm, modeForm, medianForm:
+	}
+	return catalog.Float8
+}
+
 // typeAggregate checks the arguments of an aggregate and finds its type.
 func (b *binder) typeAggregate(n *syntax.Call, form aggregateForm, e *aggregateCall) error {
 	wrong := func() error { return b.mismatch(n, n.Name+" does not take these arguments", "") }
-	want, within := 1, 0
-	switch form {
-	case countForm:
-		if n.Star {
-			want = 0
-		}
-	case pairForm, pairCountForm, joinForm:
-		want = 2
-	case quantileForm, orderedForm:
-		within = 1
-	case modeForm:
-		want, within = 0, 1
-	default:
-	}
+	want, within := form.arguments(n.Star)
 	if len(e.args) != want || len(e.within) != within || len(e.order) > 0 && form != joinForm ||
 		e.distinct && (within > 0 || len(e.order) > 0) {
 		return wrong()
 	}
 	for i := range e.args {
-		to := catalog.Float8
-		if form == countForm || form == extremeForm || form == joinForm {
-			to = catalog.Text
-		} else if form == booleanForm {
-			to = catalog.Bool
-		}
 		var err error
-		if e.args[i], err = b.coerce(n.Args[i], e.args[i], to); err != nil {
+		if e.args[i], err = b.coerce(n.Args[i], e.args[i], form.constants()); err != nil {
 			return err
 		}
 	}

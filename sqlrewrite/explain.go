@@ -273,7 +273,7 @@ func (p *Plan) notes() []Note {
 	}
 	p.keyNotes(add)
 	for i, f := range p.outputs {
-		if f.column.Kind == DerivedColumn && !hasInterval(p.query.outputs[i].expr) {
+		if f.column.Kind == DerivedColumn && !hasInterval(p.query.outputs[i].expr) || f.column.Kind != KeyColumn && !p.query.keepsRows() {
 			add("no-interval", "%s: there is no interval for this expression", f.column.Name)
 		}
 	}

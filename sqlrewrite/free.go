@@ -85,6 +85,7 @@ func (o *opened) shapeOf(q *syntax.Query, kind rowKind) ([]output, error) {
 			return nil, err
 		}
 		return bound.outputs, nil
+	case ownedRows:
 	}
 	bare := *q
 	bare.OrderBy, bare.Limit, bare.Offset = nil, nil, nil // they choose among rows that there are none of

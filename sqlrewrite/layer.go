@@ -160,13 +160,6 @@ func (o *opened) substitute(e expr) expr {
 		}
 		return out
 	}
-	order := func(list []ordering) []ordering {
-		out := make([]ordering, len(list))
-		for i, x := range list {
-			out[i] = ordering{expr: o.substitute(x.expr), descending: x.descending, nullsFirst: x.nullsFirst}
-		}
-		return out
-	}
 	switch e := e.(type) {
 	case column:
 		if origin, ok := o.origins[e.of]; ok {
@@ -201,20 +194,31 @@ func (o *opened) substitute(e expr) expr {
 	case call:
 		return call{name: e.name, args: all(e.args), t: e.t}
 	case aggregateCall:
-		out := e
-		out.args, out.order, out.within = all(e.args), order(e.order), order(e.within)
-		if e.filter != nil {
-			out.filter = o.substitute(e.filter)
-		}
-		return out
+		return o.substituteAggregate(e, all)
 	case windowCall:
 		out := e
-		out.function, _ = o.substitute(e.function).(aggregateCall)
-		out.partition, out.order = all(e.partition), order(e.order)
+		out.function = o.substituteAggregate(e.function, all)
+		out.partition, out.order = all(e.partition), o.substituteOrder(e.order)
 		return out
 	default:
 		return e
 	}
+}
+
+func (o *opened) substituteAggregate(e aggregateCall, all func([]expr) []expr) aggregateCall {
+	e.args, e.order, e.within = all(e.args), o.substituteOrder(e.order), o.substituteOrder(e.within)
+	if e.filter != nil {
+		e.filter = o.substitute(e.filter)
+	}
+	return e
+}
+
+func (o *opened) substituteOrder(list []ordering) []ordering {
+	out := make([]ordering, len(list))
+	for i, x := range list {
+		out[i] = ordering{expr: o.substitute(x.expr), descending: x.descending, nullsFirst: x.nullsFirst}
+	}
+	return out
 }
 
 // lines are a layer's part of the plan's text.

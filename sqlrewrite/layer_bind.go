@@ -448,7 +448,7 @@ func (lb *layerBinder) orderOn() error {
 func (lb *layerBinder) sortExpr(n syntax.Expr, clause string) (expr, error) {
 	switch n := n.(type) {
 	case *syntax.Literal:
-		return lb.position1(n, clause)
+		return lb.outputAt(n, clause)
 	case *syntax.Column:
 		for _, out := range lb.layer.outputs {
 			if n.Qualifier == "" && out.name == n.Name {
@@ -463,8 +463,8 @@ func (lb *layerBinder) sortExpr(n syntax.Expr, clause string) (expr, error) {
 	return e, err
 }
 
-// position1 is the output at a position that counts from 1, * expanded.
-func (lb *layerBinder) position1(n *syntax.Literal, clause string) (expr, error) {
+// outputAt is the output at a position that counts from 1, * expanded.
+func (lb *layerBinder) outputAt(n *syntax.Literal, clause string) (expr, error) {
 	stars := *lb.query
 	stars.Items = make([]syntax.Item, len(lb.layer.outputs))
 	counted := *lb.binder
@@ -532,7 +532,7 @@ func typed(e expr) expr {
 func (lb *layerBinder) setOrder(n syntax.Expr) (expr, error) {
 	switch n := n.(type) {
 	case *syntax.Literal:
-		e, err := lb.position1(n, "ORDER BY")
+		e, err := lb.outputAt(n, "ORDER BY")
 		for i, out := range lb.layer.outputs {
 			if err == nil && out.expr == e {
 				return column{of: lb.layer.wrapped[i]}, nil

@@ -129,7 +129,7 @@ func (lb *layerBinder) derived(at syntax.Relation, q *syntax.Query, env *environ
 		f := &field{Column: &catalog.Column{Name: name, Type: outputType(out.expr.typ()), TypMod: -1, Exposed: true},
 			relation: item.alias, printed: outputColumn(i)}
 		if rawEnum(item.layer, i) {
-			f.Column.Type = catalog.Enum
+			f.Type = catalog.Enum
 		}
 		lb.open.origins[f] = item.layer.origins[i]
 		item.fields = append(item.fields, f)

@@ -38,7 +38,7 @@ func (p *layerPrinter) layerLeaf(e expr) {
 			p.write("::" + textType)
 		}
 	case layerSub:
-		p.sub1(e)
+		p.queryInside(e)
 	default:
 		panic(fmt.Sprintf("sqlrewrite: %T above the aggregates", e))
 	}
@@ -53,9 +53,9 @@ func (p *layerPrinter) raw(e expr) {
 	p.expr(e)
 }
 
-// sub1 prints a query inside an expression.
-func (p *layerPrinter) sub1(e layerSub) {
-	inner := p.printer.sub(func() { p.layer(e.layer, false) })
+// queryInside prints a query inside an expression.
+func (p *layerPrinter) queryInside(e layerSub) {
+	inner := p.sub(func() { p.layer(e.layer, false) })
 	switch e.kind {
 	case scalarSub:
 		p.write("(SELECT s.c0 FROM (", inner, ") AS s)")
