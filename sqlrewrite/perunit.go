@@ -216,7 +216,7 @@ func (g *grouping) aggregated(e unitAggregate, n *syntax.Call) (expr, error) {
 	wrong := func() (expr, error) {
 		return nil, g.mismatch(n, "there is no function "+n.Name+"("+typeName(e.x.typ())+")", "")
 	}
-	rows := rationalOf(min(g.p.of.maxRows, maxBound))
+	rows := new(big.Rat).SetInt64(min(g.p.of.maxRows, maxBound))
 	within := boundsOrNil(e.x)
 	var bounded *catalog.Bounds
 	switch e.name {

@@ -2,7 +2,6 @@ package sqlrewrite
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 
 	"noisegate/catalog"
@@ -257,6 +256,3 @@ func itemName(item syntax.Item) string {
 	}
 	return outputName(item.Expr)
 }
-
-// numberOf is a whole number as a rational.
-func rationalOf(v int64) *big.Rat { return new(big.Rat).SetInt64(v) }
