@@ -52,15 +52,14 @@ func (w *fields) text(s string) {
 	w.buffer = append(w.buffer, s...)
 }
 
-// seal numbers the lines of one dataset, chains them after a head, and gives the new head.
-func seal(head Head, lines []line, seqs []int64) Head {
-	seqs = seqs[:len(lines)]
-	for i := range lines {
+// seal numbers the lines of one dataset, chains them after a head, and gives the new head. There is a number for each line.
+func seal(head Head, lines []line, numbers []int64) Head {
+	for i, number := range numbers[:len(lines)] {
 		e := &lines[i].Entry
 		for _, a := range lines[i].about {
 			e.AccountIDs = append(e.AccountIDs, a.number)
 		}
-		e.Seq = seqs[i]
+		e.Seq = number
 		e.Hash = e.HashAfter(head.Hash)
 		head = Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}
 	}
