@@ -1,0 +1,90 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+)
+
+const pinTables = `
+customer
+  customer_id  integer not null unique
+  store_id     integer not null
+rental
+  rental_id    integer not null unique
+  customer_id  integer
+payment
+  payment_id   integer not null unique
+  rental_id    integer references rental(rental_id)
+  amount       integer
+store
+  store_id     integer not null unique
+  region       text`
+
+const pinPolicy = `version: 1
+dataset: shop
+neighbours: add-remove
+tables:
+  customer: {unit: {row: customer_id}}
+  rental: {unit: {column: customer_id}, max_rows: 5, max_groups: 2}
+  payment: {unit: {via: rental_id, to: rental}, max_rows: 5, max_groups: 2, columns: {amount: {bounds: [0, 9]}}}
+  store: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`
+
+// A59: a statement is pinned to every column that it names and to every key that a proof of it used, and to no more: a policy is
+// not stale because of what a query does not need.
+func TestA59PinsOfRelations(t *testing.T) {
+	snapshot := parseSnapshot(t, pinTables, pinPolicy)
+	for sql, want := range map[string]string{
+		"SELECT count(*) FROM customer":                                                                             "customer customer_id! key customer_id",
+		"SELECT count(*) FROM rental":                                                                               "rental customer_id",
+		"SELECT count(*) FROM customer c JOIN store s ON s.store_id = c.store_id":                                   "customer customer_id! store_id key customer_id; store store_id key store_id",
+		"SELECT sum(amount) FROM payment":                                                                           "payment rental_id amount; rental rental_id customer_id key rental_id",
+		"SELECT count(*) FROM payment p JOIN rental r ON r.rental_id = p.rental_id":                                 "payment rental_id; rental rental_id customer_id key rental_id",
+		"SELECT count(*) FROM payment p JOIN payment q ON q.rental_id = p.rental_id":                                "payment rental_id; rental rental_id customer_id key rental_id",
+		"SELECT count(*) FROM rental a JOIN store s ON s.region = 'x'":                                              "rental customer_id; store region",
+		"SELECT count(*) FROM customer c WHERE EXISTS (SELECT 1 FROM rental r WHERE r.customer_id = c.customer_id)": "customer customer_id! key customer_id; rental customer_id",
+	} {
+		p, err := Rewrite(sql, snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+		if err != nil {
+			t.Errorf("%s: %v", sql, err)
+			continue
+		}
+		if got := pinText(p.Statements(&Draws{})[0].Pins); got != want {
+			t.Errorf("%s\npins %s\nwant %s", sql, got, want)
+		}
+	}
+}
+
+func pinText(pins []Pin) string {
+	var all []string
+	for _, pin := range pins {
+		text := pin.Table
+		for _, c := range pin.Columns {
+			text += " " + c.Name + map[bool]string{true: "!"}[c.NotNull]
+		}
+		for _, k := range pin.Keys {
+			text += fmt.Sprintf(" key %s", strings.Join(k, " "))
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+// A query of WITH is written out wherever it is named: doubling with each link ends at a limit, and not in a statement of any size.
+func TestA44DoublingWith(t *testing.T) {
+	snapshot := parseSnapshot(t, pinTables, pinPolicy)
+	sql := "WITH c0 AS (SELECT * FROM rental)"
+	for i := 1; i < 8; i++ {
+		sql += fmt.Sprintf(", c%d AS (SELECT a.* FROM c%d a JOIN c%d b ON a.customer_id = b.customer_id)", i, i-1, i-1)
+	}
+	_, err := Rewrite(sql+" SELECT count(*) FROM c7", snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+	if err == nil || !strings.Contains(err.Error(), "sql/too-complex") {
+		t.Errorf("got %v, want sql/too-complex", err)
+	}
+}
