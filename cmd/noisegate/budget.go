@@ -96,7 +96,7 @@ func promiseText(p api.Promise) string {
 
 type budgetSetCommand struct {
 	Dataset            string `arg:"" help:"The dataset."`
-	Account            string `arg:"" help:"dataset, group:NAME or analyst:NAME."`
+	Account            string `arg:"" help:"dataset, group:NAME, analyst:NAME or ensemble:NAME."`
 	Form               string `enum:"approx,pure,zcdp" default:"approx" help:"How the account adds up: approx, pure or zcdp."`
 	Epsilon            string `help:"Cap in epsilon (approx, pure)." placeholder:"E"`
 	Rho                string `help:"Cap in rho (zcdp)." placeholder:"R"`
@@ -145,7 +145,7 @@ func (a *app) showAccount(asJSON bool, account *api.Account, err error) error {
 
 type budgetRefillCommand struct {
 	Dataset string `arg:"" help:"The dataset."`
-	Account string `arg:"" help:"dataset, group:NAME or analyst:NAME."`
+	Account string `arg:"" help:"dataset, group:NAME, analyst:NAME or ensemble:NAME."`
 	Epsilon string `help:"How much epsilon is added (approx, pure)." placeholder:"E"`
 	Rho     string `help:"How much rho is added (zcdp)." placeholder:"R"`
 	Delta   string `help:"How much delta is added." placeholder:"D"`
@@ -166,7 +166,7 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 // accountFlags name an account.
 type accountFlags struct {
 	Dataset string `arg:"" help:"The dataset."`
-	Account string `arg:"" help:"dataset, group:NAME or analyst:NAME."`
+	Account string `arg:"" help:"dataset, group:NAME, analyst:NAME or ensemble:NAME."`
 	gatewayFlags
 }
 
