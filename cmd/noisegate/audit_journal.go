@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -125,18 +126,16 @@ func (c *auditTailCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	last := int64(-1) // the newest entry that was shown
+	last, most := int64(0), max(c.Lines, 0) // the newest entry that was seen, and how many may be shown
 	for {
-		page, err := client.Audit(ctx, c.Dataset, "")
+		fresh, err := c.newest(ctx, client, last, max(most, 1))
 		if err != nil {
 			return a.refused(c.JSON, "", err)
 		}
-		fresh := slices.DeleteFunc(page.Entries, func(e api.AuditEntry) bool { return e.Seq <= last })
-		if last < 0 {
-			fresh = fresh[:min(len(fresh), max(c.Lines, 0))]
+		if len(fresh) > 0 {
+			last = fresh[0].Seq
 		}
-		for _, e := range slices.Backward(fresh) {
-			last = e.Seq
+		for _, e := range slices.Backward(fresh[:min(len(fresh), most)]) {
 			if err := c.show(a, e); err != nil {
 				return err
 			}
@@ -144,11 +143,30 @@ func (c *auditTailCommand) run(ctx context.Context, a *app) error {
 		if !c.Follow {
 			return nil
 		}
-		last = max(last, 0)
+		most = math.MaxInt
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(tailInterval):
+		}
+	}
+}
+
+// newest gives the entries after one, newest first, and at most so many.
+func (c *auditTailCommand) newest(ctx context.Context, client *api.Client, after int64, most int) (fresh []api.AuditEntry, err error) {
+	for cursor := ""; ; {
+		page, err := client.Audit(ctx, c.Dataset, cursor)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Entries {
+			if e.Seq <= after || len(fresh) == most {
+				return fresh, nil
+			}
+			fresh = append(fresh, e)
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return fresh, nil
 		}
 	}
 }
