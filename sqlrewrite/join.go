@@ -222,10 +222,10 @@ func (b *binder) ownBoth(j *joining) error {
 	b.bound.shared().rely(link.relies...)
 	l, r, out := j.l, j.r, j.out
 	out.table = l.table
-	switch j.kind {
-	case syntax.FullJoin:
+	if j.kind == syntax.FullJoin {
 		return b.unsupported(j.n, "a FULL JOIN of two tables of people", "use LEFT JOIN from the one that counts")
-	case syntax.LeftJoin:
+	}
+	if j.kind == syntax.LeftJoin {
 		if err := b.reachOwner(l); err != nil {
 			return err
 		}
@@ -298,14 +298,14 @@ func (j *joining) missing() string {
 	return left + " = " + right
 }
 
-// nullable marks what an outer join may leave NULL.
+// nullable marks what an outer join may leave NULL. NULL is then one of the public keys.
 func (j *joining) nullable() {
-	sides := []*relation{}
-	switch j.kind {
-	case syntax.LeftJoin:
+	var sides []*relation
+	if j.kind == syntax.LeftJoin || j.kind == syntax.FullJoin {
 		sides = append(sides, j.r)
-	case syntax.FullJoin:
-		sides = append(sides, j.l, j.r)
+	}
+	if j.kind == syntax.FullJoin {
+		sides = append(sides, j.l)
 	}
 	for _, side := range sides {
 		for _, p := range side.parts {
