@@ -36,12 +36,13 @@ func (b *binder) groupBy() error {
 			nodes = append(nodes, item.Expr)
 		}
 	}
+	work := maxWork
 	for _, n := range nodes {
 		n, err := b.groupItem(n)
 		if err != nil {
 			return err
 		}
-		key, err := b.groupKey(n)
+		key, err := b.groupKey(n, &work)
 		if err != nil {
 			return err
 		}
@@ -119,7 +120,7 @@ func (b *binder) ordinal(n *syntax.Literal, clause string) (syntax.Item, error) 
 }
 
 // groupKey decides how the keys of an expression may be shown.
-func (b *binder) groupKey(n syntax.Expr) (groupKey, error) {
+func (b *binder) groupKey(n syntax.Expr, work *int) (groupKey, error) {
 	if c, ok := n.(*syntax.Column); ok {
 		f, err := b.column(c)
 		if err != nil {
@@ -135,7 +136,10 @@ func (b *binder) groupKey(n syntax.Expr) (groupKey, error) {
 		return groupKey{}, b.unsupported(n, "grouping by a constant", "leave it out")
 	}
 	key := groupKey{x: x, name: describe(x), at: b.at(n), node: n}
-	if domain, ok := keyDomain(x, b.bound.where); ok {
+	if _, known := b.keyOf(x); known {
+		return key, nil // it is not added again
+	}
+	if domain, ok := keyDomainIn(x, b.bound.where, work); ok {
 		key.domain, key.declared = domain, len(domain)
 		return key, nil
 	}

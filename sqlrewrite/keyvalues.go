@@ -32,8 +32,8 @@ type evaluator struct {
 }
 
 const (
-	maxCombinations = 10_000  // rows that are tried one by one
-	maxWork         = 100_000 // values looked at in all: a key takes some 30 ms at most (A44)
+	maxCombinations = 10_000 // rows that are tried one by one
+	maxWork         = 50_000 // values looked at for all keys of a query: some 30 ms at most (A44)
 )
 
 // spend reports whether there is work left to look at n values.
@@ -42,10 +42,16 @@ func (v evaluator) spend(n int) bool {
 	return *v.work >= 0
 }
 
-// keyDomain gives all keys of x in canonical order; ok is false when policy and text do not bound them, or not exactly.
+// keyDomain is keyDomainIn with work of its own.
 func keyDomain(x, where expr) (keys []catalog.Key, ok bool) {
 	work := maxWork
-	v := evaluator{row: make(map[*field]datum), where: where, work: &work}
+	return keyDomainIn(x, where, &work)
+}
+
+// keyDomainIn gives all keys of x in canonical order; ok is false when policy and text do not bound them, or not exactly, or when the
+// work that is left does not suffice.
+func keyDomainIn(x, where expr, work *int) (keys []catalog.Key, ok bool) {
+	v := evaluator{row: make(map[*field]datum), where: where, work: work}
 	type leafValues struct {
 		of     *field
 		values []datum
