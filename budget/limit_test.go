@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -83,5 +84,28 @@ func TestApproxCapsAddUpToThePromise(t *testing.T) {
 				t.Errorf("(%s, %s): δ %d and %d", eps, delta, l.ConversionDelta(), l.Delta)
 			}
 		}
+	}
+}
+
+// An account that is not open yet has its first tranche, and how much it has by when.
+func TestTranchesRelease(t *testing.T) {
+	limit, err := NewLimit(LimitSpec{Form: Pure, Epsilon: big.NewRat(1, 1), Tranche: TrancheSpec{Every: time.Hour, Epsilon: big.NewRat(3, 10)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	for after, tenths := range map[time.Duration]int64{
+		-48 * time.Hour: 3, 0: 3, time.Hour - 1: 3, time.Hour: 6, 2 * time.Hour: 9, 3*time.Hour - 1: 9, 3 * time.Hour: 10, 100 * 365 * 24 * time.Hour: 10,
+	} {
+		want := mechanisms.PicoEpsilon(tenths) * mechanisms.EpsilonUnit / 10
+		if got := limit.Released(opened, opened.Add(after)).Epsilon; got != want {
+			t.Errorf("after %s: %s, want %s", after, got, want)
+		}
+		if b := (Balance{Account: Account{Limit: limit}, Opened: opened}); b.WorstCase(opened.Add(after)) != (Promise{Epsilon: want, Bounded: true}) {
+			t.Errorf("after %s: %+v", after, b.WorstCase(opened.Add(after)))
+		}
+	}
+	if got := limit.Released(time.Time{}, opened).Epsilon; got != mechanisms.EpsilonUnit*3/10 {
+		t.Errorf("before it is opened: %s", got)
 	}
 }

@@ -116,8 +116,11 @@ func (l Limit) NextTranche(opened, now time.Time) (time.Time, bool) {
 	return opened.Add(time.Duration(multiple(l.Tranche.opened(opened, now), int64(l.Tranche.Every)))), true
 }
 
-// opened is how many tranches are open: at least the first.
+// opened is how many tranches are open: at least the first, and no other before the account is.
 func (t Tranche) opened(since, now time.Time) int64 {
+	if since.IsZero() {
+		return 1
+	}
 	return 1 + max(0, int64(now.Sub(since)/t.Every))
 }
 

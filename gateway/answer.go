@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"math/big"
+	"time"
 
 	"noisegate/api"
 	"noisegate/budget"
@@ -112,12 +113,12 @@ func (s *Service) remaining(ctx context.Context, p purse) api.Amounts {
 	if err != nil || len(balances) != 1 {
 		return api.Amounts{}
 	}
-	return headroomOf(balances[0])
+	return headroomOf(released(balances[0], s.clock.Now()))
 }
 
 // estimate shows a plan's price and expected error.
-func estimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
-	own, loss, explained := q.purse.ownBalance(), q.charge.Loss, q.plan.Explain()
+func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateResponse {
+	own, loss, explained := released(q.purse.ownBalance(), now), q.charge.Loss, q.plan.Explain()
 	confidence := defaultConfidence
 	if r.Confidence != nil {
 		confidence = *r.Confidence
@@ -144,5 +145,5 @@ func estimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
 
 // affordable looks at the caller's own account only: what others spent is not to be learned from a free estimate.
 func affordable(own budget.Balance, loss mechanisms.Loss) bool {
-	return !own.Limit.ReplayOnly && own.Limit.AdmitsQuery(loss) && own.Limit.Admits(own.Used(), loss)
+	return !own.Frozen && !own.Limit.ReplayOnly && own.Limit.AdmitsQuery(loss) && own.Limit.Admits(own.Used(), loss)
 }

@@ -52,7 +52,8 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 	if epsilon, ok := epsilonAt(worst, delta); ok {
 		e.Epsilon = api.Decimal(epsilon.String())
 	}
-	own, all := purse.ownBalance(), purse.balances[len(purse.balances)-1] // the ensemble's is open to every caller
+	now := s.clock.Now()
+	own, all := released(purse.ownBalance(), now), released(purse.balances[len(purse.balances)-1], now) // the ensemble's is open to every caller
 	e.Affordable = affordable(own, worst) && affordable(all, worst)
 	e.StillBuys = min(budget.Times(own.Limit, own.Used(), mode.WorstCase(1)), budget.Times(all.Limit, all.Used(), mode.WorstCase(1)))
 	if e.EpsilonBuys, err = epsilonBuys(r.Epsilon, delta, mode.WorstCase(1)); err != nil {

@@ -272,5 +272,5 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryR
 	case q.refusal != nil:
 		return nil, q.refusal
 	}
-	return estimate(r, q), nil
+	return estimate(r, q, s.clock.Now()), nil
 }
