@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"noisegate/api"
+	"noisegate/integration/invariants"
 	"noisegate/internal/pgserver"
 )
 
@@ -22,7 +23,7 @@ func TestF03PostgresStoppedUnderLoad(t *testing.T) {
 	s := newSite(t)
 	url := s.inProcess(t, never(), nil)
 	n := &numbers{}
-	var slowest time.Duration
+	var waits invariants.Waits
 	for i := range *restarts {
 		s.refill(t, url, 200)
 		l := s.load(t, n, url, 8)
@@ -35,12 +36,16 @@ func TestF03PostgresStoppedUnderLoad(t *testing.T) {
 		if err := s.server.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		slowest = max(slowest, s.heals(t, n, url))
+		waits = append(waits, s.heals(t, n, url))
 		l.stop(t)
 		s.check(t, "a stop of the server")
 	}
 	asked, answered := s.judge.Told.Counts()
-	t.Logf("%d stops, %d questions, %d answers; the first answer after %v at the latest", *restarts, asked, answered, slowest.Round(time.Millisecond))
+	soon, text := waits.Within(healsWithin)
+	t.Logf("%d stops, %d questions, %d answers; the first answer: %s", *restarts, asked, answered, text)
+	if !soon {
+		t.Errorf("the first answers come too late: %s", text)
+	}
 }
 
 // never is a trap that does not spring.
@@ -51,7 +56,7 @@ func (s *site) heals(t *testing.T, n *numbers, url string) time.Duration {
 	t.Helper()
 	start := time.Now()
 	ana := api.NewClient(url, "eve") // who has a budget of her own
-	for time.Since(start) < 10*time.Second {
+	for time.Since(start) < 20*time.Second {
 		answer, err := ana.Query(t.Context(), question(n.next()), "")
 		var p *api.Problem
 		switch {
@@ -61,9 +66,6 @@ func (s *site) heals(t *testing.T, n *numbers, url string) time.Duration {
 		default:
 			time.Sleep(5 * time.Millisecond)
 			continue
-		}
-		if took := time.Since(start); took > healsWithin {
-			t.Errorf("the first answer came after %v", took)
 		}
 		return time.Since(start)
 	}
