@@ -153,6 +153,16 @@ func (m *Mode) defaults(t *Table, p *AnalysisParameters) error {
 	return nil
 }
 
+// noisyCheck is the check under a law of noise. What is an integer reaches a threshold if it reaches the next integer.
+func (m *Mode) noisyCheck(noise Noise) check {
+	f := m.floats()
+	c := check{threshold: f.threshold, sigma: f.check, noise: noise}
+	if noise == Discrete && m.threshold != nil {
+		c.threshold, _ = m.threshold.Float64()
+	}
+	return c
+}
+
 // floats are the mode's numbers for analysis; those that it does not have are 0.
 type floats struct{ scale, sigma, check, threshold, gamma, perPerson float64 }
 

@@ -237,7 +237,8 @@ func theorem6(logq, sigma float64) bound {
 	return b
 }
 
-// check is the noisy threshold of Confident and Interactive: it asks whether a largest value v, with Gaussian noise, reaches threshold.
+// check is the noisy threshold of Confident and Interactive: it asks whether a largest value v, with Gaussian noise, reaches threshold,
+// which is an integer where the noise is.
 type check struct {
 	threshold, sigma float64
 	noise            Noise

@@ -23,7 +23,7 @@ type meter struct {
 func (m *Mode) newMeter(p AnalysisParameters) *meter {
 	f := m.floats()
 	a := &meter{
-		mode: m, p: p, f: f, check: check{threshold: f.threshold, sigma: f.check, noise: p.Noise},
+		mode: m, p: p, f: f, check: m.noisyCheck(p.Noise),
 		curve: newCurve(p.Orders),
 	}
 	if p.Exact {

@@ -132,6 +132,25 @@ func TestDiscreteNoiseIsBoundedFromAbove(t *testing.T) {
 	}
 }
 
+// TestFractionsOfVotes: integers that are to reach 149.1 must reach 150, in the analysis as in the mechanism.
+func TestFractionsOfVotes(t *testing.T) {
+	table := tableOf(t, invented(20, 4, 250))
+	analyse := func(threshold string, noise Noise) float64 {
+		m := modeOf(t, table.Ensemble(), Settings{Mode: Confident, Threshold: threshold, Sigma1: "30", Sigma2: "15"})
+		a, err := m.Analyse(table, AnalysisParameters{Delta: 1e-5, Noise: noise})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return total(t, a, TightDependent).Total()
+	}
+	if got, want := analyse("149.1", Discrete), analyse("150", Discrete); got != want {
+		t.Errorf("discrete: ε = %g at 149.1, %g at 150", got, want)
+	}
+	if analyse("149.1", Continuous) == analyse("150", Continuous) {
+		t.Error("continuous noise is held to integers")
+	}
+}
+
 // TestAnalysesThatAreRefused: parameters out of range.
 func TestAnalysesThatAreRefused(t *testing.T) {
 	table := tableOf(t, invented(3, 4, 100))

@@ -22,7 +22,11 @@ func newGNMaxSensitivity(sigma, order float64, classes int) gnmaxSensitivity {
 	s.logq0 = s.crossing()
 	lower, upper := s.neighbours(s.logq0)
 	s.logq1, s.level = lower, upper+1e-9
-	s.plateau = s.at(s.logq1)
+	// From logq1 the farthest neighbour is at logq0 itself, where the data-independent bound begins, which may lie well above what bound
+	// comes to just below: a rounding error must not choose between the two.
+	here := s.bound(s.logq1)
+	lower, _ = s.neighbours(s.logq1)
+	s.plateau = max(order/square(sigma)-here, here-s.cost(lower))
 	return s
 }
 
@@ -83,10 +87,10 @@ func (s gnmaxSensitivity) neighbours(logq float64) (lower, upper float64) {
 
 // at is the local sensitivity at ln q.
 func (s gnmaxSensitivity) at(logq float64) float64 {
-	if s.logq1 <= logq && logq <= s.logq0 {
-		logq = s.logq1
-	}
-	if logq > s.level {
+	switch {
+	case s.logq1 <= logq && logq <= s.logq0:
+		return s.plateau
+	case logq > s.level:
 		return 0
 	}
 	here := s.cost(logq)

@@ -150,8 +150,7 @@ func (s *Sanitiser) measure(t *Table, p AnalysisParameters) (exact, smooth float
 	}
 	teachers := s.mode.ensemble.teachers
 	walk := newWalker(s.answer, s.answer.sigma, teachers, p.Noise)
-	f := s.mode.floats()
-	check := check{threshold: f.threshold, sigma: f.check, noise: p.Noise}
+	check := s.mode.noisyCheck(p.Noise)
 	var checks checkCosts
 	if s.mode.check != nil {
 		checks = newCheckCosts(check, teachers, s.order)

@@ -277,3 +277,64 @@ func boundsEveryTable(t *testing.T, what string, teachers int, add func(sums []f
 		}
 	}
 }
+
+// TestSmoothSensitivityIsSmooth enumerates the histograms of one query of several classes: no cost changes by more towards a neighbour than
+// the bounds say, and no bound exceeds that of a neighbour one step farther, which is what makes their discounted maximum smooth. At
+// σ 1 and order 1.5 the data-independent bound begins in a jump, and the largest step is the one across it.
+func TestSmoothSensitivityIsSmooth(t *testing.T) {
+	for _, c := range []struct {
+		classes, teachers int
+		sigma, order      float64
+	}{{2, 60, 7.3, 5}, {3, 12, 1, 2}, {3, 24, 4, 4}, {4, 10, 1, 1.5}, {4, 12, 3, 2}, {5, 9, 1, 2}} {
+		s := newGNMaxSensitivity(c.sigma, c.order, c.classes)
+		if c5, c6 := s.conditions(); !c5 || !c6 {
+			t.Fatalf("%+v: C5 %v, C6 %v", c, c5, c6)
+		}
+		for _, noise := range []Noise{Continuous, Discrete} {
+			walk := newWalker(s, c.sigma, int64(c.teachers), noise)
+			tables := histograms(c.classes, c.teachers)
+			cost, bounds := make([]float64, len(tables)), make([][]float64, len(tables))
+			for i, counts := range tables {
+				bounds[i] = make([]float64, c.teachers+1)
+				cost[i] = walk.addTo(bounds[i], counts, 1)
+			}
+			for a := range tables {
+				for b := range tables {
+					if movedVotes(tables[a], tables[b]) != 1 {
+						continue
+					}
+					if step := math.Abs(cost[a] - cost[b]); step > bounds[a][0]*(1+1e-9)+1e-12 {
+						t.Fatalf("%+v, %s: from %v to %v the cost changes by %g, bound %g", c, noise, tables[a], tables[b], step, bounds[a][0])
+					}
+					for d, bound := range bounds[a][:c.teachers] {
+						if next := bounds[b][d+1]; bound > next*(1+1e-9)+1e-12 {
+							t.Fatalf("%+v, %s: %g at distance %d from %v, %g one farther from %v", c, noise, bound, d, tables[a], next, tables[b])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// histograms are all ways in which teachers can vote on one query.
+func histograms(classes, teachers int) [][]uint32 {
+	if classes == 1 {
+		return [][]uint32{{uint32(teachers)}}
+	}
+	var all [][]uint32
+	for n := range teachers + 1 {
+		for _, rest := range histograms(classes-1, teachers-n) {
+			all = append(all, append([]uint32{uint32(n)}, rest...))
+		}
+	}
+	return all
+}
+
+// movedVotes is how many votes differ between two histograms.
+func movedVotes(a, b []uint32) (moved uint32) {
+	for i := range a {
+		moved += max(a[i], b[i]) - b[i]
+	}
+	return moved
+}
