@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -243,10 +244,23 @@ func (t *tally) finish(err error) (*Ballots, error) {
 		return nil, fault.PateVotes(0, "there is no query in it")
 	}
 	table, err := NewTable(t.ensemble, t.counts)
+	if err != nil && t.seen != nil {
+		return nil, t.incomplete() // a query has no row of its own
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &Ballots{keys: t.keys, table: table}, nil
+}
+
+// incomplete names the first query on which a teacher did not vote, by its place: names may be values of a protected table.
+func (t *tally) incomplete() error {
+	votes := make([]int64, len(t.keys))
+	for i, n := range t.counts {
+		votes[i/t.ensemble.ClassCount()] += int64(n)
+	}
+	query := slices.IndexFunc(votes, func(n int64) bool { return n != t.ensemble.teachers })
+	return fault.PateVotes(0, fmt.Sprintf("not every teacher has voted on query %d, counted from 1 as they first appear", query+1))
 }
 
 // axes is what the dimensions of an array stand for, in the order in which its elements come.

@@ -131,7 +131,7 @@ func TestA82ImportRefuses(t *testing.T) {
 		"a teacher twice":             {CSV, "", "teacher,query,label\n1,a,cat\n2,a,dog\n1,a,dog\n", vote, "3"},
 		"a teacher's row twice":       {CSV, "", "teacher,a,b\n1,cat,cat\n2,cat,cat\n1,cat,cat\n", vote, "3"},
 		"a stranger":                  {CSV, "", "teacher,query,label\n1,a,cat\n2,a,dog\n3,a,dog\n4,a,cat\n", vote, "4"},
-		"a missing vote":              {CSV, "", "teacher,query,label\n1,a,cat\n2,a,dog\n", vote, "1"},
+		"a missing vote":              {CSV, "", "teacher,query,label\n1,a,cat\n2,a,dog\n", vote, ""},
 		"a missing teacher":           {CSV, "", "teacher,a,b\n1,cat,cat\n2,cat,cat\n", vote, ""},
 		"a class that is none":        {CSV, "", "teacher,query,label\n1,a,secretvalue\n", vote, "1"},
 		"a query twice":               {CSV, "", "query,cat,dog\na,3,0\na,3,0\n", vote, "2"},
@@ -228,6 +228,43 @@ func TestImportPassesLimitsOn(t *testing.T) {
 			t.Errorf("%s: %v", format, err)
 		}
 	}
+}
+
+// TestColumnsOfTeachersOrClasses: as many teachers as classes, of the same names, are not told apart by guessing.
+func TestColumnsOfTeachersOrClasses(t *testing.T) {
+	e := ensembleOf(t, 2, 2, 1) // teachers 0 and 1, classes 0 and 1
+	for layout, want := range map[Layout][]uint32{"": nil, LayoutCounts: {1, 1}, LayoutQueryMajor: {0, 2}} {
+		got, err := e.Read(strings.NewReader("query,0,1\na,1,1\n"), CSV, layout)
+		switch {
+		case want == nil && fault.CodeOf(err) != fault.CodePateLayout:
+			t.Errorf("without a layout: %v", err)
+		case want != nil && (err != nil || !slices.Equal(got.table.v.n, want)):
+			t.Errorf("%s: %v", layout, err)
+		}
+	}
+}
+
+// TestRecordsWithoutEnd: a quote that is never closed does not take a file of any size into memory.
+func TestRecordsWithoutEnd(t *testing.T) {
+	const size = 1 << 30
+	file := &io.LimitedReader{R: endless{}, N: size}
+	_, err := voters(t).Read(io.MultiReader(strings.NewReader("query,cat,dog\na,3,0\n\""), file), CSV, "")
+	if fault.CodeOf(err) != fault.CodePateVotes || !strings.Contains(err.Error(), "row 2: the line is longer") {
+		t.Errorf("%v", err)
+	}
+	if taken := size - file.N; taken > 2*maxLine {
+		t.Errorf("%d bytes were read", taken)
+	}
+}
+
+// endless is a line that does not end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'a'
+	}
+	return len(p), nil
 }
 
 // TestBallotsAreSealed: what was imported cannot be printed.

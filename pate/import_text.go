@@ -20,15 +20,17 @@ const maxLine = 16 << 20
 //
 //	query,CLASS,CLASS,...          counts
 //	teacher,QUERY,QUERY,...        labels_teacher_major
-//	query,TEACHER,TEACHER,...      labels_query_major, told from counts by its columns, which are not the classes
+//	query,TEACHER,TEACHER,...      labels_query_major, told from counts by its columns, which are not the classes; else by the caller
 //	teacher,query,CLASS,CLASS,...  onehot
 //	teacher,query,label            one vote a row
 //
 // A file whose first field is neither query nor teacher has no header: it is a matrix of numbers, of which nothing but the layout
 // that the caller names says what it is.
 func readCSV(r io.Reader, t *tally, named Layout) error {
-	in := csv.NewReader(bufio.NewReaderSize(r, npyBlock))
+	source := &recordReader{from: r}
+	in := csv.NewReader(bufio.NewReaderSize(source, npyBlock))
 	in.ReuseRecord = true
+	source.begin()
 	first, err := in.Read()
 	if err != nil {
 		return csvError(err, 0)
@@ -47,6 +49,7 @@ func readCSV(r io.Reader, t *tally, named Layout) error {
 		}
 	}
 	for {
+		source.begin()
 		record, err := in.Read()
 		if errors.Is(err, io.EOF) {
 			return table.end(row)
@@ -61,9 +64,36 @@ func readCSV(r io.Reader, t *tally, named Layout) error {
 	}
 }
 
+// recordReader ends a record that is too long: one whose quote is never closed would take the whole file into memory.
+type recordReader struct {
+	from io.Reader
+	left int // bytes for the record that was begun
+}
+
+var errLongRecord = errors.New("pate: a record is too long")
+
+// begin makes room for a record, and for what is read ahead.
+func (r *recordReader) begin() { r.left = maxLine + npyBlock }
+
+// Read implements [io.Reader].
+func (r *recordReader) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, errLongRecord
+	}
+	n, err := r.from.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	return n, err
+}
+
+func tooLong(row int64) error {
+	return fault.PateVotes(row, fmt.Sprintf("the line is longer than %d bytes", maxLine))
+}
+
 func csvError(err error, row int64) error {
 	var syntax *csv.ParseError
 	switch {
+	case errors.Is(err, errLongRecord):
+		return tooLong(row)
 	case errors.Is(err, io.EOF):
 		return fault.PateVotes(0, "there is no query in it")
 	case errors.Is(err, csv.ErrFieldCount):
@@ -106,7 +136,9 @@ func (t *tally) csvTable(first []string, named Layout) (textTable, error) {
 		}
 		table.take = func(f []string, row int64) error { return t.teacherRow(f[0], f[1:], row) }
 		table.end = t.allTeachers
-	case first[0] == "query" && t.areClasses(first[1:]):
+	case first[0] == "query" && t.areClasses(first[1:]) && t.areTeachers(first[1:]) && named == "":
+		return table, fault.PateLayout("the columns after query can be the classes or as many teachers of the same names: counts, or labels_query_major")
+	case first[0] == "query" && t.areClasses(first[1:]) && !(t.areTeachers(first[1:]) && named == LayoutQueryMajor):
 		found = LayoutCounts
 		columns, err := t.classColumns(first[1:])
 		if err != nil {
@@ -115,7 +147,7 @@ func (t *tally) csvTable(first []string, named Layout) (textTable, error) {
 		table.take = func(f []string, row int64) error { return t.countsRow(f[0], f[1:], columns, row) }
 	case first[0] == "query":
 		found = LayoutQueryMajor
-		if len(first)-1 != int(t.ensemble.teachers) || hasTwice(first[1:]) {
+		if !t.areTeachers(first[1:]) {
 			return table, fault.PateLayout(fmt.Sprintf("the columns after query are neither the %d classes nor %d different teachers",
 				t.ensemble.ClassCount(), int(t.ensemble.teachers)))
 		}
@@ -178,6 +210,11 @@ func (t *tally) bareTable(columns int, named Layout) (textTable, error) {
 // areClasses reports whether columns are named after the classes, in any order.
 func (t *tally) areClasses(columns []string) bool {
 	return len(columns) == len(t.classes) && !slices.ContainsFunc(columns, func(c string) bool { _, ok := t.classes[c]; return !ok })
+}
+
+// areTeachers reports whether columns can be named after the teachers: as many different names.
+func (t *tally) areTeachers(columns []string) bool {
+	return len(columns) == int(t.ensemble.teachers) && !hasTwice(columns)
 }
 
 // classColumns finds the class of each column: each class has one.
@@ -359,7 +396,7 @@ func readNDJSON(r io.Reader, t *tally, named Layout) error {
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return fault.PateVotes(row+1, fmt.Sprintf("the line is longer than %d bytes", maxLine))
+		return tooLong(row + 1)
 	} else if err != nil {
 		return brokenOff(err)
 	}
