@@ -3,6 +3,8 @@
 //
 //	NOISEGATE_STEWARD_TOKEN=... NOISEGATE_ML_TOKEN=... go run ./deploy/examples/pate --url http://127.0.0.1:8080
 //
+// The dataset and the buyer need budgets for both runs: in the demo a steward gives them more, as docs/pate-howto.md says.
+//
 // It knows the HTTP interface, as any client does. It does not know any other part of Noisegate.
 package main
 
@@ -166,7 +168,7 @@ func (w *workflow) private(ctx context.Context, ask api.LabelRequest) (result, e
 	for asked < len(w.keys) {
 		ask.Queries = w.keys[asked:min(asked+w.chunk, len(w.keys))]
 		answer, err := w.ml.Labels(ctx, name, ask, "")
-		if refused := new(api.Problem); errors.As(err, &refused) && refused.Code == "budget/exhausted" {
+		if refused := new(api.Problem); asked > 0 && errors.As(err, &refused) && refused.Code == "budget/exhausted" {
 			break
 		}
 		if err != nil {
