@@ -59,8 +59,8 @@ func (p *Postgres) runBatch(dataset string, batch []*operation) {
 // resolve finds out whether a transaction was committed whose answer was lost: whether its last entry is there. The dataset is locked first, so that
 // the transaction has ended by then. It gives nil if it was, and the failure if it was not and may be run again.
 func (p *Postgres) resolve(ctx context.Context, s *session, failure error) error {
-	last := s.desk.journal[len(s.desk.journal)-1].Seq
-	if last == 0 {
+	last := s.desk.journal[len(s.desk.journal)-1]
+	if last.Seq == 0 {
 		return failure // nothing was sent
 	}
 	var err error
@@ -70,7 +70,7 @@ func (p *Postgres) resolve(ctx context.Context, s *session, failure error) error
 			if _, err := tx.Exec(ctx, sqlLock, s.dataset); err != nil {
 				return err
 			}
-			return tx.QueryRow(ctx, sqlCommitted, last).Scan(&there)
+			return tx.QueryRow(ctx, sqlCommitted, last.Seq, last.Hash[:]).Scan(&there)
 		})
 		switch {
 		case err == nil && there:

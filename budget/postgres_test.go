@@ -94,6 +94,7 @@ func TestPostgres(t *testing.T) {
 		"CommitsAreSynchronous":         testCommitsAreSynchronous,
 		"F04_BackendKilled":             testBackendKilled,
 		"F04_AnswerLost":                testAnswerLost,
+		"F03_NumberGivenTwice":          testNumberGivenTwice,
 		"F07_LockTimeout":               testLockTimeout,
 		"A87_UnsafeIsRefused":           testUnsafeIsRefused,
 	} {
