@@ -73,7 +73,6 @@ func (*layerJoin) layerItem()  {}
 type layerSub struct {
 	kind  subKind
 	x     []expr // IN only
-	not   bool
 	layer *layer
 	t     catalog.Type
 }

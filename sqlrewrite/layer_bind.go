@@ -163,7 +163,7 @@ func (s layerScope) subquery(n syntax.Expr) (expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		sub := layerSub{kind: inSub, layer: l, not: n.Not, t: catalog.Bool}
+		sub := layerSub{kind: inSub, layer: l, t: catalog.Bool}
 		if len(l.outputs) != len(n.X) {
 			return nil, s.unsupported(n, "IN with another number of columns than its query has", "")
 		}

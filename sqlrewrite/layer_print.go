@@ -69,7 +69,7 @@ func (p *layerPrinter) queryInside(e layerSub) {
 			p.collated(x)
 			columns = append(columns, "s."+outputColumn(i))
 		}
-		p.write(")", negation(e.not), " IN (SELECT ", strings.Join(columns, ", "), " FROM (", inner, ") AS s))")
+		p.write(") IN (SELECT ", strings.Join(columns, ", "), " FROM (", inner, ") AS s))")
 	}
 }
 

@@ -161,9 +161,12 @@ func mysqlSyntaxFault(text string, words []mysqlWord, err error) error {
 	if _, scanErr := fmt.Sscanf(err.Error(), "syntax error at position %d", &end); scanErr != nil {
 		return fault.Syntax(fault.Position{}, err.Error())
 	}
-	for _, w := range words {
+	for i, w := range words {
 		if int(w.start)+len(w.raw) < end-1 {
 			continue
+		}
+		if refusal := laterMySQL(text, words, i); refusal != nil {
+			return refusal
 		}
 		if w.text == "" || strings.Contains(err.Error(), " near ") { // symbols are never named, nor is the end
 			return fault.Syntax(position(text, w.start), "syntax error near "+fault.Quote(w.raw))
@@ -260,23 +263,6 @@ func (c *mysqlConverter) union(n *mysql.Union) *syntax.Query {
 	return q
 }
 
-func (c *mysqlConverter) limit(q *syntax.Query, n *mysql.Limit) {
-	if n != nil {
-		q.Limit, q.Offset = c.expr(take(&n.Rowcount)), c.expr(take(&n.Offset))
-		c.spent(n, q.Pos)
-	}
-}
-
-// keyword finds the first word with this raw text.
-func (c *mysqlConverter) keyword(keyword string) syntax.Pos {
-	for _, w := range c.words {
-		if strings.EqualFold(w.raw, keyword) {
-			return w.start
-		}
-	}
-	return -1
-}
-
 func (c *mysqlConverter) selectStatement(n *mysql.Select) *syntax.Query {
 	at := c.here()
 	if c.next == 0 {
@@ -311,10 +297,15 @@ func (c *mysqlConverter) selectStatement(n *mysql.Select) *syntax.Query {
 	return q
 }
 
-// from drops the table that the parser invents for a SELECT without FROM.
+// from drops the table dual, which MySQL reserves for SELECT without a table and the parser invents where there is no FROM.
 func (c *mysqlConverter) from(tables mysql.TableExprs) mysql.TableExprs {
-	if len(tables) == 1 && c.keyword("from") < 0 {
-		return nil
+	if len(tables) == 1 {
+		t, _ := tables[0].(*mysql.AliasedTableExpr)
+		if t != nil && t.Expr == mysql.SimpleTableExpr(mysql.TableName{Name: mysql.NewTableIdent("dual")}) && t.As.IsEmpty() {
+			t.Expr = nil
+			c.spent(t, -1)
+			return nil
+		}
 	}
 	return tables
 }
@@ -325,6 +316,9 @@ func (c *mysqlConverter) where(n *mysql.Where) syntax.Expr {
 	}
 	n.Type = "" // WHERE or HAVING: known from where it stands
 	e := c.expr(take(&n.Expr))
+	if e == nil {
+		c.refuse(-1, "no condition after WHERE or HAVING", "")
+	}
 	c.spent(n, -1)
 	return e
 }
@@ -382,9 +376,14 @@ func (c *mysqlConverter) relation(node mysql.TableExpr) syntax.Relation {
 }
 
 func (c *mysqlConverter) table(n *mysql.AliasedTableExpr) syntax.Relation {
-	name, ok := take(&n.Expr).(mysql.TableName)
-	if !ok {
-		c.refuse(c.here(), "a subquery in FROM", "write one SELECT over the table")
+	var name mysql.TableName
+	switch of := take(&n.Expr).(type) {
+	case mysql.TableName:
+		name = of
+	case *mysql.Subquery:
+		return c.derived(n, of)
+	default:
+		c.unknown(of)
 		return nil
 	}
 	t := &syntax.Table{}
@@ -470,8 +469,6 @@ func (c *mysqlConverter) leave() { c.depth-- }
 func (c *mysqlConverter) unknown(node mysql.SQLNode) {
 	at := c.here()
 	switch n := node.(type) {
-	case *mysql.Subquery, *mysql.ExistsExpr:
-		c.refuse(at, "a subquery in an expression", "ask for the inner result first, and write it as a constant")
 	case mysql.ValTuple, mysql.ListArg:
 		c.refuse(at, "a row of several values in parentheses", "write the columns one by one")
 	case *mysql.IntervalExpr:
@@ -480,7 +477,7 @@ func (c *mysqlConverter) unknown(node mysql.SQLNode) {
 		c.refuse(at, "COLLATE", "texts are compared as the column is declared")
 	case *mysql.GroupConcatExpr:
 		c.refuse(at, "GROUP_CONCAT", "it shows single values")
-	case *mysql.SubstrExpr, *mysql.MatchExpr, *mysql.ConvertUsingExpr, *mysql.ValuesFuncExpr:
+	case *mysql.MatchExpr, *mysql.ConvertUsingExpr, *mysql.ValuesFuncExpr:
 		c.refuse(at, "this function", "")
 	case *mysql.Default:
 		c.refuse(at, "DEFAULT", "")

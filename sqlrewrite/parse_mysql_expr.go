@@ -52,6 +52,12 @@ func (c *mysqlConverter) expr(node mysql.Expr) syntax.Expr {
 		return c.cast(n)
 	case *mysql.FuncExpr:
 		return c.call(n)
+	case *mysql.SubstrExpr:
+		return c.substring(n)
+	case *mysql.ExistsExpr:
+		return c.exists(n)
+	case *mysql.Subquery:
+		return c.scalar(n)
 	default:
 		c.unknown(node)
 		return nil
@@ -131,11 +137,12 @@ func (c *mysqlConverter) comparison(n *mysql.ComparisonExpr) syntax.Expr {
 	if n.Escape != nil {
 		return c.refuse(at, "LIKE ... ESCAPE", `the escape character is the backslash: LIKE '50\\%'`)
 	}
+	if operator == mysql.InStr || operator == mysql.NotInStr {
+		return c.in(n, at, operator == mysql.NotInStr)
+	}
 	left, right := c.expr(take(&n.Left)), take(&n.Right)
 	c.spent(n, at)
 	switch operator {
-	case mysql.InStr, mysql.NotInStr:
-		return c.in(at, operator == mysql.NotInStr, left, right)
 	case mysql.LikeStr, mysql.NotLikeStr:
 		return &syntax.Like{Pos: at, Not: operator == mysql.NotLikeStr, X: left, Pattern: c.expr(right)}
 	case mysql.NullSafeEqualStr:
@@ -147,7 +154,7 @@ func (c *mysqlConverter) comparison(n *mysql.ComparisonExpr) syntax.Expr {
 	return c.refuse(at, "the operator "+strings.ToUpper(operator), "write LIKE")
 }
 
-func (c *mysqlConverter) in(at syntax.Pos, not bool, x syntax.Expr, right mysql.Expr) syntax.Expr {
+func (c *mysqlConverter) inList(at syntax.Pos, not bool, x syntax.Expr, right mysql.Expr) syntax.Expr {
 	list, ok := right.(mysql.ValTuple)
 	if !ok {
 		c.unknown(right)
@@ -306,14 +313,23 @@ var mysqlTimeParts = map[string]struct {
 	"dayofyear": {"doy", 0}, "dayofweek": {"dow", 1}, "weekday": {"isodow", -1}, "hour": {"hour", 0}, "minute": {"minute", 0},
 }
 
-// mysqlForms are the functions that PostgreSQL writes in another form.
-var mysqlForms = []string{"if", "mod", "concat", "date"}
+// mysqlForms are the functions that PostgreSQL writes in another form, or takes with other arguments.
+var mysqlForms = []string{"if", "mod", "concat", "date", "left", "right"}
+
+// mysqlTexts are functions that write a date or time as text. PostgreSQL's date_trunc and extract are values instead.
+var mysqlTexts = map[string]string{
+	"date_format": "write YEAR(x), MONTH(x), DAY(x), HOUR(x) or DATE(x)", "time_format": "write HOUR(x) or MINUTE(x)",
+	"monthname": "write MONTH(x)", "dayname": "write DAYOFWEEK(x)",
+}
 
 func (c *mysqlConverter) call(n *mysql.FuncExpr) syntax.Expr {
 	written := strings.ToLower(n.Name.String())
 	at, _ := c.claim(written)
 	if !n.Qualifier.IsEmpty() {
 		return c.refuse(at, "a schema before a function", "write the function alone")
+	}
+	if hint, text := mysqlTexts[written]; text {
+		return c.refuse(at, strings.ToUpper(written), hint)
 	}
 	call := &syntax.Call{Pos: at, Name: mysqlFunctions[written], Distinct: take(&n.Distinct)}
 	if _, part := mysqlTimeParts[written]; call.Name == "" && !part && !slices.Contains(mysqlForms, written) {
@@ -346,7 +362,33 @@ func (c *mysqlConverter) call(n *mysql.FuncExpr) syntax.Expr {
 	return c.form(written, call)
 }
 
-// form writes IF, MOD, CONCAT, DATE and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has it.
+// substring converts SUBSTRING and SUBSTR. From a place before the first, or of a negative length, the two databases cut differently.
+func (c *mysqlConverter) substring(n *mysql.SubstrExpr) syntax.Expr {
+	at := c.here()
+	c.next = 1 + slices.IndexFunc(c.words, func(w mysqlWord) bool { return w.start == at }) // its own name
+	call := &syntax.Call{Pos: at, Name: "substring", Args: []syntax.Expr{c.column(take(&n.Name)), c.expr(take(&n.From))}}
+	if to := c.expr(take(&n.To)); to != nil {
+		call.Args = append(call.Args, to)
+	}
+	c.spent(n, at)
+	if c.refusal == nil && (!countLiteral(call.Args[1], 1) || len(call.Args) == 3 && !countLiteral(call.Args[2], 0)) {
+		return c.refuse(at, "SUBSTRING with a place or a length that is no constant, or from the end", "write SUBSTRING(x, 1, 3), or RIGHT(x, 3)")
+	}
+	return call
+}
+
+// countLiteral reports whether an expression is a whole constant of at least least.
+func countLiteral(e syntax.Expr, least int) bool {
+	literal, ok := e.(*syntax.Literal)
+	if !ok || literal.Kind != syntax.IntegerLiteral {
+		return false
+	}
+	v, err := strconv.Atoi(literal.Text)
+	return err == nil && v >= least
+}
+
+// form writes IF, MOD, CONCAT, DATE, LEFT, RIGHT and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has it;
+// LEFT of a negative length is nothing.
 func (c *mysqlConverter) form(name string, call *syntax.Call) syntax.Expr {
 	args := call.Args
 	switch {
@@ -364,6 +406,9 @@ func (c *mysqlConverter) form(name string, call *syntax.Call) syntax.Expr {
 			x = &syntax.Binary{Pos: call.Pos, Op: syntax.Subtract, L: x, R: wholeLiteral(call.Pos, -part.plus)}
 		}
 		return x
+	case (name == "left" || name == "right") && len(args) == 2 && countLiteral(args[1], 0):
+		call.Name = name
+		return call
 	case name == "if" && len(args) == 3:
 		return &syntax.Case{Pos: call.Pos, Whens: []syntax.When{{Cond: args[0], Result: args[1]}}, Else: args[2]}
 	case name == "mod" && len(args) == 2:

@@ -15,8 +15,8 @@ import (
 // everythingMySQL is a query that visits every conversion of MySQL's dialect.
 const everythingMySQL = `SELECT DISTINCT a AS x, t.b, COUNT(*), SUM(DISTINCT d), t.*, CASE a WHEN 1 THEN 'x' ELSE 'y' END, -c, a / 2,
 	CAST(a AS DECIMAL(10, 2)), IF(a = 1, b, c), NULL, TRUE
-	FROM s.t AS t LEFT JOIN (v) USING (k) JOIN w ON w.a = u.a
-	WHERE (a = 1 AND NOT b OR c IS NOT NULL) AND a IN (1, 2) AND a NOT BETWEEN 1 AND 2 AND a LIKE 'x%' AND a <=> b
+	, SUBSTR(a, 1, 2), (SELECT 1) FROM s.t AS t LEFT JOIN (v) USING (k) JOIN w ON w.a = u.a JOIN (SELECT a FROM v) AS d ON d.a = u.a
+	WHERE (a = 1 AND NOT b OR c IS NOT NULL) AND a IN (1, 2) AND a NOT BETWEEN 1 AND 2 AND a LIKE 'x%' AND a <=> b AND EXISTS (SELECT 1 FROM v) AND (a, b) NOT IN (SELECT a, b FROM v)
 	GROUP BY a, 2 HAVING COUNT(*) > 10 ORDER BY 1 DESC, a LIMIT 2, 5`
 
 // As TestNothingIsDropped, for the nodes of the other parser. Only comments may go, and the word before a charset when
@@ -118,5 +118,49 @@ func TestA49MySQLStackedStatements(t *testing.T) {
 func TestUnknownDialect(t *testing.T) {
 	if _, err := parse(harmless, "oracle"); fault.CodeOf(err) != fault.CodeUnsupported {
 		t.Errorf("got %v, want sql/unsupported", err)
+	}
+}
+
+// One question in both dialects is one plan: what is sent, what it claims and what it costs.
+func TestMySQLBindsAsPostgreSQL(t *testing.T) {
+	snapshot := layerSnapshot(t)
+	for mysqlText, text := range map[string]string{
+		"SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS t": "SELECT avg(n) FROM (SELECT person_id, count(*) AS n FROM visits GROUP BY person_id) t",
+		"SELECT COUNT(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)":        "SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)",
+		"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 2)": `SELECT count(*) FROM people p
+			WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 2)`,
+		"SELECT COUNT(*) FROM (SELECT person_id FROM visits UNION ALL SELECT person_id FROM visits) AS t": "SELECT count(*) FROM (SELECT person_id FROM visits UNION ALL SELECT person_id FROM visits) t",
+		"SELECT COUNT(*) FROM people JOIN visits USING (person_id)":                                       "SELECT count(*) FROM people JOIN visits USING (person_id)",
+		"SELECT COUNT(*) FROM shops s RIGHT JOIN visits v ON v.ward = s.shop_id":                          "SELECT count(*) FROM shops s RIGHT JOIN visits v ON v.ward = s.shop_id",
+		"SELECT COUNT(*) FROM people WHERE LEFT(country, 1) = 'P' AND SUBSTR(country, 2, 1) = 'e'":        `SELECT count(*) FROM people WHERE "left"(country, 1) = 'P' AND substring(country, 2, 1) = 'e'`,
+	} {
+		options := sharp()
+		want, err := Rewrite(text, snapshot, options)
+		if err != nil {
+			t.Errorf("%s\n%s", text, showFault(err))
+			continue
+		}
+		options.Dialect = DialectMySQL
+		got, err := Rewrite(mysqlText, snapshot, options)
+		if err != nil {
+			t.Errorf("%s\n%s", mysqlText, showFault(err))
+			continue
+		}
+		if got.Fingerprint() != want.Fingerprint() {
+			t.Errorf("%s\nsends %s", mysqlText, got.parts[0].statement.SQL)
+		}
+	}
+	for text, code := range map[string]fault.Code{
+		"SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)":          fault.CodeUnsupported,
+		"SELECT COUNT(*) FROM (SELECT age FROM people LIMIT 5) AS t":                     fault.CodeUnsupported,
+		"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v)":            fault.CodeUnitJoin,
+		"SELECT COUNT(*) FROM people a JOIN people b ON a.age = b.age":                   fault.CodeUnitJoin,
+		"SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS t": "",
+	} {
+		options := sharp()
+		options.Dialect = DialectMySQL
+		if _, err := Rewrite(text, snapshot, options); fault.CodeOf(err) != code {
+			t.Errorf("%s: got %v, want %s", text, err, code)
+		}
 	}
 }

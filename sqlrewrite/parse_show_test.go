@@ -222,7 +222,7 @@ func showExpr(expr syntax.Expr) string {
 		}
 		return fmt.Sprintf("(%s :: %s%s)", showExpr(e.X), e.Type, mods)
 	case *syntax.InQuery:
-		return fmt.Sprintf("(%s %sin %s)", showExprs(e.X), not(e.Not), showNested(e.Query))
+		return fmt.Sprintf("(%s in %s)", showExprs(e.X), showNested(e.Query))
 	case *syntax.Array:
 		return fmt.Sprintf("(array %s)", showExprs(e.Items))
 	case *syntax.Exists:

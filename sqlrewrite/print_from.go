@@ -121,7 +121,7 @@ func (p *printer) inRows(e inRows) {
 	if len(e.x) > 1 {
 		p.write(")")
 	}
-	p.write(negation(e.not), " IN (SELECT ")
+	p.write(" IN (SELECT ")
 	for i, f := range e.outputs {
 		if i > 0 {
 			p.write(", ")

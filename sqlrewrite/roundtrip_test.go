@@ -176,7 +176,7 @@ func writeExpr(e syntax.Expr) string {
 		if len(e.X) > 1 {
 			x = "(" + x + ")"
 		}
-		return fmt.Sprintf("(%s %sIN (%s))", x, writeNot(e.Not), writeQuery(e.Query))
+		return fmt.Sprintf("(%s IN (%s))", x, writeQuery(e.Query))
 	case *syntax.Exists:
 		return "EXISTS (" + writeQuery(e.Query) + ")"
 	case *syntax.Scalar:

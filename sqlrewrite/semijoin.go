@@ -15,13 +15,12 @@ type exists struct {
 	where expr // nil: none
 }
 
-// inRows is (x, ...) [NOT] IN (SELECT outputs FROM from WHERE where), for rows like those of [exists].
+// inRows is (x, ...) IN (SELECT outputs FROM from WHERE where), for rows like those of [exists].
 type inRows struct {
 	x       []expr
 	outputs []*field
 	from    fromItem
 	where   expr // nil: none
-	not     bool
 }
 
 func (exists) typ() catalog.Type { return catalog.Bool }
@@ -127,7 +126,7 @@ func (b *binder) inQuery(n *syntax.InQuery) (expr, error) {
 	if len(n.X) != len(r.fields) {
 		return nil, b.mismatch(n, fmt.Sprintf("the query has %d columns where %d are compared", len(r.fields), len(n.X)), "")
 	}
-	e := inRows{from: r.node, outputs: r.fields, not: n.Not}
+	e := inRows{from: r.node, outputs: r.fields}
 	linked := !r.owned()
 	var present []expr
 	if o := r.owner(); o != nil {

@@ -255,10 +255,9 @@ type In struct {
 	List []Expr
 }
 
-// InQuery is (x, ...) [NOT] IN (query).
+// InQuery is (x, ...) IN (query).
 type InQuery struct {
 	Pos   Pos
-	Not   bool
 	X     []Expr // one expression for each output of the query
 	Query *Query
 }
