@@ -113,11 +113,8 @@ func (p *Postgres) Reserve(ctx context.Context, c Charge) (Outcome, error) {
 
 // do runs an operation. An error that the desk did not give is data/unavailable.
 func (p *Postgres) do(ctx context.Context, op *operation) error {
-	p.heads.mu.Lock()
-	broken := p.heads.broken[op.dataset]
-	p.heads.mu.Unlock()
-	if broken != nil {
-		return fault.DataUnavailable(broken)
+	if err := p.intact(op.dataset); err != nil {
+		return err
 	}
 	err := p.writers.do(ctx, op)
 	var refused *fault.Error
@@ -125,6 +122,16 @@ func (p *Postgres) do(ctx context.Context, op *operation) error {
 		return err
 	}
 	return fault.DataUnavailable(err)
+}
+
+// intact refuses a dataset whose ledger is known to be broken.
+func (p *Postgres) intact(dataset string) error {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	if broken := p.heads.broken[dataset]; broken != nil {
+		return fault.DataUnavailable(broken)
+	}
+	return nil
 }
 
 // key is the Idempotency-Key, or nil (NULL).
@@ -141,6 +148,9 @@ func (c Charge) registering() (epsilon, rho []int64) {
 // Replay implements [Ledger].
 func (p *Postgres) Replay(ctx context.Context, c Charge) (*Stored, error) {
 	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := p.intact(c.Dataset); err != nil {
 		return nil, err
 	}
 	return p.earlier(ctx, c)
@@ -357,6 +367,9 @@ func (p *Postgres) Release(ctx context.Context, analyst string, id ReservationID
 		return nil, fault.BudgetUnknownRelease()
 	case err != nil:
 		return nil, fault.DataUnavailable(err)
+	}
+	if err := p.intact(s.Dataset); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

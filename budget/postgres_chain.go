@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -31,16 +32,23 @@ func (p *Postgres) saw(h Head) {
 	}
 }
 
-// follows compares the head that the ledger has now with the newest that this process has seen: a server that lost commits, or a
-// standby that lagged when it took over, gives budget back.
-func (p *Postgres) follows(h Head) error {
+// newest is the end of a chain that [Postgres.saw] was told last.
+func (p *Postgres) newest(dataset string) Head {
 	p.heads.mu.Lock()
 	defer p.heads.mu.Unlock()
-	seen := p.heads.byDataset[h.Dataset]
-	if h.Seq > seen.Seq || h == seen || seen.Seq == 0 {
+	return p.heads.byDataset[dataset]
+}
+
+// follows compares the ledger that is locked now with the newest head that this process had seen before: a server that lost commits, or a
+// standby that lagged when it took over, gives budget back. What other gateways wrote since does not hide it.
+func (p *Postgres) follows(s *session) error {
+	seen := s.seen
+	if seen.Seq == 0 || s.head == seen || s.head.Seq > seen.Seq && bytes.Equal(s.kept, seen.Hash[:]) {
 		return nil
 	}
-	return p.heads.breaks(&BrokenError{Dataset: h.Dataset, Seq: seen.Seq, What: "it was there and is not any more: the ledger is older than it was"})
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	return p.heads.breaks(&BrokenError{Dataset: s.dataset, Seq: seen.Seq, What: "it was there and is not any more: the ledger is older than it was"})
 }
 
 // breaks stops a dataset: it takes no operation until the gateway is started again, and then only if it verifies.
@@ -59,42 +67,37 @@ func (p *Postgres) Heads() []Head {
 	return slices.Collect(maps.Values(p.heads.byDataset))
 }
 
-// VerifyAll verifies every dataset from its first entry, and that the chains go on from the heads that an anchor remembers. Whoever starts a gateway
-// calls it before the first answer.
+// VerifyAll verifies every dataset from its first entry, charges and accounts as well, and that the chains go on from the heads that an anchor
+// remembers. Whoever starts a gateway calls it before the first answer. It goes on after a dataset whose ledger is broken, and gives the first error.
 func (p *Postgres) VerifyAll(ctx context.Context, anchored []Head) error {
-	names, err := collect(ctx, p.pool, pgx.RowTo[string], sqlDatasets)
-	if err != nil {
-		return err
-	}
 	for _, head := range anchored {
 		if err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error { return verifyFrom(ctx, tx, head) }); err != nil {
 			return err
 		}
 		p.saw(head)
 	}
-	for _, name := range names {
-		if err := p.verifyFurther(ctx, Head{Dataset: name}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.verifyEach(ctx, func(dataset string) Head { return Head{Dataset: dataset} })
 }
 
-// VerifyNew verifies what came to each chain since it was last verified by [Postgres.VerifyAll] or VerifyNew. It goes on after a dataset whose
-// ledger is broken, and gives the first error.
-func (p *Postgres) VerifyNew(ctx context.Context) (failure error) {
+// VerifyNew is VerifyAll of the entries alone that came to each chain since it was last verified.
+func (p *Postgres) VerifyNew(ctx context.Context) error {
+	return p.verifyEach(ctx, func(dataset string) Head {
+		p.heads.mu.Lock()
+		defer p.heads.mu.Unlock()
+		if from, known := p.heads.verified[dataset]; known {
+			return from
+		}
+		return Head{Dataset: dataset}
+	})
+}
+
+func (p *Postgres) verifyEach(ctx context.Context, from func(dataset string) Head) (failure error) {
 	names, err := collect(ctx, p.pool, pgx.RowTo[string], sqlDatasets)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		p.heads.mu.Lock()
-		from, known := p.heads.verified[name]
-		p.heads.mu.Unlock()
-		if !known {
-			from = Head{Dataset: name}
-		}
-		if err := p.verifyFurther(ctx, from); err != nil && failure == nil {
+		if err := p.verifyFurther(ctx, from(name)); err != nil && failure == nil {
 			failure = err
 		}
 	}

@@ -18,9 +18,9 @@ func (s *session) layOut(ctx context.Context) (found bool, err error) {
 	s.head = Head{Dataset: s.dataset}
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
-	b.Queue(sqlLock, s.dataset).QueryRow(func(row pgx.Row) error {
+	b.Queue(sqlLock, s.dataset, s.seen.Seq).QueryRow(func(row pgx.Row) error {
 		var head []byte
-		err := row.Scan(&s.head.Seq, &head, &s.desk.now)
+		err := row.Scan(&s.head.Seq, &head, &s.desk.now, &s.kept)
 		found = err == nil
 		copy(s.head.Hash[:], head)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -47,7 +47,7 @@ func (s *session) layOut(ctx context.Context) (found bool, err error) {
 	}
 	for _, op := range s.batch {
 		if op.open != nil {
-			s.desk.charges[op.ends] = op.open.on(s.desk)
+			op.open.layOn(s.desk)
 		}
 	}
 	return true, nil
@@ -62,12 +62,17 @@ type openCharge struct {
 	accounts         []AccountID
 }
 
-func (o *openCharge) on(d *desk) *heldCharge {
-	c := &heldCharge{Charge: Charge{ID: o.id, Dataset: o.dataset, Analyst: o.analyst}, state: open, held: o.held}
+// layOn lays it out, unless the batch asks its question or its key again and it is laid out already: what ends must be what they find.
+func (o *openCharge) layOn(d *desk) {
+	c := d.charges[o.id]
+	if c == nil {
+		c = &heldCharge{Charge: Charge{ID: o.id, Dataset: o.dataset, Analyst: o.analyst}, state: open, held: o.held}
+		d.charges[o.id] = c
+	}
+	c.accounts = nil
 	for _, id := range o.accounts {
 		c.accounts = append(c.accounts, d.accounts[id])
 	}
-	return c
 }
 
 // wanted is what the operations may look at, as parameters.

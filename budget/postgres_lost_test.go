@@ -1,9 +1,11 @@
 package budget_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"noisegate/budget"
 	"noisegate/internal/pgtest"
@@ -63,6 +65,65 @@ func testNumberGivenTwice(t *testing.T, d *pgtest.ControlDatabase) {
 		t.Errorf("I2: a reservation was acknowledged that is not in the ledger: %+v, %v", b, err)
 	}
 	if err := here.VerifyAll(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A standby that lagged takes over, and another gateway, which has not seen what is lost, writes beyond it before this one looks: more entries than there were do
+// not make up for the ones that are gone.
+func testOlderLedgerWrittenOn(t *testing.T, d *pgtest.ControlDatabase) {
+	here, there := open(t, d), open(t, d)
+	own := account(budget.AnalystScope, "ana", 100)
+	reserve(t, here, charge("kept", mechanisms.Loss{Epsilon: 10}, own))
+	restore := save(t, d)
+	reserve(t, here, charge("lost", mechanisms.Loss{Epsilon: 10}, own))
+	restore()
+	d.Exec(t, "SELECT setval('noisegate.entry_seq_seq', (SELECT max(seq) FROM noisegate.entry))")
+	for i := range 3 {
+		reserve(t, there, charge(fmt.Sprint("beyond ", i), mechanisms.Loss{Epsilon: 10}, own))
+	}
+	var broken *budget.BrokenError
+	if err := here.Settle(t.Context(), "lost", mechanisms.Loss{Epsilon: 10}, []byte("a")); !errors.As(err, &broken) {
+		t.Errorf("what is lost was settled: %v", err)
+	}
+	if _, err := here.Reserve(t.Context(), charge("more", mechanisms.Loss{Epsilon: 10}, own)); !errors.As(err, &broken) {
+		t.Errorf("the ledger is charged further: %v", err)
+	}
+	if _, err := here.Replay(t.Context(), charge("kept", mechanisms.Loss{Epsilon: 10}, own)); !errors.As(err, &broken) {
+		t.Errorf("the ledger answers further: %v", err)
+	}
+	if _, err := there.Reserve(t.Context(), charge("their own", mechanisms.Loss{Epsilon: 10}, own)); err != nil {
+		t.Errorf("a gateway that saw nothing of it: %v", err)
+	}
+}
+
+// A batch that ends a charge and asks its question again replays the answer, as if one had come after the other.
+func testAskedAsItEnds(t *testing.T, d *pgtest.ControlDatabase) {
+	l := open(t, d)
+	own := account(budget.AnalystScope, "ana", 100)
+	for _, id := range []string{"other", "first"} {
+		reserve(t, l, charge(id, mechanisms.Loss{Epsilon: 10}, own))
+	}
+	again := charge("again", mechanisms.Loss{Epsilon: 10}, own)
+	again.Fingerprint = charge("first", mechanisms.Loss{}).Fingerprint
+	release := hold(t, d)
+	ended := make(chan error, 2)
+	go func() { ended <- l.Expire(t.Context(), "other") }() // what follows is one batch
+	queued(t, d, 1)
+	go func() { ended <- l.Settle(t.Context(), "first", mechanisms.Loss{Epsilon: 4}, []byte("a")) }()
+	time.Sleep(50 * time.Millisecond)
+	asks := reserving(t, l, again)
+	time.Sleep(50 * time.Millisecond)
+	release()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := <-asks; got.err != nil || got.outcome.Replay == nil || string(got.outcome.Replay.Answer) != "a" {
+		t.Errorf("%+v", got)
+	}
+	if err := l.VerifyAll(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -67,7 +67,7 @@ func (p *Postgres) resolve(ctx context.Context, s *session, failure error) error
 	for range attempts {
 		var there bool
 		err = pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, sqlLock, s.dataset); err != nil {
+			if _, err := tx.Exec(ctx, sqlLock, s.dataset, 0); err != nil {
 				return err
 			}
 			return tx.QueryRow(ctx, sqlCommitted, last.Seq, last.Hash[:]).Scan(&there)
@@ -95,6 +95,7 @@ func (p *Postgres) transact(ctx context.Context, s *session) (err error) {
 			_, _ = s.conn.Exec(ctx, "ROLLBACK") // else the pool closes the connection
 		}
 	}()
+	s.seen = p.newest(s.dataset)
 	found, err := s.layOut(ctx)
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (p *Postgres) transact(ctx context.Context, s *session) (err error) {
 			return err
 		}
 	}
-	if err := p.follows(s.head); err != nil {
+	if err := p.follows(s); err != nil {
 		return err
 	}
 	s.errors = make([]error, len(s.batch))
@@ -132,6 +133,8 @@ type session struct {
 	desk    *desk
 	numbers map[int64]*tally // accounts by number
 	head    Head
+	seen    Head    // the newest that this process knew to be committed before
+	kept    []byte  // the hash that the ledger has at seen, if it goes on after it
 	seqs    []int64 // numbers for entries
 }
 

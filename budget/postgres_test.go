@@ -95,6 +95,8 @@ func TestPostgres(t *testing.T) {
 		"F04_BackendKilled":             testBackendKilled,
 		"F04_AnswerLost":                testAnswerLost,
 		"F03_NumberGivenTwice":          testNumberGivenTwice,
+		"F12_OlderLedgerWrittenOn":      testOlderLedgerWrittenOn,
+		"AskedAsItEnds":                 testAskedAsItEnds,
 		"F07_LockTimeout":               testLockTimeout,
 		"A87_UnsafeIsRefused":           testUnsafeIsRefused,
 	} {
