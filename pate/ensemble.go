@@ -3,7 +3,6 @@ package pate
 import (
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -11,9 +10,8 @@ import (
 
 // Limits of an ensemble: a count fits 16 bits in storage, and is exact in any number type.
 const (
-	MaxClasses     = 10_000
-	MaxTeachers    = 65_535
-	maxClassLength = 256 // bytes of a class's name
+	MaxClasses  = 10_000
+	MaxTeachers = 65_535
 )
 
 // EnsembleParameters describe an ensemble of teachers. They are public.
@@ -45,8 +43,8 @@ func NewEnsemble(p EnsembleParameters) (Ensemble, error) {
 	}
 	seen := make(map[string]bool, len(p.Classes))
 	for _, name := range p.Classes {
-		if name == "" || len(name) > maxClassLength || !utf8.ValidString(name) || seen[name] {
-			return Ensemble{}, fault.PateEnsemble("classes", fmt.Sprintf("distinct names of 1 to %d bytes of UTF-8", maxClassLength))
+		if !validKey(name) || seen[name] {
+			return Ensemble{}, fault.PateEnsemble("classes", fmt.Sprintf("distinct names of 1 to %d bytes of UTF-8 without control characters", maxKey))
 		}
 		seen[name] = true
 	}

@@ -40,7 +40,7 @@ const (
 	MaxQueries = 1_000_000
 	maxCells   = 64 << 20 // queries times classes, four bytes each
 	maxSeen    = 1 << 30  // queries times teachers, one bit each
-	maxKey     = 256      // bytes of the name of a query or a teacher
+	maxKey     = 256      // bytes of the name of a query, a teacher or a class
 )
 
 // Vote is one teacher's label for one query, as a table of votes holds it.

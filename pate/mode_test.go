@@ -104,6 +104,7 @@ func TestEnsemblesThatAreRefused(t *testing.T) {
 		"equal names":       {Classes: []string{"a", "a"}, Teachers: 5},
 		"no name":           {Classes: []string{"a", ""}, Teachers: 5},
 		"not UTF-8":         {Classes: []string{"a", "\xff"}, Teachers: 5},
+		"a zero byte":       {Classes: []string{"a", "b\x00"}, Teachers: 5},
 		"no teachers":       {Classes: []string{"a", "b"}},
 		"too many teachers": {Classes: []string{"a", "b"}, Teachers: MaxTeachers + 1},
 		"k above teachers":  {Classes: []string{"a", "b"}, Teachers: 5, MaxTeachersPerPerson: 6},
