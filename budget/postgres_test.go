@@ -288,9 +288,15 @@ func testUnsafeIsRefused(t *testing.T, d *pgtest.ControlDatabase) {
 		refused(d.LedgerDSN, want)
 		d.Exec(t, "REVOKE "+grant+" FROM noisegate")
 	}
-	d.Exec(t, "ALTER TABLE noisegate.entry DISABLE TRIGGER append_only")
-	refused(d.LedgerDSN, "triggers")
-	d.Exec(t, "ALTER TABLE noisegate.entry ENABLE TRIGGER append_only")
+	for off, on := range map[string]string{
+		"ALTER TABLE noisegate.entry DISABLE TRIGGER append_only":                    "ALTER TABLE noisegate.entry ENABLE TRIGGER append_only",
+		"ALTER TRIGGER transition ON noisegate.charge RENAME TO gone":                "ALTER TRIGGER gone ON noisegate.charge RENAME TO transition",
+		"ALTER TABLE noisegate.account RENAME CONSTRAINT within_the_ceiling TO gone": "ALTER TABLE noisegate.account RENAME CONSTRAINT gone TO within_the_ceiling",
+	} {
+		d.Exec(t, off)
+		refused(d.LedgerDSN, "gone or switched off")
+		d.Exec(t, on)
+	}
 	open(t, d)
 	refused("postgres://%zz", "cannot be read")
 	forgetful := pgtest.Control(t)

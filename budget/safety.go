@@ -12,7 +12,7 @@ type safety struct {
 	recovering            bool // a standby, or not yet recovered
 	rewrites              bool // the role may change the journal
 	deletes               bool // the role may delete charges or accounts
-	unguarded             bool // triggers that keep history are switched off
+	unguarded             bool // what keeps history and ceilings is gone or switched off
 }
 
 // refuse names what is unsafe. The text is for the operator: clients are not answered at all.
@@ -31,7 +31,7 @@ func (s safety) refuse() error {
 	case s.deletes:
 		return errors.New("budget: the ledger's role may delete charges or accounts; connect as the role noisegate of deploy/roles.sql")
 	case s.unguarded:
-		return errors.New("budget: triggers that keep the ledger's history are switched off; ALTER TABLE noisegate.entry ENABLE TRIGGER ALL, and so on")
+		return errors.New("budget: triggers that keep the ledger's history, or the CHECK within_the_ceiling, are gone or switched off; see migrations/002_ledger.sql to 004_chain.sql")
 	default:
 		return nil
 	}

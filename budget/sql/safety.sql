@@ -9,6 +9,12 @@ SELECT current_setting('fsync') = 'on' AS fsync,
 		OR has_table_privilege('noisegate.account', 'DELETE') OR has_table_privilege('noisegate.account', 'TRUNCATE')
 		OR has_table_privilege('noisegate.plan', 'DELETE') OR has_table_privilege('noisegate.plan', 'TRUNCATE')
 		OR has_table_privilege('noisegate.chain', 'DELETE') OR has_table_privilege('noisegate.chain', 'TRUNCATE') AS deletes,
-	current_setting('session_replication_role') <> 'origin' OR EXISTS (SELECT FROM pg_catalog.pg_trigger
-		WHERE NOT tgisinternal AND tgenabled <> 'O' AND tgrelid IN ('noisegate.entry'::regclass, 'noisegate.charge'::regclass,
-			'noisegate.plan'::regclass, 'noisegate.chain'::regclass)) AS unguarded
+	current_setting('session_replication_role') <> 'origin' OR EXISTS (
+		SELECT FROM (VALUES ('entry', 'append_only'), ('entry', 'append_only_truncate'),
+			('charge', 'transition'), ('charge', 'kept'), ('charge', 'kept_truncate'),
+			('plan', 'forward'), ('plan', 'kept'), ('plan', 'kept_truncate'),
+			('chain', 'forward'), ('chain', 'kept'), ('chain', 'kept_truncate')) AS needed (relation, name)
+		WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t
+			WHERE t.tgrelid = ('noisegate.' || needed.relation)::regclass AND t.tgname = needed.name AND t.tgenabled IN ('O', 'A'))
+	) OR NOT EXISTS (SELECT FROM pg_catalog.pg_constraint
+		WHERE conrelid = 'noisegate.account'::regclass AND conname = 'within_the_ceiling' AND convalidated) AS unguarded
