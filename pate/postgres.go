@@ -39,6 +39,8 @@ func Open(ctx context.Context, dsn string) (*Store, error) {
 		// were just filled have no statistics yet: what is found by key is not to be read as a whole for each key.
 		"plan_cache_mode": "force_custom_plan",
 		"enable_seqscan":  "off",
+		// Votes of the largest ensembles, and 100,000 labels, take longer than the role's limit, which is for statements of the ledger.
+		"statement_timeout": "5min",
 	} {
 		config.ConnConfig.RuntimeParams[name] = value
 	}
@@ -95,6 +97,9 @@ func (s *Store) Define(ctx context.Context, d Definition) (*Version, error) {
 		case last.SealedAt != nil:
 			number = last.Number + 1
 		default:
+			if last, err = draft(ctx, tx, d.Name); err != nil { // waits for a load, whose votes go with the others
+				return err
+			}
 			number = last.Number
 			if err := discard(ctx, tx, last.ID); err != nil {
 				return err
@@ -172,7 +177,7 @@ func (s *Store) Load(ctx context.Context, name string, votes *Ballots, by string
 			return err
 		}
 		if e := votes.table.ensemble; !slices.Equal(e.classes, v.Ensemble.classes) || e.teachers != v.Ensemble.teachers {
-			return fault.RequestInFlight() // it was defined anew while the file was read
+			return fault.PateRedefined() // while the file was read
 		}
 		if _, err := tx.Exec(ctx, "DELETE FROM noisegate.pate_votes WHERE ensemble_id = $1", v.ID); err != nil {
 			return err
@@ -221,10 +226,15 @@ func draft(ctx context.Context, tx pgx.Tx, name string) (*Version, error) {
 		return nil, err
 	}
 	v, latestErr := version(ctx, tx, name, false)
-	if latestErr == nil && (err != nil || v.ID != id) {
+	switch {
+	case latestErr != nil:
+		return nil, latestErr
+	case v.SealedAt != nil:
 		return nil, fault.PateSealed(name)
+	case err != nil || v.ID != id:
+		return nil, fault.PateRedefined() // while this waited for the lock
 	}
-	return v, latestErr
+	return v, nil
 }
 
 // digestOf is the digest of the votes that are stored.
@@ -322,6 +332,8 @@ func plain(err error) error {
 	switch {
 	case err == nil, errors.As(err, &f):
 		return err
+	case errors.As(err, &raised) && raised.Code == "23505" && raised.TableName == "pate_ensemble":
+		return fault.PateRedefined() // two definitions at once
 	case errors.As(err, &raised):
 		return fault.DataUnavailable(fmt.Errorf("pate: SQLSTATE %s", raised.Code))
 	default:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,9 @@ type Asked struct {
 // Find looks queries up by their names. There is one question for each query, or one for all. It reads no votes, and fails with
 // pate/unknown-query.
 func (s *Store) Find(ctx context.Context, v *Version, keys []string, questions []Question) ([]Asked, error) {
+	if i := slices.IndexFunc(keys, func(key string) bool { return !validKey(key) }); i >= 0 {
+		return nil, fault.PateUnknownQuery(keys[i]) // PostgreSQL has no texts with a zero byte
+	}
 	rows, err := s.pool.Query(ctx, sqlFind, v.ID, keys, bytesOf(questions))
 	if err != nil {
 		return nil, fault.Untouched(plain(err))

@@ -222,6 +222,36 @@ func TestA82LoadsMeetASeal(t *testing.T) {
 	}
 }
 
+// TestDefinitionsMeetALoad: a draft that is defined anew while its votes are loaded takes them with it, and no votes stay behind.
+func TestDefinitionsMeetALoad(t *testing.T) {
+	s, c := stored(t)
+	if _, err := s.Load(t.Context(), "pets", ballots(t, threeQueries), "sam"); err != nil {
+		t.Fatal(err)
+	}
+	redefined := func(err error) bool { return err == nil || fault.CodeOf(err) == fault.CodePateRedefined }
+	for range 20 {
+		var group sync.WaitGroup
+		for range 2 {
+			group.Go(func() {
+				if _, err := s.Load(t.Context(), "pets", ballots(t, threeQueries), "sam"); !redefined(err) {
+					t.Error(err, errors.Unwrap(err))
+				}
+			})
+			group.Go(func() {
+				if _, err := s.Define(t.Context(), Definition{Name: "pets", Dataset: "shelter", Ensemble: voters(t), By: "sam"}); !redefined(err) {
+					t.Error(err, errors.Unwrap(err))
+				}
+			})
+		}
+		group.Wait()
+	}
+	conn := c.Conn(t, c.LedgerDSN)
+	var left, queries int64
+	if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM noisegate.pate_votes), coalesce(sum(queries), 0) FROM noisegate.pate_ensemble`).Scan(&left, &queries); err != nil || left != queries {
+		t.Errorf("%d rows of votes, %d of them loaded, %v", left, queries, err)
+	}
+}
+
 // TestA82RawWritesWaitForASeal: a writer without the store's manners meets the trigger.
 func TestA82RawWritesWaitForASeal(t *testing.T) {
 	s, c := stored(t)
@@ -287,7 +317,7 @@ func TestVersionsOfAnEnsemble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Load(t.Context(), "pets", other, "sam"); fault.CodeOf(err) != fault.CodeRequestInFlight {
+	if _, err := s.Load(t.Context(), "pets", other, "sam"); fault.CodeOf(err) != fault.CodePateRedefined {
 		t.Errorf("votes of another definition: %v", err)
 	}
 }

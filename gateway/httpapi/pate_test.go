@@ -252,6 +252,7 @@ func TestPateRefusals(t *testing.T) {
 	}{
 		"no queries":       {`{"queries":[],"mechanism":"gnmax","sigma":"5"}`, fault.CodeRequestMissingField},
 		"unknown query":    {`{"queries":["q0","q99"],"mechanism":"gnmax","sigma":"5"}`, fault.CodePateUnknownQuery},
+		"no text":          {`{"queries":["q0\u0000"],"mechanism":"gnmax","sigma":"5"}`, fault.CodePateUnknownQuery},
 		"no sigma":         {`{"queries":["q0"],"mechanism":"gnmax"}`, fault.CodePateParameters},
 		"foreign":          {`{"queries":["q0"],"mechanism":"gnmax","sigma":"5","gamma":"1"}`, fault.CodePateParameters},
 		"no mechanism":     {`{"queries":["q0"],"sigma":"5"}`, fault.CodePateParameters},

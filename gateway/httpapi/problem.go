@@ -28,7 +28,7 @@ func statusOf(code fault.Code) int {
 		return http.StatusMethodNotAllowed
 	case fault.CodeRequestNotAcceptable:
 		return http.StatusNotAcceptable
-	case fault.CodeRequestInFlight:
+	case fault.CodeRequestInFlight, fault.CodePateRedefined:
 		return http.StatusConflict
 	case fault.CodePolicyConflict:
 		return http.StatusPreconditionFailed

@@ -11,6 +11,7 @@ const (
 	CodePateUnknownEnsemble Code = "pate/unknown-ensemble"
 	CodePateEnsemble        Code = "pate/invalid-ensemble"
 	CodePateSealed          Code = "pate/sealed"
+	CodePateRedefined       Code = "pate/redefined"
 	CodePateNotSealed       Code = "pate/not-sealed"
 	CodePateNoVotes         Code = "pate/no-votes"
 	CodePateVotes           Code = "pate/invalid-votes"
@@ -36,6 +37,11 @@ func PateEnsemble(field, want string) *Error {
 func PateSealed(name string) *Error {
 	return &Error{Code: CodePateSealed, Msg: "the votes of the ensemble " + Quote(name) + " are sealed and never change",
 		Hint: "define the ensemble again: that begins a new version, which spends from the same budget"}
+}
+
+// PateRedefined refuses votes for a version that was replaced by another one meanwhile, and one of two definitions at once.
+func PateRedefined() *Error {
+	return &Error{Code: CodePateRedefined, Msg: "the ensemble was defined anew at the same time", Hint: "look at the definition, then load its votes"}
 }
 
 // PateNotSealed refuses labels while votes may still change.
