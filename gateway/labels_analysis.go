@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"noisegate/api"
@@ -190,17 +192,21 @@ func (r *run) sanitiser() (*pate.Sanitiser, error) {
 	return r.mode.NewSanitiser(pate.SanitiserParameters{Order: string(p.Order), Beta: string(p.Beta), SigmaSS: string(p.SigmaSS), Delta: string(p.Delta)})
 }
 
-// question identifies a run by all that its ε is computed from, but for the votes: parameters, queries, students.
+// question identifies a run by all that its ε is computed from, but for the votes: parameters, queries, students. Their order is no
+// part of it: the same queries in another order have the same ε.
 func (r *run) question(sanitiser *pate.Sanitiser) pate.Question {
 	h := sha256.New()
 	// Encoding structs of strings cannot fail.
 	_ = json.NewEncoder(h).Encode([]any{"sanitised epsilon", r.mode.Settings(), sanitiser.Parameters()})
+	lines := make([][]byte, len(r.queries))
 	for i, q := range r.queries {
-		h.Write(binary.BigEndian.AppendUint32(nil, uint32(q)))
+		lines[i] = binary.BigEndian.AppendUint32(nil, uint32(q))
 		if r.students != nil {
-			h.Write([]byte(r.students[i].Key()))
+			lines[i] = append(lines[i], r.students[i].Key()...)
 		}
 	}
+	slices.SortFunc(lines, bytes.Compare)
+	h.Write(bytes.Join(lines, nil))
 	return pate.Question(h.Sum(nil))
 }
 

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -150,6 +151,7 @@ func TestSanitisedEpsilon(t *testing.T) {
 	}
 	// The labels that were named.
 	ask.Queries = queries(0, 30)
+	slices.Reverse(ask.Queries)
 	if again, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || !again.Replayed || again.Epsilon != first.Epsilon {
 		t.Errorf("%+v, %v", again, err)
 	}
