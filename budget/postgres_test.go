@@ -105,6 +105,9 @@ func TestPostgres(t *testing.T) {
 			test(t, d)
 		})
 	}
+	t.Run("BeforeTheChain", func(t *testing.T) {
+		testBeforeTheChain(t, pgtest.UnmigratedOn(t, server))
+	})
 	t.Run("F03_ServerCrashes", func(t *testing.T) {
 		empty(t, d)
 		testServerCrashes(t, d, server)

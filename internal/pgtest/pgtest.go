@@ -261,6 +261,12 @@ func Server(t testing.TB) *pgserver.Server {
 // On is [Control] on a server of the test's own (see [Server]).
 func On(t testing.TB, own *pgserver.Server) *ControlDatabase {
 	t.Helper()
+	return UnmigratedOn(t, own).migrate(t)
+}
+
+// UnmigratedOn is [Unmigrated] on a server of the test's own.
+func UnmigratedOn(t testing.TB, own *pgserver.Server) *ControlDatabase {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s, err := newServer(ctx, own.DSN(pgserver.Superuser, "postgres"))
@@ -271,5 +277,5 @@ func On(t testing.TB, own *pgserver.Server) *ControlDatabase {
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}
-	return (&Database{Name: name, DSN: s.dsn("", name), server: s}).control(t).migrate(t)
+	return (&Database{Name: name, DSN: s.dsn("", name), server: s}).control(t)
 }
