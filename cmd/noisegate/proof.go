@@ -23,6 +23,9 @@ func (g *gatewayProcess) prove(ctx context.Context) error {
 		if anchored, err = g.anchor.Read(); err != nil {
 			return err
 		}
+		if len(anchored) == 0 {
+			g.log.WarnContext(ctx, "control.anchor remembers nothing yet: an older ledger is not noticed this time. If this is not the first start, find out who removed the file")
+		}
 	}
 	if err := g.ledger.VerifyAll(ctx, anchored); err != nil {
 		return err
@@ -46,10 +49,30 @@ func (g *gatewayProcess) keepAnchor(ctx context.Context) {
 	}
 }
 
-// stillProved looks at what came to the ledger since it was last looked at. A dataset whose ledger is broken is not answered for any more, the others are.
-func (g *gatewayProcess) stillProved(ctx context.Context) {
+// How often a running gateway looks at what came to the ledger, and at all of it: old entries, charges and balances can be edited as well.
+const (
+	proofInterval      = time.Minute
+	wholeProofInterval = time.Hour
+)
+
+// keepProving looks at the ledger until the context ends. A dataset whose ledger is broken is not answered for any more, the others are.
+func (g *gatewayProcess) keepProving(ctx context.Context) error {
+	whole := time.Now()
+	return every(ctx, proofInterval, func() error {
+		if time.Since(whole) < wholeProofInterval {
+			g.report(ctx, g.ledger.VerifyNew(ctx))
+			return nil
+		}
+		g.report(ctx, g.ledger.VerifyAll(ctx, nil))
+		whole = time.Now()
+		return nil
+	})
+}
+
+// report logs what a look at the ledger found.
+func (g *gatewayProcess) report(ctx context.Context, err error) {
 	var broken *budget.BrokenError
-	switch err := g.ledger.VerifyNew(ctx); {
+	switch {
 	case err == nil, ctx.Err() != nil:
 	case errors.As(err, &broken):
 		g.log.ErrorContext(ctx, "a ledger is broken", "dataset", broken.Dataset, "entry", broken.Seq, "what", broken.What)

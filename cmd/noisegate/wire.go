@@ -221,6 +221,7 @@ func (g *gatewayProcess) serve(ctx context.Context, listener net.Listener) error
 	group.Go(func() error {
 		return every(ctx, policyInterval, func() error { g.policies.Refresh(ctx); return nil })
 	})
+	group.Go(func() error { return g.keepProving(ctx) })
 	group.Go(func() error { return every(ctx, safetyInterval, func() error { return g.stillSafe(ctx) }) })
 	return group.Wait()
 }
@@ -244,7 +245,6 @@ func every(ctx context.Context, interval time.Duration, work func() error) error
 // stillSafe ends the gateway when a server or a role became unsafe under it. A database that does not answer is no
 // reason: queries are refused by themselves.
 func (g *gatewayProcess) stillSafe(ctx context.Context) error {
-	g.stillProved(ctx)
 	err := g.checkSafety(ctx)
 	if err == nil || ctx.Err() != nil || fault.CodeOf(err) == fault.CodeDataUnavailable {
 		return nil
