@@ -11,7 +11,7 @@ CREATE TABLE noisegate.pate_ensemble (
 	version                 bigint      NOT NULL CHECK (version >= 1),
 	dataset                 text        NOT NULL CHECK (dataset <> ''),
 	classes                 text[]      NOT NULL CHECK (cardinality(classes) >= 2),
-	teachers                bigint      NOT NULL CHECK (teachers >= 1),
+	teachers                bigint      NOT NULL CHECK (teachers BETWEEN 1 AND 65535),
 	max_teachers_per_person bigint      NOT NULL CHECK (max_teachers_per_person BETWEEN 1 AND teachers),
 	partition_sha256        bytea CHECK (octet_length(partition_sha256) = 32), -- declared: how people were dealt out to teachers
 	sanitise                json, -- parameters of the sanitised ε, fixed before any vote was seen
@@ -44,7 +44,7 @@ CREATE TABLE noisegate.pate_votes (
 	ensemble_id bigint NOT NULL,
 	query_no    integer NOT NULL CHECK (query_no >= 0),
 	key         text COLLATE "C" NOT NULL CHECK (key <> ''), -- what clients call the query; not protected
-	counts      bytea NOT NULL, -- by class: big-endian, 2 bytes for each count, or 4 for more than 65535 teachers
+	counts      bytea NOT NULL, -- by class: big-endian, 2 bytes for each count
 	PRIMARY KEY (ensemble_id, query_no),
 	UNIQUE (ensemble_id, key)
 );

@@ -281,27 +281,18 @@ func (r *voteRows) Err() error { return nil }
 // Values implements [pgx.CopyFromSource].
 func (r *voteRows) Values() ([]any, error) {
 	key := r.votes.keys[r.next]
-	r.packed = pack(r.packed[:0], r.version.Ensemble, r.votes.table.row(r.next))
+	r.packed = pack(r.packed[:0], r.votes.table.row(r.next))
 	addRow(r.digest, r.packed, []byte(key))
 	return []any{r.version.ID, int32(r.next), key, r.packed}, nil
 }
 
-// width is how many bytes a stored count takes: the same for every count of an ensemble, so that no row's length tells anything.
-func width(e Ensemble) int {
-	if e.teachers > 1<<16-1 {
-		return 4
-	}
-	return 2
-}
+// countBytes is what a stored count takes (see [MaxTeachers]): the same for every count, so that no row's length tells anything.
+const countBytes = 2
 
 // pack appends the stored form of one query's counts.
-func pack(to []byte, e Ensemble, counts []uint32) []byte {
+func pack(to []byte, counts []uint32) []byte {
 	for _, n := range counts {
-		if width(e) == 4 {
-			to = binary.BigEndian.AppendUint32(to, n)
-		} else {
-			to = binary.BigEndian.AppendUint16(to, uint16(n))
-		}
+		to = binary.BigEndian.AppendUint16(to, uint16(n))
 	}
 	return to
 }
@@ -310,17 +301,12 @@ var errPacked = errors.New("pate: stored votes have another size than the ensemb
 
 // unpack reads stored counts. Whether they add up to the number of teachers is checked where they are sealed.
 func unpack(e Ensemble, packed []byte) ([]uint32, error) {
-	w := width(e)
-	if len(packed) != w*e.ClassCount() {
+	if len(packed) != countBytes*e.ClassCount() {
 		return nil, errPacked
 	}
 	counts := make([]uint32, e.ClassCount())
 	for i := range counts {
-		if cell := packed[i*w:]; w == 4 {
-			counts[i] = binary.BigEndian.Uint32(cell)
-		} else {
-			counts[i] = uint32(binary.BigEndian.Uint16(cell))
-		}
+		counts[i] = uint32(binary.BigEndian.Uint16(packed[i*countBytes:]))
 	}
 	return counts, nil
 }
