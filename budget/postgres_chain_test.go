@@ -79,6 +79,7 @@ func edits() []string {
 	for _, set := range []string{
 		"used_epsilon = used_epsilon - 10", "used_rho = 1", "used_epsilon = used_epsilon + 1", "epsilon_cap = 2000000, epsilon_ceiling = 2000000",
 		"origin = CASE origin WHEN 'policy' THEN 'steward' ELSE 'policy' END", "replay_only = true", "frozen = true", "rate_per = 0, tranche_every = 1",
+		"opened_at = opened_at - interval '1 day'",
 	} {
 		all = append(all, "UPDATE noisegate.account SET "+set+" WHERE name = 'ana'")
 	}

@@ -119,15 +119,28 @@ func timed(t *testing.T, d *pgtest.ControlDatabase) budgettest.Timed {
 	shift := func(table, column string, by time.Duration) {
 		d.Exec(t, fmt.Sprintf("SET session_replication_role = replica; UPDATE noisegate.%s SET %s = %[2]s + interval '%d ms'", table, column, by.Milliseconds()))
 	}
+	passed := time.Duration(0)
 	return budgettest.Timed{
-		Ledger: open(t, d),
+		Ledger: older{open(t, d), func() { shift("account", "opened_at", passed) }},
 		Advance: func(by time.Duration) {
+			passed += by
 			shift("account", "opened_at", -by)
 			shift("account", "busy_until", -by)
 			shift("chain", "at", -by)
 		},
 		Glimpse: func(by time.Duration) { shift("chain", "at", by) },
 	}
+}
+
+// older is a ledger whose accounts were made older, which it would find.
+type older struct {
+	budget.Ledger
+	restore func()
+}
+
+func (l older) Verify(ctx context.Context, from budget.Head) (budget.Verified, error) {
+	l.restore()
+	return l.Ledger.Verify(ctx, from)
 }
 
 // Every statement is one that PostgreSQL accepts from the ledger's role.

@@ -15,7 +15,8 @@ WITH newest AS ( -- what each charge counts as
 	FROM newest, unnest(account_ids) AS id
 	GROUP BY id
 ), defined AS (
-	SELECT DISTINCT ON (account_ids[1]) seq, account_ids[1] AS id, account::jsonb AS account
+	SELECT DISTINCT ON (account_ids[1]) seq, account_ids[1] AS id, account::jsonb AS account,
+		min(at) OVER (PARTITION BY account_ids[1]) AS first
 	FROM noisegate.entry
 	WHERE dataset = $1 AND account IS NOT NULL
 	ORDER BY account_ids[1], seq DESC
@@ -41,7 +42,7 @@ WHERE a.dataset = $1 AND (a.used_epsilon, a.used_unbounded, a.used_rho, a.used_d
 UNION ALL
 SELECT coalesce(d.seq, 0), 'its account is not as it says'
 FROM defined d FULL JOIN (SELECT * FROM noisegate.account WHERE dataset = $1) a ON a.account_id = d.id
-WHERE a.account_id IS NULL OR d.id IS NULL
+WHERE a.account_id IS NULL OR d.id IS NULL OR a.opened_at < d.first -- tranches would open earlier
 	OR (a.scope::text, a.name, a.origin, a.form, a.epsilon_cap, a.rho_cap, a.delta_cap, a.total_delta,
 		a.query_epsilon_cap, a.query_rho_cap, a.replay_only, a.tranche_every, a.tranche_epsilon, a.tranche_rho,
 		a.rate_per, a.rate_epsilon, a.rate_rho, a.frozen) IS DISTINCT FROM
