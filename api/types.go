@@ -158,6 +158,7 @@ type Table struct {
 	Unit      *Unit         `json:"unit,omitempty"` // absent for public tables
 	MaxRows   int64         `json:"max_rows,omitempty"`
 	MaxGroups int64         `json:"max_groups,omitempty"`
+	MaxValues int64         `json:"max_values,omitempty"` // absent: as many as max_rows
 	Columns   []TableColumn `json:"columns"`
 }
 

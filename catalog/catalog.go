@@ -51,6 +51,7 @@ type Table struct {
 	Unit         Unit   // the privacy unit; zero for public tables
 	MaxRows      int64  // rows that one unit may contribute to one group; 1 for row units
 	MaxGroups    int64  // groups of one GROUP BY that one unit may influence (L0); 1 for row units
+	MaxValues    int64  // different values of one unit that count(DISTINCT x) counts in one group; 0: as many as rows
 	Columns      []*Column
 	// Unique are sets of columns that no two rows share, rows with a NULL in one of them apart. A statement that relies on one makes sure
 	// of it when it runs.

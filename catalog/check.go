@@ -52,12 +52,12 @@ func (c *checker) table(t *TablePolicy) *Table {
 		c.problem(t.pos, fmt.Sprintf("GRANT SELECT ON %s TO the gateway's role, and USAGE on its schema", t.TableName), "the gateway's role may not read table %s", t.TableName)
 		return nil
 	}
-	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups}
+	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues}
 	if t.Unit != nil {
 		table.Unit = c.unit(t, info)
 	}
 	if table.Unit.Kind == RowUnit {
-		table.MaxRows, table.MaxGroups = 1, 1
+		table.MaxRows, table.MaxGroups, table.MaxValues = 1, 1, 0
 	}
 	c.columns(t, info, table)
 	for _, name := range info.Unique {

@@ -181,18 +181,19 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 		"unit":       func(n *node) { t.Unit = d.unit(n) },
 		"max_rows":   func(n *node) { t.MaxRows = d.count(n, "max_rows") },
 		"max_groups": func(n *node) { t.MaxGroups = d.count(n, "max_groups") },
+		"max_values": func(n *node) { t.MaxValues = d.count(n, "max_values") },
 		"prepare":    func(n *node) { t.Prepare = d.prepare(n) },
 		"columns":    func(n *node) { t.Columns = d.columns(n) },
 	})
 	switch {
 	case n.kind != mappingNode:
-	case t.Public && (t.Unit != nil || t.MaxRows != 0 || t.MaxGroups != 0 || t.Prepare != nil):
-		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups or prepare", t.TableName)
+	case t.Public && (t.Unit != nil || t.MaxRows != 0 || t.MaxGroups != 0 || t.MaxValues != 0 || t.Prepare != nil):
+		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups, max_values or prepare", t.TableName)
 	case !t.Public && !has(n, "unit"):
 		d.problem(key.pos, "write unit: {row: key}, unit: {column: person_id} or public: true",
 			"table %s has neither a privacy unit nor public: true", t.TableName)
-	case t.Unit != nil && t.Unit.Kind == RowUnit && (t.MaxRows > 1 || t.MaxGroups > 1):
-		d.problem(key.pos, "leave out max_rows and max_groups", "table %s has the row as its unit, which is one row in one group", t.TableName)
+	case t.Unit != nil && t.Unit.Kind == RowUnit && (t.MaxRows > 1 || t.MaxGroups > 1 || t.MaxValues > 1):
+		d.problem(key.pos, "leave out max_rows, max_groups and max_values", "table %s has the row as its unit, which is one row in one group", t.TableName)
 	}
 	return t
 }

@@ -42,6 +42,7 @@ type TablePolicy struct {
 	Unit      *UnitPolicy     // nil: public
 	MaxRows   int64           // 0: not given
 	MaxGroups int64           // 0: not given
+	MaxValues int64           // 0: not given
 	Prepare   *PreparePolicy  // nil: no bounded copy
 	Columns   []*ColumnPolicy // sorted by name
 

@@ -60,7 +60,7 @@ func tableOf(t *catalog.Table) api.Table {
 	case catalog.NoUnit:
 	}
 	if table.Unit != nil {
-		table.MaxRows, table.MaxGroups = t.MaxRows, t.MaxGroups
+		table.MaxRows, table.MaxGroups, table.MaxValues = t.MaxRows, t.MaxGroups, t.MaxValues
 	}
 	for _, c := range t.Columns {
 		if c.Exposed {

@@ -81,6 +81,8 @@ func (p *Plan) bound(r release) string {
 		parts = append(parts, fmt.Sprintf("one row per %s, key", p.query.source.unitName()))
 	case r.measure.kind == countUnits:
 		parts = append(parts, fmt.Sprintf("each %s counts once", p.query.source.unitName()))
+	case r.measure.kind == countDistinct && p.query.source.maxValues > 0:
+		parts = append(parts, fmt.Sprintf("max_values %d, %s", p.shape.maxValues, source(p.options.MaxRows)))
 	default:
 		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.shape.maxRows, source(p.options.MaxRows)))
 	}
@@ -242,6 +244,9 @@ func (p *Plan) notes() []Note {
 	}
 	unit := p.query.source.unitName()
 	for _, r := range p.releases {
+		if r.measure.kind == countDistinct && p.shape.kind != flat {
+			add("bounded-values", "at most %d different values of one %s count in a group, chosen at random", p.shape.maxValues, unit)
+		}
 		if r.pick != nil {
 			add("selected", "%s", p.selectedText(r))
 		}
@@ -295,10 +300,10 @@ func (p *Plan) selectedText(r release) string {
 	}
 }
 
-// bindsRows reports whether max_rows can change a release: counting units cannot.
+// bindsRows reports whether max_rows can change a release: counting units or their values cannot.
 func (p *Plan) bindsRows() bool {
 	for _, r := range p.releases {
-		if r.measure.kind != countUnits {
+		if r.measure.kind != countUnits && r.measure.kind != countDistinct {
 			return true
 		}
 	}

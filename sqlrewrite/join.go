@@ -199,7 +199,7 @@ func (b *binder) own(j *joining) error {
 		j.out.note("ownerless", "rows of %s without a row of %s belong to nobody and are left out", public.table, owned.table)
 	}
 	j.out.owners, j.out.pending, j.out.table = owned.owners, owned.pending, owned.table
-	j.out.maxRows, j.out.maxGroups = owned.maxRows, owned.maxGroups
+	j.out.maxRows, j.out.maxGroups, j.out.maxValues = owned.maxRows, owned.maxGroups, owned.maxValues
 	j.nullable()
 	return nil
 }
@@ -346,15 +346,17 @@ func (j *joining) multiply(env *statementFacts) {
 	switch {
 	case rOne:
 		env.rely(rKey.relies...)
-		out.maxRows, out.maxGroups = l.maxRows, l.maxGroups
+		out.maxRows, out.maxGroups, out.maxValues = l.maxRows, l.maxGroups, l.maxValues
 	case lOne && j.kind == syntax.LeftJoin:
 		env.rely(lKey.relies...)
 		out.maxRows, out.maxGroups = bound(l.maxRows, r.maxRows, oneLess), bound(l.maxGroups, r.maxGroups, oneLess)
+		out.maxValues = r.maxValues
 	case lOne:
 		env.rely(lKey.relies...)
-		out.maxRows, out.maxGroups = r.maxRows, r.maxGroups
+		out.maxRows, out.maxGroups, out.maxValues = r.maxRows, r.maxGroups, r.maxValues
 	default:
 		out.maxRows, out.maxGroups = bound(l.maxRows, r.maxRows, multiplyCapped), bound(l.maxGroups, r.maxGroups, multiplyCapped)
+		out.maxValues = bound(l.maxValues, r.maxValues, func(l, r int64) int64 { return max(l, r) })
 		out.note("multiplied-bounds", "rows of %s and %s are paired within each unit: max_rows is %d", l.table, r.table, out.maxRows)
 	}
 }

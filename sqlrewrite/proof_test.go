@@ -85,6 +85,7 @@ tables:
     unit: {column: buyer}
     max_rows: %[1]d
     max_groups: %[1]d
+    max_values: %[2]d
     columns:` + proofColumnPolicy + `
   items:
     unit: {via: order_id, to: orders}
@@ -161,7 +162,7 @@ func newWorld(t *testing.T, seed uint64, values map[string][]string, bound int) 
 	t.Helper()
 	db := pgtest.New(t)
 	db.Exec(t, proofDDL)
-	policy, errs := catalog.Parse(fmt.Sprintf(proofPolicy, bound))
+	policy, errs := catalog.Parse(fmt.Sprintf(proofPolicy, bound, (bound+1)/2))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

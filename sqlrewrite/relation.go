@@ -24,6 +24,7 @@ type relation struct {
 	keys    []rowKey // sets of fields that no two rows share, as far as the catalog proves
 	// maxRows and maxGroups are the policy's: what one unit may contribute to one group, and to how many groups; 0: it does not say.
 	maxRows, maxGroups int64
+	maxValues          int64  // how many different values of one unit one group counts; 0: as many as rows
 	notes              []Note // what answers over it should know
 }
 
@@ -127,7 +128,7 @@ func (r *relation) onePerUnit() (rowKey, bool) {
 // scanOf is the relation of a table under an alias.
 func (b *binder) scanOf(t *catalog.Table, alias string) (*relation, error) {
 	s := &scan{table: t}
-	r := &relation{node: s, table: t.Name, maxRows: t.MaxRows, maxGroups: t.MaxGroups}
+	r := &relation{node: s, table: t.Name, maxRows: t.MaxRows, maxGroups: t.MaxGroups, maxValues: t.MaxValues}
 	byName := map[string]*field{}
 	for _, c := range t.Columns {
 		f := &field{Column: c, table: t.Name, public: t.Public}

@@ -36,7 +36,7 @@ func (p *statementPrinter) distinctValues(m measure) {
 	hash := p.hashOf("v.x", m.x.typ(), p.unitHash())
 	// NULLs come last, and stay: a group without values is one of the unit's groups too.
 	nth := fmt.Sprintf("pg_catalog.row_number() OVER (PARTITION BY %s ORDER BY v.x IS NULL, %s, v.x) AS nth", p.within(), hash)
-	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.shape.maxRows), "bigint"), false)
+	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.shape.maxValues), "bigint"), false)
 }
 
 // tallies counts the rows of each candidate of a group.

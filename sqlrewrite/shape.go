@@ -22,6 +22,7 @@ type shape struct {
 	kind      shapeKind
 	maxRows   int64 // m: what one unit adds to a count of one group
 	maxGroups int64 // L0: groups that one unit is in
+	maxValues int64 // different values of one unit that one group counts
 }
 
 // maxBound caps max_rows and max_groups: beyond it no noise could hide a unit anyway, and products stay in bigint.
@@ -47,7 +48,13 @@ func chooseShape(q *boundQuery, o Options) (shape, error) {
 	if groups, err = tighten("max_groups", max(groups, 1), o.MaxGroups); err != nil {
 		return shape{}, err
 	}
-	s := shape{kind: keptKeys, maxRows: min(rows, maxBound), maxGroups: min(groups, maxBound)}
+	s := shape{kind: keptKeys, maxRows: min(rows, maxBound), maxGroups: min(groups, maxBound), maxValues: min(rows, maxBound)}
+	if values := q.source.maxValues; values > 0 && !one {
+		s.maxValues = min(values, maxBound)
+		if o.MaxRows > 0 { // a request's bound is one on values too
+			s.maxValues = min(s.maxValues, o.MaxRows)
+		}
+	}
 	switch {
 	case one:
 		q.shared().rely(key.relies...)
@@ -92,7 +99,7 @@ func (s shape) perGroup(m measure) *big.Int {
 	case countUnits:
 		return big.NewInt(1)
 	case countDistinct:
-		return rows // as many different values as rows, none counted more than once
+		return big.NewInt(s.maxValues)
 	case sumSteps, sumCentred, sumProducts:
 		return rows.Mul(rows, m.perRow())
 	case chooseRank, chooseMode:

@@ -128,7 +128,7 @@ func (b *binder) projection(of *relation) *projection {
 	q := &rowQuery{from: of.node, where: b.bound.where}
 	d := &derived{parts: []*rowQuery{q}}
 	return &projection{of: of, query: q, leaf: d, stems: map[*field]*field{}, out: &relation{node: d, table: of.table, maxRows: of.maxRows,
-		maxGroups: of.maxGroups, notes: of.notes}}
+		maxGroups: of.maxGroups, maxValues: of.maxValues, notes: of.notes}}
 }
 
 // add makes an expression an output. A plain column stays what it is under its new name.

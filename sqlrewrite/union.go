@@ -35,7 +35,7 @@ func (b *binder) unionAll() (*relation, error) {
 	}
 	d := &derived{}
 	out := &relation{node: d, table: l.table, notes: slices.Concat(l.notes, r.notes),
-		maxRows: bound(l.maxRows, r.maxRows, addCapped), maxGroups: bound(l.maxGroups, r.maxGroups, addCapped)}
+		maxRows: bound(l.maxRows, r.maxRows, addCapped), maxGroups: bound(l.maxGroups, r.maxGroups, addCapped), maxValues: bound(l.maxValues, r.maxValues, addCapped)}
 	var left, right []expr
 	for i := range l.fields {
 		f, err := b.united(q.Set, l.fields[i], r.fields[i])
