@@ -18,15 +18,16 @@ import (
 // healsWithin is how soon there must be an answer again after a database is back.
 const healsWithin = 3 * time.Second
 
-// TestF03PostgresStoppedUnderLoad stops the ledger's server, in turn as a power failure would and with SIGKILL, and starts it again.
+// TestF03PostgresStoppedUnderLoad stops the ledger's server, in turn as a power failure would and with SIGKILL, and starts it again. Two gateways are
+// at work, so that each finds what the other wrote where its own transaction was lost.
 func TestF03PostgresStoppedUnderLoad(t *testing.T) {
 	s := newSite(t)
-	url := s.inProcess(t, never(), nil)
+	url, other := s.inProcess(t, never(), nil), s.inProcess(t, never(), nil)
 	n := &numbers{}
 	var waits invariants.Waits
 	for i := range *restarts {
 		s.refill(t, url, 200)
-		l := s.load(t, n, url, 8)
+		l, others := s.load(t, n, url, 8), s.load(t, n, other, 8)
 		time.Sleep(100 * time.Millisecond)
 		if i%2 == 0 {
 			s.server.StopImmediate()
@@ -38,6 +39,7 @@ func TestF03PostgresStoppedUnderLoad(t *testing.T) {
 		}
 		waits = append(waits, s.heals(t, n, url))
 		l.stop(t)
+		others.stop(t)
 		s.check(t, "a stop of the server")
 	}
 	asked, answered := s.judge.Told.Counts()
