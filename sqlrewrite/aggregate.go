@@ -1,6 +1,8 @@
 package sqlrewrite
 
 import (
+	"slices"
+
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/syntax"
@@ -99,6 +101,9 @@ func (b *binder) count(n *syntax.Call, filter expr) (value, error) {
 		switch c, isConstant := x.(constant); {
 		case n.Distinct && unit:
 			m.kind, m.x = countUnits, x
+			if !slices.Contains(b.bound.source.owners, plainField(x)) { // of a row that an outer join may not have found
+				m.filter = both(filter, present(x))
+			}
 		case unit:
 			return value{}, fault.UnitColumn(b.at(n.Args[0]), plainField(x).Name)
 		case n.Distinct:

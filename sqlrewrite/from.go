@@ -68,6 +68,7 @@ func (b *binder) relation(r syntax.Relation, where []syntax.Expr) (*relation, er
 		if r.Kind == syntax.LeftJoin || r.Kind == syntax.FullJoin {
 			rightWhere = nil
 		}
+		rightWhere = notNaming(r.Using, rightWhere) // there the name is the left side's column, which may equal the right one's only roughly
 		left, err := b.relation(r.Left, leftWhere)
 		if err != nil {
 			return nil, err
@@ -80,6 +81,18 @@ func (b *binder) relation(r syntax.Relation, where []syntax.Expr) (*relation, er
 	default:
 		return nil, b.unsupported(r, "this item of FROM", "")
 	}
+}
+
+// notNaming leaves out the conditions that are comparisons of a column with one of these names and no qualifier.
+func notNaming(columns []string, conditions []syntax.Expr) []syntax.Expr {
+	named := func(n syntax.Expr) bool {
+		c, ok := n.(*syntax.Column)
+		return ok && c.Qualifier == "" && slices.Contains(columns, c.Name)
+	}
+	return slices.DeleteFunc(slices.Clone(conditions), func(n syntax.Expr) bool {
+		c, ok := n.(*syntax.Binary)
+		return ok && (named(c.L) || named(c.R))
+	})
 }
 
 // table binds a name in FROM: of a query of WITH, else of a table of the snapshot.

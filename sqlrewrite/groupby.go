@@ -132,6 +132,9 @@ func (b *binder) groupKey(n syntax.Expr, work *int) (groupKey, error) {
 	if err != nil {
 		return groupKey{}, err
 	}
+	if x.typ() == intervalType { // which equal ones have several texts, of which a group would show that of one of its rows
+		return groupKey{}, b.unsupported(n, "grouping by an interval", "group by extract(epoch FROM x)")
+	}
 	if len(columnsOf(x)) == 0 {
 		return groupKey{}, b.unsupported(n, "grouping by a constant", "leave it out")
 	}
@@ -172,10 +175,10 @@ func (b *binder) columnKey(n *syntax.Column, c *field) (groupKey, error) {
 }
 
 // oneText reports whether equal values of a column always have one text. Else the text that a group shows would be that of one of
-// its rows (1.0 or 1.00, 0 or -0).
+// its rows (1.0 or 1.00, 0 or -0, 1 day or 24:00:00).
 func oneText(e expr) bool {
 	_, fixed := scale(e)
-	return !isFloat(e.typ()) && (e.typ() != catalog.Numeric || fixed)
+	return !isFloat(e.typ()) && e.typ() != intervalType && (e.typ() != catalog.Numeric || fixed)
 }
 
 // narrow drops the keys that WHERE rules out by itself: no row can have them, so showing them as noisy zeros would only

@@ -421,6 +421,9 @@ func (b *binder) rowCondition(n syntax.Expr) (expr, error) {
 			l, r, err := b.unify(c, syntax.Eq, c.L, c.R, column{of: x}, column{of: y})
 			return binary{op: syntax.Eq, l: l, r: r, t: catalog.Bool}, err
 		}
+	case *syntax.InQuery:
+		e, _, err := b.linkedRows(c) // unknown is as good as false here, and PostgreSQL joins what is nothing but IN
+		return e, err
 	}
 	return b.condition(rowScope{b}, n)
 }

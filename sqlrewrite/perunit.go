@@ -164,7 +164,12 @@ func (g *grouping) call(n *syntax.Call) (expr, error) {
 	if len(n.OrderBy)+len(n.Within) > 0 || n.Over != nil {
 		return nil, g.unsupported(n, "ORDER BY or OVER in an aggregate of single people", "")
 	}
-	e := unitAggregate{name: n.Name, distinct: n.Distinct}
+	return g.aggregateOf(n, unitAggregate{name: n.Name, distinct: n.Distinct})
+}
+
+// aggregateOf binds the argument and the filter of an aggregate.
+func (g *grouping) aggregateOf(n *syntax.Call, e unitAggregate) (expr, error) {
+	var err error
 	if n.Filter != nil {
 		if e.filter, err = g.condition(rowScope{g.binder}, n.Filter); err != nil {
 			return nil, err
@@ -182,7 +187,24 @@ func (g *grouping) call(n *syntax.Call) (expr, error) {
 	if e.x, err = g.coerce(n.Args[0], e.x, catalog.Text); err != nil {
 		return nil, err
 	}
+	if e.name == "sum" || e.name == "avg" {
+		if e.x, err = g.summable(n.Args[0], e.x); err != nil {
+			return nil, err
+		}
+	}
 	return g.aggregated(e, n)
+}
+
+// summable is x in a form whose sum over any rows raises no error: a column of numerics without fixed digits can hold two whose sum
+// PostgreSQL cannot (A29).
+func (g *grouping) summable(n syntax.Expr, x expr) (expr, error) {
+	if f := plainField(x); f == nil || f.Type != catalog.Numeric {
+		return x, nil
+	} else if _, fixed := scale(x); fixed {
+		return x, nil
+	}
+	o, err := g.operandOf(n, x)
+	return computed{written: x, total: o.x, within: o.extent}, err
 }
 
 // unitAggregates are the aggregates that a query per unit may compute: each is a function of the set of values, in whatever order
@@ -195,7 +217,8 @@ type unitAggregate struct {
 	name     string
 	x        expr // nil: count(*)
 	distinct bool
-	filter   expr // nil: none
+	filter   expr        // nil: none
+	over     *unitWindow // nil: one value for the whole group
 	t        catalog.Type
 }
 
@@ -207,6 +230,9 @@ func (e unitAggregate) children() []expr {
 		if x != nil {
 			all = append(all, x)
 		}
+	}
+	if e.over != nil {
+		all = append(all, e.over.children()...)
 	}
 	return all
 }
@@ -224,6 +250,11 @@ func (g *grouping) aggregated(e unitAggregate, n *syntax.Call) (expr, error) {
 		e.t = catalog.Int8
 		if g.p.of.maxRows > 0 {
 			bounded = &catalog.Bounds{Lo: new(big.Rat), Hi: rows, Step: one()}
+		}
+	case "rank", "dense_rank", "row_number":
+		e.t = catalog.Int8
+		if g.p.of.maxRows > 0 {
+			bounded = &catalog.Bounds{Lo: one(), Hi: rows, Step: one()}
 		}
 	case "sum", "avg":
 		if !e.x.typ().IsNumber() {
@@ -291,6 +322,10 @@ func (e unitAggregate) addsFloats() bool {
 // unitAggregate prints an aggregate over the rows of one unit. Floats are clamped to their bounds and added as numerics: their sum as floats
 // depends on the order in which PostgreSQL reads the rows, which another unit's may change.
 func (p *printer) unitAggregate(e unitAggregate) {
+	if e.isRank() {
+		p.rank(e)
+		return
+	}
 	floats := e.addsFloats() && !p.inline
 	if floats {
 		p.write("pg_catalog.round(")
@@ -318,6 +353,7 @@ func (p *printer) unitAggregate(e unitAggregate) {
 		p.expr(e.filter)
 		p.write(")")
 	}
+	p.over(e.over)
 	if floats { // a smaller number than 10^-300 might be none for the cast
 		p.write(", 300)::double precision")
 	}

@@ -15,11 +15,14 @@ func (p *printer) fromItem(n fromItem) string {
 	switch n := n.(type) {
 	case *scan:
 		if p.inline {
-			return n.table.Schema + "." + n.table.Name
+			return n.table.Schema + "." + n.table.Name + n.called()
 		}
 		return quoteIdent(n.table.Schema) + "." + quoteIdent(n.table.Name) + n.as()
 	case *derived:
-		return "(" + p.rowQueries(n.parts) + ")" + n.as()
+		if p.inline {
+			return "(" + p.rowQueries(n) + ")" + n.called()
+		}
+		return "(" + p.rowQueries(n) + ")" + n.as()
 	case *joined:
 		right := p.fromItem(n.right)
 		if _, nested := n.right.(*joined); nested {
@@ -43,6 +46,14 @@ func (l *leaf) as() string {
 	return " AS " + quoteIdent(l.alias)
 }
 
+// called is the relation's name for people: what its fields are called by must be told apart.
+func (l *leaf) called() string {
+	if l.name == "" {
+		return ""
+	}
+	return " AS " + l.name
+}
+
 // joinWord is the keyword of a join; an inner one without a condition is a cross join.
 func joinWord(j *joined) string {
 	switch {
@@ -58,18 +69,26 @@ func joinWord(j *joined) string {
 }
 
 // rowQueries prints a UNION ALL of queries below the release block.
-func (p *printer) rowQueries(parts []*rowQuery) string {
+func (p *printer) rowQueries(d *derived) string {
 	var texts []string
-	for _, q := range parts {
-		texts = append(texts, p.rowQuery(q))
+	for _, q := range d.parts {
+		texts = append(texts, p.rowQuery(q, d.fields))
 	}
 	return strings.Join(texts, " UNION ALL ")
 }
 
-func (p *printer) rowQuery(q *rowQuery) string {
+// rowQuery prints one of them, whose outputs are the fields of the whole; people know these by other names than the statement does.
+func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
 	var outputs, keys []string
 	for i, e := range q.outputs {
-		outputs = append(outputs, fmt.Sprintf("%s AS c%d", p.asIs(e), i))
+		output := p.asIs(e)
+		switch {
+		case !p.inline:
+			output += fmt.Sprintf(" AS c%d", i)
+		case output != fields[i].Name:
+			output += " AS " + fields[i].Name
+		}
+		outputs = append(outputs, output)
 	}
 	for _, k := range q.keys {
 		keys = append(keys, p.asIs(k))

@@ -52,6 +52,7 @@ type fromItem interface{ fromItem() }
 // leaf is a relation with a name in the statement.
 type leaf struct {
 	alias  string // "" while it is the only one
+	name   string // what the query calls it, for people; "" where that is its table's name
 	fields []*field
 }
 
@@ -128,6 +129,9 @@ func (r *relation) onePerUnit() (rowKey, bool) {
 // scanOf is the relation of a table under an alias.
 func (b *binder) scanOf(t *catalog.Table, alias string) (*relation, error) {
 	s := &scan{table: t}
+	if alias != t.Name {
+		s.name = alias
+	}
 	r := &relation{node: s, table: t.Name, maxRows: t.MaxRows, maxGroups: t.MaxGroups, maxValues: t.MaxValues}
 	byName := map[string]*field{}
 	for _, c := range t.Columns {

@@ -171,8 +171,11 @@ func (p *statementPrinter) groups(aggregate, source, condition string, byValue b
 	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
 }
 
-// distinguishable reports whether the values of an expression can be told apart by their hash: equal values have one.
-func distinguishable(e expr) bool { return familyOf(e.typ()) != unknownFamily }
+// distinguishable reports whether the values of an expression can be told apart by their hash: equal values have one. Not so
+// intervals: 1 day and 24 hours are equal and have two texts.
+func distinguishable(e expr) bool {
+	return familyOf(e.typ()) != unknownFamily && e.typ() != intervalType
+}
 
 // hashOf hashes a value of type t, which the statement calls by a name, so that equal values have equal hashes.
 func (p *statementPrinter) hashOf(name string, t catalog.Type, seed string) string {

@@ -116,51 +116,78 @@ func (b *binder) unlinked(n interface{ At() syntax.Pos }, r *relation) error {
 	return fault.UnitJoin(b.at(n), fmt.Sprintf("%s = %s", r.partOf(r.owner())+"."+r.unitName(), source.partOf(source.owner())+"."+source.unitName()))
 }
 
-// inQuery binds (x, ...) [NOT] IN (query), as EXISTS is. Rows that belong to nobody are not there, as everywhere, so that for the unit's id NOT IN
-// meets no NULL.
+// inQuery binds (x, ...) [NOT] IN (query) where it stands for a value.
+//
+// Where an x that links it to a person is NULL, as where an outer join found no partner, SQL says false if the query has no rows at all and else
+// unknown: that is asked of other people's rows, so it counts as unknown.
 func (b *binder) inQuery(n *syntax.InQuery) (expr, error) {
+	e, linking, err := b.linkedRows(n)
+	if err != nil || linking == nil {
+		return e, err
+	}
+	return choice{arms: []arm{{cond: linking, result: e}}, t: catalog.Bool}, nil
+}
+
+// linkedRows binds (x, ...) [NOT] IN (query), as EXISTS is. Rows that belong to nobody are not there, as everywhere, so that for the unit's id NOT IN
+// meets no NULL. The condition linking, if there is one, says that what links the row outside to a person is there: only then is the result a
+// function of that person's rows.
+func (b *binder) linkedRows(n *syntax.InQuery) (in expr, linking expr, err error) {
 	r, err := b.child(n.Query, b.ctes).rows()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(n.X) != len(r.fields) {
-		return nil, b.mismatch(n, fmt.Sprintf("the query has %d columns where %d are compared", len(r.fields), len(n.X)), "")
+		return nil, nil, b.mismatch(n, fmt.Sprintf("the query has %d columns where %d are compared", len(r.fields), len(n.X)), "")
 	}
 	e := inRows{from: r.node, outputs: r.fields}
-	linked := !r.owned()
-	var present []expr
+	linked, sure := !r.owned(), !r.owned()
+	var present, links []expr
 	if o := r.owner(); o != nil {
 		present = append(present, is{x: column{of: o}, what: syntax.IsNull, not: true})
 	}
 	for i, side := range n.X {
 		x, err := b.rowOutput(side)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		y := r.fields[i]
 		if f := plainField(x); f != nil {
 			if link, ok := b.linkTo(f, y, r); ok {
 				b.bound.shared().rely(link.relies...)
-				linked = true
+				linked, sure = true, sure || b.onEveryRow(f)
 				present = append(present, is{x: column{of: y}, what: syntax.IsNull, not: true})
+				links = append(links, is{x: x, what: syntax.IsNull, not: true})
 			} else if f.unit && !y.public || y.unit && !f.public {
-				return nil, fault.UnitColumn(b.at(side), f.Name)
+				return nil, nil, fault.UnitColumn(b.at(side), f.Name)
 			}
 		}
 		l, right, err := b.unify(side, syntax.Eq, side, side, x, column{of: y})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if plainField(right) != y {
-			return nil, b.unsupported(side, "this comparison with the rows of a query", "")
+			return nil, nil, b.unsupported(side, "this comparison with the rows of a query", "")
 		}
 		e.x = append(e.x, l)
 	}
 	if !linked {
-		return nil, b.unlinked(n, r)
+		return nil, nil, b.unlinked(n, r)
 	}
 	e.where = all(present)
-	return e, nil
+	if sure {
+		return e, nil, nil
+	}
+	return e, all(links), nil
+}
+
+// onEveryRow reports whether a field that links rows to their unit is NULL on no row that is used: it holds the unit's id, or leads to it.
+func (b *binder) onEveryRow(f *field) bool {
+	for at := b; at != nil; at = at.outer {
+		if s := at.bound.source; s != nil && s.has(f) {
+			return slices.Contains(s.owners, f) || s.pending != nil && s.pending.from == f
+		}
+	}
+	return false
 }
 
 // linkTo finds out whether x = y makes the rows of r those of one unit with a row of the query at hand or around it.

@@ -55,6 +55,9 @@ func (b *binder) subquery(in subqueryIn) (*relation, error) {
 		r.fields[i].Column = &c
 	}
 	r.parts = []fromPart{{in.alias, r.fields}}
+	if d, ok := r.node.(*derived); ok {
+		d.name = in.alias
+	}
 	return r, nil
 }
 
@@ -204,6 +207,12 @@ func (b *binder) project(r *relation) (*relation, error) {
 			}
 			for _, f := range fields {
 				p.add(f.Name, column{of: f}, true)
+			}
+			continue
+		}
+		if call, ok := item.Expr.(*syntax.Call); ok && call.Over != nil && r.owned() {
+			if err := b.unitWindow(p, call, itemName(item)); err != nil {
+				return nil, err
 			}
 			continue
 		}

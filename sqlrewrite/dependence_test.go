@@ -1,0 +1,159 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+)
+
+// reviewed plans a query whose price does not matter.
+func reviewed(t *testing.T, sql string, snapshot *catalog.Snapshot) (*Plan, error) {
+	t.Helper()
+	return Rewrite(sql, snapshot, Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Currency: catalog.Approx, Mechanism: MechanismAuto, Confidence: 0.95})
+}
+
+// nobodysOrders are few enough rows of few enough people that one of them often has all.
+const nobodysOrders = "(SELECT order_id FROM orders WHERE secret = 'x' AND nn = 9 AND n2 = 11)"
+
+// What decides about one person's rows is never whether a query finds any rows of anybody: NULL IN (no rows) is false, and NULL IN (some rows)
+// unknown, so that the last person with such a row would move everyone whose value is NULL (A13).
+func TestA13MembershipOfNullIsUnknown(t *testing.T) {
+	world := newWorld(t, 7, wild, 4)
+	for _, condition := range []string{"o.order_id NOT IN %s", "NOT (o.order_id IN %s)", "(o.order_id IN %s) IS UNKNOWN", "(o.order_id, e.n4) NOT IN (SELECT order_id, n4 FROM orders WHERE nn = 9)"} {
+		if strings.Contains(condition, "%s") {
+			condition = fmt.Sprintf(condition, nobodysOrders)
+		}
+		for _, sql := range []string{
+			"SELECT count(*) FROM events e LEFT JOIN orders o ON o.buyer = e.unit WHERE " + condition,
+			"SELECT sum(CASE WHEN " + condition + " THEN e.nn ELSE 3 END) FROM events e LEFT JOIN orders o ON o.buyer = e.unit",
+			"SELECT k_num, count(*) FILTER (WHERE " + condition + ") FROM (SELECT * FROM events WHERE k_num < 4) e LEFT JOIN orders o ON o.buyer = e.unit GROUP BY e.k_num",
+		} {
+			p, err := reviewed(t, strings.Replace(sql, "SELECT k_num", "SELECT e.k_num", 1), world.snapshot)
+			if err != nil {
+				t.Fatalf("%s: %v", sql, showFault(err))
+			}
+			n := &neighbours{reached: make(map[string]*big.Rat)}
+			for i := range 20 {
+				world.fill(t, i%2 == 0)
+				if err := n.compare(t.Context(), world, p, p.Draw(mechanisms.NewSampler())); err != nil {
+					t.Fatalf("%s\n%v", sql, err)
+				}
+			}
+		}
+	}
+}
+
+// A column of numerics without digits can hold two values whose sum PostgreSQL cannot: statistics of single people clamp them first, or the
+// error would tell that there is one who has both (A29).
+func TestA29SumsOfTheLargestNumerics(t *testing.T) {
+	world := newWorld(t, 7, wild, 4)
+	for _, call := range []string{"sum(free)", "avg(free)", "sum(DISTINCT free)", "sum(free) FILTER (WHERE nn > 0)"} {
+		sql := "SELECT sum(s), count(*) FROM (SELECT unit, " + call + " AS s FROM events GROUP BY unit) t WHERE s > 0"
+		p, err := reviewed(t, sql, world.snapshot)
+		if err != nil {
+			t.Fatalf("%s: %v", sql, showFault(err))
+		}
+		world.fill(t, true)
+		mustExec(t, world.conn, "UPDATE store.events SET nn = 9, free = CASE WHEN event % 2 = 0 THEN '9e131071' ELSE '8e131071' END::numeric")
+		n := &neighbours{reached: make(map[string]*big.Rat)}
+		if err := n.compare(t.Context(), world, p, p.Draw(mechanisms.NewSampler())); err != nil {
+			t.Errorf("%s\n%.500v", sql, err)
+		}
+	}
+}
+
+const roughTables = `
+visits
+  person  bigint
+orders
+  buyer   bigint
+scores
+  person  double precision`
+
+const roughPolicy = `version: 1
+dataset: shop
+neighbours: add-remove
+tables:
+  visits: {unit: {column: person}, max_rows: 5, max_groups: 2}
+  orders: {unit: {column: buyer}, max_rows: 5, max_groups: 2}
+  scores: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`
+
+// Many whole numbers are one float. After USING a name means the left side's column, so that a condition on it says of the right side's
+// only that it is about as large: that does not make two rows one person's (A15).
+func TestA15RoughEqualityLinksNobody(t *testing.T) {
+	snapshot := parseSnapshot(t, roughTables, roughPolicy)
+	for sql, taken := range map[string]bool{
+		"SELECT count(*) FROM scores JOIN (visits CROSS JOIN orders o) USING (person) WHERE person = o.buyer":                            false,
+		"SELECT count(*) FROM scores JOIN (visits CROSS JOIN orders o) USING (person) WHERE o.buyer = person":                            false,
+		"SELECT count(*) FROM scores s JOIN visits v ON s.person = v.person JOIN orders o ON o.buyer = s.person":                         false,
+		"SELECT count(*) FROM (visits CROSS JOIN orders o) JOIN scores USING (person) WHERE person = o.buyer":                            true,
+		"SELECT count(*) FROM scores JOIN (visits v CROSS JOIN orders o) USING (person) WHERE v.person = o.buyer":                        true,
+		"SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM scores s, orders o WHERE s.person = v.person AND o.buyer = s.person)": false,
+	} {
+		if _, err := reviewed(t, sql, snapshot); (err == nil) != taken {
+			t.Errorf("%s: %v, want it taken: %v", sql, err, taken)
+		}
+	}
+}
+
+// Equal intervals have several texts (1 day, 24:00:00), of which PostgreSQL keeps that of whichever row comes first: neither a group nor the hash
+// that chooses values can be told by it.
+func TestIntervalsAreNotToldApart(t *testing.T) {
+	world := newWorld(t, 7, wild, 4)
+	for _, sql := range []string{
+		"SELECT count(DISTINCT (at - until) - (until - timestamp '2024-01-01')) FROM events",
+		"SELECT CASE WHEN k_bool THEN interval '1 day' ELSE interval '24 hours' END AS i, count(*) FROM events GROUP BY i",
+		"SELECT count(*) FROM (SELECT unit, at - until AS i FROM events) t GROUP BY i",
+	} {
+		if _, err := reviewed(t, sql, world.snapshot); err == nil {
+			t.Errorf("%s is taken", sql)
+		}
+	}
+}
+
+// Two releases are one only if they mean the same: what a query inside a condition calls its columns and tables is part of what it means.
+func TestQueriesInConditionsAreToldApart(t *testing.T) {
+	world := newWorld(t, 7, wild, 4)
+	one := "(SELECT unit, n2 AS z, n4 AS w FROM events) x WHERE x.unit = o.buyer AND x.z = 10"
+	other := "(SELECT unit, n2 AS w, n4 AS z FROM events) x WHERE x.unit = o.buyer AND x.z = 10"
+	p, err := reviewed(t, "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM "+one+")), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM "+other+")) FROM orders o", world.snapshot)
+	if err != nil {
+		t.Fatal(showFault(err))
+	}
+	if len(p.releases) != 2 {
+		t.Errorf("one release for both: %s", p.query.measures[0].name)
+	}
+}
+
+// count(DISTINCT unit) of the side that an outer join may leave NULL counts the people who have a row there.
+func TestUnitsOfTheNullableSide(t *testing.T) {
+	world := newWorld(t, 7, calm, 100)
+	world.fill(t, false)
+	for _, sql := range []string{
+		"SELECT count(DISTINCT o.buyer) FROM people p LEFT JOIN orders o ON o.buyer = p.id",
+		"SELECT count(DISTINCT o.buyer) FROM people p LEFT JOIN (SELECT buyer FROM orders GROUP BY buyer) o ON o.buyer = p.id",
+	} {
+		p, err := reviewed(t, sql, world.snapshot)
+		if err != nil {
+			t.Fatalf("%s: %v", sql, showFault(err))
+		}
+		tables, err := runOnAll(t.Context(), world.conn, p.Statements(&Draws{})[0], []string{"nobody"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want int64
+		if err := world.plain.QueryRow(t.Context(), sql).Scan(&want); err != nil {
+			t.Fatal(err)
+		}
+		if got := tables[0].at("", 0); got.Int64() != want || want == 0 {
+			t.Errorf("%s: %v, want %d", sql, got, want)
+		}
+	}
+}
