@@ -15,7 +15,7 @@ import (
 // A crash takes back the numbers that transactions had drawn which it took back as well, and whoever comes first afterwards draws them again. A gateway whose
 // answer was lost in the crash must not take another's entry of that number for its own.
 func testNumberGivenTwice(t *testing.T, d *pgtest.ControlDatabase) {
-	here, there := open(t, d), open(t, d)
+	opener, here, there := open(t, d), open(t, d), open(t, d) // those two have no numbers at hand
 	own := account(budget.AnalystScope, "ana", 100)
 	elsewhere := account(budget.AnalystScope, "ana", 100)
 	elsewhere.ID.Dataset = "e"
@@ -24,10 +24,10 @@ func testNumberGivenTwice(t *testing.T, d *pgtest.ControlDatabase) {
 		c.Dataset = "e"
 		return c
 	}
-	reserve(t, there, onE("before"))
-	reserve(t, here, charge("first", mechanisms.Loss{Epsilon: 10}, own))
+	reserve(t, opener, onE("before"))
+	reserve(t, opener, charge("first", mechanisms.Loss{Epsilon: 10}, own))
 	var last int64
-	if err := d.Conn(t, d.DSN).QueryRow(t.Context(), "SELECT max(seq) FROM noisegate.entry").Scan(&last); err != nil {
+	if err := d.Conn(t, d.DSN).QueryRow(t.Context(), "SELECT last_value FROM noisegate.entry_seq_seq").Scan(&last); err != nil {
 		t.Fatal(err)
 	}
 
