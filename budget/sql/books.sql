@@ -1,4 +1,4 @@
--- What a dataset's charges and accounts say that its entries do not explain: the entry that is to blame, or 0, and what is wrong.
+-- What a dataset's charges and accounts say that its entries do not explain: the first entry that is to blame, or 0 where none is, and what is wrong.
 --
 -- $1 dataset
 WITH newest AS ( -- what each charge counts as
@@ -20,7 +20,7 @@ WITH newest AS ( -- what each charge counts as
 	FROM noisegate.entry
 	WHERE dataset = $1 AND account IS NOT NULL
 	ORDER BY account_ids[1], seq DESC
-)
+), found AS (
 SELECT coalesce(n.seq, 0) AS seq, 'its charge is not as it says' AS what
 FROM newest n FULL JOIN (SELECT * FROM noisegate.charge WHERE dataset = $1) c USING (charge_id)
 WHERE n.charge_id IS NULL OR c.charge_id IS NULL
@@ -53,5 +53,5 @@ WHERE a.account_id IS NULL OR d.id IS NULL OR a.opened_at < d.first -- tranches 
 		coalesce((account->>'tranche_rho_pico')::bigint, 0), coalesce((account->>'rate_per_us')::bigint, 0),
 		coalesce((account->>'rate_epsilon_pico')::bigint, 0), coalesce((account->>'rate_rho_pico')::bigint, 0),
 		coalesce((account->>'frozen')::boolean, false))
-ORDER BY seq
-LIMIT 1
+)
+SELECT seq, what FROM found ORDER BY nullif(seq, 0) LIMIT 1
