@@ -183,7 +183,8 @@ func lockText(pins []sqlrewrite.Pin) string {
 }
 
 // pinText counts the pinned columns that are still what they were: same relation under the same name, same attribute
-// number, type and modifier, and never NULL where that is relied upon. A view is another relation kind, which policies never pin.
+// number, type and modifier, and never NULL where that is relied upon. A view is another relation kind, which policies never pin. Neither
+// do they pin a table from which others inherit: it has rows of tables of which nobody was asked whose they are, and to whose rows its keys do not hold.
 const pinText = `SELECT count(*)
 FROM unnest($1::oid[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::oid[], $7::int4[], $8::bool[])
 	AS pin(relation, schema, name, attribute, number, type, modifier, required)
@@ -191,19 +192,18 @@ JOIN pg_catalog.pg_class c ON c.oid = pin.relation AND c.relname = pin.name AND 
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = pin.schema
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = pin.attribute AND a.attnum = pin.number
 	AND a.atttypid = pin.type AND a.atttypmod = pin.modifier AND NOT a.attisdropped
-WHERE a.attnotnull OR NOT pin.required`
+WHERE (a.attnotnull OR NOT pin.required)
+	AND NOT (c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))`
 
 // keyText counts the sets of columns ($2: their names as a JSON array, in the order of their bytes) that still are the whole key of a
-// unique index of their table ($1) and of nothing else: an index says nothing of the rows of inheriting tables.
+// unique index of their table ($1) and of nothing else.
 const keyText = `SELECT count(*)
 FROM unnest($1::oid[], $2::text[]) AS pin(relation, columns)
 CROSS JOIN LATERAL (SELECT array_agg(name ORDER BY place) FROM json_array_elements_text(pin.columns::json) WITH ORDINALITY AS j(name, place)) AS k(names)
 WHERE EXISTS (SELECT FROM pg_catalog.pg_index i
 		WHERE i.indrelid = pin.relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = cardinality(k.names)
 		AND k.names = (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_catalog.pg_attribute a
-			WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0))
-	AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h JOIN pg_catalog.pg_class c ON c.oid = h.inhparent
-		WHERE c.oid = pin.relation AND c.relkind = 'r')`
+			WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0))`
 
 // pinned is a list of pins as columns, one entry for each pinned column.
 type pinned struct {

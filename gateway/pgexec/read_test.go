@@ -74,7 +74,11 @@ func TestReadPublicTables(t *testing.T) {
 	if _, _, err := calculator(t).Compute(t.Context(), post); fault.CodeOf(err) != fault.CodeInternal {
 		t.Errorf("the control database was asked for a public table: %v", err)
 	}
-	p.Exec(t, "ALTER TABLE shops ALTER size TYPE bigint")
+	p.Exec(t, "CREATE TABLE secret () INHERITS (shops); GRANT SELECT ON secret TO noisegate_reader")
+	if _, _, err := d.Read(t.Context(), post); fault.CodeOf(err) != fault.CodePolicyStale {
+		t.Errorf("with the rows of an inheriting table: got %v, want %s", err, fault.CodePolicyStale)
+	}
+	p.Exec(t, "DROP TABLE secret; ALTER TABLE shops ALTER size TYPE bigint")
 	if _, _, err := d.Read(t.Context(), post); fault.CodeOf(err) != fault.CodePolicyStale {
 		t.Errorf("got %v, want %s", err, fault.CodePolicyStale)
 	}
