@@ -157,3 +157,21 @@ func TestUnitsOfTheNullableSide(t *testing.T) {
 		}
 	}
 }
+
+// LIKE compares the pattern anew at each character of a text: with a long one a text that nearly fits at each would take seconds (A32).
+func TestA32LongPatterns(t *testing.T) {
+	snapshot := parseSnapshot(t, "visits\n  person bigint\n  note text", `version: 1
+dataset: shop
+neighbours: add-remove
+tables:
+  visits: {unit: {column: person}, max_rows: 5, max_groups: 2}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`)
+	for length, taken := range map[int]bool{maxPattern: true, maxPattern + 1: false} {
+		_, err := reviewed(t, "SELECT count(*) FROM visits WHERE note LIKE '%"+strings.Repeat("a", length-1)+"'", snapshot)
+		if (err == nil) != taken {
+			t.Errorf("%d bytes: %v", length, err)
+		}
+	}
+}

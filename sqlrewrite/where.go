@@ -1,6 +1,7 @@
 package sqlrewrite
 
 import (
+	"fmt"
 	"strings"
 
 	"noisegate/catalog"
@@ -188,8 +189,12 @@ func (b *binder) is(s scope, n *syntax.Is) (expr, error) {
 	return is{x: x, what: n.What, not: n.Not}, err
 }
 
-// maxWildcards bounds the work of one LIKE on one row: matching can take time in the power of the number of % signs.
-const maxWildcards = 8
+// These bound the work of one LIKE on one row (A32): matching can take time in the power of the number of % signs, and at each character of a
+// text as long as the pattern.
+const (
+	maxWildcards = 8
+	maxPattern   = 200 // bytes
+)
 
 // like takes constant patterns only, and checks them: PostgreSQL raises an error for a pattern that ends in its escape
 // character, but only on rows that get that far.
@@ -214,6 +219,9 @@ func (b *binder) like(s scope, n *syntax.Like) (expr, error) {
 	}
 	if strings.Count(literal.Text, "%") > maxWildcards {
 		return nil, fault.TooComplex(b.at(n.Pattern), "the pattern has more than 8 wildcards %")
+	}
+	if len(literal.Text) > maxPattern {
+		return nil, fault.TooComplex(b.at(n.Pattern), fmt.Sprintf("the pattern has more than %d bytes", maxPattern))
 	}
 	pattern := constant{t: catalog.Text, text: literal.Text}
 	return like{x: x, pattern: pattern, caseInsensitive: n.CaseInsensitive, not: n.Not}, nil
