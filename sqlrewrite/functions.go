@@ -70,7 +70,7 @@ func functionNames() []string {
 // function looks a call's name up. Only names without a schema, or in pg_catalog, can be found.
 func (b *binder) function(n *syntax.Call) (functionInfo, error) {
 	if n.Over != nil {
-		return functionInfo{}, b.unsupported(n, "a window function (OVER) here", "compute ranks and shares from the released answer")
+		return functionInfo{}, b.unsupported(n, "a window function (OVER) here", "compute ranks and shares from the released answer, or those of one person's rows in a query in FROM")
 	}
 	if n.Schema == "" || n.Schema == "pg_catalog" {
 		for _, f := range functions() {

@@ -63,6 +63,10 @@ func relationOrigins() []func(*writer) origin {
 		joined("subquery", subquery("events", "unit")+" AS s", "s", "unit", names{}),
 		joined("subquery with filter", "(SELECT *, n4 + 1 AS more FROM events WHERE n4 > 0 OR k_bool) s", "s", "unit", names{numbers: []string{"s.more"}}),
 		joined("distinct per unit", "(SELECT DISTINCT unit, "+columnsOfFamily+" FROM events) s", "s", "unit", names{}),
+		joined("windows per unit", "(SELECT unit, "+columnsOfFamily+", rank() OVER (PARTITION BY unit ORDER BY n4 DESC, day) AS c, row_number() OVER (PARTITION BY unit ORDER BY at, event) AS s,"+
+			" sum(n4) OVER (PARTITION BY unit, k_num ORDER BY note) AS a, count(*) FILTER (WHERE n2 > 1) OVER (PARTITION BY unit) AS m FROM events) g", "g", "unit", statistics),
+		joined("windows per unit", "(SELECT *, max(money) OVER (PARTITION BY unit) AS m, dense_rank() OVER (PARTITION BY unit ORDER BY f8) AS c, min(day) OVER (PARTITION BY k_bool, unit) AS d FROM"+
+			" (SELECT *, avg(n2) OVER (PARTITION BY unit ORDER BY n4) AS s FROM events) t WHERE n4 IS NOT NULL) g", "g", "unit", names{numbers: []string{"g.c", "g.m"}}),
 		joined("union all", "("+strings.Trim(subquery("events", "unit"), "()")+" UNION ALL "+strings.Trim(subquery("orders", "buyer"), "()")+") s", "s", "unit", names{}),
 		differs(joined("statistics beside rows", "events e JOIN "+strings.Replace(perUnit, "sum(f8)", "avg(f8)", 1)+" g ON g.unit = e.unit", "e", "unit", statistics),
 			joined("statistics beside rows", "events e JOIN "+perUnit+" g ON g.unit = e.unit", "e", "unit", statistics)),

@@ -19,6 +19,7 @@ func relationMutants() []mutant {
 		{"DISTINCT across units", `SELECT DISTINCT "t1"\."unit" AS c0`, `SELECT DISTINCT pg_catalog.min("t1"."unit") OVER (PARTITION BY "t1"."nn") AS c0`},
 		{"one side of the union not owned", `UNION ALL SELECT "(t\d+)"\."c0"`, `UNION ALL SELECT 1`},
 		{"a filter on the sum over units", `WHERE \("(t\d+)"\."c(\d+)" > (\$\d+::integer)\)\) AS`, `WHERE ((SELECT pg_catalog.sum("x"."n4") FROM "public"."events" AS "x") > $3)) AS`},
+		{"windows over all units", `OVER \(PARTITION BY "(t\d+)"\."(unit|c0)"`, `OVER (PARTITION BY 1`},
 		{"LIMIT inside a query in FROM", `(FROM "public"\."events" AS "t1" WHERE [^()]*(?:\([^()]*\)[^()]*)*)\) AS "t2"`, `$1 ORDER BY "t1"."nn", "t1"."event" LIMIT 5) AS "t2"`},
 	}
 }
