@@ -101,6 +101,10 @@ func relationConditions() []production {
 		{name: "condition/in public", write: func(w *writer, p place) string {
 			return w.pick(p.names.whole...) + w.pick(" IN ", " NOT IN ") + "(SELECT k_num FROM tags WHERE tag <> 'red')"
 		}},
+		{name: "condition/value of public", write: func(w *writer, p place) string {
+			return fmt.Sprintf("%s %s (SELECT %s)", w.pick(p.names.whole...), w.pick("<", ">=", "<>"),
+				w.pick("avg(weight) FROM zones", "max(k_num) FROM tags WHERE tag <> 'red'", "count(*) FROM zones z JOIN tags t ON t.k_num = z.k_num", "sum(k_num) FROM tags WHERE false"))
+		}},
 		{name: "condition/exists public", write: func(w *writer, p place) string {
 			return fmt.Sprintf("EXISTS (SELECT 1 FROM zones zz WHERE zz.k_num = %[1]s AND zz.weight < %[1]s + 5)", w.pick(p.names.whole...))
 		}},

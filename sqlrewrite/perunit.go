@@ -81,6 +81,7 @@ func (g *grouping) above(r *relation) (*relation, error) {
 			return nil, err
 		}
 	}
+	g.p.query.from = r.node // with what the arguments of aggregates have joined
 	groups := g.p.out
 	groups.maxRows, groups.maxGroups = g.bounds(r)
 	groups.keys = []rowKey{{fields: slices.Clone(groups.fields[:len(g.p.query.keys)])}}

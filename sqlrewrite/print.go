@@ -315,7 +315,17 @@ func describe(e expr) string { return describeWith(e, nil) }
 
 // describeWith names the values of a block.
 func describeWith(e expr, q *boundQuery) string {
-	p := &printer{inline: true, leaf: func(p *printer, e expr) {
+	p := newDescriber(q)
+	p.expr(e)
+	return p.b.String()
+}
+
+// describeRows writes a query below the release block for people. Queries that mean different things have different descriptions.
+func describeRows(d *derived) string { return newDescriber(nil).rowQueries(d) }
+
+// newDescriber prints for people.
+func newDescriber(q *boundQuery) *printer {
+	return &printer{inline: true, leaf: func(p *printer, e expr) {
 		switch e := e.(type) {
 		case column:
 			p.write(e.of.text())
@@ -331,6 +341,4 @@ func describeWith(e expr, q *boundQuery) string {
 			p.expr(e.r)
 		}
 	}}
-	p.expr(e)
-	return p.b.String()
 }

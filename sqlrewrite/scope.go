@@ -128,7 +128,10 @@ func (b *binder) expression(s scope, n syntax.Expr) (expr, error) {
 		}
 		return nil, b.unsupported(n, "EXISTS in this place", "move it to WHERE")
 	case *syntax.Scalar:
-		return b.scalar(n)
+		if _, rows := s.(rowScope); rows {
+			return b.scalar(n)
+		}
+		return nil, b.refuseScalar(n)
 	case *syntax.Star:
 		return nil, b.unsupported(n, "* inside an expression", "name the columns")
 	default:

@@ -199,8 +199,3 @@ func (b *binder) linkTo(x, y *field, r *relation) (unitLink, bool) {
 	}
 	return unitLink{}, false
 }
-
-// scalar refuses a query that stands for a value.
-func (b *binder) scalar(n *syntax.Scalar) (expr, error) {
-	return nil, b.unsupported(n, "a subquery as a value", "ask for its result first, and write that as a constant")
-}

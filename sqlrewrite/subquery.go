@@ -125,18 +125,19 @@ type projection struct {
 	out   *relation
 	leaf  *derived
 	stems map[*field]*field // which output a field of the relation became
+	facts *statementFacts
 }
 
 func (b *binder) projection(of *relation) *projection {
 	q := &rowQuery{from: of.node, where: b.bound.where}
 	d := &derived{parts: []*rowQuery{q}}
-	return &projection{of: of, query: q, leaf: d, stems: map[*field]*field{}, out: &relation{node: d, table: of.table, maxRows: of.maxRows,
+	return &projection{of: of, query: q, leaf: d, stems: map[*field]*field{}, facts: b.bound.shared(), out: &relation{node: d, table: of.table, maxRows: of.maxRows,
 		maxGroups: of.maxGroups, maxValues: of.maxValues, notes: of.notes}}
 }
 
 // add makes an expression an output. A plain column stays what it is under its new name.
 func (p *projection) add(name string, e expr, shown bool) *field {
-	f := &field{Column: derivedColumn(name, e), printed: fmt.Sprintf("c%d", len(p.query.outputs))}
+	f := &field{Column: p.facts.derivedColumn(name, e), printed: fmt.Sprintf("c%d", len(p.query.outputs))}
 	if stem := plainField(e); stem != nil {
 		f.table, f.unit, f.present, f.public, f.anchor = stem.table, stem.unit, stem.present, stem.public, stem.anchor
 		if p.stems[stem] == nil || shown {
@@ -155,7 +156,7 @@ func (p *projection) add(name string, e expr, shown bool) *field {
 }
 
 // derivedColumn is what is known of an expression's values.
-func derivedColumn(name string, e expr) *catalog.Column {
+func (s *statementFacts) derivedColumn(name string, e expr) *catalog.Column {
 	if stem := plainField(e); stem != nil {
 		c := *stem.Column
 		c.Name = name
@@ -165,14 +166,17 @@ func derivedColumn(name string, e expr) *catalog.Column {
 	if w := boundsOf(e); w != nil {
 		c.Bounds = &catalog.Bounds{Lo: w.lo, Hi: w.hi, Step: w.step}
 	}
-	if keys, ok := keyDomain(e, nil); ok {
+	left := maxWork - s.keyWork
+	if keys, ok := keyDomainIn(e, nil, &left); ok {
 		c.Domain = keys
 	}
+	s.keyWork = maxWork - left
 	return c
 }
 
 // finish completes the relation: its rows keep their unit, also where no output shows it.
 func (b *binder) finish(p *projection) (*relation, error) {
+	p.query.from = p.of.node // with what its expressions have joined
 	if o := p.of.owner(); o != nil && len(p.out.owners) == 0 {
 		p.add(o.Name, column{of: o}, false)
 	}
@@ -204,6 +208,9 @@ func (b *binder) project(r *relation) (*relation, error) {
 			fields, err := b.starFields(r, star)
 			if err != nil {
 				return nil, err
+			}
+			if len(p.query.outputs)+len(fields) > maxOutputs {
+				return nil, tooManyOutputs(b.at(star))
 			}
 			for _, f := range fields {
 				p.add(f.Name, column{of: f}, true)
