@@ -187,16 +187,7 @@ type journaled struct{ *budget.Postgres }
 
 func (l journaled) journal(t *testing.T) (all []change) {
 	t.Helper()
-	var entries []budget.Entry
-	for page := (budget.Page{Limit: 1000}); ; page.Before = entries[len(entries)-1].Seq {
-		some, err := l.Entries(t.Context(), page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if entries = append(entries, some...); len(some) < page.Limit {
-			break
-		}
-	}
+	entries := entriesOf(t, l)
 	used := map[string]mechanisms.PicoEpsilon{}
 	counts := map[budget.ReservationID]mechanisms.PicoEpsilon{}
 	for _, e := range slices.Backward(entries) {
@@ -214,6 +205,20 @@ func (l journaled) journal(t *testing.T) (all []change) {
 		all = append(all, made)
 	}
 	return all
+}
+
+// entriesOf gives a ledger's whole journal, newest first.
+func entriesOf(t *testing.T, l budget.Ledger) (entries []budget.Entry) {
+	t.Helper()
+	for page := (budget.Page{Limit: 1000}); ; page.Before = entries[len(entries)-1].Seq {
+		some, err := l.Entries(t.Context(), page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entries = append(entries, some...); len(some) < page.Limit {
+			return entries
+		}
+	}
 }
 
 // history is what was asked and told.

@@ -14,7 +14,7 @@ import (
 )
 
 // Everything that may happen to a ledger happens at once, on two datasets and through three gateways, which know nothing of each other: nobody waits in a
-// circle, nothing fails but for the reasons that the ledger has, and it verifies.
+// circle, nothing fails but for the reasons that the ledger has, it verifies, and each entry kept the rules.
 func testCrowd(t *testing.T, d *pgtest.ControlDatabase) {
 	const clients, each = 12, 150
 	gateways := []*budget.Postgres{open(t, d), open(t, d), open(t, d)}
@@ -109,6 +109,12 @@ func testCrowd(t *testing.T, d *pgtest.ControlDatabase) {
 	for _, l := range gateways {
 		if err := l.VerifyAll(t.Context(), nil); err != nil {
 			t.Error(err)
+		}
+	}
+	books := map[string]*budget.Books{"d": budget.NewBooks("d"), "e": budget.NewBooks("e")}
+	for _, e := range slices.Backward(entriesOf(t, gateways[0])) {
+		if err := books[e.Dataset].Add(e); err != nil {
+			t.Fatal(err)
 		}
 	}
 	var deadlocks int

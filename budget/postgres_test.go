@@ -122,7 +122,8 @@ func timed(t *testing.T, d *pgtest.ControlDatabase) budgettest.Timed {
 	}
 	passed := time.Duration(0)
 	return budgettest.Timed{
-		Ledger: older{open(t, d), func() { shift("account", "opened_at", passed) }},
+		Rewound: true,
+		Ledger:  older{open(t, d), func() { shift("account", "opened_at", passed) }},
 		Advance: func(by time.Duration) {
 			passed += by
 			shift("account", "opened_at", -by)

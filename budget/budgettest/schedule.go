@@ -15,6 +15,8 @@ type Timed struct {
 	budget.Ledger
 	// Advance lets so much time pass.
 	Advance func(time.Duration)
+	// Rewound says that Advance changes what the ledger remembers: then its journal's times are not those by which it decided.
+	Rewound bool
 	// Glimpse shows the ledger, for one operation, a clock that is so far ahead, and then the old one again.
 	Glimpse func(time.Duration)
 }
@@ -35,7 +37,7 @@ func RunTimed(t *testing.T, open func(t *testing.T) Timed) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ledger := open(t)
-			f := &fixture{T: t, ledger: ledger, charged: map[budget.ReservationID][]budget.AccountID{}}
+			f := &fixture{T: t, ledger: ledger, rewound: ledger.Rewound, charged: map[budget.ReservationID][]budget.AccountID{}}
 			test.run(f, ledger)
 			if !t.Failed() {
 				f.checkSums()

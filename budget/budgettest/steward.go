@@ -160,12 +160,15 @@ func (f *fixture) checkChain() {
 	if err != nil || verified.Head != head || verified.Unchained != 0 {
 		f.Errorf("%+v, %v; want an end at %+v", verified, err, head)
 	}
-	chain, entries := budget.NewChain(budget.Head{Dataset: dataset}), f.entries()
+	chain, books, entries := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset), f.entries()
 	for i := len(entries) - 1; i >= 0; i-- {
 		if entries[i].Dataset != dataset {
 			continue
 		}
 		if err := chain.Add(entries[i]); err != nil {
+			f.Error(err)
+		}
+		if err := books.Add(entries[i]); err != nil && !f.rewound {
 			f.Error(err)
 		}
 	}

@@ -85,6 +85,8 @@ type fixture struct {
 	ledger budget.Ledger
 	ids    atomic.Int64
 
+	rewound bool // see [Timed]
+
 	mu      sync.Mutex
 	charged map[budget.ReservationID][]budget.AccountID // by every charge that was taken
 }

@@ -168,9 +168,9 @@ func (j *journal) datasets(receipts []budget.Receipt) []string {
 	return sortedKeys(names)
 }
 
-// verify compares a dataset's entries with each other, with the head of their chain, and with receipts.
+// verify compares a dataset's entries with each other, with the rules of budgets, with the head of their chain, and with receipts.
 func (j *journal) verify(dataset string, receipts []budget.Receipt) verifiedChain {
-	chain := budget.NewChain(budget.Head{Dataset: dataset})
+	chain, books := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset)
 	hashes, answers := map[int64][32]byte{}, map[budget.ReservationID]string{}
 	var err error
 	for _, shown := range j.entries {
@@ -180,6 +180,9 @@ func (j *journal) verify(dataset string, receipts []budget.Receipt) verifiedChai
 		var e budget.Entry
 		if e, err = entryOf(shown); err == nil {
 			err = chain.Add(e)
+		}
+		if err == nil {
+			err = books.Add(e)
 		}
 		hashes[e.Seq] = e.Hash
 		if e.Kind == budget.EntrySettle {

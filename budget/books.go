@@ -1,0 +1,106 @@
+package budget
+
+import (
+	"encoding/json"
+
+	"noisegate/mechanisms"
+)
+
+// Books are a dataset's accounts and charges as its entries tell of them. Where [Chain] says that nothing was changed afterwards, they say that what was
+// written kept the rules: that each charge was one that its accounts admitted at that time (caps, tranches, rates, freezes, as [Limit] has them), ended at
+// most once, and never counted for more than it reserved; and that a cap rose by no more than its refill. They are fed in order, from the first entry on.
+type Books struct {
+	dataset  string
+	accounts map[int64]*tally
+	charges  map[ReservationID]*heldCharge
+}
+
+// NewBooks are the books of a dataset before its first entry.
+func NewBooks(dataset string) *Books {
+	return &Books{dataset: dataset, accounts: map[int64]*tally{}, charges: map[ReservationID]*heldCharge{}}
+}
+
+// Add takes the next entry; a [*BrokenError] when it could not follow.
+func (b *Books) Add(e Entry) error {
+	what := ""
+	switch e.Kind {
+	case EntryReserve:
+		what = b.reserved(e)
+	case EntrySettle, EntryVoid, EntryExpire:
+		what = b.ended(e)
+	case EntryLimit, EntryRefill, EntryFreeze, EntryThaw:
+		what = b.defined(e)
+	default:
+		what = "nobody knows its kind"
+	}
+	if what != "" {
+		return &BrokenError{Dataset: b.dataset, Seq: e.Seq, What: what}
+	}
+	return nil
+}
+
+func (b *Books) reserved(e Entry) (what string) {
+	if b.charges[e.Reservation] != nil {
+		return "its charge was reserved before"
+	}
+	charge := &heldCharge{state: open, held: e.Loss}
+	for _, number := range e.AccountIDs {
+		a := b.accounts[number]
+		if a == nil {
+			return "it charges an account that was never opened"
+		}
+		charge.accounts = append(charge.accounts, a)
+	}
+	// Before there was a chain, entries of charges that ran at once did not stand in the order in which they were decided.
+	chained := e.Hash != [32]byte{}
+	if err := refusal(charge.accounts, Charge{Analyst: e.Analyst, Loss: e.Loss}, e.At); err != nil && chained {
+		return "its accounts did not admit it"
+	}
+	b.charges[e.Reservation] = charge
+	for _, a := range charge.accounts {
+		a.used.add(sumOf(e.Loss))
+		a.busy = a.Limit.Rate.after(a.busy, e.At, e.Loss)
+	}
+	return ""
+}
+
+func (b *Books) ended(e Entry) (what string) {
+	charge := b.charges[e.Reservation]
+	switch {
+	case charge == nil || charge.state != open:
+		return "its charge is not open"
+	case e.Kind == EntryVoid && e.Loss != mechanisms.Loss{}, e.Kind == EntryExpire && e.Loss != charge.held, !within(e.Loss, charge.held):
+		return "its charge counts as something else than it may"
+	}
+	for _, a := range charge.accounts {
+		a.used.subtract(sumOf(charge.held))
+		a.used.add(sumOf(e.Loss))
+	}
+	charge.state = expired // or another end: all are final
+	return ""
+}
+
+func (b *Books) defined(e Entry) (what string) {
+	var r limitRecord
+	if len(e.AccountIDs) != 1 || json.Unmarshal(e.AccountText, &r) != nil {
+		return "it says nothing of one account"
+	}
+	id, limit := r.account(b.dataset)
+	a := b.accounts[e.AccountIDs[0]]
+	switch {
+	case a == nil && e.Kind != EntryLimit, a != nil && a.ID != *id:
+		return "it is about another account"
+	case a == nil:
+		a = &tally{Account: Account{ID: *id}, opened: e.At}
+		b.accounts[e.AccountIDs[0]] = a
+	case e.Kind == EntryRefill:
+		sum, err := a.Limit.plus(Refill{Epsilon: e.Loss.Epsilon, Rho: e.Loss.Rho, Delta: e.Loss.Delta})
+		if err != nil || sum != *limit {
+			return "its cap is not what it was and the refill"
+		}
+	case e.Kind != EntryLimit && a.Limit != *limit:
+		return "it changes a limit that it should not"
+	}
+	a.Limit, a.frozen = *limit, r.Frozen
+	return ""
+}

@@ -1,0 +1,67 @@
+package budget
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"noisegate/mechanisms"
+)
+
+// Journals that no gateway writes, whatever their hashes. The same entries without the last are fine.
+func TestBooksFindWhatBreaksTheRules(t *testing.T) {
+	begin := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	limit := func(kind EntryKind, epsilon, tranche, rate mechanisms.PicoEpsilon, frozen bool) Entry {
+		l := Limit{Form: Pure, Epsilon: epsilon, Rho: Never}
+		if tranche > 0 {
+			l.Tranche = Tranche{Every: time.Hour, Epsilon: tranche}
+		}
+		if rate > 0 {
+			l.Rate = Rate{Per: time.Minute, Epsilon: rate}
+		}
+		a := &tally{Account: Account{ID: AccountID{"d", AnalystScope, "ana"}, Limit: l, Origin: FromSteward}, frozen: frozen}
+		return Entry{Kind: kind, AccountIDs: []int64{1}, AccountText: recordOf(a, "").text()}
+	}
+	charge := func(kind EntryKind, id ReservationID, epsilon mechanisms.PicoEpsilon) Entry {
+		return Entry{Kind: kind, Reservation: id, AccountIDs: []int64{1}, Loss: mechanisms.Loss{Epsilon: epsilon}}
+	}
+	later := func(by time.Duration, e Entry) Entry { e.At = begin.Add(by); return e }
+	refill := func(e Entry, by mechanisms.PicoEpsilon) Entry { e.Loss.Epsilon = by; return e }
+	for name, journal := range map[string][]Entry{
+		"more than the cap":                   {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 60), charge(EntrySettle, "a", 60), charge(EntryReserve, "b", 41)},
+		"more than the cap with what is open": {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 60), charge(EntryReserve, "b", 41)},
+		"a charge after the cap was lowered": {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 60), charge(EntryExpire, "a", 60),
+			limit(EntryLimit, 50, 0, 0, false), charge(EntryReserve, "b", 1)},
+		"before a tranche opens":               {limit(EntryLimit, 100, 50, 0, false), charge(EntryReserve, "a", 50), later(59*time.Minute, charge(EntryReserve, "b", 1))},
+		"faster than the rate":                 {limit(EntryLimit, 100, 0, 10, false), charge(EntryReserve, "a", 10), later(59*time.Second, charge(EntryReserve, "b", 10))},
+		"of a frozen account":                  {limit(EntryLimit, 100, 0, 0, false), limit(EntryFreeze, 100, 0, 0, true), charge(EntryReserve, "a", 1)},
+		"of an account that is none":           {charge(EntryReserve, "a", 1)},
+		"a charge twice":                       {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 1), charge(EntryReserve, "a", 1)},
+		"an end without a beginning":           {limit(EntryLimit, 100, 0, 0, false), charge(EntrySettle, "a", 1)},
+		"an end after the end":                 {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 1), charge(EntrySettle, "a", 1), charge(EntryVoid, "a", 0)},
+		"more than was reserved":               {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 1), charge(EntrySettle, "a", 2)},
+		"void and paid":                        {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 2), charge(EntryVoid, "a", 1)},
+		"expired for less":                     {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 2), charge(EntryExpire, "a", 1)},
+		"a refill that adds more than it says": {limit(EntryLimit, 100, 0, 0, false), refill(limit(EntryRefill, 120, 0, 0, false), 10)},
+		"a thaw that raises the cap":           {limit(EntryLimit, 100, 0, 0, false), limit(EntryThaw, 120, 0, 0, false)},
+		"an account that becomes another":      {limit(EntryLimit, 100, 0, 0, false), {Kind: EntryLimit, AccountIDs: []int64{1}, AccountText: []byte(`{"scope":"dataset"}`)}},
+		"no account":                           {{Kind: EntryLimit, AccountIDs: []int64{1}, AccountText: []byte(`nothing`)}},
+		"no kind":                              {{Kind: "gift"}},
+	} {
+		b := NewBooks("d")
+		for i, e := range journal {
+			e.Seq, e.Hash = int64(i+1), [32]byte{1}
+			if e.At.IsZero() {
+				e.At = begin
+			}
+			err := b.Add(e)
+			var broken *BrokenError
+			switch last := i == len(journal)-1; {
+			case last && (!errors.As(err, &broken) || broken.Seq != e.Seq):
+				t.Errorf("%s: %v", name, err)
+			case !last && err != nil:
+				t.Errorf("%s: entry %d is fine, and is said to be broken: %v", name, e.Seq, err)
+			}
+		}
+	}
+}
