@@ -42,12 +42,6 @@ func (v evaluator) spend(n int) bool {
 	return *v.work >= 0
 }
 
-// keyDomain is keyDomainIn with work of its own.
-func keyDomain(x, where expr) (keys []catalog.Key, ok bool) {
-	work := maxWork
-	return keyDomainIn(x, where, &work)
-}
-
 // keyDomainIn gives all keys of x in canonical order; ok is false when policy and text do not bound them, or not exactly, or when the
 // work that is left does not suffice.
 func keyDomainIn(x, where expr, work *int) (keys []catalog.Key, ok bool) {

@@ -27,8 +27,9 @@ type layer struct {
 	offset   int64
 
 	outputs []output
-	// origins are the outputs over keys and released values, as far as they can be followed through other layers.
+	// origins are the outputs over keys and released values, as far as they can be followed through other layers; sizes are theirs.
 	origins []expr
+	sizes   []int
 	// wrapped are the outputs as ORDER BY of a set operation or after DISTINCT names them.
 	wrapped []*field
 	ordinal bool // each row stems from one released row, whose number it carries
@@ -104,10 +105,11 @@ type opened struct {
 	items    int           // items of FROM so far: each use of a CTE is one
 	scans    []*layerScan
 	origins  map[*field]expr
+	sizes    map[*field]int // of origins
 }
 
 func newOpened(text string, snapshot *catalog.Snapshot) *opened {
-	return &opened{text: text, snapshot: snapshot, kinds: make(map[*syntax.Query]rowKind), origins: make(map[*field]expr)}
+	return &opened{text: text, snapshot: snapshot, kinds: make(map[*syntax.Query]rowKind), origins: make(map[*field]expr), sizes: make(map[*field]int)}
 }
 
 // maxItems caps the items of FROM after each use of a CTE became a query of its own: a chain of CTEs that use each other twice
@@ -149,6 +151,40 @@ func (o *opened) refusePublic(q *syntax.Query) error {
 
 // keepsRows reports whether each row of the answer stems from one released row.
 func (q *boundQuery) keepsRows() bool { return q.layer == nil || q.layer.ordinal }
+
+// maxOrigins caps the sizes of the outputs of a layer once each is written out over what is released: x + x of x + x of x + x ... doubles with
+// every level, and so does a text that it would make (A44).
+const maxOrigins = 10_000
+
+// substituted sets the origins of a layer's outputs.
+func (o *opened) substituted(l *layer, at fault.Position) error {
+	total := 0
+	for _, out := range l.outputs {
+		size := o.sizeOf(out.expr)
+		if total += size; total > maxOrigins {
+			return fault.TooComplex(at, "the outputs are computed from too many others")
+		}
+		l.sizes, l.origins = append(l.sizes, size), append(l.origins, o.substitute(out.expr))
+	}
+	return nil
+}
+
+// sizeOf is the size of an expression whose columns of other layers are replaced by what they stem from. Long constants count as several.
+func (o *opened) sizeOf(e expr) int {
+	switch e := e.(type) {
+	case column:
+		return max(1, o.sizes[e.of])
+	case constant:
+		return 1 + len(e.text)/100
+	}
+	size := 1
+	for _, child := range children(e) {
+		if size += o.sizeOf(child); size > maxOrigins {
+			break
+		}
+	}
+	return size
+}
 
 // substitute replaces the columns of other layers by what they stem from.
 func (o *opened) substitute(e expr) expr {

@@ -42,10 +42,7 @@ func (o *opened) query(q *syntax.Query, env *environment, parent *layerBinder) (
 			return nil, err
 		}
 	}
-	for _, out := range lb.layer.outputs {
-		lb.layer.origins = append(lb.layer.origins, o.substitute(out.expr))
-	}
-	return lb.layer, nil
+	return lb.layer, o.substituted(lb.layer, lb.position(q.Pos))
 }
 
 // release binds the one query that reads private rows.
@@ -65,7 +62,7 @@ func (o *opened) release(q *syntax.Query, env *environment) (*layer, error) {
 	}
 	l := &layer{block: true, outputs: o.block.outputs, ordinal: true}
 	for _, out := range l.outputs {
-		l.origins = append(l.origins, out.expr)
+		l.origins, l.sizes = append(l.origins, out.expr), append(l.sizes, o.sizeOf(out.expr))
 	}
 	return l, nil
 }
@@ -514,6 +511,9 @@ func (lb *layerBinder) set() (*layer, error) {
 		}
 		l.outputs = append(l.outputs, output{name: out.name, expr: column{of: &field{Column: &catalog.Column{Name: out.name, Type: t, TypMod: -1}}}})
 		l.origins = append(l.origins, either{l: left.origins[i], r: right.origins[i], t: t})
+		if l.sizes = append(l.sizes, left.sizes[i]+right.sizes[i]); l.sizes[i] > maxOrigins {
+			return nil, fault.TooComplex(lb.position(set.Pos), "the outputs are computed from too many others")
+		}
 	}
 	l.wrap()
 	l.orderBy, err = lb.orderings(lb.query.OrderBy, func(n syntax.Expr) (expr, error) { return lb.setOrder(n) })

@@ -131,7 +131,7 @@ func (lb *layerBinder) derived(at syntax.Relation, q *syntax.Query, env *environ
 		if rawEnum(item.layer, i) {
 			f.Type = catalog.Enum
 		}
-		lb.open.origins[f] = item.layer.origins[i]
+		lb.open.origins[f], lb.open.sizes[f] = item.layer.origins[i], item.layer.sizes[i]
 		item.fields = append(item.fields, f)
 		names = append(names, layerName{relation: alias, name: name, e: column{of: f}})
 	}

@@ -66,8 +66,9 @@ func (*scan) fromItem() {}
 
 // statementFacts is what the binders of one statement share.
 type statementFacts struct {
-	leaves []*leaf
-	relied []reliance
+	leaves  []*leaf
+	relied  []reliance
+	keyWork int // values looked at to find the keys that columns of queries in FROM can have, of maxWork (A44)
 }
 
 // maxLeaves caps the relations of one statement: queries of WITH are written out wherever they are named.
@@ -117,9 +118,12 @@ func (r *relation) unitName() string {
 }
 
 // onePerUnit finds the proof that no unit has two rows.
-func (r *relation) onePerUnit() (rowKey, bool) {
+func (r *relation) onePerUnit() (rowKey, bool) { return r.oneAmong(nil) }
+
+// oneAmong finds the proof that no unit has two rows that agree in the given fields, none of which is NULL.
+func (r *relation) oneAmong(given []*field) (rowKey, bool) {
 	for _, k := range r.keys {
-		if !slices.ContainsFunc(k.fields, func(f *field) bool { return !slices.Contains(r.owners, f) }) {
+		if !slices.ContainsFunc(k.fields, func(f *field) bool { return !slices.Contains(r.owners, f) && !slices.Contains(given, f) }) {
 			return k, true
 		}
 	}
