@@ -5,8 +5,10 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"noisegate/catalog"
+	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
 
@@ -172,6 +174,46 @@ budgets:
 		_, err := reviewed(t, "SELECT count(*) FROM visits WHERE note LIKE '%"+strings.Repeat("a", length-1)+"'", snapshot)
 		if (err == nil) != taken {
 			t.Errorf("%d bytes: %v", length, err)
+		}
+	}
+}
+
+// What doubles with every level of a query ends at a limit: columns of *, the expressions that outputs stem from, and the values that columns can
+// have (A44).
+func TestA44DoublingLevels(t *testing.T) {
+	snapshot := parseSnapshot(t, "visits\n  person bigint\n  k integer\nshops\n  name text", `version: 1
+dataset: shop
+neighbours: add-remove
+tables:
+  visits: {unit: {column: person}, max_rows: 5, max_groups: 2, columns: {k: {bounds: [0, 9990]}}}
+  shops: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`)
+	nested := func(innermost, around string) string {
+		for range 25 {
+			innermost = fmt.Sprintf(around, innermost)
+		}
+		return innermost
+	}
+	var wide strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&wide, ", k + %d AS k%d", i, i)
+	}
+	for sql, taken := range map[string]bool{
+		"SELECT count(*) FROM (" + nested("SELECT * FROM visits", "SELECT t.*, t.* FROM (%s) t") + ") t": false,
+		nested("SELECT count(*) AS x FROM visits", "SELECT x + x AS x FROM (%s) t"):                      false,
+		nested("SELECT name AS x FROM shops", "SELECT x || x AS x FROM (%s) t"):                          false,
+		nested("SELECT name AS x FROM shops", "SELECT x AS x FROM (%s) t"):                               true,
+		"SELECT count(*) FROM (SELECT person" + wide.String() + " FROM visits) t":                        true,
+	} {
+		start := time.Now()
+		_, _, err := Read(sql, snapshot, sharp())
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("%.100s takes %v", sql, took)
+		}
+		if taken && err != nil || !taken && fault.CodeOf(err) != fault.CodeTooComplex {
+			t.Errorf("%.100s: %v, want it taken: %v", sql, err, taken)
 		}
 	}
 }

@@ -259,11 +259,16 @@ func (o *opened) unitOutputs(alias string, renamed []string, q *syntax.Query, en
 	}
 	inner := o.unitNames(q.From, env)
 	var all []syntax.Column
+	add := func(name string) {
+		if c := (syntax.Column{Qualifier: alias, Name: name}); !slices.Contains(all, c) { // * beside * names one twice
+			all = append(all, c)
+		}
+	}
 	for i, item := range q.Items {
 		switch n := item.Expr.(type) {
 		case *syntax.Star:
 			for _, u := range inner {
-				all = append(all, syntax.Column{Qualifier: alias, Name: u.Name})
+				add(u.Name)
 			}
 		case *syntax.Column:
 			if !slices.ContainsFunc(inner, func(u syntax.Column) bool { return u.Name == n.Name }) {
@@ -276,7 +281,7 @@ func (o *opened) unitOutputs(alias string, renamed []string, q *syntax.Query, en
 			if i < len(renamed) {
 				name = renamed[i]
 			}
-			all = append(all, syntax.Column{Qualifier: alias, Name: name})
+			add(name)
 		}
 	}
 	return all
