@@ -22,6 +22,11 @@ type Postgres struct {
 	open    sync.Map // ReservationID to *openCharge
 	heads   heads
 
+	recalls struct {
+		mu        sync.Mutex
+		byDataset map[string]*remembered
+	}
+
 	sweeping sync.Mutex
 	swept    time.Time // no charge from before is open
 }

@@ -23,6 +23,7 @@ func (s *session) layOut(ctx context.Context) (found bool, err error) {
 		err := row.Scan(&s.head.Seq, &head, &s.desk.now, &s.kept)
 		found = err == nil
 		copy(s.head.Hash[:], head)
+		s.beganAt = s.desk.now
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -127,10 +128,7 @@ func (s *session) layNumbers(row pgx.Row) error {
 	var now time.Time
 	err := row.Scan(&seqs, &now)
 	s.seqs = append(s.seqs, seqs...)
-	if now.After(s.desk.now) { // else the server's clock was set back
-		s.desk.now = now
-	}
-	s.desk.now = s.desk.now.UTC().Truncate(time.Microsecond)
+	s.desk.now = later(s.desk.now, now)
 	return err
 }
 

@@ -22,17 +22,21 @@ const sessionPatience = 10 * time.Second
 func (p *Postgres) runBatch(dataset string, batch []*operation) {
 	ctx, cancel := context.WithTimeout(context.Background(), sessionPatience)
 	defer cancel()
+	s := &session{dataset: dataset, batch: batch, desk: newDesk()}
 	var err error
-	for range attempts {
-		s := &session{dataset: dataset, batch: batch, desk: newDesk()}
-		if err = p.transact(ctx, s); outcomeUnknown(err) && len(s.desk.journal) > 0 {
-			err = p.resolve(ctx, s, err)
+	if p.recall(s) {
+		if err = p.attempt(ctx, s, p.transactFromMemory); err == nil {
+			p.tell(s)
+			return
 		}
-		if err == nil {
-			p.saw(s.head)
-			for i, op := range batch {
-				p.writers.finish(op, s.errors[i])
-			}
+	}
+	for range attempts {
+		if errors.Is(err, errUndecided) {
+			break
+		}
+		s = &session{dataset: dataset, batch: batch, desk: newDesk(), before: s.before}
+		if err = p.attempt(ctx, s, p.transact); err == nil {
+			p.tell(s)
 			return
 		}
 		if mayBeOnesFault(err) {
@@ -47,12 +51,30 @@ func (p *Postgres) runBatch(dataset string, batch []*operation) {
 			}
 		}
 		var broken *BrokenError
-		if ctx.Err() != nil || errors.Is(err, errUndecided) || errors.As(err, &broken) {
+		if ctx.Err() != nil || errors.As(err, &broken) {
 			break
 		}
 	}
 	for _, op := range batch {
 		p.writers.finish(op, fault.DataUnavailable(err))
+	}
+}
+
+// attempt runs a transaction; nil when it is committed.
+func (p *Postgres) attempt(ctx context.Context, s *session, transact func(context.Context, *session) error) error {
+	err := transact(ctx, s)
+	if outcomeUnknown(err) && len(s.desk.journal) > 0 {
+		err = p.resolve(ctx, s, err)
+	}
+	return err
+}
+
+// tell tells the callers what became of their operations, once that is committed.
+func (p *Postgres) tell(s *session) {
+	p.saw(s.head)
+	p.remember(s)
+	for i, op := range s.batch {
+		p.writers.finish(op, s.errors[i])
 	}
 }
 
@@ -84,8 +106,23 @@ func (p *Postgres) resolve(ctx context.Context, s *session, failure error) error
 	return errors.Join(errUndecided, err)
 }
 
+// transactFromMemory runs one transaction in one exchange with the server, or gives an error that says why it must be looked at.
+func (p *Postgres) transactFromMemory(ctx context.Context, s *session) error {
+	s.decide()
+	if !s.admitted() {
+		s.desk.journal = nil // nothing was sent
+		return errLook
+	}
+	return p.connected(ctx, s, func() error { return s.writeDown(ctx, "BEGIN") })
+}
+
 // transact runs one transaction. It is two exchanges with the server, three when an account is opened.
-func (p *Postgres) transact(ctx context.Context, s *session) (err error) {
+func (p *Postgres) transact(ctx context.Context, s *session) error {
+	return p.connected(ctx, s, func() error { return p.look(ctx, s) })
+}
+
+// connected runs a transaction on a connection, and rolls it back if it fails.
+func (p *Postgres) connected(ctx context.Context, s *session, run func() error) (err error) {
 	if s.conn, err = p.pool.Acquire(ctx); err != nil {
 		return err
 	}
@@ -95,6 +132,11 @@ func (p *Postgres) transact(ctx context.Context, s *session) (err error) {
 			_, _ = s.conn.Exec(ctx, "ROLLBACK") // else the pool closes the connection
 		}
 	}()
+	return run()
+}
+
+// look lays out what the batch is about, decides it, and writes it down.
+func (p *Postgres) look(ctx context.Context, s *session) error {
 	s.seen = p.newest(s.dataset)
 	found, err := s.layOut(ctx)
 	if err != nil {
@@ -116,11 +158,17 @@ func (p *Postgres) transact(ctx context.Context, s *session) (err error) {
 	if err := p.follows(s); err != nil {
 		return err
 	}
+	s.decide()
+	return s.writeDown(ctx)
+}
+
+// decide runs the operations in order of arrival.
+func (s *session) decide() {
+	s.began = s.head
 	s.errors = make([]error, len(s.batch))
 	for i, op := range s.batch {
 		s.errors[i] = op.decide(s.desk)
 	}
-	return s.writeDown(ctx)
 }
 
 // session is one transaction of a dataset's ledger.
@@ -136,6 +184,15 @@ type session struct {
 	seen    Head    // the newest that this process knew to be committed before
 	kept    []byte  // the hash that the ledger has at seen, if it goes on after it
 	seqs    []int64 // numbers for entries
+
+	before *remembered // what was known before, whether or not the session began with it; may be nil
+	// Where the journal ended when it decided, and what time the dataset had.
+	began   Head
+	beganAt time.Time
+
+	// For the next one: numbers, and the server's clock, read before readAt.
+	next          []int64
+	clock, readAt time.Time
 }
 
 // outcomeUnknown reports errors after which a transaction may or may not have been committed: the server did not answer,

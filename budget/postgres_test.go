@@ -97,6 +97,7 @@ func TestPostgres(t *testing.T) {
 		"F03_NumberGivenTwice":          testNumberGivenTwice,
 		"F12_OlderLedgerWrittenOn":      testOlderLedgerWrittenOn,
 		"AskedAsItEnds":                 testAskedAsItEnds,
+		"FromMemoryAsIfLooked":          testRecall,
 		"F21_Crowd":                     testCrowd,
 		"F07_LockTimeout":               testLockTimeout,
 		"A87_UnsafeIsRefused":           testUnsafeIsRefused,

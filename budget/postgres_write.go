@@ -14,8 +14,8 @@ import (
 	"noisegate/mechanisms"
 )
 
-// writeDown writes what changed on the desk, and commits.
-func (s *session) writeDown(ctx context.Context) error {
+// writeDown writes what changed on the desk, and commits; what must run first goes along in the same exchange.
+func (s *session) writeDown(ctx context.Context, first ...string) error {
 	if err := s.defineAccounts(ctx); err != nil {
 		return err
 	}
@@ -23,18 +23,29 @@ func (s *session) writeDown(ctx context.Context) error {
 		return err
 	}
 	b := &pgx.Batch{}
+	for _, sql := range first {
+		b.Queue(sql)
+	}
+	if len(s.desk.journal) > 0 {
+		b.Queue(sqlAdvance, s.dataset, s.head.Seq, s.head.Hash[:], s.desk.now, s.began.Seq, s.began.Hash[:], s.beganAt)
+	}
 	s.queueCharges(b)
 	s.queueKeys(b)
 	s.queueMoves(b)
 	if len(s.desk.journal) > 0 {
 		s.queueJournal(b)
-		b.Queue(sqlAdvance, s.dataset, s.head.Seq, s.head.Hash[:], s.desk.now)
+		s.queueNext(b)
 	}
 	if b.Len() == 0 {
 		_, err := s.conn.Exec(ctx, "ROLLBACK") // all were refused, or replays
 		return err
 	}
 	b.Queue("COMMIT").Exec(committed)
+	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { // answers come when all is done: before the commit it would be the time of then
+		err := row.Scan(&s.clock)
+		s.readAt = time.Now()
+		return err
+	})
 	return s.conn.SendBatch(ctx, b).Close()
 }
 
@@ -95,6 +106,18 @@ func (s *session) seal(ctx context.Context) error {
 	}
 	s.head = seal(s.head, s.desk.journal, s.seqs)
 	return nil
+}
+
+// queueNext prepares for the next batch, which may be twice as large.
+func (s *session) queueNext(b *pgx.Batch) {
+	s.next = s.seqs[len(s.desk.journal):]
+	missing := 2*len(s.batch) - len(s.next)
+	b.Queue(sqlNumbers, max(missing, 0)).QueryRow(func(row pgx.Row) error {
+		var seqs []int64
+		err := row.Scan(&seqs, nil)
+		s.next = slices.Concat(s.next, seqs)
+		return err
+	})
 }
 
 func (s *session) queueCharges(b *pgx.Batch) {

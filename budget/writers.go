@@ -84,9 +84,7 @@ func (w *writers) giveUp(ctx context.Context, op *operation) error {
 // write runs batches until nothing is queued.
 func (w *writers) write(dataset string) {
 	for {
-		runtime.Gosched() // those that the last batch answered may have more to do: they come along
-		w.mu.Lock()
-		queue := w.queues[dataset]
+		queue := w.arrived(dataset)
 		if len(queue) == 0 {
 			delete(w.queues, dataset)
 			w.mu.Unlock()
@@ -96,6 +94,21 @@ func (w *writers) write(dataset string) {
 		w.queues[dataset] = slices.Delete(queue, 0, len(batch))
 		w.mu.Unlock()
 		w.run(dataset, batch)
+	}
+}
+
+// arrived gives the queue once nobody comes along any more of those who could: the clients whom the last batch answered have more to do. It lets
+// others run and waits for none. It returns with the lock held.
+func (w *writers) arrived(dataset string) []*operation {
+	for before := -1; ; {
+		runtime.Gosched()
+		w.mu.Lock()
+		queue := w.queues[dataset]
+		if len(queue) <= before || len(queue) >= maxBatch {
+			return queue
+		}
+		before = len(queue)
+		w.mu.Unlock()
 	}
 }
 
