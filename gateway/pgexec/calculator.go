@@ -2,6 +2,8 @@ package pgexec
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -31,17 +33,28 @@ func NewCalculator(ctx context.Context, config Config) (*Calculator, error) {
 func (c *Calculator) Close() { c.pool.Close() }
 
 // Compute runs an outer layer and returns its rows in PostgreSQL's text form with the names of the columns' types, without
-// the ordinal, which is its last column. Its errors are data/unavailable.
+// the ordinal, which is its last column. Its errors are data/unavailable, or sql/too-complex for a result that is too large.
 func (c *Calculator) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
 	if len(post.Pins()) > 0 {
 		return nil, nil, fault.Internal(errPins) // it reads tables, which this database does not have
 	}
 	rows, types, err := compute(ctx, c.pool, post.SQL(), post.Args())
 	if err != nil {
-		return nil, nil, fault.DataUnavailable(quiet(err))
+		return nil, nil, refused(err)
 	}
 	return rows, types, nil
 }
+
+// refused is the error of a query over nothing private.
+func refused(err error) error {
+	if errors.Is(err, errTooLarge) {
+		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d MiB", maxResult>>20)).WithHint("add LIMIT, or select less")
+	}
+	return fault.DataUnavailable(quiet(err))
+}
+
+// maxResult caps the bytes of a result: joins and concatenations can make much of little, and it is free.
+const maxResult = 64 << 20
 
 // querier is a connection or a pool.
 type querier interface {
@@ -68,8 +81,15 @@ func compute(ctx context.Context, on querier, sql string, args []any) ([]sqlrewr
 		}
 	}
 	var rows []sqlrewrite.PostRow
+	size := 0
 	for result.Next() {
 		raw := result.RawValues()
+		for _, value := range raw {
+			size += len(value)
+		}
+		if size > maxResult {
+			return nil, nil, errTooLarge // Close reads past the rest
+		}
 		ordinal := 0
 		if raw[outputs] != nil {
 			if ordinal, err = strconv.Atoi(string(raw[outputs])); err != nil || ordinal < 1 {

@@ -117,7 +117,7 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 }
 
 // Read runs a query over released values and public tables, which is all that a [sqlrewrite.Post] can name: it needs no charge. Its
-// errors are data/unavailable without any detail, or policy/stale.
+// errors are data/unavailable without any detail, policy/stale, or sql/too-complex for a result that is too large.
 func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.acquire+d.patience)
 	defer cancel()
@@ -132,7 +132,7 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 	}
 	rows, types, err := compute(ctx, conn, post.SQL(), post.Args())
 	if err != nil {
-		return nil, nil, fault.DataUnavailable(quiet(err))
+		return nil, nil, refused(err)
 	}
 	_, _ = conn.Exec(ctx, "COMMIT") // it wrote nothing
 	return rows, types, nil

@@ -87,10 +87,11 @@ func settings(statementTimeout time.Duration) map[string]string {
 
 // The errors of this package's own: constant texts, which may be logged.
 var (
-	errShape = errors.New("pgexec: the result does not have the columns that were planned")
-	errPins  = errors.New("pgexec: a table is pinned by no column")
-	errType  = errors.New("pgexec: an output has a type that answers do not have")
-	errUTF8  = errors.New("pgexec: the encoding of the protected database is not UTF8")
+	errShape    = errors.New("pgexec: the result does not have the columns that were planned")
+	errPins     = errors.New("pgexec: a table is pinned by no column")
+	errType     = errors.New("pgexec: an output has a type that answers do not have")
+	errTooLarge = errors.New("pgexec: the result is too large")
+	errUTF8     = errors.New("pgexec: the encoding of the protected database is not UTF8")
 )
 
 // quiet keeps of an error what may be logged: PostgreSQL's five-letter code, one of a few constant texts, or the kind of

@@ -1,6 +1,7 @@
 package pgexec_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -70,6 +71,13 @@ func TestReadPublicTables(t *testing.T) {
 	_, _, err = d.Read(t.Context(), publicPost(t, d, "SELECT sqrt(size) FROM shops"))
 	if fault.CodeOf(err) != fault.CodeDataUnavailable || strings.Contains(err.Error(), "negative") {
 		t.Errorf("got %v, want %s without a detail", err, fault.CodeDataUnavailable)
+	}
+	huge := "SELECT string_agg('" + strings.Repeat("x", 30_000) + "', '') FROM shops a" // 197 MB
+	for i := range 7 {
+		huge += fmt.Sprintf(", shops b%d", i)
+	}
+	if _, _, err = d.Read(t.Context(), publicPost(t, d, huge)); fault.CodeOf(err) != fault.CodeTooComplex {
+		t.Errorf("A44: got %v, want %s", err, fault.CodeTooComplex)
 	}
 	if _, _, err := calculator(t).Compute(t.Context(), post); fault.CodeOf(err) != fault.CodeInternal {
 		t.Errorf("the control database was asked for a public table: %v", err)
