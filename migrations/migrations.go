@@ -182,8 +182,8 @@ func compare(known, recorded []migration) error {
 	return nil
 }
 
-// load reads the files in their order. Their numbers rise from 1; a number twice means that two branches took the same one. Areas
-// may keep numbers free: a file that was lost shows in the record of every database that has had it ([ErrEdited]).
+// load reads the files in their order. Their numbers rise from 1; a number twice means that two branches took the same one. Gaps are
+// allowed, and stay: a file that was lost, or that came into a gap later, is not what databases have had ([ErrEdited]). The next number is always the highest.
 func load(files fs.FS) ([]migration, error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
