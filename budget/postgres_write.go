@@ -40,13 +40,21 @@ func (s *session) writeDown(ctx context.Context, first ...string) error {
 		_, err := s.conn.Exec(ctx, "ROLLBACK") // all were refused, or replays
 		return err
 	}
-	b.Queue("COMMIT").Exec(committed)
+	done := false
+	b.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
+		err := committed(tag)
+		done = err == nil
+		return err
+	})
 	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { // answers come when all is done: before the commit it would be the time of then
 		err := row.Scan(&s.clock)
 		s.readAt = time.Now()
 		return err
 	})
-	return s.conn.SendBatch(ctx, b).Close()
+	if err := s.conn.SendBatch(ctx, b).Close(); !done {
+		return err
+	}
+	return nil // whatever happened to the clock: what is committed must not be run again
 }
 
 // committed makes sure that COMMIT did: in a failed transaction it says ROLLBACK.
