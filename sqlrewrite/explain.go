@@ -78,7 +78,7 @@ func (p *Plan) bound(r release) string {
 	}
 	switch {
 	case p.shape.kind == flat:
-		parts = append(parts, fmt.Sprintf("one row per %s, key", p.query.source.unitName()))
+		parts = append(parts, p.flatBound()+", key")
 	case r.measure.kind == countUnits:
 		parts = append(parts, fmt.Sprintf("each %s counts once", p.query.source.unitName()))
 	case r.measure.kind == countDistinct && p.query.source.maxValues > 0:
@@ -120,12 +120,20 @@ func policyOf(e expr) string {
 func (p *Plan) groupsBound() string {
 	switch p.shape.kind {
 	case flat:
-		return fmt.Sprintf("one row per %s, key", p.query.source.unitName())
+		return p.flatBound() + ", key"
 	case perUnitAndKey:
 		return fmt.Sprintf("%d groups in all, domain", p.shape.maxGroups)
 	default:
 		return fmt.Sprintf("max_groups %d, %s", p.shape.maxGroups, source(p.options.MaxGroups))
 	}
+}
+
+// flatBound is what a unique key proves of a flat shape.
+func (p *Plan) flatBound() string {
+	if _, one := p.query.source.onePerUnit(); !one && len(p.query.keys) > 0 {
+		return fmt.Sprintf("one row per %s and group in each of %d groups", p.query.source.unitName(), p.shape.maxGroups)
+	}
+	return "one row per " + p.query.source.unitName()
 }
 
 func source(asked int64) string {
@@ -220,6 +228,9 @@ func (p *Plan) shapeText() string {
 	unit := p.query.source.unitName()
 	switch p.shape.kind {
 	case flat:
+		if _, one := p.query.source.onePerUnit(); !one {
+			return "bound: " + p.flatBound()
+		}
 		return "bound: each row is one " + unit
 	case perUnit:
 		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.shape.maxRows)

@@ -3,6 +3,7 @@ package sqlrewrite
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -74,6 +75,8 @@ func relationOrigins() []func(*writer) origin {
 		joined("statistics", "(SELECT g.*, p.* FROM people p JOIN "+perUnit+" g ON g.unit = p.id) s", "s", "id", names{numbers: []string{"s.c", "s.s"}}),
 		joined("statistics by key", "events e JOIN (SELECT unit, k_num AS k, count(*) AS c, min(n2) AS s FROM events GROUP BY unit, k_num) g ON g.unit = e.unit", "e", "unit",
 			names{numbers: []string{"g.c", "g.s"}, keys: []string{"g.k"}}),
+		joined("one row per unit and key", "people p JOIN (SELECT unit, k_num AS kk, count(*) AS c, sum(n4) AS s FROM events WHERE k_num IS NOT NULL GROUP BY unit, k_num) g ON g.unit = p.id", "p", "id",
+			names{numbers: []string{"g.c", "g.s"}, keys: slices.Repeat([]string{"g.kk"}, 6)}),
 		func(*writer) origin {
 			o := originOf("from/with twice", "ours a JOIN ours b ON a.unit = b.unit", "b", "unit")
 			o.with = "WITH ours AS (SELECT * FROM events WHERE n2 IS NOT NULL) "

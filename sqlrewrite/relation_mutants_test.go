@@ -1,5 +1,14 @@
 package sqlrewrite
 
+import (
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+
+	"noisegate/mechanisms"
+)
+
 // relationMutants each lack one defence of joins, paths, subqueries or semi-joins.
 func relationMutants() []mutant {
 	return []mutant{
@@ -21,5 +30,33 @@ func relationMutants() []mutant {
 		{"a filter on the sum over units", `WHERE \("(t\d+)"\."c(\d+)" > (\$\d+::integer)\)\) AS`, `WHERE ((SELECT pg_catalog.sum("x"."n4") FROM "public"."events" AS "x") > $3)) AS`},
 		{"windows over all units", `OVER \(PARTITION BY "(t\d+)"\."(unit|c0)"`, `OVER (PARTITION BY 1`},
 		{"LIMIT inside a query in FROM", `(FROM "public"\."events" AS "t1" WHERE [^()]*(?:\([^()]*\)[^()]*)*)\) AS "t2"`, `$1 ORDER BY "t1"."nn", "t1"."event" LIMIT 5) AS "t2"`},
+	}
+}
+
+// Where a unique key of unit and group keys takes the place of bounding, that key is all that the claim rests on: without it the claim breaks
+// on the first database.
+func TestA12OneRowInEachGroup(t *testing.T) {
+	world := newWorld(t, 1, wild, 4)
+	world.fill(t, true)
+	p, err := Rewrite(`SELECT g.kk, count(*), sum(g.c) FROM people p
+		JOIN (SELECT unit, k_num AS kk, count(*) AS c FROM events GROUP BY unit, k_num) g ON g.unit = p.id GROUP BY g.kk`, world.snapshot, sharp())
+	if err != nil {
+		t.Fatal(showFault(err))
+	}
+	if p.shape.kind != flat || p.shape.maxGroups != 3 {
+		t.Fatalf("the shape is %v, want flat in 3 groups", p.shape)
+	}
+	draws := p.Draw(mechanisms.NewSampler())
+	for _, m := range []struct {
+		mutate func(string) string
+		broken bool
+	}{
+		{nil, false},
+		{func(sql string) string { return strings.Replace(sql, `"k_num") AS`, `"k_num", "t2"."event") AS`, 1) }, true},
+	} {
+		n := &neighbours{mutate: m.mutate, reached: make(map[string]*big.Rat)}
+		if err := n.compare(t.Context(), world, p, draws); errors.Is(err, errNotSQL) || (err != nil) != m.broken {
+			t.Errorf("broken = %v: got %v", m.broken, err)
+		}
 	}
 }

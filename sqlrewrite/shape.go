@@ -3,15 +3,18 @@ package sqlrewrite
 import (
 	"math"
 	"math/big"
+	"slices"
 
+	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
 )
 
 // shapeKind is how a statement enforces what one unit may contribute.
 type shapeKind string
 
 const (
-	flat          shapeKind = "flat"             // (a) each row is a unit: one scan
+	flat          shapeKind = "flat"             // (a) a unit has at most one row in a group: one scan
 	perUnit       shapeKind = "per unit"         // (b) no keys: per unit, bounded, added up
 	perUnitAndKey shapeKind = "per unit and key" // (c) a unit may be in every group there is
 	keptKeys      shapeKind = "kept keys"        // (d) each unit keeps max_groups of its groups
@@ -59,6 +62,7 @@ func chooseShape(q *boundQuery, o Options) (shape, error) {
 	case one:
 		q.shared().rely(key.relies...)
 		s.kind, s.maxGroups = flat, 1
+	case q.oneInGroup(&s):
 	case len(q.keys) == 0:
 		s.kind, s.maxGroups = perUnit, 1
 	case !q.private():
@@ -69,6 +73,38 @@ func chooseShape(q *boundQuery, o Options) (shape, error) {
 		}
 	}
 	return s, nil
+}
+
+// oneInGroup makes a shape flat where a unit may be in every group, and the catalog proves that it has at most one row in each: rows that
+// agree in their keys and in what WHERE fixes agree in a unique key but for the unit.
+func (q *boundQuery) oneInGroup(s *shape) bool {
+	tuples := clampInt64(q.publicTuples())
+	if q.private() || tuples > s.maxGroups {
+		return false
+	}
+	var given []*field // on which all rows of one group agree
+	for _, k := range q.keys {
+		if f := plainField(k.x); f != nil && !slices.ContainsFunc(k.domain, func(key catalog.Key) bool { return key.Null }) {
+			given = append(given, f)
+		}
+	}
+	for _, e := range boundConjuncts(q.where) {
+		eq, ok := e.(binary)
+		if !ok || eq.op != syntax.Eq {
+			continue
+		}
+		if f := plainField(eq.l); f != nil && sameEquality(f.Type, eq.r.typ()) {
+			if _, ok := eq.r.(constant); ok {
+				given = append(given, f)
+			}
+		}
+	}
+	key, ok := q.source.oneAmong(given)
+	if ok {
+		q.shared().rely(key.relies...)
+		s.kind, s.maxRows, s.maxValues, s.maxGroups = flat, 1, 1, max(tuples, 1)
+	}
+	return ok
 }
 
 // tighten applies a request's bound to the policy's.
