@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"noisegate/api"
+	"noisegate/internal/fault"
 )
 
 type budgetCommands struct {
@@ -36,6 +37,9 @@ func (c *budgetShowCommand) run(ctx context.Context, a *app) error {
 	}
 	budgets, err := client.Budget(ctx, c.Dataset)
 	if err != nil {
+		if problem := (*api.Problem)(nil); errors.As(err, &problem) && problem.Code == string(fault.CodeAuthForbidden) {
+			problem.Hint = "stewards have no budget of their own: noisegate budget show DATASET --accounts shows those of a dataset"
+		}
 		return a.refused(c.JSON, "", err)
 	}
 	if c.JSON {

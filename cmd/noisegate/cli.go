@@ -38,6 +38,7 @@ type commandLine struct {
 	Migrate  migrateCommand  `cmd:"" help:"Bring the control database's schema up to date."`
 	Policy   policyCommands  `cmd:"" help:"Check, apply and export the policy of a dataset."`
 	Token    tokenCommand    `cmd:"" help:"Make a token for development (only with auth.keys.hs256_file)."`
+	Datasets datasetsCommand `cmd:"" help:"Show tables, columns, bounds and keys: what may be asked about."`
 	Query    queryCommand    `cmd:"" help:"Ask a question and pay for the answer."`
 	Estimate estimateCommand `cmd:"" help:"Show the price and the expected error of a question. Free."`
 	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`

@@ -46,6 +46,7 @@ type questionFlags struct {
 	Delta      string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon." placeholder:"D"`
 	Mechanism  string            `enum:"auto,laplace,gaussian" default:"auto" help:"Noise: auto, laplace or gaussian."`
 	Confidence *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
+	Dialect    string            `enum:"postgresql,mysql" default:"postgresql" help:"What the question is written in: postgresql or mysql."`
 	MaxGroups  *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
 	MaxRows    *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
 	gatewayFlags
@@ -77,7 +78,7 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 	return api.QueryRequest{
 		Dataset: f.Dataset, SQL: sql, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
-		Mechanism: f.Mechanism, Confidence: f.Confidence, MaxGroups: f.MaxGroups, MaxRows: f.MaxRows,
+		Mechanism: f.Mechanism, Confidence: f.Confidence, Dialect: f.Dialect, MaxGroups: f.MaxGroups, MaxRows: f.MaxRows,
 	}, nil
 }
 

@@ -140,7 +140,8 @@ func (d *demo) startGateway(ctx context.Context) (*gatewayProcess, error) {
 	if err := d.configure(scratch); err != nil {
 		return nil, err
 	}
-	return startGateway(ctx, d.config, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	// Errors only: a warning is advice to an operator, and a database that was made a second ago has none.
+	return startGateway(ctx, d.config, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 }
 
 // configure makes the configuration that an operator would write.

@@ -127,8 +127,37 @@ func TestDemoJSON(t *testing.T) {
 	if err != nil || len(labels.Labels) != 2 || labels.Spent.Rho != "0.00125" {
 		t.Errorf("the ML engineer cannot buy labels: %+v, %v", labels, err)
 	}
-	if code, errs := stop(); code != exitOK {
+	clientCommands(t, line.HTTP, line.Tokens)
+	if code, errs := stop(); code != exitOK || errs != "" {
 		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// clientCommands are what an analyst types before and beside the first question that costs something.
+func clientCommands(t *testing.T, url string, tokens map[string]string) {
+	t.Helper()
+	for _, c := range []struct {
+		who  string
+		args []string
+		code int
+		says string
+	}{
+		{"analyst", []string{"datasets"}, exitOK, "census, people: a row is one person_id\n column "},
+		{"analyst", []string{"datasets", "census"}, exitOK, " amount | numeric | 0 to 500 by 0.01         |"},
+		{"analyst", []string{"datasets", "census"}, exitOK, "census, visits: at most 5 rows of one person_id in a group, in at most 3 groups\n"},
+		{"analyst", []string{"datasets", "census"}, exitOK, "| public: 16 values\n"},
+		{"analyst", []string{"datasets", "nothing"}, exitRefused, "policy/unknown-dataset"},
+		{"analyst", []string{"query", "SELECT * FROM regions"}, exitOK, "\n free: no private row was read (epsilon 2"},
+		{"analyst", []string{"query", "SELECT * FROM people LIMIT 0"}, exitOK, "\n free: no private row was read ("},
+		{"analyst", []string{"estimate", "--dialect=mysql", "SELECT `sex`, COUNT(*) FROM `people` GROUP BY 1 LIMIT 0, 5"}, exitOK, "affordable"},
+		{"analyst", []string{"estimate", "SELECT `sex` FROM people"}, exitRefused, "sql/syntax"},
+		{"steward", []string{"budget", "show"}, exitUsage, "budget show DATASET --accounts"},
+	} {
+		var out, errs bytes.Buffer
+		code := Run(t.Context(), c.args, Streams{strings.NewReader(""), &out, &errs}, Environment{"NOISEGATE_URL": url, "NOISEGATE_TOKEN": tokens[c.who]})
+		if printed := out.String() + errs.String(); code != c.code || !strings.Contains(printed, c.says) {
+			t.Errorf("%s: %v: exit code %d\n%s\nwant %q", c.who, c.args, code, printed, c.says)
+		}
 	}
 }
 

@@ -23,6 +23,9 @@ func spendLine(answer *api.QueryResponse) string {
 	if answer.Replayed {
 		return fmt.Sprintf("replay of %s: nothing spent (%s left)", answer.ReleaseID, amountsText(answer.Remaining, down))
 	}
+	if answer.ReleaseID == "" { // nothing was released: public rows, or the names of columns
+		return fmt.Sprintf("free: no private row was read (%s left)", amountsText(answer.Remaining, down))
+	}
 	left := down.shorten(answer.Remaining.Epsilon)
 	if answer.Spent.Epsilon == "" || answer.Remaining.Epsilon == "" {
 		left = amountsText(answer.Remaining, down)
