@@ -1,6 +1,8 @@
 package sqlrewrite
 
 import (
+	"strings"
+
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/syntax"
@@ -56,7 +58,11 @@ func (s blockScope) column(n *syntax.Column) (expr, error) {
 	if c.unit {
 		return nil, fault.UnitColumn(s.at(n), c.Name)
 	}
-	return nil, fault.NotAggregate(s.at(n), "column "+fault.Quote(c.Name))
+	keys := []string{c.Name}
+	for i := len(s.bound.keys) - 1; i >= 0; i-- {
+		keys = append([]string{s.bound.keys[i].name}, keys...)
+	}
+	return nil, fault.NotGrouped(s.at(n), c.Name, "GROUP BY "+strings.Join(keys, ", "))
 }
 
 func (s blockScope) call(n *syntax.Call) (expr, error) {

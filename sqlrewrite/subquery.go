@@ -107,7 +107,7 @@ func (b *binder) refuseUnstable(q *syntax.Query) error {
 		if n == nil {
 			n = q.Offset
 		}
-		return b.unsupported(n, "LIMIT or OFFSET inside a query over rows of people", hint)
+		return b.unsupported(n, "LIMIT or OFFSET inside a query over rows of people", "move it to the end of the whole query, where it cuts released rows, or filter with WHERE")
 	case q.DistinctOn != nil:
 		return fault.Unsupported(b.position(q.Pos), "DISTINCT ON inside a query over rows of people", hint)
 	case q.Windows != nil:

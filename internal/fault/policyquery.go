@@ -21,6 +21,13 @@ func NotAggregate(pos Position, what string) *Error {
 	}
 }
 
+// NotGrouped refuses a column of the select list, HAVING or ORDER BY that is no group key; groupBy is the clause that would make it one.
+func NotGrouped(pos Position, column, groupBy string) *Error {
+	e := NotAggregate(pos, "column "+Quote(column))
+	e.Hint = "write " + clean(groupBy) + ", or an aggregate: count(" + clean(column) + ")"
+	return e
+}
+
 // GroupByUnit refuses a group for each privacy unit.
 func GroupByUnit(pos Position, column string) *Error {
 	return &Error{
