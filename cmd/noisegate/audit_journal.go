@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,14 +127,11 @@ func (c *auditTailCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	last, most := int64(0), max(c.Lines, 0) // the newest entry that was seen, and how many may be shown
+	last, most := map[string]int64{}, max(c.Lines, 0) // the newest entry of each dataset that was seen, and how many may be shown
 	for {
-		fresh, err := c.newest(ctx, client, last, max(most, 1))
+		fresh, err := c.fresh(ctx, client, last, max(most, 1))
 		if err != nil {
 			return a.refused(c.JSON, "", err)
-		}
-		if len(fresh) > 0 {
-			last = fresh[0].Seq
 		}
 		for _, e := range slices.Backward(fresh[:min(len(fresh), most)]) {
 			if err := c.show(a, e); err != nil {
@@ -152,10 +150,38 @@ func (c *auditTailCommand) run(ctx context.Context, a *app) error {
 	}
 }
 
-// newest gives the entries after one, newest first, and at most so many.
-func (c *auditTailCommand) newest(ctx context.Context, client *api.Client, after int64, most int) (fresh []api.AuditEntry, err error) {
+// fresh gives what came since the last look, newest first. It looks at each dataset by itself: numbers rise along the chain of one, but those of
+// another may be drawn before and written after.
+func (c *auditTailCommand) fresh(ctx context.Context, client *api.Client, last map[string]int64, most int) (fresh []api.AuditEntry, err error) {
+	names := []string{c.Dataset}
+	if c.Dataset == "" {
+		page, err := client.Audit(ctx, "", "")
+		if err != nil {
+			return nil, err
+		}
+		names = nil
+		for _, head := range page.Heads {
+			names = append(names, head.Dataset)
+		}
+	}
+	for _, name := range names {
+		entries, err := newest(ctx, client, name, last[name], most)
+		if err != nil {
+			return nil, err
+		}
+		if len(entries) > 0 {
+			last[name] = entries[0].Seq
+		}
+		fresh = append(fresh, entries...)
+	}
+	slices.SortFunc(fresh, func(a, b api.AuditEntry) int { return cmp.Compare(b.Seq, a.Seq) })
+	return fresh, nil
+}
+
+// newest gives a dataset's entries after one, newest first, and at most so many.
+func newest(ctx context.Context, client *api.Client, dataset string, after int64, most int) (fresh []api.AuditEntry, err error) {
 	for cursor := ""; ; {
-		page, err := client.Audit(ctx, c.Dataset, cursor)
+		page, err := client.Audit(ctx, dataset, cursor)
 		if err != nil {
 			return nil, err
 		}
