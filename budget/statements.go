@@ -3,7 +3,7 @@ package budget
 import _ "embed"
 
 // The statements of the PostgreSQL ledger; each file says what its parameters are. Those that change something run in a transaction that
-// begins with sqlLock, in [session].
+// begins with sqlLock or sqlAdvance, in [session].
 var (
 	//go:embed sql/lock.sql
 	sqlLock string
