@@ -221,13 +221,20 @@ func limitText(l api.BudgetLimit) string {
 // away: upwards for what was spent, downwards for what is left.
 func amountsText(a api.Amounts, digits rounding) string {
 	text := "epsilon " + digits.shorten(a.Epsilon)
-	if a.Epsilon == "" {
+	if !inEpsilon(a) {
 		text = "rho " + digits.shorten(a.Rho)
 	}
 	if a.Delta != "" && a.Delta != "0" {
 		text += ", delta " + string(a.Delta)
 	}
 	return text
+}
+
+// inEpsilon says whether ε tells the amounts. An account of the form approx that paid for noise without a finite ε has none
+// left, and goes on in ρ: "epsilon 0" would look as if it were used up.
+func inEpsilon(a api.Amounts) bool {
+	rho, bounded := new(big.Rat).SetString(string(a.Rho))
+	return a.Epsilon != "" && (a.Epsilon != "0" || !bounded || rho.Sign() == 0)
 }
 
 // rounding is a direction.

@@ -128,6 +128,28 @@ func TestAmountsForPeople(t *testing.T) {
 	}
 }
 
+func TestWhatIsLeftIsToldInItsCurrency(t *testing.T) {
+	for _, c := range []struct {
+		left api.Amounts
+		says string
+	}{
+		{api.Amounts{Epsilon: "2.5", Rho: "0.1", Delta: "5e-8"}, "epsilon 2.5, delta 5e-8"},
+		{api.Amounts{Epsilon: "0", Rho: "0.1"}, "rho 0.1"}, // after Gaussian noise: the account goes on
+		{api.Amounts{Epsilon: "0", Rho: "0"}, "epsilon 0"},
+		{api.Amounts{Epsilon: "0"}, "epsilon 0"}, // pure: there is no ρ
+		{api.Amounts{Epsilon: "0", Rho: "without bound"}, "epsilon 0"},
+		{api.Amounts{Rho: "0.1"}, "rho 0.1"},
+	} {
+		if got := amountsText(c.left, down); got != c.says {
+			t.Errorf("%+v: %s, want %s", c.left, got, c.says)
+		}
+	}
+	line := spendLine(&api.QueryResponse{ReleaseID: "R", Spent: api.Amounts{Epsilon: "0.7"}, Remaining: api.Amounts{Epsilon: "0", Rho: "0.1"}})
+	if line != "spent epsilon 0.7 (rho 0.1 left) · R · ask again: same answer, free" {
+		t.Error(line)
+	}
+}
+
 // No flag takes a secret: other users of a machine can read command lines.
 func TestNoSecretFlags(t *testing.T) {
 	var out bytes.Buffer

@@ -27,7 +27,7 @@ func spendLine(answer *api.QueryResponse) string {
 		return fmt.Sprintf("free: no private row was read (%s left)", amountsText(answer.Remaining, down))
 	}
 	left := down.shorten(answer.Remaining.Epsilon)
-	if answer.Spent.Epsilon == "" || answer.Remaining.Epsilon == "" {
+	if !inEpsilon(answer.Spent) || !inEpsilon(answer.Remaining) {
 		left = amountsText(answer.Remaining, down)
 	}
 	return fmt.Sprintf("spent %s (%s left) · %s · ask again: same answer, free", amountsText(answer.Spent, up), left, answer.ReleaseID)
