@@ -458,6 +458,24 @@ func TestThresholdKeepsDelta(t *testing.T) {
 	}
 }
 
+// TestThresholdKeepsSmallDelta: with δ = 1e-3 for one group, a lone unit shows up in a million rounds at most 1,180 times, but with a probability
+// below 1e-6 (Chernoff: e^-15.3), and does show up: the threshold is not so high that the test would see nothing.
+func TestThresholdKeepsSmallDelta(t *testing.T) {
+	g, err := NewGaussianThreshold(GaussianThresholdParameters{Rho: RhoUnit / 200, Delta: DeltaUnit / 1000, L0: 1}) // σ = 10
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, shown := NewSampler(), 0
+	for range 1_000_000 {
+		if g.Keep(s, SealInt64(1)) {
+			shown++
+		}
+	}
+	if shown > 1180 || shown < 400 {
+		t.Errorf("shown in %d of 1,000,000 rounds", shown)
+	}
+}
+
 // TestPricesInRho: the ε that a ρ buys keeps to it; a millionth more (and 10⁻⁷, a pico unit of ρ being coarse for small ε) does not.
 func TestPricesInRho(t *testing.T) {
 	random := seeded()
