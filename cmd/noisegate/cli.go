@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"noisegate/api"
+	"noisegate/budget"
 	"noisegate/internal/fault"
 )
 
@@ -117,7 +118,7 @@ func (a *app) report(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &audit), errors.As(err, &changed):
+	case errors.As(err, &audit), errors.As(err, &changed), errors.Is(err, budget.ErrReceipt):
 		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
 		return exitAbove
 	case errors.As(err, &policy):
