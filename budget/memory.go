@@ -21,6 +21,7 @@ type Memory struct {
 	opened  int64   // accounts
 	entries []Entry // entries[i].Seq == i+1
 	heads   map[string]Head
+	shared  map[ReservationID]Shared
 }
 
 // NewMemory returns an empty ledger that takes the time from clock.

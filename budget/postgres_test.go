@@ -84,6 +84,7 @@ func TestPostgres(t *testing.T) {
 		"I1_OverspendingIsRefusedTwice": testConstraints,
 		"I4_HistoryIsImmutable":         testHistoryIsImmutable,
 		"PlansAreKept":                  testPlansAreKept,
+		"SharedIsKept":                  testSharedIsKept,
 		"OneAfterAnother":               testOneAfterAnother,
 		"ReplayBeforeRefusal":           testReplayBeforeRefusal,
 		"F06_GivenUp":                   testGivenUp,

@@ -129,7 +129,7 @@ func newRig(t *testing.T, budgets ...catalog.Budget) *rig {
 	clock := &manualClock{now: testTime()}
 	r := &rig{ledger: budget.NewMemory(clock.Now), data: &fakeData{}, policies: &fakePolicies{snapshot: testSnapshot(budgets...)}, clock: clock}
 	service, err := New(Config{
-		Ledger: r.ledger, Policies: r.policies, Datasets: map[string]Dataset{"d": {Data: r.data}}, Calculator: noCalculator{},
+		Ledger: r.ledger, Shares: r.ledger, Policies: r.policies, Datasets: map[string]Dataset{"d": {Data: r.data}}, Calculator: noCalculator{},
 		Sampler: mechanisms.NewSampler, NewID: NewULID, Clock: clock, Abandoned: time.Minute,
 	})
 	if err != nil {

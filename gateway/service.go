@@ -43,9 +43,10 @@ type Dataset struct {
 	Quantum time.Duration // answers leave at multiples of it since the request's beginning; 0: at once
 }
 
-// Config is what a service is made of. All fields but Log, Ensembles and Signer are needed.
+// Config is what a service is made of. All fields but Shares, Log, Ensembles and Signer are needed.
 type Config struct {
 	Ledger     budget.Ledger
+	Shares     budget.Shares // nil: only answers to identical questions are shared
 	Policies   Policies
 	Datasets   map[string]Dataset
 	Calculator Calculator
@@ -62,6 +63,7 @@ type Config struct {
 type Service struct {
 	meter      meter
 	ledger     budget.Ledger
+	shares     budget.Shares
 	policies   Policies
 	datasets   map[string]Dataset
 	calculator Calculator
@@ -91,7 +93,7 @@ func New(c Config) (*Service, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Service{
-		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger, policies: c.Policies, datasets: c.Datasets,
+		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger, shares: c.Shares, policies: c.Policies, datasets: c.Datasets,
 		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer, abandoned: c.Abandoned, log: c.Log,
 	}, nil
 }
@@ -151,6 +153,9 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 		if paid, err := s.replayed(ctx, q); err != nil || paid.replayed {
 			return q, paid, err
 		}
+		if err := s.reuse(ctx, q); err != nil {
+			return nil, receipt{}, err
+		}
 	}
 	if err := s.enforce(ctx, q.purse); err != nil {
 		return nil, receipt{}, err
@@ -172,6 +177,7 @@ type prepared struct {
 	purse   purse
 	charge  budget.Charge
 	refusal error // the registered plan that is to pay for it cannot
+	sharing sharing
 }
 
 // prepare finds policy and purse, plans the query and makes out the charge. It touches no protected data.
@@ -222,19 +228,24 @@ func (s *Service) dataset(name string) (*catalog.Snapshot, Dataset, error) {
 	return snapshot, dataset, err
 }
 
-// run is what a charge pays for: noise that depends on no data, the statement, the release, the outer layer.
+// run is what a charge pays for: the release, and the outer layer.
 func (s *Service) run(ctx context.Context, q *prepared) (*api.Result, error) {
-	sampler := s.sampler()
-	draws := q.plan.Draw(sampler)
-	rows := sqlrewrite.Rows(func(func(sqlrewrite.ExactRow, error) bool) {})
-	if q.plan.NeedsData() {
-		rows = q.data.Run(ctx, q.plan.Statements(draws)...)
-	}
-	released, err := q.plan.Release(sampler, draws, rows)
+	released, err := s.releaseShared(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	return s.finish(ctx, q.data, released)
+}
+
+// release draws noise that depends on no data, runs the statements of a plan and releases what they give.
+func (s *Service) release(ctx context.Context, data Data, plan *sqlrewrite.Plan) (*sqlrewrite.Released, error) {
+	sampler := s.sampler()
+	draws := plan.Draw(sampler)
+	rows := sqlrewrite.Rows(func(func(sqlrewrite.ExactRow, error) bool) {})
+	if plan.NeedsData() {
+		rows = data.Run(ctx, plan.Statements(draws)...)
+	}
+	return plan.Release(sampler, draws, rows)
 }
 
 // outerAttempts is how often an outer layer is tried: a second time in case its database was away for a moment.

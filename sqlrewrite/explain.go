@@ -253,6 +253,9 @@ func (p *Plan) notes() []Note {
 		}
 		notes = append(notes, n)
 	}
+	if p.reused != "" {
+		add("reused", "%s", p.reused)
+	}
 	unit := p.query.source.unitName()
 	for _, r := range p.releases {
 		if r.measure.kind == countDistinct && p.shape.kind != flat {

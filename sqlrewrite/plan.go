@@ -174,6 +174,7 @@ type Plan struct {
 	identity  [32]byte
 	asked     *boundQuery // the question, before the choice between sorting and selecting
 	snapshot  *catalog.Snapshot
+	reused    string // what an earlier release of the question has to do with the answer; empty: nothing
 }
 
 // maxCells caps the values that one query releases for public keys: the noise of all of them is drawn before the query runs.

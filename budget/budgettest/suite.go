@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"LoweredLimitBlocks", testLoweredLimitBlocks},
 		{"A05_SameQuestionIsReplayed", testReplay},
 		{"SharedAnswers", testSharedAnswers},
+		{"SharedVectors", testShares},
 		{"A68_IdempotencyKeys", testIdempotencyKeys},
 		{"InFlight", testInFlight},
 		{"A74_ReleasesOfOthers", testReleases},

@@ -184,7 +184,7 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 		return usage(err)
 	}
 	g.service, err = gateway.New(gateway.Config{
-		Ledger: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Ensembles: g.ensembles, Sampler: mechanisms.NewSampler,
+		Ledger: g.ledger, Shares: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Ensembles: g.ensembles, Sampler: mechanisms.NewSampler,
 		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.abandoned(), Log: g.log,
 	})
 	if err != nil {

@@ -163,7 +163,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	g.Policies = gateway.NewLivePolicies(catalog.NewStore(pool), map[string]gateway.Schemas{Dataset: data}, o.Log)
 	g.Policies.Refresh(ctx)
 	parts := gateway.Config{
-		Ledger: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data, Quantum: o.Quantum}},
+		Ledger: g.Ledger, Shares: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data, Quantum: o.Quantum}},
 		Calculator: calculator, Ensembles: g.Ensembles, Sampler: mechanisms.NewSampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
 		Abandoned: time.Minute, Log: o.Log,
 	}

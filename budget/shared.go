@@ -1,0 +1,79 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// Shared is what was released of one question, for those who ask it at another price. It is an answer in another form: noisy, paid for,
+// and so public as far as privacy goes.
+type Shared struct {
+	Charge   ReservationID // that paid for the newest part of it
+	Dataset  string
+	Question [32]byte           // identity of the question at any price, with the version of the data
+	Rho      mechanisms.PicoRho // of all its parts together: the more, the more accurate. Positive.
+	Vector   []byte             // JSON, at most MaxShared bytes; the ledger does not look into it
+}
+
+// MaxShared is how long a vector may be that is kept.
+const MaxShared = 1 << 20
+
+// Shares keeps released vectors beside the ledger. Implementations are safe for concurrent use by several processes.
+//
+// What is charged does not depend on them: whatever Best gives, the charge for a new release names the ρ of that release. A vector that
+// is lost makes the next answer dearer, one that was forged makes it wrong; neither makes it less private.
+type Shares interface {
+	// Keep stores the vector of a charge that was reserved, before the charge is settled. A charge has one.
+	Keep(context.Context, Shared) error
+	// Best is the most accurate vector of a question whose charge is settled or expired: it counts as spent for good. That of an open
+	// charge is not given, because it may still be voided. Nil: there is none.
+	Best(ctx context.Context, dataset string, question [32]byte) (*Shared, error)
+}
+
+func (v Shared) check() error {
+	if v.Charge == "" || v.Dataset == "" || v.Rho <= 0 || len(v.Vector) == 0 || len(v.Vector) > MaxShared {
+		return fault.Internal(errors.New("budget: a vector to be shared is not complete, or too long"))
+	}
+	return nil
+}
+
+// Keep implements [Shares].
+func (m *Memory) Keep(_ context.Context, v Shared) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.desk.charges[v.Charge] == nil {
+		return unknownCharge(v.Charge)
+	}
+	if _, ok := m.shared[v.Charge]; ok {
+		return usedID(v.Charge)
+	}
+	if m.shared == nil {
+		m.shared = map[ReservationID]Shared{}
+	}
+	v.Vector = slices.Clone(v.Vector)
+	m.shared[v.Charge] = v
+	return nil
+}
+
+// Best implements [Shares].
+func (m *Memory) Best(_ context.Context, dataset string, question [32]byte) (*Shared, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var best *Shared
+	for id, v := range m.shared {
+		c := m.desk.charges[id]
+		if v.Dataset == dataset && v.Question == question && c.Dataset == dataset && (c.state == settled || c.state == expired) &&
+			(best == nil || v.Rho > best.Rho || v.Rho == best.Rho && v.Charge < best.Charge) {
+			v.Vector = slices.Clone(v.Vector)
+			best = &v
+		}
+	}
+	return best, nil
+}

@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/gateway/gatewaytest"
+)
+
+// Two analysts ask one question at several prices, over HTTP and on PostgreSQL: whatever they ask for, the dataset pays for the most accurate
+// answer and for nothing else.
+func TestSharedAtOtherPricesOverHTTP(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	policy := strings.Replace(gatewaytest.Policy, "neighbours: add-remove\n", "neighbours: add-remove\nshare_releases: true\n", 1)
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+		t.Fatal(err)
+	}
+	spent := func() string {
+		t.Helper()
+		all, err := f.Ledger.DatasetBalances(t.Context(), gatewaytest.Dataset)
+		if err != nil || len(all) == 0 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		return all[0].Spent.Rho.String()
+	}
+	ask := func(token, rho string) *api.QueryResponse {
+		t.Helper()
+		got, err := f.client(token).Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Mechanism: "gaussian", Rho: api.Decimal(rho),
+			SQL: "SELECT region, count(*) AS n, avg(age) AS age FROM people GROUP BY region ORDER BY n DESC"}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	ana, bob := "ana:analyst", "bob:analyst"
+	for i, step := range []struct{ token, rho, cost, dataset, note string }{
+		{ana, "0.01", "0.01", "0.01", ""},
+		{bob, "0.002", "0", "0.01", "at least as accurate"},
+		{bob, "0.05", "0.04", "0.05", "combines"},
+		{ana, "0.04", "0", "0.05", "at least as accurate"},
+	} {
+		got := ask(step.token, step.rho)
+		if string(got.Spent.Rho) != step.cost || got.Replayed || len(got.Rows) != 3 || spent() != step.dataset {
+			t.Errorf("step %d: %+v, the dataset spent %s", i, got, spent())
+		}
+		if step.note != "" && (got.Notes[0].Code != "reused" || !strings.Contains(got.Notes[0].Text, step.note)) {
+			t.Errorf("step %d: %+v", i, got.Notes)
+		}
+		for _, token := range []string{ana, bob} {
+			if again := ask(token, step.rho); !again.Replayed || again.ReleaseID != got.ReleaseID || again.Spent.Rho != "0" {
+				t.Errorf("step %d: asked again: %+v", i, again)
+			}
+		}
+		if spent() != step.dataset {
+			t.Errorf("step %d: after replays the dataset spent %s", i, spent())
+		}
+	}
+}

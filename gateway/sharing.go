@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"context"
+
+	"noisegate/budget"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// sharing is what a question has to do with the same question at other prices, where the policy shares releases.
+type sharing struct {
+	keeps    bool // what is released for it is kept for others
+	question [32]byte
+	reuse    *sqlrewrite.Reuse // nil: nothing that was released before helps
+}
+
+// reuse looks whether something that was released before helps to answer a question at another price, and makes the charge that of what is
+// still to be released: nothing, or the difference. What it finds was paid for by charges that cannot be taken back ([budget.Shares]).
+//
+// The charge, of nothing too, goes through the ledger as every other: the answer is stored, and the question replayed. Two who ask at
+// once may find the same earlier release; then both pay the difference to it, for noise of their own.
+func (s *Service) reuse(ctx context.Context, q *prepared) error {
+	if s.shares == nil || q.charge.Draws != nil || !q.plan.Reusable() {
+		return nil
+	}
+	q.sharing = sharing{keeps: true, question: q.plan.Question()}
+	best, err := within(ctx, func(ctx context.Context) (*budget.Shared, error) {
+		return s.shares.Best(ctx, q.charge.Dataset, q.sharing.question)
+	})
+	if err != nil || best == nil {
+		return err
+	}
+	vector, err := sqlrewrite.ReadVector(best.Vector)
+	if err != nil {
+		s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(best.Charge), "code", string(fault.CodeOf(err)))
+		return nil // it is asked anew, at the whole price
+	}
+	if q.sharing.reuse = q.plan.Reuse(vector); q.sharing.reuse == nil {
+		return nil
+	}
+	q.charge.Loss, q.charge.Mechanisms = mechanisms.Loss{}, nil
+	if fresh := q.sharing.reuse.Fresh(); fresh != nil {
+		q.charge.Loss, q.charge.Mechanisms = fresh.Loss(), fresh.Mechanisms()
+	}
+	return nil
+}
+
+// releaseShared releases what the charge pays for, and gives it the form of the answer that was asked for.
+func (s *Service) releaseShared(ctx context.Context, q *prepared) (*sqlrewrite.Released, error) {
+	share := q.sharing
+	switch {
+	case share.reuse == nil:
+		released, err := s.release(ctx, q.data, q.plan)
+		if err == nil && share.keeps {
+			s.keep(ctx, q, released.Vector())
+		}
+		return released, err
+	case share.reuse.Fresh() == nil:
+		return share.reuse.Weaker(s.sampler())
+	}
+	released, err := s.release(ctx, q.data, share.reuse.Fresh())
+	if err != nil {
+		return nil, err
+	}
+	answer, all, err := share.reuse.Stronger(s.sampler(), released)
+	if err == nil {
+		s.keep(ctx, q, all)
+	}
+	return answer, err
+}
+
+// keep stores what was released for others, before the charge is settled. If the gateway dies in between, the charge expires and counts as
+// spent, so that what it bought may be used. If it cannot be stored, the next one pays more, and this answer is not lost for it.
+func (s *Service) keep(ctx context.Context, q *prepared, vector *sqlrewrite.Vector) {
+	text, rho, err := vector.Text()
+	if err == nil && len(text) > budget.MaxShared {
+		return
+	}
+	if err == nil {
+		_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.shares.Keep(ctx, budget.Shared{Charge: q.charge.ID, Dataset: q.charge.Dataset, Question: q.sharing.question,
+				Rho: rho, Vector: text})
+		})
+	}
+	if err != nil {
+		s.log.ErrorContext(ctx, "keeping a release for others failed", "reservation", string(q.charge.ID), "code", string(fault.CodeOf(err)))
+	}
+}
