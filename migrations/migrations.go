@@ -182,8 +182,8 @@ func compare(known, recorded []migration) error {
 	return nil
 }
 
-// load reads the files in their order. Their numbers rise from 1; a number twice means that two branches took the same one. Gaps are
-// allowed, and stay: a file that was lost, or that came into a gap later, is not what databases have had ([ErrEdited]). The next number is always the highest.
+// load reads the files in their order. Their numbers are 1, 2, 3, ...: a gap means that a file was lost or that two
+// branches took the same number.
 func load(files fs.FS) ([]migration, error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -205,12 +205,10 @@ func load(files fs.FS) ([]migration, error) {
 		all = append(all, migration{number: number, name: name, checksum: hex.EncodeToString(sum[:]), sql: string(text)})
 	}
 	slices.SortFunc(all, func(a, b migration) int { return cmp.Compare(a.number, b.number) })
-	last := 0
-	for _, m := range all {
-		if m.number <= last {
-			return nil, fmt.Errorf("migrations: %s has a number that is 000 or taken", m.name)
+	for i, m := range all {
+		if m.number != i+1 {
+			return nil, fmt.Errorf("migrations: %s should have the number %03d", m.name, i+1)
 		}
-		last = m.number
 	}
 	return all, nil
 }
