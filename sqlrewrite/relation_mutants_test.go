@@ -22,7 +22,7 @@ func relationMutants() []mutant {
 		{"NOT IN meets other units' NULL", `IN \(SELECT "(t\d+)"\."c0" FROM (\(SELECT "t\d+"\."unit" AS c0 FROM "public"\."events" AS "t\d+" WHERE "t\d+"\."k_bool"\))`,
 			`IN (SELECT NULLIF("$1"."c0", 3) FROM $2`},
 		{"EXISTS not correlated on the unit", `\("(t\d+)"\."buyer" = "(t\d+)"\."(unit|id|buyer)"\)`, `("$1"."nn" = 3 AND "$2"."$3" IS NOT NULL)`},
-		{"statistics of everybody", `pg_catalog\.max\("(t\d+)"\."money"\) AS (c\d+)`, `pg_catalog.min(pg_catalog.max("$1"."money")) OVER () AS $2`},
+		{"statistics of everybody", `pg_catalog\.(max|min|sum)\("(t\d+)"\."(money|n2|n4)"\) AS (c\d+)`, `pg_catalog.max(pg_catalog.$1("$2"."$3")) OVER () AS $4`},
 		{"statistics per key taken for statistics per unit", `("t\d+"\."n4" IS NOT NULL\)\) GROUP BY "(t\d+)"\."unit")`, `$1, "$2"."k_num"`},
 		{"one unit's statistic beside another's rows", `\("(t\d+)"\."c0" = "t1"\."unit"\)`, `("$1"."c0" = 1)`},
 		{"DISTINCT across units", `SELECT DISTINCT "t1"\."unit" AS c0`, `SELECT DISTINCT pg_catalog.min("t1"."unit") OVER (PARTITION BY "t1"."nn") AS c0`},
