@@ -74,6 +74,12 @@ func testShares(f *fixture) {
 			f.Fatalf("%+v: %+v, %v", other, got, err)
 		}
 	}
+	refusesVectors(f, shares, first)
+}
+
+// refusesVectors: what is not complete, too long, or of no charge is not kept.
+func refusesVectors(f *fixture, shares budget.Shares, first budget.ReservationID) {
+	f.Helper()
 	for name, v := range map[string]budget.Shared{
 		"of no charge":      {Dataset: dataset, Rho: 1, Vector: []byte("{}")},
 		"of unknown charge": {Charge: "nobody", Dataset: dataset, Rho: 1, Vector: []byte("{}")},
