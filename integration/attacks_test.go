@@ -19,7 +19,7 @@ func TestA51A52FunctionsByName(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	known := strings.Fields(`abs ceil ceiling coalesce floor greatest least lower nullif round sign trunc upper count sum avg length
-		btrim ltrim rtrim concat mod`)
+		btrim ltrim rtrim concat mod sqrt exp ln log log10 min max variance var_pop var_samp stddev stddev_pop stddev_samp`)
 	var priced []string
 	for _, row := range s.plain(t, "people", "SELECT DISTINCT proname FROM pg_catalog.pg_proc ORDER BY 1") {
 		name := row[0]
