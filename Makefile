@@ -7,6 +7,10 @@ BENCHROWS ?= 1000000
 BENCHTIME ?= 1s
 PROOFS    ?= 500000
 
+# The linter remembers findings with the paths of the checkout that it saw them in, and then misreads its exceptions in another checkout
+# of the same packages: each checkout has a memory of its own.
+export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
+
 .DEFAULT_GOAL := help
 .PHONY: help demo build check test integration golden fuzz faults faults-short audit bench neighbours
 
