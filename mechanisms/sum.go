@@ -35,14 +35,7 @@ func SumHalfWidth(terms []Term, level Confidence) float64 {
 	if len(moving) == 1 || !ok || law.tail(hi) > alpha {
 		return hi
 	}
-	lo := 0.0
-	for range 40 {
-		if t := (lo + hi) / 2; law.tail(t) > alpha {
-			lo = t
-		} else {
-			hi = t
-		}
-	}
+	hi = law.reaches(alpha, hi)
 	// The sum is a multiple of the grid. Half a step of what is beyond t may lie on the point below t: then that point is too little.
 	step := ratFloat(grid)
 	return max(hi, math.Ceil(hi/step-0.5)*step)
@@ -80,22 +73,25 @@ const maxCoefficients = 1 << 12
 
 // newSumLaw prepares the series; ok is false for noise of unknown kind.
 func newSumLaw(terms []weightedTerm, alpha float64) (law sumLaw, ok bool) {
+	laws := make([]continuousLaw, len(terms))
+	for i, t := range terms {
+		switch m := t.noise.(type) {
+		case *Laplace:
+			laws[i].scale = ratFloat(m.scale)
+		case *Gaussian:
+			laws[i].variance = ratFloat(m.variance)
+		default:
+			return sumLaw{}, false
+		}
+	}
 	outside := math.Max(alpha*1e-6, 1e-14) // left out by wrapping
 	law.reach, law.unresolved = boole(terms, outside), outside
 	for j := 1; j <= maxCoefficients; j++ {
 		theta := float64(j) * math.Pi / law.reach
 		envelope, grid := 1.0, 1.0
-		for _, t := range terms {
+		for i, t := range terms {
 			x := theta * t.weight
-			switch m := t.noise.(type) {
-			case *Laplace:
-				b := ratFloat(m.scale)
-				envelope /= 1 + b*b*x*x
-			case *Gaussian:
-				envelope *= math.Exp(-ratFloat(m.variance) * x * x / 2)
-			default:
-				return sumLaw{}, false
-			}
+			envelope *= laws[i].characteristic(x)
 			if x > 1e-8 {
 				grid *= math.Sin(x/2) / (x / 2)
 			}
@@ -109,14 +105,46 @@ func newSumLaw(terms []weightedTerm, alpha float64) (law sumLaw, ok bool) {
 	return law, true
 }
 
-// tail is P(|S| > t), rounded up: the density's series integrated over [-t, t].
-func (l sumLaw) tail(t float64) float64 {
-	inside := t / l.reach
-	step := t * math.Pi / l.reach
-	for i, c := range l.coefficients {
-		inside += 2 / math.Pi * c * math.Sin(float64(i+1)*step)
+// continuousLaw is Laplace noise of a scale, or normal noise of a variance.
+type continuousLaw struct{ scale, variance float64 }
+
+func (l continuousLaw) characteristic(x float64) float64 {
+	if l.variance > 0 {
+		return math.Exp(-l.variance * x * x / 2)
 	}
-	return 1 - inside + l.unresolved
+	return 1 / (1 + l.scale*l.scale*x*x)
+}
+
+// tail is P(|S| > t), rounded up: the density's series integrated over [-t, t]. Sines of multiples come by rotation, which errs by at
+// most a few units of 2⁻⁵³ for each step.
+func (l sumLaw) tail(t float64) float64 {
+	sum := 0.0
+	step := complex(math.Cos(t*math.Pi/l.reach), math.Sin(t*math.Pi/l.reach))
+	at := step
+	for _, c := range l.coefficients {
+		sum += c * imag(at)
+		at *= step
+	}
+	return 1 - t/l.reach - 2/math.Pi*sum + l.unresolved
+}
+
+// reaches is the place below hi where the tail falls to alpha, to ten digits and from above. Tails are about exponential, so that their logarithm is
+// cut by secants (Illinois), and by halves where that moves too little.
+func (l sumLaw) reaches(alpha, hi float64) float64 {
+	excess := func(t float64) float64 { return math.Log(math.Max(l.tail(t), 1e-300) / alpha) }
+	lo, above, below := 0.0, -math.Log(alpha), excess(hi)
+	for i := 0; i < 60 && hi-lo > 1e-10*hi && below < 0; i++ {
+		t := lo + (hi-lo)*above/(above-below)
+		if i%4 == 3 || t <= lo || t >= hi {
+			t = (lo + hi) / 2
+		}
+		if e := excess(t); e > 0 {
+			lo, above, below = t, e, below/2
+		} else {
+			hi, above, below = t, above/2, e
+		}
+	}
+	return hi
 }
 
 // OneSided is the level at which a two-sided interval leaves 1-c on each side: its one end is then a bound at level c. c is
