@@ -1,6 +1,9 @@
 package sqlrewrite
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // The productions of computed values: each refers to columns whose worst values would break a form that is not total.
 
@@ -94,6 +97,7 @@ func computedKeys() []production {
 		}}
 	}
 	return []production{
+		of("of a grid", func(n names) []string { return append(slices.Clone(n.whole), n.days...) }, "%s"),
 		of("of a number", func(n names) []string { return n.whole }, "%s > 3", "%s %% 3", "mod(%s, 2)", "CASE WHEN %s < 3 THEN 'low' ELSE 'high' END"),
 		of("of a time", func(n names) []string { return n.times }, "date_trunc('quarter', %s)", "extract(month FROM %s)"),
 		of("of a text", func(n names) []string { return n.private }, "upper(%s)", "left(%s, 1)", "coalesce(%s, 'none')"),

@@ -66,7 +66,7 @@ func (b *binder) plainColumns() bool {
 // keyOf finds the key that an expression over a row is.
 func (b *binder) keyOf(x expr) (keyRef, bool) {
 	for i, k := range b.bound.keys {
-		f, g := plainField(k.x), plainField(x)
+		f, g := plainField(writtenAs(k.x)), plainField(writtenAs(x))
 		if f != g || f == nil && k.name != describe(x) {
 			continue
 		}
@@ -126,7 +126,7 @@ func (b *binder) groupKey(n syntax.Expr, work *int) (groupKey, error) {
 		if err != nil {
 			return groupKey{}, err
 		}
-		return b.columnKey(c, f)
+		return b.columnKey(c, f, work)
 	}
 	x, err := b.expression(rowScope{b}, n)
 	if err != nil {
@@ -153,7 +153,7 @@ func (b *binder) groupKey(n syntax.Expr, work *int) (groupKey, error) {
 }
 
 // columnKey decides how the keys of a column may be shown.
-func (b *binder) columnKey(n *syntax.Column, c *field) (groupKey, error) {
+func (b *binder) columnKey(n *syntax.Column, c *field, work *int) (groupKey, error) {
 	key := groupKey{x: column{of: c}, name: c.Name, at: b.at(n)}
 	switch {
 	case c.unit:
@@ -166,6 +166,11 @@ func (b *binder) columnKey(n *syntax.Column, c *field) (groupKey, error) {
 		key.domain = []catalog.Key{{Text: "false"}, {Text: "true"}}
 	case c.PrivateKeys:
 		return key, nil
+	case isGrid(c):
+		if _, known := b.keyOf(key.x); known {
+			return key, nil // it is not added again
+		}
+		return b.boundedKey(key, c, work)
 	default:
 		return key, fault.MissingKeys(b.at(n), c.Name)
 	}

@@ -127,7 +127,8 @@ func (v evaluator) times(x expr) (s *extent, null, ok bool) {
 	if f == nil || f.Bounds == nil {
 		return nil, false, false
 	}
-	return v.within(f), !f.NotNull, true
+	s, null = v.within(f)
+	return s, null, true
 }
 
 // extract gives every value of the field, for dates that are known only theirs.
@@ -237,15 +238,21 @@ func inOrder(found map[string]datum, t catalog.Type) ([]catalog.Key, bool) {
 	})
 	keys := make([]catalog.Key, 0, len(all))
 	for _, d := range all {
-		k := catalog.Key{Null: d.null}
-		if !d.null {
-			if k.Text = valueText(d, t); k.Text == "" && t != catalog.Text {
-				return nil, false
-			}
+		k := keyOfDatum(d, t)
+		if !k.Null && k.Text == "" && t != catalog.Text {
+			return nil, false
 		}
 		keys = append(keys, k)
 	}
 	return keys, true
+}
+
+// keyOfDatum is a value as a key; one without a text is not known here.
+func keyOfDatum(d datum, t catalog.Type) catalog.Key {
+	if d.null {
+		return catalog.Key{Null: true}
+	}
+	return catalog.Key{Text: valueText(d, t)}
 }
 
 // valueText is the text that a key of type t has: PostgreSQL's, numbers without zeros at their end. "" when that is not known here.

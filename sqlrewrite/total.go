@@ -20,6 +20,14 @@ type computed struct {
 	within  *extent // nil: neither a number nor a time
 }
 
+// writtenAs is an expression as the analyst wrote it.
+func writtenAs(e expr) expr {
+	if c, ok := e.(computed); ok {
+		return c.written
+	}
+	return e
+}
+
 // carrierOf is the type in which PostgreSQL computes an expression.
 func carrierOf(e expr) catalog.Type {
 	if c, ok := e.(computed); ok {
