@@ -66,13 +66,39 @@ func TestF04BackendsTerminated(t *testing.T) {
 // make faults-short and make faults give more.
 var kills = flag.Int("kills", 8, "how often TestF01KillsUnderLoad kills the gateway")
 
+// killsPerLedger is after how many kills TestF01KillsUnderLoad begins a new ledger: the whole of it is judged after each of them.
+const killsPerLedger = 100
+
 // TestF01KillsUnderLoad kills the gateway with SIGKILL at random moments and starts it again. After each kill the ledger is judged.
 func TestF01KillsUnderLoad(t *testing.T) {
-	s := newStack(t, people(ampleBudget))
-	load := s.startLoad(t, "ana", 8)
 	var waits invariants.Waits
-	for range *kills {
-		time.Sleep(time.Duration(100+rand.IntN(300)) * time.Millisecond)
+	for len(waits) < *kills {
+		before := len(waits)
+		t.Run(fmt.Sprint("from ", before+1), func(t *testing.T) {
+			waits = append(waits, killUnderLoad(t, min(killsPerLedger, *kills-before))...)
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	soon, text := waits.Within(2 * time.Second)
+	t.Logf("%d kills; ready again: %s", *kills, text)
+	if !soon {
+		t.Errorf("gateways are ready too late: %s", text)
+	}
+}
+
+// killUnderLoad gives how long it took, after each kill, until a gateway was ready again.
+func killUnderLoad(t *testing.T, kills int) (waits invariants.Waits) {
+	s := newStack(t, people(`  - {dataset: true, form: approx, epsilon: 100000, delta: 1e-3}
+  - {group: analysts, per: analyst, form: approx, epsilon: 100000, delta: 1e-3}
+`))
+	load := s.startLoad(t, "ana", 8)
+	for range kills {
+		// After answers and not after a time, so that there is work between two kills on any machine.
+		_, answered := load.judge.Told.Counts()
+		load.await(t, answered+1+rand.IntN(40))
+		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
 		s.kill()
 		load.check(t, s)
 		start := time.Now()
@@ -84,11 +110,9 @@ func TestF01KillsUnderLoad(t *testing.T) {
 	if out, code := s.as(t, s.token(t, "sam", "steward"), "audit", "verify"); code != 0 {
 		t.Errorf("I5: %s", out)
 	}
-	soon, text := waits.Within(2 * time.Second)
-	t.Logf("%d kills; ready again: %s", *kills, text)
-	if !soon {
-		t.Errorf("gateways are ready too late: %s", text)
-	}
+	asked, answered := load.judge.Told.Counts()
+	t.Logf("%d kills, %d questions, %d answers", kills, asked, answered)
+	return waits
 }
 
 // load is a number of clients that ask one question after another. What they are told is held against the ledger.
@@ -133,6 +157,19 @@ func (l *load) stop() {
 	l.group.Wait()
 }
 
+// await waits until clients hold so many answers.
+func (l *load) await(t *testing.T, answers int) {
+	t.Helper()
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		if _, answered := l.judge.Told.Counts(); answered >= answers {
+			return
+		}
+		if time.Since(start) > time.Minute {
+			t.Fatal("no answers any more")
+		}
+	}
+}
+
 // check has the ledger judged by what clients were told.
 func (l *load) check(t *testing.T, s *stack) {
 	t.Helper()
@@ -141,9 +178,7 @@ func (l *load) check(t *testing.T, s *stack) {
 	if err := l.judge.Check(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	asked, answered := l.judge.Told.Counts()
-	t.Logf("%d questions, %d answers", asked, answered)
-	if answered == 0 {
+	if _, answered := l.judge.Told.Counts(); answered == 0 {
 		t.Fatal("no question was answered: the test asked nothing")
 	}
 }

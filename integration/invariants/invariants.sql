@@ -16,10 +16,10 @@ WHERE NOT EXISTS (SELECT FROM pg_constraint
 	WHERE conname = 'within_the_ceiling' AND conrelid = 'noisegate.account'::regclass AND contype = 'c' AND convalidated)
 
 -- I3: a charge does not have the life that the journal tells
-SELECT format('charge %s is %s and has %s', c.charge_id, c.state, e.kinds)
-FROM noisegate.charge c LEFT JOIN LATERAL (
-	SELECT string_agg(kind, ' ' ORDER BY seq) AS kinds FROM noisegate.entry e WHERE e.charge_id = c.charge_id
-) e ON true
+SELECT format('charge %s is %s and has %s', charge_id, c.state, e.kinds)
+FROM noisegate.charge c LEFT JOIN (
+	SELECT charge_id, string_agg(kind, ' ' ORDER BY seq) AS kinds FROM noisegate.entry GROUP BY charge_id
+) e USING (charge_id)
 WHERE e.kinds IS DISTINCT FROM CASE c.state
 	WHEN 'open' THEN 'reserve' WHEN 'settled' THEN 'reserve settle' WHEN 'voided' THEN 'reserve void' WHEN 'expired' THEN 'reserve expire' END
 
@@ -37,10 +37,10 @@ FROM noisegate.account a, LATERAL (
 WHERE (a.used_epsilon, a.used_rho, a.used_delta, a.used_unbounded) IS DISTINCT FROM (c.epsilon, c.rho, c.delta, c.unbounded)
 
 -- I4: a charge counts as something else than its newest entry
-SELECT format('charge %s counts as %s, entry %s as %s', c.charge_id, c.epsilon, e.seq, e.epsilon)
-FROM noisegate.charge c JOIN LATERAL (
-	SELECT * FROM noisegate.entry e WHERE e.charge_id = c.charge_id ORDER BY seq DESC LIMIT 1
-) e ON true
+SELECT format('charge %s counts as %s, entry %s as %s', charge_id, c.epsilon, e.seq, e.epsilon)
+FROM noisegate.charge c JOIN (
+	SELECT DISTINCT ON (charge_id) * FROM noisegate.entry ORDER BY charge_id, seq DESC
+) e USING (charge_id)
 WHERE (c.epsilon, c.rho, c.delta, c.unbounded, c.account_ids) IS DISTINCT FROM (e.epsilon, e.rho, e.delta, e.unbounded, e.account_ids)
 
 -- I4: the gateway's role may rewrite history
