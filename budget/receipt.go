@@ -17,8 +17,8 @@ import (
 // key alone; that the ledger still has the head, with [Chain] over the ledger or an export.
 type Receipt struct {
 	Dataset     string
-	Reservation ReservationID
-	Answer      [32]byte // SHA-256 of the stored answer, as in the digest of its settlement
+	Reservation ReservationID // "" for replays of what several charges paid for: labels
+	Answer      [32]byte      // SHA-256 of the stored answer, as in the digest of its settlement
 	Head        Head
 	At          time.Time // by the gateway's clock, whole microseconds
 	Key         string    // which public key checks it: see [KeyID]

@@ -33,7 +33,7 @@ const maxBatch = 100_000
 // but through what it releases: not in its charge, not in its time beyond the quantum, not in any text.
 //
 // Errors before the charge cost nothing: request/*, pate/*, policy/*, budget/*.
-func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest) (*api.LabelResponse, error) {
+func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest) (*LabelAnswer, error) {
 	version, err := s.sealedEnsemble(ctx, r.Ensemble)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,25 @@ func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest
 	}
 	response := b.response()
 	response.ReleaseID, response.Spent, response.Remaining = string(paid.id), amountsOf(paid.spent), s.remaining(ctx, b.purse)
-	return response, nil
+	if paid.id == "" { // nothing was charged: the receipt is about what is said here
+		if paid.answer, err = labelsText(response.Labels); err != nil {
+			return nil, fault.Internal(err)
+		}
+	}
+	return &LabelAnswer{LabelResponse: response, Receipt: s.sign(ctx, version.Dataset, paid)}, nil
+}
+
+// LabelAnswer is labels and their receipt. Where labels were bought it is about the stored answer of their charge, which has the digest of these labels
+// ([api.LabelsDigest]); each replayed label is in the receipt of whoever bought it. Where all are replays it names no release, and is about the digest of all.
+type LabelAnswer struct {
+	*api.LabelResponse
+	Receipt json.RawMessage // a [budget.Receipt]; nil without a key
+}
+
+// labelsText is what a receipt for replayed labels is about: their digest, as text.
+func labelsText(labels []api.Label) ([]byte, error) {
+	digest, err := api.LabelsDigest(labels)
+	return []byte(digest), err
 }
 
 // batch is a request for labels that is looked up and priced.
@@ -300,18 +318,24 @@ func (s *Service) label(ctx context.Context, b *batch) (*api.Result, mechanisms.
 	}
 	released := map[pate.Status]int64{}
 	b.bought = make(map[int]bool, len(b.missing))
+	var bought []api.Label
 	for i, m := range b.missing {
 		if b.bought[m] = fresh[i]; fresh[i] {
 			released[outcomes[i].Status]++
+			bought = append(bought, labelOf(b.keys[m], outcomes[i], b.version.Ensemble.Classes()))
 		}
+	}
+	digest, err := api.LabelsDigest(bought)
+	if err != nil {
+		return nil, mechanisms.Loss{}, fault.Internal(err)
 	}
 	answered := released[pate.Answered]
 	checks := answered + released[pate.Rejected] + released[pate.Reinforced]
-	return b.summary(released), b.mode.Released(checks, answered), nil
+	return b.summary(released, digest), b.mode.Released(checks, answered), nil
 }
 
-// summary is what the history of releases shows of a charge for labels: how many there were. The labels themselves are stored by query.
-func (b *batch) summary(released map[pate.Status]int64) *api.Result {
+// summary is what the history of releases shows of a charge for labels: how many there were, and their digest. The labels themselves are stored by query.
+func (b *batch) summary(released map[pate.Status]int64, digest string) *api.Result {
 	r := &api.Result{Rows: [][]api.Value{nil}, Intervals: [][]*api.Bounds{nil}, Notes: []api.Note{}}
 	column := func(name, kind string, value api.Value) {
 		r.Columns = append(r.Columns, api.Column{Name: name, Type: kind, Kind: "aggregate"})
@@ -322,6 +346,7 @@ func (b *batch) summary(released map[pate.Status]int64) *api.Result {
 	for _, status := range []pate.Status{pate.Answered, pate.Rejected, pate.Reinforced} {
 		column(string(status), "bigint", api.Number(fmt.Sprint(released[status])))
 	}
+	column("labels_sha256", "text", api.Text(digest))
 	return r
 }
 

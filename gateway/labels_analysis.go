@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -134,7 +135,7 @@ func (s *Service) namedRun(ctx context.Context, found *run, r api.AnalysisReques
 // SanitisedEpsilon buys the data-dependent ε of a run in a form that may be published: with noise scaled to its smooth sensitivity, by the
 // parameters that the ensemble was defined with. It is charged to the dataset and the ensemble like a release, whatever it says. It is
 // drawn once: the same run has the same ε, free, for whoever asks. For stewards.
-func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*api.SanitisedEpsilon, error) {
+func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*EpsilonAnswer, error) {
 	if r.All || r.Exact || r.Delta != "" {
 		return nil, fault.PateParameters("a sanitised epsilon is one of labels that were released, at the delta that the ensemble was defined with")
 	}
@@ -153,7 +154,7 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	}
 	question := run.question(sanitiser)
 	if stored, err := s.storedEpsilon(ctx, run, question); err != nil || stored != nil {
-		return stored, err
+		return s.signedEpsilon(ctx, run, stored, receipt{}), err
 	}
 	charge, due, err := s.epsilonCharge(ctx, who, run, sanitiser, question)
 	if err != nil {
@@ -169,15 +170,32 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.storedEpsilon(ctx, run, question)
-	if err == nil && answer == nil {
+	stored, err := s.storedEpsilon(ctx, run, question)
+	if err == nil && stored == nil {
 		err = fault.Internal(fmt.Errorf("gateway: the epsilon of charge %s is not there", paid.id))
 	}
 	if err != nil {
 		return nil, err
 	}
-	answer.Replayed, answer.Spent = paid.spent.IsZero(), amountsOf(paid.spent)
-	return answer, nil
+	stored.shown.Replayed, stored.shown.Spent = paid.spent.IsZero(), amountsOf(paid.spent)
+	return s.signedEpsilon(ctx, run, stored, paid), nil
+}
+
+// EpsilonAnswer is a sanitised ε and its receipt, which is about the stored answer of the charge that it was asked with, or else drawn with.
+type EpsilonAnswer struct {
+	*api.SanitisedEpsilon
+	Receipt json.RawMessage // a [budget.Receipt]; nil without a key
+}
+
+// signedEpsilon is nil for none.
+func (s *Service) signedEpsilon(ctx context.Context, r *run, stored *storedEpsilon, paid receipt) *EpsilonAnswer {
+	if stored == nil {
+		return nil
+	}
+	if paid.id == "" {
+		paid = stored.drawn
+	}
+	return &EpsilonAnswer{SanitisedEpsilon: stored.shown, Receipt: s.sign(ctx, r.version.Dataset, paid)}
 }
 
 // sanitiser is made from the parameters that the version was defined with.
@@ -210,17 +228,23 @@ func (r *run) question(sanitiser *pate.Sanitiser) pate.Question {
 	return pate.Question(h.Sum(nil))
 }
 
-func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Question) (*api.SanitisedEpsilon, error) {
-	stored, err := s.ensembles.SanitisedEpsilon(ctx, r.version, question)
-	if err != nil || stored == nil {
+// storedEpsilon is an ε that was drawn before: as it is shown, and the charge that it was drawn with.
+type storedEpsilon struct {
+	shown *api.SanitisedEpsilon
+	drawn receipt
+}
+
+func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Question) (*storedEpsilon, error) {
+	answer, charge, err := s.ensembles.SanitisedEpsilon(ctx, r.version, question)
+	if err != nil || answer == nil {
 		return nil, err
 	}
-	answer := new(api.SanitisedEpsilon)
-	if err := json.Unmarshal(stored, answer); err != nil {
+	stored := &storedEpsilon{shown: new(api.SanitisedEpsilon), drawn: receipt{id: budget.ReservationID(charge), answer: answer, replayed: true}}
+	if err := json.Unmarshal(answer, stored.shown); err != nil {
 		return nil, fault.Internal(err)
 	}
-	answer.Replayed, answer.Spent = true, amountsOf(mechanisms.Loss{})
-	return answer, nil
+	stored.shown.Replayed, stored.shown.Spent = true, amountsOf(mechanisms.Loss{})
+	return stored, nil
 }
 
 // epsilonCharge is paid by the dataset and the ensemble: a steward has no account. The purse is for limits that are due.
@@ -289,8 +313,14 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 		return nil, mechanisms.Loss{}, err
 	}
 	if !fresh {
-		answer, err = s.storedEpsilon(ctx, r, question)
-		return answer, mechanisms.Loss{}, err
+		first, err := s.storedEpsilon(ctx, r, question)
+		if err == nil && first == nil {
+			err = fault.Internal(errors.New("gateway: an epsilon that was drawn before is not there"))
+		}
+		if err != nil {
+			return nil, mechanisms.Loss{}, err
+		}
+		return first.shown, mechanisms.Loss{}, nil
 	}
 	return answer, charge.Loss, nil
 }

@@ -113,7 +113,7 @@ type Answer struct {
 	Result    json.RawMessage // an [api.Result]
 	Spent     api.Amounts
 	Remaining api.Amounts     // of the caller's own account; empty amounts when the ledger could not be asked
-	Receipt   *budget.Receipt // nil without a key
+	Receipt   json.RawMessage // a [budget.Receipt]; nil without a key, and for a question that has no price
 }
 
 // Query answers a question. Errors before the charge cost nothing: request/*, sql/*, policy/*, plan/*, budget/*. After it,
@@ -128,11 +128,14 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{
+	answer := &Answer{
 		ID: paid.id, Dataset: r.Dataset, Replayed: paid.replayed, Result: paid.answer,
 		Spent: amountsOf(paid.spent), Remaining: s.remaining(ctx, q.purse),
-		Receipt: s.sign(ctx, r.Dataset, paid),
-	}, nil
+	}
+	if q.public == nil {
+		answer.Receipt = s.sign(ctx, r.Dataset, paid)
+	}
+	return answer, nil
 }
 
 // paid prepares a question, pays for it and runs it.

@@ -2,15 +2,15 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 
-	"noisegate/budget"
 	"noisegate/internal/fault"
 )
 
-// sign makes the receipt of an answer that is about to leave; nil without a key, for what was free, or when the ledger cannot be asked: an answer that is paid and stored is
-// not held back.
-func (s *Service) sign(ctx context.Context, dataset string, paid receipt) *budget.Receipt {
-	if s.signer == nil || paid.id == "" {
+// sign makes the receipt of an answer that is about to leave; nil without a key, for what has nothing to do with the ledger, or when that cannot be asked: an answer that is
+// paid and stored is not held back.
+func (s *Service) sign(ctx context.Context, dataset string, paid receipt) json.RawMessage {
+	if s.signer == nil || paid.answer == nil {
 		return nil
 	}
 	head, err := s.ledger.Head(ctx, dataset)
@@ -18,6 +18,9 @@ func (s *Service) sign(ctx context.Context, dataset string, paid receipt) *budge
 		s.log.ErrorContext(ctx, "an answer leaves without a receipt", "reservation", string(paid.id), "code", string(fault.CodeOf(err)))
 		return nil
 	}
-	signed := s.signer.Sign(head, paid.id, paid.answer, s.clock.Now())
-	return &signed
+	text, err := json.Marshal(s.signer.Sign(head, paid.id, paid.answer, s.clock.Now()))
+	if err != nil { // hashes, numbers and texts always encode
+		panic(err)
+	}
+	return text
 }

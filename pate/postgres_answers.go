@@ -218,14 +218,14 @@ func (s *Store) Released(ctx context.Context, v *Version, q Question) (queries [
 	return queries, became, plain(err)
 }
 
-// SanitisedEpsilon is the stored answer about a question, nil when nothing was drawn yet.
-func (s *Store) SanitisedEpsilon(ctx context.Context, v *Version, q Question) (json.RawMessage, error) {
-	var answer []byte
-	err := s.pool.QueryRow(ctx, "SELECT answer FROM noisegate.pate_epsilon WHERE ensemble_id = $1 AND question = $2", v.ID, q[:]).Scan(&answer)
+// SanitisedEpsilon is the stored answer about a question and the charge that it was drawn with; nil when nothing was drawn yet.
+func (s *Store) SanitisedEpsilon(ctx context.Context, v *Version, q Question) (answer json.RawMessage, charge string, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT answer, charge_id FROM noisegate.pate_epsilon WHERE ensemble_id = $1 AND question = $2", v.ID, q[:]).
+		Scan((*[]byte)(&answer), &charge)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+		return nil, "", nil
 	}
-	return answer, plain(err)
+	return answer, charge, plain(err)
 }
 
 // RecordEpsilon stores what was drawn, unless something was drawn before.

@@ -206,7 +206,7 @@ func (j *journal) verify(dataset string, receipts []budget.Receipt) verifiedChai
 			err = fmt.Errorf("the receipt of release %s names entry %d, which is not there: the ledger is older than the receipt", r.Reservation, r.Head.Seq)
 		case hash != r.Head.Hash:
 			err = fmt.Errorf("the receipt of release %s names another entry %d", r.Reservation, r.Head.Seq)
-		case answers[r.Reservation] != hex.EncodeToString(r.Answer[:]):
+		case r.Reservation != "" && answers[r.Reservation] != hex.EncodeToString(r.Answer[:]): // it names none where nothing was charged
 			err = fmt.Errorf("the ledger has another answer for release %s than its receipt", r.Reservation)
 		default:
 			found.Receipts++

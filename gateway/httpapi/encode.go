@@ -111,15 +111,16 @@ func (x *exchange) answer(a *gateway.Answer, f format) error {
 	}
 	x.w.Header().Set("Noisegate-Replayed", strconv.FormatBool(a.Replayed))
 	x.amounts(string(a.ID), a.Spent, a.Remaining)
-	if a.Receipt != nil {
-		receipt, err := json.Marshal(a.Receipt)
-		if err != nil {
-			return fault.Internal(err)
-		}
-		x.w.Header().Set("Noisegate-Receipt", string(receipt))
-	}
+	x.receipt(a.Receipt)
 	x.send(payload{status: http.StatusOK, kind: f.full, body: text})
 	return nil
+}
+
+// receipt sets the header of a receipt; none for none.
+func (x *exchange) receipt(text json.RawMessage) {
+	if text != nil {
+		x.w.Header().Set("Noisegate-Receipt", string(text))
+	}
 }
 
 // amounts sets the headers about a charge; empty ones are left out.

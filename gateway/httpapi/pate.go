@@ -170,10 +170,11 @@ func (s *server) postLabels(x *exchange) error {
 		return err
 	}
 	x.amounts(answer.ReleaseID, answer.Spent, answer.Remaining)
+	x.receipt(answer.Receipt)
 	if asArray {
-		return x.labelArray(answer)
+		return x.labelArray(answer.LabelResponse)
 	}
-	return x.json(http.StatusOK, answer)
+	return x.json(http.StatusOK, answer.LabelResponse)
 }
 
 // wantsArray reports whether Accept names NumPy's format rather than JSON.
@@ -219,7 +220,12 @@ func (s *server) postAnalysis(x *exchange) error {
 
 func (s *server) postEpsilon(x *exchange) error {
 	return answering(s, x, func(name string, r api.AnalysisRequest) (any, error) {
-		return s.service.SanitisedEpsilon(x.r.Context(), x.who, name, r)
+		answer, err := s.service.SanitisedEpsilon(x.r.Context(), x.who, name, r)
+		if err != nil {
+			return nil, err
+		}
+		x.receipt(answer.Receipt)
+		return answer.SanitisedEpsilon, nil
 	})
 }
 

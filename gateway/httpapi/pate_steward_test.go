@@ -96,21 +96,28 @@ func TestVoteUploads(t *testing.T) {
 	}
 }
 
-// TestSanitisedEpsilon: it is charged to dataset and ensemble whatever it says, drawn once, and the same for every steward.
-func TestSanitisedEpsilon(t *testing.T) {
-	f := newFront(t, gatewaytest.Options{}, 4)
-	sam, sue, mel := f.client("sam:steward"), f.client("sue:steward"), f.client("mel:ml")
-	_, err := sam.DefineEnsemble(t.Context(), "digits", api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100, Classes: digits(),
+// sealedForEpsilon is an ensemble that was defined with the parameters of a sanitised ε, and whose votes on n queries are final.
+func sealedForEpsilon(t *testing.T, f *front, name string, n int) {
+	t.Helper()
+	sam := f.client("sam:steward")
+	_, err := sam.DefineEnsemble(t.Context(), name, api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100, Classes: digits(),
 		Budget: &api.BudgetLimit{Form: "approx", Epsilon: "50", Delta: "1e-4"}, Sanitise: &api.SanitiseParameters{Order: "8", SigmaSS: "8", Delta: "1e-7"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sam.LoadVotes(t.Context(), "digits", "text/csv", "", strings.NewReader(votes(40))); err != nil {
+	if _, err := sam.LoadVotes(t.Context(), name, "text/csv", "", strings.NewReader(votes(n))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sam.SealEnsemble(t.Context(), "digits"); err != nil {
+	if _, err := sam.SealEnsemble(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestSanitisedEpsilon: it is charged to dataset and ensemble whatever it says, drawn once, and the same for every steward.
+func TestSanitisedEpsilon(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sam, sue, mel := f.client("sam:steward"), f.client("sue:steward"), f.client("mel:ml")
+	sealedForEpsilon(t, f, "digits", 40)
 	ask := api.AnalysisRequest{Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}
 	if _, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateParameters {
 		t.Errorf("of no labels: %v", err)

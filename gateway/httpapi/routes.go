@@ -21,17 +21,17 @@ type route struct {
 // routes is everything that the server answers.
 func routes() []route {
 	analyst, steward := []auth.Role{auth.Analyst}, []auth.Role{auth.Steward}
+	buyers := []auth.Role{auth.Analyst, auth.ML}
 	return append([]route{
 		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: queryParameters(), handle: (*server).postQuery},
 		{method: http.MethodPost, pattern: "/v1/query/estimate", roles: analyst, query: queryParameters(), handle: (*server).postEstimate},
 		{method: http.MethodPost, pattern: "/v1/plans", roles: analyst, handle: (*server).postPlan},
 		{method: http.MethodGet, pattern: "/v1/plans/{id}", roles: analyst, handle: (*server).getPlan},
-		{method: http.MethodGet, pattern: "/v1/releases", roles: analyst, query: []string{"cursor"}, handle: (*server).getReleases},
-		{method: http.MethodGet, pattern: "/v1/releases/{id}", roles: analyst, handle: (*server).getRelease},
+		{method: http.MethodGet, pattern: "/v1/releases", roles: buyers, query: []string{"cursor"}, handle: (*server).getReleases},
+		{method: http.MethodGet, pattern: "/v1/releases/{id}", roles: buyers, handle: (*server).getRelease},
 		{method: http.MethodGet, pattern: "/v1/datasets", roles: analyst, handle: (*server).getDatasets},
 		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}", roles: analyst, handle: (*server).getDataset},
-		{method: http.MethodGet, pattern: "/v1/budget", roles: []auth.Role{auth.Analyst, auth.ML}, query: []string{"dataset"},
-			handle: (*server).getBudget},
+		{method: http.MethodGet, pattern: "/v1/budget", roles: buyers, query: []string{"dataset"}, handle: (*server).getBudget},
 		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/policy", roles: steward, handle: (*server).getPolicy},
 		{method: http.MethodPut, pattern: "/v1/datasets/{dataset}/policy", roles: steward, handle: (*server).putPolicy},
 		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/budgets", roles: steward, handle: (*server).getAccounts},
