@@ -2,6 +2,8 @@ package sqlrewrite
 
 import (
 	"math/big"
+	"slices"
+	"strconv"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -35,7 +37,8 @@ func (v evaluator) columnValues(f *field) (values []datum, ok bool) {
 		}
 		return values, true
 	case isGrid(f):
-		return v.gridValues(f, maxCombinations, 1)
+		g, ok := v.gridOf(f, maxCombinations, 1)
+		return g.data(), ok
 	default:
 		return nil, false
 	}
@@ -44,17 +47,80 @@ func (v evaluator) columnValues(f *field) (values []datum, ok bool) {
 // isGrid reports whether a column's values count as whole numbers, or days, between two bounds.
 func isGrid(f *field) bool { return f.Bounds != nil && (f.Type.IsInteger() || f.Type == catalog.Date) }
 
-// gridValues are the values of a column that is a grid, if there are not more than most. To look at share of them is work for one.
-func (v evaluator) gridValues(f *field, most, share int64) (values []datum, ok bool) {
+// gridValues is what WHERE leaves of the values of such a column.
+type gridValues struct {
+	of      *field
+	lo, hi  int64
+	only    []map[int64]bool // what each list of WHERE allows
+	without map[int64]bool   // what is ruled out
+	null    bool
+}
+
+// gridOf reads WHERE; ok is false for a grid of more than most values. To look at share of them is work for one.
+func (v evaluator) gridOf(f *field, most, share int64) (g gridValues, ok bool) {
 	s, null := v.within(f)
 	if n := wholeNumbers(s); !n.IsInt64() || n.Int64() >= most || !v.spend(int(n.Int64()/share)) {
-		return nil, false
+		return g, false
 	}
-	values = v.listedIn(f, whole(s))
-	if null {
+	g = gridValues{of: f, lo: ceil(s.lo).Int64(), hi: floor(s.hi).Int64(), without: map[int64]bool{}, null: null}
+	ends := clampedColumn(f).extent
+	for _, e := range boundConjuncts(v.where) {
+		op, with, ok := comparedWith(e, f)
+		if !ok || op != syntax.Eq && op != syntax.Ne {
+			continue
+		}
+		listed := make(map[int64]bool, len(with))
+		for _, at := range with {
+			switch {
+			case !at.IsInt():
+			case op == syntax.Eq:
+				listed[minRat(maxRat(at, ends.lo), ends.hi).Num().Int64()] = true
+			case at.Cmp(ends.lo) > 0 && at.Cmp(ends.hi) < 0: // what counts as an end may be any value beyond it
+				g.without[at.Num().Int64()] = true
+			}
+		}
+		if op == syntax.Eq {
+			g.only = append(g.only, listed)
+		}
+	}
+	return g, true
+}
+
+// each are the whole numbers or days.
+func (g gridValues) each(yield func(int64) bool) {
+	for k := g.lo; k <= g.hi; k++ {
+		ruledOut := g.without[k] || slices.ContainsFunc(g.only, func(listed map[int64]bool) bool { return !listed[k] })
+		if !ruledOut && !yield(k) {
+			return
+		}
+	}
+}
+
+// data are the values of a grid.
+func (g gridValues) data() (values []datum) {
+	for k := range g.each {
+		values = append(values, numberDatum(number(k)))
+	}
+	if g.null {
 		values = append(values, nullDatum())
 	}
-	return values, true
+	return values
+}
+
+// keys are the values of a grid as keys.
+func (g gridValues) keys() []catalog.Key {
+	keys := make([]catalog.Key, 0, g.hi-g.lo+2)
+	for k := range g.each {
+		text := strconv.FormatInt(k, 10)
+		if g.of.Type == catalog.Date {
+			text = timeOf(number(k), catalog.Date)
+		}
+		keys = append(keys, catalog.Key{Text: text})
+	}
+	if g.null {
+		keys = append(keys, catalog.Key{Null: true})
+	}
+	return keys
 }
 
 func (v evaluator) spendWhole(s *extent) bool {
@@ -76,14 +142,11 @@ func whole(s *extent) (all []datum) {
 func (b *binder) boundedKey(key groupKey, f *field, work *int) (groupKey, error) {
 	const share = 4
 	v := evaluator{where: b.bound.where, work: work}
-	values, ok := v.gridValues(f, maxKeys, share)
+	g, ok := v.gridOf(f, maxKeys, share)
 	if !ok {
 		return key, fault.TooManyKeys(key.at, maxKeys).WithHint("narrow its values with WHERE, or group by a part of it: floor(" + f.Name + " / 1000)")
 	}
-	key.domain = make([]catalog.Key, len(values))
-	for i, d := range values {
-		key.domain[i] = keyOfDatum(d, f.Type)
-	}
+	key.domain = g.keys()
 	o := clampedColumn(f)
 	key.x = computed{written: column{of: f}, total: o.x, within: o.extent}
 	key.declared = int(clampInt64(wholeNumbers(o.extent))) + 1 + boolIndex(!f.NotNull)
@@ -166,33 +229,6 @@ func (v evaluator) within(f *field) (s *extent, null bool) {
 		hi = lo // no row is left
 	}
 	return &extent{lo: lo, hi: hi}, null
-}
-
-// listedIn leaves out the values that a list of WHERE rules out. What counts as a bound may be any value beyond it.
-func (v evaluator) listedIn(f *field, values []datum) []datum {
-	s := clampedColumn(f).extent
-	for _, e := range boundConjuncts(v.where) {
-		op, with, ok := comparedWith(e, f)
-		if !ok || op != syntax.Eq && op != syntax.Ne {
-			continue
-		}
-		listed := make(map[string]bool, len(with))
-		for _, at := range with {
-			if op == syntax.Eq {
-				at = minRat(maxRat(at, s.lo), s.hi)
-			}
-			listed[at.RatString()] = true
-		}
-		kept := values[:0]
-		for _, d := range values {
-			beyond := d.value.Cmp(s.lo) == 0 || d.value.Cmp(s.hi) == 0
-			if listed[d.value.RatString()] == (op == syntax.Eq) || op == syntax.Ne && beyond {
-				kept = append(kept, d)
-			}
-		}
-		values = kept
-	}
-	return values
 }
 
 // mirrored is the comparison with its sides exchanged.

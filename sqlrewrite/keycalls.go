@@ -238,21 +238,15 @@ func inOrder(found map[string]datum, t catalog.Type) ([]catalog.Key, bool) {
 	})
 	keys := make([]catalog.Key, 0, len(all))
 	for _, d := range all {
-		k := keyOfDatum(d, t)
-		if !k.Null && k.Text == "" && t != catalog.Text {
-			return nil, false
+		k := catalog.Key{Null: d.null}
+		if !d.null {
+			if k.Text = valueText(d, t); k.Text == "" && t != catalog.Text {
+				return nil, false
+			}
 		}
 		keys = append(keys, k)
 	}
 	return keys, true
-}
-
-// keyOfDatum is a value as a key; one without a text is not known here.
-func keyOfDatum(d datum, t catalog.Type) catalog.Key {
-	if d.null {
-		return catalog.Key{Null: true}
-	}
-	return catalog.Key{Text: valueText(d, t)}
 }
 
 // valueText is the text that a key of type t has: PostgreSQL's, numbers without zeros at their end. "" when that is not known here.
