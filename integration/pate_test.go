@@ -96,7 +96,8 @@ func TestPateCommands(t *testing.T) {
 		}
 		return out.String()
 	}
-	as("steward", "define", "pets", "--dataset", "school", "--teachers", "60", "--classes", "cat,dog", "--epsilon", "10", "--delta", "1e-5")
+	as("steward", "define", "pets", "--dataset", "school", "--teachers", "60", "--classes", "cat,dog", "--epsilon", "60", "--delta", "1e-5",
+		"--sanitise-order", "3", "--sanitise-sigma-ss", "4", "--sanitise-delta", "1e-7")
 	if out := as("steward", "import", "pets", "--table", "public.votes", "--seal"); !strings.Contains(out, "sealed") {
 		t.Errorf("%s", out)
 	}
@@ -115,7 +116,7 @@ func TestPateCommands(t *testing.T) {
 	}
 	file := filepath.Join(s.dir, "votes.csv")
 	write(t, file, "query,cat,dog\na,59,1\nb,30,30\n")
-	as("steward", "define", "others", "--dataset", "school", "--teachers", "60", "--classes", "cat,dog", "--form", "zcdp", "--rho", "1")
+	as("steward", "define", "others", "--dataset", "school", "--teachers", "60", "--classes", "cat,dog", "--form", "zcdp", "--rho", "6")
 	as("steward", "import", "others", file)
 	as("steward", "seal", "others")
 	var answer api.LabelResponse
@@ -124,6 +125,30 @@ func TestPateCommands(t *testing.T) {
 	}
 	if len(answer.Labels) != 2 || answer.Labels[0].Class != "cat" || answer.Labels[1].Status != "rejected" {
 		t.Errorf("%+v", answer)
+	}
+	student, labels := filepath.Join(s.dir, "student.csv"), filepath.Join(s.dir, "labels.csv")
+	write(t, student, "query,dog,cat\na,0.01,0.99\nb,0.05,0.95\n")
+	// The teachers agree with the student about a, to a vote, and are half of another mind about b.
+	out = as("ml", "label", "others", "--mechanism", "interactive", "--threshold", "20", "--sigma1", "1", "--sigma2", "1", "--student-confidence", "0.9",
+		"--student", student, "--out", labels)
+	if !regexp.MustCompile(`a\s+\| reinforced \| cat`).MatchString(out) || !regexp.MustCompile(`b\s+\| answered `).MatchString(out) {
+		t.Errorf("%s", out)
+	}
+	if text := read(t, labels); !strings.HasPrefix(text, "query,status,label\na,reinforced,cat\nb,answered,") {
+		t.Errorf("%s", text)
+	}
+	out = as("ml", "label", "others", "a", "--sigma", "1", "--return", "histogram", "--out", filepath.Join(s.dir, "labels.npy"))
+	if array := read(t, filepath.Join(s.dir, "labels.npy")); !regexp.MustCompile(`count 0 \| count 1`).MatchString(out) || !strings.HasSuffix(array, "\n\x00\x00\x00\x00") {
+		t.Errorf("%s%q", out, array)
+	}
+	if out := as("steward", "odometer", "pets", "--sigma", "8"); !strings.Contains(out, "2 queries, 2 answered") || !strings.Contains(out, "yes: secret") {
+		t.Errorf("%s", out)
+	}
+	drawn := as("steward", "epsilon", "pets", "--sigma", "8")
+	again := as("steward", "epsilon", "pets", "q1", "q0", "--sigma", "8")
+	figure := regexp.MustCompile(`2 \|\s+2 \|\s+([0-9.]+) \|\s+1e-7 \|`)
+	if first, second := figure.FindStringSubmatch(drawn), figure.FindStringSubmatch(again); first == nil || second == nil || first[1] != second[1] || !strings.Contains(again, "yes") {
+		t.Errorf("the epsilon of a run is drawn once:\n%s%s", drawn, again)
 	}
 }
 

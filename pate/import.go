@@ -97,6 +97,9 @@ type Ballots struct {
 // Queries is how many queries there are.
 func (b *Ballots) Queries() int { return len(b.keys) }
 
+// Keys are the names of the queries, in their order. The list must not be changed.
+func (b *Ballots) Keys() []string { return b.keys }
+
 // Table is the votes, in the order of the queries.
 func (b *Ballots) Table() *Table { return b.table }
 

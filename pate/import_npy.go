@@ -32,6 +32,16 @@ type npyHeader struct {
 type numberType struct {
 	size   int
 	decode func([]byte) (int64, bool) // ok is false for what is no integer
+	text   func([]byte) string        // the shortest decimal that stands for a float, nil for integers
+}
+
+// decimal is an element as a decimal number, or a text that is none for what is not finite.
+func (n numberType) decimal(element []byte) string {
+	if n.text != nil {
+		return n.text(element)
+	}
+	value, _ := n.decode(element)
+	return strconv.FormatInt(value, 10)
 }
 
 // readNPY takes in an array. Elements are looked at as they come, whatever the order of the axes.
@@ -54,7 +64,8 @@ func readNPY(r io.Reader, t *tally, named Layout) error {
 		slices.Reverse(order.sizes)
 		slices.Reverse(order.kinds)
 	}
-	return readElements(in, h.number, order, func(at [3]int, value int64, ok bool) error {
+	return readElements(in, h.number.size, order, func(at [3]int, element []byte) error {
+		value, ok := h.number.decode(element)
 		if !ok {
 			return fault.PateVotes(int64(at[row])+1, "an element is no integer")
 		}
@@ -63,23 +74,22 @@ func readNPY(r io.Reader, t *tally, named Layout) error {
 }
 
 // readElements gives each element with its place on each axis, and demands that the file ends with the last one.
-func readElements(in *bufio.Reader, number numberType, order axes, each func(at [3]int, value int64, ok bool) error) error {
+func readElements(in *bufio.Reader, size int, order axes, each func(at [3]int, element []byte) error) error {
 	total, fits := product(order.sizes)
 	if !fits {
 		return tooMany()
 	}
 	var at [3]int
 	places := make([]int, len(order.sizes)) // the odometer behind at
-	block := make([]byte, npyBlock/number.size*number.size)
+	block := make([]byte, npyBlock/size*size)
 	for left := total; left > 0; {
-		chunk := block[:min(len(block), left*number.size)]
+		chunk := block[:min(len(block), left*size)]
 		if _, err := io.ReadFull(in, chunk); err != nil {
 			return brokenOff(err)
 		}
-		left -= len(chunk) / number.size
-		for ; len(chunk) > 0; chunk = chunk[number.size:] {
-			value, ok := number.decode(chunk)
-			if err := each(at, value, ok); err != nil {
+		left -= len(chunk) / size
+		for ; len(chunk) > 0; chunk = chunk[size:] {
+			if err := each(at, chunk[:size]); err != nil {
 				return err
 			}
 			for i := len(places) - 1; i >= 0; i-- {
@@ -250,23 +260,47 @@ func numberTypeOf(name string) (numberType, bool) {
 	default:
 		return numberType{}, false
 	}
+	integer := func(size int, decode func([]byte) (int64, bool)) numberType {
+		return numberType{size: size, decode: decode}
+	}
 	n, ok := map[string]numberType{
-		"b1": {1, func(b []byte) (int64, bool) { return int64(b[0]), b[0] <= 1 }},
-		"u1": {1, func(b []byte) (int64, bool) { return int64(b[0]), true }},
-		"i1": {1, func(b []byte) (int64, bool) { return int64(int8(b[0])), true }},
-		"u2": {2, func(b []byte) (int64, bool) { return int64(order.Uint16(b)), true }},
-		"i2": {2, func(b []byte) (int64, bool) { return int64(int16(order.Uint16(b))), true }},
-		"u4": {4, func(b []byte) (int64, bool) { return int64(order.Uint32(b)), true }},
-		"i4": {4, func(b []byte) (int64, bool) { return int64(int32(order.Uint32(b))), true }},
-		"u8": {8, func(b []byte) (int64, bool) { n := order.Uint64(b); return int64(n), n <= math.MaxInt64 }},
-		"i8": {8, func(b []byte) (int64, bool) { return int64(order.Uint64(b)), true }},
-		"f4": {4, func(b []byte) (int64, bool) { return fromFloat(float64(math.Float32frombits(order.Uint32(b)))) }},
-		"f8": {8, func(b []byte) (int64, bool) { return fromFloat(math.Float64frombits(order.Uint64(b))) }},
+		"b1": integer(1, func(b []byte) (int64, bool) { return int64(b[0]), b[0] <= 1 }),
+		"u1": integer(1, func(b []byte) (int64, bool) { return int64(b[0]), true }),
+		"i1": integer(1, func(b []byte) (int64, bool) { return int64(int8(b[0])), true }),
+		"u2": integer(2, func(b []byte) (int64, bool) { return int64(order.Uint16(b)), true }),
+		"i2": integer(2, func(b []byte) (int64, bool) { return int64(int16(order.Uint16(b))), true }),
+		"u4": integer(4, func(b []byte) (int64, bool) { return int64(order.Uint32(b)), true }),
+		"i4": integer(4, func(b []byte) (int64, bool) { return int64(int32(order.Uint32(b))), true }),
+		"u8": integer(8, func(b []byte) (int64, bool) { n := order.Uint64(b); return int64(n), n <= math.MaxInt64 }),
+		"i8": integer(8, func(b []byte) (int64, bool) { return int64(order.Uint64(b)), true }),
+		"f2": float(2, func(b []byte) float64 { return half(order.Uint16(b)) }),
+		"f4": float(4, func(b []byte) float64 { return float64(math.Float32frombits(order.Uint32(b))) }),
+		"f8": float(8, func(b []byte) float64 { return math.Float64frombits(order.Uint64(b)) }),
 	}[name[1:]]
 	return n, ok && (n.size == 1 || name[0] != '|')
 }
 
-func fromFloat(f float64) (int64, bool) { return integral(f), isIntegral(f) }
+// float is the type of floats of so many bytes.
+func float(size int, read func([]byte) float64) numberType {
+	return numberType{
+		size:   size,
+		decode: func(b []byte) (int64, bool) { f := read(b); return integral(f), isIntegral(f) },
+		text:   func(b []byte) string { return strconv.FormatFloat(read(b), 'g', -1, max(32, 8*size)) },
+	}
+}
+
+// half is the value of an IEEE 754 number of 16 bits: a sign, 5 bits of exponent, 10 of fraction.
+func half(bits uint16) float64 {
+	sign, exponent, fraction := 1-2*float64(bits>>15), int(bits>>10&31), float64(bits&1023)
+	switch exponent {
+	case 0:
+		return sign * math.Ldexp(fraction, -24)
+	case 31:
+		return math.NaN() // or infinite: neither a count nor a probability
+	default:
+		return sign * math.Ldexp(1024+fraction, exponent-25)
+	}
+}
 
 // LabelsNPY is an NPY file of 32-bit integers, which numpy.load reads. -1 stands for no label, as ignore_index does in losses.
 func LabelsNPY(labels []int32) []byte {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"noisegate/api"
+	"noisegate/pate"
 )
 
 // pateCommands are about ensembles of teachers.
@@ -22,6 +23,8 @@ type pateCommands struct {
 	Seal     pateSealCommand     `cmd:"" help:"Make the votes final: labels can be bought from then on (stewards)."`
 	Label    pateLabelCommand    `cmd:"" help:"Buy private labels; those that were released before are free."`
 	Show     pateShowCommand     `cmd:"" help:"Show an ensemble, and what was spent on it."`
+	Odometer pateOdometerCommand `cmd:"" help:"What the labels of an ensemble cost so far, by every accountant: secret (stewards)."`
+	Epsilon  pateEpsilonCommand  `cmd:"" help:"Buy the data-dependent epsilon of labels in a form that may be published (stewards)."`
 	Analyze  pateAnalyzeCommand  `cmd:"" help:"What labelling a file of votes costs, by every accountant: offline, secret."`
 	Simulate pateSimulateCommand `cmd:"" help:"Agreement and cost for a file of votes, before anything is spent: offline, secret."`
 }
@@ -37,7 +40,24 @@ type pateDefineCommand struct {
 	Epsilon              string   `help:"Cap of the ensemble's budget in epsilon; the first version needs a cap." placeholder:"E"`
 	Rho                  string   `help:"Cap in rho (zcdp)." placeholder:"R"`
 	Delta                string   `help:"The delta of the promise." placeholder:"D"`
+	sanitiseFlags
 	gatewayFlags
+}
+
+// sanitiseFlags say how the data-dependent epsilon of an ensemble may be published.
+type sanitiseFlags struct {
+	Order   string `name:"sanitise-order" help:"Order of the epsilon that may be published (pate epsilon), fixed before votes are seen. The policy may fix it." placeholder:"L"`
+	Beta    string `name:"sanitise-beta" help:"Smoothness of its sensitivity; 0.4/order when absent." placeholder:"B"`
+	SigmaSS string `name:"sanitise-sigma-ss" help:"Its noise, in units of the smooth sensitivity." placeholder:"S"`
+	Delta   string `name:"sanitise-delta" help:"Its delta, and that of the charge for it." placeholder:"D"`
+}
+
+// sanitise is nil where no flag was given.
+func (f sanitiseFlags) sanitise() *api.SanitiseParameters {
+	if f == (sanitiseFlags{}) {
+		return nil
+	}
+	return &api.SanitiseParameters{Order: api.Decimal(f.Order), Beta: api.Decimal(f.Beta), SigmaSS: api.Decimal(f.SigmaSS), Delta: api.Decimal(f.Delta)}
 }
 
 func (c *pateDefineCommand) run(ctx context.Context, a *app) error {
@@ -46,7 +66,7 @@ func (c *pateDefineCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	definition := api.EnsembleDefinition{Dataset: c.Dataset, Teachers: c.Teachers, Classes: classNames(c.Classes),
-		MaxTeachersPerPerson: c.MaxTeachersPerPerson, PartitionSHA256: c.Partition}
+		MaxTeachersPerPerson: c.MaxTeachersPerPerson, PartitionSHA256: c.Partition, Sanitise: c.sanitise()}
 	if c.Epsilon != "" || c.Rho != "" {
 		definition.Budget = &api.BudgetLimit{Form: c.Form, Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta)}
 	}
@@ -112,11 +132,21 @@ func (c *pateImportCommand) importTable(ctx context.Context, client *api.Client)
 	return client.LoadVoteTable(ctx, c.Ensemble, api.VoteTable{Schema: schema, Table: table, Teacher: columns[0], Query: columns[1], Label: columns[2]})
 }
 
-func (c *pateImportCommand) importFile(ctx context.Context, a *app, client *api.Client) (*api.Ensemble, error) {
-	kind, ok := map[string]string{".npy": "application/x-npy", ".csv": "text/csv", ".ndjson": "application/x-ndjson", ".jsonl": "application/x-ndjson"}[strings.ToLower(filepath.Ext(c.File))]
+// formatOf is the format of a file by its name.
+func formatOf(file string) (pate.Format, error) {
+	format, ok := map[string]pate.Format{".npy": pate.NPY, ".csv": pate.CSV, ".ndjson": pate.NDJSON, ".jsonl": pate.NDJSON}[strings.ToLower(filepath.Ext(file))]
 	if !ok {
-		return nil, usage(errors.New("the name of a file of votes ends in .npy, .csv, .ndjson or .jsonl"))
+		return "", usage(fmt.Errorf("%s: the name of a file ends in .npy, .csv, .ndjson or .jsonl", file))
 	}
+	return format, nil
+}
+
+func (c *pateImportCommand) importFile(ctx context.Context, a *app, client *api.Client) (*api.Ensemble, error) {
+	format, err := formatOf(c.File)
+	if err != nil {
+		return nil, err
+	}
+	kind := map[pate.Format]string{pate.NPY: "application/x-npy", pate.CSV: "text/csv", pate.NDJSON: "application/x-ndjson"}[format]
 	file, err := os.Open(c.File)
 	if err != nil {
 		return nil, usage(err)
@@ -211,96 +241,6 @@ func (a *app) showEnsemble(asJSON bool, e *api.Ensemble, err error) error {
 	if e.Limit != nil {
 		fmt.Fprintf(a.Out, " spent %s of %s, over all versions and callers\n", amountsText(e.Spent, up), limitText(*e.Limit))
 	}
-	return nil
-}
-
-// mechanismFlags are the parameters of labels.
-type mechanismFlags struct {
-	Mechanism  string `enum:"lnmax,gnmax,confident,gumbel" default:"gnmax" help:"How labels are chosen: lnmax, gnmax, confident or gumbel (interactive needs a program)."`
-	NoiseScale string `help:"lnmax: scale of the Laplace noise." placeholder:"B"`
-	Sigma      string `help:"gnmax: standard deviation of the noise." placeholder:"S"`
-	Sigma1     string `name:"sigma1" help:"confident: standard deviation of the check's noise." placeholder:"S"`
-	Sigma2     string `name:"sigma2" help:"confident: standard deviation of the answer's noise." placeholder:"S"`
-	Threshold  string `help:"confident: votes that the check asks for." placeholder:"T"`
-	Gamma      string `help:"gumbel: rate of the exponential mechanism." placeholder:"G"`
-}
-
-type pateLabelCommand struct {
-	Ensemble       string   `arg:"" help:"The name of the ensemble."`
-	Queries        []string `arg:"" optional:"" help:"Names of queries; one a line of standard input when absent or -."`
-	Estimate       bool     `help:"Show the price instead. Free."`
-	BuyWith        string   `help:"With --estimate: how many labels does this epsilon buy?" placeholder:"E"`
-	Delta          string   `help:"With --estimate: the delta at which rho is shown as epsilon." placeholder:"D"`
-	IdempotencyKey string   `help:"Name of the request: repeating it is charged once." placeholder:"KEY"`
-	mechanismFlags
-	gatewayFlags
-}
-
-func (c *pateLabelCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
-	queries := c.Queries
-	if len(queries) == 0 || len(queries) == 1 && queries[0] == "-" {
-		if queries, err = lines(a.In); err != nil {
-			return usage(fmt.Errorf("cannot read the queries: %w", err))
-		}
-	}
-	if c.Estimate {
-		return c.estimate(ctx, a, client, queries)
-	}
-	answer, err := client.Labels(ctx, c.Ensemble, api.LabelRequest{Queries: queries, Mechanism: c.Mechanism, NoiseScale: api.Decimal(c.NoiseScale),
-		Sigma: api.Decimal(c.Sigma), Sigma1: api.Decimal(c.Sigma1), Sigma2: api.Decimal(c.Sigma2), Threshold: api.Decimal(c.Threshold),
-		Gamma: api.Decimal(c.Gamma)}, c.IdempotencyKey)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, answer)
-	}
-	t := &table{}
-	t.header("query", "status", "label", "replayed")
-	for _, l := range answer.Labels {
-		t.row(l.Query, l.Status, l.Class, map[bool]string{true: "yes"}[l.Replayed])
-	}
-	t.write(a.Out)
-	fmt.Fprintf(a.Out, " %s\n spent %s (%s left) · ask again: same labels, free\n", answer.Terms.Meaning, amountsText(answer.Spent, up),
-		amountsText(inCurrencyOf(answer.Spent, answer.Remaining), down))
-	return nil
-}
-
-// inCurrencyOf leaves the ε out of an amount that stands beside one without.
-func inCurrencyOf(spent, left api.Amounts) api.Amounts {
-	if spent.Epsilon == "" {
-		left.Epsilon = ""
-	}
-	return left
-}
-
-func (c *pateLabelCommand) estimate(ctx context.Context, a *app, client *api.Client, queries []string) error {
-	e, err := client.EstimateLabels(ctx, c.Ensemble, api.LabelEstimateRequest{Queries: queries, Mechanism: c.Mechanism, NoiseScale: api.Decimal(c.NoiseScale),
-		Sigma: api.Decimal(c.Sigma), Sigma1: api.Decimal(c.Sigma1), Sigma2: api.Decimal(c.Sigma2), Threshold: api.Decimal(c.Threshold),
-		Gamma: api.Decimal(c.Gamma), Epsilon: api.Decimal(c.BuyWith), Delta: api.Decimal(c.Delta)})
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, e)
-	}
-	t := &table{grouped: a.terminal}
-	t.header("queries", "free", "at most", "epsilon at delta "+string(e.Delta), "still buys")
-	t.row(fmt.Sprint(e.Queries), fmt.Sprint(e.Replayed), amountsText(e.WorstCase, up), up.shorten(e.Epsilon), fmt.Sprint(e.StillBuys))
-	t.write(a.Out)
-	if e.EpsilonBuys != nil {
-		fmt.Fprintf(a.Out, " epsilon %s at delta %s buys %d labels\n", c.BuyWith, e.Delta, *e.EpsilonBuys)
-	}
-	a.showNotes(e.Notes)
-	verdict := "affordable"
-	if !e.Affordable {
-		verdict = "more than is left"
-	}
-	fmt.Fprintf(a.Out, " %s: %s · nothing was spent\n", e.Terms.Meaning, verdict)
 	return nil
 }
 

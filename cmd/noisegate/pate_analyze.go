@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"noisegate/budget"
 	"noisegate/mechanisms"
@@ -28,33 +24,18 @@ type voteFileFlags struct {
 	Rows                 string   `help:"Only the queries whose numbers, from 0, are in this file, one a line." type:"existingfile" placeholder:"FILE"`
 }
 
-// offlineFlags are the parameters of every mode, for votes at hand.
+// offlineFlags are a mode for votes at hand.
 type offlineFlags struct {
-	Mechanism         string `enum:"lnmax,gnmax,confident,interactive,gumbel" default:"gnmax" help:"How labels are chosen: lnmax, gnmax, confident, interactive or gumbel."`
-	NoiseScale        string `help:"lnmax: scale of the Laplace noise." placeholder:"B"`
-	Sigma             string `help:"gnmax: standard deviation of the noise." placeholder:"S"`
-	Sigma1            string `name:"sigma1" help:"confident, interactive: standard deviation of the check's noise." placeholder:"S"`
-	Sigma2            string `name:"sigma2" help:"confident, interactive: standard deviation of the answer's noise." placeholder:"S"`
-	Threshold         string `help:"confident, interactive: votes that the check asks for." placeholder:"T"`
-	Gamma             string `help:"gumbel: rate of the exponential mechanism." placeholder:"G"`
-	StudentConfidence string `help:"interactive: above it the student's own label stands." placeholder:"P"`
-	Student           string `help:"interactive: CSV of the student's probabilities, a line for each query." type:"existingfile" placeholder:"FILE"`
-	Delta             string `default:"1e-5" help:"The delta at which epsilon is shown." placeholder:"D"`
-	JSON              bool   `name:"json" help:"Print JSON."`
+	mechanismFlags
+	Delta string `default:"1e-5" help:"The delta at which epsilon is shown." placeholder:"D"`
+	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
-func (f offlineFlags) mode(e pate.Ensemble) (*pate.Mode, error) {
-	return pate.NewMode(e, pate.Settings{
-		Mode: pate.ModeName(f.Mechanism), NoiseScale: f.NoiseScale, Sigma: f.Sigma, Sigma1: f.Sigma1, Sigma2: f.Sigma2,
-		Threshold: f.Threshold, Gamma: f.Gamma, StudentConfidence: f.StudentConfidence,
-	})
-}
-
-// table reads the votes.
-func (f voteFileFlags) table() (*pate.Table, error) {
-	format, ok := map[string]pate.Format{".npy": pate.NPY, ".csv": pate.CSV, ".ndjson": pate.NDJSON, ".jsonl": pate.NDJSON}[strings.ToLower(filepath.Ext(f.File))]
-	if !ok {
-		return nil, usage(errors.New("the name of a file of votes ends in .npy, .csv, .ndjson or .jsonl"))
+// read takes the votes out of the file, with the names of their queries.
+func (f voteFileFlags) read() (*pate.Ballots, error) {
+	format, err := formatOf(f.File)
+	if err != nil {
+		return nil, err
 	}
 	e, err := pate.NewEnsemble(pate.EnsembleParameters{Classes: classNames(f.Classes), Teachers: f.Teachers, MaxTeachersPerPerson: f.MaxTeachersPerPerson})
 	if err != nil {
@@ -65,31 +46,26 @@ func (f voteFileFlags) table() (*pate.Table, error) {
 		return nil, usage(err)
 	}
 	defer file.Close()
-	ballots, err := e.Read(file, format, pate.Layout(f.Layout))
-	if err != nil {
-		return nil, err
-	}
-	table := ballots.Table()
+	return e.Read(file, format, pate.Layout(f.Layout))
+}
+
+// rows are the queries that are looked at, of so many.
+func (f voteFileFlags) rows(queries int) ([]int, error) {
 	switch {
 	case f.Rows != "" && f.First != 0:
 		return nil, usage(errors.New("give --rows or --first, not both"))
 	case f.Rows != "":
-		rows, err := numbers(f.Rows)
-		if err != nil {
-			return nil, err
-		}
-		return table.Select(rows)
-	case f.First < 0 || f.First > table.Queries():
-		return nil, usage(fmt.Errorf("--first is at most the number of queries, %d", table.Queries()))
+		return numbers(f.Rows)
+	case f.First < 0 || f.First > queries:
+		return nil, usage(fmt.Errorf("--first is at most the number of queries, %d", queries))
 	case f.First > 0:
-		rows := make([]int, f.First)
-		for i := range rows {
-			rows[i] = i
-		}
-		return table.Select(rows)
-	default:
-		return table, nil
+		queries = f.First
 	}
+	rows := make([]int, queries)
+	for i := range rows {
+		rows[i] = i
+	}
+	return rows, nil
 }
 
 // numbers reads a file of whole numbers, one a line.
@@ -120,43 +96,35 @@ type offlineVotes struct {
 }
 
 func (f offlineFlags) load(file voteFileFlags) (v offlineVotes, err error) {
-	if v.table, err = file.table(); err != nil {
+	ballots, err := file.read()
+	if err != nil {
 		return v, err
 	}
-	if v.mode, err = f.mode(v.table.Ensemble()); err != nil {
+	rows, err := file.rows(ballots.Queries())
+	if err != nil {
 		return v, err
 	}
-	v.students, err = f.students(v.table.Ensemble())
-	return v, err
-}
-
-// students reads the student's probabilities, if there are any.
-func (f offlineFlags) students(e pate.Ensemble) ([]pate.Student, error) {
-	if f.Student == "" {
-		return nil, nil
+	if v.table, err = ballots.Table().Select(rows); err != nil {
+		return v, err
 	}
-	file, err := os.Open(f.Student)
-	if err != nil {
-		return nil, usage(err)
+	if v.mode, err = pate.NewMode(v.table.Ensemble(), f.settings()); err != nil {
+		return v, err
 	}
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		return nil, usage(fmt.Errorf("cannot read %s: %w", f.Student, err))
+	said, err := f.students(v.table.Ensemble())
+	if err != nil || said == nil {
+		return v, err
 	}
-	list := make([]pate.Student, len(rows))
+	queries := make([]string, len(rows))
 	for i, row := range rows {
-		probabilities := make([]*big.Rat, len(row))
-		for j, cell := range row {
-			if probabilities[j], err = mechanisms.ParseDecimal(strings.TrimSpace(cell)); err != nil {
-				return nil, usage(fmt.Errorf("%s: line %d: %w", f.Student, i+1, err))
-			}
-		}
-		if list[i], err = pate.NewStudent(e, probabilities); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", f.Student, i+1, err)
-		}
+		queries[i] = ballots.Keys()[row]
 	}
-	return list, nil
+	if said, err = pate.StudentsFor(queries, said); err != nil {
+		return v, err
+	}
+	for _, row := range said {
+		v.students = append(v.students, row.Student)
+	}
+	return v, nil
 }
 
 type pateAnalyzeCommand struct {
