@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,40 +121,3 @@ func TestF06ClientsHangUp(t *testing.T) {
 		t.Errorf("spent %s, want %s: each question once", got, want)
 	}
 }
-
-// TestF14ClockSteps turns the gateway's clock. What may be spent does not depend on it.
-func TestF14ClockSteps(t *testing.T) {
-	s := newSite(t)
-	clock := &steppingClock{}
-	url := s.inProcess(t, never(), func(c *gateway.Config) { c.Clock = clock })
-	n := &numbers{}
-	ana := api.NewClient(url, "ana0")
-	for _, step := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour, until(2038), until(2100), until(1999)} {
-		s.refill(t, url, 3)
-		clock.step.Store(int64(step))
-		var given int
-		for range 6 {
-			answer, err := ana.Query(t.Context(), question(n.next()), "")
-			if err == nil {
-				given++
-				s.judge.Told.Told("", answer)
-			}
-		}
-		if given != 3 {
-			t.Errorf("with the clock %v off, %d answers of 0.1 were given for 0.3", step, given)
-		}
-		s.check(t, "a step of the clock by "+step.String())
-	}
-}
-
-func until(year int) time.Duration {
-	return time.Until(time.Date(year, time.January, 19, 3, 14, 8, 0, time.UTC))
-}
-
-// steppingClock is the machine's clock and a step.
-type steppingClock struct {
-	gateway.SystemClock
-	step atomic.Int64
-}
-
-func (c *steppingClock) Now() time.Time { return time.Now().Add(time.Duration(c.step.Load())) }

@@ -1,0 +1,194 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/gateway/gatewaytest"
+)
+
+// TestF14ClockSteps turns the gateway's clock. What may be spent does not depend on it.
+func TestF14ClockSteps(t *testing.T) {
+	s := newSite(t)
+	clock := &steppingClock{}
+	url := s.inProcess(t, never(), func(c *gateway.Config) { c.Clock = clock })
+	n := &numbers{}
+	ana := api.NewClient(url, "ana0")
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour, until(2038), until(2100), until(1999)} {
+		s.refill(t, url, 3)
+		clock.step.Store(int64(step))
+		var given int
+		for range 6 {
+			answer, err := ana.Query(t.Context(), question(n.next()), "")
+			if err == nil {
+				given++
+				s.judge.Told.Told("", answer)
+			}
+		}
+		if given != 3 {
+			t.Errorf("with the clock %v off, %d answers of 0.1 were given for 0.3", step, given)
+		}
+		s.check(t, "a step of the clock by "+step.String())
+	}
+}
+
+func until(year int) time.Duration {
+	return time.Until(time.Date(year, time.January, 19, 3, 14, 8, 0, time.UTC))
+}
+
+// steppingClock is the machine's clock and a step.
+type steppingClock struct {
+	gateway.SystemClock
+	step atomic.Int64
+}
+
+func (c *steppingClock) Now() time.Time { return time.Now().Add(time.Duration(c.step.Load())) }
+
+// installClock lets a test turn the clock of the ledger's server, for gateways that connect from now on: PostgreSQL's function gives way to
+// one that adds a step.
+func (s *site) installClock(t *testing.T) {
+	t.Helper()
+	s.control.Exec(t,
+		"CREATE TABLE public.step AS SELECT interval '0' AS by",
+		"ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO clock_unturned",
+		`CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = '' AS
+			'SELECT pg_catalog.clock_unturned() + by FROM public.step'`)
+}
+
+// turn puts the server's clock so long after the time that the dataset's account was opened.
+func (s *site) turn(t *testing.T, after time.Duration) {
+	t.Helper()
+	s.control.Exec(t, fmt.Sprintf(`UPDATE public.step SET by = (SELECT opened_at FROM noisegate.account WHERE scope = 'dataset')
+		+ interval '%d us' - pg_catalog.clock_unturned()`, after.Microseconds()))
+}
+
+// releaseHourly lets an account spend so many questions in each hour, and so many in all.
+func (s *site) releaseHourly(t *testing.T, url, account string, each, all int) {
+	t.Helper()
+	limit := api.BudgetLimit{Form: "pure", Epsilon: tenths(all), Tranche: &api.Tranche{Every: "1h", Epsilon: tenths(each)}}
+	if _, err := api.NewClient(url, "sam").SetAccount(t.Context(), gatewaytest.Dataset, account, limit); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tenths is what so many questions cost.
+func tenths(questions int) api.Decimal {
+	return api.Decimal(fmt.Sprintf("%d.%d", questions/10, questions%10))
+}
+
+// spentTooSoon gives the reservations that came before the tranche that they are of, by the journal's own time, which is the time by which it
+// was decided. Each tranche counts for so much less than it is.
+func (s *site) spentTooSoon(t *testing.T, less int64) []string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.super)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), `
+		SELECT format('%s %s: %s at %s', scope, name, used, at) FROM (
+			SELECT a.*, e.at, sum(e.epsilon) OVER (PARTITION BY a.account_id ORDER BY e.seq) AS used,
+				1 + floor(extract(epoch FROM e.at - a.opened_at) * 1000000 / a.tranche_every) AS open
+			FROM noisegate.account a JOIN noisegate.entry e ON a.account_id = ANY (e.account_ids) WHERE e.kind = 'reserve' AND a.tranche_every > 0
+		) e WHERE used > open * (tranche_epsilon - $1::bigint)`, less)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestF15ClientsAcrossTheEdge has 64 clients at two gateways ask while the server's clock passes from one tranche to the next, again and again: by the time of
+// each charge no more was charged than was released, and what is released can be spent.
+func TestF15ClientsAcrossTheEdge(t *testing.T) {
+	const each = 8 // questions in a tranche
+	s := newSite(t)
+	s.installClock(t)
+	urls := []string{s.inProcess(t, never(), nil), s.inProcess(t, never(), nil)}
+	for account, questions := range map[string]int{"dataset": each, "analyst:ana0": each/2 + 1, "analyst:ana1": each/2 + 1} {
+		s.releaseHourly(t, urls[0], account, questions, 1_000_000)
+	}
+	n := &numbers{}
+	edges := 10 * *rounds
+	var loads []*load
+	for _, url := range urls {
+		loads = append(loads, s.load(t, n, url, 32))
+	}
+	for edge := range edges + 1 {
+		if edge > 0 {
+			// The edge itself is passed by the clock's own running.
+			s.turn(t, time.Duration(edge)*time.Hour-time.Duration(rand.IntN(5_000))*time.Microsecond)
+		}
+		s.answered(t, each*(edge+1))
+	}
+	for _, l := range loads {
+		l.stop(t, "budget/tranche-closed")
+	}
+	s.check(t, "the edges of tranches")
+	if early := s.spentTooSoon(t, 0); len(early) > 0 {
+		t.Errorf("%d charges came too soon, the first is %s", len(early), early[0])
+	}
+	if early := s.spentTooSoon(t, 1); len(early) < edges {
+		t.Errorf("%d charges would break a cap that is a little lower: the test does not see charges that come too soon", len(early))
+	}
+}
+
+// answered waits until clients hold so many releases.
+func (s *site) answered(t *testing.T, releases int) {
+	t.Helper()
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		_, got := s.judge.Told.Counts()
+		if got >= releases {
+			return
+		}
+		if time.Since(start) > time.Minute {
+			t.Fatalf("%d releases were told, want %d", got, releases)
+		}
+	}
+}
+
+// TestF14ServerClockSteps turns the clock of the ledger's server to and fro: each tranche opens once, when its time comes for the first time, and
+// none opens because a clock was set back.
+func TestF14ServerClockSteps(t *testing.T) {
+	const each, all = 3, 90
+	s := newSite(t)
+	s.installClock(t)
+	url := s.inProcess(t, never(), nil)
+	s.refill(t, url, 1000)
+	s.releaseHourly(t, url, "dataset", each, all)
+	n := &numbers{}
+	const day = 24 * time.Hour
+	var latest time.Duration
+	given := 0
+	for _, at := range []time.Duration{0, time.Hour, 0, -time.Hour, time.Hour, 2 * time.Hour, -day, day, 0, until(2038), until(2100), until(1999)} {
+		s.turn(t, at.Truncate(time.Hour)+30*time.Minute) // far from any edge, however long the questions take
+		latest = max(latest, at)
+		open := min(each*(1+int(latest/time.Hour)), all)
+		answers := 0
+		for range open - given + 2 {
+			answer, err := api.NewClient(url, "ana0").Query(t.Context(), question(n.next()), "")
+			if err == nil {
+				answers++
+				s.judge.Told.Told("", answer)
+			}
+		}
+		if answers != open-given {
+			t.Errorf("with the server's clock at %v, %d questions were answered, want %d", at, answers, open-given)
+		}
+		given = open
+		s.check(t, "the server's clock at "+at.String())
+	}
+	if early := s.spentTooSoon(t, 0); len(early) > 0 {
+		t.Errorf("%d charges came too soon, the first is %s", len(early), early[0])
+	}
+}
