@@ -117,17 +117,18 @@ func killUnderLoad(t *testing.T, kills int) (waits invariants.Waits) {
 
 // load is a number of clients that ask one question after another. What they are told is held against the ledger.
 type load struct {
-	client *api.Client
-	judge  invariants.Judge
-	asked  atomic.Int64
-	cancel context.CancelFunc
-	group  sync.WaitGroup
+	subject string
+	client  *api.Client
+	judge   invariants.Judge
+	asked   atomic.Int64
+	cancel  context.CancelFunc
+	group   sync.WaitGroup
 }
 
 func (s *stack) startLoad(t *testing.T, subject string, clients int) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{client: s.analyst(t, subject), judge: invariants.Judge{Told: &invariants.Answered{}}, cancel: cancel}
+	l := &load{subject: subject, client: s.analyst(t, subject), judge: invariants.Judge{Told: &invariants.Answered{}}, cancel: cancel}
 	for range clients {
 		l.group.Go(func() {
 			for ctx.Err() == nil {
@@ -141,7 +142,7 @@ func (s *stack) startLoad(t *testing.T, subject string, clients int) *load {
 func (l *load) ask(t *testing.T) {
 	i := l.asked.Add(1)
 	l.judge.Told.Asked()
-	key := fmt.Sprint("key-", i)
+	key := fmt.Sprint(l.subject, i)
 	answer, err := l.client.Query(t.Context(), question(int(i)), key)
 	if err != nil {
 		time.Sleep(5 * time.Millisecond) // the gateway is down: do not spin

@@ -223,7 +223,11 @@ func (s *stack) status(path string) int {
 }
 
 func (s *stack) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
+	return s.commandContext(context.Background(), args...)
+}
+
+func (s *stack) commandContext(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "NO_COLOR=1"}
 	return cmd

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -97,30 +96,6 @@ func TestA70F12F13AuditVerify(t *testing.T) {
 	write(t, receiptFile, forged)
 	if out, code := verify(export); code != 1 || !strings.Contains(out, "signature does not match") {
 		t.Errorf("a forged receipt: %d, %s", code, out)
-	}
-}
-
-// TestF12OlderLedgerIsRefused puts an older state of the control database back while the gateway is down: it does not start.
-func TestF12OlderLedgerIsRefused(t *testing.T) {
-	s := newStack(t, people(ampleBudget))
-	ana := s.analyst(t, "ana")
-	if _, err := ana.Query(t.Context(), question(1), ""); err != nil {
-		t.Fatal(err)
-	}
-	s.stop(t)
-	s.exec(t, "postgres", "CREATE DATABASE backup TEMPLATE "+control)
-	s.serve(t)
-	if _, err := ana.Query(t.Context(), question(2), ""); err != nil {
-		t.Fatal(err)
-	}
-	s.stop(t)
-	s.exec(t, "postgres", "DROP DATABASE "+control)
-	s.exec(t, "postgres", "ALTER DATABASE backup RENAME TO "+control)
-	cmd := s.command("serve", "--config", s.config)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "older than it was") {
-		t.Errorf("the gateway took an older ledger: %v, %s", err, &out)
 	}
 }
 

@@ -35,7 +35,8 @@ const (
 	startPatience = 30 * time.Second
 	// An open charge that is older than the longest query can run belongs to a gateway that died.
 	abandonedGrace = 2 * time.Minute
-	// How often a running gateway looks for policies that others applied and compares them with the live schemas.
+	// How often a running gateway looks for policies that others applied, compares them with the live schemas, and looks whether the control
+	// database still has the schema that this binary was made for.
 	policyInterval = 3 * time.Second
 	// How often it looks again whether roles and servers are safe.
 	safetyInterval = time.Minute
@@ -46,6 +47,7 @@ type gatewayProcess struct {
 	config    *Config
 	handler   http.Handler
 	service   *gateway.Service
+	control   *pgxpool.Pool
 	ledger    *budget.Postgres
 	anchor    *budget.Anchor // nil: none
 	policies  *gateway.LivePolicies
@@ -97,6 +99,7 @@ func (g *gatewayProcess) openControl(ctx context.Context) (*catalog.Store, error
 	if err != nil {
 		return nil, err
 	}
+	g.control = pool
 	g.closers = append(g.closers, pool.Close)
 	if err := checkSchema(ctx, pool); err != nil {
 		return nil, err
@@ -219,7 +222,7 @@ func (g *gatewayProcess) serve(ctx context.Context, listener net.Listener) error
 	group.Go(func() error { g.service.Sweep(ctx); return nil })
 	group.Go(func() error { g.keepAnchor(ctx); return nil })
 	group.Go(func() error {
-		return every(ctx, policyInterval, func() error { g.policies.Refresh(ctx); return nil })
+		return every(ctx, policyInterval, func() error { g.policies.Refresh(ctx); return g.sameSchema(ctx) })
 	})
 	group.Go(func() error { return g.keepProving(ctx) })
 	group.Go(func() error { return every(ctx, safetyInterval, func() error { return g.stillSafe(ctx) }) })
@@ -240,6 +243,17 @@ func every(ctx context.Context, interval time.Duration, work func() error) error
 			}
 		}
 	}
+}
+
+// sameSchema ends the gateway when somebody migrated the control database under it. A database that does not answer is no reason.
+func (g *gatewayProcess) sameSchema(ctx context.Context) error {
+	err := checkSchema(ctx, g.control)
+	for _, difference := range []error{migrations.ErrNewer, migrations.ErrOlder, migrations.ErrEdited} {
+		if errors.Is(err, difference) {
+			return err
+		}
+	}
+	return nil
 }
 
 // stillSafe ends the gateway when a server or a role became unsafe under it. A database that does not answer is no
