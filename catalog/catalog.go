@@ -25,6 +25,8 @@ type Snapshot struct {
 	// ShareReleases lets an analyst have, free, the answer that another one was given to the same question. It then shows that
 	// somebody asked it before.
 	ShareReleases bool
+
+	Pate *PatePolicy // what the policy fixes for ensembles of teachers
 }
 
 // Table finds a table that exists for analysts. An empty schema means the dataset's default schema ("public").

@@ -12,7 +12,7 @@ import (
 // policy/invalid faults with their place in the policy's text.
 func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 	c := &checker{policy: p, schema: s}
-	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, s.For(p)), Budgets: p.Budgets, ShareReleases: p.ShareReleases}
+	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, s.For(p)), Budgets: p.Budgets, ShareReleases: p.ShareReleases, Pate: p.Pate}
 	for _, t := range p.Tables {
 		if table := c.table(t); table != nil {
 			snapshot.Tables = append(snapshot.Tables, table)

@@ -97,6 +97,7 @@ func (d *decoder) policy(root *node) *Policy {
 		"tables":     func(n *node) { p.Tables = d.tables(n) },
 		"budgets":    func(n *node) { p.Budgets = d.budgets(n) },
 
+		"pate":           func(n *node) { p.Pate = d.pate(n) },
 		"data_version":   func(n *node) { p.DataVersion = d.dataVersion(n) },
 		"share_releases": func(n *node) { p.ShareReleases = d.truth(n, "share_releases") },
 	})

@@ -20,6 +20,8 @@ type Policy struct {
 	ShareReleases bool `json:",omitempty"` // see [Snapshot.ShareReleases]
 	// DataVersion is the steward's name for the state of the data. Another one is another policy: questions are asked anew.
 	DataVersion string `json:",omitempty"`
+
+	Pate *PatePolicy `json:",omitempty"`
 }
 
 // TableName names a relation of the protected database.
