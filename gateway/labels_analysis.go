@@ -148,7 +148,7 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if run.became == nil {
 		return nil, fault.PateParameters("not all of these queries were released under these parameters")
 	}
-	sanitiser, err := run.sanitiser()
+	sanitiser, err := s.sanitiser(run)
 	if err != nil {
 		return nil, err
 	}
@@ -198,14 +198,15 @@ func (s *Service) signedEpsilon(ctx context.Context, r *run, stored *storedEpsil
 	return &EpsilonAnswer{SanitisedEpsilon: stored.shown, Receipt: s.sign(ctx, r.version.Dataset, paid)}
 }
 
-// sanitiser is made from the parameters that the version was defined with.
-func (r *run) sanitiser() (*pate.Sanitiser, error) {
-	if r.version.Sanitise == nil {
-		return nil, fault.PateParameters("the ensemble was defined without the parameters of a sanitised epsilon (sanitise)")
+// sanitiser is made from the parameters that the version was defined with, which the policy must not contradict.
+func (s *Service) sanitiser(r *run) (*pate.Sanitiser, error) {
+	snapshot, _, err := s.dataset(r.version.Dataset)
+	if err != nil {
+		return nil, err
 	}
-	var p api.SanitiseParameters
-	if err := json.Unmarshal(r.version.Sanitise, &p); err != nil {
-		return nil, fault.Internal(err)
+	p, err := sanitiseFor(r.version, snapshot.Pate.SanitiseOf(r.version.Name))
+	if err != nil {
+		return nil, err
 	}
 	return r.mode.NewSanitiser(pate.SanitiserParameters{Order: string(p.Order), Beta: string(p.Beta), SigmaSS: string(p.SigmaSS), Delta: string(p.Delta)})
 }

@@ -12,7 +12,6 @@ import (
 	"noisegate/budget"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
-	"noisegate/mechanisms"
 	"noisegate/pate"
 )
 
@@ -65,8 +64,9 @@ func (s *Service) definitionOf(name string, d api.EnsembleDefinition) (*pate.Def
 	if d.Dataset == "" {
 		return nil, nil, fault.RequestMissingField("dataset")
 	}
-	if _, ok := s.datasets[d.Dataset]; !ok {
-		return nil, nil, fault.UnknownDataset(d.Dataset)
+	snapshot, _, err := s.dataset(d.Dataset)
+	if err != nil {
+		return nil, nil, err
 	}
 	parameters := pate.EnsembleParameters{Classes: d.Classes, Teachers: d.Teachers}
 	if d.MaxTeachersPerPerson != nil {
@@ -84,7 +84,7 @@ func (s *Service) definitionOf(name string, d api.EnsembleDefinition) (*pate.Def
 			return nil, nil, fault.PateEnsemble("partition_sha256", "64 hexadecimal digits")
 		}
 	}
-	if definition.Sanitise, err = sanitiseOf(d.Sanitise); err != nil {
+	if definition.Sanitise, err = sanitiseOf(d.Sanitise, snapshot.Pate.SanitiseOf(name)); err != nil {
 		return nil, nil, err
 	}
 	if d.Budget == nil {
@@ -92,26 +92,6 @@ func (s *Service) definitionOf(name string, d api.EnsembleDefinition) (*pate.Def
 	}
 	limit, err := parseLimit(*d.Budget)
 	return definition, &limit, err
-}
-
-// sanitiseOf checks the parameters of the sanitised ε; nil for none.
-func sanitiseOf(p *api.SanitiseParameters) (json.RawMessage, error) {
-	if p == nil {
-		return nil, nil
-	}
-	for name, text := range map[string]api.Decimal{"order": p.Order, "beta": p.Beta, "sigma_ss": p.SigmaSS, "delta": p.Delta} {
-		if name == "beta" && text == "" {
-			continue
-		}
-		if n, err := mechanisms.ParseDecimal(string(text)); err != nil || n.Sign() <= 0 {
-			return nil, fault.PateEnsemble("sanitise."+name, "a positive decimal number")
-		}
-	}
-	stored, err := json.Marshal(p)
-	if err != nil {
-		return nil, fault.Internal(err)
-	}
-	return stored, nil
 }
 
 // VoteFile is a file of votes on its way in.
