@@ -19,7 +19,7 @@ type EnsembleDefinition struct {
 	PartitionSHA256 string `json:"partition_sha256,omitempty"`
 	// Budget caps what all callers together may spend on the ensemble, over all its versions. The first version needs one.
 	Budget *BudgetLimit `json:"budget,omitempty"`
-	// Sanitise are the parameters of POST /v1/pate/{ensemble}/epsilon, fixed before any vote was seen.
+	// Sanitise are the parameters of POST /v1/pate/{ensemble}/epsilon, fixed before any vote was seen; those of the policy when absent.
 	Sanitise *SanitiseParameters `json:"sanitise,omitempty"`
 }
 
