@@ -50,11 +50,12 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 		done; \
 	done
 
-# What a campaign is made of: kills of the real binary, kills of a gateway at each of 12 points, stops of PostgreSQL, rounds of all else.
+# What a campaign is made of: kills, SIGTERMs (a 20th) and older ledgers (a 100th) of the real binary, kills of a gateway at each of 12 points, stops of PostgreSQL, rounds
+# of all else.
 CAMPAIGN = $(GO) test -count=1 -v -timeout 120m
 
 faults: ## the fault campaign: 1000 kills, 12 points x 84, 200 stops of PostgreSQL; and histories of 100000 operations for porcupine
-	$(CAMPAIGN) -run 'F01Kills' ./integration -kills 1000
+	$(CAMPAIGN) -run 'F01Kills|F12Older|F20SigtermUnder|F21Schema' ./integration -kills 1000
 	$(CAMPAIGN) ./integration/faults -kills-per-point 84 -restarts 200 -rounds 20
 	$(CAMPAIGN) -run Linearizable ./budget -operations 100000
 

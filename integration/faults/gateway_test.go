@@ -51,7 +51,7 @@ func TestF18NoRandomness(t *testing.T) {
 		c.Sampler = func() *mechanisms.Sampler { return mechanisms.NewSamplerFrom(drySource{}) }
 	})
 	n := &numbers{}
-	s.refill(t, url, 100)
+	s.refill(t, url, 20**rounds)
 	ana := api.NewClient(dry, "ana0")
 	for range 20 * *rounds {
 		_, err := ana.Query(t.Context(), question(n.next()), "")
