@@ -187,7 +187,7 @@ func (n *neighbours) check(c claim, a, b exactTable) error {
 // its claim, else the test would have no power. Emitted SQL, claims and charge do not differ between neighbours because the plan is made
 // once, before any of them is looked at.
 func TestA08A12A14A15A16A17A18A20A29Neighbours(t *testing.T) {
-	const workers = 2
+	const workers = 4 // twice the processors: while one waits for its server another one plans
 	all := make([]*neighbours, workers)
 	var wait sync.WaitGroup
 	errs := make([]error, workers)
