@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+	"strings"
 
 	"noisegate/api"
 	"noisegate/budget"
@@ -126,11 +127,24 @@ func known(plan *sqlrewrite.Plan, bounds map[string]*big.Rat) error {
 	widths := widthsOf(plan)
 	for _, name := range slices.Sorted(maps.Keys(bounds)) {
 		if widths[name] == nil {
-			return fault.RequestMaxError("about counts, sums and what is added up from them in the select list, and " + fault.Quote(name) + " is none")
+			return fault.RequestMaxError(wantedOutputs(name, slices.Sorted(maps.Keys(widths))))
 		}
 	}
 	return nil
 }
+
+// wantedOutputs says which names max_error takes.
+func wantedOutputs(name string, known []string) string {
+	if len(known) == 0 {
+		return "left out, and epsilon given: the error of no output of this query is known before there is data, " + onRows
+	}
+	for i, output := range known {
+		known[i] = fault.Quote(output)
+	}
+	return fmt.Sprintf("about %s: the error of %s is not known before there is data, %s", strings.Join(known, ", "), fault.Quote(name), onRows)
+}
+
+const onRows = "as that of a mean or a share depends on how many rows there are; an estimate says how"
 
 // keeps reports whether the outputs of a plan keep their bounds.
 func keeps(plan *sqlrewrite.Plan, bounds map[string]*big.Rat) bool {

@@ -41,10 +41,11 @@ func TestMaxErrorOfGroupsAndSums(t *testing.T) {
 // TestMaxErrorRefusals: bounds that no price keeps, that the account cannot pay for, and outputs whose error only data would tell.
 func TestMaxErrorRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ sql, output, bound, text string }{
-		"mean":         {"SELECT avg(age) AS n FROM people", "n", "1", "added up"},
-		"quantile":     {"SELECT median(age) AS n FROM people", "n", "1", "added up"},
-		"product":      {"SELECT count(*) * count(*) AS n FROM people", "n", "1", "added up"},
-		"key":          {"SELECT sex AS n, count(*) FROM people GROUP BY sex", "n", "1", "added up"},
+		"mean":         {"SELECT avg(age) AS n FROM people", "n", "1", "how many rows"},
+		"quantile":     {"SELECT median(age) AS n FROM people", "n", "1", "before there is data"},
+		"product":      {"SELECT count(*) * count(*) AS n FROM people", "n", "1", "before there is data"},
+		"key":          {"SELECT sex AS n, count(*) FROM people GROUP BY sex", "n", "1", `about "count"`},
+		"rounded":      {"SELECT round(count(*) / 10.0) AS n, avg(age) FROM people", "avg", "1", `about "n"`},
 		"too small":    {"SELECT count(*) / 1000.0 AS n FROM people", "n", "1e-30", "reaches 0.003"},
 		"not for sale": {"SELECT count(*) AS n FROM people", "n", "0.5", `reaches 3 for "n"`},
 	} {

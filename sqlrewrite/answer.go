@@ -1,6 +1,7 @@
 package sqlrewrite
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 type outputForm struct {
 	column   Column
 	releases int // how many releases it is computed from
+	core     *core
 }
 
 // outputForms describes the outputs.
@@ -33,8 +35,8 @@ func (p *Plan) outputForms() []outputForm {
 		if f.column.Kind == DerivedColumn && f.releases == 0 && len(leavesOf(o.expr)) > 0 {
 			f.column.Kind = KeyColumn // computed from keys alone
 		}
-		if weights, ok := p.affine(o.expr); ok && f.column.Kind == DerivedColumn && f.releases > 0 {
-			f.column.HalfWidth = p.sumWidth(weights)
+		if f.core = p.coreOf(o.expr); f.core != nil && f.column.Kind == DerivedColumn {
+			f.column.HalfWidth = p.spread(f.core)
 		}
 		forms = append(forms, f)
 	}
@@ -156,7 +158,29 @@ func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) {
 		a.Rows = append(a.Rows, row.Values)
 		a.Intervals = append(a.Intervals, intervals)
 	}
+	a.Notes = append(a.Notes, p.unboundedNotes(rows, a.Intervals)...)
 	return a, nil
+}
+
+// unboundedNotes say of which outputs the intervals are unbounded in some rows, as what is divided by is small against its noise.
+func (p *Plan) unboundedNotes(rows []PostRow, intervals [][]*Interval) []Note {
+	var notes []Note
+	for i, f := range p.outputs {
+		if f.column.Kind != DerivedColumn || f.releases == 0 || !hasInterval(p.query.outputs[i].expr) {
+			continue
+		}
+		unbounded := 0
+		for j, row := range rows {
+			if row.Ordinal > 0 && !row.Values[i].Null && intervals[j][i] == nil {
+				unbounded++
+			}
+		}
+		if unbounded > 0 {
+			notes = append(notes, Note{Code: "unbounded-interval", Text: fmt.Sprintf("%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
+				"against its noise that any value is possible", f.column.Name, unbounded, len(rows))})
+		}
+	}
+	return notes
 }
 
 // identityRows are the released rows as the outer layer that does nothing would give them.

@@ -2,8 +2,10 @@ package sqlrewrite
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"noisegate/catalog"
@@ -38,7 +40,7 @@ type ShownAt struct {
 
 // Explain describes the plan without touching a row.
 func (p *Plan) Explain() Explanation {
-	e := Explanation{Tree: p.tree(), Notes: p.notes()}
+	e := Explanation{Tree: p.tree(), Notes: append(p.notes(), p.promises()...)}
 	if p.selection != nil {
 		m := p.selection.mechanism
 		o := OutputEstimate{Name: "group keys", Parameters: m.Parameters(), Bound: p.groupsBound(),
@@ -312,6 +314,45 @@ func (p *Plan) selectedText(r release) string {
 	default:
 		return fmt.Sprintf("%s: chosen by the mechanism %s among the public values; there is no interval, and a group without rows has a value too", name, r.law().Name())
 	}
+}
+
+// promises say how wide the intervals of means will be: that depends on how many rows there are, and on nothing else of the data.
+func (p *Plan) promises() []Note {
+	var notes []Note
+	for _, f := range p.outputs {
+		if f.core == nil || f.column.HalfWidth != nil || f.core.of.within == nil || f.core.of.over.isConstant() || f.core.of.under.isConstant() {
+			continue
+		}
+		m := p.newFieller(f.core.of)
+		if !m.resolves() {
+			continue
+		}
+		lowest, _ := m.edges(m.cellOf(floatOf(f.core.of.within.lo)))
+		_, highest := m.edges(m.cellOf(floatOf(f.core.of.within.hi)))
+		most := m.most(lowest, highest)
+		at := func(rows int64) string {
+			w := spreadOf(f.core.shell, new(big.Rat).SetFloat64(most/float64(rows)))
+			if w == nil {
+				return ""
+			}
+			v, _ := new(big.Float).SetRat(w).Float64()
+			return fmt.Sprintf("± %s for %d", strconv.FormatFloat(roundUp(v), 'f', -1, 64), rows)
+		}
+		if at(1) != "" {
+			notes = append(notes, Note{Code: "interval-by-rows", Text: fmt.Sprintf("%s: the more rows there are, the narrower the interval: at most %s rows (as the noisy count has them), "+
+				"%s, %s", f.column.Name, at(100), at(1000), at(10_000))})
+		}
+	}
+	return notes
+}
+
+// roundUp leaves three significant digits.
+func roundUp(v float64) float64 {
+	if v <= 0 {
+		return v
+	}
+	digits := math.Pow10(2 - int(math.Floor(math.Log10(v))))
+	return math.Ceil(v*digits) / digits
 }
 
 // bindsRows reports whether max_rows can change a release: counting units or their values cannot.

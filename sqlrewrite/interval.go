@@ -8,19 +8,22 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise. One
-// that is a weighted sum of releases has the interval of the sum of their noise. Any other that is computed from n releases gets each
+// box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise; one
+// with a [core] that of the weighted sum of noises, or of the fraction ([fieller]). Any other that is computed from n releases gets each
 // of them at the level 1-(1-level)/n, so that all hold at once with the level asked for (Bonferroni), and interval arithmetic over that
 // box: sound, if wide.
 type box struct {
-	plan   *Plan
-	widths map[widthKey]*big.Rat
-	exact  bool // of the released values themselves, without noise around them
+	plan     *Plan
+	widths   map[widthKey]*big.Rat
+	fiellers map[*core]*fieller
+	inner    *span // of the core of the output at hand
 }
 
 type widthKey struct{ release, together int }
 
-func newBox(p *Plan) *box { return &box{plan: p, widths: make(map[widthKey]*big.Rat)} }
+func newBox(p *Plan) *box {
+	return &box{plan: p, widths: make(map[widthKey]*big.Rat), fiellers: make(map[*core]*fieller)}
+}
 
 // span is a closed interval.
 type span struct{ lo, hi *big.Rat }
@@ -29,9 +32,6 @@ func point(v *big.Rat) *span { return &span{lo: v, hi: v} }
 
 // width is the half-width of a release's noise when n releases must hold together, in steps.
 func (b *box) width(release, n int) *big.Rat {
-	if b.exact {
-		return new(big.Rat)
-	}
 	key := widthKey{release, n}
 	w, ok := b.widths[key]
 	if !ok {
@@ -48,12 +48,10 @@ func (b *box) interval(e expr, f outputForm, row releasedRow, sqlType string) *I
 		return nil
 	}
 	var s *span
-	if f.column.HalfWidth != nil && f.column.Kind == DerivedColumn {
-		if centre := (&box{plan: b.plan, exact: true}).eval(e, f.releases, row); centre != nil {
-			s = &span{lo: new(big.Rat).Sub(centre.lo, f.column.HalfWidth), hi: new(big.Rat).Add(centre.hi, f.column.HalfWidth)}
-		}
-	} else {
+	if f.core == nil {
 		s = b.eval(e, f.releases, row)
+	} else if b.inner = b.ofCore(f.core, row); b.inner != nil {
+		s = b.eval(f.core.shell, 1, row)
 	}
 	if s == nil {
 		return nil
@@ -64,6 +62,35 @@ func (b *box) interval(e expr, f outputForm, row releasedRow, sqlType string) *I
 	default:
 		return &Interval{Lo: outward(s.lo, -1), Hi: outward(s.hi, 1)}
 	}
+}
+
+// ofCore is the interval of a fraction in one row, cut to what the policy's bounds allow; nil where it is unbounded.
+func (b *box) ofCore(c *core, row releasedRow) *span {
+	over, under := c.of.over.at(row.noisy), c.of.under.at(row.noisy)
+	var s *span
+	switch {
+	case c.width != nil:
+		centre := over.Quo(over, under)
+		s = &span{lo: new(big.Rat).Sub(centre, c.width), hi: new(big.Rat).Add(centre, c.width)}
+	case c.of.under.isConstant():
+		return nil // a constant divisor of zero, or noise without a half-width
+	case c.of.over.isConstant():
+		w := b.plan.sumWidth(c.of.under.weights)
+		if w != nil {
+			s = quotient(point(over), &span{lo: new(big.Rat).Sub(under, w), hi: new(big.Rat).Add(under, w)})
+		}
+	default:
+		m := b.fiellers[c]
+		if m == nil {
+			m = b.plan.newFieller(c.of)
+			b.fiellers[c] = m
+		}
+		s = m.interval(over, under)
+	}
+	if s == nil {
+		return c.of.within
+	}
+	return clampSpan(s, c.of.within)
 }
 
 // intervalDigits are the decimal places of an interval's ends beyond those needed for its first digit.
@@ -96,6 +123,8 @@ func (b *box) eval(e expr, together int, row releasedRow) *span {
 		return numberSpan(e.t, row.keys[e.index].Text, row.keys[e.index].Null)
 	case constant:
 		return numberSpan(e.t, e.text, e.null)
+	case coreRef:
+		return b.inner
 	case negate:
 		if x := b.eval(e.x, together, row); x != nil {
 			return &span{lo: new(big.Rat).Neg(x.hi), hi: new(big.Rat).Neg(x.lo)}
@@ -106,11 +135,8 @@ func (b *box) eval(e expr, together int, row releasedRow) *span {
 			return combine(e, l, r)
 		}
 	case cast:
-		if x := b.eval(e.x, together, row); x != nil && e.t.IsNumber() && len(e.mods) == 0 {
-			if e.t.IsInteger() {
-				return &span{lo: floor1(x.lo), hi: ceil1(x.hi)}
-			}
-			return x
+		if digits, ok := digitsOf(e); ok {
+			return rounded(b.eval(e.x, together, row), digits)
 		}
 	case call:
 		return b.call(e, together, row)
@@ -210,8 +236,8 @@ func (b *box) call(e call, together int, row releasedRow) *span {
 	case "nullif":
 		return x // the output is not NULL, so it is the first argument
 	case "coalesce":
-		if v, ok := e.args[0].(valueRef); ok && !b.plan.query.values[v.index].computed() {
-			return x // never NULL
+		if b.plan.neverNull(e.args[0]) {
+			return x
 		}
 		return hull(args)
 	case "floor":
@@ -219,12 +245,7 @@ func (b *box) call(e call, together int, row releasedRow) *span {
 	case "ceil", "ceiling":
 		return &span{lo: ceil1(x.lo), hi: ceil1(x.hi)}
 	case "round":
-		digits := 0
-		if len(e.args) == 2 {
-			v, _ := parseNumber(e.args[1].(constant).text)
-			digits = int(v.Num().Int64())
-		}
-		return &span{lo: roundTo(x.lo, digits), hi: roundTo(x.hi, digits)}
+		return rounded(x, roundedDigits(e))
 	case "abs":
 		if x.lo.Sign() >= 0 {
 			return x
@@ -273,15 +294,25 @@ func truncate(v *big.Rat) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Quo(v.Num(), v.Denom()))
 }
 
+// rounded is where the numbers of a span lie after rounding to decimal places. PostgreSQL rounds halves of numeric away from zero and of
+// floats to even: the ends are those of either.
+func rounded(s *span, digits int) *span {
+	if s == nil || digits == unrounded {
+		return s
+	}
+	step := stepOf(digits)
+	half := big.NewRat(1, 2)
+	lo := new(big.Rat).Sub(new(big.Rat).Quo(s.lo, step), half)
+	hi := new(big.Rat).Add(new(big.Rat).Quo(s.hi, step), half)
+	return &span{lo: new(big.Rat).Mul(ceil1(lo), step), hi: new(big.Rat).Mul(floor1(hi), step)}
+}
+
 // roundTo rounds half away from zero to a number of decimal places, which may be negative.
 func roundTo(v *big.Rat, digits int) *big.Rat {
-	unit := new(big.Rat).SetInt(power10(max(digits, -digits)))
-	if digits < 0 {
-		unit.Inv(unit)
-	}
-	scaled := new(big.Rat).Mul(v, unit)
+	step := stepOf(digits)
+	scaled := new(big.Rat).Quo(v, step)
 	half := big.NewRat(int64(scaled.Sign()), 2)
-	return new(big.Rat).Quo(truncate(scaled.Add(scaled, half)), unit)
+	return step.Mul(truncate(scaled.Add(scaled, half)), step)
 }
 
 func maxRat(a, b *big.Rat) *big.Rat {
@@ -309,7 +340,7 @@ func hasInterval(e expr) bool {
 			return false
 		}
 	case cast:
-		if !e.t.IsNumber() || len(e.mods) > 0 {
+		if _, ok := digitsOf(e); !ok {
 			return false
 		}
 	case call:

@@ -1,0 +1,211 @@
+package sqlrewrite
+
+import (
+	"math"
+	"math/big"
+
+	"noisegate/mechanisms"
+)
+
+// fieller makes intervals of one fraction S/C from its released values, for one level of confidence.
+//
+// For the true value θ the difference S - θC of the released values is noise alone, with the law of a weighted sum of the releases'
+// noises. It is at most the half-width h(θ) of that law with the probability asked for, so that the set {θ : |S - θC| <= h(θ)} holds the
+// true value with that probability, whatever it is (Fieller 1954, there for normal noise). What is returned is the smallest interval around
+// the set, to a few percent of its width on the safe side. It is never wider than what interval arithmetic makes of the box in which all
+// releases lie at once by Bonferroni's inequality, as h(θ) is never more than Boole's bound.
+//
+// h depends on the plan alone. It is computed for cells of θ, each a fiftieth of its size wide, from the largest weights in the cell: h
+// rises with each weight, as the noise is symmetric and unimodal (Anderson 1955).
+type fieller struct {
+	over, under []float64 // weights by term
+	noise       []mechanisms.Additive
+	level       mechanisms.Confidence
+	boxOver     float64 // half-widths of S and C that hold at once, by Boole's inequality
+	boxUnder    float64
+	ratio       float64 // of the half-widths of S and C alone: where both matter as much
+	cells       map[int]float64
+	tails       map[tailKey]float64
+}
+
+type tailKey struct{ octave, side int }
+
+// cellsPerOctave and cellOctaves say how finely θ is divided, and how far below the ratio cells begin.
+const (
+	cellsPerOctave = 32
+	cellOctaves    = 10
+	tailOctaves    = 12
+)
+
+// newFieller prepares a fraction whose two sums have noise.
+func (p *Plan) newFieller(f fraction) *fieller {
+	union := make(map[int]*big.Rat)
+	for _, weights := range []map[int]*big.Rat{f.over.weights, f.under.weights} {
+		for i := range weights {
+			union[i] = one()
+		}
+	}
+	m := &fieller{level: p.options.Confidence, cells: make(map[int]float64), tails: make(map[tailKey]float64)}
+	together := mechanisms.Confidence(1 - (1-float64(m.level))/float64(len(union)))
+	for _, i := range sortedReleases(union) {
+		noise := p.releases[i].mechanism
+		m.noise = append(m.noise, noise)
+		m.over, m.under = append(m.over, floatOf(f.over.weights[i])), append(m.under, floatOf(f.under.weights[i]))
+		width := floatOf(new(big.Rat).SetInt(noise.HalfWidth(together)))
+		m.boxOver += math.Abs(m.over[len(m.over)-1]) * width
+		m.boxUnder += math.Abs(m.under[len(m.under)-1]) * width
+	}
+	m.ratio = m.width(m.over) / m.width(m.under)
+	return m
+}
+
+func floatOf(v *big.Rat) float64 {
+	if v == nil {
+		return 0
+	}
+	f, _ := v.Float64()
+	return f
+}
+
+// width is h for a sum with these weights.
+func (m *fieller) width(weights []float64) float64 {
+	terms := make([]mechanisms.Term, len(weights))
+	for i, w := range weights {
+		terms[i] = mechanisms.Term{Noise: m.noise[i], Weight: new(big.Rat).SetFloat64(w)}
+	}
+	return mechanisms.SumHalfWidth(terms, m.level)
+}
+
+func around(v *big.Rat, width float64) *span {
+	w := new(big.Rat).SetFloat64(width)
+	return &span{lo: new(big.Rat).Sub(v, w), hi: new(big.Rat).Add(v, w)}
+}
+
+// rounding covers what floating point loses.
+const rounding = 1e-9
+
+// resolves reports whether both sums have noise that is more than zero as often as the level leaves; else the box does.
+func (m *fieller) resolves() bool { return m.ratio > 0 && !math.IsInf(m.ratio, 0) }
+
+// interval is the interval for released values of the two sums; nil where it is unbounded, as the divisor may be next to nothing.
+func (m *fieller) interval(over, under *big.Rat) *span {
+	switch {
+	case math.IsInf(m.boxOver+m.boxUnder, 0):
+		return nil
+	case !m.resolves():
+		return quotient(around(over, m.boxOver), around(under, m.boxUnder))
+	case under.Sign() == 0:
+		return nil
+	}
+	centre, divisor := floatOf(new(big.Rat).Quo(over, under)), math.Abs(floatOf(under))
+	hi, okHi := m.upper(centre, divisor, 1)
+	lo, okLo := m.upper(-centre, divisor, -1)
+	if !okHi || !okLo {
+		return nil
+	}
+	s := &span{lo: new(big.Rat).SetFloat64(-lo), hi: new(big.Rat).SetFloat64(hi)}
+	if s.lo == nil || s.hi == nil {
+		return nil
+	}
+	return s
+}
+
+// upper is the upper end for a fraction whose released value is centre; of the negated fraction where side is -1. Cell by cell from above,
+// what is in the set lies below centre + h/divisor.
+func (m *fieller) upper(centre, divisor float64, side int) (end float64, bounded bool) {
+	from, ok := m.start(centre, divisor, side)
+	if !ok {
+		return 0, false
+	}
+	for cell := m.cellOf(from); ; cell-- {
+		lowest, highest := m.edges(cell)
+		reach := centre + m.cell(cell*side)/divisor
+		if reach >= lowest {
+			end = min(from, highest, reach)
+			return end + rounding*math.Abs(end-centre) + rounding*rounding*math.Abs(end), true
+		}
+	}
+}
+
+// start is a place that no point of the set is above.
+func (m *fieller) start(centre, divisor float64, side int) (float64, bool) {
+	switch top := centre*divisor + m.boxOver; {
+	case divisor > m.boxUnder && top >= 0:
+		return top / (divisor - m.boxUnder) * (1 + rounding), true
+	case divisor > m.boxUnder:
+		return top / (divisor + m.boxUnder) * (1 - rounding), true
+	}
+	first := int(math.Ceil(math.Log2(math.Max(math.Abs(centre)/m.ratio, 1)))) + 1
+	for octave := first; octave <= first+tailOctaves; octave++ {
+		if at := math.Ldexp(m.ratio, octave); divisor*(1-math.Max(centre, 0)/at) > m.tail(octave, side) {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// tail bounds h(θ)/θ for all θ from ratio·2^octave on.
+func (m *fieller) tail(octave, side int) float64 {
+	key := tailKey{octave, side}
+	h, known := m.tails[key]
+	if !known {
+		at, weights := math.Ldexp(m.ratio, octave)*float64(side), make([]float64, len(m.over))
+		for i := range weights {
+			weights[i] = math.Max(math.Abs(m.over[i]/at-m.under[i]), math.Abs(m.under[i]))
+		}
+		h = m.width(weights) * (1 + rounding)
+		m.tails[key] = h
+	}
+	return h
+}
+
+// cell bounds h in a cell.
+func (m *fieller) cell(cell int) float64 {
+	h, known := m.cells[cell]
+	if !known {
+		lo, hi := m.edges(cell)
+		h = m.most(lo, hi)
+		m.cells[cell] = h
+	}
+	return h
+}
+
+// edges are the ends of a cell: cell 0 lies around zero, the others on both sides of it, each 2^(1/cellsPerOctave) times as far out as the last.
+func (m *fieller) edges(cell int) (lo, hi float64) {
+	edge := func(n int) float64 {
+		return m.ratio * math.Exp2(float64(n-1)/cellsPerOctave-cellOctaves)
+	}
+	switch {
+	case cell > 0:
+		return edge(cell), edge(cell + 1)
+	case cell < 0:
+		return -edge(1 - cell), -edge(-cell)
+	default:
+		return -edge(1), edge(1)
+	}
+}
+
+// most bounds h for all θ from lo to hi.
+func (m *fieller) most(lo, hi float64) float64 {
+	weights := make([]float64, len(m.over))
+	for i := range weights {
+		weights[i] = math.Max(math.Abs(m.over[i]-lo*m.under[i]), math.Abs(m.over[i]-hi*m.under[i]))
+	}
+	return m.width(weights) * (1 + rounding)
+}
+
+// cellOf is the cell that holds a point, or has it for its upper end.
+func (m *fieller) cellOf(x float64) int {
+	size := math.Abs(x) / m.ratio
+	cell := int(math.Max(0, math.Floor((math.Log2(size)+cellOctaves)*cellsPerOctave)+1))
+	if x < 0 {
+		cell = -cell
+	}
+	for lo, _ := m.edges(cell); x < lo; lo, _ = m.edges(cell) { // what the logarithm was off by
+		cell--
+	}
+	for _, hi := m.edges(cell); x > hi; _, hi = m.edges(cell) {
+		cell++
+	}
+	return cell
+}

@@ -1,0 +1,147 @@
+package sqlrewrite
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+)
+
+// ratioExpressions are outputs whose intervals are those of a fraction, from means to rates whose two sums share a release.
+var ratioExpressions = []string{
+	"avg(age)", "round(avg(age), 1)", "2 * avg(age) - 1.5", "sum(age)::numeric / count(*)", "sum(age) / nullif(count(*), 0)",
+	"100.0 * count(*) FILTER (WHERE age > 40) / count(*)", "1 - count(*) FILTER (WHERE age > 40)::float8 / count(*)",
+	"sum(age)::float8 / (count(*) + sum(age))", "avg(age) / 2 + avg(age)", "30 / avg(age)", "1000.0 / count(*)",
+}
+
+// tooMany reports whether k of n events of probability p are so many that chance alone makes as many with less than 1e-8, by Chernoff's bound.
+// With p as the share of misses allowed it refuses intervals that miss more; a hundred such verdicts raise a false alarm with less than 1e-6.
+func tooMany(k, n int, p float64) bool {
+	q := float64(k) / float64(n)
+	if q <= p {
+		return false
+	}
+	entropy := q * math.Log(q/p)
+	if q < 1 {
+		entropy += (1 - q) * math.Log((1-q)/(1-p))
+	}
+	return float64(n)*entropy > 8*math.Ln10
+}
+
+// Intervals of fractions hold the true value as often as they say, whatever it is and whatever the noise, also where the divisor is small
+// against its noise; intervals that are unbounded hold it too. False alarms: tooMany.
+func TestRatioIntervalsCover(t *testing.T) {
+	const draws = 2500
+	s := mechanisms.NewSampler()
+	laplace, gaussian := sharp(), sharp()
+	laplace.Epsilon = mechanisms.EpsilonUnit
+	gaussian.Epsilon, gaussian.Rho, gaussian.Mechanism, gaussian.Currency = 0, mechanisms.RhoUnit/20, MechanismGaussian, catalog.ZCDP
+	for _, text := range ratioExpressions {
+		for law, o := range map[string]Options{"laplace": laplace, "gaussian": gaussian, "next to none": sharp()} {
+			p := rewrite(t, "SELECT "+text+" FROM people", o)
+			if p.outputs[0].core == nil {
+				t.Fatalf("%s is no fraction", text)
+			}
+			for _, rows := range []int64{20, 500} {
+				truth := p.trueRow(rows)
+				missed, unbounded := 0, 0
+				intervals := newBox(p)
+				for range draws {
+					noisy := releasedRow{}
+					for i, r := range p.releases {
+						noisy.noisy = append(noisy.noisy, r.mechanism.Draw(s).Release(mechanisms.Seal(truth.noisy[i])))
+					}
+					switch holds, known := p.holds(intervals, noisy, truth); {
+					case !known:
+						unbounded++
+					case !holds:
+						missed++
+					}
+				}
+				if tooMany(missed, draws, 0.05) {
+					t.Errorf("%s, %s, %d rows: %d of %d intervals miss", text, law, rows, missed, draws)
+				}
+				if rows == 500 && unbounded > draws/10 {
+					t.Errorf("%s, %s: %d of %d intervals are unbounded", text, law, unbounded, draws)
+				}
+			}
+		}
+	}
+}
+
+// trueRow is a row of true integers: rows rows, a third of which pass filters, whose values add up to some of the most that they can.
+func (p *Plan) trueRow(rows int64) releasedRow {
+	row := releasedRow{}
+	for i, r := range p.releases {
+		v := rows
+		switch {
+		case r.measure.kind == sumSteps || r.measure.kind == sumCentred:
+			v = rows * (3 + int64(i)) * r.measure.perRow().Int64() / 10
+		case r.measure.filter != nil:
+			v = rows / 3
+		}
+		row.noisy = append(row.noisy, big.NewInt(v))
+	}
+	return row
+}
+
+// holds reports whether the interval of the only output in a noisy row holds its true value.
+func (p *Plan) holds(b *box, noisy, truth releasedRow) (holds, known bool) {
+	c := p.outputs[0].core
+	b.inner = b.ofCore(c, noisy)
+	if b.inner == nil {
+		return true, false
+	}
+	got := b.eval(c.shell, 1, noisy)
+	b.inner = clampSpan(point(new(big.Rat).Quo(c.of.over.at(truth.noisy), c.of.under.at(truth.noisy))), c.of.within)
+	want := b.eval(c.shell, 1, truth)
+	return got.lo.Cmp(want.lo) <= 0 && got.hi.Cmp(want.hi) >= 0, true
+}
+
+// The interval of a fraction is never wider than the box of interval arithmetic, where that has one, and much narrower where both sums
+// have noise that matters.
+func TestRatioIntervalsWithinTheirBox(t *testing.T) {
+	o := sharp()
+	o.Epsilon = mechanisms.EpsilonUnit
+	for _, text := range []string{"avg(age)", "sum(age)::float8 / count(*)", "count(*) FILTER (WHERE age > 40)::float8 / count(*)", "-avg(age)"} {
+		p := rewrite(t, "SELECT "+text+" FROM people", o)
+		form := p.outputs[0]
+		for _, rows := range []int64{1, 10, 20, 50, 100, 1000, 1_000_000} {
+			row := p.trueRow(rows)
+			exact, wide := newBox(p), newBox(p)
+			fine, coarse := exact.ofCore(form.core, row), wide.eval(p.query.outputs[0].expr, form.releases, row)
+			if fine == nil && coarse != nil {
+				t.Errorf("%s of %d rows: the box has an interval, the fraction has none", text, rows)
+			}
+			if fine == nil || coarse == nil {
+				continue
+			}
+			width := func(s *span) float64 { return floatOf(new(big.Rat).Sub(s.hi, s.lo)) }
+			if width(fine) > width(coarse)*(1+1e-6) {
+				t.Errorf("%s of %d rows: [%s] is wider than its box [%s]", text, rows, outward(fine.lo, -1)+", "+outward(fine.hi, 1), outward(coarse.lo, -1)+", "+outward(coarse.hi, 1))
+			}
+			if rows == 1000 && width(fine) > 0.85*width(coarse) {
+				t.Errorf("%s of %d rows: %g is not much narrower than %g", text, rows, width(fine), width(coarse))
+			}
+		}
+	}
+}
+
+// Cells cover the line without a gap, and each point is in the cell that it is said to be in.
+func TestFiellerCells(t *testing.T) {
+	m := &fieller{ratio: 3}
+	for cell := -700; cell < 700; cell++ {
+		lo, hi := m.edges(cell)
+		if above, _ := m.edges(cell + 1); !(lo < hi) || above != hi {
+			t.Fatalf("cell %d is [%g, %g], the next begins at %g", cell, lo, hi, above)
+		}
+		for _, x := range []float64{lo, (lo + hi) / 2, hi} {
+			at := m.cellOf(x)
+			if lo, hi := m.edges(at); x < lo || x > hi {
+				t.Errorf("%g is not in cell %d", x, at)
+			}
+		}
+	}
+}
