@@ -28,8 +28,8 @@ type AuditEntry struct {
 	AccountIDs []int64   `json:"account_ids"`          // the accounts that it is about, as the ledger numbers them
 	Amounts    Amounts   `json:"amounts"`              // what the charge counts as from here on; of refills, what was added
 	Digest     string    `json:"digest,omitempty"`     // SHA-256 of the question, or of the answer, in hexadecimal
-	// Mechanisms and Account are JSON as the ledger keeps it, byte for byte: the parameters of every release of a reservation; an
-	// account and its limit from here on.
+	// Mechanisms and Account are JSON as the ledger keeps it, byte for byte: the parameters of every release of a reservation, as a list,
+	// or in an object beside the slots of a plan that it registers or draws; an account and its limit from here on.
 	Mechanisms string `json:"mechanisms,omitempty"`
 	Account    string `json:"account,omitempty"`
 	Hash       string `json:"hash,omitempty"` // in hexadecimal; absent for entries that are older than the chain

@@ -8,16 +8,23 @@ import (
 
 // Books are a dataset's accounts and charges as its entries tell of them. Where [Chain] says that nothing was changed afterwards, they say that what was
 // written kept the rules: that each charge was one that its accounts admitted at that time (caps, tranches, rates, freezes, as [Limit] has them), ended at
-// most once, and never counted for more than it reserved; and that a cap rose by no more than its refill. They are fed in order, from the first entry on.
+// most once, and never counted for more than it reserved; that the slots of plans were drawn in order, each once, by who had paid for them; and that a cap rose by
+// no more than its refill. They are fed in order, from the first entry on.
 type Books struct {
 	dataset  string
 	accounts map[int64]*tally
-	charges  map[ReservationID]*heldCharge
+	charges  map[ReservationID]*bookedCharge
+}
+
+// bookedCharge is a charge as its entries tell of it.
+type bookedCharge struct {
+	heldCharge
+	chained bool // it was reserved since there is a chain
 }
 
 // NewBooks are the books of a dataset before its first entry.
 func NewBooks(dataset string) *Books {
-	return &Books{dataset: dataset, accounts: map[int64]*tally{}, charges: map[ReservationID]*heldCharge{}}
+	return &Books{dataset: dataset, accounts: map[int64]*tally{}, charges: map[ReservationID]*bookedCharge{}}
 }
 
 // Add takes the next entry; a [*BrokenError] when it could not follow.
@@ -43,7 +50,10 @@ func (b *Books) reserved(e Entry) (what string) {
 	if b.charges[e.Reservation] != nil {
 		return "its charge was reserved before"
 	}
-	charge := &heldCharge{state: open, held: e.Loss}
+	// Before there was a chain, entries of charges that ran at once did not stand in the order in which they were decided.
+	chained := e.Hash != [32]byte{}
+	charge := &bookedCharge{chained: chained}
+	charge.Charge, charge.state, charge.held = Charge{Dataset: e.Dataset, Analyst: e.Analyst}, open, e.Loss
 	for _, number := range e.AccountIDs {
 		a := b.accounts[number]
 		if a == nil {
@@ -51,16 +61,45 @@ func (b *Books) reserved(e Entry) (what string) {
 		}
 		charge.accounts = append(charge.accounts, a)
 	}
-	// Before there was a chain, entries of charges that ran at once did not stand in the order in which they were decided.
-	chained := e.Hash != [32]byte{}
 	if err := refusal(charge.accounts, Charge{Analyst: e.Analyst, Loss: e.Loss}, e.At); err != nil && chained {
 		return "its accounts did not admit it"
+	}
+	if what := b.planned(charge, e); what != "" {
+		return what
 	}
 	b.charges[e.Reservation] = charge
 	for _, a := range charge.accounts {
 		a.used.add(sumOf(e.Loss))
 		a.busy = a.Limit.Rate.after(a.busy, e.At, e.Loss)
 	}
+	return ""
+}
+
+// planned follows the slots that a charge pays for or uses.
+func (b *Books) planned(charge *bookedCharge, e Entry) (what string) {
+	r, err := readReleases(e.MechanismText)
+	if err != nil {
+		return "what it releases cannot be read"
+	}
+	if r.Registers != nil {
+		charge.Registers = slotsOf(r.Registers.Epsilon, r.Registers.Rho)
+	}
+	if r.Draws == nil {
+		return ""
+	}
+	const unowned = "it draws slots that are not its to draw"
+	paid := b.charges[r.Draws.Plan]
+	switch {
+	case paid == nil:
+		return unowned
+	case !paid.chained:
+		return "" // its slots are not known
+	}
+	plan, err := paid.plan(e.Analyst)
+	if err != nil || plan.Next != r.Draws.From || r.Draws.Count < 0 || r.Draws.Count > len(plan.Left()) || !e.Loss.IsZero() {
+		return unowned
+	}
+	paid.drawn += r.Draws.Count
 	return ""
 }
 
@@ -76,7 +115,9 @@ func (b *Books) ended(e Entry) (what string) {
 		a.used.subtract(sumOf(charge.held))
 		a.used.add(sumOf(e.Loss))
 	}
-	charge.state = expired // or another end: all are final
+	if charge.state = expired; e.Kind == EntrySettle { // voided is as final
+		charge.state = settled
+	}
 	return ""
 }
 

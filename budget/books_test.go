@@ -23,8 +23,18 @@ func TestBooksFindWhatBreaksTheRules(t *testing.T) {
 		return Entry{Kind: kind, AccountIDs: []int64{1}, AccountText: recordOf(a, "").text()}
 	}
 	charge := func(kind EntryKind, id ReservationID, epsilon mechanisms.PicoEpsilon) Entry {
-		return Entry{Kind: kind, Reservation: id, AccountIDs: []int64{1}, Loss: mechanisms.Loss{Epsilon: epsilon}}
+		e := Entry{Kind: kind, Analyst: "ana", Reservation: id, AccountIDs: []int64{1}, Loss: mechanisms.Loss{Epsilon: epsilon}}
+		if kind == EntryReserve {
+			e.MechanismText = []byte("[]")
+		}
+		return e
 	}
+	planned := func(e Entry, text string) Entry { e.MechanismText = []byte(text); return e }
+	open100, plan := limit(EntryLimit, 100, 0, 0, false), planned(charge(EntryReserve, "p", 50), `{"mechanisms":[],"registers":{"epsilon_pico":[30,30],"rho_pico":[0,0]}}`)
+	draw := func(id ReservationID, text string) Entry {
+		return planned(charge(EntryReserve, id, 0), `{"mechanisms":[],"draws":`+text+`}`)
+	}
+	paid := charge(EntrySettle, "p", 50)
 	later := func(by time.Duration, e Entry) Entry { e.At = begin.Add(by); return e }
 	refill := func(e Entry, by mechanisms.PicoEpsilon) Entry { e.Loss.Epsilon = by; return e }
 	for name, journal := range map[string][]Entry{
@@ -47,6 +57,15 @@ func TestBooksFindWhatBreaksTheRules(t *testing.T) {
 		"an account that becomes another":      {limit(EntryLimit, 100, 0, 0, false), {Kind: EntryLimit, AccountIDs: []int64{1}, AccountText: []byte(`{"scope":"dataset"}`)}},
 		"no account":                           {{Kind: EntryLimit, AccountIDs: []int64{1}, AccountText: []byte(`nothing`)}},
 		"no kind":                              {{Kind: "gift"}},
+		"a plan that is not paid yet":          {open100, plan, draw("a", `{"plan":"p","from":0,"count":1}`)},
+		"a plan that is none":                  {open100, charge(EntryReserve, "p", 50), paid, draw("a", `{"plan":"p","from":0,"count":1}`)},
+		"a slot again": {open100, plan, paid, draw("a", `{"plan":"p","from":0,"count":1}`), draw("b", `{"plan":"p","from":1,"count":1}`),
+			draw("c", `{"plan":"p","from":1,"count":1}`)},
+		"more slots than there are": {open100, plan, paid, draw("a", `{"plan":"p","from":0,"count":3}`)},
+		"slots given back":          {open100, plan, paid, draw("a", `{"plan":"p","from":0,"count":2}`), draw("b", `{"plan":"p","from":2,"count":-1}`)},
+		"somebody else's plan":      {open100, plan, paid, func() Entry { e := draw("a", `{"plan":"p","from":0,"count":1}`); e.Analyst = "bob"; return e }()},
+		"a draw that is paid for":   {open100, plan, paid, planned(charge(EntryReserve, "a", 1), `{"mechanisms":[],"draws":{"plan":"p","from":0,"count":1}}`)},
+		"releases that are no text": {open100, planned(charge(EntryReserve, "a", 1), `x`)},
 	} {
 		b := NewBooks("d")
 		for i, e := range journal {

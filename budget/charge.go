@@ -41,13 +41,17 @@ func (c Charge) check() error {
 	return nil
 }
 
-// mechanismText is the parameters as JSON.
+// mechanismText is what the journal keeps of the charge's releases, as JSON.
 func (c Charge) mechanismText() []byte {
-	text, err := json.Marshal(append([]mechanisms.Parameters{}, c.Mechanisms...))
-	if err != nil { // strings always encode
-		panic(err)
+	r := releaseRecord{Mechanisms: append([]mechanisms.Parameters{}, c.Mechanisms...)}
+	if len(c.Registers) > 0 {
+		epsilon, rho := c.registering()
+		r.Registers = &slotsRecord{epsilon, rho}
 	}
-	return text
+	if d := c.Draws; d != nil {
+		r.Draws = &drawRecord{d.Plan, d.From, d.Count}
+	}
+	return r.text()
 }
 
 func checkLoss(l mechanisms.Loss) error {

@@ -198,7 +198,7 @@ type Entry struct {
 	// Digest is, of reservations, the SHA-256 of fingerprint and request; of settlements, that of the answer.
 	Digest []byte
 	// MechanismText and AccountText are JSON as the ledger keeps it, byte for byte.
-	MechanismText []byte // reservations
+	MechanismText []byte // reservations: every release's parameters, and slots of plans that are paid for or drawn
 	AccountText   []byte // limits, refills, freezes: the account and its limit from here on
 	Hash          [32]byte
 

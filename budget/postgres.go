@@ -391,7 +391,9 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	e.At = e.At.UTC()
 	copy(e.Hash[:], hash)
 	if err == nil && e.MechanismText != nil {
-		err = json.Unmarshal(e.MechanismText, &e.Mechanisms)
+		var r releaseRecord
+		r, err = readReleases(e.MechanismText)
+		e.Mechanisms = r.Mechanisms
 	}
 	if err == nil && e.AccountText != nil {
 		var r limitRecord

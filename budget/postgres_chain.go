@@ -76,12 +76,12 @@ func (p *Postgres) VerifyAll(ctx context.Context, anchored []Head) error {
 		}
 		p.saw(head)
 	}
-	return p.verifyEach(ctx, func(dataset string) Head { return Head{Dataset: dataset} })
+	return p.verifyEach(ctx, true, func(dataset string) Head { return Head{Dataset: dataset} })
 }
 
 // VerifyNew is VerifyAll of the entries alone that came to each chain since it was last verified.
 func (p *Postgres) VerifyNew(ctx context.Context) error {
-	return p.verifyEach(ctx, func(dataset string) Head {
+	return p.verifyEach(ctx, false, func(dataset string) Head {
 		p.heads.mu.Lock()
 		defer p.heads.mu.Unlock()
 		if from, known := p.heads.verified[dataset]; known {
@@ -91,8 +91,8 @@ func (p *Postgres) VerifyNew(ctx context.Context) error {
 	})
 }
 
-func (p *Postgres) verifyEach(ctx context.Context, from func(dataset string) Head) (failure error) {
-	names, err := collect(ctx, p.pool, pgx.RowTo[string], sqlDatasets)
+func (p *Postgres) verifyEach(ctx context.Context, whole bool, from func(dataset string) Head) (failure error) {
+	names, err := collect(ctx, p.pool, pgx.RowTo[string], sqlDatasets, whole)
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,9 @@ func edits() []string {
 		"DELETE FROM noisegate.account WHERE name = 'ana'",
 		"UPDATE noisegate.chain SET head = sha256('x')",
 		"UPDATE noisegate.chain SET seq = seq - 1",
+		"DELETE FROM noisegate.chain",
+		"DELETE FROM noisegate.chain; DELETE FROM noisegate.account",
+		"INSERT INTO noisegate.plan VALUES ('c16', '{100}', '{0}')", // slots that nobody paid for
 		// Two entries change places.
 		`UPDATE noisegate.entry SET seq = -7 WHERE charge_id = 'c03'; UPDATE noisegate.entry SET seq = (SELECT e.seq + 1000 FROM noisegate.entry e
 			WHERE charge_id = 'c07') WHERE seq = -7; `,

@@ -1,7 +1,9 @@
 package budget
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"noisegate/mechanisms"
@@ -29,6 +31,7 @@ type limitRecord struct {
 	RateRho        mechanisms.PicoRho     `json:"rate_rho_pico,omitempty"`
 	Frozen         bool                   `json:"frozen,omitempty"`
 	Reason         string                 `json:"reason,omitempty"`
+	Version        int64                  `json:"policy_version"` // missing in old entries
 }
 
 func recordOf(a *tally, reason string) limitRecord {
@@ -37,7 +40,7 @@ func recordOf(a *tally, reason string) limitRecord {
 		Scope: a.ID.Scope, Name: a.ID.Name, Origin: a.Origin, Form: l.Form, Epsilon: l.Epsilon, Rho: l.Rho, Delta: l.Delta,
 		TotalDelta: l.TotalDelta, PerQuery: l.PerQuery, PerQueryRho: l.PerQueryRho, ReplayOnly: l.ReplayOnly,
 		TrancheEvery: l.Tranche.Every.Microseconds(), TrancheEpsilon: l.Tranche.Epsilon, TrancheRho: l.Tranche.Rho,
-		RatePer: l.Rate.Per.Microseconds(), RateEpsilon: l.Rate.Epsilon, RateRho: l.Rate.Rho, Frozen: a.frozen, Reason: reason,
+		RatePer: l.Rate.Per.Microseconds(), RateEpsilon: l.Rate.Epsilon, RateRho: l.Rate.Rho, Frozen: a.frozen, Reason: reason, Version: a.Version,
 	}
 }
 
@@ -57,6 +60,50 @@ func (r limitRecord) account(dataset string) (*AccountID, *Limit) {
 		Tranche: Tranche{Every: microseconds(r.TrancheEvery), Epsilon: r.TrancheEpsilon, Rho: r.TrancheRho},
 		Rate:    Rate{Per: microseconds(r.RatePer), Epsilon: r.RateEpsilon, Rho: r.RateRho},
 	}
+}
+
+// releaseRecord is what the journal keeps of a charge's releases: the parameters of each and, where plans are concerned, the slots that the charge pays for or
+// uses. Where they are not it is the list of parameters alone.
+type releaseRecord struct {
+	Mechanisms []mechanisms.Parameters `json:"mechanisms"`
+	Registers  *slotsRecord            `json:"registers,omitempty"`
+	Draws      *drawRecord             `json:"draws,omitempty"`
+}
+
+// slotsRecord are the slots of a plan, as noisegate.plan has them.
+type slotsRecord struct {
+	Epsilon []int64 `json:"epsilon_pico"`
+	Rho     []int64 `json:"rho_pico"`
+}
+
+type drawRecord struct {
+	Plan  ReservationID `json:"plan"`
+	From  int           `json:"from"`
+	Count int           `json:"count"`
+}
+
+func (r releaseRecord) text() []byte {
+	var kept any = r
+	if r.Registers == nil && r.Draws == nil {
+		kept = r.Mechanisms
+	}
+	text, err := json.Marshal(kept)
+	if err != nil { // numbers and strings always encode
+		panic(err)
+	}
+	return text
+}
+
+// readReleases reads either form.
+func readReleases(text []byte) (r releaseRecord, err error) {
+	var into any = &r
+	if bytes.HasPrefix(text, []byte("[")) {
+		into = &r.Mechanisms
+	}
+	if err = json.Unmarshal(text, into); err == nil && r.Registers != nil && len(r.Registers.Epsilon) != len(r.Registers.Rho) {
+		err = errors.New("budget: a plan has as many ε as ρ")
+	}
+	return r, err
 }
 
 // microseconds is a duration as the ledger keeps it.

@@ -2,12 +2,14 @@
 --
 -- $1 dataset
 WITH newest AS ( -- what each charge counts as
-	SELECT DISTINCT ON (charge_id) seq, kind, charge_id, account_ids, epsilon, unbounded, rho, delta, digest
+	SELECT DISTINCT ON (charge_id) seq, at, kind, charge_id, analyst, account_ids, epsilon, unbounded, rho, delta, digest, hash IS NOT NULL AS chained
 	FROM noisegate.entry
 	WHERE dataset = $1 AND charge_id IS NOT NULL
 	ORDER BY charge_id, seq DESC
 ), opened AS (
-	SELECT charge_id, seq, digest FROM noisegate.entry WHERE dataset = $1 AND kind = 'reserve'
+	SELECT charge_id, seq, at, digest, hash IS NOT NULL AS chained, mechanisms FROM noisegate.entry WHERE dataset = $1 AND kind = 'reserve'
+), planned AS ( -- budget.releaseRecord
+	SELECT charge_id, seq, mechanisms->'registers' AS slots, mechanisms->'draws' AS draws FROM opened WHERE json_typeof(mechanisms) = 'object'
 ), used AS (
 	SELECT id, sum(epsilon) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, sum(rho) AS rho, sum(delta) AS delta,
 		sum(epsilon) FILTER (WHERE kind = 'reserve') AS open_epsilon, count(*) FILTER (WHERE unbounded AND kind = 'reserve') AS open_unbounded,
@@ -16,7 +18,7 @@ WITH newest AS ( -- what each charge counts as
 	GROUP BY id
 ), defined AS (
 	SELECT DISTINCT ON (account_ids[1]) seq, account_ids[1] AS id, account::jsonb AS account,
-		min(at) OVER (PARTITION BY account_ids[1]) AS first
+		min(at) OVER (PARTITION BY account_ids[1]) AS first, bool_and(hash IS NOT NULL) OVER (PARTITION BY account_ids[1]) AS chained
 	FROM noisegate.entry
 	WHERE dataset = $1 AND account IS NOT NULL
 	ORDER BY account_ids[1], seq DESC
@@ -24,14 +26,29 @@ WITH newest AS ( -- what each charge counts as
 SELECT coalesce(n.seq, 0) AS seq, 'its charge is not as it says' AS what
 FROM newest n FULL JOIN (SELECT * FROM noisegate.charge WHERE dataset = $1) c USING (charge_id)
 WHERE n.charge_id IS NULL OR c.charge_id IS NULL
-	OR (c.state, c.epsilon, c.unbounded, c.rho, c.delta, c.account_ids) IS DISTINCT FROM
+	OR (c.state, c.analyst, c.epsilon, c.unbounded, c.rho, c.delta, c.account_ids) IS DISTINCT FROM
 		(CASE n.kind WHEN 'reserve' THEN 'open' WHEN 'settle' THEN 'settled' WHEN 'void' THEN 'voided' ELSE 'expired' END,
-		n.epsilon, n.unbounded, n.rho, n.delta, n.account_ids)
-	OR n.kind = 'settle' AND n.digest <> sha256(c.answer)
+		n.analyst, n.epsilon, n.unbounded, n.rho, n.delta, n.account_ids)
+	OR n.kind = 'settle' AND n.digest <> sha256(c.answer) OR (n.kind = 'settle') <> (c.answer IS NOT NULL)
+	OR n.chained AND c.closed_at IS DISTINCT FROM CASE WHEN n.kind <> 'reserve' THEN n.at END
 UNION ALL
-SELECT o.seq, 'its question is not the one that was asked'
-FROM opened o JOIN noisegate.charge c USING (charge_id)
-WHERE o.digest <> sha256(c.fingerprint || convert_to(c.request::text, 'UTF8'))
+SELECT o.seq, 'its question is not the one that was asked, or not when it was asked'
+FROM (SELECT *, row_number() OVER (PARTITION BY c.fingerprint, c.analyst ORDER BY o.seq) AS nth
+	FROM opened o JOIN (SELECT charge_id, analyst, fingerprint, request, opened_at, attempt FROM noisegate.charge) c USING (charge_id)) o
+WHERE o.chained AND (o.digest <> sha256(o.fingerprint || convert_to(o.request::text, 'UTF8')) OR o.opened_at <> o.at OR o.attempt <> o.nth)
+UNION ALL
+SELECT coalesce(r.seq, 0), 'its plan is not the one that was paid for and drawn from'
+FROM (SELECT * FROM planned WHERE slots IS NOT NULL) r
+FULL JOIN (SELECT p.* FROM noisegate.plan p JOIN noisegate.charge c ON c.charge_id = p.plan_id LEFT JOIN opened o USING (charge_id)
+	WHERE c.dataset = $1 AND o.chained IS NOT FALSE) p ON p.plan_id = r.charge_id -- of those from before the chain nothing is known
+LEFT JOIN (SELECT draws->>'plan' AS plan_id, sum((draws->>'count')::bigint) AS slots FROM planned WHERE draws IS NOT NULL GROUP BY 1) d
+	ON d.plan_id = p.plan_id
+WHERE (to_json(p.epsilon)::text, to_json(p.rho)::text, p.next_slot) IS DISTINCT FROM
+	(r.slots->>'epsilon_pico', r.slots->>'rho_pico', coalesce(d.slots, 0))
+UNION ALL
+SELECT e.seq, 'its time is not the dataset''s'
+FROM noisegate.chain c JOIN noisegate.entry e USING (dataset, seq)
+WHERE c.dataset = $1 AND c.at <> e.at
 UNION ALL
 SELECT 0, 'an account''s sums are not those of its charges'
 FROM noisegate.account a LEFT JOIN used u ON u.id = a.account_id
@@ -42,7 +59,8 @@ WHERE a.dataset = $1 AND (a.used_epsilon, a.used_unbounded, a.used_rho, a.used_d
 UNION ALL
 SELECT coalesce(d.seq, 0), 'its account is not as it says'
 FROM defined d FULL JOIN (SELECT * FROM noisegate.account WHERE dataset = $1) a ON a.account_id = d.id
-WHERE a.account_id IS NULL OR d.id IS NULL OR a.opened_at < d.first -- tranches would open earlier
+WHERE a.account_id IS NULL OR d.id IS NULL OR a.opened_at < d.first OR d.chained AND a.opened_at <> d.first -- when tranches open
+	OR a.policy_version <> (account->>'policy_version')::bigint
 	OR (a.scope::text, a.name, a.origin, a.form, a.epsilon_cap, a.rho_cap, a.delta_cap, a.total_delta,
 		a.query_epsilon_cap, a.query_rho_cap, a.replay_only, a.tranche_every, a.tranche_epsilon, a.tranche_rho,
 		a.rate_per, a.rate_epsilon, a.rate_rho, a.frozen) IS DISTINCT FROM
@@ -53,5 +71,18 @@ WHERE a.account_id IS NULL OR d.id IS NULL OR a.opened_at < d.first -- tranches 
 		coalesce((account->>'tranche_rho_pico')::bigint, 0), coalesce((account->>'rate_per_us')::bigint, 0),
 		coalesce((account->>'rate_epsilon_pico')::bigint, 0), coalesce((account->>'rate_rho_pico')::bigint, 0),
 		coalesce((account->>'frozen')::boolean, false))
+UNION ALL
+SELECT d.seq, 'its account''s ceiling is neither its cap nor what was used then'
+FROM defined d JOIN noisegate.account a ON a.account_id = d.id
+CROSS JOIN LATERAL (
+	SELECT coalesce(sum(epsilon), 0) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, coalesce(sum(rho), 0) AS rho, coalesce(sum(delta), 0) AS delta
+	FROM (SELECT DISTINCT ON (charge_id) epsilon, unbounded, rho, delta FROM noisegate.entry e
+		WHERE e.dataset = $1 AND e.charge_id IS NOT NULL AND d.id = ANY (e.account_ids) AND e.seq < d.seq
+		ORDER BY charge_id, seq DESC) c
+) u
+WHERE (a.epsilon_ceiling, a.rho_ceiling, a.delta_ceiling) <> (a.epsilon_cap, a.rho_cap, a.delta_cap)
+	AND (u.delta <= a.delta_cap AND (u.unbounded = 0 AND u.epsilon <= a.epsilon_cap OR u.rho <= a.rho_cap)
+		OR (a.epsilon_ceiling, a.rho_ceiling, a.delta_ceiling) <>
+			(greatest(a.epsilon_cap, u.epsilon), greatest(a.rho_cap, u.rho), greatest(a.delta_cap, u.delta)))
 )
 SELECT seq, what FROM found ORDER BY nullif(seq, 0) LIMIT 1
