@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,11 +44,28 @@ type orders struct {
 	Address   string
 	KillAt    point // "" for never
 	Visit     int64 // the how manieth
+
+	Memory      int64  // bytes that it should do with, as GOMEMLIMIT sets them; 0: as many as it wants
+	Descriptors uint64 // how many files and connections it may have open; 0: as many as this process
+}
+
+// apply makes scarce what is to be scarce.
+func (o orders) apply() error {
+	if o.Memory > 0 {
+		debug.SetMemoryLimit(o.Memory)
+	}
+	if o.Descriptors == 0 {
+		return nil
+	}
+	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: o.Descriptors, Max: o.Descriptors})
 }
 
 func runChild(text string) error {
 	var o orders
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	if err := o.apply(); err != nil {
 		return err
 	}
 	t := newTrap(o.KillAt, o.Visit, func() {

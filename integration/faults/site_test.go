@@ -36,6 +36,7 @@ var (
 type site struct {
 	server    *pgserver.Server
 	control   *pgtest.ControlDatabase
+	protected *pgtest.ProtectedDatabase
 	databases gatewaytest.Databases
 	super     string // DSN of the control database for a superuser
 	judge     invariants.Judge
@@ -56,7 +57,7 @@ func newSite(t *testing.T) *site {
 func siteOn(t *testing.T, server *pgserver.Server) *site {
 	t.Helper()
 	g := gatewaytest.New(t, server, gatewaytest.Options{})
-	return &site{server: server, control: g.Control, super: g.Control.DSN,
+	return &site{server: server, control: g.Control, protected: g.Protected, super: g.Control.DSN,
 		databases: gatewaytest.Databases{Ledger: g.Control.LedgerDSN, Reader: g.Protected.ReaderDSN},
 		judge:     invariants.Judge{Told: &invariants.Answered{}},
 		verified:  budget.Head{Dataset: gatewaytest.Dataset}}
