@@ -39,6 +39,15 @@ func relationOrigins() []func(*writer) origin {
 			return outer(w)
 		}
 	}
+	// Window functions that depend on the order of rows that tie: many do by k_bool, none by event.
+	ordered := func(order string) func(*writer) origin {
+		return joined("ordered windows", "(SELECT unit, "+columnsOfFamily+", lag(n4, 1, 2) OVER w AS c, n4 - first_value(n4) OVER w AS s, row_number() OVER w AS m,"+
+			" sum(n2) OVER (w ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS a FROM events WINDOW w AS (PARTITION BY unit ORDER BY "+order+")) g", "g", "unit", statistics)
+	}
+	framed := func(order string) func(*writer) origin {
+		return joined("framed windows", "(SELECT *, ntile(2) OVER w AS c, lead(f8, 2) OVER w AS s, nth_value(money, 2) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING) AS a,"+
+			" sum(nn) OVER (PARTITION BY unit ORDER BY n4 RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS m FROM events WINDOW w AS (PARTITION BY unit, secret ORDER BY "+order+")) g", "g", "unit", statistics)
+	}
 	return []func(*writer) origin{
 		joined("join public", "events e JOIN zones z ON z.k_num = e.k_num", "e", "unit", zone),
 		joined("join public row unit", "people p JOIN zones z USING (k_num)", "p", "id", zone),
@@ -68,6 +77,8 @@ func relationOrigins() []func(*writer) origin {
 			" sum(n4) OVER (PARTITION BY unit, k_num ORDER BY note) AS a, count(*) FILTER (WHERE n2 > 1) OVER (PARTITION BY unit) AS m FROM events) g", "g", "unit", statistics),
 		joined("windows per unit", "(SELECT *, max(money) OVER (PARTITION BY unit) AS m, dense_rank() OVER (PARTITION BY unit ORDER BY f8) AS c, min(day) OVER (PARTITION BY k_bool, unit) AS d FROM"+
 			" (SELECT *, avg(n2) OVER (PARTITION BY unit ORDER BY n4) AS s FROM events) t WHERE n4 IS NOT NULL) g", "g", "unit", names{numbers: []string{"g.c", "g.m"}}),
+		differs(ordered("k_bool"), ordered("at, event")),
+		differs(framed("k_bool"), framed("at, event")),
 		joined("union all", "("+strings.Trim(subquery("events", "unit"), "()")+" UNION ALL "+strings.Trim(subquery("orders", "buyer"), "()")+") s", "s", "unit", names{}),
 		differs(joined("statistics beside rows", "events e JOIN "+strings.Replace(perUnit, "sum(f8)", "avg(f8)", 1)+" g ON g.unit = e.unit", "e", "unit", statistics),
 			joined("statistics beside rows", "events e JOIN "+perUnit+" g ON g.unit = e.unit", "e", "unit", statistics)),

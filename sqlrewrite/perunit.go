@@ -216,7 +216,8 @@ var unitAggregates = []string{"count", "sum", "avg", "min", "max", "bool_or", "b
 // floats are added as numerics.
 type unitAggregate struct {
 	name     string
-	x        expr // nil: count(*)
+	x        expr       // nil: count(*)
+	args     []constant // of a function that exists only with OVER, after x
 	distinct bool
 	filter   expr        // nil: none
 	over     *unitWindow // nil: one value for the whole group
@@ -243,7 +244,7 @@ func (g *grouping) aggregated(e unitAggregate, n *syntax.Call) (expr, error) {
 	wrong := func() (expr, error) {
 		return nil, g.mismatch(n, "there is no function "+n.Name+"("+typeName(e.x.typ())+")", "")
 	}
-	rows := new(big.Rat).SetInt64(min(g.p.of.maxRows, maxBound))
+	rows := new(big.Rat).SetInt64(e.over.most(min(g.p.of.maxRows, maxBound)))
 	within := boundsOrNil(e.x)
 	var bounded *catalog.Bounds
 	switch e.name {
@@ -251,11 +252,6 @@ func (g *grouping) aggregated(e unitAggregate, n *syntax.Call) (expr, error) {
 		e.t = catalog.Int8
 		if g.p.of.maxRows > 0 {
 			bounded = &catalog.Bounds{Lo: new(big.Rat), Hi: rows, Step: one()}
-		}
-	case "rank", "dense_rank", "row_number":
-		e.t = catalog.Int8
-		if g.p.of.maxRows > 0 {
-			bounded = &catalog.Bounds{Lo: one(), Hi: rows, Step: one()}
 		}
 	case "sum", "avg":
 		if !e.x.typ().IsNumber() {
@@ -323,10 +319,17 @@ func (e unitAggregate) addsFloats() bool {
 // unitAggregate prints an aggregate over the rows of one unit. Floats are clamped to their bounds and added as numerics: their sum as floats
 // depends on the order in which PostgreSQL reads the rows, which another unit's may change.
 func (p *printer) unitAggregate(e unitAggregate) {
-	if e.isRank() {
-		p.rank(e)
-		return
-	}
+	p.windowed(e, func() {
+		if e.isRank() {
+			p.rank(e)
+		} else {
+			p.ofUnit(e)
+		}
+	})
+}
+
+// ofUnit prints the aggregate itself.
+func (p *printer) ofUnit(e unitAggregate) {
 	floats := e.addsFloats() && !p.inline
 	if floats {
 		p.write("pg_catalog.round(")

@@ -29,6 +29,7 @@ func relationMutants() []mutant {
 		{"one side of the union not owned", `UNION ALL SELECT "(t\d+)"\."c0"`, `UNION ALL SELECT 1`},
 		{"a filter on the sum over units", `WHERE \("(t\d+)"\."c(\d+)" > (\$\d+::integer)\)\) AS`, `WHERE ((SELECT pg_catalog.sum("x"."n4") FROM "public"."events" AS "x") > $3)) AS`},
 		{"windows over all units", `OVER \(PARTITION BY "(t\d+)"\."(unit|c0)"`, `OVER (PARTITION BY 1`},
+		{"rows that tie in any order", `(ORDER BY "t1"\."k_bool" ASC NULLS LAST), [^()]*?( ROWS|\))`, `$1, pg_catalog.random()$2`},
 		{"LIMIT inside a query in FROM", `(FROM "public"\."events" AS "t1" WHERE [^()]*(?:\([^()]*\)[^()]*)*)\) AS "t2"`, `$1 ORDER BY "t1"."nn", "t1"."event" LIMIT 5) AS "t2"`},
 	}
 }

@@ -110,8 +110,6 @@ func (b *binder) refuseUnstable(q *syntax.Query) error {
 		return b.unsupported(n, "LIMIT or OFFSET inside a query over rows of people", "move it to the end of the whole query, where it cuts released rows, or filter with WHERE")
 	case q.DistinctOn != nil:
 		return fault.Unsupported(b.position(q.Pos), "DISTINCT ON inside a query over rows of people", hint)
-	case q.Windows != nil:
-		return fault.Unsupported(b.position(q.Pos), "WINDOW inside a query over rows of people", hint)
 	case q.OrderBy != nil:
 		return b.unsupported(q.OrderBy[0].Expr, "ORDER BY inside a query over rows of people", "it changes nothing there: leave it out")
 	}
@@ -202,6 +200,9 @@ func (b *binder) finish(p *projection) (*relation, error) {
 
 // project binds a query without aggregates: a filter and new columns.
 func (b *binder) project(r *relation) (*relation, error) {
+	if r.owned() && computesWithWindows(b.query.Items) {
+		return b.projectWindows(r)
+	}
 	p := b.projection(r)
 	for _, item := range b.query.Items {
 		if star, ok := item.Expr.(*syntax.Star); ok {
@@ -218,7 +219,7 @@ func (b *binder) project(r *relation) (*relation, error) {
 			continue
 		}
 		if call, ok := item.Expr.(*syntax.Call); ok && call.Over != nil && r.owned() {
-			if err := b.unitWindow(p, call, itemName(item)); err != nil {
+			if _, err := b.unitWindow(p, call, itemName(item)); err != nil {
 				return nil, err
 			}
 			continue
@@ -229,8 +230,16 @@ func (b *binder) project(r *relation) (*relation, error) {
 		}
 		p.add(itemName(item), e, true)
 	}
+	if err := b.settleTies(p); err != nil {
+		return nil, err
+	}
+	return b.finishRows(p)
+}
+
+// finishRows completes a query without aggregates, whose rows DISTINCT may tell apart.
+func (b *binder) finishRows(p *projection) (*relation, error) {
 	if b.query.Distinct {
-		if r.owned() && len(p.out.owners) == 0 {
+		if r := p.of; r.owned() && len(p.out.owners) == 0 {
 			return nil, fault.Unsupported(b.position(b.query.Pos), "SELECT DISTINCT inside a query over rows of people",
 				"add "+r.unitName()+" to its select list: rows are then told apart within each "+r.unitName())
 		}

@@ -242,13 +242,18 @@ func (p *printer) window(e windowCall) {
 		p.orderings(e.order)
 		space = " "
 	}
-	if f := e.frame; f != nil {
-		p.write(space, string(f.mode), " BETWEEN ")
-		p.frameBound(f.start)
-		p.write(" AND ")
-		p.frameBound(f.end)
+	if e.frame != nil {
+		p.write(space)
+		p.frame(e.frame)
 	}
 	p.write(")")
+}
+
+func (p *printer) frame(f *frame) {
+	p.write(string(f.mode), " BETWEEN ")
+	p.frameBound(f.start)
+	p.write(" AND ")
+	p.frameBound(f.end)
 }
 
 func (p *printer) frameBound(b frameBound) {
