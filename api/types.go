@@ -88,6 +88,8 @@ type Column struct {
 	Sensitivity string `json:"sensitivity,omitempty"` // in the unit of the column
 	Scale       string `json:"scale,omitempty"`       // Laplace b or Gaussian σ², in the unit of the column
 	HalfWidth   Value  `json:"half_width"`            // at the requested confidence; null for keys and where there is none
+	// RankError says of a value that was selected (a quantile, a mode) how many rows it is off at most, at the requested confidence.
+	RankError Decimal `json:"rank_error,omitempty"`
 }
 
 // Bounds are the two ends of an interval.
@@ -127,6 +129,7 @@ type OutputEstimate struct {
 	Scale       string    `json:"scale,omitempty"`
 	Variance    string    `json:"variance,omitempty"`
 	HalfWidth   Value     `json:"half_width"`
+	RankError   Decimal   `json:"rank_error,omitempty"` // of selections: in rows, at the requested confidence
 	Price       Amounts   `json:"price"`              // its share of the whole price
 	Weight      Decimal   `json:"weight,omitempty"`   // by which it got its share; absent when the split is even
 	ShownAt     []ShownAt `json:"shown_at,omitempty"` // private keys only

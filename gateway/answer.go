@@ -25,7 +25,7 @@ func encode(a *sqlrewrite.Answer) *api.Result {
 	}
 	for i, c := range a.Columns {
 		r.Columns[i] = api.Column{Name: c.Name, Type: c.Type, Kind: string(c.Kind), Mechanism: string(c.Mechanism),
-			Sensitivity: c.Sensitivity, Scale: c.Scale, HalfWidth: rational(c.HalfWidth)}
+			Sensitivity: c.Sensitivity, Scale: c.Scale, HalfWidth: rational(c.HalfWidth), RankError: decimalOf(c.RankError)}
 	}
 	for i, row := range a.Rows {
 		r.Rows[i] = make([]api.Value, len(row))
@@ -74,6 +74,14 @@ func rational(r *big.Rat) api.Value {
 		return api.Null()
 	}
 	return api.Number(rationalText(r))
+}
+
+// decimalOf is a number, or nothing for nil.
+func decimalOf(r *big.Rat) api.Decimal {
+	if r == nil {
+		return ""
+	}
+	return api.Decimal(rationalText(r))
 }
 
 func rationalText(r *big.Rat) string {
@@ -131,10 +139,8 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 	for i, o := range explained.Outputs {
 		e.Outputs[i] = api.OutputEstimate{
 			Name: o.Name, Mechanism: string(o.Parameters.Mechanism), Bound: o.Bound, Sensitivity: o.Sensitivity,
-			Scale: o.Parameters.Scale, Variance: o.Parameters.Variance, HalfWidth: rational(o.HalfWidth), Price: amountsOf(o.Loss),
-		}
-		if o.Weight != nil {
-			e.Outputs[i].Weight = api.Decimal(rationalText(o.Weight))
+			Scale: o.Parameters.Scale, Variance: o.Parameters.Variance, HalfWidth: rational(o.HalfWidth), RankError: decimalOf(o.RankError), Price: amountsOf(o.Loss),
+			Weight: decimalOf(o.Weight),
 		}
 		for _, at := range o.ShownAt {
 			e.Outputs[i].ShownAt = append(e.Outputs[i].ShownAt, api.ShownAt{Probability: at.Probability, Units: at.Units})

@@ -24,6 +24,9 @@ type Selector interface {
 	Loss() Loss
 	// Select returns the index of the chosen candidate. There must be at least one.
 	Select(s *Sampler, scores []Exact) int
+	// Shortfall is how far below the best score that of the chosen one of so many candidates is at most, with a probability of level,
+	// whatever the scores are.
+	Shortfall(candidates int, level Confidence) *big.Int
 	// Parameters are the exact parameters, for the ledger.
 	Parameters() Parameters
 }

@@ -55,7 +55,7 @@ func typeOfOutput(t catalog.Type) string {
 func (p *Plan) aggregateColumn(c Column, r release) Column {
 	c.Kind, c.Mechanism = AggregateColumn, r.law().Name()
 	c.Sensitivity, c.Scale = p.sensitivity(r), scaleText(r)
-	c.HalfWidth = p.halfWidth(r)
+	c.HalfWidth, c.RankError = p.halfWidth(r), p.rankError(r)
 	return c
 }
 

@@ -26,6 +26,7 @@ type OutputEstimate struct {
 	Bound       string // which bound, and where it comes from ("people.age in [17, 90], policy")
 	Sensitivity string // in the output's unit
 	HalfWidth   *big.Rat
+	RankError   *big.Rat // of selections: how far off at the requested confidence, in rows; nil for noise
 	Loss        mechanisms.Loss
 	Weight      *big.Rat // by which the price was split; nil for private keys, and without weights
 	// Private keys only: numbers of units at which a group is shown with probability 50, 95 and 99 %.
@@ -52,11 +53,12 @@ func (p *Plan) Explain() Explanation {
 	}
 	for i, r := range p.releases {
 		o := OutputEstimate{
-			Name:        r.measure.name,
+			Name:        r.measure.shown(),
 			Parameters:  r.law().Parameters(),
 			Bound:       p.bound(r),
 			Sensitivity: p.sensitivity(r),
 			HalfWidth:   p.halfWidth(r),
+			RankError:   p.rankError(r),
 			Loss:        r.law().Loss(),
 		}
 		if p.weights != nil {
@@ -301,19 +303,60 @@ func (p *Plan) notes() []Note {
 	return notes
 }
 
-// selectedText says how a selection is made and what it does not tell.
+// selectedText says how far a selection may be off, which is known in rows and not in values, and what else it does not tell.
 func (p *Plan) selectedText(r release) string {
-	name := r.measure.name
+	name, off := r.measure.shown(), p.rankError(r)
+	sure := fmt.Sprintf("with a probability of %s", percent(p.options.Confidence))
+	const unknown = ". How far that is in its own unit depends on the data: there is no interval"
+	const empty = ". A group without rows shows a value too"
 	switch {
 	case r.pick.top != nil:
-		return fmt.Sprintf("%s: the groups are chosen by the mechanism %s, one after another; their order is that of the choice", name, r.law().Name())
-	case r.measure.kind == chooseRank && r.measure.rank.IsInt():
+		return fmt.Sprintf("%s: groups are chosen one after another, at random but the larger the likelier; %s none that is left out is more than %s ahead of one that is shown",
+			name, sure, decimalOrFraction(off))
+	case r.measure.kind == chooseMode:
+		return fmt.Sprintf("%s: %s the most frequent value has at most %s rows more than the value shown%s", name, sure, ceil(off), empty)
+	case r.measure.rank.IsInt():
 		offset := rankOffset(r, r.pick.epsilon)
-		return fmt.Sprintf("%s: chosen by the mechanism %s among the public points, %s rows inward of the end, so that points beyond the data are rarely chosen; "+
-			"there is no interval, and a group without rows has a value too", name, r.law().Name(), decimalOrFraction(offset.Abs(offset)))
+		offset.Abs(offset)
+		side := map[bool]string{true: "smaller", false: "larger"}[r.measure.rank.Sign() == 0]
+		return fmt.Sprintf("%s: the value shown is looked for %s rows in from the end, as values beyond the data would be shown too often there; %s at most %s rows have a %s one%s",
+			name, ceil(offset), sure, ceil(new(big.Rat).Add(offset, off)), side, unknown+empty)
 	default:
-		return fmt.Sprintf("%s: chosen by the mechanism %s among the public values; there is no interval, and a group without rows has a value too", name, r.law().Name())
+		return fmt.Sprintf("%s: %s the value shown is at most %s rows away from the exact one, counted in the order of the values%s", name, sure, ceil(off), unknown+empty)
 	}
+}
+
+// shown names a measure as an analyst would have written it.
+func (m measure) shown() string {
+	name := ""
+	if m.kind == chooseRank {
+		name = map[string]string{"0": "min", "1/2": "median", "1": "max"}[m.rank.RatString()]
+	}
+	if name == "" {
+		return m.name
+	}
+	return name + "(" + describe(m.x) + ")" + filterText(m.filter)
+}
+
+// rankError is how far a selection may be off at the requested confidence, in rows, or of a selection of groups in the unit of what they
+// are ordered by.
+func (p *Plan) rankError(r release) *big.Rat {
+	level := p.options.Confidence
+	switch {
+	case r.pick == nil:
+		return nil
+	case r.pick.top != nil:
+		groups := min(clampInt64(p.query.publicTuples()), maxCells)
+		return inUnits(r.pick.top.Shortfall(int(groups), level), r.measure.unit())
+	case r.pick.quantile != nil:
+		return r.pick.quantile.RankError(level)
+	default:
+		return new(big.Rat).SetInt(r.pick.selector.Shortfall(r.pick.among, level))
+	}
+}
+
+func percent(level mechanisms.Confidence) string {
+	return strconv.FormatFloat(100*float64(level), 'g', 10, 64) + " %"
 }
 
 // promises say how wide the intervals of means will be: that depends on how many rows there are, and on nothing else of the data.

@@ -22,7 +22,7 @@ import (
 // go test ./sqlrewrite -run Golden -rewrite, and read the difference.
 func TestGolden(t *testing.T) {
 	for _, clause := range []string{
-		"from", "join", "path", "subquery", "semijoin", "union", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
+		"from", "join", "path", "subquery", "unitwindow", "semijoin", "union", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
 	} {
 		t.Run(clause, func(t *testing.T) {
 			var tables string
@@ -203,6 +203,9 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 				fmt.Fprintf(&b, "%s: %s; sensitivity %s", o.Name, o.Bound, o.Sensitivity)
 				if o.HalfWidth != nil {
 					fmt.Fprintf(&b, "; ± %s", decimalOrFraction(o.HalfWidth))
+				}
+				if o.RankError != nil {
+					fmt.Fprintf(&b, "; ± %s rows", decimalOrFraction(o.RankError))
 				}
 				for _, s := range o.ShownAt {
 					fmt.Fprintf(&b, "; %v shown from %d", s.Probability, s.Units)

@@ -96,10 +96,14 @@ func (c *pick) Parameters() mechanisms.Parameters {
 	return parameters
 }
 
-// rows is how many rows one unit of the scores of a selection is: those of ranks are multiplied to be whole.
+// rows is how many rows one unit of the scores of a selection is: those of ranks are multiplied to be whole. Of a selection of groups, it is
+// the unit of what they are ordered by.
 func (r release) rows() *big.Rat {
 	scaled, ok := new(big.Rat).SetString(r.pick.mechanism.Parameters().Sensitivity)
-	if !ok || r.measure.kind != chooseRank {
+	switch {
+	case r.pick.top != nil:
+		return r.measure.unit()
+	case !ok || r.measure.kind != chooseRank:
 		return one()
 	}
 	most := maxRat(new(big.Rat).Sub(one(), r.measure.rank), r.measure.rank)

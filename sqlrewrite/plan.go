@@ -135,6 +135,8 @@ type Column struct {
 	// HalfWidth is that of the noise at the requested confidence, in the output's unit: of aggregates, and of what is a weighted sum of
 	// them. Nil where it is not known before there is data.
 	HalfWidth *big.Rat
+	// RankError of a selection is how far off it is at the requested confidence, in rows: its error in values depends on the data.
+	RankError *big.Rat
 }
 
 // Interval is a confidence interval in PostgreSQL's text form of a number.

@@ -144,6 +144,8 @@ func (a *app) showEstimate(e *api.EstimateResponse) error {
 		half := ""
 		if h, ok := new(big.Rat).SetString(o.HalfWidth.String()); ok {
 			half = roundUp(h)
+		} else if o.RankError != "" {
+			half = string(o.RankError) + " rows"
 		}
 		t.row(o.Name, o.Mechanism, half, amountsText(o.Price, up), o.Bound)
 	}
