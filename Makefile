@@ -6,13 +6,14 @@ FUZZTIME  ?= 10s
 BENCHROWS ?= 1000000
 BENCHTIME ?= 1s
 PROOFS    ?= 500000
+SOAK      ?= 1h
 
 # The linter remembers findings with the paths of the checkout that it saw them in, and then misreads its exceptions in another checkout
 # of the same packages: each checkout has a memory of its own.
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration golden fuzz faults faults-short audit bench neighbours
+.PHONY: help demo build check test integration golden fuzz faults faults-short soak audit bench neighbours
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,12 +57,15 @@ CAMPAIGN = $(GO) test -count=1 -v -timeout 120m
 
 faults: ## the fault campaign: 1000 kills, 12 points x 84, 200 stops of PostgreSQL; and histories of 100000 operations for porcupine
 	$(CAMPAIGN) -run 'F01Kills|F12Older|F20SigtermUnder|F21Schema' ./integration -kills 1000
-	$(CAMPAIGN) ./integration/faults -kills-per-point 84 -restarts 200 -rounds 20
+	$(CAMPAIGN) ./integration/faults -kills-per-point 84 -restarts 200 -rounds 20 -soak 5m
 	$(CAMPAIGN) -run Linearizable ./budget -operations 100000
 
-faults-short: ## the same with 50 kills, 12 points x 20 and 10 stops, for CI
+faults-short: ## the same with 50 kills, 12 points x 20, 10 stops and a soak of 30 s, for CI
 	$(CAMPAIGN) -run 'F01Kills' ./integration -kills 50
-	$(CAMPAIGN) -run 'F02|F03' ./integration/faults -kills-per-point 20 -restarts 10
+	$(CAMPAIGN) -run 'F02|F03|F24' ./integration/faults -kills-per-point 20 -restarts 10 -soak 30s
+
+soak: ## 64 clients at two gateways for SOAK (1h), with a fault every SOAK/60, at most every 30 s
+	$(GO) test -count=1 -v -timeout 24h -run F24 ./integration/faults -soak $(SOAK)
 
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
 	$(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)

@@ -87,7 +87,27 @@ func runChild(text string) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.Serve(context.Background(), listener, handler, slog.New(slog.DiscardHandler))
+	mux := http.NewServeMux()
+	mux.Handle("/", handler)
+	mux.HandleFunc("GET "+goroutinesPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, ours()) })
+	return httpapi.Serve(context.Background(), listener, mux, slog.New(slog.DiscardHandler))
+}
+
+// goroutinesPath is where a child says how many goroutines it has, see [ours].
+const goroutinesPath = "/goroutines"
+
+func (c *child) goroutines(t *testing.T) int {
+	t.Helper()
+	response, err := http.Get(c.url + goroutinesPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var count int
+	if _, err := fmt.Fscan(response.Body, &count); err != nil {
+		t.Fatal(err)
+	}
+	return count
 }
 
 // assemble puts a gateway with a trap in its way behind HTTP. Change, if there is one, puts other parts in.

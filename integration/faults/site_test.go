@@ -104,7 +104,8 @@ type load struct {
 	all    sync.WaitGroup
 
 	mu       sync.Mutex
-	refusals map[string]int // by code; "" for a broken connection
+	refusals map[string]int   // by code; "" for a broken connection
+	waits    invariants.Waits // for answers
 	strange  []error
 }
 
@@ -157,16 +158,16 @@ func (l *load) ask(ctx context.Context, client *api.Client, i int) {
 
 // once reports whether there was an answer.
 func (l *load) once(ctx context.Context, client *api.Client, q api.QueryRequest, key string) bool {
+	start := time.Now()
 	answer, err := client.Query(ctx, q, key)
 	if err == nil {
 		l.told.Told(key, answer)
+		l.mu.Lock()
+		l.waits = append(l.waits, time.Since(start))
+		l.mu.Unlock()
 		return true
 	}
-	var p *api.Problem
-	code := ""
-	if errors.As(err, &p) {
-		code = p.Code
-	}
+	code := codeOf(err)
 	l.mu.Lock()
 	l.refusals[code]++
 	l.mu.Unlock()
@@ -174,6 +175,15 @@ func (l *load) once(ctx context.Context, client *api.Client, q api.QueryRequest,
 		time.Sleep(2 * time.Millisecond) // nobody is there: do not spin
 	}
 	return false
+}
+
+// codeOf is the code of a refusal; "" for a connection that broke.
+func codeOf(err error) string {
+	var p *api.Problem
+	if errors.As(err, &p) {
+		return p.Code
+	}
+	return ""
 }
 
 func (l *load) note(err error) {

@@ -73,9 +73,15 @@ func (a *Answered) Told(key string, r *api.QueryResponse) {
 
 // Contradictions are the violations of I6 that clients can see by themselves.
 func (a *Answered) Contradictions() []error {
+	_, found := a.sofar()
+	return found
+}
+
+// sofar is a copy of the results by release, and the contradictions.
+func (a *Answered) sofar() (map[string]string, []error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.twice)
+	return maps.Clone(a.results), slices.Clone(a.twice)
 }
 
 // Counts are how many questions were asked, and how many different releases clients hold.
@@ -118,8 +124,9 @@ func (j *Judge) CheckIn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SET LOCAL enable_nestloop = off; SET LOCAL jit = off"); err != nil {
 		return err
 	}
-	var found []error
-	for _, check := range []func(context.Context, pgx.Tx) ([]error, error){j.checkLedger, j.checkAnswers, j.checkSpent, j.checkHeads} {
+	told, found := j.Told.sofar() // before the first look: clients may be told more while the ledger is read
+	checkAnswers := func(ctx context.Context, tx pgx.Tx) ([]error, error) { return j.checkAnswers(ctx, tx, told) }
+	for _, check := range []func(context.Context, pgx.Tx) ([]error, error){j.checkLedger, checkAnswers, j.checkSpent, j.checkHeads} {
 		violations, err := check(ctx, tx)
 		if err != nil {
 			return err
@@ -152,12 +159,8 @@ func (j *Judge) checkLedger(ctx context.Context, tx pgx.Tx) (found []error, err 
 	return found, nil
 }
 
-// checkAnswers wants a settled charge with the same bytes for every answer that a client was told (I2, I3, I6).
-func (j *Judge) checkAnswers(ctx context.Context, tx pgx.Tx) (found []error, err error) {
-	j.Told.mu.Lock()
-	told := maps.Clone(j.Told.results)
-	j.Told.mu.Unlock()
-	found = j.Told.Contradictions()
+// checkAnswers wants a settled charge with the same bytes for every answer that a client was told (I2, I3, I6). It empties told.
+func (j *Judge) checkAnswers(ctx context.Context, tx pgx.Tx, told map[string]string) (found []error, err error) {
 	rows, err := tx.Query(ctx, "SELECT charge_id, state, coalesce(answer, '') FROM noisegate.charge")
 	if err != nil {
 		return nil, err

@@ -1,0 +1,197 @@
+package faults
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+
+	"noisegate/api"
+	"noisegate/gateway/gatewaytest"
+)
+
+// make soak gives more.
+var soakFor = flag.Duration("soak", 3*time.Second, "how long TestF24Soak goes on")
+
+// soak is two gateways on one site: one that is killed now and then, and one that must live through everything, whose connections to its
+// databases can be damaged.
+type soak struct {
+	*site
+	n      *numbers
+	steady *child
+	ledger *toxiproxy.Proxy // on the way of the steady one
+	data   *toxiproxy.Proxy
+	mortal *child
+	reborn orders // with which the mortal one is started again
+}
+
+func newSoak(t *testing.T) *soak {
+	t.Helper()
+	s := &soak{site: newSite(t), n: &numbers{}}
+	s.reborn = orders{Databases: s.databases, Address: freeAddress(t)}
+	through := orders{Address: freeAddress(t)}
+	through.Databases.Ledger, s.ledger = network(t, s.databases.Ledger)
+	through.Databases.Reader, s.data = network(t, s.databases.Reader)
+	s.steady, _ = startChild(t, through)
+	s.mortal, _ = startChild(t, s.reborn)
+	return s
+}
+
+// damage is what happens in between; each of it is over when it returns.
+func (s *soak) damage() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"kill of a gateway": func(t *testing.T) {
+			s.mortal.kill()
+			s.mortal, _ = startChild(t, s.reborn)
+		},
+		"stop of the server": func(t *testing.T) {
+			s.server.StopImmediate()
+			if err := s.server.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"end of all connections": func(t *testing.T) {
+			s.control.Exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename LIKE 'noisegate%'")
+		},
+		"locked table": func(t *testing.T) {
+			unlock := s.lockPeople(t)
+			time.Sleep(200 * time.Millisecond)
+			unlock()
+		},
+		"damaged connection of the ledger": func(t *testing.T) { s.poisonAny(t, s.ledger) },
+		"damaged connection of the data":   func(t *testing.T) { s.poisonAny(t, s.data) },
+	}
+}
+
+func (s *soak) poisonAny(t *testing.T, wire *toxiproxy.Proxy) {
+	t.Helper()
+	var descriptions []string
+	for _, d := range toxics() {
+		descriptions = append(descriptions, d)
+	}
+	heal := poison(t, wire, pick(descriptions), pick([]string{"upstream", "downstream"}))
+	time.Sleep(200 * time.Millisecond)
+	heal()
+}
+
+func pick[T any](from []T) T { return from[rand.IntN(len(from))] }
+
+// TestF24Soak has 64 clients at two gateways ask, ask again and look around, while all kinds of damage come in turn. After each the ledger is judged. The gateway that lives through it all
+// has as many goroutines in the end as at the beginning; how its memory and its answers' times went is told.
+func TestF24Soak(t *testing.T) {
+	s := newSoak(t)
+	base := s.steady.goroutines(t)
+	s.refill(t, s.mortal.url, 300)
+	loads := []*load{s.load(t, s.n, s.steady.url, 28), s.load(t, s.n, s.mortal.url, 28)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var around sync.WaitGroup
+	for _, l := range loads {
+		for range 4 {
+			around.Go(func() { l.lookAround(ctx) })
+		}
+	}
+	var memory []sample
+	kinds, done := s.damage(), 0
+	start := time.Now()
+	for time.Since(start) < *soakFor {
+		for _, kind := range shuffled(kinds) {
+			time.Sleep(min(*soakFor/60, 30*time.Second))
+			if time.Since(start) > *soakFor {
+				break
+			}
+			kinds[kind](t)
+			s.heals(t, s.n, s.steady.url)
+			s.check(t, kind)
+			s.refill(t, s.steady.url, 300)
+			memory = append(memory, sample{time.Since(start), s.steady.resident()})
+			done++
+		}
+	}
+	cancel()
+	around.Wait()
+	s.heals(t, s.n, s.mortal.url)
+	for _, l := range loads {
+		l.stop(t)
+	}
+	s.check(t, "all of it")
+	settled(t, base, func() int { return s.steady.goroutines(t) })
+	asked, answered := s.judge.Told.Counts()
+	t.Logf("%d faults in %v, %d questions, %d answers; memory %s; answers %s", done, time.Since(start).Round(time.Second), asked, answered, slope(memory), drift(loads[0].waits))
+}
+
+func shuffled(kinds map[string]func(*testing.T)) (names []string) {
+	for name := range kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names
+}
+
+// lookAround reads what analysts and stewards read. Only databases that are not there may keep it from them.
+func (l *load) lookAround(ctx context.Context) {
+	client := api.NewClient(l.url, "ana1")
+	for ctx.Err() == nil {
+		for what, read := range map[string]func() error{
+			"budget":   func() error { _, err := client.Budget(ctx, gatewaytest.Dataset); return err },
+			"releases": func() error { _, err := client.Releases(ctx, ""); return err },
+			"accounts": func() error { _, err := client.Accounts(ctx, gatewaytest.Dataset); return err },
+			"audit":    func() error { _, err := client.Audit(ctx, gatewaytest.Dataset, ""); return err },
+			"estimate": func() error { _, err := client.Estimate(ctx, question(0)); return err },
+		} {
+			err := read()
+			if code := codeOf(err); code != "" && code != "data/unavailable" {
+				l.note(fmt.Errorf("%s: %w", what, err))
+			}
+			if err != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}
+}
+
+// sample is a gateway's memory at a time.
+type sample struct {
+	at  time.Duration
+	kiB int
+}
+
+// resident is how much memory the child has, in KiB; 0 where the system does not say.
+func (c *child) resident() (kiB int) {
+	_, _ = fmt.Sscan(strings.TrimSuffix(c.memory("VmRSS"), " kB"), &kiB)
+	return kiB
+}
+
+// slope describes how memory grew after the first third: the least squares line.
+func slope(samples []sample) string {
+	samples = samples[len(samples)/3:]
+	if len(samples) < 3 {
+		return "was looked at too seldom"
+	}
+	var n, x, y, xx, xy float64
+	for _, s := range samples {
+		n, x, y, xx, xy = n+1, x+s.at.Hours(), y+float64(s.kiB)/1024, xx+s.at.Hours()*s.at.Hours(), xy+s.at.Hours()*float64(s.kiB)/1024
+	}
+	return fmt.Sprintf("%.0f MiB on average, %+.1f MiB an hour", y/n, (n*xy-x*y)/(n*xx-x*x))
+}
+
+// drift describes how long the first and the second half of the answers took.
+func drift(waits []time.Duration) string {
+	var halves []string
+	for _, half := range [][]time.Duration{waits[:len(waits)/2], waits[len(waits)/2:]} {
+		if len(half) == 0 {
+			return "too few"
+		}
+		half = slices.Sorted(slices.Values(half))
+		halves = append(halves, fmt.Sprintf("p99 %v", half[len(half)*99/100].Round(time.Millisecond)))
+	}
+	return strings.Join(halves, ", then ")
+}
