@@ -33,7 +33,7 @@ func TestF02F21A67KillAtEveryPoint(t *testing.T) {
 			if p.inDatabase() {
 				s.killWhileHeld(t, c, p)
 			} else {
-				c.awaitDeath(t, 10*time.Second)
+				c.awaitDeath(t, time.Minute)
 			}
 			l.stop(t)
 			others.stop(t)

@@ -109,6 +109,16 @@ type load struct {
 	strange  []error
 }
 
+// within waits until a condition holds, for a minute: no machine takes so long for what tests wait for.
+func within(t *testing.T, otherwise string, holds func() bool) {
+	t.Helper()
+	for start := time.Now(); !holds(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			t.Fatal(otherwise)
+		}
+	}
+}
+
 // numbers makes the questions of a whole campaign different from each other.
 type numbers struct {
 	mu   sync.Mutex
@@ -184,6 +194,13 @@ func codeOf(err error) string {
 		return p.Code
 	}
 	return ""
+}
+
+// refused is how often a code came so far.
+func (l *load) refused(code string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refusals[code]
 }
 
 func (l *load) note(err error) {
