@@ -44,7 +44,7 @@ func TestA10A11A21A41A80Coupling(t *testing.T) {
 			continue
 		}
 		coupled++
-		if !p.NeedsData() {
+		if !p.NeedsData() || p.query.top > 0 {
 			continue
 		}
 		without := neighbourhood()[1+w.r.IntN(units+1)]

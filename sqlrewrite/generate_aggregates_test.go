@@ -26,6 +26,7 @@ func statisticalAggregates() []production {
 		one("count(DISTINCT x)", func(n names) []string { return slices.Concat(n.numbers, n.texts, n.days, n.keys, n.private) }, "count(DISTINCT %s)"),
 		choosing(one("quantile", numbers, "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)", "percentile_disc(0.25) WITHIN GROUP (ORDER BY %s DESC)",
 			"percentile_cont(0.9) WITHIN GROUP (ORDER BY %s)", "median(%s)")),
+		choosing(one("quantile", numbers, "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)", "percentile_disc(0.75) WITHIN GROUP (ORDER BY %s)")), // rare in many shapes
 		choosing(one("min and max", numbers, "min(%s)", "max(%s)")),
 		choosing(one("quantile of times", func(n names) []string { return slices.Concat(n.days, n.times, n.zoned) },
 			"min(%s)", "max(%s)", "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)")),

@@ -3,7 +3,6 @@ package sqlrewrite
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -64,6 +63,10 @@ func relationOrigins() []func(*writer) origin {
 		joined("join chain", "events e JOIN zones z ON z.k_num = e.k_num JOIN tags t ON t.k_num = z.k_num", "e", "unit", tag),
 		joined("join parent", "people p JOIN events e ON e.unit = p.id", "e", "unit", names{numbers: []string{"p.n4"}, keys: []string{"p.k_text"}}),
 		joined("left join child", "people p LEFT JOIN events e ON p.id = e.unit AND e.n4 > 3", "p", "id", names{numbers: []string{"e.n4"}, keys: []string{"e.k_text"}}),
+		joined("natural join", "people p NATURAL JOIN zones z", "p", "id", zone),
+		joined("value of public in on", "people p LEFT JOIN events e ON p.id = e.unit AND e.n4 > (SELECT avg(weight) FROM zones)", "p", "id", names{numbers: []string{"e.n4"}}),
+		joined("lateral", "events e CROSS JOIN (SELECT 3 AS three) c, LATERAL (SELECT e.n4 + c.three AS up, e.n2 > c.three AS high) l", "e", "unit",
+			names{numbers: []string{"l.up", "l.up", "c.three"}, keys: []string{"l.high", "l.high"}}),
 		joined("self-join", "events a JOIN events b ON a.unit = b.unit", "a", "unit", names{numbers: []string{"b.n4", "b.f8"}, keys: []string{"b.k_num"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
 		joined("path", "items", "", "k_num", names{}),
@@ -86,8 +89,8 @@ func relationOrigins() []func(*writer) origin {
 		joined("statistics", "(SELECT g.*, p.* FROM people p JOIN "+perUnit+" g ON g.unit = p.id) s", "s", "id", names{numbers: []string{"s.c", "s.s"}}),
 		joined("statistics by key", "events e JOIN (SELECT unit, k_num AS k, count(*) AS c, min(n2) AS s FROM events GROUP BY unit, k_num) g ON g.unit = e.unit", "e", "unit",
 			names{numbers: []string{"g.c", "g.s"}, keys: []string{"g.k"}}),
-		joined("one row per unit and key", "people p JOIN (SELECT unit, k_num AS kk, count(*) AS c, sum(n4) AS s FROM events WHERE k_num IS NOT NULL GROUP BY unit, k_num) g ON g.unit = p.id", "p", "id",
-			names{numbers: []string{"g.c", "g.s"}, keys: slices.Repeat([]string{"g.kk"}, 6)}),
+		about("g.kk", joined("one row per unit and key", "people p JOIN (SELECT unit, k_num AS kk, count(*) AS c, sum(n4) AS s FROM events WHERE k_num IS NOT NULL GROUP BY unit, k_num) g ON g.unit = p.id", "p", "id",
+			names{numbers: []string{"g.c", "g.s"}, keys: []string{"g.kk"}})),
 		func(*writer) origin {
 			o := originOf("from/with twice", "ours a JOIN ours b ON a.unit = b.unit", "b", "unit")
 			o.with = "WITH ours AS (SELECT * FROM events WHERE n2 IS NOT NULL) "

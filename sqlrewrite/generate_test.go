@@ -14,6 +14,7 @@ type writer struct {
 	r      *rand.Rand
 	counts map[string]int
 	exact  bool // writes only what has one right answer
+	top    bool // writes only [topGroups]
 }
 
 // production is one way to write something at a place. Its name begins with its area ("condition/like").
@@ -53,6 +54,7 @@ type origin struct {
 	place place
 	// tightens: the request's max_rows and max_groups may be lower than the policy's.
 	tightens bool
+	about    string // not empty: half of the queries group by this key alone
 }
 
 // originOf is an origin whose columns are those of a table of the family under an alias ("" for none).
@@ -108,7 +110,9 @@ type layerProduction struct {
 
 // block is a release block as text.
 type block struct {
-	with, sql string   // sql is SELECT items FROM ... WHERE ... GROUP BY ...
+	with, sql string // sql is SELECT items FROM ... WHERE ... GROUP BY ...
+	rest      string // the FROM and WHERE of sql
+	place     place
 	keys      []string // as written in the select list and in GROUP BY
 	aliases   []string // of all outputs, keys first
 	calls     []string // the aggregates, as written in the select list
@@ -142,18 +146,24 @@ func (w *writer) query() (sql string, from origin) {
 	from = all[w.r.IntN(len(all))](w)
 	w.counts[from.name]++
 	p := from.place
-	q := block{with: from.with}
+	q := block{with: from.with, place: p}
 	var items []string
 	add := func(text string) {
 		alias := fmt.Sprintf("o%d", len(items))
 		items = append(items, text+" AS "+alias)
 		q.aliases = append(q.aliases, alias)
 	}
-	for range w.r.IntN(4) {
-		key := w.choose(keys(), p)
+	addKey := func(key string) {
 		if !slices.Contains(q.keys, key) {
 			q.keys = append(q.keys, key)
 			add(key)
+		}
+	}
+	if from.about != "" && w.r.IntN(2) == 0 {
+		addKey(from.about)
+	} else {
+		for range w.r.IntN(4) {
+			addKey(w.choose(keys(), p))
 		}
 	}
 	for range 1 + w.r.IntN(4) {
@@ -166,14 +176,18 @@ func (w *writer) query() (sql string, from origin) {
 		q.calls = append(q.calls, call)
 		add(call)
 	}
-	q.sql = "SELECT " + strings.Join(items, ", ") + " FROM " + from.from
+	q.rest = " FROM " + from.from
 	if w.r.IntN(2) == 0 {
 		filtered := p
 		filtered.depth = 2
-		q.sql += " WHERE " + w.condition(filtered)
+		q.rest += " WHERE " + w.condition(filtered)
 	}
+	q.sql = "SELECT " + strings.Join(items, ", ") + q.rest
 	if len(q.keys) > 0 {
 		q.sql += " GROUP BY " + strings.Join(q.keys, ", ")
+	}
+	if w.top {
+		return topGroups(w, q), from
 	}
 	if w.r.IntN(2) == 0 {
 		ways := layers()
@@ -184,12 +198,22 @@ func (w *writer) query() (sql string, from origin) {
 	return q.with + q.sql, from
 }
 
+// about makes a key the only one of half of the queries over an origin.
+func about(key string, of func(*writer) origin) func(*writer) origin {
+	return func(w *writer) origin {
+		o := of(w)
+		o.about = key
+		return o
+	}
+}
+
 // tableOrigins are the tables of the family by themselves.
 func tableOrigins() []func(*writer) origin {
 	return []func(*writer) origin{
 		func(*writer) origin { return originOf("from/row unit", "people", "", "id") },
-		func(*writer) origin { return originOf("from/column unit", "events", "", "unit") },
-		func(*writer) origin { return originOf("from/alias", "orders AS o", "o", "buyer") },
+		about("k_num", func(*writer) origin { return originOf("from/column unit", "events", "", "unit") }),
+		about("o.k_num", func(*writer) origin { return originOf("from/alias", "orders AS o", "o", "buyer") }),
+		about("k_num", func(*writer) origin { return originOf("from/unique unit and key", "cards", "", "unit") }),
 	}
 }
 
@@ -255,7 +279,28 @@ func plainLayers() []layerProduction {
 		{"layer/limit", func(w *writer, q block) string {
 			return q.with + q.sql + w.pick(" LIMIT 2", " LIMIT 3 OFFSET 1", " OFFSET 1")
 		}},
+		{"layer/top groups", topGroups},
+		{"layer/top groups", topGroups},
+		{"layer/top groups", topGroups},
 	}
+}
+
+// topGroups asks for the keys of the largest groups and for nothing else of them. Few rows make many ties.
+func topGroups(w *writer, q block) string {
+	keys := w.pick(q.place.names.keys...)
+	if other := w.pick(q.place.names.keys...); other != keys && w.r.IntN(3) == 0 {
+		keys += ", " + other
+	}
+	score := strings.ReplaceAll(w.pick("count(*)", "count(x)", "sum(x)", "count(DISTINCT x)"), "x", w.pick(q.place.names.numbers...))
+	if symmetric := slices.DeleteFunc(slices.Clone(q.place.names.numbers), func(n string) bool { return !strings.HasSuffix(n, "coarse") }); len(symmetric) > 0 && w.r.IntN(2) == 0 {
+		score = "sum(" + symmetric[0] + ")" // one unit can raise one score and lower another as far
+	}
+	if w.r.IntN(4) == 0 {
+		p := q.place
+		p.depth = 0
+		score += " FILTER (WHERE " + w.condition(p) + ")"
+	}
+	return fmt.Sprintf("%sSELECT %s%s GROUP BY %[2]s ORDER BY %[4]s DESC%s", q.with, keys, q.rest, score, w.pick(" LIMIT 1", " LIMIT 2", " LIMIT 1 OFFSET 1"))
 }
 
 // exercised fails the test for every production that was taken less than least times.

@@ -59,7 +59,7 @@ func TestOracleRandom(t *testing.T) {
 // calmUnits gives every row a unit.
 const calmUnits = `
 UPDATE store.events SET unit = event % 12 WHERE unit IS NULL; UPDATE store.orders SET buyer = order_id % 12 WHERE buyer IS NULL;
-DELETE FROM store.items WHERE order_id IS NULL;
+DELETE FROM store.items WHERE order_id IS NULL; DELETE FROM store.cards WHERE unit IS NULL; UPDATE store.cards SET k_bool = true WHERE k_bool IS NULL;
 UPDATE store.people SET k_bool = id % 2 = 0 WHERE k_bool IS NULL; UPDATE store.events SET k_bool = false WHERE k_bool IS NULL;
 UPDATE store.orders SET k_bool = true WHERE k_bool IS NULL; UPDATE store.items SET k_bool = true WHERE k_bool IS NULL`
 

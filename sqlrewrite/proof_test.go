@@ -20,10 +20,14 @@ import (
 )
 
 // proofQueries is how many random queries the neighbour, coupling and oracle tests each run. make neighbours runs 500,000.
-var proofQueries = flag.Int("proof-queries", 5000, "random queries of each proof test")
+var (
+	proofQueries = flag.Int("proof-queries", 5000, "random queries of each proof test")
+	proofSeed    = flag.Uint64("proof-seed", 1, "which random queries and databases the neighbour tests draw")
+	proofTime    = flag.Duration("proof-time", 0, "ends the neighbour test early, after this time; 0: never")
+)
 
 // The family of tables that the proofs run on. A unit is a number: people.id, events.unit, orders.buyer; items reach theirs through
-// orders. zones and tags are public: zones has one row per key, tags has several.
+// orders; of cards nobody has two with one k_num, and a unique key says so. zones and tags are public: zones has one row per key, tags has several.
 //
 // The catalog inspects the real tables in schema public. Then they move to schema store, and views take their place that leave one unit
 // out of every table, so that each neighbour of a database is one setting away and the statements run as they are printed.
@@ -36,6 +40,7 @@ CREATE TABLE public.people (id integer PRIMARY KEY, ` + proofColumns + `);
 CREATE TABLE public.events (event integer PRIMARY KEY, unit integer, ` + proofColumns + `);
 CREATE TABLE public.orders (order_id integer PRIMARY KEY, buyer integer, ` + proofColumns + `);
 CREATE TABLE public.items (item integer PRIMARY KEY, order_id integer REFERENCES public.orders, ` + proofColumns + `);
+CREATE TABLE public.cards (card integer PRIMARY KEY, unit integer, ` + proofColumns + `, UNIQUE (unit, k_num));
 CREATE TABLE public.zones (k_num integer PRIMARY KEY, zone text NOT NULL, weight integer NOT NULL, opened date NOT NULL);
 CREATE TABLE public.tags (k_num integer NOT NULL, tag text NOT NULL);
 INSERT INTO public.zones VALUES (1, 'inner', 10, '2024-01-01'), (2, 'outer', -3, '2024-06-01'), (3, 'inner', 7, '2024-02-29'), (9, 'far', 0, '2023-01-01');
@@ -44,6 +49,7 @@ INSERT INTO public.tags VALUES (1, 'red'), (1, 'blue'), (1, 'green'), (2, 'red')
 CREATE SCHEMA store;
 ALTER TABLE public.people SET SCHEMA store; ALTER TABLE public.events SET SCHEMA store;
 ALTER TABLE public.orders SET SCHEMA store; ALTER TABLE public.items SET SCHEMA store;
+ALTER TABLE public.cards SET SCHEMA store;
 ALTER TABLE store.items DROP CONSTRAINT items_order_id_fkey; -- known by now, and slow to check
 CREATE VIEW public.people AS SELECT * FROM store.people
   WHERE id::text <> pg_catalog.current_setting('test.without');
@@ -51,6 +57,8 @@ CREATE VIEW public.events AS SELECT * FROM store.events
   WHERE COALESCE(unit::text, 'null') <> pg_catalog.current_setting('test.without');
 CREATE VIEW public.orders AS SELECT * FROM store.orders
   WHERE COALESCE(buyer::text, 'null') <> pg_catalog.current_setting('test.without');
+CREATE VIEW public.cards AS SELECT * FROM store.cards
+  WHERE COALESCE(unit::text, 'null') <> pg_catalog.current_setting('test.without');
 CREATE VIEW public.items AS SELECT i.* FROM store.items i LEFT JOIN store.orders o USING (order_id)
   WHERE COALESCE(o.buyer::text, 'null') <> pg_catalog.current_setting('test.without');`
 	proofColumnPolicy = `
@@ -94,6 +102,11 @@ tables:
     max_rows: %[1]d
     max_groups: %[1]d
     columns:` + proofColumnPolicy + `
+  cards:
+    unit: {column: unit}
+    max_rows: %[1]d
+    max_groups: %[1]d
+    columns:` + proofColumnPolicy + `
   zones: {public: true}
   tags: {public: true}
 budgets:
@@ -116,7 +129,7 @@ var wild = map[string][]string{
 	"free":   {"NULL", "0.333333333333333333333", "'NaN'", "'Infinity'", "'-Infinity'", "1e-130", "1e130", "-1", "1"},
 	"f4":     {"NULL", "0.1", "'NaN'", "'Infinity'", "'-Infinity'", "1e-45", "3.4e38", "-0.5", "2.5", "'-0'"},
 	"f8":     {"NULL", "0.1", "'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "0", "1", "0.9999999999999999"},
-	"coarse": {"NULL", "4.9", "5", "-5", "'NaN'", "'Infinity'", "'-Infinity'", "1e300", "-1000", "1000", "995"},
+	"coarse": {"NULL", "4.9", "5", "-5", "'NaN'", "'Infinity'", "'-Infinity'", "1e300", "-1e300", "-1000", "1000", "995"},
 	"odd":    {"NULL", "0", "2", "3", "-7", "13", "-2147483648", "2147483647"},
 	"day":    {"NULL", "'2024-01-01'", "'infinity'", "'-infinity'", "'4713-01-01 BC'", "'5874897-12-31'", "'2024-02-29'"},
 	"at":     {"NULL", "'2024-03-10 02:30'", "'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31 23:59:59.999999'", "'2024-12-31'"},
@@ -204,9 +217,10 @@ func (w *world) fill(t *testing.T, dense bool) {
 			}
 		}
 	})
+	value := func(name string) string { return w.values[name][w.r.IntN(len(w.values[name]))] }
 	row := func(ids ...string) string {
 		for _, name := range names {
-			ids = append(ids, w.values[name][w.r.IntN(len(w.values[name]))])
+			ids = append(ids, value(name))
 		}
 		return "(" + strings.Join(ids, ", ") + ")"
 	}
@@ -216,7 +230,7 @@ func (w *world) fill(t *testing.T, dense bool) {
 		}
 		return w.r.IntN(3)
 	}
-	var people, events, orders, items []string
+	var people, events, orders, items, cards []string
 	for u := range units + 1 {
 		unit := fmt.Sprint(u)
 		if u == units {
@@ -230,6 +244,9 @@ func (w *world) fill(t *testing.T, dense bool) {
 		for range count() {
 			orders = append(orders, row(fmt.Sprint(len(orders)), unit))
 		}
+		for range count() {
+			cards = append(cards, row(fmt.Sprint(len(cards)), unit))
+		}
 	}
 	for range len(orders) * 3 / 2 {
 		order := "NULL"
@@ -239,19 +256,20 @@ func (w *world) fill(t *testing.T, dense bool) {
 		items = append(items, row(fmt.Sprint(len(items)), order))
 	}
 	// TRUNCATE makes new files, which takes longer than some queries: only now and then.
-	sql := "DELETE FROM store.items; DELETE FROM store.orders; DELETE FROM store.events; DELETE FROM store.people;"
+	sql := "DELETE FROM store.items; DELETE FROM store.orders; DELETE FROM store.events; DELETE FROM store.people; DELETE FROM store.cards;"
 	if w.fills++; w.fills%16 == 0 {
-		sql = "TRUNCATE store.people, store.events, store.orders, store.items;"
+		sql = "TRUNCATE store.people, store.events, store.orders, store.items, store.cards;"
 	}
 	insert := func(table, ids string, rows []string) {
 		if len(rows) > 0 {
-			sql += "INSERT INTO store." + table + " (" + ids + ", " + strings.Join(names, ", ") + ") VALUES " + strings.Join(rows, ", ") + ";"
+			sql += "INSERT INTO store." + table + " (" + ids + ", " + strings.Join(names, ", ") + ") VALUES " + strings.Join(rows, ", ") + " ON CONFLICT DO NOTHING;"
 		}
 	}
 	insert("people", "id", people)
 	insert("events", "event, unit", events)
 	insert("orders", "order_id, buyer", orders)
 	insert("items", "item, order_id", items)
+	insert("cards", "card, unit", cards)
 	mustExec(t, w.conn, sql)
 }
 

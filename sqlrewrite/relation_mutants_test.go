@@ -55,7 +55,7 @@ func TestA12OneRowInEachGroup(t *testing.T) {
 		{nil, false},
 		{func(sql string) string { return strings.Replace(sql, `"k_num") AS`, `"k_num", "t2"."event") AS`, 1) }, true},
 	} {
-		n := &neighbours{mutate: m.mutate, reached: make(map[string]*big.Rat)}
+		n := &neighbours{defect: defect{sql: m.mutate}, reached: make(map[string]*big.Rat)}
 		if err := n.compare(t.Context(), world, p, draws); errors.Is(err, errNotSQL) || (err != nil) != m.broken {
 			t.Errorf("broken = %v: got %v", m.broken, err)
 		}
