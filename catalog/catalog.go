@@ -54,11 +54,15 @@ type Table struct {
 	MaxRows      int64  // rows that one unit may contribute to one group; 1 for row units
 	MaxGroups    int64  // groups of one GROUP BY that one unit may influence (L0); 1 for row units
 	MaxValues    int64  // different values of one unit that count(DISTINCT x) counts in one group; 0: as many as rows
+	Lines        Lines  // where the policy says so
 	Columns      []*Column
 	// Unique are sets of columns that no two rows share, rows with a NULL in one of them apart. A statement that relies on one makes sure
 	// of it when it runs.
 	Unique [][]string
 }
+
+// Lines are places in the policy's document; 0: it does not say.
+type Lines struct{ Unit, MaxRows, MaxGroups, MaxValues int }
 
 // Column finds an exposed or hidden column by name.
 func (t *Table) Column(name string) (*Column, bool) {
@@ -138,6 +142,7 @@ type Column struct {
 	Exposed     bool
 	Bounds      *Bounds // nil: no bounds declared
 	Domain      []Key   // public group keys in canonical order; nil: none declared (for a public table: none loaded)
+	DomainLine  int     // where the policy declares the domain; 0: nowhere
 	PrivateKeys bool    // may be grouped by, with partition selection
 }
 

@@ -52,7 +52,7 @@ func (c *checker) table(t *TablePolicy) *Table {
 		c.problem(t.pos, fmt.Sprintf("GRANT SELECT ON %s TO the gateway's role, and USAGE on its schema", t.TableName), "the gateway's role may not read table %s", t.TableName)
 		return nil
 	}
-	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues}
+	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues, Lines: t.lines}
 	if t.Unit != nil {
 		table.Unit = c.unit(t, info)
 	}
@@ -217,7 +217,7 @@ func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, colu
 	}
 	column.PrivateKeys = p.PrivateKeys
 	if p.Domain != nil {
-		column.Domain = c.domain(t, p, live)
+		column.Domain, column.DomainLine = c.domain(t, p, live), p.Domain.pos.Line
 	}
 }
 

@@ -177,12 +177,15 @@ func (d *decoder) tables(n *node) []*TablePolicy {
 
 func (d *decoder) table(n, key *node) *TablePolicy {
 	t := &TablePolicy{TableName: d.tableName(key, "a table"), pos: key.pos}
+	count := func(into *int64, line *int, what string) func(*node) {
+		return func(n *node) { *into, *line = d.count(n, what), n.pos.Line }
+	}
 	d.fields(n, "a table", map[string]func(*node){
 		"public":     func(n *node) { t.Public = d.truth(n, "public") },
-		"unit":       func(n *node) { t.Unit = d.unit(n) },
-		"max_rows":   func(n *node) { t.MaxRows = d.count(n, "max_rows") },
-		"max_groups": func(n *node) { t.MaxGroups = d.count(n, "max_groups") },
-		"max_values": func(n *node) { t.MaxValues = d.count(n, "max_values") },
+		"unit":       func(n *node) { t.Unit, t.lines.Unit = d.unit(n), n.pos.Line },
+		"max_rows":   count(&t.MaxRows, &t.lines.MaxRows, "max_rows"),
+		"max_groups": count(&t.MaxGroups, &t.lines.MaxGroups, "max_groups"),
+		"max_values": count(&t.MaxValues, &t.lines.MaxValues, "max_values"),
 		"prepare":    func(n *node) { t.Prepare = d.prepare(n) },
 		"columns":    func(n *node) { t.Columns = d.columns(n) },
 	})

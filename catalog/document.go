@@ -48,7 +48,8 @@ type TablePolicy struct {
 	Prepare   *PreparePolicy  // nil: no bounded copy
 	Columns   []*ColumnPolicy // sorted by name
 
-	pos fault.Position
+	pos   fault.Position
+	lines Lines
 }
 
 // UnitPolicy says how rows reach their privacy unit.

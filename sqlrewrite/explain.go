@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +22,7 @@ type Explanation struct {
 type OutputEstimate struct {
 	Name        string // the release, as the analyst could have written it
 	Parameters  mechanisms.Parameters
-	Bound       string // which bound, and where it comes from ("people.age in [17, 90], policy")
+	Bound       string // the factors of the sensitivity, and where each comes from ("people.age in [17, 90] by 1, policy line 9; max_rows 5, request")
 	Sensitivity string // in the output's unit
 	HalfWidth   *big.Rat
 	RankError   *big.Rat // of selections: how far off at the requested confidence, in rows; nil for noise
@@ -44,7 +43,7 @@ func (p *Plan) Explain() Explanation {
 	e := Explanation{Tree: p.tree(), Notes: append(p.notes(), p.promises()...)}
 	if p.selection != nil {
 		m := p.selection.mechanism
-		o := OutputEstimate{Name: "group keys", Parameters: m.Parameters(), Bound: p.groupsBound(),
+		o := OutputEstimate{Name: "group keys", Parameters: m.Parameters(), Bound: p.groupsBound() + "; " + p.unitBound(),
 			Sensitivity: fmt.Sprint(p.shape.maxGroups), Loss: m.Loss()}
 		for _, probability := range []float64{0.5, 0.95, 0.99} {
 			o.ShownAt = append(o.ShownAt, ShownAt{Probability: probability, Units: m.ShownAt(probability)})
@@ -67,84 +66,6 @@ func (p *Plan) Explain() Explanation {
 		e.Outputs = append(e.Outputs, o)
 	}
 	return e
-}
-
-// bound says what bounds one unit's part in a release, and who said so.
-func (p *Plan) bound(r release) string {
-	var parts []string
-	if g := r.measure.grid; g != nil {
-		source := policyOf(g.x)
-		if g.derived {
-			source += "; step derived from the bounds"
-		}
-		parts = append(parts, fmt.Sprintf("%s in [%s, %s] by %s, %s", p.query.source.origin(g.x),
-			g.label(g.lo), g.label(g.hi), g.stepLabel(), source))
-	}
-	switch {
-	case p.shape.kind == flat:
-		parts = append(parts, p.flatBound()+", key")
-	case r.measure.kind == countUnits:
-		parts = append(parts, fmt.Sprintf("each %s counts once", p.query.source.unitName()))
-	case r.measure.kind == countDistinct && p.query.source.maxValues > 0:
-		parts = append(parts, fmt.Sprintf("max_values %d, %s", p.shape.maxValues, source(p.options.MaxRows)))
-	default:
-		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.shape.maxRows, source(p.options.MaxRows)))
-	}
-	if len(p.query.keys) > 0 && p.shape.kind != flat {
-		parts = append(parts, p.groupsBound())
-	}
-	return strings.Join(parts, "; ")
-}
-
-// policyOf names the lines of the policy that bound an expression.
-func policyOf(e expr) string {
-	var lines []int
-	var walk func(expr)
-	walk = func(e expr) {
-		if f := plainField(e); f != nil && f.Bounds != nil && f.Bounds.Line > 0 && !slices.Contains(lines, f.Bounds.Line) {
-			lines = append(lines, f.Bounds.Line)
-		}
-		for _, child := range children(e) {
-			walk(child)
-		}
-	}
-	walk(e)
-	slices.Sort(lines)
-	switch len(lines) {
-	case 0:
-		return "policy"
-	case 1:
-		return fmt.Sprintf("policy line %d", lines[0])
-	default:
-		return "policy lines " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(lines)), ", "), "[]")
-	}
-}
-
-// groupsBound says what bounds the number of groups that one unit is in.
-func (p *Plan) groupsBound() string {
-	switch p.shape.kind {
-	case flat:
-		return p.flatBound() + ", key"
-	case perUnitAndKey:
-		return fmt.Sprintf("%d groups in all, domain", p.shape.maxGroups)
-	default:
-		return fmt.Sprintf("max_groups %d, %s", p.shape.maxGroups, source(p.options.MaxGroups))
-	}
-}
-
-// flatBound is what a unique key proves of a flat shape.
-func (p *Plan) flatBound() string {
-	if _, one := p.query.source.onePerUnit(); !one && len(p.query.keys) > 0 {
-		return fmt.Sprintf("one row per %s and group in each of %d groups", p.query.source.unitName(), p.shape.maxGroups)
-	}
-	return "one row per " + p.query.source.unitName()
-}
-
-func source(asked int64) string {
-	if asked > 0 {
-		return "request"
-	}
-	return "policy"
 }
 
 // tree is the plan as text, from the answer down to the scan.
