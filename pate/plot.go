@@ -53,6 +53,10 @@ func (a *Analysis) SVG() []byte {
 	p.printf(`<text x="%g" y="20" font-size="14">%s</text>`, plotLeft, a.caption())
 	p.axes()
 	for _, l := range a.Lines {
+		if len(a.Points) == 1 {
+			p.printf(`<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, p.x(p.queries), p.y(min(l.Total(), p.epsilon)), colourOf(l.Method))
+			continue
+		}
 		dash := ""
 		if l.Secret {
 			dash = ` stroke-dasharray="6 3"`
@@ -110,19 +114,19 @@ func (p *plot) y(epsilon float64) float64 {
 
 // axes draws ticks at round numbers.
 func (p *plot) axes() {
-	for _, tick := range ticks(p.epsilon) {
+	for _, tick := range ticks(p.epsilon, 0) {
 		y := p.y(tick)
 		p.printf(`<path d="M%g %.1fH%g" stroke="%s"/>`, plotLeft, y, plotWidth-plotRight, plotGrid)
 		p.printf(`<text x="%g" y="%.1f" text-anchor="end">%g</text>`, plotLeft-8, y+4, tick)
 	}
-	for _, tick := range ticks(p.queries) {
+	for _, tick := range ticks(p.queries, 1) {
 		p.printf(`<text x="%.1f" y="%g" text-anchor="middle">%g</text>`, p.x(tick), plotHeight-plotBottom+18, tick)
 	}
 	p.printf(`<text x="%g" y="%g" text-anchor="end">queries</text>`, plotWidth-plotRight, plotHeight-plotBottom+34)
 }
 
-// ticks are about five round numbers from 0 to the end.
-func ticks(end float64) []float64 {
+// ticks are about five round numbers from 0 to the end, at least so far apart.
+func ticks(end, least float64) []float64 {
 	step := math.Pow(10, math.Floor(math.Log10(end/5)))
 	for _, times := range []float64{1, 2, 5, 10} {
 		if step*times >= end/6 {
@@ -130,6 +134,7 @@ func ticks(end float64) []float64 {
 			break
 		}
 	}
+	step = max(step, least)
 	var list []float64
 	for i := 0; float64(i)*step <= end*(1+1e-9); i++ {
 		list = append(list, math.Round(float64(i)*step*1e12)/1e12)

@@ -81,8 +81,23 @@ func TestTicksAreRound(t *testing.T) {
 	for end, want := range map[float64][]float64{
 		1: {0, 0.2, 0.4, 0.6, 0.8, 1}, 3.3: {0, 1, 2, 3}, 640: {0, 200, 400, 600}, 0.07: {0, 0.02, 0.04, 0.06},
 	} {
-		if got := ticks(end); !slices.Equal(got, want) {
+		if got := ticks(end, 0); !slices.Equal(got, want) {
 			t.Errorf("ticks up to %g: %v, want %v", end, got, want)
 		}
+	}
+}
+
+// TestPlotOfOneQuery: a run of a single query is a dot for each method, above the one whole number that there is.
+func TestPlotOfOneQuery(t *testing.T) {
+	table := tableOf(t, invented(1, 4, 100))
+	a, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: "15"}).Analyse(table, AnalysisParameters{Delta: 1e-5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dots := strings.Count(string(a.SVG()), "<circle "); dots != len(a.Lines) {
+		t.Errorf("%d dots for %d lines", dots, len(a.Lines))
+	}
+	if got := ticks(1, 1); !slices.Equal(got, []float64{0, 1}) {
+		t.Errorf("ticks at %v", got)
 	}
 }
