@@ -130,9 +130,9 @@ type OutputEstimate struct {
 	Variance    string    `json:"variance,omitempty"`
 	HalfWidth   Value     `json:"half_width"`
 	RankError   Decimal   `json:"rank_error,omitempty"` // of selections: in rows, at the requested confidence
-	Price       Amounts   `json:"price"`              // its share of the whole price
-	Weight      Decimal   `json:"weight,omitempty"`   // by which it got its share; absent when the split is even
-	ShownAt     []ShownAt `json:"shown_at,omitempty"` // private keys only
+	Price       Amounts   `json:"price"`                // its share of the whole price
+	Weight      Decimal   `json:"weight,omitempty"`     // by which it got its share; absent when the split is even
+	ShownAt     []ShownAt `json:"shown_at,omitempty"`   // private keys only
 }
 
 // ShownAt says from how many units on a private group appears with at least Probability.
@@ -240,6 +240,17 @@ type Refill struct {
 	Rho     Decimal `json:"rho,omitempty"`     // form zcdp
 	Delta   Decimal `json:"delta,omitempty"`
 	Reason  string  `json:"reason,omitempty"` // for the journal
+	// Signature is needed where the dataset has keys of stewards.
+	Signature *RefillSignature `json:"signature,omitempty"`
+}
+
+// RefillSignature is a steward's Ed25519 signature under a refill, and what else it is over: budget.Refill.Text.
+type RefillSignature struct {
+	Number    int64     `json:"number"`    // which refill of the account it is: one more than the account says
+	Lifetime  Promise   `json:"lifetime"`  // of the account afterwards
+	SignedAt  time.Time `json:"signed_at"` // at most a day ago, whole seconds
+	Key       string    `json:"key"`       // which key: the beginning of its SHA-256, in hexadecimal
+	Signature string    `json:"signature"` // base64
 }
 
 // Promise is the most that can be lost, as (ε, δ). Epsilon is null when no finite ε is known.
@@ -261,6 +272,7 @@ type Account struct {
 	Lifetime    Promise    `json:"lifetime"`
 	WorstCase   Promise    `json:"worst_case_year"`
 	Frozen      bool       `json:"frozen"`
+	Refills     int64      `json:"refills"`                // how often the cap was refilled
 	NextTranche *time.Time `json:"next_tranche,omitempty"` // when more of the cap is released
 	Advice      string     `json:"advice"`                 // in plain words: about n more counts
 }

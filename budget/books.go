@@ -8,12 +8,22 @@ import (
 
 // Books are a dataset's accounts and charges as its entries tell of them. Where [Chain] says that nothing was changed afterwards, they say that what was
 // written kept the rules: that each charge was one that its accounts admitted at that time (caps, tranches, rates, freezes, as [Limit] has them), ended at
-// most once, and never counted for more than it reserved; that the slots of plans were drawn in order, each once, by who had paid for them; and that a cap rose by
-// no more than its refill. They are fed in order, from the first entry on.
+// most once, and never counted for more than it reserved; that the slots of plans were drawn in order, each once, by who had paid for them; that a cap rose by
+// no more than its refill, and, once a refill of it was signed, by signed refills only. They are fed in order, from the first entry on.
 type Books struct {
+	// Signed is how many refills had a steward's signature, Unsigned how many had none.
+	Signed, Unsigned int
+
 	dataset  string
-	accounts map[int64]*tally
+	stewards StewardKeys
+	accounts map[int64]*bookedAccount
 	charges  map[ReservationID]*bookedCharge
+}
+
+// bookedAccount is an account as its entries tell of it.
+type bookedAccount struct {
+	tally
+	mandated bool // a refill of it was signed: from then on nothing else may raise its cap
 }
 
 // bookedCharge is a charge as its entries tell of it.
@@ -22,9 +32,9 @@ type bookedCharge struct {
 	chained bool // it was reserved since there is a chain
 }
 
-// NewBooks are the books of a dataset before its first entry.
-func NewBooks(dataset string) *Books {
-	return &Books{dataset: dataset, accounts: map[int64]*tally{}, charges: map[ReservationID]*bookedCharge{}}
+// NewBooks are the books of a dataset before its first entry. Signatures of refills are checked with the stewards' keys; without keys they are only counted.
+func NewBooks(dataset string, stewards StewardKeys) *Books {
+	return &Books{dataset: dataset, stewards: stewards, accounts: map[int64]*bookedAccount{}, charges: map[ReservationID]*bookedCharge{}}
 }
 
 // Add takes the next entry; a [*BrokenError] when it could not follow.
@@ -59,7 +69,7 @@ func (b *Books) reserved(e Entry) (what string) {
 		if a == nil {
 			return "it charges an account that was never opened"
 		}
-		charge.accounts = append(charge.accounts, a)
+		charge.accounts = append(charge.accounts, &a.tally)
 	}
 	if err := refusal(charge.accounts, Charge{Analyst: e.Analyst, Loss: e.Loss}, e.At); err != nil && chained {
 		return "its accounts did not admit it"
@@ -132,16 +142,46 @@ func (b *Books) defined(e Entry) (what string) {
 	case a == nil && e.Kind != EntryLimit, a != nil && a.ID != *id:
 		return "it is about another account"
 	case a == nil:
-		a = &tally{Account: Account{ID: *id}, opened: e.At}
+		a = &bookedAccount{tally: tally{Account: Account{ID: *id}, opened: e.At}}
 		b.accounts[e.AccountIDs[0]] = a
 	case e.Kind == EntryRefill:
-		sum, err := a.Limit.plus(Refill{Epsilon: e.Loss.Epsilon, Rho: e.Loss.Rho, Delta: e.Loss.Delta})
-		if err != nil || sum != *limit {
-			return "its cap is not what it was and the refill"
+		if what := b.refilled(a, r, e); what != "" {
+			return what
 		}
 	case e.Kind != EntryLimit && a.Limit != *limit:
 		return "it changes a limit that it should not"
+	case a.mandated && limit.raises(a.Limit):
+		return "it raises a cap that only signed refills raise"
+	}
+	if r.Refills != a.refills {
+		return "it is not the refill that it says"
 	}
 	a.Limit, a.frozen = *limit, r.Frozen
+	return ""
+}
+
+// refilled follows a refill, and checks its signature.
+func (b *Books) refilled(a *bookedAccount, r limitRecord, e Entry) (what string) {
+	refill := r.refill(e)
+	_, limit := r.account(b.dataset)
+	if sum, err := a.Limit.plus(refill); err != nil || sum != *limit {
+		return "its cap is not what it was and the refill"
+	}
+	if r.Refills > 0 || a.refills > 0 { // before, nobody counted
+		a.refills++
+	}
+	switch {
+	case refill.Mandate == nil && a.mandated:
+		return "it raises a cap that only signed refills raise"
+	case refill.Mandate == nil:
+		b.Unsigned++
+		return ""
+	case refill.Mandate.holds(a.refills, *limit, e.At) != nil:
+		return "it is not the refill that was signed"
+	case b.stewards != nil && b.stewards.Check(refill) != nil:
+		return "none of the stewards' keys signed it"
+	}
+	a.mandated = true
+	b.Signed++
 	return ""
 }

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func TestBooksFindWhatBreaksTheRules(t *testing.T) {
 			l.Rate = Rate{Per: time.Minute, Epsilon: rate}
 		}
 		a := &tally{Account: Account{ID: AccountID{"d", AnalystScope, "ana"}, Limit: l, Origin: FromSteward}, frozen: frozen}
-		return Entry{Kind: kind, AccountIDs: []int64{1}, AccountText: recordOf(a, "").text()}
+		return Entry{Kind: kind, AccountIDs: []int64{1}, AccountText: recordOf(a, Refill{}).text()}
 	}
 	charge := func(kind EntryKind, id ReservationID, epsilon mechanisms.PicoEpsilon) Entry {
 		e := Entry{Kind: kind, Analyst: "ana", Reservation: id, AccountIDs: []int64{1}, Loss: mechanisms.Loss{Epsilon: epsilon}}
@@ -37,6 +38,25 @@ func TestBooksFindWhatBreaksTheRules(t *testing.T) {
 	paid := charge(EntrySettle, "p", 50)
 	later := func(by time.Duration, e Entry) Entry { e.At = begin.Add(by); return e }
 	refill := func(e Entry, by mechanisms.PicoEpsilon) Entry { e.Loss.Epsilon = by; return e }
+	// again is the nth refill, of 10, or what the account is after it; signed or not, and then so much off the lifetime that it should have.
+	again := func(e Entry, nth int64, signed bool, off ...mechanisms.PicoEpsilon) Entry {
+		var r limitRecord
+		if err := json.Unmarshal(e.AccountText, &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Refills = nth; e.Kind == EntryRefill {
+			e.Loss.Epsilon = 10
+		}
+		if signed {
+			lifetime := r.Epsilon
+			for _, o := range off {
+				lifetime += o
+			}
+			r.Mandate = &mandateRecord{LifetimeEpsilon: &lifetime, At: begin.Unix()}
+		}
+		e.AccountText = r.text()
+		return e
+	}
 	for name, journal := range map[string][]Entry{
 		"more than the cap":                   {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 60), charge(EntrySettle, "a", 60), charge(EntryReserve, "b", 41)},
 		"more than the cap with what is open": {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 60), charge(EntryReserve, "b", 41)},
@@ -61,13 +81,19 @@ func TestBooksFindWhatBreaksTheRules(t *testing.T) {
 		"a plan that is none":                  {open100, charge(EntryReserve, "p", 50), paid, draw("a", `{"plan":"p","from":0,"count":1}`)},
 		"a slot again": {open100, plan, paid, draw("a", `{"plan":"p","from":0,"count":1}`), draw("b", `{"plan":"p","from":1,"count":1}`),
 			draw("c", `{"plan":"p","from":1,"count":1}`)},
-		"more slots than there are": {open100, plan, paid, draw("a", `{"plan":"p","from":0,"count":3}`)},
-		"slots given back":          {open100, plan, paid, draw("a", `{"plan":"p","from":0,"count":2}`), draw("b", `{"plan":"p","from":2,"count":-1}`)},
-		"somebody else's plan":      {open100, plan, paid, func() Entry { e := draw("a", `{"plan":"p","from":0,"count":1}`); e.Analyst = "bob"; return e }()},
-		"a draw that is paid for":   {open100, plan, paid, planned(charge(EntryReserve, "a", 1), `{"mechanisms":[],"draws":{"plan":"p","from":0,"count":1}}`)},
-		"releases that are no text": {open100, planned(charge(EntryReserve, "a", 1), `x`)},
+		"more slots than there are":             {open100, plan, paid, draw("a", `{"plan":"p","from":0,"count":3}`)},
+		"slots given back":                      {open100, plan, paid, draw("a", `{"plan":"p","from":0,"count":2}`), draw("b", `{"plan":"p","from":2,"count":-1}`)},
+		"somebody else's plan":                  {open100, plan, paid, func() Entry { e := draw("a", `{"plan":"p","from":0,"count":1}`); e.Analyst = "bob"; return e }()},
+		"a draw that is paid for":               {open100, plan, paid, planned(charge(EntryReserve, "a", 1), `{"mechanisms":[],"draws":{"plan":"p","from":0,"count":1}}`)},
+		"refills that skip a number":            {open100, again(limit(EntryRefill, 110, 0, 0, false), 1, false), again(limit(EntryRefill, 120, 0, 0, false), 3, false)},
+		"an unsigned refill after a signed one": {open100, again(limit(EntryRefill, 110, 0, 0, false), 1, true), again(limit(EntryRefill, 120, 0, 0, false), 2, false)},
+		"a cap that is raised after a signed refill": {open100, again(limit(EntryRefill, 110, 0, 0, false), 1, true), again(limit(EntryLimit, 90, 0, 0, false), 1, false),
+			again(limit(EntryLimit, 91, 0, 0, false), 1, false)},
+		"a refill that was signed as another":      {open100, again(limit(EntryRefill, 110, 0, 0, false), 1, true), again(limit(EntryRefill, 120, 0, 0, false), 2, true, 1)},
+		"a refill that was signed for another day": {open100, later(25*time.Hour, again(limit(EntryRefill, 110, 0, 0, false), 1, true))},
+		"releases that are no text":                {open100, planned(charge(EntryReserve, "a", 1), `x`)},
 	} {
-		b := NewBooks("d")
+		b := NewBooks("d", nil)
 		for i, e := range journal {
 			e.Seq, e.Hash = int64(i+1), [32]byte{1}
 			if e.At.IsZero() {

@@ -124,6 +124,14 @@ func (id AccountID) checkedBy(by string) error {
 func (r Refill) check(by string) error { return r.Account.checkedBy(by) }
 
 // compare is the order in which accounts are locked: by scope, then by name.
+// String is "dataset", "group:x", "analyst:x" or "ensemble:x", as people name accounts.
+func (id AccountID) String() string {
+	if id.Scope == DatasetScope {
+		return string(id.Scope)
+	}
+	return string(id.Scope) + ":" + id.Name
+}
+
 func (id AccountID) compare(other AccountID) int {
 	return cmp.Or(cmp.Compare(id.Scope.rank(), other.Scope.rank()), cmp.Compare(id.Name, other.Name))
 }

@@ -36,6 +36,7 @@ type tally struct {
 	number         int64 // in the ledger; 0: not opened yet
 	frozen         bool
 	opened, busy   time.Time
+	refills        int64
 	used, reserved sums // reserved is part of used
 	// ceiling is the cap, or what was used when it was set below that; only set where defined is.
 	ceiling mechanisms.Loss
@@ -47,7 +48,7 @@ type tally struct {
 func (a *tally) balance() Balance {
 	spent := a.used
 	spent.subtract(a.reserved)
-	return Balance{Account: a.Account, Spent: spent.loss(), Reserved: a.reserved.loss(), Frozen: a.frozen, Opened: a.opened, Busy: a.busy}
+	return Balance{Account: a.Account, Spent: spent.loss(), Reserved: a.reserved.loss(), Frozen: a.frozen, Opened: a.opened, Busy: a.busy, Refills: a.refills}
 }
 
 // line is an entry and the accounts that it is about.
@@ -173,7 +174,7 @@ func (d *desk) reserve(c Charge) (Outcome, error) {
 	used := make([]mechanisms.Loss, len(accounts))
 	for i, a := range accounts {
 		if d.accounts[a.ID] == nil {
-			d.define(byPolicy, a, EntryLimit, mechanisms.Loss{}, "")
+			d.define(byPolicy, a, EntryLimit, Refill{})
 		}
 		a.used.add(sumOf(c.Loss))
 		a.reserved.add(sumOf(c.Loss))
@@ -295,13 +296,22 @@ func (d *desk) setLimit(by string, account Account) {
 	a := d.accounts[account.ID]
 	switch {
 	case a == nil:
-		d.define(by, &tally{Account: account, opened: d.now}, EntryLimit, mechanisms.Loss{}, "")
+		d.define(by, &tally{Account: account, opened: d.now}, EntryLimit, Refill{})
 	case account.Origin == FromPolicy && (a.Origin == FromSteward || account.Version < a.Version):
 	case a.Account == account:
 	default:
 		a.Account = account
-		d.define(by, a, EntryLimit, mechanisms.Loss{}, "")
+		d.define(by, a, EntryLimit, Refill{})
 	}
+}
+
+// lowerLimit is setLimit unless it raises.
+func (d *desk) lowerLimit(by string, account Account) error {
+	if a := d.accounts[account.ID]; a != nil && account.Limit.raises(a.Limit) {
+		return fault.BudgetSignature("this dataset's caps are raised by signed refills only, and keep their form")
+	}
+	d.setLimit(by, account)
+	return nil
 }
 
 // refill adds to the cap of an account.
@@ -314,8 +324,14 @@ func (d *desk) refill(by string, r Refill) error {
 	if err != nil {
 		return err
 	}
+	if r.Mandate != nil {
+		if err := r.Mandate.holds(a.refills+1, limit, d.now); err != nil {
+			return err
+		}
+	}
 	a.Account = Account{ID: a.ID, Limit: limit, Origin: FromSteward}
-	d.define(by, a, EntryRefill, mechanisms.Loss{Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta}, r.Reason)
+	a.refills++
+	d.define(by, a, EntryRefill, r)
 	return nil
 }
 
@@ -333,19 +349,20 @@ func (d *desk) freeze(by string, id AccountID, frozen bool) error {
 	if frozen {
 		kind = EntryFreeze
 	}
-	d.define(by, a, kind, mechanisms.Loss{}, "")
+	d.define(by, a, kind, Refill{})
 	return nil
 }
 
-// define writes down what an account is from now on.
-func (d *desk) define(by string, a *tally, kind EntryKind, added mechanisms.Loss, reason string) {
+// define writes down what an account is from now on, and what was added by a refill.
+func (d *desk) define(by string, a *tally, kind EntryKind, refill Refill) {
 	d.accounts[a.ID], a.defined = a, true
 	a.ceiling = mechanisms.Loss{Epsilon: a.Limit.Epsilon, Rho: a.Limit.Rho, Delta: a.Limit.Delta}
 	if used := a.used.loss(); !a.Limit.covers(used) {
 		a.ceiling = mechanisms.Loss{Epsilon: max(a.Limit.Epsilon, used.Epsilon), Rho: max(a.Limit.Rho, used.Rho), Delta: max(a.Limit.Delta, used.Delta)}
 	}
 	id, limit := a.ID, a.Limit
-	d.write(Entry{Kind: kind, Loss: added, Account: &id, Limit: &limit, AccountText: recordOf(a, reason).text()}, id.Dataset, by, []*tally{a})
+	added := mechanisms.Loss{Epsilon: refill.Epsilon, Rho: refill.Rho, Delta: refill.Delta}
+	d.write(Entry{Kind: kind, Loss: added, Account: &id, Limit: &limit, AccountText: recordOf(a, refill).text()}, id.Dataset, by, []*tally{a})
 }
 
 // write adds an entry. [seal] completes it: accounts may have no number yet.

@@ -112,6 +112,7 @@ type Balance struct {
 	Frozen   bool            // takes no charge until a steward thaws it; its limit stays as it is
 	Opened   time.Time       // tranches count from here
 	Busy     time.Time       // when all that the rate counts has worn off
+	Refills  int64           // how often the account was refilled
 }
 
 // ReservationID identifies a charge and its release; it is chosen by the caller (a ULID).
@@ -215,16 +216,6 @@ type Head struct {
 	Hash    [32]byte // of the newest entry
 }
 
-// Refill raises a cap by an amount. It raises what the account may lose in a lifetime, also when the data are the same: the journal's entry
-// and [Balance.Lifetime] say by how much.
-type Refill struct {
-	Account AccountID
-	Epsilon mechanisms.PicoEpsilon // pure, approx
-	Rho     mechanisms.PicoRho     // zcdp
-	Delta   mechanisms.AttoDelta
-	Reason  string // for the journal
-}
-
 // Page asks for a part of a list, newest first.
 type Page struct {
 	Before  int64 // entries with a smaller sequence number; 0: from the newest
@@ -264,8 +255,11 @@ type Ledger interface {
 	// SetLimit opens an account or changes its limit, and writes an entry. A limit below what is spent is allowed: it blocks.
 	// A limit FromPolicy does not replace one FromSteward.
 	SetLimit(ctx context.Context, by string, account Account) error
+	// LowerLimit is SetLimit that opens an account or lowers its limit, and refuses to raise it (budget/signature).
+	LowerLimit(ctx context.Context, by string, account Account) error
 	// Refill adds to the cap of an account that exists; the limit is a steward's from then on. An account that does not exist is
-	// request/not-found, an amount in a currency that the account's form does not have is request/budget.
+	// request/not-found, an amount in a currency that the account's form does not have is request/budget, a mandate for another refill than
+	// this one is budget/signature. That the mandate's signature holds is for the caller to check, with [StewardKeys].
 	Refill(ctx context.Context, by string, refill Refill) error
 	// Freeze stops all charges on an account that exists, or lets them go on; replays stay free. What is so already changes nothing.
 	Freeze(ctx context.Context, by string, id AccountID, frozen bool) error

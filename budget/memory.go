@@ -169,6 +169,14 @@ func (m *Memory) SetLimit(_ context.Context, by string, account Account) error {
 	})
 }
 
+// LowerLimit implements [Ledger].
+func (m *Memory) LowerLimit(_ context.Context, by string, account Account) error {
+	if err := account.check(by); err != nil {
+		return err
+	}
+	return m.at(func(d *desk) error { return d.lowerLimit(by, account) })
+}
+
 // Refill implements [Ledger].
 func (m *Memory) Refill(_ context.Context, by string, r Refill) error {
 	if err := r.check(by); err != nil {

@@ -316,7 +316,7 @@ func scanBalance(row pgx.CollectableRow) (b Balance, err error) {
 	var every, per int64
 	err = row.Scan(&b.ID.Dataset, &b.ID.Scope, &b.ID.Name, &b.Origin, &b.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta, &l.TotalDelta,
 		&l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho, &per, &l.Rate.Epsilon, &l.Rate.Rho,
-		&b.Frozen, &b.Opened, &b.Busy, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
+		&b.Frozen, &b.Opened, &b.Busy, &b.Refills, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
 		&reserved.Epsilon, &reserved.Unbounded, &reserved.Rho, &reserved.Delta)
 	l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
 	return b, err
@@ -331,6 +331,14 @@ func (p *Postgres) SetLimit(ctx context.Context, by string, account Account) err
 		d.setLimit(by, account)
 		return nil
 	})
+}
+
+// LowerLimit implements [Ledger].
+func (p *Postgres) LowerLimit(ctx context.Context, by string, account Account) error {
+	if err := account.check(by); err != nil {
+		return err
+	}
+	return p.change(ctx, account.ID, func(d *desk) error { return d.lowerLimit(by, account) })
 }
 
 // Refill implements [Ledger].

@@ -37,6 +37,7 @@ func testBeforeTheChain(t *testing.T, d *pgtest.ControlDatabase) {
 	run("../migrations/00[123]_*.sql", 3)
 	run("testdata/ledger_before_chain.sql", 1)
 	run("../migrations/004_*.sql", 1)
+	run("../migrations/007_*.sql", 1)
 
 	l := open(t, d)
 	verified := func() budget.Verified {

@@ -111,7 +111,7 @@ func testCrowd(t *testing.T, d *pgtest.ControlDatabase) {
 			t.Error(err)
 		}
 	}
-	books := map[string]*budget.Books{"d": budget.NewBooks("d"), "e": budget.NewBooks("e")}
+	books := map[string]*budget.Books{"d": budget.NewBooks("d", nil), "e": budget.NewBooks("e", nil)}
 	for _, e := range slices.Backward(entriesOf(t, gateways[0])) {
 		if err := books[e.Dataset].Add(e); err != nil {
 			t.Fatal(err)

@@ -139,7 +139,7 @@ func (s *session) layAccounts(rows pgx.Rows) error {
 		var every, per int64
 		err := rows.Scan(&a.number, &a.ID.Dataset, &a.ID.Scope, &a.ID.Name, &a.Origin, &a.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta,
 			&l.TotalDelta, &l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho,
-			&per, &l.Rate.Epsilon, &l.Rate.Rho, &a.frozen, &a.opened, &a.busy,
+			&per, &l.Rate.Epsilon, &l.Rate.Rho, &a.frozen, &a.opened, &a.busy, &a.refills,
 			&used.Epsilon, &a.used.unbounded, &used.Rho, &used.Delta,
 			&reserved.Epsilon, &a.reserved.unbounded, &reserved.Rho, &reserved.Delta)
 		if err != nil {

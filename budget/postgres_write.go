@@ -74,7 +74,7 @@ func (s *session) defineAccounts(ctx context.Context) error {
 			l.PerQuery, l.PerQueryRho, l.ReplayOnly, l.Tranche.Every.Microseconds(), l.Tranche.Epsilon, l.Tranche.Rho,
 			l.Rate.Per.Microseconds(), l.Rate.Epsilon, l.Rate.Rho, a.frozen, a.opened, a.ceiling.Epsilon, a.ceiling.Rho, a.ceiling.Delta,
 			used.added.Epsilon, used.unbounded, used.added.Rho, used.added.Delta,
-			reserved.added.Epsilon, reserved.unbounded, reserved.added.Rho, reserved.added.Delta, a.busyStored()).
+			reserved.added.Epsilon, reserved.unbounded, reserved.added.Rho, reserved.added.Delta, a.busyStored(), a.refills).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&a.number) })
 	}
 	if b.Len() == 0 {

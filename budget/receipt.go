@@ -2,6 +2,7 @@ package budget
 
 import (
 	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
@@ -117,13 +118,35 @@ func ParsePublicKey(text []byte) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
+// PublicKeyText is a public key as PEM text, as [ParsePublicKey] reads it.
+func PublicKeyText(key ed25519.PublicKey) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}
+
+// NewKeyText makes a private key, as [NewSigner] reads it.
+func NewKeyText() ([]byte, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
 // KeyID names a public key: the beginning of its SHA-256, in hexadecimal.
 func KeyID(public ed25519.PublicKey) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Signer signs receipts. It is safe for concurrent use.
+// Signer signs receipts, with a gateway's key, or refills, with a steward's. It is safe for concurrent use.
 type Signer struct {
 	key ed25519.PrivateKey
 	id  string
@@ -133,15 +156,15 @@ type Signer struct {
 func NewSigner(text []byte) (*Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("budget: the key of receipts is no PEM text")
+		return nil, errors.New("budget: the private key is no PEM text")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("budget: the key of receipts is no PKCS #8 private key") // without the cause: it may quote the key
+		return nil, errors.New("budget: the private key is none of PKCS #8") // without the cause: it may quote the key
 	}
 	key, ok := parsed.(ed25519.PrivateKey)
 	if !ok {
-		return nil, errors.New("budget: the key of receipts is not of Ed25519")
+		return nil, errors.New("budget: the private key is not of Ed25519")
 	}
 	s := &Signer{key: key}
 	s.id = KeyID(s.Public())

@@ -32,16 +32,48 @@ type limitRecord struct {
 	Frozen         bool                   `json:"frozen,omitempty"`
 	Reason         string                 `json:"reason,omitempty"`
 	Version        int64                  `json:"policy_version"` // missing in old entries
+	Refills        int64                  `json:"refills,omitempty"`
+	Mandate        *mandateRecord         `json:"mandate,omitempty"`
 }
 
-func recordOf(a *tally, reason string) limitRecord {
+// mandateRecord is a steward's signature as the journal keeps it. What else it is over stands in the entry.
+type mandateRecord struct {
+	LifetimeEpsilon *mechanisms.PicoEpsilon `json:"lifetime_epsilon_pico"` // null: unbounded
+	LifetimeDelta   mechanisms.AttoDelta    `json:"lifetime_delta_atto"`
+	At              int64                   `json:"signed_at"` // seconds since 1970
+	Key             string                  `json:"key"`
+	Signature       []byte                  `json:"signature"`
+}
+
+func recordOf(a *tally, refill Refill) limitRecord {
 	l := a.Limit
-	return limitRecord{
+	r := limitRecord{
 		Scope: a.ID.Scope, Name: a.ID.Name, Origin: a.Origin, Form: l.Form, Epsilon: l.Epsilon, Rho: l.Rho, Delta: l.Delta,
 		TotalDelta: l.TotalDelta, PerQuery: l.PerQuery, PerQueryRho: l.PerQueryRho, ReplayOnly: l.ReplayOnly,
 		TrancheEvery: l.Tranche.Every.Microseconds(), TrancheEpsilon: l.Tranche.Epsilon, TrancheRho: l.Tranche.Rho,
-		RatePer: l.Rate.Per.Microseconds(), RateEpsilon: l.Rate.Epsilon, RateRho: l.Rate.Rho, Frozen: a.frozen, Reason: reason, Version: a.Version,
+		RatePer: l.Rate.Per.Microseconds(), RateEpsilon: l.Rate.Epsilon, RateRho: l.Rate.Rho, Frozen: a.frozen, Reason: refill.Reason, Version: a.Version,
+		Refills: a.refills,
 	}
+	if m := refill.Mandate; m != nil {
+		r.Mandate = &mandateRecord{LifetimeDelta: m.Lifetime.Delta, At: m.At.Unix(), Key: m.Key, Signature: m.Signature}
+		if m.Lifetime.Bounded {
+			r.Mandate.LifetimeEpsilon = &m.Lifetime.Epsilon
+		}
+	}
+	return r
+}
+
+// refill is what an entry says of a refill.
+func (r limitRecord) refill(e Entry) Refill {
+	id, _ := r.account(e.Dataset)
+	refill := Refill{Account: *id, Epsilon: e.Loss.Epsilon, Rho: e.Loss.Rho, Delta: e.Loss.Delta, Reason: r.Reason}
+	if m := r.Mandate; m != nil {
+		refill.Mandate = &Mandate{Number: r.Refills, Lifetime: Promise{Delta: m.LifetimeDelta}, At: time.Unix(m.At, 0).UTC(), Key: m.Key, Signature: m.Signature}
+		if m.LifetimeEpsilon != nil {
+			refill.Mandate.Lifetime.Epsilon, refill.Mandate.Lifetime.Bounded = *m.LifetimeEpsilon, true
+		}
+	}
+	return refill
 }
 
 // text is the record as JSON.

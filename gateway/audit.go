@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"noisegate/api"
 	"noisegate/budget"
@@ -69,7 +72,8 @@ func entryOf(e budget.Entry) api.AuditEntry {
 	return shown
 }
 
-// Refill raises the cap of an account that exists. The journal says who did it and why.
+// Refill raises the cap of an account that exists. The journal says who did it and why, and keeps the signature, which is needed where the dataset has
+// keys of stewards.
 func (s *Service) Refill(ctx context.Context, who auth.Principal, dataset, name string, r api.Refill) (*api.Account, error) {
 	id, err := s.accountID(dataset, name)
 	if err != nil {
@@ -92,10 +96,40 @@ func (s *Service) Refill(ctx context.Context, who auth.Principal, dataset, name 
 			return nil, fault.RequestBudget(amount.name + " is " + err.Error())
 		}
 	}
+	if refill.Mandate, err = mandateOf(r.Signature); err != nil {
+		return nil, err
+	}
+	switch keys := s.datasets[dataset].Stewards; {
+	case keys != nil:
+		err = keys.Check(refill)
+	case refill.Mandate != nil: // nobody could say whether it holds
+		err = fault.RequestBudget("this dataset has no keys of stewards, and takes refills without a signature")
+	}
+	if err != nil {
+		return nil, err
+	}
 	if err := s.ledger.Refill(ctx, who.Subject, refill); err != nil {
 		return nil, err
 	}
 	return s.Account(ctx, dataset, name)
+}
+
+// mandateOf reads a signature; nil for none.
+func mandateOf(signature *api.RefillSignature) (*budget.Mandate, error) {
+	if signature == nil {
+		return nil, nil
+	}
+	m := &budget.Mandate{Number: signature.Number, At: signature.SignedAt.UTC().Truncate(time.Second), Key: signature.Key}
+	var epsilonErr, deltaErr, textErr error
+	if m.Lifetime.Bounded = signature.Lifetime.Epsilon != ""; m.Lifetime.Bounded {
+		m.Lifetime.Epsilon, epsilonErr = mechanisms.ParseEpsilon(string(signature.Lifetime.Epsilon))
+	}
+	m.Lifetime.Delta, deltaErr = mechanisms.ParseDelta(string(signature.Lifetime.Delta))
+	m.Signature, textErr = base64.StdEncoding.DecodeString(signature.Signature)
+	if err := errors.Join(epsilonErr, deltaErr, textErr); err != nil {
+		return nil, fault.RequestBudget("the signature cannot be read").WithCause(err)
+	}
+	return m, nil
 }
 
 // Freeze stops all charges on an account that exists, or lets them go on; replays stay free.

@@ -46,7 +46,7 @@ func (s *Service) DefineEnsemble(ctx context.Context, who auth.Principal, name s
 	}
 	if limit != nil {
 		// After the version, which may be refused. Until it is done the version has no account, and no label can be bought.
-		if err := s.ledger.SetLimit(ctx, who.Subject, budget.Account{ID: account, Limit: *limit, Origin: budget.FromSteward}); err != nil {
+		if err := s.setLimit(ctx, who, budget.Account{ID: account, Limit: *limit, Origin: budget.FromSteward}); err != nil {
 			return nil, err
 		}
 	}

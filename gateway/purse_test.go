@@ -62,7 +62,7 @@ func TestPurse(t *testing.T) {
 			}
 			var got []string
 			for _, a := range p.accounts() {
-				got = append(got, accountName(a.ID)+"="+a.Limit.Epsilon.String())
+				got = append(got, a.ID.String()+"="+a.Limit.Epsilon.String())
 			}
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("got %v, want %s", got, c.want)

@@ -38,9 +38,11 @@ type Calculator interface {
 
 // Dataset is one protected database and how its answers leave.
 type Dataset struct {
-	Data    Data
-	Votes   VoteTables    // nil: no votes are read from its tables
-	Quantum time.Duration // answers leave at multiples of it since the request's beginning; 0: at once
+	Data  Data
+	Votes VoteTables // nil: no votes are read from its tables
+	// Stewards are the keys of those who may raise caps; nil: whoever has the role of a steward.
+	Stewards budget.StewardKeys
+	Quantum  time.Duration // answers leave at multiples of it since the request's beginning; 0: at once
 }
 
 // Config is what a service is made of. All fields but Shares, Log, Ensembles and Signer are needed.

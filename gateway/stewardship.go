@@ -102,10 +102,18 @@ func (s *Service) SetAccount(ctx context.Context, who auth.Principal, dataset, n
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ledger.SetLimit(ctx, who.Subject, budget.Account{ID: id, Limit: parsed, Origin: budget.FromSteward}); err != nil {
+	if err := s.setLimit(ctx, who, budget.Account{ID: id, Limit: parsed, Origin: budget.FromSteward}); err != nil {
 		return nil, err
 	}
 	return s.Account(ctx, dataset, name)
+}
+
+// setLimit opens an account or changes its limit. Where the dataset has keys of stewards it raises none: only signed refills do.
+func (s *Service) setLimit(ctx context.Context, who auth.Principal, account budget.Account) error {
+	if s.datasets[account.ID.Dataset].Stewards != nil {
+		return s.ledger.LowerLimit(ctx, who.Subject, account)
+	}
+	return s.ledger.SetLimit(ctx, who.Subject, account)
 }
 
 // accountID reads "dataset", "group:x", "analyst:x" or "ensemble:x".
@@ -124,22 +132,15 @@ func (s *Service) accountID(dataset, name string) (budget.AccountID, error) {
 	return id, nil
 }
 
-func accountName(id budget.AccountID) string {
-	if id.Scope == budget.DatasetScope {
-		return string(id.Scope)
-	}
-	return string(id.Scope) + ":" + id.Name
-}
-
 // aYear is how far ahead stewards are told what can be lost.
 const aYear = 365 * 24 * time.Hour
 
 func (s *Service) accountOf(b budget.Balance) api.Account {
 	now := s.clock.Now()
 	return api.Account{
-		Dataset: b.ID.Dataset, Account: accountName(b.ID), Origin: string(b.Origin), Limit: limitText(b.Limit),
+		Dataset: b.ID.Dataset, Account: b.ID.String(), Origin: string(b.Origin), Limit: limitText(b.Limit),
 		Spent: amountsOf(b.Spent), Reserved: amountsOf(b.Reserved), Remaining: headroomOf(released(b, now)),
-		Lifetime: promiseOf(b.Lifetime()), WorstCase: promiseOf(b.WorstCase(now.Add(aYear))), Frozen: b.Frozen,
+		Lifetime: promiseOf(b.Lifetime()), WorstCase: promiseOf(b.WorstCase(now.Add(aYear))), Frozen: b.Frozen, Refills: b.Refills,
 		NextTranche: nextTranche(b, now), Advice: advice(b, now),
 	}
 }

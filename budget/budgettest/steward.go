@@ -160,7 +160,7 @@ func (f *fixture) checkChain() {
 	if err != nil || verified.Head != head || verified.Unchained != 0 {
 		f.Errorf("%+v, %v; want an end at %+v", verified, err, head)
 	}
-	chain, books, entries := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset), f.entries()
+	chain, books, entries := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset, nil), f.entries()
 	for i := len(entries) - 1; i >= 0; i-- {
 		if entries[i].Dataset != dataset {
 			continue

@@ -67,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"AgainstModel", testAgainstModel},
 		{"Freeze", testFreeze},
 		{"Refill", testRefill},
+		{"SignedRefill", testSignedRefill},
 		{"Chain", testChain},
 	} {
 		t.Run(test.name, func(t *testing.T) {

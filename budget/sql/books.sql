@@ -63,14 +63,14 @@ WHERE a.account_id IS NULL OR d.id IS NULL OR a.opened_at < d.first OR d.chained
 	OR a.policy_version <> (account->>'policy_version')::bigint
 	OR (a.scope::text, a.name, a.origin, a.form, a.epsilon_cap, a.rho_cap, a.delta_cap, a.total_delta,
 		a.query_epsilon_cap, a.query_rho_cap, a.replay_only, a.tranche_every, a.tranche_epsilon, a.tranche_rho,
-		a.rate_per, a.rate_epsilon, a.rate_rho, a.frozen) IS DISTINCT FROM
+		a.rate_per, a.rate_epsilon, a.rate_rho, a.frozen, a.refills) IS DISTINCT FROM
 		(account->>'scope', coalesce(account->>'name', ''), account->>'origin', account->>'form', (account->>'epsilon_pico')::bigint,
 		(account->>'rho_pico')::bigint, (account->>'delta_atto')::bigint, (account->>'total_delta_atto')::bigint,
 		(account->>'per_query_epsilon_pico')::bigint, (account->>'per_query_rho_pico')::bigint, (account->>'replay_only')::boolean,
 		coalesce((account->>'tranche_every_us')::bigint, 0), coalesce((account->>'tranche_epsilon_pico')::bigint, 0),
 		coalesce((account->>'tranche_rho_pico')::bigint, 0), coalesce((account->>'rate_per_us')::bigint, 0),
 		coalesce((account->>'rate_epsilon_pico')::bigint, 0), coalesce((account->>'rate_rho_pico')::bigint, 0),
-		coalesce((account->>'frozen')::boolean, false))
+		coalesce((account->>'frozen')::boolean, false), coalesce((account->>'refills')::bigint, 0))
 UNION ALL
 SELECT d.seq, 'its account''s ceiling is neither its cap nor what was used then'
 FROM defined d JOIN noisegate.account a ON a.account_id = d.id

@@ -17,9 +17,10 @@ import (
 )
 
 type auditVerifyCommand struct {
-	Export    string   `arg:"" optional:"" type:"path" help:"A file that audit export wrote; the running gateway's ledger when absent (stewards)."`
-	Receipts  []string `type:"path" placeholder:"FILE" help:"Files with receipts, as answers carry them in Noisegate-Receipt: JSON, one after another."`
-	PublicKey string   `type:"path" placeholder:"FILE" help:"The public key of the gateway's receipts, as PEM (openssl pkey -in KEY -pubout)."`
+	Export      string   `arg:"" optional:"" type:"path" help:"A file that audit export wrote; the running gateway's ledger when absent (stewards)."`
+	Receipts    []string `type:"path" placeholder:"FILE" help:"Files with receipts, as answers carry them in Noisegate-Receipt: JSON, one after another."`
+	PublicKey   string   `type:"path" placeholder:"FILE" help:"The public key of the gateway's receipts, as PEM (openssl pkey -in KEY -pubout)."`
+	StewardKeys string   `type:"path" placeholder:"FILE" help:"The public keys of the stewards who may sign refills, as PEM; without it signatures of refills are only counted."`
 	gatewayFlags
 }
 
@@ -29,6 +30,8 @@ type verifiedChain struct {
 	Entries   int    `json:"entries"`   // whose hash follows from the one before
 	Unchained int    `json:"unchained"` // older than the chain
 	Receipts  int    `json:"receipts"`  // that hold
+	Signed    int    `json:"signed"`    // refills with a steward's signature
+	Unsigned  int    `json:"unsigned"`  // refills without
 	Seq       int64  `json:"seq"`       // of the newest entry
 	Hash      string `json:"hash"`
 	Broken    string `json:"broken,omitempty"`
@@ -46,6 +49,10 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	stewards, err := c.stewards()
+	if err != nil {
+		return err
+	}
 	j, err := c.journal(ctx, a)
 	if err != nil {
 		return err
@@ -53,7 +60,7 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	var found []verifiedChain
 	broken := 0
 	for _, dataset := range j.datasets(receipts) {
-		chain := j.verify(dataset, receipts)
+		chain := j.verify(dataset, receipts, stewards)
 		if found = append(found, chain); chain.Broken != "" {
 			broken++
 		}
@@ -61,7 +68,7 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	if c.JSON {
 		err = printJSON(a.Out, found)
 	} else {
-		showChains(a, found)
+		showChains(a, found, stewards)
 	}
 	if err == nil && broken > 0 {
 		err = auditBroken{broken}
@@ -69,7 +76,7 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	return err
 }
 
-func showChains(a *app, found []verifiedChain) {
+func showChains(a *app, found []verifiedChain, stewards budget.StewardKeys) {
 	for _, chain := range found {
 		fmt.Fprintf(a.Out, "%s: %d entries up to %d, head %s", chain.Dataset, chain.Entries, chain.Seq, chain.Hash)
 		if chain.Unchained > 0 {
@@ -77,6 +84,13 @@ func showChains(a *app, found []verifiedChain) {
 		}
 		if chain.Receipts > 0 {
 			fmt.Fprintf(a.Out, "; %d receipts hold", chain.Receipts)
+		}
+		if chain.Signed+chain.Unsigned > 0 {
+			how := "signed"
+			if stewards == nil {
+				how = "say that they are signed (--steward-keys checks that)"
+			}
+			fmt.Fprintf(a.Out, "; of %d refills %d %s", chain.Signed+chain.Unsigned, chain.Signed, how)
 		}
 		if chain.Broken != "" {
 			fmt.Fprintf(a.Out, "\n  BROKEN: %s", chain.Broken)
@@ -103,6 +117,22 @@ func (c *auditVerifyCommand) journal(ctx context.Context, a *app) (*journal, err
 	}
 	defer file.Close()
 	return readJournal(file)
+}
+
+// stewards reads the keys of stewards; nil for none.
+func (c *auditVerifyCommand) stewards() (budget.StewardKeys, error) {
+	if c.StewardKeys == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.StewardKeys)
+	if err != nil {
+		return nil, usage(err)
+	}
+	keys, err := budget.ParseStewardKeys(text)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return keys, nil
 }
 
 // receipts reads the receipts and refuses those that the key did not sign: whoever made them, it was not this gateway.
@@ -168,9 +198,9 @@ func (j *journal) datasets(receipts []budget.Receipt) []string {
 	return sortedKeys(names)
 }
 
-// verify compares a dataset's entries with each other, with the rules of budgets, with the head of their chain, and with receipts.
-func (j *journal) verify(dataset string, receipts []budget.Receipt) verifiedChain {
-	chain, books := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset)
+// verify compares a dataset's entries with each other, with the rules of budgets, with the signatures of stewards, with the head of their chain, and with receipts.
+func (j *journal) verify(dataset string, receipts []budget.Receipt, stewards budget.StewardKeys) verifiedChain {
+	chain, books := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset, stewards)
 	hashes, answers := map[int64][32]byte{}, map[budget.ReservationID]string{}
 	var err error
 	for _, shown := range j.entries {
@@ -196,7 +226,7 @@ func (j *journal) verify(dataset string, receipts []budget.Receipt) verifiedChai
 		}
 	}
 	found := verifiedChain{Dataset: dataset, Entries: chain.Entries, Unchained: chain.Unchained, Seq: chain.Head.Seq,
-		Hash: hex.EncodeToString(chain.Head.Hash[:])}
+		Signed: books.Signed, Unsigned: books.Unsigned, Hash: hex.EncodeToString(chain.Head.Hash[:])}
 	for _, r := range receipts {
 		if r.Dataset != dataset || err != nil {
 			continue

@@ -19,6 +19,7 @@ type budgetCommands struct {
 	Thaw     budgetThawCommand     `cmd:"" help:"Let charges on an account go on (stewards)."`
 	History  budgetHistoryCommand  `cmd:"" help:"Show what moved an account, oldest first (stewards)."`
 	Forecast budgetForecastCommand `cmd:"" help:"Show how long an account lasts at the pace of the last days (stewards)."`
+	Key      budgetKeyCommand      `cmd:"" help:"Make a steward's key, which signs refills, and print the public key for datasets.NAME.steward_keys_file."`
 }
 
 type budgetShowCommand struct {
@@ -145,26 +146,6 @@ func (a *app) showAccount(asJSON bool, account *api.Account, err error) error {
 	}
 	a.showAccounts([]api.Account{*account})
 	return nil
-}
-
-type budgetRefillCommand struct {
-	Dataset string `arg:"" help:"The dataset."`
-	Account string `arg:"" help:"dataset, group:NAME, analyst:NAME or ensemble:NAME."`
-	Epsilon string `help:"How much epsilon is added (approx, pure)." placeholder:"E"`
-	Rho     string `help:"How much rho is added (zcdp)." placeholder:"R"`
-	Delta   string `help:"How much delta is added." placeholder:"D"`
-	Reason  string `help:"Why; it stands in the journal." placeholder:"TEXT"`
-	gatewayFlags
-}
-
-func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
-	account, err := client.Refill(ctx, c.Dataset, c.Account, api.Refill{Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho),
-		Delta: api.Decimal(c.Delta), Reason: c.Reason})
-	return a.showAccount(c.JSON, account, err)
 }
 
 // accountFlags name an account.

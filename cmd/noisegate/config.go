@@ -68,6 +68,7 @@ type DatasetConfig struct {
 	Quantum          time.Duration // answers leave at multiples of it; 0 switches that off
 	Connections      int           // at most that many at a time
 	Insecure         bool          // as in ControlConfig
+	StewardKeysFile  string        // public keys of those whose signature alone raises caps; see budget.StewardKeys
 }
 
 func newConfig() *Config {

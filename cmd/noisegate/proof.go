@@ -81,6 +81,18 @@ func (g *gatewayProcess) report(ctx context.Context, err error) {
 	}
 }
 
+// stewards reads the keys of those who may raise caps; nil when none are configured.
+func (c *DatasetConfig) stewards() (budget.StewardKeys, error) {
+	if c.StewardKeysFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.StewardKeysFile)
+	if err != nil {
+		return nil, err
+	}
+	return budget.ParseStewardKeys(text)
+}
+
 // signer reads the key of receipts; nil when none is configured.
 func (c ControlConfig) signer() (*budget.Signer, error) {
 	if c.ReceiptKeyFile == "" {

@@ -180,7 +180,11 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 	g.closers = append(g.closers, calculator.Close)
 	datasets := map[string]gateway.Dataset{}
 	for name, database := range databases {
-		datasets[name] = gateway.Dataset{Data: database, Votes: database, Quantum: g.config.Datasets[name].Quantum}
+		stewards, err := g.config.Datasets[name].stewards()
+		if err != nil {
+			return usage(fmt.Errorf("%s: %w", datasetKey(name, "steward_keys_file"), err))
+		}
+		datasets[name] = gateway.Dataset{Data: database, Votes: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum}
 	}
 	signer, err := g.config.Control.signer()
 	if err != nil {

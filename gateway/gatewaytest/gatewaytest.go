@@ -184,9 +184,14 @@ func (g *Gateway) Close() {
 // Entries counts the lines of the ledger's journal.
 func (g *Gateway) Entries(t testing.TB) int {
 	t.Helper()
+	return len(g.journal(t))
+}
+
+func (g *Gateway) journal(t testing.TB) []budget.Entry {
+	t.Helper()
 	entries, err := g.Ledger.Entries(t.Context(), budget.Page{Limit: 1000})
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
-	return len(entries)
+	return entries
 }

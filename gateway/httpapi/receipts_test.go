@@ -1,41 +1,25 @@
 package httpapi
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"net/http"
 	"testing"
 
 	"noisegate/api"
-	"noisegate/budget"
 	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
 )
 
 // signing is a gateway whose answers carry receipts.
-func signing(t *testing.T) (*front, *budget.Signer) {
+func signing(t *testing.T) (*front, *gatewaytest.Signer) {
 	t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := budget.NewSigner(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := gatewaytest.NewSigner(t)
 	return newFront(t, gatewaytest.Options{Change: func(c *gateway.Config) { c.Signer = signer }}, 4), signer
 }
 
-// signed sends a request and gives its answer and its receipt, whose signature holds and whose head the journal has.
-func (f *front) signed(t *testing.T, signer *budget.Signer, c call, answer any) (r budget.Receipt) {
+// signed sends a request and gives its answer and its receipt.
+func (f *front) signed(t *testing.T, signer *gatewaytest.Signer, c call, answer any) gatewaytest.Receipt {
 	t.Helper()
 	c.method, c.kind = http.MethodPost, "application/json"
 	response, text := f.do(t, c)
@@ -45,43 +29,7 @@ func (f *front) signed(t *testing.T, signer *budget.Signer, c call, answer any) 
 	if err := json.Unmarshal([]byte(text), answer); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(response.Header.Get("Noisegate-Receipt")), &r); err != nil {
-		t.Fatalf("%s: the receipt %q: %v", c.path, response.Header.Get("Noisegate-Receipt"), err)
-	}
-	if err := r.CheckSignature(signer.Public()); err != nil {
-		t.Error(err)
-	}
-	for _, e := range f.journal(t) {
-		if e.Seq == r.Head.Seq {
-			if e.Hash != r.Head.Hash {
-				t.Errorf("%s: the receipt names another entry %d", c.path, e.Seq)
-			}
-			return r
-		}
-	}
-	t.Errorf("%s: the receipt names entry %d, which is not there", c.path, r.Head.Seq)
-	return r
-}
-
-func (f *front) journal(t *testing.T) []budget.Entry {
-	t.Helper()
-	entries, err := f.Ledger.Entries(t.Context(), budget.Page{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return entries
-}
-
-// settled is the digest of a charge's answer in the journal.
-func (f *front) settled(t *testing.T, id budget.ReservationID) string {
-	t.Helper()
-	for _, e := range f.journal(t) {
-		if e.Kind == budget.EntrySettle && e.Reservation == id {
-			return hex.EncodeToString(e.Digest)
-		}
-	}
-	t.Fatalf("charge %s is not settled", id)
-	return ""
+	return f.Receipt(t, signer, response.Header.Get("Noisegate-Receipt"))
 }
 
 // TestA70ReceiptsOfLabels: labels, histograms and sanitised ε carry receipts as answers to queries do, replays too, and whoever holds labels can
@@ -92,7 +40,7 @@ func TestA70ReceiptsOfLabels(t *testing.T) {
 	ask := call{path: "/v1/pate/digits/labels", token: "mel:ml", body: `{"queries":["q1","q2","q3"],"mechanism":"gnmax","sigma":"5","return":"histogram"}`}
 	var first, wider, replayed api.LabelResponse
 	receipt := f.signed(t, signer, ask, &first)
-	if string(receipt.Reservation) != first.ReleaseID || f.settled(t, receipt.Reservation) != hex.EncodeToString(receipt.Answer[:]) {
+	if string(receipt.Reservation) != first.ReleaseID || f.Settled(t, first.ReleaseID) != hex.EncodeToString(receipt.Answer[:]) {
 		t.Errorf("the receipt %+v is not of release %s", receipt, first.ReleaseID)
 	}
 	if bought := f.bought(t, "mel:ml", first.ReleaseID); bought != digestOf(t, first.Labels) {
@@ -132,7 +80,7 @@ func TestA70ReceiptsOfEpsilon(t *testing.T) {
 	if !again.Replayed || second.Reservation != first.Reservation || second.Answer != first.Answer {
 		t.Errorf("%+v and then %+v", first, second)
 	}
-	if f.settled(t, first.Reservation) != hex.EncodeToString(first.Answer[:]) {
+	if f.Settled(t, string(first.Reservation)) != hex.EncodeToString(first.Answer[:]) {
 		t.Error("the receipt has another answer than the ledger")
 	}
 }

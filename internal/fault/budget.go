@@ -18,6 +18,7 @@ const (
 	CodeBudgetLostAnswer     Code = "budget/lost-answer"
 	CodeBudgetNoAccount      Code = "budget/no-account"
 	CodeBudgetUnknownRelease Code = "budget/unknown-release"
+	CodeBudgetSignature      Code = "budget/signature"
 	CodeRequestInFlight      Code = "request/in-flight"
 )
 
@@ -123,6 +124,11 @@ func BudgetNoAccount(dataset string) *Error {
 // BudgetUnknownRelease answers for releases that do not exist and for those of others alike.
 func BudgetUnknownRelease() *Error {
 	return &Error{Code: CodeBudgetUnknownRelease, Msg: "you have no such release"}
+}
+
+// BudgetSignature refuses to raise a cap without a steward's signature under just that. Why says what is wrong.
+func BudgetSignature(why string) *Error {
+	return &Error{Code: CodeBudgetSignature, Msg: why, Hint: "sign anew what the account has now: noisegate budget refill --key"}
 }
 
 // RequestInFlight refuses a question while the same question, or the same Idempotency-Key, is being answered.

@@ -1,0 +1,94 @@
+package budgettest
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"time"
+
+	"noisegate/budget"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// signer is a steward's key.
+func (f *fixture) signer() *budget.Signer {
+	f.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	signer, err := budget.NewSigner(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	return signer
+}
+
+// testSignedRefill: a signed refill holds once, for the account as it was when it was signed; the journal alone proves who allowed what.
+func testSignedRefill(f *fixture) {
+	const unit = mechanisms.EpsilonUnit
+	own, signer := analystAccount("ana", f.limit(budget.Pure, "1", "")), f.signer()
+	f.reserve(f.charge(pure(1000), own))
+	sign := func(number int64, adds, lifetime mechanisms.PicoEpsilon, at time.Time) budget.Refill {
+		return signer.SignRefill(budget.Refill{Account: own.ID, Epsilon: adds, Reason: "the second wave", Mandate: &budget.Mandate{
+			Number: number, Lifetime: budget.Promise{Epsilon: lifetime, Bounded: true}, At: at}})
+	}
+	refill := func(r budget.Refill, want fault.Code) {
+		f.Helper()
+		if err := f.ledger.Refill(f.Context(), "stella", r); fault.CodeOf(err) != want {
+			f.Errorf("%+v: %v, want %q", r.Mandate, err, want)
+		}
+	}
+	now := f.entries()[0].At
+	first := sign(1, unit/2, unit*3/2, now)
+	refill(sign(2, unit/2, unit*3/2, now), fault.CodeBudgetSignature)
+	refill(sign(1, unit/2, unit*2, now), fault.CodeBudgetSignature)
+	refill(sign(1, unit/2, unit*3/2, now.Add(-25*time.Hour)), fault.CodeBudgetSignature)
+	refill(sign(1, unit/2, unit*3/2, now.Add(time.Hour)), fault.CodeBudgetSignature)
+	refill(first, "")
+	refill(first, fault.CodeBudgetSignature)
+	refill(sign(2, unit/2, unit*2, now), "")
+	if b := f.balance(own.ID); b.Refills != 2 || b.Lifetime().Epsilon != 2*unit || b.Origin != budget.FromSteward {
+		f.Errorf("%+v", b)
+	}
+
+	// A limit that may not be raised may be lowered, and kept.
+	lower := func(epsilon, delta string, form budget.Form, want fault.Code) {
+		f.Helper()
+		account := budget.Account{ID: own.ID, Limit: f.limit(form, epsilon, delta), Origin: budget.FromSteward}
+		if err := f.ledger.LowerLimit(f.Context(), "stella", account); fault.CodeOf(err) != want {
+			f.Errorf("to %s: %v, want %q", epsilon, err, want)
+		}
+	}
+	before := f.everything()
+	lower("2.1", "", budget.Pure, fault.CodeBudgetSignature)
+	lower("2", "1e-9", budget.Pure, fault.CodeBudgetSignature)
+	lower("0.1", "", budget.ZCDP, fault.CodeBudgetSignature)
+	f.unchanged(before)
+	lower("1.5", "", budget.Pure, "")
+	refill(sign(3, unit/2, unit*5/2, now), fault.CodeBudgetSignature) // the lifetime would be another one
+	refill(sign(3, unit/2, unit*2, now), "")
+	f.checkBooks(signer)
+}
+
+// checkBooks follows the journal with the stewards' keys, and wants another key's owner to find that nobody of theirs signed.
+func (f *fixture) checkBooks(signer *budget.Signer) {
+	f.Helper()
+	entries := f.entries()
+	follow := func(keys budget.StewardKeys) (*budget.Books, error) {
+		books := budget.NewBooks(dataset, keys)
+		for i := len(entries) - 1; i >= 0; i-- {
+			if err := books.Add(entries[i]); err != nil {
+				return books, err
+			}
+		}
+		return books, nil
+	}
+	if books, err := follow(budget.StewardKeys{signer.Public()}); err != nil || books.Signed != 3 || books.Unsigned != 0 {
+		f.Errorf("%+v, %v", books, err)
+	}
+	if _, err := follow(budget.StewardKeys{make(ed25519.PublicKey, ed25519.PublicKeySize)}); err == nil {
+		f.Error("another key signed the refills")
+	}
+}

@@ -1,0 +1,145 @@
+package budget
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// Refill raises a cap by an amount. It raises what the account may lose in a lifetime, also when the data are the same: the journal's entry
+// and [Balance.Lifetime] say by how much.
+type Refill struct {
+	Account AccountID
+	Epsilon mechanisms.PicoEpsilon // pure, approx
+	Rho     mechanisms.PicoRho     // zcdp
+	Delta   mechanisms.AttoDelta
+	Reason  string   // for the journal
+	Mandate *Mandate // nil: nobody signed it
+}
+
+// Mandate is a steward's signature under a refill. It holds once: for the next refill of the account, within a day, and only if the lifetime afterwards is the one
+// that was signed.
+type Mandate struct {
+	Number    int64     // which refill of the account it is, from 1
+	Lifetime  Promise   // what the account may lose afterwards
+	At        time.Time // when it was signed, whole seconds
+	Key       string    // which public key checks it: see [KeyID]
+	Signature []byte    // Ed25519, over [Refill.Text]
+}
+
+// How far the dataset's time may be from when a refill was signed. The key may be kept on a machine without a network; clocks differ.
+const (
+	mandateLife = 24 * time.Hour
+	mandateSkew = 5 * time.Minute
+)
+
+// Text is what a steward signs: lines that people can read, the same for the same refill and for no other. The refill has a mandate.
+func (r Refill) Text() []byte {
+	quoted := func(text string) string {
+		q, err := json.Marshal(text) // one line, whatever it is
+		if err != nil {
+			panic(err) // strings always encode
+		}
+		return string(q)
+	}
+	lifetime := "unbounded"
+	if r.Mandate.Lifetime.Bounded {
+		lifetime = r.Mandate.Lifetime.Epsilon.String()
+	}
+	var b strings.Builder
+	b.WriteString("noisegate refill/1\n")
+	for _, line := range [][2]string{
+		{"dataset", quoted(r.Account.Dataset)},
+		{"account", quoted(r.Account.String())},
+		{"number of the refill", fmt.Sprint(r.Mandate.Number)},
+		{"adds epsilon", r.Epsilon.String()},
+		{"adds rho", r.Rho.String()},
+		{"adds delta", r.Delta.String()},
+		{"lifetime epsilon afterwards", lifetime},
+		{"lifetime delta afterwards", r.Mandate.Lifetime.Delta.String()},
+		{"reason", quoted(r.Reason)},
+		{"signed at", r.Mandate.At.UTC().Format(time.RFC3339)},
+	} {
+		b.WriteString(line[0] + ": " + line[1] + "\n")
+	}
+	return []byte(b.String())
+}
+
+// SignRefill signs a refill that has a mandate without a signature.
+func (s *Signer) SignRefill(r Refill) Refill {
+	mandate := *r.Mandate
+	mandate.At = mandate.At.UTC().Truncate(time.Second)
+	mandate.Key = s.id
+	r.Mandate = &mandate
+	mandate.Signature = ed25519.Sign(s.key, r.Text())
+	return r
+}
+
+// After is what an account with this limit may lose once it is refilled: what its mandate has to say.
+func (l Limit) After(r Refill) (Promise, error) {
+	limit, err := l.plus(r)
+	if err != nil {
+		return Promise{}, err
+	}
+	return limit.promise(), nil
+}
+
+// StewardKeys are the public keys of those who may raise caps.
+type StewardKeys []ed25519.PublicKey
+
+// ParseStewardKeys reads public keys as PEM texts, one after another.
+func ParseStewardKeys(text []byte) (keys StewardKeys, err error) {
+	for len(strings.TrimSpace(string(text))) > 0 {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			return nil, errors.New("budget: what follows the public keys is no PEM text")
+		}
+		key, err := ParsePublicKey(pem.EncodeToMemory(block))
+		if err != nil {
+			return nil, err
+		}
+		keys, text = append(keys, key), rest
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("budget: there is no public key")
+	}
+	return keys, nil
+}
+
+// Check refuses a refill that none of the keys signed (budget/signature).
+func (k StewardKeys) Check(r Refill) error {
+	if r.Mandate == nil {
+		return fault.BudgetSignature("this dataset takes refills only with a steward's signature")
+	}
+	for _, key := range k {
+		if KeyID(key) == r.Mandate.Key && ed25519.Verify(key, r.Text(), r.Mandate.Signature) {
+			return nil
+		}
+	}
+	return fault.BudgetSignature("none of the stewards' keys signed this refill")
+}
+
+// holds makes sure that a refill is the one that was signed: the account's nth, with that lifetime, at that time.
+func (m Mandate) holds(nth int64, after Limit, now time.Time) error {
+	switch age := now.Sub(m.At); {
+	case m.Number != nth:
+		return fault.BudgetSignature(fmt.Sprintf("it was signed as refill %d of the account, and would be refill %d", m.Number, nth))
+	case m.Lifetime != after.promise():
+		return fault.BudgetSignature("the account's limit is not what it was when the refill was signed")
+	case age > mandateLife || age < -mandateSkew:
+		return fault.BudgetSignature("it was signed more than a day ago, or in the future")
+	}
+	return nil
+}
+
+// raises reports whether a limit promises less privacy than another. Of different forms it is not asked which.
+func (l Limit) raises(other Limit) bool {
+	return l.Form != other.Form || l.Epsilon > other.Epsilon || l.Rho > other.Rho || l.Delta > other.Delta || l.TotalDelta > other.TotalDelta
+}

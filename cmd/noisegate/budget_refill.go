@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"strings"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/mechanisms"
+)
+
+type budgetRefillCommand struct {
+	Dataset string `arg:"" help:"The dataset."`
+	Account string `arg:"" help:"dataset, group:NAME, analyst:NAME or ensemble:NAME."`
+	Epsilon string `help:"How much epsilon is added (approx, pure)." placeholder:"E"`
+	Rho     string `help:"How much rho is added (zcdp)." placeholder:"R"`
+	Delta   string `help:"How much delta is added." placeholder:"D"`
+	Reason  string `help:"Why; it stands in the journal." placeholder:"TEXT"`
+	Key     string `type:"path" help:"Sign with this key, which budget key made; needed where the dataset has keys of stewards. What is signed is shown." placeholder:"FILE"`
+	gatewayFlags
+}
+
+func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
+	client, err := c.client(a)
+	if err != nil {
+		return err
+	}
+	refill := api.Refill{Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta), Reason: c.Reason}
+	if c.Key != "" {
+		text, err := os.ReadFile(c.Key)
+		if err != nil {
+			return usage(err)
+		}
+		signer, err := budget.NewSigner(text)
+		if err != nil {
+			return usage(err)
+		}
+		before, err := client.Account(ctx, c.Dataset, c.Account)
+		if err != nil {
+			return a.refused(c.JSON, "", err)
+		}
+		if refill.Signature, err = a.signRefill(signer, *before, refill); err != nil {
+			return usage(err)
+		}
+	}
+	account, err := client.Refill(ctx, c.Dataset, c.Account, refill)
+	return a.showAccount(c.JSON, account, err)
+}
+
+// signRefill signs a refill of an account as it is now, and shows what it signs: the lifetime afterwards is computed here, and not by the gateway.
+func (a *app) signRefill(signer *budget.Signer, account api.Account, asked api.Refill) (*api.RefillSignature, error) {
+	refill := budget.Refill{Account: accountIDOf(account), Reason: asked.Reason}
+	for _, err := range []error{
+		readDecimal(asked.Epsilon, &refill.Epsilon, mechanisms.ParseEpsilon), readDecimal(asked.Rho, &refill.Rho, mechanisms.ParseRho),
+		readDecimal(asked.Delta, &refill.Delta, mechanisms.ParseDelta),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	limit, err := capOf(account.Limit)
+	if err != nil {
+		return nil, err
+	}
+	lifetime, err := limit.After(refill)
+	if err != nil {
+		return nil, err
+	}
+	refill.Mandate = &budget.Mandate{Number: account.Refills + 1, Lifetime: lifetime, At: a.now()}
+	refill = signer.SignRefill(refill)
+	if _, err := a.Err.Write(refill.Text()); err != nil {
+		return nil, err
+	}
+	m := refill.Mandate
+	signed := &api.RefillSignature{Number: m.Number, Lifetime: api.Promise{Delta: api.Decimal(m.Lifetime.Delta.String())}, SignedAt: m.At, Key: m.Key,
+		Signature: base64.StdEncoding.EncodeToString(m.Signature)}
+	if m.Lifetime.Bounded {
+		signed.Lifetime.Epsilon = api.Decimal(m.Lifetime.Epsilon.String())
+	}
+	return signed, nil
+}
+
+func accountIDOf(account api.Account) budget.AccountID {
+	scope, name, _ := strings.Cut(account.Account, ":")
+	return budget.AccountID{Dataset: account.Dataset, Scope: budget.Scope(scope), Name: name}
+}
+
+// readDecimal reads an amount that may be missing.
+func readDecimal[T any](text api.Decimal, into *T, parse func(string) (T, error)) (err error) {
+	if text != "" {
+		*into, err = parse(string(text))
+	}
+	return err
+}
+
+// capOf reads the cap of a limit that the gateway shows.
+func capOf(l api.BudgetLimit) (budget.Limit, error) {
+	spec := budget.LimitSpec{Form: budget.Form(l.Form)}
+	for _, part := range []struct {
+		text api.Decimal
+		into **big.Rat
+	}{{l.Epsilon, &spec.Epsilon}, {l.Rho, &spec.Rho}, {l.Delta, &spec.Delta}} {
+		if err := readDecimal(part.text, part.into, mechanisms.ParseDecimal); err != nil {
+			return budget.Limit{}, fmt.Errorf("the account's limit: %w", err)
+		}
+	}
+	return budget.NewLimit(spec)
+}
+
+type budgetKeyCommand struct {
+	Out string `arg:"" type:"path" help:"The file of the private key, which must not exist."`
+}
+
+func (c *budgetKeyCommand) run(_ context.Context, a *app) error {
+	private, err := budget.NewKeyText()
+	if err != nil {
+		return err
+	}
+	signer, err := budget.NewSigner(private)
+	if err != nil {
+		return err
+	}
+	public, err := budget.PublicKeyText(signer.Public())
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return usage(err)
+	}
+	_, err = file.Write(private)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Err, "the private key %s is in %s; the public key:\n", budget.KeyID(signer.Public()), c.Out)
+	_, err = a.Out.Write(public)
+	return err
+}

@@ -1,0 +1,59 @@
+package gatewaytest
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"testing"
+
+	"noisegate/budget"
+)
+
+// Receipt is what an answer carries.
+type Receipt = budget.Receipt
+
+// Signer signs receipts.
+type Signer = budget.Signer
+
+// NewSigner is a signer with a key of its own.
+func NewSigner(t testing.TB) *Signer {
+	t.Helper()
+	key, err := budget.NewKeyText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := budget.NewSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+// Receipt reads a receipt, whose signature must hold and whose head must be in the journal.
+func (g *Gateway) Receipt(t testing.TB, signer *Signer, text string) (r Receipt) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		t.Fatalf("the receipt %q: %v", text, err)
+	}
+	if err := r.CheckSignature(signer.Public()); err != nil {
+		t.Error(err)
+	}
+	for _, e := range g.journal(t) {
+		if e.Seq == r.Head.Seq && e.Hash == r.Head.Hash {
+			return r
+		}
+	}
+	t.Errorf("the journal does not have the head of %s", text)
+	return r
+}
+
+// Settled is the digest of a release's answer in the journal.
+func (g *Gateway) Settled(t testing.TB, release string) string {
+	t.Helper()
+	for _, e := range g.journal(t) {
+		if e.Kind == budget.EntrySettle && string(e.Reservation) == release {
+			return hex.EncodeToString(e.Digest)
+		}
+	}
+	t.Fatalf("release %s is not settled", release)
+	return ""
+}
