@@ -68,6 +68,7 @@ type stack struct {
 	config string
 	url    string
 
+	shell   string // runs before the gateway, in its process
 	gateway *exec.Cmd
 	exited  chan error
 	log     *logBuffer
@@ -173,6 +174,9 @@ func (s *stack) receiptKey(t testing.TB) string {
 func (s *stack) serve(t testing.TB) {
 	t.Helper()
 	s.gateway = s.command("serve", "--config", s.config)
+	if s.shell != "" {
+		s.gateway.Path, s.gateway.Args = "/bin/sh", append([]string{"sh", "-c", s.shell + `; exec "$0" "$@"`}, s.gateway.Args...)
+	}
 	s.gateway.Stdout, s.gateway.Stderr = s.log, s.log
 	s.gateway.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.gateway.Start(); err != nil {

@@ -218,6 +218,7 @@ func asSchemas(databases map[string]*pgexec.Database) map[string]gateway.Schemas
 
 // serve answers on the listener until the context ends. Running requests are finished first.
 func (g *gatewayProcess) serve(ctx context.Context, listener net.Listener) error {
+	listener = httpapi.Bounded(listener, clientDescriptors())
 	if g.tls != nil {
 		listener = tls.NewListener(listener, g.tls)
 	}
