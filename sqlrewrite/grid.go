@@ -213,10 +213,11 @@ func (g *grid) deviation() *big.Int {
 	return maxInt(big.NewInt(1), new(big.Int).Sub(g.hi, g.centre())) // centre is rounded down: hi is the farther end
 }
 
+// narrow reports whether the sum of the steps of any rows is a bigint.
+func (g *grid) narrow() bool { return g.magnitude().Cmp(big.NewInt(smallSteps)) < 0 }
+
 // small reports whether steps are summed as integer, the fastest exact sum.
-func (g *grid) small() bool {
-	return g.form != exactDecimal && g.form != roundDecimal && g.magnitude().Cmp(big.NewInt(smallSteps)) < 0
-}
+func (g *grid) small() bool { return g.form != exactDecimal && g.form != roundDecimal && g.narrow() }
 
 func one() *big.Rat { return big.NewRat(1, 1) }
 

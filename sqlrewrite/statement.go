@@ -289,14 +289,20 @@ func (p *statementPrinter) sum(m measure) string {
 	}
 	s := "pg_catalog.sum(" + p.steps(m.grid) + ")" + p.filterClause(m)
 	if m.grid.form == exactDecimal {
-		s = "pg_catalog.trunc(" + s + " * " + p.number(m.grid.step.Denom(), "numeric") + ")"
+		s = "(" + s + " * " + p.number(m.grid.step.Denom(), "numeric") + ")"
+	}
+	wide := "numeric"
+	switch {
+	case m.grid.narrow():
+		wide = "bigint"
+		if !m.grid.small() { // what follows is cheaper in whole numbers
+			s += "::bigint"
+		}
+	case m.grid.form == exactDecimal:
+		s = "pg_catalog.trunc" + s
 	}
 	if m.kind != sumCentred {
 		return s
-	}
-	wide := "numeric"
-	if m.grid.small() {
-		wide = "bigint"
 	}
 	return "(" + s + " - " + p.number(m.grid.centre(), wide) + " * " + p.count(m) + ")"
 }
@@ -328,7 +334,7 @@ func (p *statementPrinter) bounded(m measure) string {
 	case sumSteps, sumCentred, sumProducts:
 		s, n := p.perUnit(p.sum(m)), p.perUnit(p.count(m))
 		less := fmt.Sprintf("pg_catalog.div(%s::numeric * %s, %s::numeric)", s, limit(), n)
-		if m.kind != sumProducts && m.grid.small() {
+		if m.kind != sumProducts && m.grid.narrow() {
 			less += "::bigint"
 		}
 		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit(), less, s)
@@ -381,15 +387,15 @@ func (p *statementPrinter) steps(g *grid) string {
 		}
 		return p.clamp(g, compare, result, inner)
 	case exactDecimal:
-		return p.clamp(g, "numeric", "numeric", x)
+		return p.clampDecimal(g)
 	case roundDecimal:
-		scaled := x
+		scaled := p.clampDecimal(g)
 		if !g.step.IsInt() {
 			scaled += " * " + p.number(g.step.Denom(), "numeric")
 		} else if g.step.Cmp(one()) > 0 {
 			scaled += " / " + p.number(g.step.Num(), "numeric")
 		}
-		return p.clamp(g, "numeric", "numeric", "pg_catalog.round("+scaled+")")
+		return "pg_catalog.round(" + scaled + ")"
 	case scaledFloat:
 		return p.clamp(g, "double precision", result, "("+x+" * "+p.number(g.step.Denom(), "double precision")+")::"+result)
 	default:
@@ -410,12 +416,7 @@ func (p *statementPrinter) clamp(g *grid, compare, result, body string) string {
 		}
 		return p.sub(func() { p.arg(decimalText(g.value(k)), compare) })
 	}
-	inSteps := func(k *big.Int) string {
-		if g.form == exactDecimal {
-			return bound(k)
-		}
-		return p.number(k, result)
-	}
+	inSteps := func(k *big.Int) string { return p.number(k, result) }
 	lowest, highest := integerRange(g.x.typ())
 	var arms string
 	if lowest == nil || g.value(g.lo).Cmp(lowest) > 0 {
@@ -446,6 +447,17 @@ func (p *statementPrinter) clampWhole(g *grid) string {
 		clamped = "pg_catalog." + name + "larger(" + clamped + ", " + p.number(g.lo, string(g.x.typ())) + ")"
 	}
 	return clamped
+}
+
+// clampDecimal is clampWhole for numerics: they are compared digit by digit, and once a side is a sixth of a whole sum cheaper than
+// CASE. NaN, which sorts above every number, becomes the upper bound.
+func (p *statementPrinter) clampDecimal(g *grid) string {
+	x := p.operand(g.x)
+	if g.clamped {
+		return x
+	}
+	bound := func(k *big.Int) string { return p.sub(func() { p.arg(decimalText(g.value(k)), "numeric") }) }
+	return "pg_catalog.numeric_larger(pg_catalog.numeric_smaller(" + x + ", " + bound(g.hi) + "), " + bound(g.lo) + ")"
 }
 
 // integerRange is the range of an integer type, nil for other types.
