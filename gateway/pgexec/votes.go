@@ -10,8 +10,9 @@ import (
 	"noisegate/pate"
 )
 
-// relationText counts the wanted columns of a relation that the role may read, under exactly these names.
-const relationText = `SELECT count(DISTINCT a.attname)
+// relationText finds the wanted columns of a relation that the role may read, under exactly these names, and whether a column's type is one
+// whose output is its text: smallint, integer, bigint, text or varchar. A cast to text costs PostgreSQL a third of its time.
+const relationText = `SELECT a.attname::text, a.atttypid IN (20, 21, 23, 25, 1043)
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -38,14 +39,23 @@ func (d *Database) streamVotes(ctx context.Context, table pate.VoteTable, yield 
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it wrote nothing
 	columns := []string{table.Teacher, table.Query, table.Label}
-	var found int
-	if err := tx.QueryRow(ctx, relationText, table.Schema, table.Table, columns).Scan(&found); err != nil {
+	plain := map[string]bool{}
+	found, err := tx.Query(ctx, relationText, table.Schema, table.Table, columns)
+	if err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
-	if found != len(columns) { // or a column is named twice
+	var column string
+	var isText bool
+	if _, err := pgx.ForEachRow(found, []any{&column, &isText}, func() error {
+		plain[column] = isText
+		return nil
+	}); err != nil {
+		return fault.DataUnavailable(quiet(err))
+	}
+	if len(plain) != len(columns) { // or a column is named twice
 		return fault.PateUnknownTable()
 	}
-	rows, err := tx.Query(ctx, votesText(table), pgx.QueryResultFormats{pgx.TextFormatCode})
+	rows, err := tx.Query(ctx, votesText(table, plain), pgx.QueryResultFormats{pgx.TextFormatCode})
 	if err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
@@ -62,8 +72,14 @@ func (d *Database) streamVotes(ctx context.Context, table pate.VoteTable, yield 
 	return nil
 }
 
-func votesText(t pate.VoteTable) string {
-	column := func(name string) string { return pgx.Identifier{name}.Sanitize() + "::text" }
+// votesText reads the columns as text; plain are those that come as text by themselves.
+func votesText(t pate.VoteTable, plain map[string]bool) string {
+	column := func(name string) string {
+		if plain[name] {
+			return pgx.Identifier{name}.Sanitize()
+		}
+		return pgx.Identifier{name}.Sanitize() + "::text"
+	}
 	return "SELECT " + column(t.Teacher) + ", " + column(t.Query) + ", " + column(t.Label) +
 		" FROM " + pgx.Identifier{t.Schema, t.Table}.Sanitize()
 }
