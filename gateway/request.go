@@ -18,12 +18,22 @@ const (
 	maxIdempotencyKey = 255 // bytes
 )
 
-// planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request.
+// planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request. A
+// refusal of the text says what would be accepted, where that is known.
 func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	if r.SQL == "" {
 		return nil, nil, fault.RequestMissingField("sql")
 	}
 	options, err := optionsOf(r, limit)
+	private, public, refusal := planWith(r, snapshot, limit, options, err)
+	if refusal != nil && err == nil {
+		refusal = sqlrewrite.Suggest(refusal, r.SQL, snapshot, options)
+	}
+	return private, public, refusal
+}
+
+// planWith plans with the options of a request, or without, where err says why there are none.
+func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit, options sqlrewrite.Options, err error) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	if err == nil && len(r.MaxError) == 0 {
 		return sqlrewrite.Read(r.SQL, snapshot, options)
 	}

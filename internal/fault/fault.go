@@ -12,6 +12,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Code names one kind of error, as "area/name". Codes are part of the public contract: they end the
@@ -43,6 +44,7 @@ type Error struct {
 	Code    Code
 	Msg     string   // lower case; names the offending thing and says what was expected
 	Hint    string   // what to write or do instead; may be empty
+	Part    string   // the piece of SQL that the hint is about, for programs: a name or a condition to write; may be empty
 	Pos     Position // where in the client's text; may be zero
 	Details []Detail // extra members of the problem document
 	Err     error    // the cause, for the log only; never shown to a client
@@ -70,6 +72,13 @@ func (e *Error) At(pos Position) *Error {
 func (e *Error) WithHint(hint string) *Error {
 	c := *e
 	c.Hint = hint
+	return &c
+}
+
+// WithDetails returns a copy of the error with more details.
+func (e *Error) WithDetails(more ...Detail) *Error {
+	c := *e
+	c.Details = append(slices.Clone(e.Details), more...)
 	return &c
 }
 

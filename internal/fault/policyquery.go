@@ -24,7 +24,7 @@ func NotAggregate(pos Position, what string) *Error {
 // NotGrouped refuses a column of the select list, HAVING or ORDER BY that is no group key; groupBy is the clause that would make it one.
 func NotGrouped(pos Position, column, groupBy string) *Error {
 	e := NotAggregate(pos, "column "+Quote(column))
-	e.Hint = "write " + clean(groupBy) + ", or an aggregate: count(" + clean(column) + ")"
+	e.Hint, e.Part = "write "+clean(groupBy)+", or an aggregate: count("+clean(column)+")", column
 	return e
 }
 
@@ -91,5 +91,6 @@ func UnitJoin(pos Position, condition string) *Error {
 		Code: CodeUnitJoin, Pos: pos,
 		Msg:  "this join pairs rows of different people",
 		Hint: "join on the privacy unit: add " + condition,
+		Part: condition,
 	}
 }

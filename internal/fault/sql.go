@@ -54,7 +54,7 @@ func UnknownWindow(pos Position, name string, known []string) *Error {
 func unknown(code Code, kind string, pos Position, name string, known []string) *Error {
 	e := &Error{Code: code, Pos: pos, Msg: fmt.Sprintf("there is no %s %s", kind, Quote(name))}
 	if near, ok := Nearest(name, known); ok {
-		e.Hint = fmt.Sprintf("did you mean %s?", Quote(near))
+		e.Hint, e.Part = fmt.Sprintf("did you mean %s?", Quote(near)), near
 	}
 	return e
 }

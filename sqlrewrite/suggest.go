@@ -1,0 +1,111 @@
+package sqlrewrite
+
+import (
+	"errors"
+	"strings"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// answerMark stands in the second of two suggested queries for what the first one answers.
+const answerMark = "<answer>"
+
+// Limits of the search for a suggestion: of the text, of repairs one after another, and of texts that are tried.
+const (
+	maxSuggestBytes = 4 << 10
+	maxRepairs      = 3
+	maxTries        = 12
+)
+
+// Suggest adds to a refusal the query that would be accepted, where a small change to the text makes one: as the detail "suggestion". Where it takes
+// two queries, the detail "then" is the second one, in which <answer> stands for the first one's answer. Other errors come back as they are.
+//
+// What it says depends on the text, the policy and the options alone. Every suggestion was accepted by [Read] before it is made; that it
+// means what its author meant is for the author to judge.
+func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options) error {
+	var refusal *fault.Error
+	if !errors.As(err, &refusal) || len(sql) > maxSuggestBytes || refusal.Code == fault.CodeTooComplex {
+		return err
+	}
+	if options.Epsilon == 0 && options.Rho == 0 {
+		options.Epsilon = mechanisms.EpsilonUnit
+	}
+	s := &suggester{snapshot: snapshot, options: options}
+	if first, then, ok := s.inTwoSteps(sql, refusal); ok {
+		return refusal.WithDetails(fault.Detail{Name: "suggestion", Value: first}, fault.Detail{Name: "then", Value: then})
+	}
+	if text, ok := s.repaired(sql, refusal, maxRepairs); ok {
+		return refusal.WithDetails(fault.Detail{Name: "suggestion", Value: text})
+	}
+	return err
+}
+
+// suggester looks for texts that are accepted.
+type suggester struct {
+	snapshot *catalog.Snapshot
+	options  Options
+	tries    int
+}
+
+// refusalOf is why a text is refused; ok is false where it is accepted, and where nothing more is tried.
+func (s *suggester) refusalOf(text string) (refusal *fault.Error, accepted bool) {
+	if s.tries++; s.tries > maxTries {
+		return nil, false
+	}
+	_, _, err := Read(text, s.snapshot, s.options)
+	if err == nil {
+		return nil, true
+	}
+	errors.As(err, &refusal)
+	return refusal, false
+}
+
+// repaired is the first text that is accepted, of those that repairs make.
+func (s *suggester) repaired(text string, refusal *fault.Error, left int) (string, bool) {
+	if left == 0 || refusal == nil {
+		return "", false
+	}
+	q := cutText(text)
+	i := q.at(refusal.Pos)
+	if i < 0 {
+		return "", false
+	}
+	for _, repair := range repairs() {
+		changed := repair(q, i, refusal)
+		if changed == "" || changed == text {
+			continue
+		}
+		next, accepted := s.refusalOf(changed)
+		if accepted {
+			return changed, true
+		}
+		if mended, ok := s.repaired(changed, next, left-1); ok {
+			return mended, true
+		}
+	}
+	return "", false
+}
+
+// inTwoSteps takes a query over people that stands for a value out of another one.
+func (s *suggester) inTwoSteps(text string, refusal *fault.Error) (first, then string, ok bool) {
+	q := cutText(text)
+	i := q.at(refusal.Pos)
+	if i < 0 || refusal.Code != fault.CodeUnsupported {
+		return "", "", false
+	}
+	if q.word(i) == "SELECT" {
+		i--
+	}
+	if q.word(i) != "(" || q.word(i+1) != "SELECT" {
+		return "", "", false
+	}
+	end := q.closing(i)
+	first, then = q.slice(i+1, end-1), q.replaced(i, end, answerMark)
+	if _, accepted := s.refusalOf(first); !accepted {
+		return "", "", false
+	}
+	_, accepted := s.refusalOf(strings.ReplaceAll(then, answerMark, "42"))
+	return first, then, accepted
+}

@@ -1,0 +1,128 @@
+package sqlrewrite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// eachGoldenRefusal visits the refusals of the golden files.
+func eachGoldenRefusal(t *testing.T, clauses []string, visit func(sql string, snapshot *catalog.Snapshot, o Options, refusal *fault.Error)) {
+	t.Helper()
+	for _, clause := range clauses {
+		var tables string
+		var snapshot *catalog.Snapshot
+		datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "tables":
+				tables = d.Input
+			case "policy":
+				snapshot = parseSnapshot(t, tables, d.Input)
+			case "refuse":
+				o := parseOptions(t, d)
+				_, err := Rewrite(d.Input, snapshot, o)
+				var refusal *fault.Error
+				if errors.As(err, &refusal) {
+					visit(d.Input, snapshot, o, refusal)
+				}
+			}
+			return d.Expected
+		})
+	}
+}
+
+// suggestionsOf are the texts that a refusal suggests, with a number for what the first of two answers.
+func suggestionsOf(err error) (texts []string) {
+	var refusal *fault.Error
+	if !errors.As(err, &refusal) {
+		return nil
+	}
+	for _, d := range refusal.Details {
+		if d.Name == "suggestion" || d.Name == "then" {
+			texts = append(texts, strings.ReplaceAll(d.Value, answerMark, "42"))
+		}
+	}
+	return texts
+}
+
+// Every query that a refusal suggests is accepted; the golden file shows which refusals have one.
+func TestSuggestionsAreAccepted(t *testing.T) {
+	suggested := 0
+	eachGoldenRefusal(t, goldenClauses(), func(sql string, snapshot *catalog.Snapshot, o Options, refusal *fault.Error) {
+		for _, text := range suggestionsOf(Suggest(refusal, sql, snapshot, o)) {
+			suggested++
+			if _, _, err := Read(text, snapshot, o); err != nil {
+				t.Errorf("%s\n suggests %s\n which is refused: %v", sql, text, err)
+			}
+		}
+	})
+	if suggested < 40 {
+		t.Errorf("only %d refusals suggest a query", suggested)
+	}
+}
+
+// The golden file of suggestions: each refused query, and what would be accepted.
+func TestSuggestGolden(t *testing.T) {
+	var tables string
+	var snapshot *catalog.Snapshot
+	datadriven.RunTest(t, "testdata/suggest", func(t *testing.T, d *datadriven.TestData) string {
+		switch d.Cmd {
+		case "tables":
+			tables = d.Input
+			return ""
+		case "policy":
+			snapshot = parseSnapshot(t, tables, d.Input)
+			return ""
+		}
+		o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95, Dialect: Dialect(d.Cmd)}
+		_, _, err := Read(d.Input, snapshot, o)
+		if err == nil {
+			d.Fatalf(t, "accepted as it is")
+		}
+		err = Suggest(err, d.Input, snapshot, o)
+		var b strings.Builder
+		for _, text := range suggestionsOf(err) {
+			if _, _, err := Read(text, snapshot, o); err != nil {
+				d.Fatalf(t, "%s: %v", text, err)
+			}
+		}
+		var refusal *fault.Error
+		errors.As(err, &refusal)
+		for _, detail := range refusal.Details {
+			if detail.Name == "suggestion" || detail.Name == "then" {
+				fmt.Fprintf(&b, "%s: %s\n", detail.Name, detail.Value)
+			}
+		}
+		if b.Len() == 0 {
+			fmt.Fprintln(&b, "none known")
+		}
+		return showFault(err) + b.String()
+	})
+}
+
+// FuzzSuggest: whatever the text and wherever a refusal points, there is no panic, and what is suggested is accepted.
+func FuzzSuggest(f *testing.F) {
+	for _, sql := range goldenQueries(f) {
+		f.Add(sql, 1, 8)
+	}
+	snapshot := townSnapshot(f)
+	f.Fuzz(func(t *testing.T, sql string, line, column int) {
+		o := sharp()
+		_, _, err := Read(sql, snapshot, o)
+		if err == nil {
+			err = fault.Unsupported(fault.Position{Line: line, Column: column}, "x", "PARTITION BY id")
+		}
+		for _, text := range suggestionsOf(Suggest(err, sql, snapshot, o)) {
+			if _, _, err := Read(text, snapshot, o); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+	})
+}
