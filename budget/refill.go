@@ -88,7 +88,7 @@ func (l Limit) After(r Refill) (Promise, error) {
 	if err != nil {
 		return Promise{}, err
 	}
-	return limit.promise(), nil
+	return limit.Promise(), nil
 }
 
 // StewardKeys are the public keys of those who may raise caps.
@@ -131,7 +131,7 @@ func (m Mandate) holds(nth int64, after Limit, now time.Time) error {
 	switch age := now.Sub(m.At); {
 	case m.Number != nth:
 		return fault.BudgetSignature(fmt.Sprintf("it was signed as refill %d of the account, and would be refill %d", m.Number, nth))
-	case m.Lifetime != after.promise():
+	case m.Lifetime != after.Promise():
 		return fault.BudgetSignature("the account's limit is not what it was when the refill was signed")
 	case age > mandateLife || age < -mandateSkew:
 		return fault.BudgetSignature("it was signed more than a day ago, or in the future")

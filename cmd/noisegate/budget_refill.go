@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
 	"strings"
 
@@ -63,7 +62,7 @@ func (a *app) signRefill(signer *budget.Signer, account api.Account, asked api.R
 			return nil, err
 		}
 	}
-	limit, err := capOf(account.Limit)
+	limit, err := limitOf(account.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -96,20 +95,6 @@ func readDecimal[T any](text api.Decimal, into *T, parse func(string) (T, error)
 		*into, err = parse(string(text))
 	}
 	return err
-}
-
-// capOf reads the cap of a limit that the gateway shows.
-func capOf(l api.BudgetLimit) (budget.Limit, error) {
-	spec := budget.LimitSpec{Form: budget.Form(l.Form)}
-	for _, part := range []struct {
-		text api.Decimal
-		into **big.Rat
-	}{{l.Epsilon, &spec.Epsilon}, {l.Rho, &spec.Rho}, {l.Delta, &spec.Delta}} {
-		if err := readDecimal(part.text, part.into, mechanisms.ParseDecimal); err != nil {
-			return budget.Limit{}, fmt.Errorf("the account's limit: %w", err)
-		}
-	}
-	return budget.NewLimit(spec)
 }
 
 type budgetKeyCommand struct {
