@@ -129,7 +129,7 @@ func TestStewardsCommands(t *testing.T) {
 		{"budget freeze people analyst:ana", `frozen by a steward`},
 		{"budget thaw people analyst:ana", `about 2 more counts`},
 		{"budget history people analyst:ana", `(?s)limit .*reserve .*ana .* 0\.1 .*settle.* 0\.3 .*refill .*sam.*freeze.*thaw`},
-		{"budget forecast people analyst:ana", `(?s)epsilon 0\.042858 a day in the last 7 days\n.* now .*\| 2 +\| not used up\n.* at this pace the cap lasts until`},
+		{"budget forecast people analyst:ana", `(?s)epsilon 0\.042858 a day in the last 7 days\n.* now .*\| +2 \| used up .* at this pace the cap lasts until`},
 		{"budget show people --accounts", `dataset .*approx epsilon 100000`},
 		{"audit tail -n 2", `(?s)freeze.*thaw`},
 	} {
