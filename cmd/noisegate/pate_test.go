@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"noisegate/api"
 )
 
 func TestClassNames(t *testing.T) {
@@ -38,5 +40,21 @@ func TestProgress(t *testing.T) {
 		if text := out.String(); shown != strings.HasSuffix(text, " \r") || !shown && text != "" {
 			t.Errorf("at the end: %q", text)
 		}
+	}
+}
+
+// TestLabelFiles: an array has -1 and a table an empty cell where there is no label; all noisy counts go into the table.
+func TestLabelFiles(t *testing.T) {
+	one := 1
+	labels := []api.Label{
+		{Query: "a,b", Status: "answered", Label: &one, Class: "dog", Histogram: []api.Value{api.Number("-3"), api.Number("61")}},
+		{Query: "c", Status: "rejected"},
+	}
+	const want = "query,status,label,count 0,count 1\n\"a,b\",answered,dog,-3,61\nc,rejected,,,\n"
+	if got := string(labelsCSV(labels)); got != want {
+		t.Errorf("%q", got)
+	}
+	if got := labelsNPY(labels); !bytes.HasSuffix(got, []byte{'\n', 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}) {
+		t.Errorf("%q", got)
 	}
 }
