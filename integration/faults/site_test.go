@@ -181,9 +181,7 @@ func (l *load) once(ctx context.Context, client *api.Client, q api.QueryRequest,
 	l.mu.Lock()
 	l.refusals[code]++
 	l.mu.Unlock()
-	if code == "" {
-		time.Sleep(2 * time.Millisecond) // nobody is there: do not spin
-	}
+	time.Sleep(2 * time.Millisecond) // nobody is there, or nothing is left: do not spin
 	return false
 }
 
