@@ -28,12 +28,19 @@ func TestF02F21A67KillAtEveryPoint(t *testing.T) {
 			o.KillAt, o.Visit = p, int64(1+rand.IntN(12))
 			c, took := startChild(t, o)
 			waits = append(waits, took)
-			s.refill(t, c.url, 30)
-			l, others := s.load(t, n, c.url, 4), s.load(t, n, survivor, 2)
 			if p.inDatabase() {
-				s.killWhileHeld(t, c, p)
+				s.refill(t, c.url, 1000) // while PostgreSQL is held, nobody can give more
 			} else {
-				c.awaitDeath(t, time.Minute)
+				s.refill(t, c.url, 30)
+			}
+			l := s.load(t, n, c.url, 4)
+			var others *load
+			beside := func() { others = s.load(t, n, survivor, 2) }
+			if p.inDatabase() {
+				s.killWhileHeld(t, c, p, beside)
+			} else {
+				beside()
+				s.patiently(t, survivor, "the trap does not spring", c.dead)
 			}
 			l.stop(t)
 			others.stop(t)
@@ -72,15 +79,15 @@ func (s *site) installHold(t *testing.T) {
 }
 
 // killWhileHeld kills the gateway while PostgreSQL is held with one of its reservations, and then lets PostgreSQL go on: what
-// it had not been told to commit goes, and what it had been told to commit stays.
-func (s *site) killWhileHeld(t *testing.T, c *child, at point) {
+// it had not been told to commit goes, and what it had been told to commit stays. Beside begins once the reservation is held: others queue behind it.
+func (s *site) killWhileHeld(t *testing.T, c *child, at point, beside func()) {
 	t.Helper()
 	time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)
 	conn, err := pgx.Connect(t.Context(), s.super)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.WithoutCancel(t.Context()))
+	defer conn.Close(context.WithoutCancel(t.Context())) // and the lock goes with the connection
 	lock := holdStatement
 	if at == beforeCommit {
 		lock = holdCommit
@@ -88,17 +95,26 @@ func (s *site) killWhileHeld(t *testing.T, c *child, at point) {
 	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock($1::bigint)", lock); err != nil {
 		t.Fatal(err)
 	}
-	for range 5_000 {
-		var held bool
+	within(t, "no reservation comes to "+string(at), func() (held bool) {
 		if err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)").Scan(&held); err != nil {
 			t.Fatal(err)
 		}
-		if held {
-			c.kill()
-			return // and the lock goes with the connection
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	t.Error("no reservation came to " + string(at))
+		return held
+	})
+	beside()
+	time.Sleep(time.Duration(rand.IntN(10)) * time.Millisecond)
 	c.kill()
+}
+
+// patiently waits until something happens that questions lead to, and lets clients ask more when they have nothing left.
+func (s *site) patiently(t *testing.T, survivor, otherwise string, happened func() bool) {
+	t.Helper()
+	asked := time.Now()
+	within(t, otherwise, func() bool {
+		if time.Since(asked) > time.Second {
+			s.refill(t, survivor, 30)
+			asked = time.Now()
+		}
+		return happened()
+	})
 }
