@@ -22,7 +22,7 @@ const healsWithin = 3 * time.Second
 // TestF03PostgresStoppedUnderLoad stops the ledger's server, in turn as a power failure would and with SIGKILL, and starts it again. Two gateways are
 // at work, so that each finds what the other wrote where its own transaction was lost.
 func TestF03PostgresStoppedUnderLoad(t *testing.T) {
-	s := newSite(t)
+	s := ownSite(t)
 	url, other := s.inProcess(t, never(), nil), s.inProcess(t, never(), nil)
 	n := &numbers{}
 	var waits invariants.Waits

@@ -43,8 +43,21 @@ type site struct {
 	verified  budget.Head // how far the chain was verified
 }
 
-// newSite starts a server that keeps what it commits.
+// common is a server that keeps what it commits, for all sites but those whose tests stop theirs. It ends with this process.
+var common = sync.OnceValues(func() (*pgserver.Server, error) { return gatewaytest.Server(context.Background()) })
+
+// newSite makes databases on a server that must not be stopped.
 func newSite(t *testing.T) *site {
+	t.Helper()
+	server, err := common()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return siteOn(t, server)
+}
+
+// ownSite starts a server that may be stopped.
+func ownSite(t *testing.T) *site {
 	t.Helper()
 	server, err := gatewaytest.Server(t.Context())
 	if err != nil {

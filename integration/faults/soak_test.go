@@ -34,7 +34,7 @@ type soak struct {
 
 func newSoak(t *testing.T) *soak {
 	t.Helper()
-	s := &soak{site: newSite(t), n: &numbers{}}
+	s := &soak{site: ownSite(t), n: &numbers{}}
 	s.reborn = orders{Databases: s.databases, Address: freeAddress(t)}
 	through := orders{Address: freeAddress(t)}
 	through.Databases.Ledger, s.ledger = network(t, s.databases.Ledger)
