@@ -132,12 +132,12 @@ func forward(listener net.Listener, socket string) {
 }
 
 // settled waits for the gateway's goroutines to end: about as many must be left as there were.
-func settled(t *testing.T, base int, ours func() int) {
+func settled(t *testing.T, base int, count func() int) {
 	t.Helper()
 	const slack = 5 // security.md, F05
 	left := 0
-	for range 100 {
-		if left = ours(); left <= base+slack {
+	for range 600 {
+		if left = count(); left <= base+slack {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
