@@ -19,27 +19,36 @@ const (
 	maxTries        = 12
 )
 
-// Suggest adds to a refusal the query that would be accepted, where a small change to the text makes one: as the detail "suggestion". Where it takes
-// two queries, the detail "then" is the second one, in which <answer> stands for the first one's answer. Other errors come back as they are.
+// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the
+// text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer> stands for
+// the first one's answer. Other errors come back as they are.
 //
 // What it says depends on the text, the policy and the options alone. Every suggestion was accepted by [Read] before it is made; that it
 // means what its author meant is for the author to judge.
 func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options) error {
 	var refusal *fault.Error
-	if !errors.As(err, &refusal) || len(sql) > maxSuggestBytes || refusal.Code == fault.CodeTooComplex {
+	if !errors.As(err, &refusal) || len(sql) > maxSuggestBytes {
 		return err
+	}
+	q := cutText(sql)
+	i := q.at(refusal.Pos)
+	if i < 0 {
+		return err
+	}
+	details := []fault.Detail{{Name: "near", Value: q.slice(i, i+1)}}
+	if refusal.Code == fault.CodeTooComplex {
+		return refusal.WithDetails(details...)
 	}
 	if options.Epsilon == 0 && options.Rho == 0 {
 		options.Epsilon = mechanisms.EpsilonUnit
 	}
 	s := &suggester{snapshot: snapshot, options: options}
-	if first, then, ok := s.inTwoSteps(sql, refusal); ok {
-		return refusal.WithDetails(fault.Detail{Name: "suggestion", Value: first}, fault.Detail{Name: "then", Value: then})
+	if first, then, ok := s.inTwoSteps(q, i, refusal); ok {
+		details = append(details, fault.Detail{Name: "suggestion", Value: first}, fault.Detail{Name: "then", Value: then})
+	} else if text, ok := s.repaired(q, i, refusal, maxRepairs); ok {
+		details = append(details, fault.Detail{Name: "suggestion", Value: text})
 	}
-	if text, ok := s.repaired(sql, refusal, maxRepairs); ok {
-		return refusal.WithDetails(fault.Detail{Name: "suggestion", Value: text})
-	}
-	return err
+	return refusal.WithDetails(details...)
 }
 
 // suggester looks for texts that are accepted.
@@ -62,37 +71,33 @@ func (s *suggester) refusalOf(text string) (refusal *fault.Error, accepted bool)
 	return refusal, false
 }
 
-// repaired is the first text that is accepted, of those that repairs make.
-func (s *suggester) repaired(text string, refusal *fault.Error, left int) (string, bool) {
-	if left == 0 || refusal == nil {
-		return "", false
-	}
-	q := cutText(text)
-	i := q.at(refusal.Pos)
-	if i < 0 {
-		return "", false
-	}
+// repaired is the first text that is accepted, of those that so many repairs make, one after another.
+func (s *suggester) repaired(q *queryText, i int, refusal *fault.Error, left int) (string, bool) {
 	for _, repair := range repairs() {
-		changed := repair(q, i, refusal)
-		if changed == "" || changed == text {
+		text := repair(q, i, refusal)
+		if text == "" || text == q.text {
 			continue
 		}
-		next, accepted := s.refusalOf(changed)
+		next, accepted := s.refusalOf(text)
 		if accepted {
-			return changed, true
+			return text, true
 		}
-		if mended, ok := s.repaired(changed, next, left-1); ok {
-			return mended, true
+		if next == nil || left == 1 {
+			continue
+		}
+		changed := cutText(text)
+		if at := changed.at(next.Pos); at >= 0 {
+			if mended, ok := s.repaired(changed, at, next, left-1); ok {
+				return mended, true
+			}
 		}
 	}
 	return "", false
 }
 
 // inTwoSteps takes a query over people that stands for a value out of another one.
-func (s *suggester) inTwoSteps(text string, refusal *fault.Error) (first, then string, ok bool) {
-	q := cutText(text)
-	i := q.at(refusal.Pos)
-	if i < 0 || refusal.Code != fault.CodeUnsupported {
+func (s *suggester) inTwoSteps(q *queryText, i int, refusal *fault.Error) (first, then string, ok bool) {
+	if refusal.Code != fault.CodeUnsupported {
 		return "", "", false
 	}
 	if q.word(i) == "SELECT" {

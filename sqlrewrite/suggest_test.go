@@ -3,6 +3,7 @@ package sqlrewrite
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,6 +123,29 @@ func FuzzSuggest(f *testing.F) {
 		for _, text := range suggestionsOf(Suggest(err, sql, snapshot, o)) {
 			if _, _, err := Read(text, snapshot, o); err != nil {
 				t.Fatalf("%s: %v", text, err)
+			}
+		}
+	})
+}
+
+// Every refusal of the golden files says where, what and what to do: a place in the text with the words there, and a hint. Those about the
+// request's options have no place.
+func TestRefusalsHelp(t *testing.T) {
+	eachGoldenRefusal(t, goldenClauses(), func(sql string, snapshot *catalog.Snapshot, o Options, refusal *fault.Error) {
+		if refusal.Hint == "" {
+			t.Errorf("%s\n has no hint: %v", sql, refusal)
+		}
+		if slices.Contains([]fault.Code{fault.CodeLooserBound, fault.CodePriceTooSmall, fault.CodeMechanism}, refusal.Code) {
+			return
+		}
+		var told *fault.Error
+		errors.As(Suggest(refusal, sql, snapshot, o), &told)
+		if refusal.Pos.Line == 0 || refusal.Pos.Column == 0 || len(told.Details) == 0 {
+			t.Errorf("%s\n has no place in the text: %v", sql, refusal)
+		}
+		for _, d := range told.Details {
+			if d.Name == "near" && !strings.Contains(sql, d.Value) {
+				t.Errorf("%s\n is said to hold %s", sql, d.Value)
 			}
 		}
 	})

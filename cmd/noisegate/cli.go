@@ -177,6 +177,9 @@ func (a *app) sayProblem(p *api.Problem, sql string) {
 		fmt.Fprintf(a.Err, "  hint: %s\n", p.Hint)
 	}
 	for _, name := range sortedKeys(p.Extra) {
+		if name == "near" {
+			continue // the excerpt points at it
+		}
 		fmt.Fprintf(a.Err, "  %s: %s\n", strings.ReplaceAll(name, "_", " "), p.Extra[name])
 	}
 	if p.Status >= 500 && p.RequestID != "" {

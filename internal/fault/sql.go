@@ -22,12 +22,15 @@ const (
 
 // Syntax says that the text is not SQL at all. The message may quote the analyst's own text: it is theirs already.
 func Syntax(pos Position, message string) *Error {
-	return &Error{Code: CodeSyntax, Pos: pos, Msg: clean(message)}
+	return &Error{Code: CodeSyntax, Pos: pos, Msg: clean(message), Hint: "the request's dialect says how SQL is read: postgresql, unless it says mysql"}
 }
 
 // Unsupported refuses SQL that Noisegate does not take. What names the construct ("a window function"); hint says what to
-// write instead and may be empty.
+// write instead; where it is empty, the hint says where to look.
 func Unsupported(pos Position, what, hint string) *Error {
+	if hint == "" {
+		hint = "docs/sql.md lists what is taken"
+	}
 	return &Error{Code: CodeUnsupported, Pos: pos, Msg: clean(what) + " is not supported", Hint: hint}
 }
 
@@ -53,11 +56,26 @@ func UnknownWindow(pos Position, name string, known []string) *Error {
 
 func unknown(code Code, kind string, pos Position, name string, known []string) *Error {
 	e := &Error{Code: code, Pos: pos, Msg: fmt.Sprintf("there is no %s %s", kind, Quote(name))}
-	if near, ok := Nearest(name, known); ok {
+	names := slices.Compact(slices.Sorted(slices.Values(known)))
+	near, ok := Nearest(name, known)
+	switch {
+	case ok:
 		e.Hint, e.Part = fmt.Sprintf("did you mean %s?", Quote(near)), near
+	case len(names) == 0:
+		e.Hint = fmt.Sprintf("no %s of that name can be seen from here", kind)
+	case len(names) > maxNamed:
+		e.Hint = fmt.Sprintf("docs/sql.md and GET /v1/datasets list what there is: %d %ss here", len(names), kind)
+	default:
+		for i, n := range names {
+			names[i] = clean(n)
+		}
+		e.Hint = fmt.Sprintf("known %ss: %s", kind, strings.Join(names, ", "))
 	}
 	return e
 }
+
+// maxNamed is how many names a hint lists.
+const maxNamed = 12
 
 // AmbiguousColumn refuses a name that several relations of the query have; relations are their names in the query.
 func AmbiguousColumn(pos Position, name string, relations []string) *Error {
@@ -68,8 +86,12 @@ func AmbiguousColumn(pos Position, name string, relations []string) *Error {
 	return e
 }
 
-// TypeMismatch says that an operation does not exist for the types it was given; the message names both.
+// TypeMismatch says that an operation does not exist for the types it was given; the message names both. Without a hint it says where types are
+// listed.
 func TypeMismatch(pos Position, message, hint string) *Error {
+	if hint == "" {
+		hint = "GET /v1/datasets lists columns with their types, docs/sql.md what is taken of them"
+	}
 	return &Error{Code: CodeTypeMismatch, Pos: pos, Msg: clean(message), Hint: hint}
 }
 
