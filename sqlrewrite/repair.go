@@ -11,9 +11,9 @@ import (
 type repair func(q *queryText, i int, refusal *fault.Error) string
 
 // repairs are tried in this order.
-func repairs() []repair {
+func (s *suggester) repairs() []repair {
 	return []repair{
-		repairName, repairQuotes, repairFunction, repairNumber, repairAlias, repairUnitJoin, repairPartition, repairUnitCount, repairBoolAggregate,
+		repairName, s.repairQuotes, repairFunction, repairNumber, repairAlias, repairUnitJoin, repairPartition, repairUnitCount, repairBoolAggregate,
 		repairWhereAggregate, repairHaving, repairGroupBy, repairStar, repairUnion, repairClause, repairCollate, repairBackticks,
 	}
 }
@@ -29,13 +29,55 @@ func repairName(q *queryText, i int, refusal *fault.Error) string {
 	return q.replaced(i, i+1, refusal.Part)
 }
 
-// repairQuotes makes a string of what is no column: Male or "Male" after a comparison.
-func repairQuotes(q *queryText, i int, refusal *fault.Error) string {
-	if refusal.Code != fault.CodeUnknownColumn {
+// repairQuotes makes a string of what is no column: Male or "Male" in a comparison; the nearest value of the column's domain, if it has one.
+func (s *suggester) repairQuotes(q *queryText, i int, refusal *fault.Error) string {
+	if refusal.Code != fault.CodeUnknownColumn || strings.Trim(q.word(i-1), "=<>!,(") != "" {
 		return ""
 	}
-	return q.replaced(i, i+1, asString(strings.Trim(q.slice(i, i+1), `"`)))
+	text := strings.Trim(q.slice(i, i+1), `"`)
+	if near, ok := fault.Nearest(text, s.domainBefore(q, i)); ok {
+		text = near
+	}
+	return q.replaced(i, i+1, asString(text))
 }
+
+// domainBefore are the public values of the column that a token is compared with.
+func (s *suggester) domainBefore(q *queryText, i int) []string {
+	at := i - 1
+	for at >= 0 && strings.Trim(q.word(at), "=<>!") == "" {
+		at--
+	}
+	if at < 0 || at == i-1 {
+		return nil
+	}
+	for _, t := range s.snapshot.Tables {
+		if c, ok := t.Column(strings.ToLower(q.slice(at, at+1))); ok && c.Exposed && len(c.Domain) > 0 {
+			var values []string
+			for _, k := range c.Domain {
+				if !k.Null {
+					values = append(values, k.Text)
+				}
+			}
+			return values
+		}
+	}
+	return nil
+}
+
+// quotesHint says that a text is written in single quotes, and which texts there are.
+func (s *suggester) quotesHint(q *queryText, i int) string {
+	hint := "text is written in single quotes"
+	if values := s.domainBefore(q, i); len(values) > 0 && len(values) <= maxListed {
+		for k, v := range values {
+			values[k] = asString(v)
+		}
+		hint += ": " + strings.Join(values, ", ")
+	}
+	return hint
+}
+
+// maxListed is how many values of a domain a hint lists.
+const maxListed = 20
 
 func asString(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 

@@ -47,6 +47,9 @@ func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options)
 		details = append(details, fault.Detail{Name: "suggestion", Value: first}, fault.Detail{Name: "then", Value: then})
 	} else if text, ok := s.repaired(q, i, refusal, maxRepairs); ok {
 		details = append(details, fault.Detail{Name: "suggestion", Value: text})
+		if text == s.repairQuotes(q, i, refusal) {
+			refusal = refusal.WithHint(s.quotesHint(q, i))
+		}
 	}
 	return refusal.WithDetails(details...)
 }
@@ -73,7 +76,7 @@ func (s *suggester) refusalOf(text string) (refusal *fault.Error, accepted bool)
 
 // repaired is the first text that is accepted, of those that so many repairs make, one after another.
 func (s *suggester) repaired(q *queryText, i int, refusal *fault.Error, left int) (string, bool) {
-	for _, repair := range repairs() {
+	for _, repair := range s.repairs() {
 		text := repair(q, i, refusal)
 		if text == "" || text == q.text {
 			continue
