@@ -61,7 +61,7 @@ func (a *Anchor) Read() ([]Head, error) {
 }
 
 // Write replaces the file. Whoever reads it sees the old or the new one, also after a crash.
-func (a *Anchor) Write(heads []Head) (err error) {
+func (a *Anchor) Write(heads []Head) error {
 	var text anchorText
 	for _, h := range slices.SortedFunc(slices.Values(heads), func(a, b Head) int { return cmp.Compare(a.Dataset, b.Dataset) }) {
 		text.Chains = append(text.Chains, anchoredHead{h.Dataset, h.Seq, hex.EncodeToString(h.Hash[:])})
@@ -70,17 +70,22 @@ func (a *Anchor) Write(heads []Head) (err error) {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(a.path)
+	return replaceFile(a.path, append(data, '\n'))
+}
+
+// replaceFile replaces a file by another, as a whole.
+func replaceFile(path string, data []byte) (err error) {
+	dir := filepath.Dir(path)
 	file, err := os.CreateTemp(dir, ".anchor-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(file.Name()) }() // nothing, once it is renamed
-	_, err = file.Write(append(data, '\n'))
+	_, err = file.Write(data)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(file.Name(), a.path); err != nil {
+	if err := os.Rename(file.Name(), path); err != nil {
 		return err
 	}
 	directory, err := os.Open(dir)

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -79,6 +80,19 @@ func (s *sums) add(t sums) {
 func (s *sums) subtract(t sums) {
 	s.unbounded -= t.unbounded
 	s.added.Epsilon, s.added.Rho, s.added.Delta = s.added.Epsilon-t.added.Epsilon, s.added.Rho-t.added.Rho, s.added.Delta-t.added.Delta
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s sums) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]int64{int64(s.added.Epsilon), s.unbounded, int64(s.added.Rho), int64(s.added.Delta)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *sums) UnmarshalJSON(data []byte) error {
+	var n [4]int64
+	err := json.Unmarshal(data, &n)
+	*s = sums{added: mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(n[0]), Rho: mechanisms.PicoRho(n[2]), Delta: mechanisms.AttoDelta(n[3])}, unbounded: n[1]}
+	return err
 }
 
 func (s sums) loss() mechanisms.Loss {

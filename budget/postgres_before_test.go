@@ -77,7 +77,7 @@ func testBeforeTheChain(t *testing.T, d *pgtest.ControlDatabase) {
 	d.Exec(t, "ALTER TABLE noisegate.entry DROP CONSTRAINT entry_chained, DROP CONSTRAINT entry_digest",
 		"SET session_replication_role = replica; UPDATE noisegate.entry SET epsilon = 6 WHERE charge_id = 'answered' AND kind = 'settle'")
 	var broken *budget.BrokenError
-	if err := l.VerifyAll(t.Context(), nil); !errors.As(err, &broken) || broken.Seq != 5 {
+	if err := l.VerifyAll(t.Context()); !errors.As(err, &broken) || broken.Seq != 5 {
 		t.Errorf("an edit of the time before: %v", err)
 	}
 }

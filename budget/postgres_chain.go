@@ -17,7 +17,7 @@ import (
 type heads struct {
 	mu        sync.Mutex
 	byDataset map[string]Head
-	verified  map[string]Head // up to where
+	verified  map[string]Checkpoint
 	broken    map[string]*BrokenError
 }
 
@@ -67,58 +67,6 @@ func (p *Postgres) Heads() []Head {
 	return slices.Collect(maps.Values(p.heads.byDataset))
 }
 
-// VerifyAll verifies every dataset from its first entry, charges and accounts as well, and that the chains go on from the heads that an anchor
-// remembers. Whoever starts a gateway calls it before the first answer. It goes on after a dataset whose ledger is broken, and gives the first error.
-func (p *Postgres) VerifyAll(ctx context.Context, anchored []Head) error {
-	for _, head := range anchored {
-		if err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error { return verifyFrom(ctx, tx, head) }); err != nil {
-			return err
-		}
-		p.saw(head)
-	}
-	return p.verifyEach(ctx, true, func(dataset string) Head { return Head{Dataset: dataset} })
-}
-
-// VerifyNew is VerifyAll of the entries alone that came to each chain since it was last verified.
-func (p *Postgres) VerifyNew(ctx context.Context) error {
-	return p.verifyEach(ctx, false, func(dataset string) Head {
-		p.heads.mu.Lock()
-		defer p.heads.mu.Unlock()
-		if from, known := p.heads.verified[dataset]; known {
-			return from
-		}
-		return Head{Dataset: dataset}
-	})
-}
-
-func (p *Postgres) verifyEach(ctx context.Context, whole bool, from func(dataset string) Head) (failure error) {
-	names, err := collect(ctx, p.pool, pgx.RowTo[string], sqlDatasets, whole)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := p.verifyFurther(ctx, from(name)); err != nil && failure == nil {
-			failure = err
-		}
-	}
-	return failure
-}
-
-func (p *Postgres) verifyFurther(ctx context.Context, from Head) error {
-	verified, err := p.Verify(ctx, from)
-	if err != nil {
-		return err
-	}
-	p.saw(verified.Head)
-	p.heads.mu.Lock()
-	defer p.heads.mu.Unlock()
-	if p.heads.verified == nil {
-		p.heads.verified = map[string]Head{}
-	}
-	p.heads.verified[from.Dataset] = verified.Head
-	return nil
-}
-
 // Head implements [Ledger].
 func (p *Postgres) Head(ctx context.Context, dataset string) (Head, error) {
 	p.heads.mu.Lock()
@@ -152,10 +100,19 @@ func readHead(ctx context.Context, q querier, dataset string) (Head, error) {
 }
 
 // Verify implements [Ledger]. It sees one committed state; charges go on meanwhile.
-func (p *Postgres) Verify(ctx context.Context, from Head) (verified Verified, err error) {
+func (p *Postgres) Verify(ctx context.Context, from Head) (Verified, error) {
+	if from.Seq > 0 {
+		return p.verify(ctx, from, nil)
+	}
+	further := newStanding(from.Dataset)
+	return p.verify(ctx, from, &further)
+}
+
+// verify goes on from a head. With the standing there, which it takes further, it also compares accounts, open charges and plans.
+func (p *Postgres) verify(ctx context.Context, from Head, further *standing) (verified Verified, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, p.pool, snapshot, func(tx pgx.Tx) error {
-		verified, err = verify(ctx, tx, from)
+		verified, err = verify(ctx, tx, from, further)
 		return err
 	})
 	var broken *BrokenError
@@ -171,7 +128,7 @@ func (p *Postgres) Verify(ctx context.Context, from Head) (verified Verified, er
 	return verified, err
 }
 
-func verify(ctx context.Context, tx pgx.Tx, from Head) (Verified, error) {
+func verify(ctx context.Context, tx pgx.Tx, from Head, further *standing) (Verified, error) {
 	// The pool's settings suit statements that touch a few rows.
 	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on; SET LOCAL enable_seqscan = on"); err != nil {
 		return Verified{}, err
@@ -182,39 +139,58 @@ func verify(ctx context.Context, tx pgx.Tx, from Head) (Verified, error) {
 			return chain.Verified, err
 		}
 	}
-	rows, err := tx.Query(ctx, sqlChain, from.Dataset, from.Seq)
-	if err != nil {
-		return chain.Verified, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		e, err := scanChained(rows)
-		if err != nil {
-			return chain.Verified, err
-		}
-		if err := chain.Add(e); err != nil {
-			return chain.Verified, err
-		}
-	}
-	if err := rows.Err(); err != nil {
+	if err := follow(ctx, tx, chain, further); err != nil {
 		return chain.Verified, err
 	}
 	head, err := readHead(ctx, tx, from.Dataset)
 	if err != nil {
 		return chain.Verified, err
 	}
-	if err := chain.EndsAt(head); err != nil || from.Seq > 0 {
+	if err := chain.EndsAt(head); err != nil || further == nil {
 		return chain.Verified, err
 	}
 	broken := &BrokenError{Dataset: from.Dataset}
-	switch err := tx.QueryRow(ctx, sqlBooks, from.Dataset).Scan(&broken.Seq, &broken.What); {
-	case errors.Is(err, pgx.ErrNoRows):
-		return chain.Verified, nil
-	case err != nil:
+	if from.Seq == 0 {
+		switch err := tx.QueryRow(ctx, sqlBooks, from.Dataset).Scan(&broken.Seq, &broken.What); {
+		case err == nil:
+			return chain.Verified, broken
+		case !errors.Is(err, pgx.ErrNoRows):
+			return chain.Verified, err
+		}
+	}
+	beside, err := readTables(ctx, tx, *further)
+	if err != nil {
 		return chain.Verified, err
-	default:
+	}
+	if broken.What = further.compare(beside); broken.What != "" {
 		return chain.Verified, broken
 	}
+	return chain.Verified, nil
+}
+
+// follow reads the entries after a chain's head.
+func follow(ctx context.Context, tx pgx.Tx, chain *Chain, further *standing) error {
+	rows, err := tx.Query(ctx, sqlChain, chain.Head.Dataset, chain.Head.Seq)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		e, err := scanChained(rows)
+		if err != nil {
+			return err
+		}
+		if err := chain.Add(e); err != nil {
+			return err
+		}
+		if further == nil {
+			continue
+		}
+		if what := further.add(e); what != "" {
+			return &BrokenError{Dataset: e.Dataset, Seq: e.Seq, What: what}
+		}
+	}
+	return rows.Err()
 }
 
 // verifyFrom makes sure that the ledger still has the entry that a head was taken from.

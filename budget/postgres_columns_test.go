@@ -126,7 +126,7 @@ func scheduled(name string) budget.Account {
 func testEveryColumnIsCovered(t *testing.T, d *pgtest.ControlDatabase) {
 	l := open(t, d)
 	everyKind(t, l)
-	if err := l.VerifyAll(t.Context(), nil); err != nil {
+	if err := l.VerifyAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	unguard(t, d)
@@ -145,13 +145,13 @@ func testEveryColumnIsCovered(t *testing.T, d *pgtest.ControlDatabase) {
 			d.Exec(t, fmt.Sprintf("UPDATE noisegate.%[1]s SET %[2]s = %[3]s WHERE ctid = (SELECT ctid FROM noisegate.%[1]s t ORDER BY t::text OFFSET %[4]d LIMIT 1)",
 				c.table, c.name, c.edited(t), row))
 			var broken *budget.BrokenError
-			if err := l.VerifyAll(t.Context(), nil); !errors.As(err, &broken) {
+			if err := l.VerifyAll(t.Context()); !errors.As(err, &broken) {
 				t.Errorf("%s.%s: an edit of row %d was not found: %v", c.table, c.name, row, err)
 			}
 			d.Exec(t, fmt.Sprintf("DELETE FROM noisegate.%[1]s; INSERT INTO noisegate.%[1]s SELECT * FROM saved.%[1]s", c.table))
 		}
 	}
-	if err := l.VerifyAll(t.Context(), nil); err != nil {
+	if err := l.VerifyAll(t.Context()); err != nil {
 		t.Errorf("what was put back: %v", err)
 	}
 	if edits < 300 {

@@ -107,7 +107,7 @@ func testCrowd(t *testing.T, d *pgtest.ControlDatabase) {
 		}
 	}
 	for _, l := range gateways {
-		if err := l.VerifyAll(t.Context(), nil); err != nil {
+		if err := l.VerifyAll(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

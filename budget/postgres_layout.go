@@ -134,21 +134,26 @@ func (s *session) layNumbers(row pgx.Row) error {
 
 func (s *session) layAccounts(rows pgx.Rows) error {
 	for rows.Next() {
-		a := &tally{}
-		l, used, reserved := &a.Limit, &a.used.added, &a.reserved.added
-		var every, per int64
-		err := rows.Scan(&a.number, &a.ID.Dataset, &a.ID.Scope, &a.ID.Name, &a.Origin, &a.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta,
-			&l.TotalDelta, &l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho,
-			&per, &l.Rate.Epsilon, &l.Rate.Rho, &a.frozen, &a.opened, &a.busy, &a.refills,
-			&used.Epsilon, &a.used.unbounded, &used.Rho, &used.Delta,
-			&reserved.Epsilon, &a.reserved.unbounded, &reserved.Rho, &reserved.Delta)
+		a, err := scanTally(rows)
 		if err != nil {
 			return err
 		}
-		l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
 		s.desk.accounts[a.ID], s.numbers[a.number] = a, a
 	}
 	return rows.Err()
+}
+
+func scanTally(row pgx.CollectableRow) (*tally, error) {
+	a := &tally{}
+	l, used, reserved := &a.Limit, &a.used.added, &a.reserved.added
+	var every, per int64
+	err := row.Scan(&a.number, &a.ID.Dataset, &a.ID.Scope, &a.ID.Name, &a.Origin, &a.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta,
+		&l.TotalDelta, &l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho,
+		&per, &l.Rate.Epsilon, &l.Rate.Rho, &a.frozen, &a.opened, &a.busy, &a.refills,
+		&used.Epsilon, &a.used.unbounded, &used.Rho, &used.Delta,
+		&reserved.Epsilon, &a.reserved.unbounded, &reserved.Rho, &reserved.Delta)
+	l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
+	return a, err
 }
 
 func (s *session) layCharges(rows pgx.Rows) error {

@@ -64,7 +64,7 @@ func testNumberGivenTwice(t *testing.T, d *pgtest.ControlDatabase) {
 	if err != nil || b[0].Reserved != (mechanisms.Loss{Epsilon: 20}) {
 		t.Errorf("I2: a reservation was acknowledged that is not in the ledger: %+v, %v", b, err)
 	}
-	if err := here.VerifyAll(t.Context(), nil); err != nil {
+	if err := here.VerifyAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -123,7 +123,7 @@ func testAskedAsItEnds(t *testing.T, d *pgtest.ControlDatabase) {
 	if got := <-asks; got.err != nil || got.outcome.Replay == nil || string(got.outcome.Replay.Answer) != "a" {
 		t.Errorf("%+v", got)
 	}
-	if err := l.VerifyAll(t.Context(), nil); err != nil {
+	if err := l.VerifyAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

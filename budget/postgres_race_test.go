@@ -188,7 +188,7 @@ func testEndedElsewhere(t *testing.T, d *pgtest.ControlDatabase) {
 	if err := <-other; fault.CodeOf(err) != fault.CodeInternal {
 		t.Errorf("another ending: %v", err)
 	}
-	if err := here.VerifyAll(t.Context(), nil); err != nil {
+	if err := here.VerifyAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

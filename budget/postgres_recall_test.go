@@ -79,5 +79,5 @@ func testRecall(t *testing.T, d *pgtest.ControlDatabase) {
 	if err != nil || b[0].Used().Epsilon != 4*10+85 {
 		t.Errorf("%+v, %v", b, err)
 	}
-	do(here.VerifyAll(t.Context(), nil))
+	do(here.VerifyAll(t.Context()))
 }

@@ -92,6 +92,7 @@ func TestPostgres(t *testing.T) {
 		"F13_EditsAreFound":             testEditsAreFound,
 		"A70_F12_OlderLedger":           testOlderLedger,
 		"VerificationIsFast":            testVerificationIsFast,
+		"F13_StartFromACheckpoint":      testCheckpoint,
 		"CommitsAreSynchronous":         testCommitsAreSynchronous,
 		"F04_BackendKilled":             testBackendKilled,
 		"F04_AnswerLost":                testAnswerLost,

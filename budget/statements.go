@@ -13,6 +13,8 @@ var (
 	sqlNumbers string
 	//go:embed sql/lay_accounts.sql
 	sqlLayAccounts string
+	//go:embed sql/all_accounts.sql
+	sqlAllAccounts string
 	//go:embed sql/lay_charges.sql
 	sqlLayCharges string
 	//go:embed sql/lay_questions.sql

@@ -6,7 +6,7 @@ WITH newest AS ( -- what each charge counts as
 	FROM noisegate.entry
 	WHERE dataset = $1 AND charge_id IS NOT NULL
 	ORDER BY charge_id, seq DESC
-), opened AS (
+), opened AS NOT MATERIALIZED (
 	SELECT charge_id, seq, at, digest, hash IS NOT NULL AS chained, mechanisms FROM noisegate.entry WHERE dataset = $1 AND kind = 'reserve'
 ), planned AS ( -- budget.releaseRecord
 	SELECT charge_id, seq, mechanisms->'registers' AS slots, mechanisms->'draws' AS draws FROM opened WHERE json_typeof(mechanisms) = 'object'
@@ -33,9 +33,13 @@ WHERE n.charge_id IS NULL OR c.charge_id IS NULL
 	OR n.chained AND c.closed_at IS DISTINCT FROM CASE WHEN n.kind <> 'reserve' THEN n.at END
 UNION ALL
 SELECT o.seq, 'its question is not the one that was asked, or not when it was asked'
-FROM (SELECT *, row_number() OVER (PARTITION BY c.fingerprint, c.analyst ORDER BY o.seq) AS nth
-	FROM opened o JOIN (SELECT charge_id, analyst, fingerprint, request, opened_at, attempt FROM noisegate.charge) c USING (charge_id)) o
-WHERE o.chained AND (o.digest <> sha256(o.fingerprint || convert_to(o.request::text, 'UTF8')) OR o.opened_at <> o.at OR o.attempt <> o.nth)
+FROM opened o JOIN noisegate.charge c USING (charge_id)
+WHERE o.chained AND (o.digest <> sha256(c.fingerprint || convert_to(c.request::text, 'UTF8')) OR c.opened_at <> o.at)
+UNION ALL
+SELECT seq, 'its question was not asked so often before'
+FROM (SELECT o.seq, o.chained, c.attempt, row_number() OVER (PARTITION BY c.fingerprint, c.analyst ORDER BY o.seq) AS nth
+	FROM opened o JOIN noisegate.charge c USING (charge_id)) n
+WHERE chained AND attempt <> nth
 UNION ALL
 SELECT coalesce(r.seq, 0), 'its plan is not the one that was paid for and drawn from'
 FROM (SELECT * FROM planned WHERE slots IS NOT NULL) r

@@ -27,9 +27,17 @@ func (g *gatewayProcess) prove(ctx context.Context) error {
 			g.log.WarnContext(ctx, "control.anchor remembers nothing yet: an older ledger is not noticed this time. If this is not the first start, find out who removed the file")
 		}
 	}
-	if err := g.ledger.VerifyAll(ctx, anchored); err != nil {
+	checkpoints, err := g.readCheckpoints(ctx)
+	if err != nil {
 		return err
 	}
+	if err := g.ledger.VerifyAtStart(ctx, anchored, checkpoints); err != nil {
+		return err
+	}
+	if g.wholeProof = time.Now(); len(checkpoints) > 0 {
+		g.wholeProof = time.Time{} // due at once
+	}
+	g.writeCheckpoints(ctx)
 	if g.anchor == nil {
 		g.log.WarnContext(ctx, "control.anchor is not set: an older ledger that is put back while no gateway runs will not be noticed")
 		return nil
@@ -38,6 +46,33 @@ func (g *gatewayProcess) prove(ctx context.Context) error {
 		return fmt.Errorf("control.anchor: %w", err)
 	}
 	return nil
+}
+
+// checkpointLife is how long ago the whole ledger may have been verified for a start to go on from there. Each start from a checkpoint is followed by a look at
+// the whole; a gateway that never lives that long must take its time in the end.
+const checkpointLife = 24 * time.Hour
+
+// readCheckpoints reads how far the ledger was verified before: none without an anchor to keep them beside, or without a key to sign them.
+func (g *gatewayProcess) readCheckpoints(ctx context.Context) (fresh []budget.Checkpoint, err error) {
+	signer, err := g.config.Control.signer()
+	if err != nil {
+		return nil, usage(err)
+	}
+	if g.anchor == nil || signer == nil {
+		return nil, nil
+	}
+	g.checkpoints = budget.NewCheckpoints(g.config.Control.Anchor+".verified", signer)
+	all, err := g.checkpoints.Read()
+	if err != nil {
+		g.log.WarnContext(ctx, "the whole ledger is verified before the first answer", "cause", err.Error())
+		return nil, nil
+	}
+	for _, c := range all {
+		if age := time.Since(c.Whole); age >= 0 && age < checkpointLife {
+			fresh = append(fresh, c)
+		}
+	}
+	return fresh, nil
 }
 
 // keepAnchor writes down the newest heads until the context ends.
@@ -57,16 +92,41 @@ const (
 
 // keepProving looks at the ledger until the context ends. A dataset whose ledger is broken is not answered for any more, the others are.
 func (g *gatewayProcess) keepProving(ctx context.Context) error {
-	whole := time.Now()
+	if g.wholeProof.IsZero() {
+		g.proveFurther(ctx)
+	}
 	return every(ctx, proofInterval, func() error {
-		if time.Since(whole) < wholeProofInterval {
-			g.report(ctx, g.ledger.VerifyNew(ctx))
-			return nil
-		}
-		g.report(ctx, g.ledger.VerifyAll(ctx, nil))
-		whole = time.Now()
+		g.proveFurther(ctx)
 		return nil
 	})
+}
+
+// proveFurther verifies what is new, or everything when that is due, and writes down how far it came.
+func (g *gatewayProcess) proveFurther(ctx context.Context) {
+	verify, began := g.ledger.VerifyNew, time.Now()
+	whole := began.Sub(g.wholeProof) >= wholeProofInterval
+	if whole {
+		verify = g.ledger.VerifyAll
+	}
+	err := verify(ctx)
+	var broken *budget.BrokenError
+	if whole && (err == nil || errors.As(err, &broken)) { // else again, in a minute
+		g.wholeProof = began
+	}
+	g.report(ctx, err)
+	if ctx.Err() == nil {
+		g.writeCheckpoints(ctx)
+	}
+}
+
+// writeCheckpoints writes down how far the ledger was verified.
+func (g *gatewayProcess) writeCheckpoints(ctx context.Context) {
+	if g.checkpoints == nil {
+		return
+	}
+	if err := g.checkpoints.Write(g.ledger.Checkpoints()); err != nil {
+		g.log.ErrorContext(ctx, "how far the ledger was verified cannot be written", "cause", err.Error())
+	}
 }
 
 // report logs what a look at the ledger found.

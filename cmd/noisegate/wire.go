@@ -44,17 +44,20 @@ const (
 
 // gatewayProcess is everything that `serve` runs, put together.
 type gatewayProcess struct {
-	config    *Config
-	handler   http.Handler
-	service   *gateway.Service
-	control   *pgxpool.Pool
-	ledger    *budget.Postgres
-	anchor    *budget.Anchor // nil: none
-	policies  *gateway.LivePolicies
-	ensembles *pate.Store
-	tls       *tls.Config // nil: plain HTTP
-	log       *slog.Logger
-	closers   []func()
+	config  *Config
+	handler http.Handler
+	service *gateway.Service
+	control *pgxpool.Pool
+	ledger  *budget.Postgres
+	anchor  *budget.Anchor // nil: none
+	// How far the ledger was verified, for the next start (nil: nowhere to keep it), and when the whole was; zero: it is due.
+	checkpoints *budget.Checkpoints
+	wholeProof  time.Time
+	policies    *gateway.LivePolicies
+	ensembles   *pate.Store
+	tls         *tls.Config // nil: plain HTTP
+	log         *slog.Logger
+	closers     []func()
 }
 
 // startGateway connects to all databases and refuses what is unsafe: an old schema, a ledger that could forget, roles that

@@ -1,0 +1,49 @@
+package integration
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"noisegate/api"
+)
+
+// TestF13OldEditsAreFoundAfterAFastStart: a gateway starts from what it had verified, so that an edit of an old entry lets it start, and stops its answers once the
+// look at the whole, which follows at once, has found it. A file that was written with another key is no reason to trust anything.
+func TestF13OldEditsAreFoundAfterAFastStart(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	ana := s.token(t, "ana", "analyst")
+	for i := range 3 {
+		s.receipt(t, ana, i)
+	}
+	restart := func() {
+		t.Helper()
+		s.stop(t)
+		s.serve(t)
+	}
+	restart() // verifies three answers and writes them down
+	verified := filepath.Join(s.dir, "anchor.json.verified")
+	if text := read(t, verified); !strings.Contains(text, `"dataset":"people"`) {
+		t.Fatal(text)
+	}
+	restart()
+	s.receipt(t, ana, 4)
+
+	s.stop(t)
+	s.exec(t, control, `SET session_replication_role = replica; UPDATE noisegate.entry SET epsilon = 1 WHERE kind = 'settle'
+		AND seq = (SELECT min(seq) FROM noisegate.entry WHERE kind = 'settle')`)
+	s.serve(t)
+	s.eventually(t, func() bool { return strings.Contains(s.log.String(), "a ledger is broken") })
+	if p := refusal(t, api.NewClient(s.url, ana), question(10)); p.Status != http.StatusServiceUnavailable {
+		t.Errorf("got %v", p)
+	}
+
+	// Without a checkpoint the whole is verified first.
+	s.kill()
+	write(t, verified, strings.Replace(read(t, verified), `"signature":"`, `"signature":"AAAA`, 1))
+	if out, code := s.as(t, "", "serve", "--config", s.config); code == 0 || !strings.Contains(out, "were not signed with this gateway's key") ||
+		!strings.Contains(out, "is broken at entry") {
+		t.Errorf("%d, %s", code, out)
+	}
+}
