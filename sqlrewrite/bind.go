@@ -51,6 +51,7 @@ type binder struct {
 	bound    *boundQuery
 	ctes     *environment // what FROM can name besides tables
 	outer    *binder      // of the query around, whose rows conditions here may name; nil: none
+	beside   *relation    // what a query under LATERAL sees; nil: nothing
 }
 
 // bindBlock settles names, types and policy of a query that releases. The order of the steps is the order in which the clauses take effect.

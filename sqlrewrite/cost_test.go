@@ -13,6 +13,7 @@ import (
 var costlyArguments = []string{
 	"length(worst)", "upper(worst)", "lower(worst)", "initcap(worst)", "trim(worst)", "trim('aéxyzabcd' FROM worst)", "ltrim(worst, 'é')", "rtrim(worst, 'é')",
 	"left(worst, 190)", "right(worst, 190)", "substring(worst, 190, 50)", "substring(worst FROM -5 FOR 2000)", "position('ééb' IN worst)", "starts_with(worst, 'éa')",
+	"worst ~ '(a|é)*é(a|é){12}x'", "worst ~* '(é?.?){15}x'", "worst ~ '(.{1,10}é)*[^é]{8}$'", `worst ~ '(\w+\s?)+\d{3}-\d{4}$'`, "worst SIMILAR TO '%é%é%é%é%a%'",
 	"worst || worst", "concat(worst, small)", "nullif(worst, 'x')", "coalesce(worst, 'x')", "greatest(worst, 'x')",
 	"abs(big)", "sign(big)", "round(big, 3)", "trunc(big)", "floor(big)", "ceil(big)", "sqrt(abs(big))", "ln(abs(big))", "log(abs(big))", "exp(big)", "power(big, 6)", "mod(big, 7.3)", "div(big, 7.3)",
 	"big + big", "big * big * big", "big / 7.3", "width_bucket(big, 0, 1000, 100000)", "big::numeric(90,10)", "big::float8", "big::bigint", "least(big, 3)", "CASE WHEN big > 3 THEN big * big END",

@@ -75,10 +75,11 @@ type distinct struct {
 	not  bool
 }
 
-// like is x [NOT] [I]LIKE pattern, for a pattern that was checked.
+// like is x [NOT] [I]LIKE pattern, or x matches a regular expression, for a pattern that was checked.
 type like struct {
 	x               expr
 	pattern         constant
+	regex           bool
 	caseInsensitive bool
 	not             bool
 }

@@ -37,6 +37,7 @@ func (b *binder) fromList() (*relation, error) {
 		return nil, err
 	}
 	for _, item := range b.query.From[1:] {
+		b.bound.source = all // for LATERAL
 		next, err := b.relation(item, where)
 		if err != nil {
 			return nil, err
@@ -59,8 +60,15 @@ func (b *binder) relation(r syntax.Relation, where []syntax.Expr) (*relation, er
 		if r.Query == nil {
 			return nil, b.unsupported(r, "this item of FROM", "")
 		}
-		return b.subquery(subqueryIn{query: r.Query, at: r.Pos, alias: r.Alias, columns: r.Columns, ctes: b.ctes})
+		in := subqueryIn{query: r.Query, at: r.Pos, alias: r.Alias, columns: r.Columns, ctes: b.ctes}
+		if r.Lateral {
+			in.beside = b.bound.source
+		}
+		return b.subquery(in)
 	case *syntax.Join:
+		if s, ok := r.Right.(*syntax.Subquery); ok && s.Lateral && (r.Kind == syntax.RightJoin || r.Kind == syntax.FullJoin) {
+			return nil, b.unsupported(s, "LATERAL on the side of a join that can stand alone", "write CROSS JOIN LATERAL or LEFT JOIN LATERAL ... ON true")
+		}
 		leftWhere, rightWhere := where, where
 		if r.Kind == syntax.RightJoin || r.Kind == syntax.FullJoin {
 			leftWhere = nil
@@ -68,11 +76,15 @@ func (b *binder) relation(r syntax.Relation, where []syntax.Expr) (*relation, er
 		if r.Kind == syntax.LeftJoin || r.Kind == syntax.FullJoin {
 			rightWhere = nil
 		}
+		if r.Natural {
+			rightWhere = nil // which columns are the left side's is not known yet
+		}
 		rightWhere = notNaming(r.Using, rightWhere) // there the name is the left side's column, which may equal the right one's only roughly
 		left, err := b.relation(r.Left, leftWhere)
 		if err != nil {
 			return nil, err
 		}
+		b.bound.source = left // for LATERAL
 		right, err := b.relation(r.Right, rightWhere)
 		if err != nil {
 			return nil, err

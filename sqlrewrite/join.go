@@ -30,6 +30,14 @@ func (b *binder) join(n *syntax.Join, l, r *relation, where []syntax.Expr) (*rel
 	out := &relation{parts: slices.Concat(l.parts, r.parts), fields: slices.Concat(l.fields, r.fields), table: l.table, notes: slices.Concat(l.notes, r.notes)}
 	var pairs []pair
 	var conditions []expr
+	if n.Natural {
+		named := *n
+		named.Using = commonNames(l.visibleNames(), r.visibleNames())
+		n = &named
+		if n.Using == nil {
+			return nil, b.unsupported(n, "a NATURAL JOIN without a column that both sides have", "write CROSS JOIN, or JOIN ... ON")
+		}
+	}
 	if n.Using != nil {
 		var err error
 		if pairs, conditions, err = b.using(n, l, r, out); err != nil {
@@ -54,6 +62,7 @@ func (b *binder) join(n *syntax.Join, l, r *relation, where []syntax.Expr) (*rel
 		return nil, err
 	}
 	j.multiply(b.bound.shared())
+	out.node = j.l.node // to which values of public tables in ON are joined: the side of which every row stays
 	for _, c := range conjuncts(n.On) {
 		e, err := b.rowCondition(c)
 		if err != nil {
@@ -64,8 +73,30 @@ func (b *binder) join(n *syntax.Join, l, r *relation, where []syntax.Expr) (*rel
 	if j.kind == syntax.FullJoin && len(conditions) > len(pairs) {
 		return nil, b.unsupported(n, "a FULL JOIN on other conditions than equalities of columns", "move the others to WHERE")
 	}
-	out.node = &joined{kind: j.kind, left: j.l.node, right: j.r.node, on: all(conditions)}
+	out.node = &joined{kind: j.kind, left: out.node, right: j.r.node, on: all(conditions)}
 	return out, nil
+}
+
+// visibleNames are the names of a relation's fields that exist for analysts.
+func (r *relation) visibleNames() []string {
+	var names []string
+	for _, f := range r.fields {
+		if f.Exposed || f.unit {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// commonNames are the columns of a NATURAL JOIN.
+func commonNames(left, right []string) []string {
+	var common []string
+	for _, name := range left {
+		if slices.Contains(right, name) && !slices.Contains(common, name) {
+			common = append(common, name)
+		}
+	}
+	return common
 }
 
 func sharedAlias(l, r *relation) (string, bool) {

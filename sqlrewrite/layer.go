@@ -214,7 +214,9 @@ func (o *opened) substitute(e expr) expr {
 	case distinct:
 		return distinct{l: o.substitute(e.l), r: o.substitute(e.r), not: e.not}
 	case like:
-		return like{x: o.substitute(e.x), pattern: e.pattern, caseInsensitive: e.caseInsensitive, not: e.not}
+		out := e
+		out.x = o.substitute(e.x)
+		return out
 	case choice:
 		out := choice{t: e.t}
 		for _, a := range e.arms {

@@ -64,6 +64,9 @@ func (lb *layerBinder) item(r syntax.Relation) (layerItem, []layerName, error) {
 		}
 		return lb.scan(r, alias)
 	case *syntax.Subquery:
+		if r.Lateral {
+			return nil, nil, lb.unsupported(r, "LATERAL over released values or public tables", "compute the columns in the select list")
+		}
 		return lb.derived(r, r.Query, lb.env, r.Alias, r.Columns)
 	case *syntax.Join:
 		return lb.join(r)
@@ -166,6 +169,11 @@ func (lb *layerBinder) join(r *syntax.Join) (layerItem, []layerName, error) {
 	}
 	j := &layerJoin{kind: r.Kind, left: left, right: right}
 	names := append(leftNames[:len(leftNames):len(leftNames)], rightNames...)
+	if r.Natural {
+		named := *r
+		named.Using = commonNames(shownNames(leftNames), shownNames(rightNames))
+		r = &named
+	}
 	switch {
 	case r.Using != nil:
 		names, err = lb.using(j, r, leftNames, rightNames)
@@ -174,9 +182,20 @@ func (lb *layerBinder) join(r *syntax.Join) (layerItem, []layerName, error) {
 		inside.names = names
 		j.on, err = lb.condition(layerScope{layerBinder: &inside}, r.On)
 	case r.Kind != syntax.CrossJoin:
-		err = lb.unsupported(r, "a join without ON or USING", "write JOIN ... ON a = b")
+		err = lb.unsupported(r, "a join without ON or USING, or a common column", "write JOIN ... ON a = b")
 	}
 	return j, names, err
+}
+
+// shownNames are the names of what is not hidden behind a merged column.
+func shownNames(all []layerName) []string {
+	var names []string
+	for _, n := range all {
+		if !n.merged {
+			names = append(names, n.name)
+		}
+	}
+	return names
 }
 
 // using joins by columns of one name on both sides, each of which is one column of the result, before all others.

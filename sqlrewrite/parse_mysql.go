@@ -159,7 +159,7 @@ func oneStatement(text string, words []mysqlWord) (string, []mysqlWord, error) {
 func mysqlSyntaxFault(text string, words []mysqlWord, err error) error {
 	var end int
 	if _, scanErr := fmt.Sscanf(err.Error(), "syntax error at position %d", &end); scanErr != nil {
-		return fault.Syntax(fault.Position{}, err.Error())
+		return fault.Syntax(fault.Position{Line: 1, Column: 1}, err.Error())
 	}
 	for i, w := range words {
 		if int(w.start)+len(w.raw) < end-1 {
@@ -415,10 +415,13 @@ func (c *mysqlConverter) join(n *mysql.JoinTableExpr) syntax.Relation {
 		_, name := c.claim(column.String())
 		j.Using = append(j.Using, name)
 	}
-	switch kind := take(&n.Join); kind {
+	kind := take(&n.Join)
+	plain, natural := strings.CutPrefix(kind, "natural ")
+	j.Natural = natural
+	switch plain {
 	case mysql.JoinStr:
 		j.Kind = syntax.InnerJoin
-		if j.On == nil && j.Using == nil {
+		if j.On == nil && j.Using == nil && !j.Natural {
 			j.Kind = syntax.CrossJoin
 		}
 	case mysql.LeftJoinStr:

@@ -145,6 +145,8 @@ func (c *mysqlConverter) comparison(n *mysql.ComparisonExpr) syntax.Expr {
 	switch operator {
 	case mysql.LikeStr, mysql.NotLikeStr:
 		return &syntax.Like{Pos: at, Not: operator == mysql.NotLikeStr, X: left, Pattern: c.expr(right)}
+	case mysql.RegexpStr, mysql.NotRegexpStr: // which is not case-sensitive under MySQL's collations, as its LIKE is not
+		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: operator == mysql.NotRegexpStr, X: left, Pattern: c.expr(right)}
 	case mysql.NullSafeEqualStr:
 		return &syntax.IsDistinct{Pos: at, Not: true, L: left, R: c.expr(right)}
 	}

@@ -55,7 +55,7 @@ func syntaxFault(text string, err error) error {
 		return fault.Internal(err)
 	}
 	if parsed.Cursorpos <= 0 {
-		return fault.Syntax(fault.Position{}, parsed.Message)
+		return fault.Syntax(fault.Position{Line: 1, Column: 1}, parsed.Message)
 	}
 	return fault.Syntax(position(text, byteOffset(text, parsed.Cursorpos-1)), parsed.Message)
 }
@@ -244,9 +244,7 @@ func (c *converter) join(n *pg.JoinExpr) syntax.Relation {
 	}
 	j := &syntax.Join{Pos: right.At(), Left: left, Right: right}
 	c.countJoins(j.Pos, 1)
-	if n.IsNatural {
-		c.refuse(j.Pos, "NATURAL JOIN", "name the columns: JOIN ... USING (column)")
-	}
+	j.Natural = take(&n.IsNatural)
 	if n.Alias != nil || n.JoinUsingAlias != nil {
 		c.refuse(j.Pos, "an alias of a join", "give each table its alias")
 	}
@@ -257,7 +255,7 @@ func (c *converter) join(n *pg.JoinExpr) syntax.Relation {
 	switch kind := take(&n.Jointype); kind {
 	case pg.JoinType_JOIN_INNER:
 		j.Kind = syntax.InnerJoin
-		if j.On == nil && j.Using == nil {
+		if j.On == nil && j.Using == nil && !j.Natural {
 			j.Kind = syntax.CrossJoin
 		}
 	case pg.JoinType_JOIN_LEFT:

@@ -184,7 +184,7 @@ func (c *converter) operation(n *pg.A_Expr) syntax.Expr {
 	case pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL:
 		return c.refuse(at, "an operator with ANY or ALL", "write x IN (1, 2, 3)")
 	case pg.A_Expr_Kind_AEXPR_SIMILAR:
-		return c.refuse(at, "SIMILAR TO", "write LIKE with % and _")
+		return c.similar(at, op, left, right)
 	default:
 		return c.refuse(at, kind.String(), "")
 	}
@@ -212,11 +212,22 @@ func (c *converter) plainOperation(at syntax.Pos, name string, left, right *pg.N
 		return &syntax.Unary{Pos: at, Op: op, X: c.expr(right)}
 	case left != nil && slices.Contains(binaryOperators, op):
 		return &syntax.Binary{Pos: at, Op: op, L: c.expr(left), R: c.expr(right)}
+	case left != nil && strings.TrimLeft(name, "!") == "~" || strings.TrimLeft(name, "!") == "~*":
+		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: name[0] == '!', CaseInsensitive: strings.HasSuffix(name, "*"), X: c.expr(left), Pattern: c.expr(right)}
 	case strings.Contains(name, "~"):
 		return c.refuse(at, "the operator "+name, "write LIKE or ILIKE")
 	default:
 		return c.refuse(at, "the operator "+name, "the operators are = <> < <= > >= + - * / % and ||")
 	}
+}
+
+// similar converts SIMILAR TO, whose pattern the parser has wrapped in a function.
+func (c *converter) similar(at syntax.Pos, op string, left, right *pg.Node) syntax.Expr {
+	call := right.GetFuncCall()
+	if !isFunction(call, "pg_catalog", "similar_to_escape") || len(call.Args) != 1 {
+		return c.refuse(at, "SIMILAR TO ... ESCAPE", "the escape character is the backslash")
+	}
+	return &syntax.Like{Pos: at, Language: syntax.SimilarPattern, Not: op[0] == '!', X: c.expr(left), Pattern: c.expr(call.Args[0])}
 }
 
 func (c *converter) logic(n *pg.BoolExpr) syntax.Expr {

@@ -64,10 +64,7 @@ func (c *converter) subquery(node *pg.Node, at syntax.Pos) *syntax.Query {
 // derived converts a query in FROM. Its own place is not kept: it is the parenthesis before what it holds.
 func (c *converter) derived(n *pg.RangeSubselect) syntax.Relation {
 	at := syntax.Pos(strings.LastIndexByte(c.text[:max(0, locate(n))], '('))
-	if n.Lateral {
-		c.refuse(at, "LATERAL", "join on a condition")
-	}
-	s := &syntax.Subquery{Pos: at, Query: c.subquery(take(&n.Subquery), at)}
+	s := &syntax.Subquery{Pos: at, Lateral: take(&n.Lateral), Query: c.subquery(take(&n.Subquery), at)}
 	if alias := take(&n.Alias); alias != nil {
 		s.Alias, s.Columns = take(&alias.Aliasname), c.names(take(&alias.Colnames))
 		c.spent(alias, at)

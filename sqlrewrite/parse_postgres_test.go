@@ -167,7 +167,7 @@ func TestA62OnlyPlainSelectPasses(t *testing.T) {
 		"EXPLAIN ANALYZE SELECT 1", "SHOW ALL", "SET x = 1", "RESET ALL", "DISCARD ALL", "LISTEN a", "NOTIFY a", "LOCK people", "CALL f()", "COPY people TO STDOUT",
 		"COPY (SELECT 1) TO PROGRAM 'sh'", "LOAD 'x'", "CHECKPOINT", "REINDEX TABLE people", "GRANT ALL ON people TO public", "ALTER ROLE a SUPERUSER",
 		"DELETE FROM people", "UPDATE people SET a = 1", "MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN DELETE", "SELECT * FROM pg_sleep(1)",
-		"SELECT 1 FROM LATERAL (SELECT 1) x", "SELECT 1 FROM ROWS FROM (f()) x", "SELECT 1 FROM XMLTABLE('/' PASSING a COLUMNS b int) x",
+		"SELECT 1 FROM ROWS FROM (f()) x", "SELECT 1 FROM XMLTABLE('/' PASSING a COLUMNS b int) x",
 		"SELECT 1 FROM JSON_TABLE(a, '$' COLUMNS (b int)) x", "SELECT ctid FROM people", "SELECT count(*) FROM people p WHERE p.xmin IS NULL",
 		"SELECT count(*) FROM people WHERE people.*::text LIKE 'x'", "SELECT count(people.*) FROM people", "SELECT (people).age FROM people",
 	} {

@@ -118,7 +118,7 @@ func showRelation(relation syntax.Relation) string {
 		}
 		return text
 	case *syntax.Subquery:
-		text := showNested(r.Query)
+		text := map[bool]string{true: "lateral "}[r.Lateral] + showNested(r.Query)
 		if r.Alias != "" {
 			text += " as " + r.Alias
 		}
@@ -135,6 +135,9 @@ func showRelation(relation syntax.Relation) string {
 		}
 		if r.Using != nil {
 			text += " using " + strings.Join(r.Using, ", ")
+		}
+		if r.Natural {
+			text += " natural"
 		}
 		return text + ")"
 	default:
@@ -202,6 +205,7 @@ func showExpr(expr syntax.Expr) string {
 		if e.CaseInsensitive {
 			op = "ilike"
 		}
+		op = [...]string{syntax.LikePattern: op, syntax.RegexPattern: "regex " + op, syntax.SimilarPattern: "similar"}[e.Language]
 		return fmt.Sprintf("(%s %s%s %s)", showExpr(e.X), not(e.Not), op, showExpr(e.Pattern))
 	case *syntax.Case:
 		text := "(case"

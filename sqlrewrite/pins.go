@@ -54,7 +54,9 @@ func (w *pinWalk) item(n fromItem) {
 		w.exprs(n.on)
 	case *derived:
 		for _, q := range n.parts {
-			w.item(q.from)
+			if q.from != nil {
+				w.item(q.from)
+			}
 			w.exprs(q.where)
 			w.exprs(q.keys...)
 			w.exprs(q.outputs...)

@@ -172,7 +172,7 @@ func (p *printer) predicate(e expr) {
 		p.expr(e.r)
 	case like:
 		p.collated(e.x)
-		p.write(negation(e.not), map[bool]string{true: " ILIKE ", false: " LIKE "}[e.caseInsensitive])
+		p.write(" ", e.operator(), " ")
 		p.expr(e.pattern)
 	default:
 		panic(fmt.Sprintf("sqlrewrite: %T is no predicate", e))

@@ -19,10 +19,14 @@ func (p *printer) fromItem(n fromItem) string {
 		}
 		return quoteIdent(n.table.Schema) + "." + quoteIdent(n.table.Name) + n.as()
 	case *derived:
-		if p.inline {
-			return "(" + p.rowQueries(n) + ")" + n.called()
+		text := "(" + p.rowQueries(n) + ")"
+		if n.lateral {
+			text = "LATERAL " + text
 		}
-		return "(" + p.rowQueries(n) + ")" + n.as()
+		if p.inline {
+			return text + n.called()
+		}
+		return text + n.as()
 	case *joined:
 		right := p.fromItem(n.right)
 		if _, nested := n.right.(*joined); nested {
@@ -97,7 +101,10 @@ func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
 	if q.distinct {
 		text += "DISTINCT "
 	}
-	text += strings.Join(outputs, ", ") + " FROM " + p.fromItem(q.from)
+	text += strings.Join(outputs, ", ")
+	if q.from != nil {
+		text += " FROM " + p.fromItem(q.from)
+	}
 	if q.where != nil {
 		text += " WHERE " + p.text(q.where)
 	}
@@ -197,6 +204,9 @@ func (q *rowQuery) lines() []string {
 	}
 	if len(keys) > 0 {
 		lines[0] += " by " + strings.Join(keys, ", ")
+	}
+	if q.from == nil {
+		return lines
 	}
 	inner := itemLines(q.from)
 	if q.where != nil {

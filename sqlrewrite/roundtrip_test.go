@@ -110,14 +110,14 @@ func writeRelation(r syntax.Relation) string {
 			w.put(" AS %s", quoteIdent(r.Alias))
 		}
 	case *syntax.Subquery:
-		w.put("(%s)", writeQuery(r.Query))
+		w.put("%s(%s)", map[bool]string{true: "LATERAL "}[r.Lateral], writeQuery(r.Query))
 		if r.Alias != "" {
 			w.put(" AS %s%s", quoteIdent(r.Alias), writeNames(r.Columns))
 		}
 	case *syntax.Join:
 		kinds := map[syntax.JoinKind]string{syntax.InnerJoin: "JOIN", syntax.LeftJoin: "LEFT JOIN", syntax.RightJoin: "RIGHT JOIN",
 			syntax.FullJoin: "FULL JOIN", syntax.CrossJoin: "CROSS JOIN"}
-		w.put("(%s %s %s", writeRelation(r.Left), kinds[r.Kind], writeRelation(r.Right))
+		w.put("(%s %s%s %s", writeRelation(r.Left), map[bool]string{true: "NATURAL "}[r.Natural], kinds[r.Kind], writeRelation(r.Right))
 		if r.On != nil {
 			w.put(" ON %s", writeExpr(r.On))
 		}
@@ -189,6 +189,13 @@ func writeExpr(e syntax.Expr) string {
 	case *syntax.IsDistinct:
 		return fmt.Sprintf("(%s IS %sDISTINCT FROM %s)", writeExpr(e.L), writeNot(e.Not), writeExpr(e.R))
 	case *syntax.Like:
+		switch e.Language {
+		case syntax.RegexPattern:
+			return fmt.Sprintf("(%s %s~%s %s)", writeExpr(e.X), []string{"", "!"}[boolIndex(e.Not)], []string{"", "*"}[boolIndex(e.CaseInsensitive)], writeExpr(e.Pattern))
+		case syntax.SimilarPattern:
+			return fmt.Sprintf("(%s %sSIMILAR TO %s)", writeExpr(e.X), writeNot(e.Not), writeExpr(e.Pattern))
+		case syntax.LikePattern:
+		}
 		return fmt.Sprintf("(%s %s%s %s)", writeExpr(e.X), writeNot(e.Not), []string{"LIKE", "ILIKE"}[boolIndex(e.CaseInsensitive)], writeExpr(e.Pattern))
 	case *syntax.Case:
 		w := &sqlText{}

@@ -12,15 +12,16 @@ import (
 // derived is a query in FROM: UNION ALL of its parts.
 type derived struct {
 	leaf
-	parts []*rowQuery
+	parts   []*rowQuery
+	lateral bool // its only part reads no rows but the one beside it
 }
 
 func (*derived) fromItem() {}
 
 // rowQuery is a SELECT below the release block. Its rows belong to privacy units like those that it reads.
 type rowQuery struct {
-	from     fromItem
-	where    expr // nil: none
+	from     fromItem // nil: one row
+	where    expr     // nil: none
 	keys     []expr
 	distinct bool
 	outputs  []expr // printed as c0, c1, ...
@@ -33,6 +34,7 @@ type subqueryIn struct {
 	alias   string
 	columns []string // new names; nil: the query's own
 	ctes    *environment
+	beside  *relation // of LATERAL: what it sees; nil: nothing
 }
 
 // child is the binder of a query inside this one.
@@ -42,7 +44,9 @@ func (b *binder) child(q *syntax.Query, ctes *environment) *binder {
 
 // subquery binds a query in FROM, or one of WITH where it is named.
 func (b *binder) subquery(in subqueryIn) (*relation, error) {
-	r, err := b.child(in.query, in.ctes).rows()
+	child := b.child(in.query, in.ctes)
+	child.beside = in.beside
+	r, err := child.rows()
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +81,10 @@ func (b *binder) rows() (*relation, error) {
 		return nil, err
 	}
 	if len(q.From) == 0 {
-		return nil, fault.Unsupported(b.position(q.Pos), "a subquery without FROM", "")
+		return b.oneRow()
+	}
+	if b.beside != nil {
+		return nil, fault.Unsupported(b.position(q.Pos), "LATERAL with tables of its own", "join them on a condition; LATERAL (SELECT expressions) computes columns")
 	}
 	r, err := b.fromList()
 	if err != nil {
@@ -96,6 +103,36 @@ func (b *binder) rows() (*relation, error) {
 		return nil, fault.Unsupported(b.position(q.Pos), "an aggregate of a public table beside rows of people", "join its rows, or write the result as constants")
 	}
 	return b.perUnit(r)
+}
+
+// oneRow binds a query without FROM: constants, and under LATERAL columns that are computed from the row beside it. To each row it adds one, so that
+// it owns nothing and is public in a join, where no two of its rows meet one.
+func (b *binder) oneRow() (*relation, error) {
+	q := b.query
+	if q.Where != nil || q.GroupBy != nil || q.Having != nil || q.Distinct || slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
+		return nil, fault.Unsupported(b.position(q.Pos), "a subquery without FROM that does more than compute columns", "write SELECT expressions alone, and filter outside")
+	}
+	b.bound.source = b.beside
+	p := b.projection(&relation{})
+	p.leaf.lateral = b.beside != nil
+	for _, item := range q.Items {
+		e, err := b.expression(rowScope{b}, item.Expr)
+		if err != nil {
+			return nil, err
+		}
+		if e, err = b.coerce(item.Expr, e, catalog.Text); err != nil {
+			return nil, err
+		}
+		f := p.add(itemName(item), e, true)
+		f.public, f.anchor = b.beside == nil, anchor{}
+		if c, ok := e.(constant); ok && c.t.IsNumber() {
+			if v, ok := parseNumber(c.text); ok {
+				f.Bounds = &catalog.Bounds{Lo: v, Hi: v}
+			}
+		}
+	}
+	p.out.keys = []rowKey{{}}
+	return p.out, b.addLeaf(&p.leaf.leaf)
 }
 
 // refuseUnstable refuses what makes the rows of one unit depend on those of others (C053, C054).

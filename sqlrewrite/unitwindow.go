@@ -165,7 +165,6 @@ func (b *binder) unitRank(p *projection, n *syntax.Call, w *unitWindow) (expr, e
 	last := p.of.maxRows
 	switch n.Name {
 	case "percent_rank", "cume_dist":
-		last = 1
 		c.Bounds = &catalog.Bounds{Lo: new(big.Rat), Hi: one()}
 	case "ntile":
 		last = int64(count)

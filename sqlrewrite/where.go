@@ -207,11 +207,17 @@ func (b *binder) like(s scope, n *syntax.Like) (expr, error) {
 		return nil, err
 	}
 	if familyOf(x.typ()) != textFamily {
-		return nil, b.mismatch(n, "LIKE needs text, not "+typeName(x.typ()), "")
+		return nil, b.mismatch(n, "a pattern needs text, not "+typeName(x.typ()), "")
 	}
 	literal, ok := n.Pattern.(*syntax.Literal)
 	if !ok || literal.Kind != syntax.StringLiteral {
-		return nil, b.unsupported(n.Pattern, "a LIKE pattern that is not a string constant", "write the pattern as 'a%'")
+		return nil, b.unsupported(n.Pattern, "a pattern that is not a string constant", "write the pattern as 'a%'")
+	}
+	if len(literal.Text) > maxPattern {
+		return nil, fault.TooComplex(b.at(n.Pattern), fmt.Sprintf("the pattern has more than %d bytes", maxPattern))
+	}
+	if n.Language != syntax.LikePattern {
+		return b.regex(s, n, x, literal)
 	}
 	escapes := len(literal.Text) - len(strings.TrimRight(literal.Text, `\`))
 	if escapes%2 == 1 {
@@ -220,9 +226,34 @@ func (b *binder) like(s scope, n *syntax.Like) (expr, error) {
 	if strings.Count(literal.Text, "%") > maxWildcards {
 		return nil, fault.TooComplex(b.at(n.Pattern), "the pattern has more than 8 wildcards %")
 	}
-	if len(literal.Text) > maxPattern {
-		return nil, fault.TooComplex(b.at(n.Pattern), fmt.Sprintf("the pattern has more than %d bytes", maxPattern))
-	}
 	pattern := constant{t: catalog.Text, text: literal.Text}
 	return like{x: x, pattern: pattern, caseInsensitive: n.CaseInsensitive, not: n.Not}, nil
+}
+
+// regex takes the patterns that [checkRegex] takes. Below the aggregates a text counts by its first characters, as it does for every function
+// of texts (A32).
+func (b *binder) regex(s scope, n *syntax.Like, x expr, literal *syntax.Literal) (expr, error) {
+	text := literal.Text
+	if n.Language == syntax.SimilarPattern {
+		text = similarRegex(text)
+	}
+	if err := checkRegex(text); err != nil {
+		return nil, b.unsupported(n.Pattern, "the pattern "+fault.Quote(literal.Text), err.Error())
+	}
+	if !s.computes() {
+		o, err := b.operandOf(n.X, x)
+		if err != nil {
+			return nil, err
+		}
+		x = computed{written: x, total: o.x}
+	}
+	return like{x: x, pattern: constant{t: catalog.Text, text: text}, regex: true, caseInsensitive: n.CaseInsensitive, not: n.Not}, nil
+}
+
+// operator is the operator that a like is.
+func (e like) operator() string {
+	if e.regex {
+		return []string{"", "!"}[boolIndex(e.not)] + []string{"~", "~*"}[boolIndex(e.caseInsensitive)]
+	}
+	return []string{"", "NOT "}[boolIndex(e.not)] + []string{"LIKE", "ILIKE"}[boolIndex(e.caseInsensitive)]
 }

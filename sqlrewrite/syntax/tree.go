@@ -147,6 +147,7 @@ type Table struct {
 // Subquery is a query in FROM.
 type Subquery struct {
 	Pos     Pos
+	Lateral bool // it sees the items of FROM before it
 	Query   *Query
 	Alias   string   // "" when none was written
 	Columns []string // new names of the outputs; nil: their own
@@ -159,6 +160,7 @@ type Join struct {
 	Left, Right Relation
 	On          Expr     // nil: CROSS JOIN or USING
 	Using       []string // nil: ON
+	Natural     bool     // USING all columns that both sides have
 }
 
 // JoinKind is the kind of a join.
@@ -314,9 +316,20 @@ type IsDistinct struct {
 	L, R Expr
 }
 
-// Like is x [NOT] LIKE pattern or ILIKE.
+// PatternLanguage is what a pattern is written in.
+type PatternLanguage int
+
+// The languages of patterns.
+const (
+	LikePattern PatternLanguage = iota
+	RegexPattern
+	SimilarPattern
+)
+
+// Like is x [NOT] LIKE pattern or ILIKE, x ~ pattern, or x SIMILAR TO pattern.
 type Like struct {
 	Pos             Pos
+	Language        PatternLanguage
 	Not             bool
 	CaseInsensitive bool
 	X, Pattern      Expr

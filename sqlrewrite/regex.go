@@ -1,0 +1,278 @@
+package sqlrewrite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// PostgreSQL compiles a pattern when it meets the first row, and can fail then, or take long on one text: that would be data. So only a subset of
+// its regular expressions is taken, in which it can do neither: literals, classes, anchors, groups, alternatives, counted repetition. What is
+// checked here means in PostgreSQL what it means everywhere. There are no back references and no look around, so that matching a text of n
+// characters looks at each of them once, whatever the pattern.
+
+// maxAtoms is how many characters or classes a pattern may stand for once its counted repetitions are written out, plain characters outside of
+// groups apart. The engine remembers which of them it may stand at: the more there are, the more often a text can lead it to a set that it has not
+// met before, which takes about a quarter of a microsecond each time (A32).
+const maxAtoms = 30
+
+// maxRange is how many characters a range in a class may span.
+const maxRange = 1000
+
+// classNames are the classes of characters that have a name, [[:name:]].
+var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"}
+
+// checkRegex reports why a pattern is not in the subset.
+func checkRegex(pattern string) error {
+	r := &regexReader{rest: []rune(pattern)}
+	atoms, err := r.alternatives()
+	switch {
+	case err != nil:
+		return err
+	case len(r.rest) > 0: // a closing parenthesis
+		return errors.New("a ) without its (")
+	case atoms > maxAtoms:
+		return fmt.Errorf("it stands for more than %d characters or classes", maxAtoms)
+	default:
+		return nil
+	}
+}
+
+// regexReader reads a pattern from the left. Its methods give how many atoms what they read stands for.
+type regexReader struct {
+	rest  []rune
+	depth int
+}
+
+const (
+	maxRegexDepth   = 10
+	maxRegexRepeats = maxAtoms
+)
+
+// next is the next character, 0 at the end.
+func (r *regexReader) next() rune {
+	if len(r.rest) == 0 {
+		return 0
+	}
+	return r.rest[0]
+}
+
+// accept reads text if it comes next.
+func (r *regexReader) accept(text string) bool {
+	if strings.HasPrefix(string(r.rest), text) {
+		r.rest = r.rest[len([]rune(text)):]
+		return true
+	}
+	return false
+}
+
+func (r *regexReader) alternatives() (atoms int, err error) {
+	if r.depth++; r.depth > maxRegexDepth {
+		return 0, errors.New("its groups are nested too deeply")
+	}
+	for {
+		n, err := r.sequence()
+		if atoms += n; err != nil {
+			return 0, err
+		}
+		if !r.accept("|") {
+			r.depth--
+			return atoms, nil
+		}
+	}
+}
+
+func (r *regexReader) sequence() (atoms int, err error) {
+	for start := true; ; start = false {
+		if c := r.next(); c == 0 || c == '|' || c == ')' {
+			if start {
+				return 0, errors.New("an alternative or group is empty")
+			}
+			return atoms, nil
+		}
+		anchor := r.next() == '^' || r.next() == '$'
+		n, err := r.atom()
+		if err != nil {
+			return 0, err
+		}
+		times, counted, err := r.quantifier()
+		switch {
+		case err != nil:
+			return 0, err
+		case counted && anchor:
+			return 0, errors.New("an anchor cannot be repeated")
+		}
+		if c := r.next(); counted && (c == '*' || c == '+' || c == '?' || c == '{') {
+			return 0, errors.New("one repetition follows another, or is not greedy")
+		}
+		if counted {
+			n = max(n, 1)
+		}
+		if atoms += n * times; atoms > maxAtoms {
+			return 0, fmt.Errorf("it stands for more than %d characters or classes", maxAtoms)
+		}
+	}
+}
+
+func (r *regexReader) atom() (atoms int, err error) {
+	c := r.next()
+	r.rest = r.rest[1:]
+	switch c {
+	case '(':
+		if !r.accept("?:") && r.next() == '?' {
+			return 0, errors.New("of the groups that begin with (? only (?: is taken")
+		}
+		n, err := r.alternatives()
+		if err == nil && !r.accept(")") {
+			err = errors.New("a ( without its )")
+		}
+		return n, err
+	case '[':
+		return 1, r.class()
+	case '\\':
+		return 1, r.escape()
+	case '*', '+', '?', '{', '}', ']':
+		return 0, fmt.Errorf("%c has nothing to repeat or to close; write \\%c for the character", c, c)
+	case '.':
+		return 1, nil
+	default: // ^ $ and characters that are themselves
+		return boolIndex(r.depth > 1), nil
+	}
+}
+
+// escape reads what follows a backslash: a class of characters, or one that is then itself.
+func (r *regexReader) escape() error {
+	c := r.next()
+	if c == 0 {
+		return errors.New("it ends with a backslash")
+	}
+	r.rest = r.rest[1:]
+	if isAlphanumeric(c) && !strings.ContainsRune("dswDSW", c) {
+		return fmt.Errorf(`the escape \%c is not taken`, c)
+	}
+	return nil
+}
+
+func isAlphanumeric(c rune) bool {
+	return c > 127 || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+// quantifier reads * + ? {m} {m,} {m,n}: how many copies of an atom it stands for.
+func (r *regexReader) quantifier() (times int, counted bool, err error) {
+	switch {
+	case r.accept("*"), r.accept("?"):
+		return 1, true, nil
+	case r.accept("+"):
+		return 2, true, nil
+	case !r.accept("{"):
+		return 1, false, nil
+	}
+	end := slices.Index(r.rest, '}')
+	if end < 0 {
+		return 0, false, errors.New("a { without its }")
+	}
+	least, most, span := strings.Cut(string(r.rest[:end]), ",")
+	r.rest = r.rest[end+1:]
+	m, err := strconv.ParseUint(least, 10, 16)
+	n := m
+	switch {
+	case err == nil && span && most == "":
+		n = m + 1
+	case err == nil && span:
+		n, err = strconv.ParseUint(most, 10, 16)
+	}
+	if err != nil || n < m || n < 1 || n > maxRegexRepeats {
+		return 0, false, fmt.Errorf("a repetition is written {m}, {m,} or {m,n}, with numbers up to %d", maxRegexRepeats)
+	}
+	return int(n), true, nil
+}
+
+// class reads what follows [ up to its ].
+func (r *regexReader) class() error {
+	r.accept("^")
+	for start := true; ; start = false {
+		switch {
+		case r.next() == 0:
+			return errors.New("a [ without its ]")
+		case !start && r.accept("]"):
+			return nil
+		case r.accept("[:"):
+			name, _, closed := strings.Cut(string(r.rest), ":]")
+			if !closed || !slices.Contains(classNames, name) {
+				return errors.New("there is no such class of characters; [:alpha:] and [:digit:] are two that there are")
+			}
+			r.rest = r.rest[len([]rune(name))+2:]
+			continue
+		}
+		from, single, err := r.member()
+		if err != nil {
+			return err
+		}
+		if len(r.rest) < 2 || r.rest[0] != '-' || r.rest[1] == ']' {
+			continue
+		}
+		r.rest = r.rest[1:]
+		to, alsoSingle, err := r.member()
+		if err != nil {
+			return err
+		}
+		if !single || !alsoSingle || to < from || to-from > maxRange {
+			return errors.New("a range in a class goes from one character to a later one, not too far away")
+		}
+	}
+}
+
+// member reads a character of a class; single is false for a class within it.
+func (r *regexReader) member() (c rune, single bool, err error) {
+	c = r.next()
+	if c == 0 || c == '[' || c == ']' || c == '-' && len(r.rest) > 1 && r.rest[1] != ']' {
+		return 0, false, errors.New(`in a class, a backslash stands before the characters [ ] and -`)
+	}
+	r.rest = r.rest[1:]
+	if c != '\\' {
+		return c, true, nil
+	}
+	c = r.next()
+	if strings.ContainsRune("DSW", c) {
+		return 0, false, fmt.Errorf(`the escape \%c is not taken in a class`, c)
+	}
+	return c, !strings.ContainsRune("dsw", c), r.escape()
+}
+
+// similarRegex is a pattern of SIMILAR TO as the regular expression that PostgreSQL makes of it: % is any text, _ any character, and all else is
+// as there, but for the characters that mean nothing to SIMILAR TO.
+func similarRegex(pattern string) string {
+	var b strings.Builder
+	b.WriteString("^(?:")
+	escaped, class := false, false
+	for _, c := range pattern {
+		switch {
+		case escaped:
+			escaped = false
+			b.WriteByte('\\')
+			b.WriteRune(c)
+			continue
+		case c == '\\':
+			escaped = true
+			continue
+		case class:
+		case c == '%':
+			b.WriteString(".*")
+			continue
+		case c == '_':
+			b.WriteByte('.')
+			continue
+		case c == '.' || c == '^' || c == '$':
+			b.WriteByte('\\')
+		}
+		class = c == '[' || class && c != ']'
+		b.WriteRune(c)
+	}
+	if escaped {
+		b.WriteByte('\\') // refused later
+	}
+	b.WriteString(")$")
+	return b.String()
+}
