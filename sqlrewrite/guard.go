@@ -54,7 +54,11 @@ func parse(text string, dialect Dialect) (query *syntax.Query, err error) {
 	case "", DialectPostgres:
 		return parsePostgres(text)
 	case DialectMySQL:
-		return parseMySQL(text)
+		query, err := parseMySQL(text)
+		if err == nil {
+			nameAsMySQL(query, text)
+		}
+		return query, err
 	default:
 		return nil, fault.Unsupported(fault.Position{}, "the dialect "+fault.Quote(string(dialect)), "write postgresql or mysql")
 	}

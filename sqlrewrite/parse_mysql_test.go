@@ -121,7 +121,7 @@ func TestUnknownDialect(t *testing.T) {
 	}
 }
 
-// One question in both dialects is one plan: what is sent, what it claims and what it costs.
+// One question in both dialects is one plan: what is sent, what it claims and what it costs. An output is named by its text in MySQL.
 func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 	snapshot := layerSnapshot(t)
 	for mysqlText, text := range map[string]string{
@@ -135,7 +135,8 @@ func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 		"SELECT COUNT(*) FROM people WHERE LEFT(country, 1) = 'P' AND SUBSTR(country, 2, 1) = 'e'":        `SELECT count(*) FROM people WHERE "left"(country, 1) = 'P' AND substring(country, 2, 1) = 'e'`,
 	} {
 		options := sharp()
-		want, err := Rewrite(text, snapshot, options)
+		name, _, _ := strings.Cut(strings.TrimPrefix(mysqlText, "SELECT "), " FROM")
+		want, err := Rewrite(strings.Replace(text, " FROM", ` AS "`+name+`" FROM`, 1), snapshot, options)
 		if err != nil {
 			t.Errorf("%s\n%s", text, showFault(err))
 			continue
@@ -161,6 +162,30 @@ func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 		options.Dialect = DialectMySQL
 		if _, err := Rewrite(text, snapshot, options); fault.CodeOf(err) != code {
 			t.Errorf("%s: got %v, want %s", text, err, code)
+		}
+	}
+}
+
+// Outputs have the names that MySQL gives them: aliases, columns, and the text of what else there is.
+func TestMySQLNamesOutputs(t *testing.T) {
+	options := sharp()
+	options.Dialect = DialectMySQL
+	for text, want := range map[string]string{
+		"SELECT YEAR(born), COUNT(*) , AVG( age ) AS mean, 1 + MAX(age) FROM people GROUP BY YEAR(born)": "YEAR(born)|COUNT(*)|mean|1 + MAX(age)",
+		"SELECT DISTINCT sex FROM people": "sex",
+		"select p.sex, coalesce(sum(p.age), 0) from people p group by p.sex order by 2 limit 1": "sex|coalesce(sum(p.age), 0)",
+	} {
+		p, err := Rewrite(text, layerSnapshot(t), options)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var names []string
+		for _, c := range p.Columns() {
+			names = append(names, c.Name)
+		}
+		if got := strings.Join(names, "|"); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 }

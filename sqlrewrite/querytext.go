@@ -196,3 +196,40 @@ func (q *queryText) boundary(i int, words ...string) int {
 	}
 	return i
 }
+
+// nameAsMySQL gives the outputs of a query their names in MySQL: an expression without an alias is called what its author wrote. Columns keep
+// their names.
+func nameAsMySQL(query *syntax.Query, text string) {
+	for query.Set != nil {
+		query = query.Set.Left
+	}
+	q := cutText(text)
+	at := slices.IndexFunc(q.tokens, func(t token) bool { return t.start >= int(query.Pos) })
+	if at < 0 || q.word(at) != "SELECT" {
+		return
+	}
+	from, to := q.selectAround(at)
+	_, end := q.clause("SELECT", from, to)
+	var names []string
+	first := from + 1
+	if query.Distinct {
+		first++
+	}
+	for k := first; k < end; {
+		next := q.boundary(k, append(clauses(), ",")...)
+		names = append(names, q.slice(k, next))
+		k = next + 1
+	}
+	if len(names) != len(query.Items) {
+		return
+	}
+	for i, item := range query.Items {
+		switch item.Expr.(type) {
+		case *syntax.Column, *syntax.Star:
+		default:
+			if item.Alias == "" {
+				query.Items[i].Alias = names[i]
+			}
+		}
+	}
+}
