@@ -59,6 +59,9 @@ type Table struct {
 	// Unique are sets of columns that no two rows share, rows with a NULL in one of them apart. A statement that relies on one makes sure
 	// of it when it runs.
 	Unique [][]string
+	// Partitioned and Indexes (see [TableInfo]) are how its rows were stored when the policy was checked: hints for speed.
+	Partitioned bool
+	Indexes     [][]string
 }
 
 // Lines are places in the policy's document; 0: it does not say.

@@ -52,7 +52,8 @@ func (c *checker) table(t *TablePolicy) *Table {
 		c.problem(t.pos, fmt.Sprintf("GRANT SELECT ON %s TO the gateway's role, and USAGE on its schema", t.TableName), "the gateway's role may not read table %s", t.TableName)
 		return nil
 	}
-	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues, Lines: t.lines}
+	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues, Lines: t.lines,
+		Partitioned: info.Kind == PartitionedTable, Indexes: info.Indexes}
 	if t.Unit != nil {
 		table.Unit = c.unit(t, info)
 	}

@@ -72,6 +72,18 @@ GROUP BY i.indrelid, i.indexrelid, i.indnkeyatts
 HAVING pg_catalog.count(*) = i.indnkeyatts
 ORDER BY 1, 2`
 
+// indexesSQL lists the columns of B-trees without condition whose first key is a column.
+const indexesSQL = `
+SELECT i.indrelid, pg_catalog.array_agg(a.attname::text ORDER BY k.place) AS columns
+FROM pg_catalog.pg_index i
+JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+JOIN pg_catalog.pg_am m ON m.oid = c.relam AND m.amname = 'btree'
+CROSS JOIN LATERAL pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY k (number, place)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND a.attnum > 0
+WHERE i.indrelid = ANY($1::oid[]) AND i.indisvalid AND i.indpred IS NULL AND i.indkey[0] > 0
+GROUP BY i.indrelid, i.indexrelid
+ORDER BY 1, 2`
+
 // foreignKeysSQL lists foreign keys of one column. One of a partition counts for the whole table, because a path's rows
 // that lead nowhere are dropped: the key shows which column is referred to, not that every row refers to something.
 const foreignKeysSQL = `
@@ -169,6 +181,11 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 		if keys := byOID[oid].Keys; len(keys) == 0 || !slices.Equal(keys[len(keys)-1], key) {
 			byOID[oid].Keys = append(keys, slices.Clone(key))
 		}
+	}); err != nil {
+		return err
+	}
+	if err := each(ctx, tx, indexesSQL, []any{oids}, []any{&oid, &key}, func() {
+		byOID[oid].Indexes = append(byOID[oid].Indexes, slices.Clone(key))
 	}); err != nil {
 		return err
 	}

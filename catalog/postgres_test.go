@@ -181,6 +181,9 @@ func TestInspect(t *testing.T) {
 	p.Exec(t, `CREATE VIEW a_view AS SELECT 1 AS n; CREATE MATERIALIZED VIEW a_matview AS SELECT 1 AS n; CREATE TABLE parent (id int PRIMARY KEY);
 		CREATE TABLE child () INHERITS (parent); CREATE SCHEMA "Odd.Name"; CREATE TABLE "Odd.Name"."a""b" (n int);
 		CREATE TABLE keys (a int, b int, c int, d int, e int, f int UNIQUE DEFERRABLE, UNIQUE (a, b));
+		CREATE TABLE notes (person int, kind int, at date, said text);
+		CREATE INDEX ON notes (person, kind) INCLUDE (at); CREATE INDEX ON notes (person, at);
+		CREATE INDEX ON notes ((person + 1)); CREATE INDEX ON notes (kind) WHERE at IS NULL; CREATE INDEX ON notes USING hash (kind);
 		CREATE UNIQUE INDEX ON keys (c) WHERE d > 0; CREATE UNIQUE INDEX ON keys ((d + 1)); CREATE UNIQUE INDEX ON keys (e) INCLUDE (a)`)
 	policy, problems := Parse(smallPolicy)
 	if len(problems) > 0 {
@@ -215,6 +218,9 @@ func TestInspect(t *testing.T) {
 	}
 	if got := fmt.Sprint(table("public", "keys").Keys); got != "[[a b]]" {
 		t.Errorf("columns that are unique together: %s, want [[a b]]", got)
+	}
+	if got := fmt.Sprint(table("public", "notes").Indexes); got != "[[person at] [person kind at]]" {
+		t.Errorf("columns of indexes: %s, want [[person at] [person kind at]]", got)
 	}
 	if got := fmt.Sprint(table("public", "visits").ForeignKeys); got != "[{person_id people id}]" {
 		t.Errorf("foreign keys: %s", got)

@@ -29,6 +29,9 @@ type TableInfo struct {
 	Unique      []string     `json:",omitempty"` // columns whose values are unique by themselves
 	Keys        [][]string   `json:",omitempty"` // sets of two columns and more that are unique together, sorted
 	ForeignKeys []ForeignKey `json:",omitempty"` // of one column
+	// Indexes are the columns of B-trees over all rows: those that order it, in their order, then those that it holds beside them. They
+	// decide how fast a statement is, never what it gives.
+	Indexes [][]string `json:",omitempty"`
 }
 
 // RelationKind is PostgreSQL's relkind, in words.

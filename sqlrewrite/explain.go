@@ -158,9 +158,9 @@ func (p *Plan) shapeText() string {
 		}
 		return "bound: each row is one " + unit
 	case perUnit:
-		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.shape.maxRows)
+		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.shape.maxRows) + p.shape.cut.text(unit)
 	case perUnitAndKey:
-		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups", unit, p.shape.maxRows, p.shape.maxGroups)
+		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups", unit, p.shape.maxRows, p.shape.maxGroups) + p.shape.cut.text(unit)
 	default:
 		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash", unit, p.shape.maxRows, p.shape.maxGroups)
 	}

@@ -64,7 +64,8 @@ func goldenClauses() []string {
 }
 
 // parseSnapshot checks a policy document against tables described one per paragraph: a name, then indented columns "name type [not
-// null] [unique] [references table(column)]", "unique column column", and "values column value ..." for what a public table holds.
+// null] [unique] [references table(column)]", "unique column column", "index column column", and "values column value ..." for what a
+// public table holds.
 func parseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
 	t.Helper()
 	schema := &catalog.Schema{}
@@ -75,6 +76,9 @@ func parseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
 		case fields[0] == "unique":
 			last := schema.Tables[len(schema.Tables)-1]
 			last.Keys = append(last.Keys, fields[1:])
+		case fields[0] == "index":
+			last := schema.Tables[len(schema.Tables)-1]
+			last.Indexes = append(last.Indexes, fields[1:])
 		case fields[0] == "values":
 			d := catalog.DomainValues{From: catalog.ColumnRef{Table: schema.Tables[len(schema.Tables)-1].TableName, Column: fields[1]}}
 			for _, text := range fields[2:] {

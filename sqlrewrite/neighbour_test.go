@@ -359,6 +359,8 @@ func boundingMutants() []mutant {
 		{"NULL escapes the clamp", `sum\(CASE WHEN ("\w+")`, `sum(CASE WHEN $1 IS NULL THEN 1000000000 WHEN $1`},
 		{"means of sums not centred", ` - (\$\d+::\w+ \* pg_catalog\.count)`, ` - 0 * $1`},
 		{"bounds per part of a unit", `GROUP BY "unit"`, `GROUP BY "unit", "n4"`},
+		{"units in both halves", ` <> (\$\d+::bigint)( GROUP BY [^)]*)?\) AS h`, ` IS DISTINCT FROM $1 - 5$2) AS h`},
+		{"units in several ranges", `u\.unit >= (\$\d+::integer)`, `u.unit >= $1 - 100`},
 	}
 }
 

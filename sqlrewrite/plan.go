@@ -50,6 +50,9 @@ type Statement struct {
 	Pins   []Pin // must hold in the transaction that runs the statement
 	// Sorts asks PostgreSQL to add up by sorting: over a million units that takes a third of the time of hashing them.
 	Sorts bool
+	// Pieces asks PostgreSQL to give each side of the statement's UNION ALL to one process, instead of many to each.
+	Pieces bool
+	Ranges *Ranges // nil: the statement needs none
 }
 
 // Pin is a table's metadata as it was when its policy was checked; a statement runs only while it still holds.

@@ -39,6 +39,8 @@ const (
 CREATE TABLE public.people (id integer PRIMARY KEY, ` + proofColumns + `);
 CREATE TABLE public.events (event integer PRIMARY KEY, unit integer, ` + proofColumns + `);
 CREATE TABLE public.orders (order_id integer PRIMARY KEY, buyer integer, ` + proofColumns + `);
+CREATE INDEX ON public.orders (buyer, order_id) INCLUDE (k_text, k_num, k_bool, secret, note, n2, n4, n8, nn, money, free, f4, f8,
+  coarse, odd, day, at, atz, until);
 CREATE TABLE public.items (item integer PRIMARY KEY, order_id integer REFERENCES public.orders, ` + proofColumns + `);
 CREATE TABLE public.cards (card integer PRIMARY KEY, unit integer, ` + proofColumns + `, UNIQUE (unit, k_num));
 CREATE TABLE public.zones (k_num integer PRIMARY KEY, zone text NOT NULL, weight integer NOT NULL, opened date NOT NULL);
@@ -291,16 +293,16 @@ var errNotSQL = errors.New("not a statement")
 // runOnAll runs a statement on the database and on its neighbours, in one round trip: the machine's time goes to the statements and not to
 // waiting for them. PostgreSQL plans it once (see newWorld).
 func runOnAll(ctx context.Context, conn *pgx.Conn, s Statement, without []string) (_ []exactTable, err error) {
-	args := make([][]byte, len(s.Args))
-	for i, arg := range s.Args {
-		args[i] = argumentText(arg)
-	}
 	const leave, statement = "leave", ""
 	pipe := conn.PgConn().StartPipeline(ctx)
 	defer func() { err = errors.Join(err, pipe.Close()) }()
 	pipe.SendPrepare(statement, s.SQL, nil)
-	for _, unit := range without {
+	for i, unit := range without {
 		pipe.SendQueryPrepared(leave, [][]byte{[]byte(unit)}, nil, nil)
+		var args [][]byte
+		for _, arg := range withEnds(s, i, 5-i, 3*i) {
+			args = append(args, argumentText(arg))
+		}
 		pipe.SendQueryPrepared(statement, args, nil, nil)
 	}
 	if err := pipe.Sync(); err != nil {
@@ -337,6 +339,17 @@ func argumentText(arg any) []byte {
 	default:
 		return fmt.Append(nil, arg)
 	}
+}
+
+// withEnds are a statement's arguments with these ends of its ranges. They come from statistics of the data, so that neighbours have others.
+func withEnds(s Statement, ends ...int) []any {
+	args := slices.Clone(s.Args)
+	if s.Ranges != nil {
+		for i, arg := range s.Ranges.Args {
+			args[arg-1] = int64(ends[i])
+		}
+	}
+	return args
 }
 
 // nextExact reads the rows of the pipeline's next statement.

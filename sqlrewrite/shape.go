@@ -23,6 +23,7 @@ const (
 // shape is a chosen form with its bounds.
 type shape struct {
 	kind      shapeKind
+	cut       cutKind
 	maxRows   int64 // m: what one unit adds to a count of one group
 	maxGroups int64 // L0: groups that one unit is in
 	maxValues int64 // different values of one unit that one group counts
@@ -72,6 +73,7 @@ func chooseShape(q *boundQuery, o Options) (shape, error) {
 			s.kind, s.maxGroups = perUnitAndKey, tuples // a selection of groups costs the same however many a unit is in
 		}
 	}
+	s.cut = q.cut(s)
 	return s, nil
 }
 

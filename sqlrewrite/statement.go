@@ -3,6 +3,7 @@ package sqlrewrite
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"noisegate/catalog"
@@ -16,6 +17,7 @@ type statementPrinter struct {
 	part    *planPart
 	inner   []string // per-unit aggregates; u.a0, u.a1, ... above
 	seedArg int      // the number of the seed's argument; 0: none
+	ranges  *Ranges
 }
 
 // printPart prints a part's statement. Its value columns are those of its measures, in order, then the number of units if private
@@ -39,7 +41,12 @@ func printPart(q *boundQuery, s shape, part *planPart) {
 	if part.units {
 		values++
 	}
-	part.statement = Statement{SQL: p.b.String(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q), Sorts: s.kind != flat}
+	part.statement = Statement{SQL: p.b.String(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q), Sorts: s.kind != flat,
+		Pieces: s.cut != uncut}
+	if s.cut == byRange {
+		part.statement.Ranges = p.ranges
+		part.statement.Sorts = len(q.keys) == 0 // rows come in the order of people; the few groups above them are better hashed
+	}
 	part.seedArg = p.seedArg
 }
 
@@ -82,55 +89,75 @@ func (p *statementPrinter) groupFilter(keys []string) {
 
 // nested are shapes (b), (c) and (d): what each unit has in each group, bounded, then added up.
 func (p *statementPrinter) nested() {
-	unit := p.unitKey()
-	innerKeys, outerKeys, outputs := []string{unit}, []string(nil), []string(nil)
-	innerList := []string(nil)
-	if p.shape.kind == keptKeys {
-		innerList = append(innerList, unit+" AS unit")
-	}
-	for i, k := range p.q.keys {
-		name := fmt.Sprintf("k%d", i)
-		innerKeys = append(innerKeys, p.key(k.x))
-		innerList = append(innerList, p.key(k.x)+" AS "+name)
-		outerKeys = append(outerKeys, "u."+name)
-		outputs = append(outputs, asTextSQL("u."+name))
+	var keys, values []string
+	for i := range p.q.keys {
+		keys = append(keys, fmt.Sprintf("u.k%d", i))
 	}
 	for _, m := range p.measures() {
-		outputs = append(outputs, asTextSQL(p.bounded(m)))
+		values = append(values, p.bounded(m))
 	}
 	if p.part.units {
-		outputs = append(outputs, asTextSQL("pg_catalog.count(*)"))
+		values = append(values, "pg_catalog.count(*)")
 	}
-	for i, a := range p.inner {
-		innerList = append(innerList, fmt.Sprintf("%s AS a%d", a, i))
+	units := p.units()
+	from := "(" + units + ") AS u"
+	if p.shape.cut != uncut {
+		from = p.pieces(units, keys, values)
+		for i := range keys {
+			keys[i] = fmt.Sprintf("h.k%d", i)
+		}
+		for i := range values {
+			values[i] = fmt.Sprintf("pg_catalog.sum(h.v%d)", i)
+		}
 	}
-	if len(innerList) == 0 {
-		innerList = []string{"1 AS one"}
-	}
-	conditions := []string{p.notNullUnit(), p.rowFilter()}
-	if p.shape.kind == keptKeys {
-		// Before the choice: keys that are not shown must not take a place.
-		conditions = append(conditions, p.domainFilter(innerKeys[1:]))
-	}
-	source := p.sub(func() {
-		p.clause("SELECT ", strings.Join(innerList, ", "))
-		p.clause("\n      FROM ", p.from())
-		p.clause("\n      WHERE ", joinConditions(conditions))
-		p.clause("\n      GROUP BY ", strings.Join(innerKeys, ", "))
-	})
-	if p.shape.kind == keptKeys {
-		source = p.keep(source)
+	var outputs []string
+	for _, e := range slices.Concat(keys, values) {
+		outputs = append(outputs, asTextSQL(e))
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
-	p.clause("\nFROM (", source+") AS u")
+	p.clause("\nFROM ", from)
 	if p.shape.kind == keptKeys {
 		p.write("\nWHERE u.place <= ")
 		p.arg(fmt.Sprint(p.shape.maxGroups), "bigint")
 	}
-	p.clause("\nGROUP BY ", strings.Join(outerKeys, ", "))
+	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
 	if p.shape.kind == perUnitAndKey {
-		p.groupFilter(outerKeys)
+		p.groupFilter(keys)
 	}
+}
+
+// units are what each unit has in each group: its keys k0, k1, ... and the aggregates that the values above ask for.
+func (p *statementPrinter) units() string {
+	unit := p.unitKey()
+	keys, list := []string{unit}, []string(nil)
+	if p.shape.kind == keptKeys || p.shape.cut != uncut {
+		list = append(list, unit+" AS unit")
+	}
+	for i, k := range p.q.keys {
+		keys = append(keys, p.key(k.x))
+		list = append(list, fmt.Sprintf("%s AS k%d", p.key(k.x), i))
+	}
+	for i, a := range p.inner {
+		list = append(list, fmt.Sprintf("%s AS a%d", a, i))
+	}
+	if len(list) == 0 {
+		list = []string{"1 AS one"}
+	}
+	conditions := []string{p.notNullUnit(), p.rowFilter()}
+	if p.shape.kind == keptKeys {
+		// Before the choice: keys that are not shown must not take a place.
+		conditions = append(conditions, p.domainFilter(keys[1:]))
+	}
+	source := p.sub(func() {
+		p.clause("SELECT ", strings.Join(list, ", "))
+		p.clause("\n      FROM ", p.from())
+		p.clause("\n      WHERE ", joinConditions(conditions))
+		p.clause("\n      GROUP BY ", strings.Join(keys, ", "))
+	})
+	if p.shape.kind == keptKeys {
+		return p.keep(source)
+	}
+	return source
 }
 
 // keep numbers each unit's keys in an order that only the secret seed decides.

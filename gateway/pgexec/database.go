@@ -92,14 +92,15 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	settings := []string{planCustom}
 	for _, statement := range statements {
 		pins = append(pins, statement.Pins...)
-		if statement.Sorts {
-			settings = append(settings, planSorted)
-		}
+		settings = append(settings, planning(statement)...)
 	}
 	if err := begin(ctx, conn.Conn(), pins, settings...); err != nil {
 		return fault.Untouched(err)
 	}
 	for part, statement := range statements {
+		if err := divide(ctx, conn.Conn(), &statement); err != nil {
+			return fault.DataUnavailable(quiet(err))
+		}
 		wanted, err := read(ctx, conn.Conn(), statement, func(row sqlrewrite.ExactRow) bool {
 			row.Part = part
 			return yield(row, nil)
@@ -170,8 +171,50 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, settings 
 // planCustom has the statement planned for its arguments each time: one way of planning, however often its text was seen (A37).
 const planCustom = "SET LOCAL plan_cache_mode = force_custom_plan"
 
-// planSorted is for statements that add up per unit (docs/performance.md has the figures).
-const planSorted = "SET LOCAL enable_hashagg = off"
+// How a statement that adds up per unit is best planned; docs/performance.md has the figures.
+const (
+	planSorted = "SET LOCAL enable_hashagg = off"
+	// planPartitions adds up in each partition of a table whose partitions keep units apart.
+	planPartitions = "SET LOCAL enable_partitionwise_aggregate = on"
+	// With these no table is large enough to be read by several processes: they take a side of the UNION ALL each.
+	planWholeTables  = "SET LOCAL min_parallel_table_scan_size = 715827882"
+	planWholeIndexes = "SET LOCAL min_parallel_index_scan_size = 715827882"
+)
+
+func planning(s sqlrewrite.Statement) []string {
+	var all []string
+	if s.Sorts {
+		all = append(all, planSorted, planPartitions)
+	}
+	if s.Pieces {
+		all = append(all, planWholeTables, planWholeIndexes)
+	}
+	return all
+}
+
+// divide puts the ends of a statement's ranges to its arguments: whole numbers of PostgreSQL's statistics of a column, which go back to
+// where they came from and nowhere else. They decide which process adds up what, and no result. A column without statistics has one range.
+func divide(ctx context.Context, conn *pgx.Conn, s *sqlrewrite.Statement) error {
+	if s.Ranges == nil {
+		return nil
+	}
+	var ends []int64
+	r := s.Ranges
+	if err := conn.QueryRow(ctx, rangesText, r.Schema, r.Table, r.Column, len(r.Args)).Scan(&ends); err != nil {
+		return err
+	}
+	s.Args = slices.Clone(s.Args)
+	for i, end := range ends {
+		s.Args[r.Args[i]-1] = end
+	}
+	return nil
+}
+
+// rangesText cuts the histogram of a column into $4 + 1 parts of equal size.
+const rangesText = `SELECT array_agg(bounds[1 + i * (cardinality(bounds) - 1) / ($4 + 1)]::int8 ORDER BY i)
+FROM (SELECT histogram_bounds::text::text[] AS bounds FROM pg_catalog.pg_stats
+	WHERE schemaname = $1 AND tablename = $2 AND attname = $3 AND NOT inherited AND cardinality(histogram_bounds::text::text[]) > $4) s
+CROSS JOIN generate_series(1, $4::int4) i`
 
 // lockText names every table of the statement. A table that is gone, or that the role may not read, fails here.
 func lockText(pins []sqlrewrite.Pin) string {

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -292,6 +295,39 @@ func TestSessionSettings(t *testing.T) {
 		rows, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT pg_catalog.current_setting($1::text)", Args: []any{name}, Keys: 1})
 		if err != nil || rows[0].Keys[0].Text != want {
 			t.Errorf("%s is %v, %v; want %q", name, rows, err, want)
+		}
+	}
+}
+
+// TestRanges: the ends of the ranges cut a column's rows into parts of about one size, as PostgreSQL's own statistics have it; before there
+// are any, one range has all of them.
+func TestRanges(t *testing.T) {
+	p := pgtest.Protected(t, "CREATE TABLE visits (person int); INSERT INTO visits SELECT g * g FROM generate_series(1, 1000) g")
+	d := open(t, p, nil)
+	statement := sqlrewrite.Statement{SQL: "SELECT $1::int::text, $2::int::text, $3::int::text", Args: []any{int64(0), int64(0), int64(0)}, Keys: 3,
+		Pieces: true, Ranges: &sqlrewrite.Ranges{Schema: "public", Table: "visits", Column: "person", Args: []int{1, 2, 3}}}
+	ends := func() []int {
+		rows, err := collect(t, d, statement)
+		if err != nil {
+			t.Fatal(errors.Unwrap(err))
+		}
+		var all []int
+		for _, key := range rows[0].Keys {
+			end, err := strconv.Atoi(key.Text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, end)
+		}
+		return all
+	}
+	if got := ends(); !slices.Equal(got, []int{0, 0, 0}) {
+		t.Errorf("without statistics the ranges end at %v", got)
+	}
+	p.Exec(t, "ANALYZE visits")
+	for i, end := range ends() {
+		if share := math.Sqrt(float64(end)) / 1000; math.Abs(share-float64(i+1)/4) > 0.05 { // of all rows: they are fewer than a sample
+			t.Errorf("range %d ends at %d, below which a part of %.2f lies", i+1, end, share)
 		}
 	}
 }
