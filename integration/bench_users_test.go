@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,13 +17,9 @@ import (
 var benchUsers = flag.Int("users", 10_000, "people that BenchmarkUserLevel spreads -rows visits over, with a heavy tail")
 
 // visits is a table of rows visits of users people: the cube of a uniform number picks the person, so that a few have very many
-// rows; most of them are in the person's own region. people has one row for each, regions is public. indexed adds an index that
-// holds all that the questions read, and puts each person's rows together.
-func visits(rows, users int, indexed bool) dataset {
-	name, index := "heap", ""
-	if indexed {
-		name, index = "indexed", "CREATE INDEX by_person ON visits (person, region) INCLUDE (amount); CLUSTER visits USING by_person;"
-	}
+// rows; most of them are in the person's own region. people has one row for each, regions is public. The table is stored in one of visitLayouts.
+func visits(rows, users int, name string) dataset {
+	layout := visitLayouts[name]
 	return dataset{name: name, policy: fmt.Sprintf(`version: 1
 dataset: %s
 neighbours: add-remove
@@ -51,7 +49,7 @@ budgets:
 			CREATE TABLE visits AS SELECT p AS person, (CASE WHEN random() < 0.7 THEN p %% 20 ELSE floor(random() * 20)::int END) AS region,
 				(random() * 120)::numeric(12, 2) AS amount
 				FROM (SELECT floor(power(random(), 3) * %[2]d)::int AS p FROM generate_series(1, %[1]d)) AS s;
-			ALTER TABLE visits ALTER person SET NOT NULL; %[3]s`, rows, users, index)).ReadAll()
+			ALTER TABLE visits ALTER person SET NOT NULL; %[3]s`, rows, users, layout)).ReadAll()
 		if err == nil {
 			_, err = conn.PgConn().Exec(ctx, "VACUUM (ANALYZE)").ReadAll()
 		}
@@ -59,11 +57,24 @@ budgets:
 	}}
 }
 
+// visitLayouts are ways of storing visits, in SQL that runs after they were made: as they came; with an index that holds all that the questions read
+// and puts each person's rows together; the same in partitions by person.
+var visitLayouts = map[string]string{
+	"heap":    "",
+	"indexed": "CREATE INDEX by_person ON visits (person, region) INCLUDE (amount); CLUSTER visits USING by_person;",
+	"partitioned": `ALTER TABLE visits RENAME TO loose; CREATE TABLE visits (LIKE loose) PARTITION BY HASH (person);
+		DO $$BEGIN FOR i IN 0..7 LOOP
+			EXECUTE format('CREATE TABLE visits_%s PARTITION OF visits FOR VALUES WITH (MODULUS 8, REMAINDER %s)', i, i);
+		END LOOP; END$$;
+		INSERT INTO visits SELECT * FROM loose ORDER BY person, region; DROP TABLE loose;
+		CREATE INDEX by_person ON visits (person, region) INCLUDE (amount);`,
+}
+
 // BenchmarkUserLevel compares questions about people who have many rows with the same text sent to PostgreSQL, in turn and in one
-// run: on the table as it is, and with an index that stores each person's rows together. -rows and -users set the size.
+// run, in each layout. -rows and -users set the size.
 func BenchmarkUserLevel(b *testing.B) {
-	for _, indexed := range []bool{false, true} {
-		data := visits(*benchRows, *benchUsers, indexed)
+	for _, layout := range slices.Sorted(maps.Keys(visitLayouts)) {
+		data := visits(*benchRows, *benchUsers, layout)
 		b.Run(data.name, func(b *testing.B) {
 			s := newStack(b, data)
 			client := s.analyst(b, "ana")
