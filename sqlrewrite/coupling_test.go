@@ -1,120 +1,171 @@
 package sqlrewrite
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
-	"unsafe"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
 
-// The noise coupling, after DPCheck (Zhang et al., OOPSLA 2020). An answer on database D with noise z, and on its neighbour D' with noise
-// z shifted by the difference of the true values, come from the same noisy values: so they must be equal byte for byte, rows,
-// order, intervals, notes and all. Whatever used a true value after the noise would differ (A10, A11, A21, A41, A80). The shift must cost
-// no more than was charged: Σ|d|/b <= ε for Laplace noise, Σd²/2σ² <= ρ for Gaussian.
-//
-// Groups that only one side has are left out where keys are private: the δ of their selection covers them. Of a selection both sides
-// release the same candidate: its own tests compare the laws of the choice.
-func TestA10A11A21A41A80Coupling(t *testing.T) {
-	w := newWorld(t, 21, wild, 4)
-	writer := &writer{r: w.r, counts: make(map[string]int)}
-	sampler := mechanisms.NewSampler()
-	moved := 0
-	for tried, coupled := 0, 0; coupled < *proofQueries; tried++ {
-		if tried > 2**proofQueries+100 {
-			t.Fatalf("only %d of %d queries were planned", coupled, tried)
-		}
-		if tried%queriesPerDatabase == 0 {
-			w.fill(t, tried/queriesPerDatabase%2 == 0)
-		}
-		sql, from := writer.query()
-		options := randomOptions(w.r, from)
-		options.Delta = 1e15 // 0.001: with the price of these options a group of two units is shown for certain
-		p, err := Rewrite(sql, w.snapshot, options)
-		if err != nil {
-			if !tolerated[string(fault.CodeOf(err))] {
-				t.Fatalf("%s\n%s", sql, showFault(err))
-			}
-			continue
-		}
-		coupled++
-		if !p.NeedsData() || p.query.top > 0 {
-			continue
-		}
-		without := neighbourhood()[1+w.r.IntN(units+1)]
-		c := coupling{plan: p, draws: p.Draw(sampler), sampler: sampler}
-		if err := c.read(t, w, without); err != nil {
-			t.Fatalf("%s\n%v", sql, err)
-		}
-		if err := c.affordable(); err != nil {
-			t.Fatalf("%s\nwithout unit %s: %v", sql, without, err)
-		}
-		if c.differs() {
-			moved++
-		}
-		a, b := c.answer(t, w, 0), c.answer(t, w, 1)
-		if a != b {
-			t.Fatalf("%s\nwithout unit %s the answer differs:\n%.2000s\n%.2000s", sql, without, a, b)
-		}
-	}
-	if moved < *proofQueries/8 {
-		t.Errorf("only %d of %d neighbours differ at all: the test has no power", moved, *proofQueries)
-	}
+// Couplings writes random queries with the randomness that couples a database and a neighbour, after DPCheck (Zhang et al., OOPSLA 2020).
+// An answer on database D with noise z, and on its neighbour D' with noise z shifted by the difference of the true values, come from the
+// same noisy values: so they must be equal byte for byte. Of a selection both sides make the same choice. Groups of private keys that only
+// one side has are hidden: the δ of their selection covers them.
+type Couplings struct {
+	*world
+	DSN      string // of the protected database, for the reader's role; the setting test.without takes one unit out of it
+	Snapshot *catalog.Snapshot
+	writer   *writer
+	tried    int
 }
 
-// coupling is a plan with the true values of two neighbouring databases, by part.
+// Coupled is a query on two neighbouring databases.
+type Coupled struct {
+	SQL                string
+	Epsilon, Rho       string // one is ""
+	Delta              string
+	MaxRows, MaxGroups int64
+	Without            [2]string // whom each side lacks
+	Tapes              [2]*Tape
+	Differs            bool          // some true value does
+	True               [2][]*big.Int // the first release of each released row
+	Refused            bool          // it has no plan
+}
+
+// NewCouplings makes a protected database. Its tables are what they were when the policy was checked: rows are hidden by row security.
+func NewCouplings(t *testing.T, seed uint64) *Couplings {
+	t.Helper()
+	w, dsn := newGuardedWorld(t, seed)
+	return &Couplings{world: w, DSN: dsn, Snapshot: w.snapshot, writer: &writer{r: w.r, counts: make(map[string]int)}}
+}
+
+// Neighbours are all values of the setting test.without.
+func (*Couplings) Neighbours() []string { return neighbourhood() }
+
+// maxCoupled caps the groups of a query: answers of more say no more, and take long.
+const maxCoupled = 1000
+
+// Next writes a query and records its tapes.
+func (c *Couplings) Next(t *testing.T) *Coupled {
+	t.Helper()
+	if c.tried%queriesPerDatabase == 0 {
+		c.fill(t, c.tried/queriesPerDatabase%2 == 0)
+	}
+	c.tried++
+	sql, from := c.writer.query()
+	q := &Coupled{SQL: sql, Delta: "1e-7", Without: [2]string{"nobody", neighbourhood()[1+c.r.IntN(units+1)]}, Tapes: [2]*Tape{{}, {}}}
+	o := randomOptions(c.r, from)
+	q.MaxRows, q.MaxGroups = o.MaxRows, o.MaxGroups
+	var err error
+	if o.Epsilon > 0 {
+		q.Epsilon = c.writer.pick("0.5", "1", "2")
+		o.Epsilon, err = mechanisms.ParseEpsilon(q.Epsilon)
+	} else {
+		q.Rho = c.writer.pick("0.01", "0.1", "0.5")
+		o.Rho, err = mechanisms.ParseRho(q.Rho)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Delta, err = mechanisms.ParseDelta(q.Delta); err != nil {
+		t.Fatal(err)
+	}
+	plan, _, err := Read(sql, c.snapshot, o)
+	switch {
+	case err != nil && !tolerated[string(fault.CodeOf(err))]:
+		t.Fatalf("%s\n%s", sql, showFault(err))
+	case err != nil:
+		q.Refused = true
+		return q
+	case plan == nil || !plan.NeedsData():
+		return q
+	case plan.query.publicTuples().Cmp(big.NewInt(maxCoupled)) > 0:
+		return c.Next(t)
+	}
+	pair := &coupling{plan: plan, seed: int64(c.r.Uint64() >> 1), chosen: make(map[string]decided), loss: make(map[int]float64)}
+	if err := pair.record(t, c.world, q); err != nil {
+		t.Fatalf("%s\nwithout unit %s: %v", sql, q.Without[1], err)
+	}
+	return q
+}
+
+// decided is what both sides choose, and what that costs on side 0 (see [Tape]).
+type decided struct {
+	target *big.Int
+	cost   float64
+}
+
+// coupling is a plan with the true values of two neighbouring databases, by part; of a histogram a group's candidates are its last key.
 type coupling struct {
-	plan    *Plan
-	draws   *Draws
-	sampler *mechanisms.Sampler
-	sides   [2][]exactTable
-	noisy   map[string][]*big.Int // by group and release: what both sides release
+	plan   *Plan
+	seed   int64
+	sides  [2][]exactTable
+	groups []string              // that both sides release, in the order of their keys
+	noisy  map[string][]*big.Int // by group and release: what both sides release
+	chosen map[string]decided    // by group and release: what both sides choose
+	loss   map[int]float64       // by release: how much more probable its choices are on one side than on the other, as a logarithm
 }
 
-// read runs the statements on both sides and draws what is released.
-func (c *coupling) read(t *testing.T, w *world, without string) error {
-	for at, s := range c.plan.Statements(c.draws) {
+func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
+	draws := &Draws{seed: c.seed}
+	for at, s := range c.plan.Statements(draws) {
 		if c.plan.parts[at].histogram(c.plan.query) {
-			c.sides[0], c.sides[1] = append(c.sides[0], nil), append(c.sides[1], nil)
-			continue
+			s = asCells(s)
 		}
-		tables, err := runOnAll(t.Context(), w.conn, s, []string{"nobody", without})
+		tables, err := runOnAll(t.Context(), w.conn, s, q.Without[:])
 		if err != nil {
 			return err
 		}
 		c.sides[0], c.sides[1] = append(c.sides[0], tables[0]), append(c.sides[1], tables[1])
 	}
-	mustExec(t, w.conn, "SET test.without = 'nobody'")
-	if c.plan.query.private() {
-		c.keepCommonGroups()
-	}
+	c.groups = c.commonGroups(t)
 	c.noisy = make(map[string][]*big.Int)
-	for _, id := range c.groups() {
-		for i := range c.plan.releases {
-			v := new(big.Int).Add(c.exact(0, id, i), big.NewInt(int64(w.r.IntN(41)-20)))
+	for _, id := range c.groups {
+		for i, r := range c.plan.releases {
+			v := c.exact(0, id, i)
+			if r.mechanism != nil {
+				reach := max(1, min(r.mechanism.HalfWidth(0.5).Int64(), 1<<40))
+				v = new(big.Int).Add(v, big.NewInt(w.r.Int64N(2*reach+1)-reach))
+			}
 			c.noisy[id] = append(c.noisy[id], v)
 		}
 	}
-	return nil
-}
-
-// keepCommonGroups leaves the groups that both sides have and that are shown for certain.
-func (c *coupling) keepCommonGroups() {
-	shown := func(side int, id string) bool {
-		row, ok := c.sides[side][c.unitsPart()][id]
-		return ok && row[len(row)-1].Cmp(big.NewInt(1)) > 0
-	}
 	for side := range c.sides {
-		for _, table := range c.sides[side] {
-			maps.DeleteFunc(table, func(id string, _ []*big.Int) bool { return !shown(1-side, id) || !shown(side, id) })
+		if err := c.tape(t, w, q.Tapes[side], side); err != nil {
+			return err
+		}
+		for _, id := range c.groups {
+			q.True[side] = append(q.True[side], c.exact(side, id, 0))
 		}
 	}
+	q.Differs = c.differs()
+	return c.affordable()
+}
+
+// commonGroups are the groups of the domain, or the private ones that both sides have.
+func (c *coupling) commonGroups(t *testing.T) (ids []string) {
+	if !c.plan.query.private() {
+		_ = c.plan.query.eachPublicTuple(func(_ int, keys []catalog.Key) error {
+			ids = append(ids, keyIdentity(keys))
+			return nil
+		})
+		return ids
+	}
+	a, b := c.sides[0][c.unitsPart()], c.sides[1][c.unitsPart()]
+	for id := range a {
+		if _, both := b[id]; both {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return c.plan.query.compareKeys(parseIdentity(t, a), parseIdentity(t, b)) })
+	return ids
 }
 
 // unitsPart is the part that counts the units of private groups.
@@ -122,23 +173,10 @@ func (c *coupling) unitsPart() int {
 	return slices.IndexFunc(c.plan.parts, func(part planPart) bool { return part.units })
 }
 
-// groups are the identities of all groups that are released.
-func (c *coupling) groups() []string {
-	var ids []string
-	if c.plan.query.private() {
-		return slices.Sorted(maps.Keys(c.sides[0][c.unitsPart()]))
-	}
-	_ = c.plan.query.eachPublicTuple(func(_ int, keys []catalog.Key) error {
-		ids = append(ids, keyIdentity(keys))
-		return nil
-	})
-	return ids
-}
-
-// exact is the true value of a release on one side; 0 for a selection.
+// exact is the true value of a release on one side; 0 for a choice of candidates.
 func (c *coupling) exact(side int, id string, release int) *big.Int {
 	for at, part := range c.plan.parts {
-		if i := slices.Index(part.releases, release); i >= 0 && c.sides[side][at] != nil {
+		if i := slices.Index(part.releases, release); i >= 0 && !part.histogram(c.plan.query) {
 			return c.sides[side][at].at(id, i)
 		}
 	}
@@ -146,29 +184,173 @@ func (c *coupling) exact(side int, id string, release int) *big.Int {
 }
 
 func (c *coupling) differs() bool {
-	for _, id := range c.groups() {
-		for i := range c.plan.releases {
-			if c.exact(0, id, i).Cmp(c.exact(1, id, i)) != 0 {
-				return true
-			}
+	for at := range c.plan.parts {
+		same := maps.EqualFunc(c.sides[0][at], c.sides[1][at], func(a, b []*big.Int) bool {
+			return slices.EqualFunc(a, b, func(x, y *big.Int) bool { return x.Cmp(y) == 0 })
+		})
+		if !same {
+			return true
 		}
 	}
 	return false
 }
 
-// affordable checks that shifting the noise costs no more than each release charges.
+// tape records all that one side draws, in the order of [Plan.Draw] and [Plan.Release].
+func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
+	p := c.plan
+	if slices.ContainsFunc(p.parts, func(part planPart) bool { return part.seedArg > 0 }) {
+		tape.add(uint64(c.seed) << 1)
+	}
+	if p.query.top > 0 {
+		return c.top(w, tape, side)
+	}
+	if !p.query.private() {
+		for _, id := range c.groups {
+			c.noises(tape, side, id)
+		}
+	} else {
+		units := c.sides[side][c.unitsPart()]
+		for _, id := range Arrival(side, slices.Collect(maps.Keys(units)), func(id string) string { return id }) {
+			row := units[id]
+			tape.keep(p.selection.mechanism, row[len(row)-1], slices.Contains(c.groups, id))
+		}
+	}
+	for _, id := range c.groups {
+		if p.query.private() {
+			c.noises(tape, side, id)
+		}
+		if err := c.choices(t, w, tape, side, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Arrival is the order in which the rows of one statement come on a side, by the identity of their keys: PostgreSQL promises none, and the two
+// sides have different ones.
+func Arrival[T any](side int, rows []T, identity func(T) string) []T {
+	slices.SortStableFunc(rows, func(a, b T) int { return strings.Compare(identity(a), identity(b)) })
+	if side == 1 {
+		slices.Reverse(rows)
+	}
+	return rows
+}
+
+// KeyIdentity is equal for equal tuples only.
+func KeyIdentity(keys []catalog.Key) string { return keyIdentity(keys) }
+
+func (c *coupling) noises(tape *Tape, side int, id string) {
+	for i, r := range c.plan.releases {
+		if r.mechanism != nil {
+			tape.noise(r.mechanism.Parameters(), new(big.Int).Sub(c.noisy[id][i], c.exact(side, id, i)))
+		}
+	}
+}
+
+// choices records the choices of candidates in one group: side 0 makes them at random, side 1 makes the same.
+func (c *coupling) choices(t *testing.T, w *world, tape *Tape, side int, id string) error {
+	for at, part := range c.plan.parts {
+		for _, i := range part.releases {
+			pick := c.plan.releases[i].pick
+			if pick == nil {
+				continue
+			}
+			tallies, others := c.tallies(t, side, at, id), c.tallies(t, 1-side, at, id)
+			if len(tallies) == 0 && len(others) == 0 { // most groups of large domains
+				tape.alike(pick)
+				continue
+			}
+			choose := func(words ...uint64) *big.Int { return pick.choose(samplerOf(words...), tallies) }
+			target := c.target(side, id, i, func() *big.Int { return choose(w.r.Uint64(), w.r.Uint64()) })
+			ok := true
+			switch pick.selector.(type) {
+			case nil:
+				ok = tape.point(choose, target)
+			case *mechanisms.PermuteAndFlip:
+				tape.flip(target, pick.among)
+			default:
+				_, ok = tape.word(choose, nil, target)
+			}
+			if !ok {
+				return fmt.Errorf("group %s, release %d: a choice of one side is none of the other's", id, i)
+			}
+			c.pay(side, id, i, tape.cost)
+		}
+	}
+	return nil
+}
+
+// target is what a choice is to be: side 0 makes it.
+func (c *coupling) target(side int, id string, release int, draw func() *big.Int) *big.Int {
+	key := fmt.Sprint(id, "/", release)
+	if side == 0 {
+		c.chosen[key] = decided{target: draw()}
+	}
+	return c.chosen[key].target
+}
+
+// pay takes down what a choice costs, and on side 1 how far that is from the cost on side 0.
+func (c *coupling) pay(side int, id string, release int, cost float64) {
+	key := fmt.Sprint(id, "/", release)
+	if side == 0 {
+		c.chosen[key] = decided{c.chosen[key].target, cost}
+		return
+	}
+	c.loss[release] += math.Abs(cost - c.chosen[key].cost)
+}
+
+// top records the choice of groups, one after another.
+func (c *coupling) top(w *world, tape *Tape, side int) error {
+	pick, begin := c.plan.releases[0].pick.top, len(tape.words)
+	var scores []mechanisms.Exact
+	for _, id := range c.groups {
+		scores = append(scores, mechanisms.Seal(c.exact(side, id, 0)))
+	}
+	for at := range c.plan.query.top {
+		choose := func(words ...uint64) *big.Int { return big.NewInt(int64(pick.Select(samplerOf(words...), scores)[at])) }
+		place, before := fmt.Sprint("place ", at), slices.Clone(tape.words[begin:])
+		target := c.target(side, place, 0, func() *big.Int { return choose(append(before, w.r.Uint64())...) })
+		if _, ok := tape.word(choose, before, target); !ok {
+			return fmt.Errorf("%s: a choice of one side is none of the other's", place)
+		}
+		c.pay(side, place, 0, tape.cost)
+	}
+	return nil
+}
+
+// tallies are the candidates of one group.
+func (c *coupling) tallies(t *testing.T, side, part int, group string) (all []mechanisms.Tally) {
+	table := c.sides[side][part]
+	for _, id := range slices.Sorted(maps.Keys(table)) {
+		if rest, of := strings.CutPrefix(id, group); of && groupOf(id, len(c.plan.query.keys)) == group {
+			point, ok := new(big.Int).SetString(parseIdentity(t, rest)[0].Text, 10)
+			if !ok {
+				t.Fatalf("a candidate that is no number: %q", rest)
+			}
+			all = append(all, mechanisms.Tally{Point: mechanisms.Seal(point), Rows: mechanisms.Seal(table[id][0])})
+		}
+	}
+	return all
+}
+
+// affordable checks that coupling costs no more than each release charges: Σ|d|/b <= ε for Laplace noise, Σd²/2σ² <= ρ for Gaussian, and for
+// choices the logarithms of their probabilities.
 func (c *coupling) affordable() error {
 	for i, r := range c.plan.releases {
+		charged := r.law().Loss()
 		if r.mechanism == nil {
+			if c.loss[i] > float64(charged.Epsilon)/float64(mechanisms.EpsilonUnit)*(1+1e-9) {
+				return fmt.Errorf("release %d costs %g, charged %s", i, c.loss[i], charged.Epsilon)
+			}
 			continue
 		}
 		l1, l2Squared := new(big.Rat), new(big.Rat)
-		for _, id := range c.groups() {
+		for _, id := range c.groups {
 			d := new(big.Rat).SetInt(new(big.Int).Sub(c.exact(0, id, i), c.exact(1, id, i)))
 			l1.Add(l1, new(big.Rat).Abs(d))
 			l2Squared.Add(l2Squared, new(big.Rat).Mul(d, d))
 		}
-		parameters, charged := r.mechanism.Parameters(), r.mechanism.Loss()
+		parameters := r.mechanism.Parameters()
 		cost, limit := new(big.Rat), new(big.Rat)
 		if r.mechanism.Name() == mechanisms.DiscreteGaussian {
 			variance, _ := new(big.Rat).SetString(parameters.Variance)
@@ -184,123 +366,4 @@ func (c *coupling) affordable() error {
 		}
 	}
 	return nil
-}
-
-// answer releases one side with the noise that leads to the common noisy values, and writes the answer.
-func (c *coupling) answer(t *testing.T, w *world, side int) string {
-	t.Helper()
-	p := *c.plan
-	p.releases = slices.Clone(p.releases)
-	queue := &noiseQueue{}
-	for i := range p.releases {
-		if p.releases[i].mechanism != nil {
-			p.releases[i].mechanism = tape{Additive: p.releases[i].mechanism, queue: queue}
-		}
-	}
-	order := c.groups()
-	if p.query.private() { // noise is drawn in the order of the keys
-		slices.SortFunc(order, func(a, b string) int { return p.query.compareKeys(parseIdentity(t, a), parseIdentity(t, b)) })
-	}
-	for _, id := range order {
-		for i := range p.releases {
-			if p.releases[i].mechanism != nil {
-				queue.values = append(queue.values, new(big.Int).Sub(c.noisy[id][i], c.exact(side, id, i)))
-			}
-		}
-	}
-	draws := *c.draws
-	draws.noise = nil
-	if !p.query.private() {
-		for range order {
-			draws.noise = append(draws.noise, p.drawRow(c.sampler))
-		}
-	}
-	released, err := p.Release(c.sampler, &draws, c.rows(t, side))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range released.rows {
-		for i := range p.releases {
-			if p.releases[i].pick != nil {
-				row.noisy[i] = new(big.Int) // the same choice on both sides: the first candidate
-			}
-		}
-	}
-	var rows []PostRow
-	var types []string
-	if post, ok := released.Post(); ok {
-		rows, types = runPost(t, w.conn, post)
-	}
-	answer, err := released.Answer(rows, types)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// rows are the statements' rows of one side, in another order on each: PostgreSQL promises none.
-func (c *coupling) rows(t *testing.T, side int) Rows {
-	t.Helper()
-	return func(yield func(ExactRow, error) bool) {
-		for at, part := range c.plan.parts {
-			ids := c.groups()
-			if side == 1 {
-				slices.Reverse(ids)
-			}
-			for _, id := range ids {
-				row := ExactRow{Part: at, Keys: parseIdentity(t, id)}
-				values, ok := c.sides[side][at][id]
-				switch {
-				case part.histogram(c.plan.query):
-					row.Values = []mechanisms.Exact{mechanisms.SealInt64(0), mechanisms.SealInt64(1)} // whatever: see answer
-				case !ok:
-					continue // PostgreSQL has no row for an empty group
-				default:
-					for _, v := range values {
-						row.Values = append(row.Values, mechanisms.Seal(v))
-					}
-				}
-				if !yield(row, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// noiseQueue holds the noise that tapes play, in the order in which it is drawn.
-type noiseQueue struct{ values []*big.Int }
-
-// tape is a mechanism whose noise the test decides.
-type tape struct {
-	mechanisms.Additive
-	queue *noiseQueue
-}
-
-func (m tape) Draw(*mechanisms.Sampler) mechanisms.Noise {
-	v := m.queue.values[0]
-	m.queue.values = m.queue.values[1:]
-	return noiseOf(v)
-}
-
-// noiseOf makes a Noise of a chosen value. Only mechanisms can, and it has no door for this: the test reaches into the memory of the
-// struct, whose fields TestNoiseOf holds it to.
-func noiseOf(v *big.Int) (n mechanisms.Noise) {
-	fields := (*struct {
-		small int64
-		big   *big.Int
-		drawn bool
-	})(unsafe.Pointer(&n))
-	fields.big, fields.drawn = v, true
-	return n
-}
-
-func TestNoiseOf(t *testing.T) {
-	if got := noiseOf(big.NewInt(-7)).Release(mechanisms.SealInt64(40)); got.Int64() != 33 {
-		t.Errorf("40 - 7 = %s", got)
-	}
 }

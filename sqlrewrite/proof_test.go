@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate/catalog"
 	"noisegate/internal/pgtest"
@@ -114,6 +113,25 @@ tables:
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `
+	// proofGuard hides units by row security instead, from the gateway's reader: the tables stay the ones that the catalog knows, as what runs
+	// through the whole gateway demands.
+	proofGuard = `
+CREATE SCHEMA store;
+CREATE VIEW store.owners AS SELECT order_id, buyer FROM public.orders;
+GRANT USAGE ON SCHEMA store TO noisegate_reader;
+GRANT SELECT ON store.owners TO noisegate_reader;
+GRANT EXECUTE ON FUNCTION pg_catalog.set_config TO noisegate_reader; -- for the test's own session
+ALTER TABLE public.people ENABLE ROW LEVEL SECURITY;
+ALTER TABLE public.events ENABLE ROW LEVEL SECURITY;
+ALTER TABLE public.orders ENABLE ROW LEVEL SECURITY;
+ALTER TABLE public.items ENABLE ROW LEVEL SECURITY;
+ALTER TABLE public.cards ENABLE ROW LEVEL SECURITY;
+CREATE POLICY present ON public.people USING (id::text <> pg_catalog.current_setting('test.without'));
+CREATE POLICY present ON public.events USING (COALESCE(unit::text, 'null') <> pg_catalog.current_setting('test.without'));
+CREATE POLICY present ON public.orders USING (COALESCE(buyer::text, 'null') <> pg_catalog.current_setting('test.without'));
+CREATE POLICY present ON public.cards USING (COALESCE(unit::text, 'null') <> pg_catalog.current_setting('test.without'));
+CREATE POLICY present ON public.items USING (COALESCE((SELECT o.buyer::text FROM store.owners o WHERE o.order_id = items.order_id), 'null')
+  <> pg_catalog.current_setting('test.without'));`
 )
 
 // wild are the values that a column can hold beyond the ordinary: NULL, NaN, infinities, extremes, both ends of the bounds.
@@ -167,6 +185,8 @@ const units = 12
 
 // world is a database of the family with the snapshot of its policy.
 type world struct {
+	schema   string    // of the tables that fill writes
+	owner    *pgx.Conn // for fill
 	conn     *pgx.Conn
 	plain    *pgx.Conn // for the analyst's own text
 	snapshot *catalog.Snapshot
@@ -180,16 +200,35 @@ func newWorld(t *testing.T, seed uint64, values map[string][]string, bound int) 
 	t.Helper()
 	db := pgtest.New(t)
 	db.Exec(t, proofDDL)
+	snapshot := familySnapshot(t, db, bound)
+	db.Exec(t, proofMove)
+	w := &world{schema: "store", conn: db.Conn(t, db.DSN), plain: db.Conn(t, db.DSN), snapshot: snapshot, values: values,
+		r: rand.New(rand.NewPCG(seed, 2))} // reproducible on purpose
+	w.owner = w.conn
+	w.prepare(t)
+	return w
+}
+
+// newGuardedWorld makes a database as an operator would, with [wild] values, and gives the DSN of its reader.
+func newGuardedWorld(t *testing.T, seed uint64) (*world, string) {
+	t.Helper()
+	db := pgtest.Protected(t, proofDDL)
+	snapshot := familySnapshot(t, db.Database, 4)
+	db.Exec(t, proofGuard)
+	w := &world{schema: "public", owner: db.Conn(t, db.DSN), conn: db.Conn(t, db.ReaderDSN), snapshot: snapshot, values: wild,
+		r: rand.New(rand.NewPCG(seed, 2))} // reproducible on purpose
+	w.plain = w.conn
+	w.prepare(t)
+	return w, db.ReaderDSN
+}
+
+func familySnapshot(t *testing.T, db *pgtest.Database, bound int) *catalog.Snapshot {
+	t.Helper()
 	policy, errs := catalog.Parse(fmt.Sprintf(proofPolicy, bound, (bound+1)/2))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	pool, err := pgxpool.New(t.Context(), db.DSN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	schema, err := catalog.Inspect(t.Context(), pool, policy)
+	schema, err := catalog.Inspect(t.Context(), db.Pool(t), policy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,16 +236,18 @@ func newWorld(t *testing.T, seed uint64, values map[string][]string, bound int) 
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	db.Exec(t, proofMove)
-	w := &world{conn: db.Conn(t, db.DSN), plain: db.Conn(t, db.DSN), snapshot: snapshot, values: values,
-		r: rand.New(rand.NewPCG(seed, 2))} // reproducible on purpose
-	// As the gateway sets its sessions, but that a statement is planned once for all neighbours; small plans need no compiler and no second process.
-	for _, conn := range []*pgx.Conn{w.conn, w.plain} {
+	return snapshot
+}
+
+// prepare makes the sessions as the gateway makes its own, but that a statement is planned once for all neighbours; small plans need no compiler
+// and no second process.
+func (w *world) prepare(t *testing.T) {
+	t.Helper()
+	for _, conn := range slices.Compact([]*pgx.Conn{w.conn, w.plain}) {
 		mustExec(t, conn, `SET jit = off; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; SET timezone = 'UTC';
 			SET test.without = 'nobody'; PREPARE leave (text) AS SELECT pg_catalog.set_config('test.without', $1, false)`)
 	}
 	mustExec(t, w.conn, "SET search_path = ''")
-	return w
 }
 
 // fill makes a new database: sparse ones with 0 to 2 rows a unit, dense ones where some units have many.
@@ -272,7 +313,7 @@ func (w *world) fill(t *testing.T, dense bool) {
 	insert("orders", "order_id, buyer", orders)
 	insert("items", "item, order_id", items)
 	insert("cards", "card, unit", cards)
-	mustExec(t, w.conn, sql)
+	mustExec(t, w.owner, strings.ReplaceAll(sql, " store.", " "+w.schema+"."))
 }
 
 // neighbourhood is whom each neighbour of a database lacks; the first lacks nobody.

@@ -1,0 +1,285 @@
+package sqlrewrite_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/httpapi"
+	"noisegate/gateway/pgexec"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgtest"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// side is a gateway over a database or over one of its neighbours: handler, service, ledger and the reader of the protected database are the
+// real ones, and its clock and identifiers are the other side's.
+type side struct {
+	number  int
+	handler http.Handler
+	readers map[string]*pgexec.Database // by whom they do not see
+	without string
+	tape    *sqlrewrite.Tape
+	played  int // how many tapes
+	charges int
+	exact   []*big.Int // true values by released row, as only defects may see them
+}
+
+const dataset = "test"
+
+// newSide puts a gateway together; hide, unless it is nil, is a defect (see [hiding]).
+func newSide(t *testing.T, number int, c *sqlrewrite.Couplings, hide func(exact *big.Int) bool) *side {
+	t.Helper()
+	s := &side{number: number, readers: make(map[string]*pgexec.Database)}
+	for _, unit := range c.Neighbours() {
+		dsn, err := url.Parse(c.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		query := dsn.Query()
+		query.Set("test.without", unit)
+		dsn.RawQuery = query.Encode()
+		if s.readers[unit], err = pgexec.Open(t.Context(), pgexec.Config{DSN: dsn.String(), Connections: 1, StatementTimeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.readers[unit].Close)
+	}
+	calculator, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 1, StatementTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(calculator.Close)
+	service, err := gateway.New(gateway.Config{
+		Ledger: budget.NewMemory(stopped{}.Now), Policies: policies{snapshot: priced(c.Snapshot)}, Datasets: map[string]gateway.Dataset{dataset: {Data: s}},
+		Calculator: hiding{calculator, s, hide}, Sampler: s.sampler, NewID: s.newID, Clock: stopped{}, Abandoned: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.handler, err = httpapi.New(httpapi.Config{Service: service, Verifier: names{}, ConcurrentQueries: 1, NewRequestID: func() string { return "request" }}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *side) sampler() *mechanisms.Sampler {
+	s.played++
+	return s.tape.Sampler()
+}
+
+func (s *side) newID(time.Time) budget.ReservationID {
+	s.charges++
+	return budget.ReservationID(fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ%07d", s.charges))
+}
+
+// Run implements [gateway.Data] by the reader, with each statement's rows in this side's order.
+func (s *side) Run(ctx context.Context, statements ...sqlrewrite.Statement) sqlrewrite.Rows {
+	parts := make([][]sqlrewrite.ExactRow, len(statements))
+	var failure error
+	for row, err := range s.readers[s.without].Run(ctx, statements...) {
+		if failure = err; err == nil {
+			parts[row.Part] = append(parts[row.Part], row)
+		}
+	}
+	return func(yield func(sqlrewrite.ExactRow, error) bool) {
+		for _, rows := range parts {
+			for _, row := range sqlrewrite.Arrival(s.number, rows, func(r sqlrewrite.ExactRow) string { return sqlrewrite.KeyIdentity(r.Keys) }) {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+		if failure != nil {
+			yield(sqlrewrite.ExactRow{}, failure)
+		}
+	}
+}
+
+func (s *side) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+	return s.readers[s.without].Read(ctx, post)
+}
+
+func (s *side) Ping(ctx context.Context) error { return s.readers[s.without].Ping(ctx) }
+
+// ask sends a query through the handler.
+func (s *side) ask(t *testing.T, q *sqlrewrite.Coupled) *httptest.ResponseRecorder {
+	t.Helper()
+	request := api.QueryRequest{Dataset: dataset, SQL: q.SQL, Epsilon: api.Decimal(q.Epsilon), Rho: api.Decimal(q.Rho), Delta: api.Decimal(q.Delta)}
+	if q.MaxRows > 0 {
+		request.MaxRows, request.MaxGroups = &q.MaxRows, &q.MaxGroups
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := "ana"
+	if q.Rho != "" {
+		who = "zoe" // whose account adds up ρ
+	}
+	s.without, s.tape, s.exact = q.Without[s.number], q.Tapes[s.number], q.True[s.number]
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/query", bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+who)
+	answer := httptest.NewRecorder()
+	s.handler.ServeHTTP(answer, r)
+	return answer
+}
+
+// stopped is a clock that stands still.
+type stopped struct{}
+
+func (stopped) Now() time.Time                       { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+func (stopped) Sleep(context.Context, time.Duration) {}
+
+// names is a verifier whose tokens are names.
+type names struct{}
+
+func (names) Verify(_ context.Context, token string) (auth.Principal, error) {
+	p, ok := auth.NewPrincipal(token, []string{"analyst"}, nil)
+	if !ok {
+		return auth.Principal{}, fault.AuthInvalid(errors.New("no principal"))
+	}
+	return p, nil
+}
+
+// policies has one dataset.
+type policies struct {
+	gateway.Policies
+	snapshot *catalog.Snapshot
+}
+
+func (p policies) Current(string) (*catalog.Snapshot, error) { return p.snapshot, nil }
+
+// priced is a snapshot with budgets that last.
+func priced(s *catalog.Snapshot) *catalog.Snapshot {
+	rich := *s
+	epsilon, rho, delta := big.NewRat(1_000_000, 1), big.NewRat(1_000_000, 1), big.NewRat(1, 10)
+	rich.Budgets = []catalog.Budget{
+		{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: epsilon, Delta: delta},
+		{Scope: catalog.AnalystScope, Name: "ana", Form: catalog.Approx, Epsilon: epsilon, Delta: delta},
+		{Scope: catalog.AnalystScope, Name: "zoe", Form: catalog.ZCDP, Rho: rho, Delta: delta},
+	}
+	return &rich
+}
+
+// differ says how two responses differ; "" if not at all.
+func differ(a, b *httptest.ResponseRecorder) string {
+	switch {
+	case a.Code != b.Code:
+		return fmt.Sprintf("status %d and %d", a.Code, b.Code)
+	case !maps.EqualFunc(a.Header(), b.Header(), func(x, y []string) bool { return strings.Join(x, "\n") == strings.Join(y, "\n") }):
+		return fmt.Sprintf("headers\n%v\n%v", a.Header(), b.Header())
+	case !bytes.Equal(a.Body.Bytes(), b.Body.Bytes()):
+		return fmt.Sprintf("bodies\n%.2000s\n%.2000s", a.Body, b.Body)
+	}
+	return ""
+}
+
+// coupled counts what a run of coupled queries met.
+type coupled struct{ asked, answered, moved, fresh int }
+
+// couple asks queries on both sides until an answer differs.
+func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bool, spoil func(*sqlrewrite.Coupled)) (n coupled, difference string) {
+	t.Helper()
+	c := sqlrewrite.NewCouplings(t, seed)
+	a, b := newSide(t, 0, c, hide), newSide(t, 1, c, hide)
+	for n.asked < queries {
+		q := c.Next(t)
+		if spoil != nil {
+			spoil(q)
+		}
+		n.asked++
+		played := a.played
+		x, y := a.ask(t, q), b.ask(t, q)
+		if difference := differ(x, y); difference != "" {
+			return n, fmt.Sprintf("%s\nwithout unit %s: %s", q.SQL, q.Without[1], difference)
+		}
+		if (x.Code != http.StatusOK) != q.Refused {
+			return n, fmt.Sprintf("%s\nstatus %d: %s", q.SQL, x.Code, x.Body)
+		}
+		if x.Code == http.StatusOK {
+			n.answered++
+		}
+		if q.Differs {
+			n.moved++
+		}
+		n.fresh += a.played - played
+	}
+	return n, ""
+}
+
+// Coupled by their noise, a database and its neighbour get the same HTTP answer, byte for byte: status, headers, rows, order, intervals, notes,
+// charge and what remains. Whatever used a true value after the noise, anywhere between the statement and the socket, would differ
+// (A10, A11, A21, A41, A80).
+func TestA10A11A21A41A80Coupling(t *testing.T) {
+	const workers = 4
+	queries := flag.Lookup("proof-queries").Value.(flag.Getter).Get().(int)
+	for i := range workers {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			n, difference := couple(t, uint64(21+i), queries/workers, nil, nil)
+			if difference != "" {
+				t.Fatal(difference)
+			}
+			if n.moved < n.asked/8 || n.fresh < n.asked/2 {
+				t.Errorf("of %d neighbours only %d differ at all, and %d answers were drawn: the test has no power", n.asked, n.moved, n.fresh)
+			}
+			t.Logf("%+v", n)
+		})
+	}
+}
+
+// hiding is an outer layer that leaves out released rows by their true values; none if hide is nil.
+type hiding struct {
+	gateway.Calculator
+	side *side
+	hide func(exact *big.Int) bool
+}
+
+func (h hiding) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+	rows, types, err := h.Calculator.Compute(ctx, post)
+	if h.hide == nil {
+		return rows, types, err
+	}
+	var shown []sqlrewrite.PostRow
+	for _, row := range rows {
+		if at := row.Ordinal - 1; at < 0 || at >= len(h.side.exact) || !h.hide(h.side.exact[at]) {
+			shown = append(shown, row)
+		}
+	}
+	return shown, types, err
+}
+
+// What the silence of the coupling is worth: gateways with a defect are told apart.
+func TestA10A11CouplingTellsDefects(t *testing.T) {
+	for name, defect := range map[string]struct {
+		hide  func(exact *big.Int) bool
+		spoil func(*sqlrewrite.Coupled)
+	}{
+		"HAVING on true values":     {hide: func(n *big.Int) bool { return new(big.Int).Mod(n, big.NewInt(3)).Sign() == 0 }},
+		"noise that is not shifted": {spoil: func(q *sqlrewrite.Coupled) { q.Tapes[1] = q.Tapes[0] }},
+	} {
+		n, difference := couple(t, 1, 500, defect.hide, defect.spoil)
+		if difference == "" {
+			t.Errorf("%s: not seen in %d queries", name, n.asked)
+		}
+		t.Logf("%s: seen at query %d", name, n.asked)
+	}
+}
