@@ -15,7 +15,12 @@ import (
 //
 // Texts are hashed as they are stored.
 func (e Entry) HashAfter(before [32]byte) [32]byte {
-	w := fields{buffer: make([]byte, 0, 1024)}
+	return e.hashAfter(before, &fields{buffer: make([]byte, 0, 1024)})
+}
+
+// hashAfter collects the bytes in w, which may be used again.
+func (e *Entry) hashAfter(before [32]byte, w *fields) [32]byte {
+	w.buffer = w.buffer[:0]
 	w.buffer = append(w.buffer, "noisegate/1"...)
 	w.buffer = append(w.buffer, before[:]...)
 	w.number(e.Seq)
@@ -54,13 +59,14 @@ func (w *fields) text(s string) {
 
 // seal numbers the lines of one dataset, chains them after a head, and gives the new head. There is a number for each line.
 func seal(head Head, lines []line, numbers []int64) Head {
+	w := &fields{buffer: make([]byte, 0, 1024)}
 	for i, number := range numbers[:len(lines)] {
 		e := &lines[i].Entry
 		for _, a := range lines[i].about {
 			e.AccountIDs = append(e.AccountIDs, a.number)
 		}
 		e.Seq = number
-		e.Hash = e.HashAfter(head.Hash)
+		e.Hash = e.hashAfter(head.Hash, w)
 		head = Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}
 	}
 	return head

@@ -64,7 +64,7 @@ func OpenPostgres(ctx context.Context, dsn string) (*Postgres, error) {
 		return nil, fault.DataUnavailable(err)
 	}
 	p := &Postgres{pool: pool}
-	p.writers.run = p.runBatch
+	p.writers.open = p.setOut
 	if err := p.CheckSafety(ctx); err != nil {
 		pool.Close()
 		return nil, err

@@ -29,6 +29,10 @@ func (s *session) layOut(ctx context.Context) (found bool, err error) {
 		}
 		return err
 	})
+	if s.lost != nil {
+		last := s.lost.desk.journal[len(s.lost.desk.journal)-1]
+		b.Queue(sqlCommitted, last.Seq, last.Hash[:]).QueryRow(func(row pgx.Row) error { return row.Scan(&s.lostIsThere) })
+	}
 	b.Queue(sqlNumbers, len(s.batch)).QueryRow(s.layNumbers)
 	b.Queue(sqlLayAccounts, s.dataset, w.scopes, w.names, w.ends).Query(s.layAccounts)
 	if len(w.charges) > 0 {

@@ -13,7 +13,7 @@ type remembered struct {
 	head     Head
 	alone    int // batches in a row before which no other gateway wrote
 	accounts map[AccountID]*tally
-	seqs     []int64 // numbers that were drawn after head, in a transaction that is committed
+	seqs     []int64 // numbers that were drawn after head's, in transactions that are committed
 	now      time.Time
 	clock    time.Time // of the server, at some time before readAt
 	readAt   time.Time // by this process's monotonic clock
@@ -23,21 +23,16 @@ type remembered struct {
 // would take longer than to look.
 const aloneFor = 8
 
+// stocked is for how many batches like the last there shall be numbers: two may be on their way before the first has told the numbers that it drew.
+const stocked = 4
+
 // trusted bounds how long time is counted on from the server's clock by this process's own.
 const trusted = time.Second
 
-// errLook says that a batch cannot be decided from memory.
-var errLook = errors.New("budget: what a batch is about must be looked at")
-
 // recall prepares a session from memory; false when it takes more than is remembered. Only requests and the ends of charges that this process
 // reserved are decided so.
-func (p *Postgres) recall(s *session) bool {
-	p.recalls.mu.Lock()
-	m := p.recalls.byDataset[s.dataset]
-	delete(p.recalls.byDataset, s.dataset) // until the batch is committed it is not known what is true
-	p.recalls.mu.Unlock()
-	s.before = m
-	if m == nil || m.alone < aloneFor || m.head != p.newest(s.dataset) || time.Since(m.readAt) > trusted || len(m.seqs) < len(s.batch) {
+func (m *remembered) recall(s *session) bool {
+	if m == nil || m.alone < aloneFor || time.Since(m.readAt) > trusted || len(m.seqs) < len(s.batch) {
 		return false
 	}
 	s.beganAt = m.now
@@ -72,30 +67,42 @@ func (p *Postgres) recall(s *session) bool {
 // admitted reports whether every operation of the session was, and wrote something. A refusal is never from memory: nothing would be written, and so
 // nothing would tell that it is still true.
 func (s *session) admitted() bool {
-	return errors.Join(s.errors...) == nil && len(s.desk.journal) >= len(s.batch)
+	return errors.Join(s.errors...) == nil && len(s.desk.journal) >= len(s.batch) && len(s.desk.journal) <= len(s.seqs)
 }
 
-// remember keeps what a committed session left.
-func (p *Postgres) remember(s *session) {
-	alone := s.before != nil && s.before.head == s.began // what was known of other accounts is still true
-	m := s.before
+// expect is what is remembered once a session from memory is committed, but for what only the server's answer tells.
+func (m *remembered) expect(s *session) {
+	maps.Copy(m.accounts, s.desk.accounts)
+	m.head, m.seqs, m.now = s.head, s.seqs[len(s.desk.journal):], s.desk.now
+}
+
+// learn adds what the server answered to a session that is committed.
+func (m *remembered) learn(s *session) {
+	m.alone++
+	m.seqs, m.clock, m.readAt = append(m.seqs, s.next...), s.clock, s.readAt
+}
+
+// forget is what is remembered after a session that did not come about as expected: where it began, so that it shows whether another gateway wrote.
+func (m *remembered) forget(began Head) *remembered {
+	return &remembered{head: began, alone: m.alone, accounts: map[AccountID]*tally{}}
+}
+
+// after is what is remembered after a session that looked at the ledger and is committed; m is what was before, and may be nil.
+func (m *remembered) after(s *session) *remembered {
+	alone := m != nil && m.head == s.began // what was known of other accounts is still true
 	switch {
 	case len(s.desk.journal) == 0 && alone: // nothing changed
+		return m
 	case len(s.desk.journal) == 0 || s.clock.IsZero():
-		return
+		return nil
+	case !alone:
+		m = &remembered{accounts: map[AccountID]*tally{}}
 	default:
-		m = &remembered{head: s.head, accounts: s.desk.accounts, seqs: s.next, now: s.desk.now, clock: s.clock, readAt: s.readAt}
-		if alone {
-			maps.Copy(s.before.accounts, m.accounts)
-			m.accounts, m.alone = s.before.accounts, s.before.alone+1
-		}
+		m.alone++
 	}
-	p.recalls.mu.Lock()
-	defer p.recalls.mu.Unlock()
-	if p.recalls.byDataset == nil {
-		p.recalls.byDataset = map[string]*remembered{}
-	}
-	p.recalls.byDataset[s.dataset] = m
+	maps.Copy(m.accounts, s.desk.accounts)
+	m.head, m.seqs, m.now, m.clock, m.readAt = s.head, append(s.seqs[len(s.desk.journal):], s.next...), s.desk.now, s.clock, s.readAt
+	return m
 }
 
 // later is a dataset's time when it had before and a clock says now: a clock that is set back does not take it back.

@@ -9,60 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"noisegate/internal/fault"
 )
 
-// sessionPatience bounds one batch, retries included.
+// sessionPatience bounds how long a batch may take to be answered, to find out what became of it, and to be done again, retries included; each by itself.
 const sessionPatience = 10 * time.Second
 
-// runBatch decides a batch of one dataset in one transaction, and tells the callers once that is committed.
-//
-// A failure that one of them may have caused does not touch the others: then each is tried by itself.
-func (p *Postgres) runBatch(dataset string, batch []*operation) {
-	ctx, cancel := context.WithTimeout(context.Background(), sessionPatience)
-	defer cancel()
-	s := &session{dataset: dataset, batch: batch, desk: newDesk()}
-	var err error
-	if p.recall(s) {
-		if err = p.attempt(ctx, s, p.transactFromMemory); err == nil {
-			p.tell(s)
-			return
-		}
-	}
-	for range attempts {
-		if errors.Is(err, errUndecided) {
-			break
-		}
-		s = &session{dataset: dataset, batch: batch, desk: newDesk(), before: s.before}
-		if err = p.attempt(ctx, s, p.transact); err == nil {
-			p.tell(s)
-			return
-		}
-		if mayBeOnesFault(err) {
-			for _, op := range batch {
-				op.open = nil // another gateway may have ended it: look
-			}
-			if len(batch) > 1 {
-				for _, op := range batch {
-					p.runBatch(dataset, []*operation{op})
-				}
-				return
-			}
-		}
-		var broken *BrokenError
-		if ctx.Err() != nil || errors.As(err, &broken) {
-			break
-		}
-	}
-	for _, op := range batch {
-		p.writers.finish(op, fault.DataUnavailable(err))
-	}
-}
-
 // attempt runs a transaction; nil when it is committed.
-func (p *Postgres) attempt(ctx context.Context, s *session, transact func(context.Context, *session) error) error {
-	err := transact(ctx, s)
+func (p *Postgres) attempt(ctx context.Context, s *session) error {
+	err := p.transact(ctx, s)
 	if outcomeUnknown(err) && len(s.desk.journal) > 0 {
 		err = p.resolve(ctx, s, err)
 	}
@@ -72,7 +26,6 @@ func (p *Postgres) attempt(ctx context.Context, s *session, transact func(contex
 // tell tells the callers what became of their operations, once that is committed.
 func (p *Postgres) tell(s *session) {
 	p.saw(s.head)
-	p.remember(s)
 	for i, op := range s.batch {
 		p.writers.finish(op, s.errors[i])
 	}
@@ -106,23 +59,8 @@ func (p *Postgres) resolve(ctx context.Context, s *session, failure error) error
 	return errors.Join(errUndecided, err)
 }
 
-// transactFromMemory runs one transaction in one exchange with the server, or gives an error that says why it must be looked at.
-func (p *Postgres) transactFromMemory(ctx context.Context, s *session) error {
-	s.decide()
-	if !s.admitted() {
-		s.desk.journal = nil // nothing was sent
-		return errLook
-	}
-	return p.connected(ctx, s, func() error { return s.writeDown(ctx, "BEGIN") })
-}
-
-// transact runs one transaction. It is two exchanges with the server, three when an account is opened.
-func (p *Postgres) transact(ctx context.Context, s *session) error {
-	return p.connected(ctx, s, func() error { return p.look(ctx, s) })
-}
-
-// connected runs a transaction on a connection, and rolls it back if it fails.
-func (p *Postgres) connected(ctx context.Context, s *session, run func() error) (err error) {
+// transact runs one transaction that looks at the ledger. It is two exchanges with the server, three when an account is opened.
+func (p *Postgres) transact(ctx context.Context, s *session) (err error) {
 	if s.conn, err = p.pool.Acquire(ctx); err != nil {
 		return err
 	}
@@ -132,7 +70,7 @@ func (p *Postgres) connected(ctx context.Context, s *session, run func() error) 
 			_, _ = s.conn.Exec(ctx, "ROLLBACK") // else the pool closes the connection
 		}
 	}()
-	return run()
+	return p.look(ctx, s)
 }
 
 // look lays out what the batch is about, decides it, and writes it down.
@@ -154,6 +92,9 @@ func (p *Postgres) look(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
+	}
+	if s.lostIsThere {
+		return errCommitted
 	}
 	if err := p.follows(s); err != nil {
 		return err
@@ -185,12 +126,17 @@ type session struct {
 	kept    []byte  // the hash that the ledger has at seen, if it goes on after it
 	seqs    []int64 // numbers for entries
 
-	before *remembered // what was known before, whether or not the session began with it; may be nil
+	// What was sent before for the same operations and not answered; nil: nothing was. It may not even have begun.
+	lost        *session
+	lostIsThere bool
+	overruled   bool // its operations were decided once more since, and their results are of that
+
 	// Where the journal ended when it decided, and what time the dataset had.
 	began   Head
 	beganAt time.Time
 
-	// For the next one: numbers, and the server's clock, read before readAt.
+	// For the next ones: how many numbers there shall be, those that were drawn, and the server's clock, read before readAt.
+	stock         int
 	next          []int64
 	clock, readAt time.Time
 }
@@ -216,6 +162,8 @@ func mayBeOnesFault(err error) bool {
 }
 
 var (
-	errNoChain   = errors.New("budget: a dataset's chain does not begin")
-	errUndecided = errors.New("budget: it is not known whether a transaction was committed")
+	errNoChain    = errors.New("budget: a dataset's chain does not begin")
+	errCommitted  = errors.New("budget: what was not answered is committed")
+	errUnanswered = errors.New("budget: a transaction was not answered")
+	errUndecided  = errors.New("budget: it is not known whether a transaction was committed")
 )

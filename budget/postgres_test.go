@@ -99,6 +99,8 @@ func TestPostgres(t *testing.T) {
 		"F03_NumberGivenTwice":          testNumberGivenTwice,
 		"F12_OlderLedgerWrittenOn":      testOlderLedgerWrittenOn,
 		"AskedAsItEnds":                 testAskedAsItEnds,
+		"Overlap":                       testOverlap,
+		"F04_OverlapAnswersLost":        testOverlapAnswersLost,
 		"FromMemoryAsIfLooked":          testRecall,
 		"F21_Crowd":                     testCrowd,
 		"F07_LockTimeout":               testLockTimeout,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,47 +13,42 @@ import (
 	"noisegate/mechanisms"
 )
 
-// writeDown writes what changed on the desk, and commits; what must run first goes along in the same exchange.
-func (s *session) writeDown(ctx context.Context, first ...string) error {
+// writeDown writes what changed on the desk, and commits.
+func (s *session) writeDown(ctx context.Context) error {
 	if err := s.defineAccounts(ctx); err != nil {
 		return err
 	}
 	if err := s.seal(ctx); err != nil {
 		return err
 	}
-	b := &pgx.Batch{}
-	for _, sql := range first {
-		b.Queue(sql)
+	b := s.changes()
+	if b.Len() == 0 {
+		_, err := s.conn.Exec(ctx, "ROLLBACK") // all were refused, or replays
+		return err
 	}
 	if len(s.desk.journal) > 0 {
-		b.Queue(sqlAdvance, s.dataset, s.head.Seq, s.head.Hash[:], s.desk.now, s.began.Seq, s.began.Hash[:], s.beganAt)
+		b.QueuedQueries[0].QueryRow(func(row pgx.Row) error { return row.Scan(nil, &s.next, &s.clock) }) // sql/advance.sql
+	}
+	b.Queue("COMMIT").Exec(committed)
+	err := s.conn.SendBatch(ctx, b).Close()
+	s.readAt = time.Now()
+	return err
+}
+
+// changes are the statements that write what changed on the desk. Where anything is written down in the journal, the first is sql/advance.sql.
+func (s *session) changes() *pgx.Batch {
+	b := &pgx.Batch{}
+	if len(s.desk.journal) > 0 {
+		left := len(s.seqs) - len(s.desk.journal)
+		b.Queue(sqlAdvance, s.dataset, s.head.Seq, s.head.Hash[:], s.desk.now, s.began.Seq, s.began.Hash[:], s.beganAt, max(s.stock-left, 0))
 	}
 	s.queueCharges(b)
 	s.queueKeys(b)
 	s.queueMoves(b)
 	if len(s.desk.journal) > 0 {
 		s.queueJournal(b)
-		s.queueNext(b)
 	}
-	if b.Len() == 0 {
-		_, err := s.conn.Exec(ctx, "ROLLBACK") // all were refused, or replays
-		return err
-	}
-	done := false
-	b.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
-		err := committed(tag)
-		done = err == nil
-		return err
-	})
-	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { // answers come when all is done: before the commit it would be the time of then
-		err := row.Scan(&s.clock)
-		s.readAt = time.Now()
-		return err
-	})
-	if err := s.conn.SendBatch(ctx, b).Close(); !done {
-		return err
-	}
-	return nil // whatever happened to the clock: what is committed must not be run again
+	return b
 }
 
 // committed makes sure that COMMIT did: in a failed transaction it says ROLLBACK.
@@ -116,18 +110,6 @@ func (s *session) seal(ctx context.Context) error {
 	return nil
 }
 
-// queueNext prepares for the next batch, which may be twice as large.
-func (s *session) queueNext(b *pgx.Batch) {
-	s.next = s.seqs[len(s.desk.journal):]
-	missing := 2*len(s.batch) - len(s.next)
-	b.Queue(sqlNumbers, max(missing, 0)).QueryRow(func(row pgx.Row) error {
-		var seqs []int64
-		err := row.Scan(&seqs, nil)
-		s.next = slices.Concat(s.next, seqs)
-		return err
-	})
-}
-
 func (s *session) queueCharges(b *pgx.Batch) {
 	var fresh, ended []*heldCharge
 	for _, op := range s.batch { // in order, each once
@@ -146,14 +128,13 @@ func (s *session) queueCharges(b *pgx.Batch) {
 		}
 	}
 	if len(fresh) > 0 {
-		var ids, analysts, accounts, requests []string
-		var fingerprints [][]byte
-		var attempts []int
-		var losses lossColumns
-		for _, c := range fresh {
-			ids, analysts, accounts = append(ids, string(c.ID)), append(analysts, c.Analyst), append(accounts, arrayText(c.numbers()))
+		n := len(fresh)
+		ids, analysts, accounts, requests := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+		fingerprints, attempts, losses := make([][]byte, n), make([]int32, n), newLossColumns(n)
+		for i, c := range fresh {
+			ids[i], analysts[i], accounts[i], requests[i] = string(c.ID), c.Analyst, arrayText(c.numbers()), string(c.Request)
+			fingerprints[i], attempts[i] = c.Fingerprint[:], int32(c.attempt)
 			losses.add(c.Loss)
-			fingerprints, attempts, requests = append(fingerprints, c.Fingerprint[:]), append(attempts, c.attempt), append(requests, string(c.Request))
 		}
 		b.Queue(sqlOpen, s.dataset, s.desk.now, ids, analysts, accounts, losses.epsilon, losses.unbounded, losses.rho, losses.delta,
 			fingerprints, attempts, requests)
@@ -165,11 +146,10 @@ func (s *session) queueCharges(b *pgx.Batch) {
 		}
 	}
 	if len(ended) > 0 {
-		var ids, states []string
-		var answers [][]byte
-		var losses lossColumns
-		for _, c := range ended {
-			ids, states, answers = append(ids, string(c.ID)), append(states, string(c.state)), append(answers, c.answer)
+		n := len(ended)
+		ids, states, answers, losses := make([]string, n), make([]string, n), make([][]byte, n), newLossColumns(n)
+		for i, c := range ended {
+			ids[i], states[i], answers[i] = string(c.ID), string(c.state), c.answer
 			losses.add(c.held)
 		}
 		b.Queue(sqlEnd, s.desk.now, ids, states, losses.epsilon, losses.unbounded, losses.rho, losses.delta, answers)
@@ -231,7 +211,7 @@ func (s *session) queueJournal(b *pgx.Batch) {
 	seqs, hashes, digests := make([]int64, n), make([][]byte, n), make([][]byte, n)
 	kinds, analysts, accounts := make([]string, n), make([]string, n), make([]string, n)
 	charges, made, records := make([]*string, n), make([]*string, n), make([]*string, n)
-	var losses lossColumns
+	losses := newLossColumns(n)
 	for i, l := range s.desk.journal {
 		e := &s.desk.journal[i].Entry
 		seqs[i], hashes[i], digests[i] = e.Seq, e.Hash[:], e.Digest
@@ -249,6 +229,11 @@ type lossColumns struct {
 	unbounded           []bool
 }
 
+// newLossColumns has room for so many.
+func newLossColumns(n int) *lossColumns {
+	return &lossColumns{epsilon: make([]int64, 0, n), rho: make([]int64, 0, n), delta: make([]int64, 0, n), unbounded: make([]bool, 0, n)}
+}
+
 func (l *lossColumns) add(x mechanisms.Loss) {
 	l.epsilon, l.unbounded = append(l.epsilon, int64(x.Epsilon)), append(l.unbounded, x.Unbounded)
 	l.rho, l.delta = append(l.rho, int64(x.Rho)), append(l.delta, int64(x.Delta))
@@ -256,11 +241,14 @@ func (l *lossColumns) add(x mechanisms.Loss) {
 
 // arrayText writes numbers as PostgreSQL does: lists of lists of different lengths are no parameter.
 func arrayText(numbers []int64) string {
-	parts := make([]string, len(numbers))
+	text := append(make([]byte, 0, 64), '{')
 	for i, n := range numbers {
-		parts[i] = strconv.FormatInt(n, 10)
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, n, 10)
 	}
-	return "{" + strings.Join(parts, ",") + "}"
+	return string(append(text, '}'))
 }
 
 // orNull is the text, or nil (NULL) for the empty one.

@@ -44,8 +44,6 @@ var (
 	sqlMove string
 	//go:embed sql/advance.sql
 	sqlAdvance string
-	//go:embed sql/clock.sql
-	sqlClock string
 	//go:embed sql/committed.sql
 	sqlCommitted string
 

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 )
 
 // operation is one change of one dataset's ledger, on its way to a desk.
@@ -26,11 +27,23 @@ type operation struct {
 	abandoned bool       // guarded by writers.mu
 }
 
-// writers bring operations together: each dataset has at most one writer, which takes all that has queued up since it last looked and
-// runs it as one batch, in order of arrival. Nobody waits for a batch to fill. What is right does not depend on there
-// being one writer: other processes have theirs.
+// outlet carries the batches of one dataset's writer to the ledger, in order. It gives each operation to [writers.finish].
+type outlet interface {
+	// send lets a batch go behind those that are on their way, and does not wait for it. It reports false when that cannot be done with this one:
+	// then it was not sent, and is to be run.
+	send(batch []*operation) bool
+	// land waits for the oldest batch that is on its way, and says how many operations still are.
+	land() (onWay int)
+	// run does a batch from beginning to end, while none is on its way.
+	run(batch []*operation)
+	close()
+}
+
+// writers bring operations together: each dataset has at most one writer, which takes what has queued up since it last looked and
+// sends it as one batch, in order of arrival. While one batch is on its way the next is sent behind it, so that the ledger has work while clients are answered
+// and come again. Nobody waits for a batch to fill. What is right does not depend on there being one writer: other processes have theirs.
 type writers struct {
-	run func(dataset string, batch []*operation) // gives each operation to finish
+	open func(dataset string) outlet
 
 	mu     sync.Mutex
 	queues map[string][]*operation // by dataset; present while it has a writer
@@ -81,34 +94,118 @@ func (w *writers) giveUp(ctx context.Context, op *operation) error {
 	}
 }
 
-// write runs batches until nothing is queued.
+// write carries batches until nothing is queued and nothing is on its way. At most two are.
 func (w *writers) write(dataset string) {
-	for {
-		queue := w.arrived(dataset)
-		if len(queue) == 0 {
-			delete(w.queues, dataset)
-			w.mu.Unlock()
+	out := w.open(dataset)
+	rhythm := &pace{since: time.Now()}
+	for onWay, answered := 0, 0; ; {
+		batch := w.take(dataset, out, onWay, answered, rhythm)
+		if len(batch) == 0 && onWay == 0 {
 			return
 		}
-		batch := slices.Clone(queue[:min(len(queue), maxBatch)])
-		w.queues[dataset] = slices.Delete(queue, 0, len(batch))
-		w.mu.Unlock()
-		w.run(dataset, batch)
+		all := onWay + len(batch)
+		sent := len(batch) > 0 && out.send(batch)
+		switch {
+		case onWay > 0:
+			onWay = out.land()
+		case sent:
+			onWay = len(batch)
+		}
+		if !sent && len(batch) > 0 {
+			out.run(batch)
+		}
+		answered = all - onWay
+		rhythm.beat(answered)
 	}
 }
 
-// arrived gives the queue once nobody comes along any more of those who could: the clients whom the last batch answered have more to do. It lets
-// others run and waits for none. It returns with the lock held.
-func (w *writers) arrived(dataset string) []*operation {
-	for before := -1; ; {
-		runtime.Gosched()
+// take gives the next batch: all that is queued, once nothing is on its way; or, if that is faster, so much of it that as many operations are on their way before it
+// or are left to go behind it. If there is nothing to do at all it closes the outlet; whoever comes next finds no writer.
+func (w *writers) take(dataset string, out outlet, onWay, answered int, rhythm *pace) []*operation {
+	queue := w.arrived(dataset, answered)
+	defer w.mu.Unlock()
+	size, all := min(len(queue), maxBatch), len(queue)+onWay
+	switch {
+	case all == 0:
+		out.close()
+		delete(w.queues, dataset)
+		return nil
+	case rhythm.two() && all >= worthTwo:
+		size = min(size, (all+1)/2)
+	case onWay > 0:
+		return nil
+	}
+	batch := slices.Clone(queue[:size])
+	w.queues[dataset] = slices.Delete(queue, 0, len(batch))
+	return batch
+}
+
+// pace finds out whether a writer gets on faster with two batches that overlap or with one of all. Two keep the ledger busy while clients are answered, come again, and
+// are decided; but they cost two commits. Which weighs more depends on the disk and on who else wants the processors, so both are tried now and then.
+type pace struct {
+	phase      phase
+	since      time.Time // the phase began
+	batches    int       // in this phase
+	operations int
+	rates      [2]float64 // operations per second when they were last tried, by phase
+}
+
+type phase int
+
+const (
+	tryOne phase = iota
+	tryTwo
+	keepFaster
+)
+
+// How many batches a trial takes, and for how many its result is kept.
+const trial, kept = 32, 2000
+
+// worthTwo is how many operations are worth two batches.
+const worthTwo = 16
+
+func (p *pace) two() bool {
+	return p.phase == tryTwo || p.phase == keepFaster && p.rates[tryTwo] > p.rates[tryOne]
+}
+
+// beat notes that so many operations more were taken.
+func (p *pace) beat(operations int) {
+	p.batches++
+	p.operations += operations
+	switch {
+	case p.phase != keepFaster && p.batches == trial:
+		p.rates[p.phase] = float64(p.operations) / time.Since(p.since).Seconds()
+		p.phase++
+	case p.phase == keepFaster && p.batches == kept:
+		p.phase = tryOne
+	default:
+		return
+	}
+	p.since, p.batches, p.operations = time.Now(), 0, 0
+}
+
+// patience is how often a writer lets others run after the last of them came along: a few microseconds where there is nobody to run. A client that has more to do
+// comes sooner.
+const patience = 100
+
+// arrived gives the queue once as many came along as were answered last, or nobody does any more: clients who were answered have more to do, and a batch costs
+// a commit, however small it is. It returns with the lock held.
+func (w *writers) arrived(dataset string, answered int) []*operation {
+	before := -1
+	for yields := 0; ; yields++ {
 		w.mu.Lock()
 		queue := w.queues[dataset]
-		if len(queue) <= before || len(queue) >= maxBatch {
+		if before < 0 {
+			answered += len(queue)
+		}
+		if len(queue) > before {
+			before, yields = len(queue), 0
+		}
+		if len(queue) >= min(answered, maxBatch) || yields == patience {
 			return queue
 		}
-		before = len(queue)
 		w.mu.Unlock()
+		runtime.Gosched()
 	}
 }
 

@@ -1,2 +1,0 @@
--- The server's clock.
-SELECT clock_timestamp()
