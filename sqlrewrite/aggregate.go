@@ -44,7 +44,7 @@ func (b *binder) aggregateValue(n *syntax.Call, filter expr) (value, error) {
 		return b.sum(n, filter)
 	case "var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev":
 		return b.spread(n, filter)
-	case "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy":
+	case "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy":
 		return b.paired(n, filter)
 	case "percentile_cont", "percentile_disc", "median", "min", "max":
 		return b.quantile(n, filter)
@@ -207,6 +207,12 @@ func (b *binder) paired(n *syntax.Call, filter expr) (value, error) {
 		v.how, v.of = meanOf, []int{k, sum(gx)}
 	case "regr_avgy":
 		v.how, v.of = meanOf, []int{k, sum(gy)}
+	case "regr_sxx":
+		v.how, v.of = squares, []int{k, sum(gx), products(gx, gx)}
+	case "regr_syy":
+		v.how, v.of = squares, []int{k, sum(gy), products(gy, gy)}
+	case "regr_sxy":
+		v.how, v.of = covariances, []int{k, sum(gx), sum(gy), products(gx, gy)}
 	case "covar_pop", "covar_samp":
 		v.how, v.of = map[string]formula{"covar_pop": covariancePop, "covar_samp": covarianceSamp}[n.Name], []int{k, sum(gx), sum(gy), products(gx, gy)}
 	case "regr_slope", "regr_intercept":

@@ -35,6 +35,7 @@ func functions() []functionInfo {
 		{"covar_pop", aggregate, ""}, {"covar_samp", aggregate, ""}, {"corr", aggregate, ""},
 		{"regr_slope", aggregate, ""}, {"regr_intercept", aggregate, ""}, {"regr_r2", aggregate, ""},
 		{"regr_count", aggregate, ""}, {"regr_avgx", aggregate, ""}, {"regr_avgy", aggregate, ""},
+		{"regr_sxx", aggregate, ""}, {"regr_syy", aggregate, ""}, {"regr_sxy", aggregate, ""},
 
 		{"bool_or", refusedAggregate, "one row would decide it; use count(*) FILTER (WHERE x) > 0"},
 		{"bool_and", refusedAggregate, "one row would decide it; use count(*) FILTER (WHERE NOT x) = 0"},

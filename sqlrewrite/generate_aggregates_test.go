@@ -16,7 +16,7 @@ func statisticalAggregates() []production {
 	return []production{
 		one("variance", numbers, "var_pop(%s)", "var_samp(%s)", "variance(%s)", "stddev_pop(%s)", "stddev_samp(%s)", "stddev(%s)"),
 		{name: "aggregate/regression", write: func(w *writer, p place) string {
-			name := w.pick("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy")
+			name := w.pick("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy")
 			from := p.names.numbers
 			if w.exact { // of larger ones PostgreSQL's own digits cancel
 				from = p.names.whole

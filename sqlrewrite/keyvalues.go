@@ -459,6 +459,8 @@ func (v evaluator) cast(e cast) ([]datum, bool) {
 			return d, true
 		case e.t == catalog.Text && (from.IsInteger() || from == catalog.Date):
 			return textDatum(valueText(d, from)), true
+		case e.t == catalog.Text && from == catalog.Bool:
+			return textDatum(valueText(d, from)), true
 		case from == catalog.Bool && e.t.IsInteger():
 			return d, true
 		case from.IsInteger() && e.t.IsNumber() && len(e.mods) == 0:

@@ -30,6 +30,8 @@ const (
 	deviationSamp
 	covariancePop  // n, s of x, s of y, q of x and y
 	covarianceSamp // the same times n/(n-1)
+	squares        // n, s, q: the variance times n
+	covariances    // n, s of x, s of y, q of x and y: the covariance times n
 	slope          // n, s of x, s of y, q of x and y, q of x: covariance over variance of x
 	intercept      // the same: mean of y less slope times mean of x
 	correlation    // n, s of x, s of y, q of x and y, q of x, q of y
@@ -96,7 +98,7 @@ func (p *Plan) compute(v value, at func(release int) *span) *span {
 	switch v.how {
 	case meanOf:
 		out = p.uncentred(v.of[1], moment(1))
-	case variancePop, varianceSamp, deviationPop, deviationSamp:
+	case variancePop, varianceSamp, deviationPop, deviationSamp, squares:
 		out = p.secondMoment(v.of[2], moment(2), moment(1), moment(1))
 		if v.how == varianceSamp || v.how == deviationSamp {
 			out = besselled(out, n)
@@ -105,11 +107,17 @@ func (p *Plan) compute(v value, at func(release int) *span) *span {
 		if out != nil && (v.how == deviationPop || v.how == deviationSamp) {
 			out = rootOf(out)
 		}
+		if v.how == squares {
+			out = extremes(out, n, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
+		}
 		return out
-	case covariancePop, covarianceSamp:
+	case covariancePop, covarianceSamp, covariances:
 		out = p.secondMoment(v.of[3], moment(3), moment(1), moment(2))
 		if v.how == covarianceSamp {
 			out = besselled(out, n)
+		}
+		if v.how == covariances {
+			out = extremes(clampSpan(out, p.covarianceRange(v)), n, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
 		}
 	case slope, intercept, correlation, determination:
 		out = p.regression(v, moment)
@@ -202,6 +210,15 @@ func (p *Plan) varianceRange(v value) *span {
 	return &span{lo: new(big.Rat), hi: w.Quo(w, new(big.Rat).SetInt64(parts))}
 }
 
+// covarianceRange is where the covariance of a value can lie.
+func (p *Plan) covarianceRange(v value) *span {
+	x, y := p.releases[v.of[1]].measure.grid, p.releases[v.of[2]].measure.grid
+	w := new(big.Rat).Sub(x.value(x.hi), x.value(x.lo))
+	w.Mul(w, new(big.Rat).Sub(y.value(y.hi), y.value(y.lo)))
+	w.Quo(w, big.NewRat(2, 1)) // a half of it at most for a population; n/(n-1) doubles it
+	return &span{lo: new(big.Rat).Neg(w), hi: w}
+}
+
 // certain is where a computed value lies whatever the rows are, by the policy's bounds; nil: anywhere.
 func (p *Plan) certain(v value) *span {
 	switch v.how {
@@ -213,16 +230,12 @@ func (p *Plan) certain(v value) *span {
 	case deviationPop, deviationSamp:
 		return rootOf(p.varianceRange(v))
 	case covariancePop, covarianceSamp:
-		x, y := p.releases[v.of[1]].measure.grid, p.releases[v.of[2]].measure.grid
-		w := new(big.Rat).Sub(x.value(x.hi), x.value(x.lo))
-		w.Mul(w, new(big.Rat).Sub(y.value(y.hi), y.value(y.lo)))
-		w.Quo(w, big.NewRat(2, 1)) // a half of it at most for a population; n/(n-1) doubles it
-		return &span{lo: new(big.Rat).Neg(w), hi: w}
+		return p.covarianceRange(v)
 	case correlation:
 		return &span{lo: big.NewRat(-1, 1), hi: one()}
 	case determination:
 		return &span{lo: new(big.Rat), hi: one()}
-	case slope, intercept, asReleased, arrayOf:
+	case squares, covariances, slope, intercept, asReleased, arrayOf: // of which the first two grow with n
 		return nil
 	default:
 		panic("sqlrewrite: formula without a range")
