@@ -4,7 +4,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,6 +89,8 @@ func BenchmarkThroughput(b *testing.B) {
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			latencies := make([]time.Duration, b.N)
+			gateway, postgres := s.gateway.Process.Pid, s.postmaster(b)
+			inGateway, inPostgres := processorTime(b, gateway), processorTime(b, postgres)
 			var next atomic.Int64
 			var group sync.WaitGroup
 			start := time.Now()
@@ -99,6 +105,8 @@ func BenchmarkThroughput(b *testing.B) {
 			}
 			group.Wait()
 			b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "req/s")
+			b.ReportMetric(microseconds(processorTime(b, gateway)-inGateway)/float64(b.N), "gateway-cpu-µs/op")
+			b.ReportMetric(microseconds(processorTime(b, postgres)-inPostgres)/float64(b.N), "postgres-cpu-µs/op")
 			b.ReportMetric(milliseconds(quantile(latencies, 0.99)), "p99-ms")
 			b.ReportMetric(milliseconds(quantile(latencies, 0.5)), "p50-ms")
 		})
@@ -132,3 +140,49 @@ func quantile(all []time.Duration, q float64) time.Duration {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// postmaster is the process that all processes of the server are children of.
+func (s *stack) postmaster(b *testing.B) int {
+	b.Helper()
+	var pid int
+	if err := s.superuser(b, "postgres").QueryRow(b.Context(), "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int").Scan(&pid); err != nil {
+		b.Fatal(err)
+	}
+	return pid
+}
+
+// processorTime is what a process and its children have used, those that ended as well: fields 14 to 17 of /proc/pid/stat.
+func processorTime(b *testing.B, pid int) (used time.Duration) {
+	b.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, file := range stats {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it ended just now
+		}
+		id, _, _ := strings.Cut(string(text), " ")
+		_, rest, _ := strings.Cut(string(text), ") ") // the name may hold anything
+		fields := strings.Fields(rest)                // the third field of all is the first of these
+		own := id == strconv.Itoa(pid)
+		if !own && fields[1] != strconv.Itoa(pid) {
+			continue
+		}
+		counted := fields[11:13]
+		if own {
+			counted = fields[11:15]
+		}
+		for _, field := range counted {
+			ticks, err := strconv.Atoi(field)
+			if err != nil {
+				b.Fatal(err)
+			}
+			used += time.Duration(ticks) * (time.Second / 100) // USER_HZ, which is 100 wherever Go runs
+		}
+	}
+	return used
+}

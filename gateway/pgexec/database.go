@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate/catalog"
@@ -97,11 +98,19 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	if err := begin(ctx, conn.Conn(), pins, settings...); err != nil {
 		return fault.Untouched(err)
 	}
-	for part, statement := range statements {
+	batch := new(pgx.Batch)
+	for _, statement := range statements {
 		if err := divide(ctx, conn.Conn(), &statement); err != nil {
 			return fault.DataUnavailable(quiet(err))
 		}
-		wanted, err := read(ctx, conn.Conn(), statement, func(row sqlrewrite.ExactRow) bool {
+		batch.Queue(statement.SQL, statement.Args...)
+	}
+	// COMMIT goes along: after a statement that failed the server skips it, and of a transaction that wrote nothing it decides nothing.
+	batch.Queue("COMMIT")
+	results := conn.SendBatch(ctx, batch)
+	defer func() { _ = results.Close() }()
+	for part, statement := range statements {
+		wanted, err := read(results, statement, func(row sqlrewrite.ExactRow) bool {
 			row.Part = part
 			return yield(row, nil)
 		})
@@ -112,8 +121,6 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 			return nil
 		}
 	}
-	// The rows are here: whether COMMIT of a transaction that wrote nothing succeeds changes nothing.
-	_, _ = conn.Exec(ctx, "COMMIT")
 	return nil
 }
 
@@ -152,10 +159,7 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, settings 
 	}
 	wanted := flatten(pins)
 	var holds, unique int
-	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return row.Scan(&holds) })
-	if len(wanted.keys) > 0 {
-		batch.Queue(keyText, wanted.keyed, wanted.keys).QueryRow(func(row pgx.Row) error { return row.Scan(&unique) })
-	}
+	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return row.Scan(&holds, &unique) })
 	for _, setting := range settings {
 		batch.Queue(setting)
 	}
@@ -225,28 +229,33 @@ func lockText(pins []sqlrewrite.Pin) string {
 	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
 }
 
-// pinText counts the pinned columns that are still what they were: same relation under the same name, same attribute
-// number, type and modifier, and never NULL where that is relied upon. A view is another relation kind, which policies never pin. Neither
-// do they pin a table from which others inherit: it has rows of tables of which nobody was asked whose they are, and to whose rows its keys do not hold.
-const pinText = `SELECT count(*)
-FROM unnest($1::oid[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::oid[], $7::int4[], $8::bool[])
-	AS pin(relation, schema, name, attribute, number, type, modifier, required)
-JOIN pg_catalog.pg_class c ON c.oid = pin.relation AND c.relname = pin.name AND c.relkind IN ('r', 'p')
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = pin.schema
-JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = pin.attribute AND a.attnum = pin.number
-	AND a.atttypid = pin.type AND a.atttypmod = pin.modifier AND NOT a.attisdropped
-WHERE (a.attnotnull OR NOT pin.required)
-	AND NOT (c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))`
-
-// keyText counts the sets of columns ($2: their names as a JSON array, in the order of their bytes) that still are the whole key of a
-// unique index of their table ($1) and of nothing else.
-const keyText = `SELECT count(*)
-FROM unnest($1::oid[], $2::text[]) AS pin(relation, columns)
-CROSS JOIN LATERAL (SELECT array_agg(name ORDER BY place) FROM json_array_elements_text(pin.columns::json) WITH ORDINALITY AS j(name, place)) AS k(names)
-WHERE EXISTS (SELECT FROM pg_catalog.pg_index i
-		WHERE i.indrelid = pin.relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = cardinality(k.names)
-		AND k.names = (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_catalog.pg_attribute a
-			WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0))`
+// pinText counts what still is as it was pinned.
+//
+// First the columns: same relation under the same name, same attribute number, type and modifier, and never NULL where that is relied upon. A
+// view is another relation kind, which policies never pin. Neither do they pin a table from which others inherit: it has rows of tables of
+// which nobody was asked whose they are, and to whose rows its keys do not hold.
+//
+// Then the sets of columns ($10: their names as a JSON array, in the order of their bytes) that are the whole key of a unique index of their
+// table ($9) and of nothing else.
+//
+// OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query.
+const pinText = `SELECT (SELECT count(*)
+	FROM unnest($1::oid[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::oid[], $7::int4[], $8::bool[])
+		AS pin(relation, schema, name, attribute, number, type, modifier, required)
+	WHERE EXISTS (SELECT FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
+		WHERE c.oid = pin.relation AND c.relname = pin.name AND n.nspname = pin.schema
+			AND (c.relkind = 'p' OR c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))
+			AND a.attname = pin.attribute AND a.attnum = pin.number AND a.atttypid = pin.type AND a.atttypmod = pin.modifier
+			AND NOT a.attisdropped AND (a.attnotnull OR NOT pin.required) OFFSET 0)),
+(SELECT count(*)
+	FROM unnest($9::oid[], $10::text[]) AS pin(relation, columns)
+	WHERE EXISTS (SELECT FROM pg_catalog.pg_index i
+		WHERE i.indrelid = pin.relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+			AND i.indnkeyatts = jsonb_array_length(pin.columns::jsonb)
+			AND pin.columns::jsonb = (SELECT jsonb_agg(a.attname ORDER BY a.attname) FROM pg_catalog.pg_attribute a
+				WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0) OFFSET 0))`
 
 // pinned is a list of pins as columns, one entry for each pinned column.
 type pinned struct {
@@ -285,19 +294,18 @@ func flatten(pins []sqlrewrite.Pin) pinned {
 }
 
 func (p pinned) args() []any {
-	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers, p.required}
+	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers, p.required, p.keyed, p.keys}
 }
 
-// read runs the statement with every result in text form, seals the aggregates and yields the rows. It reports whether all
-// of them were wanted.
-func read(ctx context.Context, conn *pgx.Conn, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow) bool) (bool, error) {
-	args := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, statement.Args...)
-	result, err := conn.Query(ctx, statement.SQL, args...)
+// read takes the next result, which is the statement's: seals the aggregates and yields the rows. It reports whether all of them were wanted.
+func read(results pgx.BatchResults, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow) bool) (bool, error) {
+	result, err := results.Query()
 	if err != nil {
 		return false, err
 	}
 	defer result.Close()
-	if len(result.FieldDescriptions()) != statement.Keys+statement.Values {
+	binary := func(f pgconn.FieldDescription) bool { return f.Format != pgx.TextFormatCode }
+	if fields := result.FieldDescriptions(); len(fields) != statement.Keys+statement.Values || slices.ContainsFunc(fields, binary) {
 		result.Close() // a statement that failed has no columns, and its error is known only now
 		return false, firstError(result.Err(), errShape)
 	}

@@ -7,8 +7,8 @@
 //	BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY ┐
 //	LOCK TABLE ... IN ACCESS SHARE MODE             │ one round trip; a failure up to here has read no protected row
 //	do the pins still hold?                         ┘
-//	the statement                                     a failure from here on is one opaque error, and the charge stays
-//	COMMIT
+//	the statement                                   ┐ one round trip; a failure from here on is one opaque error, and the charge stays
+//	COMMIT                                          ┘
 package pgexec
 
 import (
