@@ -64,7 +64,7 @@ func unknown(code Code, kind string, pos Position, name string, known []string) 
 	case len(names) == 0:
 		e.Hint = fmt.Sprintf("no %s of that name can be seen from here", kind)
 	case len(names) > maxNamed:
-		e.Hint = fmt.Sprintf("docs/sql.md and GET /v1/datasets list what there is: %d %ss here", len(names), kind)
+		e.Hint = "docs/sql.md lists what functions there are, and GET /v1/datasets what tables and columns"
 	default:
 		for i, n := range names {
 			names[i] = clean(n)
