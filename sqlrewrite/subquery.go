@@ -137,16 +137,15 @@ func (b *binder) oneRow() (*relation, error) {
 
 // refuseUnstable refuses what makes the rows of one unit depend on those of others (C053, C054).
 func (b *binder) refuseUnstable(q *syntax.Query) error {
-	const hint = "one person's row would decide about another's; filter with WHERE instead"
 	switch {
 	case q.Limit != nil || q.Offset != nil:
 		n := q.Limit
 		if n == nil {
 			n = q.Offset
 		}
-		return b.unsupported(n, "LIMIT or OFFSET inside a query over rows of people", "move it to the end of the whole query, where it cuts released rows, or filter with WHERE")
+		return b.unsupported(n, "LIMIT or OFFSET inside a query over rows of people", "move it to the end of the whole query, where it cuts released rows, or number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) <= 3")
 	case q.DistinctOn != nil:
-		return fault.Unsupported(b.position(q.Pos), "DISTINCT ON inside a query over rows of people", hint)
+		return fault.Unsupported(b.position(q.Pos), "DISTINCT ON inside a query over rows of people", "number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) = 1")
 	case q.OrderBy != nil:
 		return b.unsupported(q.OrderBy[0].Expr, "ORDER BY inside a query over rows of people", "it changes nothing there: leave it out")
 	}
