@@ -217,3 +217,25 @@ budgets:
 		}
 	}
 }
+
+// A computation whose results its type cannot hold is made in a wider one, which is then the type of the column that it becomes (A29).
+func TestA29ColumnsHaveTheTypeThatTheyAreComputedIn(t *testing.T) {
+	world := newWorld(t, 7, wild, 4)
+	world.fill(t, true)
+	for _, sql := range []string{
+		"SELECT sum(x), avg(x + 1) FROM (SELECT unit, n4 * 300000000 AS x FROM events) t WHERE x > 5",
+		"SELECT sum(s), max(m) FROM (SELECT unit, sum(n4 * 300000000) AS s, max(n4 * 300000000) AS m, avg(n2 * 70000) AS a FROM events GROUP BY unit) t WHERE a > 0",
+		"SELECT sum(x), count(s) FROM (SELECT unit, lag(n4 * 300000000, 1, 7) OVER w AS x, sum(n8 * 4) OVER w + 1 AS s FROM events WINDOW w AS (PARTITION BY unit ORDER BY n2)) t",
+		"SELECT sum(t.x - 1), count(t.y) FROM events, LATERAL (SELECT n4 * 300000000 AS x, n8 * 9000000000 AS y) t WHERE t.y > 0",
+		"SELECT x, count(*) FROM (SELECT unit, nn * 300000000 AS x FROM events) t GROUP BY x",
+	} {
+		p, err := reviewed(t, sql, world.snapshot)
+		if err != nil {
+			t.Fatalf("%s: %v", sql, showFault(err))
+		}
+		n := &neighbours{reached: make(map[string]*big.Rat)}
+		if err := n.compare(t.Context(), world, p, p.Draw(mechanisms.NewSampler())); err != nil {
+			t.Errorf("%s\n%.900v", sql, err)
+		}
+	}
+}

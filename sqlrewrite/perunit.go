@@ -257,9 +257,9 @@ func (g *grouping) aggregated(e unitAggregate, n *syntax.Call) (expr, error) {
 		if !e.x.typ().IsNumber() {
 			return wrong()
 		}
-		e.t = meanType(e.x.typ())
+		e.t = meanType(carrierOf(e.x))
 		if e.name == "sum" {
-			e.t = sumType(e.x.typ())
+			e.t = sumType(carrierOf(e.x))
 		}
 		if within != nil && e.name == "avg" {
 			bounded = &catalog.Bounds{Lo: within.lo, Hi: within.hi}
@@ -278,7 +278,7 @@ func (g *grouping) aggregated(e unitAggregate, n *syntax.Call) (expr, error) {
 		if familyOf(e.x.typ()) == boolFamily || familyOf(e.x.typ()) == uuidFamily || e.x.typ() == catalog.Enum {
 			return wrong()
 		}
-		e.t = e.x.typ()
+		e.t = carrierOf(e.x)
 		if within != nil {
 			bounded = &catalog.Bounds{Lo: within.lo, Hi: within.hi, Step: within.step}
 		}

@@ -196,7 +196,7 @@ func (s *statementFacts) derivedColumn(name string, e expr) *catalog.Column {
 		c.Name = name
 		return &c
 	}
-	c := &catalog.Column{Name: name, Type: e.typ(), TypMod: -1, Exposed: true, NotNull: neverNull(e)}
+	c := &catalog.Column{Name: name, Type: carrierOf(e), TypMod: -1, Exposed: true, NotNull: neverNull(e)}
 	if w := boundsOf(e); w != nil {
 		c.Bounds = &catalog.Bounds{Lo: w.lo, Hi: w.hi, Step: w.step}
 	}

@@ -151,7 +151,7 @@ func (b *binder) unitRank(p *projection, n *syntax.Call, w *unitWindow) (expr, e
 		if e.x, err = b.coerce(n.Args[0], e.x, catalog.Text); err != nil {
 			return nil, err
 		}
-		c, e.t = p.facts.derivedColumn(n.Name, e.x), e.x.typ()
+		c, e.t = p.facts.derivedColumn(n.Name, e.x), carrierOf(e.x)
 		if len(n.Args) == 3 {
 			err = b.windowDefault(n.Args[2], &e, c)
 		}
@@ -190,7 +190,7 @@ func (b *binder) windowDefault(n syntax.Expr, e *unitAggregate, c *catalog.Colum
 	if err != nil {
 		return err
 	}
-	t := e.x.typ()
+	t := e.t
 	k, isConstant := x.(constant)
 	if isConstant && !k.null {
 		if x, err = b.coerce(n, k, t); err != nil {
@@ -207,7 +207,7 @@ func (b *binder) windowDefault(n syntax.Expr, e *unitAggregate, c *catalog.Colum
 	case t == catalog.Char:
 		k.t = catalog.Char
 	case t.IsNumber():
-		k.t = carrierOf(e.x)
+		k.t = t
 	}
 	e.args = append(e.args, k)
 	c.TypMod, c.Domain = -1, nil
