@@ -107,6 +107,7 @@ func (c *course) land() (onWay int) {
 	return onWay
 }
 
+// hangUp gives the connection back, while nothing is on its way.
 func (c *course) hangUp() {
 	c.stream.close()
 	c.stream = nil
@@ -143,6 +144,7 @@ func (c *course) run(batch []*operation) { c.again(batch, nil) }
 //
 // A failure that one of the operations may have caused does not touch the others: then each is tried by itself.
 func (c *course) again(batch []*operation, lost *session) {
+	c.hangUp() // it takes a connection: if courses waited for one while they hold one, all might wait
 	ctx, cancel := context.WithTimeout(context.Background(), sessionPatience)
 	defer cancel()
 	var err error
