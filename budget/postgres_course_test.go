@@ -14,10 +14,14 @@ import (
 )
 
 // Batches that go behind each other, each on the assumption that the one before it is committed: many clients of one gateway at once, so many that batches overlap,
-// and now and then one that cannot be written from memory, and takes the one behind it along.
+// and now and then one that cannot be written from memory, and takes the one behind it along. There is one connection: nobody holds it and waits for another.
 func testOverlap(t *testing.T, d *pgtest.ControlDatabase) {
 	const clients, each = 32, 60
-	l := open(t, d)
+	l, err := budget.OpenPostgres(t.Context(), d.LedgerDSN+"&pool_max_conns=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
 	own := account(budget.AnalystScope, "ana", clients*each)
 	reserve(t, l, charge("first", mechanisms.Loss{}, own))
 	var all sync.WaitGroup
