@@ -114,14 +114,24 @@ func headroomOf(b budget.Balance) api.Amounts {
 	return a
 }
 
-// remaining asks for the caller's balance after a charge. The answer is paid and stored by then: a ledger that does not
-// answer leaves the amounts empty and takes nothing away.
+// remaining asks for the caller's balance after a charge that was settled at less than it reserved. The answer is paid and stored by then:
+// a ledger that does not answer leaves the amounts empty and takes nothing away.
 func (s *Service) remaining(ctx context.Context, p purse) api.Amounts {
 	balances, err := s.ledger.Balances(ctx, []budget.AccountID{p.ownBalance().ID})
 	if err != nil || len(balances) != 1 {
 		return api.Amounts{}
 	}
 	return headroomOf(released(balances[0], s.clock.Now()))
+}
+
+// left is what the caller's own account has once a charge is settled at what it reserved, as the ledger said when it reserved it; where
+// nothing was charged, as it was when the request came. So nothing has to be asked once an answer is paid, stored and due.
+func (s *Service) left(p purse, paid receipt) api.Amounts {
+	own := p.ownBalance()
+	if paid.used != nil {
+		own.Spent, own.Reserved = paid.used[p.own], mechanisms.Loss{}
+	}
+	return headroomOf(released(own, s.clock.Now()))
 }
 
 // estimate shows a plan's price and expected error.

@@ -21,7 +21,8 @@ type receipt struct {
 	id       budget.ReservationID
 	answer   []byte // the JSON that the ledger holds, byte for byte
 	replayed bool
-	spent    mechanisms.Loss // by this request: zero when replayed
+	spent    mechanisms.Loss   // by this request: zero when replayed
+	used     []mechanisms.Loss // of each account that was charged, with what this charge reserved; nil when replayed
 }
 
 // meter is the one road to protected data: whatever reads it runs inside [metered].
@@ -67,7 +68,7 @@ func metered[T any](ctx context.Context, m meter, charge budget.Charge,
 		// Whether it was stored is not known. The answer is not shown; asking again shows it if it was.
 		return receipt{}, err
 	}
-	return receipt{id: charge.ID, answer: encoded, spent: loss}, nil
+	return receipt{id: charge.ID, answer: encoded, spent: loss, used: outcome.Reserved.Used}, nil
 }
 
 // unwind closes the charge of work that failed and gives the work's error back. A charge that cannot be closed now stays

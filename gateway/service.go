@@ -114,7 +114,7 @@ type Answer struct {
 	Replayed  bool
 	Result    json.RawMessage // an [api.Result]
 	Spent     api.Amounts
-	Remaining api.Amounts     // of the caller's own account; empty amounts when the ledger could not be asked
+	Remaining api.Amounts     // of the caller's own account, once this was charged
 	Receipt   json.RawMessage // a [budget.Receipt]; nil without a key, and for a question that has no price
 }
 
@@ -132,7 +132,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	}
 	answer := &Answer{
 		ID: paid.id, Dataset: r.Dataset, Replayed: paid.replayed, Result: paid.answer,
-		Spent: amountsOf(paid.spent), Remaining: s.remaining(ctx, q.purse),
+		Spent: amountsOf(paid.spent), Remaining: s.left(q.purse, paid),
 	}
 	if q.public == nil {
 		answer.Receipt = s.sign(ctx, r.Dataset, paid)

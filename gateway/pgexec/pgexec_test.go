@@ -211,6 +211,7 @@ func TestA59ChangedTables(t *testing.T) {
 		"key dropped":       "ALTER TABLE people DROP CONSTRAINT people_pkey",
 		"key may be NULL":   "ALTER TABLE people DROP CONSTRAINT people_pkey, ALTER id DROP NOT NULL; ALTER TABLE people ADD UNIQUE (id)",
 		"key of two":        "ALTER TABLE people DROP CONSTRAINT people_pkey, ADD PRIMARY KEY (id, age)",
+		"key with more":     "ALTER TABLE people DROP CONSTRAINT people_pkey; CREATE UNIQUE INDEX ON people (id, lower(region))",
 		"key of some":       "ALTER TABLE people DROP CONSTRAINT people_pkey; CREATE UNIQUE INDEX ON people (id) WHERE age > 0",
 		"children":          "CREATE TABLE more () INHERITS (people); GRANT SELECT ON more TO noisegate_reader",
 	} {
