@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/big"
@@ -230,11 +229,10 @@ func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bo
 // (A10, A11, A21, A41, A80).
 func TestA10A11A21A41A80Coupling(t *testing.T) {
 	const workers = 4
-	queries := flag.Lookup("proof-queries").Value.(flag.Getter).Get().(int)
 	for i := range workers {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			n, difference := couple(t, uint64(21+i), queries/workers, nil, nil)
+			n, difference := couple(t, uint64(21+i), sqlrewrite.CouplingQueries()/workers, nil, nil)
 			if difference != "" {
 				t.Fatal(difference)
 			}

@@ -39,6 +39,9 @@ type Coupled struct {
 	Refused            bool          // it has no plan
 }
 
+// CouplingQueries is how many queries are coupled.
+func CouplingQueries() int { return min(*proofQueries, *couplings) }
+
 // NewCouplings makes a protected database. Its tables are what they were when the policy was checked: rows are hidden by row security.
 func NewCouplings(t *testing.T, seed uint64) *Couplings {
 	t.Helper()

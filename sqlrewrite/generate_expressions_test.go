@@ -61,6 +61,14 @@ func computedConditions() []production {
 			return fmt.Sprintf(w.pick("upper(%[1]s) = 'X'", "length(%[1]s) > 2", "%[1]s || 'x' LIKE '%%xx'", "substring(%[1]s FROM 1 FOR 1) = 'x'", "trim(%[1]s) = ''",
 				"position('b' IN %[1]s) = 2", "left(%[1]s, -1) <> ''", "starts_with(%[1]s, 'x')", "coalesce(%[1]s, 'none') = 'none'", "concat(%[1]s, 1) = 'x1'"), t)
 		}},
+		{name: "condition/regular expression", write: func(w *writer, p place) string {
+			t := w.pick(append(p.names.private, p.names.texts...)...)
+			return t + w.pick(` ~ '^[xy]+$'`, ` !~ '(x|é)?.{2,5}'`, ` ~* 'E|b$'`, ` SIMILAR TO '%(x|b|w)_?'`, ` !~* '^\w*$'`, ` ~ '[^ -~]'`)
+		}},
+		{name: "condition/as text", write: func(w *writer, p place) string {
+			return w.pick(w.pick(p.names.whole...)+"::text LIKE '1%'", w.pick(p.names.days...)+"::text < '2024-06'", w.pick(p.names.bools...)+"::text = 'true'",
+				"length("+w.pick(p.names.whole...)+"::text) > 1", "cast("+w.pick(p.names.whole...)+" AS text) || '!' = '3!'")
+		}},
 		{name: "condition/time function", write: func(w *writer, p place) string {
 			day, at := w.pick(p.names.days...), w.pick(p.names.times...)
 			return w.pick("extract(dow FROM "+day+") = 1", "date_trunc('month', "+at+") = TIMESTAMP '2024-03-01'", day+" + 30 > DATE '2024-03-01'",
@@ -100,6 +108,7 @@ func computedKeys() []production {
 		of("of a grid", func(n names) []string { return append(slices.Clone(n.whole), n.days...) }, "%s"),
 		of("of a number", func(n names) []string { return n.whole }, "%s > 3", "%s %% 3", "mod(%s, 2)", "CASE WHEN %s < 3 THEN 'low' ELSE 'high' END"),
 		of("of a time", func(n names) []string { return n.times }, "date_trunc('quarter', %s)", "extract(month FROM %s)"),
+		of("as text", func(n names) []string { return n.keys }, "%s::text", "'key ' || %s::text"),
 		of("of a text", func(n names) []string { return n.private }, "upper(%s)", "left(%s, 1)", "coalesce(%s, 'none')"),
 	}
 }

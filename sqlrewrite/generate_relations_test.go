@@ -66,7 +66,7 @@ func relationOrigins() []func(*writer) origin {
 		joined("natural join", "people p NATURAL JOIN zones z", "p", "id", zone),
 		joined("value of public in on", "people p LEFT JOIN events e ON p.id = e.unit AND e.n4 > (SELECT avg(weight) FROM zones)", "p", "id", names{numbers: []string{"e.n4"}}),
 		joined("lateral", "events e CROSS JOIN (SELECT 3 AS three) c, LATERAL (SELECT e.n4 + c.three AS up, e.n2 > c.three AS high) l", "e", "unit",
-			names{numbers: []string{"l.up", "l.up", "c.three"}, keys: []string{"l.high", "l.high"}}),
+			names{numbers: []string{"l.up", "l.up"}, keys: []string{"l.high", "l.high"}}),
 		joined("self-join", "events a JOIN events b ON a.unit = b.unit", "a", "unit", names{numbers: []string{"b.n4", "b.f8"}, keys: []string{"b.k_num"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
 		joined("path", "items", "", "k_num", names{}),

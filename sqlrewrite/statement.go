@@ -237,7 +237,11 @@ func joinConditions(all []string) string {
 // text that a group shows would be that of one of its rows.
 func (p *statementPrinter) key(e expr) string {
 	name := p.operand(e)
-	if _, ok := e.(computed); ok {
+	if c, ok := e.(computed); ok {
+		// PostgreSQL drops a collation under a collation where it casts the key to text, and would not see that the same key is grouped by.
+		if inner, ok := c.total.(collate); ok {
+			name = p.text(inner.x)
+		}
 		switch {
 		case isFloat(carrierOf(e)):
 			name = "(" + name + " + " + p.sub(func() { p.arg("0", "double precision") }) + ")" // 0 for -0
