@@ -72,12 +72,7 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node)) {
 	for _, e := range n.entries {
 		read, ok := known[e.key.text]
 		if !ok {
-			names := slices.Sorted(maps.Keys(known))
-			problem := fault.PolicyUnknown(e.key.pos, "key", e.key.text, names)
-			if problem.Hint == "" {
-				problem = problem.WithHint("the keys of " + what + " are " + strings.Join(names, ", "))
-			}
-			d.problems = append(d.problems, problem)
+			d.problems = append(d.problems, fault.PolicyUnknown(e.key.pos, "key", e.key.text, slices.Sorted(maps.Keys(known))))
 			continue
 		}
 		read(e.value)
@@ -186,13 +181,15 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 		"max_rows":   count(&t.MaxRows, &t.lines.MaxRows, "max_rows"),
 		"max_groups": count(&t.MaxGroups, &t.lines.MaxGroups, "max_groups"),
 		"max_values": count(&t.MaxValues, &t.lines.MaxValues, "max_values"),
-		"prepare":    func(n *node) { t.Prepare = d.prepare(n) },
-		"columns":    func(n *node) { t.Columns = d.columns(n) },
+		"prepare": func(n *node) {
+			d.problem(n.pos, "leave it out; max_rows and max_groups bound what a unit adds to an answer", "prepare, a bounded copy of a table, is not supported by this version")
+		},
+		"columns": func(n *node) { t.Columns = d.columns(n) },
 	})
 	switch {
 	case n.kind != mappingNode:
-	case t.Public && (t.Unit != nil || t.MaxRows != 0 || t.MaxGroups != 0 || t.MaxValues != 0 || t.Prepare != nil):
-		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups, max_values or prepare", t.TableName)
+	case t.Public && (t.Unit != nil || t.MaxRows != 0 || t.MaxGroups != 0 || t.MaxValues != 0):
+		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups or max_values", t.TableName)
 	case !t.Public && !has(n, "unit"):
 		d.problem(key.pos, "write unit: {row: key}, unit: {column: person_id} or public: true",
 			"table %s has neither a privacy unit nor public: true", t.TableName)
@@ -236,17 +233,6 @@ func (d *decoder) unit(n *node) *UnitPolicy {
 			"a unit is either a row, a column, or a path with via and to")
 	}
 	return u
-}
-
-func (d *decoder) prepare(n *node) *PreparePolicy {
-	p := &PreparePolicy{}
-	d.fields(n, "prepare", map[string]func(*node){
-		"max_rows": func(n *node) { p.MaxRows = d.count(n, "max_rows") },
-	})
-	if n.kind == mappingNode && !has(n, "max_rows") {
-		d.problem(n.pos, "", "prepare lacks max_rows")
-	}
-	return p
 }
 
 func (d *decoder) columns(n *node) []*ColumnPolicy {

@@ -45,7 +45,7 @@ type TablePolicy struct {
 	MaxRows   int64           // 0: not given
 	MaxGroups int64           // 0: not given
 	MaxValues int64           // 0: not given
-	Prepare   *PreparePolicy  // nil: no bounded copy
+	Prepare   *struct{}       // always nil: the digest of every policy in force covers the name
 	Columns   []*ColumnPolicy // sorted by name
 
 	pos   fault.Position
@@ -59,12 +59,6 @@ type UnitPolicy struct {
 	To     TableName // PathUnit only
 
 	pos fault.Position
-}
-
-// PreparePolicy asks for a bounded copy of a table. It is kept with the policy; building copies is the business of
-// noisegate prepare.
-type PreparePolicy struct {
-	MaxRows int64
 }
 
 // ColumnPolicy is the policy of one column.
