@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"sync"
 
 	"noisegate/budget"
 	"noisegate/catalog"
@@ -56,7 +57,7 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 	var p purse
 	for _, id := range ids {
 		balance, isOpen := open[id]
-		now, ok, err := inForce(balance, isOpen, lineFor(snapshot, who, id), snapshot.Version)
+		now, ok, err := s.inForce(balance, isOpen, lineFor(snapshot, who, id), snapshot.Version)
 		if err != nil {
 			return purse{}, err
 		}
@@ -89,7 +90,7 @@ func (s *Service) datasetPurse(ctx context.Context, snapshot *catalog.Snapshot) 
 	if len(known) == 1 {
 		balance = known[0]
 	}
-	now, ok, err := inForce(balance, len(known) == 1, lineFor(snapshot, auth.Principal{}, id), snapshot.Version)
+	now, ok, err := s.inForce(balance, len(known) == 1, lineFor(snapshot, auth.Principal{}, id), snapshot.Version)
 	if err != nil {
 		return purse{}, err
 	}
@@ -122,7 +123,7 @@ func lineFor(snapshot *catalog.Snapshot, who auth.Principal, id budget.AccountID
 }
 
 // inForce is an account as it counts now: ok is false when neither policy nor steward gave it a limit.
-func inForce(balance budget.Balance, isOpen bool, line *catalog.Budget, version int64) (now budget.Balance, ok bool, err error) {
+func (s *Service) inForce(balance budget.Balance, isOpen bool, line *catalog.Budget, version int64) (now budget.Balance, ok bool, err error) {
 	if isOpen && balance.Origin == budget.FromSteward {
 		return balance, true, nil
 	}
@@ -130,7 +131,7 @@ func inForce(balance budget.Balance, isOpen bool, line *catalog.Budget, version 
 		// Never opened, or the policy took its line away; unless a newer policy than the one at hand has the line.
 		return balance, isOpen && balance.Version > version, nil
 	}
-	limit, err := limitOf(*line)
+	limit, err := s.limits.of(line)
 	if err != nil {
 		return budget.Balance{}, false, fault.Internal(err) // the policy was checked when it was applied
 	}
@@ -150,6 +151,21 @@ func (s *Service) enforce(ctx context.Context, p purse) error {
 		}
 	}
 	return nil
+}
+
+// limits are those that lines of policies give. A line never changes, and deriving its limit (the ρ of an ε and a δ) takes longer than asking the
+// ledger. Lines of policies that were replaced stay: a few for each version that this process has seen.
+type limits struct{ byLine sync.Map } // *catalog.Budget to budget.Limit
+
+func (l *limits) of(line *catalog.Budget) (budget.Limit, error) {
+	if known, ok := l.byLine.Load(line); ok {
+		return known.(budget.Limit), nil
+	}
+	limit, err := limitOf(*line)
+	if err == nil {
+		l.byLine.Store(line, limit)
+	}
+	return limit, err
 }
 
 // limitOf turns a line of a policy into a limit.

@@ -67,6 +67,7 @@ type Service struct {
 	ledger     budget.Ledger
 	shares     budget.Shares
 	policies   Policies
+	limits     limits
 	datasets   map[string]Dataset
 	calculator Calculator
 	ensembles  *pate.Store
