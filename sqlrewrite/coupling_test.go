@@ -134,7 +134,7 @@ func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
 		for i, r := range c.plan.releases {
 			v := c.exact(0, id, i)
 			if r.mechanism != nil {
-				reach := max(1, min(r.mechanism.HalfWidth(0.5).Int64(), 1<<40))
+				reach := max(1, min(clampInt64(r.mechanism.HalfWidth(0.5)), 1<<40))
 				v = new(big.Int).Add(v, big.NewInt(w.r.Int64N(2*reach+1)-reach))
 			}
 			c.noisy[id] = append(c.noisy[id], v)
