@@ -33,7 +33,9 @@ func TestSignedRefills(t *testing.T) {
 		}
 	}
 	account := []string{"people", "analyst:ana"}
-	budget := func(verb string, flags ...string) []string { return append(append([]string{"budget", verb}, account...), flags...) }
+	budget := func(verb string, flags ...string) []string {
+		return append(append([]string{"budget", verb}, account...), flags...)
+	}
 
 	// Without keys of stewards the role is enough, and a signature is of no use.
 	run(0, "pure epsilon 3", budget("set", "--form", "pure", "--epsilon", "3")...)
