@@ -52,6 +52,7 @@ func (c *checker) table(t *TablePolicy) *Table {
 		c.problem(t.pos, fmt.Sprintf("GRANT SELECT ON %s TO the gateway's role, and USAGE on its schema", t.TableName), "the gateway's role may not read table %s", t.TableName)
 		return nil
 	}
+	c.partition(t, info)
 	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues, Lines: t.lines,
 		Partitioned: info.Kind == PartitionedTable, Indexes: info.Indexes}
 	if t.Unit != nil {
@@ -66,6 +67,19 @@ func (c *checker) table(t *TablePolicy) *Table {
 	}
 	table.Unique = append(table.Unique, info.Keys...)
 	return table
+}
+
+// partition refuses two accounts of whose the same rows are: they are public in both tables or in neither, and one person's in both by the
+// same column.
+func (c *checker) partition(t *TablePolicy, info *TableInfo) {
+	for _, whole := range c.policy.Tables {
+		relation, ok := c.schema.Table(whole.TableName)
+		if !ok || !slices.Contains(info.PartOf, relation.OID) || whole.Public == t.Public && whole.Unit.same(t.Unit) {
+			continue
+		}
+		c.problem(t.pos, fmt.Sprintf("leave out %s, or give it what %s has", t.TableName, whole.TableName),
+			"%s is a partition of %s, so both are public, or both have the same unit", t.TableName, whole.TableName)
+	}
 }
 
 func (c *checker) tableNames() []string {

@@ -61,6 +61,14 @@ type UnitPolicy struct {
 	pos fault.Position
 }
 
+// same reports whether two tables reach their units alike; nil is a public table's.
+func (u *UnitPolicy) same(other *UnitPolicy) bool {
+	if u == nil || other == nil {
+		return u == other
+	}
+	return u.Kind == other.Kind && u.Column == other.Column && u.To == other.To
+}
+
 // ColumnPolicy is the policy of one column.
 type ColumnPolicy struct {
 	Name        string

@@ -94,6 +94,7 @@ func testSchema() *Schema {
 			odd(5, "a_view", func(t *TableInfo) { t.Kind = "view" }),
 			odd(6, "parent", func(t *TableInfo) { t.Inherited = true }),
 			odd(7, "forbidden", func(t *TableInfo) { t.Readable = false }),
+			odd(8, "old_items", func(t *TableInfo) { t.PartOf = []uint32{3} }),
 		},
 		Domains: []DomainValues{
 			{From: ColumnRef{TableName{"geo", "regions"}, "name"}, Keys: []Key{{Text: "north"}, {Text: "south"}}},

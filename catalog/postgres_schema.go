@@ -17,6 +17,7 @@ SELECT n.nspname, c.relname, c.oid,
 	CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
 		WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' END,
 	c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid),
+	ARRAY(SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(c.oid) a WHERE a.relid <> c.oid ORDER BY 1),
 	pg_catalog.has_table_privilege(c.oid, 'SELECT') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -149,7 +150,7 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	byOID := map[uint32]*TableInfo{}
 	var oids []uint32
 	t := TableInfo{}
-	err := each(ctx, tx, relationsSQL, []any{schemas, names}, []any{&t.Schema, &t.Name, &t.OID, &t.Kind, &t.Inherited, &t.Readable}, func() {
+	err := each(ctx, tx, relationsSQL, []any{schemas, names}, []any{&t.Schema, &t.Name, &t.OID, &t.Kind, &t.Inherited, &t.PartOf, &t.Readable}, func() {
 		table := t
 		s.Tables = append(s.Tables, &table)
 		byOID[t.OID] = &table

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,6 +153,7 @@ tables:
     unit: {row: id}
     columns: {age: {bounds: [0, 120]}, mood: {domain: [sad, ok]}, region: {domain: {table: regions, column: name}}}
   visits: {unit: {via: person_id, to: people}, max_rows: 5, max_groups: 3}
+  more_visits: {unit: {column: person_id}}
   regions: {public: true}
 budgets:
   - {dataset: true, form: approx, epsilon: 20, delta: 1e-6}
@@ -164,6 +166,7 @@ const smallTables = `CREATE TYPE mood AS ENUM ('sad', 'ok');
 	CREATE TABLE people (id int PRIMARY KEY, age years, mood mood, region text, salary numeric(8, 2), photo bytea,
 		nick text COLLATE blind, code char(3), born date NOT NULL);
 	CREATE TABLE visits (id int, person_id int REFERENCES people, day date) PARTITION BY RANGE (day);
+	CREATE TABLE more_visits (id int, person_id int, day date);
 	CREATE TABLE visits_2024 PARTITION OF visits FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')`
 
 // blindCollation takes "a" and "A" for equal, where the server was built with ICU; elsewhere it is an ordinary one.
@@ -233,6 +236,9 @@ func TestInspect(t *testing.T) {
 	if !table("public", "parent").Inherited || table("public", "child").Inherited || table("public", "visits").Inherited {
 		t.Error("inheritance is not seen as it is")
 	}
+	if got, want := table("public", "visits_2024").PartOf, []uint32{table("public", "visits").OID}; !slices.Equal(got, want) || len(table("public", "child").PartOf) > 0 {
+		t.Errorf("visits_2024 is a partition of %d, want %d; child is of %d, want none", got, want, table("public", "child").PartOf)
+	}
 	if table("Odd.Name", `a"b`).Readable || !table("public", "people").Readable {
 		t.Error("rights to read are not seen as they are")
 	}
@@ -266,6 +272,9 @@ func TestA59DriftIsSeen(t *testing.T) {
 		{"key", "ALTER TABLE people DROP CONSTRAINT people_pkey CASCADE", "column people.id is no longer unique"},
 		{"path", "ALTER TABLE visits DROP CONSTRAINT visits_person_id_fkey", "the foreign key of visits.person_id is gone"},
 		{"inherited", "CREATE TABLE child () INHERITS (people)", "table people has got inheriting tables"},
+		{"partition of a table without policy", "CREATE TABLE world (name varchar(20) NOT NULL) PARTITION BY LIST (name); ALTER TABLE world ATTACH PARTITION regions DEFAULT", ""},
+		{"partition of a table of the policy", "ALTER TABLE visits ATTACH PARTITION more_visits DEFAULT",
+			"table more_visits has become a partition of table visits"},
 		{"unreadable", "REVOKE SELECT ON people FROM noisegate_reader", "table people can no longer be read"},
 		{"schema closed", "REVOKE USAGE ON SCHEMA public FROM PUBLIC, noisegate_reader", "can no longer be read"},
 	} {

@@ -23,8 +23,9 @@ type TableInfo struct {
 	TableName
 	OID         uint32
 	Kind        RelationKind
-	Inherited   bool `json:",omitempty"` // other tables, not partitions, inherit from it: their rows show in it
-	Readable    bool // by the role that looked
+	Inherited   bool     `json:",omitempty"` // other tables, not partitions, inherit from it: their rows show in it
+	PartOf      []uint32 `json:",omitempty"` // the partitioned tables that show its rows too, by OID
+	Readable    bool     // by the role that looked
 	Columns     []*ColumnInfo
 	Unique      []string     `json:",omitempty"` // columns whose values are unique by themselves
 	Keys        [][]string   `json:",omitempty"` // sets of two columns and more that are unique together, sorted
@@ -131,6 +132,11 @@ func (s *Schema) Drift(live *Schema) error {
 			changes = append(changes, fmt.Errorf("table %s can no longer be read", was.TableName))
 		default:
 			changes = append(changes, was.drift(is)...)
+			for _, whole := range s.Tables {
+				if slices.Contains(is.PartOf, whole.OID) && !slices.Contains(was.PartOf, whole.OID) {
+					changes = append(changes, fmt.Errorf("table %s has become a partition of table %s", was.TableName, whole.TableName))
+				}
+			}
 		}
 	}
 	return errors.Join(changes...)
