@@ -2,9 +2,11 @@ package sqlrewrite
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
 )
 
@@ -19,6 +21,25 @@ var costlyArguments = []string{
 	"big + big", "big * big * big", "big / 7.3", "width_bucket(big, 0, 1000, 100000)", "big::numeric(90,10)", "big::float8", "big::bigint", "least(big, 3)", "CASE WHEN big > 3 THEN big * big END",
 	"sqrt(abs(f8))", "ln(abs(f8))", "exp(f8)", "power(f8, 2)", "f8::numeric", "f8 * f8 / 3", "round(f8)", "width_bucket(f8, 0, 1, 100000)", "small * small % 7", "small / nullif(small, 0)",
 	"extract(year FROM day)", "extract(epoch FROM at)", "extract(week FROM day)", "date_part('doy', day)", "date_trunc('quarter', at)", "day + 30", "day - DATE '2020-01-01'", "at - day", "at + INTERVAL '3 months'", "at::date", "day::text", "small::text",
+}
+
+// A32: a question cannot have the tables read without end. What reads them once counts once, however much is asked of it.
+func TestA32ScansAreCapped(t *testing.T) {
+	snapshot := townSnapshot(t)
+	medians := func(n int) string {
+		outputs := []string{"count(*)", "avg(age)"} // one scan
+		for i := range n {
+			above := fmt.Sprintf(" FILTER (WHERE age > %d)", i)
+			outputs = append(outputs, "median(age)"+above, "percentile_cont(0.9) WITHIN GROUP (ORDER BY age)"+above)
+		}
+		return "SELECT " + strings.Join(outputs, ", ") + " FROM people"
+	}
+	if p, err := Rewrite(medians(maxParts-1), snapshot, sharp()); err != nil || len(p.parts) != maxParts {
+		t.Errorf("%d scans: %v", maxParts, err)
+	}
+	if _, err := Rewrite(medians(maxParts), snapshot, sharp()); fault.CodeOf(err) != fault.CodeTooManyScans {
+		t.Errorf("%d scans: %v, want %s", maxParts+1, err, fault.CodeTooManyScans)
+	}
 }
 
 // A32: no function that is allowed takes longer on one row's value than an answer's time could hide. The limit is 5 µs a row; the test allows

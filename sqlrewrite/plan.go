@@ -185,6 +185,9 @@ type Plan struct {
 // maxCells caps the values that one query releases for public keys: the noise of all of them is drawn before the query runs.
 const maxCells = 1_000_000
 
+// maxParts caps the statements of one plan: each reads the tables once, on one connection of the protected database.
+const maxParts = 32
+
 // newPlan plans a query, as a selection of groups where that errs less than sorting them.
 func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
 	p, err := planOf(q, snapshot, o)
@@ -216,7 +219,9 @@ func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error)
 	if err := p.price(); err != nil {
 		return nil, err
 	}
-	p.parts = partsOf(q)
+	if p.parts = partsOf(q); len(p.parts) > maxParts {
+		return nil, fault.TooManyScans(len(p.parts), maxParts)
+	}
 	for i := range p.parts {
 		printPart(q, s, &p.parts[i])
 	}

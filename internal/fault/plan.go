@@ -10,6 +10,7 @@ const (
 	CodePriceTooSmall Code = "plan/price-too-small"
 	CodeMechanism     Code = "plan/mechanism"
 	CodeTooManyKeys   Code = "plan/too-many-keys"
+	CodeTooManyScans  Code = "plan/too-many-scans"
 	CodeStep          Code = "plan/step"
 	CodePlanUnknown   Code = "plan/unknown"
 	CodePlanExhausted Code = "plan/exhausted"
@@ -54,6 +55,16 @@ func TooManyKeys(pos Position, limit int) *Error {
 		Code: CodeTooManyKeys, Pos: pos,
 		Msg:  fmt.Sprintf("the group keys have more than %d combinations, each of which would be shown", limit),
 		Hint: "group by fewer columns, or narrow their values with WHERE key IN (...)",
+	}
+}
+
+// TooManyScans refuses a query for which the tables would be read more often than the limit.
+func TooManyScans(needed, limit int) *Error {
+	return &Error{
+		Code:    CodeTooManyScans,
+		Msg:     fmt.Sprintf("the query reads its tables %d times, and one query may read them %d times", needed, limit),
+		Hint:    "each expression with quantiles, different values or a mode is a reading of its own; divide them over several queries",
+		Details: []Detail{{Name: "needed", Value: fmt.Sprint(needed)}, {Name: "limit", Value: fmt.Sprint(limit)}},
 	}
 }
 
