@@ -84,6 +84,9 @@ func (b *binder) relation(r syntax.Relation, where []syntax.Expr) (*relation, er
 		if err != nil {
 			return nil, err
 		}
+		if left.lateral { // what stands beside it would be beside each row of a third relation too
+			return nil, b.unsupported(r.Left, "LATERAL as the left side of a join", "write it as the right side: CROSS JOIN LATERAL (SELECT expressions)")
+		}
 		b.bound.source = left // for LATERAL
 		right, err := b.relation(r.Right, rightWhere)
 		if err != nil {

@@ -67,6 +67,7 @@ func relationOrigins() []func(*writer) origin {
 		joined("value of public in on", "people p LEFT JOIN events e ON p.id = e.unit AND e.n4 > (SELECT avg(weight) FROM zones)", "p", "id", names{numbers: []string{"e.n4"}}),
 		joined("lateral", "events e CROSS JOIN (SELECT 3 AS three) c, LATERAL (SELECT e.n4 + c.three AS up, e.n2 > c.three AS high) l", "e", "unit",
 			names{numbers: []string{"l.up", "l.up"}, keys: []string{"l.high", "l.high"}}),
+		joined("lateral on a key", "events e JOIN LATERAL (SELECT e.event AS same, e.n4 + 1 AS up) l ON l.same = e.event", "e", "unit", names{numbers: []string{"l.up"}}),
 		joined("self-join", "events a JOIN events b ON a.unit = b.unit", "a", "unit", names{numbers: []string{"b.n4", "b.f8"}, keys: []string{"b.k_num"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
 		joined("path", "items", "", "k_num", names{}),

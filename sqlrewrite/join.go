@@ -368,7 +368,7 @@ func (j *joining) multiply(env *statementFacts) {
 	if rOne {
 		inherit(l.keys, rKey)
 	}
-	if lOne && j.kind != syntax.LeftJoin {
+	if lOne && j.kind != syntax.LeftJoin && !r.lateral {
 		inherit(r.keys, lKey)
 	}
 	if !j.linked {

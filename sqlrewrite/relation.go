@@ -22,6 +22,7 @@ type relation struct {
 	pending *pendingPath
 	table   string   // the table whose rows are counted, for people
 	keys    []rowKey // sets of fields that no two rows share, as far as the catalog proves
+	lateral bool     // its rows are made anew beside each row of another relation: its keys tell them apart only there
 	// maxRows and maxGroups are the policy's: what one unit may contribute to one group, and to how many groups; 0: it does not say.
 	maxRows, maxGroups int64
 	maxValues          int64  // how many different values of one unit one group counts; 0: as many as rows

@@ -131,7 +131,7 @@ func (b *binder) oneRow() (*relation, error) {
 			}
 		}
 	}
-	p.out.keys = []rowKey{{}}
+	p.out.keys, p.out.lateral = []rowKey{{}}, p.leaf.lateral
 	return p.out, b.addLeaf(&p.leaf.leaf)
 }
 
