@@ -28,7 +28,7 @@ func (d *demo) loadVotes(ctx context.Context) error {
 		}
 		if _, err := steward.DefineEnsemble(ctx, demoEnsemble, api.EnsembleDefinition{Dataset: demoDataset, Teachers: demoTeachers,
 			Classes: strings.Split("0123456789", ""), Budget: &api.BudgetLimit{Form: "approx", Epsilon: "6", Delta: "5e-7"},
-			Sanitise: &api.SanitiseParameters{Order: "14", SigmaSS: "8", Delta: "1e-7"}}); err != nil {
+			Sanitise: &api.SanitiseParameters{Order: "26", SigmaSS: "12", Delta: "1e-7"}}); err != nil {
 			return "", err
 		}
 		teachers := digits.Teachers(demoTeachers, digits.Generate(demoTeachers*demoLessons, 1))
