@@ -43,6 +43,42 @@ func (p *Plan) outputForms() []outputForm {
 	return forms
 }
 
+// Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
+func (p *Plan) Columns() []Column {
+	columns := make([]Column, len(p.outputs))
+	for i, o := range p.outputs {
+		columns[i] = o.column
+	}
+	return columns
+}
+
+// Plain is the answer without the outer layer: keys and aggregates as they were released. It is for an outer layer that
+// failed after everything was paid: what was bought is then still delivered.
+func (r *Released) Plain() *Answer {
+	p := r.plan
+	a := &Answer{Notes: append(p.notes(), Note{Code: "outer-layer-failed",
+		Text: "HAVING, ORDER BY, LIMIT and expressions over aggregates could not be computed; these are the released values themselves"})}
+	for _, k := range p.query.keys {
+		a.Columns = append(a.Columns, Column{Name: k.name, Type: typeOfOutput(k.x.typ()), Kind: KeyColumn})
+	}
+	for _, v := range p.query.values {
+		c := Column{Name: v.name, Type: string(v.t), Kind: DerivedColumn}
+		if !v.computed() {
+			c = p.aggregateColumn(c, p.releases[v.of[0]])
+		}
+		a.Columns = append(a.Columns, c)
+	}
+	for _, row := range r.rows {
+		values := append([]catalog.Key(nil), row.keys...)
+		for i := range p.query.values {
+			values = append(values, p.valueText(i, row))
+		}
+		a.Rows = append(a.Rows, values)
+		a.Intervals = append(a.Intervals, make([]*Interval, len(values)))
+	}
+	return a
+}
+
 // typeOfOutput is PostgreSQL's name of an output's type; an enum does not exist outside the protected database.
 func typeOfOutput(t catalog.Type) string {
 	if t == catalog.Enum || t == unknownType {
