@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -80,6 +81,12 @@ func breaches() map[string][]breach {
 			{files("mechanisms/a.go", "package mechanisms"), "no package comment"},
 			{files("mechanisms/a.go", "// Package mechanisms is good.\npackage mechanisms"), "does not say"},
 		},
+		"file-map": {
+			{files("api/a.go", "// # Map\n//\n// a.go: wire\npackage api"), "names it 2 times"},
+			{files("api/a.go", "// # Map\n//\n// b.go: wire\npackage api"), "names b.go, which does not exist"},
+			{files("api/a.go", "// # Map\npackage api", "api/b.go", "package api"), "names it 0 times"},
+			{manyFiles(maxUnmapped + 1), "names it 0 times"},
+		},
 		"math-rand": {
 			{files("mechanisms/a.go", `package mechanisms; import _ "math/rand"`), "math/rand"},
 			{files("mechanisms/a.go", `package mechanisms; import _ "math/rand/v2"`), "math/rand"},
@@ -134,6 +141,15 @@ func files(pairs ...string) map[string]string {
 	m := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
 		m[pairs[i]] = pairs[i+1]
+	}
+	return m
+}
+
+// manyFiles is a package of n files.
+func manyFiles(n int) map[string]string {
+	m := map[string]string{}
+	for i := range n {
+		m[fmt.Sprintf("api/f%d.go", i)] = "package api"
 	}
 	return m
 }

@@ -1,8 +1,11 @@
 package archtest
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,6 +24,7 @@ func Rules() []Rule {
 	return []Rule{
 		{"imports", "imports point one way, and each library has one home", checkImports},
 		{"package-comment", "a package says what it knows and what it does not know", checkPackageComments},
+		{"file-map", "in a large package a newcomer finds the file for a change in a minute", checkFileMaps},
 		{"math-rand", "noise comes from crypto/rand; a seedable generator in the product is a broken promise", checkMathRand},
 		{"clock", "a pure package gives the same result at any time", checkClock},
 		{"no-init", "nothing happens before main says so", checkNoInit},
@@ -37,6 +41,43 @@ func Rules() []Rule {
 		{"module-file", "the module builds from its own go.mod, without replacements", checkModuleFile},
 		{"hosts", "no registry or mirror of one machine in the repository", checkHosts},
 	}
+}
+
+// maxUnmapped is how many files a package may have before its comment needs a map of them.
+const maxUnmapped = 50
+
+// checkFileMaps wants the comment of a large package to name every file of it but its own, once, and no other. A smaller package may have such
+// a section, "# Map", too.
+func checkFileMaps(t *Tree) []Finding {
+	const heading = "# Map\n"
+	name := regexp.MustCompile(`\b\w+\.go\b`)
+	var found []Finding
+	for dir, files := range byDir(t.source()) {
+		named := map[string]int{}
+		mapped := false
+		for _, f := range files {
+			if _, text, ok := strings.Cut(f.AST.Doc.Text(), heading); ok {
+				mapped = true
+				named[path.Base(f.Path)]++
+				for _, other := range name.FindAllString(text, -1) {
+					named[other]++
+				}
+			}
+		}
+		if !mapped && len(files) <= maxUnmapped {
+			continue
+		}
+		for _, f := range files {
+			if n := named[path.Base(f.Path)]; n != 1 {
+				found = append(found, Finding{f.Path, fmt.Sprintf("the map in the package comment names it %d times, want once", n)})
+			}
+			delete(named, path.Base(f.Path))
+		}
+		for _, gone := range slices.Sorted(maps.Keys(named)) {
+			found = append(found, Finding{dir, "the map in the package comment names " + gone + ", which does not exist"})
+		}
+	}
+	return found
 }
 
 // checkPackageComments wants one package comment per package that ships.
