@@ -209,11 +209,26 @@ func floatText(text string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	f, _ := v.Float64()
-	if math.IsInf(f, 0) || (f == 0) != (v.Sign() == 0) {
+	if !isOf(v, catalog.Float8) {
 		return "", false
 	}
+	f, _ := v.Float64()
 	return strconv.FormatFloat(f, 'g', -1, 64), true
+}
+
+// isOf reports whether PostgreSQL takes a number for a value of type t: a whole one within an integer's range, for a float none that
+// overflows or vanishes.
+func isOf(v *big.Rat, t catalog.Type) bool {
+	switch t {
+	case catalog.Float4:
+		f, _ := v.Float32()
+		return !math.IsInf(float64(f), 0) && (f == 0) == (v.Sign() == 0)
+	case catalog.Float8:
+		f, _ := v.Float64()
+		return !math.IsInf(f, 0) && (f == 0) == (v.Sign() == 0)
+	default:
+		return exactly(v).fits(t) && (v.IsInt() || !t.IsInteger())
+	}
 }
 
 func boolText(text string) (string, bool) {

@@ -202,7 +202,7 @@ func (b *binder) windowDefault(n syntax.Expr, e *unitAggregate, c *catalog.Colum
 	switch {
 	case isConstant && k.null:
 		return nil
-	case !isConstant || familyOf(k.t) != familyOf(t) || t == catalog.Enum || t.IsTime() && k.t != t || t.IsNumber() && (!isNumber || !exactly(v).fits(t) || t.IsInteger() && !v.IsInt()):
+	case !isConstant || familyOf(k.t) != familyOf(t) || t == catalog.Enum || t.IsTime() && k.t != t || t.IsNumber() && (!isNumber || !isOf(v, t)):
 		return b.unsupported(n, "a default that is not a constant of type "+typeName(t), "leave it out, and write coalesce around the result in an outer query")
 	case t == catalog.Char:
 		k.t = catalog.Char

@@ -211,8 +211,8 @@ func (b *binder) frameBound(w *syntax.Window, order []ordering, bound syntax.Fra
 		if len(order) != 1 || !order[0].expr.typ().IsNumber() {
 			return out, fault.Unsupported(b.position(w.Pos), "RANGE with an offset, but without ORDER BY one number", "write ROWS")
 		}
-		if c.t = order[0].expr.typ(); c.t.IsInteger() && !v.IsInt() {
-			return out, b.unsupported(bound.Offset, "this offset of a RANGE over whole numbers", "write a whole number")
+		if c.t = order[0].expr.typ(); !isOf(v, c.t) {
+			return out, b.unsupported(bound.Offset, "an offset of RANGE that is no value of type "+typeName(c.t), "write another, or UNBOUNDED")
 		}
 	} else {
 		if !v.IsInt() || !v.Num().IsInt64() {
