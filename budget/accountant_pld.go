@@ -106,11 +106,6 @@ func (p *PLD) Epsilon(delta mechanisms.AttoDelta) (mechanisms.PicoEpsilon, bool)
 	return picoUp(p.epsilon(attoFloat(delta)))
 }
 
-// Delta is the list's δ at ε, rounded up.
-func (p *PLD) Delta(epsilon mechanisms.PicoEpsilon) mechanisms.AttoDelta {
-	return attoUp(p.delta(float64(epsilon) / float64(mechanisms.EpsilonUnit)))
-}
-
 func (p *PLD) epsilon(delta float64) float64 {
 	best, x := rdpEpsilon(p.list, delta)
 	if delta > lostOf(p.list) {

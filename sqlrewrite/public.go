@@ -95,9 +95,6 @@ func (p *PublicPlan) Tree() string {
 	return text + "\n"
 }
 
-// Columns describes the outputs.
-func (p *PublicPlan) Columns() []Column { return p.columns }
-
 // Answer assembles the answer from what [PublicPlan.Post] gave; types are PostgreSQL's names of the columns.
 func (p *PublicPlan) Answer(rows []PostRow, types []string) (*Answer, error) {
 	switch {
