@@ -35,12 +35,12 @@ func TestOracleRandom(t *testing.T) {
 			continue
 		}
 		limited := strings.Contains(sql, " LIMIT ") || strings.Contains(sql, " OFFSET ")
-		got, absent := noiselessAnswer(t, w.conn, p), absentKeys(t, w, p)
+		absent := absentKeys(t, w, p)
 		if absent && (limited || strings.Contains(sql, " HAVING ") || strings.Contains(sql, "/*layer*/")) {
-			skipped++ // groups that PostgreSQL does not have go through the layers
+			skipped++ // groups that PostgreSQL does not have go through the layers, and thousands of them may meet each other there
 			continue
 		}
-		want := plainAnswer(t, w.plain, sql)
+		got, want := noiselessAnswer(t, w.conn, p), plainAnswer(t, w.plain, sql)
 		if absent {
 			got.rows = onlyKeysOf(p, want.rows, got.rows)
 		}
