@@ -336,14 +336,18 @@ func (p *Plan) keyNotes(add func(code, format string, args ...any)) {
 		return
 	}
 	for _, k := range p.query.keys {
+		some := ""
+		if len(k.domain) < k.declared {
+			some = " that WHERE allows"
+		}
 		if f := plainField(k.x); f == nil && plainField(writtenAs(k.x)) != nil {
 			w := boundsOf(k.x)
-			add("clamped-keys", "%s: every value from %s to %s appears; rows with a value beyond count there", k.name,
-				valueOf(w.lo, k.x.typ()).text, valueOf(w.hi, k.x.typ()).text)
+			add("clamped-keys", "%s: every value from %s to %s%s appears; rows with a value beyond count there", k.name,
+				valueOf(w.lo, k.x.typ()).text, valueOf(w.hi, k.x.typ()).text, some)
 			continue
 		}
 		if k.x.typ() != catalog.Bool || !neverNull(k.x) {
-			add("public-groups", "%s: every declared key appears; rows with other keys are left out", k.name)
+			add("public-groups", "%s: every declared key%s appears; rows with other keys are left out", k.name, some)
 		}
 	}
 }
