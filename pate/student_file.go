@@ -47,6 +47,10 @@ func (e Ensemble) ReadStudents(r io.Reader, format Format) ([]StudentRow, error)
 	if err == nil && len(s.rows) == 0 {
 		err = fault.PateStudent("there is no student in it")
 	}
+	var refused *fault.Error
+	if errors.As(err, &refused) && (refused.Code == fault.CodePateVotes || refused.Code == fault.CodePateLayout) {
+		err = fault.PateStudent(refused.Msg).WithCause(err) // the readers are those of votes, and so are their words about a file
+	}
 	if err != nil {
 		return nil, err
 	}
