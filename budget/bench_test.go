@@ -42,7 +42,7 @@ func BenchmarkLedger(b *testing.B) {
 }
 
 func benchmark(b *testing.B, d *pgtest.ControlDatabase, open func(*testing.B) []budget.Ledger) {
-	for _, clients := range []int{1, 8, 64} {
+	for _, clients := range []int{1, 8, 64, 256} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			ledgers := open(b)
 			for i, l := range ledgers { // opens the accounts, prepares statements

@@ -11,15 +11,17 @@ import (
 	"noisegate/mechanisms"
 )
 
-// notFound are the tables and columns of the control database whose edits the ledger does not find, and why that gives no budget away.
+// notFound are the tables and columns of the control database whose edits the ledger does not find, and why it need not: they give nothing back that was charged.
+// What is charged next rests on the two that say what people's rows are worth, policy and pate_ensemble: each charge keeps what it took from them, its
+// sensitivities and scales, for whoever audits.
 func notFound() map[string]string {
 	return map[string]string{
 		"account.busy_until": "a brake for at most a day, which promises nothing; a cap is what bounds charges",
 		"request_key":        "a key only ever leads to an answer that is in the chain, or to a refusal",
 		"shared":             "a charge names the noise that it pays for, whatever was found here: decision 16",
-		"policy":             "it gives accounts their limits, and each limit that it gave is an entry",
+		"policy":             "each limit that it gave is an entry; a row has its own digest, which a superuser can make anew",
 		"schema_migration":   "it says which program may read the schema",
-		"pate_ensemble":      "what stewards declared; digests of votes are for them to compare",
+		"pate_ensemble":      "what stewards declared, teachers per person among it; what was sold at it is in the entries of the charges",
 		"pate_votes":         "protected data",
 		"pate_answer":        "labels are given again, never charged again; those that were bought have their digest in the answer of their charge",
 		"pate_epsilon":       "given again, never charged again; the answer of its charge is in the chain",

@@ -149,7 +149,7 @@ func outcomeUnknown(err error) bool {
 	case err == nil, pgconn.SafeToRetry(err), errors.Is(err, pgx.ErrNoRows):
 		return false
 	case errors.As(err, &pg):
-		return pg.Severity == "FATAL" || pg.Severity == "PANIC"
+		return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" // Severity is in the server's language
 	default:
 		return true
 	}

@@ -101,6 +101,7 @@ func TestPostgres(t *testing.T) {
 		"AskedAsItEnds":                 testAskedAsItEnds,
 		"Overlap":                       testOverlap,
 		"F04_OverlapAnswersLost":        testOverlapAnswersLost,
+		"OverlapCommitsRefused":         testOverlapCommitsRefused,
 		"FromMemoryAsIfLooked":          testRecall,
 		"F21_Crowd":                     testCrowd,
 		"F07_LockTimeout":               testLockTimeout,
