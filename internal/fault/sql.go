@@ -64,7 +64,7 @@ func unknown(code Code, kind string, pos Position, name string, known []string) 
 	case len(names) == 0:
 		e.Hint = fmt.Sprintf("no %s of that name can be seen from here", kind)
 	case len(names) > maxNamed:
-		e.Hint = "docs/sql.md lists what functions there are, and GET /v1/datasets what tables and columns"
+		e.Hint = listed(code)
 	default:
 		for i, n := range names {
 			names[i] = clean(n)
@@ -72,6 +72,18 @@ func unknown(code Code, kind string, pos Position, name string, known []string) 
 		e.Hint = fmt.Sprintf("known %ss: %s", kind, strings.Join(names, ", "))
 	}
 	return e
+}
+
+// listed says where all names are that a name of a query or a policy could have been.
+func listed(code Code) string {
+	switch code {
+	case CodeUnknownFunction:
+		return "docs/sql.md lists what functions there are"
+	case CodePolicyInvalid:
+		return "tables and columns are those that the gateway's role sees in the database"
+	default:
+		return "noisegate datasets, or GET /v1/datasets, lists tables and columns"
+	}
 }
 
 // maxNamed is how many names a hint lists.
