@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return exitOK
 	}
 	if err != nil {
-		return a.report(usage(err))
+		return a.report(usage(mistyped(err)))
 	}
 	chosen, ok := parsed.Selected().Target.Addr().Interface().(command)
 	if !ok {
@@ -87,6 +88,20 @@ func (a *app) run(ctx context.Context, args []string) int {
 		err = errors.New("interrupted")
 	}
 	return a.report(err)
+}
+
+// mistyped is a mistake in a command line, with the help to ask for.
+func mistyped(err error) error {
+	help := "noisegate"
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) && wrong.Context.Selected() != nil {
+		help = wrong.Context.Selected().FullPath()
+	}
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		err = fmt.Errorf("%s: %w", file.Path, file.Err)
+	}
+	return fmt.Errorf("%w; see %s --help", err, help)
 }
 
 // variables gives flags that were not given the value of their environment variable.
