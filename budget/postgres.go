@@ -158,7 +158,16 @@ func (p *Postgres) Replay(ctx context.Context, c Charge) (*Stored, error) {
 	if err := p.intact(c.Dataset); err != nil {
 		return nil, err
 	}
-	return p.earlier(ctx, c)
+	stored, err := p.earlier(ctx, c)
+	if stored == nil || err != nil {
+		return nil, err
+	}
+	head, err := readHead(ctx, p.pool, stored.Dataset) // another gateway may have settled it: a receipt of the answer names a head that has it
+	if err != nil {
+		return nil, fault.DataUnavailable(err)
+	}
+	p.saw(head)
+	return stored, nil
 }
 
 // Plan implements [Ledger].

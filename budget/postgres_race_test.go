@@ -192,3 +192,21 @@ func testEndedElsewhere(t *testing.T, d *pgtest.ControlDatabase) {
 		t.Error(err)
 	}
 }
+
+// A gateway that replays what another one settled knows a head with that settlement in it, which receipts of the answer name.
+func testReplayedElsewhere(t *testing.T, d *pgtest.ControlDatabase) {
+	here, there := open(t, d), open(t, d)
+	c := charge("asked there", mechanisms.Loss{Epsilon: 10}, account(budget.AnalystScope, "ana", 100))
+	reserve(t, here, charge("first", mechanisms.Loss{}, c.Accounts...))
+	reserve(t, there, c)
+	if err := there.Settle(t.Context(), c.ID, c.Loss, []byte("answer")); err != nil {
+		t.Fatal(err)
+	}
+	if stored, err := here.Replay(t.Context(), c); err != nil || stored == nil {
+		t.Fatalf("%+v, %v", stored, err)
+	}
+	got, err := here.Head(t.Context(), "d")
+	if want := there.Heads()[0]; err != nil || got != want {
+		t.Errorf("the head is %+v, want %+v; %v", got, want, err)
+	}
+}
