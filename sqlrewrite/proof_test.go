@@ -21,7 +21,7 @@ import (
 // proofQueries is how many random queries the neighbour, coupling and oracle tests each run. make neighbours runs 500,000.
 var (
 	proofQueries = flag.Int("proof-queries", 5000, "random queries of each proof test")
-	couplings    = flag.Int("coupling-queries", 1500, "random queries through two gateways, at most; each takes as long as five of the others")
+	couplings    = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five of the others")
 	proofSeed    = flag.Uint64("proof-seed", 1, "which random queries and databases the neighbour tests draw")
 	proofTime    = flag.Duration("proof-time", 0, "ends the neighbour test early, after this time; 0: never")
 )
