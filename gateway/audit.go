@@ -40,7 +40,7 @@ func (s *Service) Audit(ctx context.Context, dataset, cursor string) (*api.Audit
 	}
 	shown := &api.AuditPage{Entries: []api.AuditEntry{}, Heads: []api.ChainHead{}}
 	for _, name := range datasets {
-		head, err := s.ledger.Head(ctx, name)
+		head, err := s.headNow(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -58,6 +58,23 @@ func (s *Service) Audit(ctx context.Context, dataset, cursor string) (*api.Audit
 		shown.Entries = append(shown.Entries, entryOf(e))
 	}
 	return shown, nil
+}
+
+// headNow is the end of a dataset's chain, whichever gateway wrote it: what this process knows may be a minute old. Of the two the later one, so
+// that a journal that lost its end does not hide it.
+func (s *Service) headNow(ctx context.Context, dataset string) (budget.Head, error) {
+	known, err := s.ledger.Head(ctx, dataset)
+	if err != nil {
+		return budget.Head{}, err
+	}
+	newest, err := s.ledger.Entries(ctx, budget.Page{Limit: 1, Dataset: dataset})
+	if err != nil {
+		return budget.Head{}, err
+	}
+	if len(newest) == 1 && newest[0].Seq > known.Seq {
+		return budget.Head{Dataset: dataset, Seq: newest[0].Seq, Hash: newest[0].Hash}, nil
+	}
+	return known, nil
 }
 
 func entryOf(e budget.Entry) api.AuditEntry {

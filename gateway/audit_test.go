@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/hex"
 	"testing"
 	"time"
@@ -46,6 +47,29 @@ func TestF13AuditShowsWhatIsHashed(t *testing.T) {
 	}
 	if reserve := page.Entries[1]; reserve.Mechanisms == "" || reserve.Subject != "ana" || len(reserve.AccountIDs) != 2 || len(reserve.Digest) != 64 {
 		t.Errorf("%+v", reserve)
+	}
+}
+
+// forgetful is a ledger of a process that has not heard of what other gateways wrote.
+type forgetful struct{ budget.Ledger }
+
+func (forgetful) Head(_ context.Context, dataset string) (budget.Head, error) {
+	return budget.Head{Dataset: dataset}, nil
+}
+
+// A gateway that has nothing to do shows the end of the chain all the same, which receipts of other gateways are compared with.
+func TestF13AuditOfAnotherGatewaysEntries(t *testing.T) {
+	r := newRig(t, line("dataset", "", 20), perAnalyst("analysts", 20))
+	if _, err := r.Query(t.Context(), principal(t, "ana"), count("0.1")); err != nil {
+		t.Fatal(err)
+	}
+	r.Service.ledger = forgetful{r.ledger}
+	page, err := r.Audit(t.Context(), "d", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if newest := page.Entries[0]; page.Heads[0] != (api.ChainHead{Dataset: "d", Seq: newest.Seq, Hash: newest.Hash}) {
+		t.Errorf("head %+v, newest entry %+v", page.Heads[0], newest)
 	}
 }
 
