@@ -73,7 +73,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		"A14": {"SELECT count(*) FROM people, generate_series(1, 100)", "SELECT count(*) FROM people CROSS JOIN (VALUES (1), (2)) v"},
 		"A15": {"SELECT count(*) FROM people a JOIN people b ON a.age = b.age", "SELECT count(*) FROM people a, people b"},
 		"A16": {"SELECT sum(DISTINCT age) FROM people"},
-		"A32": {"SELECT count(*) FROM people WHERE length(repeat(city, 100000000)) > 3", "SELECT count(*) FROM people WHERE city ~ '(a+)+b'",
+		"A32": {"SELECT count(*) FROM people WHERE length(repeat(city, 100000000)) > 3", "SELECT count(*) FROM people WHERE city ~ '(a+)\\1+b'", "SELECT count(*) FROM people WHERE city ~ '((a{1,9}){1,9}){1,9}'",
 			"SELECT count(*) FROM people WHERE regexp_replace(city, '(a+)+b', '') = 'x'", "SELECT count(*) FROM people WHERE lpad(city, 1000000) = 'x'",
 			"SELECT sum(age ^ age) FROM people", "SELECT count(*) FROM people WHERE factorial(age) > 3"},
 		"A40": {"SELECT count(set_config('search_path', 'x', false)) FROM people", "SELECT count(*) FROM people WHERE pg_advisory_lock(age) IS NULL",
