@@ -23,20 +23,21 @@ type library struct {
 }
 
 const (
-	pgx     = "github.com/jackc/pgx/v5"
-	chi     = "github.com/go-chi/chi/v5"
-	kong    = "github.com/alecthomas/kong"
-	yaml    = "github.com/goccy/go-yaml"
-	jwt     = "github.com/golang-jwt/jwt/v5"
-	keyfunc = "github.com/MicahParks/keyfunc/v3"
-	jwkset  = "github.com/MicahParks/jwkset"
-	pgQuery = "github.com/pganalyze/pg_query_go/v6"
-	mysql   = "github.com/xwb1989/sqlparser"
-	proto   = "google.golang.org/protobuf"
-	gonum   = "gonum.org/v1/gonum"
-	xsync   = "golang.org/x/sync"
-	rapid   = "pgregory.net/rapid"
-	cmp     = "github.com/google/go-cmp"
+	pgx      = "github.com/jackc/pgx/v5"
+	chi      = "github.com/go-chi/chi/v5"
+	kong     = "github.com/alecthomas/kong"
+	yaml     = "github.com/goccy/go-yaml"
+	jwt      = "github.com/golang-jwt/jwt/v5"
+	keyfunc  = "github.com/MicahParks/keyfunc/v3"
+	jwkset   = "github.com/MicahParks/jwkset"
+	pgQuery  = "github.com/pganalyze/pg_query_go/v6"
+	mysql    = "github.com/xwb1989/sqlparser"
+	embedded = "github.com/fergusstrange/embedded-postgres"
+	proto    = "google.golang.org/protobuf"
+	gonum    = "gonum.org/v1/gonum"
+	xsync    = "golang.org/x/sync"
+	rapid    = "pgregory.net/rapid"
+	cmp      = "github.com/google/go-cmp"
 )
 
 func only(module string, files ...string) library { return library{module, files} }
@@ -50,15 +51,17 @@ func layers() []layer {
 		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/archtest"},
 		{dir: "internal/strictjson", pure: true},
-		{dir: "internal/pgserver"},
+		{dir: "internal/pgversion", pure: true},
+		{dir: "internal/pgserver", own: []string{"internal/pgversion"}, others: []library{only(embedded, "fetch.go")}},
 		{dir: "internal/pgrole", own: []string{"internal/fault"}, others: []library{only(pgx)}},
-		{dir: "internal/pgtest", own: []string{"internal/pgserver", "migrations", "deploy"}, others: []library{only(pgx)}},
+		{dir: "internal/pgtest", own: []string{"internal/pgserver", "internal/pgversion", "migrations", "deploy"}, others: []library{only(pgx)}},
 		{dir: "deploy"},
 		{dir: "migrations", own: []string{"internal/fault"}, others: []library{only(pgx)}},
 		{dir: "catalog", own: []string{"internal/fault", "mechanisms"},
 			others: []library{only(pgx, "postgres*.go"), only(yaml, "policy*.go")}},
 		{dir: "sqlrewrite/syntax", pure: true, own: []string{"internal/fault"}},
-		{dir: "sqlrewrite", pure: true, own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite/syntax"},
+		{dir: "sqlrewrite/verify", pure: true, own: []string{"catalog"}, others: []library{only(pgQuery)}},
+		{dir: "sqlrewrite", pure: true, own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite/syntax", "sqlrewrite/verify"},
 			tests:  []string{"api", "budget", "gateway", "gateway/auth", "gateway/httpapi", "gateway/pgexec"},
 			others: []library{only(pgQuery, "parse_postgres*.go"), only(proto, "parse_postgres*.go"), only(mysql, "parse_mysql*.go")}},
 		{dir: "budget", own: []string{"internal/fault", "mechanisms", "internal/pgrole"},
@@ -69,7 +72,7 @@ func layers() []layer {
 		{dir: "gateway/auth", own: []string{"internal/fault", "internal/strictjson"}, others: []library{only(jwt), only(keyfunc), only(jwkset)}},
 		{dir: "gateway", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "budget", "api", "gateway/auth", "pate"},
 			others: []library{only(xsync)}},
-		{dir: "gateway/pgexec", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "internal/pgrole", "pate"},
+		{dir: "gateway/pgexec", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "internal/pgrole", "internal/pgversion", "pate"},
 			others: []library{only(pgx)}},
 		{dir: "gateway/httpapi", own: []string{"internal/fault", "internal/strictjson", "gateway", "gateway/auth", "api", "pate"}, others: []library{only(chi), only(xsync)}},
 		{dir: "gateway/gatewaytest", own: []string{"budget", "catalog", "gateway", "gateway/pgexec", "mechanisms", "pate", "internal/pgserver",

@@ -10,6 +10,7 @@ import (
 const (
 	CodeBudgetExhausted      Code = "budget/exhausted"
 	CodeBudgetOverQueryCap   Code = "budget/over-query-cap"
+	CodeBudgetUnderFloor     Code = "budget/under-floor"
 	CodeBudgetReplayMismatch Code = "budget/replay-mismatch"
 	CodeBudgetReplayOnly     Code = "budget/replay-only"
 	CodeBudgetFrozen         Code = "budget/frozen"
@@ -19,6 +20,9 @@ const (
 	CodeBudgetNoAccount      Code = "budget/no-account"
 	CodeBudgetUnknownRelease Code = "budget/unknown-release"
 	CodeBudgetSignature      Code = "budget/signature"
+	CodeBudgetCancelled      Code = "budget/cancelled"
+	CodeBudgetTiming         Code = "budget/timing"
+	CodeBudgetFailures       Code = "budget/failures"
 	CodeRequestInFlight      Code = "request/in-flight"
 )
 
@@ -61,6 +65,27 @@ func BudgetOverQueryCap(needed, most string) *Error {
 		Msg:     fmt.Sprintf("the query costs epsilon %s, and one query may cost at most %s", needed, most),
 		Hint:    "ask with a smaller epsilon",
 		Details: []Detail{{Name: "needed", Value: needed}, {Name: "max_epsilon_per_query", Value: most}},
+	}
+}
+
+// BudgetUnderFloor refuses a release of protected rows that costs less than any may: what is left of every channel that no noise covers is
+// bounded by the number of questions. What is "the question", "a slot of the plan" and the like; least is the floor in ε, leastRho the ρ that stands for it.
+func BudgetUnderFloor(what, least, leastRho string) *Error {
+	return &Error{
+		Code:    CodeBudgetUnderFloor,
+		Msg:     fmt.Sprintf("%s costs less than epsilon %s, or rho %s of Gaussian noise, and nothing that reads protected rows may", what, least, leastRho),
+		Hint:    "ask with at least that epsilon or rho: the answer is the more accurate for it",
+		Details: []Detail{{Name: "min_epsilon", Value: least}, {Name: "min_rho", Value: leastRho}},
+	}
+}
+
+// BudgetFailures refuses a new question of an analyst so many of whose questions failed within a day.
+func BudgetFailures(failures int64) *Error {
+	return &Error{
+		Code:    CodeBudgetFailures,
+		Msg:     fmt.Sprintf("%d of your questions failed within 24 hours after they had begun, and a failure may depend on the data", failures),
+		Hint:    "ask the data steward (noisegate budget reset-failures), or ask again when the failures are a day old; answers that you have already are free",
+		Details: []Detail{{Name: "failures", Value: strconv.FormatInt(failures, 10)}},
 	}
 }
 
@@ -114,6 +139,20 @@ func BudgetRateLimitedForAll(whose string) *Error {
 func BudgetLostAnswer() *Error {
 	return &Error{Code: CodeBudgetLostAnswer, Msg: "the request with this Idempotency-Key was charged and ended without an answer",
 		Hint: "ask again with a new key; it will be charged again"}
+}
+
+// BudgetCancelled answers a question that its analyst cancelled. Once it was charged the charge stands, however far it was.
+func BudgetCancelled(charged bool) *Error {
+	if !charged {
+		return &Error{Code: CodeBudgetCancelled, Msg: "the question was cancelled; it was not charged"}
+	}
+	return &Error{Code: CodeBudgetCancelled, Msg: "the question was cancelled, and its charge stands",
+		Hint: "asking it again is a new charge, under a new Idempotency-Key if you give one"}
+}
+
+// BudgetTiming refuses a question on a dataset whose guarantee covers time, which cannot be had for it. Why says what is wrong.
+func BudgetTiming(why string) *Error {
+	return &Error{Code: CodeBudgetTiming, Msg: "this dataset's guarantee covers time: " + why, Hint: "ask the data steward"}
 }
 
 // BudgetNoAccount refuses a caller to whom the dataset's policy gives no budget.

@@ -115,6 +115,26 @@ func Untouched(err error) error {
 	return untouched{err}
 }
 
+// excused marks an error that nobody is to blame for.
+type excused struct{ error }
+
+func (e excused) Unwrap() error { return e.error }
+
+// Excused marks err as no failure of whoever asked: the server was down for everybody, or it was their own wish that it ends. The charge
+// behind it stands all the same.
+func Excused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return excused{err}
+}
+
+// IsExcused reports whether err was marked by [Excused].
+func IsExcused(err error) bool {
+	var e excused
+	return errors.As(err, &e)
+}
+
 // IsUntouched reports whether err was marked by [Untouched].
 func IsUntouched(err error) bool {
 	var u untouched

@@ -1,6 +1,9 @@
 package fault
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The codes of queries that are allowed but cannot be planned with the options of the request. They depend on query text,
 // policy and options alone, and cost nothing.
@@ -15,6 +18,8 @@ const (
 	CodePlanUnknown   Code = "plan/unknown"
 	CodePlanExhausted Code = "plan/exhausted"
 	CodeSlotMismatch  Code = "plan/slot-mismatch"
+	CodeDryRun        Code = "plan/dry-run"
+	CodeFanOut        Code = "plan/fan-out"
 )
 
 // MissingDelta says that group keys of the query must be selected privately, which needs δ > 0; column is one of them.
@@ -32,6 +37,16 @@ func LooserBound(option string, asked, allowed int64) *Error {
 		Code: CodeLooserBound,
 		Msg:  fmt.Sprintf("%s %d is looser than the policy's %d", option, asked, allowed),
 		Hint: fmt.Sprintf("%s can only tighten the policy's bound: ask for at most %d", option, allowed),
+	}
+}
+
+// DryRun says that the dataset's server refused a question's statement over made-up rows; state is PostgreSQL's code of the error, which no
+// protected row had a part in.
+func DryRun(state string) *Error {
+	return &Error{
+		Code: CodeDryRun,
+		Msg:  fmt.Sprintf("the dataset's server cannot compute this query: over made-up rows it fails with SQLSTATE %s", state),
+		Hint: "leave out, or write in another way, what this version of PostgreSQL does not have; nothing was charged",
 	}
 }
 
@@ -95,4 +110,16 @@ func PlanExhausted(needed, left int) *Error {
 // SlotMismatch refuses a query that the next slots of its registered plan cannot answer; message says why.
 func SlotMismatch(message, hint string) *Error {
 	return &Error{Code: CodeSlotMismatch, Msg: message, Hint: hint}
+}
+
+// FanOut refuses a query in which the rows of one unit could take longer than an answer may show: rows are theirs, factors what each of them
+// meets, micros what one of them costs at most with all that, and limit what that, or all of them together, may cost.
+func FanOut(pos Position, rows string, factors []string, micros string, limit int64) *Error {
+	product := strings.Join(append([]string{rows}, factors...), " x ")
+	return &Error{
+		Code: CodeFanOut, Pos: pos,
+		Msg:     fmt.Sprintf("one unit could make this query slower by more than an answer may show: %s, at %s µs a row, where %d µs are allowed", product, micros, limit),
+		Hint:    "aggregate the public side in a query in FROM first, join on a key, or compute less for each pair of rows",
+		Details: []Detail{{Name: "product", Value: product}, {Name: "microseconds", Value: micros}, {Name: "limit", Value: fmt.Sprint(limit)}},
+	}
 }

@@ -46,6 +46,15 @@ func UnitColumn(pos Position, column string) *Error {
 	}
 }
 
+// UnitKinds refuses to compare what identifies units of one kind with what identifies units of another.
+func UnitKinds(pos Position, column, other string) *Error {
+	return &Error{
+		Code: CodeUnitJoin, Pos: pos,
+		Msg:  fmt.Sprintf("%s and %s identify privacy units of different kinds", Quote(column), Quote(other)),
+		Hint: "join tables whose units are of one kind; if they are, the data's steward says so: of: person beside both units",
+	}
+}
+
 // MissingBounds refuses to sum a column whose values the policy does not bound.
 func MissingBounds(pos Position, column string) *Error {
 	return &Error{

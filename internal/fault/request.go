@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // The codes of requests that are wrong before their SQL is looked at. None of them costs anything.
@@ -18,6 +19,7 @@ const (
 	CodeRequestMethod           Code = "request/method-not-allowed"
 	CodeRequestPrecondition     Code = "request/precondition-required"
 	CodeRequestTooMany          Code = "request/too-many"
+	CodeRequestGone             Code = "request/gone"
 	CodeRequestEpsilon          Code = "request/invalid-epsilon"
 	CodeRequestRho              Code = "request/invalid-rho"
 	CodeRequestDelta            Code = "request/invalid-delta"
@@ -90,10 +92,22 @@ func RequestPrecondition() *Error {
 		Hint: `send If-Match with the ETag that was read, or If-None-Match: * when there is none yet`}
 }
 
-// RequestTooMany refuses a query while the caller's other queries fill the places that one caller has.
-func RequestTooMany(places int) *Error {
-	return &Error{Code: CodeRequestTooMany, Msg: fmt.Sprintf("%d queries of this caller are running already", places),
-		Hint: "try again when one of them is done"}
+// RequestTooMany refuses what costs work while the caller's other requests fill the places and the queue that one caller has.
+func RequestTooMany(running, waiting int) *Error {
+	return &Error{Code: CodeRequestTooMany,
+		Msg:  fmt.Sprintf("of this caller's requests, %d run at a time and %d wait, and there are as many", running, waiting),
+		Hint: "send it again when some of them are answered; nothing was charged"}
+}
+
+// RequestNoPlace refuses a request that waited for a place as long as one may.
+func RequestNoPlace(waited time.Duration) *Error {
+	return &Error{Code: CodeRequestTooMany, Msg: fmt.Sprintf("no place became free for this request within %s", waited),
+		Hint: "send it again when your other requests are answered, or later; nothing was charged"}
+}
+
+// RequestGone ends a request whose client hung up before anything was begun for it. Nobody is there to read it.
+func RequestGone(cause error) *Error {
+	return &Error{Code: CodeRequestGone, Msg: "the client hung up before anything was begun for it", Hint: "send it again; nothing was charged", Err: cause}
 }
 
 // RequestEpsilon refuses an ε; want says what is expected.
@@ -148,6 +162,11 @@ func RequestCursor() *Error {
 // RequestAccount refuses an account's name.
 func RequestAccount() *Error {
 	return invalidField(CodeRequestAccount, "account", `"dataset", "group:NAME", "analyst:NAME" or "ensemble:NAME"`)
+}
+
+// RequestAnalyst refuses the name of an account that is no analyst's.
+func RequestAnalyst() *Error {
+	return invalidField(CodeRequestAccount, "account", `"analyst:NAME": failures are counted for each analyst`)
 }
 
 // RequestBudget refuses a budget; why says what is wrong with it.

@@ -87,7 +87,7 @@ func listed(code Code) string {
 }
 
 // maxNamed is how many names a hint lists.
-const maxNamed = 12
+const maxNamed = 16
 
 // AmbiguousColumn refuses a name that several relations of the query have; relations are their names in the query.
 func AmbiguousColumn(pos Position, name string, relations []string) *Error {

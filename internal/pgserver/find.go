@@ -15,11 +15,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// OldestVersion is the oldest major version of PostgreSQL that Noisegate runs on: its roles rely on the predefined roles
-// and the privileges of version 14.
-const OldestVersion = 14
+	"noisegate/internal/pgversion"
+)
 
 // Programs is where the server programs of one PostgreSQL version are.
 type Programs struct {
@@ -31,26 +29,76 @@ type Programs struct {
 type NotFoundError struct {
 	Install string // the one line that installs it on this system
 	Seen    []string
+	Fetch   error // why none was fetched
 }
 
 func (e *NotFoundError) Error() string {
 	msg := "no PostgreSQL server programs were found (initdb, postgres)"
 	if len(e.Seen) > 0 {
-		msg = fmt.Sprintf("no PostgreSQL of version %d or later was found (looked at %s)", OldestVersion, strings.Join(e.Seen, ", "))
+		msg = fmt.Sprintf("no PostgreSQL of version %d to %d was found (looked at %s)", pgversion.Oldest, pgversion.Newest, strings.Join(e.Seen, ", "))
+	}
+	if e.Fetch != nil {
+		msg += fmt.Sprintf(", and none could be fetched (%v)", e.Fetch)
 	}
 	return msg + "; install them with: " + e.Install
 }
 
-// Find looks for initdb and postgres: in PATH, where pg_config says, and where packages of Linux and macOS put them.
-// The newest version wins. The error is a [*NotFoundError].
-func Find() (Programs, error) {
-	return finder{
+func (e *NotFoundError) Unwrap() error { return e.Fetch }
+
+// Wanted says which programs [Find] looks for.
+type Wanted struct {
+	// Version is a major version; 0 for the newest installed one that Noisegate was tested with.
+	Version int
+	// Repository is where programs are fetched from: the URL of a Maven repository or of a mirror of one. Empty for the public one.
+	Repository string
+	// Cache is the directory that keeps what was fetched. Empty for noisegate in the user's cache directory; for root, whose directories the
+	// server's user cannot enter, /var/cache/noisegate.
+	Cache string
+	// Fetching, unless it is nil, is told of a download before it begins.
+	Fetching func(version string)
+}
+
+// Environment variables that say what is wanted; see [WantedIn].
+const (
+	VersionVariable    = "NOISEGATE_POSTGRES_VERSION"
+	RepositoryVariable = "EMBEDDED_POSTGRES_REPOSITORY"
+)
+
+// WantedIn is what an environment asks for: a major version, a repository to fetch programs from.
+func WantedIn(lookUp func(variable string) string) (Wanted, error) {
+	w := Wanted{Repository: lookUp(RepositoryVariable)}
+	if text := lookUp(VersionVariable); text != "" {
+		version, err := strconv.Atoi(text)
+		if err != nil || version < pgversion.Oldest || version > pgversion.Newest {
+			return Wanted{}, fmt.Errorf("%s: must be a major version of PostgreSQL from %d to %d", VersionVariable, pgversion.Oldest, pgversion.Newest)
+		}
+		w.Version = version
+	}
+	return w, nil
+}
+
+// Find looks for initdb and postgres: in PATH, where pg_config says, and where packages of Linux and macOS put them. The newest version that
+// Noisegate was tested with wins. Where there is none of the wanted version, the programs are fetched once, and kept. The error is
+// a [*NotFoundError].
+func Find(ctx context.Context, w Wanted) (Programs, error) {
+	installed, err := finder{
+		wanted:   w.Version,
 		lookPath: exec.LookPath,
 		globs:    packageDirs(),
 		version:  serverVersion,
 		bindir:   pgConfigBindir,
 		install:  installLine(runtime.GOOS, os.DirFS("/")),
 	}.find()
+	var notFound *NotFoundError
+	if !errors.As(err, &notFound) {
+		return installed, err
+	}
+	fetched, err := fetch(ctx, w)
+	if err != nil {
+		notFound.Fetch = err
+		return Programs{}, notFound
+	}
+	return fetched, nil
 }
 
 // packageDirs are the directories of packages that keep server programs out of PATH.
@@ -66,8 +114,9 @@ func packageDirs() []string {
 	}
 }
 
-// finder is [Find] with its view of the machine as fields.
+// finder finds what is installed; its view of the machine are fields.
 type finder struct {
+	wanted   int // major version; 0: any that was tested
 	lookPath func(program string) (string, error)
 	globs    []string
 	version  func(postgres string) (int, error)
@@ -84,7 +133,7 @@ func (f finder) find() (Programs, error) {
 			continue
 		}
 		seen = append(seen, fmt.Sprintf("%s: version %d", dir, version))
-		if version >= OldestVersion && version > best.Version {
+		if f.accepts(version) && version > best.Version {
 			best = Programs{Bin: dir, Version: version}
 		}
 	}
@@ -92,6 +141,13 @@ func (f finder) find() (Programs, error) {
 		return Programs{}, &NotFoundError{Install: f.install, Seen: seen}
 	}
 	return best, nil
+}
+
+func (f finder) accepts(version int) bool {
+	if f.wanted != 0 {
+		return version == f.wanted
+	}
+	return version >= pgversion.Oldest && version <= pgversion.Newest
 }
 
 // candidates are the directories that hold both programs. Links are followed: PostgreSQL finds its own files relative to
@@ -132,11 +188,7 @@ func serverVersion(postgres string) (int, error) {
 	if !ok {
 		return 0, errors.New("pgserver: not a PostgreSQL server program")
 	}
-	digits := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-	if digits < 0 {
-		digits = len(rest)
-	}
-	return strconv.Atoi(rest[:digits])
+	return pgversion.Major(rest)
 }
 
 func pgConfigBindir() (string, error) { return ask("pg_config", "--bindir") }

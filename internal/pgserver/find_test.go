@@ -32,6 +32,8 @@ func machine(t *testing.T, dirs ...string) (finder, string) {
 				return 15, nil
 			case "v17":
 				return 17, nil
+			case "v99":
+				return 99, nil
 			default:
 				return 0, errors.New("not PostgreSQL")
 			}
@@ -49,6 +51,36 @@ func TestFindTakesTheNewest(t *testing.T) {
 	got, err := f.find()
 	if err != nil || got.Version != 17 || filepath.Base(got.Bin) != "v17" {
 		t.Errorf("got %+v, %v; want version 17", got, err)
+	}
+}
+
+// A version that Noisegate was not tested with is not taken by itself; a version that is asked for is, and no other.
+func TestFindTakesTestedVersions(t *testing.T) {
+	f, root := machine(t, "lib/v13", "lib/v15", "lib/v17", "lib/v99")
+	f.globs = []string{filepath.Join(root, "lib/*")}
+	for wanted, want := range map[int]int{0: 17, 15: 15, 17: 17} {
+		f.wanted = wanted
+		if got, err := f.find(); err != nil || got.Version != want {
+			t.Errorf("version %d asked for: got %+v, %v; want %d", wanted, got, err, want)
+		}
+	}
+	f.wanted = 16
+	if got, err := f.find(); err == nil {
+		t.Errorf("got %+v, though version 16 is not installed", got)
+	}
+}
+
+func TestWantedIn(t *testing.T) {
+	env := map[string]string{VersionVariable: "17", RepositoryVariable: "https://mirror.example/maven"}
+	w, err := WantedIn(func(name string) string { return env[name] })
+	if err != nil || w.Version != 17 || w.Repository != "https://mirror.example/maven" {
+		t.Errorf("got %+v, %v", w, err)
+	}
+	for _, text := range []string{"13", "19", "x", "18.1"} {
+		env[VersionVariable] = text
+		if w, err := WantedIn(func(name string) string { return env[name] }); err == nil || !strings.Contains(err.Error(), VersionVariable) {
+			t.Errorf("%q: got %+v, %v; want an error that names the variable", text, w, err)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"noisegate/internal/pgversion"
 )
 
 // Superuser is the name of the server's superuser.
@@ -140,6 +142,20 @@ func (s *Server) makeDirs() error {
 		}
 	}
 	return nil
+}
+
+// ClusterVersion is the major version of the cluster that an earlier server left in a directory (see [Options]); 0 when there is none. No other version can
+// start on it.
+func ClusterVersion(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, "data", "PG_VERSION"))
+	if err != nil || dir == "" {
+		return 0
+	}
+	version, err := pgversion.Major(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return version
 }
 
 // initialize makes the cluster unless there is one.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // helperEnv makes the test program play the parent that gets killed.
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) {
 
 // playParent starts a server, says where it is, and waits to be killed.
 func playParent() {
-	programs, err := Find()
+	programs, err := findAsked(context.Background())
 	if err == nil {
 		var s *Server
 		if s, err = Start(context.Background(), Options{Programs: programs}); err == nil {
@@ -41,7 +43,7 @@ func start(t *testing.T, o Options) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	programs, err := Find()
+	programs, err := findAsked(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,17 +60,34 @@ func start(t *testing.T, o Options) *Server {
 	return s
 }
 
-func psql(t *testing.T, s *Server, sql string) (string, error) {
-	t.Helper()
-	out, err := exec.Command(filepath.Join(s.programs.Bin, "psql"), "-XAtq", "-c", sql, s.DSN(Superuser, "postgres")).CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+// findAsked finds the programs of the version that the environment asks for.
+func findAsked(ctx context.Context) (Programs, error) {
+	w, err := WantedIn(os.Getenv)
+	if err != nil {
+		return Programs{}, err
+	}
+	return Find(ctx, w)
 }
 
-func mustPsql(t *testing.T, s *Server, sql string) string {
-	t.Helper()
-	out, err := psql(t, s, sql)
+// query runs a statement in a session of its own, and gives the first column of its first row as text; "" when there is none.
+func query(ctx context.Context, dsn, sql string) (string, error) {
+	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		t.Fatalf("%s: %v: %s", sql, err, out)
+		return "", err
+	}
+	defer conn.Close(context.Background())
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	if err != nil || len(results) == 0 || len(results[0].Rows) == 0 {
+		return "", err
+	}
+	return string(results[0].Rows[0][0]), nil
+}
+
+func mustQuery(t *testing.T, s *Server, sql string) string {
+	t.Helper()
+	out, err := query(t.Context(), s.DSN(Superuser, "postgres"), sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
 	}
 	return out
 }
@@ -82,7 +101,7 @@ func TestServerLifeCycle(t *testing.T) {
 		"show server_encoding":  "UTF8",
 		"select current_user":   Superuser,
 	} {
-		if got := mustPsql(t, s, sql); got != want {
+		if got := mustQuery(t, s, sql); got != want {
 			t.Errorf("%s: got %q, want %q", sql, got, want)
 		}
 	}
@@ -104,19 +123,19 @@ func TestServerLifeCycle(t *testing.T) {
 // TestF03CommittedRowsSurviveCrashes ends the server in each of its ways.
 func TestF03CommittedRowsSurviveCrashes(t *testing.T) {
 	s := start(t, Options{})
-	mustPsql(t, s, "create table kept (n int)")
+	mustQuery(t, s, "create table kept (n int)")
 	for i, end := range []func(){s.Kill, s.StopImmediate, func() { s.end(15) }, func() {}, s.Kill} {
-		mustPsql(t, s, fmt.Sprintf("insert into kept values (%d)", i))
+		mustQuery(t, s, fmt.Sprintf("insert into kept values (%d)", i))
 		end()
 		if i == 0 {
-			if out, err := psql(t, s, "select 1"); err == nil {
+			if out, err := query(t.Context(), s.DSN(Superuser, "postgres"), "select 1"); err == nil {
 				t.Errorf("a killed server answered %q", out)
 			}
 		}
 		if err := s.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := mustPsql(t, s, "select count(*) from kept"), fmt.Sprint(i+1); got != want {
+		if got, want := mustQuery(t, s, "select count(*) from kept"), fmt.Sprint(i+1); got != want {
 			t.Errorf("after restart %d: %s rows, want %s", i, got, want)
 		}
 	}
@@ -125,12 +144,13 @@ func TestF03CommittedRowsSurviveCrashes(t *testing.T) {
 // TestF03KilledServerIsGone: when Kill returns, no session of the server answers any more.
 func TestF03KilledServerIsGone(t *testing.T) {
 	s := start(t, Options{})
-	session := exec.Command(filepath.Join(s.programs.Bin, "psql"), "-XAtqc", "select pg_sleep(60)", s.DSN(Superuser, "postgres"))
-	if err := session.Start(); err != nil {
-		t.Fatal(err)
-	}
+	session := make(chan error, 1)
+	go func() {
+		_, err := query(t.Context(), s.DSN(Superuser, "postgres"), "select pg_sleep(60)")
+		session <- err
+	}()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if mustPsql(t, s, "select count(*) from pg_stat_activity where query like 'select pg_sleep%' and state = 'active'") == "1" {
+		if mustQuery(t, s, "select count(*) from pg_stat_activity where query like 'select pg_sleep%' and state = 'active'") == "1" {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -144,8 +164,13 @@ func TestF03KilledServerIsGone(t *testing.T) {
 	default:
 		t.Error("processes of the server are left after Kill")
 	}
-	if err := session.Wait(); err == nil {
-		t.Error("the session ended well")
+	select {
+	case err := <-session:
+		if err == nil {
+			t.Error("the session ended well")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("10 s after Kill the session's client still waits for an answer")
 	}
 }
 
@@ -198,19 +223,22 @@ func TestKeptDirectoryIsUsedAgain(t *testing.T) {
 	}
 	long := filepath.Join(dir, strings.Repeat("long", 30))
 	first := start(t, Options{Dir: long})
-	mustPsql(t, first, "create table kept as select 42 as n")
+	mustQuery(t, first, "create table kept as select 42 as n")
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	if got := ClusterVersion(long); got != first.programs.Version {
+		t.Errorf("the cluster is of version %d, want %d", got, first.programs.Version)
+	}
 	second := start(t, Options{Dir: long})
-	if got := mustPsql(t, second, "select n from kept"); got != "42" {
+	if got := mustQuery(t, second, "select n from kept"); got != "42" {
 		t.Errorf("got %q, want 42", got)
 	}
 }
 
 // TestStartReportsTheServersOwnWords: a server that does not start says why.
 func TestStartReportsTheServersOwnWords(t *testing.T) {
-	programs, err := Find()
+	programs, err := findAsked(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +250,7 @@ func TestStartReportsTheServersOwnWords(t *testing.T) {
 
 // TestServerOutlivesItsHandle: a program that keeps only the DSN keeps its server.
 func TestServerOutlivesItsHandle(t *testing.T) {
-	programs, err := Find()
+	programs, err := findAsked(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,8 +265,8 @@ func TestServerOutlivesItsHandle(t *testing.T) {
 		runtime.GC()
 		time.Sleep(50 * time.Millisecond)
 	}
-	if out, err := exec.Command(filepath.Join(programs.Bin, "psql"), "-XAtqc", "select 1", dsn).CombinedOutput(); err != nil {
-		t.Errorf("the server is gone after its handle was collected: %v: %s", err, out)
+	if _, err := query(t.Context(), dsn, "select 1"); err != nil {
+		t.Errorf("the server is gone after its handle was collected: %v", err)
 	}
 }
 
@@ -260,7 +288,7 @@ func TestUnreachableDirectories(t *testing.T) {
 	if got := (*account)(nil).tempDir(); got != closed {
 		t.Errorf("temporary directory %s, want the one of TMPDIR", got)
 	}
-	programs, err := Find()
+	programs, err := findAsked(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"noisegate/deploy"
 	"noisegate/internal/pgserver"
+	"noisegate/internal/pgversion"
 	"noisegate/migrations"
 )
 
@@ -103,6 +104,25 @@ func PoolOf(t testing.TB, dsn string) *pgxpool.Pool {
 	}
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// Major is the major version of the server that tests run on.
+func Major(t testing.TB) int {
+	t.Helper()
+	s, err := sharedServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), s.admin.String())
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	defer conn.Close(context.Background())
+	major, err := pgversion.Major(conn.PgConn().ParameterStatus("server_version"))
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	return major
 }
 
 // ControlDatabase is a migrated control database.
@@ -240,7 +260,9 @@ func execDump(t testing.TB, conn *pgx.Conn, sql string) {
 // Server starts a private server, for tests that stop and kill it. It is stopped when the test ends.
 func Server(t testing.TB) *pgserver.Server {
 	t.Helper()
-	programs, err := pgserver.Find()
+	finding, found := context.WithTimeout(t.Context(), fetchPatience)
+	defer found()
+	programs, err := Programs(finding)
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}

@@ -21,6 +21,19 @@ const DSNEnv = "NOISEGATE_TEST_DSN"
 // rolesLock is the advisory lock under which test processes on one server change its roles.
 const rolesLock int64 = 0x6e67726f6c6573 // "ngroles"
 
+// fetchPatience limits how long it may take to find a server, which may have to be fetched.
+const fetchPatience = 5 * time.Minute
+
+// Programs finds the server programs for tests: of the version that [pgserver.VersionVariable] asks for, or the newest installed ones. They are fetched
+// when there are none.
+func Programs(ctx context.Context) (pgserver.Programs, error) {
+	wanted, err := pgserver.WantedIn(os.Getenv) //nolint:forbidigo // this package is test equipment; no product imports it
+	if err != nil {
+		return pgserver.Programs{}, err
+	}
+	return pgserver.Find(ctx, wanted)
+}
+
 // server is a PostgreSQL on which tests create databases.
 type server struct {
 	admin url.URL // a superuser's connection to the maintenance database
@@ -31,9 +44,9 @@ type server struct {
 var sharedServer = sync.OnceValues(findServer)
 
 // findServer takes, in this order: the server that the environment names; a local one that lets this user be superuser
-// and log in as Noisegate's roles; a private one.
+// and log in as Noisegate's roles, unless the environment asks for a version; a private one.
 func findServer() (*server, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), fetchPatience)
 	defer cancel()
 	if dsn := os.Getenv(DSNEnv); dsn != "" { //nolint:forbidigo // this package is test equipment; no product imports it
 		s, err := newServer(ctx, dsn)
@@ -43,14 +56,14 @@ func findServer() (*server, error) {
 		return s, nil
 	}
 	for _, dir := range []string{"/var/run/postgresql", "/tmp"} {
-		if _, err := os.Stat(dir + "/.s.PGSQL.5432"); err != nil {
+		if _, err := os.Stat(dir + "/.s.PGSQL.5432"); err != nil || os.Getenv(pgserver.VersionVariable) != "" { //nolint:forbidigo // as above
 			continue
 		}
 		if s, err := newServer(ctx, "postgres:///postgres?connect_timeout=2&host="+dir); err == nil {
 			return s, nil
 		}
 	}
-	programs, err := pgserver.Find()
+	programs, err := Programs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: tests need PostgreSQL: %w (or set %s)", err, DSNEnv)
 	}

@@ -16,8 +16,26 @@ import (
 // FalseAlarm is the probability with which a test may reject what is correct.
 type FalseAlarm float64
 
-// PerTest is the rate of the repository's tests: a thousand of them go wrong once in a thousand runs.
-const PerTest FalseAlarm = 1e-6
+// PerTest is the rate of the repository's tests: a thousand verdicts of one run together go wrong once in a million runs.
+const PerTest FalseAlarm = 1e-9
+
+// GaussianBeyond bounds the probability that one draw of Gaussian noise, continuous or discrete, lies beyond a margin on one side: e^(-margin²/2σ²) (Canonne,
+// Kamath, Steinke 2020, Proposition 25: the discrete law is sub-Gaussian with the same σ).
+func GaussianBeyond(sigma, margin float64) FalseAlarm {
+	return FalseAlarm(math.Exp(-margin * margin / (2 * sigma * sigma)))
+}
+
+// LaplaceBeyond is the same of Laplace noise of scale b: at most e^(-margin/b), continuous or discrete.
+func LaplaceBeyond(scale, margin float64) FalseAlarm { return FalseAlarm(math.Exp(-margin / scale)) }
+
+// Exceeds reports whether a test whose parts go wrong with these probabilities goes wrong more often than [PerTest].
+func Exceeds(parts ...FalseAlarm) bool {
+	var all FalseAlarm
+	for _, p := range parts {
+		all += p
+	}
+	return all > PerTest
+}
 
 // minExpected is the smallest expected count of a cell; smaller ones are pooled, so that the chi-square law holds (Cochran 1952 asks
 // for 5; far in the tail, more is safer).
@@ -29,11 +47,23 @@ var errShape = errors.New("stattest: counts and probabilities differ in number, 
 type Fit struct {
 	Statistic float64
 	Freedom   int     // degrees of freedom after pooling
-	P         float64 // probability of a statistic at least this large if the law is right
+	P         float64 // probability of a statistic at least this large if the law is right, for many draws
+	// Bound is what a law that is right reaches at most, for every number of draws: the divergence of the counted shares from the law, D = Σ count·ln(count/expected), is
+	// that large with a probability of at most e^-D·(e·D/Freedom)^Freedom (Agrawal 2020, Theorem 1.2). P is exact in the limit only, and far in the tail by much too small.
+	Bound FalseAlarm
 }
 
 // Rejects reports whether the law is rejected at a rate of false alarms.
-func (f Fit) Rejects(rate FalseAlarm) bool { return f.P < float64(rate) }
+func (f Fit) Rejects(rate FalseAlarm) bool { return f.Bound < rate }
+
+// divergenceBound is [Fit.Bound] of a divergence D.
+func divergenceBound(d float64, freedom int) FalseAlarm {
+	f := float64(freedom)
+	if d <= f {
+		return 1
+	}
+	return FalseAlarm(math.Exp(-d + f*(1+math.Log(d/f))))
+}
 
 // ChiSquare tests whether counts were drawn from the law given by probabilities (Pearson 1900). What the probabilities
 // leave to 1 belongs to one more cell, in which nothing was counted: callers who truncate a law append the rest themselves.
@@ -48,10 +78,13 @@ func ChiSquare(counts []int64, probabilities []float64) (Fit, error) {
 		mass += probabilities[i]
 	}
 	var fit Fit
-	var pooledCount, pooledMass float64
+	var pooledCount, pooledMass, divergence float64
 	cells := 0
 	add := func(count, expected float64) {
 		fit.Statistic += (count - expected) * (count - expected) / expected
+		if count > 0 {
+			divergence += count * math.Log(count/expected)
+		}
 		cells++
 	}
 	for i, p := range probabilities {
@@ -75,6 +108,7 @@ func ChiSquare(counts []int64, probabilities []float64) (Fit, error) {
 	}
 	fit.Freedom = cells - 1
 	fit.P = mathext.GammaIncRegComp(float64(fit.Freedom)/2, fit.Statistic/2)
+	fit.Bound = divergenceBound(divergence, fit.Freedom)
 	return fit, nil
 }
 

@@ -1,0 +1,32 @@
+package pgtest
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Need ends a test that follows a page of the documentation with programs that the page's readers have, and tests otherwise do without: psql, curl,
+// Python. Where one is missing the test is skipped with the line that installs it; in CI, which skips nothing, it fails.
+func Need(t testing.TB, install string, programs ...string) {
+	t.Helper()
+	var missing []string
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			missing = append(missing, program)
+		}
+	}
+	if len(missing) > 0 {
+		Missing(t, install, strings.Join(missing, ", "))
+	}
+}
+
+// Missing is [Need] for what no look at PATH finds.
+func Missing(t testing.TB, install, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" { //nolint:forbidigo // this package is test equipment; no product imports it
+		t.Fatalf("%s is not installed: %s", what, install)
+	}
+	t.Skipf("%s is not installed, and only this test needs it: %s", what, install)
+}
