@@ -10,6 +10,8 @@ package catalog
 import (
 	"math/big"
 	"time"
+
+	"noisegate/mechanisms"
 )
 
 // Snapshot is one version of one dataset's policy, checked against the live schema. It is immutable and safe for
@@ -26,7 +28,14 @@ type Snapshot struct {
 	// somebody asked it before.
 	ShareReleases bool
 
+	// MaxFailures is how many failures of an analyst's questions within a day stop further ones; 0: [DefaultMaxFailures].
+	MaxFailures int64
+
 	Pate *PatePolicy // what the policy fixes for ensembles of teachers
+
+	Warnings []Warning // what the policy's author should know
+
+	Delay *mechanisms.Delay // of each answer, in microseconds, which is charged; nil: the guarantee does not cover time
 }
 
 // Table finds a table that exists for analysts. An empty schema means the dataset's default schema ("public").
@@ -42,6 +51,9 @@ func (s *Snapshot) Table(schema, name string) (*Table, bool) {
 	return nil, false
 }
 
+// DefaultMaxFailures is how many failures stop an analyst's further questions where the policy does not say.
+const DefaultMaxFailures = 5
+
 // DefaultSchema is where a table without a schema is looked for.
 const DefaultSchema = "public"
 
@@ -55,6 +67,7 @@ type Table struct {
 	MaxGroups    int64  // groups of one GROUP BY that one unit may influence (L0); 1 for row units
 	MaxValues    int64  // different values of one unit that count(DISTINCT x) counts in one group; 0: as many as rows
 	Lines        Lines  // where the policy says so
+	MostRows     int64  // of a public table: rows that it has at most, approved with headroom; 0: not known, or not public
 	Columns      []*Column
 	// Unique are sets of columns that no two rows share, rows with a NULL in one of them apart. A statement that relies on one makes sure
 	// of it when it runs.
@@ -62,6 +75,12 @@ type Table struct {
 	// Partitioned and Indexes (see [TableInfo]) are how its rows were stored when the policy was checked: hints for speed.
 	Partitioned bool
 	Indexes     [][]string
+
+	RowSecurity bool     // row level security may be on: each row's visibility depends on that row alone
+	NotCovered  []string // kinds of units that its rows are about too, and that answers about it do not protect
+	// Apart are tables with a privacy unit, by OID, to which no foreign key of it may lead: its rows would be about units of which nobody was asked.
+	Apart   []uint32
+	mayLead []uint32 // such tables to which one may
 }
 
 // Lines are places in the policy's document; 0: it does not say.
@@ -94,6 +113,8 @@ type Unit struct {
 	Column string // RowUnit: the key; ColumnUnit: the id; PathUnit: the referencing column
 	// For PathUnit: the table that Column refers to, and the referenced (unique) column there.
 	ToSchema, ToTable, ToColumn string
+	// Of is the kind of unit: rows of two kinds are never one unit's.
+	Of string
 }
 
 // Type is the type of a column as far as Noisegate tells types apart. Columns of any other type are not exposed.
@@ -140,6 +161,11 @@ type Column struct {
 	Type    Type
 	Enum    string // Type == Enum: the enum's schema-qualified, quoted name
 	NotNull bool
+	// Collation is by what texts are compared, by OID; 0: by the default of the database, or not at all. It takes no two texts for equal.
+	Collation uint32
+	// Identifies is the kind of the units of which it tells one: it holds the unit's id, or refers to a row of a unit's, or is unique. Such a value
+	// is counted and joined, and compared with nothing that a query could make up. "" for all other columns, and all of public tables.
+	Identifies string
 	// Exposed is false for columns that do not exist for analysts (expose: false, an unsupported type, a row unit's or
 	// unit id's hidden key). The unit column itself may be named in count(DISTINCT unit) even when it is not exposed.
 	Exposed     bool
@@ -147,6 +173,27 @@ type Column struct {
 	Domain      []Key   // public group keys in canonical order; nil: none declared (for a public table: none loaded)
 	DomainLine  int     // where the policy declares the domain; 0: nowhere
 	PrivateKeys bool    // may be grouped by, with partition selection
+	// MostEqual is how many rows of a public table have one value of the column at most, NULL apart, approved with headroom; 0: as many as
+	// the table has.
+	MostEqual int64
+	// MaxLength is how many bytes a text may have to count: a longer one is NULL for every purpose. 0: see [Column.LongestText].
+	MaxLength int64
+}
+
+// DefaultMaxLength is how many bytes a text may have to count, where the policy does not say.
+const DefaultMaxLength = 1024
+
+// LongestText is how many bytes a text of the column can have that counts; for types of texts only.
+func (c *Column) LongestText() int64 {
+	const header, widest = 4, 4 // what PostgreSQL adds to a length in a type, and the bytes of the longest character
+	limit := c.MaxLength
+	if limit == 0 {
+		limit = DefaultMaxLength
+	}
+	if characters := int64(c.TypMod) - header; characters > 0 && c.Type != Enum {
+		return min(limit, widest*characters)
+	}
+	return limit
 }
 
 // Bounds are public bounds of a column's values and the public grid that values are rounded to.
@@ -199,10 +246,14 @@ type Budget struct {
 	Rho                *big.Rat // zcdp
 	Delta              *big.Rat // approx; zcdp with partition selection; nil = 0
 	MaxEpsilonPerQuery *big.Rat // nil: no cap on a single query
+	MinEpsilon         *big.Rat `json:",omitempty"` // nil: the gateway's floor; at least [MinFloor]
 
 	Tranche *Tranche `json:",omitempty"` // nil: the whole cap at once
 	Rate    *Rate    `json:",omitempty"` // nil: as fast as they can
 }
+
+// MinFloor is the lowest ε that a policy may let a question about protected rows cost, as a decimal.
+const MinFloor = "0.0001"
 
 // Tranche releases a cap in parts: the first at once, then another after each Every.
 type Tranche struct {

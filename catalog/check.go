@@ -11,8 +11,12 @@ import (
 // come from public tables included. The snapshot has no version yet; there is one only if there are no errors, which are
 // policy/invalid faults with their place in the policy's text.
 func Check(p *Policy, s *Schema) (*Snapshot, []error) {
-	c := &checker{policy: p, schema: s}
-	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, s.For(p)), Budgets: p.Budgets, ShareReleases: p.ShareReleases, Pate: p.Pate}
+	c := &checker{policy: p, schema: s, pinned: s.For(p)}
+	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, c.pinned), Budgets: p.Budgets, ShareReleases: p.ShareReleases, MaxFailures: p.MaxFailures, Pate: p.Pate}
+	var err error
+	if snapshot.Delay, err = p.Timing.Delay(); err != nil { // the file was checked when it was read
+		c.problem(fault.Position{}, "", "timing asks for no delay that there is")
+	}
 	for _, t := range p.Tables {
 		if table := c.table(t); table != nil {
 			snapshot.Tables = append(snapshot.Tables, table)
@@ -21,13 +25,17 @@ func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 	if len(c.problems) > 0 {
 		return nil, inOrder(c.problems)
 	}
+	apart(snapshot.Tables)
+	snapshot.Warnings = c.warnings
 	return snapshot, nil
 }
 
 type checker struct {
 	policy   *Policy
 	schema   *Schema
+	pinned   *Schema // what is kept of it
 	problems []error
+	warnings []Warning
 }
 
 func (c *checker) problem(pos fault.Position, hint, format string, args ...any) {
@@ -48,15 +56,29 @@ func (c *checker) table(t *TablePolicy) *Table {
 	case info.Inherited:
 		c.problem(t.pos, "use partitions, whose keys hold for all of them", "other tables inherit from %s, so its keys prove nothing", t.TableName)
 		return nil
+	case info.Foreign:
+		c.problem(t.pos, "detach them, or leave the table out", "partitions of %s are foreign tables: nothing proves what other servers answer", t.TableName)
+		return nil
+	case info.RowSecurity && !t.RowSecurity:
+		c.problem(t.pos, "write row_security: per-row if whether a row is visible depends on that row alone, or ALTER TABLE ... DISABLE ROW LEVEL SECURITY",
+			"%s has row level security: which rows of one unit are seen could depend on rows of others", t.TableName)
+		return nil
 	case !info.Readable:
 		c.problem(t.pos, fmt.Sprintf("GRANT SELECT ON %s TO the gateway's role, and USAGE on its schema", t.TableName), "the gateway's role may not read table %s", t.TableName)
 		return nil
 	}
 	c.partition(t, info)
 	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues, Lines: t.lines,
-		Partitioned: info.Kind == PartitionedTable, Indexes: info.Indexes}
+		Partitioned: info.Kind == PartitionedTable, Indexes: info.Indexes, RowSecurity: t.RowSecurity}
+	if t.Public {
+		table.MostRows = info.MostRows
+	}
 	if t.Unit != nil {
 		table.Unit = c.unit(t, info)
+		table.Unit.Of = c.kindOf(t)
+	}
+	if pinned, ok := c.pinned.Table(t.TableName); ok && (t.Public || table.Unit.Kind != NoUnit) {
+		c.references(t, pinned, table)
 	}
 	if table.Unit.Kind == RowUnit {
 		table.MaxRows, table.MaxGroups, table.MaxValues = 1, 1, 0
@@ -199,7 +221,12 @@ func (c *checker) columns(t *TablePolicy, info *TableInfo, table *Table) {
 	}
 	for _, live := range info.Columns {
 		column := &Column{Name: live.Name, AttNum: live.AttNum, TypeOID: live.TypeOID, TypMod: live.TypMod, Type: live.Type,
-			Enum: live.Enum, NotNull: live.NotNull, Exposed: live.Type != ""}
+			Enum: live.Enum, NotNull: live.NotNull, Collation: live.Collation, Exposed: live.Type != ""}
+		if t.Public {
+			column.MostEqual = live.MostEqual
+		} else if c.identifies(t, info, live, table.Unit.Of) {
+			column.Identifies = table.Unit.Of
+		}
 		if p := policies[live.Name]; p != nil {
 			if table.Unit.Kind != PathUnit && table.Unit.Column == p.Name && (p.PrivateKeys || p.Domain != nil) {
 				c.problem(p.pos, "leave out domain and keys", "column %s identifies the privacy unit, so its values cannot be group keys", fault.Quote(p.Name))
@@ -207,13 +234,17 @@ func (c *checker) columns(t *TablePolicy, info *TableInfo, table *Table) {
 			c.column(t, p, live, column)
 		}
 		if t.Public && column.Exposed && column.Domain == nil && loadable(live) {
-			column.Domain = c.loadedDomain(t, live)
+			column.Domain = c.loadedDomain(t, live, column)
 		}
 		table.Columns = append(table.Columns, column)
 	}
 }
 
 func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, column *Column) {
+	if p.MaxLength > 0 && live.Type != Text && live.Type != Char {
+		c.problem(p.pos, "leave out max_length", "column %s.%s has the type %s, whose values have no length that could be limited", t.TableName, p.Name, live.TypeName)
+	}
+	column.MaxLength = p.MaxLength
 	if p.Hidden {
 		column.Exposed = false
 		return
@@ -233,18 +264,38 @@ func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, colu
 	column.PrivateKeys = p.PrivateKeys
 	if p.Domain != nil {
 		column.Domain, column.DomainLine = c.domain(t, p, live), p.Domain.pos.Line
+		c.shortKeys(p, column)
 	}
 }
 
 // loadedDomain are the values of a public table's column, as they were read when the schema was: keys that are public anyway.
-func (c *checker) loadedDomain(t *TablePolicy, live *ColumnInfo) []Key {
+func (c *checker) loadedDomain(t *TablePolicy, live *ColumnInfo, column *Column) []Key {
 	keys, ok := c.schema.domain(ColumnRef{Table: t.TableName, Column: live.Name})
 	if !ok || len(keys) > maxLoaded {
 		return nil
 	}
 	keys = slices.Clone(keys)
+	if limit := int(column.LongestText()); live.Type == Text || live.Type == Char { // longer ones are NULL
+		for i, k := range keys {
+			if len(k.Text) > limit {
+				keys[i] = Key{Null: true}
+			}
+		}
+	}
 	sortKeys(keys, live)
-	return keys
+	return slices.Compact(keys)
+}
+
+// shortKeys refuses public keys that no row can have because they are too long to count.
+func (c *checker) shortKeys(p *ColumnPolicy, column *Column) {
+	if column.Type != Text && column.Type != Char {
+		return
+	}
+	limit := int(column.LongestText())
+	if slices.ContainsFunc(column.Domain, func(k Key) bool { return len(k.Text) > limit }) {
+		c.problem(p.Domain.pos, fmt.Sprintf("add max_length to column %s, up to %d bytes", p.Name, maxMaxLength),
+			"the domain of column %s holds a key of more than %d bytes, which counts as NULL", p.Name, limit)
+	}
 }
 
 // groupable reports whether equal values of a column always have one text.

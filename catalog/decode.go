@@ -95,12 +95,15 @@ func (d *decoder) policy(root *node) *Policy {
 		"pate":           func(n *node) { p.Pate = d.pate(n) },
 		"data_version":   func(n *node) { p.DataVersion = d.dataVersion(n) },
 		"share_releases": func(n *node) { p.ShareReleases = d.truth(n, "share_releases") },
+		"max_failures":   func(n *node) { p.MaxFailures = d.failures(n) },
+		"timing":         func(n *node) { p.Timing = d.timing(n) },
 	})
 	for _, key := range []string{"version", "dataset", "tables", "budgets"} {
 		if root.kind == mappingNode && !has(root, key) {
 			d.problem(root.pos, "", "the policy lacks the key %q", key)
 		}
 	}
+	d.checkTiming(root, p)
 	return p
 }
 
@@ -176,7 +179,13 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 		return func(n *node) { *into, *line = d.count(n, what), n.pos.Line }
 	}
 	d.fields(n, "a table", map[string]func(*node){
-		"public":     func(n *node) { t.Public = d.truth(n, "public") },
+		"public": func(n *node) {
+			if t.Declassified = n.kind == plainNode && n.text == "declassified"; t.Declassified {
+				t.Public = true
+			} else {
+				t.Public = d.truth(n, "public")
+			}
+		},
 		"unit":       func(n *node) { t.Unit, t.lines.Unit = d.unit(n), n.pos.Line },
 		"max_rows":   count(&t.MaxRows, &t.lines.MaxRows, "max_rows"),
 		"max_groups": count(&t.MaxGroups, &t.lines.MaxGroups, "max_groups"),
@@ -184,10 +193,18 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 		"prepare": func(n *node) {
 			d.problem(n.pos, "leave it out; max_rows and max_groups bound what a unit adds to an answer", "prepare, a bounded copy of a table, is not supported by this version")
 		},
-		"columns": func(n *node) { t.Columns = d.columns(n) },
+		"row_security": func(n *node) {
+			d.constant(n, "row_security", "per-row")
+			t.RowSecurity = true
+		},
+		"not_covered": func(n *node) { t.NotCovered = d.kinds(n) },
+		"columns":     func(n *node) { t.Columns = d.columns(n) },
 	})
 	switch {
 	case n.kind != mappingNode:
+	case t.Public && len(t.NotCovered) > 0:
+		d.problem(key.pos, "write public: declassified if its rows are nobody's secret although foreign keys lead from them to people",
+			"table %s is public, so it has no not_covered", t.TableName)
 	case t.Public && (t.Unit != nil || t.MaxRows != 0 || t.MaxGroups != 0 || t.MaxValues != 0):
 		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups or max_values", t.TableName)
 	case !t.Public && !has(n, "unit"):
@@ -216,6 +233,28 @@ func (d *decoder) count(n *node, what string) int64 {
 	return v
 }
 
+// length reads how many bytes a text may have.
+func (d *decoder) length(n *node) int64 {
+	v, err := strconv.ParseInt(n.text, 10, 64)
+	if n.kind != plainNode || err != nil || v < 1 || v > maxMaxLength {
+		d.problem(n.pos, "", "max_length must be a whole number of bytes from 1 to %d", maxMaxLength)
+		return 0
+	}
+	return v
+}
+
+// maxFailures bounds max_failures: each failure may tell something that no noise covers.
+const maxFailures = 1000
+
+func (d *decoder) failures(n *node) int64 {
+	v, err := strconv.ParseInt(n.text, 10, 64)
+	if n.kind != plainNode || err != nil || v < 1 || v > maxFailures {
+		d.problem(n.pos, "", "max_failures must be a whole number from 1 to %d", maxFailures)
+		return 0
+	}
+	return v
+}
+
 func (d *decoder) unit(n *node) *UnitPolicy {
 	u := &UnitPolicy{pos: n.pos}
 	kinds := 0
@@ -227,12 +266,27 @@ func (d *decoder) unit(n *node) *UnitPolicy {
 		"column": kind(ColumnUnit),
 		"via":    kind(PathUnit),
 		"to":     func(n *node) { u.To = d.tableName(n, "to") },
+		"of":     func(n *node) { u.Of = d.word(n, "of") },
 	})
 	if n.kind == mappingNode && (kinds != 1 || has(n, "to") != (u.Kind == PathUnit)) {
 		d.problem(n.pos, "write {row: key}, {column: person_id} or {via: order_id, to: orders}",
 			"a unit is either a row, a column, or a path with via and to")
 	}
 	return u
+}
+
+// kinds reads a list of kinds of units.
+func (d *decoder) kinds(n *node) []string {
+	if n.kind != listNode || len(n.items) == 0 {
+		d.problem(n.pos, "", "not_covered must be a list of kinds of units, such as [staff]")
+		return nil
+	}
+	var all []string
+	for _, item := range n.items {
+		all = append(all, d.word(item, "a kind of unit"))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (d *decoder) columns(n *node) []*ColumnPolicy {
@@ -252,10 +306,11 @@ func (d *decoder) column(n, key *node) *ColumnPolicy {
 	c := &ColumnPolicy{Name: d.word(key, "a column"), pos: key.pos}
 	var step *node
 	d.fields(n, "a column", map[string]func(*node){
-		"expose": func(n *node) { c.Hidden = !d.truth(n, "expose") },
-		"bounds": func(n *node) { c.Bounds = d.bounds(n) },
-		"step":   func(n *node) { step = n },
-		"domain": func(n *node) { c.Domain = d.domain(n) },
+		"expose":     func(n *node) { c.Hidden = !d.truth(n, "expose") },
+		"bounds":     func(n *node) { c.Bounds = d.bounds(n) },
+		"step":       func(n *node) { step = n },
+		"domain":     func(n *node) { c.Domain = d.domain(n) },
+		"max_length": func(n *node) { c.MaxLength = d.length(n) },
 		"keys": func(n *node) {
 			d.constant(n, "keys", "private")
 			c.PrivateKeys = true
@@ -364,8 +419,9 @@ func (d *decoder) budget(n *node) (b Budget, ok bool) {
 		"max_epsilon_per_query": func(n *node) {
 			b.MaxEpsilonPerQuery = d.amount(n, "max_epsilon_per_query", minLoss, strconv.Itoa(maxEpsilon))
 		},
-		"tranche": func(n *node) { b.Tranche = d.tranche(n) },
-		"rate":    func(n *node) { b.Rate = d.rate(n) },
+		"min_epsilon": func(n *node) { b.MinEpsilon = d.amount(n, "min_epsilon", MinFloor, strconv.Itoa(maxEpsilon)) },
+		"tranche":     func(n *node) { b.Tranche = d.tranche(n) },
+		"rate":        func(n *node) { b.Rate = d.rate(n) },
 	})
 	if len(d.problems) > before {
 		return b, false

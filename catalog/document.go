@@ -17,11 +17,14 @@ type Policy struct {
 	Tables  []*TablePolicy // sorted by schema, name
 	Budgets []Budget       // in the file's order
 
-	ShareReleases bool `json:",omitempty"` // see [Snapshot.ShareReleases]
+	ShareReleases bool  `json:",omitempty"` // see [Snapshot.ShareReleases]
+	MaxFailures   int64 `json:",omitempty"` // see [Snapshot.MaxFailures]
 	// DataVersion is the steward's name for the state of the data. Another one is another policy: questions are asked anew.
 	DataVersion string `json:",omitempty"`
 
 	Pate *PatePolicy `json:",omitempty"`
+
+	Timing *Timing `json:",omitempty"` // nil: the guarantee does not cover time
 }
 
 // TableName names a relation of the protected database.
@@ -40,13 +43,19 @@ func (n TableName) String() string {
 // TablePolicy is the policy of one table.
 type TablePolicy struct {
 	TableName
-	Public    bool
-	Unit      *UnitPolicy     // nil: public
-	MaxRows   int64           // 0: not given
-	MaxGroups int64           // 0: not given
-	MaxValues int64           // 0: not given
-	Prepare   *struct{}       // always nil: the digest of every policy in force covers the name
-	Columns   []*ColumnPolicy // sorted by name
+	Public bool
+	Unit   *UnitPolicy // nil: public
+	// Declassified: of a public table, that its rows are nobody's secret although a foreign key leads from them to people.
+	Declassified bool `json:",omitempty"`
+	// RowSecurity: whether each row is visible depends on that row alone.
+	RowSecurity bool `json:",omitempty"`
+	// NotCovered are kinds of units to which foreign keys lead, and which the table's answers do not protect.
+	NotCovered []string        `json:",omitempty"`
+	MaxRows    int64           // 0: not given
+	MaxGroups  int64           // 0: not given
+	MaxValues  int64           // 0: not given
+	Prepare    *struct{}       // always nil: the digest of every policy in force covers the name
+	Columns    []*ColumnPolicy // sorted by name
 
 	pos   fault.Position
 	lines Lines
@@ -57,6 +66,7 @@ type UnitPolicy struct {
 	Kind   UnitKind
 	Column string
 	To     TableName // PathUnit only
+	Of     string    `json:",omitempty"` // the kind of unit that it is; "": derived
 
 	pos fault.Position
 }
@@ -66,7 +76,7 @@ func (u *UnitPolicy) same(other *UnitPolicy) bool {
 	if u == nil || other == nil {
 		return u == other
 	}
-	return u.Kind == other.Kind && u.Column == other.Column && u.To == other.To
+	return u.Kind == other.Kind && u.Column == other.Column && u.To == other.To && u.Of == other.Of
 }
 
 // ColumnPolicy is the policy of one column.
@@ -76,6 +86,7 @@ type ColumnPolicy struct {
 	Bounds      *BoundsPolicy
 	Domain      *DomainPolicy
 	PrivateKeys bool
+	MaxLength   int64 `json:",omitempty"` // bytes of a text that counts; 0: not given
 
 	pos fault.Position
 }

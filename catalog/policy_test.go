@@ -218,7 +218,7 @@ func TestDocumentedPolicy(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(errors.Join(problems...))
 	}
-	if len(p.Tables) != 4 || len(p.Budgets) != 4 {
-		t.Errorf("%d tables and %d budgets, want 4 and 4", len(p.Tables), len(p.Budgets))
+	if len(p.Tables) != 6 || len(p.Budgets) != 4 {
+		t.Errorf("%d tables and %d budgets, want 6 and 4", len(p.Tables), len(p.Budgets))
 	}
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,6 +18,9 @@ SELECT n.nspname, c.relname, c.oid,
 	CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
 		WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' END,
 	c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid),
+	c.relrowsecurity,
+	c.relkind = 'p' AND EXISTS (SELECT FROM pg_catalog.pg_partition_tree(c.oid) t JOIN pg_catalog.pg_class p ON p.oid = t.relid WHERE p.relkind NOT IN ('r', 'p')),
+	coalesce(pg_catalog.pg_partition_root(c.oid)::oid, c.oid),
 	ARRAY(SELECT a.relid::oid FROM pg_catalog.pg_partition_ancestors(c.oid) a WHERE a.relid <> c.oid ORDER BY 1),
 	pg_catalog.has_table_privilege(c.oid, 'SELECT') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
 FROM pg_catalog.pg_class c
@@ -27,16 +31,31 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
 		SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]))))
 ORDER BY n.nspname, c.relname`
 
-// columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. A text column whose
-// collation takes different texts for equal has no supported type: group keys are compared as bytes.
+// columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. No supported type have: a text column whose
+// collation takes different texts for equal, as group keys are compared as bytes; a column that is computed when it is read (PostgreSQL 18),
+// as that can fail on a row; a type with casts of its own, which run somebody's function; and what only is called like a type of PostgreSQL's.
+// Neither has a domain of which NULL may not be, or to which a constraint asks more of it than operators of PostgreSQL's, which NULL passes: where a
+// statement makes a NULL (CASE without ELSE), PostgreSQL asks the domain, on the rows where there is one.
+//
+// NOT NULL counts once it holds for all rows: since 18, attnotnull is set as well while that was not looked at.
 const columnsSQL = `
-SELECT a.attrelid, a.attname, a.attnum, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, a.atttypmod),
-	CASE WHEN t.typtype = 'e' THEN 'enum' WHEN NOT coalesce(l.collisdeterministic, true) THEN ''
-		ELSE pg_catalog.format_type(base.oid, NULL) END,
+SELECT a.attrelid, a.attname, a.attnum, a.atttypid, a.atttypmod,
+	pg_catalog.format_type(a.atttypid, a.atttypmod) || CASE
+		WHEN a.attgenerated = 'v' THEN ' (computed when it is read)'
+		WHEN casts.own THEN ' (with casts of its own)'
+		WHEN base.picky THEN ' (a domain that NULL may not pass)'
+		WHEN NOT coalesce(l.collisdeterministic, true) THEN ' (with a collation that takes different texts for equal)'
+		ELSE '' END,
+	CASE WHEN a.attgenerated = 'v' OR casts.own OR base.picky OR NOT coalesce(l.collisdeterministic, true) THEN ''
+		WHEN t.typtype = 'e' THEN 'enum'
+		WHEN tn.nspname = 'pg_catalog' THEN pg_catalog.format_type(base.oid, NULL)
+		ELSE '' END,
 	greatest(a.atttypmod, base.typmod),
 	CASE WHEN t.typtype = 'e' THEN pg_catalog.format('%I.%I', tn.nspname, t.typname) ELSE '' END,
 	coalesce((SELECT pg_catalog.array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid), '{}'),
-	a.attnotnull
+	a.attnotnull AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+		WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND a.attnum = ANY (k.conkey) AND NOT k.convalidated),
+	CASE WHEN a.attcollation = 'pg_catalog."default"'::pg_catalog.regcollation THEN 0::oid ELSE a.attcollation END
 FROM pg_catalog.pg_attribute a
 CROSS JOIN LATERAL (
 	WITH RECURSIVE chain (oid, kind, next, typmod) AS (
@@ -45,10 +64,16 @@ CROSS JOIN LATERAL (
 		SELECT d.oid, d.typtype, d.typbasetype, greatest(chain.typmod, d.typtypmod)
 		FROM chain JOIN pg_catalog.pg_type d ON chain.kind = 'd' AND d.oid = chain.next
 	)
-	SELECT oid, typmod FROM chain WHERE kind <> 'd'
+	SELECT oid, typmod, (SELECT pg_catalog.bool_or(d.typnotnull OR EXISTS (SELECT FROM pg_catalog.pg_constraint k
+		WHERE k.contypid = d.oid AND k.contype = 'c' AND EXISTS (
+			SELECT FROM pg_catalog.regexp_matches(k.conbin::text, '\{([A-Z_]+)|:opno ([0-9]+)', 'g') m
+			WHERE m[1] <> ALL ('{OPEXPR,BOOLEXPR,CONST,COERCETODOMAINVALUE,RELABELTYPE,SCALARARRAYOPEXPR,ARRAYEXPR,ARRAY}') OR m[2]::int8 >= 16384)))
+		FROM chain links JOIN pg_catalog.pg_type d ON d.oid = links.oid WHERE links.kind = 'd') AS picky
+	FROM chain WHERE kind <> 'd'
 ) base
 JOIN pg_catalog.pg_type t ON t.oid = base.oid
 JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
+CROSS JOIN LATERAL (SELECT t.typtype = 'e' AND EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castsource = t.oid) AS own) casts
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
 WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attrelid, a.attnum`
@@ -85,7 +110,7 @@ WHERE i.indrelid = ANY($1::oid[]) AND i.indisvalid AND i.indpred IS NULL AND i.i
 GROUP BY i.indrelid, i.indexrelid
 ORDER BY 1, 2`
 
-// foreignKeysSQL lists foreign keys of one column. One of a partition counts for the whole table, because a path's rows
+// foreignKeysSQL lists foreign keys of one column that PostgreSQL has checked on all rows and enforces. One of a partition counts for the whole table, because a path's rows
 // that lead nowhere are dropped: the key shows which column is referred to, not that every row refers to something.
 const foreignKeysSQL = `
 SELECT DISTINCT r.relation, a.attname, tn.nspname, tc.relname, ta.attname
@@ -97,8 +122,16 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conke
 JOIN pg_catalog.pg_class tc ON tc.oid = k.confrelid
 JOIN pg_catalog.pg_namespace tn ON tn.oid = tc.relnamespace
 JOIN pg_catalog.pg_attribute ta ON ta.attrelid = k.confrelid AND ta.attnum = k.confkey[1]
-WHERE k.contype = 'f' AND pg_catalog.cardinality(k.conkey) = 1 AND r.relation = ANY($1::oid[])
+WHERE k.contype = 'f' AND k.convalidated AND coalesce((pg_catalog.to_jsonb(k) ->> 'conenforced')::bool, true) -- a column since 18
+	AND pg_catalog.cardinality(k.conkey) = 1 AND r.relation = ANY($1::oid[])
 ORDER BY 1, 2, 3, 4, 5`
+
+// referencesSQL lists which relations refer to which by a foreign key, of any columns, valid or not. Partitions stand for their whole tables.
+const referencesSQL = `
+SELECT DISTINCT coalesce(pg_catalog.pg_partition_root(k.conrelid)::oid, k.conrelid), coalesce(pg_catalog.pg_partition_root(k.confrelid)::oid, k.confrelid)
+FROM pg_catalog.pg_constraint k
+WHERE k.contype = 'f' AND k.conparentid = 0
+ORDER BY 1, 2`
 
 // Inspect reads the schema of a protected database as the gateway's role sees it, in one snapshot. For a policy, it also
 // reads the values of the public tables that are domains; p may be nil. Its errors are data/unavailable.
@@ -112,12 +145,12 @@ func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error
 				return err
 			}
 		}
-		return nil
+		return schema.count(ctx, tx, p)
 	})
 }
 
 // Recheck holds a revision against the live schema of its protected database: policy/stale when something that the policy
-// relies on has changed, data/unavailable when the schema cannot be read.
+// relies on has changed, or it would be refused if it were applied now, data/unavailable when the schema cannot be read.
 func Recheck(ctx context.Context, pool *pgxpool.Pool, r *Revision) error {
 	live, err := inspect(ctx, pool, func(tx pgx.Tx, schema *Schema) error {
 		return schema.readRelations(ctx, tx, r.Pinned.Tables)
@@ -127,6 +160,10 @@ func Recheck(ctx context.Context, pool *pgxpool.Pool, r *Revision) error {
 	}
 	if err := r.Pinned.Drift(live); err != nil {
 		return fault.PolicyStale().WithCause(err)
+	}
+	live.Domains = r.Pinned.Domains // other values are no change
+	if _, problems := Check(r.Policy, live); len(problems) > 0 {
+		return fault.PolicyStale().WithCause(errors.Join(problems...))
 	}
 	return nil
 }
@@ -150,7 +187,7 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	byOID := map[uint32]*TableInfo{}
 	var oids []uint32
 	t := TableInfo{}
-	err := each(ctx, tx, relationsSQL, []any{schemas, names}, []any{&t.Schema, &t.Name, &t.OID, &t.Kind, &t.Inherited, &t.PartOf, &t.Readable}, func() {
+	err := each(ctx, tx, relationsSQL, []any{schemas, names}, []any{&t.Schema, &t.Name, &t.OID, &t.Kind, &t.Inherited, &t.RowSecurity, &t.Foreign, &t.root, &t.PartOf, &t.Readable}, func() {
 		table := t
 		s.Tables = append(s.Tables, &table)
 		byOID[t.OID] = &table
@@ -163,7 +200,7 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	var typeName string
 	var modifier int32
 	c := ColumnInfo{}
-	columns := []any{&oid, &c.Name, &c.AttNum, &c.TypeOID, &c.TypMod, &c.TypeName, &typeName, &modifier, &c.Enum, &c.EnumValues, &c.NotNull}
+	columns := []any{&oid, &c.Name, &c.AttNum, &c.TypeOID, &c.TypMod, &c.TypeName, &typeName, &modifier, &c.Enum, &c.EnumValues, &c.NotNull, &c.Collation}
 	if err := each(ctx, tx, columnsSQL, []any{oids}, columns, func() {
 		column := c
 		column.Type, column.MaxLength, column.Scale = supported(typeName, modifier)
@@ -188,6 +225,11 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	if err := each(ctx, tx, indexesSQL, []any{oids}, []any{&oid, &key}, func() {
 		byOID[oid].Indexes = append(byOID[oid].Indexes, slices.Clone(key))
 	}); err != nil {
+		return err
+	}
+	edge := reference{}
+	s.references = []reference{}
+	if err := each(ctx, tx, referencesSQL, nil, []any{&edge.from, &edge.to}, func() { s.references = append(s.references, edge) }); err != nil {
 		return err
 	}
 	k := ForeignKey{}

@@ -57,9 +57,15 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 		if a.Replaces != AnyVersion && a.Replaces != version {
 			return nil, false, fault.PolicyConflict(a.Policy.Dataset, version)
 		}
-		if current != nil && [32]byte(current.digest) == snapshot.Digest {
-			revision, err := current.revision()
-			return revision, false, err
+		if current != nil {
+			same, err := current.approves(snapshot.Digest, pinned)
+			if err != nil {
+				return nil, false, err
+			}
+			if same {
+				revision, err := current.revision()
+				return revision, false, err
+			}
 		}
 		snapshot.Version = version + 1
 		at, inserted, err := s.insert(ctx, snapshot, pinned, a)
@@ -149,6 +155,15 @@ func (s *Store) latest(ctx context.Context, dataset string) (*storedPolicy, int6
 	return &r, r.version, nil
 }
 
+// approves reports whether it holds the same policy, checked against the same schema, and tables that have not outgrown it.
+func (r *storedPolicy) approves(digest [32]byte, pinned *Schema) (bool, error) {
+	stored, err := decodeSchema(r.metadata)
+	if err != nil {
+		return false, err
+	}
+	return [32]byte(r.digest) == digest && !pinned.outgrows(stored), nil
+}
+
 // revision builds the snapshot again from what was stored. A digest that does not come out the same means that the row was
 // edited, or that this noisegate understands the file in another way: it does not take force.
 func (r *storedPolicy) revision() (*Revision, error) {
@@ -162,7 +177,8 @@ func (r *storedPolicy) revision() (*Revision, error) {
 	}
 	snapshot, problems := Check(p, pinned)
 	if len(problems) > 0 {
-		return nil, fault.Internal(fmt.Errorf("catalog: the stored policy of %s does not fit its metadata: %w", r.dataset, errors.Join(problems...)))
+		// It was applied by an earlier noisegate, which took more than this one does.
+		return nil, fault.PolicyStale().WithCause(fmt.Errorf("catalog: version %d of the policy of %s is refused: %w", r.version, r.dataset, errors.Join(problems...)))
 	}
 	if snapshot.Digest != [32]byte(r.digest) || snapshot.Dataset != r.dataset {
 		return nil, fault.PolicyStale().WithCause(fmt.Errorf("catalog: version %d of the policy of %s has another digest than when it was applied", r.version, r.dataset))

@@ -16,7 +16,13 @@ import (
 type Schema struct {
 	Tables  []*TableInfo
 	Domains []DomainValues `json:",omitempty"`
+
+	references []reference // all that foreign keys of the database say; nil: what was kept of them is in each table's Leads
 }
+
+// reference is a foreign key, of any columns, valid or not: rows of one relation are about rows of another. Partitions stand for the whole
+// tables that they are parts of.
+type reference struct{ from, to uint32 }
 
 // TableInfo is a relation of the live schema.
 type TableInfo struct {
@@ -24,12 +30,19 @@ type TableInfo struct {
 	OID         uint32
 	Kind        RelationKind
 	Inherited   bool     `json:",omitempty"` // other tables, not partitions, inherit from it: their rows show in it
+	RowSecurity bool     `json:",omitempty"` // policies of the database decide which of its rows are seen
+	Foreign     bool     `json:",omitempty"` // partitions of it are foreign tables
 	PartOf      []uint32 `json:",omitempty"` // the partitioned tables that show its rows too, by OID
 	Readable    bool     // by the role that looked
+	MostRows    int64    `json:",omitempty"` // rows of a public table, approved: see [approved]; 0: not counted
+	root        uint32   // the partitioned table of which it is a part in the end; itself where there is none
 	Columns     []*ColumnInfo
 	Unique      []string     `json:",omitempty"` // columns whose values are unique by themselves
 	Keys        [][]string   `json:",omitempty"` // sets of two columns and more that are unique together, sorted
-	ForeignKeys []ForeignKey `json:",omitempty"` // of one column
+	ForeignKeys []ForeignKey `json:",omitempty"` // of one column, which hold for all rows
+	// Leads are tables with a privacy unit to which foreign keys lead in other ways: of several columns, not validated, or through tables
+	// without a unit.
+	Leads []TableName `json:",omitempty"`
 	// Indexes are the columns of B-trees over all rows: those that order it, in their order, then those that it holds beside them. They
 	// decide how fast a statement is, never what it gives.
 	Indexes [][]string `json:",omitempty"`
@@ -57,6 +70,9 @@ type ColumnInfo struct {
 	Enum       string   `json:",omitempty"` // quoted, with schema
 	EnumValues []string `json:",omitempty"`
 	NotNull    bool
+	MostEqual  int64 `json:",omitempty"` // rows of a public table with one value, approved; 0: not counted
+	// Collation is by what texts are compared, by OID; 0: by the default of the database, or not at all.
+	Collation uint32 `json:",omitempty"`
 }
 
 // ForeignKey leads from a column to a unique column.
@@ -103,7 +119,11 @@ func (s *Schema) For(p *Policy) *Schema {
 	pinned := &Schema{}
 	for _, t := range p.Tables {
 		if info, ok := s.Table(t.TableName); ok {
-			pinned.Tables = append(pinned.Tables, info)
+			kept := *info
+			if s.references != nil {
+				kept.Leads = s.leadsFrom(info, p)
+			}
+			pinned.Tables = append(pinned.Tables, &kept)
 		}
 	}
 	sources := p.domainSources()
@@ -190,11 +210,12 @@ func decodeSchema(text []byte) (*Schema, error) {
 	return s, nil
 }
 
-// digest identifies a policy together with what it was checked against.
+// digest identifies a policy together with what it was checked against, but for how many rows public tables had: what was answered stays an
+// answer when they grow.
 func digest(p *Policy, pinned *Schema) [32]byte {
 	h := sha256.New()
 	document := sha256.Sum256(p.canonical())
-	metadata := sha256.Sum256(pinned.encode())
+	metadata := sha256.Sum256(pinned.uncounted().encode())
 	h.Write(document[:])
 	h.Write(metadata[:])
 	return [32]byte(h.Sum(nil))

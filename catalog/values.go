@@ -19,6 +19,9 @@ const maxDomain = 100_000
 // maxLoaded is how many values a column of a public table may have for queries to group by it publicly without a declared domain.
 const maxLoaded = 10_000
 
+// maxMaxLength is the largest max_length of a column, in bytes.
+const maxMaxLength = 65_536
+
 // loadable reports whether the values of a public table's column can be public keys as they are.
 func loadable(c *ColumnInfo) bool {
 	return groupable(c) && c.Type != Timestamp && c.Type != Timestamptz
