@@ -17,6 +17,7 @@ const (
 	ReportNoisyMax          Name = "report_noisy_max"
 	QuantileSelection       Name = "quantile"
 	RandomizedResponses     Name = "randomized_response"
+	RandomDelay             Name = "random_delay"
 )
 
 // Additive is a mechanism that adds integer noise, whose law depends on no data, to a sealed integer.
