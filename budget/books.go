@@ -43,10 +43,14 @@ func (b *Books) Add(e Entry) error {
 	switch e.Kind {
 	case EntryReserve:
 		what = b.reserved(e)
-	case EntrySettle, EntryVoid, EntryExpire:
+	case EntrySettle, EntryVoid, EntryExpire, EntryFail:
 		what = b.ended(e)
 	case EntryLimit, EntryRefill, EntryFreeze, EntryThaw:
 		what = b.defined(e)
+	case EntryReset:
+		if _, ok := resetOf(e); !ok {
+			what = notAReset
+		}
 	default:
 		what = "nobody knows its kind"
 	}
@@ -55,6 +59,9 @@ func (b *Books) Add(e Entry) error {
 	}
 	return nil
 }
+
+// notAReset is what is wrong with an entry that says nothing of one analyst's failures.
+const notAReset = "it does not say whose failures count no more"
 
 func (b *Books) reserved(e Entry) (what string) {
 	if b.charges[e.Reservation] != nil {
@@ -118,7 +125,7 @@ func (b *Books) ended(e Entry) (what string) {
 	switch {
 	case charge == nil || charge.state != open:
 		return "its charge is not open"
-	case e.Kind == EntryVoid && e.Loss != mechanisms.Loss{}, e.Kind == EntryExpire && e.Loss != charge.held, !within(e.Loss, charge.held):
+	case e.Kind == EntryVoid && e.Loss != mechanisms.Loss{}, (e.Kind == EntryExpire || e.Kind == EntryFail) && e.Loss != charge.held, !within(e.Loss, charge.held):
 		return "its charge counts as something else than it may"
 	}
 	for _, a := range charge.accounts {

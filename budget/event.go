@@ -236,7 +236,7 @@ func EventOf(p mechanisms.Parameters) (Event, error) {
 		return RangeEvent(text(p.Epsilon))
 	case mechanisms.PermuteAndFlipMechanism, mechanisms.ReportNoisyMax, mechanisms.RandomizedResponses, mechanisms.TopKSelection:
 		return PureEvent(text(p.Epsilon))
-	case mechanisms.PartitionSelection:
+	case mechanisms.PartitionSelection, mechanisms.RandomDelay:
 		return ApproxEvent(text(p.Epsilon), text(p.Delta))
 	case mechanisms.GaussianThresholding:
 		groups, variance, delta := text(p.Sensitivity), text(p.Variance), text(p.Delta)

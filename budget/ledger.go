@@ -143,7 +143,7 @@ type Charge struct {
 	// Shared lets [Ledger.Replay] also give the answer that another analyst was given to the same question. Whoever sets it has the policy's
 	// word for it.
 	Shared bool
-	// Draws are the slots of a plan that the question uses. Its Loss is zero: the plan was paid for.
+	// Draws are the slots of a plan that the question uses. Its Loss is zero: the plan was paid for; or that of a random delay, which no slot pays for.
 	Draws *Draw
 }
 
@@ -184,6 +184,8 @@ const (
 	EntryRefill  EntryKind = "refill"
 	EntryFreeze  EntryKind = "freeze"
 	EntryThaw    EntryKind = "thaw"
+	EntryFail    EntryKind = "fail"  // an expiry that counts as a failure of the analyst's
+	EntryReset   EntryKind = "reset" // an analyst's failures until here count no more
 )
 
 // Entry is one line of the append-only journal. Each dataset's entries are a chain: see [Entry.HashAfter].
@@ -192,7 +194,7 @@ type Entry struct {
 	At          time.Time // the dataset's time: the server's clock, which never goes back here; whole microseconds, UTC
 	Kind        EntryKind
 	Dataset     string
-	Analyst     string // who spent; for limits, refills and freezes, who did it
+	Analyst     string // who spent; for limits, refills, freezes and resets, who did it
 	Reservation ReservationID
 	AccountIDs  []int64         // the accounts that it is about, as the ledger numbers them
 	Loss        mechanisms.Loss // of charges, what it counts as from this entry on, zero once it is voided; of refills, what was added
@@ -200,7 +202,7 @@ type Entry struct {
 	Digest []byte
 	// MechanismText and AccountText are JSON as the ledger keeps it, byte for byte.
 	MechanismText []byte // reservations: every release's parameters, and slots of plans that are paid for or drawn
-	AccountText   []byte // limits, refills, freezes: the account and its limit from here on
+	AccountText   []byte // limits, refills, freezes: the account and its limit from here on; resets: whose failures
 	Hash          [32]byte
 
 	// What the texts say.
@@ -245,6 +247,12 @@ type Ledger interface {
 	Void(context.Context, ReservationID) error
 	// Expire closes an open charge without an answer; what it reserved counts as spent.
 	Expire(context.Context, ReservationID) error
+	// Fail is Expire of work that began and failed: it counts among the analyst's failures.
+	Fail(context.Context, ReservationID) error
+	// Failures is how many charges of an analyst on a dataset failed within a period until now, and since the last reset.
+	Failures(ctx context.Context, dataset, analyst string, within time.Duration) (int64, error)
+	// ResetFailures lets an analyst's failures until now count no more. It writes an entry, unless there are none.
+	ResetFailures(ctx context.Context, by string, reset Reset) error
 	// ExpireOlder closes every charge that has been open for longer than age (crashed gateways) and says how many.
 	ExpireOlder(ctx context.Context, age time.Duration) (int, error)
 

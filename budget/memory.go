@@ -112,6 +112,39 @@ func (m *Memory) close(id ReservationID, end ending) error {
 	})
 }
 
+// Fail implements [Ledger].
+func (m *Memory) Fail(_ context.Context, id ReservationID) error { return m.close(id, failing()) }
+
+// Failures implements [Ledger].
+func (m *Memory) Failures(_ context.Context, dataset, analyst string, within time.Duration) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	since, count := m.clock().Add(-within), int64(0)
+	for _, e := range slices.Backward(m.entries) {
+		if r, ok := resetOf(e); ok && r == (Reset{dataset, analyst}) || !e.At.After(since) {
+			break
+		}
+		if e.Kind == EntryFail && e.Dataset == dataset && e.Analyst == analyst {
+			count++
+		}
+	}
+	return count, nil
+}
+
+// ResetFailures implements [Ledger].
+func (m *Memory) ResetFailures(ctx context.Context, by string, r Reset) error {
+	if err := r.check(by); err != nil {
+		return err
+	}
+	if n, err := m.Failures(ctx, r.Dataset, r.Analyst, FailurePeriod); n == 0 || err != nil {
+		return err
+	}
+	return m.at(func(d *desk) error {
+		d.resetFailures(by, r)
+		return nil
+	})
+}
+
 // ExpireOlder implements [Ledger].
 func (m *Memory) ExpireOlder(ctx context.Context, age time.Duration) (int, error) {
 	m.mu.Lock()

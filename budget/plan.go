@@ -114,7 +114,8 @@ func (c Charge) checkPlan() error {
 		}
 	}
 	if d := c.Draws; d != nil {
-		if d.Plan == "" || d.From < 0 || d.Count < 0 || d.From+d.Count > MaxSlots || !c.Loss.IsZero() {
+		delayed := slices.ContainsFunc(c.Mechanisms, func(p mechanisms.Parameters) bool { return p.Mechanism == mechanisms.RandomDelay })
+		if d.Plan == "" || d.From < 0 || d.Count < 0 || d.From+d.Count > MaxSlots || !c.Loss.IsZero() && !delayed {
 			return fault.Internal(errors.New("budget: a charge draws from a plan and is not paid by it"))
 		}
 	}

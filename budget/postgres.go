@@ -412,7 +412,9 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 		r, err = readReleases(e.MechanismText)
 		e.Mechanisms = r.Mechanisms
 	}
-	if err == nil && e.AccountText != nil {
+	if r, ok := resetOf(e); err == nil && ok {
+		e.Account = r.account()
+	} else if err == nil && e.AccountText != nil {
 		var r limitRecord
 		if err = json.Unmarshal(e.AccountText, &r); err == nil {
 			e.Account, e.Limit = r.account(e.Dataset)

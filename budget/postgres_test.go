@@ -27,7 +27,7 @@ import (
 // what the ledger wants.
 func durableServer(t testing.TB) *pgserver.Server {
 	t.Helper()
-	programs, err := pgserver.Find()
+	programs, err := pgtest.Programs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

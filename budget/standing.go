@@ -55,7 +55,7 @@ func (s *standing) add(e Entry) (what string) {
 		s.Open[e.Reservation] = standingCharge{e.AccountIDs, e.Loss}
 		s.move(e.AccountIDs, sumOf(e.Loss), sumOf(e.Loss))
 		return s.plan(e)
-	case EntrySettle, EntryVoid, EntryExpire:
+	case EntrySettle, EntryVoid, EntryExpire, EntryFail:
 		c, ok := s.Open[e.Reservation]
 		if !ok {
 			return "its charge is not open"
@@ -76,6 +76,10 @@ func (s *standing) add(e Entry) (what string) {
 		}
 		a.Text = e.AccountText
 		s.Accounts[e.AccountIDs[0]] = a
+	case EntryReset:
+		if _, ok := resetOf(e); !ok {
+			return notAReset
+		}
 	default:
 		return "nobody knows its kind"
 	}

@@ -93,6 +93,24 @@ func testAgainstModel(f *fixture) {
 					c.state = "expired"
 				}
 			},
+			"fail": func(t *rapid.T) {
+				if open := m.open(); len(open) > 0 {
+					c := &m.charges[rapid.SampledFrom(open).Draw(t, "charge")]
+					before, err := f.ledger.Failures(f.Context(), dataset, "ana", budget.FailurePeriod)
+					f.end(t, err)
+					f.end(t, f.ledger.Fail(f.Context(), c.ID))
+					c.state = "expired"
+					if after, err := f.ledger.Failures(f.Context(), dataset, "ana", budget.FailurePeriod); err != nil || after != before+1 {
+						t.Fatalf("%d failures, then %d, %v", before, after, err)
+					}
+				}
+			},
+			"reset": func(t *rapid.T) {
+				f.end(t, f.ledger.ResetFailures(f.Context(), "stella", budget.Reset{Dataset: dataset, Analyst: "ana"}))
+				if n, err := f.ledger.Failures(f.Context(), dataset, "ana", budget.FailurePeriod); err != nil || n != 0 {
+					t.Fatalf("%d failures after they were reset, %v", n, err)
+				}
+			},
 			"limit": func(t *rapid.T) {
 				a := rapid.SampledFrom(accounts).Draw(t, "account")
 				a.Limit, a.Origin = anyLimit(t), budget.FromSteward

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"TenSlotsForSixtyFour", testTenSlotsForSixtyFour},
 		{"OneQuestionDrawsOnce", testOneQuestionDrawsOnce},
 		{"AgainstModel", testAgainstModel},
+		{"Failures", testFailures},
 		{"Freeze", testFreeze},
 		{"Refill", testRefill},
 		{"SignedRefill", testSignedRefill},
