@@ -204,3 +204,13 @@ func (m *Mode) Describe() Description {
 	}
 	return d
 }
+
+// Passable reports whether the votes, and not the noise alone, can decide the check: a threshold above teachers + 6·σ₁ is passed with a
+// probability below 10⁻⁹ even where all agree, so that nobody asks for the answer.
+func (m *Mode) Passable() bool {
+	if m.check == nil {
+		return true
+	}
+	f := m.floats()
+	return f.threshold <= float64(m.ensemble.teachers)+6*f.check
+}

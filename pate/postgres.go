@@ -83,9 +83,16 @@ type Version struct {
 	SealedAt  *time.Time // nil while votes may change
 }
 
-// Define begins a version. A version that is not sealed yet is replaced, votes and all.
+// Define begins a version. A version that is not sealed yet is replaced, votes and all. What was sealed under the name, or over the same
+// partition of people, binds it: one account, one dataset, and as many teachers a person, or more.
 func (s *Store) Define(ctx context.Context, d Definition) (*Version, error) {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := declaring(ctx, tx); err != nil {
+			return err
+		}
+		if err := s.bound(ctx, tx, d); err != nil {
+			return err
+		}
 		number := int64(1)
 		last, err := version(ctx, tx, d.Name, false)
 		switch {
@@ -113,6 +120,57 @@ func (s *Store) Define(ctx context.Context, d Definition) (*Version, error) {
 		return nil, plain(err)
 	}
 	return s.Latest(ctx, d.Name)
+}
+
+// declaring lets one transaction at a time declare what votes are.
+func declaring(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('noisegate.pate_ensemble', 0))")
+	return err
+}
+
+// bound refuses a definition that contradicts what was sealed before. Who could declare the same votes again, with fewer teachers a person or an
+// account of its own, would have them for less, or twice.
+func (s *Store) bound(ctx context.Context, tx pgx.Tx, d Definition) error {
+	rows, err := tx.Query(ctx, sqlBinding, d.Name, d.Partition)
+	if err != nil {
+		return err
+	}
+	var name string
+	var perPerson int64
+	_, err = pgx.ForEachRow(rows, []any{&name, &perPerson}, func() error {
+		switch {
+		case name != d.Name:
+			return fault.PateEnsemble("partition_sha256", "that of no other ensemble: a partition of people belongs to one ensemble, whose account all its versions share")
+		case d.Ensemble.MaxTeachersPerPerson() < perPerson:
+			return fault.PateEnsemble("max_teachers_per_person", fmt.Sprintf("at least %d, as in an earlier version over the same people", perPerson))
+		}
+		return nil
+	})
+	return err
+}
+
+// sameVotes refuses to seal votes that were sealed before under another declaration: another dataset, fewer teachers a person, or other
+// parameters of the sanitised ε, which would be chosen with the votes in view.
+func (s *Store) sameVotes(ctx context.Context, tx pgx.Tx, v *Version) error {
+	rows, err := tx.Query(ctx, sqlSameVotes, v.Digest, v.ID)
+	if err != nil {
+		return err
+	}
+	var dataset string
+	var perPerson int64
+	var sanitise []byte
+	_, err = pgx.ForEachRow(rows, []any{&dataset, &perPerson, &sanitise}, func() error {
+		switch {
+		case dataset != v.Dataset:
+			return fault.PateEnsemble("its votes", "those of no other dataset: these were sealed for another one before, whose budget they spend from")
+		case v.Ensemble.MaxTeachersPerPerson() < perPerson:
+			return fault.PateEnsemble("max_teachers_per_person", fmt.Sprintf("at least %d, as these votes were sealed with before", perPerson))
+		case !bytes.Equal(sanitise, v.Sanitise):
+			return fault.PateEnsemble("sanitise", "what these votes were first sealed with")
+		}
+		return nil
+	})
+	return err
 }
 
 // discard drops a version that is being prepared.
@@ -199,6 +257,9 @@ func (s *Store) Load(ctx context.Context, name string, votes *Ballots, by string
 // Seal makes the votes final, after it found them to be those that were loaded: what is sealed is what the digest says.
 func (s *Store) Seal(ctx context.Context, name, by string) (*Version, error) {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := declaring(ctx, tx); err != nil {
+			return err
+		}
 		v, err := draft(ctx, tx, name)
 		if err != nil {
 			return err
@@ -208,6 +269,9 @@ func (s *Store) Seal(ctx context.Context, name, by string) (*Version, error) {
 		}
 		if digest, err := digestOf(ctx, tx, v); err != nil || !bytes.Equal(digest, v.Digest) {
 			return fault.DataUnavailable(cmp.Or(err, errTampered))
+		}
+		if err := s.sameVotes(ctx, tx, v); err != nil {
+			return err
 		}
 		_, err = tx.Exec(ctx, "UPDATE noisegate.pate_ensemble SET sealed_by = $2, sealed_at = clock_timestamp() WHERE ensemble_id = $1", v.ID, by)
 		return err

@@ -3,6 +3,7 @@ package pate
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -38,49 +39,132 @@ func (q Question) String() string { return hex.EncodeToString(q[:]) }
 type Asked struct {
 	Query   int32    // its place among the version's queries
 	Outcome *Outcome // nil: nothing yet
+	Owned   bool     // the outcome was paid for by the buyer who asks
 }
 
+// Buyer is who asks for labels, and has those again, free, that they paid for.
+type Buyer string
+
 // Find looks queries up by their names. There is one question for each query, or one for all. It reads no votes, and fails with
-// pate/unknown-query.
-func (s *Store) Find(ctx context.Context, v *Version, keys []string, questions []Question) ([]Asked, error) {
+// pate/unknown-query. Its time is linear in the number of keys or of stored rows, whatever PostgreSQL knows about either.
+func (s *Store) Find(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question) ([]Asked, error) {
 	if i := slices.IndexFunc(keys, func(key string) bool { return !validKey(key) }); i >= 0 {
 		return nil, fault.PateUnknownQuery(keys[i]) // PostgreSQL has no texts with a zero byte
 	}
-	rows, err := s.pool.Query(ctx, sqlFind, v.ID, keys, bytesOf(questions))
+	list, err := s.places(ctx, v, keys)
+	if err == nil {
+		err = s.outcomes(ctx, v, list, questions)
+	}
+	if err == nil {
+		err = s.owned(ctx, v, buyer, list, questions)
+	}
 	if err != nil {
 		return nil, fault.Untouched(plain(err))
 	}
-	place := 0
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Asked, error) {
-		asked, err := scanAsked(row, keys[place])
-		place++
-		return asked, err
-	})
-	return list, fault.Untouched(plain(err))
+	return list, nil
 }
 
-func scanAsked(row pgx.CollectableRow, key string) (Asked, error) {
-	var query, label *int32
-	var status *Status
+// places finds each key's place among the version's queries.
+func (s *Store) places(ctx context.Context, v *Version, keys []string) ([]Asked, error) {
+	rows, err := s.pool.Query(ctx, sqlPlaces, v.ID, keys)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]int32, len(keys))
+	var key string
+	var place int32
+	if _, err := pgx.ForEachRow(rows, []any{&key, &place}, func() error { known[key] = place; return nil }); err != nil {
+		return nil, err
+	}
+	list := make([]Asked, len(keys))
+	for i, key := range keys {
+		place, ok := known[key]
+		if !ok {
+			return nil, fault.PateUnknownQuery(key)
+		}
+		list[i].Query = place
+	}
+	return list, nil
+}
+
+// released is the key of a stored outcome.
+type released struct {
+	question Question
+	query    int32
+}
+
+// outcomes adds to each asked query what was released of it.
+func (s *Store) outcomes(ctx context.Context, v *Version, list []Asked, questions []Question) error {
+	rows, err := s.pool.Query(ctx, sqlOutcomes, v.ID, queriesOf(list), bytesOf(questions))
+	if err != nil {
+		return err
+	}
+	stored := map[released]*Outcome{}
+	var key released
+	var question []byte
+	var status Status
+	var label *int32
 	var histogram []int64
-	if err := row.Scan(&query, &status, &label, &histogram); err != nil {
-		return Asked{}, err
+	_, err = pgx.ForEachRow(rows, []any{&question, &key.query, &status, &label, &histogram}, func() error {
+		outcome := &Outcome{Status: status, Label: NoLabel}
+		if label != nil {
+			outcome.Label = int(*label)
+		}
+		for _, n := range histogram {
+			outcome.Histogram = append(outcome.Histogram, big.NewInt(n))
+		}
+		key.question = Question(question)
+		stored[key] = outcome
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	if query == nil {
-		return Asked{}, fault.PateUnknownQuery(key)
+	for i := range list {
+		list[i].Outcome = stored[released{questionAt(questions, i), list[i].Query}]
 	}
-	asked := Asked{Query: *query}
-	if status == nil {
-		return asked, nil
+	return nil
+}
+
+// owned marks what the buyer paid for.
+func (s *Store) owned(ctx context.Context, v *Version, buyer Buyer, list []Asked, questions []Question) error {
+	rows, err := s.pool.Query(ctx, sqlPurchases, v.ID, queriesOf(list), bytesOf(questions), buyer)
+	if err != nil {
+		return err
 	}
-	asked.Outcome = &Outcome{Status: *status, Label: NoLabel}
-	if label != nil {
-		asked.Outcome.Label = int(*label)
+	bought, err := collectReleased(rows)
+	for i := range list {
+		list[i].Owned = list[i].Outcome != nil && bought[released{questionAt(questions, i), list[i].Query}]
 	}
-	for _, n := range histogram {
-		asked.Outcome.Histogram = append(asked.Outcome.Histogram, big.NewInt(n))
+	return err
+}
+
+// collectReleased reads rows of a question and a place.
+func collectReleased(rows pgx.Rows) (map[released]bool, error) {
+	set := map[released]bool{}
+	var question []byte
+	var query int32
+	_, err := pgx.ForEachRow(rows, []any{&question, &query}, func() error {
+		set[released{Question(question), query}] = true
+		return nil
+	})
+	return set, err
+}
+
+func queriesOf(list []Asked) []int32 {
+	queries := make([]int32, len(list))
+	for i, asked := range list {
+		queries[i] = asked.Query
 	}
-	return asked, nil
+	return queries
+}
+
+// questionAt is the question about the i-th query: its own, or the one for all.
+func questionAt(questions []Question, i int) Question {
+	if len(questions) == 1 {
+		return questions[0]
+	}
+	return questions[i]
 }
 
 // Votes reads the votes of queries, by their places: protected data, for paid work only. Stored counts that do not add up to the number
@@ -95,25 +179,45 @@ func (s *Store) Votes(ctx context.Context, v *Version, queries []int32) ([]mecha
 	if err != nil {
 		return nil, plain(err)
 	}
-	list := make([]mechanisms.ExactVector, 0, len(queries))
-	for rows.Next() {
-		counts, err := unpack(v.Ensemble, rows.RawValues()[0])
+	list, err := inOrder(rows, queries, func(packed []byte) (mechanisms.ExactVector, error) {
+		counts, err := unpack(v.Ensemble, packed)
 		if err != nil {
-			rows.Close()
-			return nil, plain(err)
+			return mechanisms.ExactVector{}, err
 		}
 		sealed, err := v.Ensemble.Seal(counts)
 		if err != nil {
-			rows.Close()
-			return nil, fault.DataUnavailable(errTampered) // and not the request's fault
+			err = fault.DataUnavailable(errTampered) // and not the request's fault
 		}
-		list = append(list, sealed)
+		return sealed, err
+	})
+	return list, plain(err)
+}
+
+// inOrder reads rows of a place and its packed counts, in any order, and gives what they hold in the order of places.
+func inOrder[T any](rows pgx.Rows, places []int32, read func(packed []byte) (T, error)) ([]T, error) {
+	defer rows.Close()
+	at := make(map[int32]int, len(places))
+	for i, place := range places {
+		at[place] = i
+	}
+	list, found := make([]T, len(places)), 0
+	for rows.Next() {
+		raw := rows.RawValues()
+		i, known := at[int32(binary.BigEndian.Uint32(raw[0]))]
+		if !known {
+			return nil, errTampered
+		}
+		var err error
+		if list[i], err = read(raw[1]); err != nil {
+			return nil, err
+		}
+		found++
 	}
 	if err := rows.Err(); err != nil {
-		return nil, plain(err)
+		return nil, err
 	}
-	if len(list) != len(queries) {
-		return nil, fault.DataUnavailable(errTampered)
+	if found != len(places) || len(at) != len(places) {
+		return nil, errTampered
 	}
 	return list, nil
 }
@@ -126,28 +230,32 @@ func (s *Store) Table(ctx context.Context, v *Version, queries []int32) (*Table,
 	if err != nil {
 		return nil, plain(err)
 	}
-	flat := make([]uint32, 0, len(queries)*v.Ensemble.ClassCount())
-	for rows.Next() {
-		counts, err := unpack(v.Ensemble, rows.RawValues()[0])
-		if err != nil {
-			rows.Close()
-			return nil, plain(err)
-		}
-		flat = append(flat, counts...)
-	}
-	if err := rows.Err(); err != nil {
+	counts, err := inOrder(rows, queries, func(packed []byte) ([]uint32, error) { return unpack(v.Ensemble, packed) })
+	if err != nil {
 		return nil, plain(err)
 	}
-	table, err := NewTable(v.Ensemble, flat)
+	table, err := NewTable(v.Ensemble, slices.Concat(counts...))
 	if err != nil || table.Queries() != len(queries) {
 		return nil, fault.DataUnavailable(errTampered)
 	}
 	return table, nil
 }
 
+// Purchase is a charge and whose it is.
+type Purchase struct {
+	Buyer  Buyer
+	Charge string
+}
+
+// Own makes outcomes that are stored already the buyer's own: from now on they are free. It reads no votes.
+func (s *Store) Own(ctx context.Context, v *Version, p Purchase, queries []int32, questions []Question) error {
+	_, err := s.pool.Exec(ctx, sqlPurchase, v.ID, bytesOf(questions), queries, p.Buyer, p.Charge)
+	return plain(err)
+}
+
 // Record stores outcomes of queries under the charge that paid for them, and says which of them nobody had stored before: those are
-// released. The others were answered by somebody else meanwhile, and what was drawn for them must be forgotten.
-func (s *Store) Record(ctx context.Context, v *Version, charge string, queries []int32, questions []Question, outcomes []Outcome) ([]bool, error) {
+// released, and the buyer's own. The others were answered by somebody else meanwhile, and what was drawn for them must be forgotten.
+func (s *Store) Record(ctx context.Context, v *Version, p Purchase, queries []int32, questions []Question, outcomes []Outcome) ([]bool, error) {
 	states, labels, histograms := make([]string, len(outcomes)), make([]*int32, len(outcomes)), make([]*string, len(outcomes))
 	for i, o := range outcomes {
 		states[i] = string(o.Status)
@@ -160,17 +268,17 @@ func (s *Store) Record(ctx context.Context, v *Version, charge string, queries [
 		}
 		histograms[i] = text
 	}
-	rows, err := s.pool.Query(ctx, sqlRecord, v.ID, bytesOf(questions), queries, states, labels, histograms, charge)
+	rows, err := s.pool.Query(ctx, sqlRecord, v.ID, bytesOf(questions), queries, states, labels, histograms, p.Charge, p.Buyer)
 	if err != nil {
 		return nil, plain(err)
 	}
-	places, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	stored, err := collectReleased(rows)
 	if err != nil {
 		return nil, plain(err)
 	}
 	fresh := make([]bool, len(outcomes))
-	for _, place := range places {
-		fresh[place-1] = true
+	for i := range outcomes {
+		fresh[i] = stored[released{questionAt(questions, i), queries[i]}]
 	}
 	return fresh, nil
 }
@@ -190,9 +298,9 @@ func histogramText(counts []*big.Int) (*string, error) {
 	return new("{" + strings.Join(texts, ",") + "}"), nil
 }
 
-// Tally is how many queries of a version have which outcome, over all questions.
-func (s *Store) Tally(ctx context.Context, v *Version) (map[Status]int64, error) {
-	rows, err := s.pool.Query(ctx, sqlTally, v.ID)
+// Tally is how many queries of a version have which outcome, over all questions: of those that a buyer paid for, or of all when buyer is nil.
+func (s *Store) Tally(ctx context.Context, v *Version, buyer *Buyer) (map[Status]int64, error) {
+	rows, err := s.pool.Query(ctx, sqlTally, v.ID, buyer)
 	if err != nil {
 		return nil, plain(err)
 	}
@@ -228,11 +336,25 @@ func (s *Store) SanitisedEpsilon(ctx context.Context, v *Version, q Question) (a
 	return answer, charge, plain(err)
 }
 
+// OtherEpsilon reports whether the version's ε was drawn for another question. There is one a version: of several runs that overlap, each
+// would be published below what all of them together lost.
+func (s *Store) OtherEpsilon(ctx context.Context, v *Version, q Question) (other bool, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM noisegate.pate_epsilon WHERE ensemble_id = $1 AND question <> $2)", v.ID, q[:]).Scan(&other)
+	return other, plain(err)
+}
+
 // RecordEpsilon stores what was drawn, unless something was drawn before.
 func (s *Store) RecordEpsilon(ctx context.Context, v *Version, q Question, charge string, answer json.RawMessage) (fresh bool, err error) {
-	tag, err := s.pool.Exec(ctx, `INSERT INTO noisegate.pate_epsilon (ensemble_id, question, answer, charge_id) VALUES ($1, $2, $3, $4)
-		ON CONFLICT DO NOTHING`, v.ID, q[:], []byte(answer), charge)
-	return tag.RowsAffected() == 1, plain(err)
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := declaring(ctx, tx); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `INSERT INTO noisegate.pate_epsilon (ensemble_id, question, answer, charge_id)
+			SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM noisegate.pate_epsilon WHERE ensemble_id = $1)`, v.ID, q[:], []byte(answer), charge)
+		fresh = tag.RowsAffected() == 1
+		return err
+	})
+	return fresh, plain(err)
 }
 
 func bytesOf(questions []Question) [][]byte {

@@ -77,11 +77,11 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	q := Question{1}
-	asked, err := s.Find(t.Context(), v, []string{"c", "a"}, []Question{q})
+	asked, err := s.Find(t.Context(), v, "mel", []string{"c", "a"}, []Question{q})
 	if err != nil || len(asked) != 2 || asked[0].Query != 2 || asked[1].Query != 0 || asked[0].Outcome != nil {
 		t.Fatalf("%+v, %v", asked, err)
 	}
-	if _, err := s.Find(t.Context(), v, []string{"a", "d"}, []Question{q}); fault.CodeOf(err) != fault.CodePateUnknownQuery || !fault.IsUntouched(err) {
+	if _, err := s.Find(t.Context(), v, "mel", []string{"a", "d"}, []Question{q}); fault.CodeOf(err) != fault.CodePateUnknownQuery || !fault.IsUntouched(err) {
 		t.Errorf("%v", err)
 	}
 	votes, err := s.Votes(t.Context(), v, []int32{2, 0})
@@ -99,26 +99,26 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 		}
 	}
 	outcomes := []Outcome{{Status: Answered, Label: 1, Histogram: []*big.Int{big.NewInt(-4), big.NewInt(1 << 40)}}, {Status: Rejected, Label: NoLabel}}
-	fresh, err := s.Record(t.Context(), v, "charge", []int32{2, 0}, []Question{q}, outcomes)
+	fresh, err := s.Record(t.Context(), v, Purchase{"mel", "charge"}, []int32{2, 0}, []Question{q}, outcomes)
 	if err != nil || !slices.Equal(fresh, []bool{true, true}) {
 		t.Fatal(fresh, err, errors.Unwrap(err))
 	}
 	// Another draw of c comes too late; b is new.
-	fresh, err = s.Record(t.Context(), v, "later", []int32{2, 1}, []Question{q}, []Outcome{{Status: Answered}, {Status: Reinforced}})
+	fresh, err = s.Record(t.Context(), v, Purchase{"max", "later"}, []int32{2, 1}, []Question{q}, []Outcome{{Status: Answered}, {Status: Reinforced}})
 	if err != nil || !slices.Equal(fresh, []bool{false, true}) {
 		t.Error(fresh, err)
 	}
-	asked, err = s.Find(t.Context(), v, []string{"a", "b", "c"}, []Question{q})
+	asked, err = s.Find(t.Context(), v, "mel", []string{"a", "b", "c"}, []Question{q})
 	if err != nil || asked[0].Outcome.Status != Rejected || asked[0].Outcome.Label != NoLabel || asked[1].Outcome.Status != Reinforced ||
 		asked[2].Outcome.Label != 1 || fmt.Sprint(asked[2].Outcome.Histogram) != "[-4 1099511627776]" {
 		t.Errorf("%+v, %v", asked, err)
 	}
 	// Questions by query: only b has an answer under its question.
-	asked, err = s.Find(t.Context(), v, []string{"a", "b", "c"}, []Question{{2}, {1}, {3}})
+	asked, err = s.Find(t.Context(), v, "mel", []string{"a", "b", "c"}, []Question{{2}, {1}, {3}})
 	if err != nil || asked[0].Outcome != nil || asked[1].Outcome == nil || asked[2].Outcome != nil {
 		t.Errorf("%+v, %v", asked, err)
 	}
-	tally, err := s.Tally(t.Context(), v)
+	tally, err := s.Tally(t.Context(), v, nil)
 	if err != nil || tally[Answered] != 1 || tally[Rejected] != 1 || tally[Reinforced] != 1 {
 		t.Errorf("%v, %v", tally, err)
 	}
@@ -135,7 +135,7 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 func TestA82NobodyChangesSealedVotes(t *testing.T) {
 	s, c := stored(t)
 	v := sealing(t, s, "pets")
-	if _, err := s.Record(t.Context(), v, "charge", []int32{0}, []Question{{1}}, []Outcome{{Status: Answered, Label: 0}}); err != nil {
+	if _, err := s.Record(t.Context(), v, Purchase{"mel", "charge"}, []int32{0}, []Question{{1}}, []Outcome{{Status: Answered, Label: 0}}); err != nil {
 		t.Fatal(err)
 	}
 	attempts := []string{
@@ -198,19 +198,19 @@ func TestA82LoadsMeetASeal(t *testing.T) {
 	for round := range 20 {
 		name := fmt.Sprintf("pets%d", round)
 		define(t, s, name)
-		if _, err := s.Load(t.Context(), name, ballots(t, "query,cat,dog\na,3,0\n"), "sam"); err != nil {
+		if _, err := s.Load(t.Context(), name, ballots(t, "query,cat,dog\n"+name+",3,0\n"), "sam"); err != nil {
 			t.Fatal(err)
 		}
 		var group sync.WaitGroup
 		var loaded, sealed error
-		group.Go(func() { _, loaded = s.Load(t.Context(), name, ballots(t, threeQueries), "sam") })
+		group.Go(func() { _, loaded = s.Load(t.Context(), name, ballots(t, threeQueries+name+",1,2\n"), "sam") })
 		group.Go(func() { _, sealed = s.Seal(t.Context(), name, "sam") })
 		group.Wait()
 		if sealed != nil || loaded != nil && fault.CodeOf(loaded) != fault.CodePateSealed {
 			t.Fatalf("seal: %v, load: %v", sealed, loaded)
 		}
 		v, err := s.Sealed(t.Context(), name)
-		if err != nil || loaded == nil && v.Queries != 3 || loaded != nil && v.Queries != 1 {
+		if err != nil || loaded == nil && v.Queries != 4 || loaded != nil && v.Queries != 1 {
 			t.Fatalf("%+v after %v, %v", v, loaded, err)
 		}
 		conn := c.Conn(t, c.LedgerDSN)
@@ -369,7 +369,7 @@ func TestA84ManyRecordOnce(t *testing.T) {
 	for i, order := range orders {
 		group.Go(func() {
 			outcomes := []Outcome{{Status: Answered, Label: i % 2}, {Status: Answered, Label: i % 2}, {Status: Answered, Label: i % 2}}
-			fresh, err := s.Record(t.Context(), v, fmt.Sprint(i), order, []Question{{7}}, outcomes)
+			fresh, err := s.Record(t.Context(), v, Purchase{"mel", fmt.Sprint(i)}, order, []Question{{7}}, outcomes)
 			if err != nil {
 				t.Error(err, errors.Unwrap(err))
 				return

@@ -35,7 +35,7 @@ type Sanitiser struct {
 // Sanitised is a published ε: all labels of the run, together with this number, are (Epsilon, Delta)-DP, up to the noise in the number
 // itself, which is as likely to be too low as too high.
 type Sanitised struct {
-	Epsilon float64 `json:"epsilon"` // rounded to a millionth
+	Epsilon float64 `json:"epsilon"` // rounded up to a millionth, and never below what publishing it costs by itself
 	Order   float64 `json:"order"`
 	Beta    float64 `json:"beta"`
 	SigmaSS float64 `json:"sigma_ss"`
@@ -134,9 +134,10 @@ func (s *Sanitiser) draw(sampler *mechanisms.Sampler, exact, smooth float64) (Sa
 	if err != nil {
 		return Sanitised{}, err
 	}
-	epsilon := tight(exact+smooth*s.sigma*z+s.cost, s.order, s.delta)
+	// The noise may take the number below what publishing it costs by itself, which no true value is.
+	epsilon := max(tight(exact+smooth*s.sigma*z+s.cost, s.order, s.delta), tight(s.cost, s.order, s.delta), 0)
 	return Sanitised{
-		Epsilon: max(0, math.Round(epsilon*1e6)/1e6),
+		Epsilon: math.Ceil(epsilon*1e6) / 1e6,
 		Order:   s.order, Beta: s.beta, SigmaSS: s.sigma, Delta: s.delta, Cost: s.cost,
 	}, nil
 }

@@ -8,8 +8,18 @@ var (
 	sqlVersion string
 	//go:embed sql/define.sql
 	sqlDefine string
-	//go:embed sql/find.sql
-	sqlFind string
+	//go:embed sql/binding.sql
+	sqlBinding string
+	//go:embed sql/same_votes.sql
+	sqlSameVotes string
+	//go:embed sql/places.sql
+	sqlPlaces string
+	//go:embed sql/outcomes.sql
+	sqlOutcomes string
+	//go:embed sql/purchases.sql
+	sqlPurchases string
+	//go:embed sql/purchase.sql
+	sqlPurchase string
 	//go:embed sql/votes.sql
 	sqlVotes string
 	//go:embed sql/record.sql
