@@ -1,0 +1,548 @@
+package verify
+
+import (
+	"math/big"
+	"strconv"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// Operators and casts. Each rule names the types and ranges for which PostgreSQL raises no error, and gives the range of the result.
+//
+//   - Integers: + - * raise an error where the exact result leaves the type, / and % where the divisor is 0 (or the quotient leaves the type).
+//   - numeric is exact but for quotients, which have at least 16 significant digits: their range is widened by 10^-15. It overflows beyond
+//     10^131072; ranges beyond 10^1000 are refused. NaN and infinities raise no error in + - *, but their ranges are unknown, and what is
+//     unknown is refused.
+//   - Floats raise an error where a finite operation gives infinity, or gives 0 of operands that are not 0. Rounding to the next float is
+//     monotone: results lie between the rounded ends. Nothing underflows that is a multiple of 2^-1000, or 0: the value's grain. Sums of
+//     multiples of 2^-g are multiples of 2^-g, products of multiples of 2^-g and 2^-h of 2^-(g+h), and rounding to 53 bits keeps a multiple
+//     one. A quotient that is not 0 is at least 2^-g / max|y|, whose last bit is 53 further.
+//   - A cast to a narrower type raises an error where the rounded value leaves it; numeric to float where the float would be infinite or 0
+//     for what is not 0.
+//   - Comparisons raise none, but for numeric with float, which casts.
+
+// common is the type in which values of two types meet.
+func common(a, b kind) kind {
+	switch {
+	case a == b || b == noKind:
+		return a
+	case a == noKind:
+		return b
+	case isNumber(a) && isNumber(b):
+		if k := max(a, b); k == float4 && min(a, b) != float4 {
+			return float8
+		} else {
+			return k
+		}
+	case isTime(a) && isTime(b):
+		return max(a, b)
+	case isText(a) && isText(b):
+		return text
+	}
+	refuse("values of types %d and %d together", a, b)
+	return noKind
+}
+
+// convert is what PostgreSQL does to a value to bring it to a wider type.
+func (d *derivation) convert(v *value, k kind) *value {
+	if v.kind == k || v.null {
+		return v
+	}
+	if v.terms != nil {
+		return v.terms.cast(d, v, k)
+	}
+	c := *v
+	c.kind, c.same = k, alwaysSame(k)
+	c.id = d.intern("to:"+strconv.Itoa(int(k)), v.id)
+	switch {
+	case isInteger(v.kind) && isNumber(k) && k > v.kind:
+		c.digits, c.grain = 0, -1
+		switch k {
+		case numeric:
+			c.scale, c.same = 0, true
+		case float4, float8:
+			c.grain, c.same = 0, true
+			c.within = v.within.mapped(floated)
+		default: // a wider integer
+		}
+	case v.kind == numeric && isFloat(k):
+		if v.wide && !v.within.finite() { // NaN, or of so many digits
+			c.grain, c.same = grainOf(ten(-v.digits)), true
+			break
+		}
+		if v.digits < 0 || v.digits > 300 || !v.within.finite() || bits(atLeastOne(v.within.most())) > 1000 {
+			refuse("a numeric that no float may be able to hold")
+		}
+		c.grain = grainOf(ten(-v.digits))
+		c.within = v.within.mapped(floated)
+		c.same = true // numeric 0 becomes 0, not -0
+	case v.kind == float4 && k == float8:
+	case isTime(v.kind) && isTime(k) && k > v.kind:
+		switch {
+		case v.kind == date && v.within.finite():
+			c.within = v.within.times(point(big.NewRat(86400_000000, 1)))
+			inCalendar(c.within)
+		case v.kind == date || !v.within.finite():
+			c.within = span{}
+			refuse("a date that may be no timestamp")
+		}
+	case v.kind == bpchar && k == text:
+	default:
+		refuse("a conversion from type %d to %d", v.kind, k)
+	}
+	if len(v.nulls) == 1 && v.nulls[0] == v.id {
+		c.nulls = v.nulls
+	}
+	return &c
+}
+
+func atLeastOne(r *big.Rat) *big.Rat {
+	if r.Cmp(one) < 0 {
+		return one
+	}
+	return r
+}
+
+// grainOf is the grain of floats that are 0 or at least as large as a positive number.
+func grainOf(least *big.Rat) int {
+	return max(0, bits(new(big.Rat).Inv(least))) + 54
+}
+
+// operation is an operator, or what the grammar makes one.
+func (s *scope) operation(e *pgquery.A_Expr) *value {
+	d, op := s.d, operator(e.Name)
+	switch e.Kind {
+	case pgquery.A_Expr_Kind_AEXPR_OP:
+		if e.Lexpr == nil {
+			refuse("an operator with one operand")
+		}
+		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
+		switch op {
+		case "=", "<>", "<", ">", "<=", ">=":
+			return d.compare(op, clear(l), clear(r))
+		case "~", "!~", "~*", "!~*":
+			return d.match(op, l, r)
+		case "||":
+			return d.join(l, r)
+		}
+		if l.terms != nil || r.terms != nil {
+			return d.combine(op, l, r)
+		}
+		if l.kind == interval || r.kind == interval || isTime(l.kind) || isTime(r.kind) {
+			return d.timeArithmetic(op, l, r)
+		}
+		return d.arithmetic(op, l, r)
+	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
+		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
+		if op != "=" || l.kind != text || r.kind != texts || !r.constant {
+			refuse("= ANY of what is no constant array of texts")
+		}
+		return d.apply(boolean, "any", l, r)
+	case pgquery.A_Expr_Kind_AEXPR_IN:
+		list := e.Rexpr.GetList()
+		if list == nil || op != "=" && op != "<>" {
+			refuse("IN of what is no list")
+		}
+		v := s.loose(e.Lexpr)
+		k := v.kind
+		all := []*value{v}
+		for _, n := range list.Items {
+			x := s.loose(n)
+			k = common(k, x.kind)
+			all = append(all, x)
+		}
+		result := d.choiceOf("in"+op, all)
+		for _, x := range all {
+			d.comparable(x, k)
+		}
+		return result
+	case pgquery.A_Expr_Kind_AEXPR_DISTINCT, pgquery.A_Expr_Kind_AEXPR_NOT_DISTINCT:
+		if op != "=" {
+			refuse("IS DISTINCT FROM with another operator")
+		}
+		l, r := s.loose(e.Lexpr), s.loose(e.Rexpr)
+		d.comparable(l, common(l.kind, r.kind))
+		d.comparable(r, common(l.kind, r.kind))
+		return d.always(boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
+	case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
+		return d.like(e.Kind, op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+	case pgquery.A_Expr_Kind_AEXPR_NULLIF:
+		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
+		if op != "=" || l.terms != nil || r.terms != nil {
+			refuse("NULLIF with another operator")
+		}
+		k := common(l.kind, r.kind)
+		d.comparable(l, k)
+		d.comparable(r, k)
+		v := d.made(l.kind, "nullif", false, l, r)
+		d.like0(v, l)
+		if x := r.number(); x != nil && x.Sign() == 0 && isNumber(l.kind) {
+			v.nonzero = true
+		}
+		return v
+	default:
+		refuse("an expression of kind %s", e.Kind)
+		return nil
+	}
+}
+
+// choiceOf is a boolean of many values.
+func (d *derivation) choiceOf(op string, all []*value) *value {
+	v := d.made(boolean, op, false, all[:min(8, len(all))]...)
+	for at := 8; at < len(all); at += 7 {
+		v = d.made(boolean, op, false, append([]*value{v}, all[at:min(at+7, len(all))]...)...)
+	}
+	return v
+}
+
+// like0 gives a value the bounds of another, which it is wherever it is not NULL.
+func (d *derivation) like0(v, of *value) {
+	v.within, v.parts, v.digits, v.scale, v.grain, v.chars, v.nonzero, v.same = of.within, of.parts, of.digits, of.scale, of.grain, of.chars, of.nonzero, of.same
+}
+
+// comparable refuses a value whose conversion for a comparison could raise an error. Times of different types are compared without one.
+func (d *derivation) comparable(v *value, k kind) {
+	if isTime(v.kind) && isTime(k) {
+		return
+	}
+	if v.terms != nil {
+		return // a count or a sum is a whole number
+	}
+	d.convert(v, k)
+}
+
+func (d *derivation) compare(op string, l, r *value) *value {
+	k := common(l.kind, r.kind)
+	if k == noKind || k == texts {
+		refuse("a comparison of arrays")
+	}
+	d.comparable(l, k)
+	d.comparable(r, k)
+	if k == enum {
+		refuse("a comparison of enums") // their order is data of the catalog
+	}
+	return d.apply(boolean, op, l, r)
+}
+
+// fits are the ranges of the integer types.
+func fits(k kind) span {
+	switch k {
+	case int2:
+		return whole16
+	case int4:
+		return whole32
+	default:
+		return whole64
+	}
+}
+
+// huge bounds numerics, and floats before they overflow.
+var (
+	huge  = span{new(big.Rat).Neg(ten(1000)), ten(1000)}
+	large = span{new(big.Rat).Neg(ten(300)), ten(300)}
+)
+
+const maxGrain = 1000
+
+// arithmetic is + - * / % & on numbers.
+func (d *derivation) arithmetic(op string, l, r *value) *value {
+	if !isNumber(l.kind) || !isNumber(r.kind) {
+		refuse("operator %s on types %d and %d", op, l.kind, r.kind)
+	}
+	k := common(l.kind, r.kind)
+	if zero := r.number(); op == "+" && l.kind == r.kind && isFloat(k) && zero != nil && zero.Sign() == 0 && r.same {
+		v := d.apply(k, op, l, r) // whatever l is, and -0 becomes 0
+		d.like0(v, l)
+		v.same, v.anchors, v.strict = true, l.anchors, l.strict
+		return v
+	}
+	if k == float4 {
+		refuse("arithmetic in single precision")
+	}
+	a, b := d.convert(l, k), d.convert(r, k)
+	v := d.apply(k, op, l, r)
+	if l.null || r.null {
+		v.within, v.digits, v.scale, v.grain = point(zero), 0, 0, 0 // always NULL
+		return v
+	}
+	if op == "&" {
+		if !isInteger(k) {
+			refuse("& of what is no whole number")
+		}
+		v.within = fits(k)
+		if b.within.lo.Sign() >= 0 {
+			v.within = span{zero, b.within.hi}
+		}
+		return v
+	}
+	if op == "/" || op == "%" {
+		if !b.nonzero && b.within.has(zero) {
+			refuse("a divisor that may be 0")
+		}
+	}
+	switch op {
+	case "+":
+		v.within = a.within.plus(b.within)
+	case "-":
+		v.within = a.within.minus(b.within)
+	case "*":
+		v.within = a.within.times(b.within)
+		if a.id == b.id && v.within.finite() { // a square
+			v.within = span{zero, new(big.Rat).Mul(a.within.most(), a.within.most())}
+		}
+	case "/":
+		v.within = quotient(a, b)
+	case "%":
+		v.within = remainder(a, b)
+	default:
+		refuse("operator %s", op)
+	}
+	switch {
+	case isInteger(k):
+		if op == "/" {
+			v.within = v.within.mapped(func(x *big.Rat) *big.Rat { return new(big.Rat).SetInt(truncated(x)) })
+		}
+		if !v.within.inside(fits(k)) {
+			refuse("operator %s may leave its integer type", op)
+		}
+	case k == numeric:
+		numericResult(op, v, a, b)
+	default:
+		floatResult(op, v, a, b)
+	}
+	v.nonzero = !v.within.has(zero)
+	return v
+}
+
+// quotient is the range of a/b, b not being 0.
+func quotient(a, b *value) span {
+	if !a.within.finite() {
+		return span{}
+	}
+	if b.within.finite() && !b.within.has(zero) {
+		return a.within.times(span{new(big.Rat).Inv(b.within.hi), new(big.Rat).Inv(b.within.lo)})
+	}
+	var least *big.Rat // what is not 0 is at least as far from it
+	switch {
+	case isInteger(b.kind):
+		least = one
+	case b.kind == numeric && b.digits >= 0:
+		least = ten(-b.digits)
+	case isFloat(b.kind) && b.grain >= 0:
+		least = new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), uint(b.grain)))
+	default:
+		return span{}
+	}
+	if b.within.finite() && b.within.lo.Sign() >= 0 && b.within.hi.Cmp(least) >= 0 { // of one sign
+		return a.within.times(span{new(big.Rat).Inv(b.within.hi), new(big.Rat).Inv(least)})
+	}
+	most := new(big.Rat).Quo(a.within.most(), least)
+	return span{new(big.Rat).Neg(most), most}
+}
+
+// remainder has the dividend's sign, and is smaller than the divisor.
+func remainder(a, b *value) span {
+	if isFloat(a.kind) || !a.within.finite() || !b.within.finite() {
+		return span{}
+	}
+	most := b.within.most()
+	if isInteger(a.kind) {
+		most = new(big.Rat).Sub(most, one)
+	}
+	if m := a.within.most(); m.Cmp(most) < 0 {
+		most = m
+	}
+	r := span{new(big.Rat).Neg(most), most}
+	if a.within.lo.Sign() >= 0 {
+		r.lo = zero
+	}
+	if a.within.hi.Sign() <= 0 {
+		r.hi = zero
+	}
+	return r
+}
+
+func numericResult(op string, v, a, b *value) {
+	if op == "/" {
+		// What is a whole number is exact, and rounding keeps to its side of it.
+		if wide := v.within.widened(ten(-15)); v.within.finite() {
+			if !v.within.lo.IsInt() {
+				v.within.lo = wide.lo
+			}
+			if !v.within.hi.IsInt() {
+				v.within.hi = wide.hi
+			}
+		}
+	}
+	if !v.within.inside(huge) {
+		refuse("operator %s on numerics without bounds", op)
+	}
+	v.digits, v.scale = -1, -1
+	if a.digits >= 0 && b.digits >= 0 {
+		switch op {
+		case "+", "-", "%":
+			v.digits = max(a.digits, b.digits)
+		case "*":
+			v.digits = a.digits + b.digits
+		}
+	}
+	if a.scale >= 0 && b.scale >= 0 {
+		switch op {
+		case "+", "-", "%":
+			v.scale = max(a.scale, b.scale)
+		case "*":
+			v.scale = a.scale + b.scale
+		}
+	}
+	v.same = v.scale >= 0
+	if v.digits > 900 {
+		refuse("a numeric of too many digits")
+	}
+}
+
+func floatResult(op string, v, a, b *value) {
+	if !v.within.inside(large) {
+		refuse("operator %s on floats that may overflow", op)
+	}
+	switch op {
+	case "+", "-":
+		v.grain = unknownOr(a.grain, b.grain)
+	case "*", "/":
+		v.grain = -1
+		if a.grain >= 0 && (b.grain >= 0 || op == "/") {
+			if v.grain = a.grain + b.grain; op == "/" {
+				v.grain = a.grain + max(0, bits(atLeastOne(b.within.most()))) + 54
+			}
+		}
+		// Nothing underflows that is multiplied by at least 1, or divided by at most 1.
+		away := b.within.lo.Cmp(one) >= 0 || b.within.hi.Cmp(new(big.Rat).Neg(one)) <= 0 || b.grain == 0
+		if op == "/" {
+			away = b.within.finite() && b.within.most().Cmp(one) <= 0
+		}
+		if (v.grain < 0 || v.grain > maxGrain) && !away {
+			refuse("operator %s on floats that may underflow", op)
+		}
+		if v.grain > maxGrain {
+			v.grain = -1
+		}
+	default:
+		refuse("operator %s on floats", op)
+	}
+	v.within = v.within.mapped(floated)
+	v.same = !v.within.has(zero) || op == "+" && (a.same || b.same) // 0 + -0 is 0
+}
+
+// typeCast is x::type.
+func (s *scope) typeCast(c *pgquery.TypeCast) *value {
+	d := s.d
+	k, precision, scale := typeOf(c.TypeName)
+	if p := c.Arg.GetParamRef(); p != nil {
+		if precision != 0 {
+			refuse("a constant cast to a type with modifiers")
+		}
+		return d.parameter(p, k)
+	}
+	if a := c.Arg.GetAConst(); a != nil && a.Isnull {
+		if a.Val != nil {
+			refuse("a field of NULL")
+		}
+		return d.nullOf(k)
+	}
+	v := s.expr(c.Arg)
+	if isFloat(k) && v.number() != nil && v.number().Sign() == 0 && v.kind == int4 {
+		return d.literal(k, "0")
+	}
+	if precision != 0 {
+		return d.toDigits(v, precision, scale)
+	}
+	return d.cast(v, k)
+}
+
+// cast is an explicit cast.
+func (d *derivation) cast(v *value, k kind) *value {
+	if v.terms != nil && k != text {
+		return v.terms.cast(d, v, k)
+	}
+	switch {
+	case v.kind == k:
+		return v
+	case k == text:
+		return d.toText(v)
+	case isNumber(v.kind) && (isInteger(k) && k < v.kind || isInteger(k) && v.kind >= numeric):
+		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
+		c.within = v.within.mapped(nearest(0))
+		if !c.within.inside(fits(k)) {
+			refuse("a cast to a narrower type that may not hold the value")
+		}
+		c.nonzero = !c.within.has(zero)
+		return c
+	case v.kind == boolean && k == int4:
+		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
+		c.within = span{zero, one}
+		return c
+	case isFloat(v.kind) && k == numeric:
+		if !v.within.finite() {
+			refuse("a float without bounds as numeric")
+		}
+		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v) // 15 significant digits
+		c.within = v.within.widened(ten(-14))
+		if v.grain == 0 && v.within.most().Cmp(ten(14)) < 0 {
+			c.within, c.digits, c.scale, c.same = v.within, 0, 0, true
+		}
+		return c
+	case v.kind == timestamp && k == date, v.kind == timestamptz && k == date:
+		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
+		c.within = v.within.mapped(func(x *big.Rat) *big.Rat { return floored(new(big.Rat).Quo(x, big.NewRat(86400_000000, 1))) })
+		return c
+	case v.kind == timestamptz && k == timestamp:
+		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
+		c.within = v.within // the session's time zone is UTC
+		return c
+	default:
+		return d.convert(v, k)
+	}
+}
+
+// toDigits is a cast to numeric(precision, scale).
+func (d *derivation) toDigits(v *value, precision, scale int) *value {
+	if !isNumber(v.kind) || scale < 0 || scale > precision {
+		refuse("a cast to numeric with other digits")
+	}
+	v = d.cast(v, numeric)
+	c := d.apply(numeric, "digits:"+strconv.Itoa(precision)+":"+strconv.Itoa(scale), v)
+	c.within = v.within.mapped(nearest(scale))
+	limit := new(big.Rat).Sub(ten(precision-scale), ten(-scale))
+	if !c.within.inside(span{new(big.Rat).Neg(limit), limit}) {
+		refuse("a cast to numeric with digits that may not hold the value")
+	}
+	c.digits, c.scale, c.same = scale, scale, true
+	return c
+}
+
+// toText is a value as text: one text for each representation of a value.
+func (d *derivation) toText(v *value) *value {
+	if v.terms != nil {
+		c := *v
+		c.kind = text
+		return &c
+	}
+	if v.partial != nil {
+		refuse("a window as text")
+	}
+	switch v.kind {
+	case text, boolean, int2, int4, int8, numeric, float4, float8, date, timestamp, timestamptz, uuid, enum, bpchar:
+	default:
+		refuse("type %d as text", v.kind)
+	}
+	c := d.apply(text, "text", v)
+	if v.kind != bpchar && v.kind != enum && v.kind != numeric {
+		c.chars = 40
+	}
+	if v.kind == enum {
+		c.chars = 63
+	}
+	if isText(v.kind) { // character: what is equal, blanks apart, is equal as text
+		c.chars, c.anchors, c.strict = v.chars, v.anchors, v.strict
+	}
+	return c
+}

@@ -1,0 +1,294 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// SELECT. Its rows are those of FROM that meet WHERE, with outputs computed of one row each; the order in which PostgreSQL does so does not
+// matter, as nothing raises an error.
+//
+//   - A condition is a function of one row, so that what is left of a unit's rows is a function of the unit's rows.
+//   - DISTINCT of rows of one unit each: a column must name the unit. Equal rows become one; which one is seen does not matter where equal
+//     values are identical, and columns where they are not are vague.
+//   - UNION ALL: a unit's rows are those of both sides. A column names the unit where it does so on both.
+//
+// By the end of WHERE each row must belong to one unit (relation.owner). ORDER BY, LIMIT, GROUPING SETS, INTERSECT and the like make rows
+// depend on those of others, and are refused.
+
+// query is a SELECT with its WITH.
+func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
+	plain(q)
+	if w := q.WithClause; w != nil {
+		if w.Recursive || s.ctes != nil || len(w.Ctes) == 0 {
+			refuse("WITH RECURSIVE, or WITH inside WITH")
+		}
+		s.ctes = make(map[string]*pgquery.SelectStmt)
+		for _, n := range w.Ctes {
+			c := n.GetCommonTableExpr()
+			if c == nil || len(c.Aliascolnames) > 0 || c.SearchClause != nil || c.CycleClause != nil || c.Cterecursive || c.Cterefcount != 0 ||
+				len(c.Ctecolnames)+len(c.Ctecoltypes)+len(c.Ctecoltypmods)+len(c.Ctecolcollations) > 0 || c.Ctematerialized > pgquery.CTEMaterialize_CTEMaterializeNever {
+				refuse("a field of WITH")
+			}
+			if s.ctes[c.Ctename] != nil {
+				refuse("two queries of one name in WITH")
+			}
+			s.ctes[c.Ctename] = selectOf(c.Ctequery)
+		}
+	}
+	if q.Op == pgquery.SetOperation_SETOP_UNION {
+		if len(q.DistinctClause)+len(q.TargetList)+len(q.FromClause)+len(q.GroupClause) > 0 || q.WhereClause != nil || q.HavingClause != nil {
+			refuse("a field of UNION ALL")
+		}
+		l, r := &scope{d: d, parent: s.parent, ctes: s.ctes}, &scope{d: d, parent: s.parent, ctes: s.ctes}
+		return d.unionAll(d.query(q.Larg, l), d.query(q.Rarg, r))
+	}
+	if q.Larg != nil || q.Rarg != nil {
+		refuse("a field of SELECT")
+	}
+	s.rel = s.from(q.FromClause)
+	s.conditions(q.WhereClause, true)
+	s.rel.owner()
+	s.works()
+	if len(q.GroupClause) > 0 || q.HavingClause != nil || aggregating(q.TargetList) {
+		if len(q.DistinctClause) > 0 {
+			refuse("DISTINCT of aggregates")
+		}
+		return s.grouped(q)
+	}
+	return s.rowwise(q)
+}
+
+// rowwise is a SELECT without aggregates.
+func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
+	if s.rel.released != nil {
+		refuse("aggregates over many units below other computations")
+	}
+	d := s.d
+	s.runs = &windows{}
+	r := *s.rel
+	r.columns = nil
+	for _, n := range q.TargetList {
+		t := n.GetResTarget()
+		if t == nil || len(t.Indirection) > 0 {
+			refuse("an output that no rule covers")
+		}
+		if c := t.Val.GetColumnRef(); c != nil && len(c.Fields) > 0 && c.Fields[len(c.Fields)-1].GetAStar() != nil {
+			r.columns = append(r.columns, s.star(c, t.Name)...)
+			continue
+		}
+		r.columns = append(r.columns, named{"", outputName(t), s.expr(t.Val)})
+	}
+	for _, c := range r.columns {
+		if of, ok := d.behind(c.v.id); ok {
+			r.edges = append(slices.Clone(r.edges), edge{c.v.id, of, true})
+		}
+		if slices.ContainsFunc(c.v.anchors, func(a anchor) bool { return a.root }) && c.v.strict && !slices.Contains(r.roots, c.v.id) {
+			r.roots = append(slices.Clone(r.roots), c.v.id)
+			if of, ok := d.behind(c.v.id); ok && r.solid[of] {
+				r.solid[c.v.id] = true
+			}
+		}
+	}
+	s.settle(&r)
+	if len(q.DistinctClause) == 0 {
+		return &r
+	}
+	if len(q.DistinctClause) != 1 || q.DistinctClause[0].GetNode() != nil {
+		refuse("DISTINCT ON")
+	}
+	return s.distinct(&r)
+}
+
+// star is alias.*.
+func (s *scope) star(c *pgquery.ColumnRef, name string) []named {
+	if len(c.Fields) != 2 || name != "" {
+		refuse("a * without a table")
+	}
+	table := words(c.Fields[:1])[0]
+	var all []named
+	for _, col := range s.rel.columns {
+		if col.table == table {
+			all = append(all, named{"", col.name, col.v})
+		}
+	}
+	if len(all) == 0 {
+		refuse("a * of no table")
+	}
+	return all
+}
+
+// outputName is the name of an output, which outer queries use; without AS only a column has one that counts.
+func outputName(t *pgquery.ResTarget) string {
+	if t.Name != "" {
+		return t.Name
+	}
+	if c := t.Val.GetColumnRef(); c != nil {
+		w := words(c.Fields)
+		return w[len(w)-1]
+	}
+	return "" // of no use to others
+}
+
+// distinct is SELECT DISTINCT.
+func (s *scope) distinct(r *relation) *relation {
+	owner := r.owner()
+	led := owner == nil
+	p := &part{}
+	l := limit{rows: 1}
+	for i, c := range r.columns {
+		led = led || names(c.v, r)
+		l.by = append(l.by, c.v.id)
+		if !c.v.same {
+			v := *c.v
+			v.vague = true
+			r.columns[i].v = &v
+		}
+	}
+	if !led {
+		refuse("DISTINCT over rows of several units")
+	}
+	p.limits, p.ids = []limit{l}, l.by
+	return &relation{columns: r.columns, parts: []*part{p}, solid: r.solid, units: r.units, roots: kept(r.roots, l.by), scanned: r.scanned}
+}
+
+// names reports whether a value names the unit of each row, also where it is NULL.
+func names(v *value, r *relation) bool {
+	if !v.strict && !r.solid[v.id] || v.vague {
+		return false
+	}
+	return slices.ContainsFunc(v.anchors, func(a anchor) bool { return a.of.find() == r.owner() })
+}
+
+// kept are the ids that are still there.
+func kept(ids, there []int) []int {
+	var all []int
+	for _, id := range ids {
+		if slices.Contains(there, id) {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// unionAll is l UNION ALL r.
+func (d *derivation) unionAll(l, r *relation) *relation {
+	if len(l.columns) != len(r.columns) {
+		refuse("UNION ALL of different numbers of columns")
+	}
+	if l.released != nil || r.released != nil {
+		return d.pieces(l, r)
+	}
+	both := &relation{solid: make(map[int]bool), scanned: l.scanned + r.scanned}
+	var owner *unit
+	if l.owner() != nil && r.owner() != nil {
+		owner = &unit{}
+		both.units = []*unit{owner}
+	} else if l.owner() != r.owner() {
+		refuse("UNION ALL of owned and public rows")
+	}
+	p := &part{}
+	for i := range l.columns {
+		a, b := l.columns[i].v, r.columns[i].v
+		if a.kind != b.kind || a.moved() || b.moved() {
+			refuse("UNION ALL of different types")
+		}
+		v := d.choice("union", []*value{clear(a), clear(b)}, nil)
+		v.id = d.fresh()
+		v.nulls, v.constant, v.opaque = []int{v.id}, false, false
+		v.vague = a.vague || b.vague
+		v.strict = a.strict && b.strict
+		if l.solid[a.id] && r.solid[b.id] {
+			both.solid[v.id] = true
+		}
+		for _, x := range a.anchors {
+			for _, y := range b.anchors {
+				if x.name == y.name && owner != nil {
+					v.anchors = append(v.anchors, anchor{name: x.name, root: x.root && y.root, of: owner})
+					if x.root && y.root {
+						both.roots = append(both.roots, v.id)
+					}
+				}
+			}
+		}
+		p.ids = append(p.ids, v.id)
+		both.columns = append(both.columns, named{"", l.columns[i].name, v})
+	}
+	both.parts = []*part{p}
+	return both
+}
+
+// domain notes a condition that leaves only some texts of a value: text = ANY (array) [OR text IS NULL].
+func (r *relation) domain(d *derivation, id int) {
+	t := d.terms[id]
+	null := false
+	if t.op == "or" && len(t.args) == 2 {
+		other := d.terms[t.args[1]]
+		t = d.terms[t.args[0]]
+		if t.op != "any" || other.op != "isnull:"+strconv.Itoa(int(pgquery.NullTestType_IS_NULL)) || other.args[0] != t.args[0] {
+			return
+		}
+		null = true
+	}
+	if t.op != "any" {
+		return
+	}
+	x := t.args[0]
+	if d.terms[x].op == "text" {
+		r.leave(d, d.terms[x].args[0], t, null)
+	}
+	r.leave(d, x, t, null)
+}
+
+// leave notes that a value is NULL, if null, or one of those with the texts of an array.
+func (r *relation) leave(d *derivation, x int, t term, null bool) {
+	at, err := strconv.Atoi(d.terms[t.args[1]].op[1:])
+	if err != nil || d.terms[t.args[1]].op[0] != '[' {
+		return
+	}
+	size := 0
+	if list, ok := d.args[at-1].([]string); ok {
+		size = len(list)
+	}
+	if null {
+		size++
+	} else {
+		r.solid[x] = true
+	}
+	n := big.NewInt(int64(size))
+	if r.domains == nil {
+		r.domains = make(map[int]*big.Int)
+	}
+	if had := r.domains[x]; had == nil || had.Cmp(n) > 0 {
+		r.domains[x] = n
+	}
+}
+
+// form is a condition on the unit alone, written so that it is the same in every query; "" for others.
+func (d *derivation) form(id int, r *relation) string {
+	if slices.Contains(r.roots, id) {
+		return "unit"
+	}
+	t := d.terms[id]
+	if len(t.args) == 0 {
+		if t.op[0] == '#' || t.op[0] == '[' {
+			return ""
+		}
+		return strconv.Quote(t.op)
+	}
+	if t.op[0] == '#' {
+		return ""
+	}
+	out := strconv.Quote(t.op) + "("
+	for _, a := range t.args {
+		f := d.form(a, r)
+		if f == "" {
+			return ""
+		}
+		out += f + ","
+	}
+	return out + ")"
+}

@@ -1,0 +1,206 @@
+package verify
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// Constants. A parameter stands in a cast, which gives its type; the argument's text is read here as PostgreSQL will read it. An argument
+// that is an int64 changes from one run to the next (a seed, an end of a range): of it only the type is used, so that what is proven holds
+// for every one. A text that PostgreSQL could not read as the type fails whatever the rows hold.
+
+// parameter is the constant that a cast of an argument makes.
+func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
+	if p.Number < 1 || int(p.Number) > len(d.args) {
+		refuse("a parameter without an argument")
+	}
+	switch arg := d.args[p.Number-1].(type) {
+	case nil:
+		return d.nullOf(k)
+	case int64:
+		if !isInteger(k) {
+			refuse("a changing argument that is no whole number")
+		}
+		v := d.make(k, d.intern("$"+strconv.Itoa(int(p.Number))+":"+strconv.Itoa(int(k))))
+		v.constant, v.opaque = true, true
+		return v
+	case []string:
+		if k != texts {
+			refuse("an array for another type")
+		}
+		v := d.make(k, d.intern("["+strconv.Itoa(int(p.Number))))
+		v.constant, v.size = true, len(arg)
+		return v
+	case string:
+		return d.literal(k, arg)
+	default:
+		refuse("an argument of another Go type")
+		return nil
+	}
+}
+
+func (d *derivation) nullOf(k kind) *value {
+	v := d.make(k, d.intern("null:"+strconv.Itoa(int(k))))
+	v.constant, v.null, v.digits, v.scale, v.same = true, true, 0, -1, true
+	v.within, v.grain, v.parts = point(zero), 0, [3]span{point(zero), point(zero), point(zero)} // nothing else is ever there
+	v.nulls = []int{v.id}
+	return v
+}
+
+// literal is a constant of a kind by its text.
+func (d *derivation) literal(k kind, s string) *value {
+	v := d.make(k, d.intern("="+strconv.Itoa(int(k))+":"+s))
+	v.constant, v.text, v.same = true, s, true
+	exactly := func(r *big.Rat) { v.within, v.nonzero = point(r), r.Sign() != 0 }
+	switch k {
+	case int2, int4, int8:
+		i, err := strconv.ParseInt(s, 10, 16<<(k-int2))
+		if err != nil {
+			refuse("a constant that is no whole number of its type")
+		}
+		exactly(big.NewRat(i, 1))
+	case numeric:
+		mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
+		if len(mantissa) > 400 || len(exponent) > 4 {
+			refuse("a constant of many digits")
+		}
+		r, ok := new(big.Rat).SetString(s)
+		if !ok || strings.ContainsAny(s, "/_xpXP") {
+			v.same = false // NaN and infinities
+			return v
+		}
+		e, _ := strconv.Atoi(exponent)
+		_, after, _ := strings.Cut(mantissa, ".")
+		v.digits = max(0, len(after)-e)
+		v.scale = v.digits
+		exactly(r)
+	case float4, float8:
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.ContainsAny(s, "_xpXP") {
+			v.same = false
+			return v
+		}
+		if k == float4 && f != 0 {
+			refuse("a constant in single precision")
+		}
+		r := new(big.Rat).SetFloat64(f)
+		exactly(r)
+		v.same = f != 0 || !math.Signbit(f)
+		v.grain = r.Denom().BitLen() - 1 // the denominator is a power of two
+	case text:
+		v.chars = len([]rune(s))
+	case date:
+		if at, ok := instant(s); ok {
+			exactly(big.NewRat(at/day, 1))
+		}
+	case timestamp, timestamptz:
+		if k == timestamptz {
+			utc := false
+			if s, utc = strings.CutSuffix(s, "+00"); !utc {
+				if s, utc = strings.CutSuffix(s, "+00 BC"); utc {
+					s += " BC"
+				}
+			}
+			if !utc {
+				return v
+			}
+		}
+		if at, ok := instant(s); ok {
+			exactly(big.NewRat(at, 1))
+		}
+	case interval:
+		v.parts = intervalOf(s)
+	case boolean, uuid:
+	default:
+		refuse("a constant of type %d", k)
+	}
+	return v
+}
+
+// instant reads "2024-02-29", "2024-02-29 12:30:00.5", years of more digits and " BC", in microseconds since 1970, UTC.
+func instant(s string) (micros int64, ok bool) {
+	s, bc := strings.CutSuffix(s, " BC")
+	date, clock, timed := strings.Cut(s, " ")
+	f := strings.Split(date, "-")
+	if len(f) != 3 || len(f[0]) < 4 || len(f[0]) > 6 {
+		return 0, false
+	}
+	var n [3]int
+	for i := range f {
+		var err error
+		if n[i], err = strconv.Atoi(f[i]); err != nil {
+			return 0, false
+		}
+	}
+	var of time.Time
+	if timed {
+		var err error
+		if of, err = time.Parse("15:04:05.999999", clock); err != nil {
+			return 0, false
+		}
+	}
+	if bc {
+		n[0] = 1 - n[0]
+	}
+	at := time.Date(n[0], time.Month(n[1]), n[2], of.Hour(), of.Minute(), of.Second(), of.Nanosecond(), time.UTC)
+	if at.Year() != n[0] || int(at.Month()) != n[1] || at.Day() != n[2] || n[0] < -4700 || n[0] > 290000 {
+		return 0, false
+	}
+	return at.UnixMicro(), true
+}
+
+// intervalOf reads "1 months 2 days 3 hours 4 minutes 5 microseconds", of which hours and minutes may be left out.
+func intervalOf(s string) (parts [3]span) {
+	units := map[string]struct {
+		part int
+		size int64
+	}{"months": {0, 1}, "days": {1, 1}, "hours": {2, 3600_000000}, "minutes": {2, 60_000000}, "microseconds": {2, 1}}
+	sums := [3]*big.Int{new(big.Int), new(big.Int), new(big.Int)}
+	f := strings.Fields(s)
+	if len(f)%2 != 0 || len(f) > 10 {
+		refuse("an interval written in another way")
+	}
+	for i := 0; i < len(f); i += 2 {
+		u, known := units[f[i+1]]
+		n, err := strconv.ParseInt(f[i], 10, 64)
+		if !known || err != nil {
+			refuse("an interval written in another way")
+		}
+		delete(units, f[i+1]) // none twice
+		sums[u.part].Add(sums[u.part], new(big.Int).Mul(big.NewInt(n), big.NewInt(u.size)))
+	}
+	for i, sum := range sums {
+		parts[i] = point(new(big.Rat).SetInt(sum))
+	}
+	fitParts(parts)
+	return parts
+}
+
+// written is a constant that stands in the text.
+func (d *derivation) written(c *pgquery.A_Const) *value {
+	switch val := c.Val.(type) {
+	case *pgquery.A_Const_Ival:
+		if !c.Isnull && val.Ival != nil {
+			return d.literal(int4, strconv.Itoa(int(val.Ival.Ival)))
+		}
+	case *pgquery.A_Const_Sval:
+		if !c.Isnull && val.Sval != nil {
+			return d.literal(text, val.Sval.Sval)
+		}
+	}
+	refuse("a constant that no rule covers")
+	return nil
+}
+
+// number is what a constant is; nil for others.
+func (v *value) number() *big.Rat {
+	if v.constant && !v.null && !v.opaque && v.within.lo != nil && v.within.lo == v.within.hi {
+		return v.within.lo
+	}
+	return nil
+}

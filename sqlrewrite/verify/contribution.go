@@ -1,0 +1,250 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// What rows add up to. Inside a group an aggregate is a tally: a sum over the rows that meet certain conditions (FILTER, and that the argument
+// is not NULL), of one number for each, which lies in a range. Tallies over the same rows are added, and multiplied by constants, row by row:
+// sum(x) - C·count(x) adds x - C for each row where x is not NULL. Casts and trunc keep a tally only where it is a whole number.
+//
+// **Lemma 2.** Where S is a tally of numbers in [A, B], and c counts rows that meet some of the conditions of S's rows, hence at least as
+// many, then CASE WHEN c > m THEN div(S·m, c) ELSE S END lies in m·[min(A, 0), max(B, 0)]. *Proof.* S has k <= c terms: S lies in
+// k·[A, B], so in c·[min(A, 0), max(B, 0)]. If c <= m, in m·[...]; if c > m then S·m/c does, and div truncates towards 0. ∎
+// The counter alone, CASE WHEN c > m THEN m ELSE c END, lies in [0, m]: CASE narrows (expression.go).
+//
+// *Example.* CASE WHEN u.a1 > 5 THEN div(u.a0::numeric * 5, u.a1::numeric)::bigint ELSE u.a0 END, where a0 is sum(minutes clamped to 0 and
+// 240) - 120·count(minutes) and a1 is count(minutes), lies in [-600, 600].
+
+// tally is a sum over rows of a group.
+type tally struct {
+	of     *grouping
+	where  []int // sorted: conditions that every row which adds meets
+	each   span  // what one row adds
+	digits int   // after the point; -1: unknown
+	count  bool  // each row adds 1
+	opaque bool  // not a sum row by row; it only lies in each, times the rows
+	moves  *span // of aggregates over pieces: what one unit adds to a group in all
+	share  *share
+}
+
+// mostRows is more than one group of rows has.
+const mostRows = 1 << 40
+
+// moved reports whether a value is an aggregate over many units already.
+func (v *value) moved() bool { return v.terms != nil && v.terms.moves != nil }
+
+// counted is count(...).
+func (d *derivation) counted(g *grouping, where []int) *value {
+	v := d.make(int8, d.intern("count", append([]int{g.number}, where...)...))
+	v.whole, v.within = true, spanOf(0, mostRows)
+	v.terms = &tally{of: g, where: where, each: point(one), count: true}
+	return v
+}
+
+// summed is sum(x).
+func (d *derivation) summed(g *grouping, where []int, x *value, r *relation) *value {
+	k := int8
+	switch x.kind {
+	case int2, int4:
+		if g.release && !x.within.inside(spanOf(-1<<23, 1<<23)) {
+			refuse("a sum of whole numbers that may leave bigint")
+		}
+	case int8:
+		k = numeric
+	case numeric:
+		k = numeric
+		if !x.within.inside(huge) && x.scale < 0 {
+			refuse("a sum of numerics without bounds")
+		}
+	default:
+		refuse("a sum of a type that depends on the order of rows")
+	}
+	v := d.make(k, d.intern("sum", append([]int{g.number, x.id}, where...)...))
+	v.whole = true
+	v.nulls = []int{v.id}
+	v.terms = &tally{of: g, where: where, each: x.within, digits: x.digits, share: x.partialShare()}
+	d.totals(v)
+	if k == numeric && x.kind == numeric {
+		v.digits, v.scale, v.same = x.digits, x.scale, x.scale >= 0
+	} else if k == numeric {
+		v.digits, v.scale, v.same = 0, 0, true
+	}
+	return v
+}
+
+// totals bounds a tally as a number.
+func (d *derivation) totals(v *value) {
+	t := v.terms
+	if t.each.finite() {
+		v.within = t.each.times(spanOf(0, mostRows)).withZero()
+	} else {
+		v.within = span{}
+	}
+	if isInteger(v.kind) {
+		v.within = v.within.meet(fits(v.kind)) // it is of that type, or the sum left it: see grouping.go
+	}
+	v.digits = t.digits
+	v.nonzero = false
+}
+
+// plain is a tally as an ordinary value of a group, that remembers what it is.
+func (d *derivation) plain(v *value) *value {
+	if v.terms == nil {
+		return v
+	}
+	if v.moved() {
+		refuse("a computation with an aggregate over many units")
+	}
+	c := *v
+	c.terms, c.tallied = nil, v.terms
+	if v.terms.share != nil {
+		c.tallied = nil
+	}
+	return &c
+}
+
+// combine is an operator on tallies.
+func (d *derivation) combine(op string, l, r *value) *value {
+	a, b := l.terms, r.terms
+	if l.moved() || r.moved() {
+		refuse("a computation with an aggregate over many units")
+	}
+	switch {
+	case a != nil && b != nil && (op == "+" || op == "-") && a.of == b.of && !a.opaque && !b.opaque && slices.Equal(a.where, b.where) && a.share == nil && b.share == nil:
+		t := &tally{of: a.of, where: a.where, each: a.each.plus(b.each), digits: unknownOr(a.digits, b.digits)}
+		if op == "-" {
+			t.each = a.each.minus(b.each)
+		}
+		return d.tallied(op, l, r, t)
+	case op == "*" && (a == nil) != (b == nil):
+		t, c := a, r
+		if a == nil {
+			t, c = b, l
+		}
+		factor := c.number()
+		if factor == nil || isFloat(c.kind) || t.opaque || t.share != nil {
+			break
+		}
+		digits := -1
+		if t.digits >= 0 {
+			digits = t.digits + max(c.digits, 0)
+			for digits > 0 && new(big.Rat).Mul(ten(digits-1-t.digits), factor).IsInt() { // 0.01 · 100 is a whole number
+				digits--
+			}
+		}
+		return d.tallied(op, l, r, &tally{of: t.of, where: t.where, each: t.each.times(point(factor)), digits: digits})
+	}
+	return d.arithmetic(op, d.plain(l), d.plain(r))
+}
+
+func (d *derivation) tallied(op string, l, r *value, t *tally) *value {
+	k := common(l.kind, r.kind)
+	v := d.apply(k, op, l, r)
+	v.whole, v.terms = true, t
+	v.nulls = []int{v.id}
+	d.totals(v)
+	if v.within.finite() && k == int8 && !t.each.times(spanOf(0, 1<<31)).inside(whole64) {
+		refuse("a computation with sums that may leave bigint")
+	}
+	return v
+}
+
+// cast converts a tally: a whole number stays one.
+func (t *tally) cast(d *derivation, v *value, k kind) *value {
+	if t.moves == nil && (v.kind == numeric || isInteger(v.kind)) && (k == numeric || k == int8) && t.digits == 0 && !t.opaque {
+		if k == v.kind {
+			return v
+		}
+		c := *v
+		c.id, c.kind = d.intern("to:"+kindName(k), v.id), k
+		d.totals(&c)
+		return &c
+	}
+	p := d.plain(v)
+	p.terms = nil
+	if isNumber(k) && k > p.kind {
+		return d.convert(p, k)
+	}
+	return d.cast(p, k)
+}
+
+// orZero is COALESCE(tally, 0): NULL only where no row adds.
+func (t *tally) orZero(d *derivation, v *value) *value {
+	c := *v
+	c.id, c.nulls = d.intern("orZero", v.id), nil
+	return &c
+}
+
+// linear is trunc of a tally that is a whole number; other functions take tallies as numbers.
+func (d *derivation) linear(name string, args []*value) *value {
+	for i, a := range args {
+		if a.terms == nil {
+			continue
+		}
+		if name == "trunc" && len(args) == 1 && a.terms.digits == 0 && !a.terms.opaque && a.kind == numeric && !a.moved() {
+			c := *a
+			c.id = d.intern(name, a.id)
+			return &c
+		}
+		args[i] = d.plain(a)
+	}
+	return nil
+}
+
+// cut is the CASE of Lemma 2; nil for others.
+func (s *scope) cut(c *pgquery.CaseExpr) *value {
+	counter, m, w := s.above(c)
+	if w == nil || counter.tallied == nil || !counter.tallied.count {
+		return nil
+	}
+	d := s.d
+	sum := s.expr(c.Defresult)
+	t := sum.tallied
+	if t == nil || sum.id == counter.id || t.of != counter.tallied.of || t.opaque || !subset(counter.tallied.where, t.where) || !t.each.finite() {
+		return nil
+	}
+	limit := m.number()
+	within := t.each.withZero().times(point(limit))
+	numericSum, numericCount := d.convert(clearTally(sum), numeric), d.convert(clearTally(counter), numeric)
+	ratio := d.intern("div", d.intern("*", numericSum.id, m.id), numericCount.id)
+	branch := *s
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.id, within: span{lo: new(big.Rat).Add(limit, one)}},
+		narrowed{id: numericCount.id, within: span{lo: new(big.Rat).Add(limit, one)}}, narrowed{id: ratio, within: within})
+	then := branch.expr(w.Result)
+	if then.id != ratio && then.id != d.intern("to:"+kindName(int8), ratio) {
+		return nil
+	}
+	v := d.made(common(then.kind, sum.kind), "cut", false, counter, m, clearTally(then), sum)
+	v.within, v.digits = within, -1
+	if t.digits == 0 {
+		v.digits, v.scale, v.same = 0, 0, true
+	}
+	return v
+}
+
+func clearTally(v *value) *value {
+	c := *v
+	c.tallied = nil
+	return &c
+}
+
+// above reads CASE WHEN x > m THEN ... ELSE ... END, m a positive whole number.
+func (s *scope) above(c *pgquery.CaseExpr) (x, m *value, w *pgquery.CaseWhen) {
+	if len(c.Args) != 1 || c.Defresult == nil {
+		return nil, nil, nil
+	}
+	w = c.Args[0].GetCaseWhen()
+	e := w.GetExpr().GetAExpr()
+	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil || operator(e.Name) != ">" {
+		return nil, nil, nil
+	}
+	x, m = s.expr(e.Lexpr), s.expr(e.Rexpr)
+	if n := m.number(); n == nil || n.Sign() <= 0 || !n.IsInt() || !isInteger(m.kind) {
+		return nil, nil, nil
+	}
+	return x, m, w
+}

@@ -1,0 +1,98 @@
+package verify
+
+import (
+	"encoding/json"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"noisegate/catalog"
+)
+
+// proposed is a statement with a claim.
+type proposed struct {
+	SQL   string
+	Args  []any
+	claim Claim
+	on    *catalog.Snapshot
+}
+
+// corpus are the golden statements of the rewriter, as they were when testdata/statements.json was written.
+func corpus(t testing.TB) []proposed {
+	t.Helper()
+	var file struct {
+		Snapshots []*catalog.Snapshot
+		Cases     []struct {
+			Snapshot int
+			SQL      string
+			Args     []any
+			Claim    Claim
+		}
+	}
+	read(t, "testdata/statements.json", &file)
+	var all []proposed
+	for _, c := range file.Cases {
+		all = append(all, proposed{c.SQL, arguments(c.Args), c.Claim, file.Snapshots[c.Snapshot]})
+	}
+	return all
+}
+
+func read(t testing.TB, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.FromSlash(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arguments are those of a statement, from JSON: numbers change from one run to the next.
+func arguments(list []any) []any {
+	all := make([]any, len(list))
+	for i, a := range list {
+		switch a := a.(type) {
+		case float64:
+			all[i] = int64(a)
+		case []any:
+			texts := make([]string, len(a))
+			for j, s := range a {
+				texts[j] = s.(string)
+			}
+			all[i] = texts
+		default:
+			all[i] = a
+		}
+	}
+	return all
+}
+
+// The golden statements are proven, and none with a number less than what was derived.
+func TestCorpus(t *testing.T) {
+	less := func(n *big.Int) *big.Int { return new(big.Int).Sub(n, big.NewInt(1)) }
+	for _, c := range corpus(t) {
+		if err := Statement(c.SQL, c.Args, c.on, c.claim); err != nil {
+			t.Errorf("%v\n%s", err, c.SQL)
+			continue
+		}
+		got, err := Derive(c.SQL, c.Args, c.on, c.claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := got
+		wrong.Groups = less(got.Groups)
+		if Statement(c.SQL, c.Args, c.on, wrong) == nil {
+			t.Errorf("one group less is proven: %s", c.SQL)
+		}
+		for i := range got.PerGroup {
+			wrong := got
+			wrong.PerGroup = append([]*big.Int(nil), got.PerGroup...)
+			wrong.PerGroup[i] = less(got.PerGroup[i])
+			if Statement(c.SQL, c.Args, c.on, wrong) == nil {
+				t.Errorf("value %d moves by one less: %s", i, c.SQL)
+			}
+		}
+	}
+}

@@ -1,0 +1,447 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// Expressions. The value of an expression in a row is a function of the row, of constants, and of nothing else, since every function that
+// a rule allows is immutable (or stable, under settings that the session pins); so equal terms are equal values (value.id). And no
+// expression raises an error, whatever the row holds and in whatever order PostgreSQL evaluates, but for CASE.
+//
+// *CASE narrows.* PostgreSQL evaluates a branch only where its condition is true and those before were not. In a branch of
+// WHEN x > c, x lies in [c, ∞] or is NaN; in all that follow x is NULL or x <= c, hence not NaN, which sorts above all numbers. The
+// operand in a branch is a column or a computed value of the row (id): the narrowed range holds for each occurrence in the branch.
+// An expression that is constant could be evaluated when the statement is planned: there the range of a constant is known anyway.
+//
+// *NULL.* value.nulls names parts such that the value is NULL exactly where one of them is: strict functions of total results join the sets
+// of their arguments; where NULL arises otherwise (NULLIF, CASE without ELSE) the value is such a part itself.
+
+// scope is where names are looked up.
+type scope struct {
+	d      *derivation
+	parent *scope // the query around an EXISTS or IN, or beside a LATERAL
+	rel    *relation
+	ctes   map[string]*pgquery.SelectStmt
+	group  *grouping // the outputs and HAVING of a query that aggregates; nil: rows
+	inside bool      // the argument of an aggregate: rows again
+	narrow []narrowed
+	facts  map[int]bool // ids that are not NULL wherever a condition beside this one is true
+	// positive: it only matters whether the expression is true, not whether it is false or NULL, and it stands under no NOT.
+	positive bool
+	runs     *windows // the windows of the query; nil: there may be none
+}
+
+// narrowed is a range that CASE proves.
+type narrowed struct {
+	id     int
+	within span
+	away   *big.Rat // no value is nearer to 0; nil: not known
+	solid  bool     // it is not NULL
+	chars  int      // it has at most so many characters; 0: not known
+}
+
+// The scope of an argument is never positive: only AND and OR hand it down (bare).
+
+// expr derives what is known of an expression.
+func (s *scope) expr(n *pgquery.Node) *value {
+	v := s.bare(n)
+	for _, w := range s.narrow {
+		if w.id == v.id {
+			c := *v
+			c.within = c.within.meet(w.within)
+			c.nonzero = c.nonzero || !c.within.has(zero)
+			if w.chars > 0 && (c.chars < 0 || c.chars > w.chars) {
+				c.chars = w.chars
+			}
+			if w.away != nil && isFloat(c.kind) {
+				c.grain, c.same = grainOf(w.away), true // -0 is nearer to 0 too, and so is not here
+			}
+			v = &c
+		}
+	}
+	if s.group != nil && !s.inside {
+		v = s.group.of(v)
+	}
+	s.d.known[v.id] = v
+	return v
+}
+
+func (s *scope) bare(n *pgquery.Node) *value {
+	d := s.d
+	if s.positive {
+		switch n.GetNode().(type) {
+		case *pgquery.Node_SubLink, *pgquery.Node_BoolExpr:
+		default:
+			s = s.strictly(false)
+		}
+	}
+	switch e := n.GetNode().(type) {
+	case *pgquery.Node_ColumnRef:
+		return s.column(words(e.ColumnRef.Fields))
+	case *pgquery.Node_AConst:
+		return d.written(e.AConst)
+	case *pgquery.Node_TypeCast:
+		return s.typeCast(e.TypeCast)
+	case *pgquery.Node_CollateClause:
+		return s.collate(e.CollateClause)
+	case *pgquery.Node_AExpr:
+		return s.operation(e.AExpr)
+	case *pgquery.Node_BoolExpr:
+		return s.logic(e.BoolExpr)
+	case *pgquery.Node_NullTest:
+		t := e.NullTest
+		if t.Xpr != nil || t.Argisrow || t.Nulltesttype != pgquery.NullTestType_IS_NULL && t.Nulltesttype != pgquery.NullTestType_IS_NOT_NULL {
+			refuse("a test for NULL of another kind")
+		}
+		return d.always(boolean, "isnull:"+strconv.Itoa(int(t.Nulltesttype)), s.loose(t.Arg))
+	case *pgquery.Node_BooleanTest:
+		t := e.BooleanTest
+		if t.Xpr != nil || t.Booltesttype == pgquery.BoolTestType_BOOL_TEST_TYPE_UNDEFINED {
+			refuse("a test of truth of another kind")
+		}
+		return d.always(boolean, "is:"+strconv.Itoa(int(t.Booltesttype)), s.strictly(t.Booltesttype == pgquery.BoolTestType_IS_TRUE).truth(t.Arg))
+	case *pgquery.Node_CaseExpr:
+		return s.cases(e.CaseExpr)
+	case *pgquery.Node_CoalesceExpr:
+		c := e.CoalesceExpr
+		if c.Xpr != nil || c.Coalescetype != 0 || c.Coalescecollid != 0 {
+			refuse("a field of COALESCE")
+		}
+		return s.coalesce(s.list(c.Args))
+	case *pgquery.Node_MinMaxExpr:
+		m := e.MinMaxExpr
+		if m.Xpr != nil || m.Minmaxtype != 0 || m.Minmaxcollid != 0 || m.Inputcollid != 0 || m.Op != pgquery.MinMaxOp_IS_GREATEST && m.Op != pgquery.MinMaxOp_IS_LEAST {
+			refuse("a field of GREATEST or LEAST")
+		}
+		return d.extreme(m.Op == pgquery.MinMaxOp_IS_GREATEST, s.list(m.Args))
+	case *pgquery.Node_FuncCall:
+		return s.call(e.FuncCall)
+	case *pgquery.Node_SubLink:
+		return s.subquery(e.SubLink)
+	default:
+		refuse("a node of the parse tree that no rule covers: %T", e)
+		return nil
+	}
+}
+
+// strictly is the scope where only truth counts, or where all three values do.
+func (s *scope) strictly(positive bool) *scope {
+	c := *s
+	c.positive = positive
+	return &c
+}
+
+func (s *scope) list(nodes []*pgquery.Node) []*value {
+	all := make([]*value, len(nodes))
+	for i, n := range nodes {
+		all[i] = s.expr(n)
+	}
+	return all
+}
+
+// always is a value that is never NULL.
+func (d *derivation) always(k kind, op string, args ...*value) *value {
+	v := d.apply(k, op, args...)
+	v.nulls = nil
+	return v
+}
+
+// loose is a value of which only equality and order are looked at: it may be vague.
+func (s *scope) loose(n *pgquery.Node) *value { return clear(s.expr(n)) }
+
+func clear(v *value) *value {
+	if v.vague {
+		c := *v
+		c.vague = false
+		return &c
+	}
+	return v
+}
+
+func (s *scope) truth(n *pgquery.Node) *value {
+	v := s.expr(n)
+	if v.kind != boolean {
+		refuse("a condition that is not boolean")
+	}
+	return v
+}
+
+// column looks a name up: in this query, or in one around it.
+func (s *scope) column(name []string) *value {
+	if len(name) == 0 || len(name) > 2 {
+		refuse("a name of %d parts", len(name))
+	}
+	table, column := "", name[len(name)-1]
+	if len(name) == 2 {
+		table = name[0]
+	}
+	if s.rel != nil {
+		if v := s.rel.find(table, column); v != nil {
+			if s.group != nil && !s.inside {
+				return s.group.key(v)
+			}
+			return v
+		}
+	}
+	if s.parent == nil {
+		refuse("a column that does not exist")
+	}
+	if s.inside {
+		refuse("an aggregate over an outer query's column")
+	}
+	v := *s.parent.column(name)
+	v.outer = true
+	return &v
+}
+
+func (s *scope) collate(c *pgquery.CollateClause) *value {
+	w := words(c.Collname)
+	if len(w) != 2 || w[0] != "pg_catalog" || w[1] != "C" && w[1] != "default" {
+		refuse("a collation other than C and default")
+	}
+	v := s.expr(c.Arg)
+	if !isText(v.kind) {
+		refuse("a collation of what is no text")
+	}
+	return v // both are deterministic: the same values are equal
+}
+
+func (s *scope) logic(b *pgquery.BoolExpr) *value {
+	if b.Xpr != nil || b.Boolop == pgquery.BoolExprType_BOOL_EXPR_TYPE_UNDEFINED {
+		refuse("a field of AND, OR or NOT")
+	}
+	if b.Boolop == pgquery.BoolExprType_NOT_EXPR {
+		s = s.strictly(false)
+	}
+	args := make([]*value, len(b.Args))
+	for i, n := range b.Args {
+		args[i] = s.truth(n)
+	}
+	v := args[0]
+	op, strict := "not", true
+	if b.Boolop != pgquery.BoolExprType_NOT_EXPR {
+		op, strict = "and", false
+		if b.Boolop == pgquery.BoolExprType_OR_EXPR {
+			op = "or"
+		}
+	}
+	if len(args) == 1 && op != "not" {
+		return v
+	}
+	for at := 1; at < len(args) || at == 1; at += 6 { // a term has at most 8 arguments
+		rest := args[min(at, len(args)):min(at+6, len(args))]
+		v = s.d.made(boolean, op, strict, append([]*value{v}, rest...)...)
+	}
+	return v
+}
+
+// cases is CASE WHEN ... THEN ... ELSE ... END.
+func (s *scope) cases(c *pgquery.CaseExpr) *value {
+	if c.Xpr != nil || c.Casetype != 0 || c.Casecollid != 0 || c.Arg != nil {
+		refuse("CASE with an operand")
+	}
+	if v := s.cut(c); v != nil { // Lemma 2
+		return v
+	}
+	if v := s.share(c); v != nil { // Lemma 5
+		return v
+	}
+	deeper := *s
+	deeper.narrow = slices.Clone(s.narrow)
+	var all, conditions []*value
+	for _, n := range c.Args {
+		w := n.GetCaseWhen()
+		if w == nil || w.Xpr != nil {
+			refuse("a field of CASE")
+		}
+		condition := deeper.strictly(true).truth(w.Expr)
+		branch := deeper
+		branch.narrow = append(slices.Clone(deeper.narrow), s.narrowing(w.Expr, true)...)
+		conditions = append(conditions, condition)
+		all = append(all, branch.expr(w.Result))
+		deeper.narrow = append(deeper.narrow, s.narrowing(w.Expr, false)...)
+	}
+	open := c.Defresult == nil
+	if !open {
+		all = append(all, deeper.expr(c.Defresult))
+	}
+	v := s.d.choice("case", all, conditions)
+	switch {
+	case open:
+		v.mayBeNull()
+	default:
+		v.nulls = s.nullsOfCase(c, all, conditions, v)
+	}
+	return v
+}
+
+// nullsOfCase: where every branch but the last is a constant that is not NULL, and every condition is a comparison of the last branch's parts
+// with constants, the value is NULL exactly where the last branch is: where a part is NULL no condition is true.
+func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*value, v *value) []int {
+	last := all[len(all)-1]
+	if slices.ContainsFunc(all[:len(all)-1], func(b *value) bool { return !b.constant || b.null }) {
+		return []int{v.id}
+	}
+	for _, w := range conditions {
+		// A condition that is NULL wherever the last branch is: every part of the latter is one of the former.
+		if !subset(last.nulls, w.nulls) || len(w.nulls) == 0 {
+			return []int{v.id}
+		}
+	}
+	return last.nulls
+}
+
+func subset(a, b []int) bool {
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			return false
+		}
+	}
+	return true
+}
+
+// narrowing is what a condition says of its operands where it is true, or where it is false or NULL.
+func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
+	d := s.d
+	if b := n.GetBoolExpr(); b != nil && b.Boolop == pgquery.BoolExprType_AND_EXPR {
+		if holds {
+			var all []narrowed
+			for _, arg := range b.Args {
+				all = append(all, s.narrowing(arg, true)...)
+			}
+			return all
+		}
+		return s.hole(b)
+	}
+	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL && holds {
+		return []narrowed{{id: s.loose(t.Arg).id, solid: true}}
+	}
+	e := n.GetAExpr()
+	if e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr == nil {
+		return nil
+	}
+	x, c := s.expr(e.Lexpr), s.expr(e.Rexpr)
+	r := c.number()
+	if r == nil || x.constant || !(isNumber(x.kind) && isNumber(c.kind) || isTime(x.kind) && x.kind == c.kind) {
+		return nil
+	}
+	if isFloat(x.kind) != isFloat(c.kind) { // compared as floats
+		if isFloat(c.kind) {
+			return nil
+		}
+		r = floated(r)
+	}
+	op := operator(e.Name)
+	if t := d.terms[x.id]; t.op == "octet_length" && op == "<=" && holds && r.Sign() > 0 && r.Cmp(big.NewRat(1<<30, 1)) < 0 {
+		return []narrowed{{id: t.args[0], chars: int(r.Num().Int64())}} // a character has a byte at least
+	}
+	switch {
+	case op == "<" && holds, op == "<=" && holds, op == ">" && !holds, op == ">=" && !holds:
+		return []narrowed{{id: x.id, within: span{hi: r}}}
+	case op == ">" && holds, op == ">=" && holds, op == "<" && !holds, op == "<=" && !holds:
+		return []narrowed{{id: x.id, within: span{lo: r}}}
+	default:
+		return nil
+	}
+}
+
+// hole is what NOT (x > -c AND x < c) says: x is NULL, or at least c away from 0.
+func (s *scope) hole(b *pgquery.BoolExpr) []narrowed {
+	if len(b.Args) != 2 {
+		return nil
+	}
+	above, below := s.narrowing(b.Args[0], true), s.narrowing(b.Args[1], true)
+	if len(above) != 1 || len(below) != 1 || above[0].id != below[0].id || above[0].within.lo == nil || below[0].within.hi == nil {
+		return nil
+	}
+	lo, hi := above[0].within.lo, below[0].within.hi
+	if lo.Sign() >= 0 || hi.Sign() <= 0 {
+		return nil
+	}
+	return []narrowed{{id: above[0].id, away: lesser(new(big.Rat).Neg(lo), hi)}}
+}
+
+// choice is one of several values: of CASE, COALESCE, UNION ALL.
+func (d *derivation) choice(op string, all, conditions []*value) *value {
+	k := noKind
+	for _, v := range all {
+		if !v.null || v.kind != noKind {
+			k = common(k, v.kind)
+		}
+	}
+	var v *value
+	args := append(slices.Clone(conditions), all...)
+	if len(args) <= 8 {
+		v = d.made(k, op, false, args...)
+	} else {
+		v = d.made(k, op, false, args[:8]...)
+		for at := 8; at < len(args); at += 7 {
+			v = d.made(k, op, false, append([]*value{v}, args[at:min(at+7, len(args))]...)...)
+		}
+	}
+	first := true
+	for _, b := range all {
+		if b.null {
+			continue
+		}
+		b = d.convert(b, k)
+		if first {
+			v.within, v.digits, v.scale, v.grain, v.chars, v.nonzero, v.same, v.parts = b.within, b.digits, b.scale, b.grain, b.chars, b.nonzero, b.same, b.parts
+			first = false
+			continue
+		}
+		v.within = v.within.hull(b.within)
+		for i := range v.parts {
+			v.parts[i] = v.parts[i].hull(b.parts[i])
+		}
+		v.digits, v.grain, v.chars = unknownOr(v.digits, b.digits), unknownOr(v.grain, b.grain), unknownOr(v.chars, b.chars)
+		v.nonzero = v.nonzero && b.nonzero
+		if v.scale != b.scale {
+			v.scale = -1
+		}
+		v.same = v.same && b.same && (alwaysSame(k) || isFloat(k) || v.scale >= 0)
+	}
+	return v
+}
+
+// unknownOr is the larger of two bounds, of which -1 means none.
+func unknownOr(a, b int) int {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return max(a, b)
+}
+
+func (s *scope) coalesce(args []*value) *value {
+	if len(args) == 2 && args[0].terms != nil && args[1].number() != nil && args[1].number().Sign() == 0 {
+		return args[0].terms.orZero(s.d, args[0])
+	}
+	v := s.d.choice("coalesce", args, nil)
+	v.nulls = []int{v.id}
+	for _, a := range args {
+		if len(a.nulls) == 0 && !a.null {
+			v.nulls = nil
+		}
+	}
+	return v
+}
+
+// extreme is GREATEST or LEAST, which leave NULLs out.
+func (d *derivation) extreme(greatest bool, args []*value) *value {
+	op := "least"
+	if greatest {
+		op = "greatest"
+	}
+	v := d.choice(op, args, nil)
+	v.nulls = []int{v.id}
+	for _, a := range args {
+		if len(a.nulls) == 0 && !a.null {
+			v.nulls = nil
+		}
+	}
+	return v
+}

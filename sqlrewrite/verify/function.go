@@ -1,0 +1,353 @@
+package verify
+
+import (
+	"math"
+	"math/big"
+	"strings"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// Functions that cannot raise an error, by name, argument types and argument ranges. All are immutable, or stable under the settings that a
+// session pins (time zone UTC, extra_float_digits 1), strict, and never NULL on arguments that are not, unless a line says so. A function
+// that is not here is refused, and so is an overload.
+//
+//   - T_smaller(x, c) and T_larger(x, c), behind min and max: NaN and infinity count as larger than all numbers, so that x is in (-∞, c] and
+//     [c, ∞]. They give c where both are equal: a clamp of identical values by constants has identical values, and a clamp of a float by 0
+//     never gives -0.
+//   - round, trunc, floor, ceil are total on numerics and floats; div(x, y) needs a divisor that is not 0.
+//   - sqrt needs x >= 0; ln and log x > 0; exp overflows above 709 and underflows below -708; power is taken for whole exponents from 0
+//     to 10. Results of floats must not overflow or underflow (grain). They are computed by the C library, with an error below 10^-12 of
+//     the result, by which ranges are widened.
+//   - width_bucket(x, a, b, n) raises an error for NaN, infinite or equal limits and n < 1, and its result is wrong where b - a or
+//     n·(x - a) overflow (B1): a and b are constants, at most 10^290 in size, and so is x.
+func (s *scope) call(f *pgquery.FuncCall) *value {
+	if f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
+		refuse("a function call that no rule covers")
+	}
+	name := builtin(f.Funcname)
+	if f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL && (name != "extract" || f.Funcformat != pgquery.CoercionForm_COERCE_SQL_SYNTAX) {
+		refuse("function %s called in another way", name)
+	}
+	switch {
+	case f.Over != nil:
+		return s.window(name, f)
+	case f.AggStar || aggregates[name]:
+		return s.aggregate(name, f)
+	case f.AggFilter != nil || f.AggDistinct:
+		refuse("FILTER or DISTINCT of a function that is no aggregate")
+	}
+	args := s.list(f.Args)
+	if len(args) == 0 || len(args) > 8 {
+		refuse("function %s with %d arguments", name, len(args))
+	}
+	if v := s.d.linear(name, args); v != nil {
+		return v
+	}
+	if v := s.d.clamp(name, args); v != nil {
+		return v
+	}
+	if v := s.d.numbers(name, args); v != nil {
+		return v
+	}
+	if v := s.d.textual(name, args); v != nil {
+		return v
+	}
+	if v := s.d.temporal(name, args); v != nil {
+		return v
+	}
+	refuse("function %s on these types", name)
+	return nil
+}
+
+// clampKinds are the types of the functions behind min and max.
+var clampKinds = map[string]kind{"int2": int2, "int4": int4, "int8": int8, "numeric_": numeric, "float8": float8, "date_": date,
+	"timestamp_": timestamp, "timestamptz_": timestamptz, "interval_": interval}
+
+func (d *derivation) clamp(name string, args []*value) *value {
+	prefix, larger := strings.CutSuffix(name, "larger")
+	if !larger {
+		var smaller bool
+		if prefix, smaller = strings.CutSuffix(name, "smaller"); !smaller {
+			return nil
+		}
+	}
+	k, known := clampKinds[prefix]
+	if !known || len(args) != 2 {
+		return nil
+	}
+	if isTime(k) && (args[0].kind != k || args[1].kind != k) {
+		refuse("%s of another type", name)
+	}
+	if k == float8 && args[0].kind == numeric {
+		refuse("%s of a numeric", name)
+	}
+	a, b := d.convert(args[0], k), d.convert(args[1], k)
+	v := d.apply(k, name, args...)
+	if larger {
+		v.within = span{lo: highest(a.within.lo, b.within.lo), hi: greater(a.within.hi, b.within.hi)}
+	} else {
+		v.within = span{lo: lesser(a.within.lo, b.within.lo), hi: lowest(a.within.hi, b.within.hi)}
+	}
+	if k == interval { // one of the two: which, their lengths say
+		for i := range v.parts {
+			v.parts[i] = a.parts[i].hull(b.parts[i])
+		}
+		return v
+	}
+	v.digits, v.grain = unknownOr(a.digits, b.digits), unknownOr(a.grain, b.grain)
+	if a.grain < 0 && isFloat(k) && v.within.finite() {
+		v.grain = grainBeyond(v.within)
+	}
+	if a.scale == b.scale {
+		v.scale = a.scale
+	}
+	v.nonzero = !v.within.has(zero) || a.nonzero && b.nonzero
+	if !alwaysSame(k) {
+		c := b.number()
+		v.same = c != nil && b.same && (a.same || isFloat(k) && (c.Sign() == 0 || !v.within.has(zero)))
+	}
+	return v
+}
+
+// grainBeyond is the grain of floats in a range that does not hold 0; -1 for others.
+func grainBeyond(s span) int {
+	if s.has(zero) {
+		return -1
+	}
+	least := new(big.Rat).Abs(s.lo)
+	if s.lo.Sign() < 0 {
+		least.Abs(s.hi)
+	}
+	return grainOf(least)
+}
+
+func highest(a, b *big.Rat) *big.Rat {
+	if a == nil || b != nil && b.Cmp(a) > 0 {
+		return b
+	}
+	return a
+}
+
+func lowest(a, b *big.Rat) *big.Rat {
+	if a == nil || b != nil && b.Cmp(a) < 0 {
+		return b
+	}
+	return a
+}
+
+// numbers are functions of numbers.
+func (d *derivation) numbers(name string, args []*value) *value {
+	x := args[0]
+	for _, a := range args {
+		if a.null && a.kind != text && a.kind != texts {
+			return d.apply(x.kind, name, args...).mayBeNull()
+		}
+	}
+	switch name {
+	case "hashint8extended", "hash_numeric_extended", "hashfloat8extended", "hashtextextended":
+		return d.hash(name, args)
+	case "array_position":
+		if len(args) != 2 || x.kind != texts || !x.constant || args[1].kind != text {
+			return nil
+		}
+		v := d.made(int4, name, false, args...) // NULL where it is not found
+		v.within = spanOf(1, int64(max(x.size, 1)))
+		return v
+	case "width_bucket":
+		return d.buckets(args)
+	case "div":
+		if len(args) != 2 || !isNumber(x.kind) || isFloat(x.kind) || !isNumber(args[1].kind) || isFloat(args[1].kind) {
+			return nil
+		}
+		a, b := d.convert(x, numeric), d.convert(args[1], numeric)
+		if !b.nonzero && b.within.has(zero) {
+			refuse("div by what may be 0")
+		}
+		v := d.apply(numeric, name, args...)
+		v.within = quotient(a, b).mapped(func(r *big.Rat) *big.Rat { return new(big.Rat).SetInt(truncated(r)) })
+		if !a.within.inside(huge) || !b.within.finite() {
+			refuse("div of numerics without bounds")
+		}
+		v.digits, v.scale, v.same = 0, 0, true
+		return v
+	case "abs", "sign", "round", "trunc", "floor", "ceil", "trim_scale":
+		return d.rounding(name, args)
+	case "sqrt", "ln", "log", "exp":
+		if len(args) == 1 && x.kind == float8 {
+			return d.transcendental(name, x)
+		}
+	case "power":
+		if len(args) == 2 && x.kind == float8 && args[1].kind == float8 {
+			return d.power(x, args[1])
+		}
+	}
+	return nil
+}
+
+// hash is one of the hash functions of types: equal values have equal hashes, except that texts are hashed byte by byte.
+func (d *derivation) hash(name string, args []*value) *value {
+	takes := map[string]kind{"hashint8extended": int8, "hash_numeric_extended": numeric, "hashfloat8extended": float8, "hashtextextended": text}[name]
+	if len(args) != 2 || !isInteger(args[1].kind) {
+		return nil
+	}
+	x := args[0]
+	if takes == numeric || takes == float8 {
+		x = clear(x)
+	}
+	if x.kind != takes && !(isInteger(x.kind) && takes == int8) {
+		return nil
+	}
+	return d.apply(int8, name, x, args[1])
+}
+
+func (d *derivation) buckets(args []*value) *value {
+	if len(args) != 4 || args[0].kind != args[1].kind || args[1].kind != args[2].kind || args[0].kind != float8 && args[0].kind != numeric || args[3].kind != int4 {
+		return nil
+	}
+	a, b, n := args[1].number(), args[2].number(), args[3].number()
+	most := span{new(big.Rat).Neg(ten(290)), ten(290)}
+	if a == nil || b == nil || n == nil || n.Cmp(one) < 0 || n.Cmp(big.NewRat(1<<30, 1)) > 0 || a.Cmp(b) == 0 ||
+		!point(a).inside(most) || !point(b).inside(most) || !args[0].within.inside(most) {
+		refuse("width_bucket with limits or a value for which it fails")
+	}
+	v := d.apply(int4, "width_bucket", args...)
+	v.within = span{zero, new(big.Rat).Add(n, one)}
+	return v
+}
+
+// rounding are the functions of one number that keep it or round it.
+func (d *derivation) rounding(name string, args []*value) *value {
+	x := args[0]
+	if !isNumber(x.kind) || x.kind == float4 || len(args) > 2 {
+		return nil
+	}
+	places := 0
+	if len(args) == 2 {
+		n := args[1].number()
+		if x.kind != numeric || name != "round" && name != "trunc" || n == nil || !n.IsInt() || n.Cmp(big.NewRat(-900, 1)) < 0 || n.Cmp(big.NewRat(900, 1)) > 0 {
+			return nil
+		}
+		places = int(n.Num().Int64())
+	}
+	if isInteger(x.kind) && name != "abs" {
+		return nil // PostgreSQL takes it for a float
+	}
+	v := d.apply(x.kind, name, args...)
+	d.like0(v, x)
+	v.scale, v.same = -1, isFloat(x.kind) && x.same || isInteger(x.kind)
+	switch name {
+	case "abs":
+		most := x.within.most()
+		if most == nil {
+			v.within = span{lo: zero}
+		} else if v.within = (span{zero, most}); !x.within.has(zero) {
+			v.within.lo = lesser(new(big.Rat).Abs(x.within.lo), new(big.Rat).Abs(x.within.hi))
+		}
+		if isInteger(x.kind) && !v.within.inside(fits(x.kind)) {
+			refuse("abs may leave its integer type")
+		}
+		v.scale, v.same = x.scale, alwaysSame(x.kind) || x.kind == numeric && x.scale >= 0 || isFloat(x.kind)
+		return v
+	case "sign":
+		v.within, v.nonzero = spanOf(-1, 1), false
+		v.digits, v.grain, v.scale, v.same = 0, 0, 0, x.kind == numeric
+		return v
+	case "trim_scale":
+		if x.kind != numeric {
+			return nil
+		}
+		v.same, v.anchors, v.strict = true, x.anchors, x.strict // NaN and infinities have one form as well
+		return v
+	case "round":
+		v.within = x.within.mapped(nearest(places))
+	case "trunc":
+		v.within = x.within.mapped(func(r *big.Rat) *big.Rat {
+			scaled := new(big.Rat).Mul(r, ten(places))
+			return scaled.Quo(new(big.Rat).SetInt(truncated(scaled)), ten(places))
+		})
+	case "floor":
+		v.within = x.within.mapped(floored)
+	case "ceil":
+		v.within = x.within.mapped(ceiled)
+	}
+	v.nonzero = !v.within.has(zero)
+	if x.kind == numeric {
+		v.digits, v.scale, v.same = max(places, 0), max(places, 0), v.within.finite()
+		return v
+	}
+	v.grain = 0
+	v.same = v.nonzero // -0.3 rounds to -0
+	if v.within.finite() && v.within.lo.Sign() >= 0 && x.within.lo.Sign() >= 0 && x.same {
+		v.same = true
+	}
+	return v
+}
+
+// approx is a range that was computed by floats.
+func approx(lo, hi float64) span {
+	if math.IsNaN(lo) || math.IsNaN(hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
+		refuse("a function of floats may leave them")
+	}
+	return span{new(big.Rat).SetFloat64(lo), new(big.Rat).SetFloat64(hi)}.widened(ten(-12))
+}
+
+func (d *derivation) transcendental(name string, x *value) *value {
+	if !x.within.finite() {
+		refuse("%s of a float without bounds", name)
+	}
+	lo, _ := x.within.lo.Float64()
+	hi, _ := x.within.hi.Float64()
+	v := d.apply(float8, name, x)
+	switch name {
+	case "sqrt":
+		if lo < 0 || x.grain < 0 {
+			refuse("sqrt of what may be negative")
+		}
+		v.within, v.grain = approx(math.Sqrt(lo), math.Sqrt(hi)), x.grain/2+55
+		v.within.lo = greater(v.within.lo, zero)
+	case "exp":
+		if lo < -700 || hi > 690 {
+			refuse("exp may overflow or underflow")
+		}
+		v.within = approx(math.Exp(lo), math.Exp(hi))
+		v.grain = grainBeyond(v.within)
+	default:
+		if lo < 0 || lo == 0 && !x.nonzero || x.grain < 0 {
+			refuse("%s of what may not be positive", name)
+		}
+		least := -float64(x.grain) * math.Ln2
+		if lo > 0 {
+			least = math.Log(lo)
+		}
+		v.within, v.grain = approx(least, math.Log(hi)), 120 // |ln x| >= 2^-54 where x is not 1
+		if name == "log" {
+			v.within = approx(least/math.Ln10, math.Log10(hi))
+		}
+	}
+	v.nonzero = !v.within.has(zero)
+	v.same = v.nonzero || name == "sqrt" && x.same
+	return v
+}
+
+func (d *derivation) power(x, y *value) *value {
+	n := y.number()
+	if n == nil || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(10, 1)) > 0 || !x.within.finite() || x.grain < 0 {
+		refuse("power of a float without bounds, or to an exponent that is no whole number from 0 to 10")
+	}
+	v := d.apply(float8, "power", x, y)
+	v.within, v.grain = point(one), 0
+	for range n.Num().Int64() {
+		v.within = v.within.times(x.within)
+		v.grain += x.grain + 54
+	}
+	if n.Num().Bit(0) == 0 {
+		v.within.lo = greater(v.within.lo, zero)
+	}
+	if v.within = v.within.widened(ten(-12)); !v.within.inside(large) || v.grain > maxGrain {
+		refuse("power may overflow or underflow")
+	}
+	v.nonzero = !v.within.has(zero)
+	v.same = v.nonzero
+	return v
+}

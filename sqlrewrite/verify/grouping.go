@@ -1,0 +1,276 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// GROUP BY. Three cases:
+//
+//   - *within a unit*: a key names the unit of each row, or the unit's number follows from one. A group has rows of one unit, and its output row
+//     is that unit's: a function of its rows, as every aggregate below is one of the set of rows, whatever their order.
+//   - *of public rows*: the result is public.
+//   - *otherwise* the aggregates are over many units: that is the release, and the outermost query (release.go).
+//
+// Every part of an output must be a key, an aggregate or a constant: other columns of a group could be any row's. Where equal keys are not
+// identical, which of them the group has is up to the order of reading: such a key is vague, and may only be compared and hashed.
+//
+// Aggregates: count; sum of whole numbers and numerics, which is exact, and never of floats, whose sum depends on the order; avg of numerics;
+// min and max, vague where equal values are not identical; bool_or, bool_and. A sum of whole numbers of 32 bits is one of 64, and would leave
+// it with 2^31 rows in one group; other sums are numerics.
+
+// aggregates are the functions that are one.
+var aggregates = map[string]bool{"count": true, "sum": true, "avg": true, "min": true, "max": true, "bool_or": true, "bool_and": true}
+
+// grouping is a query's groups.
+type grouping struct {
+	number  int
+	keys    map[int]*value
+	order   []int // ids of the keys, as written
+	release bool
+	having  bool
+}
+
+// aggregating reports whether an output calls an aggregate. Aggregates inside are found where they are read.
+func aggregating(list []*pgquery.Node) bool {
+	return slices.ContainsFunc(list, func(n *pgquery.Node) bool { return calls(n.GetResTarget().GetVal()) })
+}
+
+func calls(n *pgquery.Node) bool {
+	any := func(list ...*pgquery.Node) bool { return slices.ContainsFunc(list, calls) }
+	switch e := n.GetNode().(type) {
+	case *pgquery.Node_FuncCall:
+		if w := words(e.FuncCall.Funcname); e.FuncCall.Over == nil && (e.FuncCall.AggStar || aggregates[w[len(w)-1]]) {
+			return true
+		}
+		return any(e.FuncCall.Args...)
+	case *pgquery.Node_TypeCast:
+		return calls(e.TypeCast.Arg)
+	case *pgquery.Node_CollateClause:
+		return calls(e.CollateClause.Arg)
+	case *pgquery.Node_AExpr:
+		return any(e.AExpr.Lexpr, e.AExpr.Rexpr)
+	case *pgquery.Node_List:
+		return any(e.List.Items...)
+	case *pgquery.Node_BoolExpr:
+		return any(e.BoolExpr.Args...)
+	case *pgquery.Node_NullTest:
+		return calls(e.NullTest.Arg)
+	case *pgquery.Node_BooleanTest:
+		return calls(e.BooleanTest.Arg)
+	case *pgquery.Node_CoalesceExpr:
+		return any(e.CoalesceExpr.Args...)
+	case *pgquery.Node_MinMaxExpr:
+		return any(e.MinMaxExpr.Args...)
+	case *pgquery.Node_CaseExpr:
+		return any(e.CaseExpr.Args...) || calls(e.CaseExpr.Defresult)
+	case *pgquery.Node_CaseWhen:
+		return any(e.CaseWhen.Expr, e.CaseWhen.Result)
+	default:
+		return false
+	}
+}
+
+// key is what a column is in a group.
+func (g *grouping) key(v *value) *value {
+	c := *v
+	c.whole = false
+	return &c
+}
+
+// of is a value that was computed in a group: a key is a function of the group.
+func (g *grouping) of(v *value) *value {
+	if k := g.keys[v.id]; k != nil {
+		return k
+	}
+	return v
+}
+
+// grouped is a SELECT with aggregates.
+func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
+	d := s.d
+	g := &grouping{number: d.fresh(), keys: make(map[int]*value)}
+	owner := s.rel.owner()
+	led := false
+	for _, n := range q.GroupClause {
+		if c := n.GetAConst(); c != nil {
+			at := int(integer(n))
+			if at < 1 || at > len(q.TargetList) || q.TargetList[at-1].GetResTarget() == nil {
+				refuse("GROUP BY of an output that does not exist")
+			}
+			n = q.TargetList[at-1].GetResTarget().Val
+		}
+		v := s.loose(n)
+		led = led || names(v, s.rel)
+		k := *v
+		k.whole, k.vague = true, !v.same
+		k.terms, k.partial = nil, nil
+		g.keys[v.id] = &k
+		g.order = append(g.order, v.id)
+	}
+	g.release = owner != nil && !led
+	s.group = g
+	r := &relation{solid: make(map[int]bool), scanned: s.rel.scanned}
+	domains := s.rel.domains
+	if q.HavingClause != nil {
+		domains = s.having(q.HavingClause)
+	}
+	if s.rel.released != nil {
+		return s.total(q, domains)
+	}
+	if q.HavingClause != nil && !g.release {
+		refuse("HAVING within a unit")
+	}
+	for _, n := range q.TargetList {
+		t := n.GetResTarget()
+		if t == nil || len(t.Indirection) > 0 {
+			refuse("an output that no rule covers")
+		}
+		v := s.expr(t.Val)
+		if !v.whole && !v.constant {
+			refuse("an output that is neither a key nor an aggregate")
+		}
+		if !g.release && v.terms != nil {
+			v = d.plain(v)
+		}
+		r.columns = append(r.columns, named{"", outputName(t), v})
+	}
+	if g.release {
+		r.released = s.released(r.columns, domains)
+		return r
+	}
+	p := &part{limits: []limit{{by: g.order, rows: 1}}}
+	for _, c := range r.columns {
+		p.ids = append(p.ids, c.v.id)
+	}
+	r.parts, r.units, r.domains = []*part{p}, s.rel.units, s.rel.domains // what is left of a key's values is left of groups
+	r.roots = kept(s.rel.roots, g.order)
+	for id := range s.rel.solid {
+		r.solid[id] = true
+	}
+	return r
+}
+
+// having reads CASE WHEN count(*) > 0 THEN condition END, where the condition is one on keys; a group has a row, so that the CASE takes its
+// branch. What it says of keys bounds how many groups there are.
+func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
+	c := n.GetCaseExpr()
+	if c == nil || c.Xpr != nil || c.Arg != nil || c.Defresult != nil || c.Casetype != 0 || c.Casecollid != 0 || len(c.Args) != 1 || len(s.group.order) == 0 {
+		refuse("HAVING that no rule covers")
+	}
+	w := c.Args[0].GetCaseWhen()
+	e := w.GetExpr().GetAExpr()
+	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || operator(e.Name) != ">" {
+		refuse("HAVING that no rule covers")
+	}
+	rows, none := s.expr(e.Lexpr), s.expr(e.Rexpr).number()
+	if rows.terms == nil || !rows.terms.count || len(rows.terms.where) > 0 || none == nil || none.Sign() != 0 {
+		refuse("HAVING that no rule covers")
+	}
+	s.group.having = true
+	left := &relation{solid: s.rel.solid, domains: make(map[int]*big.Int)}
+	for id, n := range s.rel.domains {
+		left.domains[id] = n
+	}
+	for _, n := range conjuncts(w.Result, nil) {
+		v := s.truth(n)
+		if !v.whole && !v.constant {
+			refuse("HAVING over what is no key")
+		}
+		left.domain(s.d, v.id)
+	}
+	s.group.having = false
+	return left.domains
+}
+
+// aggregate is a call of an aggregate.
+func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
+	if s.group == nil || s.inside || s.group.having {
+		refuse("an aggregate where there may be none")
+	}
+	d, g := s.d, s.group
+	in := *s
+	in.inside, in.narrow, in.runs, in.positive = true, nil, nil, false
+	var where []int
+	for _, n := range conjuncts(f.AggFilter, nil) {
+		where = union(where, d.condition(in.strictly(true).truth(n), n))
+	}
+	if f.AggStar {
+		if name != "count" || len(f.Args) > 0 || f.AggDistinct {
+			refuse("a * of another aggregate than count")
+		}
+		return d.counted(g, where)
+	}
+	if len(f.Args) != 1 {
+		refuse("an aggregate of %d arguments", len(f.Args))
+	}
+	x := in.expr(f.Args[0])
+	if x.moved() {
+		refuse("an aggregate over an aggregate of many units")
+	}
+	if x.partial != nil || x.kind == noKind || x.kind == texts || x.kind == interval {
+		refuse("an aggregate over a value that no rule covers")
+	}
+	if f.AggDistinct && name != "count" || x.vague && name != "count" {
+		refuse("DISTINCT or a vague value in another aggregate than count")
+	}
+	op := "aggregate " + name + strconv.FormatBool(f.AggDistinct) + strconv.Itoa(g.number)
+	args := append([]int{x.id, -1}, where...)
+	switch name {
+	case "count":
+		if f.AggDistinct {
+			v := d.make(int8, d.intern(op, args...))
+			v.whole, v.within = true, spanOf(0, 1<<40)
+			v.terms = &tally{of: g, each: span{zero, one}, opaque: true}
+			return v
+		}
+		return d.counted(g, union(where, d.present(x)))
+	case "sum":
+		return d.summed(g, union(where, d.present(x)), x, s.rel)
+	}
+	if g.release {
+		refuse("%s over many units", name)
+	}
+	v := d.make(x.kind, d.intern(op, args...))
+	v.whole = true
+	v.nulls = []int{v.id}
+	switch {
+	case name == "avg" && (isInteger(x.kind) || x.kind == numeric):
+		v.kind, v.within, v.same = numeric, x.within.widened(ten(-15)), false
+		if x.kind == numeric && !x.within.finite() && x.scale < 0 {
+			refuse("avg of numerics without bounds")
+		}
+	case (name == "min" || name == "max") && (isNumber(x.kind) || isTime(x.kind) || isText(x.kind)):
+		d.like0(v, x)
+		v.vague = !x.same
+	case (name == "bool_or" || name == "bool_and") && x.kind == boolean:
+	default:
+		refuse("%s of this type", name)
+	}
+	return v
+}
+
+// condition is what a conjunct of FILTER asks of a row.
+func (d *derivation) condition(v *value, n *pgquery.Node) []int {
+	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL {
+		if of := d.terms[v.id]; len(of.args) == 1 {
+			if x := d.known[of.args[0]]; x != nil {
+				return d.present(x)
+			}
+		}
+	}
+	return []int{v.id}
+}
+
+// present are the conditions under which a value is not NULL.
+func (d *derivation) present(v *value) []int {
+	all := make([]int, len(v.nulls))
+	for i, id := range v.nulls {
+		all[i] = d.intern("present", id)
+	}
+	slices.Sort(all)
+	return all
+}

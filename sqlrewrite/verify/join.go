@@ -1,0 +1,280 @@
+package verify
+
+import (
+	"slices"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// FROM. A row of a join is a tuple of rows (Lemma 0):
+//
+//   - owned x public: a tuple belongs to the owned row's unit.
+//   - owned x owned: it belongs to one unit where a condition that every tuple meets equates two values that name whose the rows are in the
+//     same way (anchor.name): both are the unit, or both are values of one unique column of an owned table. Conditions of inner joins and of
+//     WHERE hold for every tuple that is left.
+//   - LEFT JOIN: a tuple belongs to the left row's unit. The right side must be public, or ON must make its rows the left row's own: then
+//     whether there is a partner depends on the unit's rows. The left side must be owned, or both public: the tuples of a public row without
+//     a partner would belong to nobody, and depend on everybody.
+//
+// Ids of two types are equated only where equality means the same for both: whole numbers, or one type.
+//
+// The columns of a LEFT JOIN's right side are other values than before, as they may be NULL: they follow from both sides' rows. They still
+// name the unit where they are not NULL, but not where they are (strict).
+//
+// FULL and RIGHT JOIN, USING and NATURAL are not printed, and are refused.
+
+func (s *scope) from(list []*pgquery.Node) *relation {
+	if len(list) > 1 {
+		refuse("a list in FROM")
+	}
+	if len(list) == 0 {
+		return &relation{solid: make(map[int]bool)}
+	}
+	return s.item(list[0], nil)
+}
+
+// item is a part of FROM; left is what a LATERAL sees.
+func (s *scope) item(n *pgquery.Node, left *relation) *relation {
+	switch e := n.GetNode().(type) {
+	case *pgquery.Node_RangeVar:
+		return s.rangeVar(e.RangeVar)
+	case *pgquery.Node_RangeSubselect:
+		q := e.RangeSubselect
+		inner := &scope{d: s.d, ctes: s.ctes}
+		if q.Lateral {
+			if left == nil {
+				refuse("LATERAL beside nothing")
+			}
+			inner.parent = &scope{d: s.d, rel: left}
+		}
+		alias := aliasOf(q.Alias)
+		if alias == "" {
+			refuse("a query without an alias")
+		}
+		sub := selectOf(q.Subquery)
+		if q.Lateral && (len(sub.FromClause) > 0 || sub.Op > pgquery.SetOperation_SETOP_NONE) {
+			refuse("a LATERAL query with FROM")
+		}
+		r := s.d.query(sub, inner).named(alias)
+		for i, c := range r.columns {
+			if q.Lateral && c.v.outer { // of the row beside it
+				v := *c.v
+				v.outer = false
+				r.columns[i].v = &v
+			}
+		}
+		return r
+	case *pgquery.Node_JoinExpr:
+		return s.join(e.JoinExpr)
+	default:
+		refuse("an item of FROM that no rule covers")
+		return nil
+	}
+}
+
+func (s *scope) join(j *pgquery.JoinExpr) *relation {
+	if j.IsNatural || len(j.UsingClause) > 0 || j.JoinUsingAlias != nil || j.Alias != nil || j.Rtindex != 0 {
+		refuse("a field of JOIN")
+	}
+	l := s.item(j.Larg, nil)
+	r := s.item(j.Rarg, l)
+	if l.released != nil || r.released != nil {
+		refuse("a join of aggregates over many units")
+	}
+	both := &relation{solid: make(map[int]bool), scanned: l.scanned + r.scanned}
+	both.columns = append(slices.Clone(l.columns), r.columns...)
+	for _, x := range []*relation{l, r} {
+		if len(x.parts) == 1 && len(x.whole) > 0 {
+			p := *x.parts[0]
+			p.limits = append(slices.Clone(p.limits), x.whole...)
+			x.parts = []*part{&p}
+		}
+		both.parts = append(both.parts, x.parts...)
+		both.edges = append(both.edges, x.edges...)
+		both.units = append(both.units, x.units...)
+		both.roots = append(both.roots, x.roots...)
+		for id := range x.solid {
+			both.solid[id] = true
+		}
+	}
+	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
+	on := &scope{d: s.d, parent: s.parent, ctes: s.ctes, rel: both}
+	switch j.Jointype {
+	case pgquery.JoinType_JOIN_INNER:
+		on.conditions(j.Quals, true)
+		return both
+	case pgquery.JoinType_JOIN_LEFT:
+		return on.left(l, r, j.Quals)
+	default:
+		refuse("a join that is neither inner nor left")
+		return nil
+	}
+}
+
+// left is l LEFT JOIN r.
+func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
+	owner := l.owner()
+	before := &relation{solid: make(map[int]bool), units: slices.Clone(l.units), roots: slices.Clone(l.roots), fixed: slices.Clone(l.fixed),
+		edges: append(slices.Clone(l.edges), r.edges...), parts: s.rel.parts, scanned: s.rel.scanned}
+	for id := range l.solid {
+		before.solid[id] = true
+	}
+	inLeft := make(map[int]bool)
+	for _, c := range l.columns {
+		inLeft[c.v.id] = true
+	}
+	at := len(s.rel.edges)
+	// What ON says binds the right side's rows only: to it the left side is an outer query.
+	s.parent = &scope{d: s.d, parent: s.parent, rel: l}
+	s.rel.units = r.units
+	s.conditions(quals, true)
+	if r.owner() != nil && r.owner() != owner {
+		refuse("LEFT JOIN of rows that are not the left row's unit's own")
+	}
+	// The right row follows from the left one, not the other way round.
+	for _, e := range s.rel.edges[at:] {
+		if s.fromLeft(e.from, inLeft) && !s.fromLeft(e.to, inLeft) {
+			before.edges = append(before.edges, e)
+		}
+	}
+	before.columns = slices.Clone(l.columns)
+	var ids []int
+	for _, p := range append(slices.Clone(l.parts), r.parts...) {
+		ids = append(ids, p.ids...)
+	}
+	for _, c := range r.columns {
+		v := *c.v
+		v.id = s.d.fresh(append([]int{c.v.id}, ids...)...)
+		v.nulls, v.strict, v.constant, v.opaque = []int{v.id}, false, false, false
+		v.place, v.partial, v.tallied, v.split = nil, nil, nil, nil
+		before.columns = append(before.columns, named{c.table, c.name, &v})
+	}
+	return before
+}
+
+// fromLeft reports whether a value is computed of the left side's columns.
+func (s *scope) fromLeft(id int, left map[int]bool) bool { return s.d.determined(id, left) }
+
+// conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and equalities
+// is collected first, so that conditions with queries can use it.
+func (s *scope) conditions(n *pgquery.Node, facts bool) {
+	all := conjuncts(n, nil)
+	s.facts = make(map[int]bool)
+	if facts {
+		for _, c := range all {
+			s.fact(c)
+		}
+	}
+	for _, c := range all {
+		v := s.strictly(true).truth(c)
+		s.rel.domain(s.d, v.id)
+		if form := s.d.form(v.id, s.rel); form != "" {
+			s.rel.forms = append(s.rel.forms, form)
+		}
+	}
+}
+
+// fact is what one condition says.
+func (s *scope) fact(n *pgquery.Node) {
+	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL {
+		if v := s.loose(t.Arg); !v.outer {
+			s.solid(v)
+		}
+		return
+	}
+	e := n.GetAExpr()
+	if e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr == nil {
+		return
+	}
+	op := operator(e.Name)
+	if op != "=" && op != "<=" {
+		return
+	}
+	l, r := s.loose(e.Lexpr), s.loose(e.Rexpr)
+	if op == "<=" {
+		s.placed(l, r)
+		return
+	}
+	s.equal(l, r)
+}
+
+func (s *scope) solid(v *value) {
+	s.facts[v.id] = true
+	s.rel.solid[v.id] = true
+}
+
+// equal is l = r: both are not NULL, and each follows from the other.
+func (s *scope) equal(l, r *value) {
+	for _, v := range []*value{l, r} {
+		if !v.outer && !v.constant {
+			s.solid(v)
+		}
+	}
+	if (l.kind != r.kind || l.kind == bpchar) && !(isInteger(l.kind) && isInteger(r.kind)) {
+		if r.constant != l.constant {
+			s.fix(l, r)
+		}
+		return
+	}
+	switch {
+	case l.constant || r.constant:
+		s.fix(l, r)
+	case l.outer && r.outer:
+	default:
+		if l.outer != r.outer { // one value for each row of the outer query
+			s.rel.fixed = append(s.rel.fixed, map[bool]int{true: r.id, false: l.id}[l.outer])
+		}
+		if !l.outer && !r.outer {
+			s.rel.edges = append(s.rel.edges, edge{from: l.id, to: r.id}, edge{from: r.id, to: l.id})
+		}
+		for _, a := range l.anchors {
+			for _, b := range r.anchors {
+				if a.name == b.name {
+					s.merge(a.of.find(), b.of.find())
+				}
+			}
+		}
+	}
+}
+
+// fix says that a value is equal to a constant, under an equality that tells its values apart as its own type does.
+func (s *scope) fix(l, r *value) {
+	v, c := l, r
+	if l.constant {
+		v, c = r, l
+	}
+	if v.constant || v.outer {
+		return
+	}
+	small := v.kind == int2 || v.kind == int4
+	if v.kind == c.kind || isInteger(v.kind) && (isInteger(c.kind) || c.kind == numeric) || v.kind == numeric && isInteger(c.kind) || small && isFloat(c.kind) {
+		s.rel.fixed = append(s.rel.fixed, v.id)
+	}
+}
+
+// merge makes two units one. Those of an outer query stay as many as they are: an inner row has one of them.
+func (s *scope) merge(a, b *unit) {
+	if a == b {
+		return
+	}
+	mine := func(u *unit) bool {
+		return slices.ContainsFunc(s.rel.units, func(x *unit) bool { return x.find() == u })
+	}
+	outer := func(u *unit) bool {
+		for p := s.parent; p != nil; p = p.parent {
+			if p.rel != nil && slices.ContainsFunc(p.rel.units, func(x *unit) bool { return x.find() == u }) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case outer(a) && outer(b):
+	case mine(a) && (mine(b) || outer(b)) && !outer(a):
+		a.into = b
+	case mine(b) && outer(a):
+		b.into = a
+	default:
+		refuse("an equality of units that are elsewhere")
+	}
+}

@@ -1,0 +1,129 @@
+package verify
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ruleMutants each weaken one rule.
+var ruleMutants = []struct{ file, old, mutant string }{
+	{"release.go", `refuse("rows without a unit are not left out")`, ``},
+	{"release.go", `refuse("a key of a group is not shown")`, ``},
+	{"release.go", `refuse("a key that is not shown as text")`, ``},
+	{"release.go", `refuse("pieces that are not added up by all their keys")`, ``},
+	{"release.go", `product.Mul(product, n)`, ``},
+	{"release.go", "if len(ids) == 0 {\n\t\treturn big.NewInt(1)", "if len(ids) >= 0 {\n\t\treturn big.NewInt(1)"},
+	{"release.go", `move = t.each.withZero().times(point(new(big.Rat).SetInt(n)))`, `move = t.each.withZero()`},
+	{"relation.go", `if l.sql && !known[id] ||`, `if`},
+	{"relation.go", "return !strings.HasPrefix(t.op, \"#\") && !strings.HasPrefix(t.op, \"over \")", `return true`},
+	{"relation.go", `refuse("rows of two units")`, ``},
+	{"relation.go", "if len(left) > 0 {\n\t\ttotal = nil\n\t}", ``},
+	{"join.go", `refuse("LEFT JOIN of rows that are not the left row's unit's own")`, ``},
+	{"join.go", `if a.name == b.name {`, `if true {`},
+	{"join.go", "s.parent = &scope{d: s.d, parent: s.parent, rel: l}\n\ts.rel.units = r.units", ``},
+	{"join.go", `v.nulls, v.strict, v.constant, v.opaque = []int{v.id}, false, false, false`, `v.nulls, v.constant, v.opaque = []int{v.id}, false, false`},
+	{"join.go", `if op != "=" && op != "<=" {`, `if op != "=" && op != "<=" && op != ">=" {`},
+	{"block.go", `refuse("DISTINCT over rows of several units")`, ``},
+	{"block.go", `if x.name == y.name && owner != nil {`, `if owner != nil {`},
+	{"block.go", "if null {\n\t\tsize++\n\t} else {", "if !null {"},
+	{"block.go", `if !v.strict && !r.solid[v.id] || v.vague {`, `if v.vague {`},
+	{"grouping.go", `refuse("an output that is neither a key nor an aggregate")`, ``},
+	{"grouping.go", `k.whole, k.vague = true, !v.same`, `k.whole = true`},
+	{"grouping.go", `v.vague = !x.same`, ``},
+	{"grouping.go", `refuse("HAVING over what is no key")`, ``},
+	{"grouping.go", `if s.group == nil || s.inside || s.group.having {`, `if s.group == nil || s.inside {`},
+	{"grouping.go", "rows.terms == nil || !rows.terms.count || len(rows.terms.where) > 0 || none == nil || none.Sign() != 0", `rows.terms == nil || none == nil`},
+	{"contribution.go", `!subset(counter.tallied.where, t.where)`, `false`},
+	{"contribution.go", `if then.id != ratio && then.id != d.intern("to:"+kindName(int8), ratio) {`, `if false {`},
+	{"contribution.go", `slices.Equal(a.where, b.where)`, `true`},
+	{"contribution.go", `&& t.digits == 0 && !t.opaque {`, `{`},
+	{"contribution.go", `within := t.each.withZero().times(point(limit))`, `within := t.each.withZero()`},
+	{"contribution.go", `if g.release && !x.within.inside(spanOf(-1<<23, 1<<23)) {`, `if false {`},
+	{"contribution.go", `refuse("a sum of a type that depends on the order of rows")`, ``},
+	{"histogram.go", `if then.id != want || !s.rel.solid[run.x] {`, `if want < 0 || !s.rel.solid[run.x] {`},
+	{"semijoin.go", `refuse("IN over rows that are not the outer row's unit's own")`, ``},
+	{"semijoin.go", `refuse("EXISTS over rows that are not the outer row's unit's own")`, ``},
+	{"semijoin.go", `!s.positive && !s.given(x) || !r.solid[c.id] ||`, ``},
+	{"semijoin.go", `!r.solid[c.id] ||`, ``},
+	{"window.go", `refuse("a window over rows of several units")`, ``},
+	{"window.go", `refuse("rows that tie in a window may differ in a column that is read")`, ``},
+	{"window.go", `refuse("windows in several orders in which rows may tie")`, ``},
+	{"window.go", `refuse("an offset of a frame that may be negative")`, ``},
+	{"window.go", `x.sequential = o&frameRows != 0`, ``},
+	{"window.go", `if l.place.dense {`, `if false {`},
+	{"scan.go", `refuse("a plain table without ONLY, or a partitioned one with it")`, ``},
+	{"pins.go", `refuse("a pin of another table of the name")`, ``},
+	{"pins.go", `refuse("a pin of another column of the name")`, ``},
+	{"arithmetic.go", `refuse("operator %s may leave its integer type", op)`, ``},
+	{"arithmetic.go", `refuse("a divisor that may be 0")`, ``},
+	{"arithmetic.go", `refuse("operator %s on floats that may overflow", op)`, ``},
+	{"arithmetic.go", `refuse("operator %s on floats that may underflow", op)`, ``},
+	{"arithmetic.go", `refuse("a cast to a narrower type that may not hold the value")`, ``},
+	{"arithmetic.go", `refuse("operator %s on numerics without bounds", op)`, ``},
+	{"arithmetic.go", `refuse("a numeric that no float may be able to hold")`, ``},
+	{"arithmetic.go", `refuse("a cast to numeric with digits that may not hold the value")`, ``},
+	{"function.go", `refuse("width_bucket with limits or a value for which it fails")`, ``},
+	{"function.go", `refuse("exp may overflow or underflow")`, ``},
+	{"function.go", `refuse("%s of what may not be positive", name)`, ``},
+	{"function.go", `refuse("div by what may be 0")`, ``},
+	{"function.go", `refuse("abs may leave its integer type")`, ``},
+	{"texts.go", `refuse("a pattern that ends in its escape character")`, ``},
+	{"texts.go", `refuse("a regular expression that PostgreSQL may not compile")`, ``},
+	{"texts.go", `refuse("%s of a text that may be long", name)`, ``},
+	{"texts.go", `refuse("substr with places that may raise an error")`, ``},
+	{"times.go", `refuse("a time that may leave the calendar")`, ``},
+	{"times.go", `refuse("an interval that may not fit")`, ``},
+	{"expression.go", `branch.narrow = append(slices.Clone(deeper.narrow), s.narrowing(w.Expr, true)...)`, `branch.narrow = append(slices.Clone(deeper.narrow), s.narrowing(w.Expr, false)...)`},
+	{"value.go", `refuse("%s of a value that stands for several that are equal but not identical", op)`, ``},
+}
+
+var runMutants = flag.Bool("mutants", false, "compile each mutant of a rule, and run the tests on it")
+
+// A mutant of a rule dies by the golden statements with wrong claims, by what is unsafe, or by what attacked version 7c2e952:
+// go test ./sqlrewrite/verify -run Mutants -mutants. Without the flag only that each mutant still is one is looked at.
+func TestMutantsOfRulesDie(t *testing.T) {
+	for _, m := range ruleMutants {
+		source, err := os.ReadFile(m.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(source), m.old); n == 0 {
+			t.Errorf("%s: %s is not there any more", m.file, m.old)
+			continue
+		}
+		if !*runMutants {
+			continue
+		}
+		changed := strings.Replace(string(source), m.old, m.mutant, 1)
+		dir := t.TempDir()
+		here, err := filepath.Abs(m.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "mutant.go")
+		if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{here: path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := filepath.Join(dir, "overlay.json")
+		if err := os.WriteFile(list, overlay, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("go", "test", "-vet=off", "-overlay", list, "-run", "TestCorpus|TestUnsafe|TestPins|7c2e952", ".").CombinedOutput()
+		switch {
+		case err == nil:
+			t.Errorf("survives: %s: %s", m.file, m.old)
+		case strings.Contains(string(out), "build failed"):
+			t.Errorf("does not compile: %s: %s\n%s", m.file, m.old, out)
+		}
+	}
+	t.Logf("%d mutants", len(ruleMutants))
+}

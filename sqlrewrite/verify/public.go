@@ -1,0 +1,181 @@
+package verify
+
+import (
+	"reflect"
+	"strings"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/catalog"
+)
+
+// Public queries: outer layers over released values, and free queries. They may compute what they like, and read nothing private: every
+// table that they name, wherever in the tree, is one that the snapshot has as public, or a query of their own WITH. Functions, types and
+// nodes of the tree are of lists, since a function or a cast could read a table by its name (query_to_xml, regclass), a file, or a setting.
+// Without a schema PostgreSQL looks in pg_catalog: such a name must be one of WITH, and none that begins with pg_, as all names there do.
+
+// Public proves that a query reads public tables of a snapshot and its arguments only; without a snapshot, its arguments only.
+func Public(sql string, on *catalog.Snapshot) (err error) {
+	defer caught(&err)
+	tree, parseError := pgquery.Parse(sql)
+	if parseError != nil {
+		refuse("PostgreSQL's grammar does not read it")
+	}
+	w := &publicWalk{on: on, ctes: make(map[string]bool)}
+	s := only(tree)
+	w.names = true
+	w.walk(reflect.ValueOf(s))
+	w.names = false
+	w.walk(reflect.ValueOf(s))
+	return nil
+}
+
+type publicWalk struct {
+	on    *catalog.Snapshot
+	names bool // only the names of WITH are collected
+	ctes  map[string]bool
+}
+
+// publicNodes are the nodes of a SELECT.
+var publicNodes = listed(`Node SelectStmt ResTarget ColumnRef ParamRef A_Expr A_Const TypeCast TypeName CollateClause FuncCall WindowDef CaseExpr CaseWhen NullTest
+	BooleanTest BoolExpr SubLink CoalesceExpr MinMaxExpr RowExpr RangeVar RangeSubselect RangeFunction JoinExpr Alias SortBy WithClause CommonTableExpr List
+	String Integer Float Boolean A_Star A_ArrayExpr SQLValueFunction`)
+
+// publicFunctions compute values of their arguments alone.
+var publicFunctions = listed(`unnest count sum avg min max bool_or bool_and every mode percentile_cont percentile_disc var_pop var_samp variance stddev_pop
+	stddev_samp stddev covar_pop covar_samp corr regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy string_agg array_agg
+	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
+	abs sign round trunc floor ceil ceiling div mod sqrt ln log log10 exp power pow width_bucket trim_scale
+	upper lower initcap length char_length character_length octet_length left right substr substring position strpos starts_with concat btrim ltrim rtrim
+	extract date_part date_trunc make_interval
+	int2smaller int2larger int4smaller int4larger int8smaller int8larger numeric_smaller numeric_larger float8smaller float8larger
+	date_smaller date_larger timestamp_smaller timestamp_larger timestamptz_smaller timestamptz_larger interval_smaller interval_larger`)
+
+// publicTypes have casts that compute.
+var publicTypes = listed(`bool int2 int4 int8 numeric float4 float8 text bpchar varchar date timestamp timestamptz interval uuid time timetz`)
+
+func listed(names string) map[string]bool {
+	all := make(map[string]bool)
+	for _, name := range strings.Fields(names) {
+		all[name] = true
+	}
+	return all
+}
+
+// walk visits every field of every node below a value.
+func (w *publicWalk) walk(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return
+		}
+		if w.names {
+			if c, ok := v.Interface().(*pgquery.CommonTableExpr); ok {
+				w.ctes[c.Ctename] = true
+			}
+		} else {
+			w.node(v.Interface())
+		}
+		w.walk(v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			w.walk(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				w.walk(v.Field(i))
+			}
+		}
+	}
+}
+
+// node refuses a node that reads something else, or might.
+func (w *publicWalk) node(n any) {
+	switch n := n.(type) {
+	case *pgquery.RangeVar:
+		w.table(n)
+	case *pgquery.FuncCall:
+		if name := builtin(n.Funcname); !publicFunctions[name] {
+			refuse("function %s in a public query", name)
+		}
+	case *pgquery.TypeName:
+		w.typeName(n)
+	case *pgquery.SelectStmt:
+		if n.IntoClause != nil || len(n.LockingClause) > 0 {
+			refuse("a public query that writes or locks")
+		}
+	case *pgquery.A_Expr:
+		operator(n.Name)
+	case *pgquery.SubLink:
+		if len(n.OperName) > 0 {
+			operator(n.OperName)
+		}
+	case *pgquery.SortBy:
+		if len(n.UseOp) > 0 {
+			refuse("ORDER BY with an operator")
+		}
+	}
+	t := reflect.TypeOf(n)
+	if name := t.Elem().Name(); t.Kind() == reflect.Pointer && !strings.Contains(name, "_") && !publicNodes[name] {
+		refuse("a node of the parse tree that no public query has: %s", name)
+	} else if outer, inner, ok := strings.Cut(name, "_"); ok && outer == "Node" && !publicNodes[wrapped(inner)] {
+		refuse("a node of the parse tree that no public query has: %s", inner)
+	}
+}
+
+// wrapped is the node's type in the name of the field that wraps it.
+func wrapped(name string) string {
+	switch name = strings.TrimSuffix(name, "_"); name {
+	case "AExpr":
+		return "A_Expr"
+	case "AConst":
+		return "A_Const"
+	case "AStar":
+		return "A_Star"
+	case "AArrayExpr":
+		return "A_ArrayExpr"
+	case "SqlvalueFunction":
+		return "SQLValueFunction"
+	}
+	return name
+}
+
+func (w *publicWalk) table(v *pgquery.RangeVar) {
+	if v.Catalogname != "" || v.Relpersistence != "p" {
+		refuse("a table written in another way")
+	}
+	if v.Schemaname == "" {
+		if !w.ctes[v.Relname] || strings.HasPrefix(v.Relname, "pg_") {
+			refuse("a table without a schema in a public query")
+		}
+		return
+	}
+	if w.on == nil {
+		refuse("a table in a query over released values alone")
+	}
+	t, known := w.on.Table(v.Schemaname, v.Relname)
+	if !known || !t.Public {
+		refuse("a table in a public query that is not public")
+	}
+}
+
+func (w *publicWalk) typeName(n *pgquery.TypeName) {
+	names := words(n.Names)
+	if n.TypeOid != 0 || n.Setof || n.PctType {
+		refuse("a type written in another way")
+	}
+	if len(names) == 2 && names[0] == "pg_catalog" && publicTypes[names[1]] {
+		return
+	}
+	if w.on != nil && len(names) == 2 { // an enum of a public table
+		for _, t := range w.on.Tables {
+			for _, c := range t.Columns {
+				if c.Type == catalog.Enum && c.Enum == `"`+names[0]+`"."`+names[1]+`"` {
+					return
+				}
+			}
+		}
+	}
+	refuse("a type that no public query casts to")
+}

@@ -1,0 +1,228 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// A relation is what FROM means, or a part of it. Its rows are, unit by unit, functions of the unit's rows in the database and of what is
+// public (Lemma 0): each rule that makes one says why. While a query's conditions are still to come a row may belong to several units; they
+// become one where a condition makes them, and must have by the end of WHERE.
+//
+// *How many rows agree.* A part is what one item of FROM adds. Its limits say of how many of its rows given columns can agree: 1 for a unique
+// key, where none of its columns is NULL; 1 for the keys of a GROUP BY, NULLs included. rows() counts the rows that agree in given values: a
+// part whose limit's columns are determined adds a factor, and where the factor is 1 its row, hence all its columns, are determined too. A
+// value is determined if it is given, equal to a constant or (edges) to what is determined, or computed of what is determined.
+type relation struct {
+	columns  []named
+	parts    []*part
+	edges    []edge
+	fixed    []int // equal to constants
+	solid    map[int]bool
+	units    []*unit
+	roots    []int   // columns that hold the unit
+	whole    []limit // of rows of the whole relation
+	rankings []ranking
+	domains  map[int]*big.Int // how many values a condition leaves
+	forms    []string         // conditions on the unit alone
+	scanned  int              // tables
+
+	released *released // of the outermost query, or of its pieces
+}
+
+type named struct {
+	table, name string
+	v           *value
+}
+
+type part struct {
+	limits []limit
+	ids    []int
+	public bool
+	most   int64         // of a public table: its rows at most; 0: not known
+	equal  map[int]int64 // and those that share a value
+}
+
+// limit: of the rows that agree in all of by there are at most so many.
+type limit struct {
+	by   []int
+	rows int64
+	sql  bool // rows with NULL in one of them apart
+}
+
+// edge: where from is determined, to is, and is not NULL.
+type edge struct {
+	from, to int
+	solid    bool // only where from is not NULL
+}
+
+// ranking: in each partition at most so many different tuples of order.
+type ranking struct {
+	by, order []int
+	places    int64
+}
+
+// named is the relation under an alias.
+func (r *relation) named(alias string) *relation {
+	for i := range r.columns {
+		r.columns[i].table = alias
+	}
+	return r
+}
+
+// find looks a column up; nil if there is none.
+func (r *relation) find(table, name string) *value {
+	var found *value
+	for _, c := range r.columns {
+		if c.name == name && (table == "" || c.table == table) {
+			if found != nil {
+				refuse("a name of two columns")
+			}
+			found = c.v
+		}
+	}
+	return found
+}
+
+// owner is the one unit of each row; nil: the rows are public.
+func (r *relation) owner() *unit {
+	var one *unit
+	for _, u := range r.units {
+		if one != nil && u.find() != one {
+			refuse("rows of two units")
+		}
+		one = u.find()
+	}
+	return one
+}
+
+// rows is of how many rows the given values can agree, those of one unit if owned; nil: of any number.
+func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
+	known := make(map[int]bool, 16) // and whether it is not NULL
+	for _, id := range given {
+		known[id] = r.solid[id]
+	}
+	for _, id := range r.fixed {
+		known[id] = true
+	}
+	if owned {
+		for _, id := range r.roots {
+			known[id] = true
+		}
+	}
+	total := big.NewInt(1)
+	left := slices.Clone(r.parts)
+	for moved := true; moved; {
+		moved = false
+		for _, e := range r.edges {
+			if !known[e.to] && (known[e.from] || !e.solid && d.determined(e.from, known)) {
+				known[e.to], moved = true, true
+			}
+		}
+		for i, p := range left {
+			least := p.least(d, known)
+			if least < 0 {
+				continue
+			}
+			total.Mul(total, big.NewInt(least))
+			left = slices.Delete(slices.Clone(left), i, i+1)
+			if least <= 1 {
+				for _, id := range p.ids {
+					if !known[id] {
+						known[id] = r.solid[id]
+					}
+				}
+			}
+			moved = true
+			break
+		}
+	}
+	if len(left) > 0 {
+		total = nil
+	}
+	for _, l := range r.whole {
+		if l.holds(d, known) && (total == nil || total.Cmp(big.NewInt(l.rows)) > 0) {
+			total = big.NewInt(l.rows)
+		}
+	}
+	return total
+}
+
+// least is the smallest limit that holds; -1: none does.
+func (p *part) least(d *derivation, known map[int]bool) int64 {
+	least := int64(-1)
+	for _, l := range p.limits {
+		if (least < 0 || l.rows < least) && l.holds(d, known) {
+			least = l.rows
+		}
+	}
+	return least
+}
+
+func (l limit) holds(d *derivation, known map[int]bool) bool {
+	for _, id := range l.by {
+		if l.sql && !known[id] || !l.sql && !d.determined(id, known) {
+			return false
+		}
+	}
+	return true
+}
+
+// determined reports whether a value follows from known ones.
+func (d *derivation) determined(id int, known map[int]bool) bool {
+	if _, is := known[id]; is {
+		return true
+	}
+	t := d.terms[id]
+	if len(t.args) == 0 {
+		return !strings.HasPrefix(t.op, "#") && !strings.HasPrefix(t.op, "over ")
+	}
+	if strings.HasPrefix(t.op, "over ") {
+		return false
+	}
+	for _, a := range t.args {
+		if !d.determined(a, known) {
+			return false
+		}
+	}
+	return true
+}
+
+// behind is the value that a form of it is equal to, wherever the form is not NULL: character as text, numerics without zeros at their end,
+// floats plus 0, texts of a limited length.
+func (d *derivation) behind(id int) (of int, ok bool) {
+	t := d.terms[id]
+	switch {
+	case t.op == "trim_scale" || t.op == "text" && len(t.args) == 1 && d.known[t.args[0]] != nil && d.known[t.args[0]].kind == bpchar:
+		return t.args[0], true
+	case t.op == "+" && isFloat(d.kindOf(t.args[0])) && d.terms[t.args[1]].op == "="+kindName(d.kindOf(t.args[0]))+":0":
+		return t.args[0], true
+	case t.op == "case" && len(t.args) == 2:
+		if c := d.terms[t.args[0]]; c.op == "<=" && d.terms[c.args[0]].op == "octet_length" && d.terms[c.args[0]].args[0] == t.args[1] {
+			return t.args[1], true
+		}
+	}
+	return 0, false
+}
+
+func (d *derivation) kindOf(id int) kind {
+	if v := d.known[id]; v != nil {
+		return v.kind
+	}
+	return noKind
+}
+
+// all reports whether every value follows from known ones.
+func (d *derivation) all(ids []int, known map[int]bool) bool {
+	return !slices.ContainsFunc(ids, func(id int) bool { return !d.determined(id, known) })
+}
+
+// ofUnit are the values that the unit decides.
+func (r *relation) ofUnit() map[int]bool {
+	known := make(map[int]bool)
+	for _, id := range append(slices.Clone(r.roots), r.fixed...) {
+		known[id] = true
+	}
+	return known
+}

@@ -1,0 +1,357 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// The release: aggregates over rows of many units, in groups. Rows belong to one unit each, and what a unit adds to an integer is added to
+// what others add. With n the most rows that a unit has in one group, and [A, B] what a row adds:
+//
+//   - count and sum move within n·[min(A, 0), max(B, 0)];
+//   - count(DISTINCT x): the values of one unit's rows of the group are at most n; taking them out of the union of all units' sets takes at
+//     most n values from it (**Lemma 4**).
+//
+// The unit's column must not be NULL on any row: the rows of nobody are left out.
+//
+// *n* is relation.rows of the unit and the group's keys: unique keys, GROUP BY keys, and place <= G (**Lemma 3**, window.go).
+// *L0*: 1 without keys; else the least of: the rows that a unit has in all; the number of different key tuples that a ranking leaves; the
+// product of the numbers of values that conditions (text = ANY (array)) leave to the keys, where each key has one.
+// *Keys* are exactly the GROUP BY keys, each as text, so that groups and rows of the result are the same. Equal keys have one text, as equal
+// values are identical (value.same); others are refused.
+//
+// **Lemma 3a, pieces.** Where the release is UNION ALL of releases, added up by all their keys, and each two have conditions on the unit alone
+// of which one is the other's contrary (= and <>, < and >=; the unit is not NULL), a unit is in one piece at most: it moves what that piece
+// moves. Otherwise the moves of all pieces are added.
+
+// released is a query that aggregates over many units.
+type released struct {
+	rel     *relation // of the rows, before; nil: of pieces
+	domains map[int]*big.Int
+	keys    []int
+	columns []named
+	forms   []string // conditions on the unit alone
+	pieces  []piece
+	groups  *big.Int // of pieces: L0 before domains; nil: not known
+}
+
+func (s *scope) released(columns []named, domains map[int]*big.Int) *released {
+	r := s.rel
+	if len(r.roots) == 0 || !slices.ContainsFunc(r.roots, func(id int) bool { return r.solid[id] }) {
+		refuse("rows without a unit are not left out")
+	}
+	return &released{rel: r, domains: domains, keys: s.group.order, columns: columns, forms: r.forms}
+}
+
+// claim is what a release moves by.
+func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
+	if keys < 0 || keys > len(x.columns) {
+		refuse("more keys than columns")
+	}
+	shown := x.columns[:keys]
+	if h != Plain {
+		if len(x.columns) != keys+2 || x.rel == nil {
+			refuse("a histogram of other columns")
+		}
+		shown = x.columns[:keys+1]
+	}
+	var ids []int // the keys of a group, without the candidate
+	var id int
+	left := x.keys
+	for i, c := range shown {
+		id, left = d.keyOf(c.v, left)
+		if i < keys {
+			ids = append(ids, id)
+		}
+	}
+	if len(left) > 0 {
+		refuse("a key of a group is not shown")
+	}
+	got := &Claim{Groups: x.count(d, ids)}
+	for _, c := range x.columns[len(shown):] {
+		move, together := x.move(d, c.v, ids)
+		if h == Together {
+			move = together
+		}
+		if !move.finite() || h != Plain && move.lo.Sign() < 0 {
+			refuse("a value without bounds on what a unit adds")
+		}
+		if !move.lo.IsInt() || !move.hi.IsInt() {
+			move = move.mapped(func(r *big.Rat) *big.Rat {
+				if r.Sign() < 0 {
+					return floored(r)
+				}
+				return ceiled(r)
+			})
+		}
+		got.PerGroup = append(got.PerGroup, move.most().Num())
+		got.Spread = append(got.Spread, new(big.Rat).Sub(move.hi, move.lo).Num())
+	}
+	return got
+}
+
+// keyOf is the key that an output shows as text, and those that are left.
+func (d *derivation) keyOf(v *value, keys []int) (id int, left []int) {
+	if v.kind != text || v.terms != nil || v.vague {
+		refuse("a key that is not shown as text")
+	}
+	at := slices.Index(keys, v.id)
+	if t := d.terms[v.id]; t.op == "text" {
+		if of := slices.Index(keys, t.args[0]); of >= 0 {
+			at = of
+		}
+	}
+	if at < 0 {
+		refuse("an output in a key's place that is none, or is shown twice")
+	}
+	return keys[at], slices.Delete(slices.Clone(keys), at, at+1)
+}
+
+// move is what one unit adds to an integer of one group; together: to all those of the rows that share ids.
+func (x *released) move(d *derivation, v *value, ids []int) (move, together span) {
+	t := v.terms
+	if v.kind != text || t == nil {
+		refuse("a value that is not a sum over units, as text")
+	}
+	if t.moves != nil {
+		return t.moves.withZero(), span{}
+	}
+	if n := x.rel.rows(d, x.keys, true); n != nil {
+		move = t.each.withZero().times(point(new(big.Rat).SetInt(n)))
+	}
+	if n := x.rel.rows(d, ids, true); n != nil {
+		together = t.each.withZero().times(point(new(big.Rat).SetInt(n)))
+	}
+	if t.share != nil && x.rel.solid[t.share.x] && x.rel.within(d, t.share.partition, ids) {
+		together = span{zero, t.share.most}
+	}
+	return move, together
+}
+
+// within reports whether rows of one unit that agree in ids agree in others.
+func (r *relation) within(d *derivation, others, ids []int) bool {
+	known := r.ofUnit()
+	for _, id := range ids {
+		known[id] = true
+	}
+	return d.all(others, known)
+}
+
+// count is L0 for the given keys.
+func (x *released) count(d *derivation, ids []int) *big.Int {
+	if len(ids) == 0 {
+		return big.NewInt(1)
+	}
+	least := x.groups
+	take := func(n *big.Int) {
+		if n != nil && (least == nil || n.Cmp(least) < 0) {
+			least = n
+		}
+	}
+	if x.rel != nil {
+		take(x.rel.rows(d, nil, true))
+		for _, k := range x.rel.rankings {
+			known := make(map[int]bool)
+			for _, id := range k.order {
+				known[id] = true
+			}
+			if d.all(ids, known) && x.rel.within(d, k.by, nil) {
+				take(big.NewInt(k.places))
+			}
+		}
+	}
+	product := big.NewInt(1)
+	for _, id := range ids {
+		n := x.domains[id]
+		if n == nil {
+			return least
+		}
+		product.Mul(product, n)
+	}
+	take(product)
+	return least
+}
+
+// piece is one side of UNION ALL.
+type piece struct {
+	forms  []string // conditions on the unit alone
+	moves  []*span  // by column; nil: a key
+	groups *big.Int // L0; nil: not known
+}
+
+// piecesOf are those of a release: itself, if it has none.
+func (x *released) piecesOf(d *derivation) []piece {
+	if x.rel == nil {
+		return x.pieces
+	}
+	p := piece{forms: x.forms, groups: x.groupsOf(d)}
+	for _, c := range x.columns {
+		p.moves = append(p.moves, x.pieceMove(d, c.v))
+	}
+	return []piece{p}
+}
+
+// pieces is UNION ALL of releases.
+func (d *derivation) pieces(l, r *relation) *relation {
+	a, b := l.released, r.released
+	if a == nil || b == nil {
+		refuse("UNION ALL of aggregates over many units with other rows")
+	}
+	union := &released{pieces: append(slices.Clone(a.piecesOf(d)), b.piecesOf(d)...)}
+	apart := true
+	for i, p := range union.pieces {
+		for _, q := range union.pieces[:i] {
+			apart = apart && contrary(p.forms, q.forms)
+		}
+	}
+	union.groups = new(big.Int)
+	for _, p := range union.pieces {
+		switch {
+		case p.groups == nil || union.groups == nil:
+			union.groups = nil
+		case apart:
+			union.groups = bigger(union.groups, p.groups)
+		default:
+			union.groups = new(big.Int).Add(union.groups, p.groups)
+		}
+	}
+	for i := range a.columns {
+		x, y := a.columns[i].v, b.columns[i].v
+		v := d.make(common(x.kind, y.kind), d.fresh())
+		v.nulls = []int{v.id}
+		if x.terms == nil && y.terms == nil {
+			if x.kind != y.kind || !x.same || !y.same || x.scale != y.scale && !alwaysSame(x.kind) {
+				refuse("pieces with keys of different types")
+			}
+			v.same, v.scale = true, x.scale
+			union.keys = append(union.keys, v.id)
+			union.columns = append(union.columns, named{"", a.columns[i].name, v})
+			continue
+		}
+		m := point(zero)
+		for _, p := range union.pieces {
+			switch {
+			case p.moves[i] == nil:
+				refuse("pieces of different forms")
+			case apart:
+				m = m.hull(p.moves[i].withZero())
+			default:
+				m = m.plus(p.moves[i].withZero())
+			}
+		}
+		v.terms = &tally{moves: &m}
+		union.columns = append(union.columns, named{"", a.columns[i].name, v})
+	}
+	return &relation{columns: union.columns, solid: make(map[int]bool), released: union, scanned: l.scanned + r.scanned, units: []*unit{{}}}
+}
+
+// pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.
+func (x *released) pieceMove(d *derivation, v *value) *span {
+	if v.terms == nil {
+		if x.rel != nil && !slices.Contains(x.keys, v.id) {
+			refuse("a piece's column that is neither a key nor a sum")
+		}
+		return nil
+	}
+	if v.terms.moves != nil {
+		return v.terms.moves
+	}
+	n := x.rel.rows(d, x.keys, true)
+	if n == nil {
+		refuse("a piece without a bound on the rows of a unit")
+	}
+	m := v.terms.each.withZero().times(point(new(big.Rat).SetInt(n)))
+	if !m.finite() {
+		refuse("a piece without bounds on what a unit adds")
+	}
+	return &m
+}
+
+func (x *released) groupsOf(d *derivation) *big.Int {
+	shown := make(map[int]bool)
+	for _, c := range x.columns {
+		if c.v.terms == nil {
+			shown[c.v.id] = true
+		}
+	}
+	if len(shown) != len(x.keys) {
+		refuse("a piece's key that is not shown")
+	}
+	return x.count(d, x.keys)
+}
+
+func bigger(a, b *big.Int) *big.Int {
+	if a.Cmp(b) > 0 {
+		return a
+	}
+	return b
+}
+
+// contrary reports whether no unit can meet the conditions of both.
+func contrary(a, b []string) bool {
+	opposite := map[string]string{`"="`: `"<>"`, `"<>"`: `"="`, `"<"`: `">="`, `">="`: `"<"`}
+	for _, x := range a {
+		op, rest, _ := strings.Cut(x, "(")
+		if other, ok := opposite[op]; ok && slices.Contains(b, other+"("+rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// total adds pieces up.
+func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation {
+	below := s.rel.released
+	if below.rel != nil || q.WhereClause != nil {
+		refuse("aggregates over aggregates over many units")
+	}
+	order := slices.Clone(s.group.order)
+	slices.Sort(order)
+	keys := slices.Clone(below.keys)
+	slices.Sort(keys)
+	if !slices.Equal(order, keys) {
+		refuse("pieces that are not added up by all their keys")
+	}
+	up := &released{domains: domains, keys: s.group.order, groups: below.groups}
+	for _, n := range q.TargetList {
+		t := n.GetResTarget()
+		if t == nil || len(t.Indirection) > 0 {
+			refuse("an output that no rule covers")
+		}
+		up.columns = append(up.columns, named{"", outputName(t), s.piecewise(t.Val)})
+	}
+	return &relation{columns: up.columns, solid: s.rel.solid, released: up, scanned: s.rel.scanned, units: s.rel.units}
+}
+
+// piecewise is an output over pieces: a key as text, or the sum of a column as text.
+func (s *scope) piecewise(n *pgquery.Node) *value {
+	c := n.GetTypeCast()
+	k, precision, _ := typeOf(c.GetTypeName())
+	if c == nil || k != text || precision != 0 {
+		refuse("an output over pieces that is no text")
+	}
+	f := c.Arg.GetFuncCall()
+	if f == nil {
+		v := s.d.cast(s.expr(c.Arg), text)
+		if !v.whole || v.terms != nil {
+			refuse("an output over pieces that is neither a key nor a sum")
+		}
+		return v
+	}
+	if builtin(f.Funcname) != "sum" || len(f.Args) != 1 || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggWithinGroup || f.FuncVariadic ||
+		len(f.AggOrder) > 0 || f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL {
+		refuse("an aggregate over pieces that is no sum")
+	}
+	in := *s
+	in.inside = true
+	v := in.expr(f.Args[0])
+	if !v.moved() || f.Args[0].GetColumnRef() == nil {
+		refuse("a sum over pieces of what is no sum")
+	}
+	sum := *v
+	sum.id, sum.kind = s.d.fresh(), text
+	return &sum
+}

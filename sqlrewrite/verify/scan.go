@@ -1,0 +1,148 @@
+package verify
+
+import (
+	"strconv"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/catalog"
+)
+
+// A table. Each row belongs to at most one unit (Lemma 0, first case):
+//
+//   - row: the pinned key's value is the unit;
+//   - column: the column's value is, and rows where it is NULL belong to nobody;
+//   - path: the column's value is that of a pinned unique column of an owned table, whose row with that value says whose it is; where there
+//     is none, or the value is NULL, the row belongs to nobody.
+//
+// Neighbouring databases agree in the rows of nobody and of all other units. So a table's rows are, unit by unit, functions of the unit's
+// rows. A pinned unique column c of an owned table T also names whose a row is: two rows with equal values of T.c, of T or of a table whose
+// path leads to T.c, are rows of one unit.
+//
+// A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) has p digits, s of them after the point, or is NaN.
+func (d *derivation) scan(t *catalog.Table, alias string) *relation {
+	pin := d.pins.of(t)
+	r := &relation{solid: make(map[int]bool), scanned: 1}
+	p := &part{public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
+	var owner *unit
+	if !t.Public {
+		owner = &unit{}
+		r.units = []*unit{owner}
+	}
+	byName := make(map[string]*value)
+	for _, c := range t.Columns {
+		pinned := pin.column(c)
+		if pinned == nil || kindOf(c.Type) == noKind {
+			continue
+		}
+		v := d.leaf(c)
+		if pinned.NotNull {
+			r.solid[v.id] = true
+		}
+		if owner != nil {
+			d.own(v, t, c.Name, pin, owner)
+		}
+		for _, a := range v.anchors {
+			if a.root {
+				r.roots = append(r.roots, v.id)
+			}
+		}
+		if byName[c.Name] = v; pinned.MostEqual > 0 {
+			p.equal[v.id] = pinned.MostEqual
+		}
+		p.ids = append(p.ids, v.id)
+		r.columns = append(r.columns, named{alias, c.Name, v})
+	}
+	for _, key := range pin.Keys {
+		l := limit{rows: 1, sql: true}
+		for _, name := range key {
+			v := byName[name]
+			if v == nil {
+				refuse("a pinned key of columns that are not pinned")
+			}
+			l.by = append(l.by, v.id)
+		}
+		p.limits = append(p.limits, l)
+	}
+	r.parts = []*part{p}
+	if owner != nil {
+		switch t.Unit.Kind {
+		case catalog.RowUnit, catalog.ColumnUnit, catalog.PathUnit:
+		default:
+			refuse("a table without a unit that is not public")
+		}
+	}
+	return r
+}
+
+// leaf is a column as it is stored.
+func (d *derivation) leaf(c *catalog.Column) *value {
+	v := d.make(kindOf(c.Type), d.fresh())
+	v.nulls = []int{v.id}
+	switch {
+	case v.kind == numeric && c.TypMod >= 4:
+		precision, scale := int((c.TypMod-4)>>16&0xffff), int(c.TypMod-4)&0x7ff
+		if scale <= precision && scale < 1024 {
+			v.digits, v.scale, v.same, v.wide = scale, scale, true, precision <= 250
+		}
+	case v.kind == bpchar && c.TypMod > 4:
+		v.scale, v.same = int(c.TypMod), true
+		v.chars = int(c.TypMod) - 4
+	case v.kind == text && c.TypMod > 4:
+		v.chars = int(c.TypMod) - 4
+	}
+	return v
+}
+
+// own gives a column of an owned table its anchors.
+func (d *derivation) own(v *value, t *catalog.Table, column string, pin *Pin, owner *unit) {
+	v.strict = true
+	if (t.Unit.Kind == catalog.RowUnit || t.Unit.Kind == catalog.ColumnUnit) && t.Unit.Column == column {
+		v.anchors = append(v.anchors, anchor{name: unitName(t), root: true, of: owner})
+	}
+	if t.Unit.Kind == catalog.PathUnit && t.Unit.Column == column {
+		to, known := d.on.Table(t.Unit.ToSchema, t.Unit.ToTable)
+		if !known || to.Public || !d.pins.of(to).unique(t.Unit.ToColumn) {
+			refuse("a path to a column that is not pinned as unique")
+		}
+		v.anchors = append(v.anchors, anchor{name: columnName(to, t.Unit.ToColumn), of: owner})
+	}
+	if pin.unique(column) {
+		v.anchors = append(v.anchors, anchor{name: columnName(t, column), of: owner})
+	}
+}
+
+// unitName is the name of units of one kind: those of two are never one.
+func unitName(t *catalog.Table) string { return "unit " + t.Unit.Of }
+
+func columnName(t *catalog.Table, column string) string {
+	return "column " + strconv.Quote(t.Schema) + strconv.Quote(t.Name) + strconv.Quote(column)
+}
+
+// rangeVar is a table, or a query of WITH.
+func (s *scope) rangeVar(v *pgquery.RangeVar) *relation {
+	if v.Catalogname != "" || v.Relpersistence != "p" {
+		refuse("a table written in another way")
+	}
+	alias := aliasOf(v.Alias)
+	if alias == "" {
+		alias = v.Relname
+	}
+	if v.Schemaname == "" {
+		q := s.ctes[v.Relname]
+		if q == nil || !v.Inh {
+			refuse("a table without a schema")
+		}
+		inner := scope{d: s.d}
+		return s.d.query(q, &inner).named(alias)
+	}
+	t, known := s.d.on.Table(v.Schemaname, v.Relname)
+	if !known {
+		refuse("a table that the policy does not have")
+	}
+	// Without ONLY a table shows the rows of those that inherit from it, of which no pin says anything; a partitioned one has no others.
+	if v.Inh != t.Partitioned {
+		refuse("a plain table without ONLY, or a partitioned one with it")
+	}
+	return s.d.scan(t, alias)
+}

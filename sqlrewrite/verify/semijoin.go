@@ -1,0 +1,162 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// EXISTS and IN. They are functions of the outer row's unit where the inner rows are public, or are the outer row's unit's own:
+//
+//   - EXISTS: a condition that every inner row meets equates what names its unit with what names the outer row's (join.go).
+//   - (x, ...) IN (SELECT c, ...): the same; or x and c name units in the same way, and neither is NULL. Then the comparison with a row of
+//     another unit is false, whatever the other columns hold, as x <> c: the result is that over the unit's own rows. Were c NULL in a row of
+//     another unit, NOT IN would be NULL because of it; were x NULL, the result would be NULL if there is any inner row at all.
+//
+// Where it matters only whether the result is true, and it stands under no NOT (scope.positive), x may be NULL: NULL and false do the same.
+// That x is not NULL may be said beside the condition (WHERE x IS NOT NULL AND NOT x IN ...): where it is NULL the row is left out in any case.
+func (s *scope) subquery(l *pgquery.SubLink) *value {
+	if l.Xpr != nil || l.SubLinkId != 0 || len(l.OperName) > 0 {
+		refuse("a query compared by an operator")
+	}
+	if s.group != nil && !s.inside { // of a row; it counts where it is a key
+		c := *s
+		c.inside = true
+		s = &c
+	}
+	d := s.d
+	inner := &scope{d: d, parent: s}
+	switch l.SubLinkType {
+	case pgquery.SubLinkType_EXISTS_SUBLINK:
+		if l.Testexpr != nil {
+			refuse("a field of EXISTS")
+		}
+		r := d.query(selectOf(l.Subselect), inner)
+		s.met(inner.rel)
+		s.own(r)
+		v := d.make(boolean, s.written(l))
+		return v
+	case pgquery.SubLinkType_ANY_SUBLINK:
+		tests := []*pgquery.Node{l.Testexpr}
+		if row := l.Testexpr.GetRowExpr(); row != nil {
+			if row.Xpr != nil || row.RowTypeid != 0 || len(row.Colnames) > 0 {
+				refuse("a field of ROW")
+			}
+			tests = row.Args
+		}
+		r := d.query(selectOf(l.Subselect), inner)
+		s.met(inner.rel)
+		if r.released != nil || len(r.columns) != len(tests) {
+			refuse("IN over aggregates, or of another number of columns")
+		}
+		tied := r.owner() == nil || s.outer(r.owner())
+		var args []int
+		for i, n := range tests {
+			x, c := s.loose(n), r.columns[i].v
+			d.comparable(x, common(x.kind, c.kind))
+			d.comparable(c, common(x.kind, c.kind))
+			args = append(args, x.id)
+			tied = tied || s.ties(x, c, r)
+		}
+		if !tied {
+			refuse("IN over rows that are not the outer row's unit's own")
+		}
+		v := d.make(boolean, s.written(l, args...))
+		v.nulls = []int{v.id}
+		return v
+	default:
+		refuse("a query inside an expression that is neither EXISTS nor IN")
+		return nil
+	}
+}
+
+// written is the id of a query inside an expression: two that are written alike in one place have one value. What is written ends where the
+// bracket after EXISTS or IN closes; a text with quotes of another kind than 'a' and "a" is not looked at.
+func (s *scope) written(l *pgquery.SubLink, args ...int) int {
+	d := s.d
+	at := int(l.Location)
+	if at < 0 || at >= len(d.sql) || strings.ContainsAny(d.sql, "\\") || strings.Contains(d.sql, "$$") || strings.Contains(d.sql, "--") || strings.Contains(d.sql, "/*") {
+		return d.fresh(args...)
+	}
+	depth, quote := 0, byte(0)
+	for i := at; i < len(d.sql); i++ {
+		switch c := d.sql[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth <= 0 {
+				place := ""
+				for p := s; p != nil; p = p.parent {
+					place += fmt.Sprintf("%p,", p.rel)
+				}
+				return d.intern("#query "+place+strconv.Itoa(int(l.SubLinkType))+d.sql[at:i+1], args...)
+			}
+		}
+	}
+	return d.fresh(args...)
+}
+
+// own refuses inner rows that may be of other units than the outer row.
+func (s *scope) own(r *relation) {
+	if r.released != nil || r.owner() != nil && !s.outer(r.owner()) {
+		refuse("EXISTS over rows that are not the outer row's unit's own")
+	}
+}
+
+// outer reports whether a unit is one of the rows that a query is evaluated for.
+func (s *scope) outer(u *unit) bool {
+	for p := s; p != nil; p = p.parent {
+		if p.rel != nil && slices.ContainsFunc(p.rel.units, func(x *unit) bool { return x.find() == u }) {
+			return true
+		}
+	}
+	return false
+}
+
+// ties reports whether x = c only for rows of one unit, and is false, not NULL, for all others.
+func (s *scope) ties(x, c *value, r *relation) bool {
+	if !s.positive && !s.given(x) || !r.solid[c.id] || x.kind != c.kind && !(isInteger(x.kind) && isInteger(c.kind)) || x.kind == bpchar {
+		return false
+	}
+	for _, a := range x.anchors {
+		for _, b := range c.anchors {
+			if a.name == b.name && b.of.find() == r.owner() && s.outer(a.of.find()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// given reports whether a value is not NULL in any row that counts.
+func (s *scope) given(v *value) bool {
+	if len(v.nulls) == 0 || s.facts[v.id] {
+		return true
+	}
+	for p := s; p != nil; p = p.parent {
+		if p.rel == nil {
+			continue
+		}
+		if p.rel.solid[v.id] {
+			return true
+		}
+		// The row is a unit's, as another column says; so this one, which is NULL on nobody's rows only, is not.
+		for _, a := range v.anchors {
+			for _, c := range p.rel.columns {
+				if v.strict && p.rel.solid[c.v.id] && slices.ContainsFunc(c.v.anchors, func(b anchor) bool { return b.root && b.of.find() == a.of.find() }) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

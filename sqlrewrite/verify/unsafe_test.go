@@ -1,0 +1,144 @@
+package verify
+
+import (
+	"fmt"
+	"math/big"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"noisegate/catalog"
+)
+
+// town is a snapshot with a table of every kind of unit and a column of every type, and pins for all of it.
+func town() (*catalog.Snapshot, []Pin) {
+	table := func(name string, oid uint32, unit catalog.Unit, columns string, keys ...[]string) (*catalog.Table, Pin) {
+		t := &catalog.Table{Schema: "public", Name: name, OID: oid, Unit: unit, Public: unit.Kind == catalog.NoUnit, Unique: keys}
+		p := Pin{Schema: "public", Table: name, OID: oid, Keys: keys}
+		for i, c := range strings.Split(columns, ",") {
+			column, typ, _ := strings.Cut(strings.TrimSpace(c), " ")
+			typ, digits, _ := strings.Cut(typ, "!")
+			typmod := int32(-1)
+			_, _ = fmt.Sscan(digits, &typmod)
+			col := &catalog.Column{Name: column, AttNum: int16(i + 1), TypeOID: uint32(100 + i), TypMod: typmod, Type: catalog.Type(typ), Exposed: true}
+			t.Columns = append(t.Columns, col)
+			p.Columns = append(p.Columns, PinnedColumn{Name: column, AttNum: col.AttNum, TypeOID: col.TypeOID, TypMod: typmod,
+				NotNull: unit.Kind == catalog.RowUnit && column == unit.Column})
+		}
+		return t, p
+	}
+	numeric10d2 := fmt.Sprint(10<<16 | 2 + 4)
+	people, a := table("people", 1, catalog.Unit{Kind: catalog.RowUnit, Column: "person_id"}, "person_id integer, age integer, ward integer, big bigint, small smallint, "+
+		"height double precision, single real, balance numeric!"+numeric10d2+", ratio numeric, name text, code character, code5 character!9, "+
+		"born date, at timestamp without time zone, seen timestamp with time zone, married boolean, token uuid, mood enum", []string{"person_id"})
+	visits, b := table("visits", 2, catalog.Unit{Kind: catalog.ColumnUnit, Column: "person_id"}, "visit_id bigint, person_id integer, ward integer, minutes integer, "+
+		"reason text, fee numeric, cost double precision, code character, age integer", []string{"visit_id"}, []string{"person_id", "ward"})
+	payments, c := table("payments", 3, catalog.Unit{Kind: catalog.PathUnit, Column: "visit_id", ToSchema: "public", ToTable: "visits", ToColumn: "visit_id"},
+		"payment_id bigint, visit_id bigint, amount integer", []string{"payment_id"})
+	shops, d := table("shops", 4, catalog.Unit{}, "shop_id integer, name text", []string{"shop_id"})
+	tags, e := table("tags", 5, catalog.Unit{}, "shop_id integer, tag text")
+	return &catalog.Snapshot{Tables: []*catalog.Table{people, visits, payments, shops, tags}}, []Pin{a, b, c, d, e}
+}
+
+var (
+	constants = regexp.MustCompile(`«([^»]*)»`)
+	clamps    = regexp.MustCompile(`C(2|4|8|N|F|D|T)\(("\w+"|\w+\.\w+)(?:, ([^,()]+), ([^,()]+))?\)`)
+)
+
+// expand writes out clamps, @ and arguments.
+func expand(sql string) (string, []any) {
+	sql = clamps.ReplaceAllStringFunc(sql, func(c string) string {
+		m := clamps.FindStringSubmatch(c)
+		f := map[string][2]string{"2": {"int2", "smallint"}, "4": {"int4", "integer"}, "8": {"int8", "bigint"}, "N": {"numeric_", "numeric"},
+			"F": {"float8", "double precision"}, "D": {"date_", "@date"}, "T": {"timestamp_", "timestamp without time zone"}}[m[1]]
+		lo, hi := m[3], m[4]
+		if m[1] == "D" {
+			lo, hi = "1900-01-01", "2024-12-31"
+		}
+		if m[1] == "T" {
+			lo, hi = "1900-01-01 00:00:00", "2024-12-31 00:00:00"
+		}
+		return fmt.Sprintf("@%slarger(@%ssmaller(%s, «%s»::%s), «%s»::%s)", f[0], f[0], m[2], hi, f[1], lo, f[1])
+	})
+	var args []any
+	sql = constants.ReplaceAllStringFunc(sql, func(c string) string {
+		args = append(args, strings.Trim(c, "«»"))
+		return fmt.Sprintf("$%d", len(args))
+	})
+	for i := range args {
+		if strings.Contains(sql, fmt.Sprintf("$%d::@text[]", i+1)) {
+			args[i] = strings.Split(args[i].(string), ",")
+		}
+	}
+	return strings.ReplaceAll(sql, "@", "pg_catalog."), args
+}
+
+// A function, operator, cast or constant that may raise an error for some row is refused, and its safe twin is proven: by name, argument types
+// and ranges.
+func TestUnsafeExpressions(t *testing.T) {
+	text, err := os.ReadFile("testdata/unsafe/expressions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, pins := town()
+	counts := map[bool]int{}
+	for line := range strings.Lines(string(text)) {
+		wanted, expression, found := strings.Cut(strings.TrimSpace(line), ": ")
+		if !found || wanted != "ok" && wanted != "no" {
+			continue
+		}
+		counts[wanted == "ok"]++
+		sql, args := expand(`SELECT @count(*) FILTER (WHERE ((` + expression + `) IS NULL))::@text FROM ONLY "public"."people"`)
+		err := Statement(sql, args, on, Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins})
+		if (err == nil) != (wanted == "ok") {
+			t.Errorf("%s: %s: %v", wanted, expression, err)
+		}
+	}
+	t.Logf("%d unsafe, %d safe", counts[false], counts[true])
+}
+
+// Statements whose sensitivity is not what is claimed are refused, and their sound twins are proven.
+func TestUnsafeStatements(t *testing.T) {
+	text, err := os.ReadFile("testdata/unsafe/statements.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, pins := town()
+	counts := map[bool]int{}
+	for paragraph := range strings.SplitSeq(string(text), "\n\n") {
+		head, body, _ := strings.Cut(strings.TrimSpace(paragraph), "\n")
+		var wanted string
+		var groups, most int64
+		var keys int
+		if n, _ := fmt.Sscan(head, &wanted, &groups, &most, &keys); n < 3 || wanted != "ok" && wanted != "no" {
+			continue
+		}
+		counts[wanted == "ok"]++
+		sql, args := expand(body)
+		err := Statement(sql, args, on, Claim{Keys: keys, Groups: big.NewInt(groups), PerGroup: []*big.Int{big.NewInt(most)}, Pins: pins})
+		if (err == nil) != (wanted == "ok") {
+			t.Errorf("%s: %s: %v", head, body, err)
+		}
+	}
+	t.Logf("%d unsafe, %d safe", counts[false], counts[true])
+}
+
+// A pin of another table or column than the snapshot's is none.
+func TestPinsAreTheSnapshots(t *testing.T) {
+	on, pins := town()
+	claim := Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins}
+	sql, args := expand(`SELECT @count(*)::@text FROM ONLY "public"."people"`)
+	if err := Statement(sql, args, on, claim); err != nil {
+		t.Fatal(err)
+	}
+	pins[0].OID++
+	if Statement(sql, args, on, claim) == nil {
+		t.Error("proven with a pin of another table")
+	}
+	pins[0].OID--
+	pins[0].Columns[1].TypeOID++
+	if Statement(sql, args, on, claim) == nil {
+		t.Error("proven with a pin of another column")
+	}
+}

@@ -1,0 +1,226 @@
+package verify
+
+import (
+	"strconv"
+
+	"noisegate/catalog"
+)
+
+// kind is PostgreSQL's type of a value, as far as rules tell types apart.
+type kind uint8
+
+const (
+	noKind kind = iota
+	boolean
+	int2
+	int4
+	int8
+	numeric
+	float4
+	float8
+	text
+	bpchar
+	date
+	timestamp
+	timestamptz
+	interval
+	uuid
+	enum
+	texts // text[]
+)
+
+// value is what is known of an expression, in every row of the relation that it belongs to.
+type value struct {
+	id   int // equal ids: the same value in every row
+	kind kind
+
+	constant bool   // one value for the whole statement; text is how it was written
+	null     bool   // the constant is NULL
+	text     string // of a constant; "" and opaque where only the type is known
+	opaque   bool
+	size     int // of a constant array: how many elements
+
+	within  span     // numbers; days and microseconds since 1970 of dates and times
+	parts   [3]span  // of intervals: months, days, microseconds
+	digits  int      // numeric: no value has more digits after the point; -1: unknown
+	scale   int      // numeric: all values are written with as many digits after the point; bpchar: all are padded to one length; -1: unknown
+	grain   int      // floats: values are multiples of 2^-grain, or 0; -1: unknown
+	chars   int      // texts: no value has more characters; -1: unknown
+	wide    bool     // numeric: NaN, or of at most 250 digits
+	nonzero bool     // no value is 0
+	same    bool     // equal values are identical, bit by bit
+	vague   bool     // equal values are not identical, and which of them it is depends on the order in which rows were read
+	nulls   []int    // sorted: the value is NULL exactly where one of these is
+	anchors []anchor // whose the row is
+	strict  bool     // of an anchor: NULL only where nobody owns the row
+
+	terms   *tally     // inside a group: a sum over its rows
+	tallied *tally     // outside: that it was one
+	split   *share     // a share of a partition of rows
+	whole   bool       // in a grouping: a function of the group
+	outer   bool       // reads a row of an outer query
+	partial *windowRun // what a window adds up, for histograms
+	place   *placing   // a number among the rows of a partition
+}
+
+// anchor says that the value decides whose the row is: equal values under one name are rows of one unit.
+type anchor struct {
+	name string // "unit" and the kind, or a unique column of an owned table
+	root bool   // and the unit decides the value
+	of   *unit
+}
+
+// unit is one owner of the rows of a relation; joins make several one.
+type unit struct{ into *unit }
+
+func (u *unit) find() *unit {
+	for u.into != nil {
+		u = u.into
+	}
+	return u
+}
+
+// term is how a value is made of others.
+type term struct {
+	op   string
+	args []int
+}
+
+// intern gives equal terms one id.
+func (d *derivation) intern(op string, args ...int) int {
+	key := make([]byte, 0, len(op)+8*len(args))
+	key = append(key, op...)
+	for _, a := range args {
+		key = strconv.AppendInt(append(key, 0), int64(a), 36)
+	}
+	if id, ok := d.ids[string(key)]; ok {
+		return id
+	}
+	d.terms = append(d.terms, term{op, args})
+	d.ids[string(key)] = len(d.terms) - 1
+	return len(d.terms) - 1
+}
+
+// fresh is an id that no other value has.
+func (d *derivation) fresh(args ...int) int { return d.intern("#"+strconv.Itoa(len(d.terms)), args...) }
+
+// make is a value of a kind of which nothing else is known.
+func (d *derivation) make(k kind, id int) *value {
+	v := &value{id: id, kind: k, digits: -1, scale: -1, grain: -1, chars: -1, same: alwaysSame(k)}
+	switch k {
+	case int2:
+		v.within = whole16
+	case int4:
+		v.within = whole32
+	case int8:
+		v.within = whole64
+	default: // no range by the type
+	}
+	if isInteger(k) {
+		v.digits = 0
+	}
+	return v
+}
+
+// apply is the value of a function that is NULL exactly where one of its arguments is.
+func (d *derivation) apply(k kind, op string, args ...*value) *value {
+	return d.made(k, op, true, args...)
+}
+
+// made is the value of a function of some arguments; strict: NULL exactly where one of them is.
+func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value {
+	var list [8]int
+	ids := list[:0]
+	constant, whole, outer := true, true, false
+	for _, a := range args {
+		if a.vague {
+			refuse("%s of a value that stands for several that are equal but not identical", op)
+		}
+		ids = append(ids, a.id)
+		constant, whole, outer = constant && a.constant, whole && (a.whole || a.constant), outer || a.outer
+	}
+	v := d.make(k, d.intern(op, append([]int(nil), ids...)...))
+	v.constant, v.opaque, v.whole, v.outer = constant, constant, whole, outer
+	if strict {
+		for _, a := range args {
+			v.nulls = union(v.nulls, a.nulls)
+		}
+	} else {
+		v.nulls = []int{v.id}
+	}
+	return v
+}
+
+// mayBeNull marks what could be NULL although its arguments are not.
+func (v *value) mayBeNull() *value { v.nulls = []int{v.id}; return v }
+
+func kindName(k kind) string { return strconv.Itoa(int(k)) }
+
+func union(a, b []int) []int {
+	if len(b) == 0 {
+		return a
+	}
+	if len(a) == 0 {
+		return b
+	}
+	all := make([]int, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			all, a = append(all, a[0]), a[1:]
+		case a[0] > b[0]:
+			all, b = append(all, b[0]), b[1:]
+		default:
+			all, a, b = append(all, a[0]), a[1:], b[1:]
+		}
+	}
+	return append(append(all, a...), b...)
+}
+
+func isInteger(k kind) bool { return k == int2 || k == int4 || k == int8 }
+func isFloat(k kind) bool   { return k == float4 || k == float8 }
+func isNumber(k kind) bool  { return k >= int2 && k <= float8 }
+func isTime(k kind) bool    { return k >= date && k <= timestamptz }
+func isText(k kind) bool    { return k == text || k == bpchar }
+
+// alwaysSame are the types of which equal values are identical: not floats (0 = -0), numeric (1.0 = 1.00), character (trailing blanks) nor
+// intervals (30 days = 1 month). Texts are compared under deterministic collations only, which the catalog sees to.
+func alwaysSame(k kind) bool {
+	return k != numeric && !isFloat(k) && k != bpchar && k != interval && k != noKind
+}
+
+// kindOf is the kind of a column.
+func kindOf(t catalog.Type) kind {
+	switch t {
+	case catalog.Int2:
+		return int2
+	case catalog.Int4:
+		return int4
+	case catalog.Int8:
+		return int8
+	case catalog.Numeric:
+		return numeric
+	case catalog.Float4:
+		return float4
+	case catalog.Float8:
+		return float8
+	case catalog.Text:
+		return text
+	case catalog.Char:
+		return bpchar
+	case catalog.Bool:
+		return boolean
+	case catalog.Date:
+		return date
+	case catalog.Timestamp:
+		return timestamp
+	case catalog.Timestamptz:
+		return timestamptz
+	case catalog.UUID:
+		return uuid
+	case catalog.Enum:
+		return enum
+	default:
+		return noKind
+	}
+}

@@ -1,0 +1,212 @@
+// Package verify proves what a statement for the protected database claims. It knows PostgreSQL's parse tree and the catalog; it does not
+// know the rewriter, and shares no line with it.
+//
+// It reads the SQL text that is about to be sent, parses it with PostgreSQL's own grammar, and derives bottom-up, node by node, how far one
+// privacy unit can move the integers that the statement returns. What no rule covers is refused: a node, a field of a node, a function, an
+// overload, a type. docs/sql.md has the lemmas; each file here is one rule, and its comment is the proof.
+//
+// # Map
+//
+//	syntax.go        nodes of the parse tree, every field of them read or refused
+//	value.go         what is known of a value: the domain of the derivation
+//	constant.go      parameters and literals
+//	expression.go    expressions, and CASE, which narrows
+//	span.go          ranges
+//	arithmetic.go    operators on numbers, and casts: when none can raise an error
+//	function.go      functions that cannot raise an error, by argument types and ranges
+//	texts.go         LIKE, regular expressions and functions of texts
+//	times.go         dates, times and intervals
+//	relation.go      rows with owners; how many of them agree in given columns
+//	scan.go          tables, their owners and unique keys
+//	join.go          FROM
+//	block.go         SELECT: conditions, outputs, DISTINCT, UNION ALL
+//	grouping.go      GROUP BY within one unit, and the aggregates of one unit
+//	semijoin.go      EXISTS and IN
+//	window.go        windows among one unit's rows, and ties
+//	contribution.go  sums with as many terms as a count says, and what cuts them (Lemma 2)
+//	release.go       the outermost aggregates: Linf, L0, keys (Lemmas 3, 3a and 4)
+//	histogram.go     ranks and modes (Lemma 5)
+//	work.go          how many rows one row meets
+//	pins.go          what must still hold when the statement runs
+//	public.go        queries that read nothing private
+//	memo.go          what was proven before
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/catalog"
+)
+
+// Claim is what a statement's integers are said to move by, at most, when all rows of one privacy unit come or go. Bounds that are nil are
+// not claimed.
+type Claim struct {
+	Keys      int        // leading output columns that are group keys
+	Histogram Histogram  // what the last two columns are
+	Groups    *big.Int   // L0: in how many groups integers move
+	PerGroup  []*big.Int // Linf of each value column; of a histogram, one number (see [Histogram])
+	Spread    []*big.Int // of each value column: how far apart the moves of two groups are at most
+	Norms     []Norm
+	// PairsPerRow bounds the tuples that one row of a unit is a part of, in joins, EXISTS and windows, by public facts.
+	PairsPerRow *big.Int
+	Pins        []Pin // what will hold while the statement runs
+}
+
+// Norm bounds the vector of the moves of several value columns over all groups, for mechanisms that noise them together.
+type Norm struct {
+	Columns       []int // places among the value columns, from 0
+	L1, L2Squared *big.Int
+}
+
+// Histogram says what the rows of a group are.
+type Histogram int
+
+// The kinds of histogram.
+const (
+	Plain    Histogram = iota // one row a group, of integers
+	Together                  // a row for each candidate, and how many rows it has: what all of a group move by together is at most PerGroup[0]
+	Each                      // the same, where each moves by at most PerGroup[0]
+)
+
+// Pin is a table's metadata that will hold while the statement runs.
+type Pin struct {
+	Schema, Table string
+	OID           uint32
+	Columns       []PinnedColumn
+	Keys          [][]string // sets of its columns that are unique, but for rows with NULL in one of them
+	MostRows      int64      // bounds the rows of the table, a public one; 0: nothing does
+}
+
+// PinnedColumn is one column of a [Pin].
+type PinnedColumn struct {
+	Name    string
+	AttNum  int16
+	TypeOID uint32
+	TypMod  int32
+	NotNull bool
+	// MostEqual bounds how many rows of the table, a public one, have one value; 0: nothing does.
+	MostEqual int64
+}
+
+// Refusal says why a statement is not proven: a shape of SQL, never a value.
+type Refusal struct{ Why string }
+
+func (r *Refusal) Error() string { return "verify: " + r.Why }
+
+// refuse ends a derivation. Every exported function turns it into an error.
+func refuse(format string, args ...any) { panic(&Refusal{fmt.Sprintf(format, args...)}) }
+
+// caught gives back the refusal that ended a derivation; a failure of the verifier itself is one too.
+func caught(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case *Refusal:
+		*err = r
+	default:
+		*err = &Refusal{fmt.Sprintf("the verifier failed: %v", r)}
+	}
+}
+
+// Statement proves a claim about a statement, or says why it cannot: nil means proven.
+func Statement(sql string, args []any, on *catalog.Snapshot, c Claim) (err error) {
+	defer caught(&err)
+	got := derive(sql, parse(sql), args, on, c)
+	return got.covers(c)
+}
+
+// Derive is what can be proven of a statement with as many keys and the kind of histogram that the claim has, under the claim's pins.
+func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, err error) {
+	defer caught(&err)
+	return *derive(sql, parse(sql), args, on, c), nil
+}
+
+// derivation is the state of one proof.
+type derivation struct {
+	sql   string
+	on    *catalog.Snapshot
+	args  []any
+	terms []term // by id: how a value is made; equal ids are equal values in every row
+	ids   map[string]int
+	known map[int]*value
+	pins  *pinBook
+
+	work, inner *big.Int // tuples of one row, in FROM and in EXISTS and IN
+	unbounded   bool
+}
+
+func parse(sql string) *pgquery.SelectStmt {
+	tree, err := pgquery.Parse(sql)
+	if err != nil {
+		refuse("PostgreSQL's grammar does not read it")
+	}
+	return only(tree)
+}
+
+func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
+	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int), known: make(map[int]*value), pins: &pinBook{given: c.Pins},
+		work: big.NewInt(1), inner: big.NewInt(1)}
+	r := d.query(s, &scope{d: d})
+	if r.released == nil {
+		refuse("the rows are not aggregated over units")
+	}
+	got := r.released.claim(d, c.Keys, c.Histogram)
+	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.pairs()
+	return got
+}
+
+// covers reports whether what was derived is enough for a claim.
+func (got *Claim) covers(c Claim) error {
+	var errs []error
+	exceeds := func(what string, have, claimed *big.Int) {
+		if claimed == nil {
+			errs = append(errs, &Refusal{what + " is not claimed"})
+		} else if have == nil || have.Cmp(claimed) > 0 {
+			errs = append(errs, &Refusal{what + " is above the claim"})
+		}
+	}
+	exceeds("the number of groups (L0)", got.Groups, c.Groups)
+	if len(c.PerGroup) != len(got.PerGroup) {
+		return &Refusal{"the number of value columns is another"}
+	}
+	for i := range got.PerGroup {
+		exceeds(fmt.Sprintf("value %d (Linf)", i), got.PerGroup[i], c.PerGroup[i])
+	}
+	if len(c.Spread) > len(got.Spread) {
+		return &Refusal{"there are fewer value columns than spreads"}
+	}
+	for i, spread := range c.Spread {
+		if spread != nil {
+			exceeds(fmt.Sprintf("the spread of value %d", i), got.Spread[i], spread)
+		}
+	}
+	if c.PairsPerRow != nil {
+		exceeds("the number of rows that one row meets", got.PairsPerRow, c.PairsPerRow)
+	}
+	for _, n := range c.Norms {
+		l1, l2 := got.norm(n.Columns)
+		exceeds("L1", l1, n.L1)
+		exceeds("L2", l2, n.L2Squared)
+	}
+	return errors.Join(errs...)
+}
+
+// norm is L1 and L2² of several columns: in each of L0 groups each column moves by Linf at most.
+func (got *Claim) norm(columns []int) (l1, l2 *big.Int) {
+	l1, l2 = new(big.Int), new(big.Int)
+	if got.Groups == nil || len(columns) == 0 {
+		return nil, nil
+	}
+	for at, i := range columns {
+		if i < 0 || i >= len(got.PerGroup) || slices.Contains(columns[:at], i) || got.PerGroup[i] == nil {
+			return nil, nil
+		}
+		l1.Add(l1, got.PerGroup[i])
+		l2.Add(l2, new(big.Int).Mul(got.PerGroup[i], got.PerGroup[i]))
+	}
+	return l1.Mul(l1, got.Groups), l2.Mul(l2, got.Groups)
+}

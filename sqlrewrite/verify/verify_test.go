@@ -1,0 +1,150 @@
+package verify
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+func BenchmarkStatement(b *testing.B) {
+	cases := corpus(b)
+	b.Run("parse", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if _, err := pgquery.Parse(cases[i%len(cases)].SQL); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("prove", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			c := cases[i%len(cases)]
+			if err := Statement(c.SQL, c.Args, c.on, c.claim); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("remembered", func(b *testing.B) {
+		var memo Memo
+		c := cases[0]
+		for b.Loop() {
+			if err := memo.Statement(c.SQL, c.Args, c.on, c.claim); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// unread are fields in which nothing is said that changes what a statement means.
+var unread = map[string]bool{"Location": true, "StmtLocation": true, "StmtLen": true, "Version": true}
+
+// free are fields that may hold anything where they are empty: the name of an output that nobody names, a constant text.
+var free = map[string]bool{"ResTarget.Name": true, "String.Sval": true}
+
+// Every field of every node is read: a statement in whose tree one field is set that was not, to whatever it may hold, is refused, but for
+// those in which nothing is said.
+func TestEveryFieldIsRead(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range corpus(t) {
+		tree, err := pgquery.Parse(c.SQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := tree.Stmts[0].Stmt.GetSelectStmt()
+		proven := func() (err error) {
+			defer caught(&err)
+			return derive(c.SQL, s, c.Args, c.on, c.claim).covers(c.claim)
+		}
+		var visit func(v reflect.Value, path string)
+		visit = func(v reflect.Value, path string) {
+			switch v.Kind() {
+			case reflect.Pointer, reflect.Interface:
+				if !v.IsNil() {
+					visit(v.Elem(), path)
+				}
+			case reflect.Slice:
+				for i := range v.Len() {
+					visit(v.Index(i), path)
+				}
+			case reflect.Struct:
+				for i := range v.NumField() {
+					f := v.Type().Field(i)
+					if !f.IsExported() || unread[f.Name] {
+						continue
+					}
+					at := v.Type().Name() + "." + f.Name
+					old := v.Field(i)
+					if free[at] {
+						continue
+					}
+					if strings.Contains(v.Type().Name(), "_") && v.NumField() == 1 || !old.IsZero() && old.Kind() != reflect.Slice {
+						visit(old, at)
+						continue
+					}
+					if seen[at] && old.Kind() != reflect.Slice {
+						continue
+					}
+					if old.Kind() == reflect.Slice {
+						visit(old, at)
+						if old.Len() > 0 || seen[at] {
+							continue
+						}
+					}
+					for _, other := range others(f.Type) {
+						keep := reflect.ValueOf(old.Interface())
+						old.Set(other)
+						if proven() == nil {
+							t.Errorf("%s = %v is not read: %s", at, other, c.SQL)
+						}
+						if keep.IsValid() {
+							old.Set(keep)
+						} else {
+							old.SetZero()
+						}
+					}
+					seen[at] = true
+				}
+			}
+		}
+		visit(reflect.ValueOf(s), "")
+		if err := proven(); err != nil {
+			t.Fatalf("after all were put back: %v\n%s", err, c.SQL)
+		}
+	}
+	t.Logf("%d fields", len(seen))
+	if len(seen) < 60 {
+		t.Errorf("only %d fields", len(seen))
+	}
+}
+
+// others are values that a field could have.
+func others(t reflect.Type) []reflect.Value {
+	one := reflect.New(t).Elem()
+	switch t.Kind() {
+	case reflect.Bool:
+		one.SetBool(true)
+	case reflect.String:
+		one.SetString("x")
+	case reflect.Int32, reflect.Int64:
+		var all []reflect.Value
+		for n := range 8 {
+			v := reflect.New(t).Elem()
+			v.SetInt(int64(n + 1))
+			all = append(all, v)
+		}
+		return all[:1]
+	case reflect.Uint32:
+		one.SetUint(1)
+	case reflect.Pointer:
+		one.Set(reflect.New(t.Elem()))
+	case reflect.Slice:
+		one.Set(reflect.MakeSlice(t, 1, 1))
+		if t.Elem().Kind() == reflect.Pointer {
+			one.Index(0).Set(reflect.New(t.Elem().Elem()))
+		}
+	default:
+		return nil
+	}
+	return []reflect.Value{one}
+}

@@ -1,0 +1,391 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// Windows. PARTITION BY has a value that names the unit of each row, so that a partition has rows of one unit. Then a window's value in a row is
+// a function of the unit's rows, if it does not depend on the order of rows that tie in ORDER BY, which others' rows may change:
+//
+//   - rank, dense_rank, percent_rank, cume_dist, and aggregates whose frame takes rows that tie together (RANGE, GROUPS), do not.
+//   - All others are sequential: row_number, ntile, lag, lead, first_value, last_value, nth_value, and aggregates under ROWS. They are taken
+//     where (a) no two rows of a partition tie, as ORDER BY has a key (relation.rows is 1); or (b) **Lemma 0a**: all windows of the query
+//     that are sequential and not of (a) have one PARTITION BY and ORDER BY, and rows that tie are identical in every column that an output
+//     of the query reads: each is among the sort keys in a form of which equal values are identical. Rows that tie can then be exchanged.
+//   - (a) with a key that may be NULL: rows where it is NULL tie with each other only. The number of rows before a row where it is not NULL is
+//     fixed: row_number and ntile are taken in CASE WHEN key IS NOT NULL THEN ... END.
+//
+// **Lemma 3.** row_number() <= m leaves at most m rows of a partition; dense_rank() <= G leaves rows with at most G different tuples of the
+// ORDER BY values. Which ones is a function of the unit's rows and of constants (the seed).
+//
+// Nothing in a window raises an error: numbers of rows are constants from 0 (ntile and nth_value: 1) to 2^31, offsets of RANGE constants
+// that are not negative, over one number of the same type.
+
+// windows are those of one query.
+type windows struct{ all []*run }
+
+type run struct {
+	partition, order []*value
+	orderForm        string // directions
+	sequential       bool
+	positional       bool
+	solid            []int // what CASE says is not NULL where the value counts
+}
+
+// placing is row_number or dense_rank.
+type placing struct {
+	dense     bool
+	partition []int
+	order     []int
+}
+
+// Bits of a frame, in PostgreSQL's WindowDef.
+const (
+	frameNonDefault = 1 << iota
+	frameRange
+	frameRows
+	frameGroups
+	frameBetween
+	startUnboundedPreceding
+	endUnboundedPreceding
+	startUnboundedFollowing
+	endUnboundedFollowing
+	startCurrentRow
+	endCurrentRow
+	startOffsetPreceding
+	endOffsetPreceding
+	startOffsetFollowing
+	endOffsetFollowing
+	frameDefault = frameRange | startUnboundedPreceding | endCurrentRow
+	frameKnown   = endOffsetFollowing<<1 - 1
+)
+
+func (s *scope) window(name string, f *pgquery.FuncCall) *value {
+	if s.runs == nil || s.group != nil {
+		refuse("a window where there may be none")
+	}
+	d, w := s.d, f.Over
+	if w.Name != "" || w.Refname != "" || f.AggDistinct {
+		refuse("a named window, or DISTINCT in one")
+	}
+	x := &run{}
+	led := false
+	for _, n := range w.PartitionClause {
+		v := s.loose(n)
+		led = led || names(v, s.rel)
+		x.partition = append(x.partition, v)
+	}
+	if !led {
+		refuse("a window over rows of several units")
+	}
+	var form strings.Builder
+	for _, n := range w.OrderClause {
+		b := n.GetSortBy()
+		if b == nil || len(b.UseOp) > 0 || b.SortbyDir == pgquery.SortByDir_SORTBY_USING || b.SortbyDir == pgquery.SortByDir_SORT_BY_DIR_UNDEFINED || b.SortbyNulls == pgquery.SortByNulls_SORT_BY_NULLS_UNDEFINED {
+			refuse("an order that no rule covers")
+		}
+		v := s.loose(b.Node)
+		if v.kind == noKind || v.kind == texts {
+			refuse("an order of a type that has none")
+		}
+		x.order = append(x.order, v)
+		form.WriteByte('a' + byte(b.SortbyDir))
+		form.WriteByte('a' + byte(b.SortbyNulls))
+	}
+	x.orderForm = form.String()
+	offsets := s.frame(w, x)
+	for _, n := range s.narrow {
+		if n.solid {
+			x.solid = append(x.solid, n.id)
+		}
+	}
+	var args []*value
+	for _, n := range f.Args {
+		args = append(args, s.expr(n))
+	}
+	filter := conjuncts(f.AggFilter, nil)
+	if len(filter) > 0 && !aggregates[name] {
+		refuse("FILTER of a window that is no aggregate")
+	}
+	reads := append(offsets, ids(x.partition)...)
+	reads = append(append(reads, ids(x.order)...), ids(args)...)
+	for _, n := range filter {
+		reads = append(reads, s.truth(n).id)
+	}
+	v := s.over(name, f, x, args, filter)
+	v.id = d.intern("over "+d.terms[d.fresh()].op, reads...)
+	v.constant, v.opaque, v.whole = false, false, false
+	if v.nulls == nil || len(v.nulls) > 0 {
+		v.nulls = []int{v.id}
+	}
+	v.anchors, v.strict, v.tallied, v.terms = nil, false, nil, nil
+	s.runs.all = append(s.runs.all, x)
+	return v
+}
+
+func ids(all []*value) []int {
+	list := make([]int, len(all))
+	for i, v := range all {
+		list[i] = v.id
+	}
+	return list
+}
+
+// frame reads which rows a window's frame takes.
+func (s *scope) frame(w *pgquery.WindowDef, x *run) (reads []int) {
+	o := int(w.FrameOptions)
+	if o&^frameKnown != 0 {
+		refuse("a frame that no rule covers")
+	}
+	starts, ends := o&(startOffsetPreceding|startOffsetFollowing) != 0, o&(endOffsetPreceding|endOffsetFollowing) != 0
+	if starts != (w.StartOffset != nil) || ends != (w.EndOffset != nil) {
+		refuse("an offset of a frame that has none")
+	}
+	for _, n := range []*pgquery.Node{w.StartOffset, w.EndOffset} {
+		if n == nil {
+			continue
+		}
+		v := s.expr(n)
+		at := v.number()
+		if at == nil || at.Sign() < 0 {
+			refuse("an offset of a frame that may be negative")
+		}
+		if o&frameRange != 0 {
+			if len(x.order) != 1 || !isNumber(v.kind) || v.kind == float4 || x.order[0].kind != v.kind && !(isInteger(v.kind) && isInteger(x.order[0].kind)) {
+				refuse("an offset of RANGE that no rule covers")
+			}
+		} else if !isInteger(v.kind) || at.Cmp(big.NewRat(1<<31, 1)) > 0 {
+			refuse("an offset of a frame that is no number of rows")
+		}
+		reads = append(reads, v.id)
+	}
+	x.sequential = o&frameRows != 0
+	return reads
+}
+
+// over is what is known of a window's value.
+func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*value, filter []*pgquery.Node) *value {
+	d := s.d
+	count := func(k kind, within span) *value {
+		v := d.make(k, d.fresh())
+		v.within = within
+		return v
+	}
+	constant := func(i int, least int64) *big.Rat {
+		n := args[i].number()
+		if n == nil || !isInteger(args[i].kind) || n.Cmp(big.NewRat(least, 1)) < 0 || n.Cmp(big.NewRat(1<<31, 1)) > 0 {
+			refuse("%s of a number of rows that is no constant", name)
+		}
+		return n
+	}
+	frame := int(f.Over.FrameOptions)
+	if aggregates[name] {
+		return s.overAll(name, f, x, args, filter)
+	}
+	if f.AggStar {
+		refuse("a * in a window that is no aggregate")
+	}
+	switch {
+	case name == "row_number" && len(args) == 0 && frame == frameDefault:
+		x.sequential, x.positional = true, true
+		v := count(int8, spanOf(1, mostRows))
+		v.place = &placing{partition: ids(x.partition), order: ids(x.order)}
+		return v
+	case (name == "rank" || name == "dense_rank") && len(args) == 0 && frame == frameDefault:
+		v := count(int8, spanOf(1, mostRows))
+		if name == "dense_rank" {
+			v.place = &placing{dense: true, partition: ids(x.partition), order: ids(x.order)}
+		}
+		return v
+	case (name == "percent_rank" || name == "cume_dist") && len(args) == 0 && frame == frameDefault:
+		v := count(float8, spanOf(0, 1))
+		v.grain, v.same = grainOf(big.NewRat(1, mostRows)), true
+		return v
+	case name == "ntile" && len(args) == 1 && frame == frameDefault:
+		x.sequential, x.positional = true, true
+		return count(int4, span{one, constant(0, 1)})
+	case (name == "lag" || name == "lead") && len(args) >= 1 && len(args) <= 3 && frame == frameDefault:
+		x.sequential = true
+		if len(args) > 1 {
+			constant(1, 0)
+		}
+		all := []*value{args[0]}
+		if len(args) == 3 {
+			if args[2].kind != args[0].kind && !args[2].null && !(isText(args[0].kind) && isText(args[2].kind)) {
+				refuse("%s with a default of another type", name)
+			}
+			all = append(all, args[2])
+		}
+		return s.picked(all)
+	case (name == "first_value" || name == "last_value") && len(args) == 1:
+		x.sequential = true
+		return s.picked(args)
+	case name == "nth_value" && len(args) == 2:
+		x.sequential = true
+		constant(1, 1)
+		return s.picked(args[:1])
+	}
+	refuse("window function %s with these arguments", name)
+	return nil
+}
+
+// picked is one of several rows' values, or NULL.
+func (s *scope) picked(all []*value) *value {
+	for _, v := range all {
+		if v.vague {
+			refuse("a window picks a value that stands for several")
+		}
+	}
+	v := s.d.choice("picked", all, nil)
+	v.nulls = []int{v.id}
+	if v.kind == text && all[0].kind == bpchar {
+		refuse("a window picks from character and text")
+	}
+	return v
+}
+
+// overAll is an aggregate over a window.
+func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value, filter []*pgquery.Node) *value {
+	d := s.d
+	if f.AggStar != (len(args) == 0) || len(args) > 1 || f.AggStar && name != "count" {
+		refuse("an aggregate of %d arguments over a window", len(args))
+	}
+	g := &grouping{number: d.fresh(), keys: make(map[int]*value)}
+	inner := *s
+	inner.group, inner.runs = g, nil
+	call := &pgquery.FuncCall{Funcname: f.Funcname, Args: f.Args, AggFilter: f.AggFilter, AggStar: f.AggStar, Funcformat: f.Funcformat}
+	v := *inner.aggregate(name, call)
+	if name == "sum" && len(args) == 1 && args[0].tallied != nil && args[0].tallied.count {
+		v.partial = s.runOf(f.Over, x, args[0], filter)
+		if v.partial != nil {
+			v.within, v.digits, v.scale, v.same = span{zero, new(big.Rat).SetInt64(1 << 62)}, 0, 0, true
+		}
+	}
+	v.terms, v.split = nil, nil
+	return &v
+}
+
+// runOf recognises the two sums of Lemma 5.
+func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.Node) *windowRun {
+	p := &windowRun{n: n.id, partition: ids(x.partition)}
+	slices.Sort(p.partition)
+	switch {
+	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault && len(filter) == 1:
+		t := filter[0].GetNullTest()
+		if t == nil || t.Nulltesttype != pgquery.NullTestType_IS_NOT_NULL {
+			return nil
+		}
+		p.x = s.loose(t.Arg).id
+	case len(x.order) == 1 && x.orderForm == orderDefault && int(w.FrameOptions) == frameNonDefault|frameRows|startUnboundedPreceding|endCurrentRow && len(filter) == 0:
+		p.upto, p.x = true, x.order[0].id
+	default:
+		return nil
+	}
+	if rows := s.rel.rows(s.d, append(ids(x.partition), p.x), false); rows == nil || rows.Cmp(big.NewInt(1)) > 0 {
+		return nil
+	}
+	return p
+}
+
+// orderDefault is the form of ORDER BY x: ascending, NULLs last.
+var orderDefault = string([]byte{'a' + byte(pgquery.SortByDir_SORTBY_DEFAULT), 'a' + byte(pgquery.SortByNulls_SORTBY_NULLS_DEFAULT)})
+
+// settle refuses windows whose values depend on the order of rows that tie.
+func (s *scope) settle(r *relation) {
+	d := s.d
+	var shared *run
+	for _, x := range s.runs.all {
+		if !x.sequential || s.untied(x) {
+			continue
+		}
+		if shared == nil {
+			shared = x
+		}
+		if !slices.Equal(ids(x.partition), ids(shared.partition)) || !slices.Equal(ids(x.order), ids(shared.order)) || x.orderForm != shared.orderForm {
+			refuse("windows in several orders in which rows may tie")
+		}
+	}
+	if shared == nil {
+		return
+	}
+	seen := make(map[int]bool)
+	var read func(id int)
+	read = func(id int) {
+		if seen[id] || shared.tells(d, id) {
+			return
+		}
+		seen[id] = true
+		t := d.terms[id]
+		if len(t.args) == 0 {
+			if strings.HasPrefix(t.op, "#") {
+				refuse("rows that tie in a window may differ in a column that is read")
+			}
+			return
+		}
+		for _, a := range t.args {
+			if a >= 0 {
+				read(a)
+			}
+		}
+	}
+	for _, c := range r.columns {
+		read(c.v.id)
+	}
+}
+
+// untied reports whether no two rows of a partition tie, or only rows where the value does not count.
+func (s *scope) untied(x *run) bool {
+	given := append(ids(x.partition), ids(x.order)...)
+	r := *s.rel
+	if x.positional && len(x.solid) > 0 {
+		r.solid = make(map[int]bool)
+		for id := range s.rel.solid {
+			r.solid[id] = true
+		}
+		for _, id := range x.solid {
+			r.solid[id] = true
+		}
+	}
+	rows := r.rows(s.d, given, slices.ContainsFunc(x.partition, func(v *value) bool {
+		return names(v, s.rel) && slices.Contains(s.rel.roots, v.id)
+	}))
+	return rows != nil && rows.Cmp(big.NewInt(1)) <= 0
+}
+
+// tells reports whether rows that agree in the sort keys and the partition are identical in a value.
+func (x *run) tells(d *derivation, id int) bool {
+	asText, octets := false, false
+	for _, v := range append(slices.Clone(x.order), x.partition...) {
+		if v.id == id && v.same {
+			return true
+		}
+		t := d.terms[v.id]
+		if len(t.args) == 1 && t.args[0] == id {
+			asText = asText || t.op == "text"
+			octets = octets || t.op == "octet_length"
+		}
+	}
+	of := d.known[id]
+	if !asText || of == nil {
+		return false
+	}
+	return of.kind == numeric || isFloat(of.kind) || octets && of.kind == bpchar
+}
+
+// placed reads place <= n.
+func (s *scope) placed(l, r *value) {
+	n := r.number()
+	if l.place == nil || n == nil || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() || l.outer {
+		return
+	}
+	most := n.Num().Int64()
+	if l.place.dense {
+		s.rel.rankings = append(s.rel.rankings, ranking{by: l.place.partition, order: l.place.order, places: most})
+		return
+	}
+	s.rel.whole = append(s.rel.whole, limit{by: l.place.partition, rows: most})
+}
