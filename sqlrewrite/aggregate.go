@@ -82,7 +82,7 @@ func (b *binder) release(m measure) int {
 	}
 	m.name = m.describe()
 	for i, known := range b.bound.measures {
-		if known.name == m.name {
+		if known.name == m.name && known.structure() == m.structure() {
 			return i
 		}
 	}
@@ -177,7 +177,7 @@ func (b *binder) paired(n *syntax.Call, filter expr) (value, error) {
 		return value{}, err
 	}
 	name := n.Name + "(" + describe(y) + ", " + describe(x) + ")" + filterText(filter)
-	same := describe(x) == describe(y)
+	same := sameExpr(x, y)
 	rows := measure{kind: countValues, x: x, filter: filter}
 	if !same { // in one order, so that covar(x, y) and covar(y, x) are one
 		first, second := x, y

@@ -2,6 +2,7 @@ package sqlrewrite
 
 import (
 	"fmt"
+	"math/big"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -11,6 +12,7 @@ import (
 // boundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it.
 type boundQuery struct {
 	facts    *statementFacts
+	pairs    *big.Int  // rows that one row of a unit can meet
 	source   *relation // what is read
 	where    expr      // over columns; nil: none
 	keys     []groupKey
@@ -63,7 +65,11 @@ func bindBlock(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*b
 			return nil, err
 		}
 	}
+	if err := b.boundWork(); err != nil {
+		return nil, err
+	}
 	b.bound.shared().nameLeaves()
+	b.bound.settleCaps()
 	return b.bound, nil
 }
 

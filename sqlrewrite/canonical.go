@@ -54,8 +54,9 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	for _, out := range p.query.outputs {
 		h.add(out.name, describeWith(out.expr, p.query))
 	}
+	h.addStructure(p.query)
 	if p.post != nil {
-		h.add(p.post.sql)
+		h.add(p.post.identity)
 		h.args(p.post.args)
 	}
 	var sum [32]byte
@@ -63,17 +64,21 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	return sum
 }
 
-// canonicalParts are the statements as they would be if the filter's conditions had been written in one certain order and way. AND and OR
-// do not depend on the order: no condition can fail on any row. They are hashed, and never run.
+// canonicalParts are the statements as they would be if the filter's conditions had been written in one certain order and way, without the
+// forms that identity does not have. AND and OR do not depend on the order: no condition can fail on any row. They are hashed, and never run.
 func (p *Plan) canonicalParts() []planPart {
-	if p.query.where == nil {
-		return p.parts
-	}
 	q := *p.query
-	q.where = ordered(q.where)
+	if q.where != nil {
+		q.where = ordered(q.where)
+	}
 	parts := slices.Clone(p.parts)
 	for i := range parts {
-		printPart(&q, p.shape, &parts[i])
+		if q.where != nil || parts[i].added {
+			printer := newStatementPrinter(&q, p.shape, &parts[i])
+			printer.identity = true
+			printer.print()
+		}
+		parts[i].statement.SQL = parts[i].template.identity()
 	}
 	return parts
 }

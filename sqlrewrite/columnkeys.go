@@ -148,7 +148,7 @@ func (b *binder) boundedKey(key groupKey, f *field, work *int) (groupKey, error)
 	}
 	key.domain = g.keys()
 	o := clampedColumn(f)
-	key.x = computed{written: column{of: f}, total: o.x, within: o.extent}
+	key.x = computedOf(column{of: f}, o)
 	key.declared = int(clampInt64(wholeNumbers(o.extent))) + 1 + boolIndex(!f.NotNull)
 	return key, nil
 }

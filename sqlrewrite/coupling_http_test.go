@@ -72,7 +72,7 @@ func newSide(t *testing.T, number int, c *sqlrewrite.Couplings, hide func(exact 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.handler, err = httpapi.New(httpapi.Config{Service: service, Verifier: names{}, ConcurrentQueries: 1, NewRequestID: func() string { return "request" }}); err != nil {
+	if s.handler, err = httpapi.New(httpapi.Config{Service: service, Verifier: names{}, NewRequestID: func() string { return "request" }}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -111,6 +111,10 @@ func (s *side) Run(ctx context.Context, statements ...sqlrewrite.Statement) sqlr
 	}
 }
 
+func (s *side) Dry(ctx context.Context, runs ...sqlrewrite.DryRun) error {
+	return s.readers[s.without].Dry(ctx, runs...)
+}
+
 func (s *side) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
 	return s.readers[s.without].Read(ctx, post)
 }
@@ -144,8 +148,9 @@ func (s *side) ask(t *testing.T, q *sqlrewrite.Coupled) *httptest.ResponseRecord
 // stopped is a clock that stands still.
 type stopped struct{}
 
-func (stopped) Now() time.Time                       { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-func (stopped) Sleep(context.Context, time.Duration) {}
+func (stopped) Now() time.Time                                { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+func (stopped) Sleep(context.Context, time.Duration)          {}
+func (stopped) AfterFunc(time.Duration, func()) (stop func()) { return func() {} }
 
 // names is a verifier whose tokens are names.
 type names struct{}

@@ -41,10 +41,13 @@
 // Bind, what is computed of a row: in total forms, which raise no error whatever the row holds.
 //
 //	expr.go, functions.go                    typed expressions; every function name that there is
+//	structure.go                             whether two expressions are one
 //	where.go                                 conditions
 //	rowcall.go, rowtext.go, rowtime.go       functions, of texts, of times
 //	regex.go                                 the subset of regular expressions that can neither fail nor take long
 //	extent.go, total.go                      what is proven of values; the total form of each operation
+//	proven.go                                operands through their proven ranges
+//	rowinterval.go                           intervals part by part
 //	grid.go, timegrid.go                     bounded values as whole numbers of steps
 //
 // Bind, groups and aggregates.
@@ -59,9 +62,12 @@
 // Plan: sensitivities, mechanisms, prices.
 //
 //	plan.go                                  options, plan, statement
+//	proposal.go                              what a statement claims, for package verify
 //	shape.go                                 how a statement bounds what one unit contributes
 //	price.go, split.go                       mechanisms, and the price divided over them
 //	pick.go                                  releases that choose
+//	work.go, cost.go, costtable.go           what the rows of one unit can cost, by public facts; prices that were measured
+//	rowcap.go                                rows of a unit that are left out below a join
 //	slots.go                                 noise of a registered plan
 //	reuse.go                                 earlier releases of the same question
 //	canonical.go                             what makes two questions one
@@ -69,8 +75,10 @@
 // Print: SQL for the protected database, out of the plan alone.
 //
 //	print.go, print_from.go                  expressions and relations; the only place where SQL text comes into being
+//	leaf.go                                  what a statement reads of a table: columns whose equal values are identical
 //	statement.go, moments.go                 statements of sums and counts
 //	scan.go                                  statements of different values and histograms
+//	dryrun.go                                the same statements over made-up rows, which are run before the charge
 //	cut.go                                   statements in pieces that have whole units
 //	pins.go                                  the metadata that a statement relies on
 //

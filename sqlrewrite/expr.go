@@ -163,6 +163,8 @@ func children(e expr) []expr {
 		return []expr{e.x}
 	case computed:
 		return []expr{e.total}
+	case guard:
+		return []expr{e.x}
 	case exists:
 		return nil // what is inside is rows of their own
 	case inRows:

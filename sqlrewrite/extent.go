@@ -15,8 +15,9 @@ type extent struct {
 	// An end is open where it rests on what a type can hold, not on the policy or the query: good enough to exclude an overflow, but
 	// too far away to bound what one row adds to a sum.
 	openLo, openHi bool
-	scale          int // numeric: no value has more digits after the point
-	grain          int // floats: every value is a multiple of 2^-grain, so that none but zero is smaller
+	scale          int    // numeric: no value has more digits after the point
+	grain          int    // floats: every value is a multiple of 2^-grain, so that none but zero is smaller
+	parts          *parts // intervals: the ranges of their parts
 }
 
 // The limits of proofs. Within them no operation of PostgreSQL overflows or underflows, and none takes long.
@@ -72,7 +73,7 @@ func (s *extent) carrier(t catalog.Type) catalog.Type {
 // hull holds all values of both.
 func (s *extent) hull(o *extent) *extent {
 	h := &extent{lo: s.lo, hi: s.hi, openLo: s.openLo || o.openLo, openHi: s.openHi || o.openHi,
-		scale: max(s.scale, o.scale), grain: max(s.grain, o.grain)}
+		scale: max(s.scale, o.scale), grain: max(s.grain, o.grain), parts: s.parts.with(o.parts, (*extent).hull)}
 	if o.lo.Cmp(h.lo) < 0 {
 		h.lo = o.lo
 	}
@@ -100,12 +101,16 @@ func (s *extent) meet(lo, hi *big.Rat) *extent {
 }
 
 func (s *extent) negated() *extent {
-	return &extent{lo: new(big.Rat).Neg(s.hi), hi: new(big.Rat).Neg(s.lo), openLo: s.openHi, openHi: s.openLo, scale: s.scale, grain: s.grain}
+	n := &extent{lo: new(big.Rat).Neg(s.hi), hi: new(big.Rat).Neg(s.lo), openLo: s.openHi, openHi: s.openLo, scale: s.scale, grain: s.grain}
+	if s.parts != nil {
+		n.parts = s.parts.each((*extent).negated)
+	}
+	return n
 }
 
 func (s *extent) plus(o *extent) *extent {
 	return &extent{lo: new(big.Rat).Add(s.lo, o.lo), hi: new(big.Rat).Add(s.hi, o.hi), openLo: s.openLo || o.openLo, openHi: s.openHi || o.openHi,
-		scale: max(s.scale, o.scale), grain: max(s.grain, o.grain)}
+		scale: max(s.scale, o.scale), grain: max(s.grain, o.grain), parts: s.parts.with(o.parts, (*extent).plus)}
 }
 
 // ofCorners is the hull of f over the four pairs of ends: the range of a function that is monotone in each argument.
@@ -197,6 +202,9 @@ func asFloat(v *big.Rat) *big.Rat {
 
 // tame reports whether values are small and round enough for PostgreSQL's arithmetic in type t.
 func (s *extent) tame(t catalog.Type) bool {
+	if s.parts != nil {
+		return s.parts.tame()
+	}
 	top := s.reach()
 	return top.Num().BitLen()-top.Denom().BitLen() < maxBits && (t != catalog.Numeric || s.scale <= maxScale) && (!isFloat(t) || s.grain <= maxGrain)
 }

@@ -76,7 +76,9 @@ func (q block) count() string {
 
 // hides reports whether groups can be left out, which no aggregate around them is taken over.
 func (q block) hides() bool {
-	return slices.ContainsFunc(q.keys, func(key string) bool { return strings.Contains(key, "secret") || strings.Contains(key, "note") })
+	return slices.ContainsFunc(q.keys, func(key string) bool {
+		return strings.Contains(key, "secret") || strings.Contains(key, "note") || strings.Contains(key, "code")
+	})
 }
 
 var aggregateForms = regexp.MustCompile(`\b(count|min|max|sum|avg|stddev_pop|bool_or)\([^()]*\)( FROM|,|$| AS)|GROUP BY`)
@@ -94,6 +96,6 @@ func layerMutants() []mutant {
 		{"a rank among groups inside", `(?s)\A(SELECT .*?)pg_catalog\.count\(\*\)::pg_catalog\.text(.*\nGROUP BY [^\n]*)\z`,
 			"${1}(1000 * pg_catalog.rank() OVER (ORDER BY pg_catalog.count(*)))::pg_catalog.text$2"},
 		{"a scalar subquery in the filter", `\nWHERE `, "\nWHERE (SELECT pg_catalog.count(*) FROM public.people) % 2 = 0 AND "},
-		{"LIMIT in a subquery", `FROM "public"\."(\w+)"\n`, "FROM (SELECT * FROM public.$1 ORDER BY pg_catalog.random() LIMIT 5) AS few\n"},
+		{"LIMIT in a subquery", `FROM ONLY "public"\."(\w+)"\n`, "FROM (SELECT * FROM public.$1 ORDER BY pg_catalog.random() LIMIT 5) AS few\n"},
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // columnsOfFamily are the columns that every owned table of the family has.
-const columnsOfFamily = "k_text, k_num, k_bool, secret, note, n2, n4, n8, nn, money, free, f4, f8, coarse, odd, day, at, atz, until"
+const columnsOfFamily = "k_text, k_num, k_bool, secret, note, code, mark, n2, n4, n8, nn, money, free, f4, f8, coarse, odd, day, at, atz, until"
 
 // relationOrigins are FROM clauses over more than one table: joins, paths, queries in FROM, statistics of single people.
 func relationOrigins() []func(*writer) origin {

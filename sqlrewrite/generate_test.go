@@ -77,13 +77,13 @@ func tableNames(prefix string) names {
 	return names{
 		numbers: with("n2", "n4", "n8", "nn", "money", "free", "f4", "f8", "coarse", "odd"),
 		whole:   with("n2", "n4", "nn", "odd"),
-		texts:   with("note"),
+		texts:   with("note", "mark"),
 		bools:   with("k_bool"),
 		days:    with("day"),
 		times:   with("at", "until"),
 		zoned:   with("atz"),
 		keys:    with("k_text", "k_num", "k_bool"),
-		private: with("secret"),
+		private: with("secret", "code"),
 	}
 }
 

@@ -65,7 +65,7 @@ func goldenClauses() []string {
 
 // parseSnapshot checks a policy document against tables described one per paragraph: a name, then indented columns "name type [not
 // null] [unique] [references table(column)]", "unique column column", "index column column", and "values column value ..." for what a
-// public table holds.
+// public table holds. "rows n" and "equal column n" are what is approved of a public table: without them 16 rows, 4 of each value.
 func parseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
 	t.Helper()
 	schema := &catalog.Schema{}
@@ -76,6 +76,12 @@ func parseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
 		case fields[0] == "unique":
 			last := schema.Tables[len(schema.Tables)-1]
 			last.Keys = append(last.Keys, fields[1:])
+		case fields[0] == "rows":
+			last := schema.Tables[len(schema.Tables)-1]
+			last.MostRows, _ = strconv.ParseInt(fields[1], 10, 64)
+		case fields[0] == "equal":
+			c, _ := schema.Tables[len(schema.Tables)-1].Column(fields[1])
+			c.MostEqual, _ = strconv.ParseInt(fields[2], 10, 64)
 		case fields[0] == "index":
 			last := schema.Tables[len(schema.Tables)-1]
 			last.Indexes = append(last.Indexes, fields[1:])
@@ -96,6 +102,16 @@ func parseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
 	policy, errs := catalog.Parse(document)
 	if len(errs) > 0 {
 		t.Fatal(errs)
+	}
+	for _, t := range schema.Tables {
+		if t.MostRows == 0 {
+			t.MostRows = 16
+		}
+		for _, c := range t.Columns {
+			if c.MostEqual == 0 && !slices.Contains(t.Unique, c.Name) {
+				c.MostEqual = 4
+			}
+		}
 	}
 	snapshot, errs := catalog.Check(policy, schema)
 	if len(errs) > 0 {

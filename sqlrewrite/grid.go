@@ -93,8 +93,8 @@ func gridWith(x expr, within *bounds, at fault.Position) (*grid, error) {
 		return nil, fault.BadStep(at, name, "the bounds hold too many steps")
 	}
 	if c, ok := x.(computed); ok { // by functions: a CASE would repeat the expression
-		o := clamped(operand{c.total, c.within}, g.value(g.lo), g.value(g.hi))
-		g.x, g.clamped = computed{written: c.written, total: o.x, within: o.extent}, true
+		o := clamped(operand{x: c.total, extent: c.within, printed: c.printed}, g.value(g.lo), g.value(g.hi))
+		g.x, g.clamped = computedOf(c.written, o), true
 	}
 	return g, nil
 }

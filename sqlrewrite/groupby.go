@@ -67,7 +67,7 @@ func (b *binder) plainColumns() bool {
 func (b *binder) keyOf(x expr) (keyRef, bool) {
 	for i, k := range b.bound.keys {
 		f, g := plainField(writtenAs(k.x)), plainField(writtenAs(x))
-		if f != g || f == nil && k.name != describe(x) {
+		if f != g || f == nil && !sameExpr(k.x, x) {
 			continue
 		}
 		return keyRef{index: i, name: k.name, t: k.x.typ()}, true
@@ -158,6 +158,8 @@ func (b *binder) columnKey(n *syntax.Column, c *field, work *int) (groupKey, err
 	switch {
 	case c.unit:
 		return key, fault.GroupByUnit(b.at(n), c.Name)
+	case c.identity() && !c.PrivateKeys:
+		return key, fault.UnitColumn(b.at(n), c.Name) // public keys are constants
 	case !oneText(key.x):
 		return key, b.unsupported(n, "grouping by a column of type "+string(c.Type), "equal values of it may be written differently")
 	case c.Domain != nil:

@@ -15,6 +15,7 @@ type joined struct {
 	kind        syntax.JoinKind
 	left, right fromItem
 	on          expr
+	meets       *meeting // nil: each row of the left side meets one of the right at most
 }
 
 func (*joined) fromItem() {}
@@ -57,7 +58,7 @@ func (b *binder) join(n *syntax.Join, l, r *relation, where []syntax.Expr) (*rel
 			}
 		}
 	}
-	j := joining{n: n, l: l, r: r, out: out, kind: n.Kind, pairs: pairs}
+	j := joining{meeting: meeting{l: l, r: r, kind: n.Kind, pairs: pairs}, n: n, out: out}
 	if err := b.own(&j); err != nil {
 		return nil, err
 	}
@@ -73,7 +74,11 @@ func (b *binder) join(n *syntax.Join, l, r *relation, where []syntax.Expr) (*rel
 	if j.kind == syntax.FullJoin && len(conditions) > len(pairs) {
 		return nil, b.unsupported(n, "a FULL JOIN on other conditions than equalities of columns", "move the others to WHERE")
 	}
-	out.node = &joined{kind: j.kind, left: out.node, right: j.r.node, on: all(conditions)}
+	right := j.r.node
+	if j.cap != nil {
+		j.cap.of, right = right, j.cap
+	}
+	out.node = &joined{kind: j.kind, left: out.node, right: right, on: all(conditions), meets: &j.meeting}
 	return out, nil
 }
 
@@ -128,6 +133,9 @@ func (b *binder) using(n *syntax.Join, l, r, out *relation) (pairs []pair, condi
 				b.bound.source = side.relation
 				return nil, nil, b.unknownColumn(at)
 			}
+		}
+		if err := b.sameIdentity(at, p.l, p.r); err != nil {
+			return nil, nil, err
 		}
 		left, right, err := b.unify(at, syntax.Eq, at, at, column{of: p.l}, column{of: p.r})
 		if err != nil {
@@ -188,12 +196,12 @@ func sameEquality(a, b catalog.Type) bool {
 
 // joining is a join on its way.
 type joining struct {
-	n      *syntax.Join
-	l, r   *relation // after own: l is the side that an outer join preserves
-	out    *relation
-	kind   syntax.JoinKind // after own: inner, left, full, cross
-	pairs  []pair
-	linked bool // both sides are owned, and a pair makes their units the same
+	meeting // after own: l is the side that an outer join preserves, and kind is inner, left, full or cross
+	n       *syntax.Join
+	out     *relation
+	linked  bool // both sides are owned, and a pair makes their units the same
+	link    pair
+	cap     *rowCap // of the right side's rows, where several of one unit meet several; nil: none
 }
 
 // own decides who owns the rows, and which rows are left out because nobody does:
@@ -245,11 +253,11 @@ func (j *joining) swap() {
 
 // ownBoth joins rows of one unit with rows of the same unit.
 func (b *binder) ownBoth(j *joining) error {
-	link, ok := j.link()
+	link, ok := j.findLink()
 	if !ok {
 		return fault.UnitJoin(b.at(j.n), j.missing())
 	}
-	j.linked = true
+	j.linked, j.link = true, link.pair
 	b.bound.shared().rely(link.relies...)
 	l, r, out := j.l, j.r, j.out
 	out.table = l.table
@@ -284,9 +292,9 @@ type unitLink struct {
 	relies []reliance
 }
 
-// link finds a condition that makes both sides' rows the same unit's: their units are equal, or both refer to one row of an owned
+// findLink finds a condition that makes both sides' rows the same unit's: their units are equal, or both refer to one row of an owned
 // table, or one refers to the other.
-func (j *joining) link() (unitLink, bool) {
+func (j *joining) findLink() (unitLink, bool) {
 	for _, p := range j.pairs {
 		if l, ok := linkOf(p, j.l, j.r); ok {
 			return l, true
@@ -297,7 +305,7 @@ func (j *joining) link() (unitLink, bool) {
 
 func linkOf(p pair, l, r *relation) (unitLink, bool) {
 	switch {
-	case !sameEquality(p.l.Type, p.r.Type):
+	case !sameEquality(p.l.Type, p.r.Type) || p.l.Identifies != p.r.Identifies:
 		return unitLink{}, false
 	case slices.Contains(l.owners, p.l) && slices.Contains(r.owners, p.r):
 		return unitLink{pair: p}, true
@@ -366,7 +374,11 @@ func (j *joining) multiply(env *statementFacts) {
 		}
 	}
 	if rOne {
+		j.rKey = &rKey
 		inherit(l.keys, rKey)
+	}
+	if lOne && !r.lateral {
+		j.lKey = &lKey
 	}
 	if lOne && j.kind != syntax.LeftJoin && !r.lateral {
 		inherit(r.keys, lKey)
@@ -388,6 +400,9 @@ func (j *joining) multiply(env *statementFacts) {
 	default:
 		out.maxRows, out.maxGroups = bound(l.maxRows, r.maxRows, multiplyCapped), bound(l.maxGroups, r.maxGroups, multiplyCapped)
 		out.maxValues = bound(l.maxValues, r.maxValues, func(l, r int64) int64 { return max(l, r) })
+		j.cap = newRowCap(nil, r, j.link.r)
+		j.cap.rows = j.cap.most
+		env.caps = append(env.caps, j.cap)
 		out.note("multiplied-bounds", "rows of %s and %s are paired within each unit: max_rows is %d", l.table, r.table, out.maxRows)
 	}
 }
@@ -448,7 +463,9 @@ func (b *binder) rowCondition(n syntax.Expr) (expr, error) {
 			r, err := b.rowCondition(c.R)
 			return binary{op: syntax.And, l: l, r: r, t: catalog.Bool}, err
 		}
-		if x, y, ok := b.unitEquality(c); ok {
+		if x, y, ok, err := b.identities(c); err != nil {
+			return nil, err
+		} else if ok {
 			l, r, err := b.unify(c, syntax.Eq, c.L, c.R, column{of: x}, column{of: y})
 			return binary{op: syntax.Eq, l: l, r: r, t: catalog.Bool}, err
 		}
@@ -459,20 +476,34 @@ func (b *binder) rowCondition(n syntax.Expr) (expr, error) {
 	return b.condition(rowScope{b}, n)
 }
 
-// unitEquality recognises x = y where one is the id of a unit, and the other is one too or stands in a public table. Within a relation all
-// ids are the same unit's; with those of a query around it, this is what makes them so.
-func (b *binder) unitEquality(n *syntax.Binary) (x, y *field, ok bool) {
+// identities recognises x = y where both identify units of one kind. Within a relation all units' ids are the same unit's; with those of a query
+// around it, this is what makes them so.
+func (b *binder) identities(n *syntax.Binary) (x, y *field, ok bool, err error) {
 	cx, okX := n.L.(*syntax.Column)
 	cy, okY := n.R.(*syntax.Column)
 	if n.Op != syntax.Eq || !okX || !okY {
-		return nil, nil, false
+		return nil, nil, false, nil
 	}
 	x, errX := b.column(cx)
 	y, errY := b.column(cy)
-	if errX != nil || errY != nil || !x.unit && !y.unit {
-		return nil, nil, false
+	if errX != nil || errY != nil || !x.identity() || !y.identity() {
+		return nil, nil, false, nil
 	}
-	return x, y, x.unit && y.unit || x.public || y.public
+	return x, y, true, b.sameIdentity(n, x, y)
+}
+
+// sameIdentity refuses to compare what identifies a unit with anything but what identifies a unit of the same kind.
+func (b *binder) sameIdentity(n interface{ At() syntax.Pos }, x, y *field) error {
+	switch {
+	case x.Identifies == y.Identifies:
+		return nil
+	case x.Identifies == "":
+		return fault.UnitColumn(b.at(n), y.Name)
+	case y.Identifies == "":
+		return fault.UnitColumn(b.at(n), x.Name)
+	default:
+		return fault.UnitKinds(b.at(n), x.Name, y.Name)
+	}
 }
 
 // equal is x = y.

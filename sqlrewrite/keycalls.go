@@ -16,13 +16,7 @@ func (v evaluator) call(e call) ([]datum, bool) {
 	case "coalesce":
 		return v.firstOf(e.args)
 	case "nullif":
-		return v.combine(e.args[0], e.args[1], func(a, b datum) (datum, bool) {
-			order, ok := compareData(a, b, e.args[0].typ(), e.args[1].typ())
-			if order == 0 {
-				return nullDatum(), ok
-			}
-			return a, ok
-		})
+		return v.nullif(e)
 	case "extract", "date_part":
 		return v.extract(e)
 	case "date_trunc":
@@ -41,6 +35,32 @@ func (v evaluator) call(e call) ([]datum, bool) {
 	default:
 		return nil, false
 	}
+}
+
+// nullif gives the first where the second is NULL, unlike other functions.
+func (v evaluator) nullif(e call) ([]datum, bool) {
+	as, okA := v.values(e.args[0])
+	bs, okB := v.values(e.args[1])
+	if !okA || !okB || !v.spend(len(as)*len(bs)) {
+		return nil, false
+	}
+	found := make(map[string]datum)
+	for _, a := range as {
+		for _, b := range bs {
+			d := a
+			if !a.null && !b.null {
+				order, ok := compareData(a, b, e.args[0].typ(), e.args[1].typ())
+				if !ok {
+					return nil, false
+				}
+				if order == 0 {
+					d = nullDatum()
+				}
+			}
+			found[d.identity()] = d
+		}
+	}
+	return listed(found), true
 }
 
 func (v evaluator) firstOf(args []expr) ([]datum, bool) {
@@ -156,7 +176,7 @@ func (v evaluator) extract(e call) ([]datum, bool) {
 	case f.hi > 0:
 		s = between(f.lo, f.hi)
 	default:
-		s = fieldExtent(name, operand{column{of: plainField(x)}, s})
+		s = fieldExtent(name, result(column{of: plainField(x)}, s))
 	}
 	all := whole(s)
 	if null {

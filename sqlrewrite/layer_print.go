@@ -34,7 +34,7 @@ func (p *layerPrinter) layerLeaf(e expr) {
 	case valueRef:
 		p.write("r.v", strconv.Itoa(e.index))
 	case column:
-		if p.write(e.of.sql()); e.of.Type == catalog.Enum {
+		if p.write(p.field(e.of)); e.of.Type == catalog.Enum {
 			p.write("::" + textType)
 		}
 	case layerSub:
@@ -47,7 +47,7 @@ func (p *layerPrinter) layerLeaf(e expr) {
 // raw prints a column as it is, so that an enum keeps the order of its labels.
 func (p *layerPrinter) raw(e expr) {
 	if f := plainField(e); f != nil {
-		p.write(f.sql())
+		p.write(p.field(f))
 		return
 	}
 	p.expr(e)
@@ -95,7 +95,7 @@ func (p *layerPrinter) wrapped(l *layer, top bool) {
 		if top {
 			p.expr(column{of: f})
 		} else {
-			p.write(f.sql())
+			p.write(p.field(f))
 		}
 		p.write(" AS ", outputColumn(i))
 	}
@@ -193,7 +193,11 @@ func (p *layerPrinter) body(l *layer) {
 func (p *layerPrinter) item(i layerItem) {
 	switch i := i.(type) {
 	case *layerScan:
-		p.write(quoteIdent(i.table.Schema), ".", quoteIdent(i.table.Name), " AS ", quoteIdent(i.alias))
+		if p.adds() {
+			p.write(onlyTable(i.table), " AS ", quoteIdent(i.alias))
+		} else {
+			p.write(tableName(i.table), " AS ", quoteIdent(i.alias))
+		}
 	case *layerQuery:
 		p.write("(")
 		p.layer(i.layer, false)

@@ -35,7 +35,7 @@ type measure struct {
 	rank   *big.Rat      // chooseRank only: the fraction of the rows that lie below, in [0, 1]
 	upper  bool          // chooseRank only: where two ranks fit, the upper one
 	among  []catalog.Key // chooseMode only: the candidates; nil: the points of the grid
-	name   string        // its description, by which equal measures are found
+	name   string        // its description
 }
 
 // chooses reports whether the release of a measure is a selection; else it is noise on an integer.
@@ -80,7 +80,7 @@ func (m measure) middle() *big.Int {
 	return d.Rsh(new(big.Int).Mul(d, d), 1)
 }
 
-// describe names the measure as SQL over the analyst's names; two measures are the same iff their descriptions are.
+// describe names the measure as SQL over the analyst's names.
 func (m measure) describe() string {
 	var s string
 	switch m.kind {
@@ -134,7 +134,9 @@ type planPart struct {
 	releases  []int // by index; all additive, or all of one histogram
 	units     bool  // the last column is the number of units, by which private keys are selected
 	statement Statement
-	seedArg   int // which argument is the seed, from 1; 0: none
+	template  template // of the statement
+	seedArg   int      // which argument is the seed, from 1; 0: none
+	added     bool     // the statement has forms that the question's identity does not have
 }
 
 // partsOf divides the releases over statements: everything that adds up in one scan, another for each expression whose different values
@@ -146,7 +148,7 @@ func partsOf(q *boundQuery) []planPart {
 	for i, m := range q.measures {
 		switch m.kind {
 		case countDistinct, chooseRank, chooseMode:
-			id := strings.Join([]string{fmt.Sprint(m.kind), describe(m.x), filterText(m.filter)}, "\x00")
+			id := strings.Join([]string{fmt.Sprint(m.kind), describe(m.x), filterText(m.filter), structureOf(m.x), structureOf(m.filter)}, "\x00")
 			if _, known := byScan[id]; !known {
 				byScan[id] = len(parts)
 				parts = append(parts, planPart{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/internal/pgtest"
 	"noisegate/mechanisms"
 )
 
@@ -26,6 +28,7 @@ type neighbours struct {
 	until   time.Time // ends early; zero: never
 
 	w        *writer
+	notSQL   int                 // queries of which the defect made what is no statement
 	reached  map[string]*big.Rat // by kind of release: the largest move as a part of its claim
 	tried    int
 	ran      int // of those tried; for a mutant, only if it changes a statement
@@ -96,15 +99,24 @@ func (n *neighbours) run(t *testing.T) error {
 		if p.shape.kind == flat && p.shape.maxGroups > 1 {
 			n.w.counts[oneInEachGroup]++
 		}
-		if err := n.compare(t.Context(), world, p, draws); err != nil {
+		err = n.compare(t.Context(), world, p, draws)
+		if n.defect.sql != nil && errors.Is(err, errNotSQL) && n.notSQL < notSQLs {
+			n.ran, n.notSQL = n.ran-1, n.notSQL+1 // the mutant names a column that this query's scans do not read
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("query %d: %s\n%w", n.ran, sql, err)
 		}
 	}
 	return nil
 }
 
+// notSQLs is how many queries a defect may make no statements of, before it counts as one that shows nothing.
+const notSQLs = 300
+
 // tolerated are the refusals that a random query may meet by its size.
-var tolerated = map[string]bool{"policy/too-many-keys": true, "plan/too-many-keys": true, "sql/too-complex": true, "plan/price-too-small": true}
+var tolerated = map[string]bool{"policy/too-many-keys": true, "plan/too-many-keys": true, "sql/too-complex": true, "plan/price-too-small": true,
+	"plan/fan-out": true}
 
 // randomOptions draws what a request may choose.
 func randomOptions(r *rand.Rand, from origin) Options {
@@ -199,8 +211,55 @@ func (n *neighbours) compare(ctx context.Context, world *world, p *Plan, d *Draw
 				return fmt.Errorf("%s\n%v\nwithout unit %s: %w", s.SQL, s.Args, neighbourhood()[i+1], err)
 			}
 		}
+		if n.w == nil || n.ran%shakenEvery != 0 { // a test of some queries has no generator
+			continue
+		}
+		if err := world.shake(ctx, n.w.r); err != nil {
+			return err
+		}
+		again, err := runOnAll(ctx, world.conn, s, neighbourhood()[:1])
+		if err := errors.Join(err, world.settle(ctx)); err != nil {
+			return fmt.Errorf("%s\n%v\nplanned otherwise: %w", s.SQL, s.Args, err)
+		}
+		if !maps.EqualFunc(tables[0], again[0], func(a, b []*big.Int) bool {
+			return slices.EqualFunc(a, b, func(x, y *big.Int) bool { return x.Cmp(y) == 0 })
+		}) {
+			return fmt.Errorf("%s\n%v\nother integers after rows moved and the plan changed: %v, %v", s.SQL, s.Args, tables[0], again[0])
+		}
 	}
 	return nil
+}
+
+// shakenEvery is how many queries there are between two that run again after rows have moved, planned otherwise.
+const shakenEvery = 4
+
+// shakenPlans are settings under which PostgreSQL plans otherwise than it does; settle takes them back.
+var shakenPlans = []string{
+	"SET enable_hashagg = off; SET enable_hashjoin = off",
+	"SET enable_sort = off; SET enable_mergejoin = off; SET enable_nestloop = off",
+	"SET work_mem = '64kB'; SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off",
+	"SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
+}
+
+// shake writes about half of all rows anew, so that they lie elsewhere, and has the next statement planned otherwise.
+func (w *world) shake(ctx context.Context, r *rand.Rand) error {
+	var sql strings.Builder
+	for _, table := range []string{"people", "events", "orders", "items", "cards"} {
+		fmt.Fprintf(&sql, "UPDATE %s.%s SET nn = nn WHERE pg_catalog.hashtext(ctid::text) %% 2 = %d;", w.schema, table, r.IntN(2))
+	}
+	if _, err := w.owner.Exec(ctx, sql.String()); err != nil {
+		return err
+	}
+	_, err := w.conn.Exec(ctx, shakenPlans[r.IntN(len(shakenPlans))])
+	return err
+}
+
+// settle takes back what shake set.
+func (w *world) settle(ctx context.Context) error {
+	_, err := w.conn.Exec(ctx, `RESET enable_hashagg; RESET enable_hashjoin; RESET enable_sort; RESET enable_mergejoin; RESET enable_nestloop; RESET work_mem;
+		RESET enable_indexscan; RESET enable_bitmapscan; RESET enable_indexonlyscan; RESET parallel_setup_cost; RESET parallel_tuple_cost;
+		RESET min_parallel_table_scan_size; SET max_parallel_workers_per_gather = 0`)
+	return err
 }
 
 // check compares the sealed integers of two neighbouring databases with the claim.
@@ -347,6 +406,11 @@ func defects() map[string]defect {
 	return all
 }
 
+// harmlessMutants are no mistakes from a version of PostgreSQL on: since 17 there are infinite intervals, so that the difference of infinite times is no error.
+func harmlessMutants() map[string]int {
+	return map[string]int{"infinite times not mapped": 17, "infinite times with zone not mapped": 17}
+}
+
 func replacing(pattern, replacement string) func(string) string {
 	p := regexp.MustCompile(pattern)
 	return func(sql string) string { return p.ReplaceAllString(sql, replacement) }
@@ -372,6 +436,7 @@ func boundingMutants() []mutant {
 		{"groups chosen by random()", `ORDER BY pg_catalog\.hash`, `ORDER BY pg_catalog.random(), pg_catalog.hash`},
 		{"no clamp below", `WHEN ("\w+" < )`, `WHEN false AND $1`},
 		{"no clamp above", `WHEN ("\w+" > )`, `WHEN false AND $1`},
+		{"floats not clamped below", `float8larger`, `float8smaller`},
 		{"integers not clamped above", `int(\d)smaller`, `int${1}larger`},
 		{"integers not clamped below", `int(\d)larger`, `int${1}smaller`},
 		{"NULL escapes the clamp", `sum\(CASE WHEN ("\w+")`, `sum(CASE WHEN $1 IS NULL THEN 1000000000 WHEN $1`},
@@ -385,7 +450,12 @@ func boundingMutants() []mutant {
 // Each mutant lacks one defence, and the neighbour test must notice within 1,000 queries whose statements it changes: that is what its silence
 // about the product is worth.
 func TestNeighboursKillMutants(t *testing.T) {
+	server := pgtest.Major(t)
 	for name, defect := range defects() {
+		if since, harmless := harmlessMutants()[name]; harmless && server >= since {
+			t.Logf("%s: no mistake on PostgreSQL %d", name, server)
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			n := &neighbours{queries: 1000, seed: *proofSeed, defect: defect}
 			err := n.run(t)

@@ -34,6 +34,10 @@ func TestOracleRandom(t *testing.T) {
 			}
 			continue
 		}
+		if slices.ContainsFunc(p.query.shared().caps, func(c *rowCap) bool { return c.active() && c.rows < 64 }) {
+			skipped++ // a unit may have more rows than take part
+			continue
+		}
 		limited := strings.Contains(sql, " LIMIT ") || strings.Contains(sql, " OFFSET ")
 		absent := absentKeys(t, w, p)
 		if absent && (limited || strings.Contains(sql, " HAVING ") || strings.Contains(sql, "/*layer*/")) {
@@ -53,7 +57,7 @@ func TestOracleRandom(t *testing.T) {
 		}
 		compareBags(t, sql, want, got)
 	}
-	t.Logf("%d queries agree; %d more have absent keys below an outer layer", compared, skipped)
+	t.Logf("%d queries agree; %d more have absent keys below an outer layer, or rows that a cap leaves out", compared, skipped)
 }
 
 // calmUnits gives every row a unit.

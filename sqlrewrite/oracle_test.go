@@ -173,7 +173,7 @@ func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 	}
 	var a answerText
 	for _, c := range answer.Columns {
-		a.types = append(a.types, c.Type)
+		a.types = append(a.types, strings.Replace(c.Type, "character", "text", 1))
 	}
 	for _, row := range answer.Rows {
 		var texts []string
@@ -331,7 +331,7 @@ func pgTypeName(t *testing.T, conn *pgx.Conn, oid uint32) string {
 	t.Helper()
 	names := map[uint32]string{16: "boolean", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 700: "real", 701: "double precision",
 		1082: "date", 1083: "time without time zone", 1114: "timestamp without time zone", 1184: "timestamp with time zone",
-		1186: "interval", 1700: "numeric", 1022: "double precision[]", 1231: "numeric[]", 1007: "integer[]", 1016: "bigint[]", 1009: "text[]"}
+		1186: "interval", 1700: "numeric", 1022: "double precision[]", 1231: "numeric[]", 1007: "integer[]", 1016: "bigint[]", 1009: "text[]", 1042: "text"} // character: an answer does not say which of its texts are
 	name, ok := names[oid]
 	if !ok {
 		t.Fatalf("type %d", oid)

@@ -45,6 +45,7 @@ func (b *binder) reachOwner(r *relation) error {
 		if !ok {
 			return fault.Internal(errPath)
 		}
+		next.node.(*scan).reached = path.to.column
 		b.bound.shared().rely(reliance{path.to.table, []string{path.to.column}})
 		r.node = &joined{left: r.node, right: next.node, on: equal(path.from, to)}
 		r.owners, r.pending = next.owners, next.pending

@@ -141,7 +141,7 @@ func (g *grouping) column(n *syntax.Column) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.unit {
+	if f.identity() {
 		return nil, fault.UnitColumn(g.at(n), f.Name)
 	}
 	return column{of: f}, nil
@@ -182,7 +182,9 @@ func (g *grouping) aggregateOf(n *syntax.Call, e unitAggregate) (expr, error) {
 	if len(n.Args) != 1 {
 		return nil, g.mismatch(n, n.Name+" needs one argument", "")
 	}
-	if e.x, err = g.expression(rowScope{g.binder}, n.Args[0]); err != nil {
+	if f, ok := g.identityOf(n.Args[0]); ok && n.Name == "count" {
+		e.x = column{of: f}
+	} else if e.x, err = g.expression(rowScope{g.binder}, n.Args[0]); err != nil {
 		return nil, err
 	}
 	if e.x, err = g.coerce(n.Args[0], e.x, catalog.Text); err != nil {
@@ -205,7 +207,7 @@ func (g *grouping) summable(n syntax.Expr, x expr) (expr, error) {
 		return x, nil
 	}
 	o, err := g.operandOf(n, x)
-	return computed{written: x, total: o.x, within: o.extent}, err
+	return computedOf(x, o), err
 }
 
 // unitAggregates are the aggregates that a query per unit may compute: each is a function of the set of values, in whatever order
@@ -348,6 +350,8 @@ func (p *printer) ofUnit(e unitAggregate) {
 		w, x := boundsOf(e.x), p.text(e.x)
 		bound := func(v *big.Rat) string { return p.sub(func() { p.arg(decimalText(v), "double precision") }) }
 		p.write(fmt.Sprintf("(CASE WHEN %[1]s < %[2]s THEN %[2]s WHEN %[1]s > %[3]s THEN %[3]s ELSE %[1]s END)::numeric", x, bound(w.lo), bound(w.hi)))
+	case e.name == "min" || e.name == "max":
+		p.write(p.settled(e.x, p.sub(func() { p.collated(e.x) })))
 	default:
 		p.collated(e.x)
 	}

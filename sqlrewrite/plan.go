@@ -8,6 +8,7 @@ import (
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/syntax"
+	"noisegate/sqlrewrite/verify"
 )
 
 // Options are the choices of one request, already checked for range by the caller.
@@ -53,6 +54,9 @@ type Statement struct {
 	// Pieces asks PostgreSQL to give each side of the statement's UNION ALL to one process, instead of many to each.
 	Pieces bool
 	Ranges *Ranges // nil: the statement needs none
+	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args.
+	Claim verify.Claim
+	On    *catalog.Snapshot
 }
 
 // Pin is a table's metadata as it was when its policy was checked; a statement runs only while it still holds.
@@ -60,8 +64,12 @@ type Pin struct {
 	Schema, Table string
 	OID           uint32
 	Columns       []PinnedColumn
+	RowSecurity   bool     // row level security may be on
+	Apart         []uint32 // tables to which no foreign key of it may lead
 	// Keys are sets of its columns that must be unique, in a table without inheriting children.
 	Keys [][]string
+	// MostRows is how many rows the table, a public one, may have; 0: the statement does not rest on it.
+	MostRows int64
 }
 
 // PinnedColumn is one column of a [Pin].
@@ -71,6 +79,10 @@ type PinnedColumn struct {
 	TypeOID uint32
 	TypMod  int32
 	NotNull bool // a row unit's key: NULL on no row
+	// MostEqual is how many rows of the table, a public one, may share one value; 0: the statement does not rest on it.
+	MostEqual int64
+	// Collation is [catalog.Column.Collation]; where that is 0, any will do that takes no two texts for equal.
+	Collation uint32
 }
 
 // ExactRow is one row of a [Statement]'s result: keys in clear, aggregates sealed.
@@ -88,9 +100,11 @@ type Rows = iter.Seq2[ExactRow, error]
 // package makes one, and what it prints can name no table with a privacy unit, so that whoever runs it need not have been paid. Its
 // last column is the ordinal (bigint, from 1) of the released row that the output row came from, NULL where there is none.
 type Post struct {
-	sql  string
-	args []any
-	pins []Pin
+	sql      string
+	identity string // the text by which the question is known
+	args     []any
+	pins     []Pin
+	on       *catalog.Snapshot
 }
 
 // SQL is the text.
@@ -206,6 +220,11 @@ func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error
 // Reprice is the plan of the same question under other options. It reads no text again.
 func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.asked, p.snapshot, o) }
 
+// Price is the price that the plan was made for: an ε or, if that is 0, a ρ.
+func (p *Plan) Price() (mechanisms.PicoEpsilon, mechanisms.PicoRho) {
+	return p.options.Epsilon, p.options.Rho
+}
+
 // planOf chooses the shape, splits the price and prints.
 func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
 	s, err := chooseShape(q, o)
@@ -228,7 +247,7 @@ func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error)
 	p.post = printPost(q)
 	p.outputs = p.outputForms()
 	p.identity = p.fingerprint(snapshot)
-	return p, nil
+	return p, p.prove(snapshot)
 }
 
 // Loss is the price of the plan, known before any row is read and dependent on none.
@@ -258,6 +277,10 @@ func (p *Plan) Mechanisms() []mechanisms.Parameters {
 // NeedsData is false when the answer is a function of the policy alone (SELECT DISTINCT over a public domain): the loss is
 // zero, there is no statement to run, and Release is called with no rows.
 func (p *Plan) NeedsData() bool { return len(p.parts) > 0 }
+
+// PairsPerRow is how many rows one row of a unit can meet in joins, EXISTS and windows, by public facts that the plan's pins hold and caps that
+// its statements enforce.
+func (p *Plan) PairsPerRow() *big.Int { return new(big.Int).Set(p.query.pairs) }
 
 // Statements are what runs on the protected database, in one transaction. They take the plan's draws because those hold the secret
 // seed by which a unit's groups are chosen; the texts are the same for every draw, only that one argument differs.

@@ -17,14 +17,25 @@ func printPost(q *boundQuery) *Post {
 	if q.isIdentity() {
 		return nil
 	}
+	p := q.layers(false)
+	post := &Post{sql: p.b.String(), identity: p.b.String(), args: p.args, pins: publicPins(q.scans)}
+	if p.added {
+		post.identity = q.layers(true).b.String()
+	}
+	return post
+}
+
+// layers prints the layers, or what identifies them.
+func (q *boundQuery) layers(identity bool) *layerPrinter {
 	p := newLayerPrinter(q)
+	p.identity = identity
 	p.released = p.releasedRows(q)
 	if q.layer != nil {
 		p.layer(q.layer, true)
 	} else {
 		p.blockSelect(q, p.released, false)
 	}
-	return &Post{sql: p.b.String(), args: p.args, pins: publicPins(q.scans)}
+	return p
 }
 
 // blockSelect prints the SELECT of the release block itself over released values; named gives its outputs names.
@@ -105,7 +116,7 @@ func (r *Released) Post() (post Post, ok bool) {
 		return Post{}, false
 	}
 	q := r.plan.query
-	post = Post{sql: r.plan.post.sql, args: append([]any(nil), r.plan.post.args...), pins: r.plan.post.pins}
+	post = Post{sql: r.plan.post.sql, args: append([]any(nil), r.plan.post.args...), pins: r.plan.post.pins, on: r.plan.post.on}
 	for i := range q.keys {
 		column := make([]*string, len(r.rows))
 		for j, row := range r.rows {

@@ -2,6 +2,7 @@ package sqlrewrite
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,11 +20,29 @@ import (
 type printer struct {
 	b     strings.Builder
 	args  []any
-	known map[string]int // constants that have a number already, by text and type
+	known map[string]int  // constants that have a number already, by text and type
+	scans []*scan         // those that have a mark in the text, by its number
+	named map[*field]bool // the fields that the text names; nil: nobody asks
 	leaf  func(*printer, expr)
 	// collation orders and compares text: the database's default for rows, as in PostgreSQL; bytes for released keys.
 	collation string
-	inline    bool // for people: constants in place, no casts
+	inline    bool       // for people: constants in place, no casts
+	structure *structure // not nil: to tell expressions apart, inline
+	// identity prints what identifies a question, which is hashed and never run: the text of before there were forms that change no value of a
+	// right computation, so that stored answers are found again. Whatever prints such a form asks [printer.adds].
+	identity bool
+	added    bool      // there are such forms in the text
+	inside   []*rowCap // those whose rows are being printed
+	seedArg  int       // the number of the seed's argument; 0: none
+}
+
+// adds reports whether to print a form that a question's identity does not have.
+func (p *printer) adds() bool {
+	if p.identity || p.inline {
+		return false
+	}
+	p.added = true
+	return true
 }
 
 const (
@@ -34,9 +53,9 @@ const (
 
 // newRowPrinter prints statements for the protected database.
 func newRowPrinter() *printer {
-	return &printer{known: make(map[string]int), collation: defaultCollation, leaf: func(p *printer, e expr) {
+	return &printer{known: make(map[string]int), named: make(map[*field]bool), collation: defaultCollation, leaf: func(p *printer, e expr) {
 		c := e.(column).of
-		p.write(c.sql())
+		p.write(p.field(c))
 		if c.Type == catalog.Enum {
 			p.write("::" + textType)
 		}
@@ -139,6 +158,12 @@ func (p *printer) expr(e expr) {
 		} else {
 			p.expr(e.total)
 		}
+	case guard:
+		if p.adds() {
+			p.expr(e.clamped)
+		} else {
+			p.expr(e.x)
+		}
 	case exists:
 		p.exists(e)
 	case inRows:
@@ -161,7 +186,11 @@ func (p *printer) predicate(e expr) {
 	case in:
 		p.collated(e.x)
 		p.write(negation(e.not), " IN (")
-		p.list(e.list)
+		items := slices.Clone(e.list)
+		for i := range items {
+			items[i] = p.compared(items[i])
+		}
+		p.list(items)
 		p.write(")")
 	case is:
 		p.expr(e.x)
@@ -171,7 +200,7 @@ func (p *printer) predicate(e expr) {
 		p.write(" IS", negation(e.not), " DISTINCT FROM ")
 		p.expr(e.r)
 	case like:
-		p.collated(e.x)
+		p.matched(e.x)
 		p.write(" ", e.operator(), " ")
 		p.expr(e.pattern)
 	default:
@@ -188,7 +217,17 @@ func negation(not bool) string {
 }
 
 func (p *printer) constant(c constant) {
+	if c.t == catalog.Char && p.named != nil && p.adds() { // as leaves give its column: a text
+		c.t, c.text = catalog.Text, strings.TrimRight(c.text, " ")
+	}
+	if c.t == intervalType && !c.null && p.structure == nil {
+		if text := shortFields(c.text); text != c.text && p.adds() {
+			c.text = text
+		}
+	}
 	switch {
+	case p.structure != nil:
+		p.structuralConstant(c)
 	case p.inline && c.null:
 		p.write("NULL")
 	case c.null:
@@ -213,14 +252,18 @@ func (p *printer) collated(e expr) {
 
 func (p *printer) binary(e binary) {
 	p.write("(")
-	switch e.op {
-	case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
+	if isComparison(e.op) {
+		e.l, e.r = p.compared(e.l), p.compared(e.r)
 		p.collated(e.l)
-	default:
+	} else {
 		p.expr(e.l)
 	}
 	p.write(" ", string(e.op), " ")
-	if (e.op == syntax.Divide || e.op == syntax.Modulo) && !p.inline && mayBeZero(e.r) {
+	divisor := e.r
+	if p.identity {
+		divisor = unguarded(divisor)
+	}
+	if (e.op == syntax.Divide || e.op == syntax.Modulo) && !p.inline && mayBeZero(divisor) {
 		p.write("NULLIF(")
 		p.expr(e.r)
 		p.write(", 0)")

@@ -14,10 +14,13 @@ func (p *statementPrinter) from() string { return p.fromItem(p.q.source.node) }
 func (p *printer) fromItem(n fromItem) string {
 	switch n := n.(type) {
 	case *scan:
+		if p.structure != nil {
+			return tableName(n.table)
+		}
 		if p.inline {
 			return n.table.Schema + "." + n.table.Name + n.called()
 		}
-		return quoteIdent(n.table.Schema) + "." + quoteIdent(n.table.Name) + n.as()
+		return p.mark(n)
 	case *derived:
 		text := "(" + p.rowQueries(n) + ")"
 		if n.lateral {
@@ -27,9 +30,11 @@ func (p *printer) fromItem(n fromItem) string {
 			return text + n.called()
 		}
 		return text + n.as()
+	case *rowCap:
+		return p.rowCap(n)
 	case *joined:
 		right := p.fromItem(n.right)
-		if _, nested := n.right.(*joined); nested {
+		if nestedJoin(n.right) {
 			right = "(" + right + ")"
 		}
 		text := p.fromItem(n.left) + joinWord(n) + right
@@ -40,6 +45,15 @@ func (p *printer) fromItem(n fromItem) string {
 	default:
 		panic("sqlrewrite: relation without a printed form")
 	}
+}
+
+// nestedJoin reports whether an item prints as a join.
+func nestedJoin(n fromItem) bool {
+	if c, ok := n.(*rowCap); ok && !c.active() {
+		return nestedJoin(c.of)
+	}
+	_, nested := n.(*joined)
+	return nested
 }
 
 // as is the relation's name in the statement.
@@ -86,6 +100,9 @@ func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
 	var outputs, keys []string
 	for i, e := range q.outputs {
 		output := p.asIs(e)
+		if q.distinct {
+			output = p.settled(e, output)
+		}
 		switch {
 		case !p.inline:
 			output += fmt.Sprintf(" AS c%d", i)
@@ -117,13 +134,14 @@ func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
 // asIs prints an expression without the cast that comparisons of enums need.
 func (p *printer) asIs(e expr) string {
 	if f := plainField(e); f != nil && !p.inline {
-		return f.sql()
+		return p.field(f)
 	}
 	return p.text(e)
 }
 
 // exists prints EXISTS.
 func (p *printer) exists(e exists) {
+	p.structure.enter(e.from)
 	p.write("EXISTS (SELECT 1 FROM ", p.fromItem(e.from))
 	if e.where != nil {
 		p.write(" WHERE ")
@@ -134,6 +152,7 @@ func (p *printer) exists(e exists) {
 
 // inRows prints IN (query).
 func (p *printer) inRows(e inRows) {
+	p.structure.enter(e.from)
 	p.write("(")
 	if len(e.x) > 1 {
 		p.write("ROW(")
@@ -175,6 +194,11 @@ func itemLines(n fromItem) []string {
 			line += " on " + describe(n.on)
 		}
 		return append([]string{line}, indented(append(itemLines(n.left), itemLines(n.right)...))...)
+	case *rowCap:
+		if !n.active() {
+			return itemLines(n.of)
+		}
+		return append([]string{n.text()}, indented(itemLines(n.of))...)
 	case *derived:
 		var lines []string
 		for _, q := range n.parts {

@@ -32,14 +32,14 @@ var (
 // The catalog inspects the real tables in schema public. Then they move to schema store, and views take their place that leave one unit
 // out of every table, so that each neighbour of a database is one setting away and the statements run as they are printed.
 const (
-	proofColumns = `k_text text, k_num integer NOT NULL, k_bool boolean, secret text, note text,
+	proofColumns = `k_text text, k_num integer NOT NULL, k_bool boolean, secret text, note text, code character(5), mark bpchar,
   n2 smallint, n4 integer, n8 bigint, nn integer NOT NULL, money numeric(10,2), free numeric, f4 real, f8 double precision,
   coarse double precision, odd integer, day date, at timestamp, atz timestamptz, until timestamp`
 	proofDDL = `
 CREATE TABLE public.people (id integer PRIMARY KEY, ` + proofColumns + `);
 CREATE TABLE public.events (event integer PRIMARY KEY, unit integer, ` + proofColumns + `);
 CREATE TABLE public.orders (order_id integer PRIMARY KEY, buyer integer, ` + proofColumns + `);
-CREATE INDEX ON public.orders (buyer, order_id) INCLUDE (k_text, k_num, k_bool, secret, note, n2, n4, n8, nn, money, free, f4, f8,
+CREATE INDEX ON public.orders (buyer, order_id) INCLUDE (k_text, k_num, k_bool, secret, note, code, mark, n2, n4, n8, nn, money, free, f4, f8,
   coarse, odd, day, at, atz, until);
 CREATE TABLE public.items (item integer PRIMARY KEY, order_id integer REFERENCES public.orders, ` + proofColumns + `);
 CREATE TABLE public.cards (card integer PRIMARY KEY, unit integer, ` + proofColumns + `, UNIQUE (unit, k_num));
@@ -67,6 +67,8 @@ CREATE VIEW public.items AS SELECT i.* FROM store.items i LEFT JOIN store.orders
       k_text: {domain: [a, b, c, null]}
       k_num:  {domain: [1, 2, 3]}
       secret: {keys: private}
+      code:   {keys: private}
+      mark:   {max_length: 2000}
       n2:     {bounds: [-32768, 10]}
       n4:     {bounds: [-5, 20]}
       n8:     {bounds: [-4000000000, 9000000000]}
@@ -86,26 +88,31 @@ dataset: test
 neighbours: add-remove
 tables:
   people:
-    unit: {row: id}
+    unit: {row: id, of: person}
+    row_security: per-row
     columns:` + proofColumnPolicy + `
   events:
-    unit: {column: unit}
+    unit: {column: unit, of: person}
+    row_security: per-row
     max_rows: %[1]d
     max_groups: %[1]d
     columns:` + proofColumnPolicy + `
   orders:
-    unit: {column: buyer}
+    unit: {column: buyer, of: person}
+    row_security: per-row
     max_rows: %[1]d
     max_groups: %[1]d
     max_values: %[2]d
     columns:` + proofColumnPolicy + `
   items:
     unit: {via: order_id, to: orders}
+    row_security: per-row
     max_rows: %[1]d
     max_groups: %[1]d
     columns:` + proofColumnPolicy + `
   cards:
-    unit: {column: unit}
+    unit: {column: unit, of: person}
+    row_security: per-row
     max_rows: %[1]d
     max_groups: %[1]d
     columns:` + proofColumnPolicy + `
@@ -142,12 +149,14 @@ var wild = map[string][]string{
 	"k_bool": {"NULL", "true", "false"},
 	"secret": {"NULL", "'x'", "'y'", "'é'", "'e'", "''"},
 	"note":   {"NULL", "''", "'12'", "'abc'", "' pad '", "'%_\\'", "'ß'", "repeat('w', 5000)"},
+	"code":   {"NULL", "'x'", "'x  '", "'abcde'", "''"},
+	"mark":   {"NULL", "'x'", "'x '", "'x  '", "'ab'", "'ab '", "' '", "''", "repeat('m', 1500)", "repeat('m', 5000)"},
 	"n2":     {"NULL", "0", "10", "11", "-32768", "32767"},
 	"n4":     {"NULL", "0", "-5", "20", "-2147483648", "2147483647"},
 	"n8":     {"NULL", "7", "-9223372036854775808", "9223372036854775807", "9000000000"},
 	"nn":     {"0", "3", "9", "2147483647", "-2147483648"},
 	"money":  {"NULL", "0.1", "-1.5", "12", "'NaN'", "99999999.99", "0.01"},
-	"free":   {"NULL", "0.333333333333333333333", "'NaN'", "'Infinity'", "'-Infinity'", "1e-130", "1e130", "-1", "1"},
+	"free":   {"NULL", "0.333333333333333333333", "'NaN'", "'Infinity'", "'-Infinity'", "1e-130", "1e130", "1e131000", "1e-16380", "-1", "1.000", "1"},
 	"f4":     {"NULL", "0.1", "'NaN'", "'Infinity'", "'-Infinity'", "1e-45", "3.4e38", "-0.5", "2.5", "'-0'"},
 	"f8":     {"NULL", "0.1", "'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "0", "1", "0.9999999999999999"},
 	"coarse": {"NULL", "4.9", "5", "-5", "'NaN'", "'Infinity'", "'-Infinity'", "1e300", "-1e300", "-1000", "1000", "995"},
@@ -165,6 +174,8 @@ var calm = map[string][]string{
 	"k_bool": {"NULL", "true", "false"},
 	"secret": {"NULL", "'x'", "'y'", "'é'"},
 	"note":   {"NULL", "''", "'12'", "'abc'", "' pad '"},
+	"code":   {"NULL", "'abcde'", "'fghij'"}, // of full length: PostgreSQL's LIKE sees the blanks of others
+	"mark":   {"NULL", "''", "'x'", "'ab'"},
 	"n2":     {"NULL", "0", "10", "-7", "3"},
 	"n4":     {"NULL", "0", "-5", "20", "7"},
 	"n8":     {"NULL", "7", "-4000000000", "9000000000"},

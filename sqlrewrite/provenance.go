@@ -118,6 +118,8 @@ func ownedTables(n fromItem) []ownedTable {
 		return []ownedTable{{Table: n.table}}
 	case *joined:
 		return append(ownedTables(n.left), ownedTables(n.right)...)
+	case *rowCap:
+		return ownedTables(n.of)
 	case *derived:
 		var all []ownedTable
 		for _, q := range n.parts {

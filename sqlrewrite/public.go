@@ -71,11 +71,11 @@ func (o *opened) publicPlan(query *syntax.Query) (*PublicPlan, error) {
 	}
 	p := newLayerPrinter(nil)
 	p.layer(l, true)
-	plan := &PublicPlan{post: &Post{sql: p.b.String(), args: p.args, pins: publicPins(o.scans)}, lines: l.lines(nil)}
+	plan := &PublicPlan{post: &Post{sql: p.b.String(), args: p.args, pins: publicPins(o.scans), on: o.snapshot}, lines: l.lines(nil)}
 	for _, out := range l.outputs {
 		plan.columns = append(plan.columns, Column{Name: out.name, Type: typeOfOutput(out.expr.typ()), Kind: PublicColumn})
 	}
-	return plan, nil
+	return plan, plan.post.Prove(new(Proofs))
 }
 
 // Post is what runs; ok is false when nothing does, because there are no rows.
@@ -121,9 +121,9 @@ func publicPins(scans []*layerScan) []Pin {
 		if slices.ContainsFunc(pins, func(p Pin) bool { return p.OID == s.table.OID }) {
 			continue
 		}
-		pin := Pin{Schema: s.table.Schema, Table: s.table.Name, OID: s.table.OID}
+		pin := pinOf(s.table)
 		for _, f := range s.fields {
-			pin.Columns = append(pin.Columns, PinnedColumn{Name: f.Name, AttNum: f.AttNum, TypeOID: f.TypeOID, TypMod: f.TypMod})
+			pin.Columns = append(pin.Columns, pinnedColumn(f.Column))
 		}
 		pins = append(pins, pin)
 	}

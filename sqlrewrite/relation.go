@@ -47,7 +47,7 @@ type reliance struct {
 	columns []string
 }
 
-// fromItem is how a relation prints: [*scan], [*joined] or [*derived].
+// fromItem is how a relation prints: [*scan], [*joined], [*derived] or [*rowCap].
 type fromItem interface{ fromItem() }
 
 // leaf is a relation with a name in the statement.
@@ -60,7 +60,8 @@ type leaf struct {
 // scan is a table of the protected database.
 type scan struct {
 	leaf
-	table *catalog.Table
+	table   *catalog.Table
+	reached string // the column by which a path from another table arrives here; empty: none does
 }
 
 func (*scan) fromItem() {}
@@ -69,7 +70,9 @@ func (*scan) fromItem() {}
 type statementFacts struct {
 	leaves  []*leaf
 	relied  []reliance
-	keyWork int // values looked at to find the keys that columns of queries in FROM can have, of maxWork (A44)
+	counted []count   // facts of public tables that bound the statement's work
+	caps    []*rowCap // some may be none
+	keyWork int       // values looked at to find the keys that columns of queries in FROM can have, of maxWork (A44)
 }
 
 // maxLeaves caps the relations of one statement: queries of WITH are written out wherever they are named.

@@ -218,6 +218,7 @@ func BenchmarkRewrite(b *testing.B) {
 		"count":   "SELECT count(*) FROM people",
 		"typical": "SELECT sex, count(*) AS n, avg(age) FROM people WHERE country = 'NL' AND age BETWEEN 18 AND 65 GROUP BY sex ORDER BY n DESC",
 		"private": "SELECT country, count(*) FROM people GROUP BY country HAVING count(*) > 100 ORDER BY 2 DESC LIMIT 10",
+		"partial": "SELECT sex, sum((age + 1) * 2), avg(age * 2.5 / (age + 1)), count(exp(age)) FROM people WHERE born + 30 < DATE '2020-01-01' GROUP BY sex",
 	} {
 		b.Run(name, func(b *testing.B) {
 			o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}

@@ -49,7 +49,7 @@ func (b *binder) typedCall(n *syntax.Call, args []expr) (expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		return call{name: n.Name, args: []expr{l, r}, t: l.typ()}, nil
+		return call{name: n.Name, args: []expr{l, r}, t: nullifType(l.typ(), r.typ())}, nil
 	case "abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "sqrt", "ln", "log", "log10", "exp", "power", "pow", "mod", "div", "width_bucket":
 		return b.mathCall(n, args)
 	case "extract", "date_part", "date_trunc":
@@ -199,6 +199,14 @@ func (b *binder) callTotal(n syntax.Expr, e call) (operand, error) {
 	return textTotal(e, args), nil
 }
 
+// nullifType is the type of nullif: the first argument's, in the form in which the two are compared.
+func nullifType(l, r catalog.Type) catalog.Type {
+	if l.IsInteger() && r == catalog.Numeric {
+		return r
+	}
+	return l
+}
+
 func nullifTotal(e call, l, r operand) operand {
 	if familyOf(e.t) == numberFamily {
 		_, both := carried(wider(e.t, r.x.typ()), l, r)
@@ -206,7 +214,10 @@ func nullifTotal(e call, l, r operand) operand {
 			r = both[1]
 		}
 	}
-	return operand{call{name: "nullif", args: []expr{l.x, r.x}, t: l.x.typ()}, l.extent}
+	x := call{name: "nullif", args: []expr{l.x, r.x}, t: nullifType(l.x.typ(), r.x.typ())}
+	return operand{x: x, extent: l.extent, printed: oneOfIntervals(l.printed, []operand{l}, l.extent, func(steady []expr) expr {
+		return call{name: x.name, args: []expr{steady[0], r.x}, t: x.t}
+	})}
 }
 
 // oneOf is coalesce, greatest and least, which skip NULLs.
@@ -216,6 +227,7 @@ func (b *binder) oneOf(n syntax.Expr, e call) (operand, error) {
 		return operand{}, err
 	}
 	x := call{name: e.name, t: t}
+	narrowed := false
 	for _, o := range all {
 		x.args = append(x.args, o.x)
 		c, isConstant := o.x.(constant)
@@ -237,8 +249,13 @@ func (b *binder) oneOf(n syntax.Expr, e call) (operand, error) {
 			}
 		}
 		s = &cut
+		narrowed = true
 	}
-	return operand{x, s}, nil
+	shown := shownByAll(all)
+	shown.kept = shown.kept && !narrowed
+	return operand{x: x, extent: s, printed: oneOfIntervals(shown, all, s, func(steady []expr) expr {
+		return call{name: x.name, args: steady, t: t}
+	})}, nil
 }
 
 // mathTotal is the total form of a function of numbers.
@@ -249,16 +266,16 @@ func (b *binder) mathTotal(n syntax.Expr, e call, args []operand) (operand, erro
 		return absolute(e.t, x), nil
 	case "sign":
 		x = x.in(e.t)
-		return operand{call{name: "sign", args: []expr{x.x}, t: e.t}, between(-1, 1)}, nil
+		return result(call{name: "sign", args: []expr{x.x}, t: e.t}, between(-1, 1)), nil
 	case "div":
-		l, r := args[0].in(catalog.Numeric), args[1].in(catalog.Numeric)
+		l, r := args[0].in(catalog.Numeric).guarded(), args[1].in(catalog.Numeric).guarded()
 		least, _ := r.least(new(big.Rat).SetFrac(big.NewInt(1), power10(r.scale)))
 		s := l.over(r.extent, least, false).rounded(towardZero, towardZero)
-		return operand{call{name: "div", args: []expr{l.x, nonZero(r.x)}, t: catalog.Numeric}, s}, nil
+		return result(call{name: "div", args: []expr{l.x, nonZero(r.x)}, t: catalog.Numeric}, s), nil
 	case "round", "trunc", "floor", "ceil", "ceiling":
 		return roundedTotal(e, x), nil
 	case "width_bucket":
-		return bucketTotal(e, args), nil
+		return b.bucketTotal(n, e, args)
 	default:
 		o := realTotal(e, x.in(catalog.Float8))
 		if !o.tame(catalog.Float8) || e.t != catalog.Numeric {
@@ -275,9 +292,9 @@ func absolute(t catalog.Type, x operand) operand {
 		s.lo, s.openLo = x.lo, x.openLo
 	}
 	if t.IsInteger() {
-		x = x.in(wider(s.carrier(t), x.x.typ())) // the smallest integer has no opposite
+		x = x.guarded().in(wider(s.carrier(t), x.x.typ())) // the smallest integer has no opposite
 	}
-	return operand{call{name: "abs", args: []expr{x.x}, t: x.x.typ()}, &s}
+	return operand{x: call{name: "abs", args: []expr{x.x}, t: x.x.typ()}, extent: &s, printed: printed{stepped: x.stepped}}
 }
 
 // roundedTotal is round, trunc, floor and ceil.
@@ -285,7 +302,7 @@ func roundedTotal(e call, x operand) operand {
 	if len(e.args) == 2 {
 		places, _ := wholeConstant(e.args[1])
 		x = x.in(catalog.Numeric)
-		return operand{call{name: e.name, args: []expr{x.x, e.args[1]}, t: catalog.Numeric}, x.toGrid(places)}
+		return operand{x: call{name: e.name, args: []expr{x.x, e.args[1]}, t: catalog.Numeric}, extent: x.toGrid(places), printed: printed{stepped: true}}
 	}
 	x = x.in(map[bool]catalog.Type{true: catalog.Float8, false: e.t}[isFloat(e.t)])
 	lo, hi := floor, ceil
@@ -297,16 +314,24 @@ func roundedTotal(e call, x operand) operand {
 	case "trunc":
 		lo, hi = towardZero, towardZero
 	}
-	return operand{call{name: e.name, args: []expr{x.x}, t: x.x.typ()}, x.rounded(lo, hi)}
+	return operand{x: call{name: e.name, args: []expr{x.x}, t: x.x.typ()}, extent: x.rounded(lo, hi), printed: printed{stepped: true}}
 }
 
-func bucketTotal(e call, args []operand) operand {
+func (b *binder) bucketTotal(n syntax.Expr, e call, args []operand) (operand, error) {
 	t := catalog.Float8
 	if args[0].x.typ() == catalog.Numeric || !isFloat(args[0].x.typ()) && (e.args[1].typ() == catalog.Numeric || e.args[2].typ() == catalog.Numeric) {
 		t = catalog.Numeric
 	}
 	count, _ := wholeConstant(e.args[3])
-	x, lo, hi := args[0].in(t), args[1].in(t), args[2].in(t)
+	x, lo, hi := args[0].in(t).guarded(), args[1].in(t), args[2].in(t)
+	for _, limit := range []operand{lo, hi} {
+		if err := b.tame(n, limit); err != nil {
+			return operand{}, err
+		}
+	}
+	if lo.lo.Cmp(hi.lo) == 0 { // in double precision they may be
+		return operand{}, b.mismatch(n, "the limits of width_bucket are equal", "")
+	}
 	// Buckets that the operand's bounds rule out. One more on either side, for the rounding of floats.
 	bucket := func(v *big.Rat) *big.Rat {
 		part := new(big.Rat).Quo(new(big.Rat).Sub(v, lo.lo), new(big.Rat).Sub(hi.lo, lo.lo))
@@ -319,7 +344,7 @@ func bucketTotal(e call, args []operand) operand {
 	slack := number(int64(boolIndex(t == catalog.Float8)))
 	s := &extent{lo: first.Add(first, one()).Sub(first, slack), hi: last.Add(last, one()).Add(last, slack)}
 	s = s.meet(new(big.Rat), number(int64(count)+1))
-	return operand{call{name: "width_bucket", args: []expr{x.x, lo.x, hi.x, e.args[3]}, t: catalog.Int4}, s}
+	return result(call{name: "width_bucket", args: []expr{x.x, lo.x, hi.x, e.args[3]}, t: catalog.Int4}, s), nil
 }
 
 // The range of exp's argument that counts: beyond it results would leave what double precision holds.
@@ -352,7 +377,7 @@ func realTotal(e call, x operand) operand {
 			f, name = math.Log10, "log"
 		}
 		if x.hi.Sign() <= 0 {
-			return operand{constant{t: catalog.Float8, null: true}, between(0, 0)}
+			return constantOf(constant{t: catalog.Float8, null: true}, between(0, 0))
 		}
 		least, _ := x.least(smallest(x.grain))
 		if x.lo.Sign() <= 0 {
@@ -371,7 +396,7 @@ func realTotal(e call, x operand) operand {
 	default:
 		panic("sqlrewrite: function without a total form")
 	}
-	return operand{call{name: name, args: []expr{x.x}, t: catalog.Float8}, s.widened(libmDigits)}
+	return result(call{name: name, args: []expr{x.guarded().x}, t: catalog.Float8}, s.widened(libmDigits))
 }
 
 // powerTotal is a whole power; a negative one divides by the positive one.
@@ -386,9 +411,9 @@ func powerTotal(e call, x operand) operand {
 		s.lo, s.openLo = new(big.Rat), false
 	}
 	s.scale, s.grain = 0, exponent*x.grain+54 // not rounded correctly
-	o := operand{call{name: "power", args: []expr{x.x, constant{t: catalog.Float8, text: strconv.Itoa(exponent)}}, t: catalog.Float8}, s.widened(libmDigits)}
+	o := result(call{name: "power", args: []expr{x.factor().x, constant{t: catalog.Float8, text: strconv.Itoa(exponent)}}, t: catalog.Float8}, s.widened(libmDigits))
 	if k < 0 && o.tame(catalog.Float8) {
-		return floatTotal(syntax.Divide, operand{constant{t: catalog.Float8, text: "1"}, exactly(one())}, o)
+		return floatTotal(syntax.Divide, constantOf(constant{t: catalog.Float8, text: "1"}, exactly(one())), o)
 	}
 	return o
 }

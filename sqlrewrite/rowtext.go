@@ -113,9 +113,9 @@ func textTotal(e call, args []operand) operand {
 		x.args = append(x.args, arg.x)
 	}
 	if e.t != catalog.Int4 {
-		return operand{x, nil}
+		return result(x, nil)
 	}
-	return operand{x, between(0, letters+1)} // the place of an empty text in an empty one is 1
+	return result(x, between(0, letters+1)) // the place of an empty text in an empty one is 1
 }
 
 // maxLetters is the largest number of characters of a text in its total form.

@@ -53,14 +53,19 @@ func atTime(v *big.Rat, t catalog.Type) time.Time {
 
 // timeOf is the text of a time as PostgreSQL writes it.
 func timeOf(v *big.Rat, t catalog.Type) string {
-	at := atTime(v, t)
+	at, era := atTime(v, t), ""
+	year := at.Year()
+	if year < 1 { // 1 BC comes before year 1
+		year, era = 1-year, " BC"
+	}
+	text := fmt.Sprintf("%04d", year)
 	switch t {
 	case catalog.Date:
-		return at.Format("2006-01-02")
+		return text + at.Format("-01-02") + era
 	case catalog.Timestamp:
-		return at.Format("2006-01-02 15:04:05.999999")
+		return text + at.Format("-01-02 15:04:05.999999") + era
 	default:
-		return at.Format("2006-01-02 15:04:05.999999") + "+00"
+		return text + at.Format("-01-02 15:04:05.999999") + "+00" + era
 	}
 }
 
@@ -104,7 +109,12 @@ func toTime(o operand, t catalog.Type) operand {
 		s.lo = new(big.Rat).SetInt(floor(new(big.Rat).Quo(s.lo, day)))
 		s.hi = new(big.Rat).SetInt(floor(new(big.Rat).Quo(s.hi, day)))
 	}
-	return operand{o.as(t), &s}
+	if from == t {
+		return o
+	}
+	o = o.guarded()
+	// Midnights are exact; what has a time zone is where the session's is.
+	return operand{x: o.as(t), extent: &s, printed: printed{kept: from == catalog.Date && t == catalog.Timestamp}}
 }
 
 // timeArithmetic types + and - with a date, time or interval; ok is false when there is none.
@@ -141,51 +151,43 @@ const maxDays = 1_000_000
 // timeTotal is the total form of arithmetic with dates, times and intervals.
 func (b *binder) timeTotal(n syntax.Expr, op syntax.Operator, t catalog.Type, l, r operand) (operand, error) {
 	lt, rt := l.x.typ(), r.x.typ()
-	out := operand{binary{op: op, l: l.x, r: r.x, t: t}, nil}
 	switch {
 	case lt.IsTime() && rt.IsTime() && t == intervalType: // one of them is not a date: both as times
 		other := lt
 		if other == catalog.Date || rt == catalog.Timestamptz {
 			other = rt
 		}
-		l, r = toTime(l, other), toTime(r, other)
-		out.x = binary{op: op, l: l.x, r: r.x, t: t}
+		l, r = toTime(l, other).guarded(), toTime(r, other).guarded()
+		return difference(binary{op: op, l: l.x, r: r.x, t: t}, l.plus(r.negated())), nil
+	case t == intervalType:
+		return b.sumOfIntervals(n, binary{op: op, l: l.x, r: r.x, t: t}, l, r)
+	case t == catalog.Timestamp || t == catalog.Timestamptz:
+		return b.moved(n, op, t, l, r)
 	case t == catalog.Date: // date and days
 		l, r = days(l), days(r)
-		out.x = binary{op: op, l: l.x, r: r.x, t: t}
-	case t == catalog.Timestamp || t == catalog.Timestamptz:
-		l, r = asMoment(l, t), asMoment(r, t)
-		out.x = binary{op: op, l: l.x, r: r.x, t: t}
+	default: // the days between dates
+		l, r = l.guarded(), r.guarded()
 	}
-	if op == syntax.Add {
-		out.extent = l.plus(r.extent)
-	} else {
-		out.extent = l.plus(r.negated())
+	s := l.plus(r.extent)
+	if op == syntax.Subtract {
+		s = l.plus(r.negated())
 	}
-	if t.IsTime() && !inCalendar(out.extent, t) {
-		return operand{}, b.unsupported(n, "a time this far from now", "")
+	if t.IsTime() && !inCalendar(s, t) {
+		return operand{}, b.tooFar(n)
 	}
-	return out, nil
+	return result(binary{op: op, l: l.x, r: r.x, t: t}, s), nil
 }
 
 // days is a number of days for a date, or the date.
 func days(o operand) operand {
 	if o.x.typ() == catalog.Date {
-		return o
+		return o.guarded()
 	}
 	limit := number(maxDays)
 	if o.reach().Cmp(limit) > 0 {
 		o = clamped(o, new(big.Rat).Neg(limit), limit)
 	}
-	return operand{o.as(catalog.Int4), o.extent}
-}
-
-// asMoment is a date as a time, or an interval as it is.
-func asMoment(o operand, t catalog.Type) operand {
-	if o.x.typ() == intervalType {
-		return o
-	}
-	return toTime(o, t)
+	return o.guarded().in(catalog.Int4)
 }
 
 // intervalText reads an interval: units as PostgreSQL names them, or hours:minutes:seconds. The canonical text has months, days and
@@ -196,6 +198,16 @@ func intervalText(text string) (canonical string, ok bool) {
 		return "", false
 	}
 	return fmt.Sprintf("%d months %d days %d microseconds", months, days, micros), true
+}
+
+// shortFields is an interval's canonical text without a number beyond 32 bits: PostgreSQL 14 refuses one in any of an interval's fields.
+func shortFields(canonical string) string {
+	var months, days, micros int64
+	if n, err := fmt.Sscanf(canonical, "%d months %d days %d microseconds", &months, &days, &micros); n != 3 || err != nil || micros == int64(int32(micros)) {
+		return canonical
+	}
+	const hour, minute = 3600 * secondUnit, 60 * secondUnit
+	return fmt.Sprintf("%d months %d days %d hours %d minutes %d microseconds", months, days, micros/hour, micros%hour/minute, micros%minute)
 }
 
 // maxInterval bounds an interval constant, in days.
@@ -241,17 +253,6 @@ func parseInterval(text string) (months, days, micros int64, ok bool) {
 		return 0, 0, 0, false
 	}
 	return months, days, micros, true
-}
-
-// intervalExtent is the extent of an interval constant: a month has 28 to 31 days.
-func intervalExtent(canonical string) *extent {
-	months, days, micros, ok := parseInterval(canonical)
-	if !ok {
-		panic("sqlrewrite: interval constant that was not checked")
-	}
-	rest := days*dayUnit + micros
-	short, long := months*28*dayUnit, months*31*dayUnit
-	return between(min(short, long)+rest, max(short, long)+rest)
 }
 
 // timeField is a part of a date or time that EXTRACT gives.
@@ -329,17 +330,18 @@ func (b *binder) timeCallTotal(n syntax.Expr, e call) (operand, error) {
 	}
 	unit := e.args[0].(constant).text
 	if e.name == "date_trunc" {
-		x = toTime(x, e.t)
+		x = toTime(x, e.t).guarded()
 		s := *x.extent
 		s.lo, s.hi = inUnit(truncated(atTime(s.lo, e.t), unit), e.t), inUnit(truncated(atTime(s.hi, e.t), unit), e.t)
-		return operand{call{name: e.name, args: []expr{e.args[0], x.x}, t: e.t}, &s}, nil
+		return result(call{name: e.name, args: []expr{e.args[0], x.x}, t: e.t}, &s), nil
 	}
+	x = x.guarded()
 	s := fieldExtent(unit, x)
 	if e.t == catalog.Float8 {
 		s = s.inFloats()
 		s.scale, s.grain = 0, grainOf(big.NewRat(1, 1_000_000)) // microseconds at least
 	}
-	return operand{call{name: e.name, args: []expr{e.args[0], x.x}, t: e.t}, s}, nil
+	return result(call{name: e.name, args: []expr{e.args[0], x.x}, t: e.t}, s), nil
 }
 
 // fieldExtent is the extent of a field of a time.
@@ -358,7 +360,7 @@ func fieldExtent(name string, x operand) *extent {
 		if x.x.typ() == catalog.Date {
 			per = new(big.Rat).SetFrac64(1, 86_400)
 		}
-		s.lo, s.hi = new(big.Rat).Quo(s.lo, per), new(big.Rat).Quo(s.hi, per)
+		s.lo, s.hi, s.parts = new(big.Rat).Quo(s.lo, per), new(big.Rat).Quo(s.hi, per), nil
 		return &s
 	}
 	year := func(v *big.Rat) int64 {

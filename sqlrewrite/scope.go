@@ -25,7 +25,7 @@ func (s rowScope) column(n *syntax.Column) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.unit {
+	if c.identity() {
 		return nil, fault.UnitColumn(s.at(n), c.Name)
 	}
 	return column{of: c}, nil

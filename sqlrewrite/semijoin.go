@@ -11,14 +11,16 @@ import (
 
 // exists is EXISTS (SELECT FROM from WHERE where). Its rows are public, or those of the unit of the row that it is a condition of.
 type exists struct {
-	from  fromItem
-	where expr // nil: none
+	of    *relation
+	from  fromItem // a [*rowCap]
+	where expr     // nil: none
 }
 
 // inRows is (x, ...) IN (SELECT outputs FROM from WHERE where), for rows like those of [exists].
 type inRows struct {
 	x       []expr
 	outputs []*field
+	of      *relation
 	from    fromItem
 	where   expr // nil: none
 }
@@ -57,14 +59,31 @@ func (b *binder) exists(n *syntax.Exists) (expr, error) {
 			}
 		}
 	}
-	if r.owned() && !child.linkedOutside(r) {
-		return nil, b.unlinked(n, r)
+	c := newRowCap(r.node, r, nil)
+	if r.owned() {
+		link, ok := child.linkedOutside(r)
+		if !ok {
+			return nil, b.unlinked(n, r)
+		}
+		c.by = link.l
+		b.bound.shared().caps = append(b.bound.shared().caps, c)
+		if !tiedByEqualities(r.node, child.bound.where) {
+			c.rows, c.where = c.most, onlyOn(child.bound.where, r.node)
+		}
 	}
-	return exists{from: r.node, where: child.bound.where}, nil
+	return exists{of: r, from: c, where: child.bound.where}, nil
 }
 
-// linkedOutside reports whether a condition of WHERE makes the rows the same unit's as a row of a query around.
-func (b *binder) linkedOutside(r *relation) bool {
+// tiedByEqualities reports whether all conditions on rows of an item that name rows around it are equalities, by which PostgreSQL finds them.
+func tiedByEqualities(n fromItem, where expr) bool {
+	return !slices.ContainsFunc(boundConjuncts(where), func(e expr) bool {
+		_, _, ok := isEquality(e, n)
+		return !ok && !readsOnly(e, n)
+	})
+}
+
+// linkedOutside finds a condition of WHERE that makes the rows the same unit's as a row of a query around.
+func (b *binder) linkedOutside(r *relation) (unitLink, bool) {
 	for at := b.outer; at != nil; at = at.outer {
 		around := at.bound.source
 		if around == nil || !around.owned() {
@@ -77,11 +96,11 @@ func (b *binder) linkedOutside(r *relation) bool {
 			}
 			if link, ok := b.linkAcross(eq, r, around); ok {
 				b.bound.shared().rely(link.relies...)
-				return true
+				return link, true
 			}
 		}
 	}
-	return false
+	return unitLink{}, false
 }
 
 // linkAcross recognises an equality between a column of a query and one of a query around it that makes their rows one unit's.
@@ -139,7 +158,7 @@ func (b *binder) linkedRows(n *syntax.InQuery) (in expr, linking expr, err error
 	if len(n.X) != len(r.fields) {
 		return nil, nil, b.mismatch(n, fmt.Sprintf("the query has %d columns where %d are compared", len(r.fields), len(n.X)), "")
 	}
-	e := inRows{from: r.node, outputs: r.fields}
+	e := inRows{of: r, from: r.node, outputs: r.fields}
 	linked, sure := !r.owned(), !r.owned()
 	var present, links []expr
 	if o := r.owner(); o != nil {
@@ -157,9 +176,11 @@ func (b *binder) linkedRows(n *syntax.InQuery) (in expr, linking expr, err error
 				linked, sure = true, sure || b.onEveryRow(f)
 				present = append(present, is{x: column{of: y}, what: syntax.IsNull, not: true})
 				links = append(links, is{x: x, what: syntax.IsNull, not: true})
-			} else if f.unit && !y.public || y.unit && !f.public {
-				return nil, nil, fault.UnitColumn(b.at(side), f.Name)
+			} else if err := b.sameIdentity(side, f, y); err != nil {
+				return nil, nil, err
 			}
+		} else if y.identity() {
+			return nil, nil, fault.UnitColumn(b.at(side), y.Name)
 		}
 		l, right, err := b.unify(side, syntax.Eq, side, side, x, column{of: y})
 		if err != nil {

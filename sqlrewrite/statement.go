@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"noisegate/catalog"
@@ -12,18 +13,23 @@ import (
 // statementPrinter prints the statement of a layout. docs/sql.md proves the sensitivity of each form.
 type statementPrinter struct {
 	*printer
-	q       *boundQuery
-	shape   shape
-	part    *planPart
-	inner   []string // per-unit aggregates; u.a0, u.a1, ... above
-	seedArg int      // the number of the seed's argument; 0: none
-	ranges  *Ranges
+	q      *boundQuery
+	shape  shape
+	part   *planPart
+	inner  []string // per-unit aggregates; u.a0, u.a1, ... above
+	ranges *Ranges
 }
 
 // printPart prints a part's statement. Its value columns are those of its measures, in order, then the number of units if private
 // keys are selected by it; of a histogram the place of a candidate, from 0, and its rows.
-func printPart(q *boundQuery, s shape, part *planPart) {
-	p := &statementPrinter{printer: newRowPrinter(), q: q, shape: s, part: part}
+func printPart(q *boundQuery, s shape, part *planPart) { newStatementPrinter(q, s, part).print() }
+
+func newStatementPrinter(q *boundQuery, s shape, part *planPart) *statementPrinter {
+	return &statementPrinter{printer: newRowPrinter(), q: q, shape: s, part: part}
+}
+
+func (p *statementPrinter) print() {
+	q, s, part := p.q, p.shape, p.part
 	values := len(part.releases)
 	switch {
 	case part.histogram(q):
@@ -41,13 +47,14 @@ func printPart(q *boundQuery, s shape, part *planPart) {
 	if part.units {
 		values++
 	}
-	part.statement = Statement{SQL: p.b.String(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q), Sorts: s.kind != flat,
+	part.template = p.template()
+	part.statement = Statement{SQL: part.template.sql(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q), Sorts: s.kind != flat,
 		Pieces: s.cut != uncut}
 	if s.cut == byRange {
 		part.statement.Ranges = p.ranges
 		part.statement.Sorts = len(q.keys) == 0 // rows come in the order of people; the few groups above them are better hashed
 	}
-	part.seedArg = p.seedArg
+	part.seedArg, part.added = p.seedArg, p.added
 }
 
 // measures are those of the part.
@@ -201,7 +208,7 @@ func (p *statementPrinter) clause(keyword, body string) {
 func (p *statementPrinter) unitKey() string {
 	unit := p.q.source.owner()
 	if unit.Type == catalog.Numeric {
-		return "pg_catalog.trim_scale(" + unit.sql() + ")"
+		return "pg_catalog.trim_scale(" + p.field(unit) + ")"
 	}
 	return p.key(column{of: unit})
 }
@@ -213,7 +220,7 @@ func (p *statementPrinter) notNullUnit() string {
 	if unit.present {
 		return ""
 	}
-	return "(" + unit.sql() + " IS NOT NULL)"
+	return "(" + p.field(unit) + " IS NOT NULL)"
 }
 
 func (p *statementPrinter) rowFilter() string {
@@ -262,7 +269,7 @@ func (p *statementPrinter) key(e expr) string {
 // operand prints an expression as it is, without the cast that comparisons of enums need.
 func (p *statementPrinter) operand(e expr) string {
 	if f := plainField(e); f != nil {
-		return f.sql()
+		return p.field(f)
 	}
 	return p.text(e)
 }
@@ -318,8 +325,9 @@ func (p *statementPrinter) sum(m measure) string {
 	if m.kind == sumProducts {
 		return p.sumOfProducts(m)
 	}
-	s := "pg_catalog.sum(" + p.steps(m.grid) + ")" + p.filterClause(m)
-	if m.grid.form == exactDecimal {
+	steps, decimal := p.decimalSteps(m.grid)
+	s := "pg_catalog.sum(" + steps + ")" + p.filterClause(m)
+	if decimal {
 		s = "(" + s + " * " + p.number(m.grid.step.Denom(), "numeric") + ")"
 	}
 	wide := "numeric"
@@ -329,7 +337,7 @@ func (p *statementPrinter) sum(m measure) string {
 		if !m.grid.small() { // what follows is cheaper in whole numbers
 			s += "::bigint"
 		}
-	case m.grid.form == exactDecimal:
+	case decimal:
 		s = "pg_catalog.trunc" + s
 	}
 	if m.kind != sumCentred {
@@ -416,11 +424,14 @@ func (p *statementPrinter) steps(g *grid) string {
 		if g.small() {
 			inner += "::integer"
 		}
+		if isFloat(carrierOf(g.x)) && p.adds() {
+			return strings.Replace(inner, x+"::bigint", p.clampFloat(g)+"::bigint", 1)
+		}
 		return p.clamp(g, compare, result, inner)
 	case exactDecimal:
 		return p.clampDecimal(g)
 	case roundDecimal:
-		scaled := p.clampDecimal(g)
+		scaled := p.stepDigits(g)
 		if !g.step.IsInt() {
 			scaled += " * " + p.number(g.step.Denom(), "numeric")
 		} else if g.step.Cmp(one()) > 0 {
@@ -428,6 +439,9 @@ func (p *statementPrinter) steps(g *grid) string {
 		}
 		return "pg_catalog.round(" + scaled + ")"
 	case scaledFloat:
+		if p.adds() {
+			return "(" + p.clampFloat(g) + " * " + p.number(g.step.Denom(), "double precision") + ")::" + result
+		}
 		return p.clamp(g, "double precision", result, "("+x+" * "+p.number(g.step.Denom(), "double precision")+")::"+result)
 	default:
 		panic("sqlrewrite: grid without a printed form")
@@ -489,6 +503,50 @@ func (p *statementPrinter) clampDecimal(g *grid) string {
 	}
 	bound := func(k *big.Int) string { return p.sub(func() { p.arg(decimalText(g.value(k)), "numeric") }) }
 	return "pg_catalog.numeric_larger(pg_catalog.numeric_smaller(" + x + ", " + bound(g.hi) + "), " + bound(g.lo) + ")"
+}
+
+// clampFloat is clampWhole for floats: NaN becomes the upper bound.
+func (p *statementPrinter) clampFloat(g *grid) string {
+	x := p.operand(g.x)
+	if g.clamped {
+		return x
+	}
+	if carrierOf(g.x) == catalog.Float4 {
+		x += "::double precision"
+	}
+	bound := func(k *big.Int) string {
+		return p.sub(func() { p.arg(formatFloat(g.float(k), 64), "double precision") })
+	}
+	return "pg_catalog.float8larger(pg_catalog.float8smaller(" + x + ", " + bound(g.hi) + "), " + bound(g.lo) + ")"
+}
+
+// decimalSteps are the steps of a grid as they are added up, and whether they are still numbers of the column's unit, to be scaled after the sum:
+// where the step is one over a power of ten, rounding to its digits is all that each row needs.
+func (p *statementPrinter) decimalSteps(g *grid) (steps string, decimal bool) {
+	if digits, ok := g.decimalDigits(); ok && digits > 0 && g.form == roundDecimal && p.adds() {
+		return "pg_catalog.round(" + p.clampDecimal(g) + ", " + strconv.Itoa(digits) + ")", true
+	}
+	return p.steps(g), g.form == exactDecimal
+}
+
+// stepDigits clamps a numeric, and drops the digits that a column without fixed ones may have beyond all that can matter: a row with the longest
+// numeric that there is then costs no more than others in what follows.
+func (p *statementPrinter) stepDigits(g *grid) string {
+	x := p.clampDecimal(g)
+	if _, fixed := scale(g.x); fixed || !p.adds() {
+		return x
+	}
+	digits, ok := g.decimalDigits()
+	if !ok {
+		digits = freeScale + len(g.step.Denom().String())
+	}
+	return "pg_catalog.round(" + x + ", " + strconv.Itoa(digits) + ")"
+}
+
+// decimalDigits is d where the step of a grid is 10^-d.
+func (g *grid) decimalDigits() (int, bool) {
+	digits, exact := g.step.FloatPrec()
+	return digits, exact && g.step.Num().Cmp(one().Num()) == 0 && g.step.Denom().Cmp(power10(digits)) == 0
 }
 
 // integerRange is the range of an integer type, nil for other types.

@@ -20,8 +20,9 @@ func (*derived) fromItem() {}
 
 // rowQuery is a SELECT below the release block. Its rows belong to privacy units like those that it reads.
 type rowQuery struct {
-	from     fromItem // nil: one row
-	where    expr     // nil: none
+	from     fromItem  // nil: one row
+	of       *relation // what from is
+	where    expr      // nil: none
 	keys     []expr
 	distinct bool
 	outputs  []expr // printed as c0, c1, ...
@@ -116,11 +117,8 @@ func (b *binder) oneRow() (*relation, error) {
 	p := b.projection(&relation{})
 	p.leaf.lateral = b.beside != nil
 	for _, item := range q.Items {
-		e, err := b.expression(rowScope{b}, item.Expr)
+		e, err := b.computedOutput(item.Expr)
 		if err != nil {
-			return nil, err
-		}
-		if e, err = b.coerce(item.Expr, e, catalog.Text); err != nil {
 			return nil, err
 		}
 		f := p.add(itemName(item), e, true)
@@ -133,6 +131,18 @@ func (b *binder) oneRow() (*relation, error) {
 	}
 	p.out.keys, p.out.lateral = []rowKey{{}}, p.leaf.lateral
 	return p.out, b.addLeaf(&p.leaf.leaf)
+}
+
+// computedOutput binds an output of a query without FROM. What leads to a unit's row may pass as it is; beside which row it stands is then known.
+func (b *binder) computedOutput(n syntax.Expr) (expr, error) {
+	if f, ok := b.identityOf(n); ok {
+		return column{of: f}, nil
+	}
+	e, err := b.expression(rowScope{b}, n)
+	if err != nil {
+		return nil, err
+	}
+	return b.coerce(n, e, catalog.Text)
 }
 
 // refuseUnstable refuses what makes the rows of one unit depend on those of others (C053, C054).
@@ -163,7 +173,7 @@ type projection struct {
 }
 
 func (b *binder) projection(of *relation) *projection {
-	q := &rowQuery{from: of.node, where: b.bound.where}
+	q := &rowQuery{from: of.node, of: of, where: b.bound.where}
 	d := &derived{parts: []*rowQuery{q}}
 	return &projection{of: of, query: q, leaf: d, stems: map[*field]*field{}, facts: b.bound.shared(), out: &relation{node: d, table: of.table, maxRows: of.maxRows,
 		maxGroups: of.maxGroups, maxValues: of.maxValues, notes: of.notes}}
@@ -197,6 +207,9 @@ func (s *statementFacts) derivedColumn(name string, e expr) *catalog.Column {
 		return &c
 	}
 	c := &catalog.Column{Name: name, Type: carrierOf(e), TypMod: -1, Exposed: true, NotNull: neverNull(e)}
+	if c.Type.IsText() {
+		c.MaxLength = longestText(e)
+	}
 	if w := boundsOf(e); w != nil {
 		c.Bounds = &catalog.Bounds{Lo: w.lo, Hi: w.hi, Step: w.step}
 	}

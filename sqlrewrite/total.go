@@ -18,6 +18,12 @@ type computed struct {
 	written expr    // as the analyst wrote it, for people and to tell whether two are the same
 	total   expr    // what is printed; its type is the one that carries the value
 	within  *extent // nil: neither a number nor a time
+	printed
+}
+
+// computedOf is an operation whose total form is an operand.
+func computedOf(written expr, o operand) computed {
+	return computed{written: written, total: o.x, within: o.extent, printed: o.printed}
 }
 
 // writtenAs is an expression as the analyst wrote it.
@@ -40,6 +46,27 @@ func carrierOf(e expr) catalog.Type {
 type operand struct {
 	x expr
 	*extent
+	printed
+}
+
+// printed is what the text of a total form shows of its values by itself, without a proof about the operations in it: by its type, or by a clamp
+// around it, or because it is one of several values that all show it.
+type printed struct {
+	kept     bool      // no value is outside the extent
+	stepped  bool      // no value has more digits after the point, or is nearer to zero, than scale and grain say
+	interval *interval // of an interval: its parts
+}
+
+// exact is what a constant shows.
+func exact() printed { return printed{kept: true, stepped: true} }
+
+// shownByAll is what values show of which each is one of several operands'.
+func shownByAll(all []operand) printed {
+	p := exact()
+	for _, o := range all {
+		p.kept, p.stepped = p.kept && o.kept, p.stepped && o.stepped
+	}
+	return p
 }
 
 // total gives an operation that was just bound its total form. Above the aggregates it stays as it is.
@@ -51,10 +78,22 @@ func (b *binder) total(s scope, n syntax.Expr, e expr) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.extent != nil && !o.tame(o.x.typ()) {
-		return nil, b.unsupported(n, "a computation with numbers this large or this small", "make the numbers smaller: cast or round them first")
+	if err := b.tame(n, o); err != nil {
+		return nil, err
 	}
-	return computed{written: e, total: o.x, within: o.extent}, nil
+	return computedOf(e, o), nil
+}
+
+// tame refuses values that PostgreSQL's arithmetic does not hold, or whose extents say nothing any more.
+func (b *binder) tame(n syntax.Expr, o operand) error {
+	switch {
+	case o.extent == nil || o.tame(o.x.typ()):
+		return nil
+	case o.x.typ() == intervalType:
+		return b.unsupported(n, "an interval this long", "")
+	default:
+		return b.unsupported(n, "a computation with numbers this large or this small", "make the numbers smaller: cast or round them first")
+	}
 }
 
 func (b *binder) totalOf(n syntax.Expr, e expr) (operand, error) {
@@ -78,7 +117,7 @@ func (b *binder) totalOf(n syntax.Expr, e expr) (operand, error) {
 func (b *binder) operandOf(n syntax.Expr, e expr) (operand, error) {
 	switch e := e.(type) {
 	case computed:
-		return operand{e.total, e.within}, nil
+		return operand{x: e.total, extent: e.within, printed: e.printed}, nil
 	case constant:
 		return b.constantOperand(n, e)
 	case cast: // to text, which binding adds
@@ -88,20 +127,25 @@ func (b *binder) operandOf(n syntax.Expr, e expr) (operand, error) {
 		case t.IsNumber() || t.IsTime():
 			return clampedColumn(e.of), nil
 		case t.IsText():
-			return operand{cut(e), nil}, nil
+			return result(cut(e), nil), nil
 		}
 	}
 	if t := e.typ(); t.IsNumber() || t.IsTime() || t == intervalType {
 		return operand{}, b.unsupported(n, "a computation with this value here", "compute with it in an outer query")
 	}
-	return operand{e, nil}, nil // conditions, uuids
+	return result(e, nil), nil // conditions, uuids
 }
+
+// result is what an operation gives: of its range nothing is shown but by proof.
+func result(x expr, s *extent) operand { return operand{x: x, extent: s} }
 
 // constantOperand is exact: its extent is a point.
 func (b *binder) constantOperand(n syntax.Expr, c constant) (operand, error) {
 	switch {
-	case c.null && (c.t.IsNumber() || c.t.IsTime() || c.t == intervalType):
-		return operand{c, between(0, 0)}, nil
+	case c.t == intervalType:
+		return intervalConstant(c), nil
+	case c.null && (c.t.IsNumber() || c.t.IsTime()):
+		return constantOf(c, between(0, 0)), nil
 	case c.null:
 	case c.t.IsNumber():
 		v, ok := parseNumber(c.text)
@@ -113,18 +157,20 @@ func (b *binder) constantOperand(n syntax.Expr, c constant) (operand, error) {
 		if isFloat(c.t) && v.Sign() != 0 {
 			s.grain = grainOf(new(big.Rat).Abs(v))
 		}
-		return operand{c, s}, nil
-	case c.t == intervalType:
-		return operand{c, intervalExtent(c.text)}, nil
+		o := constantOf(c, s)
+		return o, b.tame(n, o)
 	case c.t.IsTime():
 		v, ok := instant(c.text)
 		if !ok {
 			return operand{}, b.unsupported(n, "a computation with this time", "")
 		}
-		return operand{c, exactly(inUnit(v, c.t))}, nil
+		return constantOf(c, exactly(inUnit(v, c.t))), nil
 	}
-	return operand{c, nil}, nil
+	return result(c, nil), nil
 }
+
+// constantOf is a constant as an operand.
+func constantOf(c constant, s *extent) operand { return operand{x: c, extent: s, printed: exact()} }
 
 // as is the operand in another type that holds all its values: integers in wider ones, in numeric and in floats.
 func (o operand) as(t catalog.Type) expr {
@@ -138,19 +184,33 @@ func (o operand) as(t catalog.Type) expr {
 	return cast{x: o.x, t: t}
 }
 
-// in is the operand in another type, or an error where its values do not fit.
+// mostFloat is the number of digits of the largest numeric that counts in double precision.
+const mostFloat = 299
+
+// in is the operand in another type.
 func (o operand) in(t catalog.Type) operand {
 	if o.x.typ() == t {
 		return o
 	}
+	if limit := new(big.Rat).SetInt(power10(mostFloat)); isFloat(t) && o.reach().Cmp(limit) > 0 { // a column of more digits
+		o = clamped(o, new(big.Rat).Neg(limit), limit)
+	}
 	s := *o.extent
-	if isFloat(t) {
-		if o.x.typ() == catalog.Numeric && s.scale > 0 {
+	switch from := o.x.typ(); {
+	case isFloat(t) && from == catalog.Numeric:
+		if s.scale > 0 {
 			s.grain = grainOf(new(big.Rat).SetFrac(big.NewInt(1), power10(s.scale)))
 		}
-		return operand{o.as(t), s.inFloats()}
+		_, isConstant := o.x.(constant)
+		return operand{x: o.toFloat(), extent: s.inFloats(), printed: printed{kept: isConstant, stepped: true}}
+	case isFloat(t):
+		return operand{x: o.as(t), extent: s.inFloats(), printed: o.printed}
+	case t.IsInteger() && (!from.IsInteger() || integerBits(t) < integerBits(from)): // whole numbers
+		o = o.guarded()
+		return operand{x: o.as(t), extent: &s, printed: printed{kept: true, stepped: true}}
+	default:
+		return operand{x: o.as(t), extent: &s, printed: o.printed}
 	}
-	return operand{o.as(t), &s}
 }
 
 // carried brings operands to one type: the carrier of t that holds all of them.
@@ -184,7 +244,7 @@ func (b *binder) binaryTotal(n syntax.Expr, op syntax.Operator, t catalog.Type, 
 	}
 	switch {
 	case op == syntax.Concat:
-		return operand{binary{op: op, l: l.x, r: r.x, t: catalog.Text}, nil}, nil
+		return result(binary{op: op, l: l.x, r: r.x, t: catalog.Text}, nil), nil
 	case t.IsInteger() && l.x.typ().IsNumber() && r.x.typ().IsNumber():
 		return integerTotal(op, t, l, r), nil
 	case t == catalog.Numeric:
@@ -217,7 +277,7 @@ func integerTotal(op syntax.Operator, t catalog.Type, l, r operand) operand {
 	}
 	within := *s
 	within.scale, within.grain = 0, 0
-	carrier, both := carried(s.carrier(t), l, r)
+	carrier, both := carried(s.carrier(t), l.guarded(), r.guarded())
 	var x expr
 	switch {
 	case op == syntax.Divide && carrier == catalog.Numeric: // numeric's / has digits after the point
@@ -225,7 +285,7 @@ func integerTotal(op syntax.Operator, t catalog.Type, l, r operand) operand {
 	default:
 		x = binary{op: op, l: both[0].x, r: both[1].x, t: carrier}
 	}
-	return operand{operand{x, &within}.as(within.carrier(t)), &within}
+	return result(x, &within).in(within.carrier(t))
 }
 
 // remainder is the extent of l % r, which has the sign of l and is smaller than r by at least unit.
@@ -257,6 +317,7 @@ const quotientDigits = 15
 
 // numericTotal computes in numeric, which is exact but for quotients.
 func numericTotal(op syntax.Operator, l, r operand) operand {
+	l, r = l.guarded(), r.guarded()
 	var s *extent
 	switch op {
 	case syntax.Add:
@@ -275,7 +336,7 @@ func numericTotal(op syntax.Operator, l, r operand) operand {
 	default:
 		panic("sqlrewrite: arithmetic without a total form")
 	}
-	return operand{binary{op: op, l: l.x, r: r.x, t: catalog.Numeric}, s}
+	return result(binary{op: op, l: l.x, r: r.x, t: catalog.Numeric}, s)
 }
 
 // floatTotal computes in double precision. The grain keeps results that are not zero away from underflow: sums and products of whole
@@ -284,12 +345,16 @@ func floatTotal(op syntax.Operator, l, r operand) operand {
 	var s *extent
 	switch op {
 	case syntax.Add:
+		l, r = l.guarded(), r.guarded()
 		s = l.plus(r.extent)
 	case syntax.Subtract:
+		l, r = l.guarded(), r.guarded()
 		s = l.plus(r.negated())
 	case syntax.Multiply:
+		l, r = l.factor(), r.factor()
 		s = l.times(r.extent)
 	case syntax.Divide:
+		l, r = l.factor(), r.factor()
 		least, open := r.least(smallest(r.grain))
 		s = l.over(r.extent, least, open)
 		s.grain = 0
@@ -301,7 +366,7 @@ func floatTotal(op syntax.Operator, l, r operand) operand {
 		panic("sqlrewrite: arithmetic without a total form")
 	}
 	s.scale = 0
-	return operand{binary{op: op, l: l.x, r: r.x, t: catalog.Float8}, s.inFloats()}
+	return result(binary{op: op, l: l.x, r: r.x, t: catalog.Float8}, s.inFloats())
 }
 
 // smallest is 2^-grain.
@@ -329,7 +394,21 @@ func (b *binder) choiceTotal(n syntax.Expr, e choice) (operand, error) {
 	if e.otherwise != nil {
 		total.otherwise = all[len(all)-1].x
 	}
-	return operand{total, s}, nil
+	return operand{x: total, extent: s, printed: oneOfIntervals(shownByAll(all), all, s, func(steady []expr) expr {
+		return total.with(steady)
+	})}, nil
+}
+
+// with is the choice with other results.
+func (e choice) with(results []expr) expr {
+	other := choice{t: e.t}
+	for i, a := range e.arms {
+		other.arms = append(other.arms, arm{cond: a.cond, result: results[i]})
+	}
+	if e.otherwise != nil {
+		other.otherwise = results[len(results)-1]
+	}
+	return other
 }
 
 // alternatives are expressions of which one is the value: in one type, and within the hull of their extents.
@@ -359,6 +438,9 @@ func (b *binder) alternatives(n syntax.Expr, t catalog.Type, exprs []expr) (cata
 	if s == nil && (t.IsNumber() || t.IsTime()) {
 		s = between(0, 0) // always NULL
 	}
+	if s == nil && t == intervalType {
+		s = intervalConstant(constant{t: t, null: true}).extent
+	}
 	return t, all, s, nil
 }
 
@@ -371,11 +453,11 @@ func (b *binder) castTotal(n syntax.Expr, e cast) (operand, error) {
 	from := e.x.typ()
 	switch {
 	case e.t == catalog.Text && familyOf(from) == textFamily:
-		return operand{collatedText(o.x), nil}, nil
+		return result(collatedText(o.x), nil), nil
 	case e.t == catalog.Text && (from.IsInteger() || from == catalog.Bool || from == catalog.UUID || from == catalog.Date):
-		return operand{cast{x: o.x, t: catalog.Text}, nil}, nil
+		return result(cast{x: o.x, t: catalog.Text}, nil), nil
 	case from == catalog.Bool && e.t.IsInteger():
-		return operand{cast{x: cast{x: o.x, t: catalog.Int4}, t: e.t}, between(0, 1)}, nil
+		return result(cast{x: cast{x: o.x, t: catalog.Int4}, t: e.t}, between(0, 1)), nil
 	case from == e.t && len(e.mods) == 0:
 		return o, nil
 	case from.IsNumber() && e.t.IsInteger():
@@ -403,14 +485,15 @@ func toInteger(o operand, t catalog.Type) operand {
 		o = clamped(o, lowest, highest)
 	}
 	// Rounding is monotone and keeps whole numbers.
-	return operand{o.as(t), o.rounded(floor, ceil)}
+	o = o.guarded()
+	return operand{x: o.as(t), extent: o.rounded(floor, ceil), printed: exact()}
 }
 
 func (b *binder) toNumeric(n syntax.Expr, o operand, mods []int32) (operand, error) {
 	if isFloat(o.x.typ()) {
 		s := o.widened(quotientDigits - 1) // 15 significant digits
 		s.scale = len(floor(new(big.Rat).Inv(smallest(o.grain))).String()) + quotientDigits
-		o = operand{o.as(catalog.Numeric), s}
+		o = result(o.as(catalog.Numeric), s)
 	}
 	o = o.in(catalog.Numeric)
 	if len(mods) == 0 {
@@ -429,8 +512,9 @@ func (b *binder) toNumeric(n syntax.Expr, o operand, mods []int32) (operand, err
 	if o.reach().Cmp(top) > 0 {
 		o = clamped(o, new(big.Rat).Neg(top), top)
 	}
+	o = o.guarded()
 	s := o.toGrid(digits)
-	return operand{cast{x: o.x, t: catalog.Numeric, mods: mods}, s}, nil
+	return operand{x: cast{x: o.x, t: catalog.Numeric, mods: mods}, extent: s, printed: printed{stepped: true}}, nil
 }
 
 // toGrid is the extent after rounding to digits after the point.
@@ -474,7 +558,7 @@ func clamped(o operand, lo, hi *big.Rat) operand {
 	smaller, larger := clampFunctions(t)
 	x := call{name: smaller, args: []expr{o.x, valueOf(hi, t)}, t: t}
 	x = call{name: larger, args: []expr{x, valueOf(lo, t)}, t: t}
-	return operand{x, o.meet(lo, hi)}
+	return operand{x: x, extent: o.meet(lo, hi), printed: printed{kept: true, stepped: o.stepped}}
 }
 
 // valueOf is a number or time as a constant of type t.
@@ -500,7 +584,7 @@ const (
 
 // clampedColumn is a column of numbers or times as an operand. Beyond its bounds a value counts as the bound, NaN and Infinity as the upper one.
 func clampedColumn(f *field) operand {
-	o := operand{column{of: f}, &extent{openLo: true, openHi: true}}
+	o := operand{x: column{of: f}, extent: &extent{openLo: true, openHi: true}, printed: exact()}
 	switch {
 	case f.Type.IsInteger():
 		o.lo, o.hi = integerRange(f.Type)
@@ -545,7 +629,7 @@ func numericLeaf(o operand, f *field) operand {
 		return o
 	}
 	s := o.toGrid(freeScale)
-	return operand{call{name: "round", args: []expr{o.x, constant{t: catalog.Int4, text: strconv.Itoa(freeScale)}}, t: catalog.Numeric}, s}
+	return operand{x: call{name: "round", args: []expr{o.x, constant{t: catalog.Int4, text: strconv.Itoa(freeScale)}}, t: catalog.Numeric}, extent: s, printed: exact()}
 }
 
 func floatLeaf(o operand, f *field) operand {

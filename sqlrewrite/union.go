@@ -59,7 +59,7 @@ func (b *binder) unionAll() (*relation, error) {
 		d.fields, out.owners = append(d.fields, f), []*field{f}
 		left, right = append(left, column{of: lo}), append(right, column{of: ro})
 	}
-	d.parts = []*rowQuery{{from: l.node, outputs: left}, {from: r.node, outputs: right}}
+	d.parts = []*rowQuery{{from: l.node, of: l, outputs: left}, {from: r.node, of: r, outputs: right}}
 	return out, b.addLeaf(&d.leaf)
 }
 
@@ -69,11 +69,24 @@ func (b *binder) united(set *syntax.SetOperation, l, r *field) (*field, error) {
 		return nil, b.mismatch(syntaxAt(set.Pos), fmt.Sprintf("column %s is of type %s on one side of UNION and of type %s on the other",
 			fault.Quote(l.Name), typeName(l.Type), typeName(r.Type)), "cast one of them")
 	}
+	if l.Type == catalog.Enum && l.Enum != r.Enum { // as in PostgreSQL
+		return nil, b.mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" is of one enumerated type on one side of UNION and of another on the other",
+			"cast both to text")
+	}
+	if l.Identifies != "" && r.Identifies != "" && l.Identifies != r.Identifies {
+		return nil, fault.UnitKinds(b.position(set.Pos), l.Name, r.Name)
+	}
 	if l.unit != r.unit {
 		return nil, b.mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" identifies the privacy unit on one side of UNION only", "")
 	}
 	c := catalog.Column{Name: l.Name, Type: l.Type, Enum: l.Enum, TypMod: l.TypMod, Exposed: l.Exposed && r.Exposed, NotNull: l.NotNull && r.NotNull,
-		PrivateKeys: l.PrivateKeys && r.PrivateKeys}
+		PrivateKeys: l.PrivateKeys && r.PrivateKeys, Identifies: l.Identifies}
+	if c.Type.IsText() {
+		c.MaxLength = max(l.LongestText(), r.LongestText())
+	}
+	if c.Identifies == "" {
+		c.Identifies = r.Identifies // what may identify a unit counts as if it did
+	}
 	if r.TypMod != l.TypMod {
 		c.TypMod = -1
 	}

@@ -3,7 +3,6 @@ package sqlrewrite
 import (
 	"maps"
 	"math/big"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,7 +88,12 @@ func (b *binder) overUnit(r *relation, n *syntax.Call) (*unitWindow, error) {
 		return nil, fault.Unsupported(b.position(n.Over.Pos), "a window over the rows of many people",
 			"one person's row would decide about another's; PARTITION BY "+r.unitName())
 	}
-	if w.order, err = b.orderings(definition.OrderBy, func(n syntax.Expr) (expr, error) { return b.expression(rowScope{b}, n) }); err != nil {
+	if w.order, err = b.orderings(definition.OrderBy, func(n syntax.Expr) (expr, error) {
+		if f, ok := b.identityOf(n); ok {
+			return column{of: f}, nil
+		}
+		return b.expression(rowScope{b}, n)
+	}); err != nil {
 		return nil, err
 	}
 	if w.frame, err = b.frame(definition, w.order); err != nil {
@@ -298,7 +302,11 @@ func (w *unitWindow) given(f *field) bool {
 }
 
 func (w *unitWindow) sameOrder(o *unitWindow) bool {
-	return reflect.DeepEqual(w.partition, o.partition) && reflect.DeepEqual(w.order, o.order)
+	same := func(a, b ordering) bool {
+		return a.descending == b.descending && a.nullsFirst == b.nullsFirst && structureOf(a.expr) == structureOf(b.expr)
+	}
+	return slices.EqualFunc(w.partition, o.partition, func(a, b expr) bool { return structureOf(a) == structureOf(b) }) &&
+		slices.EqualFunc(w.order, o.order, same)
 }
 
 // tellsApart finds the key that tells the rows of a partition apart.
@@ -401,14 +409,7 @@ func (p *printer) ties(w *unitWindow) {
 		default:
 			p.write(" ORDER BY ")
 		}
-		switch {
-		case f.Type == catalog.Char: // 'a' and 'a ' are equal, and are one text
-			p.write(f.sql(), "::", textType, " COLLATE ", byteCollation, ", pg_catalog.octet_length(", f.sql(), ")")
-		case f.Type == catalog.Text || !oneText(column{of: f}): // -0 and 0, 1.0 and 1.00, 1 day and 24 hours
-			p.write(f.sql(), "::", textType, " COLLATE ", byteCollation)
-		default:
-			p.write(f.sql())
-		}
+		p.write(p.identical(f))
 	}
 }
 

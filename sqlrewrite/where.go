@@ -40,8 +40,9 @@ func (b *binder) unary(s scope, n *syntax.Unary) (expr, error) {
 		return x, nil
 	}
 	if c, ok := x.(constant); ok && !c.null {
-		v, _ := parseNumber(c.text)
-		return numberConstant(v.Neg(v), !c.t.IsInteger()), nil
+		if v, ok := parseNumber(c.text); ok { // not NaN, nor Infinity
+			return numberConstant(v.Neg(v), !c.t.IsInteger()), nil
+		}
 	}
 	return b.total(s, n, negate{x: x, t: x.typ()})
 }
@@ -85,7 +86,23 @@ func (b *binder) comparable(s scope, n syntax.Expr, op syntax.Operator, ln, rn s
 	if r, err = b.expression(s, rn); err != nil {
 		return nil, nil, err
 	}
-	return b.unify(n, op, ln, rn, l, r)
+	l, r, err = b.unify(n, op, ln, rn, l, r)
+	if err != nil || s.computes() {
+		return l, r, err
+	}
+	return besideFloat(l, r), besideFloat(r, l), nil
+}
+
+// besideFloat is a computed numeric that is compared with a float, in double precision: PostgreSQL would cast it, and raise an error where it does not fit.
+func besideFloat(e, other expr) expr {
+	c, ok := e.(computed)
+	if !ok || c.within == nil || c.total.typ() != catalog.Numeric || !isFloat(carrierOf(other)) {
+		return e
+	}
+	o := operand{x: c.total, extent: c.within, printed: c.printed}
+	cast := o.in(catalog.Float8)
+	cast.x = guard{x: c.total, clamped: cast.x}
+	return computedOf(c.written, cast)
 }
 
 // unify gives the constants among l and r the other's type and checks that the two compare under op.
@@ -145,6 +162,15 @@ func (b *binder) in(s scope, n *syntax.In) (expr, error) {
 		e.list = append(e.list, v)
 	}
 	e.x = x
+	if s.computes() {
+		return e, nil
+	}
+	for i, v := range e.list {
+		e.list[i] = besideFloat(v, x)
+	}
+	for _, v := range e.list {
+		e.x = besideFloat(e.x, v)
+	}
 	return e, nil
 }
 
@@ -180,6 +206,9 @@ func (b *binder) is(s scope, n *syntax.Is) (expr, error) {
 	if n.What != syntax.IsNull {
 		x, err := b.condition(s, n.X)
 		return is{x: x, what: n.What, not: n.Not}, err
+	}
+	if x, ok := b.identityIn(s, n.X); ok {
+		return is{x: x, what: n.What, not: n.Not}, nil
 	}
 	x, err := b.expression(s, n.X)
 	if err != nil {
@@ -245,7 +274,7 @@ func (b *binder) regex(s scope, n *syntax.Like, x expr, literal *syntax.Literal)
 		if err != nil {
 			return nil, err
 		}
-		x = computed{written: x, total: o.x}
+		x = computedOf(x, o)
 	}
 	return like{x: x, pattern: constant{t: catalog.Text, text: text}, regex: true, caseInsensitive: n.CaseInsensitive, not: n.Not}, nil
 }

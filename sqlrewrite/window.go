@@ -273,7 +273,7 @@ func (p *printer) separator(i int) {
 // sortKey prints what rows are ordered by: text under one collation, and enums by the order of their labels.
 func (p *printer) sortKey(e expr) {
 	if f := plainField(e); f != nil && f.Type == catalog.Enum && !p.inline {
-		p.write(f.sql())
+		p.write(p.field(f))
 		return
 	}
 	p.collated(e)

@@ -99,7 +99,7 @@ func (s *windowRows) column(n *syntax.Column) (expr, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case f.unit:
+	case f.identity():
 		return nil, fault.UnitColumn(s.at(n), f.Name)
 	default:
 		return column{of: s.field(f)}, nil

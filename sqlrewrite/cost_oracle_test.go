@@ -1,0 +1,190 @@
+package sqlrewrite
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+var costQueries = flag.Int("cost-queries", 2000, "random queries whose work is counted with and without one unit; make neighbours asks 100000")
+
+// executed is what EXPLAIN (ANALYZE) says of one node and those below.
+type executed struct {
+	Type       string     `json:"Node Type"`
+	Rows       float64    `json:"Actual Rows"`
+	Loops      float64    `json:"Actual Loops"`
+	Filtered   float64    `json:"Rows Removed by Filter"`
+	JoinFilter float64    `json:"Rows Removed by Join Filter"`
+	Rechecked  float64    `json:"Rows Removed by Index Recheck"`
+	Plans      []executed `json:"Plans"`
+}
+
+// work is how many rows all nodes gave or looked at, how many nodes there are, and how many never ran.
+func (n executed) work() (rows float64, nodes, idle int) {
+	rows, nodes = n.Loops*(n.Rows+n.Filtered+n.JoinFilter+n.Rechecked), 1
+	if n.Loops == 0 {
+		idle = 1
+	}
+	for _, below := range n.Plans {
+		r, k, i := below.work()
+		rows, nodes, idle = rows+r, nodes+k, idle+i
+	}
+	return rows, nodes, idle
+}
+
+// executionOf runs a statement and gives what it did, and how many milliseconds it took.
+func executionOf(ctx context.Context, conn *pgx.Conn, s Statement) (executed, float64, error) {
+	var text []byte
+	if err := conn.QueryRow(ctx, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+s.SQL, s.Args...).Scan(&text); err != nil {
+		return executed{}, 0, err
+	}
+	var all []struct {
+		Plan executed
+		Time float64 `json:"Execution Time"`
+	}
+	err := json.Unmarshal(text, &all)
+	return all[0].Plan, all[0].Time, err
+}
+
+// The chosen unit has far more rows than anybody, in all tables, and public tables are as large as their policy allows.
+const costAdversary = `
+DELETE FROM public.tags; INSERT INTO public.tags SELECT 1, 'red' || i FROM generate_series(1, 8) i; INSERT INTO public.tags SELECT 2, 'blue' || i FROM generate_series(1, 8) i;
+UPDATE store.events SET unit = 3 WHERE event % 4 <> 0; UPDATE store.orders SET buyer = 3 WHERE order_id % 4 <> 0;
+UPDATE store.events SET k_num = 1 WHERE unit = 3 AND event % 2 = 0; UPDATE store.orders SET k_num = 1 WHERE buyer = 3;`
+
+// costSlack is by how many milliseconds two runs of one statement may differ on a machine that others use too.
+const costSlack = 250
+
+// chosenUnit is the unit of [costAdversary].
+const chosenUnit = "3"
+
+// costs compares what statements do with the chosen unit and without.
+type costs struct {
+	rows, unitRows    float64 // of all tables
+	defect            func(string) string
+	skipped           int
+	tightest, slowest float64
+}
+
+// compare is an error where the chosen unit moves the work of a plan by more than its bound.
+func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
+	t.Helper()
+	pairs := float64(clampInt64(p.PairsPerRow()))
+	for _, s := range p.Statements(d) {
+		if c.defect != nil {
+			s.SQL = c.defect(s.SQL)
+		}
+		var work, ms [2]float64
+		var nodes, idle [2]int
+		for i, without := range []string{"nobody", chosenUnit} {
+			mustExec(t, world.conn, "SELECT set_config('test.without', '"+without+"', false)")
+			plan, took, err := executionOf(t.Context(), world.conn, s)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.SQL, err)
+			}
+			ms[i] = took
+			work[i], nodes[i], idle[i] = plan.work()
+		}
+		most := c.unitRows * (1 + pairs) * float64(max(nodes[0], nodes[1]))
+		if idle[0] != idle[1] {
+			c.skipped++
+			most += c.rows * (1 + pairs) * float64(max(nodes[0], nodes[1])) // what others' rows cost, once
+		}
+		moved := max(work[0]-work[1], work[1]-work[0])
+		c.tightest = max(c.tightest, moved/most)
+		if moved > most {
+			return fmt.Errorf("%s\n%v\nunit %s, of %.0f rows that meet %.0f each, moved the work from %.0f to %.0f rows at %d nodes; the bound is %.0f", s.SQL, s.Args, chosenUnit,
+				c.unitRows, pairs, work[1], work[0], nodes[0], most)
+		}
+		allowed := (c.unitRows*maxRowWork+maxUnitWork)/1e6*float64(strings.Count(s.SQL, "SELECT")) + costSlack
+		if c.slowest = max(c.slowest, ms[0]-ms[1]); ms[0]-ms[1] > allowed {
+			return fmt.Errorf("%s\nunit %s moved the time from %.1f to %.1f ms; the bound is %.1f", s.SQL, chosenUnit, ms[1], ms[0], allowed)
+		}
+	}
+	return nil
+}
+
+// What one unit adds to the rows that PostgreSQL looks at is bounded by what the planner says: each of its rows meets at most PairsPerRow others, at each
+// node of the plan; and where it alone decides whether a table is read at all, that table is read once. Its time is bounded by the rows' price.
+//
+// covers: B4 C1
+func TestB4C1CostOracle(t *testing.T) {
+	world := newWorld(t, *proofSeed, wild, 4)
+	writer := &writer{r: world.r, counts: make(map[string]int)}
+	sampler := mechanisms.NewSampler()
+	var c costs
+	ran, refused := 0, map[string]int{}
+	for tried := 0; ran < *costQueries; tried++ {
+		if tried > 2**costQueries+100 {
+			t.Fatalf("%d of %d queries were refused: %v", tried-ran, tried, refused)
+		}
+		if tried%50 == 0 {
+			world.fill(t, true)
+			mustExec(t, world.owner, costAdversary)
+			c.rows, c.unitRows = world.rowsOf(t, "true"), world.rowsOf(t, "unit = "+chosenUnit)
+		}
+		sql, from := writer.query()
+		p, err := Rewrite(sql, world.snapshot, randomOptions(world.r, from))
+		if err != nil {
+			if code := string(fault.CodeOf(err)); tolerated[code] {
+				refused[code]++
+				continue
+			}
+			t.Fatalf("%s\n%s", sql, showFault(err))
+		}
+		if !p.NeedsData() {
+			continue
+		}
+		ran++
+		if err := c.compare(t, world, p, p.Draw(sampler)); err != nil {
+			t.Fatalf("%s\n%v", sql, err)
+		}
+	}
+	mustExec(t, world.conn, "SELECT set_config('test.without', 'nobody', false)")
+	t.Logf("%d queries, refused by size: %v; in %d statements the unit alone decided whether a table was read; at most %.2f of the bound on rows; at most %.1f ms", ran, refused, c.skipped, c.tightest, c.slowest)
+}
+
+// Without their caps, statements that pair one unit's own rows break the bound: that is what the silence of the test above is worth.
+func TestB4C1CostOracleKillsUncapped(t *testing.T) {
+	world := newWorld(t, *proofSeed, wild, 4)
+	world.fill(t, true)
+	mustExec(t, world.owner, "INSERT INTO store.events (event, unit, k_num, nn) SELECT 1000 + i, 3, 1, i FROM generate_series(1, 150) i;"+costAdversary)
+	for _, sql := range []string{
+		"SELECT count(*) FROM events a JOIN events b ON b.unit = a.unit JOIN events c ON c.unit = a.unit",
+	} {
+		p, err := Rewrite(sql, world.snapshot, randomOptions(world.r, origin{}))
+		if err != nil {
+			t.Fatalf("%s\n%s", sql, showFault(err))
+		}
+		c := costs{rows: world.rowsOf(t, "true"), unitRows: world.rowsOf(t, "unit = "+chosenUnit)}
+		draws := p.Draw(mechanisms.NewSampler())
+		if err := c.compare(t, world, p, draws); err != nil {
+			t.Error(err)
+		}
+		c.defect = replacing(`v\.place <= `, `v.place <= 1000000 * `)
+		if err := c.compare(t, world, p, draws); err == nil {
+			t.Errorf("%s: survived: at most %.2f of the bound", sql, c.tightest)
+		}
+	}
+}
+
+// rowsOf is how many rows of owned tables fulfil a condition, and how many all public tables have.
+func (w *world) rowsOf(t *testing.T, condition string) float64 {
+	t.Helper()
+	people, orders := strings.ReplaceAll(condition, "unit", "id"), strings.ReplaceAll(condition, "unit", "buyer")
+	var n float64
+	if err := w.owner.QueryRow(t.Context(), fmt.Sprintf(`SELECT (SELECT count(*) FROM store.people WHERE %s) + (SELECT count(*) FROM store.events WHERE %s) + (SELECT count(*) FROM store.orders WHERE %[3]s)
+		+ (SELECT count(*) FROM store.items JOIN store.orders USING (order_id) WHERE %[3]s) + (SELECT count(*) FROM store.cards WHERE %[2]s)
+		+ (SELECT count(*) FROM public.zones) + (SELECT count(*) FROM public.tags)`, people, condition, orders)).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,68 @@
+package sqlrewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/catalog"
+	"noisegate/internal/pgtest"
+)
+
+// Every statement of the golden files that computes has a dry run, which names no table and which PostgreSQL runs without an error: none of them
+// is refused by it. Those of plain counts and sums have none.
+//
+// covers: E.3
+func TestDryRunsOfGoldenStatements(t *testing.T) {
+	database := pgtest.Protected(t, `CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')`)
+	conn := database.Conn(t, database.ReaderDSN)
+	if _, err := conn.Exec(t.Context(), "SET search_path = ''"); err != nil {
+		t.Fatal(err)
+	}
+	ran, skipped := 0, 0
+	for _, clause := range goldenClauses() {
+		var tables string
+		var snapshot *catalog.Snapshot
+		datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "tables":
+				tables = d.Input
+			case "policy":
+				snapshot = parseSnapshot(t, tables, d.Input)
+			case "plan":
+				p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+				runs := p.DryRuns()
+				if len(runs) == 0 {
+					skipped++
+				}
+				for _, run := range runs {
+					ran++
+					sql, args := run.Text()
+					for _, table := range snapshot.Tables {
+						if strings.Contains(sql, tableName(table)) {
+							d.Fatalf(t, "the dry run names %s: %s", table.Name, sql)
+						}
+					}
+					rows, err := conn.Query(t.Context(), sql, append([]any{pgx.QueryExecModeDescribeExec}, args...)...)
+					if err == nil {
+						rows.Close()
+						err = rows.Err()
+					}
+					if err != nil {
+						t.Errorf("%s: %s\n%s\n%v", d.Pos, d.Input, sql, err)
+					}
+				}
+			}
+			return d.Expected
+		})
+	}
+	if ran < 90 || skipped < 50 {
+		t.Errorf("%d dry runs, %d plans without one: too few to say anything", ran, skipped)
+	}
+	t.Logf("%d dry runs, %d plans without one", ran, skipped)
+}

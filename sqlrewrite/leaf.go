@@ -1,0 +1,234 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"noisegate/catalog"
+)
+
+// A statement is printed as a template, in which each scan of a table stands as a mark. When the text is complete, it is known which columns
+// it names; then each mark becomes the scan's leaf: the table itself, or a query that gives exactly these columns in a form in which equal
+// values are identical and no text is long. docs/sql.md, section 3, has the lemma.
+
+// markLeaf begins and ends the mark of a scan. No name can hold it: PostgreSQL has no text with this byte.
+const markLeaf = "\x00"
+
+// mark stands for a scan until the statement is complete.
+func (p *printer) mark(s *scan) string {
+	for i, known := range p.scans {
+		if known == s {
+			return fmt.Sprint(markLeaf, i, markLeaf)
+		}
+	}
+	p.scans = append(p.scans, s)
+	return fmt.Sprint(markLeaf, len(p.scans)-1, markLeaf)
+}
+
+// field names a field in a statement, as it is called where the printer is: a cap around its relation calls it by another name. Every name
+// goes through here, so that leaves know what is read of them.
+func (p *printer) field(f *field) string {
+	if p.named != nil {
+		p.named[f] = true
+	}
+	for _, c := range f.caps {
+		if !slices.Contains(p.inside, c) && !p.inline {
+			return quoteIdent(c.alias) + "." + quoteIdent(fmt.Sprintf("c%d", slices.Index(c.outputs, f)))
+		}
+	}
+	return f.sql()
+}
+
+// template is a statement whose scans are marks.
+type template struct {
+	text  string
+	scans []*scan
+	named map[*field]bool
+}
+
+func (p *printer) template() template { return template{p.b.String(), p.scans, p.named} }
+
+// with puts leaves into the places of the marks.
+func (t template) with(leaf func(*scan) string) string {
+	var pairs []string
+	for i, s := range t.scans {
+		pairs = append(pairs, fmt.Sprint(markLeaf, i, markLeaf), leaf(s))
+	}
+	return strings.NewReplacer(pairs...).Replace(t.text)
+}
+
+// sql is the statement over the tables.
+func (t template) sql() string {
+	return t.with(func(s *scan) string { return t.leaf(s, s.source()) })
+}
+
+// identity is the statement as questions were identified before there were leaves: over the tables as they are. What a leaf is follows
+// from the policy, which a question's identity holds.
+func (t template) identity() string { return t.with((*scan).plainTable) }
+
+// plainTable is the table under its alias.
+func (s *scan) plainTable() string { return tableName(s.table) + s.as() }
+
+// source is the table that a leaf reads: without tables that inherit from it, whoever makes them when; a partitioned table is its partitions.
+func (s *scan) source() string { return onlyTable(s.table) }
+
+func onlyTable(t *catalog.Table) string {
+	if t.Partitioned {
+		return tableName(t)
+	}
+	return "ONLY " + tableName(t)
+}
+
+func tableName(t *catalog.Table) string { return quoteIdent(t.Schema) + "." + quoteIdent(t.Name) }
+
+// leaf is what stands for a scan in FROM: the source under the scan's alias where all columns that are read are canonical as they are.
+func (t template) leaf(s *scan, source string) string {
+	var list, conditions []string
+	bare := true
+	for _, f := range s.fields {
+		if !t.named[f] {
+			continue
+		}
+		form := s.form(f)
+		if form.condition != "" {
+			conditions = append(conditions, form.condition)
+		}
+		name := quoteIdent(f.Name)
+		if form.text != name {
+			name = form.text + " AS " + name
+		}
+		bare = bare && form.bare()
+		list = append(list, name)
+	}
+	if bare {
+		return source + s.as()
+	}
+	where := ""
+	if len(conditions) > 0 {
+		where = " WHERE " + strings.Join(conditions, " AND ")
+	}
+	return "(SELECT " + strings.Join(list, ", ") + " FROM " + source + where + ")" + s.name1()
+}
+
+// name1 is the alias of a scan that needs one.
+func (s *scan) name1() string {
+	if s.alias == "" {
+		return ` AS "t1"`
+	}
+	return s.as()
+}
+
+// leafForm is how a leaf gives a column: text is an expression over the table's columns, and condition, unless it is empty, holds on the
+// rows that there are.
+type leafForm struct {
+	text, condition string
+	form            bool // text is not the column alone
+}
+
+func (f leafForm) bare() bool { return !f.form && f.condition == "" }
+
+// form is the canonical form of a column of a scan. Of the types that it leaves as they are equal values are identical: whole numbers, booleans,
+// dates, times, uuids, labels of enums, numerics of fixed digits.
+func (s *scan) form(f *field) leafForm {
+	name := quoteIdent(f.Name)
+	canonical := func(text string) leafForm { return leafForm{text: text, form: true} }
+	switch f.Type {
+	case catalog.Float4, catalog.Float8: // 0 for -0
+		return canonical("(" + name + " + 0::" + sqlType(f.Type) + ")")
+	case catalog.Numeric:
+		if _, fixed := scale(column{of: f}); fixed {
+			return leafForm{text: name}
+		}
+		return canonical("pg_catalog.trim_scale(" + name + ")") // 1 for 1.00
+	case catalog.Text, catalog.Char:
+		return s.textForm(f, name)
+	default:
+		return leafForm{text: name}
+	}
+}
+
+// textForm is a text of at most the bytes that the policy lets count, else NULL: octet_length looks at the header of a value, not at the value. A
+// row whose unit is NULL belongs to nobody, so where the text tells the unit the row is left out, and the column stays as it is: indexes keep
+// serving. (That a column is in an index does not bound its values: PostgreSQL compresses what it puts there.)
+func (s *scan) textForm(f *field, name string) leafForm {
+	form := leafForm{text: name}
+	if f.Type == catalog.Char { // 'a' and 'a ' are equal; as texts they are one
+		form = leafForm{text: name + "::" + textType, form: true}
+	}
+	limit := f.LongestText()
+	if characters := int64(f.TypMod) - 4; characters > 0 && 4*characters <= limit {
+		return form
+	}
+	short := fmt.Sprintf("(pg_catalog.octet_length(%s) <= %d)", name, limit)
+	if s.tellsUnit(f) {
+		form.condition = short
+		return form
+	}
+	return leafForm{text: "CASE WHEN " + short + " THEN " + form.text + " END", form: true}
+}
+
+// tellsUnit reports whether rows where a column is NULL belong to nobody: it holds the unit's id, or the path to the unit begins or
+// arrives there.
+func (s *scan) tellsUnit(f *field) bool {
+	return s.table.Unit.Kind != catalog.NoUnit && f.Name == s.table.Unit.Column || f.Name == s.reached
+}
+
+// settled is an expression whose text is given, in a form in which equal values are identical: for where PostgreSQL picks one of them. A computed
+// value may be 1.0 on one row and 1.00 on another, which divide differently, 0 and -0, 1 day and 24 hours.
+func (p *printer) settled(e expr, text string) string {
+	f := plainField(e)
+	_, fixed := scale(e)
+	switch t := carrierOf(e); {
+	case p.inline || p.identity || f != nil && (f.printed == "" || t == catalog.Numeric && fixed): // as a leaf gives it
+		return text
+	case t == catalog.Numeric && p.adds():
+		return "pg_catalog.trim_scale(" + text + ")"
+	case isFloat(t) && p.adds():
+		return "(" + text + " + 0::" + sqlType(t) + ")"
+	case t == intervalType && p.adds(): // months as 30 days each, which is what they are in a comparison, and no day of hours
+		return p.text(levelled(e))
+	default:
+		return text
+	}
+}
+
+// maxMatched is how many bytes of a text a pattern is matched with, and matchedLetters how many characters surely have no more (A32).
+const (
+	maxMatched     = 1024
+	matchedLetters = maxMatched / 4
+)
+
+// matched prints a text that a pattern is matched with: a longer one of a column is NULL, a longer one that was computed is cut.
+func (p *printer) matched(x expr) {
+	switch {
+	case p.named == nil || longestText(x) <= maxMatched || !p.adds():
+		p.collated(x)
+	case plainField(x) != nil:
+		text := p.text(x)
+		p.write("(CASE WHEN (pg_catalog.octet_length(", text, ") <= ", fmt.Sprint(maxMatched), ") THEN ", text, " END) COLLATE ", p.collation)
+	default:
+		p.write(`pg_catalog."left"(`, p.text(x), ", ", fmt.Sprint(matchedLetters), ") COLLATE ", p.collation)
+	}
+}
+
+// longestText is how many bytes a text below the aggregates can have.
+func longestText(e expr) int64 {
+	switch e := e.(type) {
+	case constant:
+		return int64(len(e.text))
+	case column:
+		return e.of.LongestText()
+	case unitAggregate:
+		longest := int64(0)
+		if e.x != nil {
+			longest = longestText(e.x)
+		}
+		for _, c := range e.args {
+			longest = max(longest, int64(len(c.text)))
+		}
+		return longest
+	default:
+		return 4 * maxLetters(e)
+	}
+}

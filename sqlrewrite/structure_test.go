@@ -1,0 +1,156 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+)
+
+// The table has columns whose names read like computed values, or like parts of them.
+const (
+	oddTables = `t
+  id  integer not null unique
+  a   integer
+  b   integer
+  %s`
+	oddPolicy = `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  t:
+    unit: {row: id}
+    columns:
+      a: {bounds: [0, 9]}
+      b: {bounds: [0, 9]}
+%s
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`
+)
+
+var oddNames = []string{"a + b", "(a + b)", "(a + 1)", "b + 1", "1", "true", "NULL", "abs(a)", "(a = 1)", "a = 1", "(a)::numeric", "a AND b", "'x'"}
+
+func oddSnapshot(t *testing.T) *catalog.Snapshot {
+	t.Helper()
+	snapshot := parseSnapshot(t, fmt.Sprintf(oddTables, oddColumns()), fmt.Sprintf(oddPolicy, oddBounds()))
+	for _, table := range snapshot.Tables {
+		for _, c := range table.Columns {
+			var i int
+			if n, _ := fmt.Sscanf(c.Name, "odd%d", &i); n == 1 {
+				c.Name = oddNames[i]
+			}
+		}
+	}
+	return snapshot
+}
+
+func oddColumns() string {
+	var lines []string
+	for i := range oddNames {
+		lines = append(lines, fmt.Sprintf("odd%d integer", i))
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+func oddBounds() string {
+	var lines []string
+	for i := range oddNames {
+		lines = append(lines, fmt.Sprintf("      odd%d: {bounds: [0, 9]}", i))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Two expressions are one measure only if they print alike, whatever columns are called and however numbers are written.
+//
+// covers: E.5 W1
+func TestExpressionsAreToldApartByStructure(t *testing.T) {
+	snapshot := oddSnapshot(t)
+	r := rand.New(rand.NewPCG(21, 22)) // reproducible on purpose
+	leaf := func() string {
+		all := append([]string{"a", "b", "1", "2", "2.0", "1.0"}, oddNames...)
+		i := r.IntN(len(all))
+		if i < 6 {
+			return all[i]
+		}
+		return quoteIdent(all[i])
+	}
+	var write func(depth int) string
+	write = func(depth int) string {
+		if depth == 0 {
+			return leaf()
+		}
+		forms := []string{"(%s + %s)", "(%s / %s)", "abs(%s)", "(%s)::numeric", "coalesce(%s, %s)", "CASE WHEN %s = %s THEN 1 END", "nullif(%s, %s)"}
+		form := forms[r.IntN(len(forms))]
+		args := []any{write(depth - 1), write(r.IntN(depth))}
+		return fmt.Sprintf(form, args[:strings.Count(form, "%s")]...)
+	}
+	printed := func(text string) (string, bool) {
+		query, err := parse("SELECT count("+text+") FROM t", "")
+		if err != nil {
+			return "", false
+		}
+		bound, err := bind("", query, snapshot)
+		if err != nil || bound.measures[0].x == nil {
+			return "", false
+		}
+		p := newRowPrinter()
+		return p.text(bound.measures[0].x) + fmt.Sprintf("%q", p.args), true
+	}
+	merged, apart := 0, 0
+	for range 40_000 {
+		x, y := write(r.IntN(2)), write(r.IntN(3))
+		query, err := parse("SELECT count("+x+"), count("+y+") FROM t", "")
+		if err != nil {
+			continue
+		}
+		bound, err := bind("", query, snapshot)
+		if err != nil {
+			continue
+		}
+		if len(bound.measures) == 2 {
+			apart++
+			continue
+		}
+		px, okX := printed(x)
+		py, okY := printed(y)
+		if okX != okY || px != py {
+			t.Fatalf("%s and %s are one measure, and print as\n%s\n%s", x, y, px, py)
+		}
+		merged++
+	}
+	t.Logf("%d pairs apart, %d one", apart, merged)
+	if merged < 100 || apart < 10_000 {
+		t.Error("too few to tell")
+	}
+}
+
+// Questions that read alike, and of which the statements are the same, are two questions where their outputs differ.
+//
+// covers: E.5 W1
+func TestQuestionsThatReadAlikeAreTwo(t *testing.T) {
+	snapshot := oddSnapshot(t)
+	seen := make(map[[32]byte]string)
+	for _, text := range []string{
+		`SELECT sum("(a + 1)") AS x, sum(a + 1) AS y, sum("(a + 1)") AS z FROM t`,
+		`SELECT sum("(a + 1)") AS x, sum(a + 1) AS y, sum(a + 1) AS z FROM t`,
+		`SELECT sum(a + 1) AS x, sum("(a + 1)") AS y, sum("(a + 1)") AS z FROM t`,
+		`SELECT sum(a / 2) AS x, sum(a / 2.0) AS y FROM t`,
+		`SELECT sum(a / 2.0) AS x, sum(a / 2) AS y FROM t`,
+		`SELECT sum(a / 2) AS x, sum(a / 2) AS y FROM t`,
+		`SELECT count(*), a + 1 FROM t GROUP BY a + 1, "(a + 1)"`,
+		`SELECT count(*), "(a + 1)" FROM t GROUP BY a + 1, "(a + 1)"`,
+	} {
+		p, err := Rewrite(text, snapshot, Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95, Epsilon: mechanisms.EpsilonUnit})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if known, ok := seen[p.Fingerprint()]; ok {
+			t.Errorf("%s\n%s\nare one question", known, text)
+		}
+		seen[p.Fingerprint()] = text
+	}
+}

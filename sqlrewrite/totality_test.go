@@ -1,0 +1,379 @@
+package sqlrewrite
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgtest"
+)
+
+// The table of the totality fuzz has the columns of the random expressions and of the types that they lack.
+const (
+	extremeTables = totalTables + `
+  code   char
+  pad    char
+  feel   enum(a,bb,c)
+  other_feel enum(a,bb,c)
+  token  uuid
+  dec    numeric(5,5)
+  huge   numeric(1000,0)`
+	extremeDDL = `
+CREATE TYPE public.mood AS ENUM ('a', 'bb', 'c');
+ALTER TABLE public.t ADD code character(5), ADD pad bpchar, ADD feel public.mood, ADD other_feel public.mood, ADD token uuid, ADD dec numeric(5,5), ADD huge numeric(1000,0);
+UPDATE public.t SET code = (ARRAY['a', 'ab  ', '', 'é~x', NULL])[1 + abs(id) % 5], pad = (ARRAY['a', 'ab  ', '', repeat('x ', 20000), NULL])[1 + abs(id) % 5],
+  feel = (ARRAY['a', 'bb', 'c', NULL]::public.mood[])[1 + abs(id) % 4], other_feel = (ARRAY['c', NULL, 'a']::public.mood[])[1 + abs(id) % 3],
+  token = (ARRAY['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', NULL]::uuid[])[1 + abs(id) % 3],
+  dec = (ARRAY[0.99999, -0.99999, 0, 'NaN', NULL]::numeric[])[1 + abs(id) % 5],
+  huge = (ARRAY[1e999, -1e999, 0, 1, 'NaN', NULL]::numeric[])[1 + abs(id) % 6];`
+)
+
+// totalityGrammar are the forms of expressions by their kind: a name in braces stands for an expression of that kind that is one level less deep, one in
+// angle brackets for one of the least depth, which is of the first group.
+var totalityGrammar = map[string][2][]string{
+	"number": {
+		{"n2", "n4", "n8", "wide", "small", "money", "free", "f4", "f8", "speed", "grade", "huge", "dec", "n2::float8", "free::float8", "speed::numeric", "wide::float8", "<constant>", "<constant>", "7", "0.5"},
+		{
+			"({number} + {number})", "({number} - {number})", "({number} * {number})", "({number} / {number})", "(- {number})", "({number} % {number})", "({whole} / {whole})", "({whole} % {whole})", "abs({number})", "sign({number})",
+			"floor({number})", "ceil({number})", "round({number})", "trunc({number})", "round({number}::numeric, <places>)", "trunc({number}::numeric, <places>)",
+			"sqrt({number})", "ln({number})", "log({number})", "exp({number})", "exp(exp({number}))", "power({number}, <power>)", "(ln({number}) * {number})", "((exp({number}) - exp({number})) * {number})", "(sqrt({number}) * sqrt({number}))",
+			"(1 / ({number} - {number}))", "(({number} / {number}) / {number})", "({number} / <constant>)", "(<constant> / {number})", "({number} * <constant>)", "(({number} - {number}) * ({number} - <constant>))",
+			"width_bucket({number}, <constant>, <constant>, <count>)", "(width_bucket({number}::float8, <constant>, <constant>, 10) - 10)", "(width_bucket(f8, -1.7e308, 1.7e308, 10) * 2147483647)", "width_bucket({number}, 0, 10, 5)",
+			"({number})::smallint", "({number})::int", "({number})::bigint", "({number})::numeric", "({number})::real", "({number})::float8", "({number})::numeric(6,2)", "({number})::numeric(100,50)", "({number})::numeric(1,1)", "({number})::numeric(3)",
+			"(({number})::float8)::bigint", "(({number})::numeric)::float8", "({number})::float8::numeric(20,19)", "({condition})::int", "({condition})::smallint",
+			"greatest({number}, {number})", "least({number}, <constant>)", "greatest(<constant>, {number})", "coalesce({number}, {number})", "nullif({number}, {number})", "nullif(<whole>, <constant>)", "nullif(<constant>, {number})",
+			"CASE WHEN {condition} THEN {number} ELSE {number} END", "CASE <whole> WHEN 0 THEN {number} WHEN <constant> THEN <constant> END", "mod({number}, {number})", "div({number}, {number})", "div(<constant>, <constant>)",
+			"({day} - {day})", "extract(<field> FROM {time})", "extract(<clock> FROM {moment})", "date_part(<part>, {time})", "extract(epoch FROM {interval})", "(extract(year FROM {time}) * 2147483647)", "(extract(epoch FROM {time}) * <constant>)",
+			"length({text})", "(length({text}) * 2147483647)", "strpos({text}, {text})", "position('b' IN {text})",
+		},
+	},
+	"key": { // of few values, which policy and text bound
+		{"small", "grade", "letter", "flag", "n2", "flag::int", "grade", "letter", "NULL", "2", "2.5", "'bb'", "'a'", "day", "NULL::int"},
+		{
+			"nullif({key}, {key})", "nullif({key}, {key})", "coalesce({key}, {key})", "coalesce({key}, {key}, {key})", "CASE WHEN {test} THEN {key} ELSE {key} END", "CASE WHEN {test} THEN {key} WHEN {test} THEN {key} END", "CASE {key} WHEN {key} THEN {key} ELSE {key} END",
+			"({key} + {key})", "({key} - {key})", "({key} * {key})", "({key} / {key})", "({key} % {key})", "({key} || {key})", "({key} || '')", "abs({key})", "sign({key})", "(- {key})", "left({key}, 1)", "substr({key}, 2)", "length({key})", "({test})::int", "({key})::text",
+			"({key})::bigint", "({key})::smallint", "({key})::numeric", "floor({key} / 3.0)", "round({key} * 1.5)", "(({key}) / 2)", "trunc({key} / 4.0)", "ceil({key} / 2.5)", "width_bucket({key}, 0, 9, 3)", "greatest({key}, {key})", "least({key}, 3)", "mod({key}, 4)", "div({key}, 2)",
+			"extract(<field> FROM day)", "date_trunc(<unit>, day)", "extract(year FROM {key})", "(day + {key})", "({test})",
+		},
+	},
+	"test": {{"flag", "NOT flag", "small > 4", "grade IS NULL", "letter = 'a'"}, {"({key} = {key})", "({key} < {key})", "({key} <> {key})", "({key} IN ({key}, {key}))", "({key} NOT IN (1, NULL, {key}))", "({key} IS NULL)", "({key} IS NOT NULL)", "({key} IS DISTINCT FROM {key})",
+		"({key} BETWEEN {key} AND {key})", "({test} AND {test})", "({test} OR {test})", "(NOT {test})", "({test} IS NOT TRUE)", "({test} IS FALSE)", "({test} IS UNKNOWN)"}},
+	"whole":  {{"n2", "n4", "n8", "wide", "small", "grade", "7", "-1", "0", "32767::smallint", "2147483647", "-2147483648", "9223372036854775807"}, {"({whole} + {whole})", "({whole} * {whole})", "({whole} - {whole})", "abs({whole})", "({day} - {day})", "({number})::int"}},
+	"places": {{"0", "1", "-1", "20", "40", "-40"}, nil},
+	"power":  {{"0", "1", "2", "3", "10", "-1", "-2", "-10"}, nil},
+	"count":  {{"1", "10", "100000"}, nil},
+	"field":  {{"year", "month", "day", "dow", "isodow", "doy", "week", "isoyear", "quarter", "epoch", "decade", "century", "millennium"}, nil},
+	"clock":  {{"hour", "minute", "second", "epoch"}, nil},
+	"part":   {{"'month'", "'year'", "'epoch'"}, nil},
+	"unit":   {{"'second'", "'minute'", "'hour'", "'day'", "'week'", "'month'", "'quarter'", "'year'"}, nil},
+	"constant": {{ // from the ends of every type of numbers, and next to what operations count as their limits
+		"32767", "-32768", "2147483647", "-2147483648", "2147483648", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1e18", "0", "1", "-3", "2.25", "1e3",
+		"1e40", "-1e40", "1e-20", "1e-40", "0.00000000000000000001", "1e100", "1e150", "-1e150", "1e299", "1e300", "1e301", "1e307", "1e308", "1.7e308", "-1.7e308", "1.8e308", "1e310", "-1e310", "1e320",
+		"1e-100", "1e-150", "1e-300", "1e-307", "2.3e-308", "5e-324", "1e-320", "0.0", "-0.0", "650", "-100", "650.0000001", "709.78", "1.0000000000000002", "0.9999999999999999",
+		"1e310::float8", "1.7e308::float8", "-1.7e308::float8", "5e-324::float8", "0::float8", "'NaN'::float8", "'Infinity'::float8", "'1e310'::numeric", "1e300::float8", "1e-300::float8", "'NaN'::numeric",
+		"'1e310'::numeric::float8", "1e39::real", "1e-60::real", "70000::smallint", "3000000000::int", "1e19::bigint", "1000::numeric(2,1)", "NULL", "NULL::int", "NULL::float8", "NULL::numeric",
+	}, nil},
+	"text": {
+		{"word", "other", "letter", "code", "pad", "feel", "other_feel", "token::text", "'ab '", "''", "NULL", "'b'"},
+		{
+			"({text} || {text})", "({text} || code)", "(pad || {text})", "upper({text})", "lower({text})", "initcap({text})", "upper(feel)", "nullif({text}, {text})", "nullif(code, pad)", "nullif(feel, other_feel)", "nullif(feel, 'a')", "coalesce({text}, {text})",
+			"coalesce(feel, other_feel)", "greatest({text}, {text})", "least(pad, word)", "concat({text}, small, {text})", "concat(feel, code, token)", "CASE WHEN {condition} THEN {text} ELSE {text} END", "CASE WHEN flag THEN feel ELSE other_feel END",
+			"CASE feel WHEN 'a' THEN code ELSE 'z' END", "left({text}, 2)", "right({text}, -1)", "substring({text}, 3, 5)", "substring({text} FROM -1 FOR 3)", "substr({text}, 1048576, 1048576)", "trim({text})", "ltrim({text}, 'ab')", "rtrim({text}, 'x')",
+			"code::text", "feel::text", "(flag)::text", "n8::text", "({whole})::text", "({day})::text",
+		},
+	},
+	"condition": {
+		{"flag", "n4 > 3", "f8 < 0.5", "word LIKE 'a%'", "NOT flag", "(code ~ '^a')", "(code !~* 'B$')", "(pad ~ '[[:space:]]')", "(pad SIMILAR TO 'a%')", "(feel ~ 'b+')", "(feel = other_feel)", "(huge = f8)", "(free < f4)", "(dec = speed)", "(code = pad)", "(feel IN ('a', 'c'))"},
+		{
+			"({number} < {number})", "({number} >= <constant>)", "({number} = {number})", "({number} IN (<constant>, 1, 2.5))", "({number} IS NULL)", "({number} BETWEEN {number} AND <constant>)", "({number} IS DISTINCT FROM {number})",
+			"({text} = {text})", "({text} < {text})", "({text} LIKE '%b%')", "({text} ILIKE '% ')", "({text} ~ '^(a|b){1,3}')", "({text} SIMILAR TO '(a|b)_%')", "({text} IN ('a', 'ab '))", "({text} IS DISTINCT FROM {text})", "starts_with({text}, 'a')",
+			"(code IN ('a', 'ab '))", "(feel IS DISTINCT FROM other_feel)", "(token = '00000000-0000-0000-0000-000000000000')", "({time} < {time})", "({time} BETWEEN '0001-01-01' AND '9999-12-31')", "({interval} < {interval})", "({interval} = {interval})", "({interval} IS NULL)",
+			"({condition} AND {condition})", "({condition} OR {condition})", "(NOT {condition})", "({condition} IS NOT TRUE)",
+		},
+	},
+	"day": {
+		{"day", "DATE '2022-06-01'", "at::date", "DATE '0001-01-01'", "DATE '9999-12-31'", "NULL::date"},
+		{"({day} + <whole>)", "({day} + {whole})", "({day} - small)", "({day} - {whole})", "({day} + 2147483647)", "({day} - 32767::smallint)", "({whole} + {day})", "coalesce({day}, day)", "({moment})::date", "greatest({day}, {day})"},
+	},
+	"moment": {
+		{"at", "atz", "far", "TIMESTAMP '2022-06-01 12:00:00'", "day::timestamp", "TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59'", "TIMESTAMPTZ '9999-12-31 23:59:59+00'"},
+		{
+			"({moment} + {interval})", "({moment} - {interval})", "({interval} + {moment})", "({day} + {interval})", "({day} - <interval>)", "date_trunc(<unit>, {time})", "({moment})::timestamptz", "({moment})::timestamp", "({day})::timestamptz",
+			"greatest({moment}, {moment})", "CASE WHEN {condition} THEN far ELSE at END", "coalesce({moment}, at)", "nullif({moment}, {moment})",
+		},
+	},
+	"time": {{"<day>", "<moment>"}, {"{day}", "{moment}"}},
+	"interval": {
+		{"INTERVAL '<span>'", "INTERVAL '<span>'", "INTERVAL '<span>'", "NULL::interval"},
+		{
+			"({interval} + {interval})", "({interval} - {interval})", "({moment} - {moment})", "({moment} - day)", "({moment} - {moment} + INTERVAL '<span>')", "CASE WHEN {condition} THEN {interval} ELSE {interval} END", "coalesce({interval}, {interval})",
+			"greatest({interval}, {interval})", "least({interval}, <interval>)", "nullif({interval}, {interval})", "({eight} + {interval})", "({interval} - {eight})",
+		},
+	},
+	"eight": {{strings.Repeat("INTERVAL '<span>' + ", 7) + "INTERVAL '<span>'", strings.Repeat("INTERVAL '-12903 months 400000 days' + ", 7) + "INTERVAL '-12903 months 400000 days'"}, nil},
+	"span": {{"1 day", "-3 months", "36 hours 5 minutes", "1 year 2 days", "9600000 hours", "-9600000 hours", "-12903 months 400000 days", "12903 months -400000 days", "400000 days", "-400000 days", "1 month", "1 microsecond",
+		"34559999999999999 microseconds", "33 years 2 months 1 day 01:02:03"}, nil},
+}
+
+// write writes a random expression.
+func write(r *rand.Rand, kind string, depth int) string {
+	forms := totalityGrammar[kind]
+	group := forms[0]
+	if depth > 0 && forms[1] != nil && r.IntN(8) > 0 {
+		group = forms[1]
+	}
+	form := group[r.IntN(len(group))]
+	var b strings.Builder
+	for {
+		i := strings.IndexAny(form, "{<")
+		if i < 0 {
+			return b.String() + form
+		}
+		b.WriteString(form[:i])
+		end := strings.IndexAny(form[i:], "}> ")
+		name := ""
+		if end > 0 {
+			name = form[i+1 : i+end]
+		}
+		if _, known := totalityGrammar[name]; !known { // an operator, or a repetition of a pattern
+			b.WriteByte(form[i])
+			form = form[i+1:]
+			continue
+		}
+		deeper := depth - 1
+		if form[i] == '<' {
+			deeper = 0
+		}
+		b.WriteString(write(r, name, deeper))
+		form = form[i+end+1:]
+	}
+}
+
+// Random typed expressions over everything that columns can hold, with constants from the ends of every type and intervals that are short as a length and long
+// in their parts: nothing that the binder takes raises an error, or makes it panic. NOISEGATE_TOTALITY is how many expressions are tried; make totality tries 400,000.
+//
+// covers: A18 A20 A29 B1 B2 B3 E.1 W1 W2 W3 W4 W5 W6 W7
+func TestTotality(t *testing.T) {
+	db := pgtest.New(t)
+	db.Exec(t, totalDDL)
+	conn := db.Conn(t, db.DSN)
+	r := rand.New(rand.NewPCG(11, 12)) // reproducible on purpose
+	mustExec(t, conn, fillTotal(r, 12)+";"+extremeDDL+"; SET timezone = 'UTC'; SET jit = off")
+	snapshot := parseSnapshot(t, extremeTables, totalPolicy)
+	want := 20_000
+	if text := os.Getenv("NOISEGATE_TOTALITY"); text != "" {
+		var err error
+		if want, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+		r = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	}
+	batch := &totalityBatch{conn: conn}
+	taken := 0
+	for i := range want {
+		text := write(r, []string{"number", "number", "condition", "text", "time", "interval"}[i%6], 1+r.IntN(4))
+		query := "SELECT count(" + text + ") FROM t"
+		if i%6 == 2 {
+			query = "SELECT count(*) FROM t WHERE " + text
+		}
+		x := boundExpression(t, query, snapshot)
+		if x == nil {
+			continue
+		}
+		taken++
+		batch.add(t, text, x)
+	}
+	batch.flush(t)
+	t.Logf("%d expressions written, %d taken", want, taken)
+	if taken*3 < want {
+		t.Error("too few are taken")
+	}
+}
+
+// boundExpression binds a query and gives the expression that it counts or filters by; nil where it is refused.
+func boundExpression(t *testing.T, text string, snapshot *catalog.Snapshot) expr {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Fatalf("%s: panic: %v\n%s", text, p, debug.Stack())
+		}
+	}()
+	query, err := parse(text, "")
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	bound, err := bind("", query, snapshot)
+	if err != nil {
+		return nil
+	}
+	if bound.where != nil {
+		return bound.where
+	}
+	if len(bound.measures) == 0 {
+		return nil
+	}
+	return bound.measures[0].x
+}
+
+// totalityBatch evaluates many expressions on all rows in one statement.
+type totalityBatch struct {
+	conn  *pgx.Conn
+	texts []string
+	all   []expr
+}
+
+const totalityBatchSize = 60
+
+func (b *totalityBatch) add(t *testing.T, text string, x expr) {
+	t.Helper()
+	if b.texts, b.all = append(b.texts, text), append(b.all, x); len(b.all) == totalityBatchSize {
+		b.flush(t)
+	}
+}
+
+func (b *totalityBatch) flush(t *testing.T) {
+	t.Helper()
+	if err := b.run(t, b.all); err != nil {
+		for i, x := range b.all {
+			if err := b.run(t, []expr{x}); err != nil {
+				p := newRowPrinter()
+				t.Errorf("%s\n%s\n%v\n%v", b.texts[i], p.text(x), p.args, err)
+			}
+		}
+		if !t.Failed() {
+			t.Errorf("together: %v", err)
+		}
+	}
+	b.texts, b.all = nil, nil
+}
+
+func (b *totalityBatch) run(t *testing.T, all []expr) error {
+	t.Helper()
+	p := newRowPrinter()
+	var outputs []string
+	for _, x := range all {
+		outputs = append(outputs, "pg_catalog.count(("+p.text(x)+")::text)")
+	}
+	if len(outputs) == 0 {
+		return nil
+	}
+	rows, err := b.conn.Query(t.Context(), fmt.Sprintf("SELECT %s FROM public.t", strings.Join(outputs, ", ")), p.args...)
+	if err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
+}
+
+// Random keys of few values: policy and text bound most of them, and then no row has a key that is not in the domain. NULL among arguments is among them.
+//
+// covers: W2
+func TestNoKeyVanishes(t *testing.T) {
+	db := pgtest.New(t)
+	db.Exec(t, totalDDL)
+	conn := db.Conn(t, db.DSN)
+	snapshot := parseSnapshot(t, totalTables, totalPolicy)
+	r := rand.New(rand.NewPCG(13, 14)) // reproducible on purpose
+	mustExec(t, conn, fillTotal(r, 400)+"; DELETE FROM public.t WHERE id <= 0; SET timezone = 'UTC'; SET jit = off")
+	want := 4000
+	if text := os.Getenv("NOISEGATE_TOTALITY"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, r = n/10, rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	}
+	public, nulls := 0, 0
+	for i := range want {
+		text := "SELECT count(*) FROM t GROUP BY " + write(r, "key", 1+r.IntN(3))
+		if i%3 == 0 {
+			text = "SELECT count(*) FROM t WHERE " + write(r, "test", 1) + " GROUP BY " + write(r, "key", 1+r.IntN(3))
+		}
+		query, err := parse(text, "")
+		if err != nil {
+			continue
+		}
+		bound, err := bindBlock("", query, snapshot)
+		if err != nil || len(bound.keys) == 0 || bound.keys[0].private() || plainField(bound.keys[0].x) != nil {
+			continue // a boolean column has the keys true and false
+		}
+		public++
+		if strings.Contains(text, "nullif") {
+			nulls++
+		}
+		checkDomain(t, conn, text, bound)
+	}
+	t.Logf("%d queries with public keys, %d of them with nullif", public, nulls)
+	if public*6 < want || nulls*150 < want {
+		t.Error("too few to tell")
+	}
+}
+
+// literals are constants in a text.
+var literals = regexp.MustCompile(`'[^']*'|\b\d+(\.\d+)?(e-?\d+)?\b`)
+
+// Every query of the golden files with each of its constants replaced by some from the ends of every type: it is taken or refused, and nothing panics.
+//
+// covers: W7
+func TestNoConstantPanics(t *testing.T) {
+	constants := append([]string{"'NaN'", "'Infinity'", "''", "'x'", "'1e400'", "'2024-02-30'", "'infinity'", "'0001-01-01 BC'", "-1", "1e-400", "99999999999999999999999999", "(- 'Infinity'::float8)", "INTERVAL '9600000 hours'", "DATE '9999-12-31'", "true"},
+		totalityGrammar["constant"][0]...)
+	r := rand.New(rand.NewPCG(31, 32)) // reproducible on purpose
+	tried, taken := 0, 0
+	for _, clause := range goldenClauses() {
+		var tables string
+		var snapshot *catalog.Snapshot
+		datadriven.RunTest(t, "testdata/stored/"+clause, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "tables":
+				tables = d.Input
+			case "policy":
+				snapshot = parseSnapshot(t, tables, d.Input)
+			default:
+				for _, at := range literals.FindAllStringIndex(d.Input, -1) {
+					for range 3 {
+						c := constants[r.IntN(len(constants))]
+						tried++
+						taken += boolIndex(rewrites(t, d.Input[:at[0]]+c+d.Input[at[1]:], snapshot))
+					}
+				}
+			}
+			return d.Expected
+		})
+	}
+	t.Logf("%d queries, %d taken", tried, taken)
+	if tried < 1000 || taken < 200 {
+		t.Error("too few to tell")
+	}
+}
+
+// rewrites reports whether a query is taken.
+func rewrites(t *testing.T, text string, snapshot *catalog.Snapshot) bool {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("%s: panic: %v\n%s", text, p, debug.Stack())
+		}
+	}()
+	p, err := Rewrite(text, snapshot, sharp())
+	var f *fault.Error
+	if errors.As(err, &f) && f.Code == fault.CodeInternal {
+		t.Errorf("%s: %v", text, err)
+	}
+	if err == nil {
+		p.Explain()
+	}
+	return err == nil
+}

@@ -1,0 +1,308 @@
+package sqlrewrite
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/big"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/verify"
+)
+
+// proposed is a statement with what its plan claims of it.
+type proposed struct {
+	at        string
+	statement Statement
+	claim     verify.Claim
+	snapshot  *catalog.Snapshot
+}
+
+// proposals are the statements of a plan with their claims.
+func proposals(at string, p *Plan, snapshot *catalog.Snapshot) []proposed {
+	var all []proposed
+	for i, s := range p.Statements(p.Draw(mechanisms.NewSampler())) {
+		all = append(all, proposed{fmt.Sprintf("%s part %d", at, i), s, p.proposal(i), snapshot})
+	}
+	return all
+}
+
+// eachGolden calls with every statement of the golden files.
+func eachGolden(t *testing.T, visit func(proposed)) {
+	t.Helper()
+	for _, clause := range goldenClauses() {
+		var tables string
+		var snapshot *catalog.Snapshot
+		datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "tables":
+				tables = d.Input
+			case "policy":
+				snapshot = parseSnapshot(t, tables, d.Input)
+			case "plan":
+				p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range proposals(d.Pos, p, snapshot) {
+					visit(s)
+				}
+			}
+			return d.Expected
+		})
+	}
+}
+
+func (p proposed) proven(c verify.Claim) error {
+	return verify.Statement(p.statement.SQL, p.statement.Args, p.snapshot, c)
+}
+
+// Every statement of the golden files is proven, with what its plan claims. What is proven tighter is counted, so that it is noticed when the
+// planner grows generous.
+func TestGoldenStatementsAreProven(t *testing.T) {
+	statements, tighter := 0, 0
+	eachGolden(t, func(p proposed) {
+		statements++
+		if err := p.proven(p.claim); err != nil {
+			t.Errorf("%s: %v\n%s\n%v", p.at, err, p.statement.SQL, p.statement.Args)
+			return
+		}
+		got := derivedOf(t, p)
+		if got.Groups.Cmp(p.claim.Groups) < 0 || slices.ContainsFunc(got.PerGroup, func(*big.Int) bool { return false }) {
+			tighter++
+			return
+		}
+		for i, n := range got.PerGroup {
+			if n.Cmp(p.claim.PerGroup[i]) < 0 {
+				tighter++
+				return
+			}
+		}
+	})
+	t.Logf("%d statements, %d tighter than claimed", statements, tighter)
+	if statements < 250 || tighter > 5 {
+		t.Errorf("%d statements, %d tighter than claimed", statements, tighter)
+	}
+}
+
+func derivedOf(t *testing.T, p proposed) verify.Claim {
+	t.Helper()
+	got, err := verify.Derive(p.statement.SQL, p.statement.Args, p.snapshot, p.claim)
+	if err != nil {
+		t.Fatalf("%s: %v", p.at, err)
+	}
+	return got
+}
+
+// No wrong claim is proven: of every golden statement, what is derived less 1, for each number that there is.
+func TestWrongClaimsAreRefused(t *testing.T) {
+	wrong := 0
+	less := func(n *big.Int) *big.Int { return new(big.Int).Sub(n, big.NewInt(1)) }
+	eachGolden(t, func(p proposed) {
+		got := derivedOf(t, p)
+		refused := func(what string, change func(*verify.Claim)) {
+			c := got
+			c.PerGroup, c.Spread = slices.Clone(got.PerGroup), slices.Clone(got.Spread)
+			change(&c)
+			wrong++
+			if p.proven(c) == nil {
+				t.Errorf("%s: %s less 1 is proven", p.at, what)
+			}
+		}
+		if err := p.proven(got); err != nil {
+			t.Errorf("%s: what was derived is not proven: %v", p.at, err)
+		}
+		refused("L0", func(c *verify.Claim) { c.Groups = less(c.Groups) })
+		for i := range got.PerGroup {
+			refused("Linf", func(c *verify.Claim) { c.PerGroup[i] = less(c.PerGroup[i]) })
+			refused("the spread", func(c *verify.Claim) { c.Spread[i] = less(c.Spread[i]) })
+		}
+		var all []int
+		l1, l2 := new(big.Int), new(big.Int)
+		for i, n := range got.PerGroup {
+			all = append(all, i)
+			l1.Add(l1, n)
+			l2.Add(l2, new(big.Int).Mul(n, n))
+		}
+		l1.Mul(l1, got.Groups)
+		l2.Mul(l2, got.Groups)
+		norm := func(one, two *big.Int) func(*verify.Claim) {
+			return func(c *verify.Claim) { c.Norms = []verify.Norm{{Columns: all, L1: one, L2Squared: two}} }
+		}
+		exact := got
+		norm(l1, l2)(&exact)
+		if err := p.proven(exact); err != nil {
+			t.Errorf("%s: the norms are not proven: %v", p.at, err)
+		}
+		refused("L1", norm(less(l1), l2))
+		refused("L2²", norm(l1, less(l2)))
+		refused("a column", func(c *verify.Claim) { c.PerGroup = c.PerGroup[1:] })
+		if got.Keys > 0 {
+			refused("a key", func(c *verify.Claim) { c.Keys-- })
+		}
+	})
+	t.Logf("%d wrong claims", wrong)
+}
+
+// A proof rests on pins only: without its table's pin no statement is proven, and a pin of another table, column or type is none.
+func TestPinsAreNeeded(t *testing.T) {
+	eachGolden(t, func(p proposed) {
+		for i, pin := range p.claim.Pins {
+			change := func(what string, edit func(*verify.Pin)) {
+				c := p.claim
+				c.Pins = slices.Clone(c.Pins)
+				edit(&c.Pins[i])
+				if p.proven(c) == nil {
+					t.Errorf("%s: proven with %s", p.at, what)
+				}
+			}
+			change("another table", func(x *verify.Pin) { x.OID++ })
+			change("no pin", func(x *verify.Pin) { x.Table += "x" })
+			for j := range pin.Columns {
+				edit := func(f func(*verify.PinnedColumn)) func(*verify.Pin) {
+					return func(x *verify.Pin) { x.Columns = slices.Clone(x.Columns); f(&x.Columns[j]) }
+				}
+				change("another column", edit(func(c *verify.PinnedColumn) { c.AttNum++ }))
+				change("another type", edit(func(c *verify.PinnedColumn) { c.TypeOID++ }))
+				change("other digits", edit(func(c *verify.PinnedColumn) { c.TypMod++ }))
+			}
+		}
+	})
+}
+
+// randomProposals are the statements of random queries over the family of tables that the proofs run on.
+func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed)) {
+	t.Helper()
+	world := newWorld(t, seed, wild, 4)
+	w := &writer{r: world.r, counts: make(map[string]int)}
+	for range queries {
+		sql, from := w.query()
+		p, err := Rewrite(sql, world.snapshot, randomOptions(w.r, from))
+		if err != nil {
+			if !tolerated[string(fault.CodeOf(err))] {
+				t.Errorf("%s\n%v", sql, err)
+			}
+			continue
+		}
+		for _, s := range proposals(sql, p, world.snapshot) {
+			visit(s)
+		}
+	}
+}
+
+// Every statement of random queries is proven: -proof-queries says of how many.
+func TestRandomStatementsAreProven(t *testing.T) {
+	const workers = 2
+	var wait sync.WaitGroup
+	var statements [workers]int
+	for i := range workers {
+		wait.Go(func() {
+			randomProposals(t, *proofSeed+uint64(i), *proofQueries/workers, func(p proposed) {
+				statements[i]++
+				if err := p.proven(p.claim); err != nil {
+					t.Errorf("%s: %v\n%s\n%v\n%v", p.at, err, p.statement.SQL, p.statement.Args, p.claim)
+				}
+			})
+		})
+	}
+	wait.Wait()
+	t.Logf("%d queries, %v statements", *proofQueries, statements)
+}
+
+// unmoving are mutants of the neighbour tests that leave the sensitivities of a statement as they are: what they change is whether a row may
+// raise an error in a place where verify proves that none does, or what the answer means.
+var unmoving = map[string]string{}
+
+// Mutants of statements die without a database: what a mutant changes is not proven.
+func TestMutantStatementsAreRefused(t *testing.T) {
+	type count struct{ changed, refused int }
+	counts := map[string]*count{}
+	examples := map[string]string{}
+	var patterns []*regexp.Regexp
+	for _, m := range mutants() {
+		counts[m.name] = &count{}
+		patterns = append(patterns, regexp.MustCompile(m.pattern))
+	}
+	visit := func(p proposed) {
+		for i, m := range mutants() {
+			sql := patterns[i].ReplaceAllString(p.statement.SQL, m.replacement)
+			if sql == p.statement.SQL {
+				continue
+			}
+			c := counts[m.name]
+			c.changed++
+			if verify.Statement(sql, p.statement.Args, p.snapshot, p.claim) != nil {
+				c.refused++
+			} else if len(sql) < 3000 {
+				examples[m.name] = sql + fmt.Sprint(p.statement.Args)
+			}
+		}
+	}
+	eachGolden(t, visit)
+	randomProposals(t, *proofSeed, 1000, visit)
+	for _, m := range mutants() {
+		c := counts[m.name]
+		t.Logf("%-60s %4d of %4d refused", m.name, c.refused, c.changed)
+		if c.changed > 0 && c.refused == 0 && unmoving[m.name] == "" {
+			t.Errorf("%s: %d of %d refused\n%s", m.name, c.refused, c.changed, examples[m.name])
+		}
+	}
+	_ = strings.Contains
+}
+
+var writeCorpus = flag.Bool("write-corpus", false, "write the golden statements to sqlrewrite/verify/testdata/statements.json")
+
+// TestWriteCorpus keeps the golden statements for the tests of package verify, which does not know the rewriter:
+// go test ./sqlrewrite -run WriteCorpus -write-corpus.
+func TestWriteCorpus(t *testing.T) {
+	type line struct {
+		Snapshot int
+		SQL      string
+		Args     []any
+		Claim    verify.Claim
+	}
+	var corpus struct {
+		Snapshots []*catalog.Snapshot
+		Cases     []line
+	}
+	seen := map[string]bool{}
+	eachGolden(t, func(p proposed) {
+		if seen[p.statement.SQL] {
+			return
+		}
+		seen[p.statement.SQL] = true
+		if n := len(corpus.Snapshots); n == 0 || corpus.Snapshots[n-1] != p.snapshot {
+			corpus.Snapshots = append(corpus.Snapshots, p.snapshot)
+		}
+		args := slices.Clone(p.statement.Args)
+		for i, a := range args {
+			if _, changes := a.(int64); changes {
+				args[i] = int64(0)
+			}
+		}
+		corpus.Cases = append(corpus.Cases, line{len(corpus.Snapshots) - 1, p.statement.SQL, args, p.claim})
+	})
+	if len(corpus.Cases) < 200 {
+		t.Errorf("only %d statements", len(corpus.Cases))
+	}
+	if !*writeCorpus {
+		return
+	}
+	text, err := json.MarshalIndent(corpus, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("verify/testdata/statements.json", append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
