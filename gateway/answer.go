@@ -143,7 +143,7 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 	}
 	e := &api.EstimateResponse{
 		Dataset: r.Dataset, Price: amountsOf(loss), Remaining: headroomOf(own), Affordable: affordable(own, loss),
-		Confidence: confidence, Plan: explained.Tree, Notes: notesOf(explained.Notes),
+		Confidence: confidence, Plan: explained.Tree, Notes: q.delay.note(notesOf(explained.Notes)),
 		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
 	}
 	for i, o := range explained.Outputs {

@@ -22,7 +22,12 @@ const entriesPerPage = 500
 
 // Audit lists the ledger's journal for stewards, newest first: of one dataset, or of all when dataset is empty. The cursor is "" or
 // what the page before gave. The heads are those before the entries were read, so that none of the first page's can be missing.
-func (s *Service) Audit(ctx context.Context, dataset, cursor string) (*api.AuditPage, error) {
+func (s *Service) Audit(ctx context.Context, who auth.Principal, dataset, cursor string) (*api.AuditPage, error) {
+	release, err := s.lists.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	datasets := slices.Sorted(maps.Keys(s.datasets))
 	if dataset != "" {
 		if _, ok := s.datasets[dataset]; !ok {
@@ -147,6 +152,29 @@ func mandateOf(signature *api.RefillSignature) (*budget.Mandate, error) {
 		return nil, fault.RequestBudget("the signature cannot be read").WithCause(err)
 	}
 	return m, nil
+}
+
+// ResetFailures lets an analyst's failures on a dataset until now count no more; the journal says who did it.
+func (s *Service) ResetFailures(ctx context.Context, who auth.Principal, dataset, name string) (*api.Failures, error) {
+	id, err := s.accountID(dataset, name)
+	if err != nil {
+		return nil, err
+	}
+	if id.Scope != budget.AnalystScope {
+		return nil, fault.RequestAnalyst()
+	}
+	snapshot, err := s.policies.Current(dataset)
+	if err != nil {
+		return nil, err
+	}
+	failures, err := s.ledger.Failures(ctx, dataset, id.Name, budget.FailurePeriod)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ledger.ResetFailures(ctx, who.Subject, budget.Reset{Dataset: dataset, Analyst: id.Name}); err != nil {
+		return nil, err
+	}
+	return &api.Failures{Dataset: dataset, Account: id.String(), Reset: failures, MaxFailures: tolerated(snapshot)}, nil
 }
 
 // Freeze stops all charges on an account that exists, or lets them go on; replays stay free.

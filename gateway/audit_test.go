@@ -20,7 +20,7 @@ func TestF13AuditShowsWhatIsHashed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, err := r.Audit(t.Context(), "d", "")
+	page, err := r.Audit(t.Context(), principal(t, "sam"), "d", "")
 	if err != nil || page.NextCursor != "" || len(page.Entries) != 2+2*3 || len(page.Heads) != 1 {
 		t.Fatalf("%+v, %v", page, err)
 	}
@@ -64,7 +64,7 @@ func TestF13AuditOfAnotherGatewaysEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Service.ledger = forgetful{r.ledger}
-	page, err := r.Audit(t.Context(), "d", "")
+	page, err := r.Audit(t.Context(), principal(t, "sam"), "d", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,18 +82,18 @@ func TestAuditPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, err := r.Audit(t.Context(), "", "")
+	first, err := r.Audit(t.Context(), principal(t, "sam"), "", "")
 	if err != nil || len(first.Entries) != entriesPerPage || first.NextCursor == "" {
 		t.Fatalf("%d entries, %v", len(first.Entries), err)
 	}
-	second, err := r.Audit(t.Context(), "", first.NextCursor)
+	second, err := r.Audit(t.Context(), principal(t, "sam"), "", first.NextCursor)
 	if err != nil || len(second.Entries) != 7 || second.NextCursor != "" {
 		t.Fatalf("%d entries, %v", len(second.Entries), err)
 	}
-	if _, err := r.Audit(t.Context(), "", "yesterday"); fault.CodeOf(err) != fault.CodeRequestCursor {
+	if _, err := r.Audit(t.Context(), principal(t, "sam"), "", "yesterday"); fault.CodeOf(err) != fault.CodeRequestCursor {
 		t.Errorf("%v", err)
 	}
-	if _, err := r.Audit(t.Context(), "nowhere", ""); fault.CodeOf(err) != fault.CodeUnknownDataset {
+	if _, err := r.Audit(t.Context(), principal(t, "sam"), "nowhere", ""); fault.CodeOf(err) != fault.CodeUnknownDataset {
 		t.Errorf("%v", err)
 	}
 }
@@ -128,7 +128,7 @@ func TestStewardRefillsAndFreezes(t *testing.T) {
 	if _, err := r.Query(t.Context(), ana, count("0.1")); err != nil {
 		t.Errorf("after the thaw: %v", err)
 	}
-	page, err := r.Audit(t.Context(), "d", "")
+	page, err := r.Audit(t.Context(), principal(t, "sam"), "d", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,11 +16,11 @@ import (
 )
 
 // cheapest finds the smallest price, to a part in a thousand, at which the half-width of each output that the request names is
-// within its bound, in every group. Prices are ρ for zcdp accounts and for Gaussian noise, else ε. Half-widths fall as the price rises.
+// within its bound, in every group, and which is not below the floor. Prices are ρ for zcdp accounts and for Gaussian noise, else ε. Half-widths fall as the price rises.
 //
 // If that is more than the account lets one query cost, the refusal says how far the account gets. It depends on the account's
 // limit, the text and the policy alone.
-func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite.Options, limit budget.Limit) (*sqlrewrite.Plan, error) {
+func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite.Options, p purse) (*sqlrewrite.Plan, error) {
 	bounds, err := positives(r.MaxError, wrongMaxError)
 	if err != nil {
 		return nil, err
@@ -46,11 +46,11 @@ func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite
 	if !keeps(most, bounds) {
 		return nil, fault.RequestMaxError("larger: no price reaches it")
 	}
-	plan, err := search.least(func(p *sqlrewrite.Plan) bool { return keeps(p, bounds) })
+	plan, err := search.least(func(plan *sqlrewrite.Plan) bool { return keeps(plan, bounds) && p.floor.reaches(plan.Loss()) })
 	if err != nil {
 		return nil, err
 	}
-	if within := func(p *sqlrewrite.Plan) bool { return affords(limit, p) }; !within(plan) {
+	if within := func(plan *sqlrewrite.Plan) bool { return affords(p.limit(), snapshot, plan) }; !within(plan) {
 		best, err := search.last(within)
 		if err != nil {
 			return nil, err
@@ -60,9 +60,14 @@ func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite
 	return plan, nil
 }
 
-// affords reports whether an account that has spent nothing may pay for a plan.
-func affords(limit budget.Limit, p *sqlrewrite.Plan) bool {
-	return limit.AdmitsQuery(p.Loss()) && limit.Admits(mechanisms.Loss{}, p.Loss())
+// affords reports whether an account that has spent nothing may pay for a plan, and for a delay where there is one; what that takes of one query's limit is
+// taken off already.
+func affords(limit budget.Limit, snapshot *catalog.Snapshot, p *sqlrewrite.Plan) bool {
+	var delay mechanisms.Loss
+	if snapshot.Delay != nil {
+		delay = snapshot.Delay.Loss()
+	}
+	return limit.AdmitsQuery(p.Loss()) && limit.Admits(delay, p.Loss())
 }
 
 // reached says what the best plan that an account can pay for reaches; nil for none.

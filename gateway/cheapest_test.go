@@ -27,7 +27,7 @@ func TestMaxErrorOfGroupsAndSums(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := cheapest(request, r.policies.snapshot, options, purse.limit())
+		plan, err := cheapest(request, r.policies.snapshot, options, purse)
 		if err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"noisegate/api"
 	"noisegate/internal/fault"
@@ -13,25 +14,35 @@ import (
 // A question that reads nothing private has no price: it is answered without the ledger, each time anew. What it runs is a
 // [sqlrewrite.Post], which cannot name a table with a privacy unit, and goes through [Data.Read], which takes nothing else.
 
-// free answers a question that reads nothing private.
-func (s *Service) free(ctx context.Context, q *prepared) (receipt, error) {
-	var rows []sqlrewrite.PostRow
-	var types []string
-	if post, ok := q.public.Post(); ok {
-		var err error
-		if rows, types, err = s.compute(ctx, q.data, post); err != nil {
-			return receipt{}, err
+// free answers a question that reads nothing private. It leaves at a boundary as others do: it runs where they run, so that the time that it takes would
+// tell when they end.
+func (s *Service) free(ctx context.Context, q *prepared, tick *schedule) (receipt, error) {
+	encoded, err := pace(ctx, tick, func(ctx context.Context) (json.RawMessage, error) {
+		var rows []sqlrewrite.PostRow
+		var types []string
+		if post, ok := q.public.Post(); ok {
+			var err error
+			if rows, types, err = s.compute(ctx, q.data, post); err != nil {
+				return nil, err
+			}
 		}
+		answer, err := q.public.Answer(rows, types)
+		if err != nil {
+			return nil, err
+		}
+		encoded, err := json.Marshal(encode(answer))
+		if err != nil {
+			return nil, fault.Internal(err)
+		}
+		return encoded, nil
+	})
+	switch {
+	case errors.Is(err, errCancelled):
+		return receipt{}, fault.BudgetCancelled(false)
+	case errors.Is(err, errTimeout):
+		return receipt{}, fault.DataUnavailable(err)
 	}
-	answer, err := q.public.Answer(rows, types)
-	if err != nil {
-		return receipt{}, err
-	}
-	encoded, err := json.Marshal(encode(answer))
-	if err != nil {
-		return receipt{}, fault.Internal(err)
-	}
-	return receipt{answer: encoded}, nil
+	return receipt{answer: encoded}, err
 }
 
 // compute runs what names nothing private: where the public tables are that it reads, else on the control database.

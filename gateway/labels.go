@@ -29,26 +29,32 @@ type LabelRequest struct {
 const maxBatch = 100_000
 
 // Labels buys private labels: the worst case of all that was not released before is reserved before a vote is read, and what was
-// released is charged. Whatever was released before, to whomever, is given again, free: rejections too. An answer never depends on votes
-// but through what it releases: not in its charge, not in its time beyond the quantum, not in any text.
+// released is charged. What the caller paid for is given again, free: rejections too. What somebody else paid for is the same label, and
+// costs the caller's own accounts what it cost then, and the dataset and the ensemble nothing; where the policy shares releases it is free.
+// An answer never depends on votes but through what it releases: not in its charge, not in its time but for the boundary, not in any text.
 //
 // Errors before the charge cost nothing: request/*, pate/*, policy/*, budget/*.
 func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest) (*LabelAnswer, error) {
+	release, err := s.questions.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release() // after the schedule held
 	version, err := s.sealedEnsemble(ctx, r.Ensemble)
 	if err != nil {
 		return nil, err
 	}
 	tick := s.schedule(version.Dataset)
-	defer tick.hold(ctx)
 	b, err := s.batch(ctx, who, version, r)
 	if err != nil {
 		return nil, err
 	}
+	worst := b.mode.WorstCase(int64(len(b.missing()) + len(b.theirs()))).Plus(b.delay.loss())
 	paid, err := s.paidLabels(ctx, b, tick)
 	if err != nil {
 		return nil, err
 	}
-	response := b.response()
+	response := b.response(worst)
 	response.ReleaseID, response.Spent, response.Remaining = string(paid.id), amountsOf(paid.spent), s.remaining(ctx, b.purse)
 	if paid.id == "" { // nothing was charged: the receipt is about what is said here
 		if paid.answer, err = labelsText(response.Labels); err != nil {
@@ -73,20 +79,23 @@ func labelsText(labels []api.Label) ([]byte, error) {
 
 // batch is a request for labels that is looked up and priced.
 type batch struct {
+	who       auth.Principal
 	version   *pate.Version
 	mode      *pate.Mode
 	keys      []string // as asked; each once
 	students  []pate.Student
 	questions []pate.Question // one for each key, or one for all
 	asked     []pate.Asked    // by key, as it was before the charge and, at the end, after it
-	missing   []int           // of keys: not released before
-	bought    map[int]bool    // of missing: released by this request
+	bought    map[int]bool    // of keys: paid for by this request
+	shares    bool            // what others paid for is free for the caller
 	purse     purse
-	charge    budget.Charge
+	digest    [32]byte // of the request, for its Idempotency-Key
+	key       string   // its Idempotency-Key
+	delay     *timed   // that whoever has votes read pays for
 	request   []string // as the client wrote it, in its order
 }
 
-// batch checks a request, finds what was released already, and makes out the charge for the rest. It reads no vote.
+// batch checks a request and finds what was released already. It reads no vote.
 func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.Version, r LabelRequest) (*batch, error) {
 	if err := checkIdempotencyKey(r.IdempotencyKey); err != nil {
 		return nil, err
@@ -101,22 +110,61 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{version: version, mode: mode, request: r.Queries, keys: once(r.Queries)}
+	digest, err := json.Marshal(struct {
+		Version int64
+		Body    api.LabelRequest
+	}{version.ID, r.LabelRequest})
+	if err != nil {
+		return nil, fault.Internal(err)
+	}
+	b := &batch{who: who, version: version, mode: mode, request: r.Queries, keys: once(r.Queries), bought: map[int]bool{},
+		digest: sha256.Sum256(digest), key: r.IdempotencyKey}
 	if err := b.readStudents(r.Student); err != nil {
 		return nil, err
 	}
-	if b.purse, err = s.ensemblePurse(ctx, who, version); err != nil {
+	if b.purse, b.shares, err = s.labelPurse(ctx, who, version); err != nil {
 		return nil, err
 	}
-	if err := s.find(ctx, b); err != nil {
+	if err := s.find(ctx, b); err != nil || len(b.missing()) == 0 {
+		return b, err
+	}
+	snapshot, _, err := s.dataset(version.Dataset)
+	if err != nil {
 		return nil, err
 	}
+	b.delay, err = s.timing(snapshot, b.purse)
+	return b, err
+}
+
+// labelPurse is the caller's purse with the ensemble's account in it, and whether the policy gives the caller, free, what others paid for.
+// It does not when an account of the caller is frozen: a freeze ends what the caller learns.
+func (s *Service) labelPurse(ctx context.Context, who auth.Principal, version *pate.Version) (p purse, shares bool, err error) {
+	snapshot, _, err := s.dataset(version.Dataset)
+	if err != nil {
+		return purse{}, false, err
+	}
+	p, err = s.ensemblePurse(ctx, who, version)
+	frozen := slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return b.Frozen })
+	return p, snapshot.ShareReleases && !frozen, err
+}
+
+// missing are the keys of which nothing was released yet.
+func (b *batch) missing() []int {
+	return b.those(func(a pate.Asked) bool { return a.Outcome == nil })
+}
+
+// theirs are the keys whose outcomes others paid for, and the caller is still to.
+func (b *batch) theirs() []int {
+	return b.those(func(a pate.Asked) bool { return a.Outcome != nil && !a.Owned && !b.shares })
+}
+
+func (b *batch) those(match func(pate.Asked) bool) (places []int) {
 	for i, asked := range b.asked {
-		if asked.Outcome == nil {
-			b.missing = append(b.missing, i)
+		if match(asked) {
+			places = append(places, i)
 		}
 	}
-	return b, s.makeOut(b, who, r)
+	return places
 }
 
 // settingsOf are the parameters of a request, as they were written.
@@ -196,20 +244,20 @@ func (b *batch) student(i int) pate.Student {
 }
 
 func (s *Service) find(ctx context.Context, b *batch) (err error) {
-	b.asked, err = s.ensembles.Find(ctx, b.version, b.keys, b.questions)
+	b.asked, err = s.ensembles.Find(ctx, b.version, pate.Buyer(b.who.Subject), b.keys, b.questions)
 	return err
 }
 
-// makeOut makes the charge for what is missing. Its fingerprint is what will be released, so that the same batch, asked twice at the same
-// time, is not paid for twice.
-func (s *Service) makeOut(b *batch, who auth.Principal, r LabelRequest) error {
-	digest, err := json.Marshal(struct {
-		Version int64
-		Body    api.LabelRequest
-	}{b.version.ID, r.LabelRequest})
-	if err != nil {
-		return fault.Internal(err)
-	}
+// order is a part of a batch that one charge pays for.
+type order struct {
+	*batch
+	places []int // of keys
+	charge budget.Charge
+}
+
+// order makes the charge for some keys. Its fingerprint is what will be released, so that the same batch, asked twice at the same time, is
+// not paid for twice.
+func (s *Service) order(b *batch, places []int, kind string, accounts []budget.Account) (*order, error) {
 	// The history shows what was bought; the names of the queries are with the answers.
 	shown, err := json.Marshal(struct {
 		Dataset  string        `json:"dataset"`
@@ -217,121 +265,210 @@ func (s *Service) makeOut(b *batch, who auth.Principal, r LabelRequest) error {
 		Version  int64         `json:"version"`
 		Settings pate.Settings `json:"settings"`
 		Queries  int           `json:"queries"`
-	}{b.version.Dataset, b.version.Name, b.version.Number, b.mode.Settings(), len(b.missing)})
+	}{b.version.Dataset, b.version.Name, b.version.Number, b.mode.Settings(), len(places)})
 	if err != nil {
-		return fault.Internal(err)
+		return nil, fault.Internal(err)
 	}
-	b.charge = budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: who.Subject, Accounts: b.purse.accounts(),
-		Loss: b.mode.WorstCase(int64(len(b.missing))), Mechanisms: b.mechanisms(), Fingerprint: b.fingerprint(),
-		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(digest), Request: shown,
-	}
-	return nil
+	return &order{batch: b, places: places, charge: budget.Charge{
+		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: b.who.Subject, Accounts: accounts,
+		Loss: b.mode.WorstCase(int64(len(places))), Mechanisms: b.mechanisms(len(places)), Fingerprint: b.fingerprint(kind, places),
+		IdempotencyKey: b.key, RequestDigest: b.digest, Request: shown,
+	}}, nil
 }
 
-// mechanisms are the noises of the worst case.
-func (b *batch) mechanisms() []mechanisms.Parameters {
+// mechanisms are the noises of the worst case of n queries.
+func (b *batch) mechanisms(n int) []mechanisms.Parameters {
 	d := b.mode.Describe()
 	list := []mechanisms.Parameters{d.Answer}
 	if d.Check != nil {
 		list = append(list, *d.Check)
 	}
 	for i := range list {
-		list[i].Times = int64(len(b.missing))
+		list[i].Times = int64(n)
 	}
 	return list
 }
 
-func (b *batch) fingerprint() [32]byte {
-	lines := make([][]byte, len(b.missing))
-	for i, m := range b.missing {
-		question := b.question(m)
-		lines[i] = binary.BigEndian.AppendUint32(question[:], uint32(b.asked[m].Query))
+func (b *batch) fingerprint(kind string, places []int) [32]byte {
+	lines := make([][]byte, len(places))
+	for i, place := range places {
+		question := b.question(place)
+		lines[i] = binary.BigEndian.AppendUint32(question[:], uint32(b.asked[place].Query))
 	}
 	slices.SortFunc(lines, slices.Compare)
 	h := sha256.New()
-	fmt.Fprintf(h, "labels of version %d\n", b.version.ID)
+	fmt.Fprintf(h, "%s of version %d\n", kind, b.version.ID)
 	for _, line := range lines {
 		h.Write(line)
 	}
 	return [32]byte(h.Sum(nil))
 }
 
-// paidLabels pays for what is missing, if anything is, and looks everything up again.
+// paidLabels pays for what is not the caller's yet: first for what nobody has bought, from all accounts; then for what others have, from
+// the caller's own. What somebody else bought meanwhile counts among the second. An Idempotency-Key names the first charge that is made.
 func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (receipt, error) {
-	if len(b.missing) == 0 {
+	var first receipt
+	buy := func(places []int, kind string, accounts []budget.Account, delay *timed, work func(context.Context, *order) (finish[*api.Result], error)) error {
+		if len(places) == 0 {
+			return nil
+		}
+		o, err := s.order(b, places, kind, accounts)
+		if err != nil {
+			return err
+		}
+		if err := s.enforce(ctx, b.purse); err != nil {
+			return err
+		}
+		delay.plus(&o.charge)
+		delay.put(tick)
+		paid, err := metered(ctx, s.meter, tick, b.purse.bill(o.charge), func(ctx context.Context) (finish[*api.Result], error) { return work(ctx, o) })
+		if err != nil {
+			return err
+		}
+		b.key = ""
+		if first.id == "" {
+			first = paid
+		} else {
+			first.spent = first.spent.Plus(paid.spent)
+		}
+		return s.find(ctx, b)
+	}
+	if missing := b.missing(); len(missing) > 0 && !b.mode.Passable() { // what was sold before this was refused stays readable
+		return receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check never passes")
+	}
+	if err := b.purse.floor.check("what is asked of the teachers", b.least(len(b.missing()))); err != nil && len(b.missing()) > 0 {
+		return receipt{}, err
+	}
+	if err := buy(b.missing(), "labels", b.purse.accounts(), b.delay, s.label); err != nil {
+		return receipt{}, err
+	}
+	tick = s.unscheduled() // what is in the store has no time to hide
+	if err := buy(b.theirs(), "labels of others", b.purse.ownAccounts(), nil, s.copyLabels); err != nil {
+		return receipt{}, err
+	}
+	if first.id == "" {
 		return receipt{}, s.checkKey(ctx, b)
 	}
-	if err := s.enforce(ctx, b.purse); err != nil {
-		return receipt{}, err
+	if len(b.missing()) > 0 || len(b.theirs()) > 0 {
+		return receipt{}, fault.Internal(errors.New("gateway: a label was paid for and is not there"))
 	}
-	paid, err := metered(ctx, s.meter, b.charge, func(ctx context.Context) (*api.Result, mechanisms.Loss, error) {
-		defer tick.hold(ctx) // before the charge is settled, as for queries
-		return s.label(ctx, b)
-	})
-	if err != nil {
-		return receipt{}, err
-	}
-	if err := s.find(ctx, b); err != nil {
-		return receipt{}, err
-	}
-	for i := range b.asked {
-		if b.asked[i].Outcome == nil {
-			return receipt{}, fault.Internal(errors.New("gateway: a label was paid for and is not there"))
-		}
-	}
-	return paid, nil
+	return first, nil
 }
 
 // checkKey refuses an Idempotency-Key that stands for another request, also where there is nothing to charge.
 func (s *Service) checkKey(ctx context.Context, b *batch) error {
-	if b.charge.IdempotencyKey == "" {
+	if b.key == "" {
 		return nil
 	}
-	_, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return s.ledger.Replay(ctx, b.charge) })
+	nothing, err := s.order(b, nil, "labels", b.purse.accounts())
+	if err != nil {
+		return err
+	}
+	_, err = within(ctx, func(ctx context.Context) (*budget.Stored, error) { return s.ledger.Replay(ctx, nothing.charge) })
 	return err
 }
 
-// label is what a charge pays for: the votes are read, noise is drawn, outcomes are stored. Outcomes that somebody else stored in the
-// meantime are forgotten and cost nothing.
-func (s *Service) label(ctx context.Context, b *batch) (*api.Result, mechanisms.Loss, error) {
-	queries, questions := make([]int32, len(b.missing)), make([]pate.Question, len(b.missing))
-	for i, m := range b.missing {
-		queries[i], questions[i] = b.asked[m].Query, b.question(m)
+// rows are the places of the ordered queries and the questions about them.
+func (o *order) rows() (queries []int32, questions []pate.Question) {
+	queries, questions = make([]int32, len(o.places)), make([]pate.Question, len(o.places))
+	for i, place := range o.places {
+		queries[i], questions[i] = o.asked[place].Query, o.question(place)
 	}
-	votes, err := s.ensembles.Votes(ctx, b.version, queries)
+	if len(o.questions) == 1 {
+		questions = o.questions
+	}
+	return queries, questions
+}
+
+// purchase is the charge as the store of labels knows it.
+func (o *order) purchase() pate.Purchase {
+	return pate.Purchase{Buyer: pate.Buyer(o.who.Subject), Charge: string(o.charge.ID)}
+}
+
+// label is what a charge pays for: the votes are read, noise is drawn, and, from the boundary on, when others may find them, outcomes are stored.
+// Outcomes that somebody else stored in the meantime are forgotten and cost nothing.
+func (s *Service) label(ctx context.Context, o *order) (finish[*api.Result], error) {
+	queries, questions := o.rows()
+	votes, err := s.ensembles.Votes(ctx, o.version, queries)
 	if err != nil {
-		return nil, mechanisms.Loss{}, err
+		return nil, err
 	}
 	sampler, outcomes := s.sampler(), make([]pate.Outcome, len(votes))
-	for i, m := range b.missing {
-		if outcomes[i], _, err = b.mode.Label(sampler, votes[i], b.student(m)); err != nil {
+	for i, place := range o.places {
+		if outcomes[i], _, err = o.mode.Label(sampler, votes[i], o.student(place)); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context) (*api.Result, mechanisms.Loss, error) {
+		fresh, err := s.ensembles.Record(ctx, o.version, o.purchase(), queries, questions, outcomes)
+		if err != nil {
 			return nil, mechanisms.Loss{}, err
 		}
-	}
-	if len(b.questions) == 1 {
-		questions = b.questions
-	}
-	fresh, err := s.ensembles.Record(ctx, b.version, string(b.charge.ID), queries, questions, outcomes)
-	if err != nil {
-		return nil, mechanisms.Loss{}, err
-	}
-	released := map[pate.Status]int64{}
-	b.bought = make(map[int]bool, len(b.missing))
-	var bought []api.Label
-	for i, m := range b.missing {
-		if b.bought[m] = fresh[i]; fresh[i] {
-			released[outcomes[i].Status]++
-			bought = append(bought, labelOf(b.keys[m], outcomes[i], b.version.Ensemble.Classes()))
+		sold := map[int]pate.Outcome{}
+		for i, place := range o.places {
+			if fresh[i] {
+				sold[place] = outcomes[i]
+			}
 		}
+		result, spent, err := o.sold(sold)
+		return result, spent.Plus(o.delay.loss()), err
+	}, nil
+}
+
+// copyLabels is what a charge for others' labels pays for: they become the caller's as well. No vote is read, so that there is no time to hide.
+func (s *Service) copyLabels(ctx context.Context, o *order) (finish[*api.Result], error) {
+	queries, questions := o.rows()
+	if err := s.ensembles.Own(ctx, o.version, o.purchase(), queries, questions); err != nil {
+		return nil, err
 	}
-	digest, err := api.LabelsDigest(bought)
+	sold := make(map[int]pate.Outcome, len(o.places))
+	for _, place := range o.places {
+		sold[place] = *o.asked[place].Outcome
+	}
+	return func(context.Context) (*api.Result, mechanisms.Loss, error) { return o.sold(sold) }, nil
+}
+
+// keptShare is the part of a reservation that a settlement keeps at least: 1 in keptShare. A check that cannot pass would else reserve any
+// amount of a shared account, and be told whether it fits, for the price of the check.
+const keptShare = 8
+
+// sold sums up what an order released, and what it costs: no less than a share of what was reserved for it.
+func (o *order) sold(outcomes map[int]pate.Outcome) (*api.Result, mechanisms.Loss, error) {
+	released := map[pate.Status]int64{}
+	var labels []api.Label
+	for _, place := range o.places {
+		outcome, ok := outcomes[place]
+		if !ok {
+			continue
+		}
+		o.bought[place] = true
+		released[outcome.Status]++
+		labels = append(labels, labelOf(o.keys[place], outcome, o.version.Ensemble.Classes()))
+	}
+	digest, err := api.LabelsDigest(labels)
 	if err != nil {
 		return nil, mechanisms.Loss{}, fault.Internal(err)
 	}
 	answered := released[pate.Answered]
 	checks := answered + released[pate.Rejected] + released[pate.Reinforced]
-	return b.summary(released, digest), b.mode.Released(checks, answered), nil
+	return o.summary(released, digest), atLeast(o.mode.Released(checks, answered), o.mode.WorstCase(checks)), nil
+}
+
+// least is what n labels cost when every check fails.
+func (b *batch) least(n int) mechanisms.Loss {
+	worst := b.mode.WorstCase(int64(n))
+	if b.mode.Describe().Check == nil {
+		return worst
+	}
+	return atLeast(b.mode.Released(int64(n), 0), worst)
+}
+
+// atLeast is a loss, raised to a share of the worst case where it is smaller.
+func atLeast(released, worst mechanisms.Loss) mechanisms.Loss {
+	released.Epsilon = max(released.Epsilon, (worst.Epsilon+keptShare-1)/keptShare)
+	released.Rho = max(released.Rho, (worst.Rho+keptShare-1)/keptShare)
+	released.Delta = max(released.Delta, (worst.Delta+keptShare-1)/keptShare)
+	return released
 }
 
 // summary is what the history of releases shows of a charge for labels: how many there were, and their digest. The labels themselves are stored by query.
@@ -350,11 +487,11 @@ func (b *batch) summary(released map[pate.Status]int64, digest string) *api.Resu
 	return r
 }
 
-// response lists the labels in the order of the request.
-func (b *batch) response() *api.LabelResponse {
+// response lists the labels in the order of the request. The worst case is of what the request had to pay for.
+func (b *batch) response(worst mechanisms.Loss) *api.LabelResponse {
 	r := &api.LabelResponse{
 		Ensemble: b.version.Name, Version: b.version.Number, Terms: termsOf(b.mode),
-		WorstCase: amountsOf(b.charge.Loss), Labels: make([]api.Label, len(b.request)),
+		WorstCase: amountsOf(worst), Labels: make([]api.Label, len(b.request)),
 	}
 	places := make(map[string]int, len(b.keys))
 	for i, key := range b.keys {

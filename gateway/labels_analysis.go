@@ -33,7 +33,12 @@ type run struct {
 
 // AnalyseVotes says what a run costs by each method of accounting. It reads votes without a charge, and what it says depends on them: it is
 // for stewards, who may see the votes themselves, and must not be shown to others. [Service.SanitisedEpsilon] gives what may be.
-func (s *Service) AnalyseVotes(ctx context.Context, name string, r api.AnalysisRequest) (*api.Analysis, error) {
+func (s *Service) AnalyseVotes(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*api.Analysis, error) {
+	release, err := s.questions.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	delta := labelDelta
 	if r.Delta != "" {
 		var err error
@@ -112,7 +117,7 @@ func (s *Service) runOf(ctx context.Context, name string, r api.AnalysisRequest)
 
 // namedRun looks up the queries that a request names.
 func (s *Service) namedRun(ctx context.Context, found *run, r api.AnalysisRequest) error {
-	b := &batch{version: found.version, mode: found.mode, keys: once(r.Queries)}
+	b := &batch{version: found.version, mode: found.mode, keys: once(r.Queries)} // of nobody: what a steward names need not be paid for
 	if err := b.readStudents(r.Student); err != nil {
 		return err
 	}
@@ -136,6 +141,11 @@ func (s *Service) namedRun(ctx context.Context, found *run, r api.AnalysisReques
 // parameters that the ensemble was defined with. It is charged to the dataset and the ensemble like a release, whatever it says. It is
 // drawn once: the same run has the same ε, free, for whoever asks. For stewards.
 func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*EpsilonAnswer, error) {
+	release, err := s.questions.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release() // after the schedule held
 	if r.All || r.Exact || r.Delta != "" {
 		return nil, fault.PateParameters("a sanitised epsilon is one of labels that were released, at the delta that the ensemble was defined with")
 	}
@@ -144,7 +154,6 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 		return nil, err
 	}
 	tick := s.schedule(run.version.Dataset)
-	defer tick.hold(ctx)
 	if run.became == nil {
 		return nil, fault.PateParameters("not all of these queries were released under these parameters")
 	}
@@ -156,16 +165,31 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if stored, err := s.storedEpsilon(ctx, run, question); err != nil || stored != nil {
 		return s.signedEpsilon(ctx, run, stored, receipt{}), err
 	}
+	if err := s.onlyEpsilon(ctx, run, question); err != nil {
+		return nil, err
+	}
 	charge, due, err := s.epsilonCharge(ctx, who, run, sanitiser, question)
 	if err != nil {
 		return nil, err
 	}
+	if err := due.floor.check("the sanitised epsilon", charge.Loss); err != nil {
+		return nil, err
+	}
+	snapshot, _, err := s.dataset(run.version.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	delay, err := s.timing(snapshot, due)
+	if err != nil {
+		return nil, err
+	}
+	delay.plus(&charge)
+	delay.put(tick)
 	if err := s.enforce(ctx, due); err != nil {
 		return nil, err
 	}
-	paid, err := metered(ctx, s.meter, charge, func(ctx context.Context) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
-		defer tick.hold(ctx)
-		return s.drawEpsilon(ctx, run, sanitiser, question, charge)
+	paid, err := metered(ctx, s.meter, tick, due.bill(charge), func(ctx context.Context) (finish[*api.SanitisedEpsilon], error) {
+		return s.drawEpsilon(ctx, run, sanitiser, question, charge, delay)
 	})
 	if err != nil {
 		return nil, err
@@ -179,6 +203,29 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	}
 	stored.shown.Replayed, stored.shown.Spent = paid.spent.IsZero(), amountsOf(paid.spent)
 	return s.signedEpsilon(ctx, run, stored, paid), nil
+}
+
+// onlyEpsilon refuses an ε that would not speak for all that was sold of a version: there is one a version, over everything sold.
+func (s *Service) onlyEpsilon(ctx context.Context, r *run, question pate.Question) error {
+	other, err := s.ensembles.OtherEpsilon(ctx, r.version, question)
+	if err != nil {
+		return err
+	}
+	if other {
+		return fault.PateParameters("a version has one sanitised epsilon, and this one's was drawn; ask for the labels that it was drawn for, or seal a new version")
+	}
+	tally, err := s.ensembles.Tally(ctx, r.version, nil)
+	if err != nil {
+		return err
+	}
+	sold := int64(0)
+	for _, n := range tally {
+		sold += n
+	}
+	if int64(len(r.queries)) != sold {
+		return fault.PateParameters(fmt.Sprintf("a sanitised epsilon is of all %d labels that were sold of a version, under one mechanism and its parameters", sold))
+	}
+	return nil
 }
 
 // EpsilonAnswer is a sanitised ε and its receipt, which is about the stored answer of the charge that it was asked with, or else drawn with.
@@ -284,16 +331,16 @@ func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run,
 	}, shared, nil
 }
 
-// drawEpsilon is what a charge pays for. An ε that somebody else drew in the meantime is kept, and this one forgotten, free.
-func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanitiser, question pate.Question, charge budget.Charge,
-) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
+// drawEpsilon is what a charge pays for: votes are read, an ε is drawn, and stored from the boundary on.
+func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanitiser, question pate.Question, charge budget.Charge, delay *timed,
+) (finish[*api.SanitisedEpsilon], error) {
 	table, err := s.ensembles.Table(ctx, r.version, r.queries)
 	if err != nil {
-		return nil, mechanisms.Loss{}, err
+		return nil, err
 	}
 	drawn, err := sanitiser.Release(s.sampler(), table, r.became, r.students)
 	if err != nil {
-		return nil, mechanisms.Loss{}, err
+		return nil, err
 	}
 	answer := &api.SanitisedEpsilon{
 		Ensemble: r.version.Name, Version: r.version.Number, Queries: len(r.queries), Epsilon: drawn.Epsilon,
@@ -305,6 +352,14 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 			answer.Answered++
 		}
 	}
+	return func(ctx context.Context) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
+		return s.recordEpsilon(ctx, r, question, charge, answer, delay)
+	}, nil
+}
+
+// recordEpsilon stores an ε. One that somebody else drew in the meantime is kept, and this one forgotten, free but for its time.
+func (s *Service) recordEpsilon(ctx context.Context, r *run, question pate.Question, charge budget.Charge, answer *api.SanitisedEpsilon, delay *timed,
+) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
 	stored, err := json.Marshal(answer)
 	if err != nil {
 		return nil, mechanisms.Loss{}, fault.Internal(err)
@@ -321,7 +376,7 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 		if err != nil {
 			return nil, mechanisms.Loss{}, err
 		}
-		return first.shown, mechanisms.Loss{}, nil
+		return first.shown, delay.loss(), nil
 	}
 	return answer, charge.Loss, nil
 }

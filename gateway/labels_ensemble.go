@@ -50,7 +50,7 @@ func (s *Service) DefineEnsemble(ctx context.Context, who auth.Principal, name s
 			return nil, err
 		}
 	}
-	return s.Ensemble(ctx, name)
+	return s.Ensemble(ctx, who, name)
 }
 
 // definitionOf checks a definition member by member.
@@ -103,6 +103,11 @@ type VoteFile struct {
 
 // LoadVotes replaces the votes of the version that is being prepared by those of a file: all of them or none. For stewards.
 func (s *Service) LoadVotes(ctx context.Context, who auth.Principal, name string, file VoteFile) (*api.Ensemble, error) {
+	release, err := s.questions.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	version, err := s.draftEnsemble(ctx, name)
 	if err != nil {
 		return nil, err
@@ -117,6 +122,11 @@ func (s *Service) LoadVotes(ctx context.Context, who auth.Principal, name string
 // LoadVoteTable is [Service.LoadVotes] from a table or view of the ensemble's protected database, which its reader role must be able to
 // read. For stewards: nothing is released by it.
 func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name string, table api.VoteTable) (*api.Ensemble, error) {
+	release, err := s.questions.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	version, err := s.draftEnsemble(ctx, name)
 	if err != nil {
 		return nil, err
@@ -139,7 +149,7 @@ func (s *Service) store(ctx context.Context, who auth.Principal, name string, vo
 	if _, err := s.ensembles.Load(ctx, name, votes, who.Subject); err != nil {
 		return nil, err
 	}
-	return s.Ensemble(ctx, name)
+	return s.Ensemble(ctx, who, name)
 }
 
 // SealEnsemble makes the votes of a version final; labels can be bought from then on. For stewards.
@@ -150,7 +160,7 @@ func (s *Service) SealEnsemble(ctx context.Context, who auth.Principal, name str
 	if _, err := s.ensembles.Seal(ctx, name, who.Subject); err != nil {
 		return nil, err
 	}
-	return s.Ensemble(ctx, name)
+	return s.Ensemble(ctx, who, name)
 }
 
 // draftEnsemble is the version that takes votes.
@@ -202,8 +212,9 @@ func (s *Service) ensembleBalance(ctx context.Context, version *pate.Version) (b
 	return balances[0], nil
 }
 
-// Ensemble shows the newest version of an ensemble. What it says was declared or released; nothing depends on a vote.
-func (s *Service) Ensemble(ctx context.Context, name string) (*api.Ensemble, error) {
+// Ensemble shows the newest version of an ensemble. What it says was declared or released; nothing depends on a vote. Stewards see what all
+// bought and spent; others, who need the accounts that buying needs, what they bought themselves.
+func (s *Service) Ensemble(ctx context.Context, who auth.Principal, name string) (*api.Ensemble, error) {
 	if s.ensembles == nil {
 		return nil, fault.PateUnknownEnsemble(name)
 	}
@@ -211,7 +222,14 @@ func (s *Service) Ensemble(ctx context.Context, name string) (*api.Ensemble, err
 	if err != nil {
 		return nil, err
 	}
-	tally, err := s.ensembles.Tally(ctx, v)
+	var buyer *pate.Buyer // nil: all of them
+	if !who.Has(auth.Steward) {
+		if _, err := s.ensemblePurse(ctx, who, v); err != nil {
+			return nil, err
+		}
+		buyer = new(pate.Buyer(who.Subject))
+	}
+	tally, err := s.ensembles.Tally(ctx, v, buyer)
 	if err != nil {
 		return nil, err
 	}
@@ -225,6 +243,9 @@ func (s *Service) Ensemble(ctx context.Context, name string) (*api.Ensemble, err
 		if err := json.Unmarshal(v.Sanitise, &shown.Sanitise); err != nil {
 			return nil, fault.Internal(err)
 		}
+	}
+	if buyer != nil {
+		return shown, nil
 	}
 	balance, err := s.ensembleBalance(ctx, v)
 	if fault.CodeOf(err) == fault.CodeBudgetNoAccount {

@@ -21,6 +21,11 @@ const labelDelta = mechanisms.DeltaUnit / 100_000
 
 // EstimateLabels prices labels without buying any. It is free, looks at no vote and depends on none.
 func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name string, r api.LabelEstimateRequest) (*api.LabelEstimate, error) {
+	release, err := s.questions.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	version, err := s.sealedEnsemble(ctx, name)
 	if err != nil {
 		return nil, err
@@ -33,39 +38,53 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 	if err != nil {
 		return nil, err
 	}
-	purse, err := s.ensemblePurse(ctx, who, version)
+	purse, shares, err := s.labelPurse(ctx, who, version)
 	if err != nil {
 		return nil, err
 	}
 	e := &api.LabelEstimate{Ensemble: version.Name, Version: version.Number, Terms: termsOf(mode), Remaining: headroomOf(purse.ownBalance())}
-	if e.Queries, e.Replayed, err = s.countQueries(ctx, version, mode, r); err != nil {
+	if e.Queries, e.Replayed, err = s.countQueries(ctx, version, mode, r, func(a pate.Asked) bool {
+		return a.Owned || shares && a.Outcome != nil
+	}, pate.Buyer(who.Subject)); err != nil {
 		return nil, err
 	}
 	rate, delta, err := assumptions(r)
 	if err != nil {
 		return nil, err
 	}
+	snapshot, _, err := s.dataset(version.Dataset)
+	if err != nil {
+		return nil, err
+	}
 	n := e.Queries - e.Replayed
-	worst := mode.WorstCase(n)
-	e.WorstCase, e.Expected = amountsOf(worst), amountsOf(mode.Released(n, int64(math.Ceil(rate*float64(n)))))
+	delay, err := s.timing(snapshot, purse)
+	switch {
+	case err != nil:
+		return nil, err
+	case n == 0:
+		delay = nil
+	}
+	worst := mode.WorstCase(n).Plus(delay.loss())
+	e.WorstCase, e.Expected = amountsOf(worst), amountsOf(mode.Released(n, int64(math.Ceil(rate*float64(n)))).Plus(delay.loss()))
 	e.Delta = api.Decimal(delta.String())
 	if epsilon, ok := epsilonAt(worst, delta); ok {
 		e.Epsilon = api.Decimal(epsilon.String())
 	}
 	now := s.clock.Now()
-	own, all := released(purse.ownBalance(), now), released(purse.balances[len(purse.balances)-1], now) // the ensemble's is open to every caller
-	e.Affordable = affordable(own, worst) && affordable(all, worst)
-	e.StillBuys = min(budget.Times(own.Limit, own.Used(), mode.WorstCase(1)), budget.Times(all.Limit, all.Used(), mode.WorstCase(1)))
+	own := released(purse.ownBalance(), now) // what is left of accounts that are shared shows what others spent
+	e.Affordable = affordable(own, worst)
+	e.StillBuys = budget.Times(own.Limit, own.Used(), mode.WorstCase(1))
 	if e.EpsilonBuys, err = epsilonBuys(r.Epsilon, delta, mode.WorstCase(1)); err != nil {
 		return nil, err
 	}
-	e.Notes = labelNotes(version.Ensemble, mode)
+	e.Notes = delay.note(labelNotes(version.Ensemble, mode))
 	return e, nil
 }
 
 // countQueries says how many queries are meant, and how many of them are free. A student's view is not known yet, so that interactive
 // queries are never free here.
-func (s *Service) countQueries(ctx context.Context, version *pate.Version, mode *pate.Mode, r api.LabelEstimateRequest) (n, replayed int64, err error) {
+func (s *Service) countQueries(ctx context.Context, version *pate.Version, mode *pate.Mode, r api.LabelEstimateRequest,
+	free func(pate.Asked) bool, buyer pate.Buyer) (n, replayed int64, err error) {
 	switch {
 	case (r.Count == nil) == (len(r.Queries) == 0):
 		return 0, 0, fault.PateParameters("either queries or count must be given")
@@ -79,12 +98,12 @@ func (s *Service) countQueries(ctx context.Context, version *pate.Version, mode 
 		return 0, 0, err
 	}
 	keys := once(r.Queries)
-	asked, err := s.ensembles.Find(ctx, version, keys, []pate.Question{question})
+	asked, err := s.ensembles.Find(ctx, version, buyer, keys, []pate.Question{question})
 	if err != nil {
 		return 0, 0, err
 	}
 	for _, a := range asked {
-		if a.Outcome != nil {
+		if free(a) {
 			replayed++
 		}
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -31,21 +32,40 @@ type meter struct {
 	log    *slog.Logger
 }
 
+// finish makes what work did durable, and gives the answer, which must encode as JSON, and what was really spent, at most the charge's loss. What
+// others can see of it is seen from the boundary on, after which it runs.
+type finish[T any] func(context.Context) (T, mechanisms.Loss, error)
+
+// done is a finish with nothing left to do.
+func done[T any](answer T, spent mechanisms.Loss) finish[T] {
+	return func(context.Context) (T, mechanisms.Loss, error) { return answer, spent, nil }
+}
+
 // metered pays for work, runs it, and stores what it released; or gives the stored answer when it was paid for before.
 //
 //   - The charge is committed before work begins.
-//   - It is taken back only if work says, by [fault.Untouched], that it cannot have read a protected row. Any other error and
-//     a panic keep it.
+//   - Nothing of how the work ended can be seen before a boundary of the schedule: it waits there before the charge is closed.
+//   - The charge is taken back only if work says, by [fault.Untouched], that it cannot have read a protected row. Any other error and
+//     a panic keep it, and count as a failure of the analyst's, unless work says by [fault.Excused] that it is none. The analyst who cancels keeps it, too, and has not
+//     failed.
+//   - After so many failures as the policy tolerates nothing is charged and no work begins: only stored answers are given.
 //   - An answer leaves only after the ledger holds it: whoever asks again gets the same bytes.
-//   - A client that hangs up changes nothing: work that was paid for is finished and stored.
+//   - A client that hangs up changes nothing: work that was paid for is finished and stored, and its place is taken until then.
 //
-// Work gives its answer, which must encode as JSON, and what it really spent, at most the charge's loss.
-func metered[T any](ctx context.Context, m meter, charge budget.Charge,
-	work func(context.Context) (T, mechanisms.Loss, error)) (receipt, error) {
+// A gateway that dies on the way, also between the work's end and the boundary, leaves the charge open, and then expired, which is spent.
+func metered[T any](ctx context.Context, m meter, tick *schedule, b bill,
+	work func(context.Context) (finish[T], error)) (receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return receipt{}, err // gone before anything happened
 	}
+	if tick.isCancelled() {
+		return receipt{}, fault.BudgetCancelled(false)
+	}
 	ctx = context.WithoutCancel(ctx)
+	if halted, err := m.halted(ctx, b); err != nil || halted.replayed {
+		return halted, err
+	}
+	charge := b.Charge
 	outcome, err := within(ctx, func(ctx context.Context) (budget.Outcome, error) { return m.ledger.Reserve(ctx, charge) })
 	if err != nil {
 		return receipt{}, err
@@ -53,30 +73,80 @@ func metered[T any](ctx context.Context, m meter, charge budget.Charge,
 	if stored := outcome.Replay; stored != nil {
 		return receipt{id: stored.ID, answer: stored.Answer, replayed: true}, nil
 	}
-	answer, loss, err := shielded(ctx, work)
+	finish, err := pace(ctx, tick, work)
+	var finished ended[T]
+	if err == nil {
+		finished, err = shielded(ctx, finish.run)
+	}
 	var encoded []byte
 	if err == nil {
-		encoded, err = json.Marshal(answer)
+		encoded, err = json.Marshal(finished.answer)
 	}
 	if err != nil {
 		return receipt{}, m.unwind(ctx, charge.ID, err)
 	}
 	_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.ledger.Settle(ctx, charge.ID, loss, encoded)
+		return struct{}{}, m.ledger.Settle(ctx, charge.ID, finished.spent, encoded)
 	})
 	if err != nil {
 		// Whether it was stored is not known. The answer is not shown; asking again shows it if it was.
 		return receipt{}, err
 	}
-	return receipt{id: charge.ID, answer: encoded, spent: loss, used: outcome.Reserved.Used}, nil
+	return receipt{id: charge.ID, answer: encoded, spent: finished.spent, used: outcome.Reserved.Used}, nil
+}
+
+// ended is what a finish gave.
+type ended[T any] struct {
+	answer T
+	spent  mechanisms.Loss
+}
+
+func (f finish[T]) run(ctx context.Context) (ended[T], error) {
+	answer, spent, err := f(ctx)
+	return ended[T]{answer, spent}, err
+}
+
+// bill is a charge and the failures that the policy tolerates of whoever pays it.
+type bill struct {
+	budget.Charge
+	maxFailures int64
+}
+
+// halted gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for them; neither to others. Failures
+// of questions that run at the same time are not known yet: there are at most as many of these as an analyst has places.
+func (m meter) halted(ctx context.Context, b bill) (receipt, error) {
+	failures, err := within(ctx, func(ctx context.Context) (int64, error) {
+		return m.ledger.Failures(ctx, b.Dataset, b.Analyst, budget.FailurePeriod)
+	})
+	if err != nil || failures < b.maxFailures {
+		return receipt{}, err
+	}
+	stored, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return m.ledger.Replay(ctx, b.Charge) })
+	switch {
+	case err != nil:
+		return receipt{}, err
+	case stored == nil:
+		return receipt{}, fault.BudgetFailures(failures)
+	default:
+		return receipt{id: stored.ID, answer: stored.Answer, replayed: true}, nil
+	}
 }
 
 // unwind closes the charge of work that failed and gives the work's error back. A charge that cannot be closed now stays
 // open, which counts as spent, until [Service.ExpireAbandoned] closes it.
 func (m meter) unwind(ctx context.Context, id budget.ReservationID, failure error) error {
-	end := m.ledger.Expire
-	if fault.IsUntouched(failure) {
+	end, stands := m.ledger.Fail, !fault.IsUntouched(failure)
+	switch {
+	case !stands:
 		end = m.ledger.Void
+	case fault.IsExcused(failure), errors.Is(failure, errCancelled):
+		end = m.ledger.Expire
+	}
+	switch {
+	case errors.Is(failure, errCancelled):
+		failure = fault.BudgetCancelled(stands)
+	case errors.Is(failure, errTimeout):
+		failure = fault.DataUnavailable(failure)
 	}
 	_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, end(ctx, id) })
 	if err != nil {
@@ -94,7 +164,7 @@ func within[T any](ctx context.Context, exchange func(context.Context) (T, error
 
 // shielded runs work and turns a panic into an internal error. Of the panic only its type and place are kept: its text
 // ("index out of range [5]") can be a function of the data.
-func shielded[T any](ctx context.Context, work func(context.Context) (T, mechanisms.Loss, error)) (answer T, loss mechanisms.Loss, err error) {
+func shielded[T any](ctx context.Context, work func(context.Context) (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fault.Internal(panicked(p))

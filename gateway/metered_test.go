@@ -50,8 +50,8 @@ func (b brittle) Void(ctx context.Context, id budget.ReservationID) error {
 	return b.around("void", func() error { return b.Ledger.Void(ctx, id) })
 }
 
-func (b brittle) Expire(ctx context.Context, id budget.ReservationID) error {
-	return b.around("expire", func() error { return b.Ledger.Expire(ctx, id) })
+func (b brittle) Fail(ctx context.Context, id budget.ReservationID) error {
+	return b.around("fail", func() error { return b.Ledger.Fail(ctx, id) })
 }
 
 // testCharge costs ε 1 of a budget of 10.
@@ -121,7 +121,7 @@ func TestF02EveryStep(t *testing.T) {
 			code: fault.CodeDataUnavailable, want: state{spent: one}},
 		"voiding fails": {ledger: brittle{before: "void"}, work: fails(fault.Untouched(fault.DataUnavailable(nil))),
 			code: fault.CodeDataUnavailable, want: state{reserved: one}},
-		"expiring fails": {ledger: brittle{before: "expire"}, work: fails(fault.DataUnavailable(nil)),
+		"failing fails": {ledger: brittle{before: "fail"}, work: fails(fault.DataUnavailable(nil)),
 			code: fault.CodeDataUnavailable, want: state{reserved: one}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestF02EveryStep(t *testing.T) {
 			var log bytes.Buffer
 			m := meter{ledger: c.ledger, log: slog.New(slog.NewTextHandler(&log, nil))}
 			charge := testCharge(t, "01")
-			paid, err := metered(t.Context(), m, charge, c.work)
+			paid, err := atOnce(t.Context(), m, charge, c.work)
 			if fault.CodeOf(err) != c.code {
 				t.Fatalf("got %v, want %q", err, c.code)
 			}
@@ -150,7 +150,7 @@ func TestF02EveryStep(t *testing.T) {
 			}
 			// What was given back can be spent again.
 			charge.ID = "02"
-			if paid, err := metered(t.Context(), meter{ledger: memory, log: m.log}, charge, answers); err != nil || paid.replayed {
+			if paid, err := atOnce(t.Context(), meter{ledger: memory, log: m.log}, charge, answers); err != nil || paid.replayed {
 				t.Errorf("again: %+v, %v", paid, err)
 			}
 		})
@@ -166,10 +166,10 @@ func TestF04UnknownSettlement(t *testing.T) {
 		return 40 + runs, mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit}, nil
 	}
 	log := slog.New(slog.DiscardHandler)
-	if _, err := metered(t.Context(), meter{ledger: brittle{Ledger: memory, after: "settle"}, log: log}, testCharge(t, "01"), work); err == nil {
+	if _, err := atOnce(t.Context(), meter{ledger: brittle{Ledger: memory, after: "settle"}, log: log}, testCharge(t, "01"), work); err == nil {
 		t.Fatal("no error")
 	}
-	paid, err := metered(t.Context(), meter{ledger: memory, log: log}, testCharge(t, "02"), work)
+	paid, err := atOnce(t.Context(), meter{ledger: memory, log: log}, testCharge(t, "02"), work)
 	if err != nil || !paid.replayed || string(paid.answer) != "41" || paid.id != "01" || runs != 1 || !paid.spent.IsZero() {
 		t.Errorf("%+v, %v after %d runs", paid, err, runs)
 	}
@@ -185,18 +185,18 @@ func TestF06ClientHangsUp(t *testing.T) {
 		return "answer", mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit}, ctx.Err()
 	}
 	charge := testCharge(t, "01")
-	first, err := metered(ctx, m, charge, work)
+	first, err := atOnce(ctx, m, charge, work)
 	if err != nil {
 		t.Fatal(err)
 	}
 	charge.ID = "02"
-	again, err := metered(t.Context(), m, charge, work)
+	again, err := atOnce(t.Context(), m, charge, work)
 	if err != nil || !again.replayed || !bytes.Equal(first.answer, again.answer) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	other := testCharge(t, "03")
 	other.Fingerprint = [32]byte{2}
-	if _, err := metered(ctx, m, other, work); !errors.Is(err, context.Canceled) {
+	if _, err := atOnce(ctx, m, other, work); !errors.Is(err, context.Canceled) {
 		t.Errorf("a client that is gone already: %v", err)
 	}
 	if got := balances(t, memory, charge)[0]; got.Spent.Epsilon != mechanisms.EpsilonUnit || !got.Reserved.IsZero() {
@@ -224,6 +224,14 @@ func TestF01Abandoned(t *testing.T) {
 	if got := balances(t, memory, charge)[0]; got.Spent.Epsilon != mechanisms.EpsilonUnit || !got.Reserved.IsZero() {
 		t.Errorf("%+v", got)
 	}
+}
+
+// atOnce is metered without boundaries, for work that leaves nothing to finish.
+func atOnce[T any](ctx context.Context, m meter, charge budget.Charge, work func(context.Context) (T, mechanisms.Loss, error)) (receipt, error) {
+	return metered(ctx, m, &schedule{clock: SystemClock{}}, bill{charge, 5}, func(ctx context.Context) (finish[T], error) {
+		answer, spent, err := work(ctx)
+		return done(answer, spent), err
+	})
 }
 
 func balances(t *testing.T, ledger budget.Ledger, charge budget.Charge) []budget.Balance {

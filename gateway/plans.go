@@ -28,6 +28,11 @@ const maxPlanLines = 100
 // parts. Queries that name the plan draw its slots. It touches no protected data. Each call without an Idempotency-Key registers
 // another plan.
 func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRequest) (*api.Plan, error) {
+	release, err := s.questions.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if err := checkIdempotencyKey(r.IdempotencyKey); err != nil {
 		return nil, err
 	}
@@ -43,6 +48,9 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err != nil {
 		return nil, err
 	}
+	if err := purse.floor.checkSlots(charge.Registers); err != nil {
+		return nil, err
+	}
 	request, err := json.Marshal(r.PlanRequest)
 	if err != nil {
 		return nil, fault.Internal(err)
@@ -53,13 +61,13 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err := s.enforce(ctx, purse); err != nil {
 		return nil, err
 	}
-	paid, err := metered(ctx, s.meter, charge, func(context.Context) (struct{}, mechanisms.Loss, error) {
-		return struct{}{}, charge.Loss, nil // what was paid for is the plan, which the ledger keeps with the charge
+	paid, err := metered(ctx, s.meter, s.unscheduled(), purse.bill(charge), func(context.Context) (finish[struct{}], error) {
+		return done(struct{}{}, charge.Loss), nil // what was paid for is the plan, which the ledger keeps with the charge
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.Plan(ctx, who, string(paid.id))
+	return s.plan(ctx, who, string(paid.id))
 }
 
 // planCharge reads the slots and prices them.
@@ -130,6 +138,15 @@ func slotOf(line api.PlanMechanism) (slot mechanisms.Slot, err error) {
 
 // Plan shows what is left of one of the caller's own plans. What belongs to others does not exist.
 func (s *Service) Plan(ctx context.Context, who auth.Principal, id string) (*api.Plan, error) {
+	release, err := s.lists.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return s.plan(ctx, who, id)
+}
+
+func (s *Service) plan(ctx context.Context, who auth.Principal, id string) (*api.Plan, error) {
 	p, err := s.ledger.Plan(ctx, who.Subject, budget.ReservationID(id))
 	if err != nil {
 		return nil, err
@@ -182,6 +199,9 @@ func (s *Service) drawSlots(ctx context.Context, q *prepared, r api.QueryRequest
 	c.Fingerprint = sha256.Sum256(append([]byte("drawing from "+r.Plan+" "), question[:]...))
 	c.Loss, c.Mechanisms = mechanisms.Loss{}, nil
 	fixed, err := q.plan.WithSlots(registered.Left())
+	if err == nil { // the plan may be older than the floor
+		err = q.purse.floor.checkSlots(registered.Left()[:fixed.Slots()])
+	}
 	if err != nil {
 		q.refusal = err
 		return nil

@@ -16,6 +16,8 @@ type Schemas interface {
 	Inspect(context.Context, *catalog.Policy) (*catalog.Schema, error)
 	// Recheck is policy/stale when the live schema is no longer what the revision was checked against.
 	Recheck(context.Context, *catalog.Revision) error
+	// Counted is the revision with its public tables counted, if it was applied before that was done.
+	Counted(context.Context, *catalog.Revision) (*catalog.Revision, error)
 }
 
 // PolicyStore keeps every version of every policy; [catalog.Store] is one.
@@ -74,6 +76,9 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 	if err != nil {
 		return nil, err
 	}
+	if revision, err = schemas.Counted(ctx, revision); err != nil {
+		return nil, err
+	}
 	l.holder.Put(revision)
 	return revision.Snapshot, nil
 }
@@ -105,6 +110,9 @@ func (l *LivePolicies) refresh(ctx context.Context, dataset string, schemas Sche
 	}
 	held, _ := l.holder.Revision(dataset) // also when it is marked stale
 	if held == nil || held.Snapshot.Version < stored.Snapshot.Version {
+		if stored, err = schemas.Counted(ctx, stored); err != nil {
+			return nil, err
+		}
 		l.holder.Put(stored)
 		held = stored
 	}

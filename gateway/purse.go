@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"noisegate/budget"
@@ -14,7 +15,9 @@ import (
 type purse struct {
 	balances []budget.Balance // in lock order; of accounts that are not open yet, with nothing spent
 	due      []budget.Account // those of balances whose limit the ledger does not have yet
+	failures int64            // that the policy tolerates
 	own      int              // index of the account that is the caller's own, or the group's when the caller has none
+	floor    floor            // what a release costs at least
 }
 
 func (p purse) accounts() []budget.Account {
@@ -25,8 +28,27 @@ func (p purse) accounts() []budget.Account {
 	return accounts
 }
 
+// ownAccounts are the accounts that are allotments of the caller: not the dataset's cap, nor an ensemble's. What was released before, and is
+// sold once more, costs them and no other.
+func (p purse) ownAccounts() []budget.Account {
+	return slices.DeleteFunc(p.accounts(), func(a budget.Account) bool {
+		return a.ID.Scope == budget.DatasetScope || a.ID.Scope == budget.EnsembleScope
+	})
+}
+
 // ownBalance is the one account whose figures the caller may see.
 func (p purse) ownBalance() budget.Balance { return p.balances[p.own] }
+
+// bill is a charge to the purse.
+func (p purse) bill(charge budget.Charge) bill { return bill{charge, p.failures} }
+
+// tolerated is how many failures of an analyst within a day a policy puts up with.
+func tolerated(snapshot *catalog.Snapshot) int64 {
+	if snapshot.MaxFailures > 0 {
+		return snapshot.MaxFailures
+	}
+	return catalog.DefaultMaxFailures
+}
 
 func (p purse) limit() budget.Limit { return p.ownBalance().Limit }
 
@@ -55,9 +77,12 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 		open[b.ID] = b
 	}
 	var p purse
+	var lines []*catalog.Budget
 	for _, id := range ids {
+		line := lineFor(snapshot, who, id)
+		lines = append(lines, line)
 		balance, isOpen := open[id]
-		now, ok, err := s.inForce(balance, isOpen, lineFor(snapshot, who, id), snapshot.Version)
+		now, ok, err := s.inForce(balance, isOpen, line, snapshot.Version)
 		if err != nil {
 			return purse{}, err
 		}
@@ -74,9 +99,11 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 	if len(p.balances) < 2 {
 		return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
+	p.failures = tolerated(snapshot)
 	// The analyst's account comes last if there is one; else the last one is a group's.
 	p.own = len(p.balances) - 1
-	return p, nil
+	p.floor, err = floorOf(lines)
+	return p, err
 }
 
 // datasetPurse is the dataset's cap alone: for what stewards buy, who have no account.
@@ -90,7 +117,8 @@ func (s *Service) datasetPurse(ctx context.Context, snapshot *catalog.Snapshot) 
 	if len(known) == 1 {
 		balance = known[0]
 	}
-	now, ok, err := s.inForce(balance, len(known) == 1, lineFor(snapshot, auth.Principal{}, id), snapshot.Version)
+	line := lineFor(snapshot, auth.Principal{}, id)
+	now, ok, err := s.inForce(balance, len(known) == 1, line, snapshot.Version)
 	if err != nil {
 		return purse{}, err
 	}
@@ -98,11 +126,12 @@ func (s *Service) datasetPurse(ctx context.Context, snapshot *catalog.Snapshot) 
 		return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
 	now.ID = id
-	p := purse{balances: []budget.Balance{now}}
+	p := purse{balances: []budget.Balance{now}, failures: tolerated(snapshot)}
 	if len(known) == 1 && now.Account != balance.Account {
 		p.due = []budget.Account{now.Account}
 	}
-	return p, nil
+	p.floor, err = floorOf([]*catalog.Budget{line})
+	return p, err
 }
 
 // lineFor is the policy's line for an account; nil when it has none.

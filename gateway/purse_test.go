@@ -231,7 +231,7 @@ func TestStewardsBudgets(t *testing.T) {
 	if diff := cmp.Diff(&want, account); diff != "" {
 		t.Error(diff)
 	}
-	list, err := r.Accounts(t.Context(), "d")
+	list, err := r.Accounts(t.Context(), principal(t, "sam"), "d")
 	if err != nil || len(list.Accounts) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}

@@ -20,12 +20,12 @@ const (
 
 // planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request. A
 // refusal of the text says what would be accepted, where that is known.
-func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
+func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p purse) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	if r.SQL == "" {
 		return nil, nil, fault.RequestMissingField("sql")
 	}
-	options, err := optionsOf(r, limit)
-	private, public, refusal := planWith(r, snapshot, limit, options, err)
+	options, err := optionsOf(r, p.limit())
+	private, public, refusal := planWith(r, snapshot, p, options, err)
 	if refusal != nil && err == nil {
 		refusal = sqlrewrite.Suggest(refusal, r.SQL, snapshot, options)
 	}
@@ -33,7 +33,7 @@ func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit)
 }
 
 // planWith plans with the options of a request, or without, where err says why there are none.
-func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit, options sqlrewrite.Options, err error) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
+func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, p purse, options sqlrewrite.Options, err error) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	if err == nil && len(r.MaxError) == 0 {
 		return sqlrewrite.Read(r.SQL, snapshot, options)
 	}
@@ -47,7 +47,7 @@ func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, limit budget.Limit
 		}
 		return nil, public, orElse(err, unreadable)
 	}
-	plan, err := cheapest(r, snapshot, options, limit)
+	plan, err := cheapest(r, snapshot, options, p)
 	return plan, nil, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,9 +25,14 @@ type fakeData struct {
 	mu   sync.Mutex
 	runs int
 	do   func() ([]sqlrewrite.ExactRow, error)
+	dry  error
+	// takes is instead of do, for work that ends with its context.
+	takes func(context.Context) ([]sqlrewrite.ExactRow, error)
 }
 
-func (f *fakeData) Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows {
+func (f *fakeData) Dry(context.Context, ...sqlrewrite.DryRun) error { return f.dry }
+
+func (f *fakeData) Run(ctx context.Context, _ ...sqlrewrite.Statement) sqlrewrite.Rows {
 	return func(yield func(sqlrewrite.ExactRow, error) bool) {
 		f.mu.Lock()
 		f.runs++
@@ -34,6 +40,9 @@ func (f *fakeData) Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows
 		rows, err := []sqlrewrite.ExactRow{{Values: []mechanisms.Exact{mechanisms.SealInt64(1000)}}}, error(nil)
 		if f.do != nil {
 			rows, err = f.do()
+		}
+		if f.takes != nil {
+			rows, err = f.takes(ctx)
 		}
 		for _, row := range rows {
 			if err != nil || !yield(row, nil) {
@@ -73,11 +82,16 @@ func (f *fakePolicies) Current(dataset string) (*catalog.Snapshot, error) {
 	return f.snapshot, f.stale
 }
 
-// manualClock passes only when told, or while something sleeps.
+// manualClock passes while something sleeps, and calls who asked for it on its way.
 type manualClock struct {
-	mu    sync.Mutex
-	now   time.Time
-	slept []time.Duration
+	mu     sync.Mutex
+	now    time.Time
+	alarms []*alarm
+}
+
+type alarm struct {
+	at time.Time
+	f  func()
 }
 
 func (c *manualClock) Now() time.Time {
@@ -86,13 +100,52 @@ func (c *manualClock) Now() time.Time {
 	return c.now
 }
 
+// Sleep lets d pass, alarm by alarm, up to the one that ends the context.
 func (c *manualClock) Sleep(ctx context.Context, d time.Duration) {
-	if ctx.Err() != nil {
-		return
+	until := c.Now().Add(d)
+	for ctx.Err() == nil {
+		next := c.next(until)
+		if next == nil {
+			return
+		}
+		next()
 	}
+}
+
+// next goes to the next alarm, or to the end.
+func (c *manualClock) next(until time.Time) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now, c.slept = c.now.Add(d), append(c.slept, d)
+	first := -1
+	for i, a := range c.alarms {
+		if !a.at.After(until) && (first < 0 || a.at.Before(c.alarms[first].at)) {
+			first = i
+		}
+	}
+	if first < 0 {
+		if until.After(c.now) {
+			c.now = until
+		}
+		return nil
+	}
+	a := c.alarms[first]
+	c.alarms = slices.Delete(c.alarms, first, first+1)
+	if a.at.After(c.now) {
+		c.now = a.at
+	}
+	return a.f
+}
+
+func (c *manualClock) AfterFunc(d time.Duration, f func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := &alarm{c.now.Add(d), f}
+	c.alarms = append(c.alarms, a)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.alarms = slices.DeleteFunc(c.alarms, func(b *alarm) bool { return a == b })
+	}
 }
 
 // rig is a service on fakes.
@@ -101,6 +154,7 @@ type rig struct {
 	ledger   *budget.Memory
 	data     *fakeData
 	policies *fakePolicies
+	question [32]byte // that was asked, where a test needs it
 	clock    *manualClock
 }
 

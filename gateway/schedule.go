@@ -2,14 +2,23 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"math"
+	"math/bits"
+	"sync"
 	"time"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
 )
 
-// Clock is time: to read it and to let it pass.
+// Clock is time: to read it, to let it pass, and to be called when it has.
 type Clock interface {
 	Now() time.Time
 	// Sleep returns after d, or earlier when the context ends.
 	Sleep(ctx context.Context, d time.Duration)
+	// AfterFunc calls f in a goroutine of its own after d, unless stop was called before.
+	AfterFunc(d time.Duration, f func()) (stop func())
 }
 
 // SystemClock is the clock of the machine.
@@ -28,28 +37,282 @@ func (SystemClock) Sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// schedule makes a request leave at a multiple of the dataset's quantum since its beginning, so that of the time that a query
-// took an observer sees only the number of quanta. It adds no randomness, which an observer would average away. A quantum
-// of 0 switches it off. It belongs to one request and is not safe for concurrent use.
+// AfterFunc implements [Clock].
+func (SystemClock) AfterFunc(d time.Duration, f func()) (stop func()) {
+	timer := time.AfterFunc(d, f)
+	return func() { timer.Stop() }
+}
+
+// moves is the share of a boundary by which it may be moved, and of the quantum that stopping work may take: a tenth.
+const moves = 10
+
+// EffectiveTimeout is the largest boundary, quantum·2ᵏ, at or below a timeout: work that is not done by then fails, so that a failure tells
+// no more than the boundary at which it leaves. It is the timeout itself where the quantum is 0, and 0 where no boundary is so early.
+func EffectiveTimeout(quantum, timeout time.Duration) time.Duration {
+	if quantum <= 0 {
+		return timeout
+	}
+	if timeout < quantum {
+		return 0
+	}
+	return quantum << last(quantum, timeout)
+}
+
+// last is the largest k with quantum·2ᵏ <= timeout, which is at least the quantum.
+func last(quantum, timeout time.Duration) int {
+	return bits.Len64(uint64(timeout/quantum)) - 1
+}
+
+// schedule lets what a request has done be seen at boundaries only: about quantum·2ᵏ after its beginning. Of the time that work took, an
+// observer then sees k. What becomes visible when work has ended (the answer or failure, the charge's end in balances, history and journal,
+// the end of "in flight", labels for others, the caller's place) waits for the boundary in [pace], and comes after it.
+//
+// Each boundary is moved, to an earlier time by a random share of a tenth of it, anew for each request and each k. Were it fixed, one unit
+// that makes work a millisecond longer would move an answer by a whole boundary for whoever finds a question that ends close to
+// it: a step, seen in one try. Moved, it changes the chance of a later boundary by its share of the tenth, within which one unit's work is
+// bounded: a slope. The objection to jitter, that an observer averages it away, does not hold: the same question again is a
+// replay, which leaves at once and shows no boundary; each new sight of one is a new charge. docs/guarantees.md has the numbers.
+//
+// A quantum of 0 switches boundaries off. The schedule belongs to one request.
 type schedule struct {
 	clock   Clock
 	quantum time.Duration
+	timeout time.Duration // 0: work may take as long as it takes
+	sampler *mechanisms.Sampler
 	began   time.Time
-	held    bool
+	delay   *time.Duration // nil: the dataset's guarantee does not cover time
+
+	mu        sync.Mutex
+	moved     []time.Duration // the boundaries as they were drawn
+	stop      context.CancelFunc
+	wake      context.CancelFunc // of who waits for a boundary
+	cancelled bool
+	leaves    time.Duration // cancelled: when
+	left      bool
 }
 
+// schedule begins one. What it needs of randomness in its usual course is drawn now: if there is none, nothing was charged yet.
 func (s *Service) schedule(dataset string) *schedule {
-	return &schedule{clock: s.clock, quantum: s.datasets[dataset].Quantum, began: s.clock.Now()}
+	d := s.datasets[dataset]
+	h := &schedule{clock: s.clock, quantum: d.Quantum, timeout: d.Timeout, sampler: s.sampler(), began: s.clock.Now()}
+	if h.quantum > 0 && h.timeout > 0 {
+		h.boundary(last(h.quantum, h.timeout) + 1)
+	}
+	return h
 }
 
-// hold waits for the next tick, the first time it is called. Callers defer it: answers, refusals, failures and panics all
-// wait. It waits also when the client is gone, or hanging up would show by the place that becomes free when work ended.
-func (h *schedule) hold(ctx context.Context) {
-	if h.quantum <= 0 || h.held {
-		return
+// enter waits for a place, from which on the schedule counts: no wait moves a boundary. A request that is cancelled while it waits leaves the queue.
+func (h *schedule) enter(ctx context.Context, g *gate, subject string) (release func(), err error) {
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	h.mu.Lock()
+	h.wake = giveUp
+	h.mu.Unlock()
+	release, err = g.Enter(ctx, subject)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wake, h.began = nil, h.clock.Now()
+	if h.cancelled {
+		h.leaves = 0
+		if err != nil {
+			err = fault.BudgetCancelled(false)
+		}
 	}
-	h.held = true
-	elapsed := h.clock.Now().Sub(h.began)
-	// The first tick is one quantum after the beginning: nothing leaves at tick 0.
-	h.clock.Sleep(context.WithoutCancel(ctx), (elapsed/h.quantum+1)*h.quantum-elapsed)
+	return release, err
+}
+
+// unscheduled is the schedule of what has nothing to do with protected data.
+func (s *Service) unscheduled() *schedule { return &schedule{clock: s.clock, began: s.clock.Now()} }
+
+func (h *schedule) elapsed() time.Duration { return h.clock.Now().Sub(h.began) }
+
+// boundary is the k-th. Whoever calls it holds the lock, or has the schedule alone.
+func (h *schedule) boundary(k int) time.Duration {
+	for len(h.moved) <= k {
+		at := h.quantum << len(h.moved)
+		if at <= 0 || at>>len(h.moved) != h.quantum {
+			return math.MaxInt64 // in some centuries
+		}
+		if room := uint64(at / moves); room > 0 {
+			at -= time.Duration(h.sampler.Uniform(room))
+		}
+		h.moved = append(h.moved, at)
+	}
+	return h.moved[k]
+}
+
+// after is the first boundary after a time since the beginning.
+func (h *schedule) after(t time.Duration) time.Duration {
+	for k := 0; ; k++ {
+		if at := h.boundary(k); at > t {
+			return at
+		}
+	}
+}
+
+// slack is how long before a boundary work is stopped that is not to go on after it: stopping takes a moment, which must not show.
+func (h *schedule) slack() time.Duration { return h.quantum / moves }
+
+// limit is when work is stopped that has not ended, and the boundary at which that shows; false: never.
+func (h *schedule) limit() (stops, shows time.Duration, ok bool) {
+	switch {
+	case h.timeout <= 0 || h.quantum <= 0 && h.delay == nil:
+		return 0, 0, false // the server's own timeout ends it
+	case h.quantum <= 0:
+		return h.timeout, h.timeout, true
+	default:
+		shows = h.boundary(last(h.quantum, h.timeout))
+		return shows - h.slack(), shows, true
+	}
+}
+
+// The errors that take the place of what work gave.
+var (
+	errTimeout   = errors.New("gateway: the work was not done by the last boundary")
+	errCancelled = errors.New("gateway: the work was cancelled")
+)
+
+// pace runs work and comes back at a boundary, whatever became of it: result, error and panic wait alike, and so they do when the client is gone.
+// Work that is not done by the last boundary (errTimeout), or that its analyst cancelled (errCancelled), is stopped by the end of its context, and what
+// it gave counts for nothing.
+func pace[T any](ctx context.Context, h *schedule, work func(context.Context) (T, error)) (T, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	disarm := h.begin(stop)
+	result, err := shielded(ctx, work)
+	disarm()
+	if instead := h.hold(ctx); instead != nil {
+		if fault.IsUntouched(err) {
+			instead = fault.Untouched(instead)
+		}
+		err = instead
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return result, nil
+}
+
+// begin lets stop end the work at its limit, or when it is cancelled.
+func (h *schedule) begin(stop context.CancelFunc) (disarm func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stop = stop
+	now := h.elapsed()
+	if h.cancelled && now >= h.leaves-h.slack() {
+		stop()
+	}
+	stops, _, ok := h.limit()
+	if !ok {
+		return func() {}
+	}
+	return h.clock.AfterFunc(stops-now, stop)
+}
+
+// hold waits for the boundary that follows the end of the work, which is now, and gives the error that takes the place of its result, if one does.
+func (h *schedule) hold(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	ended, due, late := h.ended()
+	for {
+		awake, wake := context.WithCancel(ctx)
+		rest, instead := h.wait(ended, due, wake)
+		if rest > 0 {
+			h.clock.Sleep(awake, rest)
+		}
+		wake()
+		switch {
+		case rest > 0:
+		case instead == nil && late:
+			return errTimeout
+		default:
+			return instead
+		}
+	}
+}
+
+// ended says when the work ended, when that shows, and whether it is too late.
+func (h *schedule) ended() (at, due time.Duration, late bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at = h.elapsed()
+	counts := h.delayed(at)
+	stops, shows, limited := h.limit()
+	switch late = limited && counts > stops; {
+	case late && at <= shows:
+		return at, shows, true
+	case late: // it did not stop at once
+		counts = at
+	}
+	if h.quantum > 0 {
+		return at, h.after(counts), late
+	}
+	return at, counts, late
+}
+
+// wait says how long there is to wait yet, until due or, for a cancelled request, until that shows. At 0 the request has left.
+func (h *schedule) wait(ended, due time.Duration, wake context.CancelFunc) (rest time.Duration, instead error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wake = wake
+	if h.cancelled { // what the work did, and when, does not show any more
+		instead, due = errCancelled, max(h.leaves, ended)
+		if h.quantum > 0 && ended > h.leaves { // it did not stop at once
+			due = h.after(ended)
+		}
+	}
+	if rest = due - h.elapsed(); rest <= 0 {
+		h.left = true
+	}
+	return rest, instead
+}
+
+// cancel stops the work at the next boundary, and what it gave counts for nothing. It reports false when the request has left. When and as
+// what a cancelled request leaves does not depend on how far its work was.
+func (h *schedule) cancel() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.left || h.cancelled {
+		return h.cancelled
+	}
+	now := h.elapsed()
+	h.cancelled, h.leaves = true, now
+	if h.quantum > 0 {
+		h.leaves = h.after(now + h.slack())
+	}
+	if wait := h.leaves - h.slack() - now; wait > 0 {
+		h.clock.AfterFunc(wait, h.end)
+	} else if h.stop != nil {
+		h.stop()
+	}
+	if h.wake != nil {
+		h.wake()
+	}
+	return true
+}
+
+// end stops the work, if it has begun.
+func (h *schedule) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stop != nil {
+		h.stop()
+	}
+}
+
+// isCancelled reports whether somebody cancelled the request.
+func (h *schedule) isCancelled() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cancelled
+}
+
+// delayed is the time at which work that took so long counts as done. In a guarantee that covers time, it is the whole microseconds that the work took, and noise
+// ([mechanisms.Delay]); what an observer sees of the time is computed from that and from nothing else.
+func (h *schedule) delayed(took time.Duration) time.Duration {
+	if h.delay == nil {
+		return took
+	}
+	const step = time.Microsecond
+	return (took+step-1)/step*step + *h.delay
 }

@@ -28,6 +28,8 @@ type Data interface {
 	// Read runs what names public tables and released values only: it needs no charge.
 	Read(context.Context, sqlrewrite.Post) (rows []sqlrewrite.PostRow, types []string, err error)
 	Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows
+	// Dry runs statements over made-up rows, and names no table: it needs no charge. Its only errors are plan/dry-run.
+	Dry(context.Context, ...sqlrewrite.DryRun) error
 	Ping(context.Context) error
 }
 
@@ -42,10 +44,13 @@ type Dataset struct {
 	Votes VoteTables // nil: no votes are read from its tables
 	// Stewards are the keys of those who may raise caps; nil: whoever has the role of a steward.
 	Stewards budget.StewardKeys
-	Quantum  time.Duration // answers leave at multiples of it since the request's beginning; 0: at once
+	// Quantum is the first boundary at which what was done leaves, see [schedule]; 0: at once.
+	Quantum time.Duration
+	// Timeout is what work may take; with a quantum, [EffectiveTimeout] of it. 0: as long as the server lets it.
+	Timeout time.Duration
 }
 
-// Config is what a service is made of. All fields but Shares, Log, Ensembles and Signer are needed.
+// Config is what a service is made of. All fields but Shares, Fairness, Log, Ensembles and Signer are needed.
 type Config struct {
 	Ledger     budget.Ledger
 	Shares     budget.Shares // nil: only answers to identical questions are shared
@@ -58,16 +63,20 @@ type Config struct {
 	Clock      Clock
 	Signer     *budget.Signer // of receipts; nil: answers carry none
 	Abandoned  time.Duration  // a charge that is open for longer belongs to a gateway that died
+	Fairness   Fairness       // how analysts share the work
 	Log        *slog.Logger
 }
 
 // Service answers questions. It is safe for concurrent use.
 type Service struct {
+	questions  *gate // what may cost work: questions, estimates, plans, labels
+	lists      *gate // what is read of the ledger: it never waits for a question
 	meter      meter
 	ledger     budget.Ledger
 	shares     budget.Shares
 	policies   Policies
 	limits     limits
+	running    running
 	datasets   map[string]Dataset
 	calculator Calculator
 	ensembles  *pate.Store
@@ -88,15 +97,19 @@ func New(c Config) (*Service, error) {
 		return nil, errors.New("gateway: the age at which open charges are abandoned must be positive")
 	}
 	for name, d := range c.Datasets {
-		if d.Data == nil || d.Quantum < 0 {
+		if d.Data == nil || d.Quantum < 0 || d.Timeout < 0 || d.Timeout > 0 && d.Timeout < d.Quantum {
 			return nil, errors.New("gateway: dataset " + name + " is not complete")
 		}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	fairness, err := c.Fairness.Complete()
+	if err != nil {
+		return nil, err
+	}
 	return &Service{
-		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger, shares: c.Shares, policies: c.Policies, datasets: c.Datasets,
+		questions: newGate(fairness), lists: newGate(fairness), meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger, shares: c.Shares, policies: c.Policies, datasets: c.Datasets,
 		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer, abandoned: c.Abandoned, log: c.Log,
 	}, nil
 }
@@ -123,7 +136,12 @@ type Answer struct {
 // the charge is taken back only if no protected row can have been read.
 func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
 	tick := s.schedule(r.Dataset)
-	defer tick.hold(ctx)
+	defer s.running.enter(asked{who.Subject, r.IdempotencyKey}, tick)()
+	release, err := tick.enter(ctx, s.questions, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	q, paid, err := s.paid(ctx, who, r, tick)
 	for errors.Is(err, budget.ErrSlotTaken) { // and another question has it, so that this ends
 		q, paid, err = s.paid(ctx, who, r, tick)
@@ -149,7 +167,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	}
 	switch {
 	case q.public != nil:
-		paid, err := s.free(ctx, q)
+		paid, err := s.free(ctx, q, tick)
 		return q, paid, err
 	case q.refusal != nil:
 		paid, err := s.replayed(ctx, q)
@@ -166,11 +184,21 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	if err := s.enforce(ctx, q.purse); err != nil {
 		return nil, receipt{}, err
 	}
-	paid, err := metered(ctx, s.meter, q.charge, func(ctx context.Context) (*api.Result, mechanisms.Loss, error) {
-		// Before the charge is settled: the same question asked again, balances and history show when that happens.
-		defer tick.hold(ctx)
+	if err := q.data.Dry(ctx, q.plan.DryRuns()...); err != nil {
+		// An answer that there is already was computed by another version of the server.
+		if paid, replay := s.replayed(ctx, q); replay == nil && paid.replayed {
+			return q, paid, nil
+		}
+		_ = tick.hold(ctx) // it ran where others' questions run; a refusal is one also when it was cancelled
+		return nil, receipt{}, err
+	}
+	q.delay.put(tick)
+	paid, err := metered(ctx, s.meter, tick, q.purse.bill(q.charge), func(ctx context.Context) (finish[*api.Result], error) {
 		result, err := s.run(ctx, q)
-		return result, q.charge.Loss, err
+		if err == nil {
+			result.Notes = q.delay.note(result.Notes)
+		}
+		return done(result, q.charge.Loss), err
 	})
 	return q, paid, err
 }
@@ -182,8 +210,9 @@ type prepared struct {
 	public  *sqlrewrite.PublicPlan // nil for one that has a price
 	purse   purse
 	charge  budget.Charge
-	refusal error // the registered plan that is to pay for it cannot
+	refusal error // its price is below the floor, or what is to pay for it cannot: a registered plan, or accounts for the time
 	sharing sharing
+	delay   *timed // that the charge pays for
 }
 
 // prepare finds policy and purse, plans the query and makes out the charge. It touches no protected data.
@@ -199,7 +228,8 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
-	plan, public, err := planFor(r.QueryRequest, snapshot, purse.limit())
+	delay, untimed := s.timing(snapshot, purse)
+	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(purse))
 	if err != nil {
 		return nil, err
 	}
@@ -210,15 +240,33 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	q := &prepared{data: dataset.Data, plan: plan, purse: purse, charge: budget.Charge{
+	q := &prepared{data: dataset.Data, plan: plan, purse: purse, delay: delay, charge: budget.Charge{
 		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: purse.accounts(),
 		Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
 		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: snapshot.ShareReleases,
 	}}
-	if r.Plan != "" {
-		err = s.drawSlots(ctx, q, r.QueryRequest)
+	if !plan.NeedsData() { // keys of public domains alone: no row is read, there is no time to hide and nothing for a floor to bound
+		q.delay, untimed = nil, nil
 	}
-	return q, err
+	// Answers that were bought before there was a floor, or while time was no part of the guarantee, are still given again.
+	switch {
+	case r.Plan != "":
+		if err := s.drawSlots(ctx, q, r.QueryRequest); err != nil {
+			return nil, err
+		}
+	case plan.NeedsData():
+		if !purse.floor.priced(plan.Price()) {
+			q.refusal = purse.floor.check("the question", q.charge.Loss)
+		}
+		if q.refusal == nil {
+			q.charge.Loss = purse.floor.charged(q.charge.Loss)
+		}
+	}
+	q.delay.plus(&q.charge)
+	if q.refusal == nil {
+		q.refusal = untimed
+	}
+	return q, nil
 }
 
 // dataset finds a dataset that is configured and has a policy.
@@ -279,6 +327,11 @@ func (s *Service) finish(ctx context.Context, data Data, released *sqlrewrite.Re
 
 // Estimate prices a question without asking it. It costs nothing and touches no row.
 func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryRequest) (*api.EstimateResponse, error) {
+	release, err := s.questions.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	q, err := s.prepare(ctx, who, Request{QueryRequest: r})
 	if err != nil {
 		return nil, err

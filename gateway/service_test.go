@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -227,79 +225,6 @@ func TestEstimateCostsNothing(t *testing.T) {
 	}
 	if entries, err := r.ledger.Entries(t.Context(), budget.Page{Limit: 10}); err != nil || len(entries) != 0 || r.data.runs != 0 {
 		t.Errorf("%v, %v, %d runs", entries, err, r.data.runs)
-	}
-}
-
-// TestA35Ticks: answers, refusals, failures and panics leave at multiples of the quantum, never at the beginning.
-func TestA35Ticks(t *testing.T) {
-	const quantum = 50 * time.Millisecond
-	takes := func(r *rig, d time.Duration, err error) func() ([]sqlrewrite.ExactRow, error) {
-		return func() ([]sqlrewrite.ExactRow, error) {
-			r.clock.Sleep(context.Background(), d)
-			return []sqlrewrite.ExactRow{{Values: make([]mechanisms.Exact, 1)}}, err
-		}
-	}
-	for name, c := range map[string]struct {
-		request Request
-		work    time.Duration
-		fail    error
-		panics  bool
-		ticks   time.Duration
-	}{
-		"answer at once":   {request: count("0.5"), ticks: 1},
-		"answer":           {request: count("0.5"), work: 20 * time.Millisecond, ticks: 1},
-		"slower answer":    {request: count("0.5"), work: 49 * time.Millisecond, ticks: 1},
-		"at the tick":      {request: count("0.5"), work: 50 * time.Millisecond, ticks: 2},
-		"slow answer":      {request: count("0.5"), work: 120 * time.Millisecond, ticks: 3},
-		"failure":          {request: count("0.5"), work: 30 * time.Millisecond, fail: fault.DataUnavailable(nil), ticks: 1},
-		"panic":            {request: count("0.5"), work: 30 * time.Millisecond, panics: true, ticks: 1},
-		"refused text":     {request: Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: "SELEC", Epsilon: "1"}}, ticks: 1},
-		"exhausted":        {request: count("100"), ticks: 1},
-		"refused epsilon":  {request: count("-1"), ticks: 1},
-		"no such dataset":  {request: Request{QueryRequest: api.QueryRequest{Dataset: "e"}}, ticks: 0},
-		"no data at all":   {request: Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: "SELECT DISTINCT sex FROM people", Epsilon: "1"}}, ticks: 1},
-		"policy too loose": {request: Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: "SELECT age FROM people", Epsilon: "1"}}, ticks: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
-			r.datasets["d"] = Dataset{Data: r.data, Quantum: quantum}
-			r.data.do = takes(r, c.work, c.fail)
-			if c.panics {
-				inner := r.data.do
-				r.data.do = func() ([]sqlrewrite.ExactRow, error) { _, _ = inner(); panic("x") }
-			}
-			began := r.clock.Now()
-			_, _ = r.Query(t.Context(), principal(t, "ana"), c.request)
-			if took := r.clock.Now().Sub(began); took != c.ticks*quantum {
-				t.Errorf("left after %v", took)
-			}
-		})
-	}
-}
-
-// TestA33LedgerKeepsTheSchedule: history, balances and the same question asked again show when an answer was settled. That, too,
-// happens at a tick, and a client that hangs up does not make it happen earlier.
-func TestA33LedgerKeepsTheSchedule(t *testing.T) {
-	const quantum = 50 * time.Millisecond
-	r, ana := newRig(t), principal(t, "ana")
-	r.datasets["d"] = Dataset{Data: r.data, Quantum: quantum}
-	ctx, hangUp := context.WithCancel(t.Context())
-	r.data.do = func() ([]sqlrewrite.ExactRow, error) {
-		hangUp()
-		r.clock.Sleep(context.Background(), 70*time.Millisecond)
-		return []sqlrewrite.ExactRow{{Values: make([]mechanisms.Exact, 1)}}, nil
-	}
-	began := r.clock.Now()
-	answer, err := r.Query(ctx, ana, count("0.5"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	release, err := r.Release(t.Context(), ana, string(answer.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if at := release.At.Sub(began); at != 2*quantum {
-		t.Errorf("settled after %v", at)
 	}
 }
 

@@ -40,11 +40,15 @@ func (s *Service) reuse(ctx context.Context, q *prepared) error {
 	if q.sharing.reuse = q.plan.Reuse(vector); q.sharing.reuse == nil {
 		return nil
 	}
-	q.charge.Loss, q.charge.Mechanisms = mechanisms.Loss{}, nil
-	if fresh := q.sharing.reuse.Fresh(); fresh != nil {
-		q.charge.Loss, q.charge.Mechanisms = fresh.Loss(), fresh.Mechanisms()
+	fresh := q.sharing.reuse.Fresh()
+	if fresh == nil { // no row is read: there is no time to hide
+		q.charge.Loss, q.charge.Mechanisms, q.delay = mechanisms.Loss{}, nil, nil
+		return nil
 	}
-	return nil
+	q.charge.Loss, q.charge.Mechanisms = fresh.Loss(), fresh.Mechanisms()
+	err = q.purse.floor.check("what this question asks for beyond an earlier answer", q.charge.Loss)
+	q.delay.plus(&q.charge)
+	return err
 }
 
 // releaseShared releases what the charge pays for, and gives it the form of the answer that was asked for.

@@ -60,7 +60,12 @@ func (s *Service) SetPolicy(ctx context.Context, change PolicyChange) (*api.Poli
 }
 
 // Accounts lists the accounts of a dataset for its stewards.
-func (s *Service) Accounts(ctx context.Context, dataset string) (*api.AccountList, error) {
+func (s *Service) Accounts(ctx context.Context, who auth.Principal, dataset string) (*api.AccountList, error) {
+	release, err := s.lists.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if _, ok := s.datasets[dataset]; !ok {
 		return nil, fault.UnknownDataset(dataset)
 	}

@@ -60,6 +60,7 @@ func tableOf(t *catalog.Table) api.Table {
 	case catalog.NoUnit:
 	}
 	if table.Unit != nil {
+		table.Unit.Of, table.NotCovered = t.Unit.Of, t.NotCovered
 		table.MaxRows, table.MaxGroups, table.MaxValues = t.MaxRows, t.MaxGroups, t.MaxValues
 	}
 	for _, c := range t.Columns {
@@ -119,6 +120,11 @@ func hexText(digest [32]byte) string { return hex.EncodeToString(digest[:]) }
 
 // Budget gives the caller's own budget: for one dataset, or for all in which there is one when dataset is empty.
 func (s *Service) Budget(ctx context.Context, who auth.Principal, dataset string) (*api.BudgetResponse, error) {
+	release, err := s.lists.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if dataset != "" {
 		one, err := s.datasetBudget(ctx, who, dataset)
 		if err != nil {
@@ -182,6 +188,11 @@ const releasesPerPage = 50
 
 // Releases lists the caller's own past answers, newest first. The cursor is "" or what the page before gave.
 func (s *Service) Releases(ctx context.Context, who auth.Principal, cursor string) (*api.ReleaseList, error) {
+	release, err := s.lists.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	page := budget.Page{Limit: releasesPerPage + 1} // one more shows whether there is a next page
 	if cursor != "" {
 		before, err := strconv.ParseInt(cursor, 10, 64)
@@ -211,6 +222,11 @@ func (s *Service) Releases(ctx context.Context, who auth.Principal, cursor strin
 
 // Release gives one of the caller's own past answers. What belongs to others does not exist.
 func (s *Service) Release(ctx context.Context, who auth.Principal, id string) (*api.Release, error) {
+	leave, err := s.lists.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	stored, err := s.ledger.Release(ctx, who.Subject, budget.ReservationID(id))
 	if err != nil {
 		return nil, err

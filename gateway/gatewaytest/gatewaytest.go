@@ -75,8 +75,9 @@ type Gateway struct {
 // Options change what a test wants otherwise.
 type Options struct {
 	Quantum          time.Duration
-	StatementTimeout time.Duration         // 0: 20 s
-	Connections      int                   // to the protected database; 0: 8
+	StatementTimeout time.Duration // 0: 20 s
+	Connections      int           // to the protected database; 0: 8
+	Fairness         gateway.Fairness
 	Log              *slog.Logger          // nil: discarded
 	Change           func(*gateway.Config) // nil, or puts something else in the place of a part, such as one that fails
 }
@@ -97,7 +98,7 @@ func (o Options) complete() Options {
 // Server starts a PostgreSQL that keeps what it commits, as the ledger demands; the server that other tests share does not.
 // The caller stops it.
 func Server(ctx context.Context) (*pgserver.Server, error) {
-	programs, err := pgserver.Find()
+	programs, err := pgtest.Programs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -163,9 +164,10 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	g.Policies = gateway.NewLivePolicies(catalog.NewStore(pool), map[string]gateway.Schemas{Dataset: data}, o.Log)
 	g.Policies.Refresh(ctx)
 	parts := gateway.Config{
-		Ledger: g.Ledger, Shares: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data, Quantum: o.Quantum}},
+		Ledger: g.Ledger, Shares: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data, Quantum: o.Quantum,
+			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
 		Calculator: calculator, Ensembles: g.Ensembles, Sampler: mechanisms.NewSampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
-		Abandoned: time.Minute, Log: o.Log,
+		Abandoned: time.Minute, Fairness: o.Fairness, Log: o.Log,
 	}
 	if o.Change != nil {
 		o.Change(&parts)

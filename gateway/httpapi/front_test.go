@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"noisegate/api"
+	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/gatewaytest"
 	"noisegate/internal/fault"
@@ -82,12 +83,14 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func newFront(t testing.TB, o gatewaytest.Options, places int) *front {
+// newFront lets so many requests of one caller run at a time.
+func newFront(t testing.TB, o gatewaytest.Options, perAnalyst int) *front {
 	t.Helper()
+	o.Fairness.Places, o.Fairness.PerAnalyst = max(gateway.DefaultPlaces, perAnalyst), perAnalyst
 	f := &front{log: new(lockedBuffer)}
 	o.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	f.Gateway = gatewaytest.New(t, durable, o)
-	handler, err := New(Config{Service: f.Service, Verifier: names{}, ConcurrentQueries: places, Log: o.Log})
+	handler, err := New(Config{Service: f.Service, Verifier: names{}, Log: o.Log})
 	if err != nil {
 		t.Fatal(err)
 	}

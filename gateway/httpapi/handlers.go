@@ -39,16 +39,24 @@ func (s *server) postQuery(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	leave, ok := s.places.take(x.who.Subject)
-	if !ok {
-		return fault.RequestTooMany(s.places.each)
-	}
-	defer leave()
 	answer, err := s.service.Query(x.r.Context(), x.who, gateway.Request{QueryRequest: *request, IdempotencyKey: key})
 	if err != nil {
 		return err
 	}
 	return x.answer(answer, format)
+}
+
+// deleteQuery takes no place: who has none left must be able to cancel.
+func (s *server) deleteQuery(x *exchange) error {
+	key, err := x.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	cancelled, err := s.service.Cancel(x.r.Context(), x.who, key)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusAccepted, cancelled)
 }
 
 func (s *server) postEstimate(x *exchange) error {
@@ -72,7 +80,6 @@ func (x *exchange) idempotencyKey() (string, error) {
 	return strings.Join(keys, ""), nil
 }
 
-// postPlan takes one of the caller's places: pricing a long plan is work.
 func (s *server) postPlan(x *exchange) error {
 	key, err := x.idempotencyKey()
 	if err != nil {
@@ -86,11 +93,6 @@ func (s *server) postPlan(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	leave, ok := s.places.take(x.who.Subject)
-	if !ok {
-		return fault.RequestTooMany(s.places.each)
-	}
-	defer leave()
 	plan, err := s.service.RegisterPlan(x.r.Context(), x.who, gateway.PlanRequest{PlanRequest: *request, IdempotencyKey: key})
 	if err != nil {
 		return err
@@ -207,7 +209,7 @@ func (s *server) getAccounts(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.service.Accounts(x.r.Context(), dataset)
+	list, err := s.service.Accounts(x.r.Context(), x.who, dataset)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (s *server) getEnsemble(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	ensemble, err := s.service.Ensemble(x.r.Context(), name)
+	ensemble, err := s.service.Ensemble(x.r.Context(), x.who, name)
 	if err != nil {
 		return err
 	}
@@ -85,11 +85,6 @@ func (s *server) putVotes(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	leave, ok := s.places.take(x.who.Subject)
-	if !ok {
-		return fault.RequestTooMany(s.places.each)
-	}
-	defer leave()
 	kind, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 	if err == nil && kind == "application/json" {
 		return s.putVoteTable(x)
@@ -160,11 +155,6 @@ func (s *server) postLabels(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	leave, ok := s.places.take(x.who.Subject)
-	if !ok {
-		return fault.RequestTooMany(s.places.each)
-	}
-	defer leave()
 	answer, err := s.service.Labels(x.r.Context(), x.who, gateway.LabelRequest{LabelRequest: *request, Ensemble: name, IdempotencyKey: key})
 	if err != nil {
 		return err
@@ -207,19 +197,19 @@ func (x *exchange) labelArray(answer *api.LabelResponse) error {
 }
 
 func (s *server) postLabelEstimate(x *exchange) error {
-	return answering(s, x, func(name string, r api.LabelEstimateRequest) (any, error) {
+	return answering(x, func(name string, r api.LabelEstimateRequest) (any, error) {
 		return s.service.EstimateLabels(x.r.Context(), x.who, name, r)
 	})
 }
 
 func (s *server) postAnalysis(x *exchange) error {
-	return answering(s, x, func(name string, r api.AnalysisRequest) (any, error) {
-		return s.service.AnalyseVotes(x.r.Context(), name, r)
+	return answering(x, func(name string, r api.AnalysisRequest) (any, error) {
+		return s.service.AnalyseVotes(x.r.Context(), x.who, name, r)
 	})
 }
 
 func (s *server) postEpsilon(x *exchange) error {
-	return answering(s, x, func(name string, r api.AnalysisRequest) (any, error) {
+	return answering(x, func(name string, r api.AnalysisRequest) (any, error) {
 		answer, err := s.service.SanitisedEpsilon(x.r.Context(), x.who, name, r)
 		if err != nil {
 			return nil, err
@@ -229,17 +219,12 @@ func (s *server) postEpsilon(x *exchange) error {
 	})
 }
 
-// answering is the way of a JSON request about an ensemble that takes one of the caller's places, since its answer takes a while.
-func answering[T any](s *server, x *exchange, answer func(name string, request T) (any, error)) error {
+// answering is the way of a JSON request about an ensemble.
+func answering[T any](x *exchange, answer func(name string, request T) (any, error)) error {
 	name, request, err := named[T](x, maxLabels)
 	if err != nil {
 		return err
 	}
-	leave, ok := s.places.take(x.who.Subject)
-	if !ok {
-		return fault.RequestTooMany(s.places.each)
-	}
-	defer leave()
 	value, err := answer(name, *request)
 	if err != nil {
 		return err

@@ -50,8 +50,8 @@ func TestA83ConsensusDoesNotShow(t *testing.T) {
 			if response.StatusCode != http.StatusOK {
 				t.Fatalf("%d %s", response.StatusCode, text)
 			}
-			if took := time.Since(began); took < quantum {
-				t.Errorf("%s, %s: left after %s, before the first tick", name, mechanism, took)
+			if took := time.Since(began); took <= quantum-quantum/10 { // a boundary is up to a tenth earlier
+				t.Errorf("%s, %s: left after %s, before the first boundary", name, mechanism, took)
 			}
 			bodies[name] = may.ReplaceAllString(text, "")
 		}
@@ -181,7 +181,7 @@ func TestA84RacersBuyOnce(t *testing.T) {
 			t.Errorf("%s was released as %v", query, labels)
 		}
 	}
-	shown, err := f.client("mel:ml").Ensemble(t.Context(), "digits")
+	shown, err := f.client("sam:steward").Ensemble(t.Context(), "digits")
 	if err != nil || shown.Spent.Rho != "0.006" || shown.Answered != 60 { // 60 rows at 1/100²
 		t.Errorf("%+v, %v", shown, err)
 	}

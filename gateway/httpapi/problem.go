@@ -14,6 +14,9 @@ import (
 // problemType is what the type of every problem begins with; the code follows.
 const problemType = "urn:noisegate:problem:"
 
+// statusGone is for logs alone, as nginx has it: the client closed the connection.
+const statusGone = 499
+
 // statusOf gives each code its HTTP status; what it does not know is a defect.
 func statusOf(code fault.Code) int {
 	switch code {
@@ -38,13 +41,15 @@ func statusOf(code fault.Code) int {
 		return http.StatusUnsupportedMediaType
 	case fault.CodeRequestPrecondition:
 		return http.StatusPreconditionRequired
+	case fault.CodeRequestGone:
+		return statusGone
 	case fault.CodeRequestTooMany, fault.CodeBudgetRateLimited:
 		return http.StatusTooManyRequests
 	case fault.CodeDataUnavailable, fault.CodePolicyStale:
 		return http.StatusServiceUnavailable
 	case fault.CodeSyntax:
 		return http.StatusBadRequest
-	case fault.CodeInternal:
+	case fault.CodeInternal, fault.CodeUnverified:
 		return http.StatusInternalServerError
 	default:
 		return statusOfArea(code)
@@ -70,7 +75,7 @@ func problemOf(err error, requestID string) *api.Problem {
 		f = fault.Internal(err)
 	}
 	status := statusOf(f.Code)
-	if status == http.StatusInternalServerError && f.Code != fault.CodeInternal {
+	if status == http.StatusInternalServerError && f.Code != fault.CodeInternal && f.Code != fault.CodeUnverified {
 		f = fault.Internal(err) // a code without a status must not show what it says
 	}
 	p := &api.Problem{

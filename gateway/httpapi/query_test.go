@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"noisegate/api"
+	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
 	"noisegate/internal/fault"
 )
@@ -258,6 +259,10 @@ func TestF10DataUnavailable(t *testing.T) {
 // TestA30NothingOfAFailureShows: not in the answer, not in the log.
 func TestA30NothingOfAFailureShows(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
+	policy := strings.Replace(gatewaytest.Policy, "unit: {row: id}", "unit: {row: id}\n    row_security: per-row", 1)
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+		t.Fatal(err)
+	}
 	f.Protected.Exec(t, "CREATE FUNCTION boom(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'canary-%', $1; END $$",
 		"ALTER TABLE people ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON people USING (boom(id))")
 	ana := f.client("ana:analyst")

@@ -52,9 +52,9 @@ func TestA70ReceiptsOfLabels(t *testing.T) {
 	}
 
 	// Of a batch that was released in part the receipt is about the rest.
-	ask.body, ask.token = `{"queries":["q3","q4"],"mechanism":"gnmax","sigma":"5","return":"histogram"}`, "max:ml"
+	ask.body, ask.token = `{"queries":["q3","q4"],"mechanism":"gnmax","sigma":"5","return":"histogram"}`, "mel:ml"
 	f.signed(t, signer, ask, &wider)
-	if !wider.Labels[0].Replayed || f.bought(t, "max:ml", wider.ReleaseID) != digestOf(t, wider.Labels[1:]) {
+	if !wider.Labels[0].Replayed || f.bought(t, "mel:ml", wider.ReleaseID) != digestOf(t, wider.Labels[1:]) {
 		t.Errorf("%+v", wider.Labels)
 	}
 

@@ -24,6 +24,7 @@ func routes() []route {
 	buyers := []auth.Role{auth.Analyst, auth.ML}
 	return append([]route{
 		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: queryParameters(), handle: (*server).postQuery},
+		{method: http.MethodDelete, pattern: "/v1/query", roles: analyst, handle: (*server).deleteQuery},
 		{method: http.MethodPost, pattern: "/v1/query/estimate", roles: analyst, query: queryParameters(), handle: (*server).postEstimate},
 		{method: http.MethodPost, pattern: "/v1/plans", roles: analyst, handle: (*server).postPlan},
 		{method: http.MethodGet, pattern: "/v1/plans/{id}", roles: analyst, handle: (*server).getPlan},
@@ -40,6 +41,7 @@ func routes() []route {
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/refill", roles: steward, handle: (*server).postRefill},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/freeze", roles: steward, handle: (*server).postFreeze},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/thaw", roles: steward, handle: (*server).postThaw},
+		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/reset-failures", roles: steward, handle: (*server).postResetFailures},
 		{method: http.MethodGet, pattern: "/v1/audit", roles: steward, query: []string{"cursor", "dataset"}, handle: (*server).getAudit},
 		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: (*server).getOpenAPI},
 		{method: http.MethodGet, pattern: "/healthz", public: true, handle: (*server).getHealth},

@@ -31,18 +31,16 @@ type Verifier interface {
 
 // Config is what the HTTP side is made of.
 type Config struct {
-	Service           *gateway.Service
-	Verifier          Verifier
-	ConcurrentQueries int // how many queries of one analyst may run at a time; at least 1
-	Log               *slog.Logger
-	NewRequestID      func() string // nil: random
+	Service      *gateway.Service
+	Verifier     Verifier
+	Log          *slog.Logger
+	NewRequestID func() string // nil: random
 }
 
 // server handles requests.
 type server struct {
 	service      *gateway.Service
 	verifier     Verifier
-	places       *places
 	log          *slog.Logger
 	newRequestID func() string
 }
@@ -52,16 +50,13 @@ func New(c Config) (http.Handler, error) {
 	if c.Service == nil || c.Verifier == nil {
 		return nil, errors.New("httpapi: a part of the server is missing")
 	}
-	if c.ConcurrentQueries < 1 {
-		return nil, errors.New("httpapi: at least one query of an analyst must be allowed to run")
-	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.NewRequestID == nil {
 		c.NewRequestID = rand.Text
 	}
-	s := &server{service: c.Service, verifier: c.Verifier, places: newPlaces(c.ConcurrentQueries), log: c.Log, newRequestID: c.NewRequestID}
+	s := &server{service: c.Service, verifier: c.Verifier, log: c.Log, newRequestID: c.NewRequestID}
 	return s.router(routes()), nil
 }
 

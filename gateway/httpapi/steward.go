@@ -42,9 +42,21 @@ func (s *server) freeze(x *exchange, frozen bool) error {
 	return x.json(http.StatusOK, changed)
 }
 
+func (s *server) postResetFailures(x *exchange) error {
+	dataset, account, err := x.account()
+	if err != nil {
+		return err
+	}
+	reset, err := s.service.ResetFailures(x.r.Context(), x.who, dataset, account)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, reset)
+}
+
 func (s *server) getAudit(x *exchange) error {
 	query := x.r.URL.Query()
-	page, err := s.service.Audit(x.r.Context(), query.Get("dataset"), query.Get("cursor"))
+	page, err := s.service.Audit(x.r.Context(), x.who, query.Get("dataset"), query.Get("cursor"))
 	if err != nil {
 		return err
 	}

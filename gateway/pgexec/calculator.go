@@ -18,7 +18,10 @@ import (
 // Calculator evaluates outer layers of queries (HAVING, ORDER BY, LIMIT, arithmetic) over released values. It runs on the
 // control database with a pool of its own, so that it can neither see protected rows nor keep the ledger waiting. It is safe
 // for concurrent use.
-type Calculator struct{ pool *pgxpool.Pool }
+type Calculator struct {
+	pool   *pgxpool.Pool
+	proofs sqlrewrite.Proofs
+}
 
 // NewCalculator prepares connections; [Calculator.Close] ends them.
 func NewCalculator(ctx context.Context, config Config) (*Calculator, error) {
@@ -26,7 +29,7 @@ func NewCalculator(ctx context.Context, config Config) (*Calculator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Calculator{pool}, nil
+	return &Calculator{pool: pool}, nil
 }
 
 // Close ends all connections when they are idle.
@@ -37,6 +40,9 @@ func (c *Calculator) Close() { c.pool.Close() }
 func (c *Calculator) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
 	if len(post.Pins()) > 0 {
 		return nil, nil, fault.Internal(errPins) // it reads tables, which this database does not have
+	}
+	if err := post.Prove(&c.proofs); err != nil {
+		return nil, nil, err
 	}
 	rows, types, err := compute(ctx, c.pool, post.SQL(), post.Args())
 	if err != nil {

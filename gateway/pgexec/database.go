@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,11 +23,21 @@ type Database struct {
 	pool     *pgxpool.Pool
 	acquire  time.Duration
 	patience time.Duration // for a whole transaction, when even the statement timeout of the server does not come
+	counts   counts
+	trials   *trials
+	proofs   sqlrewrite.Proofs
 }
 
 // Open prepares connections to a protected database; [Database.Close] ends them.
 func Open(ctx context.Context, config Config) (*Database, error) {
-	pool, err := open(ctx, config, inUTF8)
+	known := &trials{}
+	pool, err := open(ctx, config, func(ctx context.Context, conn *pgx.Conn) error {
+		known.serverIs(conn.PgConn().ParameterStatus("server_version"))
+		if err := inUTF8(ctx, conn); err != nil {
+			return err
+		}
+		return remember(ctx, conn)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +45,8 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 	if acquire == 0 {
 		acquire = defaultAcquireTimeout
 	}
-	return &Database{pool: pool, acquire: acquire, patience: config.StatementTimeout + lockTimeout + grace}, nil
+	d := &Database{pool: pool, acquire: acquire, trials: known, patience: config.StatementTimeout + lockTimeout + grace}
+	return d, nil
 }
 
 // inUTF8 refuses a database of any other encoding: one text of one row that has no equal in the encoding of the session would
@@ -57,6 +69,21 @@ func (d *Database) Inspect(ctx context.Context, policy *catalog.Policy) (*catalo
 // Recheck compares the live schema with what a policy was checked against; see [catalog.Recheck].
 func (d *Database) Recheck(ctx context.Context, revision *catalog.Revision) error {
 	return catalog.Recheck(ctx, d.pool, revision)
+}
+
+// Counted counts the public tables of a policy that was applied before they were counted; see [catalog.Counted].
+func (d *Database) Counted(ctx context.Context, revision *catalog.Revision) (*catalog.Revision, error) {
+	return catalog.Counted(ctx, d.pool, revision)
+}
+
+// ServerVersion is the version of the server in its own words, such as "15.18 (Debian 15.18-0+deb12u1)".
+func (d *Database) ServerVersion(ctx context.Context) (string, error) {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return "", fault.DataUnavailable(quiet(err))
+	}
+	defer conn.Release()
+	return serverVersion(conn.Conn()), nil
 }
 
 // Ping reports whether the database answers.
@@ -98,10 +125,13 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	if err := begin(ctx, conn.Conn(), pins, settings...); err != nil {
 		return fault.Untouched(err)
 	}
+	if err := d.counts.hold(ctx, conn.Conn(), pins); err != nil {
+		return fault.Untouched(err)
+	}
 	batch := new(pgx.Batch)
 	for _, statement := range statements {
 		if err := divide(ctx, conn.Conn(), &statement); err != nil {
-			return fault.DataUnavailable(quiet(err))
+			return d.failed(ctx, conn.Conn(), err)
 		}
 		batch.Queue(statement.SQL, statement.Args...)
 	}
@@ -115,7 +145,7 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 			return yield(row, nil)
 		})
 		if err != nil {
-			return fault.DataUnavailable(quiet(err))
+			return d.failed(ctx, conn.Conn(), err)
 		}
 		if !wanted {
 			return nil
@@ -135,6 +165,9 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 	}
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
+	if err := post.Prove(&d.proofs); err != nil {
+		return nil, nil, err
+	}
 	if err := begin(ctx, conn.Conn(), post.Pins(), planCustom); err != nil {
 		return nil, nil, err
 	}
@@ -158,15 +191,15 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, settings 
 		batch.Queue(lockText(pins))
 	}
 	wanted := flatten(pins)
-	var holds, unique int
-	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return row.Scan(&holds, &unique) })
+	var relations, columns, keys int
+	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return row.Scan(&relations, &columns, &keys) })
 	for _, setting := range settings {
 		batch.Queue(setting)
 	}
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
-	if holds != len(wanted.columns) || unique != len(wanted.keys) {
+	if relations != len(wanted.relations) || columns != len(wanted.columns) || keys != len(wanted.keys) {
 		return fault.PolicyStale()
 	}
 	return nil
@@ -229,58 +262,89 @@ func lockText(pins []sqlrewrite.Pin) string {
 	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
 }
 
-// pinText counts what still is as it was pinned.
+// pinText counts what still is as it was pinned: relations, columns, and keys.
 //
-// First the columns: same relation under the same name, same attribute number, type and modifier, and never NULL where that is relied upon. A
-// view is another relation kind, which policies never pin. Neither do they pin a table from which others inherit: it has rows of tables of
-// which nobody was asked whose they are, and to whose rows its keys do not hold.
+// A relation is the same under the same name; a view is another relation kind, which policies never pin. All that shows in it are its own rows:
+// nothing inherits from it, because of such rows nobody was asked whose they are, and its keys do not hold for them; no partition is a foreign
+// table; no policy of the database hides rows, unless the steward spoke for it. No foreign key leads from it to a table ($5) whose units it was
+// not said to be about.
 //
-// Then the sets of columns ($10: their names as a JSON array, in the order of their bytes) that are the whole key of a unique index of their
-// table ($9) and of nothing else.
+// A column has the same attribute number, type, modifier and collation, and is never NULL where that is relied upon. It is stored, not computed
+// when it is read; equal texts are identical; and an enum has no casts that run somebody's function. NOT NULL holds once all rows were looked at.
+//
+// A key ($14: the names of columns as a JSON array, in the order of their bytes) is the whole key of a unique index of its table and of nothing else.
 //
 // OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query.
 const pinText = `SELECT (SELECT count(*)
-	FROM unnest($1::oid[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::oid[], $7::int4[], $8::bool[])
-		AS pin(relation, schema, name, attribute, number, type, modifier, required)
+	FROM unnest($1::oid[], $2::text[], $3::text[], $4::bool[], $5::text[]) AS pin(relation, schema, name, secured, apart)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
 		WHERE c.oid = pin.relation AND c.relname = pin.name AND n.nspname = pin.schema
-			AND (c.relkind = 'p' OR c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))
-			AND a.attname = pin.attribute AND a.attnum = pin.number AND a.atttypid = pin.type AND a.atttypmod = pin.modifier
-			AND NOT a.attisdropped AND (a.attnotnull OR NOT pin.required) OFFSET 0)),
+			AND (c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
+				OR c.relkind = 'p' AND NOT EXISTS (SELECT FROM pg_catalog.pg_partition_tree(c.oid) t
+					JOIN pg_catalog.pg_class part ON part.oid = t.relid WHERE part.relkind NOT IN ('r', 'p')))
+			AND (pin.secured OR NOT c.relrowsecurity)
+			AND (pin.apart = '{}' OR NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+				WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.confrelid = ANY (pin.apart::oid[]))) OFFSET 0)),
 (SELECT count(*)
-	FROM unnest($9::oid[], $10::text[]) AS pin(relation, columns)
+	FROM unnest($6::oid[], $7::text[], $8::int2[], $9::oid[], $10::int4[], $11::bool[], $12::oid[])
+		AS pin(relation, attribute, number, type, modifier, required, collation_)
+	WHERE EXISTS (SELECT FROM pg_catalog.pg_attribute a
+		WHERE a.attrelid = pin.relation AND a.attnum = pin.number AND a.attname = pin.attribute AND a.atttypid = pin.type
+			AND a.atttypmod = pin.modifier AND NOT a.attisdropped AND a.attgenerated <> 'v'
+			AND (NOT pin.required OR a.attnotnull AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+				WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND a.attnum = ANY (k.conkey) AND NOT k.convalidated))
+			AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)
+				AND EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND l.collisdeterministic))
+			AND (a.atttypid < 16384 OR NOT EXISTS (SELECT FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type t ON t.oid = k.castsource AND t.typtype = 'e'
+				WHERE k.castsource = a.atttypid)) OFFSET 0)),
+(SELECT count(*)
+	FROM unnest($13::oid[], $14::text[]) AS pin(relation, columns)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_index i
 		WHERE i.indrelid = pin.relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
 			AND i.indnkeyatts = jsonb_array_length(pin.columns::jsonb)
 			AND pin.columns::jsonb = (SELECT jsonb_agg(a.attname ORDER BY a.attname) FROM pg_catalog.pg_attribute a
 				WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0) OFFSET 0))`
 
-// pinned is a list of pins as columns, one entry for each pinned column.
+// pinned is a list of pins as columns, one entry for each pinned relation, column and key.
 type pinned struct {
-	relations                []uint32
-	schemas, tables, columns []string
-	numbers                  []int16
-	types                    []uint32
-	modifiers                []int32
-	required                 []bool
-	keyed                    []uint32 // the tables of keys
-	keys                     []string // JSON arrays of the names of columns
+	relations       []uint32
+	schemas, tables []string
+	secured         []bool
+	apart           []string // arrays of OIDs as text
+
+	of         []uint32 // the tables of columns
+	columns    []string
+	numbers    []int16
+	types      []uint32
+	modifiers  []int32
+	required   []bool
+	collations []uint32
+
+	keyed []uint32 // the tables of keys
+	keys  []string // JSON arrays of the names of columns
 }
 
 func flatten(pins []sqlrewrite.Pin) pinned {
 	var p pinned
 	for _, pin := range pins {
+		p.relations = append(p.relations, pin.OID)
+		p.schemas = append(p.schemas, pin.Schema)
+		p.tables = append(p.tables, pin.Table)
+		p.secured = append(p.secured, pin.RowSecurity)
+		apart := make([]string, len(pin.Apart))
+		for i, oid := range pin.Apart {
+			apart[i] = strconv.FormatUint(uint64(oid), 10)
+		}
+		p.apart = append(p.apart, "{"+strings.Join(apart, ",")+"}")
 		for _, column := range pin.Columns {
-			p.relations = append(p.relations, pin.OID)
-			p.schemas = append(p.schemas, pin.Schema)
-			p.tables = append(p.tables, pin.Table)
+			p.of = append(p.of, pin.OID)
 			p.columns = append(p.columns, column.Name)
 			p.numbers = append(p.numbers, column.AttNum)
 			p.types = append(p.types, column.TypeOID)
 			p.modifiers = append(p.modifiers, column.TypMod)
 			p.required = append(p.required, column.NotNull)
+			p.collations = append(p.collations, column.Collation)
 		}
 		for _, key := range pin.Keys {
 			names, err := json.Marshal(key)
@@ -294,7 +358,8 @@ func flatten(pins []sqlrewrite.Pin) pinned {
 }
 
 func (p pinned) args() []any {
-	return []any{p.relations, p.schemas, p.tables, p.columns, p.numbers, p.types, p.modifiers, p.required, p.keyed, p.keys}
+	return []any{p.relations, p.schemas, p.tables, p.secured, p.apart,
+		p.of, p.columns, p.numbers, p.types, p.modifiers, p.required, p.collations, p.keyed, p.keys}
 }
 
 // read takes the next result, which is the statement's: seals the aggregates and yields the rows. It reports whether all of them were wanted.

@@ -21,14 +21,17 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"noisegate/internal/pgversion"
 )
 
 // Config is how to reach a database.
 type Config struct {
 	DSN              string
-	Connections      int           // at most that many at a time, at least 1
-	StatementTimeout time.Duration // for one statement; positive
-	AcquireTimeout   time.Duration // how long a query waits for a connection; 0: 5 s
+	Connections      int              // at most that many at a time, at least 1
+	StatementTimeout time.Duration    // for one statement; positive
+	AcquireTimeout   time.Duration    // how long a query waits for a connection; 0: 5 s
+	Versions         pgversion.Policy // which servers are connected to
 }
 
 const (
@@ -38,7 +41,7 @@ const (
 	grace                 = 5 * time.Second
 )
 
-// open makes a pool of connections that accept, unless it is nil, has nothing against. It does not connect yet: a database that is
+// open makes a pool of connections to a server of an accepted version that accept, unless it is nil, has nothing against. It does not connect yet: a database that is
 // down at start is reported by Ping and by each query.
 func open(ctx context.Context, c Config, accept func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
 	if c.Connections < 1 || c.StatementTimeout <= 0 {
@@ -49,10 +52,17 @@ func open(ctx context.Context, c Config, accept func(context.Context, *pgx.Conn)
 		return nil, errors.New("pgexec: the DSN cannot be read") // without its text: it may hold a password
 	}
 	config.MaxConns = int32(min(c.Connections, 1<<15))
-	config.AfterConnect = accept
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if c.Versions.Refuse(serverVersion(conn)) != nil {
+			return errVersion
+		}
+		if accept == nil {
+			return nil
+		}
+		return accept(ctx, conn)
+	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
-	// Notices are a channel from the database to whoever reads the log: they are dropped.
-	config.ConnConfig.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
+	config.ConnConfig.OnNotice = farewell
 	for name, value := range settings(c.StatementTimeout) {
 		config.ConnConfig.RuntimeParams[name] = value
 	}
@@ -77,7 +87,7 @@ func settings(statementTimeout time.Duration) map[string]string {
 		"idle_in_transaction_session_timeout": ms(idleTimeout),
 		"plan_cache_mode":                     "force_generic_plan", // for our own fixed texts; statements see planCustom
 		"jit":                                 "off",
-		"client_min_messages":                 "error",
+		"client_min_messages":                 "warning", // see farewell
 		"timezone":                            "UTC",
 		"datestyle":                           "ISO, YMD",
 		"extra_float_digits":                  "1",
@@ -91,8 +101,12 @@ var (
 	errPins     = errors.New("pgexec: a table is pinned by no column")
 	errType     = errors.New("pgexec: an output has a type that answers do not have")
 	errTooLarge = errors.New("pgexec: the result is too large")
+	errVersion  = errors.New("pgexec: the server is of a version that Noisegate was not tested with")
 	errUTF8     = errors.New("pgexec: the encoding of the protected database is not UTF8")
 )
+
+// serverVersion is the server's version in its own words, as it told them when the connection began.
+func serverVersion(conn *pgx.Conn) string { return conn.PgConn().ParameterStatus("server_version") }
 
 // quiet keeps of an error what may be logged: PostgreSQL's five-letter code, one of a few constant texts, or the kind of
 // error. Message, detail and context of an error that was raised while protected rows were read can quote them.
@@ -101,7 +115,7 @@ func quiet(err error) error {
 	if errors.As(err, &server) {
 		return fmt.Errorf("pgexec: SQLSTATE %s", server.Code)
 	}
-	for _, known := range []error{errShape, errType, errUTF8, context.DeadlineExceeded, context.Canceled} {
+	for _, known := range []error{errShape, errType, errVersion, errUTF8, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, known) {
 			return known
 		}

@@ -20,6 +20,7 @@ import (
 	"noisegate/gateway/pgexec"
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
+	"noisegate/internal/pgversion"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
 )
@@ -285,13 +286,32 @@ func TestF03DatabaseIsDown(t *testing.T) {
 }
 
 // TestSessionSettings holds the session against what the package promises, whatever the role's defaults are.
+// A server that was replaced by one of a version that was not tested is not asked anything, also while the gateway runs.
+func TestUntestedServer(t *testing.T) {
+	p := pgtest.Protected(t, ddl)
+	posing := pgtest.Pose(t, p.ReaderDSN, 99)
+	refused := open(t, p, func(c *pgexec.Config) { c.DSN = posing })
+	for _, cause := range []error{refused.Ping(t.Context()), func() error { _, err := refused.Inspect(t.Context(), nil); return err }()} {
+		if cause == nil {
+			t.Error("a server of version 99 was accepted")
+		}
+	}
+	if err := refused.Ping(t.Context()); !strings.Contains(fmt.Sprint(errors.Unwrap(err)), "not tested with") {
+		t.Errorf("got %v: %v, want the version as the cause", err, errors.Unwrap(err))
+	}
+	accepted := open(t, p, func(c *pgexec.Config) { c.DSN, c.Versions = posing, pgversion.AllowUntested })
+	if version, err := accepted.ServerVersion(t.Context()); err != nil || !strings.HasPrefix(version, "99") {
+		t.Errorf("got %q, %v", version, err)
+	}
+}
+
 func TestSessionSettings(t *testing.T) {
 	p := pgtest.Protected(t, ddl)
 	p.Exec(t, "ALTER DATABASE "+p.Name+" SET search_path = public; ALTER DATABASE "+p.Name+" SET timezone = 'Asia/Tokyo'")
 	d := open(t, p, nil)
 	for name, want := range map[string]string{
 		"search_path": "", "default_transaction_read_only": "on", "transaction_read_only": "on", "transaction_isolation": "repeatable read",
-		"statement_timeout": "20s", "jit": "off", "TimeZone": "UTC", "plan_cache_mode": "force_custom_plan", "client_min_messages": "error",
+		"statement_timeout": "20s", "jit": "off", "TimeZone": "UTC", "plan_cache_mode": "force_custom_plan", "client_min_messages": "warning",
 	} {
 		rows, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT pg_catalog.current_setting($1::text)", Args: []any{name}, Keys: 1})
 		if err != nil || rows[0].Keys[0].Text != want {

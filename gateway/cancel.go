@@ -1,0 +1,69 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+
+	"noisegate/api"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+)
+
+// asked names a running question, as its analyst does.
+type asked struct{ analyst, key string }
+
+// running are the questions that this process is answering and that have an Idempotency-Key. A question is among them from its beginning
+// until its answer leaves, which is at a boundary. The zero value is ready; it is safe for concurrent use.
+type running struct {
+	mu    sync.Mutex
+	asked map[asked]map[*schedule]bool // several may have one key until the ledger has refused all but one
+}
+
+// enter adds a question, and leave takes it out. One without a key has no name to be cancelled by.
+func (r *running) enter(name asked, h *schedule) (leave func()) {
+	if name.key == "" {
+		return func() {}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked == nil {
+		r.asked = map[asked]map[*schedule]bool{}
+	}
+	if r.asked[name] == nil {
+		r.asked[name] = map[*schedule]bool{}
+	}
+	r.asked[name][h] = true
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if delete(r.asked[name], h); len(r.asked[name]) == 0 {
+			delete(r.asked, name)
+		}
+	}
+}
+
+// cancel cancels the questions of a name and reports whether there was one.
+func (r *running) cancel(name asked) (found bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for h := range r.asked[name] {
+		found = h.cancel() || found
+	}
+	return found
+}
+
+// Cancel stops one of the caller's own running questions at the next boundary of its schedule, by its Idempotency-Key. Its charge stands: rows may have
+// been read, and time was seen to pass. Whether there was such a question changes at boundaries only. Those of others do not exist.
+func (s *Service) Cancel(_ context.Context, who auth.Principal, key string) (*api.Cancellation, error) {
+	if key == "" {
+		return nil, fault.RequestIdempotencyKey("given: it names the question to cancel")
+	}
+	if err := checkIdempotencyKey(key); err != nil {
+		return nil, err
+	}
+	if !s.running.cancel(asked{who.Subject, key}) {
+		return nil, fault.RequestNotFound("question with this Idempotency-Key that this gateway is answering for you")
+	}
+	return &api.Cancellation{IdempotencyKey: key, Status: "stopping",
+		Text: "the question stops at the next boundary; if it was charged, the charge stands, and asking again is a new charge"}, nil
+}

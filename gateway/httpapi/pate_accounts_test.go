@@ -1,0 +1,249 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
+)
+
+// buyOf asks for labels at σ 10: ρ 0.01 each.
+func buyOf(t testing.TB, client *api.Client, from, to int) *api.LabelResponse {
+	t.Helper()
+	answer, err := client.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(from, to), Mechanism: "gnmax", Sigma: "10"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// TestLabelsOfOthersCostOwnAccounts: a label that somebody else paid for is the same label, costs the caller's own account what it cost then,
+// and the dataset and the ensemble nothing; from then on it is free.
+//
+// covers: L5
+func TestLabelsOfOthersCostOwnAccounts(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sealedEnsemble(t, f, "digits", 20)
+	sam, mel, max := f.client("sam:steward"), f.client("mel:ml"), f.client("max:ml")
+	first := buyOf(t, mel, 0, 5)
+	shared := func() string {
+		t.Helper()
+		dataset, err := sam.Account(t.Context(), gatewaytest.Dataset, "dataset")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ensemble, err := sam.Ensemble(t.Context(), "digits")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(dataset.Spent, ensemble.Spent)
+	}
+	before := shared()
+	second := buyOf(t, max, 0, 5)
+	for i, l := range second.Labels {
+		if *l.Label != *first.Labels[i].Label || l.Replayed {
+			t.Errorf("%+v, and was sold as %+v", l, first.Labels[i])
+		}
+	}
+	if second.Spent.Rho != "0.05" || second.ReleaseID == "" || shared() != before {
+		t.Errorf("paid %+v; shared accounts %s, then %s", second.Spent, before, shared())
+	}
+	if third := buyOf(t, max, 0, 5); third.Spent.Rho != "0" || !third.Labels[0].Replayed {
+		t.Errorf("%+v", third)
+	}
+	// Of a batch, each part costs whom it concerns.
+	if mixed := buyOf(t, max, 4, 7); mixed.Spent.Rho != "0.02" || !mixed.Labels[0].Replayed || mixed.Labels[1].Replayed {
+		t.Errorf("%+v", mixed)
+	}
+	before = shared()
+	if mixed := buyOf(t, mel, 5, 8); mixed.Spent.Rho != "0.03" || shared() == before {
+		t.Errorf("%+v", mixed)
+	}
+	// What a caller cannot pay for is not shown, whoever bought it.
+	poor := f.client("poor:ml")
+	if _, err := sam.SetAccount(t.Context(), gatewaytest.Dataset, "analyst:poor", api.BudgetLimit{Form: "zcdp", Rho: "0.005"}); err != nil {
+		t.Fatal(err)
+	}
+	ask := api.LabelRequest{Queries: queries(0, 1), Mechanism: "gnmax", Sigma: "10"}
+	if _, err := poor.Labels(t.Context(), "digits", ask, ""); codeOfError(err) != fault.CodeBudgetExhausted {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestEnsemblesShowOwnPurchases: to those who buy labels an ensemble shows what was declared and what they bought; spent and remaining of
+// the account that all share are for stewards, and nothing is shown to those who cannot buy. Estimates count own purchases.
+//
+// covers: L4 L5
+func TestEnsemblesShowOwnPurchases(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sealedEnsemble(t, f, "digits", 20)
+	sam, mel, max := f.client("sam:steward"), f.client("mel:ml"), f.client("max:ml")
+	view := func(client *api.Client) string {
+		t.Helper()
+		shown, err := client.Ensemble(t.Context(), "digits")
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := int64(10)
+		estimate, err := client.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Mechanism: "gnmax", Sigma: "10", Count: &count})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := client.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Mechanism: "gnmax", Sigma: "10", Queries: queries(0, 10)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%+v %+v %+v", shown, estimate, keys)
+	}
+	before := view(max)
+	buyOf(t, mel, 0, 5)
+	if after := view(max); after != before {
+		t.Errorf("another's purchase changes what is shown:\n%s\n%s", before, after)
+	}
+	if shown, err := mel.Ensemble(t.Context(), "digits"); err != nil || shown.Answered != 5 || shown.Limit != nil || shown.Spent.Rho != "" {
+		t.Errorf("%+v, %v", shown, err)
+	}
+	if shown, err := sam.Ensemble(t.Context(), "digits"); err != nil || shown.Answered != 5 || shown.Spent.Rho != "0.05" {
+		t.Errorf("%+v, %v", shown, err)
+	}
+	// gil is no member of a group with an account.
+	if _, err := f.client("gil:nobody").Ensemble(t.Context(), "digits"); err == nil {
+		t.Error("who cannot buy is shown an ensemble")
+	}
+}
+
+// TestFrozenCallersSeeOwnLabelsOnly: where releases are shared, a freeze ends what others' purchases tell.
+//
+// covers: L5
+func TestFrozenCallersSeeOwnLabelsOnly(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	policy := strings.Replace(gatewaytest.Policy, "neighbours: add-remove\n", "neighbours: add-remove\nshare_releases: true\n", 1)
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+		t.Fatal(err)
+	}
+	sealedEnsemble(t, f, "digits", 20)
+	sam, mel, max := f.client("sam:steward"), f.client("mel:ml"), f.client("max:ml")
+	buyOf(t, mel, 0, 5)
+	if free := buyOf(t, max, 0, 5); free.Spent.Rho != "0" || !free.Labels[0].Replayed {
+		t.Errorf("releases are shared: %+v", free)
+	}
+	buyOf(t, max, 5, 6)
+	if _, err := sam.Freeze(t.Context(), gatewaytest.Dataset, "analyst:max", true); err != nil {
+		t.Fatal(err)
+	}
+	if own := buyOf(t, max, 5, 6); own.Spent.Rho != "0" || !own.Labels[0].Replayed {
+		t.Errorf("%+v", own)
+	}
+	ask := api.LabelRequest{Queries: queries(0, 1), Mechanism: "gnmax", Sigma: "10"}
+	if _, err := max.Labels(t.Context(), "digits", ask, ""); codeOfError(err) != fault.CodeBudgetFrozen {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSettlementsKeepAShare: a check that cannot pass does not let its caller reserve shared accounts for its price: thresholds that noise
+// alone reaches are refused, and of what is reserved an eighth is kept.
+//
+// covers: L1
+func TestSettlementsKeepAShare(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sealedEnsemble(t, f, "digits", 20)
+	mel := f.client("mel:ml")
+	ask := api.LabelRequest{Queries: queries(4, 5), Mechanism: "confident", Sigma1: "10000000", Sigma2: "5", Threshold: "1000000000"}
+	if _, err := mel.Labels(t.Context(), "digits", ask, ""); codeOfError(err) != fault.CodePateParameters {
+		t.Errorf("%v", err)
+	}
+	// 25 votes of 100 and noise of 1 do not reach 106: the probability is below 10⁻¹⁰⁰⁰. The answer would cost 0.04, the check costs 0.5.
+	ask.Sigma1, ask.Sigma2, ask.Threshold = "50", "2", "400"
+	answer, err := mel.Labels(t.Context(), "digits", ask, "")
+	if err != nil || answer.Labels[0].Status != "rejected" || answer.WorstCase.Rho != "0.2502" || answer.Spent.Rho != "0.031275" {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+// TestLookUpsOfFreshEnsembles: the labels of a fresh ensemble, of which PostgreSQL has no statistics yet, are looked up in a time that is
+// linear in their number.
+//
+// covers: L9
+func TestLookUpsOfFreshEnsembles(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	const n = 20_000
+	sealedEnsemble(t, f, "digits", n)
+	mel, sam := f.client("mel:ml"), f.client("sam:steward")
+	for _, account := range []string{"dataset", "analyst:mel", "ensemble:digits"} {
+		if _, err := sam.SetAccount(t.Context(), gatewaytest.Dataset, account, api.BudgetLimit{Form: "zcdp", Rho: "100000"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if _, err := mel.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Mechanism: "gnmax", Sigma: "10", Queries: queries(0, 8000)}); err != nil {
+		t.Fatal(err)
+	}
+	estimated := time.Since(began)
+	began = time.Now()
+	buyOf(t, mel, 0, n)
+	bought := time.Since(began)
+	t.Logf("estimate of 8,000 keys: %v; purchase of %d labels: %v", estimated, n, bought)
+	// Nested loops took 7.7 s for the first and more than 20 s for the second.
+	if estimated > 4*time.Second || bought > 15*time.Second {
+		t.Error("too slow")
+	}
+}
+
+// TestVotesHaveOneDeclaration: a partition of people belongs to one ensemble, votes that were sealed to one dataset and to as many teachers a
+// person as were declared first; the parameters of a sanitised ε are those that the votes were first sealed with.
+//
+// covers: L6 L7
+func TestVotesHaveOneDeclaration(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sam := f.client("sam:steward")
+	partition, other, five, one := strings.Repeat("ab", 32), strings.Repeat("cd", 32), int64(5), int64(1)
+	define := func(name, partition string, k *int64, sanitise *api.SanitiseParameters) error {
+		_, err := sam.DefineEnsemble(t.Context(), name, api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100, Classes: digits(),
+			Budget: &api.BudgetLimit{Form: "zcdp", Rho: "10"}, PartitionSHA256: partition, MaxTeachersPerPerson: k, Sanitise: sanitise})
+		return err
+	}
+	seal := func(name string, n int) error {
+		if _, err := sam.LoadVotes(t.Context(), name, "text/csv", "", strings.NewReader(votes(n))); err != nil {
+			t.Fatal(err)
+		}
+		_, err := sam.SealEnsemble(t.Context(), name)
+		return err
+	}
+	if err := define("digits", partition, &five, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := seal("digits", 10); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if codeOfError(err) != fault.CodePateEnsemble {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("fewer teachers a person", define("digits", partition, &one, nil))
+	refused("fewer teachers a person, over another partition", define("digits", other, &one, nil))
+	refused("the partition under another name", define("others", partition, &five, nil))
+	if err := define("others", other, &one, nil); err != nil {
+		t.Fatal(err)
+	}
+	refused("the votes with fewer teachers a person under another name", seal("others", 10))
+	if err := define("others", other, &five, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := seal("others", 11); err != nil {
+		t.Error(err)
+	}
+	if err := define("digits", partition, &five, &api.SanitiseParameters{Order: "8", SigmaSS: "8", Delta: "1e-7"}); err != nil {
+		t.Fatal(err)
+	}
+	refused("parameters that are chosen with the votes in view", seal("digits", 10))
+	if err := seal("digits", 12); err != nil {
+		t.Error(err)
+	}
+}
