@@ -21,9 +21,9 @@ type ChainHead struct {
 type AuditEntry struct {
 	Seq        int64     `json:"seq"`
 	At         time.Time `json:"at"`
-	Kind       string    `json:"kind"` // reserve, settle, void, expire, limit, refill, freeze or thaw
+	Kind       string    `json:"kind"` // reserve, settle, void, expire, limit, refill, freeze, thaw, fail or reset
 	Dataset    string    `json:"dataset"`
-	Subject    string    `json:"subject"`              // who spent; of limits, refills and freezes, who did it
+	Subject    string    `json:"subject"`              // who spent; of limits, refills, freezes and resets, who did it
 	ReleaseID  string    `json:"release_id,omitempty"` // of charges
 	AccountIDs []int64   `json:"account_ids"`          // the accounts that it is about, as the ledger numbers them
 	Amounts    Amounts   `json:"amounts"`              // what the charge counts as from here on; of refills, what was added

@@ -40,6 +40,12 @@ func (c *Client) Query(ctx context.Context, q QueryRequest, idempotencyKey strin
 	return send[QueryResponse](ctx, c, call{method: http.MethodPost, path: "/v1/query", body: q, header: header})
 }
 
+// CancelQuery stops the caller's running question of this idempotencyKey at the next boundary. Its charge stands, and asking again is a new
+// charge; the call that asked it gets budget/cancelled.
+func (c *Client) CancelQuery(ctx context.Context, idempotencyKey string) (*Cancellation, error) {
+	return send[Cancellation](ctx, c, call{method: http.MethodDelete, path: "/v1/query", header: http.Header{"Idempotency-Key": {idempotencyKey}}})
+}
+
 // Estimate prices a query. It costs nothing and touches no row.
 func (c *Client) Estimate(ctx context.Context, q QueryRequest) (*EstimateResponse, error) {
 	return send[EstimateResponse](ctx, c, call{method: http.MethodPost, path: "/v1/query/estimate", body: q})
@@ -143,6 +149,11 @@ func (c *Client) Freeze(ctx context.Context, dataset, account string, frozen boo
 		action = "/freeze"
 	}
 	return send[Account](ctx, c, call{method: http.MethodPost, path: accountPath(dataset, account) + action})
+}
+
+// ResetFailures lets the failures of an analyst ("analyst:ana") until now count no more, for stewards.
+func (c *Client) ResetFailures(ctx context.Context, dataset, account string) (*Failures, error) {
+	return send[Failures](ctx, c, call{method: http.MethodPost, path: accountPath(dataset, account) + "/reset-failures"})
 }
 
 // Audit gives a page of the ledger's journal, newest first, for stewards: of one dataset, or of all when dataset is empty; cursor is

@@ -17,8 +17,8 @@ import (
 
 // wire lists what goes over the wire at the top level; everything else is reached from here.
 func wire() []any {
-	return []any{api.QueryRequest{}, api.QueryResponse{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{}, api.BudgetResponse{},
-		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.Refill{}, api.AuditPage{}, api.ReleaseList{}, api.Release{}, api.PolicyApplied{}, api.Health{}, api.Problem{}, api.Result{},
+	return []any{api.QueryRequest{}, api.QueryResponse{}, api.Cancellation{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{}, api.BudgetResponse{},
+		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.ReleaseList{}, api.Release{}, api.PolicyApplied{}, api.Health{}, api.Problem{}, api.Result{},
 		api.PlanRequest{}, api.Plan{}, api.EnsembleDefinition{}, api.Ensemble{}, api.VoteTable{}, api.LabelRequest{}, api.LabelResponse{},
 		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{}}
 }

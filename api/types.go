@@ -108,6 +108,13 @@ type Amounts struct {
 	Delta   Decimal `json:"delta"`
 }
 
+// Cancellation answers who cancelled a running question.
+type Cancellation struct {
+	IdempotencyKey string `json:"idempotency_key"`
+	Status         string `json:"status"` // stopping
+	Text           string `json:"text"`   // what becomes of the charge
+}
+
 // EstimateResponse is the answer to POST /v1/query/estimate. It costs nothing and depends on no row.
 type EstimateResponse struct {
 	Dataset    string           `json:"dataset"`
@@ -155,14 +162,16 @@ type Dataset struct {
 
 // Table is one exposed table.
 type Table struct {
-	Schema    string        `json:"schema"`
-	Name      string        `json:"name"`
-	Public    bool          `json:"public"`
-	Unit      *Unit         `json:"unit,omitempty"` // absent for public tables
-	MaxRows   int64         `json:"max_rows,omitempty"`
-	MaxGroups int64         `json:"max_groups,omitempty"`
-	MaxValues int64         `json:"max_values,omitempty"` // absent: as many as max_rows
-	Columns   []TableColumn `json:"columns"`
+	Schema    string `json:"schema"`
+	Name      string `json:"name"`
+	Public    bool   `json:"public"`
+	Unit      *Unit  `json:"unit,omitempty"` // absent for public tables
+	MaxRows   int64  `json:"max_rows,omitempty"`
+	MaxGroups int64  `json:"max_groups,omitempty"`
+	MaxValues int64  `json:"max_values,omitempty"` // absent: as many as max_rows
+	// NotCovered are kinds of units that rows of the table are about too, and that answers about it do not protect.
+	NotCovered []string      `json:"not_covered,omitempty"`
+	Columns    []TableColumn `json:"columns"`
 }
 
 // Unit is what one privacy unit of a table is.
@@ -170,6 +179,7 @@ type Unit struct {
 	Kind   string `json:"kind"` // row, column or path
 	Column string `json:"column"`
 	To     string `json:"to,omitempty"` // path: the table it leads to
+	Of     string `json:"of,omitempty"` // the kind of unit; only rows of one kind are joined
 }
 
 // TableColumn is one exposed column of a table.
@@ -275,6 +285,14 @@ type Account struct {
 	Refills     int64      `json:"refills"`                // how often the cap was refilled
 	NextTranche *time.Time `json:"next_tranche,omitempty"` // when more of the cap is released
 	Advice      string     `json:"advice"`                 // in plain words: about n more counts
+}
+
+// Failures are an analyst's failures on a dataset that count no more.
+type Failures struct {
+	Dataset     string `json:"dataset"`
+	Account     string `json:"account"`      // analyst:NAME
+	Reset       int64  `json:"reset"`        // how many of the last 24 hours counted until now
+	MaxFailures int64  `json:"max_failures"` // how many stop further questions
 }
 
 // AccountList is the answer to GET /v1/datasets/{dataset}/budgets.

@@ -77,7 +77,11 @@ func privateAuditSite(ctx context.Context, a *app, dataset string) (_ *auditSite
 		}
 	}()
 	d := &demo{app: a, options: &demoCommand{}, steps: io.Discard, tokens: map[auth.Role]string{}}
-	if d.database, _, err = startDemoDatabase(ctx, ""); err != nil {
+	wanted, err := a.wantedServer("")
+	if err != nil {
+		return nil, err
+	}
+	if d.database, _, err = startDemoDatabase(ctx, wanted, ""); err != nil {
 		return nil, err
 	}
 	closers = append(closers, func() error { return d.closeDatabase(ctx) })

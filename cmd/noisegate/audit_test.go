@@ -112,7 +112,7 @@ func TestAuditExitCode(t *testing.T) {
 // TestAuditPrivate runs the command as it comes: no configuration, a gateway of its own.
 func TestAuditPrivate(t *testing.T) {
 	var out, errs bytes.Buffer
-	code := Run(t.Context(), []string{"audit", "dp", "--json", "--epsilon=1,4", "--draws=4000"}, Streams{nil, &out, &errs}, Environment{})
+	code := Run(t.Context(), []string{"audit", "dp", "--json", "--epsilon=1,4", "--draws=4000"}, Streams{nil, &out, &errs}, surroundings())
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s%s", code, &out, &errs)
 	}

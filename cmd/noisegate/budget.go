@@ -12,14 +12,15 @@ import (
 )
 
 type budgetCommands struct {
-	Show     budgetShowCommand     `cmd:"" help:"Show your own budgets; stewards see accounts with --accounts."`
-	Set      budgetSetCommand      `cmd:"" help:"Set the limit of an account (stewards)."`
-	Refill   budgetRefillCommand   `cmd:"" help:"Raise the cap of an account, and with it what it may lose in a lifetime (stewards)."`
-	Freeze   budgetFreezeCommand   `cmd:"" help:"Stop all charges on an account; replays stay free (stewards)."`
-	Thaw     budgetThawCommand     `cmd:"" help:"Let charges on an account go on (stewards)."`
-	History  budgetHistoryCommand  `cmd:"" help:"Show what moved an account, oldest first (stewards)."`
-	Forecast budgetForecastCommand `cmd:"" help:"Show how long an account lasts at the pace of the last days (stewards)."`
-	Key      budgetKeyCommand      `cmd:"" help:"Make a steward's key, which signs refills, and print the public key for datasets.NAME.steward_keys_file."`
+	Show          budgetShowCommand          `cmd:"" help:"Show your own budgets; stewards see accounts with --accounts."`
+	Set           budgetSetCommand           `cmd:"" help:"Set the limit of an account (stewards)."`
+	Refill        budgetRefillCommand        `cmd:"" help:"Raise the cap of an account, and with it what it may lose in a lifetime (stewards)."`
+	Freeze        budgetFreezeCommand        `cmd:"" help:"Stop all charges on an account; replays stay free (stewards)."`
+	Thaw          budgetThawCommand          `cmd:"" help:"Let charges on an account go on (stewards)."`
+	ResetFailures budgetResetFailuresCommand `cmd:"" help:"Let an analyst's failures until now count no more (stewards)."`
+	History       budgetHistoryCommand       `cmd:"" help:"Show what moved an account, oldest first (stewards)."`
+	Forecast      budgetForecastCommand      `cmd:"" help:"Show how long an account lasts at the pace of the last days (stewards)."`
+	Key           budgetKeyCommand           `cmd:"" help:"Make a steward's key, which signs refills, and print the public key for datasets.NAME.steward_keys_file."`
 }
 
 type budgetShowCommand struct {
@@ -171,6 +172,29 @@ func (c *budgetFreezeCommand) run(ctx context.Context, a *app) error { return c.
 type budgetThawCommand struct{ accountFlags }
 
 func (c *budgetThawCommand) run(ctx context.Context, a *app) error { return c.freeze(ctx, a, false) }
+
+type budgetResetFailuresCommand struct {
+	Dataset string `arg:"" help:"The dataset."`
+	Account string `arg:"" help:"analyst:NAME."`
+	gatewayFlags
+}
+
+func (c *budgetResetFailuresCommand) run(ctx context.Context, a *app) error {
+	client, err := c.client(a)
+	if err != nil {
+		return err
+	}
+	reset, err := client.ResetFailures(ctx, c.Dataset, c.Account)
+	if err != nil {
+		return a.refused(c.JSON, "", err)
+	}
+	if c.JSON {
+		return printJSON(a.Out, reset)
+	}
+	fmt.Fprintf(a.Out, "%s had %d failures on %s within 24 hours; none of them counts any more (%d stop further questions)\n",
+		reset.Account, reset.Reset, reset.Dataset, reset.MaxFailures)
+	return nil
+}
 
 // limitText is a cap in few words.
 func limitText(l api.BudgetLimit) string {

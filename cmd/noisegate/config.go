@@ -3,6 +3,9 @@ package main
 import (
 	"log/slog"
 	"time"
+
+	"noisegate/gateway"
+	"noisegate/internal/pgversion"
 )
 
 // Config is noisegate.yaml. Every key can also be given as an environment variable, which wins: http.listen is
@@ -13,6 +16,7 @@ type Config struct {
 	Control  ControlConfig
 	Auth     AuthConfig
 	Limits   LimitsConfig
+	Versions pgversion.Policy // which versions of PostgreSQL are accepted
 	Datasets map[string]*DatasetConfig
 }
 
@@ -56,26 +60,36 @@ type ClaimsConfig struct {
 	Groups  string
 }
 
-// LimitsConfig bounds what one analyst may ask for at a time.
+// LimitsConfig says how analysts share the gateway; see gateway.Fairness.
 type LimitsConfig struct {
-	ConcurrentQueries int
+	Places     int // requests that cost work, at a time, of all analysts
+	PerAnalyst int // of one analyst
+	Queue      int // of one analyst, that wait for a place
+	Wait       time.Duration
 }
 
 // DatasetConfig is one protected database.
 type DatasetConfig struct {
 	DSN              DSN
 	StatementTimeout time.Duration
-	Quantum          time.Duration // answers leave at multiples of it; 0 switches that off
+	Quantum          time.Duration // answers leave at quantum·2ᵏ; 0 switches that off
 	Connections      int           // at most that many at a time
 	Insecure         bool          // as in ControlConfig
 	StewardKeysFile  string        // public keys of those whose signature alone raises caps; see budget.StewardKeys
 }
 
+// timeout is what a statement may really take: up to the last boundary at which a failure can leave.
+func (d *DatasetConfig) timeout() time.Duration {
+	return gateway.EffectiveTimeout(d.Quantum, d.StatementTimeout)
+}
+
 func newConfig() *Config {
 	return &Config{
-		HTTP:     HTTPConfig{Listen: "127.0.0.1:8080"},
-		Auth:     AuthConfig{Claims: ClaimsConfig{Subject: "sub", Roles: "roles", Groups: "groups"}},
-		Limits:   LimitsConfig{ConcurrentQueries: 64},
+		HTTP: HTTPConfig{Listen: "127.0.0.1:8080"},
+		Auth: AuthConfig{Claims: ClaimsConfig{Subject: "sub", Roles: "roles", Groups: "groups"}},
+		Limits: LimitsConfig{Places: gateway.DefaultPlaces, PerAnalyst: gateway.DefaultPerAnalyst, Queue: gateway.DefaultQueue,
+			Wait: gateway.DefaultWait},
+		Versions: pgversion.OnlyTested,
 		Datasets: map[string]*DatasetConfig{},
 	}
 }

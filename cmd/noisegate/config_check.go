@@ -17,6 +17,7 @@ const (
 	maxQuantum          = 10 * time.Second
 	maxConnections      = 1000
 	maxConcurrent       = 10_000
+	maxWait             = 10 * time.Minute
 )
 
 // datasetName is what a dataset may be called: it stands in URLs and in names of environment variables.
@@ -32,7 +33,12 @@ func (l *loader) check() {
 		l.dsn("control.owner_dsn", c.Control.OwnerDSN, c.Control.Insecure)
 	}
 	l.checkAuth(c.Auth)
-	l.between("limits.concurrent_queries", c.Limits.ConcurrentQueries, 1, maxConcurrent)
+	l.between("limits.places", c.Limits.Places, 1, maxConcurrent)
+	l.between("limits.per_analyst", c.Limits.PerAnalyst, 1, max(c.Limits.Places, 1))
+	l.between("limits.queue", c.Limits.Queue, 1, maxConcurrent)
+	if c.Limits.Wait < time.Second || c.Limits.Wait > maxWait {
+		l.wrong("limits.wait", "must be between 1s and %s", maxWait)
+	}
 	if len(c.Datasets) == 0 {
 		l.wrong("datasets", "is missing: name at least one protected database")
 	}
@@ -91,6 +97,9 @@ func (l *loader) checkDataset(name string, d *DatasetConfig) {
 	}
 	if d.Quantum < 0 || d.Quantum > maxQuantum {
 		l.wrong(datasetKey(name, "quantum"), "must be between 0 (off) and %s", maxQuantum)
+	}
+	if d.Quantum > 0 && d.Quantum <= maxQuantum && d.StatementTimeout > 0 && d.StatementTimeout < d.Quantum {
+		l.wrong(datasetKey(name, "statement_timeout"), "must be at least the quantum, %s: a failure leaves at a boundary as answers do, and the first one is there", d.Quantum)
 	}
 	l.between(datasetKey(name, "connections"), d.Connections, 1, maxConnections)
 }

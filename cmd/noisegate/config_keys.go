@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"noisegate/internal/pgversion"
 )
 
 // setting is one key of the configuration. The list of settings is the only place that knows the names: file and
@@ -34,7 +36,11 @@ func (c *Config) settings() []setting {
 		{"auth.claims.subject", text(&c.Auth.Claims.Subject)},
 		{"auth.claims.roles", text(&c.Auth.Claims.Roles)},
 		{"auth.claims.groups", text(&c.Auth.Claims.Groups)},
-		{"limits.concurrent_queries", number(&c.Limits.ConcurrentQueries)},
+		{"limits.places", number(&c.Limits.Places)},
+		{"limits.per_analyst", number(&c.Limits.PerAnalyst)},
+		{"limits.queue", number(&c.Limits.Queue)},
+		{"limits.wait", duration(&c.Limits.Wait)},
+		{"versions", versions(&c.Versions)},
 	}
 	for _, name := range sortedKeys(c.Datasets) {
 		d := c.Datasets[name]
@@ -50,6 +56,15 @@ func (c *Config) settings() []setting {
 	return list
 }
 
+// unknown says that a key or a variable is no setting; of one that was, what took its place.
+func unknown(key string) string {
+	const retired = "limits.concurrent_queries"
+	if key == retired || key == variableName(retired) {
+		return "there is no such setting any more: limits.per_analyst is how many requests of an analyst run at a time, limits.queue how many wait"
+	}
+	return "there is no such setting"
+}
+
 func datasetKey(name, key string) string { return "datasets." + name + "." + key }
 
 // prefix begins the name of every variable that Noisegate reads.
@@ -57,7 +72,9 @@ const prefix = "NOISEGATE_"
 
 // sections are the configuration's top-level keys as they stand in variables. A variable that begins with one of them
 // must name a key: a misspelt NOISEGATE_HTTP_INSECURE must not pass in silence.
-func sections() []string { return []string{"HTTP", "CONTROL", "AUTH", "LIMITS", "DATASETS"} }
+func sections() []string {
+	return []string{"HTTP", "CONTROL", "AUTH", "LIMITS", "VERSIONS", "DATASETS"}
+}
 
 // variableName is the environment variable of a key.
 func variableName(key string) string {
@@ -90,6 +107,13 @@ func number(to *int) func(string) error {
 		}
 		*to = n
 		return nil
+	}
+}
+
+func versions(to *pgversion.Policy) func(string) error {
+	return func(s string) (err error) {
+		*to, err = pgversion.Parse(s)
+		return err
 	}
 }
 

@@ -95,7 +95,7 @@ func (l *loader) readFile() error {
 	for _, key := range sortedKeys(written) {
 		set, ok := known[key]
 		if !ok {
-			l.wrong(key, "there is no such setting")
+			l.wrong(key, "%s", unknown(key))
 		} else if err := set(written[key]); err != nil {
 			l.wrong(key, "%s", err)
 		}
@@ -162,7 +162,7 @@ func (l *loader) readEnvironment(env Environment) {
 		rest, ours := strings.CutPrefix(variable, prefix)
 		section, _, _ := strings.Cut(rest, "_")
 		if ours && slices.Contains(sections(), section) && !known[variable] {
-			l.problems = append(l.problems, fmt.Errorf("%s: there is no such setting", variable))
+			l.problems = append(l.problems, fmt.Errorf("%s: %s", variable, unknown(variable)))
 		}
 	}
 }

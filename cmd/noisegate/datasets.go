@@ -48,6 +48,9 @@ func (a *app) showTable(dataset string, described api.Table) {
 		name = described.Schema + "." + name
 	}
 	fmt.Fprintf(a.Out, "%s, %s: %s\n", dataset, name, unitText(described))
+	if len(described.NotCovered) > 0 {
+		fmt.Fprintf(a.Out, "  not protected in these rows: %s\n", strings.Join(described.NotCovered, ", "))
+	}
 	t := &table{}
 	t.header("column", "type", "bounds", "keys")
 	for _, c := range described.Columns {

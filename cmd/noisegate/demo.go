@@ -37,6 +37,7 @@ type demoCommand struct {
 	Epsilon string `default:"0.5" help:"Price of the question of --once."`
 	Delta   string `default:"1e-9" help:"Delta of the question of --once; pays for private group keys."`
 	JSON    bool   `name:"json" help:"Print one line of JSON when ready; with --once, the answer as JSON."`
+	Version string `name:"postgres" help:"Run this major version of PostgreSQL (NOISEGATE_POSTGRES_VERSION), which is fetched unless it is installed; without it the newest installed one, and fetched where there is none." placeholder:"VERSION"`
 	Keep    string `type:"path" help:"Keep database, ledger and key in this directory, and use them again next time." placeholder:"DIR"`
 }
 
@@ -99,7 +100,11 @@ func (d *demo) prepareDatabase(ctx context.Context) error {
 			d.database, version, err = borrowDemoDatabase(ctx, d.options.DSN)
 			return fmt.Sprintf("PostgreSQL %d of --dsn: databases %s, %s", version, demoControl, demoProtected), err
 		}
-		d.database, version, err = startDemoDatabase(ctx, d.options.Keep)
+		wanted, err := d.wantedServer(d.options.Version)
+		if err != nil {
+			return "", err
+		}
+		d.database, version, err = startDemoDatabase(ctx, wanted, d.options.Keep)
 		return fmt.Sprintf("PostgreSQL %d started in a private directory", version), err
 	}); err != nil {
 		return err

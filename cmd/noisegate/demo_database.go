@@ -34,9 +34,12 @@ type demoDatabase struct {
 	leftover bool                            // the databases were there already (--keep)
 }
 
-// startDemoDatabase starts a private server that lives in dir, or in a temporary directory when dir is empty.
-func startDemoDatabase(ctx context.Context, dir string) (*demoDatabase, int, error) {
-	programs, err := pgserver.Find()
+// startDemoDatabase starts a private server of the wanted programs. It lives in dir, or in a temporary directory when dir is empty.
+func startDemoDatabase(ctx context.Context, wanted pgserver.Wanted, dir string) (*demoDatabase, int, error) {
+	if wanted.Version == 0 {
+		wanted.Version = pgserver.ClusterVersion(dir)
+	}
+	programs, err := pgserver.Find(ctx, wanted)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -47,6 +50,23 @@ func startDemoDatabase(ctx context.Context, dir string) (*demoDatabase, int, err
 	d := &demoDatabase{server: server, super: pgserver.Superuser}
 	d.dsn = func(role, database string) DSN { return newDSN(server.DSN(role, database)) }
 	return d, programs.Version, nil
+}
+
+// wantedServer is what a flag (unless it is empty) or the environment asks for. A download is told of on standard error, since it takes a while.
+func (a *app) wantedServer(version string) (pgserver.Wanted, error) {
+	wanted, err := pgserver.WantedIn(func(variable string) string {
+		if variable == pgserver.VersionVariable && version != "" {
+			return version
+		}
+		return a.env[variable]
+	})
+	if err != nil {
+		return wanted, usage(err)
+	}
+	wanted.Fetching = func(version string) {
+		fmt.Fprintf(a.Err, "  PostgreSQL %s is fetched, once (15 MB)\n", version)
+	}
+	return wanted, nil
 }
 
 // durable are the settings without which the gateway refuses a ledger: what was committed must survive a power failure.

@@ -10,13 +10,14 @@ import (
 
 	"noisegate/cmd/noisegate/demodata"
 	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
 )
 
 // The demo's ground, without a gateway: roles that can do what they need and no more, and the data.
 func TestDemoDatabase(t *testing.T) {
 	ctx := t.Context()
 	begin := time.Now()
-	d, _, err := startDemoDatabase(ctx, "")
+	d, _, err := startDemoDatabase(ctx, askedServer(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestDemoDatabase(t *testing.T) {
 // A server of the user's is left as it was found; one that has Noisegate's roles already is not touched at all.
 func TestDemoBorrowsAServer(t *testing.T) {
 	ctx := t.Context()
-	programs, err := pgserver.Find()
+	programs, err := pgtest.Programs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,13 +16,32 @@ import (
 
 	"noisegate/api"
 	"noisegate/cmd/noisegate/demodata"
+	"noisegate/internal/pgserver"
 )
+
+// surroundings are what of this process's environment says which PostgreSQL to use.
+func surroundings() Environment {
+	env := Environment{}
+	for _, variable := range []string{pgserver.VersionVariable, pgserver.RepositoryVariable} {
+		env[variable] = os.Getenv(variable)
+	}
+	return env
+}
+
+func askedServer(t *testing.T) pgserver.Wanted {
+	t.Helper()
+	wanted, err := pgserver.WantedIn(os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wanted
+}
 
 // runDemo runs a small demo to its end and gives exit code, standard output and standard error.
 func runDemo(t *testing.T, args ...string) (int, string, string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := Run(t.Context(), append([]string{"demo", "--rows=2000"}, args...), Streams{strings.NewReader(""), &out, &errs}, Environment{})
+	code := Run(t.Context(), append([]string{"demo", "--rows=2000"}, args...), Streams{strings.NewReader(""), &out, &errs}, surroundings())
 	return code, out.String(), errs.String()
 }
 
@@ -70,7 +89,7 @@ func startDemo(t *testing.T, args ...string) (out io.Reader, stop func() (code i
 	exited := make(chan int, 1)
 	go func() {
 		code := Run(ctx, append([]string{"demo", "--rows=2000", "--http=127.0.0.1:0"}, args...),
-			Streams{strings.NewReader(""), writer, &errs}, Environment{})
+			Streams{strings.NewReader(""), writer, &errs}, surroundings())
 		writer.Close()
 		exited <- code
 	}()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -69,6 +70,9 @@ func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := sayDelay(a, policy); err != nil {
+		return err
+	}
 	if c.Config == "" {
 		fmt.Fprintf(a.Out, "%s: the file is sound; with --config its columns, bounds and domains are checked against the live schema\n", policy.Dataset)
 		return nil
@@ -82,6 +86,10 @@ func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer pool.Close()
+	version, err := acceptedVersion(ctx, config, pool)
+	if err != nil {
+		return err
+	}
 	schema, err := catalog.Inspect(ctx, pool, policy)
 	if err != nil {
 		return err
@@ -90,7 +98,30 @@ func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
 	if len(problems) > 0 {
 		return policyError{c.File, problems}
 	}
-	fmt.Fprintf(a.Out, "%s: the file fits the live schema (%d tables)\n", policy.Dataset, len(snapshot.Tables))
+	fmt.Fprintf(a.Out, "%s: the file fits the live schema (%d tables) on PostgreSQL %s\n", policy.Dataset, len(snapshot.Tables), version)
+	for _, line := range snapshot.Kinds() {
+		fmt.Fprintf(a.Out, "  units of the kind %s\n", line)
+	}
+	a.warnings(c.File, snapshot)
+	return nil
+}
+
+// warnings prints what the author of a policy should know, and what is no mistake by itself.
+func (a *app) warnings(file string, s *catalog.Snapshot) {
+	for _, w := range s.Warnings {
+		fmt.Fprintf(a.Out, "%s:%s: warning: %s\n", file, w.Pos, w.Text)
+	}
+}
+
+// sayDelay says what timing does to answers.
+func sayDelay(a *app, policy *catalog.Policy) error {
+	delay, err := policy.Timing.Delay()
+	if err != nil || delay == nil {
+		return err
+	}
+	average := time.Duration(delay.Shift()) * time.Microsecond
+	fmt.Fprintf(a.Out, "%s: timing delays each answer by %.3g s on average and %.3g s at most, and costs epsilon %s, delta %s with each question\n",
+		policy.Dataset, average.Seconds(), 2*average.Seconds(), policy.Timing.Epsilon, policy.Timing.Delta)
 	return nil
 }
 
@@ -121,6 +152,9 @@ func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer protected.Close()
+	if _, err := acceptedVersion(ctx, config, protected); err != nil {
+		return err
+	}
 	schema, err := catalog.Inspect(ctx, protected, policy)
 	if err != nil {
 		return err
@@ -134,6 +168,7 @@ func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
 		return err
 	case changed:
 		fmt.Fprintf(a.Out, "%s: version %d applied\n", policy.Dataset, revision.Snapshot.Version)
+		a.warnings(c.File, revision.Snapshot)
 	default:
 		fmt.Fprintf(a.Out, "%s: version %d is in force already\n", policy.Dataset, revision.Snapshot.Version)
 	}
@@ -162,6 +197,17 @@ func datasetPool(ctx context.Context, config *Config, dataset string) (*pgxpool.
 		return nil, usage(fmt.Errorf("the policy is for dataset %s, which the configuration does not have", dataset))
 	}
 	return openPool(ctx, d.DSN)
+}
+
+// acceptedVersion is the version of the server that a policy is checked against, unless it is not accepted: what a schema proves there is not known.
+func acceptedVersion(ctx context.Context, config *Config, pool *pgxpool.Pool) (string, error) {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return "", fault.DataUnavailable(err)
+	}
+	defer conn.Release()
+	version := serverVersion(conn.Conn())
+	return version, config.Versions.Refuse(version)
 }
 
 type policyExportCommand struct {

@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
 )
 
 // TestReadme does what README.md tells a reader to do, word for word, in a directory of its own: files are written, and
@@ -23,6 +26,7 @@ import (
 func TestReadme(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	pgtest.Need(t, "sudo apt-get install -y postgresql-client curl", "psql", "createdb", "curl")
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +45,7 @@ func TestReadme(t *testing.T) {
 	if err := os.Symlink(filepath.Join(root, "deploy"), filepath.Join(dir, "deploy")); err != nil {
 		t.Fatal(err)
 	}
-	programs, err := pgserver.Find()
+	programs, err := pgtest.Programs(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +131,7 @@ func readmeScript(t *testing.T, readme string) string {
 // in it.
 func ownersServer(ctx context.Context, t *testing.T) *pgserver.Server {
 	t.Helper()
-	programs, err := pgserver.Find()
+	programs, err := pgtest.Programs(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,20 +140,23 @@ func ownersServer(ctx context.Context, t *testing.T) *pgserver.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
-	psql := func(database, sql string) {
-		cmd := exec.CommandContext(ctx, filepath.Join(programs.Bin, "psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql,
-			server.DSN(pgserver.Superuser, database))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
+	run := func(database, sql string) {
+		conn, err := pgx.Connect(ctx, server.DSN(pgserver.Superuser, database))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			t.Fatalf("%v in %s", err, sql)
 		}
 	}
 	// Who gets in is decided as in a fresh package of PostgreSQL: everybody under the own name only, but for the superuser.
-	psql("postgres", `DO $$ BEGIN
+	run("postgres", `DO $$ BEGIN
 		EXECUTE format('COPY (VALUES (%L), (%L)) TO %L', 'local all `+pgserver.Superuser+` trust', 'local all all peer', current_setting('hba_file'));
 		PERFORM pg_reload_conf();
 	END $$`)
-	psql("postgres", "CREATE DATABASE census")
-	psql("census", `CREATE TABLE people (person_id int PRIMARY KEY, age int, marital_status text, native_country text);
+	run("postgres", "CREATE DATABASE census")
+	run("census", `CREATE TABLE people (person_id int PRIMARY KEY, age int, marital_status text, native_country text);
 		INSERT INTO people SELECT n, 17 + n % 74, (ARRAY['Never-married', 'Married', 'Divorced'])[1 + n % 3], 'Utopia'
 		FROM generate_series(1, 5000) n`)
 	return server

@@ -24,6 +24,7 @@ import (
 	"noisegate/api"
 	"noisegate/cmd/noisegate/demodata"
 	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
 )
 
 // site is an installation as an operator would make it: databases and roles, a configuration file, a key, a policy.
@@ -38,7 +39,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	ctx := t.Context()
-	d, _, err := startDemoDatabase(ctx, "")
+	d, _, err := startDemoDatabase(ctx, askedServer(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,8 @@ func TestOperation(t *testing.T) {
 	s.expect(t, Environment{"NOISEGATE_DATASETS_CENSUS_DSN": "host=/nowhere"}, exitBackend, "dataset census: ", "serve")
 	s.expect(t, Environment{"NOISEGATE_AUTH_KEYS_HS256_FILE": s.write(t, "weak.key", "short")}, exitUsage, "32", "serve")
 
-	s.expect(t, nil, exitOK, "fits the live schema", "policy", "check", s.policy)
+	s.expect(t, nil, exitOK, "fits the live schema (3 tables) on PostgreSQL 1", "policy", "check", s.policy)
+	s.untestedServer(t)
 	s.expect(t, nil, exitRefused, "there is no dataset", "policy", "export", demoDataset)
 	s.expect(t, nil, exitOK, "census: version 1 applied", "policy", "apply", s.policy)
 	s.expect(t, nil, exitOK, "census: version 1 is in force already", "policy", "apply", s.policy)
@@ -211,6 +213,26 @@ func (s *site) policyMistakes(t *testing.T) {
 	unknown := s.write(t, "unknown.yaml", "version: 1\ndataset: census\nnoise: off\n")
 	s.expect(t, Environment{"NOISEGATE_CONFIG": ""}, exitRefused, unknown+":3:1: ", "policy", "check", unknown)
 	s.expect(t, Environment{"NOISEGATE_CONFIG": ""}, exitOK, "the file is sound", "policy", "check", s.policy)
+}
+
+// untestedServer: a server that is newer than what Noisegate was tested with is refused wherever it stands, unless the configuration says otherwise.
+func (s *site) untestedServer(t *testing.T) {
+	t.Helper()
+	reader := pgtest.Pose(t, s.database.dsn("noisegate_reader", demoProtected).Reveal(), 99)
+	data := Environment{"NOISEGATE_DATASETS_CENSUS_DSN": reader}
+	s.expect(t, data, exitBackend, "dataset census: PostgreSQL 99 is newer", "serve")
+	s.expect(t, data, exitBackend, "allow-untested", "policy", "check", s.policy)
+	s.expect(t, data, exitBackend, "PostgreSQL 99 is newer", "policy", "apply", s.policy)
+	s.expect(t, Environment{"NOISEGATE_CONTROL_DSN": pgtest.Pose(t, s.database.dsn("noisegate", demoControl).Reveal(), 19)},
+		exitBackend, "control database: PostgreSQL 19 is newer", "serve")
+	data["NOISEGATE_VERSIONS"] = "allow-untested"
+	s.expect(t, data, exitOK, "on PostgreSQL 99", "policy", "check", s.policy)
+	stop := s.serve(t, data)
+	if code, log := stop(); code != exitOK || !strings.Contains(log, `"dataset":"census","postgresql":"99`) {
+		t.Errorf("exit code %d: the log does not name the server's version: %s", code, log)
+	}
+	data["NOISEGATE_DATASETS_CENSUS_DSN"] = pgtest.Pose(t, s.database.dsn("noisegate_reader", demoProtected).Reveal(), 13)
+	s.expect(t, data, exitBackend, "PostgreSQL 13 is too old", "serve")
 }
 
 // readerThatWrites: it is refused, whatever gave it the right.

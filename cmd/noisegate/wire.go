@@ -88,6 +88,9 @@ func startGateway(ctx context.Context, config *Config, log *slog.Logger) (_ *gat
 	if err := g.checkSafety(limited); err != nil {
 		return nil, err
 	}
+	if err := g.nameServers(limited, databases); err != nil {
+		return nil, err
+	}
 	g.policies = gateway.NewLivePolicies(store, asSchemas(databases), log)
 	g.policies.Refresh(limited)
 	if err := g.assemble(ctx, databases); err != nil {
@@ -131,41 +134,48 @@ func (g *gatewayProcess) openDatasets(ctx context.Context) (map[string]*pgexec.D
 	databases := map[string]*pgexec.Database{}
 	for _, name := range sortedKeys(g.config.Datasets) {
 		c := g.config.Datasets[name]
-		database, err := pgexec.Open(ctx, pgexec.Config{DSN: c.DSN.Reveal(), Connections: c.Connections, StatementTimeout: c.StatementTimeout})
+		database, err := pgexec.Open(ctx, pgexec.Config{DSN: c.DSN.Reveal(), Connections: c.Connections, StatementTimeout: c.timeout(),
+			Versions: g.config.Versions})
 		if err != nil {
 			return nil, err
 		}
 		g.closers = append(g.closers, database.Close)
 		databases[name] = database
+		g.log.InfoContext(ctx, "answers leave at quantum·2ᵏ, and fail after the effective timeout", "dataset", name, "quantum", c.Quantum.String(),
+			"statement_timeout", c.StatementTimeout.String(), "effective_timeout", c.timeout().String())
 	}
 	return databases, nil
 }
 
-// checkSafety refuses a server that may forget what it committed, and roles that may do more than their task needs, by
-// name. Its errors are data/unavailable when a database did not answer.
+// checkSafety refuses a server that may forget what it committed, servers of versions that were not tested, and roles that may do more than their task
+// needs, by name. Its errors are data/unavailable when a database did not answer.
 func (g *gatewayProcess) checkSafety(ctx context.Context) error {
 	if err := g.ledger.CheckSafety(ctx); err != nil {
 		return err
 	}
 	ledger := pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.entry", "noisegate.policy", "noisegate.pate_answer",
 		"noisegate.pate_epsilon"}}
-	if err := checkRole(ctx, g.config.Control.DSN, ledger); err != nil {
+	if err := g.checkServer(ctx, g.config.Control.DSN, ledger); err != nil {
 		return fmt.Errorf("control database: %w", err)
 	}
 	for _, name := range sortedKeys(g.config.Datasets) {
-		if err := checkRole(ctx, g.config.Datasets[name].DSN, pgrole.Expectation{Task: pgrole.Reader}); err != nil {
+		if err := g.checkServer(ctx, g.config.Datasets[name].DSN, pgrole.Expectation{Task: pgrole.Reader}); err != nil {
 			return fmt.Errorf("dataset %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func checkRole(ctx context.Context, dsn DSN, want pgrole.Expectation) error {
+// checkServer refuses a server of a version that was not tested, and a role that may do more than its task needs.
+func (g *gatewayProcess) checkServer(ctx context.Context, dsn DSN, want pgrole.Expectation) error {
 	conn, err := pgx.Connect(ctx, dsn.Reveal())
 	if err != nil {
 		return fault.DataUnavailable(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if err := g.config.Versions.Refuse(serverVersion(conn)); err != nil {
+		return err
+	}
 	err = pgrole.Check(ctx, conn, want)
 	if conn.IsClosed() {
 		return fault.DataUnavailable(err)
@@ -173,10 +183,31 @@ func checkRole(ctx context.Context, dsn DSN, want pgrole.Expectation) error {
 	return err
 }
 
+// serverVersion is the server's version in its own words, as it told them when the connection began.
+func serverVersion(conn *pgx.Conn) string { return conn.PgConn().ParameterStatus("server_version") }
+
+// nameServers logs what each database runs on.
+func (g *gatewayProcess) nameServers(ctx context.Context, databases map[string]*pgexec.Database) error {
+	conn, err := g.control.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot connect to the control database: %w", err)
+	}
+	defer conn.Release()
+	g.log.InfoContext(ctx, "control database", "postgresql", serverVersion(conn.Conn()))
+	for _, name := range sortedKeys(databases) {
+		version, err := databases[name].ServerVersion(ctx)
+		if err != nil {
+			return fmt.Errorf("dataset %s: %w", name, err)
+		}
+		g.log.InfoContext(ctx, "protected database", "dataset", name, "postgresql", version)
+	}
+	return nil
+}
+
 // assemble puts service and HTTP on top of the databases.
 func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pgexec.Database) error {
 	calculator, err := pgexec.NewCalculator(ctx, pgexec.Config{DSN: g.config.Control.DSN.Reveal(),
-		Connections: calculatorConnections, StatementTimeout: calculatorTimeout})
+		Connections: calculatorConnections, StatementTimeout: calculatorTimeout, Versions: g.config.Versions})
 	if err != nil {
 		return err
 	}
@@ -187,15 +218,21 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 		if err != nil {
 			return usage(fmt.Errorf("%s: %w", datasetKey(name, "steward_keys_file"), err))
 		}
-		datasets[name] = gateway.Dataset{Data: database, Votes: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum}
+		datasets[name] = gateway.Dataset{Data: database, Votes: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum,
+			Timeout: g.config.Datasets[name].timeout()}
 	}
 	signer, err := g.config.Control.signer()
 	if err != nil {
 		return usage(err)
 	}
+	fairness, err := g.config.fairness()
+	if err != nil {
+		return usage(err)
+	}
+	g.log.InfoContext(ctx, "requests that cost work share places", "places", fairness.Places, "per_analyst", fairness.PerAnalyst)
 	g.service, err = gateway.New(gateway.Config{
 		Ledger: g.ledger, Shares: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Ensembles: g.ensembles, Sampler: mechanisms.NewSampler,
-		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.abandoned(), Log: g.log,
+		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.abandoned(), Fairness: fairness, Log: g.log,
 	})
 	if err != nil {
 		return err
@@ -206,8 +243,7 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 	if err != nil {
 		return usage(err)
 	}
-	g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Verifier: verifier,
-		ConcurrentQueries: g.config.Limits.ConcurrentQueries, Log: g.log})
+	g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Verifier: verifier, Log: g.log})
 	return err
 }
 
@@ -288,6 +324,16 @@ func (c *Config) abandoned() time.Duration {
 		longest = max(longest, d.StatementTimeout)
 	}
 	return longest + abandonedGrace
+}
+
+// fairness gives out fewer places than the dataset with the fewest connections has: whoever has a place has a connection, and does not wait for one that
+// another analyst holds, which becomes free when work ends and not at a boundary. One connection is left for checks of the gateway's own.
+func (c *Config) fairness() (gateway.Fairness, error) {
+	f := gateway.Fairness(c.Limits)
+	for _, d := range c.Datasets {
+		f.Places = min(f.Places, max(d.Connections-1, 1))
+	}
+	return f.Complete()
 }
 
 // openPool prepares a few connections for policies and checks.

@@ -181,7 +181,7 @@ func (w *workflow) private(ctx context.Context, ask api.LabelRequest) (result, e
 		}
 		asked += len(ask.Queries)
 	}
-	ensemble, err := w.ml.Ensemble(ctx, name)
+	ensemble, err := w.steward.Ensemble(ctx, name) // what all spent is for stewards
 	if err != nil {
 		return result{}, err
 	}
