@@ -111,7 +111,7 @@ func TestPateCommands(t *testing.T) {
 	if out := as("ml", "label", "pets", "q1", "--sigma", "8.0"); !strings.Contains(out, "spent epsilon 0 ") || !strings.Contains(out, "yes") {
 		t.Errorf("a replay: %s", out)
 	}
-	if out := as("ml", "show", "pets"); !strings.Contains(out, "spent rho 0.03125") {
+	if out := as("steward", "show", "pets"); !strings.Contains(out, "spent rho 0.03125") {
 		t.Errorf("%s", out)
 	}
 	file := filepath.Join(s.dir, "votes.csv")
@@ -206,7 +206,7 @@ func TestF02LabelsSurviveAKill(t *testing.T) {
 		sigma, _ := strconv.ParseFloat(strings.Fields(key)[0], 64)
 		least += 1 / (sigma * sigma)
 	}
-	ensemble, err := mel.Ensemble(t.Context(), "pets")
+	ensemble, err := sam.Ensemble(t.Context(), "pets")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"noisegate/internal/pgtest"
 )
 
-// pythonOfTheHowTo finds a Python that has what docs/pate-howto.md asks for. There is no skipping: the lines that people copy are run on every
-// machine that says that all is well.
+// pythonOfTheHowTo finds a Python that has what docs/pate-howto.md asks for; see [pgtest.Need].
 func pythonOfTheHowTo(t *testing.T) string {
 	t.Helper()
 	for _, python := range []string{"/usr/bin/python3", "python3"} {
@@ -19,7 +20,7 @@ func pythonOfTheHowTo(t *testing.T) string {
 			return python
 		}
 	}
-	t.Fatal("no Python with NumPy and requests: sudo apt-get install -y python3-numpy python3-requests")
+	pgtest.Missing(t, "sudo apt-get install -y python3-numpy python3-requests", "Python with NumPy and requests")
 	return ""
 }
 

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -27,6 +28,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
 )
 
 // binary is the program under test, built once.
@@ -58,7 +60,9 @@ const (
 type dataset struct {
 	name   string
 	policy string // the policy document
-	load   func(context.Context, *pgx.Conn) error
+	// quantum is that of its answers; "": they leave at once.
+	quantum string
+	load    func(context.Context, *pgx.Conn) error
 }
 
 // stack is a PostgreSQL server with a control database and protected databases, and a gateway in front of them.
@@ -67,6 +71,9 @@ type stack struct {
 	dir    string // configuration, key, policies
 	config string
 	url    string
+	// program is another binary than the one under test; empty: that one.
+	program string
+	tokens  map[string]string // see tokenOnce
 
 	shell   string // runs before the gateway, in its process
 	gateway *exec.Cmd
@@ -77,7 +84,23 @@ type stack struct {
 // newStack starts everything: server, roles, migrations, data, policies, gateway. All of it goes when the test ends.
 func newStack(t testing.TB, sets ...dataset) *stack {
 	t.Helper()
-	programs, err := pgserver.Find()
+	s := prepareStack(t, sets...)
+	s.writeConfig(t, sets)
+	s.run(t, "migrate", "--config", s.config)
+	for _, d := range sets {
+		file := filepath.Join(s.dir, d.name+".policy.yaml")
+		write(t, file, d.policy)
+		s.run(t, "policy", "apply", "--config", s.config, file)
+	}
+	s.serve(t)
+	t.Cleanup(func() { s.kill() })
+	return s
+}
+
+// prepareStack starts the server, and makes databases, roles and data: what is there before Noisegate is.
+func prepareStack(t testing.TB, sets ...dataset) *stack {
+	t.Helper()
+	programs, err := pgtest.Programs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,15 +119,6 @@ func newStack(t testing.TB, sets ...dataset) *stack {
 		}
 	})
 	s.createDatabases(t, sets)
-	s.writeConfig(t, sets)
-	s.run(t, "migrate", "--config", s.config)
-	for _, d := range sets {
-		file := filepath.Join(s.dir, d.name+".policy.yaml")
-		write(t, file, d.policy)
-		s.run(t, "policy", "apply", "--config", s.config, file)
-	}
-	s.serve(t)
-	t.Cleanup(func() { s.kill() })
 	return s
 }
 
@@ -144,7 +158,11 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 	fmt.Fprintf(&yaml, "auth: {issuer: %q, audience: %q, keys: {hs256_file: %q}}\n", issuer, audience, keyFile)
 	fmt.Fprintf(&yaml, "datasets:\n")
 	for _, d := range sets {
-		fmt.Fprintf(&yaml, "  %s: {dsn: %q, statement_timeout: 30s, quantum: 0s}\n", d.name, s.server.DSN("noisegate_reader", d.name))
+		quantum := "0s"
+		if d.quantum != "" {
+			quantum = d.quantum
+		}
+		fmt.Fprintf(&yaml, "  %s: {dsn: %q, statement_timeout: 30s, quantum: %s}\n", d.name, s.server.DSN("noisegate_reader", d.name), quantum)
 	}
 	write(t, s.config, yaml.String())
 }
@@ -231,7 +249,7 @@ func (s *stack) command(args ...string) *exec.Cmd {
 }
 
 func (s *stack) commandContext(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, cmp.Or(s.program, binary), args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "NO_COLOR=1"}
 	return cmd

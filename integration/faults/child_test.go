@@ -112,7 +112,7 @@ func (c *child) goroutines(t *testing.T) int {
 
 // assemble puts a gateway with a trap in its way behind HTTP. Change, if there is one, puts other parts in.
 func assemble(ctx context.Context, d gatewaytest.Databases, t *trap, change func(*gateway.Config)) (http.Handler, error) {
-	g, err := gatewaytest.Assemble(ctx, d, gatewaytest.Options{Change: func(c *gateway.Config) {
+	g, err := gatewaytest.Assemble(ctx, d, gatewaytest.Options{Fairness: gateway.Fairness{Places: 64, PerAnalyst: 64}, Change: func(c *gateway.Config) {
 		t.stand(c)
 		if change != nil {
 			change(c)
@@ -122,7 +122,7 @@ func assemble(ctx context.Context, d gatewaytest.Databases, t *trap, change func
 		return nil, err
 	}
 	context.AfterFunc(ctx, g.Close)
-	handler, err := httpapi.New(httpapi.Config{Service: g.Service, Verifier: names{}, ConcurrentQueries: 64})
+	handler, err := httpapi.New(httpapi.Config{Service: g.Service, Verifier: names{}})
 	return t.sending(handler), err
 }
 

@@ -14,6 +14,7 @@ import (
 	"noisegate/api"
 	"noisegate/integration/invariants"
 	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
 )
 
 // healsWithin is how soon there must be an answer again after a database is back.
@@ -133,7 +134,7 @@ func TestF09DiskFull(t *testing.T) {
 		return
 	}
 	dir := mountSmall(t)
-	programs, err := pgserver.Find()
+	programs, err := pgtest.Programs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,16 @@
+CREATE TABLE "customer" ("customer_id" integer NOT NULL UNIQUE, "store_id" integer NOT NULL, "active" integer NOT NULL, "since" date, "ssn" text);
+INSERT INTO "customer" SELECT i, i, i, date '2000-01-01' + i, 'k' || i % 3 FROM generate_series(1, 20) i;
+CREATE TABLE "rental" ("rental_id" integer NOT NULL UNIQUE, "customer_id" integer, "inventory_id" integer NOT NULL, "returned" date, "hours" integer NOT NULL, "score" double precision);
+INSERT INTO "rental" SELECT i, i, i, date '2000-01-01' + i, i, i / 7.0 FROM generate_series(1, 20) i;
+CREATE TABLE "payment" ("payment_id" integer NOT NULL UNIQUE, "rental_id" integer, "amount" numeric(5,2) NOT NULL);
+INSERT INTO "payment" SELECT i, i, i / 7.0 FROM generate_series(1, 20) i;
+CREATE TABLE "refund" ("payment_id" integer, "reason" text);
+INSERT INTO "refund" SELECT i, 'k' || i % 3 FROM generate_series(1, 20) i;
+CREATE TABLE "inventory" ("inventory_id" integer NOT NULL UNIQUE, "film_id" integer NOT NULL);
+INSERT INTO "inventory" SELECT i, (ARRAY['1', '2', '3'])[i]::integer FROM generate_series(1, 3) i;
+CREATE TABLE "film" ("film_id" integer NOT NULL UNIQUE, "rating" text, "length" integer NOT NULL);
+INSERT INTO "film" SELECT i, (ARRAY['G', 'PG', 'R'])[i], i FROM generate_series(1, 3) i;
+CREATE TABLE "film_category" ("film_id" integer NOT NULL, "category" text NOT NULL, UNIQUE ("category", "film_id"));
+INSERT INTO "film_category" SELECT i, (ARRAY['Action', 'Drama'])[i] FROM generate_series(1, 2) i;
+ALTER TABLE "payment" ADD FOREIGN KEY ("rental_id") REFERENCES "rental" ("rental_id");
+ALTER TABLE "refund" ADD FOREIGN KEY ("payment_id") REFERENCES "payment" ("payment_id");

@@ -1,0 +1,2 @@
+CREATE TABLE "m" ("id" integer NOT NULL UNIQUE, "small" smallint, "whole" integer, "big" bigint, "money" numeric(10,2), "coarse" numeric(10,2), "free" numeric, "frac" numeric, "rough" numeric, "real4" real, "real8" double precision, "tiny" double precision, "huge" double precision, "odd" integer, "toobig" bigint, "toofine" double precision, "plain" integer);
+INSERT INTO "m" SELECT i, i, i, i, i / 7.0, i / 7.0, i / 7.0, i / 7.0, i / 7.0, i / 7.0, i / 7.0, i / 7.0, i / 7.0, i, i, i / 7.0, i FROM generate_series(1, 20) i;
