@@ -71,7 +71,7 @@ soak: ## 64 clients at two gateways for SOAK (1h), with a fault every SOAK/60, a
 	$(GO) test -count=1 -v -timeout 24h -run F24 ./integration/faults -soak $(SOAK)
 
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
-	$(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)
+	NOISEGATE_FRESH=1 $(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)
 
 neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each, the coupling on 5000; make test runs 5000 of each
 	$(GO) test -count=1 -v -run 'Neighbours$$|OracleRandom|Coupling$$|CostOracle$$' -timeout 12h ./sqlrewrite -proof-queries $(PROOFS) -cost-queries 100000

@@ -13,6 +13,7 @@ import (
 	"noisegate/budget"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
+	"noisegate/internal/randomtest"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
 )
@@ -118,7 +119,7 @@ func TestA35Boundaries(t *testing.T) {
 // covers: A34 W.3
 func TestA34JitterIsASlope(t *testing.T) {
 	const draws, off = 20_000, 0.0254
-	sampler := mechanisms.NewSampler()
+	sampler := mechanisms.NewSamplerFrom(randomtest.Source(t.Name()))
 	missed := map[time.Duration]int{}
 	var both int
 	for range draws {

@@ -72,8 +72,8 @@ func TestPateWorkflow(t *testing.T) {
 		t.Fatalf("the example prints\n%s", &out)
 	}
 	// Students come to about 0.91, 0.87 and 0.8 on real digits, to 0.87, 0.7 and 0.65 on generated ones; a label that is drawn at random is
-	// right once in ten.
-	if !(plain[student] > 0.8 && confident[student] > 0.3 && lnmax[student] > 0.3 && confident[right] > 0.65 && lnmax[right] > 0.45) {
+	// right once in ten. Of 100 labels of lnmax 0.76 are right in the mean, of some 87 of confident 0.88: that few are right once in 10⁹ runs (Chernoff).
+	if !(plain[student] > 0.8 && confident[student] > 0.3 && lnmax[student] > 0.3 && confident[right] > 0.55 && lnmax[right] > 0.45) {
 		t.Errorf("students: %.3f without privacy, %.3f with confident, %.3f with lnmax", plain[student], confident[student], lnmax[student])
 	}
 	// (8, 1e-5) admits ρ of RhoFor(8, 5e-6) = 1.2 at most; both stop at the batch that would pass it.
@@ -259,7 +259,8 @@ func TestPateOfMNIST(t *testing.T) {
 			right += 1.0 / 2000
 		}
 	}
-	if right < 0.83 || right > 0.93 || answer.Spent.Rho != "1.25" {
+	// 0.87 of 2,000 in the mean; less than 0.81 once in 10¹² runs (Chernoff).
+	if right < 0.81 || right > 0.93 || answer.Spent.Rho != "1.25" {
 		t.Errorf("%.4f of the labels are right, for ρ %s", right, answer.Spent.Rho)
 	}
 	analysis, err := sam.AnalyseVotes(t.Context(), "mnist", api.AnalysisRequest{Mechanism: "gnmax", Sigma: "40"})

@@ -82,7 +82,7 @@ func TestCombinationLaw(t *testing.T) {
 	for name, c := range combinations(t) {
 		t.Run(name, func(t *testing.T) {
 			const draws, exact = 20_000, 1234
-			s, want := NewSampler(), errorMass(c)
+			s, want := fixedSampler(t), errorMass(c)
 			drawn, valued := make([]int64, len(want)), make([]int64, len(want))
 			for range draws {
 				drawn[int(noiseFloat(c.Draw(s)))+combinationReach]++
@@ -102,7 +102,7 @@ func TestCombinationLaw(t *testing.T) {
 // The test above can fail: a combination without the noise on top is not the weaker one.
 func TestCombinationWithoutExtraNoiseIsCaught(t *testing.T) {
 	c := combinations(t)["weaker"]
-	want, s := errorMass(c), NewSampler()
+	want, s := errorMass(c), fixedSampler(t)
 	c.extra = nil
 	counts := make([]int64, len(want))
 	for range 20_000 {

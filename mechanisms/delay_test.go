@@ -100,7 +100,7 @@ func TestDelayLaw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	law, seen, s := lawOfDelay(d), make([]int, 2*d.shift+1), NewSampler()
+	law, seen, s := lawOfDelay(d), make([]int, 2*d.shift+1), fixedSampler(t)
 	if len(law) > 45 {
 		t.Fatalf("%d", len(law))
 	}

@@ -96,7 +96,7 @@ func TestGaussianLaw(t *testing.T) {
 		{"1e44", 3_000, false},
 	} {
 		t.Run(c.variance, func(t *testing.T) {
-			law, s := newGaussianLaw(rational(t, c.variance)), NewSampler()
+			law, s := newGaussianLaw(rational(t, c.variance)), fixedSampler(t)
 			if law.fast != c.fast {
 				t.Fatalf("fast = %v, want %v", law.fast, c.fast)
 			}
@@ -145,7 +145,7 @@ func gaussianCells(variance float64) (probabilities []float64, step float64) {
 
 // TestGaussianExactPathAgrees draws with the fast path taken away: both paths sample one law. False alarm 1e-6.
 func TestGaussianExactPathAgrees(t *testing.T) {
-	law, s := newGaussianLaw(big.NewRat(25, 3)), NewSampler()
+	law, s := newGaussianLaw(big.NewRat(25, 3)), fixedSampler(t)
 	law.fast = false
 	probabilities, step := gaussianCells(25. / 3)
 	counts := make([]int64, len(probabilities))
@@ -157,7 +157,7 @@ func TestGaussianExactPathAgrees(t *testing.T) {
 
 // TestGaussianHalvedNoiseIsCaught: the test above can fail: noise of half the standard deviation is rejected.
 func TestGaussianHalvedNoiseIsCaught(t *testing.T) {
-	law, s := newGaussianLaw(big.NewRat(25, 12)), NewSampler()
+	law, s := newGaussianLaw(big.NewRat(25, 12)), fixedSampler(t)
 	probabilities, step := gaussianCells(25. / 3)
 	counts := make([]int64, len(probabilities))
 	for range 5_000 {

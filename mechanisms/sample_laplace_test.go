@@ -145,7 +145,7 @@ func TestLaplaceLaw(t *testing.T) {
 		"123456789012345678901234567890/987654321098765432109876543211", "36893488147419103232", "1e40",
 	} {
 		t.Run(scale, func(t *testing.T) {
-			law, s := newLaplaceLaw(rational(t, scale)), NewSampler()
+			law, s := newLaplaceLaw(rational(t, scale)), fixedSampler(t)
 			b := ratFloat(law.scale)
 			// Cells: [k·step, (k+1)·step) for k in [-20, 20), the last ones open.
 			const half = 20
@@ -182,7 +182,7 @@ func noiseFloat(n Noise) float64 {
 
 // TestLaplaceTinyScale: noise of scale 10⁻⁶ (ε = 10⁶) is prepared, and is 0.
 func TestLaplaceTinyScale(t *testing.T) {
-	law, s := newLaplaceLaw(big.NewRat(1, 1_000_000)), NewSampler()
+	law, s := newLaplaceLaw(big.NewRat(1, 1_000_000)), fixedSampler(t)
 	for range 100 {
 		if n := law.draw(s); n.small != 0 || n.big != nil {
 			t.Fatalf("drew %v", noiseFloat(n))

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"noisegate/internal/randomtest"
 	"noisegate/internal/stattest"
 )
 
@@ -60,7 +61,7 @@ func TestF18RandomnessFailureStopsTheDraw(t *testing.T) {
 }
 
 func TestUsedWordsAreWiped(t *testing.T) {
-	s := NewSampler()
+	s := fixedSampler(t)
 	for range blockBytes/8 - 1 {
 		s.word()
 	}
@@ -175,4 +176,9 @@ func fits(t *testing.T, counts []int64, probabilities []float64) {
 	if fit.Rejects(stattest.PerTest) {
 		t.Errorf("not the law: %+v\ncounts %v", fit, counts)
 	}
+}
+
+// fixedSampler draws the same noise in each run of a test.
+func fixedSampler(t testing.TB) *Sampler {
+	return NewSamplerFrom(randomtest.Source(t.Name()))
 }

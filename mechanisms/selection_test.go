@@ -30,8 +30,8 @@ func (v vector) selectionOf(t *testing.T) (SelectionParameters, []Exact) {
 }
 
 // drawn counts which candidate a selector chooses.
-func drawn(m Selector, scores []Exact, draws int) []int64 {
-	s, counts := NewSampler(), make([]int64, len(scores))
+func drawn(t *testing.T, m Selector, scores []Exact, draws int) []int64 {
+	s, counts := fixedSampler(t), make([]int64, len(scores))
 	for range draws {
 		counts[m.Select(s, scores)]++
 	}
@@ -56,7 +56,7 @@ func TestGoldenExponential(t *testing.T) {
 		for i, w := range weights {
 			v.close(t, "probability", w/total, want[i])
 		}
-		fits(t, drawn(m, scores, 40_000), want)
+		fits(t, drawn(t, m, scores, 40_000), want)
 	})
 }
 
@@ -94,7 +94,7 @@ func TestGoldenPermuteAndFlip(t *testing.T) {
 		for i := range got {
 			v.close(t, "probability", got[i], want[i])
 		}
-		fits(t, drawn(m, scores, 40_000), want)
+		fits(t, drawn(t, m, scores, 40_000), want)
 	})
 }
 
@@ -116,7 +116,7 @@ func TestGoldenNoisyMax(t *testing.T) {
 		for i := range fine {
 			fine[i] *= grid
 		}
-		fits(t, drawn(m, scoresOf(fine), 40_000), v.outputs(t, "probabilities"))
+		fits(t, drawn(t, m, scoresOf(fine), 40_000), v.outputs(t, "probabilities"))
 	})
 }
 
@@ -172,7 +172,7 @@ func TestGoldenTopK(t *testing.T) {
 			probabilities = append(probabilities, p.(float64))
 		}
 		counts := make([]int64, len(probabilities))
-		s, scores := NewSampler(), scoresOf(v.inputs(t, "scores"))
+		s, scores := fixedSampler(t), scoresOf(v.inputs(t, "scores"))
 		for range 40_000 {
 			order := ""
 			for i, pick := range m.Select(s, scores) {
@@ -192,7 +192,7 @@ func TestTopKOfFewCandidates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Select(NewSampler(), scoresOf([]float64{3, 1})); len(got) != 2 || got[0] == got[1] {
+	if got := m.Select(fixedSampler(t), scoresOf([]float64{3, 1})); len(got) != 2 || got[0] == got[1] {
 		t.Errorf("chose %v of two", got)
 	}
 }
@@ -226,7 +226,7 @@ func TestGoldenQuantileGrid(t *testing.T) {
 				}
 			}
 		}
-		s, counts := NewSampler(), make([]int64, grid)
+		s, counts := fixedSampler(t), make([]int64, grid)
 		for range 40_000 {
 			counts[m.Select(s, tallies)]++
 		}
@@ -300,7 +300,7 @@ func TestQuantileRanks(t *testing.T) {
 		for _, x := range data {
 			tallies = append(tallies, Tally{Point: SealInt64(x), Rows: SealInt64(1)})
 		}
-		if got := m.Select(NewSampler(), tallies); got != c.want {
+		if got := m.Select(fixedSampler(t), tallies); got != c.want {
 			t.Errorf("α = %s, offset %s: chose %d, want %d", c.fraction, c.offset, got, c.want)
 		}
 	}
@@ -319,7 +319,7 @@ func TestQuantileOfHugeGrids(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSampler()
+	s := fixedSampler(t)
 	for range 100 {
 		if got := m.Select(s, []Tally{{Point: SealInt64(12345), Rows: SealInt64(1_000_000)}}); got != 12345 {
 			t.Fatalf("chose %d", got) // another point has probability below 2⁶¹·e^-250000
@@ -344,7 +344,7 @@ func TestGoldenRandomizedResponse(t *testing.T) {
 			t.Errorf("the enclosure is wide: [%s, %s]", lo, hi)
 		}
 		// Draws: truth 1 against the rest (false alarm 1e-6).
-		s, counts := NewSampler(), make([]int64, 2)
+		s, counts := fixedSampler(t), make([]int64, 2)
 		for range 40_000 {
 			if m.Report(s, SealInt64(1)) == 1 {
 				counts[0]++
@@ -386,7 +386,7 @@ func TestRandomizedResponseOfStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSampler()
+	s := fixedSampler(t)
 	for _, truth := range []Exact{SealInt64(-1), SealInt64(4), Seal(one(80))} {
 		counts := make([]int64, 4)
 		for range 10_000 {
@@ -431,7 +431,7 @@ func TestThresholdKeepsDelta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, shown := NewSampler(), 0
+	s, shown := fixedSampler(t), 0
 	for range 50_000 {
 		any := false
 		for range 5 {
@@ -465,7 +465,7 @@ func TestThresholdKeepsSmallDelta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, shown := NewSampler(), 0
+	s, shown := fixedSampler(t), 0
 	for range 1_000_000 {
 		if g.Keep(s, SealInt64(1)) {
 			shown++

@@ -45,7 +45,7 @@ func TestShortfallHolds(t *testing.T) {
 				worse := func(gap int64) int {
 					scores := make([]float64, candidates)
 					scores[candidates/2] = float64(gap)
-					return shortfallDraws - int(drawn(m, scoresOf(scores), shortfallDraws)[candidates/2])
+					return shortfallDraws - int(drawn(t, m, scoresOf(scores), shortfallDraws)[candidates/2])
 				}
 				rarer(t, string(m.Name()), worse(g+1), shortfallDraws, 1-float64(shortfallLevel))
 				if seen := worse(g / 2); seen < shortfallDraws/50 {
@@ -68,7 +68,7 @@ func TestTopKShortfallHolds(t *testing.T) {
 		for i := range k {
 			scores[i] = float64(g + 1)
 		}
-		s, sealed, worse := NewSampler(), scoresOf(scores), 0
+		s, sealed, worse := fixedSampler(t), scoresOf(scores), 0
 		for range shortfallDraws {
 			for _, i := range m.Select(s, sealed) {
 				if i >= k {
@@ -102,7 +102,7 @@ func TestRankErrorHolds(t *testing.T) {
 		beyond := min(int64(wanted+bound)+2, c.rows)
 		tallies := []Tally{{SealInt64(0), SealInt64(int64(wanted))}, {SealInt64(1), SealInt64(beyond - int64(wanted))}, {SealInt64(grid - 1), SealInt64(c.rows - beyond)}}
 		data := m.sorted(tallies)
-		s, off := NewSampler(), 0
+		s, off := fixedSampler(t), 0
 		for range shortfallDraws {
 			chosen := m.Select(s, tallies)
 			below, upTo := int64(0), int64(0)

@@ -50,7 +50,7 @@ func TestSelectionIsPrivate(t *testing.T) {
 // TestA08LoneUnitIsShownWithDelta: at δ = 1e-3, 200,000 draws of a group of one show about 200. More than 290 has probability
 // below 1e-8 (Chernoff: e^(-200·(1.45·ln 1.45-0.45)) = 1e-8), and so have fewer than 125.
 func TestA08LoneUnitIsShownWithDelta(t *testing.T) {
-	g, s, shown := groupSelection(t, "1", "1e-3", 1), NewSampler(), 0
+	g, s, shown := groupSelection(t, "1", "1e-3", 1), fixedSampler(t), 0
 	for range 200_000 {
 		if g.Keep(s, SealInt64(1)) {
 			shown++
@@ -63,7 +63,7 @@ func TestA08LoneUnitIsShownWithDelta(t *testing.T) {
 
 // TestKeepMeetsItsProbability at sizes on both branches; false alarm 1e-6 each.
 func TestKeepMeetsItsProbability(t *testing.T) {
-	g, s := groupSelection(t, "1", "1e-5", 1), NewSampler()
+	g, s := groupSelection(t, "1", "1e-5", 1), fixedSampler(t)
 	for _, n := range []int64{10, 11, 12, 13, 14} {
 		counts := make([]int64, 2)
 		for range 50_000 {
@@ -170,7 +170,7 @@ func TestMechanismsAreShared(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
-			s := NewSampler()
+			s := fixedSampler(t)
 			for n := range int64(100) {
 				if laplace.Draw(s).big != nil || gaussian.Draw(s).big != nil {
 					t.Error("noise of scale 1 needed more than a word")

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"noisegate/internal/randomtest"
 	"noisegate/internal/stattest"
 	"noisegate/mechanisms"
 )
@@ -48,7 +49,7 @@ func TestDecisionTracesMeetGoldenVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sampler, found := mechanisms.NewSampler(), map[int64]mechanisms.Noise{}
+	sampler, found := fixedSampler(t), map[int64]mechanisms.Noise{}
 	for len(found) < len(wanted) {
 		n := source.Draw(sampler)
 		if x := n.Release(mechanisms.SealInt64(0)).Int64(); wanted[x] {
@@ -117,7 +118,7 @@ func TestLabelsOfOthersAreDefects(t *testing.T) {
 		"superfluous student": {gnmax, []int64{5, 5, 0}, student},
 		"missing student":     {interactive, []int64{5, 5, 0}, Student{}},
 	} {
-		if out, loss, err := c.mode.Label(mechanisms.NewSampler(), mechanisms.SealVector(c.votes), c.student); err == nil || !loss.IsZero() {
+		if out, loss, err := c.mode.Label(fixedSampler(t), mechanisms.SealVector(c.votes), c.student); err == nil || !loss.IsZero() {
 			t.Errorf("%s: %+v, %+v", name, out, loss)
 		}
 	}
@@ -282,7 +283,7 @@ func (m *Mode) studentIfNeeded(s Student) Student {
 // releases draws n outcomes as numbers: the class, or the number of classes for no label.
 func releases(t *testing.T, m *Mode, counts []int64, student Student, n int) []int {
 	t.Helper()
-	s, list := mechanisms.NewSampler(), make([]int, n)
+	s, list := fixedSampler(t), make([]int, n)
 	for i := range list {
 		out, _, err := m.Label(s, mechanisms.SealVector(slices.Clone(counts)), m.studentIfNeeded(student))
 		if err != nil {
@@ -359,11 +360,12 @@ func TestA83LabelsLoseNoMoreThanIsCharged(t *testing.T) {
 // TestA83ChargesDependOnOutcomesOnly: unanimous votes and split ones cost the same unless another status was released.
 func TestA83ChargesDependOnOutcomesOnly(t *testing.T) {
 	_, modes, student := audited(t)
+	sampler := fixedSampler(t)
 	for _, m := range modes {
 		charged := map[Status]mechanisms.Loss{}
 		for _, counts := range [][]int64{{20, 0, 0}, {7, 7, 6}, {0, 20, 0}} {
 			for range 200 {
-				out, loss, err := m.Label(mechanisms.NewSampler(), mechanisms.SealVector(slices.Clone(counts)), m.studentIfNeeded(student))
+				out, loss, err := m.Label(sampler, mechanisms.SealVector(slices.Clone(counts)), m.studentIfNeeded(student))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -374,4 +376,9 @@ func TestA83ChargesDependOnOutcomesOnly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// fixedSampler draws the same noise in each run of a test.
+func fixedSampler(t testing.TB) *mechanisms.Sampler {
+	return mechanisms.NewSamplerFrom(randomtest.Source(t.Name()))
 }

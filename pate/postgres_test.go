@@ -15,7 +15,6 @@ import (
 
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
 )
 
 // stored is a store with one ensemble, pets, by the three voters.
@@ -94,7 +93,7 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []int{1, 0} {
-		if o, _, err := mode.Label(mechanisms.NewSampler(), votes[i], Student{}); err != nil || o.Label != want {
+		if o, _, err := mode.Label(fixedSampler(t), votes[i], Student{}); err != nil || o.Label != want {
 			t.Errorf("vote %d: %+v, %v", i, o, err)
 		}
 	}

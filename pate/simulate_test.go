@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"noisegate/internal/fault"
-	"noisegate/mechanisms"
 )
 
 // TestSimulationCounts: with little noise a simulation agrees with the plurality, and the check rejects what is below its threshold.
 func TestSimulationCounts(t *testing.T) {
 	table := tableOf(t, [][]uint32{{90, 10, 0}, {10, 80, 10}, {34, 33, 33}, {100, 0, 0}})
 	m := modeOf(t, table.Ensemble(), Settings{Mode: Confident, Threshold: "60", Sigma1: "1", Sigma2: "1"})
-	s, err := m.Simulate(mechanisms.NewSampler(), table, SimulationParameters{Rounds: 20, Truth: []int{0, 2, 0, 0}})
+	s, err := m.Simulate(fixedSampler(t), table, SimulationParameters{Rounds: 20, Truth: []int{0, 2, 0, 0}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +26,7 @@ func TestSimulationCounts(t *testing.T) {
 	for name, p := range map[string]SimulationParameters{
 		"no round": {}, "too many rounds": {Rounds: 1001}, "truth of others": {Rounds: 1, Truth: []int{1}}, "a student": {Rounds: 1, Students: make([]Student, 4)},
 	} {
-		if _, err := m.Simulate(mechanisms.NewSampler(), table, p); fault.CodeOf(err) != fault.CodePateParameters && fault.CodeOf(err) != fault.CodePateStudent {
+		if _, err := m.Simulate(fixedSampler(t), table, p); fault.CodeOf(err) != fault.CodePateParameters && fault.CodeOf(err) != fault.CodePateStudent {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -45,7 +44,7 @@ func TestSimulationOfInteractive(t *testing.T) {
 		students = append(students, s)
 	}
 	m := modeOf(t, table.Ensemble(), Settings{Mode: Interactive, Threshold: "40", Sigma1: "1", Sigma2: "1", StudentConfidence: "0.8"})
-	s, err := m.Simulate(mechanisms.NewSampler(), table, SimulationParameters{Rounds: 50, Students: students})
+	s, err := m.Simulate(fixedSampler(t), table, SimulationParameters{Rounds: 50, Students: students})
 	if err != nil || s.Answered != 0.5 || s.Labelled != 1 || s.Agreement != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -128,7 +128,7 @@ func TestSanitisedEpsilonIsStableWhereVotesAreUnanimous(t *testing.T) {
 		if err != nil || !(exact >= 0 && exact < 1e-20) || !(smooth >= 0 && smooth < 1) {
 			t.Errorf("%+v: divergence %g, smooth sensitivity %g, %v", c, exact, smooth, err)
 		}
-		got, err := s.Release(mechanisms.NewSampler(), table, nil, nil)
+		got, err := s.Release(fixedSampler(t), table, nil, nil)
 		if want := tight(s.cost, s.order, s.delta); err != nil || math.Abs(got.Epsilon-want) > 0.01 {
 			t.Errorf("%+v: epsilon %g, want about %g, %v", c, got.Epsilon, want, err)
 		}
@@ -149,7 +149,7 @@ func TestSanitisedEpsilonHasItsLaw(t *testing.T) {
 	}
 	const draws = 2000
 	mean, deviation := tight(exact+s.cost, s.order, s.delta), smooth*s.sigma
-	sampler, sum, squares := mechanisms.NewSampler(), 0.0, 0.0
+	sampler, sum, squares := fixedSampler(t), 0.0, 0.0
 	for range draws {
 		got, err := s.draw(sampler, exact, smooth)
 		if err != nil {
@@ -217,7 +217,7 @@ func TestSanitisersThatAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Release(mechanisms.NewSampler(), tableOf(t, invented(2, 10, 250)), nil, nil); fault.CodeOf(err) != fault.CodePateParameters {
+	if _, err := s.Release(fixedSampler(t), tableOf(t, invented(2, 10, 250)), nil, nil); fault.CodeOf(err) != fault.CodePateParameters {
 		t.Errorf("a run without outcomes: %v", err)
 	}
 }

@@ -99,7 +99,7 @@ func (w *world) certify(t *testing.T, p *Plan, rows string) stattest.Certificate
 	t.Helper()
 	mustExec(t, w.conn, "TRUNCATE store.people, store.events, store.orders, store.items")
 	mustExec(t, w.conn, "INSERT INTO store.events (event, unit, k_num, nn, n4) SELECT row_number() OVER (), v.* FROM (VALUES "+rows+") AS v")
-	s := mechanisms.NewSampler()
+	s := fixedSampler(t)
 	d := p.Draw(s)
 	draw := func(without string) []float64 {
 		mustExec(t, w.conn, "SELECT pg_catalog.set_config('test.without', '"+without+"', false)")

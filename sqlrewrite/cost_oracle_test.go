@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate/internal/fault"
-	"noisegate/mechanisms"
 )
 
 var costQueries = flag.Int("cost-queries", 2000, "random queries whose work is counted with and without one unit; make neighbours asks 100000")
@@ -119,7 +118,7 @@ func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 func TestB4C1CostOracle(t *testing.T) {
 	world := newWorld(t, *proofSeed, wild, 4)
 	writer := &writer{r: world.r, counts: make(map[string]int)}
-	sampler := mechanisms.NewSampler()
+	sampler := fixedSampler(t)
 	var c costs
 	ran, refused := 0, map[string]int{}
 	for tried := 0; ran < *costQueries; tried++ {
@@ -165,7 +164,7 @@ func TestB4C1CostOracleKillsUncapped(t *testing.T) {
 			t.Fatalf("%s\n%s", sql, showFault(err))
 		}
 		c := costs{rows: world.rowsOf(t, "true"), unitRows: world.rowsOf(t, "unit = "+chosenUnit)}
-		draws := p.Draw(mechanisms.NewSampler())
+		draws := p.Draw(fixedSampler(t))
 		if err := c.compare(t, world, p, draws); err != nil {
 			t.Error(err)
 		}

@@ -38,10 +38,10 @@ func TestA13MembershipOfNullIsUnknown(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", sql, showFault(err))
 			}
-			n := &neighbours{reached: make(map[string]*big.Rat)}
+			n, sampler := &neighbours{reached: make(map[string]*big.Rat)}, fixedSampler(t)
 			for i := range 20 {
 				world.fill(t, i%2 == 0)
-				if err := n.compare(t.Context(), world, p, p.Draw(mechanisms.NewSampler())); err != nil {
+				if err := n.compare(t.Context(), world, p, p.Draw(sampler)); err != nil {
 					t.Fatalf("%s\n%v", sql, err)
 				}
 			}
@@ -62,7 +62,7 @@ func TestA29SumsOfTheLargestNumerics(t *testing.T) {
 		world.fill(t, true)
 		mustExec(t, world.conn, "UPDATE store.events SET nn = 9, free = CASE WHEN event % 2 = 0 THEN '9e131071' ELSE '8e131071' END::numeric")
 		n := &neighbours{reached: make(map[string]*big.Rat)}
-		if err := n.compare(t.Context(), world, p, p.Draw(mechanisms.NewSampler())); err != nil {
+		if err := n.compare(t.Context(), world, p, p.Draw(fixedSampler(t))); err != nil {
 			t.Errorf("%s\n%.500v", sql, err)
 		}
 	}
@@ -236,7 +236,7 @@ func TestA29ColumnsHaveTheTypeThatTheyAreComputedIn(t *testing.T) {
 			t.Fatalf("%s: %v", sql, showFault(err))
 		}
 		n := &neighbours{reached: make(map[string]*big.Rat)}
-		if err := n.compare(t.Context(), world, p, p.Draw(mechanisms.NewSampler())); err != nil {
+		if err := n.compare(t.Context(), world, p, p.Draw(fixedSampler(t))); err != nil {
 			t.Errorf("%s\n%.900v", sql, err)
 		}
 	}

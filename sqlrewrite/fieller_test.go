@@ -34,7 +34,7 @@ func tooMany(k, n int, p float64) bool {
 // against its noise; intervals that are unbounded hold it too. False alarms: tooMany.
 func TestRatioIntervalsCover(t *testing.T) {
 	const draws = 2500
-	s := mechanisms.NewSampler()
+	s := fixedSampler(t)
 	laplace, gaussian := sharp(), sharp()
 	laplace.Epsilon = mechanisms.EpsilonUnit
 	gaussian.Epsilon, gaussian.Rho, gaussian.Mechanism, gaussian.Currency = 0, mechanisms.RhoUnit/20, MechanismGaussian, catalog.ZCDP

@@ -13,6 +13,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/gateway/pgexec"
 	"noisegate/internal/pgtest"
+	"noisegate/internal/randomtest"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
 )
@@ -59,7 +60,7 @@ func runGolden(t *testing.T, database *pgexec.Database, calculator *pgexec.Calcu
 	if err != nil {
 		return err
 	}
-	sampler := mechanisms.NewSampler()
+	sampler := mechanisms.NewSamplerFrom(randomtest.Source(t.Name()))
 	draws := plan.Draw(sampler)
 	released, err := plan.Release(sampler, draws, database.Run(t.Context(), plan.Statements(draws)...))
 	if err != nil {

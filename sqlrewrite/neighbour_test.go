@@ -62,7 +62,7 @@ func (n *neighbours) run(t *testing.T) error {
 		n.defect.catalog(world.snapshot)
 	}
 	n.reached, n.refusals = make(map[string]*big.Rat), make(map[string]int)
-	sampler := mechanisms.NewSampler()
+	sampler := fixedSampler(t)
 	for filled := 0; n.ran < n.queries && (n.until.IsZero() || time.Now().Before(n.until)); n.tried++ {
 		if n.defect.sql != nil && n.tried > 50*n.queries {
 			return nil

@@ -229,7 +229,7 @@ func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []releasedRow {
 		for at, part := range p.parts {
 			for _, i := range part.releases {
 				if r := p.releases[i]; r.pick != nil {
-					noisy[id][i] = sharpPick(t, r).choose(mechanisms.NewSampler(), groups[id].tallies[at])
+					noisy[id][i] = sharpPick(t, r).choose(fixedSampler(t), groups[id].tallies[at])
 				}
 			}
 		}

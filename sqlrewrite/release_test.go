@@ -10,6 +10,7 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/internal/randomtest"
 	"noisegate/internal/stattest"
 	"noisegate/mechanisms"
 )
@@ -78,7 +79,7 @@ func streamed(rows []ExactRow) Rows {
 
 func answer(t testing.TB, p *Plan, rows ...ExactRow) *Answer {
 	t.Helper()
-	s := mechanisms.NewSampler()
+	s := fixedSampler(t)
 	released, err := p.Release(s, p.Draw(s), streamed(rows))
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +171,7 @@ func TestA08PrivateKeysAreSelected(t *testing.T) {
 // Rows that are not of the statement's shape are an internal error that says nothing of them.
 func TestShapeIsChecked(t *testing.T) {
 	p := rewrite(t, "SELECT sex, count(*) FROM people GROUP BY sex", sharp())
-	s := mechanisms.NewSampler()
+	s := fixedSampler(t)
 	for name, rows := range map[string][]ExactRow{
 		"twice": {row("Male", 1), row("Male", 2)}, "keys": {row("Male 2", 1)}, "values": {row("Male", 1, 2)}, "no values": {row("Male")},
 	} {
@@ -367,9 +368,14 @@ func TestReleaseOfSeveralStatements(t *testing.T) {
 		"one group twice":     {at(0, row("many", 1000)), at(0, row("many", 1000))},
 		"too many of a count": {at(0, row("many", 1000, 1))},
 	} {
-		s := mechanisms.NewSampler()
+		s := fixedSampler(t)
 		if _, err := p.Release(s, p.Draw(s), streamed(rows)); fault.CodeOf(err) != fault.CodeInternal {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// fixedSampler draws the same noise in each run of a test.
+func fixedSampler(t testing.TB) *mechanisms.Sampler {
+	return mechanisms.NewSamplerFrom(randomtest.Source(t.Name()))
 }

@@ -19,9 +19,8 @@ func atRho(rho mechanisms.PicoRho) Options {
 const centiRho = mechanisms.PicoRho(mechanisms.RhoUnit) / 100
 
 // releasedOnce is one release of a plan.
-func releasedOnce(t testing.TB, p *Plan, rows ...ExactRow) *Released {
+func releasedOnce(t testing.TB, s *mechanisms.Sampler, p *Plan, rows ...ExactRow) *Released {
 	t.Helper()
-	s := mechanisms.NewSampler()
 	released, err := p.Release(s, p.Draw(s), streamed(rows))
 	if err != nil {
 		t.Fatal(err)
@@ -30,13 +29,12 @@ func releasedOnce(t testing.TB, p *Plan, rows ...ExactRow) *Released {
 }
 
 // reused is the answer to a plan with the help of a vector, and the vector afterwards.
-func reused(t testing.TB, p *Plan, earlier *Vector, rows ...ExactRow) (*Released, *Vector) {
+func reused(t testing.TB, s *mechanisms.Sampler, p *Plan, earlier *Vector, rows ...ExactRow) (*Released, *Vector) {
 	t.Helper()
 	u := p.Reuse(earlier)
 	if u == nil {
 		t.Fatal("the earlier release does not help")
 	}
-	s := mechanisms.NewSampler()
 	if u.Fresh() == nil {
 		weaker, err := u.Weaker(s)
 		if err != nil {
@@ -44,7 +42,7 @@ func reused(t testing.TB, p *Plan, earlier *Vector, rows ...ExactRow) (*Released
 		}
 		return weaker, earlier
 	}
-	stronger, all, err := u.Stronger(s, releasedOnce(t, u.Fresh(), rows...))
+	stronger, all, err := u.Stronger(s, releasedOnce(t, s, u.Fresh(), rows...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +66,13 @@ func TestReusedLaws(t *testing.T) {
 			for i, rho := range prices {
 				plans[i] = rewrite(t, text, atRho(rho))
 			}
-			s, last, width := mechanisms.NewSampler(), plans[len(plans)-1], new(big.Int)
+			s, last, width := fixedSampler(t), plans[len(plans)-1], new(big.Int)
 			drawn, got, outside, squares := map[int64]int64{}, map[int64]int64{}, 0, 0.0
 			for range draws {
-				answer := releasedOnce(t, plans[0], row("", exact))
+				answer := releasedOnce(t, s, plans[0], row("", exact))
 				vector := answer.Vector()
 				for _, p := range plans[1:] {
-					answer, vector = reused(t, p, vector, row("", exact))
+					answer, vector = reused(t, s, p, vector, row("", exact))
 				}
 				law := answer.plan.releases[0].mechanism
 				if width.Sign() == 0 {
@@ -130,8 +128,8 @@ func sameLaw(t *testing.T, a, b map[int64]int64) {
 func TestReuseCharges(t *testing.T) {
 	text := "SELECT sex, count(*) AS n, sum(age) AS years FROM people GROUP BY sex"
 	rows := []ExactRow{row("Female", 40, 1600), row("Male", 50, 2500)}
-	first := rewrite(t, text, atRho(2*centiRho))
-	vector := releasedOnce(t, first, rows...).Vector()
+	first, s := rewrite(t, text, atRho(2*centiRho)), fixedSampler(t)
+	vector := releasedOnce(t, s, first, rows...).Vector()
 	for name, c := range map[string]struct {
 		rho, charge mechanisms.PicoRho
 		note        string
@@ -155,12 +153,12 @@ func TestReuseCharges(t *testing.T) {
 		if charged.Rho != c.charge || charged.Epsilon != 0 || charged.Delta != 0 || charged.Unbounded != (c.charge > 0) {
 			t.Errorf("%s: charged %+v", name, charged)
 		}
-		released, after := reused(t, p, vector, rows...)
+		released, after := reused(t, s, p, vector, rows...)
 		answer, err := released.Answer(nil, nil)
 		if err != nil || len(answer.Rows) != 2 || answer.Notes[0].Code != "reused" || !strings.Contains(answer.Notes[0].Text, c.note) {
 			t.Fatalf("%s: %+v, %v", name, answer, err)
 		}
-		whole, err := releasedOnce(t, p, rows...).Answer(nil, nil)
+		whole, err := releasedOnce(t, s, p, rows...).Answer(nil, nil)
 		if err != nil || whole.Notes[0].Code == "reused" {
 			t.Fatalf("%s: %+v, %v", name, whole, err)
 		}

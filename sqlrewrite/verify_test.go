@@ -16,6 +16,7 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/internal/randomtest"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/verify"
 )
@@ -31,7 +32,7 @@ type proposed struct {
 // proposals are the statements of a plan with their claims.
 func proposals(at string, p *Plan, snapshot *catalog.Snapshot) []proposed {
 	var all []proposed
-	for i, s := range p.Statements(p.Draw(mechanisms.NewSampler())) {
+	for i, s := range p.Statements(p.Draw(mechanisms.NewSamplerFrom(randomtest.Source(at)))) {
 		all = append(all, proposed{fmt.Sprintf("%s part %d", at, i), s, p.proposal(i), snapshot})
 	}
 	return all

@@ -12,15 +12,14 @@ import (
 	"noisegate/internal/stattest"
 )
 
-// auditRate is how often a bound may exceed what is true: β = 0.001 for each.
-const auditRate stattest.FalseAlarm = 0.001
-
 // Hard limits of an audit. More draws could use up the budget of its dataset; a smaller ε needs larger tables and more draws
 // than that, and a larger one promises nothing.
 const (
-	maxAuditDraws   = 1_000_000
-	minAuditEpsilon = 0.05
-	maxAuditEpsilon = 20
+	maxAuditDraws = 1_000_000
+	// maxAuditConfidence leaves a rate of false alarms that floating point still resolves.
+	maxAuditConfidence = 0.999999999999
+	minAuditEpsilon    = 0.05
+	maxAuditEpsilon    = 20
 )
 
 type auditCommands struct {
@@ -33,6 +32,7 @@ type auditCommands struct {
 type auditDPCommand struct {
 	Epsilon          []string `default:"0.1,0.5,1,2,4" help:"Claims to audit."`
 	Draws            int      `default:"10000" help:"Answers about either table for each line, a thousand per request."`
+	Confidence       float64  `default:"0.999" help:"Of each certified number: the probability that it is not above what is true."`
 	Private          bool     `help:"Audit a private gateway with a private PostgreSQL; the default unless NOISEGATE_AUDIT_DSN is set, the connection of a role that may create a schema in the protected database."`
 	Dataset          string   `default:"audit" help:"A dataset of the gateway for nothing but audits, in that database."`
 	StewardTokenFile string   `type:"path" placeholder:"FILE" help:"File with a steward's token, who applies the policy; or the token itself in NOISEGATE_STEWARD_TOKEN."`
@@ -95,6 +95,9 @@ func (c *auditDPCommand) check() (units int, err error) {
 	if !datasetName.MatchString(c.Dataset) {
 		return 0, usage(errors.New("--dataset: a dataset's name is made of a-z, 0-9, _ and -, and begins with a letter"))
 	}
+	if !(c.Confidence >= 0.5 && c.Confidence <= maxAuditConfidence) {
+		return 0, usage(errors.New("--confidence must be between 0.5 and 0.999999999999"))
+	}
 	for _, text := range c.Epsilon {
 		epsilon, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(epsilon >= minAuditEpsilon && epsilon <= maxAuditEpsilon) {
@@ -112,6 +115,7 @@ func (c *auditDPCommand) report(ctx context.Context, a *app, u *auditor) error {
 	}
 	var lines []auditLine
 	failed := auditFailed{}
+	u.rate = stattest.FalseAlarm(1 - c.Confidence)
 	for _, p := range auditProbes() {
 		for _, epsilon := range c.Epsilon {
 			line, err := u.audit(ctx, p, epsilon, c.Draws)
@@ -131,7 +135,7 @@ func (c *auditDPCommand) report(ctx context.Context, a *app, u *auditor) error {
 		if err := printJSON(a.Out, struct {
 			Confidence float64     `json:"confidence"` // of each certified number
 			Lines      []auditLine `json:"lines"`
-		}{1 - float64(auditRate), lines}); err != nil {
+		}{c.Confidence, lines}); err != nil {
 			return err
 		}
 	}
@@ -179,7 +183,7 @@ func (u *auditor) audit(ctx context.Context, p auditProbe, epsilon string, draws
 	if err != nil {
 		return auditLine{}, fmt.Errorf("the charge cannot be read: %w", err)
 	}
-	proof, err := seen.Certify(p.delta, auditRate)
+	proof, err := seen.Certify(p.delta, u.rate)
 	if err != nil {
 		return auditLine{}, err
 	}

@@ -85,6 +85,7 @@ type auditor struct {
 	schema   string
 	maxUnits int // the tables' units in each group
 	ask      func(context.Context, api.QueryRequest) (*api.QueryResponse, error)
+	rate     stattest.FalseAlarm // of each certified number
 	asked    atomic.Int64
 }
 

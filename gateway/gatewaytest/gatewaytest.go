@@ -9,6 +9,8 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"noisegate/gateway/pgexec"
 	"noisegate/internal/pgserver"
 	"noisegate/internal/pgtest"
+	"noisegate/internal/randomtest"
 	"noisegate/mechanisms"
 	"noisegate/pate"
 )
@@ -78,8 +81,9 @@ type Options struct {
 	StatementTimeout time.Duration // 0: 20 s
 	Connections      int           // to the protected database; 0: 8
 	Fairness         gateway.Fairness
-	Log              *slog.Logger          // nil: discarded
-	Change           func(*gateway.Config) // nil, or puts something else in the place of a part, such as one that fails
+	Log              *slog.Logger               // nil: discarded
+	Sampler          func() *mechanisms.Sampler // nil: of the operating system; [New]: the same in each run
+	Change           func(*gateway.Config)      // nil, or puts something else in the place of a part, such as one that fails
 }
 
 func (o Options) complete() Options {
@@ -91,6 +95,9 @@ func (o Options) complete() Options {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Sampler == nil {
+		o.Sampler = mechanisms.NewSampler
 	}
 	return o
 }
@@ -109,6 +116,12 @@ func Server(ctx context.Context) (*pgserver.Server, error) {
 // test ends.
 func New(t testing.TB, server *pgserver.Server, o Options) *Gateway {
 	t.Helper()
+	if o.Sampler == nil {
+		var drawn atomic.Int64
+		o.Sampler = func() *mechanisms.Sampler {
+			return mechanisms.NewSamplerFrom(randomtest.Source(t.Name(), strconv.FormatInt(drawn.Add(1), 10)))
+		}
+	}
 	control, protected := pgtest.On(t, server), pgtest.Protected(t, DDL)
 	g, err := Assemble(t.Context(), Databases{Ledger: control.LedgerDSN, Reader: protected.ReaderDSN}, o)
 	if err != nil {
@@ -166,7 +179,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	parts := gateway.Config{
 		Ledger: g.Ledger, Shares: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data, Quantum: o.Quantum,
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
-		Calculator: calculator, Ensembles: g.Ensembles, Sampler: mechanisms.NewSampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
+		Calculator: calculator, Ensembles: g.Ensembles, Sampler: o.Sampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
 		Abandoned: time.Minute, Fairness: o.Fairness, Log: o.Log,
 	}
 	if o.Change != nil {

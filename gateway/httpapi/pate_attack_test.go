@@ -41,7 +41,7 @@ func TestA83ConsensusDoesNotShow(t *testing.T) {
 	// What may differ: which label, and names.
 	may := regexp.MustCompile(`"label":\d|"class":"\d"|"release_id":"\w+"|"ensemble":"\w+"|"remaining":\{[^}]*\}`)
 	for _, mechanism := range []string{`"mechanism":"gnmax","sigma":"30"`, `"mechanism":"lnmax","noise_scale":"30"`, `"mechanism":"gumbel","gamma":"0.05"`,
-		`"mechanism":"confident","threshold":"0","sigma1":"5","sigma2":"30"`} { // a threshold that both reach
+		`"mechanism":"confident","threshold":"0","sigma1":"5","sigma2":"30"`} { // a threshold that both reach, with the noise of this test
 		bodies := map[string]string{}
 		for _, name := range []string{"agreed", "split"} {
 			began := time.Now()

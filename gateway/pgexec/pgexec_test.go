@@ -21,6 +21,7 @@ import (
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
 	"noisegate/internal/pgversion"
+	"noisegate/internal/randomtest"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
 )
@@ -74,7 +75,7 @@ func revealed(t *testing.T, e mechanisms.Exact) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Draw(mechanisms.NewSampler()).Release(e).String()
+	return m.Draw(mechanisms.NewSamplerFrom(randomtest.Source(t.Name()))).Release(e).String()
 }
 
 // collect runs a statement to its end.

@@ -100,6 +100,10 @@ func breaches() map[string][]breach {
 			{files("api/a.go", "package api; var once sync.Once"), "a package variable that changes: once"},
 		},
 		"sampler-source": {{files("gateway/a.go", "package gateway; var _ = mechanisms.NewSamplerFrom"), "NewSamplerFrom"}},
+		"fixed-noise": {
+			{files("pate/a_test.go", "package pate; var _ = mechanisms.NewSampler()"), "other noise in each run"},
+			{files("mechanisms/a_test.go", "package mechanisms; var _ = NewSampler()"), "other noise in each run"},
+		},
 		"sealed": {
 			{files("mechanisms/a.go", "package mechanisms; func (e Exact) Int() int { return 0 }"), "exported method Int"},
 			{files("mechanisms/a.go", "package mechanisms; type Exact struct { N int }"), "exported field"},
@@ -210,6 +214,7 @@ func TestRulesAccept(t *testing.T) {
 		"budget/postgres_test.go":         `package budget; import _ "noisegate/internal/pgtest"`,
 		"api/names.go":                    `package api; var names = []string{"a"}; func f() []string { names := names; names = nil; return names }`,
 		"gateway/metered.go":              `package gateway; func f() { ledger.Reserve() }`,
+		"mechanisms/bench_test.go":        `package mechanisms; var _ = NewSampler()`,
 		"integration/census_test.go":      `package integration; import _ "noisegate/api"; func TestX(t *testing.T) { t.Skip("../shared is absent") }`,
 		"cmd/noisegate/wire.go":           `package main; import _ "noisegate/gateway/httpapi"`,
 		"mechanisms/testdata/broken.go":   `this is not parsed`,

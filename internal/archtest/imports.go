@@ -49,6 +49,7 @@ func layers() []layer {
 		{dir: "internal/fault"},
 		{dir: "mechanisms", pure: true},
 		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
+		{dir: "internal/randomtest"},
 		{dir: "internal/archtest"},
 		{dir: "internal/strictjson", pure: true},
 		{dir: "internal/pgversion", pure: true},
@@ -76,7 +77,7 @@ func layers() []layer {
 			others: []library{only(pgx)}},
 		{dir: "gateway/httpapi", own: []string{"internal/fault", "internal/strictjson", "gateway", "gateway/auth", "api", "pate"}, others: []library{only(chi), only(xsync)}},
 		{dir: "gateway/gatewaytest", own: []string{"budget", "catalog", "gateway", "gateway/pgexec", "mechanisms", "pate", "internal/pgserver",
-			"internal/pgtest"}, others: []library{only(pgx)}},
+			"internal/pgtest", "internal/randomtest"}, others: []library{only(pgx)}},
 		{dir: "cmd/noisegate/demodata", pure: true},
 		{dir: "deploy/examples/pate", own: []string{"api", "deploy/examples/pate/digits"}},
 		{dir: "deploy/examples/pate/digits", pure: true},
@@ -91,7 +92,7 @@ func layers() []layer {
 // testOwn and testOthers are what every test may import besides what its package may. Package integration
 // tests the finished binary and gets only the libraries.
 func testOwn() []string {
-	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "budget/budgettest", "gateway/gatewaytest",
+	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "internal/randomtest", "budget/budgettest", "gateway/gatewaytest",
 		"migrations", "deploy", "mechanisms", "internal/fault"}
 }
 

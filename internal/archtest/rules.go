@@ -30,6 +30,7 @@ func Rules() []Rule {
 		{"no-init", "nothing happens before main says so", checkNoInit},
 		{"globals", "state has an owner: no package variable changes", checkGlobals},
 		{"sampler-source", "only tests may choose where randomness comes from", checkSamplerSource},
+		{"fixed-noise", "tests draw the same noise in each run", checkFixedNoise},
 		{"sealed", "a true value leaves mechanisms only with noise added", checkSealed},
 		{"pay-first", "a reservation is made in one place, so that nothing reads protected data without it", checkPayFirst},
 		{"simple-protocol", "the simple protocol would run several statements of one text (A49)", checkSimpleProtocol},
@@ -133,7 +134,30 @@ func checkNoInit(t *Tree) []Finding {
 }
 
 func checkSamplerSource(t *Tree) []Finding {
-	return uses(t, "", "NewSamplerFrom", func(f *File) bool { return f.Dir == "mechanisms" })
+	return uses(t, "", "NewSamplerFrom", func(f *File) bool { return f.Dir == "mechanisms" || f.Dir == "gateway/gatewaytest" })
+}
+
+// checkFixedNoise finds tests whose noise differs from run to run, so that a verdict about it may go wrong in any of them. Benchmarks give no verdict;
+// packages of integration test the real binary and say how often that goes wrong (docs/testing.md).
+func checkFixedNoise(t *Tree) []Finding {
+	var found []Finding
+	for _, f := range t.Files {
+		if !f.Test || strings.HasSuffix(f.Path, "bench_test.go") || strings.HasPrefix(f.Dir, "integration") {
+			continue
+		}
+		ast.Inspect(f.AST, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, qualified := call.Fun.(*ast.SelectorExpr)
+			if isIdent(call.Fun, "NewSampler") || qualified && sel.Sel.Name == "NewSampler" {
+				found = append(found, Finding{t.at(n), "draws other noise in each run: NewSamplerFrom(randomtest.Source(t.Name()))"})
+			}
+			return true
+		})
+	}
+	return found
 }
 
 func checkSimpleProtocol(t *Tree) []Finding {
