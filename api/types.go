@@ -101,11 +101,13 @@ type Note struct {
 	Text string `json:"text"`
 }
 
-// Amounts are privacy losses in each currency. Epsilon is null when there is no finite pure ε (Gaussian noise).
+// Amounts are privacy losses in each currency. The epsilon of a release is null when it has no finite pure ε (Gaussian noise). Accounts and entries of the
+// ledger count such a release by an ε that holds but for a tail, a δ of 10⁻¹⁸.
 type Amounts struct {
 	Epsilon Decimal `json:"epsilon"`
 	Rho     Decimal `json:"rho"`
 	Delta   Decimal `json:"delta"`
+	Tail    Decimal `json:"tail,omitempty"` // the sum of the tails
 }
 
 // Cancellation answers who cancelled a running question.

@@ -14,7 +14,7 @@ import (
 // Sums that no longer fit the ledger's integers are refused in every currency, also in one that has no cap.
 func (l Limit) Admits(used, charge mechanisms.Loss) bool {
 	after := used.Plus(charge)
-	if after.Epsilon == math.MaxInt64 || after.Rho == math.MaxInt64 || after.Delta == math.MaxInt64 {
+	if after.Epsilon == math.MaxInt64 || after.Rho == math.MaxInt64 || after.Delta == math.MaxInt64 || after.Tail == math.MaxInt64 {
 		return false
 	}
 	return l.covers(after)
@@ -22,9 +22,26 @@ func (l Limit) Admits(used, charge mechanisms.Loss) bool {
 
 // covers reports whether the sums satisfy the rule of [Limit]. Sums are not negative, so a cap of Never covers none.
 func (l Limit) covers(sums mechanisms.Loss) bool {
-	byEpsilon := !sums.Unbounded && sums.Epsilon <= l.Epsilon
+	byEpsilon := !sums.Unbounded && sums.Epsilon <= l.Epsilon && sums.Tail <= l.tails()
 	byRho := sums.Rho <= l.Rho
-	return sums.Delta <= l.Delta && (byEpsilon || byRho)
+	return l.deltaOf(sums) <= l.Delta && (byEpsilon || byRho)
+}
+
+// tails is how much the tails of an ε clause may sum to: a sixteenth of the half of δ that approx accounts may spend, nothing for the others.
+func (l Limit) tails() mechanisms.AttoDelta {
+	if l.Form != Approx {
+		return 0
+	}
+	return l.TotalDelta / 32
+}
+
+// deltaOf is what the sums take of the cap of δ: what releases spent of it, and the tails, of which no more than [Limit.tails] can count.
+func (l Limit) deltaOf(sums mechanisms.Loss) mechanisms.AttoDelta {
+	tail := min(sums.Tail, l.tails())
+	if sums.Delta > math.MaxInt64-tail {
+		return math.MaxInt64
+	}
+	return sums.Delta + tail
 }
 
 // AdmitsQuery reports whether one query may cost as much as charge, whatever is left. The ε of a charge is its pure ε when
@@ -37,7 +54,7 @@ func (l Limit) AdmitsQuery(charge mechanisms.Loss) bool {
 // admitsQuery gives the cap that is too small as well.
 func (l Limit) admitsQuery(charge mechanisms.Loss) (most mechanisms.PicoEpsilon, ok bool) {
 	fits := func(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) bool {
-		if charge.Unbounded {
+		if !charge.Pure() {
 			return charge.Rho <= rho
 		}
 		return charge.Epsilon <= epsilon
@@ -53,7 +70,7 @@ func (l Limit) admitsQuery(charge mechanisms.Loss) (most mechanisms.PicoEpsilon,
 }
 
 // Headroom is what is left of each cap by itself. An amount is Never where the form has no such clause, and 0 where the
-// clause is used up or, for ε, closed by a loss without a finite ε.
+// clause is used up or, for ε, closed: by a loss without a finite ε, or by more tails than it takes.
 type Headroom struct {
 	Epsilon mechanisms.PicoEpsilon
 	Rho     mechanisms.PicoRho
@@ -62,10 +79,10 @@ type Headroom struct {
 
 // Remaining is what a limit leaves when used is spent or reserved.
 func Remaining(limit Limit, used mechanisms.Loss) Headroom {
-	h := Headroom{Epsilon: Never, Rho: Never, Delta: max(limit.Delta-used.Delta, 0)}
+	h := Headroom{Epsilon: Never, Rho: Never, Delta: max(limit.Delta-limit.deltaOf(used), 0)}
 	if limit.Epsilon != Never {
 		h.Epsilon = max(limit.Epsilon-used.Epsilon, 0)
-		if used.Unbounded {
+		if used.Unbounded || used.Tail > limit.tails() {
 			h.Epsilon = 0
 		}
 	}
@@ -78,7 +95,7 @@ func Remaining(limit Limit, used mechanisms.Loss) Headroom {
 // Affordable is the largest ε, rounded down, that one further purely ε-private release may have. It counts on the release being
 // ε·tanh(ε/2)-zCDP, as every ε-DP mechanism is (docs/accounting.md); a mechanism with a smaller ρ may afford more.
 func Affordable(limit Limit, used mechanisms.Loss) mechanisms.PicoEpsilon {
-	if limit.ReplayOnly || used.Delta > limit.Delta {
+	if limit.ReplayOnly || limit.deltaOf(used) > limit.Delta {
 		return 0
 	}
 	left := Remaining(limit, used)
@@ -97,12 +114,16 @@ func Times(limit Limit, used, charge mechanisms.Loss) int64 {
 	if limit.ReplayOnly || !limit.AdmitsQuery(charge) {
 		return 0
 	}
-	byEpsilon := howOften(int64(limit.Epsilon-used.Epsilon), int64(charge.Epsilon))
+	charge = inLedger(charge)
+	tails := limit.tails()
+	byEpsilon := min(howOften(int64(limit.Epsilon-used.Epsilon), int64(charge.Epsilon)), howOften(int64(tails-used.Tail), int64(charge.Tail)))
 	if charge.Unbounded || used.Unbounded {
 		byEpsilon = 0
 	}
 	byRho := howOften(int64(limit.Rho-used.Rho), int64(charge.Rho))
-	return min(howOften(int64(limit.Delta-used.Delta), int64(charge.Delta)), max(byEpsilon, byRho))
+	byDelta := max(howOften(int64(limit.Delta-tails-used.Delta), int64(charge.Delta)), // as if all tails counted
+		howOften(int64(limit.Delta-used.Delta-used.Tail), int64(charge.Delta+charge.Tail)))
+	return min(byDelta, max(byEpsilon, byRho))
 }
 
 // howOften each fits into what is left, which is negative for a closed clause and for one that is overdrawn.
@@ -217,9 +238,9 @@ func shortage(limit Limit, used, charge mechanisms.Loss) fault.Shortage {
 	left := Remaining(limit, used)
 	s := fault.Shortage{AffordableEpsilon: Affordable(limit, used).String()}
 	switch {
-	case charge.Delta > left.Delta:
-		s.Currency, s.Needed, s.Remaining = "delta", charge.Delta.String(), left.Delta.String()
-	case limit.Form == ZCDP || charge.Unbounded:
+	case limit.deltaOf(used.Plus(charge)) > limit.Delta:
+		s.Currency, s.Needed, s.Remaining = "delta", (charge.Delta + charge.Tail).String(), left.Delta.String()
+	case limit.Form == ZCDP || !charge.Pure():
 		s.Currency, s.Needed, s.Remaining = "rho", charge.Rho.String(), max(left.Rho, 0).String()
 	default:
 		s.Currency, s.Needed, s.Remaining = "epsilon", charge.Epsilon.String(), max(left.Epsilon, 0).String()
@@ -229,7 +250,7 @@ func shortage(limit Limit, used, charge mechanisms.Loss) fault.Shortage {
 
 // costInEpsilon is what a cap on one query is compared with, for people.
 func costInEpsilon(limit Limit, charge mechanisms.Loss) string {
-	if !charge.Unbounded {
+	if charge.Pure() {
 		return charge.Epsilon.String()
 	}
 	eps, ok := EpsilonFor(charge.Rho, limit.ConversionDelta())

@@ -17,6 +17,8 @@ func anyLoss(t *rapid.T, name string, most int64) mechanisms.Loss {
 	}
 	if l.Unbounded = rapid.Bool().Draw(t, name+" unbounded"); l.Unbounded {
 		l.Epsilon = 0
+	} else if rapid.Bool().Draw(t, name+" with a tail") {
+		l.Tail = mechanisms.AttoDelta(rapid.Int64Range(1, 4).Draw(t, name+" tail"))
 	}
 	return l
 }
@@ -26,7 +28,9 @@ func anyLimit(t *rapid.T, most int64) Limit {
 		Form:    Approx,
 		Epsilon: mechanisms.PicoEpsilon(rapid.Int64Range(Never, most).Draw(t, "cap ε")),
 		Rho:     mechanisms.PicoRho(rapid.Int64Range(Never, most).Draw(t, "cap ρ")),
-		Delta:   mechanisms.AttoDelta(rapid.Int64Range(0, most).Draw(t, "cap δ")),
+		Delta:   mechanisms.AttoDelta(rapid.Int64Range(10, most+10).Draw(t, "cap δ")),
+		// Room for up to 10 tails.
+		TotalDelta: mechanisms.AttoDelta(rapid.Int64Range(0, 10*32).Draw(t, "declared δ")),
 	}
 }
 
@@ -35,9 +39,10 @@ func TestAdmission(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, used, charge := anyLimit(t, 20), anyLoss(t, "used", 15), anyLoss(t, "charge", 15)
 		after := used.Plus(charge)
-		pureHolds := !after.Unbounded && limit.Epsilon != Never && after.Epsilon <= limit.Epsilon
+		room := limit.TotalDelta / 32
+		pureHolds := !after.Unbounded && limit.Epsilon != Never && after.Epsilon <= limit.Epsilon && after.Tail <= room
 		rhoHolds := limit.Rho != Never && after.Rho <= limit.Rho
-		want := after.Delta <= limit.Delta && (pureHolds || rhoHolds)
+		want := after.Delta+min(after.Tail, room) <= limit.Delta && (pureHolds || rhoHolds)
 		if got := limit.Admits(used, charge); got != want {
 			t.Fatalf("%+v, used %+v, charge %+v: got %v", limit, used, charge, got)
 		}
@@ -46,7 +51,7 @@ func TestAdmission(t *testing.T) {
 		}
 		less := anyLoss(t, "less", 15)
 		less = mechanisms.Loss{Epsilon: min(less.Epsilon, charge.Epsilon), Rho: min(less.Rho, charge.Rho), Delta: min(less.Delta, charge.Delta),
-			Unbounded: less.Unbounded && charge.Unbounded}
+			Unbounded: less.Unbounded && charge.Unbounded, Tail: min(less.Tail, charge.Tail)}
 		if !limit.Admits(used, less) || !limit.Admits(less, used) {
 			t.Fatalf("%+v, used %+v: %+v is admitted, the smaller %+v is not", limit, used, charge, less)
 		}
@@ -68,9 +73,7 @@ func TestTimes(t *testing.T) {
 		limit, used, charge := anyLimit(t, 60), anyLoss(t, "used", 15), anyLoss(t, "charge", 10)
 		charge.Rho++ // else it may fit for ever
 		charge.Epsilon++
-		if charge.Unbounded {
-			charge.Epsilon = 0
-		}
+		charge = inLedger(charge)
 		want, sum := int64(0), used
 		for limit.Admits(sum, charge) {
 			sum = sum.Plus(charge)

@@ -13,6 +13,7 @@ import (
 //	"noisegate/1" · hash before · seq · at (µs since 1970) · kind · dataset · analyst · reservation · account ids · ε · unbounded · ρ · δ ·
 //	digest · mechanisms · account
 //
+// An entry with a tail begins with "noisegate/2" instead, and has the tail after δ.
 // Texts are hashed as they are stored.
 func (e Entry) HashAfter(before [32]byte) [32]byte {
 	return e.hashAfter(before, &fields{buffer: make([]byte, 0, 1024)})
@@ -21,7 +22,11 @@ func (e Entry) HashAfter(before [32]byte) [32]byte {
 // hashAfter collects the bytes in w, which may be used again.
 func (e *Entry) hashAfter(before [32]byte, w *fields) [32]byte {
 	w.buffer = w.buffer[:0]
-	w.buffer = append(w.buffer, "noisegate/1"...)
+	version := "noisegate/1"
+	if e.Loss.Tail != 0 {
+		version = "noisegate/2"
+	}
+	w.buffer = append(w.buffer, version...)
 	w.buffer = append(w.buffer, before[:]...)
 	w.number(e.Seq)
 	w.number(e.At.UnixMicro())
@@ -41,6 +46,9 @@ func (e *Entry) hashAfter(before [32]byte, w *fields) [32]byte {
 	w.number(unbounded)
 	w.number(int64(e.Loss.Rho))
 	w.number(int64(e.Loss.Delta))
+	if e.Loss.Tail != 0 {
+		w.number(int64(e.Loss.Tail))
+	}
 	w.text(string(e.Digest))
 	w.text(string(e.MechanismText))
 	w.text(string(e.AccountText))

@@ -55,8 +55,8 @@ func (c Charge) mechanismText() []byte {
 }
 
 func checkLoss(l mechanisms.Loss) error {
-	if l.Epsilon < 0 || l.Rho < 0 || l.Delta < 0 {
-		return fault.Internal(errors.New("budget: a loss is negative"))
+	if l.Epsilon < 0 || l.Rho < 0 || l.Delta < 0 || l.Tail != 0 {
+		return fault.Internal(errors.New("budget: a loss is negative, or has a tail already"))
 	}
 	return nil
 }
@@ -88,17 +88,37 @@ func (c Charge) inLedger() Charge {
 	return c
 }
 
-// inLedger is the loss as the ledger keeps it: an ε without meaning is not added up.
+// inLedger is the loss as the ledger keeps it. What has no pure ε, and is ρ-zCDP, is kept as the (ε, δ′)-DP that follows, with a [tailEach] as δ′; so no
+// release closes the ε clause of an account for good. Where ρ is beyond every budget there is no ε, and one without meaning is not added up.
 func inLedger(l mechanisms.Loss) mechanisms.Loss {
-	if l.Unbounded {
-		l.Epsilon = 0
+	if !l.Unbounded {
+		return l
+	}
+	l.Epsilon = 0
+	if epsilon, ok := EpsilonFor(l.Rho, tailEach); ok {
+		l.Epsilon, l.Unbounded, l.Tail = epsilon, false, tailEach
 	}
 	return l
 }
 
+// tailEach is the δ′ of a release that has a ρ and no pure ε: the smallest that the ledger counts. It is the same for all accounts of a charge, whatever is left
+// of them, so that nobody can choose it for another, and so small that an approx account of δ has room for δ/32 of them, at 10⁻⁶ more than 3·10¹⁰. As ε grows with
+// the square root of ln(1/δ′) only, a δ′ of 10⁻⁹ would make it smaller by less than a third.
+const tailEach mechanisms.AttoDelta = 1
+
+// settledAs is what a release counts as whose reservation is held: one that was reserved before there were tails has none.
+func settledAs(released, held mechanisms.Loss) mechanisms.Loss {
+	if !released.Unbounded || held.Unbounded {
+		return released
+	}
+	released = inLedger(released)
+	released.Epsilon = min(released.Epsilon, held.Epsilon) // ε(ρ) rises with ρ, its computed bound nearly so
+	return released
+}
+
 // within reports whether a release cost no more than was reserved for it, in every currency.
 func within(released, reserved mechanisms.Loss) bool {
-	return released.Epsilon <= reserved.Epsilon && released.Rho <= reserved.Rho && released.Delta <= reserved.Delta &&
+	return released.Epsilon <= reserved.Epsilon && released.Rho <= reserved.Rho && released.Delta <= reserved.Delta && released.Tail <= reserved.Tail &&
 		(reserved.Unbounded || !released.Unbounded)
 }
 
@@ -171,7 +191,9 @@ func settling(released mechanisms.Loss, answer []byte) (ending, error) {
 	if err := checkLoss(released); err != nil {
 		return ending{}, err
 	}
-	released = inLedger(released)
+	if released.Unbounded {
+		released.Epsilon = 0
+	}
 	return ending{to: settled, kind: EntrySettle, loss: &released, answer: append([]byte{}, answer...)}, nil
 }
 

@@ -75,23 +75,26 @@ func sumOf(l mechanisms.Loss) sums {
 func (s *sums) add(t sums) {
 	s.unbounded += t.unbounded
 	s.added.Epsilon, s.added.Rho, s.added.Delta = s.added.Epsilon+t.added.Epsilon, s.added.Rho+t.added.Rho, s.added.Delta+t.added.Delta
+	s.added.Tail += t.added.Tail
 }
 
 func (s *sums) subtract(t sums) {
 	s.unbounded -= t.unbounded
 	s.added.Epsilon, s.added.Rho, s.added.Delta = s.added.Epsilon-t.added.Epsilon, s.added.Rho-t.added.Rho, s.added.Delta-t.added.Delta
+	s.added.Tail -= t.added.Tail
 }
 
 // MarshalJSON implements json.Marshaler.
 func (s sums) MarshalJSON() ([]byte, error) {
-	return json.Marshal([]int64{int64(s.added.Epsilon), s.unbounded, int64(s.added.Rho), int64(s.added.Delta)})
+	return json.Marshal([]int64{int64(s.added.Epsilon), s.unbounded, int64(s.added.Rho), int64(s.added.Delta), int64(s.added.Tail)})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *sums) UnmarshalJSON(data []byte) error {
-	var n [4]int64
+	var n [5]int64 // older texts have four
 	err := json.Unmarshal(data, &n)
-	*s = sums{added: mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(n[0]), Rho: mechanisms.PicoRho(n[2]), Delta: mechanisms.AttoDelta(n[3])}, unbounded: n[1]}
+	*s = sums{unbounded: n[1], added: mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(n[0]), Rho: mechanisms.PicoRho(n[2]),
+		Delta: mechanisms.AttoDelta(n[3]), Tail: mechanisms.AttoDelta(n[4])}}
 	return err
 }
 
@@ -285,7 +288,7 @@ func (d *desk) close(id ReservationID, end ending) (bool, error) {
 	}
 	loss := c.held
 	if end.loss != nil {
-		loss = *end.loss
+		loss = settledAs(*end.loss, c.held)
 	}
 	if !within(loss, c.held) {
 		return false, overReserved(id)
@@ -372,7 +375,7 @@ func (d *desk) define(by string, a *tally, kind EntryKind, refill Refill) {
 	d.accounts[a.ID], a.defined = a, true
 	a.ceiling = mechanisms.Loss{Epsilon: a.Limit.Epsilon, Rho: a.Limit.Rho, Delta: a.Limit.Delta}
 	if used := a.used.loss(); !a.Limit.covers(used) {
-		a.ceiling = mechanisms.Loss{Epsilon: max(a.Limit.Epsilon, used.Epsilon), Rho: max(a.Limit.Rho, used.Rho), Delta: max(a.Limit.Delta, used.Delta)}
+		a.ceiling = mechanisms.Loss{Epsilon: max(a.Limit.Epsilon, used.Epsilon), Rho: max(a.Limit.Rho, used.Rho), Delta: max(a.Limit.Delta, a.Limit.deltaOf(used))}
 	}
 	id, limit := a.ID, a.Limit
 	added := mechanisms.Loss{Epsilon: refill.Epsilon, Rho: refill.Rho, Delta: refill.Delta}

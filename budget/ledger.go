@@ -44,13 +44,14 @@ type Form string
 const (
 	Pure   Form = "pure"   // Σε <= E
 	ZCDP   Form = "zcdp"   // Σρ <= R
-	Approx Form = "approx" // (E, δ): Σε <= E, or Σρ <= ρ*(E, δ/2); and Σδ <= δ/2 when approximate parts are spent
+	Approx Form = "approx" // (E, δ): Σε <= E, or Σρ <= ρ*(E, δ/2); and Σδ <= δ/2 when approximate parts are spent; see [NewLimit]
 )
 
 // Limit is an account's cap in every currency at once. A charge is admitted iff afterwards
 //
-//	Σδ <= Delta  and  ( (no loss is unbounded and Σε <= Epsilon)  or  Σρ <= Rho )
+//	Σδ + min(Στ, T) <= Delta  and  ( (no loss is unbounded, Σε <= Epsilon and Στ <= T)  or  Σρ <= Rho )
 //
+// with τ the tails of losses, and T a 32nd of TotalDelta in form approx, else 0.
 // A clause whose cap is [Never] admits nothing. The three forms are three ways to fill in the caps (see [NewLimit]).
 type Limit struct {
 	Form       Form

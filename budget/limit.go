@@ -48,17 +48,25 @@ const DisplayDelta mechanisms.AttoDelta = 1_000_000_000 // 10⁻⁹
 //
 // An approx budget without δ is pure. Its promise when δ > 0, for an analyst who chooses each query in the light of earlier answers:
 //
-// A release with loss (ε, ρ, δi) has, for each neighbour, the form (1-δi)·M + δi·(anything), where M is ρ-zCDP and, unless
-// unbounded, ε-DP. Draw all these coins ahead of the noise. They do not depend on data, and by admission their δi sum to at most δa on
-// every path, so some coin falls badly with probability at most δa. On the rest, the two neighbours' transcript densities
-// p and q carry the same factor Π(1-δi) <= 1, and p/q is that of the M's alone.
+// A release with loss (ε, ρ, δi, τi) has, for each neighbour, the form (1-δi)·M + δi·(anything), where M is ρ-zCDP and, unless
+// unbounded, (ε, τi)-DP: with p and q the densities of M's answer, p' = min(p, e^ε·q) has a mass of at least 1-τi. What an answer
+// depends on, and its loss, are fixed before it is drawn. Mark answers, at random:
 //
-// Split the possible transcripts into A, those whose final sums satisfy the ε clause, and B, the others, which satisfy the ρ
-// clause. Sums only grow, so all prefixes of a transcript in A satisfy the ε clause as well, and an analyst who stops
-// before breaking that clause would have produced it too: by basic composition p <= e^E·q on A. Likewise on B by the ρ-zCDP filter
-// (Feldman and Zrnic 2021; Whitehouse et al. 2023) with R = RhoFor(E, δz): p(S∩B) <= e^E·q(S∩B) + δz for every event S.
-// Adding up: P(S) <= δa + e^E·q(S∩A) + e^E·q(S∩B) + δz <= e^E·Q(S) + δ.
-// The coins are counted once, because both halves share them, and δz once, because only B needs it.
+//   - with probability δi, when the coin falls badly; this depends on no data;
+//   - else, if the sums with this release satisfy the ε clause, with probability 1 - p'/p of the answer that was drawn.
+//
+// Given what came before, the answer of release i is marked with probability at most δi, plus τi as long as the ε clause holds. Sums only
+// grow, so the τi of the second kind are those of a prefix that satisfies the ε clause: on every path they sum to at most min(Στ, T),
+// and all together to at most δa, by admission. So anything is marked with probability at most δa.
+//
+// Of transcripts without a mark, split those in A, whose final sums satisfy the ε clause, from B, the others, which satisfy the ρ clause. All
+// prefixes of a transcript in A satisfy the ε clause, so that its unmarked density is Π(1-δi)·p'i <= e^E·Π(1-δi)·qi, which is e^E times
+// a part of its density under the neighbour. That of a transcript in B is at most Π(1-δi)·pi, as an analyst would have produced it who stops
+// before breaking the ρ clause: by the ρ-zCDP filter (Feldman and Zrnic 2021; Whitehouse et al. 2023) with R = RhoFor(E, δz), its
+// probability is at most e^E·Q(S∩B) + δz for every event S. Adding up: P(S) <= δa + e^E·Q(S∩A) + e^E·Q(S∩B) + δz = e^E·Q(S) + δ.
+//
+// Tails count in both clauses, though only A needs them: who may go on in B after the tails of A failed, and only then, would otherwise
+// spend δa twice. T bounds what they can take from B.
 func NewLimit(spec LimitSpec) (Limit, error) {
 	if spec.Form == "" && spec.ReplayOnly && spec.Epsilon == nil && spec.Rho == nil && spec.Delta == nil {
 		return Limit{Form: Pure, Rho: Never, ReplayOnly: true}, nil

@@ -175,7 +175,7 @@ func (p *Postgres) Plan(ctx context.Context, analyst string, id ReservationID) (
 	plan := &Plan{ID: id}
 	var epsilon, rho []int64
 	err := p.pool.QueryRow(ctx, sqlPlan, analyst, id).Scan(&plan.Dataset, &plan.Loss.Epsilon, &plan.Loss.Unbounded, &plan.Loss.Rho,
-		&plan.Loss.Delta, &epsilon, &rho, &plan.Next, &plan.RegisteredAt)
+		&plan.Loss.Delta, &plan.Loss.Tail, &epsilon, &rho, &plan.Next, &plan.RegisteredAt)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, fault.PlanUnknown()
@@ -220,7 +220,7 @@ func scanPast(row pgx.CollectableRow) (past, error) {
 	var closed *time.Time
 	s := &Stored{}
 	err := row.Scan(&place, &digest, &p.state, &s.ID, &s.Dataset, &s.Analyst, (*[]byte)(&s.Request), &s.Answer,
-		&s.Loss.Epsilon, &s.Loss.Unbounded, &s.Loss.Rho, &s.Loss.Delta, &closed)
+		&s.Loss.Epsilon, &s.Loss.Unbounded, &s.Loss.Rho, &s.Loss.Delta, &s.Loss.Tail, &closed)
 	p.byKey = place == 0
 	copy(p.digest[:], digest)
 	if p.state == settled && closed != nil {
@@ -326,7 +326,7 @@ func scanBalance(row pgx.CollectableRow) (b Balance, err error) {
 	err = row.Scan(&b.ID.Dataset, &b.ID.Scope, &b.ID.Name, &b.Origin, &b.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta, &l.TotalDelta,
 		&l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho, &per, &l.Rate.Epsilon, &l.Rate.Rho,
 		&b.Frozen, &b.Opened, &b.Busy, &b.Refills, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
-		&reserved.Epsilon, &reserved.Unbounded, &reserved.Rho, &reserved.Delta)
+		&spent.Tail, &reserved.Epsilon, &reserved.Unbounded, &reserved.Rho, &reserved.Delta, &reserved.Tail)
 	l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
 	return b, err
 }
@@ -374,7 +374,7 @@ func (p *Postgres) change(ctx context.Context, id AccountID, decide func(*desk) 
 func (p *Postgres) Releases(ctx context.Context, analyst string, page Page) ([]ReleaseInfo, error) {
 	return collect(ctx, p.pool, func(row pgx.CollectableRow) (r ReleaseInfo, err error) {
 		err = row.Scan(&r.Seq, &r.ID, &r.Dataset, (*[]byte)(&r.Request), &r.Loss.Epsilon, &r.Loss.Unbounded, &r.Loss.Rho, &r.Loss.Delta,
-			&r.SettledAt)
+			&r.Loss.Tail, &r.SettledAt)
 		return r, err
 	}, sqlReleases, analyst, page.Before, page.lines())
 }
@@ -383,7 +383,7 @@ func (p *Postgres) Releases(ctx context.Context, analyst string, page Page) ([]R
 func (p *Postgres) Release(ctx context.Context, analyst string, id ReservationID) (*Stored, error) {
 	s := &Stored{}
 	err := p.pool.QueryRow(ctx, sqlRelease, analyst, id).Scan(&s.ID, &s.Dataset, &s.Analyst, (*[]byte)(&s.Request), &s.Answer,
-		&s.Loss.Epsilon, &s.Loss.Unbounded, &s.Loss.Rho, &s.Loss.Delta, &s.SettledAt)
+		&s.Loss.Epsilon, &s.Loss.Unbounded, &s.Loss.Rho, &s.Loss.Delta, &s.Loss.Tail, &s.SettledAt)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, fault.BudgetUnknownRelease()
@@ -404,7 +404,7 @@ func (p *Postgres) Entries(ctx context.Context, page Page) ([]Entry, error) {
 func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	var hash []byte
 	err = row.Scan(&e.Seq, &e.At, &e.Kind, &e.Dataset, &e.Analyst, &e.Reservation, &e.AccountIDs, &e.Loss.Epsilon, &e.Loss.Unbounded,
-		&e.Loss.Rho, &e.Loss.Delta, &e.Digest, &e.MechanismText, &e.AccountText, &hash)
+		&e.Loss.Rho, &e.Loss.Delta, &e.Loss.Tail, &e.Digest, &e.MechanismText, &e.AccountText, &hash)
 	e.At = e.At.UTC()
 	copy(e.Hash[:], hash)
 	if err == nil && e.MechanismText != nil {

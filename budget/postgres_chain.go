@@ -212,7 +212,7 @@ func verifyFrom(ctx context.Context, tx pgx.Tx, from Head) error {
 func scanChained(rows pgx.Rows) (e Entry, err error) {
 	var hash []byte
 	err = rows.Scan(&e.Seq, &e.At, &e.Kind, &e.Dataset, &e.Analyst, &e.Reservation, &e.AccountIDs, &e.Loss.Epsilon, &e.Loss.Unbounded,
-		&e.Loss.Rho, &e.Loss.Delta, &e.Digest, &e.MechanismText, &e.AccountText, &hash)
+		&e.Loss.Rho, &e.Loss.Delta, &e.Loss.Tail, &e.Digest, &e.MechanismText, &e.AccountText, &hash)
 	copy(e.Hash[:], hash)
 	return e, err
 }

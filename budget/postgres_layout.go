@@ -154,8 +154,8 @@ func scanTally(row pgx.CollectableRow) (*tally, error) {
 	err := row.Scan(&a.number, &a.ID.Dataset, &a.ID.Scope, &a.ID.Name, &a.Origin, &a.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta,
 		&l.TotalDelta, &l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho,
 		&per, &l.Rate.Epsilon, &l.Rate.Rho, &a.frozen, &a.opened, &a.busy, &a.refills,
-		&used.Epsilon, &a.used.unbounded, &used.Rho, &used.Delta,
-		&reserved.Epsilon, &a.reserved.unbounded, &reserved.Rho, &reserved.Delta)
+		&used.Epsilon, &a.used.unbounded, &used.Rho, &used.Delta, &used.Tail,
+		&reserved.Epsilon, &a.reserved.unbounded, &reserved.Rho, &reserved.Delta, &reserved.Tail)
 	l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
 	return a, err
 }
@@ -167,7 +167,7 @@ func (s *session) layCharges(rows pgx.Rows) error {
 		var fingerprint []byte
 		var closed *time.Time
 		err := rows.Scan(&c.ID, &c.Dataset, &c.Analyst, &fingerprint, &numbers, &c.state, &c.held.Epsilon, &c.held.Unbounded, &c.held.Rho,
-			&c.held.Delta, &closed, &c.answer)
+			&c.held.Delta, &c.held.Tail, &closed, &c.answer)
 		if err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func (s *session) scanAnswered(rows pgx.Rows, before ...any) (*heldCharge, error
 	var fingerprint []byte
 	var closed *time.Time
 	err := rows.Scan(append(before, &c.ID, &c.Dataset, &c.Analyst, &fingerprint, &c.attempt, (*[]byte)(&c.Request), &c.state, &c.held.Epsilon,
-		&c.held.Unbounded, &c.held.Rho, &c.held.Delta, &closed, &c.answer)...)
+		&c.held.Unbounded, &c.held.Rho, &c.held.Delta, &c.held.Tail, &closed, &c.answer)...)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,8 @@ func (s *session) defineAccounts(ctx context.Context) error {
 			l.PerQuery, l.PerQueryRho, l.ReplayOnly, l.Tranche.Every.Microseconds(), l.Tranche.Epsilon, l.Tranche.Rho,
 			l.Rate.Per.Microseconds(), l.Rate.Epsilon, l.Rate.Rho, a.frozen, a.opened, a.ceiling.Epsilon, a.ceiling.Rho, a.ceiling.Delta,
 			used.added.Epsilon, used.unbounded, used.added.Rho, used.added.Delta,
-			reserved.added.Epsilon, reserved.unbounded, reserved.added.Rho, reserved.added.Delta, a.busyStored(), a.refills).
+			reserved.added.Epsilon, reserved.unbounded, reserved.added.Rho, reserved.added.Delta, a.busyStored(), a.refills,
+			used.added.Tail, reserved.added.Tail).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&a.number) })
 	}
 	if b.Len() == 0 {
@@ -137,7 +138,7 @@ func (s *session) queueCharges(b *pgx.Batch) {
 			losses.add(c.Loss)
 		}
 		b.Queue(sqlOpen, s.dataset, s.desk.now, ids, analysts, accounts, losses.epsilon, losses.unbounded, losses.rho, losses.delta,
-			fingerprints, attempts, requests)
+			fingerprints, attempts, requests, losses.tail)
 	}
 	for _, c := range fresh {
 		if len(c.Registers) > 0 {
@@ -152,7 +153,7 @@ func (s *session) queueCharges(b *pgx.Batch) {
 			ids[i], states[i], answers[i] = string(c.ID), string(c.state), c.answer
 			losses.add(c.held)
 		}
-		b.Queue(sqlEnd, s.desk.now, ids, states, losses.epsilon, losses.unbounded, losses.rho, losses.delta, answers)
+		b.Queue(sqlEnd, s.desk.now, ids, states, losses.epsilon, losses.unbounded, losses.rho, losses.delta, answers, losses.tail)
 	}
 }
 
@@ -195,15 +196,16 @@ func (s *session) queueMoves(b *pgx.Batch) {
 		reserved.add(a.reserved)
 	}
 	b.Queue(sqlMove, numbers, used.epsilon, used.unbounded, used.rho, used.delta,
-		reserved.epsilon, reserved.unbounded, reserved.rho, reserved.delta, busy)
+		reserved.epsilon, reserved.unbounded, reserved.rho, reserved.delta, busy, used.tail, reserved.tail)
 }
 
 // sumColumns are sums as parameters.
-type sumColumns struct{ epsilon, unbounded, rho, delta []int64 }
+type sumColumns struct{ epsilon, unbounded, rho, delta, tail []int64 }
 
 func (c *sumColumns) add(s sums) {
 	c.epsilon, c.unbounded = append(c.epsilon, int64(s.added.Epsilon)), append(c.unbounded, s.unbounded)
 	c.rho, c.delta = append(c.rho, int64(s.added.Rho)), append(c.delta, int64(s.added.Delta))
+	c.tail = append(c.tail, int64(s.added.Tail))
 }
 
 func (s *session) queueJournal(b *pgx.Batch) {
@@ -220,23 +222,25 @@ func (s *session) queueJournal(b *pgx.Batch) {
 		losses.add(l.Loss)
 	}
 	b.Queue(sqlWrite, s.dataset, s.desk.now, seqs, kinds, analysts, accounts, charges, losses.epsilon, losses.unbounded, losses.rho,
-		losses.delta, digests, made, records, hashes)
+		losses.delta, digests, made, records, hashes, losses.tail)
 }
 
 // lossColumns are losses as parameters.
 type lossColumns struct {
-	epsilon, rho, delta []int64
-	unbounded           []bool
+	epsilon, rho, delta, tail []int64
+	unbounded                 []bool
 }
 
 // newLossColumns has room for so many.
 func newLossColumns(n int) *lossColumns {
-	return &lossColumns{epsilon: make([]int64, 0, n), rho: make([]int64, 0, n), delta: make([]int64, 0, n), unbounded: make([]bool, 0, n)}
+	column := func() []int64 { return make([]int64, 0, n) }
+	return &lossColumns{epsilon: column(), rho: column(), delta: column(), tail: column(), unbounded: make([]bool, 0, n)}
 }
 
 func (l *lossColumns) add(x mechanisms.Loss) {
 	l.epsilon, l.unbounded = append(l.epsilon, int64(x.Epsilon)), append(l.unbounded, x.Unbounded)
 	l.rho, l.delta = append(l.rho, int64(x.Rho)), append(l.delta, int64(x.Delta))
+	l.tail = append(l.tail, int64(x.Tail))
 }
 
 // arrayText writes numbers as PostgreSQL does: lists of lists of different lengths are no parameter.

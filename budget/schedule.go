@@ -136,7 +136,7 @@ func multiple(n, each int64) int64 {
 // cost is how long a charge keeps the account busy, in whole microseconds, rounded up. A charge of the whole rate takes Per.
 func (r Rate) cost(charge mechanisms.Loss) time.Duration {
 	amount, whole := int64(charge.Epsilon), int64(r.Epsilon)
-	if charge.Unbounded {
+	if !charge.Pure() {
 		amount, whole = int64(charge.Rho), int64(r.Rho)
 	}
 	switch {

@@ -247,10 +247,20 @@ type Budget struct {
 	Delta              *big.Rat // approx; zcdp with partition selection; nil = 0
 	MaxEpsilonPerQuery *big.Rat // nil: no cap on a single query
 	MinEpsilon         *big.Rat `json:",omitempty"` // nil: the gateway's floor; at least [MinFloor]
+	Mechanisms         []Noise  `json:",omitempty"` // what may charge the account; nil: all
 
 	Tranche *Tranche `json:",omitempty"` // nil: the whole cap at once
 	Rate    *Rate    `json:",omitempty"` // nil: as fast as they can
 }
+
+// Noise is a family of mechanisms: those with a pure ε, or those with a ρ alone.
+type Noise string
+
+// The families.
+const (
+	LaplaceNoise  Noise = "laplace"
+	GaussianNoise Noise = "gaussian"
+)
 
 // MinFloor is the lowest ε that a policy may let a question about protected rows cost, as a decimal.
 const MinFloor = "0.0001"

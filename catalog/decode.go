@@ -420,6 +420,7 @@ func (d *decoder) budget(n *node) (b Budget, ok bool) {
 			b.MaxEpsilonPerQuery = d.amount(n, "max_epsilon_per_query", minLoss, strconv.Itoa(maxEpsilon))
 		},
 		"min_epsilon": func(n *node) { b.MinEpsilon = d.amount(n, "min_epsilon", MinFloor, strconv.Itoa(maxEpsilon)) },
+		"mechanisms":  func(n *node) { b.Mechanisms = d.noises(n) },
 		"tranche":     func(n *node) { b.Tranche = d.tranche(n) },
 		"rate":        func(n *node) { b.Rate = d.rate(n) },
 	})
@@ -441,6 +442,21 @@ func (d *decoder) budget(n *node) (b Budget, ok bool) {
 		b.Scope = AnalystScope
 	}
 	return b, len(d.problems) == before
+}
+
+// noises reads the families of mechanisms that may charge an account.
+func (d *decoder) noises(n *node) (all []Noise) {
+	for _, item := range n.items {
+		noise := Noise(item.text)
+		if noise != LaplaceNoise && noise != GaussianNoise || slices.Contains(all, noise) {
+			d.problem(item.pos, "", "mechanisms are laplace and gaussian, each once")
+		}
+		all = append(all, noise)
+	}
+	if len(all) == 0 {
+		d.problem(n.pos, "mechanisms: [laplace]", "mechanisms is a list of laplace and gaussian; leave it out for both")
+	}
+	return all
 }
 
 func (d *decoder) form(n *node) Form {

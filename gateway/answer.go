@@ -92,11 +92,20 @@ func rationalText(r *big.Rat) string {
 	return r.FloatString(places)
 }
 
-// amountsOf writes a loss.
+// amountsOf writes the loss of a release.
 func amountsOf(l mechanisms.Loss) api.Amounts {
+	l.Unbounded, l.Tail = !l.Pure(), 0
+	return sumsOf(l)
+}
+
+// sumsOf writes a loss as the ledger counts it.
+func sumsOf(l mechanisms.Loss) api.Amounts {
 	a := api.Amounts{Epsilon: api.Decimal(l.Epsilon.String()), Rho: api.Decimal(l.Rho.String()), Delta: api.Decimal(l.Delta.String())}
 	if l.Unbounded {
 		a.Epsilon = ""
+	}
+	if l.Tail != 0 {
+		a.Tail = api.Decimal(l.Tail.String())
 	}
 	return a
 }

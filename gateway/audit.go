@@ -85,7 +85,7 @@ func (s *Service) headNow(ctx context.Context, dataset string) (budget.Head, err
 func entryOf(e budget.Entry) api.AuditEntry {
 	shown := api.AuditEntry{
 		Seq: e.Seq, At: e.At, Kind: string(e.Kind), Dataset: e.Dataset, Subject: e.Analyst, ReleaseID: string(e.Reservation),
-		AccountIDs: append([]int64{}, e.AccountIDs...), Amounts: amountsOf(e.Loss), Digest: hex.EncodeToString(e.Digest),
+		AccountIDs: append([]int64{}, e.AccountIDs...), Amounts: sumsOf(e.Loss), Digest: hex.EncodeToString(e.Digest),
 		Mechanisms: string(e.MechanismText), Account: string(e.AccountText),
 	}
 	if e.Hash != [32]byte{} {

@@ -339,6 +339,11 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (rec
 	if err := b.purse.floor.check("what is asked of the teachers", b.least(len(b.missing()))); err != nil && len(b.missing()) > 0 {
 		return receipt{}, err
 	}
+	if len(b.missing()) > 0 {
+		if err := b.purse.takes(b.mode.WorstCase(1)); err != nil {
+			return receipt{}, err
+		}
+	}
 	if err := buy(b.missing(), "labels", b.purse.accounts(), b.delay, s.label); err != nil {
 		return receipt{}, err
 	}

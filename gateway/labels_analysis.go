@@ -175,6 +175,9 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if err := due.floor.check("the sanitised epsilon", charge.Loss); err != nil {
 		return nil, err
 	}
+	if err := due.takes(charge.Loss); err != nil {
+		return nil, err
+	}
 	snapshot, _, err := s.dataset(run.version.Dataset)
 	if err != nil {
 		return nil, err

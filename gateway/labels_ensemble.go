@@ -255,7 +255,7 @@ func (s *Service) Ensemble(ctx context.Context, who auth.Principal, name string)
 		return nil, err
 	}
 	limit := limitText(balance.Limit)
-	shown.Limit, shown.Spent, shown.Remaining = &limit, amountsOf(balance.Used()), headroomOf(balance)
+	shown.Limit, shown.Spent, shown.Remaining = &limit, sumsOf(balance.Used()), headroomOf(balance)
 	return shown, nil
 }
 

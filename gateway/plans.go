@@ -51,6 +51,11 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err := purse.floor.checkSlots(charge.Registers); err != nil {
 		return nil, err
 	}
+	for _, slot := range charge.Registers {
+		if err := purse.takes(mechanisms.Loss{Epsilon: slot.Epsilon, Rho: slot.Rho, Unbounded: slot.Rho > 0}); err != nil {
+			return nil, err
+		}
+	}
 	request, err := json.Marshal(r.PlanRequest)
 	if err != nil {
 		return nil, fault.Internal(err)

@@ -9,6 +9,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
+	"noisegate/mechanisms"
 )
 
 // purse is what a caller's queries on one dataset are charged to: all its accounts together, or none.
@@ -18,6 +19,33 @@ type purse struct {
 	failures int64            // that the policy tolerates
 	own      int              // index of the account that is the caller's own, or the group's when the caller has none
 	floor    floor            // what a release costs at least
+	refuses  []restriction
+}
+
+// restriction is that an account takes one family of mechanisms only.
+type restriction struct {
+	scope budget.Scope
+	takes catalog.Noise
+}
+
+// restrictions are those of an account by its line of the policy, nil for none.
+func restrictions(scope budget.Scope, line *catalog.Budget) []restriction {
+	if line == nil || len(line.Mechanisms) != 1 {
+		return nil
+	}
+	return []restriction{{scope, line.Mechanisms[0]}}
+}
+
+// takes refuses a loss of a mechanism that an account of the purse is kept from: one with a pure ε is of the family of Laplace noise, one without of Gaussian noise.
+func (p purse) takes(losses ...mechanisms.Loss) error {
+	for _, r := range p.refuses {
+		for _, l := range losses {
+			if !l.IsZero() && l.Pure() != (r.takes == catalog.LaplaceNoise) {
+				return fault.BudgetMechanism(string(r.scope), string(r.takes))
+			}
+		}
+	}
+	return nil
 }
 
 func (p purse) accounts() []budget.Account {
@@ -81,6 +109,7 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 	for _, id := range ids {
 		line := lineFor(snapshot, who, id)
 		lines = append(lines, line)
+		p.refuses = append(p.refuses, restrictions(id.Scope, line)...)
 		balance, isOpen := open[id]
 		now, ok, err := s.inForce(balance, isOpen, line, snapshot.Version)
 		if err != nil {
@@ -126,7 +155,7 @@ func (s *Service) datasetPurse(ctx context.Context, snapshot *catalog.Snapshot) 
 		return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
 	now.ID = id
-	p := purse{balances: []budget.Balance{now}, failures: tolerated(snapshot)}
+	p := purse{balances: []budget.Balance{now}, failures: tolerated(snapshot), refuses: restrictions(id.Scope, line)}
 	if len(known) == 1 && now.Account != balance.Account {
 		p.due = []budget.Account{now.Account}
 	}

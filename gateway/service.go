@@ -259,7 +259,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 			q.refusal = purse.floor.check("the question", q.charge.Loss)
 		}
 		if q.refusal == nil {
-			q.charge.Loss = purse.floor.charged(q.charge.Loss)
+			q.charge.Loss, q.refusal = purse.floor.charged(q.charge.Loss), purse.takes(q.charge.Loss)
 		}
 	}
 	q.delay.plus(&q.charge)

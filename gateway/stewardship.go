@@ -144,7 +144,7 @@ func (s *Service) accountOf(b budget.Balance) api.Account {
 	now := s.clock.Now()
 	return api.Account{
 		Dataset: b.ID.Dataset, Account: b.ID.String(), Origin: string(b.Origin), Limit: limitText(b.Limit),
-		Spent: amountsOf(b.Spent), Reserved: amountsOf(b.Reserved), Remaining: headroomOf(released(b, now)),
+		Spent: sumsOf(b.Spent), Reserved: sumsOf(b.Reserved), Remaining: headroomOf(released(b, now)),
 		Lifetime: promiseOf(b.Lifetime()), WorstCase: promiseOf(b.WorstCase(now.Add(aYear))), Frozen: b.Frozen, Refills: b.Refills,
 		NextTranche: nextTranche(b, now), Advice: advice(b, now),
 	}

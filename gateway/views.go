@@ -158,8 +158,8 @@ func (s *Service) datasetBudget(ctx context.Context, who auth.Principal, dataset
 	own, now := purse.ownBalance(), s.clock.Now()
 	return &api.DatasetBudget{
 		Dataset: dataset, Account: own.ID.String(), Limit: limitText(own.Limit),
-		Spent: amountsOf(own.Spent), Reserved: amountsOf(own.Reserved), Remaining: headroomOf(released(own, now)),
-		Lifetime: amountsOf(own.Spent), Frozen: own.Frozen, NextTranche: nextTranche(own, now), Advice: advice(own, now),
+		Spent: sumsOf(own.Spent), Reserved: sumsOf(own.Reserved), Remaining: headroomOf(released(own, now)),
+		Lifetime: sumsOf(own.Spent), Frozen: own.Frozen, NextTranche: nextTranche(own, now), Advice: advice(own, now),
 	}, nil
 }
 

@@ -21,13 +21,19 @@ const (
 // Loss is what one release costs, in every currency at once, so that any form of budget can be charged:
 // outside an event of probability Delta it is Rho-zCDP and, unless Unbounded, also pure Epsilon-DP.
 //
+// With a Tail, Epsilon is not pure: outside the event of probability Delta the release is (Epsilon, Tail)-DP, which follows from its ρ.
+//
 // The zero Loss is the loss of releasing nothing.
 type Loss struct {
 	Epsilon   PicoEpsilon // meaningless when Unbounded
 	Unbounded bool        // no finite pure ε (Gaussian noise)
 	Rho       PicoRho
 	Delta     AttoDelta
+	Tail      AttoDelta // 0: Epsilon, unless Unbounded, is pure
 }
+
+// Pure reports whether the release has a finite pure ε outside the event of probability Delta.
+func (l Loss) Pure() bool { return !l.Unbounded && l.Tail == 0 }
 
 // Plus is the loss of two releases together (basic composition in each currency). Sums that leave
 // the range saturate at the largest value, which no budget admits.
@@ -37,6 +43,7 @@ func (l Loss) Plus(m Loss) Loss {
 		Unbounded: l.Unbounded || m.Unbounded,
 		Rho:       PicoRho(addSaturating(int64(l.Rho), int64(m.Rho))),
 		Delta:     AttoDelta(addSaturating(int64(l.Delta), int64(m.Delta))),
+		Tail:      AttoDelta(addSaturating(int64(l.Tail), int64(m.Tail))),
 	}
 }
 
@@ -47,6 +54,7 @@ func (l Loss) Times(n int64) Loss {
 		Unbounded: l.Unbounded,
 		Rho:       PicoRho(timesSaturating(int64(l.Rho), n)),
 		Delta:     AttoDelta(timesSaturating(int64(l.Delta), n)),
+		Tail:      AttoDelta(timesSaturating(int64(l.Tail), n)),
 	}
 }
 

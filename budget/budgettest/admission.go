@@ -53,10 +53,17 @@ func testForms(f *fixture) {
 		{"approx by epsilon: one large query", budget.Approx, "1", "1e-6", []step{{pure(1000), true}, {pure(1), false}}},
 		// RhoFor(1, 5e-7) is 0.02293: releases at ε 0.01 would end after 100 by the ε clause; by ρ, at 5e-5 each, after 458.
 		{"approx by rho: many small queries", budget.Approx, "1", "1e-6", append(repeat(step{pure(10), true}, 458), step{pure(10), false})},
-		{"approx: a Gaussian closes the epsilon clause", budget.Approx, "1", "1e-6", []step{
+		// At δ' = 10⁻¹⁸ a ρ of 0.01 is an ε of 1.21, one of 0.001 of 0.38, one of 10⁻¹² of 0.00001.
+		{"approx: a Gaussian has an epsilon, too large here", budget.Approx, "1", "1e-6", []step{
 			{gaussian(10), true}, {pure(1000), false}, {gaussian(12), true}, {gaussian(1), false}}},
-		{"approx: above rho only pure charges within epsilon go on", budget.Approx, "1", "1e-6", []step{
-			{pure(300), true}, {gaussian(1), false}, {pure(700), true}, {pure(1), false}}},
+		{"approx: a Gaussian of which the epsilon fits", budget.Approx, "1", "1e-6", []step{
+			{pure(300), true}, {gaussian(5), false}, {gaussian(1), true}, {pure(300), true}, {pure(1), true}, {pure(30), false}}},
+		{"approx: a Gaussian leaves the epsilon clause open", budget.Approx, "20", "1e-6", append(
+			append([]step{{mechanisms.Loss{Rho: 1, Unbounded: true}, true}}, repeat(step{pure(1000), true}, 19)...), step{pure(1000), false}, step{pure(999), true})},
+		{"approx: a Gaussian takes a unit of delta", budget.Approx, "1", "1e-6", []step{
+			{withDelta(pure(1), 500_000_000_000), true}, {gaussian(1), false}, {pure(1), true}}},
+		{"approx without room for tails", budget.Approx, "1", "31e-18", []step{
+			{gaussian(1), true}, {pure(1), true}, {pure(900), false}}},
 		{"approx: half of delta is for spending", budget.Approx, "1", "1e-6", []step{
 			{withDelta(pure(1), 500_000_000_000), true}, {withDelta(pure(1), 1), false}, {pure(1), true}}},
 		{"approx without delta is pure", budget.Approx, "1", "", []step{{gaussian(1), false}, {pure(1000), true}, {pure(1), false}}},
@@ -83,7 +90,7 @@ func repeat[T any](x T, n int) []T {
 	return all
 }
 
-// Taking back the last loss without a finite ε opens the ε clause again, and only that.
+// Taking back the last loss without a pure ε gives the ε clause back what it took of it, and only that.
 func testUnboundedLossesAreCounted(f *fixture) {
 	own := analystAccount("ana", f.limit(budget.Approx, "1", "1e-6"))
 	first, second := f.reserve(f.charge(gaussian(1), own)), f.reserve(f.charge(gaussian(1), own))

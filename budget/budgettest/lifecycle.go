@@ -171,12 +171,12 @@ func testJournal(f *fixture) {
 	}{
 		{kind: budget.EntryLimit, account: &whole},
 		{kind: budget.EntryLimit, account: &own},
-		{kind: budget.EntryReserve, charge: settled.ID, loss: loss},
-		{kind: budget.EntryReserve, charge: voided.ID, loss: loss},
-		{kind: budget.EntryReserve, charge: expired.ID, loss: loss},
-		{kind: budget.EntrySettle, charge: settled.ID, loss: less},
+		{kind: budget.EntryReserve, charge: settled.ID, loss: kept(loss)},
+		{kind: budget.EntryReserve, charge: voided.ID, loss: kept(loss)},
+		{kind: budget.EntryReserve, charge: expired.ID, loss: kept(loss)},
+		{kind: budget.EntrySettle, charge: settled.ID, loss: kept(less)},
 		{kind: budget.EntryVoid, charge: voided.ID},
-		{kind: budget.EntryExpire, charge: expired.ID, loss: loss},
+		{kind: budget.EntryExpire, charge: expired.ID, loss: kept(loss)},
 	}
 	if len(entries) != len(want) {
 		f.Fatalf("%d entries, want %d", len(entries), len(want))

@@ -24,20 +24,46 @@ type modelCharge struct {
 
 // admits restates the rule of [budget.Limit] from its definition.
 func (m *model) admits(id budget.AccountID, l budget.Limit, loss mechanisms.Loss) bool {
-	epsilon, rho, delta := big.NewInt(int64(loss.Epsilon)), big.NewInt(int64(loss.Rho)), big.NewInt(int64(loss.Delta))
-	bounded := !loss.Unbounded
+	epsilon, rho, delta, tail := big.NewInt(0), big.NewInt(0), big.NewInt(0), big.NewInt(0)
+	bounded := true
+	add := func(loss mechanisms.Loss) {
+		loss = kept(loss)
+		epsilon.Add(epsilon, big.NewInt(int64(loss.Epsilon)))
+		rho.Add(rho, big.NewInt(int64(loss.Rho)))
+		delta.Add(delta, big.NewInt(int64(loss.Delta)))
+		tail.Add(tail, big.NewInt(int64(loss.Tail)))
+		bounded = bounded && !loss.Unbounded
+	}
+	add(loss)
 	for _, c := range m.charges {
 		for _, a := range c.Accounts {
 			if a.ID == id {
-				epsilon.Add(epsilon, big.NewInt(int64(c.Loss.Epsilon)))
-				rho.Add(rho, big.NewInt(int64(c.Loss.Rho)))
-				delta.Add(delta, big.NewInt(int64(c.Loss.Delta)))
-				bounded = bounded && !c.Loss.Unbounded
+				add(c.Loss)
 			}
 		}
 	}
+	room := int64(0)
+	if l.Form == budget.Approx {
+		room = int64(l.TotalDelta) / 32
+	}
 	within := func(sum *big.Int, limit int64) bool { return limit != budget.Never && sum.Cmp(big.NewInt(limit)) <= 0 }
-	return within(delta, int64(l.Delta)) && (bounded && within(epsilon, int64(l.Epsilon)) || within(rho, int64(l.Rho)))
+	byEpsilon := bounded && within(epsilon, int64(l.Epsilon)) && within(tail, room)
+	if !within(tail, room) {
+		tail = big.NewInt(room)
+	}
+	return within(delta.Add(delta, tail), int64(l.Delta)) && (byEpsilon || within(rho, int64(l.Rho)))
+}
+
+// kept is a loss as a ledger shows it: what has no pure ε has one of (ε, 10⁻¹⁸)-DP.
+func kept(l mechanisms.Loss) mechanisms.Loss {
+	if !l.Unbounded {
+		return l
+	}
+	epsilon, ok := budget.EpsilonFor(l.Rho, 1)
+	if !ok {
+		return l
+	}
+	return mechanisms.Loss{Epsilon: epsilon, Rho: l.Rho, Delta: l.Delta, Tail: 1}
 }
 
 func (m *model) open() []int {

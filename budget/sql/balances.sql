@@ -5,7 +5,8 @@ SELECT a.dataset, a.scope::text, a.name, a.origin, a.policy_version, a.form, a.e
 	a.query_epsilon_cap, a.query_rho_cap, a.replay_only, a.tranche_every, a.tranche_epsilon, a.tranche_rho, a.rate_per, a.rate_epsilon,
 	a.rate_rho, a.frozen, a.opened_at, a.busy_until, a.refills,
 	a.used_epsilon - a.reserved_epsilon, a.used_unbounded > a.reserved_unbounded, a.used_rho - a.reserved_rho,
-	a.used_delta - a.reserved_delta, a.reserved_epsilon, a.reserved_unbounded > 0, a.reserved_rho, a.reserved_delta
+	a.used_delta - a.reserved_delta, a.used_tail - a.reserved_tail,
+	a.reserved_epsilon, a.reserved_unbounded > 0, a.reserved_rho, a.reserved_delta, a.reserved_tail
 FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS named (dataset, scope, name, place)
 JOIN noisegate.account a ON a.dataset = named.dataset AND a.scope = named.scope::noisegate.scope AND a.name = named.name
 ORDER BY named.place

@@ -2,7 +2,7 @@
 --
 -- $1 dataset
 WITH newest AS ( -- what each charge counts as
-	SELECT DISTINCT ON (charge_id) seq, at, kind, charge_id, analyst, account_ids, epsilon, unbounded, rho, delta, digest, hash IS NOT NULL AS chained
+	SELECT DISTINCT ON (charge_id) seq, at, kind, charge_id, analyst, account_ids, epsilon, unbounded, rho, delta, tail, digest, hash IS NOT NULL AS chained
 	FROM noisegate.entry
 	WHERE dataset = $1 AND charge_id IS NOT NULL
 	ORDER BY charge_id, seq DESC
@@ -11,8 +11,8 @@ WITH newest AS ( -- what each charge counts as
 ), planned AS ( -- budget.releaseRecord
 	SELECT charge_id, seq, mechanisms->'registers' AS slots, mechanisms->'draws' AS draws FROM opened WHERE json_typeof(mechanisms) = 'object'
 ), used AS (
-	SELECT id, sum(epsilon) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, sum(rho) AS rho, sum(delta) AS delta,
-		sum(epsilon) FILTER (WHERE kind = 'reserve') AS open_epsilon, count(*) FILTER (WHERE unbounded AND kind = 'reserve') AS open_unbounded,
+	SELECT id, sum(epsilon) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, sum(rho) AS rho, sum(delta) AS delta, sum(tail) AS tail,
+		sum(tail) FILTER (WHERE kind = 'reserve') AS open_tail, sum(epsilon) FILTER (WHERE kind = 'reserve') AS open_epsilon, count(*) FILTER (WHERE unbounded AND kind = 'reserve') AS open_unbounded,
 		sum(rho) FILTER (WHERE kind = 'reserve') AS open_rho, sum(delta) FILTER (WHERE kind = 'reserve') AS open_delta
 	FROM newest, unnest(account_ids) AS id
 	GROUP BY id
@@ -26,9 +26,9 @@ WITH newest AS ( -- what each charge counts as
 SELECT coalesce(n.seq, 0) AS seq, 'its charge is not as it says' AS what
 FROM newest n FULL JOIN (SELECT * FROM noisegate.charge WHERE dataset = $1) c USING (charge_id)
 WHERE n.charge_id IS NULL OR c.charge_id IS NULL
-	OR (c.state, c.analyst, c.epsilon, c.unbounded, c.rho, c.delta, c.account_ids) IS DISTINCT FROM
+	OR (c.state, c.analyst, c.epsilon, c.unbounded, c.rho, c.delta, c.tail, c.account_ids) IS DISTINCT FROM
 		(CASE n.kind WHEN 'reserve' THEN 'open' WHEN 'settle' THEN 'settled' WHEN 'void' THEN 'voided' ELSE 'expired' END,
-		n.analyst, n.epsilon, n.unbounded, n.rho, n.delta, n.account_ids)
+		n.analyst, n.epsilon, n.unbounded, n.rho, n.delta, n.tail, n.account_ids)
 	OR n.kind = 'settle' AND n.digest <> sha256(c.answer) OR (n.kind = 'settle') <> (c.answer IS NOT NULL)
 	OR n.chained AND c.closed_at IS DISTINCT FROM CASE WHEN n.kind <> 'reserve' THEN n.at END
 UNION ALL
@@ -56,10 +56,10 @@ WHERE c.dataset = $1 AND c.at <> e.at
 UNION ALL
 SELECT 0, 'an account''s sums are not those of its charges'
 FROM noisegate.account a LEFT JOIN used u ON u.id = a.account_id
-WHERE a.dataset = $1 AND (a.used_epsilon, a.used_unbounded, a.used_rho, a.used_delta,
-		a.reserved_epsilon, a.reserved_unbounded, a.reserved_rho, a.reserved_delta) IS DISTINCT FROM
-	(coalesce(u.epsilon, 0), coalesce(u.unbounded, 0), coalesce(u.rho, 0), coalesce(u.delta, 0),
-		coalesce(u.open_epsilon, 0), coalesce(u.open_unbounded, 0), coalesce(u.open_rho, 0), coalesce(u.open_delta, 0))
+WHERE a.dataset = $1 AND (a.used_epsilon, a.used_unbounded, a.used_rho, a.used_delta, a.used_tail,
+		a.reserved_epsilon, a.reserved_unbounded, a.reserved_rho, a.reserved_delta, a.reserved_tail) IS DISTINCT FROM
+	(coalesce(u.epsilon, 0), coalesce(u.unbounded, 0), coalesce(u.rho, 0), coalesce(u.delta, 0), coalesce(u.tail, 0),
+		coalesce(u.open_epsilon, 0), coalesce(u.open_unbounded, 0), coalesce(u.open_rho, 0), coalesce(u.open_delta, 0), coalesce(u.open_tail, 0))
 UNION ALL
 SELECT coalesce(d.seq, 0), 'its account is not as it says'
 FROM defined d FULL JOIN (SELECT * FROM noisegate.account WHERE dataset = $1) a ON a.account_id = d.id
@@ -79,14 +79,15 @@ UNION ALL
 SELECT d.seq, 'its account''s ceiling is neither its cap nor what was used then'
 FROM defined d JOIN noisegate.account a ON a.account_id = d.id
 CROSS JOIN LATERAL (
-	SELECT coalesce(sum(epsilon), 0) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, coalesce(sum(rho), 0) AS rho, coalesce(sum(delta), 0) AS delta
-	FROM (SELECT DISTINCT ON (charge_id) epsilon, unbounded, rho, delta FROM noisegate.entry e
+	SELECT coalesce(sum(epsilon), 0) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, coalesce(sum(rho), 0) AS rho,
+		coalesce(sum(delta), 0) AS delta, coalesce(sum(tail), 0) AS tail, CASE WHEN a.form = 'approx' THEN a.total_delta / 32 ELSE 0 END AS tails
+	FROM (SELECT DISTINCT ON (charge_id) epsilon, unbounded, rho, delta, tail FROM noisegate.entry e
 		WHERE e.dataset = $1 AND e.charge_id IS NOT NULL AND d.id = ANY (e.account_ids) AND e.seq < d.seq
 		ORDER BY charge_id, seq DESC) c
 ) u
 WHERE (a.epsilon_ceiling, a.rho_ceiling, a.delta_ceiling) <> (a.epsilon_cap, a.rho_cap, a.delta_cap)
-	AND (u.delta <= a.delta_cap AND (u.unbounded = 0 AND u.epsilon <= a.epsilon_cap OR u.rho <= a.rho_cap)
+	AND (u.delta + least(u.tail, u.tails) <= a.delta_cap AND (u.unbounded = 0 AND u.epsilon <= a.epsilon_cap AND u.tail <= u.tails OR u.rho <= a.rho_cap)
 		OR (a.epsilon_ceiling, a.rho_ceiling, a.delta_ceiling) <>
-			(greatest(a.epsilon_cap, u.epsilon), greatest(a.rho_cap, u.rho), greatest(a.delta_cap, u.delta)))
+			(greatest(a.epsilon_cap, u.epsilon), greatest(a.rho_cap, u.rho), greatest(a.delta_cap, u.delta + least(u.tail, u.tails))))
 )
 SELECT seq, what FROM found ORDER BY nullif(seq, 0) LIMIT 1

@@ -1,9 +1,9 @@
 -- Ends open charges.
 --
--- $1 time  of each: $2 id  $3 state  $4 ε  $5 unbounded  $6 ρ  $7 δ  $8 answer or NULL
+-- $1 time  of each: $2 id  $3 state  $4 ε  $5 unbounded  $6 ρ  $7 δ  $8 answer or NULL  $9 tail
 UPDATE noisegate.charge c
 SET state = ended.state, closed_at = $1, epsilon = ended.epsilon, unbounded = ended.unbounded, rho = ended.rho, delta = ended.delta,
-	answer = ended.answer
-FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bool[], $6::bigint[], $7::bigint[], $8::bytea[])
-	AS ended (id, state, epsilon, unbounded, rho, delta, answer)
+	answer = ended.answer, tail = ended.tail
+FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bool[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[])
+	AS ended (id, state, epsilon, unbounded, rho, delta, answer, tail)
 WHERE c.charge_id = ended.id

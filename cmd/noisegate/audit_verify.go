@@ -279,7 +279,10 @@ func lossOf(a api.Amounts) (l mechanisms.Loss, err error) {
 	if l.Rho, err = mechanisms.ParseRho(string(a.Rho)); err != nil {
 		return l, err
 	}
-	l.Delta, err = mechanisms.ParseDelta(string(a.Delta))
+	if l.Delta, err = mechanisms.ParseDelta(string(a.Delta)); err != nil || a.Tail == "" {
+		return l, err
+	}
+	l.Tail, err = mechanisms.ParseDelta(string(a.Tail))
 	return l, err
 }
 

@@ -3,12 +3,14 @@
 
 -- I1: an account is overspent
 SELECT format('%s %s %s: %s', a.dataset, a.scope, a.name, c)
-FROM noisegate.account a, LATERAL (
+FROM noisegate.account a CROSS JOIN LATERAL (
 	SELECT coalesce(sum(c.epsilon), 0) AS epsilon, coalesce(sum(c.rho), 0) AS rho, coalesce(sum(c.delta), 0) AS delta,
-		count(*) FILTER (WHERE c.unbounded) AS unbounded
+		coalesce(sum(c.tail), 0) AS tail, count(*) FILTER (WHERE c.unbounded) AS unbounded
 	FROM noisegate.charge c WHERE a.account_id = ANY (c.account_ids)
 ) c
-WHERE NOT (c.delta <= a.delta_ceiling AND (c.unbounded = 0 AND c.epsilon <= a.epsilon_ceiling OR c.rho <= a.rho_ceiling))
+CROSS JOIN LATERAL (SELECT CASE WHEN a.form = 'approx' THEN a.total_delta / 32 ELSE 0 END AS room) t
+WHERE NOT (c.delta + least(c.tail, t.room) <= a.delta_ceiling
+	AND (c.unbounded = 0 AND c.epsilon <= a.epsilon_ceiling AND c.tail <= t.room OR c.rho <= a.rho_ceiling))
 
 -- I1: the database does not hold the rule itself
 SELECT 'within_the_ceiling is missing, or was never validated'
@@ -28,20 +30,20 @@ SELECT format('entry %s: %s of %s', e.seq, e.kind, e.charge_id)
 FROM noisegate.entry e WHERE e.charge_id IS NOT NULL AND NOT EXISTS (SELECT FROM noisegate.charge c WHERE c.charge_id = e.charge_id)
 
 -- I4: a balance is not the sum of its charges
-SELECT format('%s %s %s: %s %s %s %s, and its charges %s', a.dataset, a.scope, a.name, a.used_epsilon, a.used_rho, a.used_delta, a.used_unbounded, c)
+SELECT format('%s %s %s: %s %s %s %s %s, and its charges %s', a.dataset, a.scope, a.name, a.used_epsilon, a.used_rho, a.used_delta, a.used_tail, a.used_unbounded, c)
 FROM noisegate.account a, LATERAL (
 	SELECT coalesce(sum(c.epsilon), 0) AS epsilon, coalesce(sum(c.rho), 0) AS rho, coalesce(sum(c.delta), 0) AS delta,
-		count(*) FILTER (WHERE c.unbounded) AS unbounded
+		coalesce(sum(c.tail), 0) AS tail, count(*) FILTER (WHERE c.unbounded) AS unbounded
 	FROM noisegate.charge c WHERE a.account_id = ANY (c.account_ids)
 ) c
-WHERE (a.used_epsilon, a.used_rho, a.used_delta, a.used_unbounded) IS DISTINCT FROM (c.epsilon, c.rho, c.delta, c.unbounded)
+WHERE (a.used_epsilon, a.used_rho, a.used_delta, a.used_tail, a.used_unbounded) IS DISTINCT FROM (c.epsilon, c.rho, c.delta, c.tail, c.unbounded)
 
 -- I4: a charge counts as something else than its newest entry
 SELECT format('charge %s counts as %s, entry %s as %s', charge_id, c.epsilon, e.seq, e.epsilon)
 FROM noisegate.charge c JOIN (
 	SELECT DISTINCT ON (charge_id) * FROM noisegate.entry ORDER BY charge_id, seq DESC
 ) e USING (charge_id)
-WHERE (c.epsilon, c.rho, c.delta, c.unbounded, c.account_ids) IS DISTINCT FROM (e.epsilon, e.rho, e.delta, e.unbounded, e.account_ids)
+WHERE (c.epsilon, c.rho, c.delta, c.tail, c.unbounded, c.account_ids) IS DISTINCT FROM (e.epsilon, e.rho, e.delta, e.tail, e.unbounded, e.account_ids)
 
 -- I4: the gateway's role may rewrite history
 SELECT format('%s on noisegate.%s', p, t)

@@ -11,6 +11,7 @@ const (
 	CodeBudgetExhausted      Code = "budget/exhausted"
 	CodeBudgetOverQueryCap   Code = "budget/over-query-cap"
 	CodeBudgetUnderFloor     Code = "budget/under-floor"
+	CodeBudgetMechanism      Code = "budget/mechanism"
 	CodeBudgetReplayMismatch Code = "budget/replay-mismatch"
 	CodeBudgetReplayOnly     Code = "budget/replay-only"
 	CodeBudgetFrozen         Code = "budget/frozen"
@@ -76,6 +77,16 @@ func BudgetUnderFloor(what, least, leastRho string) *Error {
 		Msg:     fmt.Sprintf("%s costs less than epsilon %s, or rho %s of Gaussian noise, and nothing that reads protected rows may", what, least, leastRho),
 		Hint:    "ask with at least that epsilon or rho: the answer is the more accurate for it",
 		Details: []Detail{{Name: "min_epsilon", Value: least}, {Name: "min_rho", Value: leastRho}},
+	}
+}
+
+// BudgetMechanism refuses a charge with a mechanism that an account does not take. Scope is dataset, group, analyst or ensemble; takes is what it takes.
+func BudgetMechanism(scope, takes string) *Error {
+	return &Error{
+		Code:    CodeBudgetMechanism,
+		Msg:     fmt.Sprintf("the %s account takes %s noise only", scope, takes),
+		Hint:    fmt.Sprintf("ask with mechanism %s; answers that you have already are free", takes),
+		Details: []Detail{{Name: "mechanism", Value: takes}},
 	}
 }
 

@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
+)
+
+// budgets puts these lines of budgets in the place of the policy's.
+func (f *front) budgets(t testing.TB, lines ...string) {
+	t.Helper()
+	head, _, _ := strings.Cut(gatewaytest.Policy, "budgets:\n")
+	text := head + "budgets:\n  - " + strings.Join(lines, "\n  - ") + "\n"
+	now, err := f.Policy(t.Context(), gatewaytest.Dataset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Text: []byte(text), Replaces: now.Version}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// counted asks a count of its own, the n-th.
+func counted(n int, price api.QueryRequest) api.QueryRequest {
+	price.Dataset, price.SQL = gatewaytest.Dataset, fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", n)
+	return price
+}
+
+// TestGaussianNoiseLeavesTheEpsilonClauseOpen: the smallest Gaussian release that the policy allows takes next to nothing of what others may ask with Laplace noise.
+//
+// covers: L3
+func TestGaussianNoiseLeavesTheEpsilonClauseOpen(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	f.budgets(t, "{dataset: true, form: approx, epsilon: 20, delta: 1e-6, min_epsilon: 0.0001}",
+		"{group: analysts, per: analyst, form: approx, epsilon: 100, delta: 1e-6}",
+		"{analyst: small, form: approx, epsilon: 3, delta: 1e-7}")
+	answers := func(who, epsilon string, from int) (n int) {
+		t.Helper()
+		for {
+			_, err := f.client(who+":analyst").Query(t.Context(), counted(from+n, api.QueryRequest{Epsilon: api.Decimal(epsilon)}), "")
+			if code := codeOfError(err); code == fault.CodeBudgetExhausted {
+				return n
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+	}
+	gauss := api.QueryRequest{Mechanism: "gaussian", Rho: "0.000000005"}
+	for i, who := range []string{"bob", "small"} {
+		got, err := f.client(who+":analyst").Query(t.Context(), counted(i, gauss), "")
+		if err != nil || got.Spent.Epsilon != "" || got.Spent.Rho != "5e-9" {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	if n := answers("small", "0.5", 0); n < 5 {
+		t.Errorf("(3, 1e-7) gives %d answers of epsilon 0.5", n)
+	}
+	// The dataset's has 2.5 less by now.
+	if n := answers("ana", "1", 20); n < 17 {
+		t.Errorf("(20, 1e-6) gives %d answers of epsilon 1", n)
+	}
+	account, err := f.client("sam:steward").Account(t.Context(), gatewaytest.Dataset, "dataset")
+	if err != nil || account.Spent.Tail != "2e-18" || account.Spent.Epsilon == "" {
+		t.Errorf("%+v, %v", account.Spent, err)
+	}
+	if err := f.Ledger.VerifyAll(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAccountsTakeMechanisms: an account that takes one family of mechanisms only refuses the other, and says so; what was bought before is given again.
+//
+// covers: L3
+func TestAccountsTakeMechanisms(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	gauss, laplace := counted(1, api.QueryRequest{Mechanism: "gaussian", Rho: "0.01"}), counted(1, api.QueryRequest{Mechanism: "laplace", Epsilon: "0.1"})
+	ana := f.client("ana:analyst")
+	if _, err := ana.Query(t.Context(), gauss, ""); err != nil {
+		t.Fatal(err)
+	}
+	own := "{group: analysts, per: analyst, form: approx, epsilon: 100, delta: 1e-6}"
+	f.budgets(t, "{dataset: true, form: approx, epsilon: 20, delta: 1e-6, mechanisms: [laplace]}", own)
+	for _, ask := range []api.QueryRequest{counted(2, gauss), counted(3, gauss)} {
+		if _, err := ana.Query(t.Context(), ask, ""); codeOfError(err) != fault.CodeBudgetMechanism || !strings.Contains(err.Error(), "the dataset account takes laplace noise only") {
+			t.Errorf("%v", err)
+		}
+		if _, err := ana.Estimate(t.Context(), ask); codeOfError(err) != fault.CodeBudgetMechanism {
+			t.Errorf("%v", err)
+		}
+	}
+	plan := api.PlanRequest{Dataset: gatewaytest.Dataset, Delta: "1e-8", Mechanisms: []api.PlanMechanism{{Mechanism: "gaussian", Rho: "0.01"}}}
+	if _, err := ana.RegisterPlan(t.Context(), plan, ""); codeOfError(err) != fault.CodeBudgetMechanism {
+		t.Errorf("%v", err)
+	}
+	if _, err := ana.Query(t.Context(), laplace, ""); err != nil {
+		t.Error(err)
+	}
+	f.budgets(t, "{dataset: true, form: approx, epsilon: 20, delta: 1e-6}", strings.Replace(own, "}", ", mechanisms: [gaussian]}", 1))
+	if _, err := ana.Query(t.Context(), counted(4, laplace), ""); codeOfError(err) != fault.CodeBudgetMechanism {
+		t.Errorf("%v", err)
+	}
+	if _, err := ana.Query(t.Context(), counted(5, gauss), ""); err != nil {
+		t.Error(err)
+	}
+}
