@@ -83,7 +83,7 @@ func fetch(ctx context.Context, w Wanted) (Programs, error) {
 	if at < 0 {
 		return Programs{}, fmt.Errorf("pgserver: there is no PostgreSQL %d to fetch for %s", major, system)
 	}
-	cache, err := cacheDir(w.Cache)
+	cache, err := CacheDir(w.Cache)
 	if err != nil {
 		return Programs{}, err
 	}
@@ -91,8 +91,8 @@ func fetch(ctx context.Context, w Wanted) (Programs, error) {
 	return f.programs(ctx)
 }
 
-// cacheDir is the directory of fetched programs, which exists afterwards and which the server's user can enter.
-func cacheDir(given string) (string, error) {
+// CacheDir is the directory of fetched programs (see [Wanted.Cache]), which exists afterwards and which the server's user can enter.
+func CacheDir(given string) (string, error) {
 	dir := given
 	if dir == "" {
 		user, err := os.UserCacheDir()
