@@ -30,6 +30,8 @@ type fakeData struct {
 	takes func(context.Context) ([]sqlrewrite.ExactRow, error)
 }
 
+func (f *fakeData) Distributed() bool { return false }
+
 func (f *fakeData) Dry(context.Context, ...sqlrewrite.DryRun) error { return f.dry }
 
 func (f *fakeData) Run(ctx context.Context, _ ...sqlrewrite.Statement) sqlrewrite.Rows {

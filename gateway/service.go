@@ -30,6 +30,8 @@ type Data interface {
 	Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows
 	// Dry runs statements over made-up rows, and names no table: it needs no charge. Its only errors are plan/dry-run.
 	Dry(context.Context, ...sqlrewrite.DryRun) error
+	// Distributed reports whether tables may lie on several servers, so that statements are to be printed for such a database.
+	Distributed() bool
 	Ping(context.Context) error
 }
 
@@ -183,6 +185,11 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	}
 	if err := s.enforce(ctx, q.purse); err != nil {
 		return nil, receipt{}, err
+	}
+	if q.data.Distributed() {
+		if err := q.plan.Distribute(); err != nil {
+			return nil, receipt{}, err
+		}
 	}
 	if err := q.data.Dry(ctx, q.plan.DryRuns()...); err != nil {
 		// An answer that there is already was computed by another version of the server.

@@ -111,6 +111,8 @@ func (s *side) Run(ctx context.Context, statements ...sqlrewrite.Statement) sqlr
 	}
 }
 
+func (s *side) Distributed() bool { return false }
+
 func (s *side) Dry(ctx context.Context, runs ...sqlrewrite.DryRun) error {
 	return s.readers[s.without].Dry(ctx, runs...)
 }

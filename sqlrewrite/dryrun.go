@@ -15,23 +15,25 @@ import (
 // rights of the statement itself: where that server cannot compute the text, the question is refused, free, as a function of the text alone. A dry
 // run proves nothing, as a condition may hide an operation from the rows that were made up; the forms of docs/sql.md, section 5, are what proves it.
 type DryRun struct {
-	For      Statement
+	For Statement
+	// Plain says that there is nothing to try on one server: the statement counts rows and adds up columns, which every server can. Workers of a
+	// distributed database are asked other statements, which may be none.
+	Plain    bool
 	template template
 }
 
 // Text is what runs. Beside the statement's own arguments there are arrays of made-up values, as PostgreSQL writes them.
 func (d DryRun) Text() (sql string, args []any) { return d.template.dryRun(d.For.Args) }
 
-// DryRuns are those of the plan's statements that do more than count rows and add up columns.
+// DryRuns are those of the plan's statements.
 func (p *Plan) DryRuns() []DryRun {
 	var all []DryRun
 	if !p.NeedsData() {
 		return nil
 	}
 	for i := range p.parts {
-		if part := &p.parts[i]; mayFail(p.query, part) {
-			all = append(all, DryRun{For: part.statement, template: part.template})
-		}
+		part := &p.parts[i]
+		all = append(all, DryRun{For: part.statement, Plain: !mayFail(p.query, part), template: part.template})
 	}
 	return all
 }

@@ -36,11 +36,11 @@ func TestDryRunsOfGoldenStatements(t *testing.T) {
 				if err != nil {
 					d.Fatalf(t, "%v", err)
 				}
-				runs := p.DryRuns()
-				if len(runs) == 0 {
-					skipped++
-				}
-				for _, run := range runs {
+				for _, run := range p.DryRuns() {
+					if run.Plain {
+						skipped++
+						continue
+					}
 					ran++
 					sql, args := run.Text()
 					for _, table := range snapshot.Tables {
@@ -62,7 +62,7 @@ func TestDryRunsOfGoldenStatements(t *testing.T) {
 		})
 	}
 	if ran < 90 || skipped < 50 {
-		t.Errorf("%d dry runs, %d plans without one: too few to say anything", ran, skipped)
+		t.Errorf("%d dry runs, %d plain statements: too few to say anything", ran, skipped)
 	}
-	t.Logf("%d dry runs, %d plans without one", ran, skipped)
+	t.Logf("%d dry runs, %d plain statements", ran, skipped)
 }

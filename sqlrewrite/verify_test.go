@@ -41,6 +41,16 @@ func proposals(at string, p *Plan, snapshot *catalog.Snapshot) []proposed {
 // eachGolden calls with every statement of the golden files.
 func eachGolden(t *testing.T, visit func(proposed)) {
 	t.Helper()
+	eachGoldenPlan(t, func(at string, p *Plan) {
+		for _, s := range proposals(at, p, p.snapshot) {
+			visit(s)
+		}
+	})
+}
+
+// eachGoldenPlan calls with every plan of the golden files.
+func eachGoldenPlan(t *testing.T, visit func(at string, p *Plan)) {
+	t.Helper()
 	for _, clause := range goldenClauses() {
 		var tables string
 		var snapshot *catalog.Snapshot
@@ -55,9 +65,7 @@ func eachGolden(t *testing.T, visit func(proposed)) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, s := range proposals(d.Pos, p, snapshot) {
-					visit(s)
-				}
+				visit(d.Pos, p)
 			}
 			return d.Expected
 		})

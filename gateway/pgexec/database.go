@@ -36,6 +36,9 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 		if err := inUTF8(ctx, conn); err != nil {
 			return err
 		}
+		if err := known.ask(ctx, conn); err != nil {
+			return err
+		}
 		return remember(ctx, conn)
 	})
 	if err != nil {

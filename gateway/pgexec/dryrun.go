@@ -1,6 +1,7 @@
 package pgexec
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -26,7 +27,7 @@ type trials struct {
 	mu      sync.Mutex
 	version string
 	known   map[[sha256.Size]byte]error
-	citus   *bool // nil: not known yet
+	citus   bool
 }
 
 // serverIs forgets what another version of the server said.
@@ -34,8 +35,28 @@ func (t *trials) serverIs(version string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.version != version {
-		t.version, t.known, t.citus = version, map[[sha256.Size]byte]error{}, nil
+		t.version, t.known = version, map[[sha256.Size]byte]error{}
 	}
+}
+
+// ask asks whether tables of the database may lie on other servers.
+func (t *trials) ask(ctx context.Context, conn *pgx.Conn) error {
+	var citus bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')").Scan(&citus); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.citus != citus {
+		t.citus, t.known = citus, map[[sha256.Size]byte]error{}
+	}
+	return nil
+}
+
+func (t *trials) onCitus() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.citus
 }
 
 func (t *trials) of(text [sha256.Size]byte) (result error, known bool) {
@@ -59,6 +80,9 @@ func (t *trials) remember(text [sha256.Size]byte, result error) {
 // error here: the statement itself will meet it.
 func (d *Database) Dry(ctx context.Context, runs ...sqlrewrite.DryRun) error {
 	for _, run := range runs {
+		if run.Plain && !d.Distributed() {
+			continue
+		}
 		id := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q\x00%v", run.For.SQL, run.For.Args, run.For.Pins))
 		result, known := d.trials.of(id)
 		if !known {
@@ -74,7 +98,7 @@ func (d *Database) Dry(ctx context.Context, runs ...sqlrewrite.DryRun) error {
 	return nil
 }
 
-// tried makes one dry run; sure is false where it says nothing of the text.
+// tried makes one dry run; sure is false where the next one may say something else of the text.
 func (d *Database) tried(ctx context.Context, run sqlrewrite.DryRun) (result error, sure bool) {
 	ctx, cancel := context.WithTimeout(ctx, d.acquire+d.patience)
 	defer cancel()
@@ -84,49 +108,71 @@ func (d *Database) tried(ctx context.Context, run sqlrewrite.DryRun) (result err
 	}
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
-	citus, err := d.onCitus(ctx, conn.Conn())
-	if err != nil {
-		return nil, false
+	citus := d.Distributed() // whatever was not known before is since there is a connection
+	result, sure = nil, true
+	if !run.Plain {
+		sql, args := run.Text()
+		result, sure = inTrial(ctx, conn.Conn(), nil, sql, args, nil)
 	}
-	sql, args := run.Text()
-	result, sure = inTrial(ctx, conn.Conn(), nil, sql, args)
 	if result == nil && sure && citus {
-		// What its workers are asked is another statement for each kind of query. Planning it plans theirs, and reads no row.
-		result, sure = inTrial(ctx, conn.Conn(), run.For.Pins, "EXPLAIN "+run.For.SQL, run.For.Args)
+		// What its workers are asked is another statement for each kind of query. Planning it plans theirs, and reads no row. A worker is asked for
+		// one of its tasks.
+		result, sure = inTrial(ctx, conn.Conn(), run.For.Pins, "EXPLAIN "+run.For.SQL, run.For.Args, workersPlan)
 	}
 	return result, sure
 }
 
-// onCitus reports whether tables of the database may lie on other servers.
-func (d *Database) onCitus(ctx context.Context, conn *pgx.Conn) (bool, error) {
-	d.trials.mu.Lock()
-	known := d.trials.citus
-	d.trials.mu.Unlock()
-	if known != nil {
-		return *known, nil
+// notPlanned is what Citus explains where a worker raised an error when it was to plan its part: that error is dropped by Citus.
+const notPlanned = "Could not get remote plan."
+
+// workersPlan refuses what no worker could plan.
+func workersPlan(line []byte) error {
+	if bytes.Contains(line, []byte(notPlanned)) {
+		return fault.Distributed()
 	}
-	var citus bool
-	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')").Scan(&citus); err != nil {
-		return false, err
-	}
-	d.trials.mu.Lock()
-	d.trials.citus = &citus
-	d.trials.mu.Unlock()
-	return citus, nil
+	return nil
 }
 
-// inTrial runs a text in a transaction of its own, which it rolls back, and drops the rows.
-func inTrial(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, sql string, args []any) (result error, sure bool) {
+// Distributed reports whether tables of the database may lie on other servers, as far as a connection has told yet.
+func (d *Database) Distributed() bool { return d.trials.onCitus() }
+
+// inTrial runs a text in a transaction of its own, which it rolls back, and drops the rows when look, unless it is nil, has seen the first column.
+func inTrial(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, sql string, args []any, look func([]byte) error) (result error, sure bool) {
 	if err := begin(ctx, conn, pins, planCustom, dryTimeout); err != nil {
 		return nil, false // a policy that is stale is found again, before the statement runs
 	}
 	// Unprepared: what is tried once need not be remembered by the connection.
 	rows, err := conn.Query(ctx, sql, append([]any{pgx.QueryExecModeDescribeExec}, args...)...)
 	if err == nil {
+		for look != nil && rows.Next() {
+			if result = firstError(result, look(rows.RawValues()[0])); result != nil {
+				break
+			}
+		}
 		rows.Close()
 		err = rows.Err()
 	}
 	_, _ = conn.Exec(ctx, "ROLLBACK")
+	if look == nil {
+		return judged(err)
+	}
+	return planned(result, err)
+}
+
+// planned judges what an EXPLAIN on Citus ended with. Only what the coordinator itself says of a text is sure: a worker's error may be a matter of
+// that moment, and what took too long was not planned.
+func planned(result, err error) (error, bool) {
+	var server *pgconn.PgError
+	switch {
+	case result != nil:
+		return result, false
+	case !errors.As(err, &server):
+		return judged(err)
+	case server.Code == "57014":
+		return nil, false
+	case server.Code == "XX000" || server.Code == "25P02": // joins that it does not make; the next question to a worker that raised an error
+		return fault.Distributed(), false
+	}
 	return judged(err)
 }
 

@@ -50,6 +50,15 @@ func DryRun(state string) *Error {
 	}
 }
 
+// Distributed says that the servers on which a dataset's tables lie cannot compute a question's statement: they were asked to plan it.
+func Distributed() *Error {
+	return &Error{
+		Code: CodeDryRun,
+		Msg:  "the servers that hold the dataset's tables cannot compute this query: they were asked to plan it, and could not",
+		Hint: "write it in another way, or leave out what joins and groups by other values than the unit's id; nothing was charged",
+	}
+}
+
 // PriceTooSmall says that the price, split over the query's releases, leaves nothing for each.
 func PriceTooSmall(releases int) *Error {
 	return &Error{

@@ -1,0 +1,75 @@
+package sqlrewrite
+
+import (
+	"reflect"
+	"testing"
+)
+
+// What is printed for a distributed database is proven as well, and is another text only where a flat statement computes keys.
+//
+// covers: E.3 E.4
+func TestDistributedStatementsAreProven(t *testing.T) {
+	others := 0
+	eachGoldenPlan(t, func(at string, p *Plan) {
+		identity := p.Fingerprint()
+		before := proposals(at, p, p.snapshot)
+		if err := p.Distribute(); err != nil {
+			t.Errorf("%s: %v", at, err)
+			return
+		}
+		if p.Fingerprint() != identity {
+			t.Errorf("%s: the question is another one when its tables are distributed", at)
+		}
+		for i, s := range proposals(at, p, p.snapshot) {
+			if s.statement.SQL == before[i].statement.SQL {
+				continue
+			}
+			if others++; p.shape.kind != flat {
+				t.Errorf("%s: another text\n%s", at, s.statement.SQL)
+			}
+			if err := s.proven(s.claim); err != nil {
+				t.Errorf("%s: %v\n%s\n%v", at, err, s.statement.SQL, s.statement.Args)
+			}
+		}
+	})
+	if others < 30 {
+		t.Errorf("only %d statements are others", others)
+	}
+}
+
+// Rows that are held against the domain of their key give the groups that are held against it.
+//
+// covers: W7
+func TestDistributedStatementsGiveTheSame(t *testing.T) {
+	w := newWorld(t, 23, wild, 4)
+	for _, key := range []string{"k_num", "k_bool, k_text", "k_text", "n2 / 7", "n4 > 3", "CASE WHEN n4 > 3 THEN 'a' ELSE 'b' END", "extract(month FROM day)",
+		"coalesce(k_text, 'none')", "width_bucket(n4, 0, 10, 3)", "NOT k_bool"} {
+		sql := "SELECT " + key + ", count(*), sum(n4) FROM people GROUP BY " + key
+		p, err := Rewrite(sql, w.snapshot, sharp())
+		if err != nil {
+			t.Fatalf("%s: %v", sql, showFault(err))
+		}
+		for range 3 {
+			w.fill(t, true)
+			want := w.statementOf(t, p)
+			if err := p.Distribute(); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.statementOf(t, p); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: rows give %v, groups give %v", sql, got, want)
+			}
+			p, _ = Rewrite(sql, w.snapshot, sharp())
+		}
+	}
+}
+
+// statementOf runs the only statement of a plan.
+func (w *world) statementOf(t *testing.T, p *Plan) exactTable {
+	t.Helper()
+	s := p.parts[0].statement
+	tables, err := runOnAll(t.Context(), w.conn, s, []string{"nobody"})
+	if err != nil || len(p.parts) != 1 || p.shape.kind != flat {
+		t.Fatalf("%s\n%v", s.SQL, err)
+	}
+	return tables[0]
+}
