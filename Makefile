@@ -16,7 +16,7 @@ TIMING    ?= 5000
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration golden fuzz faults faults-short soak audit bench neighbours versions timing totality
+.PHONY: help demo build check test integration golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,10 @@ versions: ## what depends on PostgreSQL's version, on each of VERSIONS ("14 15 1
 
 totality: ## EXPRESSIONS (400000) random expressions over the worst rows: none raises an error; make test runs 20000
 	NOISEGATE_TOTALITY=$(EXPRESSIONS) $(GO) test -count=1 -v -run 'TestTotality|TestNoKeyVanishes' -timeout 2h ./sqlrewrite
+
+citus: ## a gateway in front of a coordinator and two workers of Citus, built once from ../shared/engines (skipped where there is no source, compiler or PostgreSQL 15 to build with)
+	$(GO) vet -tags citus ./integration
+	$(GO) test -tags citus -count=1 -v -run 'TestCitus' -timeout 30m ./integration
 
 bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$($(GO) list $(PACKAGES) | grep -v /integration)

@@ -84,7 +84,12 @@ type stack struct {
 // newStack starts everything: server, roles, migrations, data, policies, gateway. All of it goes when the test ends.
 func newStack(t testing.TB, sets ...dataset) *stack {
 	t.Helper()
-	s := prepareStack(t, sets...)
+	return prepareStack(t, sets...).started(t, sets)
+}
+
+// started makes the gateway ready.
+func (s *stack) started(t testing.TB, sets []dataset) *stack {
+	t.Helper()
 	s.writeConfig(t, sets)
 	s.run(t, "migrate", "--config", s.config)
 	for _, d := range sets {
@@ -111,6 +116,12 @@ func prepareStack(t testing.TB, sets ...dataset) *stack {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
+	return prepareStackOn(t, server, sets...)
+}
+
+// prepareStackOn is [prepareStack] on a server that is running.
+func prepareStackOn(t testing.TB, server *pgserver.Server, sets ...dataset) *stack {
+	t.Helper()
 	s := &stack{server: server, dir: t.TempDir(), log: new(logBuffer)}
 	s.config = filepath.Join(s.dir, "noisegate.yaml")
 	t.Cleanup(func() {
