@@ -16,7 +16,7 @@ TIMING    ?= 5000
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus
+.PHONY: help demo build check test integration golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,7 +73,10 @@ soak: ## 64 clients at two gateways for SOAK (1h), with a fault every SOAK/60, a
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
 	NOISEGATE_FRESH=1 $(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)
 
-neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each, the coupling on 5000; make test runs 5000 of each
+proofs: ## the proofs of the rewriter on 5000 random queries each, with every mutant, for CI; make test runs 1000 of each and one mutant in four
+	$(GO) test -count=1 -run 'Neighbours$$|OracleRandom|Coupling$$|KillMutants|RandomStatements' -timeout 30m ./sqlrewrite -proof-queries 5000 -all-mutants
+
+neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each, the coupling on 5000
 	$(GO) test -count=1 -v -run 'Neighbours$$|OracleRandom|Coupling$$|CostOracle$$' -timeout 12h ./sqlrewrite -proof-queries $(PROOFS) -cost-queries 100000
 
 timing: ## what builtins and rows cost against the planner's table, then neighbouring datasets over HTTP at a quantum of 5 ms, TIMING (5000) questions to each
