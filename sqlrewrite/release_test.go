@@ -79,7 +79,11 @@ func streamed(rows []ExactRow) Rows {
 
 func answer(t testing.TB, p *Plan, rows ...ExactRow) *Answer {
 	t.Helper()
-	s := fixedSampler(t)
+	return answerFrom(t, fixedSampler(t), p, rows...)
+}
+
+func answerFrom(t testing.TB, s *mechanisms.Sampler, p *Plan, rows ...ExactRow) *Answer {
+	t.Helper()
 	released, err := p.Release(s, p.Draw(s), streamed(rows))
 	if err != nil {
 		t.Fatal(err)
@@ -326,8 +330,9 @@ func TestIntervalsCover(t *testing.T) {
 	const answers = 1000
 	held := make([]int64, 3)
 	truth := []*big.Rat{big.NewRat(1000, 1), big.NewRat(40_123, 1), big.NewRat(40_123, 1000)}
+	s := fixedSampler(t)
 	for range answers {
-		a := answer(t, p, row("", 1000, 40_123, 40_123-50*1000))
+		a := answerFrom(t, s, p, row("", 1000, 40_123, 40_123-50*1000))
 		for i, want := range truth {
 			in := a.Intervals[0][i]
 			lo, _ := new(big.Rat).SetString(in.Lo)
