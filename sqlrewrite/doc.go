@@ -61,13 +61,14 @@
 //
 // Plan: sensitivities, mechanisms, prices.
 //
-//	plan.go                                  options, plan, statement
+//	plan.go, planning.go                     options, plan, statement; settings that it is planned with
 //	proposal.go                              what a statement claims, for package verify
 //	shape.go                                 how a statement bounds what one unit contributes
 //	price.go, split.go                       mechanisms, and the price divided over them
 //	pick.go                                  releases that choose
 //	work.go, cost.go, costtable.go           what the rows of one unit can cost, by public facts; prices that were measured
 //	rowcap.go                                rows of a unit that are left out below a join
+//	steady.go                                joins of which both sides are read
 //	slots.go                                 noise of a registered plan
 //	reuse.go                                 earlier releases of the same question
 //	canonical.go                             what makes two questions one

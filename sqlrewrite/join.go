@@ -16,6 +16,7 @@ type joined struct {
 	left, right fromItem
 	on          expr
 	meets       *meeting // nil: each row of the left side meets one of the right at most
+	semi        bool     // it stands for EXISTS or IN
 }
 
 func (*joined) fromItem() {}

@@ -34,6 +34,13 @@ type printer struct {
 	added    bool      // there are such forms in the text
 	inside   []*rowCap // those whose rows are being printed
 	seedArg  int       // the number of the seed's argument; 0: none
+	pairs    bool      // there are joins on equalities
+	semis    int       // EXISTS and IN that became joins, or could have
+	asJoins  map[fromItem]*lifted
+	lifts    []*lifted // those that FROM is to join yet
+	fixed    int       // inside of so many queries with nothing that could join them
+	chained  bool      // there are more than one of one query
+	joins    bool      // there are joins of people's rows, printed so that both sides are read
 }
 
 // adds reports whether to print a form that a question's identity does not have.

@@ -10,6 +10,29 @@ import (
 // from prints the relations of the block.
 func (p *statementPrinter) from() string { return p.fromItem(p.q.source.node) }
 
+// fromWhere prints FROM and WHERE of the block: rows of units, and of groups that may be shown, which keys tell. late says that WHERE is
+// printed before FROM, for the numbers of arguments that identify a question.
+func (p *statementPrinter) fromWhere(keys []string, late bool) {
+	domain := func() string {
+		if keys == nil {
+			return ""
+		}
+		return p.domainFilter(keys)
+	}
+	from, where, ok := p.steady(p.q.source.node, p.q.where, func() []string { return []string{p.notNullUnit(), domain()} })
+	if !ok && !late {
+		from = p.from()
+	}
+	if !ok {
+		where = joinConditions([]string{p.notNullUnit(), p.rowFilter(), domain()})
+	}
+	if !ok && late {
+		from = p.from()
+	}
+	p.clause("\n      FROM ", from)
+	p.clause("\n      WHERE ", where)
+}
+
 // fromItem prints a relation.
 func (p *printer) fromItem(n fromItem) string {
 	switch n := n.(type) {
@@ -37,6 +60,7 @@ func (p *printer) fromItem(n fromItem) string {
 		if nestedJoin(n.right) {
 			right = "(" + right + ")"
 		}
+		p.pairs = p.pairs || n.meets == nil && n.on != nil || n.meets != nil && len(n.meets.pairs) > 0
 		text := p.fromItem(n.left) + joinWord(n) + right
 		if n.on != nil {
 			text += " ON " + p.text(n.on)
@@ -119,11 +143,15 @@ func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
 		text += "DISTINCT "
 	}
 	text += strings.Join(outputs, ", ")
-	if q.from != nil {
-		text += " FROM " + p.fromItem(q.from)
-	}
-	if q.where != nil {
-		text += " WHERE " + p.text(q.where)
+	if from, where, ok := p.steady(q.from, q.where, func() []string { return nil }); ok {
+		text += " FROM " + from + " WHERE " + where
+	} else {
+		if q.from != nil {
+			text += " FROM " + p.fromItem(q.from)
+		}
+		if q.where != nil {
+			text += " WHERE " + p.text(q.where)
+		}
 	}
 	if len(keys) > 0 {
 		text += " GROUP BY " + strings.Join(keys, ", ")
@@ -141,6 +169,12 @@ func (p *printer) asIs(e expr) string {
 
 // exists prints EXISTS.
 func (p *printer) exists(e exists) {
+	if f := p.lift(e); f != nil {
+		p.write("(", p.field(f), " IS NOT NULL)")
+		return
+	}
+	p.fixed++
+	defer func() { p.fixed-- }()
 	p.structure.enter(e.from)
 	p.write("EXISTS (SELECT 1 FROM ", p.fromItem(e.from))
 	if e.where != nil {
@@ -152,6 +186,12 @@ func (p *printer) exists(e exists) {
 
 // inRows prints IN (query).
 func (p *printer) inRows(e inRows) {
+	if f := p.lift(e); f != nil {
+		p.write("(", p.field(f), " IS NOT NULL)")
+		return
+	}
+	p.fixed++
+	defer func() { p.fixed-- }()
 	p.structure.enter(e.from)
 	p.write("(")
 	if len(e.x) > 1 {

@@ -116,12 +116,19 @@ func (p *printer) rowCap(c *rowCap) string {
 		hash = "pg_catalog.hashtextextended(COALESCE(" + asTextSQL(p.field(f)) + ", ''), " + hash + ")"
 		ties = append(ties, p.identical(f))
 	}
-	conditions := []string{"(" + p.field(c.by) + " IS NOT NULL)"}
-	if c.where != nil {
-		conditions = append(conditions, p.text(c.where))
+	there := "(" + p.field(c.by) + " IS NOT NULL)"
+	from, conditions, ok := p.steady(c.of, c.where, func() []string { return []string{there} })
+	if !ok {
+		conditions = there
+		if c.where != nil {
+			conditions += " AND " + p.text(c.where)
+		}
 	}
 	place := "pg_catalog.row_number() OVER (PARTITION BY " + p.field(c.by) + " ORDER BY " + hash + ", " + strings.Join(ties, ", ") + ") AS place"
-	source := "SELECT " + strings.Join(append(list, place), ", ") + " FROM " + p.fromItem(c.of) + " WHERE " + joinConditions(conditions)
+	if !ok {
+		from = p.fromItem(c.of)
+	}
+	source := "SELECT " + strings.Join(append(list, place), ", ") + " FROM " + from + " WHERE " + conditions
 	p.inside = p.inside[:len(p.inside)-1]
 	limit := p.sub(func() { p.arg(fmt.Sprint(c.rows), "bigint") })
 	return "(SELECT " + strings.Join(outer, ", ") + " FROM (" + source + ") AS v WHERE v.place <= " + limit + ")" + c.as()

@@ -122,8 +122,7 @@ func (p *statementPrinter) innerRows(groupBy, list []string) string {
 	}
 	return p.sub(func() {
 		p.clause("SELECT ", strings.Join(list, ", "))
-		p.clause("\n      FROM ", p.from())
-		p.clause("\n      WHERE ", joinConditions([]string{p.notNullUnit(), p.rowFilter(), p.domainFilter(keys)}))
+		p.fromWhere(keys, false)
 		p.clause("\n      GROUP BY ", strings.Join(groupBy, ", "))
 	})
 }

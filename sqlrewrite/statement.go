@@ -61,9 +61,12 @@ func (p *statementPrinter) print() {
 	if part.units {
 		values++
 	}
+	if len(p.lifts) > 0 {
+		panic("sqlrewrite: rows that nothing joins")
+	}
 	part.template = p.template()
 	part.statement = Statement{SQL: part.template.sql(), Args: p.args, Keys: len(q.keys), Values: values, Pins: pins(q), Sorts: s.kind != flat,
-		Pieces: s.cut != uncut}
+		Pieces: s.cut != uncut, Hashes: p.pairs, InOrder: p.joins, Chained: p.chained}
 	if s.cut == byRange {
 		part.statement.Ranges = p.ranges
 		part.statement.Sorts = len(q.keys) == 0 // rows come in the order of people; the few groups above them are better hashed
@@ -94,12 +97,19 @@ func (p *statementPrinter) flat() {
 		outputs = append(outputs, asTextSQL("pg_catalog.count(*)"))
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
-	p.clause("\nFROM ", p.from())
-	conditions := []string{p.notNullUnit(), p.rowFilter()}
-	if p.distributed {
-		conditions = append(conditions, p.domainFilter(keys))
+	domain := func() string {
+		if p.distributed {
+			return p.domainFilter(keys)
+		}
+		return ""
 	}
-	p.clause("\nWHERE ", joinConditions(conditions))
+	from, where, ok := p.steady(p.q.source.node, p.q.where, func() []string { return []string{p.notNullUnit(), domain()} })
+	if !ok {
+		from = p.from()
+		where = joinConditions([]string{p.notNullUnit(), p.rowFilter(), domain()})
+	}
+	p.clause("\nFROM ", from)
+	p.clause("\nWHERE ", where)
 	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
 	if !p.distributed {
 		p.groupFilter(keys)
@@ -170,15 +180,13 @@ func (p *statementPrinter) units() string {
 	if len(list) == 0 {
 		list = []string{"1 AS one"}
 	}
-	conditions := []string{p.notNullUnit(), p.rowFilter()}
+	domain := []string(nil)
 	if p.shape.kind == keptKeys {
-		// Before the choice: keys that are not shown must not take a place.
-		conditions = append(conditions, p.domainFilter(keys[1:]))
+		domain = keys[1:] // before the choice: keys that are not shown must not take a place
 	}
 	source := p.sub(func() {
 		p.clause("SELECT ", strings.Join(list, ", "))
-		p.clause("\n      FROM ", p.from())
-		p.clause("\n      WHERE ", joinConditions(conditions))
+		p.fromWhere(domain, true)
 		p.clause("\n      GROUP BY ", strings.Join(keys, ", "))
 	})
 	if p.shape.kind == keptKeys {

@@ -123,7 +123,7 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	settings := []string{planCustom}
 	for _, statement := range statements {
 		pins = append(pins, statement.Pins...)
-		settings = append(settings, planning(statement)...)
+		settings = append(settings, statement.Planning()...)
 	}
 	if err := begin(ctx, conn.Conn(), pins, settings...); err != nil {
 		return fault.Untouched(err)
@@ -210,27 +210,6 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, settings 
 
 // planCustom has the statement planned for its arguments each time: one way of planning, however often its text was seen (A37).
 const planCustom = "SET LOCAL plan_cache_mode = force_custom_plan"
-
-// How a statement that adds up per unit is best planned; docs/performance.md has the figures.
-const (
-	planSorted = "SET LOCAL enable_hashagg = off"
-	// planPartitions adds up in each partition of a table whose partitions keep units apart.
-	planPartitions = "SET LOCAL enable_partitionwise_aggregate = on"
-	// With these no table is large enough to be read by several processes: they take a side of the UNION ALL each.
-	planWholeTables  = "SET LOCAL min_parallel_table_scan_size = 715827882"
-	planWholeIndexes = "SET LOCAL min_parallel_index_scan_size = 715827882"
-)
-
-func planning(s sqlrewrite.Statement) []string {
-	var all []string
-	if s.Sorts {
-		all = append(all, planSorted, planPartitions)
-	}
-	if s.Pieces {
-		all = append(all, planWholeTables, planWholeIndexes)
-	}
-	return all
-}
 
 // divide puts the ends of a statement's ranges to its arguments: whole numbers of PostgreSQL's statistics of a column, which go back to
 // where they came from and nowhere else. They decide which process adds up what, and no result. A column without statistics has one range.

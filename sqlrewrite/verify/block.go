@@ -49,6 +49,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	if q.Larg != nil || q.Rarg != nil {
 		refuse("a field of SELECT")
 	}
+	s.present = presentIn(q.WhereClause)
 	s.rel = s.from(q.FromClause)
 	s.conditions(q.WhereClause, true)
 	s.rel.owner()

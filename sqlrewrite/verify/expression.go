@@ -32,7 +32,8 @@ type scope struct {
 	facts  map[int]bool // ids that are not NULL wherever a condition beside this one is true
 	// positive: it only matters whether the expression is true, not whether it is false or NULL, and it stands under no NOT.
 	positive bool
-	runs     *windows // the windows of the query; nil: there may be none
+	runs     *windows    // the windows of the query; nil: there may be none
+	present  [][2]string // columns, by table and name, that WHERE says are not NULL (present.go)
 }
 
 // narrowed is a range that CASE proves.

@@ -21,7 +21,8 @@ import (
 // The columns of a LEFT JOIN's right side are other values than before, as they may be NULL: they follow from both sides' rows. They still
 // name the unit where they are not NULL, but not where they are (strict).
 //
-// FULL and RIGHT JOIN, USING and NATURAL are not printed, and are refused.
+// What WHERE says is not NULL makes an outer join an inner one (present.go). RIGHT JOIN, other FULL JOINs, USING and NATURAL are not printed, and
+// are refused.
 
 func (s *scope) from(list []*pgquery.Node) *relation {
 	if len(list) > 1 {
@@ -99,7 +100,11 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 	}
 	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
 	on := &scope{d: s.d, parent: s.parent, ctes: s.ctes, rel: both}
-	switch j.Jointype {
+	kind := j.Jointype
+	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
+		kind = pgquery.JoinType_JOIN_INNER
+	}
+	switch kind {
 	case pgquery.JoinType_JOIN_INNER:
 		on.conditions(j.Quals, true)
 		return both
@@ -158,7 +163,7 @@ func (s *scope) fromLeft(id int, left map[int]bool) bool { return s.d.determined
 // conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and equalities
 // is collected first, so that conditions with queries can use it.
 func (s *scope) conditions(n *pgquery.Node, facts bool) {
-	all := conjuncts(n, nil)
+	all := s.unfenced(conjuncts(n, nil))
 	s.facts = make(map[int]bool)
 	if facts {
 		for _, c := range all {

@@ -19,6 +19,7 @@
 //	relation.go      rows with owners; how many of them agree in given columns
 //	scan.go          tables, their owners and unique keys
 //	join.go          FROM
+//	present.go       what is not NULL, and the outer joins that are inner ones by that
 //	block.go         SELECT: conditions, outputs, DISTINCT, UNION ALL
 //	grouping.go      GROUP BY within one unit, and the aggregates of one unit
 //	semijoin.go      EXISTS and IN

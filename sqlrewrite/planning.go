@@ -1,0 +1,39 @@
+package sqlrewrite
+
+// How a statement that adds up per unit is best planned; docs/performance.md has the figures.
+const (
+	planSorted = "SET LOCAL enable_hashagg = off"
+	// planPartitions adds up in each partition of a table whose partitions keep units apart.
+	planPartitions = "SET LOCAL enable_partitionwise_aggregate = on"
+	// With these no table is large enough to be read by several processes: they take a side of the UNION ALL each.
+	planWholeTables  = "SET LOCAL min_parallel_table_scan_size = 715827882"
+	planWholeIndexes = "SET LOCAL min_parallel_index_scan_size = 715827882"
+	// planHashed has a row of one side of a join looked up among those of the other: a nested loop goes along all of them for each row, however
+	// few of them it may meet, where PostgreSQL expects that there are few.
+	planHashed = "SET LOCAL enable_nestloop = off"
+	// planInOrder joins in the order of the text, which says what is read whatever a condition leaves (steady.go).
+	planInOrder = "SET LOCAL join_collapse_limit = 1"
+	// planUnsorted joins no sorted rows: where an earlier join found nothing, what the next one compares is NULL, and a merge reads nothing for it.
+	planUnsorted = "SET LOCAL enable_mergejoin = off"
+)
+
+// Planning are the settings that a statement is planned with, as SQL for its transaction.
+func (s Statement) Planning() []string {
+	var all []string
+	if s.Sorts {
+		all = append(all, planSorted, planPartitions)
+	}
+	if s.Pieces {
+		all = append(all, planWholeTables, planWholeIndexes)
+	}
+	if s.Hashes {
+		all = append(all, planHashed)
+	}
+	if s.InOrder {
+		all = append(all, planInOrder)
+	}
+	if s.Chained {
+		all = append(all, planUnsorted)
+	}
+	return all
+}

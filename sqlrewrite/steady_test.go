@@ -1,0 +1,203 @@
+package sqlrewrite
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/catalog"
+	"noisegate/internal/pgtest"
+)
+
+const steadyPolicy = `version: 1
+dataset: d
+neighbours: add-remove
+tables:
+  people: {unit: {row: person_id, of: person}, columns: {age: {bounds: [0, 120]}}}
+  visits: {unit: {column: person_id, of: person}, max_rows: 4, max_groups: 2, columns: {paid: {bounds: [0, 100]}, place: {domain: [1, 2, 3, 4]}}}
+  receipts: {unit: {via: visit_id, to: visits}, max_rows: 4, max_groups: 2, columns: {total: {bounds: [0, 100]}}}
+  lines: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`
+
+// steadyTarget is one person, the only one of 111 years, and the one with the largest number; steadyOthers are all else.
+const (
+	steadyOthers = `CREATE TABLE people (person_id int PRIMARY KEY, age int NOT NULL);
+		CREATE TABLE visits (visit_id int PRIMARY KEY, person_id int, age int, paid int, place int);
+		CREATE TABLE receipts (receipt_id int PRIMARY KEY, visit_id int REFERENCES visits, total int);
+		CREATE TABLE lines (line int PRIMARY KEY, kind int NOT NULL);
+		INSERT INTO people SELECT i, i % 100 FROM generate_series(1, 2000) i;
+		INSERT INTO visits SELECT i, i % 2000 + 1, i % 100, i % 90, i % 4 + 1 FROM generate_series(1, 8000) i;
+		INSERT INTO receipts SELECT i, i, i % 90 FROM generate_series(1, 8000) i;
+		INSERT INTO lines SELECT i, i % 50 FROM generate_series(1, 200) i;`
+	steadyTarget = `INSERT INTO people VALUES (9999, 111); INSERT INTO visits SELECT 100000 + i, 9999, 111, i, i % 4 + 1 FROM generate_series(1, 12) i;
+		INSERT INTO receipts SELECT 100000 + i, 100000 + i, 99 FROM generate_series(1, 12) i;`
+	steadyWithout = `DELETE FROM receipts WHERE receipt_id > 100000; DELETE FROM visits WHERE visit_id > 100000; DELETE FROM people WHERE person_id = 9999`
+	steadyRows    = 25
+	steadyPublic  = 200
+)
+
+// steadyQueries are about the one person, in each way in which a statement reads a second table.
+func steadyQueries() []string {
+	froms := []string{
+		"people p JOIN visits v ON v.person_id = p.person_id",
+		"visits v JOIN people p ON v.person_id = p.person_id",
+		"people p, visits v WHERE v.person_id = p.person_id AND",
+		"people p LEFT JOIN visits v ON v.person_id = p.person_id",
+		"visits p JOIN visits v ON v.person_id = p.person_id",
+		"visits p JOIN visits v ON v.person_id = p.person_id JOIN people q ON q.person_id = v.person_id",
+		"people q JOIN (SELECT person_id, age FROM people) p ON p.person_id = q.person_id JOIN visits v ON v.person_id = p.person_id",
+		"people p JOIN (SELECT person_id, max(age) AS age FROM visits GROUP BY person_id) v ON v.person_id = p.person_id",
+		"(SELECT * FROM people WHERE age > 110) p JOIN (SELECT * FROM visits WHERE age > 110) v ON v.person_id = p.person_id",
+		"people p JOIN visits v ON v.person_id = p.person_id JOIN lines l ON l.line = v.paid",
+		"lines l JOIN visits v ON l.line = v.paid JOIN people p ON v.person_id = p.person_id",
+	}
+	var all []string
+	add := func(from, where string) {
+		word := " WHERE "
+		if strings.HasSuffix(from, " AND") {
+			word = " "
+		}
+		all = append(all, "SELECT count(*) FROM "+from+word+where)
+	}
+	for _, from := range froms {
+		add(from, "p.age = 111")
+		add(from, "v.age = 111")
+		add(from, "p.age > 110 AND v.age > 110 AND p.age + v.age > 220")
+		add(from, "p.age = 111 AND EXISTS (SELECT 1 FROM lines e WHERE e.line = p.age)")
+	}
+	const own = "(SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.age = 111)"
+	for _, where := range []string{"EXISTS " + own, "p.age = 111 AND EXISTS " + own, "p.age = 111 AND NOT EXISTS " + own, "p.age = 111 AND (EXISTS " + own + " OR p.age < 0)",
+		"p.age = 111 AND CASE WHEN p.age > 110 THEN EXISTS " + own + " END", "p.age = 111 AND p.person_id IN (SELECT person_id FROM visits WHERE age = 111)",
+		"p.age = 111 AND p.person_id NOT IN (SELECT person_id FROM visits)",
+		"p.age = 111 AND p.person_id IN (SELECT person_id FROM visits GROUP BY person_id HAVING count(*) > 3)"} {
+		add("people p", where)
+		add("visits p", where)
+		add("people p JOIN visits v ON v.person_id = p.person_id", where)
+	}
+	all = append(all, "SELECT count(*) FROM receipts WHERE total = 99", "SELECT count(*) FROM receipts r JOIN visits v ON v.visit_id = r.visit_id WHERE v.age = 111",
+		"SELECT count(*) FROM visits v JOIN receipts r ON v.visit_id = r.visit_id WHERE v.age = 111", "SELECT count(*) FROM receipts r WHERE r.total = 99 AND EXISTS (SELECT 1 FROM visits v WHERE v.visit_id = r.visit_id AND v.age = 111)",
+		"SELECT count(*) FILTER (WHERE EXISTS "+own+") FROM people p WHERE p.age = 111", "SELECT place, count(*) FROM visits p WHERE EXISTS "+own+" AND p.age = 111 GROUP BY place",
+		"SELECT v.place, sum(v.paid) FROM people p JOIN visits v ON v.person_id = p.person_id WHERE p.age = 111 GROUP BY v.place")
+	return all
+}
+
+// steadyWorld is a database of steadyOthers and the target, with its snapshot.
+func steadyWorld(t *testing.T) (*pgx.Conn, *catalog.Snapshot) {
+	t.Helper()
+	db := pgtest.New(t)
+	db.Exec(t, steadyOthers+steadyTarget+"ANALYZE;")
+	policy, problems := catalog.Parse(steadyPolicy)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	schema, err := catalog.Inspect(t.Context(), db.Pool(t), policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, problems := catalog.Check(policy, schema)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	conn := db.Conn(t, db.DSN)
+	mustExec(t, conn, "SET jit = off; SET plan_cache_mode = force_custom_plan; SET search_path = ''")
+	return conn, snapshot
+}
+
+// moved is by how many rows the target moves the work of a statement, in one plan, and what its rows can move it by.
+func moved(ctx context.Context, conn *pgx.Conn, s Statement, pairs float64) (by, most float64, err error) {
+	var work [2]float64
+	nodes := 0
+	for i, delete := range []string{"", steadyWithout} {
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		if i == 1 {
+			if _, err := tx.Exec(ctx, "SET LOCAL search_path = public; "+delete+"; SET LOCAL search_path = ''"); err != nil {
+				return 0, 0, err
+			}
+		}
+		plan, _, err := executionOf(ctx, conn, s)
+		if err != nil {
+			return 0, 0, err
+		}
+		var n int
+		work[i], n, _ = plan.work()
+		nodes = max(nodes, n)
+		if err := tx.Rollback(ctx); err != nil {
+			return 0, 0, err
+		}
+	}
+	return max(work[0]-work[1], work[1]-work[0]), (steadyRows*(1+pairs) + steadyPublic) * float64(nodes), nil
+}
+
+// One person, whom a condition leaves alone, does not decide whether or how far PostgreSQL reads a table of people: what it looks at moves by that
+// person's rows, what these meet, and public tables, not by the thousands of rows of others.
+//
+// covers: C1
+func TestC1TablesAreReadWhateverOneUnitHolds(t *testing.T) {
+	conn, snapshot := steadyWorld(t)
+	for _, sql := range steadyQueries() {
+		p, err := Rewrite(sql, snapshot, steadyOptions)
+		if err != nil {
+			t.Errorf("%s: %s", sql, showFault(err))
+			continue
+		}
+		for _, setting := range []string{"", "SET enable_mergejoin = off", "SET work_mem = '64kB'"} {
+			mustExec(t, conn, "RESET enable_mergejoin; RESET work_mem;"+setting)
+			for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+				by, most, err := moved(t.Context(), conn, s, float64(clampInt64(p.PairsPerRow())))
+				if err != nil || by > most {
+					t.Errorf("%s\n%s\n%s\nmoved the work by %.0f rows, its own are %.0f: %v", setting, sql, s.SQL, by, most, err)
+				}
+			}
+		}
+	}
+}
+
+var presence = regexp.MustCompile(`\(pg_catalog\.num_nulls\(([^),]*)(?:, ([^),]*))?\) (?:<|<>) 1\)`)
+
+// Where PostgreSQL sees that the outer joins are inner ones, it reads no further than it must: that is what the silence of the test above is worth.
+func TestC1PowerOfTablesAreRead(t *testing.T) {
+	conn, snapshot := steadyWorld(t)
+	caught, all := 0, 0
+	for _, sql := range steadyQueries() {
+		p, err := Rewrite(sql, snapshot, steadyOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+			seen := presence.ReplaceAllStringFunc(s.SQL, func(text string) string {
+				m := presence.FindStringSubmatch(text)
+				if m[2] == "" {
+					return "(" + m[1] + " IS NOT NULL)"
+				}
+				return fmt.Sprintf("(%s IS NOT NULL AND %s IS NOT NULL)", m[1], m[2])
+			})
+			if seen == s.SQL {
+				continue
+			}
+			all++
+			s.SQL, s.InOrder = seen, false
+			by, most, err := moved(t.Context(), conn, s, float64(clampInt64(p.PairsPerRow())))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if by > most {
+				caught++
+			}
+		}
+	}
+	t.Logf("%d of %d", caught, all)
+	if caught < all/2 {
+		t.Errorf("%d of %d statements are noticed", caught, all)
+	}
+}
+
+var steadyOptions = Options{Epsilon: 1_000_000_000_000, Mechanism: MechanismAuto, Delta: 1, Currency: catalog.Approx, Confidence: 0.95}
