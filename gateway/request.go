@@ -20,11 +20,12 @@ const (
 
 // planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request. A
 // refusal of the text says what would be accepted, where that is known.
-func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p purse) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
+func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p purse, proofs *sqlrewrite.Proofs) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	if r.SQL == "" {
 		return nil, nil, fault.RequestMissingField("sql")
 	}
 	options, err := optionsOf(r, p.limit())
+	options.Proofs = proofs
 	private, public, refusal := planWith(r, snapshot, p, options, err)
 	if refusal != nil && err == nil {
 		refusal = sqlrewrite.Suggest(refusal, r.SQL, snapshot, options)

@@ -88,6 +88,7 @@ type Service struct {
 	signer     *budget.Signer
 	abandoned  time.Duration
 	log        *slog.Logger
+	proofs     sqlrewrite.Proofs
 }
 
 // New checks that nothing is missing.
@@ -236,7 +237,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		return nil, err
 	}
 	delay, untimed := s.timing(snapshot, purse)
-	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(purse))
+	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(purse), &s.proofs)
 	if err != nil {
 		return nil, err
 	}

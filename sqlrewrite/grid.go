@@ -93,7 +93,11 @@ func gridWith(x expr, within *bounds, at fault.Position) (*grid, error) {
 		return nil, fault.BadStep(at, name, "the bounds hold too many steps")
 	}
 	if c, ok := x.(computed); ok { // by functions: a CASE would repeat the expression
-		o := clamped(operand{x: c.total, extent: c.within, printed: c.printed}, g.value(g.lo), g.value(g.hi))
+		o := operand{x: c.total, extent: c.within, printed: c.printed}
+		if o.x.typ() == catalog.Float4 { // NULL, which no operation has widened
+			o = o.in(catalog.Float8)
+		}
+		o = clamped(o, g.value(g.lo), g.value(g.hi))
 		g.x, g.clamped = computedOf(c.written, o), true
 	}
 	return g, nil

@@ -26,6 +26,7 @@ type Options struct {
 	Confidence mechanisms.Confidence // level of the intervals, in (0, 1)
 	MaxGroups  int64                 // tightens the policy's bound; 0: the policy's
 	MaxRows    int64                 // tightens the policy's bound; 0: the policy's
+	Proofs     *Proofs               // remember what was proven of earlier plans; nil: those of this plan alone are remembered
 	// Weights say how much the variance of the outputs with these names matters; all positive. Empty: the price is split evenly.
 	Weights map[string]*big.Rat
 }
@@ -207,6 +208,9 @@ const maxParts = 32
 
 // newPlan plans a query, as a selection of groups where that errs less than sorting them.
 func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
+	if o.Proofs == nil {
+		o.Proofs = new(Proofs)
+	}
 	p, err := planOf(q, snapshot, o)
 	if err != nil {
 		return nil, err
@@ -221,7 +225,12 @@ func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error
 }
 
 // Reprice is the plan of the same question under other options. It reads no text again.
-func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.asked, p.snapshot, o) }
+func (p *Plan) Reprice(o Options) (*Plan, error) {
+	if o.Proofs == nil {
+		o.Proofs = p.options.Proofs
+	}
+	return newPlan(p.asked, p.snapshot, o)
+}
 
 // Price is the price that the plan was made for: an ε or, if that is 0, a ρ.
 func (p *Plan) Price() (mechanisms.PicoEpsilon, mechanisms.PicoRho) {

@@ -41,18 +41,20 @@ func unproven(err error, sql string) error {
 	return fault.Unverified(fmt.Errorf("%w: %s", err, sql))
 }
 
-// prove claims every statement of a plan, and proves what reads public tables and released values. Whether verify proves the claims of statements is
-// looked at by tests only, until it has a rule for every form that is printed: it still refuses some that are private.
+// prove claims every statement of a plan, and proves each claim, and that outer layers read public tables and released values only.
 func (p *Plan) prove(on *catalog.Snapshot) error {
 	for i := range p.parts {
 		s := &p.parts[i].statement
 		s.Claim, s.On = p.proposal(i), on
+		if err := s.Prove(p.options.Proofs); err != nil {
+			return err
+		}
 	}
 	if p.post == nil {
 		return nil
 	}
 	p.post.on = on
-	return p.post.Prove(new(Proofs))
+	return p.post.Prove(p.options.Proofs)
 }
 
 // proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.

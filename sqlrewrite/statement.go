@@ -308,8 +308,11 @@ func asTextSQL(e string) string { return e + "::" + textType }
 func (p *statementPrinter) domainFilter(keys []string) string {
 	var all []string
 	for i, k := range p.q.keys {
-		if p.q.private() || k.x.typ() == catalog.Bool && neverNull(k.x) && len(k.domain) == 2 {
-			continue // a private tuple is selected whatever it holds; a boolean has no other keys
+		if p.q.private() {
+			continue // a private tuple is selected whatever it holds
+		}
+		if k.x.typ() == catalog.Bool && neverNull(k.x) && len(k.domain) == 2 && !p.adds() {
+			continue // there are no other keys, but for NULL where a column's NOT NULL was dropped
 		}
 		var texts []string
 		null := false

@@ -2,11 +2,14 @@ package sqlrewrite
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -226,6 +229,49 @@ func TestRandomStatementsAreProven(t *testing.T) {
 	}
 	wait.Wait()
 	t.Logf("%d queries, %v statements", *proofQueries, statements)
+}
+
+// Random expressions over everything that columns can hold are proven wherever the planner takes them: counted, summed, as conditions and as keys.
+//
+// covers: A18 A20 A29 B1 B2 B3
+func TestRandomExpressionsAreProven(t *testing.T) {
+	snapshot := parseSnapshot(t, extremeTables, totalPolicy)
+	r := rand.New(rand.NewPCG(*proofSeed, 21)) // reproducible on purpose
+	kinds := []string{"number", "number", "number", "condition", "text", "time", "interval", "key", "key"}
+	forms := map[string][]string{
+		"number":    {"SELECT count(%s) FROM t", "SELECT sum(%s) FROM t", "SELECT count(*) FROM t WHERE %s > 2", "SELECT count(DISTINCT %s) FROM t"},
+		"condition": {"SELECT count(*) FROM t WHERE %s", "SELECT count(*) FILTER (WHERE %s) FROM t", "SELECT sum(CASE WHEN %s THEN small ELSE grade END) FROM t"},
+		"text":      {"SELECT count(%s) FROM t", "SELECT count(DISTINCT %s) FROM t"},
+		"time":      {"SELECT count(%s) FROM t", "SELECT count(DISTINCT %s) FROM t"},
+		"interval":  {"SELECT count(%s) FROM t", "SELECT sum(extract(epoch FROM %s)) FROM t"},
+		"key":       {"SELECT count(*) FROM t GROUP BY %s", "SELECT sum(small) FROM t GROUP BY %s"},
+	}
+	taken := 0
+	for i := range *proofQueries {
+		kind := kinds[i%len(kinds)]
+		query := fmt.Sprintf(forms[kind][r.IntN(len(forms[kind]))], write(r, kind, 1+r.IntN(4)))
+		p, err := planned(t, query, snapshot)
+		if err == nil {
+			taken += len(p.parts)
+		} else if fault.CodeOf(err) == fault.CodeUnverified {
+			t.Errorf("%s\n%.1500v", query, errors.Unwrap(err))
+		}
+	}
+	t.Logf("%d expressions, %d statements", *proofQueries, taken)
+	if taken*5 < *proofQueries {
+		t.Error("too few are taken")
+	}
+}
+
+// planned is Rewrite, which must not panic.
+func planned(t *testing.T, query string, snapshot *catalog.Snapshot) (*Plan, error) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Fatalf("%s: panic: %v\n%s", query, p, debug.Stack())
+		}
+	}()
+	return Rewrite(query, snapshot, sharp())
 }
 
 // unmoving are mutants of the neighbour tests that leave the sensitivities of a statement as they are: what they change is whether a row may

@@ -18,7 +18,7 @@ func BenchmarkRun(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer d.Close()
+	defer d.Unproven().Close()
 	statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1, Pins: pins(b, d, "people", "id", "age")}
 	for b.Loop() {
 		for _, err := range d.Run(b.Context(), statement) {

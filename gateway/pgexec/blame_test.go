@@ -73,12 +73,12 @@ func TestFailuresThatCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	defer d.Unproven().Close()
 	impatient, err := pgexec.Open(t.Context(), pgexec.Config{DSN: dsn, Connections: 1, StatementTimeout: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer impatient.Close()
+	defer impatient.Unproven().Close()
 	run := func(d *pgexec.Database, sql string) chan error {
 		outcome := make(chan error, 1)
 		_, err := collect(t, d, sqlrewrite.Statement{SQL: sql, Keys: 1})
@@ -91,7 +91,7 @@ func TestFailuresThatCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer confined.Close()
+	defer confined.Unproven().Close()
 	wantBlame(t, "temporary files", run(confined, "SELECT count(*)::text FROM (SELECT g FROM pg_catalog.generate_series(1, 1000000) g ORDER BY g DESC OFFSET 1) x"), false)
 
 	admin := connect()

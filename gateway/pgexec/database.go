@@ -26,6 +26,7 @@ type Database struct {
 	counts   counts
 	trials   *trials
 	proofs   sqlrewrite.Proofs
+	prove    func(sqlrewrite.Statement) error // before anything of a statement is sent
 }
 
 // Open prepares connections to a protected database; [Database.Close] ends them.
@@ -49,6 +50,7 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 		acquire = defaultAcquireTimeout
 	}
 	d := &Database{pool: pool, acquire: acquire, trials: known, patience: config.StatementTimeout + lockTimeout + grace}
+	d.prove = func(s sqlrewrite.Statement) error { return s.Prove(&d.proofs) }
 	return d, nil
 }
 
@@ -98,7 +100,8 @@ func (d *Database) Ping(ctx context.Context) error {
 }
 
 // Run executes statements, one after another on one snapshot, and streams their rows, aggregates sealed. Errors before the first
-// statement was sent are [fault.Untouched]: no protected row can have been read. All others are data/unavailable without any detail.
+// statement was sent are [fault.Untouched]: no protected row can have been read. internal/unverified is one of them: a statement that is not
+// proven to be as private as its price is not sent. All others are data/unavailable without any detail.
 func (d *Database) Run(ctx context.Context, statements ...sqlrewrite.Statement) sqlrewrite.Rows {
 	return func(yield func(sqlrewrite.ExactRow, error) bool) {
 		if err := d.stream(ctx, statements, yield); err != nil {
@@ -109,6 +112,11 @@ func (d *Database) Run(ctx context.Context, statements ...sqlrewrite.Statement) 
 
 // stream yields every row, and returns the error that ended them; nil also when nobody wants more.
 func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement, yield func(sqlrewrite.ExactRow, error) bool) error {
+	for _, statement := range statements {
+		if err := d.prove(statement); err != nil {
+			return fault.Untouched(err)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.acquire+time.Duration(len(statements))*d.patience)
 	defer cancel()
 	waiting, stop := context.WithTimeout(ctx, d.acquire)
@@ -135,6 +143,9 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	for _, statement := range statements {
 		if err := divide(ctx, conn.Conn(), &statement); err != nil {
 			return d.failed(ctx, conn.Conn(), err)
+		}
+		if err := d.prove(statement); err != nil { // the very bytes that are sent
+			return fault.Untouched(err)
 		}
 		batch.Queue(statement.SQL, statement.Args...)
 	}

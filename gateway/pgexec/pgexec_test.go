@@ -40,7 +40,7 @@ func open(t *testing.T, p *pgtest.ProtectedDatabase, edit func(*pgexec.Config)) 
 		t.Fatal(err)
 	}
 	t.Cleanup(d.Close)
-	return d
+	return d.Unproven()
 }
 
 // pins reads what a policy would have pinned.
@@ -277,7 +277,7 @@ func TestF03DatabaseIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Kill()
-	_, err = collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1})
+	_, err = collect(t, d.Unproven(), sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1})
 	if fault.CodeOf(err) != fault.CodeDataUnavailable || !fault.IsUntouched(err) {
 		t.Errorf("got %v", err)
 	}
@@ -377,7 +377,7 @@ func TestA29DatabaseInAnotherEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	_, err = collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1})
+	_, err = collect(t, d.Unproven(), sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1})
 	if cause := errors.Unwrap(errors.Unwrap(err)); !fault.IsUntouched(err) || !strings.Contains(fmt.Sprint(cause), "not UTF8") {
 		t.Errorf("got %v, %v", err, cause)
 	}

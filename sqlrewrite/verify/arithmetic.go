@@ -45,8 +45,11 @@ func common(a, b kind) kind {
 
 // convert is what PostgreSQL does to a value to bring it to a wider type.
 func (d *derivation) convert(v *value, k kind) *value {
-	if v.kind == k || v.null {
+	if v.kind == k {
 		return v
+	}
+	if v.null {
+		return d.nullOf(k)
 	}
 	if v.terms != nil {
 		return v.terms.cast(d, v, k)
@@ -73,7 +76,9 @@ func (d *derivation) convert(v *value, k kind) *value {
 		if v.digits < 0 || v.digits > 300 || !v.within.finite() || bits(atLeastOne(v.within.most())) > 1000 {
 			refuse("a numeric that no float may be able to hold")
 		}
-		c.grain = grainOf(ten(-v.digits))
+		if c.grain = 0; v.digits > 0 {
+			c.grain = grainOf(ten(-v.digits))
+		}
 		c.within = v.within.mapped(floated)
 		c.same = true // numeric 0 becomes 0, not -0
 	case v.kind == float4 && k == float8:
@@ -174,6 +179,9 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		k := common(l.kind, r.kind)
 		d.comparable(l, k)
 		d.comparable(r, k)
+		if isInteger(l.kind) != isInteger(r.kind) && isNumber(k) || l.kind == numeric || isText(k) {
+			l = d.convert(l, k) // there is no operator for both types
+		}
 		v := d.made(l.kind, "nullif", false, l, r)
 		d.like0(v, l)
 		if x := r.number(); x != nil && x.Sign() == 0 && isNumber(l.kind) {
@@ -239,10 +247,13 @@ func fits(k kind) span {
 // huge bounds numerics, and floats before they overflow.
 var (
 	huge  = span{new(big.Rat).Neg(ten(1000)), ten(1000)}
-	large = span{new(big.Rat).Neg(ten(300)), ten(300)}
+	large = span{new(big.Rat).Neg(two(1023)), two(1023)}
 )
 
-const maxGrain = 1000
+const (
+	maxGrain  = 1000
+	maxDigits = 900
+)
 
 // arithmetic is + - * / % & on numbers.
 func (d *derivation) arithmetic(op string, l, r *value) *value {
@@ -333,7 +344,10 @@ func quotient(a, b *value) span {
 	default:
 		return span{}
 	}
-	if b.within.finite() && b.within.lo.Sign() >= 0 && b.within.hi.Cmp(least) >= 0 { // of one sign
+	if b.within.finite() && b.within.lo.Sign() >= 0 { // of one sign
+		if b.within.hi.Cmp(least) < 0 {
+			return point(zero) // always NULL
+		}
 		return a.within.times(span{new(big.Rat).Inv(b.within.hi), new(big.Rat).Inv(least)})
 	}
 	most := new(big.Rat).Quo(a.within.most(), least)
@@ -377,9 +391,19 @@ func numericResult(op string, v, a, b *value) {
 	if !v.within.inside(huge) {
 		refuse("operator %s on numerics without bounds", op)
 	}
+	if op == "/" && !v.within.has(zero) && lesser(new(big.Rat).Abs(v.within.lo), new(big.Rat).Abs(v.within.hi)).Cmp(ten(-maxDigits)) < 0 {
+		v.within = v.within.withZero() // there are 1,000 digits after the point at most
+	}
 	v.digits, v.scale = -1, -1
 	if a.digits >= 0 && b.digits >= 0 {
 		switch op {
+		case "/": // 16 significant digits of the smallest quotient, in groups of four, or those of the operands
+			if b.within.finite() {
+				v.digits = max(a.digits+24+len(truncated(b.within.most()).String()), b.digits)
+			}
+			if v.digits > maxDigits {
+				v.digits = -1
+			}
 		case "+", "-", "%":
 			v.digits = max(a.digits, b.digits)
 		case "*":
@@ -395,9 +419,20 @@ func numericResult(op string, v, a, b *value) {
 		}
 	}
 	v.same = v.scale >= 0
-	if v.digits > 900 {
+	if v.digits > maxDigits {
 		refuse("a numeric of too many digits")
 	}
+}
+
+// least is a positive number that a float is at least away from 0, unless it is 0; nil: none is known.
+func least(v *value) *big.Rat {
+	switch {
+	case v.within.finite() && !v.within.has(zero):
+		return lesser(new(big.Rat).Abs(v.within.lo), new(big.Rat).Abs(v.within.hi))
+	case v.grain >= 0:
+		return new(big.Rat).Inv(two(uint(v.grain)))
+	}
+	return nil
 }
 
 func floatResult(op string, v, a, b *value) {
@@ -408,22 +443,30 @@ func floatResult(op string, v, a, b *value) {
 	case "+", "-":
 		v.grain = unknownOr(a.grain, b.grain)
 	case "*", "/":
+		// Nothing underflows that is multiplied by at least 1, or divided by at most 1.
+		x, y := least(a), least(b)
+		away := y != nil && y.Cmp(one) >= 0
 		v.grain = -1
-		if a.grain >= 0 && (b.grain >= 0 || op == "/") {
-			if v.grain = a.grain + b.grain; op == "/" {
-				v.grain = a.grain + max(0, bits(atLeastOne(b.within.most()))) + 54
+		if op == "*" && a.grain >= 0 && b.grain >= 0 {
+			v.grain = a.grain + b.grain
+		}
+		if op == "/" {
+			most := b.within.most()
+			y, away = nil, most != nil && most.Cmp(one) <= 0
+			if most != nil && most.Sign() > 0 { // else it is always NULL
+				y = new(big.Rat).Inv(most)
 			}
 		}
-		// Nothing underflows that is multiplied by at least 1, or divided by at most 1.
-		away := b.within.lo.Cmp(one) >= 0 || b.within.hi.Cmp(new(big.Rat).Neg(one)) <= 0 || b.grain == 0
-		if op == "/" {
-			away = b.within.finite() && b.within.most().Cmp(one) <= 0
-		}
-		if (v.grain < 0 || v.grain > maxGrain) && !away {
-			refuse("operator %s on floats that may underflow", op)
+		if x != nil && y != nil {
+			if g := grainOf(x.Mul(x, y)); v.grain < 0 || g < v.grain {
+				v.grain = g
+			}
 		}
 		if v.grain > maxGrain {
 			v.grain = -1
+		}
+		if v.grain < 0 && !away {
+			refuse("operator %s on floats that may underflow", op)
 		}
 	default:
 		refuse("operator %s on floats", op)
@@ -486,6 +529,9 @@ func (d *derivation) cast(v *value, k kind) *value {
 		}
 		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v) // 15 significant digits
 		c.within = v.within.widened(ten(-14))
+		if v.grain >= 0 { // the first digit that is not 0 is one of 2^-grain's at the latest
+			c.digits = len(new(big.Int).Lsh(big.NewInt(1), uint(v.grain)).String()) + 15
+		}
 		if v.grain == 0 && v.within.most().Cmp(ten(14)) < 0 {
 			c.within, c.digits, c.scale, c.same = v.within, 0, 0, true
 		}
@@ -535,7 +581,10 @@ func (d *derivation) toText(v *value) *value {
 		refuse("type %d as text", v.kind)
 	}
 	c := d.apply(text, "text", v)
-	if v.kind != bpchar && v.kind != enum && v.kind != numeric {
+	switch {
+	case v.kind == numeric && v.scale >= 0 && v.within.finite(): // the sign, the point, and "-0.00"
+		c.chars = len(truncated(v.within.most()).String()) + v.scale + 3
+	case v.kind != bpchar && v.kind != numeric:
 		c.chars = 40
 	}
 	if v.kind == enum {

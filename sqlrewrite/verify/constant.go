@@ -46,7 +46,7 @@ func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
 
 func (d *derivation) nullOf(k kind) *value {
 	v := d.make(k, d.intern("null:"+strconv.Itoa(int(k))))
-	v.constant, v.null, v.digits, v.scale, v.same = true, true, 0, -1, true
+	v.constant, v.null, v.digits, v.scale, v.chars, v.nonzero, v.same = true, true, 0, -1, 0, true, true
 	v.within, v.grain, v.parts = point(zero), 0, [3]span{point(zero), point(zero), point(zero)} // nothing else is ever there
 	v.nulls = []int{v.id}
 	return v
@@ -66,7 +66,7 @@ func (d *derivation) literal(k kind, s string) *value {
 		exactly(big.NewRat(i, 1))
 	case numeric:
 		mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
-		if len(mantissa) > 400 || len(exponent) > 4 {
+		if len(mantissa) > 2000 || len(exponent) > 4 {
 			refuse("a constant of many digits")
 		}
 		r, ok := new(big.Rat).SetString(s)

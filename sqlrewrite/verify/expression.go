@@ -406,6 +406,10 @@ func (d *derivation) choice(op string, all, conditions []*value) *value {
 		}
 		v.same = v.same && b.same && (alwaysSame(k) || isFloat(k) || v.scale >= 0)
 	}
+	if first {
+		d.like0(v, d.nullOf(k))
+		v.null = true
+	}
 	return v
 }
 

@@ -20,7 +20,7 @@ import (
 //     to 10. Results of floats must not overflow or underflow (grain). They are computed by the C library, with an error below 10^-12 of
 //     the result, by which ranges are widened.
 //   - width_bucket(x, a, b, n) raises an error for NaN, infinite or equal limits and n < 1, and its result is wrong where b - a or
-//     n·(x - a) overflow (B1): a and b are constants, at most 10^290 in size, and so is x.
+//     n·(x - a) overflow (B1): a, b and n are constants, and 2·(b - a), n·(b - a), 2·(x - a) and n·(x - a) are far from that.
 func (s *scope) call(f *pgquery.FuncCall) *value {
 	if f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
 		refuse("a function call that no rule covers")
@@ -139,11 +139,6 @@ func lowest(a, b *big.Rat) *big.Rat {
 // numbers are functions of numbers.
 func (d *derivation) numbers(name string, args []*value) *value {
 	x := args[0]
-	for _, a := range args {
-		if a.null && a.kind != text && a.kind != texts {
-			return d.apply(x.kind, name, args...).mayBeNull()
-		}
-	}
 	switch name {
 	case "hashint8extended", "hash_numeric_extended", "hashfloat8extended", "hashtextextended":
 		return d.hash(name, args)
@@ -206,9 +201,12 @@ func (d *derivation) buckets(args []*value) *value {
 		return nil
 	}
 	a, b, n := args[1].number(), args[2].number(), args[3].number()
-	most := span{new(big.Rat).Neg(ten(290)), ten(290)}
+	limit := large
+	if args[0].kind == numeric {
+		limit = span{new(big.Rat).Neg(ten(2000)), ten(2000)}
+	}
 	if a == nil || b == nil || n == nil || n.Cmp(one) < 0 || n.Cmp(big.NewRat(1<<30, 1)) > 0 || a.Cmp(b) == 0 ||
-		!point(a).inside(most) || !point(b).inside(most) || !args[0].within.inside(most) {
+		!args[0].within.hull(point(b)).minus(point(a)).times(spanOf(2, 2).hull(point(n))).inside(limit) {
 		refuse("width_bucket with limits or a value for which it fails")
 	}
 	v := d.apply(int4, "width_bucket", args...)
@@ -219,7 +217,7 @@ func (d *derivation) buckets(args []*value) *value {
 // rounding are the functions of one number that keep it or round it.
 func (d *derivation) rounding(name string, args []*value) *value {
 	x := args[0]
-	if !isNumber(x.kind) || x.kind == float4 || len(args) > 2 {
+	if !isNumber(x.kind) || x.kind == float4 && name != "abs" || len(args) > 2 {
 		return nil
 	}
 	places := 0
@@ -320,9 +318,10 @@ func (d *derivation) transcendental(name string, x *value) *value {
 		if lo > 0 {
 			least = math.Log(lo)
 		}
-		v.within, v.grain = approx(least, math.Log(hi)), 120 // |ln x| >= 2^-54 where x is not 1
+		most := max(least, math.Log(hi))             // hi may be 0, and x NULL
+		v.within, v.grain = approx(least, most), 120 // |ln x| >= 2^-54 where x is not 1
 		if name == "log" {
-			v.within = approx(least/math.Ln10, math.Log10(hi))
+			v.within = approx(least/math.Ln10, most/math.Ln10)
 		}
 	}
 	v.nonzero = !v.within.has(zero)
@@ -336,15 +335,18 @@ func (d *derivation) power(x, y *value) *value {
 		refuse("power of a float without bounds, or to an exponent that is no whole number from 0 to 10")
 	}
 	v := d.apply(float8, "power", x, y)
-	v.within, v.grain = point(one), 0
+	v.within, v.grain = point(one), int(n.Num().Int64())*x.grain+55 // what is not 0 is at least 2^-grain, and its power that power
 	for range n.Num().Int64() {
 		v.within = v.within.times(x.within)
-		v.grain += x.grain + 54
 	}
 	if n.Num().Bit(0) == 0 {
 		v.within.lo = greater(v.within.lo, zero)
 	}
-	if v.within = v.within.widened(ten(-12)); !v.within.inside(large) || v.grain > maxGrain {
+	v.within = v.within.widened(ten(-12))
+	if beyond := grainBeyond(v.within); beyond >= 0 {
+		v.grain = beyond
+	}
+	if !v.within.inside(large) || v.grain > maxGrain {
 		refuse("power may overflow or underflow")
 	}
 	v.nonzero = !v.within.has(zero)

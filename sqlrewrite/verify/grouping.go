@@ -211,11 +211,11 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	if x.moved() {
 		refuse("an aggregate over an aggregate of many units")
 	}
-	if x.partial != nil || x.kind == noKind || x.kind == texts || x.kind == interval {
+	if x.partial != nil || x.kind == noKind || x.kind == texts || x.kind == interval && name != "count" {
 		refuse("an aggregate over a value that no rule covers")
 	}
-	if f.AggDistinct && name != "count" || x.vague && name != "count" {
-		refuse("DISTINCT or a vague value in another aggregate than count")
+	if name != "count" && (x.vague || f.AggDistinct && (!x.same || g.release)) {
+		refuse("DISTINCT of many units, or a vague value, in another aggregate than count")
 	}
 	op := "aggregate " + name + strconv.FormatBool(f.AggDistinct) + strconv.Itoa(g.number)
 	args := append([]int{x.id, -1}, where...)
@@ -229,7 +229,13 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 		}
 		return d.counted(g, union(where, d.present(x)))
 	case "sum":
-		return d.summed(g, union(where, d.present(x)), x, s.rel)
+		v := d.summed(g, union(where, d.present(x)), x, s.rel)
+		if f.AggDistinct { // as many terms as rows at most
+			v.id = d.intern(op, args...)
+			v.nulls = []int{v.id}
+			v.terms = &tally{of: g, each: x.within.withZero(), digits: x.digits, opaque: true}
+		}
+		return v
 	}
 	if g.release {
 		refuse("%s over many units", name)

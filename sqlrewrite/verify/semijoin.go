@@ -143,6 +143,9 @@ func (s *scope) given(v *value) bool {
 		return true
 	}
 	for p := s; p != nil; p = p.parent {
+		if slices.ContainsFunc(p.narrow, func(n narrowed) bool { return n.solid && n.id == v.id }) {
+			return true // in CASE WHEN x IS NOT NULL THEN
+		}
 		if p.rel == nil {
 			continue
 		}

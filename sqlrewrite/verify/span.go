@@ -125,13 +125,13 @@ func (s span) most() *big.Rat {
 // withZero holds 0 as well.
 func (s span) withZero() span { return s.hull(point(zero)) }
 
-// widened moves each end outwards by a part of its size.
+// widened moves each end outwards by a part of its size: what is computed with that relative error at most lies in it.
 func (s span) widened(part *big.Rat) span {
 	if !s.finite() {
 		return span{}
 	}
-	by := new(big.Rat).Mul(s.most(), part)
-	return span{new(big.Rat).Sub(s.lo, by), new(big.Rat).Add(s.hi, by)}
+	by := func(end *big.Rat) *big.Rat { return new(big.Rat).Mul(new(big.Rat).Abs(end), part) }
+	return span{new(big.Rat).Sub(s.lo, by(s.lo)), new(big.Rat).Add(s.hi, by(s.hi))}
 }
 
 // mapped is the range of a function that never falls.
@@ -179,6 +179,9 @@ func ten(digits int) *big.Rat {
 	}
 	return new(big.Rat).SetInt(p)
 }
+
+// two is 2^bits.
+func two(bits uint) *big.Rat { return new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), bits)) }
 
 // floated is the float next to a number, within the range of finite floats.
 func floated(r *big.Rat) *big.Rat {

@@ -74,6 +74,8 @@ func typeOf(t *pgquery.TypeName) (k kind, precision, scale int) {
 	switch {
 	case len(t.Typmods) == 2 && k == numeric && len(t.ArrayBounds) == 0:
 		return k, int(integer(t.Typmods[0])), int(integer(t.Typmods[1]))
+	case len(t.Typmods) == 1 && k == numeric && len(t.ArrayBounds) == 0:
+		return k, int(integer(t.Typmods[0])), 0
 	case len(t.Typmods) != 0:
 		refuse("a type with modifiers")
 	case len(t.ArrayBounds) == 1 && k == text:

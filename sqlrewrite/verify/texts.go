@@ -61,7 +61,7 @@ func (d *derivation) textual(name string, args []*value) *value {
 		v.chars = 3 * x.chars // a letter has at most three in its other case
 		return v
 	case name == "right" && len(args) == 2:
-		if n, ok := whole(1); ok && n >= 0 {
+		if n, ok := whole(1); ok && n >= -maxChars && n <= maxChars {
 			v := d.apply(text, name, args...)
 			v.chars = x.chars
 			return v

@@ -5,16 +5,16 @@ import (
 	"strconv"
 )
 
-// Dates and times. PostgreSQL's calendar goes from 4713 BC to 294276 for timestamps; ranges here stay within 4700 BC to 290000, in days and
+// Dates and times. PostgreSQL's calendar goes from 4714 BC to 294276 for timestamps; ranges here stay within 4701 BC to 290270, in days and
 // microseconds since 1970. A sum of a timestamp and an interval adds the months first, then the days, then the microseconds, and each step
-// must stay in the calendar (B3); a month is at most 31 days. Intervals have three parts, whose sums and products must each fit (B2): 32
+// must stay in the calendar (B3); a month is 28 to 31 days. Intervals have three parts, whose sums and products must each fit (B2): 32
 // bits for months and days, 64 for microseconds.
 //
 // A difference of two timestamps has no months, whole days and less than a day of microseconds. The session's time zone is UTC.
 
 const day = 86400_000000
 
-var calendar = spanOf(-2_436_000*day, 105_000_000*day)
+var calendar = spanOf(-2_436_200*day, 105_300_000*day)
 
 func inCalendar(s span) {
 	if !s.inside(calendar) {
@@ -24,10 +24,10 @@ func inCalendar(s span) {
 
 // timeArithmetic is + - * on dates, times and intervals.
 func (d *derivation) timeArithmetic(op string, l, r *value) *value {
-	if l.null || r.null {
-		refuse("arithmetic of times with NULL")
-	}
 	days := point(big.NewRat(day, 1))
+	if op == "+" && isInteger(l.kind) && r.kind == date {
+		l, r = r, l
+	}
 	switch {
 	case op == "-" && l.kind == date && r.kind == date:
 		v := d.apply(int4, op, l, r)
@@ -91,16 +91,12 @@ func moved(at span, parts [3]span, back bool) span {
 		refuse("a time without bounds plus an interval")
 	}
 	fitParts(parts)
-	for i, size := range []int64{31 * day, day, 1} {
+	for i, size := range []span{spanOf(28*day, 31*day), spanOf(day, day), spanOf(1, 1)} {
 		by := parts[i]
 		if back {
 			by = by.negated()
 		}
-		by = by.times(point(big.NewRat(size, 1)))
-		if i == 0 { // 28 to 31 days a month
-			by = by.withZero()
-		}
-		at = at.plus(by)
+		at = at.plus(by.times(size))
 		inCalendar(at)
 	}
 	return at
@@ -132,9 +128,6 @@ func (d *derivation) temporal(name string, args []*value) *value {
 		return nil
 	}
 	field, x := args[0].text, args[1]
-	if x.null {
-		return nil
-	}
 	switch name {
 	case "date_trunc":
 		length, known := lengths[field]

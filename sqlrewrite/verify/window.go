@@ -177,6 +177,9 @@ func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*value, fi
 	}
 	constant := func(i int, least int64) *big.Rat {
 		n := args[i].number()
+		if args[i].constant && args[i].null {
+			return one // the result is NULL
+		}
 		if n == nil || !isInteger(args[i].kind) || n.Cmp(big.NewRat(least, 1)) < 0 || n.Cmp(big.NewRat(1<<31, 1)) > 0 {
 			refuse("%s of a number of rows that is no constant", name)
 		}
@@ -211,7 +214,7 @@ func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*value, fi
 	case (name == "lag" || name == "lead") && len(args) >= 1 && len(args) <= 3 && frame == frameDefault:
 		x.sequential = true
 		if len(args) > 1 {
-			constant(1, 0)
+			constant(1, -1<<31+1)
 		}
 		all := []*value{args[0]}
 		if len(args) == 3 {
