@@ -202,7 +202,7 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 		p, err := Rewrite(sql, world.snapshot, randomOptions(w.r, from))
 		if err != nil {
 			if !tolerated[string(fault.CodeOf(err))] {
-				t.Errorf("%s\n%v", sql, err)
+				t.Errorf("%s\n%v\n%v", sql, err, errors.Unwrap(err))
 			}
 			continue
 		}
@@ -219,11 +219,8 @@ func TestRandomStatementsAreProven(t *testing.T) {
 	var statements [workers]int
 	for i := range workers {
 		wait.Go(func() {
-			randomProposals(t, *proofSeed+uint64(i), *proofQueries/workers, func(p proposed) {
-				statements[i]++
-				if err := p.proven(p.claim); err != nil {
-					t.Errorf("%s: %v\n%s\n%v\n%v", p.at, err, p.statement.SQL, p.statement.Args, p.claim)
-				}
+			randomProposals(t, *proofSeed+uint64(i), *proofQueries/workers, func(proposed) {
+				statements[i]++ // [Rewrite] has proven it
 			})
 		})
 	}
