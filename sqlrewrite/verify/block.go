@@ -13,7 +13,7 @@ import (
 //
 //   - A condition is a function of one row, so that what is left of a unit's rows is a function of the unit's rows.
 //   - DISTINCT of rows of one unit each: a column must name the unit. Equal rows become one; which one is seen does not matter where equal
-//     values are identical, and columns where they are not are vague.
+//     values are identical, and columns where they are not are vague. Of a unit's rows there are no more than before.
 //   - UNION ALL: a unit's rows are those of both sides. A column names the unit where it does so on both.
 //
 // By the end of WHERE each row must belong to one unit (relation.owner). ORDER BY, LIMIT, GROUPING SETS, INTERSECT and the like make rows
@@ -153,6 +153,11 @@ func (s *scope) distinct(r *relation) *relation {
 		refuse("DISTINCT over rows of several units")
 	}
 	p.limits, p.ids = []limit{l}, l.by
+	for _, id := range kept(r.roots, l.by) {
+		if rows := r.rows(s.d, []int{id}, false); rows != nil && rows.IsInt64() {
+			p.limits = append(p.limits, limit{by: []int{id}, rows: rows.Int64()})
+		}
+	}
 	return &relation{columns: r.columns, parts: []*part{p}, solid: r.solid, units: r.units, roots: kept(r.roots, l.by), scanned: r.scanned}
 }
 

@@ -166,7 +166,7 @@ func (d *derivation) numbers(name string, args []*value) *value {
 		}
 		v.digits, v.scale, v.same = 0, 0, true
 		return v
-	case "abs", "sign", "round", "trunc", "floor", "ceil", "trim_scale":
+	case "abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "trim_scale":
 		return d.rounding(name, args)
 	case "sqrt", "ln", "log", "exp":
 		if len(args) == 1 && x.kind == float8 {
@@ -266,7 +266,7 @@ func (d *derivation) rounding(name string, args []*value) *value {
 		})
 	case "floor":
 		v.within = x.within.mapped(floored)
-	case "ceil":
+	case "ceil", "ceiling":
 		v.within = x.within.mapped(ceiled)
 	}
 	v.nonzero = !v.within.has(zero)
