@@ -8,6 +8,9 @@ import (
 )
 
 func TestPLDMeetsGoldenVectors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	t.Run("randomized response", func(t *testing.T) {
 		vectors(t, "pld_randomized_response", func(t *testing.T, v vector) {
 			e, err := RandomizedResponseEvent(v.in(t, "noise_parameter"), v.in(t, "num_buckets").Num().Int64())
@@ -96,6 +99,9 @@ func TestReferenceBugsAreNotOurs(t *testing.T) {
 
 // A thousand releases, no two alike: the price is tighter than Rényi accounting's and near the limit law's; -v shows the time.
 func TestThousandDifferentReleases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	list := thousand(t)
 	start := time.Now()
 	p := newPLD(t, list...)

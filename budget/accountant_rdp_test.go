@@ -110,6 +110,9 @@ func TestDiscreteLaplaceRenyi(t *testing.T) {
 
 // Every accountant's ε is a sound one, so that a tighter accountant is never above a looser one: PLD <= RDP <= zCDP, and all <= Σε.
 func TestAccountantsAreOrdered(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		var list []Repeated
 		for i := range rapid.IntRange(1, 3).Draw(t, "events") {

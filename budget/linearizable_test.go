@@ -27,6 +27,9 @@ var operations = flag.Int("operations", 5_000, "length of the histories that Tes
 // TestA66Linearizable records what concurrent clients asked of a ledger in PostgreSQL and what they were told, and has porcupine
 // look for an order in which accounts that are asked one question at a time would have told them the same.
 func TestA66Linearizable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	server := durableServer(t)
 	d := pgtest.On(t, server)
 	for _, of := range []traffic{

@@ -65,6 +65,9 @@ func empty(t testing.TB, d *pgtest.ControlDatabase) {
 }
 
 func TestPostgres(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	server := durableServer(t)
 	d := pgtest.On(t, server)
 	t.Run("Ledger", func(t *testing.T) {

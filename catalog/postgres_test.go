@@ -249,6 +249,9 @@ func TestInspect(t *testing.T) {
 
 // TestA59DriftIsSeen changes a table in each way that a policy relies on it not to.
 func TestA59DriftIsSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	for _, c := range []struct{ name, ddl, change string }{
 		{"nothing", "SELECT 1", ""},
 		{"new column", "ALTER TABLE people ADD COLUMN more int", ""},

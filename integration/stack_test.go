@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -35,6 +36,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if flag.Parse(); testing.Short() {
+		return // -short: every test here starts a binary
+	}
 	dir, err := os.MkdirTemp("", "noisegate-integration-")
 	if err != nil {
 		log.Fatal(err)

@@ -31,6 +31,9 @@ const (
 // Scores of the worst case: all candidates but the best are just farther below it than the bound says; and one that is not as bad, where the bound must not be
 // far off: half of it is passed by more than one draw in fifty.
 func TestShortfallHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	for _, candidates := range []int{2, 20, 200} {
 		for _, monotone := range []bool{false, true} {
 			p := SelectionParameters{Sensitivity: big.NewInt(3), Monotone: monotone, Epsilon: EpsilonUnit / 2}

@@ -48,6 +48,9 @@ var audits = []struct {
 // Draws of whole releases over rows that PostgreSQL gave, with and without one unit: none certifies more than the price of 1, at a false
 // alarm of [stattest.PerTest] each, and each comes near enough to it to have power.
 func TestAuditOfStatistics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	w := newWorld(t, 1, wild, 4)
 	for _, a := range audits {
 		t.Run(a.name, func(t *testing.T) {

@@ -125,6 +125,9 @@ func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 //
 // covers: B4 C1
 func TestB4C1CostOracle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	world := newWorld(t, *proofSeed, wild, 4)
 	writer := &writer{r: world.r, counts: make(map[string]int)}
 	sampler := fixedSampler(t)

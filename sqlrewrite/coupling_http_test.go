@@ -274,6 +274,9 @@ func (h hiding) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 
 // What the silence of the coupling is worth: gateways with a defect are told apart.
 func TestA10A11CouplingTellsDefects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	for name, defect := range map[string]struct {
 		hide  func(exact *big.Int) bool
 		spoil func(*sqlrewrite.Coupled)

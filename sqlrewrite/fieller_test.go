@@ -33,6 +33,9 @@ func tooMany(k, n int, p float64) bool {
 // Intervals of fractions hold the true value as often as they say, whatever it is and whatever the noise, also where the divisor is small
 // against its noise; intervals that are unbounded hold it too. False alarms: tooMany.
 func TestRatioIntervalsCover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	const draws = 2500
 	s := fixedSampler(t)
 	laplace, gaussian := sharp(), sharp()

@@ -242,6 +242,9 @@ func TestA45SmallStack(t *testing.T) {
 }
 
 func TestA45BombsAndHarmlessAlternate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	texts := make([]string, 0, len(bombs))
 	for _, shape := range bombs {
 		texts = append(texts, bomb(shape, 3<<10))

@@ -333,7 +333,7 @@ func TestA08A12A14A15A16A17A18A20A29Neighbours(t *testing.T) {
 	var wait sync.WaitGroup
 	errs := make([]error, workers)
 	for i := range workers {
-		all[i] = &neighbours{queries: *proofQueries / workers, seed: *proofSeed + uint64(i)}
+		all[i] = &neighbours{queries: proofs() / workers, seed: *proofSeed + uint64(i)}
 		if *proofTime > 0 {
 			all[i].until = time.Now().Add(*proofTime)
 		}
@@ -450,6 +450,9 @@ func boundingMutants() []mutant {
 // Each mutant lacks one defence, and the neighbour test must notice within 1,000 queries whose statements it changes: that is what its silence
 // about the product is worth. One in four is tried; make proofs tries all.
 func TestNeighboursKillMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	server, all := pgtest.Major(t), defects()
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		if !*allMutants && i%4 != 0 {

@@ -17,8 +17,8 @@ func TestOracleRandom(t *testing.T) {
 	w := newWorld(t, 11, calm, 1000)
 	writer := &writer{r: w.r, counts: make(map[string]int), exact: true}
 	compared, skipped := 0, 0
-	for tried := 0; compared < *proofQueries && !t.Failed(); tried++ {
-		if tried > 4**proofQueries+100 {
+	for tried := 0; compared < proofs() && !t.Failed(); tried++ {
+		if tried > 4*proofs()+100 {
 			t.Fatalf("only %d of %d queries could be compared", compared, tried)
 		}
 		if tried%queriesPerDatabase == 0 {

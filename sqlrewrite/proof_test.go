@@ -28,6 +28,14 @@ var (
 	proofTime    = flag.Duration("proof-time", 0, "ends the neighbour test early, after this time; 0: never")
 )
 
+// proofs is how many random queries a proof test runs.
+func proofs() int {
+	if testing.Short() {
+		return min(*proofQueries, 300)
+	}
+	return *proofQueries
+}
+
 // The family of tables that the proofs run on. A unit is a number: people.id, events.unit, orders.buyer; items reach theirs through
 // orders; of cards nobody has two with one k_num, and a unique key says so. zones and tags are public: zones has one row per key, tags has several.
 //

@@ -52,6 +52,9 @@ func reused(t testing.TB, s *mechanisms.Sampler, p *Plan, earlier *Vector, rows 
 // The errors of weaker and of stronger answers have the law of what they are made of ([mechanisms.Combination], whose own law is tested
 // there), and so about the variance of one release at their price; their half widths hold. Each is told at a rate of false alarms below 1e-6.
 func TestReusedLaws(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	const draws, exact = 4_000, 500
 	text := "SELECT count(*) FROM people"
 	for name, prices := range map[string][]mechanisms.PicoRho{

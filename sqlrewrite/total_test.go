@@ -372,6 +372,9 @@ func nearlyEqual(a, b string) bool {
 // Keys of random expressions, on PostgreSQL: where policy and text bound them, every key of a row whose values lie within their bounds is
 // in the domain, in PostgreSQL's own text. Most domains are not much larger than what rows have.
 func TestComputedKeysAreInTheirDomain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	db := pgtest.New(t)
 	db.Exec(t, totalDDL)
 	conn := db.Conn(t, db.DSN)

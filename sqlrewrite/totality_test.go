@@ -166,6 +166,9 @@ func write(r *rand.Rand, kind string, depth int) string {
 //
 // covers: A18 A20 A29 B1 B2 B3 E.1 W1 W2 W3 W4 W5 W6 W7
 func TestTotality(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	db := pgtest.New(t)
 	db.Exec(t, totalDDL)
 	conn := db.Conn(t, db.DSN)
@@ -281,6 +284,9 @@ func (b *totalityBatch) run(t *testing.T, all []expr) error {
 //
 // covers: W2
 func TestNoKeyVanishes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	db := pgtest.New(t)
 	db.Exec(t, totalDDL)
 	conn := db.Conn(t, db.DSN)

@@ -219,13 +219,13 @@ func TestRandomStatementsAreProven(t *testing.T) {
 	var statements [workers]int
 	for i := range workers {
 		wait.Go(func() {
-			randomProposals(t, *proofSeed+uint64(i), *proofQueries/workers, func(proposed) {
+			randomProposals(t, *proofSeed+uint64(i), proofs()/workers, func(proposed) {
 				statements[i]++ // [Rewrite] has proven it
 			})
 		})
 	}
 	wait.Wait()
-	t.Logf("%d queries, %v statements", *proofQueries, statements)
+	t.Logf("%d queries, %v statements", proofs(), statements)
 }
 
 // Random expressions over everything that columns can hold are proven wherever the planner takes them: counted, summed, as conditions and as keys.
@@ -244,7 +244,7 @@ func TestRandomExpressionsAreProven(t *testing.T) {
 		"key":       {"SELECT count(*) FROM t GROUP BY %s", "SELECT sum(small) FROM t GROUP BY %s"},
 	}
 	taken := 0
-	for i := range *proofQueries {
+	for i := range proofs() {
 		kind := kinds[i%len(kinds)]
 		query := fmt.Sprintf(forms[kind][r.IntN(len(forms[kind]))], write(r, kind, 1+r.IntN(4)))
 		p, err := planned(t, query, snapshot)
@@ -254,8 +254,8 @@ func TestRandomExpressionsAreProven(t *testing.T) {
 			t.Errorf("%s\n%.1500v", query, errors.Unwrap(err))
 		}
 	}
-	t.Logf("%d expressions, %d statements", *proofQueries, taken)
-	if taken*5 < *proofQueries {
+	t.Logf("%d expressions, %d statements", proofs(), taken)
+	if taken*5 < proofs() {
 		t.Error("too few are taken")
 	}
 }
@@ -277,6 +277,9 @@ var unmoving = map[string]string{}
 
 // Mutants of statements die without a database: what a mutant changes is not proven.
 func TestMutantStatementsAreRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	type count struct{ changed, refused int }
 	counts := map[string]*count{}
 	examples := map[string]string{}

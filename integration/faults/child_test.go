@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -33,6 +34,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if flag.Parse(); testing.Short() {
+		return // -short: every test here waits for what it breaks
 	}
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's own log
 	os.Exit(m.Run())

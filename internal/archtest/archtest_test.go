@@ -135,6 +135,7 @@ func breaches() map[string][]breach {
 		"skips": {
 			{files("api/a_test.go", `package api; func TestX(t *testing.T) { t.Skip("slow") }`), "skips"},
 			{files("api/a_test.go", `package api; func TestX(t *testing.T) { t.SkipNow() }`), "skips"},
+			{files("api/a_test.go", `package api; func TestX(t *testing.T) { t.Skip("-short: long") }`), "skips"},
 		},
 		"module-file": {{files("go.mod", "module noisegate\nreplace a => b\n"), "replace"}},
 		"hosts":       {{files("Makefile", "export GOPROXY=https://mirror.example\n"), "GOPROXY"}},
@@ -216,6 +217,7 @@ func TestRulesAccept(t *testing.T) {
 		"gateway/metered.go":              `package gateway; func f() { ledger.Reserve() }`,
 		"mechanisms/bench_test.go":        `package mechanisms; var _ = NewSampler()`,
 		"integration/census_test.go":      `package integration; import _ "noisegate/api"; func TestX(t *testing.T) { t.Skip("../shared is absent") }`,
+		"api/long_test.go":                `package api; func TestX(t *testing.T) { if testing.Short() { t.Skip("-short: long") } }`,
 		"cmd/noisegate/wire.go":           `package main; import _ "noisegate/gateway/httpapi"`,
 		"mechanisms/testdata/broken.go":   `this is not parsed`,
 		"gateway/httpapi/testdata/x/a.go": `this is not parsed`,

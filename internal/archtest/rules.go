@@ -282,11 +282,18 @@ func checkMarkers(t *Tree) []Finding {
 	return found
 }
 
-// checkSkips allows t.Skip only with a message that names the shared data, and in the file that skips outside CI what needs a program of a page's readers.
+// checkSkips allows t.Skip only with a message that names the shared data, with the message "-short: ..." directly under a condition of testing.Short(), and in
+// the file that skips outside CI what needs a program of a page's readers.
 func checkSkips(t *Tree) []Finding {
 	const readersPrograms = "internal/pgtest/need.go"
 	var found []Finding
+	short := map[ast.Node]bool{} // statements under if testing.Short()
 	inspect(t.Files, func(f *File, n ast.Node) {
+		if branch, ok := n.(*ast.IfStmt); ok && isShort(branch.Cond) && len(branch.Body.List) == 1 {
+			if only, ok := branch.Body.List[0].(*ast.ExprStmt); ok {
+				short[only.X] = true
+			}
+		}
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return
@@ -295,7 +302,7 @@ func checkSkips(t *Tree) []Finding {
 		if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) || !isTesting(sel.X) {
 			return
 		}
-		if f.Path == readersPrograms {
+		if f.Path == readersPrograms || short[call] && len(call.Args) == 1 && strings.HasPrefix(literal(call.Args[0]), "-short: ") {
 			return
 		}
 		if len(call.Args) == 0 || !strings.Contains(literal(call.Args[0]), "../shared") {
@@ -303,6 +310,15 @@ func checkSkips(t *Tree) []Finding {
 		}
 	})
 	return found
+}
+
+func isShort(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && sel.Sel.Name == "Short" && isIdent(sel.X, "testing")
 }
 
 func isTesting(e ast.Expr) bool {

@@ -18,6 +18,9 @@ func count(t *testing.T, d *Database, sql string) (n int) {
 }
 
 func TestDatabasesAreSeparateAndDropped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	var names []string
 	for range 3 {
 		t.Run("", func(t *testing.T) {

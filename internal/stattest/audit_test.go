@@ -54,6 +54,9 @@ func sound(t *testing.T, err error) {
 // TestAuditPower is what `noisegate audit dp` can tell: for each mechanism with a claim of ε = 1 and 10,000 draws of either
 // neighbour, 100 of 100 gateways that do it right pass, and 100 of 100 with half the noise are caught.
 func TestAuditPower(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	const claimed, delta = 1.0, 1e-3
 	laplace := func(sensitivity, divisor int64) func(*mechanisms.Sampler, int64) float64 {
 		m, err := mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: big.NewInt(sensitivity), Scale: big.NewRat(sensitivity, divisor)})
