@@ -71,6 +71,7 @@ func (b *Books) reserved(e Entry) (what string) {
 	chained := e.Hash != [32]byte{}
 	charge := &bookedCharge{chained: chained}
 	charge.Charge, charge.state, charge.held = Charge{Dataset: e.Dataset, Analyst: e.Analyst}, open, e.Loss
+	charge.opened = e.At
 	for _, number := range e.AccountIDs {
 		a := b.accounts[number]
 		if a == nil {
@@ -131,6 +132,7 @@ func (b *Books) ended(e Entry) (what string) {
 	for _, a := range charge.accounts {
 		a.used.subtract(sumOf(charge.held))
 		a.used.add(sumOf(e.Loss))
+		a.busy = a.Limit.Rate.back(a.busy, charge.opened, e.At, charge.held, e.Loss)
 	}
 	if charge.state = expired; e.Kind == EntrySettle { // voided is as final
 		charge.state = settled

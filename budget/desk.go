@@ -297,6 +297,7 @@ func (d *desk) close(id ReservationID, end ending) (bool, error) {
 		a.reserved.subtract(sumOf(c.held))
 		a.used.subtract(sumOf(c.held))
 		a.used.add(sumOf(loss))
+		a.busy = a.Limit.Rate.back(a.busy, c.opened, d.now, c.held, loss)
 		a.moved = true
 	}
 	c.state, c.held, c.answer, c.closed, c.ended = end.to, loss, end.answer, d.now, true

@@ -98,7 +98,9 @@ func (p *Postgres) Reserve(ctx context.Context, c Charge) (Outcome, error) {
 		op.accounts[i] = a.ID
 	}
 	var outcome Outcome // the writer's until do returns without an error of the context
+	var opened time.Time
 	op.decide = func(d *desk) (err error) {
+		opened = d.now
 		outcome, err = d.reserve(c)
 		return err
 	}
@@ -111,7 +113,7 @@ func (p *Postgres) Reserve(ctx context.Context, c Charge) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if outcome.Reserved != nil {
-		p.open.Store(c.ID, &openCharge{dataset: c.Dataset, analyst: c.Analyst, id: c.ID, held: c.Loss, accounts: op.accounts})
+		p.open.Store(c.ID, &openCharge{dataset: c.Dataset, analyst: c.Analyst, id: c.ID, held: c.Loss, accounts: op.accounts, opened: opened})
 	}
 	return outcome, nil
 }

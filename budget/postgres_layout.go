@@ -65,13 +65,14 @@ type openCharge struct {
 	id               ReservationID
 	held             mechanisms.Loss
 	accounts         []AccountID
+	opened           time.Time
 }
 
 // layOn lays it out, unless the batch asks its question or its key again and it is laid out already: what ends must be what they find.
 func (o *openCharge) layOn(d *desk) {
 	c := d.charges[o.id]
 	if c == nil {
-		c = &heldCharge{Charge: Charge{ID: o.id, Dataset: o.dataset, Analyst: o.analyst}, state: open, held: o.held}
+		c = &heldCharge{Charge: Charge{ID: o.id, Dataset: o.dataset, Analyst: o.analyst}, state: open, held: o.held, opened: o.opened}
 		d.charges[o.id] = c
 	}
 	c.accounts = nil
@@ -167,7 +168,7 @@ func (s *session) layCharges(rows pgx.Rows) error {
 		var fingerprint []byte
 		var closed *time.Time
 		err := rows.Scan(&c.ID, &c.Dataset, &c.Analyst, &fingerprint, &numbers, &c.state, &c.held.Epsilon, &c.held.Unbounded, &c.held.Rho,
-			&c.held.Delta, &c.held.Tail, &closed, &c.answer)
+			&c.held.Delta, &c.held.Tail, &c.opened, &closed, &c.answer)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func readTables(ctx context.Context, tx pgx.Tx, s standing) (t tables, err error
 		var id ReservationID
 		var is state
 		var c standingCharge
-		err = row.Scan(&id, nil, nil, nil, &c.Accounts, &is, &c.Loss.Epsilon, &c.Loss.Unbounded, &c.Loss.Rho, &c.Loss.Delta, &c.Loss.Tail, nil, nil)
+		err = row.Scan(&id, nil, nil, nil, &c.Accounts, &is, &c.Loss.Epsilon, &c.Loss.Unbounded, &c.Loss.Rho, &c.Loss.Delta, &c.Loss.Tail, nil, nil, nil)
 		if is == open {
 			t.open[id] = c
 		}

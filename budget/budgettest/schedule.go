@@ -34,6 +34,7 @@ func RunTimed(t *testing.T, open func(t *testing.T) Timed) {
 		{"F15_EdgeOfTranche", testEdgeOfTranche},
 		{"Rates", testRates},
 		{"RatesKeepTheirPace", testRatesKeepTheirPace},
+		{"RatesFallBack", testRatesFallBack},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ledger := open(t)
@@ -205,14 +206,44 @@ func testRates(f *fixture, timed Timed) {
 	f.reserve(f.charge(pure(1000), own))
 	f.refused(f.charge(pure(500), own), fault.CodeBudgetRateLimited)
 
-	// A charge that is taken back was asked for all the same.
 	other := analystAccount("bob", f.rated(budget.Pure, "100", ""))
-	c := f.charge(pure(1000), other)
-	if err := f.ledger.Void(f.Context(), f.reserve(c)); err != nil {
-		f.Fatal(err)
-	}
+	f.reserve(f.charge(pure(1000), other))
 	if e := f.refused(f.charge(pure(500), other), fault.CodeBudgetRateLimited); len(e.Details) != 0 { // ana asks, on bob's account
 		f.Errorf("details %v", e.Details)
+	}
+}
+
+// What was reserved and is not spent is given back to the rate, as far as it has not worn off: never more than if it had not been reserved.
+func testRatesFallBack(f *fixture, timed Timed) {
+	own := analystAccount("ana", f.rated(budget.Approx, "100", "1e-6"))
+	c := f.reserve(f.charge(pure(1000), own))
+	f.refused(f.charge(pure(500), own), fault.CodeBudgetRateLimited)
+	f.settle(c, pure(100))
+	f.reserve(f.charge(pure(890), own)) // 900, less what passes while the test asks
+	f.refused(f.charge(pure(500), own), fault.CodeBudgetRateLimited)
+	timed.Advance(time.Hour)
+
+	c = f.reserve(f.charge(pure(1000), own))
+	if err := f.ledger.Void(f.Context(), c); err != nil {
+		f.Fatal(err)
+	}
+	c = f.reserve(f.charge(pure(990), own))
+	// It has worn off before it ends, so that nothing is left to give back: what was charged meanwhile counts.
+	timed.Advance(2 * time.Minute)
+	f.reserve(f.charge(pure(1000), own))
+	f.settle(c, pure(0))
+	f.refused(f.charge(pure(500), own), fault.CodeBudgetRateLimited)
+	timed.Advance(time.Hour)
+
+	// Half of it has worn off, and half is given back.
+	c = f.reserve(f.charge(pure(1000), own))
+	timed.Advance(30 * time.Second)
+	f.reserve(f.charge(pure(400), own))
+	f.settle(c, pure(0))
+	f.refused(f.charge(pure(700), own), fault.CodeBudgetRateLimited)
+	f.reserve(f.charge(pure(590), own))
+	if err := f.ledger.Expire(f.Context(), f.reserve(f.charge(pure(1), own))); err != nil {
+		f.Fatal(err)
 	}
 }
 

@@ -110,3 +110,26 @@ func TestAccountsTakeMechanisms(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRatesFallBackToWhatWasSpent: a request that reserves most of a shared rate and spends an eighth of that leaves the rest of the rate to others.
+//
+// covers: L2
+func TestRatesFallBackToWhatWasSpent(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sealedEnsemble(t, f, "digits", 20)
+	f.budgets(t, "{dataset: true, form: approx, epsilon: 20, delta: 1e-6, rate: {epsilon: 1, per: 1h}}",
+		"{group: analysts, per: analyst, form: approx, epsilon: 100, delta: 1e-6}", "{group: ml, per: analyst, form: approx, epsilon: 20, delta: 1e-6}")
+	// The check never passes: its noise is 40, and its threshold is six times that above all votes.
+	hopeless := api.LabelRequest{Queries: queries(0, 2), Mechanism: "confident", Threshold: "340", Sigma1: "40", Sigma2: "10"}
+	got, err := f.client("mel:ml").Labels(t.Context(), "digits", hopeless, "")
+	if err != nil || got.Labels[0].Status != "rejected" || got.WorstCase.Rho < "0.02" || got.Spent.Rho >= "0.01" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	// Of ε 1 an hour, or ρ 0.0229, 0.0206 was reserved.
+	if _, err := f.client("ana:analyst").Query(t.Context(), counted(0, api.QueryRequest{Epsilon: "0.7"}), ""); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.client("ana:analyst").Query(t.Context(), counted(1, api.QueryRequest{Epsilon: "0.7"}), ""); codeOfError(err) != fault.CodeBudgetRateLimited {
+		t.Error(err)
+	}
+}
