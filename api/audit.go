@@ -33,4 +33,6 @@ type AuditEntry struct {
 	Mechanisms string `json:"mechanisms,omitempty"`
 	Account    string `json:"account,omitempty"`
 	Hash       string `json:"hash,omitempty"` // in hexadecimal; absent for entries that are older than the chain
+	// ReceiptHead is, of settlements, what receipts of the answer show as their head, in hexadecimal. Only the gateway can compute it.
+	ReceiptHead string `json:"receipt_head,omitempty"`
 }

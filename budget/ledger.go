@@ -273,15 +273,16 @@ type Ledger interface {
 	// Freeze stops all charges on an account that exists, or lets them go on; replays stay free. What is so already changes nothing.
 	Freeze(ctx context.Context, by string, id AccountID, frozen bool) error
 
-	// Releases lists the settled charges of one analyst, newest first, without their answers.
-	Releases(ctx context.Context, analyst string, page Page) ([]ReleaseInfo, error)
+	// Releases lists the settled charges of one analyst, newest first, without their answers: those before one of them, or "" for the newest.
+	Releases(ctx context.Context, analyst string, before ReservationID, limit int) ([]ReleaseInfo, error)
 	// Release gives one settled charge of one analyst; budget/unknown-release when there is none or it is another analyst's.
 	Release(ctx context.Context, analyst string, id ReservationID) (*Stored, error)
+	// Settlement gives the entry with which a charge was settled; budget/unknown-release when there is none. It is what receipts quote.
+	Settlement(ctx context.Context, id ReservationID) (Settlement, error)
 	// Entries lists the journal, newest first.
 	Entries(ctx context.Context, page Page) ([]Entry, error)
 
-	// Head is the newest end of a dataset's chain that this process knows to be committed, its own last entries among it. It is
-	// what receipts quote.
+	// Head is the newest end of a dataset's chain that this process knows to be committed, its own last entries among it.
 	Head(ctx context.Context, dataset string) (Head, error)
 	// Verify reads a dataset's entries after from and compares them with the chain. The empty Head (but for its dataset) begins at the first, and then
 	// every charge and account is compared with its entries as well. What does not agree is a [*BrokenError], which names the entry.
@@ -297,7 +298,6 @@ type Verified struct {
 
 // ReleaseInfo is a line of an analyst's history.
 type ReleaseInfo struct {
-	Seq       int64
 	ID        ReservationID
 	Dataset   string
 	Request   json.RawMessage

@@ -227,17 +227,20 @@ func (m *Memory) Freeze(_ context.Context, by string, id AccountID, frozen bool)
 }
 
 // Releases implements [Ledger].
-func (m *Memory) Releases(_ context.Context, analyst string, page Page) ([]ReleaseInfo, error) {
+func (m *Memory) Releases(_ context.Context, analyst string, before ReservationID, limit int) ([]ReleaseInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []ReleaseInfo
-	for e := range m.newest(page) {
-		if e.Kind == EntrySettle && e.Analyst == analyst && len(all) < page.lines() {
+	begun, lines := before == "", Page{Limit: limit}.lines()
+	for e := range m.newest(Page{}) {
+		if e.Kind == EntrySettle && e.Analyst == analyst && !begun {
+			begun = e.Reservation == before
+		} else if e.Kind == EntrySettle && e.Analyst == analyst && len(all) < lines {
 			c := m.desk.charges[e.Reservation]
 			if len(c.Registers) > 0 {
 				continue
 			}
-			all = append(all, ReleaseInfo{Seq: e.Seq, ID: c.ID, Dataset: c.Dataset, Request: slices.Clone(c.Request), Loss: c.held,
+			all = append(all, ReleaseInfo{ID: c.ID, Dataset: c.Dataset, Request: slices.Clone(c.Request), Loss: c.held,
 				SettledAt: c.closed})
 		}
 	}

@@ -17,10 +17,11 @@ import (
 // Postgres is the [Ledger] in a PostgreSQL database. Every reservation is durably committed before Reserve returns: it keeps
 // connections of its own, on which synchronous_commit is on whatever the server's default.
 type Postgres struct {
-	pool    *pgxpool.Pool
-	writers writers
-	open    sync.Map // ReservationID to *openCharge
-	heads   heads
+	pool        *pgxpool.Pool
+	writers     writers
+	open        sync.Map // ReservationID to *openCharge
+	settlements settlements
+	heads       heads
 
 	recalls struct {
 		mu        sync.Mutex
@@ -373,12 +374,12 @@ func (p *Postgres) change(ctx context.Context, id AccountID, decide func(*desk) 
 }
 
 // Releases implements [Ledger].
-func (p *Postgres) Releases(ctx context.Context, analyst string, page Page) ([]ReleaseInfo, error) {
+func (p *Postgres) Releases(ctx context.Context, analyst string, before ReservationID, limit int) ([]ReleaseInfo, error) {
 	return collect(ctx, p.pool, func(row pgx.CollectableRow) (r ReleaseInfo, err error) {
-		err = row.Scan(&r.Seq, &r.ID, &r.Dataset, (*[]byte)(&r.Request), &r.Loss.Epsilon, &r.Loss.Unbounded, &r.Loss.Rho, &r.Loss.Delta,
+		err = row.Scan(&r.ID, &r.Dataset, (*[]byte)(&r.Request), &r.Loss.Epsilon, &r.Loss.Unbounded, &r.Loss.Rho, &r.Loss.Delta,
 			&r.Loss.Tail, &r.SettledAt)
 		return r, err
-	}, sqlReleases, analyst, page.Before, page.lines())
+	}, sqlReleases, analyst, before, Page{Limit: limit}.lines())
 }
 
 // Release implements [Ledger].

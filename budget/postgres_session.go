@@ -26,6 +26,11 @@ func (p *Postgres) attempt(ctx context.Context, s *session) error {
 // tell tells the callers what became of their operations, once that is committed.
 func (p *Postgres) tell(s *session) {
 	p.saw(s.head)
+	for i := range s.desk.journal {
+		if e := &s.desk.journal[i].Entry; e.Kind == EntrySettle {
+			p.settlements.remember(e)
+		}
+	}
 	for i, op := range s.batch {
 		p.writers.finish(op, s.errors[i])
 	}

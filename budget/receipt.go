@@ -2,6 +2,7 @@ package budget
 
 import (
 	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
@@ -14,16 +15,19 @@ import (
 )
 
 // Receipt proves to whoever holds an answer that it was charged, and to whoever audits the ledger that nothing before it was changed since: the gateway signs
-// that a dataset's chain had this head when the answer left, with the answer's settlement in it. It is checked with the gateway's public
-// key alone; that the ledger still has the head, with [Chain] over the ledger or an export.
+// which entry of the dataset's chain is the answer's settlement, and with it all that came before. It is checked with the gateway's public
+// key alone; that the ledger still has the entry, with an export. A receipt is the same whenever its answer is given again: it says nothing of what
+// others were charged since, nor, as its head is opaque ([Signer.Opaque]), before.
+//
+// Receipts from before 2026-11-23 name the head that the chain had when the answer left, as it is, and its number.
 type Receipt struct {
 	Dataset     string
 	Reservation ReservationID // "" for replays of what several charges paid for: labels
 	Answer      [32]byte      // SHA-256 of the stored answer, as in the digest of its settlement
-	Head        Head
-	At          time.Time // by the gateway's clock, whole microseconds
-	Key         string    // which public key checks it: see [KeyID]
-	Signature   []byte    // Ed25519
+	Head        Head          // Hash is opaque where Seq is 0; both are zero where Reservation is ""
+	At          time.Time     // of the settlement; where nothing was charged, by the gateway's clock; whole microseconds
+	Key         string        // which public key checks it: see [KeyID]
+	Signature   []byte        // Ed25519
 }
 
 // receiptText is a receipt on the wire.
@@ -31,8 +35,8 @@ type receiptText struct {
 	Dataset     string        `json:"dataset"`
 	Reservation ReservationID `json:"id"`
 	Answer      string        `json:"answer_sha256"`
-	Seq         int64         `json:"seq"`
-	Head        string        `json:"head"`
+	Seq         int64         `json:"seq,omitempty"`
+	Head        string        `json:"head,omitempty"`
 	At          time.Time     `json:"at"`
 	Key         string        `json:"key"`
 	Signature   string        `json:"signature"`
@@ -40,9 +44,13 @@ type receiptText struct {
 
 // MarshalJSON implements json.Marshaler.
 func (r Receipt) MarshalJSON() ([]byte, error) {
+	head := ""
+	if r.Head.Hash != [32]byte{} {
+		head = hex.EncodeToString(r.Head.Hash[:])
+	}
 	return json.Marshal(receiptText{
 		Dataset: r.Dataset, Reservation: r.Reservation, Answer: hex.EncodeToString(r.Answer[:]), Seq: r.Head.Seq,
-		Head: hex.EncodeToString(r.Head.Hash[:]), At: r.At.UTC(), Key: r.Key, Signature: base64.StdEncoding.EncodeToString(r.Signature),
+		Head: head, At: r.At.UTC(), Key: r.Key, Signature: base64.StdEncoding.EncodeToString(r.Signature),
 	})
 }
 
@@ -53,7 +61,11 @@ func (r *Receipt) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	answer, answerErr := hash32(t.Answer)
-	head, headErr := hash32(t.Head)
+	var head [32]byte
+	var headErr error
+	if t.Head != "" {
+		head, headErr = hash32(t.Head)
+	}
 	signature, signatureErr := base64.StdEncoding.DecodeString(t.Signature)
 	*r = Receipt{Dataset: t.Dataset, Reservation: t.Reservation, Answer: answer, Head: Head{Dataset: t.Dataset, Seq: t.Seq, Hash: head},
 		At: t.At, Key: t.Key, Signature: signature}
@@ -70,10 +82,15 @@ func hash32(text string) (sum [32]byte, err error) {
 // signed is what the signature is over: the fields as [Entry.HashAfter] writes them, after a name of its own.
 func (r Receipt) signed() []byte {
 	w := fields{buffer: []byte("noisegate receipt/1")}
+	if r.Head.Seq == 0 {
+		w.buffer = []byte("noisegate receipt/2")
+	}
 	w.text(r.Dataset)
 	w.text(string(r.Reservation))
 	w.text(string(r.Answer[:]))
-	w.number(r.Head.Seq)
+	if r.Head.Seq != 0 {
+		w.number(r.Head.Seq)
+	}
 	w.text(string(r.Head.Hash[:]))
 	w.number(r.At.UnixMicro())
 	return w.buffer
@@ -174,9 +191,34 @@ func NewSigner(text []byte) (*Signer, error) {
 // Public is the key that checks what s signs.
 func (s *Signer) Public() ed25519.PublicKey { return s.key.Public().(ed25519.PublicKey) }
 
-// Sign makes the receipt of an answer.
-func (s *Signer) Sign(head Head, id ReservationID, answer []byte, at time.Time) Receipt {
-	r := Receipt{Dataset: head.Dataset, Reservation: id, Answer: sha256.Sum256(answer), Head: head, At: at.UTC().Truncate(time.Microsecond), Key: s.id}
+// Sign makes the receipt of the answer of a settled charge.
+func (s *Signer) Sign(settlement Settlement, id ReservationID, answer []byte) Receipt {
+	return s.signed(Receipt{Dataset: settlement.Dataset, Reservation: id, Answer: sha256.Sum256(answer), At: settlement.At,
+		Head: Head{Dataset: settlement.Dataset, Hash: s.Opaque(settlement.Head)}})
+}
+
+// SignUncharged makes the receipt of what was charged before, by several charges: it names none of them, and no head.
+func (s *Signer) SignUncharged(dataset string, answer []byte, at time.Time) Receipt {
+	return s.signed(Receipt{Dataset: dataset, Answer: sha256.Sum256(answer), At: at, Head: Head{Dataset: dataset}})
+}
+
+func (s *Signer) signed(r Receipt) Receipt {
+	r.At, r.Key = r.At.UTC().Truncate(time.Microsecond), s.id
 	r.Signature = ed25519.Sign(s.key, r.signed())
 	return r
+}
+
+// Opaque is what receipts show of a head: HMAC-SHA256 of its dataset, number and hash, with a key that is derived from the signing key. A hash by itself tells who knows
+// all entries but a few times that no others were written in between. Whoever audits is shown it beside each settlement.
+func (s *Signer) Opaque(head Head) (sum [32]byte) {
+	derive := hmac.New(sha256.New, s.key.Seed())
+	derive.Write([]byte("noisegate receipt heads/1"))
+	mac := hmac.New(sha256.New, derive.Sum(nil))
+	w := fields{}
+	w.text(head.Dataset)
+	w.number(head.Seq)
+	w.text(string(head.Hash[:]))
+	mac.Write(w.buffer)
+	mac.Sum(sum[:0])
+	return sum
 }

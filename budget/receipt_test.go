@@ -1,10 +1,13 @@
 package budget_test
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
 	"testing"
@@ -33,7 +36,8 @@ func TestReceipt(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := []byte(`{"rows": [[3]]}`)
-	given := signer.Sign(budget.Head{Dataset: "census", Seq: 7, Hash: [32]byte{1, 2, 3}}, "01J", answer, time.Date(2026, 11, 21, 15, 0, 0, 123_456_789, time.UTC))
+	settlement := budget.Settlement{Head: budget.Head{Dataset: "census", Seq: 7, Hash: [32]byte{1, 2, 3}}, At: time.Date(2026, 11, 21, 15, 0, 0, 123_456_789, time.UTC)}
+	given := signer.Sign(settlement, "01J", answer)
 	text, err := json.Marshal(given)
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +81,56 @@ func TestReceipt(t *testing.T) {
 		if err := json.Unmarshal([]byte(damaged), &budget.Receipt{}); err == nil {
 			t.Errorf("%s is read", damaged)
 		}
+	}
+}
+
+// Receipts show no number and no hash of the ledger, only what the gateway's key makes of them; those from before showed both, and are still checked.
+//
+// covers: L8
+func TestReceiptHeadsAreOpaque(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := budget.NewSigner(keyText(t, key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settlement := budget.Settlement{Head: budget.Head{Dataset: "census", Seq: 70_007, Hash: [32]byte{0xab, 0xcd, 0xef}}, At: time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)}
+	first, err := json.Marshal(signer.Sign(settlement, "01J", []byte("x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := json.Marshal(signer.Sign(settlement, "01J", []byte("x")))
+	if err != nil || !bytes.Equal(first, second) {
+		t.Errorf("%s\n%s", first, second)
+	}
+	if bytes.Contains(first, []byte("70007")) || bytes.Contains(first, []byte("abcdef")) || bytes.Contains(first, []byte(`"seq"`)) {
+		t.Errorf("%s", first)
+	}
+	for _, other := range []budget.Head{{Dataset: "census", Seq: 70_008, Hash: settlement.Hash}, {Dataset: "census", Seq: 70_007}, {Dataset: "other", Seq: 70_007, Hash: settlement.Hash}} {
+		if signer.Opaque(other) == signer.Opaque(settlement.Head) {
+			t.Errorf("%+v looks the same", other)
+		}
+	}
+
+	old := budget.Receipt{Dataset: "census", Reservation: "01J", Answer: sha256.Sum256([]byte("x")), Head: settlement.Head, At: settlement.At, Key: budget.KeyID(signer.Public())}
+	text := []byte("noisegate receipt/1")
+	number := func(n int64) { text = binary.BigEndian.AppendUint64(text, uint64(n)) }
+	put := func(s string) { number(int64(len(s))); text = append(text, s...) }
+	put(old.Dataset)
+	put(string(old.Reservation))
+	put(string(old.Answer[:]))
+	number(old.Head.Seq)
+	put(string(old.Head.Hash[:]))
+	number(old.At.UnixMicro())
+	old.Signature = ed25519.Sign(key, text)
+	if err := old.Check(signer.Public(), []byte("x")); err != nil {
+		t.Error(err)
+	}
+	free := signer.SignUncharged("census", []byte("x"), settlement.At)
+	if text, err := json.Marshal(free); err != nil || bytes.Contains(text, []byte(`"head"`)) || free.Check(signer.Public(), []byte("x")) != nil {
+		t.Errorf("%s, %v", text, err)
 	}
 }
 

@@ -60,7 +60,7 @@ func (s *Service) Audit(ctx context.Context, who auth.Principal, dataset, cursor
 		shown.NextCursor = strconv.FormatInt(entries[entriesPerPage-1].Seq, 10)
 	}
 	for _, e := range entries {
-		shown.Entries = append(shown.Entries, entryOf(e))
+		shown.Entries = append(shown.Entries, s.entryOf(e))
 	}
 	return shown, nil
 }
@@ -82,7 +82,7 @@ func (s *Service) headNow(ctx context.Context, dataset string) (budget.Head, err
 	return known, nil
 }
 
-func entryOf(e budget.Entry) api.AuditEntry {
+func (s *Service) entryOf(e budget.Entry) api.AuditEntry {
 	shown := api.AuditEntry{
 		Seq: e.Seq, At: e.At, Kind: string(e.Kind), Dataset: e.Dataset, Subject: e.Analyst, ReleaseID: string(e.Reservation),
 		AccountIDs: append([]int64{}, e.AccountIDs...), Amounts: sumsOf(e.Loss), Digest: hex.EncodeToString(e.Digest),
@@ -90,6 +90,9 @@ func entryOf(e budget.Entry) api.AuditEntry {
 	}
 	if e.Hash != [32]byte{} {
 		shown.Hash = hexText(e.Hash)
+	}
+	if s.signer != nil && e.Kind == budget.EntrySettle {
+		shown.ReceiptHead = hexText(s.signer.Opaque(budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}))
 	}
 	return shown
 }

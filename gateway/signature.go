@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"noisegate/budget"
 	"noisegate/internal/fault"
 )
 
@@ -13,12 +14,19 @@ func (s *Service) sign(ctx context.Context, dataset string, paid receipt) json.R
 	if s.signer == nil || paid.answer == nil {
 		return nil
 	}
-	head, err := s.ledger.Head(ctx, dataset)
+	if paid.id == "" {
+		return receiptText(s.signer.SignUncharged(dataset, paid.answer, s.clock.Now()))
+	}
+	settlement, err := s.ledger.Settlement(ctx, paid.id)
 	if err != nil {
 		s.log.ErrorContext(ctx, "an answer leaves without a receipt", "reservation", string(paid.id), "code", string(fault.CodeOf(err)))
 		return nil
 	}
-	text, err := json.Marshal(s.signer.Sign(head, paid.id, paid.answer, s.clock.Now()))
+	return receiptText(s.signer.Sign(settlement, paid.id, paid.answer))
+}
+
+func receiptText(r budget.Receipt) json.RawMessage {
+	text, err := json.Marshal(r)
 	if err != nil { // hashes, numbers and texts always encode
 		panic(err)
 	}

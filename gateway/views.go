@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/big"
 	"slices"
-	"strconv"
 	"time"
 
 	"noisegate/api"
@@ -193,22 +192,22 @@ func (s *Service) Releases(ctx context.Context, who auth.Principal, cursor strin
 		return nil, err
 	}
 	defer release()
-	page := budget.Page{Limit: releasesPerPage + 1} // one more shows whether there is a next page
+	// A cursor is a release of the caller's: a number of the ledger would count what others were charged.
 	if cursor != "" {
-		before, err := strconv.ParseInt(cursor, 10, 64)
-		if err != nil || before < 1 {
+		if _, err := s.ledger.Release(ctx, who.Subject, budget.ReservationID(cursor)); fault.CodeOf(err) == fault.CodeBudgetUnknownRelease {
 			return nil, fault.RequestCursor()
+		} else if err != nil {
+			return nil, err
 		}
-		page.Before = before
 	}
-	infos, err := s.ledger.Releases(ctx, who.Subject, page)
+	infos, err := s.ledger.Releases(ctx, who.Subject, budget.ReservationID(cursor), releasesPerPage+1) // one more shows whether there is a next page
 	if err != nil {
 		return nil, err
 	}
 	list := &api.ReleaseList{Releases: []api.ReleaseSummary{}}
 	if len(infos) > releasesPerPage {
 		infos = infos[:releasesPerPage]
-		list.NextCursor = strconv.FormatInt(infos[releasesPerPage-1].Seq, 10)
+		list.NextCursor = string(infos[releasesPerPage-1].ID)
 	}
 	for _, info := range infos {
 		summary, err := summaryOf(info.ID, info.Dataset, info.Request, info.Loss, info.SettledAt)

@@ -92,7 +92,7 @@ func TestA70F12F13AuditVerify(t *testing.T) {
 			t.Errorf("%s: %d, %s", name, code, out)
 		}
 	}
-	forged := strings.Replace(receipts.String(), `"seq":`, `"seq":1`, 1)
+	forged := strings.Replace(receipts.String(), `"head":`, `"seq":1,"head":`, 1)
 	write(t, receiptFile, forged)
 	if out, code := verify(export); code != 1 || !strings.Contains(out, "signature does not match") {
 		t.Errorf("a forged receipt: %d, %s", code, out)

@@ -115,8 +115,8 @@ func testReleases(f *fixture) {
 	slices.Reverse(anas)
 
 	var got []budget.ReservationID
-	for page := (budget.Page{Limit: 2}); ; {
-		some, err := f.ledger.Releases(f.Context(), "ana", page)
+	for before := budget.ReservationID(""); ; {
+		some, err := f.ledger.Releases(f.Context(), "ana", before, 2)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -125,14 +125,27 @@ func testReleases(f *fixture) {
 			if r.Dataset != dataset || r.Loss != pure(1) || r.SettledAt.IsZero() || len(r.Request) == 0 {
 				f.Errorf("release %+v", r)
 			}
-			page.Before = r.Seq
+			before = r.ID
 		}
-		if len(some) < page.Limit {
+		if len(some) < 2 {
 			break
 		}
 	}
 	if !slices.Equal(got, anas) {
 		f.Errorf("listed %v, want %v", got, anas)
+	}
+	if some, err := f.ledger.Releases(f.Context(), "bob", anas[0], 2); len(some) != 0 || err != nil {
+		f.Errorf("bob goes on from ana's release: %+v, %v", some, err)
+	}
+	for _, id := range []budget.ReservationID{anas[0], anas[len(anas)-1]} {
+		settlement, err := f.ledger.Settlement(f.Context(), id)
+		if i := slices.IndexFunc(f.entries(), func(e budget.Entry) bool { return e.Kind == budget.EntrySettle && e.Reservation == id }); err != nil || i < 0 ||
+			settlement != (budget.Settlement{Head: budget.Head{Dataset: dataset, Seq: f.entries()[i].Seq, Hash: f.entries()[i].Hash}, At: f.entries()[i].At}) {
+			f.Errorf("settlement %+v, %v", settlement, err)
+		}
+	}
+	if s, err := f.ledger.Settlement(f.Context(), "01JNOSUCH"); fault.CodeOf(err) != fault.CodeBudgetUnknownRelease {
+		f.Errorf("%+v, %v", s, err)
 	}
 	for analyst, id := range map[string]budget.ReservationID{"bob": anas[0], "eve": anas[0], "ana": "01JNOSUCH", "": anas[0]} {
 		if got, err := f.ledger.Release(f.Context(), analyst, id); got != nil || fault.CodeOf(err) != fault.CodeBudgetUnknownRelease {

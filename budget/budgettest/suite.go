@@ -255,7 +255,7 @@ func (f *fixture) everything() state {
 	if err != nil {
 		f.Fatal(err)
 	}
-	releases, err := f.ledger.Releases(f.Context(), "ana", budget.Page{Limit: 1000})
+	releases, err := f.ledger.Releases(f.Context(), "ana", "", 1000)
 	if err != nil {
 		f.Fatal(err)
 	}

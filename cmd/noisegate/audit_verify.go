@@ -201,7 +201,7 @@ func (j *journal) datasets(receipts []budget.Receipt) []string {
 // verify compares a dataset's entries with each other, with the rules of budgets, with the signatures of stewards, with the head of their chain, and with receipts.
 func (j *journal) verify(dataset string, receipts []budget.Receipt, stewards budget.StewardKeys) verifiedChain {
 	chain, books := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset, stewards)
-	hashes, answers := map[int64][32]byte{}, map[budget.ReservationID]string{}
+	hashes, answers, opaque := map[int64][32]byte{}, map[budget.ReservationID]string{}, map[string]string{}
 	var err error
 	for _, shown := range j.entries {
 		if shown.Dataset != dataset || err != nil {
@@ -216,7 +216,7 @@ func (j *journal) verify(dataset string, receipts []budget.Receipt, stewards bud
 		}
 		hashes[e.Seq] = e.Hash
 		if e.Kind == budget.EntrySettle {
-			answers[e.Reservation] = shown.Digest
+			answers[e.Reservation], opaque[shown.ReceiptHead] = shown.Digest, shown.ReleaseID
 		}
 	}
 	if i := slices.IndexFunc(j.heads, func(h api.ChainHead) bool { return h.Dataset == dataset }); err == nil && i >= 0 {
@@ -231,10 +231,13 @@ func (j *journal) verify(dataset string, receipts []budget.Receipt, stewards bud
 		if r.Dataset != dataset || err != nil {
 			continue
 		}
+		settled, named := opaque[hex.EncodeToString(r.Head.Hash[:])]
 		switch hash, ok := hashes[r.Head.Seq]; {
-		case !ok:
+		case r.Head.Seq == 0 && r.Reservation != "" && (!named || settled != string(r.Reservation)):
+			err = fmt.Errorf("the receipt of release %s names a settlement that is not there: the ledger is older than the receipt, or another one", r.Reservation)
+		case !ok && r.Head.Seq != 0:
 			err = fmt.Errorf("the receipt of release %s names entry %d, which is not there: the ledger is older than the receipt", r.Reservation, r.Head.Seq)
-		case hash != r.Head.Hash:
+		case r.Head.Seq != 0 && hash != r.Head.Hash:
 			err = fmt.Errorf("the receipt of release %s names another entry %d", r.Reservation, r.Head.Seq)
 		case r.Reservation != "" && answers[r.Reservation] != hex.EncodeToString(r.Answer[:]): // it names none where nothing was charged
 			err = fmt.Errorf("the ledger has another answer for release %s than its receipt", r.Reservation)

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"fmt"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -131,5 +133,61 @@ func TestRatesFallBackToWhatWasSpent(t *testing.T) {
 	}
 	if _, err := f.client("ana:analyst").Query(t.Context(), counted(1, api.QueryRequest{Epsilon: "0.7"}), ""); codeOfError(err) != fault.CodeBudgetRateLimited {
 		t.Error(err)
+	}
+}
+
+// TestReplaysHaveTheReceiptOfTheirSettlement: the receipt of an answer, and the pages of a history, are the same whatever others were charged since.
+//
+// covers: L8
+func TestReplaysHaveTheReceiptOfTheirSettlement(t *testing.T) {
+	f, signer := signing(t)
+	sealedForEpsilon(t, f, "digits", 40)
+	body := func(n int) string {
+		return fmt.Sprintf(`{"dataset":"census","sql":"SELECT count(*) FROM people WHERE age > %d","epsilon":"0.01"}`, n)
+	}
+	asked := func(token, body string) string {
+		t.Helper()
+		response, text := f.do(t, call{method: "POST", path: "/v1/query", token: token, kind: "application/json", body: body})
+		if response.StatusCode != 200 {
+			t.Fatal(text)
+		}
+		return response.Header.Get("Noisegate-Receipt")
+	}
+	labels := call{path: "/v1/pate/digits/labels", token: "mel:ml", body: `{"queries":["q1","q2","q3"],"mechanism":"gnmax","sigma":"5"}`}
+	history := func() string {
+		t.Helper()
+		_, first := f.do(t, call{method: "GET", path: "/v1/releases", token: "ana:analyst"})
+		cursor := regexp.MustCompile(`"next_cursor":"([^"]*)"`).FindStringSubmatch(first)
+		if cursor == nil || regexp.MustCompile(`^[0-9]+$`).MatchString(cursor[1]) {
+			t.Fatalf("%v", cursor)
+		}
+		_, second := f.do(t, call{method: "GET", path: "/v1/releases?cursor=" + cursor[1], token: "ana:analyst"})
+		return first + second
+	}
+	first := asked("ana:analyst", body(0))
+	for n := range 105 { // more than a page
+		asked("ana:analyst", body(n))
+	}
+	var bought, again api.LabelResponse
+	f.signed(t, signer, labels, &bought)
+	free := f.signed(t, signer, labels, &again)
+	before := history()
+	for n := range 5 {
+		asked("bob:analyst", body(n))
+	}
+	if second := asked("ana:analyst", body(0)); second != first || strings.Contains(second, `"seq"`) {
+		t.Errorf("%s\n%s", first, second)
+	}
+	f.Receipt(t, signer, first)
+	if after := history(); after != before {
+		t.Errorf("a history changed:\n%s\n%s", before, after)
+	}
+	if later := f.signed(t, signer, labels, &again); later.Head != free.Head || later.Answer != free.Answer {
+		t.Errorf("%+v\n%+v", free, later)
+	}
+	for _, cursor := range []string{"17", "nobody's", "01ARZ3NDEKTSV4RRFFQ69G5FAV"} {
+		if response, text := f.do(t, call{method: "GET", path: "/v1/releases?cursor=" + url.QueryEscape(cursor), token: "ana:analyst"}); response.StatusCode != 400 {
+			t.Errorf("%s: %s", cursor, text)
+		}
 	}
 }

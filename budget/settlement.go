@@ -1,0 +1,82 @@
+package budget
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/internal/fault"
+)
+
+// Settlement is the entry with which a charge was settled. It commits to its answer and to all entries before it, and never changes.
+type Settlement struct {
+	Head
+	At time.Time
+}
+
+//go:embed sql/settlement.sql
+var sqlSettlement string
+
+// settlements remembers the newest of this process, so that the receipt of an answer costs no exchange.
+type settlements struct {
+	mu    sync.Mutex
+	known map[ReservationID]Settlement
+	order []ReservationID // a ring
+	next  int
+}
+
+// rememberedSettlements is how many are remembered.
+const rememberedSettlements = 4096
+
+func (s *settlements) remember(e *Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known, s.order = map[ReservationID]Settlement{}, make([]ReservationID, rememberedSettlements)
+	}
+	delete(s.known, s.order[s.next])
+	s.known[e.Reservation] = Settlement{Head{e.Dataset, e.Seq, e.Hash}, e.At.UTC()}
+	s.order[s.next] = e.Reservation
+	s.next = (s.next + 1) % rememberedSettlements
+}
+
+func (s *settlements) of(id ReservationID) (Settlement, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.known[id]
+	return known, ok
+}
+
+// Settlement implements [Ledger].
+func (p *Postgres) Settlement(ctx context.Context, id ReservationID) (s Settlement, err error) {
+	if known, ok := p.settlements.of(id); ok {
+		return known, nil
+	}
+	var hash []byte
+	err = p.pool.QueryRow(ctx, sqlSettlement, id).Scan(&s.Dataset, &s.Seq, &hash, &s.At)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return Settlement{}, fault.BudgetUnknownRelease()
+	case err != nil:
+		return Settlement{}, fault.DataUnavailable(err)
+	}
+	copy(s.Hash[:], hash)
+	s.At = s.At.UTC()
+	return s, nil
+}
+
+// Settlement implements [Ledger].
+func (m *Memory) Settlement(_ context.Context, id ReservationID) (Settlement, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e := range m.newest(Page{}) {
+		if e.Kind == EntrySettle && e.Reservation == id {
+			return Settlement{Head{e.Dataset, e.Seq, e.Hash}, e.At.UTC()}, nil
+		}
+	}
+	return Settlement{}, fault.BudgetUnknownRelease()
+}
