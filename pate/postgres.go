@@ -149,20 +149,23 @@ func (s *Store) bound(ctx context.Context, tx pgx.Tx, d Definition) error {
 	return err
 }
 
-// sameVotes refuses to seal votes that were sealed before under another declaration: another dataset, fewer teachers a person, or other
-// parameters of the sanitised ε, which would be chosen with the votes in view.
+// sameVotes refuses to seal votes that were sealed before under another declaration: another name, whose account they would be sold from once more, another
+// dataset, fewer teachers a person, or other parameters of the sanitised ε, which would be chosen with the votes in view. What was sealed twice before this was
+// refused stays as it is, and readable.
 func (s *Store) sameVotes(ctx context.Context, tx pgx.Tx, v *Version) error {
 	rows, err := tx.Query(ctx, sqlSameVotes, v.Digest, v.ID)
 	if err != nil {
 		return err
 	}
-	var dataset string
+	var name, dataset string
 	var perPerson int64
 	var sanitise []byte
-	_, err = pgx.ForEachRow(rows, []any{&dataset, &perPerson, &sanitise}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&name, &dataset, &perPerson, &sanitise}, func() error {
 		switch {
 		case dataset != v.Dataset:
 			return fault.PateEnsemble("its votes", "those of no other dataset: these were sealed for another one before, whose budget they spend from")
+		case name != v.Name:
+			return fault.PateEnsemble("its votes", "those of no other ensemble: these were sealed under another name before, whose account sells them")
 		case v.Ensemble.MaxTeachersPerPerson() < perPerson:
 			return fault.PateEnsemble("max_teachers_per_person", fmt.Sprintf("at least %d, as these votes were sealed with before", perPerson))
 		case !bytes.Equal(sanitise, v.Sanitise):

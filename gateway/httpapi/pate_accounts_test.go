@@ -236,6 +236,7 @@ func TestVotesHaveOneDeclaration(t *testing.T) {
 	if err := define("others", other, &five, nil); err != nil {
 		t.Fatal(err)
 	}
+	refused("the votes under another name, whose account would sell them again", seal("others", 10))
 	if err := seal("others", 11); err != nil {
 		t.Error(err)
 	}

@@ -58,7 +58,9 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	}
 	w := workflow{options: o, public: public, test: test,
 		steward: api.NewClient(o.url, env("NOISEGATE_STEWARD_TOKEN")), ml: api.NewClient(o.url, env("NOISEGATE_ML_TOKEN"))}
-	w.votes = digits.Votes(digits.Teachers(o.teachers, private), public)
+	// Each mechanism has teachers of its own, with people of their own: votes belong to one ensemble, and one account.
+	half := len(private) / 2
+	w.votes = [][][]byte{digits.Votes(digits.Teachers(o.teachers, private[:half]), public), digits.Votes(digits.Teachers(o.teachers, private[half:]), public)}
 	w.keys = make([]string, len(public))
 	for i := range w.keys {
 		w.keys[i] = strconv.Itoa(i) // what rows of an array are called
@@ -69,7 +71,7 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 // load gives private digits for the teachers, public ones whose labels nobody knows yet, and others to test the student with.
 func load(o options) (private, public, test []digits.Digit, err error) {
 	if o.data == "" {
-		return digits.Generate(100*o.teachers, 1), digits.Generate(o.queries, 2), digits.Generate(1000, 3), nil
+		return digits.Generate(200*o.teachers, 1), digits.Generate(o.queries, 2), digits.Generate(1000, 3), nil
 	}
 	read := func(name string) ([]digits.Digit, error) {
 		file, err := os.Open(filepath.Join(o.data, name))
@@ -92,12 +94,12 @@ func load(o options) (private, public, test []digits.Digit, err error) {
 	return private, others[:n], others[n:], nil
 }
 
-// workflow is one team's work with one set of votes.
+// workflow is one team's work with two sets of votes.
 type workflow struct {
 	options
 	steward, ml  *api.Client
 	public, test []digits.Digit
-	votes        [][]byte
+	votes        [][][]byte // of each mechanism's teachers
 	keys         []string
 }
 
@@ -109,17 +111,17 @@ type result struct {
 	student                float64
 }
 
-// compare labels the same pictures with each mechanism under a budget of its own, and without privacy, and prints what became of it.
+// compare labels the same pictures with each mechanism, under a budget of its own, and without privacy, and prints what became of it.
 func (w *workflow) compare(ctx context.Context, out io.Writer) error {
 	share := func(s float64) api.Decimal {
 		return api.Decimal(strconv.FormatFloat(s*float64(w.teachers), 'f', -1, 64))
 	}
 	results := []result{w.nonPrivate()}
-	for _, ask := range []api.LabelRequest{
+	for i, ask := range []api.LabelRequest{
 		{Mechanism: "lnmax", NoiseScale: share(0.2)},
 		{Mechanism: "confident", Threshold: share(0.6), Sigma1: share(0.4), Sigma2: share(0.2)},
 	} {
-		r, err := w.private(ctx, ask)
+		r, err := w.private(ctx, ask, w.votes[i])
 		if err != nil {
 			return err
 		}
@@ -129,7 +131,7 @@ func (w *workflow) compare(ctx context.Context, out io.Writer) error {
 	if w.data != "" {
 		source = "digits of " + w.data
 	}
-	fmt.Fprintf(out, "%s: %d teachers, %d public pictures, a budget of (%s, %s) for each mechanism\n\n", source, w.teachers, len(w.public), w.epsilon, w.delta)
+	fmt.Fprintf(out, "%s: %d teachers for each mechanism, %d public pictures, a budget of (%s, %s) for each mechanism\n\n", source, w.teachers, len(w.public), w.epsilon, w.delta)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "labels by\tasked\tanswered\tright\trho spent\tstudent's accuracy")
 	for _, r := range results {
@@ -140,21 +142,21 @@ func (w *workflow) compare(ctx context.Context, out io.Writer) error {
 
 // nonPrivate is the student that sees the plurality of votes as it is.
 func (w *workflow) nonPrivate() result {
-	labels := digits.Plurality(w.votes)
+	labels := digits.Plurality(w.votes[0])
 	r := w.learn("plurality, no privacy", labels)
 	r.asked, r.spent = len(labels), "-"
 	return r
 }
 
 // private defines an ensemble, loads and seals the votes, buys labels until the budget is used up, and teaches a student with them.
-func (w *workflow) private(ctx context.Context, ask api.LabelRequest) (result, error) {
+func (w *workflow) private(ctx context.Context, ask api.LabelRequest, votes [][]byte) (result, error) {
 	name := "digits-" + ask.Mechanism
 	classes := strings.Split("0123456789", "")
 	if _, err := w.steward.DefineEnsemble(ctx, name, api.EnsembleDefinition{Dataset: w.dataset, Teachers: int64(w.teachers), Classes: classes,
 		Budget: &api.BudgetLimit{Form: "approx", Epsilon: api.Decimal(w.epsilon), Delta: api.Decimal(w.delta)}}); err != nil {
 		return result{}, err
 	}
-	if _, err := w.steward.LoadVotes(ctx, name, "application/x-npy", "labels_teacher_major", bytes.NewReader(digits.NPY(w.votes))); err != nil {
+	if _, err := w.steward.LoadVotes(ctx, name, "application/x-npy", "labels_teacher_major", bytes.NewReader(digits.NPY(votes))); err != nil {
 		return result{}, err
 	}
 	if _, err := w.steward.SealEnsemble(ctx, name); err != nil {
