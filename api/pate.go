@@ -191,13 +191,15 @@ type SanitisedEpsilon struct {
 	Queries  int     `json:"queries"`
 	Answered int     `json:"answered"`
 	Epsilon  float64 `json:"epsilon"` // at delta; includes the cost of publishing it
-	Delta    Decimal `json:"delta"`
-	Order    float64 `json:"order"`
-	Beta     float64 `json:"beta"`
-	SigmaSS  float64 `json:"sigma_ss"`
-	Cost     float64 `json:"cost"` // Rényi divergence, at order, of publishing it
-	Replayed bool    `json:"replayed"`
-	Spent    Amounts `json:"spent"`
+	// Confidence is how likely the noise in epsilon did not take it below what holds: 0.95, or 0.5 where the parameters allow no more; absent, for 0.5, of what was drawn before.
+	Confidence float64 `json:"confidence,omitempty"`
+	Delta      Decimal `json:"delta"`
+	Order      float64 `json:"order"`
+	Beta       float64 `json:"beta"`
+	SigmaSS    float64 `json:"sigma_ss"`
+	Cost       float64 `json:"cost"` // Rényi divergence, at order, of publishing it
+	Replayed   bool    `json:"replayed"`
+	Spent      Amounts `json:"spent"`
 }
 
 // DefineEnsemble begins a version of an ensemble, for stewards.

@@ -347,7 +347,7 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 	}
 	answer := &api.SanitisedEpsilon{
 		Ensemble: r.version.Name, Version: r.version.Number, Queries: len(r.queries), Epsilon: drawn.Epsilon,
-		Delta: api.Decimal(sanitiser.Parameters().Delta), Order: drawn.Order, Beta: drawn.Beta, SigmaSS: drawn.SigmaSS, Cost: drawn.Cost,
+		Delta: api.Decimal(sanitiser.Parameters().Delta), Confidence: drawn.Confidence, Order: drawn.Order, Beta: drawn.Beta, SigmaSS: drawn.SigmaSS, Cost: drawn.Cost,
 		Spent: amountsOf(charge.Loss),
 	}
 	for _, status := range r.became {

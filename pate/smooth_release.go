@@ -32,15 +32,17 @@ type Sanitiser struct {
 	parameters         SanitiserParameters
 }
 
-// Sanitised is a published ε: all labels of the run, together with this number, are (Epsilon, Delta)-DP, up to the noise in the number
-// itself, which is as likely to be too low as too high.
+// Sanitised is a published ε: all labels of the run, together with this number, are (Epsilon, Delta)-DP, unless the noise in the number took it too low, which
+// it does with probability 1 - Confidence at most.
 type Sanitised struct {
 	Epsilon float64 `json:"epsilon"` // rounded up to a millionth, and never below what publishing it costs by itself
-	Order   float64 `json:"order"`
-	Beta    float64 `json:"beta"`
-	SigmaSS float64 `json:"sigma_ss"`
-	Delta   float64 `json:"delta"`
-	Cost    float64 `json:"cost"` // Rényi divergence of publishing the number, which Epsilon includes
+	// Confidence is 0.95, or 0.5 for parameters under which no higher one can be had; 0, for 0.5, of numbers from before it was said.
+	Confidence float64 `json:"confidence,omitempty"`
+	Order      float64 `json:"order"`
+	Beta       float64 `json:"beta"`
+	SigmaSS    float64 `json:"sigma_ss"`
+	Delta      float64 `json:"delta"`
+	Cost       float64 `json:"cost"` // Rényi divergence of publishing the number, which Epsilon includes
 }
 
 // NewSanitiser checks the parameters and the conditions of the theorem. It returns a [fault.Error].
@@ -128,17 +130,37 @@ func (s *Sanitiser) Release(sampler *mechanisms.Sampler, t *Table, outcomes []St
 	return s.draw(sampler, exact, smooth)
 }
 
+// upperQuantile is the standard normal's at 0.95.
+const upperQuantile = 1.6448536269514722
+
+// margin is z, how many deviations of its noise the number is raised by, and c, by how much its sensitivity grows for that.
+//
+// What is published is f + z·σ·c·S + σ·c·S·Z, of the divergence f, its β-smooth sensitivity S, and a standard normal Z. It is at least f when Z >= -z. It is the theorem's
+// release, at the same σ and the same cost, of f' = f + z·σ·c·S with c·S as its smooth sensitivity: c·S is as smooth as S, and bounds f' from table to neighbouring table,
+// since S changes by at most (e^β-1)·S between them, so that f' changes by at most S + z·σ·c·(e^β-1)·S, which is c·S for
+//
+//	c = 1 / (1 - z·σ·(e^β-1)).
+//
+// Where that is not positive there is no such c, and the number is published as it comes, as likely too low as too high.
+func (s *Sanitiser) margin() (z, c, confidence float64) {
+	if slack := 1 - upperQuantile*s.sigma*math.Expm1(s.beta); slack > 0 {
+		return upperQuantile, (1 + 1e-12) / slack, 0.95
+	}
+	return 0, 1, 0.5
+}
+
 // draw adds the noise.
 func (s *Sanitiser) draw(sampler *mechanisms.Sampler, exact, smooth float64) (Sanitised, error) {
-	z, err := standardNormal(sampler)
+	drawn, err := standardNormal(sampler)
 	if err != nil {
 		return Sanitised{}, err
 	}
+	z, c, confidence := s.margin()
 	// The noise may take the number below what publishing it costs by itself, which no true value is.
-	epsilon := max(tight(exact+smooth*s.sigma*z+s.cost, s.order, s.delta), tight(s.cost, s.order, s.delta), 0)
+	epsilon := max(tight(exact+c*smooth*s.sigma*(drawn+z)+s.cost, s.order, s.delta), tight(s.cost, s.order, s.delta), 0)
 	return Sanitised{
-		Epsilon: math.Ceil(epsilon*1e6) / 1e6,
-		Order:   s.order, Beta: s.beta, SigmaSS: s.sigma, Delta: s.delta, Cost: s.cost,
+		Epsilon: math.Ceil(epsilon*1e6) / 1e6, Confidence: confidence,
+		Order: s.order, Beta: s.beta, SigmaSS: s.sigma, Delta: s.delta, Cost: s.cost,
 	}, nil
 }
 

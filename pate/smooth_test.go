@@ -148,7 +148,9 @@ func TestSanitisedEpsilonHasItsLaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	const draws = 2000
-	mean, deviation := tight(exact+s.cost, s.order, s.delta), smooth*s.sigma
+	raised, wider, _ := s.margin()
+	deviation := wider * smooth * s.sigma
+	mean := tight(exact+s.cost, s.order, s.delta) + raised*deviation
 	sampler, sum, squares := fixedSampler(t), 0.0, 0.0
 	for range draws {
 		got, err := s.draw(sampler, exact, smooth)
