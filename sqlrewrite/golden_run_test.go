@@ -136,7 +136,7 @@ func goldenDDL(t *testing.T, tables string) string {
 			}
 		}
 		for _, line := range paragraph[1:] {
-			if slices.Contains([]string{"unique", "index", "values"}, line[0]) {
+			if slices.Contains([]string{"unique", "index", "values", "rows", "equal"}, line[0]) {
 				continue
 			}
 			column, kind, rest := line[0], line[1], strings.Join(line[2:], " ")
@@ -176,7 +176,7 @@ func goldenTables(tables string) func(yield func([][]string) bool) {
 		var paragraph [][]string
 		for line := range strings.Lines(tables) {
 			words := strings.Fields(line)
-			isTable := len(words) > 0 && !strings.HasPrefix(line, " ") && !slices.Contains([]string{"unique", "index", "values"}, words[0])
+			isTable := len(words) > 0 && !strings.HasPrefix(line, " ") && !slices.Contains([]string{"unique", "index", "values", "rows", "equal"}, words[0])
 			if isTable && paragraph != nil {
 				if !yield(paragraph) {
 					return

@@ -179,12 +179,12 @@ func (w *workload) refuse(e effort) error {
 	case e.unit.Cmp(big.NewInt(1)) > 0:
 		unit = e.unit.String() + " rows of one unit"
 	}
-	perRow := new(big.Int).Div(new(big.Int).Add(e.cost, big.NewInt(999)), big.NewInt(1000))
-	limit := int64(maxUnitWork)
-	if e.unit == nil {
-		limit = maxRowWork
+	work, limit := e.cost, int64(maxRowWork)
+	if e.unit != nil {
+		work, limit = new(big.Int).Mul(e.cost, e.unit), maxUnitWork
 	}
-	return fault.FanOut(w.place, unit, factors, perRow.String(), limit/1000)
+	micros := new(big.Int).Div(new(big.Int).Add(work, big.NewInt(999)), big.NewInt(1000))
+	return fault.FanOut(w.place, unit, factors, micros.String(), limit/1000)
 }
 
 // above adds the conditions of a block, and what is computed of its rows. A condition on the rows that drive it alone is tested once for
@@ -216,6 +216,9 @@ func (w *workload) above(e effort, b workBlock) (effort, error) {
 	}
 	e.cost = cost.Add(cost, new(big.Int).Mul(e.rows, big.NewInt(b.ahead)))
 	e.pairs = new(big.Int).Mul(e.pairs, factor)
+	if inside := new(big.Int).Sub(factor, big.NewInt(1)); inside.Sign() > 0 {
+		e.why = append(slices.Clone(e.why), inside.String()+" in EXISTS, IN and windows")
+	}
 	return e, nil
 }
 
