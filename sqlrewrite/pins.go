@@ -110,7 +110,7 @@ func (w *pinWalk) exprs(list ...expr) {
 
 // pinOf is what must still hold of a table whatever is read of it.
 func pinOf(t *catalog.Table) Pin {
-	return Pin{Schema: t.Schema, Table: t.Name, OID: t.OID, RowSecurity: t.RowSecurity, Apart: t.Apart}
+	return Pin{Schema: t.Schema, Table: t.Name, OID: t.OID, RowSecurity: t.RowSecurity, Partitioned: t.Partitioned, Apart: t.Apart}
 }
 
 // pinnedColumn is what must still hold of a column that is read.

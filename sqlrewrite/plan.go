@@ -69,6 +69,7 @@ type Pin struct {
 	OID           uint32
 	Columns       []PinnedColumn
 	RowSecurity   bool     // row level security may be on
+	Partitioned   bool     // its rows are those of its partitions
 	Apart         []uint32 // tables to which no foreign key of it may lead
 	// Keys are sets of its columns that must be unique, in a table without inheriting children.
 	Keys [][]string

@@ -149,24 +149,63 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 		}
 		batch.Queue(statement.SQL, statement.Args...)
 	}
+	trees := treesOf(pins)
+	if trees != nil {
+		batch.Queue(treeText, trees)
+	}
 	// COMMIT goes along: after a statement that failed the server skips it, and of a transaction that wrote nothing it decides nothing.
 	batch.Queue("COMMIT")
 	results := conn.SendBatch(ctx, batch)
 	defer func() { _ = results.Close() }()
+	wanted := true
 	for part, statement := range statements {
-		wanted, err := read(results, statement, func(row sqlrewrite.ExactRow) bool {
+		if !wanted {
+			if _, err := results.Exec(); err != nil {
+				return d.failed(ctx, conn.Conn(), err)
+			}
+			continue
+		}
+		wanted, err = read(results, statement, func(row sqlrewrite.ExactRow) bool {
 			row.Part = part
 			return yield(row, nil)
 		})
 		if err != nil {
 			return d.failed(ctx, conn.Conn(), err)
 		}
-		if !wanted {
-			return nil
-		}
+	}
+	if trees == nil {
+		return nil
+	}
+	var foreign bool
+	if err := results.QueryRow().Scan(&foreign); err != nil {
+		return d.failed(ctx, conn.Conn(), err)
+	}
+	if foreign {
+		return fault.Excused(fault.PolicyStale())
 	}
 	return nil
 }
+
+// treesOf are the partitioned tables among the pinned ones, of which a partition can be attached while they are read.
+func treesOf(pins []sqlrewrite.Pin) []uint32 {
+	var all []uint32
+	for _, pin := range pins {
+		if pin.Partitioned && !slices.Contains(all, pin.OID) {
+			all = append(all, pin.OID)
+		}
+	}
+	return all
+}
+
+// treeText asks, after the statements ran, whether a partition of their tables is a foreign table. ATTACH PARTITION waits for nobody who reads the
+// table, and a statement is planned for the partitions that there are by then, whatever the snapshot of its transaction. So these are looked at
+// again. None was there in between: what is detached waits for the end of this transaction.
+const treeText = `SELECT EXISTS (SELECT FROM unnest($1::oid[]) AS pin(relation) WHERE ` + foreignPart + `)`
+
+// foreignPart tells whether a partition of a pinned table has no rows of its own. Both functions see the schema as it is, as planning does; pg_class
+// as a table shows what the transaction's snapshot knew.
+const foreignPart = `EXISTS (SELECT FROM pg_catalog.pg_partition_tree(pin.relation) t
+					WHERE t.isleaf AND pg_catalog.pg_relation_filenode(t.relid) IS NULL)`
 
 // Read runs a query over released values and public tables, which is all that a [sqlrewrite.Post] can name: it needs no charge. Its
 // errors are data/unavailable without any detail, policy/stale, or sql/too-complex for a result that is too large.
@@ -274,8 +313,7 @@ const pinText = `SELECT (SELECT count(*)
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.oid = pin.relation AND c.relname = pin.name AND n.nspname = pin.schema
 			AND (c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
-				OR c.relkind = 'p' AND NOT EXISTS (SELECT FROM pg_catalog.pg_partition_tree(c.oid) t
-					JOIN pg_catalog.pg_class part ON part.oid = t.relid WHERE part.relkind NOT IN ('r', 'p')))
+				OR c.relkind = 'p' AND NOT ` + foreignPart + `)
 			AND (pin.secured OR NOT c.relrowsecurity)
 			AND (pin.apart = '{}' OR NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
 				WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.confrelid = ANY (pin.apart::oid[]))) OFFSET 0)),

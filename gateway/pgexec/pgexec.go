@@ -8,6 +8,7 @@
 //	LOCK TABLE ... IN ACCESS SHARE MODE             │ one round trip; a failure up to here has read no protected row
 //	do the pins still hold?                         ┘
 //	the statement                                   ┐ one round trip; a failure from here on is one opaque error, and the charge stays
+//	is any partition a foreign table by now?        │
 //	COMMIT                                          ┘
 package pgexec
 

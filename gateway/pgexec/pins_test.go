@@ -58,7 +58,7 @@ func provenPin(t *testing.T, s *catalog.Snapshot, table string) sqlrewrite.Pin {
 	if !ok {
 		t.Fatal(table)
 	}
-	pin := sqlrewrite.Pin{Schema: of.Schema, Table: of.Name, OID: of.OID, RowSecurity: of.RowSecurity, Apart: of.Apart, Keys: of.Unique}
+	pin := sqlrewrite.Pin{Schema: of.Schema, Table: of.Name, OID: of.OID, RowSecurity: of.RowSecurity, Partitioned: of.Partitioned, Apart: of.Apart, Keys: of.Unique}
 	for _, c := range of.Columns {
 		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod, Collation: c.Collation,
 			NotNull: of.Unit.Kind == catalog.RowUnit && c.Name == of.Unit.Column})
