@@ -45,6 +45,7 @@ func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest
 		return nil, err
 	}
 	tick := s.schedule(version.Dataset)
+	defer s.running.enter(asked{who.Subject, r.IdempotencyKey}, tick)()
 	b, err := s.batch(ctx, who, version, r)
 	if err != nil {
 		return nil, err

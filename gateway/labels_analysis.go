@@ -32,7 +32,8 @@ type run struct {
 }
 
 // AnalyseVotes says what a run costs by each method of accounting. It reads votes without a charge, and what it says depends on them: it is
-// for stewards, who may see the votes themselves, and must not be shown to others. [Service.SanitisedEpsilon] gives what may be.
+// for stewards, who may see the votes themselves, and must not be shown to others. [Service.SanitisedEpsilon] gives what may be. It is shown at a
+// boundary of the schedule, since how long it takes depends on votes too.
 func (s *Service) AnalyseVotes(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*api.Analysis, error) {
 	release, err := s.questions.Enter(ctx, who.Subject)
 	if err != nil {
@@ -53,12 +54,16 @@ func (s *Service) AnalyseVotes(ctx context.Context, who auth.Principal, name str
 	if r.Exact && len(run.queries) > maxExact {
 		return nil, fault.PateParameters(fmt.Sprintf("the exact divergence is computed for %d queries at most; name some", maxExact))
 	}
-	table, err := s.ensembles.Table(ctx, run.version, run.queries)
-	if err != nil {
-		return nil, err
-	}
+	tick := s.schedule(run.version.Dataset)
+	tick.timeout = 0 // of many queries it takes longer than a question may; nothing is charged that could fail
 	at, _ := delta.Rat().Float64()
-	analysis, err := run.mode.Analyse(table, pate.AnalysisParameters{Delta: at, Students: run.students, Outcomes: run.became, Exact: r.Exact})
+	analysis, err := pace(ctx, tick, func(ctx context.Context) (*pate.Analysis, error) {
+		table, err := s.ensembles.Table(ctx, run.version, run.queries)
+		if err != nil {
+			return nil, err
+		}
+		return run.mode.Analyse(table, pate.AnalysisParameters{Delta: at, Students: run.students, Outcomes: run.became, Exact: r.Exact})
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,7 @@ func bindBlock(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*b
 	}
 	b.bound.shared().nameLeaves()
 	b.bound.settleCaps()
+	b.bound.noteLongTexts()
 	return b.bound, nil
 }
 

@@ -232,3 +232,23 @@ func longestText(e expr) int64 {
 		return 4 * maxLetters(e)
 	}
 }
+
+// noteLongTexts says of which columns that the block reads a text may be too long to count. Where a policy declares what a column holds, it has said
+// how long that is.
+func (q *boundQuery) noteLongTexts() {
+	read := &pinWalk{used: map[*field]bool{}}
+	read.query(q)
+	for _, s := range read.scans {
+		for _, f := range s.fields {
+			if !read.used[f] || f.Type != catalog.Text && f.Type != catalog.Char || len(f.Domain) > 0 {
+				continue
+			}
+			switch form := s.form(f); {
+			case form.condition != "":
+				q.source.note("long-texts", "rows of %s whose %s is longer than %d bytes belong to nobody", s.table.Name, f.Name, f.LongestText())
+			case strings.HasPrefix(form.text, "CASE"):
+				q.source.note("long-texts", "texts of %s longer than %d bytes count as NULL", f.Name, f.LongestText())
+			}
+		}
+	}
+}

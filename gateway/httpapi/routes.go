@@ -24,7 +24,7 @@ func routes() []route {
 	buyers := []auth.Role{auth.Analyst, auth.ML}
 	return append([]route{
 		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: queryParameters(), handle: (*server).postQuery},
-		{method: http.MethodDelete, pattern: "/v1/query", roles: analyst, handle: (*server).deleteQuery},
+		{method: http.MethodDelete, pattern: "/v1/query", roles: buyers, handle: (*server).deleteQuery},
 		{method: http.MethodPost, pattern: "/v1/query/estimate", roles: analyst, query: queryParameters(), handle: (*server).postEstimate},
 		{method: http.MethodPost, pattern: "/v1/plans", roles: analyst, handle: (*server).postPlan},
 		{method: http.MethodGet, pattern: "/v1/plans/{id}", roles: analyst, handle: (*server).getPlan},
