@@ -151,14 +151,16 @@ func TestOneAnalystsFloodStopsNobody(t *testing.T) {
 		all.Wait()
 		t.Logf("%s: the victim's %d answers took p50 %v, p99 %v, at most %v; alone p50 %v, p99 %v; of the flood %d were answered meanwhile, %d refused",
 			name, len(beset), sortedQuantile(beset, 0.5), sortedQuantile(beset, 0.99), beset[len(beset)-1], sortedQuantile(alone, 0.5), sortedQuantile(alone, 0.99), during, refused.Load())
-		q := 0.5
+		// On a quiet machine 99 of 100 answers come one boundary later at most; beside other work half of them do, or a few boundaries later.
+		q, boundaries := 0.5, 4
 		if *floodQuestions >= 200 {
-			q = 0.99
+			q, boundaries = 0.99, 1
 		}
-		if most := oneBoundaryLater(sortedQuantile(alone, q)); sortedQuantile(beset, q) > most {
-			t.Errorf("%s: the victim's answers took %v (quantile %v); alone %v, and one boundary later is %v", name, sortedQuantile(beset, q), q, sortedQuantile(alone, q), most)
+		if most := later(sortedQuantile(alone, q), boundaries); sortedQuantile(beset, q) > most {
+			t.Errorf("%s: the victim's answers took %v (quantile %v); alone %v, and %d boundaries later is %v",
+				name, sortedQuantile(beset, q), q, sortedQuantile(alone, q), boundaries, most)
 		}
-		if late := beset[len(beset)-1]; late > 5*time.Second {
+		if late := beset[len(beset)-1]; late > 30*time.Second {
 			t.Errorf("%s: an answer took %v", name, late)
 		}
 	}
@@ -178,12 +180,12 @@ func sortedQuantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// oneBoundaryLater is when an answer comes that left one boundary after another one: boundaries are at 50 ms x 2^k after a request has entered, each moved by a
-// tenth at most, and the answer of a small question takes up to 25 ms more through the gateway and the network stack.
-func oneBoundaryLater(latency time.Duration) time.Duration {
+// later is when an answer comes that left so many boundaries after another one: boundaries are at 50 ms x 2^k after a request has entered, each moved by
+// a tenth at most, and the answer of a small question takes up to 25 ms more through the gateway and the network stack.
+func later(latency time.Duration, boundaries int) time.Duration {
 	boundary := 50 * time.Millisecond
 	for boundary*11/10+25*time.Millisecond < latency {
 		boundary *= 2
 	}
-	return 2*boundary*11/10 + 25*time.Millisecond
+	return boundary<<boundaries*11/10 + 25*time.Millisecond
 }
