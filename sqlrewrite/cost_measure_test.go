@@ -101,8 +101,12 @@ func cost(t *testing.T, conn *pgx.Conn, expression string) float64 {
 	return float64(time1(expression)-time1("b")) / costRows
 }
 
-// Every price of the table is at least what its builtin costs here at its largest operands, and the table has no price that is not measured. It runs
-// with make timing: on a machine that others use it says nothing.
+// costMargin is by how much a builtin may be dearer than its price, on a slower machine or in another version: the limits that prices add up to say
+// how far one unit may move a boundary, which changes as much as they do and no more.
+const costMargin = 2
+
+// Every price of the table is at least what its builtin costs here at its largest operands, but for costMargin, and the table has no price that is not
+// measured. It runs with make timing: on a machine that others use it says little, so that what seems too dear is measured again, up to three times.
 func TestCostsAreMeasured(t *testing.T) {
 	if !*measureCosts {
 		return // make timing measures
@@ -116,13 +120,14 @@ func TestCostsAreMeasured(t *testing.T) {
 	}
 	all := measured()
 	const letters, digits = 200, 300 // before and after the point
-	var lines []string
+	var lines, dearer []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		sql := strings.ReplaceAll(all[key], `"collation"`, `"`+collation+`"`)
 		costsWorld(t, conn, 1, 1)
 		least := max(cost(t, conn, sql), 1)
 		costsWorld(t, conn, digits, letters)
 		most := max(cost(t, conn, sql), least)
+		again := func() { most = min(most, max(cost(t, conn, sql), least)) }
 		size := 0.0
 		switch kind := key[strings.LastIndex(key, " ")+1:]; {
 		case strings.Contains(key, "text") || kind == "LIKE" || kind == "ILIKE" || kind == "~":
@@ -134,11 +139,19 @@ func TestCostsAreMeasured(t *testing.T) {
 		}
 		p, ok := priceNamed(key)
 		lines = append(lines, fmt.Sprintf("%-28s least %8.0f ns, largest %8.0f ns; the table has %d + %.3f x %.0f", key, least, most, p.ns, float64(p.perUnit)/1000, size))
-		if allowed := float64(p.ns) + float64(p.perUnit)/1000*size; !ok || allowed < most {
+		allowed := float64(p.ns) + float64(p.perUnit)/1000*size
+		for tries := 0; tries < 3 && allowed*costMargin < most; tries++ {
+			again()
+		}
+		switch {
+		case !ok || allowed*costMargin < most:
 			t.Errorf("%s costs %.0f to %.0f ns, the table has %.0f", key, least, most, allowed)
+		case allowed < most:
+			dearer = append(dearer, fmt.Sprintf("%s by %.1f", key, most/allowed))
 		}
 	}
 	t.Log("\n" + strings.Join(lines, "\n"))
+	t.Logf("dearer than their price, within the margin: %v", dearer)
 }
 
 // structures are statements whose work is of one kind, each with how often it is done, beside a statement without it.
@@ -187,7 +200,10 @@ func TestRowCostsAreMeasured(t *testing.T) {
 	for name, s := range structures() {
 		ns := float64(timed(s.with)-timed(s.without)) / s.times
 		t.Logf("%s: %.0f ns, the planner takes %d", name, ns, s.allowed)
-		if ns > float64(s.allowed) {
+		for tries := 0; tries < 3 && ns > float64(s.allowed)*costMargin; tries++ {
+			ns = min(ns, float64(timed(s.with)-timed(s.without))/s.times)
+		}
+		if ns > float64(s.allowed)*costMargin {
 			t.Errorf("%s: %.0f ns, the planner takes %d", name, ns, s.allowed)
 		}
 	}

@@ -9,27 +9,9 @@ import (
 	"time"
 
 	"noisegate/api"
-	"noisegate/catalog"
 	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
-	"noisegate/mechanisms"
 )
-
-// timedPolicies put time into the guarantee of every dataset.
-type timedPolicies struct {
-	gateway.Policies
-	delay *mechanisms.Delay
-}
-
-func (p timedPolicies) Current(dataset string) (*catalog.Snapshot, error) {
-	s, err := p.Policies.Current(dataset)
-	if err != nil {
-		return nil, err
-	}
-	timed := *s
-	timed.Delay = p.delay
-	return &timed, nil
-}
 
 // skippingClock lets no time pass where somebody sleeps, but says that it did.
 type skippingClock struct {
@@ -80,14 +62,11 @@ func sealedVotes(t *testing.T, f *front) {
 //
 // covers: W.4
 func TestTimingOfLabels(t *testing.T) {
-	timing := &catalog.Timing{Unit: 5 * time.Millisecond, Epsilon: mechanisms.EpsilonUnit / 2, Delta: mechanisms.DeltaUnit / 1_000_000_000}
-	delay, err := timing.Delay()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var longest time.Duration
 	clock := skippingClock{mu: new(sync.Mutex), ahead: new(time.Duration)}
 	f := newFront(t, gatewaytest.Options{Change: func(c *gateway.Config) {
-		c.Clock, c.Policies = clock, timedPolicies{c.Policies, delay}
+		c.Clock = clock
+		c.Policies, longest = gatewaytest.Timed(t, c.Policies)
 	}}, 4)
 	sealedVotes(t, f)
 	mel := f.client("mel:ml")
@@ -112,7 +91,6 @@ func TestTimingOfLabels(t *testing.T) {
 	if e := estimate("q0", "q1"); e.WorstCase.Delta != "1e-9" || !says(e) {
 		t.Errorf("an estimate: %+v, %v", e.WorstCase, e.Notes)
 	}
-	longest := 2 * time.Duration(delay.Shift()) * time.Microsecond
 	bought, slept := buy("q0", "q1")
 	if bought.Spent.Delta != "1e-9" || slept <= 0 || slept > longest {
 		t.Errorf("bought after a sleep of %v, at most %v: %+v", slept, longest, bought.Spent)
