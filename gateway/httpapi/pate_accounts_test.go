@@ -171,7 +171,7 @@ func TestSettlementsKeepAShare(t *testing.T) {
 // covers: L9
 func TestLookUpsOfFreshEnsembles(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
-	const n = 20_000
+	const n = 50_000
 	sealedEnsemble(t, f, "digits", n)
 	mel, sam := f.client("mel:ml"), f.client("sam:steward")
 	for _, account := range []string{"dataset", "analyst:mel", "ensemble:digits"} {
@@ -188,8 +188,8 @@ func TestLookUpsOfFreshEnsembles(t *testing.T) {
 	buyOf(t, mel, 0, n)
 	bought := time.Since(began)
 	t.Logf("estimate of 8,000 keys: %v; purchase of %d labels: %v", estimated, n, bought)
-	// Nested loops took 7.7 s for the first and more than 20 s for the second.
-	if estimated > 4*time.Second || bought > 15*time.Second {
+	// Nested loops took 7.7 s for the first, and the second failed after 120 s. Without a neighbour they take 0.2 s and 10 s at most (docs/performance.md).
+	if estimated > 4*time.Second || bought > 60*time.Second {
 		t.Error("too slow")
 	}
 }
