@@ -21,7 +21,7 @@ type ChainHead struct {
 type AuditEntry struct {
 	Seq        int64     `json:"seq"`
 	At         time.Time `json:"at"`
-	Kind       string    `json:"kind"` // reserve, settle, void, expire, limit, refill, freeze, thaw, fail or reset
+	Kind       string    `json:"kind"` // reserve, settle, void, expire, limit, refill, freeze, thaw, fail, reset or import
 	Dataset    string    `json:"dataset"`
 	Subject    string    `json:"subject"`              // who spent; of limits, refills, freezes and resets, who did it
 	ReleaseID  string    `json:"release_id,omitempty"` // of charges

@@ -51,6 +51,10 @@ func (b *Books) Add(e Entry) error {
 		if _, ok := resetOf(e); !ok {
 			what = notAReset
 		}
+	case EntryImport:
+		if _, ok := importOf(e); !ok {
+			what = notAnImport
+		}
 	default:
 		what = "nobody knows its kind"
 	}

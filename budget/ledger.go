@@ -185,8 +185,9 @@ const (
 	EntryRefill  EntryKind = "refill"
 	EntryFreeze  EntryKind = "freeze"
 	EntryThaw    EntryKind = "thaw"
-	EntryFail    EntryKind = "fail"  // an expiry that counts as a failure of the analyst's
-	EntryReset   EntryKind = "reset" // an analyst's failures until here count no more
+	EntryFail    EntryKind = "fail"   // an expiry that counts as a failure of the analyst's
+	EntryReset   EntryKind = "reset"  // an analyst's failures until here count no more
+	EntryImport  EntryKind = "import" // votes are read into an ensemble, or were about to be
 )
 
 // Entry is one line of the append-only journal. Each dataset's entries are a chain: see [Entry.HashAfter].
@@ -203,7 +204,7 @@ type Entry struct {
 	Digest []byte
 	// MechanismText and AccountText are JSON as the ledger keeps it, byte for byte.
 	MechanismText []byte // reservations: every release's parameters, and slots of plans that are paid for or drawn
-	AccountText   []byte // limits, refills, freezes: the account and its limit from here on; resets: whose failures
+	AccountText   []byte // limits, refills, freezes: the account and its limit from here on; resets: whose failures; imports: of which votes
 	Hash          [32]byte
 
 	// What the texts say.
@@ -254,6 +255,8 @@ type Ledger interface {
 	Failures(ctx context.Context, dataset, analyst string, within time.Duration) (int64, error)
 	// ResetFailures lets an analyst's failures until now count no more. It writes an entry, unless there are none.
 	ResetFailures(ctx context.Context, by string, reset Reset) error
+	// RecordImport writes an entry that votes are about to be read.
+	RecordImport(ctx context.Context, by string, what Import) error
 	// ExpireOlder closes every charge that has been open for longer than age (crashed gateways) and says how many.
 	ExpireOlder(ctx context.Context, age time.Duration) (int, error)
 

@@ -417,6 +417,8 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	}
 	if r, ok := resetOf(e); err == nil && ok {
 		e.Account = r.account()
+	} else if i, ok := importOf(e); err == nil && ok {
+		e.Account = i.account()
 	} else if err == nil && e.AccountText != nil {
 		var r limitRecord
 		if err = json.Unmarshal(e.AccountText, &r); err == nil {

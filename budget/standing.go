@@ -80,6 +80,10 @@ func (s *standing) add(e Entry) (what string) {
 		if _, ok := resetOf(e); !ok {
 			return notAReset
 		}
+	case EntryImport:
+		if _, ok := importOf(e); !ok {
+			return notAnImport
+		}
 	default:
 		return "nobody knows its kind"
 	}

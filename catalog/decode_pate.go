@@ -12,7 +12,14 @@ import (
 type PatePolicy struct {
 	Sanitise  *SanitisePolicy  `json:",omitempty"` // of every ensemble that has none of its own
 	Ensembles []EnsemblePolicy `json:",omitempty"` // sorted by name
+	Votes     []VoteTable      `json:",omitempty"` // the only tables and views that votes are read from
 }
+
+// VoteTable is a table or view of votes, one vote a row, and its columns, to the letter. Its unit is the teacher: Unit is the column that names one.
+type VoteTable struct{ Schema, Table, Unit, Query, Label string }
+
+// ReadsVotes reports whether the policy names a table for votes, and these columns of it.
+func (p *PatePolicy) ReadsVotes(t VoteTable) bool { return p != nil && slices.Contains(p.Votes, t) }
 
 // EnsemblePolicy is what the policy fixes for one ensemble, whether it is defined yet or not.
 type EnsemblePolicy struct {
@@ -46,6 +53,15 @@ func (d *decoder) pate(n *node) *PatePolicy {
 	p := &PatePolicy{}
 	d.fields(n, "pate", map[string]func(*node){
 		"sanitise": func(n *node) { p.Sanitise = d.sanitise(n) },
+		"votes": func(n *node) {
+			if n.kind != listNode || len(n.items) == 0 {
+				d.problem(n.pos, "votes: [{table: votes, unit: teacher, query: query, label: label}]", "votes must be a list of tables of votes, not %v", n.kind)
+				return
+			}
+			for _, item := range n.items {
+				p.Votes = append(p.Votes, d.voteTable(item))
+			}
+		},
 		"ensembles": func(n *node) {
 			if n.kind != mappingNode {
 				d.problem(n.pos, "", "ensembles must be a mapping from names of ensembles, not %v", n.kind)
@@ -58,6 +74,22 @@ func (d *decoder) pate(n *node) *PatePolicy {
 	})
 	slices.SortFunc(p.Ensembles, func(a, b EnsemblePolicy) int { return strings.Compare(a.Name, b.Name) })
 	return p
+}
+
+func (d *decoder) voteTable(n *node) VoteTable {
+	before := len(d.problems)
+	t := VoteTable{Schema: DefaultSchema}
+	d.fields(n, "a table of votes", map[string]func(*node){
+		"schema": func(n *node) { t.Schema = d.word(n, "schema") },
+		"table":  func(n *node) { t.Table = d.word(n, "table") },
+		"unit":   func(n *node) { t.Unit = d.word(n, "unit") },
+		"query":  func(n *node) { t.Query = d.word(n, "query") },
+		"label":  func(n *node) { t.Label = d.word(n, "label") },
+	})
+	if len(d.problems) == before && (t.Table == "" || t.Unit == "" || t.Query == "" || t.Label == "") {
+		d.problem(n.pos, "", "a table of votes has table, unit (the column of the teacher), query and label")
+	}
+	return t
 }
 
 func (d *decoder) ensemble(n, key *node) EnsemblePolicy {

@@ -10,6 +10,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/catalog"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
 	"noisegate/pate"
@@ -112,6 +113,9 @@ func (s *Service) LoadVotes(ctx context.Context, who auth.Principal, name string
 	if err != nil {
 		return nil, err
 	}
+	if err := s.importing(ctx, who, version, "a file"); err != nil {
+		return nil, err
+	}
 	votes, err := version.Ensemble.Read(file.Body, file.Format, file.Layout)
 	if err != nil {
 		return nil, err
@@ -119,8 +123,8 @@ func (s *Service) LoadVotes(ctx context.Context, who auth.Principal, name string
 	return s.store(ctx, who, name, votes)
 }
 
-// LoadVoteTable is [Service.LoadVotes] from a table or view of the ensemble's protected database, which its reader role must be able to
-// read. For stewards: nothing is released by it.
+// LoadVoteTable is [Service.LoadVotes] from a table or view of the ensemble's protected database, which the policy names with these columns, and its reader role must be
+// able to read. For stewards: nothing is released by it.
 func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name string, table api.VoteTable) (*api.Ensemble, error) {
 	release, err := s.questions.Enter(ctx, who.Subject)
 	if err != nil {
@@ -135,14 +139,26 @@ func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name st
 	if !ok {
 		return nil, fault.UnknownDataset(version.Dataset)
 	}
-	if dataset.Votes == nil {
+	snapshot, _, err := s.dataset(version.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	if named := (catalog.VoteTable{Schema: table.Schema, Table: table.Table, Unit: table.Teacher, Query: table.Query, Label: table.Label}); dataset.Votes == nil || !snapshot.Pate.ReadsVotes(named) {
 		return nil, fault.PateUnknownTable()
+	}
+	if err := s.importing(ctx, who, version, table.Schema+"."+table.Table); err != nil {
+		return nil, err
 	}
 	votes, err := version.Ensemble.Collect(dataset.Votes.Votes(ctx, pate.VoteTable(table)))
 	if err != nil {
 		return nil, err
 	}
 	return s.store(ctx, who, name, votes)
+}
+
+// importing writes into the ledger that votes are about to be read. It is there also if they are refused.
+func (s *Service) importing(ctx context.Context, who auth.Principal, version *pate.Version, source string) error {
+	return s.ledger.RecordImport(ctx, who.Subject, budget.Import{Dataset: version.Dataset, Ensemble: version.Name, Version: version.Number, Source: source})
 }
 
 func (s *Service) store(ctx context.Context, who auth.Principal, name string, votes *pate.Ballots) (*api.Ensemble, error) {

@@ -29,6 +29,8 @@ tables:
 budgets:
   - {dataset: true, form: approx, epsilon: 100, delta: 1e-4}
   - {group: ml, per: analyst, form: approx, epsilon: 50, delta: 1e-4}
+pate:
+  votes: [{table: votes, unit: teacher, query: query, label: label}]
 `, load: func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, `CREATE TABLE pupils (id int PRIMARY KEY);
 			CREATE TABLE votes AS SELECT teacher, 'q' || item AS query, CASE WHEN item % 2 = 0 THEN 'cat' ELSE 'dog' END AS label

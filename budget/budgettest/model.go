@@ -137,6 +137,9 @@ func testAgainstModel(f *fixture) {
 					t.Fatalf("%d failures after they were reset, %v", n, err)
 				}
 			},
+			"import": func(t *rapid.T) {
+				f.end(t, f.ledger.RecordImport(f.Context(), "stella", budget.Import{Dataset: dataset, Ensemble: "digits", Version: 1, Source: "public.votes"}))
+			},
 			"limit": func(t *rapid.T) {
 				a := rapid.SampledFrom(accounts).Draw(t, "account")
 				a.Limit, a.Origin = anyLimit(t), budget.FromSteward

@@ -72,11 +72,11 @@ func PateLayout(why string) *Error {
 		Hint: "say layout=counts, labels_teacher_major, labels_query_major or onehot"}
 }
 
-// PateUnknownTable refuses a table or view of the protected database that does not exist, or lacks a column, under exactly the name
-// given. What the reader role may not see does not exist.
+// PateUnknownTable refuses a table or view of the protected database that the policy does not name for votes, with exactly these columns, or that does not exist
+// under exactly the name given. What the reader role may not see does not exist.
 func PateUnknownTable() *Error {
-	return &Error{Code: CodePateUnknownTable, Msg: "the protected database has no such table or view with these columns",
-		Hint: "names are matched to the letter, the schema is part of the name, and noisegate_reader needs SELECT on it"}
+	return &Error{Code: CodePateUnknownTable, Msg: "the policy and the protected database have no such table of votes with these columns",
+		Hint: "the policy names tables of votes, and their columns, under pate.votes; names are matched to the letter, the schema is part of the name, and noisegate_reader needs SELECT on it"}
 }
 
 // PateUnknownQuery refuses a query that the ensemble did not vote on.
