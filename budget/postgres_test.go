@@ -133,9 +133,10 @@ func timed(t *testing.T, d *pgtest.ControlDatabase) budgettest.Timed {
 	shift := func(table, column string, by time.Duration) {
 		d.Exec(t, fmt.Sprintf("SET session_replication_role = replica; UPDATE noisegate.%s SET %s = %[2]s + interval '%d ms'", table, column, by.Milliseconds()))
 	}
+	l := open(t, d)
 	return budgettest.Timed{
 		Rewound: true,
-		Ledger: older{open(t, d), func() {
+		Ledger: older{l, func() {
 			d.Exec(t, `SET session_replication_role = replica;
 				UPDATE noisegate.account SET opened_at = (SELECT min(at) FROM noisegate.entry WHERE account IS NOT NULL AND account_ids = ARRAY[account_id]);
 				UPDATE noisegate.chain c SET at = e.at FROM noisegate.entry e WHERE e.dataset = c.dataset AND e.seq = c.seq`)
@@ -144,6 +145,7 @@ func timed(t *testing.T, d *pgtest.ControlDatabase) budgettest.Timed {
 			shift("account", "opened_at", -by)
 			shift("account", "busy_until", -by)
 			shift("chain", "at", -by)
+			l.Age(by)
 		},
 		Glimpse: func(by time.Duration) { shift("chain", "at", by) },
 	}

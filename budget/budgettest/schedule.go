@@ -219,7 +219,7 @@ func testRatesFallBack(f *fixture, timed Timed) {
 	c := f.reserve(f.charge(pure(1000), own))
 	f.refused(f.charge(pure(500), own), fault.CodeBudgetRateLimited)
 	f.settle(c, pure(100))
-	f.reserve(f.charge(pure(890), own)) // 900, less what passes while the test asks
+	f.reserve(f.charge(pure(800), own)) // of 900, less what passes while the test asks
 	f.refused(f.charge(pure(500), own), fault.CodeBudgetRateLimited)
 	timed.Advance(time.Hour)
 
@@ -227,7 +227,7 @@ func testRatesFallBack(f *fixture, timed Timed) {
 	if err := f.ledger.Void(f.Context(), c); err != nil {
 		f.Fatal(err)
 	}
-	c = f.reserve(f.charge(pure(990), own))
+	c = f.reserve(f.charge(pure(900), own))
 	// It has worn off before it ends, so that nothing is left to give back: what was charged meanwhile counts.
 	timed.Advance(2 * time.Minute)
 	f.reserve(f.charge(pure(1000), own))
@@ -240,8 +240,8 @@ func testRatesFallBack(f *fixture, timed Timed) {
 	timed.Advance(30 * time.Second)
 	f.reserve(f.charge(pure(400), own))
 	f.settle(c, pure(0))
-	f.refused(f.charge(pure(700), own), fault.CodeBudgetRateLimited)
-	f.reserve(f.charge(pure(590), own))
+	f.refused(f.charge(pure(900), own), fault.CodeBudgetRateLimited)
+	f.reserve(f.charge(pure(550), own))
 	if err := f.ledger.Expire(f.Context(), f.reserve(f.charge(pure(1), own))); err != nil {
 		f.Fatal(err)
 	}

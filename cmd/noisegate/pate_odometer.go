@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,6 +121,6 @@ func (c *pateEpsilonCommand) run(ctx context.Context, a *app) error {
 	t.row(fmt.Sprint(e.Queries), fmt.Sprint(e.Answered), number(e.Epsilon), string(e.Delta), number(e.Order), number(e.Beta), number(e.SigmaSS),
 		map[bool]string{true: "yes"}[e.Replayed])
 	t.write(a.Out)
-	fmt.Fprintf(a.Out, " spent %s · may be published; half the time it is below the bound that it hides\n", amountsText(e.Spent, up))
+	fmt.Fprintf(a.Out, " spent %s · may be published; it is at least the bound that it hides with a probability of %s\n", amountsText(e.Spent, up), number(cmp.Or(e.Confidence, 0.5)))
 	return nil
 }

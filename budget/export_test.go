@@ -1,0 +1,13 @@
+package budget
+
+import "time"
+
+// Age makes the charges that the process has open older.
+func (p *Postgres) Age(by time.Duration) {
+	p.open.Range(func(id, known any) bool {
+		older := *known.(*openCharge)
+		older.opened = older.opened.Add(-by)
+		p.open.Store(id, &older)
+		return true
+	})
+}
