@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/big"
@@ -57,8 +58,8 @@ var opaque = regexp.MustCompile(`"(head|signature)":"([^"]*)"`)
 // note is what an analyst sees: an answer or an error, to the letter, but for texts that are as good as random, of which they see which are equal.
 func (w *world) note(answer any, err error) string {
 	if err != nil {
-		f, ok := err.(*fault.Error)
-		if !ok {
+		var f *fault.Error
+		if !errors.As(err, &f) {
 			return "error " + err.Error()
 		}
 		return fmt.Sprint("refused ", f.Code, " ", f.Msg, " ", f.Hint, " ", f.Details)
