@@ -74,7 +74,8 @@ audit: ## statistical tests of samplers and of the whole gateway, fresh samples
 	NOISEGATE_FRESH=1 $(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)
 
 proofs: ## the proofs of the rewriter on 5000 random queries each, with every mutant, for CI; make test runs 1000 of each and one mutant in four
-	$(GO) test -count=1 -run 'Neighbours$$|OracleRandom|Coupling$$|KillMutants|RandomStatements' -timeout 30m ./sqlrewrite -proof-queries 5000 -all-mutants
+	$(GO) test -count=1 -run 'Neighbours$$|OracleRandom|Coupling$$|KillMutants|RandomStatements|RandomExpressions' -timeout 30m ./sqlrewrite -proof-queries 5000 -all-mutants
+	$(GO) test -count=1 -run Mutants -timeout 30m ./sqlrewrite/verify -mutants
 
 neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each, the coupling on 5000
 	$(GO) test -count=1 -v -run 'Neighbours$$|OracleRandom|Coupling$$|CostOracle$$' -timeout 12h ./sqlrewrite -proof-queries $(PROOFS) -cost-queries 100000

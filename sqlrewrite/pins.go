@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/syntax"
 )
 
 // pins are the metadata of the tables that the statement relies on: every column that it names, and every key that a proof used.
@@ -41,6 +42,7 @@ type pinWalk struct {
 	tables []*catalog.Table // in the order in which they were met
 	scans  []*scan
 	visit  func(expr) // meets every expression; nil: nobody does
+	outer  bool       // there is an outer join
 	ties   bool       // also what windows order by beyond what the query says
 }
 
@@ -56,6 +58,7 @@ func (w *pinWalk) item(n fromItem) {
 		w.table(n.table)
 		w.scans = append(w.scans, n)
 	case *joined:
+		w.outer = w.outer || n.kind != syntax.InnerJoin && n.kind != syntax.CrossJoin
 		w.item(n.left)
 		w.item(n.right)
 		w.exprs(n.on)

@@ -60,10 +60,14 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 // proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
 func (p *Plan) proposal(at int) verify.Claim {
 	part := p.parts[at]
-	c := verify.Claim{Keys: part.statement.Keys, Groups: big.NewInt(p.shape.maxGroups), Pins: verifyPins(part.statement.Pins)}
+	c := verify.Claim{Keys: part.statement.Keys, Groups: big.NewInt(p.shape.maxGroups), Pins: verifyPins(part.statement.Pins), PairsPerRow: p.query.pairsShown()}
 	for _, i := range part.releases {
-		c.PerGroup = append(c.PerGroup, p.releases[i].perGroup)
-		c.Spread = append(c.Spread, nil)
+		r := p.releases[i]
+		if r.pick == nil { // noise on all groups together
+			l1, l2Squared := p.norms(r.perGroup)
+			c.Norms = append(c.Norms, verify.Norm{Columns: []int{len(c.PerGroup)}, L1: l1, L2Squared: l2Squared})
+		}
+		c.PerGroup, c.Spread = append(c.PerGroup, r.perGroup), append(c.Spread, nil)
 	}
 	switch {
 	case part.histogram(p.query):
@@ -82,6 +86,28 @@ func (p *Plan) proposal(at int) verify.Claim {
 		c.PerGroup, c.Spread = append(c.PerGroup, big.NewInt(1)), append(c.Spread, nil)
 	}
 	return c
+}
+
+// pairsShown is how many tuples one row of a unit is a part of, where a statement shows it: it reads one table of people, joins it to public ones by
+// inner joins, and has no EXISTS.
+func (q *boundQuery) pairsShown() *big.Int {
+	w, shown := &pinWalk{used: make(map[*field]bool)}, true
+	w.visit = func(e expr) {
+		if _, is := e.(exists); is {
+			shown = false
+		}
+	}
+	w.query(q)
+	people := 0
+	for _, s := range w.scans {
+		if !s.table.Public {
+			people++
+		}
+	}
+	if people != 1 || !shown || w.outer {
+		return nil
+	}
+	return q.pairs
 }
 
 func verifyPins(pins []Pin) []verify.Pin {

@@ -179,7 +179,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		k := common(l.kind, r.kind)
 		d.comparable(l, k)
 		d.comparable(r, k)
-		if isInteger(l.kind) != isInteger(r.kind) && isNumber(k) || l.kind == numeric || isText(k) {
+		if (isInteger(l.kind) != isInteger(r.kind)) && isNumber(k) || l.kind == numeric || isText(k) {
 			l = d.convert(l, k) // there is no operator for both types
 		}
 		v := d.made(l.kind, "nullif", false, l, r)

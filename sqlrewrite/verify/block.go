@@ -43,8 +43,9 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 		if len(q.DistinctClause)+len(q.TargetList)+len(q.FromClause)+len(q.GroupClause) > 0 || q.WhereClause != nil || q.HavingClause != nil {
 			refuse("a field of UNION ALL")
 		}
-		l, r := &scope{d: d, parent: s.parent, ctes: s.ctes}, &scope{d: d, parent: s.parent, ctes: s.ctes}
-		return d.unionAll(d.query(q.Larg, l), d.query(q.Rarg, r))
+		l := &scope{d: d, parent: s.parent, ctes: s.ctes, reads: s.reads}
+		r := *l
+		return d.unionAll(d.query(q.Larg, l), d.query(q.Rarg, &r))
 	}
 	if q.Larg != nil || q.Rarg != nil {
 		refuse("a field of SELECT")
@@ -138,7 +139,7 @@ func outputName(t *pgquery.ResTarget) string {
 func (s *scope) distinct(r *relation) *relation {
 	owner := r.owner()
 	led := owner == nil
-	p := &part{}
+	p := &part{public: owner == nil}
 	l := limit{rows: 1}
 	for i, c := range r.columns {
 		led = led || names(c.v, r)
@@ -196,7 +197,7 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 	} else if l.owner() != r.owner() {
 		refuse("UNION ALL of owned and public rows")
 	}
-	p := &part{}
+	p := &part{public: owner == nil}
 	for i := range l.columns {
 		a, b := l.columns[i].v, r.columns[i].v
 		if a.kind != b.kind || a.moved() || b.moved() {

@@ -33,6 +33,7 @@ type scope struct {
 	// positive: it only matters whether the expression is true, not whether it is false or NULL, and it stands under no NOT.
 	positive bool
 	runs     *windows    // the windows of the query; nil: there may be none
+	reads    *bool       // of a query in an expression: whether it reads the row around it
 	present  [][2]string // columns, by table and name, that WHERE says are not NULL (present.go)
 }
 
@@ -193,6 +194,9 @@ func (s *scope) column(name []string) *value {
 	}
 	if s.inside {
 		refuse("an aggregate over an outer query's column")
+	}
+	if s.reads != nil {
+		*s.reads = true
 	}
 	v := *s.parent.column(name)
 	v.outer = true

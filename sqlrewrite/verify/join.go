@@ -99,7 +99,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 		}
 	}
 	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
-	on := &scope{d: s.d, parent: s.parent, ctes: s.ctes, rel: both}
+	on := &scope{d: s.d, parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads}
 	kind := j.Jointype
 	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
 		kind = pgquery.JoinType_JOIN_INNER

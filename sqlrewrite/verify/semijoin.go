@@ -28,16 +28,16 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		s = &c
 	}
 	d := s.d
-	inner := &scope{d: d, parent: s}
+	inner := &scope{d: d, parent: s, reads: new(bool)}
 	switch l.SubLinkType {
 	case pgquery.SubLinkType_EXISTS_SUBLINK:
 		if l.Testexpr != nil {
 			refuse("a field of EXISTS")
 		}
 		r := d.query(selectOf(l.Subselect), inner)
-		s.met(inner.rel)
 		s.own(r)
 		v := d.make(boolean, s.written(l))
+		s.met(v.id, inner.rel, nil)
 		return v
 	case pgquery.SubLinkType_ANY_SUBLINK:
 		tests := []*pgquery.Node{l.Testexpr}
@@ -48,17 +48,16 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 			tests = row.Args
 		}
 		r := d.query(selectOf(l.Subselect), inner)
-		s.met(inner.rel)
 		if r.released != nil || len(r.columns) != len(tests) {
 			refuse("IN over aggregates, or of another number of columns")
 		}
 		tied := r.owner() == nil || s.outer(r.owner())
-		var args []int
+		var args, given []int
 		for i, n := range tests {
 			x, c := s.loose(n), r.columns[i].v
 			d.comparable(x, common(x.kind, c.kind))
 			d.comparable(c, common(x.kind, c.kind))
-			args = append(args, x.id)
+			args, given = append(args, x.id), append(given, c.id)
 			tied = tied || s.ties(x, c, r)
 		}
 		if !tied {
@@ -66,6 +65,9 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		}
 		v := d.make(boolean, s.written(l, args...))
 		v.nulls = []int{v.id}
+		if *inner.reads { // else its rows are a set, which is looked into once
+			s.met(v.id, inner.rel, given)
+		}
 		return v
 	default:
 		refuse("a query inside an expression that is neither EXISTS nor IN")

@@ -137,6 +137,7 @@ type derivation struct {
 	pins  *pinBook
 
 	work, inner *big.Int // tuples of one row, in FROM and in EXISTS and IN
+	queries     map[int]bool
 	unbounded   bool
 }
 
@@ -150,7 +151,7 @@ func parse(sql string) *pgquery.SelectStmt {
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int), known: make(map[int]*value), pins: &pinBook{given: c.Pins},
-		work: big.NewInt(1), inner: big.NewInt(1)}
+		work: big.NewInt(1), inner: big.NewInt(1), queries: make(map[int]bool)}
 	r := d.query(s, &scope{d: d})
 	if r.released == nil {
 		refuse("the rows are not aggregated over units")

@@ -62,8 +62,11 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 // works notes what a SELECT makes of one row; inner queries have noted theirs.
 func (s *scope) works() {
 	d := s.d
+	if len(s.rel.units) == 0 {
+		return // what is public is read whoever is there
+	}
 	for _, p := range s.rel.parts {
-		if len(s.rel.units) > 0 && p.public {
+		if p.public {
 			continue
 		}
 		n := s.rel.tuples(d, p)
@@ -75,11 +78,15 @@ func (s *scope) works() {
 	}
 }
 
-// met is how many rows of an inner query one row of the outer one meets.
-func (s *scope) met(r *relation) {
+// met notes how many rows of an inner query one row of the outer one meets: of an IN, those with equal values (the given ones). A query that
+// is written several times in one place is counted once.
+func (s *scope) met(query int, r *relation, given []int) {
 	d := s.d
-	none := &part{}
-	n := r.tuples(d, none)
+	if d.queries[query] {
+		return
+	}
+	d.queries[query] = true
+	n := r.tuples(d, &part{ids: given})
 	if n == nil {
 		d.unbounded = true
 		return
