@@ -139,7 +139,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		return d.arithmetic(op, l, r)
 	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
 		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
-		if op != "=" || l.kind != text || r.kind != texts || !r.constant {
+		if op != "=" || l.kind != text || l.ident != "" || r.kind != texts || !r.constant {
 			refuse("= ANY of what is no constant array of texts")
 		}
 		return d.apply(boolean, "any", l, r)
@@ -153,6 +153,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		all := []*value{v}
 		for _, n := range list.Items {
 			x := s.loose(n)
+			identities(v, x)
 			k = common(k, x.kind)
 			all = append(all, x)
 		}
@@ -166,6 +167,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 			refuse("IS DISTINCT FROM with another operator")
 		}
 		l, r := s.loose(e.Lexpr), s.loose(e.Rexpr)
+		identities(l, r)
 		d.comparable(l, common(l.kind, r.kind))
 		d.comparable(r, common(l.kind, r.kind))
 		return d.always(boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
@@ -205,6 +207,7 @@ func (d *derivation) choiceOf(op string, all []*value) *value {
 
 // like0 gives a value the bounds of another, which it is wherever it is not NULL.
 func (d *derivation) like0(v, of *value) {
+	v.ident = of.ident
 	v.within, v.parts, v.digits, v.scale, v.grain, v.chars, v.nonzero, v.same = of.within, of.parts, of.digits, of.scale, of.grain, of.chars, of.nonzero, of.same
 }
 
@@ -224,6 +227,7 @@ func (d *derivation) compare(op string, l, r *value) *value {
 	if k == noKind || k == texts {
 		refuse("a comparison of arrays")
 	}
+	identities(l, r)
 	d.comparable(l, k)
 	d.comparable(r, k)
 	if k == enum {
@@ -581,6 +585,7 @@ func (d *derivation) toText(v *value) *value {
 		refuse("type %d as text", v.kind)
 	}
 	c := d.apply(text, "text", v)
+	c.ident = v.ident
 	switch {
 	case v.kind == numeric && v.scale >= 0 && v.within.finite(): // the sign, the point, and "-0.00"
 		c.chars = len(truncated(v.within.most()).String()) + v.scale + 3

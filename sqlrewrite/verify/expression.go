@@ -395,9 +395,13 @@ func (d *derivation) choice(op string, all, conditions []*value) *value {
 		}
 		b = d.convert(b, k)
 		if first {
+			v.ident = b.ident
 			v.within, v.digits, v.scale, v.grain, v.chars, v.nonzero, v.same, v.parts = b.within, b.digits, b.scale, b.grain, b.chars, b.nonzero, b.same, b.parts
 			first = false
 			continue
+		}
+		if v.ident != b.ident {
+			v.ident = "one of several"
 		}
 		v.within = v.within.hull(b.within)
 		for i := range v.parts {

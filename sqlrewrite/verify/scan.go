@@ -78,7 +78,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 // leaf is a column as it is stored.
 func (d *derivation) leaf(c *catalog.Column) *value {
 	v := d.make(kindOf(c.Type), d.fresh())
-	v.nulls = []int{v.id}
+	v.nulls, v.ident = []int{v.id}, c.Identifies
 	switch {
 	case v.kind == numeric && c.TypMod >= 4:
 		precision, scale := int((c.TypMod-4)>>16&0xffff), int(c.TypMod-4)&0x7ff
@@ -96,16 +96,15 @@ func (d *derivation) leaf(c *catalog.Column) *value {
 
 // own gives a column of an owned table its anchors.
 func (d *derivation) own(v *value, t *catalog.Table, column string, pin *Pin, owner *unit) {
-	v.strict = true
 	if (t.Unit.Kind == catalog.RowUnit || t.Unit.Kind == catalog.ColumnUnit) && t.Unit.Column == column {
-		v.anchors = append(v.anchors, anchor{name: unitName(t), root: true, of: owner})
+		v.anchors, v.strict = append(v.anchors, anchor{name: unitName(t), root: true, of: owner}), true
 	}
 	if t.Unit.Kind == catalog.PathUnit && t.Unit.Column == column {
 		to, known := d.on.Table(t.Unit.ToSchema, t.Unit.ToTable)
 		if !known || to.Public || !d.pins.of(to).unique(t.Unit.ToColumn) {
 			refuse("a path to a column that is not pinned as unique")
 		}
-		v.anchors = append(v.anchors, anchor{name: columnName(to, t.Unit.ToColumn), of: owner})
+		v.anchors, v.strict = append(v.anchors, anchor{name: columnName(to, t.Unit.ToColumn), of: owner}), true
 	}
 	if pin.unique(column) {
 		v.anchors = append(v.anchors, anchor{name: columnName(t, column), of: owner})

@@ -17,6 +17,7 @@ import (
 //     another unit, NOT IN would be NULL because of it; were x NULL, the result would be NULL if there is any inner row at all.
 //
 // Where it matters only whether the result is true, and it stands under no NOT (scope.positive), x may be NULL: NULL and false do the same.
+// So it may where it is so on rows of nobody only: what is made of these belongs to nobody, and is left out of the release.
 // That x is not NULL may be said beside the condition (WHERE x IS NOT NULL AND NOT x IN ...): where it is NULL the row is left out in any case.
 func (s *scope) subquery(l *pgquery.SubLink) *value {
 	if l.Xpr != nil || l.SubLinkId != 0 || len(l.OperName) > 0 {
@@ -55,6 +56,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		var args, given []int
 		for i, n := range tests {
 			x, c := s.loose(n), r.columns[i].v
+			identities(x, c)
 			d.comparable(x, common(x.kind, c.kind))
 			d.comparable(c, common(x.kind, c.kind))
 			args, given = append(args, x.id), append(given, c.id)
@@ -141,7 +143,7 @@ func (s *scope) ties(x, c *value, r *relation) bool {
 
 // given reports whether a value is not NULL in any row that counts.
 func (s *scope) given(v *value) bool {
-	if len(v.nulls) == 0 || s.facts[v.id] {
+	if len(v.nulls) == 0 || s.facts[v.id] || v.strict {
 		return true
 	}
 	for p := s; p != nil; p = p.parent {
@@ -153,14 +155,6 @@ func (s *scope) given(v *value) bool {
 		}
 		if p.rel.solid[v.id] {
 			return true
-		}
-		// The row is a unit's, as another column says; so this one, which is NULL on nobody's rows only, is not.
-		for _, a := range v.anchors {
-			for _, c := range p.rel.columns {
-				if v.strict && p.rel.solid[c.v.id] && slices.ContainsFunc(c.v.anchors, func(b anchor) bool { return b.root && b.of.find() == a.of.find() }) {
-					return true
-				}
-			}
 		}
 	}
 	return false

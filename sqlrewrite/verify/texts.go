@@ -114,7 +114,7 @@ func (d *derivation) join(l, r *value) *value {
 
 // like is [NOT] LIKE and ILIKE.
 func (d *derivation) like(k pgquery.A_Expr_Kind, op string, l, r *value) *value {
-	if !isText(l.kind) || r.kind != text || !r.constant {
+	if !isText(l.kind) || l.ident != "" || r.kind != text || !r.constant {
 		refuse("LIKE with a pattern that is no constant")
 	}
 	if trailing := len(r.text) - len(strings.TrimRight(r.text, `\`)); trailing%2 == 1 {
@@ -133,7 +133,7 @@ func (d *derivation) like(k pgquery.A_Expr_Kind, op string, l, r *value) *value 
 
 // match is ~ ~* !~ !~*.
 func (d *derivation) match(op string, l, r *value) *value {
-	if l.kind != text || l.chars < 0 || l.chars > maxChars || r.kind != text || !r.constant {
+	if l.kind != text || l.ident != "" || l.chars < 0 || l.chars > maxChars || r.kind != text || !r.constant {
 		refuse("a regular expression over a text that may be long, or that is no constant")
 	}
 	if !r.null {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"strconv"
+	"strings"
 
 	"noisegate/catalog"
 )
@@ -53,6 +54,7 @@ type value struct {
 	nulls   []int    // sorted: the value is NULL exactly where one of these is
 	anchors []anchor // whose the row is
 	strict  bool     // of an anchor: NULL only where nobody owns the row
+	ident   string   // the kind of the units of which it tells one (D1); functions of such a value tell one too
 
 	terms   *tally     // inside a group: a sum over its rows
 	tallied *tally     // outside: that it was one
@@ -131,8 +133,11 @@ func (d *derivation) apply(k kind, op string, args ...*value) *value {
 func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value {
 	var list [8]int
 	ids := list[:0]
-	constant, whole, outer := true, true, false
+	constant, whole, outer, ident := true, true, false, ""
 	for _, a := range args {
+		if a.ident != "" {
+			ident = op + "(" + a.ident + ")"
+		}
 		if a.vague {
 			refuse("%s of a value that stands for several that are equal but not identical", op)
 		}
@@ -141,6 +146,9 @@ func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value
 	}
 	v := d.make(k, d.intern(op, append([]int(nil), ids...)...))
 	v.constant, v.opaque, v.whole, v.outer = constant, constant, whole, outer
+	if k != boolean && op != "octet_length" && !strings.HasPrefix(op, "hash") {
+		v.ident = ident
+	}
 	if strict {
 		for _, a := range args {
 			v.nulls = union(v.nulls, a.nulls)
@@ -149,6 +157,14 @@ func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value
 		v.nulls = []int{v.id}
 	}
 	return v
+}
+
+// identities refuses to compare what tells a unit with anything but what tells one of the same kind: else one person could be picked by an id that
+// somebody knows (D1). Numbers that change from one run to the next, the ends of ranges of units, are nobody's.
+func identities(l, r *value) {
+	if l.ident != r.ident && !(l.constant && (l.opaque || l.null)) && !(r.constant && (r.opaque || r.null)) {
+		refuse("a unit's id compared with what is no id of the same kind of units")
+	}
 }
 
 // mayBeNull marks what could be NULL although its arguments are not.
