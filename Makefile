@@ -33,7 +33,7 @@ check: ## formatting, vet, architecture, linters when installed, module checksum
 	$(GO) vet $(PACKAGES)
 	$(GO) test ./internal/archtest
 	$(GO) mod verify
-	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
+	@if command -v golangci-lint >/dev/null; then golangci-lint run --allow-parallel-runners; \
 	else echo "golangci-lint (version 2) is not installed: its rules were not checked"; fi
 
 test: check ## everything that must hold before a change lands (starts its own PostgreSQL)
