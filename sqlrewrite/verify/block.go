@@ -111,6 +111,9 @@ func (s *scope) star(c *pgquery.ColumnRef, name string) []named {
 		refuse("a * without a table")
 	}
 	table := words(c.Fields[:1])[0]
+	if slices.Contains(s.rel.tables, table) {
+		refuse("a * of a table, which may have more columns than are pinned")
+	}
 	var all []named
 	for _, col := range s.rel.columns {
 		if col.table == table {

@@ -197,6 +197,9 @@ func (d *derivation) written(c *pgquery.A_Const) *value {
 	return nil
 }
 
+// read reports whether a constant was written as it is: what is computed of constants is one too, but of that only the type is known.
+func (v *value) read() bool { return v.constant && !v.opaque }
+
 // number is what a constant is; nil for others.
 func (v *value) number() *big.Rat {
 	if v.constant && !v.null && !v.opaque && v.within.lo != nil && v.within.lo == v.within.hi {

@@ -34,6 +34,14 @@ type tally struct {
 // mostRows is more than one group of rows has.
 const mostRows = 1 << 40
 
+// rows is how many a group has at most: those of one unit, or all.
+func (g *grouping) rows() int64 {
+	if g.release {
+		return mostRows
+	}
+	return 1 << 31
+}
+
 // moved reports whether a value is an aggregate over many units already.
 func (v *value) moved() bool { return v.terms != nil && v.terms.moves != nil }
 
@@ -156,6 +164,9 @@ func (d *derivation) tallied(op string, l, r *value, t *tally) *value {
 // cast converts a tally: a whole number stays one.
 func (t *tally) cast(d *derivation, v *value, k kind) *value {
 	if t.moves == nil && (v.kind == numeric || isInteger(v.kind)) && (k == numeric || k == int8) && t.digits == 0 && !t.opaque {
+		if k == int8 && v.kind == numeric && !t.each.times(spanOf(0, t.of.rows())).inside(whole64) {
+			refuse("a sum that may leave bigint")
+		}
 		if k == v.kind {
 			return v
 		}

@@ -192,6 +192,9 @@ func (s *scope) column(name []string) *value {
 	if s.parent == nil {
 		refuse("a column that does not exist")
 	}
+	if s.rel != nil && s.rel.hides(table) {
+		refuse("a column of an outer query that one of this query may hide")
+	}
 	if s.inside {
 		refuse("an aggregate over an outer query's column")
 	}
@@ -430,7 +433,7 @@ func unknownOr(a, b int) int {
 }
 
 func (s *scope) coalesce(args []*value) *value {
-	if len(args) == 2 && args[0].terms != nil && args[1].number() != nil && args[1].number().Sign() == 0 {
+	if len(args) == 2 && args[0].terms != nil && args[1].number() != nil && args[1].number().Sign() == 0 && common(args[0].kind, args[1].kind) == args[0].kind {
 		return args[0].terms.orZero(s.d, args[0])
 	}
 	v := s.d.choice("coalesce", args, nil)

@@ -143,7 +143,7 @@ func (d *derivation) numbers(name string, args []*value) *value {
 	case "hashint8extended", "hash_numeric_extended", "hashfloat8extended", "hashtextextended":
 		return d.hash(name, args)
 	case "array_position":
-		if len(args) != 2 || x.kind != texts || !x.constant || args[1].kind != text {
+		if len(args) != 2 || x.kind != texts || !x.read() || args[1].kind != text {
 			return nil
 		}
 		v := d.made(int4, name, false, args...) // NULL where it is not found

@@ -12,7 +12,8 @@ import (
 // div(2·upto·m + total, 2·total) - div(2·(upto - n)·m + total, 2·total), else n. The shares of the rows where x is not NULL are whole numbers
 // >= 0, and add up to at most m. *Proof.* NULLs come last, so that upto of the others runs from their first n to total = c. r(C) =
 // div(2·C·m + c, 2·c) rises with C, r(0) = div(c, 2·c) = 0 and r(c) = div(2·c·m + c, 2·c) = m. The differences telescope. Where c <= m the
-// shares are n, and add up to c. ∎ If some rows of the partition are left out, what is left adds up to less.
+// shares are n, and add up to c. ∎ If some rows of the partition are left out, what is left adds up to less; a join would make several of one, so
+// that the rows added up must have the parts of those that were run over, which total and upto both did in one query.
 //
 // *Example.* SELECT x, sum(CASE WHEN u.total > 5 THEN div(2 * u.upto * 5 + u.total, 2 * u.total) - ... ELSE u.n END) ... WHERE x IS NOT NULL
 // GROUP BY x: all numbers together move by at most 5 when a unit comes.
@@ -23,6 +24,7 @@ type windowRun struct {
 	n         int   // what it adds up
 	partition []int // of rows
 	x         int
+	of        *relation // the rows
 }
 
 // share is a row's share of a partition.
@@ -30,6 +32,7 @@ type share struct {
 	most      *big.Rat // all of a partition together
 	partition []int
 	x         int // where it is not NULL
+	of        *relation
 }
 
 // share is the CASE of Lemma 5; nil for others.
@@ -47,7 +50,7 @@ func (s *scope) share(c *pgquery.CaseExpr) *value {
 	// upto is the other window of the same partition.
 	var upto *value
 	for _, col := range s.rel.columns {
-		if p := col.v.partial; p != nil && p.upto && p.n == run.n && p.x == run.x && slices.Equal(p.partition, run.partition) {
+		if p := col.v.partial; p != nil && p.upto && p.n == run.n && p.x == run.x && p.of == run.of && slices.Equal(p.partition, run.partition) {
 			upto = col.v
 		}
 	}
@@ -67,7 +70,7 @@ func (s *scope) share(c *pgquery.CaseExpr) *value {
 	}
 	v := d.made(numeric, "share", false, total, m, then, n)
 	v.within, v.digits, v.scale, v.same = span{zero, m.number()}, 0, 0, true
-	v.split = &share{most: m.number(), partition: run.partition, x: run.x}
+	v.split = &share{most: m.number(), partition: run.partition, x: run.x, of: run.of}
 	return v
 }
 

@@ -82,7 +82,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 	if l.released != nil || r.released != nil {
 		refuse("a join of aggregates over many units")
 	}
-	both := &relation{solid: make(map[int]bool), scanned: l.scanned + r.scanned}
+	both := &relation{solid: make(map[int]bool), scanned: l.scanned + r.scanned, tables: append(slices.Clone(l.tables), r.tables...)}
 	both.columns = append(slices.Clone(l.columns), r.columns...)
 	for _, x := range []*relation{l, r} {
 		if len(x.parts) == 1 && len(x.whole) > 0 {
@@ -120,7 +120,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	owner := l.owner()
 	before := &relation{solid: make(map[int]bool), units: slices.Clone(l.units), roots: slices.Clone(l.roots), fixed: slices.Clone(l.fixed),
-		edges: append(slices.Clone(l.edges), r.edges...), parts: s.rel.parts, scanned: s.rel.scanned}
+		edges: append(slices.Clone(l.edges), r.edges...), parts: s.rel.parts, scanned: s.rel.scanned, tables: s.rel.tables}
 	for id := range l.solid {
 		before.solid[id] = true
 	}

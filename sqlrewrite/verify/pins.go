@@ -7,7 +7,8 @@ import (
 )
 
 // Pins. A proof uses what the catalog says of a table only as far as a pin says that it will still hold in the transaction that runs the
-// statement: a table without a pin cannot be read, a column that is not pinned does not exist, and a key that is not pinned is none. A pin
+// statement: a table without a pin cannot be read, a column that is not pinned is never read (a * of its
+// table is refused, and so is a name that it may hide), and a key that is not pinned is none. A pin
 // must say of the table and its columns what the snapshot says. So pins cover whatever a proof used, and pinning less proves less.
 
 type pinBook struct{ given []Pin }

@@ -12,7 +12,8 @@ import (
 // leaves its columns as they are, or makes all of a side NULL, and then the row goes.
 //
 // CASE WHEN num_nulls(...) < n THEN c END is true only where c is: as a condition it says c, and leaves out more at most. All that it is written
-// for is when PostgreSQL tests c. num_nulls raises no error.
+// for is when PostgreSQL tests c. num_nulls raises no error, of columns: each is
+// looked up, as p.f is a call of f(p) where p has no column f.
 
 const numNulls = "num_nulls"
 
@@ -82,6 +83,10 @@ func (s *scope) unfenced(conditions []*pgquery.Node) []*pgquery.Node {
 			continue
 		}
 		if then := fenced(n); then != nil {
+			columns, _, _ := nulls(n.GetCaseExpr().Args[0].GetCaseWhen().Expr)
+			for _, c := range columns {
+				s.column(words(c.GetColumnRef().Fields))
+			}
 			all = append(all, s.unfenced(conjuncts(then, nil))...)
 		} else {
 			all = append(all, n)

@@ -27,6 +27,7 @@ type relation struct {
 	domains  map[int]*big.Int // how many values a condition leaves
 	forms    []string         // conditions on the unit alone
 	scanned  int              // tables
+	tables   []string         // their aliases: of what they have besides what is pinned nothing is known
 
 	released *released // of the outermost query, or of its pieces
 }
@@ -68,6 +69,7 @@ func (r *relation) named(alias string) *relation {
 	for i := range r.columns {
 		r.columns[i].table = alias
 	}
+	r.tables = nil
 	return r
 }
 
@@ -83,6 +85,15 @@ func (r *relation) find(table, name string) *value {
 		}
 	}
 	return found
+}
+
+// hides reports whether a name that is not among the columns may be one of the relation all the same: a column that is not pinned, or one that
+// every table has (tableoid).
+func (r *relation) hides(table string) bool {
+	if table == "" {
+		return len(r.tables) > 0
+	}
+	return slices.Contains(r.tables, table) || slices.ContainsFunc(r.columns, func(c named) bool { return c.table == table })
 }
 
 // owner is the one unit of each row; nil: the rows are public.

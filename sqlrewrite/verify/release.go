@@ -125,7 +125,7 @@ func (x *released) move(d *derivation, v *value, ids []int) (move, together span
 	if n := x.rel.rows(d, ids, true); n != nil {
 		together = t.each.withZero().times(point(new(big.Rat).SetInt(n)))
 	}
-	if t.share != nil && x.rel.solid[t.share.x] && x.rel.within(d, t.share.partition, ids) {
+	if t.share != nil && slices.Equal(x.rel.parts, t.share.of.parts) && x.rel.solid[t.share.x] && x.rel.within(d, t.share.partition, ids) {
 		together = span{zero, t.share.most}
 	}
 	return move, together

@@ -17,12 +17,13 @@ import (
 //
 // Neighbouring databases agree in the rows of nobody and of all other units. So a table's rows are, unit by unit, functions of the unit's
 // rows. A pinned unique column c of an owned table T also names whose a row is: two rows with equal values of T.c, of T or of a table whose
-// path leads to T.c, are rows of one unit.
+// path leads to T.c, are rows of one unit. Where it is NULL it says nothing, as a unique key lets several rows be NULL: it names the unit only
+// where it is known not to be (names). In the unit's and a path's own column NULL is nobody's (value.strict).
 //
 // A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) has p digits, s of them after the point, or is NaN.
 func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 	pin := d.pins.of(t)
-	r := &relation{solid: make(map[int]bool), scanned: 1}
+	r := &relation{solid: make(map[int]bool), scanned: 1, tables: []string{alias}}
 	p := &part{public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
 	var owner *unit
 	if !t.Public {

@@ -10,7 +10,8 @@ import (
 
 // Texts. Functions of texts raise an error where a result would be too long: they are taken for texts of at most 10,000 characters. LIKE
 // raises one for a pattern that ends in its escape character; regular expressions for what PostgreSQL cannot compile. Both patterns are
-// constants, and those of regular expressions are of a grammar on which PostgreSQL's and this reader agree (regex).
+// constants whose text is read here, not computed of such; those of regular expressions are of a grammar on which PostgreSQL's and this reader
+// agree (regex).
 
 const maxChars = 10_000
 
@@ -114,7 +115,7 @@ func (d *derivation) join(l, r *value) *value {
 
 // like is [NOT] LIKE and ILIKE.
 func (d *derivation) like(k pgquery.A_Expr_Kind, op string, l, r *value) *value {
-	if !isText(l.kind) || l.ident != "" || r.kind != text || !r.constant {
+	if !isText(l.kind) || l.ident != "" || r.kind != text || !r.read() {
 		refuse("LIKE with a pattern that is no constant")
 	}
 	if trailing := len(r.text) - len(strings.TrimRight(r.text, `\`)); trailing%2 == 1 {
@@ -133,7 +134,7 @@ func (d *derivation) like(k pgquery.A_Expr_Kind, op string, l, r *value) *value 
 
 // match is ~ ~* !~ !~*.
 func (d *derivation) match(op string, l, r *value) *value {
-	if l.kind != text || l.ident != "" || l.chars < 0 || l.chars > maxChars || r.kind != text || !r.constant {
+	if l.kind != text || l.ident != "" || l.chars < 0 || l.chars > maxChars || r.kind != text || !r.read() {
 		refuse("a regular expression over a text that may be long, or that is no constant")
 	}
 	if !r.null {

@@ -124,7 +124,7 @@ func (d *derivation) temporal(name string, args []*value) *value {
 	if name == "make_interval" {
 		return d.makeInterval(args)
 	}
-	if len(args) != 2 || args[0].kind != text || !args[0].constant {
+	if len(args) != 2 || args[0].kind != text || !args[0].read() {
 		return nil
 	}
 	field, x := args[0].text, args[1]

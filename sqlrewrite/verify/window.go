@@ -20,9 +20,11 @@ import (
 //     fixed: row_number and ntile are taken in CASE WHEN key IS NOT NULL THEN ... END.
 //
 // **Lemma 3.** row_number() <= m leaves at most m rows of a partition; dense_rank() <= G leaves rows with at most G different tuples of the
-// ORDER BY values. Which ones is a function of the unit's rows and of constants (the seed).
+// ORDER BY values. Which ones is a function of the unit's rows and of constants (the seed). The rows are those that were numbered: a join makes
+// several of one. So the limit is one of the whole relation only where it has the parts that were numbered, and no other; in a join it is one of
+// the part, where only one was numbered. It is never below 1, as LEFT JOIN leaves a row where there is no partner.
 //
-// Nothing in a window raises an error: numbers of rows are constants from 0 (ntile and nth_value: 1) to 2^31, offsets of RANGE constants
+// Nothing in a window raises an error, in any row: a CASE around it leaves no row out. Numbers of rows are constants from 0 (ntile and nth_value: 1) to 2^31, offsets of RANGE constants
 // that are not negative, over one number of the same type.
 
 // windows are those of one query.
@@ -41,6 +43,7 @@ type placing struct {
 	dense     bool
 	partition []int
 	order     []int
+	of        []*part // the rows that are numbered
 }
 
 // Bits of a frame, in PostgreSQL's WindowDef.
@@ -73,6 +76,14 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 		refuse("a named window, or DISTINCT in one")
 	}
 	x := &run{}
+	for _, n := range s.narrow {
+		if n.solid {
+			x.solid = append(x.solid, n.id)
+		}
+	}
+	in := *s // PostgreSQL computes a window's arguments for every row, in whatever branch of a CASE it stands
+	in.narrow = nil
+	s = &in
 	led := false
 	for _, n := range w.PartitionClause {
 		v := s.loose(n)
@@ -98,11 +109,6 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 	}
 	x.orderForm = form.String()
 	offsets := s.frame(w, x)
-	for _, n := range s.narrow {
-		if n.solid {
-			x.solid = append(x.solid, n.id)
-		}
-	}
 	var args []*value
 	for _, n := range f.Args {
 		args = append(args, s.expr(n))
@@ -196,7 +202,7 @@ func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*value, fi
 	case name == "row_number" && len(args) == 0 && frame == frameDefault:
 		x.sequential, x.positional = true, true
 		v := count(int8, spanOf(1, mostRows))
-		v.place = &placing{partition: ids(x.partition), order: ids(x.order)}
+		v.place = &placing{partition: ids(x.partition), order: ids(x.order), of: s.rel.parts}
 		return v
 	case (name == "rank" || name == "dense_rank") && len(args) == 0 && frame == frameDefault:
 		v := count(int8, spanOf(1, mostRows))
@@ -274,7 +280,7 @@ func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value,
 
 // runOf recognises the two sums of Lemma 5.
 func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.Node) *windowRun {
-	p := &windowRun{n: n.id, partition: ids(x.partition)}
+	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.rel}
 	slices.Sort(p.partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault && len(filter) == 1:
@@ -385,10 +391,22 @@ func (s *scope) placed(l, r *value) {
 	if l.place == nil || n == nil || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() || l.outer {
 		return
 	}
-	most := n.Num().Int64()
+	most := max(n.Num().Int64(), 1)
 	if l.place.dense {
 		s.rel.rankings = append(s.rel.rankings, ranking{by: l.place.partition, order: l.place.order, places: most})
 		return
 	}
-	s.rel.whole = append(s.rel.whole, limit{by: l.place.partition, rows: most})
+	cut := limit{by: l.place.partition, rows: most}
+	if slices.Equal(l.place.of, s.rel.parts) {
+		s.rel.whole = append(s.rel.whole, cut)
+		return
+	}
+	for i, part := range s.rel.parts {
+		if len(l.place.of) == 1 && part == l.place.of[0] {
+			p := *part
+			p.limits = append(slices.Clone(p.limits), cut)
+			s.rel.parts = slices.Clone(s.rel.parts)
+			s.rel.parts[i] = &p
+		}
+	}
 }
