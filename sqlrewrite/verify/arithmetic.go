@@ -178,6 +178,8 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		if op != "=" || l.terms != nil || r.terms != nil {
 			refuse("NULLIF with another operator")
 		}
+		pair := d.resolved([]*value{l, r})
+		l, r = pair[0], pair[1]
 		k := common(l.kind, r.kind)
 		d.comparable(l, k)
 		d.comparable(r, k)
@@ -502,7 +504,7 @@ func (s *scope) typeCast(c *pgquery.TypeCast) *value {
 	if precision != 0 {
 		return d.toDigits(v, precision, scale)
 	}
-	return d.cast(v, k)
+	return d.cast(typed(v), k)
 }
 
 // cast is an explicit cast.

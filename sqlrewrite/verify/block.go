@@ -82,7 +82,7 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 			r.columns = append(r.columns, s.star(c, t.Name)...)
 			continue
 		}
-		r.columns = append(r.columns, named{"", outputName(t), s.expr(t.Val)})
+		r.columns = append(r.columns, named{"", outputName(t), typed(s.expr(t.Val))})
 	}
 	for _, c := range r.columns {
 		if of, ok := d.behind(c.v.id); ok {
@@ -124,6 +124,13 @@ func (s *scope) star(c *pgquery.ColumnRef, name string) []named {
 		refuse("a * of no table")
 	}
 	return all
+}
+
+// typed is a value as others see it: a text without a type is text.
+func typed(v *value) *value {
+	c := *v
+	c.untyped = false
+	return &c
 }
 
 // outputName is the name of an output, which outer queries use; without AS only a column has one that counts.
@@ -224,6 +231,7 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 				}
 			}
 		}
+		d.note(v)
 		p.ids = append(p.ids, v.id)
 		both.columns = append(both.columns, named{"", l.columns[i].name, v})
 	}
@@ -295,7 +303,7 @@ func (d *derivation) form(id int, r *relation) string {
 	out := strconv.Quote(t.op) + "("
 	for _, a := range t.args {
 		f := d.form(a, r)
-		if f == "" {
+		if f == "" || slices.Contains(r.roots, a) && !d.forms[a].same && !d.respects(t.op, a) {
 			return ""
 		}
 		out += f + ","

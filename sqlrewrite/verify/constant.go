@@ -190,7 +190,9 @@ func (d *derivation) written(c *pgquery.A_Const) *value {
 		}
 	case *pgquery.A_Const_Sval:
 		if !c.Isnull && val.Sval != nil {
-			return d.literal(text, val.Sval.Sval)
+			v := d.literal(text, val.Sval.Sval)
+			v.untyped = true
+			return v
 		}
 	}
 	refuse("a constant that no rule covers")

@@ -33,7 +33,7 @@ type scope struct {
 	// positive: it only matters whether the expression is true, not whether it is false or NULL, and it stands under no NOT.
 	positive bool
 	runs     *windows    // the windows of the query; nil: there may be none
-	reads    *bool       // of a query in an expression: whether it reads the row around it
+	reads    *[]int      // of a query in an expression: what it reads of the rows around it
 	present  [][2]string // columns, by table and name, that WHERE says are not NULL (present.go)
 }
 
@@ -51,6 +51,7 @@ type narrowed struct {
 // expr derives what is known of an expression.
 func (s *scope) expr(n *pgquery.Node) *value {
 	v := s.bare(n)
+	s.d.note(v)
 	for _, w := range s.narrow {
 		if w.id == v.id {
 			c := *v
@@ -198,11 +199,11 @@ func (s *scope) column(name []string) *value {
 	if s.inside {
 		refuse("an aggregate over an outer query's column")
 	}
-	if s.reads != nil {
-		*s.reads = true
-	}
 	v := *s.parent.column(name)
 	v.outer = true
+	if s.reads != nil {
+		*s.reads = append(*s.reads, v.id)
+	}
 	return &v
 }
 
@@ -215,7 +216,9 @@ func (s *scope) collate(c *pgquery.CollateClause) *value {
 	if !isText(v.kind) {
 		refuse("a collation of what is no text")
 	}
-	return v // both are deterministic: the same values are equal
+	under := *v // both are deterministic: the same values are equal, but their order is another, and what matches a pattern
+	under.collation = w[1]
+	return &under
 }
 
 func (s *scope) logic(b *pgquery.BoolExpr) *value {
@@ -373,9 +376,33 @@ func (s *scope) hole(b *pgquery.BoolExpr) []narrowed {
 	return []narrowed{{id: above[0].id, away: lesser(new(big.Rat).Neg(lo), hi)}}
 }
 
+// resolved are values of which one type is made: what is written without a type is character where no other is text.
+func (d *derivation) resolved(all []*value) []*value {
+	char := false
+	for _, v := range all {
+		if !v.untyped && v.kind == text {
+			return all
+		}
+		char = char || v.kind == bpchar
+	}
+	if !char {
+		return all
+	}
+	all = slices.Clone(all)
+	for i, v := range all {
+		if v.untyped {
+			c := *v
+			c.id, c.kind, c.untyped, c.same = d.intern("character", v.id), bpchar, false, false
+			all[i] = &c
+		}
+	}
+	return all
+}
+
 // choice is one of several values: of CASE, COALESCE, UNION ALL.
 func (d *derivation) choice(op string, all, conditions []*value) *value {
 	k := noKind
+	all = d.resolved(all)
 	for _, v := range all {
 		if !v.null || v.kind != noKind {
 			k = common(k, v.kind)

@@ -84,7 +84,9 @@ func (g *grouping) key(v *value) *value {
 // of is a value that was computed in a group: a key is a function of the group.
 func (g *grouping) of(v *value) *value {
 	if k := g.keys[v.id]; k != nil {
-		return k
+		c := *k
+		c.collation = v.collation
+		return &c
 	}
 	return v
 }
@@ -136,7 +138,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 		if !g.release && v.terms != nil {
 			v = d.plain(v)
 		}
-		r.columns = append(r.columns, named{"", outputName(t), v})
+		r.columns = append(r.columns, named{"", outputName(t), typed(v)})
 	}
 	if g.release {
 		r.released = s.released(r.columns, domains)
@@ -240,8 +242,8 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	if g.release {
 		refuse("%s over many units", name)
 	}
-	v := d.make(x.kind, d.intern(op, args...))
-	v.whole = true
+	v := d.make(x.kind, d.intern(op+x.collation, args...))
+	v.whole, v.collation = true, x.collation
 	v.nulls = []int{v.id}
 	switch {
 	case name == "avg" && (isInteger(x.kind) || x.kind == numeric):

@@ -124,9 +124,9 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	for id := range l.solid {
 		before.solid[id] = true
 	}
-	inLeft := make(map[int]bool)
+	inLeft := make(knowledge)
 	for _, c := range l.columns {
-		inLeft[c.v.id] = true
+		inLeft.add(c.v.id, false, true)
 	}
 	at := len(s.rel.edges)
 	// What ON says binds the right side's rows only: to it the left side is an outer query.
@@ -152,13 +152,14 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 		v.id = s.d.fresh(append([]int{c.v.id}, ids...)...)
 		v.nulls, v.strict, v.constant, v.opaque = []int{v.id}, false, false, false
 		v.place, v.partial, v.tallied, v.split = nil, nil, nil, nil
+		s.d.note(&v)
 		before.columns = append(before.columns, named{c.table, c.name, &v})
 	}
 	return before
 }
 
 // fromLeft reports whether a value is computed of the left side's columns.
-func (s *scope) fromLeft(id int, left map[int]bool) bool { return s.d.determined(id, left) }
+func (s *scope) fromLeft(id int, left knowledge) bool { return s.d.determined(id, left) }
 
 // conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and equalities
 // is collected first, so that conditions with queries can use it.

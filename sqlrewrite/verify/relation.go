@@ -13,7 +13,8 @@ import (
 // *How many rows agree.* A part is what one item of FROM adds. Its limits say of how many of its rows given columns can agree: 1 for a unique
 // key, where none of its columns is NULL; 1 for the keys of a GROUP BY, NULLs included. rows() counts the rows that agree in given values: a
 // part whose limit's columns are determined adds a factor, and where the factor is 1 its row, hence all its columns, are determined too. A
-// value is determined if it is given, equal to a constant or (edges) to what is determined, or computed of what is determined.
+// value is determined if it is given, equal to a constant or (edges) to what is determined, or computed of what is determined. What is given is
+// equal in these rows, not identical: a function of it is determined where equal values are identical, or where it respects equality (follows).
 type relation struct {
 	columns  []named
 	parts    []*part
@@ -110,16 +111,16 @@ func (r *relation) owner() *unit {
 
 // rows is of how many rows the given values can agree, those of one unit if owned; nil: of any number.
 func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
-	known := make(map[int]bool, 16) // and whether it is not NULL
+	known := make(knowledge, 16)
 	for _, id := range given {
-		known[id] = r.solid[id]
+		known.add(id, r.solid[id], false)
 	}
 	for _, id := range r.fixed {
-		known[id] = true
+		known.add(id, true, false)
 	}
 	if owned {
 		for _, id := range r.roots {
-			known[id] = true
+			known.add(id, true, false)
 		}
 	}
 	total := big.NewInt(1)
@@ -127,8 +128,9 @@ func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
 	for moved := true; moved; {
 		moved = false
 		for _, e := range r.edges {
-			if !known[e.to] && (known[e.from] || !e.solid && d.determined(e.from, known)) {
-				known[e.to], moved = true, true
+			if !known[e.to].solid && (known[e.from].solid || !e.solid && d.determined(e.from, known)) {
+				known.add(e.to, true, false)
+				moved = true
 			}
 		}
 		for i, p := range left {
@@ -140,9 +142,7 @@ func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
 			left = slices.Delete(slices.Clone(left), i, i+1)
 			if least <= 1 {
 				for _, id := range p.ids {
-					if !known[id] {
-						known[id] = r.solid[id]
-					}
+					known.add(id, r.solid[id], true)
 				}
 			}
 			moved = true
@@ -161,7 +161,7 @@ func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
 }
 
 // least is the smallest limit that holds; -1: none does.
-func (p *part) least(d *derivation, known map[int]bool) int64 {
+func (p *part) least(d *derivation, known knowledge) int64 {
 	least := int64(-1)
 	for _, l := range p.limits {
 		if (least < 0 || l.rows < least) && l.holds(d, known) {
@@ -171,33 +171,88 @@ func (p *part) least(d *derivation, known map[int]bool) int64 {
 	return least
 }
 
-func (l limit) holds(d *derivation, known map[int]bool) bool {
+func (l limit) holds(d *derivation, known knowledge) bool {
 	for _, id := range l.by {
-		if l.sql && !known[id] || !l.sql && !d.determined(id, known) {
+		if l.sql && !known[id].solid || !l.sql && !d.determined(id, known) {
 			return false
 		}
 	}
 	return true
 }
 
+// knowledge is of which values it is known what they are: that they are equal to what is known, as SQL compares, and what more.
+type knowledge map[int]fact
+
+type fact struct {
+	known bool
+	solid bool // not NULL
+	exact bool // not only equal, but identical: of one row
+}
+
+func (k knowledge) add(id int, solid, exact bool) {
+	f := k[id]
+	k[id] = fact{true, f.solid || solid, f.exact || exact}
+}
+
+// form is what is known of a value wherever it is computed.
+type form struct {
+	kind kind
+	same bool
+}
+
+// note remembers a value's type, and whether equal ones are identical wherever it is read.
+func (d *derivation) note(v *value) {
+	f, known := d.forms[v.id]
+	d.forms[v.id] = form{v.kind, v.same && (f.same || !known)}
+}
+
 // determined reports whether a value follows from known ones.
-func (d *derivation) determined(id int, known map[int]bool) bool {
-	if _, is := known[id]; is {
-		return true
+func (d *derivation) determined(id int, known knowledge) bool {
+	follows, _ := d.follows(id, known)
+	return follows
+}
+
+// follows reports whether a value follows from known ones, and whether it is then identical wherever they are known, or equal only: 1.0 is equal
+// to 1.00, and their texts are not. A function of what is identical is identical; of what is equal it is equal only if it respects that.
+func (d *derivation) follows(id int, known knowledge) (follows, exact bool) {
+	if id < 0 {
+		return false, false // an aggregate: of other rows too
+	}
+	if f := known[id]; f.known {
+		return true, f.exact || d.forms[id].same
 	}
 	t := d.terms[id]
-	if len(t.args) == 0 {
-		return !strings.HasPrefix(t.op, "#") && !strings.HasPrefix(t.op, "over ")
+	if strings.HasPrefix(t.op, "over ") || len(t.args) == 0 && strings.HasPrefix(t.op, "#") {
+		return false, false
 	}
-	if strings.HasPrefix(t.op, "over ") {
-		return false
-	}
+	exact = true
 	for _, a := range t.args {
-		if !d.determined(a, known) {
-			return false
+		known, identical := d.follows(a, known)
+		if !known || !identical && !d.respects(t.op, a) {
+			return false, false
 		}
+		exact = exact && identical
 	}
-	return true
+	return true, exact || d.forms[id].same
+}
+
+// respects reports whether a function has equal results where its argument has equal values.
+func (d *derivation) respects(op string, arg int) bool {
+	k := d.forms[arg].kind
+	name, _, _ := strings.Cut(op, ":")
+	switch name {
+	case "isnull", "is", "distinct", "in=", "in<>", "=", "<>", "<", ">", "<=", ">=", "case", "coalesce", "greatest", "least", "nullif",
+		"hash_numeric_extended", "hashfloat8extended":
+		return true
+	case "to":
+		return isNumber(k) || k == bpchar // whose text has no trailing blanks
+	case "text":
+		return k == bpchar
+	case "+", "-", "*", "/", "%", "digits", "abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "trim_scale", "div", "width_bucket",
+		"sqrt", "ln", "log", "exp", "power":
+		return isNumber(k)
+	}
+	return strings.HasSuffix(name, "smaller") || strings.HasSuffix(name, "larger")
 }
 
 // behind is the value that a form of it is equal to, wherever the form is not NULL: character as text, numerics without zeros at their end,
@@ -225,15 +280,15 @@ func (d *derivation) kindOf(id int) kind {
 }
 
 // all reports whether every value follows from known ones.
-func (d *derivation) all(ids []int, known map[int]bool) bool {
+func (d *derivation) all(ids []int, known knowledge) bool {
 	return !slices.ContainsFunc(ids, func(id int) bool { return !d.determined(id, known) })
 }
 
 // ofUnit are the values that the unit decides.
-func (r *relation) ofUnit() map[int]bool {
-	known := make(map[int]bool)
+func (r *relation) ofUnit() knowledge {
+	known := make(knowledge)
 	for _, id := range append(slices.Clone(r.roots), r.fixed...) {
-		known[id] = true
+		known.add(id, true, false)
 	}
 	return known
 }

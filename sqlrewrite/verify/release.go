@@ -135,7 +135,7 @@ func (x *released) move(d *derivation, v *value, ids []int) (move, together span
 func (r *relation) within(d *derivation, others, ids []int) bool {
 	known := r.ofUnit()
 	for _, id := range ids {
-		known[id] = true
+		known.add(id, false, false)
 	}
 	return d.all(others, known)
 }
@@ -154,9 +154,9 @@ func (x *released) count(d *derivation, ids []int) *big.Int {
 	if x.rel != nil {
 		take(x.rel.rows(d, nil, true))
 		for _, k := range x.rel.rankings {
-			known := make(map[int]bool)
+			known := make(knowledge)
 			for _, id := range k.order {
-				known[id] = true
+				known.add(id, false, false)
 			}
 			if d.all(ids, known) && x.rel.within(d, k.by, nil) {
 				take(big.NewInt(k.places))

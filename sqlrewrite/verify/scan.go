@@ -48,6 +48,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 				r.roots = append(r.roots, v.id)
 			}
 		}
+		d.note(v)
 		if byName[c.Name] = v; pinned.MostEqual > 0 {
 			p.equal[v.id] = pinned.MostEqual
 		}

@@ -19,6 +19,7 @@ import (
 // Where it matters only whether the result is true, and it stands under no NOT (scope.positive), x may be NULL: NULL and false do the same.
 // So it may where it is so on rows of nobody only: what is made of these belongs to nobody, and is left out of the release.
 // That x is not NULL may be said beside the condition (WHERE x IS NOT NULL AND NOT x IN ...): where it is NULL the row is left out in any case.
+// The value is computed of what is compared and of the outer row's columns that the query reads: it is determined where these are.
 func (s *scope) subquery(l *pgquery.SubLink) *value {
 	if l.Xpr != nil || l.SubLinkId != 0 || len(l.OperName) > 0 {
 		refuse("a query compared by an operator")
@@ -29,7 +30,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		s = &c
 	}
 	d := s.d
-	inner := &scope{d: d, parent: s, reads: new(bool)}
+	inner := &scope{d: d, parent: s, reads: new([]int)}
 	switch l.SubLinkType {
 	case pgquery.SubLinkType_EXISTS_SUBLINK:
 		if l.Testexpr != nil {
@@ -37,7 +38,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		}
 		r := d.query(selectOf(l.Subselect), inner)
 		s.own(r)
-		v := d.make(boolean, s.written(l))
+		v := d.make(boolean, s.written(l, *inner.reads...))
 		s.met(v.id, inner.rel, nil)
 		return v
 	case pgquery.SubLinkType_ANY_SUBLINK:
@@ -65,9 +66,9 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		if !tied {
 			refuse("IN over rows that are not the outer row's unit's own")
 		}
-		v := d.make(boolean, s.written(l, args...))
+		v := d.make(boolean, s.written(l, append(args, *inner.reads...)...))
 		v.nulls = []int{v.id}
-		if *inner.reads { // else its rows are a set, which is looked into once
+		if len(*inner.reads) > 0 { // else its rows are a set, which is looked into once
 			s.met(v.id, inner.rel, given)
 		}
 		return v

@@ -41,20 +41,22 @@ type value struct {
 	opaque   bool
 	size     int // of a constant array: how many elements
 
-	within  span     // numbers; days and microseconds since 1970 of dates and times
-	parts   [3]span  // of intervals: months, days, microseconds
-	digits  int      // numeric: no value has more digits after the point; -1: unknown
-	scale   int      // numeric: all values are written with as many digits after the point; bpchar: all are padded to one length; -1: unknown
-	grain   int      // floats: values are multiples of 2^-grain, or 0; -1: unknown
-	chars   int      // texts: no value has more characters; -1: unknown
-	wide    bool     // numeric: NaN, or of at most 250 digits
-	nonzero bool     // no value is 0
-	same    bool     // equal values are identical, bit by bit
-	vague   bool     // equal values are not identical, and which of them it is depends on the order in which rows were read
-	nulls   []int    // sorted: the value is NULL exactly where one of these is
-	anchors []anchor // whose the row is
-	strict  bool     // of an anchor: NULL only where nobody owns the row
-	ident   string   // the kind of the units of which it tells one (D1); functions of such a value tell one too
+	within    span     // numbers; days and microseconds since 1970 of dates and times
+	parts     [3]span  // of intervals: months, days, microseconds
+	digits    int      // numeric: no value has more digits after the point; -1: unknown
+	scale     int      // numeric: all values are written with as many digits after the point; bpchar: all are padded to one length; -1: unknown
+	grain     int      // floats: values are multiples of 2^-grain, or 0; -1: unknown
+	chars     int      // texts: no value has more characters; -1: unknown
+	wide      bool     // numeric: NaN, or of at most 250 digits
+	nonzero   bool     // no value is 0
+	collation string   // a text's, where COLLATE gives one
+	untyped   bool     // a text written without a type: beside character it is character
+	same      bool     // equal values are identical, bit by bit
+	vague     bool     // equal values are not identical, and which of them it is depends on the order in which rows were read
+	nulls     []int    // sorted: the value is NULL exactly where one of these is
+	anchors   []anchor // whose the row is
+	strict    bool     // of an anchor: NULL only where nobody owns the row
+	ident     string   // the kind of the units of which it tells one (D1); functions of such a value tell one too
 
 	terms   *tally     // inside a group: a sum over its rows
 	tallied *tally     // outside: that it was one
@@ -129,11 +131,15 @@ func (d *derivation) apply(k kind, op string, args ...*value) *value {
 	return d.made(k, op, true, args...)
 }
 
+// ordered are the operators and functions whose result is another under another collation.
+var ordered = map[string]bool{"<": true, ">": true, "<=": true, ">=": true, "greatest": true, "least": true, "upper": true, "lower": true, "initcap": true,
+	"~": true, "!~": true, "~*": true, "!~*": true, "~~": true, "!~~": true, "~~*": true, "!~~*": true}
+
 // made is the value of a function of some arguments; strict: NULL exactly where one of them is.
 func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value {
 	var list [8]int
 	ids := list[:0]
-	constant, whole, outer, ident := true, true, false, ""
+	constant, whole, outer, ident, collation := true, true, false, "", ""
 	for _, a := range args {
 		if a.ident != "" {
 			ident = op + "(" + a.ident + ")"
@@ -141,10 +147,22 @@ func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value
 		if a.vague {
 			refuse("%s of a value that stands for several that are equal but not identical", op)
 		}
+		if a.collation != "" {
+			if collation != "" && collation != a.collation {
+				refuse("%s of texts under two collations", op)
+			}
+			collation = a.collation
+		}
 		ids = append(ids, a.id)
 		constant, whole, outer = constant && a.constant, whole && (a.whole || a.constant), outer || a.outer
 	}
+	if ordered[op] && collation != "" {
+		op += " under " + collation
+	}
 	v := d.make(k, d.intern(op, append([]int(nil), ids...)...))
+	if isText(k) {
+		v.collation = collation
+	}
 	v.constant, v.opaque, v.whole, v.outer = constant, constant, whole, outer
 	if k != boolean && op != "octet_length" && !strings.HasPrefix(op, "hash") {
 		v.ident = ident

@@ -106,6 +106,7 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 		x.order = append(x.order, v)
 		form.WriteByte('a' + byte(b.SortbyDir))
 		form.WriteByte('a' + byte(b.SortbyNulls))
+		form.WriteString(v.collation)
 	}
 	x.orderForm = form.String()
 	offsets := s.frame(w, x)

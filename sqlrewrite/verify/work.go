@@ -13,20 +13,21 @@ import (
 
 // tuples is of how many tuples one row of a part is one; nil: of any number.
 func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
-	known := make(map[int]bool)
+	known := make(knowledge)
 	for _, id := range fixed.ids {
-		known[id] = true
+		known.add(id, true, true)
 	}
 	for _, id := range r.fixed {
-		known[id] = true
+		known.add(id, true, false)
 	}
 	total := big.NewInt(1)
 	left := slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return p == fixed })
 	for moved := true; moved; {
 		moved = false
 		for _, e := range r.edges {
-			if !known[e.to] && d.determined(e.from, known) {
-				known[e.to], moved = true, true
+			if !known[e.to].known && d.determined(e.from, known) {
+				known.add(e.to, true, false)
+				moved = true
 			}
 		}
 		// The parts under a key first; what is only counted determines nothing.
@@ -35,7 +36,7 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 				continue
 			}
 			for _, id := range p.ids {
-				known[id] = true
+				known.add(id, true, true)
 			}
 			left, moved = slices.Delete(slices.Clone(left), i, i+1), true
 			break
@@ -47,7 +48,7 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 			least = p.most
 		}
 		for id, equal := range p.equal {
-			if known[id] && (least <= 0 || equal < least) {
+			if known[id].known && (least <= 0 || equal < least) {
 				least = equal
 			}
 		}
