@@ -176,9 +176,14 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	if trees == nil {
 		return nil
 	}
+	return d.sameTrees(ctx, conn.Conn(), results)
+}
+
+// sameTrees reads what [treeText] found.
+func (d *Database) sameTrees(ctx context.Context, conn *pgx.Conn, results pgx.BatchResults) error {
 	var foreign bool
 	if err := results.QueryRow().Scan(&foreign); err != nil {
-		return d.failed(ctx, conn.Conn(), err)
+		return d.failed(ctx, conn, err)
 	}
 	if foreign {
 		return fault.Excused(fault.PolicyStale())
