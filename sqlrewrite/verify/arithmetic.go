@@ -157,6 +157,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 			k = common(k, x.kind)
 			all = append(all, x)
 		}
+		all = d.resolved(all)
 		result := d.choiceOf("in"+op, all)
 		for _, x := range all {
 			d.comparable(x, k)
@@ -166,7 +167,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		if op != "=" {
 			refuse("IS DISTINCT FROM with another operator")
 		}
-		l, r := s.loose(e.Lexpr), s.loose(e.Rexpr)
+		l, r := d.pair(s.loose(e.Lexpr), s.loose(e.Rexpr))
 		identities(l, r)
 		d.comparable(l, common(l.kind, r.kind))
 		d.comparable(r, common(l.kind, r.kind))
@@ -178,8 +179,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		if op != "=" || l.terms != nil || r.terms != nil {
 			refuse("NULLIF with another operator")
 		}
-		pair := d.resolved([]*value{l, r})
-		l, r = pair[0], pair[1]
+		l, r = d.pair(l, r)
 		k := common(l.kind, r.kind)
 		d.comparable(l, k)
 		d.comparable(r, k)
@@ -225,6 +225,7 @@ func (d *derivation) comparable(v *value, k kind) {
 }
 
 func (d *derivation) compare(op string, l, r *value) *value {
+	l, r = d.pair(l, r)
 	k := common(l.kind, r.kind)
 	if k == noKind || k == texts {
 		refuse("a comparison of arrays")

@@ -155,7 +155,7 @@ func (d *derivation) tallied(op string, l, r *value, t *tally) *value {
 	v.whole, v.terms = true, t
 	v.nulls = []int{v.id}
 	d.totals(v)
-	if v.within.finite() && k == int8 && !t.each.times(spanOf(0, 1<<31)).inside(whole64) {
+	if v.within.finite() && k == int8 && !t.each.times(spanOf(0, t.of.rows())).inside(whole64) {
 		refuse("a computation with sums that may leave bigint")
 	}
 	return v

@@ -399,6 +399,12 @@ func (d *derivation) resolved(all []*value) []*value {
 	return all
 }
 
+// pair is resolved, of two.
+func (d *derivation) pair(l, r *value) (*value, *value) {
+	both := d.resolved([]*value{l, r})
+	return both[0], both[1]
+}
+
 // choice is one of several values: of CASE, COALESCE, UNION ALL.
 func (d *derivation) choice(op string, all, conditions []*value) *value {
 	k := noKind

@@ -101,6 +101,7 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 			if depth--; depth <= 0 {
 				place := ""
 				for p := s; p != nil; p = p.parent {
+					d.held = append(d.held, p.rel) // no other is ever at its address
 					place += fmt.Sprintf("%p,", p.rel)
 				}
 				return d.intern("#query "+place+strconv.Itoa(int(l.SubLinkType))+d.sql[at:i+1], args...)

@@ -135,6 +135,7 @@ type derivation struct {
 	ids   map[string]int
 	known map[int]*value
 	forms map[int]form
+	held  []*relation // whose addresses are in ids
 	pins  *pinBook
 
 	work, inner *big.Int // tuples of one row, in FROM and in EXISTS and IN
