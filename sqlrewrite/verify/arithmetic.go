@@ -43,7 +43,8 @@ func common(a, b kind) kind {
 	return noKind
 }
 
-// convert is what PostgreSQL does to a value to bring it to a wider type.
+// convert is what PostgreSQL does to a value to bring it to a wider type. What names a unit does so afterwards where that type keeps all values
+// apart: the floats of two units' numbers may be one.
 func (d *derivation) convert(v *value, k kind) *value {
 	if v.kind == k {
 		return v
@@ -95,10 +96,18 @@ func (d *derivation) convert(v *value, k kind) *value {
 	default:
 		refuse("a conversion from type %d to %d", v.kind, k)
 	}
+	if isFloat(k) && !apart(v.kind, k) {
+		c.anchors, c.strict = nil, false // it names several units
+	}
 	if len(v.nulls) == 1 && v.nulls[0] == v.id {
 		c.nulls = v.nulls
 	}
 	return &c
+}
+
+// apart reports whether floats of a type keep all values of another type apart: they have 24 and 53 bits.
+func apart(of, k kind) bool {
+	return of == int2 || of == float4 || of == int4 && k == float8
 }
 
 func atLeastOne(r *big.Rat) *big.Rat {

@@ -25,6 +25,8 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"window.go", `slices.Equal(l.place.of, s.rel.parts)`, `true`},
 	{"window.go", `max(n.Num().Int64(), 1)`, `n.Num().Int64()`},
 	{"window.go", `in.narrow = nil`, ``},
+	{"arithmetic.go", `if isFloat(k) && !apart(v.kind, k) {`, `if false {`},
+	{"arithmetic.go", `all = d.resolved(all)`, ``},
 	{"window.go", `form.WriteString(v.collation)`, ``},
 	{"block.go", `refuse("a * of a table, which may have more columns than are pinned")`, ``},
 	{"expression.go", `refuse("a column of an outer query that one of this query may hide")`, ``},
