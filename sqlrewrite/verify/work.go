@@ -1,12 +1,13 @@
 package verify
 
 import (
+	"maps"
 	"math/big"
 	"slices"
 )
 
 // Work. One row of a unit is a part of at most so many tuples: of each SELECT, fix one row of FROM; the other parts of FROM then have, each
-// given those before it, as many rows as the columns that are determined leave. That many are 1 under a unique key, what a cut to a number of
+// given those before it (a row of each, so that their columns are determined), as many rows as the columns that are determined leave. That many are 1 under a unique key, what a cut to a number of
 // rows leaves (window.go), and of a public table the rows that share a determined column, or all it has, as its pin says. An EXISTS or IN is
 // evaluated for each tuple, and meets as many rows more. What no key, cut or pin bounds is not bounded: a claim on it is refused. PostgreSQL
 // may join in another order, and meets more pairs on the way at most of rows that are joined later.
@@ -20,8 +21,15 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 	for _, id := range r.fixed {
 		known.add(id, true, false)
 	}
-	total := big.NewInt(1)
-	left := slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return p == fixed })
+	return r.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return p == fixed }), known)
+}
+
+// mostOrders is how many parts are tried in every order; more are taken in the order of the text.
+const mostOrders = 5
+
+// chosen is how many choices of a row of each part there are: the parts are chosen one after another, and a row that is chosen determines its columns
+// for those after it. Every order gives a bound; the smallest counts. Parts under a key have one choice, and come first.
+func (r *relation) chosen(d *derivation, left []*part, known knowledge) *big.Int {
 	for moved := true; moved; {
 		moved = false
 		for _, e := range r.edges {
@@ -30,34 +38,56 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 				moved = true
 			}
 		}
-		// The parts under a key first; what is only counted determines nothing.
 		for i, p := range left {
 			if p.least(d, known) != 1 {
 				continue
 			}
-			for _, id := range p.ids {
-				known.add(id, true, true)
-			}
+			p.choose(known)
 			left, moved = slices.Delete(slices.Clone(left), i, i+1), true
 			break
 		}
 	}
-	for _, p := range left {
-		least := p.least(d, known)
-		if least < 0 {
-			least = p.most
-		}
-		for id, equal := range p.equal {
-			if known[id].known && (least <= 0 || equal < least) {
-				least = equal
-			}
-		}
-		if least <= 0 {
-			return nil
-		}
-		total.Mul(total, big.NewInt(least))
+	if len(left) == 0 {
+		return big.NewInt(1)
 	}
-	return total
+	var best *big.Int
+	for i, p := range left {
+		n := p.choices(d, known)
+		if n <= 0 || len(left) > mostOrders && best != nil {
+			continue
+		}
+		given := maps.Clone(known)
+		p.choose(given)
+		rest := r.chosen(d, slices.Delete(slices.Clone(left), i, i+1), given)
+		if rest == nil {
+			continue
+		}
+		if total := rest.Mul(rest, big.NewInt(n)); best == nil || total.Cmp(best) < 0 {
+			best = total
+		}
+	}
+	return best
+}
+
+// choose notes that one row of a part is given.
+func (p *part) choose(known knowledge) {
+	for _, id := range p.ids {
+		known.add(id, true, true)
+	}
+}
+
+// choices is how many rows of a part there are with what is known; 0 or less: any number.
+func (p *part) choices(d *derivation, known knowledge) int64 {
+	least := p.least(d, known)
+	if least < 0 {
+		least = p.most
+	}
+	for id, equal := range p.equal {
+		if known[id].known && (least <= 0 || equal < least) {
+			least = equal
+		}
+	}
+	return least
 }
 
 // works notes what a SELECT makes of one row; inner queries have noted theirs.
