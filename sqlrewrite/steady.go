@@ -234,12 +234,14 @@ func (p *printer) hasLifted(e expr) bool {
 func (p *printer) tied(c expr) *lifted {
 	q := &rowQuery{distinct: true}
 	l := &lifted{values: &derived{parts: []*rowQuery{q}}}
+	var there []expr // a row whose value is NULL is equal to none
 	tie := func(inner *field, outer expr) {
 		at := slices.IndexFunc(q.outputs, func(e expr) bool { return plainField(e) == inner })
 		if at < 0 {
 			at = len(q.outputs)
 			like := *inner.Column
 			q.outputs = append(q.outputs, column{of: inner})
+			there = append(there, is{x: column{of: inner}, what: syntax.IsNull, not: true})
 			l.values.fields = append(l.values.fields, &field{Column: &like, printed: fmt.Sprintf("c%d", at), unit: inner.unit})
 		}
 		l.on = append(l.on, binary{op: syntax.Eq, l: column{of: l.values.fields[at]}, r: outer, t: catalog.Bool})
@@ -278,6 +280,7 @@ func (p *printer) tied(c expr) *lifted {
 	if len(l.on) == 0 {
 		return nil
 	}
+	q.where = all(append(boundConjuncts(q.where), there...))
 	p.semis++
 	l.values.alias = fmt.Sprintf("e%d", p.semis)
 	for _, f := range l.values.fields {

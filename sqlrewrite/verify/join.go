@@ -128,7 +128,7 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	for _, c := range l.columns {
 		inLeft.add(c.v.id, false, true)
 	}
-	at := len(s.rel.edges)
+	at, given := len(s.rel.edges), len(s.rel.fixed)
 	// What ON says binds the right side's rows only: to it the left side is an outer query.
 	s.parent = &scope{d: s.d, parent: s.parent, rel: l}
 	s.rel.units = r.units
@@ -140,6 +140,12 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	for _, e := range s.rel.edges[at:] {
 		if s.fromLeft(e.from, inLeft) && !s.fromLeft(e.to, inLeft) {
 			before.edges = append(before.edges, e)
+		}
+	}
+	// Of the right rows that match, columns that ON sets equal to a constant, or to a value of an outer query, are fixed.
+	for _, id := range s.rel.fixed[given:] {
+		if slices.ContainsFunc(r.parts, func(p *part) bool { return slices.Contains(p.ids, id) }) {
+			before.fixed = append(before.fixed, id)
 		}
 	}
 	before.columns = slices.Clone(l.columns)
