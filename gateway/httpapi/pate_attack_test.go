@@ -243,6 +243,7 @@ func BenchmarkVoteTable(b *testing.B) {
 	f := newFront(b, gatewaytest.Options{}, 4)
 	f.Protected.Exec(b, "CREATE TABLE votes AS SELECT teacher, item, (teacher * item) % 10 AS label FROM generate_series(1, 250) teacher, generate_series(1, 9000) item")
 	f.Protected.Grant(b)
+	f.votes(b, "{table: votes, unit: teacher, query: item, label: label}")
 	sam := f.client("sam:steward")
 	if _, err := sam.DefineEnsemble(b.Context(), "bench", api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 250,
 		Classes: strings.Split("0123456789", ""), Budget: &api.BudgetLimit{Form: "zcdp", Rho: "100000"}}); err != nil {
