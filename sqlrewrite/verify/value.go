@@ -92,8 +92,8 @@ type term struct {
 
 // intern gives equal terms one id.
 func (d *derivation) intern(op string, args ...int) int {
-	key := make([]byte, 0, len(op)+8*len(args))
-	key = append(key, op...)
+	var room [64]byte // most keys are short, and known
+	key := append(room[:0], op...)
 	for _, a := range args {
 		key = strconv.AppendInt(append(key, 0), int64(a), 36)
 	}

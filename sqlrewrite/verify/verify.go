@@ -152,7 +152,7 @@ func parse(sql string) *pgquery.SelectStmt {
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
-	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int), known: make(map[int]*value), forms: make(map[int]form), pins: &pinBook{given: c.Pins},
+	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), forms: make(map[int]form), pins: &pinBook{given: c.Pins},
 		work: big.NewInt(1), inner: big.NewInt(1), queries: make(map[int]bool)}
 	r := d.query(s, &scope{d: d})
 	if r.released == nil {
