@@ -337,6 +337,9 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (rec
 	if missing := b.missing(); len(missing) > 0 && !b.mode.Passable() { // what was sold before this was refused stays readable
 		return receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check never passes")
 	}
+	if err := sellable(b.version); err != nil && len(b.missing()) > 0 {
+		return receipt{}, err
+	}
 	if err := b.purse.floor.check("what is asked of the teachers", b.least(len(b.missing()))); err != nil && len(b.missing()) > 0 {
 		return receipt{}, err
 	}

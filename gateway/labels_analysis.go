@@ -170,6 +170,9 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if stored, err := s.storedEpsilon(ctx, run, question); err != nil || stored != nil {
 		return s.signedEpsilon(ctx, run, stored, receipt{}), err
 	}
+	if err := sellable(run.version); err != nil {
+		return nil, err
+	}
 	if err := s.onlyEpsilon(ctx, run, question); err != nil {
 		return nil, err
 	}

@@ -199,6 +199,14 @@ func (s *Service) sealedEnsemble(ctx context.Context, name string) (*pate.Versio
 	return s.ensembles.Sealed(ctx, name)
 }
 
+// sellable refuses to read votes of a version that another one, which was sealed before, contradicts: they are that one's to sell. What was bought stays readable.
+func sellable(v *pate.Version) error {
+	if v.Contested {
+		return fault.PateEnsemble("partition_sha256", "that of no version that was sealed before under another declaration: that one sells these people's labels")
+	}
+	return nil
+}
+
 // ensemblePurse is a caller's purse with the ensemble's account in it. An ensemble without an account has no budget.
 func (s *Service) ensemblePurse(ctx context.Context, who auth.Principal, version *pate.Version) (purse, error) {
 	snapshot, _, err := s.dataset(version.Dataset)

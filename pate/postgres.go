@@ -81,6 +81,7 @@ type Version struct {
 	LoadedAt  *time.Time
 	SealedBy  string
 	SealedAt  *time.Time // nil while votes may change
+	Contested bool       // an earlier one was sealed over the same people or votes under another declaration, so that this one sells nothing
 }
 
 // Define begins a version. A version that is not sealed yet is replaced, votes and all. What was sealed under the name, or over the same
@@ -129,7 +130,7 @@ func declaring(ctx context.Context, tx pgx.Tx) error {
 }
 
 // bound refuses a definition that contradicts what was sealed before. Who could declare the same votes again, with fewer teachers a person or an
-// account of its own, would have them for less, or twice.
+// account of its own, would have them for less, or twice. It is asked when a version is defined and again when it is sealed: another may have been sealed in between.
 func (s *Store) bound(ctx context.Context, tx pgx.Tx, d Definition) error {
 	rows, err := tx.Query(ctx, sqlBinding, d.Name, d.Partition)
 	if err != nil {
@@ -150,8 +151,8 @@ func (s *Store) bound(ctx context.Context, tx pgx.Tx, d Definition) error {
 }
 
 // sameVotes refuses to seal votes that were sealed before under another declaration: another name, whose account they would be sold from once more, another
-// dataset, fewer teachers a person, or other parameters of the sanitised ε, which would be chosen with the votes in view. What was sealed twice before this was
-// refused stays as it is, and readable.
+// dataset, fewer teachers a person, or other parameters of the sanitised ε, which would be chosen with the votes in view. Of what was sealed twice before this was
+// refused, the first stays as it is; the others are [Version.Contested]: what was bought of them stays readable.
 func (s *Store) sameVotes(ctx context.Context, tx pgx.Tx, v *Version) error {
 	rows, err := tx.Query(ctx, sqlSameVotes, v.Digest, v.ID)
 	if err != nil {
@@ -213,7 +214,7 @@ func version(ctx context.Context, q querier, name string, sealedOnly bool) (*Ver
 	var loadedBy, sealedBy *string
 	err := q.QueryRow(ctx, sqlVersion, name, sealedOnly).Scan(&v.ID, &v.Name, &v.Number, &v.Dataset, &p.Classes, &p.Teachers,
 		&p.MaxTeachersPerPerson, &v.Partition, (*[]byte)(&v.Sanitise), &v.DefinedBy, &v.DefinedAt, &v.Queries, &v.Digest,
-		&loadedBy, &v.LoadedAt, &sealedBy, &v.SealedAt)
+		&loadedBy, &v.LoadedAt, &sealedBy, &v.SealedAt, &v.Contested)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fault.PateUnknownEnsemble(name)
 	}
@@ -272,6 +273,9 @@ func (s *Store) Seal(ctx context.Context, name, by string) (*Version, error) {
 		}
 		if digest, err := digestOf(ctx, tx, v); err != nil || !bytes.Equal(digest, v.Digest) {
 			return fault.DataUnavailable(cmp.Or(err, errTampered))
+		}
+		if err := s.bound(ctx, tx, Definition{Name: v.Name, Dataset: v.Dataset, Ensemble: v.Ensemble, Partition: v.Partition}); err != nil {
+			return err
 		}
 		if err := s.sameVotes(ctx, tx, v); err != nil {
 			return err

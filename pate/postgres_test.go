@@ -433,3 +433,38 @@ func benchmarkLoad(b *testing.B, queries, classes int, teachers int64) {
 	}
 	b.ReportMetric(float64(bytes)/1e6, "MB-of-counts")
 }
+
+// TestRacingSealsBindOnePartition: of ensembles over one partition of people that are sealed at the same time, one is.
+//
+// covers: L6
+func TestRacingSealsBindOnePartition(t *testing.T) {
+	c := pgtest.Control(t)
+	s := open(t, c)
+	const racers = 4
+	for i := range racers {
+		name := fmt.Sprint("pets", i)
+		if _, err := s.Define(t.Context(), Definition{Name: name, Dataset: "shelter", Ensemble: voters(t), Partition: make([]byte, 32), By: "sam"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(t.Context(), name, ballots(t, threeQueries+fmt.Sprintf("d%d,2,1\n", i)), "sam"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	errs := make([]error, racers)
+	var group sync.WaitGroup
+	for i := range racers {
+		group.Go(func() { _, errs[i] = s.Seal(t.Context(), fmt.Sprint("pets", i), "sam") })
+	}
+	group.Wait()
+	sealed := 0
+	for _, err := range errs {
+		if err == nil {
+			sealed++
+		} else if fault.CodeOf(err) != fault.CodePateEnsemble {
+			t.Error(err)
+		}
+	}
+	if sealed != 1 {
+		t.Errorf("%d are sealed", sealed)
+	}
+}

@@ -248,3 +248,59 @@ func TestVotesHaveOneDeclaration(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPartitionsAreBoundWhenSealed: of two ensembles over one partition of people whose votes were both loaded before either was sealed, one is sealed. Where an earlier
+// version of the gateway sealed both, the second sells nothing and publishes no ε; what was bought of it stays readable.
+//
+// covers: L6
+func TestPartitionsAreBoundWhenSealed(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sam, mel := f.client("sam:steward"), f.client("mel:ml")
+	partition, five, one := strings.Repeat("ab", 32), int64(5), int64(1)
+	load := func(name string, k *int64, n int) {
+		t.Helper()
+		if _, err := sam.DefineEnsemble(t.Context(), name, api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100, Classes: digits(),
+			Budget: &api.BudgetLimit{Form: "zcdp", Rho: "10"}, PartitionSHA256: partition, MaxTeachersPerPerson: k,
+			Sanitise: &api.SanitiseParameters{Order: "8", SigmaSS: "8", Delta: "1e-7"}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sam.LoadVotes(t.Context(), name, "text/csv", "", strings.NewReader(votes(n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load("digits", &five, 10)
+	load("others", &one, 11)
+	load("third", &five, 12)
+	if _, err := sam.SealEnsemble(t.Context(), "digits"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"others", "third"} {
+		if _, err := sam.SealEnsemble(t.Context(), name); codeOfError(err) != fault.CodePateEnsemble {
+			t.Errorf("%s over the same people: %v", name, err)
+		}
+	}
+	const seals = "UPDATE noisegate.pate_ensemble SET sealed_by = 'sam', sealed_at = clock_timestamp() WHERE name = 'others'"
+	f.Control.Exec(t, strings.Replace(seals, "clock_timestamp()", "'2026-01-01'", 1)) // before digits
+	ask := api.LabelRequest{Queries: queries(0, 3), Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}
+	if _, err := mel.Labels(t.Context(), "others", ask, ""); err != nil {
+		t.Fatal(err)
+	}
+	f.Control.Exec(t, "ALTER TABLE noisegate.pate_ensemble DISABLE TRIGGER sealed", seals, "ALTER TABLE noisegate.pate_ensemble ENABLE TRIGGER sealed")
+	if got, err := mel.Labels(t.Context(), "others", ask, ""); err != nil || !got.Labels[0].Replayed {
+		t.Errorf("what was bought: %+v, %v", got, err)
+	}
+	entries := f.Entries(t)
+	if _, err := sam.SanitisedEpsilon(t.Context(), "others", api.AnalysisRequest{Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}); codeOfError(err) != fault.CodePateEnsemble {
+		t.Errorf("an epsilon: %v", err)
+	}
+	ask.Queries = queries(2, 4)
+	if _, err := mel.Labels(t.Context(), "others", ask, ""); codeOfError(err) != fault.CodePateEnsemble {
+		t.Errorf("a label of people that belong to another ensemble: %v", err)
+	}
+	if f.Entries(t) != entries {
+		t.Error("a refusal changed the ledger")
+	}
+	if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(2, 4), Mechanism: "gnmax", Sigma: "100"}, ""); err != nil {
+		t.Errorf("the first: %v", err)
+	}
+}
