@@ -137,16 +137,17 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	return b, err
 }
 
-// labelPurse is the caller's purse with the ensemble's account in it, and whether the policy gives the caller, free, what others paid for.
-// It does not when an account of the caller is frozen: a freeze ends what the caller learns.
+// labelPurse is the caller's purse with the ensemble's account in it, and whether the caller is given, free, what others paid for.
 func (s *Service) labelPurse(ctx context.Context, who auth.Principal, version *pate.Version) (p purse, shares bool, err error) {
 	snapshot, _, err := s.dataset(version.Dataset)
 	if err != nil {
 		return purse{}, false, err
 	}
 	p, err = s.ensemblePurse(ctx, who, version)
-	frozen := slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return b.Frozen })
-	return p, snapshot.ShareReleases && !frozen, err
+	if err == nil {
+		shares, err = s.givenFree(ctx, who, snapshot, p)
+	}
+	return p, shares, err
 }
 
 // missing are the keys of which nothing was released yet.

@@ -115,12 +115,11 @@ type bill struct {
 // halted gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for them; neither to others. Failures
 // of questions that run at the same time are not known yet: there are at most as many of these as an analyst has places.
 func (m meter) halted(ctx context.Context, b bill) (receipt, error) {
-	failures, err := within(ctx, func(ctx context.Context) (int64, error) {
-		return m.ledger.Failures(ctx, b.Dataset, b.Analyst, budget.FailurePeriod)
-	})
+	failures, err := m.failures(ctx, b.Dataset, b.Analyst)
 	if err != nil || failures < b.maxFailures {
 		return receipt{}, err
 	}
+	b.Shared = false // what others bought is not shown any more
 	stored, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return m.ledger.Replay(ctx, b.Charge) })
 	switch {
 	case err != nil:
@@ -130,6 +129,13 @@ func (m meter) halted(ctx context.Context, b bill) (receipt, error) {
 	default:
 		return receipt{id: stored.ID, answer: stored.Answer, replayed: true}, nil
 	}
+}
+
+// failures counts an analyst's questions that failed of late.
+func (m meter) failures(ctx context.Context, dataset, analyst string) (int64, error) {
+	return within(ctx, func(ctx context.Context) (int64, error) {
+		return m.ledger.Failures(ctx, dataset, analyst, budget.FailurePeriod)
+	})
 }
 
 // unwind closes the charge of work that failed and gives the work's error back. A charge that cannot be closed now stays

@@ -244,6 +244,10 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if public != nil {
 		return &prepared{data: dataset.Data, public: public, purse: purse}, nil
 	}
+	shares, err := s.givenFree(ctx, who, snapshot, purse)
+	if err != nil {
+		return nil, err
+	}
 	request, err := json.Marshal(r.QueryRequest)
 	if err != nil {
 		return nil, fault.Internal(err)
@@ -251,7 +255,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	q := &prepared{data: dataset.Data, plan: plan, purse: purse, delay: delay, charge: budget.Charge{
 		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: purse.accounts(),
 		Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
-		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: snapshot.ShareReleases,
+		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: shares,
 	}}
 	if !plan.NeedsData() { // keys of public domains alone: no row is read, there is no time to hide and nothing for a floor to bound
 		q.delay, untimed = nil, nil

@@ -2,8 +2,11 @@ package gateway
 
 import (
 	"context"
+	"slices"
 
 	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
@@ -14,6 +17,16 @@ type sharing struct {
 	keeps    bool // what is released for it is kept for others
 	question [32]byte
 	reuse    *sqlrewrite.Reuse // nil: nothing that was released before helps
+}
+
+// givenFree reports whether a caller is given, free, what others paid for: where the policy says so, and not when an account of theirs is frozen or when so many of their
+// questions failed that nothing is run for them. Both end what a caller learns; what they bought themselves they may read again.
+func (s *Service) givenFree(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot, p purse) (bool, error) {
+	if !snapshot.ShareReleases || slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return b.Frozen }) {
+		return false, nil
+	}
+	failures, err := s.meter.failures(ctx, snapshot.Dataset, who.Subject)
+	return failures < p.failures, err
 }
 
 // reuse looks whether something that was released before helps to answer a question at another price, and makes the charge that of what is

@@ -267,3 +267,40 @@ func TestA66SharedAtOtherPricesAtOnce(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestNothingOfOthersAfterFailures: an analyst for whom nothing is run any more is not given what others bought, at the same price or at another; what is their own is
+// read again.
+//
+// covers: L5
+func TestNothingOfOthersAfterFailures(t *testing.T) {
+	r := sharingRig(t)
+	r.policies.snapshot.MaxFailures = 2
+	ana, bob, sam := principal(t, "ana", "analysts"), principal(t, "bob", "analysts"), principal(t, "sam")
+	own := count("0.5")
+	own.SQL += " WHERE sex = 'f'"
+	r.ask(t, ana, gaussianCount("0.01"))
+	r.ask(t, bob, own)
+	r.data.do = func() ([]sqlrewrite.ExactRow, error) { return nil, fault.DataUnavailable(nil) }
+	for _, city := range []string{"x", "y"} {
+		failing := count("0.5")
+		failing.SQL += " WHERE city = '" + city + "'"
+		if _, err := r.Query(t.Context(), bob, failing); fault.CodeOf(err) != fault.CodeDataUnavailable {
+			t.Fatal(err)
+		}
+	}
+	r.data.do = nil
+	for _, rho := range []string{"0.01", "0.002", "0.03"} {
+		if got, err := r.Query(t.Context(), bob, gaussianCount(rho)); fault.CodeOf(err) != fault.CodeBudgetFailures {
+			t.Errorf("at %s: %+v, %v", rho, got, err)
+		}
+	}
+	if got := r.ask(t, bob, own); !got.Replayed {
+		t.Errorf("their own: %+v", got)
+	}
+	if _, err := r.ResetFailures(t.Context(), sam, "d", "analyst:bob"); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.ask(t, bob, gaussianCount("0.01")); !got.Replayed {
+		t.Errorf("after the reset: %+v", got)
+	}
+}

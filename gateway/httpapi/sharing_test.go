@@ -1,12 +1,14 @@
 package httpapi
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"noisegate/api"
 	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
 )
 
 // Two analysts ask one question at several prices, over HTTP and on PostgreSQL: whatever they ask for, the dataset pays for the most accurate
@@ -57,4 +59,46 @@ func TestSharedAtOtherPricesOverHTTP(t *testing.T) {
 			t.Errorf("step %d: after replays the dataset spent %s", i, spent())
 		}
 	}
+}
+
+// TestNothingOfOthersAfterAFreeze: whose account is frozen is not given what others bought, whether before the freeze or after it; what they bought themselves they may read
+// again. A thaw gives it back.
+//
+// covers: L5
+func TestNothingOfOthersAfterAFreeze(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	policy := strings.Replace(gatewaytest.Policy, "neighbours: add-remove\n", "neighbours: add-remove\nshare_releases: true\n", 1)
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(token string, age int) (*api.QueryResponse, error) {
+		return f.client(token).Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Epsilon: "0.1",
+			SQL: fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", age)}, "")
+	}
+	gets := func(token string, age int, replayed bool) {
+		t.Helper()
+		if got, err := ask(token, age); err != nil || got.Replayed != replayed {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	const own, before, after = 20, 30, 40
+	freeze := func(account string, frozen bool) {
+		t.Helper()
+		if _, err := f.client("sam:steward").Freeze(t.Context(), gatewaytest.Dataset, account, frozen); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gets("bob:analyst", own, false)
+	gets("ana:analyst", before, false)
+	freeze("analyst:bob", true)
+	gets("ana:analyst", after, false)
+	for _, age := range []int{before, after, 50} {
+		if got, err := ask("bob:analyst", age); codeOfError(err) != fault.CodeBudgetFrozen {
+			t.Errorf("bought by another: %+v, %v", got, err)
+		}
+	}
+	gets("bob:analyst", own, true)
+	gets("eve:analyst", before, true)
+	freeze("analyst:bob", false)
+	gets("bob:analyst", after, true)
 }
