@@ -19,7 +19,7 @@ type outputForm struct {
 }
 
 // outputForms describes the outputs.
-func (p *Plan) outputForms() []outputForm {
+func (p *pricedPlan) outputForms() []outputForm {
 	var forms []outputForm
 	for _, o := range p.query.outputs {
 		f := outputForm{column: Column{Name: o.name, Type: typeOfOutput(o.expr.typ()), Kind: DerivedColumn}}
@@ -43,8 +43,8 @@ func (p *Plan) outputForms() []outputForm {
 	return forms
 }
 
-// Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
-func (p *Plan) Columns() []Column {
+// columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
+func (p *pricedPlan) columns() []Column {
 	columns := make([]Column, len(p.outputs))
 	for i, o := range p.outputs {
 		columns[i] = o.column
@@ -52,9 +52,9 @@ func (p *Plan) Columns() []Column {
 	return columns
 }
 
-// Plain is the answer without the outer layer: keys and aggregates as they were released. It is for an outer layer that
+// plainAnswer is the answer without the outer layer: keys and aggregates as they were released. It is for an outer layer that
 // failed after everything was paid: what was bought is then still delivered.
-func (r *Released) Plain() *Answer {
+func (r *releasedPlan) plainAnswer() *Answer {
 	p := r.plan
 	a := &Answer{Notes: append(p.notes(), Note{Code: "outer-layer-failed",
 		Text: "HAVING, ORDER BY, LIMIT and expressions over aggregates could not be computed; these are the released values themselves"})}
@@ -88,7 +88,7 @@ func typeOfOutput(t catalog.Type) string {
 }
 
 // aggregateColumn adds what is known of one release, in the output's unit.
-func (p *Plan) aggregateColumn(c Column, r release) Column {
+func (p *pricedPlan) aggregateColumn(c Column, r release) Column {
 	c.Kind, c.Mechanism = AggregateColumn, r.law().Name()
 	c.Sensitivity, c.Scale = p.sensitivity(r), scaleText(r)
 	c.HalfWidth, c.RankError = p.halfWidth(r), p.rankError(r)
@@ -96,7 +96,7 @@ func (p *Plan) aggregateColumn(c Column, r release) Column {
 }
 
 // halfWidth is that of a release's noise at the requested confidence, in the output's unit; nil for selections, which have none.
-func (p *Plan) halfWidth(r release) *big.Rat {
+func (p *pricedPlan) halfWidth(r release) *big.Rat {
 	if r.pick != nil {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (p *Plan) halfWidth(r release) *big.Rat {
 
 // sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational; of a
 // selection, that of one score, in rows.
-func (p *Plan) sensitivity(r release) string {
+func (p *pricedPlan) sensitivity(r release) string {
 	if r.pick != nil {
 		score, _ := new(big.Int).SetString(r.pick.mechanism.Parameters().Sensitivity, 10)
 		return decimalOrFraction(inUnits(score, r.unit))
@@ -163,9 +163,9 @@ func inUnits(n *big.Int, unit *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(new(big.Rat).SetInt(n), unit)
 }
 
-// Answer assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names
+// answer assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names
 // of the output columns, without the ordinal), else from the released values (rows and types are nil).
-func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) {
+func (r *releasedPlan) answer(rows []PostRow, types []string) (*Answer, error) {
 	p := r.plan
 	if p.post == nil {
 		rows = r.identityRows()
@@ -199,7 +199,7 @@ func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) {
 }
 
 // unboundedNotes say of which outputs the intervals are unbounded in some rows, as what is divided by is small against its noise.
-func (p *Plan) unboundedNotes(rows []PostRow, intervals [][]*Interval) []Note {
+func (p *pricedPlan) unboundedNotes(rows []PostRow, intervals [][]*Interval) []Note {
 	var notes []Note
 	for i, f := range p.outputs {
 		if f.column.Kind != DerivedColumn || f.releases == 0 || !hasInterval(p.query.outputs[i].expr) {
@@ -220,7 +220,7 @@ func (p *Plan) unboundedNotes(rows []PostRow, intervals [][]*Interval) []Note {
 }
 
 // identityRows are the released rows as the outer layer that does nothing would give them.
-func (r *Released) identityRows() []PostRow {
+func (r *releasedPlan) identityRows() []PostRow {
 	out := make([]PostRow, len(r.rows))
 	for j, row := range r.rows {
 		out[j] = PostRow{Ordinal: j + 1, Values: make([]catalog.Key, len(r.plan.query.outputs))}

@@ -15,7 +15,7 @@ import (
 
 // fingerprint hashes everything that decides the answer's distribution and its form: what runs below and above the noise with
 // all constants (but not the seed, which is noise), the names of the outputs, the options and the version of the policy.
-func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
+func (p *pricedPlan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	h := identity{sha256.New()}
 	h.add("noisegate plan 1", snapshot.Dataset, fmt.Sprint(snapshot.Version), string(snapshot.Digest[:]))
 	o := p.options
@@ -66,7 +66,7 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 
 // canonicalParts are the statements as they would be if the filter's conditions had been written in one certain order and way, without the
 // forms that identity does not have. AND and OR do not depend on the order: no condition can fail on any row. They are hashed, and never run.
-func (p *Plan) canonicalParts() []planPart {
+func (p *pricedPlan) canonicalParts() []planPart {
 	q := *p.query
 	if q.where != nil {
 		q.where = ordered(q.where)

@@ -21,7 +21,7 @@ type coreRef struct{ t catalog.Type }
 func (e coreRef) typ() catalog.Type { return e.t }
 
 // coreOf finds the core of an output; nil where there is none.
-func (p *Plan) coreOf(e expr) *core {
+func (p *pricedPlan) coreOf(e expr) *core {
 	c := &core{}
 	var ok bool
 	if c.shell, ok = p.shellOf(e, c); !ok {
@@ -34,7 +34,7 @@ func (p *Plan) coreOf(e expr) *core {
 }
 
 // shellOf replaces the core of an expression, and notes it.
-func (p *Plan) shellOf(e expr, c *core) (shell expr, ok bool) {
+func (p *pricedPlan) shellOf(e expr, c *core) (shell expr, ok bool) {
 	if len(p.query.releasesOf(e)) == 0 || !e.typ().IsNumber() {
 		return nil, false
 	}
@@ -85,7 +85,7 @@ func (p *Plan) shellOf(e expr, c *core) (shell expr, ok bool) {
 
 // spread is the half-width of an output, known before there is data; nil: not known. Whatever the released values are, the output
 // changes by at most so much where the core changes by its half-width.
-func (p *Plan) spread(c *core) *big.Rat {
+func (p *pricedPlan) spread(c *core) *big.Rat {
 	if c.width == nil {
 		return nil
 	}

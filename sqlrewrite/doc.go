@@ -15,6 +15,10 @@
 //
 // Every file, by the step that it is part of; a test holds the list complete.
 //
+// What other packages see of it all.
+//
+//	sqlrewrite.go                            Read, Open, Rewrite; plans and what is released of them, with their methods
+//
 // Parse: from text to the closed tree of package syntax.
 //
 //	guard.go                                 limits on a text, before a parser sees it

@@ -26,7 +26,7 @@ type DryRun struct {
 func (d DryRun) Text() (sql string, args []any) { return d.template.dryRun(d.For.Args) }
 
 // DryRuns are those of the plan's statements.
-func (p *Plan) DryRuns() []DryRun {
+func (p *pricedPlan) DryRuns() []DryRun {
 	var all []DryRun
 	if !p.NeedsData() {
 		return nil

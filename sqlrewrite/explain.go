@@ -38,8 +38,8 @@ type ShownAt struct {
 	Units       int64
 }
 
-// Explain describes the plan without touching a row.
-func (p *Plan) Explain() Explanation {
+// explain describes the plan without touching a row.
+func (p *pricedPlan) explain() Explanation {
 	e := Explanation{Tree: p.tree(), Notes: append(p.notes(), p.promises()...)}
 	if p.selection != nil {
 		m := p.selection.mechanism
@@ -69,7 +69,7 @@ func (p *Plan) Explain() Explanation {
 }
 
 // tree is the plan as text, from the answer down to the scan.
-func (p *Plan) tree() string {
+func (p *pricedPlan) tree() string {
 	q := p.query
 	var lines []string
 	depth := 0
@@ -134,7 +134,7 @@ func noiseText(r release) string {
 	return "scale " + scaleText(r)
 }
 
-func (p *Plan) keyTexts() []string {
+func (p *pricedPlan) keyTexts() []string {
 	var texts []string
 	for _, k := range p.query.keys {
 		switch {
@@ -149,7 +149,7 @@ func (p *Plan) keyTexts() []string {
 	return texts
 }
 
-func (p *Plan) shapeText() string {
+func (p *pricedPlan) shapeText() string {
 	unit := p.query.source.unitName()
 	switch p.shape.kind {
 	case flat:
@@ -167,7 +167,7 @@ func (p *Plan) shapeText() string {
 }
 
 // notes are what the numbers do not say: functions of query and policy alone.
-func (p *Plan) notes() []Note {
+func (p *pricedPlan) notes() []Note {
 	var notes []Note
 	add := func(code, format string, args ...any) {
 		n := Note{Code: code, Text: fmt.Sprintf(format, args...)}
@@ -225,7 +225,7 @@ func (p *Plan) notes() []Note {
 }
 
 // selectedText says how far a selection may be off, which is known in rows and not in values, and what else it does not tell.
-func (p *Plan) selectedText(r release) string {
+func (p *pricedPlan) selectedText(r release) string {
 	name, off := r.measure.shown(), p.rankError(r)
 	sure := fmt.Sprintf("with a probability of %s", percent(p.options.Confidence))
 	const unknown = ". How far that is in its own unit depends on the data: there is no interval"
@@ -261,7 +261,7 @@ func (m measure) shown() string {
 
 // rankError is how far a selection may be off at the requested confidence, in rows, or of a selection of groups in the unit of what they
 // are ordered by.
-func (p *Plan) rankError(r release) *big.Rat {
+func (p *pricedPlan) rankError(r release) *big.Rat {
 	level := p.options.Confidence
 	switch {
 	case r.pick == nil:
@@ -281,7 +281,7 @@ func percent(level mechanisms.Confidence) string {
 }
 
 // promises say how wide the intervals of means will be: that depends on how many rows there are, and on nothing else of the data.
-func (p *Plan) promises() []Note {
+func (p *pricedPlan) promises() []Note {
 	var notes []Note
 	for _, f := range p.outputs {
 		if f.core == nil || f.column.HalfWidth != nil || f.core.of.within == nil || f.core.of.over.isConstant() || f.core.of.under.isConstant() {
@@ -320,7 +320,7 @@ func roundUp(v float64) float64 {
 }
 
 // bindsRows reports whether max_rows can change a release: counting units or their values cannot.
-func (p *Plan) bindsRows() bool {
+func (p *pricedPlan) bindsRows() bool {
 	for _, r := range p.releases {
 		if r.measure.kind != countUnits && r.measure.kind != countDistinct {
 			return true
@@ -330,7 +330,7 @@ func (p *Plan) bindsRows() bool {
 }
 
 // keyNotes says which groups appear.
-func (p *Plan) keyNotes(add func(code, format string, args ...any)) {
+func (p *pricedPlan) keyNotes(add func(code, format string, args ...any)) {
 	if p.query.private() {
 		add("private-groups", "groups of few %s are left out at random; whether a group is shown says nothing about one of them", "people")
 		return

@@ -38,7 +38,7 @@ const (
 )
 
 // newFieller prepares a fraction whose two sums have noise.
-func (p *Plan) newFieller(f fraction) *fieller {
+func (p *pricedPlan) newFieller(f fraction) *fieller {
 	union := make(map[int]*big.Rat)
 	for _, weights := range []map[int]*big.Rat{f.over.weights, f.under.weights} {
 		for i := range weights {

@@ -50,7 +50,7 @@ func TestRatioIntervalsCover(t *testing.T) {
 			for _, rows := range []int64{20, 500} {
 				truth := p.trueRow(rows)
 				missed, unbounded := 0, 0
-				intervals := newBox(p)
+				intervals := newBox(p.pricedPlan)
 				for range draws {
 					noisy := releasedRow{}
 					for i, r := range p.releases {
@@ -113,7 +113,7 @@ func TestRatioIntervalsWithinTheirBox(t *testing.T) {
 		form := p.outputs[0]
 		for _, rows := range []int64{1, 10, 20, 50, 100, 1000, 1_000_000} {
 			row := p.trueRow(rows)
-			exact, wide := newBox(p), newBox(p)
+			exact, wide := newBox(p.pricedPlan), newBox(p.pricedPlan)
 			fine, coarse := exact.ofCore(form.core, row), wide.eval(p.query.outputs[0].expr, form.releases, row)
 			if fine == nil && coarse != nil {
 				t.Errorf("%s of %d rows: the box has an interval, the fraction has none", text, rows)

@@ -80,7 +80,7 @@ type fraction struct {
 }
 
 // fraction is the form of an expression over releases and constants; ok is false for others.
-func (p *Plan) fraction(e expr) (f fraction, ok bool) {
+func (p *pricedPlan) fraction(e expr) (f fraction, ok bool) {
 	switch e := e.(type) {
 	case valueRef:
 		return p.valueFraction(p.query.values[e.index])
@@ -111,13 +111,13 @@ func (p *Plan) fraction(e expr) (f fraction, ok bool) {
 }
 
 // neverNull reports whether an expression is a release as it is.
-func (p *Plan) neverNull(e expr) bool {
+func (p *pricedPlan) neverNull(e expr) bool {
 	v, ok := e.(valueRef)
 	return ok && !p.query.values[v.index].computed()
 }
 
 // valueFraction is a release, or a mean: the sum of centred values over their number, and the centre.
-func (p *Plan) valueFraction(v value) (fraction, bool) {
+func (p *pricedPlan) valueFraction(v value) (fraction, bool) {
 	if v.how == arrayOf || p.releases[v.of[0]].mechanism == nil {
 		return fraction{}, false
 	}
@@ -137,7 +137,7 @@ func (p *Plan) valueFraction(v value) (fraction, bool) {
 	}
 }
 
-func (p *Plan) binaryFraction(e binary) (fraction, bool) {
+func (p *pricedPlan) binaryFraction(e binary) (fraction, bool) {
 	l, okL := p.fraction(e.l)
 	r, okR := p.fraction(e.r)
 	if !okL || !okR {
@@ -215,7 +215,7 @@ func numberOf(e expr) (*big.Rat, bool) {
 }
 
 // sumWidth is the half-width of a weighted sum of releases at the requested confidence; nil: infinite.
-func (p *Plan) sumWidth(weights map[int]*big.Rat) *big.Rat {
+func (p *pricedPlan) sumWidth(weights map[int]*big.Rat) *big.Rat {
 	terms := p.terms(weights)
 	if len(terms) == 1 {
 		w := inUnits(terms[0].Noise.HalfWidth(p.options.Confidence), terms[0].Weight)
@@ -225,7 +225,7 @@ func (p *Plan) sumWidth(weights map[int]*big.Rat) *big.Rat {
 }
 
 // terms are the noise of a weighted sum, in the order of releases: the sum of floats depends on it.
-func (p *Plan) terms(weights map[int]*big.Rat) []mechanisms.Term {
+func (p *pricedPlan) terms(weights map[int]*big.Rat) []mechanisms.Term {
 	var terms []mechanisms.Term
 	for _, i := range sortedReleases(weights) {
 		terms = append(terms, mechanisms.Term{Noise: p.releases[i].mechanism, Weight: weights[i]})

@@ -13,7 +13,7 @@ import (
 // of them at the level 1-(1-level)/n, so that all hold at once with the level asked for (Bonferroni), and interval arithmetic over that
 // box: sound, if wide.
 type box struct {
-	plan     *Plan
+	plan     *pricedPlan
 	widths   map[widthKey]*big.Rat
 	fiellers map[*core]*fieller
 	inner    *span // of the core of the output at hand
@@ -21,7 +21,7 @@ type box struct {
 
 type widthKey struct{ release, together int }
 
-func newBox(p *Plan) *box {
+func newBox(p *pricedPlan) *box {
 	return &box{plan: p, widths: make(map[widthKey]*big.Rat), fiellers: make(map[*core]*fieller)}
 }
 

@@ -31,7 +31,7 @@ func TestIntervalsHoldTheirBox(t *testing.T) {
 		}
 		found := 0
 		rapid.Check(t, func(t *rapid.T) {
-			noisy, truth, wide, exact := releasedRow{}, releasedRow{}, newBox(p), newBox(p)
+			noisy, truth, wide, exact := releasedRow{}, releasedRow{}, newBox(p.pricedPlan), newBox(p.pricedPlan)
 			for i := range p.releases {
 				width := rapid.Int64Range(0, 20).Draw(t, "width")
 				value := rapid.Int64Range(-60, 60).Draw(t, "value")

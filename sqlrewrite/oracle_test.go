@@ -161,7 +161,7 @@ func plainAnswer(t *testing.T, conn *pgx.Conn, sql string) answerText {
 // noiselessAnswer runs a plan's statement and outer layer with the true values in place of noisy ones.
 func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 	t.Helper()
-	released := &Released{plan: p, rows: noiselessRows(t, conn, p)}
+	released := &Released{&releasedPlan{plan: p.pricedPlan, rows: noiselessRows(t, conn, p)}}
 	var rows []PostRow
 	var types []string
 	if post, ok := released.Post(); ok {
@@ -263,7 +263,7 @@ func asCells(s Statement) Statement {
 func sharpPick(t *testing.T, r release) *pick {
 	t.Helper()
 	r.perGroup = big.NewInt(1)
-	p := &Plan{shape: shape{maxGroups: 1}}
+	p := &pricedPlan{shape: shape{maxGroups: 1}}
 	sharp, err := p.newPick(r, portion{epsilon: mechanisms.MaxEpsilon})
 	if err != nil {
 		t.Fatal(err)

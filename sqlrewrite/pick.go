@@ -23,7 +23,7 @@ type pick struct {
 }
 
 // newPick makes the selection of a release from its portion of the price.
-func (p *Plan) newPick(r release, share portion) (*pick, error) {
+func (p *pricedPlan) newPick(r release, share portion) (*pick, error) {
 	epsilon := share.epsilon / mechanisms.PicoEpsilon(p.shape.maxGroups)
 	if share.epsilon == 0 {
 		epsilon = mechanisms.BoundedRangeEpsilon(share.rho / mechanisms.PicoRho(p.shape.maxGroups))

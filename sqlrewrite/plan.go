@@ -7,7 +7,6 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/syntax"
 	"noisegate/sqlrewrite/verify"
 )
 
@@ -167,34 +166,17 @@ type Interval struct{ Lo, Hi string }
 // Note tells the analyst what the answer does not say by itself; Code is stable, Text is for people.
 type Note struct{ Code, Text string }
 
-// Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/* faults; it touches neither data nor budget.
-func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	query, err := parse(sql, options.Dialect)
-	if err != nil {
-		return nil, err
-	}
-	return plan(sql, query, snapshot, options)
-}
-
-func plan(sql string, query *syntax.Query, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	bound, err := bind(sql, query, snapshot)
-	if err != nil {
-		return nil, err
-	}
-	return newPlan(bound, snapshot, options)
-}
-
-// Plan is a private query, ready to be paid for and run. It is immutable and safe for concurrent use.
-type Plan struct {
+// pricedPlan is a [Plan] without what is said of it.
+type pricedPlan struct {
 	query     *boundQuery
 	options   Options
 	shape     shape
 	weights   []*big.Rat // by release; nil: the price is split evenly
 	releases  []release
-	selection *selection // nil: the keys are public
-	parts     []planPart // the statements, their seed arguments zero
-	post      *Post      // without the released values, which are its first arguments; nil: there is no outer layer
-	outputs   []outputForm
+	selection *selection   // nil: the keys are public
+	parts     []planPart   // the statements, their seed arguments zero
+	post      *Post        // without the released values, which are its first arguments; nil: there is no outer layer
+	outputs   []outputForm // set by [newPlan]
 	identity  [32]byte
 	asked     *boundQuery // the question, before the choice between sorting and selecting
 	snapshot  *catalog.Snapshot
@@ -207,8 +189,8 @@ const maxCells = 1_000_000
 // maxParts caps the statements of one plan: each reads the tables once, on one connection of the protected database.
 const maxParts = 32
 
-// newPlan plans a query, as a selection of groups where that errs less than sorting them.
-func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
+// pricedPlanOf plans a query, as a selection of groups where that errs less than sorting them.
+func pricedPlanOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*pricedPlan, error) {
 	if o.Proofs == nil {
 		o.Proofs = new(Proofs)
 	}
@@ -225,21 +207,21 @@ func newPlan(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error
 	return p, nil
 }
 
-// Reprice is the plan of the same question under other options. It reads no text again.
-func (p *Plan) Reprice(o Options) (*Plan, error) {
+// repriced is the plan of the same question under other options.
+func (p *pricedPlan) repriced(o Options) (*pricedPlan, error) {
 	if o.Proofs == nil {
 		o.Proofs = p.options.Proofs
 	}
-	return newPlan(p.asked, p.snapshot, o)
+	return pricedPlanOf(p.asked, p.snapshot, o)
 }
 
 // Price is the price that the plan was made for: an ε or, if that is 0, a ρ.
-func (p *Plan) Price() (mechanisms.PicoEpsilon, mechanisms.PicoRho) {
+func (p *pricedPlan) Price() (mechanisms.PicoEpsilon, mechanisms.PicoRho) {
 	return p.options.Epsilon, p.options.Rho
 }
 
 // planOf chooses the shape, splits the price and prints.
-func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
+func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*pricedPlan, error) {
 	s, err := chooseShape(q, o)
 	if err != nil {
 		return nil, err
@@ -247,7 +229,7 @@ func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error)
 	if cells := new(big.Int).Mul(q.publicTuples(), big.NewInt(int64(len(q.measures)))); !q.private() && cells.Cmp(big.NewInt(maxCells)) > 0 {
 		return nil, fault.TooManyKeys(q.keys[0].at, maxCells/len(q.measures))
 	}
-	p := &Plan{query: q, options: o, shape: s}
+	p := &pricedPlan{query: q, options: o, shape: s}
 	if err := p.price(); err != nil {
 		return nil, err
 	}
@@ -258,13 +240,12 @@ func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error)
 		printPart(q, s, &p.parts[i])
 	}
 	p.post = printPost(q)
-	p.outputs = p.outputForms()
 	p.identity = p.fingerprint(snapshot)
 	return p, p.prove(snapshot)
 }
 
 // Loss is the price of the plan, known before any row is read and dependent on none.
-func (p *Plan) Loss() mechanisms.Loss {
+func (p *pricedPlan) Loss() mechanisms.Loss {
 	var total mechanisms.Loss
 	for _, r := range p.releases {
 		total = total.Plus(r.law().Loss())
@@ -276,7 +257,7 @@ func (p *Plan) Loss() mechanisms.Loss {
 }
 
 // Mechanisms are the parameters of all releases, for the ledger.
-func (p *Plan) Mechanisms() []mechanisms.Parameters {
+func (p *pricedPlan) Mechanisms() []mechanisms.Parameters {
 	var all []mechanisms.Parameters
 	if p.selection != nil {
 		all = append(all, p.selection.mechanism.Parameters())
@@ -289,15 +270,15 @@ func (p *Plan) Mechanisms() []mechanisms.Parameters {
 
 // NeedsData is false when the answer is a function of the policy alone (SELECT DISTINCT over a public domain): the loss is
 // zero, there is no statement to run, and Release is called with no rows.
-func (p *Plan) NeedsData() bool { return len(p.parts) > 0 }
+func (p *pricedPlan) NeedsData() bool { return len(p.parts) > 0 }
 
 // PairsPerRow is how many rows one row of a unit can meet in joins, EXISTS and windows, by public facts that the plan's pins hold and caps that
 // its statements enforce.
-func (p *Plan) PairsPerRow() *big.Int { return new(big.Int).Set(p.query.pairs) }
+func (p *pricedPlan) PairsPerRow() *big.Int { return new(big.Int).Set(p.query.pairs) }
 
 // Statements are what runs on the protected database, in one transaction. They take the plan's draws because those hold the secret
 // seed by which a unit's groups are chosen; the texts are the same for every draw, only that one argument differs.
-func (p *Plan) Statements(d *Draws) []Statement {
+func (p *pricedPlan) Statements(d *Draws) []Statement {
 	all := make([]Statement, len(p.parts))
 	for i, part := range p.parts {
 		s := part.statement
@@ -312,4 +293,4 @@ func (p *Plan) Statements(d *Draws) []Statement {
 
 // Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments,
 // letter case of keywords and spelling of literals do not matter; two plans with equal fingerprints give equal answers when replayed.
-func (p *Plan) Fingerprint() [32]byte { return p.identity }
+func (p *pricedPlan) Fingerprint() [32]byte { return p.identity }

@@ -111,7 +111,7 @@ func (p *printer) releasedRows(q *boundQuery) string {
 }
 
 // Post is the outer layer as SQL over the released values; ok is false when there is none to run.
-func (r *Released) Post() (post Post, ok bool) {
+func (r *releasedPlan) Post() (post Post, ok bool) {
 	if r.plan.post == nil {
 		return Post{}, false
 	}

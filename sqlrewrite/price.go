@@ -45,7 +45,7 @@ type keeper interface {
 }
 
 // price makes the mechanism of each release from its portion of the price.
-func (p *Plan) price() error {
+func (p *pricedPlan) price() error {
 	if err := p.checkChoice(); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (p *Plan) price() error {
 }
 
 // checkChoice refuses mechanisms that cannot pay in the account's currency.
-func (p *Plan) checkChoice() error {
+func (p *pricedPlan) checkChoice() error {
 	o := p.options
 	switch {
 	case (o.Epsilon > 0) == (o.Rho > 0):
@@ -101,7 +101,7 @@ func (p *Plan) checkChoice() error {
 }
 
 // mechanism makes the noise of one release from its share of the price.
-func (p *Plan) mechanism(perGroup *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
+func (p *pricedPlan) mechanism(perGroup *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 	l1, l2Squared := p.norms(perGroup)
 	gaussian := func(rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 		m, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: l2Squared, Rho: rho})
@@ -131,7 +131,7 @@ func (p *Plan) mechanism(perGroup *big.Int, epsilon mechanisms.PicoEpsilon, rho 
 const comparedAt mechanisms.Confidence = 0.95
 
 // laplace makes Laplace noise for a share in ε, or the least noise whose ρ fits into a share in ρ.
-func (p *Plan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
+func (p *pricedPlan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 	parameters := mechanisms.LaplaceParameters{L1: l1, Epsilon: epsilon}
 	if epsilon == 0 {
 		parameters.Rho = rho
@@ -144,7 +144,7 @@ func (p *Plan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanis
 }
 
 // priceSelection makes the selection of private keys from its share and the whole δ of the request.
-func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) error {
+func (p *pricedPlan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) error {
 	if p.options.Delta <= 0 {
 		for _, k := range p.query.keys {
 			if k.private() {

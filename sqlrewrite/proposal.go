@@ -42,7 +42,7 @@ func unproven(err error, sql string) error {
 }
 
 // prove claims every statement of a plan, and proves each claim, and that outer layers read public tables and released values only.
-func (p *Plan) prove(on *catalog.Snapshot) error {
+func (p *pricedPlan) prove(on *catalog.Snapshot) error {
 	for i := range p.parts {
 		s := &p.parts[i].statement
 		s.Claim, s.On = p.proposal(i), on
@@ -58,7 +58,7 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 }
 
 // proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
-func (p *Plan) proposal(at int) verify.Claim {
+func (p *pricedPlan) proposal(at int) verify.Claim {
 	part := p.parts[at]
 	c := verify.Claim{Keys: part.statement.Keys, Groups: big.NewInt(p.shape.maxGroups), Pins: verifyPins(part.statement.Pins), PairsPerRow: p.query.pairsShown()}
 	for _, i := range part.releases {

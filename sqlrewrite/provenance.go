@@ -11,7 +11,7 @@ import (
 // Where the numbers that a sensitivity is made of come from: the request, lines of the policy, or a unique key of the catalog.
 
 // bound says what bounds one unit's part in a release, factor by factor, and who said so.
-func (p *Plan) bound(r release) string {
+func (p *pricedPlan) bound(r release) string {
 	var parts []string
 	for _, g := range []*grid{r.measure.grid, r.measure.gridY} {
 		if g == nil || g == r.measure.grid && len(parts) > 0 {
@@ -40,12 +40,12 @@ func (p *Plan) bound(r release) string {
 }
 
 // unitBound says whose part it is.
-func (p *Plan) unitBound() string {
+func (p *pricedPlan) unitBound() string {
 	return fmt.Sprintf("unit %s, %s", p.query.source.unitName(), p.source(0, func(t ownedTable) int { return t.Lines.Unit }))
 }
 
 // groupsBound says what bounds the number of groups that one unit is in.
-func (p *Plan) groupsBound() string {
+func (p *pricedPlan) groupsBound() string {
 	switch p.shape.kind {
 	case flat:
 		return p.flatBound() + ", " + p.proof()
@@ -62,7 +62,7 @@ func (p *Plan) groupsBound() string {
 }
 
 // flatBound is what a unique key proves of a flat shape.
-func (p *Plan) flatBound() string {
+func (p *pricedPlan) flatBound() string {
 	if _, one := p.query.source.onePerUnit(); !one && len(p.query.keys) > 0 {
 		return fmt.Sprintf("one row per %s and group in each of %d groups", p.query.source.unitName(), p.shape.maxGroups)
 	}
@@ -70,7 +70,7 @@ func (p *Plan) flatBound() string {
 }
 
 // proof names the unique keys that the statement relies on, and checks.
-func (p *Plan) proof() string {
+func (p *pricedPlan) proof() string {
 	var keys []string
 	for _, r := range p.query.shared().relied {
 		keys = append(keys, fmt.Sprintf("%s (%s)", r.table.Name, strings.Join(r.columns, ", ")))
@@ -82,7 +82,7 @@ func (p *Plan) proof() string {
 }
 
 // source says who gave a bound: the request, if it asked for one, or the lines of the policy for the tables whose rows units own.
-func (p *Plan) source(asked int64, line func(ownedTable) int) string {
+func (p *pricedPlan) source(asked int64, line func(ownedTable) int) string {
 	if asked > 0 {
 		return "request"
 	}

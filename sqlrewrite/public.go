@@ -20,29 +20,6 @@ type PublicPlan struct {
 // maxPublicRows caps the rows of a public answer.
 const maxPublicRows = 100_000
 
-// Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error. Its errors are those of
-// [Rewrite].
-func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Plan, public *PublicPlan, err error) {
-	query, err := parse(sql, options.Dialect)
-	if err != nil {
-		return nil, nil, err
-	}
-	if public, err = openPlan(sql, query, snapshot); public != nil || err != nil {
-		return nil, public, err
-	}
-	private, err = plan(sql, query, snapshot, options)
-	return private, nil, err
-}
-
-// Open is [Read] for a query that has no price yet; nil when it needs one.
-func Open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*PublicPlan, error) {
-	query, err := parse(sql, dialect)
-	if err != nil {
-		return nil, err
-	}
-	return openPlan(sql, query, snapshot)
-}
-
 // openPlan is the plan of a query whose answer holds nothing private, nil for all others.
 func openPlan(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*PublicPlan, error) {
 	o := newOpened(text, snapshot)

@@ -19,9 +19,9 @@ type Draws struct {
 	noise [][]mechanisms.Noise // by public group and release; nil for private keys
 }
 
-// Released is a plan's noisy values, before the outer layer of the query.
-type Released struct {
-	plan *Plan
+// releasedPlan is a plan's noisy values, before the outer layer of the query.
+type releasedPlan struct {
+	plan *pricedPlan
 	rows []releasedRow // in the order of their keys
 }
 
@@ -33,7 +33,7 @@ type releasedRow struct {
 
 // Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
 // seed of the statements. Draws serve one release.
-func (p *Plan) Draw(s *mechanisms.Sampler) *Draws {
+func (p *pricedPlan) Draw(s *mechanisms.Sampler) *Draws {
 	d := &Draws{}
 	for _, part := range p.parts {
 		if part.seedArg > 0 {
@@ -50,7 +50,7 @@ func (p *Plan) Draw(s *mechanisms.Sampler) *Draws {
 }
 
 // drawRow draws the noise of one group; the places of selections stay empty.
-func (p *Plan) drawRow(s *mechanisms.Sampler) []mechanisms.Noise {
+func (p *pricedPlan) drawRow(s *mechanisms.Sampler) []mechanisms.Noise {
 	row := make([]mechanisms.Noise, len(p.releases))
 	for i, r := range p.releases {
 		if r.mechanism != nil {
@@ -68,17 +68,17 @@ type group struct {
 	seen    []bool               // by part: it had a row; not of histograms
 }
 
-func (p *Plan) newGroup(keys []catalog.Key) *group {
+func (p *pricedPlan) newGroup(keys []catalog.Key) *group {
 	return &group{keys: keys, exact: make([]mechanisms.Exact, len(p.releases)),
 		tallies: make([][]mechanisms.Tally, len(p.parts)), seen: make([]bool, len(p.parts))}
 }
 
-// Release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is
+// release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is
 // returned as it is.
 //
 // Of private keys the first statement's rows decide which groups are shown. A group that is not is forgotten at once, so that memory
 // grows with what is shown. Noise is then drawn, and candidates are chosen, in the order of the keys.
-func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
+func (p *pricedPlan) release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*releasedPlan, error) {
 	groups := make(map[string]*group)
 	for row, err := range rows {
 		if err != nil {
@@ -100,7 +100,7 @@ func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Release
 var errShape = errors.New("sqlrewrite: the statement's rows do not have the plan's shape")
 
 // gather puts a row to its group.
-func (p *Plan) gather(s *mechanisms.Sampler, groups map[string]*group, row ExactRow) error {
+func (p *pricedPlan) gather(s *mechanisms.Sampler, groups map[string]*group, row ExactRow) error {
 	if row.Part < 0 || row.Part >= len(p.parts) {
 		return fault.Internal(errShape)
 	}
@@ -133,8 +133,8 @@ func (p *Plan) gather(s *mechanisms.Sampler, groups map[string]*group, row Exact
 }
 
 // releasePublic releases every group of the domain; one without rows is zero. Groups outside the domain are left out.
-func (p *Plan) releasePublic(s *mechanisms.Sampler, draws *Draws, groups map[string]*group) (*Released, error) {
-	out := &Released{plan: p}
+func (p *pricedPlan) releasePublic(s *mechanisms.Sampler, draws *Draws, groups map[string]*group) (*releasedPlan, error) {
+	out := &releasedPlan{plan: p}
 	err := p.query.eachPublicTuple(func(i int, keys []catalog.Key) error {
 		if i >= len(draws.noise) {
 			return fault.Internal(errShape)
@@ -149,16 +149,16 @@ func (p *Plan) releasePublic(s *mechanisms.Sampler, draws *Draws, groups map[str
 	return out, err
 }
 
-func (p *Plan) releasePrivate(s *mechanisms.Sampler, groups map[string]*group) *Released {
+func (p *pricedPlan) releasePrivate(s *mechanisms.Sampler, groups map[string]*group) *releasedPlan {
 	shown := slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return p.query.compareKeys(a.keys, b.keys) })
-	out := &Released{plan: p}
+	out := &releasedPlan{plan: p}
 	for _, g := range shown {
 		out.rows = append(out.rows, p.releaseRow(s, p.drawRow(s), g))
 	}
 	return out
 }
 
-func (p *Plan) releaseRow(s *mechanisms.Sampler, noise []mechanisms.Noise, g *group) releasedRow {
+func (p *pricedPlan) releaseRow(s *mechanisms.Sampler, noise []mechanisms.Noise, g *group) releasedRow {
 	row := releasedRow{keys: g.keys, noisy: make([]*big.Int, len(p.releases))}
 	for at, part := range p.parts {
 		for _, i := range part.releases {

@@ -218,7 +218,7 @@ func TestValuesStayInTheirType(t *testing.T) {
 		{big.NewInt(5), big.NewInt(1), big.NewInt(0), "5 NULL"},
 		{big.NewInt(5), big.NewInt(1), big.NewInt(-3), "5 NULL"},
 	} {
-		r := &Released{plan: p, rows: []releasedRow{{noisy: []*big.Int{c.sum, c.centred, c.count}}}}
+		r := &Released{&releasedPlan{plan: p.pricedPlan, rows: []releasedRow{{noisy: []*big.Int{c.sum, c.centred, c.count}}}}}
 		a, err := r.Answer(nil, nil)
 		if err != nil || rowsText(a) != c.want {
 			t.Errorf("%v %v, want %s", rowsText(a), err, c.want)

@@ -28,7 +28,7 @@ const (
 
 // Reusable reports whether answers to the question at other prices help to answer this one, and this answer others: it is a fixed number of
 // integers with Gaussian noise. Private keys, selections and Laplace noise are not, nor are units whose groups are chosen at random, which are others each time.
-func (p *Plan) Reusable() bool {
+func (p *pricedPlan) Reusable() bool {
 	if len(p.releases) == 0 || p.selection != nil || p.query.private() || p.query.top > 0 {
 		return false
 	}
@@ -46,7 +46,7 @@ func (p *Plan) Reusable() bool {
 
 // Question identifies what is asked, at any price: equal for two plans with the same snapshot that differ only in ε, ρ, δ and in how the
 // noise was chosen. Every other option is a part of it, as it is of [Plan.Fingerprint], and so is the order of the releases.
-func (p *Plan) Question() [32]byte {
+func (p *pricedPlan) Question() [32]byte {
 	free := *p
 	o := &free.options
 	o.Epsilon, o.Rho, o.Delta, o.Mechanism, o.Currency = 0, 0, 0, "", ""
@@ -61,23 +61,23 @@ func (p *Plan) Question() [32]byte {
 	return sum
 }
 
-// Reuse is how a question is answered with the help of what was released of it before.
-type Reuse struct {
-	fresh   *Plan // nil: nothing
-	shown   *Plan
+// reusedPlan is how a question is answered with the help of what was released of it before.
+type reusedPlan struct {
+	fresh   *pricedPlan // nil: nothing
+	shown   *pricedPlan
 	laws    []*mechanisms.Combination
 	earlier *Vector
 }
 
-// Reuse finds out whether what was released before helps: nil if it does not.
+// reuse finds out whether what was released before helps: nil if it does not.
 //
 //   - If every release was as accurate as it should be now, or more, nothing new is released: noise on top makes up the difference.
 //   - If every release was less accurate, only the difference in ρ is released, and combined with what there was.
-func (p *Plan) Reuse(earlier *Vector) *Reuse {
+func (p *pricedPlan) reuse(earlier *Vector) *reusedPlan {
 	if !p.Reusable() || !p.fits(earlier) {
 		return nil
 	}
-	u := &Reuse{shown: p.copied(), earlier: earlier}
+	u := &reusedPlan{shown: p.copied(), earlier: earlier}
 	fresh, more := p.copied(), 0
 	for i, r := range p.releases {
 		had, wanted := totalRho(earlier.Rho[i]), r.mechanism.Loss().Rho
@@ -108,19 +108,18 @@ func (p *Plan) Reuse(earlier *Vector) *Reuse {
 		u.fresh = fresh
 		u.shown.reused = "an earlier release of the same question was less accurate; this answer combines it with a new one, and cost the difference"
 	}
-	u.shown.outputs = u.shown.outputForms()
 	return u
 }
 
 // copied is the plan with releases of its own.
-func (p *Plan) copied() *Plan {
+func (p *pricedPlan) copied() *pricedPlan {
 	own := *p
 	own.releases = slices.Clone(p.releases)
 	return &own
 }
 
 // fits reports whether a vector has the plan's shape; one that was kept under the plan's question has.
-func (p *Plan) fits(v *Vector) bool {
+func (p *pricedPlan) fits(v *Vector) bool {
 	n := len(p.releases)
 	if len(v.Rho) != n || int64(len(v.Sums)) != clampInt64(p.query.publicTuples()) {
 		return false
@@ -145,19 +144,16 @@ func totalRho(parts []mechanisms.PicoRho) (sum mechanisms.PicoRho) {
 	return sum
 }
 
-// Fresh is the plan of what is still to be released, and paid for; nil if that is nothing.
-func (u *Reuse) Fresh() *Plan { return u.fresh }
-
-// Weaker is the answer if nothing is still to be released: what there was, with noise on top.
-func (u *Reuse) Weaker(s *mechanisms.Sampler) (*Released, error) {
+// weaker is the answer if nothing is still to be released: what there was, with noise on top.
+func (u *reusedPlan) weaker(s *mechanisms.Sampler) (*releasedPlan, error) {
 	if u.fresh != nil {
 		return nil, fault.Internal(errShape)
 	}
 	return u.released(s, u.earlier)
 }
 
-// Stronger is the answer if something was still to be released, and all that is now known of the question.
-func (u *Reuse) Stronger(s *mechanisms.Sampler, released *Released) (*Released, *Vector, error) {
+// stronger is the answer if something was still to be released, and all that is now known of the question.
+func (u *reusedPlan) stronger(s *mechanisms.Sampler, released *releasedPlan) (*releasedPlan, *Vector, error) {
 	if u.fresh == nil || released.plan != u.fresh {
 		return nil, nil, fault.Internal(errShape)
 	}
@@ -175,8 +171,8 @@ func (u *Reuse) Stronger(s *mechanisms.Sampler, released *Released) (*Released, 
 }
 
 // released shows a vector.
-func (u *Reuse) released(s *mechanisms.Sampler, v *Vector) (*Released, error) {
-	out := &Released{plan: u.shown}
+func (u *reusedPlan) released(s *mechanisms.Sampler, v *Vector) (*releasedPlan, error) {
+	out := &releasedPlan{plan: u.shown}
 	err := u.shown.query.eachPublicTuple(func(j int, keys []catalog.Key) error {
 		row := releasedRow{keys: keys, noisy: make([]*big.Int, len(u.laws))}
 		for i, law := range u.laws {
@@ -189,7 +185,7 @@ func (u *Reuse) released(s *mechanisms.Sampler, v *Vector) (*Released, error) {
 }
 
 // Vector is what was released, for other questions that differ in price only; the plan must be [Plan.Reusable].
-func (r *Released) Vector() *Vector {
+func (r *releasedPlan) Vector() *Vector {
 	v := &Vector{}
 	for _, made := range r.plan.releases {
 		v.Rho = append(v.Rho, []mechanisms.PicoRho{made.mechanism.Loss().Rho})

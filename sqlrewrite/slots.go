@@ -10,14 +10,14 @@ import (
 )
 
 // Slots is how many slots of a registered plan the query needs: one for each release.
-func (p *Plan) Slots() int { return len(p.releases) }
+func (p *pricedPlan) Slots() int { return len(p.releases) }
 
-// WithSlots is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
+// withSlots is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
 // slots alone decide ε and ρ, whatever price the plan was made for; the text decides the sensitivity. Its fingerprint is p's.
 //
 // It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
 // the one that the options ask for: plan/slot-mismatch, plan/exhausted.
-func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) {
+func (p *pricedPlan) withSlots(next []mechanisms.Slot) (*pricedPlan, error) {
 	switch {
 	case p.query.private():
 		return nil, fault.SlotMismatch("private keys are selected at a price of their own, which a registered plan does not have",
@@ -44,7 +44,6 @@ func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) {
 		fixed.releases[i] = r
 	}
 	fixed.weights = nil
-	fixed.outputs = fixed.outputForms()
 	return &fixed, nil
 }
 
@@ -61,7 +60,7 @@ func (c MechanismChoice) fixed() (mechanisms.Name, bool) {
 }
 
 // norms are the sensitivities of a release: one unit moves at most L0 groups by at most Linf, hence L1 = L0·Linf and L2² = L0·Linf².
-func (p *Plan) norms(perGroup *big.Int) (l1, l2Squared *big.Int) {
+func (p *pricedPlan) norms(perGroup *big.Int) (l1, l2Squared *big.Int) {
 	l1 = new(big.Int).Mul(big.NewInt(p.shape.maxGroups), perGroup)
 	return l1, new(big.Int).Mul(l1, perGroup)
 }

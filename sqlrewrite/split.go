@@ -19,7 +19,7 @@ type portion struct {
 // split divides the price over the selection of private keys, if there is one, and the releases, in whole pico units rounded down:
 // the sum never exceeds what was asked. Without weights all portions are equal. With weights selections keep their equal
 // portions, and the other releases share the rest so that the weighted sum of their variances is smallest.
-func (p *Plan) split() (selection portion, releases []portion, err error) {
+func (p *pricedPlan) split() (selection portion, releases []portion, err error) {
 	n := len(p.query.measures)
 	if p.query.private() {
 		n++
@@ -57,7 +57,7 @@ func (p *Plan) split() (selection portion, releases []portion, err error) {
 
 // splitByWeight divides by the rules of [mechanisms.AllocateRho] and [mechanisms.AllocateEpsilon]. All releases have the same L0, so
 // that their L1 and their L2 sensitivities are in the proportion of Linf, taken in the unit of the output.
-func (p *Plan) splitByWeight(total portion, weighed []int, portions []portion) error {
+func (p *pricedPlan) splitByWeight(total portion, weighed []int, portions []portion) error {
 	if len(weighed) == 0 {
 		return nil
 	}

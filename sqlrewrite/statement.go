@@ -29,7 +29,7 @@ func printPart(q *boundQuery, s shape, part *planPart) { newStatementPrinter(q, 
 // Distribute prints the plan's statements for a database whose tables lie on several servers (Citus). It asks its workers for the columns that HAVING
 // names, not for the keys that are computed from them, which is no SQL: so keys that a flat statement computes are held against their domain row by row.
 // That are the same groups with the same rows; PostgreSQL itself is faster when it tests groups. The question stays what it is.
-func (p *Plan) Distribute() error {
+func (p *pricedPlan) Distribute() error {
 	for i := range p.parts {
 		s := newStatementPrinter(p.query, p.shape, &p.parts[i])
 		s.distributed = true

@@ -44,7 +44,7 @@ func (q *boundQuery) asTopK() *boundQuery {
 
 // newTop makes the selection of groups. A unit moves each score by at most Linf, whatever the number of groups that it is in: nothing
 // needs to bound that number.
-func (p *Plan) newTop(r release, share portion) (*pick, error) {
+func (p *pricedPlan) newTop(r release, share portion) (*pick, error) {
 	epsilon := share.epsilon
 	if epsilon == 0 {
 		each := mechanisms.BoundedRangeEpsilon(share.rho / mechanisms.PicoRho(p.query.top))
@@ -71,7 +71,7 @@ func (m measure) monotone() bool {
 }
 
 // releaseTop selects groups of the public domain by their one measure.
-func (p *Plan) releaseTop(s *mechanisms.Sampler, groups map[string]*group) (*Released, error) {
+func (p *pricedPlan) releaseTop(s *mechanisms.Sampler, groups map[string]*group) (*releasedPlan, error) {
 	var tuples [][]catalog.Key
 	var scores []mechanisms.Exact
 	err := p.query.eachPublicTuple(func(_ int, keys []catalog.Key) error {
@@ -86,7 +86,7 @@ func (p *Plan) releaseTop(s *mechanisms.Sampler, groups map[string]*group) (*Rel
 	if err != nil {
 		return nil, err
 	}
-	out := &Released{plan: p}
+	out := &releasedPlan{plan: p}
 	for _, i := range p.releases[0].pick.top.Select(s, scores) {
 		out.rows = append(out.rows, releasedRow{keys: tuples[i], noisy: []*big.Int{new(big.Int)}})
 	}
@@ -95,7 +95,7 @@ func (p *Plan) releaseTop(s *mechanisms.Sampler, groups map[string]*group) (*Rel
 
 // cheaperThan reports whether selecting groups errs less than sorting them by noisy numbers: the noise that decides which of two groups
 // comes first is compared at the level where mechanisms are.
-func (p *Plan) cheaperThan(sorted *Plan) bool {
+func (p *pricedPlan) cheaperThan(sorted *pricedPlan) bool {
 	scale, ok := new(big.Rat).SetString(p.releases[0].law().Parameters().Scale)
 	if !ok {
 		return false

@@ -44,7 +44,7 @@ func (v value) computed() bool { return v.how != asReleased }
 func (v value) sameAs(w value) bool { return v.how == w.how && v.t == w.t && slices.Equal(v.of, w.of) }
 
 // text is a released value of one group, as PostgreSQL would write it.
-func (p *Plan) valueText(index int, row releasedRow) catalog.Key {
+func (p *pricedPlan) valueText(index int, row releasedRow) catalog.Key {
 	v := p.query.values[index]
 	switch v.how {
 	case asReleased:
@@ -65,7 +65,7 @@ func (p *Plan) valueText(index int, row releasedRow) catalog.Key {
 }
 
 // releaseText is one release of one group as a value of type t.
-func (p *Plan) releaseText(i int, t catalog.Type, row releasedRow) string {
+func (p *pricedPlan) releaseText(i int, t catalog.Type, row releasedRow) string {
 	r := p.releases[i]
 	switch m := r.measure; {
 	case m.kind == chooseMode && m.among != nil:
@@ -88,7 +88,7 @@ func (g *grid) text(i *big.Int, t catalog.Type) string {
 // compute is a formula's value where its releases lie in the spans that at gives, in their own steps; nil where PostgreSQL gives NULL,
 // and where interval arithmetic has no bound. For points it is a point. What the policy's bounds make impossible is cut off: doing
 // so with a noisy value costs nothing.
-func (p *Plan) compute(v value, at func(release int) *span) *span {
+func (p *pricedPlan) compute(v value, at func(release int) *span) *span {
 	n := at(v.of[0])
 	if n.lo.Cmp(one()) < 0 {
 		return nil // no rows, or perhaps none
@@ -128,7 +128,7 @@ func (p *Plan) compute(v value, at func(release int) *span) *span {
 }
 
 // uncentred turns the mean of centred steps into the expression's unit.
-func (p *Plan) uncentred(release int, s *span) *span {
+func (p *pricedPlan) uncentred(release int, s *span) *span {
 	g := p.releases[release].measure.grid
 	shift := func(x *big.Rat) *big.Rat {
 		x = new(big.Rat).Add(x, new(big.Rat).SetInt(g.centre()))
@@ -138,7 +138,7 @@ func (p *Plan) uncentred(release int, s *span) *span {
 }
 
 // secondMoment is q - s·t in the output's unit: a variance where s and t are one, else a covariance.
-func (p *Plan) secondMoment(release int, q, s, t *span) *span {
+func (p *pricedPlan) secondMoment(release int, q, s, t *span) *span {
 	m, unit := p.releases[release].measure, p.releases[release].unit
 	product := extremes(s, t, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
 	if m.isSquare() && s.lo.Sign() < 0 && s.hi.Sign() > 0 {
@@ -161,7 +161,7 @@ func besselled(s, n *span) *span {
 }
 
 // regression is slope, intercept, correlation or its square; nil where the variance that it divides by may not be positive.
-func (p *Plan) regression(v value, moment func(int) *span) *span {
+func (p *pricedPlan) regression(v value, moment func(int) *span) *span {
 	times := func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
 	covariance := p.secondMoment(v.of[3], moment(3), moment(1), moment(2))
 	varianceX := p.secondMoment(v.of[4], moment(4), moment(1), moment(1))
@@ -199,7 +199,7 @@ func (p *Plan) regression(v value, moment func(int) *span) *span {
 }
 
 // varianceRange is where the variance of a value can lie: values of an interval of width w have at most w²/4, and n/(n-1) is at most 2.
-func (p *Plan) varianceRange(v value) *span {
+func (p *pricedPlan) varianceRange(v value) *span {
 	g := p.releases[v.of[1]].measure.grid
 	w := new(big.Rat).Sub(g.value(g.hi), g.value(g.lo))
 	w.Mul(w, w)
@@ -211,7 +211,7 @@ func (p *Plan) varianceRange(v value) *span {
 }
 
 // covarianceRange is where the covariance of a value can lie.
-func (p *Plan) covarianceRange(v value) *span {
+func (p *pricedPlan) covarianceRange(v value) *span {
 	x, y := p.releases[v.of[1]].measure.grid, p.releases[v.of[2]].measure.grid
 	w := new(big.Rat).Sub(x.value(x.hi), x.value(x.lo))
 	w.Mul(w, new(big.Rat).Sub(y.value(y.hi), y.value(y.lo)))
@@ -220,7 +220,7 @@ func (p *Plan) covarianceRange(v value) *span {
 }
 
 // certain is where a computed value lies whatever the rows are, by the policy's bounds; nil: anywhere.
-func (p *Plan) certain(v value) *span {
+func (p *pricedPlan) certain(v value) *span {
 	switch v.how {
 	case meanOf:
 		g := p.releases[v.of[1]].measure.grid

@@ -1,0 +1,132 @@
+package sqlrewrite
+
+import (
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error. Its errors are those of
+// [Rewrite].
+func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Plan, public *PublicPlan, err error) {
+	query, err := parse(sql, options.Dialect)
+	if err != nil {
+		return nil, nil, err
+	}
+	if public, err = openPlan(sql, query, snapshot); public != nil || err != nil {
+		return nil, public, err
+	}
+	private, err = plan(sql, query, snapshot, options)
+	return private, nil, err
+}
+
+// Open is [Read] for a query that has no price yet; nil when it needs one.
+func Open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*PublicPlan, error) {
+	query, err := parse(sql, dialect)
+	if err != nil {
+		return nil, err
+	}
+	return openPlan(sql, query, snapshot)
+}
+
+// Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/* faults; it
+// touches neither data nor budget.
+func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
+	query, err := parse(sql, options.Dialect)
+	if err != nil {
+		return nil, err
+	}
+	return plan(sql, query, snapshot, options)
+}
+
+func plan(sql string, query *syntax.Query, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
+	bound, err := bind(sql, query, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return newPlan(pricedPlanOf(bound, snapshot, options))
+}
+
+// Plan is a private query, ready to be paid for and run. It is immutable and safe for concurrent use.
+type Plan struct{ *pricedPlan }
+
+// newPlan describes the outputs of a plan that was made; nil with an error.
+func newPlan(p *pricedPlan, err error) (*Plan, error) {
+	if err != nil {
+		return nil, err
+	}
+	p.outputs = p.outputForms()
+	return &Plan{p}, nil
+}
+
+// Reprice is the plan of the same question under other options. It reads no text again.
+func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.repriced(o)) }
+
+// WithSlots is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
+// slots alone decide ε and ρ, whatever price the plan was made for; the text decides the sensitivity. Its fingerprint is p's.
+//
+// It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
+// the one that the options ask for: plan/slot-mismatch, plan/exhausted.
+func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) { return newPlan(p.withSlots(next)) }
+
+// Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
+func (p *Plan) Columns() []Column { return p.columns() }
+
+// Explain describes the plan without touching a row.
+func (p *Plan) Explain() Explanation { return p.explain() }
+
+// Release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is returned as it is.
+func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
+	return newReleased(p.release(s, draws, rows))
+}
+
+// Released is a plan's noisy values, before the outer layer of the query.
+type Released struct{ *releasedPlan }
+
+func newReleased(r *releasedPlan, err error) (*Released, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Released{r}, nil
+}
+
+// Answer assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names of the output
+// columns, without the ordinal), else from the released values (rows and types are nil).
+func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) {
+	return r.answer(rows, types)
+}
+
+// Plain is the answer without the outer layer: keys and aggregates as they were released. It is for an outer layer that failed after
+// everything was paid: what was bought is then still delivered.
+func (r *Released) Plain() *Answer { return r.plainAnswer() }
+
+// Reuse is how a question is answered with the help of what was released of it before.
+type Reuse struct{ *reusedPlan }
+
+// Reuse finds out whether what was released before helps: nil if it does not.
+func (p *Plan) Reuse(earlier *Vector) *Reuse {
+	u := p.reuse(earlier)
+	if u == nil {
+		return nil
+	}
+	u.shown.outputs = u.shown.outputForms()
+	return &Reuse{u}
+}
+
+// Fresh is the plan of what is still to be released, and paid for; nil if that is nothing.
+func (u *Reuse) Fresh() *Plan {
+	if u.fresh == nil {
+		return nil
+	}
+	return &Plan{u.fresh}
+}
+
+// Weaker is the answer if nothing is still to be released: what there was, with noise on top.
+func (u *Reuse) Weaker(s *mechanisms.Sampler) (*Released, error) { return newReleased(u.weaker(s)) }
+
+// Stronger is the answer if something was still to be released, and all that is now known of the question.
+func (u *Reuse) Stronger(s *mechanisms.Sampler, released *Released) (*Released, *Vector, error) {
+	shown, all, err := u.stronger(s, released.releasedPlan)
+	answer, err := newReleased(shown, err)
+	return answer, all, err
+}
