@@ -10,9 +10,18 @@ import (
 
 // A menu item is a mechanism with two neighbours' laws of its answer, and the loss that it is charged with.
 type menuItem struct {
-	name string
-	p, q []float64
-	loss mechanisms.Loss
+	name    string
+	p, q    []float64
+	loss    mechanisms.Loss
+	settles []mechanisms.Loss // by answer, where that decides what is spent: at most loss; nil: loss
+}
+
+// spends is what is counted once there is an answer.
+func (m menuItem) spends(answer int) mechanisms.Loss {
+	if m.settles != nil {
+		return m.settles[answer]
+	}
+	return m.loss
 }
 
 // mostOfEach bounds how often a mechanism is asked, for rules that would let it be asked for ever.
@@ -32,7 +41,7 @@ func (s *searcher) worst(counts []int, used mechanisms.Loss, lost float64) float
 	if math.IsInf(lost, 1) {
 		return 1 // the answer told which neighbour it is
 	}
-	key := fmt.Sprintf("%v %.9f", counts, lost)
+	key := fmt.Sprintf("%v %.9f %v", counts, lost, used)
 	if v, ok := s.known[key]; ok {
 		return v
 	}
@@ -46,7 +55,7 @@ func (s *searcher) worst(counts []int, used mechanisms.Loss, lost float64) float
 		sum := 0.0
 		for o, p := range m.p {
 			if p > 0 {
-				sum += p * s.worst(next, used.Plus(m.loss), lost+math.Log(p/m.q[o]))
+				sum += p * s.worst(next, used.Plus(m.spends(o)), lost+math.Log(p/m.q[o]))
 			}
 		}
 		best = max(best, sum)
@@ -58,13 +67,31 @@ func (s *searcher) worst(counts []int, used mechanisms.Loss, lost float64) float
 // randomizedResponse is the worst ε-DP mechanism; outside a coin of probability delta it is that, else it tells all, and so with a tail.
 func randomizedResponse(name string, epsilon, tells float64, loss mechanisms.Loss) menuItem {
 	p := (1 - tells) / (1 + math.Exp(-epsilon))
-	return menuItem{name, []float64{tells, p, 1 - tells - p, 0}, []float64{0, 1 - tells - p, p, tells}, loss}
+	return menuItem{name: name, p: []float64{tells, p, 1 - tells - p, 0}, q: []float64{0, 1 - tells - p, p, tells}, loss: loss}
 }
 
 // rareLoss loses much, seldom: with probability tail the answer has a loss of large.
 func rareLoss(name string, tail, large float64, loss mechanisms.Loss) menuItem {
 	rare := tail * math.Exp(-large)
-	return menuItem{name, []float64{tail, rare, 1 - tail - rare}, []float64{rare, tail, 1 - tail - rare}, loss}
+	return menuItem{name: name, p: []float64{tail, rare, 1 - tail - rare}, q: []float64{rare, tail, 1 - tail - rare}, loss: loss}
+}
+
+// checked is a check and, if that passes, an answer: the answers decide what is spent, nothing or epsilon. Each by itself keeps what it is charged but for a tail: of
+// those whose check fails one has lost epsilon, which is more than nothing; of the others one has lost far more.
+func checked(name string, epsilon, tail float64, loss mechanisms.Loss) menuItem {
+	m := menuItem{name: name, loss: loss}
+	failed := loss
+	failed.Epsilon = 0
+	for _, level := range []struct {
+		large float64
+		loss  mechanisms.Loss
+	}{{epsilon, failed}, {epsilon + 20, loss}} {
+		rare := tail * math.Exp(-level.large)
+		rest := 0.5 - tail - rare
+		m.p, m.q = append(m.p, tail, rare, rest), append(m.q, rare, tail, rest)
+		m.settles = append(m.settles, level.loss, level.loss, level.loss)
+	}
+	return m
 }
 
 // rhoOf is the smallest ρ with which a pair of laws is ρ-zCDP, on a grid of orders, and a little more for what lies between.
@@ -151,6 +178,35 @@ func TestNoAdaptiveAnalystBreaksTheRule(t *testing.T) {
 	for name, broken := range seen {
 		if broken <= delta {
 			t.Errorf("%s gives %.6f: the search cannot see a rule that is broken", name, broken)
+		}
+	}
+}
+
+// The ε clause alone, Σε <= E and Στ <= T, is (E, T)-DP, also where answers decide what is spent, if such a charge has a tail for each level that it may settle at.
+// With one for all of them an analyst gets more than T.
+//
+// covers: L3
+func TestEachLevelHasATail(t *testing.T) {
+	const tails = 0.01
+	for _, epsilon := range []float64{1, 2.5, 4} {
+		loss := func(epsilon, tail float64) mechanisms.Loss {
+			return mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(math.Ceil(epsilon * 1e12)), Tail: mechanisms.AttoDelta(math.Round(tail * 1e18))}
+		}
+		menu := []menuItem{randomizedResponse("pure", epsilon, 0, loss(epsilon, 0)), randomizedResponse("half", epsilon/2, 0, loss(epsilon/2, 0))}
+		for _, tail := range []float64{tails, tails / 2, tails / 4} {
+			menu = append(menu, checked(fmt.Sprint("checked ", tail), epsilon/2, tail, loss(epsilon/2, 2*tail)))
+		}
+		search := func(tailsAt int64) float64 {
+			s := searcher{epsilon, menu, func(used, charge mechanisms.Loss) bool {
+				after := used.Plus(charge)
+				return after.Epsilon <= loss(epsilon, 0).Epsilon && int64(after.Tail)*tailsAt <= int64(loss(0, tails).Tail)*2
+			}, map[string]float64{}}
+			return s.worst(make([]int, len(menu)), mechanisms.Loss{}, 0)
+		}
+		kept, broken := search(2), search(1)
+		t.Logf("ε %g: %.6f of %g with a tail for each level, %.6f with one for both", epsilon, kept, tails, broken)
+		if kept > tails*(1+1e-9) || broken <= tails {
+			t.Errorf("ε %g: an analyst gets a δ of %.6f out of %g, and %.6f where levels do not count", epsilon, kept, tails, broken)
 		}
 	}
 }

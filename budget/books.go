@@ -130,18 +130,26 @@ func (b *Books) ended(e Entry) (what string) {
 	switch {
 	case charge == nil || charge.state != open:
 		return "its charge is not open"
-	case e.Kind == EntryVoid && e.Loss != mechanisms.Loss{}, (e.Kind == EntryExpire || e.Kind == EntryFail) && e.Loss != charge.held, !within(e.Loss, charge.held):
+	case e.Kind == EntryVoid && e.Loss != mechanisms.Loss{}, (e.Kind == EntryExpire || e.Kind == EntryFail) && e.Loss != charge.held, !within(e.Loss, charge.held),
+		e.Shared != nil && (e.Kind != EntrySettle || !e.sharesLess()):
 		return "its charge counts as something else than it may"
 	}
 	for _, a := range charge.accounts {
+		loss := a.ID.Scope.counts(e.Loss, e.Shared)
 		a.used.subtract(sumOf(charge.held))
-		a.used.add(sumOf(e.Loss))
-		a.busy = a.Limit.Rate.back(a.busy, charge.opened, e.At, charge.held, e.Loss)
+		a.used.add(sumOf(loss))
+		a.busy = a.Limit.Rate.back(a.busy, charge.opened, e.At, charge.held, loss)
 	}
 	if charge.state = expired; e.Kind == EntrySettle { // voided is as final
 		charge.state = settled
 	}
 	return ""
+}
+
+// sharesLess reports whether what an entry counts as for shared accounts is a loss, and no more than it counts as for the others.
+func (e Entry) sharesLess() bool {
+	l := *e.Shared
+	return min(int64(l.Epsilon), int64(l.Rho), int64(l.Delta), int64(l.Tail)) >= 0 && within(l, e.Loss)
 }
 
 func (b *Books) defined(e Entry) (what string) {

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+
+	"noisegate/mechanisms"
 )
 
 // HashAfter is the entry's link in its dataset's chain: SHA-256 over the hash of the entry before (32 zero bytes for the first) and
@@ -13,7 +15,8 @@ import (
 //	"noisegate/1" · hash before · seq · at (µs since 1970) · kind · dataset · analyst · reservation · account ids · ε · unbounded · ρ · δ ·
 //	digest · mechanisms · account
 //
-// An entry with a tail begins with "noisegate/2" instead, and has the tail after δ.
+// An entry with a tail begins with "noisegate/2" instead, and has the tail after δ. One that counts as less for shared accounts begins with "noisegate/3", and has after δ
+// the tail, and then ε, unbounded, ρ, δ and tail of what it counts as for those.
 // Texts are hashed as they are stored.
 func (e Entry) HashAfter(before [32]byte) [32]byte {
 	return e.hashAfter(before, &fields{buffer: make([]byte, 0, 1024)})
@@ -23,7 +26,10 @@ func (e Entry) HashAfter(before [32]byte) [32]byte {
 func (e *Entry) hashAfter(before [32]byte, w *fields) [32]byte {
 	w.buffer = w.buffer[:0]
 	version := "noisegate/1"
-	if e.Loss.Tail != 0 {
+	switch {
+	case e.Shared != nil:
+		version = "noisegate/3"
+	case e.Loss.Tail != 0:
 		version = "noisegate/2"
 	}
 	w.buffer = append(w.buffer, version...)
@@ -38,16 +44,13 @@ func (e *Entry) hashAfter(before [32]byte, w *fields) [32]byte {
 	for _, id := range e.AccountIDs {
 		w.number(id)
 	}
-	w.number(int64(e.Loss.Epsilon))
-	unbounded := int64(0)
-	if e.Loss.Unbounded {
-		unbounded = 1
-	}
-	w.number(unbounded)
-	w.number(int64(e.Loss.Rho))
-	w.number(int64(e.Loss.Delta))
-	if e.Loss.Tail != 0 {
+	w.loss(e.Loss)
+	if e.Loss.Tail != 0 || e.Shared != nil {
 		w.number(int64(e.Loss.Tail))
+	}
+	if e.Shared != nil {
+		w.loss(*e.Shared)
+		w.number(int64(e.Shared.Tail))
 	}
 	w.text(string(e.Digest))
 	w.text(string(e.MechanismText))
@@ -59,6 +62,18 @@ func (e *Entry) hashAfter(before [32]byte, w *fields) [32]byte {
 type fields struct{ buffer []byte }
 
 func (w *fields) number(n int64) { w.buffer = binary.BigEndian.AppendUint64(w.buffer, uint64(n)) }
+
+// loss is ε, unbounded, ρ and δ.
+func (w *fields) loss(l mechanisms.Loss) {
+	unbounded := int64(0)
+	if l.Unbounded {
+		unbounded = 1
+	}
+	w.number(int64(l.Epsilon))
+	w.number(unbounded)
+	w.number(int64(l.Rho))
+	w.number(int64(l.Delta))
+}
 
 func (w *fields) text(s string) {
 	w.number(int64(len(s)))

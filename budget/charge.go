@@ -23,6 +23,9 @@ func (c Charge) check() error {
 	if err := checkLoss(c.Loss); err != nil {
 		return err
 	}
+	if c.Levels < 0 || c.Levels > maxLevels {
+		return fault.Internal(fmt.Errorf("budget: a charge has %d levels", c.Levels))
+	}
 	if err := c.checkPlan(); err != nil {
 		return err
 	}
@@ -82,6 +85,7 @@ func (a Account) check(by string) error {
 func (c Charge) inLedger() Charge {
 	c.Accounts = slices.SortedFunc(slices.Values(c.Accounts), func(a, b Account) int { return a.ID.compare(b.ID) })
 	c.Loss = inLedger(c.Loss)
+	c.Loss.Tail *= mechanisms.AttoDelta(max(c.Levels, 1))
 	if len(c.Request) == 0 {
 		c.Request = json.RawMessage("null")
 	}
@@ -101,17 +105,22 @@ func inLedger(l mechanisms.Loss) mechanisms.Loss {
 	return l
 }
 
+// maxLevels bounds [Charge.Levels], so that tails do not overflow.
+const maxLevels = 1_000_000_000
+
 // tailEach is the δ′ of a release that has a ρ and no pure ε: the smallest that the ledger counts. It is the same for all accounts of a charge, whatever is left
 // of them, so that nobody can choose it for another, and so small that an approx account of δ has room for δ/32 of them, at 10⁻⁶ more than 3·10¹⁰. As ε grows with
 // the square root of ln(1/δ′) only, a δ′ of 10⁻⁹ would make it smaller by less than a third.
 const tailEach mechanisms.AttoDelta = 1
 
-// settledAs is what a release counts as whose reservation is held: one that was reserved before there were tails has none.
+// settledAs is what a release counts as whose reservation is held: one that was reserved before there were tails has none. It keeps the whole tail, one for each
+// of the levels that it might have settled at: see [Charge.Levels].
 func settledAs(released, held mechanisms.Loss) mechanisms.Loss {
 	if !released.Unbounded || held.Unbounded {
 		return released
 	}
 	released = inLedger(released)
+	released.Tail = max(released.Tail, held.Tail)
 	released.Epsilon = min(released.Epsilon, held.Epsilon) // ε(ρ) rises with ρ, its computed bound nearly so
 	return released
 }
@@ -184,6 +193,7 @@ type ending struct {
 	to     state
 	kind   EntryKind
 	loss   *mechanisms.Loss // what the charge counts as from then on; nil: all that was reserved
+	shared *mechanisms.Loss // what it counts as for shared accounts; nil: the same
 	answer []byte           // settled only
 }
 
@@ -195,6 +205,38 @@ func settling(released mechanisms.Loss, answer []byte) (ending, error) {
 		released.Epsilon = 0
 	}
 	return ending{to: settled, kind: EntrySettle, loss: &released, answer: append([]byte{}, answer...)}, nil
+}
+
+func settlingApart(released Apart, answer []byte) (ending, error) {
+	e, err := settling(released.Own, answer)
+	if err != nil {
+		return ending{}, err
+	}
+	shared, err := settling(released.Shared, nil)
+	e.shared = shared.loss
+	return e, err
+}
+
+// settles gives what a charge counts as from now on, for its own accounts and, where that is less, for the shared ones; false if it is more than was held.
+func (e ending) settles(held mechanisms.Loss) (own mechanisms.Loss, shared *mechanisms.Loss, ok bool) {
+	own = held
+	if e.loss != nil {
+		own = settledAs(*e.loss, held)
+	}
+	if e.shared != nil {
+		if less := settledAs(*e.shared, own); less != own {
+			shared = &less
+		}
+	}
+	return own, shared, within(own, held) && (shared == nil || within(*shared, own))
+}
+
+// counts is what a charge counts as in accounts of a scope.
+func (s Scope) counts(own mechanisms.Loss, shared *mechanisms.Loss) mechanisms.Loss {
+	if shared != nil && (s == DatasetScope || s == EnsembleScope) {
+		return *shared
+	}
+	return own
 }
 
 func voiding() ending  { return ending{to: voided, kind: EntryVoid, loss: &mechanisms.Loss{}} }

@@ -109,7 +109,8 @@ type heldCharge struct {
 	Charge
 	accounts       []*tally
 	state          state
-	held           mechanisms.Loss // what it counts as: what was reserved, then what was released
+	held           mechanisms.Loss  // what it counts as: what was reserved, then what was released
+	shared         *mechanisms.Loss // what it counts as for shared accounts; nil: the same
 	answer         []byte
 	opened, closed time.Time
 	attempt        int // which time the question is charged
@@ -286,22 +287,20 @@ func (d *desk) close(id ReservationID, end ending) (bool, error) {
 	case c.state != open:
 		return false, end.again(id, c.state, c.answer)
 	}
-	loss := c.held
-	if end.loss != nil {
-		loss = settledAs(*end.loss, c.held)
-	}
-	if !within(loss, c.held) {
+	own, shared, ok := end.settles(c.held)
+	if !ok {
 		return false, overReserved(id)
 	}
 	for _, a := range c.accounts {
+		loss := a.ID.Scope.counts(own, shared)
 		a.reserved.subtract(sumOf(c.held))
 		a.used.subtract(sumOf(c.held))
 		a.used.add(sumOf(loss))
 		a.busy = a.Limit.Rate.back(a.busy, c.opened, d.now, c.held, loss)
 		a.moved = true
 	}
-	c.state, c.held, c.answer, c.closed, c.ended = end.to, loss, end.answer, d.now, true
-	e := Entry{Kind: end.kind, Reservation: id, Loss: loss}
+	c.state, c.held, c.shared, c.answer, c.closed, c.ended = end.to, own, shared, end.answer, d.now, true
+	e := Entry{Kind: end.kind, Reservation: id, Loss: own, Shared: shared}
 	if end.kind == EntrySettle {
 		e.Digest = digestOf(end.answer)
 	}

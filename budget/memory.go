@@ -99,6 +99,15 @@ func (m *Memory) Settle(_ context.Context, id ReservationID, released mechanisms
 	return m.close(id, end)
 }
 
+// SettleApart implements [Ledger].
+func (m *Memory) SettleApart(_ context.Context, id ReservationID, released Apart, answer []byte) error {
+	end, err := settlingApart(released, answer)
+	if err != nil {
+		return err
+	}
+	return m.close(id, end)
+}
+
 // Void implements [Ledger].
 func (m *Memory) Void(_ context.Context, id ReservationID) error { return m.close(id, voiding()) }
 

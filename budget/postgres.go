@@ -241,6 +241,15 @@ func (p *Postgres) Settle(ctx context.Context, id ReservationID, released mechan
 	return p.close(ctx, id, end)
 }
 
+// SettleApart implements [Ledger].
+func (p *Postgres) SettleApart(ctx context.Context, id ReservationID, released Apart, answer []byte) error {
+	end, err := settlingApart(released, answer)
+	if err != nil {
+		return err
+	}
+	return p.close(ctx, id, end)
+}
+
 // Void implements [Ledger].
 func (p *Postgres) Void(ctx context.Context, id ReservationID) error {
 	return p.close(ctx, id, voiding())
@@ -405,11 +414,8 @@ func (p *Postgres) Entries(ctx context.Context, page Page) ([]Entry, error) {
 }
 
 func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
-	var hash []byte
-	err = row.Scan(&e.Seq, &e.At, &e.Kind, &e.Dataset, &e.Analyst, &e.Reservation, &e.AccountIDs, &e.Loss.Epsilon, &e.Loss.Unbounded,
-		&e.Loss.Rho, &e.Loss.Delta, &e.Loss.Tail, &e.Digest, &e.MechanismText, &e.AccountText, &hash)
+	e, err = scanChained(row)
 	e.At = e.At.UTC()
-	copy(e.Hash[:], hash)
 	if err == nil && e.MechanismText != nil {
 		var r releaseRecord
 		r, err = readReleases(e.MechanismText)

@@ -209,10 +209,12 @@ func verifyFrom(ctx context.Context, tx pgx.Tx, from Head) error {
 }
 
 // scanChained reads what is hashed of an entry.
-func scanChained(rows pgx.Rows) (e Entry, err error) {
+func scanChained(row pgx.CollectableRow) (e Entry, err error) {
 	var hash []byte
-	err = rows.Scan(&e.Seq, &e.At, &e.Kind, &e.Dataset, &e.Analyst, &e.Reservation, &e.AccountIDs, &e.Loss.Epsilon, &e.Loss.Unbounded,
-		&e.Loss.Rho, &e.Loss.Delta, &e.Loss.Tail, &e.Digest, &e.MechanismText, &e.AccountText, &hash)
+	var shared []int64
+	err = row.Scan(&e.Seq, &e.At, &e.Kind, &e.Dataset, &e.Analyst, &e.Reservation, &e.AccountIDs, &e.Loss.Epsilon, &e.Loss.Unbounded,
+		&e.Loss.Rho, &e.Loss.Delta, &e.Loss.Tail, &shared, &e.Digest, &e.MechanismText, &e.AccountText, &hash)
+	e.Shared = sharedOf(shared)
 	copy(e.Hash[:], hash)
 	return e, err
 }

@@ -104,6 +104,9 @@ func everyKind(t *testing.T, l *budget.Postgres) {
 		reserve(t, l, charge(id, mechanisms.Loss{Epsilon: 10}, whole, own))
 	}
 	failed(l.Settle(t.Context(), "settled", mechanisms.Loss{Epsilon: 7}, []byte("answer")))
+	apart := charge("apart", mechanisms.Loss{Epsilon: 10, Rho: 4}, whole, own)
+	reserve(t, l, apart)
+	failed(l.SettleApart(t.Context(), "apart", budget.Apart{Own: mechanisms.Loss{Epsilon: 8, Rho: 3}, Shared: mechanisms.Loss{Epsilon: 5}}, []byte("apart")))
 	failed(l.Void(t.Context(), "voided"))
 	failed(l.Expire(t.Context(), "expired"))
 	reserve(t, l, again)

@@ -149,11 +149,12 @@ func (s *session) queueCharges(b *pgx.Batch) {
 	if len(ended) > 0 {
 		n := len(ended)
 		ids, states, answers, losses := make([]string, n), make([]string, n), make([][]byte, n), newLossColumns(n)
+		shared := make([]*string, n)
 		for i, c := range ended {
-			ids[i], states[i], answers[i] = string(c.ID), string(c.state), c.answer
+			ids[i], states[i], answers[i], shared[i] = string(c.ID), string(c.state), c.answer, sharedText(c.shared)
 			losses.add(c.held)
 		}
-		b.Queue(sqlEnd, s.desk.now, ids, states, losses.epsilon, losses.unbounded, losses.rho, losses.delta, answers, losses.tail)
+		b.Queue(sqlEnd, s.desk.now, ids, states, losses.epsilon, losses.unbounded, losses.rho, losses.delta, answers, losses.tail, shared)
 	}
 }
 
@@ -212,7 +213,7 @@ func (s *session) queueJournal(b *pgx.Batch) {
 	n := len(s.desk.journal)
 	seqs, hashes, digests := make([]int64, n), make([][]byte, n), make([][]byte, n)
 	kinds, analysts, accounts := make([]string, n), make([]string, n), make([]string, n)
-	charges, made, records := make([]*string, n), make([]*string, n), make([]*string, n)
+	charges, made, records, shared := make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n)
 	losses := newLossColumns(n)
 	for i, l := range s.desk.journal {
 		e := &s.desk.journal[i].Entry
@@ -220,9 +221,10 @@ func (s *session) queueJournal(b *pgx.Batch) {
 		kinds[i], analysts[i], accounts[i] = string(e.Kind), e.Analyst, arrayText(e.AccountIDs)
 		charges[i], made[i], records[i] = orNull(string(e.Reservation)), orNull(string(e.MechanismText)), orNull(string(e.AccountText))
 		losses.add(l.Loss)
+		shared[i] = sharedText(l.Shared)
 	}
 	b.Queue(sqlWrite, s.dataset, s.desk.now, seqs, kinds, analysts, accounts, charges, losses.epsilon, losses.unbounded, losses.rho,
-		losses.delta, digests, made, records, hashes, losses.tail)
+		losses.delta, digests, made, records, hashes, losses.tail, shared)
 }
 
 // lossColumns are losses as parameters.
@@ -241,6 +243,27 @@ func (l *lossColumns) add(x mechanisms.Loss) {
 	l.epsilon, l.unbounded = append(l.epsilon, int64(x.Epsilon)), append(l.unbounded, x.Unbounded)
 	l.rho, l.delta = append(l.rho, int64(x.Rho)), append(l.delta, int64(x.Delta))
 	l.tail = append(l.tail, int64(x.Tail))
+}
+
+// sharedText is what a charge counts as for shared accounts, as the ledger keeps it: ε, unbounded, ρ, δ and tail; nil (NULL) where it is the same as for others.
+func sharedText(l *mechanisms.Loss) *string {
+	if l == nil {
+		return nil
+	}
+	s := sumOf(*l)
+	return new(arrayText([]int64{int64(s.added.Epsilon), s.unbounded, int64(s.added.Rho), int64(s.added.Delta), int64(s.added.Tail)}))
+}
+
+// sharedOf reads it. What the ledger cannot have written is a loss that no entry and no charge has.
+func sharedOf(n []int64) *mechanisms.Loss {
+	switch {
+	case n == nil:
+		return nil
+	case len(n) != 5 || n[1] < 0 || n[1] > 1:
+		return &mechanisms.Loss{Epsilon: -1}
+	}
+	return &mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(n[0]), Unbounded: n[1] == 1, Rho: mechanisms.PicoRho(n[2]), Delta: mechanisms.AttoDelta(n[3]),
+		Tail: mechanisms.AttoDelta(n[4])}
 }
 
 // arrayText writes numbers as PostgreSQL does: lists of lists of different lengths are no parameter.

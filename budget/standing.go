@@ -63,9 +63,11 @@ func (s *standing) add(e Entry) (what string) {
 		delete(s.Open, e.Reservation)
 		freed := sums{}
 		freed.subtract(sumOf(c.Loss))
-		used := freed
-		used.add(sumOf(e.Loss))
-		s.move(c.Accounts, used, freed)
+		for _, number := range c.Accounts {
+			used := freed
+			used.add(sumOf(s.scope(number, e).counts(e.Loss, e.Shared)))
+			s.move([]int64{number}, used, freed)
+		}
 	case EntryLimit, EntryRefill, EntryFreeze, EntryThaw:
 		if len(e.AccountIDs) != 1 {
 			return "it says nothing of one account"
@@ -88,6 +90,15 @@ func (s *standing) add(e Entry) (what string) {
 		return "nobody knows its kind"
 	}
 	return ""
+}
+
+// scope is whose account a number is, as far as that matters to an entry.
+func (s *standing) scope(number int64, e Entry) Scope {
+	var said limitRecord
+	if e.Shared != nil {
+		_ = json.Unmarshal(s.Accounts[number].Text, &said) // its text is compared with the account
+	}
+	return said.Scope
 }
 
 func (s *standing) move(accounts []int64, used, reserved sums) {

@@ -88,6 +88,9 @@ func (s *Service) entryOf(e budget.Entry) api.AuditEntry {
 		AccountIDs: append([]int64{}, e.AccountIDs...), Amounts: sumsOf(e.Loss), Digest: hex.EncodeToString(e.Digest),
 		Mechanisms: string(e.MechanismText), Account: string(e.AccountText),
 	}
+	if e.Shared != nil {
+		shown.Shared = new(sumsOf(*e.Shared))
+	}
 	if e.Hash != [32]byte{} {
 		shown.Hash = hexText(e.Hash)
 	}

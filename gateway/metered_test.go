@@ -46,6 +46,10 @@ func (b brittle) Settle(ctx context.Context, id budget.ReservationID, loss mecha
 	return b.around("settle", func() error { return b.Ledger.Settle(ctx, id, loss, answer) })
 }
 
+func (b brittle) SettleApart(ctx context.Context, id budget.ReservationID, released budget.Apart, answer []byte) error {
+	return b.around("settle", func() error { return b.Ledger.SettleApart(ctx, id, released, answer) })
+}
+
 func (b brittle) Void(ctx context.Context, id budget.ReservationID) error {
 	return b.around("void", func() error { return b.Ledger.Void(ctx, id) })
 }

@@ -50,6 +50,88 @@ func testSettleLess(f *fixture) {
 	f.refused(f.charge(pure(1), own), fault.CodeBudgetExhausted)
 }
 
+// What costs the dataset and the ensemble less is spent so; all is reserved on all, and the history shows what the analyst paid.
+func testSettleApart(f *fixture) {
+	limit := f.limit(budget.Approx, "30", "1e-6")
+	whole, group, own, votes := datasetAccount(limit), groupAccount("ml", limit), analystAccount("ana", limit), ensembleAccount("digits", limit)
+	reserved := withDelta(gaussian(100), 7)
+	c := f.charge(reserved, own, votes, whole, group)
+	id := f.reserve(c)
+	for _, a := range c.Accounts {
+		f.wantBalance(a, mechanisms.Loss{}, kept(reserved))
+	}
+	for _, more := range []budget.Apart{
+		{Own: gaussian(50), Shared: gaussian(51)}, {Own: gaussian(101)}, {Own: gaussian(50), Shared: withDelta(mechanisms.Loss{}, 1)},
+		{Own: gaussian(50), Shared: mechanisms.Loss{Rho: -1}}, {Own: withDelta(gaussian(50), 8), Shared: gaussian(1)},
+	} {
+		if err := f.ledger.SettleApart(f.Context(), id, more, []byte("x")); err == nil {
+			f.Fatalf("released %+v for %+v", more, reserved)
+		}
+		for _, a := range c.Accounts {
+			f.wantBalance(a, mechanisms.Loss{}, kept(reserved))
+		}
+	}
+	f.settleApart(id, budget.Apart{Own: withDelta(gaussian(50), 7), Shared: gaussian(20)})
+	for _, a := range []budget.Account{group, own} {
+		f.wantBalance(a, kept(withDelta(gaussian(50), 7)), mechanisms.Loss{})
+	}
+	for _, a := range []budget.Account{whole, votes} {
+		f.wantBalance(a, kept(gaussian(20)), mechanisms.Loss{})
+	}
+	stored, err := f.ledger.Release(f.Context(), "ana", id)
+	if err != nil || stored.Loss != kept(withDelta(gaussian(50), 7)) {
+		f.Fatalf("%+v, %v", stored, err)
+	}
+	e := f.entries()[0]
+	if e.Kind != budget.EntrySettle || e.Loss != stored.Loss || e.Shared == nil || *e.Shared != kept(gaussian(20)) {
+		f.Fatalf("%+v", e)
+	}
+	// Nothing at all, and the same for all: this is an entry as Settle writes it.
+	id = f.reserve(f.charge(reserved, own, whole))
+	f.settleApart(id, budget.Apart{Own: gaussian(100)})
+	f.wantBalance(whole, kept(gaussian(20)), mechanisms.Loss{})
+	id = f.reserve(f.charge(reserved, own, whole))
+	f.settleApart(id, budget.Apart{Own: gaussian(10), Shared: gaussian(10)})
+	if e := f.entries()[0]; e.Shared != nil {
+		f.Fatalf("%+v", e)
+	}
+}
+
+// A charge that may settle at several levels has a tail for each, and keeps them.
+func testLevels(f *fixture) {
+	own, whole := analystAccount("ana", f.limit(budget.Approx, "30", "1e-15")), datasetAccount(f.limit(budget.Approx, "30", "1e-15"))
+	levels := func(n int64) budget.Charge {
+		c := f.charge(gaussian(10), own, whole)
+		c.Levels = n
+		return c
+	}
+	tailed := func(rho, tails int64) mechanisms.Loss {
+		l := kept(gaussian(rho))
+		l.Tail *= mechanisms.AttoDelta(tails)
+		return l
+	}
+	id := f.reserve(levels(11))
+	f.wantBalance(own, mechanisms.Loss{}, tailed(10, 11))
+	f.settleApart(id, budget.Apart{Own: gaussian(5), Shared: gaussian(2)})
+	f.wantBalance(own, tailed(5, 11), mechanisms.Loss{})
+	f.wantBalance(whole, tailed(2, 11), mechanisms.Loss{})
+	f.settleApart(f.reserve(levels(11)), budget.Apart{Own: gaussian(5)})
+	f.wantBalance(whole, tailed(2, 11), mechanisms.Loss{}) // what is released to nobody has no tail
+	// There is room for 31 tails (a 32nd of δ) in the ε clause, which this ρ needs.
+	low := own
+	low.Limit.Rho, low.Origin = 1, budget.FromSteward
+	if err := f.ledger.SetLimit(f.Context(), "stella", low); err != nil {
+		f.Fatal(err)
+	}
+	f.refused(levels(10), fault.CodeBudgetExhausted)
+	f.settle(f.reserve(levels(9)), gaussian(5))
+	for _, n := range []int64{-1, 2_000_000_000} {
+		if _, err := f.ledger.Reserve(f.Context(), levels(n)); fault.CodeOf(err) != fault.CodeInternal {
+			f.Fatalf("%d levels: %v", n, err)
+		}
+	}
+}
+
 func testVoidGivesBack(f *fixture) {
 	own := analystAccount("ana", f.limit(budget.Pure, "1", ""))
 	c := f.charge(pure(1000), own)

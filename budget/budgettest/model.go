@@ -19,26 +19,38 @@ type model struct {
 
 type modelCharge struct {
 	budget.Charge
-	state string // open, settled, expired; voided ones are dropped
+	state  string           // open, settled, expired; voided ones are dropped
+	shared *mechanisms.Loss // settled apart
+}
+
+// lossOn is what a charge counts as in an account.
+func (c modelCharge) lossOn(id budget.AccountID) mechanisms.Loss {
+	loss := c.Loss
+	if c.shared != nil && (id.Scope == budget.DatasetScope || id.Scope == budget.EnsembleScope) {
+		loss = *c.shared
+	}
+	if loss = kept(loss); loss.Tail > 0 {
+		loss.Tail = mechanisms.AttoDelta(max(c.Levels, 1))
+	}
+	return loss
 }
 
 // admits restates the rule of [budget.Limit] from its definition.
-func (m *model) admits(id budget.AccountID, l budget.Limit, loss mechanisms.Loss) bool {
+func (m *model) admits(id budget.AccountID, l budget.Limit, charge budget.Charge) bool {
 	epsilon, rho, delta, tail := big.NewInt(0), big.NewInt(0), big.NewInt(0), big.NewInt(0)
 	bounded := true
 	add := func(loss mechanisms.Loss) {
-		loss = kept(loss)
 		epsilon.Add(epsilon, big.NewInt(int64(loss.Epsilon)))
 		rho.Add(rho, big.NewInt(int64(loss.Rho)))
 		delta.Add(delta, big.NewInt(int64(loss.Delta)))
 		tail.Add(tail, big.NewInt(int64(loss.Tail)))
 		bounded = bounded && !loss.Unbounded
 	}
-	add(loss)
+	add(modelCharge{Charge: charge}.lossOn(id))
 	for _, c := range m.charges {
 		for _, a := range c.Accounts {
 			if a.ID == id {
-				add(c.Loss)
+				add(c.lossOn(id))
 			}
 		}
 	}
@@ -84,7 +96,7 @@ func testAgainstModel(f *fixture) {
 		m := &model{limits: map[budget.AccountID]budget.Limit{}}
 		name := func(s string) string { return fmt.Sprint(s, world) }
 		accounts := []budget.Account{
-			groupAccount(name("all"), anyLimit(t)), groupAccount(name("some"), anyLimit(t)), analystAccount(name("ana"), anyLimit(t)),
+			groupAccount(name("all"), anyLimit(t)), ensembleAccount(name("some"), anyLimit(t)), analystAccount(name("ana"), anyLimit(t)),
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"reserve": func(t *rapid.T) {
@@ -92,7 +104,9 @@ func testAgainstModel(f *fixture) {
 				if skip := rapid.IntRange(0, 3).Draw(t, "left out"); skip < 3 {
 					chosen = append(append([]budget.Account{}, accounts[:skip]...), accounts[skip+1:]...)
 				}
-				f.reserveInModel(t, m, f.charge(anyLoss(t), chosen...))
+				c := f.charge(anyLoss(t), chosen...)
+				c.Levels = rapid.SampledFrom([]int64{0, 1, 2, 30_000_000}).Draw(t, "levels")
+				f.reserveInModel(t, m, c)
 			},
 			"settle": func(t *rapid.T) {
 				if open := m.open(); len(open) > 0 {
@@ -103,6 +117,20 @@ func testAgainstModel(f *fixture) {
 					}
 					f.settle(c.ID, released)
 					c.state, c.Loss = "settled", released
+				}
+			},
+			"settle apart": func(t *rapid.T) {
+				if open := m.open(); len(open) > 0 {
+					c := &m.charges[rapid.SampledFrom(open).Draw(t, "charge")]
+					own := c.Loss
+					own.Epsilon, own.Rho = own.Epsilon/2, own.Rho/2
+					shared := mechanisms.Loss{}
+					if rapid.Bool().Draw(t, "some") {
+						shared = own
+						shared.Epsilon, shared.Rho, shared.Delta = own.Epsilon/3, own.Rho/3, 0
+					}
+					f.settleApart(c.ID, budget.Apart{Own: own, Shared: shared})
+					c.state, c.Loss, c.shared = "settled", own, &shared
 				}
 			},
 			"void": func(t *rapid.T) {
@@ -157,7 +185,7 @@ func (f *fixture) reserveInModel(t *rapid.T, m *model, c budget.Charge) {
 		if !exists {
 			l = a.Limit
 		}
-		want = want && m.admits(a.ID, l, c.Loss)
+		want = want && m.admits(a.ID, l, c)
 	}
 	_, err := f.ledger.Reserve(f.Context(), c)
 	if (err == nil) != want || err != nil && fault.CodeOf(err) != fault.CodeBudgetExhausted {
@@ -165,7 +193,7 @@ func (f *fixture) reserveInModel(t *rapid.T, m *model, c budget.Charge) {
 	}
 	if want {
 		f.took(c)
-		m.charges = append(m.charges, modelCharge{c, "open"})
+		m.charges = append(m.charges, modelCharge{Charge: c, state: "open"})
 		for _, a := range c.Accounts {
 			if _, exists := m.limits[a.ID]; !exists {
 				m.limits[a.ID] = a.Limit

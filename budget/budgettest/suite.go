@@ -30,6 +30,8 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 	}{
 		{"Lifecycle", testLifecycle},
 		{"SettleLess", testSettleLess},
+		{"SettleApart", testSettleApart},
+		{"Levels", testLevels},
 		{"VoidGivesBack", testVoidGivesBack},
 		{"ExpireKeeps", testExpireKeeps},
 		{"Transitions", testTransitions},
@@ -154,6 +156,10 @@ func analystAccount(name string, l budget.Limit) budget.Account {
 	return budget.Account{ID: budget.AccountID{Dataset: dataset, Scope: budget.AnalystScope, Name: name}, Limit: l, Origin: budget.FromPolicy}
 }
 
+func ensembleAccount(name string, l budget.Limit) budget.Account {
+	return budget.Account{ID: budget.AccountID{Dataset: dataset, Scope: budget.EnsembleScope, Name: name}, Limit: l, Origin: budget.FromPolicy}
+}
+
 // charge is a new question of ana on the given accounts.
 func (f *fixture) charge(loss mechanisms.Loss, accounts ...budget.Account) budget.Charge {
 	n := f.ids.Add(1)
@@ -221,6 +227,14 @@ func (f *fixture) settle(id budget.ReservationID, released mechanisms.Loss) []by
 		f.Fatal(err)
 	}
 	return answer
+}
+
+// settleApart is settle of what costs shared accounts less.
+func (f *fixture) settleApart(id budget.ReservationID, released budget.Apart) {
+	f.Helper()
+	if err := f.ledger.SettleApart(f.Context(), id, released, []byte("answer of "+string(id))); err != nil {
+		f.Fatal(err)
+	}
 }
 
 // balance is the balance of one account that exists.
@@ -301,7 +315,11 @@ func (f *fixture) checkSums() {
 			sums = reserved
 		}
 		for _, id := range f.charged[e.Reservation] {
-			sums[id] = sums[id].Plus(e.Loss)
+			loss := e.Loss
+			if e.Shared != nil && (id.Scope == budget.DatasetScope || id.Scope == budget.EnsembleScope) {
+				loss = *e.Shared
+			}
+			sums[id] = sums[id].Plus(loss)
 		}
 	}
 	for id := range f.charged {

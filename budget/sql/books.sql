@@ -2,7 +2,7 @@
 --
 -- $1 dataset
 WITH newest AS ( -- what each charge counts as
-	SELECT DISTINCT ON (charge_id) seq, at, kind, charge_id, analyst, account_ids, epsilon, unbounded, rho, delta, tail, digest, hash IS NOT NULL AS chained
+	SELECT DISTINCT ON (charge_id) seq, at, kind, charge_id, analyst, account_ids, epsilon, unbounded, rho, delta, tail, shared, digest, hash IS NOT NULL AS chained
 	FROM noisegate.entry
 	WHERE dataset = $1 AND charge_id IS NOT NULL
 	ORDER BY charge_id, seq DESC
@@ -10,11 +10,16 @@ WITH newest AS ( -- what each charge counts as
 	SELECT charge_id, seq, at, digest, hash IS NOT NULL AS chained, mechanisms FROM noisegate.entry WHERE dataset = $1 AND kind = 'reserve'
 ), planned AS ( -- budget.releaseRecord
 	SELECT charge_id, seq, mechanisms->'registers' AS slots, mechanisms->'draws' AS draws FROM opened WHERE json_typeof(mechanisms) = 'object'
-), used AS (
+), used AS ( -- budget.Scope.counts
 	SELECT id, sum(epsilon) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, sum(rho) AS rho, sum(delta) AS delta, sum(tail) AS tail,
 		sum(tail) FILTER (WHERE kind = 'reserve') AS open_tail, sum(epsilon) FILTER (WHERE kind = 'reserve') AS open_epsilon, count(*) FILTER (WHERE unbounded AND kind = 'reserve') AS open_unbounded,
 		sum(rho) FILTER (WHERE kind = 'reserve') AS open_rho, sum(delta) FILTER (WHERE kind = 'reserve') AS open_delta
-	FROM newest, unnest(account_ids) AS id
+	FROM (SELECT n.kind, a.account_id AS id, c.*
+		FROM newest n CROSS JOIN unnest(n.account_ids) AS id JOIN noisegate.account a ON a.account_id = id
+		CROSS JOIN LATERAL (SELECT n.shared IS NOT NULL AND a.scope::text IN ('dataset', 'ensemble') AS apart) p
+		CROSS JOIN LATERAL (SELECT CASE WHEN apart THEN n.shared[1] ELSE n.epsilon END AS epsilon, CASE WHEN apart THEN n.shared[2] = 1 ELSE n.unbounded END AS unbounded,
+			CASE WHEN apart THEN n.shared[3] ELSE n.rho END AS rho, CASE WHEN apart THEN n.shared[4] ELSE n.delta END AS delta,
+			CASE WHEN apart THEN n.shared[5] ELSE n.tail END AS tail) c) c
 	GROUP BY id
 ), defined AS (
 	SELECT DISTINCT ON (account_ids[1]) seq, account_ids[1] AS id, account::jsonb AS account,
@@ -26,9 +31,9 @@ WITH newest AS ( -- what each charge counts as
 SELECT coalesce(n.seq, 0) AS seq, 'its charge is not as it says' AS what
 FROM newest n FULL JOIN (SELECT * FROM noisegate.charge WHERE dataset = $1) c USING (charge_id)
 WHERE n.charge_id IS NULL OR c.charge_id IS NULL
-	OR (c.state, c.analyst, c.epsilon, c.unbounded, c.rho, c.delta, c.tail, c.account_ids) IS DISTINCT FROM
+	OR (c.state, c.analyst, c.epsilon, c.unbounded, c.rho, c.delta, c.tail, c.shared, c.account_ids) IS DISTINCT FROM
 		(CASE n.kind WHEN 'reserve' THEN 'open' WHEN 'settle' THEN 'settled' WHEN 'void' THEN 'voided' ELSE 'expired' END,
-		n.analyst, n.epsilon, n.unbounded, n.rho, n.delta, n.tail, n.account_ids)
+		n.analyst, n.epsilon, n.unbounded, n.rho, n.delta, n.tail, n.shared, n.account_ids)
 	OR n.kind = 'settle' AND n.digest <> sha256(c.answer) OR (n.kind = 'settle') <> (c.answer IS NOT NULL)
 	OR n.chained AND c.closed_at IS DISTINCT FROM CASE WHEN n.kind <> 'reserve' THEN n.at END
 UNION ALL
@@ -81,7 +86,11 @@ FROM defined d JOIN noisegate.account a ON a.account_id = d.id
 CROSS JOIN LATERAL (
 	SELECT coalesce(sum(epsilon), 0) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, coalesce(sum(rho), 0) AS rho,
 		coalesce(sum(delta), 0) AS delta, coalesce(sum(tail), 0) AS tail, CASE WHEN a.form = 'approx' THEN a.total_delta / 32 ELSE 0 END AS tails
-	FROM (SELECT DISTINCT ON (charge_id) epsilon, unbounded, rho, delta, tail FROM noisegate.entry e
+	FROM (SELECT DISTINCT ON (charge_id) c.* FROM noisegate.entry e
+		CROSS JOIN LATERAL (SELECT e.shared IS NOT NULL AND a.scope::text IN ('dataset', 'ensemble') AS apart) p
+		CROSS JOIN LATERAL (SELECT CASE WHEN apart THEN e.shared[1] ELSE e.epsilon END AS epsilon, CASE WHEN apart THEN e.shared[2] = 1 ELSE e.unbounded END AS unbounded,
+			CASE WHEN apart THEN e.shared[3] ELSE e.rho END AS rho, CASE WHEN apart THEN e.shared[4] ELSE e.delta END AS delta,
+			CASE WHEN apart THEN e.shared[5] ELSE e.tail END AS tail) c
 		WHERE e.dataset = $1 AND e.charge_id IS NOT NULL AND d.id = ANY (e.account_ids) AND e.seq < d.seq
 		ORDER BY charge_id, seq DESC) c
 ) u

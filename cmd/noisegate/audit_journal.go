@@ -205,6 +205,9 @@ func (c *auditTailCommand) show(a *app, e api.AuditEntry) error {
 	switch {
 	case e.ReleaseID != "":
 		text += "  " + e.ReleaseID + "  " + amountsText(e.Amounts, up)
+		if e.Shared != nil {
+			text += "  (shared accounts: " + amountsText(*e.Shared, up) + ")"
+		}
 	case e.Account != "":
 		text += "  " + e.Account
 	}

@@ -264,6 +264,13 @@ func entryOf(shown api.AuditEntry) (e budget.Entry, err error) {
 	if e.Loss, err = lossOf(shown.Amounts); err != nil {
 		return e, err
 	}
+	if shown.Shared != nil {
+		shared, err := lossOf(*shown.Shared)
+		if err != nil {
+			return e, err
+		}
+		e.Shared = &shared
+	}
 	if e.Digest, err = hex.DecodeString(shown.Digest); err != nil {
 		return e, errors.New("its digest is not hexadecimal")
 	}

@@ -83,8 +83,16 @@ func (l trappedLedger) Reserve(ctx context.Context, c budget.Charge) (budget.Out
 }
 
 func (l trappedLedger) Settle(ctx context.Context, id budget.ReservationID, released mechanisms.Loss, answer []byte) error {
+	return l.storing(func() error { return l.Ledger.Settle(ctx, id, released, answer) })
+}
+
+func (l trappedLedger) SettleApart(ctx context.Context, id budget.ReservationID, released budget.Apart, answer []byte) error {
+	return l.storing(func() error { return l.Ledger.SettleApart(ctx, id, released, answer) })
+}
+
+func (l trappedLedger) storing(settle func() error) error {
 	l.visit(beforeStore)
-	err := l.Ledger.Settle(ctx, id, released, answer)
+	err := settle()
 	if err == nil {
 		l.visit(afterStore)
 	}

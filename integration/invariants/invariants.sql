@@ -4,9 +4,14 @@
 -- I1: an account is overspent
 SELECT format('%s %s %s: %s', a.dataset, a.scope, a.name, c)
 FROM noisegate.account a CROSS JOIN LATERAL (
-	SELECT coalesce(sum(c.epsilon), 0) AS epsilon, coalesce(sum(c.rho), 0) AS rho, coalesce(sum(c.delta), 0) AS delta,
-		coalesce(sum(c.tail), 0) AS tail, count(*) FILTER (WHERE c.unbounded) AS unbounded
-	FROM noisegate.charge c WHERE a.account_id = ANY (c.account_ids)
+	SELECT coalesce(sum(s.epsilon), 0) AS epsilon, coalesce(sum(s.rho), 0) AS rho, coalesce(sum(s.delta), 0) AS delta,
+		coalesce(sum(s.tail), 0) AS tail, count(*) FILTER (WHERE s.unbounded) AS unbounded
+	FROM noisegate.charge c
+	CROSS JOIN LATERAL (SELECT c.shared IS NOT NULL AND a.scope::text IN ('dataset', 'ensemble') AS apart) p
+	CROSS JOIN LATERAL (SELECT CASE WHEN apart THEN c.shared[1] ELSE c.epsilon END AS epsilon, CASE WHEN apart THEN c.shared[2] = 1 ELSE c.unbounded END AS unbounded,
+		CASE WHEN apart THEN c.shared[3] ELSE c.rho END AS rho, CASE WHEN apart THEN c.shared[4] ELSE c.delta END AS delta,
+		CASE WHEN apart THEN c.shared[5] ELSE c.tail END AS tail) s
+	WHERE a.account_id = ANY (c.account_ids)
 ) c
 CROSS JOIN LATERAL (SELECT CASE WHEN a.form = 'approx' THEN a.total_delta / 32 ELSE 0 END AS room) t
 WHERE NOT (c.delta + least(c.tail, t.room) <= a.delta_ceiling
@@ -32,9 +37,14 @@ FROM noisegate.entry e WHERE e.charge_id IS NOT NULL AND NOT EXISTS (SELECT FROM
 -- I4: a balance is not the sum of its charges
 SELECT format('%s %s %s: %s %s %s %s %s, and its charges %s', a.dataset, a.scope, a.name, a.used_epsilon, a.used_rho, a.used_delta, a.used_tail, a.used_unbounded, c)
 FROM noisegate.account a, LATERAL (
-	SELECT coalesce(sum(c.epsilon), 0) AS epsilon, coalesce(sum(c.rho), 0) AS rho, coalesce(sum(c.delta), 0) AS delta,
-		coalesce(sum(c.tail), 0) AS tail, count(*) FILTER (WHERE c.unbounded) AS unbounded
-	FROM noisegate.charge c WHERE a.account_id = ANY (c.account_ids)
+	SELECT coalesce(sum(s.epsilon), 0) AS epsilon, coalesce(sum(s.rho), 0) AS rho, coalesce(sum(s.delta), 0) AS delta,
+		coalesce(sum(s.tail), 0) AS tail, count(*) FILTER (WHERE s.unbounded) AS unbounded
+	FROM noisegate.charge c
+	CROSS JOIN LATERAL (SELECT c.shared IS NOT NULL AND a.scope::text IN ('dataset', 'ensemble') AS apart) p
+	CROSS JOIN LATERAL (SELECT CASE WHEN apart THEN c.shared[1] ELSE c.epsilon END AS epsilon, CASE WHEN apart THEN c.shared[2] = 1 ELSE c.unbounded END AS unbounded,
+		CASE WHEN apart THEN c.shared[3] ELSE c.rho END AS rho, CASE WHEN apart THEN c.shared[4] ELSE c.delta END AS delta,
+		CASE WHEN apart THEN c.shared[5] ELSE c.tail END AS tail) s
+	WHERE a.account_id = ANY (c.account_ids)
 ) c
 WHERE (a.used_epsilon, a.used_rho, a.used_delta, a.used_tail, a.used_unbounded) IS DISTINCT FROM (c.epsilon, c.rho, c.delta, c.tail, c.unbounded)
 
@@ -43,7 +53,7 @@ SELECT format('charge %s counts as %s, entry %s as %s', charge_id, c.epsilon, e.
 FROM noisegate.charge c JOIN (
 	SELECT DISTINCT ON (charge_id) * FROM noisegate.entry ORDER BY charge_id, seq DESC
 ) e USING (charge_id)
-WHERE (c.epsilon, c.rho, c.delta, c.tail, c.unbounded, c.account_ids) IS DISTINCT FROM (e.epsilon, e.rho, e.delta, e.tail, e.unbounded, e.account_ids)
+WHERE (c.epsilon, c.rho, c.delta, c.tail, c.unbounded, c.shared, c.account_ids) IS DISTINCT FROM (e.epsilon, e.rho, e.delta, e.tail, e.unbounded, e.shared, e.account_ids)
 
 -- I4: the gateway's role may rewrite history
 SELECT format('%s on noisegate.%s', p, t)
