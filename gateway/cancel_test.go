@@ -126,8 +126,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCancelBeforeTheCharge: a question that is cancelled before it was charged is not, and neither is one that had read nothing when it was stopped, such
-// as one that waited for a connection. Without a quantum it stops at once.
+// TestCancelBeforeTheCharge: a question that is cancelled before it was charged is not. Once it was, the charge stands, also where nothing had been read when it was
+// stopped, such as of one that waited for a connection. Without a quantum it stops at once.
 //
 // covers: W.7
 func TestCancelBeforeTheCharge(t *testing.T) {
@@ -136,10 +136,11 @@ func TestCancelBeforeTheCharge(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*rig)
 		leaves  time.Duration
+		spent   string
 	}{
 		"not charged": {func(r *rig) {
 			r.Service.policies = cancelling{r.policies, func() { _, _ = r.Cancel(context.Background(), principal(t, "ana"), "key") }}
-		}, 0},
+		}, 0, "0"},
 		"nothing read": {func(r *rig) {
 			r.sampler = func() *mechanisms.Sampler { return mechanisms.NewSamplerFrom(latest{}) }
 			r.data.takes = func(ctx context.Context) ([]sqlrewrite.ExactRow, error) {
@@ -147,7 +148,7 @@ func TestCancelBeforeTheCharge(t *testing.T) {
 				return nil, fault.Untouched(fault.DataUnavailable(ctx.Err()))
 			}
 			r.clock.AfterFunc(20*time.Millisecond, func() { _, _ = r.Cancel(context.Background(), principal(t, "ana"), "key") })
-		}, testQuantum},
+		}, testQuantum, "0.5"},
 		"no quantum": {func(r *rig) {
 			r.datasets["d"] = Dataset{Data: r.data}
 			r.data.takes = func(ctx context.Context) ([]sqlrewrite.ExactRow, error) {
@@ -155,17 +156,17 @@ func TestCancelBeforeTheCharge(t *testing.T) {
 				return nil, fault.Untouched(fault.DataUnavailable(ctx.Err()))
 			}
 			r.clock.AfterFunc(20*time.Millisecond, func() { _, _ = r.Cancel(context.Background(), principal(t, "ana"), "key") })
-		}, 20 * time.Millisecond},
+		}, 20 * time.Millisecond, "0.5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := scheduled(t, 30*time.Second)
 			c.prepare(r)
 			began := r.clock.Now()
 			_, err := r.Query(t.Context(), principal(t, "ana"), request)
-			if took := r.clock.Now().Sub(began); took != c.leaves || fault.CodeOf(err) != fault.CodeBudgetCancelled || err.Error() != fault.BudgetCancelled(false).Error() {
+			if took := r.clock.Now().Sub(began); took != c.leaves || fault.CodeOf(err) != fault.CodeBudgetCancelled || err.Error() != fault.BudgetCancelled(c.spent != "0").Error() {
 				t.Errorf("left after %v: %v", took, err)
 			}
-			if got := r.spentEpsilon(t); got != "0" {
+			if got := r.spentEpsilon(t); got != c.spent {
 				t.Errorf("spent %s", got)
 			}
 			if len(r.running.asked) != 0 {

@@ -46,8 +46,9 @@ func done[T any](answer T, spent mechanisms.Loss) finish[T] {
 //   - The charge is committed before work begins.
 //   - Nothing of how the work ended can be seen before a boundary of the schedule: it waits there before the charge is closed.
 //   - The charge is taken back only if work says, by [fault.Untouched], that it cannot have read a protected row. Any other error and
-//     a panic keep it, and count as a failure of the analyst's, unless work says by [fault.Excused] that it is none. The analyst who cancels keeps it, too, and has not
-//     failed.
+//     a panic keep it, and count as a failure of the analyst's, unless work says by [fault.Excused] that it is none.
+//   - An end that is the analyst's own doing, a cancel or work that lasted until the timeout, keeps the charge also where nothing was read: that it was admitted tells
+//     what a shared account affords, and what is told is paid for. Nobody failed then.
 //   - After so many failures as the policy tolerates nothing is charged and no work begins: only stored answers are given.
 //   - An answer leaves only after the ledger holds it: whoever asks again gets the same bytes.
 //   - A client that hangs up changes nothing: work that was paid for is finished and stored, and its place is taken until then.
@@ -141,16 +142,16 @@ func (m meter) failures(ctx context.Context, dataset, analyst string) (int64, er
 // unwind closes the charge of work that failed and gives the work's error back. A charge that cannot be closed now stays
 // open, which counts as spent, until [Service.ExpireAbandoned] closes it.
 func (m meter) unwind(ctx context.Context, id budget.ReservationID, failure error) error {
-	end, stands := m.ledger.Fail, !fault.IsUntouched(failure)
-	switch {
-	case !stands:
-		end = m.ledger.Void
-	case fault.IsExcused(failure), errors.Is(failure, errCancelled):
+	end := m.ledger.Fail
+	switch own := errors.Is(failure, errCancelled) || errors.Is(failure, errTimeout); {
+	case errors.Is(failure, errCancelled), fault.IsExcused(failure), own && fault.IsUntouched(failure):
 		end = m.ledger.Expire
+	case fault.IsUntouched(failure):
+		end = m.ledger.Void
 	}
 	switch {
 	case errors.Is(failure, errCancelled):
-		failure = fault.BudgetCancelled(stands)
+		failure = fault.BudgetCancelled(true)
 	case errors.Is(failure, errTimeout):
 		failure = fault.DataUnavailable(failure)
 	}

@@ -26,13 +26,20 @@ type fakeData struct {
 	runs int
 	do   func() ([]sqlrewrite.ExactRow, error)
 	dry  error
+	// dries, if not nil, happens in a dry run.
+	dries func()
 	// takes is instead of do, for work that ends with its context.
 	takes func(context.Context) ([]sqlrewrite.ExactRow, error)
 }
 
 func (f *fakeData) Distributed() bool { return false }
 
-func (f *fakeData) Dry(context.Context, ...sqlrewrite.DryRun) error { return f.dry }
+func (f *fakeData) Dry(context.Context, ...sqlrewrite.DryRun) error {
+	if f.dries != nil {
+		f.dries()
+	}
+	return f.dry
+}
 
 func (f *fakeData) Run(ctx context.Context, _ ...sqlrewrite.Statement) sqlrewrite.Rows {
 	return func(yield func(sqlrewrite.ExactRow, error) bool) {

@@ -180,9 +180,14 @@ func pace[T any](ctx context.Context, h *schedule, work func(context.Context) (T
 	defer stop()
 	disarm := h.begin(stop)
 	result, err := shielded(ctx, work)
+	stopped := ctx.Err() != nil
 	disarm()
-	if instead := h.hold(ctx); instead != nil {
-		if fault.IsUntouched(err) {
+	instead := h.hold(ctx)
+	if instead == nil && stopped && fault.IsUntouched(err) {
+		instead = errTimeout // it failed because it was stopped
+	}
+	if instead != nil {
+		if fault.IsUntouched(err) { // so that it is no failure: the charge stands
 			instead = fault.Untouched(instead)
 		}
 		err = instead

@@ -13,6 +13,7 @@ import (
 	"noisegate/api"
 	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
 )
 
 // stage is a place where the first request that comes there waits until the test has looked around.
@@ -221,5 +222,47 @@ func TestCancelOverHTTP(t *testing.T) {
 	b, err := ana.Budget(t.Context(), "census")
 	if err != nil || b.Budgets[0].Spent.Epsilon != "0.5" || b.Budgets[0].Reserved.Epsilon != "0" {
 		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// TestCancelBeforeAnyRowIsCharged: a question that is cancelled while it waits for its table to be readable, before it has read a row, is charged: that it was admitted
+// tells what the accounts that all share afford. The test waits for the question to wait, 10 s at most.
+//
+// covers: W.7 L1
+func TestCancelBeforeAnyRowIsCharged(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{Quantum: 50 * time.Millisecond}, 4)
+	ana := f.client("ana:analyst")
+	holder, watcher := f.Protected.Conn(t, f.Protected.DSN), f.Protected.Conn(t, f.Protected.DSN)
+	if _, err := holder.Exec(t.Context(), "BEGIN; LOCK TABLE people IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan error, 1)
+	go func() {
+		_, err := ana.Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: "SELECT count(*) FROM people", Epsilon: "0.5"}, "key")
+		asked <- err
+	}()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		var waits int
+		if err := watcher.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		if waits == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the question does not wait for its table")
+		}
+	}
+	if _, err := ana.CancelQuery(t.Context(), "key"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-asked; codeOfError(err) != fault.CodeBudgetCancelled || !strings.Contains(err.Error(), "its charge stands") {
+		t.Errorf("%v", err)
+	}
+	if b, err := ana.Budget(t.Context(), gatewaytest.Dataset); err != nil || b.Budgets[0].Spent.Epsilon != "0.5" {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if _, err := holder.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
 	}
 }
