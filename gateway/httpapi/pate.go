@@ -25,53 +25,34 @@ const (
 func pateRoutes() []route {
 	steward, ml := []auth.Role{auth.Steward}, []auth.Role{auth.ML}
 	return []route{
-		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}", roles: steward, handle: (*server).putEnsemble},
-		{method: http.MethodGet, pattern: "/v1/pate/{ensemble}", roles: []auth.Role{auth.ML, auth.Steward}, handle: (*server).getEnsemble},
+		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}", roles: steward,
+			handle: operation(named[api.EnsembleDefinition](maxPolicy), (*server).defineEnsemble, created)},
+		{method: http.MethodGet, pattern: "/v1/pate/{ensemble}", roles: []auth.Role{auth.ML, auth.Steward},
+			handle: operation(part("ensemble"), (*server).ensemble, asJSON)},
 		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}/votes", roles: steward, query: []string{"layout"}, handle: (*server).putVotes},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/seal", roles: steward, handle: (*server).postSeal},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/seal", roles: steward,
+			handle: operation(part("ensemble"), (*server).sealEnsemble, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels", roles: ml, handle: (*server).postLabels},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels/estimate", roles: ml, handle: (*server).postLabelEstimate},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/analysis", roles: steward, handle: (*server).postAnalysis},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon", roles: steward, handle: (*server).postEpsilon},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels/estimate", roles: ml,
+			handle: operation(named[api.LabelEstimateRequest](maxLabels), (*server).estimateLabels, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/analysis", roles: steward,
+			handle: operation(named[api.AnalysisRequest](maxLabels), (*server).analyse, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon", roles: steward,
+			handle: operation(named[api.AnalysisRequest](maxLabels), (*server).sanitisedEpsilon, sendEpsilon)},
 	}
 }
 
 // named reads the name of an ensemble and a JSON body.
-func named[T any](x *exchange, limit int64) (string, *T, error) {
-	name, err := x.parameter("ensemble")
-	if err != nil {
-		return "", nil, err
-	}
-	text, _, err := body(x, limit, "application/json")
-	if err != nil {
-		return "", nil, err
-	}
-	value, err := decode[T](text)
-	return name, value, err
+func named[T any](limit int64) reader[pair[string, *T]] {
+	return both(part("ensemble"), object[T](limit))
 }
 
-func (s *server) putEnsemble(x *exchange) error {
-	name, definition, err := named[api.EnsembleDefinition](x, maxPolicy)
-	if err != nil {
-		return err
-	}
-	ensemble, err := s.service.DefineEnsemble(x.r.Context(), x.who, name, *definition)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusCreated, ensemble)
+func (s *server) defineEnsemble(x *exchange, r pair[string, *api.EnsembleDefinition]) (*api.Ensemble, error) {
+	return s.service.DefineEnsemble(x.r.Context(), x.who, r.first, *r.second)
 }
 
-func (s *server) getEnsemble(x *exchange) error {
-	name, err := x.parameter("ensemble")
-	if err != nil {
-		return err
-	}
-	ensemble, err := s.service.Ensemble(x.r.Context(), x.who, name)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, ensemble)
+func (s *server) ensemble(x *exchange, name string) (*api.Ensemble, error) {
+	return s.service.Ensemble(x.r.Context(), x.who, name)
 }
 
 // voteFormats are the media types of files of votes.
@@ -119,27 +100,15 @@ func (s *server) putVoteTable(x *exchange) error {
 	if x.r.URL.RawQuery != "" {
 		return fault.RequestUnknownField("layout", []string{"schema", "table", "teacher", "query", "label"})
 	}
-	name, table, err := named[api.VoteTable](x, maxBody)
-	if err != nil {
-		return err
-	}
-	ensemble, err := s.service.LoadVoteTable(x.r.Context(), x.who, name, *table)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, ensemble)
+	return operation(named[api.VoteTable](maxBody), (*server).loadVoteTable, asJSON)(s, x)
 }
 
-func (s *server) postSeal(x *exchange) error {
-	name, err := x.parameter("ensemble")
-	if err != nil {
-		return err
-	}
-	ensemble, err := s.service.SealEnsemble(x.r.Context(), x.who, name)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, ensemble)
+func (s *server) loadVoteTable(x *exchange, r pair[string, *api.VoteTable]) (*api.Ensemble, error) {
+	return s.service.LoadVoteTable(x.r.Context(), x.who, r.first, *r.second)
+}
+
+func (s *server) sealEnsemble(x *exchange, name string) (*api.Ensemble, error) {
+	return s.service.SealEnsemble(x.r.Context(), x.who, name)
 }
 
 func (s *server) postLabels(x *exchange) error {
@@ -147,15 +116,12 @@ func (s *server) postLabels(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	key, err := x.idempotencyKey()
+	r, err := both(idempotencyKey, named[api.LabelRequest](maxLabels))(x)
 	if err != nil {
 		return err
 	}
-	name, request, err := named[api.LabelRequest](x, maxLabels)
-	if err != nil {
-		return err
-	}
-	answer, err := s.service.Labels(x.r.Context(), x.who, gateway.LabelRequest{LabelRequest: *request, Ensemble: name, IdempotencyKey: key})
+	answer, err := s.service.Labels(x.r.Context(), x.who,
+		gateway.LabelRequest{LabelRequest: *r.second.second, Ensemble: r.second.first, IdempotencyKey: r.first})
 	if err != nil {
 		return err
 	}
@@ -164,7 +130,7 @@ func (s *server) postLabels(x *exchange) error {
 	if asArray {
 		return x.labelArray(answer.LabelResponse)
 	}
-	return x.json(http.StatusOK, answer.LabelResponse)
+	return asJSON(x, answer.LabelResponse)
 }
 
 // wantsArray reports whether Accept names NumPy's format rather than JSON.
@@ -196,38 +162,19 @@ func (x *exchange) labelArray(answer *api.LabelResponse) error {
 	return nil
 }
 
-func (s *server) postLabelEstimate(x *exchange) error {
-	return answering(x, func(name string, r api.LabelEstimateRequest) (any, error) {
-		return s.service.EstimateLabels(x.r.Context(), x.who, name, r)
-	})
+func (s *server) estimateLabels(x *exchange, r pair[string, *api.LabelEstimateRequest]) (*api.LabelEstimate, error) {
+	return s.service.EstimateLabels(x.r.Context(), x.who, r.first, *r.second)
 }
 
-func (s *server) postAnalysis(x *exchange) error {
-	return answering(x, func(name string, r api.AnalysisRequest) (any, error) {
-		return s.service.AnalyseVotes(x.r.Context(), x.who, name, r)
-	})
+func (s *server) analyse(x *exchange, r pair[string, *api.AnalysisRequest]) (*api.Analysis, error) {
+	return s.service.AnalyseVotes(x.r.Context(), x.who, r.first, *r.second)
 }
 
-func (s *server) postEpsilon(x *exchange) error {
-	return answering(x, func(name string, r api.AnalysisRequest) (any, error) {
-		answer, err := s.service.SanitisedEpsilon(x.r.Context(), x.who, name, r)
-		if err != nil {
-			return nil, err
-		}
-		x.receipt(answer.Receipt)
-		return answer.SanitisedEpsilon, nil
-	})
+func (s *server) sanitisedEpsilon(x *exchange, r pair[string, *api.AnalysisRequest]) (*gateway.EpsilonAnswer, error) {
+	return s.service.SanitisedEpsilon(x.r.Context(), x.who, r.first, *r.second)
 }
 
-// answering is the way of a JSON request about an ensemble.
-func answering[T any](x *exchange, answer func(name string, request T) (any, error)) error {
-	name, request, err := named[T](x, maxLabels)
-	if err != nil {
-		return err
-	}
-	value, err := answer(name, *request)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, value)
+func sendEpsilon(x *exchange, answer *gateway.EpsilonAnswer) error {
+	x.receipt(answer.Receipt)
+	return asJSON(x, answer.SanitisedEpsilon)
 }

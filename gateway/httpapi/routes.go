@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"noisegate/api"
 	"noisegate/gateway/auth"
 )
 
@@ -15,7 +16,7 @@ type route struct {
 	public  bool
 	roles   []auth.Role // any of them
 	query   []string    // the query parameters that it takes
-	handle  func(*server, *exchange) error
+	handle  handler
 }
 
 // routes is everything that the server answers.
@@ -23,28 +24,48 @@ func routes() []route {
 	analyst, steward := []auth.Role{auth.Analyst}, []auth.Role{auth.Steward}
 	buyers := []auth.Role{auth.Analyst, auth.ML}
 	return append([]route{
-		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: queryParameters(), handle: (*server).postQuery},
-		{method: http.MethodDelete, pattern: "/v1/query", roles: buyers, handle: (*server).deleteQuery},
-		{method: http.MethodPost, pattern: "/v1/query/estimate", roles: analyst, query: queryParameters(), handle: (*server).postEstimate},
-		{method: http.MethodPost, pattern: "/v1/plans", roles: analyst, handle: (*server).postPlan},
-		{method: http.MethodGet, pattern: "/v1/plans/{id}", roles: analyst, handle: (*server).getPlan},
-		{method: http.MethodGet, pattern: "/v1/releases", roles: buyers, query: []string{"cursor"}, handle: (*server).getReleases},
-		{method: http.MethodGet, pattern: "/v1/releases/{id}", roles: buyers, handle: (*server).getRelease},
-		{method: http.MethodGet, pattern: "/v1/datasets", roles: analyst, handle: (*server).getDatasets},
-		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}", roles: analyst, handle: (*server).getDataset},
-		{method: http.MethodGet, pattern: "/v1/budget", roles: buyers, query: []string{"dataset"}, handle: (*server).getBudget},
-		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/policy", roles: steward, handle: (*server).getPolicy},
-		{method: http.MethodPut, pattern: "/v1/datasets/{dataset}/policy", roles: steward, handle: (*server).putPolicy},
-		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/budgets", roles: steward, handle: (*server).getAccounts},
-		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/budgets/{account}", roles: steward, handle: (*server).getAccount},
-		{method: http.MethodPut, pattern: "/v1/datasets/{dataset}/budgets/{account}", roles: steward, handle: (*server).putAccount},
-		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/refill", roles: steward, handle: (*server).postRefill},
-		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/freeze", roles: steward, handle: (*server).postFreeze},
-		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/thaw", roles: steward, handle: (*server).postThaw},
-		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/reset-failures", roles: steward, handle: (*server).postResetFailures},
-		{method: http.MethodGet, pattern: "/v1/audit", roles: steward, query: []string{"cursor", "dataset"}, handle: (*server).getAudit},
-		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: (*server).getOpenAPI},
-		{method: http.MethodGet, pattern: "/healthz", public: true, handle: (*server).getHealth},
+		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: queryParameters(),
+			handle: (*server).postQuery},
+		{method: http.MethodDelete, pattern: "/v1/query", roles: buyers,
+			handle: operation(idempotencyKey, (*server).cancelQuery, accepted)},
+		{method: http.MethodPost, pattern: "/v1/query/estimate", roles: analyst, query: queryParameters(),
+			handle: operation(queryRequest, (*server).estimate, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/plans", roles: analyst,
+			handle: operation(both(idempotencyKey, object[api.PlanRequest](maxBody)), (*server).registerPlan, sendNewPlan)},
+		{method: http.MethodGet, pattern: "/v1/plans/{id}", roles: analyst,
+			handle: operation(part("id"), (*server).plan, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/releases", roles: buyers, query: []string{"cursor"},
+			handle: operation(argument("cursor"), (*server).releases, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/releases/{id}", roles: buyers,
+			handle: operation(part("id"), (*server).release, sendRelease)},
+		{method: http.MethodGet, pattern: "/v1/datasets", roles: analyst,
+			handle: operation(nothing, (*server).datasets, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}", roles: analyst,
+			handle: operation(part("dataset"), (*server).dataset, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/budget", roles: buyers, query: []string{"dataset"},
+			handle: operation(argument("dataset"), (*server).budget, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/policy", roles: steward,
+			handle: operation(part("dataset"), (*server).policy, sendPolicy)},
+		{method: http.MethodPut, pattern: "/v1/datasets/{dataset}/policy", roles: steward,
+			handle: operation(policyChange, (*server).changePolicy, sendApplied)},
+		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/budgets", roles: steward,
+			handle: operation(part("dataset"), (*server).accounts, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/budgets/{account}", roles: steward,
+			handle: operation(account(), (*server).account, asJSON)},
+		{method: http.MethodPut, pattern: "/v1/datasets/{dataset}/budgets/{account}", roles: steward,
+			handle: operation(both(account(), object[api.BudgetLimit](maxBody)), (*server).setAccount, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/refill", roles: steward,
+			handle: operation(both(account(), object[api.Refill](maxBody)), (*server).refill, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/freeze", roles: steward,
+			handle: operation(account(), (*server).freeze, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/thaw", roles: steward,
+			handle: operation(account(), (*server).thaw, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/reset-failures", roles: steward,
+			handle: operation(account(), (*server).resetFailures, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/audit", roles: steward, query: []string{"cursor", "dataset"},
+			handle: operation(both(argument("dataset"), argument("cursor")), (*server).audit, asJSON)},
+		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: getOpenAPI},
+		{method: http.MethodGet, pattern: "/healthz", public: true, handle: getHealth},
 		{method: http.MethodGet, pattern: "/readyz", public: true, handle: (*server).getReady},
 	}, pateRoutes()...)
 }

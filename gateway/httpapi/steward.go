@@ -1,64 +1,40 @@
 package httpapi
 
-import (
-	"net/http"
+import "noisegate/api"
 
-	"noisegate/api"
-)
+// accountPath is an account in a route's path.
+type accountPath = pair[string, string]
 
-func (s *server) postRefill(x *exchange) error {
-	dataset, account, err := x.account()
-	if err != nil {
-		return err
-	}
-	text, _, err := body(x, maxBody, "application/json")
-	if err != nil {
-		return err
-	}
-	refill, err := decode[api.Refill](text)
-	if err != nil {
-		return err
-	}
-	changed, err := s.service.Refill(x.r.Context(), x.who, dataset, account, *refill)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, changed)
+func account() reader[accountPath] { return both(part("dataset"), part("account")) }
+
+func (s *server) accounts(x *exchange, dataset string) (*api.AccountList, error) {
+	return s.service.Accounts(x.r.Context(), x.who, dataset)
 }
 
-func (s *server) postFreeze(x *exchange) error { return s.freeze(x, true) }
-
-func (s *server) postThaw(x *exchange) error { return s.freeze(x, false) }
-
-func (s *server) freeze(x *exchange, frozen bool) error {
-	dataset, account, err := x.account()
-	if err != nil {
-		return err
-	}
-	changed, err := s.service.Freeze(x.r.Context(), x.who, dataset, account, frozen)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, changed)
+func (s *server) account(x *exchange, at accountPath) (*api.Account, error) {
+	return s.service.Account(x.r.Context(), at.first, at.second)
 }
 
-func (s *server) postResetFailures(x *exchange) error {
-	dataset, account, err := x.account()
-	if err != nil {
-		return err
-	}
-	reset, err := s.service.ResetFailures(x.r.Context(), x.who, dataset, account)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, reset)
+func (s *server) setAccount(x *exchange, r pair[accountPath, *api.BudgetLimit]) (*api.Account, error) {
+	return s.service.SetAccount(x.r.Context(), x.who, r.first.first, r.first.second, *r.second)
 }
 
-func (s *server) getAudit(x *exchange) error {
-	query := x.r.URL.Query()
-	page, err := s.service.Audit(x.r.Context(), x.who, query.Get("dataset"), query.Get("cursor"))
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, page)
+func (s *server) refill(x *exchange, r pair[accountPath, *api.Refill]) (*api.Account, error) {
+	return s.service.Refill(x.r.Context(), x.who, r.first.first, r.first.second, *r.second)
+}
+
+func (s *server) freeze(x *exchange, at accountPath) (*api.Account, error) {
+	return s.service.Freeze(x.r.Context(), x.who, at.first, at.second, true)
+}
+
+func (s *server) thaw(x *exchange, at accountPath) (*api.Account, error) {
+	return s.service.Freeze(x.r.Context(), x.who, at.first, at.second, false)
+}
+
+func (s *server) resetFailures(x *exchange, at accountPath) (*api.Failures, error) {
+	return s.service.ResetFailures(x.r.Context(), x.who, at.first, at.second)
+}
+
+func (s *server) audit(x *exchange, page pair[string, string]) (*api.AuditPage, error) {
+	return s.service.Audit(x.r.Context(), x.who, page.first, page.second)
 }
