@@ -18,10 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/deploy"
 	"noisegate/internal/pgserver"
 	"noisegate/internal/pgversion"
-	"noisegate/migrations"
 )
 
 // patience limits each step of preparing a database.
@@ -38,13 +36,19 @@ type Database struct {
 // New creates an empty database and drops it when the test ends.
 func New(t testing.TB) *Database {
 	t.Helper()
+	return shared(t, empty)
+}
+
+// shared creates a database of a stage on the server that tests share, and drops it when the test ends.
+func shared(t testing.TB, st stage) *Database {
+	t.Helper()
 	s, err := sharedServer()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	name, drop, err := s.createDatabase(ctx)
+	name, drop, err := s.makeDatabase(ctx, st)
 	if err != nil {
 		t.Fatal("pgtest: cannot create a database: ", err)
 	}
@@ -135,27 +139,17 @@ type ControlDatabase struct {
 // Control creates a control database as an operator would: deploy/roles.sql, deploy/control.sql, migrations.
 func Control(t testing.TB) *ControlDatabase {
 	t.Helper()
-	return Unmigrated(t).migrate(t)
+	return shared(t, migrated).control()
 }
 
 // Unmigrated is [Control] before its migrations.
 func Unmigrated(t testing.TB) *ControlDatabase {
 	t.Helper()
-	return New(t).control(t)
+	return shared(t, unmigrated).control()
 }
 
-func (d *Database) control(t testing.TB) *ControlDatabase {
-	t.Helper()
-	d.prepare(t, deploy.Roles(), deploy.Control())
+func (d *Database) control() *ControlDatabase {
 	return &ControlDatabase{Database: d, OwnerDSN: d.As("noisegate_owner"), LedgerDSN: d.As("noisegate")}
-}
-
-func (c *ControlDatabase) migrate(t testing.TB) *ControlDatabase {
-	t.Helper()
-	if _, err := migrations.Apply(t.Context(), c.Conn(t, c.OwnerDSN)); err != nil {
-		t.Fatal("pgtest: ", err)
-	}
-	return c
 }
 
 // ProtectedDatabase is a database with private tables.
@@ -168,8 +162,7 @@ type ProtectedDatabase struct {
 // [ProtectedDatabase.Grant].
 func Protected(t testing.TB, ddl ...string) *ProtectedDatabase {
 	t.Helper()
-	d := New(t)
-	d.prepare(t, deploy.Roles())
+	d := shared(t, secured)
 	d.Exec(t, ddl...)
 	p := &ProtectedDatabase{Database: d, ReaderDSN: d.As("noisegate_reader")}
 	p.Grant(t)
@@ -180,18 +173,6 @@ func Protected(t testing.TB, ddl ...string) *ProtectedDatabase {
 func (p *ProtectedDatabase) Grant(t testing.TB) {
 	t.Helper()
 	p.Exec(t, "GRANT USAGE ON SCHEMA public TO noisegate_reader", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_reader")
-}
-
-// prepare runs text that may touch roles.
-func (d *Database) prepare(t testing.TB, sql ...string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for _, text := range sql {
-		if err := d.server.run(ctx, d.Name, text); err != nil {
-			t.Fatal("pgtest: ", err)
-		}
-	}
 }
 
 // LoadCSV copies a CSV file with a header line, whose names are columns of the table, into it.
@@ -283,21 +264,26 @@ func Server(t testing.TB) *pgserver.Server {
 // On is [Control] on a server of the test's own (see [Server]).
 func On(t testing.TB, own *pgserver.Server) *ControlDatabase {
 	t.Helper()
-	return UnmigratedOn(t, own).migrate(t)
+	return makeOn(t, own, migrated)
 }
 
 // UnmigratedOn is [Unmigrated] on a server of the test's own.
 func UnmigratedOn(t testing.TB, own *pgserver.Server) *ControlDatabase {
 	t.Helper()
+	return makeOn(t, own, unmigrated)
+}
+
+func makeOn(t testing.TB, own *pgserver.Server, st stage) *ControlDatabase {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	s, err := newServer(ctx, own.DSN(pgserver.Superuser, "postgres"))
+	s, err := ownServers().find(ctx, own)
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}
-	name, _, err := s.createDatabase(ctx) // it goes with the server
+	name, _, err := s.makeDatabase(ctx, st) // it goes with the server
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}
-	return (&Database{Name: name, DSN: s.dsn("", name), server: s}).control(t)
+	return (&Database{Name: name, DSN: s.dsn("", name), server: s}).control()
 }

@@ -80,3 +80,41 @@ func TestLoadCSV(t *testing.T) {
 		t.Errorf("got %d, want the one row without b", n)
 	}
 }
+
+// TestCopiesAreLikeTheirTemplates compares copies with databases that were made by the statements themselves: rights, settings, objects.
+func TestCopiesAreLikeTheirTemplates(t *testing.T) {
+	s, err := ownServers().find(t.Context(), Server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const state = `SELECT pg_catalog.concat_ws(E'\n',
+		(SELECT (datacl, datdba, encoding, datcollate, datctype, datconnlimit, datallowconn, datistemplate)::text
+			FROM pg_catalog.pg_database WHERE datname = current_database()),
+		(SELECT count(*)::text FROM pg_catalog.pg_db_role_setting r JOIN pg_catalog.pg_database d ON d.oid = r.setdatabase
+			WHERE datname = current_database()),
+		(SELECT string_agg((nspname, nspacl)::text, ' ' ORDER BY nspname) FROM pg_catalog.pg_namespace),
+		(SELECT string_agg((relname, relkind, relacl)::text, ' ' ORDER BY relnamespace::regnamespace::text, relname)
+			FROM pg_catalog.pg_class WHERE relnamespace::regnamespace::text !~ '^pg_toast'),
+		(SELECT string_agg((oid::regprocedure, proacl)::text, ' ' ORDER BY oid::regprocedure::text)
+			FROM pg_catalog.pg_proc WHERE proacl IS NOT NULL))`
+	for _, st := range []stage{secured, unmigrated, migrated} {
+		built, _, err := s.buildDatabase(t.Context(), st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied, _, err := s.makeDatabase(t.Context(), st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts [2]string
+		for i, name := range []string{built, copied} {
+			d := Database{Name: name, DSN: s.dsn("", name), server: s}
+			if err := d.Conn(t, d.DSN).QueryRow(t.Context(), state).Scan(&texts[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if texts[0] != texts[1] || len(texts[0]) < 1000 {
+			t.Errorf("stage %d: built\n%s\ncopied\n%s", st, texts[0], texts[1])
+		}
+	}
+}

@@ -36,11 +36,12 @@ func Programs(ctx context.Context) (pgserver.Programs, error) {
 
 // server is a PostgreSQL on which tests create databases.
 type server struct {
-	admin url.URL // a superuser's connection to the maintenance database
+	admin     url.URL   // a superuser's connection to the maintenance database
+	templates templates // of a private server: a server that stays would keep them
 }
 
 // sharedServer is the server of this test process: found once, used by all tests, and, if private, stopped by the end of
-// the process (see pgserver). It is the one global of the package, because the testing package offers no place for it.
+// the process (see pgserver). It and [ownServers] are the globals of the package, because the testing package offers no place for it.
 var sharedServer = sync.OnceValues(findServer)
 
 // findServer takes, in this order: the server that the environment names; a local one that lets this user be superuser
@@ -71,7 +72,7 @@ func findServer() (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	return newServer(ctx, private.DSN(pgserver.Superuser, "postgres"))
+	return newPrivate(ctx, private)
 }
 
 // newServer checks that tests can work on a server, and makes Noisegate's roles there.
@@ -107,7 +108,7 @@ func newServer(ctx context.Context, dsn string) (*server, error) {
 // in the database that it runs in, and the maintenance database is not ours. With a password in the DSN the roles get the
 // same one.
 func (s *server) prepareRoles(ctx context.Context) error {
-	name, drop, err := s.createDatabase(ctx)
+	name, drop, err := s.createDatabase(ctx, "template0")
 	if err != nil {
 		return err
 	}
@@ -172,10 +173,10 @@ func (s *server) run(ctx context.Context, database, sql string) error {
 	return err
 }
 
-// createDatabase makes an empty database and gives the function that drops it, with whoever is still connected.
-func (s *server) createDatabase(ctx context.Context) (name string, drop func(context.Context) error, err error) {
+// createDatabase copies a database and gives the function that drops the copy, with whoever is still connected.
+func (s *server) createDatabase(ctx context.Context, template string) (name string, drop func(context.Context) error, err error) {
 	name = fmt.Sprintf("noisegate_test_%d_%d", os.Getpid(), time.Now().UnixNano())
-	if err := s.maintain(ctx, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"); err != nil {
+	if err := s.maintain(ctx, "CREATE DATABASE "+name+" TEMPLATE "+template+" ENCODING 'UTF8' LOCALE 'C'"); err != nil {
 		return "", nil, err
 	}
 	return name, func(ctx context.Context) error {
