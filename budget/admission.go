@@ -148,8 +148,8 @@ func pureEpsilonFor(rho mechanisms.PicoRho) mechanisms.PicoEpsilon {
 	return mechanisms.PicoEpsilon(eps * (1 - 1e-9) * float64(mechanisms.EpsilonUnit))
 }
 
-// refusal explains why accounts do not take a charge now; nil when they do. What no waiting mends comes first. The analyst's own account
-// speaks first, because its figures may be told; of the accounts shared with others only the name is.
+// refusal explains why accounts do not take a charge now; nil when they do. The analyst's own account speaks first, by all rules: its figures may be told, and who cannot
+// have the charge anyway, be it for a rate, learns nothing of the accounts shared with others, of which only the name is told. What no waiting mends comes first.
 func refusal(accounts []*tally, c Charge, now time.Time) error {
 	for _, a := range accounts {
 		switch {
@@ -164,24 +164,20 @@ func refusal(accounts []*tally, c Charge, now time.Time) error {
 			return fault.BudgetOverQueryCap(costInEpsilon(a.Limit, c.Loss), most.String())
 		}
 	}
-	for _, rule := range []func(a *tally, own bool) *fault.Error{
-		func(a *tally, own bool) *fault.Error { return overCap(a, c.Loss, own) },
-		func(a *tally, own bool) *fault.Error { return overTranche(a, c.Loss, now, own) },
-		func(a *tally, own bool) *fault.Error { return overRate(a, c.Loss, now, own) },
-	} {
-		var shared *fault.Error
-		for _, a := range accounts {
-			own := a.ID.Scope == AnalystScope && a.ID.Name == c.Analyst
-			switch refused := rule(a, own); {
-			case refused == nil:
-			case own:
-				return refused
-			case shared == nil:
-				shared = refused
+	for _, own := range []bool{true, false} {
+		for _, rule := range []func(a *tally) *fault.Error{
+			func(a *tally) *fault.Error { return overCap(a, c.Loss, own) },
+			func(a *tally) *fault.Error { return overTranche(a, c.Loss, now, own) },
+			func(a *tally) *fault.Error { return overRate(a, c.Loss, now, own) },
+		} {
+			for _, a := range accounts {
+				if own != (a.ID.Scope == AnalystScope && a.ID.Name == c.Analyst) {
+					continue
+				}
+				if refused := rule(a); refused != nil {
+					return refused
+				}
 			}
-		}
-		if shared != nil {
-			return shared
 		}
 	}
 	return nil

@@ -156,3 +156,29 @@ func ana() auth.Principal {
 	}
 	return p
 }
+
+// TestOwnAccountsSpeakFirst: a request that the caller's own account does not take, be it for a rate or a tranche, looks the same whatever is left of the accounts that all
+// share: nobody can ask these for nothing behind a limit of their own.
+//
+// covers: L1
+func TestOwnAccountsSpeakFirst(t *testing.T) {
+	for name, limit := range map[string]func(*catalog.Budget){
+		"rate": func(b *catalog.Budget) { b.Rate = &catalog.Rate{Epsilon: big.NewRat(1, 10), Per: time.Hour} },
+		"tranche": func(b *catalog.Budget) {
+			b.Tranche = &catalog.Tranche{Every: 24 * time.Hour, Epsilon: big.NewRat(1, 10)}
+		},
+		"cap": func(b *catalog.Budget) { b.Epsilon = big.NewRat(1, 10) },
+	} {
+		seen := map[fault.Code]bool{}
+		for _, shared := range []int64{1, 100} {
+			own := testSnapshot().Budgets[1]
+			limit(&own)
+			r := newRig(t, catalog.Budget{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: big.NewRat(shared, 10), Delta: big.NewRat(1, 1_000_000)}, own)
+			_, err := r.Query(t.Context(), ana(), count("0.5"))
+			seen[fault.CodeOf(err)] = true
+		}
+		if len(seen) != 1 || seen[""] {
+			t.Errorf("%s: %v", name, seen)
+		}
+	}
+}
