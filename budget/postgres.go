@@ -12,12 +12,14 @@ import (
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/migrations"
 )
 
 // Postgres is the [Ledger] in a PostgreSQL database. Every reservation is durably committed before Reserve returns: it keeps
 // connections of its own, on which synchronous_commit is on whatever the server's default.
 type Postgres struct {
 	pool        *pgxpool.Pool
+	schema      int // the number of the last migration that it is written for: it writes to no other schema
 	writers     writers
 	open        sync.Map // ReservationID to *openCharge
 	settlements settlements
@@ -64,7 +66,7 @@ func OpenPostgres(ctx context.Context, dsn string) (*Postgres, error) {
 	if err != nil {
 		return nil, fault.DataUnavailable(err)
 	}
-	p := &Postgres{pool: pool}
+	p := &Postgres{pool: pool, schema: migrations.Newest()}
 	p.writers.open = p.setOut
 	if err := p.CheckSafety(ctx); err != nil {
 		pool.Close()

@@ -2,6 +2,7 @@ package budget_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"noisegate/budget"
 	"noisegate/internal/pgtest"
 	"noisegate/mechanisms"
+	"noisegate/migrations"
 )
 
 // A ledger from before the chain verifies after its migration, replays what it answered, ends what is open, and goes on in a chain. What was edited in it
@@ -31,7 +33,7 @@ func testBeforeTheChain(t *testing.T, d *pgtest.ControlDatabase) {
 			}
 		}
 	}
-	if _, err := owner.Exec(t.Context(), "CREATE TABLE noisegate.schema_migration ()"); err != nil {
+	if _, err := owner.Exec(t.Context(), fmt.Sprintf("CREATE TABLE noisegate.schema_migration AS SELECT %d AS number", migrations.Newest())); err != nil {
 		t.Fatal(err)
 	}
 	run("../migrations/00[123]_*.sql", 3)

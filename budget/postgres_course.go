@@ -43,7 +43,7 @@ func (c *course) close() {
 
 // send implements [outlet].
 func (c *course) send(batch []*operation) bool {
-	s := &session{dataset: c.dataset, batch: batch, desk: newDesk()}
+	s := &session{dataset: c.dataset, schema: c.ledger.schema, batch: batch, desk: newDesk()}
 	if !c.upToDate() || !c.memory.recall(s) {
 		return false
 	}
@@ -149,7 +149,7 @@ func (c *course) again(batch []*operation, lost *session) {
 	defer cancel()
 	var err error
 	for range attempts {
-		s := &session{dataset: c.dataset, batch: batch, desk: newDesk(), lost: lost}
+		s := &session{dataset: c.dataset, schema: c.ledger.schema, batch: batch, desk: newDesk(), lost: lost}
 		if c.memory != nil && c.memory.alone >= aloneFor-1 {
 			s.stock = stocked * len(batch)
 		}
@@ -177,7 +177,7 @@ func (c *course) again(batch []*operation, lost *session) {
 			}
 		}
 		var broken *BrokenError
-		if ctx.Err() != nil || errors.Is(err, errUndecided) || errors.Is(err, errCommitted) || errors.As(err, &broken) {
+		if ctx.Err() != nil || errors.Is(err, errUndecided) || errors.Is(err, errCommitted) || errors.Is(err, errSchema) || errors.As(err, &broken) {
 			break
 		}
 	}

@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -20,8 +21,11 @@ func (s *session) layOut(ctx context.Context) (found bool, err error) {
 	b.Queue("BEGIN")
 	b.Queue(sqlLock, s.dataset, s.seen.Seq).QueryRow(func(row pgx.Row) error {
 		var head []byte
-		err := row.Scan(&s.head.Seq, &head, &s.desk.now, &s.kept)
-		found = err == nil
+		var schema int
+		err := row.Scan(&s.head.Seq, &head, &s.desk.now, &s.kept, &schema)
+		if found = err == nil; found && schema != s.schema {
+			return fmt.Errorf("%w: it had migration %d last, and %d is known here", errSchema, schema, s.schema)
+		}
 		copy(s.head.Hash[:], head)
 		s.beganAt = s.desk.now
 		if errors.Is(err, pgx.ErrNoRows) {

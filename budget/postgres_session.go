@@ -121,6 +121,7 @@ func (s *session) decide() {
 type session struct {
 	conn    *pgxpool.Conn
 	dataset string
+	schema  int // the number of the last migration that the ledger is written for
 	batch   []*operation
 	errors  []error // of each operation
 
@@ -170,5 +171,6 @@ var (
 	errNoChain    = errors.New("budget: a dataset's chain does not begin")
 	errCommitted  = errors.New("budget: what was not answered is committed")
 	errUnanswered = errors.New("budget: a transaction was not answered")
+	errSchema     = errors.New("budget: the schema of the control database is another one than this noisegate's")
 	errUndecided  = errors.New("budget: it is not known whether a transaction was committed")
 )

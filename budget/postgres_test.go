@@ -92,6 +92,7 @@ func TestPostgres(t *testing.T) {
 		"ReplayBeforeRefusal":           testReplayBeforeRefusal,
 		"F06_GivenUp":                   testGivenUp,
 		"EndedElsewhere":                testEndedElsewhere,
+		"OtherSchema":                   testOtherSchema,
 		"ReplayedElsewhere":             testReplayedElsewhere,
 		"F13_EditsAreFound":             testEditsAreFound,
 		"A70_F12_OlderLedger":           testOlderLedger,

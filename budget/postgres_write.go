@@ -40,7 +40,7 @@ func (s *session) changes() *pgx.Batch {
 	b := &pgx.Batch{}
 	if len(s.desk.journal) > 0 {
 		left := len(s.seqs) - len(s.desk.journal)
-		b.Queue(sqlAdvance, s.dataset, s.head.Seq, s.head.Hash[:], s.desk.now, s.began.Seq, s.began.Hash[:], s.beganAt, max(s.stock-left, 0))
+		b.Queue(sqlAdvance, s.dataset, s.head.Seq, s.head.Hash[:], s.desk.now, s.began.Seq, s.began.Hash[:], s.beganAt, max(s.stock-left, 0), s.schema)
 	}
 	s.queueCharges(b)
 	s.queueKeys(b)

@@ -45,6 +45,16 @@ type migration struct {
 	sql      string // files only
 }
 
+// Newest is the number of the last migration of this binary. A ledger compares it, whenever it writes, with that of the schema, so that a gateway which is still running
+// when the schema changes writes nothing that the new rules do not count.
+func Newest() int {
+	names, err := fs.Glob(embedded, "*.sql")
+	if err != nil {
+		return 0 // the pattern is right
+	}
+	return len(names) // they are numbered without gaps
+}
+
 // Apply runs every migration that the database has not had, as a role that may create in it, and says which. It refuses
 // with [ErrNewer] or [ErrEdited], without changing anything, a database that is not a prefix of its own history.
 func Apply(ctx context.Context, conn *pgx.Conn) (applied []string, err error) {
@@ -78,6 +88,10 @@ func applyNext(ctx context.Context, conn *pgx.Conn, known []migration) (name str
 			return explain(err)
 		}
 		if err := createRecord(ctx, tx); err != nil {
+			return explain(err)
+		}
+		// Before any table that it changes: who writes to the ledger reads this one first, and waits here for the end of the migration, or the migration for theirs.
+		if _, err := tx.Exec(ctx, "LOCK TABLE noisegate.schema_migration IN ACCESS EXCLUSIVE MODE"); err != nil {
 			return explain(err)
 		}
 		recorded, err := record(ctx, tx)

@@ -65,7 +65,7 @@ func layers() []layer {
 		{dir: "sqlrewrite", pure: true, own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite/syntax", "sqlrewrite/verify"},
 			tests:  []string{"api", "budget", "gateway", "gateway/auth", "gateway/httpapi", "gateway/pgexec"},
 			others: []library{only(pgQuery, "parse_postgres*.go"), only(proto, "parse_postgres*.go"), only(mysql, "parse_mysql*.go")}},
-		{dir: "budget", own: []string{"internal/fault", "mechanisms", "internal/pgrole"},
+		{dir: "budget", own: []string{"internal/fault", "mechanisms", "internal/pgrole", "migrations"},
 			others: []library{only(pgx, "postgres*.go"), only(gonum, "accountant_*.go")}},
 		{dir: "budget/budgettest", own: []string{"budget", "internal/fault", "mechanisms"}, others: []library{only(rapid), only(cmp)}},
 		{dir: "pate", pure: true, own: []string{"internal/fault", "mechanisms"}, others: []library{only(pgx, "postgres*.go")}},
