@@ -22,11 +22,13 @@ import (
 )
 
 // make faults gives 100000.
-var operations = flag.Int("operations", 5_000, "length of the histories that TestA66Linearizable records")
+var operations = flag.Int("operations", 5_000, "length of the histories that TestLedgerIsLinearizable records")
 
-// TestA66Linearizable records what concurrent clients asked of a ledger in PostgreSQL and what they were told, and has porcupine
+// TestLedgerIsLinearizable records what concurrent clients asked of a ledger in PostgreSQL and what they were told, and has porcupine
 // look for an order in which accounts that are asked one question at a time would have told them the same.
-func TestA66Linearizable(t *testing.T) {
+//
+// covers: A66
+func TestLedgerIsLinearizable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}

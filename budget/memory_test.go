@@ -17,7 +17,8 @@ func TestMemory(t *testing.T) {
 	budgettest.Run(t, func(*testing.T) budget.Ledger { return budget.NewMemory(time.Now) })
 }
 
-func TestA27F14F15Timed(t *testing.T) {
+// covers: A27 F14 F15
+func TestMemoryOverTime(t *testing.T) {
 	budgettest.RunTimed(t, func(t *testing.T) budgettest.Timed {
 		now := time.Date(2026, 11, 21, 23, 59, 59, 0, time.UTC)
 		ledger := budget.NewMemory(func() time.Time { return now })

@@ -247,8 +247,10 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestA59DriftIsSeen changes a table in each way that a policy relies on it not to.
-func TestA59DriftIsSeen(t *testing.T) {
+// TestDriftIsSeen changes a table in each way that a policy relies on it not to.
+//
+// covers: A59
+func TestDriftIsSeen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
@@ -415,8 +417,10 @@ func TestStoreRaces(t *testing.T) {
 	}
 }
 
-// TestF13EditedPolicyDoesNotTakeForce: the table refuses edits, and a row edited in spite of that is noticed.
-func TestF13EditedPolicyDoesNotTakeForce(t *testing.T) {
+// TestEditedPolicyDoesNotTakeForce: the table refuses edits, and a row edited in spite of that is noticed.
+//
+// covers: F13
+func TestEditedPolicyDoesNotTakeForce(t *testing.T) {
 	p, control := small(t), pgtest.Control(t)
 	store := NewStore(pgtest.PoolOf(t, control.LedgerDSN))
 	if _, _, err := apply(t, p, store, smallPolicy); err != nil {
@@ -448,8 +452,10 @@ func TestF13EditedPolicyDoesNotTakeForce(t *testing.T) {
 	}
 }
 
-// TestF10UnreachableDatabases: what cannot be reached is data/unavailable, and the text says nothing of it.
-func TestF10UnreachableDatabases(t *testing.T) {
+// TestUnreachableDatabases: what cannot be reached is data/unavailable, and the text says nothing of it.
+//
+// covers: F10
+func TestUnreachableDatabases(t *testing.T) {
 	p, control := small(t), pgtest.Control(t)
 	pool, revision := pgtest.PoolOf(t, p.ReaderDSN), inForce(t, p)
 	store := NewStore(pgtest.PoolOf(t, control.LedgerDSN))

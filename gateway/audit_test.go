@@ -13,7 +13,9 @@ import (
 )
 
 // The journal that stewards read is enough to check the chain by: every field that a hash covers is in it.
-func TestF13AuditShowsWhatIsHashed(t *testing.T) {
+//
+// covers: F13
+func TestAuditShowsWhatIsHashed(t *testing.T) {
 	r := newRig(t, line("dataset", "", 20), perAnalyst("analysts", 20))
 	for _, epsilon := range []string{"0.1", "0.2", "0.3"} {
 		if _, err := r.Query(t.Context(), principal(t, "ana"), count(epsilon)); err != nil {
@@ -58,7 +60,9 @@ func (forgetful) Head(_ context.Context, dataset string) (budget.Head, error) {
 }
 
 // A gateway that has nothing to do shows the end of the chain all the same, which receipts of other gateways are compared with.
-func TestF13AuditOfAnotherGatewaysEntries(t *testing.T) {
+//
+// covers: F13
+func TestAuditOfAnotherGatewaysEntries(t *testing.T) {
 	r := newRig(t, line("dataset", "", 20), perAnalyst("analysts", 20))
 	if _, err := r.Query(t.Context(), principal(t, "ana"), count("0.1")); err != nil {
 		t.Fatal(err)

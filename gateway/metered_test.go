@@ -79,9 +79,11 @@ type unencodable struct{}
 
 func (unencodable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
 
-// TestF02EveryStep fails at each step between charge and answer. The charge stands unless nothing can have been read, and
+// TestFailureAtEveryStepKeepsTheCharge fails at each step between charge and answer. The charge stands unless nothing can have been read, and
 // no answer is shown that the ledger does not hold.
-func TestF02EveryStep(t *testing.T) {
+//
+// covers: F02
+func TestFailureAtEveryStepKeepsTheCharge(t *testing.T) {
 	type state struct{ spent, reserved mechanisms.PicoEpsilon }
 	const one = mechanisms.EpsilonUnit
 	answers := func(context.Context) (any, mechanisms.Loss, error) {
@@ -161,8 +163,10 @@ func TestF02EveryStep(t *testing.T) {
 	}
 }
 
-// TestF04UnknownSettlement: when the ledger breaks after it stored an answer, asking again gives that answer, free.
-func TestF04UnknownSettlement(t *testing.T) {
+// TestUnknownSettlement: when the ledger breaks after it stored an answer, asking again gives that answer, free.
+//
+// covers: F04
+func TestUnknownSettlement(t *testing.T) {
 	memory := budget.NewMemory(testTime)
 	runs := 0
 	work := func(context.Context) (int, mechanisms.Loss, error) {
@@ -179,8 +183,10 @@ func TestF04UnknownSettlement(t *testing.T) {
 	}
 }
 
-// TestF06ClientHangsUp: paid work is finished and stored although nobody waits for it; before the charge, nothing is begun.
-func TestF06ClientHangsUp(t *testing.T) {
+// TestClientHangsUp: paid work is finished and stored although nobody waits for it; before the charge, nothing is begun.
+//
+// covers: F06
+func TestClientHangsUp(t *testing.T) {
 	memory := budget.NewMemory(testTime)
 	m := meter{ledger: memory, log: slog.New(slog.DiscardHandler)}
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -208,8 +214,10 @@ func TestF06ClientHangsUp(t *testing.T) {
 	}
 }
 
-// TestF01Abandoned: what a dead gateway left open is spent, not given back.
-func TestF01Abandoned(t *testing.T) {
+// TestAbandonedChargesAreSpent: what a dead gateway left open is spent, not given back.
+//
+// covers: F01
+func TestAbandonedChargesAreSpent(t *testing.T) {
 	now := testTime()
 	memory := budget.NewMemory(func() time.Time { return now })
 	charge := testCharge(t, "01")

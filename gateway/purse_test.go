@@ -167,8 +167,10 @@ func TestOlderPolicyChargesEveryAccount(t *testing.T) {
 	}
 }
 
-// TestA66Race: 64 queries at a time against a cap that fits ten.
-func TestA66Race(t *testing.T) {
+// TestRacersBuyNoMoreThanTheCap: 64 queries at a time against a cap that fits ten.
+//
+// covers: A66
+func TestRacersBuyNoMoreThanTheCap(t *testing.T) {
 	r := newRig(t, line(catalog.DatasetScope, "", 1000), perAnalyst("analysts", 1))
 	ana := principal(t, "ana")
 	codes := make(chan fault.Code, 64)
@@ -192,8 +194,10 @@ func TestA66Race(t *testing.T) {
 	}
 }
 
-// TestA42Exhaustion: a refusal by the dataset's cap shows no figure of what others spent.
-func TestA42Exhaustion(t *testing.T) {
+// TestExhaustionShowsNothingOfOthers: a refusal by the dataset's cap shows no figure of what others spent.
+//
+// covers: A42
+func TestExhaustionShowsNothingOfOthers(t *testing.T) {
 	r := newRig(t, line(catalog.DatasetScope, "", 1), perAnalyst("analysts", 5))
 	if _, err := r.Query(t.Context(), principal(t, "bob"), count("0.7")); err != nil {
 		t.Fatal(err)

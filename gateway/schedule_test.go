@@ -49,11 +49,11 @@ func atBoundary(took time.Duration, numbers ...int) bool {
 	return false
 }
 
-// TestA35Boundaries: answers, failures and panics leave at quantum·2ᵏ, less a tenth at most, and never at the beginning. Refusals and replays, of which
+// TestAnswersLeaveAtBoundaries: answers, failures and panics leave at quantum·2ᵏ, less a tenth at most, and never at the beginning. Refusals and replays, of which
 // nothing ran where others' questions run, leave at once. No draw of the boundaries fails the test.
 //
 // covers: A35 W.3
-func TestA35Boundaries(t *testing.T) {
+func TestAnswersLeaveAtBoundaries(t *testing.T) {
 	refused := func(sql string) Request {
 		return Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: sql, Epsilon: "1"}}
 	}
@@ -112,12 +112,12 @@ func TestA35Boundaries(t *testing.T) {
 	}
 }
 
-// TestA34JitterIsASlope: how likely it is that an answer misses a boundary rises evenly over the tenth in which the boundary lies, so that one unit
+// TestJitterIsASlope: how likely it is that an answer misses a boundary rises evenly over the tenth in which the boundary lies, so that one unit
 // that makes work longer by d changes it by d/tenth and no more; and boundaries are independent. With 20,000 draws a share is off by 0.0254
 // with a probability below 2·exp(-2·20000·0.0254²) = 1.3e-11 (Hoeffding); there are 10 of them.
 //
 // covers: A34 W.3
-func TestA34JitterIsASlope(t *testing.T) {
+func TestJitterIsASlope(t *testing.T) {
 	const draws, off = 20_000, 0.0254
 	sampler := mechanisms.NewSamplerFrom(randomtest.Source(t.Name()))
 	missed := map[time.Duration]int{}
@@ -162,11 +162,11 @@ func TestEffectiveTimeout(t *testing.T) {
 	}
 }
 
-// TestA36TimeoutIsABoundary: work that is not done by the last boundary is stopped, fails and leaves at that boundary, whatever it would have
+// TestTimeoutIsABoundary: work that is not done by the last boundary is stopped, fails and leaves at that boundary, whatever it would have
 // given; its charge stands. What is done in time is answered. Work that does not stop when it is told to leaves at a later boundary, and fails too.
 //
 // covers: A36 W.3
-func TestA36TimeoutIsABoundary(t *testing.T) {
+func TestTimeoutIsABoundary(t *testing.T) {
 	const timeout = time.Second // 800 ms: number 4
 	for name, c := range map[string]struct {
 		work     time.Duration
@@ -212,11 +212,11 @@ func (r *rig) spentEpsilon(t *testing.T) string {
 	return string(all.Budgets[0].Spent.Epsilon)
 }
 
-// TestA33ObserversSeeBoundaries: each thing that another session of the same analyst, another analyst or a steward can look at shows the same while
+// TestObserversSeeBoundaries: each thing that another session of the same analyst, another analyst or a steward can look at shows the same while
 // work runs (10 ms) and when it has ended (30 ms), and something else once the boundary is over.
 //
 // covers: A33 W.3
-func TestA33ObserversSeeBoundaries(t *testing.T) {
+func TestObserversSeeBoundaries(t *testing.T) {
 	question := count("0.5")
 	question.IdempotencyKey = "key"
 	for name, look := range map[string]func(*rig, auth.Principal) (any, error){
@@ -286,10 +286,10 @@ func (r *rig) replayedID(who auth.Principal, request Request) (any, error) {
 	return answer.Replayed, nil
 }
 
-// TestA33SettledAtTheBoundary: the time that history and journal give is the boundary's, also when the client hangs up: then the answer is stored, and free.
+// TestSettledAtTheBoundary: the time that history and journal give is the boundary's, also when the client hangs up: then the answer is stored, and free.
 //
 // covers: A33 W.3 W.7
-func TestA33SettledAtTheBoundary(t *testing.T) {
+func TestSettledAtTheBoundary(t *testing.T) {
 	r, ana := scheduled(t, 0), principal(t, "ana")
 	ctx, hangUp := context.WithCancel(t.Context())
 	r.data.do = func() ([]sqlrewrite.ExactRow, error) {
@@ -314,11 +314,11 @@ func TestA33SettledAtTheBoundary(t *testing.T) {
 	}
 }
 
-// TestF02DiesBeforeTheBoundary: a gateway that dies between the work's end and the boundary has stored no answer; its charge is open, then
+// TestDiesBeforeTheBoundary: a gateway that dies between the work's end and the boundary has stored no answer; its charge is open, then
 // expired, which is spent, and the question can be asked, and charged, again.
 //
 // covers: F02 W.3
-func TestF02DiesBeforeTheBoundary(t *testing.T) {
+func TestDiesBeforeTheBoundary(t *testing.T) {
 	r, ana := scheduled(t, 0), principal(t, "ana")
 	r.works(20*time.Millisecond, nil)
 	died := errors.New("killed")

@@ -53,8 +53,10 @@ func TestQueryIsChargedAndReplayed(t *testing.T) {
 	}
 }
 
-// TestA71RefusedRequests: what is not a number in range, and what no account allows, names the field and costs nothing.
-func TestA71RefusedRequests(t *testing.T) {
+// TestRefusedRequestsCostNothing: what is not a number in range, and what no account allows, names the field and costs nothing.
+//
+// covers: A71
+func TestRefusedRequestsCostNothing(t *testing.T) {
 	type edit = func(*api.QueryRequest)
 	epsilon := func(text api.Decimal) edit { return func(q *api.QueryRequest) { q.Epsilon = text } }
 	number := func(f float64) *float64 { return &f }

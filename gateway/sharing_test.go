@@ -204,7 +204,9 @@ func (unreadable) Best(context.Context, string, [32]byte) (*budget.Shared, error
 
 // F02: a gateway that dies after it stored what it released, before it settled: what is stored counts once the charge is expired, which is
 // spent. Until then, and for a charge that is taken back, it is as if it were not there.
-func TestF02SharedVectorOfUnsettledCharge(t *testing.T) {
+//
+// covers: F02
+func TestSharedVectorOfUnsettledCharge(t *testing.T) {
 	r := sharingRig(t)
 	ana, bob := principal(t, "ana", "analysts"), principal(t, "bob", "analysts")
 	q, err := r.prepare(t.Context(), ana, gaussianCount("0.01"))
@@ -240,7 +242,9 @@ func TestF02SharedVectorOfUnsettledCharge(t *testing.T) {
 
 // A66: many who ask for more at once all found the old release: each pays the whole difference to it, for noise of their own, and the next
 // question builds on one of theirs.
-func TestA66SharedAtOtherPricesAtOnce(t *testing.T) {
+//
+// covers: A66
+func TestSharedAtOtherPricesAtOnce(t *testing.T) {
 	const askers = 8
 	r := sharingRig(t)
 	r.ask(t, principal(t, "ana", "analysts"), gaussianCount("0.01"))

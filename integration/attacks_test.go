@@ -13,9 +13,11 @@ import (
 	"noisegate/api"
 )
 
-// TestA51A52FunctionsByName names every function of PostgreSQL once. Only those that the gateway knows itself may be priced:
+// TestFunctionsByName names every function of PostgreSQL once. Only those that the gateway knows itself may be priced:
 // a list of dangerous ones could not work, there are some 3,000 and a role without any grant may call most of them.
-func TestA51A52FunctionsByName(t *testing.T) {
+//
+// covers: A51 A52
+func TestFunctionsByName(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	known := strings.Fields(`abs ceil ceiling coalesce floor greatest least lower nullif round sign trunc upper count sum avg length
@@ -43,8 +45,10 @@ func TestA51A52FunctionsByName(t *testing.T) {
 	s.alive(t)
 }
 
-// TestA54CatalogueByName names every relation that PostgreSQL brings along, and one without a policy: none exists for analysts.
-func TestA54CatalogueByName(t *testing.T) {
+// TestCatalogueByName names every relation that PostgreSQL brings along, and one without a policy: none exists for analysts.
+//
+// covers: A54
+func TestCatalogueByName(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	s.exec(t, "people", "CREATE TABLE unregistered (id int); GRANT SELECT ON unregistered TO noisegate_reader")
@@ -106,9 +110,11 @@ func TestAttacksAreRefused(t *testing.T) {
 	}
 }
 
-// TestA06A07EveryReleaseIsPaidFor asks for one number in many spellings: each answer is a free replay or paid in full, and inside
+// TestEveryReleaseIsPaidFor asks for one number in many spellings: each answer is a free replay or paid in full, and inside
 // one query the same aggregate is one release.
-func TestA06A07EveryReleaseIsPaidFor(t *testing.T) {
+//
+// covers: A06 A07
+func TestEveryReleaseIsPaidFor(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	paid := new(big.Rat)
@@ -193,9 +199,11 @@ budgets:
 	}}
 }
 
-// TestA18A20A29SpecialValues asks for every aggregate of values that overflow, are no numbers or lie beyond every bound. None may
+// TestSpecialValues asks for every aggregate of values that overflow, are no numbers or lie beyond every bound. None may
 // raise an error, which a single row could then be found by, and none may count for more than its bounds.
-func TestA18A20A29SpecialValues(t *testing.T) {
+//
+// covers: A18 A20 A29
+func TestSpecialValues(t *testing.T) {
 	s := newStack(t, extremes())
 	client, level := s.analyst(t, "ana"), confidence
 	for sql, want := range map[string]string{
@@ -256,9 +264,11 @@ func ends(t *testing.T, interval *api.Bounds) (lo, hi *big.Rat) {
 	return exactly(interval[0].String()), exactly(interval[1].String())
 }
 
-// TestA29ColumnsCompared compares every two columns of special values. A pair is refused, or it is compared without an error, whatever
+// TestColumnsCompared compares every two columns of special values. A pair is refused, or it is compared without an error, whatever
 // the values are: numeric 1e1000 is no float8, and the last date is no timestamp.
-func TestA29ColumnsCompared(t *testing.T) {
+//
+// covers: A29
+func TestColumnsCompared(t *testing.T) {
 	s := newStack(t, extremes())
 	client := s.analyst(t, "ana")
 	columns := []string{"f", "r", "n", "b", "i", "d", "ts", "tz", "s", "c"}
@@ -281,9 +291,11 @@ func TestA29ColumnsCompared(t *testing.T) {
 	}
 }
 
-// TestA41PriceIgnoresData prices the same questions on two neighbouring datasets: everything that is said, notes and plan included, is
+// TestPriceIgnoresData prices the same questions on two neighbouring datasets: everything that is said, notes and plan included, is
 // the same.
-func TestA41PriceIgnoresData(t *testing.T) {
+//
+// covers: A41
+func TestPriceIgnoresData(t *testing.T) {
 	s := newStack(t, hollow("somebody", 1), hollow("nobodies", 0))
 	client := s.analyst(t, "ana")
 	for _, sql := range []string{"SELECT count(*) FROM t", "SELECT k, count(*) FROM t GROUP BY k", "SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > 3",

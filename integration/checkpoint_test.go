@@ -9,9 +9,11 @@ import (
 	"noisegate/api"
 )
 
-// TestF13OldEditsAreFoundAfterAFastStart: a gateway starts from what it had verified, so that an edit of an old entry lets it start, and stops its answers once the
+// TestOldEditsAreFoundAfterAFastStart: a gateway starts from what it had verified, so that an edit of an old entry lets it start, and stops its answers once the
 // look at the whole, which follows at once, has found it. A file that was written with another key is no reason to trust anything.
-func TestF13OldEditsAreFoundAfterAFastStart(t *testing.T) {
+//
+// covers: F13
+func TestOldEditsAreFoundAfterAFastStart(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	ana := s.token(t, "ana", "analyst")
 	for i := range 3 {

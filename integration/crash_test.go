@@ -21,9 +21,11 @@ func question(i int) api.QueryRequest {
 	return api.QueryRequest{Dataset: "people", SQL: fmt.Sprintf("SELECT count(*) FROM people WHERE age <> %d", i), Epsilon: "0.1"}
 }
 
-// TestF03PostgresStopped stops the server under the gateway: 503, and no charge that is not in the ledger. When the server is
+// TestPostgresStopped stops the server under the gateway: 503, and no charge that is not in the ledger. When the server is
 // back, so is the gateway, without a hand on it.
-func TestF03PostgresStopped(t *testing.T) {
+//
+// covers: F03
+func TestPostgresStopped(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	if _, err := client.Query(t.Context(), question(1), ""); err != nil {
@@ -50,9 +52,11 @@ func TestF03PostgresStopped(t *testing.T) {
 	s.expectSpent(t, "ana", "0.2")
 }
 
-// TestF04BackendsTerminated ends the gateway's connections under load. Whatever a client saw, the ledger has it, and nothing
+// TestBackendsTerminated ends the gateway's connections under load. Whatever a client saw, the ledger has it, and nothing
 // is charged twice.
-func TestF04BackendsTerminated(t *testing.T) {
+//
+// covers: F04
+func TestBackendsTerminated(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	load := s.startLoad(t, "ana", 8)
 	for range 20 {
@@ -64,13 +68,15 @@ func TestF04BackendsTerminated(t *testing.T) {
 }
 
 // make faults-short and make faults give more.
-var kills = flag.Int("kills", 8, "how often TestF01KillsUnderLoad kills the gateway")
+var kills = flag.Int("kills", 8, "how often TestKillsUnderLoad kills the gateway")
 
-// killsPerLedger is after how many kills TestF01KillsUnderLoad begins a new ledger: the whole of it is judged after each of them.
+// killsPerLedger is after how many kills TestKillsUnderLoad begins a new ledger: the whole of it is judged after each of them.
 const killsPerLedger = 100
 
-// TestF01KillsUnderLoad kills the gateway with SIGKILL at random moments and starts it again. After each kill the ledger is judged.
-func TestF01KillsUnderLoad(t *testing.T) {
+// TestKillsUnderLoad kills the gateway with SIGKILL at random moments and starts it again. After each kill the ledger is judged.
+//
+// covers: F01
+func TestKillsUnderLoad(t *testing.T) {
 	var waits invariants.Waits
 	for len(waits) < *kills {
 		before := len(waits)
@@ -196,9 +202,11 @@ func (s *stack) count(t *testing.T, kind string) int {
 	return n
 }
 
-// TestF02A67KillBetweenReserveAndAnswer stops a query at a lock, after its charge was committed and before it is answered, and
+// TestKillBetweenReserveAndAnswer stops a query at a lock, after its charge was committed and before it is answered, and
 // kills the gateway there: the charge stands.
-func TestF02A67KillBetweenReserveAndAnswer(t *testing.T) {
+//
+// covers: F02 A67
+func TestKillBetweenReserveAndAnswer(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	unlock := s.lock(t)
@@ -229,8 +237,10 @@ func TestF02A67KillBetweenReserveAndAnswer(t *testing.T) {
 	}
 }
 
-// TestF20SigtermDrains asks the gateway to end while a query is running: the query gets its answer, new ones are not taken.
-func TestF20SigtermDrains(t *testing.T) {
+// TestSigtermDrains asks the gateway to end while a query is running: the query gets its answer, new ones are not taken.
+//
+// covers: F20
+func TestSigtermDrains(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	unlock := s.lock(t)
@@ -262,9 +272,11 @@ func TestF20SigtermDrains(t *testing.T) {
 	}
 }
 
-// TestF10ProtectedDatabaseDown takes the protected database away and leaves the ledger: 503, and the charge comes back, since
+// TestProtectedDatabaseDown takes the protected database away and leaves the ledger: 503, and the charge comes back, since
 // no row can have been read.
-func TestF10ProtectedDatabaseDown(t *testing.T) {
+//
+// covers: F10
+func TestProtectedDatabaseDown(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	s.shut(t, "people", "ALLOW_CONNECTIONS false")
@@ -277,8 +289,10 @@ func TestF10ProtectedDatabaseDown(t *testing.T) {
 	s.expectSpent(t, "ana", "0.1")
 }
 
-// TestF11LedgerReadOnly makes the control database read-only, as a standby is: no answer without a charge.
-func TestF11LedgerReadOnly(t *testing.T) {
+// TestLedgerReadOnly makes the control database read-only, as a standby is: no answer without a charge.
+//
+// covers: F11
+func TestLedgerReadOnly(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	s.shut(t, control, "SET default_transaction_read_only = on")
@@ -290,9 +304,11 @@ func TestF11LedgerReadOnly(t *testing.T) {
 	s.alive(t)
 }
 
-// TestF22A59TableChanged changes a protected table under a running gateway: its policy is stale, and queries are refused until it
+// TestTableChanged changes a protected table under a running gateway: its policy is stale, and queries are refused until it
 // is applied again.
-func TestF22A59TableChanged(t *testing.T) {
+//
+// covers: F22 A59
+func TestTableChanged(t *testing.T) {
 	for name, ddl := range map[string]string{
 		"column type":    "ALTER TABLE people ALTER COLUMN age TYPE numeric",
 		"column gone":    "ALTER TABLE people DROP COLUMN age",

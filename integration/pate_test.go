@@ -154,8 +154,10 @@ func TestPateCommands(t *testing.T) {
 	}
 }
 
-// TestF02LabelsSurviveAKill: a gateway that is killed loses no label that was released and gives no charge back.
-func TestF02LabelsSurviveAKill(t *testing.T) {
+// TestLabelsSurviveAKill: a gateway that is killed loses no label that was released and gives no charge back.
+//
+// covers: F02
+func TestLabelsSurviveAKill(t *testing.T) {
 	s := newStack(t, pateDataset())
 	sam, mel := api.NewClient(s.url, s.token(t, "sam", "steward")), api.NewClient(s.url, s.token(t, "mel", "ml"))
 	if _, err := sam.DefineEnsemble(t.Context(), "pets", api.EnsembleDefinition{Dataset: "school", Teachers: 60, Classes: []string{"cat", "dog"},

@@ -8,9 +8,11 @@ import (
 	"time"
 )
 
-// TestF17IdleClientsLeaveDescriptors lets idle clients take all the connections that a gateway with few file descriptors gives. Whoever is connected already is served, also
+// TestIdleClientsLeaveDescriptors lets idle clients take all the connections that a gateway with few file descriptors gives. Whoever is connected already is served, also
 // when the gateway has to connect to its databases again.
-func TestF17IdleClientsLeaveDescriptors(t *testing.T) {
+//
+// covers: F17
+func TestIdleClientsLeaveDescriptors(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	s.kill()
 	s.shell = "ulimit -n 160"

@@ -45,8 +45,10 @@ func (s *stack) receipt(t *testing.T, token string, i int) string {
 	return response.Header.Get("Noisegate-Receipt")
 }
 
-// TestA70F12F13AuditVerify exports the journal of a gateway and checks it offline: chain, receipts, and each way to falsify them.
-func TestA70F12F13AuditVerify(t *testing.T) {
+// TestAuditVerify exports the journal of a gateway and checks it offline: chain, receipts, and each way to falsify them.
+//
+// covers: A70 F12 F13
+func TestAuditVerify(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	ana, sam := s.token(t, "ana", "analyst"), s.token(t, "sam", "steward")
 	var receipts strings.Builder

@@ -15,9 +15,11 @@ import (
 // endsWithin is how long a gateway has to end, drain included: far more than it needs.
 const endsWithin = time.Minute
 
-// TestF20SigtermUnderLoad asks the gateway to end while clients ask: it ends by itself, every charge is settled, and every answer that was paid for
+// TestSigtermUnderLoad asks the gateway to end while clients ask: it ends by itself, every charge is settled, and every answer that was paid for
 // was told.
-func TestF20SigtermUnderLoad(t *testing.T) {
+//
+// covers: F20
+func TestSigtermUnderLoad(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	load := s.startLoad(t, "ana", 8)
 	for range max(1, *kills/20) {
@@ -74,9 +76,11 @@ func (s *stack) beside(t *testing.T) *stack {
 	return &other
 }
 
-// TestF21SchemaMigratedUnderLoad migrates the control database, as a newer noisegate would, under two gateways with clients: from then on neither writes an entry, whatever
+// TestSchemaMigratedUnderLoad migrates the control database, as a newer noisegate would, under two gateways with clients: from then on neither writes an entry, whatever
 // it had begun, both end by themselves, neither starts again, and what was charged is right. When the migration is taken back, they serve again.
-func TestF21SchemaMigratedUnderLoad(t *testing.T) {
+//
+// covers: F21
+func TestSchemaMigratedUnderLoad(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	other := s.beside(t)
 	load := s.startLoad(t, "ana", 4)
@@ -115,9 +119,11 @@ func TestF21SchemaMigratedUnderLoad(t *testing.T) {
 	load.check(t, s)
 }
 
-// TestF12OlderLedgersAreRefused puts states of the control database back that are older by one answer, by two, and so on, while the gateway is down: it starts on
+// TestOlderLedgersAreRefused puts states of the control database back that are older by one answer, by two, and so on, while the gateway is down: it starts on
 // none of them, and on the newest it does.
-func TestF12OlderLedgersAreRefused(t *testing.T) {
+//
+// covers: F12
+func TestOlderLedgersAreRefused(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	ana := s.analyst(t, "ana")
 	backups := max(1, *kills/100)

@@ -204,9 +204,11 @@ func unsigned(t *testing.T, subject string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "."
 }
 
-// TestA66ParallelClients lets 64 clients race for an account that pays for ten of their queries: exactly ten get an answer,
+// TestParallelClientsSpendOnce lets 64 clients race for an account that pays for ten of their queries: exactly ten get an answer,
 // each of the others a refusal.
-func TestA66ParallelClients(t *testing.T) {
+//
+// covers: A66
+func TestParallelClientsSpendOnce(t *testing.T) {
 	s := newStack(t, people(`  - {dataset: true, form: approx, epsilon: 100, delta: 1e-6}
   - {group: analysts, per: analyst, form: pure, epsilon: 1}
 `))
@@ -249,9 +251,11 @@ func (s *stack) expectSpent(t *testing.T, subject, want string) {
 	}
 }
 
-// TestA05A68Replay asks the same question again: by text, by spelling and by Idempotency-Key it is the same answer, free; the
+// TestReplaysAreTheSameAndFree asks the same question again: by text, by spelling and by Idempotency-Key it is the same answer, free; the
 // same key with another question is refused.
-func TestA05A68Replay(t *testing.T) {
+//
+// covers: A05 A68
+func TestReplaysAreTheSameAndFree(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	ask := func(sql, key string) (*api.QueryResponse, error) {
@@ -292,10 +296,12 @@ func TestA05A68Replay(t *testing.T) {
 	}
 }
 
-// TestA30A78CanariesStayInside asks about rare values in many ways, some of which fail, and looks for them in everything the
+// TestCanariesStayInside asks about rare values in many ways, some of which fail, and looks for them in everything the
 // gateway ever said: responses and log. A private key is shown only if it is selected, which for one person has probability
 // at most δ = 1e-9 per query.
-func TestA30A78CanariesStayInside(t *testing.T) {
+//
+// covers: A30 A78
+func TestCanariesStayInside(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	token := s.token(t, "ana", "analyst")
 	var said strings.Builder

@@ -38,8 +38,10 @@ func rational(t testing.TB, text string) *big.Rat {
 	return x
 }
 
-// TestF18RandomnessFailureStopsTheDraw: no value is made up when the source fails, and the panic is the documented one.
-func TestF18RandomnessFailureStopsTheDraw(t *testing.T) {
+// TestRandomnessFailureStopsTheDraw: no value is made up when the source fails, and the panic is the documented one.
+//
+// covers: F18
+func TestRandomnessFailureStopsTheDraw(t *testing.T) {
 	broken := errors.New("no entropy")
 	noise, err := NewLaplace(LaplaceParameters{L1: big.NewInt(1), Epsilon: EpsilonUnit})
 	if err != nil {

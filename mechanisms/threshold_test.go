@@ -47,9 +47,11 @@ func TestSelectionIsPrivate(t *testing.T) {
 	}
 }
 
-// TestA08LoneUnitIsShownWithDelta: at δ = 1e-3, 200,000 draws of a group of one show about 200. More than 290 has probability
+// TestLoneUnitIsShownWithDelta: at δ = 1e-3, 200,000 draws of a group of one show about 200. More than 290 has probability
 // below 1e-8 (Chernoff: e^(-200·(1.45·ln 1.45-0.45)) = 1e-8), and so have fewer than 125.
-func TestA08LoneUnitIsShownWithDelta(t *testing.T) {
+//
+// covers: A08
+func TestLoneUnitIsShownWithDelta(t *testing.T) {
 	g, s, shown := groupSelection(t, "1", "1e-3", 1), fixedSampler(t), 0
 	for range 200_000 {
 		if g.Keep(s, SealInt64(1)) {

@@ -103,8 +103,10 @@ func TestFailedMigrationLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestF21ManyMigrateAtOnce: each migration runs once, whoever comes first.
-func TestF21ManyMigrateAtOnce(t *testing.T) {
+// TestManyMigrateAtOnce: each migration runs once, whoever comes first.
+//
+// covers: F21
+func TestManyMigrateAtOnce(t *testing.T) {
 	d := pgtest.Unmigrated(t)
 	type result struct {
 		applied []string

@@ -118,8 +118,10 @@ func votesOf(pattern string) string {
 	return b.String()
 }
 
-// TestA82ImportRefuses: a file that is wrong in one row gives nothing, names the row, and repeats nothing that the row holds.
-func TestA82ImportRefuses(t *testing.T) {
+// TestImportRefusesWholeFiles: a file that is wrong in one row gives nothing, names the row, and repeats nothing that the row holds.
+//
+// covers: A82
+func TestImportRefusesWholeFiles(t *testing.T) {
 	vote := fault.CodePateVotes
 	for name, c := range map[string]struct {
 		format Format

@@ -296,9 +296,11 @@ func releases(t *testing.T, m *Mode, counts []int64, student Student, n int) []i
 	return list
 }
 
-// TestA83LabelsFollowTheirExactLaw: in every mode, 10,000 labels of tied, split and unanimous votes fit the law that integer noise has
+// TestLabelsFollowTheirExactLaw: in every mode, 10,000 labels of tied, split and unanimous votes fit the law that integer noise has
 // (false alarm 1e-6 each).
-func TestA83LabelsFollowTheirExactLaw(t *testing.T) {
+//
+// covers: A83
+func TestLabelsFollowTheirExactLaw(t *testing.T) {
 	_, modes, student := audited(t)
 	for _, m := range modes {
 		for _, counts := range [][]int64{{7, 7, 6}, {10, 7, 3}, {12, 3, 5}} {
@@ -320,9 +322,11 @@ func TestA83LabelsFollowTheirExactLaw(t *testing.T) {
 	}
 }
 
-// TestA83LabelsLoseNoMoreThanIsCharged: 10,000 labels each of votes that differ in one teacher certify no more than what is charged (false
+// TestLabelsLoseNoMoreThanIsCharged: 10,000 labels each of votes that differ in one teacher certify no more than what is charged (false
 // alarm 1e-6 a mode, for two bounds on three pairs), and, so that the audit is known to see something, at least a part of it.
-func TestA83LabelsLoseNoMoreThanIsCharged(t *testing.T) {
+//
+// covers: A83
+func TestLabelsLoseNoMoreThanIsCharged(t *testing.T) {
 	_, modes, student := audited(t)
 	for _, m := range modes {
 		t.Run(string(m.Name()), func(t *testing.T) {
@@ -357,8 +361,10 @@ func TestA83LabelsLoseNoMoreThanIsCharged(t *testing.T) {
 	}
 }
 
-// TestA83ChargesDependOnOutcomesOnly: unanimous votes and split ones cost the same unless another status was released.
-func TestA83ChargesDependOnOutcomesOnly(t *testing.T) {
+// TestChargesDependOnOutcomesOnly: unanimous votes and split ones cost the same unless another status was released.
+//
+// covers: A83
+func TestChargesDependOnOutcomesOnly(t *testing.T) {
 	_, modes, student := audited(t)
 	sampler := fixedSampler(t)
 	for _, m := range modes {

@@ -116,9 +116,11 @@ func TestEnsemblesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestA84SpellingMakesNoOtherQuestion: one question, however it is spelled, is stored under one key, so that asking again gives no fresh
+// TestSpellingMakesNoOtherQuestion: one question, however it is spelled, is stored under one key, so that asking again gives no fresh
 // noise.
-func TestA84SpellingMakesNoOtherQuestion(t *testing.T) {
+//
+// covers: A84
+func TestSpellingMakesNoOtherQuestion(t *testing.T) {
 	e := ensembleOf(t, 3, 100, 1)
 	want := modeOf(t, e, Settings{Mode: GNMax, Sigma: "40"}).Settings()
 	for _, s := range []Settings{{Mode: GNMax, Sigma: "40.0"}, {Mode: GNMax, Sigma: "4e1"}, {Mode: GNMax, Sigma: "40", Return: ReturnLabel}} {
@@ -176,8 +178,10 @@ func TestStudentsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestA82RowsThatDoNotAddUp: a row in which somebody votes twice, or not at all, is named; its counts are not.
-func TestA82RowsThatDoNotAddUp(t *testing.T) {
+// TestRowsThatDoNotAddUp: a row in which somebody votes twice, or not at all, is named; its counts are not.
+//
+// covers: A82
+func TestRowsThatDoNotAddUp(t *testing.T) {
 	e := ensembleOf(t, 3, 777, 1)
 	for name, counts := range map[string][]uint32{
 		"one votes twice": {777, 0, 0, 700, 78, 0},
@@ -197,9 +201,11 @@ func TestA82RowsThatDoNotAddUp(t *testing.T) {
 	}
 }
 
-// TestA82OneTeacherMovesTheHistogramByTwo: what one person can change, over random votes and students: 2k in sum, k in each count,
+// TestOneTeacherMovesTheHistogramByTwo: what one person can change, over random votes and students: 2k in sum, k in each count,
 // 2k² in squares, and k in what the check looks at.
-func TestA82OneTeacherMovesTheHistogramByTwo(t *testing.T) {
+//
+// covers: A82
+func TestOneTeacherMovesTheHistogramByTwo(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		classes, k := rapid.IntRange(2, 8).Draw(rt, "classes"), rapid.IntRange(1, 4).Draw(rt, "k")
 		votes := rapid.SliceOfN(rapid.IntRange(0, classes-1), k, 40).Draw(rt, "votes")

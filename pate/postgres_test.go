@@ -130,8 +130,10 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 	}
 }
 
-// TestA82NobodyChangesSealedVotes tries every way of changing a sealed version, as the gateway's role and as the owner of the tables.
-func TestA82NobodyChangesSealedVotes(t *testing.T) {
+// TestNobodyChangesSealedVotes tries every way of changing a sealed version, as the gateway's role and as the owner of the tables.
+//
+// covers: A82
+func TestNobodyChangesSealedVotes(t *testing.T) {
 	s, c := stored(t)
 	v := sealing(t, s, "pets")
 	if _, err := s.Record(t.Context(), v, Purchase{"mel", "charge"}, []int32{0}, []Question{{1}}, []Outcome{{Status: Answered, Label: 0}}); err != nil {
@@ -191,8 +193,10 @@ func TestA82NobodyChangesSealedVotes(t *testing.T) {
 	}
 }
 
-// TestA82LoadsMeetASeal: votes that are loaded while the version is being sealed are either all part of it, or none is.
-func TestA82LoadsMeetASeal(t *testing.T) {
+// TestLoadsMeetASeal: votes that are loaded while the version is being sealed are either all part of it, or none is.
+//
+// covers: A82
+func TestLoadsMeetASeal(t *testing.T) {
 	s, c := stored(t)
 	for round := range 20 {
 		name := fmt.Sprintf("pets%d", round)
@@ -251,8 +255,10 @@ func TestDefinitionsMeetALoad(t *testing.T) {
 	}
 }
 
-// TestA82RawWritesWaitForASeal: a writer without the store's manners meets the trigger.
-func TestA82RawWritesWaitForASeal(t *testing.T) {
+// TestRawWritesWaitForASeal: a writer without the store's manners meets the trigger.
+//
+// covers: A82
+func TestRawWritesWaitForASeal(t *testing.T) {
 	s, c := stored(t)
 	if _, err := s.Load(t.Context(), "pets", ballots(t, "query,cat,dog\na,3,0\n"), "sam"); err != nil {
 		t.Fatal(err)
@@ -321,8 +327,10 @@ func TestVersionsOfAnEnsemble(t *testing.T) {
 	}
 }
 
-// TestA82WhatIsSealedIsWhatWasLoaded: votes that changed in between, in number, name or count, are not sealed.
-func TestA82WhatIsSealedIsWhatWasLoaded(t *testing.T) {
+// TestWhatIsSealedIsWhatWasLoaded: votes that changed in between, in number, name or count, are not sealed.
+//
+// covers: A82
+func TestWhatIsSealedIsWhatWasLoaded(t *testing.T) {
 	s, c := stored(t)
 	for _, change := range []string{
 		"UPDATE noisegate.pate_votes SET counts = '\\x00020001' WHERE key = 'b'",
@@ -357,8 +365,10 @@ func TestTamperedVotesAreNotUsed(t *testing.T) {
 	}
 }
 
-// TestA84ManyRecordOnce: of many who draw the same rows at once, one is heard for each row.
-func TestA84ManyRecordOnce(t *testing.T) {
+// TestManyRecordOnce: of many who draw the same rows at once, one is heard for each row.
+//
+// covers: A84
+func TestManyRecordOnce(t *testing.T) {
 	s, _ := stored(t)
 	v := sealing(t, s, "pets")
 	orders := [][]int32{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 2, 1}}

@@ -50,8 +50,10 @@ func TestSimulationOfInteractive(t *testing.T) {
 	}
 }
 
-// TestA82MoreTeachersPerPersonScaleTheNoise: k teachers per person, with k times the noise and votes, cost what one teacher costs.
-func TestA82MoreTeachersPerPersonScaleTheNoise(t *testing.T) {
+// TestMoreTeachersPerPersonScaleTheNoise: k teachers per person, with k times the noise and votes, cost what one teacher costs.
+//
+// covers: A82
+func TestMoreTeachersPerPersonScaleTheNoise(t *testing.T) {
 	one, three := invented(40, 5, 100), [][]uint32{}
 	for _, row := range one {
 		scaled := make([]uint32, len(row))

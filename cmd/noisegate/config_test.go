@@ -12,8 +12,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestA87WeakConfigurations runs testdata/config/*: each case is a file (and variables, as env=(NAME=value,...)) and what becomes of it.
-func TestA87WeakConfigurations(t *testing.T) {
+// TestWeakConfigurations runs testdata/config/*: each case is a file (and variables, as env=(NAME=value,...)) and what becomes of it.
+//
+// covers: A87
+func TestWeakConfigurations(t *testing.T) {
 	datadriven.Walk(t, "testdata/config", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			dir := t.TempDir()

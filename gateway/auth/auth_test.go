@@ -155,9 +155,11 @@ func TestDevTokenIsAccepted(t *testing.T) {
 	}
 }
 
-// TestA72ForgedTokens shows every kind of forged token that we know to a verifier with a symmetric key and to one with
+// TestForgedTokens shows every kind of forged token that we know to a verifier with a symmetric key and to one with
 // asymmetric keys. All get the same text.
-func TestA72ForgedTokens(t *testing.T) {
+//
+// covers: A72
+func TestForgedTokens(t *testing.T) {
 	rsaKey, weakKey := newRSA(t, 2048), newRSA(t, 1024)
 	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -346,8 +348,10 @@ func TestKeysFromURL(t *testing.T) {
 	}
 }
 
-// TestA87WeakConfigurations: what would let tokens be forged is refused at start.
-func TestA87WeakConfigurations(t *testing.T) {
+// TestWeakConfigurations: what would let tokens be forged is refused at start.
+//
+// covers: A87
+func TestWeakConfigurations(t *testing.T) {
 	strong := write(t, "key", secret)
 	for name, c := range map[string]struct {
 		config auth.Config

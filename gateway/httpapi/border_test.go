@@ -16,9 +16,11 @@ import (
 	"noisegate/internal/fault"
 )
 
-// TestA73EveryRouteHasARole walks what the router really has: each route is a line of the table, and each line that is not
+// TestEveryRouteHasARole walks what the router really has: each route is a line of the table, and each line that is not
 // public names a role and refuses everyone else.
-func TestA73EveryRouteHasARole(t *testing.T) {
+//
+// covers: A73
+func TestEveryRouteHasARole(t *testing.T) {
 	table := map[string]route{}
 	for _, r := range routes() {
 		table[r.method+" "+r.pattern] = r
@@ -64,7 +66,8 @@ func TestA73EveryRouteHasARole(t *testing.T) {
 	}
 }
 
-func TestA73PathTricks(t *testing.T) {
+// covers: A73
+func TestPathTricksOpenNoRoute(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	for path, want := range map[string]int{
 		"/v1/datasets/census/budgets":         http.StatusForbidden,
@@ -100,8 +103,10 @@ func TestA73PathTricks(t *testing.T) {
 	}
 }
 
-// TestA75Bodies: what is not exactly a request is refused and changes nothing.
-func TestA75Bodies(t *testing.T) {
+// TestInexactBodiesChangeNothing: what is not exactly a request is refused and changes nothing.
+//
+// covers: A75
+func TestInexactBodiesChangeNothing(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	const good = `"dataset":"census","sql":"SELECT count(*) FROM people","epsilon":"0.1"`
 	type refusal struct {
@@ -191,8 +196,10 @@ func TestA75Bodies(t *testing.T) {
 	}
 }
 
-// TestA78Log: a line names the request, never what was asked or answered.
-func TestA78Log(t *testing.T) {
+// TestLogNamesRequestsOnly: a line names the request, never what was asked or answered.
+//
+// covers: A78
+func TestLogNamesRequestsOnly(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	answer, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: "SELECT count(*) AS n FROM people WHERE region = 'literal-canary'", Epsilon: "1"}, "key-canary")
 	if err != nil {
@@ -214,7 +221,8 @@ func TestA78Log(t *testing.T) {
 	}
 }
 
-func TestF19PanicIsOpaque(t *testing.T) {
+// covers: F19
+func TestPanicIsOpaque(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	response, text := f.do(t, call{method: "GET", path: "/v1/datasets", token: "panic:analyst"})
 	if response.StatusCode != 500 || codeOf(t, text) != fault.CodeInternal || strings.Contains(text, "panic") {

@@ -153,7 +153,7 @@ func TestCancelledLabels(t *testing.T) {
 // What a run costs by each method is computed from votes, and is shown at a boundary too, also to stewards.
 //
 // covers: A33
-func TestA33AnalysisShowsAtTheBoundary(t *testing.T) {
+func TestAnalysisShowsAtTheBoundary(t *testing.T) {
 	clock := skippingClock{mu: new(sync.Mutex), ahead: new(time.Duration)}
 	const quantum = 10 * time.Minute // far beyond what the analysis takes
 	f := newFront(t, gatewaytest.Options{Quantum: quantum, StatementTimeout: time.Hour, Change: func(c *gateway.Config) { c.Clock = clock }}, 4)

@@ -15,9 +15,11 @@ import (
 	"noisegate/internal/stattest"
 )
 
-// TestA83ConsensusDoesNotShow: what an answer costs, how it looks and when it leaves does not depend on how much the teachers agree, but
+// TestConsensusDoesNotShow: what an answer costs, how it looks and when it leaves does not depend on how much the teachers agree, but
 // through the outcome that is released.
-func TestA83ConsensusDoesNotShow(t *testing.T) {
+//
+// covers: A83
+func TestConsensusDoesNotShow(t *testing.T) {
 	const quantum = 60 * time.Millisecond
 	f := newFront(t, gatewaytest.Options{Quantum: quantum}, 4)
 	sam := f.client("sam:steward")
@@ -85,11 +87,13 @@ func queriesOf(n int) []string {
 	return keys
 }
 
-// TestA83AuditLabels certifies from outside what 10,000 labels on either of two neighbouring vote tables tell: one teacher changes its vote.
+// TestAuditLabels certifies from outside what 10,000 labels on either of two neighbouring vote tables tell: one teacher changes its vote.
 // The bound must not exceed the ε that each label was charged (a correct gateway fails with a probability of at most 1e-6), and must come
 // near what this mechanism loses, or the test is blind. LNMax at b = 2 charges ε = 1; on two classes with three teachers who vote 2:1 or
 // 1:2, the noisy argmax loses 0.568 (by its exact law).
-func TestA83AuditLabels(t *testing.T) {
+//
+// covers: A83
+func TestAuditLabels(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sam, mel := f.client("sam:steward"), f.client("mel:ml")
 	const draws = 10_000
@@ -140,8 +144,10 @@ func TestA83AuditLabels(t *testing.T) {
 	}
 }
 
-// TestA84RacersBuyOnce: of many who ask for the same labels at once, each row is paid for once and everyone gets the same.
-func TestA84RacersBuyOnce(t *testing.T) {
+// TestRacersBuyLabelsOnce: of many who ask for the same labels at once, each row is paid for once and everyone gets the same.
+//
+// covers: A84
+func TestRacersBuyLabelsOnce(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sealedEnsemble(t, f, "digits", 60)
 	var group sync.WaitGroup

@@ -69,8 +69,10 @@ func queries(from, to int) []string {
 	return keys
 }
 
-// TestA84LabelsAreChargedOnce: what somebody paid for is given again, free, to them; rejections too; only what is new is charged.
-func TestA84LabelsAreChargedOnce(t *testing.T) {
+// TestLabelsAreChargedOnce: what somebody paid for is given again, free, to them; rejections too; only what is new is charged.
+//
+// covers: A84
+func TestLabelsAreChargedOnce(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sealedEnsemble(t, f, "digits", 20)
 	mel := f.client("mel:ml")
@@ -196,8 +198,10 @@ func TestPateModes(t *testing.T) {
 	}
 }
 
-// TestA82SealedVotesDoNotChange over HTTP; pate's own tests try it in the database.
-func TestA82SealedVotesDoNotChange(t *testing.T) {
+// TestSealedVotesDoNotChange over HTTP; pate's own tests try it in the database.
+//
+// covers: A82
+func TestSealedVotesDoNotChange(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sam, mel := f.client("sam:steward"), f.client("mel:ml")
 	ensemble(t, f, "digits")
@@ -328,8 +332,10 @@ func TestPateBudgets(t *testing.T) {
 	}
 }
 
-// TestA68LabelsUnderAKey: a key stands for one request.
-func TestA68LabelsUnderAKey(t *testing.T) {
+// TestLabelsUnderAKey: a key stands for one request.
+//
+// covers: A68
+func TestLabelsUnderAKey(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sealedEnsemble(t, f, "digits", 10)
 	mel := f.client("mel:ml")
@@ -400,9 +406,11 @@ func TestLabelEstimates(t *testing.T) {
 	}
 }
 
-// TestF10LabelsThatFailStayPaid: once votes may have been read, a failure keeps the worst case, says nothing of its cause, and leaves no
+// TestLabelsThatFailStayPaid: once votes may have been read, a failure keeps the worst case, says nothing of its cause, and leaves no
 // label behind; who asks again pays again.
-func TestF10LabelsThatFailStayPaid(t *testing.T) {
+//
+// covers: F10
+func TestLabelsThatFailStayPaid(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sealedEnsemble(t, f, "digits", 10)
 	mel := f.client("mel:ml")

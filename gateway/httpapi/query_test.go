@@ -79,7 +79,8 @@ func TestReplaysAreByteForByte(t *testing.T) {
 	}
 }
 
-func TestA68IdempotencyKey(t *testing.T) {
+// covers: A68
+func TestIdempotencyKeyReplays(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	query := func(token, key, sql string) (int, string, string) {
 		response, text := f.do(t, call{method: "POST", path: "/v1/query", token: token, kind: "application/json",
@@ -216,9 +217,11 @@ func TestReplayOnly(t *testing.T) {
 	}
 }
 
-// TestF10DataUnavailable: what is lost before the statement was sent costs nothing. What is lost after it costs the query, and
-// looks the same (TestA30NothingOfAFailureShows).
-func TestF10DataUnavailable(t *testing.T) {
+// TestDataUnavailable: what is lost before the statement was sent costs nothing. What is lost after it costs the query, and
+// looks the same (TestNothingOfAFailureShows).
+//
+// covers: F10
+func TestDataUnavailable(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{StatementTimeout: time.Second}, 4)
 	ana := f.client("ana:analyst")
 	spent := func() api.Decimal {
@@ -256,8 +259,10 @@ func TestF10DataUnavailable(t *testing.T) {
 	}
 }
 
-// TestA30NothingOfAFailureShows: not in the answer, not in the log.
-func TestA30NothingOfAFailureShows(t *testing.T) {
+// TestNothingOfAFailureShows: not in the answer, not in the log.
+//
+// covers: A30
+func TestNothingOfAFailureShows(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	policy := strings.Replace(gatewaytest.Policy, "unit: {row: id}", "unit: {row: id}\n    row_security: per-row", 1)
 	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
@@ -298,8 +303,10 @@ func TestReleaseTag(t *testing.T) {
 	}
 }
 
-// TestA59StalePolicyIsFree: a table that changed refuses before anything is charged, also before the change was noticed.
-func TestA59StalePolicyIsFree(t *testing.T) {
+// TestStalePolicyIsFree: a table that changed refuses before anything is charged, also before the change was noticed.
+//
+// covers: A59
+func TestStalePolicyIsFree(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	f.Protected.Exec(t, "ALTER TABLE people ALTER age TYPE bigint")
 	ana := f.client("ana:analyst")

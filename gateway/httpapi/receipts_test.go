@@ -32,9 +32,11 @@ func (f *front) signed(t *testing.T, signer *gatewaytest.Signer, c call, answer 
 	return f.Receipt(t, signer, response.Header.Get("Noisegate-Receipt"))
 }
 
-// TestA70ReceiptsOfLabels: labels, histograms and sanitised ε carry receipts as answers to queries do, replays too, and whoever holds labels can
+// TestReceiptsOfLabels: labels, histograms and sanitised ε carry receipts as answers to queries do, replays too, and whoever holds labels can
 // compare them with what the ledger says was bought.
-func TestA70ReceiptsOfLabels(t *testing.T) {
+//
+// covers: A70
+func TestReceiptsOfLabels(t *testing.T) {
 	f, signer := signing(t)
 	sealedForEpsilon(t, f, "digits", 40)
 	ask := call{path: "/v1/pate/digits/labels", token: "mel:ml", body: `{"queries":["q1","q2","q3"],"mechanism":"gnmax","sigma":"5","return":"histogram"}`}
@@ -65,8 +67,10 @@ func TestA70ReceiptsOfLabels(t *testing.T) {
 	}
 }
 
-// TestA70ReceiptsOfEpsilon: the receipt of a sanitised ε is of the charge that it was drawn with, however often it is asked for.
-func TestA70ReceiptsOfEpsilon(t *testing.T) {
+// TestReceiptsOfEpsilon: the receipt of a sanitised ε is of the charge that it was drawn with, however often it is asked for.
+//
+// covers: A70
+func TestReceiptsOfEpsilon(t *testing.T) {
 	f, signer := signing(t)
 	sealedForEpsilon(t, f, "digits", 40)
 	run := `"mechanism":"confident","sigma1":"20","sigma2":"15","threshold":"70"`

@@ -96,11 +96,11 @@ func differences(a, b map[string]string) (list []string) {
 	return list
 }
 
-// TestA33NothingShowsBeforeTheBoundary: every route that reads, the question itself and its estimate say the same while a question works and when its work has ended
+// TestNothingShowsBeforeTheBoundary: every route that reads, the question itself and its estimate say the same while a question works and when its work has ended
 // and it waits for its boundary. After the boundary they do not: the test is not blind. Its client has hung up meanwhile.
 //
 // covers: A33 W.3 W.7
-func TestA33NothingShowsBeforeTheBoundary(t *testing.T) {
+func TestNothingShowsBeforeTheBoundary(t *testing.T) {
 	clock := stagedClock{working: newStage(), boundary: newStage()}
 	f := newFront(t, gatewaytest.Options{Quantum: time.Second, Change: func(c *gateway.Config) { c.Clock = clock }}, 4)
 	const question = `{"dataset":"census","sql":"SELECT count(*) FROM people","epsilon":"0.5"}`
@@ -142,10 +142,10 @@ func TestA33NothingShowsBeforeTheBoundary(t *testing.T) {
 	}
 }
 
-// TestA33LabelsShowAtTheBoundary: labels that were drawn are not there for others, and change no view, before the boundary.
+// TestLabelsShowAtTheBoundary: labels that were drawn are not there for others, and change no view, before the boundary.
 //
 // covers: A33 W.3
-func TestA33LabelsShowAtTheBoundary(t *testing.T) {
+func TestLabelsShowAtTheBoundary(t *testing.T) {
 	clock := stagedClock{boundary: newStage()}
 	f := newFront(t, gatewaytest.Options{Quantum: time.Second, Change: func(c *gateway.Config) { c.Clock = clock }}, 4)
 	sam := f.client("sam:steward")

@@ -25,8 +25,10 @@ func serving(t *testing.T, handler http.HandlerFunc) (address string, end contex
 	return listener.Addr().String(), end, finished
 }
 
-// TestF20Drain: told to stop, the server finishes what runs, takes nothing new, and then returns.
-func TestF20Drain(t *testing.T) {
+// TestShutdownDrains: told to stop, the server finishes what runs, takes nothing new, and then returns.
+//
+// covers: F20
+func TestShutdownDrains(t *testing.T) {
 	begun, proceed := make(chan struct{}), make(chan struct{})
 	address, end, done := serving(t, func(w http.ResponseWriter, _ *http.Request) {
 		close(begun)
@@ -70,8 +72,10 @@ func TestF20Drain(t *testing.T) {
 	}
 }
 
-// TestA85Headers: a header bomb is refused, and a client that never finishes its header is cut off.
-func TestA85Headers(t *testing.T) {
+// TestHeaderBombsAndSlowHeaders: a header bomb is refused, and a client that never finishes its header is cut off.
+//
+// covers: A85
+func TestHeaderBombsAndSlowHeaders(t *testing.T) {
 	address, _, _ := serving(t, func(http.ResponseWriter, *http.Request) {})
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
 	if err != nil {

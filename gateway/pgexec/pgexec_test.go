@@ -92,7 +92,9 @@ func collect(t *testing.T, d *pgexec.Database, statement sqlrewrite.Statement) (
 
 // A08: the number of private groups is itself private, so no number of them makes a statement fail; and whoever has seen enough
 // leaves the connection usable.
-func TestA08AnyNumberOfGroups(t *testing.T) {
+//
+// covers: A08
+func TestAnyNumberOfGroups(t *testing.T) {
 	p := pgtest.Protected(t, ddl)
 	d := open(t, p, func(c *pgexec.Config) { c.Connections = 1 })
 	statement := sqlrewrite.Statement{SQL: "SELECT g::text, '1' FROM generate_series(1, 300000) g", Keys: 1, Values: 1,
@@ -198,8 +200,10 @@ func unwrapFault(err error) error {
 	return nil
 }
 
-// TestA59ChangedTables: a statement does not run against a table that is not the one its policy was checked against.
-func TestA59ChangedTables(t *testing.T) {
+// TestChangedTables: a statement does not run against a table that is not the one its policy was checked against.
+//
+// covers: A59
+func TestChangedTables(t *testing.T) {
 	for name, change := range map[string]string{
 		"type":              "ALTER TABLE people ALTER age TYPE bigint",
 		"column dropped":    "ALTER TABLE people DROP COLUMN age",
@@ -247,8 +251,10 @@ func TestPinWithoutColumns(t *testing.T) {
 	}
 }
 
-// TestA86NoFreeConnection: a query that finds no connection in time has read nothing.
-func TestA86NoFreeConnection(t *testing.T) {
+// TestNoFreeConnection: a query that finds no connection in time has read nothing.
+//
+// covers: A86
+func TestNoFreeConnection(t *testing.T) {
 	p := pgtest.Protected(t, ddl)
 	d := open(t, p, func(c *pgexec.Config) { c.Connections, c.AcquireTimeout = 1, 100*time.Millisecond })
 	good := pins(t, d, "people", "age")
@@ -266,7 +272,8 @@ func TestA86NoFreeConnection(t *testing.T) {
 	wait.Wait()
 }
 
-func TestF03DatabaseIsDown(t *testing.T) {
+// covers: F03
+func TestDatabaseIsDown(t *testing.T) {
 	server := pgtest.Server(t)
 	d, err := pgexec.Open(t.Context(), pgexec.Config{DSN: server.DSN("postgres", "postgres"), Connections: 1, StatementTimeout: time.Second})
 	if err != nil {
@@ -355,7 +362,9 @@ func TestRanges(t *testing.T) {
 }
 
 // A29: no text that a row may hold makes a statement fail, whatever encoding the database's clients have by default.
-func TestA29TextsOutsideTheClientsEncoding(t *testing.T) {
+//
+// covers: A29
+func TestTextsOutsideTheClientsEncoding(t *testing.T) {
 	p := pgtest.Protected(t, ddl, "INSERT INTO people VALUES (101, U&'\\017elu\\0165', 1)")
 	p.Exec(t, "ALTER DATABASE "+p.Name+" SET client_encoding = 'LATIN1'")
 	d := open(t, p, nil)
@@ -367,7 +376,9 @@ func TestA29TextsOutsideTheClientsEncoding(t *testing.T) {
 }
 
 // A29: a database in another encoding is refused whatever it holds, before anything is read.
-func TestA29DatabaseInAnotherEncoding(t *testing.T) {
+//
+// covers: A29
+func TestDatabaseInAnotherEncoding(t *testing.T) {
 	p := pgtest.New(t)
 	ascii := p.Name + "_ascii"
 	p.Exec(t, "CREATE DATABASE "+ascii+" TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")

@@ -14,8 +14,10 @@ import (
 	"noisegate/gateway/gatewaytest"
 )
 
-// TestF14ClockSteps turns the gateway's clock. What may be spent does not depend on it.
-func TestF14ClockSteps(t *testing.T) {
+// TestClockSteps turns the gateway's clock. What may be spent does not depend on it.
+//
+// covers: F14
+func TestClockSteps(t *testing.T) {
 	s := newSite(t)
 	clock := &steppingClock{}
 	url := s.inProcess(t, never(), func(c *gateway.Config) { c.Clock = clock })
@@ -108,9 +110,11 @@ func (s *site) spentTooSoon(t *testing.T, less int64) []string {
 	return found
 }
 
-// TestF15ClientsAcrossTheEdge has 64 clients at two gateways ask while the server's clock passes from one tranche to the next, again and again: by the time of
+// TestClientsAcrossTheEdge has 64 clients at two gateways ask while the server's clock passes from one tranche to the next, again and again: by the time of
 // each charge no more was charged than was released, and what is released can be spent.
-func TestF15ClientsAcrossTheEdge(t *testing.T) {
+//
+// covers: F15
+func TestClientsAcrossTheEdge(t *testing.T) {
 	const each = 8 // questions in a tranche
 	s := newSite(t)
 	s.installClock(t)
@@ -152,9 +156,11 @@ func (s *site) answered(t *testing.T, releases int) {
 	})
 }
 
-// TestF14ServerClockSteps turns the clock of the ledger's server to and fro: each tranche opens once, when its time comes for the first time, and
+// TestServerClockSteps turns the clock of the ledger's server to and fro: each tranche opens once, when its time comes for the first time, and
 // none opens because a clock was set back.
-func TestF14ServerClockSteps(t *testing.T) {
+//
+// covers: F14
+func TestServerClockSteps(t *testing.T) {
 	const each, all = 3, 90
 	s := newSite(t)
 	s.installClock(t)

@@ -14,9 +14,11 @@ import (
 	"noisegate/mechanisms"
 )
 
-// TestF19PanicAtEveryPoint lets the gateway panic at each of its steps: an opaque error, the charge stands if there was one, and the
+// TestPanicAtEveryPoint lets the gateway panic at each of its steps: an opaque error, the charge stands if there was one, and the
 // next question is answered.
-func TestF19PanicAtEveryPoint(t *testing.T) {
+//
+// covers: F19
+func TestPanicAtEveryPoint(t *testing.T) {
 	s := newSite(t)
 	n := &numbers{}
 	for _, p := range points() {
@@ -43,8 +45,10 @@ func TestF19PanicAtEveryPoint(t *testing.T) {
 	}
 }
 
-// TestF18NoRandomness takes the source of randomness away: no answer (I10), and the charges stand.
-func TestF18NoRandomness(t *testing.T) {
+// TestNoAnswerWithoutRandomness takes the source of randomness away: no answer (I10), and the charges stand.
+//
+// covers: F18
+func TestNoAnswerWithoutRandomness(t *testing.T) {
 	s := newSite(t)
 	url := s.inProcess(t, never(), nil)
 	dry := s.inProcess(t, never(), func(c *gateway.Config) {
@@ -79,9 +83,11 @@ type drySource struct{}
 
 func (drySource) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestF06ClientsHangUp lets clients leave before, during and after their answer. Who asks again under the same key gets the same
+// TestClientsHangUp lets clients leave before, during and after their answer. Who asks again under the same key gets the same
 // bytes; nothing is charged twice.
-func TestF06ClientsHangUp(t *testing.T) {
+//
+// covers: F06
+func TestClientsHangUp(t *testing.T) {
 	s := newSite(t)
 	url := s.inProcess(t, never(), nil)
 	n := &numbers{}

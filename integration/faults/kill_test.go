@@ -14,9 +14,11 @@ import (
 // readyWithin is how soon a gateway must be ready after it was killed.
 const readyWithin = 2 * time.Second
 
-// TestF02F21A67KillAtEveryPoint kills the gateway with SIGKILL at every step of a query, under load, again and again on one ledger, which a
+// TestKillAtEveryPoint kills the gateway with SIGKILL at every step of a query, under load, again and again on one ledger, which a
 // second gateway that stays alive draws on as well.
-func TestF02F21A67KillAtEveryPoint(t *testing.T) {
+//
+// covers: F02 F21 A67
+func TestKillAtEveryPoint(t *testing.T) {
 	s := newSite(t)
 	s.installHold(t)
 	survivor := s.inProcess(t, never(), nil)

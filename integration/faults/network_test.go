@@ -32,10 +32,12 @@ func toxics() map[string]string {
 	}
 }
 
-// TestF05Network damages the connections between the gateway and each of its databases under load, in one direction and, the next time,
+// TestNetworkFaults damages the connections between the gateway and each of its databases under load, in one direction and, the next time,
 // in the other. While they are damaged there may be no answers; afterwards there are, without a hand on the gateway, and no goroutine
 // is left behind.
-func TestF05Network(t *testing.T) {
+//
+// covers: F05
+func TestNetworkFaults(t *testing.T) {
 	for name, through := range map[string]func(*gatewaytest.Databases) *string{
 		"ledger": func(d *gatewaytest.Databases) *string { return &d.Ledger },
 		"data":   func(d *gatewaytest.Databases) *string { return &d.Reader },

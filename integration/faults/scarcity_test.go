@@ -46,9 +46,11 @@ func (s *site) widen(t *testing.T, url string, keys int) {
 	}
 }
 
-// TestF16ScarceMemory asks a gateway that should do with 128 MiB for many answers at a time, of several MiB each: every one comes whole, the same bytes to everybody, or is
+// TestScarceMemory asks a gateway that should do with 128 MiB for many answers at a time, of several MiB each: every one comes whole, the same bytes to everybody, or is
 // refused. Afterwards it answers as before.
-func TestF16ScarceMemory(t *testing.T) {
+//
+// covers: F16
+func TestScarceMemory(t *testing.T) {
 	const keys, questions, clients = 20_000, 4, 80
 	s := newSite(t)
 	s.widen(t, s.inProcess(t, never(), nil), keys)
@@ -154,9 +156,11 @@ func hangUp(open []net.Conn) {
 	}
 }
 
-// TestF17IdleConnections keeps 5,000 connections open, as far as this machine lets it, of which half have asked something and half have said nothing: health and answers
+// TestIdleConnections keeps 5,000 connections open, as far as this machine lets it, of which half have asked something and half have said nothing: health and answers
 // come all the same.
-func TestF17IdleConnections(t *testing.T) {
+//
+// covers: F17
+func TestIdleConnections(t *testing.T) {
 	s := newSite(t)
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -192,9 +196,11 @@ func healthy(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// TestF17NoDescriptors leaves a gateway with no file descriptor to spare, under load: who gets no answer was charged nothing that is lost. When the idle connections have gone, it
+// TestNoDescriptors leaves a gateway with no file descriptor to spare, under load: who gets no answer was charged nothing that is lost. When the idle connections have gone, it
 // answers again by itself.
-func TestF17NoDescriptors(t *testing.T) {
+//
+// covers: F17
+func TestNoDescriptors(t *testing.T) {
 	s := newSite(t)
 	c, _ := startChild(t, orders{Databases: s.databases, Address: freeAddress(t), Descriptors: 64})
 	n := &numbers{}
@@ -214,9 +220,11 @@ func TestF17NoDescriptors(t *testing.T) {
 	}
 }
 
-// TestF17DataPoolExhausted holds every connection to the protected database: what needs none of them is answered. Whoever waited gets an answer or is
+// TestDataPoolExhausted holds every connection to the protected database: what needs none of them is answered. Whoever waited gets an answer or is
 // refused for free.
-func TestF17DataPoolExhausted(t *testing.T) {
+//
+// covers: F17
+func TestDataPoolExhausted(t *testing.T) {
 	s := newSite(t)
 	url := s.inProcess(t, never(), nil)
 	s.refill(t, url, 1000)

@@ -20,9 +20,11 @@ import (
 // healsWithin is how soon there must be an answer again after a database is back.
 const healsWithin = 3 * time.Second
 
-// TestF03PostgresStoppedUnderLoad stops the ledger's server, in turn as a power failure would and with SIGKILL, and starts it again. Two gateways are
+// TestPostgresStoppedUnderLoad stops the ledger's server, in turn as a power failure would and with SIGKILL, and starts it again. Two gateways are
 // at work, so that each finds what the other wrote where its own transaction was lost.
-func TestF03PostgresStoppedUnderLoad(t *testing.T) {
+//
+// covers: F03
+func TestPostgresStoppedUnderLoad(t *testing.T) {
 	s := ownSite(t)
 	url, other := s.inProcess(t, never(), nil), s.inProcess(t, never(), nil)
 	n := &numbers{}
@@ -79,8 +81,10 @@ func (s *site) heals(t *testing.T, n *numbers, url string) time.Duration {
 	return 0
 }
 
-// TestF04BackendsTerminatedUnderLoad ends every connection of the gateway to the ledger, in the middle of whatever they do.
-func TestF04BackendsTerminatedUnderLoad(t *testing.T) {
+// TestBackendsTerminatedUnderLoad ends every connection of the gateway to the ledger, in the middle of whatever they do.
+//
+// covers: F04
+func TestBackendsTerminatedUnderLoad(t *testing.T) {
 	s := newSite(t)
 	url := s.inProcess(t, never(), nil)
 	n := &numbers{}
@@ -97,8 +101,10 @@ func TestF04BackendsTerminatedUnderLoad(t *testing.T) {
 	}
 }
 
-// TestF11ReadOnlyLedger makes the control database read-only, as a standby is: nobody gets an answer (I9).
-func TestF11ReadOnlyLedger(t *testing.T) {
+// TestReadOnlyLedger makes the control database read-only, as a standby is: nobody gets an answer (I9).
+//
+// covers: F11
+func TestReadOnlyLedger(t *testing.T) {
 	s := newSite(t)
 	url := s.inProcess(t, never(), nil)
 	n := &numbers{}
@@ -126,9 +132,11 @@ func (s *site) nobodyIsAnswered(t *testing.T, n *numbers, url string) {
 	}
 }
 
-// TestF09DiskFull lets the ledger's server run out of space under load, on a small file system of its own, and gives the space back.
+// TestDiskFull lets the ledger's server run out of space under load, on a small file system of its own, and gives the space back.
 // Only root may mount one: elsewhere the test says so and checks nothing of it.
-func TestF09DiskFull(t *testing.T) {
+//
+// covers: F09
+func TestDiskFull(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("F09 is left out: only root can mount a small file system")
 		return

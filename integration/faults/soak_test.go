@@ -18,7 +18,7 @@ import (
 )
 
 // make soak gives more.
-var soakFor = flag.Duration("soak", 3*time.Second, "how long TestF24Soak goes on")
+var soakFor = flag.Duration("soak", 3*time.Second, "how long TestSoak goes on")
 
 // soak is two gateways on one site: one that is killed now and then, and one that must live through everything, whose connections to its
 // databases can be damaged.
@@ -83,9 +83,11 @@ func (s *soak) poisonAny(t *testing.T, wire *toxiproxy.Proxy) {
 
 func pick[T any](from []T) T { return from[rand.IntN(len(from))] }
 
-// TestF24Soak has 64 clients at two gateways ask, ask again and look around, while all kinds of damage come in turn. After each the ledger is judged. The gateway that lives through it all
+// TestSoak has 64 clients at two gateways ask, ask again and look around, while all kinds of damage come in turn. After each the ledger is judged. The gateway that lives through it all
 // has as many goroutines in the end as at the beginning; how its memory and its answers' times went is told.
-func TestF24Soak(t *testing.T) {
+//
+// covers: F24
+func TestSoak(t *testing.T) {
 	s := newSoak(t)
 	base := s.steady.goroutines(t)
 	s.refill(t, s.mortal.url, 300)

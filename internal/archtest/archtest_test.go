@@ -125,8 +125,11 @@ func breaches() map[string][]breach {
 			{files("docs/threat-model.md", "| A01 | x | not yet: y |"), "A02 has 0 lines"},
 			{files("docs/threat-model.md", "| A01 | x | y |"), "A01 names no test and gives no reason"},
 			{files("docs/threat-model.md", "| A01 | x | `TestGone` |"), "A01 names TestGone, which does not exist"},
-			{files("api/a_test.go", "package api; func TestA01Tracker() {}", "docs/threat-model.md", "| A01 | x | not yet: y |"), "A01 does not name TestA01Tracker"},
+			{files("api/a_test.go", "package api\n// TestTracker tracks.\n//\n// covers: W.1 A01\nfunc TestTracker() {}",
+				"docs/threat-model.md", "| A01 | x | not yet: y |"), "A01 does not name TestTracker"},
+			{files("sqlrewrite/a_test.go", "package sqlrewrite; func TestA01Tracker() {}", "docs/threat-model.md", "| A01 | x | not yet: y |"), "A01 does not name TestA01Tracker"},
 		},
+		"test-names": {{files("api/a_test.go", "package api; func TestA01Tracker() {}"), "TestA01Tracker has an ID in its name"}},
 		"markers": {
 			{files("api/a.go", "package api // "+word+": later"), word},
 			{files("docs/a.md", word), word},
@@ -192,13 +195,13 @@ func expectFinding(t *testing.T, rule Rule, b breach) {
 
 func TestListTests(t *testing.T) {
 	tree, err := Load(fstest.MapFS{
-		"api/a_test.go":        {Data: []byte("package api; func TestA01Tracker() {}; func TestA02F03Both() {}")},
-		"docs/threat-model.md": {Data: []byte("| A01 | x | not yet: y |\n| A02 | x | `TestA02F03Both` |\n| F03 | x | `TestOther` |\n")},
+		"api/a_test.go":        {Data: []byte("package api; func TestA01Tracker() {}\n// covers: A02 W.3 F03\nfunc TestBoth() {}")},
+		"docs/threat-model.md": {Data: []byte("| A01 | x | not yet: y |\n| A02 | x | `TestBoth` |\n| F03 | x | `TestOther` |\n")},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "| A01 | x | `TestA01Tracker`, not yet: y |\n| A02 | x | `TestA02F03Both` |\n| F03 | x | `TestA02F03Both`, `TestOther` |\n"
+	want := "| A01 | x | `TestA01Tracker`, not yet: y |\n| A02 | x | `TestBoth` |\n| F03 | x | `TestBoth`, `TestOther` |\n"
 	if got := ListTests(tree); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

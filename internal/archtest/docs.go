@@ -66,7 +66,7 @@ func faultCodes(t *Tree) []faultCode {
 }
 
 // checkThreatModel wants one line per attack and fault; each either names tests, which must exist, or says why there is
-// none. A test that carries an attack's ID in its name must be named on that attack's line.
+// none. A test whose comment has an attack's ID in a "covers:" line must be named on that attack's line.
 func checkThreatModel(t *Tree) []Finding {
 	page := t.Texts[threatModelPage]
 	tests := testNames(t)
@@ -92,15 +92,14 @@ func checkThreatModel(t *Tree) []Finding {
 	return append(found, unlisted(tests, rows)...)
 }
 
-// mention is a test that carries the ID of an attack.
+// mention is a test that covers an attack.
 type mention struct{ id, test string }
 
-// unmentioned are the tests with an ID in their name that the page does not name on that ID's line.
-func unmentioned(tests map[string]string, rows map[string][]string) []mention {
-	carries := regexp.MustCompile(`[AF]\d\d`)
+// unmentioned are the tests that the page does not name on the line of an ID that they cover.
+func unmentioned(tests map[string]test, rows map[string][]string) []mention {
 	var missing []mention
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
-		for _, id := range carries.FindAllString(name, -1) {
+		for _, id := range tests[name].covers {
 			if !slices.ContainsFunc(rows[id], func(row string) bool { return strings.Contains(row, "`"+name+"`") }) {
 				missing = append(missing, mention{id, name})
 			}
@@ -109,15 +108,15 @@ func unmentioned(tests map[string]string, rows map[string][]string) []mention {
 	return missing
 }
 
-func unlisted(tests map[string]string, rows map[string][]string) []Finding {
+func unlisted(tests map[string]test, rows map[string][]string) []Finding {
 	var found []Finding
 	for _, m := range unmentioned(tests, rows) {
-		found = append(found, Finding{threatModelPage, fmt.Sprintf("%s does not name %s (%s); make golden adds it", m.id, m.test, tests[m.test])})
+		found = append(found, Finding{threatModelPage, fmt.Sprintf("%s does not name %s (%s); make golden adds it", m.id, m.test, tests[m.test].file)})
 	}
 	return found
 }
 
-// ListTests gives docs/threat-model.md with every test on the lines of the IDs that its name carries.
+// ListTests gives docs/threat-model.md with every test on the lines of the IDs that it covers.
 func ListTests(t *Tree) string {
 	page := t.Texts[threatModelPage]
 	for _, m := range unmentioned(testNames(t), tableRows(page, threatID())) {
@@ -130,10 +129,10 @@ func ListTests(t *Tree) string {
 // threatID matches the first cell of a line of the threat model.
 func threatID() *regexp.Regexp { return regexp.MustCompile(`^([AF]\d\d)$`) }
 
-// threatIDs are the attacks and faults of the plan: A01 to A88 and F01 to F24.
+// threatIDs are the attacks and faults of the plan: A01 to A89 and F01 to F24.
 func threatIDs() []string {
 	var ids []string
-	for i := 1; i <= 88; i++ {
+	for i := 1; i <= 89; i++ {
 		ids = append(ids, fmt.Sprintf("A%02d", i))
 	}
 	for i := 1; i <= 24; i++ {
@@ -142,18 +141,65 @@ func threatIDs() []string {
 	return ids
 }
 
-// testNames are the tests, fuzz targets and benchmarks of the tree, with the file that has them.
-func testNames(t *Tree) map[string]string {
-	runs := regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z]`)
-	names := map[string]string{}
+// test is a test, fuzz target or benchmark.
+type test struct {
+	file   string
+	covers []string // IDs of attacks and faults
+}
+
+// testNames are the tests, fuzz targets and benchmarks of the tree.
+func testNames(t *Tree) map[string]test {
+	names := map[string]test{}
 	for _, f := range t.Files {
-		for _, decl := range f.AST.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && f.Test && fn.Recv == nil && runs.MatchString(fn.Name.Name) {
-				names[fn.Name.Name] = f.Path
-			}
+		for _, fn := range testsOf(f) {
+			one := names[fn.Name.Name] // two packages may have tests of one name
+			names[fn.Name.Name] = test{f.Path, append(one.covers, covered(fn)...)}
 		}
 	}
 	return names
+}
+
+// testsOf are the functions of a file that "go test" runs.
+func testsOf(f *File) []*ast.FuncDecl {
+	runs := regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z]`)
+	var tests []*ast.FuncDecl
+	for _, decl := range f.AST.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && f.Test && fn.Recv == nil && runs.MatchString(fn.Name.Name) {
+			tests = append(tests, fn)
+		}
+	}
+	return tests
+}
+
+// covered are the IDs in the "covers:" lines of a test's comment, and in its name (only those of sqlrewrite have some: [checkTestNames]).
+func covered(fn *ast.FuncDecl) []string {
+	id := regexp.MustCompile(`\b[AF]\d\d\b`)
+	ids := nameIDs().FindAllString(fn.Name.Name, -1)
+	for line := range strings.Lines(fn.Doc.Text()) {
+		if list, ok := strings.CutPrefix(line, "covers: "); ok {
+			ids = append(ids, id.FindAllString(list, -1)...)
+		}
+	}
+	return ids
+}
+
+// nameIDs finds IDs in the name of a test.
+func nameIDs() *regexp.Regexp { return regexp.MustCompile(`[AF]\d\d`) }
+
+// checkTestNames finds names that say which attack a test is about instead of what it tests.
+func checkTestNames(t *Tree) []Finding {
+	var found []Finding
+	for _, f := range t.Files {
+		if f.Dir == "sqlrewrite" {
+			continue
+		}
+		for _, fn := range testsOf(f) {
+			if id := nameIDs().FindString(fn.Name.Name); id != "" {
+				found = append(found, Finding{t.at(fn), fmt.Sprintf("%s has an ID in its name: say what it tests, and \"// covers: %s\" in its comment", fn.Name.Name, id)})
+			}
+		}
+	}
+	return found
 }
 
 // tableRows are the rows of a page's tables whose first cell matches, by the match's first group; each as its text after that cell.

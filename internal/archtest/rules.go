@@ -37,6 +37,7 @@ func Rules() []Rule {
 		{"fault-home", "errors that clients may see are constructed in internal/fault, so that all texts are read together", checkFaultHome},
 		{"fault-codes", "fault codes are unique and documented in docs/errors.md, and nothing else is", checkFaultCodes},
 		{"threat-model", "docs/threat-model.md covers every attack and fault, and the tests it names exist", checkThreatModel},
+		{"test-names", "a test's name says what it tests; the attack that it covers stands in its comment", checkTestNames},
 		{"markers", "what is unfinished is an issue, not a comment", checkMarkers},
 		{"skips", "CI skips nothing; elsewhere the shared data may be absent, and programs that a page's readers have", checkSkips},
 		{"module-file", "the module builds from its own go.mod, without replacements", checkModuleFile},

@@ -31,8 +31,10 @@ func expect(t *testing.T, err error, danger string) {
 	}
 }
 
-// TestA58DangerousReaders spoils a reader in each way that is refused.
-func TestA58DangerousReaders(t *testing.T) {
+// TestDangerousReadersAreRefused spoils a reader in each way that is refused.
+//
+// covers: A58
+func TestDangerousReadersAreRefused(t *testing.T) {
 	d := pgtest.Protected(t)
 	for _, c := range []struct{ name, spoil, danger string }{
 		{"harmless", "GRANT SELECT ON public.people TO ROLE_", ""},
@@ -67,8 +69,10 @@ func TestA58DangerousReaders(t *testing.T) {
 	}
 }
 
-// TestA58DangerousLedgers spoils a ledger's role.
-func TestA58DangerousLedgers(t *testing.T) {
+// TestDangerousLedgersAreRefused spoils a ledger's role.
+//
+// covers: A58
+func TestDangerousLedgersAreRefused(t *testing.T) {
 	d := pgtest.Control(t)
 	want := pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.policy"}}
 	for _, c := range []struct{ name, spoil, danger string }{
@@ -92,16 +96,20 @@ func TestA58DangerousLedgers(t *testing.T) {
 	})
 }
 
-// TestA58OwnRoles: the roles that deploy/roles.sql makes are harmless.
-func TestA58OwnRoles(t *testing.T) {
+// TestOwnRolesAreHarmless: the roles that deploy/roles.sql makes are harmless.
+//
+// covers: A58
+func TestOwnRolesAreHarmless(t *testing.T) {
 	p := pgtest.Protected(t, "CREATE TABLE public.people (id int PRIMARY KEY)")
 	expect(t, pgrole.Check(t.Context(), p.Conn(t, p.ReaderDSN), pgrole.Expectation{Task: pgrole.Reader}), "")
 	c := pgtest.Control(t)
 	expect(t, pgrole.Check(t.Context(), c.Conn(t, c.LedgerDSN), pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.policy"}}), "")
 }
 
-// TestA58AssumedRole: SET ROLE is no way to look harmless.
-func TestA58AssumedRole(t *testing.T) {
+// TestAssumedRolesAreSeen: SET ROLE is no way to look harmless.
+//
+// covers: A58
+func TestAssumedRolesAreSeen(t *testing.T) {
 	p := pgtest.Protected(t)
 	conn := p.Conn(t, p.DSN)
 	if _, err := conn.Exec(t.Context(), "SET ROLE noisegate_reader"); err != nil {

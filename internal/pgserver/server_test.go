@@ -120,8 +120,10 @@ func TestServerLifeCycle(t *testing.T) {
 	}
 }
 
-// TestF03CommittedRowsSurviveCrashes ends the server in each of its ways.
-func TestF03CommittedRowsSurviveCrashes(t *testing.T) {
+// TestCommittedRowsSurviveCrashes ends the server in each of its ways.
+//
+// covers: F03
+func TestCommittedRowsSurviveCrashes(t *testing.T) {
 	s := start(t, Options{})
 	mustQuery(t, s, "create table kept (n int)")
 	for i, end := range []func(){s.Kill, s.StopImmediate, func() { s.end(15) }, func() {}, s.Kill} {
@@ -141,8 +143,10 @@ func TestF03CommittedRowsSurviveCrashes(t *testing.T) {
 	}
 }
 
-// TestF03KilledServerIsGone: when Kill returns, no session of the server answers any more.
-func TestF03KilledServerIsGone(t *testing.T) {
+// TestKilledServerIsGone: when Kill returns, no session of the server answers any more.
+//
+// covers: F03
+func TestKilledServerIsGone(t *testing.T) {
 	s := start(t, Options{})
 	session := make(chan error, 1)
 	go func() {
