@@ -396,7 +396,7 @@ func argumentText(arg any) []byte {
 	case []string:
 		quoted := make([]string, len(arg))
 		for i, text := range arg {
-			quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+			quoted[i] = `"` + strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), `"`, `\"`) + `"`
 		}
 		return []byte("{" + strings.Join(quoted, ",") + "}")
 	default:
