@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"noisegate/internal/exact"
 	"noisegate/mechanisms"
 )
 
@@ -75,7 +76,7 @@ func TestRDPMeetsGoldenVectors(t *testing.T) {
 func TestPureCompositionMeetsGoldenVectors(t *testing.T) {
 	vectors(t, "composition_pure", func(t *testing.T, v vector) {
 		eps, k, delta := v.in(t, "eps"), v.in(t, "k").Num().Int64(), v.num(t, "delta_slack")
-		loss := mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(floor(eps, int64(mechanisms.EpsilonUnit))) * mechanisms.PicoEpsilon(k)}
+		loss := mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(exact.FloorUnits(eps, int64(mechanisms.EpsilonUnit))) * mechanisms.PicoEpsilon(k)}
 		above(t, "basic", float64(loss.Epsilon)*1e-12, v.out(t, "basic"), 1e-12)
 		e := event(t, PureEvent, eps)
 		tight := newPLD(t, Repeated{e, k}).epsilon(delta)

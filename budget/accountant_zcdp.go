@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 
+	"noisegate/internal/exact"
 	"noisegate/mechanisms"
 )
 
@@ -40,7 +41,7 @@ func EpsilonFor(rho mechanisms.PicoRho, delta mechanisms.AttoDelta) (mechanisms.
 	eps := new(big.Rat).Mul(big.NewRat(int64(rho), int64(mechanisms.RhoUnit)), onePlus(x))
 	eps.Add(eps, lnRatio.hi)
 	eps.Sub(eps, new(big.Rat).Quo(lnDeltaAlpha.lo, exactly(x)))
-	pico, ok := ceil(eps, int64(mechanisms.EpsilonUnit))
+	pico, ok := exact.CeilUnits(eps, int64(mechanisms.EpsilonUnit))
 	return mechanisms.PicoEpsilon(max(pico, 0)), ok
 }
 
@@ -65,7 +66,7 @@ func RhoFor(eps mechanisms.PicoEpsilon, delta mechanisms.AttoDelta) mechanisms.P
 	rho.Sub(rho, lnRatio.hi)
 	rho.Add(rho, new(big.Rat).Quo(lnDeltaAlpha.lo, exactly(x)))
 	rho.Quo(rho, onePlus(x))
-	return mechanisms.PicoRho(max(floor(rho, int64(mechanisms.RhoUnit)), 0))
+	return mechanisms.PicoRho(max(exact.FloorUnits(rho, int64(mechanisms.RhoUnit)), 0))
 }
 
 // interval encloses a real number.
@@ -98,31 +99,4 @@ func bisectBetween(lo, hi float64, below func(float64) bool) float64 {
 		}
 	}
 	return hi
-}
-
-// floor returns ⌊x·unit⌋, or the largest int64 when that is larger.
-func floor(x *big.Rat, unit int64) int64 {
-	n := new(big.Int).Mul(x.Num(), big.NewInt(unit))
-	n.Div(n, x.Denom()) // Euclidean: downwards, as the denominator is positive
-	if !n.IsInt64() {
-		return saturated(n)
-	}
-	return n.Int64()
-}
-
-// ceil returns ⌈x·unit⌉, and false when that is no int64.
-func ceil(x *big.Rat, unit int64) (int64, bool) {
-	n := new(big.Int).Mul(x.Num(), big.NewInt(unit))
-	n.Neg(n).Div(n, x.Denom()).Neg(n)
-	if !n.IsInt64() {
-		return saturated(n), false
-	}
-	return n.Int64(), true
-}
-
-func saturated(n *big.Int) int64 {
-	if n.Sign() < 0 {
-		return math.MinInt64
-	}
-	return math.MaxInt64
 }

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"noisegate/internal/exact"
 	"noisegate/mechanisms"
 )
 
@@ -50,7 +51,9 @@ func rational(t testing.TB, text string) *big.Rat {
 }
 
 // units is ⌊x·unit⌋.
-func units(t testing.TB, text string, unit int64) int64 { return floor(rational(t, text), unit) }
+func units(t testing.TB, text string, unit int64) int64 {
+	return exact.FloorUnits(rational(t, text), unit)
+}
 
 // The result is never below the true minimum, and above it by at most a pico unit and a part in 10¹².
 func TestEpsilonForMeetsGoldenVectors(t *testing.T) {
@@ -58,7 +61,7 @@ func TestEpsilonForMeetsGoldenVectors(t *testing.T) {
 		rho := mechanisms.PicoRho(units(t, g.Inputs.Rho, int64(mechanisms.RhoUnit)))
 		got, ok := EpsilonFor(rho, mechanisms.AttoDelta(units(t, g.Inputs.Delta, int64(mechanisms.DeltaUnit))))
 		want := rational(t, g.OutputsDecimal["eps_tight"])
-		least, _ := ceil(want, int64(mechanisms.EpsilonUnit))
+		least, _ := exact.CeilUnits(want, int64(mechanisms.EpsilonUnit))
 		most := float64(least) + 1 + float64(least)*1e-12
 		if !ok || int64(got) < least || float64(got) > most {
 			t.Errorf("%s: got %d, want %d to %.0f", g.ID, got, least, most)

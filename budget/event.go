@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"strings"
 
+	"noisegate/internal/exact"
 	"noisegate/mechanisms"
 )
 
@@ -93,7 +94,7 @@ func roundedUp(x float64) *big.Rat { return new(big.Rat).SetFloat64(x * (1 + rep
 
 // saturatedUnits is ⌈x·10¹²⌉, or the largest value, which no budget admits.
 func saturatedUnits(x *big.Rat) int64 {
-	units, _ := ceil(x, int64(mechanisms.EpsilonUnit))
+	units, _ := exact.CeilUnits(x, int64(mechanisms.EpsilonUnit))
 	return units
 }
 
@@ -152,7 +153,7 @@ func (e Event) outside(delta *big.Rat) Event {
 	}
 	d, _ := delta.Float64()
 	e.name += " outside " + delta.RatString()
-	units, _ := ceil(delta, int64(mechanisms.DeltaUnit))
+	units, _ := exact.CeilUnits(delta, int64(mechanisms.DeltaUnit))
 	e.loss.Delta = mechanisms.AttoDelta(units)
 	e.model = approxModel{e.model, d}
 	return e

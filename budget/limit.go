@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"time"
 
+	"noisegate/internal/exact"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -153,7 +154,7 @@ func grant(name string, amount *big.Rat) (int64, error) {
 	case amount.Cmp(big.NewRat(MaxAmount, 1)) > 0:
 		return 0, fault.RequestBudget(name + " must be at most 1000000")
 	}
-	return floor(amount, int64(mechanisms.EpsilonUnit)), nil
+	return exact.FloorUnits(amount, int64(mechanisms.EpsilonUnit)), nil
 }
 
 // deltaGrant reads a δ, rounded down to atto units.
@@ -164,5 +165,5 @@ func deltaGrant(amount *big.Rat) (mechanisms.AttoDelta, error) {
 	case amount.Sign() < 0 || amount.Cmp(big.NewRat(1, 1)) >= 0:
 		return 0, fault.RequestBudget("delta must be at least 0 and less than 1")
 	}
-	return mechanisms.AttoDelta(floor(amount, int64(mechanisms.DeltaUnit))), nil
+	return mechanisms.AttoDelta(exact.FloorUnits(amount, int64(mechanisms.DeltaUnit))), nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/big"
+
+	"noisegate/internal/exact"
 )
 
 // Share is one release's claim on a common price. Both members are public.
@@ -39,7 +41,7 @@ func allocate(total int64, shares []Share, claim func(weight, sensitivity float6
 		if s.Weight == nil || s.Sensitivity == nil || s.Weight.Sign() <= 0 || s.Sensitivity.Sign() <= 0 {
 			return nil, errShare
 		}
-		claims[i] = new(big.Rat).SetFloat64(claim(ratFloat(s.Weight), ratFloat(s.Sensitivity)))
+		claims[i] = new(big.Rat).SetFloat64(claim(exact.Float(s.Weight), exact.Float(s.Sensitivity)))
 		if claims[i] == nil { // not finite
 			return nil, ErrTooLarge
 		}
@@ -51,7 +53,7 @@ func allocate(total int64, shares []Share, claim func(weight, sensitivity float6
 			return nil, ErrTooSmall
 		}
 		part := c.Quo(c.Mul(c, new(big.Rat).SetInt64(total)), sum)
-		if parts[i] = floorQuo(part.Num(), part.Denom()).Int64(); parts[i] <= 0 {
+		if parts[i] = exact.FloorQuo(part.Num(), part.Denom()).Int64(); parts[i] <= 0 {
 			return nil, ErrTooSmall
 		}
 	}

@@ -1,6 +1,10 @@
 package mechanisms
 
-import "math/big"
+import (
+	"math/big"
+
+	"noisegate/internal/exact"
+)
 
 // This file encloses exponentials of rationals between two fixed-point numbers, to any precision. Charges are rounded up
 // and coins are decided with these enclosures, so that no floating-point error can ever favour spending.
@@ -28,10 +32,10 @@ func (l law) bounds(x *big.Rat, n uint) (lo, hi *big.Int) {
 		return expNegBounds(x, n)
 	case lawLogistic:
 		lo, hi = expNegBounds(x, n)
-		return logisticOf(lo, n, floorQuo), logisticOf(hi, n, ceilQuo)
+		return logisticOf(lo, n, exact.FloorQuo), logisticOf(hi, n, exact.CeilQuo)
 	case lawTanhHalf:
 		lo, hi = expNegBounds(x, n)
-		return tanhHalfOf(hi, n, floorQuo), tanhHalfOf(lo, n, ceilQuo)
+		return tanhHalfOf(hi, n, exact.FloorQuo), tanhHalfOf(lo, n, exact.CeilQuo)
 	default:
 		panic("mechanisms: unknown law")
 	}
@@ -50,16 +54,6 @@ func tanhHalfOf(q *big.Int, n uint, quo rounding) *big.Int {
 
 // rounding divides integers in one direction; the divisor is positive.
 type rounding func(a, b *big.Int) *big.Int
-
-func floorQuo(a, b *big.Int) *big.Int { return new(big.Int).Div(a, b) }
-
-func ceilQuo(a, b *big.Int) *big.Int {
-	q, r := new(big.Int).DivMod(a, b, new(big.Int))
-	if r.Sign() > 0 {
-		q.Add(q, bigOne)
-	}
-	return q
-}
 
 // fixed is 2ⁿ·x, rounded.
 func fixed(x *big.Rat, n uint, quo rounding) *big.Int {
@@ -97,9 +91,9 @@ func expNegBounds(x *big.Rat, n uint) (lo, hi *big.Int) {
 		term.Quo(term, count)
 		sum.Add(sum, term)
 	}
-	hi = ceilQuo(one(2*p), sum)
+	hi = exact.CeilQuo(one(2*p), sum)
 	slack := count.Add(count.Lsh(count, 2), big.NewInt(8))
-	lo = floorQuo(one(2*p), sum.Add(sum, slack))
+	lo = exact.FloorQuo(one(2*p), sum.Add(sum, slack))
 	for range k {
 		lo.Rsh(lo.Mul(lo, lo), p)
 		hi.Add(hi.Rsh(hi.Mul(hi, hi), p), bigOne)

@@ -3,6 +3,8 @@ package mechanisms
 import (
 	"math"
 	"math/big"
+
+	"noisegate/internal/exact"
 )
 
 // This file turns exact parameters into charges: rounded up, whatever the size of the numbers.
@@ -13,21 +15,19 @@ const chargeBits = 192
 
 // ceilUnits is ceil(x·unit), saturated at the largest value, which no budget admits.
 func ceilUnits(x *big.Rat, unit int64) int64 {
-	scaled := new(big.Int).Mul(x.Num(), big.NewInt(unit))
-	return saturate(ceilQuo(scaled, x.Denom()))
+	n, _ := exact.CeilUnits(x, unit)
+	return n
 }
 
 // ceilFixed is ceil(x·unit) for a fixed-point upper bound x at precision chargeBits.
 func ceilFixed(x *big.Int, unit int64) int64 {
 	scaled := new(big.Int).Mul(x, big.NewInt(unit))
-	return saturate(ceilQuo(scaled, one(chargeBits)))
+	return saturate(exact.CeilQuo(scaled, one(chargeBits)))
 }
 
 func saturate(n *big.Int) int64 {
-	if !n.IsInt64() {
-		return math.MaxInt64
-	}
-	return n.Int64()
+	saturated, _ := exact.Int64(n)
+	return saturated
 }
 
 // rhoOfPure is the ρ of any ε-DP mechanism: ε·tanh(ε/2), the loss of binary randomized response, the worst of them
@@ -38,7 +38,7 @@ func rhoOfPure(epsilon *big.Rat) PicoRho { return rhoOfShares(epsilon, 1) }
 func rhoOfShares(epsilon *big.Rat, n int64) PicoRho {
 	_, hi := lawTanhHalf.bounds(new(big.Rat).Mul(epsilon, big.NewRat(1, n)), chargeBits)
 	product := new(big.Int).Mul(hi, epsilon.Num())
-	return PicoRho(ceilFixed(ceilQuo(product, epsilon.Denom()), int64(RhoUnit)))
+	return PicoRho(ceilFixed(exact.CeilQuo(product, epsilon.Denom()), int64(RhoUnit)))
 }
 
 // rhoOfBoundedRange is the ρ of an ε-bounded-range mechanism, ε²/8 (Cesar, Rogers 2021, arXiv 2004.07223).
@@ -70,7 +70,7 @@ func rhoOfLaplace(delta *big.Int, scale *big.Rat) PicoRho {
 	gain := new(big.Int).Sub(one(chargeBits), expHi) // 1-e^-ε, rounded down
 	gain.Mul(gain, overSinhLower(a))
 	gain.Rsh(gain, chargeBits)
-	rho := fixed(epsilon, chargeBits, ceilQuo)
+	rho := fixed(epsilon, chargeBits, exact.CeilQuo)
 	return PicoRho(ceilFixed(rho.Sub(rho, gain), int64(RhoUnit)))
 }
 
@@ -83,19 +83,19 @@ func overSinhLower(a *big.Rat) *big.Int {
 		numerator.Lsh(numerator, chargeBits+1)
 		denominator := new(big.Int).Sub(one(2*chargeBits), new(big.Int).Mul(q, q))
 		denominator.Mul(denominator, a.Denom())
-		return floorQuo(numerator.Lsh(numerator, chargeBits), denominator)
+		return exact.FloorQuo(numerator.Lsh(numerator, chargeBits), denominator)
 	}
 	// sinh(a)/a = Σ a²ⁱ/(2i+1)!, rounded up; below 1/2 each term is less than 1/24 of the one before, so that the tail is
 	// less than the last term, and that is at most one unit.
-	square := fixed(new(big.Rat).Mul(a, a), chargeBits, ceilQuo)
+	square := fixed(new(big.Rat).Mul(a, a), chargeBits, exact.CeilQuo)
 	sum, term := one(chargeBits), one(chargeBits)
 	for i := int64(1); term.Cmp(big.NewInt(1)) > 0; i++ {
 		term.Mul(term, square)
-		term = ceilQuo(term, new(big.Int).Lsh(big.NewInt(2*i*(2*i+1)), chargeBits))
+		term = exact.CeilQuo(term, new(big.Int).Lsh(big.NewInt(2*i*(2*i+1)), chargeBits))
 		sum.Add(sum, term)
 	}
 	sum.Add(sum, big.NewInt(1))
-	return floorQuo(one(2*chargeBits), sum)
+	return exact.FloorQuo(one(2*chargeBits), sum)
 }
 
 // epsilonFor is the ε that a price in ρ buys: near the solution of approximate(ε) = ρ, in floating point, and then lowered until
@@ -119,7 +119,7 @@ func epsilonFor(rho PicoRho, approximate func(epsilon float64) float64, exact fu
 
 // approximateRhoOfLaplace is [rhoOfLaplace] in floating point, as a function of ε.
 func approximateRhoOfLaplace(delta *big.Int) func(epsilon float64) float64 {
-	shift := ratFloat(new(big.Rat).SetInt(delta))
+	shift := exact.Float(new(big.Rat).SetInt(delta))
 	return func(epsilon float64) float64 {
 		a := epsilon / shift
 		overSinh := 1.0

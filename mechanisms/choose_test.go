@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"testing"
+
+	"noisegate/internal/exact"
 )
 
 // slotsOf builds slots from counts and gaps.
@@ -83,7 +85,7 @@ func TestDecayErrorBound(t *testing.T) {
 		d := newDecay(rate)
 		n := big.NewInt(int64(math.Exp2(random.Float64() * 62)))
 		if random.IntN(3) > 0 { // near where probabilities are neither 0 nor 1
-			n, _ = new(big.Float).SetFloat64(math.Ceil(math.Min(random.Float64()*40/ratFloat(rate), 1e25))).Int(n)
+			n, _ = new(big.Float).SetFloat64(math.Ceil(math.Min(random.Float64()*40/exact.Float(rate), 1e25))).Int(n)
 		}
 		got := new(big.Int).SetUint64(d.approximate(n))
 		lo, hi := d.exact(n)(64)

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"testing"
 
+	"noisegate/internal/exact"
 	"noisegate/internal/stattest"
 )
 
@@ -36,10 +37,10 @@ func gaussianMass(variance float64) []float64 {
 
 // errorMass is the law of the error of what a combination of one or two parts shows, by enumeration.
 func errorMass(c *Combination) []float64 {
-	first, second := gaussianMass(ratFloat(c.parts[0].variance)), []float64{combinationReach: 1}
+	first, second := gaussianMass(exact.Float(c.parts[0].variance)), []float64{combinationReach: 1}
 	rhos := []int64{int64(c.rhos[0]), 0}
 	if len(c.parts) == 2 {
-		second, rhos[1] = gaussianMass(ratFloat(c.parts[1].variance)), int64(c.rhos[1])
+		second, rhos[1] = gaussianMass(exact.Float(c.parts[1].variance)), int64(c.rhos[1])
 	}
 	mean := make([]float64, 2*combinationReach+1)
 	for i, p := range first {
@@ -54,7 +55,7 @@ func errorMass(c *Combination) []float64 {
 	}
 	mass := make([]float64, 2*combinationReach+1)
 	for i, p := range mean {
-		for j, q := range gaussianMass(ratFloat(c.extra.variance)) {
+		for j, q := range gaussianMass(exact.Float(c.extra.variance)) {
 			if at := i + j - combinationReach; at >= 0 && at < len(mass) {
 				mass[at] += p * q
 			}
@@ -127,7 +128,7 @@ func TestCombinationAccuracy(t *testing.T) {
 			}
 			return p
 		}
-		variance, want := 0.0, ratFloat(c.shown.variance)
+		variance, want := 0.0, exact.Float(c.shown.variance)
 		for i, mass := range law {
 			x := float64(i - combinationReach)
 			variance += x * x * mass
@@ -152,7 +153,7 @@ func TestCombinationParameters(t *testing.T) {
 	if got := c.Loss(); got != (Loss{Unbounded: true, Rho: 8}) || c.extra != nil || c.Parameters().Variance != "125000000000" {
 		t.Errorf("%+v, %+v", got, c.Parameters())
 	}
-	if weaker := combined(t, 4, 5, 3); weaker.Loss().Rho != 8 || ratFloat(weaker.extra.variance) != 125e9 {
+	if weaker := combined(t, 4, 5, 3); weaker.Loss().Rho != 8 || exact.Float(weaker.extra.variance) != 125e9 {
 		t.Errorf("%+v", weaker)
 	}
 	for name, p := range map[string]CombinationParameters{

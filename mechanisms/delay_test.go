@@ -3,11 +3,13 @@ package mechanisms
 import (
 	"math"
 	"testing"
+
+	"noisegate/internal/exact"
 )
 
 // lawOfDelay is the probability of each delay from 0 to 2s, in floating point.
 func lawOfDelay(d *Delay) []float64 {
-	rate := ratFloat(d.parameters.Epsilon.Rat()) / float64(d.parameters.Unit)
+	rate := exact.Float(d.parameters.Epsilon.Rat()) / float64(d.parameters.Unit)
 	law, sum := make([]float64, 2*d.shift+1), 0.0
 	for i := range law {
 		law[i] = math.Exp(-rate * math.Abs(float64(int64(i)-d.shift)))
@@ -34,7 +36,7 @@ func TestDelayIsPrivate(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", p, err)
 		}
-		epsilon, delta := ratFloat(p.Epsilon.Rat()), ratFloat(p.Delta.Rat())
+		epsilon, delta := exact.Float(p.Epsilon.Rat()), exact.Float(p.Delta.Rat())
 		// lost is what the definition of (ε, δ) gives as δ for a shift by m, and whether ratios on the common support keep to ε.
 		lost := func(law []float64, m int64) (float64, bool) {
 			total, pure := 0.0, true

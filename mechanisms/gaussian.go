@@ -3,6 +3,8 @@ package mechanisms
 import (
 	"math"
 	"math/big"
+
+	"noisegate/internal/exact"
 )
 
 // GaussianParameters are the parameters of discrete Gaussian noise.
@@ -64,7 +66,7 @@ func (m *Gaussian) Draw(s *Sampler) Noise {
 // HalfWidth is the smallest integer t with P(|X| > t) <= 1-level, in floating point and rounded up: it is one too large where the
 // probability meets the level within nine digits, or within three to five if σ > 16.
 func (m *Gaussian) HalfWidth(level Confidence) *big.Int {
-	t := gaussianTailPoint(ratFloat(m.variance), (1-float64(level))/2)
+	t := gaussianTailPoint(exact.Float(m.variance), (1-float64(level))/2)
 	return t.Sub(t, bigOne)
 }
 

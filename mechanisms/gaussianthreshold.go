@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+
+	"noisegate/internal/exact"
 )
 
 // GaussianThresholdParameters are the parameters of [GaussianThreshold].
@@ -39,8 +41,8 @@ func NewGaussianThreshold(p GaussianThresholdParameters) (*GaussianThreshold, er
 	if err != nil {
 		return nil, err
 	}
-	perGroup := -math.Expm1(math.Log1p(-ratFloat(p.Delta.Rat())) / float64(p.L0))
-	threshold := gaussianTailPoint(ratFloat(noise.variance), math.Min(perGroup, provenTail))
+	perGroup := -math.Expm1(math.Log1p(-exact.Float(p.Delta.Rat())) / float64(p.L0))
+	threshold := gaussianTailPoint(exact.Float(noise.variance), math.Min(perGroup, provenTail))
 	return &GaussianThreshold{parameters: p, noise: noise, threshold: threshold.Add(threshold, bigOne)}, nil
 }
 
@@ -66,7 +68,7 @@ func (g *GaussianThreshold) Threshold() *big.Int { return new(big.Int).Set(g.thr
 
 // ShownAt is the smallest number of units at which a group is shown with at least this probability, in (0, 1).
 func (g *GaussianThreshold) ShownAt(probability float64) int64 {
-	variance := ratFloat(g.noise.variance)
+	variance := exact.Float(g.noise.variance)
 	n := new(big.Int).Sub(g.threshold, bigOne)
 	if probability >= 0.5 {
 		// P(X >= T-n) = 1-P(X >= n-T+1): n-T+1 is the tail point of 1-probability.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"reflect"
 	"testing"
+
+	"noisegate/internal/exact"
 )
 
 // vector is one record of testdata/golden.json.
@@ -60,7 +62,7 @@ func (v vector) rat(t *testing.T, name string) *big.Rat {
 
 func (v vector) input(t *testing.T, name string) float64 {
 	t.Helper()
-	return ratFloat(v.rat(t, name))
+	return exact.Float(v.rat(t, name))
 }
 
 func (v vector) text(name string) string {
@@ -93,7 +95,7 @@ func floats(t *testing.T, list any) []float64 {
 		case float64:
 			out[i] = x
 		case string:
-			out[i] = ratFloat(rational(t, x))
+			out[i] = exact.Float(rational(t, x))
 		}
 	}
 	return out
@@ -148,9 +150,9 @@ func TestGoldenPMFDiscreteLaplace(t *testing.T) {
 			if pmf[i] > 1e-6 { // further out, the first words of the coins are not all of their probability
 				v.close(t, "mass", law.mass(int64(x)), pmf[i])
 			}
-			v.close(t, "formula", laplaceMass(ratFloat(scale), int64(x)), pmf[i])
+			v.close(t, "formula", laplaceMass(exact.Float(scale), int64(x)), pmf[i])
 			if x >= 1 {
-				v.close(t, "tail", laplaceTail(ratFloat(scale), x), tails[i])
+				v.close(t, "tail", laplaceTail(exact.Float(scale), x), tails[i])
 			}
 		}
 	})
@@ -194,7 +196,7 @@ func TestGoldenPMFDiscreteGaussian(t *testing.T) {
 // acceptance is the exact probability with which a proposal is accepted.
 func (g *gaussianLaw) acceptance(x int64) float64 {
 	lo, _ := lawExp.bounds(g.exactExponent(Noise{small: x}), 192)
-	return ratFloat(new(big.Rat).SetFrac(lo, one(192)))
+	return exact.Float(new(big.Rat).SetFrac(lo, one(192)))
 }
 
 func TestGoldenMechanismZCDP(t *testing.T) {
@@ -266,7 +268,7 @@ func TestGoldenCIDiscreteLaplace(t *testing.T) {
 		if float64(got.Int64()) != v.output(t, "half_width_integer") {
 			t.Errorf("half width %s, want %g", got, v.output(t, "half_width_integer"))
 		}
-		coverage := 1 - 2*laplaceTail(ratFloat(m.scale), float64(got.Int64()+1))
+		coverage := 1 - 2*laplaceTail(exact.Float(m.scale), float64(got.Int64()+1))
 		v.close(t, "coverage", coverage, v.output(t, "coverage"))
 	})
 }
@@ -289,7 +291,7 @@ func TestGoldenCIContinuous(t *testing.T) {
 	const grid = 1_000_000
 	check := func(t *testing.T, v vector, got *big.Int) {
 		want := v.output(t, "half_width")
-		if width := ratFloat(new(big.Rat).SetFrac(got, big.NewInt(grid))); math.Abs(width-want) > 1.5/grid {
+		if width := exact.Float(new(big.Rat).SetFrac(got, big.NewInt(grid))); math.Abs(width-want) > 1.5/grid {
 			t.Errorf("half width %g, want %g", width, want)
 		}
 	}

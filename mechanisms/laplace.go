@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/big"
+
+	"noisegate/internal/exact"
 )
 
 // LaplaceParameters are the parameters of discrete Laplace noise.
@@ -96,20 +98,14 @@ func (m *Laplace) Draw(s *Sampler) Noise {
 // HalfWidth is the smallest integer t with P(|X| > t) = 2q^(t+1)/(1+q) <= 1-level, q = e^(-1/b). It is computed in floating
 // point and rounded up: it is one too large where the probability meets the level within 14 digits.
 func (m *Laplace) HalfWidth(level Confidence) *big.Int {
-	rate := 1 / ratFloat(m.scale)
+	rate := 1 / exact.Float(m.scale)
 	logs := math.Log(2/(1-float64(level))) - math.Log1p(math.Exp(-rate))
-	return ceilFloat(ratFloat(m.scale)*logs*(1+1e-15) - 1)
+	return ceilFloat(exact.Float(m.scale)*logs*(1+1e-15) - 1)
 }
 
 // Parameters are b and Δ.
 func (m *Laplace) Parameters() Parameters {
 	return Parameters{Mechanism: DiscreteLaplace, Sensitivity: m.l1.String(), Scale: m.scale.RatString()}
-}
-
-// ratFloat is the nearest float64.
-func ratFloat(x *big.Rat) float64 {
-	f, _ := x.Float64()
-	return f
 }
 
 // ceilFloat is the smallest non-negative integer that is at least x.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/big"
+
+	"noisegate/internal/exact"
 )
 
 // RandomizedResponseParameters are the parameters of [RandomizedResponse].
@@ -43,7 +45,7 @@ func NewRandomizedResponse(p RandomizedResponseParameters) (*RandomizedResponse,
 			numerator := new(big.Int).Mul(x, k)
 			return quo(numerator.Lsh(numerator, n), denominator.Add(denominator, one(n+guard)))
 		}
-		return bound(xLo, floorQuo), bound(xHi, ceilQuo)
+		return bound(xLo, exact.FloorQuo), bound(xHi, exact.CeilQuo)
 	}
 	return &RandomizedResponse{parameters: p, uniform: uniform, first: first64(uniform)}, nil
 }
@@ -81,7 +83,7 @@ func (m *RandomizedResponse) Parameters() Parameters {
 
 // chances are p and q in floating point, for estimates.
 func (m *RandomizedResponse) chances() (p, q float64) {
-	x := math.Exp(-ratFloat(m.parameters.Epsilon.Rat()))
+	x := math.Exp(-exact.Float(m.parameters.Epsilon.Rat()))
 	others := float64(m.parameters.Classes-1) * x
 	return 1 / (1 + others), x / (1 + others)
 }

@@ -3,6 +3,8 @@ package mechanisms
 import (
 	"math/big"
 	"math/bits"
+
+	"noisegate/internal/exact"
 )
 
 // gaussianLaw samples the discrete Gaussian law P(X=x) ∝ e^(-x²/2σ²) for any rational σ² > 0, exactly: Algorithm 3 of
@@ -42,7 +44,7 @@ func newGaussianLaw(variance *big.Rat) *gaussianLaw {
 	tRat := new(big.Rat).SetInt(t)
 	g.over, g.overShift = normalised(new(big.Rat).Inv(tRat))
 	square := new(big.Rat).Mul(tRat, tRat)
-	g.centre = fixed(new(big.Rat).Quo(variance, square), 57, floorQuo).Uint64()
+	g.centre = fixed(new(big.Rat).Quo(variance, square), 57, exact.FloorQuo).Uint64()
 	g.spread, g.spreadShift = normalised(square.Quo(square, new(big.Rat).Add(variance, variance)))
 	return g
 }
@@ -50,10 +52,10 @@ func newGaussianLaw(variance *big.Rat) *gaussianLaw {
 // normalised is x as m·2^-shift with 2⁶³ <= m < 2⁶⁴, rounded down; x < 2⁶³.
 func normalised(x *big.Rat) (m uint64, shift uint) {
 	shift = uint(64 - x.Num().BitLen() + x.Denom().BitLen())
-	f := fixed(x, shift, floorQuo)
+	f := fixed(x, shift, exact.FloorQuo)
 	if f.BitLen() > 64 {
 		shift--
-		f = fixed(x, shift, floorQuo)
+		f = fixed(x, shift, exact.FloorQuo)
 	}
 	return f.Uint64(), shift
 }

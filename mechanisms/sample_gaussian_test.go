@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"testing"
 
+	"noisegate/internal/exact"
 	"noisegate/internal/stattest"
 )
 
@@ -24,7 +25,7 @@ func TestGaussianErrorBound(t *testing.T) {
 			continue
 		}
 		for range 8 {
-			reach := 1 + int64(math.Min(ratFloat(new(big.Rat).SetInt(g.t))*math.Exp2(random.Float64()*14-7), 1<<61))
+			reach := 1 + int64(math.Min(exact.Float(new(big.Rat).SetInt(g.t))*math.Exp2(random.Float64()*14-7), 1<<61))
 			magnitude := random.Int64N(reach + 1)
 			lo, hi := lawExp.bounds(g.exactExponent(Noise{small: magnitude}), 64)
 			got := new(big.Int).SetUint64(expNeg(g.exponent(uint64(magnitude))))
@@ -100,7 +101,7 @@ func TestGaussianLaw(t *testing.T) {
 			if law.fast != c.fast {
 				t.Fatalf("fast = %v, want %v", law.fast, c.fast)
 			}
-			probabilities, step := gaussianCells(ratFloat(law.variance))
+			probabilities, step := gaussianCells(exact.Float(law.variance))
 			half := len(probabilities) / 2
 			counts := make([]int64, len(probabilities))
 			for range c.draws {

@@ -3,6 +3,8 @@ package mechanisms
 import (
 	"math/big"
 	"math/bits"
+
+	"noisegate/internal/exact"
 )
 
 // laplaceLaw samples the discrete Laplace law P(X=x) ∝ e^(-|x|/b) for any rational scale b > 0, exactly.
@@ -38,7 +40,7 @@ const carryAt = 11
 const smallWidth = 56
 
 func newLaplaceLaw(scale *big.Rat) *laplaceLaw {
-	reach := fixed(new(big.Rat).Mul(scale, big.NewRat(carryAt, 1)), 0, ceilQuo)
+	reach := fixed(new(big.Rat).Mul(scale, big.NewRat(carryAt, 1)), 0, exact.CeilQuo)
 	width := max(1, (reach.BitLen()+7)/8) * 8 // 2^width > 11b
 	l := &laplaceLaw{scale: scale, digit: make([]coin, width), lead: make([]uint64, width/8)}
 	l.zero = l.newCoin(lawTanhHalf, 0)
@@ -48,7 +50,7 @@ func newLaplaceLaw(scale *big.Rat) *laplaceLaw {
 	n := uint(192 + width)
 	lo, hi := expNegBounds(l.exponent(0), n)
 	for i := range l.digit {
-		first, ok := commonFirst64(logisticOf(lo, n, floorQuo), logisticOf(hi, n, ceilQuo), n)
+		first, ok := commonFirst64(logisticOf(lo, n, exact.FloorQuo), logisticOf(hi, n, exact.CeilQuo), n)
 		if ok {
 			l.digit[i] = coin{first: first, law: lawLogistic, power: i}
 		} else {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"testing"
+
+	"noisegate/internal/exact"
 )
 
 // TestCompareBytes tries every pair of bytes in every lane, among neighbours that would spoil a borrow.
@@ -47,7 +49,7 @@ func TestLaplaceLawByEnumeration(t *testing.T) {
 			}
 			sums := map[int64]float64{}
 			enumerateDraw(t, law, func(value int64, weight float64) { sums[value] += weight })
-			b := ratFloat(law.scale)
+			b := exact.Float(law.scale)
 			for x := int64(-256); x <= 256; x++ {
 				if want := laplaceMass(b, x); math.Abs(sums[x]-want) > 1e-15+1e-12*want {
 					t.Errorf("P(X=%d) = %.17g, want %.17g", x, sums[x], want)
@@ -146,7 +148,7 @@ func TestLaplaceLaw(t *testing.T) {
 	} {
 		t.Run(scale, func(t *testing.T) {
 			law, s := newLaplaceLaw(rational(t, scale)), fixedSampler(t)
-			b := ratFloat(law.scale)
+			b := exact.Float(law.scale)
 			// Cells: [k·step, (k+1)·step) for k in [-20, 20), the last ones open.
 			const half = 20
 			step := math.Max(1, math.Floor(b/4))

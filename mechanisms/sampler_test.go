@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"noisegate/internal/exact"
 	"noisegate/internal/randomtest"
 	"noisegate/internal/stattest"
 )
@@ -100,7 +101,7 @@ func TestUniformIsExact(t *testing.T) {
 func TestFlipComparesEveryBit(t *testing.T) {
 	const fives = 0x5555555555555555
 	third := func(n uint) (lo, hi *big.Int) {
-		return fixed(big.NewRat(1, 3), n, floorQuo), fixed(big.NewRat(1, 3), n, ceilQuo)
+		return fixed(big.NewRat(1, 3), n, exact.FloorQuo), fixed(big.NewRat(1, 3), n, exact.CeilQuo)
 	}
 	first := first64(third)
 	if first != fives {
@@ -150,8 +151,8 @@ func TestExpNegBoundsEnclose(t *testing.T) {
 		if new(big.Int).Lsh(lo, 64).Cmp(finerLo) > 0 || new(big.Int).Lsh(hi, 64).Cmp(finerHi) < 0 {
 			t.Fatalf("e^-%s: %d bits contradict %d bits", x, n, n+64)
 		}
-		got := ratFloat(new(big.Rat).SetFrac(lo, one(n)))
-		want := math.Exp(-ratFloat(x))
+		got := exact.Float(new(big.Rat).SetFrac(lo, one(n)))
+		want := math.Exp(-exact.Float(x))
 		if math.Abs(got-want) > 1e-14*want+math.Exp2(-float64(n)+2) {
 			t.Fatalf("e^-%s = %g, math.Exp says %g", x, got, want)
 		}

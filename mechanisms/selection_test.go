@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"strconv"
 	"testing"
+
+	"noisegate/internal/exact"
 )
 
 // scoresOf seals scores.
@@ -50,7 +52,7 @@ func TestGoldenExponential(t *testing.T) {
 		weights, total := make([]float64, len(scores)), 0.0
 		for i, gap := range gaps(scores) {
 			lo, _ := m.decay.exact(gap)(192)
-			weights[i] = ratFloat(new(big.Rat).SetFrac(lo, one(192)))
+			weights[i] = exact.Float(new(big.Rat).SetFrac(lo, one(192)))
 			total += weights[i]
 		}
 		for i, w := range weights {
@@ -73,7 +75,7 @@ func TestGoldenPermuteAndFlip(t *testing.T) {
 		flips := make([]float64, len(scores))
 		for i, gap := range gaps(scores) {
 			lo, _ := m.decay.exact(gap)(192)
-			flips[i] = ratFloat(new(big.Rat).SetFrac(lo, one(192)))
+			flips[i] = exact.Float(new(big.Rat).SetFrac(lo, one(192)))
 		}
 		var walk func(left []int, weight float64)
 		walk = func(left []int, weight float64) {
@@ -218,10 +220,10 @@ func TestGoldenQuantileGrid(t *testing.T) {
 			tallies = append(tallies, Tally{Point: SealInt64(int64(x)), Rows: SealInt64(1)})
 		}
 		scores := v.outputs(t, "scores")
-		denominator := ratFloat(new(big.Rat).SetInt(m.scale))
+		denominator := exact.Float(new(big.Rat).SetInt(m.scale))
 		for _, r := range m.runs(m.sorted(tallies)) {
 			for x := r.start; x < r.start+r.count; x++ {
-				if got := -ratFloat(new(big.Rat).SetInt(r.distance)) / denominator; got != scores[x] {
+				if got := -exact.Float(new(big.Rat).SetInt(r.distance)) / denominator; got != scores[x] {
 					t.Errorf("score of %d = %g, want %g", x, got, scores[x])
 				}
 			}
@@ -339,7 +341,7 @@ func TestGoldenRandomizedResponse(t *testing.T) {
 		v.close(t, "q", q, v.output(t, "q"))
 		v.close(t, "variance", m.Variance(v.input(t, "true_frequency"), int64(v.input(t, "n"))), v.output(t, "var_count"))
 		lo, hi := m.uniform(128)
-		v.close(t, "exact uniform share", ratFloat(new(big.Rat).SetFrac(lo, one(128))), v.output(t, "noise_parameter_google"))
+		v.close(t, "exact uniform share", exact.Float(new(big.Rat).SetFrac(lo, one(128))), v.output(t, "noise_parameter_google"))
 		if new(big.Int).Sub(hi, lo).Cmp(big.NewInt(2)) > 0 {
 			t.Errorf("the enclosure is wide: [%s, %s]", lo, hi)
 		}
@@ -418,7 +420,7 @@ func TestGoldenThresholds(t *testing.T) {
 		sigma := v.output(t, "sigma")
 		const grid = 1_000_000
 		got := gaussianTailPoint(sigma*sigma*grid*grid, v.output(t, "delta_per_partition"))
-		if threshold := 1 + ratFloat(new(big.Rat).SetFrac(got, big.NewInt(grid))); math.Abs(threshold-v.output(t, "threshold")) > 3e-6 {
+		if threshold := 1 + exact.Float(new(big.Rat).SetFrac(got, big.NewInt(grid))); math.Abs(threshold-v.output(t, "threshold")) > 3e-6 {
 			t.Errorf("threshold %g, want %g", threshold, v.output(t, "threshold"))
 		}
 	})

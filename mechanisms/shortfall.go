@@ -3,6 +3,8 @@ package mechanisms
 import (
 	"math"
 	"math/big"
+
+	"noisegate/internal/exact"
 )
 
 // This file bounds how much worse than the best a chosen candidate can be. The bounds depend on no score: they hold for all data.
@@ -13,7 +15,7 @@ func shortfall(rate *big.Rat, others, weight, miss float64) *big.Int {
 	if others*weight <= miss {
 		return new(big.Int)
 	}
-	gap := math.Log(others*weight/miss) / ratFloat(rate)
+	gap := math.Log(others*weight/miss) / exact.Float(rate)
 	least := ceilFloat(gap * (1 + 1e-12)) // from here on it is rare enough
 	return least.Sub(least, bigOne)
 }
@@ -51,6 +53,6 @@ func (m *TopK) Shortfall(candidates int, level Confidence) *big.Int {
 // always is a point of that rank: each point's ranks begin where those of the last one end, from 0 to the number of rows.
 func (m *Quantile) RankError(level Confidence) *big.Rat {
 	others := new(big.Int).SetUint64(m.parameters.Grid - 1)
-	g := shortfall(m.decay.rate, ratFloat(new(big.Rat).SetInt(others)), 1, odds(1-float64(level)))
+	g := shortfall(m.decay.rate, exact.Float(new(big.Rat).SetInt(others)), 1, odds(1-float64(level)))
 	return new(big.Rat).SetFrac(g, m.scale)
 }

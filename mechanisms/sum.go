@@ -3,6 +3,8 @@ package mechanisms
 import (
 	"math"
 	"math/big"
+
+	"noisegate/internal/exact"
 )
 
 // Term is one release in a weighted sum of releases with independent noise.
@@ -22,7 +24,7 @@ func SumHalfWidth(terms []Term, level Confidence) float64 {
 	var moving []weightedTerm
 	grid := new(big.Rat)
 	for _, t := range terms {
-		if w := math.Abs(ratFloat(t.Weight)); w > 0 { // noise is symmetric
+		if w := math.Abs(exact.Float(t.Weight)); w > 0 { // noise is symmetric
 			moving = append(moving, weightedTerm{noise: t.Noise, weight: w})
 			grid = commonStep(grid, t.Weight)
 		}
@@ -37,7 +39,7 @@ func SumHalfWidth(terms []Term, level Confidence) float64 {
 	}
 	hi = law.reaches(alpha, hi)
 	// The sum is a multiple of the grid. Half a step of what is beyond t may lie on the point below t: then that point is too little.
-	step := ratFloat(grid)
+	step := exact.Float(grid)
 	return max(hi, math.Ceil(hi/step-0.5)*step)
 }
 
@@ -56,7 +58,7 @@ type weightedTerm struct {
 func boole(terms []weightedTerm, alpha float64) float64 {
 	each, sum := Confidence(1-alpha/float64(len(terms))), 0.0
 	for _, t := range terms {
-		sum += t.weight * ratFloat(new(big.Rat).SetInt(t.noise.HalfWidth(each)))
+		sum += t.weight * exact.Float(new(big.Rat).SetInt(t.noise.HalfWidth(each)))
 	}
 	return sum
 }
@@ -77,9 +79,9 @@ func newSumLaw(terms []weightedTerm, alpha float64) (law sumLaw, ok bool) {
 	for i, t := range terms {
 		switch m := t.noise.(type) {
 		case *Laplace:
-			laws[i].scale = ratFloat(m.scale)
+			laws[i].scale = exact.Float(m.scale)
 		case *Gaussian:
-			laws[i].variance = ratFloat(m.variance)
+			laws[i].variance = exact.Float(m.variance)
 		default:
 			return sumLaw{}, false
 		}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/big"
 	"testing"
+
+	"noisegate/internal/exact"
 )
 
 func laplaceTerm(t *testing.T, scale, weight float64) Term {
@@ -65,7 +67,7 @@ func TestSumHalfWidthCovers(t *testing.T) {
 			for range draws {
 				sum := 0.0
 				for _, term := range terms {
-					sum += ratFloat(term.Weight) * noiseFloat(term.Noise.Draw(s))
+					sum += exact.Float(term.Weight) * noiseFloat(term.Noise.Draw(s))
 				}
 				if math.Abs(sum) > width {
 					outside++

@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"strconv"
 	"sync/atomic"
+
+	"noisegate/internal/exact"
 )
 
 // GroupSelectionParameters are the parameters of private selection of groups.
@@ -72,7 +74,7 @@ func NewPartitionSelection(p GroupSelectionParameters) (*GroupSelection, error) 
 		rate:       new(big.Rat).Mul(p.Epsilon.Rat(), share),
 		tail:       new(big.Rat).Mul(p.Delta.Rat(), share),
 	}
-	a, d := ratFloat(g.rate), ratFloat(g.tail)
+	a, d := exact.Float(g.rate), exact.Float(g.tail)
 	// The theorem's closed form, ln((e^a+2d-1)/((e^a+1)·d))/a, written so that a may be large or small; then corrected exactly.
 	crossover := 1 + math.Floor((math.Log((2*d*math.Exp(-a)-math.Expm1(-a))/(1+math.Exp(-a)))-math.Log(d))/a)
 	if !(crossover < maxCertain/4) {
@@ -165,7 +167,7 @@ func (g *GroupSelection) Parameters() Parameters {
 
 // unitsFor inverts the closed forms of π in floating point.
 func (g *GroupSelection) unitsFor(probability float64) int64 {
-	a, d := ratFloat(g.rate), ratFloat(g.tail)
+	a, d := exact.Float(g.rate), exact.Float(g.tail)
 	atCross := g.pi(g.crossover)
 	if probability <= atCross {
 		// π(n) = d·(e^an-1)/(e^a-1), with the division by e^a done in the exponent.
@@ -208,7 +210,7 @@ func (g *GroupSelection) probability(n int64) enclosure {
 // firstBranch encloses d·(e^an-1)/(e^a-1) = d·e^-a·(1-e^-an)/(e^-an·(1-e^-a)) at precision p.
 func (g *GroupSelection) firstBranch(n int64, p uint) (lo, hi *big.Int) {
 	if n == 1 { // d itself, also where e^-a is too small to divide by
-		return fixed(g.tail, p, floorQuo), fixed(g.tail, p, ceilQuo)
+		return fixed(g.tail, p, exact.FloorQuo), fixed(g.tail, p, exact.CeilQuo)
 	}
 	qLo, qHi := expNegBounds(g.rate, p)
 	powerLo, powerHi := expNegBounds(g.times(n), p)
@@ -220,7 +222,7 @@ func (g *GroupSelection) firstBranch(n int64, p uint) (lo, hi *big.Int) {
 		return quo(numerator.Lsh(numerator, p), denominator)
 	}
 	// The expression rises with e^-a and falls with e^-an, each taken alone.
-	return bound(qLo, powerHi, floorQuo), bound(qHi, powerLo, ceilQuo)
+	return bound(qLo, powerHi, exact.FloorQuo), bound(qHi, powerLo, exact.CeilQuo)
 }
 
 // secondBranch encloses 1 + excess - e^-am·(1 + excess - π(c)) at precision p; it may exceed 1.
@@ -228,8 +230,8 @@ func (g *GroupSelection) secondBranch(n int64, p uint) (lo, hi *big.Int) {
 	piLo, piHi := g.firstBranch(g.crossover, p)
 	qLo, qHi := expNegBounds(g.rate, p)
 	powerLo, powerHi := expNegBounds(g.times(n-g.crossover), p)
-	topLo := new(big.Int).Add(one(p), g.excess(qLo, p, floorQuo))
-	topHi := new(big.Int).Add(one(p), g.excess(qHi, p, ceilQuo))
+	topLo := new(big.Int).Add(one(p), g.excess(qLo, p, exact.FloorQuo))
+	topHi := new(big.Int).Add(one(p), g.excess(qHi, p, exact.CeilQuo))
 	// top·(1-power) + power·π(c): rises with top and π(c), and falls with power, because π(c) < top.
 	bound := func(top, power, pi *big.Int) *big.Int {
 		sum := new(big.Int).Mul(top, new(big.Int).Sub(one(p), power))

@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"sync"
 	"testing"
+
+	"noisegate/internal/exact"
 )
 
 // TestSelectionRecurrence walks the definition of π in 50-digit steps and compares the closed forms with it: within float
@@ -19,7 +21,7 @@ func TestSelectionRecurrence(t *testing.T) {
 		{"3", "0.999", 1}, {"1", "1e-18", 1000}, {"0.01", "0.01", 2},
 	} {
 		g := groupSelection(t, c.epsilon, c.delta, c.l0)
-		a, d := ratFloat(g.rate), ratFloat(g.tail)
+		a, d := exact.Float(g.rate), exact.Float(g.tail)
 		pi := 0.0
 		for n := int64(1); n <= min(g.certain+1, 20_000); n++ {
 			pi = math.Min(1, math.Min(math.Exp(a)*pi+d, 1-math.Exp(-a)*(1-pi-d)))
@@ -37,7 +39,7 @@ func TestSelectionRecurrence(t *testing.T) {
 // enclosures.
 func TestSelectionIsPrivate(t *testing.T) {
 	g := groupSelection(t, "0.7", "1e-7", 2)
-	a, d := ratFloat(g.rate), ratFloat(g.tail)
+	a, d := exact.Float(g.rate), exact.Float(g.tail)
 	for n := int64(0); n <= g.certain; n++ {
 		p, q := g.KeepProbability(n), g.KeepProbability(n+1)
 		const slack = 1e-14 // of 1-p in floating point

@@ -10,6 +10,8 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+
+	"noisegate/internal/exact"
 )
 
 // given is a mechanism that draws a list of noises, for tests of what is done with them.
@@ -127,7 +129,7 @@ func TestSoftmaxIsTheExponentialMechanism(t *testing.T) {
 		}
 		weights, total := make([]float64, len(c.values)), 0.0
 		for i, v := range c.values {
-			weights[i] = math.Exp(ratFloat(c.rate) * float64(v))
+			weights[i] = math.Exp(exact.Float(c.rate) * float64(v))
 			total += weights[i]
 		}
 		for i := range weights {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 
+	"noisegate/internal/exact"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -69,7 +70,7 @@ func (m *Mode) make(name ModeName, numbers map[string]*big.Rat) error {
 		m.noise, err = gaussian(voteL2(k), numbers["sigma"])
 	case Confident, Interactive:
 		m.certainty = numbers["student_confidence"]
-		m.threshold = ceil(numbers["threshold"])
+		m.threshold = exact.Ceil(numbers["threshold"])
 		if m.check, err = gaussian(new(big.Int).Mul(k, k), numbers["sigma1"]); err != nil {
 			return err
 		}
@@ -115,15 +116,6 @@ func voteL2(k *big.Int) *big.Int {
 
 func gaussian(l2Squared *big.Int, sigma *big.Rat) (*mechanisms.Gaussian, error) {
 	return mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: l2Squared, Variance: new(big.Rat).Mul(sigma, sigma)})
-}
-
-// ceil is the smallest integer that is at least x >= 0.
-func ceil(x *big.Rat) *big.Int {
-	n, rest := new(big.Int).QuoRem(x.Num(), x.Denom(), new(big.Int))
-	if rest.Sign() > 0 {
-		n.Add(n, big.NewInt(1))
-	}
-	return n
 }
 
 // canonical are the settings with their numbers as rationals in lowest terms, so that 40 and 40.0 are one question.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 
+	"noisegate/internal/exact"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -59,8 +60,8 @@ func (m *Mode) NewSanitiser(p SanitiserParameters) (*Sanitiser, error) {
 	if err != nil || delta == 0 {
 		return nil, fault.PateParameters("delta is a decimal above 0 and below 1")
 	}
-	s.order, s.beta, s.sigma = ratFloat(order), ratFloat(beta), ratFloat(sigma)
-	s.delta = ratFloat(delta.Rat())
+	s.order, s.beta, s.sigma = exact.Float(order), exact.Float(beta), exact.Float(sigma)
+	s.delta = exact.Float(delta.Rat())
 	s.parameters = SanitiserParameters{Order: order.RatString(), Beta: beta.RatString(), SigmaSS: sigma.RatString(), Delta: delta.String()}
 	f := m.floats()
 	switch {
@@ -104,11 +105,6 @@ func (p SanitiserParameters) parse() (order, beta, sigma *big.Rat, err error) {
 	}
 	beta = read("beta", p.Beta, new(big.Rat), big.NewRat(1, 2))
 	return order, beta, sigma, err
-}
-
-func ratFloat(x *big.Rat) float64 {
-	f, _ := x.Float64()
-	return f
 }
 
 // Parameters are the parameters in canonical form, for the ledger and for the key under which the number is stored.
@@ -223,5 +219,5 @@ func standardNormal(s *mechanisms.Sampler) (float64, error) {
 		return 0, fault.Internal(err)
 	}
 	drawn := noise.Draw(s).Release(mechanisms.SealInt64(0))
-	return ratFloat(new(big.Rat).SetFrac(drawn, unit)), nil
+	return exact.Float(new(big.Rat).SetFrac(drawn, unit)), nil
 }

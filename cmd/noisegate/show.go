@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"noisegate/api"
+	"noisegate/internal/exact"
 )
 
 // showAnswer prints an answer for people: each value with its uncertainty, what it cost and what is left.
@@ -120,8 +121,7 @@ func roundUp(half *big.Rat) string {
 	}
 	places := placesFor(half)
 	unit := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil))
-	scaled := new(big.Rat).Quo(half, unit)
-	ceiling := new(big.Int).Neg(new(big.Int).Div(new(big.Int).Neg(scaled.Num()), scaled.Denom()))
+	ceiling := exact.Ceil(new(big.Rat).Quo(half, unit))
 	return new(big.Rat).Mul(new(big.Rat).SetInt(ceiling), unit).FloatString(places)
 }
 

@@ -47,7 +47,8 @@ func only(module string, files ...string) library { return library{module, files
 func layers() []layer {
 	return []layer{
 		{dir: "internal/fault"},
-		{dir: "mechanisms", pure: true},
+		{dir: "internal/exact", pure: true},
+		{dir: "mechanisms", pure: true, own: []string{"internal/exact"}},
 		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/randomtest"},
 		{dir: "internal/archtest"},
@@ -65,10 +66,10 @@ func layers() []layer {
 		{dir: "sqlrewrite", pure: true, own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite/syntax", "sqlrewrite/verify"},
 			tests:  []string{"api", "budget", "gateway", "gateway/auth", "gateway/httpapi", "gateway/pgexec"},
 			others: []library{only(pgQuery, "parse_postgres*.go"), only(proto, "parse_postgres*.go"), only(mysql, "parse_mysql*.go")}},
-		{dir: "budget", own: []string{"internal/fault", "mechanisms", "internal/pgrole", "migrations"},
+		{dir: "budget", own: []string{"internal/exact", "internal/fault", "mechanisms", "internal/pgrole", "migrations"},
 			others: []library{only(pgx, "postgres*.go"), only(gonum, "accountant_*.go")}},
 		{dir: "budget/budgettest", own: []string{"budget", "internal/fault", "mechanisms"}, others: []library{only(rapid), only(cmp)}},
-		{dir: "pate", pure: true, own: []string{"internal/fault", "mechanisms"}, others: []library{only(pgx, "postgres*.go")}},
+		{dir: "pate", pure: true, own: []string{"internal/exact", "internal/fault", "mechanisms"}, others: []library{only(pgx, "postgres*.go")}},
 		{dir: "api"},
 		{dir: "gateway/auth", own: []string{"internal/fault", "internal/strictjson"}, others: []library{only(jwt), only(keyfunc), only(jwkset)}},
 		{dir: "gateway", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "budget", "api", "gateway/auth", "pate"},
