@@ -186,11 +186,14 @@ type AnalysisLine struct {
 // SanitisedEpsilon is the answer to POST /v1/pate/{ensemble}/epsilon: the data-dependent ε of a run, with noise scaled to its smooth
 // sensitivity. It may be published. The same run has the same ε for ever.
 type SanitisedEpsilon struct {
-	Ensemble string  `json:"ensemble"`
-	Version  int64   `json:"version"`
-	Queries  int     `json:"queries"`
-	Answered int     `json:"answered"`
-	Epsilon  float64 `json:"epsilon"` // at delta; includes the cost of publishing it
+	Ensemble string `json:"ensemble"`
+	Version  int64  `json:"version"`
+	Queries  int    `json:"queries"` // that it covers: all labels that were sold of the version when it was asked for first
+	Answered int    `json:"answered"`
+	// Covers says what it speaks for, and what not: labels that were sold since, or of another version, are not covered. It is to be published along with epsilon.
+	Covers    string  `json:"covers,omitempty"`
+	SoldSince int64   `json:"sold_since,omitempty"` // labels of the version that it does not cover
+	Epsilon   float64 `json:"epsilon"`              // at delta; includes the cost of publishing it
 	// Confidence is how likely the noise in epsilon did not take it below what holds: 0.95, or 0.5 where the parameters allow no more; absent, for 0.5, of what was drawn before.
 	Confidence float64 `json:"confidence,omitempty"`
 	Delta      Decimal `json:"delta"`

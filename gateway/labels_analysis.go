@@ -223,18 +223,37 @@ func (s *Service) onlyEpsilon(ctx context.Context, r *run, question pate.Questio
 		return err
 	}
 	if other {
-		return fault.PateParameters("a version has one sanitised epsilon, and this one's was drawn; ask for the labels that it was drawn for, or seal a new version")
+		return fault.PateParameters("a version has one sanitised epsilon, which is never drawn again, and this one's was drawn; ask for the labels that it covers, or seal a new version")
 	}
-	tally, err := s.ensembles.Tally(ctx, r.version, nil)
+	sold, err := s.soldOf(ctx, r.version)
 	if err != nil {
 		return err
 	}
-	sold := int64(0)
+	if int64(len(r.queries)) != sold {
+		return fault.PateParameters(fmt.Sprintf("a sanitised epsilon is of all %d labels that were sold of a version, under one mechanism and its parameters", sold))
+	}
+	return nil
+}
+
+// soldOf is how many labels of a version were sold.
+func (s *Service) soldOf(ctx context.Context, v *pate.Version) (sold int64, err error) {
+	tally, err := s.ensembles.Tally(ctx, v, nil)
 	for _, n := range tally {
 		sold += n
 	}
-	if int64(len(r.queries)) != sold {
-		return fault.PateParameters(fmt.Sprintf("a sanitised epsilon is of all %d labels that were sold of a version, under one mechanism and its parameters", sold))
+	return sold, err
+}
+
+// covered adds to an ε what it speaks for. What was sold since is no part of the stored answer, which never changes.
+func (s *Service) covered(ctx context.Context, v *pate.Version, shown *api.SanitisedEpsilon) error {
+	sold, err := s.soldOf(ctx, v)
+	if err != nil {
+		return err
+	}
+	shown.SoldSince = sold - int64(shown.Queries)
+	shown.Covers = fmt.Sprintf("the %d labels that were sold of version %d when this epsilon was drawn; not what is sold of it later, nor labels of other versions over the same people", shown.Queries, v.Number)
+	if shown.SoldSince > 0 {
+		shown.Covers += fmt.Sprintf(": %d more labels of version %d are sold by now", shown.SoldSince, v.Number)
 	}
 	return nil
 }
@@ -261,6 +280,9 @@ func (s *Service) sanitiser(r *run) (*pate.Sanitiser, error) {
 	snapshot, _, err := s.dataset(r.version.Dataset)
 	if err != nil {
 		return nil, err
+	}
+	if r.version.Rechosen {
+		return nil, fault.PateParameters("these votes were sealed before with other parameters of a sanitised epsilon, or none, and keep those")
 	}
 	p, err := sanitiseFor(r.version, snapshot.Pate.SanitiseOf(r.version.Name))
 	if err != nil {
@@ -303,7 +325,7 @@ func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Quest
 		return nil, fault.Internal(err)
 	}
 	stored.shown.Replayed, stored.shown.Spent = true, amountsOf(mechanisms.Loss{})
-	return stored, nil
+	return stored, s.covered(ctx, r.version, stored.shown)
 }
 
 // epsilonCharge is paid by the dataset and the ensemble: a steward has no account. The purse is for limits that are due.

@@ -82,6 +82,7 @@ type Version struct {
 	SealedBy  string
 	SealedAt  *time.Time // nil while votes may change
 	Contested bool       // an earlier one was sealed over the same people or votes under another declaration, so that this one sells nothing
+	Rechosen  bool       // an earlier one has the same votes and other parameters of the sanitised ε: these were chosen with the votes in view
 }
 
 // Define begins a version. A version that is not sealed yet is replaced, votes and all. What was sealed under the name, or over the same
@@ -214,7 +215,7 @@ func version(ctx context.Context, q querier, name string, sealedOnly bool) (*Ver
 	var loadedBy, sealedBy *string
 	err := q.QueryRow(ctx, sqlVersion, name, sealedOnly).Scan(&v.ID, &v.Name, &v.Number, &v.Dataset, &p.Classes, &p.Teachers,
 		&p.MaxTeachersPerPerson, &v.Partition, (*[]byte)(&v.Sanitise), &v.DefinedBy, &v.DefinedAt, &v.Queries, &v.Digest,
-		&loadedBy, &v.LoadedAt, &sealedBy, &v.SealedAt, &v.Contested)
+		&loadedBy, &v.LoadedAt, &sealedBy, &v.SealedAt, &v.Contested, &v.Rechosen)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fault.PateUnknownEnsemble(name)
 	}

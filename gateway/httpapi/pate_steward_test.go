@@ -240,11 +240,15 @@ func TestSanitisedEpsilon(t *testing.T) {
 	if _, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateParameters {
 		t.Errorf("a second one of a version: %v", err)
 	}
-	// The labels that were named.
+	// The labels that were named. It says that the others are not covered.
 	ask.Queries = queries(0, 30)
 	slices.Reverse(ask.Queries)
-	if again, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || !again.Replayed || again.Epsilon != first.Epsilon {
+	if again, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || !again.Replayed || again.Epsilon != first.Epsilon || again.Queries != 30 || again.SoldSince != 5 ||
+		!strings.Contains(again.Covers, "the 30 labels that were sold of version 1") || !strings.HasSuffix(again.Covers, ": 5 more labels of version 1 are sold by now") {
 		t.Errorf("%+v, %v", again, err)
+	}
+	if first.SoldSince != 0 || strings.Contains(first.Covers, "more labels") || !strings.Contains(first.Covers, "the 30 labels that were sold of version 1") {
+		t.Errorf("the first: %+v", first)
 	}
 	ask.Queries = queries(0, 40)
 	if _, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateParameters {
@@ -305,5 +309,46 @@ func TestAnalysisOfVotes(t *testing.T) {
 	}
 	if f.Entries(t) != entries {
 		t.Error("an analysis changed the ledger")
+	}
+}
+
+// TestSanitisedEpsilonOfRechosenParameters: a version that an earlier gateway sealed over the votes of another one, with other parameters, publishes no ε: its parameters were
+// chosen when the votes could be seen. One with the first's parameters does, of its own labels.
+//
+// covers: L7
+func TestSanitisedEpsilonOfRechosenParameters(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sam, mel := f.client("sam:steward"), f.client("mel:ml")
+	sealedForEpsilon(t, f, "digits", 40)
+	ask := api.AnalysisRequest{Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}
+	buy := func() {
+		t.Helper()
+		if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 5), Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buy()
+	first, err := sam.SanitisedEpsilon(t.Context(), "digits", ask)
+	if err != nil || first.Version != 1 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	sealedForEpsilon(t, f, "digits", 40) // the same votes again, version 2
+	buy()
+	if second, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || second.Version != 2 || second.Queries != 5 || !strings.Contains(second.Covers, "version 2") {
+		t.Errorf("%+v, %v", second, err)
+	}
+	f.Control.Exec(t, `SET session_replication_role = replica; INSERT INTO noisegate.pate_ensemble (name, version, dataset, classes, teachers,
+			max_teachers_per_person, sanitise, defined_by, queries, digest, loaded_by, loaded_at, sealed_by, sealed_at)
+		SELECT name, 3, dataset, classes, teachers, max_teachers_per_person, '{"order":"8","sigma_ss":"9","delta":"1e-7"}', defined_by, queries, digest, loaded_by, loaded_at, sealed_by,
+			clock_timestamp() FROM noisegate.pate_ensemble WHERE version = 2;
+		INSERT INTO noisegate.pate_votes SELECT n.ensemble_id, query_no, key, counts FROM noisegate.pate_ensemble n, noisegate.pate_votes v JOIN noisegate.pate_ensemble o USING (ensemble_id)
+		WHERE n.version = 3 AND o.version = 2`)
+	buy()
+	entries := f.Entries(t)
+	if third, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateParameters {
+		t.Errorf("%+v, %v", third, err)
+	}
+	if f.Entries(t) != entries {
+		t.Error("a refusal changed the ledger")
 	}
 }
