@@ -300,7 +300,11 @@ func histogramText(counts []*big.Int) (*string, error) {
 
 // Tally is how many queries of a version have which outcome, over all questions: of those that a buyer paid for, or of all when buyer is nil.
 func (s *Store) Tally(ctx context.Context, v *Version, buyer *Buyer) (map[Status]int64, error) {
-	rows, err := s.pool.Query(ctx, sqlTally, v.ID, buyer)
+	sql, args := sqlTally, []any{v.ID}
+	if buyer != nil {
+		sql, args = sqlTallyOwn, []any{v.ID, *buyer}
+	}
+	rows, err := s.pool.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, plain(err)
 	}

@@ -26,6 +26,8 @@ var (
 	sqlRecord string
 	//go:embed sql/tally.sql
 	sqlTally string
+	//go:embed sql/tally_own.sql
+	sqlTallyOwn string
 	//go:embed sql/released.sql
 	sqlReleased string
 )

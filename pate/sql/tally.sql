@@ -1,9 +1,4 @@
--- What was released of a version so far, by outcome: of all, or of what one buyer paid for.
+-- What was released of a version so far, by outcome.
 --
--- $1 version  $2 buyer, or NULL for all
-SELECT a.status, count(*)
-FROM noisegate.pate_answer a
-WHERE a.ensemble_id = $1 AND ($2::text IS NULL OR EXISTS (
-	SELECT FROM noisegate.pate_purchase p
-	WHERE p.ensemble_id = $1 AND p.buyer = $2 AND p.question = a.question AND p.query_no = a.query_no))
-GROUP BY a.status
+-- $1 version
+SELECT status, count(*) FROM noisegate.pate_answer WHERE ensemble_id = $1 GROUP BY status
