@@ -43,9 +43,7 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 		return nil, err
 	}
 	e := &api.LabelEstimate{Ensemble: version.Name, Version: version.Number, Terms: termsOf(mode), Remaining: headroomOf(purse.ownBalance())}
-	if e.Queries, e.Replayed, err = s.countQueries(ctx, version, mode, r, func(a pate.Asked) bool {
-		return a.Owned || shares && a.Outcome != nil
-	}, pate.Buyer(who.Subject)); err != nil {
+	if e.Queries, e.Replayed, err = s.countQueries(ctx, version, mode, r, shares, pate.Buyer(who.Subject)); err != nil {
 		return nil, err
 	}
 	rate, delta, err := assumptions(r)
@@ -81,10 +79,10 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 	return e, nil
 }
 
-// countQueries says how many queries are meant, and how many of them are free. A student's view is not known yet, so that interactive
-// queries are never free here.
+// countQueries says how many queries are meant, and how many of them are free: those that the buyer paid for, and, where the buyer is given what others did, all that were released.
+// Else nothing of others is read. A student's view is not known yet, so that interactive queries are never free here.
 func (s *Service) countQueries(ctx context.Context, version *pate.Version, mode *pate.Mode, r api.LabelEstimateRequest,
-	free func(pate.Asked) bool, buyer pate.Buyer) (n, replayed int64, err error) {
+	shares bool, buyer pate.Buyer) (n, replayed int64, err error) {
 	switch {
 	case (r.Count == nil) == (len(r.Queries) == 0):
 		return 0, 0, fault.PateParameters("either queries or count must be given")
@@ -98,12 +96,16 @@ func (s *Service) countQueries(ctx context.Context, version *pate.Version, mode 
 		return 0, 0, err
 	}
 	keys := once(r.Queries)
+	if !shares {
+		replayed, err = s.ensembles.Paid(ctx, version, buyer, keys, question)
+		return int64(len(keys)), replayed, err
+	}
 	asked, err := s.ensembles.Find(ctx, version, buyer, keys, []pate.Question{question})
 	if err != nil {
 		return 0, 0, err
 	}
 	for _, a := range asked {
-		if free(a) {
+		if a.Outcome != nil {
 			replayed++
 		}
 	}

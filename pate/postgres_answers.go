@@ -315,6 +315,24 @@ func (s *Store) Tally(ctx context.Context, v *Version, buyer *Buyer) (map[Status
 	return tally, plain(err)
 }
 
+// Paid is for how many queries, by their names, a buyer has paid that a question was answered. It reads nothing of what others bought, so that its time tells nothing of it. Its
+// errors are those of [Store.Find].
+func (s *Store) Paid(ctx context.Context, v *Version, buyer Buyer, keys []string, question Question) (int64, error) {
+	if i := slices.IndexFunc(keys, func(key string) bool { return !validKey(key) }); i >= 0 {
+		return 0, fault.PateUnknownQuery(keys[i])
+	}
+	list, err := s.places(ctx, v, keys)
+	if err != nil {
+		return 0, fault.Untouched(plain(err))
+	}
+	rows, err := s.pool.Query(ctx, sqlPurchases, v.ID, queriesOf(list), bytesOf([]Question{question}), buyer)
+	if err != nil {
+		return 0, fault.Untouched(plain(err))
+	}
+	bought, err := collectReleased(rows)
+	return int64(len(bought)), fault.Untouched(plain(err))
+}
+
 // Released are the places of the queries that were released in answer to a question, and what became of each.
 func (s *Store) Released(ctx context.Context, v *Version, q Question) (queries []int32, became []Status, err error) {
 	rows, err := s.pool.Query(ctx, sqlReleased, v.ID, q[:])

@@ -304,3 +304,33 @@ func TestPartitionsAreBoundWhenSealed(t *testing.T) {
 		t.Errorf("the first: %v", err)
 	}
 }
+
+// TestEstimatesReadNothingOfOthers: an estimate counts what the caller bought, without a look at what was released, which others may have bought: the time that it takes is a
+// function of what is asked. Where releases are shared it needs that look, and cannot be made without.
+//
+// covers: L5 L9
+func TestEstimatesReadNothingOfOthers(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sealedEnsemble(t, f, "digits", 20)
+	mel, max := f.client("mel:ml"), f.client("max:ml")
+	buyOf(t, mel, 0, 5)
+	buyOf(t, max, 3, 10)
+	f.Control.Exec(t, "REVOKE SELECT ON noisegate.pate_answer FROM noisegate")
+	ask := api.LabelEstimateRequest{Queries: queries(0, 20), Mechanism: "gnmax", Sigma: "10"}
+	for client, want := range map[*api.Client]int64{mel: 5, max: 7, f.client("new:ml"): 0} {
+		if e, err := client.EstimateLabels(t.Context(), "digits", ask); err != nil || e.Replayed != want || e.Queries != 20 {
+			t.Errorf("%+v, %v, want %d", e, err, want)
+		}
+	}
+	policy := strings.Replace(gatewaytest.Policy, "neighbours: add-remove\n", "neighbours: add-remove\nshare_releases: true\n", 1)
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := mel.EstimateLabels(t.Context(), "digits", ask); codeOfError(err) != fault.CodeDataUnavailable {
+		t.Errorf("%+v, %v", e, err)
+	}
+	f.Control.Exec(t, "GRANT SELECT ON noisegate.pate_answer TO noisegate")
+	if e, err := mel.EstimateLabels(t.Context(), "digits", ask); err != nil || e.Replayed != 10 {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
