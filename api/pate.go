@@ -190,7 +190,8 @@ type SanitisedEpsilon struct {
 	Version  int64  `json:"version"`
 	Queries  int    `json:"queries"` // that it covers: all labels that were sold of the version when it was asked for first
 	Answered int    `json:"answered"`
-	// Covers says what it speaks for, and what not: labels that were sold since, or of another version, are not covered. It is to be published along with epsilon.
+	// Covers says what it speaks for, and what not: labels that were sold since, or of another version, are not
+	// covered. It is to be published along with epsilon.
 	Covers    string  `json:"covers,omitempty"`
 	SoldSince int64   `json:"sold_since,omitempty"` // labels of the version that it does not cover
 	Epsilon   float64 `json:"epsilon"`              // at delta; includes the cost of publishing it

@@ -148,8 +148,9 @@ func pureEpsilonFor(rho mechanisms.PicoRho) mechanisms.PicoEpsilon {
 	return mechanisms.PicoEpsilon(eps * (1 - 1e-9) * float64(mechanisms.EpsilonUnit))
 }
 
-// refusal explains why accounts do not take a charge now; nil when they do. The analyst's own account speaks first, by all rules: its figures may be told, and who cannot
-// have the charge anyway, be it for a rate, learns nothing of the accounts shared with others, of which only the name is told. What no waiting mends comes first.
+// refusal explains why accounts do not take a charge now; nil when they do. The analyst's own account speaks first, by
+// all rules: its figures may be told, and who cannot have the charge anyway, be it for a rate, learns nothing of the
+// accounts shared with others, of which only the name is told. What no waiting mends comes first.
 func refusal(accounts []*tally, c Charge, now time.Time) error {
 	for _, a := range accounts {
 		switch {

@@ -10,8 +10,9 @@ import (
 	"noisegate/mechanisms"
 )
 
-// Two ledgers on one database, one of which is written for another schema: it reads, and writes nothing, however it comes to write. A ledger that was in time before a migration
-// writes nothing from the commit of that on, also when its charge had waited for it; and a migration waits for whoever is writing.
+// Two ledgers on one database, one of which is written for another schema: it reads, and writes nothing, however it
+// comes to write. A ledger that was in time before a migration writes nothing from the commit of that on, also when its
+// charge had waited for it; and a migration waits for whoever is writing.
 func testOtherSchema(t *testing.T, d *pgtest.ControlDatabase) {
 	own := account(budget.AnalystScope, "ana", 1000)
 	right, other := open(t, d), open(t, d)

@@ -126,8 +126,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCancelBeforeTheCharge: a question that is cancelled before it was charged is not. Once it was, the charge stands, also where nothing had been read when it was
-// stopped, such as of one that waited for a connection. Without a quantum it stops at once.
+// TestCancelBeforeTheCharge: a question that is cancelled before it was charged is not. Once it was, the charge stands,
+// also where nothing had been read when it was stopped, such as of one that waited for a connection. Without a quantum
+// it stops at once.
 //
 // covers: W.7
 func TestCancelBeforeTheCharge(t *testing.T) {

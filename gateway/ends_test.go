@@ -73,9 +73,10 @@ func (e *ending) whenQueued(do func()) {
 	}()
 }
 
-// TestEveryEndIsPaidOrTellsNothing walks the ways in which a request ends, where the account that all share affords it and where it does not. An end that looks different in
-// the two tells what others spent. It is charged where it is the caller's doing, so that none is free; the others are failures of servers, which a caller cannot bring about,
-// and in which nothing was read.
+// TestEveryEndIsPaidOrTellsNothing walks the ways in which a request ends, where the account that all share affords it
+// and where it does not. An end that looks different in the two tells what others spent. It is charged where it is the
+// caller's doing, so that none is free; the others are failures of servers, which a caller cannot bring about, and in
+// which nothing was read.
 //
 // covers: W.7 L1
 func TestEveryEndIsPaidOrTellsNothing(t *testing.T) {
@@ -157,8 +158,9 @@ func ana() auth.Principal {
 	return p
 }
 
-// TestOwnAccountsSpeakFirst: a request that the caller's own account does not take, be it for a rate or a tranche, looks the same whatever is left of the accounts that all
-// share: nobody can ask these for nothing behind a limit of their own.
+// TestOwnAccountsSpeakFirst: a request that the caller's own account does not take, be it for a rate or a tranche,
+// looks the same whatever is left of the accounts that all share: nobody can ask these for nothing behind a limit of
+// their own.
 //
 // covers: L1
 func TestOwnAccountsSpeakFirst(t *testing.T) {

@@ -137,7 +137,8 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	return b, err
 }
 
-// labelPurse is the caller's purse with the ensemble's account in it, and whether the caller is given, free, what others paid for.
+// labelPurse is the caller's purse with the ensemble's account in it, and whether the caller is given, free, what
+// others paid for.
 func (s *Service) labelPurse(ctx context.Context, who auth.Principal, version *pate.Version) (p purse, shares bool, err error) {
 	snapshot, _, err := s.dataset(version.Dataset)
 	if err != nil {

@@ -199,7 +199,8 @@ func (s *Service) sealedEnsemble(ctx context.Context, name string) (*pate.Versio
 	return s.ensembles.Sealed(ctx, name)
 }
 
-// sellable refuses to read votes of a version that another one, which was sealed before, contradicts: they are that one's to sell. What was bought stays readable.
+// sellable refuses to read votes of a version that another one, which was sealed before, contradicts: they are that
+// one's to sell. What was bought stays readable.
 func sellable(v *pate.Version) error {
 	if v.Contested {
 		return fault.PateEnsemble("partition_sha256", "that of no version that was sealed before under another declaration: that one sells these people's labels")

@@ -79,8 +79,9 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 	return e, nil
 }
 
-// countQueries says how many queries are meant, and how many of them are free: those that the buyer paid for, and, where the buyer is given what others did, all that were released.
-// Else nothing of others is read. A student's view is not known yet, so that interactive queries are never free here.
+// countQueries says how many queries are meant, and how many of them are free: those that the buyer paid for, and,
+// where the buyer is given what others did, all that were released. Else nothing of others is read. A student's view is
+// not known yet, so that interactive queries are never free here.
 func (s *Service) countQueries(ctx context.Context, version *pate.Version, mode *pate.Mode, r api.LabelEstimateRequest,
 	shares bool, buyer pate.Buyer) (n, replayed int64, err error) {
 	switch {

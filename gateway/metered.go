@@ -47,7 +47,8 @@ func done[T any](answer T, spent mechanisms.Loss) finish[T] {
 //   - Nothing of how the work ended can be seen before a boundary of the schedule: it waits there before the charge is closed.
 //   - The charge is taken back only if work says, by [fault.Untouched], that it cannot have read a protected row. Any other error and
 //     a panic keep it, and count as a failure of the analyst's, unless work says by [fault.Excused] that it is none.
-//   - An end that is the analyst's own doing, a cancel or work that lasted until the timeout, keeps the charge also where nothing was read: that it was admitted tells
+//   - An end that is the analyst's own doing, a cancel or work that lasted until the timeout, keeps the charge also
+//     where nothing was read: that it was admitted tells
 //     what a shared account affords, and what is told is paid for. Nobody failed then.
 //   - After so many failures as the policy tolerates nothing is charged and no work begins: only stored answers are given.
 //   - An answer leaves only after the ledger holds it: whoever asks again gets the same bytes.

@@ -177,7 +177,8 @@ func (w *world) do(t *testing.T, who auth.Principal, a act) (seen string, spent 
 	return w.note(answer, err), spent
 }
 
-// ask asks a question, which its analyst may cancel while it runs, before a row is read or after, or during which they, and others, do something else.
+// ask asks a question, which its analyst may cancel while it runs, before a row is read or after, or during which they,
+// and others, do something else.
 func (w *world) ask(t *testing.T, who auth.Principal, a act, ask Request) (seen string) {
 	switch a.kind {
 	case "draw":
@@ -317,8 +318,9 @@ func newPair(t *testing.T, signer *budget.Signer, r *rand.Rand) (left, right *wo
 	return make(), make()
 }
 
-// compare compares pairs of histories of others, in which the services are changed by plant, if it is not nil. It says what an analyst sees of the difference, unless that is
-// paid for; and how many steps look the same, and how many told something that was.
+// compare compares pairs of histories of others, in which the services are changed by plant, if it is not nil. It says
+// what an analyst sees of the difference, unless that is paid for; and how many steps look the same, and how many told
+// something that was.
 func compare(t *testing.T, pairs int, plant func(*world)) (leak string, same, bits int) {
 	text, err := budget.NewKeyText()
 	if err != nil {
@@ -367,10 +369,11 @@ func compare(t *testing.T, pairs int, plant func(*world)) (leak string, same, bi
 	return "", same, bits
 }
 
-// TestOthersChargesAreNotSeen: for any two histories of other analysts' charges, what an analyst sees is the same, to the letter, on every route that an analyst may
-// call, also while a question of theirs runs or is cancelled, until a request is refused in one for the sake of an account that all share. That tells one bit, and is charged in the
-// other at the floor at least. What others were given back refuses nobody.
-// Labels, of which there is no store without PostgreSQL, are compared in gateway/httpapi.
+// TestOthersChargesAreNotSeen: for any two histories of other analysts' charges, what an analyst sees is the same, to
+// the letter, on every route that an analyst may call, also while a question of theirs runs or is cancelled, until a
+// request is refused in one for the sake of an account that all share. That tells one bit, and is charged in the other
+// at the floor at least. What others were given back refuses nobody. Labels, of which there is no store without
+// PostgreSQL, are compared in gateway/httpapi.
 //
 // covers: L1 L2 L3 L8
 func TestOthersChargesAreNotSeen(t *testing.T) {
@@ -436,7 +439,8 @@ func (l leaky) Balances(ctx context.Context, ids []budget.AccountID) ([]budget.B
 	return l.Ledger.Balances(ctx, ids)
 }
 
-// TestPlantedLeaksAreSeen: the property above is no empty one: a service that has one of these leaks fails it within the pairs of a short run.
+// TestPlantedLeaksAreSeen: the property above is no empty one: a service that has one of these leaks fails it within
+// the pairs of a short run.
 //
 // covers: L1 L2 L5 L8
 func TestPlantedLeaksAreSeen(t *testing.T) {
@@ -508,8 +512,8 @@ func TestPlantedLeaksAreSeen(t *testing.T) {
 	} {
 		leak, same, _ := compare(t, shortPairs, func(w *world) {
 			l := plant()
-			l.Ledger = w.rig.ledger
-			w.Service.ledger, w.Service.meter.ledger = l, l
+			l.Ledger = w.ledger
+			w.Service.ledger, w.meter.ledger = l, l
 		})
 		if leak == "" {
 			t.Errorf("%s is not seen in %d steps", name, same)

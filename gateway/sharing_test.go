@@ -272,8 +272,8 @@ func TestSharedAtOtherPricesAtOnce(t *testing.T) {
 	}
 }
 
-// TestNothingOfOthersAfterFailures: an analyst for whom nothing is run any more is not given what others bought, at the same price or at another; what is their own is
-// read again.
+// TestNothingOfOthersAfterFailures: an analyst for whom nothing is run any more is not given what others bought, at the
+// same price or at another; what is their own is read again.
 //
 // covers: L5
 func TestNothingOfOthersAfterFailures(t *testing.T) {

@@ -77,7 +77,8 @@ func (s *stack) beside(t *testing.T) *stack {
 }
 
 // TestSchemaMigratedUnderLoad migrates the control database, as a newer noisegate would, under two gateways with clients: from then on neither writes an entry, whatever
-// it had begun, both end by themselves, neither starts again, and what was charged is right. When the migration is taken back, they serve again.
+// it had begun, both end by themselves, neither starts again, and what was charged is right. When the migration is
+// taken back, they serve again.
 //
 // covers: F21
 func TestSchemaMigratedUnderLoad(t *testing.T) {

@@ -45,8 +45,9 @@ type migration struct {
 	sql      string // files only
 }
 
-// Newest is the number of the last migration of this binary. A ledger compares it, whenever it writes, with that of the schema, so that a gateway which is still running
-// when the schema changes writes nothing that the new rules do not count.
+// Newest is the number of the last migration of this binary. A ledger compares it, whenever it writes, with that of the
+// schema, so that a gateway which is still running when the schema changes writes nothing that the new rules do not
+// count.
 func Newest() int {
 	names, err := fs.Glob(embedded, "*.sql")
 	if err != nil {
@@ -90,7 +91,8 @@ func applyNext(ctx context.Context, conn *pgx.Conn, known []migration) (name str
 		if err := createRecord(ctx, tx); err != nil {
 			return explain(err)
 		}
-		// Before any table that it changes: who writes to the ledger reads this one first, and waits here for the end of the migration, or the migration for theirs.
+		// Before any table that it changes: who writes to the ledger reads this one first, and waits here for the end
+		// of the migration, or the migration for theirs.
 		if _, err := tx.Exec(ctx, "LOCK TABLE noisegate.schema_migration IN ACCESS EXCLUSIVE MODE"); err != nil {
 			return explain(err)
 		}

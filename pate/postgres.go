@@ -131,7 +131,8 @@ func declaring(ctx context.Context, tx pgx.Tx) error {
 }
 
 // bound refuses a definition that contradicts what was sealed before. Who could declare the same votes again, with fewer teachers a person or an
-// account of its own, would have them for less, or twice. It is asked when a version is defined and again when it is sealed: another may have been sealed in between.
+// account of its own, would have them for less, or twice. It is asked when a version is defined and again when it is
+// sealed: another may have been sealed in between.
 func (s *Store) bound(ctx context.Context, tx pgx.Tx, d Definition) error {
 	rows, err := tx.Query(ctx, sqlBinding, d.Name, d.Partition)
 	if err != nil {
@@ -152,8 +153,9 @@ func (s *Store) bound(ctx context.Context, tx pgx.Tx, d Definition) error {
 }
 
 // sameVotes refuses to seal votes that were sealed before under another declaration: another name, whose account they would be sold from once more, another
-// dataset, fewer teachers a person, or other parameters of the sanitised ε, which would be chosen with the votes in view. Of what was sealed twice before this was
-// refused, the first stays as it is; the others are [Version.Contested]: what was bought of them stays readable.
+// dataset, fewer teachers a person, or other parameters of the sanitised ε, which would be chosen with the votes in
+// view. Of what was sealed twice before this was refused, the first stays as it is; the others are [Version.Contested]:
+// what was bought of them stays readable.
 func (s *Store) sameVotes(ctx context.Context, tx pgx.Tx, v *Version) error {
 	rows, err := tx.Query(ctx, sqlSameVotes, v.Digest, v.ID)
 	if err != nil {

@@ -315,8 +315,8 @@ func (s *Store) Tally(ctx context.Context, v *Version, buyer *Buyer) (map[Status
 	return tally, plain(err)
 }
 
-// Paid is for how many queries, by their names, a buyer has paid that a question was answered. It reads nothing of what others bought, so that its time tells nothing of it. Its
-// errors are those of [Store.Find].
+// Paid is for how many queries, by their names, a buyer has paid that a question was answered. It reads nothing of what
+// others bought, so that its time tells nothing of it. Its errors are those of [Store.Find].
 func (s *Store) Paid(ctx context.Context, v *Version, buyer Buyer, keys []string, question Question) (int64, error) {
 	if i := slices.IndexFunc(keys, func(key string) bool { return !validKey(key) }); i >= 0 {
 		return 0, fault.PateUnknownQuery(keys[i])

@@ -9,8 +9,9 @@ import (
 	"noisegate/internal/pgtest"
 )
 
-// TestLookUpsOfOwnPurchases: what PostgreSQL reads to find what a buyer paid for is the same however much others bought, with and without statistics; and so is what it
-// reads to tally it, but for a few blocks at the edges of what is the buyer's own. 2,000 and 5,000 purchases of others have indexes of the same depth, which is all that may differ.
+// TestLookUpsOfOwnPurchases: what PostgreSQL reads to find what a buyer paid for is the same however much others
+// bought, with and without statistics; and so is what it reads to tally it, but for a few blocks at the edges of what
+// is the buyer's own. 2,000 and 5,000 purchases of others have indexes of the same depth, which is all that may differ.
 //
 // covers: L9
 func TestLookUpsOfOwnPurchases(t *testing.T) {

@@ -1,5 +1,6 @@
 -- Locks a dataset's ledger until the transaction ends, writes where its journal ends then, and its time, and gives numbers for later entries and the server's clock.
--- If the journal does not end where the writer believes, or the schema had another migration last (see lock.sql), it fails with a division by zero, and with it the transaction.
+-- If the journal does not end where the writer believes, or the schema had another migration last (see lock.sql), it
+-- fails with a division by zero, and with it the transaction.
 --
 -- $1 dataset  $2 newest entry  $3 its hash  $4 time  $5, $6, $7 the same so far  $8 how many numbers  $9 migration
 WITH version AS MATERIALIZED (

@@ -1,8 +1,10 @@
--- Locks a dataset's ledger until the transaction ends, and says where its journal ends, what time it had, if it goes on after an entry that is asked for, the hash of that,
--- and which migration the schema had last. No row: nothing is there yet.
+-- Locks a dataset's ledger until the transaction ends, and says where its journal ends, what time it had, if it goes on
+-- after an entry that is asked for, the hash of that, and which migration the schema had last. No row: nothing is there
+-- yet.
 --
--- The migration is read first, which locks its table until the transaction ends: a migration locks it as well, and before any other, so that the schema stays what it is until
--- this transaction ends and neither waits for the other in a circle.
+-- The migration is read first, which locks its table until the transaction ends: a migration locks it as well, and
+-- before any other, so that the schema stays what it is until this transaction ends and neither waits for the other in
+-- a circle.
 --
 -- $1 dataset  $2 number of the entry, or 0
 WITH version AS MATERIALIZED (

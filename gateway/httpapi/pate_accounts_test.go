@@ -249,8 +249,9 @@ func TestVotesHaveOneDeclaration(t *testing.T) {
 	}
 }
 
-// TestPartitionsAreBoundWhenSealed: of two ensembles over one partition of people whose votes were both loaded before either was sealed, one is sealed. Where an earlier
-// version of the gateway sealed both, the second sells nothing and publishes no ε; what was bought of it stays readable.
+// TestPartitionsAreBoundWhenSealed: of two ensembles over one partition of people whose votes were both loaded before
+// either was sealed, one is sealed. Where an earlier version of the gateway sealed both, the second sells nothing and
+// publishes no ε; what was bought of it stays readable.
 //
 // covers: L6
 func TestPartitionsAreBoundWhenSealed(t *testing.T) {
@@ -305,8 +306,9 @@ func TestPartitionsAreBoundWhenSealed(t *testing.T) {
 	}
 }
 
-// TestEstimatesReadNothingOfOthers: an estimate counts what the caller bought, without a look at what was released, which others may have bought: the time that it takes is a
-// function of what is asked. Where releases are shared it needs that look, and cannot be made without.
+// TestEstimatesReadNothingOfOthers: an estimate counts what the caller bought, without a look at what was released,
+// which others may have bought: the time that it takes is a function of what is asked. Where releases are shared it
+// needs that look, and cannot be made without.
 //
 // covers: L5 L9
 func TestEstimatesReadNothingOfOthers(t *testing.T) {

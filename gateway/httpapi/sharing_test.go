@@ -61,8 +61,8 @@ func TestSharedAtOtherPricesOverHTTP(t *testing.T) {
 	}
 }
 
-// TestNothingOfOthersAfterAFreeze: whose account is frozen is not given what others bought, whether before the freeze or after it; what they bought themselves they may read
-// again. A thaw gives it back.
+// TestNothingOfOthersAfterAFreeze: whose account is frozen is not given what others bought, whether before the freeze
+// or after it; what they bought themselves they may read again. A thaw gives it back.
 //
 // covers: L5
 func TestNothingOfOthersAfterAFreeze(t *testing.T) {

@@ -1,5 +1,6 @@
--- Which outcomes a buyer paid for, of some queries, in any order. Each is looked up by its key: what that takes is a function of what is asked, whatever others bought and
--- whatever PostgreSQL knows of the table, which has no other index.
+-- Which outcomes a buyer paid for, of some queries, in any order. Each is looked up by its key: what that takes is a
+-- function of what is asked, whatever others bought and whatever PostgreSQL knows of the table, which has no other
+-- index.
 --
 -- $1 version  $2 places of queries  $3 questions, one for each query or one for all  $4 buyer
 SELECT found.question, found.query_no

@@ -1,4 +1,5 @@
--- What a buyer paid for of a version so far, by outcome. Each is looked up by its key, so that what others bought is not read.
+-- What a buyer paid for of a version so far, by outcome. Each is looked up by its key, so that what others bought is
+-- not read.
 --
 -- $1 version  $2 buyer
 SELECT a.status, count(*)

@@ -1,5 +1,6 @@
--- One version of an ensemble: the newest, or the newest that is sealed; and whether an earlier one contradicts it that was sealed over the same people or the same
--- votes, under another name, for another dataset, or with more teachers a person; and whether one has the same votes and other parameters of a sanitised ε.
+-- One version of an ensemble: the newest, or the newest that is sealed; and whether an earlier one contradicts it that
+-- was sealed over the same people or the same votes, under another name, for another dataset, or with more teachers a
+-- person; and whether one has the same votes and other parameters of a sanitised ε.
 --
 -- $1 name  $2 sealed only
 SELECT e.ensemble_id, e.name, e.version, e.dataset, e.classes, e.teachers, e.max_teachers_per_person, e.partition_sha256, e.sanitise, e.defined_by, e.defined_at,
