@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -28,10 +27,11 @@ type LabelRequest struct {
 // maxBatch bounds the queries of one request.
 const maxBatch = 100_000
 
-// Labels buys private labels: the worst case of all that was not released before is reserved before a vote is read, and what was
-// released is charged. What the caller paid for is given again, free: rejections too. What somebody else paid for is the same label, and
-// costs the caller's own accounts what it cost then, and the dataset and the ensemble nothing; where the policy shares releases it is free.
-// An answer never depends on votes but through what it releases: not in its charge, not in its time but for the boundary, not in any text.
+// Labels buys private labels: the worst case of all that the caller did not pay for is reserved before a vote is read, and what was
+// released is charged. What the caller paid for is given again, free: rejections too. What somebody else paid for is the same label, and is bought like any other; when
+// that is done the dataset and the ensemble pay only for what is released for the first time. Where the policy shares releases it is free.
+// An answer never depends on votes but through what it releases: not in its charge, not in its time but for the boundary, not in any text. Nor does it, but for the
+// labels themselves, depend on what others bought.
 //
 // Errors before the charge cost nothing: request/*, pate/*, policy/*, budget/*.
 func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest) (*LabelAnswer, error) {
@@ -50,7 +50,7 @@ func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest
 	if err != nil {
 		return nil, err
 	}
-	worst := b.mode.WorstCase(int64(len(b.missing()) + len(b.theirs()))).Plus(b.delay.loss())
+	worst := b.mode.WorstCase(int64(len(b.unpaid()))).Plus(b.delay.loss())
 	paid, err := s.paidLabels(ctx, b, tick)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	if b.purse, b.shares, err = s.labelPurse(ctx, who, version); err != nil {
 		return nil, err
 	}
-	if err := s.find(ctx, b); err != nil || len(b.missing()) == 0 {
+	if err := s.find(ctx, b); err != nil || len(b.unpaid()) == 0 {
 		return b, err
 	}
 	snapshot, _, err := s.dataset(version.Dataset)
@@ -151,19 +151,10 @@ func (s *Service) labelPurse(ctx context.Context, who auth.Principal, version *p
 	return p, shares, err
 }
 
-// missing are the keys of which nothing was released yet.
-func (b *batch) missing() []int {
-	return b.those(func(a pate.Asked) bool { return a.Outcome == nil })
-}
-
-// theirs are the keys whose outcomes others paid for, and the caller is still to.
-func (b *batch) theirs() []int {
-	return b.those(func(a pate.Asked) bool { return a.Outcome != nil && !a.Owned && !b.shares })
-}
-
-func (b *batch) those(match func(pate.Asked) bool) (places []int) {
+// unpaid are the keys that the caller is to pay for. Where releases are not shared, it is not known of these what others bought.
+func (b *batch) unpaid() (places []int) {
 	for i, asked := range b.asked {
-		if match(asked) {
+		if asked.Outcome == nil {
 			places = append(places, i)
 		}
 	}
@@ -247,20 +238,24 @@ func (b *batch) student(i int) pate.Student {
 }
 
 func (s *Service) find(ctx context.Context, b *batch) (err error) {
-	b.asked, err = s.ensembles.Find(ctx, b.version, pate.Buyer(b.who.Subject), b.keys, b.questions)
+	look := s.ensembles.FindOwn
+	if b.shares {
+		look = s.ensembles.Find
+	}
+	b.asked, err = look(ctx, b.version, pate.Buyer(b.who.Subject), b.keys, b.questions)
 	return err
 }
 
-// order is a part of a batch that one charge pays for.
+// order is the part of a batch that is to be paid for, by one charge.
 type order struct {
 	*batch
 	places []int // of keys
 	charge budget.Charge
 }
 
-// order makes the charge for some keys. Its fingerprint is what will be released, so that the same batch, asked twice at the same time, is
+// order makes the charge for some keys. Its fingerprint is what will be given, so that the same batch, asked twice at the same time, is
 // not paid for twice.
-func (s *Service) order(b *batch, places []int, kind string, accounts []budget.Account) (*order, error) {
+func (s *Service) order(b *batch, places []int) (*order, error) {
 	// The history shows what was bought; the names of the queries are with the answers.
 	shown, err := json.Marshal(struct {
 		Dataset  string        `json:"dataset"`
@@ -272,11 +267,15 @@ func (s *Service) order(b *batch, places []int, kind string, accounts []budget.A
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	return &order{batch: b, places: places, charge: budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: b.who.Subject, Accounts: accounts,
-		Loss: b.mode.WorstCase(int64(len(places))), Mechanisms: b.mechanisms(len(places)), Fingerprint: b.fingerprint(kind, places),
+	o := &order{batch: b, places: places, charge: budget.Charge{
+		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: b.who.Subject, Accounts: b.purse.accounts(),
+		Loss: b.mode.WorstCase(int64(len(places))), Mechanisms: b.mechanisms(len(places)), Fingerprint: b.fingerprint(places),
 		IdempotencyKey: b.key, RequestDigest: b.digest, Request: shown,
-	}}, nil
+	}}
+	if b.mode.Describe().Check != nil {
+		o.charge.Levels = int64(len(places)) + 1 // as many of them may be answered
+	}
+	return o, nil
 }
 
 // mechanisms are the noises of the worst case of n queries.
@@ -292,7 +291,7 @@ func (b *batch) mechanisms(n int) []mechanisms.Parameters {
 	return list
 }
 
-func (b *batch) fingerprint(kind string, places []int) [32]byte {
+func (b *batch) fingerprint(places []int) [32]byte {
 	lines := make([][]byte, len(places))
 	for i, place := range places {
 		question := b.question(place)
@@ -300,70 +299,54 @@ func (b *batch) fingerprint(kind string, places []int) [32]byte {
 	}
 	slices.SortFunc(lines, slices.Compare)
 	h := sha256.New()
-	fmt.Fprintf(h, "%s of version %d\n", kind, b.version.ID)
+	fmt.Fprintf(h, "labels of version %d, whoever bought them\n", b.version.ID) // what was sold as "labels of version" left out those that others bought
 	for _, line := range lines {
 		h.Write(line)
 	}
 	return [32]byte(h.Sum(nil))
 }
 
-// paidLabels pays for what is not the caller's yet: first for what nobody has bought, from all accounts; then for what others have, from
-// the caller's own. What somebody else bought meanwhile counts among the second. An Idempotency-Key names the first charge that is made.
+// paidLabels pays for what is not the caller's yet, in one charge on all accounts of the purse. What others bought is no part of any decision, so that none tells it.
 func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (receipt, error) {
-	var first receipt
-	buy := func(places []int, kind string, accounts []budget.Account, delay *timed, work func(context.Context, *order) (finish[*api.Result], error)) error {
-		if len(places) == 0 {
-			return nil
-		}
-		o, err := s.order(b, places, kind, accounts)
-		if err != nil {
-			return err
-		}
-		if err := s.enforce(ctx, b.purse); err != nil {
-			return err
-		}
-		delay.plus(&o.charge)
-		delay.put(tick)
-		paid, err := metered(ctx, s.meter, tick, b.purse.bill(o.charge), func(ctx context.Context) (finish[*api.Result], error) { return work(ctx, o) })
-		if err != nil {
-			return err
-		}
-		b.key = ""
-		if first.id == "" {
-			first = paid
-		} else {
-			first.spent = first.spent.Plus(paid.spent)
-		}
-		return s.find(ctx, b)
-	}
-	if missing := b.missing(); len(missing) > 0 && !b.mode.Passable() { // what was sold before this was refused stays readable
-		return receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check never passes")
-	}
-	if err := sellable(b.version); err != nil && len(b.missing()) > 0 {
-		return receipt{}, err
-	}
-	if err := b.purse.floor.check("what is asked of the teachers", b.least(len(b.missing()))); err != nil && len(b.missing()) > 0 {
-		return receipt{}, err
-	}
-	if len(b.missing()) > 0 {
-		if err := b.purse.takes(b.mode.WorstCase(1)); err != nil {
-			return receipt{}, err
-		}
-	}
-	if err := buy(b.missing(), "labels", b.purse.accounts(), b.delay, s.label); err != nil {
-		return receipt{}, err
-	}
-	tick = s.unscheduled() // what is in the store has no time to hide
-	if err := buy(b.theirs(), "labels of others", b.purse.ownAccounts(), nil, s.copyLabels); err != nil {
-		return receipt{}, err
-	}
-	if first.id == "" {
+	places := b.unpaid()
+	if len(places) == 0 {
 		return receipt{}, s.checkKey(ctx, b)
 	}
-	if len(b.missing()) > 0 || len(b.theirs()) > 0 {
-		return receipt{}, fault.Internal(errors.New("gateway: a label was paid for and is not there"))
+	if !b.mode.Passable() { // what was sold before this was refused stays readable
+		return receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check never passes")
 	}
-	return first, nil
+	if err := sellable(b.version); err != nil {
+		return receipt{}, err
+	}
+	if err := b.purse.floor.check("what is asked of the teachers", b.least(len(places))); err != nil {
+		return receipt{}, err
+	}
+	if err := b.purse.takes(b.mode.WorstCase(1)); err != nil {
+		return receipt{}, err
+	}
+	o, err := s.order(b, places)
+	if err != nil {
+		return receipt{}, err
+	}
+	if err := s.enforce(ctx, b.purse); err != nil {
+		return receipt{}, err
+	}
+	b.delay.plus(&o.charge)
+	b.delay.put(tick)
+	paid, err := metered(ctx, s.meter, tick, b.purse.bill(o.charge), func(ctx context.Context) (finish[*api.Result], error) {
+		return s.label(ctx, o, tick)
+	})
+	if err != nil || !paid.replayed {
+		return paid, err
+	}
+	// The same request was paid for since it was looked up, or its key stands for a purchase after which the policy shared more than it does now.
+	if err := s.find(ctx, b); err != nil {
+		return receipt{}, err
+	}
+	if len(b.unpaid()) > 0 {
+		return receipt{}, fault.BudgetReplayMismatch()
+	}
+	return paid, nil
 }
 
 // checkKey refuses an Idempotency-Key that stands for another request, also where there is nothing to charge.
@@ -371,7 +354,7 @@ func (s *Service) checkKey(ctx context.Context, b *batch) error {
 	if b.key == "" {
 		return nil
 	}
-	nothing, err := s.order(b, nil, "labels", b.purse.accounts())
+	nothing, err := s.order(b, nil)
 	if err != nil {
 		return err
 	}
@@ -396,9 +379,9 @@ func (o *order) purchase() pate.Purchase {
 	return pate.Purchase{Buyer: pate.Buyer(o.who.Subject), Charge: string(o.charge.ID)}
 }
 
-// label is what a charge pays for: the votes are read, noise is drawn, and, from the boundary on, when others may find them, outcomes are stored.
-// Outcomes that somebody else stored in the meantime are forgotten and cost nothing.
-func (s *Service) label(ctx context.Context, o *order) (finish[*api.Result], error) {
+// label is what a charge pays for: the votes of all that is ordered are read, noise is drawn, and, from the boundary on, when others may find them, outcomes are
+// stored. Of what others bought, before or in the meantime, the stored outcome is given, and what was drawn is forgotten.
+func (s *Service) label(ctx context.Context, o *order, tick *schedule) (finish[*api.Result], error) {
 	queries, questions := o.rows()
 	votes, err := s.ensembles.Votes(ctx, o.version, queries)
 	if err != nil {
@@ -410,59 +393,67 @@ func (s *Service) label(ctx context.Context, o *order) (finish[*api.Result], err
 			return nil, err
 		}
 	}
-	return func(ctx context.Context) (*api.Result, mechanisms.Loss, error) {
-		fresh, err := s.ensembles.Record(ctx, o.version, o.purchase(), queries, questions, outcomes)
+	return func(ctx context.Context) (*api.Result, spending, error) {
+		after := s.storing(tick)
+		sold, err := s.ensembles.Record(ctx, o.version, o.purchase(), queries, questions, outcomes)
 		if err != nil {
-			return nil, mechanisms.Loss{}, err
+			return nil, spending{}, err
 		}
-		sold := map[int]pate.Outcome{}
-		for i, place := range o.places {
-			if fresh[i] {
-				sold[place] = outcomes[i]
-			}
+		if err := after.hold(ctx); err != nil {
+			return nil, spending{}, err
 		}
-		result, spent, err := o.sold(sold)
-		return result, spent.Plus(o.delay.loss()), err
+		return o.sold(sold)
 	}, nil
 }
 
-// copyLabels is what a charge for others' labels pays for: they become the caller's as well. No vote is read, so that there is no time to hide.
-func (s *Service) copyLabels(ctx context.Context, o *order) (finish[*api.Result], error) {
-	queries, questions := o.rows()
-	if err := s.ensembles.Own(ctx, o.version, o.purchase(), queries, questions); err != nil {
-		return nil, err
-	}
-	sold := make(map[int]pate.Outcome, len(o.places))
-	for _, place := range o.places {
-		sold[place] = *o.asked[place].Outcome
-	}
-	return func(context.Context) (*api.Result, mechanisms.Loss, error) { return o.sold(sold) }, nil
+// storing is the schedule of what runs after a boundary: storing outcomes takes longer where nobody else had bought them. It has the boundaries of the first, in steps of
+// the time that stopping work may take.
+func (s *Service) storing(first *schedule) *schedule {
+	return &schedule{clock: first.clock, quantum: first.slack(), sampler: first.sampler, began: first.clock.Now()}
 }
 
 // keptShare is the part of a reservation that a settlement keeps at least: 1 in keptShare. A check that cannot pass would else reserve any
 // amount of a shared account, and be told whether it fits, for the price of the check.
 const keptShare = 8
 
-// sold sums up what an order released, and what it costs: no less than a share of what was reserved for it.
-func (o *order) sold(outcomes map[int]pate.Outcome) (*api.Result, mechanisms.Loss, error) {
-	released := map[pate.Status]int64{}
+// sold sums up what an order has bought, and what it costs: no less than a share of what was reserved. The caller's own accounts pay for all that was not theirs when
+// it was stored; the dataset and the ensemble for what nobody had bought then, as if that alone had been reserved.
+func (o *order) sold(all []pate.Sold) (*api.Result, spending, error) {
+	bought, fresh := map[pate.Status]int64{}, map[pate.Status]int64{}
 	var labels []api.Label
-	for _, place := range o.places {
-		outcome, ok := outcomes[place]
-		if !ok {
+	for i, place := range o.places {
+		sold := all[i]
+		o.asked[place].Outcome, o.asked[place].Owned = &sold.Outcome, true
+		if sold.Fresh {
+			fresh[sold.Outcome.Status]++
+		}
+		if !sold.New { // the caller paid for it by another request, in the meantime
 			continue
 		}
 		o.bought[place] = true
-		released[outcome.Status]++
-		labels = append(labels, labelOf(o.keys[place], outcome, o.version.Ensemble.Classes()))
+		bought[sold.Outcome.Status]++
+		labels = append(labels, labelOf(o.keys[place], sold.Outcome, o.version.Ensemble.Classes()))
 	}
 	digest, err := api.LabelsDigest(labels)
 	if err != nil {
-		return nil, mechanisms.Loss{}, fault.Internal(err)
+		return nil, spending{}, fault.Internal(err)
 	}
-	answered := released[pate.Answered]
-	checks := answered + released[pate.Rejected] + released[pate.Reinforced]
-	return o.summary(released, digest), atLeast(o.mode.Released(checks, answered), o.mode.WorstCase(checks)), nil
+	delay := o.delay.loss()
+	shared := o.costs(fresh, sum(fresh)).Plus(delay)
+	return o.summary(bought, digest), spending{o.costs(bought, int64(len(o.places))).Plus(delay), &shared}, nil
+}
+
+// costs is what outcomes cost of which as many were reserved; nothing cost nothing.
+func (b *batch) costs(outcomes map[pate.Status]int64, reserved int64) mechanisms.Loss {
+	if reserved == 0 {
+		return mechanisms.Loss{}
+	}
+	return atLeast(b.mode.Released(sum(outcomes), outcomes[pate.Answered]), b.mode.WorstCase(reserved))
+}
+
+// sum is how many outcomes there are.
+func sum(outcomes map[pate.Status]int64) int64 {
+	return outcomes[pate.Answered] + outcomes[pate.Rejected] + outcomes[pate.Reinforced]
 }
 
 // least is what n labels cost when every check fails.
@@ -476,6 +467,7 @@ func (b *batch) least(n int) mechanisms.Loss {
 
 // atLeast is a loss, raised to a share of the worst case where it is smaller.
 func atLeast(released, worst mechanisms.Loss) mechanisms.Loss {
+	released.Unbounded = released.Unbounded || worst.Unbounded
 	released.Epsilon = max(released.Epsilon, (worst.Epsilon+keptShare-1)/keptShare)
 	released.Rho = max(released.Rho, (worst.Rho+keptShare-1)/keptShare)
 	released.Delta = max(released.Delta, (worst.Delta+keptShare-1)/keptShare)

@@ -385,8 +385,9 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 			answer.Answered++
 		}
 	}
-	return func(ctx context.Context) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
-		return s.recordEpsilon(ctx, r, question, charge, answer, delay)
+	return func(ctx context.Context) (*api.SanitisedEpsilon, spending, error) {
+		recorded, spent, err := s.recordEpsilon(ctx, r, question, charge, answer, delay)
+		return recorded, spending{own: spent}, err
 	}, nil
 }
 

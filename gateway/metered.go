@@ -34,11 +34,17 @@ type meter struct {
 
 // finish makes what work did durable, and gives the answer, which must encode as JSON, and what was really spent, at most the charge's loss. What
 // others can see of it is seen from the boundary on, after which it runs.
-type finish[T any] func(context.Context) (T, mechanisms.Loss, error)
+type finish[T any] func(context.Context) (T, spending, error)
+
+// spending is what was spent of a charge: by the dataset and an ensemble less, where some of it was released to others before.
+type spending struct {
+	own    mechanisms.Loss
+	shared *mechanisms.Loss // nil: the same
+}
 
 // done is a finish with nothing left to do.
 func done[T any](answer T, spent mechanisms.Loss) finish[T] {
-	return func(context.Context) (T, mechanisms.Loss, error) { return answer, spent, nil }
+	return func(context.Context) (T, spending, error) { return answer, spending{own: spent}, nil }
 }
 
 // metered pays for work, runs it, and stores what it released; or gives the stored answer when it was paid for before.
@@ -88,19 +94,22 @@ func metered[T any](ctx context.Context, m meter, tick *schedule, b bill,
 		return receipt{}, m.unwind(ctx, charge.ID, err)
 	}
 	_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.ledger.Settle(ctx, charge.ID, finished.spent, encoded)
+		if shared := finished.spent.shared; shared != nil {
+			return struct{}{}, m.ledger.SettleApart(ctx, charge.ID, budget.Apart{Own: finished.spent.own, Shared: *shared}, encoded)
+		}
+		return struct{}{}, m.ledger.Settle(ctx, charge.ID, finished.spent.own, encoded)
 	})
 	if err != nil {
 		// Whether it was stored is not known. The answer is not shown; asking again shows it if it was.
 		return receipt{}, err
 	}
-	return receipt{id: charge.ID, answer: encoded, spent: finished.spent, used: outcome.Reserved.Used}, nil
+	return receipt{id: charge.ID, answer: encoded, spent: finished.spent.own, used: outcome.Reserved.Used}, nil
 }
 
 // ended is what a finish gave.
 type ended[T any] struct {
 	answer T
-	spent  mechanisms.Loss
+	spent  spending
 }
 
 func (f finish[T]) run(ctx context.Context) (ended[T], error) {

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"noisegate/budget"
@@ -54,14 +53,6 @@ func (p purse) accounts() []budget.Account {
 		accounts[i] = b.Account
 	}
 	return accounts
-}
-
-// ownAccounts are the accounts that are allotments of the caller: not the dataset's cap, nor an ensemble's. What was released before, and is
-// sold once more, costs them and no other.
-func (p purse) ownAccounts() []budget.Account {
-	return slices.DeleteFunc(p.accounts(), func(a budget.Account) bool {
-		return a.ID.Scope == budget.DatasetScope || a.ID.Scope == budget.EnsembleScope
-	})
 }
 
 // ownBalance is the one account whose figures the caller may see.

@@ -48,15 +48,21 @@ type Buyer string
 // Find looks queries up by their names. There is one question for each query, or one for all. It reads no votes, and fails with
 // pate/unknown-query. Its time is linear in the number of keys or of stored rows, whatever PostgreSQL knows about either.
 func (s *Store) Find(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question) ([]Asked, error) {
+	return s.find(ctx, v, keys, func(list []Asked) error {
+		if err := s.outcomes(ctx, v, list, questions); err != nil {
+			return err
+		}
+		return s.owned(ctx, v, buyer, list, questions)
+	})
+}
+
+func (s *Store) find(ctx context.Context, v *Version, keys []string, look func([]Asked) error) ([]Asked, error) {
 	if i := slices.IndexFunc(keys, func(key string) bool { return !validKey(key) }); i >= 0 {
 		return nil, fault.PateUnknownQuery(keys[i]) // PostgreSQL has no texts with a zero byte
 	}
 	list, err := s.places(ctx, v, keys)
 	if err == nil {
-		err = s.outcomes(ctx, v, list, questions)
-	}
-	if err == nil {
-		err = s.owned(ctx, v, buyer, list, questions)
+		err = look(list)
 	}
 	if err != nil {
 		return nil, fault.Untouched(plain(err))
@@ -99,13 +105,22 @@ func (s *Store) outcomes(ctx context.Context, v *Version, list []Asked, question
 	if err != nil {
 		return err
 	}
+	stored, err := collectOutcomes(rows)
+	for i := range list {
+		list[i].Outcome = stored[released{questionAt(questions, i), list[i].Query}]
+	}
+	return err
+}
+
+// collectOutcomes reads rows of sql/outcomes.sql.
+func collectOutcomes(rows pgx.Rows) (map[released]*Outcome, error) {
 	stored := map[released]*Outcome{}
 	var key released
 	var question []byte
 	var status Status
 	var label *int32
 	var histogram []int64
-	_, err = pgx.ForEachRow(rows, []any{&question, &key.query, &status, &label, &histogram}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&question, &key.query, &status, &label, &histogram}, func() error {
 		outcome := &Outcome{Status: status, Label: NoLabel}
 		if label != nil {
 			outcome.Label = int(*label)
@@ -117,13 +132,7 @@ func (s *Store) outcomes(ctx context.Context, v *Version, list []Asked, question
 		stored[key] = outcome
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for i := range list {
-		list[i].Outcome = stored[released{questionAt(questions, i), list[i].Query}]
-	}
-	return nil
+	return stored, err
 }
 
 // owned marks what the buyer paid for.
@@ -134,9 +143,36 @@ func (s *Store) owned(ctx context.Context, v *Version, buyer Buyer, list []Asked
 	}
 	bought, err := collectReleased(rows)
 	for i := range list {
-		list[i].Owned = list[i].Outcome != nil && bought[released{questionAt(questions, i), list[i].Query}]
+		list[i].Owned = bought[released{questionAt(questions, i), list[i].Query}]
 	}
 	return err
+}
+
+// FindOwn is [Store.Find] of what the buyer paid for alone: of what others did it reads nothing, so that its time tells nothing of that either.
+func (s *Store) FindOwn(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question) ([]Asked, error) {
+	return s.find(ctx, v, keys, func(list []Asked) error {
+		if err := s.owned(ctx, v, buyer, list, questions); err != nil {
+			return err
+		}
+		var own []Asked
+		var about []Question
+		var places []int
+		for i, asked := range list {
+			if asked.Owned {
+				own, about, places = append(own, asked), append(about, questionAt(questions, i)), append(places, i)
+			}
+		}
+		if len(questions) == 1 {
+			about = questions
+		}
+		if err := s.outcomes(ctx, v, own, about); err != nil {
+			return err
+		}
+		for i, asked := range own {
+			list[places[i]] = asked
+		}
+		return nil
+	})
 }
 
 // collectReleased reads rows of a question and a place.
@@ -247,15 +283,16 @@ type Purchase struct {
 	Charge string
 }
 
-// Own makes outcomes that are stored already the buyer's own: from now on they are free. It reads no votes.
-func (s *Store) Own(ctx context.Context, v *Version, p Purchase, queries []int32, questions []Question) error {
-	_, err := s.pool.Exec(ctx, sqlPurchase, v.ID, bytesOf(questions), queries, p.Buyer, p.Charge)
-	return plain(err)
+// Sold is what a purchase has of one query.
+type Sold struct {
+	Outcome Outcome // as it is stored
+	Fresh   bool    // nobody had stored one before: it is released now
+	New     bool    // the buyer had not paid for it before
 }
 
-// Record stores outcomes of queries under the charge that paid for them, and says which of them nobody had stored before: those are
-// released, and the buyer's own. The others were answered by somebody else meanwhile, and what was drawn for them must be forgotten.
-func (s *Store) Record(ctx context.Context, v *Version, p Purchase, queries []int32, questions []Question, outcomes []Outcome) ([]bool, error) {
+// Record stores outcomes of queries under the charge that paid for them, makes what is stored of each query the buyer's own, and gives it. Of a query that somebody
+// else bought before or meanwhile that is another outcome, and what was drawn must be forgotten. What it does depends as little on that as PostgreSQL allows.
+func (s *Store) Record(ctx context.Context, v *Version, p Purchase, queries []int32, questions []Question, outcomes []Outcome) ([]Sold, error) {
 	states, labels, histograms := make([]string, len(outcomes)), make([]*int32, len(outcomes)), make([]*string, len(outcomes))
 	for i, o := range outcomes {
 		states[i] = string(o.Status)
@@ -268,19 +305,30 @@ func (s *Store) Record(ctx context.Context, v *Version, p Purchase, queries []in
 		}
 		histograms[i] = text
 	}
-	rows, err := s.pool.Query(ctx, sqlRecord, v.ID, bytesOf(questions), queries, states, labels, histograms, p.Charge, p.Buyer)
+	var fresh, added map[released]bool
+	var stored map[released]*Outcome
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		b.Queue(sqlRecord, v.ID, bytesOf(questions), queries, states, labels, histograms, p.Charge).
+			Query(func(rows pgx.Rows) (err error) { fresh, err = collectReleased(rows); return err })
+		b.Queue(sqlPurchase, v.ID, bytesOf(questions), queries, p.Buyer, p.Charge).
+			Query(func(rows pgx.Rows) (err error) { added, err = collectReleased(rows); return err })
+		b.Queue(sqlOutcomes, v.ID, queries, bytesOf(questions)).
+			Query(func(rows pgx.Rows) (err error) { stored, err = collectOutcomes(rows); return err })
+		return tx.SendBatch(ctx, b).Close()
+	})
 	if err != nil {
 		return nil, plain(err)
 	}
-	stored, err := collectReleased(rows)
-	if err != nil {
-		return nil, plain(err)
-	}
-	fresh := make([]bool, len(outcomes))
+	sold := make([]Sold, len(outcomes))
 	for i := range outcomes {
-		fresh[i] = stored[released{questionAt(questions, i), queries[i]}]
+		key := released{questionAt(questions, i), queries[i]}
+		if stored[key] == nil {
+			return nil, fault.Internal(errors.New("pate: an outcome was stored and is not there"))
+		}
+		sold[i] = Sold{*stored[key], fresh[key], added[key]}
 	}
-	return fresh, nil
+	return sold, nil
 }
 
 // histogramText writes noisy counts as PostgreSQL writes an array; nil for none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -98,14 +99,24 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 		}
 	}
 	outcomes := []Outcome{{Status: Answered, Label: 1, Histogram: []*big.Int{big.NewInt(-4), big.NewInt(1 << 40)}}, {Status: Rejected, Label: NoLabel}}
-	fresh, err := s.Record(t.Context(), v, Purchase{"mel", "charge"}, []int32{2, 0}, []Question{q}, outcomes)
-	if err != nil || !slices.Equal(fresh, []bool{true, true}) {
-		t.Fatal(fresh, err, errors.Unwrap(err))
+	sold, err := s.Record(t.Context(), v, Purchase{"mel", "charge"}, []int32{2, 0}, []Question{q}, outcomes)
+	if err != nil || !reflect.DeepEqual(sold, []Sold{{outcomes[0], true, true}, {outcomes[1], true, true}}) {
+		t.Fatal(sold, err, errors.Unwrap(err))
 	}
-	// Another draw of c comes too late; b is new.
-	fresh, err = s.Record(t.Context(), v, Purchase{"max", "later"}, []int32{2, 1}, []Question{q}, []Outcome{{Status: Answered}, {Status: Reinforced}})
-	if err != nil || !slices.Equal(fresh, []bool{false, true}) {
-		t.Error(fresh, err)
+	// Another draw of c comes too late, and what is stored is max's as well; b is new.
+	if asked, err := s.FindOwn(t.Context(), v, "max", []string{"a", "b", "c"}, []Question{q}); err != nil || asked[0].Outcome != nil || asked[2].Outcome != nil {
+		t.Errorf("%+v, %v", asked, err)
+	}
+	sold, err = s.Record(t.Context(), v, Purchase{"max", "later"}, []int32{2, 1}, []Question{q}, []Outcome{{Status: Answered}, {Status: Reinforced}})
+	if err != nil || !reflect.DeepEqual(sold, []Sold{{outcomes[0], false, true}, {Outcome{Status: Reinforced}, true, true}}) {
+		t.Error(sold, err)
+	}
+	if again, err := s.Record(t.Context(), v, Purchase{"max", "again"}, []int32{2}, []Question{q}, []Outcome{{Status: Answered}}); err != nil || again[0].Fresh || again[0].New {
+		t.Error(again, err)
+	}
+	if asked, err := s.FindOwn(t.Context(), v, "max", []string{"c", "a", "b"}, []Question{{1}, {1}, {1}}); err != nil || !reflect.DeepEqual(*asked[0].Outcome, outcomes[0]) ||
+		!asked[0].Owned || asked[1].Outcome != nil || asked[1].Owned || asked[2].Outcome.Status != Reinforced {
+		t.Errorf("%+v, %v", asked, err)
 	}
 	asked, err = s.Find(t.Context(), v, "mel", []string{"a", "b", "c"}, []Question{q})
 	if err != nil || asked[0].Outcome.Status != Rejected || asked[0].Outcome.Label != NoLabel || asked[1].Outcome.Status != Reinforced ||
@@ -378,15 +389,18 @@ func TestManyRecordOnce(t *testing.T) {
 	for i, order := range orders {
 		group.Go(func() {
 			outcomes := []Outcome{{Status: Answered, Label: i % 2}, {Status: Answered, Label: i % 2}, {Status: Answered, Label: i % 2}}
-			fresh, err := s.Record(t.Context(), v, Purchase{"mel", fmt.Sprint(i)}, order, []Question{{7}}, outcomes)
+			sold, err := s.Record(t.Context(), v, Purchase{"mel", fmt.Sprint(i)}, order, []Question{{7}}, outcomes)
 			if err != nil {
 				t.Error(err, errors.Unwrap(err))
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			for j, f := range fresh {
-				if f {
+			for j, s := range sold {
+				if s.Fresh != s.New {
+					t.Errorf("%+v", s)
+				}
+				if s.Fresh {
 					wins[order[j]]++
 				}
 			}
