@@ -106,6 +106,39 @@ func TestTimingOfLabels(t *testing.T) {
 	}
 }
 
+// sleepsClock is a skippingClock that remembers each sleep.
+type sleepsClock struct {
+	skippingClock
+	each *[]time.Duration
+}
+
+func (c sleepsClock) Sleep(ctx context.Context, d time.Duration) {
+	c.skippingClock.Sleep(ctx, d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*c.each = append(*c.each, d)
+}
+
+// What is stored after the boundary takes longer where nobody else had bought it; that shows at a boundary too, the first of which comes a tenth of the quantum later.
+//
+// covers: L5
+func TestStoringShowsAtABoundary(t *testing.T) {
+	clock := sleepsClock{skippingClock{mu: new(sync.Mutex), ahead: new(time.Duration)}, new([]time.Duration)}
+	const quantum, work = 20 * time.Minute, time.Minute // what the test takes at most
+	f := newFront(t, gatewaytest.Options{Quantum: quantum, StatementTimeout: 2 * time.Hour, Change: func(c *gateway.Config) { c.Clock = clock }}, 4)
+	sealedVotes(t, f)
+	for _, buyer := range []string{"mel:ml", "max:ml"} { // who buys what is new, and the same
+		*clock.each = nil
+		if _, err := f.client(buyer).Labels(t.Context(), "votes", api.LabelRequest{Queries: []string{"q0", "q1"}, Mechanism: "gnmax", Sigma: "30"}, ""); err != nil {
+			t.Fatal(err)
+		}
+		// Boundaries are moved to an earlier time by up to a tenth of them.
+		if s := *clock.each; len(s) != 2 || s[0] < quantum*9/10-work || s[0] > quantum || s[1] < quantum/10*9/10-work || s[1] > quantum/10 {
+			t.Errorf("%s: sleeps of %v", buyer, s)
+		}
+	}
+}
+
 // Labels that are cancelled when their work has ended and they wait for the boundary are not given, their charge stands, and asking again is a new one.
 //
 // covers: W.7
