@@ -76,8 +76,9 @@ func rareLoss(name string, tail, large float64, loss mechanisms.Loss) menuItem {
 	return menuItem{name: name, p: []float64{tail, rare, 1 - tail - rare}, q: []float64{rare, tail, 1 - tail - rare}, loss: loss}
 }
 
-// checked is a check and, if that passes, an answer: the answers decide what is spent, nothing or epsilon. Each by itself keeps what it is charged but for a tail: of
-// those whose check fails one has lost epsilon, which is more than nothing; of the others one has lost far more.
+// checked is a check and, if that passes, an answer: the answers decide what is spent, nothing or epsilon. Each by
+// itself keeps what it is charged but for a tail: of those whose check fails one has lost epsilon, which is more than
+// nothing; of the others one has lost far more.
 func checked(name string, epsilon, tail float64, loss mechanisms.Loss) menuItem {
 	m := menuItem{name: name, loss: loss}
 	failed := loss
@@ -182,8 +183,8 @@ func TestNoAdaptiveAnalystBreaksTheRule(t *testing.T) {
 	}
 }
 
-// The ε clause alone, Σε <= E and Στ <= T, is (E, T)-DP, also where answers decide what is spent, if such a charge has a tail for each level that it may settle at.
-// With one for all of them an analyst gets more than T.
+// The ε clause alone, Σε <= E and Στ <= T, is (E, T)-DP, also where answers decide what is spent, if such a charge has
+// a tail for each level that it may settle at. With one for all of them an analyst gets more than T.
 //
 // covers: L3
 func TestEachLevelHasATail(t *testing.T) {

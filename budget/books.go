@@ -146,7 +146,8 @@ func (b *Books) ended(e Entry) (what string) {
 	return ""
 }
 
-// sharesLess reports whether what an entry counts as for shared accounts is a loss, and no more than it counts as for the others.
+// sharesLess reports whether what an entry counts as for shared accounts is a loss, and no more than it counts as for
+// the others.
 func (e Entry) sharesLess() bool {
 	l := *e.Shared
 	return min(int64(l.Epsilon), int64(l.Rho), int64(l.Delta), int64(l.Tail)) >= 0 && within(l, e.Loss)

@@ -15,9 +15,9 @@ import (
 //	"noisegate/1" · hash before · seq · at (µs since 1970) · kind · dataset · analyst · reservation · account ids · ε · unbounded · ρ · δ ·
 //	digest · mechanisms · account
 //
-// An entry with a tail begins with "noisegate/2" instead, and has the tail after δ. One that counts as less for shared accounts begins with "noisegate/3", and has after δ
-// the tail, and then ε, unbounded, ρ, δ and tail of what it counts as for those.
-// Texts are hashed as they are stored.
+// An entry with a tail begins with "noisegate/2" instead, and has the tail after δ. One that counts as less for shared
+// accounts begins with "noisegate/3", and has after δ the tail, and then ε, unbounded, ρ, δ and tail of what it counts
+// as for those. Texts are hashed as they are stored.
 func (e Entry) HashAfter(before [32]byte) [32]byte {
 	return e.hashAfter(before, &fields{buffer: make([]byte, 0, 1024)})
 }

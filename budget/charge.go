@@ -113,8 +113,8 @@ const maxLevels = 1_000_000_000
 // the square root of ln(1/δ′) only, a δ′ of 10⁻⁹ would make it smaller by less than a third.
 const tailEach mechanisms.AttoDelta = 1
 
-// settledAs is what a release counts as whose reservation is held: one that was reserved before there were tails has none. It keeps the whole tail, one for each
-// of the levels that it might have settled at: see [Charge.Levels].
+// settledAs is what a release counts as whose reservation is held: one that was reserved before there were tails has
+// none. It keeps the whole tail, one for each of the levels that it might have settled at: see [Charge.Levels].
 func settledAs(released, held mechanisms.Loss) mechanisms.Loss {
 	if !released.Unbounded || held.Unbounded {
 		return released
@@ -217,7 +217,8 @@ func settlingApart(released Apart, answer []byte) (ending, error) {
 	return e, err
 }
 
-// settles gives what a charge counts as from now on, for its own accounts and, where that is less, for the shared ones; false if it is more than was held.
+// settles gives what a charge counts as from now on, for its own accounts and, where that is less, for the shared ones;
+// false if it is more than was held.
 func (e ending) settles(held mechanisms.Loss) (own mechanisms.Loss, shared *mechanisms.Loss, ok bool) {
 	own = held
 	if e.loss != nil {

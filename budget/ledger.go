@@ -144,8 +144,9 @@ type Charge struct {
 	// Shared lets [Ledger.Replay] also give the answer that another analyst was given to the same question. Whoever sets it has the policy's
 	// word for it.
 	Shared bool
-	// Levels is how many losses the charge may settle with, as far as what it releases decides that: 0 and 1 say that it is settled. A charge for labels whose
-	// checks may fail has one for each number of them. Its tail counts so often; docs/accounting.md has the proof.
+	// Levels is how many losses the charge may settle with, as far as what it releases decides that: 0 and 1 say that it
+	// is settled. A charge for labels whose checks may fail has one for each number of them. Its tail counts so often;
+	// docs/accounting.md has the proof.
 	Levels int64
 	// Draws are the slots of a plan that the question uses. Its Loss is zero: the plan was paid for; or that of a random delay, which no slot pays for.
 	Draws *Draw
@@ -169,8 +170,9 @@ type Stored struct {
 	SettledAt time.Time
 }
 
-// Apart is what a charge released where that is not the same for all its accounts: of what is given to one analyst after it was released to another, the analyst pays
-// all, and those who answer for the people in the data, the dataset and the ensemble, pay nothing once more.
+// Apart is what a charge released where that is not the same for all its accounts: of what is given to one analyst
+// after it was released to another, the analyst pays all, and those who answer for the people in the data, the dataset
+// and the ensemble, pay nothing once more.
 type Apart struct {
 	Own    mechanisms.Loss // of analysts and groups: what the charge counts as
 	Shared mechanisms.Loss // of the dataset and the ensemble: at most Own, in every currency
@@ -210,7 +212,8 @@ type Entry struct {
 	Reservation ReservationID
 	AccountIDs  []int64         // the accounts that it is about, as the ledger numbers them
 	Loss        mechanisms.Loss // of charges, what it counts as from this entry on, zero once it is voided; of refills, what was added
-	// Shared is, of settlements, what the charge counts as for the dataset and the ensemble, where that is less; see [Apart]. Nil: the same.
+	// Shared is, of settlements, what the charge counts as for the dataset and the ensemble, where that is less; see
+	// [Apart]. Nil: the same.
 	Shared *mechanisms.Loss
 	// Digest is, of reservations, the SHA-256 of fingerprint and request; of settlements, that of the answer.
 	Digest []byte

@@ -245,7 +245,8 @@ func (l *lossColumns) add(x mechanisms.Loss) {
 	l.tail = append(l.tail, int64(x.Tail))
 }
 
-// sharedText is what a charge counts as for shared accounts, as the ledger keeps it: ε, unbounded, ρ, δ and tail; nil (NULL) where it is the same as for others.
+// sharedText is what a charge counts as for shared accounts, as the ledger keeps it: ε, unbounded, ρ, δ and tail; nil
+// (NULL) where it is the same as for others.
 func sharedText(l *mechanisms.Loss) *string {
 	if l == nil {
 		return nil

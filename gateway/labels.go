@@ -27,11 +27,12 @@ type LabelRequest struct {
 // maxBatch bounds the queries of one request.
 const maxBatch = 100_000
 
-// Labels buys private labels: the worst case of all that the caller did not pay for is reserved before a vote is read, and what was
-// released is charged. What the caller paid for is given again, free: rejections too. What somebody else paid for is the same label, and is bought like any other; when
-// that is done the dataset and the ensemble pay only for what is released for the first time. Where the policy shares releases it is free.
-// An answer never depends on votes but through what it releases: not in its charge, not in its time but for the boundary, not in any text. Nor does it, but for the
-// labels themselves, depend on what others bought.
+// Labels buys private labels: the worst case of all that the caller did not pay for is reserved before a vote is read,
+// and what was released is charged. What the caller paid for is given again, free: rejections too. What somebody else
+// paid for is the same label, and is bought like any other; when that is done the dataset and the ensemble pay only for
+// what is released for the first time. Where the policy shares releases it is free. An answer never depends on votes
+// but through what it releases: not in its charge, not in its time but for the boundary, not in any text. Nor does it,
+// but for the labels themselves, depend on what others bought.
 //
 // Errors before the charge cost nothing: request/*, pate/*, policy/*, budget/*.
 func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest) (*LabelAnswer, error) {
@@ -151,7 +152,8 @@ func (s *Service) labelPurse(ctx context.Context, who auth.Principal, version *p
 	return p, shares, err
 }
 
-// unpaid are the keys that the caller is to pay for. Where releases are not shared, it is not known of these what others bought.
+// unpaid are the keys that the caller is to pay for. Where releases are not shared, it is not known of these what
+// others bought.
 func (b *batch) unpaid() (places []int) {
 	for i, asked := range b.asked {
 		if asked.Outcome == nil {
@@ -253,8 +255,8 @@ type order struct {
 	charge budget.Charge
 }
 
-// order makes the charge for some keys. Its fingerprint is what will be given, so that the same batch, asked twice at the same time, is
-// not paid for twice.
+// order makes the charge for some keys. Its fingerprint is what will be given, so that the same batch, asked twice at
+// the same time, is not paid for twice.
 func (s *Service) order(b *batch, places []int) (*order, error) {
 	// The history shows what was bought; the names of the queries are with the answers.
 	shown, err := json.Marshal(struct {
@@ -306,7 +308,8 @@ func (b *batch) fingerprint(places []int) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// paidLabels pays for what is not the caller's yet, in one charge on all accounts of the purse. What others bought is no part of any decision, so that none tells it.
+// paidLabels pays for what is not the caller's yet, in one charge on all accounts of the purse. What others bought is
+// no part of any decision, so that none tells it.
 func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (receipt, error) {
 	places := b.unpaid()
 	if len(places) == 0 {
@@ -339,7 +342,8 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (rec
 	if err != nil || !paid.replayed {
 		return paid, err
 	}
-	// The same request was paid for since it was looked up, or its key stands for a purchase after which the policy shared more than it does now.
+	// The same request was paid for since it was looked up, or its key stands for a purchase after which the policy shared
+	// more than it does now.
 	if err := s.find(ctx, b); err != nil {
 		return receipt{}, err
 	}
@@ -379,8 +383,9 @@ func (o *order) purchase() pate.Purchase {
 	return pate.Purchase{Buyer: pate.Buyer(o.who.Subject), Charge: string(o.charge.ID)}
 }
 
-// label is what a charge pays for: the votes of all that is ordered are read, noise is drawn, and, from the boundary on, when others may find them, outcomes are
-// stored. Of what others bought, before or in the meantime, the stored outcome is given, and what was drawn is forgotten.
+// label is what a charge pays for: the votes of all that is ordered are read, noise is drawn, and, from the boundary
+// on, when others may find them, outcomes are stored. Of what others bought, before or in the meantime, the stored
+// outcome is given, and what was drawn is forgotten.
 func (s *Service) label(ctx context.Context, o *order, tick *schedule) (finish[*api.Result], error) {
 	queries, questions := o.rows()
 	votes, err := s.ensembles.Votes(ctx, o.version, queries)
@@ -406,8 +411,8 @@ func (s *Service) label(ctx context.Context, o *order, tick *schedule) (finish[*
 	}, nil
 }
 
-// storing is the schedule of what runs after a boundary: storing outcomes takes longer where nobody else had bought them. It has the boundaries of the first, in steps of
-// the time that stopping work may take.
+// storing is the schedule of what runs after a boundary: storing outcomes takes longer where nobody else had bought
+// them. It has the boundaries of the first, in steps of the time that stopping work may take.
 func (s *Service) storing(first *schedule) *schedule {
 	return &schedule{clock: first.clock, quantum: first.slack(), sampler: first.sampler, began: first.clock.Now()}
 }
@@ -416,8 +421,9 @@ func (s *Service) storing(first *schedule) *schedule {
 // amount of a shared account, and be told whether it fits, for the price of the check.
 const keptShare = 8
 
-// sold sums up what an order has bought, and what it costs: no less than a share of what was reserved. The caller's own accounts pay for all that was not theirs when
-// it was stored; the dataset and the ensemble for what nobody had bought then, as if that alone had been reserved.
+// sold sums up what an order has bought, and what it costs: no less than a share of what was reserved. The caller's own
+// accounts pay for all that was not theirs when it was stored; the dataset and the ensemble for what nobody had bought
+// then, as if that alone had been reserved.
 func (o *order) sold(all []pate.Sold) (*api.Result, spending, error) {
 	bought, fresh := map[pate.Status]int64{}, map[pate.Status]int64{}
 	var labels []api.Label

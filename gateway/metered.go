@@ -36,7 +36,8 @@ type meter struct {
 // others can see of it is seen from the boundary on, after which it runs.
 type finish[T any] func(context.Context) (T, spending, error)
 
-// spending is what was spent of a charge: by the dataset and an ensemble less, where some of it was released to others before.
+// spending is what was spent of a charge: by the dataset and an ensemble less, where some of it was released to others
+// before.
 type spending struct {
 	own    mechanisms.Loss
 	shared *mechanisms.Loss // nil: the same

@@ -148,7 +148,8 @@ func (s *Store) owned(ctx context.Context, v *Version, buyer Buyer, list []Asked
 	return err
 }
 
-// FindOwn is [Store.Find] of what the buyer paid for alone: of what others did it reads nothing, so that its time tells nothing of that either.
+// FindOwn is [Store.Find] of what the buyer paid for alone: of what others did it reads nothing, so that its time tells
+// nothing of that either.
 func (s *Store) FindOwn(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question) ([]Asked, error) {
 	return s.find(ctx, v, keys, func(list []Asked) error {
 		if err := s.owned(ctx, v, buyer, list, questions); err != nil {
@@ -290,8 +291,9 @@ type Sold struct {
 	New     bool    // the buyer had not paid for it before
 }
 
-// Record stores outcomes of queries under the charge that paid for them, makes what is stored of each query the buyer's own, and gives it. Of a query that somebody
-// else bought before or meanwhile that is another outcome, and what was drawn must be forgotten. What it does depends as little on that as PostgreSQL allows.
+// Record stores outcomes of queries under the charge that paid for them, makes what is stored of each query the buyer's
+// own, and gives it. Of a query that somebody else bought before or meanwhile that is another outcome, and what was
+// drawn must be forgotten. What it does depends as little on that as PostgreSQL allows.
 func (s *Store) Record(ctx context.Context, v *Version, p Purchase, queries []int32, questions []Question, outcomes []Outcome) ([]Sold, error) {
 	states, labels, histograms := make([]string, len(outcomes)), make([]*int32, len(outcomes)), make([]*string, len(outcomes))
 	for i, o := range outcomes {

@@ -50,7 +50,8 @@ func testSettleLess(f *fixture) {
 	f.refused(f.charge(pure(1), own), fault.CodeBudgetExhausted)
 }
 
-// What costs the dataset and the ensemble less is spent so; all is reserved on all, and the history shows what the analyst paid.
+// What costs the dataset and the ensemble less is spent so; all is reserved on all, and the history shows what the
+// analyst paid.
 func testSettleApart(f *fixture) {
 	limit := f.limit(budget.Approx, "30", "1e-6")
 	whole, group, own, votes := datasetAccount(limit), groupAccount("ml", limit), analystAccount("ana", limit), ensembleAccount("digits", limit)

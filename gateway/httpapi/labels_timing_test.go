@@ -119,7 +119,8 @@ func (c sleepsClock) Sleep(ctx context.Context, d time.Duration) {
 	*c.each = append(*c.each, d)
 }
 
-// What is stored after the boundary takes longer where nobody else had bought it; that shows at a boundary too, the first of which comes a tenth of the quantum later.
+// What is stored after the boundary takes longer where nobody else had bought it; that shows at a boundary too, the
+// first of which comes a tenth of the quantum later.
 //
 // covers: L5
 func TestStoringShowsAtABoundary(t *testing.T) {

@@ -28,8 +28,9 @@ func amount(t testing.TB, text api.Decimal) *big.Rat {
 	return r
 }
 
-// TestOverlappingPurchases: of purchases that overlap and run at the same time, each settles for an eighth of what it reserved at least, the dataset and the ensemble pay for
-// each outcome once, and each analyst for what their answers say.
+// TestOverlappingPurchases: of purchases that overlap and run at the same time, each settles for an eighth of what it
+// reserved at least, the dataset and the ensemble pay for each outcome once, and each analyst for what their answers
+// say.
 //
 // covers: L1
 func TestOverlappingPurchases(t *testing.T) {
@@ -129,7 +130,8 @@ func (l failingLedger) SettleApart(ctx context.Context, id budget.ReservationID,
 	return l.step("settle", func() error { return l.Ledger.SettleApart(ctx, id, released, answer) })
 }
 
-// TestCrashesKeepLabelsAndCharges: wherever a purchase ends, its charge stands; and what was stored of it is its buyer's, and read again free.
+// TestCrashesKeepLabelsAndCharges: wherever a purchase ends, its charge stands; and what was stored of it is its
+// buyer's, and read again free.
 //
 // covers: A67
 func TestCrashesKeepLabelsAndCharges(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"noisegate/gateway/gatewaytest"
 )
 
-// world is an ensemble, and who buys from it. Several worlds live in one gateway: their ensembles have the same votes (but for the name of a query that nobody asks for),
-// their people the same accounts.
+// world is an ensemble, and who buys from it. Several worlds live in one gateway: their ensembles have the same votes
+// (but for the name of a query that nobody asks for), their people the same accounts.
 type world struct {
 	f    *front
 	mark string // ends the names of its ensemble and its people
@@ -79,7 +79,8 @@ func (w world) buy(t *testing.T, who, key string, ask api.LabelRequest) string {
 	return w.sees(response.StatusCode, text)
 }
 
-// look is all that the caller sees without buying: balance, history with what was stored of each charge, the ensemble, an estimate.
+// look is all that the caller sees without buying: balance, history with what was stored of each charge, the ensemble,
+// an estimate.
 func (w world) look(t *testing.T, who string, ask api.LabelRequest) string {
 	t.Helper()
 	var all strings.Builder
@@ -126,7 +127,8 @@ func limiting(t *testing.T, limit api.BudgetLimit) func(*api.Client, string) err
 	}
 }
 
-// audited makes sure that the ledger verifies, and that the books, which are kept by the entries alone, admit each of them.
+// audited makes sure that the ledger verifies, and that the books, which are kept by the entries alone, admit each of
+// them.
 func audited(t *testing.T, f *front) {
 	t.Helper()
 	if err := f.Ledger.VerifyAll(t.Context()); err != nil {
@@ -151,7 +153,8 @@ func audited(t *testing.T, f *front) {
 	}
 }
 
-// gnmax asks for labels at σ 5, ρ 0.04 each; confident has checks at ρ 0.02, which fail for each fifth query. All noise of these tests is far below what would change an outcome.
+// gnmax asks for labels at σ 5, ρ 0.04 each; confident has checks at ρ 0.02, which fail for each fifth query. All noise
+// of these tests is far below what would change an outcome.
 func gnmax(keys ...string) api.LabelRequest {
 	return api.LabelRequest{Queries: keys, Mechanism: "gnmax", Sigma: "5"}
 }
@@ -160,8 +163,9 @@ func confident(keys ...string) api.LabelRequest {
 	return api.LabelRequest{Queries: keys, Mechanism: "confident", Sigma1: "5", Sigma2: "5", Threshold: "62"}
 }
 
-// TestOthersPurchasesDoNotShow: in three worlds, in which others bought none, some and all of the labels that are asked for, everything that a caller sees is the same: of
-// sales, refusals below the floor, above a cap, of mechanisms, of frozen, poor and blocked accounts, of keys that are used again, and of balances and histories after them.
+// TestOthersPurchasesDoNotShow: in three worlds, in which others bought none, some and all of the labels that are asked
+// for, everything that a caller sees is the same: of sales, refusals below the floor, above a cap, of mechanisms, of
+// frozen, poor and blocked accounts, of keys that are used again, and of balances and histories after them.
 //
 // covers: L5
 func TestOthersPurchasesDoNotShow(t *testing.T) {
@@ -227,7 +231,8 @@ func TestOthersPurchasesDoNotShow(t *testing.T) {
 	audited(t, all[0].f)
 }
 
-// TestOthersPurchasesDoNotShowAtRandom: the same of random histories, in pairs of worlds that differ in what others bought at any time.
+// TestOthersPurchasesDoNotShowAtRandom: the same of random histories, in pairs of worlds that differ in what others
+// bought at any time.
 //
 // covers: L5
 func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {

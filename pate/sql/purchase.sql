@@ -1,4 +1,5 @@
--- Makes outcomes that are stored a buyer's own, after sql/record.sql and in its order, and gives those that were not before.
+-- Makes outcomes that are stored a buyer's own, after sql/record.sql and in its order, and gives those that were not
+-- before.
 --
 -- $1 version  $2 questions, one for each query or one for all  $3 places of queries  $4 buyer  $5 charge
 INSERT INTO noisegate.pate_purchase (ensemble_id, buyer, question, query_no, charge_id)

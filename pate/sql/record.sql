@@ -1,5 +1,5 @@
--- Stores outcomes, and gives those that nobody had stored before. Who stores the same ones at the same time comes in the same order, so that neither waits for the
--- other in a circle.
+-- Stores outcomes, and gives those that nobody had stored before. Who stores the same ones at the same time comes in
+-- the same order, so that neither waits for the other in a circle.
 --
 -- $1 version  $2 questions, one for each outcome or one for all  $3 places of queries  $4 states  $5 labels  $6 histograms as text or NULL
 -- $7 charge
