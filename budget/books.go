@@ -131,7 +131,7 @@ func (b *Books) ended(e Entry) (what string) {
 	case charge == nil || charge.state != open:
 		return "its charge is not open"
 	case e.Kind == EntryVoid && e.Loss != mechanisms.Loss{}, (e.Kind == EntryExpire || e.Kind == EntryFail) && e.Loss != charge.held, !within(e.Loss, charge.held),
-		e.Shared != nil && (e.Kind != EntrySettle || !e.sharesLess()):
+		e.Shared != nil && (e.Kind != EntrySettle || !e.sharesLess()), !e.keepsTails(charge.held):
 		return "its charge counts as something else than it may"
 	}
 	for _, a := range charge.accounts {
@@ -144,6 +144,12 @@ func (b *Books) ended(e Entry) (what string) {
 		charge.state = settled
 	}
 	return ""
+}
+
+// keepsTails reports whether an entry that ends a charge has all of its tails, where it has any.
+func (e Entry) keepsTails(held mechanisms.Loss) bool {
+	kept := func(l mechanisms.Loss) bool { return l.Tail == 0 || l.Tail == held.Tail }
+	return kept(e.Loss) && (e.Shared == nil || kept(*e.Shared))
 }
 
 // sharesLess reports whether what an entry counts as for shared accounts is a loss, and no more than it counts as for

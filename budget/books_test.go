@@ -30,6 +30,21 @@ func TestBooksFindWhatBreaksTheRules(t *testing.T) {
 		}
 		return e
 	}
+	apart := func(kind EntryKind, epsilon, shared mechanisms.PicoEpsilon) Entry {
+		e := charge(kind, "a", epsilon)
+		e.Shared = &mechanisms.Loss{Epsilon: shared}
+		return e
+	}
+	tailed := func(e Entry, own, shared mechanisms.AttoDelta) Entry {
+		if e.Loss.Tail = own; e.Shared != nil {
+			e.Shared.Tail = shared
+		}
+		return e
+	}
+	wide := func() Entry { // with room for tails
+		a := &tally{Account: Account{ID: AccountID{"d", AnalystScope, "ana"}, Limit: Limit{Form: Approx, Epsilon: 100, Delta: 5000, TotalDelta: 10_000}, Origin: FromSteward}}
+		return Entry{Kind: EntryLimit, AccountIDs: []int64{1}, AccountText: recordOf(a, Refill{}).text()}
+	}
 	planned := func(e Entry, text string) Entry { e.MechanismText = []byte(text); return e }
 	open100, plan := limit(EntryLimit, 100, 0, 0, false), planned(charge(EntryReserve, "p", 50), `{"mechanisms":[],"registers":{"epsilon_pico":[30,30],"rho_pico":[0,0]}}`)
 	draw := func(id ReservationID, text string) Entry {
@@ -70,6 +85,12 @@ func TestBooksFindWhatBreaksTheRules(t *testing.T) {
 		"an end without a beginning":           {limit(EntryLimit, 100, 0, 0, false), charge(EntrySettle, "a", 1)},
 		"an end after the end":                 {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 1), charge(EntrySettle, "a", 1), charge(EntryVoid, "a", 0)},
 		"more than was reserved":               {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 1), charge(EntrySettle, "a", 2)},
+		"more for shared accounts":             {open100, charge(EntryReserve, "a", 3), apart(EntrySettle, 1, 2)},
+		"less than nothing for them":           {open100, charge(EntryReserve, "a", 3), apart(EntrySettle, 1, -1)},
+		"expired for less for them":            {open100, charge(EntryReserve, "a", 3), apart(EntryExpire, 3, 2)},
+		"an own account that pays as a shared": {open100, charge(EntryReserve, "a", 60), apart(EntrySettle, 60, 0), charge(EntryReserve, "b", 41)},
+		"tails given back":                     {wide(), tailed(charge(EntryReserve, "a", 3), 9, 0), tailed(charge(EntrySettle, "a", 1), 8, 0)},
+		"tails given back to some":             {wide(), tailed(charge(EntryReserve, "a", 3), 9, 0), tailed(apart(EntrySettle, 2, 1), 9, 8)},
 		"void and paid":                        {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 2), charge(EntryVoid, "a", 1)},
 		"expired for less":                     {limit(EntryLimit, 100, 0, 0, false), charge(EntryReserve, "a", 2), charge(EntryExpire, "a", 1)},
 		"a refill that adds more than it says": {limit(EntryLimit, 100, 0, 0, false), refill(limit(EntryRefill, 120, 0, 0, false), 10)},
