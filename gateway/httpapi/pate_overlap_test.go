@@ -1,18 +1,15 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"noisegate/api"
-	"noisegate/budget"
 	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
 	"noisegate/internal/fault"
@@ -99,35 +96,7 @@ func TestOverlappingPurchases(t *testing.T) {
 			t.Errorf("%s spent %+v, and was told %s: %v", who, account, sum.FloatString(4), err)
 		}
 	}
-	audited(t, w.f)
-}
-
-// failingLedger fails at a step, before or after it is done.
-type failingLedger struct {
-	budget.Ledger
-	at *atomic.Pointer[string]
-}
-
-var errPulled = errors.New("the cable was pulled")
-
-func (l failingLedger) step(name string, do func() error) error {
-	at := *l.at.Load()
-	if at == "before "+name {
-		return fault.DataUnavailable(errPulled)
-	}
-	if err := do(); err != nil || at != "after "+name {
-		return err
-	}
-	return fault.DataUnavailable(errPulled)
-}
-
-func (l failingLedger) Reserve(ctx context.Context, c budget.Charge) (outcome budget.Outcome, err error) {
-	err = l.step("reserve", func() error { outcome, err = l.Ledger.Reserve(ctx, c); return err })
-	return outcome, err
-}
-
-func (l failingLedger) SettleApart(ctx context.Context, id budget.ReservationID, released budget.Apart, answer []byte) error {
-	return l.step("settle", func() error { return l.Ledger.SettleApart(ctx, id, released, answer) })
+	w.f.Audit(t)
 }
 
 // TestCrashesKeepLabelsAndCharges: wherever a purchase ends, its charge stands; and what was stored of it is its
@@ -135,10 +104,11 @@ func (l failingLedger) SettleApart(ctx context.Context, id budget.ReservationID,
 //
 // covers: A67
 func TestCrashesKeepLabelsAndCharges(t *testing.T) {
-	at := new(atomic.Pointer[string])
-	fails := func(step string) { at.Store(&step) }
-	fails("")
-	f := newFront(t, gatewaytest.Options{Change: func(c *gateway.Config) { c.Ledger = failingLedger{c.Ledger, at} }}, 4)
+	var ledger *gatewaytest.FailingLedger
+	f := newFront(t, gatewaytest.Options{Change: func(c *gateway.Config) {
+		ledger = gatewaytest.NewFailingLedger(c.Ledger, fault.DataUnavailable(errors.New("the cable was pulled")))
+		c.Ledger = ledger
+	}}, 4)
 	sealedEnsemble(t, f, "digits", 20)
 	mel, other, sam := f.client("mel:ml"), f.client("other:ml"), f.client("sam:steward")
 	spent := func(account string) *big.Rat {
@@ -158,8 +128,7 @@ func TestCrashesKeepLabelsAndCharges(t *testing.T) {
 		own, shared int64 // labels that are paid for
 		key         fault.Code
 	}{
-		{step: "before reserve"},
-		{step: "after reserve", own: 4, shared: 4, key: fault.CodeBudgetLostAnswer},
+		{step: "votes", own: 4, shared: 4, key: fault.CodeBudgetLostAnswer},
 		{step: "record", own: 4, shared: 4, key: fault.CodeBudgetLostAnswer},
 		{step: "before settle", kept: true, own: 4, shared: 4, key: fault.CodeBudgetLostAnswer},
 		{step: "after settle", kept: true, own: 4, shared: 3},
@@ -170,18 +139,23 @@ func TestCrashesKeepLabelsAndCharges(t *testing.T) {
 			t.Fatal(err)
 		}
 		own, whole, key := spent("analyst:mel"), spent("dataset"), fmt.Sprint("key", i)
-		fails(test.step)
-		if test.step == "record" {
+		ledger.FailAt(test.step)
+		undo := func() { ledger.FailAt("") }
+		switch test.step {
+		case "votes": // cannot be read, but the names of queries can
+			f.Control.Exec(t, "REVOKE SELECT ON noisegate.pate_votes FROM noisegate", "GRANT SELECT (ensemble_id, query_no, key) ON noisegate.pate_votes TO noisegate")
+			undo = func() { f.Control.Exec(t, "GRANT SELECT ON noisegate.pate_votes TO noisegate") }
+		case "record":
 			f.Control.Exec(t, `CREATE FUNCTION noisegate.pulled() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $m$pulled$m$; END'`,
 				"CREATE TRIGGER pulled BEFORE INSERT ON noisegate.pate_purchase FOR EACH ROW EXECUTE FUNCTION noisegate.pulled()")
+			undo = func() {
+				f.Control.Exec(t, "DROP TRIGGER pulled ON noisegate.pate_purchase", "DROP FUNCTION noisegate.pulled()")
+			}
 		}
 		if _, err := mel.Labels(t.Context(), "digits", ask, key); codeOfError(err) != fault.CodeDataUnavailable {
 			t.Fatalf("%s: %v", test.step, err)
 		}
-		fails("")
-		if test.step == "record" {
-			f.Control.Exec(t, "DROP TRIGGER pulled ON noisegate.pate_purchase", "DROP FUNCTION noisegate.pulled()")
-		}
+		undo()
 		if _, err := f.Ledger.ExpireOlder(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -198,10 +172,9 @@ func TestCrashesKeepLabelsAndCharges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		free := test.kept || test.key == "" // the key has paid by now
-		if amount(t, again.Spent.Rho).Sign() == 0 != free || again.Labels[0].Replayed != free || *again.Labels[1].Label != *theirs.Labels[0].Label {
+		if amount(t, again.Spent.Rho).Sign() == 0 != test.kept || again.Labels[0].Replayed != test.kept || *again.Labels[1].Label != *theirs.Labels[0].Label {
 			t.Errorf("%s: again %+v", test.step, again)
 		}
 	}
-	audited(t, f)
+	f.Audit(t)
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"noisegate/api"
-	"noisegate/budget"
 	"noisegate/gateway/gatewaytest"
 )
 
@@ -127,32 +126,6 @@ func limiting(t *testing.T, limit api.BudgetLimit) func(*api.Client, string) err
 	}
 }
 
-// audited makes sure that the ledger verifies, and that the books, which are kept by the entries alone, admit each of
-// them.
-func audited(t *testing.T, f *front) {
-	t.Helper()
-	if err := f.Ledger.VerifyAll(t.Context()); err != nil {
-		t.Error(err)
-	}
-	books := budget.NewBooks(gatewaytest.Dataset, nil)
-	var all []budget.Entry
-	for page := (budget.Page{Limit: 1000, Dataset: gatewaytest.Dataset}); ; page.Before = all[len(all)-1].Seq {
-		some, err := f.Ledger.Entries(t.Context(), page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, some...)
-		if len(some) < page.Limit {
-			break
-		}
-	}
-	for _, e := range slices.Backward(all) {
-		if err := books.Add(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // gnmax asks for labels at σ 5, ρ 0.04 each; confident has checks at ρ 0.02, which fail for each fifth query. All noise
 // of these tests is far below what would change an outcome.
 func gnmax(keys ...string) api.LabelRequest {
@@ -228,7 +201,7 @@ func TestOthersPurchasesDoNotShow(t *testing.T) {
 	buys("frozen, all of it bought by others", "budget/frozen", "mel", "", gnmax("q8"))
 	steers("mel", freezing(t, false))
 	buys("thawed", "200 {", "mel", "", gnmax("q0", "q1", "q7", "q8"))
-	audited(t, all[0].f)
+	all[0].f.Audit(t)
 }
 
 // TestOthersPurchasesDoNotShowAtRandom: the same of random histories, in pairs of worlds that differ in what others
@@ -275,7 +248,7 @@ func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {
 			t.Fatalf("history %d, of\n%s: here\n%s\nthere\n%s", n, told[0].String(), seen[0].String(), seen[1].String())
 		}
 	}
-	audited(t, all[0].f)
+	all[0].f.Audit(t)
 	t.Logf("%d histories: %v", pairs, codes)
 	for _, code := range []string{"", "budget/exhausted", "budget/frozen", "budget/mechanism", "budget/under-floor", "budget/over-query-cap", "budget/replay-mismatch"} {
 		if codes[code] < pairs/20 {
