@@ -121,18 +121,6 @@ func (p *PLD) epsilon(delta float64) float64 {
 	return min(best, curve.epsilon(delta)+p.drift)
 }
 
-func (p *PLD) delta(eps float64) float64 {
-	best, x := rdpDelta(p.list, eps)
-	if eps >= p.pure() {
-		best = min(best, lostOf(p.list))
-	}
-	curve, err := p.compose(x)
-	if err != nil {
-		return best
-	}
-	return min(best, curve.delta(eps-p.drift))
-}
-
 // pure is the sum of pure ε, rounded up.
 func (p *PLD) pure() float64 {
 	sum := 0.0
@@ -318,20 +306,6 @@ func newProfile(p *PLD, t *tilt, base int64, law []float64, allowance float64) *
 	}
 	f.above = f.deltas[len(law)-1]
 	return f
-}
-
-// delta is δ at ε: linear in e^ε between the multiples of h, where it is known.
-func (f *profile) delta(eps float64) float64 {
-	k := int(math.Floor(eps/f.h)) - int(f.base)
-	switch {
-	case k < 0:
-		return 1
-	case k >= len(f.deltas)-1:
-		return f.above
-	}
-	lo := f.h * float64(f.base+int64(k))
-	share := min(1, max(0, math.Expm1(eps-lo)/math.Expm1(f.h)))
-	return f.deltas[k] + share*(f.deltas[k+1]-f.deltas[k])
 }
 
 // epsilon is the smallest ε >= 0 with delta(ε) <= δ, +Inf if there is none.

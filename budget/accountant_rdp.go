@@ -16,12 +16,6 @@ func RDPEpsilon(list []Repeated, delta mechanisms.AttoDelta) (mechanisms.PicoEps
 	return picoUp(eps)
 }
 
-// RDPDelta is the smallest δ that Rényi accounting gives the list at ε, rounded up; at most 1.
-func RDPDelta(list []Repeated, epsilon mechanisms.PicoEpsilon) mechanisms.AttoDelta {
-	delta, _ := rdpDelta(list, float64(epsilon)/float64(mechanisms.EpsilonUnit))
-	return attoUp(delta)
-}
-
 // renyiOf is the list's divergence of order 1+x.
 func renyiOf(list []Repeated, x float64) float64 {
 	sum := 0.0
@@ -54,16 +48,6 @@ func rdpEpsilon(list []Repeated, delta float64) (eps, x float64) {
 	}
 	x = minimise(at)
 	return max(0, at(x)), x
-}
-
-// rdpDelta is δ at ε, and the order less 1 that gave it: δ = e^((α-1)(D-ε))·(1-1/α)^α/(α-1).
-func rdpDelta(list []Repeated, eps float64) (delta, x float64) {
-	at := func(x float64) float64 {
-		d := renyiOf(list, x)
-		return x*(d-eps+16*unitRoundoff*(d+eps)) - math.Log(x) - (1+x)*math.Log1p(1/x) // x may be 10¹²: it multiplies what rounding costs d
-	}
-	x = minimise(at)
-	return min(1, lostOf(list)+math.Exp(at(x))*(1+1e-11)), x
 }
 
 // minimise finds a good order less 1 between 10⁻⁶ and 10¹². Any order is sound, so that it may miss the best one.
@@ -107,9 +91,4 @@ func picoUp(eps float64) (mechanisms.PicoEpsilon, bool) {
 		return 0, false
 	}
 	return mechanisms.PicoEpsilon(math.Ceil(eps * (1 + 4*unitRoundoff) * float64(mechanisms.EpsilonUnit))), true
-}
-
-// attoUp rounds an upper bound of δ up.
-func attoUp(delta float64) mechanisms.AttoDelta {
-	return mechanisms.AttoDelta(math.Ceil(min(1, delta*(1+4*unitRoundoff)) * float64(mechanisms.DeltaUnit)))
 }

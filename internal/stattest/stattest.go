@@ -25,9 +25,6 @@ func GaussianBeyond(sigma, margin float64) FalseAlarm {
 	return FalseAlarm(math.Exp(-margin * margin / (2 * sigma * sigma)))
 }
 
-// LaplaceBeyond is the same of Laplace noise of scale b: at most e^(-margin/b), continuous or discrete.
-func LaplaceBeyond(scale, margin float64) FalseAlarm { return FalseAlarm(math.Exp(-margin / scale)) }
-
 // Exceeds reports whether a test whose parts go wrong with these probabilities goes wrong more often than [PerTest].
 func Exceeds(parts ...FalseAlarm) bool {
 	var all FalseAlarm
