@@ -130,6 +130,12 @@ func breaches() map[string][]breach {
 			{files("sqlrewrite/a_test.go", "package sqlrewrite; func TestA01Tracker() {}", "docs/threat-model.md", "| A01 | x | not yet: y |"), "A01 does not name TestA01Tracker"},
 		},
 		"test-names": {{files("api/a_test.go", "package api; func TestA01Tracker() {}"), "TestA01Tracker has an ID in its name"}},
+		"glossary": {
+			{files("docs/a.md", "x"), "is missing"},
+			{files("docs/glossary.md", "| term | meaning | see |\n| b | x | [a](a.md) |\n| a | x | [a](a.md) |\n", "docs/a.md", "a b"), "a is not in order"},
+			{files("docs/glossary.md", "| term | meaning | see |\n| b | x; *c* | [a](a.md) |\n", "docs/a.md", "a"), "b does not stand in [a](a.md)"},
+			{files("docs/glossary.md", "| term | meaning | see |\n| b | x | `api` |\n", "api/a.go", "package api"), "b does not stand in `api`"},
+		},
 		"markers": {
 			{files("api/a.go", "package api // "+word+": later"), word},
 			{files("docs/a.md", word), word},
@@ -221,6 +227,7 @@ func TestRulesAccept(t *testing.T) {
 		"mechanisms/bench_test.go":        `package mechanisms; var _ = NewSampler()`,
 		"integration/census_test.go":      `package integration; import _ "noisegate/api"; func TestX(t *testing.T) { t.Skip("../shared is absent") }`,
 		"api/long_test.go":                `package api; func TestX(t *testing.T) { if testing.Short() { t.Skip("-short: long") } }`,
+		"docs/glossary.md":                "| term | meaning | see |\n|---|---|---|\n| name | a word | `api` |\n",
 		"cmd/noisegate/wire.go":           `package main; import _ "noisegate/gateway/httpapi"`,
 		"mechanisms/testdata/broken.go":   `this is not parsed`,
 		"gateway/httpapi/testdata/x/a.go": `this is not parsed`,
