@@ -109,7 +109,7 @@ func Server(ctx context.Context) (*pgserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgserver.Start(ctx, pgserver.Options{Programs: programs, Settings: map[string]string{"fsync": "on", "full_page_writes": "on"}})
+	return pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Settings: map[string]string{"fsync": "on", "full_page_writes": "on"}})
 }
 
 // New assembles a gateway with [DDL] and [Policy], its control database on a server of [Server]; it is taken down when the

@@ -41,6 +41,9 @@ type Options struct {
 	// Dir is where the server lives: empty for a fresh temporary directory that is removed at the end; else a directory
 	// that is kept, and whose cluster is used again when there is one.
 	Dir string
+	// Cached copies the cluster of a fresh directory from one that initdb made before, with the same programs, below
+	// [CacheDir]. Such clusters have one system identifier.
+	Cached bool
 	// Settings are server parameters; they override this package's own, which trade durability against a power failure for
 	// speed.
 	Settings map[string]string
@@ -55,6 +58,7 @@ type Server struct {
 	sockets  string
 	settings map[string]string
 	keep     bool
+	cached   bool
 
 	mu      sync.Mutex
 	process *process // nil when stopped
@@ -78,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{programs: o.Programs, account: acc, dir: o.Dir, keep: o.Dir != "", settings: settings(o.Settings)}
+	s := &Server{programs: o.Programs, account: acc, dir: o.Dir, keep: o.Dir != "", cached: o.Cached, settings: settings(o.Settings)}
 	if err := s.makeDirs(); err != nil {
 		return nil, err
 	}
@@ -163,7 +167,14 @@ func (s *Server) initialize(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(s.data, "PG_VERSION")); err == nil {
 		return nil
 	}
-	cmd := s.command(ctx, "initdb", "--pgdata="+s.data, "--username="+Superuser, "--auth=trust", "--encoding=UTF8",
+	if s.cached {
+		return s.copyCluster(ctx)
+	}
+	return s.initdb(ctx, s.data)
+}
+
+func (s *Server) initdb(ctx context.Context, data string) error {
+	cmd := s.command(ctx, "initdb", "--pgdata="+data, "--username="+Superuser, "--auth=trust", "--encoding=UTF8",
 		"--locale=C", "--no-sync", "--no-instructions")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgserver: initdb failed: %w: %s", err, lastLines(out))
@@ -173,7 +184,12 @@ func (s *Server) initialize(ctx context.Context) error {
 
 // command prepares a server program to run as the server's user, away from the terminal's signals.
 func (s *Server) command(ctx context.Context, program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.programs.Bin, program), args...)
+	return s.program(ctx, filepath.Join(s.programs.Bin, program), args...)
+}
+
+// program prepares any program likewise.
+func (s *Server) program(ctx context.Context, path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + s.programs.Bin + ":/usr/bin:/bin", "TZ=UTC", "LC_ALL=C", "HOME=" + s.dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: s.account.credential()}

@@ -303,3 +303,18 @@ func TestUnreachableDirectories(t *testing.T) {
 		t.Errorf("got %v, want an error that says what is wrong with the directory", err)
 	}
 }
+
+// TestCopiedClustersAreSeparate: servers with cached clusters start with the same, empty cluster, and see nothing of each other.
+func TestCopiedClustersAreSeparate(t *testing.T) {
+	first := start(t, Options{Cached: true})
+	mustQuery(t, first, "CREATE TABLE mine AS SELECT 1 AS n; SELECT count(*) FROM mine")
+	for range 2 {
+		other := start(t, Options{Cached: true})
+		if n := mustQuery(t, other, "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'mine'"); n != "0" {
+			t.Errorf("another server's table is there")
+		}
+		if info, err := os.Stat(other.data); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("the copy's directory: %v, %v", info, err)
+		}
+	}
+}

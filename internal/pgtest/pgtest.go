@@ -249,7 +249,7 @@ func Server(t testing.TB) *pgserver.Server {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	s, err := pgserver.Start(ctx, pgserver.Options{Programs: programs})
+	s, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true})
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}

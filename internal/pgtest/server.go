@@ -68,7 +68,7 @@ func findServer() (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: tests need PostgreSQL: %w (or set %s)", err, DSNEnv)
 	}
-	private, err := pgserver.Start(ctx, pgserver.Options{Programs: programs})
+	private, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true})
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
