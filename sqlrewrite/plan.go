@@ -222,7 +222,7 @@ func (p *pricedPlan) Price() (mechanisms.PicoEpsilon, mechanisms.PicoRho) {
 
 // planOf chooses the shape, splits the price and prints.
 func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*pricedPlan, error) {
-	s, err := chooseShape(q, o)
+	s, err := chooseShape(q, o.MaxRows, o.MaxGroups)
 	if err != nil {
 		return nil, err
 	}

@@ -32,8 +32,9 @@ type shape struct {
 // maxBound caps max_rows and max_groups: beyond it no noise could hide a unit anyway, and products stay in bigint.
 const maxBound = 1 << 30
 
-// chooseShape picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone.
-func chooseShape(q *boundQuery, o Options) (shape, error) {
+// chooseShape picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone. maxRows and
+// maxGroups are a request's bounds; 0: none.
+func chooseShape(q *boundQuery, maxRows, maxGroups int64) (shape, error) {
 	rows, groups := q.source.maxRows, q.source.maxGroups
 	key, one := q.source.onePerUnit()
 	if one {
@@ -45,18 +46,18 @@ func chooseShape(q *boundQuery, o Options) (shape, error) {
 	if groups <= 0 && len(q.keys) > 0 {
 		return shape{}, fault.MissingContribution(q.keys[0].at, q.source.table, "max_groups")
 	}
-	rows, err := tighten("max_rows", rows, o.MaxRows)
+	rows, err := tighten("max_rows", rows, maxRows)
 	if err != nil {
 		return shape{}, err
 	}
-	if groups, err = tighten("max_groups", max(groups, 1), o.MaxGroups); err != nil {
+	if groups, err = tighten("max_groups", max(groups, 1), maxGroups); err != nil {
 		return shape{}, err
 	}
 	s := shape{kind: keptKeys, maxRows: min(rows, maxBound), maxGroups: min(groups, maxBound), maxValues: min(rows, maxBound)}
 	if values := q.source.maxValues; values > 0 && !one {
 		s.maxValues = min(values, maxBound)
-		if o.MaxRows > 0 { // a request's bound is one on values too
-			s.maxValues = min(s.maxValues, o.MaxRows)
+		if maxRows > 0 { // a request's bound is one on values too
+			s.maxValues = min(s.maxValues, maxRows)
 		}
 	}
 	switch {

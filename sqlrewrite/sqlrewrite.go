@@ -47,6 +47,22 @@ func plan(sql string, query *syntax.Query, snapshot *catalog.Snapshot, options O
 	return newPlan(pricedPlanOf(bound, snapshot, options))
 }
 
+// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the
+// text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer> stands for
+// the first one's answer. Other errors come back as they are.
+//
+// What it says depends on the text, the policy and the options alone. Every suggestion was accepted by [Read] before it is made; that it
+// means what its author meant is for the author to judge.
+func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options) error {
+	if options.Epsilon == 0 && options.Rho == 0 {
+		options.Epsilon = mechanisms.EpsilonUnit
+	}
+	return suggest(err, sql, snapshot, func(text string) error {
+		_, _, err := Read(text, snapshot, options)
+		return err
+	})
+}
+
 // Plan is a private query, ready to be paid for and run. It is immutable and safe for concurrent use.
 type Plan struct{ *pricedPlan }
 

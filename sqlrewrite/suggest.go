@@ -6,7 +6,6 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
-	"noisegate/mechanisms"
 )
 
 // answerMark stands in the second of two suggested queries for what the first one answers.
@@ -19,13 +18,13 @@ const (
 	maxTries        = 12
 )
 
-// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the
+// suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the
 // text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer> stands for
 // the first one's answer. Other errors come back as they are.
 //
-// What it says depends on the text, the policy and the options alone. Every suggestion was accepted by [Read] before it is made; that it
-// means what its author meant is for the author to judge.
-func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options) error {
+// What it says depends on the text, the policy and what read refuses alone. Every suggestion was accepted by read before it is made; that it means what
+// its author meant is for the author to judge.
+func suggest(err error, sql string, snapshot *catalog.Snapshot, read func(text string) error) error {
 	var refusal *fault.Error
 	if !errors.As(err, &refusal) || len(sql) > maxSuggestBytes {
 		return err
@@ -39,10 +38,7 @@ func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options)
 	if refusal.Code == fault.CodeTooComplex {
 		return refusal.WithDetails(details...)
 	}
-	if options.Epsilon == 0 && options.Rho == 0 {
-		options.Epsilon = mechanisms.EpsilonUnit
-	}
-	s := &suggester{snapshot: snapshot, options: options}
+	s := &suggester{snapshot: snapshot, read: read}
 	if first, then, ok := s.inTwoSteps(q, i, refusal); ok {
 		details = append(details, fault.Detail{Name: "suggestion", Value: first}, fault.Detail{Name: "then", Value: then})
 	} else if text, ok := s.repaired(q, i, refusal, maxRepairs); ok {
@@ -57,7 +53,7 @@ func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options)
 // suggester looks for texts that are accepted.
 type suggester struct {
 	snapshot *catalog.Snapshot
-	options  Options
+	read     func(text string) error // refuses a text, or accepts it
 	tries    int
 }
 
@@ -66,7 +62,7 @@ func (s *suggester) refusalOf(text string) (refusal *fault.Error, accepted bool)
 	if s.tries++; s.tries > maxTries {
 		return nil, false
 	}
-	_, _, err := Read(text, s.snapshot, s.options)
+	err := s.read(text)
 	if err == nil {
 		return nil, true
 	}
