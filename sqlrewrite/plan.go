@@ -226,6 +226,7 @@ func planOf(q *boundQuery, snapshot *catalog.Snapshot, o Options) (*pricedPlan, 
 	if err != nil {
 		return nil, err
 	}
+	s.cut = q.cut(s)
 	if cells := new(big.Int).Mul(q.publicTuples(), big.NewInt(int64(len(q.measures)))); !q.private() && cells.Cmp(big.NewInt(maxCells)) > 0 {
 		return nil, fault.TooManyKeys(q.keys[0].at, maxCells/len(q.measures))
 	}

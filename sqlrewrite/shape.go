@@ -74,7 +74,6 @@ func chooseShape(q *boundQuery, maxRows, maxGroups int64) (shape, error) {
 			s.kind, s.maxGroups = perUnitAndKey, tuples // a selection of groups costs the same however many a unit is in
 		}
 	}
-	s.cut = q.cut(s)
 	return s, nil
 }
 
