@@ -60,8 +60,9 @@ type binder struct {
 func bindBlock(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*boundQuery, error) {
 	b := &binder{text: text, snapshot: snapshot, query: query, bound: &boundQuery{}}
 	b.ctes = b.ctes.with(query.With)
-	for _, step := range []func() error{b.from, b.where, b.groupBy, b.selectList, b.having, b.distinct, b.orderBy, b.limit} {
-		if err := step(); err != nil {
+	for _, step := range []func(*binder) error{(*binder).from, (*binder).where, (*binder).groupBy, (*binder).selectList, (*binder).having, (*binder).distinct,
+		(*binder).orderBy, (*binder).limit} {
+		if err := step(b); err != nil {
 			return nil, err
 		}
 	}

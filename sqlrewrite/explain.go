@@ -83,7 +83,7 @@ func (p *pricedPlan) tree() string {
 	add("answer: %s", strings.Join(names, ", "))
 	depth++
 	if q.layer != nil {
-		lines = append(lines, inset(q.layer.lines(q))...)
+		lines = append(lines, indented(q.layer.lines(q))...)
 	}
 	if q.limit != nil {
 		add("limit %d", *q.limit)

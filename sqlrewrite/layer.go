@@ -281,8 +281,8 @@ func (l *layer) lines(q *boundQuery) []string {
 			all = " all"
 		}
 		add("%s%s", strings.ToLower(string(l.set.kind)), all)
-		out = append(out, inset(l.set.left.lines(q))...)
-		return append(out, inset(l.set.right.lines(q))...)
+		out = append(out, indented(l.set.left.lines(q))...)
+		return append(out, indented(l.set.right.lines(q))...)
 	case l.distinct:
 		add("distinct")
 	case len(l.on) > 0:

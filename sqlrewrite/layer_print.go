@@ -299,24 +299,15 @@ func itemText(i layerItem, q *boundQuery) []string {
 		if i.layer.block {
 			return []string{"released"}
 		}
-		return append([]string{"query"}, inset(i.layer.lines(q))...)
+		return append([]string{"query"}, indented(i.layer.lines(q))...)
 	case *layerJoin:
 		kind := map[syntax.JoinKind]string{syntax.InnerJoin: "join", syntax.LeftJoin: "left join", syntax.RightJoin: "right join",
 			syntax.FullJoin: "full join", syntax.CrossJoin: "cross join"}[i.kind]
 		if i.on != nil {
 			kind += " on " + describeWith(i.on, q)
 		}
-		return append([]string{kind}, inset(append(itemText(i.left, q), itemText(i.right, q)...))...)
+		return append([]string{kind}, indented(append(itemText(i.left, q), itemText(i.right, q)...))...)
 	default:
 		panic("sqlrewrite: item without a text")
 	}
-}
-
-// inset shifts lines one level to the right.
-func inset(lines []string) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = "  " + l
-	}
-	return out
 }

@@ -9,8 +9,8 @@ import (
 // unit is one where it is named.
 func rowShape(text string, q *syntax.Query, snapshot *catalog.Snapshot) ([]output, error) {
 	b := newBinder(text, q, snapshot)
-	for _, step := range []func() error{b.from, b.where} {
-		if err := step(); err != nil {
+	for _, step := range []func(*binder) error{(*binder).from, (*binder).where} {
+		if err := step(b); err != nil {
 			return nil, err
 		}
 	}

@@ -83,7 +83,9 @@ func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.repriced(o))
 //
 // It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
 // the one that the options ask for: plan/slot-mismatch, plan/exhausted.
-func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) { return newPlan(p.pricedPlan.withSlots(next)) }
+func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) {
+	return newPlan(p.pricedPlan.withSlots(next))
+}
 
 // Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
 func (p *Plan) Columns() []Column { return p.columns() }
@@ -138,7 +140,9 @@ func (u *Reuse) Fresh() *Plan {
 }
 
 // Weaker is the answer if nothing is still to be released: what there was, with noise on top.
-func (u *Reuse) Weaker(s *mechanisms.Sampler) (*Released, error) { return newReleased(u.reusedPlan.weaker(s)) }
+func (u *Reuse) Weaker(s *mechanisms.Sampler) (*Released, error) {
+	return newReleased(u.reusedPlan.weaker(s))
+}
 
 // Stronger is the answer if something was still to be released, and all that is now known of the question.
 func (u *Reuse) Stronger(s *mechanisms.Sampler, released *Released) (*Released, *Vector, error) {
