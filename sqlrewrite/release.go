@@ -73,12 +73,12 @@ func (p *pricedPlan) newGroup(keys []catalog.Key) *group {
 		tallies: make([][]mechanisms.Tally, len(p.parts)), seen: make([]bool, len(p.parts))}
 }
 
-// release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is
+// releaseRows adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is
 // returned as it is.
 //
 // Of private keys the first statement's rows decide which groups are shown. A group that is not is forgotten at once, so that memory
 // grows with what is shown. Noise is then drawn, and candidates are chosen, in the order of the keys.
-func (p *pricedPlan) release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*releasedPlan, error) {
+func (p *pricedPlan) releaseRows(s *mechanisms.Sampler, draws *Draws, rows Rows) (*releasedPlan, error) {
 	groups := make(map[string]*group)
 	for row, err := range rows {
 		if err != nil {

@@ -63,17 +63,17 @@ func (p *pricedPlan) Question() [32]byte {
 
 // reusedPlan is how a question is answered with the help of what was released of it before.
 type reusedPlan struct {
-	fresh   *pricedPlan // nil: nothing
+	more    *pricedPlan // nil: nothing
 	shown   *pricedPlan
 	laws    []*mechanisms.Combination
 	earlier *Vector
 }
 
-// reuse finds out whether what was released before helps: nil if it does not.
+// reuseOf finds out whether what was released before helps: nil if it does not.
 //
 //   - If every release was as accurate as it should be now, or more, nothing new is released: noise on top makes up the difference.
 //   - If every release was less accurate, only the difference in ρ is released, and combined with what there was.
-func (p *pricedPlan) reuse(earlier *Vector) *reusedPlan {
+func (p *pricedPlan) reuseOf(earlier *Vector) *reusedPlan {
 	if !p.Reusable() || !p.fits(earlier) {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (p *pricedPlan) reuse(earlier *Vector) *reusedPlan {
 	case more < len(p.releases) || len(earlier.Rho[0]) >= maxReuseParts:
 		return nil
 	default:
-		u.fresh = fresh
+		u.more = fresh
 		u.shown.reused = "an earlier release of the same question was less accurate; this answer combines it with a new one, and cost the difference"
 	}
 	return u
@@ -144,17 +144,17 @@ func totalRho(parts []mechanisms.PicoRho) (sum mechanisms.PicoRho) {
 	return sum
 }
 
-// weaker is the answer if nothing is still to be released: what there was, with noise on top.
-func (u *reusedPlan) weaker(s *mechanisms.Sampler) (*releasedPlan, error) {
-	if u.fresh != nil {
+// shownWeaker is the answer if nothing is still to be released: what there was, with noise on top.
+func (u *reusedPlan) shownWeaker(s *mechanisms.Sampler) (*releasedPlan, error) {
+	if u.more != nil {
 		return nil, fault.Internal(errShape)
 	}
 	return u.released(s, u.earlier)
 }
 
-// stronger is the answer if something was still to be released, and all that is now known of the question.
-func (u *reusedPlan) stronger(s *mechanisms.Sampler, released *releasedPlan) (*releasedPlan, *Vector, error) {
-	if u.fresh == nil || released.plan != u.fresh {
+// shownStronger is the answer if something was still to be released, and all that is now known of the question.
+func (u *reusedPlan) shownStronger(s *mechanisms.Sampler, released *releasedPlan) (*releasedPlan, *Vector, error) {
+	if u.more == nil || released.plan != u.more {
 		return nil, nil, fault.Internal(errShape)
 	}
 	all := released.Vector()

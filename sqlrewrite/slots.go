@@ -12,12 +12,12 @@ import (
 // Slots is how many slots of a registered plan the query needs: one for each release.
 func (p *pricedPlan) Slots() int { return len(p.releases) }
 
-// withSlots is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
+// withNoise is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
 // slots alone decide ε and ρ, whatever price the plan was made for; the text decides the sensitivity. Its fingerprint is p's.
 //
 // It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
 // the one that the options ask for: plan/slot-mismatch, plan/exhausted.
-func (p *pricedPlan) withSlots(next []mechanisms.Slot) (*pricedPlan, error) {
+func (p *pricedPlan) withNoise(next []mechanisms.Slot) (*pricedPlan, error) {
 	switch {
 	case p.query.private():
 		return nil, fault.SlotMismatch("private keys are selected at a price of their own, which a registered plan does not have",

@@ -84,7 +84,7 @@ func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.repriced(o))
 // It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
 // the one that the options ask for: plan/slot-mismatch, plan/exhausted.
 func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) {
-	return newPlan(p.pricedPlan.withSlots(next))
+	return newPlan(p.withNoise(next))
 }
 
 // Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
@@ -95,7 +95,7 @@ func (p *Plan) Explain() Explanation { return p.explain() }
 
 // Release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is returned as it is.
 func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
-	return newReleased(p.pricedPlan.release(s, draws, rows))
+	return newReleased(p.releaseRows(s, draws, rows))
 }
 
 // Released is a plan's noisy values, before the outer layer of the query.
@@ -123,7 +123,7 @@ type Reuse struct{ *reusedPlan }
 
 // Reuse finds out whether what was released before helps: nil if it does not.
 func (p *Plan) Reuse(earlier *Vector) *Reuse {
-	u := p.pricedPlan.reuse(earlier)
+	u := p.reuseOf(earlier)
 	if u == nil {
 		return nil
 	}
@@ -133,20 +133,20 @@ func (p *Plan) Reuse(earlier *Vector) *Reuse {
 
 // Fresh is the plan of what is still to be released, and paid for; nil if that is nothing.
 func (u *Reuse) Fresh() *Plan {
-	if u.reusedPlan.fresh == nil {
+	if u.more == nil {
 		return nil
 	}
-	return &Plan{u.reusedPlan.fresh}
+	return &Plan{u.more}
 }
 
 // Weaker is the answer if nothing is still to be released: what there was, with noise on top.
 func (u *Reuse) Weaker(s *mechanisms.Sampler) (*Released, error) {
-	return newReleased(u.reusedPlan.weaker(s))
+	return newReleased(u.shownWeaker(s))
 }
 
 // Stronger is the answer if something was still to be released, and all that is now known of the question.
 func (u *Reuse) Stronger(s *mechanisms.Sampler, released *Released) (*Released, *Vector, error) {
-	shown, all, err := u.reusedPlan.stronger(s, released.releasedPlan)
+	shown, all, err := u.shownStronger(s, released.releasedPlan)
 	answer, err := newReleased(shown, err)
 	return answer, all, err
 }
