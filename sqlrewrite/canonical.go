@@ -56,8 +56,8 @@ func (p *pricedPlan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	}
 	h.addStructure(p.query)
 	if p.post != nil {
-		h.add(p.post.identity)
-		h.args(p.post.args)
+		h.add(postIdentity(p.post))
+		h.args(p.post.Args())
 	}
 	var sum [32]byte
 	h.Sum(sum[:0])

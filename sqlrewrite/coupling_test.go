@@ -122,7 +122,7 @@ type coupling struct {
 }
 
 func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
-	draws := &Draws{seed: c.seed}
+	draws := newDraws(c.seed)
 	for at, s := range c.plan.Statements(draws) {
 		if c.plan.parts[at].histogram(c.plan.query) {
 			s = asCells(s)

@@ -33,9 +33,13 @@ func (p *pricedPlan) DryRuns() []DryRun {
 	}
 	for i := range p.parts {
 		part := &p.parts[i]
-		all = append(all, DryRun{For: part.statement, Plain: !mayFail(p.query, part), template: part.template})
+		all = append(all, dryRunOf(p.query, part))
 	}
 	return all
+}
+
+func dryRunOf(q *boundQuery, part *planPart) DryRun {
+	return DryRun{For: part.statement, Plain: !mayFail(q, part), template: part.template}
 }
 
 // mayFail reports whether a part's statement computes, or has a constant whose spelling a server could refuse. Counts and sums of columns under

@@ -45,7 +45,7 @@ func TestGolden(t *testing.T) {
 						checkArgs(t, d, part.statement.SQL, part.statement.Args)
 					}
 					if p.post != nil {
-						checkArgs(t, d, p.post.sql, p.post.args)
+						checkArgs(t, d, p.post.SQL(), p.post.Args())
 					}
 					return showPlan(p, d)
 				default:
@@ -213,7 +213,7 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 		case "post":
 			if p.post != nil {
 				released := len(p.query.keys) + len(p.query.values)
-				fmt.Fprintf(&b, "post:\n%s%s", indent(p.post.sql), showArgs(p.post.args, released))
+				fmt.Fprintf(&b, "post:\n%s%s", indent(p.post.SQL()), showArgs(p.post.Args(), released))
 			}
 		case "loss":
 			l := p.Loss()

@@ -281,9 +281,9 @@ func nullText(k catalog.Key) string {
 // runPost runs an outer layer as gateway/pgexec does.
 func runPost(t *testing.T, conn *pgx.Conn, post Post) ([]PostRow, []string) {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), post.sql, append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, post.args...)...)
+	rows, err := conn.Query(t.Context(), post.SQL(), append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, post.Args()...)...)
 	if err != nil {
-		t.Fatalf("%s: %v", post.sql, err)
+		t.Fatalf("%s: %v", post.SQL(), err)
 	}
 	defer rows.Close()
 	var types []string
@@ -307,7 +307,7 @@ func runPost(t *testing.T, conn *pgx.Conn, post Post) ([]PostRow, []string) {
 		out = append(out, row)
 	}
 	if rows.Err() != nil {
-		t.Fatalf("%s: %v", post.sql, rows.Err())
+		t.Fatalf("%s: %v", post.SQL(), rows.Err())
 	}
 	return out, types
 }

@@ -111,6 +111,20 @@ type Post struct {
 	on       *catalog.Snapshot
 }
 
+// newPost is a text that is proven of a snapshot before it runs; nil: [postOn] says of which.
+func newPost(text string, args []any, pins []Pin, on *catalog.Snapshot) *Post {
+	return &Post{sql: text, identity: text, args: args, pins: pins, on: on}
+}
+
+// postOn says of which snapshot a text is proven.
+func postOn(p *Post, on *catalog.Snapshot) { p.on = on }
+
+// postWith is the text with arguments.
+func postWith(p *Post, args []any) Post { return Post{sql: p.sql, args: args, pins: p.pins, on: p.on} }
+
+// postIdentity is the text by which a question is known.
+func postIdentity(p *Post) string { return p.identity }
+
 // SQL is the text.
 func (p Post) SQL() string { return p.sql }
 

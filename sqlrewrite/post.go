@@ -18,7 +18,7 @@ func printPost(q *boundQuery) *Post {
 		return nil
 	}
 	p := q.layers(false)
-	post := &Post{sql: p.b.String(), identity: p.b.String(), args: p.args, pins: publicPins(q.scans)}
+	post := newPost(p.b.String(), p.args, publicPins(q.scans), nil)
 	if p.added {
 		post.identity = q.layers(true).b.String()
 	}
@@ -116,22 +116,22 @@ func (r *releasedPlan) Post() (post Post, ok bool) {
 		return Post{}, false
 	}
 	q := r.plan.query
-	post = Post{sql: r.plan.post.sql, args: append([]any(nil), r.plan.post.args...), pins: r.plan.post.pins, on: r.plan.post.on}
+	args := append([]any(nil), r.plan.post.Args()...)
 	for i := range q.keys {
 		column := make([]*string, len(r.rows))
 		for j, row := range r.rows {
 			column[j] = keyText(row.keys[i])
 		}
-		post.args[i] = column
+		args[i] = column
 	}
 	for i := range q.values {
 		column := make([]*string, len(r.rows))
 		for j, row := range r.rows {
 			column[j] = keyText(r.plan.valueText(i, row))
 		}
-		post.args[len(q.keys)+i] = column
+		args[len(q.keys)+i] = column
 	}
-	return post, true
+	return postWith(r.plan.post, args), true
 }
 
 func keyText(k catalog.Key) *string {

@@ -53,7 +53,7 @@ func (p *pricedPlan) prove(on *catalog.Snapshot) error {
 	if p.post == nil {
 		return nil
 	}
-	p.post.on = on
+	postOn(p.post, on)
 	return p.post.Prove(p.options.Proofs)
 }
 

@@ -48,7 +48,7 @@ func (o *opened) publicPlan(query *syntax.Query) (*PublicPlan, error) {
 	}
 	p := newLayerPrinter(nil)
 	p.layer(l, true)
-	plan := &PublicPlan{post: &Post{sql: p.b.String(), args: p.args, pins: publicPins(o.scans), on: o.snapshot}, lines: l.lines(nil)}
+	plan := &PublicPlan{post: newPost(p.b.String(), p.args, publicPins(o.scans), o.snapshot), lines: l.lines(nil)}
 	for _, out := range l.outputs {
 		plan.columns = append(plan.columns, Column{Name: out.name, Type: typeOfOutput(out.expr.typ()), Kind: PublicColumn})
 	}
@@ -62,6 +62,9 @@ func (p *PublicPlan) Post() (post Post, ok bool) {
 	}
 	return *p.post, true
 }
+
+// Columns describes the outputs of the answer.
+func (p *PublicPlan) Columns() []Column { return append([]Column(nil), p.columns...) }
 
 // Tree is the plan as text.
 func (p *PublicPlan) Tree() string {
@@ -80,7 +83,7 @@ func (p *PublicPlan) Answer(rows []PostRow, types []string) (*Answer, error) {
 	case p.post != nil && len(types) != len(p.columns):
 		return nil, fault.Internal(errShape)
 	}
-	a := &Answer{Columns: append([]Column(nil), p.columns...)}
+	a := &Answer{Columns: p.Columns()}
 	for i := range types {
 		a.Columns[i].Type = types[i]
 	}

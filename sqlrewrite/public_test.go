@@ -47,7 +47,7 @@ func showPublic(t *testing.T, d *datadriven.TestData, p *PublicPlan) string {
 	var b strings.Builder
 	b.WriteString(p.Tree())
 	var columns []string
-	for _, c := range p.columns {
+	for _, c := range p.Columns() {
 		columns = append(columns, c.Name+" "+c.Type)
 	}
 	fmt.Fprintf(&b, "columns: %s\n", strings.Join(columns, ", "))

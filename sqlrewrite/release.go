@@ -31,16 +31,16 @@ type releasedRow struct {
 	noisy []*big.Int // by release, in steps; of a selection the candidate's place, from 0
 }
 
+func newDraws(seed int64) *Draws { return &Draws{seed: seed} }
+
 // Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
 // seed of the statements. Draws serve one release.
 func (p *pricedPlan) Draw(s *mechanisms.Sampler) *Draws {
-	d := &Draws{}
-	for _, part := range p.parts {
-		if part.seedArg > 0 {
-			d.seed = int64(s.Uniform(1 << 63))
-			break
-		}
+	seed := int64(0)
+	if slices.ContainsFunc(p.parts, func(part planPart) bool { return part.seedArg > 0 }) {
+		seed = int64(s.Uniform(1 << 63))
 	}
+	d := newDraws(seed)
 	if !p.query.private() && p.query.top == 0 {
 		for range clampInt64(p.query.publicTuples()) {
 			d.noise = append(d.noise, p.drawRow(s))

@@ -125,7 +125,7 @@ func printedSQL(p *Plan) []string {
 		all = append(all, p.parts[0].statement.SQL)
 	}
 	if p.post != nil {
-		all = append(all, p.post.sql)
+		all = append(all, p.post.SQL())
 	}
 	return all
 }

@@ -401,7 +401,7 @@ func FuzzRead(f *testing.F) {
 		default:
 			private.Explain()
 			if private.post != nil {
-				texts = append(texts, private.post.sql)
+				texts = append(texts, private.post.SQL())
 			}
 		}
 		for _, printed := range texts {
