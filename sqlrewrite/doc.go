@@ -73,6 +73,7 @@
 //	work.go, cost.go, costtable.go           what the rows of one unit can cost, by public facts; prices that were measured
 //	rowcap.go                                rows of a unit that are left out below a join
 //	steady.go                                joins of which both sides are read
+//	lift.go                                  EXISTS and IN as such joins
 //	slots.go                                 noise of a registered plan
 //	reuse.go                                 earlier releases of the same question
 //	canonical.go                             what makes two questions one

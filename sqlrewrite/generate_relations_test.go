@@ -67,6 +67,13 @@ func relationOrigins() []func(*writer) origin {
 		joined("value of public in on", "people p LEFT JOIN events e ON p.id = e.unit AND e.n4 > (SELECT avg(weight) FROM zones)", "p", "id", names{numbers: []string{"e.n4"}}),
 		joined("lateral", "events e CROSS JOIN (SELECT 3 AS three) c JOIN LATERAL (SELECT e.event AS same, e.n4 + c.three AS up, e.n2 > c.three AS high) l ON l.same = e.event", "e", "unit",
 			names{numbers: []string{"l.up", "l.up"}, keys: []string{"l.high", "l.high"}}),
+		joined("left join of few", "(SELECT * FROM people WHERE k_bool) p LEFT JOIN events e ON p.id = e.unit AND e.n4 > 3", "p", "id", names{numbers: []string{"e.n4"}, keys: []string{"e.k_text"}}),
+		joined("left join of few public", "(SELECT * FROM events WHERE k_bool) e LEFT JOIN zones z ON z.k_num = e.k_num", "e", "unit", zone),
+		joined("join of few public", "(SELECT * FROM events WHERE k_bool) e JOIN (SELECT * FROM zones WHERE weight > 0) z ON z.k_num = e.k_num", "e", "unit", zone),
+		joined("left join of joined", "people p LEFT JOIN (people q JOIN events e ON e.unit = q.id) ON p.id = e.unit AND e.n4 = p.n4", "p", "id", names{numbers: []string{"e.n4"}, keys: []string{"q.k_text"}}),
+		joined("join of joined", "people p JOIN (people q JOIN orders o ON o.buyer = q.id) ON p.id = q.id AND q.n4 = p.n4 AND o.n4 = p.n4", "o", "buyer", names{numbers: []string{"q.n4"}, keys: []string{"p.k_text"}}),
+		joined("left join on exists", "people p LEFT JOIN events e ON p.id = e.unit AND EXISTS (SELECT 1 FROM orders oo WHERE oo.buyer = p.id AND oo.n4 > p.n4)", "p", "id", names{numbers: []string{"e.n4"}}),
+		joined("joined query", "people p JOIN (SELECT q.id, q.n4 AS n, e.n2 AS m FROM people q JOIN cards e ON e.unit = q.id) g ON g.id = p.id AND g.n = p.n4", "p", "id", names{numbers: []string{"g.n", "g.m"}}),
 		joined("self-join", "events a JOIN events b ON a.unit = b.unit", "a", "unit", names{numbers: []string{"b.n4", "b.f8"}, keys: []string{"b.k_num"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
 		joined("path", "items", "", "k_num", names{}),
@@ -112,18 +119,22 @@ func relationConditions() []production {
 	}
 	return []production{
 		semi("in of unit", "%[1]s IN (SELECT unit FROM events WHERE n4 > 3)", "%[1]s NOT IN (SELECT unit FROM events WHERE k_bool)",
-			"%[1]s IN (SELECT buyer FROM orders GROUP BY buyer HAVING count(*) > 2)", "(%[1]s, %[2]s) NOT IN (SELECT unit, n4 FROM events)"),
+			"%[1]s IN (SELECT buyer FROM orders GROUP BY buyer HAVING count(*) > 2)", "(%[1]s, %[2]s) NOT IN (SELECT unit, n4 FROM events)",
+			"(%[1]s, %[2]s) IN (SELECT buyer, nn FROM orders)", "(%[1]s, %[2]s, %[2]s) NOT IN (SELECT buyer, n4, n2 FROM orders)"),
 		semi("exists of unit", "EXISTS (SELECT 1 FROM orders oo WHERE oo.buyer = %[1]s AND oo.n4 IS NOT NULL)",
-			"NOT EXISTS (SELECT * FROM events ee WHERE ee.unit = %[1]s AND ee.n4 > %[2]s)"),
+			"NOT EXISTS (SELECT * FROM events ee WHERE ee.unit = %[1]s AND ee.n4 > %[2]s)",
+			"EXISTS (SELECT * FROM events ee WHERE ee.unit = %[1]s AND (%[2]s IS NULL OR ee.n4 < %[2]s))",
+			"EXISTS (SELECT * FROM events ee WHERE ee.unit = %[1]s AND ee.f8 = %[2]s AND NOT EXISTS (SELECT 1 FROM orders ff WHERE ff.buyer = ee.unit AND ff.n4 > %[2]s))"),
 		{name: "condition/in public", write: func(w *writer, p place) string {
-			return w.pick(p.names.whole...) + w.pick(" IN ", " NOT IN ") + "(SELECT k_num FROM tags WHERE tag <> 'red')"
+			return w.pick(p.names.whole...) + w.pick(" IN ", " NOT IN ") + w.pick("(SELECT k_num FROM tags WHERE tag <> 'red')", "(SELECT nullif(k_num, 2) FROM tags)", "(SELECT weight FROM zones)")
 		}},
 		{name: "condition/value of public", write: func(w *writer, p place) string {
 			return fmt.Sprintf("%s %s (SELECT %s)", w.pick(p.names.whole...), w.pick("<", ">=", "<>"),
 				w.pick("avg(weight) FROM zones", "max(k_num) FROM tags WHERE tag <> 'red'", "count(*) FROM zones z JOIN tags t ON t.k_num = z.k_num", "sum(k_num) FROM tags WHERE false"))
 		}},
 		{name: "condition/exists public", write: func(w *writer, p place) string {
-			return fmt.Sprintf("EXISTS (SELECT 1 FROM zones zz WHERE zz.k_num = %[1]s AND zz.weight < %[1]s + 5)", w.pick(p.names.whole...))
+			return fmt.Sprintf(w.pick("EXISTS (SELECT 1 FROM zones zz WHERE zz.k_num = %[1]s AND zz.weight < %[1]s + 5)",
+				"NOT EXISTS (SELECT 1 FROM tags zz WHERE zz.k_num = %[1]s)", "EXISTS (SELECT 1 FROM zones zz WHERE zz.weight > 9 AND %[1]s IS NOT NULL)"), w.pick(p.names.whole...))
 		}},
 	}
 }

@@ -59,7 +59,7 @@ func TestGolden(t *testing.T) {
 
 func goldenClauses() []string {
 	return []string{
-		"from", "join", "path", "subquery", "unitwindow", "semijoin", "union", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
+		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
 	}
 }
 

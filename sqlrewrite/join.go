@@ -17,6 +17,7 @@ type joined struct {
 	on          expr
 	meets       *meeting // nil: each row of the left side meets one of the right at most
 	semi        bool     // it stands for EXISTS or IN
+	public      bool     // over large public tables
 }
 
 func (*joined) fromItem() {}

@@ -75,7 +75,7 @@ func (n *neighbours) run(t *testing.T) error {
 			filled++
 		}
 		sql, from := n.w.query()
-		p, err := Rewrite(sql, world.snapshot, randomOptions(n.w.r, from))
+		p, err := Rewrite(sql, world.seen(), randomOptions(n.w.r, from))
 		if err != nil {
 			// What is refused must be refused for a reason of size or price; everything else is a gap between the grammar and the rewriter.
 			if code := string(fault.CodeOf(err)); tolerated[code] {

@@ -26,7 +26,7 @@ func TestOracleRandom(t *testing.T) {
 			mustExec(t, w.conn, calmUnits)
 		}
 		sql, _ := writer.query()
-		p, err := Rewrite(sql, w.snapshot, Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto,
+		p, err := Rewrite(sql, w.seen(), Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto,
 			Currency: catalog.Approx, Confidence: 0.95})
 		if err != nil {
 			if !tolerated[string(fault.CodeOf(err))] {

@@ -13,7 +13,8 @@ const (
 	planHashed = "SET LOCAL enable_nestloop = off"
 	// planInOrder joins in the order of the text, which says what is read whatever a condition leaves (steady.go).
 	planInOrder = "SET LOCAL join_collapse_limit = 1"
-	// planUnsorted joins no sorted rows: where an earlier join found nothing, what the next one compares is NULL, and a merge reads nothing for it.
+	// planUnsorted joins no sorted rows: where an earlier join found nothing, what the next one compares is NULL, and a merge reads nothing for it; and
+	// of a large public table it reads, in the order of an index, as much as one unit's value asks for.
 	planUnsorted = "SET LOCAL enable_mergejoin = off"
 )
 

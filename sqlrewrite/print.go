@@ -37,10 +37,12 @@ type printer struct {
 	pairs    bool      // there are joins on equalities
 	semis    int       // EXISTS and IN that became joins, or could have
 	asJoins  map[fromItem]*lifted
-	lifts    []*lifted // those that FROM is to join yet
-	fixed    int       // inside of so many queries with nothing that could join them
-	chained  bool      // there are more than one of one query
-	joins    bool      // there are joins of people's rows, printed so that both sides are read
+	spells   map[fromItem]expr // IN as EXISTS; nil: it cannot be said so
+	stays    map[fromItem]bool // EXISTS and IN that become none
+	lifts    []*lifted         // those that FROM is to join yet
+	fixed    int               // inside of so many queries with nothing that could join them
+	chained  bool              // no rows are to be merged
+	joins    bool              // there are joins of people's rows, printed so that both sides are read
 }
 
 // adds reports whether to print a form that a question's identity does not have.

@@ -114,10 +114,17 @@ func joinWord(j *joined) string {
 func (p *printer) rowQueries(d *derived) string {
 	var texts []string
 	for _, q := range d.parts {
-		texts = append(texts, p.rowQuery(q, d.fields))
+		text := p.rowQuery(q, d.fields)
+		if len(d.parts) > 1 && strings.HasSuffix(text, fence) {
+			text = "(" + text + ")"
+		}
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, " UNION ALL ")
 }
+
+// fence ends a query whose joins read both sides: PostgreSQL tests no condition of the query around below it, nor makes one query of both.
+const fence = " OFFSET 0"
 
 // rowQuery prints one of them, whose outputs are the fields of the whole; people know these by other names than the statement does.
 func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
@@ -143,8 +150,12 @@ func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
 		text += "DISTINCT "
 	}
 	text += strings.Join(outputs, ", ")
+	end := ""
 	if from, where, ok := p.steady(q.from, q.where, func() []string { return nil }); ok {
-		text += " FROM " + from + " WHERE " + where
+		if text += " FROM " + from; where != "" {
+			text += " WHERE " + where
+		}
+		end = fence
 	} else {
 		if q.from != nil {
 			text += " FROM " + p.fromItem(q.from)
@@ -156,7 +167,7 @@ func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
 	if len(keys) > 0 {
 		text += " GROUP BY " + strings.Join(keys, ", ")
 	}
-	return text
+	return text + end
 }
 
 // asIs prints an expression without the cast that comparisons of enums need.
@@ -188,6 +199,10 @@ func (p *printer) exists(e exists) {
 func (p *printer) inRows(e inRows) {
 	if f := p.lift(e); f != nil {
 		p.write("(", p.field(f), " IS NOT NULL)")
+		return
+	}
+	if spelled := p.spelled(e); spelled != nil {
+		p.expr(spelled)
 		return
 	}
 	p.fixed++

@@ -261,6 +261,23 @@ func familySnapshot(t *testing.T, db *pgtest.Database, bound int) *catalog.Snaps
 	return snapshot
 }
 
+// seen is the snapshot, half of the times with public tables that count as large: joins with them are printed so that both sides are read.
+func (w *world) seen() *catalog.Snapshot {
+	if w.r.IntN(2) == 0 {
+		return w.snapshot
+	}
+	large := *w.snapshot
+	large.Tables = slices.Clone(large.Tables)
+	for i, t := range large.Tables {
+		if t.Public {
+			many := *t
+			many.MostRows = maxUnitWork/scanRow + 1
+			large.Tables[i] = &many
+		}
+	}
+	return &large
+}
+
 // prepare makes the sessions as the gateway makes its own, but that a statement is planned once for all neighbours; small plans need no compiler
 // and no second process.
 func (w *world) prepare(t *testing.T) {

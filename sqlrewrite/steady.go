@@ -2,6 +2,7 @@ package sqlrewrite
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -69,7 +70,7 @@ func (p *printer) steady(n fromItem, where expr, more func() []string) (from, co
 		late = []string{fmt.Sprintf("CASE WHEN (%s < %d) THEN (%s) END", s.nulls(all), len(all)+1, strings.Join(late, " AND "))}
 		list = append(late, list...)
 	}
-	p.chained = p.chained || len(s.present)+len(s.outer) > 1
+	p.chained = p.chained || len(s.present)+len(s.outer) > 1 || joinsLarge(n)
 	return from, strings.Join(list, " AND "), true
 }
 
@@ -81,17 +82,20 @@ func (s *steadier) nulls(fields []*field) string {
 	return "pg_catalog.num_nulls(" + strings.Join(names, ", ") + ")"
 }
 
-// steadies reports whether an item joins rows of people with rows of people.
+// steadies reports whether an item joins rows of people with rows of people, or with large public tables.
 func steadies(n fromItem) bool {
 	switch n := n.(type) {
 	case *rowCap:
 		return !n.active() && steadies(n.of)
 	case *joined:
-		return n.ofPeople() || steadies(n.left) || steadies(n.right)
+		return n.readsBoth() || steadies(n.left) || steadies(n.right)
 	default:
 		return false
 	}
 }
+
+// readsBoth reports whether a join is to read both sides whatever is in them.
+func (n *joined) readsBoth() bool { return n.ofPeople() || n.ofLarge() }
 
 // ofPeople reports whether both sides are rows of people: a path, a join on their units, or EXISTS.
 func (n *joined) ofPeople() bool {
@@ -104,6 +108,89 @@ func (n *joined) ofPeople() bool {
 	return n.meets.l.owned() && n.meets.r.owned()
 }
 
+// ofLarge reports whether one side is rows of people and the other one public rows that take long to read.
+func (n *joined) ofLarge() bool {
+	switch {
+	case n.meets == nil:
+		return n.on == nil && large(n.right) // the value of a query
+	case n.meets.l.owned() == n.meets.r.owned():
+		return false
+	case n.meets.l.owned():
+		return large(n.right)
+	default:
+		return large(n.left)
+	}
+}
+
+// joinsLarge reports whether an item joins large public tables: a merge would read them, in the order of an index, as far as one unit's value goes.
+func joinsLarge(n fromItem) bool {
+	switch n := n.(type) {
+	case *rowCap:
+		return !n.active() && joinsLarge(n.of)
+	case *joined:
+		return n.ofLarge() || n.public || joinsLarge(n.left) || joinsLarge(n.right)
+	default:
+		return false
+	}
+}
+
+// large reports whether public rows may take longer to read than the work of one unit may differ by: whether they are read is then no business of a
+// unit's rows. Small ones are read as PostgreSQL likes.
+func large(n fromItem) bool {
+	rows := readRows(n)
+	return rows.Mul(rows, big.NewInt(scanRow)).Cmp(big.NewInt(maxUnitWork)) > 0
+}
+
+// readRows is how many rows are read, at most, for the rows of a public item.
+func readRows(n fromItem) *big.Int {
+	rows := new(big.Int)
+	switch n := n.(type) {
+	case *scan:
+		rows, _ = mostRows(n)
+	case *rowCap:
+		return readRows(n.of)
+	case *joined:
+		met, _ := mostRows(n)
+		rows.Add(rows.Add(readRows(n.left), readRows(n.right)), met)
+	case *derived:
+		for _, q := range n.parts {
+			if q.from != nil {
+				rows.Add(rows, readRows(q.from))
+			}
+		}
+	}
+	return new(big.Int).Set(rows)
+}
+
+// unitIn is a field that is NULL on no row of an item that belongs to somebody; nil: none is known.
+func unitIn(n fromItem) *field {
+	of := func(fields []*field) *field {
+		if i := slices.IndexFunc(fields, func(f *field) bool { return f.unit }); i >= 0 {
+			return fields[i]
+		}
+		return nil
+	}
+	switch n := n.(type) {
+	case *scan:
+		if n.table.Unit.Kind != catalog.PathUnit {
+			return of(n.fields)
+		}
+	case *rowCap:
+		if n.active() {
+			return n.by
+		}
+		return unitIn(n.of)
+	case *derived:
+		return of(n.fields)
+	case *joined:
+		if f := unitIn(n.left); f != nil || n.kind == syntax.LeftJoin || n.kind == syntax.FullJoin {
+			return f
+		}
+		return unitIn(n.right)
+	}
+	return nil
+}
+
 // readWhole reports whether an item is read without conditions.
 func readWhole(n fromItem) bool {
 	switch n := n.(type) {
@@ -114,7 +201,8 @@ func readWhole(n fromItem) bool {
 	case *derived:
 		return !n.lateral && slices.ContainsFunc(n.parts, func(q *rowQuery) bool { return q.from != nil && onlyThere(q.where) && readWhole(q.from) })
 	case *joined:
-		return n.kind == syntax.LeftJoin && readWhole(n.left)
+		value := n.meets == nil && n.on == nil // one row
+		return (n.kind == syntax.LeftJoin || value) && readWhole(n.left)
 	default:
 		return false
 	}
@@ -128,167 +216,6 @@ func onlyThere(where expr) bool {
 	})
 }
 
-// semijoins makes joins of EXISTS and IN over rows of people, where equalities tie their rows to those around: with the different values that
-// these rows have, of which one at most is equal. Where a row is left only if there is one it is an inner join. Elsewhere (below NOT or OR, in CASE
-// and FILTER) it is an outer one, and the expression tests whether it found a row; else PostgreSQL may run the query anew for each row.
-func (p *printer) semijoins(n fromItem, where expr) (fromItem, expr) {
-	var rest []expr
-	var inner []*lifted
-	for _, c := range boundConjuncts(where) {
-		switch l := p.tied(c); {
-		case l != nil && l.within(n):
-			inner = append(inner, l)
-			continue
-		case !isJoin(c) || isNegated(c):
-			p.liftAll(c, n)
-		}
-		rest = append(rest, c)
-	}
-	for _, l := range inner {
-		n = &joined{kind: syntax.InnerJoin, left: n, right: l.values, on: all(l.on), semi: true}
-	}
-	waiting := p.lifts
-	p.lifts = nil
-	for _, l := range waiting {
-		if l.within(n) {
-			n = &joined{kind: syntax.LeftJoin, left: n, right: l.values, on: all(l.on), semi: true}
-		} else {
-			p.lifts = append(p.lifts, l)
-		}
-	}
-	return n, all(rest)
-}
-
-func isNegated(e expr) bool {
-	_, ok := e.(not)
-	return ok
-}
-
-// lifted is EXISTS or IN as a join.
-type lifted struct {
-	values *derived
-	on     []expr // equalities of a value, on the left, and an expression of the rows around
-}
-
-func (l *lifted) within(n fromItem) bool {
-	return !slices.ContainsFunc(l.on, func(c expr) bool { return !readsWithin(c.(binary).r, n) })
-}
-
-// lift makes a join of EXISTS, or of IN of one value, that stands for a value; nil where it cannot. It is TRUE where the join found a row.
-func (p *printer) lift(e expr) *field {
-	if p.inline || p.identity || p.structure != nil || p.fixed > 0 {
-		return nil
-	}
-	var at fromItem
-	switch e := e.(type) {
-	case exists:
-		at = e.from
-	case inRows:
-		if len(e.x) > 1 {
-			return nil // NULL, where one of them is
-		}
-		at = e.from
-	}
-	l := p.asJoins[at]
-	if l == nil {
-		if l = p.tied(e); l == nil {
-			return nil
-		}
-		if p.asJoins == nil {
-			p.asJoins = map[fromItem]*lifted{}
-		}
-		p.asJoins[at] = l
-		p.lifts = append(p.lifts, l)
-		p.adds()
-	}
-	return l.values.fields[0]
-}
-
-// liftAll lifts what stands in an expression over an item.
-func (p *printer) liftAll(e expr, n fromItem) {
-	switch e := e.(type) {
-	case nil:
-		return
-	case exists, inRows:
-		if l := p.tied(e); l != nil && l.within(n) {
-			p.lift(e)
-		}
-	}
-	for _, c := range children(e) {
-		p.liftAll(c, n)
-	}
-}
-
-// hasLifted reports whether an expression tests what a join found.
-func (p *printer) hasLifted(e expr) bool {
-	switch e := e.(type) {
-	case exists:
-		return p.asJoins[e.from] != nil
-	case inRows:
-		return p.asJoins[e.from] != nil
-	}
-	return slices.ContainsFunc(children(e), p.hasLifted)
-}
-
-// tied is EXISTS or IN over rows of people that equalities tie to the rows around; nil for all else.
-func (p *printer) tied(c expr) *lifted {
-	q := &rowQuery{distinct: true}
-	l := &lifted{values: &derived{parts: []*rowQuery{q}}}
-	var there []expr // a row whose value is NULL is equal to none
-	tie := func(inner *field, outer expr) {
-		at := slices.IndexFunc(q.outputs, func(e expr) bool { return plainField(e) == inner })
-		if at < 0 {
-			at = len(q.outputs)
-			like := *inner.Column
-			q.outputs = append(q.outputs, column{of: inner})
-			there = append(there, is{x: column{of: inner}, what: syntax.IsNull, not: true})
-			l.values.fields = append(l.values.fields, &field{Column: &like, printed: fmt.Sprintf("c%d", at), unit: inner.unit})
-		}
-		l.on = append(l.on, binary{op: syntax.Eq, l: column{of: l.values.fields[at]}, r: outer, t: catalog.Bool})
-	}
-	switch e := c.(type) {
-	case exists:
-		of, ok := e.from.(*rowCap)
-		if !ok || !e.of.owned() || of.active() {
-			return nil
-		}
-		var inner []expr
-		for _, x := range boundConjuncts(e.where) {
-			in, out, equal := isEquality(x, of.of)
-			switch {
-			case equal && plainField(in) != nil && sameEquality(in.typ(), out.typ()):
-				tie(plainField(in), out)
-			case readsOnly(x, of.of):
-				inner = append(inner, x)
-			default:
-				return nil
-			}
-		}
-		q.from, q.where = of.of, all(inner)
-	case inRows:
-		if !e.of.owned() {
-			return nil
-		}
-		for i, x := range e.x {
-			if !sameEquality(x.typ(), e.outputs[i].Type) {
-				return nil
-			}
-			tie(e.outputs[i], x)
-		}
-		q.from, q.where = e.from, e.where
-	}
-	if len(l.on) == 0 {
-		return nil
-	}
-	q.where = all(append(boundConjuncts(q.where), there...))
-	p.semis++
-	l.values.alias = fmt.Sprintf("e%d", p.semis)
-	for _, f := range l.values.fields {
-		f.relation = l.values.alias
-	}
-	return l
-}
-
 // item prints an item; outermost says that no join is around it.
 func (s *steadier) item(n fromItem, outermost bool) steadied {
 	if c, ok := n.(*rowCap); ok && !c.active() {
@@ -298,26 +225,31 @@ func (s *steadier) item(n fromItem, outermost bool) steadied {
 	if !ok || !steadies(n) {
 		return steadied{s.p.fromItem(n), readWhole(n)}
 	}
-	l, r := s.item(j.left, false), s.item(j.right, false)
+	l := s.item(j.left, false)
+	if j.kind == syntax.LeftJoin || j.kind == syntax.FullJoin {
+		return s.outerJoin(j, l)
+	}
+	r := s.item(j.right, false)
 	left, right := j.left, j.right
 	on := boundConjuncts(j.on)
-	lKey, rKey := s.keys(j, on)
-	if j.kind == syntax.LeftJoin || j.kind == syntax.FullJoin || rKey == nil || lKey == nil && !l.steady {
-		if j.kind == syntax.LeftJoin && rKey != nil && j.ofPeople() {
-			s.outer = append(s.outer, rKey)
-		}
-		text := l.text + joinWord(j) + bracketed(right, r.text)
-		if j.on != nil {
-			text += " ON " + s.p.text(j.on)
-		}
-		return steadied{text, l.steady}
+	if unit := unitIn(left); j.meets == nil && j.on == nil && j.ofLarge() && unit != nil {
+		return s.besideValue(j, l, r, unit)
 	}
-	public := j.meets != nil && !j.meets.l.owned() && r.steady // rows of people come first
-	if lKey != nil && (public || !l.steady && r.steady || l.steady == r.steady && s.narrowed(left) && !s.narrowed(right)) {
+	lKey, rKey := s.keys(j, append(slices.Clone(on), s.pending...))
+	if rKey == nil && l.steady {
+		rKey = j.mark()
+	}
+	if lKey == nil && !l.steady {
+		lKey = unitIn(left)
+	}
+	if rKey == nil || lKey == nil && !l.steady {
+		return steadied{s.asWritten(j, l, r), l.steady}
+	}
+	if lKey != nil && s.swaps(j, l, r) {
 		l, r, left, right, lKey, rKey = r, l, right, left, rKey, lKey
 	}
 	word := " LEFT JOIN "
-	if !l.steady {
+	if !l.steady || readsBothInside(right) && lKey != nil {
 		word = " FULL JOIN "
 		s.present = append(s.present, lKey)
 	}
@@ -329,7 +261,82 @@ func (s *steadier) item(n fromItem, outermost bool) steadied {
 	if outermost {
 		texts, s.last = append(texts, s.last...), nil
 	}
-	return steadied{l.text + word + bracketed(right, r.text) + " ON " + strings.Join(texts, " AND "), l.steady}
+	return steadied{l.text + word + bracketed(right, r.text) + " ON " + strings.Join(texts, " AND "), l.steady || word == " FULL JOIN " && r.steady}
+}
+
+// swaps reports whether the right side of an inner join is better the one of which all rows are joined: rows of people before public ones, a side
+// that has rows in any case, joins, which no condition may be tested below, and the side that conditions leave alone.
+func (s *steadier) swaps(j *joined, l, r steadied) bool {
+	leftJoins, rightJoins := readsBothInside(j.left), readsBothInside(j.right)
+	switch {
+	case j.meets != nil && !j.meets.l.owned() && r.steady, r.steady && !l.steady:
+		return true
+	case l.steady != r.steady:
+		return false
+	case leftJoins != rightJoins && r.steady:
+		return rightJoins
+	default:
+		return s.narrowed(j.left) && !s.narrowed(j.right)
+	}
+}
+
+// asWritten is a join as it was written.
+func (s *steadier) asWritten(j *joined, l, r steadied) string {
+	text := l.text + joinWord(j) + bracketed(j.right, r.text)
+	if j.on != nil {
+		text += " ON " + s.p.text(j.on)
+	}
+	return text
+}
+
+// outerJoin prints a join that was written as an outer one. Of l LEFT JOIN r PostgreSQL reads r only if l has rows: where one unit may decide that, it
+// is a FULL JOIN of which the rows without one of l are left out.
+// What is left of the right side, a condition of ON says: WHERE is about rows that no row of it has met, too.
+func (s *steadier) outerJoin(j *joined, l steadied) steadied {
+	pending, present := s.pending, s.present
+	s.pending, s.present = nil, nil
+	r := s.item(j.right, false)
+	on := s.p.text(j.on)
+	if len(s.present) > 0 {
+		on += " AND (" + s.nulls(s.present) + " < 1)"
+	}
+	s.pending, s.present = pending, present
+	_, key := s.keys(j, boundConjuncts(j.on))
+	mark := key
+	if mark == nil {
+		mark = j.mark()
+	}
+	word := joinWord(j)
+	if j.kind == syntax.LeftJoin && mark != nil && j.readsBoth() {
+		s.outer = append(s.outer, mark)
+		if unit := unitIn(j.left); unit != nil && key != nil && (!l.steady || readsBothInside(j.right)) {
+			s.present = append(s.present, unit)
+			word, l.steady = " FULL JOIN ", l.steady || r.steady
+		}
+	}
+	return steadied{l.text + word + bracketed(j.right, r.text) + " ON " + on, l.steady}
+}
+
+// readsBothInside reports whether an item is printed as joins that read both sides. On the right side of a LEFT JOIN PostgreSQL tests conditions of
+// ON below them.
+func readsBothInside(n fromItem) bool { return nestedJoin(n) && steadies(n) }
+
+// besideValue prints rows of people beside the value of a query, which has one row whatever the tables hold: that one comes first.
+func (s *steadier) besideValue(j *joined, l, r steadied, unit *field) steadied {
+	s.present = append(s.present, unit)
+	conditions := []string{s.p.text(is{x: column{of: unit}, what: syntax.IsNull, not: true})}
+	for _, c := range s.take(j.right, j.left) {
+		conditions = append(conditions, s.p.text(c))
+	}
+	return steadied{r.text + " LEFT JOIN " + bracketed(j.left, l.text) + " ON " + strings.Join(conditions, " AND "), true}
+}
+
+// mark is a field that is not NULL where a join that stands for EXISTS or IN found a row; nil for other joins.
+func (n *joined) mark() *field {
+	if d, ok := n.right.(*derived); ok && n.semi {
+		return d.fields[0]
+	}
+	return nil
 }
 
 // bracketed is an item on the right side of a join.
@@ -358,9 +365,9 @@ func (s *steadier) take(left, right fromItem) []expr {
 	return taken
 }
 
-// keys are fields of both sides that are NULL on no row of the join, for an equality is true of them; nil: none.
-func (s *steadier) keys(j *joined, on []expr) (l, r *field) {
-	for _, c := range append(slices.Clone(on), s.pending...) {
+// keys are fields of both sides that are NULL on no row of the join, for an equality among its conditions is true of them; nil: none.
+func (s *steadier) keys(j *joined, conditions []expr) (l, r *field) {
+	for _, c := range conditions {
 		b, ok := c.(binary)
 		if !ok || b.op != syntax.Eq || !sameEquality(b.l.typ(), b.r.typ()) {
 			continue

@@ -21,6 +21,7 @@ tables:
   visits: {unit: {column: person_id, of: person}, max_rows: 4, max_groups: 2, columns: {paid: {bounds: [0, 100]}, place: {domain: [1, 2, 3, 4]}}}
   receipts: {unit: {via: visit_id, to: visits}, max_rows: 4, max_groups: 2, columns: {total: {bounds: [0, 100]}}}
   lines: {public: true}
+  streets: {public: true}
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `
@@ -31,10 +32,12 @@ const (
 		CREATE TABLE visits (visit_id int PRIMARY KEY, person_id int, age int, paid int, place int);
 		CREATE TABLE receipts (receipt_id int PRIMARY KEY, visit_id int REFERENCES visits, total int);
 		CREATE TABLE lines (line int PRIMARY KEY, kind int NOT NULL);
+		CREATE TABLE streets (street int PRIMARY KEY, kind int NOT NULL, zone int);
 		INSERT INTO people SELECT i, i % 100 FROM generate_series(1, 2000) i;
 		INSERT INTO visits SELECT i, i % 2000 + 1, i % 100, i % 90, i % 4 + 1 FROM generate_series(1, 8000) i;
 		INSERT INTO receipts SELECT i, i, i % 90 FROM generate_series(1, 8000) i;
-		INSERT INTO lines SELECT i, i % 50 FROM generate_series(1, 200) i;`
+		INSERT INTO lines SELECT i, i % 50 FROM generate_series(1, 200) i;
+		INSERT INTO streets SELECT i, i % 9000, NULLIF(i % 7000, 0) FROM generate_series(1, 20000) i;`
 	steadyTarget = `INSERT INTO people VALUES (9999, 111); INSERT INTO visits SELECT 100000 + i, 9999, 111, i, i % 4 + 1 FROM generate_series(1, 12) i;
 		INSERT INTO receipts SELECT 100000 + i, 100000 + i, 99 FROM generate_series(1, 12) i;`
 	steadyWithout = `DELETE FROM receipts WHERE receipt_id > 100000; DELETE FROM visits WHERE visit_id > 100000; DELETE FROM people WHERE person_id = 9999`
@@ -84,7 +87,74 @@ func steadyQueries() []string {
 		"SELECT count(*) FROM visits v JOIN receipts r ON v.visit_id = r.visit_id WHERE v.age = 111", "SELECT count(*) FROM receipts r WHERE r.total = 99 AND EXISTS (SELECT 1 FROM visits v WHERE v.visit_id = r.visit_id AND v.age = 111)",
 		"SELECT count(*) FILTER (WHERE EXISTS "+own+") FROM people p WHERE p.age = 111", "SELECT place, count(*) FROM visits p WHERE EXISTS "+own+" AND p.age = 111 GROUP BY place",
 		"SELECT v.place, sum(v.paid) FROM people p JOIN visits v ON v.person_id = p.person_id WHERE p.age = 111 GROUP BY v.place")
+	for _, forms := range openForms() {
+		all = append(all, forms...)
+	}
 	return all
+}
+
+// openForms are forms of which PostgreSQL read one side only if one person's row reached it, by what they were found as.
+func openForms() map[string][]string {
+	const few = "(SELECT * FROM people WHERE age = 111)"
+	return map[string][]string{
+		"A1": {
+			"SELECT count(*) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id",
+			"SELECT count(v.paid) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id AND v.paid > 3 AND p.age > 110",
+			"SELECT count(*) FROM visits v RIGHT JOIN " + few + " p ON v.person_id = p.person_id WHERE v.paid IS NULL OR v.paid > 3",
+			"SELECT count(*) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id LEFT JOIN people q ON q.person_id = p.person_id AND q.age > v.paid",
+			"SELECT sum(v.paid) FROM " + few + " p LEFT JOIN (SELECT * FROM visits WHERE age = 111) v ON v.person_id = p.person_id",
+			"SELECT v.place, count(*) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id GROUP BY v.place",
+		},
+		"A1 conditions from above": {
+			"SELECT count(*) FROM people q JOIN (SELECT p.person_id, p.age FROM people p JOIN visits v ON v.person_id = p.person_id) d ON d.person_id = q.person_id WHERE d.age = 111",
+			"SELECT count(*) FROM people q LEFT JOIN (SELECT p.person_id, p.age FROM people p JOIN visits v ON v.person_id = p.person_id) d ON d.person_id = q.person_id AND d.age = 111",
+			"SELECT count(*) FROM people q JOIN (SELECT p.person_id, p.age, count(*) AS n FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY p.person_id, p.age) d ON d.person_id = q.person_id WHERE q.age = 111 AND d.age = q.age",
+			"SELECT count(*) FROM people p JOIN (visits v JOIN people q ON q.person_id = v.person_id) ON v.person_id = p.person_id AND v.age = p.age AND q.age = p.age WHERE p.age = 111",
+			"SELECT count(*) FROM people p LEFT JOIN (visits v JOIN people q ON q.person_id = v.person_id) ON v.person_id = p.person_id AND v.age = 111 AND q.age > 3",
+			"SELECT count(*) FROM people p LEFT JOIN (people q LEFT JOIN visits v ON q.person_id = v.person_id) ON q.person_id = p.person_id AND q.age = 111",
+			"SELECT count(*) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > p.age) WHERE p.age = 111",
+			"SELECT count(*) FROM people p JOIN visits v ON v.person_id = p.person_id AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > v.paid) WHERE p.age = 111",
+			"SELECT count(*) FROM (SELECT person_id, age FROM people UNION ALL SELECT v.person_id, v.age FROM visits v JOIN people p ON p.person_id = v.person_id) d WHERE age = 111",
+		},
+		"A2": {
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > p.paid)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > p.paid)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND (p.age < 0 OR EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age))",
+			"SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age)) FROM people p WHERE p.age = 111",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND CASE WHEN p.age > 110 THEN EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid <> p.age) END",
+			"SELECT count(*) FROM " + few + " p WHERE EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age)",
+			"SELECT count(*) FROM people p JOIN visits v ON v.person_id = p.person_id WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > v.paid AND e.age = p.age)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND (p.place IS NULL OR e.place > p.place))",
+		},
+		"A3": {
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.paid < 0 OR (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits WHERE place = 2))",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.paid) NOT IN (SELECT person_id, paid FROM visits WHERE place = 2)",
+			"SELECT count(*) FILTER (WHERE (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits)) FROM visits p WHERE p.age = 111",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND CASE WHEN p.paid < 99 THEN (p.person_id, p.paid, p.place) IN (SELECT person_id, paid, place FROM visits) END",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits)",
+		},
+		"A4": {
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM streets s WHERE s.street = p.age)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM streets s WHERE s.street = p.age)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM streets s WHERE s.kind = p.age AND s.street > p.age + 5)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND p.age IN (SELECT kind FROM streets)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND p.age NOT IN (SELECT kind FROM streets)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND p.age NOT IN (SELECT zone FROM streets)",
+			"SELECT count(*) FROM " + few + " p WHERE p.age IN (SELECT zone FROM streets WHERE kind < 500)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM streets s WHERE s.kind = 8999 AND s.street < 10)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.place, p.paid) IN (SELECT zone, kind FROM streets)",
+		},
+		"A5": {
+			"SELECT count(*) FROM people p LEFT JOIN streets s ON s.street = p.age WHERE p.age = 111",
+			"SELECT count(s.kind) FROM " + few + " p LEFT JOIN streets s ON s.street = p.age",
+			"SELECT count(*) FROM people p JOIN streets s ON s.street = p.age WHERE p.age = 111",
+			"SELECT count(*) FROM streets s JOIN people p ON s.kind = p.age WHERE p.age = 111 AND s.street > 100",
+			"SELECT count(*) FROM " + few + " p JOIN streets s ON s.street = p.age",
+			"SELECT count(*) FROM " + few + " p JOIN (SELECT street, kind FROM streets WHERE kind > 5) s ON s.street = p.age",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND p.age < (SELECT max(kind) FROM streets)",
+			"SELECT count(*) FROM " + few + " p WHERE p.age < (SELECT max(kind) FROM streets)",
+		},
+	}
 }
 
 // steadyWorld is a database of steadyOthers and the target, with its snapshot.

@@ -227,12 +227,7 @@ func isJoin(e expr) bool {
 	if n, ok := e.(not); ok {
 		e = n.x
 	}
-	switch e.(type) {
-	case exists, inRows:
-		return true
-	default:
-		return false
-	}
+	return isQuery(e)
 }
 
 // readsWithin reports whether an expression is computed from the rows of some items alone, by queries of its own too.

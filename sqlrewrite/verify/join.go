@@ -21,7 +21,7 @@ import (
 // The columns of a LEFT JOIN's right side are other values than before, as they may be NULL: they follow from both sides' rows. They still
 // name the unit where they are not NULL, but not where they are (strict).
 //
-// What WHERE says is not NULL makes an outer join an inner one (present.go). RIGHT JOIN, other FULL JOINs, USING and NATURAL are not printed, and
+// What WHERE says is not NULL makes an outer join an inner one, or a FULL JOIN a LEFT JOIN (present.go). RIGHT JOIN, other FULL JOINs, USING and NATURAL are not printed, and
 // are refused.
 
 func (s *scope) from(list []*pgquery.Node) *relation {
@@ -78,7 +78,10 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 		refuse("a field of JOIN")
 	}
 	l := s.item(j.Larg, nil)
+	present := s.present
+	s.present = append(slices.Clone(present), presentIn(j.Quals)...) // rows of the right side where it is not so meet none of the left one
 	r := s.item(j.Rarg, l)
+	s.present = present
 	if l.released != nil || r.released != nil {
 		refuse("a join of aggregates over many units")
 	}
@@ -103,6 +106,9 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 	kind := j.Jointype
 	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
 		kind = pgquery.JoinType_JOIN_INNER
+	}
+	if kind == pgquery.JoinType_JOIN_FULL && s.matched(l) {
+		kind = pgquery.JoinType_JOIN_LEFT
 	}
 	switch kind {
 	case pgquery.JoinType_JOIN_INNER:

@@ -134,8 +134,13 @@ func conjuncts(n *pgquery.Node, all []*pgquery.Node) []*pgquery.Node {
 // plain refuses a SELECT with a part that no rule reads.
 func plain(s *pgquery.SelectStmt) {
 	if s.IntoClause != nil || s.GroupDistinct || len(s.WindowClause) > 0 || len(s.ValuesLists) > 0 || len(s.SortClause) > 0 ||
-		s.LimitOffset != nil || s.LimitCount != nil || s.LimitOption > pgquery.LimitOption_LIMIT_OPTION_DEFAULT || len(s.LockingClause) > 0 {
+		s.LimitCount != nil || len(s.LockingClause) > 0 {
 		refuse("a clause of SELECT that no rule covers")
+	}
+	// OFFSET 0 leaves all rows as they are, and PostgreSQL plans the query by itself.
+	if c := s.LimitOffset.GetAConst(); s.LimitOffset == nil && s.LimitOption > pgquery.LimitOption_LIMIT_OPTION_DEFAULT ||
+		s.LimitOffset != nil && (c == nil || c.Isnull || c.GetIval() == nil || c.GetIval().Ival != 0 || s.LimitOption != pgquery.LimitOption_LIMIT_OPTION_COUNT) {
+		refuse("LIMIT or OFFSET")
 	}
 	if s.Op > pgquery.SetOperation_SETOP_NONE && (s.Op != pgquery.SetOperation_SETOP_UNION || !s.All) || s.Op <= pgquery.SetOperation_SETOP_NONE && s.All {
 		refuse("a set operation that is not UNION ALL")
