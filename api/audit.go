@@ -27,8 +27,9 @@ type AuditEntry struct {
 	ReleaseID  string    `json:"release_id,omitempty"` // of charges
 	AccountIDs []int64   `json:"account_ids"`          // the accounts that it is about, as the ledger numbers them
 	Amounts    Amounts   `json:"amounts"`              // what the charge counts as from here on; of refills, what was added
-	Shared     *Amounts  `json:"shared,omitempty"`     // of settlements, what the charge counts as for the dataset and the ensemble, where that is less
-	Digest     string    `json:"digest,omitempty"`     // SHA-256 of the question, or of the answer, in hexadecimal
+	// of settlements, what the charge counts as for the dataset and the ensemble, where that is less
+	Shared *Amounts `json:"shared,omitempty"`
+	Digest string   `json:"digest,omitempty"` // SHA-256 of the question, or of the answer, in hexadecimal
 	// Mechanisms and Account are JSON as the ledger keeps it, byte for byte: the parameters of every release of a reservation, as a list,
 	// or in an object beside the slots of a plan that it registers or draws; an account and its limit from here on.
 	Mechanisms string `json:"mechanisms,omitempty"`

@@ -43,7 +43,8 @@ func (c *Client) Query(ctx context.Context, q QueryRequest, idempotencyKey strin
 // CancelQuery stops the caller's running question of this idempotencyKey at the next boundary. Its charge stands, and asking again is a new
 // charge; the call that asked it gets budget/cancelled.
 func (c *Client) CancelQuery(ctx context.Context, idempotencyKey string) (*Cancellation, error) {
-	return send[Cancellation](ctx, c, call{method: http.MethodDelete, path: "/v1/query", header: http.Header{"Idempotency-Key": {idempotencyKey}}})
+	return send[Cancellation](ctx, c, call{method: http.MethodDelete, path: "/v1/query",
+		header: http.Header{"Idempotency-Key": {idempotencyKey}}})
 }
 
 // Estimate prices a query. It costs nothing and touches no row.

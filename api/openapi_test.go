@@ -17,8 +17,10 @@ import (
 
 // wire lists what goes over the wire at the top level; everything else is reached from here.
 func wire() []any {
-	return []any{api.QueryRequest{}, api.QueryResponse{}, api.Cancellation{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{}, api.BudgetResponse{},
-		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.ReleaseList{}, api.Release{}, api.PolicyApplied{}, api.Health{}, api.Problem{}, api.Result{},
+	return []any{api.QueryRequest{}, api.QueryResponse{}, api.Cancellation{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{},
+		api.BudgetResponse{},
+		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.ReleaseList{},
+		api.Release{}, api.PolicyApplied{}, api.Health{}, api.Problem{}, api.Result{},
 		api.PlanRequest{}, api.Plan{}, api.EnsembleDefinition{}, api.Ensemble{}, api.VoteTable{}, api.LabelRequest{}, api.LabelResponse{},
 		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{}}
 }
@@ -166,7 +168,8 @@ func TestDecimalsKeepTheirText(t *testing.T) {
 }
 
 func TestProblemRoundTrip(t *testing.T) {
-	p := api.Problem{Type: "urn:noisegate:problem:budget/exhausted", Title: "exhausted", Status: 422, Detail: "d", Hint: "h", Code: "budget/exhausted",
+	p := api.Problem{Type: "urn:noisegate:problem:budget/exhausted", Title: "exhausted", Status: 422, Detail: "d", Hint: "h",
+		Code:     "budget/exhausted",
 		Position: &api.Position{Line: 2, Column: 7}, RequestID: "r", Extra: map[string]string{"needed": "1", "affordable_epsilon": "0.5"}}
 	text, err := json.Marshal(p)
 	if err != nil {

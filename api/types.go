@@ -101,8 +101,8 @@ type Note struct {
 	Text string `json:"text"`
 }
 
-// Amounts are privacy losses in each currency. The epsilon of a release is null when it has no finite pure ε (Gaussian noise). Accounts and entries of the
-// ledger count such a release by an ε that holds but for a tail, a δ of 10⁻¹⁸.
+// Amounts are privacy losses in each currency. The epsilon of a release is null when it has no finite pure ε (Gaussian
+// noise). Accounts and entries of the ledger count such a release by an ε that holds but for a tail, a δ of 10⁻¹⁸.
 type Amounts struct {
 	Epsilon Decimal `json:"epsilon"`
 	Rho     Decimal `json:"rho"`

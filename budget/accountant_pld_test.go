@@ -114,7 +114,8 @@ func TestThousandDifferentReleases(t *testing.T) {
 	}
 	// By the central limit theorem the sum's loss is that of a Gaussian with this variance, within a few per cent.
 	limit := GaussianEpsilon(1/math.Sqrt(variance), 1e-6)
-	t.Logf("1,000 different releases: ε = %.6f by PLD in %v, %.6f by RDP; Gaussian limit %.6f", tight, took.Round(time.Millisecond), rdp, limit)
+	t.Logf("1,000 different releases: ε = %.6f by PLD in %v, %.6f by RDP; Gaussian limit %.6f", tight, took.Round(time.Millisecond),
+		rdp, limit)
 	if tight >= rdp || math.Abs(tight/limit-1) > 0.02 {
 		t.Errorf("ε = %g, RDP says %g, the Gaussian limit %g", tight, rdp, limit)
 	}

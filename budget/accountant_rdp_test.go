@@ -182,7 +182,8 @@ func TestEventsOfRecordedParameters(t *testing.T) {
 			t.Errorf("%v: delta %v, the charge was %v", e, e.loss.Delta, m.Loss().Delta)
 		}
 	}
-	for _, p := range []mechanisms.Parameters{{}, {Mechanism: "rounding"}, {Mechanism: mechanisms.DiscreteLaplace, Sensitivity: "x", Scale: "1"},
+	for _, p := range []mechanisms.Parameters{{}, {Mechanism: "rounding"},
+		{Mechanism: mechanisms.DiscreteLaplace, Sensitivity: "x", Scale: "1"},
 		{Mechanism: mechanisms.DiscreteLaplace, Sensitivity: "1"}, {Mechanism: mechanisms.DiscreteGaussian, Sensitivity: "1", Variance: "0"},
 		{Mechanism: mechanisms.ExponentialMechanism}, {Mechanism: mechanisms.GaussianThresholding, Sensitivity: "1", Variance: "1", Delta: "1"}} {
 		if e, err := EventOf(p); err == nil {
@@ -241,8 +242,8 @@ func TestRenyiCurvesRoundUpForWeakReleases(t *testing.T) {
 	above(t, "ε of hardly any truth", response.model.epsilon(), math.Log1p(2.0/999_999_999), 1e-14)
 }
 
-// Just below its pure ε, one release of randomized response between two answers is (ε', δ)-DP with δ = (1-e^(ε'-ε))/(1+e^-ε) exactly. The best
-// orders are huge there, and multiply rounding errors.
+// Just below its pure ε, one release of randomized response between two answers is (ε', δ)-DP with δ =
+// (1-e^(ε'-ε))/(1+e^-ε) exactly. The best orders are huge there, and multiply rounding errors.
 func TestRDPRoundsUpNearPureEpsilon(t *testing.T) {
 	for i := range 200 {
 		eps, gap := math.Exp(0.05*float64(i)-12), math.Exp(-17-0.03*float64(i%40))*math.Exp(0.05*float64(i)-12)

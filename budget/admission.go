@@ -27,7 +27,8 @@ func (l Limit) covers(sums mechanisms.Loss) bool {
 	return l.deltaOf(sums) <= l.Delta && (byEpsilon || byRho)
 }
 
-// tails is how much the tails of an ε clause may sum to: a sixteenth of the half of δ that approx accounts may spend, nothing for the others.
+// tails is how much the tails of an ε clause may sum to: a sixteenth of the half of δ that approx accounts may spend,
+// nothing for the others.
 func (l Limit) tails() mechanisms.AttoDelta {
 	if l.Form != Approx {
 		return 0

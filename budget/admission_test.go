@@ -108,7 +108,8 @@ func TestAffordable(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		limit := Limit{Form: Approx, Epsilon: mechanisms.PicoEpsilon(amount(t, "ε")), Rho: mechanisms.PicoRho(amount(t, "ρ"))}
-		used := mechanisms.Loss{Unbounded: rapid.Bool().Draw(t, "unbounded"), Rho: mechanisms.PicoRho(rapid.Int64Range(0, 1_000_000).Draw(t, "used"))}
+		used := mechanisms.Loss{Unbounded: rapid.Bool().Draw(t, "unbounded"),
+			Rho: mechanisms.PicoRho(rapid.Int64Range(0, 1_000_000).Draw(t, "used"))}
 		if used.Rho > limit.Rho && (used.Unbounded || limit.Epsilon == Never) {
 			return
 		}

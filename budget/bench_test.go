@@ -20,8 +20,9 @@ import (
 )
 
 // BenchmarkLedger measures a charge's whole way, reserve and settle, on a dataset's and an analyst's account that all
-// clients share, through one gateway and through three. The server runs with fsync on. On a machine that is shared the processor times tell more
-// than the rate: what the ledger's connections took of the server, and what this process took, its clients included.
+// clients share, through one gateway and through three. The server runs with fsync on. On a machine that is shared the
+// processor times tell more than the rate: what the ledger's connections took of the server, and what this process
+// took, its clients included.
 func BenchmarkLedger(b *testing.B) {
 	b.Run("memory", func(b *testing.B) {
 		benchmark(b, nil, func(*testing.B) []budget.Ledger { return []budget.Ledger{budget.NewMemory(time.Now)} })
@@ -76,7 +77,8 @@ func benchmark(b *testing.B, d *pgtest.ControlDatabase, open func(*testing.B) []
 	}
 }
 
-// backendTime is the processor time that the ledger's connections have taken of the server so far; 0 without a server, or where there is no /proc.
+// backendTime is the processor time that the ledger's connections have taken of the server so far; 0 without a server,
+// or where there is no /proc.
 func backendTime(b *testing.B, d *pgtest.ControlDatabase) (total time.Duration) {
 	if d == nil {
 		return 0

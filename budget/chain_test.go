@@ -8,9 +8,11 @@ import (
 	"noisegate/mechanisms"
 )
 
-// What entries are hashed as never changes: the hashes were computed by other means (Python's hashlib and struct) from what [Entry.HashAfter] says.
+// What entries are hashed as never changes: the hashes were computed by other means (Python's hashlib and struct) from
+// what [Entry.HashAfter] says.
 func TestHashesOfEntries(t *testing.T) {
-	e := Entry{Seq: 7, At: time.UnixMicro(1_700_000_000_000_001), Kind: EntrySettle, Dataset: "census", Analyst: "ana", Reservation: "01J", AccountIDs: []int64{1, 2, 9},
+	e := Entry{Seq: 7, At: time.UnixMicro(1_700_000_000_000_001), Kind: EntrySettle, Dataset: "census", Analyst: "ana",
+		Reservation: "01J", AccountIDs: []int64{1, 2, 9},
 		Loss: mechanisms.Loss{Epsilon: 5, Rho: 3, Delta: 2}, Digest: []byte{0xab}, MechanismText: nil, AccountText: []byte("{}")}
 	tailed, apart, nothing := e, e, e
 	tailed.Loss.Tail = 4

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Checkpoint is how far a gateway has verified a dataset's ledger, and where its accounts stood there. A start goes on from it: what came since is verified before
-// the first answer, and accounts, open charges and plans are compared with all entries; entries and answers from before it are verified again while the gateway runs.
+// Checkpoint is how far a gateway has verified a dataset's ledger, and where its accounts stood there. A start goes on
+// from it: what came since is verified before the first answer, and accounts, open charges and plans are compared with
+// all entries; entries and answers from before it are verified again while the gateway runs.
 type Checkpoint struct {
 	// Whole is when the ledger was last verified from its first entry, by the gateway's clock.
 	Whole time.Time
@@ -23,8 +24,8 @@ type Checkpoint struct {
 // Head is the entry that was verified last.
 func (c Checkpoint) Head() Head { return c.standing.Head }
 
-// Checkpoints are a file outside the control database, beside the [Anchor], that only its gateway can have written: it is signed. An older file is as good as a newer
-// one: more has to be verified again.
+// Checkpoints are a file outside the control database, beside the [Anchor], that only its gateway can have written: it
+// is signed. An older file is as good as a newer one: more has to be verified again.
 type Checkpoints struct {
 	path   string
 	signer *Signer
@@ -67,7 +68,8 @@ func (c *Checkpoints) Write(all []Checkpoint) error {
 	return replaceFile(c.path, file)
 }
 
-// Read gives the checkpoints in the file: none while there is no file, an error when it cannot be read or was not written with the signer's key.
+// Read gives the checkpoints in the file: none while there is no file, an error when it cannot be read or was not
+// written with the signer's key.
 func (c *Checkpoints) Read() ([]Checkpoint, error) {
 	data, err := os.ReadFile(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +80,8 @@ func (c *Checkpoints) Read() ([]Checkpoint, error) {
 	}
 	var file checkpointsText
 	var texts []checkpointText
-	if err := json.Unmarshal(data, &file); err != nil || !ed25519.Verify(c.signer.Public(), signedCheckpoints(file.Checkpoints), file.Signature) {
+	if err := json.Unmarshal(data, &file); err != nil || !ed25519.Verify(c.signer.Public(), signedCheckpoints(file.Checkpoints),
+		file.Signature) {
 		return nil, fmt.Errorf("budget: the checkpoints %s were not signed with this gateway's key", c.path)
 	}
 	if err := json.Unmarshal(file.Checkpoints, &texts); err != nil {

@@ -49,7 +49,8 @@ type tally struct {
 func (a *tally) balance() Balance {
 	spent := a.used
 	spent.subtract(a.reserved)
-	return Balance{Account: a.Account, Spent: spent.loss(), Reserved: a.reserved.loss(), Frozen: a.frozen, Opened: a.opened, Busy: a.busy, Refills: a.refills}
+	return Balance{Account: a.Account, Spent: spent.loss(), Reserved: a.reserved.loss(), Frozen: a.frozen, Opened: a.opened,
+		Busy: a.busy, Refills: a.refills}
 }
 
 // line is an entry and the accounts that it is about.
@@ -375,7 +376,8 @@ func (d *desk) define(by string, a *tally, kind EntryKind, refill Refill) {
 	d.accounts[a.ID], a.defined = a, true
 	a.ceiling = mechanisms.Loss{Epsilon: a.Limit.Epsilon, Rho: a.Limit.Rho, Delta: a.Limit.Delta}
 	if used := a.used.loss(); !a.Limit.covers(used) {
-		a.ceiling = mechanisms.Loss{Epsilon: max(a.Limit.Epsilon, used.Epsilon), Rho: max(a.Limit.Rho, used.Rho), Delta: max(a.Limit.Delta, a.Limit.deltaOf(used))}
+		a.ceiling = mechanisms.Loss{Epsilon: max(a.Limit.Epsilon, used.Epsilon), Rho: max(a.Limit.Rho, used.Rho),
+			Delta: max(a.Limit.Delta, a.Limit.deltaOf(used))}
 	}
 	id, limit := a.ID, a.Limit
 	added := mechanisms.Loss{Epsilon: refill.Epsilon, Rho: refill.Rho, Delta: refill.Delta}

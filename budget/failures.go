@@ -44,7 +44,8 @@ func (r Reset) account() *AccountID {
 // resetOf reads a reset; ok is false for an entry that is none.
 func resetOf(e Entry) (r Reset, ok bool) {
 	var record resetRecord
-	if e.Kind != EntryReset || json.Unmarshal(e.AccountText, &record) != nil || record.Analyst == "" || len(e.AccountIDs) != 0 || e.Reservation != "" {
+	if e.Kind != EntryReset || json.Unmarshal(e.AccountText, &record) != nil || record.Analyst == "" || len(e.AccountIDs) != 0 ||
+		e.Reservation != "" {
 		return Reset{}, false
 	}
 	return Reset{Dataset: e.Dataset, Analyst: record.Analyst}, true

@@ -8,8 +8,8 @@ import (
 	"noisegate/internal/fault"
 )
 
-// Import says that votes are read from somewhere into a version of an ensemble. Whoever imports learns whether what was read is votes, so it is written down, also when
-// nothing came of it.
+// Import says that votes are read from somewhere into a version of an ensemble. Whoever imports learns whether what was
+// read is votes, so it is written down, also when nothing came of it.
 type Import struct {
 	Dataset, Ensemble string
 	Version           int64
@@ -46,7 +46,8 @@ func (i Import) account() *AccountID {
 // importOf reads an import; ok is false for an entry that is none.
 func importOf(e Entry) (i Import, ok bool) {
 	var record importRecord
-	if e.Kind != EntryImport || json.Unmarshal(e.AccountText, &record) != nil || record.Ensemble == "" || len(e.AccountIDs) != 0 || e.Reservation != "" {
+	if e.Kind != EntryImport || json.Unmarshal(e.AccountText, &record) != nil || record.Ensemble == "" || len(e.AccountIDs) != 0 ||
+		e.Reservation != "" {
 		return Import{}, false
 	}
 	return Import{Dataset: e.Dataset, Ensemble: record.Ensemble, Version: record.Version, Source: record.Source}, true

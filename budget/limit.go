@@ -60,11 +60,12 @@ const DisplayDelta mechanisms.AttoDelta = 1_000_000_000 // 10⁻⁹
 // grow, so the τi of the second kind are those of a prefix that satisfies the ε clause: on every path they sum to at most min(Στ, T),
 // and all together to at most δa, by admission. So anything is marked with probability at most δa.
 //
-// Of transcripts without a mark, split those in A, whose final sums satisfy the ε clause, from B, the others, which satisfy the ρ clause. All
-// prefixes of a transcript in A satisfy the ε clause, so that its unmarked density is Π(1-δi)·p'i <= e^E·Π(1-δi)·qi, which is e^E times
-// a part of its density under the neighbour. That of a transcript in B is at most Π(1-δi)·pi, as an analyst would have produced it who stops
-// before breaking the ρ clause: by the ρ-zCDP filter (Feldman and Zrnic 2021; Whitehouse et al. 2023) with R = RhoFor(E, δz), its
-// probability is at most e^E·Q(S∩B) + δz for every event S. Adding up: P(S) <= δa + e^E·Q(S∩A) + e^E·Q(S∩B) + δz = e^E·Q(S) + δ.
+// Of transcripts without a mark, split those in A, whose final sums satisfy the ε clause, from B, the others, which
+// satisfy the ρ clause. All prefixes of a transcript in A satisfy the ε clause, so that its unmarked density is
+// Π(1-δi)·p'i <= e^E·Π(1-δi)·qi, which is e^E times a part of its density under the neighbour. That of a transcript in
+// B is at most Π(1-δi)·pi, as an analyst would have produced it who stops before breaking the ρ clause: by the ρ-zCDP
+// filter (Feldman and Zrnic 2021; Whitehouse et al. 2023) with R = RhoFor(E, δz), its probability is at most e^E·Q(S∩B) +
+// δz for every event S. Adding up: P(S) <= δa + e^E·Q(S∩A) + e^E·Q(S∩B) + δz = e^E·Q(S) + δ.
 //
 // Tails count in both clauses, though only A needs them: who may go on in B after the tails of A failed, and only then, would otherwise
 // spend δa twice. T bounds what they can take from B.

@@ -25,7 +25,8 @@ type readThenUpdate struct {
 
 func newReadThenUpdate(t *testing.T, d *pgtest.ControlDatabase) *readThenUpdate {
 	t.Helper()
-	d.Exec(t, "CREATE TABLE twin (dataset text PRIMARY KEY, cap bigint NOT NULL, used bigint NOT NULL DEFAULT 0, changes bigint NOT NULL DEFAULT 0)")
+	d.Exec(t, "CREATE TABLE twin (dataset text PRIMARY KEY, cap bigint NOT NULL, used bigint NOT NULL DEFAULT 0, changes bigint NOT "+
+		"NULL DEFAULT 0)")
 	return &readThenUpdate{pool: pgtest.PoolOf(t, d.DSN),
 		amount: map[budget.ReservationID]mechanisms.PicoEpsilon{}}
 }
@@ -37,7 +38,8 @@ func (l *readThenUpdate) SetLimit(ctx context.Context, _ string, a budget.Accoun
 		_, err := l.pool.Exec(ctx, "INSERT INTO twin (dataset, cap) VALUES ($1, $2)", a.ID.Dataset, a.Limit.Epsilon)
 		return err
 	}
-	return l.write(ctx, change{charge: changeOf(a.Limit), verb: limits}, "UPDATE twin SET cap = $2, changes = changes + 1 WHERE dataset = $1 RETURNING changes, used",
+	return l.write(ctx, change{charge: changeOf(a.Limit), verb: limits},
+		"UPDATE twin SET cap = $2, changes = changes + 1 WHERE dataset = $1 RETURNING changes, used",
 		a.ID.Dataset, a.Limit.Epsilon)
 }
 
@@ -58,7 +60,8 @@ func (l *readThenUpdate) Reserve(ctx context.Context, c budget.Charge) (budget.O
 	l.mu.Lock()
 	l.amount[c.ID] = c.Loss.Epsilon
 	l.mu.Unlock()
-	return budget.Outcome{Reserved: &budget.Reservation{ID: c.ID}}, l.use(ctx, change{charge: c.ID, verb: reserves}, c.Dataset, used+c.Loss.Epsilon)
+	return budget.Outcome{Reserved: &budget.Reservation{ID: c.ID}},
+		l.use(ctx, change{charge: c.ID, verb: reserves}, c.Dataset, used+c.Loss.Epsilon)
 }
 
 func (l *readThenUpdate) Void(ctx context.Context, id budget.ReservationID) error {

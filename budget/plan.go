@@ -42,8 +42,9 @@ var ErrSlotTaken = errors.New("budget: another query drew the slot")
 
 // PlanLoss is the price of a list of slots at δ.
 //
-// Its ε is the smallest that a sound accountant gives the whole list: the sum, which needs no δ; the PLD of the list; where there is Gaussian
-// noise, whose law depends on sensitivities that are not known yet, its Rényi curve. Its ρ is Σρ, which needs no δ either.
+// Its ε is the smallest that a sound accountant gives the whole list: the sum, which needs no δ; the PLD of the list;
+// where there is Gaussian noise, whose law depends on sensitivities that are not known yet, its Rényi curve. Its ρ is
+// Σρ, which needs no δ either.
 //
 // Why it may be charged as one release. Fix two neighbours.
 //
@@ -62,7 +63,8 @@ var ErrSlotTaken = errors.New("budget: another query drew the slot")
 //  3. In the ρ clause it counts Σρ: each slot is ρ-zCDP by itself, so that it is just a list of releases that was paid in advance.
 //
 // The proof at [NewLimit] then holds with one change. The plan has no coin that both halves share; its δ is spent in half A, P(S∩A) <=
-// e^E·Q(S∩A) + Σδ of plans, and not at all in half B. The sum of all is still at most δa + δz = δ, as admission adds the plans' δ to the coins'.
+// e^E·Q(S∩A) + Σδ of plans, and not at all in half B. The sum of all is still at most δa + δz = δ, as admission adds
+// the plans' δ to the coins'.
 func PlanLoss(slots []mechanisms.Slot, delta mechanisms.AttoDelta) (mechanisms.Loss, error) {
 	if len(slots) == 0 || len(slots) > MaxSlots || delta <= 0 || delta > mechanisms.MaxDelta {
 		return mechanisms.Loss{}, fmt.Errorf("budget: a plan of %d slots at a δ of %s", len(slots), delta)
@@ -109,7 +111,8 @@ func slotEvent(s mechanisms.Slot) (Repeated, error) {
 // checkPlan refuses what only a defect of the caller can produce.
 func (c Charge) checkPlan() error {
 	if len(c.Registers) > 0 {
-		if c.Draws != nil || len(c.Registers) > MaxSlots || slices.ContainsFunc(c.Registers, func(s mechanisms.Slot) bool { return s.Check() != nil }) {
+		if c.Draws != nil || len(c.Registers) > MaxSlots || slices.ContainsFunc(c.Registers,
+			func(s mechanisms.Slot) bool { return s.Check() != nil }) {
 			return fault.Internal(errors.New("budget: a charge registers a plan that is none"))
 		}
 	}

@@ -25,11 +25,13 @@ func TestPlanLoss(t *testing.T) {
 		rho       mechanisms.PicoRho
 		delta     mechanisms.AttoDelta
 	}{
-		"one":        {laplaceSlots(1, 100), 0.09999, 0.1, 4_995_837_496, delta},
-		"ten":        {laplaceSlots(10, 100), 0.999, 1, 49_958_374_960, delta},
-		"hundred":    {laplaceSlots(100, 100), 4.6, 5.1, 499_583_749_600, delta},
-		"gaussian":   {gaussianSlots(20, 5000), 2, 2.142, 100_000_000_000, delta},                                                     // below CKS20's 2.1419389 at ρ 0.1
-		"both kinds": {slices.Concat(laplaceSlots(50, 100), gaussianSlots(20, 5000)), 4, 5, 249_791_874_800 + 100_000_000_000, delta}, // above the ε of either
+		"one":     {laplaceSlots(1, 100), 0.09999, 0.1, 4_995_837_496, delta},
+		"ten":     {laplaceSlots(10, 100), 0.999, 1, 49_958_374_960, delta},
+		"hundred": {laplaceSlots(100, 100), 4.6, 5.1, 499_583_749_600, delta},
+		// below CKS20's 2.1419389 at ρ 0.1
+		"gaussian": {gaussianSlots(20, 5000), 2, 2.142, 100_000_000_000, delta},
+		// above the ε of either
+		"both kinds": {slices.Concat(laplaceSlots(50, 100), gaussianSlots(20, 5000)), 4, 5, 249_791_874_800 + 100_000_000_000, delta},
 	} {
 		got, err := PlanLoss(c.slots, delta)
 		if err != nil {
@@ -41,7 +43,8 @@ func TestPlanLoss(t *testing.T) {
 		}
 		reversed := slices.Clone(c.slots)
 		slices.Reverse(reversed)
-		if again, err := PlanLoss(reversed, delta); err != nil || again.Rho != got.Rho || math.Abs(float64(again.Epsilon-got.Epsilon)) > 1e-9*float64(got.Epsilon) {
+		if again, err := PlanLoss(reversed, delta); err != nil || again.Rho != got.Rho ||
+			math.Abs(float64(again.Epsilon-got.Epsilon)) > 1e-9*float64(got.Epsilon) {
 			t.Errorf("%s: in another order %+v, %v", name, again, err)
 		}
 	}
@@ -100,7 +103,8 @@ func TestPlanLossRefuses(t *testing.T) {
 func TestPlanLossExtremes(t *testing.T) {
 	small, large := mechanisms.Slot{Epsilon: 1}, mechanisms.Slot{Epsilon: mechanisms.MaxEpsilon}
 	for _, slots := range [][]mechanisms.Slot{
-		{small}, {large}, {small, large}, {{Rho: 1}}, {{Rho: 1}, small}, {{Rho: 1}, {Rho: 1_000_000_000_000}}, slices.Repeat([]mechanisms.Slot{large}, MaxSlots),
+		{small}, {large}, {small, large}, {{Rho: 1}}, {{Rho: 1}, small}, {{Rho: 1}, {Rho: 1_000_000_000_000}},
+		slices.Repeat([]mechanisms.Slot{large}, MaxSlots),
 	} {
 		for _, delta := range []mechanisms.AttoDelta{1, 1_000_000_000, mechanisms.MaxDelta} {
 			got, err := PlanLoss(slots, delta)

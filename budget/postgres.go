@@ -34,8 +34,9 @@ type Postgres struct {
 	swept    time.Time // no charge from before is open
 }
 
-// sweepMargin is how much older than it should be a charge may be that [Postgres.ExpireOlder] had not seen: clocks differ, and transactions take time. What
-// is older still is found when the next gateway starts; until then it counts as spent, as it does afterwards.
+// sweepMargin is how much older than it should be a charge may be that [Postgres.ExpireOlder] had not seen: clocks
+// differ, and transactions take time. What is older still is found when the next gateway starts; until then it counts
+// as spent, as it does afterwards.
 const sweepMargin = 24 * time.Hour
 
 // attempts bounds how often a transaction is run that lost a race or a connection.

@@ -13,8 +13,8 @@ import (
 	"noisegate/migrations"
 )
 
-// A ledger from before the chain verifies after its migration, replays what it answered, ends what is open, and goes on in a chain. What was edited in it
-// since is found as far as its balances tell.
+// A ledger from before the chain verifies after its migration, replays what it answered, ends what is open, and goes on
+// in a chain. What was edited in it since is found as far as its balances tell.
 func testBeforeTheChain(t *testing.T, d *pgtest.ControlDatabase) {
 	owner := d.Conn(t, d.OwnerDSN)
 	run := func(pattern string, want int) {
@@ -33,7 +33,8 @@ func testBeforeTheChain(t *testing.T, d *pgtest.ControlDatabase) {
 			}
 		}
 	}
-	if _, err := owner.Exec(t.Context(), fmt.Sprintf("CREATE TABLE noisegate.schema_migration AS SELECT %d AS number", migrations.Newest())); err != nil {
+	if _, err := owner.Exec(t.Context(), fmt.Sprintf("CREATE TABLE noisegate.schema_migration AS SELECT %d AS number",
+		migrations.Newest())); err != nil {
 		t.Fatal(err)
 	}
 	run("../migrations/00[123]_*.sql", 3)
@@ -71,7 +72,8 @@ func testBeforeTheChain(t *testing.T, d *pgtest.ControlDatabase) {
 	draws.Draws = &budget.Draw{Plan: "plan", From: 2, Count: 1}
 	reserve(t, l, draws)
 	b, err := l.Balances(t.Context(), []budget.AccountID{own.ID})
-	if want := (mechanisms.Loss{Epsilon: 7 + 10 + 10 + 20 + 4, Rho: 3, Delta: 2}); err != nil || b[0].Spent != want || !b[0].Reserved.IsZero() {
+	if want := (mechanisms.Loss{Epsilon: 7 + 10 + 10 + 20 + 4, Rho: 3, Delta: 2}); err != nil || b[0].Spent != want ||
+		!b[0].Reserved.IsZero() {
 		t.Errorf("%+v, %v, want %+v", b, err, want)
 	}
 	if v := verified(); v.Unchained != 19 || v.Entries != 3 {

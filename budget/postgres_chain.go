@@ -48,7 +48,8 @@ func (p *Postgres) follows(s *session) error {
 	}
 	p.heads.mu.Lock()
 	defer p.heads.mu.Unlock()
-	return p.heads.breaks(&BrokenError{Dataset: s.dataset, Seq: seen.Seq, What: "it was there and is not any more: the ledger is older than it was"})
+	return p.heads.breaks(&BrokenError{Dataset: s.dataset, Seq: seen.Seq,
+		What: "it was there and is not any more: the ledger is older than it was"})
 }
 
 // breaks stops a dataset: it takes no operation until the gateway is started again, and then only if it verifies.

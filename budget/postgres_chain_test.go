@@ -54,13 +54,15 @@ func edits() []string {
 	var all []string
 	for _, set := range []string{
 		"epsilon = epsilon - 1", "epsilon = 0", "unbounded = true", "rho = 5", "delta = 1", "at = at - interval '1 second'",
-		"analyst = 'bob'", "account_ids = '{1}'", "digest = sha256('x')", "hash = sha256('x')", "charge_id = 'c39'", "kind = 'expire', digest = NULL",
+		"analyst = 'bob'", "account_ids = '{1}'", "digest = sha256('x')", "hash = sha256('x')", "charge_id = 'c39'",
+		"kind = 'expire', digest = NULL",
 		"seq = 100000", "dataset = 'other'",
 	} {
 		all = append(all, "UPDATE noisegate.entry SET "+set+" WHERE kind = 'settle' AND charge_id = 'c16'")
 	}
 	for _, set := range []string{
-		"mechanisms = '[]'", "mechanisms = (mechanisms::text || ' ')::json", "digest = sha256('y')", "seq = 0 - seq", "charge_id = 'none'", "hash = NULL",
+		"mechanisms = '[]'", "mechanisms = (mechanisms::text || ' ')::json", "digest = sha256('y')", "seq = 0 - seq", "charge_id = 'none'",
+		"hash = NULL",
 	} {
 		all = append(all, "UPDATE noisegate.entry SET "+set+" WHERE kind = 'reserve' AND charge_id = 'c20'")
 	}
@@ -78,7 +80,8 @@ func edits() []string {
 	}
 	for _, set := range []string{
 		"used_epsilon = used_epsilon - 10", "used_rho = 1", "used_epsilon = used_epsilon + 1", "epsilon_cap = 2000000, epsilon_ceiling = 2000000",
-		"origin = CASE origin WHEN 'policy' THEN 'steward' ELSE 'policy' END", "replay_only = true", "frozen = true", "rate_per = 0, tranche_every = 1",
+		"origin = CASE origin WHEN 'policy' THEN 'steward' ELSE 'policy' END", "replay_only = true", "frozen = true",
+		"rate_per = 0, tranche_every = 1",
 		"opened_at = opened_at - interval '1 day'",
 	} {
 		all = append(all, "UPDATE noisegate.account SET "+set+" WHERE name = 'ana'")

@@ -29,8 +29,8 @@ func checkpointsAt(t *testing.T) (*budget.Checkpoints, string) {
 	return budget.NewCheckpoints(path, signer), path
 }
 
-// A start goes on from a checkpoint: it finds what was done to accounts, open charges, plans and the end of the chain, and what was done to newer entries. The rest is
-// found by the look at the whole that follows.
+// A start goes on from a checkpoint: it finds what was done to accounts, open charges, plans and the end of the chain,
+// and what was done to newer entries. The rest is found by the look at the whole that follows.
 func testCheckpoint(t *testing.T, d *pgtest.ControlDatabase) {
 	l := open(t, d)
 	everyKind(t, l)
@@ -137,7 +137,8 @@ func TestCheckpointsAreSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"nothing": "", "more": strings.Replace(string(good), "[]", "[ ]", 1), "cut off": string(good[:len(good)-9]), "no signature": `{"checkpoints":[]}`,
+		"nothing": "", "more": strings.Replace(string(good), "[]", "[ ]", 1), "cut off": string(good[:len(good)-9]),
+		"no signature":      `{"checkpoints":[]}`,
 		"another gateway's": string(foreign),
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

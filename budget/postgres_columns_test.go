@@ -11,9 +11,10 @@ import (
 	"noisegate/mechanisms"
 )
 
-// notFound are the tables and columns of the control database whose edits the ledger does not find, and why it need not: they give nothing back that was charged.
-// What is charged next rests on the two that say what people's rows are worth, policy and pate_ensemble: each charge keeps what it took from them, its
-// sensitivities and scales, for whoever audits.
+// notFound are the tables and columns of the control database whose edits the ledger does not find, and why it need
+// not: they give nothing back that was charged. What is charged next rests on the two that say what people's rows are
+// worth, policy and pate_ensemble: each charge keeps what it took from them, its sensitivities and scales, for whoever
+// audits.
 func notFound() map[string]string {
 	return map[string]string{
 		"account.busy_until": "a brake for at most a day, which promises nothing; a cap is what bounds charges",
@@ -23,9 +24,10 @@ func notFound() map[string]string {
 		"schema_migration":   "it says which program may read the schema",
 		"pate_ensemble":      "what stewards declared, teachers per person among it; what was sold at it is in the entries of the charges",
 		"pate_votes":         "protected data",
-		"pate_answer":        "labels are given again, never charged again; those that were bought have their digest in the answer of their charge",
-		"pate_purchase":      "who may have a label again, free: an edit charges nobody, and shows no vote",
-		"pate_epsilon":       "given again, never charged again; the answer of its charge is in the chain",
+		"pate_answer": "labels are given again, never charged again; those that were bought have their digest in the answer of " +
+			"their charge",
+		"pate_purchase": "who may have a label again, free: an edit charges nobody, and shows no vote",
+		"pate_epsilon":  "given again, never charged again; the answer of its charge is in the chain",
 	}
 }
 
@@ -106,7 +108,8 @@ func everyKind(t *testing.T, l *budget.Postgres) {
 	failed(l.Settle(t.Context(), "settled", mechanisms.Loss{Epsilon: 7}, []byte("answer")))
 	apart := charge("apart", mechanisms.Loss{Epsilon: 10, Rho: 4}, whole, own)
 	reserve(t, l, apart)
-	failed(l.SettleApart(t.Context(), "apart", budget.Apart{Own: mechanisms.Loss{Epsilon: 8, Rho: 3}, Shared: mechanisms.Loss{Epsilon: 5}}, []byte("apart")))
+	failed(l.SettleApart(t.Context(), "apart", budget.Apart{Own: mechanisms.Loss{Epsilon: 8, Rho: 3},
+		Shared: mechanisms.Loss{Epsilon: 5}}, []byte("apart")))
 	failed(l.Void(t.Context(), "voided"))
 	failed(l.Expire(t.Context(), "expired"))
 	reserve(t, l, again)
@@ -128,7 +131,8 @@ func scheduled(name string) budget.Account {
 	return a
 }
 
-// Every column of every row is edited, one by one, by a superuser whom no trigger and no constraint stops. Columns that are added later are edited too.
+// Every column of every row is edited, one by one, by a superuser whom no trigger and no constraint stops. Columns that
+// are added later are edited too.
 func testEveryColumnIsCovered(t *testing.T, d *pgtest.ControlDatabase) {
 	l := open(t, d)
 	everyKind(t, l)
@@ -148,7 +152,8 @@ func testEveryColumnIsCovered(t *testing.T, d *pgtest.ControlDatabase) {
 		}
 		for row := range covered[c.table] {
 			edits++
-			d.Exec(t, fmt.Sprintf("UPDATE noisegate.%[1]s SET %[2]s = %[3]s WHERE ctid = (SELECT ctid FROM noisegate.%[1]s t ORDER BY t::text OFFSET %[4]d LIMIT 1)",
+			d.Exec(t, fmt.Sprintf("UPDATE noisegate.%[1]s SET %[2]s = %[3]s WHERE ctid = (SELECT ctid FROM noisegate.%[1]s t ORDER BY "+
+				"t::text OFFSET %[4]d LIMIT 1)",
 				c.table, c.name, c.edited(t), row))
 			var broken *budget.BrokenError
 			if err := l.VerifyAll(t.Context()); !errors.As(err, &broken) {

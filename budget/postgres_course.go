@@ -9,9 +9,10 @@ import (
 	"noisegate/internal/fault"
 )
 
-// course is the way of one dataset's batches to the ledger. As long as no other gateway writes to it, they are decided from memory and sent behind each other:
-// each on the assumption that those before it will be committed, which its first statement makes sure of (sql/advance.sql). So one that was not takes those behind it
-// along, and whoever is told of a commit is told of one that everything before it has.
+// course is the way of one dataset's batches to the ledger. As long as no other gateway writes to it, they are decided
+// from memory and sent behind each other: each on the assumption that those before it will be committed, which its
+// first statement makes sure of (sql/advance.sql). So one that was not takes those behind it along, and whoever is told
+// of a commit is told of one that everything before it has.
 type course struct {
 	ledger  *Postgres
 	dataset string
@@ -113,7 +114,8 @@ func (c *course) hangUp() {
 	c.stream = nil
 }
 
-// recover finds out what became of all that is on its way, after the oldest was not answered by a commit, and does again what was not committed.
+// recover finds out what became of all that is on its way, after the oldest was not answered by a commit, and does
+// again what was not committed.
 func (c *course) recover(failure error) {
 	sessions := c.onWay
 	c.onWay = nil
@@ -138,9 +140,10 @@ func (c *course) recover(failure error) {
 // run implements [outlet].
 func (c *course) run(batch []*operation) { c.again(batch, nil) }
 
-// again runs a batch in one transaction, which looks at the ledger first: also whether another one, lost, was committed that had been sent for it and was not
-// answered. If it was not, it cannot be any more once this one is, because it only writes where the journal ended before; and this one does write, because at
-// the same end of the journal and a later time nothing is refused that was admitted.
+// again runs a batch in one transaction, which looks at the ledger first: also whether another one, lost, was committed
+// that had been sent for it and was not answered. If it was not, it cannot be any more once this one is, because it
+// only writes where the journal ended before; and this one does write, because at the same end of the journal and a
+// later time nothing is refused that was admitted.
 //
 // A failure that one of the operations may have caused does not touch the others: then each is tried by itself.
 func (c *course) again(batch []*operation, lost *session) {
@@ -177,7 +180,8 @@ func (c *course) again(batch []*operation, lost *session) {
 			}
 		}
 		var broken *BrokenError
-		if ctx.Err() != nil || errors.Is(err, errUndecided) || errors.Is(err, errCommitted) || errors.Is(err, errSchema) || errors.As(err, &broken) {
+		if ctx.Err() != nil || errors.Is(err, errUndecided) || errors.Is(err, errCommitted) || errors.Is(err, errSchema) ||
+			errors.As(err, &broken) {
 			break
 		}
 	}

@@ -13,8 +13,9 @@ import (
 	"noisegate/mechanisms"
 )
 
-// Batches that go behind each other, each on the assumption that the one before it is committed. There are so many clients of one gateway that batches overlap. Whatever
-// happens to a batch, nobody is left without an answer, and everybody has what he was told of, once.
+// Batches that go behind each other, each on the assumption that the one before it is committed. There are so many
+// clients of one gateway that batches overlap. Whatever happens to a batch, nobody is left without an answer, and
+// everybody has what he was told of, once.
 
 // overlap lets clients spend, each so often, on an account that has just enough, and tells of each charge.
 func overlap(t *testing.T, dsn string, clients, each int, charged func(l budget.Ledger, c budget.Charge, own budget.Account)) {
@@ -52,7 +53,8 @@ func overlap(t *testing.T, dsn string, clients, each int, charged func(l budget.
 	}
 }
 
-// Now and then one cannot be written from memory, and takes the one behind it along. There is one connection: nobody holds it and waits for another.
+// Now and then one cannot be written from memory, and takes the one behind it along. There is one connection: nobody
+// holds it and waits for another.
 func testOverlap(t *testing.T, d *pgtest.ControlDatabase) {
 	overlap(t, d.LedgerDSN+"&pool_max_conns=1", 32, 60, func(l budget.Ledger, c budget.Charge, own budget.Account) {
 		switch rand.IntN(20) {

@@ -13,13 +13,15 @@ import (
 	"noisegate/mechanisms"
 )
 
-// Everything that may happen to a ledger happens at once, on two datasets and through three gateways, which know nothing of each other: nobody waits in a
-// circle, nothing fails but for the reasons that the ledger has, it verifies, and each entry kept the rules.
+// Everything that may happen to a ledger happens at once, on two datasets and through three gateways, which know
+// nothing of each other: nobody waits in a circle, nothing fails but for the reasons that the ledger has, it verifies,
+// and each entry kept the rules.
 func testCrowd(t *testing.T, d *pgtest.ControlDatabase) {
 	const clients, each = 12, 150
 	gateways := []*budget.Postgres{open(t, d), open(t, d), open(t, d)}
 	accounts := func(dataset string) []budget.Account {
-		all := []budget.Account{account(budget.DatasetScope, "", 4_000), account(budget.GroupScope, "lab", 3_000), account(budget.AnalystScope, "ana", 2_000)}
+		all := []budget.Account{account(budget.DatasetScope, "", 4_000), account(budget.GroupScope, "lab", 3_000),
+			account(budget.AnalystScope, "ana", 2_000)}
 		for i := range all {
 			all[i].ID.Dataset = dataset
 		}

@@ -62,8 +62,8 @@ func (s *session) layOut(ctx context.Context) (found bool, err error) {
 	return true, nil
 }
 
-// openCharge is a charge that this process reserved, as long as it has not ended: what a desk needs to end it. Should another gateway have ended
-// it, then PostgreSQL refuses to end it again, and it is looked at.
+// openCharge is a charge that this process reserved, as long as it has not ended: what a desk needs to end it. Should
+// another gateway have ended it, then PostgreSQL refuses to end it again, and it is looked at.
 type openCharge struct {
 	dataset, analyst string
 	id               ReservationID

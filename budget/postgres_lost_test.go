@@ -12,8 +12,9 @@ import (
 	"noisegate/mechanisms"
 )
 
-// A crash takes back the numbers that transactions had drawn which it took back as well, and whoever comes first afterwards draws them again. A gateway whose
-// answer was lost in the crash must not take another's entry of that number for its own.
+// A crash takes back the numbers that transactions had drawn which it took back as well, and whoever comes first
+// afterwards draws them again. A gateway whose answer was lost in the crash must not take another's entry of that
+// number for its own.
 func testNumberGivenTwice(t *testing.T, d *pgtest.ControlDatabase) {
 	opener, here, there := open(t, d), open(t, d), open(t, d) // those two have no numbers at hand
 	own := account(budget.AnalystScope, "ana", 100)
@@ -69,8 +70,8 @@ func testNumberGivenTwice(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 }
 
-// A standby that lagged takes over, and another gateway, which has not seen what is lost, writes beyond it before this one looks: more entries than there were do
-// not make up for the ones that are gone.
+// A standby that lagged takes over, and another gateway, which has not seen what is lost, writes beyond it before this
+// one looks: more entries than there were do not make up for the ones that are gone.
 func testOlderLedgerWrittenOn(t *testing.T, d *pgtest.ControlDatabase) {
 	here, there := open(t, d), open(t, d)
 	own := account(budget.AnalystScope, "ana", 100)

@@ -115,7 +115,8 @@ func testReplayBeforeRefusal(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 }
 
-// Who gives up while the ledger is busy leaves nothing behind: what was not begun is not, and what was committed nevertheless is taken back.
+// Who gives up while the ledger is busy leaves nothing behind: what was not begun is not, and what was committed
+// nevertheless is taken back.
 func testGivenUp(t *testing.T, d *pgtest.ControlDatabase) {
 	l := open(t, d)
 	own := account(budget.AnalystScope, "ana", 100)

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// remembered is what the last batch of a dataset left: enough for the next one to decide without a look at the ledger, if nobody wrote in between. That is not
-// assumed: the batch is written only if the chain still ends at head (see sql/advance.sql), and every change of an account is an entry of the
-// chain. Questions and keys are not remembered; that they are new is for the unique indexes to say.
+// remembered is what the last batch of a dataset left: enough for the next one to decide without a look at the ledger,
+// if nobody wrote in between. That is not assumed: the batch is written only if the chain still ends at head (see
+// sql/advance.sql), and every change of an account is an entry of the chain. Questions and keys are not remembered;
+// that they are new is for the unique indexes to say.
 type remembered struct {
 	head     Head
 	alone    int // batches in a row before which no other gateway wrote
@@ -19,18 +20,19 @@ type remembered struct {
 	readAt   time.Time // by this process's monotonic clock
 }
 
-// aloneFor is after how many batches without another gateway's in between the next is decided from memory. Where gateways take turns, deciding in vain
-// would take longer than to look.
+// aloneFor is after how many batches without another gateway's in between the next is decided from memory. Where
+// gateways take turns, deciding in vain would take longer than to look.
 const aloneFor = 8
 
-// stocked is for how many batches like the last there shall be numbers: two may be on their way before the first has told the numbers that it drew.
+// stocked is for how many batches like the last there shall be numbers: two may be on their way before the first has
+// told the numbers that it drew.
 const stocked = 4
 
 // trusted bounds how long time is counted on from the server's clock by this process's own.
 const trusted = time.Second
 
-// recall prepares a session from memory; false when it takes more than is remembered. Only requests and the ends of charges that this process
-// reserved are decided so.
+// recall prepares a session from memory; false when it takes more than is remembered. Only requests and the ends of
+// charges that this process reserved are decided so.
 func (m *remembered) recall(s *session) bool {
 	if m == nil || m.alone < aloneFor || time.Since(m.readAt) > trusted || len(m.seqs) < len(s.batch) {
 		return false
@@ -64,8 +66,8 @@ func (m *remembered) recall(s *session) bool {
 	return true
 }
 
-// admitted reports whether every operation of the session was, and wrote something. A refusal is never from memory: nothing would be written, and so
-// nothing would tell that it is still true.
+// admitted reports whether every operation of the session was, and wrote something. A refusal is never from memory:
+// nothing would be written, and so nothing would tell that it is still true.
 func (s *session) admitted() bool {
 	return errors.Join(s.errors...) == nil && len(s.desk.journal) >= len(s.batch) && len(s.desk.journal) <= len(s.seqs)
 }
@@ -82,7 +84,8 @@ func (m *remembered) learn(s *session) {
 	m.seqs, m.clock, m.readAt = append(m.seqs, s.next...), s.clock, s.readAt
 }
 
-// forget is what is remembered after a session that did not come about as expected: where it began, so that it shows whether another gateway wrote.
+// forget is what is remembered after a session that did not come about as expected: where it began, so that it shows
+// whether another gateway wrote.
 func (m *remembered) forget(began Head) *remembered {
 	return &remembered{head: began, alone: m.alone, accounts: map[AccountID]*tally{}}
 }

@@ -92,7 +92,8 @@ func testOtherSchema(t *testing.T, d *pgtest.ControlDatabase) {
 	queued(t, d, 1)
 	migrates := make(chan error, 1)
 	go func() {
-		_, err := owner.Exec(t.Context(), "BEGIN; LOCK TABLE noisegate.schema_migration IN ACCESS EXCLUSIVE MODE; LOCK TABLE noisegate.chain IN ACCESS EXCLUSIVE MODE; COMMIT")
+		_, err := owner.Exec(t.Context(), "BEGIN; LOCK TABLE noisegate.schema_migration IN ACCESS EXCLUSIVE MODE; LOCK TABLE "+
+			"noisegate.chain IN ACCESS EXCLUSIVE MODE; COMMIT")
 		migrates <- err
 	}()
 	queued(t, d, 2)

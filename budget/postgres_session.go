@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// sessionPatience bounds how long a batch may take to be answered, to find out what became of it, and to be done again, retries included; each by itself.
+// sessionPatience bounds how long a batch may take to be answered, to find out what became of it, and to be done again,
+// retries included; each by itself.
 const sessionPatience = 10 * time.Second
 
 // attempt runs a transaction; nil when it is committed.
@@ -36,8 +37,9 @@ func (p *Postgres) tell(s *session) {
 	}
 }
 
-// resolve finds out whether a transaction was committed whose answer was lost: whether its last entry is there. The dataset is locked first, so that
-// the transaction has ended by then. It gives nil if it was, and the failure if it was not and may be run again.
+// resolve finds out whether a transaction was committed whose answer was lost: whether its last entry is there. The
+// dataset is locked first, so that the transaction has ended by then. It gives nil if it was, and the failure if it was
+// not and may be run again.
 func (p *Postgres) resolve(ctx context.Context, s *session, failure error) error {
 	last := s.desk.journal[len(s.desk.journal)-1]
 	if last.Seq == 0 {
@@ -161,7 +163,8 @@ func outcomeUnknown(err error) bool {
 	}
 }
 
-// mayBeOnesFault recognises errors of the classes "data exception" and "integrity constraint violation": something in the batch cannot be written.
+// mayBeOnesFault recognises errors of the classes "data exception" and "integrity constraint violation": something in
+// the batch cannot be written.
 func mayBeOnesFault(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))

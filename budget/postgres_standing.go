@@ -19,7 +19,8 @@ func readTables(ctx context.Context, tx pgx.Tx, s standing) (t tables, err error
 		var id ReservationID
 		var is state
 		var c standingCharge
-		err = row.Scan(&id, nil, nil, nil, &c.Accounts, &is, &c.Loss.Epsilon, &c.Loss.Unbounded, &c.Loss.Rho, &c.Loss.Delta, &c.Loss.Tail, nil, nil, nil)
+		err = row.Scan(&id, nil, nil, nil, &c.Accounts, &is, &c.Loss.Epsilon, &c.Loss.Unbounded, &c.Loss.Rho, &c.Loss.Delta, &c.Loss.Tail,
+			nil, nil, nil)
 		if is == open {
 			t.open[id] = c
 		}
@@ -46,8 +47,8 @@ func queried[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql s
 	return pgx.CollectRows(rows, scan)
 }
 
-// VerifyAll verifies every dataset from its first entry, charges and accounts as well. It goes on after a dataset whose ledger is broken, and gives the
-// first error.
+// VerifyAll verifies every dataset from its first entry, charges and accounts as well. It goes on after a dataset whose
+// ledger is broken, and gives the first error.
 func (p *Postgres) VerifyAll(ctx context.Context) error {
 	return p.verifyEach(ctx, true, func(dataset string) Checkpoint { return Checkpoint{standing: newStanding(dataset)} })
 }
@@ -66,8 +67,9 @@ func (p *Postgres) lastVerified(dataset string) Checkpoint {
 	return Checkpoint{standing: newStanding(dataset)}
 }
 
-// VerifyAtStart makes sure that the chains go on from the heads that an anchor remembers, and then is VerifyNew, from what was verified before the process began.
-// Whoever starts a gateway calls it before the first answer, and [Postgres.VerifyAll] soon after if there were checkpoints.
+// VerifyAtStart makes sure that the chains go on from the heads that an anchor remembers, and then is VerifyNew, from
+// what was verified before the process began. Whoever starts a gateway calls it before the first answer, and
+// [Postgres.VerifyAll] soon after if there were checkpoints.
 func (p *Postgres) VerifyAtStart(ctx context.Context, anchored []Head, before []Checkpoint) error {
 	for _, head := range anchored {
 		if err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error { return verifyFrom(ctx, tx, head) }); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// stream is a connection on which transactions go behind each other without waiting for answers: PostgreSQL's pipeline mode. What is sent up to a Sync
-// is one transaction, and the answer to the Sync says that it is committed.
+// stream is a connection on which transactions go behind each other without waiting for answers: PostgreSQL's pipeline
+// mode. What is sent up to a Sync is one transaction, and the answer to the Sync says that it is committed.
 type stream struct {
 	conn       *pgxpool.Conn
 	pipeline   *pgconn.Pipeline
@@ -28,7 +28,8 @@ type stream struct {
 // openStream takes a connection out of the pool.
 func openStream(pool *pgxpool.Pool) (*stream, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &stream{opened: time.Now(), cancel: cancel, patience: time.AfterFunc(sessionPatience, cancel), statements: map[string]*pgconn.StatementDescription{}}
+	s := &stream{opened: time.Now(), cancel: cancel, patience: time.AfterFunc(sessionPatience, cancel),
+		statements: map[string]*pgconn.StatementDescription{}}
 	var err error
 	if s.conn, err = pool.Acquire(ctx); err != nil {
 		s.close()
@@ -66,8 +67,8 @@ func (s *stream) send(of *session) bool {
 	return true
 }
 
-// receive waits for the answer to the session that was sent first of those that have none. Without an error it is committed; with one for which
-// outcomeUnknown it may be. After such a one there are no more answers.
+// receive waits for the answer to the session that was sent first of those that have none. Without an error it is
+// committed; with one for which outcomeUnknown it may be. After such a one there are no more answers.
 func (s *stream) receive(of *session) error {
 	if s.lost != nil {
 		return s.lost

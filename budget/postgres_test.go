@@ -132,7 +132,8 @@ func TestPostgres(t *testing.T) {
 // timed lets time pass by making what the ledger remembers older, which a superuser can.
 func timed(t *testing.T, d *pgtest.ControlDatabase) budgettest.Timed {
 	shift := func(table, column string, by time.Duration) {
-		d.Exec(t, fmt.Sprintf("SET session_replication_role = replica; UPDATE noisegate.%s SET %s = %[2]s + interval '%d ms'", table, column, by.Milliseconds()))
+		d.Exec(t, fmt.Sprintf("SET session_replication_role = replica; UPDATE noisegate.%s SET %s = %[2]s + interval '%d ms'", table,
+			column, by.Milliseconds()))
 	}
 	l := open(t, d)
 	return budgettest.Timed{
@@ -265,7 +266,8 @@ func testHistoryIsImmutable(t *testing.T, d *pgtest.ControlDatabase) {
 		}
 	}
 	for _, sql := range []string{
-		"UPDATE noisegate.chain SET dataset = 'x'", "DELETE FROM noisegate.account", "TRUNCATE noisegate.account", "UPDATE noisegate.account SET name = 'eve'",
+		"UPDATE noisegate.chain SET dataset = 'x'", "DELETE FROM noisegate.account", "TRUNCATE noisegate.account",
+		"UPDATE noisegate.account SET name = 'eve'",
 		"DELETE FROM noisegate.request_key", "UPDATE noisegate.charge SET analyst = 'eve'", "UPDATE noisegate.charge SET fingerprint = ''",
 		"UPDATE noisegate.charge SET account_ids = '{}'", "CREATE TABLE noisegate.mine (n int)", "DROP TRIGGER append_only ON noisegate.entry",
 		"ALTER TABLE noisegate.entry DISABLE TRIGGER ALL", "SET session_replication_role = replica",
@@ -325,9 +327,11 @@ func testUnsafeIsRefused(t *testing.T, d *pgtest.ControlDatabase) {
 		d.Exec(t, "REVOKE "+grant+" FROM noisegate")
 	}
 	for off, on := range map[string]string{
-		"ALTER TABLE noisegate.entry DISABLE TRIGGER append_only":                    "ALTER TABLE noisegate.entry ENABLE TRIGGER append_only",
-		"ALTER TRIGGER transition ON noisegate.charge RENAME TO gone":                "ALTER TRIGGER gone ON noisegate.charge RENAME TO transition",
-		"ALTER TABLE noisegate.account RENAME CONSTRAINT within_the_ceiling TO gone": "ALTER TABLE noisegate.account RENAME CONSTRAINT gone TO within_the_ceiling",
+		"ALTER TABLE noisegate.entry DISABLE TRIGGER append_only": "ALTER TABLE noisegate.entry ENABLE TRIGGER append_only",
+		"ALTER TRIGGER transition ON noisegate.charge RENAME TO gone": "ALTER TRIGGER gone ON noisegate.charge RENAME TO " +
+			"transition",
+		"ALTER TABLE noisegate.account RENAME CONSTRAINT within_the_ceiling TO gone": "ALTER TABLE noisegate.account RENAME CONSTRAINT " +
+			"gone TO within_the_ceiling",
 	} {
 		d.Exec(t, off)
 		refused(d.LedgerDSN, "gone or switched off")

@@ -14,10 +14,11 @@ import (
 	"time"
 )
 
-// Receipt proves to whoever holds an answer that it was charged, and to whoever audits the ledger that nothing before it was changed since: the gateway signs
-// which entry of the dataset's chain is the answer's settlement, and with it all that came before. It is checked with the gateway's public
-// key alone; that the ledger still has the entry, with an export. A receipt is the same whenever its answer is given again: it says nothing of what
-// others were charged since, nor, as its head is opaque ([Signer.Opaque]), before.
+// Receipt proves to whoever holds an answer that it was charged, and to whoever audits the ledger that nothing before
+// it was changed since: the gateway signs which entry of the dataset's chain is the answer's settlement, and with it
+// all that came before. It is checked with the gateway's public key alone; that the ledger still has the entry, with an
+// export. A receipt is the same whenever its answer is given again: it says nothing of what others were charged since,
+// nor, as its head is opaque ([Signer.Opaque]), before.
 //
 // Receipts from before 2026-11-23 name the head that the chain had when the answer left, as it is, and its number.
 type Receipt struct {
@@ -208,8 +209,9 @@ func (s *Signer) signed(r Receipt) Receipt {
 	return r
 }
 
-// Opaque is what receipts show of a head: HMAC-SHA256 of its dataset, number and hash, with a key that is derived from the signing key. A hash by itself tells who knows
-// all entries but a few times that no others were written in between. Whoever audits is shown it beside each settlement.
+// Opaque is what receipts show of a head: HMAC-SHA256 of its dataset, number and hash, with a key that is derived from
+// the signing key. A hash by itself tells who knows all entries but a few times that no others were written in between.
+// Whoever audits is shown it beside each settlement.
 func (s *Signer) Opaque(head Head) (sum [32]byte) {
 	derive := hmac.New(sha256.New, s.key.Seed())
 	derive.Write([]byte("noisegate receipt heads/1"))

@@ -36,7 +36,8 @@ func TestReceipt(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := []byte(`{"rows": [[3]]}`)
-	settlement := budget.Settlement{Head: budget.Head{Dataset: "census", Seq: 7, Hash: [32]byte{1, 2, 3}}, At: time.Date(2026, 11, 21, 15, 0, 0, 123_456_789, time.UTC)}
+	settlement := budget.Settlement{Head: budget.Head{Dataset: "census", Seq: 7, Hash: [32]byte{1, 2, 3}},
+		At: time.Date(2026, 11, 21, 15, 0, 0, 123_456_789, time.UTC)}
 	given := signer.Sign(settlement, "01J", answer)
 	text, err := json.Marshal(given)
 	if err != nil {
@@ -84,7 +85,8 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
-// Receipts show no number and no hash of the ledger, only what the gateway's key makes of them; those from before showed both, and are still checked.
+// Receipts show no number and no hash of the ledger, only what the gateway's key makes of them; those from before
+// showed both, and are still checked.
 //
 // covers: L8
 func TestReceiptHeadsAreOpaque(t *testing.T) {
@@ -96,7 +98,8 @@ func TestReceiptHeadsAreOpaque(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settlement := budget.Settlement{Head: budget.Head{Dataset: "census", Seq: 70_007, Hash: [32]byte{0xab, 0xcd, 0xef}}, At: time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)}
+	settlement := budget.Settlement{Head: budget.Head{Dataset: "census", Seq: 70_007, Hash: [32]byte{0xab, 0xcd, 0xef}},
+		At: time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)}
 	first, err := json.Marshal(signer.Sign(settlement, "01J", []byte("x")))
 	if err != nil {
 		t.Fatal(err)
@@ -108,13 +111,15 @@ func TestReceiptHeadsAreOpaque(t *testing.T) {
 	if bytes.Contains(first, []byte("70007")) || bytes.Contains(first, []byte("abcdef")) || bytes.Contains(first, []byte(`"seq"`)) {
 		t.Errorf("%s", first)
 	}
-	for _, other := range []budget.Head{{Dataset: "census", Seq: 70_008, Hash: settlement.Hash}, {Dataset: "census", Seq: 70_007}, {Dataset: "other", Seq: 70_007, Hash: settlement.Hash}} {
+	for _, other := range []budget.Head{{Dataset: "census", Seq: 70_008, Hash: settlement.Hash}, {Dataset: "census", Seq: 70_007},
+		{Dataset: "other", Seq: 70_007, Hash: settlement.Hash}} {
 		if signer.Opaque(other) == signer.Opaque(settlement.Head) {
 			t.Errorf("%+v looks the same", other)
 		}
 	}
 
-	old := budget.Receipt{Dataset: "census", Reservation: "01J", Answer: sha256.Sum256([]byte("x")), Head: settlement.Head, At: settlement.At, Key: budget.KeyID(signer.Public())}
+	old := budget.Receipt{Dataset: "census", Reservation: "01J", Answer: sha256.Sum256([]byte("x")), Head: settlement.Head,
+		At: settlement.At, Key: budget.KeyID(signer.Public())}
 	text := []byte("noisegate receipt/1")
 	number := func(n int64) { text = binary.BigEndian.AppendUint64(text, uint64(n)) }
 	put := func(s string) { number(int64(len(s))); text = append(text, s...) }
@@ -129,7 +134,8 @@ func TestReceiptHeadsAreOpaque(t *testing.T) {
 		t.Error(err)
 	}
 	free := signer.SignUncharged("census", []byte("x"), settlement.At)
-	if text, err := json.Marshal(free); err != nil || bytes.Contains(text, []byte(`"head"`)) || free.Check(signer.Public(), []byte("x")) != nil {
+	if text, err := json.Marshal(free); err != nil || bytes.Contains(text, []byte(`"head"`)) ||
+		free.Check(signer.Public(), []byte("x")) != nil {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -139,7 +145,8 @@ func TestSignerRefusesOtherKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string][]byte{"no PEM": []byte("key"), "no key": []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "RSA": keyText(t, key)} {
+	for name, text := range map[string][]byte{"no PEM": []byte("key"),
+		"no key": []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "RSA": keyText(t, key)} {
 		if _, err := budget.NewSigner(text); err == nil {
 			t.Errorf("%s is taken", name)
 		}

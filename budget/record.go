@@ -51,7 +51,8 @@ func recordOf(a *tally, refill Refill) limitRecord {
 		Scope: a.ID.Scope, Name: a.ID.Name, Origin: a.Origin, Form: l.Form, Epsilon: l.Epsilon, Rho: l.Rho, Delta: l.Delta,
 		TotalDelta: l.TotalDelta, PerQuery: l.PerQuery, PerQueryRho: l.PerQueryRho, ReplayOnly: l.ReplayOnly,
 		TrancheEvery: l.Tranche.Every.Microseconds(), TrancheEpsilon: l.Tranche.Epsilon, TrancheRho: l.Tranche.Rho,
-		RatePer: l.Rate.Per.Microseconds(), RateEpsilon: l.Rate.Epsilon, RateRho: l.Rate.Rho, Frozen: a.frozen, Reason: refill.Reason, Version: a.Version,
+		RatePer: l.Rate.Per.Microseconds(), RateEpsilon: l.Rate.Epsilon, RateRho: l.Rate.Rho, Frozen: a.frozen, Reason: refill.Reason,
+		Version: a.Version,
 		Refills: a.refills,
 	}
 	if m := refill.Mandate; m != nil {
@@ -68,7 +69,8 @@ func (r limitRecord) refill(e Entry) Refill {
 	id, _ := r.account(e.Dataset)
 	refill := Refill{Account: *id, Epsilon: e.Loss.Epsilon, Rho: e.Loss.Rho, Delta: e.Loss.Delta, Reason: r.Reason}
 	if m := r.Mandate; m != nil {
-		refill.Mandate = &Mandate{Number: r.Refills, Lifetime: Promise{Delta: m.LifetimeDelta}, At: time.Unix(m.At, 0).UTC(), Key: m.Key, Signature: m.Signature}
+		refill.Mandate = &Mandate{Number: r.Refills, Lifetime: Promise{Delta: m.LifetimeDelta}, At: time.Unix(m.At, 0).UTC(), Key: m.Key,
+			Signature: m.Signature}
 		if m.LifetimeEpsilon != nil {
 			refill.Mandate.Lifetime.Epsilon, refill.Mandate.Lifetime.Bounded = *m.LifetimeEpsilon, true
 		}
@@ -94,8 +96,8 @@ func (r limitRecord) account(dataset string) (*AccountID, *Limit) {
 	}
 }
 
-// releaseRecord is what the journal keeps of a charge's releases: the parameters of each and, where plans are concerned, the slots that the charge pays for or
-// uses. Where they are not it is the list of parameters alone.
+// releaseRecord is what the journal keeps of a charge's releases: the parameters of each and, where plans are
+// concerned, the slots that the charge pays for or uses. Where they are not it is the list of parameters alone.
 type releaseRecord struct {
 	Mechanisms []mechanisms.Parameters `json:"mechanisms"`
 	Registers  *slotsRecord            `json:"registers,omitempty"`

@@ -24,8 +24,8 @@ type Refill struct {
 	Mandate *Mandate // nil: nobody signed it
 }
 
-// Mandate is a steward's signature under a refill. It holds once: for the next refill of the account, within a day, and only if the lifetime afterwards is the one
-// that was signed.
+// Mandate is a steward's signature under a refill. It holds once: for the next refill of the account, within a day, and
+// only if the lifetime afterwards is the one that was signed.
 type Mandate struct {
 	Number    int64     // which refill of the account it is, from 1
 	Lifetime  Promise   // what the account may lose afterwards

@@ -17,7 +17,8 @@ func TestRefillText(t *testing.T) {
 	r := budget.Refill{
 		Account: budget.AccountID{Dataset: "census", Scope: budget.AnalystScope, Name: "ana"},
 		Epsilon: mechanisms.EpsilonUnit / 2, Delta: 1_000_000_000, Reason: "the survey's\nsecond wave",
-		Mandate: &budget.Mandate{Number: 3, Lifetime: budget.Promise{Epsilon: 7 * mechanisms.EpsilonUnit / 2, Delta: 101_000_000_000, Bounded: true},
+		Mandate: &budget.Mandate{Number: 3, Lifetime: budget.Promise{Epsilon: 7 * mechanisms.EpsilonUnit / 2, Delta: 101_000_000_000,
+			Bounded: true},
 			At: time.Date(2026, 11, 21, 17, 0, 0, 0, time.UTC)},
 	}
 	const want = `noisegate refill/1
@@ -68,13 +69,17 @@ func TestStewardKeys(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*budget.Refill){
-		"dataset": func(r *budget.Refill) { r.Account.Dataset = "e" }, "account": func(r *budget.Refill) { r.Account.Scope, r.Account.Name = budget.GroupScope, "x" },
-		"epsilon": func(r *budget.Refill) { r.Epsilon++ }, "rho": func(r *budget.Refill) { r.Rho++ }, "delta": func(r *budget.Refill) { r.Delta++ },
+		"dataset": func(r *budget.Refill) { r.Account.Dataset = "e" },
+		"account": func(r *budget.Refill) { r.Account.Scope, r.Account.Name = budget.GroupScope, "x" },
+		"epsilon": func(r *budget.Refill) { r.Epsilon++ }, "rho": func(r *budget.Refill) { r.Rho++ },
+		"delta":  func(r *budget.Refill) { r.Delta++ },
 		"reason": func(r *budget.Refill) { r.Reason = "" }, "number": func(r *budget.Refill) { r.Mandate.Number++ },
-		"lifetime": func(r *budget.Refill) { r.Mandate.Lifetime.Epsilon++ }, "lifetime's delta": func(r *budget.Refill) { r.Mandate.Lifetime.Delta++ },
-		"bounds": func(r *budget.Refill) { r.Mandate.Lifetime.Bounded = false }, "time": func(r *budget.Refill) { r.Mandate.At = r.Mandate.At.Add(time.Second) },
-		"key":       func(r *budget.Refill) { r.Mandate.Key = budget.KeyID(signers[1].Public()) },
-		"signature": func(r *budget.Refill) { r.Mandate.Signature[9]++ }, "nothing at all": func(r *budget.Refill) { r.Mandate = nil },
+		"lifetime":         func(r *budget.Refill) { r.Mandate.Lifetime.Epsilon++ },
+		"lifetime's delta": func(r *budget.Refill) { r.Mandate.Lifetime.Delta++ },
+		"bounds":           func(r *budget.Refill) { r.Mandate.Lifetime.Bounded = false },
+		"time":             func(r *budget.Refill) { r.Mandate.At = r.Mandate.At.Add(time.Second) },
+		"key":              func(r *budget.Refill) { r.Mandate.Key = budget.KeyID(signers[1].Public()) },
+		"signature":        func(r *budget.Refill) { r.Mandate.Signature[9]++ }, "nothing at all": func(r *budget.Refill) { r.Mandate = nil },
 	} {
 		r := signers[0].SignRefill(refill())
 		change(&r)
@@ -85,7 +90,8 @@ func TestStewardKeys(t *testing.T) {
 	if err := both[1:].Check(signers[0].SignRefill(refill())); fault.CodeOf(err) != fault.CodeBudgetSignature {
 		t.Errorf("a key that is not listed: %v", err)
 	}
-	for _, text := range [][]byte{nil, []byte("x"), append(texts, 'x'), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: []byte("x")})} {
+	for _, text := range [][]byte{nil, []byte("x"), append(texts, 'x'),
+		pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: []byte("x")})} {
 		if _, err := budget.ParseStewardKeys(text); err == nil {
 			t.Errorf("%q are keys", text)
 		}

@@ -31,7 +31,8 @@ func (s safety) refuse() error {
 	case s.deletes:
 		return errors.New("budget: the ledger's role may delete charges or accounts; connect as the role noisegate of deploy/roles.sql")
 	case s.unguarded:
-		return errors.New("budget: triggers that keep the ledger's history, or the CHECK within_the_ceiling, are gone or switched off; see migrations/002_ledger.sql to 010_tail.sql")
+		return errors.New("budget: triggers that keep the ledger's history, or the CHECK within_the_ceiling, are gone or switched off; " +
+			"see migrations/002_ledger.sql to 010_tail.sql")
 	default:
 		return nil
 	}

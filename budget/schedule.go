@@ -176,12 +176,13 @@ func (r Rate) after(busy, now time.Time, charge mechanisms.Loss) time.Time {
 	return busy.Add(r.cost(charge))
 }
 
-// back is until when the account is busy once a charge, taken at a time, counts as what was spent of it. What it reserved and did not spend is given back as far
-// as it has not worn off.
+// back is until when the account is busy once a charge, taken at a time, counts as what was spent of it. What it
+// reserved and did not spend is given back as far as it has not worn off.
 //
-// Busy times follow busy' = max(busy, t) + cost for each charge at t. Given back is at most what is left of the charge, opened + cost - now; until now the account
-// cannot have been idle if the charge had cost that much less. So what is left is the busy time of the same charges with this one at
-// some cost between what it spent and what it reserved, and a rate lets through no more than if it had been that from the first.
+// Busy times follow busy' = max(busy, t) + cost for each charge at t. Given back is at most what is left of the charge,
+// opened + cost - now; until now the account cannot have been idle if the charge had cost that much less. So what is
+// left is the busy time of the same charges with this one at some cost between what it spent and what it reserved, and
+// a rate lets through no more than if it had been that from the first.
 func (r Rate) back(busy, opened, now time.Time, reserved, spent mechanisms.Loss) time.Time {
 	if r.Per == 0 {
 		return busy
@@ -202,7 +203,8 @@ func (l Limit) plus(r Refill) (Limit, error) {
 		return Limit{}, fault.RequestBudget("form zcdp takes rho, not epsilon")
 	case l.Form != ZCDP && r.Rho != 0:
 		return Limit{}, fault.RequestBudget("form " + string(l.Form) + " takes epsilon, not rho")
-	case int64(l.Epsilon)+int64(r.Epsilon) > MaxAmount*int64(mechanisms.EpsilonUnit), int64(l.Rho)+int64(r.Rho) > MaxAmount*int64(mechanisms.RhoUnit):
+	case int64(l.Epsilon)+int64(r.Epsilon) > MaxAmount*int64(mechanisms.EpsilonUnit),
+		int64(l.Rho)+int64(r.Rho) > MaxAmount*int64(mechanisms.RhoUnit):
 		return Limit{}, fault.RequestBudget("a budget is at most 1000000")
 	case l.TotalDelta+r.Delta >= mechanisms.DeltaUnit:
 		return Limit{}, fault.RequestBudget("delta must be less than 1")
@@ -245,7 +247,8 @@ func (l Limit) Promise() Promise {
 	return Promise{Epsilon: epsilon, Delta: DisplayDelta + l.TotalDelta, Bounded: ok}
 }
 
-// Counts is how many more counts at an ε the account admits now, apart from its rate: each ε-DP with the ρ that every such release has at most.
+// Counts is how many more counts at an ε the account admits now, apart from its rate: each ε-DP with the ρ that every
+// such release has at most.
 func (b Balance) Counts(epsilon mechanisms.PicoEpsilon, now time.Time) int64 {
 	if b.Frozen || epsilon <= 0 {
 		return 0

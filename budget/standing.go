@@ -10,8 +10,9 @@ import (
 	"noisegate/mechanisms"
 )
 
-// standing is where the accounts, open charges and plans of a dataset stand after an entry, by its entries alone. It adds up what [Books] judge: what lies in the
-// tables must be the same. It is small, so that it can be kept, and gone on from.
+// standing is where the accounts, open charges and plans of a dataset stand after an entry, by its entries alone. It
+// adds up what [Books] judge: what lies in the tables must be the same. It is small, so that it can be kept, and gone
+// on from.
 type standing struct {
 	Head     Head                             `json:"-"`
 	Accounts map[int64]standingAccount        `json:"accounts"`
@@ -158,7 +159,8 @@ func (s standing) compare(t tables) (what string) {
 		}
 	}
 	for id, p := range s.Plans {
-		if found, ok := t.plans[id]; !ok || found.Drawn != p.Drawn || !slices.Equal(found.Slots.Epsilon, p.Slots.Epsilon) || !slices.Equal(found.Slots.Rho, p.Slots.Rho) {
+		if found, ok := t.plans[id]; !ok || found.Drawn != p.Drawn || !slices.Equal(found.Slots.Epsilon, p.Slots.Epsilon) ||
+			!slices.Equal(found.Slots.Rho, p.Slots.Rho) {
 			return "its plan is not the one that was paid for and drawn from"
 		}
 	}

@@ -29,8 +29,8 @@ type operation struct {
 
 // outlet carries the batches of one dataset's writer to the ledger, in order. It gives each operation to [writers.finish].
 type outlet interface {
-	// send lets a batch go behind those that are on their way, and does not wait for it. It reports false when that cannot be done with this one:
-	// then it was not sent, and is to be run.
+	// send lets a batch go behind those that are on their way, and does not wait for it. It reports false when that cannot
+	// be done with this one: then it was not sent, and is to be run.
 	send(batch []*operation) bool
 	// land waits for the oldest batch that is on its way, and says how many operations still are.
 	land() (onWay int)
@@ -40,8 +40,9 @@ type outlet interface {
 }
 
 // writers bring operations together: each dataset has at most one writer, which takes what has queued up since it last looked and
-// sends it as one batch, in order of arrival. While one batch is on its way the next is sent behind it, so that the ledger has work while clients are answered
-// and come again. Nobody waits for a batch to fill. What is right does not depend on there being one writer: other processes have theirs.
+// sends it as one batch, in order of arrival. While one batch is on its way the next is sent behind it, so that the
+// ledger has work while clients are answered and come again. Nobody waits for a batch to fill. What is right does not
+// depend on there being one writer: other processes have theirs.
 type writers struct {
 	open func(dataset string) outlet
 
@@ -119,8 +120,9 @@ func (w *writers) write(dataset string) {
 	}
 }
 
-// take gives the next batch: all that is queued, once nothing is on its way; or, if that is faster, so much of it that as many operations are on their way before it
-// or are left to go behind it. If there is nothing to do at all it closes the outlet; whoever comes next finds no writer.
+// take gives the next batch: all that is queued, once nothing is on its way; or, if that is faster, so much of it that
+// as many operations are on their way before it or are left to go behind it. If there is nothing to do at all it closes
+// the outlet; whoever comes next finds no writer.
 func (w *writers) take(dataset string, out outlet, onWay, answered int, rhythm *pace) []*operation {
 	queue := w.arrived(dataset, answered)
 	defer w.mu.Unlock()
@@ -140,8 +142,9 @@ func (w *writers) take(dataset string, out outlet, onWay, answered int, rhythm *
 	return batch
 }
 
-// pace finds out whether a writer gets on faster with two batches that overlap or with one of all. Two keep the ledger busy while clients are answered, come again, and
-// are decided; but they cost two commits. Which weighs more depends on the disk and on who else wants the processors, so both are tried now and then.
+// pace finds out whether a writer gets on faster with two batches that overlap or with one of all. Two keep the ledger
+// busy while clients are answered, come again, and are decided; but they cost two commits. Which weighs more depends on
+// the disk and on who else wants the processors, so both are tried now and then.
 type pace struct {
 	phase      phase
 	since      time.Time // the phase began
@@ -184,12 +187,12 @@ func (p *pace) beat(operations int) {
 	p.since, p.batches, p.operations = time.Now(), 0, 0
 }
 
-// patience is how often a writer lets others run after the last of them came along: a few microseconds where there is nobody to run. A client that has more to do
-// comes sooner.
+// patience is how often a writer lets others run after the last of them came along: a few microseconds where there is
+// nobody to run. A client that has more to do comes sooner.
 const patience = 100
 
-// arrived gives the queue once as many came along as were answered last, or nobody does any more: clients who were answered have more to do, and a batch costs
-// a commit, however small it is. It returns with the lock held.
+// arrived gives the queue once as many came along as were answered last, or nobody does any more: clients who were
+// answered have more to do, and a batch costs a commit, however small it is. It returns with the lock held.
 func (w *writers) arrived(dataset string, answered int) []*operation {
 	before := -1
 	for yields := 0; ; yields++ {

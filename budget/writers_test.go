@@ -99,7 +99,8 @@ func TestWritersBatch(t *testing.T) {
 		close(b.hold)
 		all.Wait()
 		synctest.Wait()
-		if len(b.sent) != 4 || !slices.Equal(b.sent[0], ops[:1]) || !slices.Equal(b.sent[2], ops[1:1+maxBatch]) || !slices.Equal(b.sent[3], ops[1+maxBatch:][:1]) {
+		if len(b.sent) != 4 || !slices.Equal(b.sent[0], ops[:1]) || !slices.Equal(b.sent[2], ops[1:1+maxBatch]) ||
+			!slices.Equal(b.sent[3], ops[1+maxBatch:][:1]) {
 			t.Errorf("%d batches", len(b.sent))
 		}
 		if len(b.queues) != 0 {
@@ -159,7 +160,8 @@ func TestWritersGiveUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		undone := 0
 		running := &operation{dataset: "d", decide: func(*desk) error { return nil }, undo: func(context.Context) { undone++ }}
-		waiting := &operation{dataset: "d", decide: func(*desk) error { t.Error("was run"); return nil }, undo: func(context.Context) { t.Error("undone") }}
+		waiting := &operation{dataset: "d", decide: func(*desk) error { t.Error("was run"); return nil },
+			undo: func(context.Context) { t.Error("undone") }}
 		var all sync.WaitGroup
 		for _, op := range []*operation{running, waiting} {
 			all.Go(func() {

@@ -78,7 +78,8 @@ type Table struct {
 
 	RowSecurity bool     // row level security may be on: each row's visibility depends on that row alone
 	NotCovered  []string // kinds of units that its rows are about too, and that answers about it do not protect
-	// Apart are tables with a privacy unit, by OID, to which no foreign key of it may lead: its rows would be about units of which nobody was asked.
+	// Apart are tables with a privacy unit, by OID, to which no foreign key of it may lead: its rows would be about units
+	// of which nobody was asked.
 	Apart   []uint32
 	mayLead []uint32 // such tables to which one may
 }
@@ -163,8 +164,9 @@ type Column struct {
 	NotNull bool
 	// Collation is by what texts are compared, by OID; 0: by the default of the database, or not at all. It takes no two texts for equal.
 	Collation uint32
-	// Identifies is the kind of the units of which it tells one: it holds the unit's id, or refers to a row of a unit's, or is unique. Such a value
-	// is counted and joined, and compared with nothing that a query could make up. "" for all other columns, and all of public tables.
+	// Identifies is the kind of the units of which it tells one: it holds the unit's id, or refers to a row of a unit's,
+	// or is unique. Such a value is counted and joined, and compared with nothing that a query could make up. "" for all
+	// other columns, and all of public tables.
 	Identifies string
 	// Exposed is false for columns that do not exist for analysts (expose: false, an unsupported type, a row unit's or
 	// unit id's hidden key). The unit column itself may be named in count(DISTINCT unit) even when it is not exposed.

@@ -12,7 +12,8 @@ import (
 // policy/invalid faults with their place in the policy's text.
 func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 	c := &checker{policy: p, schema: s, pinned: s.For(p)}
-	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, c.pinned), Budgets: p.Budgets, ShareReleases: p.ShareReleases, MaxFailures: p.MaxFailures, Pate: p.Pate}
+	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, c.pinned), Budgets: p.Budgets, ShareReleases: p.ShareReleases,
+		MaxFailures: p.MaxFailures, Pate: p.Pate}
 	var err error
 	if snapshot.Delay, err = p.Timing.Delay(); err != nil { // the file was checked when it was read
 		c.problem(fault.Position{}, "", "timing asks for no delay that there is")
@@ -54,21 +55,26 @@ func (c *checker) table(t *TablePolicy) *Table {
 		c.problem(t.pos, "write the policy for the tables it reads", "%s is a %s; policies are for tables", t.TableName, info.Kind)
 		return nil
 	case info.Inherited:
-		c.problem(t.pos, "use partitions, whose keys hold for all of them", "other tables inherit from %s, so its keys prove nothing", t.TableName)
+		c.problem(t.pos, "use partitions, whose keys hold for all of them", "other tables inherit from %s, so its keys prove nothing",
+			t.TableName)
 		return nil
 	case info.Foreign:
-		c.problem(t.pos, "detach them, or leave the table out", "partitions of %s are foreign tables: nothing proves what other servers answer", t.TableName)
+		c.problem(t.pos, "detach them, or leave the table out", "partitions of %s are foreign tables: nothing proves what other servers "+
+			"answer", t.TableName)
 		return nil
 	case info.RowSecurity && !t.RowSecurity:
-		c.problem(t.pos, "write row_security: per-row if whether a row is visible depends on that row alone, or ALTER TABLE ... DISABLE ROW LEVEL SECURITY",
+		c.problem(t.pos, "write row_security: per-row if whether a row is visible depends on that row alone, or ALTER TABLE ... DISABLE "+
+			"ROW LEVEL SECURITY",
 			"%s has row level security: which rows of one unit are seen could depend on rows of others", t.TableName)
 		return nil
 	case !info.Readable:
-		c.problem(t.pos, fmt.Sprintf("GRANT SELECT ON %s TO the gateway's role, and USAGE on its schema", t.TableName), "the gateway's role may not read table %s", t.TableName)
+		c.problem(t.pos, fmt.Sprintf("GRANT SELECT ON %s TO the gateway's role, and USAGE on its schema", t.TableName),
+			"the gateway's role may not read table %s", t.TableName)
 		return nil
 	}
 	c.partition(t, info)
-	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues, Lines: t.lines,
+	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups,
+		MaxValues: t.MaxValues, Lines: t.lines,
 		Partitioned: info.Kind == PartitionedTable, Indexes: info.Indexes, RowSecurity: t.RowSecurity}
 	if t.Public {
 		table.MostRows = info.MostRows
@@ -229,7 +235,8 @@ func (c *checker) columns(t *TablePolicy, info *TableInfo, table *Table) {
 		}
 		if p := policies[live.Name]; p != nil {
 			if table.Unit.Kind != PathUnit && table.Unit.Column == p.Name && (p.PrivateKeys || p.Domain != nil) {
-				c.problem(p.pos, "leave out domain and keys", "column %s identifies the privacy unit, so its values cannot be group keys", fault.Quote(p.Name))
+				c.problem(p.pos, "leave out domain and keys", "column %s identifies the privacy unit, so its values cannot be group keys",
+					fault.Quote(p.Name))
 			}
 			c.column(t, p, live, column)
 		}
@@ -242,7 +249,8 @@ func (c *checker) columns(t *TablePolicy, info *TableInfo, table *Table) {
 
 func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, column *Column) {
 	if p.MaxLength > 0 && live.Type != Text && live.Type != Char {
-		c.problem(p.pos, "leave out max_length", "column %s.%s has the type %s, whose values have no length that could be limited", t.TableName, p.Name, live.TypeName)
+		c.problem(p.pos, "leave out max_length", "column %s.%s has the type %s, whose values have no length that could be limited",
+			t.TableName, p.Name, live.TypeName)
 	}
 	column.MaxLength = p.MaxLength
 	if p.Hidden {
@@ -250,7 +258,8 @@ func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, colu
 		return
 	}
 	if live.Type == "" {
-		c.problem(p.pos, "write {expose: false}, or leave the column out", "column %s.%s has the type %s, which is not supported", t.TableName, p.Name, live.TypeName)
+		c.problem(p.pos, "write {expose: false}, or leave the column out", "column %s.%s has the type %s, which is not supported",
+			t.TableName, p.Name, live.TypeName)
 		return
 	}
 	if p.Bounds != nil {

@@ -191,7 +191,8 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 		"max_groups": count(&t.MaxGroups, &t.lines.MaxGroups, "max_groups"),
 		"max_values": count(&t.MaxValues, &t.lines.MaxValues, "max_values"),
 		"prepare": func(n *node) {
-			d.problem(n.pos, "leave it out; max_rows and max_groups bound what a unit adds to an answer", "prepare, a bounded copy of a table, is not supported by this version")
+			d.problem(n.pos, "leave it out; max_rows and max_groups bound what a unit adds to an answer",
+				"prepare, a bounded copy of a table, is not supported by this version")
 		},
 		"row_security": func(n *node) {
 			d.constant(n, "row_security", "per-row")
@@ -211,7 +212,8 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 		d.problem(key.pos, "write unit: {row: key}, unit: {column: person_id} or public: true",
 			"table %s has neither a privacy unit nor public: true", t.TableName)
 	case t.Unit != nil && t.Unit.Kind == RowUnit && (t.MaxRows > 1 || t.MaxGroups > 1 || t.MaxValues > 1):
-		d.problem(key.pos, "leave out max_rows, max_groups and max_values", "table %s has the row as its unit, which is one row in one group", t.TableName)
+		d.problem(key.pos, "leave out max_rows, max_groups and max_values",
+			"table %s has the row as its unit, which is one row in one group", t.TableName)
 	}
 	return t
 }

@@ -15,7 +15,8 @@ type PatePolicy struct {
 	Votes     []VoteTable      `json:",omitempty"` // the only tables and views that votes are read from
 }
 
-// VoteTable is a table or view of votes, one vote a row, and its columns, to the letter. Its unit is the teacher: Unit is the column that names one.
+// VoteTable is a table or view of votes, one vote a row, and its columns, to the letter. Its unit is the teacher: Unit
+// is the column that names one.
 type VoteTable struct{ Schema, Table, Unit, Query, Label string }
 
 // ReadsVotes reports whether the policy names a table for votes, and these columns of it.
@@ -27,8 +28,8 @@ type EnsemblePolicy struct {
 	Sanitise *SanitisePolicy `json:",omitempty"`
 }
 
-// SanitisePolicy fixes how the data-dependent ε of labels may be published, so that nobody chooses it in the light of votes. Its numbers are
-// decimals as [mechanisms.ParseDecimal] reads them.
+// SanitisePolicy fixes how the data-dependent ε of labels may be published, so that nobody chooses it in the light of
+// votes. Its numbers are decimals as [mechanisms.ParseDecimal] reads them.
 type SanitisePolicy struct {
 	Never   bool   `json:",omitempty"` // it may not be published at all; the numbers are empty
 	Order   string // λ of the Rényi divergence, above 1
@@ -55,7 +56,8 @@ func (d *decoder) pate(n *node) *PatePolicy {
 		"sanitise": func(n *node) { p.Sanitise = d.sanitise(n) },
 		"votes": func(n *node) {
 			if n.kind != listNode || len(n.items) == 0 {
-				d.problem(n.pos, "votes: [{table: votes, unit: teacher, query: query, label: label}]", "votes must be a list of tables of votes, not %v", n.kind)
+				d.problem(n.pos, "votes: [{table: votes, unit: teacher, query: query, label: label}]",
+					"votes must be a list of tables of votes, not %v", n.kind)
 				return
 			}
 			for _, item := range n.items {

@@ -59,7 +59,8 @@ func (d *decoder) duration(n *node, what string, least, most time.Duration) time
 	if ok && n.kind != listNode && n.kind != mappingNode && got >= least && got <= most {
 		return got
 	}
-	d.problem(n.pos, "", "%s must be a number of seconds, minutes, hours or days, such as 90s, 1m, 12h or 30d, from %s to %s", what, PeriodText(least), PeriodText(most))
+	d.problem(n.pos, "", "%s must be a number of seconds, minutes, hours or days, such as 90s, 1m, 12h or 30d, from %s to %s", what,
+		PeriodText(least), PeriodText(most))
 	return 0
 }
 

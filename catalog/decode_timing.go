@@ -7,8 +7,8 @@ import (
 	"noisegate/mechanisms"
 )
 
-// Timing puts the time that an answer takes into the guarantee: answers are delayed at random, and charged for that. Unit is the steward's word: adding or removing one
-// unit changes the time of one question's work by at most that much.
+// Timing puts the time that an answer takes into the guarantee: answers are delayed at random, and charged for that.
+// Unit is the steward's word: adding or removing one unit changes the time of one question's work by at most that much.
 type Timing struct {
 	Unit    time.Duration // whole microseconds
 	Epsilon mechanisms.PicoEpsilon

@@ -8,11 +8,12 @@ import (
 	"noisegate/internal/fault"
 )
 
-// Units have a kind: customers are not members of staff, though both have numbers. Only rows of units of one kind are joined, and a table whose
-// rows are about units of two kinds protects one of them only, which its policy must say.
+// Units have a kind: customers are not members of staff, though both have numbers. Only rows of units of one kind are
+// joined, and a table whose rows are about units of two kinds protects one of them only, which its policy must say.
 
-// kindOf is the kind of a table's units: what the policy says, else the table where the unit's key ends, or its foreign key; without one the
-// kind of which a column of that name is the unit's id, or refers to it, in other tables; else the name.
+// kindOf is the kind of a table's units: what the policy says, else the table where the unit's key ends, or its foreign
+// key; without one the kind of which a column of that name is the unit's id, or refers to it, in other tables; else the
+// name.
 func (c *checker) kindOf(t *TablePolicy) string {
 	kind, end := c.keyedKind(t, nil)
 	if kind != "" || end == nil {
@@ -82,7 +83,8 @@ func (c *checker) keyedKind(t *TablePolicy, met []*TablePolicy) (kind string, en
 	return "", t
 }
 
-// leads are the tables with a privacy unit to which foreign keys lead from a table's rows, each with whether it is the unit's own way there.
+// leads are the tables with a privacy unit to which foreign keys lead from a table's rows, each with whether it is the
+// unit's own way there.
 func (c *checker) leads(info *TableInfo, u *UnitPolicy) (all []lead) {
 	add := func(to TableName, own bool) {
 		i := slices.IndexFunc(all, func(l lead) bool { return l.to == to })
@@ -136,19 +138,24 @@ func (c *checker) references(t *TablePolicy, info *TableInfo, table *Table) {
 				table.NotCovered = append(table.NotCovered, kind)
 			}
 		case t.Public:
-			c.problem(t.pos, fmt.Sprintf("give it a unit, such as {via: the column that refers, to: %s}; or write public: declassified if its rows are nobody's secret all the same", l.to),
-				"table %s is public, and a foreign key leads from it to %s, so its rows are about units of the kind %s", t.TableName, l.to, fault.Quote(kind))
+			c.problem(t.pos, fmt.Sprintf("give it a unit, such as {via: the column that refers, to: %s}; or write public: declassified if "+
+				"its rows are nobody's secret all the same", l.to),
+				"table %s is public, and a foreign key leads from it to %s, so its rows are about units of the kind %s", t.TableName, l.to,
+				fault.Quote(kind))
 		case kind != table.Unit.Of:
-			c.problem(t.pos, fmt.Sprintf("write not_covered: [%s] if those need no protection in these rows; or the same of: beside both units if they are the same people", kind),
+			c.problem(t.pos, fmt.Sprintf("write not_covered: [%s] if those need no protection in these rows; or the same of: beside both "+
+				"units if they are the same people", kind),
 				"a foreign key leads from %s, whose units are of the kind %s, to %s, whose units are of the kind %s and would not be protected",
 				t.TableName, fault.Quote(table.Unit.Of), l.to, fault.Quote(kind))
 		case !l.own:
-			c.warn(t.Unit.pos, "a foreign key leads from %s to %s beside the way to its unit: of the units that it leads to, only the row's own is protected", t.TableName, l.to)
+			c.warn(t.Unit.pos, "a foreign key leads from %s to %s beside the way to its unit: of the units that it leads to, only the row's "+
+				"own is protected", t.TableName, l.to)
 		}
 	}
 	for _, kind := range t.NotCovered {
 		if !slices.Contains(table.NotCovered, kind) {
-			c.problem(t.pos, "leave it out", "not_covered names the kind %s, and no foreign key leads from %s to units of it", fault.Quote(kind), t.TableName)
+			c.problem(t.pos, "leave it out", "not_covered names the kind %s, and no foreign key leads from %s to units of it",
+				fault.Quote(kind), t.TableName)
 		}
 	}
 	slices.Sort(table.NotCovered)
@@ -156,15 +163,16 @@ func (c *checker) references(t *TablePolicy, info *TableInfo, table *Table) {
 
 // identifies reports whether a value of a column tells one unit of a kind: as its id, as a reference to a row of one, or as it is unique.
 func (c *checker) identifies(t *TablePolicy, info *TableInfo, column *ColumnInfo, kind string) bool {
-	return column.Name == t.Unit.Column || slices.Contains(info.Unique, column.Name) || slices.ContainsFunc(info.ForeignKeys, func(k ForeignKey) bool {
-		if k.Column != column.Name {
-			return false
-		}
-		if to, ok := c.policy.Table(k.To); ok {
-			return to.Unit != nil && c.kindOf(to) == kind
-		}
-		return k.To.String() == kind
-	})
+	return column.Name == t.Unit.Column || slices.Contains(info.Unique, column.Name) ||
+		slices.ContainsFunc(info.ForeignKeys, func(k ForeignKey) bool {
+			if k.Column != column.Name {
+				return false
+			}
+			if to, ok := c.policy.Table(k.To); ok {
+				return to.Unit != nil && c.kindOf(to) == kind
+			}
+			return k.To.String() == kind
+		})
 }
 
 // apart are the tables to which no foreign key may lead, for each table of a snapshot.
@@ -178,8 +186,8 @@ func apart(tables []*Table) {
 	}
 }
 
-// leadsFrom is where foreign keys of the whole database lead from a table of a policy, in ways that the ForeignKeys of the policy's tables do
-// not show. Tables with a privacy unit end a way: what leads on from there is said of them.
+// leadsFrom is where foreign keys of the whole database lead from a table of a policy, in ways that the ForeignKeys of
+// the policy's tables do not show. Tables with a privacy unit end a way: what leads on from there is said of them.
 func (s *Schema) leadsFrom(info *TableInfo, p *Policy) []TableName {
 	owned := map[uint32][]TableName{}
 	for _, t := range p.Tables {

@@ -6,18 +6,21 @@ import (
 	"testing"
 )
 
-// max_length is read, belongs to texts, bounds what counts of them, and is part of the policy's identity; public keys that are longer are refused.
+// max_length is read, belongs to texts, bounds what counts of them, and is part of the policy's identity; public keys
+// that are longer are refused.
 //
 // covers: W.2
 func TestMaxLength(t *testing.T) {
-	schema := &Schema{Tables: []*TableInfo{{TableName: TableName{DefaultSchema, "people"}, OID: 1, Kind: PlainTable, Readable: true, Unique: []string{"id"}, Columns: []*ColumnInfo{
-		{Name: "id", AttNum: 1, TypMod: -1, Type: Text, TypeName: "text", NotNull: true, Scale: -1},
-		{Name: "age", AttNum: 2, TypMod: -1, Type: Int4, TypeName: "integer", Scale: -1},
-		{Name: "name", AttNum: 3, TypMod: -1, Type: Text, TypeName: "text", Scale: -1},
-		{Name: "short", AttNum: 4, TypMod: 24, Type: Text, TypeName: "character varying(20)", MaxLength: 20, Scale: -1},
-	}}}}
+	schema := &Schema{Tables: []*TableInfo{{TableName: TableName{DefaultSchema, "people"}, OID: 1, Kind: PlainTable, Readable: true,
+		Unique: []string{"id"}, Columns: []*ColumnInfo{
+			{Name: "id", AttNum: 1, TypMod: -1, Type: Text, TypeName: "text", NotNull: true, Scale: -1},
+			{Name: "age", AttNum: 2, TypMod: -1, Type: Int4, TypeName: "integer", Scale: -1},
+			{Name: "name", AttNum: 3, TypMod: -1, Type: Text, TypeName: "text", Scale: -1},
+			{Name: "short", AttNum: 4, TypMod: 24, Type: Text, TypeName: "character varying(20)", MaxLength: 20, Scale: -1},
+		}}}}
 	check := func(columns string) (*Snapshot, string) {
-		policy, errs := Parse("version: 1\ndataset: d\nneighbours: add-remove\ntables:\n  people:\n    unit: {row: id}\n    columns:\n" + columns +
+		policy, errs := Parse("version: 1\ndataset: d\nneighbours: add-remove\ntables:\n  people:\n    unit: {row: id}\n    columns:\n" +
+			columns +
 			"budgets:\n  - {dataset: true, form: approx, epsilon: 1, delta: 1e-6}\n")
 		if len(errs) > 0 {
 			return nil, fmt.Sprint(errs)
@@ -32,7 +35,8 @@ func TestMaxLength(t *testing.T) {
 	if problem != "" {
 		t.Fatal(problem)
 	}
-	limited, problem := check("      id: {expose: false, max_length: 10}\n      name: {keys: private, max_length: 2000}\n      short: {max_length: 30}\n")
+	limited, problem := check("      id: {expose: false, max_length: 10}\n      name: {keys: private, max_length: 2000}\n      short: " +
+		"{max_length: 30}\n")
 	if problem != "" {
 		t.Fatal(problem)
 	}

@@ -61,7 +61,8 @@ func (k nodeKind) String() string {
 // parseYAML reads one YAML document of the kind that policy files are: mappings, lists, scalars, anchors and aliases.
 func parseYAML(document string) (*node, error) {
 	if len(document) > maxDocument {
-		return nil, fault.PolicyInvalid(fault.Position{}, "the file is larger than 1 MiB", "take long domains from a public table: domain: {table: t, column: c}")
+		return nil, fault.PolicyInvalid(fault.Position{}, "the file is larger than 1 MiB",
+			"take long domains from a public table: domain: {table: t, column: c}")
 	}
 	if pos, ok := firstBadRune(document); ok {
 		return nil, fault.PolicyInvalid(pos, "the file is not plain UTF-8 text", "")
@@ -166,7 +167,8 @@ func (b *treeBuilder) build(n ast.Node) (*node, error) {
 		return nil, err
 	}
 	if built.size > maxNodes {
-		return nil, fault.PolicyInvalid(position(n), "the file holds too many values", "take long domains from a public table: domain: {table: t, column: c}")
+		return nil, fault.PolicyInvalid(position(n), "the file holds too many values",
+			"take long domains from a public table: domain: {table: t, column: c}")
 	}
 	return built, nil
 }

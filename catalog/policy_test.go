@@ -77,13 +77,15 @@ func testSchema() *Schema {
 			money, code, mood, grade, point, column(11, "badge", Int4), column(12, "active", Bool), column(13, "token", UUID),
 			column(14, "ratio", Numeric), column(15, "left_at", Timestamp), column(16, "big", Int8)}}
 	child := func(oid uint32, name string, keys ...ForeignKey) *TableInfo {
-		return &TableInfo{TableName: TableName{"public", name}, OID: oid, Kind: PartitionedTable, Readable: true, Unique: []string{"id"}, ForeignKeys: keys,
-			Columns: []*ColumnInfo{id, column(2, "person_id", Int4), column(3, "region", Text), column(4, "weight", Float8)}}
+		return &TableInfo{TableName: TableName{"public", name}, OID: oid, Kind: PartitionedTable, Readable: true, Unique: []string{"id"},
+			ForeignKeys: keys,
+			Columns:     []*ColumnInfo{id, column(2, "person_id", Int4), column(3, "region", Text), column(4, "weight", Float8)}}
 	}
 	regions := &TableInfo{TableName: TableName{"geo", "regions"}, OID: 4, Kind: PlainTable, Readable: true, Unique: []string{"name"},
 		Columns: []*ColumnInfo{column(1, "name", Text), column(2, "number", Int8), column(3, "empty", Text)}}
 	odd := func(oid uint32, name string, change func(*TableInfo)) *TableInfo {
-		t := &TableInfo{TableName: TableName{"public", name}, OID: oid, Kind: PlainTable, Readable: true, Columns: []*ColumnInfo{id}, Unique: []string{"id"}}
+		t := &TableInfo{TableName: TableName{"public", name}, OID: oid, Kind: PlainTable, Readable: true, Columns: []*ColumnInfo{id},
+			Unique: []string{"id"}}
 		change(t)
 		return t
 	}
@@ -113,7 +115,8 @@ func TestParseReportsEverythingAtOnce(t *testing.T) {
 
 // TestDigestIgnoresLayout: what changes nothing makes no new version, and what changes something does.
 func TestDigestIgnoresLayout(t *testing.T) {
-	const base = "version: 1\ndataset: d\ntables:\n  people:\n    unit: {row: id}\n    columns: {age: {bounds: [1, 2]}, id: {expose: false}}\n" +
+	const base = "version: 1\ndataset: d\ntables:\n  people:\n    unit: {row: id}\n    columns: {age: {bounds: [1, 2]}, id: {expose: " +
+		"false}}\n" +
 		"budgets: [{dataset: true, form: approx, epsilon: 1, delta: 1e-6}]\n"
 	sum := func(document string) [32]byte {
 		p, problems := Parse(document)
@@ -122,13 +125,15 @@ func TestDigestIgnoresLayout(t *testing.T) {
 		}
 		return digest(p, testSchema().For(p))
 	}
-	same := "# a comment\nbudgets:\n- dataset: true\n  epsilon: 1.0\n  delta: 0.000001\n  form: approx\ndataset: 'd'\nversion: 1\nneighbours: add-remove\n" +
+	same := "# a comment\nbudgets:\n- dataset: true\n  epsilon: 1.0\n  delta: 0.000001\n  form: approx\ndataset: 'd'\nversion: " +
+		"1\nneighbours: add-remove\n" +
 		"tables:\n  public.people:\n    columns:\n      id: {expose: false}\n      age:\n        bounds: [1, 2]\n    unit: {row: id}\n"
 	if sum(base) != sum(same) {
 		t.Error("the layout of the file changes the digest")
 	}
 	for _, edit := range []struct{ old, new string }{
-		{"[1, 2]", "[1, 3]"}, {"epsilon: 1", "epsilon: 2"}, {"expose: false", "expose: true"}, {"row: id", "column: id"}, {"dataset: d", "dataset: e"},
+		{"[1, 2]", "[1, 3]"}, {"epsilon: 1", "epsilon: 2"}, {"expose: false", "expose: true"}, {"row: id", "column: id"},
+		{"dataset: d", "dataset: e"},
 	} {
 		if sum(base) == sum(strings.Replace(base, edit.old, edit.new, 1)) {
 			t.Errorf("%s -> %s does not change the digest", edit.old, edit.new)
@@ -181,7 +186,8 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"version: 1\ndataset: d\ntables:\n  people: &a\n    unit: {row: id}\n    columns: {age: {bounds: [1, 2]}, mood: {domain: [ok, null]}}\n" +
 			"budgets: [{dataset: true, form: approx, epsilon: 1, delta: 1e-6}, {group: g, per: analyst, form: pure, epsilon: 2}]\n",
-		"a: &a [*a]", "- - -", "{", "\"", "'", "a: |\n b", "? a\n: b", "%YAML 1.2\n---\n", "a: !!str b", "\t", "a:\r\n- b\r\n", "&a *a", "<<: {}", "...", "--- >\n",
+		"a: &a [*a]", "- - -", "{", "\"", "'", "a: |\n b", "? a\n: b", "%YAML 1.2\n---\n", "a: !!str b", "\t", "a:\r\n- b\r\n", "&a *a",
+		"<<: {}", "...", "--- >\n",
 	} {
 		f.Add(seed)
 	}

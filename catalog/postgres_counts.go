@@ -52,7 +52,8 @@ func Count(ctx context.Context, tx Querier, table TableName, columns []string) (
 	selects := []string{"(SELECT pg_catalog.count(*) FROM " + from + ")"}
 	for _, name := range columns {
 		column := pgx.Identifier{name}.Sanitize()
-		selects = append(selects, fmt.Sprintf("(SELECT COALESCE(pg_catalog.max(n), 0) FROM (SELECT pg_catalog.count(*) AS n FROM %s WHERE %s IS NOT NULL GROUP BY %[2]s) g)", from, column))
+		selects = append(selects, fmt.Sprintf("(SELECT COALESCE(pg_catalog.max(n), 0) FROM (SELECT pg_catalog.count(*) AS n FROM %s WHERE "+
+			"%s IS NOT NULL GROUP BY %[2]s) g)", from, column))
 	}
 	counted := make([]int64, len(selects))
 	targets := make([]any, len(selects))
@@ -146,8 +147,8 @@ func (t *TableInfo) copied() *TableInfo {
 // may equal numbers that differ.
 func (c *ColumnInfo) joins() bool { return c.Type != "" && c.Type != Float4 && c.Type != Float8 }
 
-// Counted is a revision whose public tables are counted: policies that were applied before there were counts hold none. Its identity, and so
-// that of every question, stays what it is.
+// Counted is a revision whose public tables are counted: policies that were applied before there were counts hold none.
+// Its identity, and so that of every question, stays what it is.
 func Counted(ctx context.Context, pool *pgxpool.Pool, r *Revision) (*Revision, error) {
 	missing := func(t *TablePolicy) bool {
 		info, ok := r.Pinned.Table(t.TableName)

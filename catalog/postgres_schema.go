@@ -12,7 +12,8 @@ import (
 	"noisegate/internal/fault"
 )
 
-// relationsSQL lists the relations that a policy could name, or those of them that are called $1.$2. Sizes and statistics of tables are data and stay out.
+// relationsSQL lists the relations that a policy could name, or those of them that are called $1.$2. Sizes and
+// statistics of tables are data and stay out.
 const relationsSQL = `
 SELECT n.nspname, c.relname, c.oid,
 	CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
@@ -31,11 +32,12 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
 		SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]))))
 ORDER BY n.nspname, c.relname`
 
-// columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. No supported type have: a text column whose
-// collation takes different texts for equal, as group keys are compared as bytes; a column that is computed when it is read (PostgreSQL 18),
-// as that can fail on a row; a type with casts of its own, which run somebody's function; and what only is called like a type of PostgreSQL's.
-// Neither has a domain of which NULL may not be, or to which a constraint asks more of it than operators of PostgreSQL's, which NULL passes: where a
-// statement makes a NULL (CASE without ELSE), PostgreSQL asks the domain, on the rows where there is one.
+// columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. No supported type
+// have: a text column whose collation takes different texts for equal, as group keys are compared as bytes; a column
+// that is computed when it is read (PostgreSQL 18), as that can fail on a row; a type with casts of its own, which run
+// somebody's function; and what only is called like a type of PostgreSQL's. Neither has a domain of which NULL may not
+// be, or to which a constraint asks more of it than operators of PostgreSQL's, which NULL passes: where a statement
+// makes a NULL (CASE without ELSE), PostgreSQL asks the domain, on the rows where there is one.
 //
 // NOT NULL counts once it holds for all rows: since 18, attnotnull is set as well while that was not looked at.
 const columnsSQL = `
@@ -110,8 +112,9 @@ WHERE i.indrelid = ANY($1::oid[]) AND i.indisvalid AND i.indpred IS NULL AND i.i
 GROUP BY i.indrelid, i.indexrelid
 ORDER BY 1, 2`
 
-// foreignKeysSQL lists foreign keys of one column that PostgreSQL has checked on all rows and enforces. One of a partition counts for the whole table, because a path's rows
-// that lead nowhere are dropped: the key shows which column is referred to, not that every row refers to something.
+// foreignKeysSQL lists foreign keys of one column that PostgreSQL has checked on all rows and enforces. One of a
+// partition counts for the whole table, because a path's rows that lead nowhere are dropped: the key shows which column
+// is referred to, not that every row refers to something.
 const foreignKeysSQL = `
 SELECT DISTINCT r.relation, a.attname, tn.nspname, tc.relname, ta.attname
 FROM pg_catalog.pg_constraint k
@@ -126,7 +129,8 @@ WHERE k.contype = 'f' AND k.convalidated AND coalesce((pg_catalog.to_jsonb(k) ->
 	AND pg_catalog.cardinality(k.conkey) = 1 AND r.relation = ANY($1::oid[])
 ORDER BY 1, 2, 3, 4, 5`
 
-// referencesSQL lists which relations refer to which by a foreign key, of any columns, valid or not. Partitions stand for their whole tables.
+// referencesSQL lists which relations refer to which by a foreign key, of any columns, valid or not. Partitions stand
+// for their whole tables.
 const referencesSQL = `
 SELECT DISTINCT coalesce(pg_catalog.pg_partition_root(k.conrelid)::oid, k.conrelid), coalesce(pg_catalog.pg_partition_root(k.confrelid)::oid, k.confrelid)
 FROM pg_catalog.pg_constraint k
@@ -187,7 +191,8 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	byOID := map[uint32]*TableInfo{}
 	var oids []uint32
 	t := TableInfo{}
-	err := each(ctx, tx, relationsSQL, []any{schemas, names}, []any{&t.Schema, &t.Name, &t.OID, &t.Kind, &t.Inherited, &t.RowSecurity, &t.Foreign, &t.root, &t.PartOf, &t.Readable}, func() {
+	err := each(ctx, tx, relationsSQL, []any{schemas, names}, []any{&t.Schema, &t.Name, &t.OID, &t.Kind, &t.Inherited, &t.RowSecurity,
+		&t.Foreign, &t.root, &t.PartOf, &t.Readable}, func() {
 		table := t
 		s.Tables = append(s.Tables, &table)
 		byOID[t.OID] = &table
@@ -200,7 +205,8 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	var typeName string
 	var modifier int32
 	c := ColumnInfo{}
-	columns := []any{&oid, &c.Name, &c.AttNum, &c.TypeOID, &c.TypMod, &c.TypeName, &typeName, &modifier, &c.Enum, &c.EnumValues, &c.NotNull, &c.Collation}
+	columns := []any{&oid, &c.Name, &c.AttNum, &c.TypeOID, &c.TypMod, &c.TypeName, &typeName, &modifier, &c.Enum, &c.EnumValues,
+		&c.NotNull, &c.Collation}
 	if err := each(ctx, tx, columnsSQL, []any{oids}, columns, func() {
 		column := c
 		column.Type, column.MaxLength, column.Scale = supported(typeName, modifier)
@@ -229,7 +235,8 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	}
 	edge := reference{}
 	s.references = []reference{}
-	if err := each(ctx, tx, referencesSQL, nil, []any{&edge.from, &edge.to}, func() { s.references = append(s.references, edge) }); err != nil {
+	if err := each(ctx, tx, referencesSQL, nil, []any{&edge.from, &edge.to},
+		func() { s.references = append(s.references, edge) }); err != nil {
 		return err
 	}
 	k := ForeignKey{}

@@ -178,10 +178,12 @@ func (r *storedPolicy) revision() (*Revision, error) {
 	snapshot, problems := Check(p, pinned)
 	if len(problems) > 0 {
 		// It was applied by an earlier noisegate, which took more than this one does.
-		return nil, fault.PolicyStale().WithCause(fmt.Errorf("catalog: version %d of the policy of %s is refused: %w", r.version, r.dataset, errors.Join(problems...)))
+		return nil, fault.PolicyStale().WithCause(fmt.Errorf("catalog: version %d of the policy of %s is refused: %w", r.version, r.dataset,
+			errors.Join(problems...)))
 	}
 	if snapshot.Digest != [32]byte(r.digest) || snapshot.Dataset != r.dataset {
-		return nil, fault.PolicyStale().WithCause(fmt.Errorf("catalog: version %d of the policy of %s has another digest than when it was applied", r.version, r.dataset))
+		return nil, fault.PolicyStale().WithCause(fmt.Errorf("catalog: version %d of the policy of %s has another digest than when it was "+
+			"applied", r.version, r.dataset))
 	}
 	snapshot.Version = r.version
 	return &Revision{Snapshot: snapshot, Policy: p, Pinned: pinned, AppliedBy: r.appliedBy, AppliedAt: r.appliedAt}, nil

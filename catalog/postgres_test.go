@@ -60,7 +60,8 @@ func TestCorpusPolicies(t *testing.T) {
 	}{
 		{"census", func(t *testing.T, p *pgtest.ProtectedDatabase) {
 			p.Exec(t, adultTable)
-		}, []string{"people.age integer [17, 90] step 1", "people.person_id hidden unit", "people.income keys <=50K >50K", "people.workclass private"}},
+		}, []string{"people.age integer [17, 90] step 1", "people.person_id hidden unit", "people.income keys <=50K >50K",
+			"people.workclass private"}},
 		{"pums", func(t *testing.T, p *pgtest.ProtectedDatabase) {
 			for _, table := range []string{"pums", "pums_null"} {
 				p.Exec(t, "CREATE TABLE "+table+" (age int, sex int, educ int, race int, income int, married int, pid int)")
@@ -203,7 +204,8 @@ func TestInspect(t *testing.T) {
 		}
 		return info
 	}
-	for name, want := range map[string]Type{"id": Int4, "age": Int2, "mood": Enum, "region": Text, "salary": Numeric, "photo": "", "nick": "", "code": Char, "born": Date} {
+	for name, want := range map[string]Type{"id": Int4, "age": Int2, "mood": Enum, "region": Text, "salary": Numeric, "photo": "",
+		"nick": "", "code": Char, "born": Date} {
 		c, ok := table("public", "people").Column(name)
 		if !ok || c.Type != want {
 			t.Errorf("people.%s has the type %q, want %q", name, c.Type, want)
@@ -213,7 +215,8 @@ func TestInspect(t *testing.T) {
 	code, _ := table("public", "people").Column("code")
 	mood, _ := table("public", "people").Column("mood")
 	born, _ := table("public", "people").Column("born")
-	if salary.Scale != 2 || code.MaxLength != 3 || mood.Enum != "public.mood" || fmt.Sprint(mood.EnumValues) != "[sad ok]" || !born.NotNull || salary.NotNull {
+	if salary.Scale != 2 || code.MaxLength != 3 || mood.Enum != "public.mood" || fmt.Sprint(mood.EnumValues) != "[sad ok]" ||
+		!born.NotNull || salary.NotNull {
 		t.Errorf("got %+v, %+v, %+v, %+v", salary, code, mood, born)
 	}
 	if got := fmt.Sprint(table("public", "keys").Unique); got != "[e f]" {
@@ -228,7 +231,8 @@ func TestInspect(t *testing.T) {
 	if got := fmt.Sprint(table("public", "visits").ForeignKeys); got != "[{person_id people id}]" {
 		t.Errorf("foreign keys: %s", got)
 	}
-	for name, want := range map[string]RelationKind{"a_view": "view", "a_matview": "materialized view", "visits": PartitionedTable, "visits_2024": PlainTable} {
+	for name, want := range map[string]RelationKind{"a_view": "view", "a_matview": "materialized view", "visits": PartitionedTable,
+		"visits_2024": PlainTable} {
 		if got := table("public", name).Kind; got != want {
 			t.Errorf("%s is a %q, want %q", name, got, want)
 		}
@@ -236,7 +240,8 @@ func TestInspect(t *testing.T) {
 	if !table("public", "parent").Inherited || table("public", "child").Inherited || table("public", "visits").Inherited {
 		t.Error("inheritance is not seen as it is")
 	}
-	if got, want := table("public", "visits_2024").PartOf, []uint32{table("public", "visits").OID}; !slices.Equal(got, want) || len(table("public", "child").PartOf) > 0 {
+	if got, want := table("public", "visits_2024").PartOf, []uint32{table("public", "visits").OID}; !slices.Equal(got, want) ||
+		len(table("public", "child").PartOf) > 0 {
 		t.Errorf("visits_2024 is a partition of %d, want %d; child is of %d, want none", got, want, table("public", "child").PartOf)
 	}
 	if table("Odd.Name", `a"b`).Readable || !table("public", "people").Readable {
@@ -264,12 +269,15 @@ func TestDriftIsSeen(t *testing.T) {
 		{"dropped", "DROP TABLE visits", "table visits is gone"},
 		{"renamed", "ALTER TABLE visits RENAME TO visitors", "table visits is gone"},
 		{"moved", "CREATE SCHEMA other; ALTER TABLE visits SET SCHEMA other", "table visits is gone"},
-		{"replaced", "ALTER TABLE visits RENAME TO old; CREATE TABLE visits (id int, person_id int REFERENCES people, day date); GRANT SELECT ON visits TO noisegate_reader", "table visits was replaced"},
+		{"replaced", "ALTER TABLE visits RENAME TO old; CREATE TABLE visits (id int, person_id int REFERENCES people, day date); GRANT " +
+			"SELECT ON visits TO noisegate_reader", "table visits was replaced"},
 		{"by a view", "ALTER TABLE visits RENAME TO old; CREATE VIEW visits AS SELECT * FROM old; GRANT SELECT ON visits TO noisegate_reader", "table visits was replaced"},
 		{"column dropped", "ALTER TABLE people DROP COLUMN region", "column people.region is gone"},
 		{"column renamed", "ALTER TABLE people RENAME COLUMN region TO area", "column people.region is gone"},
-		{"column replaced", "ALTER TABLE people DROP COLUMN region; ALTER TABLE people ADD COLUMN region text", "column people.region is gone or was replaced"},
-		{"columns swapped", "ALTER TABLE people RENAME COLUMN region TO x; ALTER TABLE people RENAME COLUMN nick TO region; ALTER TABLE people RENAME COLUMN x TO nick", "column people.region is gone or was replaced"},
+		{"column replaced", "ALTER TABLE people DROP COLUMN region; ALTER TABLE people ADD COLUMN region text",
+			"column people.region is gone or was replaced"},
+		{"columns swapped", "ALTER TABLE people RENAME COLUMN region TO x; ALTER TABLE people RENAME COLUMN nick TO region; ALTER TABLE " +
+			"people RENAME COLUMN x TO nick", "column people.region is gone or was replaced"},
 		{"type", "ALTER TABLE people ALTER COLUMN region TYPE varchar(9)", "column people.region has another type"},
 		{"scale", "ALTER TABLE people ALTER COLUMN salary TYPE numeric(9, 3)", "column people.salary has another type"},
 		{"enum value", "ALTER TYPE mood ADD VALUE 'happy'", "column people.mood has another type"},
@@ -277,7 +285,8 @@ func TestDriftIsSeen(t *testing.T) {
 		{"key", "ALTER TABLE people DROP CONSTRAINT people_pkey CASCADE", "column people.id is no longer unique"},
 		{"path", "ALTER TABLE visits DROP CONSTRAINT visits_person_id_fkey", "the foreign key of visits.person_id is gone"},
 		{"inherited", "CREATE TABLE child () INHERITS (people)", "table people has got inheriting tables"},
-		{"partition of a table without policy", "CREATE TABLE world (name varchar(20) NOT NULL) PARTITION BY LIST (name); ALTER TABLE world ATTACH PARTITION regions DEFAULT", ""},
+		{"partition of a table without policy", "CREATE TABLE world (name varchar(20) NOT NULL) PARTITION BY LIST (name); ALTER TABLE " +
+			"world ATTACH PARTITION regions DEFAULT", ""},
 		{"partition of a table of the policy", "ALTER TABLE visits ATTACH PARTITION more_visits DEFAULT",
 			"table more_visits has become a partition of table visits"},
 		{"unreadable", "REVOKE SELECT ON people FROM noisegate_reader", "table people can no longer be read"},
@@ -364,18 +373,21 @@ func TestStoreVersions(t *testing.T) {
 		t.Errorf("after the domain grew: %v, changed %v, %v; want version 4", r, changed, err)
 	}
 	loaded, err := store.Load(t.Context(), "small")
-	if err != nil || loaded.Snapshot.Version != 4 || loaded.AppliedBy != "stella" || loaded.Policy.Document != smallPolicy || loaded.AppliedAt.IsZero() {
+	if err != nil || loaded.Snapshot.Version != 4 || loaded.AppliedBy != "stella" || loaded.Policy.Document != smallPolicy ||
+		loaded.AppliedAt.IsZero() {
 		t.Errorf("loaded %+v, %v", loaded, err)
 	}
 	if !strings.Contains(describe(loaded.Snapshot), "people.region keys east north south") {
 		t.Errorf("the domain was not frozen:\n%s", describe(loaded.Snapshot))
 	}
 	history, err := store.History(t.Context(), "small")
-	if err != nil || len(history) != 4 || history[0].Version != 4 || history[0].Digest != loaded.Snapshot.Digest || history[1].Digest != history[3].Digest {
+	if err != nil || len(history) != 4 || history[0].Version != 4 || history[0].Digest != loaded.Snapshot.Digest ||
+		history[1].Digest != history[3].Digest {
 		t.Errorf("history %+v, %v", history, err)
 	}
 	bad, _ := Parse(strings.Replace(smallPolicy, "row: id", "row: age", 1))
-	if _, _, err := store.Apply(t.Context(), Application{Policy: bad, Schema: schema(), By: "stella", Replaces: AnyVersion}); fault.CodeOf(err) != fault.CodePolicyInvalid {
+	if _, _, err := store.Apply(t.Context(), Application{Policy: bad, Schema: schema(), By: "stella",
+		Replaces: AnyVersion}); fault.CodeOf(err) != fault.CodePolicyInvalid {
 		t.Errorf("an invalid policy: %v", err)
 	}
 }
@@ -466,7 +478,8 @@ func TestUnreachableDatabases(t *testing.T) {
 	_, load := store.Load(t.Context(), "small")
 	_, history := store.History(t.Context(), "small")
 	_, _, apply := store.Apply(t.Context(), Application{Policy: revision.Policy, Schema: revision.Pinned, By: "stella", Replaces: AnyVersion})
-	for name, err := range map[string]error{"inspect": inspect, "recheck": Recheck(t.Context(), pool, revision), "load": load, "history": history, "apply": apply} {
+	for name, err := range map[string]error{"inspect": inspect, "recheck": Recheck(t.Context(), pool, revision), "load": load,
+		"history": history, "apply": apply} {
 		if fault.CodeOf(err) != fault.CodeDataUnavailable || strings.Contains(err.Error(), "noisegate_test") {
 			t.Errorf("%s: got %v, want data/unavailable without a name", name, err)
 		}

@@ -15,8 +15,8 @@ import (
 	"noisegate/internal/pgtest"
 )
 
-// A policy is accepted only where the schema proves what it says. Each case is one schema with two policies: one that is refused, and beside it the
-// one that says what the schema does not.
+// A policy is accepted only where the schema proves what it says. Each case is one schema with two policies: one that
+// is refused, and beside it the one that says what the schema does not.
 //
 // covers: P1 P2 P3 P4 R1
 func TestSchemaProvesThePolicy(t *testing.T) {
@@ -28,13 +28,16 @@ func TestSchemaProvesThePolicy(t *testing.T) {
 			"people: {unit: {row: id}, row_security: per-row}",
 		},
 		{
-			"P1 row level security of a public table", "CREATE TABLE people (id int PRIMARY KEY); CREATE TABLE zones (id int); ALTER TABLE zones ENABLE ROW LEVEL SECURITY",
+			"P1 row level security of a public table", "CREATE TABLE people (id int PRIMARY KEY); CREATE TABLE zones (id int); ALTER TABLE " +
+				"zones ENABLE ROW LEVEL SECURITY",
 			"{people: {unit: {row: id}}, zones: {public: true}}", "zones has row level security",
 			"{people: {unit: {row: id}}, zones: {public: true, row_security: per-row}}",
 		},
 		{
-			"P2 a row below a person", "CREATE TABLE people (id int PRIMARY KEY); CREATE TABLE orders (id int PRIMARY KEY, buyer int REFERENCES people)",
-			"{people: {unit: {row: id}}, orders: {unit: {row: id}}}", `a foreign key leads from orders, whose units are of the kind "orders", to people`,
+			"P2 a row below a person", "CREATE TABLE people (id int PRIMARY KEY); CREATE TABLE orders (id int PRIMARY KEY, buyer int " +
+				"REFERENCES people)",
+			"{people: {unit: {row: id}}, orders: {unit: {row: id}}}",
+			`a foreign key leads from orders, whose units are of the kind "orders", to people`,
 			"{people: {unit: {row: id}}, orders: {unit: {column: buyer}, max_rows: 3, max_groups: 1}}",
 		},
 		{
@@ -54,7 +57,8 @@ func TestSchemaProvesThePolicy(t *testing.T) {
 		},
 		{
 			"P2 through a table that the policy does not name",
-			"CREATE TABLE staff (id int PRIMARY KEY); CREATE TABLE tills (id int PRIMARY KEY, who int REFERENCES staff); CREATE TABLE people (id int PRIMARY KEY, till int REFERENCES tills)",
+			"CREATE TABLE staff (id int PRIMARY KEY); CREATE TABLE tills (id int PRIMARY KEY, who int REFERENCES staff); CREATE TABLE people " +
+				"(id int PRIMARY KEY, till int REFERENCES tills)",
 			"{people: {unit: {row: id}}, staff: {unit: {row: id}}}", `to staff, whose units are of the kind "staff"`,
 			"{people: {unit: {row: id}, not_covered: [staff]}, staff: {unit: {row: id}}}",
 		},
@@ -65,7 +69,8 @@ func TestSchemaProvesThePolicy(t *testing.T) {
 		},
 		{
 			"P3 by a key of two columns, not validated",
-			"CREATE TABLE people (id int PRIMARY KEY, v int, UNIQUE (id, v)); CREATE TABLE notes (who int, v int); ALTER TABLE notes ADD FOREIGN KEY (who, v) REFERENCES people (id, v) NOT VALID",
+			"CREATE TABLE people (id int PRIMARY KEY, v int, UNIQUE (id, v)); CREATE TABLE notes (who int, v int); ALTER TABLE notes ADD " +
+				"FOREIGN KEY (who, v) REFERENCES people (id, v) NOT VALID",
 			"{people: {unit: {row: id}}, notes: {public: true}}", "table notes is public, and a foreign key leads from it to people",
 			"{people: {unit: {row: id}}, notes: {unit: {column: who, of: people}, max_rows: 2, max_groups: 2}}",
 		},
@@ -108,7 +113,8 @@ func TestSchemaProvesThePolicy(t *testing.T) {
 			"people: {unit: {row: id}}",
 		},
 		{
-			"a domain that NULL may not pass", "CREATE DOMAIN sure AS int NOT NULL; CREATE DOMAIN surer AS sure; CREATE TABLE people (id int PRIMARY KEY, a surer)",
+			"a domain that NULL may not pass", "CREATE DOMAIN sure AS int NOT NULL; CREATE DOMAIN surer AS sure; CREATE TABLE people (id int " +
+				"PRIMARY KEY, a surer)",
 			"people: {unit: {row: id}, columns: {a: {bounds: [0, 9]}}}", "surer (a domain that NULL may not pass), which is not supported",
 			"people: {unit: {row: id}}",
 		},
@@ -120,8 +126,10 @@ func TestSchemaProvesThePolicy(t *testing.T) {
 		},
 		{
 			"a path by a foreign key that was not validated",
-			"CREATE TABLE people (id int PRIMARY KEY); CREATE TABLE visits (who int); ALTER TABLE visits ADD FOREIGN KEY (who) REFERENCES people NOT VALID",
-			"{people: {unit: {row: id}}, visits: {unit: {via: who, to: people}, max_rows: 2, max_groups: 2}}", "column who of table visits has no foreign key to people",
+			"CREATE TABLE people (id int PRIMARY KEY); CREATE TABLE visits (who int); ALTER TABLE visits ADD FOREIGN KEY (who) REFERENCES " +
+				"people NOT VALID",
+			"{people: {unit: {row: id}}, visits: {unit: {via: who, to: people}, max_rows: 2, max_groups: 2}}",
+			"column who of table visits has no foreign key to people",
 			"{people: {unit: {row: id}}, visits: {unit: {column: who, of: people}, max_rows: 2, max_groups: 2}}",
 		},
 		{
@@ -208,7 +216,8 @@ func TestKindsOfUnits(t *testing.T) {
 			}
 		}
 	}
-	if got, want := fmt.Sprint(identities), "[calls.who details.id hens.ring items.visit items.who people.id people.friend people.mail visits.nr visits.who]"; got != want {
+	if got, want := fmt.Sprint(identities), "[calls.who details.id hens.ring items.visit items.who people.id people.friend people.mail "+
+		"visits.nr visits.who]"; got != want {
 		t.Errorf("columns that identify a unit: %s, want %s", got, want)
 	}
 }
@@ -218,12 +227,14 @@ func TestKindsOfUnits(t *testing.T) {
 // covers: P1 P3 P4 R1
 func TestWhatComesLaterMakesAPolicyStale(t *testing.T) {
 	for name, c := range map[string]struct{ ddl, change string }{
-		"row level security":       {"ALTER TABLE people ENABLE ROW LEVEL SECURITY", "people has row level security"},
-		"inherited":                {"CREATE TABLE child (LIKE more_visits); ALTER TABLE child INHERIT more_visits", "inheriting tables"},
-		"public table of people":   {"ALTER TABLE regions ADD COLUMN who int REFERENCES people", "table regions is public"},
-		"collation":                {"ALTER TABLE people ALTER region TYPE text COLLATE blind", "column people.region has another type"},
-		"casts":                    {"CREATE FUNCTION tell(mood) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$; CREATE CAST (mood AS text) WITH FUNCTION tell(mood)", "column people.mood has another type"},
-		"path no longer validated": {"ALTER TABLE visits DROP CONSTRAINT visits_person_id_fkey; ALTER TABLE visits_2024 ADD FOREIGN KEY (person_id) REFERENCES people NOT VALID", "the foreign key of visits.person_id is gone"},
+		"row level security":     {"ALTER TABLE people ENABLE ROW LEVEL SECURITY", "people has row level security"},
+		"inherited":              {"CREATE TABLE child (LIKE more_visits); ALTER TABLE child INHERIT more_visits", "inheriting tables"},
+		"public table of people": {"ALTER TABLE regions ADD COLUMN who int REFERENCES people", "table regions is public"},
+		"collation":              {"ALTER TABLE people ALTER region TYPE text COLLATE blind", "column people.region has another type"},
+		"casts": {"CREATE FUNCTION tell(mood) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$; CREATE CAST (mood AS " +
+			"text) WITH FUNCTION tell(mood)", "column people.mood has another type"},
+		"path no longer validated": {"ALTER TABLE visits DROP CONSTRAINT visits_person_id_fkey; ALTER TABLE visits_2024 ADD FOREIGN KEY " +
+			"(person_id) REFERENCES people NOT VALID", "the foreign key of visits.person_id is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

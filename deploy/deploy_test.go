@@ -34,7 +34,8 @@ func TestReaderCanOnlyRead(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM public.people").Scan(&n); err != nil || n != 1 {
 		t.Errorf("the reader cannot read: %d, %v", n, err)
 	}
-	refused(t, conn, "SELECT * FROM public.secret", "INSERT INTO public.people VALUES (2)", "CREATE TABLE public.mine (n int)", "CREATE TEMP TABLE mine (n int)")
+	refused(t, conn, "SELECT * FROM public.secret", "INSERT INTO public.people VALUES (2)", "CREATE TABLE public.mine (n int)",
+		"CREATE TEMP TABLE mine (n int)")
 	if _, err := conn.Exec(t.Context(), "SET default_transaction_read_only = off"); err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +46,14 @@ func TestReaderCanOnlyRead(t *testing.T) {
 		"SELECT query_to_xml('SELECT 1', true, true, '')", "SELECT table_to_xml('public.people', true, true, '')",
 		"SELECT database_to_xml(true, true, '')", "SELECT ts_stat('SELECT NULL::tsvector')",
 		// A52: files, programs, other sessions.
-		"SELECT pg_read_file('/etc/passwd')", "SELECT lo_import('/etc/passwd')", "COPY public.people TO PROGRAM 'cat'", "COPY public.people TO '/tmp/x'",
+		"SELECT pg_read_file('/etc/passwd')", "SELECT lo_import('/etc/passwd')", "COPY public.people TO PROGRAM 'cat'",
+		"COPY public.people TO '/tmp/x'",
 		"SELECT pg_terminate_backend(1)", "SELECT pg_ls_dir('/')",
 		// A53: large objects.
 		"SELECT lo_create(0)", "SELECT lo_creat(-1)", "SELECT lo_from_bytea(0, '')",
 		// Waiting, locking, telling.
-		"SELECT pg_sleep(0)", "SELECT pg_sleep_for('0')", "SELECT pg_advisory_lock(1)", "SELECT pg_try_advisory_xact_lock(1)", "SELECT pg_notify('a', 'b')",
+		"SELECT pg_sleep(0)", "SELECT pg_sleep_for('0')", "SELECT pg_advisory_lock(1)", "SELECT pg_try_advisory_xact_lock(1)",
+		"SELECT pg_notify('a', 'b')",
 		"SELECT set_config('search_path', 'public', false)")
 }
 
@@ -82,5 +85,6 @@ func TestSettingsOfRoles(t *testing.T) {
 func TestFilesRunTwice(t *testing.T) {
 	c := pgtest.Control(t)
 	c.Exec(t, deploy.Roles(), deploy.Control(), "DROP SCHEMA public", deploy.Roles())
-	refused(t, c.Conn(t, c.LedgerDSN), "UPDATE noisegate.policy SET version = 1", "DROP TABLE noisegate.policy", "CREATE TABLE noisegate.mine (n int)")
+	refused(t, c.Conn(t, c.LedgerDSN), "UPDATE noisegate.policy SET version = 1", "DROP TABLE noisegate.policy",
+		"CREATE TABLE noisegate.mine (n int)")
 }

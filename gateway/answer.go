@@ -158,7 +158,8 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 	for i, o := range explained.Outputs {
 		e.Outputs[i] = api.OutputEstimate{
 			Name: o.Name, Mechanism: string(o.Parameters.Mechanism), Bound: o.Bound, Sensitivity: o.Sensitivity,
-			Scale: o.Parameters.Scale, Variance: o.Parameters.Variance, HalfWidth: rational(o.HalfWidth), RankError: decimalOf(o.RankError), Price: amountsOf(o.Loss),
+			Scale: o.Parameters.Scale, Variance: o.Parameters.Variance, HalfWidth: rational(o.HalfWidth), RankError: decimalOf(o.RankError),
+			Price:  amountsOf(o.Loss),
 			Weight: decimalOf(o.Weight),
 		}
 		for _, at := range o.ShownAt {

@@ -65,8 +65,8 @@ func (s *Service) Audit(ctx context.Context, who auth.Principal, dataset, cursor
 	return shown, nil
 }
 
-// headNow is the end of a dataset's chain, whichever gateway wrote it: what this process knows may be a minute old. Of the two the later one, so
-// that a journal that lost its end does not hide it.
+// headNow is the end of a dataset's chain, whichever gateway wrote it: what this process knows may be a minute old. Of
+// the two the later one, so that a journal that lost its end does not hide it.
 func (s *Service) headNow(ctx context.Context, dataset string) (budget.Head, error) {
 	known, err := s.ledger.Head(ctx, dataset)
 	if err != nil {
@@ -100,8 +100,8 @@ func (s *Service) entryOf(e budget.Entry) api.AuditEntry {
 	return shown
 }
 
-// Refill raises the cap of an account that exists. The journal says who did it and why, and keeps the signature, which is needed where the dataset has
-// keys of stewards.
+// Refill raises the cap of an account that exists. The journal says who did it and why, and keeps the signature, which
+// is needed where the dataset has keys of stewards.
 func (s *Service) Refill(ctx context.Context, who auth.Principal, dataset, name string, r api.Refill) (*api.Account, error) {
 	id, err := s.accountID(dataset, name)
 	if err != nil {

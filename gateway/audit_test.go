@@ -44,10 +44,12 @@ func TestAuditShowsWhatIsHashed(t *testing.T) {
 	if want := "settle reserve settle reserve settle reserve limit limit "; kinds != want {
 		t.Errorf("got %s, want %s", kinds, want)
 	}
-	if newest := page.Entries[0]; page.Heads[0] != (api.ChainHead{Dataset: "d", Seq: newest.Seq, Hash: newest.Hash}) || newest.Amounts.Epsilon != "0.3" {
+	if newest := page.Entries[0]; page.Heads[0] != (api.ChainHead{Dataset: "d", Seq: newest.Seq, Hash: newest.Hash}) ||
+		newest.Amounts.Epsilon != "0.3" {
 		t.Errorf("head %+v, newest entry %+v", page.Heads[0], newest)
 	}
-	if reserve := page.Entries[1]; reserve.Mechanisms == "" || reserve.Subject != "ana" || len(reserve.AccountIDs) != 2 || len(reserve.Digest) != 64 {
+	if reserve := page.Entries[1]; reserve.Mechanisms == "" || reserve.Subject != "ana" || len(reserve.AccountIDs) != 2 ||
+		len(reserve.Digest) != 64 {
 		t.Errorf("%+v", reserve)
 	}
 }
@@ -156,7 +158,8 @@ func TestStewardRefillsAndFreezes(t *testing.T) {
 func TestStewardSeesTranches(t *testing.T) {
 	r := newRig(t)
 	sam := auth.Principal{Subject: "sam"}
-	limit := api.BudgetLimit{Form: "pure", Epsilon: "100", Tranche: &api.Tranche{Every: "30d", Epsilon: "0.5"}, Rate: &api.Rate{Epsilon: "0.2", Per: "1m"}}
+	limit := api.BudgetLimit{Form: "pure", Epsilon: "100", Tranche: &api.Tranche{Every: "30d", Epsilon: "0.5"},
+		Rate: &api.Rate{Epsilon: "0.2", Per: "1m"}}
 	account, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", limit)
 	if err != nil {
 		t.Fatal(err)

@@ -52,8 +52,9 @@ func (r *running) cancel(name asked) (found bool) {
 	return found
 }
 
-// Cancel stops one of the caller's own running questions at the next boundary of its schedule, by its Idempotency-Key. Its charge stands: rows may have
-// been read, and time was seen to pass. Whether there was such a question changes at boundaries only. Those of others do not exist.
+// Cancel stops one of the caller's own running questions at the next boundary of its schedule, by its Idempotency-Key.
+// Its charge stands: rows may have been read, and time was seen to pass. Whether there was such a question changes at
+// boundaries only. Those of others do not exist.
 func (s *Service) Cancel(_ context.Context, who auth.Principal, key string) (*api.Cancellation, error) {
 	if key == "" {
 		return nil, fault.RequestIdempotencyKey("given: it names the question to cancel")

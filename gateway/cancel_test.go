@@ -76,8 +76,8 @@ func TestCancelTellsNothing(t *testing.T) {
 	}
 }
 
-// TestCancel: the work is stopped in time to leave at the next boundary, the charge stands, and the question can be asked, and charged, again, but not under
-// its key.
+// TestCancel: the work is stopped in time to leave at the next boundary, the charge stands, and the question can be
+// asked, and charged, again, but not under its key.
 //
 // covers: W.7
 func TestCancel(t *testing.T) {
@@ -108,7 +108,8 @@ func TestCancel(t *testing.T) {
 		}
 	})
 	_, err := r.Query(t.Context(), ana, request)
-	if took := r.clock.Now().Sub(began); fault.CodeOf(err) != fault.CodeBudgetCancelled || took != 100*time.Millisecond || stopped != 95*time.Millisecond {
+	if took := r.clock.Now().Sub(began); fault.CodeOf(err) != fault.CodeBudgetCancelled || took != 100*time.Millisecond ||
+		stopped != 95*time.Millisecond {
 		t.Errorf("stopped after %v, left after %v: %v", stopped, took, err)
 	}
 	if _, err := r.Cancel(t.Context(), ana, "key"); fault.CodeOf(err) != fault.CodeRequestNotFound {
@@ -164,7 +165,8 @@ func TestCancelBeforeTheCharge(t *testing.T) {
 			c.prepare(r)
 			began := r.clock.Now()
 			_, err := r.Query(t.Context(), principal(t, "ana"), request)
-			if took := r.clock.Now().Sub(began); took != c.leaves || fault.CodeOf(err) != fault.CodeBudgetCancelled || err.Error() != fault.BudgetCancelled(c.spent != "0").Error() {
+			if took := r.clock.Now().Sub(began); took != c.leaves || fault.CodeOf(err) != fault.CodeBudgetCancelled ||
+				err.Error() != fault.BudgetCancelled(c.spent != "0").Error() {
 				t.Errorf("left after %v: %v", took, err)
 			}
 			if got := r.spentEpsilon(t); got != c.spent {
@@ -177,8 +179,8 @@ func TestCancelBeforeTheCharge(t *testing.T) {
 	}
 }
 
-// TestCancelInTheQueue: a question that waits for a place leaves the queue when it is cancelled, uncharged, and its place goes to the next. The test waits
-// for the queue to have it, 10 s at most.
+// TestCancelInTheQueue: a question that waits for a place leaves the queue when it is cancelled, uncharged, and its
+// place goes to the next. The test waits for the queue to have it, 10 s at most.
 //
 // covers: W.7
 func TestCancelInTheQueue(t *testing.T) {

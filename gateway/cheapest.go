@@ -16,7 +16,8 @@ import (
 )
 
 // cheapest finds the smallest price, to a part in a thousand, at which the half-width of each output that the request names is
-// within its bound, in every group, and which is not below the floor. Prices are ρ for zcdp accounts and for Gaussian noise, else ε. Half-widths fall as the price rises.
+// within its bound, in every group, and which is not below the floor. Prices are ρ for zcdp accounts and for Gaussian
+// noise, else ε. Half-widths fall as the price rises.
 //
 // If that is more than the account lets one query cost, the refusal says how far the account gets. It depends on the account's
 // limit, the text and the policy alone.
@@ -60,8 +61,8 @@ func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite
 	return plan, nil
 }
 
-// affords reports whether an account that has spent nothing may pay for a plan, and for a delay where there is one; what that takes of one query's limit is
-// taken off already.
+// affords reports whether an account that has spent nothing may pay for a plan, and for a delay where there is one;
+// what that takes of one query's limit is taken off already.
 func affords(limit budget.Limit, snapshot *catalog.Snapshot, p *sqlrewrite.Plan) bool {
 	var delay mechanisms.Loss
 	if snapshot.Delay != nil {

@@ -88,37 +88,52 @@ func TestEveryEndIsPaidOrTellsNothing(t *testing.T) {
 		tells   bool // whether it does
 		servers bool // it is no doing of the caller's
 	}{
-		"answered":                     {func(*testing.T, *ending) {}, "", true, true, false},
-		"cancelled before it reserves": {func(_ *testing.T, e *ending) { e.Service.policies = cancelling{e.policies, e.cancels} }, fault.CodeBudgetCancelled, false, false, false},
-		"cancelled in the queue":       {func(t *testing.T, e *ending) { e.fullHouse(t); e.whenQueued(e.cancels) }, fault.CodeBudgetCancelled, false, false, false},
-		"cancelled while it reserves":  {func(_ *testing.T, e *ending) { e.meter.ledger = reserving{e.ledger, e.cancels}; e.waits(true) }, fault.CodeBudgetCancelled, true, true, false},
-		"cancelled before it reads":    {func(_ *testing.T, e *ending) { e.waits(true); e.clock.AfterFunc(time.Millisecond, e.cancels) }, fault.CodeBudgetCancelled, true, true, false},
-		"cancelled while it reads":     {func(_ *testing.T, e *ending) { e.waits(false); e.clock.AfterFunc(time.Millisecond, e.cancels) }, fault.CodeBudgetCancelled, true, true, false},
-		"cancelled when it has ended":  {func(_ *testing.T, e *ending) { e.clock.AfterFunc(time.Millisecond, e.cancels) }, fault.CodeBudgetCancelled, true, true, false},
-		"hung up before it begins":     {func(_ *testing.T, e *ending) { e.hangUp() }, fault.CodeRequestGone, false, false, false},
-		"hung up in the queue":         {func(t *testing.T, e *ending) { e.fullHouse(t); e.whenQueued(e.hangUp) }, fault.CodeRequestGone, false, false, false},
-		"hung up while it reserves":    {func(_ *testing.T, e *ending) { e.meter.ledger = reserving{e.ledger, e.hangUp} }, "", true, true, false},
+		"answered": {func(*testing.T, *ending) {}, "", true, true, false},
+		"cancelled before it reserves": {func(_ *testing.T, e *ending) { e.Service.policies = cancelling{e.policies, e.cancels} },
+			fault.CodeBudgetCancelled, false, false, false},
+		"cancelled in the queue": {func(t *testing.T, e *ending) { e.fullHouse(t); e.whenQueued(e.cancels) },
+			fault.CodeBudgetCancelled, false, false, false},
+		"cancelled while it reserves": {func(_ *testing.T, e *ending) { e.meter.ledger = reserving{e.ledger, e.cancels}; e.waits(true) },
+			fault.CodeBudgetCancelled, true, true, false},
+		"cancelled before it reads": {func(_ *testing.T, e *ending) { e.waits(true); e.clock.AfterFunc(time.Millisecond, e.cancels) },
+			fault.CodeBudgetCancelled, true, true, false},
+		"cancelled while it reads": {func(_ *testing.T, e *ending) { e.waits(false); e.clock.AfterFunc(time.Millisecond, e.cancels) },
+			fault.CodeBudgetCancelled, true, true, false},
+		"cancelled when it has ended": {func(_ *testing.T, e *ending) { e.clock.AfterFunc(time.Millisecond, e.cancels) },
+			fault.CodeBudgetCancelled, true, true, false},
+		"hung up before it begins": {func(_ *testing.T, e *ending) { e.hangUp() }, fault.CodeRequestGone, false, false, false},
+		"hung up in the queue": {func(t *testing.T, e *ending) { e.fullHouse(t); e.whenQueued(e.hangUp) }, fault.CodeRequestGone,
+			false, false, false},
+		"hung up while it reserves": {func(_ *testing.T, e *ending) { e.meter.ledger = reserving{e.ledger, e.hangUp} }, "", true, true, false},
 		"hung up while it reads": {func(_ *testing.T, e *ending) {
 			e.clock.AfterFunc(time.Millisecond, e.hangUp)
 			e.works(10*time.Millisecond, nil)
 		}, "", true, true, false},
-		"no place":                  {func(t *testing.T, e *ending) { e.fullHouse(t); e.questions.Wait = time.Millisecond }, fault.CodeRequestTooMany, false, false, false},
-		"a dry run that fails":      {func(_ *testing.T, e *ending) { e.data.dry = fault.DryRun("22012") }, fault.CodeDryRun, false, false, false},
+		"no place": {func(t *testing.T, e *ending) { e.fullHouse(t); e.questions.Wait = time.Millisecond },
+			fault.CodeRequestTooMany, false, false, false},
+		"a dry run that fails": {func(_ *testing.T, e *ending) { e.data.dry = fault.DryRun("22012") }, fault.CodeDryRun, false,
+			false, false},
 		"a timeout before it reads": {func(_ *testing.T, e *ending) { e.waits(true) }, fault.CodeDataUnavailable, true, true, false},
 		"a timeout while it reads":  {func(_ *testing.T, e *ending) { e.waits(false) }, fault.CodeDataUnavailable, true, true, false},
 		"a dry run as long as it may be": {func(_ *testing.T, e *ending) {
 			e.data.dries = func() { e.clock.Sleep(context.Background(), time.Minute) }
 			e.waits(true)
 		}, fault.CodeDataUnavailable, true, true, false},
-		"a statement that fails":            {func(_ *testing.T, e *ending) { e.data.do = fails(fault.DataUnavailable(nil)) }, fault.CodeDataUnavailable, true, true, false},
-		"a schema that changed behind it":   {func(_ *testing.T, e *ending) { e.data.do = fails(fault.Excused(fault.PolicyStale())) }, fault.CodePolicyStale, true, true, true},
-		"a schema that changed before it":   {func(_ *testing.T, e *ending) { e.data.do = fails(fault.Untouched(fault.PolicyStale())) }, fault.CodePolicyStale, false, true, true},
-		"a database that cannot be reached": {func(_ *testing.T, e *ending) { e.data.do = fails(unread) }, fault.CodeDataUnavailable, false, true, true},
-		"a policy that is stale":            {func(_ *testing.T, e *ending) { e.policies.stale = fault.PolicyStale() }, fault.CodePolicyStale, false, false, true},
+		"a statement that fails": {func(_ *testing.T, e *ending) { e.data.do = fails(fault.DataUnavailable(nil)) },
+			fault.CodeDataUnavailable, true, true, false},
+		"a schema that changed behind it": {func(_ *testing.T, e *ending) { e.data.do = fails(fault.Excused(fault.PolicyStale())) },
+			fault.CodePolicyStale, true, true, true},
+		"a schema that changed before it": {func(_ *testing.T, e *ending) { e.data.do = fails(fault.Untouched(fault.PolicyStale())) },
+			fault.CodePolicyStale, false, true, true},
+		"a database that cannot be reached": {func(_ *testing.T, e *ending) { e.data.do = fails(unread) }, fault.CodeDataUnavailable, false,
+			true, true},
+		"a policy that is stale": {func(_ *testing.T, e *ending) { e.policies.stale = fault.PolicyStale() },
+			fault.CodePolicyStale, false, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ask := func(shared int64) (code fault.Code, spent string) {
-				cap := catalog.Budget{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: big.NewRat(shared, 10), Delta: big.NewRat(1, 1_000_000)}
+				cap := catalog.Budget{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: big.NewRat(shared, 10),
+					Delta: big.NewRat(1, 1_000_000)}
 				r := newRig(t, cap, testSnapshot().Budgets[1])
 				r.datasets["d"] = Dataset{Data: r.data, Quantum: testQuantum, Timeout: 30 * time.Second}
 				e := &ending{rig: r}
@@ -175,7 +190,8 @@ func TestOwnAccountsSpeakFirst(t *testing.T) {
 		for _, shared := range []int64{1, 100} {
 			own := testSnapshot().Budgets[1]
 			limit(&own)
-			r := newRig(t, catalog.Budget{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: big.NewRat(shared, 10), Delta: big.NewRat(1, 1_000_000)}, own)
+			r := newRig(t, catalog.Budget{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: big.NewRat(shared, 10),
+				Delta: big.NewRat(1, 1_000_000)}, own)
 			_, err := r.Query(t.Context(), ana(), count("0.5"))
 			seen[fault.CodeOf(err)] = true
 		}

@@ -31,8 +31,8 @@ func (r *rig) asks(t *testing.T, who auth.Principal, n int) error {
 
 // covers: W.5 A36
 //
-// After so many failures as the policy tolerates nothing runs and nothing is charged, but for whoever has failures: until a steward resets them, or they are a day old. Stored
-// answers stay free.
+// After so many failures as the policy tolerates nothing runs and nothing is charged, but for whoever has failures:
+// until a steward resets them, or they are a day old. Stored answers stay free.
 func TestFailuresStopAnAnalyst(t *testing.T) {
 	for _, most := range []int64{0, 2} { // 0: the policy does not say
 		r := newRig(t)

@@ -8,8 +8,9 @@ import (
 	"noisegate/mechanisms"
 )
 
-// floor is the least that a release of protected rows costs. Noise covers what is released; status, time and load it does not. Whatever such a channel
-// still tells, it tells once a question, and the floor bounds how many questions a budget has (docs/guarantees.md).
+// floor is the least that a release of protected rows costs. Noise covers what is released; status, time and load it
+// does not. Whatever such a channel still tells, it tells once a question, and the floor bounds how many questions a
+// budget has (docs/guarantees.md).
 type floor struct {
 	epsilon mechanisms.PicoEpsilon
 	rho     mechanisms.PicoRho // of what has no finite ε: ε²/2, which an ε-DP mechanism has at most (Bun and Steinke 2016, Proposition 1.4)
@@ -52,13 +53,15 @@ func (f floor) reaches(l mechanisms.Loss) bool {
 	return l.Epsilon >= f.epsilon
 }
 
-// priced reports whether a price, an ε or, if that is 0, a ρ, is at least the floor. What it is split into is rounded down, so that its loss may be a little less.
+// priced reports whether a price, an ε or, if that is 0, a ρ, is at least the floor. What it is split into is rounded
+// down, so that its loss may be a little less.
 func (f floor) priced(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) bool {
 	return epsilon >= f.epsilon || epsilon == 0 && rho >= f.rho
 }
 
-// charged is what a release at a price that is high enough counts as: in ε and in ρ at least the floor. An ε that is split over many outputs has less ρ than that of one, and
-// an account that adds up ρ would admit more questions than the floor lets it. Nothing costs nothing.
+// charged is what a release at a price that is high enough counts as: in ε and in ρ at least the floor. An ε that is
+// split over many outputs has less ρ than that of one, and an account that adds up ρ would admit more questions than
+// the floor lets it. Nothing costs nothing.
 func (f floor) charged(l mechanisms.Loss) mechanisms.Loss {
 	if l.IsZero() {
 		return l

@@ -15,7 +15,8 @@ import (
 
 // covers: W.6
 //
-// A price at the floor is taken however many outputs it is split over, and counts as the floor in ε and in ρ: no account admits more questions than the floor lets it.
+// A price at the floor is taken however many outputs it is split over, and counts as the floor in ε and in ρ: no
+// account admits more questions than the floor lets it.
 func TestFloorIsChargedInEachCurrency(t *testing.T) {
 	r, ana := newRig(t), principal(t, "ana", "analysts")
 	floor := floorAt(defaultFloor)
@@ -24,7 +25,8 @@ func TestFloorIsChargedInEachCurrency(t *testing.T) {
 		epsilon string
 	}{
 		{"SELECT count(*) FROM people", "0.001"},
-		{"SELECT count(*), sum(age), count(DISTINCT id), sum(age) FILTER (WHERE age > 3), count(*) FILTER (WHERE age > 4), count(*) FILTER (WHERE age > 5) FROM people", "0.001"},
+		{"SELECT count(*), sum(age), count(DISTINCT id), sum(age) FILTER (WHERE age > 3), count(*) FILTER (WHERE age > 4), count(*) " +
+			"FILTER (WHERE age > 5) FROM people", "0.001"},
 	} {
 		q, err := r.prepare(t.Context(), ana, Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: c.sql, Epsilon: api.Decimal(c.epsilon)}})
 		if err != nil || q.refusal != nil {
@@ -44,7 +46,8 @@ func TestFloorIsChargedInEachCurrency(t *testing.T) {
 // A plan that was registered before there was a floor pays for nothing below it.
 func TestFloorOfOldPlans(t *testing.T) {
 	r, ana := newRig(t), principal(t, "ana", "analysts")
-	charge, err := planCharge(api.PlanRequest{Dataset: "d", Delta: "1e-9", Mechanisms: []api.PlanMechanism{{Mechanism: "laplace", Epsilon: "0.00000001"}}})
+	charge, err := planCharge(api.PlanRequest{Dataset: "d", Delta: "1e-9",
+		Mechanisms: []api.PlanMechanism{{Mechanism: "laplace", Epsilon: "0.00000001"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +92,8 @@ func TestGaussianReleasesAtTheFloor(t *testing.T) {
 		if half, whole := uses(10*mechanisms.EpsilonUnit), uses(20*mechanisms.EpsilonUnit); !ok || half != c.half || whole != c.whole {
 			t.Errorf("at the floor %s: %s use up half, %s all of it, want %s and %s", c.floor, half, whole, c.half, c.whole)
 		}
-		takes := strings.TrimSuffix(fmt.Sprintf("%.1f", float64(budget.RhoFor(3*mechanisms.EpsilonUnit, mechanisms.DeltaUnit/20_000_000)/floorAt(c.floor).rho)*float64(each)/float64(mechanisms.EpsilonUnit)), ".0")
+		takes := strings.TrimSuffix(fmt.Sprintf("%.1f", float64(budget.RhoFor(3*mechanisms.EpsilonUnit,
+			mechanisms.DeltaUnit/20_000_000)/floorAt(c.floor).rho)*float64(each)/float64(mechanisms.EpsilonUnit)), ".0")
 		if strings.ReplaceAll(c.takes, ",", "") != takes {
 			t.Errorf("at the floor %s one account takes %s, want %s", c.floor, takes, c.takes)
 		}
@@ -106,7 +110,8 @@ func TestGaussianReleasesAtTheFloor(t *testing.T) {
 		}
 		admitted := func(n int, loss mechanisms.Loss) bool {
 			_, err := l.Reserve(t.Context(), budget.Charge{ID: budget.ReservationID(fmt.Sprint(n)), Dataset: "d", Analyst: "ana", Loss: loss,
-				Fingerprint: [32]byte{byte(n), byte(n >> 8)}, Accounts: []budget.Account{{ID: budget.AccountID{Dataset: "d", Scope: budget.DatasetScope}, Limit: limit}}})
+				Fingerprint: [32]byte{byte(n), byte(n >> 8)}, Accounts: []budget.Account{{ID: budget.AccountID{Dataset: "d",
+					Scope: budget.DatasetScope}, Limit: limit}}})
 			return err == nil
 		}
 		for n := range gaussian {

@@ -11,8 +11,8 @@ import (
 	"noisegate/mechanisms"
 )
 
-// TestQuestionsCostTheFloor: whatever reads protected rows costs at least the floor, however its price is given; below it nothing is charged, and what
-// was bought before is given again.
+// TestQuestionsCostTheFloor: whatever reads protected rows costs at least the floor, however its price is given; below
+// it nothing is charged, and what was bought before is given again.
 //
 // covers: W.6
 func TestQuestionsCostTheFloor(t *testing.T) {

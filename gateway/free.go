@@ -14,8 +14,8 @@ import (
 // A question that reads nothing private has no price: it is answered without the ledger, each time anew. What it runs is a
 // [sqlrewrite.Post], which cannot name a table with a privacy unit, and goes through [Data.Read], which takes nothing else.
 
-// free answers a question that reads nothing private. It leaves at a boundary as others do: it runs where they run, so that the time that it takes would
-// tell when they end.
+// free answers a question that reads nothing private. It leaves at a boundary as others do: it runs where they run, so
+// that the time that it takes would tell when they end.
 func (s *Service) free(ctx context.Context, q *prepared, tick *schedule) (receipt, error) {
 	encoded, err := pace(ctx, tick, func(ctx context.Context) (json.RawMessage, error) {
 		var rows []sqlrewrite.PostRow

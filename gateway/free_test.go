@@ -40,7 +40,8 @@ func TestFreeQuestions(t *testing.T) {
 		if err := json.Unmarshal(answer.Result, &result); err != nil {
 			t.Fatal(err)
 		}
-		if answer.ID != "" || answer.Receipt != nil || answer.Spent.Epsilon != "0" || len(result.Rows) != 0 || len(result.Columns) == 0 || result.Columns[0].Name != "age" {
+		if answer.ID != "" || answer.Receipt != nil || answer.Spent.Epsilon != "0" || len(result.Rows) != 0 || len(result.Columns) == 0 ||
+			result.Columns[0].Name != "age" {
 			t.Errorf("%s: %+v, %s", name, answer, answer.Result)
 		}
 	}

@@ -18,8 +18,8 @@ type Fairness struct {
 	Wait       time.Duration // the longest that one of them waits; 30 s
 }
 
-// The defaults of [Fairness]. A thread pool of a notebook or of a driver fits into the queue; a wait and the longest statement together end within a minute,
-// which is how long proxies wait for an answer.
+// The defaults of [Fairness]. A thread pool of a notebook or of a driver fits into the queue; a wait and the longest
+// statement together end within a minute, which is how long proxies wait for an answer.
 const (
 	DefaultPlaces     = 16
 	DefaultPerAnalyst = 2
@@ -50,12 +50,13 @@ func (f Fairness) Complete() (Fairness, error) {
 	return f, nil
 }
 
-// gate is where work begins: whatever costs work enters it before the ledger is asked. It has a number of places, of which one analyst has a few at a
-// time; analysts who wait take turns, and the requests of one come in their order. So one analyst's flood delays another by one place's work at most.
+// gate is where work begins: whatever costs work enters it before the ledger is asked. It has a number of places, of
+// which one analyst has a few at a time; analysts who wait take turns, and the requests of one come in their order. So
+// one analyst's flood delays another by one place's work at most.
 //
-// Who waits learns when places become free, and nothing else. That is no channel as long as a place becomes free when the work's outcome leaves, at a
-// boundary of [schedule], and not when the work ends: whoever releases it defers that before the schedule. A schedule begins once its request has entered, so that
-// no wait moves a boundary.
+// Who waits learns when places become free, and nothing else. That is no channel as long as a place becomes free when
+// the work's outcome leaves, at a boundary of [schedule], and not when the work ends: whoever releases it defers that
+// before the schedule. A schedule begins once its request has entered, so that no wait moves a boundary.
 //
 // A gate is safe for concurrent use.
 type gate struct {
@@ -78,9 +79,10 @@ func newGate(f Fairness) *gate {
 	return &gate{Fairness: f, free: f.Places, lines: map[string]*waitingLine{}}
 }
 
-// Enter waits for a place. Whoever got one releases it; releasing it again does nothing. Its errors are request/too-many, where the analyst's queue is full or no
-// place became free for too long, and request/gone where the context ended first: a client that hangs up while it waits leaves the queue, and nothing was begun for it.
-// Once it has a place it keeps it until the place is released, whether or not the context ends.
+// Enter waits for a place. Whoever got one releases it; releasing it again does nothing. Its errors are
+// request/too-many, where the analyst's queue is full or no place became free for too long, and request/gone where the
+// context ended first: a client that hangs up while it waits leaves the queue, and nothing was begun for it. Once it
+// has a place it keeps it until the place is released, whether or not the context ends.
 func (g *gate) Enter(ctx context.Context, subject string) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.RequestGone(err)

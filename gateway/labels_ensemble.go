@@ -123,8 +123,8 @@ func (s *Service) LoadVotes(ctx context.Context, who auth.Principal, name string
 	return s.store(ctx, who, name, votes)
 }
 
-// LoadVoteTable is [Service.LoadVotes] from a table or view of the ensemble's protected database, which the policy names with these columns, and its reader role must be
-// able to read. For stewards: nothing is released by it.
+// LoadVoteTable is [Service.LoadVotes] from a table or view of the ensemble's protected database, which the policy
+// names with these columns, and its reader role must be able to read. For stewards: nothing is released by it.
 func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name string, table api.VoteTable) (*api.Ensemble, error) {
 	release, err := s.questions.Enter(ctx, who.Subject)
 	if err != nil {
@@ -143,7 +143,8 @@ func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name st
 	if err != nil {
 		return nil, err
 	}
-	if named := (catalog.VoteTable{Schema: table.Schema, Table: table.Table, Unit: table.Teacher, Query: table.Query, Label: table.Label}); dataset.Votes == nil || !snapshot.Pate.ReadsVotes(named) {
+	if named := (catalog.VoteTable{Schema: table.Schema, Table: table.Table, Unit: table.Teacher, Query: table.Query,
+		Label: table.Label}); dataset.Votes == nil || !snapshot.Pate.ReadsVotes(named) {
 		return nil, fault.PateUnknownTable()
 	}
 	if err := s.importing(ctx, who, version, table.Schema+"."+table.Table); err != nil {
@@ -158,7 +159,8 @@ func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name st
 
 // importing writes into the ledger that votes are about to be read. It is there also if they are refused.
 func (s *Service) importing(ctx context.Context, who auth.Principal, version *pate.Version, source string) error {
-	return s.ledger.RecordImport(ctx, who.Subject, budget.Import{Dataset: version.Dataset, Ensemble: version.Name, Version: version.Number, Source: source})
+	return s.ledger.RecordImport(ctx, who.Subject, budget.Import{Dataset: version.Dataset, Ensemble: version.Name,
+		Version: version.Number, Source: source})
 }
 
 func (s *Service) store(ctx context.Context, who auth.Principal, name string, votes *pate.Ballots) (*api.Ensemble, error) {
@@ -203,7 +205,8 @@ func (s *Service) sealedEnsemble(ctx context.Context, name string) (*pate.Versio
 // one's to sell. What was bought stays readable.
 func sellable(v *pate.Version) error {
 	if v.Contested {
-		return fault.PateEnsemble("partition_sha256", "that of no version that was sealed before under another declaration: that one sells these people's labels")
+		return fault.PateEnsemble("partition_sha256", "that of no version that was sealed before under another declaration: that one "+
+			"sells these people's labels")
 	}
 	return nil
 }
@@ -259,7 +262,8 @@ func (s *Service) Ensemble(ctx context.Context, who auth.Principal, name string)
 		return nil, err
 	}
 	shown := &api.Ensemble{
-		Ensemble: v.Name, Version: v.Number, State: stateOf(v), Dataset: v.Dataset, Teachers: v.Ensemble.Teachers(), Classes: v.Ensemble.Classes(),
+		Ensemble: v.Name, Version: v.Number, State: stateOf(v), Dataset: v.Dataset, Teachers: v.Ensemble.Teachers(),
+		Classes:              v.Ensemble.Classes(),
 		MaxTeachersPerPerson: v.Ensemble.MaxTeachersPerPerson(), PartitionSHA256: hex.EncodeToString(v.Partition), Queries: v.Queries,
 		Answered: tally[pate.Answered], Rejected: tally[pate.Rejected], Reinforced: tally[pate.Reinforced],
 		DefinedAt: v.DefinedAt.UTC(), SealedAt: v.SealedAt,

@@ -20,7 +20,8 @@ import (
 const labelDelta = mechanisms.DeltaUnit / 100_000
 
 // EstimateLabels prices labels without buying any. It is free, looks at no vote and depends on none.
-func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name string, r api.LabelEstimateRequest) (*api.LabelEstimate, error) {
+func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name string,
+	r api.LabelEstimateRequest) (*api.LabelEstimate, error) {
 	release, err := s.questions.Enter(ctx, who.Subject)
 	if err != nil {
 		return nil, err

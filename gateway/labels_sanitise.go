@@ -11,8 +11,9 @@ import (
 	"noisegate/pate"
 )
 
-// sanitiseOf are the parameters of the sanitised ε that a definition gets; nil for none. What the policy fixes is inherited: a definition may
-// repeat it and cannot change it. Where the policy fixes nothing, the definition does, before votes are loaded.
+// sanitiseOf are the parameters of the sanitised ε that a definition gets; nil for none. What the policy fixes is
+// inherited: a definition may repeat it and cannot change it. Where the policy fixes nothing, the definition does,
+// before votes are loaded.
 func sanitiseOf(given *api.SanitiseParameters, fixed *catalog.SanitisePolicy) (json.RawMessage, error) {
 	if given != nil {
 		if err := checkSanitise(*given); err != nil {
@@ -39,7 +40,8 @@ func sanitiseOf(given *api.SanitiseParameters, fixed *catalog.SanitisePolicy) (j
 	return stored, nil
 }
 
-// checkSanitise looks at the numbers one by one. Whether the theorem holds for them depends on the mechanism, and is looked at when an ε is bought.
+// checkSanitise looks at the numbers one by one. Whether the theorem holds for them depends on the mechanism, and is
+// looked at when an ε is bought.
 func checkSanitise(p api.SanitiseParameters) error {
 	for name, text := range map[string]api.Decimal{"order": p.Order, "beta": p.Beta, "sigma_ss": p.SigmaSS, "delta": p.Delta} {
 		if name == "beta" && text == "" {
@@ -52,8 +54,8 @@ func checkSanitise(p api.SanitiseParameters) error {
 	return nil
 }
 
-// sanitiseFor are the parameters at which the ε of a version may be bought now: those that it was defined with, unless the policy has come to
-// say otherwise. Votes were loaded since, so that nothing is inherited any more.
+// sanitiseFor are the parameters at which the ε of a version may be bought now: those that it was defined with, unless
+// the policy has come to say otherwise. Votes were loaded since, so that nothing is inherited any more.
 func sanitiseFor(v *pate.Version, fixed *catalog.SanitisePolicy) (api.SanitiseParameters, error) {
 	var p api.SanitiseParameters
 	if fixed != nil && fixed.Never {
@@ -66,13 +68,15 @@ func sanitiseFor(v *pate.Version, fixed *catalog.SanitisePolicy) (api.SanitisePa
 		return p, fault.Internal(err)
 	}
 	if fixed != nil && !sameSanitise(p, fixedSanitise(fixed)) {
-		return p, fault.PateParameters("this version was defined with other parameters of a sanitised epsilon than the policy fixes now: " + sanitiseText(fixed))
+		return p, fault.PateParameters("this version was defined with other parameters of a sanitised epsilon than the policy fixes now: " +
+			sanitiseText(fixed))
 	}
 	return p, nil
 }
 
 func fixedSanitise(p *catalog.SanitisePolicy) api.SanitiseParameters {
-	return api.SanitiseParameters{Order: api.Decimal(p.Order), Beta: api.Decimal(p.Beta), SigmaSS: api.Decimal(p.SigmaSS), Delta: api.Decimal(p.Delta)}
+	return api.SanitiseParameters{Order: api.Decimal(p.Order), Beta: api.Decimal(p.Beta), SigmaSS: api.Decimal(p.SigmaSS),
+		Delta: api.Decimal(p.Delta)}
 }
 
 // sanitiseText shows what a policy fixes, which every steward may read.
@@ -87,7 +91,8 @@ func sanitiseText(p *catalog.SanitisePolicy) string {
 // sameSanitise compares numbers, not spellings. A β that is left out is 0.4/λ.
 func sameSanitise(a, b api.SanitiseParameters) bool {
 	same := func(x, y *big.Rat) bool { return x != nil && y != nil && x.Cmp(y) == 0 }
-	return same(ratOf(a.Order), ratOf(b.Order)) && same(betaOf(a), betaOf(b)) && same(ratOf(a.SigmaSS), ratOf(b.SigmaSS)) && same(ratOf(a.Delta), ratOf(b.Delta))
+	return same(ratOf(a.Order), ratOf(b.Order)) && same(betaOf(a), betaOf(b)) && same(ratOf(a.SigmaSS), ratOf(b.SigmaSS)) &&
+		same(ratOf(a.Delta), ratOf(b.Delta))
 }
 
 func betaOf(p api.SanitiseParameters) *big.Rat {

@@ -79,8 +79,8 @@ type unencodable struct{}
 
 func (unencodable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
 
-// TestFailureAtEveryStepKeepsTheCharge fails at each step between charge and answer. The charge stands unless nothing can have been read, and
-// no answer is shown that the ledger does not hold.
+// TestFailureAtEveryStepKeepsTheCharge fails at each step between charge and answer. The charge stands unless nothing
+// can have been read, and no answer is shown that the ledger does not hold.
 //
 // covers: F02
 func TestFailureAtEveryStepKeepsTheCharge(t *testing.T) {
@@ -122,7 +122,8 @@ func TestFailureAtEveryStepKeepsTheCharge(t *testing.T) {
 		"a sealed value does not encode": {work: func(context.Context) (any, mechanisms.Loss, error) {
 			return mechanisms.SealInt64(7), mechanisms.Loss{Epsilon: one}, nil
 		}, code: fault.CodeInternal, want: state{spent: one}},
-		"the ledger is down before settling": {ledger: brittle{before: "settle"}, work: answers, code: fault.CodeDataUnavailable, want: state{reserved: one}},
+		"the ledger is down before settling": {ledger: brittle{before: "settle"}, work: answers, code: fault.CodeDataUnavailable,
+			want: state{reserved: one}},
 		"settling is committed, the ledger breaks": {ledger: brittle{after: "settle"}, work: answers,
 			code: fault.CodeDataUnavailable, want: state{spent: one}},
 		"voiding fails": {ledger: brittle{before: "void"}, work: fails(fault.Untouched(fault.DataUnavailable(nil))),
@@ -174,7 +175,8 @@ func TestUnknownSettlement(t *testing.T) {
 		return 40 + runs, mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit}, nil
 	}
 	log := slog.New(slog.DiscardHandler)
-	if _, err := atOnce(t.Context(), meter{ledger: brittle{Ledger: memory, after: "settle"}, log: log}, testCharge(t, "01"), work); err == nil {
+	if _, err := atOnce(t.Context(), meter{ledger: brittle{Ledger: memory, after: "settle"}, log: log}, testCharge(t, "01"),
+		work); err == nil {
 		t.Fatal("no error")
 	}
 	paid, err := atOnce(t.Context(), meter{ledger: memory, log: log}, testCharge(t, "02"), work)
@@ -239,7 +241,8 @@ func TestAbandonedChargesAreSpent(t *testing.T) {
 }
 
 // atOnce is metered without boundaries, for work that leaves nothing to finish.
-func atOnce[T any](ctx context.Context, m meter, charge budget.Charge, work func(context.Context) (T, mechanisms.Loss, error)) (receipt, error) {
+func atOnce[T any](ctx context.Context, m meter, charge budget.Charge,
+	work func(context.Context) (T, mechanisms.Loss, error)) (receipt, error) {
 	return metered(ctx, m, &schedule{clock: SystemClock{}}, bill{charge, 5}, func(ctx context.Context) (finish[T], error) {
 		answer, spent, err := work(ctx)
 		return done(answer, spent), err

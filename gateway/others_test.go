@@ -60,14 +60,16 @@ func newWorld(t *testing.T, signer *budget.Signer, budgets []catalog.Budget) *wo
 // opaque are the parts of a receipt that are as good as random.
 var opaque = regexp.MustCompile(`"(head|signature)":"([^"]*)"`)
 
-// note is what an analyst sees: an answer or an error, to the letter, but for texts that are as good as random, of which they see which are equal.
+// note is what an analyst sees: an answer or an error, to the letter, but for texts that are as good as random, of
+// which they see which are equal.
 func (w *world) note(answer any, err error) string {
 	if err != nil {
 		var f *fault.Error
 		if !errors.As(err, &f) {
 			return "error " + err.Error()
 		}
-		if (f.Code == fault.CodeBudgetExhausted || f.Code == fault.CodeBudgetRateLimited) && strings.Contains(f.Msg, "dataset") && len(f.Details) == 0 {
+		if (f.Code == fault.CodeBudgetExhausted || f.Code == fault.CodeBudgetRateLimited) && strings.Contains(f.Msg, "dataset") &&
+			len(f.Details) == 0 {
 			w.told++
 		}
 		return fmt.Sprint("refused ", f.Code, " ", f.Msg, " ", f.Hint, " ", f.Details)
@@ -95,7 +97,8 @@ type act struct {
 }
 
 func anyAct(r *rand.Rand) act {
-	kinds := []string{"query", "query", "query", "estimate", "budget", "releases", "release", "plan", "draw", "show plan", "datasets", "cancel", "max error",
+	kinds := []string{"query", "query", "query", "estimate", "budget", "releases", "release", "plan", "draw", "show plan", "datasets",
+		"cancel", "max error",
 		"cancelled", "unread", "while"}
 	a := someAct(r, kinds)
 	if a.kind == "while" {
@@ -106,8 +109,9 @@ func anyAct(r *rand.Rand) act {
 }
 
 func someAct(r *rand.Rand, kinds []string) act {
-	return act{kind: kinds[r.IntN(len(kinds))], key: []string{"", "", "k1", "k2"}[r.IntN(4)], epsilon: []string{"0.0005", "0.01", "0.1", "0.5", "2", "40"}[r.IntN(6)],
-		n: r.IntN(4), gaussian: r.IntN(3) == 0}
+	return act{kind: kinds[r.IntN(len(kinds))], key: []string{"", "", "k1", "k2"}[r.IntN(4)],
+		epsilon: []string{"0.0005", "0.01", "0.1", "0.5", "2", "40"}[r.IntN(6)],
+		n:       r.IntN(4), gaussian: r.IntN(3) == 0}
 }
 
 // cost is what an account of an analyst's own has spent or reserved.
@@ -134,7 +138,8 @@ func (w *world) do(t *testing.T, who auth.Principal, a act) (seen string, spent 
 		spent = cost{after.epsilon - before.epsilon, after.rho - before.rho}
 		w.asker = asker
 	}()
-	ask := Request{IdempotencyKey: a.key, QueryRequest: api.QueryRequest{Dataset: "d", SQL: fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", a.n), Epsilon: api.Decimal(a.epsilon)}}
+	ask := Request{IdempotencyKey: a.key, QueryRequest: api.QueryRequest{Dataset: "d",
+		SQL: fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", a.n), Epsilon: api.Decimal(a.epsilon)}}
 	if a.gaussian {
 		ask.Mechanism, ask.Delta = "gaussian", "1e-9"
 	}
@@ -156,12 +161,14 @@ func (w *world) do(t *testing.T, who auth.Principal, a act) (seen string, spent 
 		}
 	case "plan":
 		var got *api.Plan
-		slots := api.PlanMechanism{Mechanism: "gaussian", Rho: api.Decimal(map[bool]string{true: "0.005", false: "0.00001"}[a.n == 0]), Count: new(int64(3))}
+		slots := api.PlanMechanism{Mechanism: "gaussian", Rho: api.Decimal(map[bool]string{true: "0.005", false: "0.00001"}[a.n == 0]),
+			Count: new(int64(3))}
 		if a.n == 1 && a.key == "k1" { // seldom: its price takes long
 			slots = api.PlanMechanism{Mechanism: "laplace", Epsilon: api.Decimal(a.epsilon), Count: new(int64(3))}
 		}
-		if got, err = w.RegisterPlan(t.Context(), who, PlanRequest{IdempotencyKey: a.key, PlanRequest: api.PlanRequest{Dataset: "d", Delta: "1e-9",
-			Mechanisms: []api.PlanMechanism{slots}}}); err == nil {
+		if got, err = w.RegisterPlan(t.Context(), who, PlanRequest{IdempotencyKey: a.key,
+			PlanRequest: api.PlanRequest{Dataset: "d", Delta: "1e-9",
+				Mechanisms: []api.PlanMechanism{slots}}}); err == nil {
 			w.plans[who.Subject] = got.PlanID
 		}
 		answer = got
@@ -258,8 +265,10 @@ func (w *world) others(t *testing.T, r *rand.Rand, acts int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = w.ledger.Reserve(t.Context(), budget.Charge{ID: budget.ReservationID(fmt.Sprint("open-", r.Uint64())), Dataset: "d", Analyst: who.Subject,
-				Accounts: []budget.Account{{ID: id, Limit: limit, Version: 1}}, Loss: mechanisms.Loss{Rho: mechanisms.PicoRho(1 + r.Int64N(1e9)), Unbounded: true},
+			_, _ = w.ledger.Reserve(t.Context(), budget.Charge{ID: budget.ReservationID(fmt.Sprint("open-", r.Uint64())), Dataset: "d",
+				Analyst:     who.Subject,
+				Accounts:    []budget.Account{{ID: id, Limit: limit, Version: 1}},
+				Loss:        mechanisms.Loss{Rho: mechanisms.PicoRho(1 + r.Int64N(1e9)), Unbounded: true},
 				Fingerprint: [32]byte{byte(r.Uint64()), byte(r.Uint64())}})
 		default:
 			w.do(t, who, a)
@@ -279,11 +288,13 @@ const (
 func newPair(t *testing.T, signer *budget.Signer, r *rand.Rand) (left, right *world) {
 	rat := func(s string) *big.Rat { r, _ := new(big.Rat).SetString(s); return r }
 	// A cap, and a rate, that others reach in some histories.
-	cap := catalog.Budget{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: rat([]string{"1000", "1000", "3", "1"}[r.IntN(4)]), Delta: rat("1e-6")}
+	cap := catalog.Budget{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: rat([]string{"1000", "1000", "3", "1"}[r.IntN(4)]),
+		Delta: rat("1e-6")}
 	if r.IntN(4) == 0 {
 		cap.Rate = &catalog.Rate{Epsilon: rat("1"), Per: time.Minute}
 	}
-	own := catalog.Budget{Scope: catalog.AnalystScope, Name: "analysts", PerAnalyst: true, Form: catalog.Approx, Epsilon: rat("5"), Delta: rat("1e-6")}
+	own := catalog.Budget{Scope: catalog.AnalystScope, Name: "analysts", PerAnalyst: true, Form: catalog.Approx, Epsilon: rat("5"),
+		Delta: rat("1e-6")}
 	switch r.IntN(6) {
 	case 0:
 		own.Rate = &catalog.Rate{Epsilon: rat("0.6"), Per: time.Minute}
@@ -304,7 +315,8 @@ func newPair(t *testing.T, signer *budget.Signer, r *rand.Rand) (left, right *wo
 			w.apart = 10
 		case frozen:
 			w.do(t, ana, act{kind: "query", epsilon: "0.1", n: 1})
-			if err := w.ledger.Freeze(t.Context(), "sam", budget.AccountID{Dataset: "d", Scope: budget.AnalystScope, Name: "ana"}, true); err != nil {
+			if err := w.ledger.Freeze(t.Context(), "sam", budget.AccountID{Dataset: "d", Scope: budget.AnalystScope, Name: "ana"},
+				true); err != nil {
 				t.Fatal(err)
 			}
 		case halted:

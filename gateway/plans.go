@@ -178,7 +178,8 @@ func (s *Service) plan(ctx context.Context, who auth.Principal, id string) (*api
 // ([Service.drawSlots]), so that the question is the same whichever of them are next.
 func underPlan(r api.QueryRequest, o sqlrewrite.Options) (sqlrewrite.Options, error) {
 	if r.Epsilon != "" || r.Rho != "" || r.Delta != "" || len(r.MaxError) > 0 || len(r.Weights) > 0 {
-		return sqlrewrite.Options{}, fault.RequestPlan("plan", "given without epsilon, rho, delta, max_error and weights: its slots fix the noise")
+		return sqlrewrite.Options{}, fault.RequestPlan("plan", "given without epsilon, rho, delta, max_error and weights: its slots fix "+
+			"the noise")
 	}
 	o.Currency, o.Delta = catalog.Approx, mechanisms.DeltaUnit/1_000_000
 	if o.Mechanism == sqlrewrite.MechanismGaussian {

@@ -36,7 +36,8 @@ func (r *rig) register(t *testing.T, who auth.Principal, lines ...api.PlanMechan
 
 // under is a question that a plan pays for; each limit makes another question.
 func under(plan string, limit int) Request {
-	return Request{QueryRequest: api.QueryRequest{Dataset: "d", Plan: plan, SQL: fmt.Sprintf("SELECT count(*) AS n FROM people WHERE age < %d", limit)}}
+	return Request{QueryRequest: api.QueryRequest{Dataset: "d", Plan: plan,
+		SQL: fmt.Sprintf("SELECT count(*) AS n FROM people WHERE age < %d", limit)}}
 }
 
 func (r *rig) drawn(t *testing.T, who auth.Principal, plan string) int {
@@ -99,13 +100,15 @@ func TestPlan(t *testing.T) {
 	if _, err := r.Estimate(t.Context(), ana, under(plan.PlanID, 3).QueryRequest); fault.CodeOf(err) != fault.CodePlanExhausted {
 		t.Errorf("%v", err)
 	}
-	if again, err := r.Query(t.Context(), ana, under(plan.PlanID, 1)); err != nil || !again.Replayed || string(again.Result) != string(first.Result) {
+	if again, err := r.Query(t.Context(), ana, under(plan.PlanID, 1)); err != nil || !again.Replayed ||
+		string(again.Result) != string(first.Result) {
 		t.Errorf("when the plan is used up: %+v, %v", again, err)
 	}
 	if got := left(); got != before {
 		t.Errorf("questions cost: %s was left, now %s", before, got)
 	}
-	if history, err := r.Releases(t.Context(), ana, ""); err != nil || len(history.Releases) != 22 || history.Releases[0].Request.Plan != plan.PlanID {
+	if history, err := r.Releases(t.Context(), ana, ""); err != nil || len(history.Releases) != 22 ||
+		history.Releases[0].Request.Plan != plan.PlanID {
 		t.Errorf("%+v, %v", history, err)
 	}
 }
@@ -120,7 +123,8 @@ func TestPlanNoise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Outputs[0].Price.Epsilon != "0.1" || e.Outputs[0].Scale != "10" || e.Outputs[1].Price.Epsilon != "0.2" || e.Outputs[1].Scale != "500" {
+	if e.Outputs[0].Price.Epsilon != "0.1" || e.Outputs[0].Scale != "10" || e.Outputs[1].Price.Epsilon != "0.2" ||
+		e.Outputs[1].Scale != "500" {
 		t.Errorf("%+v", e.Outputs)
 	}
 	q.SQL = "SELECT avg(age) AS a, sum(age) AS s, count(born) AS b FROM people"
@@ -143,14 +147,15 @@ func TestPlanRefusals(t *testing.T) {
 	}{
 		"another mechanism": {func(q *api.QueryRequest) { q.Mechanism = "gaussian" }, fault.CodeSlotMismatch},
 		"private keys":      {func(q *api.QueryRequest) { q.SQL = "SELECT city, count(*) FROM people GROUP BY city" }, fault.CodeSlotMismatch},
-		"too many releases": {func(q *api.QueryRequest) { q.SQL = "SELECT avg(age), sum(age), count(born) FROM people" }, fault.CodePlanExhausted},
-		"epsilon":           {func(q *api.QueryRequest) { q.Epsilon = "1" }, fault.CodeRequestPlan},
-		"rho":               {func(q *api.QueryRequest) { q.Rho = "1" }, fault.CodeRequestPlan},
-		"delta":             {func(q *api.QueryRequest) { q.Delta = "1e-9" }, fault.CodeRequestPlan},
-		"max_error":         {func(q *api.QueryRequest) { q.MaxError = map[string]api.Decimal{"n": "1"} }, fault.CodeRequestPlan},
-		"weights":           {func(q *api.QueryRequest) { q.Weights = map[string]api.Decimal{"n": "1"} }, fault.CodeRequestPlan},
-		"no such plan":      {func(q *api.QueryRequest) { q.Plan = "01J" }, fault.CodePlanUnknown},
-		"not SQL":           {func(q *api.QueryRequest) { q.SQL = "SELEC" }, fault.CodeSyntax},
+		"too many releases": {func(q *api.QueryRequest) { q.SQL = "SELECT avg(age), sum(age), count(born) FROM people" },
+			fault.CodePlanExhausted},
+		"epsilon":      {func(q *api.QueryRequest) { q.Epsilon = "1" }, fault.CodeRequestPlan},
+		"rho":          {func(q *api.QueryRequest) { q.Rho = "1" }, fault.CodeRequestPlan},
+		"delta":        {func(q *api.QueryRequest) { q.Delta = "1e-9" }, fault.CodeRequestPlan},
+		"max_error":    {func(q *api.QueryRequest) { q.MaxError = map[string]api.Decimal{"n": "1"} }, fault.CodeRequestPlan},
+		"weights":      {func(q *api.QueryRequest) { q.Weights = map[string]api.Decimal{"n": "1"} }, fault.CodeRequestPlan},
+		"no such plan": {func(q *api.QueryRequest) { q.Plan = "01J" }, fault.CodePlanUnknown},
+		"not SQL":      {func(q *api.QueryRequest) { q.SQL = "SELEC" }, fault.CodeSyntax},
 	} {
 		request := under(plan, 5)
 		c.change(&request.QueryRequest)
@@ -268,10 +273,13 @@ func TestRegistration(t *testing.T) {
 		code    fault.Code
 	}{
 		"over the cap of one query": {planOf(laplaceLine("0.2", 20)), fault.CodeBudgetOverQueryCap},
-		"too much delta": {PlanRequest{PlanRequest: api.PlanRequest{Dataset: "d", Delta: "1e-7", Mechanisms: []api.PlanMechanism{laplaceLine("0.1", 1)}}},
+		"too much delta": {PlanRequest{PlanRequest: api.PlanRequest{Dataset: "d", Delta: "1e-7",
+			Mechanisms: []api.PlanMechanism{laplaceLine("0.1", 1)}}},
 			fault.CodeBudgetExhausted},
-		"no delta":     {PlanRequest{PlanRequest: api.PlanRequest{Dataset: "d", Mechanisms: []api.PlanMechanism{laplaceLine("0.1", 1)}}}, fault.CodeRequestDelta},
-		"delta 0":      {PlanRequest{PlanRequest: api.PlanRequest{Dataset: "d", Delta: "0", Mechanisms: []api.PlanMechanism{laplaceLine("0.1", 1)}}}, fault.CodeRequestDelta},
+		"no delta": {PlanRequest{PlanRequest: api.PlanRequest{Dataset: "d", Mechanisms: []api.PlanMechanism{laplaceLine("0.1", 1)}}},
+			fault.CodeRequestDelta},
+		"delta 0": {PlanRequest{PlanRequest: api.PlanRequest{Dataset: "d", Delta: "0",
+			Mechanisms: []api.PlanMechanism{laplaceLine("0.1", 1)}}}, fault.CodeRequestDelta},
 		"nothing":      {planOf(), fault.CodeRequestMissingField},
 		"no dataset":   {PlanRequest{PlanRequest: api.PlanRequest{Delta: "1e-9"}}, fault.CodeRequestMissingField},
 		"epsilon 0":    {planOf(laplaceLine("0", 1)), fault.CodeRequestEpsilon},

@@ -26,20 +26,27 @@ func TestPurse(t *testing.T) {
 		steward map[string]int64 // accounts that a steward set
 		want    string           // account=ε ...; "" for none
 	}{
-		"no line":                   {lines: []catalog.Budget{dataset}},
-		"no cap of the dataset":     {lines: []catalog.Budget{perAnalyst("analysts", 1)}},
-		"per analyst":               {lines: []catalog.Budget{dataset, perAnalyst("analysts", 1)}, want: "dataset=9 analyst:ana=1"},
-		"not a member":              {lines: []catalog.Budget{dataset, perAnalyst("north", 1)}},
-		"first of two groups":       {lines: []catalog.Budget{dataset, perAnalyst("north", 2), perAnalyst("analysts", 1)}, groups: []string{"north"}, want: "dataset=9 analyst:ana=2"},
-		"the analyst's own line":    {lines: []catalog.Budget{dataset, perAnalyst("analysts", 1), line(catalog.AnalystScope, "ana", 5)}, want: "dataset=9 analyst:ana=5"},
-		"another analyst's line":    {lines: []catalog.Budget{dataset, line(catalog.AnalystScope, "bob", 5)}},
-		"shared group":              {lines: []catalog.Budget{dataset, line(catalog.GroupScope, "north", 4)}, groups: []string{"north"}, want: "dataset=9 group:north=4"},
-		"group, analyst and others": {lines: []catalog.Budget{line(catalog.GroupScope, "north", 4), line(catalog.GroupScope, "south", 4), perAnalyst("analysts", 1), dataset}, groups: []string{"north"}, want: "dataset=9 group:north=4 analyst:ana=1"},
-		"a group called like ana":   {lines: []catalog.Budget{dataset, line(catalog.GroupScope, "ana", 4)}},
-		"steward's limit":           {lines: []catalog.Budget{dataset, perAnalyst("analysts", 1)}, steward: map[string]int64{"analyst:ana": 7, "dataset": 8}, want: "dataset=8 analyst:ana=7"},
-		"steward's account alone":   {lines: []catalog.Budget{dataset}, steward: map[string]int64{"analyst:ana": 7}, want: "dataset=9 analyst:ana=7"},
-		"steward's group":           {lines: []catalog.Budget{dataset}, groups: []string{"x"}, steward: map[string]int64{"group:x": 7}, want: "dataset=9 group:x=7"},
-		"steward's other analyst":   {lines: []catalog.Budget{dataset}, steward: map[string]int64{"analyst:bob": 7}},
+		"no line":               {lines: []catalog.Budget{dataset}},
+		"no cap of the dataset": {lines: []catalog.Budget{perAnalyst("analysts", 1)}},
+		"per analyst":           {lines: []catalog.Budget{dataset, perAnalyst("analysts", 1)}, want: "dataset=9 analyst:ana=1"},
+		"not a member":          {lines: []catalog.Budget{dataset, perAnalyst("north", 1)}},
+		"first of two groups": {lines: []catalog.Budget{dataset, perAnalyst("north", 2), perAnalyst("analysts", 1)},
+			groups: []string{"north"}, want: "dataset=9 analyst:ana=2"},
+		"the analyst's own line": {lines: []catalog.Budget{dataset, perAnalyst("analysts", 1), line(catalog.AnalystScope, "ana", 5)},
+			want: "dataset=9 analyst:ana=5"},
+		"another analyst's line": {lines: []catalog.Budget{dataset, line(catalog.AnalystScope, "bob", 5)}},
+		"shared group": {lines: []catalog.Budget{dataset, line(catalog.GroupScope, "north", 4)}, groups: []string{"north"},
+			want: "dataset=9 group:north=4"},
+		"group, analyst and others": {lines: []catalog.Budget{line(catalog.GroupScope, "north", 4), line(catalog.GroupScope, "south", 4),
+			perAnalyst("analysts", 1), dataset}, groups: []string{"north"}, want: "dataset=9 group:north=4 analyst:ana=1"},
+		"a group called like ana": {lines: []catalog.Budget{dataset, line(catalog.GroupScope, "ana", 4)}},
+		"steward's limit": {lines: []catalog.Budget{dataset, perAnalyst("analysts", 1)},
+			steward: map[string]int64{"analyst:ana": 7, "dataset": 8}, want: "dataset=8 analyst:ana=7"},
+		"steward's account alone": {lines: []catalog.Budget{dataset}, steward: map[string]int64{"analyst:ana": 7},
+			want: "dataset=9 analyst:ana=7"},
+		"steward's group": {lines: []catalog.Budget{dataset}, groups: []string{"x"}, steward: map[string]int64{"group:x": 7},
+			want: "dataset=9 group:x=7"},
+		"steward's other analyst": {lines: []catalog.Budget{dataset}, steward: map[string]int64{"analyst:bob": 7}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.lines...)
@@ -85,7 +92,8 @@ func TestPolicyChangesAccounts(t *testing.T) {
 	if _, err := r.Query(t.Context(), ana, count("0.5")); fault.CodeOf(err) != fault.CodeBudgetNoAccount {
 		t.Errorf("taken away: %v", err)
 	}
-	if _, err := r.SetAccount(t.Context(), auth.Principal{Subject: "sam"}, "d", "analyst:ana", api.BudgetLimit{Form: "pure", Epsilon: "5"}); err != nil {
+	if _, err := r.SetAccount(t.Context(), auth.Principal{Subject: "sam"}, "d", "analyst:ana",
+		api.BudgetLimit{Form: "pure", Epsilon: "5"}); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := r.Query(t.Context(), ana, count("0.5"))
@@ -155,7 +163,8 @@ func TestOlderPolicyRaisesNothing(t *testing.T) {
 // TestOlderPolicyChargesEveryAccount: what a newer policy limits is charged by a gateway that still holds the policy of before.
 func TestOlderPolicyChargesEveryAccount(t *testing.T) {
 	r, ana := newRig(t, line(catalog.DatasetScope, "", 9), perAnalyst("analysts", 5)), principal(t, "ana")
-	older, newer := r.policies.snapshot, testSnapshot(line(catalog.DatasetScope, "", 9), line(catalog.GroupScope, "analysts", 1), perAnalyst("analysts", 5))
+	older, newer := r.policies.snapshot, testSnapshot(line(catalog.DatasetScope, "", 9), line(catalog.GroupScope, "analysts", 1),
+		perAnalyst("analysts", 5))
 	newer.Version = older.Version + 1
 	r.policies.snapshot = newer
 	if _, err := r.Query(t.Context(), ana, count("0.9")); err != nil {
@@ -219,7 +228,8 @@ func TestStewardsBudgets(t *testing.T) {
 	if _, err := r.Account(t.Context(), "d", "analyst:bob"); fault.CodeOf(err) != fault.CodeRequestNotFound {
 		t.Errorf("%v", err)
 	}
-	account, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", api.BudgetLimit{Form: "zcdp", Rho: "0.5", Delta: "1e-8", MaxEpsilonPerQuery: "0.5"})
+	account, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob",
+		api.BudgetLimit{Form: "zcdp", Rho: "0.5", Delta: "1e-8", MaxEpsilonPerQuery: "0.5"})
 	if err != nil {
 		t.Fatal(err)
 	}

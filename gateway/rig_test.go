@@ -179,7 +179,8 @@ func testSnapshot(budgets ...catalog.Budget) *catalog.Snapshot {
 		Schema: "public", Name: "people", OID: 1, Unit: catalog.Unit{Kind: catalog.RowUnit, Column: "id"}, MaxRows: 1, MaxGroups: 1,
 		Columns: []*catalog.Column{
 			{Name: "id", AttNum: 1, Type: catalog.Int4, NotNull: true},
-			{Name: "age", AttNum: 2, Type: catalog.Int4, NotNull: true, Exposed: true, Bounds: &catalog.Bounds{Lo: new(big.Rat), Hi: big.NewRat(100, 1)}},
+			{Name: "age", AttNum: 2, Type: catalog.Int4, NotNull: true, Exposed: true,
+				Bounds: &catalog.Bounds{Lo: new(big.Rat), Hi: big.NewRat(100, 1)}},
 			{Name: "born", AttNum: 3, Type: catalog.Date, Exposed: true, Bounds: &catalog.Bounds{Lo: new(big.Rat), Hi: big.NewRat(366, 1)}},
 			{Name: "sex", AttNum: 4, Type: catalog.Text, Exposed: true, Domain: []catalog.Key{{Text: "f"}, {Text: "m"}, {Null: true}}},
 			{Name: "city", AttNum: 5, Type: catalog.Text, Exposed: true, PrivateKeys: true},
@@ -190,7 +191,8 @@ func testSnapshot(budgets ...catalog.Budget) *catalog.Snapshot {
 func newRig(t *testing.T, budgets ...catalog.Budget) *rig {
 	t.Helper()
 	clock := &manualClock{now: testTime()}
-	r := &rig{ledger: budget.NewMemory(clock.Now), data: &fakeData{}, policies: &fakePolicies{snapshot: testSnapshot(budgets...)}, clock: clock}
+	r := &rig{ledger: budget.NewMemory(clock.Now), data: &fakeData{}, policies: &fakePolicies{snapshot: testSnapshot(budgets...)},
+		clock: clock}
 	service, err := New(Config{
 		Ledger: r.ledger, Shares: r.ledger, Policies: r.policies, Datasets: map[string]Dataset{"d": {Data: r.data}}, Calculator: noCalculator{},
 		Sampler: mechanisms.NewSampler, NewID: NewULID, Clock: clock, Abandoned: time.Minute,

@@ -101,7 +101,8 @@ func (s *Service) schedule(dataset string) *schedule {
 	return h
 }
 
-// enter waits for a place, from which on the schedule counts: no wait moves a boundary. A request that is cancelled while it waits leaves the queue.
+// enter waits for a place, from which on the schedule counts: no wait moves a boundary. A request that is cancelled
+// while it waits leaves the queue.
 func (h *schedule) enter(ctx context.Context, g *gate, subject string) (release func(), err error) {
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
@@ -172,9 +173,9 @@ var (
 	errCancelled = errors.New("gateway: the work was cancelled")
 )
 
-// pace runs work and comes back at a boundary, whatever became of it: result, error and panic wait alike, and so they do when the client is gone.
-// Work that is not done by the last boundary (errTimeout), or that its analyst cancelled (errCancelled), is stopped by the end of its context, and what
-// it gave counts for nothing.
+// pace runs work and comes back at a boundary, whatever became of it: result, error and panic wait alike, and so they
+// do when the client is gone. Work that is not done by the last boundary (errTimeout), or that its analyst cancelled
+// (errCancelled), is stopped by the end of its context, and what it gave counts for nothing.
 func pace[T any](ctx context.Context, h *schedule, work func(context.Context) (T, error)) (T, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -215,7 +216,8 @@ func (h *schedule) begin(stop context.CancelFunc) (disarm func()) {
 	return h.clock.AfterFunc(stops-now, stop)
 }
 
-// hold waits for the boundary that follows the end of the work, which is now, and gives the error that takes the place of its result, if one does.
+// hold waits for the boundary that follows the end of the work, which is now, and gives the error that takes the place
+// of its result, if one does.
 func (h *schedule) hold(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	ended, due, late := h.ended()
@@ -312,8 +314,9 @@ func (h *schedule) isCancelled() bool {
 	return h.cancelled
 }
 
-// delayed is the time at which work that took so long counts as done. In a guarantee that covers time, it is the whole microseconds that the work took, and noise
-// ([mechanisms.Delay]); what an observer sees of the time is computed from that and from nothing else.
+// delayed is the time at which work that took so long counts as done. In a guarantee that covers time, it is the whole
+// microseconds that the work took, and noise ([mechanisms.Delay]); what an observer sees of the time is computed from
+// that and from nothing else.
 func (h *schedule) delayed(took time.Duration) time.Duration {
 	if h.delay == nil {
 		return took

@@ -49,8 +49,9 @@ func atBoundary(took time.Duration, numbers ...int) bool {
 	return false
 }
 
-// TestAnswersLeaveAtBoundaries: answers, failures and panics leave at quantum·2ᵏ, less a tenth at most, and never at the beginning. Refusals and replays, of which
-// nothing ran where others' questions run, leave at once. No draw of the boundaries fails the test.
+// TestAnswersLeaveAtBoundaries: answers, failures and panics leave at quantum·2ᵏ, less a tenth at most, and never at
+// the beginning. Refusals and replays, of which nothing ran where others' questions run, leave at once. No draw of the
+// boundaries fails the test.
 //
 // covers: A35 W.3
 func TestAnswersLeaveAtBoundaries(t *testing.T) {
@@ -64,17 +65,18 @@ func TestAnswersLeaveAtBoundaries(t *testing.T) {
 		panics  bool
 		leaves  []int // none: at once
 	}{
-		"answer at once":   {request: count("0.5"), leaves: []int{0}},
-		"answer":           {request: count("0.5"), work: 20 * time.Millisecond, leaves: []int{0}},
-		"slower answer":    {request: count("0.5"), work: 45 * time.Millisecond, leaves: []int{0}},
-		"in the jitter":    {request: count("0.5"), work: 48 * time.Millisecond, leaves: []int{0, 1}},
-		"at the boundary":  {request: count("0.5"), work: 50 * time.Millisecond, leaves: []int{1}},
-		"slow answer":      {request: count("0.5"), work: 120 * time.Millisecond, leaves: []int{2}},
-		"slower":           {request: count("0.5"), work: 210 * time.Millisecond, leaves: []int{3}},
-		"much slower":      {request: count("0.5"), work: 20 * time.Minute, leaves: []int{15}},
-		"failure":          {request: count("0.5"), work: 30 * time.Millisecond, fail: fault.DataUnavailable(nil), leaves: []int{0}},
-		"slow failure":     {request: count("0.5"), work: 60 * time.Millisecond, fail: fault.DataUnavailable(nil), leaves: []int{1}},
-		"untouched":        {request: count("0.5"), work: 30 * time.Millisecond, fail: fault.Untouched(fault.DataUnavailable(nil)), leaves: []int{0}},
+		"answer at once":  {request: count("0.5"), leaves: []int{0}},
+		"answer":          {request: count("0.5"), work: 20 * time.Millisecond, leaves: []int{0}},
+		"slower answer":   {request: count("0.5"), work: 45 * time.Millisecond, leaves: []int{0}},
+		"in the jitter":   {request: count("0.5"), work: 48 * time.Millisecond, leaves: []int{0, 1}},
+		"at the boundary": {request: count("0.5"), work: 50 * time.Millisecond, leaves: []int{1}},
+		"slow answer":     {request: count("0.5"), work: 120 * time.Millisecond, leaves: []int{2}},
+		"slower":          {request: count("0.5"), work: 210 * time.Millisecond, leaves: []int{3}},
+		"much slower":     {request: count("0.5"), work: 20 * time.Minute, leaves: []int{15}},
+		"failure":         {request: count("0.5"), work: 30 * time.Millisecond, fail: fault.DataUnavailable(nil), leaves: []int{0}},
+		"slow failure":    {request: count("0.5"), work: 60 * time.Millisecond, fail: fault.DataUnavailable(nil), leaves: []int{1}},
+		"untouched": {request: count("0.5"), work: 30 * time.Millisecond, fail: fault.Untouched(fault.DataUnavailable(nil)),
+			leaves: []int{0}},
 		"panic":            {request: count("0.5"), work: 30 * time.Millisecond, panics: true, leaves: []int{0}},
 		"free":             {request: refused("SELECT 1"), leaves: []int{0}},
 		"refused text":     {request: refused("SELEC")},
@@ -112,9 +114,10 @@ func TestAnswersLeaveAtBoundaries(t *testing.T) {
 	}
 }
 
-// TestJitterIsASlope: how likely it is that an answer misses a boundary rises evenly over the tenth in which the boundary lies, so that one unit
-// that makes work longer by d changes it by d/tenth and no more; and boundaries are independent. With 20,000 draws a share is off by 0.0254
-// with a probability below 2·exp(-2·20000·0.0254²) = 1.3e-11 (Hoeffding); there are 10 of them.
+// TestJitterIsASlope: how likely it is that an answer misses a boundary rises evenly over the tenth in which the
+// boundary lies, so that one unit that makes work longer by d changes it by d/tenth and no more; and boundaries are
+// independent. With 20,000 draws a share is off by 0.0254 with a probability below 2·exp(-2·20000·0.0254²) = 1.3e-11
+// (Hoeffding); there are 10 of them.
 //
 // covers: A34 W.3
 func TestJitterIsASlope(t *testing.T) {
@@ -152,7 +155,8 @@ func TestJitterIsASlope(t *testing.T) {
 func TestEffectiveTimeout(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ quantum, timeout, want time.Duration }{
-		{50 * ms, 30 * time.Second, 25600 * ms}, {50 * ms, 25600 * ms, 25600 * ms}, {50 * ms, 25599 * ms, 12800 * ms}, {50 * ms, 50 * ms, 50 * ms},
+		{50 * ms, 30 * time.Second, 25600 * ms}, {50 * ms, 25600 * ms, 25600 * ms}, {50 * ms, 25599 * ms, 12800 * ms},
+		{50 * ms, 50 * ms, 50 * ms},
 		{50 * ms, 99 * ms, 50 * ms}, {50 * ms, 100 * ms, 100 * ms}, {50 * ms, 49 * ms, 0}, {0, 30 * time.Second, 30 * time.Second},
 		{ms, time.Hour, 2097152 * ms}, {10 * time.Second, time.Hour, 2560 * time.Second}, {1, math.MaxInt64, 1 << 62},
 	} {
@@ -163,7 +167,8 @@ func TestEffectiveTimeout(t *testing.T) {
 }
 
 // TestTimeoutIsABoundary: work that is not done by the last boundary is stopped, fails and leaves at that boundary, whatever it would have
-// given; its charge stands. What is done in time is answered. Work that does not stop when it is told to leaves at a later boundary, and fails too.
+// given; its charge stands. What is done in time is answered. Work that does not stop when it is told to leaves at a
+// later boundary, and fails too.
 //
 // covers: A36 W.3
 func TestTimeoutIsABoundary(t *testing.T) {
@@ -212,8 +217,9 @@ func (r *rig) spentEpsilon(t *testing.T) string {
 	return string(all.Budgets[0].Spent.Epsilon)
 }
 
-// TestObserversSeeBoundaries: each thing that another session of the same analyst, another analyst or a steward can look at shows the same while
-// work runs (10 ms) and when it has ended (30 ms), and something else once the boundary is over.
+// TestObserversSeeBoundaries: each thing that another session of the same analyst, another analyst or a steward can
+// look at shows the same while work runs (10 ms) and when it has ended (30 ms), and something else once the boundary is
+// over.
 //
 // covers: A33 W.3
 func TestObserversSeeBoundaries(t *testing.T) {
@@ -286,7 +292,8 @@ func (r *rig) replayedID(who auth.Principal, request Request) (any, error) {
 	return answer.Replayed, nil
 }
 
-// TestSettledAtTheBoundary: the time that history and journal give is the boundary's, also when the client hangs up: then the answer is stored, and free.
+// TestSettledAtTheBoundary: the time that history and journal give is the boundary's, also when the client hangs up:
+// then the answer is stored, and free.
 //
 // covers: A33 W.3 W.7
 func TestSettledAtTheBoundary(t *testing.T) {

@@ -23,7 +23,8 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// Data runs the statements of a plan, in one transaction, on one protected database. Its errors are [fault.Untouched] if no protected row can have been read.
+// Data runs the statements of a plan, in one transaction, on one protected database. Its errors are [fault.Untouched]
+// if no protected row can have been read.
 type Data interface {
 	// Read runs what names public tables and released values only: it needs no charge.
 	Read(context.Context, sqlrewrite.Post) (rows []sqlrewrite.PostRow, types []string, err error)
@@ -112,8 +113,10 @@ func New(c Config) (*Service, error) {
 		return nil, err
 	}
 	return &Service{
-		questions: newGate(fairness), lists: newGate(fairness), meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger, shares: c.Shares, policies: c.Policies, datasets: c.Datasets,
-		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer, abandoned: c.Abandoned, log: c.Log,
+		questions: newGate(fairness), lists: newGate(fairness), meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger,
+		shares: c.Shares, policies: c.Policies, datasets: c.Datasets,
+		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
+		abandoned: c.Abandoned, log: c.Log,
 	}, nil
 }
 

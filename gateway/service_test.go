@@ -65,12 +65,13 @@ func TestRefusedRequestsCostNothing(t *testing.T) {
 		edit edit
 		code fault.Code
 	}{
-		"no dataset":         {func(q *api.QueryRequest) { q.Dataset = "" }, fault.CodeRequestMissingField},
-		"unknown dataset":    {func(q *api.QueryRequest) { q.Dataset = "e" }, fault.CodeUnknownDataset},
-		"no SQL":             {func(q *api.QueryRequest) { q.SQL = "" }, fault.CodeRequestMissingField},
-		"rho NaN":            {func(q *api.QueryRequest) { q.Epsilon, q.Rho = "", "NaN" }, fault.CodeRequestRho},
-		"epsilon and rho":    {func(q *api.QueryRequest) { q.Rho = "1" }, fault.CodeRequestConflictingPrice},
-		"epsilon and error":  {func(q *api.QueryRequest) { q.MaxError = map[string]api.Decimal{"count": "9"} }, fault.CodeRequestConflictingPrice},
+		"no dataset":      {func(q *api.QueryRequest) { q.Dataset = "" }, fault.CodeRequestMissingField},
+		"unknown dataset": {func(q *api.QueryRequest) { q.Dataset = "e" }, fault.CodeUnknownDataset},
+		"no SQL":          {func(q *api.QueryRequest) { q.SQL = "" }, fault.CodeRequestMissingField},
+		"rho NaN":         {func(q *api.QueryRequest) { q.Epsilon, q.Rho = "", "NaN" }, fault.CodeRequestRho},
+		"epsilon and rho": {func(q *api.QueryRequest) { q.Rho = "1" }, fault.CodeRequestConflictingPrice},
+		"epsilon and error": {func(q *api.QueryRequest) { q.MaxError = map[string]api.Decimal{"count": "9"} },
+			fault.CodeRequestConflictingPrice},
 		"delta one":          {func(q *api.QueryRequest) { q.Delta = "1" }, fault.CodeRequestDelta},
 		"delta negative":     {func(q *api.QueryRequest) { q.Delta = "-1e-9" }, fault.CodeRequestDelta},
 		"mechanism":          {func(q *api.QueryRequest) { q.Mechanism = "none" }, fault.CodeRequestMechanism},
@@ -91,8 +92,10 @@ func TestRefusedRequestsCostNothing(t *testing.T) {
 		"column":  {func(q *api.QueryRequest) { q.SQL = "SELECT sum(nope) FROM people" }, fault.CodeUnknownColumn},
 		"two SQL": {func(q *api.QueryRequest) { q.SQL += "; SELECT 1" }, fault.CodeUnsupported},
 	}
-	for _, text := range []string{"-1", "-0", "0", "0.0", "0e0", "NaN", "nan", "Infinity", "inf", "1e308", "1e-320", "1e-13", "1000001", "abc", " 1", "1 ",
-		"+1", "0x1", "1_0", "1,5", "٣", "1e", "e1", ".", "", "1e99999999999", "true", "{}", strings.Repeat("9", 41), "0." + strings.Repeat("1", 50)} {
+	for _, text := range []string{"-1", "-0", "0", "0.0", "0e0", "NaN", "nan", "Infinity", "inf", "1e308", "1e-320", "1e-13", "1000001",
+		"abc", " 1", "1 ",
+		"+1", "0x1", "1_0", "1,5", "٣", "1e", "e1", ".", "", "1e99999999999", "true", "{}", strings.Repeat("9", 41),
+		"0." + strings.Repeat("1", 50)} {
 		if text != "" {
 			cases["epsilon "+text] = struct {
 				edit edit
@@ -141,7 +144,8 @@ func TestPrices(t *testing.T) {
 				t.Fatal(err)
 			}
 			loss := q.plan.Loss()
-			if loss.Unbounded != c.want.Unbounded || c.want.Rho != 0 && loss.Rho != c.want.Rho || c.want.Epsilon != 0 && loss.Epsilon != c.want.Epsilon {
+			if loss.Unbounded != c.want.Unbounded || c.want.Rho != 0 && loss.Rho != c.want.Rho ||
+				c.want.Epsilon != 0 && loss.Epsilon != c.want.Epsilon {
 				t.Errorf("got %+v, want %+v", loss, c.want)
 			}
 		})

@@ -18,7 +18,8 @@ import (
 
 // gaussianCount is a count at a price in ρ.
 func gaussianCount(rho string) Request {
-	return Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: "SELECT count(*) FROM people", Rho: api.Decimal(rho), Mechanism: "gaussian"}}
+	return Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: "SELECT count(*) FROM people", Rho: api.Decimal(rho),
+		Mechanism: "gaussian"}}
 }
 
 // sharingRig is a service whose policy shares releases; its accounts add up ρ.
@@ -93,7 +94,8 @@ func TestSharedAtOtherPrices(t *testing.T) {
 				t.Errorf("step %d: asked again: %+v", i, replay)
 			}
 		}
-		if d, a, b := r.spent(t, budget.DatasetScope, ""), r.spent(t, budget.AnalystScope, "ana"), r.spent(t, budget.AnalystScope, "bob"); d != s.dataset ||
+		if d, a, b := r.spent(t, budget.DatasetScope, ""), r.spent(t, budget.AnalystScope, "ana"),
+			r.spent(t, budget.AnalystScope, "bob"); d != s.dataset ||
 			a != s.ana || b != s.bob || r.data.runs != s.runs {
 			t.Errorf("step %d: spent %s, %s, %s in %d runs", i, d, a, b, r.data.runs)
 		}
@@ -187,7 +189,8 @@ func TestSharesFail(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	r.shares = brokenShares{Shares: r.ledger, best: down}
-	if _, err := r.Query(t.Context(), ana, gaussianCount("0.02")); fault.CodeOf(err) != fault.CodeDataUnavailable || r.spent(t, budget.DatasetScope, "") != "0.01" {
+	if _, err := r.Query(t.Context(), ana, gaussianCount("0.02")); fault.CodeOf(err) != fault.CodeDataUnavailable ||
+		r.spent(t, budget.DatasetScope, "") != "0.01" {
 		t.Errorf("%v", err)
 	}
 	r.shares = unreadable{r.ledger}

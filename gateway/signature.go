@@ -8,8 +8,8 @@ import (
 	"noisegate/internal/fault"
 )
 
-// sign makes the receipt of an answer that is about to leave; nil without a key, for what has nothing to do with the ledger, or when that cannot be asked: an answer that is
-// paid and stored is not held back.
+// sign makes the receipt of an answer that is about to leave; nil without a key, for what has nothing to do with the
+// ledger, or when that cannot be asked: an answer that is paid and stored is not held back.
 func (s *Service) sign(ctx context.Context, dataset string, paid receipt) json.RawMessage {
 	if s.signer == nil || paid.answer == nil {
 		return nil

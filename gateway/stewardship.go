@@ -131,7 +131,8 @@ func (s *Service) accountID(dataset, name string) (budget.AccountID, error) {
 	}
 	scope, owner, found := strings.Cut(name, ":")
 	id := budget.AccountID{Dataset: dataset, Scope: budget.Scope(scope), Name: owner}
-	if !found || !auth.ValidName(owner) || id.Scope != budget.GroupScope && id.Scope != budget.AnalystScope && id.Scope != budget.EnsembleScope {
+	if !found || !auth.ValidName(owner) || id.Scope != budget.GroupScope && id.Scope != budget.AnalystScope &&
+		id.Scope != budget.EnsembleScope {
 		return budget.AccountID{}, fault.RequestAccount()
 	}
 	return id, nil

@@ -12,14 +12,14 @@ import (
 	"noisegate/mechanisms"
 )
 
-// Where a policy puts time into the guarantee ([catalog.Timing]), whatever reads protected rows or votes is delayed at random and charged for the delay with what it
-// releases. What is not charged, replays among it, is not delayed.
+// Where a policy puts time into the guarantee ([catalog.Timing]), whatever reads protected rows or votes is delayed at
+// random and charged for the delay with what it releases. What is not charged, replays among it, is not delayed.
 
 // timed is the delay of a charge; nil for none.
 type timed struct{ *mechanisms.Delay }
 
-// timing is the delay that questions about a snapshot's dataset have. It refuses accounts that cannot pay for it, and timeouts that would make failures of
-// many answers.
+// timing is the delay that questions about a snapshot's dataset have. It refuses accounts that cannot pay for it, and
+// timeouts that would make failures of many answers.
 func (s *Service) timing(snapshot *catalog.Snapshot, p purse) (*timed, error) {
 	if snapshot.Delay == nil {
 		return nil, nil
@@ -66,7 +66,8 @@ func (d *timed) note(notes []api.Note) []api.Note {
 	if d == nil {
 		return notes
 	}
-	return append(notes, api.Note{Code: "timing", Text: fmt.Sprintf("the answer is delayed at random, by %s on average, so that the time it takes is private too; that is part of the price",
+	return append(notes, api.Note{Code: "timing", Text: fmt.Sprintf("the answer is delayed at random, by %s on average, so that the "+
+		"time it takes is private too; that is part of the price",
 		d.average().Round(time.Millisecond))})
 }
 

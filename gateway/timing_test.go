@@ -32,17 +32,20 @@ func TestTimingIsCharged(t *testing.T) {
 	r, ana := timedRig(t, newRig(t)), principal(t, "ana", "analysts")
 	longest := (&timed{r.policies.snapshot.Delay}).longest()
 	estimate, err := r.Estimate(t.Context(), ana, count("0.25").QueryRequest)
-	if err != nil || estimate.Price.Epsilon != "0.75" || estimate.Price.Delta != "1e-9" || estimate.Notes[len(estimate.Notes)-1].Code != "timing" {
+	if err != nil || estimate.Price.Epsilon != "0.75" || estimate.Price.Delta != "1e-9" ||
+		estimate.Notes[len(estimate.Notes)-1].Code != "timing" {
 		t.Errorf("%+v, %v", estimate, err)
 	}
 	began := r.clock.Now()
 	answer := r.ask(t, ana, count("0.25"))
 	took := r.clock.Now().Sub(began)
-	if answer.Spent.Epsilon != "0.75" || answer.Spent.Delta != "1e-9" || took <= 0 || took > longest || !strings.Contains(string(answer.Result), "196ms") {
+	if answer.Spent.Epsilon != "0.75" || answer.Spent.Delta != "1e-9" || took <= 0 || took > longest ||
+		!strings.Contains(string(answer.Result), "196ms") {
 		t.Errorf("after %v: %+v %s", took, answer.Spent, answer.Result)
 	}
 	began = r.clock.Now()
-	if again := r.ask(t, ana, count("0.25")); !again.Replayed || again.Spent.Epsilon != "0" || r.clock.Now() != began || string(again.Result) != string(answer.Result) {
+	if again := r.ask(t, ana, count("0.25")); !again.Replayed || again.Spent.Epsilon != "0" || r.clock.Now() != began ||
+		string(again.Result) != string(answer.Result) {
 		t.Errorf("a replay: %+v", again)
 	}
 	if _, err := r.Query(t.Context(), ana, count("0.6")); fault.CodeOf(err) != fault.CodeBudgetOverQueryCap {
@@ -70,8 +73,8 @@ func TestTimingIsCharged(t *testing.T) {
 	}
 }
 
-// TestTimingDelays: the time is the work's and a delay of s on average. With 2,000 questions the average of the delays, whose standard deviation is
-// √2·10 ms, is off by 2.1 ms, 6.6 standard errors, with a probability below 1e-10.
+// TestTimingDelays: the time is the work's and a delay of s on average. With 2,000 questions the average of the delays,
+// whose standard deviation is √2·10 ms, is off by 2.1 ms, 6.6 standard errors, with a probability below 1e-10.
 //
 // covers: W.4
 func TestTimingDelays(t *testing.T) {
@@ -98,8 +101,8 @@ func TestTimingDelays(t *testing.T) {
 	}
 }
 
-// TestTimingDecidesTheTimeout: whether an answer is a failure, and the boundary at which it leaves, are functions of work and delay together. The delay here is
-// always s, 195.974 ms, and no boundary is moved.
+// TestTimingDecidesTheTimeout: whether an answer is a failure, and the boundary at which it leaves, are functions of
+// work and delay together. The delay here is always s, 195.974 ms, and no boundary is moved.
 //
 // covers: W.4
 func TestTimingDecidesTheTimeout(t *testing.T) {
@@ -111,7 +114,8 @@ func TestTimingDecidesTheTimeout(t *testing.T) {
 		{testQuantum, ms, 200 * ms, ""}, {testQuantum, 5 * ms, 400 * ms, ""}, {testQuantum, 600 * ms, 800 * ms, ""},
 		{testQuantum, 1399 * ms, 1600 * ms, ""}, {testQuantum, 1400 * ms, 1600 * ms, fault.CodeDataUnavailable},
 		{testQuantum, time.Hour, 1600 * ms, fault.CodeDataUnavailable},
-		{0, ms, 196974 * time.Microsecond, ""}, {0, 1804 * ms, 1999974 * time.Microsecond, ""}, {0, 1805 * ms, 2 * time.Second, fault.CodeDataUnavailable},
+		{0, ms, 196974 * time.Microsecond, ""}, {0, 1804 * ms, 1999974 * time.Microsecond, ""},
+		{0, 1805 * ms, 2 * time.Second, fault.CodeDataUnavailable},
 		{0, time.Hour, 2 * time.Second, fault.CodeDataUnavailable},
 	} {
 		r := timedRig(t, newRig(t))
@@ -126,7 +130,8 @@ func TestTimingDecidesTheTimeout(t *testing.T) {
 	}
 }
 
-// TestTimingRefuses accounts that have no δ to pay with, and timeouts that most answers would not meet. Answers that exist are given all the same.
+// TestTimingRefuses accounts that have no δ to pay with, and timeouts that most answers would not meet. Answers that
+// exist are given all the same.
 //
 // covers: W.4
 func TestTimingRefuses(t *testing.T) {
@@ -143,7 +148,8 @@ func TestTimingRefuses(t *testing.T) {
 		t.Errorf("an estimate for a pure account: %v", err)
 	}
 	r = timedRig(t, newRig(t))
-	for timeout, want := range map[time.Duration]fault.Code{783 * time.Millisecond: fault.CodeBudgetTiming, 784 * time.Millisecond: "", 0: ""} {
+	for timeout, want := range map[time.Duration]fault.Code{783 * time.Millisecond: fault.CodeBudgetTiming, 784 * time.Millisecond: "",
+		0: ""} {
 		r.datasets["d"] = Dataset{Data: r.data, Timeout: timeout}
 		if _, err := r.Query(t.Context(), ana, count("0.3")); fault.CodeOf(err) != want {
 			t.Errorf("timeout %v: %v", timeout, err)
@@ -152,8 +158,8 @@ func TestTimingRefuses(t *testing.T) {
 	}
 }
 
-// TestTimingOfSharedAndPlanned: a weaker answer that is made of an earlier release costs nothing, a stronger one the difference and its delay, and slots of
-// a plan are paid for, but not the delay.
+// TestTimingOfSharedAndPlanned: a weaker answer that is made of an earlier release costs nothing, a stronger one the
+// difference and its delay, and slots of a plan are paid for, but not the delay.
 //
 // covers: W.4
 func TestTimingOfSharedAndPlanned(t *testing.T) {
@@ -178,7 +184,8 @@ func TestTimingOfSharedAndPlanned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := r.ask(t, ana, Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: "SELECT count(*) FROM people", Plan: plan.PlanID, Mechanism: "gaussian"}})
+	got := r.ask(t, ana, Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: "SELECT count(*) FROM people", Plan: plan.PlanID,
+		Mechanism: "gaussian"}})
 	if string(got.Spent.Rho) != delay.String() {
 		t.Errorf("drawn from a plan: %+v", got.Spent)
 	}

@@ -200,7 +200,8 @@ func (s *Service) Releases(ctx context.Context, who auth.Principal, cursor strin
 			return nil, err
 		}
 	}
-	infos, err := s.ledger.Releases(ctx, who.Subject, budget.ReservationID(cursor), releasesPerPage+1) // one more shows whether there is a next page
+	// one more shows whether there is a next page
+	infos, err := s.ledger.Releases(ctx, who.Subject, budget.ReservationID(cursor), releasesPerPage+1)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +241,8 @@ func (s *Service) Release(ctx context.Context, who auth.Principal, id string) (*
 	return release, nil
 }
 
-func summaryOf(id budget.ReservationID, dataset string, request json.RawMessage, cost mechanisms.Loss, at time.Time) (api.ReleaseSummary, error) {
+func summaryOf(id budget.ReservationID, dataset string, request json.RawMessage, cost mechanisms.Loss,
+	at time.Time) (api.ReleaseSummary, error) {
 	summary := api.ReleaseSummary{ReleaseID: string(id), Dataset: dataset, Cost: amountsOf(cost), At: at.UTC()}
 	if err := json.Unmarshal(request, &summary.Request); err != nil {
 		return api.ReleaseSummary{}, fault.Internal(err)

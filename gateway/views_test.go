@@ -26,7 +26,8 @@ func TestBudgetAndHistory(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	b := all.Budgets[0]
-	if b.Account != "analyst:ana" || b.Spent.Epsilon != "0.5" || b.Remaining.Epsilon != "2.5" || b.Limit.Epsilon != "3" || b.Limit.Delta != "1e-7" ||
+	if b.Account != "analyst:ana" || b.Spent.Epsilon != "0.5" || b.Remaining.Epsilon != "2.5" || b.Limit.Epsilon != "3" ||
+		b.Limit.Delta != "1e-7" ||
 		b.Limit.MaxEpsilonPerQuery != "1" || !strings.HasPrefix(b.Advice, "about ") {
 		t.Errorf("%+v", b)
 	}

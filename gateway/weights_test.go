@@ -63,7 +63,8 @@ func TestWeightsAreRefused(t *testing.T) {
 		t.Error(err)
 	}
 	// The price is too small for so uneven a split.
-	if _, err := r.Estimate(t.Context(), ana, weighted(map[string]api.Decimal{"n": "1e-30", "s": "1e30"}).QueryRequest); fault.CodeOf(err) != fault.CodePriceTooSmall {
+	if _, err := r.Estimate(t.Context(), ana, weighted(map[string]api.Decimal{"n": "1e-30",
+		"s": "1e30"}).QueryRequest); fault.CodeOf(err) != fault.CodePriceTooSmall {
 		t.Error(err)
 	}
 }

@@ -77,11 +77,15 @@ func TestAttacksAreRefused(t *testing.T) {
 		"A14": {"SELECT count(*) FROM people, generate_series(1, 100)", "SELECT count(*) FROM people CROSS JOIN (VALUES (1), (2)) v"},
 		"A15": {"SELECT count(*) FROM people a JOIN people b ON a.age = b.age", "SELECT count(*) FROM people a, people b"},
 		"A16": {"SELECT sum(DISTINCT age) FROM people"},
-		"A32": {"SELECT count(*) FROM people WHERE length(repeat(city, 100000000)) > 3", "SELECT count(*) FROM people WHERE city ~ '(a+)\\1+b'", "SELECT count(*) FROM people WHERE city ~ '((a{1,9}){1,9}){1,9}'",
-			"SELECT count(*) FROM people WHERE regexp_replace(city, '(a+)+b', '') = 'x'", "SELECT count(*) FROM people WHERE lpad(city, 1000000) = 'x'",
+		"A32": {"SELECT count(*) FROM people WHERE length(repeat(city, 100000000)) > 3",
+			"SELECT count(*) FROM people WHERE city ~ '(a+)\\1+b'", "SELECT count(*) FROM people WHERE city ~ '((a{1,9}){1,9}){1,9}'",
+			"SELECT count(*) FROM people WHERE regexp_replace(city, '(a+)+b', '') = 'x'",
+			"SELECT count(*) FROM people WHERE lpad(city, 1000000) = 'x'",
 			"SELECT sum(age ^ age) FROM people", "SELECT count(*) FROM people WHERE factorial(age) > 3"},
-		"A40": {"SELECT count(set_config('search_path', 'x', false)) FROM people", "SELECT count(*) FROM people WHERE pg_advisory_lock(age) IS NULL",
-			"SELECT nextval('s') FROM people", "CREATE TEMP TABLE x AS SELECT * FROM people", "PREPARE p AS SELECT 1", "LISTEN x", "SET x.y = 1", "DISCARD ALL"},
+		"A40": {"SELECT count(set_config('search_path', 'x', false)) FROM people",
+			"SELECT count(*) FROM people WHERE pg_advisory_lock(age) IS NULL",
+			"SELECT nextval('s') FROM people", "CREATE TEMP TABLE x AS SELECT * FROM people", "PREPARE p AS SELECT 1", "LISTEN x",
+			"SET x.y = 1", "DISCARD ALL"},
 		"A52": {"COPY people TO PROGRAM 'cat'", "SELECT count(pg_read_file('/etc/passwd')) FROM people", "DO $$ BEGIN END $$"},
 		"A53": {"SELECT count(lo_create(0)) FROM people", "SELECT count(lo_import('/etc/passwd')) FROM people"},
 		"A55": {"SELECT ctid, count(*) FROM people GROUP BY ctid", "SELECT count(*) FROM people WHERE xmin::text = '7'",
@@ -120,7 +124,8 @@ func TestEveryReleaseIsPaidFor(t *testing.T) {
 	paid := new(big.Rat)
 	for _, sql := range []string{
 		"SELECT count(*) FROM people", "SELECT count(*) AS n FROM people", "SELECT count(*) FROM people p", "SELECT count(*) FROM public.people",
-		"SELECT count(*) FROM people WHERE 1 = 1", "SELECT count(*) FROM people WHERE age IS NOT NULL", "SELECT count(*) FROM people WHERE age = age",
+		"SELECT count(*) FROM people WHERE 1 = 1", "SELECT count(*) FROM people WHERE age IS NOT NULL",
+		"SELECT count(*) FROM people WHERE age = age",
 		"SELECT count(*) FROM people WHERE age >= 0 AND age <= 100", "SELECT count(*) FROM people WHERE age <= 100 AND age >= 0",
 		"SELECT count(*) + 0 FROM people", "SELECT count(*) FROM people ORDER BY 1", "SELECT count(*) FROM people LIMIT 1",
 	} {
@@ -229,7 +234,8 @@ func TestSpecialValues(t *testing.T) {
 		"SELECT sum(f) FROM y":                                   "",
 		"SELECT sum(b), avg(b), count(DISTINCT who) FROM y":      "",
 	} {
-		answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "extremes", SQL: sql, Epsilon: "1000", Delta: "1e-9", Confidence: &level}, "")
+		answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "extremes", SQL: sql, Epsilon: "1000", Delta: "1e-9",
+			Confidence: &level}, "")
 		if err != nil {
 			if p := problemOf(t, err); want != "" || p.Status != http.StatusUnprocessableEntity {
 				t.Errorf("%s: %v", sql, p)
@@ -274,8 +280,10 @@ func TestColumnsCompared(t *testing.T) {
 	columns := []string{"f", "r", "n", "b", "i", "d", "ts", "tz", "s", "c"}
 	answered := 0
 	for _, left := range columns {
-		for _, right := range append(columns, "1e400", "-1e-400", "9223372036854775808", "DATE '5874897-12-31'", "TIMESTAMP 'infinity'", "'\\'", "'%'", "1.5") {
-			for _, condition := range []string{"%s = %s", "%s < %s", "%s IS DISTINCT FROM %s", "%s IN (%s)", "%s LIKE %s", "%s BETWEEN %[2]s AND %[2]s"} {
+		for _, right := range append(columns, "1e400", "-1e-400", "9223372036854775808", "DATE '5874897-12-31'", "TIMESTAMP 'infinity'",
+			"'\\'", "'%'", "1.5") {
+			for _, condition := range []string{"%s = %s", "%s < %s", "%s IS DISTINCT FROM %s", "%s IN (%s)", "%s LIKE %s",
+				"%s BETWEEN %[2]s AND %[2]s"} {
 				sql := "SELECT count(*) FROM x WHERE " + fmt.Sprintf(condition, left, right)
 				_, err := client.Query(t.Context(), api.QueryRequest{Dataset: "extremes", SQL: sql, Epsilon: "1"}, "")
 				if err == nil {
@@ -298,7 +306,8 @@ func TestColumnsCompared(t *testing.T) {
 func TestPriceIgnoresData(t *testing.T) {
 	s := newStack(t, hollow("somebody", 1), hollow("nobodies", 0))
 	client := s.analyst(t, "ana")
-	for _, sql := range []string{"SELECT count(*) FROM t", "SELECT k, count(*) FROM t GROUP BY k", "SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > 3",
+	for _, sql := range []string{"SELECT count(*) FROM t", "SELECT k, count(*) FROM t GROUP BY k",
+		"SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > 3",
 		"SELECT count(*) FROM t WHERE k = 5", "SELECT k, sum(k) FROM t GROUP BY k", "SELECT nothing FROM t"} {
 		said := map[string]string{}
 		for _, name := range []string{"somebody", "nobodies"} {

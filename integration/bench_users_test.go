@@ -17,7 +17,8 @@ import (
 var benchUsers = flag.Int("users", 10_000, "people that BenchmarkUserLevel spreads -rows visits over, with a heavy tail")
 
 // visits is a table of rows visits of users people: the cube of a uniform number picks the person, so that a few have very many
-// rows; most of them are in the person's own region. people has one row for each, regions is public. The table is stored in one of visitLayouts.
+// rows; most of them are in the person's own region. people has one row for each, regions is public. The table is
+// stored in one of visitLayouts.
 func visits(rows, users int, name string) dataset {
 	layout := visitLayouts[name]
 	return dataset{name: name, policy: fmt.Sprintf(`version: 1
@@ -57,8 +58,8 @@ budgets:
 	}}
 }
 
-// visitLayouts are ways of storing visits, in SQL that runs after they were made: as they came; with an index that holds all that the questions read
-// and puts each person's rows together; the same in partitions by person.
+// visitLayouts are ways of storing visits, in SQL that runs after they were made: as they came; with an index that
+// holds all that the questions read and puts each person's rows together; the same in partitions by person.
 var visitLayouts = map[string]string{
 	"heap":    "",
 	"indexed": "CREATE INDEX by_person ON visits (person, region) INCLUDE (amount); CLUSTER visits USING by_person;",
@@ -88,8 +89,10 @@ func BenchmarkUserLevel(b *testing.B) {
 				{"sum", "SELECT sum(amount) FROM public.visits"},
 				{"people", "SELECT count(DISTINCT person) FROM public.visits"},
 				{"group", "SELECT region, count(*), sum(amount) FROM public.visits GROUP BY region ORDER BY region"},
-				{"join public", "SELECT r.zone, count(*) FROM public.visits v JOIN public.regions r ON r.region = v.region GROUP BY r.zone ORDER BY r.zone"},
-				{"join people", "SELECT p.country, count(*) FROM public.visits v JOIN public.people p ON p.person = v.person GROUP BY p.country ORDER BY p.country"},
+				{"join public", "SELECT r.zone, count(*) FROM public.visits v JOIN public.regions r ON r.region = v.region GROUP BY r.zone " +
+					"ORDER BY r.zone"},
+				{"join people", "SELECT p.country, count(*) FROM public.visits v JOIN public.people p ON p.person = v.person GROUP BY p.country " +
+					"ORDER BY p.country"},
 				{"few rows", "SELECT count(*), sum(amount) FROM public.visits WHERE amount < 0.1"},
 			} {
 				b.Run(question.name, func(b *testing.B) {

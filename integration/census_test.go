@@ -13,8 +13,9 @@ import (
 	"noisegate/api"
 )
 
-// confidence of the intervals that these tests ask for. Every non-null interval of every answer must contain what PostgreSQL itself computes, or be off by no more than
-// its width: Laplace noise of a right gateway is beyond that once in 10¹⁸ cells, Gaussian noise more rarely, and there are some 1,200.
+// confidence of the intervals that these tests ask for. Every non-null interval of every answer must contain what
+// PostgreSQL itself computes, or be off by no more than its width: Laplace noise of a right gateway is beyond that once
+// in 10¹⁸ cells, Gaussian noise more rarely, and there are some 1,200.
 const confidence = 1 - 1e-9
 
 // TestCorpus asks every query of the corpus. What is answered at ε = 100 must agree with plain PostgreSQL on the same text, what is free
@@ -186,7 +187,8 @@ func checkOther(t *testing.T, where, got, exact string) {
 	}
 }
 
-// far is what cells without an interval must not be: selections at ε = 100, which are wrong by one rank once in e¹⁰ draws or less, and by this much never.
+// far is what cells without an interval must not be: selections at ε = 100, which are wrong by one rank once in e¹⁰
+// draws or less, and by this much never.
 func far(value, truth *big.Rat) bool {
 	distance := new(big.Rat).Sub(value, truth)
 	distance.Abs(distance)

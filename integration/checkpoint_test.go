@@ -9,8 +9,9 @@ import (
 	"noisegate/api"
 )
 
-// TestOldEditsAreFoundAfterAFastStart: a gateway starts from what it had verified, so that an edit of an old entry lets it start, and stops its answers once the
-// look at the whole, which follows at once, has found it. A file that was written with another key is no reason to trust anything.
+// TestOldEditsAreFoundAfterAFastStart: a gateway starts from what it had verified, so that an edit of an old entry lets
+// it start, and stops its answers once the look at the whole, which follows at once, has found it. A file that was
+// written with another key is no reason to trust anything.
 //
 // covers: F13
 func TestOldEditsAreFoundAfterAFastStart(t *testing.T) {
@@ -44,7 +45,8 @@ func TestOldEditsAreFoundAfterAFastStart(t *testing.T) {
 	// Without a checkpoint the whole is verified first.
 	s.kill()
 	write(t, verified, strings.Replace(read(t, verified), `"signature":"`, `"signature":"AAAA`, 1))
-	if out, code := s.as(t, "", "serve", "--config", s.config); code == 0 || !strings.Contains(out, "were not signed with this gateway's key") ||
+	if out, code := s.as(t, "", "serve", "--config", s.config); code == 0 ||
+		!strings.Contains(out, "were not signed with this gateway's key") ||
 		!strings.Contains(out, "is broken at entry") {
 		t.Errorf("%d, %s", code, out)
 	}

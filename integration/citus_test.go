@@ -55,7 +55,8 @@ func host(t testing.TB, server *pgserver.Server) string {
 	return dsn.Query().Get("host")
 }
 
-// spread is a dataset whose tables lie on the workers: what distribute says is run by the coordinator after the tables were made and filled.
+// spread is a dataset whose tables lie on the workers: what distribute says is run by the coordinator after the tables
+// were made and filled.
 func (c *cluster) spread(t testing.TB, d dataset, distribute string) dataset {
 	t.Helper()
 	load := d.load
@@ -69,12 +70,14 @@ func (c *cluster) spread(t testing.TB, d dataset, distribute string) dataset {
 			if err := execAt(ctx, worker, d.name, read(t, "../deploy/roles.sql")); err != nil {
 				return err
 			}
-			if err := execAt(ctx, worker, d.name, "CREATE EXTENSION citus; ALTER DATABASE "+d.name+" SET citus.local_hostname = '"+host(t, worker)+"'"); err != nil {
+			if err := execAt(ctx, worker, d.name, "CREATE EXTENSION citus; ALTER DATABASE "+d.name+" SET citus.local_hostname = '"+host(t,
+				worker)+"'"); err != nil {
 				return err
 			}
 			nodes += fmt.Sprintf("SELECT citus_add_node('%s', 5432);", host(t, worker))
 		}
-		if err := execAll(ctx, conn, "CREATE EXTENSION citus; ALTER DATABASE "+d.name+" SET citus.local_hostname = '"+host(t, c.coordinator)+"'"); err != nil {
+		if err := execAll(ctx, conn, "CREATE EXTENSION citus; ALTER DATABASE "+d.name+" SET citus.local_hostname = '"+host(t,
+			c.coordinator)+"'"); err != nil {
 			return err
 		}
 		if err := execAll(ctx, conn, nodes); err != nil {
@@ -172,12 +175,14 @@ var citusKinds = []struct {
 	{"public key of a reference table", "SELECT region, count(*), sum(amount) FROM visits GROUP BY region", ""},
 	{"private key", "SELECT city, count(*) FROM people GROUP BY city", ""},
 	{"private and public key", "SELECT city, region, count(*) FROM people JOIN visits USING (person) GROUP BY city, region", ""},
-	{"part of a date as a key", "SELECT extract(year FROM born), count(*) FROM people WHERE born < '1932-01-01' GROUP BY extract(year FROM born)", ""},
+	{"part of a date as a key", "SELECT extract(year FROM born), count(*) FROM people WHERE born < '1932-01-01' GROUP BY extract(year " +
+		"FROM born)", ""},
 	{"part of a date as a key of visits", "SELECT extract(month FROM day), count(*), sum(amount) FROM visits GROUP BY 1", ""},
 	{"months", "SELECT date_trunc('month', day), count(*) FROM visits GROUP BY 1", ""},
 	{"computed key", "SELECT age / 30 * 30, count(*), sum(paid) FROM people GROUP BY 1", ""},
 	{"classes", "SELECT width_bucket(age, 0, 90, 3), count(*) FROM people GROUP BY 1", ""},
-	{"cases", "SELECT CASE WHEN age < 25 THEN 'young' WHEN age < 60 THEN 'grown' ELSE 'old' END, count(*), avg(paid) FROM people GROUP BY 1", ""},
+	{"cases", "SELECT CASE WHEN age < 25 THEN 'young' WHEN age < 60 THEN 'grown' ELSE 'old' END, count(*), avg(paid) FROM people GROUP " +
+		"BY 1", ""},
 	{"condition as a key", "SELECT age > 30, count(*) FROM people GROUP BY 1", "SELECT (age > 30)::text, count(*) FROM people GROUP BY 1"},
 	{"different units", "SELECT count(DISTINCT person) FROM visits", ""},
 	{"different values", "SELECT count(DISTINCT region) FROM visits", ""},
@@ -187,21 +192,28 @@ var citusKinds = []struct {
 	{"quantiles of groups", "SELECT club, median(age) FROM people WHERE club <> 'blue' GROUP BY club",
 		"SELECT club, percentile_disc(0.5) WITHIN GROUP (ORDER BY age) FROM people GROUP BY club"},
 	{"join by the unit", "SELECT count(*), sum(v.amount) FROM people p JOIN visits v ON v.person = p.person", ""},
-	{"join by the unit, public key", "SELECT p.club, count(*), sum(v.amount) FROM people p JOIN visits v USING (person) WHERE p.club <> 'blue' GROUP BY p.club", ""},
-	{"join with a reference table", "SELECT r.area, count(*), sum(v.amount) FROM visits v JOIN regions r ON r.name = v.region GROUP BY r.area", ""},
+	{"join by the unit, public key", "SELECT p.club, count(*), sum(v.amount) FROM people p JOIN visits v USING (person) WHERE p.club " +
+		"<> 'blue' GROUP BY p.club", ""},
+	{"join with a reference table", "SELECT r.area, count(*), sum(v.amount) FROM visits v JOIN regions r ON r.name = v.region GROUP BY " +
+		"r.area", ""},
 	{"of the unit's own rows", "SELECT count(*) FROM visits a JOIN visits b ON a.person = b.person AND a.day < b.day", ""},
 	{"per person", "SELECT avg(n), sum(s) FROM (SELECT person, count(*) AS n, sum(amount) AS s FROM visits GROUP BY person) u", ""},
 	{"persons by a condition on their rows", "SELECT count(*) FROM (SELECT person FROM visits GROUP BY person HAVING sum(amount) > 100) u", ""},
-	{"per person and area", "SELECT area, avg(n) FROM (SELECT v.person, r.area, count(*) AS n FROM visits v JOIN regions r ON r.name = v.region GROUP BY v.person, r.area) u GROUP BY area", ""},
-	{"window of a person's rows", "SELECT count(*), sum(amount) FROM (SELECT person, amount, row_number() OVER (PARTITION BY person ORDER BY day) AS k FROM visits) w WHERE k = 1", ""},
+	{"per person and area", "SELECT area, avg(n) FROM (SELECT v.person, r.area, count(*) AS n FROM visits v JOIN regions r ON r.name = " +
+		"v.region GROUP BY v.person, r.area) u GROUP BY area", ""},
+	{"window of a person's rows", "SELECT count(*), sum(amount) FROM (SELECT person, amount, row_number() OVER (PARTITION BY person " +
+		"ORDER BY day) AS k FROM visits) w WHERE k = 1", ""},
 	{"rows that exist", "SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person = p.person AND v.amount > 50)", ""},
 	{"persons of a query", "SELECT count(*) FROM people WHERE person IN (SELECT person FROM visits WHERE amount > 50)", ""},
 	{"values of a reference table", "SELECT count(*) FROM visits WHERE region IN (SELECT name FROM regions WHERE area = 'warm')", ""},
 	{"different rows", "SELECT region, count(*) FROM (SELECT DISTINCT person, region FROM visits) d GROUP BY region", ""},
-	{"union", "SELECT club, count(*) FROM (SELECT person, club FROM people WHERE club = 'red' UNION ALL SELECT person, 'red' FROM visits) u WHERE club = 'red' GROUP BY club", ""},
+	{"union", "SELECT club, count(*) FROM (SELECT person, club FROM people WHERE club = 'red' UNION ALL SELECT person, 'red' FROM " +
+		"visits) u WHERE club = 'red' GROUP BY club", ""},
 	{"first two", "SELECT region, count(*) AS n FROM visits WHERE amount < 50 OR region = 'north' GROUP BY region ORDER BY n DESC LIMIT 1", ""},
-	{"computed above the noise", "SELECT club, 2 * count(*) AS n FROM people WHERE club <> 'blue' GROUP BY club HAVING count(*) > 10 ORDER BY n", ""},
-	{"joined above the noise", "SELECT r.area, w.n FROM (SELECT region, count(*) AS n FROM visits GROUP BY region) w JOIN regions r ON r.name = w.region", ""},
+	{"computed above the noise", "SELECT club, 2 * count(*) AS n FROM people WHERE club <> 'blue' GROUP BY club HAVING count(*) > 10 " +
+		"ORDER BY n", ""},
+	{"joined above the noise", "SELECT r.area, w.n FROM (SELECT region, count(*) AS n FROM visits GROUP BY region) w JOIN regions r ON " +
+		"r.name = w.region", ""},
 	{"public", "SELECT area, count(*) FROM regions GROUP BY area ORDER BY area", ""},
 }
 
@@ -248,7 +260,8 @@ func TestCitusAnswersTheCorpus(t *testing.T) {
 	}
 }
 
-// TestCitusRefusesFreeWhatItCannotCompute: what the coordinator cannot plan, and what only a worker cannot, whose error Citus keeps to itself.
+// TestCitusRefusesFreeWhatItCannotCompute: what the coordinator cannot plan, and what only a worker cannot, whose error
+// Citus keeps to itself.
 //
 // covers: E.3 W7
 func TestCitusRefusesFreeWhatItCannotCompute(t *testing.T) {
@@ -285,7 +298,8 @@ func TestCitusRefusesFreeWhatItCannotCompute(t *testing.T) {
 	}
 	// What a worker had against it is not remembered: it can change.
 	c.onShards(t, "town", "letters", "ALTER TABLE %s RENAME COLUMN sheets TO pages")
-	if _, err := client.Query(t.Context(), api.QueryRequest{Dataset: "town", SQL: "SELECT sum(pages) FROM letters", Epsilon: "1"}, ""); err != nil {
+	if _, err := client.Query(t.Context(), api.QueryRequest{Dataset: "town", SQL: "SELECT sum(pages) FROM letters", Epsilon: "1"},
+		""); err != nil {
 		t.Error(err)
 	}
 }

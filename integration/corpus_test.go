@@ -137,7 +137,8 @@ func corpus(t *testing.T) []corpusQuery {
 		if i+1 < len(places) {
 			end = places[i+1][0]
 		}
-		queries = append(queries, corpusQuery{id: text[p[2]:p[3]], dataset: text[p[4]:p[5]], verdict: text[p[6]:p[7]], sql: strings.TrimSpace(text[p[1]:end])})
+		queries = append(queries, corpusQuery{id: text[p[2]:p[3]], dataset: text[p[4]:p[5]], verdict: text[p[6]:p[7]],
+			sql: strings.TrimSpace(text[p[1]:end])})
 	}
 	return queries
 }

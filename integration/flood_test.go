@@ -19,8 +19,9 @@ import (
 )
 
 var (
-	floodQuestions = flag.Int("flood-questions", 40, "questions of the victim of TestOneAnalystsFloodStopsNobody, with each kind of flood and without")
-	floodPeople    = flag.Int("flood-people", 300_000, "rows of the table that the flood asks about")
+	floodQuestions = flag.Int("flood-questions", 40, "questions of the victim of TestOneAnalystsFloodStopsNobody, with each kind of "+
+		"flood and without")
+	floodPeople = flag.Int("flood-people", 300_000, "rows of the table that the flood asks about")
 )
 
 // hostileClients is how many clients of one analyst flood the gateway.
@@ -64,12 +65,14 @@ func floods() map[string]func(context.Context, *api.Client, int64) error {
 	return map[string]func(context.Context, *api.Client, int64) error{
 		"slow questions": func(ctx context.Context, eve *api.Client, n int64) error {
 			_, err := eve.Query(ctx, api.QueryRequest{Dataset: "crowd", Epsilon: "0.001",
-				SQL: fmt.Sprintf("SELECT count(*), sum(age) FROM crowd WHERE note ~ 'p[a-z]+n [0-9]*%d' AND note ~ 'a.*b.*t.*%d' AND note LIKE '%%1%%2%%'", n, n%10)}, "")
+				SQL: fmt.Sprintf("SELECT count(*), sum(age) FROM crowd WHERE note ~ 'p[a-z]+n [0-9]*%d' AND note ~ 'a.*b.*t.*%d' AND note LIKE "+
+					"'%%1%%2%%'", n, n%10)}, "")
 			return err
 		},
 		"estimates": func(ctx context.Context, eve *api.Client, n int64) error {
 			_, err := eve.Estimate(ctx, api.QueryRequest{Dataset: "crowd", MaxError: map[string]api.Decimal{"a": "3", "b": "100", "c": "50"},
-				SQL: fmt.Sprintf("SELECT age, count(*) AS a, sum(age) AS b, sum(age) FILTER (WHERE age > %d) AS c FROM people WHERE age < 90 GROUP BY 1", n%80)})
+				SQL: fmt.Sprintf("SELECT age, count(*) AS a, sum(age) AS b, sum(age) FILTER (WHERE age > %d) AS c FROM people WHERE age < 90 "+
+					"GROUP BY 1", n%80)})
 			return err
 		},
 		"plans": func(ctx context.Context, eve *api.Client, n int64) error {
@@ -85,11 +88,12 @@ func floods() map[string]func(context.Context, *api.Client, int64) error {
 
 // covers: C2 A86 A43 W.8
 //
-// While 64 clients of one analyst send slow questions, estimates with max_error or plans of 100 lines as fast as they can, another analyst gets each answer, at most one boundary later than
-// without them.
+// While 64 clients of one analyst send slow questions, estimates with max_error or plans of 100 lines as fast as they
+// can, another analyst gets each answer, at most one boundary later than without them.
 //
-// The bound is on the 99th percentile where there are at least 200 questions; with fewer, which is what a build has time for, on the median, because one answer
-// of a few may be late for a reason that lies outside: then each must only come before the flood's own would.
+// The bound is on the 99th percentile where there are at least 200 questions; with fewer, which is what a build has
+// time for, on the median, because one answer of a few may be late for a reason that lies outside: then each must only
+// come before the flood's own would.
 func TestOneAnalystsFloodStopsNobody(t *testing.T) {
 	s := newStack(t, crowd())
 	s.kill()
@@ -149,8 +153,10 @@ func TestOneAnalystsFloodStopsNobody(t *testing.T) {
 		during := answered.Load() - before
 		stop()
 		all.Wait()
-		t.Logf("%s: the victim's %d answers took p50 %v, p99 %v, at most %v; alone p50 %v, p99 %v; of the flood %d were answered meanwhile, %d refused",
-			name, len(beset), sortedQuantile(beset, 0.5), sortedQuantile(beset, 0.99), beset[len(beset)-1], sortedQuantile(alone, 0.5), sortedQuantile(alone, 0.99), during, refused.Load())
+		t.Logf("%s: the victim's %d answers took p50 %v, p99 %v, at most %v; alone p50 %v, p99 %v; of the flood %d were answered "+
+			"meanwhile, %d refused",
+			name, len(beset), sortedQuantile(beset, 0.5), sortedQuantile(beset, 0.99), beset[len(beset)-1], sortedQuantile(alone, 0.5),
+			sortedQuantile(alone, 0.99), during, refused.Load())
 		// On a quiet machine 99 of 100 answers come one boundary later at most; beside other work half of them do, or a few boundaries later.
 		q, boundaries := 0.5, 4
 		if *floodQuestions >= 200 {
@@ -166,7 +172,8 @@ func TestOneAnalystsFloodStopsNobody(t *testing.T) {
 	}
 	// The flood is over: what is left of it, cancelled requests that run to their end, gives its places back.
 	for deadline := time.Now().Add(floodPatience); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := eve.Query(t.Context(), api.QueryRequest{Dataset: "crowd", Epsilon: "0.001", SQL: "SELECT count(*) FROM people"}, ""); err == nil {
+		if _, err := eve.Query(t.Context(), api.QueryRequest{Dataset: "crowd", Epsilon: "0.001", SQL: "SELECT count(*) FROM people"},
+			""); err == nil {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -180,8 +187,9 @@ func sortedQuantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// later is when an answer comes that left so many boundaries after another one: boundaries are at 50 ms x 2^k after a request has entered, each moved by
-// a tenth at most, and the answer of a small question takes up to 25 ms more through the gateway and the network stack.
+// later is when an answer comes that left so many boundaries after another one: boundaries are at 50 ms x 2^k after a
+// request has entered, each moved by a tenth at most, and the answer of a small question takes up to 25 ms more through
+// the gateway and the network stack.
 func later(latency time.Duration, boundaries int) time.Duration {
 	boundary := 50 * time.Millisecond
 	for boundary*11/10+25*time.Millisecond < latency {

@@ -13,8 +13,8 @@ import (
 	"noisegate/api"
 )
 
-// padded has people with texts that are equal and can be told apart: each has 'ab' with and without blanks at its end, in an order of rows that
-// a sort may change as a whole when one person's rows leave.
+// padded has people with texts that are equal and can be told apart: each has 'ab' with and without blanks at its end,
+// in an order of rows that a sort may change as a whole when one person's rows leave.
 func padded() dataset {
 	return dataset{name: "padded", policy: `version: 1
 dataset: padded
@@ -37,9 +37,10 @@ budgets:
 	}}
 }
 
-// One person's rows leave, and no answer moves by more than one person may move it, though each of the other 10,000 has rows among which PostgreSQL
-// picks one of several equal texts. One person moves an answer by 4 at most, the noise of each answer has at most the scale 4/20, and 10 is let
-// pass: the noise of two answers makes that up with a probability below (1 + 30)·e^-30, for all of them below 10^-10.
+// One person's rows leave, and no answer moves by more than one person may move it, though each of the other 10,000 has
+// rows among which PostgreSQL picks one of several equal texts. One person moves an answer by 4 at most, the noise of
+// each answer has at most the scale 4/20, and 10 is let pass: the noise of two answers makes that up with a probability
+// below (1 + 30)·e^-30, for all of them below 10^-10.
 //
 // covers: A89 B5
 func TestEqualTextsAreIdentical(t *testing.T) {
@@ -59,7 +60,8 @@ func TestEqualTextsAreIdentical(t *testing.T) {
 		twice("SELECT DISTINCT person, c FROM "+both, "ab___"),
 		twice("SELECT person, max(c) AS c FROM "+both+" GROUP BY person", "ab_"),
 		twice("SELECT person, first_value(free) OVER (PARTITION BY person ORDER BY free) AS c FROM visits", "ab_"),
-		twice("SELECT DISTINCT person, c FROM (SELECT person, lag(five, 1, 'ab') OVER (PARTITION BY person ORDER BY visit) AS c FROM visits) w", "ab___"),
+		twice("SELECT DISTINCT person, c FROM (SELECT person, lag(five, 1, 'ab') OVER (PARTITION BY person ORDER BY visit) AS c FROM "+
+			"visits) w", "ab___"),
 	}
 	ask := func(epsilon api.Decimal) (all []float64) {
 		for _, sql := range queries {
@@ -108,7 +110,8 @@ budgets:
 	}}
 }
 
-// No question reads a text that is too long to count: nothing is fetched of where PostgreSQL stores long texts, which would take time and memory.
+// No question reads a text that is too long to count: nothing is fetched of where PostgreSQL stores long texts, which
+// would take time and memory.
 //
 // covers: A89 H1
 func TestLongTextsAreNotRead(t *testing.T) {
@@ -148,8 +151,8 @@ func TestLongTextsAreNotRead(t *testing.T) {
 	}
 }
 
-// A server that lacks what a question needs refuses it before the charge, and goes on answering others: here one that has lost a function, as older
-// versions lack newer ones. What was answered before is given again.
+// A server that lacks what a question needs refuses it before the charge, and goes on answering others: here one that
+// has lost a function, as older versions lack newer ones. What was answered before is given again.
 //
 // covers: A89 E.3
 func TestDryRunRefusesFree(t *testing.T) {

@@ -21,11 +21,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The ledger of an earlier version is test data in testdata/upgrade: ledger.sql.gz, a plain dump of a control database with answers to queries of all kinds
-// of the golden files, labels and a plan; asked.jsonl, what was asked for them; the tables and policies of its datasets.
+// The ledger of an earlier version is test data in testdata/upgrade: ledger.sql.gz, a plain dump of a control database
+// with answers to queries of all kinds of the golden files, labels and a plan; asked.jsonl, what was asked for them;
+// the tables and policies of its datasets.
 const oldLedger = "testdata/upgrade"
 
-// recordWith makes that data anew: go test ./integration -run TestLedgerOfAnEarlierVersion -record-with /path/to/the/earlier/noisegate. It needs pg_dump.
+// recordWith makes that data anew: go test ./integration -run TestLedgerOfAnEarlierVersion -record-with
+// /path/to/the/earlier/noisegate. It needs pg_dump.
 var recordWith = flag.String("record-with", "", "make integration/testdata/upgrade anew with this binary")
 
 // asked is a request that was answered.
@@ -53,15 +55,17 @@ func oldSets(t testing.TB) []dataset {
 	var sets []dataset
 	for i, dir := range dirs {
 		schema := read(t, dir+"/schema.sql")
-		sets = append(sets, dataset{name: filepath.Base(dir), policy: read(t, dir+"/policy.yaml"), load: func(ctx context.Context, conn *pgx.Conn) error {
-			return createAt(ctx, conn, schema, firstOID+i*1000)
-		}})
+		sets = append(sets, dataset{name: filepath.Base(dir), policy: read(t, dir+"/policy.yaml"),
+			load: func(ctx context.Context, conn *pgx.Conn) error {
+				return createAt(ctx, conn, schema, firstOID+i*1000)
+			}})
 	}
 	return sets
 }
 
-// A policy is pinned to the object identifiers of tables and types, so those must be the ones that the policies of the dump were applied to. They lie far above what a new
-// server has given out, with room between them: servers of other versions take other numbers of identifiers for the same statement.
+// A policy is pinned to the object identifiers of tables and types, so those must be the ones that the policies of the
+// dump were applied to. They lie far above what a new server has given out, with room between them: servers of other
+// versions take other numbers of identifiers for the same statement.
 const (
 	firstOID = 20000
 	apartOID = 20
@@ -100,14 +104,16 @@ func skipTo(ctx context.Context, conn *pgx.Conn, oid int) error {
 	if last == oid-1 {
 		return nil
 	}
-	if err := tx.QueryRow(ctx, "SELECT max(lo_create(0)::int) FROM generate_series(1, $1::int)", oid-1-last).Scan(&last); err != nil || last != oid-1 {
+	if err := tx.QueryRow(ctx, "SELECT max(lo_create(0)::int) FROM generate_series(1, $1::int)", oid-1-last).Scan(&last); err != nil ||
+		last != oid-1 {
 		return fmt.Errorf("got the identifier %d, and %d was wanted: %w", last, oid-1, err)
 	}
 	return nil
 }
 
-// TestLedgerOfAnEarlierVersion starts today's gateway on a ledger that 7c2e952 made, with the policies that it applied. Every answer of that ledger is given again, byte
-// for byte and free, to whoever asks as they did then; nothing is written into the journal. What is renewed says why in asked.jsonl.
+// TestLedgerOfAnEarlierVersion starts today's gateway on a ledger that 7c2e952 made, with the policies that it applied.
+// Every answer of that ledger is given again, byte for byte and free, to whoever asks as they did then; nothing is
+// written into the journal. What is renewed says why in asked.jsonl.
 func TestLedgerOfAnEarlierVersion(t *testing.T) {
 	if *recordWith != "" {
 		record(t)
@@ -206,7 +212,8 @@ func (s *stack) tokenOnce(t testing.TB, subject, role string) string {
 // storedAnswers are the answers in the ledger, by release.
 func (s *stack) storedAnswers(t testing.TB) map[string]string {
 	t.Helper()
-	rows, err := s.superuser(t, control).Query(t.Context(), "SELECT charge_id, convert_from(answer, 'UTF8') FROM noisegate.charge WHERE answer IS NOT NULL")
+	rows, err := s.superuser(t, control).Query(t.Context(), "SELECT charge_id, convert_from(answer, 'UTF8') FROM noisegate.charge "+
+		"WHERE answer IS NOT NULL")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,8 @@ func TestPateWorkflow(t *testing.T) {
 		t.Fatalf("the example prints\n%s", &out)
 	}
 	// Students come to about 0.91, 0.87 and 0.8 on real digits, to 0.87, 0.7 and 0.65 on generated ones; a label that is drawn at random is
-	// right once in ten. Of 100 labels of lnmax 0.76 are right in the mean, of some 87 of confident 0.88: that few are right once in 10⁹ runs (Chernoff).
+	// right once in ten. Of 100 labels of lnmax 0.76 are right in the mean, of some 87 of confident 0.88: that few are
+	// right once in 10⁹ runs (Chernoff).
 	if !(plain[student] > 0.8 && confident[student] > 0.3 && lnmax[student] > 0.3 && confident[right] > 0.55 && lnmax[right] > 0.45) {
 		t.Errorf("students: %.3f without privacy, %.3f with confident, %.3f with lnmax", plain[student], confident[student], lnmax[student])
 	}
@@ -103,7 +104,8 @@ func TestPateCommands(t *testing.T) {
 	if out := as("steward", "import", "pets", "--table", "public.votes", "--seal"); !strings.Contains(out, "sealed") {
 		t.Errorf("%s", out)
 	}
-	if out := as("ml", "label", "pets", "q0", "q1", "--estimate", "--sigma", "10", "--buy-with", "2"); !strings.Contains(out, "nothing was spent") || !strings.Contains(out, "buys") {
+	if out := as("ml", "label", "pets", "q0", "q1", "--estimate", "--sigma", "10", "--buy-with", "2"); !strings.Contains(out,
+		"nothing was spent") || !strings.Contains(out, "buys") {
 		t.Errorf("%s", out)
 	}
 	out := as("ml", "label", "pets", "q0", "q1", "--sigma", "8")
@@ -122,7 +124,8 @@ func TestPateCommands(t *testing.T) {
 	as("steward", "import", "others", file)
 	as("steward", "seal", "others")
 	var answer api.LabelResponse
-	if err := json.Unmarshal([]byte(as("ml", "label", "others", "a", "b", "--mechanism", "confident", "--threshold", "50", "--sigma1", "3", "--sigma2", "3", "--json")), &answer); err != nil {
+	if err := json.Unmarshal([]byte(as("ml", "label", "others", "a", "b", "--mechanism", "confident", "--threshold", "50", "--sigma1",
+		"3", "--sigma2", "3", "--json")), &answer); err != nil {
 		t.Fatal(err)
 	}
 	if len(answer.Labels) != 2 || answer.Labels[0].Class != "cat" || answer.Labels[1].Status != "rejected" {
@@ -131,7 +134,8 @@ func TestPateCommands(t *testing.T) {
 	student, labels := filepath.Join(s.dir, "student.csv"), filepath.Join(s.dir, "labels.csv")
 	write(t, student, "query,dog,cat\na,0.01,0.99\nb,0.05,0.95\n")
 	// The teachers agree with the student about a, to a vote, and are half of another mind about b.
-	out = as("ml", "label", "others", "--mechanism", "interactive", "--threshold", "20", "--sigma1", "1", "--sigma2", "1", "--student-confidence", "0.9",
+	out = as("ml", "label", "others", "--mechanism", "interactive", "--threshold", "20", "--sigma1", "1", "--sigma2", "1",
+		"--student-confidence", "0.9",
 		"--student", student, "--out", labels)
 	if !regexp.MustCompile(`a\s+\| reinforced \| cat`).MatchString(out) || !regexp.MustCompile(`b\s+\| answered `).MatchString(out) {
 		t.Errorf("%s", out)
@@ -140,16 +144,19 @@ func TestPateCommands(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	out = as("ml", "label", "others", "a", "--sigma", "1", "--return", "histogram", "--out", filepath.Join(s.dir, "labels.npy"))
-	if array := read(t, filepath.Join(s.dir, "labels.npy")); !regexp.MustCompile(`count 0 \| count 1`).MatchString(out) || !strings.HasSuffix(array, "\n\x00\x00\x00\x00") {
+	if array := read(t, filepath.Join(s.dir, "labels.npy")); !regexp.MustCompile(`count 0 \| count 1`).MatchString(out) ||
+		!strings.HasSuffix(array, "\n\x00\x00\x00\x00") {
 		t.Errorf("%s%q", out, array)
 	}
-	if out := as("steward", "odometer", "pets", "--sigma", "8"); !strings.Contains(out, "2 queries, 2 answered") || !strings.Contains(out, "yes: secret") {
+	if out := as("steward", "odometer", "pets", "--sigma", "8"); !strings.Contains(out, "2 queries, 2 answered") ||
+		!strings.Contains(out, "yes: secret") {
 		t.Errorf("%s", out)
 	}
 	drawn := as("steward", "epsilon", "pets", "--sigma", "8")
 	again := as("steward", "epsilon", "pets", "q1", "q0", "--sigma", "8")
 	figure := regexp.MustCompile(`2 \|\s+2 \|\s+([0-9.]+) \|\s+1e-7 \|`)
-	if first, second := figure.FindStringSubmatch(drawn), figure.FindStringSubmatch(again); first == nil || second == nil || first[1] != second[1] || !strings.Contains(again, "yes") {
+	if first, second := figure.FindStringSubmatch(drawn), figure.FindStringSubmatch(again); first == nil || second == nil ||
+		first[1] != second[1] || !strings.Contains(again, "yes") {
 		t.Errorf("the epsilon of a run is drawn once:\n%s%s", drawn, again)
 	}
 }
@@ -160,11 +167,13 @@ func TestPateCommands(t *testing.T) {
 func TestLabelsSurviveAKill(t *testing.T) {
 	s := newStack(t, pateDataset())
 	sam, mel := api.NewClient(s.url, s.token(t, "sam", "steward")), api.NewClient(s.url, s.token(t, "mel", "ml"))
-	if _, err := sam.DefineEnsemble(t.Context(), "pets", api.EnsembleDefinition{Dataset: "school", Teachers: 60, Classes: []string{"cat", "dog"},
-		Budget: &api.BudgetLimit{Form: "zcdp", Rho: "100"}}); err != nil {
+	if _, err := sam.DefineEnsemble(t.Context(), "pets", api.EnsembleDefinition{Dataset: "school", Teachers: 60,
+		Classes: []string{"cat", "dog"},
+		Budget:  &api.BudgetLimit{Form: "zcdp", Rho: "100"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sam.LoadVoteTable(t.Context(), "pets", api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher", Query: "query", Label: "label"}); err != nil {
+	if _, err := sam.LoadVoteTable(t.Context(), "pets", api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher",
+		Query: "query", Label: "label"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := sam.SealEnsemble(t.Context(), "pets"); err != nil {
@@ -183,7 +192,8 @@ func TestLabelsSurviveAKill(t *testing.T) {
 				close(stop)
 			}
 			sigma := api.Decimal(strconv.Itoa(30 + i))
-			answer, err := mel.Labels(t.Context(), "pets", api.LabelRequest{Queries: []string{"q0", "q1", "q2"}, Mechanism: "gnmax", Sigma: sigma}, "")
+			answer, err := mel.Labels(t.Context(), "pets", api.LabelRequest{Queries: []string{"q0", "q1", "q2"}, Mechanism: "gnmax",
+				Sigma: sigma}, "")
 			if err != nil && i < 3*round {
 				if p := problemOf(t, err); p.Code != "request/in-flight" { // an earlier kill cut it off
 					t.Fatal(p)
@@ -204,7 +214,8 @@ func TestLabelsSurviveAKill(t *testing.T) {
 		<-gone
 		s.serve(t)
 	}
-	// Everything that anybody saw is paid for: each row costs 1/σ² whoever asks for it first, and nothing was paid twice but what a kill cut off.
+	// Everything that anybody saw is paid for: each row costs 1/σ² whoever asks for it first, and nothing was paid twice
+	// but what a kill cut off.
 	least := 0.0
 	for key := range released {
 		sigma, _ := strconv.ParseFloat(strings.Fields(key)[0], 64)
@@ -232,8 +243,9 @@ func TestPateOfMNIST(t *testing.T) {
 	}
 	s := newStack(t, pateDataset())
 	sam, mel := api.NewClient(s.url, s.token(t, "sam", "steward")), api.NewClient(s.url, s.token(t, "mel", "ml"))
-	if _, err := sam.DefineEnsemble(t.Context(), "mnist", api.EnsembleDefinition{Dataset: "school", Teachers: 250, Classes: strings.Split("0123456789", ""),
-		Budget: &api.BudgetLimit{Form: "zcdp", Rho: "2"}}); err != nil {
+	if _, err := sam.DefineEnsemble(t.Context(), "mnist", api.EnsembleDefinition{Dataset: "school", Teachers: 250,
+		Classes: strings.Split("0123456789", ""),
+		Budget:  &api.BudgetLimit{Form: "zcdp", Rho: "2"}}); err != nil {
 		t.Fatal(err)
 	}
 	votes, err := os.Open(filepath.Join(dir, "mnist_250_teacher_votes.npy"))

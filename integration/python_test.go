@@ -24,9 +24,9 @@ func pythonOfTheHowTo(t *testing.T) string {
 	return ""
 }
 
-// TestPythonOfTheHowTo runs the Python of docs/pate-howto.md, as it stands there, against a gateway: real requests, real NumPy. Of 300 queries
-// on which all teachers agree, 273 pass the check in the mean, with a standard deviation of 5, and a label is wrong once in 20,000: the bounds fail
-// a right gateway less than once in 10^12.
+// TestPythonOfTheHowTo runs the Python of docs/pate-howto.md, as it stands there, against a gateway: real requests,
+// real NumPy. Of 300 queries on which all teachers agree, 273 pass the check in the mean, with a standard deviation of
+// 5, and a label is wrong once in 20,000: the bounds fail a right gateway less than once in 10^12.
 func TestPythonOfTheHowTo(t *testing.T) {
 	python := pythonOfTheHowTo(t)
 	d := pateDataset()
@@ -57,7 +57,8 @@ except RuntimeError as refused:
 `
 	cmd := exec.CommandContext(t.Context(), python, "-W", "error", "-")
 	cmd.Stdin = strings.NewReader(script)
-	cmd.Env = []string{"NOISEGATE_URL=" + s.url, "NOISEGATE_STEWARD_TOKEN=" + s.token(t, "sam", "steward"), "NOISEGATE_ML_TOKEN=" + s.token(t, "mel", "ml"), "PYTHONIOENCODING=utf-8"}
+	cmd.Env = []string{"NOISEGATE_URL=" + s.url, "NOISEGATE_STEWARD_TOKEN=" + s.token(t, "sam", "steward"),
+		"NOISEGATE_ML_TOKEN=" + s.token(t, "mel", "ml"), "PYTHONIOENCODING=utf-8"}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -67,7 +68,8 @@ except RuntimeError as refused:
 	var labels, more, spent, spentMore float64
 	var epsilon string
 	text := regexp.MustCompile(`left ρ \S+`).ReplaceAllString(out.String(), "")
-	if _, err := fmt.Sscanf(text, "at most ε %s at δ = 1e-5\nspent ρ %g \nspent ρ %g \nspent ρ 0 \n%g %g\n", &epsilon, &spent, &spentMore, &labels, &more); err != nil {
+	if _, err := fmt.Sscanf(text, "at most ε %s at δ = 1e-5\nspent ρ %g \nspent ρ %g \nspent ρ 0 \n%g %g\n", &epsilon, &spent,
+		&spentMore, &labels, &more); err != nil {
 		t.Fatalf("%v: it printed\n%s", err, &out)
 	}
 	const check, answer = 1.0 / 2 / 75 / 75, 1.0 / 40 / 40

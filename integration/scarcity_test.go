@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestIdleClientsLeaveDescriptors lets idle clients take all the connections that a gateway with few file descriptors gives. Whoever is connected already is served, also
-// when the gateway has to connect to its databases again.
+// TestIdleClientsLeaveDescriptors lets idle clients take all the connections that a gateway with few file descriptors
+// gives. Whoever is connected already is served, also when the gateway has to connect to its databases again.
 //
 // covers: F17
 func TestIdleClientsLeaveDescriptors(t *testing.T) {

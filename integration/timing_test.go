@@ -64,8 +64,9 @@ func selfJoins(n int) string {
 
 const crossJoins = "SELECT count(*) FROM people p CROSS JOIN points a CROSS JOIN lines b WHERE p.age = 111 AND a.kind + b.kind + p.age > %d"
 
-// One row that meets all pairs of two public tables, and the product of one person's own rows, decided by how long, or whether, an answer came.
-// They are refused for what the text and public facts say, whoever is in the data, and cost nothing; what the refusal proposes is taken.
+// One row that meets all pairs of two public tables, and the product of one person's own rows, decided by how long, or
+// whether, an answer came. They are refused for what the text and public facts say, whoever is in the data, and cost
+// nothing; what the refusal proposes is taken.
 //
 // covers: B4 C1
 func TestB4C1WorkOfOnePersonIsBounded(t *testing.T) {
@@ -108,7 +109,8 @@ func TestB4GrownPublicTableIsStale(t *testing.T) {
 	s := newStack(t, workData("present", true))
 	token := s.token(t, "ana", "analyst")
 	ask := func(i int) (int, string) {
-		status, p := s.send(t, raw{token: token, body: body(t, fmt.Sprintf("SELECT count(*) FROM people p JOIN points a ON a.kind = p.age AND p.age <> -%d", i), "dataset", `"present"`)})
+		status, p := s.send(t, raw{token: token, body: body(t, fmt.Sprintf("SELECT count(*) FROM people p JOIN points a ON a.kind = p.age "+
+			"AND p.age <> -%d", i), "dataset", `"present"`)})
 		return status, p.Code
 	}
 	if status, code := ask(1); status != http.StatusOK {
@@ -214,26 +216,31 @@ func timingPairs() map[string]string {
 		"C1 two copies":     selfJoins(2) + " AND v0.paid <> -%d",
 	}
 	r := rand.New(rand.NewPCG(11, 7)) // reproducible on purpose
-	froms := []string{"people p JOIN points a ON a.kind = p.age - 100", "people p JOIN lines a ON a.line = p.age", "people p LEFT JOIN visits a ON a.person_id = p.person_id",
-		"visits p JOIN points a ON a.kind = p.paid", "visits p JOIN lines a ON a.kind = p.place", "visits p JOIN people a ON a.person_id = p.person_id",
+	froms := []string{"people p JOIN points a ON a.kind = p.age - 100", "people p JOIN lines a ON a.line = p.age",
+		"people p LEFT JOIN visits a ON a.person_id = p.person_id",
+		"visits p JOIN points a ON a.kind = p.paid", "visits p JOIN lines a ON a.kind = p.place",
+		"visits p JOIN people a ON a.person_id = p.person_id",
 		"people p JOIN (SELECT person_id, count(*) AS kind FROM visits GROUP BY person_id) a ON a.person_id = p.person_id",
 		"visits p JOIN visits a ON a.person_id = p.person_id AND a.place = p.place"}
-	wheres := []string{"p.age = 111", "p.age > 110 AND EXISTS (SELECT 1 FROM lines e WHERE e.kind = p.age)", "p.age = 111 AND p.age IN (SELECT kind FROM points)",
+	wheres := []string{"p.age = 111", "p.age > 110 AND EXISTS (SELECT 1 FROM lines e WHERE e.kind = p.age)",
+		"p.age = 111 AND p.age IN (SELECT kind FROM points)",
 		"p.age = 111 AND EXISTS (SELECT 1 FROM points e WHERE e.kind < p.age)"}
 	for i := range 20 {
-		pairs[fmt.Sprintf("random join %02d", i)] = "SELECT count(*) FROM " + froms[r.IntN(len(froms))] + " WHERE " + wheres[r.IntN(len(wheres))] + " AND p.age <> -%d"
+		pairs[fmt.Sprintf("random join %02d", i)] = "SELECT count(*) FROM " + froms[r.IntN(len(froms))] + " WHERE " +
+			wheres[r.IntN(len(wheres))] + " AND p.age <> -%d"
 	}
 	return pairs
 }
 
-// Whether one person is in the data shows in no answer's time, status, headers or size. Questions go to two datasets in turn that differ by one
-// person, whom every question is about; at a quantum of 5 ms, a tenth of the default. Times are compared by Welch's t and by the area under the
-// curve, in standard errors. In the full form (make timing) a statistic of 4.5 alarms falsely once in 147,000 times, 48 of them once in 3,000 runs.
+// Whether one person is in the data shows in no answer's time, status, headers or size. Questions go to two datasets in
+// turn that differ by one person, whom every question is about; at a quantum of 5 ms, a tenth of the default. Times are
+// compared by Welch's t and by the area under the curve, in standard errors. In the full form (make timing) a statistic
+// of 4.5 alarms falsely once in 147,000 times, 48 of them once in 3,000 runs.
 //
-// The short form asks 25 questions to each. Student's t of 48 degrees of freedom exceeds 7 once in 134 million times; the area is then complete
-// separation, once in 63 million million times. So that a run of its 24 pairs alarms falsely once in 5.6 million runs, under any steady load: the
-// two datasets are asked in turn.
-// Pairs that are refused compare refusals: the log counts them, for their times say nothing of joins.
+// The short form asks 25 questions to each. Student's t of 48 degrees of freedom exceeds 7 once in 134 million times;
+// the area is then complete separation, once in 63 million million times. So that a run of its 24 pairs alarms falsely
+// once in 5.6 million runs, under any steady load: the two datasets are asked in turn. Pairs that are refused compare
+// refusals: the log counts them, for their times say nothing of joins.
 //
 // covers: B4 C1
 func TestTiming(t *testing.T) {
@@ -257,13 +264,15 @@ func TestTiming(t *testing.T) {
 		for i := range n {
 			number++
 			sql := fmt.Sprintf(pairs[name], number)
-			order := []func(){func() { s.observe(t, client, token, "present", sql, with) }, func() { s.observe(t, client, token, "absent", sql, without) }}
+			order := []func(){func() { s.observe(t, client, token, "present", sql, with) },
+				func() { s.observe(t, client, token, "absent", sql, without) }}
 			order[i%2]()
 			order[1-i%2]()
 		}
 		tt := student(with.ms, without.ms)
 		share, z := auc(with.ms, without.ms)
-		t.Logf("%-18s n = %d: t = %+.2f, AUC = %.3f (%+.2f standard errors), median %.2f ms, %v", name, n, tt, share, z, slices.Sorted(slices.Values(with.ms))[n/2], slices.Sorted(maps.Keys(with.shapes)))
+		t.Logf("%-18s n = %d: t = %+.2f, AUC = %.3f (%+.2f standard errors), median %.2f ms, %v", name, n, tt, share, z,
+			slices.Sorted(slices.Values(with.ms))[n/2], slices.Sorted(maps.Keys(with.shapes)))
 		if math.Abs(tt) > mostT || math.Abs(z) > mostZ {
 			t.Errorf("%s: times tell the datasets apart: t = %.2f, AUC = %.3f (%.2f standard errors): %s", name, tt, share, z, pairs[name])
 		}

@@ -15,8 +15,8 @@ import (
 // endsWithin is how long a gateway has to end, drain included: far more than it needs.
 const endsWithin = time.Minute
 
-// TestSigtermUnderLoad asks the gateway to end while clients ask: it ends by itself, every charge is settled, and every answer that was paid for
-// was told.
+// TestSigtermUnderLoad asks the gateway to end while clients ask: it ends by itself, every charge is settled, and every
+// answer that was paid for was told.
 //
 // covers: F20
 func TestSigtermUnderLoad(t *testing.T) {
@@ -52,8 +52,8 @@ func (s *stack) ended(t *testing.T) error {
 	}
 }
 
-// drained fails the test for a charge that stayed open, and for an answer that was paid for and not told. The gateways have ended; clients may still
-// be reading.
+// drained fails the test for a charge that stayed open, and for an answer that was paid for and not told. The gateways
+// have ended; clients may still be reading.
 func (s *stack) drained(t *testing.T, l *load) {
 	t.Helper()
 	settled := s.count(t, "settle")
@@ -70,15 +70,16 @@ func (s *stack) beside(t *testing.T) *stack {
 	address := freeAddress(t)
 	other.url, other.log = "http://"+address, new(logBuffer)
 	other.config = filepath.Join(s.dir, "beside.yaml")
-	write(t, other.config, strings.NewReplacer(strings.TrimPrefix(s.url, "http://"), address, "anchor.json", "beside.json").Replace(read(t, s.config)))
+	write(t, other.config, strings.NewReplacer(strings.TrimPrefix(s.url, "http://"), address, "anchor.json",
+		"beside.json").Replace(read(t, s.config)))
 	other.serve(t)
 	t.Cleanup(other.kill)
 	return &other
 }
 
-// TestSchemaMigratedUnderLoad migrates the control database, as a newer noisegate would, under two gateways with clients: from then on neither writes an entry, whatever
-// it had begun, both end by themselves, neither starts again, and what was charged is right. When the migration is
-// taken back, they serve again.
+// TestSchemaMigratedUnderLoad migrates the control database, as a newer noisegate would, under two gateways with
+// clients: from then on neither writes an entry, whatever it had begun, both end by themselves, neither starts again,
+// and what was charged is right. When the migration is taken back, they serve again.
 //
 // covers: F21
 func TestSchemaMigratedUnderLoad(t *testing.T) {
@@ -99,7 +100,8 @@ func TestSchemaMigratedUnderLoad(t *testing.T) {
 	}
 	load.check(t, s)
 	if r, w := s.count(t, "reserve"), s.count(t, "settle"); r != reserved || w != settled || r-w > 8 { // one for each client
-		t.Errorf("%d charges and %d answers were written by the end of the migration, %d and %d by the end of the gateways", reserved, settled, r, w)
+		t.Errorf("%d charges and %d answers were written by the end of the migration, %d and %d by the end of the gateways", reserved,
+			settled, r, w)
 	}
 	s.eventually(t, func() bool { _, told := load.judge.Told.Counts(); return told == settled })
 	for _, command := range []string{"serve", "migrate"} {
@@ -120,8 +122,8 @@ func TestSchemaMigratedUnderLoad(t *testing.T) {
 	load.check(t, s)
 }
 
-// TestOlderLedgersAreRefused puts states of the control database back that are older by one answer, by two, and so on, while the gateway is down: it starts on
-// none of them, and on the newest it does.
+// TestOlderLedgersAreRefused puts states of the control database back that are older by one answer, by two, and so on,
+// while the gateway is down: it starts on none of them, and on the newest it does.
 //
 // covers: F12
 func TestOlderLedgersAreRefused(t *testing.T) {

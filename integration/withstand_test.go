@@ -136,12 +136,15 @@ func TestWithstand(t *testing.T) {
 		{"A73 ml role asks SQL", raw{token: s.token(t, "mia", "ml"), body: body(t, count)}, 403, "auth/forbidden"},
 		{"A73 analyst reads the policy", raw{token: good, method: "GET", path: "/v1/datasets/people/policy"}, 403, "auth/forbidden"},
 		{"A75 unknown field", raw{token: good, body: body(t, count, "noise", "false")}, 400, "request/unknown-field"},
-		{"A75 duplicate field", raw{token: good, body: strings.Replace(body(t, count), "{", `{"epsilon":"9",`, 1)}, 400, "request/duplicate-field"},
+		{"A75 duplicate field", raw{token: good, body: strings.Replace(body(t, count), "{", `{"epsilon":"9",`, 1)}, 400,
+			"request/duplicate-field"},
 		{"not JSON", raw{token: good, body: "SELECT 1"}, 400, "request/invalid-body"},
 		{"1 MB body", raw{token: good, body: body(t, count+strings.Repeat(" ", 1<<20))}, 413, "request/too-large"},
 		{"A44 10,000 tokens", raw{token: good, body: body(t, count+" WHERE age IN (1"+strings.Repeat(",1", 5000)+")")}, 422, "sql/too-complex"},
-		{"A45 1+1+...", raw{token: good, body: body(t, "SELECT count(*) FROM people WHERE age = 1"+strings.Repeat("+1", 20000))}, 422, "sql/too-complex"},
-		{"A45 nested", raw{token: good, body: body(t, "SELECT "+strings.Repeat("round(", 100)+"count(*)"+strings.Repeat(")", 100)+" FROM people")}, 422, "sql/too-complex"},
+		{"A45 1+1+...", raw{token: good, body: body(t, "SELECT count(*) FROM people WHERE age = 1"+strings.Repeat("+1", 20000))}, 422,
+			"sql/too-complex"},
+		{"A45 nested", raw{token: good, body: body(t, "SELECT "+strings.Repeat("round(", 100)+"count(*)"+strings.Repeat(")",
+			100)+" FROM people")}, 422, "sql/too-complex"},
 		{"A49 second statement", raw{token: good, body: body(t, count+"; DROP TABLE people")}, 422, "sql/unsupported"},
 		{"not SQL", raw{token: good, body: body(t, "SELEC count(*)")}, 400, "sql/syntax"},
 		{"unknown column", raw{token: good, body: body(t, "SELECT avg(agee) FROM people")}, 422, "sql/unknown-column"},
@@ -186,7 +189,8 @@ func (s *stack) sign(t *testing.T, subject string, expires time.Time) string {
 	t.Helper()
 	claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":%q,"roles":["analyst"],"iat":%d,"exp":%d}`,
 		issuer, audience, subject, expires.Add(-time.Hour).Unix(), expires.Unix())
-	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString([]byte(claims))
 	mac := hmac.New(sha256.New, s.key(t))
 	mac.Write([]byte(text))
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -200,8 +204,10 @@ func (s *stack) key(t *testing.T) []byte {
 
 func unsigned(t *testing.T, subject string) string {
 	t.Helper()
-	claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":%q,"roles":["analyst"],"exp":%d}`, issuer, audience, subject, time.Now().Add(time.Hour).Unix())
-	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "."
+	claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":%q,"roles":["analyst"],"exp":%d}`, issuer, audience, subject,
+		time.Now().Add(time.Hour).Unix())
+	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString([]byte(claims)) + "."
 }
 
 // TestParallelClientsSpendOnce lets 64 clients race for an account that pays for ten of their queries: exactly ten get an answer,

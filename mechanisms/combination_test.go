@@ -77,8 +77,8 @@ func combinations(t *testing.T) map[string]*Combination {
 	}
 }
 
-// What is drawn, and what comes of the parts' noise by way of [Combination.Value], has the law that follows from the parts' laws. False alarm
-// 1e-6 for each comparison.
+// What is drawn, and what comes of the parts' noise by way of [Combination.Value], has the law that follows from the
+// parts' laws. False alarm 1e-6 for each comparison.
 func TestCombinationLaw(t *testing.T) {
 	for name, c := range combinations(t) {
 		t.Run(name, func(t *testing.T) {

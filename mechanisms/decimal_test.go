@@ -25,7 +25,8 @@ func TestParseDecimal(t *testing.T) {
 			t.Errorf("%q = %v, %v; want ErrNotDecimal", text, got, err)
 		}
 	}
-	for _, text := range []string{"1e308", "1e31", "1e-31", "1e99999999999999999999", strings.Repeat("1", 41), "0." + strings.Repeat("0", 40)} {
+	for _, text := range []string{"1e308", "1e31", "1e-31", "1e99999999999999999999", strings.Repeat("1", 41),
+		"0." + strings.Repeat("0", 40)} {
 		if got, err := ParseDecimal(text); !errors.Is(err, ErrTooLong) {
 			t.Errorf("%q = %v, %v; want ErrTooLong", text, got, err)
 		}

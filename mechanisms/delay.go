@@ -13,13 +13,16 @@ type DelayParameters struct {
 	Delta   AttoDelta   // likewise; in (0, 1), and at most ε
 }
 
-// Delay is a delay that hides how long something took: s + X for discrete Laplace X, P(X=x) ∝ q^|x| with q = e^(-ε/Unit), under the condition |X| <= s, where
-// the shift s is the least, from Unit on, with P(X < Unit-s) <= δ. It is never negative.
+// Delay is a delay that hides how long something took: s + X for discrete Laplace X, P(X=x) ∝ q^|x| with q =
+// e^(-ε/Unit), under the condition |X| <= s, where the shift s is the least, from Unit on, with P(X < Unit-s) <= δ. It
+// is never negative.
 //
-// Guarantee: t + delay is (ε, δ)-DP with respect to t, if one unit changes the whole number t by at most Unit: on the common support of two such laws their
-// ratio is within e^±ε, and outside it either has at most δ, at opposite ends. As the conditioned laws are mirror images of each other they are normalised alike, so
-// that outside an event of probability δ this is a pure mechanism, hence ε·tanh(ε/2)-zCDP. Sampler: exact; discrete Laplace noise, drawn again while it is beyond s.
-// Source: Ratliff, Vadhan 2024 (arXiv 2409.05623), timing-private delay programs. The proof is in docs/guarantees.md.
+// Guarantee: t + delay is (ε, δ)-DP with respect to t, if one unit changes the whole number t by at most Unit: on the
+// common support of two such laws their ratio is within e^±ε, and outside it either has at most δ, at opposite ends. As
+// the conditioned laws are mirror images of each other they are normalised alike, so that outside an event of
+// probability δ this is a pure mechanism, hence ε·tanh(ε/2)-zCDP. Sampler: exact; discrete Laplace noise, drawn again
+// while it is beyond s. Source: Ratliff, Vadhan 2024 (arXiv 2409.05623), timing-private delay programs. The proof is in
+// docs/guarantees.md.
 type Delay struct {
 	parameters DelayParameters
 	shift      int64

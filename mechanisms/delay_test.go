@@ -21,8 +21,8 @@ func lawOfDelay(d *Delay) []float64 {
 	return law
 }
 
-// TestDelayIsPrivate: times that differ by up to Unit, delayed, have laws that are (ε, δ)-close in both directions, and no smaller shift has; outside an event of
-// probability δ they are ε-close.
+// TestDelayIsPrivate: times that differ by up to Unit, delayed, have laws that are (ε, δ)-close in both directions, and
+// no smaller shift has; outside an event of probability δ they are ε-close.
 //
 // covers: W.4
 func TestDelayIsPrivate(t *testing.T) {
@@ -120,8 +120,10 @@ func TestDelayLaw(t *testing.T) {
 func TestDelayRefuses(t *testing.T) {
 	for _, p := range []DelayParameters{
 		{Unit: 0, Epsilon: EpsilonUnit, Delta: 1}, {Unit: -1, Epsilon: EpsilonUnit, Delta: 1}, {Unit: 1, Epsilon: 0, Delta: 1},
-		{Unit: 1, Epsilon: EpsilonUnit, Delta: 0}, {Unit: 1, Epsilon: EpsilonUnit, Delta: DeltaUnit}, {Unit: 1, Epsilon: EpsilonUnit / 10, Delta: DeltaUnit / 9},
-		{Unit: 1, Epsilon: MaxEpsilon + 1, Delta: 1}, {Unit: 1 << 62, Epsilon: EpsilonUnit, Delta: 1}, {Unit: 1 << 49, Epsilon: EpsilonUnit / 100, Delta: 1},
+		{Unit: 1, Epsilon: EpsilonUnit, Delta: 0}, {Unit: 1, Epsilon: EpsilonUnit, Delta: DeltaUnit},
+		{Unit: 1, Epsilon: EpsilonUnit / 10, Delta: DeltaUnit / 9},
+		{Unit: 1, Epsilon: MaxEpsilon + 1, Delta: 1}, {Unit: 1 << 62, Epsilon: EpsilonUnit, Delta: 1},
+		{Unit: 1 << 49, Epsilon: EpsilonUnit / 100, Delta: 1},
 	} {
 		if d, err := NewDelay(p); err == nil {
 			t.Errorf("%+v: shift %d", p, d.shift)

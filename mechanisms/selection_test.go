@@ -244,7 +244,8 @@ func TestQuantileSensitivity(t *testing.T) {
 	for _, c := range []struct{ fraction, offset *big.Rat }{
 		{new(big.Rat), nil}, {big.NewRat(1, 4), nil}, {big.NewRat(1, 2), nil}, {big.NewRat(9, 10), nil}, {big.NewRat(1, 1), nil},
 		{big.NewRat(1, 4), big.NewRat(-1, 8)}, {big.NewRat(2, 3), big.NewRat(5, 7)},
-		{new(big.Rat), big.NewRat(1, 2)}, {new(big.Rat), big.NewRat(4, 1)}, {big.NewRat(1, 1), big.NewRat(-1, 2)}, {big.NewRat(1, 1), big.NewRat(-7, 2)},
+		{new(big.Rat), big.NewRat(1, 2)}, {new(big.Rat), big.NewRat(4, 1)}, {big.NewRat(1, 1), big.NewRat(-1, 2)},
+		{big.NewRat(1, 1), big.NewRat(-7, 2)},
 	} {
 		m, err := NewQuantile(QuantileParameters{Fraction: c.fraction, Offset: c.offset, Grid: grid, Rows: big.NewInt(3), Epsilon: EpsilonUnit})
 		if err != nil {
@@ -306,7 +307,8 @@ func TestQuantileRanks(t *testing.T) {
 			t.Errorf("α = %s, offset %s: chose %d, want %d", c.fraction, c.offset, got, c.want)
 		}
 	}
-	far, err := NewQuantile(QuantileParameters{Fraction: new(big.Rat), Offset: big.NewRat(100, 1), Grid: 10, Rows: big.NewInt(1), Epsilon: MaxEpsilon})
+	far, err := NewQuantile(QuantileParameters{Fraction: new(big.Rat), Offset: big.NewRat(100, 1), Grid: 10, Rows: big.NewInt(1),
+		Epsilon: MaxEpsilon})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,8 +462,9 @@ func TestThresholdKeepsDelta(t *testing.T) {
 	}
 }
 
-// TestThresholdKeepsSmallDelta: with δ = 1e-3 for one group, a lone unit shows up in a million rounds at most 1,180 times, but with a probability
-// below 1e-6 (Chernoff: e^-15.3), and does show up: the threshold is not so high that the test would see nothing.
+// TestThresholdKeepsSmallDelta: with δ = 1e-3 for one group, a lone unit shows up in a million rounds at most 1,180
+// times, but with a probability below 1e-6 (Chernoff: e^-15.3), and does show up: the threshold is not so high that the
+// test would see nothing.
 func TestThresholdKeepsSmallDelta(t *testing.T) {
 	g, err := NewGaussianThreshold(GaussianThresholdParameters{Rho: RhoUnit / 200, Delta: DeltaUnit / 1000, L0: 1}) // σ = 10
 	if err != nil {

@@ -49,8 +49,9 @@ func (m *TopK) Shortfall(candidates int, level Confidence) *big.Int {
 	return shortfall(m.each.rate, float64(candidates-1), 1, odds(each))
 }
 
-// RankError is how many rows the rank of the chosen point is at most away from the rank that was looked for, with the probability level. There
-// always is a point of that rank: each point's ranks begin where those of the last one end, from 0 to the number of rows.
+// RankError is how many rows the rank of the chosen point is at most away from the rank that was looked for, with the
+// probability level. There always is a point of that rank: each point's ranks begin where those of the last one end,
+// from 0 to the number of rows.
 func (m *Quantile) RankError(level Confidence) *big.Rat {
 	others := new(big.Int).SetUint64(m.parameters.Grid - 1)
 	g := shortfall(m.decay.rate, exact.Float(new(big.Rat).SetInt(others)), 1, odds(1-float64(level)))

@@ -28,8 +28,8 @@ const (
 	shortfallLevel = Confidence(0.95)
 )
 
-// Scores of the worst case: all candidates but the best are just farther below it than the bound says; and one that is not as bad, where the bound must not be
-// far off: half of it is passed by more than one draw in fifty.
+// Scores of the worst case: all candidates but the best are just farther below it than the bound says; and one that is
+// not as bad, where the bound must not be far off: half of it is passed by more than one draw in fifty.
 func TestShortfallHolds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
@@ -62,7 +62,8 @@ func TestShortfallHolds(t *testing.T) {
 func TestTopKShortfallHolds(t *testing.T) {
 	const candidates = 50
 	for _, k := range []int{1, 3, 10} {
-		m, err := NewTopK(TopKParameters{K: k, SelectionParameters: SelectionParameters{Sensitivity: big.NewInt(1), Monotone: true, Epsilon: EpsilonUnit}})
+		m, err := NewTopK(TopKParameters{K: k, SelectionParameters: SelectionParameters{Sensitivity: big.NewInt(1), Monotone: true,
+			Epsilon: EpsilonUnit}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,8 @@ func TestTopKShortfallHolds(t *testing.T) {
 	}
 }
 
-// Rows lie where ranks beyond the bound have as many points as there can be: all at two points in the middle, with most of the grid on one side.
+// Rows lie where ranks beyond the bound have as many points as there can be: all at two points in the middle, with most
+// of the grid on one side.
 func TestRankErrorHolds(t *testing.T) {
 	const grid = 5000
 	for _, c := range []struct {
@@ -94,7 +96,8 @@ func TestRankErrorHolds(t *testing.T) {
 		{big.NewRat(1, 2), big.NewRat(-1, 4), 4000}, {big.NewRat(9, 10), big.NewRat(-1, 20), 4000}, {new(big.Rat), big.NewRat(150, 1), 4000},
 		{big.NewRat(1, 2), big.NewRat(-1, 4), 3},
 	} {
-		m, err := NewQuantile(QuantileParameters{Fraction: c.fraction, Offset: c.offset, Grid: grid, Rows: big.NewInt(2), Epsilon: EpsilonUnit / 4})
+		m, err := NewQuantile(QuantileParameters{Fraction: c.fraction, Offset: c.offset, Grid: grid, Rows: big.NewInt(2),
+			Epsilon: EpsilonUnit / 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +106,8 @@ func TestRankErrorHolds(t *testing.T) {
 		// One row at the rank, then none for as many ranks as the bound says, and everything beyond: the points above are just too far off.
 		bound, _ := most.Float64()
 		beyond := min(int64(wanted+bound)+2, c.rows)
-		tallies := []Tally{{SealInt64(0), SealInt64(int64(wanted))}, {SealInt64(1), SealInt64(beyond - int64(wanted))}, {SealInt64(grid - 1), SealInt64(c.rows - beyond)}}
+		tallies := []Tally{{SealInt64(0), SealInt64(int64(wanted))}, {SealInt64(1), SealInt64(beyond - int64(wanted))},
+			{SealInt64(grid - 1), SealInt64(c.rows - beyond)}}
 		data := m.sorted(tallies)
 		s, off := fixedSampler(t), 0
 		for range shortfallDraws {

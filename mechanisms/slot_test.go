@@ -7,7 +7,8 @@ import (
 
 // TestSlotLossIsTheWorst: whatever the sensitivity, the slot's noise loses no more than the slot says, and keeps its ε or ρ.
 func TestSlotLossIsTheWorst(t *testing.T) {
-	for _, s := range []Slot{{Epsilon: 1}, {Epsilon: EpsilonUnit / 10}, {Epsilon: 7 * EpsilonUnit}, {Epsilon: MaxEpsilon}, {Rho: 1}, {Rho: RhoUnit / 200}, {Rho: MaxRho}} {
+	for _, s := range []Slot{{Epsilon: 1}, {Epsilon: EpsilonUnit / 10}, {Epsilon: 7 * EpsilonUnit}, {Epsilon: MaxEpsilon}, {Rho: 1},
+		{Rho: RhoUnit / 200}, {Rho: MaxRho}} {
 		worst, err := s.Loss()
 		if err != nil {
 			t.Fatal(err)
@@ -27,7 +28,8 @@ func TestSlotLossIsTheWorst(t *testing.T) {
 }
 
 func TestSlotsAreChecked(t *testing.T) {
-	for _, s := range []Slot{{}, {Epsilon: 1, Rho: 1}, {Epsilon: -1}, {Rho: -1}, {Epsilon: 1, Rho: -1}, {Epsilon: MaxEpsilon + 1}, {Rho: MaxRho + 1}} {
+	for _, s := range []Slot{{}, {Epsilon: 1, Rho: 1}, {Epsilon: -1}, {Rho: -1}, {Epsilon: 1, Rho: -1}, {Epsilon: MaxEpsilon + 1},
+		{Rho: MaxRho + 1}} {
 		if _, err := s.Noise(big.NewInt(1), big.NewInt(1)); err == nil || s.Check() == nil {
 			t.Errorf("%+v is taken", s)
 		}

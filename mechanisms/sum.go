@@ -130,8 +130,8 @@ func (l sumLaw) tail(t float64) float64 {
 	return 1 - t/l.reach - 2/math.Pi*sum + l.unresolved
 }
 
-// reaches is the place below hi where the tail falls to alpha, to ten digits and from above. Tails are about exponential, so that their logarithm is
-// cut by secants (Illinois), and by halves where that moves too little.
+// reaches is the place below hi where the tail falls to alpha, to ten digits and from above. Tails are about
+// exponential, so that their logarithm is cut by secants (Illinois), and by halves where that moves too little.
 func (l sumLaw) reaches(alpha, hi float64) float64 {
 	excess := func(t float64) float64 { return math.Log(math.Max(l.tail(t), 1e-300) / alpha) }
 	lo, above, below := 0.0, -math.Log(alpha), excess(hi)

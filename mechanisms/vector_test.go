@@ -148,7 +148,8 @@ func TestSoftmaxIsTheExponentialMechanism(t *testing.T) {
 	if want := (Loss{Epsilon: EpsilonUnit / 10, Rho: RhoUnit / 800}); m.Loss() != want {
 		t.Errorf("loss %+v, want %+v", m.Loss(), want)
 	}
-	for _, p := range []SoftmaxParameters{{}, {Rate: big.NewRat(1, 2)}, {Rate: new(big.Rat), Range: big.NewInt(1)}, {Rate: big.NewRat(1, 2), Range: new(big.Int)}} {
+	for _, p := range []SoftmaxParameters{{}, {Rate: big.NewRat(1, 2)}, {Rate: new(big.Rat), Range: big.NewInt(1)},
+		{Rate: big.NewRat(1, 2), Range: new(big.Int)}} {
 		if _, err := NewSoftmax(p); err == nil {
 			t.Errorf("%+v was accepted", p)
 		}

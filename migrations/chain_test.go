@@ -10,8 +10,8 @@ import (
 	"noisegate/migrations"
 )
 
-// A ledger from before the chain keeps what it says: its open charges are what is reserved, and each question's charges are numbered, the one that is
-// open or answered last.
+// A ledger from before the chain keeps what it says: its open charges are what is reserved, and each question's charges
+// are numbered, the one that is open or answered last.
 func TestChainTakesOverALedger(t *testing.T) {
 	d := pgtest.Unmigrated(t)
 	conn := d.Conn(t, d.OwnerDSN)

@@ -61,7 +61,8 @@ func TestFailuresTakeOverAJournal(t *testing.T) {
 		}
 	}
 	var kinds string
-	if err := conn.QueryRow(t.Context(), "SELECT string_agg(kind, ' ' ORDER BY seq) FROM noisegate.entry").Scan(&kinds); err != nil || kinds != "reserve expire fail reset expire" {
+	if err := conn.QueryRow(t.Context(), "SELECT string_agg(kind, ' ' ORDER BY seq) FROM noisegate.entry").Scan(&kinds); err != nil ||
+		kinds != "reserve expire fail reset expire" {
 		t.Errorf("the journal has %q, %v", kinds, err)
 	}
 }

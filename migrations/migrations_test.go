@@ -38,7 +38,8 @@ func owner(t *testing.T) *pgx.Conn {
 func TestRealMigrations(t *testing.T) {
 	d := pgtest.Unmigrated(t)
 	conn, ledger := d.Conn(t, d.OwnerDSN), d.Conn(t, d.LedgerDSN)
-	if err := migrations.Check(t.Context(), ledger); !errors.Is(err, migrations.ErrOlder) || !strings.Contains(err.Error(), "noisegate migrate") {
+	if err := migrations.Check(t.Context(), ledger); !errors.Is(err, migrations.ErrOlder) ||
+		!strings.Contains(err.Error(), "noisegate migrate") {
 		t.Errorf("before: got %v, want the way out", err)
 	}
 	applied, err := migrations.Apply(t.Context(), conn)
@@ -63,7 +64,8 @@ func TestForwardOnly(t *testing.T) {
 	if applied, err := migrations.ApplyFiles(t.Context(), conn, files("001_one.sql", one)); err != nil || len(applied) != 1 {
 		t.Fatal(applied, err)
 	}
-	if err := migrations.CheckFiles(t.Context(), conn, base); !errors.Is(err, migrations.ErrOlder) || !strings.Contains(err.Error(), "002_two.sql") {
+	if err := migrations.CheckFiles(t.Context(), conn, base); !errors.Is(err, migrations.ErrOlder) ||
+		!strings.Contains(err.Error(), "002_two.sql") {
 		t.Errorf("older: %v", err)
 	}
 	if applied, err := migrations.ApplyFiles(t.Context(), conn, base); err != nil || fmt.Sprint(applied) != "[002_two.sql]" {

@@ -335,7 +335,8 @@ func TestPublishedRuns(t *testing.T) {
 	t.Run("MNIST, 640 queries, exactly", func(t *testing.T) {
 		table := mnist(t, 640)
 		m := modeOf(t, table.Ensemble(), Settings{Mode: Confident, Threshold: "200", Sigma1: "150", Sigma2: "40"})
-		a, err := m.Analyse(table, AnalysisParameters{Delta: 1e-5, Noise: Continuous, Points: 1, Exact: true, Orders: []float64{9, 12.5, 14, 17, 20}})
+		a, err := m.Analyse(table, AnalysisParameters{Delta: 1e-5, Noise: Continuous, Points: 1, Exact: true,
+			Orders: []float64{9, 12.5, 14, 17, 20}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,8 @@ func BenchmarkAccounting(b *testing.B) {
 		} {
 			b.Run(fmt.Sprintf("%s/queries=%d", s.Mode, queries), func(b *testing.B) {
 				table := tableOf(b, invented(queries, 10, 250))
-				m, p := modeOf(b, table.Ensemble(), s), AnalysisParameters{Delta: 1e-5, Noise: Continuous, Orders: ReferenceOrders(), Points: 1, Moments: 8}
+				m, p := modeOf(b, table.Ensemble(), s), AnalysisParameters{Delta: 1e-5, Noise: Continuous, Orders: ReferenceOrders(), Points: 1,
+					Moments: 8}
 				for b.Loop() {
 					if _, err := m.Analyse(table, p); err != nil {
 						b.Fatal(err)
@@ -74,7 +75,8 @@ func BenchmarkExactLocal(b *testing.B) {
 // BenchmarkSmoothSensitivity is that of a table at one order (issue 6: 10,000 queries within 1 s).
 func BenchmarkSmoothSensitivity(b *testing.B) {
 	table := tableOf(b, invented(10_000, 10, 250))
-	s, err := modeOf(b, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"}).NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "6", Delta: "1e-5"})
+	s, err := modeOf(b, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"}).NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "6",
+		Delta: "1e-5"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -90,7 +92,8 @@ func BenchmarkLabel(b *testing.B) {
 	for _, classes := range []int{10, 150} {
 		table := tableOf(b, invented(100, classes, 250))
 		for _, s := range []Settings{
-			{Mode: LNMax, NoiseScale: "20"}, {Mode: GNMax, Sigma: "40"}, {Mode: Confident, Threshold: "200", Sigma1: "150", Sigma2: "40"}, {Mode: Gumbel, Gamma: "0.035"},
+			{Mode: LNMax, NoiseScale: "20"}, {Mode: GNMax, Sigma: "40"}, {Mode: Confident, Threshold: "200", Sigma1: "150", Sigma2: "40"},
+			{Mode: Gumbel, Gamma: "0.035"},
 		} {
 			b.Run(fmt.Sprintf("%s/classes=%d", s.Mode, classes), func(b *testing.B) {
 				m, sampler := modeOf(b, table.Ensemble(), s), mechanisms.NewSampler()

@@ -44,7 +44,8 @@ func NewEnsemble(p EnsembleParameters) (Ensemble, error) {
 	seen := make(map[string]bool, len(p.Classes))
 	for _, name := range p.Classes {
 		if !validKey(name) || seen[name] {
-			return Ensemble{}, fault.PateEnsemble("classes", fmt.Sprintf("distinct names of 1 to %d bytes of UTF-8 without control characters", maxKey))
+			return Ensemble{}, fault.PateEnsemble("classes", fmt.Sprintf("distinct names of 1 to %d bytes of UTF-8 without control characters",
+				maxKey))
 		}
 		seen[name] = true
 	}

@@ -72,8 +72,8 @@ func (e Ensemble) Read(r io.Reader, format Format, layout Layout) (*Ballots, err
 	return t.finish(err)
 }
 
-// Collect takes votes one by one, in any order. An error of the sequence ends it and is passed on. Errors name no row: of a table, the place of a row that is wrong tells
-// what lies before it.
+// Collect takes votes one by one, in any order. An error of the sequence ends it and is passed on. Errors name no row:
+// of a table, the place of a row that is wrong tells what lies before it.
 func (e Ensemble) Collect(votes iter.Seq2[Vote, error]) (*Ballots, error) {
 	t := newTally(e)
 	for vote, err := range votes {

@@ -67,31 +67,33 @@ func TestImport(t *testing.T) {
 		text   string
 		keys   string // "" for 0 1
 	}{
-		"npy counts":               {NPY, "", npy(1, "<i8", false, "(2, 2)", int64s(binary.LittleEndian, 3, 0, 1, 2)), ""},
-		"npy counts, version 2":    {NPY, "", npy(2, "<i8", false, "(2, 2)", int64s(binary.LittleEndian, 3, 0, 1, 2)), ""},
-		"npy counts, version 3":    {NPY, LayoutCounts, npy(3, "<i8", false, "(2, 2)", int64s(binary.LittleEndian, 3, 0, 1, 2)), ""},
-		"npy counts, Fortran":      {NPY, "", npy(1, "<i8", true, "(2, 2)", int64s(binary.LittleEndian, 3, 1, 0, 2)), ""},
-		"npy counts, big-endian":   {NPY, "", npy(1, ">i8", false, "(2, 2)", int64s(binary.BigEndian, 3, 0, 1, 2)), ""},
-		"npy counts, float":        {NPY, "", npy(1, "<f8", false, "(2, 2)", float64s(3, 0, 1, 2)), ""},
-		"npy counts, bytes":        {NPY, "", npy(1, "|u1", false, "(2, 2)", []byte{3, 0, 1, 2}), ""},
-		"npy by teacher":           {NPY, LayoutTeacherMajor, npy(1, "|i1", false, "(3, 2)", []byte{0, 0, 0, 1, 0, 1}), ""},
-		"npy by teacher, Fortran":  {NPY, LayoutTeacherMajor, npy(1, "|i1", true, "(3, 2)", []byte{0, 0, 0, 0, 1, 1}), ""},
-		"npy by query":             {NPY, "", npy(1, "|u1", false, "(2, 3)", []byte{0, 0, 0, 0, 1, 1}), ""},
-		"npy one-hot":              {NPY, "", npy(1, "|b1", false, "(3, 2, 2)", []byte{1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1}), ""},
-		"npy one-hot, Fortran":     {NPY, "", npy(1, "|b1", true, "(3, 2, 2)", []byte{1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1}), ""},
-		"csv counts":               {CSV, "", "query,cat,dog\na,3,0\nb,1,2\n", "a b"},
-		"csv counts, other order":  {CSV, LayoutCounts, "query,dog,cat\r\na,0,3\r\nb,2,1\r\n", "a b"},
-		"csv counts, floats":       {CSV, "", "\uFEFFquery,cat,dog\na,3.000000000000000000e+00,0.0\nb,1,2\n", "a b"},
-		"csv by teacher":           {CSV, "", "teacher,a,b\nt1,cat,cat\nt2,cat,dog\nt3,cat,dog\n", "a b"},
-		"csv by query":             {CSV, "", "query,t1,t2,t3\na,cat,cat,cat\nb,cat,dog,dog\n", "a b"},
-		"csv one-hot":              {CSV, "", "teacher,query,cat,dog\n1,a,1,0\n2,a,1,0\n3,a,1,0\n1,b,1,0\n2,b,0,1\n3,b,0,1\n", "a b"},
-		"csv votes":                {CSV, "", "teacher,query,label\n1,a,cat\n2,b,dog\n3,a,cat\n1,b,cat\n2,a,cat\n3,b,dog\n", "a b"},
-		"csv bare counts":          {CSV, LayoutCounts, "3,0\n1,2\n", ""},
-		"csv bare by teacher":      {CSV, LayoutTeacherMajor, "0,0\n0,1\n0,1\n", ""},
-		"csv bare by query":        {CSV, LayoutQueryMajor, "0,0,0\n0,1,1\n", ""},
-		"ndjson counts":            {NDJSON, "", `{"query":"a","counts":[3,0]}` + "\n" + `{"query":"b","counts":[1,2]}`, "a b"},
-		"ndjson by query":          {NDJSON, LayoutQueryMajor, `{"query":1,"labels":["cat","cat","cat"]}` + "\n\n" + `{"query":"b","labels":["cat","dog","dog"]}` + "\n", "1 b"},
-		"ndjson by teacher":        {NDJSON, "", `{"teacher":1,"labels":["cat","cat"]}` + "\n" + `{"teacher":2,"labels":["cat","dog"]}` + "\n" + `{"teacher":3,"labels":["cat","dog"]}`, ""},
+		"npy counts":              {NPY, "", npy(1, "<i8", false, "(2, 2)", int64s(binary.LittleEndian, 3, 0, 1, 2)), ""},
+		"npy counts, version 2":   {NPY, "", npy(2, "<i8", false, "(2, 2)", int64s(binary.LittleEndian, 3, 0, 1, 2)), ""},
+		"npy counts, version 3":   {NPY, LayoutCounts, npy(3, "<i8", false, "(2, 2)", int64s(binary.LittleEndian, 3, 0, 1, 2)), ""},
+		"npy counts, Fortran":     {NPY, "", npy(1, "<i8", true, "(2, 2)", int64s(binary.LittleEndian, 3, 1, 0, 2)), ""},
+		"npy counts, big-endian":  {NPY, "", npy(1, ">i8", false, "(2, 2)", int64s(binary.BigEndian, 3, 0, 1, 2)), ""},
+		"npy counts, float":       {NPY, "", npy(1, "<f8", false, "(2, 2)", float64s(3, 0, 1, 2)), ""},
+		"npy counts, bytes":       {NPY, "", npy(1, "|u1", false, "(2, 2)", []byte{3, 0, 1, 2}), ""},
+		"npy by teacher":          {NPY, LayoutTeacherMajor, npy(1, "|i1", false, "(3, 2)", []byte{0, 0, 0, 1, 0, 1}), ""},
+		"npy by teacher, Fortran": {NPY, LayoutTeacherMajor, npy(1, "|i1", true, "(3, 2)", []byte{0, 0, 0, 0, 1, 1}), ""},
+		"npy by query":            {NPY, "", npy(1, "|u1", false, "(2, 3)", []byte{0, 0, 0, 0, 1, 1}), ""},
+		"npy one-hot":             {NPY, "", npy(1, "|b1", false, "(3, 2, 2)", []byte{1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1}), ""},
+		"npy one-hot, Fortran":    {NPY, "", npy(1, "|b1", true, "(3, 2, 2)", []byte{1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1}), ""},
+		"csv counts":              {CSV, "", "query,cat,dog\na,3,0\nb,1,2\n", "a b"},
+		"csv counts, other order": {CSV, LayoutCounts, "query,dog,cat\r\na,0,3\r\nb,2,1\r\n", "a b"},
+		"csv counts, floats":      {CSV, "", "\uFEFFquery,cat,dog\na,3.000000000000000000e+00,0.0\nb,1,2\n", "a b"},
+		"csv by teacher":          {CSV, "", "teacher,a,b\nt1,cat,cat\nt2,cat,dog\nt3,cat,dog\n", "a b"},
+		"csv by query":            {CSV, "", "query,t1,t2,t3\na,cat,cat,cat\nb,cat,dog,dog\n", "a b"},
+		"csv one-hot":             {CSV, "", "teacher,query,cat,dog\n1,a,1,0\n2,a,1,0\n3,a,1,0\n1,b,1,0\n2,b,0,1\n3,b,0,1\n", "a b"},
+		"csv votes":               {CSV, "", "teacher,query,label\n1,a,cat\n2,b,dog\n3,a,cat\n1,b,cat\n2,a,cat\n3,b,dog\n", "a b"},
+		"csv bare counts":         {CSV, LayoutCounts, "3,0\n1,2\n", ""},
+		"csv bare by teacher":     {CSV, LayoutTeacherMajor, "0,0\n0,1\n0,1\n", ""},
+		"csv bare by query":       {CSV, LayoutQueryMajor, "0,0,0\n0,1,1\n", ""},
+		"ndjson counts":           {NDJSON, "", `{"query":"a","counts":[3,0]}` + "\n" + `{"query":"b","counts":[1,2]}`, "a b"},
+		"ndjson by query": {NDJSON, LayoutQueryMajor, `{"query":1,"labels":["cat","cat","cat"]}` + "\n\n" +
+			`{"query":"b","labels":["cat","dog","dog"]}` + "\n", "1 b"},
+		"ndjson by teacher": {NDJSON, "", `{"teacher":1,"labels":["cat","cat"]}` + "\n" + `{"teacher":2,"labels":["cat","dog"]}` +
+			"\n" + `{"teacher":3,"labels":["cat","dog"]}`, ""},
 		"ndjson votes":             {NDJSON, "", votesOf(`{"teacher":"%s","query":"%s","label":"%s"}`), "a b"},
 		"ndjson votes, other keys": {NDJSON, "", votesOf(`{"label":"%[3]s","query":"%[2]s","teacher":"%[1]s"}`), "a b"},
 	} {
@@ -112,7 +114,8 @@ func TestImport(t *testing.T) {
 
 func votesOf(pattern string) string {
 	var b strings.Builder
-	for _, v := range [][3]any{{"1", "a", "cat"}, {"2", "a", "cat"}, {"3", "a", "cat"}, {"1", "b", "cat"}, {"2", "b", "dog"}, {"3", "b", "dog"}} {
+	for _, v := range [][3]any{{"1", "a", "cat"}, {"2", "a", "cat"}, {"3", "a", "cat"}, {"1", "b", "cat"}, {"2", "b", "dog"},
+		{"3", "b", "dog"}} {
 		fmt.Fprintf(&b, pattern+"\n", v[0], v[1], v[2])
 	}
 	return b.String()
@@ -224,7 +227,8 @@ func npyRaw(header string) string {
 // TestImportPassesLimitsOn: a body that the border cuts off is too large, not broken.
 func TestImportPassesLimitsOn(t *testing.T) {
 	for _, format := range []Format{NPY, CSV, NDJSON} {
-		cut := io.MultiReader(strings.NewReader(map[Format]string{NPY: npy(1, "|u1", false, "(2, 2)", []byte{3}), CSV: "query,cat,dog\na,3", NDJSON: `{"query"`}[format]),
+		cut := io.MultiReader(strings.NewReader(map[Format]string{NPY: npy(1, "|u1", false, "(2, 2)", []byte{3}), CSV: "query,cat,dog\na,3",
+			NDJSON: `{"query"`}[format]),
 			iotest.ErrReader(fault.RequestTooLarge("the body", 10)))
 		if _, err := voters(t).Read(cut, format, ""); fault.CodeOf(err) != fault.CodeRequestTooLarge {
 			t.Errorf("%s: %v", format, err)
@@ -346,7 +350,8 @@ func fuzzImport(f *testing.F, format Format, seeds ...string) {
 }
 
 func FuzzImportNPY(f *testing.F) {
-	fuzzImport(f, NPY, npy(1, "<i8", false, "(2, 2)", int64s(binary.LittleEndian, 3, 0, 1, 2)), npy(2, "|b1", true, "(3, 2, 2)", bytes.Repeat([]byte{1, 0}, 6)))
+	fuzzImport(f, NPY, npy(1, "<i8", false, "(2, 2)", int64s(binary.LittleEndian, 3, 0, 1, 2)),
+		npy(2, "|b1", true, "(3, 2, 2)", bytes.Repeat([]byte{1, 0}, 6)))
 }
 
 func FuzzImportCSV(f *testing.F) {

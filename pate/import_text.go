@@ -137,7 +137,8 @@ func (t *tally) csvTable(first []string, named Layout) (textTable, error) {
 		table.take = func(f []string, row int64) error { return t.teacherRow(f[0], f[1:], row) }
 		table.end = t.allTeachers
 	case first[0] == "query" && t.areClasses(first[1:]) && t.areTeachers(first[1:]) && named == "":
-		return table, fault.PateLayout("the columns after query can be the classes or as many teachers of the same names: counts, or labels_query_major")
+		return table, fault.PateLayout("the columns after query can be the classes or as many teachers of the same names: counts, or " +
+			"labels_query_major")
 	case first[0] == "query" && t.areClasses(first[1:]) && !(t.areTeachers(first[1:]) && named == LayoutQueryMajor):
 		found = LayoutCounts
 		columns, err := t.classColumns(first[1:])
@@ -175,12 +176,14 @@ func (t *tally) bareTable(columns int, named Layout) (textTable, error) {
 		table.end = t.allTeachers
 	case LayoutCounts, LayoutQueryMajor:
 	case LayoutOneHot, "":
-		return table, fault.PateLayout("a CSV file without a header that begins with query or teacher is a matrix of two dimensions that may mean anything")
+		return table, fault.PateLayout("a CSV file without a header that begins with query or teacher is a matrix of two dimensions that " +
+			"may mean anything")
 	default:
 		return table, fault.PateLayout("there is no such layout")
 	}
 	if !e.fits(shape, kinds) {
-		return table, fault.PateLayout(fmt.Sprintf("the number of columns is not that of %s by %d teachers for %d classes", named, e.teachers, e.ClassCount()))
+		return table, fault.PateLayout(fmt.Sprintf("the number of columns is not that of %s by %d teachers for %d classes", named,
+			e.teachers, e.ClassCount()))
 	}
 	table.take = func(f []string, row int64) error {
 		if named == LayoutTeacherMajor {

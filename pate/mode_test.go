@@ -30,7 +30,8 @@ func TestLossesOfModes(t *testing.T) {
 		answer    mechanisms.Loss
 	}{
 		// ρ of lnmax is 2·x·tanh(x/2), x = k/b: for each of two counts, that of discrete Laplace noise under a move by k, each rounded up.
-		{Settings{Mode: LNMax, NoiseScale: "20"}, 1, mechanisms.Loss{}, mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit / 10, Rho: 2_499_479_298}},
+		{Settings{Mode: LNMax, NoiseScale: "20"}, 1, mechanisms.Loss{},
+			mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit / 10, Rho: 2_499_479_298}},
 		{Settings{Mode: GNMax, Sigma: "40"}, 1, mechanisms.Loss{}, mechanisms.Loss{Unbounded: true, Rho: rho(1, 1600)}},
 		{Settings{Mode: GNMax, Sigma: "40"}, 3, mechanisms.Loss{}, mechanisms.Loss{Unbounded: true, Rho: rho(9, 1600)}},
 		{Settings{Mode: GNMax, Sigma: "0.3"}, 1, mechanisms.Loss{}, mechanisms.Loss{Unbounded: true, Rho: rho(100, 9)}},
@@ -61,7 +62,8 @@ func TestLossesOfModes(t *testing.T) {
 // TestHistogramCostsWhatItsArgmaxCosts: both are post-processing of the same noisy counts.
 func TestHistogramCostsWhatItsArgmaxCosts(t *testing.T) {
 	e := ensembleOf(t, 3, 100, 1)
-	for _, s := range []Settings{{Mode: GNMax, Sigma: "5"}, {Mode: LNMax, NoiseScale: "5"}, {Mode: Confident, Threshold: "0", Sigma1: "1", Sigma2: "5"}} {
+	for _, s := range []Settings{{Mode: GNMax, Sigma: "5"}, {Mode: LNMax, NoiseScale: "5"},
+		{Mode: Confident, Threshold: "0", Sigma1: "1", Sigma2: "5"}} {
 		label := modeOf(t, e, s)
 		s.Return = ReturnHistogram
 		histogram := modeOf(t, e, s)

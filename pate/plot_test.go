@@ -17,7 +17,8 @@ func TestPlotIsWellFormed(t *testing.T) {
 		{Mode: LNMax, NoiseScale: "10"}, {Mode: GNMax, Sigma: "15"}, {Mode: Gumbel, Gamma: "0.05"},
 		{Mode: Confident, Threshold: "80", Sigma1: "30", Sigma2: "15"},
 	} {
-		a, err := modeOf(t, table.Ensemble(), s).Analyse(table, AnalysisParameters{Delta: 1e-5, Exact: true, Points: 7, Orders: []float64{2, 4, 8, 16}})
+		a, err := modeOf(t, table.Ensemble(), s).Analyse(table, AnalysisParameters{Delta: 1e-5, Exact: true, Points: 7,
+			Orders: []float64{2, 4, 8, 16}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,7 +114,8 @@ func (s *Store) Define(ctx context.Context, d Definition) (*Version, error) {
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, sqlDefine, d.Name, number, d.Dataset, d.Ensemble.Classes(), d.Ensemble.Teachers(), d.Ensemble.MaxTeachersPerPerson(),
+		_, err = tx.Exec(ctx, sqlDefine, d.Name, number, d.Dataset, d.Ensemble.Classes(), d.Ensemble.Teachers(),
+			d.Ensemble.MaxTeachersPerPerson(),
 			d.Partition, []byte(d.Sanitise), d.By)
 		return err
 	})
@@ -130,9 +131,9 @@ func declaring(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// bound refuses a definition that contradicts what was sealed before. Who could declare the same votes again, with fewer teachers a person or an
-// account of its own, would have them for less, or twice. It is asked when a version is defined and again when it is
-// sealed: another may have been sealed in between.
+// bound refuses a definition that contradicts what was sealed before. Who could declare the same votes again, with
+// fewer teachers a person or an account of its own, would have them for less, or twice. It is asked when a version is
+// defined and again when it is sealed: another may have been sealed in between.
 func (s *Store) bound(ctx context.Context, tx pgx.Tx, d Definition) error {
 	rows, err := tx.Query(ctx, sqlBinding, d.Name, d.Partition)
 	if err != nil {
@@ -143,19 +144,21 @@ func (s *Store) bound(ctx context.Context, tx pgx.Tx, d Definition) error {
 	_, err = pgx.ForEachRow(rows, []any{&name, &perPerson}, func() error {
 		switch {
 		case name != d.Name:
-			return fault.PateEnsemble("partition_sha256", "that of no other ensemble: a partition of people belongs to one ensemble, whose account all its versions share")
+			return fault.PateEnsemble("partition_sha256", "that of no other ensemble: a partition of people belongs to one ensemble, whose "+
+				"account all its versions share")
 		case d.Ensemble.MaxTeachersPerPerson() < perPerson:
-			return fault.PateEnsemble("max_teachers_per_person", fmt.Sprintf("at least %d, as in an earlier version over the same people", perPerson))
+			return fault.PateEnsemble("max_teachers_per_person", fmt.Sprintf("at least %d, as in an earlier version over the same people",
+				perPerson))
 		}
 		return nil
 	})
 	return err
 }
 
-// sameVotes refuses to seal votes that were sealed before under another declaration: another name, whose account they would be sold from once more, another
-// dataset, fewer teachers a person, or other parameters of the sanitised ε, which would be chosen with the votes in
-// view. Of what was sealed twice before this was refused, the first stays as it is; the others are [Version.Contested]:
-// what was bought of them stays readable.
+// sameVotes refuses to seal votes that were sealed before under another declaration: another name, whose account they
+// would be sold from once more, another dataset, fewer teachers a person, or other parameters of the sanitised ε, which
+// would be chosen with the votes in view. Of what was sealed twice before this was refused, the first stays as it is;
+// the others are [Version.Contested]: what was bought of them stays readable.
 func (s *Store) sameVotes(ctx context.Context, tx pgx.Tx, v *Version) error {
 	rows, err := tx.Query(ctx, sqlSameVotes, v.Digest, v.ID)
 	if err != nil {
@@ -167,9 +170,11 @@ func (s *Store) sameVotes(ctx context.Context, tx pgx.Tx, v *Version) error {
 	_, err = pgx.ForEachRow(rows, []any{&name, &dataset, &perPerson, &sanitise}, func() error {
 		switch {
 		case dataset != v.Dataset:
-			return fault.PateEnsemble("its votes", "those of no other dataset: these were sealed for another one before, whose budget they spend from")
+			return fault.PateEnsemble("its votes", "those of no other dataset: these were sealed for another one before, whose budget they "+
+				"spend from")
 		case name != v.Name:
-			return fault.PateEnsemble("its votes", "those of no other ensemble: these were sealed under another name before, whose account sells them")
+			return fault.PateEnsemble("its votes", "those of no other ensemble: these were sealed under another name before, whose account "+
+				"sells them")
 		case v.Ensemble.MaxTeachersPerPerson() < perPerson:
 			return fault.PateEnsemble("max_teachers_per_person", fmt.Sprintf("at least %d, as these votes were sealed with before", perPerson))
 		case !bytes.Equal(sanitise, v.Sanitise):
@@ -248,7 +253,8 @@ func (s *Store) Load(ctx context.Context, name string, votes *Ballots, by string
 			return err
 		}
 		rows := newVoteRows(v, votes)
-		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"noisegate", "pate_votes"}, []string{"ensemble_id", "query_no", "key", "counts"}, rows); err != nil {
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"noisegate", "pate_votes"}, []string{"ensemble_id", "query_no", "key", "counts"},
+			rows); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `UPDATE noisegate.pate_ensemble SET queries = $2, digest = $3, loaded_by = $4, loaded_at = clock_timestamp()
@@ -295,7 +301,8 @@ func (s *Store) Seal(ctx context.Context, name, by string) (*Version, error) {
 // draft locks the version that is being prepared.
 func draft(ctx context.Context, tx pgx.Tx, name string) (*Version, error) {
 	var id int64
-	err := tx.QueryRow(ctx, "SELECT ensemble_id FROM noisegate.pate_ensemble WHERE name = $1 AND sealed_at IS NULL FOR NO KEY UPDATE", name).Scan(&id)
+	err := tx.QueryRow(ctx, "SELECT ensemble_id FROM noisegate.pate_ensemble WHERE name = $1 AND sealed_at IS NULL FOR NO KEY UPDATE",
+		name).Scan(&id)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, err
 	}

@@ -59,7 +59,8 @@ func TestLookUpsOfOwnPurchases(t *testing.T) {
 			"tally":     {sqlTallyOwn, []any{v.ID, "mel"}},
 		} {
 			var plans []byte
-			if err := s.pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF, FORMAT JSON) "+sql.text, sql.args...).Scan(&plans); err != nil {
+			if err := s.pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF, FORMAT JSON) "+sql.text,
+				sql.args...).Scan(&plans); err != nil {
 				t.Fatal(name, err)
 			}
 			var explained []struct {

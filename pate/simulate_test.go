@@ -24,9 +24,11 @@ func TestSimulationCounts(t *testing.T) {
 		t.Errorf("%+v, want %+v", *s, want)
 	}
 	for name, p := range map[string]SimulationParameters{
-		"no round": {}, "too many rounds": {Rounds: 1001}, "truth of others": {Rounds: 1, Truth: []int{1}}, "a student": {Rounds: 1, Students: make([]Student, 4)},
+		"no round": {}, "too many rounds": {Rounds: 1001}, "truth of others": {Rounds: 1, Truth: []int{1}},
+		"a student": {Rounds: 1, Students: make([]Student, 4)},
 	} {
-		if _, err := m.Simulate(fixedSampler(t), table, p); fault.CodeOf(err) != fault.CodePateParameters && fault.CodeOf(err) != fault.CodePateStudent {
+		if _, err := m.Simulate(fixedSampler(t), table, p); fault.CodeOf(err) != fault.CodePateParameters &&
+			fault.CodeOf(err) != fault.CodePateStudent {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -110,7 +112,8 @@ func TestDiscreteNoiseIsBoundedFromAbove(t *testing.T) {
 		for _, d := range []int64{0, 1, 2, 5, 11} {
 			counts := []uint32{uint32(20 + d), 20}
 			exact := tail(gaussianMass(scale), int64(12*scale)+20, d)
-			if q := math.Exp(logqGaussian(counts, scale, Discrete)); q < min(exact, 0.5)*(1-1e-12) || d > 2 && scale >= 1 && q > exact*math.Exp(float64(d)/square(scale)+1/scale) {
+			if q := math.Exp(logqGaussian(counts, scale, Discrete)); q < min(exact, 0.5)*(1-1e-12) ||
+				d > 2 && scale >= 1 && q > exact*math.Exp(float64(d)/square(scale)+1/scale) {
 				t.Errorf("σ %g, gap %d: q <= %g, exact %g", scale, d, q, exact)
 			}
 			exact = tail(laplaceMass(scale), int64(45*scale)+20, d)
@@ -181,19 +184,22 @@ func TestAnalysesThatAreRefused(t *testing.T) {
 			t.Errorf("%d empty students: %v", len(students), err)
 		}
 	}
-	if _, err := modeOf(t, ensembleOf(t, 4, 100, 2), Settings{Mode: GNMax, Sigma: "15"}).Analyse(table, AnalysisParameters{Delta: 1e-5, Exact: true}); err == nil {
+	if _, err := modeOf(t, ensembleOf(t, 4, 100, 2), Settings{Mode: GNMax, Sigma: "15"}).Analyse(table,
+		AnalysisParameters{Delta: 1e-5, Exact: true}); err == nil {
 		t.Error("exact divergences of two teachers per person")
 	}
 }
 
-// TestVotesNeverCostMoreThanIsCharged: of integer noise, what an analysis of votes finds is at most what is charged without looking at them.
+// TestVotesNeverCostMoreThanIsCharged: of integer noise, what an analysis of votes finds is at most what is charged
+// without looking at them.
 func TestVotesNeverCostMoreThanIsCharged(t *testing.T) {
 	table := tableOf(t, invented(100, 4, 100))
 	for _, s := range []Settings{
 		{Mode: LNMax, NoiseScale: "40"}, {Mode: LNMax, NoiseScale: "3"}, {Mode: GNMax, Sigma: "15"}, {Mode: Gumbel, Gamma: "0.05"},
 		{Mode: Confident, Threshold: "80", Sigma1: "30", Sigma2: "15"},
 	} {
-		a, err := modeOf(t, table.Ensemble(), s).Analyse(table, AnalysisParameters{Delta: 1e-5, Exact: true, Orders: []float64{1.5, 2, 3, 5, 8, 13}})
+		a, err := modeOf(t, table.Ensemble(), s).Analyse(table, AnalysisParameters{Delta: 1e-5, Exact: true,
+			Orders: []float64{1.5, 2, 3, 5, 8, 13}})
 		if err != nil {
 			t.Fatal(err)
 		}

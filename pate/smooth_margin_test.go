@@ -5,22 +5,25 @@ import (
 	"testing"
 )
 
-// TestRaisedEpsilonKeepsItsSensitivity enumerates the histograms of one query: what is published, the divergence and a multiple of its smooth sensitivity, changes
-// by at most that multiple's bound towards every neighbour, and the bound is as smooth as the theorem asks.
+// TestRaisedEpsilonKeepsItsSensitivity enumerates the histograms of one query: what is published, the divergence and a
+// multiple of its smooth sensitivity, changes by at most that multiple's bound towards every neighbour, and the bound
+// is as smooth as the theorem asks.
 //
 // covers: L7
 func TestRaisedEpsilonKeepsItsSensitivity(t *testing.T) {
 	table := tableOf(t, invented(20, 10, 250))
 	mode := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"})
 	raised, tried := 0, 0
-	for _, p := range []SanitiserParameters{{Order: "14", SigmaSS: "3", Delta: "1e-5"}, {Order: "14", Beta: "0.0329", SigmaSS: "6.23", Delta: "1e-5"},
+	for _, p := range []SanitiserParameters{{Order: "14", SigmaSS: "3", Delta: "1e-5"},
+		{Order: "14", Beta: "0.0329", SigmaSS: "6.23", Delta: "1e-5"},
 		{Order: "3", SigmaSS: "4", Delta: "1e-5"}, {Order: "8", SigmaSS: "8", Delta: "1e-5"}, {Order: "8", SigmaSS: "30", Delta: "1e-5"}} {
 		s, err := mode.NewSanitiser(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		z, c, confidence := s.margin()
-		if slack := upperQuantile * s.sigma * math.Expm1(s.beta); (slack < 1) != (confidence == 0.95) || (z == 0) != (confidence == 0.5) || c < 1 {
+		if slack := upperQuantile * s.sigma * math.Expm1(s.beta); (slack < 1) != (confidence == 0.95) ||
+			(z == 0) != (confidence == 0.5) || c < 1 {
 			t.Errorf("%+v: z %g, c %g, confidence %g", p, z, c, confidence)
 		}
 		if z > 0 {
@@ -64,12 +67,14 @@ func TestRaisedEpsilonKeepsItsSensitivity(t *testing.T) {
 	}
 }
 
-// TestPublishedEpsilonIsAnUpperBound: of 4,000 draws 19 in 20 are at least the number without its noise, within six standard errors (false alarm 1e-9).
+// TestPublishedEpsilonIsAnUpperBound: of 4,000 draws 19 in 20 are at least the number without its noise, within six
+// standard errors (false alarm 1e-9).
 //
 // covers: L7
 func TestPublishedEpsilonIsAnUpperBound(t *testing.T) {
 	table := tableOf(t, invented(200, 10, 250))
-	s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"}).NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "3", Delta: "1e-5"})
+	s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"}).NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "3",
+		Delta: "1e-5"})
 	if err != nil {
 		t.Fatal(err)
 	}

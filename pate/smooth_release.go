@@ -33,8 +33,8 @@ type Sanitiser struct {
 	parameters         SanitiserParameters
 }
 
-// Sanitised is a published ε: all labels of the run, together with this number, are (Epsilon, Delta)-DP, unless the noise in the number took it too low, which
-// it does with probability 1 - Confidence at most.
+// Sanitised is a published ε: all labels of the run, together with this number, are (Epsilon, Delta)-DP, unless the
+// noise in the number took it too low, which it does with probability 1 - Confidence at most.
 type Sanitised struct {
 	Epsilon float64 `json:"epsilon"` // rounded up to a millionth, and never below what publishing it costs by itself
 	// Confidence is 0.95, or 0.5 for parameters under which no higher one can be had; 0, for 0.5, of numbers from before it was said.
@@ -131,9 +131,10 @@ const upperQuantile = 1.6448536269514722
 
 // margin is z, how many deviations of its noise the number is raised by, and c, by how much its sensitivity grows for that.
 //
-// What is published is f + z·σ·c·S + σ·c·S·Z, of the divergence f, its β-smooth sensitivity S, and a standard normal Z. It is at least f when Z >= -z. It is the theorem's
-// release, at the same σ and the same cost, of f' = f + z·σ·c·S with c·S as its smooth sensitivity: c·S is as smooth as S, and bounds f' from table to neighbouring table,
-// since S changes by at most (e^β-1)·S between them, so that f' changes by at most S + z·σ·c·(e^β-1)·S, which is c·S for
+// What is published is f + z·σ·c·S + σ·c·S·Z, of the divergence f, its β-smooth sensitivity S, and a standard normal Z.
+// It is at least f when Z >= -z. It is the theorem's release, at the same σ and the same cost, of f' = f + z·σ·c·S with
+// c·S as its smooth sensitivity: c·S is as smooth as S, and bounds f' from table to neighbouring table, since S changes
+// by at most (e^β-1)·S between them, so that f' changes by at most S + z·σ·c·(e^β-1)·S, which is c·S for
 //
 //	c = 1 / (1 - z·σ·(e^β-1)).
 //

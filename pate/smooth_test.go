@@ -120,7 +120,8 @@ func TestSanitisedEpsilonIsStableWhereVotesAreUnanimous(t *testing.T) {
 		sigma, order string
 	}{{5000, "20", "14"}, {5000, "40", "8"}, {1000, "10", "4"}, {1000, "5", "2"}} {
 		table := tableOf(t, slices.Repeat([][]uint32{append([]uint32{c.votes}, make([]uint32, 9)...)}, 100))
-		s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: c.sigma}).NewSanitiser(SanitiserParameters{Order: c.order, SigmaSS: "6", Delta: "1e-5"})
+		s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: c.sigma}).NewSanitiser(SanitiserParameters{Order: c.order,
+			SigmaSS: "6", Delta: "1e-5"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,11 +136,12 @@ func TestSanitisedEpsilonIsStableWhereVotesAreUnanimous(t *testing.T) {
 	}
 }
 
-// TestSanitisedEpsilonHasItsLaw: 2,000 draws have mean and deviation of the theorem's Gaussian, within five and a half standard errors (false
-// alarm 4e-8 each).
+// TestSanitisedEpsilonHasItsLaw: 2,000 draws have mean and deviation of the theorem's Gaussian, within five and a half
+// standard errors (false alarm 4e-8 each).
 func TestSanitisedEpsilonHasItsLaw(t *testing.T) {
 	table := tableOf(t, invented(200, 10, 250))
-	s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"}).NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "3", Delta: "1e-5"})
+	s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"}).NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "3",
+		Delta: "1e-5"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +179,8 @@ func TestChargeForSanitising(t *testing.T) {
 	}
 	within(t, "cost", s.cost, 0.5183929399476159, 1e-12) // golden record gnss/0.0329/6.23/14.0
 	epsilon := float64(s.Loss().Epsilon) / float64(mechanisms.EpsilonUnit)
-	if want := tight(s.cost, 14, 1e-5); epsilon < want || epsilon > want*(1+1e-8) || s.Loss().Delta != mechanisms.DeltaUnit/100_000 || s.Loss().Unbounded {
+	if want := tight(s.cost, 14, 1e-5); epsilon < want || epsilon > want*(1+1e-8) || s.Loss().Delta != mechanisms.DeltaUnit/100_000 ||
+		s.Loss().Unbounded {
 		t.Errorf("%+v is charged, the cost is ε = %g", s.Loss(), want)
 	}
 	if want := (SanitiserParameters{Order: "14", Beta: "329/10000", SigmaSS: "623/100", Delta: "0.00001"}); s.Parameters() != want {
@@ -199,10 +202,11 @@ func TestSanitisersThatAreRefused(t *testing.T) {
 		p        SanitiserParameters
 		code     fault.Code
 	}{
-		"Laplace":       {e, Settings{Mode: LNMax, NoiseScale: "20"}, good, fault.CodePateConditions},
-		"Gumbel":        {e, Settings{Mode: Gumbel, Gamma: "0.05"}, good, fault.CodePateConditions},
-		"two teachers":  {ensembleOf(t, 10, 250, 2), gnmax, good, fault.CodePateConditions},
-		"C6 fails":      {e, Settings{Mode: GNMax, Sigma: "20"}, SanitiserParameters{Order: "25", SigmaSS: "6", Delta: "1e-5"}, fault.CodePateConditions},
+		"Laplace":      {e, Settings{Mode: LNMax, NoiseScale: "20"}, good, fault.CodePateConditions},
+		"Gumbel":       {e, Settings{Mode: Gumbel, Gamma: "0.05"}, good, fault.CodePateConditions},
+		"two teachers": {ensembleOf(t, 10, 250, 2), gnmax, good, fault.CodePateConditions},
+		"C6 fails": {e, Settings{Mode: GNMax, Sigma: "20"}, SanitiserParameters{Order: "25", SigmaSS: "6", Delta: "1e-5"},
+			fault.CodePateConditions},
 		"little noise":  {e, Settings{Mode: GNMax, Sigma: "0.9"}, good, fault.CodePateConditions},
 		"beta too high": {e, gnmax, SanitiserParameters{Order: "14", Beta: "0.036", SigmaSS: "6", Delta: "1e-5"}, fault.CodePateConditions},
 		"order of one":  {e, gnmax, SanitiserParameters{Order: "1", SigmaSS: "6", Delta: "1e-5"}, fault.CodePateParameters},
@@ -233,9 +237,10 @@ func TestSmoothSensitivityBoundsEveryTable(t *testing.T) {
 		for _, order := range []float64{2, 10} {
 			for threshold := 0.0; threshold <= teachers+1; threshold += 0.5 {
 				checks := newCheckCosts(check{threshold: threshold, sigma: 1, noise: noise}, teachers, order)
-				boundsEveryTable(t, fmt.Sprintf("%s check of %g at order %g", noise, threshold, order), teachers, func(sums []float64, counts []uint32) float64 {
-					return checks.addTo(sums, largestSum(counts, []int64{0, -teachers})) // interactive: the student is sure of the second class
-				})
+				boundsEveryTable(t, fmt.Sprintf("%s check of %g at order %g", noise, threshold, order), teachers,
+					func(sums []float64, counts []uint32) float64 {
+						return checks.addTo(sums, largestSum(counts, []int64{0, -teachers})) // interactive: the student is sure of the second class
+					})
 			}
 		}
 		s := newGNMaxSensitivity(1, 2, 2)
@@ -243,7 +248,10 @@ func TestSmoothSensitivityBoundsEveryTable(t *testing.T) {
 			t.Fatalf("C5 %v, C6 %v", c5, c6)
 		}
 		walk := newWalker(s, s.sigma, teachers, noise)
-		boundsEveryTable(t, string(noise)+" answers", teachers, func(sums []float64, counts []uint32) float64 { return walk.addTo(sums, counts, 1) })
+		boundsEveryTable(t, string(noise)+" answers", teachers, func(sums []float64,
+			counts []uint32) float64 {
+			return walk.addTo(sums, counts, 1)
+		})
 	}
 }
 

@@ -6,8 +6,9 @@ import (
 )
 
 // walker walks from one query's votes to the neighbours of its neighbours, one vote a step, along the path on which the local
-// sensitivity is largest, and keeps its buffers from query to query. Moving votes between the two largest counts changes q most, because erfc
-// is steepest at the smallest gap; with the shift of [Discrete] that still holds, as it is symmetric about a gap of one.
+// sensitivity is largest, and keeps its buffers from query to query. Moving votes between the two largest counts
+// changes q most, because erfc is steepest at the smallest gap; with the shift of [Discrete] that still holds, as it is
+// symmetric about a gap of one.
 type walker struct {
 	s     gnmaxSensitivity
 	sigma float64 // of the noise
@@ -125,9 +126,9 @@ func (c checkCosts) at(v, distance int64) float64 {
 	return largest
 }
 
-// addTo adds the local sensitivity up to distances 0, 1, ... from the largest value v to the sums, and gives its cost. Here the largest so far
-// is no formality: sensitivities rise and fall, and the published script, which sums over queries what is at a distance, is too low where
-// queries have their peaks at different ones.
+// addTo adds the local sensitivity up to distances 0, 1, ... from the largest value v to the sums, and gives its cost.
+// Here the largest so far is no formality: sensitivities rise and fall, and the published script, which sums over
+// queries what is at a distance, is too low where queries have their peaks at different ones.
 func (c checkCosts) addTo(sums []float64, v int64) (cost float64) {
 	largest := 0.0
 	for d := range sums {

@@ -16,16 +16,20 @@ func TestReadStudents(t *testing.T) {
 		text   string
 		named  bool
 	}{
-		"CSV":                        {CSV, "query,cat,dog\na,0.9,0.1\nb,0.25,0.75\n", true},
-		"CSV, classes turned":        {CSV, "query,dog,cat\na,0.1,0.9\nb,0.75,0.25\n", true},
-		"CSV, byte order mark":       {CSV, "\uFEFFquery,cat,dog\na,0.9,0.1\nb,0.25,0.75\n", true},
-		"CSV without a header":       {CSV, "0.9, 0.1\n0.25, 0.75\n", false},
-		"NDJSON":                     {NDJSON, `{"query":"a","probabilities":[0.9,0.1]}` + "\n\n" + `{"query":"b","probabilities":["0.25",0.75]}`, true},
-		"NDJSON, members turned":     {NDJSON, `{"probabilities":[0.9,0.1],"query":"a"}` + "\n" + `{"query":"b","probabilities":[0.25,0.75]}` + "\n", true},
-		"NDJSON, Windows' line ends": {NDJSON, `{"query":"a","probabilities":[0.9,0.1]}` + "\r\n" + `{"query":"b","probabilities":[0.25,0.75]}` + "\r\n", true},
+		"CSV":                  {CSV, "query,cat,dog\na,0.9,0.1\nb,0.25,0.75\n", true},
+		"CSV, classes turned":  {CSV, "query,dog,cat\na,0.1,0.9\nb,0.75,0.25\n", true},
+		"CSV, byte order mark": {CSV, "\uFEFFquery,cat,dog\na,0.9,0.1\nb,0.25,0.75\n", true},
+		"CSV without a header": {CSV, "0.9, 0.1\n0.25, 0.75\n", false},
+		"NDJSON": {NDJSON, `{"query":"a","probabilities":[0.9,0.1]}` + "\n\n" +
+			`{"query":"b","probabilities":["0.25",0.75]}`, true},
+		"NDJSON, members turned": {NDJSON, `{"probabilities":[0.9,0.1],"query":"a"}` + "\n" +
+			`{"query":"b","probabilities":[0.25,0.75]}` + "\n", true},
+		"NDJSON, Windows' line ends": {NDJSON, `{"query":"a","probabilities":[0.9,0.1]}` + "\r\n" +
+			`{"query":"b","probabilities":[0.25,0.75]}` + "\r\n", true},
 	} {
 		rows, err := e.ReadStudents(strings.NewReader(c.text), c.format)
-		if err != nil || len(rows) != 2 || !slices.Equal(rows[0].Probabilities, []string{"0.9", "0.1"}) || !slices.Equal(rows[1].Probabilities, []string{"0.25", "0.75"}) {
+		if err != nil || len(rows) != 2 || !slices.Equal(rows[0].Probabilities, []string{"0.9", "0.1"}) ||
+			!slices.Equal(rows[1].Probabilities, []string{"0.25", "0.75"}) {
 			t.Errorf("%s: %v, %v", name, rows, err)
 			continue
 		}
@@ -70,7 +74,8 @@ func TestReadStudentsRefuses(t *testing.T) {
 		"an infinity":         {NPY, npy(1, "<f2", false, "(1, 2)", []byte{0, 0x7c, 0, 0}), "row 1: a probability is not a plain decimal"},
 		"objects":             {NPY, npy(1, "|O", false, "(1, 2)", nil), "pickles"},
 	} {
-		if rows, err := e.ReadStudents(strings.NewReader(c.text), c.format); rows != nil || fault.CodeOf(err) != fault.CodePateStudent || !strings.Contains(err.Error(), c.why) {
+		if rows, err := e.ReadStudents(strings.NewReader(c.text), c.format); rows != nil || fault.CodeOf(err) != fault.CodePateStudent ||
+			!strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v, %v", name, rows, err)
 		}
 	}
@@ -89,7 +94,8 @@ func TestStudentsFor(t *testing.T) {
 		return rows
 	}
 	named, bare := read("query,cat,dog\na,1,0\nb,0,1\nc,0,1\n"), read("1,0\n0,1\n")
-	if rows, err := StudentsFor([]string{"b", "a", "b"}, named); err != nil || len(rows) != 3 || rows[0].Query != "b" || rows[1].Query != "a" || rows[2].Query != "b" {
+	if rows, err := StudentsFor([]string{"b", "a", "b"}, named); err != nil || len(rows) != 3 || rows[0].Query != "b" ||
+		rows[1].Query != "a" || rows[2].Query != "b" {
 		t.Errorf("by name: %v, %v", rows, err)
 	}
 	if rows, err := StudentsFor([]string{"x", "y"}, bare); err != nil || len(rows) != 2 {

@@ -47,7 +47,8 @@ func testForms(f *fixture) {
 		{"pure knows no Gaussian", budget.Pure, "1", "", []step{{gaussian(1), false}, {pure(1000), true}}},
 		{"pure with delta pays selections", budget.Pure, "1", "1e-9", []step{
 			{withDelta(pure(1), 600_000_000), true}, {withDelta(pure(1), 600_000_000), false}, {withDelta(pure(1), 400_000_000), true}}},
-		{"zcdp adds up rho", budget.ZCDP, "1", "", []step{{gaussian(600), true}, {gaussian(600), false}, {gaussian(400), true}, {gaussian(1), false}}},
+		{"zcdp adds up rho", budget.ZCDP, "1", "", []step{{gaussian(600), true}, {gaussian(600), false}, {gaussian(400), true},
+			{gaussian(1), false}}},
 		{"zcdp takes pure mechanisms at their rho", budget.ZCDP, "0.5", "", []step{{pure(1000), true}, {pure(1), false}}},
 		{"zcdp without delta selects nothing", budget.ZCDP, "1", "", []step{{withDelta(pure(1), 1), false}}},
 		{"approx by epsilon: one large query", budget.Approx, "1", "1e-6", []step{{pure(1000), true}, {pure(1), false}}},
@@ -59,7 +60,8 @@ func testForms(f *fixture) {
 		{"approx: a Gaussian of which the epsilon fits", budget.Approx, "1", "1e-6", []step{
 			{pure(300), true}, {gaussian(5), false}, {gaussian(1), true}, {pure(300), true}, {pure(1), true}, {pure(30), false}}},
 		{"approx: a Gaussian leaves the epsilon clause open", budget.Approx, "20", "1e-6", append(
-			append([]step{{mechanisms.Loss{Rho: 1, Unbounded: true}, true}}, repeat(step{pure(1000), true}, 19)...), step{pure(1000), false}, step{pure(999), true})},
+			append([]step{{mechanisms.Loss{Rho: 1, Unbounded: true}, true}}, repeat(step{pure(1000), true}, 19)...), step{pure(1000), false},
+			step{pure(999), true})},
 		{"approx: a Gaussian takes a unit of delta", budget.Approx, "1", "1e-6", []step{
 			{withDelta(pure(1), 500_000_000_000), true}, {gaussian(1), false}, {pure(1), true}}},
 		{"approx without room for tails", budget.Approx, "1", "31e-18", []step{
@@ -282,10 +284,11 @@ func testLimitsOfExistingAccounts(f *fixture) {
 	}
 
 	for name, a := range map[string]budget.Account{
-		"no origin":     {ID: own.ID, Limit: small},
-		"no form":       {ID: own.ID, Origin: budget.FromSteward},
-		"negative":      {ID: own.ID, Origin: budget.FromSteward, Limit: budget.Limit{Form: budget.Pure, Epsilon: -2}},
-		"named dataset": {ID: budget.AccountID{Dataset: dataset, Scope: budget.DatasetScope, Name: "x"}, Origin: budget.FromSteward, Limit: small},
+		"no origin": {ID: own.ID, Limit: small},
+		"no form":   {ID: own.ID, Origin: budget.FromSteward},
+		"negative":  {ID: own.ID, Origin: budget.FromSteward, Limit: budget.Limit{Form: budget.Pure, Epsilon: -2}},
+		"named dataset": {ID: budget.AccountID{Dataset: dataset, Scope: budget.DatasetScope, Name: "x"}, Origin: budget.FromSteward,
+			Limit: small},
 	} {
 		if err := f.ledger.SetLimit(f.Context(), "stella", a); fault.CodeOf(err) != fault.CodeInternal {
 			f.Errorf("%s: %v", name, err)

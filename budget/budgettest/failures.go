@@ -8,7 +8,8 @@ import (
 	"noisegate/mechanisms"
 )
 
-// testFailures: a charge that failed counts as spent and as a failure of its analyst on its dataset, for a while or until a steward says otherwise.
+// testFailures: a charge that failed counts as spent and as a failure of its analyst on its dataset, for a while or
+// until a steward says otherwise.
 func testFailures(f *fixture) {
 	own := analystAccount("ana", f.limit(budget.Pure, "1", ""))
 	bobs := analystAccount("bob", f.limit(budget.Pure, "1", ""))

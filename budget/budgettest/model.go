@@ -166,7 +166,8 @@ func testAgainstModel(f *fixture) {
 				}
 			},
 			"import": func(t *rapid.T) {
-				f.end(t, f.ledger.RecordImport(f.Context(), "stella", budget.Import{Dataset: dataset, Ensemble: "digits", Version: 1, Source: "public.votes"}))
+				f.end(t, f.ledger.RecordImport(f.Context(), "stella", budget.Import{Dataset: dataset, Ensemble: "digits", Version: 1,
+					Source: "public.votes"}))
 			},
 			"limit": func(t *rapid.T) {
 				a := rapid.SampledFrom(accounts).Draw(t, "account")

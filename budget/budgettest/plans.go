@@ -161,7 +161,8 @@ func testDraws(f *fixture) {
 			f.Errorf("Reserve replays %s", stored.ID)
 		}
 	}
-	if _, err := f.ledger.Replay(f.Context(), withKey(f.charge(pure(1), own), "k2", "another")); fault.CodeOf(err) != fault.CodeBudgetReplayMismatch {
+	if _, err := f.ledger.Replay(f.Context(), withKey(f.charge(pure(1), own), "k2",
+		"another")); fault.CodeOf(err) != fault.CodeBudgetReplayMismatch {
 		f.Errorf("a key of another request: %v", err)
 	}
 	if got := f.balance(own.ID); got != paid {

@@ -139,8 +139,12 @@ func testReleases(f *fixture) {
 	}
 	for _, id := range []budget.ReservationID{anas[0], anas[len(anas)-1]} {
 		settlement, err := f.ledger.Settlement(f.Context(), id)
-		if i := slices.IndexFunc(f.entries(), func(e budget.Entry) bool { return e.Kind == budget.EntrySettle && e.Reservation == id }); err != nil || i < 0 ||
-			settlement != (budget.Settlement{Head: budget.Head{Dataset: dataset, Seq: f.entries()[i].Seq, Hash: f.entries()[i].Hash}, At: f.entries()[i].At}) {
+		if i := slices.IndexFunc(f.entries(), func(e budget.Entry) bool {
+			return e.Kind == budget.EntrySettle &&
+				e.Reservation == id
+		}); err != nil || i < 0 ||
+			settlement != (budget.Settlement{Head: budget.Head{Dataset: dataset, Seq: f.entries()[i].Seq, Hash: f.entries()[i].Hash},
+				At: f.entries()[i].At}) {
 			f.Errorf("settlement %+v, %v", settlement, err)
 		}
 	}

@@ -110,7 +110,8 @@ func testTranchesOfEachForm(f *fixture, timed Timed) {
 	f.refused(f.charge(pure(10), approx), fault.CodeBudgetTrancheClosed)
 	timed.Advance(time.Hour)
 	f.reserve(f.charge(pure(10), approx))
-	if got := f.balance(approx.ID).Lifetime(); got != (budget.Promise{Epsilon: 3 * mechanisms.EpsilonUnit, Delta: 1_000_000_000_000, Bounded: true}) {
+	if got := f.balance(approx.ID).Lifetime(); got != (budget.Promise{Epsilon: 3 * mechanisms.EpsilonUnit, Delta: 1_000_000_000_000,
+		Bounded: true}) {
 		f.Errorf("lifetime %+v", got)
 	}
 }
@@ -118,7 +119,8 @@ func testTranchesOfEachForm(f *fixture, timed Timed) {
 func testSharedTranchesStaySecret(f *fixture, _ Timed) {
 	own, whole := analystAccount("ana", f.limit(budget.Pure, "5", "")), datasetAccount(f.scheduled(budget.Pure, "1", "", "0.25"))
 	f.reserve(f.charge(pure(250), whole, own))
-	if e := f.refused(f.charge(pure(1), whole, own), fault.CodeBudgetTrancheClosed); len(e.Details) != 0 || strings.ContainsAny(e.Msg+e.Hint, "0123456789") {
+	if e := f.refused(f.charge(pure(1), whole, own), fault.CodeBudgetTrancheClosed); len(e.Details) != 0 ||
+		strings.ContainsAny(e.Msg+e.Hint, "0123456789") {
 		f.Errorf("%v %v", e, e.Details)
 	}
 }

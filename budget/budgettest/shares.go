@@ -30,7 +30,8 @@ func testShares(f *fixture) {
 	kept := func(rho int64) budget.ReservationID {
 		f.Helper()
 		id := f.reserve(f.charge(pure(10), own))
-		vector := budget.Shared{Charge: id, Dataset: dataset, Question: question, Rho: gaussian(rho).Rho, Vector: []byte(`{"of":"` + string(id) + `"}`)}
+		vector := budget.Shared{Charge: id, Dataset: dataset, Question: question, Rho: gaussian(rho).Rho,
+			Vector: []byte(`{"of":"` + string(id) + `"}`)}
 		if err := shares.Keep(f.Context(), vector); err != nil {
 			f.Fatal(err)
 		}

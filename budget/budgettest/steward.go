@@ -107,7 +107,8 @@ func testRefill(f *fixture) {
 		f.unchanged(before)
 	}
 	nobody := budget.AccountID{Dataset: dataset, Scope: budget.AnalystScope, Name: "eve"}
-	if err := f.ledger.Refill(f.Context(), "stella", budget.Refill{Account: nobody, Epsilon: 1}); fault.CodeOf(err) != fault.CodeRequestNotFound {
+	if err := f.ledger.Refill(f.Context(), "stella", budget.Refill{Account: nobody,
+		Epsilon: 1}); fault.CodeOf(err) != fault.CodeRequestNotFound {
 		f.Errorf("an account that does not exist: %v", err)
 	}
 }

@@ -158,7 +158,8 @@ func (l auditLine) String() string {
 		claimed += fmt.Sprintf("; ρ %.4f", l.Claim.Rho)
 		certified += fmt.Sprintf("; ρ >= %.4f", l.Certified.Rho)
 	}
-	return fmt.Sprintf(" %-23s %-25s %-26s %9s %6.1f s%s", l.Mechanism, claimed, certified, groupThousands(strconv.Itoa(l.Draws)), l.Seconds, verdict)
+	return fmt.Sprintf(" %-23s %-25s %-26s %9s %6.1f s%s", l.Mechanism, claimed, certified, groupThousands(strconv.Itoa(l.Draws)),
+		l.Seconds, verdict)
 }
 
 // audit draws answers about both tables and certifies what they prove.

@@ -150,9 +150,10 @@ func (c *auditTailCommand) run(ctx context.Context, a *app) error {
 	}
 }
 
-// fresh gives what came since the last look, newest first. It looks at each dataset by itself: numbers rise along the chain of one, but those of
-// another may be drawn before and written after.
-func (c *auditTailCommand) fresh(ctx context.Context, client *api.Client, last map[string]int64, most int) (fresh []api.AuditEntry, err error) {
+// fresh gives what came since the last look, newest first. It looks at each dataset by itself: numbers rise along the
+// chain of one, but those of another may be drawn before and written after.
+func (c *auditTailCommand) fresh(ctx context.Context, client *api.Client, last map[string]int64, most int) (fresh []api.AuditEntry,
+	err error) {
 	names := []string{c.Dataset}
 	if c.Dataset == "" {
 		page, err := client.Audit(ctx, "", "")

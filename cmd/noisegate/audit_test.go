@@ -62,7 +62,8 @@ func (g *brokenGateway) answer(_ context.Context, q api.QueryRequest) (*api.Quer
 // shows makes the answer for one group.
 func (g *brokenGateway) shows(selected string, price mechanisms.PicoEpsilon, units int64) (func() ([]api.Value, bool), error) {
 	if selected == "s" {
-		m, err := mechanisms.NewPartitionSelection(mechanisms.GroupSelectionParameters{Epsilon: price, Delta: mechanisms.DeltaUnit / 100_000_000, L0: 1})
+		m, err := mechanisms.NewPartitionSelection(mechanisms.GroupSelectionParameters{Epsilon: price,
+			Delta: mechanisms.DeltaUnit / 100_000_000, L0: 1})
 		return func() ([]api.Value, bool) { return nil, m.Keep(g.sampler, mechanisms.SealInt64(units)) }, err
 	}
 	m, err := mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: big.NewInt(100), Epsilon: price})

@@ -198,7 +198,8 @@ func (j *journal) datasets(receipts []budget.Receipt) []string {
 	return sortedKeys(names)
 }
 
-// verify compares a dataset's entries with each other, with the rules of budgets, with the signatures of stewards, with the head of their chain, and with receipts.
+// verify compares a dataset's entries with each other, with the rules of budgets, with the signatures of stewards, with
+// the head of their chain, and with receipts.
 func (j *journal) verify(dataset string, receipts []budget.Receipt, stewards budget.StewardKeys) verifiedChain {
 	chain, books := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset, stewards)
 	hashes, answers, opaque := map[int64][32]byte{}, map[budget.ReservationID]string{}, map[string]string{}
@@ -234,9 +235,11 @@ func (j *journal) verify(dataset string, receipts []budget.Receipt, stewards bud
 		settled, named := opaque[hex.EncodeToString(r.Head.Hash[:])]
 		switch hash, ok := hashes[r.Head.Seq]; {
 		case r.Head.Seq == 0 && r.Reservation != "" && (!named || settled != string(r.Reservation)):
-			err = fmt.Errorf("the receipt of release %s names a settlement that is not there: the ledger is older than the receipt, or another one", r.Reservation)
+			err = fmt.Errorf("the receipt of release %s names a settlement that is not there: the ledger is older than the receipt, or "+
+				"another one", r.Reservation)
 		case !ok && r.Head.Seq != 0:
-			err = fmt.Errorf("the receipt of release %s names entry %d, which is not there: the ledger is older than the receipt", r.Reservation, r.Head.Seq)
+			err = fmt.Errorf("the receipt of release %s names entry %d, which is not there: the ledger is older than the receipt",
+				r.Reservation, r.Head.Seq)
 		case r.Head.Seq != 0 && hash != r.Head.Hash:
 			err = fmt.Errorf("the receipt of release %s names another entry %d", r.Reservation, r.Head.Seq)
 		case r.Reservation != "" && answers[r.Reservation] != hex.EncodeToString(r.Answer[:]): // it names none where nothing was charged

@@ -235,8 +235,9 @@ func amountsText(a api.Amounts, digits rounding) string {
 	return text
 }
 
-// inEpsilon says whether ε tells the amounts. Sums with a tail have noise without a pure ε in them. An account of the form approx that paid for noise without a finite ε has none
-// left, and goes on in ρ: "epsilon 0" would look as if it were used up.
+// inEpsilon says whether ε tells the amounts. Sums with a tail have noise without a pure ε in them. An account of the
+// form approx that paid for noise without a finite ε has none left, and goes on in ρ: "epsilon 0" would look as if it
+// were used up.
 func inEpsilon(a api.Amounts) bool {
 	rho, bounded := new(big.Rat).SetString(string(a.Rho))
 	return a.Epsilon != "" && a.Tail == "" && (a.Epsilon != "0" || !bounded || rho.Sign() == 0)

@@ -16,14 +16,16 @@ func TestForecastText(t *testing.T) {
 	next := opened.AddDate(0, 0, 30)
 	account := api.Account{
 		Dataset: "census", Account: "analyst:ana", Origin: "policy",
-		Limit: api.BudgetLimit{Form: "approx", Epsilon: "3", Delta: "1e-7", MaxEpsilonPerQuery: "1", Tranche: &api.Tranche{Every: "30d", Epsilon: "1"}},
+		Limit: api.BudgetLimit{Form: "approx", Epsilon: "3", Delta: "1e-7", MaxEpsilonPerQuery: "1",
+			Tranche: &api.Tranche{Every: "30d", Epsilon: "1"}},
 		Spent: api.Amounts{Epsilon: "0.4", Rho: "0.04", Delta: "0"}, Reserved: api.Amounts{Epsilon: "0.1", Rho: "0.004995837496", Delta: "0"},
 		Remaining: api.Amounts{Epsilon: "0.5", Rho: "0", Delta: "5e-8"},
 		Lifetime:  api.Promise{Epsilon: "3", Delta: "1e-7"}, WorstCase: api.Promise{Epsilon: "3", Delta: "1e-7"}, NextTranche: &next,
 		Advice: "about 5 more counts at epsilon 0.1, and more from 2026-12-11 18:00:00 UTC",
 	}
 	spent := amountsMade{Epsilon: big.NewRat(1, 2), Rho: big.NewRat(45, 1000)}
-	all := []movement{{At: opened, Kind: "limit", Moved: nothing(), Used: nothing()}, {At: now.AddDate(0, 0, -1), Kind: "reserve", Moved: spent, Used: spent}}
+	all := []movement{{At: opened, Kind: "limit", Moved: nothing(), Used: nothing()},
+		{At: now.AddDate(0, 0, -1), Kind: "reserve", Moved: spent, Used: spent}}
 	c := &budgetForecastCommand{Days: 10, Windows: 6}
 	f, err := c.foresee(account, all, now)
 	if err != nil {

@@ -51,7 +51,8 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 	return a.showAccount(c.JSON, account, err)
 }
 
-// signRefill signs a refill of an account as it is now, and shows what it signs: the lifetime afterwards is computed here, and not by the gateway.
+// signRefill signs a refill of an account as it is now, and shows what it signs: the lifetime afterwards is computed
+// here, and not by the gateway.
 func (a *app) signRefill(signer *budget.Signer, account api.Account, asked api.Refill) (*api.RefillSignature, error) {
 	refill := budget.Refill{Account: accountIDOf(account), Reason: asked.Reason}
 	for _, err := range []error{
@@ -76,7 +77,8 @@ func (a *app) signRefill(signer *budget.Signer, account api.Account, asked api.R
 		return nil, err
 	}
 	m := refill.Mandate
-	signed := &api.RefillSignature{Number: m.Number, Lifetime: api.Promise{Delta: api.Decimal(m.Lifetime.Delta.String())}, SignedAt: m.At, Key: m.Key,
+	signed := &api.RefillSignature{Number: m.Number, Lifetime: api.Promise{Delta: api.Decimal(m.Lifetime.Delta.String())},
+		SignedAt: m.At, Key: m.Key,
 		Signature: base64.StdEncoding.EncodeToString(m.Signature)}
 	if m.Lifetime.Bounded {
 		signed.Lifetime.Epsilon = api.Decimal(m.Lifetime.Epsilon.String())

@@ -60,7 +60,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	exited := false // help was printed
 	parser, err := kong.New(&line,
 		kong.Name("noisegate"),
-		kong.Description("Differentially private answers to SQL. Exit codes: 0 ok, 1 failed audit, 2 usage, 3 budget, 4 policy or SQL, 5 backend."),
+		kong.Description("Differentially private answers to SQL. Exit codes: 0 ok, 1 failed audit, 2 usage, 3 budget, 4 policy or SQL, 5 "+
+			"backend."),
 		kong.Writers(a.Out, a.Err),
 		kong.Exit(func(int) { exited = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

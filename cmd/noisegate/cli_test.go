@@ -20,8 +20,8 @@ import (
 )
 
 // TestCommandLine runs testdata/cli/*. "answer" prepares what a gateway says to one route; "run" gives a command line, one
-// argument a line with \n and \t for line break and tab (lines that begin with $ are variables, the part after "stdin:" is standard input), and shows what the
-// gateway was asked, what was printed, and the exit code.
+// argument a line with \n and \t for line break and tab (lines that begin with $ are variables, the part after "stdin:"
+// is standard input), and shows what the gateway was asked, what was printed, and the exit code.
 func TestCommandLine(t *testing.T) {
 	datadriven.Walk(t, "testdata/cli", func(t *testing.T, path string) {
 		g := &fakeGateway{answers: map[string]fakeAnswer{}}

@@ -90,7 +90,8 @@ func (l *loader) checkDataset(name string, d *DatasetConfig) {
 	}
 	l.dsn(datasetKey(name, "dsn"), d.DSN, d.Insecure)
 	if !d.DSN.IsZero() && d.DSN.Reveal() == l.config.Control.DSN.Reveal() {
-		l.wrong(datasetKey(name, "dsn"), "is the control database's connection string: the protected data needs a role of its own that can only read")
+		l.wrong(datasetKey(name, "dsn"), "is the control database's connection string: the protected data needs a role of its own that "+
+			"can only read")
 	}
 	if d.StatementTimeout <= 0 || d.StatementTimeout > maxStatementTimeout {
 		l.wrong(datasetKey(name, "statement_timeout"), "must be above 0 and at most %s", maxStatementTimeout)
@@ -99,7 +100,8 @@ func (l *loader) checkDataset(name string, d *DatasetConfig) {
 		l.wrong(datasetKey(name, "quantum"), "must be between 0 (off) and %s", maxQuantum)
 	}
 	if d.Quantum > 0 && d.Quantum <= maxQuantum && d.StatementTimeout > 0 && d.StatementTimeout < d.Quantum {
-		l.wrong(datasetKey(name, "statement_timeout"), "must be at least the quantum, %s: a failure leaves at a boundary as answers do, and the first one is there", d.Quantum)
+		l.wrong(datasetKey(name, "statement_timeout"), "must be at least the quantum, %s: a failure leaves at a boundary as answers do, "+
+			"and the first one is there", d.Quantum)
 	}
 	l.between(datasetKey(name, "connections"), d.Connections, 1, maxConnections)
 }

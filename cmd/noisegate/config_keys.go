@@ -60,7 +60,8 @@ func (c *Config) settings() []setting {
 func unknown(key string) string {
 	const retired = "limits.concurrent_queries"
 	if key == retired || key == variableName(retired) {
-		return "there is no such setting any more: limits.per_analyst is how many requests of an analyst run at a time, limits.queue how many wait"
+		return "there is no such setting any more: limits.per_analyst is how many requests of an analyst run at a time, limits.queue how " +
+			"many wait"
 	}
 	return "there is no such setting"
 }

@@ -52,7 +52,8 @@ func startDemoDatabase(ctx context.Context, wanted pgserver.Wanted, dir string) 
 	return d, programs.Version, nil
 }
 
-// wantedServer is what a flag (unless it is empty) or the environment asks for. A download is told of on standard error, since it takes a while.
+// wantedServer is what a flag (unless it is empty) or the environment asks for. A download is told of on standard
+// error, since it takes a while.
 func (a *app) wantedServer(version string) (pgserver.Wanted, error) {
 	wanted, err := pgserver.WantedIn(func(variable string) string {
 		if variable == pgserver.VersionVariable && version != "" {

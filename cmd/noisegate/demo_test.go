@@ -175,7 +175,8 @@ func clientCommands(t *testing.T, url string, tokens map[string]string) {
 		{"steward", []string{"pate", "epsilon", demoEnsemble, "--sigma=40"}, exitOK, "may be published"},
 	} {
 		var out, errs bytes.Buffer
-		code := Run(t.Context(), c.args, Streams{strings.NewReader(""), &out, &errs}, Environment{"NOISEGATE_URL": url, "NOISEGATE_TOKEN": tokens[c.who]})
+		code := Run(t.Context(), c.args, Streams{strings.NewReader(""), &out, &errs},
+			Environment{"NOISEGATE_URL": url, "NOISEGATE_TOKEN": tokens[c.who]})
 		if printed := out.String() + errs.String(); code != c.code || !strings.Contains(printed, c.says) {
 			t.Errorf("%s: %v: exit code %d\n%s\nwant %q", c.who, c.args, code, printed, c.says)
 		}

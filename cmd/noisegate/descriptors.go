@@ -2,8 +2,8 @@ package main
 
 import "syscall"
 
-// clientDescriptors is how many connections clients may have: half of the files that this process may have open. The other half is for databases, and for
-// the anchor.
+// clientDescriptors is how many connections clients may have: half of the files that this process may have open. The
+// other half is for databases, and for the anchor.
 func clientDescriptors() int {
 	const unlimited = 1 << 20
 	var limit syscall.Rlimit

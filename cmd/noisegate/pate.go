@@ -57,7 +57,8 @@ func (f sanitiseFlags) sanitise() *api.SanitiseParameters {
 	if f == (sanitiseFlags{}) {
 		return nil
 	}
-	return &api.SanitiseParameters{Order: api.Decimal(f.Order), Beta: api.Decimal(f.Beta), SigmaSS: api.Decimal(f.SigmaSS), Delta: api.Decimal(f.Delta)}
+	return &api.SanitiseParameters{Order: api.Decimal(f.Order), Beta: api.Decimal(f.Beta), SigmaSS: api.Decimal(f.SigmaSS),
+		Delta: api.Decimal(f.Delta)}
 }
 
 func (c *pateDefineCommand) run(ctx context.Context, a *app) error {
@@ -129,12 +130,14 @@ func (c *pateImportCommand) importTable(ctx context.Context, client *api.Client)
 	if !ok || len(columns) != 3 || c.Layout != "" {
 		return nil, usage(errors.New("--table is SCHEMA.TABLE, --columns three names, and a table has no layout"))
 	}
-	return client.LoadVoteTable(ctx, c.Ensemble, api.VoteTable{Schema: schema, Table: table, Teacher: columns[0], Query: columns[1], Label: columns[2]})
+	return client.LoadVoteTable(ctx, c.Ensemble, api.VoteTable{Schema: schema, Table: table, Teacher: columns[0], Query: columns[1],
+		Label: columns[2]})
 }
 
 // formatOf is the format of a file by its name.
 func formatOf(file string) (pate.Format, error) {
-	format, ok := map[string]pate.Format{".npy": pate.NPY, ".csv": pate.CSV, ".ndjson": pate.NDJSON, ".jsonl": pate.NDJSON}[strings.ToLower(filepath.Ext(file))]
+	format, ok := map[string]pate.Format{".npy": pate.NPY, ".csv": pate.CSV, ".ndjson": pate.NDJSON,
+		".jsonl": pate.NDJSON}[strings.ToLower(filepath.Ext(file))]
 	if !ok {
 		return "", usage(fmt.Errorf("%s: the name of a file ends in .npy, .csv, .ndjson or .jsonl", file))
 	}

@@ -37,7 +37,8 @@ func (f voteFileFlags) read() (*pate.Ballots, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := pate.NewEnsemble(pate.EnsembleParameters{Classes: classNames(f.Classes), Teachers: f.Teachers, MaxTeachersPerPerson: f.MaxTeachersPerPerson})
+	e, err := pate.NewEnsemble(pate.EnsembleParameters{Classes: classNames(f.Classes), Teachers: f.Teachers,
+		MaxTeachersPerPerson: f.MaxTeachersPerPerson})
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +211,8 @@ func (c *pateSimulateCommand) run(_ context.Context, a *app) error {
 	}
 	t := &table{}
 	t.header("queries", "answered", "labelled", "agreement", "epsilon", "at most")
-	row := []string{strconv.Itoa(s.Queries), share(s.Answered), share(s.Labelled), share(s.Agreement), epsilonText(s.Mean, delta), epsilonText(s.Worst, delta)}
+	row := []string{strconv.Itoa(s.Queries), share(s.Answered), share(s.Labelled), share(s.Agreement), epsilonText(s.Mean, delta),
+		epsilonText(s.Worst, delta)}
 	if p.Truth != nil {
 		t.heads = append(t.heads, "accuracy", "without noise")
 		row = append(row, share(s.Accuracy), share(s.Plurality))

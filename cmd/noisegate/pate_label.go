@@ -61,7 +61,8 @@ type questions struct {
 
 // questions finds the queries: those that are given; else those of the student's file, where it names them; else, as for "-", a line each
 // of standard input.
-func (f mechanismFlags) questions(ctx context.Context, a *app, client *api.Client, ensemble string, given []string) (q questions, err error) {
+func (f mechanismFlags) questions(ctx context.Context, a *app, client *api.Client, ensemble string, given []string) (q questions,
+	err error) {
 	var rows []pate.StudentRow
 	if f.Student != "" {
 		shown, err := client.Ensemble(ctx, ensemble)
@@ -137,8 +138,9 @@ func (c *pateLabelCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return a.refused(c.JSON, "", err)
 	}
-	answer, err := client.Labels(ctx, c.Ensemble, api.LabelRequest{Queries: q.queries, Mechanism: c.Mechanism, NoiseScale: api.Decimal(c.NoiseScale),
-		Sigma: api.Decimal(c.Sigma), Sigma1: api.Decimal(c.Sigma1), Sigma2: api.Decimal(c.Sigma2), Threshold: api.Decimal(c.Threshold),
+	answer, err := client.Labels(ctx, c.Ensemble, api.LabelRequest{Queries: q.queries, Mechanism: c.Mechanism,
+		NoiseScale: api.Decimal(c.NoiseScale),
+		Sigma:      api.Decimal(c.Sigma), Sigma1: api.Decimal(c.Sigma1), Sigma2: api.Decimal(c.Sigma2), Threshold: api.Decimal(c.Threshold),
 		Gamma: api.Decimal(c.Gamma), StudentConfidence: api.Decimal(c.StudentConfidence), Student: q.student, Return: c.Return}, c.IdempotencyKey)
 	if err != nil {
 		return a.refused(c.JSON, "", err)
@@ -255,7 +257,8 @@ func (c *pateLabelCommand) estimate(ctx context.Context, a *app, client *api.Cli
 	}
 	t := &table{grouped: a.terminal}
 	t.header("queries", "free", "at most", "expected", "epsilon at delta "+string(e.Delta), "still buys")
-	t.row(fmt.Sprint(e.Queries), fmt.Sprint(e.Replayed), amountsText(e.WorstCase, up), amountsText(e.Expected, up), up.shorten(e.Epsilon), fmt.Sprint(e.StillBuys))
+	t.row(fmt.Sprint(e.Queries), fmt.Sprint(e.Replayed), amountsText(e.WorstCase, up), amountsText(e.Expected, up),
+		up.shorten(e.Epsilon), fmt.Sprint(e.StillBuys))
 	t.write(a.Out)
 	if e.EpsilonBuys != nil {
 		fmt.Fprintf(a.Out, " epsilon %s at delta %s buys %d labels\n", c.BuyWith, e.Delta, *e.EpsilonBuys)

@@ -22,8 +22,10 @@ type runFlags struct {
 
 // request is the run as the API takes it.
 func (f *runFlags) request(ctx context.Context, a *app, client *api.Client) (api.AnalysisRequest, error) {
-	r := api.AnalysisRequest{Mechanism: f.Mechanism, NoiseScale: api.Decimal(f.NoiseScale), Sigma: api.Decimal(f.Sigma), Sigma1: api.Decimal(f.Sigma1),
-		Sigma2: api.Decimal(f.Sigma2), Threshold: api.Decimal(f.Threshold), Gamma: api.Decimal(f.Gamma), StudentConfidence: api.Decimal(f.StudentConfidence)}
+	r := api.AnalysisRequest{Mechanism: f.Mechanism, NoiseScale: api.Decimal(f.NoiseScale), Sigma: api.Decimal(f.Sigma),
+		Sigma1: api.Decimal(f.Sigma1),
+		Sigma2: api.Decimal(f.Sigma2), Threshold: api.Decimal(f.Threshold), Gamma: api.Decimal(f.Gamma),
+		StudentConfidence: api.Decimal(f.StudentConfidence)}
 	if len(f.Queries) == 0 && f.Student == "" {
 		return r, nil
 	}
@@ -79,7 +81,8 @@ func analysisOf(answer *api.Analysis, settings pate.Settings) (*pate.Analysis, e
 	if err != nil || len(answer.Points) == 0 {
 		return nil, errors.New("the gateway's analysis is not as it should be")
 	}
-	analysis := &pate.Analysis{Mode: pate.Description{Settings: settings}, Delta: delta, Noise: pate.Discrete, Answered: answer.Answered, Points: answer.Points}
+	analysis := &pate.Analysis{Mode: pate.Description{Settings: settings}, Delta: delta, Noise: pate.Discrete, Answered: answer.Answered,
+		Points: answer.Points}
 	for _, l := range answer.Lines {
 		line := pate.Line{Method: pate.Method(l.Method), Secret: l.Secret, Order: l.Order}
 		for _, value := range l.Epsilon {
@@ -118,9 +121,11 @@ func (c *pateEpsilonCommand) run(ctx context.Context, a *app) error {
 	t := &table{}
 	t.header("queries", "answered", "epsilon", "delta", "order", "beta", "sigma_ss", "drawn before")
 	number := func(f float64) string { return strconv.FormatFloat(f, 'g', 7, 64) }
-	t.row(fmt.Sprint(e.Queries), fmt.Sprint(e.Answered), number(e.Epsilon), string(e.Delta), number(e.Order), number(e.Beta), number(e.SigmaSS),
+	t.row(fmt.Sprint(e.Queries), fmt.Sprint(e.Answered), number(e.Epsilon), string(e.Delta), number(e.Order), number(e.Beta),
+		number(e.SigmaSS),
 		map[bool]string{true: "yes"}[e.Replayed])
 	t.write(a.Out)
-	fmt.Fprintf(a.Out, " spent %s · may be published; it is at least the bound that it hides with a probability of %s\n", amountsText(e.Spent, up), number(cmp.Or(e.Confidence, 0.5)))
+	fmt.Fprintf(a.Out, " spent %s · may be published; it is at least the bound that it hides with a probability of %s\n",
+		amountsText(e.Spent, up), number(cmp.Or(e.Confidence, 0.5)))
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 )
 
 func TestClassNames(t *testing.T) {
-	for given, want := range map[string]string{"3": "0 1 2", "cat,dog": "cat dog", "cat": "cat", "0": "0", "-2": "-2", "10001": "10001", "3,4": "3 4"} {
+	for given, want := range map[string]string{"3": "0 1 2", "cat,dog": "cat dog", "cat": "cat", "0": "0", "-2": "-2", "10001": "10001",
+		"3,4": "3 4"} {
 		if got := classNames(strings.Split(given, ",")); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%s: %q", given, got)
 		}
@@ -24,7 +25,8 @@ func TestProgress(t *testing.T) {
 	for _, shown := range []bool{true, false} {
 		var out bytes.Buffer
 		now := time.Unix(0, 0)
-		p := &progress{from: strings.NewReader(strings.Repeat("x", 100)), total: 100, to: &out, now: func() time.Time { return now }, began: now, shown: shown}
+		p := &progress{from: strings.NewReader(strings.Repeat("x", 100)), total: 100, to: &out, now: func() time.Time { return now },
+			began: now, shown: shown}
 		if _, err := io.ReadFull(p, make([]byte, 40)); err != nil || out.Len() > 0 {
 			t.Errorf("at once: %q, %v", &out, err)
 		}

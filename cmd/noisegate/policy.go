@@ -74,7 +74,8 @@ func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.Config == "" {
-		fmt.Fprintf(a.Out, "%s: the file is sound; with --config its columns, bounds and domains are checked against the live schema\n", policy.Dataset)
+		fmt.Fprintf(a.Out, "%s: the file is sound; with --config its columns, bounds and domains are checked against the live schema\n",
+			policy.Dataset)
 		return nil
 	}
 	config, err := c.load(a)
@@ -120,7 +121,8 @@ func sayDelay(a *app, policy *catalog.Policy) error {
 		return err
 	}
 	average := time.Duration(delay.Shift()) * time.Microsecond
-	fmt.Fprintf(a.Out, "%s: timing delays each answer by %.3g s on average and %.3g s at most, and costs epsilon %s, delta %s with each question\n",
+	fmt.Fprintf(a.Out, "%s: timing delays each answer by %.3g s on average and %.3g s at most, and costs epsilon %s, delta %s with "+
+		"each question\n",
 		policy.Dataset, average.Seconds(), 2*average.Seconds(), policy.Timing.Epsilon, policy.Timing.Delta)
 	return nil
 }
@@ -199,7 +201,8 @@ func datasetPool(ctx context.Context, config *Config, dataset string) (*pgxpool.
 	return openPool(ctx, d.DSN)
 }
 
-// acceptedVersion is the version of the server that a policy is checked against, unless it is not accepted: what a schema proves there is not known.
+// acceptedVersion is the version of the server that a policy is checked against, unless it is not accepted: what a
+// schema proves there is not known.
 func acceptedVersion(ctx context.Context, config *Config, pool *pgxpool.Pool) (string, error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {

@@ -24,7 +24,8 @@ func (g *gatewayProcess) prove(ctx context.Context) error {
 			return err
 		}
 		if len(anchored) == 0 {
-			g.log.WarnContext(ctx, "control.anchor remembers nothing yet: an older ledger is not noticed this time. If this is not the first start, find out who removed the file")
+			g.log.WarnContext(ctx, "control.anchor remembers nothing yet: an older ledger is not noticed this time. If this is not the first "+
+				"start, find out who removed the file")
 		}
 	}
 	checkpoints, err := g.readCheckpoints(ctx)
@@ -48,8 +49,9 @@ func (g *gatewayProcess) prove(ctx context.Context) error {
 	return nil
 }
 
-// checkpointLife is how long ago the whole ledger may have been verified for a start to go on from there. Each start from a checkpoint is followed by a look at
-// the whole; a gateway that never lives that long must take its time in the end.
+// checkpointLife is how long ago the whole ledger may have been verified for a start to go on from there. Each start
+// from a checkpoint is followed by a look at the whole; a gateway that never lives that long must take its time in the
+// end.
 const checkpointLife = 24 * time.Hour
 
 // readCheckpoints reads how far the ledger was verified before: none without an anchor to keep them beside, or without a key to sign them.

@@ -41,9 +41,11 @@ func (c *serveCommand) run(ctx context.Context, a *app) error {
 	return g.serve(ctx, listener)
 }
 
-// leaveRoom lets more goroutines run at a time than there are processors: as many more as there are places. Requests compute for seconds (a plan of 100 lines, a bound on the error), and
-// where they hold every one of the scheduler's processors, it looks every 10 ms whether an answer came from a database, of which an answer needs about a dozen. With room left, the
-// operating system shares the time out, and wakes who waits for a database at once. An operator's own GOMAXPROCS stays.
+// leaveRoom lets more goroutines run at a time than there are processors: as many more as there are places. Requests
+// compute for seconds (a plan of 100 lines, a bound on the error), and where they hold every one of the scheduler's
+// processors, it looks every 10 ms whether an answer came from a database, of which an answer needs about a dozen. With
+// room left, the operating system shares the time out, and wakes who waits for a database at once. An operator's own
+// GOMAXPROCS stays.
 func leaveRoom(config *Config) error {
 	if os.Getenv("GOMAXPROCS") != "" { //nolint:forbidigo // a variable of the Go runtime, not of Noisegate
 		return nil

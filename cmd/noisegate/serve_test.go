@@ -215,7 +215,8 @@ func (s *site) policyMistakes(t *testing.T) {
 	s.expect(t, Environment{"NOISEGATE_CONFIG": ""}, exitOK, "the file is sound", "policy", "check", s.policy)
 }
 
-// untestedServer: a server that is newer than what Noisegate was tested with is refused wherever it stands, unless the configuration says otherwise.
+// untestedServer: a server that is newer than what Noisegate was tested with is refused wherever it stands, unless the
+// configuration says otherwise.
 func (s *site) untestedServer(t *testing.T) {
 	t.Helper()
 	reader := pgtest.Pose(t, s.database.dsn("noisegate_reader", demoProtected).Reveal(), 99)

@@ -141,14 +141,15 @@ func (g *gatewayProcess) openDatasets(ctx context.Context) (map[string]*pgexec.D
 		}
 		g.closers = append(g.closers, database.Close)
 		databases[name] = database
-		g.log.InfoContext(ctx, "answers leave at quantum·2ᵏ, and fail after the effective timeout", "dataset", name, "quantum", c.Quantum.String(),
+		g.log.InfoContext(ctx, "answers leave at quantum·2ᵏ, and fail after the effective timeout", "dataset", name, "quantum",
+			c.Quantum.String(),
 			"statement_timeout", c.StatementTimeout.String(), "effective_timeout", c.timeout().String())
 	}
 	return databases, nil
 }
 
-// checkSafety refuses a server that may forget what it committed, servers of versions that were not tested, and roles that may do more than their task
-// needs, by name. Its errors are data/unavailable when a database did not answer.
+// checkSafety refuses a server that may forget what it committed, servers of versions that were not tested, and roles
+// that may do more than their task needs, by name. Its errors are data/unavailable when a database did not answer.
 func (g *gatewayProcess) checkSafety(ctx context.Context) error {
 	if err := g.ledger.CheckSafety(ctx); err != nil {
 		return err
@@ -231,8 +232,9 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 	}
 	g.log.InfoContext(ctx, "requests that cost work share places", "places", fairness.Places, "per_analyst", fairness.PerAnalyst)
 	g.service, err = gateway.New(gateway.Config{
-		Ledger: g.ledger, Shares: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Ensembles: g.ensembles, Sampler: mechanisms.NewSampler,
-		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.abandoned(), Fairness: fairness, Log: g.log,
+		Ledger: g.ledger, Shares: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Ensembles: g.ensembles,
+		Sampler: mechanisms.NewSampler,
+		NewID:   gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.abandoned(), Fairness: fairness, Log: g.log,
 	})
 	if err != nil {
 		return err
@@ -326,8 +328,9 @@ func (c *Config) abandoned() time.Duration {
 	return longest + abandonedGrace
 }
 
-// fairness gives out fewer places than the dataset with the fewest connections has: whoever has a place has a connection, and does not wait for one that
-// another analyst holds, which becomes free when work ends and not at a boundary. One connection is left for checks of the gateway's own.
+// fairness gives out fewer places than the dataset with the fewest connections has: whoever has a place has a
+// connection, and does not wait for one that another analyst holds, which becomes free when work ends and not at a
+// boundary. One connection is left for checks of the gateway's own.
 func (c *Config) fairness() (gateway.Fairness, error) {
 	f := gateway.Fairness(c.Limits)
 	for _, d := range c.Datasets {

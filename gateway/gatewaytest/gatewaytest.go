@@ -109,7 +109,8 @@ func Server(ctx context.Context) (*pgserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Settings: map[string]string{"fsync": "on", "full_page_writes": "on"}})
+	return pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true,
+		Settings: map[string]string{"fsync": "on", "full_page_writes": "on"}})
 }
 
 // New assembles a gateway with [DDL] and [Policy], its control database on a server of [Server]; it is taken down when the
@@ -177,7 +178,8 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	g.Policies = gateway.NewLivePolicies(catalog.NewStore(pool), map[string]gateway.Schemas{Dataset: data}, o.Log)
 	g.Policies.Refresh(ctx)
 	parts := gateway.Config{
-		Ledger: g.Ledger, Shares: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data, Quantum: o.Quantum,
+		Ledger: g.Ledger, Shares: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data,
+			Quantum: o.Quantum,
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
 		Calculator: calculator, Ensembles: g.Ensembles, Sampler: o.Sampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
 		Abandoned: time.Minute, Fairness: o.Fairness, Log: o.Log,

@@ -28,7 +28,8 @@ func NewSigner(t testing.TB) *Signer {
 	return signer
 }
 
-// Receipt reads a receipt, whose signature must hold and whose head must be that of its settlement in the journal; none where it names no release.
+// Receipt reads a receipt, whose signature must hold and whose head must be that of its settlement in the journal; none
+// where it names no release.
 func (g *Gateway) Receipt(t testing.TB, signer *Signer, text string) (r Receipt) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -41,7 +42,8 @@ func (g *Gateway) Receipt(t testing.TB, signer *Signer, text string) (r Receipt)
 		return r
 	}
 	for _, e := range g.journal(t) {
-		if e.Kind == budget.EntrySettle && e.Reservation == r.Reservation && r.Head.Hash == signer.Opaque(budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}) {
+		if e.Kind == budget.EntrySettle && e.Reservation == r.Reservation &&
+			r.Head.Hash == signer.Opaque(budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}) {
 			return r
 		}
 	}

@@ -22,7 +22,8 @@ func (f *front) budgets(t testing.TB, lines ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Text: []byte(text), Replaces: now.Version}); err != nil {
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Text: []byte(text),
+		Replaces: now.Version}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -33,7 +34,8 @@ func counted(n int, price api.QueryRequest) api.QueryRequest {
 	return price
 }
 
-// TestGaussianNoiseLeavesTheEpsilonClauseOpen: the smallest Gaussian release that the policy allows takes next to nothing of what others may ask with Laplace noise.
+// TestGaussianNoiseLeavesTheEpsilonClauseOpen: the smallest Gaussian release that the policy allows takes next to
+// nothing of what others may ask with Laplace noise.
 //
 // covers: L3
 func TestGaussianNoiseLeavesTheEpsilonClauseOpen(t *testing.T) {
@@ -77,12 +79,14 @@ func TestGaussianNoiseLeavesTheEpsilonClauseOpen(t *testing.T) {
 	}
 }
 
-// TestAccountsTakeMechanisms: an account that takes one family of mechanisms only refuses the other, and says so; what was bought before is given again.
+// TestAccountsTakeMechanisms: an account that takes one family of mechanisms only refuses the other, and says so; what
+// was bought before is given again.
 //
 // covers: L3
 func TestAccountsTakeMechanisms(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
-	gauss, laplace := counted(1, api.QueryRequest{Mechanism: "gaussian", Rho: "0.01"}), counted(1, api.QueryRequest{Mechanism: "laplace", Epsilon: "0.1"})
+	gauss, laplace := counted(1, api.QueryRequest{Mechanism: "gaussian", Rho: "0.01"}),
+		counted(1, api.QueryRequest{Mechanism: "laplace", Epsilon: "0.1"})
 	ana := f.client("ana:analyst")
 	if _, err := ana.Query(t.Context(), gauss, ""); err != nil {
 		t.Fatal(err)
@@ -90,7 +94,8 @@ func TestAccountsTakeMechanisms(t *testing.T) {
 	own := "{group: analysts, per: analyst, form: approx, epsilon: 100, delta: 1e-6}"
 	f.budgets(t, "{dataset: true, form: approx, epsilon: 20, delta: 1e-6, mechanisms: [laplace]}", own)
 	for _, ask := range []api.QueryRequest{counted(2, gauss), counted(3, gauss)} {
-		if _, err := ana.Query(t.Context(), ask, ""); codeOfError(err) != fault.CodeBudgetMechanism || !strings.Contains(err.Error(), "the dataset account takes laplace noise only") {
+		if _, err := ana.Query(t.Context(), ask, ""); codeOfError(err) != fault.CodeBudgetMechanism ||
+			!strings.Contains(err.Error(), "the dataset account takes laplace noise only") {
 			t.Errorf("%v", err)
 		}
 		if _, err := ana.Estimate(t.Context(), ask); codeOfError(err) != fault.CodeBudgetMechanism {
@@ -113,14 +118,16 @@ func TestAccountsTakeMechanisms(t *testing.T) {
 	}
 }
 
-// TestRatesFallBackToWhatWasSpent: a request that reserves most of a shared rate and spends an eighth of that leaves the rest of the rate to others.
+// TestRatesFallBackToWhatWasSpent: a request that reserves most of a shared rate and spends an eighth of that leaves
+// the rest of the rate to others.
 //
 // covers: L2
 func TestRatesFallBackToWhatWasSpent(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sealedEnsemble(t, f, "digits", 20)
 	f.budgets(t, "{dataset: true, form: approx, epsilon: 20, delta: 1e-6, rate: {epsilon: 1, per: 1h}}",
-		"{group: analysts, per: analyst, form: approx, epsilon: 100, delta: 1e-6}", "{group: ml, per: analyst, form: approx, epsilon: 20, delta: 1e-6}")
+		"{group: analysts, per: analyst, form: approx, epsilon: 100, delta: 1e-6}",
+		"{group: ml, per: analyst, form: approx, epsilon: 20, delta: 1e-6}")
 	// The check never passes: its noise is 40, and its threshold is six times that above all votes.
 	hopeless := api.LabelRequest{Queries: queries(0, 2), Mechanism: "confident", Threshold: "340", Sigma1: "40", Sigma2: "10"}
 	got, err := f.client("mel:ml").Labels(t.Context(), "digits", hopeless, "")
@@ -131,12 +138,14 @@ func TestRatesFallBackToWhatWasSpent(t *testing.T) {
 	if _, err := f.client("ana:analyst").Query(t.Context(), counted(0, api.QueryRequest{Epsilon: "0.7"}), ""); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.client("ana:analyst").Query(t.Context(), counted(1, api.QueryRequest{Epsilon: "0.7"}), ""); codeOfError(err) != fault.CodeBudgetRateLimited {
+	if _, err := f.client("ana:analyst").Query(t.Context(), counted(1, api.QueryRequest{Epsilon: "0.7"}),
+		""); codeOfError(err) != fault.CodeBudgetRateLimited {
 		t.Error(err)
 	}
 }
 
-// TestReplaysHaveTheReceiptOfTheirSettlement: the receipt of an answer, and the pages of a history, are the same whatever others were charged since.
+// TestReplaysHaveTheReceiptOfTheirSettlement: the receipt of an answer, and the pages of a history, are the same
+// whatever others were charged since.
 //
 // covers: L8
 func TestReplaysHaveTheReceiptOfTheirSettlement(t *testing.T) {
@@ -186,7 +195,8 @@ func TestReplaysHaveTheReceiptOfTheirSettlement(t *testing.T) {
 		t.Errorf("%+v\n%+v", free, later)
 	}
 	for _, cursor := range []string{"17", "nobody's", "01ARZ3NDEKTSV4RRFFQ69G5FAV"} {
-		if response, text := f.do(t, call{method: "GET", path: "/v1/releases?cursor=" + url.QueryEscape(cursor), token: "ana:analyst"}); response.StatusCode != 400 {
+		if response, text := f.do(t, call{method: "GET", path: "/v1/releases?cursor=" + url.QueryEscape(cursor),
+			token: "ana:analyst"}); response.StatusCode != 400 {
 			t.Errorf("%s: %s", cursor, text)
 		}
 	}

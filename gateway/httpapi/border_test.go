@@ -114,18 +114,19 @@ func TestInexactBodiesChangeNothing(t *testing.T) {
 		code fault.Code
 	}
 	cases := map[string]refusal{
-		"empty":             {``, fault.CodeRequestBody},
-		"list":              {`[]`, fault.CodeRequestBody},
-		"null":              {`null`, fault.CodeRequestBody},
-		"text":              {`"x"`, fault.CodeRequestBody},
-		"cut off":           {`{` + good, fault.CodeRequestBody},
-		"trailing":          {`{` + good + `} x`, fault.CodeRequestBody},
-		"two values":        {`{` + good + `}{}`, fault.CodeRequestBody},
-		"comment":           {`{` + good + `/* */}`, fault.CodeRequestBody},
-		"trailing comma":    {`{` + good + `,}`, fault.CodeRequestBody},
-		"single quotes":     {`{'dataset':'census'}`, fault.CodeRequestBody},
-		"NaN":               {`{"dataset":"census","sql":"SELECT 1","epsilon":NaN}`, fault.CodeRequestBody},
-		"deep":              {`{` + good + `,"max_error":` + strings.Repeat(`{"a":`, 40) + `1` + strings.Repeat(`}`, 40) + `}`, fault.CodeRequestBody},
+		"empty":          {``, fault.CodeRequestBody},
+		"list":           {`[]`, fault.CodeRequestBody},
+		"null":           {`null`, fault.CodeRequestBody},
+		"text":           {`"x"`, fault.CodeRequestBody},
+		"cut off":        {`{` + good, fault.CodeRequestBody},
+		"trailing":       {`{` + good + `} x`, fault.CodeRequestBody},
+		"two values":     {`{` + good + `}{}`, fault.CodeRequestBody},
+		"comment":        {`{` + good + `/* */}`, fault.CodeRequestBody},
+		"trailing comma": {`{` + good + `,}`, fault.CodeRequestBody},
+		"single quotes":  {`{'dataset':'census'}`, fault.CodeRequestBody},
+		"NaN":            {`{"dataset":"census","sql":"SELECT 1","epsilon":NaN}`, fault.CodeRequestBody},
+		"deep": {`{` + good + `,"max_error":` + strings.Repeat(`{"a":`, 40) + `1` + strings.Repeat(`}`, 40) + `}`,
+			fault.CodeRequestBody},
 		"twice":             {`{` + good + `,"sql":"SELECT 1"}`, fault.CodeRequestDuplicateField},
 		"twice, escaped":    {`{` + good + `,"\u0073ql":"SELECT 1"}`, fault.CodeRequestDuplicateField},
 		"twice in an inner": {`{` + good + `,"max_error":{"n":1,"n":2}}`, fault.CodeRequestDuplicateField},
@@ -140,7 +141,8 @@ func TestInexactBodiesChangeNothing(t *testing.T) {
 		"sql number":        {`{"dataset":"census","sql":1,"epsilon":1}`, fault.CodeRequestBody},
 		"dataset null":      {`{"dataset":null,"sql":"SELECT 1","epsilon":1}`, fault.CodeRequestMissingField},
 	}
-	for _, name := range []string{"Epsilon", "EPSILON", "epsilon ", "epsilon_cap", "role", "noise", "analyst", "subject", "budget", "Dataset", "SQL", "__proto__"} {
+	for _, name := range []string{"Epsilon", "EPSILON", "epsilon ", "epsilon_cap", "role", "noise", "analyst", "subject", "budget",
+		"Dataset", "SQL", "__proto__"} {
 		cases["field "+name] = refusal{`{` + good + `,"` + name + `":"1"}`, fault.CodeRequestUnknownField}
 	}
 	for name, c := range cases {
@@ -164,18 +166,21 @@ func TestInexactBodiesChangeNothing(t *testing.T) {
 		call
 		status int
 	}{
-		"A44 a megabyte":   {call{kind: "application/json", body: `{"sql":"` + strings.Repeat("1+", 1<<19) + `"}`}, 413},
-		"just too large":   {call{kind: "text/plain", body: strings.Repeat("x", maxBody+1)}, 413},
-		"no type":          {call{body: `{` + good + `}`}, 415},
-		"form":             {call{kind: "application/x-www-form-urlencoded", body: "sql=1"}, 415},
-		"other charset":    {call{kind: "application/json; charset=utf-16", body: `{` + good + `}`}, 415},
-		"A85 gzip":         {call{kind: "application/json", body: "x", header: http.Header{"Content-Encoding": {"gzip"}}}, 415},
-		"accept image":     {call{kind: "application/json", body: `{` + good + `}`, header: http.Header{"Accept": {"image/png"}}}, 406},
-		"accept nothing":   {call{kind: "application/json", body: `{` + good + `}`, header: http.Header{"Accept": {"application/json;q=0"}}}, 406},
-		"two keys":         {call{kind: "application/json", body: `{` + good + `}`, header: http.Header{"Idempotency-Key": {"a", "b"}}}, 400},
-		"two tokens":       {call{kind: "application/json", body: `{` + good + `}`, header: http.Header{"Authorization": {"Bearer ana:analyst", "Bearer sam:steward"}}}, 401},
-		"basic":            {call{kind: "application/json", body: `{` + good + `}`, header: http.Header{"Authorization": {"Basic YTpi"}}}, 401},
-		"token in the URL": {call{path: "/v1/query?access_token=ana:analyst", kind: "application/json", body: `{` + good + `}`, header: http.Header{"X": {""}}}, 400},
+		"A44 a megabyte": {call{kind: "application/json", body: `{"sql":"` + strings.Repeat("1+", 1<<19) + `"}`}, 413},
+		"just too large": {call{kind: "text/plain", body: strings.Repeat("x", maxBody+1)}, 413},
+		"no type":        {call{body: `{` + good + `}`}, 415},
+		"form":           {call{kind: "application/x-www-form-urlencoded", body: "sql=1"}, 415},
+		"other charset":  {call{kind: "application/json; charset=utf-16", body: `{` + good + `}`}, 415},
+		"A85 gzip":       {call{kind: "application/json", body: "x", header: http.Header{"Content-Encoding": {"gzip"}}}, 415},
+		"accept image":   {call{kind: "application/json", body: `{` + good + `}`, header: http.Header{"Accept": {"image/png"}}}, 406},
+		"accept nothing": {call{kind: "application/json", body: `{` + good + `}`,
+			header: http.Header{"Accept": {"application/json;q=0"}}}, 406},
+		"two keys": {call{kind: "application/json", body: `{` + good + `}`, header: http.Header{"Idempotency-Key": {"a", "b"}}}, 400},
+		"two tokens": {call{kind: "application/json", body: `{` + good + `}`,
+			header: http.Header{"Authorization": {"Bearer ana:analyst", "Bearer sam:steward"}}}, 401},
+		"basic": {call{kind: "application/json", body: `{` + good + `}`, header: http.Header{"Authorization": {"Basic YTpi"}}}, 401},
+		"token in the URL": {call{path: "/v1/query?access_token=ana:analyst", kind: "application/json", body: `{` + good + `}`,
+			header: http.Header{"X": {""}}}, 400},
 	} {
 		c.method = "POST"
 		if c.path == "" {
@@ -201,11 +206,13 @@ func TestInexactBodiesChangeNothing(t *testing.T) {
 // covers: A78
 func TestLogNamesRequestsOnly(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
-	answer, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: "SELECT count(*) AS n FROM people WHERE region = 'literal-canary'", Epsilon: "1"}, "key-canary")
+	answer, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: "census",
+		SQL: "SELECT count(*) AS n FROM people WHERE region = 'literal-canary'", Epsilon: "1"}, "key-canary")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: "SELECT literal_canary FROM people", Epsilon: "1"}, "")
+	_, _ = f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: "SELECT literal_canary FROM people",
+		Epsilon: "1"}, "")
 	_, _ = f.client("panic:analyst").Query(t.Context(), api.QueryRequest{}, "")
 	_, _ = f.client("token-canary").Datasets(t.Context())
 	log := f.log.String()
@@ -214,7 +221,8 @@ func TestLogNamesRequestsOnly(t *testing.T) {
 			t.Errorf("the log shows %q:\n%s", secret, log)
 		}
 	}
-	for _, want := range []string{"route=/v1/query status=200 subject=ana", "code=sql/unknown-column", "code=auth/invalid", "panic of type string"} {
+	for _, want := range []string{"route=/v1/query status=200 subject=ana", "code=sql/unknown-column", "code=auth/invalid",
+		"panic of type string"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %q:\n%s", want, log)
 		}
@@ -237,15 +245,19 @@ func TestPanicIsOpaque(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	for _, c := range []call{
-		{method: "GET", path: "/healthz"}, {method: "GET", path: "/openapi.json"}, {method: "GET", path: "/nowhere"}, {method: "PUT", path: "/healthz"},
-		{method: "GET", path: "/v1/datasets"}, {method: "GET", path: "/v1/datasets", token: "ana:analyst"}, {method: "GET", path: "/v1/datasets", token: "panic:x"},
+		{method: "GET", path: "/healthz"}, {method: "GET", path: "/openapi.json"}, {method: "GET", path: "/nowhere"},
+		{method: "PUT", path: "/healthz"},
+		{method: "GET", path: "/v1/datasets"}, {method: "GET", path: "/v1/datasets", token: "ana:analyst"},
+		{method: "GET", path: "/v1/datasets", token: "panic:x"},
 		{method: "GET", path: "/v1/datasets/census/policy", token: "sam:steward"},
 	} {
 		response, _ := f.do(t, c)
 		for name, want := range map[string]string{
-			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+			"Content-Security-Policy":   "default-src 'none'; frame-ancestors 'none'",
 			"Strict-Transport-Security": "max-age=31536000; includeSubDomains", "Referrer-Policy": "no-referrer",
-			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Server": "", "Access-Control-Allow-Origin": "",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Server": "",
+			"Access-Control-Allow-Origin": "",
 		} {
 			if got := response.Header.Get(name); got != want {
 				t.Errorf("%s %s: %s is %q", c.method, c.path, name, got)

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// Bounded takes at most n connections of a listener at a time; who comes when there are so many waits in the system's queue until one of them
-// ends. Clients that keep connections and ask nothing then cannot take the descriptors that databases and files need.
+// Bounded takes at most n connections of a listener at a time; who comes when there are so many waits in the system's
+// queue until one of them ends. Clients that keep connections and ask nothing then cannot take the descriptors that
+// databases and files need.
 func Bounded(listener net.Listener, n int) net.Listener {
 	return &bounded{Listener: listener, taken: make(chan struct{}, max(n, 1)), closed: make(chan struct{})}
 }

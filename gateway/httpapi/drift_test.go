@@ -50,7 +50,8 @@ func TestOpenAPIHasEveryRoute(t *testing.T) {
 			}
 		}
 		inPattern := regexp.MustCompile(`\{\w+\}`).FindAllString(r.pattern, -1)
-		if !slices.Equal(roles, o.Roles) || !slices.Equal(query, r.query) || !slices.Equal(path, inPattern) || (len(o.Security) == 0) != r.public {
+		if !slices.Equal(roles, o.Roles) || !slices.Equal(query, r.query) || !slices.Equal(path, inPattern) ||
+			(len(o.Security) == 0) != r.public {
 			t.Errorf("%s %s: the document says roles %v, query %v, path %v, security %v", r.method, r.pattern, o.Roles, query, path, o.Security)
 		}
 	}

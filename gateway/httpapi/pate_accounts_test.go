@@ -22,8 +22,8 @@ func buyOf(t testing.TB, client *api.Client, from, to int) *api.LabelResponse {
 	return answer
 }
 
-// TestLabelsOfOthersCostOwnAccounts: a label that somebody else paid for is the same label, costs the caller's own account what it cost then,
-// and the dataset and the ensemble nothing; from then on it is free.
+// TestLabelsOfOthersCostOwnAccounts: a label that somebody else paid for is the same label, costs the caller's own
+// account what it cost then, and the dataset and the ensemble nothing; from then on it is free.
 //
 // covers: L5
 func TestLabelsOfOthersCostOwnAccounts(t *testing.T) {
@@ -94,7 +94,8 @@ func TestEnsemblesShowOwnPurchases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, err := client.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Mechanism: "gnmax", Sigma: "10", Queries: queries(0, 10)})
+		keys, err := client.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Mechanism: "gnmax", Sigma: "10",
+			Queries: queries(0, 10)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +124,8 @@ func TestEnsemblesShowOwnPurchases(t *testing.T) {
 func TestFrozenCallersSeeOwnLabelsOnly(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	policy := strings.Replace(gatewaytest.Policy, "neighbours: add-remove\n", "neighbours: add-remove\nshare_releases: true\n", 1)
-	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1,
+		Text: []byte(policy)}); err != nil {
 		t.Fatal(err)
 	}
 	sealedEnsemble(t, f, "digits", 20)
@@ -180,7 +182,8 @@ func TestLookUpsOfFreshEnsembles(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	if _, err := mel.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Mechanism: "gnmax", Sigma: "10", Queries: queries(0, 8000)}); err != nil {
+	if _, err := mel.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Mechanism: "gnmax", Sigma: "10",
+		Queries: queries(0, 8000)}); err != nil {
 		t.Fatal(err)
 	}
 	estimated := time.Since(began)
@@ -188,14 +191,16 @@ func TestLookUpsOfFreshEnsembles(t *testing.T) {
 	buyOf(t, mel, 0, n)
 	bought := time.Since(began)
 	t.Logf("estimate of 8,000 keys: %v; purchase of %d labels: %v", estimated, n, bought)
-	// Nested loops took 7.7 s for the first, and the second failed after 120 s. Without a neighbour they take 0.2 s and 10 s at most (docs/performance.md).
+	// Nested loops took 7.7 s for the first, and the second failed after 120 s. Without a neighbour they take 0.2 s and 10
+	// s at most (docs/performance.md).
 	if estimated > 4*time.Second || bought > 60*time.Second {
 		t.Error("too slow")
 	}
 }
 
-// TestVotesHaveOneDeclaration: a partition of people belongs to one ensemble, votes that were sealed to one dataset and to as many teachers a
-// person as were declared first; the parameters of a sanitised ε are those that the votes were first sealed with.
+// TestVotesHaveOneDeclaration: a partition of people belongs to one ensemble, votes that were sealed to one dataset and
+// to as many teachers a person as were declared first; the parameters of a sanitised ε are those that the votes were
+// first sealed with.
 //
 // covers: L6 L7
 func TestVotesHaveOneDeclaration(t *testing.T) {
@@ -286,12 +291,14 @@ func TestPartitionsAreBoundWhenSealed(t *testing.T) {
 	if _, err := mel.Labels(t.Context(), "others", ask, ""); err != nil {
 		t.Fatal(err)
 	}
-	f.Control.Exec(t, "ALTER TABLE noisegate.pate_ensemble DISABLE TRIGGER sealed", seals, "ALTER TABLE noisegate.pate_ensemble ENABLE TRIGGER sealed")
+	f.Control.Exec(t, "ALTER TABLE noisegate.pate_ensemble DISABLE TRIGGER sealed", seals,
+		"ALTER TABLE noisegate.pate_ensemble ENABLE TRIGGER sealed")
 	if got, err := mel.Labels(t.Context(), "others", ask, ""); err != nil || !got.Labels[0].Replayed {
 		t.Errorf("what was bought: %+v, %v", got, err)
 	}
 	entries := f.Entries(t)
-	if _, err := sam.SanitisedEpsilon(t.Context(), "others", api.AnalysisRequest{Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}); codeOfError(err) != fault.CodePateEnsemble {
+	if _, err := sam.SanitisedEpsilon(t.Context(), "others", api.AnalysisRequest{Mechanism: "confident", Sigma1: "20", Sigma2: "15",
+		Threshold: "70"}); codeOfError(err) != fault.CodePateEnsemble {
 		t.Errorf("an epsilon: %v", err)
 	}
 	ask.Queries = queries(2, 4)
@@ -301,7 +308,8 @@ func TestPartitionsAreBoundWhenSealed(t *testing.T) {
 	if f.Entries(t) != entries {
 		t.Error("a refusal changed the ledger")
 	}
-	if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(2, 4), Mechanism: "gnmax", Sigma: "100"}, ""); err != nil {
+	if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(2, 4), Mechanism: "gnmax", Sigma: "100"},
+		""); err != nil {
 		t.Errorf("the first: %v", err)
 	}
 }
@@ -325,7 +333,8 @@ func TestEstimatesReadNothingOfOthers(t *testing.T) {
 		}
 	}
 	policy := strings.Replace(gatewaytest.Policy, "neighbours: add-remove\n", "neighbours: add-remove\nshare_releases: true\n", 1)
-	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1,
+		Text: []byte(policy)}); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := mel.EstimateLabels(t.Context(), "digits", ask); codeOfError(err) != fault.CodeDataUnavailable {

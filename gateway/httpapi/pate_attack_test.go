@@ -42,7 +42,8 @@ func TestConsensusDoesNotShow(t *testing.T) {
 	}
 	// What may differ: which label, and names.
 	may := regexp.MustCompile(`"label":\d|"class":"\d"|"release_id":"\w+"|"ensemble":"\w+"|"remaining":\{[^}]*\}`)
-	for _, mechanism := range []string{`"mechanism":"gnmax","sigma":"30"`, `"mechanism":"lnmax","noise_scale":"30"`, `"mechanism":"gumbel","gamma":"0.05"`,
+	for _, mechanism := range []string{`"mechanism":"gnmax","sigma":"30"`, `"mechanism":"lnmax","noise_scale":"30"`,
+		`"mechanism":"gumbel","gamma":"0.05"`,
 		`"mechanism":"confident","threshold":"0","sigma1":"5","sigma2":"30"`} { // a threshold that both reach, with the noise of this test
 		bodies := map[string]string{}
 		for _, name := range []string{"agreed", "split"} {
@@ -63,7 +64,8 @@ func TestConsensusDoesNotShow(t *testing.T) {
 	}
 	// Charges of confident differ by the outcomes alone.
 	for _, name := range []string{"agreed", "split"} {
-		answer, err := f.client("mel:ml").Labels(t.Context(), name, api.LabelRequest{Queries: queriesOf(20), Mechanism: "confident", Threshold: "60", Sigma1: "8", Sigma2: "5"}, "")
+		answer, err := f.client("mel:ml").Labels(t.Context(), name,
+			api.LabelRequest{Queries: queriesOf(20), Mechanism: "confident", Threshold: "60", Sigma1: "8", Sigma2: "5"}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,8 +110,9 @@ func TestAuditLabels(t *testing.T) {
 	}
 	labels := func(name, row string) []float64 {
 		t.Helper()
-		if _, err := sam.DefineEnsemble(t.Context(), name, api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 3, Classes: []string{"a", "b"},
-			Budget: &api.BudgetLimit{Form: "pure", Epsilon: "100000"}}); err != nil {
+		if _, err := sam.DefineEnsemble(t.Context(), name, api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 3,
+			Classes: []string{"a", "b"},
+			Budget:  &api.BudgetLimit{Form: "pure", Epsilon: "100000"}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := sam.LoadVotes(t.Context(), name, "text/csv", "counts", strings.NewReader(strings.Repeat(row+"\n", draws))); err != nil {
@@ -207,7 +210,8 @@ func BenchmarkLabels(b *testing.B) {
 		Classes: strings.Split("0123456789", ""), Budget: &api.BudgetLimit{Form: "zcdp", Rho: "100000"}}); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := sam.LoadVotes(b.Context(), "bench", "text/csv", "counts", strings.NewReader(strings.Repeat("200,10,5,5,5,5,5,5,5,5\n", n))); err != nil {
+	if _, err := sam.LoadVotes(b.Context(), "bench", "text/csv", "counts",
+		strings.NewReader(strings.Repeat("200,10,5,5,5,5,5,5,5,5\n", n))); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := sam.SealEnsemble(b.Context(), "bench"); err != nil {
@@ -220,7 +224,8 @@ func BenchmarkLabels(b *testing.B) {
 	sigma := 40
 	for b.Loop() {
 		sigma++ // other parameters are another question, which nothing answers yet
-		answer, err := mel.Labels(b.Context(), "bench", api.LabelRequest{Queries: keys, Mechanism: "gnmax", Sigma: api.Decimal(fmt.Sprint(sigma))}, "")
+		answer, err := mel.Labels(b.Context(), "bench", api.LabelRequest{Queries: keys, Mechanism: "gnmax",
+			Sigma: api.Decimal(fmt.Sprint(sigma))}, "")
 		if err != nil || answer.Labels[n-1].Replayed {
 			b.Fatal(err)
 		}
@@ -236,7 +241,8 @@ func BenchmarkVoteUpload(b *testing.B) {
 		b.Fatal(err)
 	}
 	header := "{'descr': '|u1', 'fortran_order': False, 'shape': (250, 9000), }\n"
-	file := "\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), 0}) + header + strings.Repeat("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09", 250*900)
+	file := "\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), 0}) + header +
+		strings.Repeat("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09", 250*900)
 	for b.Loop() {
 		if _, err := sam.LoadVotes(b.Context(), "bench", "application/x-npy", "", strings.NewReader(file)); err != nil {
 			b.Fatal(err)
@@ -247,7 +253,8 @@ func BenchmarkVoteUpload(b *testing.B) {
 // BenchmarkVoteTable loads the same from a table of the protected database.
 func BenchmarkVoteTable(b *testing.B) {
 	f := newFront(b, gatewaytest.Options{}, 4)
-	f.Protected.Exec(b, "CREATE TABLE votes AS SELECT teacher, item, (teacher * item) % 10 AS label FROM generate_series(1, 250) teacher, generate_series(1, 9000) item")
+	f.Protected.Exec(b, "CREATE TABLE votes AS SELECT teacher, item, (teacher * item) % 10 AS label FROM generate_series(1, 250) "+
+		"teacher, generate_series(1, 9000) item")
 	f.Protected.Grant(b)
 	f.votes(b, "{table: votes, unit: teacher, query: item, label: label}")
 	sam := f.client("sam:steward")
@@ -256,7 +263,8 @@ func BenchmarkVoteTable(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := sam.LoadVoteTable(b.Context(), "bench", api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher", Query: "item", Label: "label"}); err != nil {
+		if _, err := sam.LoadVoteTable(b.Context(), "bench", api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher",
+			Query: "item", Label: "label"}); err != nil {
 			b.Fatal(err)
 		}
 	}

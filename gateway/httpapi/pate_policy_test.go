@@ -8,8 +8,8 @@ import (
 	"noisegate/internal/fault"
 )
 
-// TestPolicyFixesSanitisedEpsilon: what the policy says of a sanitised ε goes into every definition; a definition cannot say otherwise, and a
-// policy that comes to say otherwise stops what was defined before.
+// TestPolicyFixesSanitisedEpsilon: what the policy says of a sanitised ε goes into every definition; a definition
+// cannot say otherwise, and a policy that comes to say otherwise stops what was defined before.
 func TestPolicyFixesSanitisedEpsilon(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sam, mel := f.client("sam:steward"), f.client("mel:ml")
@@ -57,7 +57,8 @@ func TestPolicyFixesSanitisedEpsilon(t *testing.T) {
 		}
 	}
 	sealedForEpsilon(t, f, "digits", 10)
-	if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 10), Mechanism: "gnmax", Sigma: "15"}, ""); err != nil {
+	if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 10), Mechanism: "gnmax", Sigma: "15"},
+		""); err != nil {
 		t.Fatal(err)
 	}
 	ask := api.AnalysisRequest{Mechanism: "gnmax", Sigma: "15"}

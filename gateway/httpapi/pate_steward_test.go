@@ -24,25 +24,38 @@ func TestVotesOfATable(t *testing.T) {
 	f.Protected.Grant(t)
 	f.Protected.Exec(t, "CREATE TABLE hidden_votes (teacher int, item text, label text)")
 	sam := f.client("sam:steward")
-	f.votes(t, "{table: Votes, unit: Teacher, query: item, label: 'la\"bel'}", "{table: Votes, unit: Teacher, query: item, label: 'label\"::text FROM x --'}",
-		"{table: votes, unit: Teacher, query: item, label: label}", "{table: votes, unit: teacher, query: item, label: label}", "{table: votes, unit: item, query: item, label: item}",
-		"{table: hidden_votes, unit: teacher, query: item, label: label}", "{table: empty_votes, unit: teacher, query: item, label: label}", "{table: VOTES, unit: Teacher, query: item, label: label}")
+	f.votes(t, "{table: Votes, unit: Teacher, query: item, label: 'la\"bel'}",
+		"{table: Votes, unit: Teacher, query: item, label: 'label\"::text FROM x --'}",
+		"{table: votes, unit: Teacher, query: item, label: label}", "{table: votes, unit: teacher, query: item, label: label}",
+		"{table: votes, unit: item, query: item, label: item}",
+		"{table: hidden_votes, unit: teacher, query: item, label: label}", "{table: empty_votes, unit: teacher, query: item, label: label}",
+		"{table: VOTES, unit: Teacher, query: item, label: label}")
 	ensemble(t, f, "digits")
 	for name, c := range map[string]struct {
 		table api.VoteTable
 		want  fault.Code
 	}{
-		"another case":    {api.VoteTable{Schema: "public", Table: "VOTES", Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
-		"another column":  {api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
-		"one column only": {api.VoteTable{Schema: "public", Table: "votes", Teacher: "item", Query: "item", Label: "item"}, fault.CodePateUnknownTable},
-		"another schema":  {api.VoteTable{Schema: "PUBLIC", Table: "votes", Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
-		"no schema":       {api.VoteTable{Table: "votes", Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
-		"SQL for a table": {api.VoteTable{Schema: "public", Table: `Votes"; DROP TABLE people; --`, Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
-		"SQL for a name":  {api.VoteTable{Schema: "public", Table: "Votes", Teacher: "Teacher", Query: "item", Label: `label"::text FROM x --`}, fault.CodePateUnknownTable},
-		"not granted":     {api.VoteTable{Schema: "public", Table: "hidden_votes", Teacher: "teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
-		"the catalog":     {api.VoteTable{Schema: "pg_catalog", Table: "pg_class", Teacher: "oid", Query: "relname", Label: "relkind"}, fault.CodePateUnknownTable},
-		"empty":           {api.VoteTable{Schema: "public", Table: "empty_votes", Teacher: "teacher", Query: "item", Label: "label"}, fault.CodePateVotes},
-		"other labels":    {api.VoteTable{Schema: "public", Table: "votes", Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateVotes},
+		"another case": {api.VoteTable{Schema: "public", Table: "VOTES", Teacher: "Teacher", Query: "item", Label: "label"},
+			fault.CodePateUnknownTable},
+		"another column": {api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher", Query: "item", Label: "label"},
+			fault.CodePateUnknownTable},
+		"one column only": {api.VoteTable{Schema: "public", Table: "votes", Teacher: "item", Query: "item", Label: "item"},
+			fault.CodePateUnknownTable},
+		"another schema": {api.VoteTable{Schema: "PUBLIC", Table: "votes", Teacher: "Teacher", Query: "item", Label: "label"},
+			fault.CodePateUnknownTable},
+		"no schema": {api.VoteTable{Table: "votes", Teacher: "Teacher", Query: "item", Label: "label"}, fault.CodePateUnknownTable},
+		"SQL for a table": {api.VoteTable{Schema: "public", Table: `Votes"; DROP TABLE people; --`, Teacher: "Teacher", Query: "item",
+			Label: "label"}, fault.CodePateUnknownTable},
+		"SQL for a name": {api.VoteTable{Schema: "public", Table: "Votes", Teacher: "Teacher", Query: "item",
+			Label: `label"::text FROM x --`}, fault.CodePateUnknownTable},
+		"not granted": {api.VoteTable{Schema: "public", Table: "hidden_votes", Teacher: "teacher", Query: "item", Label: "label"},
+			fault.CodePateUnknownTable},
+		"the catalog": {api.VoteTable{Schema: "pg_catalog", Table: "pg_class", Teacher: "oid", Query: "relname", Label: "relkind"},
+			fault.CodePateUnknownTable},
+		"empty": {api.VoteTable{Schema: "public", Table: "empty_votes", Teacher: "teacher", Query: "item", Label: "label"},
+			fault.CodePateVotes},
+		"other labels": {api.VoteTable{Schema: "public", Table: "votes", Teacher: "Teacher", Query: "item", Label: "label"},
+			fault.CodePateVotes},
 	} {
 		if _, err := sam.LoadVoteTable(t.Context(), "digits", c.table); codeOfError(err) != c.want {
 			t.Errorf("%s: %v", name, err)
@@ -59,14 +72,16 @@ func TestVotesOfATable(t *testing.T) {
 	if _, err := sam.SealEnsemble(t.Context(), "digits"); err != nil {
 		t.Fatal(err)
 	}
-	got, err := f.client("mel:ml").Labels(t.Context(), "digits", api.LabelRequest{Queries: []string{"q7", "q2"}, Mechanism: "gnmax", Sigma: "5"}, "")
+	got, err := f.client("mel:ml").Labels(t.Context(), "digits",
+		api.LabelRequest{Queries: []string{"q7", "q2"}, Mechanism: "gnmax", Sigma: "5"}, "")
 	if err != nil || *got.Labels[0].Label != 3 || *got.Labels[1].Label != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// A teacher who votes twice is refused, whatever the table's own keys allow.
 	f.Protected.Exec(t, `INSERT INTO "Votes" VALUES (5, 'q1', 2)`)
 	ensemble(t, f, "again")
-	if _, err := sam.LoadVoteTable(t.Context(), "again", table); codeOfError(err) != fault.CodePateVotes || strings.Contains(err.Error(), "row") {
+	if _, err := sam.LoadVoteTable(t.Context(), "again", table); codeOfError(err) != fault.CodePateVotes ||
+		strings.Contains(err.Error(), "row") {
 		t.Errorf("%v", err)
 	}
 }
@@ -79,13 +94,15 @@ func (f *front) votes(t testing.TB, tables ...string) {
 		t.Fatal(err)
 	}
 	text := gatewaytest.Policy + "pate:\n  votes:\n    - " + strings.Join(tables, "\n    - ") + "\n"
-	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Text: []byte(text), Replaces: now.Version}); err != nil {
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Text: []byte(text),
+		Replaces: now.Version}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestImportsAreNamedAndWrittenDown: votes are read from the tables that the policy names, with the columns that it names, and no others, hidden columns and the tables of
-// people among them; what is refused after it was read says no row, and every import is an entry of the chain.
+// TestImportsAreNamedAndWrittenDown: votes are read from the tables that the policy names, with the columns that it
+// names, and no others, hidden columns and the tables of people among them; what is refused after it was read says no
+// row, and every import is an entry of the chain.
 //
 // covers: L10
 func TestImportsAreNamedAndWrittenDown(t *testing.T) {
@@ -185,7 +202,8 @@ func sealedForEpsilon(t *testing.T, f *front, name string, n int) {
 	t.Helper()
 	sam := f.client("sam:steward")
 	_, err := sam.DefineEnsemble(t.Context(), name, api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100, Classes: digits(),
-		Budget: &api.BudgetLimit{Form: "approx", Epsilon: "50", Delta: "1e-4"}, Sanitise: &api.SanitiseParameters{Order: "8", SigmaSS: "8", Delta: "1e-7"}})
+		Budget:   &api.BudgetLimit{Form: "approx", Epsilon: "50", Delta: "1e-4"},
+		Sanitise: &api.SanitiseParameters{Order: "8", SigmaSS: "8", Delta: "1e-7"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +224,8 @@ func TestSanitisedEpsilon(t *testing.T) {
 	if _, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateParameters {
 		t.Errorf("of no labels: %v", err)
 	}
-	bought, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 30), Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}, "")
+	bought, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 30), Mechanism: "confident", Sigma1: "20",
+		Sigma2: "15", Threshold: "70"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +239,8 @@ func TestSanitisedEpsilon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.Queries != 30 || first.Answered != answered || first.Replayed || first.Spent.Epsilon == "0" || first.Spent.Delta != "1e-7" || !(first.Epsilon >= 0) {
+	if first.Queries != 30 || first.Answered != answered || first.Replayed || first.Spent.Epsilon == "0" ||
+		first.Spent.Delta != "1e-7" || !(first.Epsilon >= 0) {
 		t.Errorf("%+v", first)
 	}
 	entries := f.Entries(t)
@@ -234,7 +254,8 @@ func TestSanitisedEpsilon(t *testing.T) {
 		t.Error("a replay changed the ledger")
 	}
 	// More labels are another run, and a version has one epsilon.
-	if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(30, 35), Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}, ""); err != nil {
+	if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(30, 35), Mechanism: "confident", Sigma1: "20",
+		Sigma2: "15", Threshold: "70"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateParameters {
@@ -243,18 +264,22 @@ func TestSanitisedEpsilon(t *testing.T) {
 	// The labels that were named. It says that the others are not covered.
 	ask.Queries = queries(0, 30)
 	slices.Reverse(ask.Queries)
-	if again, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || !again.Replayed || again.Epsilon != first.Epsilon || again.Queries != 30 || again.SoldSince != 5 ||
-		!strings.Contains(again.Covers, "the 30 labels that were sold of version 1") || !strings.HasSuffix(again.Covers, ": 5 more labels of version 1 are sold by now") {
+	if again, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || !again.Replayed || again.Epsilon != first.Epsilon ||
+		again.Queries != 30 || again.SoldSince != 5 ||
+		!strings.Contains(again.Covers, "the 30 labels that were sold of version 1") ||
+		!strings.HasSuffix(again.Covers, ": 5 more labels of version 1 are sold by now") {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if first.SoldSince != 0 || strings.Contains(first.Covers, "more labels") || !strings.Contains(first.Covers, "the 30 labels that were sold of version 1") {
+	if first.SoldSince != 0 || strings.Contains(first.Covers, "more labels") ||
+		!strings.Contains(first.Covers, "the 30 labels that were sold of version 1") {
 		t.Errorf("the first: %+v", first)
 	}
 	ask.Queries = queries(0, 40)
 	if _, err := sue.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateParameters {
 		t.Errorf("of labels that were not released: %v", err)
 	}
-	if _, err := sue.SanitisedEpsilon(t.Context(), "digits", api.AnalysisRequest{Mechanism: "lnmax", NoiseScale: "20", Queries: queries(0, 1)}); codeOfError(err) == "" {
+	if _, err := sue.SanitisedEpsilon(t.Context(), "digits", api.AnalysisRequest{Mechanism: "lnmax", NoiseScale: "20",
+		Queries: queries(0, 1)}); codeOfError(err) == "" {
 		t.Error("the theorem is about Gaussian noise")
 	}
 	if _, err := mel.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodeAuthForbidden {
@@ -281,7 +306,8 @@ func TestAnalysisOfVotes(t *testing.T) {
 		if total[l.Method], err = strconv.ParseFloat(l.Epsilon[len(l.Epsilon)-1].String(), 64); err != nil {
 			t.Error(l.Method, err)
 		}
-		if wantSecret := strings.HasPrefix(l.Method, "rdp_tight") || l.Method == "rdp" || strings.HasPrefix(l.Method, "exact_local"); l.Secret != wantSecret {
+		if wantSecret := strings.HasPrefix(l.Method, "rdp_tight") || l.Method == "rdp" ||
+			strings.HasPrefix(l.Method, "exact_local"); l.Secret != wantSecret {
 			t.Errorf("%s: secret is %v", l.Method, l.Secret)
 		}
 	}
@@ -324,7 +350,8 @@ func TestSanitisedEpsilonOfRechosenParameters(t *testing.T) {
 	ask := api.AnalysisRequest{Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}
 	buy := func() {
 		t.Helper()
-		if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 5), Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}, ""); err != nil {
+		if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 5), Mechanism: "confident", Sigma1: "20",
+			Sigma2: "15", Threshold: "70"}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -335,7 +362,8 @@ func TestSanitisedEpsilonOfRechosenParameters(t *testing.T) {
 	}
 	sealedForEpsilon(t, f, "digits", 40) // the same votes again, version 2
 	buy()
-	if second, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || second.Version != 2 || second.Queries != 5 || !strings.Contains(second.Covers, "version 2") {
+	if second, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || second.Version != 2 || second.Queries != 5 ||
+		!strings.Contains(second.Covers, "version 2") {
 		t.Errorf("%+v, %v", second, err)
 	}
 	f.Control.Exec(t, `SET session_replication_role = replica; INSERT INTO noisegate.pate_ensemble (name, version, dataset, classes, teachers,

@@ -30,8 +30,8 @@ func ensemble(t testing.TB, f *front, name string) {
 	}
 }
 
-// votes is a CSV file of n queries, q0, q1, ...: all teachers agree on the class that the query's number gives, but for every fifth, on which
-// they are split.
+// votes is a CSV file of n queries, q0, q1, ...: all teachers agree on the class that the query's number gives, but for
+// every fifth, on which they are split.
 func votes(n int) string {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -102,7 +102,8 @@ func TestLabelsAreChargedOnce(t *testing.T) {
 		}
 	}
 	// The check costs 1/2·5² = 0.02, an answer 1/5² = 0.04.
-	if first.Spent.Rho != api.Decimal(rhoOf5(10, answered)) || first.WorstCase.Rho != api.Decimal(rhoOf5(10, 10)) || first.ReleaseID == "" || first.Spent.Epsilon != "" {
+	if first.Spent.Rho != api.Decimal(rhoOf5(10, answered)) || first.WorstCase.Rho != api.Decimal(rhoOf5(10, 10)) ||
+		first.ReleaseID == "" || first.Spent.Epsilon != "" {
 		t.Errorf("spent %+v, worst case %+v", first.Spent, first.WorstCase)
 	}
 	entries := f.Entries(t)
@@ -126,7 +127,8 @@ func TestLabelsAreChargedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if third.Spent.Rho != api.Decimal(rhoOf5(2, 2)) || !third.Labels[1].Replayed || third.Labels[0].Replayed || *third.Labels[3].Label != *third.Labels[0].Label {
+	if third.Spent.Rho != api.Decimal(rhoOf5(2, 2)) || !third.Labels[1].Replayed || third.Labels[0].Replayed ||
+		*third.Labels[3].Label != *third.Labels[0].Label {
 		t.Errorf("%+v", third)
 	}
 	// Other parameters are another question.
@@ -159,11 +161,12 @@ func TestPateModes(t *testing.T) {
 		ask                api.LabelRequest
 		status, rho, label string
 	}{
-		"lnmax":       {api.LabelRequest{Mechanism: "lnmax", NoiseScale: "4"}, "answered", "", "0 1"},
-		"gnmax":       {api.LabelRequest{Mechanism: "gnmax", Sigma: "5"}, "answered", "0.08", "0 1"},
-		"gumbel":      {api.LabelRequest{Mechanism: "gumbel", Gamma: "0.5"}, "answered", "", "0 1"},
-		"histogram":   {api.LabelRequest{Mechanism: "gnmax", Sigma: "5", Return: "histogram"}, "answered", "0.08", "0 1"},
-		"interactive": {api.LabelRequest{Mechanism: "interactive", Sigma1: "8", Sigma2: "5", Threshold: "50", StudentConfidence: "0.9", Student: student}, "", "0.055625", "0 1"},
+		"lnmax":     {api.LabelRequest{Mechanism: "lnmax", NoiseScale: "4"}, "answered", "", "0 1"},
+		"gnmax":     {api.LabelRequest{Mechanism: "gnmax", Sigma: "5"}, "answered", "0.08", "0 1"},
+		"gumbel":    {api.LabelRequest{Mechanism: "gumbel", Gamma: "0.5"}, "answered", "", "0 1"},
+		"histogram": {api.LabelRequest{Mechanism: "gnmax", Sigma: "5", Return: "histogram"}, "answered", "0.08", "0 1"},
+		"interactive": {api.LabelRequest{Mechanism: "interactive", Sigma1: "8", Sigma2: "5", Threshold: "50", StudentConfidence: "0.9",
+			Student: student}, "", "0.055625", "0 1"},
 	} {
 		c.ask.Queries = []string{"q0", "q1"}
 		got, err := mel.Labels(t.Context(), "digits", c.ask, "")
@@ -183,8 +186,9 @@ func TestPateModes(t *testing.T) {
 		}
 	}
 	// Another view of the student is another question.
-	ask := api.LabelRequest{Queries: []string{"q0"}, Mechanism: "interactive", Sigma1: "8", Sigma2: "5", Threshold: "50", StudentConfidence: "0.9",
-		Student: map[string][]api.Decimal{"q0": {"0.97", "0.01", "0.01", "0.01"}}}
+	ask := api.LabelRequest{Queries: []string{"q0"}, Mechanism: "interactive", Sigma1: "8", Sigma2: "5", Threshold: "50",
+		StudentConfidence: "0.9",
+		Student:           map[string][]api.Decimal{"q0": {"0.97", "0.01", "0.01", "0.01"}}}
 	if got, err := mel.Labels(t.Context(), "digits", ask, ""); err != nil || !got.Labels[0].Replayed {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -240,7 +244,8 @@ func TestSealedVotesDoNotChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A new version begins with nothing, and spends from the same account.
-	again, err := sam.DefineEnsemble(t.Context(), "digits", api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100, Classes: digits()})
+	again, err := sam.DefineEnsemble(t.Context(), "digits", api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100,
+		Classes: digits()})
 	if err != nil || again.Version != 2 || again.State != "defined" || again.Spent.Rho != "0.04" {
 		t.Errorf("%+v, %v", again, err)
 	}
@@ -276,18 +281,22 @@ func TestPateRefusals(t *testing.T) {
 		"unknown field":    {`{"queries":["q0"],"mechanism":"gnmax","sigma":"5","epsilon":1}`, fault.CodeRequestUnknownField},
 		"type":             {`{"queries":"q0","mechanism":"gnmax","sigma":"5"}`, fault.CodeRequestBody},
 	} {
-		response, text := f.do(t, call{method: http.MethodPost, path: "/v1/pate/digits/labels", token: "mel:ml", kind: "application/json", body: c.body})
+		response, text := f.do(t, call{method: http.MethodPost, path: "/v1/pate/digits/labels", token: "mel:ml", kind: "application/json",
+			body: c.body})
 		if got := codeOf(t, text); got != c.want {
 			t.Errorf("%s: %d %s", name, response.StatusCode, text)
 		}
 	}
 	for name, d := range map[string]api.EnsembleDefinition{
-		"no teachers":     {Dataset: gatewaytest.Dataset, Classes: digits(), Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
-		"one class":       {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: []string{"a"}, Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
-		"twice":           {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: []string{"a", "a"}, Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
-		"no budget":       {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: digits()},
-		"no hash":         {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: digits(), PartitionSHA256: "abc", Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
-		"beyond everyone": {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: digits(), MaxTeachersPerPerson: new(int64(4)), Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
+		"no teachers": {Dataset: gatewaytest.Dataset, Classes: digits(), Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
+		"one class":   {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: []string{"a"}, Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
+		"twice": {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: []string{"a", "a"},
+			Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
+		"no budget": {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: digits()},
+		"no hash": {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: digits(), PartitionSHA256: "abc",
+			Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
+		"beyond everyone": {Dataset: gatewaytest.Dataset, Teachers: 3, Classes: digits(), MaxTeachersPerPerson: new(int64(4)),
+			Budget: &api.BudgetLimit{Form: "zcdp", Rho: "1"}},
 	} {
 		if _, err := f.client("sam:steward").DefineEnsemble(t.Context(), "other", d); codeOfError(err) != fault.CodePateEnsemble {
 			t.Errorf("%s: %v", name, err)
@@ -319,7 +328,8 @@ func TestPateBudgets(t *testing.T) {
 	if _, err := f.client("max:ml").Labels(t.Context(), "digits", ask, ""); err != nil {
 		t.Errorf("what still fits is bought: %v", err)
 	}
-	_, err = f.client("ana:analyst,ml").Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(25, 26), Mechanism: "gnmax", Sigma: "5"}, "")
+	_, err = f.client("ana:analyst,ml").Labels(t.Context(), "digits",
+		api.LabelRequest{Queries: queries(25, 26), Mechanism: "gnmax", Sigma: "5"}, "")
 	if codeOfError(err) != fault.CodeBudgetExhausted {
 		t.Errorf("%v", err)
 	}
@@ -327,7 +337,8 @@ func TestPateBudgets(t *testing.T) {
 	if err != nil || account.Spent.Rho != "1" {
 		t.Errorf("%+v, %v", account, err)
 	}
-	if response, _ := f.do(t, call{method: http.MethodPost, path: "/v1/pate/digits/labels", token: "ana:analyst", kind: "application/json", body: `{}`}); response.StatusCode != http.StatusForbidden {
+	if response, _ := f.do(t, call{method: http.MethodPost, path: "/v1/pate/digits/labels", token: "ana:analyst",
+		kind: "application/json", body: `{}`}); response.StatusCode != http.StatusForbidden {
 		t.Errorf("an analyst may buy labels: %d", response.StatusCode)
 	}
 }
@@ -344,7 +355,8 @@ func TestLabelsUnderAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := mel.Labels(t.Context(), "digits", ask, "k1"); err != nil || second.Spent.Rho != "0" || *second.Labels[4].Label != *first.Labels[4].Label {
+	if second, err := mel.Labels(t.Context(), "digits", ask, "k1"); err != nil || second.Spent.Rho != "0" ||
+		*second.Labels[4].Label != *first.Labels[4].Label {
 		t.Errorf("%+v, %v", second, err)
 	}
 	for _, keys := range [][]string{queries(0, 4), queries(0, 6)} {
@@ -355,8 +367,8 @@ func TestLabelsUnderAKey(t *testing.T) {
 	}
 }
 
-// TestLabelArrays: labels come as an array for NumPy where that is asked for. The checks are off the threshold by 37 votes or more, 7.4 standard deviations: a right gateway fails
-// once in 10^11 runs.
+// TestLabelArrays: labels come as an array for NumPy where that is asked for. The checks are off the threshold by 37
+// votes or more, 7.4 standard deviations: a right gateway fails once in 10^11 runs.
 func TestLabelArrays(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sealedEnsemble(t, f, "digits", 5)
@@ -364,10 +376,12 @@ func TestLabelArrays(t *testing.T) {
 		header: http.Header{"Accept": {"application/x-npy"}},
 		body:   `{"queries":["q0","q1","q4"],"mechanism":"confident","threshold":62,"sigma1":5,"sigma2":5}`}
 	response, text := f.do(t, ask)
-	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "application/x-npy" || response.Header.Get("Noisegate-Spent-Rho") != rhoOf5(3, 2) {
+	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "application/x-npy" ||
+		response.Header.Get("Noisegate-Spent-Rho") != rhoOf5(3, 2) {
 		t.Fatalf("%d %v", response.StatusCode, response.Header)
 	}
-	if !strings.HasPrefix(text, "\x93NUMPY\x01\x00") || !strings.HasSuffix(text, "\x00\x00\x00\x00\x01\x00\x00\x00\xff\xff\xff\xff") || (len(text)-12)%64 != 0 {
+	if !strings.HasPrefix(text, "\x93NUMPY\x01\x00") || !strings.HasSuffix(text, "\x00\x00\x00\x00\x01\x00\x00\x00\xff\xff\xff\xff") ||
+		(len(text)-12)%64 != 0 {
 		t.Errorf("%q", text)
 	}
 	ask.header = http.Header{"Accept": {"text/html"}}
@@ -382,12 +396,14 @@ func TestLabelEstimates(t *testing.T) {
 	sealedEnsemble(t, f, "digits", 10)
 	mel := f.client("mel:ml")
 	entries := f.Entries(t)
-	got, err := mel.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Count: new(int64(50)), Mechanism: "confident", Threshold: "70", Sigma1: "8",
+	got, err := mel.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Count: new(int64(50)), Mechanism: "confident",
+		Threshold: "70", Sigma1: "8",
 		Sigma2: "5", AnswerRate: new(0.5), Epsilon: "2", Delta: "1e-5"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.WorstCase.Rho != api.Decimal(rho(50, 50)) || got.Expected.Rho != api.Decimal(rho(50, 25)) || !got.Affordable || got.Epsilon == "" || len(got.Notes) != 0 {
+	if got.WorstCase.Rho != api.Decimal(rho(50, 50)) || got.Expected.Rho != api.Decimal(rho(50, 25)) || !got.Affordable ||
+		got.Epsilon == "" || len(got.Notes) != 0 {
 		t.Errorf("%+v", got)
 	}
 	// The ρ that is (2, 1e-5)-DP is between 0.0957 and 0.1434: two labels of 0.0478125, not three.
@@ -398,7 +414,8 @@ func TestLabelEstimates(t *testing.T) {
 	if err != nil || len(loud.Notes) != 1 || loud.Notes[0].Code != "noise-too-large" {
 		t.Errorf("%+v, %v", loud, err)
 	}
-	if _, err := mel.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Mechanism: "gnmax", Sigma: "60"}); codeOfError(err) != fault.CodePateParameters {
+	if _, err := mel.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Mechanism: "gnmax",
+		Sigma: "60"}); codeOfError(err) != fault.CodePateParameters {
 		t.Error(err)
 	}
 	if f.Entries(t) != entries {
@@ -436,7 +453,8 @@ func TestLabelsThatFailStayPaid(t *testing.T) {
 	if got, err := mel.Labels(t.Context(), "digits", ask, ""); err != nil || got.Labels[0].Replayed || spent() != "0.1" {
 		t.Errorf("%+v, %v, spent %s", got, err, spent())
 	}
-	f.Control.Exec(t, "ALTER TABLE noisegate.pate_votes DISABLE TRIGGER ALL; UPDATE noisegate.pate_votes SET counts = '\\x00' WHERE key = 'q7'")
+	f.Control.Exec(t, "ALTER TABLE noisegate.pate_votes DISABLE TRIGGER ALL; UPDATE noisegate.pate_votes SET counts = '\\x00' WHERE "+
+		"key = 'q7'")
 	ask.Queries = []string{"q7"}
 	if _, err := mel.Labels(t.Context(), "digits", ask, ""); codeOfError(err) != fault.CodeDataUnavailable || spent() != "0.11" {
 		t.Errorf("votes that were tampered with: %v, spent %s", err, spent())

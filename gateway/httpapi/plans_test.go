@@ -15,8 +15,9 @@ func TestPlansOverHTTP(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	ana, bob := f.client("ana:analyst"), f.client("bob:analyst")
 	count := int64(20)
-	request := api.PlanRequest{Dataset: "census", Delta: "1e-8", Mechanisms: []api.PlanMechanism{{Mechanism: "laplace", Epsilon: "0.1", Count: &count},
-		{Mechanism: "gaussian", Rho: "0.005"}}}
+	request := api.PlanRequest{Dataset: "census", Delta: "1e-8",
+		Mechanisms: []api.PlanMechanism{{Mechanism: "laplace", Epsilon: "0.1", Count: &count},
+			{Mechanism: "gaussian", Rho: "0.005"}}}
 	plan, err := ana.RegisterPlan(t.Context(), request, "k")
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +28,8 @@ func TestPlansOverHTTP(t *testing.T) {
 	if again, err := ana.RegisterPlan(t.Context(), request, "k"); err != nil || again.PlanID != plan.PlanID {
 		t.Errorf("%+v, %v", again, err)
 	}
-	query := api.QueryRequest{Dataset: "census", Plan: plan.PlanID, SQL: "SELECT region, count(*) AS n, avg(age) FROM people GROUP BY region ORDER BY n DESC"}
+	query := api.QueryRequest{Dataset: "census", Plan: plan.PlanID,
+		SQL: "SELECT region, count(*) AS n, avg(age) FROM people GROUP BY region ORDER BY n DESC"}
 	first, err := ana.Query(t.Context(), query, "")
 	if err != nil || first.Spent.Epsilon != "0" || len(first.Rows) != 3 {
 		t.Fatalf("%+v, %v", first, err)
@@ -42,7 +44,8 @@ func TestPlansOverHTTP(t *testing.T) {
 	if _, err := bob.Plan(t.Context(), plan.PlanID); !errors.As(err, &foreign) || foreign.Status != http.StatusNotFound {
 		t.Errorf("%v", err)
 	}
-	if _, err := bob.Plan(t.Context(), "01J"); !errors.As(err, &unknown) || unknown.Code != foreign.Code || unknown.Detail != foreign.Detail || unknown.Status != foreign.Status {
+	if _, err := bob.Plan(t.Context(), "01J"); !errors.As(err, &unknown) || unknown.Code != foreign.Code ||
+		unknown.Detail != foreign.Detail || unknown.Status != foreign.Status {
 		t.Errorf("%v is not %v", unknown, foreign)
 	}
 	if _, err := bob.Query(t.Context(), query, ""); !errors.As(err, &foreign) || foreign.Status != http.StatusNotFound {

@@ -22,7 +22,8 @@ import (
 func TestQueryOverHTTP(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	ana := f.client("ana:analyst")
-	request := api.QueryRequest{Dataset: "census", Epsilon: "1", SQL: "SELECT region, count(*) AS n, avg(age) FROM people GROUP BY region ORDER BY n DESC"}
+	request := api.QueryRequest{Dataset: "census", Epsilon: "1",
+		SQL: "SELECT region, count(*) AS n, avg(age) FROM people GROUP BY region ORDER BY n DESC"}
 	first, err := ana.Query(t.Context(), request, "")
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,8 @@ func TestIdempotencyKeyReplays(t *testing.T) {
 	if status, _, again := query("ana:analyst", "k1", "SELECT count(*) FROM people"); status != 200 || again != first {
 		t.Errorf("%d, %s", status, again)
 	}
-	if status, text, _ := query("ana:analyst", "k1", "SELECT count(*) FROM visits"); status != 422 || codeOf(t, text) != fault.CodeBudgetReplayMismatch {
+	if status, text, _ := query("ana:analyst", "k1", "SELECT count(*) FROM visits"); status != 422 ||
+		codeOf(t, text) != fault.CodeBudgetReplayMismatch {
 		t.Errorf("another body: %d %s", status, text)
 	}
 	// The key of one analyst is nothing to another.
@@ -106,7 +108,8 @@ func TestIdempotencyKeyReplays(t *testing.T) {
 func TestFormats(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	ask := func(accept string) (*http.Response, string) {
-		return f.do(t, call{method: "POST", path: "/v1/query?dataset=census&epsilon=5&confidence=0.9", token: "ana:analyst", kind: "text/plain; charset=UTF-8",
+		return f.do(t, call{method: "POST", path: "/v1/query?dataset=census&epsilon=5&confidence=0.9", token: "ana:analyst",
+			kind: "text/plain; charset=UTF-8",
 			body: "SELECT region, count(*), count(*) + 1 AS count FROM people GROUP BY region", header: http.Header{"Accept": {accept}}})
 	}
 	response, text := ask("text/csv")
@@ -150,7 +153,8 @@ func TestFormats(t *testing.T) {
 // TestPlansAreReadable: people read the plan of an estimate in a terminal.
 func TestPlansAreReadable(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
-	response, text := f.do(t, call{method: "POST", path: "/v1/query/estimate?dataset=census&epsilon=1", token: "ana:analyst", kind: "text/plain",
+	response, text := f.do(t, call{method: "POST", path: "/v1/query/estimate?dataset=census&epsilon=1", token: "ana:analyst",
+		kind: "text/plain",
 		body: "SELECT count(*) FROM people WHERE age > 30 AND age <> 40"})
 	if response.StatusCode != 200 || !strings.Contains(text, "age > 30") || strings.Contains(text, `\u003`) {
 		t.Errorf("%d %s", response.StatusCode, text)
@@ -175,7 +179,8 @@ func TestStewardship(t *testing.T) {
 	if _, err := sam.SetPolicy(t.Context(), "census", text, version); codeOfError(err) != fault.CodePolicyConflict {
 		t.Errorf("the version before: %v", err)
 	}
-	response, _ := f.do(t, call{method: "PUT", path: "/v1/datasets/census/policy", token: "sam:steward", kind: "application/yaml", body: string(text)})
+	response, _ := f.do(t, call{method: "PUT", path: "/v1/datasets/census/policy", token: "sam:steward", kind: "application/yaml",
+		body: string(text)})
 	if response.StatusCode != http.StatusPreconditionRequired {
 		t.Errorf("no precondition: %d", response.StatusCode)
 	}
@@ -184,7 +189,8 @@ func TestStewardship(t *testing.T) {
 	if !errors.As(err, &p) || p.Code != "policy/invalid" || p.Position == nil || p.Position.Line != 9 {
 		t.Errorf("a column that does not exist: %v", err)
 	}
-	if _, err = sam.SetPolicy(t.Context(), "census", bytes.Replace(changed, []byte("dataset: census"), []byte("dataset: other"), 1), 2); codeOfError(err) != fault.CodePolicyInvalid {
+	if _, err = sam.SetPolicy(t.Context(), "census", bytes.Replace(changed, []byte("dataset: census"), []byte("dataset: other"), 1),
+		2); codeOfError(err) != fault.CodePolicyInvalid {
 		t.Errorf("another dataset's file: %v", err)
 	}
 	mine, err := f.client("ana:analyst").Budget(t.Context(), "census")
@@ -211,7 +217,8 @@ func TestStewardship(t *testing.T) {
 // TestReplayOnly: an account without a budget reads what it asked before, and nothing else.
 func TestReplayOnly(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
-	_, err := f.client("bi:analyst").Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: "SELECT count(*) FROM people", Epsilon: "1"}, "")
+	_, err := f.client("bi:analyst").Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: "SELECT count(*) FROM people",
+		Epsilon: "1"}, "")
 	if codeOfError(err) != fault.CodeBudgetReplayOnly {
 		t.Errorf("%v", err)
 	}
@@ -265,13 +272,15 @@ func TestDataUnavailable(t *testing.T) {
 func TestNothingOfAFailureShows(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	policy := strings.Replace(gatewaytest.Policy, "unit: {row: id}", "unit: {row: id}\n    row_security: per-row", 1)
-	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1,
+		Text: []byte(policy)}); err != nil {
 		t.Fatal(err)
 	}
 	f.Protected.Exec(t, "CREATE FUNCTION boom(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'canary-%', $1; END $$",
 		"ALTER TABLE people ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON people USING (boom(id))")
 	ana := f.client("ana:analyst")
-	_, err := ana.Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: "SELECT count(*) FROM people WHERE region <> 'literal-canary'", Epsilon: "1"}, "")
+	_, err := ana.Query(t.Context(), api.QueryRequest{Dataset: "census",
+		SQL: "SELECT count(*) FROM people WHERE region <> 'literal-canary'", Epsilon: "1"}, "")
 	var p *api.Problem
 	if !errors.As(err, &p) || p.Code != "data/unavailable" || p.Status != 503 {
 		t.Fatalf("%v", err)
@@ -287,7 +296,8 @@ func TestNothingOfAFailureShows(t *testing.T) {
 
 func TestReleaseTag(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
-	answer, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: "SELECT count(*) FROM people", Epsilon: "1"}, "")
+	answer, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: "SELECT count(*) FROM people",
+		Epsilon: "1"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

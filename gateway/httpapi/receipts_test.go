@@ -32,14 +32,15 @@ func (f *front) signed(t *testing.T, signer *gatewaytest.Signer, c call, answer 
 	return f.Receipt(t, signer, response.Header.Get("Noisegate-Receipt"))
 }
 
-// TestReceiptsOfLabels: labels, histograms and sanitised ε carry receipts as answers to queries do, replays too, and whoever holds labels can
-// compare them with what the ledger says was bought.
+// TestReceiptsOfLabels: labels, histograms and sanitised ε carry receipts as answers to queries do, replays too, and
+// whoever holds labels can compare them with what the ledger says was bought.
 //
 // covers: A70
 func TestReceiptsOfLabels(t *testing.T) {
 	f, signer := signing(t)
 	sealedForEpsilon(t, f, "digits", 40)
-	ask := call{path: "/v1/pate/digits/labels", token: "mel:ml", body: `{"queries":["q1","q2","q3"],"mechanism":"gnmax","sigma":"5","return":"histogram"}`}
+	ask := call{path: "/v1/pate/digits/labels", token: "mel:ml",
+		body: `{"queries":["q1","q2","q3"],"mechanism":"gnmax","sigma":"5","return":"histogram"}`}
 	var first, wider, replayed api.LabelResponse
 	receipt := f.signed(t, signer, ask, &first)
 	if string(receipt.Reservation) != first.ReleaseID || f.Settled(t, first.ReleaseID) != hex.EncodeToString(receipt.Answer[:]) {
@@ -62,7 +63,8 @@ func TestReceiptsOfLabels(t *testing.T) {
 
 	// What is all replays was not charged: the receipt names no release, and has the labels themselves.
 	free := f.signed(t, signer, ask, &replayed)
-	if err := free.Check(signer.Public(), []byte(digestOf(t, replayed.Labels))); err != nil || free.Reservation != "" || replayed.ReleaseID != "" {
+	if err := free.Check(signer.Public(), []byte(digestOf(t, replayed.Labels))); err != nil || free.Reservation != "" ||
+		replayed.ReleaseID != "" {
 		t.Errorf("%v, %+v", err, free)
 	}
 }

@@ -70,7 +70,8 @@ func everything(t *testing.T, f *front, question string) map[string]string {
 	keep := func(name string, response *http.Response, text string) {
 		seen[name] = fmt.Sprint(response.StatusCode, perRequest.ReplaceAllString(text, ""))
 	}
-	names := strings.NewReplacer("{dataset}", "census", "{account}", "analyst:ana", "{id}", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "{ensemble}", "votes")
+	names := strings.NewReplacer("{dataset}", "census", "{account}", "analyst:ana", "{id}", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "{ensemble}",
+		"votes")
 	for _, r := range routes() {
 		if r.method != http.MethodGet || strings.Contains(r.pattern, "openapi") {
 			continue
@@ -82,7 +83,8 @@ func everything(t *testing.T, f *front, question string) map[string]string {
 	}
 	response, text := f.do(t, call{method: http.MethodPost, path: "/v1/query", token: "ana:analyst", kind: "application/json", body: question})
 	keep("the same question", response, strings.ReplaceAll(text, `"replayed":true`, ""))
-	response, text = f.do(t, call{method: http.MethodPost, path: "/v1/query/estimate", token: "ana:analyst", kind: "application/json", body: question})
+	response, text = f.do(t, call{method: http.MethodPost, path: "/v1/query/estimate", token: "ana:analyst", kind: "application/json",
+		body: question})
 	keep("its estimate", response, text)
 	return seen
 }
@@ -96,8 +98,9 @@ func differences(a, b map[string]string) (list []string) {
 	return list
 }
 
-// TestNothingShowsBeforeTheBoundary: every route that reads, the question itself and its estimate say the same while a question works and when its work has ended
-// and it waits for its boundary. After the boundary they do not: the test is not blind. Its client has hung up meanwhile.
+// TestNothingShowsBeforeTheBoundary: every route that reads, the question itself and its estimate say the same while a
+// question works and when its work has ended and it waits for its boundary. After the boundary they do not: the test is
+// not blind. Its client has hung up meanwhile.
 //
 // covers: A33 W.3 W.7
 func TestNothingShowsBeforeTheBoundary(t *testing.T) {
@@ -158,7 +161,8 @@ func TestLabelsShowAtTheBoundary(t *testing.T) {
 	}
 	question := api.LabelRequest{Queries: []string{"q0", "q1"}, Mechanism: "gnmax", Sigma: "30"}
 	views := func() string {
-		e, err := f.client("mel:ml").EstimateLabels(t.Context(), "votes", api.LabelEstimateRequest{Queries: question.Queries, Mechanism: "gnmax", Sigma: "30"})
+		e, err := f.client("mel:ml").EstimateLabels(t.Context(), "votes",
+			api.LabelEstimateRequest{Queries: question.Queries, Mechanism: "gnmax", Sigma: "30"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,12 +243,14 @@ func TestCancelBeforeAnyRowIsCharged(t *testing.T) {
 	}
 	asked := make(chan error, 1)
 	go func() {
-		_, err := ana.Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: "SELECT count(*) FROM people", Epsilon: "0.5"}, "key")
+		_, err := ana.Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: "SELECT count(*) FROM people",
+			Epsilon: "0.5"}, "key")
 		asked <- err
 	}()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		var waits int
-		if err := watcher.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits); err != nil {
+		if err := watcher.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = "+
+			"current_database()").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 		if waits == 1 {

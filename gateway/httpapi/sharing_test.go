@@ -11,12 +11,13 @@ import (
 	"noisegate/internal/fault"
 )
 
-// Two analysts ask one question at several prices, over HTTP and on PostgreSQL: whatever they ask for, the dataset pays for the most accurate
-// answer and for nothing else.
+// Two analysts ask one question at several prices, over HTTP and on PostgreSQL: whatever they ask for, the dataset pays
+// for the most accurate answer and for nothing else.
 func TestSharedAtOtherPricesOverHTTP(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	policy := strings.Replace(gatewaytest.Policy, "neighbours: add-remove\n", "neighbours: add-remove\nshare_releases: true\n", 1)
-	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1,
+		Text: []byte(policy)}); err != nil {
 		t.Fatal(err)
 	}
 	spent := func() string {
@@ -29,7 +30,8 @@ func TestSharedAtOtherPricesOverHTTP(t *testing.T) {
 	}
 	ask := func(token, rho string) *api.QueryResponse {
 		t.Helper()
-		got, err := f.client(token).Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Mechanism: "gaussian", Rho: api.Decimal(rho),
+		got, err := f.client(token).Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Mechanism: "gaussian",
+			Rho: api.Decimal(rho),
 			SQL: "SELECT region, count(*) AS n, avg(age) AS age FROM people GROUP BY region ORDER BY n DESC"}, "")
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +70,8 @@ func TestSharedAtOtherPricesOverHTTP(t *testing.T) {
 func TestNothingOfOthersAfterAFreeze(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	policy := strings.Replace(gatewaytest.Policy, "neighbours: add-remove\n", "neighbours: add-remove\nshare_releases: true\n", 1)
-	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+	if _, err := f.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Replaces: 1,
+		Text: []byte(policy)}); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(token string, age int) (*api.QueryResponse, error) {

@@ -9,8 +9,9 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// A foreign table that becomes a partition between the pins and the plan of a statement, which its locks do not hold up, is noticed before an answer
-// leaves: the question is charged, as it may have read rows, and fails as nobody's fault. A plain one is a partition like others.
+// A foreign table that becomes a partition between the pins and the plan of a statement, which its locks do not hold
+// up, is noticed before an answer leaves: the question is charged, as it may have read rows, and fails as nobody's
+// fault. A plain one is a partition like others.
 //
 // covers: R1
 func TestR1PartitionAttachedBehindThePins(t *testing.T) {
@@ -45,7 +46,8 @@ func TestR1PartitionAttachedBehindThePins(t *testing.T) {
 				if time.Now().After(deadline) {
 					t.Fatal("the statement does not begin")
 				}
-				if err := second.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks WHERE relation = 'shops'::regclass AND NOT granted)").Scan(&waiting); err != nil {
+				if err := second.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks WHERE relation = 'shops'::regclass AND "+
+					"NOT granted)").Scan(&waiting); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -62,7 +64,8 @@ func TestR1PartitionAttachedBehindThePins(t *testing.T) {
 			if c.stale && (fault.CodeOf(err) != fault.CodePolicyStale || fault.IsUntouched(err) || !fault.IsExcused(err)) {
 				t.Errorf("%v, untouched %v, excused %v; want policy/stale, charged and excused", err, fault.IsUntouched(err), fault.IsExcused(err))
 			}
-			if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: []sqlrewrite.Pin{pin}}); c.stale != (fault.CodeOf(err) == fault.CodePolicyStale) {
+			if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
+				Pins: []sqlrewrite.Pin{pin}}); c.stale != (fault.CodeOf(err) == fault.CodePolicyStale) {
 				t.Errorf("afterwards: %v", err)
 			}
 		})

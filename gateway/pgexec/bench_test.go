@@ -43,7 +43,8 @@ func BenchmarkVotes(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		ballots, err := e.Collect(d.Votes(b.Context(), pate.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher", Query: "query", Label: "label"}))
+		ballots, err := e.Collect(d.Votes(b.Context(), pate.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher", Query: "query",
+			Label: "label"}))
 		if err != nil || ballots.Queries() != 9000 {
 			b.Fatal(err)
 		}

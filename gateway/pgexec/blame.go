@@ -12,9 +12,9 @@ import (
 	"noisegate/internal/fault"
 )
 
-// A statement that failed after it began counts as a failure of whoever asked, because its failing may depend on a row: it took too long, or too much memory, or
-// too much of a disk; or it took its process along. It does not count where the server was down for everybody. The server says so itself where it can; where it
-// cannot, a new connection tells.
+// A statement that failed after it began counts as a failure of whoever asked, because its failing may depend on a row:
+// it took too long, or too much memory, or too much of a disk; or it took its process along. It does not count where
+// the server was down for everybody. The server says so itself where it can; where it cannot, a new connection tells.
 
 // The conditions that a server reports when it ends a session.
 const (
@@ -51,7 +51,8 @@ func remember(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// farewell takes down a notice that ends a session. Other notices are dropped: they are a channel from the database to whoever reads the log.
+// farewell takes down a notice that ends a session. Other notices are dropped: they are a channel from the database to
+// whoever reads the log.
 func farewell(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	if notice.Code == adminShutdown || notice.Code == crashShutdown {
 		conn.CustomData()[farewellKey] = notice.Code

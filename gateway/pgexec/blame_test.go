@@ -35,7 +35,8 @@ func sleeping(t *testing.T, d *pgexec.Database, admin *pgx.Conn, tag string) (pr
 		if time.Now().After(deadline) {
 			t.Fatal("the statement does not begin")
 		}
-		err := admin.QueryRow(t.Context(), "SELECT coalesce(max(pid), 0) FROM pg_catalog.pg_stat_activity WHERE state = 'active' AND query LIKE $1",
+		err := admin.QueryRow(t.Context(), "SELECT coalesce(max(pid), 0) FROM pg_catalog.pg_stat_activity WHERE state = 'active' AND "+
+			"query LIKE $1",
 			"%pg_sleep%"+tag+"%").Scan(&process)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +50,8 @@ func wantBlame(t *testing.T, name string, outcome chan error, excused bool) {
 	select {
 	case err := <-outcome:
 		if fault.CodeOf(err) != fault.CodeDataUnavailable || fault.IsUntouched(err) || fault.IsExcused(err) != excused {
-			t.Errorf("%s: %v (%v), excused %v, untouched %v; want excused %v", name, err, errors.Unwrap(err), fault.IsExcused(err), fault.IsUntouched(err), excused)
+			t.Errorf("%s: %v (%v), excused %v, untouched %v; want excused %v", name, err, errors.Unwrap(err), fault.IsExcused(err),
+				fault.IsUntouched(err), excused)
 		}
 	case <-time.After(blameDeadline):
 		t.Fatalf("%s: the statement does not end", name)
@@ -87,12 +89,14 @@ func TestFailuresThatCount(t *testing.T) {
 	}
 	wantBlame(t, "time", run(impatient, "SELECT pg_catalog.pg_sleep(10)::text"), false)
 	wantBlame(t, "an error of a row", run(d, "SELECT (1 / (g - 5))::text FROM pg_catalog.generate_series(1, 10) g"), false)
-	confined, err := pgexec.Open(t.Context(), pgexec.Config{DSN: dsn + "&options=-c%20temp_file_limit%3D64", Connections: 1, StatementTimeout: time.Minute})
+	confined, err := pgexec.Open(t.Context(), pgexec.Config{DSN: dsn + "&options=-c%20temp_file_limit%3D64", Connections: 1,
+		StatementTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer confined.Unproven().Close()
-	wantBlame(t, "temporary files", run(confined, "SELECT count(*)::text FROM (SELECT g FROM pg_catalog.generate_series(1, 1000000) g ORDER BY g DESC OFFSET 1) x"), false)
+	wantBlame(t, "temporary files", run(confined, "SELECT count(*)::text FROM (SELECT g FROM pg_catalog.generate_series(1, 1000000) g "+
+		"ORDER BY g DESC OFFSET 1) x"), false)
 
 	admin := connect()
 	process, outcome := sleeping(t, d, admin, "ended")

@@ -54,7 +54,8 @@ func (c *Calculator) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlre
 // refused is the error of a query over nothing private.
 func refused(err error) error {
 	if errors.Is(err, errTooLarge) {
-		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d MiB", maxResult>>20)).WithHint("add LIMIT, or select less")
+		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d MiB",
+			maxResult>>20)).WithHint("add LIMIT, or select less")
 	}
 	return fault.DataUnavailable(quiet(err))
 }

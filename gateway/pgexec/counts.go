@@ -25,8 +25,9 @@ type counted struct {
 	catalog.Counts
 }
 
-// stateText is different when a table was written to: its files, their sizes, and how many rows were ever inserted, updated and deleted. The
-// latter PostgreSQL may say a minute late; what grows in that minute within its pages is found after it.
+// stateText is different when a table was written to: its files, their sizes, and how many rows were ever inserted,
+// updated and deleted. The latter PostgreSQL may say a minute late; what grows in that minute within its pages is found
+// after it.
 const stateText = `SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oid, c.relfilenode, pg_catalog.pg_relation_size(c.oid),
 	pg_catalog.pg_stat_get_tuples_inserted(c.oid), pg_catalog.pg_stat_get_tuples_updated(c.oid), pg_catalog.pg_stat_get_tuples_deleted(c.oid)), ',' ORDER BY c.oid)
 FROM pg_catalog.pg_class c WHERE c.oid = $1::oid OR c.oid IN (SELECT p.relid FROM pg_catalog.pg_partition_tree($1::oid) p)`

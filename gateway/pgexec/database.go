@@ -100,8 +100,9 @@ func (d *Database) Ping(ctx context.Context) error {
 }
 
 // Run executes statements, one after another on one snapshot, and streams their rows, aggregates sealed. Errors before the first
-// statement was sent are [fault.Untouched]: no protected row can have been read. internal/unverified is one of them: a statement that is not
-// proven to be as private as its price is not sent. All others are data/unavailable without any detail.
+// statement was sent are [fault.Untouched]: no protected row can have been read. internal/unverified is one of them: a
+// statement that is not proven to be as private as its price is not sent. All others are data/unavailable without any
+// detail.
 func (d *Database) Run(ctx context.Context, statements ...sqlrewrite.Statement) sqlrewrite.Rows {
 	return func(yield func(sqlrewrite.ExactRow, error) bool) {
 		if err := d.stream(ctx, statements, yield); err != nil {
@@ -202,13 +203,14 @@ func treesOf(pins []sqlrewrite.Pin) []uint32 {
 	return all
 }
 
-// treeText asks, after the statements ran, whether a partition of their tables is a foreign table. ATTACH PARTITION waits for nobody who reads the
-// table, and a statement is planned for the partitions that there are by then, whatever the snapshot of its transaction. So these are looked at
-// again. None was there in between: what is detached waits for the end of this transaction.
+// treeText asks, after the statements ran, whether a partition of their tables is a foreign table. ATTACH PARTITION
+// waits for nobody who reads the table, and a statement is planned for the partitions that there are by then, whatever
+// the snapshot of its transaction. So these are looked at again. None was there in between: what is detached waits for
+// the end of this transaction.
 const treeText = `SELECT EXISTS (SELECT FROM unnest($1::oid[]) AS pin(relation) WHERE ` + foreignPart + `)`
 
-// foreignPart tells whether a partition of a pinned table has no rows of its own. Both functions see the schema as it is, as planning does; pg_class
-// as a table shows what the transaction's snapshot knew.
+// foreignPart tells whether a partition of a pinned table has no rows of its own. Both functions see the schema as it
+// is, as planning does; pg_class as a table shows what the transaction's snapshot knew.
 const foreignPart = `EXISTS (SELECT FROM pg_catalog.pg_partition_tree(pin.relation) t
 					WHERE t.isleaf AND pg_catalog.pg_relation_filenode(t.relid) IS NULL)`
 
@@ -238,7 +240,8 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 }
 
 // begin opens the transaction, locks the tables against changes of their definition, and compares the definitions with
-// the pins; the settings hold in it. The locks come before the transaction's snapshot is taken, so what is compared is what the statement will read.
+// the pins; the settings hold in it. The locks come before the transaction's snapshot is taken, so what is compared is
+// what the statement will read.
 func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, settings ...string) error {
 	if slices.ContainsFunc(pins, func(p sqlrewrite.Pin) bool { return len(p.Columns) == 0 }) {
 		return fault.Internal(errPins) // what pins nothing holds always
@@ -301,15 +304,17 @@ func lockText(pins []sqlrewrite.Pin) string {
 
 // pinText counts what still is as it was pinned: relations, columns, and keys.
 //
-// A relation is the same under the same name; a view is another relation kind, which policies never pin. All that shows in it are its own rows:
-// nothing inherits from it, because of such rows nobody was asked whose they are, and its keys do not hold for them; no partition is a foreign
-// table; no policy of the database hides rows, unless the steward spoke for it. No foreign key leads from it to a table ($5) whose units it was
-// not said to be about.
+// A relation is the same under the same name; a view is another relation kind, which policies never pin. All that shows
+// in it are its own rows: nothing inherits from it, because of such rows nobody was asked whose they are, and its keys
+// do not hold for them; no partition is a foreign table; no policy of the database hides rows, unless the steward spoke
+// for it. No foreign key leads from it to a table ($5) whose units it was not said to be about.
 //
-// A column has the same attribute number, type, modifier and collation, and is never NULL where that is relied upon. It is stored, not computed
-// when it is read; equal texts are identical; and an enum has no casts that run somebody's function. NOT NULL holds once all rows were looked at.
+// A column has the same attribute number, type, modifier and collation, and is never NULL where that is relied upon. It
+// is stored, not computed when it is read; equal texts are identical; and an enum has no casts that run somebody's
+// function. NOT NULL holds once all rows were looked at.
 //
-// A key ($14: the names of columns as a JSON array, in the order of their bytes) is the whole key of a unique index of its table and of nothing else.
+// A key ($14: the names of columns as a JSON array, in the order of their bytes) is the whole key of a unique index of
+// its table and of nothing else.
 //
 // OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query.
 const pinText = `SELECT (SELECT count(*)
@@ -398,7 +403,8 @@ func (p pinned) args() []any {
 		p.of, p.columns, p.numbers, p.types, p.modifiers, p.required, p.collations, p.keyed, p.keys}
 }
 
-// read takes the next result, which is the statement's: seals the aggregates and yields the rows. It reports whether all of them were wanted.
+// read takes the next result, which is the statement's: seals the aggregates and yields the rows. It reports whether
+// all of them were wanted.
 func read(results pgx.BatchResults, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow) bool) (bool, error) {
 	result, err := results.Query()
 	if err != nil {

@@ -75,9 +75,9 @@ func (t *trials) remember(text [sha256.Size]byte, result error) {
 	t.known[text] = result
 }
 
-// Dry runs statements over made-up rows, as the role and on the server that will run them over the tables. Its error is plan/dry-run where the
-// server cannot compute one. All else that can go wrong, from a server that is away to one that is slow, says nothing of a text and is no
-// error here: the statement itself will meet it.
+// Dry runs statements over made-up rows, as the role and on the server that will run them over the tables. Its error is
+// plan/dry-run where the server cannot compute one. All else that can go wrong, from a server that is away to one that
+// is slow, says nothing of a text and is no error here: the statement itself will meet it.
 func (d *Database) Dry(ctx context.Context, runs ...sqlrewrite.DryRun) error {
 	for _, run := range runs {
 		if run.Plain && !d.Distributed() {
@@ -115,8 +115,8 @@ func (d *Database) tried(ctx context.Context, run sqlrewrite.DryRun) (result err
 		result, sure = inTrial(ctx, conn.Conn(), nil, sql, args, nil)
 	}
 	if result == nil && sure && citus {
-		// What its workers are asked is another statement for each kind of query. Planning it plans theirs, and reads no row. A worker is asked for
-		// one of its tasks.
+		// What its workers are asked is another statement for each kind of query. Planning it plans theirs, and reads no row.
+		// A worker is asked for one of its tasks.
 		result, sure = inTrial(ctx, conn.Conn(), run.For.Pins, "EXPLAIN "+run.For.SQL, run.For.Args, workersPlan)
 	}
 	return result, sure
@@ -136,8 +136,10 @@ func workersPlan(line []byte) error {
 // Distributed reports whether tables of the database may lie on other servers, as far as a connection has told yet.
 func (d *Database) Distributed() bool { return d.trials.onCitus() }
 
-// inTrial runs a text in a transaction of its own, which it rolls back, and drops the rows when look, unless it is nil, has seen the first column.
-func inTrial(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, sql string, args []any, look func([]byte) error) (result error, sure bool) {
+// inTrial runs a text in a transaction of its own, which it rolls back, and drops the rows when look, unless it is nil,
+// has seen the first column.
+func inTrial(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, sql string, args []any,
+	look func([]byte) error) (result error, sure bool) {
 	if err := begin(ctx, conn, pins, planCustom, dryTimeout); err != nil {
 		return nil, false // a policy that is stale is found again, before the statement runs
 	}
@@ -159,8 +161,8 @@ func inTrial(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, sql str
 	return planned(result, err)
 }
 
-// planned judges what an EXPLAIN on Citus ended with. Only what the coordinator itself says of a text is sure: a worker's error may be a matter of
-// that moment, and what took too long was not planned.
+// planned judges what an EXPLAIN on Citus ended with. Only what the coordinator itself says of a text is sure: a
+// worker's error may be a matter of that moment, and what took too long was not planned.
 func planned(result, err error) (error, bool) {
 	var server *pgconn.PgError
 	switch {
@@ -187,8 +189,9 @@ func judged(err error) (result error, sure bool) {
 	case server.Code == "57014": // it took too long: no error was seen
 		return nil, true
 	}
-	// The classes of errors of computations and of texts: data exceptions, what a server does not have, syntax and names, limits of programs. Rights
-	// (42501) say nothing of a text: a dry run names the types of enums, which the statement itself does not.
+	// The classes of errors of computations and of texts: data exceptions, what a server does not have, syntax and names,
+	// limits of programs. Rights (42501) say nothing of a text: a dry run names the types of enums, which the statement
+	// itself does not.
 	for _, class := range []string{"22", "0A", "2F", "38", "39", "42", "54"} {
 		if strings.HasPrefix(server.Code, class) && server.Code != "42501" {
 			return fault.DryRun(server.Code), true

@@ -14,7 +14,8 @@ func TestStatementsOfAPlan(t *testing.T) {
 	p := pgtest.Protected(t, ddl)
 	d := open(t, p, nil)
 	good := pins(t, d, "people", "id")
-	snapshot := sqlrewrite.Statement{SQL: "SELECT pg_catalog.pg_current_snapshot()::text, count(*)::text FROM public.people", Keys: 1, Values: 1, Pins: good}
+	snapshot := sqlrewrite.Statement{SQL: "SELECT pg_catalog.pg_current_snapshot()::text, count(*)::text FROM public.people", Keys: 1,
+		Values: 1, Pins: good}
 	keys := sqlrewrite.Statement{SQL: "SELECT i::text, '1' FROM generate_series(1, 3) i", Keys: 1, Values: 1, Pins: good}
 	var parts []int
 	var seen []string

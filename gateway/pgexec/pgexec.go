@@ -42,8 +42,8 @@ const (
 	grace                 = 5 * time.Second
 )
 
-// open makes a pool of connections to a server of an accepted version that accept, unless it is nil, has nothing against. It does not connect yet: a database that is
-// down at start is reported by Ping and by each query.
+// open makes a pool of connections to a server of an accepted version that accept, unless it is nil, has nothing
+// against. It does not connect yet: a database that is down at start is reported by Ping and by each query.
 func open(ctx context.Context, c Config, accept func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
 	if c.Connections < 1 || c.StatementTimeout <= 0 {
 		return nil, errors.New("pgexec: connections and statement timeout must be positive")

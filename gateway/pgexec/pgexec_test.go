@@ -60,7 +60,8 @@ func pins(t testing.TB, d *pgexec.Database, table string, columns ...string) []s
 		if !ok {
 			t.Fatalf("no column %s", name)
 		}
-		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod, NotNull: name == "id"})
+		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
+			NotNull: name == "id"})
 		if name == "id" {
 			pin.Keys = append(pin.Keys, []string{name})
 		}
@@ -159,17 +160,22 @@ func TestUntouchedOnlyBeforeTheStatement(t *testing.T) {
 		untouched bool
 		code      fault.Code
 	}{
-		"table is gone":          {sqlrewrite.Statement{SQL: "SELECT 1", Values: 1, Pins: gone}, true, fault.CodeDataUnavailable},
-		"A29 division by zero":   {sqlrewrite.Statement{SQL: "SELECT sum(1/(age-42)) FROM public.people", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
-		"A30 cast shows a value": {sqlrewrite.Statement{SQL: "SELECT sum(region::int) FROM public.people", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"table is gone": {sqlrewrite.Statement{SQL: "SELECT 1", Values: 1, Pins: gone}, true, fault.CodeDataUnavailable},
+		"A29 division by zero": {sqlrewrite.Statement{SQL: "SELECT sum(1/(age-42)) FROM public.people", Values: 1, Pins: good}, false,
+			fault.CodeDataUnavailable},
+		"A30 cast shows a value": {sqlrewrite.Statement{SQL: "SELECT sum(region::int) FROM public.people", Values: 1, Pins: good}, false,
+			fault.CodeDataUnavailable},
 		"A36 statement timeout": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM generate_series(1, 1000000000)", Values: 1, Pins: good},
 			false, fault.CodeDataUnavailable},
-		"statement is not SQL":      {sqlrewrite.Statement{SQL: "SELEC", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
-		"A49 second statement":      {sqlrewrite.Statement{SQL: "SELECT 1; SELECT 2", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
-		"no right to read":          {sqlrewrite.Statement{SQL: "SELECT count(*) FROM pg_catalog.pg_authid", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
-		"aggregate is no integer":   {sqlrewrite.Statement{SQL: "SELECT avg(age) FROM public.people", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"statement is not SQL": {sqlrewrite.Statement{SQL: "SELEC", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"A49 second statement": {sqlrewrite.Statement{SQL: "SELECT 1; SELECT 2", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"no right to read": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM pg_catalog.pg_authid", Values: 1, Pins: good}, false,
+			fault.CodeDataUnavailable},
+		"aggregate is no integer": {sqlrewrite.Statement{SQL: "SELECT avg(age) FROM public.people", Values: 1, Pins: good}, false,
+			fault.CodeDataUnavailable},
 		"more columns than planned": {sqlrewrite.Statement{SQL: "SELECT 1, 2", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
-		"writing": {sqlrewrite.Statement{SQL: "WITH x AS (INSERT INTO public.people VALUES (-1) RETURNING 1) SELECT 1 FROM x", Values: 1, Pins: good},
+		"writing": {sqlrewrite.Statement{SQL: "WITH x AS (INSERT INTO public.people VALUES (-1) RETURNING 1) SELECT 1 FROM x", Values: 1,
+			Pins: good},
 			false, fault.CodeDataUnavailable},
 	}
 	for name, c := range cases {
@@ -181,7 +187,8 @@ func TestUntouchedOnlyBeforeTheStatement(t *testing.T) {
 			if err.Error() != fault.DataUnavailable(nil).Error() {
 				t.Errorf("the text says more than it should: %v", err)
 			}
-			if cause := errors.Unwrap(unwrapFault(err)); cause == nil || strings.Contains(cause.Error(), "r1") || strings.Contains(cause.Error(), "zero") {
+			if cause := errors.Unwrap(unwrapFault(err)); cause == nil || strings.Contains(cause.Error(), "r1") ||
+				strings.Contains(cause.Error(), "zero") {
 				t.Errorf("the cause for the log is %v", cause)
 			}
 			// The connection is usable again, or replaced.
@@ -210,16 +217,18 @@ func TestChangedTables(t *testing.T) {
 		"column renamed":    "ALTER TABLE people RENAME age TO years",
 		"column made again": "ALTER TABLE people DROP COLUMN age; ALTER TABLE people ADD age int",
 		"column swapped":    "ALTER TABLE people RENAME age TO x; ALTER TABLE people RENAME id TO age",
-		"table replaced":    "ALTER TABLE people RENAME TO old; CREATE TABLE people (id int, region text, age int, score float8); GRANT SELECT ON people TO noisegate_reader",
-		"view instead":      "ALTER TABLE people RENAME TO old; CREATE VIEW people AS SELECT * FROM old; GRANT SELECT ON people TO noisegate_reader",
-		"other schema":      "CREATE SCHEMA s; ALTER TABLE people SET SCHEMA s",
-		"table dropped":     "DROP TABLE people",
-		"key dropped":       "ALTER TABLE people DROP CONSTRAINT people_pkey",
-		"key may be NULL":   "ALTER TABLE people DROP CONSTRAINT people_pkey, ALTER id DROP NOT NULL; ALTER TABLE people ADD UNIQUE (id)",
-		"key of two":        "ALTER TABLE people DROP CONSTRAINT people_pkey, ADD PRIMARY KEY (id, age)",
-		"key with more":     "ALTER TABLE people DROP CONSTRAINT people_pkey; CREATE UNIQUE INDEX ON people (id, lower(region))",
-		"key of some":       "ALTER TABLE people DROP CONSTRAINT people_pkey; CREATE UNIQUE INDEX ON people (id) WHERE age > 0",
-		"children":          "CREATE TABLE more () INHERITS (people); GRANT SELECT ON more TO noisegate_reader",
+		"table replaced": "ALTER TABLE people RENAME TO old; CREATE TABLE people (id int, region text, age int, score float8); GRANT " +
+			"SELECT ON people TO noisegate_reader",
+		"view instead": "ALTER TABLE people RENAME TO old; CREATE VIEW people AS SELECT * FROM old; GRANT SELECT ON people TO " +
+			"noisegate_reader",
+		"other schema":    "CREATE SCHEMA s; ALTER TABLE people SET SCHEMA s",
+		"table dropped":   "DROP TABLE people",
+		"key dropped":     "ALTER TABLE people DROP CONSTRAINT people_pkey",
+		"key may be NULL": "ALTER TABLE people DROP CONSTRAINT people_pkey, ALTER id DROP NOT NULL; ALTER TABLE people ADD UNIQUE (id)",
+		"key of two":      "ALTER TABLE people DROP CONSTRAINT people_pkey, ADD PRIMARY KEY (id, age)",
+		"key with more":   "ALTER TABLE people DROP CONSTRAINT people_pkey; CREATE UNIQUE INDEX ON people (id, lower(region))",
+		"key of some":     "ALTER TABLE people DROP CONSTRAINT people_pkey; CREATE UNIQUE INDEX ON people (id) WHERE age > 0",
+		"children":        "CREATE TABLE more () INHERITS (people); GRANT SELECT ON more TO noisegate_reader",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,7 +255,8 @@ func TestPinWithoutColumns(t *testing.T) {
 	p := pgtest.Protected(t, ddl)
 	d := open(t, p, nil)
 	bare := pins(t, d, "people")
-	if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: bare}); fault.CodeOf(err) != fault.CodeInternal || !fault.IsUntouched(err) {
+	if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
+		Pins: bare}); fault.CodeOf(err) != fault.CodeInternal || !fault.IsUntouched(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -266,7 +276,8 @@ func TestNoFreeConnection(t *testing.T) {
 	})
 	<-started
 	time.Sleep(50 * time.Millisecond)
-	if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: good}); fault.CodeOf(err) != fault.CodeDataUnavailable || !fault.IsUntouched(err) {
+	if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
+		Pins: good}); fault.CodeOf(err) != fault.CodeDataUnavailable || !fault.IsUntouched(err) {
 		t.Errorf("got %v", err)
 	}
 	wait.Wait()
@@ -333,7 +344,8 @@ func TestSessionSettings(t *testing.T) {
 func TestRanges(t *testing.T) {
 	p := pgtest.Protected(t, "CREATE TABLE visits (person int); INSERT INTO visits SELECT g * g FROM generate_series(1, 1000) g")
 	d := open(t, p, nil)
-	statement := sqlrewrite.Statement{SQL: "SELECT $1::int::text, $2::int::text, $3::int::text", Args: []any{int64(0), int64(0), int64(0)}, Keys: 3,
+	statement := sqlrewrite.Statement{SQL: "SELECT $1::int::text, $2::int::text, $3::int::text",
+		Args: []any{int64(0), int64(0), int64(0)}, Keys: 3,
 		Pieces: true, Ranges: &sqlrewrite.Ranges{Schema: "public", Table: "visits", Column: "person", Args: []int{1, 2, 3}}}
 	ends := func() []int {
 		rows, err := collect(t, d, statement)
@@ -368,7 +380,8 @@ func TestTextsOutsideTheClientsEncoding(t *testing.T) {
 	p := pgtest.Protected(t, ddl, "INSERT INTO people VALUES (101, U&'\\017elu\\0165', 1)")
 	p.Exec(t, "ALTER DATABASE "+p.Name+" SET client_encoding = 'LATIN1'")
 	d := open(t, p, nil)
-	rows, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT region::text, count(*)::text FROM public.people WHERE id > 100 GROUP BY region",
+	rows, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT region::text, count(*)::text FROM public.people WHERE id > 100 GROUP " +
+		"BY region",
 		Keys: 1, Values: 1, Pins: pins(t, d, "people", "region")})
 	if err != nil || len(rows) != 1 || rows[0].Keys[0].Text != "žluť" {
 		t.Errorf("%v, %v", rows, errors.Unwrap(err))
@@ -383,7 +396,8 @@ func TestDatabaseInAnotherEncoding(t *testing.T) {
 	ascii := p.Name + "_ascii"
 	p.Exec(t, "CREATE DATABASE "+ascii+" TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
 	t.Cleanup(func() { p.Exec(t, "DROP DATABASE "+ascii+" WITH (FORCE)") })
-	d, err := pgexec.Open(t.Context(), pgexec.Config{DSN: strings.ReplaceAll(p.DSN, p.Name, ascii), Connections: 1, StatementTimeout: time.Second})
+	d, err := pgexec.Open(t.Context(), pgexec.Config{DSN: strings.ReplaceAll(p.DSN, p.Name, ascii), Connections: 1,
+		StatementTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +429,8 @@ func TestCompute(t *testing.T) {
 	text := func(s string) catalog.Key { return catalog.Key{Text: s} }
 	null := catalog.Key{Null: true}
 	want := []sqlrewrite.PostRow{
-		{Values: []catalog.Key{text("c"), text("9"), text("3"), text("true"), text("2.2500000000000000"), text("9"), text("infinity")}, Ordinal: 2},
+		{Values: []catalog.Key{text("c"), text("9"), text("3"), text("true"), text("2.2500000000000000"), text("9"), text("infinity")},
+			Ordinal: 2},
 		{Values: []catalog.Key{null, text("7"), null, text("true"), text("1.7500000000000000"), text("7"), text("2020-01-02")}, Ordinal: 1},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
@@ -454,7 +469,8 @@ func TestOpenRefuses(t *testing.T) {
 
 func calculator(t *testing.T) *pgexec.Calculator {
 	t.Helper()
-	c, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 2, StatementTimeout: 5 * time.Second})
+	c, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 2,
+		StatementTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,15 +58,18 @@ func provenPin(t *testing.T, s *catalog.Snapshot, table string) sqlrewrite.Pin {
 	if !ok {
 		t.Fatal(table)
 	}
-	pin := sqlrewrite.Pin{Schema: of.Schema, Table: of.Name, OID: of.OID, RowSecurity: of.RowSecurity, Partitioned: of.Partitioned, Apart: of.Apart, Keys: of.Unique}
+	pin := sqlrewrite.Pin{Schema: of.Schema, Table: of.Name, OID: of.OID, RowSecurity: of.RowSecurity, Partitioned: of.Partitioned,
+		Apart: of.Apart, Keys: of.Unique}
 	for _, c := range of.Columns {
-		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod, Collation: c.Collation,
-			NotNull: of.Unit.Kind == catalog.RowUnit && c.Name == of.Unit.Column})
+		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
+			Collation: c.Collation,
+			NotNull:   of.Unit.Kind == catalog.RowUnit && c.Name == of.Unit.Column})
 	}
 	return pin
 }
 
-// What the schema proved when the policy was applied holds when a statement runs, by its own transaction; else it does not run, and is free.
+// What the schema proved when the policy was applied holds when a statement runs, by its own transaction; else it does
+// not run, and is free.
 //
 // covers: P1 P3 P4 R1 A59
 func TestPinsOfWhatTheSchemaProves(t *testing.T) {
@@ -81,11 +84,14 @@ func TestPinsOfWhatTheSchemaProves(t *testing.T) {
 		"inherited":                   {"people", "CREATE TABLE more (LIKE people); ALTER TABLE more INHERIT people", false},
 		"a partition more":            {"visits", "CREATE TABLE visits_2 PARTITION OF visits FOR VALUES FROM (9) TO (99)", true},
 		"a foreign partition":         {"calls", "CREATE FOREIGN TABLE far PARTITION OF calls DEFAULT SERVER away", false},
-		"a foreign partition, deeper": {"calls", "CREATE TABLE calls_2 PARTITION OF calls DEFAULT PARTITION BY RANGE (who); CREATE FOREIGN TABLE far PARTITION OF calls_2 DEFAULT SERVER away", false},
-		"a blind collation":           {"people", "ALTER TABLE people ALTER name TYPE text COLLATE blind", false},
-		"another collation":           {"people", "ALTER TABLE people ALTER code TYPE text COLLATE other", false},
-		"another deterministic one":   {"people", "ALTER TABLE people ALTER name TYPE text COLLATE other", true}, // the default was not recorded by earlier versions
-		"casts of an enum":            {"people", "CREATE FUNCTION tell(mood) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$; CREATE CAST (mood AS text) WITH FUNCTION tell(mood)", false},
+		"a foreign partition, deeper": {"calls", "CREATE TABLE calls_2 PARTITION OF calls DEFAULT PARTITION BY RANGE (who); CREATE " +
+			"FOREIGN TABLE far PARTITION OF calls_2 DEFAULT SERVER away", false},
+		"a blind collation": {"people", "ALTER TABLE people ALTER name TYPE text COLLATE blind", false},
+		"another collation": {"people", "ALTER TABLE people ALTER code TYPE text COLLATE other", false},
+		// the default was not recorded by earlier versions
+		"another deterministic one": {"people", "ALTER TABLE people ALTER name TYPE text COLLATE other", true},
+		"casts of an enum": {"people", "CREATE FUNCTION tell(mood) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$; CREATE CAST " +
+			"(mood AS text) WITH FUNCTION tell(mood)", false},
 		"a public table of people":    {"shops", "ALTER TABLE shops ADD FOREIGN KEY (boss) REFERENCES people", false},
 		"one that is not looked at":   {"shops", "ALTER TABLE shops ADD FOREIGN KEY (boss) REFERENCES people NOT VALID", false},
 		"a foreign key to one's kind": {"visits", "ALTER TABLE visits ADD FOREIGN KEY (who) REFERENCES people", true},
@@ -96,7 +102,8 @@ func TestPinsOfWhatTheSchemaProves(t *testing.T) {
 			t.Parallel()
 			p := pgtest.Protected(t, provenDDL)
 			d := open(t, p, nil)
-			statement := sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: []sqlrewrite.Pin{provenPin(t, provenSnapshot(t, d, provenPolicy), c.table)}}
+			statement := sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
+				Pins: []sqlrewrite.Pin{provenPin(t, provenSnapshot(t, d, provenPolicy), c.table)}}
 			if _, err := collect(t, d, statement); err != nil {
 				t.Fatalf("before the change: %v", err)
 			}

@@ -29,7 +29,8 @@ func TestVotesAreText(t *testing.T) {
 		{"null", "int2", "boolean"}:   {Teacher: "", Query: "7", Label: "true"},
 	} {
 		var got []pate.Vote
-		for vote, err := range d.Votes(t.Context(), pate.VoteTable{Schema: "public", Table: "votes", Teacher: columns[0], Query: columns[1], Label: columns[2]}) {
+		for vote, err := range d.Votes(t.Context(), pate.VoteTable{Schema: "public", Table: "votes", Teacher: columns[0], Query: columns[1],
+			Label: columns[2]}) {
 			if err != nil {
 				t.Fatalf("%v: %v", columns, err)
 			}

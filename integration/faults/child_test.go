@@ -116,12 +116,13 @@ func (c *child) goroutines(t *testing.T) int {
 
 // assemble puts a gateway with a trap in its way behind HTTP. Change, if there is one, puts other parts in.
 func assemble(ctx context.Context, d gatewaytest.Databases, t *trap, change func(*gateway.Config)) (http.Handler, error) {
-	g, err := gatewaytest.Assemble(ctx, d, gatewaytest.Options{Fairness: gateway.Fairness{Places: 64, PerAnalyst: 64}, Change: func(c *gateway.Config) {
-		t.stand(c)
-		if change != nil {
-			change(c)
-		}
-	}})
+	g, err := gatewaytest.Assemble(ctx, d, gatewaytest.Options{Fairness: gateway.Fairness{Places: 64, PerAnalyst: 64},
+		Change: func(c *gateway.Config) {
+			t.stand(c)
+			if change != nil {
+				change(c)
+			}
+		}})
 	if err != nil {
 		return nil, err
 	}

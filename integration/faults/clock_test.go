@@ -85,8 +85,8 @@ func tenths(questions int) api.Decimal {
 	return api.Decimal(fmt.Sprintf("%d.%d", questions/10, questions%10))
 }
 
-// spentTooSoon gives the reservations that came before the tranche that they are of, by the journal's own time, which is the time by which it
-// was decided. Each tranche counts for so much less than it is.
+// spentTooSoon gives the reservations that came before the tranche that they are of, by the journal's own time, which
+// is the time by which it was decided. Each tranche counts for so much less than it is.
 func (s *site) spentTooSoon(t *testing.T, less int64) []string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.super)
@@ -110,8 +110,9 @@ func (s *site) spentTooSoon(t *testing.T, less int64) []string {
 	return found
 }
 
-// TestClientsAcrossTheEdge has 64 clients at two gateways ask while the server's clock passes from one tranche to the next, again and again: by the time of
-// each charge no more was charged than was released, and what is released can be spent.
+// TestClientsAcrossTheEdge has 64 clients at two gateways ask while the server's clock passes from one tranche to the
+// next, again and again: by the time of each charge no more was charged than was released, and what is released can be
+// spent.
 //
 // covers: F15
 func TestClientsAcrossTheEdge(t *testing.T) {
@@ -156,8 +157,8 @@ func (s *site) answered(t *testing.T, releases int) {
 	})
 }
 
-// TestServerClockSteps turns the clock of the ledger's server to and fro: each tranche opens once, when its time comes for the first time, and
-// none opens because a clock was set back.
+// TestServerClockSteps turns the clock of the ledger's server to and fro: each tranche opens once, when its time comes
+// for the first time, and none opens because a clock was set back.
 //
 // covers: F14
 func TestServerClockSteps(t *testing.T) {
@@ -171,7 +172,8 @@ func TestServerClockSteps(t *testing.T) {
 	const day = 24 * time.Hour
 	var latest time.Duration
 	given := 0
-	for _, at := range []time.Duration{0, time.Hour, 0, -time.Hour, time.Hour, 2 * time.Hour, -day, day, 0, until(2038), until(2100), until(1999)} {
+	for _, at := range []time.Duration{0, time.Hour, 0, -time.Hour, time.Hour, 2 * time.Hour, -day, day, 0, until(2038), until(2100),
+		until(1999)} {
 		s.turn(t, at.Truncate(time.Hour)+30*time.Minute) // far from any edge, however long the questions take
 		latest = max(latest, at)
 		open := min(each*(1+int(latest/time.Hour)), all)

@@ -35,7 +35,8 @@ func (b breakable) Run(ctx context.Context, s ...sqlrewrite.Statement) sqlrewrit
 
 // covers: W.5 A36 A43
 //
-// Failures are counted in the ledger: a gateway that is started anew, and another one beside it, know of them. A steward resets them, and the journal, which verifies, says who.
+// Failures are counted in the ledger: a gateway that is started anew, and another one beside it, know of them. A
+// steward resets them, and the journal, which verifies, says who.
 func TestFailuresOverHTTP(t *testing.T) {
 	var broken atomic.Bool
 	options := gatewaytest.Options{Change: func(c *gateway.Config) {
@@ -81,7 +82,8 @@ func TestFailuresOverHTTP(t *testing.T) {
 	before := f.Entries(t)
 	stopped("the gateway", overHTTP)
 	// Another gateway on the same ledger, and one that was started anew.
-	other, err := gatewaytest.Assemble(t.Context(), gatewaytest.Databases{Ledger: f.Control.LedgerDSN, Reader: f.Protected.ReaderDSN}, gatewaytest.Options{})
+	other, err := gatewaytest.Assemble(t.Context(), gatewaytest.Databases{Ledger: f.Control.LedgerDSN, Reader: f.Protected.ReaderDSN},
+		gatewaytest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +99,8 @@ func TestFailuresOverHTTP(t *testing.T) {
 	if _, err := bob.Query(t.Context(), numbered(7), ""); err != nil {
 		t.Errorf("another analyst: %v", err)
 	}
-	if reset, err := sam.ResetFailures(t.Context(), gatewaytest.Dataset, "analyst:ana"); err != nil || reset.Reset != 5 || reset.MaxFailures != 5 {
+	if reset, err := sam.ResetFailures(t.Context(), gatewaytest.Dataset, "analyst:ana"); err != nil || reset.Reset != 5 ||
+		reset.MaxFailures != 5 {
 		t.Fatalf("%+v, %v", reset, err)
 	}
 	if err := overHTTP(numbered(7)); err != nil {

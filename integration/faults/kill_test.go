@@ -81,7 +81,8 @@ func (s *site) installHold(t *testing.T) {
 }
 
 // killWhileHeld kills the gateway while PostgreSQL is held with one of its reservations, and then lets PostgreSQL go on: what
-// it had not been told to commit goes, and what it had been told to commit stays. Beside begins once the reservation is held: others queue behind it.
+// it had not been told to commit goes, and what it had been told to commit stays. Beside begins once the reservation is
+// held: others queue behind it.
 func (s *site) killWhileHeld(t *testing.T, c *child, at point, beside func()) {
 	t.Helper()
 	time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)

@@ -34,7 +34,8 @@ func (s *site) widen(t *testing.T, url string, keys int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wider := strings.Replace(string(document), "tables:\n", "tables:\n  wide:\n    unit: {row: id}\n    columns:\n      k: {keys: private}\n      n: {bounds: [0, 1]}\n", 1)
+	wider := strings.Replace(string(document), "tables:\n", "tables:\n  wide:\n    unit: {row: id}\n    columns:\n      k: {keys: "+
+		"private}\n      n: {bounds: [0, 1]}\n", 1)
 	if _, err := steward.SetPolicy(t.Context(), gatewaytest.Dataset, []byte(wider), version); err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +47,8 @@ func (s *site) widen(t *testing.T, url string, keys int) {
 	}
 }
 
-// TestScarceMemory asks a gateway that should do with 128 MiB for many answers at a time, of several MiB each: every one comes whole, the same bytes to everybody, or is
-// refused. Afterwards it answers as before.
+// TestScarceMemory asks a gateway that should do with 128 MiB for many answers at a time, of several MiB each: every
+// one comes whole, the same bytes to everybody, or is refused. Afterwards it answers as before.
 //
 // covers: F16
 func TestScarceMemory(t *testing.T) {
@@ -156,8 +157,8 @@ func hangUp(open []net.Conn) {
 	}
 }
 
-// TestIdleConnections keeps 5,000 connections open, as far as this machine lets it, of which half have asked something and half have said nothing: health and answers
-// come all the same.
+// TestIdleConnections keeps 5,000 connections open, as far as this machine lets it, of which half have asked something
+// and half have said nothing: health and answers come all the same.
 //
 // covers: F17
 func TestIdleConnections(t *testing.T) {
@@ -196,8 +197,8 @@ func healthy(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// TestNoDescriptors leaves a gateway with no file descriptor to spare, under load: who gets no answer was charged nothing that is lost. When the idle connections have gone, it
-// answers again by itself.
+// TestNoDescriptors leaves a gateway with no file descriptor to spare, under load: who gets no answer was charged
+// nothing that is lost. When the idle connections have gone, it answers again by itself.
 //
 // covers: F17
 func TestNoDescriptors(t *testing.T) {
@@ -220,8 +221,8 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// TestDataPoolExhausted holds every connection to the protected database: what needs none of them is answered. Whoever waited gets an answer or is
-// refused for free.
+// TestDataPoolExhausted holds every connection to the protected database: what needs none of them is answered. Whoever
+// waited gets an answer or is refused for free.
 //
 // covers: F17
 func TestDataPoolExhausted(t *testing.T) {
@@ -288,7 +289,8 @@ func (s *site) waiting(t *testing.T, readers int) {
 	defer conn.Close(t.Context())
 	within(t, "not all connections are held", func() bool {
 		var now int
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&now); err != nil {
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "+
+			"wait_event_type = 'Lock'").Scan(&now); err != nil {
 			t.Fatal(err)
 		}
 		return now >= readers

@@ -20,8 +20,8 @@ import (
 // healsWithin is how soon there must be an answer again after a database is back.
 const healsWithin = 3 * time.Second
 
-// TestPostgresStoppedUnderLoad stops the ledger's server, in turn as a power failure would and with SIGKILL, and starts it again. Two gateways are
-// at work, so that each finds what the other wrote where its own transaction was lost.
+// TestPostgresStoppedUnderLoad stops the ledger's server, in turn as a power failure would and with SIGKILL, and starts
+// it again. Two gateways are at work, so that each finds what the other wrote where its own transaction was lost.
 //
 // covers: F03
 func TestPostgresStoppedUnderLoad(t *testing.T) {
@@ -146,8 +146,9 @@ func TestDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Dir: filepath.Join(dir, "server"), Settings: map[string]string{
-		"fsync": "on", "full_page_writes": "on", "max_wal_size": "32MB", "min_wal_size": "32MB", "shared_buffers": "16MB"}})
+	server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Dir: filepath.Join(dir, "server"),
+		Settings: map[string]string{
+			"fsync": "on", "full_page_writes": "on", "max_wal_size": "32MB", "min_wal_size": "32MB", "shared_buffers": "16MB"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,7 +161,8 @@ func (s *site) load(t *testing.T, n *numbers, url string, clients int) *load {
 }
 
 func question(i int) api.QueryRequest {
-	return api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: fmt.Sprintf("SELECT count(*) FROM people WHERE age <> %d", 1000+i), Epsilon: "0.1"}
+	return api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: fmt.Sprintf("SELECT count(*) FROM people WHERE age <> %d", 1000+i),
+		Epsilon: "0.1"}
 }
 
 // ask asks question i, again under the same key, and something else under the same key.
@@ -228,7 +229,8 @@ func (l *load) stop(t *testing.T, expected ...string) {
 	for _, err := range l.strange {
 		t.Error(err)
 	}
-	allowed := map[string]bool{"": true, "budget/exhausted": true, "budget/lost-answer": true, "request/in-flight": true, "data/unavailable": true}
+	allowed := map[string]bool{"": true, "budget/exhausted": true, "budget/lost-answer": true, "request/in-flight": true,
+		"data/unavailable": true}
 	for _, code := range expected {
 		allowed[code] = true
 	}

@@ -83,8 +83,9 @@ func (s *soak) poisonAny(t *testing.T, wire *toxiproxy.Proxy) {
 
 func pick[T any](from []T) T { return from[rand.IntN(len(from))] }
 
-// TestSoak has 64 clients at two gateways ask, ask again and look around, while all kinds of damage come in turn. After each the ledger is judged. The gateway that lives through it all
-// has as many goroutines in the end as at the beginning; how its memory and its answers' times went is told.
+// TestSoak has 64 clients at two gateways ask, ask again and look around, while all kinds of damage come in turn. After
+// each the ledger is judged. The gateway that lives through it all has as many goroutines in the end as at the
+// beginning; how its memory and its answers' times went is told.
 //
 // covers: F24
 func TestSoak(t *testing.T) {
@@ -126,7 +127,8 @@ func TestSoak(t *testing.T) {
 	s.check(t, "all of it")
 	settled(t, base, func() int { return s.steady.goroutines(t) })
 	asked, answered := s.judge.Told.Counts()
-	t.Logf("%d faults in %v, %d questions, %d answers; memory %s; answers %s", done, time.Since(start).Round(time.Second), asked, answered, slope(memory), drift(loads[0].waits))
+	t.Logf("%d faults in %v, %d questions, %d answers; memory %s; answers %s", done, time.Since(start).Round(time.Second), asked,
+		answered, slope(memory), drift(loads[0].waits))
 }
 
 func shuffled(kinds map[string]func(*testing.T)) (names []string) {

@@ -111,7 +111,8 @@ func unmentioned(tests map[string]test, rows map[string][]string) []mention {
 func unlisted(tests map[string]test, rows map[string][]string) []Finding {
 	var found []Finding
 	for _, m := range unmentioned(tests, rows) {
-		found = append(found, Finding{threatModelPage, fmt.Sprintf("%s does not name %s (%s); make golden adds it", m.id, m.test, tests[m.test].file)})
+		found = append(found, Finding{threatModelPage, fmt.Sprintf("%s does not name %s (%s); make golden adds it", m.id, m.test,
+			tests[m.test].file)})
 	}
 	return found
 }
@@ -195,7 +196,8 @@ func checkTestNames(t *Tree) []Finding {
 		}
 		for _, fn := range testsOf(f) {
 			if id := nameIDs().FindString(fn.Name.Name); id != "" {
-				found = append(found, Finding{t.at(fn), fmt.Sprintf("%s has an ID in its name: say what it tests, and \"// covers: %s\" in its comment", fn.Name.Name, id)})
+				found = append(found, Finding{t.at(fn), fmt.Sprintf("%s has an ID in its name: say what it tests, and \"// covers: %s\" in its "+
+					"comment", fn.Name.Name, id)})
 			}
 		}
 	}

@@ -74,9 +74,11 @@ func layers() []layer {
 		{dir: "gateway/auth", own: []string{"internal/fault", "internal/strictjson"}, others: []library{only(jwt), only(keyfunc), only(jwkset)}},
 		{dir: "gateway", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "budget", "api", "gateway/auth", "pate"},
 			others: []library{only(xsync)}},
-		{dir: "gateway/pgexec", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "internal/pgrole", "internal/pgversion", "pate"},
+		{dir: "gateway/pgexec", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "internal/pgrole",
+			"internal/pgversion", "pate"},
 			others: []library{only(pgx)}},
-		{dir: "gateway/httpapi", own: []string{"internal/fault", "internal/strictjson", "gateway", "gateway/auth", "api", "pate"}, others: []library{only(chi), only(xsync)}},
+		{dir: "gateway/httpapi", own: []string{"internal/fault", "internal/strictjson", "gateway", "gateway/auth", "api", "pate"},
+			others: []library{only(chi), only(xsync)}},
 		{dir: "gateway/gatewaytest", own: []string{"budget", "catalog", "gateway", "gateway/pgexec", "mechanisms", "pate", "internal/pgserver",
 			"internal/pgtest", "internal/randomtest"}, others: []library{only(pgx)}},
 		{dir: "cmd/noisegate/demodata", pure: true},
@@ -84,16 +86,19 @@ func layers() []layer {
 		{dir: "deploy/examples/pate/digits", pure: true},
 		{dir: "cmd/noisegate", own: []string{"*"}, others: []library{only(kong), only(pgx), only(yaml), only(jwt), only(xsync)}},
 		{dir: "integration/invariants", own: []string{"api"}, others: []library{only(pgx)}},
-		{dir: "integration/faults", own: []string{"integration/invariants", "api", "budget", "gateway", "gateway/auth", "gateway/gatewaytest", "gateway/httpapi",
+		{dir: "integration/faults", own: []string{"integration/invariants", "api", "budget", "gateway", "gateway/auth",
+			"gateway/gatewaytest", "gateway/httpapi",
 			"internal/fault", "internal/pgserver", "internal/pgtest", "mechanisms", "sqlrewrite"}, others: []library{only(pgx)}},
-		{dir: "integration", own: []string{"integration/invariants", "api", "internal/pgtest", "internal/pgserver", "internal/stattest"}, others: []library{only(pgx)}},
+		{dir: "integration", own: []string{"integration/invariants", "api", "internal/pgtest", "internal/pgserver", "internal/stattest"},
+			others: []library{only(pgx)}},
 	}
 }
 
 // testOwn and testOthers are what every test may import besides what its package may. Package integration
 // tests the finished binary and gets only the libraries.
 func testOwn() []string {
-	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "internal/randomtest", "budget/budgettest", "gateway/gatewaytest",
+	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "internal/randomtest", "budget/budgettest",
+		"gateway/gatewaytest",
 		"migrations", "deploy", "mechanisms", "internal/fault"}
 }
 

@@ -49,8 +49,8 @@ func Rules() []Rule {
 // maxUnmapped is how many files a package may have before its comment needs a map of them.
 const maxUnmapped = 50
 
-// checkFileMaps wants the comment of a large package to name every file of it but its own, once, and no other. A smaller package may have such
-// a section, "# Map", too.
+// checkFileMaps wants the comment of a large package to name every file of it but its own, once, and no other. A
+// smaller package may have such a section, "# Map", too.
 func checkFileMaps(t *Tree) []Finding {
 	const heading = "# Map\n"
 	name := regexp.MustCompile(`\b\w+\.go\b`)
@@ -139,8 +139,9 @@ func checkSamplerSource(t *Tree) []Finding {
 	return uses(t, "", "NewSamplerFrom", func(f *File) bool { return f.Dir == "mechanisms" || f.Dir == "gateway/gatewaytest" })
 }
 
-// checkFixedNoise finds tests whose noise differs from run to run, so that a verdict about it may go wrong in any of them. Benchmarks give no verdict;
-// packages of integration test the real binary and say how often that goes wrong (docs/testing.md).
+// checkFixedNoise finds tests whose noise differs from run to run, so that a verdict about it may go wrong in any of
+// them. Benchmarks give no verdict; packages of integration test the real binary and say how often that goes wrong
+// (docs/testing.md).
 func checkFixedNoise(t *Tree) []Finding {
 	var found []Finding
 	for _, f := range t.Files {
@@ -284,8 +285,8 @@ func checkMarkers(t *Tree) []Finding {
 	return found
 }
 
-// checkSkips allows t.Skip only with a message that names the shared data, with the message "-short: ..." directly under a condition of testing.Short(), and in
-// the file that skips outside CI what needs a program of a page's readers.
+// checkSkips allows t.Skip only with a message that names the shared data, with the message "-short: ..." directly
+// under a condition of testing.Short(), and in the file that skips outside CI what needs a program of a page's readers.
 func checkSkips(t *Tree) []Finding {
 	const readersPrograms = "internal/pgtest/need.go"
 	var found []Finding

@@ -23,7 +23,8 @@ func AuthInvalid(cause error) *Error {
 
 // AuthExpired answers a genuine token whose time is over.
 func AuthExpired(at time.Time) *Error {
-	return &Error{Code: CodeAuthExpired, Msg: "the token expired at " + at.UTC().Format(time.RFC3339), Hint: "get a new token from the identity provider"}
+	return &Error{Code: CodeAuthExpired, Msg: "the token expired at " + at.UTC().Format(time.RFC3339),
+		Hint: "get a new token from the identity provider"}
 }
 
 // AuthForbidden answers a caller whose roles do not allow the request. Role is the one that would.

@@ -70,17 +70,20 @@ func BudgetOverQueryCap(needed, most string) *Error {
 }
 
 // BudgetUnderFloor refuses a release of protected rows that costs less than any may: what is left of every channel that no noise covers is
-// bounded by the number of questions. What is "the question", "a slot of the plan" and the like; least is the floor in ε, leastRho the ρ that stands for it.
+// bounded by the number of questions. What is "the question", "a slot of the plan" and the like; least is the floor in
+// ε, leastRho the ρ that stands for it.
 func BudgetUnderFloor(what, least, leastRho string) *Error {
 	return &Error{
-		Code:    CodeBudgetUnderFloor,
-		Msg:     fmt.Sprintf("%s costs less than epsilon %s, or rho %s of Gaussian noise, and nothing that reads protected rows may", what, least, leastRho),
+		Code: CodeBudgetUnderFloor,
+		Msg: fmt.Sprintf("%s costs less than epsilon %s, or rho %s of Gaussian noise, and nothing that reads protected rows may", what,
+			least, leastRho),
 		Hint:    "ask with at least that epsilon or rho: the answer is the more accurate for it",
 		Details: []Detail{{Name: "min_epsilon", Value: least}, {Name: "min_rho", Value: leastRho}},
 	}
 }
 
-// BudgetMechanism refuses a charge with a mechanism that an account does not take. Scope is dataset, group, analyst or ensemble; takes is what it takes.
+// BudgetMechanism refuses a charge with a mechanism that an account does not take. Scope is dataset, group, analyst or
+// ensemble; takes is what it takes.
 func BudgetMechanism(scope, takes string) *Error {
 	return &Error{
 		Code:    CodeBudgetMechanism,
@@ -93,9 +96,10 @@ func BudgetMechanism(scope, takes string) *Error {
 // BudgetFailures refuses a new question of an analyst so many of whose questions failed within a day.
 func BudgetFailures(failures int64) *Error {
 	return &Error{
-		Code:    CodeBudgetFailures,
-		Msg:     fmt.Sprintf("%d of your questions failed within 24 hours after they had begun, and a failure may depend on the data", failures),
-		Hint:    "ask the data steward (noisegate budget reset-failures), or ask again when the failures are a day old; answers that you have already are free",
+		Code: CodeBudgetFailures,
+		Msg:  fmt.Sprintf("%d of your questions failed within 24 hours after they had begun, and a failure may depend on the data", failures),
+		Hint: "ask the data steward (noisegate budget reset-failures), or ask again when the failures are a day old; answers that you " +
+			"have already are free",
 		Details: []Detail{{Name: "failures", Value: strconv.FormatInt(failures, 10)}},
 	}
 }
@@ -114,7 +118,8 @@ func BudgetReplayOnly() *Error {
 
 // BudgetFrozen refuses a new question on an account that a steward stopped for now.
 func BudgetFrozen() *Error {
-	return &Error{Code: CodeBudgetFrozen, Msg: "new questions are stopped for now", Hint: "ask the data steward; answers that you have already are free"}
+	return &Error{Code: CodeBudgetFrozen, Msg: "new questions are stopped for now",
+		Hint: "ask the data steward; answers that you have already are free"}
 }
 
 // BudgetTrancheClosed refuses a charge that the caller's own account admits only once more of its cap is released.

@@ -6,8 +6,8 @@ const CodeInternal Code = "internal"
 // CodeUnverified is a statement that is not proven to move as little as its price was computed for.
 const CodeUnverified Code = "internal/unverified"
 
-// Unverified refuses to run a statement. The cause says which rule it breaks and how it is written, for the log: its constants are parameters,
-// so that no value is in it.
+// Unverified refuses to run a statement. The cause says which rule it breaks and how it is written, for the log: its
+// constants are parameters, so that no value is in it.
 func Unverified(cause error) *Error {
 	return &Error{Code: CodeUnverified, Msg: "the statement of this query could not be proven to be private, and was not run",
 		Hint: "nothing was charged; give the request id to the operator, and write the query in another way", Err: cause}

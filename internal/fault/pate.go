@@ -41,7 +41,8 @@ func PateSealed(name string) *Error {
 
 // PateRedefined refuses votes for a version that was replaced by another one meanwhile, and one of two definitions at once.
 func PateRedefined() *Error {
-	return &Error{Code: CodePateRedefined, Msg: "the ensemble was defined anew at the same time", Hint: "look at the definition, then load its votes"}
+	return &Error{Code: CodePateRedefined, Msg: "the ensemble was defined anew at the same time",
+		Hint: "look at the definition, then load its votes"}
 }
 
 // PateNotSealed refuses labels while votes may still change.
@@ -72,11 +73,13 @@ func PateLayout(why string) *Error {
 		Hint: "say layout=counts, labels_teacher_major, labels_query_major or onehot"}
 }
 
-// PateUnknownTable refuses a table or view of the protected database that the policy does not name for votes, with exactly these columns, or that does not exist
-// under exactly the name given. What the reader role may not see does not exist.
+// PateUnknownTable refuses a table or view of the protected database that the policy does not name for votes, with
+// exactly these columns, or that does not exist under exactly the name given. What the reader role may not see does not
+// exist.
 func PateUnknownTable() *Error {
 	return &Error{Code: CodePateUnknownTable, Msg: "the policy and the protected database have no such table of votes with these columns",
-		Hint: "the policy names tables of votes, and their columns, under pate.votes; names are matched to the letter, the schema is part of the name, and noisegate_reader needs SELECT on it"}
+		Hint: "the policy names tables of votes, and their columns, under pate.votes; names are matched to the letter, the schema is part " +
+			"of the name, and noisegate_reader needs SELECT on it"}
 }
 
 // PateUnknownQuery refuses a query that the ensemble did not vote on.

@@ -107,7 +107,8 @@ func RequestNoPlace(waited time.Duration) *Error {
 
 // RequestGone ends a request whose client hung up before anything was begun for it. Nobody is there to read it.
 func RequestGone(cause error) *Error {
-	return &Error{Code: CodeRequestGone, Msg: "the client hung up before anything was begun for it", Hint: "send it again; nothing was charged", Err: cause}
+	return &Error{Code: CodeRequestGone, Msg: "the client hung up before anything was begun for it",
+		Hint: "send it again; nothing was charged", Err: cause}
 }
 
 // RequestEpsilon refuses an ε; want says what is expected.

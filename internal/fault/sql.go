@@ -22,7 +22,8 @@ const (
 
 // Syntax says that the text is not SQL at all. The message may quote the analyst's own text: it is theirs already.
 func Syntax(pos Position, message string) *Error {
-	return &Error{Code: CodeSyntax, Pos: pos, Msg: clean(message), Hint: "the request's dialect says how SQL is read: postgresql, unless it says mysql"}
+	return &Error{Code: CodeSyntax, Pos: pos, Msg: clean(message),
+		Hint: "the request's dialect says how SQL is read: postgresql, unless it says mysql"}
 }
 
 // Unsupported refuses SQL that Noisegate does not take. What names the construct ("a window function"); hint says what to
@@ -98,8 +99,8 @@ func AmbiguousColumn(pos Position, name string, relations []string) *Error {
 	return e
 }
 
-// TypeMismatch says that an operation does not exist for the types it was given; the message names both. Without a hint it says where types are
-// listed.
+// TypeMismatch says that an operation does not exist for the types it was given; the message names both. Without a hint
+// it says where types are listed.
 func TypeMismatch(pos Position, message, hint string) *Error {
 	if hint == "" {
 		hint = "GET /v1/datasets lists columns with their types, docs/sql.md what is taken of them"

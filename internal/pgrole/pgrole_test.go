@@ -48,7 +48,8 @@ func TestDangerousReadersAreRefused(t *testing.T) {
 		{"A54 monitor", "GRANT pg_monitor TO ROLE_", "is a member of pg_monitor"},
 		{"writes all", "GRANT pg_write_all_data TO ROLE_", "is a member of pg_write_all_data"},
 		{"reads all", "GRANT pg_read_all_data TO ROLE_", "is a member of pg_read_all_data"},
-		{"database owner", "DO $$BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO ROLE_', current_database()); END$$", "is a member of pg_database_owner"},
+		{"database owner", "DO $$BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO ROLE_', current_database()); END$$",
+			"is a member of pg_database_owner"},
 		{"table owner", "ALTER TABLE public.people OWNER TO ROLE_", "table public.people than read it (owner"},
 		{"insert", "GRANT INSERT ON public.people TO ROLE_", "(INSERT)"},
 		{"insert a column", "GRANT INSERT (age) ON public.people TO ROLE_", "(INSERT)"},
@@ -59,7 +60,8 @@ func TestDangerousReadersAreRefused(t *testing.T) {
 		{"trigger", "GRANT TRIGGER ON public.people TO ROLE_", "(TRIGGER)"},
 		{"everyone may write", "GRANT UPDATE ON public.people TO PUBLIC", "(UPDATE)"},
 		{"A57 creates", "GRANT CREATE ON SCHEMA public TO ROLE_", "may create objects in schema public"},
-		{"A57 temporary", "DO $$BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO ROLE_', current_database()); END$$", "TEMPORARY on the database"},
+		{"A57 temporary", "DO $$BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO ROLE_', current_database()); END$$",
+			"TEMPORARY on the database"},
 		{"A53 large objects", "GRANT EXECUTE ON FUNCTION lo_create(oid) TO ROLE_", "may create large objects"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -103,7 +105,8 @@ func TestOwnRolesAreHarmless(t *testing.T) {
 	p := pgtest.Protected(t, "CREATE TABLE public.people (id int PRIMARY KEY)")
 	expect(t, pgrole.Check(t.Context(), p.Conn(t, p.ReaderDSN), pgrole.Expectation{Task: pgrole.Reader}), "")
 	c := pgtest.Control(t)
-	expect(t, pgrole.Check(t.Context(), c.Conn(t, c.LedgerDSN), pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.policy"}}), "")
+	expect(t, pgrole.Check(t.Context(), c.Conn(t, c.LedgerDSN),
+		pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.policy"}}), "")
 }
 
 // TestAssumedRolesAreSeen: SET ROLE is no way to look harmless.

@@ -21,12 +21,13 @@ import (
 	"noisegate/internal/pgversion"
 )
 
-// archive is one release of PostgreSQL as io.zonky.test.postgres packs it: initdb, pg_ctl and postgres with their libraries. It has no psql.
+// archive is one release of PostgreSQL as io.zonky.test.postgres packs it: initdb, pg_ctl and postgres with their
+// libraries. It has no psql.
 type archive struct {
 	major   int
 	release string // the artifact's version
-	// SHA-256 of the packed programs, in hexadecimal: one for each of the system's C libraries. The repository's own checksum only finds accidents: whoever
-	// replaces an artifact replaces its checksum as well.
+	// SHA-256 of the packed programs, in hexadecimal: one for each of the system's C libraries. The repository's own
+	// checksum only finds accidents: whoever replaces an artifact replaces its checksum as well.
 	sums []string
 }
 
@@ -35,11 +36,16 @@ func archives(system string) []archive {
 	switch system {
 	case "linux/amd64": // glibc, musl
 		return []archive{
-			{14, "14.20.0", []string{"b06d5edc9f980b3d32e1a2ac486eef62e71b0d49b03f3043317e35f9e30fde9a", "fd4e3aee1028b11b0d61b43128cf78d8be36b2be8484e8e4d17d32713f601a5d"}},
-			{15, "15.19.0", []string{"335beb3873692297bfa7712f09ef706114c28896e85ee83098f3aafaaa70b24a", "c75b9dd6d91d76d98b90b97cc4389c1a1339c40eeffa69e2b1dbedf58379f649"}},
-			{16, "16.15.0", []string{"bda67fe32e23b049c25db4b98132d154a4fa824c44e1bd8fd01b0236f4676c24", "265024127dfd63ca3c2cca9ef85543fd6ad9e0cfd5236eb983e6b993ee6cc083"}},
-			{17, "17.11.0", []string{"f044ba1009e9c7ed62a5a9a6f923ca6327fe4e80d8f6bf4f8887dbc59ac14bed", "d4c71a0ed4756905b071aefc0bd0d0458a53a25edc643d473917cff1f49d1aa3"}},
-			{18, "18.6.0", []string{"63999c2914366d62c68e51794e597588c336e75ed2958d53c558e8deca5e13fc", "d9bba3fa653ad08f5e92303587451ed6d1ca4883afb377773630ae853d40121f"}},
+			{14, "14.20.0", []string{"b06d5edc9f980b3d32e1a2ac486eef62e71b0d49b03f3043317e35f9e30fde9a",
+				"fd4e3aee1028b11b0d61b43128cf78d8be36b2be8484e8e4d17d32713f601a5d"}},
+			{15, "15.19.0", []string{"335beb3873692297bfa7712f09ef706114c28896e85ee83098f3aafaaa70b24a",
+				"c75b9dd6d91d76d98b90b97cc4389c1a1339c40eeffa69e2b1dbedf58379f649"}},
+			{16, "16.15.0", []string{"bda67fe32e23b049c25db4b98132d154a4fa824c44e1bd8fd01b0236f4676c24",
+				"265024127dfd63ca3c2cca9ef85543fd6ad9e0cfd5236eb983e6b993ee6cc083"}},
+			{17, "17.11.0", []string{"f044ba1009e9c7ed62a5a9a6f923ca6327fe4e80d8f6bf4f8887dbc59ac14bed",
+				"d4c71a0ed4756905b071aefc0bd0d0458a53a25edc643d473917cff1f49d1aa3"}},
+			{18, "18.6.0", []string{"63999c2914366d62c68e51794e597588c336e75ed2958d53c558e8deca5e13fc",
+				"d9bba3fa653ad08f5e92303587451ed6d1ca4883afb377773630ae853d40121f"}},
 		}
 	case "linux/arm64":
 		return []archive{
@@ -70,8 +76,8 @@ func archives(system string) []archive {
 	}
 }
 
-// fetch gives the programs of the wanted version (the newest tested one when none is wanted) from the cache, and downloads them before if they
-// are not there yet. Processes that want the same at a time download it once.
+// fetch gives the programs of the wanted version (the newest tested one when none is wanted) from the cache, and
+// downloads them before if they are not there yet. Processes that want the same at a time download it once.
 func fetch(ctx context.Context, w Wanted) (Programs, error) {
 	major := w.Version
 	if major == 0 {
@@ -149,7 +155,8 @@ func complete(dir string) bool {
 	return err == nil
 }
 
-// download fetches the archive and unpacks it into dir, which exists afterwards when all went well. Nothing of it runs before its checksum is right.
+// download fetches the archive and unpacks it into dir, which exists afterwards when all went well. Nothing of it runs
+// before its checksum is right.
 func (f fetcher) download(ctx context.Context, dir string) error {
 	scratch, err := os.MkdirTemp(f.cache, "fetching-")
 	if err != nil {
@@ -189,8 +196,9 @@ func (f fetcher) download(ctx context.Context, dir string) error {
 
 // unpack fetches the archive into scratch/archive, and its files into scratch/programs.
 //
-// The library fetches programs only as the first step of a start of its own, which runs them at once, listens on TCP and refuses to be root. So that start
-// is made to end right after the programs are unpacked: the directory that it makes next lies below one of them, where none can be made.
+// The library fetches programs only as the first step of a start of its own, which runs them at once, listens on TCP
+// and refuses to be root. So that start is made to end right after the programs are unpacked: the directory that it
+// makes next lies below one of them, where none can be made.
 func (f fetcher) unpack(scratch string) error {
 	dir := filepath.Join(scratch, "programs")
 	config := embedded.DefaultConfig().Version(embedded.PostgresVersion(f.archive.release)).Port(0).Logger(io.Discard).
@@ -217,7 +225,8 @@ func (f fetcher) check(dir string) error {
 	}
 	sum := sha256.Sum256(packed)
 	if !slices.Contains(f.archive.sums, hex.EncodeToString(sum[:])) {
-		return errors.New("its checksum is not the one that this version of Noisegate knows: the repository's artifact was replaced, or is for another C library")
+		return errors.New("its checksum is not the one that this version of Noisegate knows: the repository's artifact was replaced, or " +
+			"is for another C library")
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ import (
 	"noisegate/internal/pgversion"
 )
 
-// mavenRepository serves one packed release (testdata/programs.txz: shell scripts that play PostgreSQL 17.99) whatever is asked for, and counts downloads.
+// mavenRepository serves one packed release (testdata/programs.txz: shell scripts that play PostgreSQL 17.99) whatever
+// is asked for, and counts downloads.
 type mavenRepository struct {
 	*httptest.Server
 	downloads atomic.Int64
@@ -52,7 +53,8 @@ func newRepository(t *testing.T) (*mavenRepository, archive) {
 	r := &mavenRepository{jar: jar.Bytes()}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		switch {
-		case !strings.HasPrefix(q.URL.Path, "/maven/io/zonky/test/postgres/embedded-postgres-binaries-") || !strings.Contains(q.URL.Path, "/17.99.0/"):
+		case !strings.HasPrefix(q.URL.Path, "/maven/io/zonky/test/postgres/embedded-postgres-binaries-") ||
+			!strings.Contains(q.URL.Path, "/17.99.0/"):
 			http.NotFound(w, q)
 		case strings.HasSuffix(q.URL.Path, ".jar"):
 			r.downloads.Add(1)

@@ -35,7 +35,8 @@ type NotFoundError struct {
 func (e *NotFoundError) Error() string {
 	msg := "no PostgreSQL server programs were found (initdb, postgres)"
 	if len(e.Seen) > 0 {
-		msg = fmt.Sprintf("no PostgreSQL of version %d to %d was found (looked at %s)", pgversion.Oldest, pgversion.Newest, strings.Join(e.Seen, ", "))
+		msg = fmt.Sprintf("no PostgreSQL of version %d to %d was found (looked at %s)", pgversion.Oldest, pgversion.Newest,
+			strings.Join(e.Seen, ", "))
 	}
 	if e.Fetch != nil {
 		msg += fmt.Sprintf(", and none could be fetched (%v)", e.Fetch)
@@ -70,16 +71,17 @@ func WantedIn(lookUp func(variable string) string) (Wanted, error) {
 	if text := lookUp(VersionVariable); text != "" {
 		version, err := strconv.Atoi(text)
 		if err != nil || version < pgversion.Oldest || version > pgversion.Newest {
-			return Wanted{}, fmt.Errorf("%s: must be a major version of PostgreSQL from %d to %d", VersionVariable, pgversion.Oldest, pgversion.Newest)
+			return Wanted{}, fmt.Errorf("%s: must be a major version of PostgreSQL from %d to %d", VersionVariable, pgversion.Oldest,
+				pgversion.Newest)
 		}
 		w.Version = version
 	}
 	return w, nil
 }
 
-// Find looks for initdb and postgres: in PATH, where pg_config says, and where packages of Linux and macOS put them. The newest version that
-// Noisegate was tested with wins. Where there is none of the wanted version, the programs are fetched once, and kept. The error is
-// a [*NotFoundError].
+// Find looks for initdb and postgres: in PATH, where pg_config says, and where packages of Linux and macOS put them.
+// The newest version that Noisegate was tested with wins. Where there is none of the wanted version, the programs are
+// fetched once, and kept. The error is a [*NotFoundError].
 func Find(ctx context.Context, w Wanted) (Programs, error) {
 	installed, err := finder{
 		wanted:   w.Version,

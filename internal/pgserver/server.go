@@ -148,8 +148,8 @@ func (s *Server) makeDirs() error {
 	return nil
 }
 
-// ClusterVersion is the major version of the cluster that an earlier server left in a directory (see [Options]); 0 when there is none. No other version can
-// start on it.
+// ClusterVersion is the major version of the cluster that an earlier server left in a directory (see [Options]); 0 when
+// there is none. No other version can start on it.
 func ClusterVersion(dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, "data", "PG_VERSION"))
 	if err != nil || dir == "" {

@@ -299,7 +299,8 @@ func TestUnreachableDirectories(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // only root's server runs as somebody else
 	}
-	if _, err := Start(t.Context(), Options{Programs: programs, Dir: filepath.Join(closed, "data")}); err == nil || !strings.Contains(err.Error(), "cannot reach") {
+	if _, err := Start(t.Context(), Options{Programs: programs, Dir: filepath.Join(closed, "data")}); err == nil ||
+		!strings.Contains(err.Error(), "cannot reach") {
 		t.Errorf("got %v, want an error that says what is wrong with the directory", err)
 	}
 }

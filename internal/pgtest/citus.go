@@ -18,8 +18,8 @@ import (
 	"noisegate/internal/pgserver"
 )
 
-// CitusSource is the pattern of the packed sources of Citus in the folder of engines that belongs to no checkout. The name ends with the major version
-// of PostgreSQL that it is for.
+// CitusSource is the pattern of the packed sources of Citus in the folder of engines that belongs to no checkout. The
+// name ends with the major version of PostgreSQL that it is for.
 const CitusSource = "citus-*-pg15.tar.xz"
 
 // citusMajor is the version of PostgreSQL in [CitusSource].
@@ -29,15 +29,17 @@ const citusMajor = 15
 const citusPatience = 20 * time.Minute
 
 // citusInstall is the line that installs what the build needs, on Debian and Ubuntu.
-const citusInstall = "apt-get install gcc make xz-utils postgresql-15 postgresql-server-dev-15 libzstd-dev liblz4-dev libkrb5-dev libpam0g-dev " +
+const citusInstall = "apt-get install gcc make xz-utils postgresql-15 postgresql-server-dev-15 libzstd-dev liblz4-dev libkrb5-dev " +
+	"libpam0g-dev " +
 	"libselinux1-dev libxslt1-dev libreadline-dev zlib1g-dev libssl-dev"
 
 //go:embed citus.sh
 var citusScript string
 
-// Citus gives a PostgreSQL server's programs with the extension Citus, which it builds from the source in the given folder when it is asked for the
-// first time. What was built is kept in [pgserver.CacheDir], under the checksum of the source and the version of PostgreSQL. A test without the source is
-// skipped; one without a compiler or PostgreSQL's headers as well, but not in CI.
+// Citus gives a PostgreSQL server's programs with the extension Citus, which it builds from the source in the given
+// folder when it is asked for the first time. What was built is kept in [pgserver.CacheDir], under the checksum of the
+// source and the version of PostgreSQL. A test without the source is skipped; one without a compiler or PostgreSQL's
+// headers as well, but not in CI.
 func Citus(t testing.TB, engines string) pgserver.Programs {
 	t.Helper()
 	sources, _ := filepath.Glob(filepath.Join(engines, CitusSource)) // the pattern is a constant

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Need ends a test that follows a page of the documentation with programs that the page's readers have, and tests otherwise do without: psql, curl,
-// Python. Where one is missing the test is skipped with the line that installs it; in CI, which skips nothing, it fails.
+// Need ends a test that follows a page of the documentation with programs that the page's readers have, and tests
+// otherwise do without: psql, curl, Python. Where one is missing the test is skipped with the line that installs it; in
+// CI, which skips nothing, it fails.
 func Need(t testing.TB, install string, programs ...string) {
 	t.Helper()
 	var missing []string

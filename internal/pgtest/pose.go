@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Pose gives a DSN that reaches the same server as the given one (a URL) through a relay that makes it say it is of another major version, of as many digits.
-// The relay ends with the test.
+// Pose gives a DSN that reaches the same server as the given one (a URL) through a relay that makes it say it is of
+// another major version, of as many digits. The relay ends with the test.
 func Pose(t testing.TB, dsn string, major int) string {
 	t.Helper()
 	u, err := url.Parse(dsn)

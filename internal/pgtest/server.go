@@ -24,8 +24,8 @@ const rolesLock int64 = 0x6e67726f6c6573 // "ngroles"
 // fetchPatience limits how long it may take to find a server, which may have to be fetched.
 const fetchPatience = 5 * time.Minute
 
-// Programs finds the server programs for tests: of the version that [pgserver.VersionVariable] asks for, or the newest installed ones. They are fetched
-// when there are none.
+// Programs finds the server programs for tests: of the version that [pgserver.VersionVariable] asks for, or the newest
+// installed ones. They are fetched when there are none.
 func Programs(ctx context.Context) (pgserver.Programs, error) {
 	wanted, err := pgserver.WantedIn(os.Getenv) //nolint:forbidigo // this package is test equipment; no product imports it
 	if err != nil {

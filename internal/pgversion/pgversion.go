@@ -1,8 +1,8 @@
 // Package pgversion says which versions of PostgreSQL Noisegate was tested with.
 //
-// Each major version is another server: functions, casts, types and conditions of errors differ, and with them what a statement's rows can make
-// visible. What holds on the tested versions says nothing about the next one. The package knows how a server tells its version; it does not know
-// how to ask one.
+// Each major version is another server: functions, casts, types and conditions of errors differ, and with them what a
+// statement's rows can make visible. What holds on the tested versions says nothing about the next one. The package
+// knows how a server tells its version; it does not know how to ask one.
 package pgversion
 
 import (
@@ -70,7 +70,8 @@ func (p Policy) Refuse(serverVersion string) error {
 		return fmt.Errorf("PostgreSQL %d is too old: Noisegate needs version %d to %d", major, Oldest, Newest)
 	case major > Newest && p != AllowUntested:
 		return fmt.Errorf("PostgreSQL %d is newer than the newest version that Noisegate was tested with (%d); "+
-			"\"versions: %s\" in the configuration accepts it, without a promise that no row can make a statement fail there", major, Newest, AllowUntested)
+			"\"versions: %s\" in the configuration accepts it, without a promise that no row can make a statement fail there", major, Newest,
+			AllowUntested)
 	default:
 		return nil
 	}

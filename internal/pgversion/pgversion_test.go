@@ -6,7 +6,8 @@ import (
 )
 
 func TestMajor(t *testing.T) {
-	for text, want := range map[string]int{"15.18 (Debian 15.18-0+deb12u1)": 15, "18.6": 18, "19devel": 19, "18beta1": 18, "9.6.24": 9, "14": 14} {
+	for text, want := range map[string]int{"15.18 (Debian 15.18-0+deb12u1)": 15, "18.6": 18, "19devel": 19, "18beta1": 18, "9.6.24": 9,
+		"14": 14} {
 		if got, err := Major(text); err != nil || got != want {
 			t.Errorf("%q: got %d, %v; want %d", text, got, err, want)
 		}
@@ -18,7 +19,8 @@ func TestMajor(t *testing.T) {
 	}
 }
 
-// Servers that are older than the oldest tested version, and newer ones than the newest, are refused with what to do; the latter can be allowed.
+// Servers that are older than the oldest tested version, and newer ones than the newest, are refused with what to do;
+// the latter can be allowed.
 func TestRefuse(t *testing.T) {
 	for _, c := range []struct {
 		policy  Policy

@@ -14,9 +14,10 @@ import (
 // fresh makes [Source] draw anew in each run.
 const fresh = "NOISEGATE_FRESH"
 
-// Source is randomness in place of the operating system's: the same bytes in each run for the same names, so that a verdict about noise is the same in each
-// run too. The first name is that of the test; a test that needs independent sources names them. With the environment variable NOISEGATE_FRESH=1
-// it draws anew (make audit); the false-alarm rates that tests state are for that.
+// Source is randomness in place of the operating system's: the same bytes in each run for the same names, so that a
+// verdict about noise is the same in each run too. The first name is that of the test; a test that needs independent
+// sources names them. With the environment variable NOISEGATE_FRESH=1 it draws anew (make audit); the false-alarm rates
+// that tests state are for that.
 func Source(names ...string) io.Reader {
 	if os.Getenv(fresh) == "1" {
 		return rand.Reader

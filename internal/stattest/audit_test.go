@@ -70,7 +70,8 @@ func TestAuditPower(t *testing.T) {
 	}
 	// A group is looked at where it is shown about as often as not, which the command finds by asking.
 	selection := func(epsilon mechanisms.PicoEpsilon) func(*mechanisms.Sampler, int64) float64 {
-		m, err := mechanisms.NewPartitionSelection(mechanisms.GroupSelectionParameters{Epsilon: epsilon, Delta: mechanisms.DeltaUnit / 100_000_000, L0: 1})
+		m, err := mechanisms.NewPartitionSelection(mechanisms.GroupSelectionParameters{Epsilon: epsilon,
+			Delta: mechanisms.DeltaUnit / 100_000_000, L0: 1})
 		sound(t, err)
 		units := int64(1)
 		for m.KeepProbability(units+1) <= 1/(1+math.E) {

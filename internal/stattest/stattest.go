@@ -19,8 +19,9 @@ type FalseAlarm float64
 // PerTest is the rate of the repository's tests: a thousand verdicts of one run together go wrong once in a million runs.
 const PerTest FalseAlarm = 1e-9
 
-// GaussianBeyond bounds the probability that one draw of Gaussian noise, continuous or discrete, lies beyond a margin on one side: e^(-margin²/2σ²) (Canonne,
-// Kamath, Steinke 2020, Proposition 25: the discrete law is sub-Gaussian with the same σ).
+// GaussianBeyond bounds the probability that one draw of Gaussian noise, continuous or discrete, lies beyond a margin
+// on one side: e^(-margin²/2σ²) (Canonne, Kamath, Steinke 2020, Proposition 25: the discrete law is sub-Gaussian with
+// the same σ).
 func GaussianBeyond(sigma, margin float64) FalseAlarm {
 	return FalseAlarm(math.Exp(-margin * margin / (2 * sigma * sigma)))
 }
@@ -45,8 +46,9 @@ type Fit struct {
 	Statistic float64
 	Freedom   int     // degrees of freedom after pooling
 	P         float64 // probability of a statistic at least this large if the law is right, for many draws
-	// Bound is what a law that is right reaches at most, for every number of draws: the divergence of the counted shares from the law, D = Σ count·ln(count/expected), is
-	// that large with a probability of at most e^-D·(e·D/Freedom)^Freedom (Agrawal 2020, Theorem 1.2). P is exact in the limit only, and far in the tail by much too small.
+	// Bound is what a law that is right reaches at most, for every number of draws: the divergence of the counted shares
+	// from the law, D = Σ count·ln(count/expected), is that large with a probability of at most e^-D·(e·D/Freedom)^Freedom
+	// (Agrawal 2020, Theorem 1.2). P is exact in the limit only, and far in the tail by much too small.
 	Bound FalseAlarm
 }
 

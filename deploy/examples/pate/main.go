@@ -60,7 +60,8 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 		steward: api.NewClient(o.url, env("NOISEGATE_STEWARD_TOKEN")), ml: api.NewClient(o.url, env("NOISEGATE_ML_TOKEN"))}
 	// Each mechanism has teachers of its own, with people of their own: votes belong to one ensemble, and one account.
 	half := len(private) / 2
-	w.votes = [][][]byte{digits.Votes(digits.Teachers(o.teachers, private[:half]), public), digits.Votes(digits.Teachers(o.teachers, private[half:]), public)}
+	w.votes = [][][]byte{digits.Votes(digits.Teachers(o.teachers, private[:half]), public),
+		digits.Votes(digits.Teachers(o.teachers, private[half:]), public)}
 	w.keys = make([]string, len(public))
 	for i := range w.keys {
 		w.keys[i] = strconv.Itoa(i) // what rows of an array are called
@@ -131,11 +132,13 @@ func (w *workflow) compare(ctx context.Context, out io.Writer) error {
 	if w.data != "" {
 		source = "digits of " + w.data
 	}
-	fmt.Fprintf(out, "%s: %d teachers for each mechanism, %d public pictures, a budget of (%s, %s) for each mechanism\n\n", source, w.teachers, len(w.public), w.epsilon, w.delta)
+	fmt.Fprintf(out, "%s: %d teachers for each mechanism, %d public pictures, a budget of (%s, %s) for each mechanism\n\n", source,
+		w.teachers, len(w.public), w.epsilon, w.delta)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "labels by\tasked\tanswered\tright\trho spent\tstudent's accuracy")
 	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.3f\t%s\t%.3f\n", r.name, r.asked, r.answered, float64(r.right)/float64(max(r.answered, 1)), r.spent, r.student)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.3f\t%s\t%.3f\n", r.name, r.asked, r.answered, float64(r.right)/float64(max(r.answered, 1)), r.spent,
+			r.student)
 	}
 	return t.Flush()
 }

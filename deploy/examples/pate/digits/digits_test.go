@@ -41,7 +41,8 @@ func TestReadOfRealDigits(t *testing.T) {
 	if accuracy := Train(list[:2000]).Accuracy(list[2000:]); accuracy < 0.9 {
 		t.Errorf("accuracy %.3f", accuracy)
 	}
-	for _, text := range []string{"a\n1\n", strings.Repeat("p,", 64) + "label\n" + strings.Repeat("x,", 64) + "1\n", strings.Repeat("p,", 64) + "label\n" + strings.Repeat("1,", 64) + "11\n"} {
+	for _, text := range []string{"a\n1\n", strings.Repeat("p,", 64) + "label\n" + strings.Repeat("x,", 64) + "1\n",
+		strings.Repeat("p,", 64) + "label\n" + strings.Repeat("1,", 64) + "11\n"} {
 		if _, err := Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%.20q is read", text)
 		}
