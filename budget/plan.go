@@ -57,9 +57,9 @@ var ErrSlotTaken = errors.New("budget: another query drew the slot")
 //     the transcript of all drawn slots is (ε, δ)-DP. Fewer slots are post-processing, and a slot that is drawn without an answer is too.
 //     PLD is no filter because parameters chosen late escape the product; here they cannot.
 //  2. The analyst may ask other queries, and other plans, in between. Basic composition of (εi, δi)-DP mechanisms holds for
-//     interactive mechanisms that run concurrently (Vadhan, Wang 2021; Vadhan, Zhang 2023), also if the mechanisms and their (εi, δi) are chosen
-//     adaptively under caps on the sums (Haney et al. 2023). The ε clause of [Limit] is such a filter; so there a plan counts
-//     as (ε, δ) and bounded.
+//     interactive mechanisms that run concurrently (Vadhan, Wang 2021; Vadhan, Zhang 2023), also if the mechanisms and
+//     their (εi, δi) are chosen adaptively under caps on the sums (Haney et al. 2023). The ε clause of [Limit] is such a
+//     filter; so there a plan counts as (ε, δ) and bounded.
 //  3. In the ρ clause it counts Σρ: each slot is ρ-zCDP by itself, so that it is just a list of releases that was paid in advance.
 //
 // The proof at [NewLimit] then holds with one change. The plan has no coin that both halves share; its δ is spent in half A, P(S∩A) <=

@@ -23,8 +23,9 @@ func testSharedIsKept(t *testing.T, d *pgtest.ControlDatabase) {
 		"UPDATE noisegate.shared SET vector = '[]'": {insufficientPrivilege, restrictViolation},
 		"DELETE FROM noisegate.shared":              {insufficientPrivilege, restrictViolation},
 		"TRUNCATE noisegate.shared":                 {insufficientPrivilege, restrictViolation},
-		"INSERT INTO noisegate.shared VALUES ('nobody', 'd', decode(repeat('00', 32), 'hex'), 1, '{}')": {foreignKeyViolation, foreignKeyViolation},
-		"INSERT INTO noisegate.shared VALUES ('paid', 'd', decode(repeat('00', 32), 'hex'), 1, '{}')":   {"23505", "23505"},
+		"INSERT INTO noisegate.shared VALUES ('nobody', 'd', decode(repeat('00', 32), 'hex'), 1, '{}')": {
+			foreignKeyViolation, foreignKeyViolation},
+		"INSERT INTO noisegate.shared VALUES ('paid', 'd', decode(repeat('00', 32), 'hex'), 1, '{}')": {"23505", "23505"},
 		"INSERT INTO noisegate.shared VALUES ('plain', 'd', '', 1, '{}')": {checkViolation,
 			checkViolation},
 		"INSERT INTO noisegate.shared VALUES ('plain', 'd', decode(repeat('00', 32), 'hex'), 0, '{}')": {checkViolation,

@@ -270,8 +270,11 @@ func TestDriftIsSeen(t *testing.T) {
 		{"renamed", "ALTER TABLE visits RENAME TO visitors", "table visits is gone"},
 		{"moved", "CREATE SCHEMA other; ALTER TABLE visits SET SCHEMA other", "table visits is gone"},
 		{"replaced", "ALTER TABLE visits RENAME TO old; CREATE TABLE visits (id int, person_id int REFERENCES people, day date); GRANT " +
-			"SELECT ON visits TO noisegate_reader", "table visits was replaced"},
-		{"by a view", "ALTER TABLE visits RENAME TO old; CREATE VIEW visits AS SELECT * FROM old; GRANT SELECT ON visits TO noisegate_reader", "table visits was replaced"},
+			"SELECT ON visits TO noisegate_reader",
+			"table visits was replaced"},
+		{"by a view",
+			"ALTER TABLE visits RENAME TO old; CREATE VIEW visits AS SELECT * FROM old; GRANT SELECT ON visits TO noisegate_reader",
+			"table visits was replaced"},
 		{"column dropped", "ALTER TABLE people DROP COLUMN region", "column people.region is gone"},
 		{"column renamed", "ALTER TABLE people RENAME COLUMN region TO area", "column people.region is gone"},
 		{"column replaced", "ALTER TABLE people DROP COLUMN region; ALTER TABLE people ADD COLUMN region text",

@@ -147,7 +147,8 @@ func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 func (s *stack) postmaster(b *testing.B) int {
 	b.Helper()
 	var pid int
-	if err := s.superuser(b, "postgres").QueryRow(b.Context(), "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int").Scan(&pid); err != nil {
+	const postmaster = "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int"
+	if err := s.superuser(b, "postgres").QueryRow(b.Context(), postmaster).Scan(&pid); err != nil {
 		b.Fatal(err)
 	}
 	return pid

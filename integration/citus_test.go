@@ -198,7 +198,8 @@ var citusKinds = []struct {
 		"r.area", ""},
 	{"of the unit's own rows", "SELECT count(*) FROM visits a JOIN visits b ON a.person = b.person AND a.day < b.day", ""},
 	{"per person", "SELECT avg(n), sum(s) FROM (SELECT person, count(*) AS n, sum(amount) AS s FROM visits GROUP BY person) u", ""},
-	{"persons by a condition on their rows", "SELECT count(*) FROM (SELECT person FROM visits GROUP BY person HAVING sum(amount) > 100) u", ""},
+	{"persons by a condition on their rows",
+		"SELECT count(*) FROM (SELECT person FROM visits GROUP BY person HAVING sum(amount) > 100) u", ""},
 	{"per person and area", "SELECT area, avg(n) FROM (SELECT v.person, r.area, count(*) AS n FROM visits v JOIN regions r ON r.name = " +
 		"v.region GROUP BY v.person, r.area) u GROUP BY area", ""},
 	{"window of a person's rows", "SELECT count(*), sum(amount) FROM (SELECT person, amount, row_number() OVER (PARTITION BY person " +
@@ -209,7 +210,8 @@ var citusKinds = []struct {
 	{"different rows", "SELECT region, count(*) FROM (SELECT DISTINCT person, region FROM visits) d GROUP BY region", ""},
 	{"union", "SELECT club, count(*) FROM (SELECT person, club FROM people WHERE club = 'red' UNION ALL SELECT person, 'red' FROM " +
 		"visits) u WHERE club = 'red' GROUP BY club", ""},
-	{"first two", "SELECT region, count(*) AS n FROM visits WHERE amount < 50 OR region = 'north' GROUP BY region ORDER BY n DESC LIMIT 1", ""},
+	{"first two",
+		"SELECT region, count(*) AS n FROM visits WHERE amount < 50 OR region = 'north' GROUP BY region ORDER BY n DESC LIMIT 1", ""},
 	{"computed above the noise", "SELECT club, 2 * count(*) AS n FROM people WHERE club <> 'blue' GROUP BY club HAVING count(*) > 10 " +
 		"ORDER BY n", ""},
 	{"joined above the noise", "SELECT r.area, w.n FROM (SELECT region, count(*) AS n FROM visits GROUP BY region) w JOIN regions r ON " +

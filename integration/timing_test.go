@@ -73,7 +73,8 @@ func TestB4C1WorkOfOnePersonIsBounded(t *testing.T) {
 	s := newStack(t, workData("present", true), workData("absent", false))
 	token := s.token(t, "ana", "analyst")
 	before := s.entries(t)
-	for _, sql := range []string{fmt.Sprintf(crossJoins, 0), "SELECT count(*) FROM people p, points a, points b, lines c WHERE p.age = 111", selfJoins(8)} {
+	for _, sql := range []string{fmt.Sprintf(crossJoins, 0),
+		"SELECT count(*) FROM people p, points a, points b, lines c WHERE p.age = 111", selfJoins(8)} {
 		var seen []string
 		for _, name := range []string{"present", "absent"} {
 			began := time.Now()

@@ -99,7 +99,8 @@ func (s *site) killWhileHeld(t *testing.T, c *child, at point, beside func()) {
 		t.Fatal(err)
 	}
 	within(t, "no reservation comes to "+string(at), func() (held bool) {
-		if err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)").Scan(&held); err != nil {
+		const waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
+		if err := conn.QueryRow(t.Context(), waits).Scan(&held); err != nil {
 			t.Fatal(err)
 		}
 		return held

@@ -133,6 +133,10 @@ func breaches() map[string][]breach {
 				"A01 does not name TestA01Tracker"},
 		},
 		"test-names": {{files("api/a_test.go", "package api; func TestA01Tracker() {}"), "TestA01Tracker has an ID in its name"}},
+		"lines": {
+			{files("api/a.go", "package api // "+strings.Repeat("é", 140)), "api/a.go:1: 155 characters"},
+			{files("api/a.go", "package api\nvar s = `x`\nvar t = \""+strings.Repeat("x", 140)+"\""), "api/a.go:3"},
+		},
 		"glossary": {
 			{files("docs/a.md", "x"), "is missing"},
 			{files("docs/glossary.md", "| term | meaning | see |\n| b | x | [a](a.md) |\n| a | x | [a](a.md) |\n", "docs/a.md", "a b"),
@@ -232,6 +236,7 @@ func TestRulesAccept(t *testing.T) {
 		"integration/census_test.go":      `package integration; import _ "noisegate/api"; func TestX(t *testing.T) { t.Skip("../shared is absent") }`,
 		"api/long_test.go":                `package api; func TestX(t *testing.T) { if testing.Short() { t.Skip("-short: long") } }`,
 		"docs/glossary.md":                "| term | meaning | see |\n|---|---|---|\n| name | a word | `api` |\n",
+		"api/raw.go":                      "package api\nvar s = `\n" + strings.Repeat("x", 150) + "`",
 		"cmd/noisegate/wire.go":           `package main; import _ "noisegate/gateway/httpapi"`,
 		"mechanisms/testdata/broken.go":   `this is not parsed`,
 		"gateway/httpapi/testdata/x/a.go": `this is not parsed`,

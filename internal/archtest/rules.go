@@ -38,6 +38,7 @@ func Rules() []Rule {
 		{"fault-codes", "fault codes are unique and documented in docs/errors.md, and nothing else is", checkFaultCodes},
 		{"threat-model", "docs/threat-model.md covers every attack and fault, and the tests it names exist", checkThreatModel},
 		{"test-names", "a test's name says what it tests; the attack that it covers stands in its comment", checkTestNames},
+		{"lines", "a line fits a screen", checkLines},
 		{"glossary", "a term has one meaning, and one place that says so", checkGlossary},
 		{"markers", "what is unfinished is an issue, not a comment", checkMarkers},
 		{"skips", "CI skips nothing; elsewhere the shared data may be absent, and programs that a page's readers have", checkSkips},
