@@ -27,8 +27,9 @@ func (m menuItem) spends(answer int) mechanisms.Loss {
 // mostOfEach bounds how often a mechanism is asked, for rules that would let it be asked for ever.
 const mostOfEach = 2
 
-// searcher finds the worst of all analysts who choose each of the next mechanisms in the light of earlier answers, as long as a rule admits it: the largest
-// P(S) - e^E·Q(S) over events S. It is exact but for floating point, as it tries every choice at every point, each mechanism at most mostOfEach times.
+// searcher finds the worst of all analysts who choose each of the next mechanisms in the light of earlier answers, as
+// long as a rule admits it: the largest P(S) - e^E·Q(S) over events S. It is exact but for floating point, as it tries
+// every choice at every point, each mechanism at most mostOfEach times.
 type searcher struct {
 	epsilon float64
 	menu    []menuItem
@@ -36,7 +37,8 @@ type searcher struct {
 	known   map[string]float64
 }
 
-// worst is what the analyst can gain from here on, for each unit of P that leads here: used is what was charged so far, lost the loss of the answers.
+// worst is what the analyst can gain from here on, for each unit of P that leads here: used is what was charged so far,
+// lost the loss of the answers.
 func (s *searcher) worst(counts []int, used mechanisms.Loss, lost float64) float64 {
 	if math.IsInf(lost, 1) {
 		return 1 // the answer told which neighbour it is
@@ -111,8 +113,9 @@ func rhoOf(m menuItem) float64 {
 	return most * 1.02
 }
 
-// No analyst who chooses each mechanism in the light of earlier answers gets more out of an approx account than (E, δ): the exhaustive search of [searcher], over
-// mechanisms that are as bad as their losses let them be in one currency each, and rules that leave out one of the conditions, of which it finds that they break.
+// No analyst who chooses each mechanism in the light of earlier answers gets more out of an approx account than (E, δ):
+// the exhaustive search of [searcher], over mechanisms that are as bad as their losses let them be in one currency
+// each, and rules that leave out one of the conditions, of which it finds that they break.
 //
 // covers: L3
 func TestNoAdaptiveAnalystBreaksTheRule(t *testing.T) {
@@ -126,7 +129,8 @@ func TestNoAdaptiveAnalystBreaksTheRule(t *testing.T) {
 		half := epsilon / 2
 		menu := []menuItem{
 			// (ε, 0), (ε, τ) with all of τ telling, and a coin that tells.
-			randomizedResponse("pure", half, 0, mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(pico(half)), Rho: mechanisms.PicoRho(pico(half * math.Tanh(half/2)))}),
+			randomizedResponse("pure", half, 0, mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(pico(half)),
+				Rho: mechanisms.PicoRho(pico(half * math.Tanh(half/2)))}),
 			randomizedResponse("tail", half, room/2, mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(pico(half)), Rho: never, Tail: atto(room / 2)}),
 			randomizedResponse("wide tail", 0, 0.1, mechanisms.Loss{Rho: never, Tail: atto(0.1)}),
 			randomizedResponse("all coins", 0, delta/2, mechanisms.Loss{Delta: atto(delta / 2)}),
@@ -142,7 +146,8 @@ func TestNoAdaptiveAnalystBreaksTheRule(t *testing.T) {
 		}
 		// Half of the ρ, at once lost or nearly so.
 		gauss := math.Sqrt(float64(limit.Rho) / 1e12)
-		menu = append(menu, randomizedResponse("half of rho", gauss, 0, mechanisms.Loss{Unbounded: true, Rho: mechanisms.PicoRho(pico(gauss * math.Tanh(gauss/2)))}))
+		menu = append(menu, randomizedResponse("half of rho", gauss, 0,
+			mechanisms.Loss{Unbounded: true, Rho: mechanisms.PicoRho(pico(gauss * math.Tanh(gauss/2)))}))
 
 		search := func(admits func(used, charge mechanisms.Loss) bool) float64 {
 			s := searcher{epsilon, menu, func(used, charge mechanisms.Loss) bool {

@@ -6,10 +6,12 @@ import (
 	"noisegate/mechanisms"
 )
 
-// Books are a dataset's accounts and charges as its entries tell of them. Where [Chain] says that nothing was changed afterwards, they say that what was
-// written kept the rules: that each charge was one that its accounts admitted at that time (caps, tranches, rates, freezes, as [Limit] has them), ended at
-// most once, and never counted for more than it reserved; that the slots of plans were drawn in order, each once, by who had paid for them; that a cap rose by
-// no more than its refill, and, once a refill of it was signed, by signed refills only. They are fed in order, from the first entry on.
+// Books are a dataset's accounts and charges as its entries tell of them. Where [Chain] says that nothing was changed
+// afterwards, they say that what was written kept the rules: that each charge was one that its accounts admitted at
+// that time (caps, tranches, rates, freezes, as [Limit] has them), ended at most once, and never counted for more than
+// it reserved; that the slots of plans were drawn in order, each once, by who had paid for them; that a cap rose by no
+// more than its refill, and, once a refill of it was signed, by signed refills only. They are fed in order, from the
+// first entry on.
 type Books struct {
 	// Signed is how many refills had a steward's signature, Unsigned how many had none.
 	Signed, Unsigned int
@@ -32,7 +34,8 @@ type bookedCharge struct {
 	chained bool // it was reserved since there is a chain
 }
 
-// NewBooks are the books of a dataset before its first entry. Signatures of refills are checked with the stewards' keys; without keys they are only counted.
+// NewBooks are the books of a dataset before its first entry. Signatures of refills are checked with the stewards'
+// keys; without keys they are only counted.
 func NewBooks(dataset string, stewards StewardKeys) *Books {
 	return &Books{dataset: dataset, stewards: stewards, accounts: map[int64]*bookedAccount{}, charges: map[ReservationID]*bookedCharge{}}
 }
@@ -130,7 +133,8 @@ func (b *Books) ended(e Entry) (what string) {
 	switch {
 	case charge == nil || charge.state != open:
 		return "its charge is not open"
-	case e.Kind == EntryVoid && e.Loss != mechanisms.Loss{}, (e.Kind == EntryExpire || e.Kind == EntryFail) && e.Loss != charge.held, !within(e.Loss, charge.held),
+	case e.Kind == EntryVoid && e.Loss != mechanisms.Loss{}, (e.Kind == EntryExpire || e.Kind == EntryFail) && e.Loss != charge.held,
+		!within(e.Loss, charge.held),
 		e.Shared != nil && (e.Kind != EntrySettle || !e.sharesLess()), !e.keepsTails(charge.held):
 		return "its charge counts as something else than it may"
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // HashAfter is the entry's link in its dataset's chain: SHA-256 over the hash of the entry before (32 zero bytes for the first) and
-// every other field of this one. Integers are 8 bytes, the highest first; a list or a text is preceded by its length (0 where there is none), so
-// that no two entries have the same bytes:
+// every other field of this one. Integers are 8 bytes, the highest first; a list or a text is preceded by its length (0
+// where there is none), so that no two entries have the same bytes:
 //
 //	"noisegate/1" · hash before · seq · at (µs since 1970) · kind · dataset · analyst · reservation · account ids · ε · unbounded · ρ · δ ·
 //	digest · mechanisms · account
@@ -95,8 +95,9 @@ func seal(head Head, lines []line, numbers []int64) Head {
 	return head
 }
 
-// BrokenError says that a ledger was changed by other means than its gateways: an entry edited, removed, moved or put in, a balance or a charge that its
-// entries do not explain, or an older state put back. Its text is for stewards and operators.
+// BrokenError says that a ledger was changed by other means than its gateways: an entry edited, removed, moved or put
+// in, a balance or a charge that its entries do not explain, or an older state put back. Its text is for stewards and
+// operators.
 type BrokenError struct {
 	Dataset string
 	Seq     int64 // the first entry that does not agree; 0 when no single one is to blame

@@ -92,8 +92,9 @@ func (c Charge) inLedger() Charge {
 	return c
 }
 
-// inLedger is the loss as the ledger keeps it. What has no pure ε, and is ρ-zCDP, is kept as the (ε, δ′)-DP that follows, with a [tailEach] as δ′; so no
-// release closes the ε clause of an account for good. Where ρ is beyond every budget there is no ε, and one without meaning is not added up.
+// inLedger is the loss as the ledger keeps it. What has no pure ε, and is ρ-zCDP, is kept as the (ε, δ′)-DP that
+// follows, with a [tailEach] as δ′; so no release closes the ε clause of an account for good. Where ρ is beyond every
+// budget there is no ε, and one without meaning is not added up.
 func inLedger(l mechanisms.Loss) mechanisms.Loss {
 	if !l.Unbounded {
 		return l
@@ -108,9 +109,10 @@ func inLedger(l mechanisms.Loss) mechanisms.Loss {
 // maxLevels bounds [Charge.Levels], so that tails do not overflow.
 const maxLevels = 1_000_000_000
 
-// tailEach is the δ′ of a release that has a ρ and no pure ε: the smallest that the ledger counts. It is the same for all accounts of a charge, whatever is left
-// of them, so that nobody can choose it for another, and so small that an approx account of δ has room for δ/32 of them, at 10⁻⁶ more than 3·10¹⁰. As ε grows with
-// the square root of ln(1/δ′) only, a δ′ of 10⁻⁹ would make it smaller by less than a third.
+// tailEach is the δ′ of a release that has a ρ and no pure ε: the smallest that the ledger counts. It is the same for
+// all accounts of a charge, whatever is left of them, so that nobody can choose it for another, and so small that an
+// approx account of δ has room for δ/32 of them, at 10⁻⁶ more than 3·10¹⁰. As ε grows with the square root of ln(1/δ′)
+// only, a δ′ of 10⁻⁹ would make it smaller by less than a third.
 const tailEach mechanisms.AttoDelta = 1
 
 // settledAs is what a release counts as whose reservation is held: one that was reserved before there were tails has
@@ -127,7 +129,8 @@ func settledAs(released, held mechanisms.Loss) mechanisms.Loss {
 
 // within reports whether a release cost no more than was reserved for it, in every currency.
 func within(released, reserved mechanisms.Loss) bool {
-	return released.Epsilon <= reserved.Epsilon && released.Rho <= reserved.Rho && released.Delta <= reserved.Delta && released.Tail <= reserved.Tail &&
+	return released.Epsilon <= reserved.Epsilon && released.Rho <= reserved.Rho && released.Delta <= reserved.Delta &&
+		released.Tail <= reserved.Tail &&
 		(reserved.Unbounded || !released.Unbounded)
 }
 

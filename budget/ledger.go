@@ -148,7 +148,8 @@ type Charge struct {
 	// is settled. A charge for labels whose checks may fail has one for each number of them. Its tail counts so often;
 	// docs/accounting.md has the proof.
 	Levels int64
-	// Draws are the slots of a plan that the question uses. Its Loss is zero: the plan was paid for; or that of a random delay, which no slot pays for.
+	// Draws are the slots of a plan that the question uses. Its Loss is zero: the plan was paid for; or that of a random
+	// delay, which no slot pays for.
 	Draws *Draw
 }
 
@@ -304,8 +305,9 @@ type Ledger interface {
 
 	// Head is the newest end of a dataset's chain that this process knows to be committed, its own last entries among it.
 	Head(ctx context.Context, dataset string) (Head, error)
-	// Verify reads a dataset's entries after from and compares them with the chain. The empty Head (but for its dataset) begins at the first, and then
-	// every charge and account is compared with its entries as well. What does not agree is a [*BrokenError], which names the entry.
+	// Verify reads a dataset's entries after from and compares them with the chain. The empty Head (but for its dataset)
+	// begins at the first, and then every charge and account is compared with its entries as well. What does not agree is
+	// a [*BrokenError], which names the entry.
 	Verify(ctx context.Context, from Head) (Verified, error)
 }
 

@@ -35,12 +35,14 @@ func (s *session) writeDown(ctx context.Context) error {
 	return err
 }
 
-// changes are the statements that write what changed on the desk. Where anything is written down in the journal, the first is sql/advance.sql.
+// changes are the statements that write what changed on the desk. Where anything is written down in the journal, the
+// first is sql/advance.sql.
 func (s *session) changes() *pgx.Batch {
 	b := &pgx.Batch{}
 	if len(s.desk.journal) > 0 {
 		left := len(s.seqs) - len(s.desk.journal)
-		b.Queue(sqlAdvance, s.dataset, s.head.Seq, s.head.Hash[:], s.desk.now, s.began.Seq, s.began.Hash[:], s.beganAt, max(s.stock-left, 0), s.schema)
+		b.Queue(sqlAdvance, s.dataset, s.head.Seq, s.head.Hash[:], s.desk.now, s.began.Seq, s.began.Hash[:], s.beganAt,
+			max(s.stock-left, 0), s.schema)
 	}
 	s.queueCharges(b)
 	s.queueKeys(b)
@@ -263,8 +265,9 @@ func sharedOf(n []int64) *mechanisms.Loss {
 	case len(n) != 5 || n[1] < 0 || n[1] > 1:
 		return &mechanisms.Loss{Epsilon: -1}
 	}
-	return &mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(n[0]), Unbounded: n[1] == 1, Rho: mechanisms.PicoRho(n[2]), Delta: mechanisms.AttoDelta(n[3]),
-		Tail: mechanisms.AttoDelta(n[4])}
+	return &mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(n[0]), Unbounded: n[1] == 1, Rho: mechanisms.PicoRho(n[2]),
+		Delta: mechanisms.AttoDelta(n[3]),
+		Tail:  mechanisms.AttoDelta(n[4])}
 }
 
 // arrayText writes numbers as PostgreSQL does: lists of lists of different lengths are no parameter.

@@ -66,8 +66,9 @@ func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest
 	return &LabelAnswer{LabelResponse: response, Receipt: s.sign(ctx, version.Dataset, paid)}, nil
 }
 
-// LabelAnswer is labels and their receipt. Where labels were bought it is about the stored answer of their charge, which has the digest of these labels
-// ([api.LabelsDigest]); each replayed label is in the receipt of whoever bought it. Where all are replays it names no release, and is about the digest of all.
+// LabelAnswer is labels and their receipt. Where labels were bought it is about the stored answer of their charge,
+// which has the digest of these labels ([api.LabelsDigest]); each replayed label is in the receipt of whoever bought
+// it. Where all are replays it names no release, and is about the digest of all.
 type LabelAnswer struct {
 	*api.LabelResponse
 	Receipt json.RawMessage // a [budget.Receipt]; nil without a key
@@ -301,7 +302,8 @@ func (b *batch) fingerprint(places []int) [32]byte {
 	}
 	slices.SortFunc(lines, slices.Compare)
 	h := sha256.New()
-	fmt.Fprintf(h, "labels of version %d, whoever bought them\n", b.version.ID) // what was sold as "labels of version" left out those that others bought
+	// what was sold as "labels of version" left out those that others bought
+	fmt.Fprintf(h, "labels of version %d, whoever bought them\n", b.version.ID)
 	for _, line := range lines {
 		h.Write(line)
 	}
@@ -316,7 +318,8 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (rec
 		return receipt{}, s.checkKey(ctx, b)
 	}
 	if !b.mode.Passable() { // what was sold before this was refused stays readable
-		return receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check never passes")
+		return receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check " +
+			"never passes")
 	}
 	if err := sellable(b.version); err != nil {
 		return receipt{}, err
@@ -480,7 +483,8 @@ func atLeast(released, worst mechanisms.Loss) mechanisms.Loss {
 	return released
 }
 
-// summary is what the history of releases shows of a charge for labels: how many there were, and their digest. The labels themselves are stored by query.
+// summary is what the history of releases shows of a charge for labels: how many there were, and their digest. The
+// labels themselves are stored by query.
 func (b *batch) summary(released map[pate.Status]int64, digest string) *api.Result {
 	r := &api.Result{Rows: [][]api.Value{nil}, Intervals: [][]*api.Bounds{nil}, Notes: []api.Note{}}
 	column := func(name, kind string, value api.Value) {
@@ -529,7 +533,8 @@ func labelOf(key string, o pate.Outcome, classes []string) api.Label {
 // termsOf says what a mode costs and what its parameters mean.
 func termsOf(m *pate.Mode) api.LabelTerm {
 	check, all := m.Released(1, 0), m.WorstCase(1)
-	answer := mechanisms.Loss{Epsilon: all.Epsilon - check.Epsilon, Unbounded: all.Unbounded, Rho: all.Rho - check.Rho, Delta: all.Delta - check.Delta}
+	answer := mechanisms.Loss{Epsilon: all.Epsilon - check.Epsilon, Unbounded: all.Unbounded, Rho: all.Rho - check.Rho,
+		Delta: all.Delta - check.Delta}
 	return api.LabelTerm{Mechanism: string(m.Name()), Meaning: meaningOf(m.Settings()), Check: amountsOf(check), Answer: amountsOf(answer)}
 }
 

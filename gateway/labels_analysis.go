@@ -32,8 +32,8 @@ type run struct {
 }
 
 // AnalyseVotes says what a run costs by each method of accounting. It reads votes without a charge, and what it says depends on them: it is
-// for stewards, who may see the votes themselves, and must not be shown to others. [Service.SanitisedEpsilon] gives what may be. It is shown at a
-// boundary of the schedule, since how long it takes depends on votes too.
+// for stewards, who may see the votes themselves, and must not be shown to others. [Service.SanitisedEpsilon] gives
+// what may be. It is shown at a boundary of the schedule, since how long it takes depends on votes too.
 func (s *Service) AnalyseVotes(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*api.Analysis, error) {
 	release, err := s.questions.Enter(ctx, who.Subject)
 	if err != nil {
@@ -122,7 +122,8 @@ func (s *Service) runOf(ctx context.Context, name string, r api.AnalysisRequest)
 
 // namedRun looks up the queries that a request names.
 func (s *Service) namedRun(ctx context.Context, found *run, r api.AnalysisRequest) error {
-	b := &batch{version: found.version, mode: found.mode, keys: once(r.Queries), shares: true} // what a steward names need not be the steward's
+	// what a steward names need not be the steward's
+	b := &batch{version: found.version, mode: found.mode, keys: once(r.Queries), shares: true}
 	if err := b.readStudents(r.Student); err != nil {
 		return err
 	}
@@ -152,7 +153,8 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	}
 	defer release() // after the schedule held
 	if r.All || r.Exact || r.Delta != "" {
-		return nil, fault.PateParameters("a sanitised epsilon is one of labels that were released, at the delta that the ensemble was defined with")
+		return nil, fault.PateParameters("a sanitised epsilon is one of labels that were released, at the delta that the ensemble was " +
+			"defined with")
 	}
 	run, err := s.runOf(ctx, name, r)
 	if err != nil {
@@ -223,14 +225,16 @@ func (s *Service) onlyEpsilon(ctx context.Context, r *run, question pate.Questio
 		return err
 	}
 	if other {
-		return fault.PateParameters("a version has one sanitised epsilon, which is never drawn again, and this one's was drawn; ask for the labels that it covers, or seal a new version")
+		return fault.PateParameters("a version has one sanitised epsilon, which is never drawn again, and this one's was drawn; ask for " +
+			"the labels that it covers, or seal a new version")
 	}
 	sold, err := s.soldOf(ctx, r.version)
 	if err != nil {
 		return err
 	}
 	if int64(len(r.queries)) != sold {
-		return fault.PateParameters(fmt.Sprintf("a sanitised epsilon is of all %d labels that were sold of a version, under one mechanism and its parameters", sold))
+		return fault.PateParameters(fmt.Sprintf("a sanitised epsilon is of all %d labels that were sold of a version, under one mechanism "+
+			"and its parameters", sold))
 	}
 	return nil
 }
@@ -251,14 +255,16 @@ func (s *Service) covered(ctx context.Context, v *pate.Version, shown *api.Sanit
 		return err
 	}
 	shown.SoldSince = sold - int64(shown.Queries)
-	shown.Covers = fmt.Sprintf("the %d labels that were sold of version %d when this epsilon was drawn; not what is sold of it later, nor labels of other versions over the same people", shown.Queries, v.Number)
+	shown.Covers = fmt.Sprintf("the %d labels that were sold of version %d when this epsilon was drawn; not what is sold of it later, "+
+		"nor labels of other versions over the same people", shown.Queries, v.Number)
 	if shown.SoldSince > 0 {
 		shown.Covers += fmt.Sprintf(": %d more labels of version %d are sold by now", shown.SoldSince, v.Number)
 	}
 	return nil
 }
 
-// EpsilonAnswer is a sanitised ε and its receipt, which is about the stored answer of the charge that it was asked with, or else drawn with.
+// EpsilonAnswer is a sanitised ε and its receipt, which is about the stored answer of the charge that it was asked
+// with, or else drawn with.
 type EpsilonAnswer struct {
 	*api.SanitisedEpsilon
 	Receipt json.RawMessage // a [budget.Receipt]; nil without a key
@@ -288,7 +294,8 @@ func (s *Service) sanitiser(r *run) (*pate.Sanitiser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.mode.NewSanitiser(pate.SanitiserParameters{Order: string(p.Order), Beta: string(p.Beta), SigmaSS: string(p.SigmaSS), Delta: string(p.Delta)})
+	return r.mode.NewSanitiser(pate.SanitiserParameters{Order: string(p.Order), Beta: string(p.Beta), SigmaSS: string(p.SigmaSS),
+		Delta: string(p.Delta)})
 }
 
 // question identifies a run by all that its ε is computed from, but for the votes: parameters, queries, students. Their order is no
@@ -320,7 +327,8 @@ func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Quest
 	if err != nil || answer == nil {
 		return nil, err
 	}
-	stored := &storedEpsilon{shown: new(api.SanitisedEpsilon), drawn: receipt{id: budget.ReservationID(charge), answer: answer, replayed: true}}
+	stored := &storedEpsilon{shown: new(api.SanitisedEpsilon), drawn: receipt{id: budget.ReservationID(charge), answer: answer,
+		replayed: true}}
 	if err := json.Unmarshal(answer, stored.shown); err != nil {
 		return nil, fault.Internal(err)
 	}
@@ -329,7 +337,8 @@ func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Quest
 }
 
 // epsilonCharge is paid by the dataset and the ensemble: a steward has no account. The purse is for limits that are due.
-func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run, sanitiser *pate.Sanitiser, question pate.Question) (budget.Charge, purse, error) {
+func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run, sanitiser *pate.Sanitiser,
+	question pate.Question) (budget.Charge, purse, error) {
 	snapshot, _, err := s.dataset(r.version.Dataset)
 	if err != nil {
 		return budget.Charge{}, purse{}, err
@@ -360,12 +369,14 @@ func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run,
 			Mechanism: "smooth_sensitivity_gaussian", Sensitivity: "1", Scale: sanitiser.Parameters().SigmaSS,
 			Epsilon: sanitiser.Loss().Epsilon.String(), Delta: sanitiser.Loss().Delta.String(),
 		}},
-		Fingerprint: sha256.Sum256(fmt.Appendf(nil, "epsilon of version %d %s", r.version.ID, question)), RequestDigest: question, Request: request,
+		Fingerprint: sha256.Sum256(fmt.Appendf(nil, "epsilon of version %d %s", r.version.ID, question)), RequestDigest: question,
+		Request: request,
 	}, shared, nil
 }
 
 // drawEpsilon is what a charge pays for: votes are read, an ε is drawn, and stored from the boundary on.
-func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanitiser, question pate.Question, charge budget.Charge, delay *timed,
+func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanitiser, question pate.Question, charge budget.Charge,
+	delay *timed,
 ) (finish[*api.SanitisedEpsilon], error) {
 	table, err := s.ensembles.Table(ctx, r.version, r.queries)
 	if err != nil {
@@ -377,7 +388,8 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 	}
 	answer := &api.SanitisedEpsilon{
 		Ensemble: r.version.Name, Version: r.version.Number, Queries: len(r.queries), Epsilon: drawn.Epsilon,
-		Delta: api.Decimal(sanitiser.Parameters().Delta), Confidence: drawn.Confidence, Order: drawn.Order, Beta: drawn.Beta, SigmaSS: drawn.SigmaSS, Cost: drawn.Cost,
+		Delta: api.Decimal(sanitiser.Parameters().Delta), Confidence: drawn.Confidence, Order: drawn.Order, Beta: drawn.Beta,
+		SigmaSS: drawn.SigmaSS, Cost: drawn.Cost,
 		Spent: amountsOf(charge.Loss),
 	}
 	for _, status := range r.became {
@@ -392,7 +404,8 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 }
 
 // recordEpsilon stores an ε. One that somebody else drew in the meantime is kept, and this one forgotten, free but for its time.
-func (s *Service) recordEpsilon(ctx context.Context, r *run, question pate.Question, charge budget.Charge, answer *api.SanitisedEpsilon, delay *timed,
+func (s *Service) recordEpsilon(ctx context.Context, r *run, question pate.Question, charge budget.Charge,
+	answer *api.SanitisedEpsilon, delay *timed,
 ) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
 	stored, err := json.Marshal(answer)
 	if err != nil {

@@ -32,8 +32,8 @@ type meter struct {
 	log    *slog.Logger
 }
 
-// finish makes what work did durable, and gives the answer, which must encode as JSON, and what was really spent, at most the charge's loss. What
-// others can see of it is seen from the boundary on, after which it runs.
+// finish makes what work did durable, and gives the answer, which must encode as JSON, and what was really spent, at
+// most the charge's loss. What others can see of it is seen from the boundary on, after which it runs.
 type finish[T any] func(context.Context) (T, spending, error)
 
 // spending is what was spent of a charge: by the dataset and an ensemble less, where some of it was released to others
@@ -124,8 +124,9 @@ type bill struct {
 	maxFailures int64
 }
 
-// halted gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for them; neither to others. Failures
-// of questions that run at the same time are not known yet: there are at most as many of these as an analyst has places.
+// halted gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for
+// them; neither to others. Failures of questions that run at the same time are not known yet: there are at most as many
+// of these as an analyst has places.
 func (m meter) halted(ctx context.Context, b bill) (receipt, error) {
 	failures, err := m.failures(ctx, b.Dataset, b.Analyst)
 	if err != nil || failures < b.maxFailures {

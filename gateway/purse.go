@@ -35,7 +35,8 @@ func restrictions(scope budget.Scope, line *catalog.Budget) []restriction {
 	return []restriction{{scope, line.Mechanisms[0]}}
 }
 
-// takes refuses a loss of a mechanism that an account of the purse is kept from: one with a pure ε is of the family of Laplace noise, one without of Gaussian noise.
+// takes refuses a loss of a mechanism that an account of the purse is kept from: one with a pure ε is of the family of
+// Laplace noise, one without of Gaussian noise.
 func (p purse) takes(losses ...mechanisms.Loss) error {
 	for _, r := range p.refuses {
 		for _, l := range losses {
@@ -172,7 +173,8 @@ func lineFor(snapshot *catalog.Snapshot, who auth.Principal, id budget.AccountID
 }
 
 // inForce is an account as it counts now: ok is false when neither policy nor steward gave it a limit.
-func (s *Service) inForce(balance budget.Balance, isOpen bool, line *catalog.Budget, version int64) (now budget.Balance, ok bool, err error) {
+func (s *Service) inForce(balance budget.Balance, isOpen bool, line *catalog.Budget, version int64) (now budget.Balance, ok bool,
+	err error) {
 	if isOpen && balance.Origin == budget.FromSteward {
 		return balance, true, nil
 	}
@@ -202,8 +204,9 @@ func (s *Service) enforce(ctx context.Context, p purse) error {
 	return nil
 }
 
-// limits are those that lines of policies give. A line never changes, and deriving its limit (the ρ of an ε and a δ) takes longer than asking the
-// ledger. Lines of policies that were replaced stay: a few for each version that this process has seen.
+// limits are those that lines of policies give. A line never changes, and deriving its limit (the ρ of an ε and a δ)
+// takes longer than asking the ledger. Lines of policies that were replaced stay: a few for each version that this
+// process has seen.
 type limits struct{ byLine sync.Map } // *catalog.Budget to budget.Limit
 
 func (l *limits) of(line *catalog.Budget) (budget.Limit, error) {

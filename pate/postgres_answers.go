@@ -294,7 +294,8 @@ type Sold struct {
 // Record stores outcomes of queries under the charge that paid for them, makes what is stored of each query the buyer's
 // own, and gives it. Of a query that somebody else bought before or meanwhile that is another outcome, and what was
 // drawn must be forgotten. What it does depends as little on that as PostgreSQL allows.
-func (s *Store) Record(ctx context.Context, v *Version, p Purchase, queries []int32, questions []Question, outcomes []Outcome) ([]Sold, error) {
+func (s *Store) Record(ctx context.Context, v *Version, p Purchase, queries []int32, questions []Question,
+	outcomes []Outcome) ([]Sold, error) {
 	states, labels, histograms := make([]string, len(outcomes)), make([]*int32, len(outcomes)), make([]*string, len(outcomes))
 	for i, o := range outcomes {
 		states[i] = string(o.Status)
@@ -348,7 +349,8 @@ func histogramText(counts []*big.Int) (*string, error) {
 	return new("{" + strings.Join(texts, ",") + "}"), nil
 }
 
-// Tally is how many queries of a version have which outcome, over all questions: of those that a buyer paid for, or of all when buyer is nil.
+// Tally is how many queries of a version have which outcome, over all questions: of those that a buyer paid for, or of
+// all when buyer is nil.
 func (s *Store) Tally(ctx context.Context, v *Version, buyer *Buyer) (map[Status]int64, error) {
 	sql, args := sqlTally, []any{v.ID}
 	if buyer != nil {
@@ -411,7 +413,8 @@ func (s *Store) SanitisedEpsilon(ctx context.Context, v *Version, q Question) (a
 // OtherEpsilon reports whether the version's ε was drawn for another question. There is one a version: of several runs that overlap, each
 // would be published below what all of them together lost.
 func (s *Store) OtherEpsilon(ctx context.Context, v *Version, q Question) (other bool, err error) {
-	err = s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM noisegate.pate_epsilon WHERE ensemble_id = $1 AND question <> $2)", v.ID, q[:]).Scan(&other)
+	err = s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM noisegate.pate_epsilon WHERE ensemble_id = $1 AND question <> $2)", v.ID,
+		q[:]).Scan(&other)
 	return other, plain(err)
 }
 

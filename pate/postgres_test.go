@@ -81,7 +81,8 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 	if err != nil || len(asked) != 2 || asked[0].Query != 2 || asked[1].Query != 0 || asked[0].Outcome != nil {
 		t.Fatalf("%+v, %v", asked, err)
 	}
-	if _, err := s.Find(t.Context(), v, "mel", []string{"a", "d"}, []Question{q}); fault.CodeOf(err) != fault.CodePateUnknownQuery || !fault.IsUntouched(err) {
+	if _, err := s.Find(t.Context(), v, "mel", []string{"a", "d"}, []Question{q}); fault.CodeOf(err) != fault.CodePateUnknownQuery ||
+		!fault.IsUntouched(err) {
 		t.Errorf("%v", err)
 	}
 	votes, err := s.Votes(t.Context(), v, []int32{2, 0})
@@ -98,23 +99,28 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 			t.Errorf("vote %d: %+v, %v", i, o, err)
 		}
 	}
-	outcomes := []Outcome{{Status: Answered, Label: 1, Histogram: []*big.Int{big.NewInt(-4), big.NewInt(1 << 40)}}, {Status: Rejected, Label: NoLabel}}
+	outcomes := []Outcome{{Status: Answered, Label: 1, Histogram: []*big.Int{big.NewInt(-4), big.NewInt(1 << 40)}},
+		{Status: Rejected, Label: NoLabel}}
 	sold, err := s.Record(t.Context(), v, Purchase{"mel", "charge"}, []int32{2, 0}, []Question{q}, outcomes)
 	if err != nil || !reflect.DeepEqual(sold, []Sold{{outcomes[0], true, true}, {outcomes[1], true, true}}) {
 		t.Fatal(sold, err, errors.Unwrap(err))
 	}
 	// Another draw of c comes too late, and what is stored is max's as well; b is new.
-	if asked, err := s.FindOwn(t.Context(), v, "max", []string{"a", "b", "c"}, []Question{q}); err != nil || asked[0].Outcome != nil || asked[2].Outcome != nil {
+	if asked, err := s.FindOwn(t.Context(), v, "max", []string{"a", "b", "c"}, []Question{q}); err != nil || asked[0].Outcome != nil ||
+		asked[2].Outcome != nil {
 		t.Errorf("%+v, %v", asked, err)
 	}
-	sold, err = s.Record(t.Context(), v, Purchase{"max", "later"}, []int32{2, 1}, []Question{q}, []Outcome{{Status: Answered}, {Status: Reinforced}})
+	sold, err = s.Record(t.Context(), v, Purchase{"max", "later"}, []int32{2, 1}, []Question{q},
+		[]Outcome{{Status: Answered}, {Status: Reinforced}})
 	if err != nil || !reflect.DeepEqual(sold, []Sold{{outcomes[0], false, true}, {Outcome{Status: Reinforced}, true, true}}) {
 		t.Error(sold, err)
 	}
-	if again, err := s.Record(t.Context(), v, Purchase{"max", "again"}, []int32{2}, []Question{q}, []Outcome{{Status: Answered}}); err != nil || again[0].Fresh || again[0].New {
+	if again, err := s.Record(t.Context(), v, Purchase{"max", "again"}, []int32{2}, []Question{q},
+		[]Outcome{{Status: Answered}}); err != nil || again[0].Fresh || again[0].New {
 		t.Error(again, err)
 	}
-	if asked, err := s.FindOwn(t.Context(), v, "max", []string{"c", "a", "b"}, []Question{{1}, {1}, {1}}); err != nil || !reflect.DeepEqual(*asked[0].Outcome, outcomes[0]) ||
+	if asked, err := s.FindOwn(t.Context(), v, "max", []string{"c", "a", "b"}, []Question{{1}, {1}, {1}}); err != nil ||
+		!reflect.DeepEqual(*asked[0].Outcome, outcomes[0]) ||
 		!asked[0].Owned || asked[1].Outcome != nil || asked[1].Owned || asked[2].Outcome.Status != Reinforced {
 		t.Errorf("%+v, %v", asked, err)
 	}
@@ -147,7 +153,8 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 func TestNobodyChangesSealedVotes(t *testing.T) {
 	s, c := stored(t)
 	v := sealing(t, s, "pets")
-	if _, err := s.Record(t.Context(), v, Purchase{"mel", "charge"}, []int32{0}, []Question{{1}}, []Outcome{{Status: Answered, Label: 0}}); err != nil {
+	if _, err := s.Record(t.Context(), v, Purchase{"mel", "charge"}, []int32{0}, []Question{{1}},
+		[]Outcome{{Status: Answered, Label: 0}}); err != nil {
 		t.Fatal(err)
 	}
 	attempts := []string{
@@ -159,7 +166,8 @@ func TestNobodyChangesSealedVotes(t *testing.T) {
 		"DELETE FROM noisegate.pate_votes WHERE query_no = 2",
 		"TRUNCATE noisegate.pate_votes",
 		"INSERT INTO noisegate.pate_votes SELECT ensemble_id, 77, 'new', counts FROM noisegate.pate_votes WHERE query_no = 0",
-		"INSERT INTO noisegate.pate_votes SELECT ensemble_id, query_no, key, counts FROM noisegate.pate_votes ON CONFLICT (ensemble_id, query_no) DO UPDATE SET counts = ''",
+		"INSERT INTO noisegate.pate_votes SELECT ensemble_id, query_no, key, counts FROM noisegate.pate_votes ON CONFLICT (ensemble_id, " +
+			"query_no) DO UPDATE SET counts = ''",
 		"INSERT INTO noisegate.pate_votes VALUES (999, 0, 'orphan', '\\x0003')",
 		"UPDATE noisegate.pate_ensemble SET sealed_at = NULL, sealed_by = NULL",
 		"UPDATE noisegate.pate_ensemble SET sealed_at = now()",
@@ -188,7 +196,8 @@ func TestNobodyChangesSealedVotes(t *testing.T) {
 			tag, err := conn.Exec(t.Context(), sql)
 			var refused *pgconn.PgError
 			// Restricted, no right, or (an empty table under a row trigger) nothing to change.
-			if errors.As(err, &refused) && (refused.Code == "23001" || refused.Code == "42501") || err == nil && tag.RowsAffected() == 0 && strings.Contains(sql, "pate_epsilon") {
+			if errors.As(err, &refused) && (refused.Code == "23001" || refused.Code == "42501") ||
+				err == nil && tag.RowsAffected() == 0 && strings.Contains(sql, "pate_epsilon") {
 				continue
 			}
 			t.Errorf("%s: %s: %s, %v", role, sql, tag, err)
@@ -229,7 +238,8 @@ func TestLoadsMeetASeal(t *testing.T) {
 		}
 		conn := c.Conn(t, c.LedgerDSN)
 		var n int64
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM noisegate.pate_votes WHERE ensemble_id = $1", v.ID).Scan(&n); err != nil || n != v.Queries {
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM noisegate.pate_votes WHERE ensemble_id = $1",
+			v.ID).Scan(&n); err != nil || n != v.Queries {
 			t.Fatalf("%d rows, %d queries, %v", n, v.Queries, err)
 		}
 		_ = conn.Close(context.Background())
@@ -284,7 +294,8 @@ func TestRawWritesWaitForASeal(t *testing.T) {
 	}
 	written := make(chan error, 1)
 	go func() {
-		_, err := writer.Exec(t.Context(), "INSERT INTO noisegate.pate_votes SELECT ensemble_id, 1, 'late', '\\x00030000' FROM noisegate.pate_ensemble")
+		_, err := writer.Exec(t.Context(), "INSERT INTO noisegate.pate_votes SELECT ensemble_id, 1, 'late', '\\x00030000' FROM "+
+			"noisegate.pate_ensemble")
 		written <- err
 	}()
 	if err := tx.Commit(t.Context()); err != nil {
@@ -364,7 +375,8 @@ func TestWhatIsSealedIsWhatWasLoaded(t *testing.T) {
 func TestTamperedVotesAreNotUsed(t *testing.T) {
 	s, c := stored(t)
 	v := sealing(t, s, "pets")
-	c.Exec(t, "ALTER TABLE noisegate.pate_votes DISABLE TRIGGER ALL; UPDATE noisegate.pate_votes SET counts = '\\x00040000' WHERE query_no = 0;"+
+	c.Exec(t, "ALTER TABLE noisegate.pate_votes DISABLE TRIGGER ALL; UPDATE noisegate.pate_votes SET counts = '\\x00040000' WHERE "+
+		"query_no = 0;"+
 		"UPDATE noisegate.pate_votes SET counts = '\\x0003' WHERE query_no = 1")
 	for _, query := range []int32{0, 1, 9} {
 		if _, err := s.Votes(t.Context(), v, []int32{query}); fault.CodeOf(err) != fault.CodeDataUnavailable || fault.IsUntouched(err) {
@@ -467,7 +479,8 @@ func TestRacingSealsBindOnePartition(t *testing.T) {
 	const racers = 4
 	for i := range racers {
 		name := fmt.Sprint("pets", i)
-		if _, err := s.Define(t.Context(), Definition{Name: name, Dataset: "shelter", Ensemble: voters(t), Partition: make([]byte, 32), By: "sam"}); err != nil {
+		if _, err := s.Define(t.Context(), Definition{Name: name, Dataset: "shelter", Ensemble: voters(t), Partition: make([]byte, 32),
+			By: "sam"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Load(t.Context(), name, ballots(t, threeQueries+fmt.Sprintf("d%d,2,1\n", i)), "sam"); err != nil {

@@ -54,7 +54,8 @@ func testSettleLess(f *fixture) {
 // analyst paid.
 func testSettleApart(f *fixture) {
 	limit := f.limit(budget.Approx, "30", "1e-6")
-	whole, group, own, votes := datasetAccount(limit), groupAccount("ml", limit), analystAccount("ana", limit), ensembleAccount("digits", limit)
+	whole, group, own, votes := datasetAccount(limit), groupAccount("ml", limit), analystAccount("ana", limit),
+		ensembleAccount("digits", limit)
 	reserved := withDelta(gaussian(100), 7)
 	c := f.charge(reserved, own, votes, whole, group)
 	id := f.reserve(c)
@@ -272,7 +273,8 @@ func testJournal(f *fixture) {
 		if i > 0 && e.Seq <= entries[i-1].Seq {
 			f.Errorf("entry %d: number %d does not rise", i, e.Seq)
 		}
-		if (w.account != nil) != (e.Account != nil && e.Limit != nil) || w.account != nil && (*e.Account != w.account.ID || *e.Limit != w.account.Limit) {
+		if (w.account != nil) != (e.Account != nil && e.Limit != nil) ||
+			w.account != nil && (*e.Account != w.account.ID || *e.Limit != w.account.Limit) {
 			f.Errorf("entry %d: account %+v, limit %+v", i, e.Account, e.Limit)
 		}
 		if (w.kind == budget.EntryReserve) != slices.Equal(e.Mechanisms, settled.Mechanisms) {

@@ -14,7 +14,8 @@ func TestEntriesWithTwoLosses(t *testing.T) {
 	e := budget.Entry{Seq: 3, At: time.Unix(1_700_000_000, 0).UTC(), Kind: budget.EntrySettle, Dataset: "d", Analyst: "mel", Reservation: "R",
 		AccountIDs: []int64{1, 2}, Loss: mechanisms.Loss{Epsilon: 5, Rho: 20_000_000_000, Tail: 5},
 		Shared: &mechanisms.Loss{Epsilon: 3, Rho: 10_000_000_000, Tail: 5}, Digest: []byte{1}}
-	shown := api.AuditEntry{Seq: 3, At: e.At, Kind: "settle", Dataset: "d", Subject: "mel", ReleaseID: "R", AccountIDs: []int64{1, 2}, Digest: "01",
+	shown := api.AuditEntry{Seq: 3, At: e.At, Kind: "settle", Dataset: "d", Subject: "mel", ReleaseID: "R", AccountIDs: []int64{1, 2},
+		Digest:  "01",
 		Amounts: api.Amounts{Epsilon: "5e-12", Rho: "0.02", Delta: "0", Tail: "5e-18"},
 		Shared:  &api.Amounts{Epsilon: "3e-12", Rho: "0.01", Delta: "0", Tail: "5e-18"}}
 	read, err := entryOf(shown)

@@ -45,8 +45,9 @@ func (c skippingClock) slept() time.Duration {
 func sealedVotes(t *testing.T, f *front) {
 	t.Helper()
 	sam := f.client("sam:steward")
-	if _, err := sam.DefineEnsemble(t.Context(), "votes", api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100, Classes: digits(),
-		Budget: &api.BudgetLimit{Form: "zcdp", Rho: "10", Delta: "1e-6"}}); err != nil {
+	if _, err := sam.DefineEnsemble(t.Context(), "votes", api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100,
+		Classes: digits(),
+		Budget:  &api.BudgetLimit{Form: "zcdp", Rho: "10", Delta: "1e-6"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := sam.LoadVotes(t.Context(), "votes", "text/csv", "", strings.NewReader(votes(20))); err != nil {
@@ -57,8 +58,9 @@ func sealedVotes(t *testing.T, f *front) {
 	}
 }
 
-// Labels are delayed and charged for it where the guarantee covers time, and so are estimates' prices; labels that were bought before are neither. What is
-// waited for is at most the longest delay, and the boundary after it, which is at most twice the delay and the work.
+// Labels are delayed and charged for it where the guarantee covers time, and so are estimates' prices; labels that were
+// bought before are neither. What is waited for is at most the longest delay, and the boundary after it, which is at
+// most twice the delay and the work.
 //
 // covers: W.4
 func TestTimingOfLabels(t *testing.T) {
@@ -95,7 +97,8 @@ func TestTimingOfLabels(t *testing.T) {
 	if bought.Spent.Delta != "1e-9" || slept <= 0 || slept > longest {
 		t.Errorf("bought after a sleep of %v, at most %v: %+v", slept, longest, bought.Spent)
 	}
-	if again, slept := buy("q0", "q1"); again.Spent.Delta != "0" || slept != 0 || !slices.EqualFunc(again.Labels, bought.Labels, func(a, b api.Label) bool { return *a.Label == *b.Label }) {
+	if again, slept := buy("q0", "q1"); again.Spent.Delta != "0" || slept != 0 ||
+		!slices.EqualFunc(again.Labels, bought.Labels, func(a, b api.Label) bool { return *a.Label == *b.Label }) {
 		t.Errorf("the same again, after a sleep of %v: %+v", slept, again.Spent)
 	}
 	if e := estimate("q0", "q1"); e.WorstCase.Delta != "0" || says(e) {
@@ -126,11 +129,13 @@ func (c sleepsClock) Sleep(ctx context.Context, d time.Duration) {
 func TestStoringShowsAtABoundary(t *testing.T) {
 	clock := sleepsClock{skippingClock{mu: new(sync.Mutex), ahead: new(time.Duration)}, new([]time.Duration)}
 	const quantum, work = 20 * time.Minute, time.Minute // what the test takes at most
-	f := newFront(t, gatewaytest.Options{Quantum: quantum, StatementTimeout: 2 * time.Hour, Change: func(c *gateway.Config) { c.Clock = clock }}, 4)
+	f := newFront(t, gatewaytest.Options{Quantum: quantum, StatementTimeout: 2 * time.Hour,
+		Change: func(c *gateway.Config) { c.Clock = clock }}, 4)
 	sealedVotes(t, f)
 	for _, buyer := range []string{"mel:ml", "max:ml"} { // who buys what is new, and the same
 		*clock.each = nil
-		if _, err := f.client(buyer).Labels(t.Context(), "votes", api.LabelRequest{Queries: []string{"q0", "q1"}, Mechanism: "gnmax", Sigma: "30"}, ""); err != nil {
+		if _, err := f.client(buyer).Labels(t.Context(), "votes", api.LabelRequest{Queries: []string{"q0", "q1"}, Mechanism: "gnmax",
+			Sigma: "30"}, ""); err != nil {
 			t.Fatal(err)
 		}
 		// Boundaries are moved to an earlier time by up to a tenth of them.
@@ -140,7 +145,8 @@ func TestStoringShowsAtABoundary(t *testing.T) {
 	}
 }
 
-// Labels that are cancelled when their work has ended and they wait for the boundary are not given, their charge stands, and asking again is a new one.
+// Labels that are cancelled when their work has ended and they wait for the boundary are not given, their charge
+// stands, and asking again is a new one.
 //
 // covers: W.7
 func TestCancelledLabels(t *testing.T) {
@@ -190,11 +196,13 @@ func TestCancelledLabels(t *testing.T) {
 func TestAnalysisShowsAtTheBoundary(t *testing.T) {
 	clock := skippingClock{mu: new(sync.Mutex), ahead: new(time.Duration)}
 	const quantum = 10 * time.Minute // far beyond what the analysis takes
-	f := newFront(t, gatewaytest.Options{Quantum: quantum, StatementTimeout: time.Hour, Change: func(c *gateway.Config) { c.Clock = clock }}, 4)
+	f := newFront(t, gatewaytest.Options{Quantum: quantum, StatementTimeout: time.Hour,
+		Change: func(c *gateway.Config) { c.Clock = clock }}, 4)
 	sealedVotes(t, f)
 	clock.slept()
 	began := time.Now()
-	if _, err := f.client("sam:steward").AnalyseVotes(t.Context(), "votes", api.AnalysisRequest{All: true, Mechanism: "gnmax", Sigma: "30"}); err != nil {
+	if _, err := f.client("sam:steward").AnalyseVotes(t.Context(), "votes",
+		api.AnalysisRequest{All: true, Mechanism: "gnmax", Sigma: "30"}); err != nil {
 		t.Fatal(err)
 	}
 	// A boundary is moved to an earlier time by up to a tenth of it.

@@ -55,7 +55,8 @@ func TestOverlappingPurchases(t *testing.T) {
 				var answer *api.LabelResponse
 				var err error
 				for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // somebody asks the same at the same time
-					if answer, err = client.Labels(t.Context(), "digits-x", ask, ""); codeOfError(err) != fault.CodeRequestInFlight || time.Now().After(deadline) {
+					if answer, err = client.Labels(t.Context(), "digits-x", ask, ""); codeOfError(err) != fault.CodeRequestInFlight ||
+						time.Now().After(deadline) {
 						break
 					}
 				}
@@ -143,7 +144,8 @@ func TestCrashesKeepLabelsAndCharges(t *testing.T) {
 		undo := func() { ledger.FailAt("") }
 		switch test.step {
 		case "votes": // cannot be read, but the names of queries can
-			f.Control.Exec(t, "REVOKE SELECT ON noisegate.pate_votes FROM noisegate", "GRANT SELECT (ensemble_id, query_no, key) ON noisegate.pate_votes TO noisegate")
+			f.Control.Exec(t, "REVOKE SELECT ON noisegate.pate_votes FROM noisegate",
+				"GRANT SELECT (ensemble_id, query_no, key) ON noisegate.pate_votes TO noisegate")
 			undo = func() { f.Control.Exec(t, "GRANT SELECT ON noisegate.pate_votes TO noisegate") }
 		case "record":
 			f.Control.Exec(t, `CREATE FUNCTION noisegate.pulled() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $m$pulled$m$; END'`,
@@ -172,7 +174,8 @@ func TestCrashesKeepLabelsAndCharges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if amount(t, again.Spent.Rho).Sign() == 0 != test.kept || again.Labels[0].Replayed != test.kept || *again.Labels[1].Label != *theirs.Labels[0].Label {
+		if amount(t, again.Spent.Rho).Sign() == 0 != test.kept || again.Labels[0].Replayed != test.kept ||
+			*again.Labels[1].Label != *theirs.Labels[0].Label {
 			t.Errorf("%s: again %+v", test.step, again)
 		}
 	}

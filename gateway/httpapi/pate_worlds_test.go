@@ -70,7 +70,8 @@ func (w world) buy(t *testing.T, who, key string, ask api.LabelRequest) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := call{method: http.MethodPost, path: "/v1/pate/digits" + w.mark + "/labels", token: who + w.mark + ":ml", kind: "application/json", body: string(body), header: http.Header{}}
+	c := call{method: http.MethodPost, path: "/v1/pate/digits" + w.mark + "/labels", token: who + w.mark + ":ml",
+		kind: "application/json", body: string(body), header: http.Header{}}
 	if key != "" {
 		c.header.Set("Idempotency-Key", key)
 	}
@@ -97,8 +98,9 @@ func (w world) look(t *testing.T, who string, ask api.LabelRequest) string {
 	for _, release := range page.Releases {
 		get("/v1/releases/" + release.ReleaseID)
 	}
-	estimate, err := w.f.client(who+w.mark+":ml").EstimateLabels(t.Context(), "digits"+w.mark, api.LabelEstimateRequest{Queries: ask.Queries, Mechanism: ask.Mechanism,
-		Sigma: ask.Sigma, Sigma1: ask.Sigma1, Sigma2: ask.Sigma2, Threshold: ask.Threshold, NoiseScale: ask.NoiseScale})
+	estimate, err := w.f.client(who+w.mark+":ml").EstimateLabels(t.Context(), "digits"+w.mark,
+		api.LabelEstimateRequest{Queries: ask.Queries, Mechanism: ask.Mechanism,
+			Sigma: ask.Sigma, Sigma1: ask.Sigma1, Sigma2: ask.Sigma2, Threshold: ask.Threshold, NoiseScale: ask.NoiseScale})
 	text, _ := json.Marshal(estimate)
 	fmt.Fprintln(&all, w.sees(0, string(text)), err)
 	return all.String()
@@ -217,7 +219,8 @@ func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {
 	codes := map[string]int{}
 	for n := range pairs {
 		random := rand.New(rand.NewPCG(20, uint64(n)))
-		h := history{n: n, random: random, who: []string{fmt.Sprintf("mel%d", n), fmt.Sprintf("poor%d", n), "laplace", "floored", "capped"}[random.IntN(5)]}
+		h := history{n: n, random: random, who: []string{fmt.Sprintf("mel%d", n), fmt.Sprintf("poor%d", n), "laplace", "floored",
+			"capped"}[random.IntN(5)]}
 		if strings.HasPrefix(h.who, "poor") {
 			for _, w := range all {
 				w.steer(t, h.who, limiting(t, api.BudgetLimit{Form: "zcdp", Rho: api.Decimal(fmt.Sprintf("0.%02d", 10+2*(n%10)))}))
@@ -250,7 +253,8 @@ func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {
 	}
 	all[0].f.Audit(t)
 	t.Logf("%d histories: %v", pairs, codes)
-	for _, code := range []string{"", "budget/exhausted", "budget/frozen", "budget/mechanism", "budget/under-floor", "budget/over-query-cap", "budget/replay-mismatch"} {
+	for _, code := range []string{"", "budget/exhausted", "budget/frozen", "budget/mechanism", "budget/under-floor",
+		"budget/over-query-cap", "budget/replay-mismatch"} {
 		if codes[code] < pairs/20 {
 			t.Errorf("%d of %q: it is hardly seen", codes[code], code)
 		}
