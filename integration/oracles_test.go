@@ -13,7 +13,8 @@ import (
 // readRows is how many rows the tables of [readData] that take long have.
 const readRows = 200_000
 
-// readData is a dataset with a large table of people's rows and a large public one, with one chosen person or without: nobody else is 111 years old.
+// readData is a dataset with a large table of people's rows and a large public one, with one chosen person or without:
+// nobody else is 111 years old.
 func readData(name string, target bool) dataset {
 	return dataset{name: name, policy: fmt.Sprintf(`version: 1
 dataset: %s
@@ -40,7 +41,8 @@ budgets:
 	}}
 }
 
-// PostgreSQL read the other table of these questions, 200,000 rows, only if the one person of 111 was there: one exact bit by time. The gateway's
+// PostgreSQL read the other table of these questions, 200,000 rows, only if the one person of 111 was there: one exact bit by
+// time. The gateway's
 // statements read it in any case; PostgreSQL's own counters of rows read say so, and no clock.
 //
 // covers: C1
@@ -52,10 +54,14 @@ func TestC1TheOtherTableIsReadOverHTTP(t *testing.T) {
 	}{
 		{"A1 left join of few", "SELECT count(v.paid) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id", 1},
 		{"A1 right join of few", "SELECT count(*) FROM visits v RIGHT JOIN " + few + " p ON v.person_id = p.person_id AND v.paid > 3", 1},
-		{"A2 exists by less than", "SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age)", 1},
-		{"A2 exists in filter", "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age)) FROM people p WHERE p.age = 111", 1},
-		{"A3 in below or", "SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.paid < 0 OR (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits))", 2},
-		{"A3 in below not", "SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.paid) NOT IN (SELECT person_id, paid FROM visits)", 2},
+		{"A2 exists by less than", "SELECT count(*) FROM people p " +
+			"WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age)", 1},
+		{"A2 exists in filter", "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM visits e " +
+			"WHERE e.person_id = p.person_id AND e.paid < p.age)) FROM people p WHERE p.age = 111", 1},
+		{"A3 in below or", "SELECT count(*) FROM visits p " +
+			"WHERE p.age = 111 AND (p.paid < 0 OR (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits))", 2},
+		{"A3 in below not", "SELECT count(*) FROM visits p " +
+			"WHERE p.age = 111 AND (p.person_id, p.paid) NOT IN (SELECT person_id, paid FROM visits)", 2},
 		{"A4 exists public", "SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM streets s WHERE s.street = p.age)", 1},
 		{"A4 not in public", "SELECT count(*) FROM people p WHERE p.age = 111 AND p.age NOT IN (SELECT zone FROM streets)", 1},
 		{"A5 left join public", "SELECT count(s.kind) FROM people p LEFT JOIN streets s ON s.street = p.age WHERE p.age = 111", 1},

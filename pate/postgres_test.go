@@ -464,7 +464,8 @@ func benchmarkLoad(b *testing.B, queries, classes int, teachers int64) {
 	b.StopTimer()
 	var bytes int64
 	conn := c.Conn(b, c.LedgerDSN)
-	if err := conn.QueryRow(context.Background(), "SELECT sum(pg_column_size(counts)) FROM noisegate.pate_votes").Scan(&bytes); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	err = conn.QueryRow(context.Background(), "SELECT sum(pg_column_size(counts)) FROM noisegate.pate_votes").Scan(&bytes)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(bytes)/1e6, "MB-of-counts")
