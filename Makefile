@@ -43,7 +43,7 @@ integration: ## the real binary over HTTP, with output per test
 	$(GO) test -count=1 -v -timeout 10m ./integration/...
 
 golden: ## rewrite golden files, and the threat model's list of tests, from what is there; read the diff before you commit it
-	$(GO) test ./catalog ./sqlrewrite -rewrite
+	$(GO) test ./catalog ./sqlrewrite ./sqlrewrite/internal/parse -rewrite
 	$(GO) test ./internal/archtest -rewrite
 
 fuzz: ## every fuzz target for FUZZTIME (10s)

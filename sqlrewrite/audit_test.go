@@ -11,6 +11,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/stattest"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/plan"
 )
 
 // auditDraws are made of each query on either side.
@@ -75,13 +76,13 @@ func TestAuditFindsWrongSensitivity(t *testing.T) {
 			continue
 		}
 		p := w.auditPlan(t, a.sql)
-		r := p.releases[0]
-		r.perGroup = big.NewInt(1)
-		wrong, err := p.newPick(r, portion{epsilon: mechanisms.EpsilonUnit})
+		r := p.made.Releases[0]
+		r.PerGroup = big.NewInt(1)
+		wrong, err := p.made.NewPick(r, plan.Portion{Epsilon: mechanisms.EpsilonUnit})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.releases[0].pick = wrong
+		p.made.Releases[0].Pick = wrong
 		if proof := w.certify(t, p, a.rows); proof.Epsilon <= 1 {
 			t.Errorf("%s: certified ε %.3f only", a.name, proof.Epsilon)
 		}
@@ -128,12 +129,12 @@ func (w *world) certify(t *testing.T, p *Plan, rows string) stattest.Certificate
 func outcome(t *testing.T, p *Plan, released *Released) float64 {
 	t.Helper()
 	sum := 0.0
-	for _, row := range released.rows {
+	for _, row := range released.made.Rows {
 		text := catalog.Key{}
-		if len(p.query.values) > 0 {
-			text = p.valueText(0, row)
+		if len(p.made.Query.Values) > 0 {
+			text = p.made.ValueText(0, row)
 		} else {
-			text = row.keys[0]
+			text = row.Keys[0]
 		}
 		if text.Null {
 			return math.NaN()

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate/internal/pgtest"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 var measureCosts = flag.Bool("measure-costs", false, "measure what builtins cost, and hold the table of costs against it; make timing does")
@@ -135,11 +136,11 @@ func TestCostsAreMeasured(t *testing.T) {
 				size = 5 * letters
 			}
 		case strings.Contains(key, "numeric"):
-			size = costDigits
+			size = stability.CostDigits
 		}
-		p, ok := priceNamed(key)
-		lines = append(lines, fmt.Sprintf("%-28s least %8.0f ns, largest %8.0f ns; the table has %d + %.3f x %.0f", key, least, most, p.ns, float64(p.perUnit)/1000, size))
-		allowed := float64(p.ns) + float64(p.perUnit)/1000*size
+		p, ok := stability.PriceNamed(key)
+		lines = append(lines, fmt.Sprintf("%-28s least %8.0f ns, largest %8.0f ns; the table has %d + %.3f x %.0f", key, least, most, p.Ns, float64(p.PerUnit)/1000, size))
+		allowed := float64(p.Ns) + float64(p.PerUnit)/1000*size
 		for tries := 0; tries < 3 && allowed*costMargin < most; tries++ {
 			again()
 		}
@@ -167,14 +168,14 @@ func structures() map[string]struct {
 	}
 	const capped = "SELECT count(*) FROM (SELECT v.c0, v.c1 FROM (SELECT unit AS c0, k AS c1, row_number() OVER (PARTITION BY unit ORDER BY hashtextextended(COALESCE(k::text, ''), hashtextextended(COALESCE(unit::text, ''), 5)), unit, k) AS place FROM rows) v WHERE v.place <= 4) w"
 	return map[string]s{
-		"pairRow + flatRow, nested": {"SELECT count(*), sum(k) FROM few CROSS JOIN tens", "SELECT 1", 1e6, pairRow + flatRow},
-		"pairRow + flatRow, hashed": {"SELECT count(*), sum(r.k) FROM rows r JOIN tens USING (g)", "SELECT count(*), sum(k) FROM rows", 1e6, pairRow + flatRow},
-		"pairRow + groupedRow":      {"SELECT sum(n) FROM (SELECT count(*) AS n, sum(k) FROM rows r JOIN tens USING (g) GROUP BY r.unit) u", "SELECT count(*), sum(k) FROM rows", 1e6, pairRow + groupedRow},
-		"cappedRow":                 {capped, "SELECT count(*) FROM rows", 1e5, cappedRow},
-		"windowRow":                 {"SELECT sum(s) FROM (SELECT sum(k) OVER (PARTITION BY unit ORDER BY k) AS s FROM rows) w", "SELECT count(*) FROM rows", 1e5, windowRow},
-		"windowRow, of a frame":     {"SELECT max(s) FROM (SELECT min(k) OVER (PARTITION BY unit ORDER BY k ROWS 9 PRECEDING) AS s FROM rows) w", "SELECT count(*) FROM rows", 1e6, windowRow},
-		"scanRow":                   {"SELECT count(*), sum(k) FROM rows WHERE k >= 0", "SELECT 1", 1e5, scanRow},
-		"lookupRow":                 {"SELECT count(*) FROM rows WHERE k IN (SELECT k2 FROM tens) OR k < 0", "SELECT count(*) FROM rows", 1e5, lookupRow},
+		"pairRow + flatRow, nested": {"SELECT count(*), sum(k) FROM few CROSS JOIN tens", "SELECT 1", 1e6, stability.PairRow + stability.FlatRow},
+		"pairRow + flatRow, hashed": {"SELECT count(*), sum(r.k) FROM rows r JOIN tens USING (g)", "SELECT count(*), sum(k) FROM rows", 1e6, stability.PairRow + stability.FlatRow},
+		"pairRow + groupedRow":      {"SELECT sum(n) FROM (SELECT count(*) AS n, sum(k) FROM rows r JOIN tens USING (g) GROUP BY r.unit) u", "SELECT count(*), sum(k) FROM rows", 1e6, stability.PairRow + stability.GroupedRow},
+		"cappedRow":                 {capped, "SELECT count(*) FROM rows", 1e5, stability.CappedRow},
+		"windowRow":                 {"SELECT sum(s) FROM (SELECT sum(k) OVER (PARTITION BY unit ORDER BY k) AS s FROM rows) w", "SELECT count(*) FROM rows", 1e5, stability.WindowRow},
+		"windowRow, of a frame":     {"SELECT max(s) FROM (SELECT min(k) OVER (PARTITION BY unit ORDER BY k ROWS 9 PRECEDING) AS s FROM rows) w", "SELECT count(*) FROM rows", 1e6, stability.WindowRow},
+		"scanRow":                   {"SELECT count(*), sum(k) FROM rows WHERE k >= 0", "SELECT 1", 1e5, stability.ScanRow},
+		"lookupRow":                 {"SELECT count(*) FROM rows WHERE k IN (SELECT k2 FROM tens) OR k < 0", "SELECT count(*) FROM rows", 1e5, stability.LookupRow},
 	}
 }
 

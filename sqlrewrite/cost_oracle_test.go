@@ -12,6 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 var costQueries = flag.Int("cost-queries", 2000, "random queries whose work is counted with and without one unit; make neighbours asks 100000")
@@ -101,7 +104,7 @@ type costs struct {
 // compare is an error where the chosen unit moves the work of a plan by more than its bound.
 func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 	t.Helper()
-	pairs := float64(clampInt64(p.PairsPerRow()))
+	pairs := float64(scalar.ClampInt64(p.PairsPerRow()))
 	for _, s := range p.Statements(d) {
 		if c.defect != nil {
 			s.SQL = c.defect(s.SQL)
@@ -132,7 +135,7 @@ func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 			return fmt.Errorf("%s\n%v\nunit %s, of %.0f rows that meet %.0f each, moved the work from %.0f to %.0f rows at %d nodes; the bound is %.0f", s.SQL, s.Args, chosenUnit,
 				c.unitRows, pairs, work[1], work[0], nodes[0], most)
 		}
-		allowed := (c.unitRows*maxRowWork+maxUnitWork)/1e6*float64(strings.Count(s.SQL, "SELECT")) + costSlack
+		allowed := (c.unitRows*stability.MaxRowWork+stability.MaxUnitWork)/1e6*float64(strings.Count(s.SQL, "SELECT")) + costSlack
 		if c.slowest = max(c.slowest, ms[0]-ms[1]); ms[0]-ms[1] > allowed {
 			return fmt.Errorf("%s\nunit %s moved the time from %.1f to %.1f ms; the bound is %.1f", s.SQL, chosenUnit, ms[1], ms[0], allowed)
 		}
@@ -171,7 +174,7 @@ func TestB4C1CostOracle(t *testing.T) {
 				refused[code]++
 				continue
 			}
-			t.Fatalf("%s\n%s", sql, showFault(err))
+			t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))
 		}
 		if !p.NeedsData() {
 			continue
@@ -201,7 +204,7 @@ func TestB4C1CostOracleKillsUncapped(t *testing.T) {
 		mustExec(t, world.owner, fmt.Sprintf("INSERT INTO store.events (event, unit, k_num, nn) SELECT 1000 + i, 3, 1, i FROM generate_series(1, %d) i;", test.rows)+costAdversary)
 		p, err := Rewrite(sql, world.snapshot, randomOptions(world.r, origin{}))
 		if err != nil {
-			t.Fatalf("%s\n%s", sql, showFault(err))
+			t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))
 		}
 		c := costs{unitRows: world.rowsOf(t, "unit = "+chosenUnit)}
 		draws := p.Draw(fixedSampler(t))

@@ -8,6 +8,8 @@ import (
 
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/plan"
 )
 
 // costlyArguments are, for every function and operator that may stand below the aggregates, the arguments on which it takes longest: the
@@ -34,11 +36,11 @@ func TestA32ScansAreCapped(t *testing.T) {
 		}
 		return "SELECT " + strings.Join(outputs, ", ") + " FROM people"
 	}
-	if p, err := Rewrite(medians(maxParts-1), snapshot, sharp()); err != nil || len(p.parts) != maxParts {
-		t.Errorf("%d scans: %v", maxParts, err)
+	if p, err := Rewrite(medians(plan.MaxParts-1), snapshot, sharp()); err != nil || len(p.made.Parts) != plan.MaxParts {
+		t.Errorf("%d scans: %v", plan.MaxParts, err)
 	}
-	if _, err := Rewrite(medians(maxParts), snapshot, sharp()); fault.CodeOf(err) != fault.CodeTooManyScans {
-		t.Errorf("%d scans: %v, want %s", maxParts+1, err, fault.CodeTooManyScans)
+	if _, err := Rewrite(medians(plan.MaxParts), snapshot, sharp()); fault.CodeOf(err) != fault.CodeTooManyScans {
+		t.Errorf("%d scans: %v, want %s", plan.MaxParts+1, err, fault.CodeTooManyScans)
 	}
 }
 
@@ -63,7 +65,7 @@ budgets:
 	took := func(sql string) time.Duration {
 		p, err := Rewrite("SELECT count("+sql+") FROM t", snapshot, sharp())
 		if err != nil {
-			t.Fatalf("%s: %s", sql, showFault(err))
+			t.Fatalf("%s: %s", sql, parsetest.ShowFault(err))
 		}
 		best := time.Hour
 		for range 5 {

@@ -7,59 +7,61 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 // costKeys lists the names in the table of costs that a plan's expressions have.
-func costKeys(q *boundQuery) []string {
+func costKeys(q *algebra.BoundQuery) []string {
 	var keys []string
-	var exprs func(list ...expr)
-	var item func(n fromItem)
-	exprs = func(list ...expr) {
+	var exprs func(list ...algebra.Expr)
+	var item func(n algebra.FromItem)
+	exprs = func(list ...algebra.Expr) {
 		for _, e := range list {
 			switch e := e.(type) {
-			case nil, column, constant, keyRef, valueRef, computed, unitAggregate:
-			case exists:
-				item(e.from)
-				exprs(e.where)
-			case inRows:
-				item(e.from)
-				exprs(e.where)
-			case in:
-				keys = append(keys, "= "+kindOfType(e.x.typ()))
+			case nil, algebra.Column, algebra.Constant, algebra.KeyRef, algebra.ValueRef, algebra.Computed, algebra.UnitAggregate:
+			case algebra.Exists:
+				item(e.From)
+				exprs(e.Where)
+			case algebra.InRows:
+				item(e.From)
+				exprs(e.Where)
+			case algebra.In:
+				keys = append(keys, "= "+stability.KindOfType(e.X.Typ()))
 			default:
-				keys = append(keys, costKey(e))
+				keys = append(keys, stability.CostKey(e))
 			}
 			if e != nil {
-				exprs(children(e)...)
+				exprs(algebra.Children(e)...)
 			}
 		}
 	}
-	item = func(n fromItem) {
+	item = func(n algebra.FromItem) {
 		switch n := n.(type) {
-		case *joined:
-			item(n.left)
-			item(n.right)
-			exprs(n.on)
-		case *rowCap:
-			item(n.of)
-		case *derived:
-			for _, q := range n.parts {
-				if q.from != nil {
-					item(q.from)
+		case *algebra.Joined:
+			item(n.Left)
+			item(n.Right)
+			exprs(n.On)
+		case *algebra.RowCap:
+			item(n.Of)
+		case *algebra.Derived:
+			for _, q := range n.Parts {
+				if q.From != nil {
+					item(q.From)
 				}
-				exprs(q.where)
-				exprs(q.keys...)
-				exprs(q.outputs...)
+				exprs(q.Where)
+				exprs(q.Keys...)
+				exprs(q.Outputs...)
 			}
 		}
 	}
-	item(q.source.node)
-	exprs(q.where)
-	for _, k := range q.keys {
-		exprs(k.x)
+	item(q.Source.Node)
+	exprs(q.Where)
+	for _, k := range q.Keys {
+		exprs(k.X)
 	}
-	for _, m := range q.measures {
-		exprs(m.filter, m.x, m.y)
+	for _, m := range q.Measures {
+		exprs(m.Filter, m.X, m.Y)
 	}
 	return keys
 }
@@ -82,8 +84,8 @@ func TestEveryBuiltinIsPriced(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", d.Input, err)
 				}
-				for _, key := range costKeys(p.query) {
-					if _, ok := priceNamed(key); (!ok || measured[key] == "") && !slices.Contains(missing, key) {
+				for _, key := range costKeys(p.made.Query) {
+					if _, ok := stability.PriceNamed(key); (!ok || measured[key] == "") && !slices.Contains(missing, key) {
 						missing = append(missing, key)
 						t.Errorf("%q has no measured price: %s", key, d.Input)
 					}

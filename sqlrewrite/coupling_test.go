@@ -12,6 +12,10 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
 // Couplings writes random queries with the randomness that couples a database and a neighbour, after DPCheck (Zhang et al., OOPSLA 2020).
@@ -88,13 +92,13 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 	plan, _, err := Read(sql, c.snapshot, o)
 	switch {
 	case err != nil && !tolerated[string(fault.CodeOf(err))]:
-		t.Fatalf("%s\n%s", sql, showFault(err))
+		t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))
 	case err != nil:
 		q.Refused = true
 		return q
 	case plan == nil || !plan.NeedsData():
 		return q
-	case plan.query.publicTuples().Cmp(big.NewInt(maxCoupled)) > 0:
+	case plan.made.Query.PublicTuples().Cmp(big.NewInt(maxCoupled)) > 0:
 		return c.Next(t)
 	}
 	pair := &coupling{plan: plan, seed: int64(c.r.Uint64() >> 1), chosen: make(map[string]decided), loss: make(map[int]float64)}
@@ -122,9 +126,9 @@ type coupling struct {
 }
 
 func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
-	draws := newDraws(c.seed)
+	draws := plan.NewDraws(c.seed)
 	for at, s := range c.plan.Statements(draws) {
-		if c.plan.parts[at].histogram(c.plan.query) {
+		if c.plan.made.Parts[at].Histogram(c.plan.made.Query) {
 			s = asCells(s)
 		}
 		tables, err := runOnAll(t.Context(), w.conn, s, q.Without[:])
@@ -136,10 +140,10 @@ func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
 	c.groups = c.commonGroups(t)
 	c.noisy = make(map[string][]*big.Int)
 	for _, id := range c.groups {
-		for i, r := range c.plan.releases {
+		for i, r := range c.plan.made.Releases {
 			v := c.exact(0, id, i)
-			if r.mechanism != nil {
-				reach := max(1, min(clampInt64(r.mechanism.HalfWidth(0.5)), 1<<40))
+			if r.Mechanism != nil {
+				reach := max(1, min(scalar.ClampInt64(r.Mechanism.HalfWidth(0.5)), 1<<40))
 				v = new(big.Int).Add(v, big.NewInt(w.r.Int64N(2*reach+1)-reach))
 			}
 			c.noisy[id] = append(c.noisy[id], v)
@@ -159,9 +163,9 @@ func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
 
 // commonGroups are the groups of the domain, or the private ones that both sides have.
 func (c *coupling) commonGroups(t *testing.T) (ids []string) {
-	if !c.plan.query.private() {
-		_ = c.plan.query.eachPublicTuple(func(_ int, keys []catalog.Key) error {
-			ids = append(ids, keyIdentity(keys))
+	if !c.plan.made.Query.Private() {
+		_ = plan.EachPublicTuple(c.plan.made.Query, func(_ int, keys []catalog.Key) error {
+			ids = append(ids, scalar.KeyIdentity(keys))
 			return nil
 		})
 		return ids
@@ -172,19 +176,21 @@ func (c *coupling) commonGroups(t *testing.T) (ids []string) {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b string) int { return c.plan.query.compareKeys(parseIdentity(t, a), parseIdentity(t, b)) })
+	slices.SortFunc(ids, func(a, b string) int {
+		return plan.CompareKeys(c.plan.made.Query, parseIdentity(t, a), parseIdentity(t, b))
+	})
 	return ids
 }
 
 // unitsPart is the part that counts the units of private groups.
 func (c *coupling) unitsPart() int {
-	return slices.IndexFunc(c.plan.parts, func(part planPart) bool { return part.units })
+	return slices.IndexFunc(c.plan.made.Parts, func(part sqlprint.PlanPart) bool { return part.Units })
 }
 
 // exact is the true value of a release on one side; 0 for a choice of candidates.
 func (c *coupling) exact(side int, id string, release int) *big.Int {
-	for at, part := range c.plan.parts {
-		if i := slices.Index(part.releases, release); i >= 0 && !part.histogram(c.plan.query) {
+	for at, part := range c.plan.made.Parts {
+		if i := slices.Index(part.Releases, release); i >= 0 && !part.Histogram(c.plan.made.Query) {
 			return c.sides[side][at].at(id, i)
 		}
 	}
@@ -192,7 +198,7 @@ func (c *coupling) exact(side int, id string, release int) *big.Int {
 }
 
 func (c *coupling) differs() bool {
-	for at := range c.plan.parts {
+	for at := range c.plan.made.Parts {
 		same := maps.EqualFunc(c.sides[0][at], c.sides[1][at], func(a, b []*big.Int) bool {
 			return slices.EqualFunc(a, b, func(x, y *big.Int) bool { return x.Cmp(y) == 0 })
 		})
@@ -206,13 +212,13 @@ func (c *coupling) differs() bool {
 // tape records all that one side draws, in the order of [Plan.Draw] and [Plan.Release].
 func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
 	p := c.plan
-	if slices.ContainsFunc(p.parts, func(part planPart) bool { return part.seedArg > 0 }) {
+	if slices.ContainsFunc(p.made.Parts, func(part sqlprint.PlanPart) bool { return part.SeedArg > 0 }) {
 		tape.add(uint64(c.seed) << 1)
 	}
-	if p.query.top > 0 {
+	if p.made.Query.Top > 0 {
 		return c.top(w, tape, side)
 	}
-	if !p.query.private() {
+	if !p.made.Query.Private() {
 		for _, id := range c.groups {
 			c.noises(tape, side, id)
 		}
@@ -220,11 +226,11 @@ func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
 		units := c.sides[side][c.unitsPart()]
 		for _, id := range Arrival(side, slices.Collect(maps.Keys(units)), func(id string) string { return id }) {
 			row := units[id]
-			tape.keep(p.selection.mechanism, row[len(row)-1], slices.Contains(c.groups, id))
+			tape.keep(p.made.Selection.Mechanism, row[len(row)-1], slices.Contains(c.groups, id))
 		}
 	}
 	for _, id := range c.groups {
-		if p.query.private() {
+		if p.made.Query.Private() {
 			c.noises(tape, side, id)
 		}
 		if err := c.choices(t, w, tape, side, id); err != nil {
@@ -245,21 +251,21 @@ func Arrival[T any](side int, rows []T, identity func(T) string) []T {
 }
 
 // KeyIdentity is equal for equal tuples only.
-func KeyIdentity(keys []catalog.Key) string { return keyIdentity(keys) }
+func KeyIdentity(keys []catalog.Key) string { return scalar.KeyIdentity(keys) }
 
 func (c *coupling) noises(tape *Tape, side int, id string) {
-	for i, r := range c.plan.releases {
-		if r.mechanism != nil {
-			tape.noise(r.mechanism.Parameters(), new(big.Int).Sub(c.noisy[id][i], c.exact(side, id, i)))
+	for i, r := range c.plan.made.Releases {
+		if r.Mechanism != nil {
+			tape.noise(r.Mechanism.Parameters(), new(big.Int).Sub(c.noisy[id][i], c.exact(side, id, i)))
 		}
 	}
 }
 
 // choices records the choices of candidates in one group: side 0 makes them at random, side 1 makes the same.
 func (c *coupling) choices(t *testing.T, w *world, tape *Tape, side int, id string) error {
-	for at, part := range c.plan.parts {
-		for _, i := range part.releases {
-			pick := c.plan.releases[i].pick
+	for at, part := range c.plan.made.Parts {
+		for _, i := range part.Releases {
+			pick := c.plan.made.Releases[i].Pick
 			if pick == nil {
 				continue
 			}
@@ -268,14 +274,14 @@ func (c *coupling) choices(t *testing.T, w *world, tape *Tape, side int, id stri
 				tape.alike(pick)
 				continue
 			}
-			choose := func(words ...uint64) *big.Int { return pick.choose(samplerOf(words...), tallies) }
+			choose := func(words ...uint64) *big.Int { return pick.Choose(samplerOf(words...), tallies) }
 			target := c.target(side, id, i, func() *big.Int { return choose(w.r.Uint64(), w.r.Uint64()) })
 			ok := true
-			switch pick.selector.(type) {
+			switch pick.Selector.(type) {
 			case nil:
 				ok = tape.point(choose, target)
 			case *mechanisms.PermuteAndFlip:
-				tape.flip(target, pick.among)
+				tape.flip(target, pick.Among)
 			default:
 				_, ok = tape.word(choose, nil, target)
 			}
@@ -309,12 +315,12 @@ func (c *coupling) pay(side int, id string, release int, cost float64) {
 
 // top records the choice of groups, one after another.
 func (c *coupling) top(w *world, tape *Tape, side int) error {
-	pick, begin := c.plan.releases[0].pick.top, len(tape.words)
+	pick, begin := c.plan.made.Releases[0].Pick.Top, len(tape.words)
 	var scores []mechanisms.Exact
 	for _, id := range c.groups {
 		scores = append(scores, mechanisms.Seal(c.exact(side, id, 0)))
 	}
-	for at := range c.plan.query.top {
+	for at := range c.plan.made.Query.Top {
 		choose := func(words ...uint64) *big.Int { return big.NewInt(int64(pick.Select(samplerOf(words...), scores)[at])) }
 		place, before := fmt.Sprint("place ", at), slices.Clone(tape.words[begin:])
 		target := c.target(side, place, 0, func() *big.Int { return choose(append(before, w.r.Uint64())...) })
@@ -330,7 +336,7 @@ func (c *coupling) top(w *world, tape *Tape, side int) error {
 func (c *coupling) tallies(t *testing.T, side, part int, group string) (all []mechanisms.Tally) {
 	table := c.sides[side][part]
 	for _, id := range slices.Sorted(maps.Keys(table)) {
-		if rest, of := strings.CutPrefix(id, group); of && groupOf(id, len(c.plan.query.keys)) == group {
+		if rest, of := strings.CutPrefix(id, group); of && groupOf(id, len(c.plan.made.Query.Keys)) == group {
 			point, ok := new(big.Int).SetString(parseIdentity(t, rest)[0].Text, 10)
 			if !ok {
 				t.Fatalf("a candidate that is no number: %q", rest)
@@ -344,9 +350,9 @@ func (c *coupling) tallies(t *testing.T, side, part int, group string) (all []me
 // affordable checks that coupling costs no more than each release charges: Σ|d|/b <= ε for Laplace noise, Σd²/2σ² <= ρ for Gaussian, and for
 // choices the logarithms of their probabilities.
 func (c *coupling) affordable() error {
-	for i, r := range c.plan.releases {
-		charged := r.law().Loss()
-		if r.mechanism == nil {
+	for i, r := range c.plan.made.Releases {
+		charged := r.Law().Loss()
+		if r.Mechanism == nil {
 			if c.loss[i] > float64(charged.Epsilon)/float64(mechanisms.EpsilonUnit)*(1+1e-9) {
 				return fmt.Errorf("release %d costs %g, charged %s", i, c.loss[i], charged.Epsilon)
 			}
@@ -358,9 +364,9 @@ func (c *coupling) affordable() error {
 			l1.Add(l1, new(big.Rat).Abs(d))
 			l2Squared.Add(l2Squared, new(big.Rat).Mul(d, d))
 		}
-		parameters := r.mechanism.Parameters()
+		parameters := r.Mechanism.Parameters()
 		cost, limit := new(big.Rat), new(big.Rat)
-		if r.mechanism.Name() == mechanisms.DiscreteGaussian {
+		if r.Mechanism.Name() == mechanisms.DiscreteGaussian {
 			variance, _ := new(big.Rat).SetString(parameters.Variance)
 			cost.Quo(l2Squared, variance.Mul(variance, big.NewRat(2, 1)))
 			limit.SetFrac64(int64(charged.Rho), int64(mechanisms.EpsilonUnit))

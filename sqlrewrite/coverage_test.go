@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"noisegate/sqlrewrite/internal/parsetest"
 )
 
 // docs/sql-coverage.md says of each construct what happens to its example; it does.
@@ -36,7 +38,7 @@ func TestCoverage(t *testing.T) {
 			got = "works"
 		}
 		if got != verdict {
-			t.Errorf("%s is %s, the page says %s: %s\n%s", construct, got, verdict, example, showFault(err))
+			t.Errorf("%s is %s, the page says %s: %s\n%s", construct, got, verdict, example, parsetest.ShowFault(err))
 		}
 	}
 	if asked < 60 {

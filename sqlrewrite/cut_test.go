@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 // Pieces add up to what the statement in one piece gives, wherever the ranges end: the ends come from statistics of the data, and neither
@@ -16,8 +19,8 @@ func TestPiecesAddUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22)) // reproducible on purpose
 	for _, from := range []struct {
 		table string
-		cut   cutKind
-	}{{"events", byHash}, {"orders", byRange}} {
+		cut   stability.CutKind
+	}{{"events", stability.ByHash}, {"orders", stability.ByRange}} {
 		w.fill(t, true)
 		for _, keys := range []string{"", "k_num", "k_bool, k_text"} {
 			sql := "SELECT count(*), count(n4) FILTER (WHERE k_bool), sum(money), avg(n8), sum(free) FROM " + from.table
@@ -26,26 +29,26 @@ func TestPiecesAddUp(t *testing.T) {
 			}
 			p, err := Rewrite(sql, w.snapshot, sharp())
 			if err != nil {
-				t.Fatal(showFault(err))
+				t.Fatal(parsetest.ShowFault(err))
 			}
 			if keys == "k_bool, k_text" { // 12 groups, of which a unit may be in 4
-				if p.shape.cut != uncut {
+				if p.made.Shape.Cut != stability.Uncut {
 					t.Errorf("%s: groups that each unit keeps are not cut", sql)
 				}
 				continue
 			}
-			if p.shape.cut != from.cut {
-				t.Fatalf("%s: cut %v, want %v", sql, p.shape.cut, from.cut)
+			if p.made.Shape.Cut != from.cut {
+				t.Fatalf("%s: cut %v, want %v", sql, p.made.Shape.Cut, from.cut)
 			}
-			whole := p.shape
-			whole.cut = uncut
+			whole := p.made.Shape
+			whole.Cut = stability.Uncut
 			want := w.onePart(t, p, whole, nil)
 			for range 20 {
 				var ends []int
-				for range rangePieces - 1 {
+				for range stability.RangePieces - 1 {
 					ends = append(ends, []int{r.IntN(units + 1), -1, math.MinInt32, math.MaxInt32}[max(0, r.IntN(7)-3)])
 				}
-				if got := w.onePart(t, p, p.shape, ends); !reflect.DeepEqual(got, want) {
+				if got := w.onePart(t, p, p.made.Shape, ends); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%s: pieces give %v, one piece gives %v", sql, got, want)
 				}
 			}
@@ -54,14 +57,14 @@ func TestPiecesAddUp(t *testing.T) {
 }
 
 // onePart runs the only statement of a plan, printed in a shape.
-func (w *world) onePart(t *testing.T, p *Plan, s shape, ends []int) exactTable {
+func (w *world) onePart(t *testing.T, p *Plan, s stability.Shape, ends []int) exactTable {
 	t.Helper()
-	part := p.parts[0]
-	printPart(p.query, s, &part)
-	part.statement.Args, part.statement.Ranges = withEnds(part.statement, ends...), nil
-	tables, err := runOnAll(t.Context(), w.conn, part.statement, []string{"nobody"})
-	if err != nil || len(p.parts) != 1 {
-		t.Fatalf("%s\n%v", part.statement.SQL, err)
+	part := p.made.Parts[0]
+	sqlprint.PrintPart(p.made.Query, s, &part)
+	part.Statement.Args, part.Statement.Ranges = withEnds(part.Statement, ends...), nil
+	tables, err := runOnAll(t.Context(), w.conn, part.Statement, []string{"nobody"})
+	if err != nil || len(p.made.Parts) != 1 {
+		t.Fatalf("%s\n%v", part.Statement.SQL, err)
 	}
 	return tables[0]
 }
@@ -69,28 +72,28 @@ func (w *world) onePart(t *testing.T, p *Plan, s shape, ends []int) exactTable {
 // What is not the sum over all rows of one plain table stays in one piece.
 func TestCut(t *testing.T) {
 	w := newWorld(t, 22, calm, 4)
-	for sql, want := range map[string]cutKind{
-		"SELECT count(*) FROM events":                                              byHash,
-		"SELECT count(DISTINCT unit), sum(n4) FROM events":                         byHash,
-		"SELECT count(*) FROM orders":                                              byRange,
-		"SELECT k_num, sum(money) FROM orders GROUP BY k_num":                      byRange,
-		"SELECT count(*) FROM people":                                              uncut,
-		"SELECT count(*) FROM items":                                               uncut,
-		"SELECT count(*) FROM orders WHERE n4 > 1":                                 uncut,
-		"SELECT count(DISTINCT n4) FROM orders":                                    uncut,
-		"SELECT count(*), median(n4) FROM orders":                                  uncut,
-		"SELECT secret, count(*) FROM orders GROUP BY secret":                      uncut,
-		"SELECT count(*) FROM orders o JOIN zones z ON z.k_num = o.k_num":          uncut,
-		"SELECT count(*) FROM (SELECT k_num, unit FROM events) e":                  uncut,
-		"SELECT count(*) FROM events e JOIN people p ON p.id = e.unit":             uncut,
-		"SELECT sum(c) FROM (SELECT unit, count(*) c FROM events GROUP BY unit) e": uncut,
+	for sql, want := range map[string]stability.CutKind{
+		"SELECT count(*) FROM events":                                              stability.ByHash,
+		"SELECT count(DISTINCT unit), sum(n4) FROM events":                         stability.ByHash,
+		"SELECT count(*) FROM orders":                                              stability.ByRange,
+		"SELECT k_num, sum(money) FROM orders GROUP BY k_num":                      stability.ByRange,
+		"SELECT count(*) FROM people":                                              stability.Uncut,
+		"SELECT count(*) FROM items":                                               stability.Uncut,
+		"SELECT count(*) FROM orders WHERE n4 > 1":                                 stability.Uncut,
+		"SELECT count(DISTINCT n4) FROM orders":                                    stability.Uncut,
+		"SELECT count(*), median(n4) FROM orders":                                  stability.Uncut,
+		"SELECT secret, count(*) FROM orders GROUP BY secret":                      stability.Uncut,
+		"SELECT count(*) FROM orders o JOIN zones z ON z.k_num = o.k_num":          stability.Uncut,
+		"SELECT count(*) FROM (SELECT k_num, unit FROM events) e":                  stability.Uncut,
+		"SELECT count(*) FROM events e JOIN people p ON p.id = e.unit":             stability.Uncut,
+		"SELECT sum(c) FROM (SELECT unit, count(*) c FROM events GROUP BY unit) e": stability.Uncut,
 	} {
 		o := Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto, Currency: "approx", Confidence: 0.95}
 		p, err := Rewrite(sql, w.snapshot, o)
 		if err != nil {
-			t.Errorf("%s: %s", sql, showFault(err))
-		} else if p.shape.cut != want {
-			t.Errorf("%s: cut %v, want %v", sql, p.shape.cut, want)
+			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
+		} else if p.made.Shape.Cut != want {
+			t.Errorf("%s: cut %v, want %v", sql, p.made.Shape.Cut, want)
 		}
 	}
 }

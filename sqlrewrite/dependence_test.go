@@ -10,6 +10,8 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/parsetest"
 )
 
 // reviewed plans a query whose price does not matter.
@@ -39,7 +41,7 @@ func TestA13MembershipOfNullIsUnknown(t *testing.T) {
 		} {
 			p, err := reviewed(t, strings.Replace(sql, "SELECT k_num", "SELECT e.k_num", 1), world.snapshot)
 			if err != nil {
-				t.Fatalf("%s: %v", sql, showFault(err))
+				t.Fatalf("%s: %v", sql, parsetest.ShowFault(err))
 			}
 			n, sampler := &neighbours{reached: make(map[string]*big.Rat)}, fixedSampler(t)
 			for i := range 20 {
@@ -60,7 +62,7 @@ func TestA29SumsOfTheLargestNumerics(t *testing.T) {
 		sql := "SELECT sum(s), count(*) FROM (SELECT unit, " + call + " AS s FROM events GROUP BY unit) t WHERE s > 0"
 		p, err := reviewed(t, sql, world.snapshot)
 		if err != nil {
-			t.Fatalf("%s: %v", sql, showFault(err))
+			t.Fatalf("%s: %v", sql, parsetest.ShowFault(err))
 		}
 		world.fill(t, true)
 		mustExec(t, world.conn, "UPDATE store.events SET nn = 9, free = CASE WHEN event % 2 = 0 THEN '9e131071' ELSE '8e131071' END::numeric")
@@ -132,10 +134,10 @@ func TestQueriesInConditionsAreToldApart(t *testing.T) {
 	other := "(SELECT unit, n2 AS w, n4 AS z FROM events) x WHERE x.unit = o.buyer AND x.z = 10"
 	p, err := reviewed(t, "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM "+one+")), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM "+other+")) FROM orders o", world.snapshot)
 	if err != nil {
-		t.Fatal(showFault(err))
+		t.Fatal(parsetest.ShowFault(err))
 	}
-	if len(p.releases) != 2 {
-		t.Errorf("one release for both: %s", p.query.measures[0].name)
+	if len(p.made.Releases) != 2 {
+		t.Errorf("one release for both: %s", p.made.Query.Measures[0].Name)
 	}
 }
 
@@ -149,7 +151,7 @@ func TestUnitsOfTheNullableSide(t *testing.T) {
 	} {
 		p, err := reviewed(t, sql, world.snapshot)
 		if err != nil {
-			t.Fatalf("%s: %v", sql, showFault(err))
+			t.Fatalf("%s: %v", sql, parsetest.ShowFault(err))
 		}
 		tables, err := runOnAll(t.Context(), world.conn, p.Statements(&Draws{})[0], []string{"nobody"})
 		if err != nil {
@@ -175,7 +177,7 @@ tables:
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)
-	for length, taken := range map[int]bool{maxPattern: true, maxPattern + 1: false} {
+	for length, taken := range map[int]bool{bind.MaxPattern: true, bind.MaxPattern + 1: false} {
 		_, err := reviewed(t, "SELECT count(*) FROM visits WHERE note LIKE '%"+strings.Repeat("a", length-1)+"'", snapshot)
 		if (err == nil) != taken {
 			t.Errorf("%d bytes: %v", length, err)
@@ -236,7 +238,7 @@ func TestA29ColumnsHaveTheTypeThatTheyAreComputedIn(t *testing.T) {
 	} {
 		p, err := reviewed(t, sql, world.snapshot)
 		if err != nil {
-			t.Fatalf("%s: %v", sql, showFault(err))
+			t.Fatalf("%s: %v", sql, parsetest.ShowFault(err))
 		}
 		n := &neighbours{reached: make(map[string]*big.Rat)}
 		if err := n.compare(t.Context(), world, p, p.Draw(fixedSampler(t))); err != nil {

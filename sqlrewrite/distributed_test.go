@@ -3,6 +3,9 @@ package sqlrewrite
 import (
 	"reflect"
 	"testing"
+
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 // What is printed for a distributed database is proven as well, and is another text only where a flat statement computes keys.
@@ -12,7 +15,7 @@ func TestDistributedStatementsAreProven(t *testing.T) {
 	others := 0
 	eachGoldenPlan(t, func(at string, p *Plan) {
 		identity := p.Fingerprint()
-		before := proposals(at, p, p.snapshot)
+		before := proposals(at, p, p.made.Snapshot)
 		if err := p.Distribute(); err != nil {
 			t.Errorf("%s: %v", at, err)
 			return
@@ -20,11 +23,11 @@ func TestDistributedStatementsAreProven(t *testing.T) {
 		if p.Fingerprint() != identity {
 			t.Errorf("%s: the question is another one when its tables are distributed", at)
 		}
-		for i, s := range proposals(at, p, p.snapshot) {
+		for i, s := range proposals(at, p, p.made.Snapshot) {
 			if s.statement.SQL == before[i].statement.SQL {
 				continue
 			}
-			if others++; p.shape.kind != flat {
+			if others++; p.made.Shape.Kind != stability.Flat {
 				t.Errorf("%s: another text\n%s", at, s.statement.SQL)
 			}
 			if err := s.proven(s.claim); err != nil {
@@ -47,7 +50,7 @@ func TestDistributedStatementsGiveTheSame(t *testing.T) {
 		sql := "SELECT " + key + ", count(*), sum(n4) FROM people GROUP BY " + key
 		p, err := Rewrite(sql, w.snapshot, sharp())
 		if err != nil {
-			t.Fatalf("%s: %v", sql, showFault(err))
+			t.Fatalf("%s: %v", sql, parsetest.ShowFault(err))
 		}
 		for range 3 {
 			w.fill(t, true)
@@ -66,9 +69,9 @@ func TestDistributedStatementsGiveTheSame(t *testing.T) {
 // statementOf runs the only statement of a plan.
 func (w *world) statementOf(t *testing.T, p *Plan) exactTable {
 	t.Helper()
-	s := p.parts[0].statement
+	s := p.made.Parts[0].Statement
 	tables, err := runOnAll(t.Context(), w.conn, s, []string{"nobody"})
-	if err != nil || len(p.parts) != 1 || p.shape.kind != flat {
+	if err != nil || len(p.made.Parts) != 1 || p.made.Shape.Kind != stability.Flat {
 		t.Fatalf("%s\n%v", s.SQL, err)
 	}
 	return tables[0]

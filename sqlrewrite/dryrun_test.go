@@ -9,6 +9,7 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/pgtest"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
 // Every statement of the golden files that computes has a dry run, which names no table and which PostgreSQL runs without an error: none of them
@@ -44,7 +45,7 @@ func TestDryRunsOfGoldenStatements(t *testing.T) {
 					ran++
 					sql, args := run.Text()
 					for _, table := range snapshot.Tables {
-						if strings.Contains(sql, tableName(table)) {
+						if strings.Contains(sql, sqlprint.TableName(table)) {
 							d.Fatalf(t, "the dry run names %s: %s", table.Name, sql)
 						}
 					}

@@ -7,6 +7,9 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/answer"
+	"noisegate/sqlrewrite/internal/plan"
 )
 
 // ratioExpressions are outputs whose intervals are those of a fraction, from means to rates whose two sums share a release.
@@ -44,17 +47,17 @@ func TestRatioIntervalsCover(t *testing.T) {
 	for _, text := range ratioExpressions {
 		for law, o := range map[string]Options{"laplace": laplace, "gaussian": gaussian, "next to none": sharp()} {
 			p := rewrite(t, "SELECT "+text+" FROM people", o)
-			if p.outputs[0].core == nil {
+			if p.made.Outputs[0].Core == nil {
 				t.Fatalf("%s is no fraction", text)
 			}
 			for _, rows := range []int64{20, 500} {
 				truth := p.trueRow(rows)
 				missed, unbounded := 0, 0
-				intervals := newBox(p.pricedPlan)
+				intervals := answer.NewBox(p.made)
 				for range draws {
-					noisy := releasedRow{}
-					for i, r := range p.releases {
-						noisy.noisy = append(noisy.noisy, r.mechanism.Draw(s).Release(mechanisms.Seal(truth.noisy[i])))
+					noisy := plan.ReleasedRow{}
+					for i, r := range p.made.Releases {
+						noisy.Noisy = append(noisy.Noisy, r.Mechanism.Draw(s).Release(mechanisms.Seal(truth.Noisy[i])))
 					}
 					switch holds, known := p.holds(intervals, noisy, truth); {
 					case !known:
@@ -75,32 +78,32 @@ func TestRatioIntervalsCover(t *testing.T) {
 }
 
 // trueRow is a row of true integers: rows rows, a third of which pass filters, whose values add up to some of the most that they can.
-func (p *Plan) trueRow(rows int64) releasedRow {
-	row := releasedRow{}
-	for i, r := range p.releases {
+func (p *Plan) trueRow(rows int64) plan.ReleasedRow {
+	row := plan.ReleasedRow{}
+	for i, r := range p.made.Releases {
 		v := rows
 		switch {
-		case r.measure.kind == sumSteps || r.measure.kind == sumCentred:
-			v = rows * (3 + int64(i)) * r.measure.perRow().Int64() / 10
-		case r.measure.filter != nil:
+		case r.Measure.Kind == algebra.SumSteps || r.Measure.Kind == algebra.SumCentred:
+			v = rows * (3 + int64(i)) * r.Measure.PerRow().Int64() / 10
+		case r.Measure.Filter != nil:
 			v = rows / 3
 		}
-		row.noisy = append(row.noisy, big.NewInt(v))
+		row.Noisy = append(row.Noisy, big.NewInt(v))
 	}
 	return row
 }
 
 // holds reports whether the interval of the only output in a noisy row holds its true value.
-func (p *Plan) holds(b *box, noisy, truth releasedRow) (holds, known bool) {
-	c := p.outputs[0].core
-	b.inner = b.ofCore(c, noisy)
-	if b.inner == nil {
+func (p *Plan) holds(b *answer.Box, noisy, truth plan.ReleasedRow) (holds, known bool) {
+	c := p.made.Outputs[0].Core
+	b.Inner = b.OfCore(c, noisy)
+	if b.Inner == nil {
 		return true, false
 	}
-	got := b.eval(c.shell, 1, noisy)
-	b.inner = clampSpan(point(new(big.Rat).Quo(c.of.over.at(truth.noisy), c.of.under.at(truth.noisy))), c.of.within)
-	want := b.eval(c.shell, 1, truth)
-	return got.lo.Cmp(want.lo) <= 0 && got.hi.Cmp(want.hi) >= 0, true
+	got := b.Eval(c.Shell, 1, noisy)
+	b.Inner = plan.ClampSpan(plan.Point(new(big.Rat).Quo(c.Of.Over.At(truth.Noisy), c.Of.Under.At(truth.Noisy))), c.Of.Within)
+	want := b.Eval(c.Shell, 1, truth)
+	return got.Lo.Cmp(want.Lo) <= 0 && got.Hi.Cmp(want.Hi) >= 0, true
 }
 
 // The interval of a fraction is never wider than the box of interval arithmetic, where that has one, and much narrower where both sums
@@ -110,20 +113,20 @@ func TestRatioIntervalsWithinTheirBox(t *testing.T) {
 	o.Epsilon = mechanisms.EpsilonUnit
 	for _, text := range []string{"avg(age)", "sum(age)::float8 / count(*)", "count(*) FILTER (WHERE age > 40)::float8 / count(*)", "-avg(age)"} {
 		p := rewrite(t, "SELECT "+text+" FROM people", o)
-		form := p.outputs[0]
+		form := p.made.Outputs[0]
 		for _, rows := range []int64{1, 10, 20, 50, 100, 1000, 1_000_000} {
 			row := p.trueRow(rows)
-			exact, wide := newBox(p.pricedPlan), newBox(p.pricedPlan)
-			fine, coarse := exact.ofCore(form.core, row), wide.eval(p.query.outputs[0].expr, form.releases, row)
+			exact, wide := answer.NewBox(p.made), answer.NewBox(p.made)
+			fine, coarse := exact.OfCore(form.Core, row), wide.Eval(p.made.Query.Outputs[0].Expr, form.Releases, row)
 			if fine == nil && coarse != nil {
 				t.Errorf("%s of %d rows: the box has an interval, the fraction has none", text, rows)
 			}
 			if fine == nil || coarse == nil {
 				continue
 			}
-			width := func(s *span) float64 { return floatOf(new(big.Rat).Sub(s.hi, s.lo)) }
+			width := func(s *plan.Span) float64 { return answer.FloatOf(new(big.Rat).Sub(s.Hi, s.Lo)) }
 			if width(fine) > width(coarse)*(1+1e-6) {
-				t.Errorf("%s of %d rows: [%s] is wider than its box [%s]", text, rows, outward(fine.lo, -1)+", "+outward(fine.hi, 1), outward(coarse.lo, -1)+", "+outward(coarse.hi, 1))
+				t.Errorf("%s of %d rows: [%s] is wider than its box [%s]", text, rows, answer.Outward(fine.Lo, -1)+", "+answer.Outward(fine.Hi, 1), answer.Outward(coarse.Lo, -1)+", "+answer.Outward(coarse.Hi, 1))
 			}
 			if rows == 1000 && width(fine) > 0.85*width(coarse) {
 				t.Errorf("%s of %d rows: %g is not much narrower than %g", text, rows, width(fine), width(coarse))
@@ -134,15 +137,15 @@ func TestRatioIntervalsWithinTheirBox(t *testing.T) {
 
 // Cells cover the line without a gap, and each point is in the cell that it is said to be in.
 func TestFiellerCells(t *testing.T) {
-	m := &fieller{ratio: 3}
+	m := &answer.Fieller{Ratio: 3}
 	for cell := -700; cell < 700; cell++ {
-		lo, hi := m.edges(cell)
-		if above, _ := m.edges(cell + 1); !(lo < hi) || above != hi {
+		lo, hi := m.Edges(cell)
+		if above, _ := m.Edges(cell + 1); !(lo < hi) || above != hi {
 			t.Fatalf("cell %d is [%g, %g], the next begins at %g", cell, lo, hi, above)
 		}
 		for _, x := range []float64{lo, (lo + hi) / 2, hi} {
-			at := m.cellOf(x)
-			if lo, hi := m.edges(at); x < lo || x > hi {
+			at := m.CellOf(x)
+			if lo, hi := m.Edges(at); x < lo || x > hi {
 				t.Errorf("%g is not in cell %d", x, at)
 			}
 		}

@@ -15,6 +15,8 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
 // The golden files, one per clause, read as a specification: the tables and the policy at the top, then queries with the plan and
@@ -39,13 +41,13 @@ func TestGolden(t *testing.T) {
 						d.Fatalf(t, "%s: err = %v", d.Cmd, err)
 					}
 					if err != nil {
-						return showFault(err)
+						return parsetest.ShowFault(err)
 					}
-					for _, part := range p.parts {
-						checkArgs(t, d, part.statement.SQL, part.statement.Args)
+					for _, part := range p.made.Parts {
+						checkArgs(t, d, part.Statement.SQL, part.Statement.Args)
 					}
-					if p.post != nil {
-						checkArgs(t, d, p.post.SQL(), p.post.Args())
+					if p.made.Post != nil {
+						checkArgs(t, d, p.made.Post.SQL(), p.made.Post.Args())
 					}
 					return showPlan(p, d)
 				default:
@@ -207,13 +209,13 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 		case "tree":
 			b.WriteString(explanation.Tree)
 		case "sql":
-			for _, part := range p.parts {
-				fmt.Fprintf(&b, "sql:\n%s%s", indent(part.statement.SQL), showArgs(part.statement.Args, 0))
+			for _, part := range p.made.Parts {
+				fmt.Fprintf(&b, "sql:\n%s%s", parsetest.Indent(part.Statement.SQL), showArgs(part.Statement.Args, 0))
 			}
 		case "post":
-			if p.post != nil {
-				released := len(p.query.keys) + len(p.query.values)
-				fmt.Fprintf(&b, "post:\n%s%s", indent(p.post.SQL()), showArgs(p.post.Args(), released))
+			if p.made.Post != nil {
+				released := len(p.made.Query.Keys) + len(p.made.Query.Values)
+				fmt.Fprintf(&b, "post:\n%s%s", parsetest.Indent(p.made.Post.SQL()), showArgs(p.made.Post.Args(), released))
 			}
 		case "loss":
 			l := p.Loss()
@@ -226,10 +228,10 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 			for _, o := range explanation.Outputs {
 				fmt.Fprintf(&b, "%s: %s; sensitivity %s", o.Name, o.Bound, o.Sensitivity)
 				if o.HalfWidth != nil {
-					fmt.Fprintf(&b, "; ± %s", decimalOrFraction(o.HalfWidth))
+					fmt.Fprintf(&b, "; ± %s", scalar.DecimalOrFraction(o.HalfWidth))
 				}
 				if o.RankError != nil {
-					fmt.Fprintf(&b, "; ± %s rows", decimalOrFraction(o.RankError))
+					fmt.Fprintf(&b, "; ± %s rows", scalar.DecimalOrFraction(o.RankError))
 				}
 				for _, s := range o.ShownAt {
 					fmt.Fprintf(&b, "; %v shown from %d", s.Probability, s.Units)
@@ -252,8 +254,6 @@ func checkArgs(t *testing.T, d *datadriven.TestData, sql string, args []any) {
 		}
 	}
 }
-
-func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n" }
 
 func showArgs(args []any, from int) string {
 	var b strings.Builder

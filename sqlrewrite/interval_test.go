@@ -7,6 +7,9 @@ import (
 	"pgregory.net/rapid"
 
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/answer"
+	"noisegate/sqlrewrite/internal/plan"
 )
 
 // intervalExpressions are outputs whose intervals come from interval arithmetic.
@@ -25,31 +28,31 @@ func TestIntervalsHoldTheirBox(t *testing.T) {
 		o := sharp()
 		o.Epsilon = mechanisms.EpsilonUnit
 		p := rewrite(t, "SELECT "+text+" FROM people", o)
-		e, form := p.query.outputs[0].expr, p.outputs[0]
-		if !hasInterval(e) {
+		e, form := p.made.Query.Outputs[0].Expr, p.made.Outputs[0]
+		if !answer.HasInterval(e) {
 			t.Errorf("%s: no interval", text)
 		}
 		found := 0
 		rapid.Check(t, func(t *rapid.T) {
-			noisy, truth, wide, exact := releasedRow{}, releasedRow{}, newBox(p.pricedPlan), newBox(p.pricedPlan)
-			for i := range p.releases {
+			noisy, truth, wide, exact := plan.ReleasedRow{}, plan.ReleasedRow{}, answer.NewBox(p.made), answer.NewBox(p.made)
+			for i := range p.made.Releases {
 				width := rapid.Int64Range(0, 20).Draw(t, "width")
 				value := rapid.Int64Range(-60, 60).Draw(t, "value")
-				if p.releases[i].measure.kind == sumProducts && rapid.Bool().Draw(t, "spread") {
+				if p.made.Releases[i].Measure.Kind == algebra.SumProducts && rapid.Bool().Draw(t, "spread") {
 					value += 3000 // so that there is a variance to divide by
 				}
-				noisy.noisy = append(noisy.noisy, big.NewInt(value))
-				truth.noisy = append(truth.noisy, big.NewInt(value+rapid.Int64Range(-width, width).Draw(t, "noise")))
-				wide.widths[widthKey{i, form.releases}] = new(big.Rat).SetInt64(width)
-				exact.widths[widthKey{i, form.releases}] = new(big.Rat)
+				noisy.Noisy = append(noisy.Noisy, big.NewInt(value))
+				truth.Noisy = append(truth.Noisy, big.NewInt(value+rapid.Int64Range(-width, width).Draw(t, "noise")))
+				wide.Widths[answer.WidthKey{Release: i, Together: form.Releases}] = new(big.Rat).SetInt64(width)
+				exact.Widths[answer.WidthKey{Release: i, Together: form.Releases}] = new(big.Rat)
 			}
-			box, point := wide.eval(e, form.releases, noisy), exact.eval(e, form.releases, truth)
+			box, point := wide.Eval(e, form.Releases, noisy), exact.Eval(e, form.Releases, truth)
 			if box == nil || point == nil {
 				return // a divisor that may be zero
 			}
 			found++
-			if point.lo.Cmp(box.lo) < 0 || point.hi.Cmp(box.hi) > 0 {
-				t.Fatalf("%s: [%s, %s] does not hold [%s, %s]", text, box.lo, box.hi, point.lo, point.hi)
+			if point.Lo.Cmp(box.Lo) < 0 || point.Hi.Cmp(box.Hi) > 0 {
+				t.Fatalf("%s: [%s, %s] does not hold [%s, %s]", text, box.Lo, box.Hi, point.Lo, point.Hi)
 			}
 		})
 		if found < 10 && !testing.Short() {
@@ -63,7 +66,7 @@ func TestNoInterval(t *testing.T) {
 	for _, text := range []string{"count(*)::text", "CASE WHEN count(*) > 3 THEN 1 ELSE 0 END", "count(*) % 7", "count(*) > 3"} {
 		p := rewrite(t, "SELECT "+text+" FROM people", sharp())
 		notes := p.Explain().Notes
-		if hasInterval(p.query.outputs[0].expr) || len(notes) != 1 || notes[0].Code != "no-interval" {
+		if answer.HasInterval(p.made.Query.Outputs[0].Expr) || len(notes) != 1 || notes[0].Code != "no-interval" {
 			t.Errorf("%s: %v", text, notes)
 		}
 	}
@@ -77,7 +80,7 @@ func TestIntervalText(t *testing.T) {
 		{1, 2, "0.5", "0.5"}, {7, 1, "7", "7"}, {1, 3, "0.333333", "0.333334"}, {-1, 3, "-0.333334", "-0.333333"}, {1, 3_000_000, "0.000000333333", "0.000000333334"},
 	} {
 		v := big.NewRat(c.num, c.denom)
-		if lo, hi := outward(v, -1), outward(v, 1); lo != c.lo || hi != c.hi {
+		if lo, hi := answer.Outward(v, -1), answer.Outward(v, 1); lo != c.lo || hi != c.hi {
 			t.Errorf("%s: %s, %s; want %s, %s", v, lo, hi, c.lo, c.hi)
 		}
 	}

@@ -18,6 +18,11 @@ import (
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 // neighbours runs random queries over random databases and their neighbours, and stops at the first broken claim.
@@ -82,21 +87,21 @@ func (n *neighbours) run(t *testing.T) error {
 				n.refusals[code]++
 				continue
 			}
-			return fmt.Errorf("%s\n%w (%s)", sql, err, showFault(err))
+			return fmt.Errorf("%s\n%w (%s)", sql, err, parsetest.ShowFault(err))
 		}
 		draws := p.Draw(sampler)
 		if !n.defect.changes(p, draws) {
 			continue
 		}
 		n.ran++
-		if !p.NeedsData() || n.defect.top && p.query.top == 0 {
+		if !p.NeedsData() || n.defect.top && p.made.Query.Top == 0 {
 			continue
 		}
 		if n.defect.plan != nil {
 			n.defect.plan(p)
 			draws = p.Draw(sampler)
 		}
-		if p.shape.kind == flat && p.shape.maxGroups > 1 {
+		if p.made.Shape.Kind == stability.Flat && p.made.Shape.MaxGroups > 1 {
 			n.w.counts[oneInEachGroup]++
 		}
 		err = n.compare(t.Context(), world, p, draws)
@@ -149,23 +154,23 @@ type claim struct {
 func claims(p *Plan, d *Draws) []claim {
 	var all []claim
 	for at, s := range p.Statements(d) {
-		part := p.parts[at]
-		c := claim{statement: s, keys: s.Keys, groups: p.shape.maxGroups}
-		if part.histogram(p.query) {
+		part := p.made.Parts[at]
+		c := claim{statement: s, keys: s.Keys, groups: p.made.Shape.MaxGroups}
+		if part.Histogram(p.made.Query) {
 			// Each row is one number, that of a candidate; together those of one group move by no more than one of them may.
 			c.statement = asCells(s)
-			c.perGroup, c.kinds = []*big.Int{p.releases[part.releases[0]].perGroup}, []string{kindOf(p, part.releases[0])}
-			c.together = p.releases[part.releases[0]].measure.kind == chooseRank
+			c.perGroup, c.kinds = []*big.Int{p.made.Releases[part.Releases[0]].PerGroup}, []string{kindOf(p, part.Releases[0])}
+			c.together = p.made.Releases[part.Releases[0]].Measure.Kind == algebra.ChooseRank
 			all = append(all, c)
 			continue
 		}
-		for _, i := range part.releases {
-			c.perGroup, c.kinds = append(c.perGroup, p.releases[i].perGroup), append(c.kinds, kindOf(p, i))
+		for _, i := range part.Releases {
+			c.perGroup, c.kinds = append(c.perGroup, p.made.Releases[i].PerGroup), append(c.kinds, kindOf(p, i))
 		}
-		if p.query.top > 0 {
-			c.perGroup[0], c.spread = paidScores(p.releases[0].pick.Parameters())
+		if p.made.Query.Top > 0 {
+			c.perGroup[0], c.spread = paidScores(p.made.Releases[0].Pick.Parameters())
 		}
-		if part.units {
+		if part.Units {
 			c.perGroup, c.kinds = append(c.perGroup, big.NewInt(1)), append(c.kinds, "units")
 		}
 		all = append(all, c)
@@ -185,14 +190,14 @@ func paidScores(p mechanisms.Parameters) (sensitivity *big.Int, spread *big.Rat)
 func kindOf(p *Plan, release int) string {
 	shape := "bounded"
 	switch {
-	case p.query.top > 0:
+	case p.made.Query.Top > 0:
 		shape = "top groups by"
-	case p.shape.kind == flat && p.shape.maxGroups > 1:
+	case p.made.Shape.Kind == stability.Flat && p.made.Shape.MaxGroups > 1:
 		shape = "one row in each group,"
-	case p.shape.kind == flat:
+	case p.made.Shape.Kind == stability.Flat:
 		shape = "one row,"
 	}
-	return fmt.Sprint(shape, " ", p.releases[release].measure.kind)
+	return fmt.Sprint(shape, " ", p.made.Releases[release].Measure.Kind)
 }
 
 // compare runs the statements of a plan on a database and on all its neighbours.
@@ -314,7 +319,7 @@ func (n *neighbours) within(kind string, move *big.Int, claim *big.Rat) bool {
 	if best := n.reached[kind]; best == nil || ratio.Cmp(best) > 0 {
 		n.reached[kind] = ratio
 	}
-	return ratio.Cmp(one()) <= 0
+	return ratio.Cmp(scalar.One()) <= 0
 }
 
 // enoughForPower is how many queries meet every production, and every claim at its tightest.
@@ -394,9 +399,11 @@ func defects() map[string]defect {
 			}
 		}},
 		"top groups: half of the sensitivity": {top: true, plan: func(p *Plan) {
-			retop(p, func(r *release) { r.perGroup = new(big.Int).Rsh(new(big.Int).Add(r.perGroup, one().Num()), 1) })
+			retop(p, func(r *plan.Release) {
+				r.PerGroup = new(big.Int).Rsh(new(big.Int).Add(r.PerGroup, scalar.One().Num()), 1)
+			})
 		}},
-		"top groups: scores of both signs as of one": {top: true, plan: func(p *Plan) { retop(p, func(r *release) { r.measure.kind = countRows }) }},
+		"top groups: scores of both signs as of one": {top: true, plan: func(p *Plan) { retop(p, func(r *plan.Release) { r.Measure.Kind = algebra.CountRows }) }},
 		"top groups: one unit counted twice":         {top: true, sql: replacing(`COALESCE\(pg_catalog\.sum\(`, `COALESCE(2 * pg_catalog.sum(`)},
 		"top groups: no cap on rows":                 {top: true, sql: replacing(`(u\.a\d+) > (\$\d+::bigint) THEN`, `$1 > 1000000 * $2 THEN`)},
 	}
@@ -417,15 +424,15 @@ func replacing(pattern, replacement string) func(string) string {
 }
 
 // retop makes the selection of groups again, for a release that is described wrongly.
-func retop(p *Plan, wrong func(*release)) {
-	r := p.releases[0]
+func retop(p *Plan, wrong func(*plan.Release)) {
+	r := p.made.Releases[0]
 	wrong(&r)
 	loss := p.Loss()
-	top, err := p.newTop(r, portion{epsilon: loss.Epsilon})
+	top, err := p.made.NewTop(r, plan.Portion{Epsilon: loss.Epsilon})
 	if err != nil {
 		panic(err)
 	}
-	p.releases = []release{{measure: p.releases[0].measure, perGroup: r.perGroup, pick: top, unit: r.unit}}
+	p.made.Releases = []plan.Release{{Measure: p.made.Releases[0].Measure, PerGroup: r.PerGroup, Pick: top, Unit: r.Unit}}
 }
 
 func boundingMutants() []mutant {

@@ -8,6 +8,9 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
 // Random queries over values that no bound binds: without noise an answer is PostgreSQL's own answer to the analyst's text, as a bag of
@@ -30,11 +33,11 @@ func TestOracleRandom(t *testing.T) {
 			Currency: catalog.Approx, Confidence: 0.95})
 		if err != nil {
 			if !tolerated[string(fault.CodeOf(err))] {
-				t.Fatalf("%s\n%s", sql, showFault(err))
+				t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))
 			}
 			continue
 		}
-		if slices.ContainsFunc(p.query.shared().caps, func(c *rowCap) bool { return c.active() && c.rows < 64 }) {
+		if slices.ContainsFunc(p.made.Query.Shared().Caps, func(c *algebra.RowCap) bool { return c.Active() && c.Rows < 64 }) {
 			skipped++ // a unit may have more rows than take part
 			continue
 		}
@@ -70,12 +73,12 @@ UPDATE store.orders SET k_bool = true WHERE k_bool IS NULL; UPDATE store.items S
 // absentKeys reports whether a plan has public keys that no row has.
 func absentKeys(t *testing.T, w *world, p *Plan) bool {
 	t.Helper()
-	if p.query.private() || len(p.query.keys) == 0 || !p.NeedsData() {
+	if p.made.Query.Private() || len(p.made.Query.Keys) == 0 || !p.NeedsData() {
 		return false
 	}
 	groups := make(map[string]bool)
 	for at, s := range p.Statements(&Draws{}) {
-		histogram := p.parts[at].histogram(p.query)
+		histogram := p.made.Parts[at].Histogram(p.made.Query)
 		if histogram {
 			s = asCells(s)
 		}
@@ -85,18 +88,18 @@ func absentKeys(t *testing.T, w *world, p *Plan) bool {
 		}
 		for id := range exact {
 			keys := parseIdentity(t, id)
-			groups[keyIdentity(keys[:len(p.query.keys)])] = true
+			groups[scalar.KeyIdentity(keys[:len(p.made.Query.Keys)])] = true
 		}
 	}
-	return int64(len(groups)) < clampInt64(p.query.publicTuples())
+	return int64(len(groups)) < scalar.ClampInt64(p.made.Query.PublicTuples())
 }
 
 // onlyKeysOf drops the rows of got whose keys no row of want has.
 func onlyKeysOf(p *Plan, want, got [][]string) [][]string {
 	keys := func(row []string) string {
 		var b strings.Builder
-		for i, o := range p.query.outputs {
-			if _, ok := o.expr.(keyRef); ok {
+		for i, o := range p.made.Query.Outputs {
+			if _, ok := o.Expr.(algebra.KeyRef); ok {
 				b.WriteString(row[i] + "\x00")
 			}
 		}
@@ -126,7 +129,7 @@ func compareBags(t *testing.T, sql string, want, got answerText) {
 			equal := 0
 			fits := slices.EqualFunc(row, other, func(w, g string) bool {
 				same := sameValue(w, g)
-				equal += boolIndex(same)
+				equal += algebra.BoolIndex(same)
 				return same || w == "NULL" && sameValue(g, "0.0")
 			})
 			if fits && equal > most {

@@ -14,6 +14,9 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/pgtest"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 const (
@@ -161,7 +164,7 @@ func plainAnswer(t *testing.T, conn *pgx.Conn, sql string) answerText {
 // noiselessAnswer runs a plan's statement and outer layer with the true values in place of noisy ones.
 func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 	t.Helper()
-	released := &Released{&releasedPlan{plan: p.pricedPlan, rows: noiselessRows(t, conn, p)}}
+	released := &Released{&plan.Released{Plan: p.made, Rows: noiselessRows(t, conn, p)}}
 	var rows []PostRow
 	var types []string
 	if post, ok := released.Post(); ok {
@@ -186,14 +189,14 @@ func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 }
 
 // noiselessRows runs the statements of a plan and gives what its releases would be without noise.
-func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []releasedRow {
+func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []plan.ReleasedRow {
 	t.Helper()
-	groups := make(map[string]*group)
+	groups := make(map[string]*plan.Group)
 	noisy := make(map[string][]*big.Int)
 	of := func(keys []catalog.Key) string {
-		id := keyIdentity(keys)
+		id := scalar.KeyIdentity(keys)
 		if groups[id] == nil {
-			groups[id], noisy[id] = p.newGroup(keys), make([]*big.Int, len(p.releases))
+			groups[id], noisy[id] = p.made.NewGroup(keys), make([]*big.Int, len(p.made.Releases))
 			for i := range noisy[id] {
 				noisy[id][i] = new(big.Int)
 			}
@@ -201,7 +204,7 @@ func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []releasedRow {
 		return id
 	}
 	for at, s := range p.Statements(&Draws{}) {
-		part, histogram := p.parts[at], p.parts[at].histogram(p.query)
+		part, histogram := p.made.Parts[at], p.made.Parts[at].Histogram(p.made.Query)
 		if histogram {
 			s = asCells(s)
 		}
@@ -214,41 +217,41 @@ func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []releasedRow {
 			if histogram {
 				point, _ := new(big.Int).SetString(keys[len(keys)-1].Text, 10)
 				g := groups[of(keys[:len(keys)-1])]
-				g.tallies[at] = append(g.tallies[at], mechanisms.Tally{Point: mechanisms.Seal(point), Rows: mechanisms.Seal(values[0])})
+				g.Tallies[at] = append(g.Tallies[at], mechanisms.Tally{Point: mechanisms.Seal(point), Rows: mechanisms.Seal(values[0])})
 				continue
 			}
 			group := of(keys)
-			for i, release := range part.releases {
+			for i, release := range part.Releases {
 				noisy[group][release] = values[i]
 			}
 		}
 	}
-	var rows []releasedRow
+	var rows []plan.ReleasedRow
 	add := func(keys []catalog.Key) {
 		id := of(keys)
-		for at, part := range p.parts {
-			for _, i := range part.releases {
-				if r := p.releases[i]; r.pick != nil {
-					noisy[id][i] = sharpPick(t, r).choose(fixedSampler(t), groups[id].tallies[at])
+		for at, part := range p.made.Parts {
+			for _, i := range part.Releases {
+				if r := p.made.Releases[i]; r.Pick != nil {
+					noisy[id][i] = sharpPick(t, r).Choose(fixedSampler(t), groups[id].Tallies[at])
 				}
 			}
 		}
-		rows = append(rows, releasedRow{keys: keys, noisy: noisy[id]})
+		rows = append(rows, plan.ReleasedRow{Keys: keys, Noisy: noisy[id]})
 	}
-	if p.query.top > 0 {
-		_ = p.query.eachPublicTuple(func(_ int, keys []catalog.Key) error {
-			rows = append(rows, releasedRow{keys: keys, noisy: noisy[of(keys)]})
+	if p.made.Query.Top > 0 {
+		_ = plan.EachPublicTuple(p.made.Query, func(_ int, keys []catalog.Key) error {
+			rows = append(rows, plan.ReleasedRow{Keys: keys, Noisy: noisy[of(keys)]})
 			return nil
 		})
-		slices.SortStableFunc(rows, func(a, b releasedRow) int { return b.noisy[0].Cmp(a.noisy[0]) })
-		return rows[:p.query.top]
+		slices.SortStableFunc(rows, func(a, b plan.ReleasedRow) int { return b.Noisy[0].Cmp(a.Noisy[0]) })
+		return rows[:p.made.Query.Top]
 	}
-	if !p.query.private() {
-		_ = p.query.eachPublicTuple(func(_ int, keys []catalog.Key) error { add(keys); return nil })
+	if !p.made.Query.Private() {
+		_ = plan.EachPublicTuple(p.made.Query, func(_ int, keys []catalog.Key) error { add(keys); return nil })
 		return rows
 	}
-	for _, g := range slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return p.query.compareKeys(a.keys, b.keys) }) {
-		add(g.keys)
+	for _, g := range slices.SortedFunc(maps.Values(groups), func(a, b *plan.Group) int { return plan.CompareKeys(p.made.Query, a.Keys, b.Keys) }) {
+		add(g.Keys)
 	}
 	return rows
 }
@@ -260,11 +263,11 @@ func asCells(s Statement) Statement {
 }
 
 // sharpPick is a release's selection at a price at which it makes no mistake.
-func sharpPick(t *testing.T, r release) *pick {
+func sharpPick(t *testing.T, r plan.Release) *plan.Pick {
 	t.Helper()
-	r.perGroup = big.NewInt(1)
-	p := &pricedPlan{shape: shape{maxGroups: 1}}
-	sharp, err := p.newPick(r, portion{epsilon: mechanisms.MaxEpsilon})
+	r.PerGroup = big.NewInt(1)
+	p := &plan.Plan{Shape: stability.Shape{MaxGroups: 1}}
+	sharp, err := p.NewPick(r, plan.Portion{Epsilon: mechanisms.MaxEpsilon})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +342,7 @@ func pgTypeName(t *testing.T, conn *pgx.Conn, oid uint32) string {
 	return name
 }
 
-// parseIdentity is the inverse of keyIdentity.
+// parseIdentity is the inverse of scalar.KeyIdentity.
 func parseIdentity(t *testing.T, id string) (keys []catalog.Key) {
 	t.Helper()
 	for id != "" {

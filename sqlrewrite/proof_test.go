@@ -16,6 +16,8 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/pgtest"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 // proofQueries is how many random queries the neighbour, coupling and oracle tests each run: make test few, make proofs 5,000, and with them the power of the
@@ -271,7 +273,7 @@ func (w *world) seen() *catalog.Snapshot {
 	for i, t := range large.Tables {
 		if t.Public {
 			many := *t
-			many.MostRows = maxUnitWork/scanRow + 1
+			many.MostRows = stability.MaxUnitWork/stability.ScanRow + 1
 			large.Tables[i] = &many
 		}
 	}
@@ -461,7 +463,7 @@ func (rows exactTable) add(raw [][]byte, s Statement) error {
 	for i, k := range raw[:s.Keys] {
 		keys[i] = catalog.Key{Text: string(k), Null: k == nil}
 	}
-	id := keyIdentity(keys)
+	id := scalar.KeyIdentity(keys)
 	if _, twice := rows[id]; twice {
 		return fmt.Errorf("group %v twice", keys)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/parsetest"
 )
 
 // Queries that read nothing private: what runs, and what the answer's columns are. "private" says that a query does need a price.
@@ -33,7 +34,7 @@ func TestGoldenFree(t *testing.T) {
 		}
 		switch {
 		case err != nil:
-			return showFault(err)
+			return parsetest.ShowFault(err)
 		case private != nil:
 			return private.Explain().Tree
 		default:
@@ -53,7 +54,7 @@ func showPublic(t *testing.T, d *datadriven.TestData, p *PublicPlan) string {
 	fmt.Fprintf(&b, "columns: %s\n", strings.Join(columns, ", "))
 	if post, ok := p.Post(); ok {
 		checkArgs(t, d, post.SQL(), post.Args())
-		fmt.Fprintf(&b, "sql:\n%s%s", indent(post.SQL()), showArgs(post.Args(), 0))
+		fmt.Fprintf(&b, "sql:\n%s%s", parsetest.Indent(post.SQL()), showArgs(post.Args(), 0))
 		for _, pin := range post.Pins() {
 			fmt.Fprintf(&b, "pin: %s.%s\n", pin.Schema, pin.Table)
 		}

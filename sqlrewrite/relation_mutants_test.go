@@ -5,6 +5,9 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 // relationMutants each lack one defence of joins, paths, subqueries or semi-joins.
@@ -40,10 +43,10 @@ func TestA12OneRowInEachGroup(t *testing.T) {
 	p, err := Rewrite(`SELECT g.kk, count(*), sum(g.c) FROM people p
 		JOIN (SELECT unit, k_num AS kk, count(*) AS c FROM events GROUP BY unit, k_num) g ON g.unit = p.id GROUP BY g.kk`, world.snapshot, sharp())
 	if err != nil {
-		t.Fatal(showFault(err))
+		t.Fatal(parsetest.ShowFault(err))
 	}
-	if p.shape.kind != flat || p.shape.maxGroups != 3 {
-		t.Fatalf("the shape is %v, want flat in 3 groups", p.shape)
+	if p.made.Shape.Kind != stability.Flat || p.made.Shape.MaxGroups != 3 {
+		t.Fatalf("the shape is %v, want flat in 3 groups", p.made.Shape)
 	}
 	draws := p.Draw(fixedSampler(t))
 	for _, m := range []struct {

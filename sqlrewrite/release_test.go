@@ -13,6 +13,8 @@ import (
 	"noisegate/internal/randomtest"
 	"noisegate/internal/stattest"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
 // sharp are options under which counts of row units are exact: the chance of any noise at all is below 10^-4000.
@@ -77,7 +79,7 @@ func streamed(rows []ExactRow) Rows {
 	}
 }
 
-func answer(t testing.TB, p *Plan, rows ...ExactRow) *Answer {
+func answerOf(t testing.TB, p *Plan, rows ...ExactRow) *Answer {
 	t.Helper()
 	return answerFrom(t, fixedSampler(t), p, rows...)
 }
@@ -110,7 +112,7 @@ func rowsText(a *Answer) string {
 // A08: of a public domain every key appears, in the domain's order, and nothing else does, whatever the rows say.
 func TestA08PublicKeysAllAppear(t *testing.T) {
 	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
-	a := answer(t, p, row("Male 2", 7), row("Unknown 2", 99), row("Male NULL", 3), row("Female 11", 5))
+	a := answerOf(t, p, row("Male 2", 7), row("Unknown 2", 99), row("Male NULL", 3), row("Female 11", 5))
 	want := "Female 2 0, Female 10 0, Female NULL 0, Male 2 7, Male 10 0, Male NULL 3"
 	if got := rowsText(a); got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -123,7 +125,7 @@ func TestA11OrderIsByKey(t *testing.T) {
 	p := rewrite(t, "SELECT country, count(*) FROM people GROUP BY country", sharp())
 	for range 20 {
 		rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		if got := rowsText(answer(t, p, rows...)); got != "B 9000, a 9000, b 9000, é 9000, NULL 9000" {
+		if got := rowsText(answerOf(t, p, rows...)); got != "B 9000, a 9000, b 9000, é 9000, NULL 9000" {
 			t.Fatal(got)
 		}
 	}
@@ -135,7 +137,9 @@ func TestA11OrderOfHugeNumbers(t *testing.T) {
 	for range 20 {
 		shuffled := slices.Clone(keys)
 		rand.Shuffle(len(keys), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		slices.SortFunc(shuffled, func(a, b string) int { return compareKey(catalog.Numeric, catalog.Key{Text: a}, catalog.Key{Text: b}) })
+		slices.SortFunc(shuffled, func(a, b string) int {
+			return scalar.CompareKey(catalog.Numeric, catalog.Key{Text: a}, catalog.Key{Text: b})
+		})
 		if !slices.Equal(shuffled, keys) {
 			t.Fatalf("%.20q", shuffled)
 		}
@@ -152,7 +156,7 @@ func TestTimeKeysInOrder(t *testing.T) {
 		}
 		rows = append(rows, r)
 	}
-	a := answer(t, rewrite(t, "SELECT born, count(*) FROM people GROUP BY born", sharp()), rows...)
+	a := answerOf(t, rewrite(t, "SELECT born, count(*) FROM people GROUP BY born", sharp()), rows...)
 	var got []string
 	for _, r := range a.Rows {
 		got = append(got, nullText(r[0]))
@@ -167,7 +171,7 @@ func TestA08PrivateKeysAreSelected(t *testing.T) {
 	o := sharp()
 	o.Epsilon, o.Delta = mechanisms.EpsilonUnit, mechanisms.DeltaUnit/1_000_000_000_000
 	p := rewrite(t, "SELECT DISTINCT country FROM people", o)
-	if got := rowsText(answer(t, p, row("one", 1), row("many", 1_000_000), row("none", 0))); got != "many" {
+	if got := rowsText(answerOf(t, p, row("one", 1), row("many", 1_000_000), row("none", 0))); got != "many" {
 		t.Errorf("shown: %s", got)
 	}
 }
@@ -194,10 +198,10 @@ func TestA07EqualAggregatesAreOneRelease(t *testing.T) {
 	o := sharp()
 	o.Epsilon = mechanisms.EpsilonUnit / 1000
 	p := rewrite(t, "SELECT count(*), count(age), count(*), avg(age), sum(age), avg(age) FROM people", o)
-	if len(p.releases) != 3 {
-		t.Fatalf("%d releases", len(p.releases))
+	if len(p.made.Releases) != 3 {
+		t.Fatalf("%d releases", len(p.made.Releases))
 	}
-	r := answer(t, p, row("", 100, 5, 1000)).Rows[0]
+	r := answerOf(t, p, row("", 100, 5, 1000)).Rows[0]
 	if r[0] != r[1] || r[0] != r[2] || r[3] != r[5] {
 		t.Errorf("%v", r)
 	}
@@ -218,7 +222,7 @@ func TestValuesStayInTheirType(t *testing.T) {
 		{big.NewInt(5), big.NewInt(1), big.NewInt(0), "5 NULL"},
 		{big.NewInt(5), big.NewInt(1), big.NewInt(-3), "5 NULL"},
 	} {
-		r := &Released{&releasedPlan{plan: p.pricedPlan, rows: []releasedRow{{noisy: []*big.Int{c.sum, c.centred, c.count}}}}}
+		r := &Released{&plan.Released{Plan: p.made, Rows: []plan.ReleasedRow{{Noisy: []*big.Int{c.sum, c.centred, c.count}}}}}
 		a, err := r.Answer(nil, nil)
 		if err != nil || rowsText(a) != c.want {
 			t.Errorf("%v %v, want %s", rowsText(a), err, c.want)
@@ -232,7 +236,7 @@ func TestPublicDistinctNeedsNoData(t *testing.T) {
 	if p.NeedsData() || !p.Loss().IsZero() || len(p.Mechanisms()) != 0 {
 		t.Errorf("needs data: %v, loss %v", p.NeedsData(), p.Loss())
 	}
-	if got := rowsText(answer(t, p)); got != "Female" {
+	if got := rowsText(answerOf(t, p)); got != "Female" {
 		t.Error(got)
 	}
 }
@@ -357,13 +361,13 @@ func TestIntervalsCover(t *testing.T) {
 func TestReleaseOfSeveralStatements(t *testing.T) {
 	at := func(part int, r ExactRow) ExactRow { r.Part = part; return r }
 	p := rewrite(t, "SELECT sex, count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY age), count(DISTINCT country) FROM people GROUP BY sex", sharp())
-	if got := rowsText(answer(t, p, at(0, row("Male", 9)), at(1, row("Male", 33, 4)), at(1, row("Male", 44, 5)), at(1, row("Elsewhere", 5, 5)), at(2, row("Male", 7)))); !strings.Contains(got, "Male 9 44 7") {
+	if got := rowsText(answerOf(t, p, at(0, row("Male", 9)), at(1, row("Male", 33, 4)), at(1, row("Male", 44, 5)), at(1, row("Elsewhere", 5, 5)), at(2, row("Male", 7)))); !strings.Contains(got, "Male 9 44 7") {
 		t.Error(got)
 	}
 	hidden := sharp()
 	hidden.Delta = 1
 	p = rewrite(t, "SELECT country, max(age) FROM people GROUP BY country", hidden)
-	if got := rowsText(answer(t, p, at(0, row("many", 1000)), at(1, row("many", 40, 1000)), at(1, row("none", 50, 1000)))); got != "many 40" {
+	if got := rowsText(answerOf(t, p, at(0, row("many", 1000)), at(1, row("many", 40, 1000)), at(1, row("none", 50, 1000)))); got != "many 40" {
 		t.Error(got)
 	}
 	for name, rows := range map[string][]ExactRow{

@@ -9,6 +9,7 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/plan"
 )
 
 // atRho are options under which everything additive is Gaussian.
@@ -77,11 +78,11 @@ func TestReusedLaws(t *testing.T) {
 				for _, p := range plans[1:] {
 					answer, vector = reused(t, s, p, vector, row("", exact))
 				}
-				law := answer.plan.releases[0].mechanism
+				law := answer.made.Plan.Releases[0].Mechanism
 				if width.Sign() == 0 {
 					width = law.HalfWidth(0.95)
 				}
-				off := answer.rows[0].noisy[0].Int64() - exact
+				off := answer.made.Rows[0].Noisy[0].Int64() - exact
 				got[off]++
 				squares += float64(off * off)
 				if new(big.Int).Abs(big.NewInt(off)).Cmp(width) > 0 {
@@ -91,7 +92,7 @@ func TestReusedLaws(t *testing.T) {
 			}
 			sameLaw(t, got, drawn)
 			// The error of a sample variance of noise that is nearly normal is √(2/n) of it, and rounding adds at most 1/4.
-			want, _ := new(big.Rat).SetString(last.releases[0].mechanism.Parameters().Variance)
+			want, _ := new(big.Rat).SetString(last.made.Releases[0].Mechanism.Parameters().Variance)
 			variance, _ := want.Float64()
 			if have := squares / draws; math.Abs(have-variance) > 0.25+5.5*variance*math.Sqrt(2./draws) {
 				t.Errorf("variance %g, want %g", have, variance)
@@ -212,7 +213,7 @@ func TestQuestionIsWithoutPrice(t *testing.T) {
 		rewrite(t, "select sex, count(*) from people where grade=2 and age<30.0 group by sex", atRho(2*centiRho)),
 	} {
 		if !same.Reusable() || same.Question() != one.Question() || same.Fingerprint() == one.Fingerprint() {
-			t.Errorf("%v: not the same question at another price", same.options)
+			t.Errorf("%v: not the same question at another price", same.made.Options)
 		}
 	}
 	wider, weighted := atRho(centiRho), atRho(centiRho)
@@ -262,7 +263,7 @@ func TestWhatIsNotReused(t *testing.T) {
 		return all
 	}
 	rho := func(parts ...mechanisms.PicoRho) []mechanisms.PicoRho { return parts }
-	long := make([]mechanisms.PicoRho, maxReuseParts)
+	long := make([]mechanisms.PicoRho, plan.MaxReuseParts)
 	for i := range long {
 		long[i] = 1
 	}

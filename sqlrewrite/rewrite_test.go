@@ -15,6 +15,7 @@ import (
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/parsetest"
 )
 
 // goldenQueries are the queries of all golden files.
@@ -122,10 +123,10 @@ func FuzzRewrite(f *testing.F) {
 func printedSQL(p *Plan) []string {
 	var all []string
 	if p.NeedsData() {
-		all = append(all, p.parts[0].statement.SQL)
+		all = append(all, p.made.Parts[0].Statement.SQL)
 	}
-	if p.post != nil {
-		all = append(all, p.post.SQL())
+	if p.made.Post != nil {
+		all = append(all, p.made.Post.SQL())
 	}
 	return all
 }
@@ -144,11 +145,11 @@ func TestA47ConstantsTravelAsParameters(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%q: %v", want, err)
 			}
-			if strings.Contains(p.parts[0].statement.SQL, "marker") || len(p.parts[0].statement.Args) != 1 || p.parts[0].statement.Args[0] != want {
-				t.Fatalf("%q: %s %q", want, p.parts[0].statement.SQL, p.parts[0].statement.Args)
+			if strings.Contains(p.made.Parts[0].Statement.SQL, "marker") || len(p.made.Parts[0].Statement.Args) != 1 || p.made.Parts[0].Statement.Args[0] != want {
+				t.Fatalf("%q: %s %q", want, p.made.Parts[0].Statement.SQL, p.made.Parts[0].Statement.Args)
 			}
 			var got string
-			if err := db.QueryRow(t.Context(), "SELECT $1::text", p.parts[0].statement.Args...).Scan(&got); err != nil || got != want {
+			if err := db.QueryRow(t.Context(), "SELECT $1::text", p.made.Parts[0].Statement.Args...).Scan(&got); err != nil || got != want {
 				t.Fatalf("%q arrives as %q, %v", want, got, err)
 			}
 		}
@@ -169,7 +170,7 @@ func TestA57PlantedOperators(t *testing.T) {
 		"CREATE FUNCTION public.evilcount() RETURNS bigint LANGUAGE sql AS 'SELECT 42::bigint'")
 	conn := db.Conn(t, db.DSN)
 	count := func(sql string) string {
-		rows, err := exactRows(t, conn, rewrite(t, sql, sharp()).parts[0].statement)
+		rows, err := exactRows(t, conn, rewrite(t, sql, sharp()).made.Parts[0].Statement)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,8 +196,8 @@ func TestDomainFilterIsOfGroups(t *testing.T) {
 	db.Exec(t, "CREATE TABLE public.people (id integer PRIMARY KEY, sex text NOT NULL, grade integer, country text, age integer NOT NULL, born date)")
 	conn := db.Conn(t, db.DSN)
 	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
-	args := append([]any{pgx.QueryExecModeExec}, p.parts[0].statement.Args...)
-	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+p.parts[0].statement.SQL, args...)
+	args := append([]any{pgx.QueryExecModeExec}, p.made.Parts[0].Statement.Args...)
+	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+p.made.Parts[0].Statement.SQL, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func TestLongQueriesArePlannedInTime(t *testing.T) {
 		"outputs":    "SELECT " + repeat(1500, func(int) string { return "sex" }, ", ") + " FROM people GROUP BY sex",
 		"sums":       "SELECT " + repeat(60, func(int) string { return "count(*)" }, " + ") + " FROM people",
 	} {
-		took := fastest(func() {
+		took := parsetest.Fastest(func() {
 			p, err := Rewrite(sql, snapshot, sharp())
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -258,7 +259,7 @@ func TestLongQueriesArePlannedInTime(t *testing.T) {
 			}
 			p.Explain()
 		})
-		if took > longest {
+		if took > parsetest.Longest {
 			t.Errorf("%s: took %v", name, took)
 		} else {
 			t.Logf("%s: %v", name, took)

@@ -11,6 +11,10 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/parse"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -24,7 +28,7 @@ func writeQuery(q *syntax.Query) string {
 	if len(q.With) > 0 {
 		w.put("WITH ")
 		for i, c := range q.With {
-			w.put("%s%s%s AS (%s)", comma(i), quoteIdent(c.Name), writeNames(c.Columns), writeQuery(c.Query))
+			w.put("%s%s%s AS (%s)", comma(i), scalar.QuoteIdent(c.Name), writeNames(c.Columns), writeQuery(c.Query))
 		}
 		w.put(" ")
 	}
@@ -58,7 +62,7 @@ func (w *sqlText) selectClauses(q *syntax.Query) {
 	for i, item := range q.Items {
 		w.put("%s%s", comma(i), writeExpr(item.Expr))
 		if item.Alias != "" {
-			w.put(" AS %s", quoteIdent(item.Alias))
+			w.put(" AS %s", scalar.QuoteIdent(item.Alias))
 		}
 	}
 	for i, r := range q.From {
@@ -74,7 +78,7 @@ func (w *sqlText) selectClauses(q *syntax.Query) {
 		w.put(" HAVING %s", writeExpr(q.Having))
 	}
 	for i, named := range q.Windows {
-		w.put("%s%s AS %s", []string{" WINDOW ", ", "}[min(i, 1)], quoteIdent(named.Name), writeWindow(named.Window))
+		w.put("%s%s AS %s", []string{" WINDOW ", ", "}[min(i, 1)], scalar.QuoteIdent(named.Name), writeWindow(named.Window))
 	}
 }
 
@@ -86,7 +90,7 @@ func writeNames(names []string) string {
 	}
 	var quoted []string
 	for _, n := range names {
-		quoted = append(quoted, quoteIdent(n))
+		quoted = append(quoted, scalar.QuoteIdent(n))
 	}
 	return " (" + strings.Join(quoted, ", ") + ")"
 }
@@ -94,7 +98,7 @@ func writeNames(names []string) string {
 func (w *sqlText) order(keyword string, items []syntax.OrderItem) {
 	for i, item := range items {
 		w.put("%s%s", []string{keyword, ", "}[min(i, 1)], writeExpr(item.Expr))
-		w.put("%s%s", []string{" ASC", " DESC"}[boolIndex(item.Descending)], []string{"", " NULLS FIRST", " NULLS LAST"}[item.Nulls])
+		w.put("%s%s", []string{" ASC", " DESC"}[algebra.BoolIndex(item.Descending)], []string{"", " NULLS FIRST", " NULLS LAST"}[item.Nulls])
 	}
 }
 
@@ -103,16 +107,16 @@ func writeRelation(r syntax.Relation) string {
 	switch r := r.(type) {
 	case *syntax.Table:
 		if r.Schema != "" {
-			w.put("%s.", quoteIdent(r.Schema))
+			w.put("%s.", scalar.QuoteIdent(r.Schema))
 		}
-		w.put("%s", quoteIdent(r.Name))
+		w.put("%s", scalar.QuoteIdent(r.Name))
 		if r.Alias != "" {
-			w.put(" AS %s", quoteIdent(r.Alias))
+			w.put(" AS %s", scalar.QuoteIdent(r.Alias))
 		}
 	case *syntax.Subquery:
 		w.put("%s(%s)", map[bool]string{true: "LATERAL "}[r.Lateral], writeQuery(r.Query))
 		if r.Alias != "" {
-			w.put(" AS %s%s", quoteIdent(r.Alias), writeNames(r.Columns))
+			w.put(" AS %s%s", scalar.QuoteIdent(r.Alias), writeNames(r.Columns))
 		}
 	case *syntax.Join:
 		kinds := map[syntax.JoinKind]string{syntax.InnerJoin: "JOIN", syntax.LeftJoin: "LEFT JOIN", syntax.RightJoin: "RIGHT JOIN",
@@ -137,26 +141,26 @@ func writeList(list []syntax.Expr) string {
 	return strings.Join(texts, ", ")
 }
 
-func writeNot(not bool) string { return []string{"", "NOT "}[boolIndex(not)] }
+func writeNot(not bool) string { return []string{"", "NOT "}[algebra.BoolIndex(not)] }
 
 func writeExpr(e syntax.Expr) string {
 	switch e := e.(type) {
 	case *syntax.Star:
 		if e.Qualifier != "" {
-			return quoteIdent(e.Qualifier) + ".*"
+			return scalar.QuoteIdent(e.Qualifier) + ".*"
 		}
 		return "*"
 	case *syntax.Column:
 		if e.Qualifier != "" {
-			return quoteIdent(e.Qualifier) + "." + quoteIdent(e.Name)
+			return scalar.QuoteIdent(e.Qualifier) + "." + scalar.QuoteIdent(e.Name)
 		}
-		return quoteIdent(e.Name)
+		return scalar.QuoteIdent(e.Name)
 	case *syntax.Literal:
 		switch e.Kind {
 		case syntax.NullLiteral:
 			return "NULL"
 		case syntax.StringLiteral:
-			return quoteText(e.Text)
+			return scalar.QuoteText(e.Text)
 		default:
 			return e.Text
 		}
@@ -183,7 +187,7 @@ func writeExpr(e syntax.Expr) string {
 	case *syntax.Array:
 		return "ARRAY[" + writeList(e.Items) + "]"
 	case *syntax.Between:
-		return fmt.Sprintf("(%s %sBETWEEN %s%s AND %s)", writeExpr(e.X), writeNot(e.Not), []string{"", "SYMMETRIC "}[boolIndex(e.Symmetric)], writeExpr(e.Lo), writeExpr(e.Hi))
+		return fmt.Sprintf("(%s %sBETWEEN %s%s AND %s)", writeExpr(e.X), writeNot(e.Not), []string{"", "SYMMETRIC "}[algebra.BoolIndex(e.Symmetric)], writeExpr(e.Lo), writeExpr(e.Hi))
 	case *syntax.Is:
 		return fmt.Sprintf("(%s IS %s%s)", writeExpr(e.X), writeNot(e.Not), e.What)
 	case *syntax.IsDistinct:
@@ -191,12 +195,12 @@ func writeExpr(e syntax.Expr) string {
 	case *syntax.Like:
 		switch e.Language {
 		case syntax.RegexPattern:
-			return fmt.Sprintf("(%s %s~%s %s)", writeExpr(e.X), []string{"", "!"}[boolIndex(e.Not)], []string{"", "*"}[boolIndex(e.CaseInsensitive)], writeExpr(e.Pattern))
+			return fmt.Sprintf("(%s %s~%s %s)", writeExpr(e.X), []string{"", "!"}[algebra.BoolIndex(e.Not)], []string{"", "*"}[algebra.BoolIndex(e.CaseInsensitive)], writeExpr(e.Pattern))
 		case syntax.SimilarPattern:
 			return fmt.Sprintf("(%s %sSIMILAR TO %s)", writeExpr(e.X), writeNot(e.Not), writeExpr(e.Pattern))
 		case syntax.LikePattern:
 		}
-		return fmt.Sprintf("(%s %s%s %s)", writeExpr(e.X), writeNot(e.Not), []string{"LIKE", "ILIKE"}[boolIndex(e.CaseInsensitive)], writeExpr(e.Pattern))
+		return fmt.Sprintf("(%s %s%s %s)", writeExpr(e.X), writeNot(e.Not), []string{"LIKE", "ILIKE"}[algebra.BoolIndex(e.CaseInsensitive)], writeExpr(e.Pattern))
 	case *syntax.Case:
 		w := &sqlText{}
 		w.put("CASE")
@@ -215,7 +219,7 @@ func writeExpr(e syntax.Expr) string {
 		if len(e.Mods) > 0 {
 			mods = "(" + strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Mods), " ", ", "), "[]") + ")"
 		}
-		return fmt.Sprintf("CAST(%s AS pg_catalog.%s%s)", writeExpr(e.X), quoteIdent(e.Type), mods)
+		return fmt.Sprintf("CAST(%s AS pg_catalog.%s%s)", writeExpr(e.X), scalar.QuoteIdent(e.Type), mods)
 	case *syntax.Call:
 		return writeCall(e)
 	default:
@@ -225,10 +229,10 @@ func writeExpr(e syntax.Expr) string {
 
 func writeCall(e *syntax.Call) string {
 	w := &sqlText{}
-	name := quoteIdent(e.Name)
+	name := scalar.QuoteIdent(e.Name)
 	switch {
 	case e.Schema != "":
-		name = quoteIdent(e.Schema) + "." + name
+		name = scalar.QuoteIdent(e.Schema) + "." + name
 	case e.Name == "coalesce" || e.Name == "nullif" || e.Name == "greatest" || e.Name == "least":
 		name = e.Name
 	}
@@ -259,7 +263,7 @@ func writeWindow(n *syntax.Window) string {
 	w := &sqlText{}
 	w.put("(")
 	if n.Name != "" {
-		w.put("%s", quoteIdent(n.Name))
+		w.put("%s", scalar.QuoteIdent(n.Name))
 	}
 	if n.PartitionBy != nil {
 		w.put(" PARTITION BY %s", writeList(n.PartitionBy))
@@ -295,7 +299,7 @@ func links(op syntax.Operator, e syntax.Expr) []syntax.Expr {
 // Trees are compared as texts, in which a chain of ANDs or ORs is flat, as PostgreSQL's grammar reads it.
 func roundTrip(t *testing.T, text string, dialect Dialect) {
 	t.Helper()
-	tree, err := parse(text, dialect)
+	tree, err := parse.Parse(text, dialect)
 	if err != nil {
 		var refusal *fault.Error
 		if !errors.As(err, &refusal) || refusal.Code == fault.CodeInternal {
@@ -304,7 +308,7 @@ func roundTrip(t *testing.T, text string, dialect Dialect) {
 		return
 	}
 	written := writeQuery(tree)
-	again, err := parse(written, DialectPostgres)
+	again, err := parse.Parse(written, DialectPostgres)
 	if fault.CodeOf(err) == fault.CodeTooComplex {
 		return // parentheses are tokens and levels too
 	}
@@ -345,7 +349,7 @@ func parsedTexts(t testing.TB, file string) []string {
 }
 
 func TestRoundTrip(t *testing.T) {
-	for _, text := range append(append(goldenQueries(t), parsedTexts(t, "testdata/parse")...), everything...) {
+	for _, text := range append(append(goldenQueries(t), parsedTexts(t, "testdata/parse")...), parsetest.Everything...) {
 		roundTrip(t, text, DialectPostgres)
 	}
 	for _, text := range parsedTexts(t, "testdata/mysql_parse") {
@@ -400,8 +404,8 @@ func FuzzRead(f *testing.F) {
 			}
 		default:
 			private.Explain()
-			if private.post != nil {
-				texts = append(texts, private.post.SQL())
+			if private.made.Post != nil {
+				texts = append(texts, private.made.Post.SQL())
 			}
 		}
 		for _, printed := range texts {
@@ -450,7 +454,7 @@ func TestA44BoundBombs(t *testing.T) {
 		"stars of stars":                               "SELECT *, *, *, * FROM (SELECT *, *, *, * FROM (SELECT *, *, *, * FROM (SELECT *, *, *, * FROM (SELECT *, *, *, *, name FROM shops) a) b) c) d",
 	} {
 		var err error
-		if took := fastest(func() { _, _, err = Read(sql, snapshot, sharp()) }); took > longest {
+		if took := parsetest.Fastest(func() { _, _, err = Read(sql, snapshot, sharp()) }); took > parsetest.Longest {
 			t.Errorf("%s: took %v", name, took)
 		} else {
 			t.Logf("%s: %v, %v", name, took, fault.CodeOf(err))

@@ -17,11 +17,11 @@ func TestWithSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Slots() != 2 || fixed.Fingerprint() != p.Fingerprint() || fixed.parts[0].statement.SQL != p.parts[0].statement.SQL || fixed.post != p.post {
+	if p.Slots() != 2 || fixed.Fingerprint() != p.Fingerprint() || fixed.made.Parts[0].Statement.SQL != p.made.Parts[0].Statement.SQL || fixed.made.Post != p.made.Post {
 		t.Errorf("%d slots; another question", p.Slots())
 	}
 	want := mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit / 10, Unbounded: true, Rho: mechanisms.RhoUnit / 200}
-	want.Rho += fixed.releases[0].mechanism.Loss().Rho
+	want.Rho += fixed.made.Releases[0].Mechanism.Loss().Rho
 	if got := fixed.Loss(); got != want {
 		t.Errorf("loss %+v, want %+v", got, want)
 	}
@@ -33,7 +33,7 @@ func TestWithSlots(t *testing.T) {
 	if n.Mechanism != mechanisms.DiscreteGaussian || n.Scale != "100" || n.HalfWidth == nil || n.HalfWidth.Cmp(p.Columns()[2].HalfWidth) <= 0 {
 		t.Errorf("%+v", n)
 	}
-	if p.releases[1].mechanism.Name() != mechanisms.DiscreteLaplace {
+	if p.made.Releases[1].Mechanism.Name() != mechanisms.DiscreteLaplace {
 		t.Error("the plan that was given changed")
 	}
 }

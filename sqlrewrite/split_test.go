@@ -55,8 +55,8 @@ func TestWeightedSplit(t *testing.T) {
 			}
 			p := rewrite(t, c.sql, o)
 			var got []int64
-			for _, r := range p.releases {
-				l := r.mechanism.Loss()
+			for _, r := range p.made.Releases {
+				l := r.Mechanism.Loss()
 				if c.epsilon > 0 {
 					got = append(got, int64(l.Epsilon))
 				} else {
@@ -80,13 +80,13 @@ func TestWeightedSplit(t *testing.T) {
 func TestWeightedSelectionKeepsItsShare(t *testing.T) {
 	const sql = "SELECT country, count(*) AS n, sum(age) AS s FROM people GROUP BY country"
 	o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismLaplace, Currency: catalog.Approx, Confidence: 0.95}
-	even := rewrite(t, sql, o).selection.mechanism.Loss()
+	even := rewrite(t, sql, o).made.Selection.Mechanism.Loss()
 	o.Weights = weights(t, "s", "1000000")
 	p := rewrite(t, sql, o)
-	if got := p.selection.mechanism.Loss(); got != even {
+	if got := p.made.Selection.Mechanism.Loss(); got != even {
 		t.Errorf("the selection costs %+v, without weights %+v", got, even)
 	}
-	if n, s := p.releases[0].mechanism.Loss(), p.releases[1].mechanism.Loss(); s.Epsilon < 1000*n.Epsilon {
+	if n, s := p.made.Releases[0].Mechanism.Loss(), p.made.Releases[1].Mechanism.Loss(); s.Epsilon < 1000*n.Epsilon {
 		t.Errorf("the sum gets %v and the count %v", s.Epsilon, n.Epsilon)
 	}
 }
@@ -110,13 +110,13 @@ func TestWeightsKeepToThePrice(t *testing.T) {
 					if err != nil {
 						t.Fatal(price, a, c, err)
 					}
-					_, portions, err := p.split()
+					_, portions, err := p.made.Split()
 					if err != nil {
 						t.Fatal(err)
 					}
 					left := price
 					for _, part := range portions {
-						left -= int64(part.epsilon) + int64(part.rho)
+						left -= int64(part.Epsilon) + int64(part.Rho)
 					}
 					l := p.Loss()
 					if left < 0 || left >= int64(len(portions)) || l.Epsilon > o.Epsilon && !l.Unbounded || o.Rho > 0 && l.Rho > o.Rho {
@@ -133,8 +133,8 @@ func TestWeightedSplitIsBest(t *testing.T) {
 	const sql = "SELECT count(*) AS n, sum(age) AS s FROM people"
 	cost := func(p *Plan, w int64) *big.Rat {
 		total := new(big.Rat)
-		for i, r := range p.releases {
-			variance, ok := new(big.Rat).SetString(r.mechanism.Parameters().Variance)
+		for i, r := range p.made.Releases {
+			variance, ok := new(big.Rat).SetString(r.Mechanism.Parameters().Variance)
 			if !ok {
 				t.Fatal("no variance")
 			}

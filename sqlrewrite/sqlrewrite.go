@@ -3,48 +3,55 @@ package sqlrewrite
 import (
 	"noisegate/catalog"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/answer"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/explain"
+	"noisegate/sqlrewrite/internal/free"
+	"noisegate/sqlrewrite/internal/parse"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/suggest"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error. Its errors are those of
 // [Rewrite].
 func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Plan, public *PublicPlan, err error) {
-	query, err := parse(sql, options.Dialect)
+	query, err := parse.Parse(sql, options.Dialect)
 	if err != nil {
 		return nil, nil, err
 	}
-	if public, err = openPlan(sql, query, snapshot); public != nil || err != nil {
+	if public, err = free.OpenPlan(sql, query, snapshot); public != nil || err != nil {
 		return nil, public, err
 	}
-	private, err = plan(sql, query, snapshot, options)
+	private, err = planQuery(sql, query, snapshot, options)
 	return private, nil, err
 }
 
 // Open is [Read] for a query that has no price yet; nil when it needs one.
 func Open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*PublicPlan, error) {
-	query, err := parse(sql, dialect)
+	query, err := parse.Parse(sql, dialect)
 	if err != nil {
 		return nil, err
 	}
-	return openPlan(sql, query, snapshot)
+	return free.OpenPlan(sql, query, snapshot)
 }
 
 // Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/* faults; it
 // touches neither data nor budget.
 func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	query, err := parse(sql, options.Dialect)
+	query, err := parse.Parse(sql, options.Dialect)
 	if err != nil {
 		return nil, err
 	}
-	return plan(sql, query, snapshot, options)
+	return planQuery(sql, query, snapshot, options)
 }
 
-func plan(sql string, query *syntax.Query, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	bound, err := bind(sql, query, snapshot)
+func planQuery(sql string, query *syntax.Query, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
+	bound, err := bind.Bind(sql, query, snapshot)
 	if err != nil {
 		return nil, err
 	}
-	return newPlan(pricedPlanOf(bound, snapshot, options))
+	return newPlan(plan.NewPlan(bound, snapshot, options))
 }
 
 // Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the
@@ -57,26 +64,26 @@ func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options)
 	if options.Epsilon == 0 && options.Rho == 0 {
 		options.Epsilon = mechanisms.EpsilonUnit
 	}
-	return suggest(err, sql, snapshot, func(text string) error {
+	return suggest.Suggest(err, sql, snapshot, func(text string) error {
 		_, _, err := Read(text, snapshot, options)
 		return err
 	})
 }
 
 // Plan is a private query, ready to be paid for and run. It is immutable and safe for concurrent use.
-type Plan struct{ *pricedPlan }
+type Plan struct{ made *plan.Plan }
 
 // newPlan describes the outputs of a plan that was made; nil with an error.
-func newPlan(p *pricedPlan, err error) (*Plan, error) {
+func newPlan(p *plan.Plan, err error) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.outputs = p.outputForms()
+	p.Outputs = answer.OutputForms(p)
 	return &Plan{p}, nil
 }
 
 // Reprice is the plan of the same question under other options. It reads no text again.
-func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.repriced(o)) }
+func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.made.Repriced(o)) }
 
 // WithSlots is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
 // slots alone decide ε and ρ, whatever price the plan was made for; the text decides the sensitivity. Its fingerprint is p's.
@@ -84,24 +91,24 @@ func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.repriced(o))
 // It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
 // the one that the options ask for: plan/slot-mismatch, plan/exhausted.
 func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) {
-	return newPlan(p.withNoise(next))
+	return newPlan(p.made.WithNoise(next))
 }
 
 // Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
-func (p *Plan) Columns() []Column { return p.columns() }
+func (p *Plan) Columns() []Column { return answer.Columns(p.made) }
 
 // Explain describes the plan without touching a row.
-func (p *Plan) Explain() Explanation { return p.explain() }
+func (p *Plan) Explain() Explanation { return explain.Explain(p.made) }
 
 // Release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is returned as it is.
 func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
-	return newReleased(p.releaseRows(s, draws, rows))
+	return newReleased(p.made.ReleaseRows(s, draws, rows))
 }
 
 // Released is a plan's noisy values, before the outer layer of the query.
-type Released struct{ *releasedPlan }
+type Released struct{ made *plan.Released }
 
-func newReleased(r *releasedPlan, err error) (*Released, error) {
+func newReleased(r *plan.Released, err error) (*Released, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -111,42 +118,42 @@ func newReleased(r *releasedPlan, err error) (*Released, error) {
 // Answer assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names of the output
 // columns, without the ordinal), else from the released values (rows and types are nil).
 func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) {
-	return r.answer(rows, types)
+	return answer.Complete(r.made, rows, types)
 }
 
 // Plain is the answer without the outer layer: keys and aggregates as they were released. It is for an outer layer that failed after
 // everything was paid: what was bought is then still delivered.
-func (r *Released) Plain() *Answer { return r.plainAnswer() }
+func (r *Released) Plain() *Answer { return answer.Plain(r.made) }
 
 // Reuse is how a question is answered with the help of what was released of it before.
-type Reuse struct{ *reusedPlan }
+type Reuse struct{ made *plan.Reuse }
 
 // Reuse finds out whether what was released before helps: nil if it does not.
 func (p *Plan) Reuse(earlier *Vector) *Reuse {
-	u := p.reuseOf(earlier)
+	u := p.made.ReuseOf(earlier)
 	if u == nil {
 		return nil
 	}
-	u.shown.outputs = u.shown.outputForms()
+	u.Shown.Outputs = answer.OutputForms(u.Shown)
 	return &Reuse{u}
 }
 
 // Fresh is the plan of what is still to be released, and paid for; nil if that is nothing.
 func (u *Reuse) Fresh() *Plan {
-	if u.more == nil {
+	if u.made.More == nil {
 		return nil
 	}
-	return &Plan{u.more}
+	return &Plan{u.made.More}
 }
 
 // Weaker is the answer if nothing is still to be released: what there was, with noise on top.
 func (u *Reuse) Weaker(s *mechanisms.Sampler) (*Released, error) {
-	return newReleased(u.shownWeaker(s))
+	return newReleased(u.made.ShownWeaker(s))
 }
 
 // Stronger is the answer if something was still to be released, and all that is now known of the question.
 func (u *Reuse) Stronger(s *mechanisms.Sampler, released *Released) (*Released, *Vector, error) {
-	shown, all, err := u.shownStronger(s, released.releasedPlan)
+	shown, all, err := u.made.ShownStronger(s, released.made)
 	answer, err := newReleased(shown, err)
 	return answer, all, err
 }

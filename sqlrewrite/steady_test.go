@@ -11,6 +11,8 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/pgtest"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
 const steadyPolicy = `version: 1
@@ -216,13 +218,13 @@ func TestC1TablesAreReadWhateverOneUnitHolds(t *testing.T) {
 	for _, sql := range steadyQueries() {
 		p, err := Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
-			t.Errorf("%s: %s", sql, showFault(err))
+			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
 			continue
 		}
 		for _, setting := range []string{"", "SET enable_mergejoin = off", "SET work_mem = '64kB'"} {
 			mustExec(t, conn, "RESET enable_mergejoin; RESET work_mem;"+setting)
 			for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
-				by, most, err := moved(t.Context(), conn, s, float64(clampInt64(p.PairsPerRow())))
+				by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.PairsPerRow())))
 				if err != nil || by > most {
 					t.Errorf("%s\n%s\n%s\nmoved the work by %.0f rows, its own are %.0f: %v", setting, sql, s.SQL, by, most, err)
 				}
@@ -255,7 +257,7 @@ func TestC1PowerOfTablesAreRead(t *testing.T) {
 			}
 			all++
 			s.SQL, s.InOrder = seen, false
-			by, most, err := moved(t.Context(), conn, s, float64(clampInt64(p.PairsPerRow())))
+			by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.PairsPerRow())))
 			if err != nil {
 				t.Fatal(err)
 			}

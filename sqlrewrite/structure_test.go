@@ -8,6 +8,10 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/parse"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
 // The table has columns whose names read like computed values, or like parts of them.
@@ -76,7 +80,7 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 		if i < 6 {
 			return all[i]
 		}
-		return quoteIdent(all[i])
+		return scalar.QuoteIdent(all[i])
 	}
 	var write func(depth int) string
 	write = func(depth int) string {
@@ -89,16 +93,16 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 		return fmt.Sprintf(form, args[:strings.Count(form, "%s")]...)
 	}
 	printed := func(text string) (string, bool) {
-		query, err := parse("SELECT count("+text+") FROM t", "")
+		query, err := parse.Parse("SELECT count("+text+") FROM t", "")
 		if err != nil {
 			return "", false
 		}
-		bound, err := bind("", query, snapshot)
-		if err != nil || bound.measures[0].x == nil {
+		bound, err := bind.Bind("", query, snapshot)
+		if err != nil || bound.Measures[0].X == nil {
 			return "", false
 		}
-		p := newRowPrinter()
-		return p.text(bound.measures[0].x) + fmt.Sprintf("%q", p.args), true
+		p := sqlprint.NewRowPrinter()
+		return p.Text(bound.Measures[0].X) + fmt.Sprintf("%q", p.Args), true
 	}
 	merged, apart, pairs := 0, 0, 40_000
 	if testing.Short() {
@@ -106,15 +110,15 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 	}
 	for range pairs {
 		x, y := write(r.IntN(2)), write(r.IntN(3))
-		query, err := parse("SELECT count("+x+"), count("+y+") FROM t", "")
+		query, err := parse.Parse("SELECT count("+x+"), count("+y+") FROM t", "")
 		if err != nil {
 			continue
 		}
-		bound, err := bind("", query, snapshot)
+		bound, err := bind.Bind("", query, snapshot)
 		if err != nil {
 			continue
 		}
-		if len(bound.measures) == 2 {
+		if len(bound.Measures) == 2 {
 			apart++
 			continue
 		}

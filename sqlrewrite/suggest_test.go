@@ -12,6 +12,8 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate/sqlrewrite/internal/suggest"
 )
 
 // eachGoldenRefusal visits the refusals of the golden files.
@@ -47,7 +49,7 @@ func suggestionsOf(err error) (texts []string) {
 	}
 	for _, d := range refusal.Details {
 		if d.Name == "suggestion" || d.Name == "then" {
-			texts = append(texts, strings.ReplaceAll(d.Value, answerMark, "42"))
+			texts = append(texts, strings.ReplaceAll(d.Value, suggest.AnswerMark, "42"))
 		}
 	}
 	return texts
@@ -104,7 +106,7 @@ func TestSuggestGolden(t *testing.T) {
 		if b.Len() == 0 {
 			fmt.Fprintln(&b, "none known")
 		}
-		return showFault(err) + b.String()
+		return parsetest.ShowFault(err) + b.String()
 	})
 }
 

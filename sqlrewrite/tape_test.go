@@ -7,6 +7,7 @@ import (
 	"math/big"
 
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/plan"
 )
 
 // Tape is randomness that a test decides: a [mechanisms.Sampler] over it draws the noise and makes the choices that were recorded. It writes the
@@ -105,7 +106,7 @@ func (t *Tape) eight(digits *big.Int, at int, b float64) {
 }
 
 // keep records whether a group with so many units on a side is shown. Both decisions can be had of a group that is not shown for certain.
-func (t *Tape) keep(m keeper, units *big.Int, shown bool) {
+func (t *Tape) keep(m plan.Keeper, units *big.Int, shown bool) {
 	if g, ok := m.(*mechanisms.GaussianThreshold); ok {
 		x := new(big.Int).Sub(g.Threshold(), units)
 		if !shown {
@@ -184,12 +185,12 @@ func uniform(at, n *big.Int) uint64 {
 }
 
 // alike records a choice in a group in which nobody is on either side.
-func (t *Tape) alike(c *pick) {
-	switch c.selector.(type) {
+func (t *Tape) alike(c *plan.Pick) {
+	switch c.Selector.(type) {
 	case nil:
 		t.add(beyondEnd, beyondEnd)
 	case *mechanisms.PermuteAndFlip:
-		t.flip(new(big.Int), c.among)
+		t.flip(new(big.Int), c.Among)
 	default:
 		t.add(beyondEnd)
 	}

@@ -13,6 +13,11 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/pgtest"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/parse"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
 const (
@@ -231,11 +236,11 @@ func TestA18A20A29ExpressionsAreTotal(t *testing.T) {
 		case 6:
 			text = w.time(1 + i%3)
 		}
-		query, err := parse("SELECT count("+text+") FROM t", "")
+		query, err := parse.Parse("SELECT count("+text+") FROM t", "")
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		bound, err := bind("", query, snapshot)
+		bound, err := bind.Bind("", query, snapshot)
 		if err != nil {
 			if !strings.Contains(err.Error(), "this large or this small") && !strings.Contains(err.Error(), "sql/type-mismatch") &&
 				!strings.Contains(err.Error(), "this far from now") && !strings.Contains(err.Error(), "sql/unsupported") {
@@ -243,8 +248,8 @@ func TestA18A20A29ExpressionsAreTotal(t *testing.T) {
 			}
 			continue
 		}
-		x := bound.measures[0].x
-		if x == nil || plainField(x) != nil {
+		x := bound.Measures[0].X
+		if x == nil || algebra.PlainField(x) != nil {
 			continue
 		}
 		taken++
@@ -261,11 +266,11 @@ func TestA18A20A29ExpressionsAreTotal(t *testing.T) {
 }
 
 // totalValues runs the printed form of an expression on every row. nil is NULL.
-func totalValues(t *testing.T, conn *pgx.Conn, x expr) (string, map[int]*string) {
+func totalValues(t *testing.T, conn *pgx.Conn, x algebra.Expr) (string, map[int]*string) {
 	t.Helper()
-	p := newRowPrinter()
-	text := p.text(x)
-	rows, err := conn.Query(t.Context(), "SELECT id, ("+text+")::text FROM public.t", p.args...)
+	p := sqlprint.NewRowPrinter()
+	text := p.Text(x)
+	rows, err := conn.Query(t.Context(), "SELECT id, ("+text+")::text FROM public.t", p.Args...)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -280,28 +285,28 @@ func totalValues(t *testing.T, conn *pgx.Conn, x expr) (string, map[int]*string)
 		values[id] = value
 	}
 	if rows.Err() != nil {
-		t.Fatalf("A29: %s\n%v: %v", describe(x), text, rows.Err())
+		t.Fatalf("A29: %s\n%v: %v", sqlprint.Describe(x), text, rows.Err())
 	}
 	return text, values
 }
 
-func checkExtent(t *testing.T, text, printed string, x expr, values map[int]*string) {
+func checkExtent(t *testing.T, text, printed string, x algebra.Expr, values map[int]*string) {
 	t.Helper()
-	c, ok := x.(computed)
-	if !ok || c.within == nil || !c.total.typ().IsNumber() {
+	c, ok := x.(algebra.Computed)
+	if !ok || c.Within == nil || !c.Total.Typ().IsNumber() {
 		return
 	}
 	for id, value := range values {
 		if value == nil {
 			continue
 		}
-		v, ok := parseNumber(*value)
-		if ok && isFloat(c.total.typ()) {
-			v = asFloat(v) // the shortest text that means it
+		v, ok := scalar.ParseNumber(*value)
+		if ok && scalar.IsFloat(c.Total.Typ()) {
+			v = scalar.AsFloat(v) // the shortest text that means it
 		}
-		if !ok || !c.within.holds(v) {
-			lo, _ := c.within.lo.Float64()
-			hi, _ := c.within.hi.Float64()
+		if !ok || !c.Within.Holds(v) {
+			lo, _ := c.Within.Lo.Float64()
+			hi, _ := c.Within.Hi.Float64()
 			t.Fatalf("%s\n%s\nrow %d: %s is not in [%v, %v]", text, printed, id, *value, lo, hi)
 		}
 	}
@@ -356,14 +361,14 @@ func nearlyEqual(a, b string) bool {
 	if a == b {
 		return true
 	}
-	x, okX := parseNumber(a)
-	y, okY := parseNumber(b)
+	x, okX := scalar.ParseNumber(a)
+	y, okY := scalar.ParseNumber(b)
 	if !okX || !okY {
 		return false
 	}
 	limit := new(big.Rat).Abs(x)
-	if limit.Cmp(one()) < 0 {
-		limit = one()
+	if limit.Cmp(scalar.One()) < 0 {
+		limit = scalar.One()
 	}
 	limit.Mul(limit, big.NewRat(1, 1_000_000))
 	return x.Sub(x, y).Abs(x).Cmp(limit) <= 0
@@ -385,16 +390,16 @@ func TestComputedKeysAreInTheirDomain(t *testing.T) {
 	public, private := 0, 0
 	for i := range 600 {
 		text := []func(int) string{w.number, w.condition, w.text, w.time, w.number}[i%5](1 + i%2)
-		query, err := parse("SELECT count(*) FROM t WHERE small > 1 AND day < DATE '2024-12-31' AND grade <> 2 GROUP BY "+text, "")
+		query, err := parse.Parse("SELECT count(*) FROM t WHERE small > 1 AND day < DATE '2024-12-31' AND grade <> 2 GROUP BY "+text, "")
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		bound, err := bindBlock("", query, snapshot)
-		if err != nil || len(bound.keys) == 0 {
+		bound, err := bind.BindBlock("", query, snapshot)
+		if err != nil || len(bound.Keys) == 0 {
 			continue
 		}
-		key := bound.keys[0]
-		if key.private() {
+		key := bound.Keys[0]
+		if key.Private() {
 			private++
 			continue
 		}
@@ -408,15 +413,15 @@ func TestComputedKeysAreInTheirDomain(t *testing.T) {
 }
 
 // checkDomain: the domain of a query's first key has the keys of all rows that the query reads.
-func checkDomain(t *testing.T, conn *pgx.Conn, text string, bound *boundQuery) {
+func checkDomain(t *testing.T, conn *pgx.Conn, text string, bound *algebra.BoundQuery) {
 	t.Helper()
-	key := bound.keys[0]
-	p := &statementPrinter{printer: newRowPrinter(), q: bound}
-	query := "SELECT DISTINCT " + p.key(key.x) + "::text FROM public.t"
-	if bound.where != nil {
-		query += " WHERE " + p.rowFilter()
+	key := bound.Keys[0]
+	p := &sqlprint.StatementPrinter{Printer: sqlprint.NewRowPrinter(), Q: bound}
+	query := "SELECT DISTINCT " + p.Key(key.X) + "::text FROM public.t"
+	if bound.Where != nil {
+		query += " WHERE " + p.RowFilter()
 	}
-	rows, err := conn.Query(t.Context(), query, p.args...)
+	rows, err := conn.Query(t.Context(), query, p.Args...)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -429,8 +434,8 @@ func checkDomain(t *testing.T, conn *pgx.Conn, text string, bound *boundQuery) {
 		if k != nil {
 			want.Text = *k
 		}
-		if !slices.Contains(key.domain, want) {
-			t.Fatalf("%s: the key %s is not in %v", text, orNull(k), key.domain)
+		if !slices.Contains(key.Domain, want) {
+			t.Fatalf("%s: the key %s is not in %v", text, orNull(k), key.Domain)
 		}
 	}
 }

@@ -18,6 +18,10 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/parse"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
 // The table of the totality fuzz has the columns of the random expressions and of the types that they lack.
@@ -206,40 +210,40 @@ func TestTotality(t *testing.T) {
 }
 
 // boundExpression binds a query and gives the expression that it counts or filters by; nil where it is refused.
-func boundExpression(t *testing.T, text string, snapshot *catalog.Snapshot) expr {
+func boundExpression(t *testing.T, text string, snapshot *catalog.Snapshot) algebra.Expr {
 	t.Helper()
 	defer func() {
 		if p := recover(); p != nil {
 			t.Fatalf("%s: panic: %v\n%s", text, p, debug.Stack())
 		}
 	}()
-	query, err := parse(text, "")
+	query, err := parse.Parse(text, "")
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	bound, err := bind("", query, snapshot)
+	bound, err := bind.Bind("", query, snapshot)
 	if err != nil {
 		return nil
 	}
-	if bound.where != nil {
-		return bound.where
+	if bound.Where != nil {
+		return bound.Where
 	}
-	if len(bound.measures) == 0 {
+	if len(bound.Measures) == 0 {
 		return nil
 	}
-	return bound.measures[0].x
+	return bound.Measures[0].X
 }
 
 // totalityBatch evaluates many expressions on all rows in one statement.
 type totalityBatch struct {
 	conn  *pgx.Conn
 	texts []string
-	all   []expr
+	all   []algebra.Expr
 }
 
 const totalityBatchSize = 60
 
-func (b *totalityBatch) add(t *testing.T, text string, x expr) {
+func (b *totalityBatch) add(t *testing.T, text string, x algebra.Expr) {
 	t.Helper()
 	if b.texts, b.all = append(b.texts, text), append(b.all, x); len(b.all) == totalityBatchSize {
 		b.flush(t)
@@ -250,9 +254,9 @@ func (b *totalityBatch) flush(t *testing.T) {
 	t.Helper()
 	if err := b.run(t, b.all); err != nil {
 		for i, x := range b.all {
-			if err := b.run(t, []expr{x}); err != nil {
-				p := newRowPrinter()
-				t.Errorf("%s\n%s\n%v\n%v", b.texts[i], p.text(x), p.args, err)
+			if err := b.run(t, []algebra.Expr{x}); err != nil {
+				p := sqlprint.NewRowPrinter()
+				t.Errorf("%s\n%s\n%v\n%v", b.texts[i], p.Text(x), p.Args, err)
 			}
 		}
 		if !t.Failed() {
@@ -262,17 +266,17 @@ func (b *totalityBatch) flush(t *testing.T) {
 	b.texts, b.all = nil, nil
 }
 
-func (b *totalityBatch) run(t *testing.T, all []expr) error {
+func (b *totalityBatch) run(t *testing.T, all []algebra.Expr) error {
 	t.Helper()
-	p := newRowPrinter()
+	p := sqlprint.NewRowPrinter()
 	var outputs []string
 	for _, x := range all {
-		outputs = append(outputs, "pg_catalog.count(("+p.text(x)+")::text)")
+		outputs = append(outputs, "pg_catalog.count(("+p.Text(x)+")::text)")
 	}
 	if len(outputs) == 0 {
 		return nil
 	}
-	rows, err := b.conn.Query(t.Context(), fmt.Sprintf("SELECT %s FROM public.t", strings.Join(outputs, ", ")), p.args...)
+	rows, err := b.conn.Query(t.Context(), fmt.Sprintf("SELECT %s FROM public.t", strings.Join(outputs, ", ")), p.Args...)
 	if err != nil {
 		return err
 	}
@@ -307,12 +311,12 @@ func TestNoKeyVanishes(t *testing.T) {
 		if i%3 == 0 {
 			text = "SELECT count(*) FROM t WHERE " + write(r, "test", 1) + " GROUP BY " + write(r, "key", 1+r.IntN(3))
 		}
-		query, err := parse(text, "")
+		query, err := parse.Parse(text, "")
 		if err != nil {
 			continue
 		}
-		bound, err := bindBlock("", query, snapshot)
-		if err != nil || len(bound.keys) == 0 || bound.keys[0].private() || plainField(bound.keys[0].x) != nil {
+		bound, err := bind.BindBlock("", query, snapshot)
+		if err != nil || len(bound.Keys) == 0 || bound.Keys[0].Private() || algebra.PlainField(bound.Keys[0].X) != nil {
 			continue // a boolean column has the keys true and false
 		}
 		public++
@@ -355,7 +359,7 @@ func TestNoConstantPanics(t *testing.T) {
 					for range 3 {
 						c := constants[r.IntN(len(constants))]
 						tried++
-						taken += boolIndex(rewrites(t, d.Input[:at[0]]+c+d.Input[at[1]:], snapshot))
+						taken += algebra.BoolIndex(rewrites(t, d.Input[:at[0]]+c+d.Input[at[1]:], snapshot))
 					}
 				}
 			}

@@ -35,7 +35,7 @@ type proposed struct {
 func proposals(at string, p *Plan, snapshot *catalog.Snapshot) []proposed {
 	var all []proposed
 	for i, s := range p.Statements(p.Draw(mechanisms.NewSamplerFrom(randomtest.Source(at)))) {
-		all = append(all, proposed{fmt.Sprintf("%s part %d", at, i), s, p.proposal(i), snapshot})
+		all = append(all, proposed{fmt.Sprintf("%s part %d", at, i), s, p.made.Proposal(i), snapshot})
 	}
 	return all
 }
@@ -44,7 +44,7 @@ func proposals(at string, p *Plan, snapshot *catalog.Snapshot) []proposed {
 func eachGolden(t *testing.T, visit func(proposed)) {
 	t.Helper()
 	eachGoldenPlan(t, func(at string, p *Plan) {
-		for _, s := range proposals(at, p, p.snapshot) {
+		for _, s := range proposals(at, p, p.made.Snapshot) {
 			visit(s)
 		}
 	})
@@ -265,7 +265,7 @@ func TestRandomExpressionsAreProven(t *testing.T) {
 		query := fmt.Sprintf(forms[kind][r.IntN(len(forms[kind]))], write(r, kind, 1+r.IntN(4)))
 		p, err := planned(t, query, snapshot)
 		if err == nil {
-			taken += len(p.parts)
+			taken += len(p.made.Parts)
 		} else if fault.CodeOf(err) == fault.CodeUnverified {
 			t.Errorf("%s\n%.1500v", query, errors.Unwrap(err))
 		}

@@ -1,7 +1,7 @@
 // Package syntax is the closed syntax tree of the SQL that Noisegate takes, for every dialect.
 //
 // It knows the shape of a query and where in the text each part stood. It does not know tables, types, privacy or any
-// parser: the parsers (sqlrewrite/parse_*.go) convert into it and refuse what it cannot express. The set of nodes is
+// parser: the parsers (sqlrewrite/internal/parse) convert into it and refuse what it cannot express. The set of nodes is
 // closed by unexported marker methods; every consumer switches exhaustively and refuses in the default branch.
 package syntax
 

@@ -1,247 +1,560 @@
-package sqlrewrite
+package algebra
 
 import (
+	"math/big"
+	"slices"
+	"strings"
+
 	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// expr is a typed expression over the leaves of one scope: columns of a row below the aggregates ([column]), group keys and
-// released values above them ([keyRef], [valueRef]). Names are resolved, types agree, constants are checked. It is the only
+// AggregateCall is an aggregate over rows that hold nothing private (released values, public tables): PostgreSQL's own, exact.
+type AggregateCall struct {
+	Name     string
+	Args     []Expr
+	Star     bool
+	Distinct bool
+	Order    []Ordering // inside the parentheses
+	Within   []Ordering // WITHIN GROUP
+	Filter   Expr       // nil: none
+	T        catalog.Type
+}
+
+func (e AggregateCall) Typ() catalog.Type { return e.T }
+
+func (e AggregateCall) Children() []Expr {
+	all := append([]Expr(nil), e.Args...)
+	for _, o := range append(append([]Ordering(nil), e.Order...), e.Within...) {
+		all = append(all, o.Expr)
+	}
+	if e.Filter != nil {
+		all = append(all, e.Filter)
+	}
+	return all
+}
+
+// Expr is a typed expression over the leaves of one scope: columns of a row below the aggregates ([Column]), group keys and
+// released values above them ([KeyRef], [ValueRef]). Names are resolved, types agree, constants are checked. It is the only
 // form of expression that is printed.
-type expr interface {
-	typ() catalog.Type
+type Expr interface {
+	Typ() catalog.Type
 }
 
-// unknownType is the type of a string or NULL constant that nothing has given a type yet.
-const unknownType catalog.Type = ""
+// Column is a column of the row. Enums are compared and grouped as text.
+type Column struct{ Of *Field }
 
-// column is a column of the row. Enums are compared and grouped as text.
-type column struct{ of *field }
-
-// keyRef is a group key of the block, by its place in GROUP BY.
-type keyRef struct {
-	index int
-	name  string
-	t     catalog.Type
+// KeyRef is a group key of the block, by its place in GROUP BY.
+type KeyRef struct {
+	Index int
+	Name  string
+	T     catalog.Type
 }
 
-// valueRef is a released value of the block: index points into boundQuery.values.
-type valueRef struct {
-	index  int
-	t      catalog.Type
-	chosen bool // not a noisy number but a selection: it has no interval
+// ValueRef is a released value of the block: index points into BoundQuery.Values.
+type ValueRef struct {
+	Index  int
+	T      catalog.Type
+	Chosen bool // not a noisy number but a selection: it has no interval
 }
 
-// constant is a literal in the text form that PostgreSQL reads for its type.
-type constant struct {
-	t    catalog.Type
-	text string
-	null bool
+// Constant is a literal in the text form that PostgreSQL reads for its type.
+type Constant struct {
+	T    catalog.Type
+	Text string
+	Null bool
 }
 
-// not is NOT x.
-type not struct{ x expr }
+// Not is NOT x.
+type Not struct{ X Expr }
 
-// negate is -x.
-type negate struct {
-	x expr
-	t catalog.Type
+// Negate is -x.
+type Negate struct {
+	X Expr
+	T catalog.Type
 }
 
-// binary is x op y for every operator of [syntax.Operator] with two operands.
-type binary struct {
-	op   syntax.Operator
-	l, r expr
-	t    catalog.Type
+// Binary is x op y for every operator of [syntax.Operator] with two operands.
+type Binary struct {
+	Op   syntax.Operator
+	L, R Expr
+	T    catalog.Type
 }
 
-// in is x [NOT] IN (list).
-type in struct {
-	x    expr
-	list []expr
-	not  bool
+// In is x [NOT] IN (list).
+type In struct {
+	X    Expr
+	List []Expr
+	Not  bool
 }
 
-// is is x IS [NOT] NULL, TRUE, FALSE or UNKNOWN.
-type is struct {
-	x    expr
-	what syntax.Truth
-	not  bool
+// Is is x IS [NOT] NULL, TRUE, FALSE or UNKNOWN.
+type Is struct {
+	X    Expr
+	What syntax.Truth
+	Not  bool
 }
 
-// distinct is x IS [NOT] DISTINCT FROM y.
-type distinct struct {
-	l, r expr
-	not  bool
+// Distinct is x IS [NOT] DISTINCT FROM y.
+type Distinct struct {
+	L, R Expr
+	Not  bool
 }
 
-// like is x [NOT] [I]LIKE pattern, or x matches a regular expression, for a pattern that was checked.
-type like struct {
-	x               expr
-	pattern         constant
-	regex           bool
-	caseInsensitive bool
-	not             bool
+// Like is x [NOT] [I]LIKE pattern, or x matches a regular expression, for a pattern that was checked.
+type Like struct {
+	X               Expr
+	Pattern         Constant
+	Regex           bool
+	CaseInsensitive bool
+	Not             bool
 }
 
-// choice is a searched CASE; otherwise is nil for NULL.
-type choice struct {
-	arms      []arm
-	otherwise expr
-	t         catalog.Type
+// Choice is a searched CASE; otherwise is nil for NULL.
+type Choice struct {
+	Arms      []Arm
+	Otherwise Expr
+	T         catalog.Type
 }
 
-type arm struct{ cond, result expr }
+type Arm struct{ Cond, Result Expr }
 
-// cast is x::t.
-type cast struct {
-	x    expr
-	t    catalog.Type
-	mods []int32
+// Cast is x::t.
+type Cast struct {
+	X    Expr
+	T    catalog.Type
+	Mods []int32
 }
 
-// collate is a text under the collation of comparisons.
-type collate struct{ x expr }
+// Collate is a text under the collation of comparisons.
+type Collate struct{ X Expr }
 
-// call is a function of the allow-list.
-type call struct {
-	name string
-	args []expr
-	t    catalog.Type
+// Call is a function of the allow-list.
+type Call struct {
+	Name string
+	Args []Expr
+	T    catalog.Type
 }
 
-func (e column) typ() catalog.Type   { return e.of.Type }
-func (e keyRef) typ() catalog.Type   { return e.t }
-func (e valueRef) typ() catalog.Type { return e.t }
-func (e constant) typ() catalog.Type { return e.t }
-func (not) typ() catalog.Type        { return catalog.Bool }
-func (e negate) typ() catalog.Type   { return e.t }
-func (e binary) typ() catalog.Type   { return e.t }
-func (in) typ() catalog.Type         { return catalog.Bool }
-func (is) typ() catalog.Type         { return catalog.Bool }
-func (distinct) typ() catalog.Type   { return catalog.Bool }
-func (like) typ() catalog.Type       { return catalog.Bool }
-func (e choice) typ() catalog.Type   { return e.t }
-func (e cast) typ() catalog.Type     { return e.t }
-func (e call) typ() catalog.Type     { return e.t }
-func (e collate) typ() catalog.Type  { return catalog.Text }
-func (e computed) typ() catalog.Type { return e.written.typ() }
+func (e Column) Typ() catalog.Type   { return e.Of.Type }
+func (e KeyRef) Typ() catalog.Type   { return e.T }
+func (e ValueRef) Typ() catalog.Type { return e.T }
+func (e Constant) Typ() catalog.Type { return e.T }
+func (Not) Typ() catalog.Type        { return catalog.Bool }
+func (e Negate) Typ() catalog.Type   { return e.T }
+func (e Binary) Typ() catalog.Type   { return e.T }
+func (In) Typ() catalog.Type         { return catalog.Bool }
+func (Is) Typ() catalog.Type         { return catalog.Bool }
+func (Distinct) Typ() catalog.Type   { return catalog.Bool }
+func (Like) Typ() catalog.Type       { return catalog.Bool }
+func (e Choice) Typ() catalog.Type   { return e.T }
+func (e Cast) Typ() catalog.Type     { return e.T }
+func (e Call) Typ() catalog.Type     { return e.T }
+func (e Collate) Typ() catalog.Type  { return catalog.Text }
+func (e Computed) Typ() catalog.Type { return e.Written.Typ() }
 
-// children are the direct operands of an expression.
-func children(e expr) []expr {
+// Children are the direct operands of an expression.
+func Children(e Expr) []Expr {
 	switch e := e.(type) {
-	case column, keyRef, valueRef, constant:
+	case Column, KeyRef, ValueRef, Constant:
 		return nil
-	case not:
-		return []expr{e.x}
-	case negate:
-		return []expr{e.x}
-	case binary:
-		return []expr{e.l, e.r}
-	case in:
-		return append([]expr{e.x}, e.list...)
-	case is:
-		return []expr{e.x}
-	case distinct:
-		return []expr{e.l, e.r}
-	case like:
-		return []expr{e.x, e.pattern}
-	case choice:
-		var all []expr
-		for _, a := range e.arms {
-			all = append(all, a.cond, a.result)
+	case Not:
+		return []Expr{e.X}
+	case Negate:
+		return []Expr{e.X}
+	case Binary:
+		return []Expr{e.L, e.R}
+	case In:
+		return append([]Expr{e.X}, e.List...)
+	case Is:
+		return []Expr{e.X}
+	case Distinct:
+		return []Expr{e.L, e.R}
+	case Like:
+		return []Expr{e.X, e.Pattern}
+	case Choice:
+		var all []Expr
+		for _, a := range e.Arms {
+			all = append(all, a.Cond, a.Result)
 		}
-		if e.otherwise != nil {
-			all = append(all, e.otherwise)
+		if e.Otherwise != nil {
+			all = append(all, e.Otherwise)
 		}
 		return all
-	case cast:
-		return []expr{e.x}
-	case call:
-		return e.args
-	case collate:
-		return []expr{e.x}
-	case computed:
-		return []expr{e.total}
-	case guard:
-		return []expr{e.x}
-	case exists:
+	case Cast:
+		return []Expr{e.X}
+	case Call:
+		return e.Args
+	case Collate:
+		return []Expr{e.X}
+	case Computed:
+		return []Expr{e.Total}
+	case Guard:
+		return []Expr{e.X}
+	case Exists:
 		return nil // what is inside is rows of their own
-	case inRows:
-		return e.x
-	case unitAggregate:
-		return e.children()
-	case aggregateCall:
-		return e.children()
-	case windowCall:
-		return e.children()
-	case layerSub:
-		return e.x
-	case either:
-		return []expr{e.l, e.r}
+	case InRows:
+		return e.X
+	case UnitAggregate:
+		return e.Children()
+	case AggregateCall:
+		return e.Children()
+	case WindowCall:
+		return e.Children()
+	case LayerSub:
+		return e.X
+	case Either:
+		return []Expr{e.L, e.R}
 	default:
 		panic("sqlrewrite: expression without a case in children")
 	}
 }
 
-// family groups the types whose values compare with each other.
-type family int
+// Conjuncts splits a condition at its outermost ANDs.
+func Conjuncts(e syntax.Expr) []syntax.Expr {
+	if e == nil {
+		return nil
+	}
+	if and, ok := e.(*syntax.Binary); ok && and.Op == syntax.And {
+		return append(Conjuncts(and.L), Conjuncts(and.R)...)
+	}
+	return []syntax.Expr{e}
+}
+
+// OneText reports whether equal values of a column always have one text. Else the text that a group shows would be that of one of
+// its rows (1.0 or 1.00, 0 or -0, 1 day or 24:00:00).
+func OneText(e Expr) bool {
+	_, fixed := Scale(e)
+	return !scalar.IsFloat(e.Typ()) && e.Typ() != scalar.IntervalType && (e.Typ() != catalog.Numeric || fixed)
+}
+
+// BoundConjuncts splits a condition at its outermost ANDs.
+func BoundConjuncts(e Expr) []Expr {
+	if e == nil {
+		return nil
+	}
+	if and, ok := e.(Binary); ok && and.Op == syntax.And {
+		return append(BoundConjuncts(and.L), BoundConjuncts(and.R)...)
+	}
+	return []Expr{e}
+}
+
+// LayerSub is a query inside an expression of a layer: EXISTS, IN, or a value.
+type LayerSub struct {
+	Kind  subKind
+	X     []Expr // IN only
+	Layer *Layer
+	T     catalog.Type
+}
+
+type subKind int
 
 const (
-	unknownFamily family = iota
-	numberFamily
-	textFamily
-	boolFamily
-	timeFamily
-	uuidFamily
-	intervalFamily
+	ScalarSub subKind = iota
+	ExistsSub
+	InSub
 )
 
-func familyOf(t catalog.Type) family {
-	switch {
-	case t.IsNumber():
-		return numberFamily
-	case t.IsText():
-		return textFamily
-	case t == catalog.Bool:
-		return boolFamily
-	case t.IsTime():
-		return timeFamily
-	case t == catalog.UUID:
-		return uuidFamily
-	case t == intervalType:
-		return intervalFamily
+// Either is what an output of a set operation stems from.
+type Either struct {
+	L, R Expr
+	T    catalog.Type
+}
+
+func (e LayerSub) Typ() catalog.Type { return e.T }
+func (e Either) Typ() catalog.Type   { return e.T }
+
+// AsExists is IN as EXISTS: they are the same where IN is not NULL.
+func (e InRows) AsExists() Exists {
+	where := BoundConjuncts(e.Where)
+	for i, x := range e.X {
+		where = append(where, Binary{Op: syntax.Eq, L: Column{Of: e.Outputs[i]}, R: x, T: catalog.Bool})
+	}
+	return Exists{Of: e.Of, From: e.From, Where: All(where)}
+}
+
+// MayBeNull are the places at which IN compares what may be NULL: what links the rows of one unit is there (linkedRows).
+func (e InRows) MayBeNull() []int {
+	var places []int
+	for i, x := range e.X {
+		y := e.Outputs[i]
+		there := slices.ContainsFunc(BoundConjuncts(e.Where), func(c Expr) bool {
+			t, ok := c.(Is)
+			return ok && t.What == syntax.IsNull && t.Not && PlainField(t.X) == y
+		})
+		f := PlainField(x)
+		sure := f != nil && (f.NotNull || f.Present || there && y.Identity())
+		if !sure || !there && !y.NotNull {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// NeverNull reports whether IN is TRUE or FALSE on each row that counts.
+func (e InRows) NeverNull() bool { return len(e.MayBeNull()) == 0 }
+
+// Literal gives a constant the type that PostgreSQL gives it: integers the smallest that holds them, decimals numeric, strings
+// and NULL none until something beside them has one.
+func (b *Binder) Literal(n *syntax.Literal) (Constant, error) {
+	switch n.Kind {
+	case syntax.NullLiteral:
+		return Constant{Null: true}, nil
+	case syntax.BoolLiteral:
+		return Constant{T: catalog.Bool, Text: n.Text}, nil
+	case syntax.StringLiteral:
+		return Constant{Text: n.Text}, nil
+	case syntax.IntegerLiteral, syntax.DecimalLiteral:
+		v, ok := scalar.ParseNumber(n.Text)
+		if !ok {
+			return Constant{}, b.Mismatch(n, "the number "+fault.Quote(n.Text)+" is out of range", "")
+		}
+		return NumberConstant(v, n.Kind == syntax.DecimalLiteral), nil
 	default:
-		return unknownFamily
+		return Constant{}, b.Unsupported(n, "this literal", "")
 	}
 }
 
-// isFloat reports whether values of t are floating-point numbers.
-func isFloat(t catalog.Type) bool { return t == catalog.Float4 || t == catalog.Float8 }
+// NumberConstant is v in PostgreSQL's canonical spelling, as an integer type unless decimal is set.
+func NumberConstant(v *big.Rat, decimal bool) Constant {
+	switch {
+	case !decimal && v.IsInt() && scalar.FitsInt(v.Num(), 32):
+		return Constant{T: catalog.Int4, Text: v.Num().String()}
+	case !decimal && v.IsInt() && scalar.FitsInt(v.Num(), 64):
+		return Constant{T: catalog.Int8, Text: v.Num().String()}
+	default:
+		return Constant{T: catalog.Numeric, Text: scalar.DecimalText(v)}
+	}
+}
 
-// wider is the type that PostgreSQL gives to arithmetic over two number types.
-func wider(a, b catalog.Type) catalog.Type {
-	rank := func(t catalog.Type) int {
-		switch t {
-		case catalog.Int2:
-			return 0
-		case catalog.Int4:
-			return 1
-		case catalog.Int8:
-			return 2
-		case catalog.Numeric:
-			return 3
-		case catalog.Float4:
-			return 4
-		default:
-			return 5
+// IntegerText reads a whole number, as the integer type that holds it or numeric.
+func IntegerText(text string) (canonical string, t catalog.Type, ok bool) {
+	v, ok := scalar.ParseNumber(text)
+	if !ok || !v.IsInt() || strings.ContainsAny(text, ".eE") {
+		return "", catalog.Int8, false
+	}
+	c := NumberConstant(v, false)
+	return c.Text, c.T, true
+}
+
+// UnitAggregate is an exact aggregate over the rows of one unit. It raises no error, and does not depend on the order of the rows:
+// floats are added as numerics.
+type UnitAggregate struct {
+	Name     string
+	X        Expr       // nil: count(*)
+	Args     []Constant // of a function that exists only with OVER, after x
+	Distinct bool
+	Filter   Expr        // nil: none
+	Over     *UnitWindow // nil: one value for the whole group
+	T        catalog.Type
+}
+
+func (e UnitAggregate) Typ() catalog.Type { return e.T }
+
+func (e UnitAggregate) Children() []Expr {
+	var all []Expr
+	for _, x := range []Expr{e.X, e.Filter} {
+		if x != nil {
+			all = append(all, x)
 		}
 	}
-	if isFloat(a) != isFloat(b) {
-		return catalog.Float8
+	if e.Over != nil {
+		all = append(all, e.Over.children()...)
 	}
-	if rank(a) >= rank(b) {
-		return a
+	return all
+}
+
+// An operation that can raise an error is partial. Its operands are printed through their proven ranges: were a proof wrong, or a function of
+// PostgreSQL's, then the value would be wrong, and there would be no error. Ranges that an operand's type guarantees, and those of what is clamped
+// already, are not clamped again. docs/sql.md, section 5, lists the form of each operation.
+
+// Guard is an operand of a partial operation. A question's identity does not have the clamp: it changes no value of a right computation.
+type Guard struct{ X, Clamped Expr }
+
+func (g Guard) Typ() catalog.Type { return g.Clamped.Typ() }
+
+func Unguarded(x Expr) Expr {
+	if g, ok := x.(Guard); ok {
+		return g.X
 	}
-	return b
+	return x
+}
+
+// ReadsOnly reports whether an expression is computed from the rows of one item, without queries of its own.
+func ReadsOnly(e Expr, n FromItem) bool {
+	switch e := e.(type) {
+	case nil:
+		return true
+	case Column:
+		return Holds(n, e.Of)
+	case Exists, InRows, UnitAggregate:
+		return false
+	}
+	return !slices.ContainsFunc(Children(e), func(c Expr) bool { return !ReadsOnly(c, n) })
+}
+
+// IsEquality recognises x = y between an expression of one item's rows and one of others'.
+func IsEquality(e Expr, n FromItem) (inner, outer Expr, ok bool) {
+	eq, isBinary := e.(Binary)
+	if !isBinary || eq.Op != syntax.Eq {
+		return nil, nil, false
+	}
+	for _, side := range [][2]Expr{{eq.L, eq.R}, {eq.R, eq.L}} {
+		if ReadsOnly(side[0], n) && !IsConstant(side[0]) && !reads(side[1], n) {
+			return side[0], side[1], true
+		}
+	}
+	return nil, nil, false
+}
+
+func IsConstant(e Expr) bool {
+	switch e := e.(type) {
+	case Column, Exists, InRows, UnitAggregate:
+		return false
+	default:
+		return !slices.ContainsFunc(Children(e), func(c Expr) bool { return !IsConstant(c) })
+	}
+}
+
+// reads reports whether an expression looks at a row of the item.
+func reads(e Expr, n FromItem) bool {
+	switch e := e.(type) {
+	case Column:
+		return Holds(n, e.Of)
+	case Exists:
+		return true
+	case InRows:
+		return true
+	}
+	return slices.ContainsFunc(Children(e), func(c Expr) bool { return reads(c, n) })
+}
+
+// An interval has months, days and microseconds. PostgreSQL adds each of them by itself, and to a time the months first, then the days, then the rest: an
+// interval that is short as a length can still leave the calendar on the way, or overflow. So each part has limits of its own, at each step.
+//
+// Intervals come from constants and from differences of times. What is printed is one of these forms, which raise no error:
+//
+//	$1::interval                                          a constant
+//	(t1 - t2)                                             of times within their ranges
+//	interval_larger(interval_smaller((t1 - t2), hi), lo)  the same as an operand: it has no months, and its days and microseconds have one sign
+//	make_interval(0, months, 0, days, hours, mins, secs)  a sum: fields of its terms, each clamped, added as numbers and clamped again
+//	CASE, coalesce, greatest, least, nullif               of these
+type Interval struct {
+	Terms  []Term // what it is the sum of
+	Steady Expr   // it as an operand: each part is within its range by what is printed
+}
+
+// Term is an interval in a sum.
+type Term struct {
+	X        Expr // steady
+	Within   *scalar.Parts
+	Negative bool
+}
+
+// Signed are the ranges of what a term adds.
+func (t Term) Signed() *scalar.Parts {
+	if t.Negative {
+		return t.Within.Each((*scalar.Extent).Negated)
+	}
+	return t.Within
+}
+
+// Exists is EXISTS (SELECT FROM from WHERE where). Its rows are public, or those of the unit of the row that it is a condition of.
+type Exists struct {
+	Of    *Relation
+	From  FromItem // a [*RowCap]
+	Where Expr     // nil: none
+}
+
+// InRows is (x, ...) IN (SELECT outputs FROM from WHERE where), for rows like those of [Exists].
+type InRows struct {
+	X       []Expr
+	Outputs []*Field
+	Of      *Relation
+	From    FromItem
+	Where   Expr // nil: none
+}
+
+func (Exists) Typ() catalog.Type { return catalog.Bool }
+func (InRows) Typ() catalog.Type { return catalog.Bool }
+
+func IsComparison(op syntax.Operator) bool {
+	return slices.Contains([]syntax.Operator{syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge}, op)
+}
+
+// Below the aggregates an error that a row's values raise is itself data (A29). So every operation there is bound twice: as it was written,
+// and in a total form, which raises no error whatever the row holds. What makes a form total is proven from the extents of its operands,
+// and its own extent is derived beside it; docs/sql.md, section 5, has the proofs. Nothing relies on conditions elsewhere in the
+// query: PostgreSQL may evaluate in any order.
+
+// Computed is an operation over the columns of a row.
+type Computed struct {
+	Written Expr           // as the analyst wrote it, for people and to tell whether two are the same
+	Total   Expr           // what is printed; its type is the one that carries the value
+	Within  *scalar.Extent // nil: neither a number nor a time
+	Printed
+}
+
+// WrittenAs is an expression as the analyst wrote it.
+func WrittenAs(e Expr) Expr {
+	if c, ok := e.(Computed); ok {
+		return c.Written
+	}
+	return e
+}
+
+// CarrierOf is the type in which PostgreSQL computes an expression.
+func CarrierOf(e Expr) catalog.Type {
+	if c, ok := e.(Computed); ok {
+		return c.Total.Typ()
+	}
+	return e.Typ()
+}
+
+// Printed is what the text of a total form shows of its values by itself, without a proof about the operations in it: by its type, or by a clamp
+// around it, or because it is one of several values that all show it.
+type Printed struct {
+	Kept     bool      // no value is outside the extent
+	Stepped  bool      // no value has more digits after the point, or is nearer to zero, than scale and grain say
+	Interval *Interval // of an interval: its parts
+}
+
+// Operator is the operator that a like is.
+func (e Like) Operator() string {
+	if e.Regex {
+		return []string{"", "!"}[BoolIndex(e.Not)] + []string{"~", "~*"}[BoolIndex(e.CaseInsensitive)]
+	}
+	return []string{"", "NOT "}[BoolIndex(e.Not)] + []string{"LIKE", "ILIKE"}[BoolIndex(e.CaseInsensitive)]
+}
+
+// WindowCall is f(...) OVER (...): a function of the rows of a result that holds nothing private. Which rows it sees is decided after
+// HAVING and before DISTINCT, ORDER BY and LIMIT, as in PostgreSQL.
+type WindowCall struct {
+	Function  AggregateCall // or a function that exists only with OVER
+	Partition []Expr
+	Order     []Ordering
+	Frame     *Frame // nil: the default
+}
+
+// Frame is the frame of a window. Offsets are constants that were checked.
+type Frame struct {
+	Mode       syntax.FrameMode
+	Start, End FrameBound
+}
+
+type FrameBound struct {
+	Kind   syntax.FrameBoundKind
+	Offset *Constant
+}
+
+func (e WindowCall) Typ() catalog.Type { return e.Function.T }
+
+func (e WindowCall) Children() []Expr {
+	all := append(Children(e.Function), e.Partition...)
+	for _, o := range e.Order {
+		all = append(all, o.Expr)
+	}
+	return all
 }

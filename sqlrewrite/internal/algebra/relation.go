@@ -1,170 +1,296 @@
-package sqlrewrite
+package algebra
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/syntax"
 )
 
-// relation is what FROM, or a part of it, means: rows with fields, each row of at most one privacy unit. The rows of a unit are
+// LabelFields gives the fields whose names are ambiguous, or all of them, a text that is not.
+func (r *Relation) LabelFields(all bool) {
+	count := map[string]int{}
+	for _, p := range r.Parts {
+		for _, f := range p.Fields {
+			count[f.Name]++
+		}
+	}
+	for _, p := range r.Parts {
+		for _, f := range p.Fields {
+			if all || count[f.Name] > 1 {
+				f.Label = p.Alias + "." + f.Name
+			}
+		}
+	}
+}
+
+// PartOf is the name of the part that a field belongs to.
+func (r *Relation) PartOf(f *Field) string {
+	for _, p := range r.Parts {
+		if slices.Contains(p.Fields, f) {
+			return p.Alias
+		}
+	}
+	return ""
+}
+
+// Joined is a join as it is printed: inner, left, full (of public tables only) or cross, where on is nil.
+type Joined struct {
+	Kind        syntax.JoinKind
+	Left, Right FromItem
+	On          Expr
+	Meets       *Meeting // nil: each row of the left side meets one of the right at most
+	Semi        bool     // it stands for EXISTS or IN
+	Public      bool     // over large public tables
+}
+
+func (*Joined) fromItem() {}
+
+// Pair is an equality between a field of the left and one of the right side of a join, that holds on every row that is used.
+type Pair struct{ L, R *Field }
+
+// VisibleNames are the names of a relation's fields that exist for analysts.
+func (r *Relation) VisibleNames() []string {
+	var names []string
+	for _, f := range r.Fields {
+		if f.Exposed || f.Unit {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func (r *Relation) Has(f *Field) bool {
+	return slices.ContainsFunc(r.Parts, func(p FromPart) bool { return slices.Contains(p.Fields, f) })
+}
+
+// SameEquality reports whether the equality of the two types tells values apart as a unique key of either does. A float beside a
+// numeric does not: many numerics are one float.
+func SameEquality(a, b catalog.Type) bool {
+	return a == b && !scalar.IsFloat(a) || a.IsInteger() && b.IsInteger()
+}
+
+// Equal is x = y.
+func Equal(x, y *Field) Expr {
+	return Binary{Op: syntax.Eq, L: Column{Of: x}, R: Column{Of: y}, T: catalog.Bool}
+}
+
+// All is the conjunction of conditions; nil when there are none.
+func All(conditions []Expr) Expr {
+	var e Expr
+	for _, c := range conditions {
+		if e == nil {
+			e = c
+		} else {
+			e = Binary{Op: syntax.And, L: e, R: c, T: catalog.Bool}
+		}
+	}
+	return e
+}
+
+// Note adds a note for the answers over a relation, once.
+func (r *Relation) Note(code, format string, args ...any) {
+	n := Note{Code: code, Text: fmt.Sprintf(format, args...)}
+	if !slices.Contains(r.Notes, n) {
+		r.Notes = append(r.Notes, n)
+	}
+}
+
+// pendingPath is the way from a relation's rows to their unit that is not walked yet: where a query joins the next table itself,
+// that row is the one the path leads to, and need not be read twice.
+type pendingPath struct {
+	From *Field // refers to the unique column to.column
+	To   Anchor
+}
+
+// errPath: the catalog checks that the tables and columns of a path are there.
+var ErrPath = errors.New("sqlrewrite: a path leads nowhere")
+
+// startPath begins the path of a table whose rows reach their unit through another table's.
+func (b *Binder) startPath(r *Relation, t *catalog.Table, from *Field) error {
+	next, ok := b.Snapshot.Table(t.Unit.ToSchema, t.Unit.ToTable)
+	if !ok {
+		return fault.Internal(ErrPath)
+	}
+	r.Pending = &pendingPath{From: from, To: Anchor{next, t.Unit.ToColumn}}
+	from.Anchor = r.Pending.To
+	return nil
+}
+
+// Named finds a field by name, whether or not analysts may name it.
+func (p FromPart) Named(name string) (*Field, bool) {
+	for _, f := range p.Fields {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return nil, false
+}
+
+// Note tells the analyst what the answer does not say by itself; Code is stable, Text is for people.
+type Note struct{ Code, Text string }
+
+// Relation is what FROM, or a part of it, means: rows with fields, each row of at most one privacy unit. The rows of a unit are
 // a function of that unit's own rows and of public tables: taking a unit out takes its rows out, and moves no other's. docs/sql.md
 // proves that for each way in which one is made.
-type relation struct {
-	node   fromItem
-	parts  []fromPart // what qualified names resolve to
-	fields []*field   // what other names resolve to, in the order of *
-	// owners are fields that hold the id of the privacy unit, all of them the same one. Rows where the first is NULL belong to
+type Relation struct {
+	Node   FromItem
+	Parts  []FromPart // what qualified names resolve to
+	Fields []*Field   // what other names resolve to, in the order of *
+	// Owners are fields that hold the id of the privacy unit, all of them the same one. Rows where the first is NULL belong to
 	// nobody and are left out of every release.
-	owners []*field
-	// pending is set instead of owners while the tables that lead to the unit are not part of the relation. Without both it is public.
-	pending *pendingPath
-	table   string   // the table whose rows are counted, for people
-	keys    []rowKey // sets of fields that no two rows share, as far as the catalog proves
-	lateral bool     // its rows are made anew beside each row of another relation: its keys tell them apart only there
-	// maxRows and maxGroups are the policy's: what one unit may contribute to one group, and to how many groups; 0: it does not say.
-	maxRows, maxGroups int64
-	maxValues          int64  // how many different values of one unit one group counts; 0: as many as rows
-	notes              []Note // what answers over it should know
+	Owners []*Field
+	// Pending is set instead of owners while the tables that lead to the unit are not part of the relation. Without both it is public.
+	Pending *pendingPath
+	Table   string   // the table whose rows are counted, for people
+	Keys    []RowKey // sets of fields that no two rows share, as far as the catalog proves
+	Lateral bool     // its rows are made anew beside each row of another relation: its keys tell them apart only there
+	// MaxRows and maxGroups are the policy's: what one unit may contribute to one group, and to how many groups; 0: it does not say.
+	MaxRows, MaxGroups int64
+	MaxValues          int64  // how many different values of one unit one group counts; 0: as many as rows
+	Notes              []Note // what answers over it should know
 }
 
-// fromPart is one item of FROM under the name that the query gives it.
-type fromPart struct {
-	alias  string
-	fields []*field
+// FromPart is one item of FROM under the name that the query gives it.
+type FromPart struct {
+	Alias  string
+	Fields []*Field
 }
 
-// rowKey is a set of fields that no two rows of a relation share (rows where one is NULL apart), and what that rests on.
-type rowKey struct {
-	fields []*field
-	relies []reliance
+// RowKey is a set of fields that no two rows of a relation share (rows where one is NULL apart), and what that rests on.
+type RowKey struct {
+	Fields []*Field
+	Relies []Reliance
 }
 
-// reliance is a unique key of a table that must still be there when the statement runs.
-type reliance struct {
-	table   *catalog.Table
-	columns []string
+// Reliance is a unique key of a table that must still be there when the statement runs.
+type Reliance struct {
+	Table   *catalog.Table
+	Columns []string
 }
 
-// fromItem is how a relation prints: [*scan], [*joined], [*derived] or [*rowCap].
-type fromItem interface{ fromItem() }
+// FromItem is how a relation prints: [*Scan], [*Joined], [*Derived] or [*RowCap].
+type FromItem interface{ fromItem() }
 
-// leaf is a relation with a name in the statement.
-type leaf struct {
-	alias  string // "" while it is the only one
-	name   string // what the query calls it, for people; "" where that is its table's name
-	fields []*field
+// Leaf is a relation with a name in the statement.
+type Leaf struct {
+	Alias  string // "" while it is the only one
+	Name   string // what the query calls it, for people; "" where that is its table's name
+	Fields []*Field
 }
 
-// scan is a table of the protected database.
-type scan struct {
-	leaf
-	table   *catalog.Table
-	reached string // the column by which a path from another table arrives here; empty: none does
+// Scan is a table of the protected database.
+type Scan struct {
+	Leaf
+	Table   *catalog.Table
+	Reached string // the column by which a path from another table arrives here; empty: none does
 }
 
-func (*scan) fromItem() {}
+func (*Scan) fromItem() {}
 
-// statementFacts is what the binders of one statement share.
-type statementFacts struct {
-	leaves  []*leaf
-	relied  []reliance
-	counted []count   // facts of public tables that bound the statement's work
-	caps    []*rowCap // some may be none
-	keyWork int       // values looked at to find the keys that columns of queries in FROM can have, of maxWork (A44)
+// StatementFacts is what the binders of one statement share.
+type StatementFacts struct {
+	leaves  []*Leaf
+	Relied  []Reliance
+	Counted []Count   // facts of public tables that bound the statement's work
+	Caps    []*RowCap // some may be none
+	KeyWork int       // values looked at to find the keys that columns of queries in FROM can have, of domain.MaxWork (A44)
 }
 
 // maxLeaves caps the relations of one statement: queries of WITH are written out wherever they are named.
 const maxLeaves = 64
 
-// rely makes a proof's keys part of what the statement requires of its tables.
-func (e *statementFacts) rely(all ...reliance) {
+// Rely makes a proof's keys part of what the statement requires of its tables.
+func (e *StatementFacts) Rely(all ...Reliance) {
 	for _, r := range all {
-		known := func(k reliance) bool { return k.table == r.table && slices.Equal(k.columns, r.columns) }
-		if !slices.ContainsFunc(e.relied, known) {
-			e.relied = append(e.relied, r)
+		known := func(k Reliance) bool { return k.Table == r.Table && slices.Equal(k.Columns, r.Columns) }
+		if !slices.ContainsFunc(e.Relied, known) {
+			e.Relied = append(e.Relied, r)
 		}
 	}
 }
 
-// nameLeaves gives every relation its name in the statement. Names of the analyst's are never printed, and two spellings of one
+// NameLeaves gives every relation its name in the statement. Names of the analyst's are never printed, and two spellings of one
 // question print alike.
-func (e *statementFacts) nameLeaves() {
+func (e *StatementFacts) NameLeaves() {
 	if len(e.leaves) < 2 {
 		return
 	}
 	for i, l := range e.leaves {
-		l.alias = fmt.Sprintf("t%d", i+1)
-		for _, f := range l.fields {
-			f.relation = l.alias
+		l.Alias = fmt.Sprintf("t%d", i+1)
+		for _, f := range l.Fields {
+			f.Relation = l.Alias
 		}
 	}
 }
 
-// owned reports whether rows belong to privacy units.
-func (r *relation) owned() bool { return len(r.owners) > 0 || r.pending != nil }
+// Owned reports whether rows belong to privacy units.
+func (r *Relation) Owned() bool { return len(r.Owners) > 0 || r.Pending != nil }
 
-// owner is the field by which the rows of units are told apart; nil for a public relation.
-func (r *relation) owner() *field {
-	if len(r.owners) == 0 {
+// Owner is the field by which the rows of units are told apart; nil for a public relation.
+func (r *Relation) Owner() *Field {
+	if len(r.Owners) == 0 {
 		return nil
 	}
-	return r.owners[0]
+	return r.Owners[0]
 }
 
-// unitName names the privacy unit for people.
-func (r *relation) unitName() string {
-	if o := r.owner(); o != nil {
+// UnitName names the privacy unit for people.
+func (r *Relation) UnitName() string {
+	if o := r.Owner(); o != nil {
 		return o.Name
 	}
 	return "unit"
 }
 
-// onePerUnit finds the proof that no unit has two rows.
-func (r *relation) onePerUnit() (rowKey, bool) { return r.oneAmong(nil) }
+// OnePerUnit finds the proof that no unit has two rows.
+func (r *Relation) OnePerUnit() (RowKey, bool) { return r.OneAmong(nil) }
 
-// oneAmong finds the proof that no unit has two rows that agree in the given fields, none of which is NULL.
-func (r *relation) oneAmong(given []*field) (rowKey, bool) {
-	for _, k := range r.keys {
-		if !slices.ContainsFunc(k.fields, func(f *field) bool { return !slices.Contains(r.owners, f) && !slices.Contains(given, f) }) {
+// OneAmong finds the proof that no unit has two rows that agree in the given fields, none of which is NULL.
+func (r *Relation) OneAmong(given []*Field) (RowKey, bool) {
+	for _, k := range r.Keys {
+		if !slices.ContainsFunc(k.Fields, func(f *Field) bool { return !slices.Contains(r.Owners, f) && !slices.Contains(given, f) }) {
 			return k, true
 		}
 	}
-	return rowKey{}, false
+	return RowKey{}, false
 }
 
-// scanOf is the relation of a table under an alias.
-func (b *binder) scanOf(t *catalog.Table, alias string) (*relation, error) {
-	s := &scan{table: t}
+// ScanOf is the relation of a table under an alias.
+func (b *Binder) ScanOf(t *catalog.Table, alias string) (*Relation, error) {
+	s := &Scan{Table: t}
 	if alias != t.Name {
-		s.name = alias
+		s.Name = alias
 	}
-	r := &relation{node: s, table: t.Name, maxRows: t.MaxRows, maxGroups: t.MaxGroups, maxValues: t.MaxValues}
-	byName := map[string]*field{}
+	r := &Relation{Node: s, Table: t.Name, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues}
+	byName := map[string]*Field{}
 	for _, c := range t.Columns {
-		f := &field{Column: c, table: t.Name, public: t.Public}
-		s.fields, byName[c.Name] = append(s.fields, f), f
+		f := &Field{Column: c, Table: t.Name, Public: t.Public}
+		s.Fields, byName[c.Name] = append(s.Fields, f), f
 	}
 	for _, columns := range t.Unique {
-		k := rowKey{relies: []reliance{{t, columns}}}
+		k := RowKey{Relies: []Reliance{{t, columns}}}
 		for _, name := range columns {
-			k.fields = append(k.fields, byName[name])
+			k.Fields = append(k.Fields, byName[name])
 		}
-		r.keys = append(r.keys, k)
+		r.Keys = append(r.Keys, k)
 		if len(columns) == 1 && !t.Public {
-			k.fields[0].anchor = anchor{t, columns[0]}
+			k.Fields[0].Anchor = Anchor{t, columns[0]}
 		}
 	}
 	switch unit := byName[t.Unit.Column]; t.Unit.Kind {
 	case catalog.NoUnit:
 	case catalog.RowUnit:
-		unit.unit, unit.present = true, true // its key is pinned, and that it is not null
-		r.owners = []*field{unit}
-		r.keys = append(r.keys, rowKey{fields: r.owners, relies: []reliance{{t, []string{unit.Name}}}})
+		unit.Unit, unit.Present = true, true // its key is pinned, and that it is not null
+		r.Owners = []*Field{unit}
+		r.Keys = append(r.Keys, RowKey{Fields: r.Owners, Relies: []Reliance{{t, []string{unit.Name}}}})
 	case catalog.ColumnUnit:
-		unit.unit = true
-		r.owners = []*field{unit}
+		unit.Unit = true
+		r.Owners = []*Field{unit}
 	case catalog.PathUnit:
 		if err := b.startPath(r, t, unit); err != nil {
 			return nil, err
@@ -172,50 +298,91 @@ func (b *binder) scanOf(t *catalog.Table, alias string) (*relation, error) {
 	default:
 		return nil, fault.Internal(fmt.Errorf("sqlrewrite: table %s has an unknown kind of unit", t.Name))
 	}
-	r.parts, r.fields = []fromPart{{alias, s.fields}}, s.fields
-	return r, b.addLeaf(&s.leaf)
+	r.Parts, r.Fields = []FromPart{{alias, s.Fields}}, s.Fields
+	return r, b.AddLeaf(&s.Leaf)
 }
 
-// addLeaf counts a relation of the statement.
-func (b *binder) addLeaf(l *leaf) error {
-	if b.bound.shared().leaves = append(b.bound.shared().leaves, l); len(b.bound.shared().leaves) > maxLeaves {
-		return fault.TooComplex(b.position(b.query.Pos), fmt.Sprintf("the query reads more than %d relations", maxLeaves))
+// AddLeaf counts a relation of the statement.
+func (b *Binder) AddLeaf(l *Leaf) error {
+	if b.Bound.Shared().leaves = append(b.Bound.Shared().leaves, l); len(b.Bound.Shared().leaves) > maxLeaves {
+		return fault.TooComplex(b.Position(b.Query.Pos), fmt.Sprintf("the query reads more than %d relations", maxLeaves))
 	}
 	return nil
 }
 
-// origin names an expression of a row with the table that it comes from, as far as there is one.
-func (r *relation) origin(e expr) string {
-	table := r.table
-	if f := plainField(e); f != nil && f.table != "" {
-		table = f.table
-	}
-	return fmt.Sprintf("%s.%s", table, describe(e))
-}
-
-// field finds a field that analysts may name: one that is exposed, or the id of a unit.
-func (p fromPart) field(name string) (*field, bool) {
-	for _, f := range p.fields {
+// Field finds a field that analysts may name: one that is exposed, or the id of a unit.
+func (p FromPart) Field(name string) (*Field, bool) {
+	for _, f := range p.Fields {
 		if f.Name == name {
-			return f, f.Exposed || f.unit
+			return f, f.Exposed || f.Unit
 		}
 	}
 	return nil, false
 }
 
-// indented shifts lines one level to the right.
-func indented(lines []string) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = "  " + l
+// Shared are the facts of the whole statement.
+func (q *BoundQuery) Shared() *StatementFacts {
+	if q.Facts == nil {
+		q.Facts = &StatementFacts{}
 	}
-	return out
+	return q.Facts
 }
 
-// shared are the facts of the whole statement.
-func (q *boundQuery) shared() *statementFacts {
-	if q.facts == nil {
-		q.facts = &statementFacts{}
+// LeavesIn are the relations of an item that have names of their own.
+func LeavesIn(n FromItem) []*Leaf {
+	switch n := n.(type) {
+	case *Scan:
+		return []*Leaf{&n.Leaf}
+	case *Derived:
+		return []*Leaf{&n.Leaf}
+	case *Joined:
+		return append(LeavesIn(n.Left), LeavesIn(n.Right)...)
+	case *RowCap:
+		return LeavesIn(n.Of)
+	default:
+		panic("sqlrewrite: relation without leaves")
 	}
-	return q.facts
+}
+
+// Holds reports whether a field is one of the item's rows.
+func Holds(n FromItem, f *Field) bool {
+	return slices.ContainsFunc(LeavesIn(n), func(l *Leaf) bool { return slices.Contains(l.Fields, f) })
+}
+
+// OfPeople reports whether both sides are rows of people: a path, a join on their units, or EXISTS.
+func (n *Joined) OfPeople() bool {
+	if n.Semi {
+		return true
+	}
+	if n.Meets == nil {
+		return n.On != nil
+	}
+	return n.Meets.L.Owned() && n.Meets.R.Owned()
+}
+
+// Mark is a field that is not NULL where a join that stands for EXISTS or IN found a row; nil for other joins.
+func (n *Joined) Mark() *Field {
+	if d, ok := n.Right.(*Derived); ok && n.Semi {
+		return d.Fields[0]
+	}
+	return nil
+}
+
+// Derived is a query in FROM: UNION ALL of its parts.
+type Derived struct {
+	Leaf
+	Parts   []*RowQuery
+	Lateral bool // its only part reads no rows but the one beside it
+}
+
+func (*Derived) fromItem() {}
+
+// RowQuery is a SELECT below the release block. Its rows belong to privacy units like those that it reads.
+type RowQuery struct {
+	From     FromItem  // nil: one row
+	Of       *Relation // what from is
+	Where    Expr      // nil: none
+	Keys     []Expr
+	Distinct bool
+	Outputs  []Expr // printed as c0, c1, ...
 }

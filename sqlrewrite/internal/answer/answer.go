@@ -1,77 +1,72 @@
-package sqlrewrite
+package answer
 
 import (
 	"fmt"
-	"math"
 	"math/big"
-	"strconv"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// outputForm is what a plan knows of an output before any row is read.
-type outputForm struct {
-	column   Column
-	releases int // how many releases it is computed from
-	core     *core
-}
-
-// outputForms describes the outputs.
-func (p *pricedPlan) outputForms() []outputForm {
-	var forms []outputForm
-	for _, o := range p.query.outputs {
-		f := outputForm{column: Column{Name: o.name, Type: typeOfOutput(o.expr.typ()), Kind: DerivedColumn}}
-		switch e := o.expr.(type) {
-		case keyRef:
-			f.column.Kind = KeyColumn
-		case valueRef:
-			if v := p.query.values[e.index]; !v.computed() {
-				f.column = p.aggregateColumn(f.column, p.releases[v.of[0]])
+// OutputForms describes the outputs.
+func OutputForms(p *plan.Plan) []plan.OutputForm {
+	var forms []plan.OutputForm
+	for _, o := range p.Query.Outputs {
+		f := plan.OutputForm{Column: plan.Column{Name: o.Name, Type: scalar.TypeOfOutput(o.Expr.Typ()), Kind: plan.DerivedColumn}}
+		switch e := o.Expr.(type) {
+		case algebra.KeyRef:
+			f.Column.Kind = plan.KeyColumn
+		case algebra.ValueRef:
+			if v := p.Query.Values[e.Index]; !v.Computed() {
+				f.Column = aggregateColumn(p, f.Column, p.Releases[v.Of[0]])
 			}
 		}
-		f.releases = len(p.query.releasesOf(o.expr))
-		if f.column.Kind == DerivedColumn && f.releases == 0 && len(leavesOf(o.expr)) > 0 {
-			f.column.Kind = KeyColumn // computed from keys alone
+		f.Releases = len(bind.ReleasesOf(p.Query, o.Expr))
+		if f.Column.Kind == plan.DerivedColumn && f.Releases == 0 && len(bind.LeavesOf(o.Expr)) > 0 {
+			f.Column.Kind = plan.KeyColumn // computed from keys alone
 		}
-		if f.core = p.coreOf(o.expr); f.core != nil && f.column.Kind == DerivedColumn {
-			f.column.HalfWidth = p.spread(f.core)
+		if f.Core = coreOf(p, o.Expr); f.Core != nil && f.Column.Kind == plan.DerivedColumn {
+			f.Column.HalfWidth = spread(p, f.Core)
 		}
 		forms = append(forms, f)
 	}
 	return forms
 }
 
-// columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
-func (p *pricedPlan) columns() []Column {
-	columns := make([]Column, len(p.outputs))
-	for i, o := range p.outputs {
-		columns[i] = o.column
+// Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
+func Columns(p *plan.Plan) []plan.Column {
+	columns := make([]plan.Column, len(p.Outputs))
+	for i, o := range p.Outputs {
+		columns[i] = o.Column
 	}
 	return columns
 }
 
-// plainAnswer is the answer without the outer layer: keys and aggregates as they were released. It is for an outer layer that
+// Plain is the answer without the outer layer: keys and aggregates as they were released. It is for an outer layer that
 // failed after everything was paid: what was bought is then still delivered.
-func (r *releasedPlan) plainAnswer() *Answer {
-	p := r.plan
-	a := &Answer{Notes: append(p.notes(), Note{Code: "outer-layer-failed",
+func Plain(r *plan.Released) *Answer {
+	p := r.Plan
+	a := &Answer{Notes: append(Notes(p), algebra.Note{Code: "outer-layer-failed",
 		Text: "HAVING, ORDER BY, LIMIT and expressions over aggregates could not be computed; these are the released values themselves"})}
-	for _, k := range p.query.keys {
-		a.Columns = append(a.Columns, Column{Name: k.name, Type: typeOfOutput(k.x.typ()), Kind: KeyColumn})
+	for _, k := range p.Query.Keys {
+		a.Columns = append(a.Columns, plan.Column{Name: k.Name, Type: scalar.TypeOfOutput(k.X.Typ()), Kind: plan.KeyColumn})
 	}
-	for _, v := range p.query.values {
-		c := Column{Name: v.name, Type: string(v.t), Kind: DerivedColumn}
-		if !v.computed() {
-			c = p.aggregateColumn(c, p.releases[v.of[0]])
+	for _, v := range p.Query.Values {
+		c := plan.Column{Name: v.Name, Type: string(v.T), Kind: plan.DerivedColumn}
+		if !v.Computed() {
+			c = aggregateColumn(p, c, p.Releases[v.Of[0]])
 		}
 		a.Columns = append(a.Columns, c)
 	}
-	for _, row := range r.rows {
-		values := append([]catalog.Key(nil), row.keys...)
-		for i := range p.query.values {
-			values = append(values, p.valueText(i, row))
+	for _, row := range r.Rows {
+		values := append([]catalog.Key(nil), row.Keys...)
+		for i := range p.Query.Values {
+			values = append(values, p.ValueText(i, row))
 		}
 		a.Rows = append(a.Rows, values)
 		a.Intervals = append(a.Intervals, make([]*Interval, len(values)))
@@ -79,130 +74,118 @@ func (r *releasedPlan) plainAnswer() *Answer {
 	return a
 }
 
-// typeOfOutput is PostgreSQL's name of an output's type; an enum does not exist outside the protected database.
-func typeOfOutput(t catalog.Type) string {
-	if t == catalog.Enum || t == unknownType {
-		return string(catalog.Text)
-	}
-	return string(t)
-}
-
 // aggregateColumn adds what is known of one release, in the output's unit.
-func (p *pricedPlan) aggregateColumn(c Column, r release) Column {
-	c.Kind, c.Mechanism = AggregateColumn, r.law().Name()
-	c.Sensitivity, c.Scale = p.sensitivity(r), scaleText(r)
-	c.HalfWidth, c.RankError = p.halfWidth(r), p.rankError(r)
+func aggregateColumn(p *plan.Plan, c plan.Column, r plan.Release) plan.Column {
+	c.Kind, c.Mechanism = plan.AggregateColumn, r.Law().Name()
+	c.Sensitivity, c.Scale = Sensitivity(p, r), ScaleText(r)
+	c.HalfWidth, c.RankError = HalfWidth(p, r), RankError(p, r)
 	return c
 }
 
-// halfWidth is that of a release's noise at the requested confidence, in the output's unit; nil for selections, which have none.
-func (p *pricedPlan) halfWidth(r release) *big.Rat {
-	if r.pick != nil {
+// HalfWidth is that of a release's noise at the requested confidence, in the output's unit; nil for selections, which have none.
+func HalfWidth(p *plan.Plan, r plan.Release) *big.Rat {
+	if r.Pick != nil {
 		return nil
 	}
-	return inUnits(r.mechanism.HalfWidth(p.options.Confidence), r.unit)
+	return scalar.InUnits(r.Mechanism.HalfWidth(p.Options.Confidence), r.Unit)
 }
 
-// sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational; of a
+// Sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational; of a
 // selection, that of one score, in rows.
-func (p *pricedPlan) sensitivity(r release) string {
-	if r.pick != nil {
-		score, _ := new(big.Int).SetString(r.pick.mechanism.Parameters().Sensitivity, 10)
-		return decimalOrFraction(inUnits(score, r.unit))
+func Sensitivity(p *plan.Plan, r plan.Release) string {
+	if r.Pick != nil {
+		score, _ := new(big.Int).SetString(r.Pick.Mechanism.Parameters().Sensitivity, 10)
+		return scalar.DecimalOrFraction(scalar.InUnits(score, r.Unit))
 	}
-	linf := inUnits(r.perGroup, r.unit)
-	groups := new(big.Rat).SetInt64(p.shape.maxGroups)
-	if r.mechanism.Name() != mechanisms.DiscreteGaussian {
-		return decimalOrFraction(linf.Mul(linf, groups))
+	linf := scalar.InUnits(r.PerGroup, r.Unit)
+	groups := new(big.Rat).SetInt64(p.Shape.MaxGroups)
+	if r.Mechanism.Name() != mechanisms.DiscreteGaussian {
+		return scalar.DecimalOrFraction(linf.Mul(linf, groups))
 	}
 	squared := new(big.Rat).Mul(linf, linf)
 	squared.Mul(squared, groups)
 	num, denom := new(big.Int).Sqrt(squared.Num()), new(big.Int).Sqrt(squared.Denom())
 	root := new(big.Rat).SetFrac(num, denom)
 	if new(big.Rat).Mul(root, root).Cmp(squared) == 0 {
-		return decimalOrFraction(root)
+		return scalar.DecimalOrFraction(root)
 	}
-	return "sqrt(" + decimalOrFraction(squared) + ")"
+	return "sqrt(" + scalar.DecimalOrFraction(squared) + ")"
 }
 
-// scaleText is Laplace's b or Gaussian's σ² in the output's unit; of a selection, what its scores are divided by.
-func scaleText(r release) string {
-	parameters := r.law().Parameters()
-	unit, text := r.unit, parameters.Scale
-	if r.law().Name() == mechanisms.DiscreteGaussian {
+// ScaleText is Laplace's b or Gaussian's σ² in the output's unit; of a selection, what its scores are divided by.
+func ScaleText(r plan.Release) string {
+	parameters := r.Law().Parameters()
+	unit, text := r.Unit, parameters.Scale
+	if r.Law().Name() == mechanisms.DiscreteGaussian {
 		unit, text = new(big.Rat).Mul(unit, unit), parameters.Variance
 	}
 	v, ok := new(big.Rat).SetString(text)
 	if !ok {
 		return text
 	}
-	return shortDecimal(v.Mul(v, unit))
+	return ShortDecimal(v.Mul(v, unit))
 }
 
 // significant are the digits of a scale for people; the exact parameters are in the estimate and the ledger.
 const significant = 12
 
-// shortDecimal writes a positive number exactly where that is short, else with 12 significant digits, rounded up.
-func shortDecimal(v *big.Rat) string {
+// ShortDecimal writes a positive number exactly where that is short, else with 12 significant digits, rounded up.
+func ShortDecimal(v *big.Rat) string {
 	if digits, exact := v.FloatPrec(); exact && digits <= significant {
 		return v.FloatString(digits)
 	}
-	digits := significant - len(floor(v).String())
+	digits := significant - len(scalar.Floor(v).String())
 	if digits < 0 {
-		return ceil(v).String()
+		return scalar.Ceil(v).String()
 	}
 	for small := new(big.Rat).Set(v); small.Cmp(big.NewRat(1, 10)) < 0; digits++ {
 		small.Mul(small, big.NewRat(10, 1))
 	}
-	unit := power10(digits)
-	up := ceil(new(big.Rat).Mul(v, new(big.Rat).SetInt(unit)))
+	unit := scalar.Power10(digits)
+	up := scalar.Ceil(new(big.Rat).Mul(v, new(big.Rat).SetInt(unit)))
 	return new(big.Rat).SetFrac(up, unit).FloatString(digits)
 }
 
-func inUnits(n *big.Int, unit *big.Rat) *big.Rat {
-	return new(big.Rat).Mul(new(big.Rat).SetInt(n), unit)
-}
-
-// answer assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names
+// Complete assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names
 // of the output columns, without the ordinal), else from the released values (rows and types are nil).
-func (r *releasedPlan) answer(rows []PostRow, types []string) (*Answer, error) {
-	p := r.plan
-	if p.post == nil {
-		rows = r.identityRows()
-	} else if len(types) != len(p.outputs) {
-		return nil, fault.Internal(errShape)
+func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error) {
+	p := r.Plan
+	if p.Post == nil {
+		rows = identityRows(r)
+	} else if len(types) != len(p.Outputs) {
+		return nil, fault.Internal(plan.ErrShape)
 	}
-	a := &Answer{Notes: p.notes()}
-	for i, f := range p.outputs {
-		c := f.column
-		if p.post != nil {
+	a := &Answer{Notes: Notes(p)}
+	for i, f := range p.Outputs {
+		c := f.Column
+		if p.Post != nil {
 			c.Type = types[i]
 		}
 		a.Columns = append(a.Columns, c)
 	}
-	box := newBox(p)
+	box := NewBox(p)
 	for _, row := range rows {
-		if len(row.Values) != len(p.outputs) || row.Ordinal < 0 || row.Ordinal > len(r.rows) || row.Ordinal == 0 && p.query.layer == nil {
-			return nil, fault.Internal(errShape)
+		if len(row.Values) != len(p.Outputs) || row.Ordinal < 0 || row.Ordinal > len(r.Rows) || row.Ordinal == 0 && p.Query.Layer == nil {
+			return nil, fault.Internal(plan.ErrShape)
 		}
-		intervals := make([]*Interval, len(p.outputs))
-		for i, f := range p.outputs {
-			if row.Ordinal > 0 && !row.Values[i].Null && f.column.Kind != KeyColumn {
-				intervals[i] = box.interval(p.query.outputs[i].expr, f, r.rows[row.Ordinal-1], a.Columns[i].Type)
+		intervals := make([]*Interval, len(p.Outputs))
+		for i, f := range p.Outputs {
+			if row.Ordinal > 0 && !row.Values[i].Null && f.Column.Kind != plan.KeyColumn {
+				intervals[i] = box.interval(p.Query.Outputs[i].Expr, f, r.Rows[row.Ordinal-1], a.Columns[i].Type)
 			}
 		}
 		a.Rows = append(a.Rows, row.Values)
 		a.Intervals = append(a.Intervals, intervals)
 	}
-	a.Notes = append(a.Notes, p.unboundedNotes(rows, a.Intervals)...)
+	a.Notes = append(a.Notes, unboundedNotes(p, rows, a.Intervals)...)
 	return a, nil
 }
 
 // unboundedNotes say of which outputs the intervals are unbounded in some rows, as what is divided by is small against its noise.
-func (p *pricedPlan) unboundedNotes(rows []PostRow, intervals [][]*Interval) []Note {
-	var notes []Note
-	for i, f := range p.outputs {
-		if f.column.Kind != DerivedColumn || f.releases == 0 || !hasInterval(p.query.outputs[i].expr) {
+func unboundedNotes(p *plan.Plan, rows []PostRow, intervals [][]*Interval) []algebra.Note {
+	var notes []algebra.Note
+	for i, f := range p.Outputs {
+		if f.Column.Kind != plan.DerivedColumn || f.Releases == 0 || !HasInterval(p.Query.Outputs[i].Expr) {
 			continue
 		}
 		unbounded := 0
@@ -212,24 +195,24 @@ func (p *pricedPlan) unboundedNotes(rows []PostRow, intervals [][]*Interval) []N
 			}
 		}
 		if unbounded > 0 {
-			notes = append(notes, Note{Code: "unbounded-interval", Text: fmt.Sprintf("%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
-				"against its noise that any value is possible", f.column.Name, unbounded, len(rows))})
+			notes = append(notes, algebra.Note{Code: "unbounded-interval", Text: fmt.Sprintf("%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
+				"against its noise that any value is possible", f.Column.Name, unbounded, len(rows))})
 		}
 	}
 	return notes
 }
 
 // identityRows are the released rows as the outer layer that does nothing would give them.
-func (r *releasedPlan) identityRows() []PostRow {
-	out := make([]PostRow, len(r.rows))
-	for j, row := range r.rows {
-		out[j] = PostRow{Ordinal: j + 1, Values: make([]catalog.Key, len(r.plan.query.outputs))}
-		for i, o := range r.plan.query.outputs {
-			switch e := o.expr.(type) {
-			case keyRef:
-				out[j].Values[i] = row.keys[e.index]
-			case valueRef:
-				out[j].Values[i] = r.plan.valueText(e.index, row)
+func identityRows(r *plan.Released) []PostRow {
+	out := make([]PostRow, len(r.Rows))
+	for j, row := range r.Rows {
+		out[j] = PostRow{Ordinal: j + 1, Values: make([]catalog.Key, len(r.Plan.Query.Outputs))}
+		for i, o := range r.Plan.Query.Outputs {
+			switch e := o.Expr.(type) {
+			case algebra.KeyRef:
+				out[j].Values[i] = row.Keys[e.Index]
+			case algebra.ValueRef:
+				out[j].Values[i] = r.Plan.ValueText(e.Index, row)
 			default:
 				panic("sqlrewrite: an outer layer was skipped")
 			}
@@ -238,53 +221,36 @@ func (r *releasedPlan) identityRows() []PostRow {
 	return out
 }
 
-func clampRat(v, lo, hi *big.Rat) *big.Rat {
+// RankError is how far a selection may be off at the requested confidence, in rows, or of a selection of groups in the unit of what they
+// are ordered by.
+func RankError(p *plan.Plan, r plan.Release) *big.Rat {
+	level := p.Options.Confidence
 	switch {
-	case v.Cmp(lo) < 0:
-		return lo
-	case v.Cmp(hi) > 0:
-		return hi
+	case r.Pick == nil:
+		return nil
+	case r.Pick.Top != nil:
+		groups := min(scalar.ClampInt64(p.Query.PublicTuples()), plan.MaxCells)
+		return scalar.InUnits(r.Pick.Top.Shortfall(int(groups), level), r.Measure.Unit())
+	case r.Pick.Quantile != nil:
+		return r.Pick.Quantile.RankError(level)
 	default:
-		return v
+		return new(big.Rat).SetInt(r.Pick.Selector.Shortfall(r.Pick.Among, level))
 	}
 }
 
-// meanDigits are PostgreSQL's decimal places of a numeric mean.
-const meanDigits = 16
-
-// unitDigits are the decimal places that show every multiple of a unit.
-func unitDigits(unit *big.Rat) int {
-	if digits, exact := unit.FloatPrec(); exact {
-		return digits
-	}
-	return meanDigits
+// PostRow is one row of a [sqlprint.Post]'s result in PostgreSQL's text form, and which released row it came from, counted from 1; 0 for none.
+type PostRow struct {
+	Values  []catalog.Key
+	Ordinal int
 }
 
-// formatNumber writes a number as PostgreSQL writes type t. Numbers beyond bigint stop at its ends: only noise gets there.
-func formatNumber(v *big.Rat, t catalog.Type, digits int) string {
-	switch t {
-	case catalog.Int8:
-		lowest, highest := integerRange(catalog.Int8)
-		return floor(clampRat(v, lowest, highest)).String()
-	case catalog.Float8:
-		f, _ := v.Float64()
-		return formatFloat(f, 64)
-	case catalog.Float4:
-		f, _ := v.Float64()
-		return formatFloat(f, 32)
-	default:
-		return v.FloatString(digits)
-	}
+// Answer is what an analyst gets: noisy values with intervals.
+type Answer struct {
+	Columns   []plan.Column
+	Rows      [][]catalog.Key // PostgreSQL's text form, per column type
+	Intervals [][]*Interval   // nil entries where there is none (keys)
+	Notes     []algebra.Note
 }
 
-// formatFloat writes the shortest text that reads back as f, with an exponent where PostgreSQL writes one.
-func formatFloat(f float64, bits int) string {
-	largest := 15 // digits before the point
-	if bits == 32 {
-		largest = 6
-	}
-	if size := math.Abs(f); f != 0 && (size < 1e-4 || size >= math.Pow10(largest)) {
-		return strconv.FormatFloat(f, 'e', -1, bits)
-	}
-	return strconv.FormatFloat(f, 'f', -1, bits)
-}
+// Interval is a confidence interval in PostgreSQL's text form of a number.
+type Interval struct{ Lo, Hi string }

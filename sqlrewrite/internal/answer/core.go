@@ -1,51 +1,47 @@
-package sqlrewrite
+package answer
 
 import (
 	"math/big"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
-
-// core is the one part of an output that all its releases are in, and that is a fraction of them: the mean in round(avg(x), 1). The
-// fraction's interval has the level asked for by itself, and the rest of the output carries it on.
-type core struct {
-	shell expr // the output, with a [coreRef] in the fraction's place
-	of    fraction
-	width *big.Rat // of the fraction, known before there is data; nil: not known
-}
 
 // coreRef stands for the core in its shell.
 type coreRef struct{ t catalog.Type }
 
-func (e coreRef) typ() catalog.Type { return e.t }
+func (e coreRef) Typ() catalog.Type { return e.t }
 
 // coreOf finds the core of an output; nil where there is none.
-func (p *pricedPlan) coreOf(e expr) *core {
-	c := &core{}
+func coreOf(p *plan.Plan, e algebra.Expr) *plan.Core {
+	c := &plan.Core{}
 	var ok bool
-	if c.shell, ok = p.shellOf(e, c); !ok {
+	if c.Shell, ok = shellOf(p, e, c); !ok {
 		return nil
 	}
-	if weights, ok := c.of.affine(); ok {
-		c.width = p.sumWidth(weights)
+	if weights, ok := c.Of.Affine(); ok {
+		c.Width = sumWidth(p, weights)
 	}
 	return c
 }
 
 // shellOf replaces the core of an expression, and notes it.
-func (p *pricedPlan) shellOf(e expr, c *core) (shell expr, ok bool) {
-	if len(p.query.releasesOf(e)) == 0 || !e.typ().IsNumber() {
+func shellOf(p *plan.Plan, e algebra.Expr, c *plan.Core) (shell algebra.Expr, ok bool) {
+	if len(bind.ReleasesOf(p.Query, e)) == 0 || !e.Typ().IsNumber() {
 		return nil, false
 	}
-	if c.of, ok = p.fraction(e); ok {
-		return coreRef{e.typ()}, true
+	if c.Of, ok = fraction(p, e); ok {
+		return coreRef{e.Typ()}, true
 	}
 	// one puts the shell of the only operand with releases in its place.
-	one := func(operands ...*expr) bool {
-		var with *expr
+	one := func(operands ...*algebra.Expr) bool {
+		var with *algebra.Expr
 		for _, x := range operands {
-			if len(p.query.releasesOf(*x)) == 0 {
+			if len(bind.ReleasesOf(p.Query, *x)) == 0 {
 				continue
 			}
 			if with != nil {
@@ -53,27 +49,27 @@ func (p *pricedPlan) shellOf(e expr, c *core) (shell expr, ok bool) {
 			}
 			with = x
 		}
-		shell, ok := p.shellOf(*with, c)
+		shell, ok := shellOf(p, *with, c)
 		*with = shell
 		return ok
 	}
 	switch e := e.(type) {
-	case negate:
-		return e, one(&e.x)
-	case cast:
-		return e, one(&e.x)
-	case binary:
-		if l, r := e.l, e.r; e.op == syntax.Divide && e.t.IsInteger() {
-			if c.of, ok = p.binaryFraction(e); ok { // truncated after dividing
-				return binary{op: e.op, l: coreRef{catalog.Numeric}, r: constant{t: catalog.Int8, text: "1"}, t: e.t}, true
+	case algebra.Negate:
+		return e, one(&e.X)
+	case algebra.Cast:
+		return e, one(&e.X)
+	case algebra.Binary:
+		if l, r := e.L, e.R; e.Op == syntax.Divide && e.T.IsInteger() {
+			if c.Of, ok = binaryFraction(p, e); ok { // truncated after dividing
+				return algebra.Binary{Op: e.Op, L: coreRef{catalog.Numeric}, R: algebra.Constant{T: catalog.Int8, Text: "1"}, T: e.T}, true
 			}
-			e.l, e.r = l, r
+			e.L, e.R = l, r
 		}
-		return e, one(&e.l, &e.r)
-	case call:
-		args := append([]expr(nil), e.args...)
-		e.args = args
-		operands := make([]*expr, len(args))
+		return e, one(&e.L, &e.R)
+	case algebra.Call:
+		args := append([]algebra.Expr(nil), e.Args...)
+		e.Args = args
+		operands := make([]*algebra.Expr, len(args))
 		for i := range args {
 			operands[i] = &args[i]
 		}
@@ -85,51 +81,51 @@ func (p *pricedPlan) shellOf(e expr, c *core) (shell expr, ok bool) {
 
 // spread is the half-width of an output, known before there is data; nil: not known. Whatever the released values are, the output
 // changes by at most so much where the core changes by its half-width.
-func (p *pricedPlan) spread(c *core) *big.Rat {
-	if c.width == nil {
+func spread(p *plan.Plan, c *plan.Core) *big.Rat {
+	if c.Width == nil {
 		return nil
 	}
-	return spreadOf(c.shell, c.width)
+	return SpreadOf(c.Shell, c.Width)
 }
 
-func spreadOf(e expr, width *big.Rat) *big.Rat {
+func SpreadOf(e algebra.Expr, width *big.Rat) *big.Rat {
 	switch e := e.(type) {
 	case coreRef:
 		return width
-	case negate:
-		return spreadOf(e.x, width)
-	case cast:
+	case algebra.Negate:
+		return SpreadOf(e.X, width)
+	case algebra.Cast:
 		digits, ok := digitsOf(e)
 		if !ok {
 			return nil
 		}
-		return inSteps(spreadOf(e.x, width), digits)
-	case binary:
+		return inSteps(SpreadOf(e.X, width), digits)
+	case algebra.Binary:
 		return spreadOfBinary(e, width)
-	case call:
+	case algebra.Call:
 		return spreadOfCall(e, width)
 	default:
 		return nil
 	}
 }
 
-func spreadOfBinary(e binary, width *big.Rat) *big.Rat {
-	inner, other := e.l, e.r
+func spreadOfBinary(e algebra.Binary, width *big.Rat) *big.Rat {
+	inner, other := e.L, e.R
 	if !hasCore(inner) {
-		inner, other = e.r, e.l
+		inner, other = e.R, e.L
 	}
-	w, factor := spreadOf(inner, width), one()
-	switch e.op {
+	w, factor := SpreadOf(inner, width), scalar.One()
+	switch e.Op {
 	case syntax.Add, syntax.Subtract:
-		if !other.typ().IsNumber() {
+		if !other.Typ().IsNumber() {
 			return nil
 		}
 	case syntax.Multiply, syntax.Divide:
 		v, ok := numberOf(other)
-		if !ok || e.op == syntax.Divide && (v.Sign() == 0 || !hasCore(e.l)) {
+		if !ok || e.Op == syntax.Divide && (v.Sign() == 0 || !hasCore(e.L)) {
 			return nil
 		}
-		if factor = new(big.Rat).Abs(v); e.op == syntax.Divide {
+		if factor = new(big.Rat).Abs(v); e.Op == syntax.Divide {
 			factor.Inv(factor)
 		}
 	default:
@@ -139,25 +135,25 @@ func spreadOfBinary(e binary, width *big.Rat) *big.Rat {
 		return nil
 	}
 	w = new(big.Rat).Mul(w, factor)
-	if e.op == syntax.Divide && e.t.IsInteger() {
+	if e.Op == syntax.Divide && e.T.IsInteger() {
 		return inSteps(w, wholeDigits)
 	}
 	return w
 }
 
-func spreadOfCall(e call, width *big.Rat) *big.Rat {
-	if !hasCore(e.args[0]) && e.name != "greatest" && e.name != "least" {
+func spreadOfCall(e algebra.Call, width *big.Rat) *big.Rat {
+	if !hasCore(e.Args[0]) && e.Name != "greatest" && e.Name != "least" {
 		return nil
 	}
 	var w *big.Rat
-	for _, arg := range e.args {
+	for _, arg := range e.Args {
 		if hasCore(arg) {
-			w = spreadOf(arg, width)
-		} else if !arg.typ().IsNumber() {
+			w = SpreadOf(arg, width)
+		} else if !arg.Typ().IsNumber() {
 			return nil
 		}
 	}
-	switch e.name {
+	switch e.Name {
 	case "abs", "nullif", "greatest", "least":
 		return w // none of them moves more than its arguments do
 	case "floor", "ceil", "ceiling", "round":
@@ -167,11 +163,11 @@ func spreadOfCall(e call, width *big.Rat) *big.Rat {
 	}
 }
 
-func hasCore(e expr) bool {
+func hasCore(e algebra.Expr) bool {
 	if _, is := e.(coreRef); is {
 		return true
 	}
-	for _, child := range children(e) {
+	for _, child := range algebra.Children(e) {
 		if hasCore(child) {
 			return true
 		}
@@ -191,39 +187,30 @@ func inSteps(w *big.Rat, digits int) *big.Rat {
 	if w == nil || digits == unrounded {
 		return w
 	}
-	step := stepOf(digits)
-	steps := ceil(new(big.Rat).Quo(w, step))
+	step := scalar.StepOf(digits)
+	steps := scalar.Ceil(new(big.Rat).Quo(w, step))
 	return step.Mul(step, new(big.Rat).SetInt(steps))
 }
 
-// stepOf is the smallest number with so many decimal places, which may be negative.
-func stepOf(digits int) *big.Rat {
-	step := new(big.Rat).SetInt(power10(max(digits, -digits)))
-	if digits > 0 {
-		step.Inv(step)
-	}
-	return step
-}
-
 // digitsOf are the decimal places that a cast to a number rounds to; ok is false for other casts.
-func digitsOf(e cast) (digits int, ok bool) {
+func digitsOf(e algebra.Cast) (digits int, ok bool) {
 	switch {
-	case e.t.IsInteger():
-		return wholeDigits, len(e.mods) == 0
-	case e.t == catalog.Numeric && len(e.mods) == 2:
-		return int(e.mods[1]), true
-	case e.t == catalog.Numeric && len(e.mods) == 1:
+	case e.T.IsInteger():
+		return wholeDigits, len(e.Mods) == 0
+	case e.T == catalog.Numeric && len(e.Mods) == 2:
+		return int(e.Mods[1]), true
+	case e.T == catalog.Numeric && len(e.Mods) == 1:
 		return wholeDigits, true
 	default:
-		return unrounded, e.t.IsNumber() && len(e.mods) == 0
+		return unrounded, e.T.IsNumber() && len(e.Mods) == 0
 	}
 }
 
 // roundedDigits are the decimal places of round, floor and ceil; those of round are a constant.
-func roundedDigits(e call) int {
-	if len(e.args) < 2 {
+func roundedDigits(e algebra.Call) int {
+	if len(e.Args) < 2 {
 		return wholeDigits
 	}
-	v, _ := parseNumber(e.args[1].(constant).text)
+	v, _ := scalar.ParseNumber(e.Args[1].(algebra.Constant).Text)
 	return int(v.Num().Int64())
 }

@@ -1,13 +1,15 @@
-package sqlrewrite
+package answer
 
 import (
 	"math"
 	"math/big"
 
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// fieller makes intervals of one fraction S/C from its released values, for one level of confidence.
+// Fieller makes intervals of one fraction S/C from its released values, for one level of confidence.
 //
 // For the true value θ the difference S - θC of the released values is noise alone, with the law of a weighted sum of the releases'
 // noises. It is at most the half-width h(θ) of that law with the probability asked for, so that the set {θ : |S - θC| <= h(θ)} holds the
@@ -17,13 +19,13 @@ import (
 //
 // h depends on the plan alone. It is computed for cells of θ, each a fiftieth of its size wide, from the largest weights in the cell: h
 // rises with each weight, as the noise is symmetric and unimodal (Anderson 1955).
-type fieller struct {
+type Fieller struct {
 	over, under []float64 // weights by term
 	noise       []mechanisms.Additive
 	level       mechanisms.Confidence
 	boxOver     float64 // half-widths of S and C that hold at once, by Boole's inequality
 	boxUnder    float64
-	ratio       float64 // of the half-widths of S and C alone: where both matter as much
+	Ratio       float64 // of the half-widths of S and C alone: where both matter as much
 	cells       map[int]float64
 	tails       map[tailKey]float64
 }
@@ -37,29 +39,29 @@ const (
 	tailOctaves    = 12
 )
 
-// newFieller prepares a fraction whose two sums have noise.
-func (p *pricedPlan) newFieller(f fraction) *fieller {
+// NewFieller prepares a fraction whose two sums have noise.
+func NewFieller(p *plan.Plan, f plan.Fraction) *Fieller {
 	union := make(map[int]*big.Rat)
-	for _, weights := range []map[int]*big.Rat{f.over.weights, f.under.weights} {
+	for _, weights := range []map[int]*big.Rat{f.Over.Weights, f.Under.Weights} {
 		for i := range weights {
-			union[i] = one()
+			union[i] = scalar.One()
 		}
 	}
-	m := &fieller{level: p.options.Confidence, cells: make(map[int]float64), tails: make(map[tailKey]float64)}
+	m := &Fieller{level: p.Options.Confidence, cells: make(map[int]float64), tails: make(map[tailKey]float64)}
 	together := mechanisms.Confidence(1 - (1-float64(m.level))/float64(len(union)))
 	for _, i := range sortedReleases(union) {
-		noise := p.releases[i].mechanism
+		noise := p.Releases[i].Mechanism
 		m.noise = append(m.noise, noise)
-		m.over, m.under = append(m.over, floatOf(f.over.weights[i])), append(m.under, floatOf(f.under.weights[i]))
-		width := floatOf(new(big.Rat).SetInt(noise.HalfWidth(together)))
+		m.over, m.under = append(m.over, FloatOf(f.Over.Weights[i])), append(m.under, FloatOf(f.Under.Weights[i]))
+		width := FloatOf(new(big.Rat).SetInt(noise.HalfWidth(together)))
 		m.boxOver += math.Abs(m.over[len(m.over)-1]) * width
 		m.boxUnder += math.Abs(m.under[len(m.under)-1]) * width
 	}
-	m.ratio = m.width(m.over) / m.width(m.under)
+	m.Ratio = m.width(m.over) / m.width(m.under)
 	return m
 }
 
-func floatOf(v *big.Rat) float64 {
+func FloatOf(v *big.Rat) float64 {
 	if v == nil {
 		return 0
 	}
@@ -68,7 +70,7 @@ func floatOf(v *big.Rat) float64 {
 }
 
 // width is h for a sum with these weights.
-func (m *fieller) width(weights []float64) float64 {
+func (m *Fieller) width(weights []float64) float64 {
 	terms := make([]mechanisms.Term, len(weights))
 	for i, w := range weights {
 		terms[i] = mechanisms.Term{Noise: m.noise[i], Weight: new(big.Rat).SetFloat64(w)}
@@ -76,35 +78,35 @@ func (m *fieller) width(weights []float64) float64 {
 	return mechanisms.SumHalfWidth(terms, m.level)
 }
 
-func around(v *big.Rat, width float64) *span {
+func around(v *big.Rat, width float64) *plan.Span {
 	w := new(big.Rat).SetFloat64(width)
-	return &span{lo: new(big.Rat).Sub(v, w), hi: new(big.Rat).Add(v, w)}
+	return &plan.Span{Lo: new(big.Rat).Sub(v, w), Hi: new(big.Rat).Add(v, w)}
 }
 
 // rounding covers what floating point loses.
 const rounding = 1e-9
 
-// resolves reports whether both sums have noise that is more than zero as often as the level leaves; else the box does.
-func (m *fieller) resolves() bool { return m.ratio > 0 && !math.IsInf(m.ratio, 0) }
+// Resolves reports whether both sums have noise that is more than zero as often as the level leaves; else the box does.
+func (m *Fieller) Resolves() bool { return m.Ratio > 0 && !math.IsInf(m.Ratio, 0) }
 
 // interval is the interval for released values of the two sums; nil where it is unbounded, as the divisor may be next to nothing.
-func (m *fieller) interval(over, under *big.Rat) *span {
+func (m *Fieller) interval(over, under *big.Rat) *plan.Span {
 	switch {
 	case math.IsInf(m.boxOver+m.boxUnder, 0):
 		return nil
-	case !m.resolves():
-		return quotient(around(over, m.boxOver), around(under, m.boxUnder))
+	case !m.Resolves():
+		return plan.Quotient(around(over, m.boxOver), around(under, m.boxUnder))
 	case under.Sign() == 0:
 		return nil
 	}
-	centre, divisor := floatOf(new(big.Rat).Quo(over, under)), math.Abs(floatOf(under))
+	centre, divisor := FloatOf(new(big.Rat).Quo(over, under)), math.Abs(FloatOf(under))
 	hi, okHi := m.upper(centre, divisor, 1)
 	lo, okLo := m.upper(-centre, divisor, -1)
 	if !okHi || !okLo {
 		return nil
 	}
-	s := &span{lo: new(big.Rat).SetFloat64(-lo), hi: new(big.Rat).SetFloat64(hi)}
-	if s.lo == nil || s.hi == nil {
+	s := &plan.Span{Lo: new(big.Rat).SetFloat64(-lo), Hi: new(big.Rat).SetFloat64(hi)}
+	if s.Lo == nil || s.Hi == nil {
 		return nil
 	}
 	return s
@@ -112,13 +114,13 @@ func (m *fieller) interval(over, under *big.Rat) *span {
 
 // upper is the upper end for a fraction whose released value is centre; of the negated fraction where side is -1. Cell by cell from above,
 // what is in the set lies below centre + h/divisor.
-func (m *fieller) upper(centre, divisor float64, side int) (end float64, bounded bool) {
+func (m *Fieller) upper(centre, divisor float64, side int) (end float64, bounded bool) {
 	from, ok := m.start(centre, divisor, side)
 	if !ok {
 		return 0, false
 	}
-	for cell := m.cellOf(from); ; cell-- {
-		lowest, highest := m.edges(cell)
+	for cell := m.CellOf(from); ; cell-- {
+		lowest, highest := m.Edges(cell)
 		reach := centre + m.cell(cell*side)/divisor
 		if reach >= lowest {
 			end = min(from, highest, reach)
@@ -128,16 +130,16 @@ func (m *fieller) upper(centre, divisor float64, side int) (end float64, bounded
 }
 
 // start is a place that no point of the set is above.
-func (m *fieller) start(centre, divisor float64, side int) (float64, bool) {
+func (m *Fieller) start(centre, divisor float64, side int) (float64, bool) {
 	switch top := centre*divisor + m.boxOver; {
 	case divisor > m.boxUnder && top >= 0:
 		return top / (divisor - m.boxUnder) * (1 + rounding), true
 	case divisor > m.boxUnder:
 		return top / (divisor + m.boxUnder) * (1 - rounding), true
 	}
-	first := int(math.Ceil(math.Log2(math.Max(math.Abs(centre)/m.ratio, 1)))) + 1
+	first := int(math.Ceil(math.Log2(math.Max(math.Abs(centre)/m.Ratio, 1)))) + 1
 	for octave := first; octave <= first+tailOctaves; octave++ {
-		if at := math.Ldexp(m.ratio, octave); divisor*(1-math.Max(centre, 0)/at) > m.tail(octave, side) {
+		if at := math.Ldexp(m.Ratio, octave); divisor*(1-math.Max(centre, 0)/at) > m.tail(octave, side) {
 			return at, true
 		}
 	}
@@ -145,11 +147,11 @@ func (m *fieller) start(centre, divisor float64, side int) (float64, bool) {
 }
 
 // tail bounds h(θ)/θ for all θ from ratio·2^octave on.
-func (m *fieller) tail(octave, side int) float64 {
+func (m *Fieller) tail(octave, side int) float64 {
 	key := tailKey{octave, side}
 	h, known := m.tails[key]
 	if !known {
-		at, weights := math.Ldexp(m.ratio, octave)*float64(side), make([]float64, len(m.over))
+		at, weights := math.Ldexp(m.Ratio, octave)*float64(side), make([]float64, len(m.over))
 		for i := range weights {
 			weights[i] = math.Max(math.Abs(m.over[i]/at-m.under[i]), math.Abs(m.under[i]))
 		}
@@ -160,20 +162,20 @@ func (m *fieller) tail(octave, side int) float64 {
 }
 
 // cell bounds h in a cell.
-func (m *fieller) cell(cell int) float64 {
+func (m *Fieller) cell(cell int) float64 {
 	h, known := m.cells[cell]
 	if !known {
-		lo, hi := m.edges(cell)
-		h = m.most(lo, hi)
+		lo, hi := m.Edges(cell)
+		h = m.Most(lo, hi)
 		m.cells[cell] = h
 	}
 	return h
 }
 
-// edges are the ends of a cell: cell 0 lies around zero, the others on both sides of it, each 2^(1/cellsPerOctave) times as far out as the last.
-func (m *fieller) edges(cell int) (lo, hi float64) {
+// Edges are the ends of a cell: cell 0 lies around zero, the others on both sides of it, each 2^(1/cellsPerOctave) times as far out as the last.
+func (m *Fieller) Edges(cell int) (lo, hi float64) {
 	edge := func(n int) float64 {
-		return m.ratio * math.Exp2(float64(n-1)/cellsPerOctave-cellOctaves)
+		return m.Ratio * math.Exp2(float64(n-1)/cellsPerOctave-cellOctaves)
 	}
 	switch {
 	case cell > 0:
@@ -185,8 +187,8 @@ func (m *fieller) edges(cell int) (lo, hi float64) {
 	}
 }
 
-// most bounds h for all θ from lo to hi.
-func (m *fieller) most(lo, hi float64) float64 {
+// Most bounds h for all θ from lo to hi.
+func (m *Fieller) Most(lo, hi float64) float64 {
 	weights := make([]float64, len(m.over))
 	for i := range weights {
 		weights[i] = math.Max(math.Abs(m.over[i]-lo*m.under[i]), math.Abs(m.over[i]-hi*m.under[i]))
@@ -194,17 +196,17 @@ func (m *fieller) most(lo, hi float64) float64 {
 	return m.width(weights) * (1 + rounding)
 }
 
-// cellOf is the cell that holds a point, or has it for its upper end.
-func (m *fieller) cellOf(x float64) int {
-	size := math.Abs(x) / m.ratio
+// CellOf is the cell that holds a point, or has it for its upper end.
+func (m *Fieller) CellOf(x float64) int {
+	size := math.Abs(x) / m.Ratio
 	cell := int(math.Max(0, math.Floor((math.Log2(size)+cellOctaves)*cellsPerOctave)+1))
 	if x < 0 {
 		cell = -cell
 	}
-	for lo, _ := m.edges(cell); x < lo; lo, _ = m.edges(cell) { // what the logarithm was off by
+	for lo, _ := m.Edges(cell); x < lo; lo, _ = m.Edges(cell) { // what the logarithm was off by
 		cell--
 	}
-	for _, hi := m.edges(cell); x > hi; _, hi = m.edges(cell) {
+	for _, hi := m.Edges(cell); x > hi; _, hi = m.Edges(cell) {
 		cell++
 	}
 	return cell

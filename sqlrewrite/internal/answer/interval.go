@@ -1,103 +1,101 @@
-package sqlrewrite
+package answer
 
 import (
 	"math/big"
 
 	"noisegate/catalog"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise; one
-// with a [core] that of the weighted sum of noises, or of the fraction ([fieller]). Any other that is computed from n releases gets each
+// Box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise; one
+// with a [plan.Core] that of the weighted sum of noises, or of the fraction ([Fieller]). Any other that is computed from n releases gets each
 // of them at the level 1-(1-level)/n, so that all hold at once with the level asked for (Bonferroni), and interval arithmetic over that
 // box: sound, if wide.
-type box struct {
-	plan     *pricedPlan
-	widths   map[widthKey]*big.Rat
-	fiellers map[*core]*fieller
-	inner    *span // of the core of the output at hand
+type Box struct {
+	plan     *plan.Plan
+	Widths   map[WidthKey]*big.Rat
+	fiellers map[*plan.Core]*Fieller
+	Inner    *plan.Span // of the core of the output at hand
 }
 
-type widthKey struct{ release, together int }
+type WidthKey struct{ Release, Together int }
 
-func newBox(p *pricedPlan) *box {
-	return &box{plan: p, widths: make(map[widthKey]*big.Rat), fiellers: make(map[*core]*fieller)}
+func NewBox(p *plan.Plan) *Box {
+	return &Box{plan: p, Widths: make(map[WidthKey]*big.Rat), fiellers: make(map[*plan.Core]*Fieller)}
 }
-
-// span is a closed interval.
-type span struct{ lo, hi *big.Rat }
-
-func point(v *big.Rat) *span { return &span{lo: v, hi: v} }
 
 // width is the half-width of a release's noise when n releases must hold together, in steps.
-func (b *box) width(release, n int) *big.Rat {
-	key := widthKey{release, n}
-	w, ok := b.widths[key]
+func (b *Box) width(release, n int) *big.Rat {
+	key := WidthKey{release, n}
+	w, ok := b.Widths[key]
 	if !ok {
-		level := 1 - (1-float64(b.plan.options.Confidence))/float64(n)
-		w = new(big.Rat).SetInt(b.plan.releases[release].mechanism.HalfWidth(mechanisms.Confidence(level)))
-		b.widths[key] = w
+		level := 1 - (1-float64(b.plan.Options.Confidence))/float64(n)
+		w = new(big.Rat).SetInt(b.plan.Releases[release].Mechanism.HalfWidth(mechanisms.Confidence(level)))
+		b.Widths[key] = w
 	}
 	return w
 }
 
 // interval is the interval of one output in one row; nil where there is none.
-func (b *box) interval(e expr, f outputForm, row releasedRow, sqlType string) *Interval {
-	if f.releases == 0 {
+func (b *Box) interval(e algebra.Expr, f plan.OutputForm, row plan.ReleasedRow, sqlType string) *Interval {
+	if f.Releases == 0 {
 		return nil
 	}
-	var s *span
-	if f.core == nil {
-		s = b.eval(e, f.releases, row)
-	} else if b.inner = b.ofCore(f.core, row); b.inner != nil {
-		s = b.eval(f.core.shell, 1, row)
+	var s *plan.Span
+	if f.Core == nil {
+		s = b.Eval(e, f.Releases, row)
+	} else if b.Inner = b.OfCore(f.Core, row); b.Inner != nil {
+		s = b.Eval(f.Core.Shell, 1, row)
 	}
 	if s == nil {
 		return nil
 	}
 	switch sqlType {
 	case "bigint", "integer", "smallint":
-		return &Interval{Lo: floor(s.lo).String(), Hi: ceil(s.hi).String()}
+		return &Interval{Lo: scalar.Floor(s.Lo).String(), Hi: scalar.Ceil(s.Hi).String()}
 	default:
-		return &Interval{Lo: outward(s.lo, -1), Hi: outward(s.hi, 1)}
+		return &Interval{Lo: Outward(s.Lo, -1), Hi: Outward(s.Hi, 1)}
 	}
 }
 
-// ofCore is the interval of a fraction in one row, cut to what the policy's bounds allow; nil where it is unbounded.
-func (b *box) ofCore(c *core, row releasedRow) *span {
-	over, under := c.of.over.at(row.noisy), c.of.under.at(row.noisy)
-	var s *span
+// OfCore is the interval of a fraction in one row, cut to what the policy's bounds allow; nil where it is unbounded.
+func (b *Box) OfCore(c *plan.Core, row plan.ReleasedRow) *plan.Span {
+	over, under := c.Of.Over.At(row.Noisy), c.Of.Under.At(row.Noisy)
+	var s *plan.Span
 	switch {
-	case c.width != nil:
+	case c.Width != nil:
 		centre := over.Quo(over, under)
-		s = &span{lo: new(big.Rat).Sub(centre, c.width), hi: new(big.Rat).Add(centre, c.width)}
-	case c.of.under.isConstant():
+		s = &plan.Span{Lo: new(big.Rat).Sub(centre, c.Width), Hi: new(big.Rat).Add(centre, c.Width)}
+	case c.Of.Under.IsConstant():
 		return nil // a constant divisor of zero, or noise without a half-width
-	case c.of.over.isConstant():
-		w := b.plan.sumWidth(c.of.under.weights)
+	case c.Of.Over.IsConstant():
+		w := sumWidth(b.plan, c.Of.Under.Weights)
 		if w != nil {
-			s = quotient(point(over), &span{lo: new(big.Rat).Sub(under, w), hi: new(big.Rat).Add(under, w)})
+			s = plan.Quotient(plan.Point(over), &plan.Span{Lo: new(big.Rat).Sub(under, w), Hi: new(big.Rat).Add(under, w)})
 		}
 	default:
 		m := b.fiellers[c]
 		if m == nil {
-			m = b.plan.newFieller(c.of)
+			m = NewFieller(b.plan, c.Of)
 			b.fiellers[c] = m
 		}
 		s = m.interval(over, under)
 	}
 	if s == nil {
-		return c.of.within
+		return c.Of.Within
 	}
-	return clampSpan(s, c.of.within)
+	return plan.ClampSpan(s, c.Of.Within)
 }
 
 // intervalDigits are the decimal places of an interval's ends beyond those needed for its first digit.
 const intervalDigits = 6
 
-// outward writes an end exactly where that is short, else rounded away from the interval.
-func outward(v *big.Rat, direction int) string {
+// Outward writes an end exactly where that is short, else rounded away from the interval.
+func Outward(v *big.Rat, direction int) string {
 	if digits, exact := v.FloatPrec(); exact && digits <= intervalDigits {
 		return v.FloatString(digits)
 	}
@@ -105,89 +103,89 @@ func outward(v *big.Rat, direction int) string {
 	for tenth := new(big.Rat).Abs(v); tenth.Cmp(big.NewRat(1, 10)) < 0 && digits < 40; digits++ {
 		tenth.Mul(tenth, big.NewRat(10, 1))
 	}
-	scaled := new(big.Rat).Mul(v, new(big.Rat).SetInt(power10(digits)))
-	n := floor(scaled)
+	scaled := new(big.Rat).Mul(v, new(big.Rat).SetInt(scalar.Power10(digits)))
+	n := scalar.Floor(scaled)
 	if direction > 0 {
-		n = ceil(scaled)
+		n = scalar.Ceil(scaled)
 	}
-	return new(big.Rat).SetFrac(n, power10(digits)).FloatString(digits)
+	return new(big.Rat).SetFrac(n, scalar.Power10(digits)).FloatString(digits)
 }
 
-// eval is interval arithmetic over an expression; nil where it has no meaning (text, NULL, a division by an interval that
+// Eval is interval arithmetic over an expression; nil where it has no meaning (text, NULL, a division by an interval that
 // holds zero, a condition).
-func (b *box) eval(e expr, together int, row releasedRow) *span {
+func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *plan.Span {
 	switch e := e.(type) {
-	case valueRef:
-		return b.value(b.plan.query.values[e.index], together, row)
-	case keyRef:
-		return numberSpan(e.t, row.keys[e.index].Text, row.keys[e.index].Null)
-	case constant:
-		return numberSpan(e.t, e.text, e.null)
+	case algebra.ValueRef:
+		return b.value(b.plan.Query.Values[e.Index], together, row)
+	case algebra.KeyRef:
+		return numberSpan(e.T, row.Keys[e.Index].Text, row.Keys[e.Index].Null)
+	case algebra.Constant:
+		return numberSpan(e.T, e.Text, e.Null)
 	case coreRef:
-		return b.inner
-	case negate:
-		if x := b.eval(e.x, together, row); x != nil {
-			return &span{lo: new(big.Rat).Neg(x.hi), hi: new(big.Rat).Neg(x.lo)}
+		return b.Inner
+	case algebra.Negate:
+		if x := b.Eval(e.X, together, row); x != nil {
+			return &plan.Span{Lo: new(big.Rat).Neg(x.Hi), Hi: new(big.Rat).Neg(x.Lo)}
 		}
-	case binary:
-		l, r := b.eval(e.l, together, row), b.eval(e.r, together, row)
-		if l != nil && r != nil && e.t != catalog.Bool {
+	case algebra.Binary:
+		l, r := b.Eval(e.L, together, row), b.Eval(e.R, together, row)
+		if l != nil && r != nil && e.T != catalog.Bool {
 			return combine(e, l, r)
 		}
-	case cast:
+	case algebra.Cast:
 		if digits, ok := digitsOf(e); ok {
-			return rounded(b.eval(e.x, together, row), digits)
+			return rounded(b.Eval(e.X, together, row), digits)
 		}
-	case call:
+	case algebra.Call:
 		return b.call(e, together, row)
-	case column, not, in, is, distinct, like, choice, aggregateCall, windowCall, layerSub, either:
+	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice, algebra.AggregateCall, algebra.WindowCall, algebra.LayerSub, algebra.Either:
 		return nil
 	}
 	return nil
 }
 
 // value is the interval of a released value; selections have none.
-func (b *box) value(v value, together int, row releasedRow) *span {
-	around := func(release int) *span {
-		centre, w := new(big.Rat).SetInt(row.noisy[release]), b.width(release, together)
-		return &span{lo: new(big.Rat).Sub(centre, w), hi: new(big.Rat).Add(centre, w)}
+func (b *Box) value(v algebra.Value, together int, row plan.ReleasedRow) *plan.Span {
+	around := func(release int) *plan.Span {
+		centre, w := new(big.Rat).SetInt(row.Noisy[release]), b.width(release, together)
+		return &plan.Span{Lo: new(big.Rat).Sub(centre, w), Hi: new(big.Rat).Add(centre, w)}
 	}
 	switch {
-	case v.how == arrayOf, b.plan.releases[v.of[0]].pick != nil:
+	case v.How == algebra.ArrayOf, b.plan.Releases[v.Of[0]].Pick != nil:
 		return nil
-	case v.how == asReleased:
-		s, unit := around(v.of[0]), b.plan.releases[v.of[0]].unit
-		return &span{lo: s.lo.Mul(s.lo, unit), hi: s.hi.Mul(s.hi, unit)}
+	case v.How == algebra.AsReleased:
+		s, unit := around(v.Of[0]), b.plan.Releases[v.Of[0]].Unit
+		return &plan.Span{Lo: s.Lo.Mul(s.Lo, unit), Hi: s.Hi.Mul(s.Hi, unit)}
 	}
-	if s := b.plan.compute(v, around); s != nil {
+	if s := b.plan.Compute(v, around); s != nil {
 		return s
 	}
-	if b.plan.compute(v, func(release int) *span { return point(new(big.Rat).SetInt(row.noisy[release])) }) == nil {
+	if b.plan.Compute(v, func(release int) *plan.Span { return plan.Point(new(big.Rat).SetInt(row.Noisy[release])) }) == nil {
 		return nil // it is NULL
 	}
-	return b.plan.certain(v) // a divisor may be next to nothing: only the policy's bounds are certain
+	return b.plan.Certain(v) // a divisor may be next to nothing: only the policy's bounds are certain
 }
 
-func numberSpan(t catalog.Type, text string, null bool) *span {
-	if v, ok := parseNumber(text); ok && !null && t.IsNumber() {
-		return point(v)
+func numberSpan(t catalog.Type, text string, null bool) *plan.Span {
+	if v, ok := scalar.ParseNumber(text); ok && !null && t.IsNumber() {
+		return plan.Point(v)
 	}
 	return nil
 }
 
 // combine is interval arithmetic for one operator.
-func combine(e binary, l, r *span) *span {
-	switch e.op {
+func combine(e algebra.Binary, l, r *plan.Span) *plan.Span {
+	switch e.Op {
 	case syntax.Add:
-		return &span{lo: new(big.Rat).Add(l.lo, r.lo), hi: new(big.Rat).Add(l.hi, r.hi)}
+		return &plan.Span{Lo: new(big.Rat).Add(l.Lo, r.Lo), Hi: new(big.Rat).Add(l.Hi, r.Hi)}
 	case syntax.Subtract:
-		return &span{lo: new(big.Rat).Sub(l.lo, r.hi), hi: new(big.Rat).Sub(l.hi, r.lo)}
+		return &plan.Span{Lo: new(big.Rat).Sub(l.Lo, r.Hi), Hi: new(big.Rat).Sub(l.Hi, r.Lo)}
 	case syntax.Multiply:
-		return extremes(l, r, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
+		return plan.Extremes(l, r, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
 	case syntax.Divide:
-		q := quotient(l, r)
-		if q != nil && e.t.IsInteger() {
-			return &span{lo: truncate(q.lo), hi: truncate(q.hi)}
+		q := plan.Quotient(l, r)
+		if q != nil && e.T.IsInteger() {
+			return &plan.Span{Lo: scalar.Truncate(q.Lo), Hi: scalar.Truncate(q.Hi)}
 		}
 		return q
 	default:
@@ -195,76 +193,49 @@ func combine(e binary, l, r *span) *span {
 	}
 }
 
-// quotient is l / r, nil when r holds zero.
-func quotient(l, r *span) *span {
-	if r.lo.Sign() <= 0 && r.hi.Sign() >= 0 {
-		return nil
-	}
-	return extremes(l, r, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Quo(a, b) })
-}
-
-// extremes is the hull of f at the four corners.
-func extremes(l, r *span, f func(a, b *big.Rat) *big.Rat) *span {
-	var s *span
-	for _, a := range []*big.Rat{l.lo, l.hi} {
-		for _, b := range []*big.Rat{r.lo, r.hi} {
-			v := f(a, b)
-			switch {
-			case s == nil:
-				s = point(v)
-			case v.Cmp(s.lo) < 0:
-				s.lo = v
-			case v.Cmp(s.hi) > 0:
-				s.hi = v
-			}
-		}
-	}
-	return s
-}
-
 // call is interval arithmetic for functions that rise or fall with each argument.
-func (b *box) call(e call, together int, row releasedRow) *span {
-	var args []*span
-	for _, arg := range e.args {
-		args = append(args, b.eval(arg, together, row))
+func (b *Box) call(e algebra.Call, together int, row plan.ReleasedRow) *plan.Span {
+	var args []*plan.Span
+	for _, arg := range e.Args {
+		args = append(args, b.Eval(arg, together, row))
 	}
 	if len(args) == 0 || args[0] == nil {
 		return nil
 	}
 	x := args[0]
-	switch e.name {
+	switch e.Name {
 	case "nullif":
 		return x // the output is not NULL, so it is the first argument
 	case "coalesce":
-		if b.plan.neverNull(e.args[0]) {
+		if neverNull(b.plan, e.Args[0]) {
 			return x
 		}
 		return hull(args)
 	case "floor":
-		return &span{lo: floor1(x.lo), hi: floor1(x.hi)}
+		return &plan.Span{Lo: floor1(x.Lo), Hi: floor1(x.Hi)}
 	case "ceil", "ceiling":
-		return &span{lo: ceil1(x.lo), hi: ceil1(x.hi)}
+		return &plan.Span{Lo: ceil1(x.Lo), Hi: ceil1(x.Hi)}
 	case "round":
 		return rounded(x, roundedDigits(e))
 	case "abs":
-		if x.lo.Sign() >= 0 {
+		if x.Lo.Sign() >= 0 {
 			return x
 		}
 		low := new(big.Rat)
-		if x.hi.Sign() < 0 {
-			low.Neg(x.hi)
+		if x.Hi.Sign() < 0 {
+			low.Neg(x.Hi)
 		}
-		return &span{lo: low, hi: maxRat(new(big.Rat).Abs(x.lo), new(big.Rat).Abs(x.hi))}
+		return &plan.Span{Lo: low, Hi: scalar.MaxRat(new(big.Rat).Abs(x.Lo), new(big.Rat).Abs(x.Hi))}
 	case "greatest", "least":
-		s := &span{lo: x.lo, hi: x.hi}
+		s := &plan.Span{Lo: x.Lo, Hi: x.Hi}
 		for _, y := range args[1:] {
 			if y == nil {
 				return nil
 			}
-			if e.name == "greatest" {
-				s.lo, s.hi = maxRat(s.lo, y.lo), maxRat(s.hi, y.hi)
+			if e.Name == "greatest" {
+				s.Lo, s.Hi = scalar.MaxRat(s.Lo, y.Lo), scalar.MaxRat(s.Hi, y.Hi)
 			} else {
-				s.lo, s.hi = minRat(s.lo, y.lo), minRat(s.hi, y.hi)
+				s.Lo, s.Hi = scalar.MinRat(s.Lo, y.Lo), scalar.MinRat(s.Hi, y.Hi)
 			}
 		}
 		return s
@@ -274,118 +245,65 @@ func (b *box) call(e call, together int, row releasedRow) *span {
 }
 
 // hull is the smallest span that holds all of them; nil when one is missing.
-func hull(all []*span) *span {
-	s := &span{lo: all[0].lo, hi: all[0].hi}
+func hull(all []*plan.Span) *plan.Span {
+	s := &plan.Span{Lo: all[0].Lo, Hi: all[0].Hi}
 	for _, x := range all[1:] {
 		if x == nil {
 			return nil
 		}
-		s.lo, s.hi = minRat(s.lo, x.lo), maxRat(s.hi, x.hi)
+		s.Lo, s.Hi = scalar.MinRat(s.Lo, x.Lo), scalar.MaxRat(s.Hi, x.Hi)
 	}
 	return s
 }
 
-func floor1(v *big.Rat) *big.Rat { return new(big.Rat).SetInt(floor(v)) }
+func floor1(v *big.Rat) *big.Rat { return new(big.Rat).SetInt(scalar.Floor(v)) }
 
-func ceil1(v *big.Rat) *big.Rat { return new(big.Rat).SetInt(ceil(v)) }
-
-// truncate rounds towards zero, as PostgreSQL divides whole numbers.
-func truncate(v *big.Rat) *big.Rat {
-	return new(big.Rat).SetInt(new(big.Int).Quo(v.Num(), v.Denom()))
-}
+func ceil1(v *big.Rat) *big.Rat { return new(big.Rat).SetInt(scalar.Ceil(v)) }
 
 // rounded is where the numbers of a span lie after rounding to decimal places. PostgreSQL rounds halves of numeric away from zero and of
 // floats to even: the ends are those of either.
-func rounded(s *span, digits int) *span {
+func rounded(s *plan.Span, digits int) *plan.Span {
 	if s == nil || digits == unrounded {
 		return s
 	}
-	step := stepOf(digits)
+	step := scalar.StepOf(digits)
 	half := big.NewRat(1, 2)
-	lo := new(big.Rat).Sub(new(big.Rat).Quo(s.lo, step), half)
-	hi := new(big.Rat).Add(new(big.Rat).Quo(s.hi, step), half)
-	return &span{lo: new(big.Rat).Mul(ceil1(lo), step), hi: new(big.Rat).Mul(floor1(hi), step)}
+	lo := new(big.Rat).Sub(new(big.Rat).Quo(s.Lo, step), half)
+	hi := new(big.Rat).Add(new(big.Rat).Quo(s.Hi, step), half)
+	return &plan.Span{Lo: new(big.Rat).Mul(ceil1(lo), step), Hi: new(big.Rat).Mul(floor1(hi), step)}
 }
 
-// roundTo rounds half away from zero to a number of decimal places, which may be negative.
-func roundTo(v *big.Rat, digits int) *big.Rat {
-	step := stepOf(digits)
-	scaled := new(big.Rat).Quo(v, step)
-	half := big.NewRat(int64(scaled.Sign()), 2)
-	return step.Mul(truncate(scaled.Add(scaled, half)), step)
-}
-
-func maxRat(a, b *big.Rat) *big.Rat {
-	if a.Cmp(b) >= 0 {
-		return a
-	}
-	return b
-}
-
-func minRat(a, b *big.Rat) *big.Rat {
-	if a.Cmp(b) <= 0 {
-		return a
-	}
-	return b
-}
-
-// hasInterval reports whether interval arithmetic knows an expression's form; whether a row has an interval still depends on its
+// HasInterval reports whether interval arithmetic knows an expression's form; whether a row has an interval still depends on its
 // released values (a denominator that may be zero has none).
-func hasInterval(e expr) bool {
+func HasInterval(e algebra.Expr) bool {
 	switch e := e.(type) {
-	case column, not, in, is, distinct, like, choice, aggregateCall, windowCall, layerSub, either:
+	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice, algebra.AggregateCall, algebra.WindowCall, algebra.LayerSub, algebra.Either:
 		return false
-	case binary:
-		if e.t == catalog.Bool || e.op == syntax.Modulo || e.op == syntax.Concat {
+	case algebra.Binary:
+		if e.T == catalog.Bool || e.Op == syntax.Modulo || e.Op == syntax.Concat {
 			return false
 		}
-	case cast:
+	case algebra.Cast:
 		if _, ok := digitsOf(e); !ok {
 			return false
 		}
-	case call:
-		switch e.name {
+	case algebra.Call:
+		switch e.Name {
 		case "nullif":
-			return hasInterval(e.args[0])
+			return HasInterval(e.Args[0])
 		case "coalesce", "floor", "ceil", "ceiling", "round", "abs", "greatest", "least":
 		default:
 			return false
 		}
-	case valueRef:
-		return e.t.IsNumber() && !e.chosen
-	case keyRef, constant:
-		return e.typ().IsNumber()
+	case algebra.ValueRef:
+		return e.T.IsNumber() && !e.Chosen
+	case algebra.KeyRef, algebra.Constant:
+		return e.Typ().IsNumber()
 	}
-	for _, child := range children(e) {
-		if !hasInterval(child) {
+	for _, child := range algebra.Children(e) {
+		if !HasInterval(child) {
 			return false
 		}
 	}
 	return true
-}
-
-// releasesOf lists the releases that an expression is computed from, each once.
-func (q *boundQuery) releasesOf(e expr) map[int]bool {
-	used := make(map[int]bool)
-	for _, leaf := range leavesOf(e) {
-		if v, ok := leaf.(valueRef); ok {
-			for _, release := range q.values[v.index].of {
-				used[release] = true
-			}
-		}
-	}
-	return used
-}
-
-// leavesOf lists the keys and values that an expression refers to.
-func leavesOf(e expr) []expr {
-	switch e.(type) {
-	case keyRef, valueRef, column:
-		return []expr{e}
-	}
-	var all []expr
-	for _, child := range children(e) {
-		all = append(all, leavesOf(child)...)
-	}
-	return all
 }

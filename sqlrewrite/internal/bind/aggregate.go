@@ -1,132 +1,136 @@
-package sqlrewrite
+package bind
 
 import (
 	"slices"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // aggregate binds an aggregate call to a value. Equal aggregates share their releases, and those that are computed from several
 // releases share them with all others that need the same: nobody pays twice, and no difference of two noises cancels (A07).
-func (b *binder) aggregate(n *syntax.Call) (expr, error) {
+func aggregate(b *algebra.Binder, n *syntax.Call) (algebra.Expr, error) {
 	if len(n.OrderBy) > 0 {
-		return nil, b.unsupported(n, "ORDER BY inside an aggregate", "")
+		return nil, b.Unsupported(n, "ORDER BY inside an aggregate", "")
 	}
 	if n.Distinct && n.Name != "count" && n.Name != "min" && n.Name != "max" {
-		return nil, b.unsupported(n, n.Name+"(DISTINCT ...)", "one row could add any value; count(DISTINCT x) is taken")
+		return nil, b.Unsupported(n, n.Name+"(DISTINCT ...)", "one row could add any value; count(DISTINCT x) is taken")
 	}
-	var filter expr
+	var filter algebra.Expr
 	if n.Filter != nil {
-		f, err := b.condition(rowScope{b}, n.Filter)
+		f, err := condition(b, rowScope{b}, n.Filter)
 		if err != nil {
 			return nil, err
 		}
 		filter = f
 	}
-	v, err := b.aggregateValue(n, filter)
+	v, err := aggregateValue(b, n, filter)
 	if err != nil {
 		return nil, err
 	}
-	return b.value(v), nil
+	return value(b, v), nil
 }
 
 // aggregateValue binds a call by its name.
-func (b *binder) aggregateValue(n *syntax.Call, filter expr) (value, error) {
+func aggregateValue(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
 	if orderedSet(n.Name) != (len(n.Within) > 0) && n.Name != "median" {
-		return value{}, b.mismatch(n, n.Name+map[bool]string{true: " needs", false: " does not take"}[orderedSet(n.Name)]+" WITHIN GROUP (ORDER BY ...)", "")
+		return algebra.Value{}, b.Mismatch(n, n.Name+map[bool]string{true: " needs", false: " does not take"}[orderedSet(n.Name)]+" WITHIN GROUP (ORDER BY ...)", "")
 	}
 	switch n.Name {
 	case "count":
-		return b.count(n, filter)
+		return count(b, n, filter)
 	case "sum", "avg":
-		return b.sum(n, filter)
+		return sum(b, n, filter)
 	case "var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev":
-		return b.spread(n, filter)
+		return spread(b, n, filter)
 	case "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy":
-		return b.paired(n, filter)
+		return paired(b, n, filter)
 	case "percentile_cont", "percentile_disc", "median", "min", "max":
-		return b.quantile(n, filter)
+		return quantile(b, n, filter)
 	case "mode":
-		return b.mode(n, filter)
+		return mode(b, n, filter)
 	default:
-		return value{}, b.unsupported(n, "aggregate "+n.Name, "")
+		return algebra.Value{}, b.Unsupported(n, "aggregate "+n.Name, "")
 	}
 }
 
 // value gives the reference to v, which may have been bound before.
-func (b *binder) value(v value) valueRef {
-	ref := valueRef{t: v.t, chosen: b.bound.measures[v.of[0]].chooses()}
-	for i, known := range b.bound.values {
-		if known.sameAs(v) {
-			ref.index = i
+func value(b *algebra.Binder, v algebra.Value) algebra.ValueRef {
+	ref := algebra.ValueRef{T: v.T, Chosen: b.Bound.Measures[v.Of[0]].Chooses()}
+	for i, known := range b.Bound.Values {
+		if known.SameAs(v) {
+			ref.Index = i
 			return ref
 		}
 	}
-	b.bound.values = append(b.bound.values, v)
-	ref.index = len(b.bound.values) - 1
+	b.Bound.Values = append(b.Bound.Values, v)
+	ref.Index = len(b.Bound.Values) - 1
 	return ref
 }
 
-// release gives the index of m among the releases, adding it when it is new.
-func (b *binder) release(m measure) int {
-	if m.kind == countValues && neverNull(m.x) {
-		m.kind, m.x = countRows, nil // every row has a value
+// addRelease gives the index of m among the releases, adding it when it is new.
+func addRelease(b *algebra.Binder, m algebra.Measure) int {
+	if m.Kind == algebra.CountValues && sqlprint.NeverNull(m.X) {
+		m.Kind, m.X = algebra.CountRows, nil // every row has a value
 	}
-	if _, one := b.bound.source.onePerUnit(); m.kind == countUnits && one {
-		m.kind, m.x = countRows, nil // each row is a unit
+	if _, one := b.Bound.Source.OnePerUnit(); m.Kind == algebra.CountUnits && one {
+		m.Kind, m.X = algebra.CountRows, nil // each row is a unit
 	}
-	if m.kind == sumCentred && m.grid.centre().Sign() == 0 {
-		m.kind = sumSteps // the bounds are centred already
+	if m.Kind == algebra.SumCentred && m.Grid.Centre().Sign() == 0 {
+		m.Kind = algebra.SumSteps // the bounds are centred already
 	}
-	m.name = m.describe()
-	for i, known := range b.bound.measures {
-		if known.name == m.name && known.structure() == m.structure() {
+	m.Name = sqlprint.DescribeMeasure(m)
+	for i, known := range b.Bound.Measures {
+		if known.Name == m.Name && sqlprint.Structure(known) == sqlprint.Structure(m) {
 			return i
 		}
 	}
-	b.bound.measures = append(b.bound.measures, m)
-	return len(b.bound.measures) - 1
+	b.Bound.Measures = append(b.Bound.Measures, m)
+	return len(b.Bound.Measures) - 1
 }
 
 // count binds count(*), count(x), count(DISTINCT unit) and count(DISTINCT x).
-func (b *binder) count(n *syntax.Call, filter expr) (value, error) {
-	m := measure{kind: countRows, filter: filter}
+func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+	m := algebra.Measure{Kind: algebra.CountRows, Filter: filter}
 	if !n.Star {
-		x, unit, err := b.countArgument(n)
+		x, unit, err := countArgument(b, n)
 		if err != nil {
-			return value{}, err
+			return algebra.Value{}, err
 		}
-		switch c, isConstant := x.(constant); {
+		switch c, isConstant := x.(algebra.Constant); {
 		case n.Distinct && unit:
-			m.kind, m.x = countUnits, x
-			if !slices.Contains(b.bound.source.owners, plainField(x)) { // of a row that an outer join may not have found
-				m.filter = both(filter, present(x))
+			m.Kind, m.X = algebra.CountUnits, x
+			if !slices.Contains(b.Bound.Source.Owners, algebra.PlainField(x)) { // of a row that an outer join may not have found
+				m.Filter = both(filter, present(x))
 			}
 		case unit:
-			return value{}, fault.UnitColumn(b.at(n.Args[0]), plainField(x).Name)
+			return algebra.Value{}, fault.UnitColumn(b.At(n.Args[0]), algebra.PlainField(x).Name)
 		case n.Distinct:
-			if m.kind, m.x = countDistinct, x; !distinguishable(x) {
-				return value{}, b.unsupported(n, "count(DISTINCT "+describe(x)+")", "values of type "+typeName(x.typ())+" are not told apart")
+			if m.Kind, m.X = algebra.CountDistinct, x; !sqlprint.Distinguishable(x) {
+				return algebra.Value{}, b.Unsupported(n, "count(DISTINCT "+sqlprint.Describe(x)+")", "values of type "+scalar.TypeName(x.Typ())+" are not told apart")
 			}
-		case !isConstant || c.null:
-			m.kind, m.x = countValues, x
+		case !isConstant || c.Null:
+			m.Kind, m.X = algebra.CountValues, x
 		}
 	}
-	return value{name: m.describe(), t: catalog.Int8, of: []int{b.release(m)}}, nil
+	return algebra.Value{Name: sqlprint.DescribeMeasure(m), T: catalog.Int8, Of: []int{addRelease(b, m)}}, nil
 }
 
 // countArgument is the argument of count, which may be the unit's id.
-func (b *binder) countArgument(n *syntax.Call) (x expr, unit bool, err error) {
+func countArgument(b *algebra.Binder, n *syntax.Call) (x algebra.Expr, unit bool, err error) {
 	if c, ok := oneArgument(n).(*syntax.Column); ok {
-		f, err := b.column(c)
+		f, err := column(b, c)
 		if err != nil {
 			return nil, false, err
 		}
-		return column{of: f}, f.unit, nil
+		return algebra.Column{Of: f}, f.Unit, nil
 	}
-	x, err = b.argument(n, 0, 1)
+	x, err = argument(b, n, 0, 1)
 	return x, false, err
 }
 
@@ -138,168 +142,164 @@ func oneArgument(n *syntax.Call) syntax.Expr {
 }
 
 // sum binds sum(x) and avg(x).
-func (b *binder) sum(n *syntax.Call, filter expr) (value, error) {
-	x, g, err := b.numbers(n, 0, 1)
+func sum(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+	x, g, err := numbers(b, n, 0, 1)
 	if err != nil {
-		return value{}, err
+		return algebra.Value{}, err
 	}
 	if n.Name == "sum" {
-		m := measure{kind: sumSteps, x: x, grid: g, filter: filter}
-		return value{name: m.describe(), t: sumType(x.typ()), of: []int{b.release(m)}}, nil
+		m := algebra.Measure{Kind: algebra.SumSteps, X: x, Grid: g, Filter: filter}
+		return algebra.Value{Name: sqlprint.DescribeMeasure(m), T: sumType(x.Typ()), Of: []int{addRelease(b, m)}}, nil
 	}
-	s := b.release(measure{kind: sumCentred, x: x, grid: g, filter: filter})
-	k := b.release(measure{kind: countValues, x: x, filter: filter})
-	return value{name: "avg(" + describe(x) + ")" + filterText(filter), t: meanType(x.typ()), how: meanOf, of: []int{k, s}}, nil
+	s := addRelease(b, algebra.Measure{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
+	k := addRelease(b, algebra.Measure{Kind: algebra.CountValues, X: x, Filter: filter})
+	return algebra.Value{Name: "avg(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: meanType(x.Typ()), How: algebra.MeanOf, Of: []int{k, s}}, nil
 }
 
 // spread binds variances and standard deviations.
-func (b *binder) spread(n *syntax.Call, filter expr) (value, error) {
-	x, g, err := b.numbers(n, 0, 1)
+func spread(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+	x, g, err := numbers(b, n, 0, 1)
 	if err != nil {
-		return value{}, err
+		return algebra.Value{}, err
 	}
-	how := map[string]formula{"var_pop": variancePop, "var_samp": varianceSamp, "variance": varianceSamp,
-		"stddev_pop": deviationPop, "stddev_samp": deviationSamp, "stddev": deviationSamp}[n.Name]
-	s := b.release(measure{kind: sumCentred, x: x, grid: g, filter: filter})
-	q := b.release(measure{kind: sumProducts, x: x, grid: g, y: x, gridY: g, filter: filter})
-	k := b.release(measure{kind: countValues, x: x, filter: filter})
-	return value{name: n.Name + "(" + describe(x) + ")" + filterText(filter), t: meanType(x.typ()), how: how, of: []int{k, s, q}}, nil
+	how := map[string]algebra.Formula{"var_pop": algebra.VariancePop, "var_samp": algebra.VarianceSamp, "variance": algebra.VarianceSamp,
+		"stddev_pop": algebra.DeviationPop, "stddev_samp": algebra.DeviationSamp, "stddev": algebra.DeviationSamp}[n.Name]
+	s := addRelease(b, algebra.Measure{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
+	q := addRelease(b, algebra.Measure{Kind: algebra.SumProducts, X: x, Grid: g, Y: x, GridY: g, Filter: filter})
+	k := addRelease(b, algebra.Measure{Kind: algebra.CountValues, X: x, Filter: filter})
+	return algebra.Value{Name: n.Name + "(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: meanType(x.Typ()), How: how, Of: []int{k, s, q}}, nil
 }
 
 // paired binds the aggregates over pairs (y, x): rows where one of the two is NULL do not count.
-func (b *binder) paired(n *syntax.Call, filter expr) (value, error) {
-	y, gy, err := b.numbers(n, 0, 2)
+func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+	y, gy, err := numbers(b, n, 0, 2)
 	if err != nil {
-		return value{}, err
+		return algebra.Value{}, err
 	}
-	x, gx, err := b.numbers(n, 1, 2)
+	x, gx, err := numbers(b, n, 1, 2)
 	if err != nil {
-		return value{}, err
+		return algebra.Value{}, err
 	}
-	name := n.Name + "(" + describe(y) + ", " + describe(x) + ")" + filterText(filter)
-	same := sameExpr(x, y)
-	rows := measure{kind: countValues, x: x, filter: filter}
+	name := n.Name + "(" + sqlprint.Describe(y) + ", " + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter)
+	same := sqlprint.SameExpr(x, y)
+	rows := algebra.Measure{Kind: algebra.CountValues, X: x, Filter: filter}
 	if !same { // in one order, so that covar(x, y) and covar(y, x) are one
 		first, second := x, y
-		if describe(first) > describe(second) {
+		if sqlprint.Describe(first) > sqlprint.Describe(second) {
 			first, second = second, first
 		}
 		filter = both(filter, both(present(first), present(second)))
-		rows = measure{kind: countRows, filter: filter}
+		rows = algebra.Measure{Kind: algebra.CountRows, Filter: filter}
 	}
-	k := b.release(rows)
+	k := addRelease(b, rows)
 	if n.Name == "regr_count" {
-		return value{name: name, t: catalog.Int8, of: []int{k}}, nil
+		return algebra.Value{Name: name, T: catalog.Int8, Of: []int{k}}, nil
 	}
 	if same {
 		gy = gx
 	}
-	sum := func(g *grid) int { return b.release(measure{kind: sumCentred, x: g.x, grid: g, filter: filter}) }
-	products := func(g, h *grid) int {
-		if describe(g.x) > describe(h.x) {
+	sum := func(g *algebra.Grid) int {
+		return addRelease(b, algebra.Measure{Kind: algebra.SumCentred, X: g.X, Grid: g, Filter: filter})
+	}
+	products := func(g, h *algebra.Grid) int {
+		if sqlprint.Describe(g.X) > sqlprint.Describe(h.X) {
 			g, h = h, g
 		}
-		return b.release(measure{kind: sumProducts, x: g.x, grid: g, y: h.x, gridY: h, filter: filter})
+		return addRelease(b, algebra.Measure{Kind: algebra.SumProducts, X: g.X, Grid: g, Y: h.X, GridY: h, Filter: filter})
 	}
-	v := value{name: name, t: catalog.Float8}
+	v := algebra.Value{Name: name, T: catalog.Float8}
 	switch n.Name {
 	case "regr_avgx":
-		v.how, v.of = meanOf, []int{k, sum(gx)}
+		v.How, v.Of = algebra.MeanOf, []int{k, sum(gx)}
 	case "regr_avgy":
-		v.how, v.of = meanOf, []int{k, sum(gy)}
+		v.How, v.Of = algebra.MeanOf, []int{k, sum(gy)}
 	case "regr_sxx":
-		v.how, v.of = squares, []int{k, sum(gx), products(gx, gx)}
+		v.How, v.Of = algebra.Squares, []int{k, sum(gx), products(gx, gx)}
 	case "regr_syy":
-		v.how, v.of = squares, []int{k, sum(gy), products(gy, gy)}
+		v.How, v.Of = algebra.Squares, []int{k, sum(gy), products(gy, gy)}
 	case "regr_sxy":
-		v.how, v.of = covariances, []int{k, sum(gx), sum(gy), products(gx, gy)}
+		v.How, v.Of = algebra.Covariances, []int{k, sum(gx), sum(gy), products(gx, gy)}
 	case "covar_pop", "covar_samp":
-		v.how, v.of = map[string]formula{"covar_pop": covariancePop, "covar_samp": covarianceSamp}[n.Name], []int{k, sum(gx), sum(gy), products(gx, gy)}
+		v.How, v.Of = map[string]algebra.Formula{"covar_pop": algebra.CovariancePop, "covar_samp": algebra.CovarianceSamp}[n.Name], []int{k, sum(gx), sum(gy), products(gx, gy)}
 	case "regr_slope", "regr_intercept":
-		v.how = map[string]formula{"regr_slope": slope, "regr_intercept": intercept}[n.Name]
-		v.of = []int{k, sum(gx), sum(gy), products(gx, gy), products(gx, gx)}
+		v.How = map[string]algebra.Formula{"regr_slope": algebra.Slope, "regr_intercept": algebra.Intercept}[n.Name]
+		v.Of = []int{k, sum(gx), sum(gy), products(gx, gy), products(gx, gx)}
 	default:
-		v.how = map[string]formula{"corr": correlation, "regr_r2": determination}[n.Name]
-		v.of = []int{k, sum(gx), sum(gy), products(gx, gy), products(gx, gx), products(gy, gy)}
+		v.How = map[string]algebra.Formula{"corr": algebra.Correlation, "regr_r2": algebra.Determination}[n.Name]
+		v.Of = []int{k, sum(gx), sum(gy), products(gx, gy), products(gx, gx), products(gy, gy)}
 	}
 	return v, nil
 }
 
 // both is a AND b, where nil is no condition.
-func both(a, b expr) expr {
+func both(a, b algebra.Expr) algebra.Expr {
 	switch {
 	case a == nil:
 		return b
 	case b == nil:
 		return a
 	default:
-		return binary{op: syntax.And, l: a, r: b, t: catalog.Bool}
+		return algebra.Binary{Op: syntax.And, L: a, R: b, T: catalog.Bool}
 	}
 }
 
 // present is x IS NOT NULL; nil where it always holds.
-func present(x expr) expr {
-	if neverNull(x) {
+func present(x algebra.Expr) algebra.Expr {
+	if sqlprint.NeverNull(x) {
 		return nil
 	}
-	return is{x: x, what: syntax.IsNull, not: true}
+	return algebra.Is{X: x, What: syntax.IsNull, Not: true}
 }
 
 // argument binds argument i of want arguments over the columns of a row.
-func (b *binder) argument(n *syntax.Call, i, want int) (expr, error) {
+func argument(b *algebra.Binder, n *syntax.Call, i, want int) (algebra.Expr, error) {
 	if n.Star || len(n.Args) != want {
-		return nil, b.mismatch(n, n.Name+map[int]string{1: " needs one argument", 2: " needs two arguments"}[want], "")
+		return nil, b.Mismatch(n, n.Name+map[int]string{1: " needs one argument", 2: " needs two arguments"}[want], "")
 	}
-	return b.rowValue(n.Args[i])
+	return rowValue(b, n.Args[i])
 }
 
 // rowValue binds an expression over the columns of a row that an aggregate reads.
-func (b *binder) rowValue(n syntax.Expr) (expr, error) {
-	x, err := b.expression(rowScope{b}, n)
+func rowValue(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
+	x, err := expression(b, rowScope{b}, n)
 	if err != nil {
 		return nil, err
 	}
-	return b.coerce(n, x, catalog.Text)
+	return domain.Coerce(b, n, x, catalog.Text)
 }
 
 // numbers binds an argument that must be a number with bounds, and makes its grid.
-func (b *binder) numbers(n *syntax.Call, i, want int) (expr, *grid, error) {
-	x, err := b.argument(n, i, want)
+func numbers(b *algebra.Binder, n *syntax.Call, i, want int) (algebra.Expr, *algebra.Grid, error) {
+	x, err := argument(b, n, i, want)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !x.typ().IsNumber() {
-		return nil, nil, b.mismatch(n, "there is no function "+n.Name+"("+typeName(x.typ())+")", n.Name+" needs numbers")
+	if !x.Typ().IsNumber() {
+		return nil, nil, b.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(x.Typ())+")", n.Name+" needs numbers")
 	}
-	g, err := b.gridOf(n.Args[i], x)
+	g, err := gridOf(b, n.Args[i], x)
 	return x, g, err
 }
 
 // gridOf is the grid of a bound expression over a row.
-func (b *binder) gridOf(n syntax.Expr, x expr) (*grid, error) {
-	if boundsOf(x) == nil {
-		return nil, b.missingBounds(n, x)
+func gridOf(b *algebra.Binder, n syntax.Expr, x algebra.Expr) (*algebra.Grid, error) {
+	if algebra.BoundsOf(x) == nil {
+		return nil, missingBounds(b, n, x)
 	}
-	return newGrid(x, b.at(n))
+	return newGrid(x, b.At(n))
 }
 
 // missingBounds names a column that has no bounds, and that an aggregate or the expression in it would need.
-func (b *binder) missingBounds(n syntax.Expr, x expr) error {
-	for _, f := range columnsOf(x) {
+func missingBounds(b *algebra.Binder, n syntax.Expr, x algebra.Expr) error {
+	for _, f := range domain.ColumnsOf(x) {
 		if f.Bounds == nil && (f.Type.IsNumber() || f.Type.IsTime()) {
-			return fault.MissingBounds(b.at(n), f.Name)
+			return fault.MissingBounds(b.At(n), f.Name)
 		}
 	}
-	if f := plainField(x); f != nil {
-		return fault.MissingBounds(b.at(n), f.Name)
+	if f := algebra.PlainField(x); f != nil {
+		return fault.MissingBounds(b.At(n), f.Name)
 	}
-	return fault.UnboundedExpression(b.at(n), describe(x))
-}
-
-// neverNull reports whether an expression has a value on every row.
-func neverNull(e expr) bool {
-	f := plainField(e)
-	return f != nil && f.NotNull
+	return fault.UnboundedExpression(b.At(n), sqlprint.Describe(x))
 }
 
 // sumType is the type that PostgreSQL gives to sum(x).
@@ -316,7 +316,7 @@ func sumType(t catalog.Type) catalog.Type {
 
 // meanType is the type that PostgreSQL gives to avg(x).
 func meanType(t catalog.Type) catalog.Type {
-	if isFloat(t) {
+	if scalar.IsFloat(t) {
 		return catalog.Float8
 	}
 	return catalog.Numeric

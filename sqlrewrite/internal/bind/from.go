@@ -1,73 +1,109 @@
-package sqlrewrite
+package bind
 
 import (
+	"fmt"
 	"slices"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate/sqlrewrite/internal/stability"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// from binds FROM of a release block: rows of privacy units.
-func (b *binder) from() error {
-	if len(b.query.From) == 0 {
-		return fault.Unsupported(b.position(b.query.Pos), "a query without FROM", "name one of the dataset's tables in FROM")
+// identityOf finds the field that an expression names, if it is the identity of a unit and that may stand here: not the unit's own id, which is
+// known wherever there is a row.
+func identityOf(b *algebra.Binder, n syntax.Expr) (*algebra.Field, bool) {
+	c, ok := n.(*syntax.Column)
+	if !ok {
+		return nil, false
 	}
-	r, err := b.fromList()
+	f, err := column(b, c)
+	return f, err == nil && f.Identity() && !f.Unit
+}
+
+// identityIn is [identityOf] in a scope.
+func identityIn(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, bool) {
+	f, ok := identityOf(b, n)
+	if !ok {
+		return nil, false
+	}
+	switch s := s.(type) {
+	case rowScope:
+		return algebra.Column{Of: f}, true
+	case *windowRows:
+		return algebra.Column{Of: s.field(f)}, true
+	case *grouping:
+		key := s.keys[f]
+		return algebra.Column{Of: key}, key != nil
+	default:
+		return nil, false
+	}
+}
+
+// from binds FROM of a release block: rows of privacy units.
+func from(b *algebra.Binder) error {
+	if len(b.Query.From) == 0 {
+		return fault.Unsupported(b.Position(b.Query.Pos), "a query without FROM", "name one of the dataset's tables in FROM")
+	}
+	r, err := fromList(b)
 	if err != nil {
 		return err
 	}
-	if err := b.reachOwner(r); err != nil {
+	if err := stability.ReachOwner(b, r); err != nil {
 		return err
 	}
-	first := b.query.From[0]
-	if r.owner() == nil {
-		return b.unsupported(first, "a query over the public table "+fault.Quote(r.table)+" alone", "")
+	first := b.Query.From[0]
+	if r.Owner() == nil {
+		return b.Unsupported(first, "a query over the public table "+fault.Quote(r.Table)+" alone", "")
 	}
-	if t := r.owner().Type; isFloat(t) || familyOf(t) == unknownFamily {
-		return b.unsupported(first, "a table whose privacy unit is not told apart by whole numbers, text, dates or uuids", "")
+	if t := r.Owner().Type; scalar.IsFloat(t) || scalar.FamilyOf(t) == scalar.UnknownFamily {
+		return b.Unsupported(first, "a table whose privacy unit is not told apart by whole numbers, text, dates or uuids", "")
 	}
 	return nil
 }
 
 // fromList binds the items of FROM, which WHERE may join; afterwards names resolve to their fields.
-func (b *binder) fromList() (*relation, error) {
-	where := conjuncts(b.query.Where)
-	all, err := b.relation(b.query.From[0], where)
+func fromList(b *algebra.Binder) (*algebra.Relation, error) {
+	where := algebra.Conjuncts(b.Query.Where)
+	all, err := relation(b, b.Query.From[0], where)
 	if err != nil {
 		return nil, err
 	}
-	for _, item := range b.query.From[1:] {
-		b.bound.source = all // for LATERAL
-		next, err := b.relation(item, where)
+	for _, item := range b.Query.From[1:] {
+		b.Bound.Source = all // for LATERAL
+		next, err := relation(b, item, where)
 		if err != nil {
 			return nil, err
 		}
-		if all, err = b.join(&syntax.Join{Pos: item.At(), Kind: syntax.CrossJoin}, all, next, where); err != nil {
+		if all, err = join(b, &syntax.Join{Pos: item.At(), Kind: syntax.CrossJoin}, all, next, where); err != nil {
 			return nil, err
 		}
 	}
-	b.bound.source = all
-	all.labelFields(b.outer != nil)
+	b.Bound.Source = all
+	all.LabelFields(b.Outer != nil)
 	return all, nil
 }
 
 // relation binds an item of FROM. The conditions of where hold on every row that is used: those of WHERE, where no outer join comes between.
-func (b *binder) relation(r syntax.Relation, where []syntax.Expr) (*relation, error) {
+func relation(b *algebra.Binder, r syntax.Relation, where []syntax.Expr) (*algebra.Relation, error) {
 	switch r := r.(type) {
 	case *syntax.Table:
-		return b.table(r)
+		return table(b, r)
 	case *syntax.Subquery:
 		if r.Query == nil {
-			return nil, b.unsupported(r, "this item of FROM", "")
+			return nil, b.Unsupported(r, "this item of FROM", "")
 		}
-		in := subqueryIn{query: r.Query, at: r.Pos, alias: r.Alias, columns: r.Columns, ctes: b.ctes}
+		in := subqueryIn{query: r.Query, at: r.Pos, alias: r.Alias, columns: r.Columns, ctes: b.CTEs}
 		if r.Lateral {
-			in.beside = b.bound.source
+			in.beside = b.Bound.Source
 		}
-		return b.subquery(in)
+		return subquery(b, in)
 	case *syntax.Join:
 		if s, ok := r.Right.(*syntax.Subquery); ok && s.Lateral && (r.Kind == syntax.RightJoin || r.Kind == syntax.FullJoin) {
-			return nil, b.unsupported(s, "LATERAL on the side of a join that can stand alone", "write CROSS JOIN LATERAL or LEFT JOIN LATERAL ... ON true")
+			return nil, b.Unsupported(s, "LATERAL on the side of a join that can stand alone", "write CROSS JOIN LATERAL or LEFT JOIN LATERAL ... ON true")
 		}
 		leftWhere, rightWhere := where, where
 		if r.Kind == syntax.RightJoin || r.Kind == syntax.FullJoin {
@@ -80,21 +116,21 @@ func (b *binder) relation(r syntax.Relation, where []syntax.Expr) (*relation, er
 			rightWhere = nil // which columns are the left side's is not known yet
 		}
 		rightWhere = notNaming(r.Using, rightWhere) // there the name is the left side's column, which may equal the right one's only roughly
-		left, err := b.relation(r.Left, leftWhere)
+		left, err := relation(b, r.Left, leftWhere)
 		if err != nil {
 			return nil, err
 		}
-		if left.lateral { // what stands beside it would be beside each row of a third relation too
-			return nil, b.unsupported(r.Left, "LATERAL as the left side of a join", "write it as the right side: CROSS JOIN LATERAL (SELECT expressions)")
+		if left.Lateral { // what stands beside it would be beside each row of a third relation too
+			return nil, b.Unsupported(r.Left, "LATERAL as the left side of a join", "write it as the right side: CROSS JOIN LATERAL (SELECT expressions)")
 		}
-		b.bound.source = left // for LATERAL
-		right, err := b.relation(r.Right, rightWhere)
+		b.Bound.Source = left // for LATERAL
+		right, err := relation(b, r.Right, rightWhere)
 		if err != nil {
 			return nil, err
 		}
-		return b.join(r, left, right, where)
+		return join(b, r, left, right, where)
 	default:
-		return nil, b.unsupported(r, "this item of FROM", "")
+		return nil, b.Unsupported(r, "this item of FROM", "")
 	}
 }
 
@@ -111,130 +147,92 @@ func notNaming(columns []string, conditions []syntax.Expr) []syntax.Expr {
 }
 
 // table binds a name in FROM: of a query of WITH, else of a table of the snapshot.
-func (b *binder) table(n *syntax.Table) (*relation, error) {
+func table(b *algebra.Binder, n *syntax.Table) (*algebra.Relation, error) {
 	alias := n.Alias
 	if alias == "" {
 		alias = n.Name
 	}
-	if e := b.ctes.find(n); e != nil {
-		return b.subquery(subqueryIn{query: e.cte.Query, at: n.Pos, alias: alias, columns: e.cte.Columns, ctes: e.outer})
+	if e := b.CTEs.Find(n); e != nil {
+		return subquery(b, subqueryIn{query: e.CTE.Query, at: n.Pos, alias: alias, columns: e.CTE.Columns, ctes: e.Outer})
 	}
-	t, ok := b.snapshot.Table(n.Schema, n.Name)
+	t, ok := b.Snapshot.Table(n.Schema, n.Name)
 	switch {
 	case ok:
-		return b.scanOf(t, alias)
+		return b.ScanOf(t, alias)
 	case n.Schema != "":
-		return nil, fault.UnknownTable(b.at(n), n.Schema+"."+n.Name, nil)
+		return nil, fault.UnknownTable(b.At(n), n.Schema+"."+n.Name, nil)
 	default:
-		return nil, fault.UnknownTable(b.at(n), n.Name, b.tableNames())
+		return nil, fault.UnknownTable(b.At(n), n.Name, tableNames(b))
 	}
 }
 
-func (b *binder) tableNames() []string {
+func tableNames(b *algebra.Binder) []string {
 	var names []string
-	for _, c := range b.ctes.list() {
+	for _, c := range b.CTEs.List() {
 		names = append(names, c.Name)
 	}
-	for _, t := range b.snapshot.Tables {
+	for _, t := range b.Snapshot.Tables {
 		names = append(names, t.Name)
 	}
 	return names
 }
 
-// conjuncts splits a condition at its outermost ANDs.
-func conjuncts(e syntax.Expr) []syntax.Expr {
-	if e == nil {
-		return nil
-	}
-	if and, ok := e.(*syntax.Binary); ok && and.Op == syntax.And {
-		return append(conjuncts(and.L), conjuncts(and.R)...)
-	}
-	return []syntax.Expr{e}
-}
-
-// labelFields gives the fields whose names are ambiguous, or all of them, a text that is not.
-func (r *relation) labelFields(all bool) {
-	count := map[string]int{}
-	for _, p := range r.parts {
-		for _, f := range p.fields {
-			count[f.Name]++
-		}
-	}
-	for _, p := range r.parts {
-		for _, f := range p.fields {
-			if all || count[f.Name] > 1 {
-				f.label = p.alias + "." + f.Name
-			}
-		}
-	}
-}
-
 // column finds a field that analysts may name, here or in the queries around. Hidden columns and columns that do not exist give the same
 // refusal. The unit's id is found too: callers decide where it may stand.
-func (b *binder) column(n *syntax.Column) (*field, error) {
-	for at := b; at != nil; at = at.outer {
-		f, found, err := b.columnOf(at.bound.source, n)
+func column(b *algebra.Binder, n *syntax.Column) (*algebra.Field, error) {
+	for at := b; at != nil; at = at.Outer {
+		f, found, err := columnOf(b, at.Bound.Source, n)
 		if found || err != nil {
 			return f, err
 		}
 	}
-	return nil, b.unknownColumn(n)
+	return nil, unknownColumn(b, n)
 }
 
 // columnOf finds a field in one relation.
-func (b *binder) columnOf(r *relation, n *syntax.Column) (f *field, found bool, err error) {
+func columnOf(b *algebra.Binder, r *algebra.Relation, n *syntax.Column) (f *algebra.Field, found bool, err error) {
 	if r == nil {
 		return nil, false, nil
 	}
 	if n.Qualifier != "" {
-		for _, p := range r.parts {
-			if p.alias == n.Qualifier {
-				if f, visible := p.field(n.Name); visible {
+		for _, p := range r.Parts {
+			if p.Alias == n.Qualifier {
+				if f, visible := p.Field(n.Name); visible {
 					return f, true, nil
 				}
-				return nil, false, b.unknownColumn(n)
+				return nil, false, unknownColumn(b, n)
 			}
 		}
 		return nil, false, nil
 	}
 	var relations []string
-	for _, candidate := range r.fields {
-		if candidate.Name != n.Name || !candidate.Exposed && !candidate.unit {
+	for _, candidate := range r.Fields {
+		if candidate.Name != n.Name || !candidate.Exposed && !candidate.Unit {
 			continue
 		}
 		f, found = candidate, true
-		relations = append(relations, r.partOf(f))
+		relations = append(relations, r.PartOf(f))
 	}
 	if len(relations) > 1 {
-		return nil, false, fault.AmbiguousColumn(b.at(n), n.Name, relations)
+		return nil, false, fault.AmbiguousColumn(b.At(n), n.Name, relations)
 	}
 	return f, found, nil
 }
 
-// partOf is the name of the part that a field belongs to.
-func (r *relation) partOf(f *field) string {
-	for _, p := range r.parts {
-		if slices.Contains(p.fields, f) {
-			return p.alias
-		}
-	}
-	return ""
-}
-
-func (b *binder) unknownColumn(n *syntax.Column) error {
+func unknownColumn(b *algebra.Binder, n *syntax.Column) error {
 	var known, aliases []string
 	qualified := false
-	for at := b; at != nil; at = at.outer {
-		if at.bound.source == nil {
+	for at := b; at != nil; at = at.Outer {
+		if at.Bound.Source == nil {
 			continue
 		}
-		for _, p := range at.bound.source.parts {
-			aliases = append(aliases, p.alias)
-			qualified = qualified || p.alias == n.Qualifier
-			if n.Qualifier != "" && p.alias != n.Qualifier {
+		for _, p := range at.Bound.Source.Parts {
+			aliases = append(aliases, p.Alias)
+			qualified = qualified || p.Alias == n.Qualifier
+			if n.Qualifier != "" && p.Alias != n.Qualifier {
 				continue
 			}
-			for _, f := range p.fields {
+			for _, f := range p.Fields {
 				if f.Exposed {
 					known = append(known, f.Name)
 				}
@@ -243,20 +241,29 @@ func (b *binder) unknownColumn(n *syntax.Column) error {
 	}
 	switch {
 	case n.Qualifier != "" && !qualified:
-		return fault.UnknownTable(b.at(n), n.Qualifier, aliases)
-	case slices.Contains(systemColumns, n.Name):
-		return b.unsupported(n, "system column "+fault.Quote(n.Name), "")
+		return fault.UnknownTable(b.At(n), n.Qualifier, aliases)
+	case slices.Contains(scalar.SystemColumns, n.Name):
+		return b.Unsupported(n, "system column "+fault.Quote(n.Name), "")
 	default:
-		return fault.UnknownColumn(b.at(n), n.Name, known)
+		return fault.UnknownColumn(b.At(n), n.Name, known)
 	}
 }
 
 // visible finds a column of the relation that exists for analysts. The unit's id does, even when it is not exposed.
-func (b *binder) visible(name string) (*field, bool) {
-	for _, f := range b.bound.source.fields {
-		if f.Name == name && (f.Exposed || f.unit) {
+func visible(b *algebra.Binder, name string) (*algebra.Field, bool) {
+	for _, f := range b.Bound.Source.Fields {
+		if f.Name == name && (f.Exposed || f.Unit) {
 			return f, true
 		}
 	}
 	return nil, false
+}
+
+// Origin names an expression of a row with the table that it comes from, as far as there is one.
+func Origin(r *algebra.Relation, e algebra.Expr) string {
+	table := r.Table
+	if f := algebra.PlainField(e); f != nil && f.Table != "" {
+		table = f.Table
+	}
+	return fmt.Sprintf("%s.%s", table, sqlprint.Describe(e))
 }

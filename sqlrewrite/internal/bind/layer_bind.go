@@ -1,4 +1,4 @@
-package sqlrewrite
+package bind
 
 import (
 	"fmt"
@@ -6,34 +6,38 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // layerBinder resolves one SELECT of a layer.
 type layerBinder struct {
-	*binder
-	open   *opened
-	env    *environment // the CTEs that it can name
-	parent *layerBinder // the query around it, whose columns an expression inside may name; nil for none
+	*algebra.Binder
+	open   *algebra.Opened
+	env    *algebra.Environment // the CTEs that it can name
+	parent *layerBinder         // the query around it, whose columns an expression inside may name; nil for none
 	names  []layerName
-	layer  *layer
+	layer  *algebra.Layer
 	keyed  []string // the printed keys, once GROUP BY is bound
 }
 
-// query binds a query whose rows are public or released.
-func (o *opened) query(q *syntax.Query, env *environment, parent *layerBinder) (*layer, error) {
-	switch kind := o.kindOf(q, env); {
-	case kind == ownedRows:
-		return nil, fault.Unsupported(position(o.text, q.Pos), "a query over private rows, without an aggregate, in this place",
+// LayerOf binds a query whose rows are public or released.
+func LayerOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *layerBinder) (*algebra.Layer, error) {
+	switch kind := KindOf(o, q, env); {
+	case kind == algebra.OwnedRows:
+		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "a query over private rows, without an aggregate, in this place",
 			"aggregate them: only released values can stand here")
-	case kind == releasedRows && o.isBlock(q, env):
+	case kind == algebra.ReleasedRows && isBlock(o, q, env):
 		if reshaped(q) {
-			return o.reshape(q, env, parent)
+			return reshape(o, q, env, parent)
 		}
-		return o.release(q, env)
+		return releaseBlock(o, q, env)
 	}
-	lb := &layerBinder{binder: &binder{text: o.text, snapshot: o.snapshot, query: q, bound: &boundQuery{}}, open: o,
-		env: env.with(q.With), parent: parent, layer: &layer{}}
+	lb := &layerBinder{Binder: &algebra.Binder{Text: o.Text, Snapshot: o.Snapshot, Query: q, Bound: &algebra.BoundQuery{}}, open: o,
+		env: env.With(q.With), parent: parent, layer: &algebra.Layer{}}
 	if q.Set != nil {
 		return lb.set()
 	}
@@ -42,27 +46,27 @@ func (o *opened) query(q *syntax.Query, env *environment, parent *layerBinder) (
 			return nil, err
 		}
 	}
-	return lb.layer, o.substituted(lb.layer, lb.position(q.Pos))
+	return lb.layer, substituted(o, lb.layer, lb.Position(q.Pos))
 }
 
-// release binds the one query that reads private rows.
-func (o *opened) release(q *syntax.Query, env *environment) (*layer, error) {
-	if o.block != nil && o.blockOf != q {
-		return nil, fault.Unsupported(position(o.text, q.Pos), "a second query over private rows in one statement",
+// releaseBlock binds the one query that reads private rows.
+func releaseBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*algebra.Layer, error) {
+	if o.Block != nil && o.BlockOf != q {
+		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "a second query over private rows in one statement",
 			"ask them one after the other, or name one in WITH and use it twice")
 	}
-	if o.block == nil {
+	if o.Block == nil {
 		inner := *q
-		inner.With = append(env.list(), q.With...)
-		block, err := bindBlock(o.text, &inner, o.snapshot)
+		inner.With = append(env.List(), q.With...)
+		block, err := BindBlock(o.Text, &inner, o.Snapshot)
 		if err != nil {
 			return nil, err
 		}
-		o.block, o.blockOf = block, q
+		o.Block, o.BlockOf = block, q
 	}
-	l := &layer{block: true, outputs: o.block.outputs, ordinal: true}
-	for _, out := range l.outputs {
-		l.origins, l.sizes = append(l.origins, out.expr), append(l.sizes, o.sizeOf(out.expr))
+	l := &algebra.Layer{Block: true, Outputs: o.Block.Outputs, Ordinal: true}
+	for _, out := range l.Outputs {
+		l.Origins, l.Sizes = append(l.Origins, out.Expr), append(l.Sizes, sizeOf(o, out.Expr))
 	}
 	return l, nil
 }
@@ -83,7 +87,7 @@ func reshaped(q *syntax.Query) bool {
 }
 
 // reshape binds SELECT DISTINCT over a release as SELECT DISTINCT * FROM (the release).
-func (o *opened) reshape(q *syntax.Query, env *environment, parent *layerBinder) (*layer, error) {
+func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *layerBinder) (*algebra.Layer, error) {
 	inner := *q
 	inner.Distinct, inner.DistinctOn, inner.OrderBy, inner.Limit, inner.Offset = false, nil, nil, nil, nil
 	outer := &syntax.Query{Pos: q.Pos, Distinct: q.Distinct, DistinctOn: q.DistinctOn, OrderBy: q.OrderBy, Limit: q.Limit, Offset: q.Offset,
@@ -96,10 +100,10 @@ func (o *opened) reshape(q *syntax.Query, env *environment, parent *layerBinder)
 		switch n.(type) {
 		case *syntax.Column, *syntax.Literal:
 		default:
-			return nil, fault.Unsupported(position(o.text, n.At()), "an expression that DISTINCT is ordered by", "name an output or its position")
+			return nil, fault.Unsupported(scalar.Position(o.Text, n.At()), "an expression that DISTINCT is ordered by", "name an output or its position")
 		}
 	}
-	return o.query(outer, env, parent)
+	return LayerOf(o, outer, env, parent)
 }
 
 // layerScope is what names mean inside a layer.
@@ -108,9 +112,9 @@ type layerScope struct {
 	aggregates bool // where they may stand: the select list, HAVING, ORDER BY
 }
 
-func (layerScope) computes() bool { return true }
+func (layerScope) Computes() bool { return true }
 
-func (s layerScope) column(n *syntax.Column) (expr, error) {
+func (s layerScope) Column(n *syntax.Column) (algebra.Expr, error) {
 	e, err := s.lookup(s.names, n)
 	for outer := s.parent; err != nil && outer != nil; outer = outer.parent {
 		if found, other := outer.lookup(outer.names, n); other == nil {
@@ -120,147 +124,147 @@ func (s layerScope) column(n *syntax.Column) (expr, error) {
 	return e, err
 }
 
-func (s layerScope) call(n *syntax.Call) (expr, error) {
+func (s layerScope) Call(n *syntax.Call) (algebra.Expr, error) {
 	if n.Over != nil {
-		return s.windowFunction(s, s.query.Windows, n)
+		return windowFunction(s.Binder, s, s.Query.Windows, n)
 	}
-	if _, exact := exactAggregates[n.Name]; exact && (n.Schema == "" || n.Schema == "pg_catalog") {
+	if _, exact := domain.ExactAggregates[n.Name]; exact && (n.Schema == "" || n.Schema == "pg_catalog") {
 		if !s.aggregates {
-			return nil, s.unsupported(n, "an aggregate in this place", "use HAVING, or compute it in a subquery")
+			return nil, s.Unsupported(n, "an aggregate in this place", "use HAVING, or compute it in a subquery")
 		}
-		return s.exactAggregate(layerScope{layerBinder: s.layerBinder}, n)
+		return exactAggregate(s.Binder, layerScope{layerBinder: s.layerBinder}, n)
 	}
-	f, err := s.function(n)
+	f, err := domain.Function(s.Binder, n)
 	if err != nil {
 		return nil, err
 	}
-	if f.kind == refusedAggregate {
-		return nil, s.unsupported(n, "aggregate "+n.Name, f.hint)
+	if f.Kind == domain.RefusedAggregate {
+		return nil, s.Unsupported(n, "aggregate "+n.Name, f.Hint)
 	}
-	return s.postCall(s, n)
+	return postCall(s.Binder, s, n)
 }
 
 // subquery binds a query inside an expression. It may name columns of the queries around it.
-func (s layerScope) subquery(n syntax.Expr) (expr, error) {
+func (s layerScope) subquery(n syntax.Expr) (algebra.Expr, error) {
 	switch n := n.(type) {
 	case *syntax.Scalar:
 		l, err := s.inside(n, n.Query)
 		if err != nil {
 			return nil, err
 		}
-		if len(l.outputs) != 1 {
-			return nil, s.unsupported(n, "a query of several columns as a value", "select one column")
+		if len(l.Outputs) != 1 {
+			return nil, s.Unsupported(n, "a query of several columns as a value", "select one column")
 		}
-		return layerSub{kind: scalarSub, layer: l, t: outputType(l.outputs[0].expr.typ())}, nil
+		return algebra.LayerSub{Kind: algebra.ScalarSub, Layer: l, T: algebra.OutputType(l.Outputs[0].Expr.Typ())}, nil
 	case *syntax.Exists:
 		l, err := s.inside(n, n.Query)
-		return layerSub{kind: existsSub, layer: l, t: catalog.Bool}, err
+		return algebra.LayerSub{Kind: algebra.ExistsSub, Layer: l, T: catalog.Bool}, err
 	case *syntax.InQuery:
 		l, err := s.inside(n, n.Query)
 		if err != nil {
 			return nil, err
 		}
-		sub := layerSub{kind: inSub, layer: l, t: catalog.Bool}
-		if len(l.outputs) != len(n.X) {
-			return nil, s.unsupported(n, "IN with another number of columns than its query has", "")
+		sub := algebra.LayerSub{Kind: algebra.InSub, Layer: l, T: catalog.Bool}
+		if len(l.Outputs) != len(n.X) {
+			return nil, s.Unsupported(n, "IN with another number of columns than its query has", "")
 		}
 		for i, x := range n.X {
-			e, err := s.expression(s, x)
+			e, err := expression(s.Binder, s, x)
 			if err != nil {
 				return nil, err
 			}
-			out := column{of: &field{Column: &catalog.Column{Type: outputType(l.outputs[i].expr.typ()), TypMod: -1}}}
-			if e, _, err = s.unify(n, syntax.Eq, x, x, e, out); err != nil {
+			out := algebra.Column{Of: &algebra.Field{Column: &catalog.Column{Type: algebra.OutputType(l.Outputs[i].Expr.Typ()), TypMod: -1}}}
+			if e, _, err = unify(s.Binder, n, syntax.Eq, x, x, e, out); err != nil {
 				return nil, err
 			}
-			sub.x = append(sub.x, e)
+			sub.X = append(sub.X, e)
 		}
 		return sub, nil
 	default:
-		return nil, s.unsupported(n, "this expression", "")
+		return nil, s.Unsupported(n, "this expression", "")
 	}
 }
 
-func (s layerScope) inside(at syntax.Expr, q *syntax.Query) (*layer, error) {
-	if s.open.kindOf(q, s.env) == ownedRows {
-		return nil, fault.Unsupported(s.at(at), "a query over private rows inside an expression",
+func (s layerScope) inside(at syntax.Expr, q *syntax.Query) (*algebra.Layer, error) {
+	if KindOf(s.open, q, s.env) == algebra.OwnedRows {
+		return nil, fault.Unsupported(s.At(at), "a query over private rows inside an expression",
 			"ask for its result first and write that as a constant")
 	}
-	return s.open.query(q, s.env, s.layerBinder)
+	return LayerOf(s.open, q, s.env, s.layerBinder)
 }
 
 func (lb *layerBinder) filter() (err error) {
-	if lb.query.Where == nil {
+	if lb.Query.Where == nil {
 		return nil
 	}
 	s := layerScope{layerBinder: lb}
-	if lb.layer.where, err = lb.condition(s, lb.query.Where); err != nil {
+	if lb.layer.Where, err = condition(lb.Binder, s, lb.Query.Where); err != nil {
 		return err
 	}
-	return lb.refuseWindow(lb.query.Where, lb.layer.where, "WHERE")
+	return refuseWindow(lb.Binder, lb.Query.Where, lb.layer.Where, "WHERE")
 }
 
 // group binds GROUP BY. As in PostgreSQL, a name is first a column and then an alias.
 func (lb *layerBinder) group() error {
-	for _, n := range lb.query.GroupBy {
+	for _, n := range lb.Query.GroupBy {
 		target := n
 		if c, ok := n.(*syntax.Column); ok && c.Qualifier == "" {
 			if _, err := lb.lookup(lb.names, c); fault.CodeOf(err) == fault.CodeUnknownColumn {
-				target = aliased(lb.query, n)
+				target = aliased(lb.Query, n)
 			}
 		} else if l, ok := n.(*syntax.Literal); ok {
-			item, err := lb.ordinal(l, "GROUP BY")
+			item, err := ordinal(lb.Binder, l, "GROUP BY")
 			if err != nil {
 				return err
 			}
 			target = item.Expr
 		}
-		e, err := lb.expression(layerScope{layerBinder: lb}, target)
+		e, err := expression(lb.Binder, layerScope{layerBinder: lb}, target)
 		if err != nil {
 			return err
 		}
-		if e, err = lb.coerce(target, e, catalog.Text); err != nil {
+		if e, err = domain.Coerce(lb.Binder, target, e, catalog.Text); err != nil {
 			return err
 		}
-		if err := lb.refuseWindow(n, e, "GROUP BY"); err != nil {
+		if err := refuseWindow(lb.Binder, n, e, "GROUP BY"); err != nil {
 			return err
 		}
-		lb.layer.keys = append(lb.layer.keys, e)
-		lb.keyed = append(lb.keyed, identityOf(e))
+		lb.layer.Keys = append(lb.layer.Keys, e)
+		lb.keyed = append(lb.keyed, sqlprint.IdentityOf(e))
 	}
-	lb.layer.grouped = len(lb.query.GroupBy) > 0 || lb.query.Having != nil
+	lb.layer.Grouped = len(lb.Query.GroupBy) > 0 || lb.Query.Having != nil
 	return nil
 }
 
 // outputs binds the select list; * stands for the columns of FROM.
 func (lb *layerBinder) outputs() error {
 	l := lb.layer
-	for _, item := range lb.query.Items {
+	for _, item := range lb.Query.Items {
 		if star, ok := item.Expr.(*syntax.Star); ok {
 			if err := lb.star(star); err != nil {
 				return err
 			}
 			continue
 		}
-		if len(l.outputs) > maxOutputs {
-			return tooManyOutputs(lb.at(item.Expr))
+		if len(l.Outputs) > maxOutputs {
+			return tooManyOutputs(lb.At(item.Expr))
 		}
-		e, err := lb.expression(layerScope{lb, true}, item.Expr)
+		e, err := expression(lb.Binder, layerScope{lb, true}, item.Expr)
 		if err != nil {
 			return err
 		}
-		if e, err = lb.coerce(item.Expr, e, catalog.Text); err != nil {
+		if e, err = domain.Coerce(lb.Binder, item.Expr, e, catalog.Text); err != nil {
 			return err
 		}
 		name := item.Alias
 		if name == "" {
 			name = outputName(item.Expr)
 		}
-		l.outputs = append(l.outputs, output{name: name, expr: e})
-		l.grouped = l.grouped || holdsAggregate(e)
+		l.Outputs = append(l.Outputs, algebra.Output{Name: name, Expr: e})
+		l.Grouped = l.Grouped || holdsAggregate(e)
 	}
-	for _, item := range lb.query.OrderBy {
-		l.grouped = l.grouped || callsAggregate(item.Expr)
+	for _, item := range lb.Query.OrderBy {
+		l.Grouped = l.Grouped || callsAggregate(item.Expr)
 	}
 	return nil
 }
@@ -273,48 +277,48 @@ func tooManyOutputs(at fault.Position) error {
 }
 
 func (lb *layerBinder) star(n *syntax.Star) error {
-	before := len(lb.layer.outputs)
+	before := len(lb.layer.Outputs)
 	for _, name := range lb.names {
 		if n.Qualifier == "" && !name.merged || n.Qualifier != "" && name.relation == n.Qualifier {
-			lb.layer.outputs = append(lb.layer.outputs, output{name: name.name, expr: name.e})
+			lb.layer.Outputs = append(lb.layer.Outputs, algebra.Output{Name: name.name, Expr: name.e})
 		}
 	}
-	if len(lb.layer.outputs) > maxOutputs {
-		return tooManyOutputs(lb.at(n))
+	if len(lb.layer.Outputs) > maxOutputs {
+		return tooManyOutputs(lb.At(n))
 	}
-	if len(lb.layer.outputs) == before {
-		return fault.UnknownTable(lb.at(n), n.Qualifier, relationsOf(lb.names))
+	if len(lb.layer.Outputs) == before {
+		return fault.UnknownTable(lb.At(n), n.Qualifier, relationsOf(lb.names))
 	}
 	return nil
 }
 
 func (lb *layerBinder) groupFilter() (err error) {
-	if lb.query.Having == nil {
+	if lb.Query.Having == nil {
 		return nil
 	}
-	if lb.layer.having, err = lb.condition(layerScope{lb, true}, lb.query.Having); err != nil {
+	if lb.layer.Having, err = condition(lb.Binder, layerScope{lb, true}, lb.Query.Having); err != nil {
 		return err
 	}
-	return lb.refuseWindow(lb.query.Having, lb.layer.having, "HAVING")
+	return refuseWindow(lb.Binder, lb.Query.Having, lb.layer.Having, "HAVING")
 }
 
 // covered checks that what comes after GROUP BY is made of keys and aggregates, as PostgreSQL would after the charge.
 func (lb *layerBinder) covered() error {
 	l := lb.layer
-	if !l.grouped {
+	if !l.Grouped {
 		return nil
 	}
-	l.ordinal = false
-	if q := lb.open.block; q != nil && q.private() && readsBlock(l.from) {
-		return fault.Unsupported(lb.position(lb.query.Pos), "an aggregate over groups of which some are left out",
+	l.Ordinal = false
+	if q := lb.open.Block; q != nil && q.Private() && readsBlock(l.From) {
+		return fault.Unsupported(lb.Position(lb.Query.Pos), "an aggregate over groups of which some are left out",
 			"groups of few people do not appear, so that it would not be one over all groups; group by public keys inside, or by the privacy unit")
 	}
-	var all []expr
-	for _, out := range l.outputs {
-		all = append(all, out.expr)
+	var all []algebra.Expr
+	for _, out := range l.Outputs {
+		all = append(all, out.Expr)
 	}
-	if l.having != nil {
-		all = append(all, l.having)
+	if l.Having != nil {
+		all = append(all, l.Having)
 	}
 	for _, e := range all {
 		if err := lb.coveredExpr(e); err != nil {
@@ -324,22 +328,22 @@ func (lb *layerBinder) covered() error {
 	return nil
 }
 
-func (lb *layerBinder) coveredExpr(e expr) error {
-	if slices.Contains(lb.keyed, identityOf(e)) {
+func (lb *layerBinder) coveredExpr(e algebra.Expr) error {
+	if slices.Contains(lb.keyed, sqlprint.IdentityOf(e)) {
 		return nil
 	}
 	switch e := e.(type) {
-	case aggregateCall:
+	case algebra.AggregateCall:
 		return nil
-	case column:
+	case algebra.Column:
 		if slices.ContainsFunc(lb.names, func(n layerName) bool { return n.e == e }) {
-			return fault.Unsupported(lb.position(lb.query.Pos), "column "+fault.Quote(e.of.Name)+", which is neither a group key nor inside an aggregate,",
+			return fault.Unsupported(lb.Position(lb.Query.Pos), "column "+fault.Quote(e.Of.Name)+", which is neither a group key nor inside an aggregate,",
 				"add it to GROUP BY")
 		}
 		return nil
 	}
-	for _, child := range children(e) {
-		if w, ok := e.(windowCall); ok {
+	for _, child := range algebra.Children(e) {
+		if w, ok := e.(algebra.WindowCall); ok {
 			if err := lb.coveredWindow(w); err != nil {
 				return err
 			}
@@ -353,8 +357,8 @@ func (lb *layerBinder) coveredExpr(e expr) error {
 }
 
 // coveredWindow looks into a window: its function is no aggregate of the group, its arguments are.
-func (lb *layerBinder) coveredWindow(w windowCall) error {
-	for _, child := range w.children() {
+func (lb *layerBinder) coveredWindow(w algebra.WindowCall) error {
+	for _, child := range w.Children() {
 		if err := lb.coveredExpr(child); err != nil {
 			return err
 		}
@@ -365,48 +369,37 @@ func (lb *layerBinder) coveredWindow(w windowCall) error {
 // unique binds DISTINCT and DISTINCT ON.
 func (lb *layerBinder) unique() error {
 	l := lb.layer
-	if l.distinct = lb.query.Distinct; l.distinct {
-		l.ordinal = false
-		l.wrap()
+	if l.Distinct = lb.Query.Distinct; l.Distinct {
+		l.Ordinal = false
+		l.Wrap()
 	}
-	for _, n := range lb.query.DistinctOn {
+	for _, n := range lb.Query.DistinctOn {
 		e, err := lb.sortExpr(n, "DISTINCT ON")
 		if err != nil {
 			return err
 		}
-		l.on = append(l.on, e)
+		l.On = append(l.On, e)
 	}
 	return nil
-}
-
-// wrap gives the outputs names by which ORDER BY can order the result as a whole.
-func (l *layer) wrap() {
-	for i, out := range l.outputs {
-		t := outputType(out.expr.typ())
-		if rawEnum(l, i) {
-			t = catalog.Enum
-		}
-		l.wrapped = append(l.wrapped, &field{Column: &catalog.Column{Name: out.name, Type: t, TypMod: -1}, relation: "d", printed: outputColumn(i)})
-	}
 }
 
 // order binds ORDER BY: over the rows of FROM, but over the outputs alone after DISTINCT.
 func (lb *layerBinder) order() error {
 	l := lb.layer
 	var shown []string
-	for _, out := range l.outputs {
-		shown = append(shown, identityOf(out.expr))
+	for _, out := range l.Outputs {
+		shown = append(shown, sqlprint.IdentityOf(out.Expr))
 	}
 	var err error
-	l.orderBy, err = lb.orderings(lb.query.OrderBy, func(n syntax.Expr) (expr, error) {
+	l.OrderBy, err = orderings(lb.Binder, lb.Query.OrderBy, func(n syntax.Expr) (algebra.Expr, error) {
 		e, err := lb.sortExpr(n, "ORDER BY")
-		if err != nil || !l.distinct {
+		if err != nil || !l.Distinct {
 			return e, err
 		}
-		if i := slices.Index(shown, identityOf(e)); i >= 0 {
-			return column{of: l.wrapped[i]}, nil
+		if i := slices.Index(shown, sqlprint.IdentityOf(e)); i >= 0 {
+			return algebra.Column{Of: l.Wrapped[i]}, nil
 		}
-		return nil, lb.unsupported(n, "ORDER BY of something that SELECT DISTINCT does not show", "add it to the select list")
+		return nil, lb.Unsupported(n, "ORDER BY of something that SELECT DISTINCT does not show", "add it to the select list")
 	})
 	if err != nil {
 		return err
@@ -418,105 +411,105 @@ func (lb *layerBinder) order() error {
 func (lb *layerBinder) orderOn() error {
 	l := lb.layer
 	var left []string
-	for _, e := range l.on {
-		if id := identityOf(e); !slices.Contains(left, id) {
+	for _, e := range l.On {
+		if id := sqlprint.IdentityOf(e); !slices.Contains(left, id) {
 			left = append(left, id)
 		}
 	}
-	for _, o := range l.orderBy {
+	for _, o := range l.OrderBy {
 		if len(left) == 0 {
 			return nil
 		}
-		i := slices.Index(left, identityOf(o.expr))
+		i := slices.Index(left, sqlprint.IdentityOf(o.Expr))
 		if i < 0 {
-			return fault.Unsupported(lb.position(lb.query.Pos), "DISTINCT ON whose expressions are not the first of ORDER BY", "begin ORDER BY with them")
+			return fault.Unsupported(lb.Position(lb.Query.Pos), "DISTINCT ON whose expressions are not the first of ORDER BY", "begin ORDER BY with them")
 		}
 		left = slices.Delete(left, i, i+1)
 	}
-	for _, e := range l.on {
-		if i := slices.Index(left, identityOf(e)); i >= 0 {
-			l.orderBy, left = append(l.orderBy, ordering{expr: e}), slices.Delete(left, i, i+1)
+	for _, e := range l.On {
+		if i := slices.Index(left, sqlprint.IdentityOf(e)); i >= 0 {
+			l.OrderBy, left = append(l.OrderBy, algebra.Ordering{Expr: e}), slices.Delete(left, i, i+1)
 		}
 	}
 	return nil
 }
 
 // sortExpr binds an item of ORDER BY or DISTINCT ON: a position, the name of an output, or an expression.
-func (lb *layerBinder) sortExpr(n syntax.Expr, clause string) (expr, error) {
+func (lb *layerBinder) sortExpr(n syntax.Expr, clause string) (algebra.Expr, error) {
 	switch n := n.(type) {
 	case *syntax.Literal:
 		return lb.outputAt(n, clause)
 	case *syntax.Column:
-		for _, out := range lb.layer.outputs {
-			if n.Qualifier == "" && out.name == n.Name {
-				return out.expr, nil
+		for _, out := range lb.layer.Outputs {
+			if n.Qualifier == "" && out.Name == n.Name {
+				return out.Expr, nil
 			}
 		}
 	}
-	e, err := lb.expression(layerScope{lb, true}, n)
-	if err == nil && lb.layer.grouped {
+	e, err := expression(lb.Binder, layerScope{lb, true}, n)
+	if err == nil && lb.layer.Grouped {
 		err = lb.coveredExpr(e)
 	}
 	return e, err
 }
 
 // outputAt is the output at a position that counts from 1, * expanded.
-func (lb *layerBinder) outputAt(n *syntax.Literal, clause string) (expr, error) {
-	stars := *lb.query
-	stars.Items = make([]syntax.Item, len(lb.layer.outputs))
-	counted := *lb.binder
-	counted.query = &stars
-	if _, err := counted.ordinal(n, clause); err != nil {
+func (lb *layerBinder) outputAt(n *syntax.Literal, clause string) (algebra.Expr, error) {
+	stars := *lb.Query
+	stars.Items = make([]syntax.Item, len(lb.layer.Outputs))
+	counted := *lb.Binder
+	counted.Query = &stars
+	if _, err := ordinal(&counted, n, clause); err != nil {
 		return nil, err
 	}
-	i, _ := parseNumber(n.Text)
-	return lb.layer.outputs[i.Num().Int64()-1].expr, nil
+	i, _ := scalar.ParseNumber(n.Text)
+	return lb.layer.Outputs[i.Num().Int64()-1].Expr, nil
 }
 
 // cut binds LIMIT and OFFSET.
 func (lb *layerBinder) cut() error {
-	limit, err := lb.rowCount(lb.query.Limit, "LIMIT")
+	limit, err := rowCount(lb.Binder, lb.Query.Limit, "LIMIT")
 	if err != nil {
 		return err
 	}
-	lb.layer.limit = limit
-	offset, err := lb.rowCount(lb.query.Offset, "OFFSET")
+	lb.layer.Limit = limit
+	offset, err := rowCount(lb.Binder, lb.Query.Offset, "OFFSET")
 	if offset != nil {
-		lb.layer.offset = *offset
+		lb.layer.Offset = *offset
 	}
 	return err
 }
 
 // set binds a set operation. Both sides get the type of the result, column by column.
-func (lb *layerBinder) set() (*layer, error) {
-	set, l := lb.query.Set, lb.layer
-	left, err := lb.open.query(set.Left, lb.env, lb.parent)
+func (lb *layerBinder) set() (*algebra.Layer, error) {
+	set, l := lb.Query.Set, lb.layer
+	left, err := LayerOf(lb.open, set.Left, lb.env, lb.parent)
 	if err != nil {
 		return nil, err
 	}
-	right, err := lb.open.query(set.Right, lb.env, lb.parent)
+	right, err := LayerOf(lb.open, set.Right, lb.env, lb.parent)
 	if err != nil {
 		return nil, err
 	}
-	if len(left.outputs) != len(right.outputs) {
-		return nil, fault.Unsupported(lb.position(set.Pos), string(set.Kind)+" of queries with different numbers of columns", "select as many columns in each")
+	if len(left.Outputs) != len(right.Outputs) {
+		return nil, fault.Unsupported(lb.Position(set.Pos), string(set.Kind)+" of queries with different numbers of columns", "select as many columns in each")
 	}
 	at := &syntax.Column{Pos: set.Pos}
-	l.set = &layerSet{kind: set.Kind, all: set.All, left: left, right: right}
-	for i, out := range left.outputs {
-		sides := []expr{typed(out.expr), typed(right.outputs[i].expr)}
-		_, t, err := lb.common([]syntax.Expr{at, at}, sides)
+	l.Set = &algebra.LayerSet{Kind: set.Kind, All: set.All, Left: left, Right: right}
+	for i, out := range left.Outputs {
+		sides := []algebra.Expr{typed(out.Expr), typed(right.Outputs[i].Expr)}
+		_, t, err := common(lb.Binder, []syntax.Expr{at, at}, sides)
 		if err != nil {
 			return nil, err
 		}
-		l.outputs = append(l.outputs, output{name: out.name, expr: column{of: &field{Column: &catalog.Column{Name: out.name, Type: t, TypMod: -1}}}})
-		l.origins = append(l.origins, either{l: left.origins[i], r: right.origins[i], t: t})
-		if l.sizes = append(l.sizes, left.sizes[i]+right.sizes[i]); l.sizes[i] > maxOrigins {
-			return nil, fault.TooComplex(lb.position(set.Pos), "the outputs are computed from too many others")
+		l.Outputs = append(l.Outputs, algebra.Output{Name: out.Name, Expr: algebra.Column{Of: &algebra.Field{Column: &catalog.Column{Name: out.Name, Type: t, TypMod: -1}}}})
+		l.Origins = append(l.Origins, algebra.Either{L: left.Origins[i], R: right.Origins[i], T: t})
+		if l.Sizes = append(l.Sizes, left.Sizes[i]+right.Sizes[i]); l.Sizes[i] > maxOrigins {
+			return nil, fault.TooComplex(lb.Position(set.Pos), "the outputs are computed from too many others")
 		}
 	}
-	l.wrap()
-	l.orderBy, err = lb.orderings(lb.query.OrderBy, func(n syntax.Expr) (expr, error) { return lb.setOrder(n) })
+	l.Wrap()
+	l.OrderBy, err = orderings(lb.Binder, lb.Query.OrderBy, func(n syntax.Expr) (algebra.Expr, error) { return lb.setOrder(n) })
 	if err != nil {
 		return nil, err
 	}
@@ -524,27 +517,27 @@ func (lb *layerBinder) set() (*layer, error) {
 }
 
 // typed is a stand-in of an output's type: constants of both sides have been read by then.
-func typed(e expr) expr {
-	return column{of: &field{Column: &catalog.Column{Type: outputType(e.typ()), TypMod: -1}}}
+func typed(e algebra.Expr) algebra.Expr {
+	return algebra.Column{Of: &algebra.Field{Column: &catalog.Column{Type: algebra.OutputType(e.Typ()), TypMod: -1}}}
 }
 
 // setOrder is what ORDER BY of a set operation may name: an output, or its position.
-func (lb *layerBinder) setOrder(n syntax.Expr) (expr, error) {
+func (lb *layerBinder) setOrder(n syntax.Expr) (algebra.Expr, error) {
 	switch n := n.(type) {
 	case *syntax.Literal:
 		e, err := lb.outputAt(n, "ORDER BY")
-		for i, out := range lb.layer.outputs {
-			if err == nil && out.expr == e {
-				return column{of: lb.layer.wrapped[i]}, nil
+		for i, out := range lb.layer.Outputs {
+			if err == nil && out.Expr == e {
+				return algebra.Column{Of: lb.layer.Wrapped[i]}, nil
 			}
 		}
 		return nil, err
 	case *syntax.Column:
-		for i, out := range lb.layer.outputs {
-			if n.Qualifier == "" && out.name == n.Name {
-				return column{of: lb.layer.wrapped[i]}, nil
+		for i, out := range lb.layer.Outputs {
+			if n.Qualifier == "" && out.Name == n.Name {
+				return algebra.Column{Of: lb.layer.Wrapped[i]}, nil
 			}
 		}
 	}
-	return nil, lb.unsupported(n, "ORDER BY of an expression after "+string(lb.query.Set.Kind), "name an output or its position")
+	return nil, lb.Unsupported(n, "ORDER BY of an expression after "+string(lb.Query.Set.Kind), "name an output or its position")
 }

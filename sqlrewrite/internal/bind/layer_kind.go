@@ -1,97 +1,53 @@
-package sqlrewrite
+package bind
 
 import (
 	"slices"
 	"strconv"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// rowKind is what the rows of a query are. It is found before anything is bound and decides only who binds a query; whoever does
-// checks every table again.
-type rowKind int
-
-const (
-	publicRows   rowKind = iota // of public tables alone
-	releasedRows                // released values, perhaps with public rows beside them
-	ownedRows                   // each belongs to a privacy unit
-)
-
-// environment are the CTEs that a query can name, the nearest first.
-type environment struct {
-	cte   *syntax.CTE
-	outer *environment // what the CTE's own query can name
-}
-
-// with adds a query's own CTEs.
-func (e *environment) with(ctes []syntax.CTE) *environment {
-	for i := range ctes {
-		e = &environment{cte: &ctes[i], outer: e}
-	}
-	return e
-}
-
-// find is the CTE that a table's name means; nil for none.
-func (e *environment) find(t *syntax.Table) *environment {
-	for ; e != nil && t.Schema == ""; e = e.outer {
-		if e.cte.Name == t.Name {
-			return e
-		}
-	}
-	return nil
-}
-
-// list is every CTE of the environment that a name can still mean, the outermost first.
-func (e *environment) list() []syntax.CTE {
-	var all []syntax.CTE
-	for ; e != nil; e = e.outer {
-		if !slices.ContainsFunc(all, func(c syntax.CTE) bool { return c.Name == e.cte.Name }) {
-			all = append(all, *e.cte)
-		}
-	}
-	slices.Reverse(all)
-	return all
-}
-
-// kindOf is what the rows of a query's result are.
-func (o *opened) kindOf(q *syntax.Query, env *environment) rowKind {
+// KindOf is what the rows of a query's result are.
+func KindOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) algebra.RowKind {
 	if q == nil {
-		return publicRows
+		return algebra.PublicRows
 	}
-	if kind, known := o.kinds[q]; known {
+	if kind, known := o.Kinds[q]; known {
 		return kind
 	}
-	kind := o.fromKind(q, env)
-	if kind == ownedRows && q.Set == nil && o.isBlock(q, env) {
-		kind = releasedRows
+	kind := fromKind(o, q, env)
+	if kind == algebra.OwnedRows && q.Set == nil && isBlock(o, q, env) {
+		kind = algebra.ReleasedRows
 	}
-	o.kinds[q] = kind
+	o.Kinds[q] = kind
 	return kind
 }
 
 // fromKind is what the rows are that a query reads.
-func (o *opened) fromKind(q *syntax.Query, env *environment) rowKind {
-	env = env.with(q.With)
+func fromKind(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) algebra.RowKind {
+	env = env.With(q.With)
 	if q.Set != nil {
-		return max(o.kindOf(q.Set.Left, env), o.kindOf(q.Set.Right, env))
+		return max(KindOf(o, q.Set.Left, env), KindOf(o, q.Set.Right, env))
 	}
-	kind := publicRows
+	kind := algebra.PublicRows
 	for _, r := range q.From {
-		kind = max(kind, o.itemKind(r, env))
+		kind = max(kind, itemKind(o, r, env))
 	}
-	if kind == publicRows && o.readsReleased(q, env) {
-		kind = releasedRows
+	if kind == algebra.PublicRows && readsReleased(o, q, env) {
+		kind = algebra.ReleasedRows
 	}
 	return kind
 }
 
 // readsReleased reports whether a query inside an expression of q is not over public tables alone.
-func (o *opened) readsReleased(q *syntax.Query, env *environment) bool {
-	return slices.ContainsFunc(expressionsOf(q), func(n syntax.Expr) bool { return o.holdsReleased(n, env) })
+func readsReleased(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) bool {
+	return slices.ContainsFunc(expressionsOf(q), func(n syntax.Expr) bool { return holdsReleased(o, n, env) })
 }
 
-func (o *opened) holdsReleased(n syntax.Expr, env *environment) bool {
+func holdsReleased(o *algebra.Opened, n syntax.Expr, env *algebra.Environment) bool {
 	var inner *syntax.Query
 	switch n := n.(type) {
 	case *syntax.Scalar:
@@ -101,8 +57,8 @@ func (o *opened) holdsReleased(n syntax.Expr, env *environment) bool {
 	case *syntax.InQuery:
 		inner = n.Query
 	}
-	return inner != nil && o.kindOf(inner, env) != publicRows ||
-		slices.ContainsFunc(operands(n), func(n syntax.Expr) bool { return o.holdsReleased(n, env) })
+	return inner != nil && KindOf(o, inner, env) != algebra.PublicRows ||
+		slices.ContainsFunc(operands(n), func(n syntax.Expr) bool { return holdsReleased(o, n, env) })
 }
 
 // expressionsOf are the expressions of a query, those of its joins among them.
@@ -139,43 +95,43 @@ func windowExpressions(w *syntax.Window) []syntax.Expr {
 	return all
 }
 
-func (o *opened) itemKind(r syntax.Relation, env *environment) rowKind {
+func itemKind(o *algebra.Opened, r syntax.Relation, env *algebra.Environment) algebra.RowKind {
 	switch r := r.(type) {
 	case *syntax.Table:
-		if e := env.find(r); e != nil {
-			return o.kindOf(e.cte.Query, e.outer)
+		if e := env.Find(r); e != nil {
+			return KindOf(o, e.CTE.Query, e.Outer)
 		}
-		if t, ok := o.snapshot.Table(r.Schema, r.Name); ok && t.Public {
-			return publicRows
+		if t, ok := o.Snapshot.Table(r.Schema, r.Name); ok && t.Public {
+			return algebra.PublicRows
 		}
-		return ownedRows
+		return algebra.OwnedRows
 	case *syntax.Subquery:
-		return o.kindOf(r.Query, env)
+		return KindOf(o, r.Query, env)
 	case *syntax.Join:
-		return max(o.itemKind(r.Left, env), o.itemKind(r.Right, env))
+		return max(itemKind(o, r.Left, env), itemKind(o, r.Right, env))
 	default:
-		return ownedRows
+		return algebra.OwnedRows
 	}
 }
 
 // isBlock reports whether a query over private rows releases: it aggregates, and not per privacy unit.
-func (o *opened) isBlock(q *syntax.Query, env *environment) bool {
-	if q.Set != nil || o.fromKind(q, env) != ownedRows {
+func isBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) bool {
+	if q.Set != nil || fromKind(o, q, env) != algebra.OwnedRows {
 		return false
 	}
-	aggregates := q.Distinct && !o.showsUnit(q, env) || q.GroupBy != nil || q.Having != nil
+	aggregates := q.Distinct && !showsUnit(o, q, env) || q.GroupBy != nil || q.Having != nil
 	for _, item := range q.Items {
 		aggregates = aggregates || callsAggregate(item.Expr)
 	}
 	for _, item := range q.OrderBy {
 		aggregates = aggregates || callsAggregate(item.Expr)
 	}
-	return aggregates && !o.groupsByUnit(q, env)
+	return aggregates && !groupsByUnit(o, q, env)
 }
 
 // groupsByUnit reports whether a key of GROUP BY is the id of a privacy unit.
-func (o *opened) groupsByUnit(q *syntax.Query, env *environment) bool {
-	units := o.unitNames(q.From, env.with(q.With))
+func groupsByUnit(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) bool {
+	units := unitNames(o, q.From, env.With(q.With))
 	return slices.ContainsFunc(q.GroupBy, func(n syntax.Expr) bool {
 		c, ok := aliased(q, n).(*syntax.Column)
 		return ok && slices.ContainsFunc(units, func(u syntax.Column) bool {
@@ -185,8 +141,8 @@ func (o *opened) groupsByUnit(q *syntax.Query, env *environment) bool {
 }
 
 // showsUnit reports whether the select list holds the id of a privacy unit as it is: then DISTINCT compares rows of one unit only.
-func (o *opened) showsUnit(q *syntax.Query, env *environment) bool {
-	units := o.unitNames(q.From, env.with(q.With))
+func showsUnit(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) bool {
+	units := unitNames(o, q.From, env.With(q.With))
 	return slices.ContainsFunc(q.Items, func(item syntax.Item) bool {
 		if star, ok := item.Expr.(*syntax.Star); ok {
 			return slices.ContainsFunc(units, func(u syntax.Column) bool { return star.Qualifier == "" || star.Qualifier == u.Qualifier })
@@ -216,48 +172,48 @@ func aliased(q *syntax.Query, n syntax.Expr) syntax.Expr {
 }
 
 // unitNames are the columns of FROM that hold the id of a privacy unit, each with the name of its relation.
-func (o *opened) unitNames(from []syntax.Relation, env *environment) []syntax.Column {
+func unitNames(o *algebra.Opened, from []syntax.Relation, env *algebra.Environment) []syntax.Column {
 	var all []syntax.Column
 	for _, r := range from {
-		all = append(all, o.unitsOf(r, env)...)
+		all = append(all, unitsOf(o, r, env)...)
 	}
 	return all
 }
 
-func (o *opened) unitsOf(r syntax.Relation, env *environment) []syntax.Column {
+func unitsOf(o *algebra.Opened, r syntax.Relation, env *algebra.Environment) []syntax.Column {
 	switch r := r.(type) {
 	case *syntax.Table:
 		alias := r.Alias
 		if alias == "" {
 			alias = r.Name
 		}
-		if e := env.find(r); e != nil {
-			return o.unitOutputs(alias, e.cte.Columns, e.cte.Query, e.outer)
+		if e := env.Find(r); e != nil {
+			return unitOutputs(o, alias, e.CTE.Columns, e.CTE.Query, e.Outer)
 		}
-		t, ok := o.snapshot.Table(r.Schema, r.Name)
+		t, ok := o.Snapshot.Table(r.Schema, r.Name)
 		if !ok || t.Unit.Kind != catalog.RowUnit && t.Unit.Kind != catalog.ColumnUnit {
 			return nil
 		}
 		return []syntax.Column{{Qualifier: alias, Name: t.Unit.Column}}
 	case *syntax.Subquery:
-		return o.unitOutputs(r.Alias, r.Columns, r.Query, env)
+		return unitOutputs(o, r.Alias, r.Columns, r.Query, env)
 	case *syntax.Join:
-		return append(o.unitsOf(r.Left, env), o.unitsOf(r.Right, env)...)
+		return append(unitsOf(o, r.Left, env), unitsOf(o, r.Right, env)...)
 	default:
 		return nil
 	}
 }
 
 // unitOutputs are the outputs of a query that are the id of a privacy unit.
-func (o *opened) unitOutputs(alias string, renamed []string, q *syntax.Query, env *environment) []syntax.Column {
-	if q == nil || o.kindOf(q, env) != ownedRows {
+func unitOutputs(o *algebra.Opened, alias string, renamed []string, q *syntax.Query, env *algebra.Environment) []syntax.Column {
+	if q == nil || KindOf(o, q, env) != algebra.OwnedRows {
 		return nil
 	}
-	env = env.with(q.With)
+	env = env.With(q.With)
 	if q.Set != nil {
-		return o.unitOutputs(alias, renamed, q.Set.Left, env)
+		return unitOutputs(o, alias, renamed, q.Set.Left, env)
 	}
-	inner := o.unitNames(q.From, env)
+	inner := unitNames(o, q.From, env)
 	var all []syntax.Column
 	add := func(name string) {
 		if c := (syntax.Column{Qualifier: alias, Name: name}); !slices.Contains(all, c) { // * beside * names one twice
@@ -290,11 +246,11 @@ func (o *opened) unitOutputs(alias string, renamed []string, q *syntax.Query, en
 // callsAggregate reports whether an expression holds an aggregate that is not a window function's. Queries inside it are their own.
 func callsAggregate(n syntax.Expr) bool {
 	if c, ok := n.(*syntax.Call); ok && c.Over == nil {
-		if _, exact := exactAggregates[c.Name]; exact || c.Star || c.Distinct || len(c.Within) > 0 {
+		if _, exact := domain.ExactAggregates[c.Name]; exact || c.Star || c.Distinct || len(c.Within) > 0 {
 			return true
 		}
-		for _, f := range functions() {
-			if f.name == c.Name && (f.kind == aggregate || f.kind == refusedAggregate) {
+		for _, f := range domain.Functions() {
+			if f.Name == c.Name && (f.Kind == domain.Aggregate || f.Kind == domain.RefusedAggregate) {
 				return true
 			}
 		}

@@ -1,104 +1,106 @@
-package sqlrewrite
+package bind
 
 import (
 	"strconv"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // having binds the filter over groups. It sees noisy values only (A10).
-func (b *binder) having() error {
-	if b.query.Having == nil {
+func having(b *algebra.Binder) error {
+	if b.Query.Having == nil {
 		return nil
 	}
-	e, err := b.condition(blockScope{b}, b.query.Having)
+	e, err := condition(b, blockScope{b}, b.Query.Having)
 	if err != nil {
 		return err
 	}
-	b.bound.having = e
-	return b.refuseWindow(b.query.Having, e, "HAVING")
+	b.Bound.Having = e
+	return refuseWindow(b, b.Query.Having, e, "HAVING")
 }
 
 // orderBy binds the order of the rows. It sees noisy values and keys only; ties, and everything when there is no ORDER BY, are
 // ordered by key (A11). As in PostgreSQL, a name is first an output and then a column.
-func (b *binder) orderBy() error {
+func orderBy(b *algebra.Binder) error {
 	var err error
-	b.bound.orderBy, err = b.orderings(b.query.OrderBy, b.orderItem)
+	b.Bound.OrderBy, err = orderings(b, b.Query.OrderBy, func(x0 syntax.Expr) (algebra.Expr, error) { return orderItem(b, x0) })
 	return err
 }
 
 // orderings binds the items of an ORDER BY, each key by what bind makes of it.
-func (b *binder) orderings(items []syntax.OrderItem, bind func(syntax.Expr) (expr, error)) ([]ordering, error) {
-	var all []ordering
+func orderings(b *algebra.Binder, items []syntax.OrderItem, bind func(syntax.Expr) (algebra.Expr, error)) ([]algebra.Ordering, error) {
+	var all []algebra.Ordering
 	for _, item := range items {
 		e, err := bind(item.Expr)
 		if err != nil {
 			return nil, err
 		}
-		if e, err = b.coerce(item.Expr, e, catalog.Text); err != nil {
+		if e, err = domain.Coerce(b, item.Expr, e, catalog.Text); err != nil {
 			return nil, err
 		}
-		o := ordering{expr: e, descending: item.Descending}
+		o := algebra.Ordering{Expr: e, Descending: item.Descending}
 		switch item.Nulls {
 		case syntax.NullsDefault:
-			o.nullsFirst = item.Descending
+			o.NullsFirst = item.Descending
 		case syntax.NullsFirst:
-			o.nullsFirst = true
+			o.NullsFirst = true
 		case syntax.NullsLast:
 		default:
-			return nil, fault.Unsupported(b.position(item.Pos), "this order of NULLs", "")
+			return nil, fault.Unsupported(b.Position(item.Pos), "this order of NULLs", "")
 		}
 		all = append(all, o)
 	}
 	return all, nil
 }
 
-func (b *binder) orderItem(n syntax.Expr) (expr, error) {
+func orderItem(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 	switch n := n.(type) {
 	case *syntax.Literal:
-		item, err := b.ordinal(n, "ORDER BY")
+		item, err := ordinal(b, n, "ORDER BY")
 		if err != nil {
 			return nil, err
 		}
-		for i, known := range b.query.Items {
+		for i, known := range b.Query.Items {
 			if known.Expr == item.Expr {
-				return b.bound.outputs[i].expr, nil
+				return b.Bound.Outputs[i].Expr, nil
 			}
 		}
 	case *syntax.Column:
 		if n.Qualifier != "" {
 			break
 		}
-		for _, o := range b.bound.outputs {
-			if o.name == n.Name {
-				return o.expr, nil
+		for _, o := range b.Bound.Outputs {
+			if o.Name == n.Name {
+				return o.Expr, nil
 			}
 		}
 	}
-	return b.expression(blockScope{b}, n)
+	return expression(b, blockScope{b}, n)
 }
 
 // limit binds LIMIT and OFFSET, which cut the noisy answer.
-func (b *binder) limit() error {
-	if b.query.DistinctOn != nil || b.query.Set != nil {
-		return fault.Unsupported(b.position(b.query.Pos), "DISTINCT ON or a set operation here", "")
+func limit(b *algebra.Binder) error {
+	if b.Query.DistinctOn != nil || b.Query.Set != nil {
+		return fault.Unsupported(b.Position(b.Query.Pos), "DISTINCT ON or a set operation here", "")
 	}
-	limit, err := b.rowCount(b.query.Limit, "LIMIT")
+	limit, err := rowCount(b, b.Query.Limit, "LIMIT")
 	if err != nil {
 		return err
 	}
-	b.bound.limit = limit
-	offset, err := b.rowCount(b.query.Offset, "OFFSET")
+	b.Bound.Limit = limit
+	offset, err := rowCount(b, b.Query.Offset, "OFFSET")
 	if offset != nil {
-		b.bound.offset = *offset
+		b.Bound.Offset = *offset
 	}
 	return err
 }
 
 // rowCount reads a constant number of rows; nil for none and for NULL.
-func (b *binder) rowCount(n syntax.Expr, clause string) (*int64, error) {
+func rowCount(b *algebra.Binder, n syntax.Expr, clause string) (*int64, error) {
 	if n == nil {
 		return nil, nil
 	}
@@ -110,5 +112,5 @@ func (b *binder) rowCount(n syntax.Expr, clause string) (*int64, error) {
 			return &count, nil
 		}
 	}
-	return nil, b.unsupported(n, clause+" that is not a whole number", "write "+clause+" 10")
+	return nil, b.Unsupported(n, clause+" that is not a whole number", "write "+clause+" 10")
 }

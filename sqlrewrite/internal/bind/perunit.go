@@ -1,72 +1,76 @@
-package sqlrewrite
+package bind
 
 import (
-	"fmt"
 	"math/big"
 	"slices"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate/sqlrewrite/internal/stability"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // perUnit binds a query that groups by the privacy unit, or by it and more: exact statistics of single people, which are rows of theirs
 // like any others. They are never an answer; the release block around them bounds and adds them up.
-func (b *binder) perUnit(r *relation) (*relation, error) {
-	g := &grouping{binder: b, p: b.projection(r), keys: map[*field]*field{}}
+func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) {
+	g := &grouping{Binder: b, p: newProjection(b, r), keys: map[*algebra.Field]*algebra.Field{}}
 	grouped := false
-	for _, n := range b.query.GroupBy {
-		target := b.groupTarget(n)
-		e, err := b.rowOutput(target)
+	for _, n := range b.Query.GroupBy {
+		target := groupTarget(b, n)
+		e, err := rowOutput(b, target)
 		if err != nil {
 			return nil, err
 		}
-		f := plainField(e)
-		if f == nil || !oneText(e) {
-			return nil, b.unsupported(n, "this key of a group inside a query over rows of people", "group by plain columns whose equal values are written alike")
+		f := algebra.PlainField(e)
+		if f == nil || !algebra.OneText(e) {
+			return nil, b.Unsupported(n, "this key of a group inside a query over rows of people", "group by plain columns whose equal values are written alike")
 		}
 		if g.keys[f] != nil {
 			continue
 		}
-		grouped = grouped || slices.Contains(r.owners, f)
+		grouped = grouped || slices.Contains(r.Owners, f)
 		g.keys[f] = g.p.add(f.Name, e, true)
-		g.p.query.keys = append(g.p.query.keys, e)
+		g.p.query.Keys = append(g.p.query.Keys, e)
 	}
 	if !grouped {
-		return nil, fault.Unsupported(b.position(b.query.Pos), "an aggregate over the rows of many people inside another query",
-			"GROUP BY "+r.unitName()+" there, or ask for its result by itself")
+		return nil, fault.Unsupported(b.Position(b.Query.Pos), "an aggregate over the rows of many people inside another query",
+			"GROUP BY "+r.UnitName()+" there, or ask for its result by itself")
 	}
-	for _, f := range g.p.out.owners {
-		f.present = true // rows without a unit are left out before they are grouped
+	for _, f := range g.p.out.Owners {
+		f.Present = true // rows without a unit are left out before they are grouped
 	}
-	g.p.query.where = all(slices.DeleteFunc([]expr{is{x: column{of: r.owner()}, what: syntax.IsNull, not: true}, b.bound.where}, func(e expr) bool { return e == nil }))
+	g.p.query.Where = algebra.All(slices.DeleteFunc([]algebra.Expr{algebra.Is{X: algebra.Column{Of: r.Owner()}, What: syntax.IsNull, Not: true}, b.Bound.Where}, func(e algebra.Expr) bool { return e == nil }))
 	return g.above(r)
 }
 
 // groupTarget is what an item of GROUP BY means: an output by its position or alias, or itself. A name is first a column.
-func (b *binder) groupTarget(n syntax.Expr) syntax.Expr {
+func groupTarget(b *algebra.Binder, n syntax.Expr) syntax.Expr {
 	if c, ok := n.(*syntax.Column); ok {
-		if _, exists := b.visible(c.Name); exists {
+		if _, exists := visible(b, c.Name); exists {
 			return n
 		}
 	}
-	return aliased(b.query, n)
+	return aliased(b.Query, n)
 }
 
 // grouping is a query with one row for each unit (and key), and the scope above its aggregates.
 type grouping struct {
-	*binder
+	*algebra.Binder
 	p    *projection
-	keys map[*field]*field // of the rows, to the groups' fields
+	keys map[*algebra.Field]*algebra.Field // of the rows, to the groups' fields
 }
 
 // above binds what stands above the aggregates: outputs and HAVING.
-func (g *grouping) above(r *relation) (*relation, error) {
-	b := g.binder
-	var items []expr
-	for _, item := range b.query.Items {
+func (g *grouping) above(r *algebra.Relation) (*algebra.Relation, error) {
+	b := g.Binder
+	var items []algebra.Expr
+	for _, item := range b.Query.Items {
 		if star, ok := item.Expr.(*syntax.Star); ok {
-			return nil, b.unsupported(star, "* beside GROUP BY", "name the columns")
+			return nil, b.Unsupported(star, "* beside GROUP BY", "name the columns")
 		}
 		e, err := g.output(item.Expr)
 		if err != nil {
@@ -74,105 +78,105 @@ func (g *grouping) above(r *relation) (*relation, error) {
 		}
 		items = append(items, e)
 	}
-	var having expr
-	if b.query.Having != nil {
+	var having algebra.Expr
+	if b.Query.Having != nil {
 		var err error
-		if having, err = b.condition(g, b.query.Having); err != nil {
+		if having, err = condition(b, g, b.Query.Having); err != nil {
 			return nil, err
 		}
 	}
-	g.p.query.from = r.node // with what the arguments of aggregates have joined
+	g.p.query.From = r.Node // with what the arguments of aggregates have joined
 	groups := g.p.out
-	groups.maxRows, groups.maxGroups = g.bounds(r)
-	groups.keys = []rowKey{{fields: slices.Clone(groups.fields[:len(g.p.query.keys)])}}
-	if err := b.addLeaf(&g.p.leaf.leaf); err != nil {
+	groups.MaxRows, groups.MaxGroups = g.bounds(r)
+	groups.Keys = []algebra.RowKey{{Fields: slices.Clone(groups.Fields[:len(g.p.query.Keys)])}}
+	if err := b.AddLeaf(&g.p.leaf.Leaf); err != nil {
 		return nil, err
 	}
-	b.bound.where = having
-	p := b.projection(groups)
-	for i, item := range b.query.Items {
+	b.Bound.Where = having
+	p := newProjection(b, groups)
+	for i, item := range b.Query.Items {
 		p.add(itemName(item), items[i], true)
 	}
-	if b.query.Distinct && len(p.out.owners) == 0 {
-		return nil, fault.Unsupported(b.position(b.query.Pos), "SELECT DISTINCT of statistics of single people", "leave DISTINCT out")
+	if b.Query.Distinct && len(p.out.Owners) == 0 {
+		return nil, fault.Unsupported(b.Position(b.Query.Pos), "SELECT DISTINCT of statistics of single people", "leave DISTINCT out")
 	}
-	return b.finish(p)
+	return finish(b, p)
 }
 
 // bounds are those of one row for each unit and key: grouped by the unit alone each has one row, else one in each of its groups.
-func (g *grouping) bounds(r *relation) (rows, groups int64) {
-	if len(g.p.query.keys) == len(g.p.out.owners) {
+func (g *grouping) bounds(r *algebra.Relation) (rows, groups int64) {
+	if len(g.p.query.Keys) == len(g.p.out.Owners) {
 		return 1, 1
 	}
-	if r.maxGroups > 0 {
-		return r.maxGroups, r.maxGroups
+	if r.MaxGroups > 0 {
+		return r.MaxGroups, r.MaxGroups
 	}
-	return r.maxRows, 0
+	return r.MaxRows, 0
 }
 
 // output binds an item of the select list.
-func (g *grouping) output(n syntax.Expr) (expr, error) {
+func (g *grouping) output(n syntax.Expr) (algebra.Expr, error) {
 	if c, ok := n.(*syntax.Column); ok {
 		f, err := g.group(c)
-		return column{of: f}, err
+		return algebra.Column{Of: f}, err
 	}
-	e, err := g.expression(g, n)
+	e, err := expression(g.Binder, g, n)
 	if err != nil {
 		return nil, err
 	}
-	return g.coerce(n, e, catalog.Text)
+	return domain.Coerce(g.Binder, n, e, catalog.Text)
 }
 
 // group finds the key that a name means.
-func (g *grouping) group(n *syntax.Column) (*field, error) {
-	f, err := g.binder.column(n)
+func (g *grouping) group(n *syntax.Column) (*algebra.Field, error) {
+	f, err := column(g.Binder, n)
 	if err != nil {
 		return nil, err
 	}
 	if key := g.keys[f]; key != nil {
 		return key, nil
 	}
-	return nil, g.mismatch(n, "column "+fault.Quote(f.Name)+" is neither a group key nor inside an aggregate", "add it to GROUP BY")
+	return nil, g.Mismatch(n, "column "+fault.Quote(f.Name)+" is neither a group key nor inside an aggregate", "add it to GROUP BY")
 }
 
-// column is a key as an operand.
-func (g *grouping) column(n *syntax.Column) (expr, error) {
+// Column is a key as an operand.
+func (g *grouping) Column(n *syntax.Column) (algebra.Expr, error) {
 	f, err := g.group(n)
 	if err != nil {
 		return nil, err
 	}
-	if f.identity() {
-		return nil, fault.UnitColumn(g.at(n), f.Name)
+	if f.Identity() {
+		return nil, fault.UnitColumn(g.At(n), f.Name)
 	}
-	return column{of: f}, nil
+	return algebra.Column{Of: f}, nil
 }
 
-// computes is false: what stands above the aggregates of single people is computed row by row, and must not fail on any.
-func (*grouping) computes() bool { return false }
+// Computes is false: what stands above the aggregates of single people is computed row by row, and must not fail on any.
+func (*grouping) Computes() bool { return false }
 
-// call binds an aggregate over a unit's rows, or a function of groups.
-func (g *grouping) call(n *syntax.Call) (expr, error) {
-	f, err := g.function(n)
+// Call binds an aggregate over a unit's rows, or a function of groups.
+func (g *grouping) Call(n *syntax.Call) (algebra.Expr, error) {
+	f, err := domain.Function(g.Binder, n)
 	switch {
 	case err != nil:
 		return nil, err
 	case slices.Contains(unitAggregates, n.Name):
-	case f.kind == aggregate || f.kind == refusedAggregate:
-		return nil, g.unsupported(n, "aggregate "+n.Name+" over the rows of single people", "count, sum, avg, min, max, bool_or and bool_and are taken")
+	case f.Kind == domain.Aggregate || f.Kind == domain.RefusedAggregate:
+		return nil, g.Unsupported(n, "aggregate "+n.Name+" over the rows of single people", "count, sum, avg, min, max, bool_or and bool_and are taken")
 	default:
-		return g.rowCall(g, n)
+		return rowCall(g.Binder, g, n)
 	}
 	if len(n.OrderBy)+len(n.Within) > 0 || n.Over != nil {
-		return nil, g.unsupported(n, "ORDER BY or OVER in an aggregate of single people", "")
+		return nil, g.Unsupported(n, "ORDER BY or OVER in an aggregate of single people", "")
 	}
-	return g.aggregateOf(n, unitAggregate{name: n.Name, distinct: n.Distinct})
+	return g.aggregateOf(n, algebra.UnitAggregate{Name: n.Name, Distinct: n.Distinct})
 }
 
 // aggregateOf binds the argument and the filter of an aggregate.
-func (g *grouping) aggregateOf(n *syntax.Call, e unitAggregate) (expr, error) {
+func (g *grouping) aggregateOf(n *syntax.Call, e algebra.UnitAggregate) (algebra.Expr, error) {
 	var err error
 	if n.Filter != nil {
-		if e.filter, err = g.condition(rowScope{g.binder}, n.Filter); err != nil {
+		if e.Filter, err = condition(g.Binder, rowScope{g.Binder}, n.Filter); err != nil {
 			return nil, err
 		}
 	}
@@ -180,18 +184,18 @@ func (g *grouping) aggregateOf(n *syntax.Call, e unitAggregate) (expr, error) {
 		return g.aggregated(e, n)
 	}
 	if len(n.Args) != 1 {
-		return nil, g.mismatch(n, n.Name+" needs one argument", "")
+		return nil, g.Mismatch(n, n.Name+" needs one argument", "")
 	}
-	if f, ok := g.identityOf(n.Args[0]); ok && n.Name == "count" {
-		e.x = column{of: f}
-	} else if e.x, err = g.expression(rowScope{g.binder}, n.Args[0]); err != nil {
+	if f, ok := identityOf(g.Binder, n.Args[0]); ok && n.Name == "count" {
+		e.X = algebra.Column{Of: f}
+	} else if e.X, err = expression(g.Binder, rowScope{g.Binder}, n.Args[0]); err != nil {
 		return nil, err
 	}
-	if e.x, err = g.coerce(n.Args[0], e.x, catalog.Text); err != nil {
+	if e.X, err = domain.Coerce(g.Binder, n.Args[0], e.X, catalog.Text); err != nil {
 		return nil, err
 	}
-	if e.name == "sum" || e.name == "avg" {
-		if e.x, err = g.summable(n.Args[0], e.x); err != nil {
+	if e.Name == "sum" || e.Name == "avg" {
+		if e.X, err = g.summable(n.Args[0], e.X); err != nil {
 			return nil, err
 		}
 	}
@@ -200,169 +204,88 @@ func (g *grouping) aggregateOf(n *syntax.Call, e unitAggregate) (expr, error) {
 
 // summable is x in a form whose sum over any rows raises no error: a column of numerics without fixed digits can hold two whose sum
 // PostgreSQL cannot (A29).
-func (g *grouping) summable(n syntax.Expr, x expr) (expr, error) {
-	if f := plainField(x); f == nil || f.Type != catalog.Numeric {
+func (g *grouping) summable(n syntax.Expr, x algebra.Expr) (algebra.Expr, error) {
+	if f := algebra.PlainField(x); f == nil || f.Type != catalog.Numeric {
 		return x, nil
-	} else if _, fixed := scale(x); fixed {
+	} else if _, fixed := algebra.Scale(x); fixed {
 		return x, nil
 	}
-	o, err := g.operandOf(n, x)
-	return computedOf(x, o), err
+	o, err := domain.OperandOf(g.Binder, n, x)
+	return domain.ComputedOf(x, o), err
 }
 
 // unitAggregates are the aggregates that a query per unit may compute: each is a function of the set of values, in whatever order
 // PostgreSQL meets them.
 var unitAggregates = []string{"count", "sum", "avg", "min", "max", "bool_or", "bool_and", "every"}
 
-// unitAggregate is an exact aggregate over the rows of one unit. It raises no error, and does not depend on the order of the rows:
-// floats are added as numerics.
-type unitAggregate struct {
-	name     string
-	x        expr       // nil: count(*)
-	args     []constant // of a function that exists only with OVER, after x
-	distinct bool
-	filter   expr        // nil: none
-	over     *unitWindow // nil: one value for the whole group
-	t        catalog.Type
-}
-
-func (e unitAggregate) typ() catalog.Type { return e.t }
-
-func (e unitAggregate) children() []expr {
-	var all []expr
-	for _, x := range []expr{e.x, e.filter} {
-		if x != nil {
-			all = append(all, x)
-		}
-	}
-	if e.over != nil {
-		all = append(all, e.over.children()...)
-	}
-	return all
-}
-
 // aggregated types an aggregate, makes it an output of the groups, and derives what bounds it.
-func (g *grouping) aggregated(e unitAggregate, n *syntax.Call) (expr, error) {
-	wrong := func() (expr, error) {
-		return nil, g.mismatch(n, "there is no function "+n.Name+"("+typeName(e.x.typ())+")", "")
+func (g *grouping) aggregated(e algebra.UnitAggregate, n *syntax.Call) (algebra.Expr, error) {
+	wrong := func() (algebra.Expr, error) {
+		return nil, g.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(e.X.Typ())+")", "")
 	}
-	rows := new(big.Rat).SetInt64(e.over.most(min(g.p.of.maxRows, maxBound)))
-	within := boundsOrNil(e.x)
+	rows := new(big.Rat).SetInt64(e.Over.Most(min(g.p.of.MaxRows, stability.MaxBound)))
+	within := boundsOrNil(e.X)
 	var bounded *catalog.Bounds
-	switch e.name {
+	switch e.Name {
 	case "count":
-		e.t = catalog.Int8
-		if g.p.of.maxRows > 0 {
-			bounded = &catalog.Bounds{Lo: new(big.Rat), Hi: rows, Step: one()}
+		e.T = catalog.Int8
+		if g.p.of.MaxRows > 0 {
+			bounded = &catalog.Bounds{Lo: new(big.Rat), Hi: rows, Step: scalar.One()}
 		}
 	case "sum", "avg":
-		if !e.x.typ().IsNumber() {
+		if !e.X.Typ().IsNumber() {
 			return wrong()
 		}
-		e.t = meanType(carrierOf(e.x))
-		if e.name == "sum" {
-			e.t = sumType(carrierOf(e.x))
+		e.T = meanType(algebra.CarrierOf(e.X))
+		if e.Name == "sum" {
+			e.T = sumType(algebra.CarrierOf(e.X))
 		}
-		if within != nil && e.name == "avg" {
-			bounded = &catalog.Bounds{Lo: within.lo, Hi: within.hi}
+		if within != nil && e.Name == "avg" {
+			bounded = &catalog.Bounds{Lo: within.Lo, Hi: within.Hi}
 		}
-		if within != nil && e.name == "sum" && g.p.of.maxRows > 0 {
-			lo, hi := new(big.Rat).Mul(rows, within.lo), new(big.Rat).Mul(rows, within.hi)
-			if within.lo.Sign() > 0 {
-				lo = within.lo
+		if within != nil && e.Name == "sum" && g.p.of.MaxRows > 0 {
+			lo, hi := new(big.Rat).Mul(rows, within.Lo), new(big.Rat).Mul(rows, within.Hi)
+			if within.Lo.Sign() > 0 {
+				lo = within.Lo
 			}
-			if within.hi.Sign() < 0 {
-				hi = within.hi
+			if within.Hi.Sign() < 0 {
+				hi = within.Hi
 			}
-			bounded = &catalog.Bounds{Lo: lo, Hi: hi, Step: within.step}
+			bounded = &catalog.Bounds{Lo: lo, Hi: hi, Step: within.Step}
 		}
 	case "min", "max":
-		if familyOf(e.x.typ()) == boolFamily || familyOf(e.x.typ()) == uuidFamily || e.x.typ() == catalog.Enum {
+		if scalar.FamilyOf(e.X.Typ()) == scalar.BoolFamily || scalar.FamilyOf(e.X.Typ()) == scalar.UuidFamily || e.X.Typ() == catalog.Enum {
 			return wrong()
 		}
-		e.t = carrierOf(e.x)
+		e.T = algebra.CarrierOf(e.X)
 		if within != nil {
-			bounded = &catalog.Bounds{Lo: within.lo, Hi: within.hi, Step: within.step}
+			bounded = &catalog.Bounds{Lo: within.Lo, Hi: within.Hi, Step: within.Step}
 		}
 	default:
-		if e.x.typ() != catalog.Bool {
+		if e.X.Typ() != catalog.Bool {
 			return wrong()
 		}
-		e.t = catalog.Bool
+		e.T = catalog.Bool
 	}
-	if e.addsFloats() {
+	if sqlprint.AddsFloats(e) {
 		if within == nil {
-			return nil, fault.MissingBounds(g.at(n.Args[0]), describe(e.x))
+			return nil, fault.MissingBounds(g.At(n.Args[0]), sqlprint.Describe(e.X))
 		}
-		if reach := maxRat(new(big.Rat).Abs(within.lo), new(big.Rat).Abs(within.hi)); floor(reach).BitLen() > 900 {
-			return nil, g.unsupported(n, "a sum of numbers this large", "")
+		if reach := scalar.MaxRat(new(big.Rat).Abs(within.Lo), new(big.Rat).Abs(within.Hi)); scalar.Floor(reach).BitLen() > 900 {
+			return nil, g.Unsupported(n, "a sum of numbers this large", "")
 		}
 	}
 	f := g.p.add(n.Name, e, true)
 	c := *f.Column
-	c.Type, c.Bounds, c.NotNull = e.t, bounded, e.name == "count"
+	c.Type, c.Bounds, c.NotNull = e.T, bounded, e.Name == "count"
 	f.Column = &c
-	f.label = describe(e)
-	return column{of: f}, nil
+	f.Label = sqlprint.Describe(e)
+	return algebra.Column{Of: f}, nil
 }
 
-func boundsOrNil(e expr) *bounds {
+func boundsOrNil(e algebra.Expr) *algebra.Bounds {
 	if e == nil {
 		return nil
 	}
-	return boundsOf(e)
-}
-
-// addsFloats reports whether values of floats are added.
-func (e unitAggregate) addsFloats() bool {
-	return e.x != nil && (e.name == "sum" || e.name == "avg") && isFloat(e.x.typ())
-}
-
-// unitAggregate prints an aggregate over the rows of one unit. Floats are clamped to their bounds and added as numerics: their sum as floats
-// depends on the order in which PostgreSQL reads the rows, which another unit's may change.
-func (p *printer) unitAggregate(e unitAggregate) {
-	p.windowed(e, func() {
-		if e.isRank() {
-			p.rank(e)
-		} else {
-			p.ofUnit(e)
-		}
-	})
-}
-
-// ofUnit prints the aggregate itself.
-func (p *printer) ofUnit(e unitAggregate) {
-	floats := e.addsFloats() && !p.inline
-	if floats {
-		p.write("pg_catalog.round(")
-	}
-	if !p.inline {
-		p.write("pg_catalog.")
-	}
-	p.write(e.name, "(")
-	if e.distinct {
-		p.write("DISTINCT ")
-	}
-	switch {
-	case e.x == nil:
-		p.write("*")
-	case floats:
-		w, x := boundsOf(e.x), p.text(e.x)
-		bound := func(v *big.Rat) string { return p.sub(func() { p.arg(decimalText(v), "double precision") }) }
-		p.write(fmt.Sprintf("(CASE WHEN %[1]s < %[2]s THEN %[2]s WHEN %[1]s > %[3]s THEN %[3]s ELSE %[1]s END)::numeric", x, bound(w.lo), bound(w.hi)))
-	case e.name == "min" || e.name == "max":
-		p.write(p.settled(e.x, p.sub(func() { p.collated(e.x) })))
-	default:
-		p.collated(e.x)
-	}
-	p.write(")")
-	if e.filter != nil {
-		p.write(" FILTER (WHERE ")
-		p.expr(e.filter)
-		p.write(")")
-	}
-	p.over(e.over)
-	if floats { // a smaller number than 10^-300 might be none for the cast
-		p.write(", 300)::double precision")
-	}
+	return algebra.BoundsOf(e)
 }

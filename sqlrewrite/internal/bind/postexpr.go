@@ -1,51 +1,19 @@
-package sqlrewrite
+package bind
 
 import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// The expressions of this file are taken over released values and group keys only (blockScope). They run after the noise, so
-// errors in them say nothing about rows; but by then the query is paid for, so types are checked here.
-
-// arithmetic types x op y.
-func (b *binder) arithmetic(n *syntax.Binary, l, r expr) (expr, error) {
-	want := r.typ()
-	if want == unknownType {
-		want = l.typ()
-	}
-	if n.Op == syntax.Concat {
-		want = catalog.Text
-	}
-	l, err := b.coerce(n.L, l, want)
-	if err != nil {
-		return nil, err
-	}
-	if r, err = b.coerce(n.R, r, want); err != nil {
-		return nil, err
-	}
-	if n.Op == syntax.Concat {
-		if familyOf(l.typ()) != textFamily && familyOf(r.typ()) != textFamily {
-			return nil, b.noOperator(n, n.Op, l, r)
-		}
-		return binary{op: n.Op, l: asText(l), r: asText(r), t: catalog.Text}, nil
-	}
-	if t, ok := timeArithmetic(n.Op, l.typ(), r.typ()); ok {
-		return binary{op: n.Op, l: l, r: r, t: t}, nil
-	}
-	t := wider(l.typ(), r.typ())
-	if !l.typ().IsNumber() || !r.typ().IsNumber() || n.Op == syntax.Modulo && isFloat(t) {
-		return nil, b.noOperator(n, n.Op, l, r)
-	}
-	return binary{op: n.Op, l: l, r: r, t: t}, nil
-}
-
 // expressions binds a list.
-func (b *binder) expressions(s scope, nodes []syntax.Expr) ([]expr, error) {
-	var all []expr
+func expressions(b *algebra.Binder, s domain.Scope, nodes []syntax.Expr) ([]algebra.Expr, error) {
+	var all []algebra.Expr
 	for _, n := range nodes {
-		e, err := b.expression(s, n)
+		e, err := expression(b, s, n)
 		if err != nil {
 			return nil, err
 		}
@@ -54,79 +22,72 @@ func (b *binder) expressions(s scope, nodes []syntax.Expr) ([]expr, error) {
 	return all, nil
 }
 
-func asText(e expr) expr {
-	if e.typ() == catalog.Text {
-		return e
-	}
-	return cast{x: e, t: catalog.Text}
-}
-
 // choice binds CASE; the form with an operand is a comparison in every arm.
-func (b *binder) choice(s scope, n *syntax.Case) (expr, error) {
-	var e choice
-	var results []expr
+func choice(b *algebra.Binder, s domain.Scope, n *syntax.Case) (algebra.Expr, error) {
+	var e algebra.Choice
+	var results []algebra.Expr
 	var nodes []syntax.Expr
 	for _, w := range n.Whens {
-		var cond expr
+		var cond algebra.Expr
 		var err error
 		if n.Operand == nil {
-			cond, err = b.condition(s, w.Cond)
+			cond, err = condition(b, s, w.Cond)
 		} else {
-			var l, r expr
-			l, r, err = b.comparable(s, w.Cond, syntax.Eq, n.Operand, w.Cond)
-			cond = binary{op: syntax.Eq, l: l, r: r, t: catalog.Bool}
+			var l, r algebra.Expr
+			l, r, err = comparable(b, s, w.Cond, syntax.Eq, n.Operand, w.Cond)
+			cond = algebra.Binary{Op: syntax.Eq, L: l, R: r, T: catalog.Bool}
 		}
 		if err != nil {
 			return nil, err
 		}
-		result, err := b.expression(s, w.Result)
+		result, err := expression(b, s, w.Result)
 		if err != nil {
 			return nil, err
 		}
-		e.arms = append(e.arms, arm{cond: cond})
+		e.Arms = append(e.Arms, algebra.Arm{Cond: cond})
 		results, nodes = append(results, result), append(nodes, w.Result)
 	}
 	if n.Else != nil {
-		result, err := b.expression(s, n.Else)
+		result, err := expression(b, s, n.Else)
 		if err != nil {
 			return nil, err
 		}
 		results, nodes = append(results, result), append(nodes, n.Else)
 	}
-	results, t, err := b.common(nodes, results)
+	results, t, err := common(b, nodes, results)
 	if err != nil {
 		return nil, err
 	}
-	e.t = t
-	for i := range e.arms {
-		e.arms[i].result = results[i]
+	e.T = t
+	for i := range e.Arms {
+		e.Arms[i].Result = results[i]
 	}
 	if n.Else != nil {
-		e.otherwise = results[len(results)-1]
+		e.Otherwise = results[len(results)-1]
 	}
-	return b.total(s, n, e)
+	return domain.Total(b, s, n, e)
 }
 
 // common gives expressions that stand for one another one type: that of the first with a type, the widest for numbers.
-func (b *binder) common(nodes []syntax.Expr, all []expr) ([]expr, catalog.Type, error) {
-	t := unknownType
+func common(b *algebra.Binder, nodes []syntax.Expr, all []algebra.Expr) ([]algebra.Expr, catalog.Type, error) {
+	t := scalar.UnknownType
 	for i, e := range all {
 		switch {
-		case e.typ() == unknownType:
-		case t == unknownType:
-			t = e.typ()
-		case familyOf(e.typ()) != familyOf(t):
-			return nil, t, b.mismatch(nodes[i], "expected "+typeName(t)+", not "+typeName(e.typ()), "")
+		case e.Typ() == scalar.UnknownType:
+		case t == scalar.UnknownType:
+			t = e.Typ()
+		case scalar.FamilyOf(e.Typ()) != scalar.FamilyOf(t):
+			return nil, t, b.Mismatch(nodes[i], "expected "+scalar.TypeName(t)+", not "+scalar.TypeName(e.Typ()), "")
 		case t.IsNumber():
-			t = wider(t, e.typ())
+			t = scalar.Wider(t, e.Typ())
 		}
 	}
-	if t == unknownType || familyOf(t) == textFamily {
+	if t == scalar.UnknownType || scalar.FamilyOf(t) == scalar.TextFamily {
 		t = catalog.Text
 	}
-	out := make([]expr, len(all))
+	out := make([]algebra.Expr, len(all))
 	for i, e := range all {
-		c, err := b.coerce(nodes[i], e, t)
+		c, err := domain.Coerce(b, nodes[i], e, t)
 		if err != nil {
 			return nil, t, err
 		}
@@ -136,88 +97,48 @@ func (b *binder) common(nodes []syntax.Expr, all []expr) ([]expr, catalog.Type, 
 }
 
 // cast binds a cast: constants are read here and now, released numbers and keys are cast by PostgreSQL.
-func (b *binder) cast(s scope, n *syntax.Cast) (expr, error) {
-	x, err := b.expression(s, n.X)
+func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, error) {
+	x, err := expression(b, s, n.X)
 	if err != nil {
 		return nil, err
 	}
-	t, ok := castType(n.Type)
-	if n.Type == "interval" && !s.computes() {
-		t, ok = intervalType, true
+	t, ok := scalar.CastType(n.Type)
+	if n.Type == "interval" && !s.Computes() {
+		t, ok = scalar.IntervalType, true
 	}
 	if !ok || len(n.Mods) > 0 && t != catalog.Numeric {
-		return nil, b.unsupported(n, "a cast to "+fault.Quote(n.Type), "cast to numeric, bigint, integer, double precision or text")
+		return nil, b.Unsupported(n, "a cast to "+fault.Quote(n.Type), "cast to numeric, bigint, integer, double precision or text")
 	}
-	if c, isConstant := x.(constant); isConstant && len(n.Mods) == 0 {
+	if c, isConstant := x.(algebra.Constant); isConstant && len(n.Mods) == 0 {
 		switch {
-		case c.null:
-			return constant{t: t, null: true}, nil
-		case c.t == unknownType, c.t == t, t == catalog.Text, c.t.IsNumber() && (t == catalog.Numeric || isFloat(t)):
-			return b.typed(n, c.text, t)
+		case c.Null:
+			return algebra.Constant{T: t, Null: true}, nil
+		case c.T == scalar.UnknownType, c.T == t, t == catalog.Text, c.T.IsNumber() && (t == catalog.Numeric || scalar.IsFloat(t)):
+			return domain.Typed(b, n, c.Text, t)
 		}
 	}
-	from := x.typ()
+	from := x.Typ()
 	switch {
-	case from == unknownType, t == catalog.Text, familyOf(from) == familyOf(t) && t != catalog.Enum:
+	case from == scalar.UnknownType, t == catalog.Text, scalar.FamilyOf(from) == scalar.FamilyOf(t) && t != catalog.Enum:
 	case from == catalog.Bool && t == catalog.Int4:
 	case from.IsTime() && t.IsTime():
 	default:
-		return nil, b.mismatch(n, "cannot cast "+typeName(from)+" to "+typeName(t), "")
+		return nil, b.Mismatch(n, "cannot cast "+scalar.TypeName(from)+" to "+scalar.TypeName(t), "")
 	}
-	if x, err = b.coerce(n.X, x, t); err != nil {
+	if x, err = domain.Coerce(b, n.X, x, t); err != nil {
 		return nil, err
 	}
-	return b.total(s, n, cast{x: x, t: t, mods: n.Mods})
-}
-
-// castType names the types that casts may name.
-func castType(name string) (catalog.Type, bool) {
-	switch name {
-	case "int2", "smallint":
-		return catalog.Int2, true
-	case "int4", "int", "integer":
-		return catalog.Int4, true
-	case "int8", "bigint":
-		return catalog.Int8, true
-	case "numeric", "decimal":
-		return catalog.Numeric, true
-	case "float4", "real":
-		return catalog.Float4, true
-	case "float8", "double precision":
-		return catalog.Float8, true
-	case "text", "varchar":
-		return catalog.Text, true
-	case "bool", "boolean":
-		return catalog.Bool, true
-	case "date":
-		return catalog.Date, true
-	case "timestamp":
-		return catalog.Timestamp, true
-	case "timestamptz":
-		return catalog.Timestamptz, true
-	case "uuid":
-		return catalog.UUID, true
-	default:
-		return unknownType, false
-	}
+	return domain.Total(b, s, n, algebra.Cast{X: x, T: t, Mods: n.Mods})
 }
 
 // postCall binds a function over released values, keys and public columns. It has PostgreSQL's types and runs as it is.
-func (b *binder) postCall(s scope, n *syntax.Call) (expr, error) {
+func postCall(b *algebra.Binder, s domain.Scope, n *syntax.Call) (algebra.Expr, error) {
 	if n.Star || n.Distinct || n.Filter != nil || len(n.OrderBy)+len(n.Within) > 0 {
-		return nil, b.mismatch(n, n.Name+" is not an aggregate", "")
+		return nil, b.Mismatch(n, n.Name+" is not an aggregate", "")
 	}
-	args, err := b.expressions(s, n.Args)
+	args, err := expressions(b, s, n.Args)
 	if err != nil {
 		return nil, err
 	}
-	return b.typedCall(n, args)
-}
-
-func (b *binder) arity(n *syntax.Call, want string) error {
-	return b.mismatch(n, n.Name+" needs "+want, "")
-}
-
-func (b *binder) noFunction(n *syntax.Call, x expr) error {
-	return b.mismatch(n, "there is no function "+n.Name+"("+typeName(x.typ())+")", "")
+	return typedCall(b, n, args)
 }

@@ -1,45 +1,46 @@
-package sqlrewrite
+package bind
 
 import (
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// rowShape binds a query over private rows for its outputs alone. Columns that analysts cannot see are none of them; the id of a privacy
+// RowShape binds a query over private rows for its outputs alone. Columns that analysts cannot see are none of them; the id of a privacy
 // unit is one where it is named.
-func rowShape(text string, q *syntax.Query, snapshot *catalog.Snapshot) ([]output, error) {
+func RowShape(text string, q *syntax.Query, snapshot *catalog.Snapshot) ([]algebra.Output, error) {
 	b := newBinder(text, q, snapshot)
-	for _, step := range []func(*binder) error{(*binder).from, (*binder).where} {
+	for _, step := range []func(*algebra.Binder) error{from, where} {
 		if err := step(b); err != nil {
 			return nil, err
 		}
 	}
-	var outputs []output
+	var outputs []algebra.Output
 	for _, item := range q.Items {
 		if star, ok := item.Expr.(*syntax.Star); ok {
-			fields, err := b.starFields(b.bound.source, star)
+			fields, err := starFields(b, b.Bound.Source, star)
 			if err != nil {
 				return nil, err
 			}
 			for _, f := range fields {
 				if f.Exposed {
-					outputs = append(outputs, output{name: f.Name, expr: column{of: f}})
+					outputs = append(outputs, algebra.Output{Name: f.Name, Expr: algebra.Column{Of: f}})
 				}
 			}
 			continue
 		}
-		e, err := b.rowOutput(item.Expr)
+		e, err := rowOutput(b, item.Expr)
 		if err != nil {
 			return nil, err
 		}
-		outputs = append(outputs, output{name: itemName(item), expr: e})
+		outputs = append(outputs, algebra.Output{Name: itemName(item), Expr: e})
 	}
 	return outputs, nil
 }
 
 // newBinder is a binder of one query on its own.
-func newBinder(text string, query *syntax.Query, snapshot *catalog.Snapshot) *binder {
-	b := &binder{text: text, snapshot: snapshot, query: query, bound: &boundQuery{facts: &statementFacts{}}}
-	b.ctes = b.ctes.with(query.With)
+func newBinder(text string, query *syntax.Query, snapshot *catalog.Snapshot) *algebra.Binder {
+	b := &algebra.Binder{Text: text, Snapshot: snapshot, Query: query, Bound: &algebra.BoundQuery{Facts: &algebra.StatementFacts{}}}
+	b.CTEs = b.CTEs.With(query.With)
 	return b
 }

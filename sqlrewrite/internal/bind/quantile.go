@@ -1,4 +1,4 @@
-package sqlrewrite
+package bind
 
 import (
 	"fmt"
@@ -7,11 +7,11 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/syntax"
 )
-
-// maxCandidates caps the points that a quantile or a mode is chosen from: each point that has rows is a row of the statement's result.
-const maxCandidates = 10_000
 
 // orderedSet reports whether an aggregate is written with WITHIN GROUP.
 func orderedSet(name string) bool {
@@ -19,84 +19,84 @@ func orderedSet(name string) bool {
 }
 
 // quantile binds percentile_cont, percentile_disc, median, min and max: one selection for each fraction.
-func (b *binder) quantile(n *syntax.Call, filter expr) (value, error) {
-	item, fractions, err := b.fractions(n)
+func quantile(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+	item, fractions, err := fractions(b, n)
 	if err != nil {
-		return value{}, err
+		return algebra.Value{}, err
 	}
-	x, err := b.rowValue(item.Expr)
+	x, err := rowValue(b, item.Expr)
 	if err != nil {
-		return value{}, err
+		return algebra.Value{}, err
 	}
-	t := x.typ()
+	t := x.Typ()
 	switch continuous := n.Name == "percentile_cont" || n.Name == "median"; {
-	case t.IsTime() && !continuous && plainField(x) != nil:
+	case t.IsTime() && !continuous && algebra.PlainField(x) != nil:
 	case !t.IsNumber():
-		return value{}, b.mismatch(n, "there is no function "+n.Name+" over "+typeName(t), n.Name+" needs numbers with bounds; for the most frequent value write mode() WITHIN GROUP (ORDER BY x)")
+		return algebra.Value{}, b.Mismatch(n, "there is no function "+n.Name+" over "+scalar.TypeName(t), n.Name+" needs numbers with bounds; for the most frequent value write mode() WITHIN GROUP (ORDER BY x)")
 	case continuous:
 		t = catalog.Float8
 	}
-	g, err := b.points(item.Expr, x)
+	g, err := points(b, item.Expr, x)
 	if err != nil {
-		return value{}, err
+		return algebra.Value{}, err
 	}
-	v := value{name: quantileName(n, x, fractions) + filterText(filter), t: t}
+	v := algebra.Value{Name: quantileName(n, x, fractions) + sqlprint.FilterText(filter), T: t}
 	for _, f := range fractions {
-		m := measure{kind: chooseRank, x: x, grid: g, filter: filter, rank: f}
+		m := algebra.Measure{Kind: algebra.ChooseRank, X: x, Grid: g, Filter: filter, Rank: f}
 		if item.Descending {
-			m.rank, m.upper = new(big.Rat).Sub(one(), f), n.Name == "percentile_disc" && !f.IsInt()
+			m.Rank, m.Upper = new(big.Rat).Sub(scalar.One(), f), n.Name == "percentile_disc" && !f.IsInt()
 		}
-		v.of = append(v.of, b.release(m))
+		v.Of = append(v.Of, addRelease(b, m))
 	}
 	if _, list := oneArgument(n).(*syntax.Array); list {
-		v.how, v.t = arrayOf, arrayType(t)
+		v.How, v.T = algebra.ArrayOf, scalar.ArrayType(t)
 	}
 	return v, nil
 }
 
 // points is the grid that a quantile of an expression is chosen from.
-func (b *binder) points(n syntax.Expr, x expr) (*grid, error) {
-	if x.typ().IsTime() {
-		if within := boundsOf(x); within != nil {
-			return timeGrid(x, within, b.at(n))
+func points(b *algebra.Binder, n syntax.Expr, x algebra.Expr) (*algebra.Grid, error) {
+	if x.Typ().IsTime() {
+		if within := algebra.BoundsOf(x); within != nil {
+			return timeGrid(x, within, b.At(n))
 		}
-		return nil, b.missingBounds(n, x)
+		return nil, missingBounds(b, n, x)
 	}
-	g, err := b.gridOf(n, x)
+	g, err := gridOf(b, n, x)
 	if err != nil {
 		return nil, err
 	}
-	return coarser(g, maxCandidates, b.at(n))
+	return coarser(g, sqlprint.MaxCandidates, b.At(n))
 }
 
 // fractions are those that a call asks for, and what it orders by.
-func (b *binder) fractions(n *syntax.Call) (syntax.OrderItem, []*big.Rat, error) {
+func fractions(b *algebra.Binder, n *syntax.Call) (syntax.OrderItem, []*big.Rat, error) {
 	if n.Name == "min" || n.Name == "max" || n.Name == "median" {
 		if n.Star || len(n.Args) != 1 || len(n.Within) > 0 {
-			return syntax.OrderItem{}, nil, b.mismatch(n, n.Name+" needs one argument", "")
+			return syntax.OrderItem{}, nil, b.Mismatch(n, n.Name+" needs one argument", "")
 		}
-		fraction := map[string]*big.Rat{"min": new(big.Rat), "max": one(), "median": big.NewRat(1, 2)}[n.Name]
+		fraction := map[string]*big.Rat{"min": new(big.Rat), "max": scalar.One(), "median": big.NewRat(1, 2)}[n.Name]
 		return syntax.OrderItem{Expr: n.Args[0]}, []*big.Rat{fraction}, nil
 	}
 	if n.Star || len(n.Args) != 1 || len(n.Within) != 1 {
-		return syntax.OrderItem{}, nil, b.mismatch(n, n.Name+" needs one fraction and one value to order by", "write "+n.Name+"(0.5) WITHIN GROUP (ORDER BY x)")
+		return syntax.OrderItem{}, nil, b.Mismatch(n, n.Name+" needs one fraction and one value to order by", "write "+n.Name+"(0.5) WITHIN GROUP (ORDER BY x)")
 	}
 	list := []syntax.Expr{n.Args[0]}
 	if array, ok := n.Args[0].(*syntax.Array); ok {
 		list = array.Items
 	}
 	if len(list) == 0 || len(list) > maxFractions {
-		return syntax.OrderItem{}, nil, b.unsupported(n.Args[0], fmt.Sprintf("a list of %d fractions", len(list)), fmt.Sprintf("ask for 1 to %d", maxFractions))
+		return syntax.OrderItem{}, nil, b.Unsupported(n.Args[0], fmt.Sprintf("a list of %d fractions", len(list)), fmt.Sprintf("ask for 1 to %d", maxFractions))
 	}
 	var fractions []*big.Rat
 	for _, item := range list {
 		l, ok := item.(*syntax.Literal)
 		var f *big.Rat
 		if ok {
-			f, ok = parseNumber(l.Text)
+			f, ok = scalar.ParseNumber(l.Text)
 		}
-		if !ok || l.Kind == syntax.BoolLiteral || f.Sign() < 0 || f.Cmp(one()) > 0 || f.Denom().BitLen() > maxFractionBits {
-			return syntax.OrderItem{}, nil, b.unsupported(item, "a fraction that is not a constant from 0 to 1", "write 0.5 for the median")
+		if !ok || l.Kind == syntax.BoolLiteral || f.Sign() < 0 || f.Cmp(scalar.One()) > 0 || f.Denom().BitLen() > maxFractionBits {
+			return syntax.OrderItem{}, nil, b.Unsupported(item, "a fraction that is not a constant from 0 to 1", "write 0.5 for the median")
 		}
 		fractions = append(fractions, f)
 	}
@@ -109,55 +109,55 @@ const (
 )
 
 // quantileName is the call as the analyst could have written it.
-func quantileName(n *syntax.Call, x expr, fractions []*big.Rat) string {
+func quantileName(n *syntax.Call, x algebra.Expr, fractions []*big.Rat) string {
 	if len(n.Within) == 0 {
-		return n.Name + "(" + describe(x) + ")"
+		return n.Name + "(" + sqlprint.Describe(x) + ")"
 	}
 	var list []string
 	for _, f := range fractions {
-		list = append(list, decimalOrFraction(f))
+		list = append(list, scalar.DecimalOrFraction(f))
 	}
 	order := map[bool]string{true: " DESC"}[n.Within[0].Descending]
-	return n.Name + "(" + strings.Join(list, ", ") + ") of " + describe(x) + order
+	return n.Name + "(" + strings.Join(list, ", ") + ") of " + sqlprint.Describe(x) + order
 }
 
 // mode binds mode() WITHIN GROUP (ORDER BY x): a selection from a declared domain, or from a grid of whole numbers.
-func (b *binder) mode(n *syntax.Call, filter expr) (value, error) {
+func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
 	if n.Star || len(n.Args) > 0 || len(n.Within) != 1 {
-		return value{}, b.mismatch(n, "mode needs one value to order by", "write mode() WITHIN GROUP (ORDER BY x)")
+		return algebra.Value{}, b.Mismatch(n, "mode needs one value to order by", "write mode() WITHIN GROUP (ORDER BY x)")
 	}
 	at := n.Within[0].Expr
-	x, err := b.rowValue(at)
+	x, err := rowValue(b, at)
 	if err != nil {
-		return value{}, err
+		return algebra.Value{}, err
 	}
-	m := measure{kind: chooseMode, x: x, filter: filter}
-	switch f := plainField(x); {
-	case x.typ() == catalog.Bool:
-		m.among = []catalog.Key{{Text: "false"}, {Text: "true"}}
-	case f != nil && f.Domain != nil && oneText(x):
-		m.among = make([]catalog.Key, 0, len(f.Domain))
+	m := algebra.Measure{Kind: algebra.ChooseMode, X: x, Filter: filter}
+	switch f := algebra.PlainField(x); {
+	case x.Typ() == catalog.Bool:
+		m.Among = []catalog.Key{{Text: "false"}, {Text: "true"}}
+	case f != nil && f.Domain != nil && algebra.OneText(x):
+		m.Among = make([]catalog.Key, 0, len(f.Domain))
 		for _, k := range f.Domain {
 			if !k.Null {
-				m.among = append(m.among, k)
+				m.Among = append(m.Among, k)
 			}
 		}
-	case x.typ().IsInteger():
-		if m.grid, err = b.gridOf(at, x); err != nil {
-			return value{}, err
+	case x.Typ().IsInteger():
+		if m.Grid, err = gridOf(b, at, x); err != nil {
+			return algebra.Value{}, err
 		}
-		if m.grid.points().Cmp(big.NewInt(maxCandidates)) > 0 || m.grid.form != wholeSteps {
-			return value{}, b.unsupported(at, "mode over more than 10000 values", "declare a domain or narrower bounds, or group by the value and order by count(*)")
+		if m.Grid.Points().Cmp(big.NewInt(sqlprint.MaxCandidates)) > 0 || m.Grid.Form != algebra.WholeSteps {
+			return algebra.Value{}, b.Unsupported(at, "mode over more than 10000 values", "declare a domain or narrower bounds, or group by the value and order by count(*)")
 		}
 	default:
-		return value{}, fault.MissingKeys(b.at(at), describe(x))
+		return algebra.Value{}, fault.MissingKeys(b.At(at), sqlprint.Describe(x))
 	}
-	if m.candidates() == 0 {
-		return value{}, fault.MissingKeys(b.at(at), describe(x))
+	if m.Candidates() == 0 {
+		return algebra.Value{}, fault.MissingKeys(b.At(at), sqlprint.Describe(x))
 	}
-	t := x.typ()
+	t := x.Typ()
 	if t == catalog.Enum || t == catalog.Char {
 		t = catalog.Text
 	}
-	return value{name: "mode of " + describe(x) + filterText(filter), t: t, of: []int{b.release(m)}}, nil
+	return algebra.Value{Name: "mode of " + sqlprint.Describe(x) + sqlprint.FilterText(filter), T: t, Of: []int{addRelease(b, m)}}, nil
 }

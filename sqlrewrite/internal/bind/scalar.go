@@ -1,47 +1,49 @@
-package sqlrewrite
+package bind
 
 import (
 	"slices"
 
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// scalar binds a query that stands for a value in a condition on rows: one aggregate of public tables, without GROUP BY. It has one row
+// scalarQuery binds a query that stands for a value in a condition on rows: one aggregate of public tables, without GROUP BY. It has one row
 // whatever the tables hold, so that it is joined to the rows at hand: a join with a public relation of one row, which adds a column and
 // neither adds nor drops a row.
-func (b *binder) scalar(n *syntax.Scalar) (expr, error) {
-	q, source := n.Query, b.bound.source
-	if source == nil || source.node == nil {
-		return nil, b.unsupported(n, "a subquery as a value in this place", "move it to WHERE")
+func scalarQuery(b *algebra.Binder, n *syntax.Scalar) (algebra.Expr, error) {
+	q, source := n.Query, b.Bound.Source
+	if source == nil || source.Node == nil {
+		return nil, b.Unsupported(n, "a subquery as a value in this place", "move it to WHERE")
 	}
 	if q.Set != nil || len(q.From) == 0 {
-		return nil, b.refuseScalar(n)
+		return nil, refuseScalar(b, n)
 	}
-	child := b.child(q, b.ctes)
-	r, err := child.fromList()
+	child := child(b, q, b.CTEs)
+	r, err := fromList(child)
 	if err != nil {
 		return nil, err
 	}
-	if r.owned() {
-		return nil, b.refuseScalar(n)
+	if r.Owned() {
+		return nil, refuseScalar(b, n)
 	}
-	if err := child.where(); err != nil {
+	if err := where(child); err != nil {
 		return nil, err
 	}
 	call, ok := oneItem(q).(*syntax.Call)
 	if !ok || !slices.Contains(unitAggregates, call.Name) || q.GroupBy != nil || q.Having != nil || q.Distinct || q.DistinctOn != nil ||
 		q.Windows != nil || q.OrderBy != nil || q.Limit != nil || q.Offset != nil {
-		return nil, b.unsupported(n, "a subquery as a value that is not one aggregate", "select count, sum, avg, min or max alone, without GROUP BY: it then has one row")
+		return nil, b.Unsupported(n, "a subquery as a value that is not one aggregate", "select count, sum, avg, min or max alone, without GROUP BY: it then has one row")
 	}
-	g := &grouping{binder: child, p: child.projection(r)}
-	e, err := g.call(call)
+	g := &grouping{Binder: child, p: newProjection(child, r)}
+	e, err := g.Call(call)
 	if err != nil {
 		return nil, err
 	}
-	f := plainField(e)
-	f.public, f.label = true, "("+describeRows(g.p.leaf)+")"
-	source.node = &joined{left: source.node, right: g.p.leaf, kind: syntax.CrossJoin}
-	return e, b.addLeaf(&g.p.leaf.leaf)
+	f := algebra.PlainField(e)
+	f.Public, f.Label = true, "("+sqlprint.DescribeRows(g.p.leaf)+")"
+	source.Node = &algebra.Joined{Left: source.Node, Right: g.p.leaf, Kind: syntax.CrossJoin}
+	return e, b.AddLeaf(&g.p.leaf.Leaf)
 }
 
 // oneItem is the only item of a select list, nil if there are more.
@@ -53,6 +55,6 @@ func oneItem(q *syntax.Query) syntax.Expr {
 }
 
 // refuseScalar refuses a query that stands for a value.
-func (b *binder) refuseScalar(n *syntax.Scalar) error {
-	return b.unsupported(n, "a subquery as a value", "ask for its result first, and write that as a constant")
+func refuseScalar(b *algebra.Binder, n *syntax.Scalar) error {
+	return b.Unsupported(n, "a subquery as a value", "ask for its result first, and write that as a constant")
 }

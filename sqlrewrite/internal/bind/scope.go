@@ -1,94 +1,89 @@
-package sqlrewrite
+package bind
 
 import (
 	"strings"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// scope says what the names inside an expression mean.
-type scope interface {
-	column(*syntax.Column) (expr, error)
-	call(*syntax.Call) (expr, error)
-	// computes is false below the aggregates, where every operation is printed in its total form: nothing may fail on a row's values.
-	computes() bool
-}
-
 // rowScope is below the aggregates: WHERE, FILTER and the arguments of aggregates. Every expression in it must be total on any
 // row that PostgreSQL can store.
-type rowScope struct{ *binder }
+type rowScope struct{ *algebra.Binder }
 
-func (s rowScope) column(n *syntax.Column) (expr, error) {
-	c, err := s.binder.column(n)
+func (s rowScope) Column(n *syntax.Column) (algebra.Expr, error) {
+	c, err := column(s.Binder, n)
 	if err != nil {
 		return nil, err
 	}
-	if c.identity() {
-		return nil, fault.UnitColumn(s.at(n), c.Name)
+	if c.Identity() {
+		return nil, fault.UnitColumn(s.At(n), c.Name)
 	}
-	return column{of: c}, nil
+	return algebra.Column{Of: c}, nil
 }
 
-func (s rowScope) call(n *syntax.Call) (expr, error) {
-	f, err := s.function(n)
+func (s rowScope) Call(n *syntax.Call) (algebra.Expr, error) {
+	f, err := domain.Function(s.Binder, n)
 	if err != nil {
 		return nil, err
 	}
-	if f.kind == aggregate || f.kind == refusedAggregate {
-		return nil, s.unsupported(n, "an aggregate inside WHERE, FILTER or another aggregate", "use HAVING, or FILTER (WHERE ...)")
+	if f.Kind == domain.Aggregate || f.Kind == domain.RefusedAggregate {
+		return nil, s.Unsupported(n, "an aggregate inside WHERE, FILTER or another aggregate", "use HAVING, or FILTER (WHERE ...)")
 	}
-	return s.rowCall(s, n)
+	return rowCall(s.Binder, s, n)
 }
 
-func (rowScope) computes() bool { return false }
+func (rowScope) Computes() bool { return false }
 
 // blockScope is above the aggregates: the select list, HAVING and ORDER BY. Columns are group keys, calls may be aggregates.
-type blockScope struct{ *binder }
+type blockScope struct{ *algebra.Binder }
 
-func (s blockScope) column(n *syntax.Column) (expr, error) {
-	c, err := s.binder.column(n)
+func (s blockScope) Column(n *syntax.Column) (algebra.Expr, error) {
+	c, err := column(s.Binder, n)
 	if err != nil {
 		return nil, err
 	}
-	if key, ok := s.keyOf(column{of: c}); ok {
+	if key, ok := keyOf(s.Binder, algebra.Column{Of: c}); ok {
 		return key, nil
 	}
-	if c.unit {
-		return nil, fault.UnitColumn(s.at(n), c.Name)
+	if c.Unit {
+		return nil, fault.UnitColumn(s.At(n), c.Name)
 	}
 	keys := []string{c.Name}
-	for i := len(s.bound.keys) - 1; i >= 0; i-- {
-		keys = append([]string{s.bound.keys[i].name}, keys...)
+	for i := len(s.Bound.Keys) - 1; i >= 0; i-- {
+		keys = append([]string{s.Bound.Keys[i].Name}, keys...)
 	}
-	return nil, fault.NotGrouped(s.at(n), c.Name, "GROUP BY "+strings.Join(keys, ", "))
+	return nil, fault.NotGrouped(s.At(n), c.Name, "GROUP BY "+strings.Join(keys, ", "))
 }
 
-func (s blockScope) call(n *syntax.Call) (expr, error) {
+func (s blockScope) Call(n *syntax.Call) (algebra.Expr, error) {
 	if n.Over != nil {
-		return s.windowFunction(s, s.query.Windows, n)
+		return windowFunction(s.Binder, s, s.Query.Windows, n)
 	}
-	f, err := s.function(n)
+	f, err := domain.Function(s.Binder, n)
 	if err != nil {
 		return nil, err
 	}
-	switch f.kind {
-	case aggregate:
-		return s.aggregate(n)
-	case refusedAggregate:
-		return nil, s.unsupported(n, "aggregate "+n.Name, f.hint)
-	case postFunction, rowFunction:
-		return s.postCall(s, n)
+	switch f.Kind {
+	case domain.Aggregate:
+		return aggregate(s.Binder, n)
+	case domain.RefusedAggregate:
+		return nil, s.Unsupported(n, "aggregate "+n.Name, f.Hint)
+	case domain.PostFunction, domain.RowFunction:
+		return postCall(s.Binder, s, n)
 	default:
-		return nil, fault.UnknownFunction(s.at(n), n.Name, functionNames())
+		return nil, fault.UnknownFunction(s.At(n), n.Name, domain.FunctionNames())
 	}
 }
 
-func (blockScope) computes() bool { return true }
+func (blockScope) Computes() bool { return true }
 
 // expression binds n in scope s.
-func (b *binder) expression(s scope, n syntax.Expr) (expr, error) {
+func expression(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, error) {
 	if in, ok := s.(layerScope); ok && holdsQuery(n) {
 		return in.subquery(n)
 	}
@@ -99,63 +94,63 @@ func (b *binder) expression(s scope, n syntax.Expr) (expr, error) {
 	}
 	switch n := n.(type) {
 	case *syntax.Literal:
-		return b.literal(n)
+		return b.Literal(n)
 	case *syntax.Column:
-		return s.column(n)
+		return s.Column(n)
 	case *syntax.Call:
-		return s.call(n)
+		return s.Call(n)
 	case *syntax.Unary:
-		return b.unary(s, n)
+		return unary(b, s, n)
 	case *syntax.Binary:
-		return b.binary(s, n)
+		return binary(b, s, n)
 	case *syntax.In:
-		return b.in(s, n)
+		return in(b, s, n)
 	case *syntax.Between:
-		return b.between(s, n)
+		return between(b, s, n)
 	case *syntax.Is:
-		return b.is(s, n)
+		return is(b, s, n)
 	case *syntax.IsDistinct:
-		l, r, err := b.comparable(s, n, "IS DISTINCT FROM", n.L, n.R)
-		return distinct{l: l, r: r, not: n.Not}, err
+		l, r, err := comparable(b, s, n, "IS DISTINCT FROM", n.L, n.R)
+		return algebra.Distinct{L: l, R: r, Not: n.Not}, err
 	case *syntax.Like:
-		return b.like(s, n)
+		return like(b, s, n)
 	case *syntax.Case:
-		return b.choice(s, n)
+		return choice(b, s, n)
 	case *syntax.Cast:
-		return b.cast(s, n)
+		return cast(b, s, n)
 	case *syntax.InQuery:
 		if _, rows := s.(rowScope); rows {
-			return b.inQuery(n)
+			return inQuery(b, n)
 		}
-		return nil, b.unsupported(n, "IN (SELECT ...) in this place", "move it to WHERE")
+		return nil, b.Unsupported(n, "IN (SELECT ...) in this place", "move it to WHERE")
 	case *syntax.Exists:
 		if _, rows := s.(rowScope); rows {
-			return b.exists(n)
+			return exists(b, n)
 		}
-		return nil, b.unsupported(n, "EXISTS in this place", "move it to WHERE")
+		return nil, b.Unsupported(n, "EXISTS in this place", "move it to WHERE")
 	case *syntax.Scalar:
 		if _, rows := s.(rowScope); rows {
-			return b.scalar(n)
+			return scalarQuery(b, n)
 		}
-		return nil, b.refuseScalar(n)
+		return nil, refuseScalar(b, n)
 	case *syntax.Star:
-		return nil, b.unsupported(n, "* inside an expression", "name the columns")
+		return nil, b.Unsupported(n, "* inside an expression", "name the columns")
 	default:
-		return nil, b.unsupported(n, "this expression", "")
+		return nil, b.Unsupported(n, "this expression", "")
 	}
 }
 
 // condition binds a boolean expression.
-func (b *binder) condition(s scope, n syntax.Expr) (expr, error) {
-	e, err := b.expression(s, n)
+func condition(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, error) {
+	e, err := expression(b, s, n)
 	if err != nil {
 		return nil, err
 	}
-	if e, err = b.coerce(n, e, catalog.Bool); err != nil {
+	if e, err = domain.Coerce(b, n, e, catalog.Bool); err != nil {
 		return nil, err
 	}
-	if e.typ() != catalog.Bool {
-		return nil, b.mismatch(n, "a condition must be boolean, not "+typeName(e.typ()), "compare it with something")
+	if e.Typ() != catalog.Bool {
+		return nil, b.Mismatch(n, "a condition must be boolean, not "+scalar.TypeName(e.Typ()), "compare it with something")
 	}
 	return e, nil
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package bind
 
 import (
 	"fmt"
@@ -6,27 +6,13 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate/sqlrewrite/internal/stability"
 	"noisegate/sqlrewrite/syntax"
 )
-
-// derived is a query in FROM: UNION ALL of its parts.
-type derived struct {
-	leaf
-	parts   []*rowQuery
-	lateral bool // its only part reads no rows but the one beside it
-}
-
-func (*derived) fromItem() {}
-
-// rowQuery is a SELECT below the release block. Its rows belong to privacy units like those that it reads.
-type rowQuery struct {
-	from     fromItem  // nil: one row
-	of       *relation // what from is
-	where    expr      // nil: none
-	keys     []expr
-	distinct bool
-	outputs  []expr // printed as c0, c1, ...
-}
 
 // subqueryIn is a query in FROM and where it stands.
 type subqueryIn struct {
@@ -34,34 +20,34 @@ type subqueryIn struct {
 	at      syntax.Pos
 	alias   string
 	columns []string // new names; nil: the query's own
-	ctes    *environment
-	beside  *relation // of LATERAL: what it sees; nil: nothing
+	ctes    *algebra.Environment
+	beside  *algebra.Relation // of LATERAL: what it sees; nil: nothing
 }
 
 // child is the binder of a query inside this one.
-func (b *binder) child(q *syntax.Query, ctes *environment) *binder {
-	return &binder{text: b.text, snapshot: b.snapshot, query: q, bound: &boundQuery{facts: b.bound.shared()}, ctes: ctes.with(q.With)}
+func child(b *algebra.Binder, q *syntax.Query, ctes *algebra.Environment) *algebra.Binder {
+	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Query: q, Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()}, CTEs: ctes.With(q.With)}
 }
 
 // subquery binds a query in FROM, or one of WITH where it is named.
-func (b *binder) subquery(in subqueryIn) (*relation, error) {
-	child := b.child(in.query, in.ctes)
-	child.beside = in.beside
-	r, err := child.rows()
+func subquery(b *algebra.Binder, in subqueryIn) (*algebra.Relation, error) {
+	child := child(b, in.query, in.ctes)
+	child.Beside = in.beside
+	r, err := rows(child)
 	if err != nil {
 		return nil, err
 	}
-	if len(in.columns) > len(r.fields) {
-		return nil, b.mismatch(syntaxAt(in.at), fmt.Sprintf("there are %d names for %d columns", len(in.columns), len(r.fields)), "")
+	if len(in.columns) > len(r.Fields) {
+		return nil, b.Mismatch(syntaxAt(in.at), fmt.Sprintf("there are %d names for %d columns", len(in.columns), len(r.Fields)), "")
 	}
 	for i, name := range in.columns {
-		c := *r.fields[i].Column
+		c := *r.Fields[i].Column
 		c.Name = name
-		r.fields[i].Column = &c
+		r.Fields[i].Column = &c
 	}
-	r.parts = []fromPart{{in.alias, r.fields}}
-	if d, ok := r.node.(*derived); ok {
-		d.name = in.alias
+	r.Parts = []algebra.FromPart{{Alias: in.alias, Fields: r.Fields}}
+	if d, ok := r.Node.(*algebra.Derived); ok {
+		d.Name = in.alias
 	}
 	return r, nil
 }
@@ -73,255 +59,255 @@ type syntaxAt syntax.Pos
 func (at syntaxAt) At() syntax.Pos { return syntax.Pos(at) }
 
 // rows binds a query whose rows belong to units, or to nobody.
-func (b *binder) rows() (*relation, error) {
-	q := b.query
+func rows(b *algebra.Binder) (*algebra.Relation, error) {
+	q := b.Query
 	if q.Set != nil {
-		return b.unionAll()
+		return unionAll(b)
 	}
-	if err := b.refuseUnstable(q); err != nil {
+	if err := refuseUnstable(b, q); err != nil {
 		return nil, err
 	}
 	if len(q.From) == 0 {
-		return b.oneRow()
+		return oneRow(b)
 	}
-	if b.beside != nil {
-		return nil, fault.Unsupported(b.position(q.Pos), "LATERAL with tables of its own", "join them on a condition; LATERAL (SELECT expressions) computes columns")
+	if b.Beside != nil {
+		return nil, fault.Unsupported(b.Position(q.Pos), "LATERAL with tables of its own", "join them on a condition; LATERAL (SELECT expressions) computes columns")
 	}
-	r, err := b.fromList()
+	r, err := fromList(b)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.where(); err != nil {
+	if err := where(b); err != nil {
 		return nil, err
 	}
-	if err := b.reachOwner(r); err != nil {
+	if err := stability.ReachOwner(b, r); err != nil {
 		return nil, err
 	}
 	if q.GroupBy == nil && q.Having == nil && !slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
-		return b.project(r)
+		return project(b, r)
 	}
-	if !r.owned() {
-		return nil, fault.Unsupported(b.position(q.Pos), "an aggregate of a public table beside rows of people", "join its rows, or write the result as constants")
+	if !r.Owned() {
+		return nil, fault.Unsupported(b.Position(q.Pos), "an aggregate of a public table beside rows of people", "join its rows, or write the result as constants")
 	}
-	return b.perUnit(r)
+	return perUnit(b, r)
 }
 
 // oneRow binds a query without FROM: constants, and under LATERAL columns that are computed from the row beside it. To each row it adds one, so that
 // it owns nothing and is public in a join, where no two of its rows meet one.
-func (b *binder) oneRow() (*relation, error) {
-	q := b.query
+func oneRow(b *algebra.Binder) (*algebra.Relation, error) {
+	q := b.Query
 	if q.Where != nil || q.GroupBy != nil || q.Having != nil || q.Distinct || slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
-		return nil, fault.Unsupported(b.position(q.Pos), "a subquery without FROM that does more than compute columns", "write SELECT expressions alone, and filter outside")
+		return nil, fault.Unsupported(b.Position(q.Pos), "a subquery without FROM that does more than compute columns", "write SELECT expressions alone, and filter outside")
 	}
-	b.bound.source = b.beside
-	p := b.projection(&relation{})
-	p.leaf.lateral = b.beside != nil
+	b.Bound.Source = b.Beside
+	p := newProjection(b, &algebra.Relation{})
+	p.leaf.Lateral = b.Beside != nil
 	for _, item := range q.Items {
-		e, err := b.computedOutput(item.Expr)
+		e, err := computedOutput(b, item.Expr)
 		if err != nil {
 			return nil, err
 		}
 		f := p.add(itemName(item), e, true)
-		f.public, f.anchor = b.beside == nil, anchor{}
-		if c, ok := e.(constant); ok && c.t.IsNumber() {
-			if v, ok := parseNumber(c.text); ok {
+		f.Public, f.Anchor = b.Beside == nil, algebra.Anchor{}
+		if c, ok := e.(algebra.Constant); ok && c.T.IsNumber() {
+			if v, ok := scalar.ParseNumber(c.Text); ok {
 				f.Bounds = &catalog.Bounds{Lo: v, Hi: v}
 			}
 		}
 	}
-	p.out.keys, p.out.lateral = []rowKey{{}}, p.leaf.lateral
-	return p.out, b.addLeaf(&p.leaf.leaf)
+	p.out.Keys, p.out.Lateral = []algebra.RowKey{{}}, p.leaf.Lateral
+	return p.out, b.AddLeaf(&p.leaf.Leaf)
 }
 
 // computedOutput binds an output of a query without FROM. What leads to a unit's row may pass as it is; beside which row it stands is then known.
-func (b *binder) computedOutput(n syntax.Expr) (expr, error) {
-	if f, ok := b.identityOf(n); ok {
-		return column{of: f}, nil
+func computedOutput(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
+	if f, ok := identityOf(b, n); ok {
+		return algebra.Column{Of: f}, nil
 	}
-	e, err := b.expression(rowScope{b}, n)
+	e, err := expression(b, rowScope{b}, n)
 	if err != nil {
 		return nil, err
 	}
-	return b.coerce(n, e, catalog.Text)
+	return domain.Coerce(b, n, e, catalog.Text)
 }
 
 // refuseUnstable refuses what makes the rows of one unit depend on those of others (C053, C054).
-func (b *binder) refuseUnstable(q *syntax.Query) error {
+func refuseUnstable(b *algebra.Binder, q *syntax.Query) error {
 	switch {
 	case q.Limit != nil || q.Offset != nil:
 		n := q.Limit
 		if n == nil {
 			n = q.Offset
 		}
-		return b.unsupported(n, "LIMIT or OFFSET inside a query over rows of people", "move it to the end of the whole query, where it cuts released rows, or number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) <= 3")
+		return b.Unsupported(n, "LIMIT or OFFSET inside a query over rows of people", "move it to the end of the whole query, where it cuts released rows, or number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) <= 3")
 	case q.DistinctOn != nil:
-		return fault.Unsupported(b.position(q.Pos), "DISTINCT ON inside a query over rows of people", "number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) = 1")
+		return fault.Unsupported(b.Position(q.Pos), "DISTINCT ON inside a query over rows of people", "number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) = 1")
 	case q.OrderBy != nil:
-		return b.unsupported(q.OrderBy[0].Expr, "ORDER BY inside a query over rows of people", "it changes nothing there: leave it out")
+		return b.Unsupported(q.OrderBy[0].Expr, "ORDER BY inside a query over rows of people", "it changes nothing there: leave it out")
 	}
 	return nil
 }
 
 // projection collects the outputs of a query over a relation.
 type projection struct {
-	of    *relation
-	query *rowQuery
-	out   *relation
-	leaf  *derived
-	stems map[*field]*field // which output a field of the relation became
-	facts *statementFacts
+	of    *algebra.Relation
+	query *algebra.RowQuery
+	out   *algebra.Relation
+	leaf  *algebra.Derived
+	stems map[*algebra.Field]*algebra.Field // which output a field of the relation became
+	facts *algebra.StatementFacts
 }
 
-func (b *binder) projection(of *relation) *projection {
-	q := &rowQuery{from: of.node, of: of, where: b.bound.where}
-	d := &derived{parts: []*rowQuery{q}}
-	return &projection{of: of, query: q, leaf: d, stems: map[*field]*field{}, facts: b.bound.shared(), out: &relation{node: d, table: of.table, maxRows: of.maxRows,
-		maxGroups: of.maxGroups, maxValues: of.maxValues, notes: of.notes}}
+func newProjection(b *algebra.Binder, of *algebra.Relation) *projection {
+	q := &algebra.RowQuery{From: of.Node, Of: of, Where: b.Bound.Where}
+	d := &algebra.Derived{Parts: []*algebra.RowQuery{q}}
+	return &projection{of: of, query: q, leaf: d, stems: map[*algebra.Field]*algebra.Field{}, facts: b.Bound.Shared(), out: &algebra.Relation{Node: d, Table: of.Table, MaxRows: of.MaxRows,
+		MaxGroups: of.MaxGroups, MaxValues: of.MaxValues, Notes: of.Notes}}
 }
 
 // add makes an expression an output. A plain column stays what it is under its new name.
-func (p *projection) add(name string, e expr, shown bool) *field {
-	f := &field{Column: p.facts.derivedColumn(name, e), printed: fmt.Sprintf("c%d", len(p.query.outputs))}
-	if stem := plainField(e); stem != nil {
-		f.table, f.unit, f.present, f.public, f.anchor = stem.table, stem.unit, stem.present, stem.public, stem.anchor
+func (p *projection) add(name string, e algebra.Expr, shown bool) *algebra.Field {
+	f := &algebra.Field{Column: derivedColumn(p.facts, name, e), Printed: fmt.Sprintf("c%d", len(p.query.Outputs))}
+	if stem := algebra.PlainField(e); stem != nil {
+		f.Table, f.Unit, f.Present, f.Public, f.Anchor = stem.Table, stem.Unit, stem.Present, stem.Public, stem.Anchor
 		if p.stems[stem] == nil || shown {
 			p.stems[stem] = f
 		}
-		if slices.Contains(p.of.owners, stem) {
-			p.out.owners = append(p.out.owners, f)
+		if slices.Contains(p.of.Owners, stem) {
+			p.out.Owners = append(p.out.Owners, f)
 		}
 	}
-	p.query.outputs = append(p.query.outputs, e)
-	p.leaf.fields = append(p.leaf.fields, f)
+	p.query.Outputs = append(p.query.Outputs, e)
+	p.leaf.Fields = append(p.leaf.Fields, f)
 	if shown {
-		p.out.fields = append(p.out.fields, f)
+		p.out.Fields = append(p.out.Fields, f)
 	}
 	return f
 }
 
 // derivedColumn is what is known of an expression's values.
-func (s *statementFacts) derivedColumn(name string, e expr) *catalog.Column {
-	if stem := plainField(e); stem != nil {
+func derivedColumn(s *algebra.StatementFacts, name string, e algebra.Expr) *catalog.Column {
+	if stem := algebra.PlainField(e); stem != nil {
 		c := *stem.Column
 		c.Name = name
 		return &c
 	}
-	c := &catalog.Column{Name: name, Type: carrierOf(e), TypMod: -1, Exposed: true, NotNull: neverNull(e)}
+	c := &catalog.Column{Name: name, Type: algebra.CarrierOf(e), TypMod: -1, Exposed: true, NotNull: sqlprint.NeverNull(e)}
 	if c.Type.IsText() {
-		c.MaxLength = longestText(e)
+		c.MaxLength = stability.LongestText(e)
 	}
-	if w := boundsOf(e); w != nil {
-		c.Bounds = &catalog.Bounds{Lo: w.lo, Hi: w.hi, Step: w.step}
+	if w := algebra.BoundsOf(e); w != nil {
+		c.Bounds = &catalog.Bounds{Lo: w.Lo, Hi: w.Hi, Step: w.Step}
 	}
-	left := maxWork - s.keyWork
-	if keys, ok := keyDomainIn(e, nil, &left); ok {
+	left := domain.MaxWork - s.KeyWork
+	if keys, ok := domain.KeyDomainIn(e, nil, &left); ok {
 		c.Domain = keys
 	}
-	s.keyWork = maxWork - left
+	s.KeyWork = domain.MaxWork - left
 	return c
 }
 
 // finish completes the relation: its rows keep their unit, also where no output shows it.
-func (b *binder) finish(p *projection) (*relation, error) {
-	p.query.from = p.of.node // with what its expressions have joined
-	if o := p.of.owner(); o != nil && len(p.out.owners) == 0 {
-		p.add(o.Name, column{of: o}, false)
+func finish(b *algebra.Binder, p *projection) (*algebra.Relation, error) {
+	p.query.From = p.of.Node // with what its expressions have joined
+	if o := p.of.Owner(); o != nil && len(p.out.Owners) == 0 {
+		p.add(o.Name, algebra.Column{Of: o}, false)
 	}
-	if f := p.out.owner(); f != nil && !p.of.owner().present {
+	if f := p.out.Owner(); f != nil && !p.of.Owner().Present {
 		// Of all fields that hold the unit, the first is the one that is looked at: it must be the one that every row has.
-		slices.SortStableFunc(p.out.owners, func(x, y *field) int { return boolOrder(!x.present, !y.present) })
+		slices.SortStableFunc(p.out.Owners, func(x, y *algebra.Field) int { return scalar.BoolOrder(!x.Present, !y.Present) })
 	}
-	for _, k := range p.of.keys {
-		mapped := rowKey{relies: k.relies}
-		for _, f := range k.fields {
+	for _, k := range p.of.Keys {
+		mapped := algebra.RowKey{Relies: k.Relies}
+		for _, f := range k.Fields {
 			if to := p.stems[f]; to != nil {
-				mapped.fields = append(mapped.fields, to)
-			} else if slices.Contains(p.of.owners, f) && p.out.owner() != nil {
-				mapped.fields = append(mapped.fields, p.out.owner())
+				mapped.Fields = append(mapped.Fields, to)
+			} else if slices.Contains(p.of.Owners, f) && p.out.Owner() != nil {
+				mapped.Fields = append(mapped.Fields, p.out.Owner())
 			}
 		}
-		if len(mapped.fields) == len(k.fields) {
-			p.out.keys = append(p.out.keys, mapped)
+		if len(mapped.Fields) == len(k.Fields) {
+			p.out.Keys = append(p.out.Keys, mapped)
 		}
 	}
-	return p.out, b.addLeaf(&p.leaf.leaf)
+	return p.out, b.AddLeaf(&p.leaf.Leaf)
 }
 
 // project binds a query without aggregates: a filter and new columns.
-func (b *binder) project(r *relation) (*relation, error) {
-	if r.owned() && computesWithWindows(b.query.Items) {
-		return b.projectWindows(r)
+func project(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) {
+	if r.Owned() && computesWithWindows(b.Query.Items) {
+		return projectWindows(b, r)
 	}
-	p := b.projection(r)
-	for _, item := range b.query.Items {
+	p := newProjection(b, r)
+	for _, item := range b.Query.Items {
 		if star, ok := item.Expr.(*syntax.Star); ok {
-			fields, err := b.starFields(r, star)
+			fields, err := starFields(b, r, star)
 			if err != nil {
 				return nil, err
 			}
-			if len(p.query.outputs)+len(fields) > maxOutputs {
-				return nil, tooManyOutputs(b.at(star))
+			if len(p.query.Outputs)+len(fields) > maxOutputs {
+				return nil, tooManyOutputs(b.At(star))
 			}
 			for _, f := range fields {
-				p.add(f.Name, column{of: f}, true)
+				p.add(f.Name, algebra.Column{Of: f}, true)
 			}
 			continue
 		}
-		if call, ok := item.Expr.(*syntax.Call); ok && call.Over != nil && r.owned() {
-			if _, err := b.unitWindow(p, call, itemName(item)); err != nil {
+		if call, ok := item.Expr.(*syntax.Call); ok && call.Over != nil && r.Owned() {
+			if _, err := unitWindow(b, p, call, itemName(item)); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		e, err := b.rowOutput(item.Expr)
+		e, err := rowOutput(b, item.Expr)
 		if err != nil {
 			return nil, err
 		}
 		p.add(itemName(item), e, true)
 	}
-	if err := b.settleTies(p); err != nil {
+	if err := settleTies(b, p); err != nil {
 		return nil, err
 	}
-	return b.finishRows(p)
+	return finishRows(b, p)
 }
 
 // finishRows completes a query without aggregates, whose rows DISTINCT may tell apart.
-func (b *binder) finishRows(p *projection) (*relation, error) {
-	if b.query.Distinct {
-		if r := p.of; r.owned() && len(p.out.owners) == 0 {
-			return nil, fault.Unsupported(b.position(b.query.Pos), "SELECT DISTINCT inside a query over rows of people",
-				"add "+r.unitName()+" to its select list: rows are then told apart within each "+r.unitName())
+func finishRows(b *algebra.Binder, p *projection) (*algebra.Relation, error) {
+	if b.Query.Distinct {
+		if r := p.of; r.Owned() && len(p.out.Owners) == 0 {
+			return nil, fault.Unsupported(b.Position(b.Query.Pos), "SELECT DISTINCT inside a query over rows of people",
+				"add "+r.UnitName()+" to its select list: rows are then told apart within each "+r.UnitName())
 		}
-		p.query.distinct = true
-		defer func() { p.out.keys = append(p.out.keys, rowKey{fields: p.out.fields}) }()
+		p.query.Distinct = true
+		defer func() { p.out.Keys = append(p.out.Keys, algebra.RowKey{Fields: p.out.Fields}) }()
 	}
-	return b.finish(p)
+	return finish(b, p)
 }
 
 // rowOutput binds an output of a query over rows: the id of a unit may pass as it is.
-func (b *binder) rowOutput(n syntax.Expr) (expr, error) {
+func rowOutput(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 	if c, ok := n.(*syntax.Column); ok {
-		f, err := b.column(c)
-		return column{of: f}, err
+		f, err := column(b, c)
+		return algebra.Column{Of: f}, err
 	}
-	e, err := b.expression(rowScope{b}, n)
+	e, err := expression(b, rowScope{b}, n)
 	if err != nil {
 		return nil, err
 	}
-	return b.coerce(n, e, catalog.Text)
+	return domain.Coerce(b, n, e, catalog.Text)
 }
 
 // starFields are the fields that * or t.* stands for: those that exist for analysts.
-func (b *binder) starFields(r *relation, star *syntax.Star) ([]*field, error) {
-	fields := r.fields
+func starFields(b *algebra.Binder, r *algebra.Relation, star *syntax.Star) ([]*algebra.Field, error) {
+	fields := r.Fields
 	if star.Qualifier != "" {
-		i := slices.IndexFunc(r.parts, func(p fromPart) bool { return p.alias == star.Qualifier })
+		i := slices.IndexFunc(r.Parts, func(p algebra.FromPart) bool { return p.Alias == star.Qualifier })
 		if i < 0 {
-			return nil, b.unknownColumn(&syntax.Column{Pos: star.Pos, Qualifier: star.Qualifier, Name: "*"})
+			return nil, unknownColumn(b, &syntax.Column{Pos: star.Pos, Qualifier: star.Qualifier, Name: "*"})
 		}
-		fields = r.parts[i].fields
+		fields = r.Parts[i].Fields
 	}
-	return slices.DeleteFunc(slices.Clone(fields), func(f *field) bool { return !f.Exposed && !f.unit }), nil
+	return slices.DeleteFunc(slices.Clone(fields), func(f *algebra.Field) bool { return !f.Exposed && !f.Unit }), nil
 }
 
 func itemName(item syntax.Item) string {

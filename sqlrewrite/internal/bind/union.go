@@ -1,4 +1,4 @@
-package sqlrewrite
+package bind
 
 import (
 	"fmt"
@@ -6,78 +6,81 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/stability"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // unionAll binds UNION ALL of rows of the same unit: the rows of a unit are those of both sides, and its bounds their sum. Other set
 // operations compare rows across units.
-func (b *binder) unionAll() (*relation, error) {
-	q := b.query
+func unionAll(b *algebra.Binder) (*algebra.Relation, error) {
+	q := b.Query
 	if q.Set.Kind != syntax.Union || !q.Set.All {
-		return nil, fault.Unsupported(b.position(q.Set.Pos), string(q.Set.Kind)+" of rows of people", "only UNION ALL is taken: the others compare one person's rows with another's")
+		return nil, fault.Unsupported(b.Position(q.Set.Pos), string(q.Set.Kind)+" of rows of people", "only UNION ALL is taken: the others compare one person's rows with another's")
 	}
-	if err := b.refuseUnstable(q); err != nil {
+	if err := refuseUnstable(b, q); err != nil {
 		return nil, err
 	}
-	l, err := b.child(q.Set.Left, b.ctes).rows()
+	l, err := rows(child(b, q.Set.Left, b.CTEs))
 	if err != nil {
 		return nil, err
 	}
-	r, err := b.child(q.Set.Right, b.ctes).rows()
+	r, err := rows(child(b, q.Set.Right, b.CTEs))
 	if err != nil {
 		return nil, err
 	}
-	if l.owned() != r.owned() {
-		return nil, fault.Unsupported(b.position(q.Set.Pos), "UNION ALL of rows of people and of a public table", "ask for each by itself")
+	if l.Owned() != r.Owned() {
+		return nil, fault.Unsupported(b.Position(q.Set.Pos), "UNION ALL of rows of people and of a public table", "ask for each by itself")
 	}
-	if len(l.fields) != len(r.fields) {
-		return nil, b.mismatch(syntaxAt(q.Set.Pos), fmt.Sprintf("the sides of UNION have %d and %d columns", len(l.fields), len(r.fields)), "")
+	if len(l.Fields) != len(r.Fields) {
+		return nil, b.Mismatch(syntaxAt(q.Set.Pos), fmt.Sprintf("the sides of UNION have %d and %d columns", len(l.Fields), len(r.Fields)), "")
 	}
-	d := &derived{}
-	out := &relation{node: d, table: l.table, notes: slices.Concat(l.notes, r.notes),
-		maxRows: bound(l.maxRows, r.maxRows, addCapped), maxGroups: bound(l.maxGroups, r.maxGroups, addCapped), maxValues: bound(l.maxValues, r.maxValues, addCapped)}
-	var left, right []expr
-	for i := range l.fields {
-		f, err := b.united(q.Set, l.fields[i], r.fields[i])
+	d := &algebra.Derived{}
+	out := &algebra.Relation{Node: d, Table: l.Table, Notes: slices.Concat(l.Notes, r.Notes),
+		MaxRows: stability.Bound(l.MaxRows, r.MaxRows, addCapped), MaxGroups: stability.Bound(l.MaxGroups, r.MaxGroups, addCapped), MaxValues: stability.Bound(l.MaxValues, r.MaxValues, addCapped)}
+	var left, right []algebra.Expr
+	for i := range l.Fields {
+		f, err := united(b, q.Set, l.Fields[i], r.Fields[i])
 		if err != nil {
 			return nil, err
 		}
-		f.printed = fmt.Sprintf("c%d", i)
-		if slices.Contains(l.owners, l.fields[i]) && slices.Contains(r.owners, r.fields[i]) {
-			out.owners = append(out.owners, f)
+		f.Printed = fmt.Sprintf("c%d", i)
+		if slices.Contains(l.Owners, l.Fields[i]) && slices.Contains(r.Owners, r.Fields[i]) {
+			out.Owners = append(out.Owners, f)
 		}
-		left, right = append(left, column{of: l.fields[i]}), append(right, column{of: r.fields[i]})
-		d.fields = append(d.fields, f)
+		left, right = append(left, algebra.Column{Of: l.Fields[i]}), append(right, algebra.Column{Of: r.Fields[i]})
+		d.Fields = append(d.Fields, f)
 	}
-	out.fields = slices.Clone(d.fields)
-	if lo, ro := l.owner(), r.owner(); lo != nil && len(out.owners) == 0 {
-		f, err := b.united(q.Set, lo, ro)
+	out.Fields = slices.Clone(d.Fields)
+	if lo, ro := l.Owner(), r.Owner(); lo != nil && len(out.Owners) == 0 {
+		f, err := united(b, q.Set, lo, ro)
 		if err != nil {
 			return nil, err
 		}
-		f.printed, f.unit = fmt.Sprintf("c%d", len(d.fields)), true
-		d.fields, out.owners = append(d.fields, f), []*field{f}
-		left, right = append(left, column{of: lo}), append(right, column{of: ro})
+		f.Printed, f.Unit = fmt.Sprintf("c%d", len(d.Fields)), true
+		d.Fields, out.Owners = append(d.Fields, f), []*algebra.Field{f}
+		left, right = append(left, algebra.Column{Of: lo}), append(right, algebra.Column{Of: ro})
 	}
-	d.parts = []*rowQuery{{from: l.node, of: l, outputs: left}, {from: r.node, of: r, outputs: right}}
-	return out, b.addLeaf(&d.leaf)
+	d.Parts = []*algebra.RowQuery{{From: l.Node, Of: l, Outputs: left}, {From: r.Node, Of: r, Outputs: right}}
+	return out, b.AddLeaf(&d.Leaf)
 }
 
 // united is a column of UNION ALL: what is known of both sides' values.
-func (b *binder) united(set *syntax.SetOperation, l, r *field) (*field, error) {
+func united(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Field) (*algebra.Field, error) {
 	if l.Type != r.Type {
-		return nil, b.mismatch(syntaxAt(set.Pos), fmt.Sprintf("column %s is of type %s on one side of UNION and of type %s on the other",
-			fault.Quote(l.Name), typeName(l.Type), typeName(r.Type)), "cast one of them")
+		return nil, b.Mismatch(syntaxAt(set.Pos), fmt.Sprintf("column %s is of type %s on one side of UNION and of type %s on the other",
+			fault.Quote(l.Name), scalar.TypeName(l.Type), scalar.TypeName(r.Type)), "cast one of them")
 	}
 	if l.Type == catalog.Enum && l.Enum != r.Enum { // as in PostgreSQL
-		return nil, b.mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" is of one enumerated type on one side of UNION and of another on the other",
+		return nil, b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" is of one enumerated type on one side of UNION and of another on the other",
 			"cast both to text")
 	}
 	if l.Identifies != "" && r.Identifies != "" && l.Identifies != r.Identifies {
-		return nil, fault.UnitKinds(b.position(set.Pos), l.Name, r.Name)
+		return nil, fault.UnitKinds(b.Position(set.Pos), l.Name, r.Name)
 	}
-	if l.unit != r.unit {
-		return nil, b.mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" identifies the privacy unit on one side of UNION only", "")
+	if l.Unit != r.Unit {
+		return nil, b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" identifies the privacy unit on one side of UNION only", "")
 	}
 	c := catalog.Column{Name: l.Name, Type: l.Type, Enum: l.Enum, TypMod: l.TypMod, Exposed: l.Exposed && r.Exposed, NotNull: l.NotNull && r.NotNull,
 		PrivateKeys: l.PrivateKeys && r.PrivateKeys, Identifies: l.Identifies}
@@ -91,7 +94,7 @@ func (b *binder) united(set *syntax.SetOperation, l, r *field) (*field, error) {
 		c.TypMod = -1
 	}
 	if l.Bounds != nil && r.Bounds != nil {
-		c.Bounds = &catalog.Bounds{Lo: minRat(l.Bounds.Lo, r.Bounds.Lo), Hi: maxRat(l.Bounds.Hi, r.Bounds.Hi)}
+		c.Bounds = &catalog.Bounds{Lo: scalar.MinRat(l.Bounds.Lo, r.Bounds.Lo), Hi: scalar.MaxRat(l.Bounds.Hi, r.Bounds.Hi)}
 		if l.Bounds.Step != nil && r.Bounds.Step != nil && l.Bounds.Step.Cmp(r.Bounds.Step) == 0 {
 			c.Bounds.Step = l.Bounds.Step
 		}
@@ -103,11 +106,11 @@ func (b *binder) united(set *syntax.SetOperation, l, r *field) (*field, error) {
 				c.Domain = append(c.Domain, k)
 			}
 		}
-		slices.SortFunc(c.Domain, func(x, y catalog.Key) int { return compareKey(c.Type, x, y) })
+		slices.SortFunc(c.Domain, func(x, y catalog.Key) int { return scalar.CompareKey(c.Type, x, y) })
 	}
-	f := &field{Column: &c, table: l.table, unit: l.unit, present: l.present && r.present, public: l.public && r.public}
-	if l.anchor == r.anchor {
-		f.anchor = l.anchor
+	f := &algebra.Field{Column: &c, Table: l.Table, Unit: l.Unit, Present: l.Present && r.Present, Public: l.Public && r.Public}
+	if l.Anchor == r.Anchor {
+		f.Anchor = l.Anchor
 	}
 	return f, nil
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package bind
 
 import (
 	"fmt"
@@ -6,128 +6,131 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // where binds the row filter. Its logic is PostgreSQL's three-valued one; nothing in it can raise an error on any row.
-func (b *binder) where() error {
-	if b.query.Where == nil {
+func where(b *algebra.Binder) error {
+	if b.Query.Where == nil {
 		return nil
 	}
-	e, err := b.rowCondition(b.query.Where)
-	b.bound.where = e
+	e, err := rowCondition(b, b.Query.Where)
+	b.Bound.Where = e
 	return err
 }
 
-func (b *binder) unary(s scope, n *syntax.Unary) (expr, error) {
+func unary(b *algebra.Binder, s domain.Scope, n *syntax.Unary) (algebra.Expr, error) {
 	if n.Op == syntax.Not {
-		x, err := b.condition(s, n.X)
-		return not{x: x}, err
+		x, err := condition(b, s, n.X)
+		return algebra.Not{X: x}, err
 	}
-	x, err := b.expression(s, n.X)
+	x, err := expression(b, s, n.X)
 	if err != nil {
 		return nil, err
 	}
-	if x.typ() == unknownType {
-		if x, err = b.coerce(n.X, x, catalog.Float8); err != nil {
+	if x.Typ() == scalar.UnknownType {
+		if x, err = domain.Coerce(b, n.X, x, catalog.Float8); err != nil {
 			return nil, err
 		}
 	}
-	if !x.typ().IsNumber() {
-		return nil, b.mismatch(n, "there is no operator "+string(n.Op)+" "+typeName(x.typ()), "")
+	if !x.Typ().IsNumber() {
+		return nil, b.Mismatch(n, "there is no operator "+string(n.Op)+" "+scalar.TypeName(x.Typ()), "")
 	}
 	if n.Op == syntax.Add {
 		return x, nil
 	}
-	if c, ok := x.(constant); ok && !c.null {
-		if v, ok := parseNumber(c.text); ok { // not NaN, nor Infinity
-			return numberConstant(v.Neg(v), !c.t.IsInteger()), nil
+	if c, ok := x.(algebra.Constant); ok && !c.Null {
+		if v, ok := scalar.ParseNumber(c.Text); ok { // not NaN, nor Infinity
+			return algebra.NumberConstant(v.Neg(v), !c.T.IsInteger()), nil
 		}
 	}
-	return b.total(s, n, negate{x: x, t: x.typ()})
+	return domain.Total(b, s, n, algebra.Negate{X: x, T: x.Typ()})
 }
 
-func (b *binder) binary(s scope, n *syntax.Binary) (expr, error) {
+func binary(b *algebra.Binder, s domain.Scope, n *syntax.Binary) (algebra.Expr, error) {
 	switch n.Op {
 	case syntax.And, syntax.Or:
-		l, err := b.condition(s, n.L)
+		l, err := condition(b, s, n.L)
 		if err != nil {
 			return nil, err
 		}
-		r, err := b.condition(s, n.R)
-		return binary{op: n.Op, l: l, r: r, t: catalog.Bool}, err
+		r, err := condition(b, s, n.R)
+		return algebra.Binary{Op: n.Op, L: l, R: r, T: catalog.Bool}, err
 	case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
-		l, r, err := b.comparable(s, n, n.Op, n.L, n.R)
-		return binary{op: n.Op, l: l, r: r, t: catalog.Bool}, err
+		l, r, err := comparable(b, s, n, n.Op, n.L, n.R)
+		return algebra.Binary{Op: n.Op, L: l, R: r, T: catalog.Bool}, err
 	case syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide, syntax.Modulo, syntax.Concat:
-		l, err := b.expression(s, n.L)
+		l, err := expression(b, s, n.L)
 		if err != nil {
 			return nil, err
 		}
-		r, err := b.expression(s, n.R)
+		r, err := expression(b, s, n.R)
 		if err != nil {
 			return nil, err
 		}
-		e, err := b.arithmetic(n, l, r)
+		e, err := domain.Arithmetic(b, n, l, r)
 		if err != nil {
 			return nil, err
 		}
-		return b.total(s, n, e)
+		return domain.Total(b, s, n, e)
 	default:
-		return nil, b.unsupported(n, "operator "+string(n.Op), "")
+		return nil, b.Unsupported(n, "operator "+string(n.Op), "")
 	}
 }
 
 // comparable binds two operands that compare with each other.
-func (b *binder) comparable(s scope, n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr) (l, r expr, err error) {
-	if l, err = b.expression(s, ln); err != nil {
+func comparable(b *algebra.Binder, s domain.Scope, n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr) (l, r algebra.Expr, err error) {
+	if l, err = expression(b, s, ln); err != nil {
 		return nil, nil, err
 	}
-	if r, err = b.expression(s, rn); err != nil {
+	if r, err = expression(b, s, rn); err != nil {
 		return nil, nil, err
 	}
-	l, r, err = b.unify(n, op, ln, rn, l, r)
-	if err != nil || s.computes() {
+	l, r, err = unify(b, n, op, ln, rn, l, r)
+	if err != nil || s.Computes() {
 		return l, r, err
 	}
 	return besideFloat(l, r), besideFloat(r, l), nil
 }
 
 // besideFloat is a computed numeric that is compared with a float, in double precision: PostgreSQL would cast it, and raise an error where it does not fit.
-func besideFloat(e, other expr) expr {
-	c, ok := e.(computed)
-	if !ok || c.within == nil || c.total.typ() != catalog.Numeric || !isFloat(carrierOf(other)) {
+func besideFloat(e, other algebra.Expr) algebra.Expr {
+	c, ok := e.(algebra.Computed)
+	if !ok || c.Within == nil || c.Total.Typ() != catalog.Numeric || !scalar.IsFloat(algebra.CarrierOf(other)) {
 		return e
 	}
-	o := operand{x: c.total, extent: c.within, printed: c.printed}
-	cast := o.in(catalog.Float8)
-	cast.x = guard{x: c.total, clamped: cast.x}
-	return computedOf(c.written, cast)
+	o := domain.Operand{X: c.Total, Extent: c.Within, Printed: c.Printed}
+	cast := o.In(catalog.Float8)
+	cast.X = algebra.Guard{X: c.Total, Clamped: cast.X}
+	return domain.ComputedOf(c.Written, cast)
 }
 
 // unify gives the constants among l and r the other's type and checks that the two compare under op.
-func (b *binder) unify(n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr, l, r expr) (expr, expr, error) {
-	if l.typ() == unknownType && r.typ() == unknownType {
-		l, _ = b.coerce(ln, l, catalog.Text) // any string is text
+func unify(b *algebra.Binder, n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr, l, r algebra.Expr) (algebra.Expr, algebra.Expr, error) {
+	if l.Typ() == scalar.UnknownType && r.Typ() == scalar.UnknownType {
+		l, _ = domain.Coerce(b, ln, l, catalog.Text) // any string is text
 	}
-	l, err := b.coerce(ln, l, r.typ())
+	l, err := domain.Coerce(b, ln, l, r.Typ())
 	if err != nil {
 		return nil, nil, err
 	}
-	if r, err = b.coerce(rn, r, l.typ()); err != nil {
+	if r, err = domain.Coerce(b, rn, r, l.Typ()); err != nil {
 		return nil, nil, err
 	}
-	if familyOf(l.typ()) != familyOf(r.typ()) {
-		return nil, nil, b.noOperator(n, op, l, r)
+	if scalar.FamilyOf(l.Typ()) != scalar.FamilyOf(r.Typ()) {
+		return nil, nil, b.NoOperator(n, op, l, r)
 	}
-	if isFloat(l.typ()) && beyondFloat(r) || isFloat(r.typ()) && beyondFloat(l) {
-		return nil, nil, b.unsupported(n, "comparing a floating-point value with a numeric column without fixed digits",
+	if scalar.IsFloat(l.Typ()) && beyondFloat(r) || scalar.IsFloat(r.Typ()) && beyondFloat(l) {
+		return nil, nil, b.Unsupported(n, "comparing a floating-point value with a numeric column without fixed digits",
 			"compare both with constants")
 	}
 	switch op {
 	case syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
-		if l.typ() == catalog.Enum || r.typ() == catalog.Enum {
-			return nil, nil, b.unsupported(n, "comparing the order of enum labels", "list the labels: IN ('a', 'b')")
+		if l.Typ() == catalog.Enum || r.Typ() == catalog.Enum {
+			return nil, nil, b.Unsupported(n, "comparing the order of enum labels", "list the labels: IN ('a', 'b')")
 		}
 	default: // equality of labels is that of their texts
 	}
@@ -136,54 +139,54 @@ func (b *binder) unify(n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr, l,
 
 // beyondFloat reports whether an operand is a numeric column with values that float8 cannot hold: beside a float PostgreSQL casts
 // it, and raises an error on rows with such a value.
-func beyondFloat(e expr) bool {
-	c, ok := e.(column)
-	if !ok || c.of.Type != catalog.Numeric {
+func beyondFloat(e algebra.Expr) bool {
+	c, ok := e.(algebra.Column)
+	if !ok || c.Of.Type != catalog.Numeric {
 		return false
 	}
-	digits, fixed := scale(c)
-	return !fixed || digits > 300 || (c.of.TypMod-4)>>16 > 300
+	digits, fixed := algebra.Scale(c)
+	return !fixed || digits > 300 || (c.Of.TypMod-4)>>16 > 300
 }
 
-func (b *binder) in(s scope, n *syntax.In) (expr, error) {
-	x, err := b.expression(s, n.X)
+func in(b *algebra.Binder, s domain.Scope, n *syntax.In) (algebra.Expr, error) {
+	x, err := expression(b, s, n.X)
 	if err != nil {
 		return nil, err
 	}
-	e := in{not: n.Not}
+	e := algebra.In{Not: n.Not}
 	for _, item := range n.List {
-		v, err := b.expression(s, item)
+		v, err := expression(b, s, item)
 		if err != nil {
 			return nil, err
 		}
-		if x, v, err = b.unify(item, syntax.Eq, n.X, item, x, v); err != nil {
+		if x, v, err = unify(b, item, syntax.Eq, n.X, item, x, v); err != nil {
 			return nil, err
 		}
-		e.list = append(e.list, v)
+		e.List = append(e.List, v)
 	}
-	e.x = x
-	if s.computes() {
+	e.X = x
+	if s.Computes() {
 		return e, nil
 	}
-	for i, v := range e.list {
-		e.list[i] = besideFloat(v, x)
+	for i, v := range e.List {
+		e.List[i] = besideFloat(v, x)
 	}
-	for _, v := range e.list {
-		e.x = besideFloat(e.x, v)
+	for _, v := range e.List {
+		e.X = besideFloat(e.X, v)
 	}
 	return e, nil
 }
 
 // between writes BETWEEN as the two comparisons that SQL defines it to be.
-func (b *binder) between(s scope, n *syntax.Between) (expr, error) {
-	within := func(lo, hi syntax.Expr) (expr, error) {
-		x1, l, err := b.comparable(s, n, syntax.Ge, n.X, lo)
+func between(b *algebra.Binder, s domain.Scope, n *syntax.Between) (algebra.Expr, error) {
+	within := func(lo, hi syntax.Expr) (algebra.Expr, error) {
+		x1, l, err := comparable(b, s, n, syntax.Ge, n.X, lo)
 		if err != nil {
 			return nil, err
 		}
-		x2, h, err := b.comparable(s, n, syntax.Le, n.X, hi)
-		return binary{op: syntax.And, t: catalog.Bool,
-			l: binary{op: syntax.Ge, l: x1, r: l, t: catalog.Bool}, r: binary{op: syntax.Le, l: x2, r: h, t: catalog.Bool}}, err
+		x2, h, err := comparable(b, s, n, syntax.Le, n.X, hi)
+		return algebra.Binary{Op: syntax.And, T: catalog.Bool,
+			L: algebra.Binary{Op: syntax.Ge, L: x1, R: l, T: catalog.Bool}, R: algebra.Binary{Op: syntax.Le, L: x2, R: h, T: catalog.Bool}}, err
 	}
 	e, err := within(n.Lo, n.Hi)
 	if err != nil {
@@ -194,95 +197,87 @@ func (b *binder) between(s scope, n *syntax.Between) (expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		e = binary{op: syntax.Or, l: e, r: swapped, t: catalog.Bool}
+		e = algebra.Binary{Op: syntax.Or, L: e, R: swapped, T: catalog.Bool}
 	}
 	if n.Not {
-		e = not{x: e}
+		e = algebra.Not{X: e}
 	}
 	return e, nil
 }
 
-func (b *binder) is(s scope, n *syntax.Is) (expr, error) {
+func is(b *algebra.Binder, s domain.Scope, n *syntax.Is) (algebra.Expr, error) {
 	if n.What != syntax.IsNull {
-		x, err := b.condition(s, n.X)
-		return is{x: x, what: n.What, not: n.Not}, err
+		x, err := condition(b, s, n.X)
+		return algebra.Is{X: x, What: n.What, Not: n.Not}, err
 	}
-	if x, ok := b.identityIn(s, n.X); ok {
-		return is{x: x, what: n.What, not: n.Not}, nil
+	if x, ok := identityIn(b, s, n.X); ok {
+		return algebra.Is{X: x, What: n.What, Not: n.Not}, nil
 	}
-	x, err := b.expression(s, n.X)
+	x, err := expression(b, s, n.X)
 	if err != nil {
 		return nil, err
 	}
-	x, err = b.coerce(n.X, x, catalog.Text)
-	return is{x: x, what: n.What, not: n.Not}, err
+	x, err = domain.Coerce(b, n.X, x, catalog.Text)
+	return algebra.Is{X: x, What: n.What, Not: n.Not}, err
 }
 
 // These bound the work of one LIKE on one row (A32): matching can take time in the power of the number of % signs, and at each character of a
 // text as long as the pattern.
 const (
 	maxWildcards = 8
-	maxPattern   = 200 // bytes
+	MaxPattern   = 200 // bytes
 )
 
 // like takes constant patterns only, and checks them: PostgreSQL raises an error for a pattern that ends in its escape
 // character, but only on rows that get that far.
-func (b *binder) like(s scope, n *syntax.Like) (expr, error) {
-	x, err := b.expression(s, n.X)
+func like(b *algebra.Binder, s domain.Scope, n *syntax.Like) (algebra.Expr, error) {
+	x, err := expression(b, s, n.X)
 	if err != nil {
 		return nil, err
 	}
-	if x, err = b.coerce(n.X, x, catalog.Text); err != nil {
+	if x, err = domain.Coerce(b, n.X, x, catalog.Text); err != nil {
 		return nil, err
 	}
-	if familyOf(x.typ()) != textFamily {
-		return nil, b.mismatch(n, "a pattern needs text, not "+typeName(x.typ()), "")
+	if scalar.FamilyOf(x.Typ()) != scalar.TextFamily {
+		return nil, b.Mismatch(n, "a pattern needs text, not "+scalar.TypeName(x.Typ()), "")
 	}
 	literal, ok := n.Pattern.(*syntax.Literal)
 	if !ok || literal.Kind != syntax.StringLiteral {
-		return nil, b.unsupported(n.Pattern, "a pattern that is not a string constant", "write the pattern as 'a%'")
+		return nil, b.Unsupported(n.Pattern, "a pattern that is not a string constant", "write the pattern as 'a%'")
 	}
-	if len(literal.Text) > maxPattern {
-		return nil, fault.TooComplex(b.at(n.Pattern), fmt.Sprintf("the pattern has more than %d bytes", maxPattern))
+	if len(literal.Text) > MaxPattern {
+		return nil, fault.TooComplex(b.At(n.Pattern), fmt.Sprintf("the pattern has more than %d bytes", MaxPattern))
 	}
 	if n.Language != syntax.LikePattern {
-		return b.regex(s, n, x, literal)
+		return regex(b, s, n, x, literal)
 	}
 	escapes := len(literal.Text) - len(strings.TrimRight(literal.Text, `\`))
 	if escapes%2 == 1 {
-		return nil, b.mismatch(n.Pattern, "the pattern "+fault.Quote(literal.Text)+" ends with its escape character", `write \\ for a backslash`)
+		return nil, b.Mismatch(n.Pattern, "the pattern "+fault.Quote(literal.Text)+" ends with its escape character", `write \\ for a backslash`)
 	}
 	if strings.Count(literal.Text, "%") > maxWildcards {
-		return nil, fault.TooComplex(b.at(n.Pattern), "the pattern has more than 8 wildcards %")
+		return nil, fault.TooComplex(b.At(n.Pattern), "the pattern has more than 8 wildcards %")
 	}
-	pattern := constant{t: catalog.Text, text: literal.Text}
-	return like{x: x, pattern: pattern, caseInsensitive: n.CaseInsensitive, not: n.Not}, nil
+	pattern := algebra.Constant{T: catalog.Text, Text: literal.Text}
+	return algebra.Like{X: x, Pattern: pattern, CaseInsensitive: n.CaseInsensitive, Not: n.Not}, nil
 }
 
-// regex takes the patterns that [checkRegex] takes. Below the aggregates a text counts by its first characters, as it does for every function
+// regex takes the patterns that [domain.CheckRegex] takes. Below the aggregates a text counts by its first characters, as it does for every function
 // of texts (A32).
-func (b *binder) regex(s scope, n *syntax.Like, x expr, literal *syntax.Literal) (expr, error) {
+func regex(b *algebra.Binder, s domain.Scope, n *syntax.Like, x algebra.Expr, literal *syntax.Literal) (algebra.Expr, error) {
 	text := literal.Text
 	if n.Language == syntax.SimilarPattern {
-		text = similarRegex(text)
+		text = domain.SimilarRegex(text)
 	}
-	if err := checkRegex(text); err != nil {
-		return nil, b.unsupported(n.Pattern, "the pattern "+fault.Quote(literal.Text), err.Error())
+	if err := domain.CheckRegex(text); err != nil {
+		return nil, b.Unsupported(n.Pattern, "the pattern "+fault.Quote(literal.Text), err.Error())
 	}
-	if !s.computes() {
-		o, err := b.operandOf(n.X, x)
+	if !s.Computes() {
+		o, err := domain.OperandOf(b, n.X, x)
 		if err != nil {
 			return nil, err
 		}
-		x = computedOf(x, o)
+		x = domain.ComputedOf(x, o)
 	}
-	return like{x: x, pattern: constant{t: catalog.Text, text: text}, regex: true, caseInsensitive: n.CaseInsensitive, not: n.Not}, nil
-}
-
-// operator is the operator that a like is.
-func (e like) operator() string {
-	if e.regex {
-		return []string{"", "!"}[boolIndex(e.not)] + []string{"~", "~*"}[boolIndex(e.caseInsensitive)]
-	}
-	return []string{"", "NOT "}[boolIndex(e.not)] + []string{"LIKE", "ILIKE"}[boolIndex(e.caseInsensitive)]
+	return algebra.Like{X: x, Pattern: algebra.Constant{T: catalog.Text, Text: text}, Regex: true, CaseInsensitive: n.CaseInsensitive, Not: n.Not}, nil
 }

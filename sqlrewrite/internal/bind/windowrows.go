@@ -1,19 +1,21 @@
-package sqlrewrite
+package bind
 
 import (
 	"slices"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // windowRows is a query over one person's rows that computes with window functions: what they give and what is read beside them are the
 // columns of a query in FROM, over which its outputs are ordinary ones.
 type windowRows struct {
-	*binder
+	*algebra.Binder
 	inner  *projection
-	fields map[*field]*field // of the rows, to those of the inner query
+	fields map[*algebra.Field]*algebra.Field // of the rows, to those of the inner query
 }
 
 // computesWithWindows reports whether an output holds a window function but is none itself.
@@ -27,17 +29,17 @@ func computesWithWindows(items []syntax.Item) bool {
 }
 
 // projectWindows binds such a query.
-func (b *binder) projectWindows(r *relation) (*relation, error) {
-	s := &windowRows{binder: b, inner: b.projection(r), fields: map[*field]*field{}}
+func projectWindows(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) {
+	s := &windowRows{Binder: b, inner: newProjection(b, r), fields: map[*algebra.Field]*algebra.Field{}}
 	var outputs []namedOutput
-	for _, item := range b.query.Items {
+	for _, item := range b.Query.Items {
 		if star, ok := item.Expr.(*syntax.Star); ok {
-			fields, err := b.starFields(r, star)
+			fields, err := starFields(b, r, star)
 			if err != nil {
 				return nil, err
 			}
 			for _, f := range fields {
-				outputs = append(outputs, namedOutput{f.Name, column{of: s.field(f)}})
+				outputs = append(outputs, namedOutput{f.Name, algebra.Column{Of: s.field(f)}})
 			}
 			continue
 		}
@@ -48,75 +50,75 @@ func (b *binder) projectWindows(r *relation) (*relation, error) {
 		outputs = append(outputs, namedOutput{itemName(item), e})
 	}
 	if len(outputs) > maxOutputs {
-		return nil, tooManyOutputs(b.position(b.query.Pos))
+		return nil, tooManyOutputs(b.Position(b.Query.Pos))
 	}
-	if err := b.settleTies(s.inner); err != nil {
+	if err := settleTies(b, s.inner); err != nil {
 		return nil, err
 	}
-	rows, err := b.finish(s.inner)
+	rows, err := finish(b, s.inner)
 	if err != nil {
 		return nil, err
 	}
-	b.bound.where = nil // it is the inner query's
-	p := b.projection(rows)
+	b.Bound.Where = nil // it is the inner query's
+	p := newProjection(b, rows)
 	for _, o := range outputs {
 		p.add(o.name, o.expr, true)
 	}
-	return b.finishRows(p)
+	return finishRows(b, p)
 }
 
 type namedOutput struct {
 	name string
-	expr expr
+	expr algebra.Expr
 }
 
 // output binds an item of the select list: the id of a unit may pass as it is.
-func (s *windowRows) output(n syntax.Expr) (expr, error) {
+func (s *windowRows) output(n syntax.Expr) (algebra.Expr, error) {
 	if c, ok := n.(*syntax.Column); ok {
-		f, err := s.binder.column(c)
+		f, err := column(s.Binder, c)
 		if err != nil {
 			return nil, err
 		}
-		return column{of: s.field(f)}, nil
+		return algebra.Column{Of: s.field(f)}, nil
 	}
-	e, err := s.expression(s, n)
+	e, err := expression(s.Binder, s, n)
 	if err != nil {
 		return nil, err
 	}
-	return s.coerce(n, e, catalog.Text)
+	return domain.Coerce(s.Binder, n, e, catalog.Text)
 }
 
 // field makes a field of the rows one of the inner query.
-func (s *windowRows) field(f *field) *field {
+func (s *windowRows) field(f *algebra.Field) *algebra.Field {
 	if s.fields[f] == nil {
-		s.fields[f] = s.inner.add(f.Name, column{of: f}, true)
+		s.fields[f] = s.inner.add(f.Name, algebra.Column{Of: f}, true)
 	}
 	return s.fields[f]
 }
 
-func (s *windowRows) column(n *syntax.Column) (expr, error) {
-	f, err := s.binder.column(n)
+func (s *windowRows) Column(n *syntax.Column) (algebra.Expr, error) {
+	f, err := column(s.Binder, n)
 	switch {
 	case err != nil:
 		return nil, err
-	case f.identity():
-		return nil, fault.UnitColumn(s.at(n), f.Name)
+	case f.Identity():
+		return nil, fault.UnitColumn(s.At(n), f.Name)
 	default:
-		return column{of: s.field(f)}, nil
+		return algebra.Column{Of: s.field(f)}, nil
 	}
 }
 
-func (s *windowRows) call(n *syntax.Call) (expr, error) {
+func (s *windowRows) Call(n *syntax.Call) (algebra.Expr, error) {
 	if n.Over != nil {
-		return s.unitWindow(s.inner, n, n.Name)
+		return unitWindow(s.Binder, s.inner, n, n.Name)
 	}
-	if f, err := s.function(n); err != nil {
+	if f, err := domain.Function(s.Binder, n); err != nil {
 		return nil, err
-	} else if f.kind == aggregate || f.kind == refusedAggregate {
-		return nil, s.unsupported(n, "an aggregate beside a window function", "compute one of them in a query in FROM")
+	} else if f.Kind == domain.Aggregate || f.Kind == domain.RefusedAggregate {
+		return nil, s.Unsupported(n, "an aggregate beside a window function", "compute one of them in a query in FROM")
 	}
-	return s.rowCall(s, n)
+	return rowCall(s.Binder, s, n)
 }
 
-// computes is false: what is computed from windows is computed row by row, and must not fail on any.
-func (*windowRows) computes() bool { return false }
+// Computes is false: what is computed from windows is computed row by row, and must not fail on any.
+func (*windowRows) Computes() bool { return false }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package domain
 
 import (
 	"math/big"
@@ -7,6 +7,8 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -14,13 +16,13 @@ import (
 // counts as clamped here as in every computation, so that GROUP BY x is GROUP BY x + 0.
 
 // columnValues are the values that a column counts as in an expression.
-func (v evaluator) columnValues(f *field) (values []datum, ok bool) {
+func (v evaluator) columnValues(f *algebra.Field) (values []datum, ok bool) {
 	switch {
-	case f.unit:
+	case f.Unit:
 		return nil, false
 	case f.Domain != nil:
-		for _, k := range narrow(f.Domain, f, v.where) {
-			d, ok := datumOf(k, f.Type)
+		for _, k := range Narrow(f.Domain, f, v.where) {
+			d, ok := DatumOf(k, f.Type)
 			if !ok {
 				return nil, false
 			}
@@ -36,7 +38,7 @@ func (v evaluator) columnValues(f *field) (values []datum, ok bool) {
 			values = append(values, nullDatum())
 		}
 		return values, true
-	case isGrid(f):
+	case IsGrid(f):
 		g, ok := v.gridOf(f, maxCombinations, 1)
 		return g.data(), ok
 	default:
@@ -44,12 +46,14 @@ func (v evaluator) columnValues(f *field) (values []datum, ok bool) {
 	}
 }
 
-// isGrid reports whether a column's values count as whole numbers, or days, between two bounds.
-func isGrid(f *field) bool { return f.Bounds != nil && (f.Type.IsInteger() || f.Type == catalog.Date) }
+// IsGrid reports whether a column's values count as whole numbers, or days, between two bounds.
+func IsGrid(f *algebra.Field) bool {
+	return f.Bounds != nil && (f.Type.IsInteger() || f.Type == catalog.Date)
+}
 
 // gridValues is what WHERE leaves of the values of such a column.
 type gridValues struct {
-	of      *field
+	of      *algebra.Field
 	lo, hi  int64
 	only    []map[int64]bool // what each list of WHERE allows
 	without map[int64]bool   // what is ruled out
@@ -57,14 +61,14 @@ type gridValues struct {
 }
 
 // gridOf reads WHERE; ok is false for a grid of more than most values. To look at share of them is work for one.
-func (v evaluator) gridOf(f *field, most, share int64) (g gridValues, ok bool) {
+func (v evaluator) gridOf(f *algebra.Field, most, share int64) (g gridValues, ok bool) {
 	s, null := v.within(f)
 	if n := wholeNumbers(s); !n.IsInt64() || n.Int64() >= most || !v.spend(int(n.Int64()/share)) {
 		return g, false
 	}
-	g = gridValues{of: f, lo: ceil(s.lo).Int64(), hi: floor(s.hi).Int64(), without: map[int64]bool{}, null: null}
-	ends := clampedColumn(f).extent
-	for _, e := range boundConjuncts(v.where) {
+	g = gridValues{of: f, lo: scalar.Ceil(s.Lo).Int64(), hi: scalar.Floor(s.Hi).Int64(), without: map[int64]bool{}, null: null}
+	ends := clampedColumn(f).Extent
+	for _, e := range algebra.BoundConjuncts(v.where) {
 		op, with, ok := comparedWith(e, f)
 		if !ok || op != syntax.Eq && op != syntax.Ne {
 			continue
@@ -74,8 +78,8 @@ func (v evaluator) gridOf(f *field, most, share int64) (g gridValues, ok bool) {
 			switch {
 			case !at.IsInt():
 			case op == syntax.Eq:
-				listed[minRat(maxRat(at, ends.lo), ends.hi).Num().Int64()] = true
-			case at.Cmp(ends.lo) > 0 && at.Cmp(ends.hi) < 0: // what counts as an end may be any value beyond it
+				listed[scalar.MinRat(scalar.MaxRat(at, ends.Lo), ends.Hi).Num().Int64()] = true
+			case at.Cmp(ends.Lo) > 0 && at.Cmp(ends.Hi) < 0: // what counts as an end may be any value beyond it
 				g.without[at.Num().Int64()] = true
 			}
 		}
@@ -99,7 +103,7 @@ func (g gridValues) each(yield func(int64) bool) {
 // data are the values of a grid.
 func (g gridValues) data() (values []datum) {
 	for k := range g.each {
-		values = append(values, numberDatum(number(k)))
+		values = append(values, numberDatum(scalar.Number(k)))
 	}
 	if g.null {
 		values = append(values, nullDatum())
@@ -113,7 +117,7 @@ func (g gridValues) keys() []catalog.Key {
 	for k := range g.each {
 		text := strconv.FormatInt(k, 10)
 		if g.of.Type == catalog.Date {
-			text = timeOf(number(k), catalog.Date)
+			text = scalar.TimeOf(scalar.Number(k), catalog.Date)
 		}
 		keys = append(keys, catalog.Key{Text: text})
 	}
@@ -123,82 +127,82 @@ func (g gridValues) keys() []catalog.Key {
 	return keys
 }
 
-func (v evaluator) spendWhole(s *extent) bool {
+func (v evaluator) spendWhole(s *scalar.Extent) bool {
 	n := wholeNumbers(s)
-	return n.IsInt64() && n.Int64() <= maxKeys && v.spend(int(n.Int64()))
+	return n.IsInt64() && n.Int64() <= MaxKeys && v.spend(int(n.Int64()))
 }
 
 // whole are the whole numbers of an extent.
-func whole(s *extent) (all []datum) {
-	last := floor(s.hi)
-	for k := ceil(s.lo); k.Cmp(last) <= 0; k = new(big.Int).Add(k, big.NewInt(1)) {
+func whole(s *scalar.Extent) (all []datum) {
+	last := scalar.Floor(s.Hi)
+	for k := scalar.Ceil(s.Lo); k.Cmp(last) <= 0; k = new(big.Int).Add(k, big.NewInt(1)) {
 		all = append(all, numberDatum(new(big.Rat).SetInt(k)))
 	}
 	return all
 }
 
-// boundedKey makes a bounded column a public key: the domain is its grid. A plain number costs less work than one that is computed, so that
+// BoundedKey makes a bounded column a public key: the domain is its grid. A plain number costs less work than one that is computed, so that
 // a column may have as many keys as an answer.
-func (b *binder) boundedKey(key groupKey, f *field, work *int) (groupKey, error) {
+func BoundedKey(b *algebra.Binder, key algebra.GroupKey, f *algebra.Field, work *int) (algebra.GroupKey, error) {
 	const share = 4
-	v := evaluator{where: b.bound.where, work: work}
-	g, ok := v.gridOf(f, maxKeys, share)
+	v := evaluator{where: b.Bound.Where, work: work}
+	g, ok := v.gridOf(f, MaxKeys, share)
 	if !ok {
-		return key, fault.TooManyKeys(key.at, maxKeys).WithHint("narrow its values with WHERE, or group by a part of it: floor(" + f.Name + " / 1000)")
+		return key, fault.TooManyKeys(key.At, MaxKeys).WithHint("narrow its values with WHERE, or group by a part of it: floor(" + f.Name + " / 1000)")
 	}
-	key.domain = g.keys()
+	key.Domain = g.keys()
 	o := clampedColumn(f)
-	key.x = computedOf(column{of: f}, o)
-	key.declared = int(clampInt64(wholeNumbers(o.extent))) + 1 + boolIndex(!f.NotNull)
+	key.X = ComputedOf(algebra.Column{Of: f}, o)
+	key.Declared = int(scalar.ClampInt64(wholeNumbers(o.Extent))) + 1 + algebra.BoolIndex(!f.NotNull)
 	return key, nil
 }
 
 // comparedWith recognises a condition on a column alone: a comparison with constants, or with a list of them. Values beyond them do not
 // meet it, nor does NULL.
-func comparedWith(e expr, f *field) (op syntax.Operator, with []*big.Rat, ok bool) {
-	var x expr
-	var list []expr
+func comparedWith(e algebra.Expr, f *algebra.Field) (op syntax.Operator, with []*big.Rat, ok bool) {
+	var x algebra.Expr
+	var list []algebra.Expr
 	switch e := e.(type) {
-	case binary:
-		op, x, list = e.op, e.l, []expr{e.r}
-		if plainField(e.r) == f {
-			op, x, list = mirrored(op), e.r, []expr{e.l}
+	case algebra.Binary:
+		op, x, list = e.Op, e.L, []algebra.Expr{e.R}
+		if algebra.PlainField(e.R) == f {
+			op, x, list = mirrored(op), e.R, []algebra.Expr{e.L}
 		}
 		if op == syntax.And || op == syntax.Or {
 			return "", nil, false
 		}
-	case in:
-		op, x, list = syntax.Eq, e.x, e.list
-		if e.not {
+	case algebra.In:
+		op, x, list = syntax.Eq, e.X, e.List
+		if e.Not {
 			op = syntax.Ne
 		}
 	}
-	if x == nil || plainField(x) != f {
+	if x == nil || algebra.PlainField(x) != f {
 		return "", nil, false
 	}
 	for _, item := range list {
-		c, isConstant := item.(constant)
-		if !isConstant || c.null || f.Type.IsTime() && c.t != f.Type {
+		c, isConstant := item.(algebra.Constant)
+		if !isConstant || c.Null || f.Type.IsTime() && c.T != f.Type {
 			return "", nil, false
 		}
-		d, ok := datumOf(catalog.Key{Text: c.text}, c.t)
-		if !ok || d.value == nil {
+		d, ok := DatumOf(catalog.Key{Text: c.Text}, c.T)
+		if !ok || d.Value == nil {
 			return "", nil, false
 		}
-		with = append(with, d.value)
+		with = append(with, d.Value)
 	}
 	return op, with, true
 }
 
 // within are the bounds of a column of whole numbers, days or microseconds, narrowed by what WHERE says of the column itself; null
 // reports whether it may be NULL. Values beyond a bound count as the bound, so that a condition beyond it leaves the bound.
-func (v evaluator) within(f *field) (s *extent, null bool) {
-	s = clampedColumn(f).extent
-	lo, hi, null := s.lo, s.hi, !f.NotNull
-	least := func(at *big.Rat) { lo = maxRat(lo, minRat(at, s.hi)) }
-	most := func(at *big.Rat) { hi = minRat(hi, maxRat(at, s.lo)) }
-	for _, e := range boundConjuncts(v.where) {
-		if e, ok := e.(is); ok && e.what == syntax.IsNull && e.not && plainField(e.x) == f {
+func (v evaluator) within(f *algebra.Field) (s *scalar.Extent, null bool) {
+	s = clampedColumn(f).Extent
+	lo, hi, null := s.Lo, s.Hi, !f.NotNull
+	least := func(at *big.Rat) { lo = scalar.MaxRat(lo, scalar.MinRat(at, s.Hi)) }
+	most := func(at *big.Rat) { hi = scalar.MinRat(hi, scalar.MaxRat(at, s.Lo)) }
+	for _, e := range algebra.BoundConjuncts(v.where) {
+		if e, ok := e.(algebra.Is); ok && e.What == syntax.IsNull && e.Not && algebra.PlainField(e.X) == f {
 			null = false
 		}
 		op, with, ok := comparedWith(e, f)
@@ -210,7 +214,7 @@ func (v evaluator) within(f *field) (s *extent, null bool) {
 		case syntax.Eq:
 			lowest, highest := at, at
 			for _, other := range with {
-				lowest, highest = minRat(lowest, other), maxRat(highest, other)
+				lowest, highest = scalar.MinRat(lowest, other), scalar.MaxRat(highest, other)
 			}
 			least(lowest)
 			most(highest)
@@ -219,16 +223,16 @@ func (v evaluator) within(f *field) (s *extent, null bool) {
 		case syntax.Le:
 			most(at)
 		case syntax.Gt: // the next whole number
-			least(new(big.Rat).Add(new(big.Rat).SetInt(floor(at)), one()))
+			least(new(big.Rat).Add(new(big.Rat).SetInt(scalar.Floor(at)), scalar.One()))
 		case syntax.Lt:
-			most(new(big.Rat).Sub(new(big.Rat).SetInt(ceil(at)), one()))
+			most(new(big.Rat).Sub(new(big.Rat).SetInt(scalar.Ceil(at)), scalar.One()))
 		default: // <> leaves the bounds
 		}
 	}
 	if lo.Cmp(hi) > 0 {
 		hi = lo // no row is left
 	}
-	return &extent{lo: lo, hi: hi}, null
+	return &scalar.Extent{Lo: lo, Hi: hi}, null
 }
 
 // mirrored is the comparison with its sides exchanged.

@@ -1,4 +1,4 @@
-package sqlrewrite
+package domain
 
 import (
 	"cmp"
@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
 // call evaluates the functions whose values are the same here and in PostgreSQL.
-func (v evaluator) call(e call) ([]datum, bool) {
-	switch e.name {
+func (v evaluator) call(e algebra.Call) ([]datum, bool) {
+	switch e.Name {
 	case "coalesce":
-		return v.firstOf(e.args)
+		return v.firstOf(e.Args)
 	case "nullif":
 		return v.nullif(e)
 	case "extract", "date_part":
@@ -22,13 +24,13 @@ func (v evaluator) call(e call) ([]datum, bool) {
 	case "date_trunc":
 		return v.truncations(e)
 	case "floor", "ceil", "ceiling", "trunc", "round", "abs", "sign":
-		if len(e.args) != 1 {
+		if len(e.Args) != 1 {
 			return nil, false
 		}
-		return v.each(e.args[0], func(d datum) (datum, bool) { return roundDatum(e, d) })
+		return v.each(e.Args[0], func(d datum) (datum, bool) { return roundDatum(e, d) })
 	case "length":
-		return v.each(e.args[0], func(d datum) (datum, bool) {
-			return numberDatum(number(int64(len([]rune(d.text))))), len(d.text) < maxText
+		return v.each(e.Args[0], func(d datum) (datum, bool) {
+			return numberDatum(scalar.Number(int64(len([]rune(d.text))))), len(d.text) < maxText
 		})
 	case `"left"`, "substr":
 		return v.part(e)
@@ -38,9 +40,9 @@ func (v evaluator) call(e call) ([]datum, bool) {
 }
 
 // nullif gives the first where the second is NULL, unlike other functions.
-func (v evaluator) nullif(e call) ([]datum, bool) {
-	as, okA := v.values(e.args[0])
-	bs, okB := v.values(e.args[1])
+func (v evaluator) nullif(e algebra.Call) ([]datum, bool) {
+	as, okA := v.values(e.Args[0])
+	bs, okB := v.values(e.Args[1])
 	if !okA || !okB || !v.spend(len(as)*len(bs)) {
 		return nil, false
 	}
@@ -49,7 +51,7 @@ func (v evaluator) nullif(e call) ([]datum, bool) {
 		for _, b := range bs {
 			d := a
 			if !a.null && !b.null {
-				order, ok := compareData(a, b, e.args[0].typ(), e.args[1].typ())
+				order, ok := compareData(a, b, e.Args[0].Typ(), e.Args[1].Typ())
 				if !ok {
 					return nil, false
 				}
@@ -63,7 +65,7 @@ func (v evaluator) nullif(e call) ([]datum, bool) {
 	return listed(found), true
 }
 
-func (v evaluator) firstOf(args []expr) ([]datum, bool) {
+func (v evaluator) firstOf(args []algebra.Expr) ([]datum, bool) {
 	found := make(map[string]datum)
 	for _, arg := range args {
 		all, ok := v.values(arg)
@@ -84,33 +86,33 @@ func (v evaluator) firstOf(args []expr) ([]datum, bool) {
 }
 
 // roundDatum is a rounding, of a number that does not lie too near to where it jumps.
-func roundDatum(e call, d datum) (datum, bool) {
-	x := new(big.Rat).Set(d.value)
-	if isFloat(e.t) {
-		x = asFloat(x)
+func roundDatum(e algebra.Call, d datum) (datum, bool) {
+	x := new(big.Rat).Set(d.Value)
+	if scalar.IsFloat(e.T) {
+		x = scalar.AsFloat(x)
 	}
 	if d.fuzzy {
-		twice := new(big.Rat).Mul(x, number(2))
-		near := new(big.Rat).SetInt(floor(new(big.Rat).Add(twice, big.NewRat(1, 2))))
-		if order, ok := compareData(datum{value: twice, fuzzy: true}, numberDatum(near), catalog.Numeric, catalog.Numeric); !ok && order != 0 {
+		twice := new(big.Rat).Mul(x, scalar.Number(2))
+		near := new(big.Rat).SetInt(scalar.Floor(new(big.Rat).Add(twice, big.NewRat(1, 2))))
+		if order, ok := compareData(datum{Value: twice, fuzzy: true}, numberDatum(near), catalog.Numeric, catalog.Numeric); !ok && order != 0 {
 			return datum{}, false
 		}
 	}
-	switch e.name {
+	switch e.Name {
 	case "abs":
-		return datum{value: x.Abs(x), fuzzy: d.fuzzy}, true
+		return datum{Value: x.Abs(x), fuzzy: d.fuzzy}, true
 	case "sign":
-		return numberDatum(number(int64(x.Sign()))), true
+		return numberDatum(scalar.Number(int64(x.Sign()))), true
 	case "floor":
-		return numberDatum(x.SetInt(floor(x))), true
+		return numberDatum(x.SetInt(scalar.Floor(x))), true
 	case "ceil", "ceiling":
-		return numberDatum(x.SetInt(ceil(x))), true
+		return numberDatum(x.SetInt(scalar.Ceil(x))), true
 	case "trunc":
-		return numberDatum(x.SetInt(towardZero(x))), true
+		return numberDatum(x.SetInt(scalar.TowardZero(x))), true
 	}
-	rounded := roundTo(x, 0)
-	if isFloat(e.t) && !x.IsInt() && x.Denom().Cmp(big.NewInt(2)) == 0 { // half goes to the even neighbour
-		half := floor(x)
+	rounded := scalar.RoundTo(x, 0)
+	if scalar.IsFloat(e.T) && !x.IsInt() && x.Denom().Cmp(big.NewInt(2)) == 0 { // half goes to the even neighbour
+		half := scalar.Floor(x)
 		if half.Bit(0) == 1 {
 			half.Add(half, big.NewInt(1))
 		}
@@ -120,19 +122,19 @@ func roundDatum(e call, d datum) (datum, bool) {
 }
 
 // part is left(x, n) and substr(x, from, count) of short texts.
-func (v evaluator) part(e call) ([]datum, bool) {
+func (v evaluator) part(e algebra.Call) ([]datum, bool) {
 	from, okFrom := 1, true
-	count, okCount := wholeConstant(e.args[len(e.args)-1])
-	if e.name == "substr" {
-		from, okFrom = wholeConstant(e.args[1])
-		if len(e.args) == 2 {
+	count, okCount := WholeConstant(e.Args[len(e.Args)-1])
+	if e.Name == "substr" {
+		from, okFrom = WholeConstant(e.Args[1])
+		if len(e.Args) == 2 {
 			count, okCount = maxText, true
 		}
 	}
 	if !okFrom || !okCount || count < 0 {
 		return nil, false
 	}
-	return v.each(e.args[0], func(d datum) (datum, bool) {
+	return v.each(e.Args[0], func(d datum) (datum, bool) {
 		letters := []rune(d.text)
 		first := min(max(from-1, 0), len(letters))
 		last := min(max(from-1+count, first), len(letters))
@@ -142,8 +144,8 @@ func (v evaluator) part(e call) ([]datum, bool) {
 
 // times are the values of a time for a function of them that only sees whole units: one of a column without a value here is given by its
 // narrowed bounds.
-func (v evaluator) times(x expr) (s *extent, null, ok bool) {
-	f := plainField(x)
+func (v evaluator) times(x algebra.Expr) (s *scalar.Extent, null, ok bool) {
+	f := algebra.PlainField(x)
 	if f == nil || f.Bounds == nil {
 		return nil, false, false
 	}
@@ -152,14 +154,14 @@ func (v evaluator) times(x expr) (s *extent, null, ok bool) {
 }
 
 // extract gives every value of the field, for dates that are known only theirs.
-func (v evaluator) extract(e call) ([]datum, bool) {
-	name, x := e.args[0].(constant).text, e.args[1]
-	if all, ok := v.values(x); ok && x.typ() == catalog.Date {
+func (v evaluator) extract(e algebra.Call) ([]datum, bool) {
+	name, x := e.Args[0].(algebra.Constant).Text, e.Args[1]
+	if all, ok := v.values(x); ok && x.Typ() == catalog.Date {
 		found := make(map[string]datum)
 		for _, d := range all {
 			if !d.null {
 				var known bool
-				if d, known = fieldOf(name, atTime(d.value, x.typ())); !known {
+				if d, known = fieldOf(name, scalar.AtTime(d.Value, x.Typ())); !known {
 					return nil, false
 				}
 			}
@@ -167,16 +169,16 @@ func (v evaluator) extract(e call) ([]datum, bool) {
 		}
 		return listed(found), true
 	}
-	i := slices.IndexFunc(timeFields(), func(f timeField) bool { return f.name == name })
-	f := timeFields()[i]
+	i := slices.IndexFunc(scalar.TimeFields(), func(f scalar.TimeField) bool { return f.Name == name })
+	f := scalar.TimeFields()[i]
 	s, null, ok := v.times(x)
 	switch {
-	case !ok || f.scale > 0:
+	case !ok || f.Scale > 0:
 		return nil, false
-	case f.hi > 0:
-		s = between(f.lo, f.hi)
+	case f.Hi > 0:
+		s = scalar.Between(f.Lo, f.Hi)
 	default:
-		s = fieldExtent(name, result(column{of: plainField(x)}, s))
+		s = fieldExtent(name, result(algebra.Column{Of: algebra.PlainField(x)}, s))
 	}
 	all := whole(s)
 	if null {
@@ -191,27 +193,27 @@ func fieldOf(name string, at time.Time) (datum, bool) {
 	values := map[string]int{"year": at.Year(), "month": int(at.Month()), "day": at.Day(), "dow": int(at.Weekday()), "doy": at.YearDay(),
 		"isodow": (int(at.Weekday())+6)%7 + 1, "quarter": (int(at.Month())-1)/3 + 1, "week": week, "isoyear": isoYear}
 	value, ok := values[name]
-	return numberDatum(number(int64(value))), ok && at.Year() > 0
+	return numberDatum(scalar.Number(int64(value))), ok && at.Year() > 0
 }
 
 // truncations are the starts of all units between the bounds.
-func (v evaluator) truncations(e call) ([]datum, bool) {
-	unit, x := e.args[0].(constant).text, e.args[1]
+func (v evaluator) truncations(e algebra.Call) ([]datum, bool) {
+	unit, x := e.Args[0].(algebra.Constant).Text, e.Args[1]
 	s, null, ok := v.times(x)
 	if !ok {
 		return nil, false
 	}
-	from := x.typ()
-	if d, known := v.row[plainField(x)]; known { // a date
+	from := x.Typ()
+	if d, known := v.row[algebra.PlainField(x)]; known { // a date
 		if d.null {
 			return only(d)
 		}
-		s, null = exactly(d.value), false
+		s, null = scalar.Exactly(d.Value), false
 	}
 	var all []datum
-	last := atTime(s.hi, from)
-	for at := truncated(atTime(s.lo, from), unit); !at.After(last); at = nextUnit(at, unit) {
-		if all = append(all, numberDatum(inUnit(at, e.t))); !v.spend(1) {
+	last := scalar.AtTime(s.Hi, from)
+	for at := scalar.Truncated(scalar.AtTime(s.Lo, from), unit); !at.After(last); at = nextUnit(at, unit) {
+		if all = append(all, numberDatum(scalar.InUnit(at, e.T))); !v.spend(1) {
 			return nil, false
 		}
 	}
@@ -249,9 +251,9 @@ func inOrder(found map[string]datum, t catalog.Type) ([]catalog.Key, bool) {
 	slices.SortFunc(all, func(a, b datum) int {
 		switch {
 		case a.null || b.null:
-			return boolOrder(a.null, b.null)
-		case a.value != nil && b.value != nil:
-			return a.value.Cmp(b.value)
+			return scalar.BoolOrder(a.null, b.null)
+		case a.Value != nil && b.Value != nil:
+			return a.Value.Cmp(b.Value)
 		default:
 			return cmp.Compare(a.text, b.text)
 		}
@@ -274,26 +276,26 @@ func valueText(d datum, t catalog.Type) string {
 	switch {
 	case t == catalog.Bool:
 		return strconv.FormatBool(d.isTrue())
-	case d.value == nil:
+	case d.Value == nil:
 		return d.text
 	case t.IsTime():
-		return timeOf(d.value, t)
-	case isFloat(t):
-		f, _ := d.value.Float64()
+		return scalar.TimeOf(d.Value, t)
+	case scalar.IsFloat(t):
+		f, _ := d.Value.Float64()
 		// Beyond these PostgreSQL writes an exponent.
-		if size := new(big.Rat).Abs(d.value); size.Sign() != 0 && (size.Cmp(number(1_000_000_000_000_000)) >= 0 || size.Cmp(big.NewRat(1, 10_000)) < 0) {
+		if size := new(big.Rat).Abs(d.Value); size.Sign() != 0 && (size.Cmp(scalar.Number(1_000_000_000_000_000)) >= 0 || size.Cmp(big.NewRat(1, 10_000)) < 0) {
 			return ""
 		}
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	default:
-		return decimalText(d.value)
+		return scalar.DecimalText(d.Value)
 	}
 }
 
-// mayCompute reports whether a computed key may be selected: each of its columns may be grouped by.
-func mayCompute(x expr) (missing *field) {
-	for _, f := range columnsOf(x) {
-		if f.unit || !f.PrivateKeys && f.Domain == nil && f.Type != catalog.Bool {
+// MayCompute reports whether a computed key may be selected: each of its columns may be grouped by.
+func MayCompute(x algebra.Expr) (missing *algebra.Field) {
+	for _, f := range ColumnsOf(x) {
+		if f.Unit || !f.PrivateKeys && f.Domain == nil && f.Type != catalog.Bool {
 			return f
 		}
 	}

@@ -1,12 +1,92 @@
-package sqlrewrite
+package domain
 
 import (
 	"math/big"
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
+
+// MaxKeys caps the combinations of public keys: each is a row of the answer.
+const MaxKeys = 100_000
+
+// Narrow drops the keys that WHERE rules out by itself: no row can have them, so showing them as noisy zeros would only
+// mislead. It looks at text and policy alone. The result is not nil, even when it is empty.
+func Narrow(domain []catalog.Key, c *algebra.Field, where algebra.Expr) []catalog.Key {
+	kept := append(make([]catalog.Key, 0, len(domain)), domain...)
+	filter := func(keep func(catalog.Key) bool) {
+		n := 0
+		for _, k := range kept {
+			if keep(k) {
+				kept[n] = k
+				n++
+			}
+		}
+		kept = kept[:n]
+	}
+	for _, e := range algebra.BoundConjuncts(where) {
+		list, negated, ok := keyCondition(e, c)
+		if !ok {
+			continue
+		}
+		filter(func(k catalog.Key) bool {
+			if k.Null {
+				return false // a comparison with NULL is not true
+			}
+			for _, v := range list {
+				if sameKey(c.Type, k, v) {
+					return !negated
+				}
+			}
+			return negated
+		})
+	}
+	return kept
+}
+
+// keyCondition recognises c = v, c <> v, c IN (v, ...) and c NOT IN (v, ...) for constants that are not NULL.
+func keyCondition(e algebra.Expr, c *algebra.Field) (list []algebra.Constant, negated, ok bool) {
+	var x algebra.Expr
+	var values []algebra.Expr
+	switch e := e.(type) {
+	case algebra.Binary:
+		if e.Op != syntax.Eq && e.Op != syntax.Ne {
+			return nil, false, false
+		}
+		x, values, negated = e.L, []algebra.Expr{e.R}, e.Op == syntax.Ne
+		if _, swapped := e.R.(algebra.Column); swapped {
+			x, values = e.R, []algebra.Expr{e.L}
+		}
+	case algebra.In:
+		x, values, negated = e.X, e.List, e.Not
+	default:
+		return nil, false, false
+	}
+	if col, isColumn := x.(algebra.Column); !isColumn || col.Of != c {
+		return nil, false, false
+	}
+	for _, v := range values {
+		k, isConstant := v.(algebra.Constant)
+		if !isConstant || k.Null || c.Type.IsTime() && k.T != c.Type {
+			return nil, false, false
+		}
+		list = append(list, k)
+	}
+	return list, negated, true
+}
+
+// sameKey compares a key with a constant of the same family by value.
+func sameKey(t catalog.Type, k catalog.Key, v algebra.Constant) bool {
+	if t.IsNumber() {
+		a, okA := scalar.ParseNumber(k.Text)
+		b, okB := scalar.ParseNumber(v.Text)
+		return okA && okB && a.Cmp(b) == 0
+	}
+	return k.Text == v.Text
+}
 
 // The keys of GROUP BY x for a computed x are public when policy and text alone bound them: then all of them appear, as those of a declared
 // domain do. They are found by evaluating x here for all values of its columns, or, where those are too many, for sets of
@@ -15,7 +95,7 @@ import (
 // datum is a value as PostgreSQL would compute it.
 type datum struct {
 	null  bool
-	value *big.Rat // numbers as they are, times in the unit of bounds, conditions as 0 and 1
+	Value *big.Rat // numbers as they are, times in the unit of bounds, conditions as 0 and 1
 	text  string   // texts, uuids
 	// fuzzy numbers are quotients whose last digits are PostgreSQL's choice.
 	fuzzy bool
@@ -26,14 +106,14 @@ const fuzzDigits = 9
 
 // evaluator evaluates expressions over a row whose columns have the given values; a column without one can have any of its values.
 type evaluator struct {
-	row   map[*field]datum
-	where expr
-	work  *int // what is left of maxWork
+	row   map[*algebra.Field]datum
+	where algebra.Expr
+	work  *int // what is left of MaxWork
 }
 
 const (
 	maxCombinations = 10_000 // rows that are tried one by one
-	maxWork         = 50_000 // values looked at for all keys of a query: some 30 ms at most (A44)
+	MaxWork         = 50_000 // values looked at for all keys of a query: some 30 ms at most (A44)
 )
 
 // spend reports whether there is work left to look at n values.
@@ -42,17 +122,17 @@ func (v evaluator) spend(n int) bool {
 	return *v.work >= 0
 }
 
-// keyDomainIn gives all keys of x in canonical order; ok is false when policy and text do not bound them, or not exactly, or when the
+// KeyDomainIn gives all keys of x in canonical order; ok is false when policy and text do not bound them, or not exactly, or when the
 // work that is left does not suffice.
-func keyDomainIn(x, where expr, work *int) (keys []catalog.Key, ok bool) {
-	v := evaluator{row: make(map[*field]datum), where: where, work: work}
+func KeyDomainIn(x, where algebra.Expr, work *int) (keys []catalog.Key, ok bool) {
+	v := evaluator{row: make(map[*algebra.Field]datum), where: where, work: work}
 	type leafValues struct {
-		of     *field
+		of     *algebra.Field
 		values []datum
 	}
 	var leaves []leafValues
 	combinations := 1
-	for _, f := range columnsOf(x) {
+	for _, f := range ColumnsOf(x) {
 		values, ok := v.columnValues(f)
 		if !ok || len(values) == 0 || combinations*len(values) > maxCombinations {
 			continue // left to sets
@@ -77,24 +157,24 @@ func keyDomainIn(x, where expr, work *int) (keys []catalog.Key, ok bool) {
 			}
 			found[d.identity()] = d
 		}
-		if len(found) > maxKeys {
+		if len(found) > MaxKeys {
 			return nil, false
 		}
 	}
-	return inOrder(found, x.typ())
+	return inOrder(found, x.Typ())
 }
 
-// columnsOf are the columns of an expression, each once.
-func columnsOf(e expr) []*field {
-	var all []*field
-	seen := make(map[*field]bool)
-	var walk func(expr)
-	walk = func(e expr) {
-		if f := plainField(e); f != nil && !seen[f] {
+// ColumnsOf are the columns of an expression, each once.
+func ColumnsOf(e algebra.Expr) []*algebra.Field {
+	var all []*algebra.Field
+	seen := make(map[*algebra.Field]bool)
+	var walk func(algebra.Expr)
+	walk = func(e algebra.Expr) {
+		if f := algebra.PlainField(e); f != nil && !seen[f] {
 			seen[f] = true
 			all = append(all, f)
 		}
-		for _, child := range children(e) {
+		for _, child := range algebra.Children(e) {
 			walk(child)
 		}
 	}
@@ -107,40 +187,42 @@ func (d datum) identity() string {
 	switch {
 	case d.null:
 		return "null"
-	case d.value != nil:
-		return "v" + d.value.RatString()
+	case d.Value != nil:
+		return "v" + d.Value.RatString()
 	default:
 		return "t" + d.text
 	}
 }
 
-func nullDatum() datum                { return datum{null: true} }
-func numberDatum(v *big.Rat) datum    { return datum{value: v} }
-func textDatum(s string) datum        { return datum{text: s} }
-func truthDatum(b bool) datum         { return datum{value: number(int64(boolIndex(b)))} }
-func (d datum) isTrue() bool          { return !d.null && d.value != nil && d.value.Sign() > 0 }
-func anyTruth() []datum               { return []datum{truthDatum(false), truthDatum(true), nullDatum()} }
-func only(d datum) ([]datum, bool)    { return []datum{d}, true }
-func isNull(d datum) bool             { return d.null }
-func wholeNumbers(s *extent) *big.Int { return new(big.Int).Sub(floor(s.hi), ceil(s.lo)) }
+func nullDatum() datum             { return datum{null: true} }
+func numberDatum(v *big.Rat) datum { return datum{Value: v} }
+func textDatum(s string) datum     { return datum{text: s} }
+func truthDatum(b bool) datum      { return datum{Value: scalar.Number(int64(algebra.BoolIndex(b)))} }
+func (d datum) isTrue() bool       { return !d.null && d.Value != nil && d.Value.Sign() > 0 }
+func anyTruth() []datum            { return []datum{truthDatum(false), truthDatum(true), nullDatum()} }
+func only(d datum) ([]datum, bool) { return []datum{d}, true }
+func isNull(d datum) bool          { return d.null }
+func wholeNumbers(s *scalar.Extent) *big.Int {
+	return new(big.Int).Sub(scalar.Floor(s.Hi), scalar.Ceil(s.Lo))
+}
 
-// datumOf reads a key or constant.
-func datumOf(k catalog.Key, t catalog.Type) (datum, bool) {
+// DatumOf reads a key or constant.
+func DatumOf(k catalog.Key, t catalog.Type) (datum, bool) {
 	switch {
 	case k.Null:
 		return nullDatum(), true
 	case t.IsNumber():
-		n, ok := parseNumber(k.Text)
+		n, ok := scalar.ParseNumber(k.Text)
 		return numberDatum(n), ok
 	case t == catalog.Bool:
 		return truthDatum(k.Text == "true"), true
 	case t.IsTime():
-		at, ok := instant(k.Text)
+		at, ok := scalar.Instant(k.Text)
 		if !ok {
 			return datum{}, false
 		}
-		return numberDatum(inUnit(at, t)), true
-	case familyOf(t) == textFamily, t == catalog.UUID:
+		return numberDatum(scalar.InUnit(at, t)), true
+	case scalar.FamilyOf(t) == scalar.TextFamily, t == catalog.UUID:
 		return textDatum(k.Text), true
 	default:
 		return datum{}, false
@@ -148,29 +230,29 @@ func datumOf(k catalog.Key, t catalog.Type) (datum, bool) {
 }
 
 // values are what e can be in the row; ok is false when they are not known, or too many.
-func (v evaluator) values(e expr) ([]datum, bool) {
+func (v evaluator) values(e algebra.Expr) ([]datum, bool) {
 	if !v.spend(1) {
 		return nil, false
 	}
 	switch e := e.(type) {
-	case column:
-		if d, ok := v.row[e.of]; ok {
+	case algebra.Column:
+		if d, ok := v.row[e.Of]; ok {
 			return only(d)
 		}
-		return v.columnValues(e.of)
-	case constant:
-		d, ok := datumOf(catalog.Key{Text: e.text, Null: e.null}, e.t)
+		return v.columnValues(e.Of)
+	case algebra.Constant:
+		d, ok := DatumOf(catalog.Key{Text: e.Text, Null: e.Null}, e.T)
 		return []datum{d}, ok
-	case computed:
-		if all, ok := v.operation(e.written); ok {
+	case algebra.Computed:
+		if all, ok := v.operation(e.Written); ok {
 			return all, true
 		}
 		return v.ofExtent(e)
-	case cast: // to text, which binding adds
+	case algebra.Cast: // to text, which binding adds
 		return v.operation(e)
-	case not, in, is, distinct, like:
+	case algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like:
 		return v.truth(e), true
-	case binary:
+	case algebra.Binary:
 		return v.truth(e), true // arithmetic is computed
 	default:
 		return nil, false
@@ -178,23 +260,23 @@ func (v evaluator) values(e expr) ([]datum, bool) {
 }
 
 // ofExtent are the whole numbers between the bounds of an operation that gives whole numbers.
-func (v evaluator) ofExtent(e computed) ([]datum, bool) {
-	if e.within == nil || !e.within.bounded() || !givesWhole(e) || !v.spendWhole(e.within) {
+func (v evaluator) ofExtent(e algebra.Computed) ([]datum, bool) {
+	if e.Within == nil || !e.Within.Bounded() || !givesWhole(e) || !v.spendWhole(e.Within) {
 		return nil, false
 	}
-	return append(whole(e.within), nullDatum()), true
+	return append(whole(e.Within), nullDatum()), true
 }
 
-func givesWhole(e computed) bool {
-	if e.typ().IsInteger() {
+func givesWhole(e algebra.Computed) bool {
+	if e.Typ().IsInteger() {
 		return true
 	}
-	c, ok := e.written.(call)
-	return ok && len(c.args) == 1 && (c.name == "floor" || c.name == "ceil" || c.name == "ceiling" || c.name == "round" || c.name == "trunc" || c.name == "sign")
+	c, ok := e.Written.(algebra.Call)
+	return ok && len(c.Args) == 1 && (c.Name == "floor" || c.Name == "ceil" || c.Name == "ceiling" || c.Name == "round" || c.Name == "trunc" || c.Name == "sign")
 }
 
 // combine applies f to all pairs of values of two operands.
-func (v evaluator) combine(l, r expr, f func(a, b datum) (datum, bool)) ([]datum, bool) {
+func (v evaluator) combine(l, r algebra.Expr, f func(a, b datum) (datum, bool)) ([]datum, bool) {
 	as, okA := v.values(l)
 	bs, okB := v.values(r)
 	if !okA || !okB || !v.spend(len(as)*len(bs)) {
@@ -216,8 +298,8 @@ func (v evaluator) combine(l, r expr, f func(a, b datum) (datum, bool)) ([]datum
 	return listed(found), true
 }
 
-func (v evaluator) each(x expr, f func(datum) (datum, bool)) ([]datum, bool) {
-	return v.combine(x, constant{t: catalog.Bool, text: "true"}, func(a, _ datum) (datum, bool) { return f(a) })
+func (v evaluator) each(x algebra.Expr, f func(datum) (datum, bool)) ([]datum, bool) {
+	return v.combine(x, algebra.Constant{T: catalog.Bool, Text: "true"}, func(a, _ datum) (datum, bool) { return f(a) })
 }
 
 func listed(found map[string]datum) []datum {
@@ -229,23 +311,23 @@ func listed(found map[string]datum) []datum {
 }
 
 // operation evaluates what was written.
-func (v evaluator) operation(e expr) ([]datum, bool) {
+func (v evaluator) operation(e algebra.Expr) ([]datum, bool) {
 	switch e := e.(type) {
-	case negate:
-		return v.each(e.x, func(d datum) (datum, bool) { return datum{value: new(big.Rat).Neg(d.value), fuzzy: d.fuzzy}, true })
-	case binary:
-		if e.op == syntax.Concat {
-			return v.combine(e.l, e.r, func(a, b datum) (datum, bool) { return textDatum(a.text + b.text), true })
+	case algebra.Negate:
+		return v.each(e.X, func(d datum) (datum, bool) { return datum{Value: new(big.Rat).Neg(d.Value), fuzzy: d.fuzzy}, true })
+	case algebra.Binary:
+		if e.Op == syntax.Concat {
+			return v.combine(e.L, e.R, func(a, b datum) (datum, bool) { return textDatum(a.text + b.text), true })
 		}
-		if !e.l.typ().IsNumber() || !e.r.typ().IsNumber() {
+		if !e.L.Typ().IsNumber() || !e.R.Typ().IsNumber() {
 			return v.timeOperation(e)
 		}
-		return v.combine(e.l, e.r, func(a, b datum) (datum, bool) { return arithmetic(e.op, e.t, a, b) })
-	case choice:
+		return v.combine(e.L, e.R, func(a, b datum) (datum, bool) { return arithmetic(e.Op, e.T, a, b) })
+	case algebra.Choice:
 		return v.choice(e)
-	case cast:
+	case algebra.Cast:
 		return v.cast(e)
-	case call:
+	case algebra.Call:
 		return v.call(e)
 	default:
 		return nil, false
@@ -254,61 +336,61 @@ func (v evaluator) operation(e expr) ([]datum, bool) {
 
 // arithmetic computes as PostgreSQL does in type t.
 func arithmetic(op syntax.Operator, t catalog.Type, a, b datum) (datum, bool) {
-	d := datum{value: new(big.Rat), fuzzy: a.fuzzy || b.fuzzy}
-	if (op == syntax.Divide || op == syntax.Modulo) && b.value.Sign() == 0 {
+	d := datum{Value: new(big.Rat), fuzzy: a.fuzzy || b.fuzzy}
+	if (op == syntax.Divide || op == syntax.Modulo) && b.Value.Sign() == 0 {
 		return nullDatum(), !b.fuzzy
 	}
-	x, y := a.value, b.value
-	if isFloat(t) {
-		x, y = asFloat(x), asFloat(y)
+	x, y := a.Value, b.Value
+	if scalar.IsFloat(t) {
+		x, y = scalar.AsFloat(x), scalar.AsFloat(y)
 	}
 	switch op {
 	case syntax.Add:
-		d.value.Add(x, y)
+		d.Value.Add(x, y)
 	case syntax.Subtract:
-		d.value.Sub(x, y)
+		d.Value.Sub(x, y)
 	case syntax.Multiply:
-		d.value.Mul(x, y)
+		d.Value.Mul(x, y)
 	case syntax.Divide:
-		d.value.Quo(x, y)
+		d.Value.Quo(x, y)
 		if t.IsInteger() {
-			d.value.SetInt(towardZero(d.value))
+			d.Value.SetInt(scalar.TowardZero(d.Value))
 		} else if t == catalog.Numeric {
-			digits, exact := d.value.FloatPrec()
+			digits, exact := d.Value.FloatPrec()
 			d.fuzzy = d.fuzzy || !exact || digits > quotientDigits
 		}
 	case syntax.Modulo:
-		whole := new(big.Rat).SetInt(towardZero(new(big.Rat).Quo(x, y)))
-		d.value.Sub(x, whole.Mul(whole, y))
+		whole := new(big.Rat).SetInt(scalar.TowardZero(new(big.Rat).Quo(x, y)))
+		d.Value.Sub(x, whole.Mul(whole, y))
 	default:
 		return datum{}, false
 	}
-	if isFloat(t) {
-		d.value = asFloat(d.value)
+	if scalar.IsFloat(t) {
+		d.Value = scalar.AsFloat(d.Value)
 	}
-	return d, !isFloat(t) || !d.fuzzy
+	return d, !scalar.IsFloat(t) || !d.fuzzy
 }
 
 // timeOperation is a date with days added, or the days between two.
-func (v evaluator) timeOperation(e binary) ([]datum, bool) {
-	if e.t != catalog.Date && e.t != catalog.Int4 {
+func (v evaluator) timeOperation(e algebra.Binary) ([]datum, bool) {
+	if e.T != catalog.Date && e.T != catalog.Int4 {
 		return nil, false
 	}
-	return v.combine(e.l, e.r, func(a, b datum) (datum, bool) { return arithmetic(e.op, catalog.Int4, a, b) })
+	return v.combine(e.L, e.R, func(a, b datum) (datum, bool) { return arithmetic(e.Op, catalog.Int4, a, b) })
 }
 
 // truth evaluates a condition; what cannot be decided here can be anything.
-func (v evaluator) truth(e expr) []datum {
+func (v evaluator) truth(e algebra.Expr) []datum {
 	var all []datum
 	ok := false
 	switch e := e.(type) {
-	case not:
-		all, ok = v.each(e.x, func(d datum) (datum, bool) { return truthDatum(!d.isTrue()), true })
-	case binary:
+	case algebra.Not:
+		all, ok = v.each(e.X, func(d datum) (datum, bool) { return truthDatum(!d.isTrue()), true })
+	case algebra.Binary:
 		all, ok = v.comparison(e)
-	case is:
+	case algebra.Is:
 		all, ok = v.is(e)
-	case in:
+	case algebra.In:
 		all, ok = v.in(e)
 	}
 	if !ok {
@@ -317,11 +399,11 @@ func (v evaluator) truth(e expr) []datum {
 	return all
 }
 
-func (v evaluator) comparison(e binary) ([]datum, bool) {
-	if e.op == syntax.And || e.op == syntax.Or {
-		stop := e.op == syntax.Or // the value that decides
-		as, okA := v.values(e.l)
-		bs, okB := v.values(e.r)
+func (v evaluator) comparison(e algebra.Binary) ([]datum, bool) {
+	if e.Op == syntax.And || e.Op == syntax.Or {
+		stop := e.Op == syntax.Or // the value that decides
+		as, okA := v.values(e.L)
+		bs, okB := v.values(e.R)
 		if !okA || !okB {
 			return nil, false
 		}
@@ -340,12 +422,12 @@ func (v evaluator) comparison(e binary) ([]datum, bool) {
 		}
 		return listed(found), true
 	}
-	return v.combine(e.l, e.r, func(a, b datum) (datum, bool) {
-		order, ok := compareData(a, b, e.l.typ(), e.r.typ())
-		if !ok || a.value == nil && e.op != syntax.Eq && e.op != syntax.Ne {
+	return v.combine(e.L, e.R, func(a, b datum) (datum, bool) {
+		order, ok := compareData(a, b, e.L.Typ(), e.R.Typ())
+		if !ok || a.Value == nil && e.Op != syntax.Eq && e.Op != syntax.Ne {
 			return datum{}, false // the order of texts is the database's
 		}
-		return truthDatum(compares(e.op, order)), true
+		return truthDatum(compares(e.Op, order)), true
 	})
 }
 
@@ -369,54 +451,54 @@ func compares(op syntax.Operator, order int) bool {
 // compareData compares values of two types; ok is false when that cannot be told here.
 func compareData(a, b datum, at, bt catalog.Type) (order int, ok bool) {
 	switch {
-	case a.value == nil || b.value == nil:
-		return strings.Compare(a.text, b.text), a.value == nil && b.value == nil && at != catalog.Char && bt != catalog.Char
+	case a.Value == nil || b.Value == nil:
+		return strings.Compare(a.text, b.text), a.Value == nil && b.Value == nil && at != catalog.Char && bt != catalog.Char
 	case a.fuzzy || b.fuzzy:
-		gap := new(big.Rat).Sub(a.value, b.value)
-		return gap.Sign(), new(big.Rat).Abs(gap).Cmp(new(big.Rat).SetFrac(big.NewInt(1), power10(fuzzDigits))) > 0
+		gap := new(big.Rat).Sub(a.Value, b.Value)
+		return gap.Sign(), new(big.Rat).Abs(gap).Cmp(new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(fuzzDigits))) > 0
 	case at.IsTime() && at != bt:
 		return 0, false
 	default:
-		return a.value.Cmp(b.value), true
+		return a.Value.Cmp(b.Value), true
 	}
 }
 
-func (v evaluator) is(e is) ([]datum, bool) {
-	all, ok := v.values(e.x)
+func (v evaluator) is(e algebra.Is) ([]datum, bool) {
+	all, ok := v.values(e.X)
 	if !ok {
 		return []datum{truthDatum(false), truthDatum(true)}, true
 	}
 	found := make(map[string]datum)
 	for _, d := range all {
 		holds := d.null
-		switch e.what {
+		switch e.What {
 		case syntax.IsTrue:
 			holds = d.isTrue()
 		case syntax.IsFalse:
 			holds = !d.null && !d.isTrue()
 		case syntax.IsNull, syntax.IsUnknown:
 		}
-		t := truthDatum(holds != e.not)
+		t := truthDatum(holds != e.Not)
 		found[t.identity()] = t
 	}
 	return listed(found), true
 }
 
-func (v evaluator) in(e in) ([]datum, bool) {
-	var chain expr = binary{op: syntax.Eq, l: e.x, r: e.list[0], t: catalog.Bool}
-	for _, item := range e.list[1:] {
-		chain = binary{op: syntax.Or, l: chain, r: binary{op: syntax.Eq, l: e.x, r: item, t: catalog.Bool}, t: catalog.Bool}
+func (v evaluator) in(e algebra.In) ([]datum, bool) {
+	var chain algebra.Expr = algebra.Binary{Op: syntax.Eq, L: e.X, R: e.List[0], T: catalog.Bool}
+	for _, item := range e.List[1:] {
+		chain = algebra.Binary{Op: syntax.Or, L: chain, R: algebra.Binary{Op: syntax.Eq, L: e.X, R: item, T: catalog.Bool}, T: catalog.Bool}
 	}
-	if e.not {
-		chain = not{x: chain}
+	if e.Not {
+		chain = algebra.Not{X: chain}
 	}
 	return v.truth(chain), true
 }
 
 // choice collects the results of the arms that can be taken.
-func (v evaluator) choice(e choice) ([]datum, bool) {
+func (v evaluator) choice(e algebra.Choice) ([]datum, bool) {
 	found := make(map[string]datum)
-	add := func(result expr) bool {
+	add := func(result algebra.Expr) bool {
 		all := []datum{nullDatum()}
 		if result != nil {
 			var ok bool
@@ -429,45 +511,45 @@ func (v evaluator) choice(e choice) ([]datum, bool) {
 		}
 		return true
 	}
-	for _, a := range e.arms {
+	for _, a := range e.Arms {
 		can, must := false, true
-		conditions, ok := v.values(a.cond)
+		conditions, ok := v.values(a.Cond)
 		if !ok {
 			conditions = anyTruth()
 		}
 		for _, d := range conditions {
 			can, must = can || d.isTrue(), must && d.isTrue()
 		}
-		if can && !add(a.result) {
+		if can && !add(a.Result) {
 			return nil, false
 		}
 		if must {
 			return listed(found), true
 		}
 	}
-	if !add(e.otherwise) {
+	if !add(e.Otherwise) {
 		return nil, false
 	}
 	return listed(found), true
 }
 
-func (v evaluator) cast(e cast) ([]datum, bool) {
-	from := e.x.typ()
-	return v.each(e.x, func(d datum) (datum, bool) {
+func (v evaluator) cast(e algebra.Cast) ([]datum, bool) {
+	from := e.X.Typ()
+	return v.each(e.X, func(d datum) (datum, bool) {
 		switch {
-		case e.t == catalog.Text && familyOf(from) == textFamily && from != catalog.Char:
+		case e.T == catalog.Text && scalar.FamilyOf(from) == scalar.TextFamily && from != catalog.Char:
 			return d, true
-		case e.t == catalog.Text && (from.IsInteger() || from == catalog.Date):
+		case e.T == catalog.Text && (from.IsInteger() || from == catalog.Date):
 			return textDatum(valueText(d, from)), true
-		case e.t == catalog.Text && from == catalog.Bool:
+		case e.T == catalog.Text && from == catalog.Bool:
 			return textDatum(valueText(d, from)), true
-		case from == catalog.Bool && e.t.IsInteger():
+		case from == catalog.Bool && e.T.IsInteger():
 			return d, true
-		case from.IsInteger() && e.t.IsNumber() && len(e.mods) == 0:
-			lowest, highest := integerRange(e.t)
-			return d, lowest == nil || lowest.Cmp(d.value) <= 0 && d.value.Cmp(highest) <= 0
-		case from == catalog.Date && e.t == catalog.Timestamp:
-			return numberDatum(new(big.Rat).Mul(d.value, number(dayUnit))), true
+		case from.IsInteger() && e.T.IsNumber() && len(e.Mods) == 0:
+			lowest, highest := scalar.IntegerRange(e.T)
+			return d, lowest == nil || lowest.Cmp(d.Value) <= 0 && d.Value.Cmp(highest) <= 0
+		case from == catalog.Date && e.T == catalog.Timestamp:
+			return numberDatum(new(big.Rat).Mul(d.Value, scalar.Number(scalar.DayUnit))), true
 		default:
 			return datum{}, false
 		}

@@ -1,15 +1,16 @@
-package sqlrewrite
+package domain
 
 import (
 	"testing"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // Constants are read as PostgreSQL reads them and spelled in one way; what PostgreSQL would refuse is refused here first.
 func TestTypedConstants(t *testing.T) {
-	b := &binder{}
+	b := &algebra.Binder{}
 	for _, c := range []struct {
 		t          catalog.Type
 		text, want string // "": refused
@@ -27,9 +28,9 @@ func TestTypedConstants(t *testing.T) {
 		{catalog.UUID, "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"}, {catalog.UUID, "a0eebc999c0b", ""},
 		{catalog.Char, "ab  ", "ab"}, {catalog.Text, "ab  ", "ab  "}, {catalog.Enum, "sad", "sad"},
 	} {
-		got, err := b.typed(&syntax.Literal{}, c.text, c.t)
-		if (err == nil) != (c.want != "") || err == nil && got.text != c.want {
-			t.Errorf("%s %q: %q, %v; want %q", c.t, c.text, got.text, err, c.want)
+		got, err := Typed(b, &syntax.Literal{}, c.text, c.t)
+		if (err == nil) != (c.want != "") || err == nil && got.Text != c.want {
+			t.Errorf("%s %q: %q, %v; want %q", c.t, c.text, got.Text, err, c.want)
 		}
 	}
 }

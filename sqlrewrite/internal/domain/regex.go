@@ -1,4 +1,4 @@
-package sqlrewrite
+package domain
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"noisegate/sqlrewrite/internal/algebra"
 )
 
 // PostgreSQL compiles a pattern when it meets the first row, and can fail then, or take long on one text: that would be data. So only a subset of
@@ -24,8 +26,8 @@ const maxRange = 1000
 // classNames are the classes of characters that have a name, [[:name:]].
 var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"}
 
-// checkRegex reports why a pattern is not in the subset.
-func checkRegex(pattern string) error {
+// CheckRegex reports why a pattern is not in the subset.
+func CheckRegex(pattern string) error {
 	r := &regexReader{rest: []rune(pattern)}
 	atoms, err := r.alternatives()
 	switch {
@@ -138,7 +140,7 @@ func (r *regexReader) atom() (atoms int, err error) {
 	case '.':
 		return 1, nil
 	default: // ^ $ and characters that are themselves
-		return boolIndex(r.depth > 1), nil
+		return algebra.BoolIndex(r.depth > 1), nil
 	}
 }
 
@@ -241,9 +243,9 @@ func (r *regexReader) member() (c rune, single bool, err error) {
 	return c, !strings.ContainsRune("dsw", c), r.escape()
 }
 
-// similarRegex is a pattern of SIMILAR TO as the regular expression that PostgreSQL makes of it: % is any text, _ any character, and all else is
+// SimilarRegex is a pattern of SIMILAR TO as the regular expression that PostgreSQL makes of it: % is any text, _ any character, and all else is
 // as there, but for the characters that mean nothing to SIMILAR TO.
-func similarRegex(pattern string) string {
+func SimilarRegex(pattern string) string {
 	var b strings.Builder
 	b.WriteString("^(?:")
 	escaped, class := false, false

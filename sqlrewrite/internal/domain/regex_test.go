@@ -1,4 +1,4 @@
-package sqlrewrite
+package domain
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"noisegate/internal/pgtest"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
 // The subset by example: what is taken, and what is refused though PostgreSQL takes it, because it can fail or take long there, or means
@@ -19,12 +20,12 @@ func TestRegexSubset(t *testing.T) {
 		`[a[b]`, `[\D]`, `\1`, `(a)\1`, `\m`, `\yx`, `\A`, `\x41`, `\u0041`, `\`, `(?=a)`, `(?!a)`, `(?<=a)`, `(?i)a`, `***:a`, `^*`, `$+`, `(.{10}){4}`, `(a|b)*a(a|b){15}`, `[` + "\u0100-\uffff" + `]`,
 		strings.Repeat("(", 11) + "a" + strings.Repeat(")", 11), strings.Repeat("[ab]", 31)}
 	for _, p := range taken {
-		if err := checkRegex(p); err != nil {
+		if err := CheckRegex(p); err != nil {
 			t.Errorf("%s is refused: %v", p, err)
 		}
 	}
 	for _, p := range refused {
-		if checkRegex(p) == nil {
+		if CheckRegex(p) == nil {
 			t.Errorf("%s is taken", p)
 		}
 	}
@@ -51,13 +52,15 @@ func randomRegex(r *rand.Rand, depth int) string {
 var regexTexts = []string{"", "a", "b", "ab", "ba.b", "aab1", "a b", "...", "a\nb", "_1", "abcabcabc", strings.Repeat("ab", 150)}
 
 // A18, A29: whatever pattern is taken, PostgreSQL matches every text without an error, and as Go's engine does, which shares nothing with its own.
-func TestA18A29RegexMatchesAsElsewhere(t *testing.T) {
+//
+// covers: A18 A29
+func TestRegexMatchesAsElsewhere(t *testing.T) {
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
 	r := rand.New(rand.NewPCG(5, 5))
 	for i := range 500 {
 		pattern := randomRegex(r, 3)
-		if checkRegex(pattern) != nil {
+		if CheckRegex(pattern) != nil {
 			continue // too large
 		}
 		texts := regexTexts
@@ -90,12 +93,12 @@ func TestSimilarRegex(t *testing.T) {
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
 	for _, pattern := range []string{"a%", "%b_", "(a|b)+", "a.b", "^a$", "[ab]%", `\%`, `\_1`, "%(1|c)", `_{2}`, `\..\.`, "[^a]", "%.%", "a_b"} {
-		ours := similarRegex(pattern)
-		if err := checkRegex(ours); err != nil {
+		ours := SimilarRegex(pattern)
+		if err := CheckRegex(ours); err != nil {
 			t.Fatalf("%s: %v", pattern, err)
 		}
 		var differ []string
-		err := conn.QueryRow(t.Context(), fmt.Sprintf("SELECT coalesce(array_agg(x) FILTER (WHERE (x SIMILAR TO %s) <> (x ~ $1)), '{}') FROM pg_catalog.unnest($2::text[]) AS x", quoteText(pattern)), ours, append(slices.Clone(regexTexts), "%", "_1", "...")).Scan(&differ)
+		err := conn.QueryRow(t.Context(), fmt.Sprintf("SELECT coalesce(array_agg(x) FILTER (WHERE (x SIMILAR TO %s) <> (x ~ $1)), '{}') FROM pg_catalog.unnest($2::text[]) AS x", scalar.QuoteText(pattern)), ours, append(slices.Clone(regexTexts), "%", "_1", "...")).Scan(&differ)
 		if err != nil || len(differ) > 0 {
 			t.Errorf("%s as %s: differs on %q, %v", pattern, ours, differ, err)
 		}

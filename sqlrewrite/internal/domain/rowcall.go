@@ -1,4 +1,4 @@
-package sqlrewrite
+package domain
 
 import (
 	"math"
@@ -6,76 +6,28 @@ import (
 	"strconv"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// rowCall binds a function over the columns of a row: its types, then its total form.
-func (b *binder) rowCall(s scope, n *syntax.Call) (expr, error) {
-	if n.Star || n.Distinct || n.Filter != nil || len(n.OrderBy)+len(n.Within) > 0 {
-		return nil, b.mismatch(n, n.Name+" is not an aggregate", "")
-	}
-	args := make([]expr, len(n.Args))
-	for i, arg := range n.Args {
-		e, err := b.expression(s, arg)
-		if err != nil {
-			return nil, err
-		}
-		args[i] = e
-	}
-	e, err := b.typedCall(n, args)
-	if err != nil {
-		return nil, err
-	}
-	return b.total(s, n, e)
-}
-
-// typedCall gives a call the types that PostgreSQL gives it.
-func (b *binder) typedCall(n *syntax.Call, args []expr) (expr, error) {
-	switch n.Name {
-	case "coalesce", "greatest", "least":
-		if len(args) == 0 {
-			return nil, b.arity(n, "at least one argument")
-		}
-		args, t, err := b.common(n.Args, args)
-		return call{name: n.Name, args: args, t: t}, err
-	case "nullif":
-		if len(args) != 2 {
-			return nil, b.arity(n, "two arguments")
-		}
-		l, r, err := b.unify(n, syntax.Eq, n.Args[0], n.Args[1], args[0], args[1])
-		if err == nil && isFloat(r.typ()) && !isFloat(l.typ()) {
-			err = b.unsupported(n, "nullif of a "+typeName(l.typ())+" and a "+typeName(r.typ()), "cast the first to double precision")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return call{name: n.Name, args: []expr{l, r}, t: nullifType(l.typ(), r.typ())}, nil
-	case "abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "sqrt", "ln", "log", "log10", "exp", "power", "pow", "mod", "div", "width_bucket":
-		return b.mathCall(n, args)
-	case "extract", "date_part", "date_trunc":
-		return b.timeCall(n, args)
-	default:
-		return b.textCall(n, args)
-	}
-}
-
-// mathCall types a function of numbers.
-func (b *binder) mathCall(n *syntax.Call, args []expr) (expr, error) {
-	if err := b.arguments(n, args, mathArity(n.Name)); err != nil {
+// MathCall types a function of numbers.
+func MathCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	if err := arguments(b, n, args, mathArity(n.Name)); err != nil {
 		return nil, err
 	}
 	t := catalog.Int2
 	for i, arg := range args {
-		x, err := b.coerce(n.Args[i], arg, catalog.Numeric)
+		x, err := Coerce(b, n.Args[i], arg, catalog.Numeric)
 		if err != nil {
 			return nil, err
 		}
-		if !x.typ().IsNumber() {
-			return nil, b.noFunction(n, x)
+		if !x.Typ().IsNumber() {
+			return nil, noFunction(b, n, x)
 		}
 		args[i] = x
 		if i == 0 || n.Name != "round" && n.Name != "trunc" {
-			t = wider(t, x.typ())
+			t = scalar.Wider(t, x.Typ())
 		}
 	}
 	inFloat := t
@@ -84,32 +36,32 @@ func (b *binder) mathCall(n *syntax.Call, args []expr) (expr, error) {
 	}
 	switch n.Name {
 	case "mod":
-		return b.arithmetic(&syntax.Binary{Pos: n.Pos, Op: syntax.Modulo, L: n.Args[0], R: n.Args[1]}, args[0], args[1])
+		return Arithmetic(b, &syntax.Binary{Pos: n.Pos, Op: syntax.Modulo, L: n.Args[0], R: n.Args[1]}, args[0], args[1])
 	case "abs":
-		return call{name: n.Name, args: args, t: t}, nil
+		return algebra.Call{Name: n.Name, Args: args, T: t}, nil
 	case "div":
-		if isFloat(t) {
-			return nil, b.noFunction(n, args[0])
+		if scalar.IsFloat(t) {
+			return nil, noFunction(b, n, args[0])
 		}
-		return call{name: n.Name, args: args, t: catalog.Numeric}, nil
+		return algebra.Call{Name: n.Name, Args: args, T: catalog.Numeric}, nil
 	case "width_bucket":
-		return b.bucketCall(n, args, inFloat)
+		return bucketCall(b, n, args, inFloat)
 	case "power", "pow":
-		if k, ok := wholeConstant(args[1]); !ok || k < -maxPower || k > maxPower {
-			return nil, b.unsupported(n.Args[1], "a power that is not a whole number from -10 to 10", "multiply the value with itself, or use sqrt")
+		if k, ok := WholeConstant(args[1]); !ok || k < -maxPower || k > maxPower {
+			return nil, b.Unsupported(n.Args[1], "a power that is not a whole number from -10 to 10", "multiply the value with itself, or use sqrt")
 		}
-		return call{name: "power", args: args, t: inFloat}, nil
+		return algebra.Call{Name: "power", Args: args, T: inFloat}, nil
 	}
 	if len(args) == 2 {
-		if places, ok := wholeConstant(args[1]); !ok || places < -maxPlaces || places > maxPlaces {
-			return nil, b.unsupported(n.Args[1], "a number of digits that is not a constant from -40 to 40", "")
+		if places, ok := WholeConstant(args[1]); !ok || places < -maxPlaces || places > maxPlaces {
+			return nil, b.Unsupported(n.Args[1], "a number of digits that is not a constant from -40 to 40", "")
 		}
-		if isFloat(t) {
-			return nil, b.mismatch(n, "there is no function "+n.Name+"(double precision, integer)", "cast the value to numeric first")
+		if scalar.IsFloat(t) {
+			return nil, b.Mismatch(n, "there is no function "+n.Name+"(double precision, integer)", "cast the value to numeric first")
 		}
-		return call{name: n.Name, args: args, t: catalog.Numeric}, nil
+		return algebra.Call{Name: n.Name, Args: args, T: catalog.Numeric}, nil
 	}
-	return call{name: n.Name, args: args, t: inFloat}, nil
+	return algebra.Call{Name: n.Name, Args: args, T: inFloat}, nil
 }
 
 // arity is how many arguments a function takes.
@@ -131,9 +83,9 @@ func mathArity(name string) arity {
 	}
 }
 
-func (b *binder) arguments(n *syntax.Call, args []expr, want arity) error {
+func arguments(b *algebra.Binder, n *syntax.Call, args []algebra.Expr, want arity) error {
 	if len(args) < want.least || len(args) > want.most {
-		return b.arity(n, want.text)
+		return Arity(b, n, want.text)
 	}
 	return nil
 }
@@ -141,210 +93,210 @@ func (b *binder) arguments(n *syntax.Call, args []expr, want arity) error {
 const (
 	maxPower   = 10
 	maxPlaces  = 40
-	maxBuckets = maxKeys
+	maxBuckets = MaxKeys
 )
 
-// wholeConstant is the value of an integer constant.
-func wholeConstant(e expr) (int, bool) {
-	c, ok := e.(constant)
-	if !ok || c.null || !c.t.IsInteger() {
+// WholeConstant is the value of an integer constant.
+func WholeConstant(e algebra.Expr) (int, bool) {
+	c, ok := e.(algebra.Constant)
+	if !ok || c.Null || !c.T.IsInteger() {
 		return 0, false
 	}
-	v, err := strconv.Atoi(c.text)
+	v, err := strconv.Atoi(c.Text)
 	return v, err == nil
 }
 
 // bucketCall types width_bucket, whose limits must be constants: PostgreSQL raises an error for equal ones and for no buckets.
-func (b *binder) bucketCall(n *syntax.Call, args []expr, t catalog.Type) (expr, error) {
+func bucketCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr, t catalog.Type) (algebra.Expr, error) {
 	var limits []*big.Rat
 	for i := range 2 {
-		c, ok := args[i+1].(constant)
-		v, number := parseNumber(c.text)
+		c, ok := args[i+1].(algebra.Constant)
+		v, number := scalar.ParseNumber(c.Text)
 		if !ok || !number {
-			return nil, b.unsupported(n.Args[i+1], "a limit of width_bucket that is not a constant", "")
+			return nil, b.Unsupported(n.Args[i+1], "a limit of width_bucket that is not a constant", "")
 		}
 		limits = append(limits, v)
 	}
 	if limits[0].Cmp(limits[1]) == 0 {
-		return nil, b.mismatch(n.Args[2], "the limits of width_bucket are equal", "")
+		return nil, b.Mismatch(n.Args[2], "the limits of width_bucket are equal", "")
 	}
-	if count, ok := wholeConstant(args[3]); !ok || count < 1 || count > maxBuckets {
-		return nil, b.unsupported(n.Args[3], "a number of buckets that is not a constant from 1 to 100000", "")
+	if count, ok := WholeConstant(args[3]); !ok || count < 1 || count > maxBuckets {
+		return nil, b.Unsupported(n.Args[3], "a number of buckets that is not a constant from 1 to 100000", "")
 	}
-	return call{name: n.Name, args: args, t: catalog.Int4}, nil
+	return algebra.Call{Name: n.Name, Args: args, T: catalog.Int4}, nil
 }
 
 // callTotal is the total form of a function.
-func (b *binder) callTotal(n syntax.Expr, e call) (operand, error) {
-	switch e.name {
+func callTotal(b *algebra.Binder, n syntax.Expr, e algebra.Call) (Operand, error) {
+	switch e.Name {
 	case "coalesce", "greatest", "least":
-		return b.oneOf(n, e)
+		return oneOf(b, n, e)
 	case "extract", "date_part", "date_trunc":
-		return b.timeCallTotal(n, e)
+		return timeCallTotal(b, n, e)
 	}
-	args := make([]operand, len(e.args))
-	for i, arg := range e.args {
-		o, err := b.operandOf(n, arg)
+	args := make([]Operand, len(e.Args))
+	for i, arg := range e.Args {
+		o, err := OperandOf(b, n, arg)
 		if err != nil {
-			return operand{}, err
+			return Operand{}, err
 		}
 		args[i] = o
 	}
-	if e.name == "nullif" {
+	if e.Name == "nullif" {
 		return nullifTotal(e, args[0], args[1]), nil
 	}
-	if e.args[0].typ().IsNumber() {
-		return b.mathTotal(n, e, args)
+	if e.Args[0].Typ().IsNumber() {
+		return mathTotal(b, n, e, args)
 	}
 	return textTotal(e, args), nil
 }
 
-// nullifType is the type of nullif: the first argument's, in the form in which the two are compared.
-func nullifType(l, r catalog.Type) catalog.Type {
+// NullifType is the type of nullif: the first argument's, in the form in which the two are compared.
+func NullifType(l, r catalog.Type) catalog.Type {
 	if l.IsInteger() && r == catalog.Numeric {
 		return r
 	}
 	return l
 }
 
-func nullifTotal(e call, l, r operand) operand {
-	if familyOf(e.t) == numberFamily {
-		_, both := carried(wider(e.t, r.x.typ()), l, r)
-		if both[0].x.typ() == l.x.typ() {
+func nullifTotal(e algebra.Call, l, r Operand) Operand {
+	if scalar.FamilyOf(e.T) == scalar.NumberFamily {
+		_, both := carried(scalar.Wider(e.T, r.X.Typ()), l, r)
+		if both[0].X.Typ() == l.X.Typ() {
 			r = both[1]
 		}
 	}
-	x := call{name: "nullif", args: []expr{l.x, r.x}, t: nullifType(l.x.typ(), r.x.typ())}
-	return operand{x: x, extent: l.extent, printed: oneOfIntervals(l.printed, []operand{l}, l.extent, func(steady []expr) expr {
-		return call{name: x.name, args: []expr{steady[0], r.x}, t: x.t}
+	x := algebra.Call{Name: "nullif", Args: []algebra.Expr{l.X, r.X}, T: NullifType(l.X.Typ(), r.X.Typ())}
+	return Operand{X: x, Extent: l.Extent, Printed: oneOfIntervals(l.Printed, []Operand{l}, l.Extent, func(steady []algebra.Expr) algebra.Expr {
+		return algebra.Call{Name: x.Name, Args: []algebra.Expr{steady[0], r.X}, T: x.T}
 	})}
 }
 
 // oneOf is coalesce, greatest and least, which skip NULLs.
-func (b *binder) oneOf(n syntax.Expr, e call) (operand, error) {
-	t, all, s, err := b.alternatives(n, e.t, e.args)
+func oneOf(b *algebra.Binder, n syntax.Expr, e algebra.Call) (Operand, error) {
+	t, all, s, err := alternatives(b, n, e.T, e.Args)
 	if err != nil {
-		return operand{}, err
+		return Operand{}, err
 	}
-	x := call{name: e.name, t: t}
+	x := algebra.Call{Name: e.Name, T: t}
 	narrowed := false
 	for _, o := range all {
-		x.args = append(x.args, o.x)
-		c, isConstant := o.x.(constant)
-		if s == nil || !isConstant || c.null || e.name == "coalesce" {
+		x.Args = append(x.Args, o.X)
+		c, isConstant := o.X.(algebra.Constant)
+		if s == nil || !isConstant || c.Null || e.Name == "coalesce" {
 			continue
 		}
 		// A constant is never NULL: the greatest is at least that, the least at most.
 		cut := *s
 		switch {
-		case e.name == "greatest" && cut.lo.Cmp(o.lo) <= 0:
-			cut.lo, cut.openLo = o.lo, false
-			if cut.hi.Cmp(cut.lo) < 0 {
-				cut.hi = cut.lo
+		case e.Name == "greatest" && cut.Lo.Cmp(o.Lo) <= 0:
+			cut.Lo, cut.OpenLo = o.Lo, false
+			if cut.Hi.Cmp(cut.Lo) < 0 {
+				cut.Hi = cut.Lo
 			}
-		case e.name == "least" && cut.hi.Cmp(o.hi) >= 0:
-			cut.hi, cut.openHi = o.hi, false
-			if cut.lo.Cmp(cut.hi) > 0 {
-				cut.lo = cut.hi
+		case e.Name == "least" && cut.Hi.Cmp(o.Hi) >= 0:
+			cut.Hi, cut.OpenHi = o.Hi, false
+			if cut.Lo.Cmp(cut.Hi) > 0 {
+				cut.Lo = cut.Hi
 			}
 		}
 		s = &cut
 		narrowed = true
 	}
 	shown := shownByAll(all)
-	shown.kept = shown.kept && !narrowed
-	return operand{x: x, extent: s, printed: oneOfIntervals(shown, all, s, func(steady []expr) expr {
-		return call{name: x.name, args: steady, t: t}
+	shown.Kept = shown.Kept && !narrowed
+	return Operand{X: x, Extent: s, Printed: oneOfIntervals(shown, all, s, func(steady []algebra.Expr) algebra.Expr {
+		return algebra.Call{Name: x.Name, Args: steady, T: t}
 	})}, nil
 }
 
 // mathTotal is the total form of a function of numbers.
-func (b *binder) mathTotal(n syntax.Expr, e call, args []operand) (operand, error) {
+func mathTotal(b *algebra.Binder, n syntax.Expr, e algebra.Call, args []Operand) (Operand, error) {
 	x := args[0]
-	switch e.name {
+	switch e.Name {
 	case "abs":
-		return absolute(e.t, x), nil
+		return absolute(e.T, x), nil
 	case "sign":
-		x = x.in(e.t)
-		return result(call{name: "sign", args: []expr{x.x}, t: e.t}, between(-1, 1)), nil
+		x = x.In(e.T)
+		return result(algebra.Call{Name: "sign", Args: []algebra.Expr{x.X}, T: e.T}, scalar.Between(-1, 1)), nil
 	case "div":
-		l, r := args[0].in(catalog.Numeric).guarded(), args[1].in(catalog.Numeric).guarded()
-		least, _ := r.least(new(big.Rat).SetFrac(big.NewInt(1), power10(r.scale)))
-		s := l.over(r.extent, least, false).rounded(towardZero, towardZero)
-		return result(call{name: "div", args: []expr{l.x, nonZero(r.x)}, t: catalog.Numeric}, s), nil
+		l, r := args[0].In(catalog.Numeric).guarded(), args[1].In(catalog.Numeric).guarded()
+		least, _ := r.Least(new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(r.Scale)))
+		s := l.Over(r.Extent, least, false).Rounded(scalar.TowardZero, scalar.TowardZero)
+		return result(algebra.Call{Name: "div", Args: []algebra.Expr{l.X, nonZero(r.X)}, T: catalog.Numeric}, s), nil
 	case "round", "trunc", "floor", "ceil", "ceiling":
 		return roundedTotal(e, x), nil
 	case "width_bucket":
-		return b.bucketTotal(n, e, args)
+		return bucketTotal(b, n, e, args)
 	default:
-		o := realTotal(e, x.in(catalog.Float8))
-		if !o.tame(catalog.Float8) || e.t != catalog.Numeric {
+		o := realTotal(e, x.In(catalog.Float8))
+		if !o.Tame(catalog.Float8) || e.T != catalog.Numeric {
 			return o, nil
 		}
-		return b.toNumeric(n, o, nil) // in double precision all the same: numeric's own would take long (A32)
+		return toNumeric(b, n, o, nil) // in double precision all the same: numeric's own would take long (A32)
 	}
 }
 
-func absolute(t catalog.Type, x operand) operand {
-	s := *x.extent
-	s.lo, s.hi, s.openLo, s.openHi = new(big.Rat), x.reach(), false, x.openLo || x.openHi
-	if x.lo.Sign() > 0 {
-		s.lo, s.openLo = x.lo, x.openLo
+func absolute(t catalog.Type, x Operand) Operand {
+	s := *x.Extent
+	s.Lo, s.Hi, s.OpenLo, s.OpenHi = new(big.Rat), x.Reach(), false, x.OpenLo || x.OpenHi
+	if x.Lo.Sign() > 0 {
+		s.Lo, s.OpenLo = x.Lo, x.OpenLo
 	}
 	if t.IsInteger() {
-		x = x.guarded().in(wider(s.carrier(t), x.x.typ())) // the smallest integer has no opposite
+		x = x.guarded().In(scalar.Wider(s.Carrier(t), x.X.Typ())) // the smallest integer has no opposite
 	}
-	return operand{x: call{name: "abs", args: []expr{x.x}, t: x.x.typ()}, extent: &s, printed: printed{stepped: x.stepped}}
+	return Operand{X: algebra.Call{Name: "abs", Args: []algebra.Expr{x.X}, T: x.X.Typ()}, Extent: &s, Printed: algebra.Printed{Stepped: x.Stepped}}
 }
 
 // roundedTotal is round, trunc, floor and ceil.
-func roundedTotal(e call, x operand) operand {
-	if len(e.args) == 2 {
-		places, _ := wholeConstant(e.args[1])
-		x = x.in(catalog.Numeric)
-		return operand{x: call{name: e.name, args: []expr{x.x, e.args[1]}, t: catalog.Numeric}, extent: x.toGrid(places), printed: printed{stepped: true}}
+func roundedTotal(e algebra.Call, x Operand) Operand {
+	if len(e.Args) == 2 {
+		places, _ := WholeConstant(e.Args[1])
+		x = x.In(catalog.Numeric)
+		return Operand{X: algebra.Call{Name: e.Name, Args: []algebra.Expr{x.X, e.Args[1]}, T: catalog.Numeric}, Extent: x.ToGrid(places), Printed: algebra.Printed{Stepped: true}}
 	}
-	x = x.in(map[bool]catalog.Type{true: catalog.Float8, false: e.t}[isFloat(e.t)])
-	lo, hi := floor, ceil
-	switch e.name {
+	x = x.In(map[bool]catalog.Type{true: catalog.Float8, false: e.T}[scalar.IsFloat(e.T)])
+	lo, hi := scalar.Floor, scalar.Ceil
+	switch e.Name {
 	case "floor":
-		hi = floor
+		hi = scalar.Floor
 	case "ceil", "ceiling":
-		lo = ceil
+		lo = scalar.Ceil
 	case "trunc":
-		lo, hi = towardZero, towardZero
+		lo, hi = scalar.TowardZero, scalar.TowardZero
 	}
-	return operand{x: call{name: e.name, args: []expr{x.x}, t: x.x.typ()}, extent: x.rounded(lo, hi), printed: printed{stepped: true}}
+	return Operand{X: algebra.Call{Name: e.Name, Args: []algebra.Expr{x.X}, T: x.X.Typ()}, Extent: x.Rounded(lo, hi), Printed: algebra.Printed{Stepped: true}}
 }
 
-func (b *binder) bucketTotal(n syntax.Expr, e call, args []operand) (operand, error) {
+func bucketTotal(b *algebra.Binder, n syntax.Expr, e algebra.Call, args []Operand) (Operand, error) {
 	t := catalog.Float8
-	if args[0].x.typ() == catalog.Numeric || !isFloat(args[0].x.typ()) && (e.args[1].typ() == catalog.Numeric || e.args[2].typ() == catalog.Numeric) {
+	if args[0].X.Typ() == catalog.Numeric || !scalar.IsFloat(args[0].X.Typ()) && (e.Args[1].Typ() == catalog.Numeric || e.Args[2].Typ() == catalog.Numeric) {
 		t = catalog.Numeric
 	}
-	count, _ := wholeConstant(e.args[3])
-	x, lo, hi := args[0].in(t).guarded(), args[1].in(t), args[2].in(t)
-	for _, limit := range []operand{lo, hi} {
-		if err := b.tame(n, limit); err != nil {
-			return operand{}, err
+	count, _ := WholeConstant(e.Args[3])
+	x, lo, hi := args[0].In(t).guarded(), args[1].In(t), args[2].In(t)
+	for _, limit := range []Operand{lo, hi} {
+		if err := tame(b, n, limit); err != nil {
+			return Operand{}, err
 		}
 	}
-	if lo.lo.Cmp(hi.lo) == 0 { // in double precision they may be
-		return operand{}, b.mismatch(n, "the limits of width_bucket are equal", "")
+	if lo.Lo.Cmp(hi.Lo) == 0 { // in double precision they may be
+		return Operand{}, b.Mismatch(n, "the limits of width_bucket are equal", "")
 	}
 	// Buckets that the operand's bounds rule out. One more on either side, for the rounding of floats.
 	bucket := func(v *big.Rat) *big.Rat {
-		part := new(big.Rat).Quo(new(big.Rat).Sub(v, lo.lo), new(big.Rat).Sub(hi.lo, lo.lo))
-		return new(big.Rat).SetInt(floor(part.Mul(part, number(int64(count)))))
+		part := new(big.Rat).Quo(new(big.Rat).Sub(v, lo.Lo), new(big.Rat).Sub(hi.Lo, lo.Lo))
+		return new(big.Rat).SetInt(scalar.Floor(part.Mul(part, scalar.Number(int64(count)))))
 	}
-	first, last := bucket(x.lo), bucket(x.hi)
+	first, last := bucket(x.Lo), bucket(x.Hi)
 	if first.Cmp(last) > 0 {
 		first, last = last, first
 	}
-	slack := number(int64(boolIndex(t == catalog.Float8)))
-	s := &extent{lo: first.Add(first, one()).Sub(first, slack), hi: last.Add(last, one()).Add(last, slack)}
-	s = s.meet(new(big.Rat), number(int64(count)+1))
-	return result(call{name: "width_bucket", args: []expr{x.x, lo.x, hi.x, e.args[3]}, t: catalog.Int4}, s), nil
+	slack := scalar.Number(int64(algebra.BoolIndex(t == catalog.Float8)))
+	s := &scalar.Extent{Lo: first.Add(first, scalar.One()).Sub(first, slack), Hi: last.Add(last, scalar.One()).Add(last, slack)}
+	s = s.Meet(new(big.Rat), scalar.Number(int64(count)+1))
+	return result(algebra.Call{Name: "width_bucket", Args: []algebra.Expr{x.X, lo.X, hi.X, e.Args[3]}, T: catalog.Int4}, s), nil
 }
 
 // The range of exp's argument that counts: beyond it results would leave what double precision holds.
@@ -357,63 +309,63 @@ const (
 const libmDigits = 12
 
 // realTotal is a function of double precision. Arguments outside its domain are moved into it or give NULL.
-func realTotal(e call, x operand) operand {
+func realTotal(e algebra.Call, x Operand) Operand {
 	of := func(f func(float64) float64, v *big.Rat) *big.Rat {
 		arg, _ := v.Float64()
 		return new(big.Rat).SetFloat64(f(arg))
 	}
-	s := &extent{openLo: x.openLo, openHi: x.openHi}
-	name := e.name
-	switch e.name {
+	s := &scalar.Extent{OpenLo: x.OpenLo, OpenHi: x.OpenHi}
+	name := e.Name
+	switch e.Name {
 	case "sqrt": // of negative numbers: 0
-		if x.lo.Sign() < 0 {
-			x = clamped(x, new(big.Rat), maxRat(new(big.Rat), x.hi))
+		if x.Lo.Sign() < 0 {
+			x = Clamped(x, new(big.Rat), scalar.MaxRat(new(big.Rat), x.Hi))
 		}
-		s.lo, s.hi = of(math.Sqrt, x.lo), of(math.Sqrt, x.hi)
-		s.grain = grainOf(smallest((x.grain + 1) / 2))
+		s.Lo, s.Hi = of(math.Sqrt, x.Lo), of(math.Sqrt, x.Hi)
+		s.Grain = scalar.GrainOf(smallest((x.Grain + 1) / 2))
 	case "ln", "log", "log10": // of zero and negative numbers: NULL
 		f := math.Log
 		if name != "ln" {
 			f, name = math.Log10, "log"
 		}
-		if x.hi.Sign() <= 0 {
-			return constantOf(constant{t: catalog.Float8, null: true}, between(0, 0))
+		if x.Hi.Sign() <= 0 {
+			return constantOf(algebra.Constant{T: catalog.Float8, Null: true}, scalar.Between(0, 0))
 		}
-		least, _ := x.least(smallest(x.grain))
-		if x.lo.Sign() <= 0 {
-			x = clamped(x, new(big.Rat), x.hi)
-			x.x = nonZero(x.x)
+		least, _ := x.Least(smallest(x.Grain))
+		if x.Lo.Sign() <= 0 {
+			x = Clamped(x, new(big.Rat), x.Hi)
+			x.X = nonZero(x.X)
 		}
-		s.lo, s.hi, s.openLo = of(f, least), of(f, x.hi), false
-		s.grain = 2 * 53 // the logarithm of the float next to 1
+		s.Lo, s.Hi, s.OpenLo = of(f, least), of(f, x.Hi), false
+		s.Grain = 2 * 53 // the logarithm of the float next to 1
 	case "exp":
-		x = clamped(x, number(leastExponent), number(mostExponent))
-		s.lo, s.hi = of(math.Exp, x.lo), of(math.Exp, x.hi)
-		s.openLo = false
-		s.grain = grainOf(of(math.Exp, number(leastExponent-1)))
+		x = Clamped(x, scalar.Number(leastExponent), scalar.Number(mostExponent))
+		s.Lo, s.Hi = of(math.Exp, x.Lo), of(math.Exp, x.Hi)
+		s.OpenLo = false
+		s.Grain = scalar.GrainOf(of(math.Exp, scalar.Number(leastExponent-1)))
 	case "power":
 		return powerTotal(e, x)
 	default:
 		panic("sqlrewrite: function without a total form")
 	}
-	return result(call{name: name, args: []expr{x.guarded().x}, t: catalog.Float8}, s.widened(libmDigits))
+	return result(algebra.Call{Name: name, Args: []algebra.Expr{x.guarded().X}, T: catalog.Float8}, s.Widened(libmDigits))
 }
 
 // powerTotal is a whole power; a negative one divides by the positive one.
-func powerTotal(e call, x operand) operand {
-	k, _ := wholeConstant(e.args[1])
+func powerTotal(e algebra.Call, x Operand) Operand {
+	k, _ := WholeConstant(e.Args[1])
 	exponent := max(k, -k)
-	s := exactly(one())
+	s := scalar.Exactly(scalar.One())
 	for range exponent {
-		s = s.times(x.extent)
+		s = s.Times(x.Extent)
 	}
-	if exponent%2 == 0 && s.lo.Sign() < 0 {
-		s.lo, s.openLo = new(big.Rat), false
+	if exponent%2 == 0 && s.Lo.Sign() < 0 {
+		s.Lo, s.OpenLo = new(big.Rat), false
 	}
-	s.scale, s.grain = 0, exponent*x.grain+54 // not rounded correctly
-	o := result(call{name: "power", args: []expr{x.factor().x, constant{t: catalog.Float8, text: strconv.Itoa(exponent)}}, t: catalog.Float8}, s.widened(libmDigits))
-	if k < 0 && o.tame(catalog.Float8) {
-		return floatTotal(syntax.Divide, constantOf(constant{t: catalog.Float8, text: "1"}, exactly(one())), o)
+	s.Scale, s.Grain = 0, exponent*x.Grain+54 // not rounded correctly
+	o := result(algebra.Call{Name: "power", Args: []algebra.Expr{x.factor().X, algebra.Constant{T: catalog.Float8, Text: strconv.Itoa(exponent)}}, T: catalog.Float8}, s.Widened(libmDigits))
+	if k < 0 && o.Tame(catalog.Float8) {
+		return floatTotal(syntax.Divide, constantOf(algebra.Constant{T: catalog.Float8, Text: "1"}, scalar.Exactly(scalar.One())), o)
 	}
 	return o
 }

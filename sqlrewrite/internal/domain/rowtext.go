@@ -1,7 +1,9 @@
-package sqlrewrite
+package domain
 
 import (
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -57,128 +59,128 @@ func findTextFunction(name string) (textFunction, bool) {
 // maxTrimSet is how many characters a trim may look for: each of the text is compared with each of them.
 const maxTrimSet = 10
 
-// textCall types a function of texts.
-func (b *binder) textCall(n *syntax.Call, args []expr) (expr, error) {
+// TextCall types a function of texts.
+func TextCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
 	f, known := findTextFunction(n.Name)
 	if !known {
-		return nil, b.unsupported(n, "function "+n.Name+" over the columns of a row", "")
+		return nil, b.Unsupported(n, "function "+n.Name+" over the columns of a row", "")
 	}
 	if len(args) < len(f.params)-f.optional || len(args) > len(f.params) && !f.variadic {
-		return nil, b.arity(n, []string{"no argument", "one argument", "two arguments", "three arguments"}[len(f.params)])
+		return nil, Arity(b, n, []string{"no argument", "one argument", "two arguments", "three arguments"}[len(f.params)])
 	}
-	e := call{name: f.as, t: f.t}
+	e := algebra.Call{Name: f.as, T: f.t}
 	for i, arg := range args {
 		at, param := n.Args[i], f.params[min(i, len(f.params)-1)]
-		x, err := b.coerce(at, arg, catalog.Text)
+		x, err := Coerce(b, at, arg, catalog.Text)
 		if err != nil {
 			return nil, err
 		}
-		c, isConstant := x.(constant)
-		k, whole := wholeConstant(x)
+		c, isConstant := x.(algebra.Constant)
+		k, whole := WholeConstant(x)
 		switch param {
 		case anyText:
-			if familyOf(x.typ()) != textFamily && !f.variadic {
-				return nil, b.noFunction(n, x)
+			if scalar.FamilyOf(x.Typ()) != scalar.TextFamily && !f.variadic {
+				return nil, noFunction(b, n, x)
 			}
 		case constantText:
-			if !isConstant || c.null || familyOf(c.t) != textFamily || len(c.text) > maxTrimSet {
-				return nil, b.unsupported(at, "characters to trim that are not a short string constant", "")
+			if !isConstant || c.Null || scalar.FamilyOf(c.T) != scalar.TextFamily || len(c.Text) > maxTrimSet {
+				return nil, b.Unsupported(at, "characters to trim that are not a short string constant", "")
 			}
 		case wholeNumber, wholeCount:
 			if !whole || k > 1<<20 || k < -(1<<20) || param == wholeCount && k < 0 {
-				return nil, b.unsupported(at, "a place in a text that is not a small whole constant", "")
+				return nil, b.Unsupported(at, "a place in a text that is not a small whole constant", "")
 			}
 		}
-		e.args = append(e.args, asTextOf(x))
+		e.Args = append(e.Args, asTextOf(x))
 	}
 	return e, nil
 }
 
 // asTextOf casts what is neither text nor the number of a place.
-func asTextOf(x expr) expr {
-	if _, isConstant := x.(constant); isConstant || familyOf(x.typ()) == textFamily {
+func asTextOf(x algebra.Expr) algebra.Expr {
+	if _, isConstant := x.(algebra.Constant); isConstant || scalar.FamilyOf(x.Typ()) == scalar.TextFamily {
 		return x
 	}
 	return asText(x)
 }
 
 // textTotal is the function itself, which is total for its constants. A length or a place is at most the length of the text.
-func textTotal(e call, args []operand) operand {
-	x := call{name: e.name, t: e.t}
+func textTotal(e algebra.Call, args []Operand) Operand {
+	x := algebra.Call{Name: e.Name, T: e.T}
 	letters := int64(0)
 	for i, arg := range args {
 		if i == 0 {
-			letters = maxLetters(e.args[0])
+			letters = MaxLetters(e.Args[0])
 		}
-		x.args = append(x.args, arg.x)
+		x.Args = append(x.Args, arg.X)
 	}
-	if e.t != catalog.Int4 {
+	if e.T != catalog.Int4 {
 		return result(x, nil)
 	}
-	return result(x, between(0, letters+1)) // the place of an empty text in an empty one is 1
+	return result(x, scalar.Between(0, letters+1)) // the place of an empty text in an empty one is 1
 }
 
-// maxLetters is the largest number of characters of a text in its total form.
-func maxLetters(e expr) int64 {
+// MaxLetters is the largest number of characters of a text in its total form.
+func MaxLetters(e algebra.Expr) int64 {
 	switch e := e.(type) {
-	case constant:
-		return int64(len(e.text))
-	case column:
-		if n := int64(e.of.TypMod) - 4; n > 0 && n < maxText && e.of.Type != catalog.Enum {
+	case algebra.Constant:
+		return int64(len(e.Text))
+	case algebra.Column:
+		if n := int64(e.Of.TypMod) - 4; n > 0 && n < maxText && e.Of.Type != catalog.Enum {
 			return n
 		}
 		return maxText
-	case computed:
-		return maxLetters(e.written)
-	case cast:
-		if familyOf(e.x.typ()) == textFamily {
-			return maxLetters(e.x)
+	case algebra.Computed:
+		return MaxLetters(e.Written)
+	case algebra.Cast:
+		if scalar.FamilyOf(e.X.Typ()) == scalar.TextFamily {
+			return MaxLetters(e.X)
 		}
 		return maxText
-	case binary:
-		return maxLetters(e.l) + maxLetters(e.r)
-	case choice:
+	case algebra.Binary:
+		return MaxLetters(e.L) + MaxLetters(e.R)
+	case algebra.Choice:
 		most := int64(0)
-		if e.otherwise != nil {
-			most = maxLetters(e.otherwise)
+		if e.Otherwise != nil {
+			most = MaxLetters(e.Otherwise)
 		}
-		for _, a := range e.arms {
-			most = max(most, maxLetters(a.result))
+		for _, a := range e.Arms {
+			most = max(most, MaxLetters(a.Result))
 		}
 		return most
-	case call:
+	case algebra.Call:
 		return lettersOfCall(e)
 	default:
 		return maxText
 	}
 }
 
-func lettersOfCall(e call) int64 {
-	switch e.name {
+func lettersOfCall(e algebra.Call) int64 {
+	switch e.Name {
 	case "coalesce", "greatest", "least":
 		most := int64(0)
-		for _, a := range e.args {
-			most = max(most, maxLetters(a))
+		for _, a := range e.Args {
+			most = max(most, MaxLetters(a))
 		}
 		return most
 	case "concat":
 		sum := int64(0)
-		for _, a := range e.args {
-			sum += maxLetters(a)
+		for _, a := range e.Args {
+			sum += MaxLetters(a)
 		}
 		return sum
 	case "upper", "lower", "initcap":
-		return 3 * maxLetters(e.args[0]) // some letters have a longer other case
+		return 3 * MaxLetters(e.Args[0]) // some letters have a longer other case
 	case `"left"`, `"right"`:
-		if k, ok := wholeConstant(e.args[1]); ok && k >= 0 {
-			return min(int64(k), maxLetters(e.args[0]))
+		if k, ok := WholeConstant(e.Args[1]); ok && k >= 0 {
+			return min(int64(k), MaxLetters(e.Args[0]))
 		}
 	case "substr":
-		if len(e.args) == 3 {
-			if k, ok := wholeConstant(e.args[2]); ok {
-				return min(int64(k), maxLetters(e.args[0]))
+		if len(e.Args) == 3 {
+			if k, ok := WholeConstant(e.Args[2]); ok {
+				return min(int64(k), MaxLetters(e.Args[0]))
 			}
 		}
 	}
-	return maxLetters(e.args[0])
+	return MaxLetters(e.Args[0])
 }

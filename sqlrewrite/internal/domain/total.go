@@ -1,372 +1,389 @@
-package sqlrewrite
+package domain
 
 import (
 	"math/big"
 	"strconv"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// Below the aggregates an error that a row's values raise is itself data (A29). So every operation there is bound twice: as it was written,
-// and in a total form, which raises no error whatever the row holds. What makes a form total is proven from the extents of its operands,
-// and its own extent is derived beside it; docs/sql.md, section 5, has the proofs. Nothing relies on conditions elsewhere in the
-// query: PostgreSQL may evaluate in any order.
+// The expressions of this file are taken over released values and group keys only (bind.blockScope). They run after the noise, so
+// errors in them say nothing about rows; but by then the query is paid for, so types are checked here.
 
-// computed is an operation over the columns of a row.
-type computed struct {
-	written expr    // as the analyst wrote it, for people and to tell whether two are the same
-	total   expr    // what is printed; its type is the one that carries the value
-	within  *extent // nil: neither a number nor a time
-	printed
-}
-
-// computedOf is an operation whose total form is an operand.
-func computedOf(written expr, o operand) computed {
-	return computed{written: written, total: o.x, within: o.extent, printed: o.printed}
-}
-
-// writtenAs is an expression as the analyst wrote it.
-func writtenAs(e expr) expr {
-	if c, ok := e.(computed); ok {
-		return c.written
+// Arithmetic types x op y.
+func Arithmetic(b *algebra.Binder, n *syntax.Binary, l, r algebra.Expr) (algebra.Expr, error) {
+	want := r.Typ()
+	if want == scalar.UnknownType {
+		want = l.Typ()
 	}
-	return e
-}
-
-// carrierOf is the type in which PostgreSQL computes an expression.
-func carrierOf(e expr) catalog.Type {
-	if c, ok := e.(computed); ok {
-		return c.total.typ()
+	if n.Op == syntax.Concat {
+		want = catalog.Text
 	}
-	return e.typ()
+	l, err := Coerce(b, n.L, l, want)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = Coerce(b, n.R, r, want); err != nil {
+		return nil, err
+	}
+	if n.Op == syntax.Concat {
+		if scalar.FamilyOf(l.Typ()) != scalar.TextFamily && scalar.FamilyOf(r.Typ()) != scalar.TextFamily {
+			return nil, b.NoOperator(n, n.Op, l, r)
+		}
+		return algebra.Binary{Op: n.Op, L: asText(l), R: asText(r), T: catalog.Text}, nil
+	}
+	if t, ok := timeArithmetic(n.Op, l.Typ(), r.Typ()); ok {
+		return algebra.Binary{Op: n.Op, L: l, R: r, T: t}, nil
+	}
+	t := scalar.Wider(l.Typ(), r.Typ())
+	if !l.Typ().IsNumber() || !r.Typ().IsNumber() || n.Op == syntax.Modulo && scalar.IsFloat(t) {
+		return nil, b.NoOperator(n, n.Op, l, r)
+	}
+	return algebra.Binary{Op: n.Op, L: l, R: r, T: t}, nil
 }
 
-// operand is an operand of a total form: an expression without errors, and what is proven of it.
-type operand struct {
-	x expr
-	*extent
-	printed
+func asText(e algebra.Expr) algebra.Expr {
+	if e.Typ() == catalog.Text {
+		return e
+	}
+	return algebra.Cast{X: e, T: catalog.Text}
 }
 
-// printed is what the text of a total form shows of its values by itself, without a proof about the operations in it: by its type, or by a clamp
-// around it, or because it is one of several values that all show it.
-type printed struct {
-	kept     bool      // no value is outside the extent
-	stepped  bool      // no value has more digits after the point, or is nearer to zero, than scale and grain say
-	interval *interval // of an interval: its parts
+func Arity(b *algebra.Binder, n *syntax.Call, want string) error {
+	return b.Mismatch(n, n.Name+" needs "+want, "")
+}
+
+func noFunction(b *algebra.Binder, n *syntax.Call, x algebra.Expr) error {
+	return b.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(x.Typ())+")", "")
+}
+
+// ComputedOf is an operation whose total form is an operand.
+func ComputedOf(written algebra.Expr, o Operand) algebra.Computed {
+	return algebra.Computed{Written: written, Total: o.X, Within: o.Extent, Printed: o.Printed}
+}
+
+// Operand is an operand of a total form: an expression without errors, and what is proven of it.
+type Operand struct {
+	X algebra.Expr
+	*scalar.Extent
+	algebra.Printed
 }
 
 // exact is what a constant shows.
-func exact() printed { return printed{kept: true, stepped: true} }
+func exact() algebra.Printed { return algebra.Printed{Kept: true, Stepped: true} }
 
 // shownByAll is what values show of which each is one of several operands'.
-func shownByAll(all []operand) printed {
+func shownByAll(all []Operand) algebra.Printed {
 	p := exact()
 	for _, o := range all {
-		p.kept, p.stepped = p.kept && o.kept, p.stepped && o.stepped
+		p.Kept, p.Stepped = p.Kept && o.Kept, p.Stepped && o.Stepped
 	}
 	return p
 }
 
-// total gives an operation that was just bound its total form. Above the aggregates it stays as it is.
-func (b *binder) total(s scope, n syntax.Expr, e expr) (expr, error) {
-	if s.computes() {
+// Total gives an operation that was just bound its total form. Above the aggregates it stays as it is.
+func Total(b *algebra.Binder, s Scope, n syntax.Expr, e algebra.Expr) (algebra.Expr, error) {
+	if s.Computes() {
 		return e, nil
 	}
-	o, err := b.totalOf(n, e)
+	o, err := totalOf(b, n, e)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.tame(n, o); err != nil {
+	if err := tame(b, n, o); err != nil {
 		return nil, err
 	}
-	return computedOf(e, o), nil
+	return ComputedOf(e, o), nil
 }
 
 // tame refuses values that PostgreSQL's arithmetic does not hold, or whose extents say nothing any more.
-func (b *binder) tame(n syntax.Expr, o operand) error {
+func tame(b *algebra.Binder, n syntax.Expr, o Operand) error {
 	switch {
-	case o.extent == nil || o.tame(o.x.typ()):
+	case o.Extent == nil || o.Tame(o.X.Typ()):
 		return nil
-	case o.x.typ() == intervalType:
-		return b.unsupported(n, "an interval this long", "")
+	case o.X.Typ() == scalar.IntervalType:
+		return b.Unsupported(n, "an interval this long", "")
 	default:
-		return b.unsupported(n, "a computation with numbers this large or this small", "make the numbers smaller: cast or round them first")
+		return b.Unsupported(n, "a computation with numbers this large or this small", "make the numbers smaller: cast or round them first")
 	}
 }
 
-func (b *binder) totalOf(n syntax.Expr, e expr) (operand, error) {
+func totalOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) {
 	switch e := e.(type) {
-	case negate:
-		return b.binaryTotal(n, syntax.Subtract, e.t, constant{t: catalog.Int4, text: "0"}, e.x)
-	case binary:
-		return b.binaryTotal(n, e.op, e.t, e.l, e.r)
-	case choice:
-		return b.choiceTotal(n, e)
-	case cast:
-		return b.castTotal(n, e)
-	case call:
-		return b.callTotal(n, e)
+	case algebra.Negate:
+		return binaryTotal(b, n, syntax.Subtract, e.T, algebra.Constant{T: catalog.Int4, Text: "0"}, e.X)
+	case algebra.Binary:
+		return binaryTotal(b, n, e.Op, e.T, e.L, e.R)
+	case algebra.Choice:
+		return choiceTotal(b, n, e)
+	case algebra.Cast:
+		return castTotal(b, n, e)
+	case algebra.Call:
+		return callTotal(b, n, e)
 	default:
 		panic("sqlrewrite: operation without a total form")
 	}
 }
 
-// operandOf is an expression as an operand: columns of numbers and times clamped to their bounds, or to what their type can hold.
-func (b *binder) operandOf(n syntax.Expr, e expr) (operand, error) {
+// OperandOf is an expression as an operand: columns of numbers and times clamped to their bounds, or to what their type can hold.
+func OperandOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) {
 	switch e := e.(type) {
-	case computed:
-		return operand{x: e.total, extent: e.within, printed: e.printed}, nil
-	case constant:
-		return b.constantOperand(n, e)
-	case cast: // to text, which binding adds
-		return b.castTotal(n, e)
-	case column:
-		switch t := e.of.Type; {
+	case algebra.Computed:
+		return Operand{X: e.Total, Extent: e.Within, Printed: e.Printed}, nil
+	case algebra.Constant:
+		return constantOperand(b, n, e)
+	case algebra.Cast: // to text, which binding adds
+		return castTotal(b, n, e)
+	case algebra.Column:
+		switch t := e.Of.Type; {
 		case t.IsNumber() || t.IsTime():
-			return clampedColumn(e.of), nil
+			return clampedColumn(e.Of), nil
 		case t.IsText():
 			return result(cut(e), nil), nil
 		}
 	}
-	if t := e.typ(); t.IsNumber() || t.IsTime() || t == intervalType {
-		return operand{}, b.unsupported(n, "a computation with this value here", "compute with it in an outer query")
+	if t := e.Typ(); t.IsNumber() || t.IsTime() || t == scalar.IntervalType {
+		return Operand{}, b.Unsupported(n, "a computation with this value here", "compute with it in an outer query")
 	}
 	return result(e, nil), nil // conditions, uuids
 }
 
 // result is what an operation gives: of its range nothing is shown but by proof.
-func result(x expr, s *extent) operand { return operand{x: x, extent: s} }
+func result(x algebra.Expr, s *scalar.Extent) Operand { return Operand{X: x, Extent: s} }
 
 // constantOperand is exact: its extent is a point.
-func (b *binder) constantOperand(n syntax.Expr, c constant) (operand, error) {
+func constantOperand(b *algebra.Binder, n syntax.Expr, c algebra.Constant) (Operand, error) {
 	switch {
-	case c.t == intervalType:
+	case c.T == scalar.IntervalType:
 		return intervalConstant(c), nil
-	case c.null && (c.t.IsNumber() || c.t.IsTime()):
-		return constantOf(c, between(0, 0)), nil
-	case c.null:
-	case c.t.IsNumber():
-		v, ok := parseNumber(c.text)
+	case c.Null && (c.T.IsNumber() || c.T.IsTime()):
+		return constantOf(c, scalar.Between(0, 0)), nil
+	case c.Null:
+	case c.T.IsNumber():
+		v, ok := scalar.ParseNumber(c.Text)
 		if !ok {
-			return operand{}, b.unsupported(n, "a computation with NaN or Infinity", "")
+			return Operand{}, b.Unsupported(n, "a computation with NaN or Infinity", "")
 		}
-		s := exactly(v)
-		s.scale, _ = v.FloatPrec()
-		if isFloat(c.t) && v.Sign() != 0 {
-			s.grain = grainOf(new(big.Rat).Abs(v))
+		s := scalar.Exactly(v)
+		s.Scale, _ = v.FloatPrec()
+		if scalar.IsFloat(c.T) && v.Sign() != 0 {
+			s.Grain = scalar.GrainOf(new(big.Rat).Abs(v))
 		}
 		o := constantOf(c, s)
-		return o, b.tame(n, o)
-	case c.t.IsTime():
-		v, ok := instant(c.text)
+		return o, tame(b, n, o)
+	case c.T.IsTime():
+		v, ok := scalar.Instant(c.Text)
 		if !ok {
-			return operand{}, b.unsupported(n, "a computation with this time", "")
+			return Operand{}, b.Unsupported(n, "a computation with this time", "")
 		}
-		return constantOf(c, exactly(inUnit(v, c.t))), nil
+		return constantOf(c, scalar.Exactly(scalar.InUnit(v, c.T))), nil
 	}
 	return result(c, nil), nil
 }
 
 // constantOf is a constant as an operand.
-func constantOf(c constant, s *extent) operand { return operand{x: c, extent: s, printed: exact()} }
+func constantOf(c algebra.Constant, s *scalar.Extent) Operand {
+	return Operand{X: c, Extent: s, Printed: exact()}
+}
 
 // as is the operand in another type that holds all its values: integers in wider ones, in numeric and in floats.
-func (o operand) as(t catalog.Type) expr {
-	if o.x.typ() == t {
-		return o.x
+func (o Operand) as(t catalog.Type) algebra.Expr {
+	if o.X.Typ() == t {
+		return o.X
 	}
-	if c, ok := o.x.(constant); ok && t.IsNumber() && c.t.IsNumber() && (c.t.IsInteger() || !t.IsInteger()) {
-		c.t = t
+	if c, ok := o.X.(algebra.Constant); ok && t.IsNumber() && c.T.IsNumber() && (c.T.IsInteger() || !t.IsInteger()) {
+		c.T = t
 		return c
 	}
-	return cast{x: o.x, t: t}
+	return algebra.Cast{X: o.X, T: t}
 }
 
 // mostFloat is the number of digits of the largest numeric that counts in double precision.
 const mostFloat = 299
 
-// in is the operand in another type.
-func (o operand) in(t catalog.Type) operand {
-	if o.x.typ() == t {
+// In is the operand in another type.
+func (o Operand) In(t catalog.Type) Operand {
+	if o.X.Typ() == t {
 		return o
 	}
-	if limit := new(big.Rat).SetInt(power10(mostFloat)); isFloat(t) && o.reach().Cmp(limit) > 0 { // a column of more digits
-		o = clamped(o, new(big.Rat).Neg(limit), limit)
+	if limit := new(big.Rat).SetInt(scalar.Power10(mostFloat)); scalar.IsFloat(t) && o.Reach().Cmp(limit) > 0 { // a column of more digits
+		o = Clamped(o, new(big.Rat).Neg(limit), limit)
 	}
-	s := *o.extent
-	switch from := o.x.typ(); {
-	case isFloat(t) && from == catalog.Numeric:
-		if s.scale > 0 {
-			s.grain = grainOf(new(big.Rat).SetFrac(big.NewInt(1), power10(s.scale)))
+	s := *o.Extent
+	switch from := o.X.Typ(); {
+	case scalar.IsFloat(t) && from == catalog.Numeric:
+		if s.Scale > 0 {
+			s.Grain = scalar.GrainOf(new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(s.Scale)))
 		}
-		_, isConstant := o.x.(constant)
-		return operand{x: o.toFloat(), extent: s.inFloats(), printed: printed{kept: isConstant, stepped: true}}
-	case isFloat(t):
-		return operand{x: o.as(t), extent: s.inFloats(), printed: o.printed}
-	case t.IsInteger() && (!from.IsInteger() || integerBits(t) < integerBits(from)): // whole numbers
+		_, isConstant := o.X.(algebra.Constant)
+		return Operand{X: o.toFloat(), Extent: s.InFloats(), Printed: algebra.Printed{Kept: isConstant, Stepped: true}}
+	case scalar.IsFloat(t):
+		return Operand{X: o.as(t), Extent: s.InFloats(), Printed: o.Printed}
+	case t.IsInteger() && (!from.IsInteger() || scalar.IntegerBits(t) < scalar.IntegerBits(from)): // whole numbers
 		o = o.guarded()
-		return operand{x: o.as(t), extent: &s, printed: printed{kept: true, stepped: true}}
+		return Operand{X: o.as(t), Extent: &s, Printed: algebra.Printed{Kept: true, Stepped: true}}
 	default:
-		return operand{x: o.as(t), extent: &s, printed: o.printed}
+		return Operand{X: o.as(t), Extent: &s, Printed: o.Printed}
 	}
 }
 
 // carried brings operands to one type: the carrier of t that holds all of them.
-func carried(t catalog.Type, all ...operand) (catalog.Type, []operand) {
+func carried(t catalog.Type, all ...Operand) (catalog.Type, []Operand) {
 	switch {
-	case isFloat(t):
+	case scalar.IsFloat(t):
 		t = catalog.Float8
 	case t.IsInteger():
 		for _, o := range all {
-			t = wider(t, o.x.typ())
+			t = scalar.Wider(t, o.X.Typ())
 		}
 	}
-	out := make([]operand, len(all))
+	out := make([]Operand, len(all))
 	for i, o := range all {
 		if out[i] = o; t.IsNumber() {
-			out[i] = o.in(t)
+			out[i] = o.In(t)
 		}
 	}
 	return t, out
 }
 
 // binaryTotal is the total form of l op r.
-func (b *binder) binaryTotal(n syntax.Expr, op syntax.Operator, t catalog.Type, le, re expr) (operand, error) {
-	l, err := b.operandOf(n, le)
+func binaryTotal(b *algebra.Binder, n syntax.Expr, op syntax.Operator, t catalog.Type, le, re algebra.Expr) (Operand, error) {
+	l, err := OperandOf(b, n, le)
 	if err != nil {
-		return operand{}, err
+		return Operand{}, err
 	}
-	r, err := b.operandOf(n, re)
+	r, err := OperandOf(b, n, re)
 	if err != nil {
-		return operand{}, err
+		return Operand{}, err
 	}
 	switch {
 	case op == syntax.Concat:
-		return result(binary{op: op, l: l.x, r: r.x, t: catalog.Text}, nil), nil
-	case t.IsInteger() && l.x.typ().IsNumber() && r.x.typ().IsNumber():
+		return result(algebra.Binary{Op: op, L: l.X, R: r.X, T: catalog.Text}, nil), nil
+	case t.IsInteger() && l.X.Typ().IsNumber() && r.X.Typ().IsNumber():
 		return integerTotal(op, t, l, r), nil
 	case t == catalog.Numeric:
-		return numericTotal(op, l.in(t), r.in(t)), nil
-	case isFloat(t):
-		return floatTotal(op, l.in(catalog.Float8), r.in(catalog.Float8)), nil
+		return numericTotal(op, l.In(t), r.In(t)), nil
+	case scalar.IsFloat(t):
+		return floatTotal(op, l.In(catalog.Float8), r.In(catalog.Float8)), nil
 	default:
-		return b.timeTotal(n, op, t, l, r)
+		return timeTotal(b, n, op, t, l, r)
 	}
 }
 
 // integerTotal computes in the smallest integer type that holds operands and result, and in numeric where none does. Its values are
 // those of whole numbers without limit: PostgreSQL's, where PostgreSQL raises no error.
-func integerTotal(op syntax.Operator, t catalog.Type, l, r operand) operand {
-	var s *extent
+func integerTotal(op syntax.Operator, t catalog.Type, l, r Operand) Operand {
+	var s *scalar.Extent
 	switch op {
 	case syntax.Add:
-		s = l.plus(r.extent)
+		s = l.Plus(r.Extent)
 	case syntax.Subtract:
-		s = l.plus(r.negated())
+		s = l.Plus(r.Negated())
 	case syntax.Multiply:
-		s = l.times(r.extent)
+		s = l.Times(r.Extent)
 	case syntax.Divide:
-		least, _ := r.least(one()) // a whole number that is not zero is at least 1
-		s = l.over(r.extent, least, false).rounded(towardZero, towardZero)
+		least, _ := r.Least(scalar.One()) // a whole number that is not zero is at least 1
+		s = l.Over(r.Extent, least, false).Rounded(scalar.TowardZero, scalar.TowardZero)
 	case syntax.Modulo:
-		s = remainder(l.extent, r.extent, one())
+		s = remainder(l.Extent, r.Extent, scalar.One())
 	default:
 		panic("sqlrewrite: arithmetic without a total form")
 	}
 	within := *s
-	within.scale, within.grain = 0, 0
-	carrier, both := carried(s.carrier(t), l.guarded(), r.guarded())
-	var x expr
+	within.Scale, within.Grain = 0, 0
+	carrier, both := carried(s.Carrier(t), l.guarded(), r.guarded())
+	var x algebra.Expr
 	switch {
 	case op == syntax.Divide && carrier == catalog.Numeric: // numeric's / has digits after the point
-		x = call{name: "div", args: []expr{both[0].x, nonZero(both[1].x)}, t: carrier}
+		x = algebra.Call{Name: "div", Args: []algebra.Expr{both[0].X, nonZero(both[1].X)}, T: carrier}
 	default:
-		x = binary{op: op, l: both[0].x, r: both[1].x, t: carrier}
+		x = algebra.Binary{Op: op, L: both[0].X, R: both[1].X, T: carrier}
 	}
-	return result(x, &within).in(within.carrier(t))
+	return result(x, &within).In(within.Carrier(t))
 }
 
 // remainder is the extent of l % r, which has the sign of l and is smaller than r by at least unit.
-func remainder(l, r *extent, unit *big.Rat) *extent {
-	top, open := l.reach(), !l.bounded()
-	if limit := new(big.Rat).Sub(r.reach(), unit); limit.Cmp(top) < 0 {
-		top, open = limit, !r.bounded()
+func remainder(l, r *scalar.Extent, unit *big.Rat) *scalar.Extent {
+	top, open := l.Reach(), !l.Bounded()
+	if limit := new(big.Rat).Sub(r.Reach(), unit); limit.Cmp(top) < 0 {
+		top, open = limit, !r.Bounded()
 	}
 	if top.Sign() < 0 {
 		top = new(big.Rat) // r is zero: NULL
 	}
-	s := &extent{lo: new(big.Rat), hi: new(big.Rat), scale: max(l.scale, r.scale)}
-	if l.lo.Sign() < 0 {
-		s.lo, s.openLo = new(big.Rat).Neg(top), open
+	s := &scalar.Extent{Lo: new(big.Rat), Hi: new(big.Rat), Scale: max(l.Scale, r.Scale)}
+	if l.Lo.Sign() < 0 {
+		s.Lo, s.OpenLo = new(big.Rat).Neg(top), open
 	}
-	if l.hi.Sign() > 0 {
-		s.hi, s.openHi = top, open
+	if l.Hi.Sign() > 0 {
+		s.Hi, s.OpenHi = top, open
 	}
 	return s
 }
 
 // nonZero is a divisor with NULL in the place of zero.
-func nonZero(x expr) expr {
-	return call{name: "nullif", args: []expr{x, constant{t: x.typ(), text: "0"}}, t: x.typ()}
+func nonZero(x algebra.Expr) algebra.Expr {
+	return algebra.Call{Name: "nullif", Args: []algebra.Expr{x, algebra.Constant{T: x.Typ(), Text: "0"}}, T: x.Typ()}
 }
 
 // quotientDigits: PostgreSQL's quotients of numerics have at least 16 significant digits.
 const quotientDigits = 15
 
 // numericTotal computes in numeric, which is exact but for quotients.
-func numericTotal(op syntax.Operator, l, r operand) operand {
+func numericTotal(op syntax.Operator, l, r Operand) Operand {
 	l, r = l.guarded(), r.guarded()
-	var s *extent
+	var s *scalar.Extent
 	switch op {
 	case syntax.Add:
-		s = l.plus(r.extent)
+		s = l.Plus(r.Extent)
 	case syntax.Subtract:
-		s = l.plus(r.negated())
+		s = l.Plus(r.Negated())
 	case syntax.Multiply:
-		s = l.times(r.extent)
+		s = l.Times(r.Extent)
 	case syntax.Divide:
-		least, _ := r.least(new(big.Rat).SetFrac(big.NewInt(1), power10(r.scale)))
-		s = l.over(r.extent, least, false).widened(quotientDigits)
+		least, _ := r.Least(new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(r.Scale)))
+		s = l.Over(r.Extent, least, false).Widened(quotientDigits)
 		// PostgreSQL keeps as many digits as 16 significant ones of the smallest quotient need, in groups of four.
-		s.scale = max(l.scale, r.scale, 24+l.scale+len(floor(r.reach()).String()))
+		s.Scale = max(l.Scale, r.Scale, 24+l.Scale+len(scalar.Floor(r.Reach()).String()))
 	case syntax.Modulo:
-		s = remainder(l.extent, r.extent, new(big.Rat))
+		s = remainder(l.Extent, r.Extent, new(big.Rat))
 	default:
 		panic("sqlrewrite: arithmetic without a total form")
 	}
-	return result(binary{op: op, l: l.x, r: r.x, t: catalog.Numeric}, s)
+	return result(algebra.Binary{Op: op, L: l.X, R: r.X, T: catalog.Numeric}, s)
 }
 
 // floatTotal computes in double precision. The grain keeps results that are not zero away from underflow: sums and products of whole
 // multiples are whole multiples, and rounding to 53 bits keeps them so.
-func floatTotal(op syntax.Operator, l, r operand) operand {
-	var s *extent
+func floatTotal(op syntax.Operator, l, r Operand) Operand {
+	var s *scalar.Extent
 	switch op {
 	case syntax.Add:
 		l, r = l.guarded(), r.guarded()
-		s = l.plus(r.extent)
+		s = l.Plus(r.Extent)
 	case syntax.Subtract:
 		l, r = l.guarded(), r.guarded()
-		s = l.plus(r.negated())
+		s = l.Plus(r.Negated())
 	case syntax.Multiply:
 		l, r = l.factor(), r.factor()
-		s = l.times(r.extent)
+		s = l.Times(r.Extent)
 	case syntax.Divide:
 		l, r = l.factor(), r.factor()
-		least, open := r.least(smallest(r.grain))
-		s = l.over(r.extent, least, open)
-		s.grain = 0
-		if top := r.reach(); top.Sign() > 0 {
-			from, _ := l.least(smallest(l.grain))
-			s.grain = grainOf(new(big.Rat).Quo(from, top))
+		least, open := r.Least(smallest(r.Grain))
+		s = l.Over(r.Extent, least, open)
+		s.Grain = 0
+		if top := r.Reach(); top.Sign() > 0 {
+			from, _ := l.Least(smallest(l.Grain))
+			s.Grain = scalar.GrainOf(new(big.Rat).Quo(from, top))
 		}
 	default:
 		panic("sqlrewrite: arithmetic without a total form")
 	}
-	s.scale = 0
-	return result(binary{op: op, l: l.x, r: r.x, t: catalog.Float8}, s.inFloats())
+	s.Scale = 0
+	return result(algebra.Binary{Op: op, L: l.X, R: r.X, T: catalog.Float8}, s.InFloats())
 }
 
 // smallest is 2^-grain.
@@ -375,127 +392,127 @@ func smallest(grain int) *big.Rat {
 }
 
 // choiceTotal is CASE: its results in one type.
-func (b *binder) choiceTotal(n syntax.Expr, e choice) (operand, error) {
-	var results []expr
-	for _, a := range e.arms {
-		results = append(results, a.result)
+func choiceTotal(b *algebra.Binder, n syntax.Expr, e algebra.Choice) (Operand, error) {
+	var results []algebra.Expr
+	for _, a := range e.Arms {
+		results = append(results, a.Result)
 	}
-	if e.otherwise != nil {
-		results = append(results, e.otherwise)
+	if e.Otherwise != nil {
+		results = append(results, e.Otherwise)
 	}
-	t, all, s, err := b.alternatives(n, e.t, results)
+	t, all, s, err := alternatives(b, n, e.T, results)
 	if err != nil {
-		return operand{}, err
+		return Operand{}, err
 	}
-	total := choice{t: t}
-	for i, a := range e.arms {
-		total.arms = append(total.arms, arm{cond: a.cond, result: all[i].x})
+	total := algebra.Choice{T: t}
+	for i, a := range e.Arms {
+		total.Arms = append(total.Arms, algebra.Arm{Cond: a.Cond, Result: all[i].X})
 	}
-	if e.otherwise != nil {
-		total.otherwise = all[len(all)-1].x
+	if e.Otherwise != nil {
+		total.Otherwise = all[len(all)-1].X
 	}
-	return operand{x: total, extent: s, printed: oneOfIntervals(shownByAll(all), all, s, func(steady []expr) expr {
-		return total.with(steady)
+	return Operand{X: total, Extent: s, Printed: oneOfIntervals(shownByAll(all), all, s, func(steady []algebra.Expr) algebra.Expr {
+		return with(total, steady)
 	})}, nil
 }
 
 // with is the choice with other results.
-func (e choice) with(results []expr) expr {
-	other := choice{t: e.t}
-	for i, a := range e.arms {
-		other.arms = append(other.arms, arm{cond: a.cond, result: results[i]})
+func with(e algebra.Choice, results []algebra.Expr) algebra.Expr {
+	other := algebra.Choice{T: e.T}
+	for i, a := range e.Arms {
+		other.Arms = append(other.Arms, algebra.Arm{Cond: a.Cond, Result: results[i]})
 	}
-	if e.otherwise != nil {
-		other.otherwise = results[len(results)-1]
+	if e.Otherwise != nil {
+		other.Otherwise = results[len(results)-1]
 	}
 	return other
 }
 
 // alternatives are expressions of which one is the value: in one type, and within the hull of their extents.
-func (b *binder) alternatives(n syntax.Expr, t catalog.Type, exprs []expr) (catalog.Type, []operand, *extent, error) {
-	all := make([]operand, len(exprs))
+func alternatives(b *algebra.Binder, n syntax.Expr, t catalog.Type, exprs []algebra.Expr) (catalog.Type, []Operand, *scalar.Extent, error) {
+	all := make([]Operand, len(exprs))
 	for i, e := range exprs {
-		o, err := b.operandOf(n, e)
+		o, err := OperandOf(b, n, e)
 		if err != nil {
 			return t, nil, nil, err
 		}
-		if t.IsTime() && o.x.typ() != t {
-			return t, nil, nil, b.unsupported(n, "a choice between values of several time types", "cast them to one type")
+		if t.IsTime() && o.X.Typ() != t {
+			return t, nil, nil, b.Unsupported(n, "a choice between values of several time types", "cast them to one type")
 		}
 		all[i] = o
 	}
 	t, all = carried(t, all...)
-	var s *extent
+	var s *scalar.Extent
 	for _, o := range all {
-		switch c, isConstant := o.x.(constant); {
-		case o.extent == nil || isConstant && c.null:
+		switch c, isConstant := o.X.(algebra.Constant); {
+		case o.Extent == nil || isConstant && c.Null:
 		case s == nil:
-			s = o.extent
+			s = o.Extent
 		default:
-			s = s.hull(o.extent)
+			s = s.Hull(o.Extent)
 		}
 	}
 	if s == nil && (t.IsNumber() || t.IsTime()) {
-		s = between(0, 0) // always NULL
+		s = scalar.Between(0, 0) // always NULL
 	}
-	if s == nil && t == intervalType {
-		s = intervalConstant(constant{t: t, null: true}).extent
+	if s == nil && t == scalar.IntervalType {
+		s = intervalConstant(algebra.Constant{T: t, Null: true}).Extent
 	}
 	return t, all, s, nil
 }
 
 // castTotal casts. Numbers beyond what the target holds are clamped to it: there PostgreSQL would raise an error.
-func (b *binder) castTotal(n syntax.Expr, e cast) (operand, error) {
-	o, err := b.operandOf(n, e.x)
+func castTotal(b *algebra.Binder, n syntax.Expr, e algebra.Cast) (Operand, error) {
+	o, err := OperandOf(b, n, e.X)
 	if err != nil {
-		return operand{}, err
+		return Operand{}, err
 	}
-	from := e.x.typ()
+	from := e.X.Typ()
 	switch {
-	case e.t == catalog.Text && familyOf(from) == textFamily:
-		return result(collatedText(o.x), nil), nil
-	case e.t == catalog.Text && (from.IsInteger() || from == catalog.Bool || from == catalog.UUID || from == catalog.Date):
-		return result(cast{x: o.x, t: catalog.Text}, nil), nil
-	case from == catalog.Bool && e.t.IsInteger():
-		return result(cast{x: cast{x: o.x, t: catalog.Int4}, t: e.t}, between(0, 1)), nil
-	case from == e.t && len(e.mods) == 0:
+	case e.T == catalog.Text && scalar.FamilyOf(from) == scalar.TextFamily:
+		return result(collatedText(o.X), nil), nil
+	case e.T == catalog.Text && (from.IsInteger() || from == catalog.Bool || from == catalog.UUID || from == catalog.Date):
+		return result(algebra.Cast{X: o.X, T: catalog.Text}, nil), nil
+	case from == catalog.Bool && e.T.IsInteger():
+		return result(algebra.Cast{X: algebra.Cast{X: o.X, T: catalog.Int4}, T: e.T}, scalar.Between(0, 1)), nil
+	case from == e.T && len(e.Mods) == 0:
 		return o, nil
-	case from.IsNumber() && e.t.IsInteger():
-		return toInteger(o, e.t), nil
-	case from.IsNumber() && e.t == catalog.Numeric:
-		return b.toNumeric(n, o, e.mods)
-	case from.IsNumber() && isFloat(e.t):
-		return o.in(catalog.Float8), nil
-	case from.IsTime() && e.t.IsTime():
-		return toTime(o, e.t), nil
+	case from.IsNumber() && e.T.IsInteger():
+		return toInteger(o, e.T), nil
+	case from.IsNumber() && e.T == catalog.Numeric:
+		return toNumeric(b, n, o, e.Mods)
+	case from.IsNumber() && scalar.IsFloat(e.T):
+		return o.In(catalog.Float8), nil
+	case from.IsTime() && e.T.IsTime():
+		return toTime(o, e.T), nil
 	default:
-		return operand{}, b.unsupported(n, "a cast of a row's "+typeName(from)+" to "+typeName(e.t), "a value that is not of that form would fail")
+		return Operand{}, b.Unsupported(n, "a cast of a row's "+scalar.TypeName(from)+" to "+scalar.TypeName(e.T), "a value that is not of that form would fail")
 	}
 }
 
-func toInteger(o operand, t catalog.Type) operand {
-	lowest, highest := integerRange(t)
-	if isFloat(o.x.typ()) { // the ends of bigint are not floats: the nearest ones inside
-		lowest, highest = asFloat(lowest), asFloat(highest)
+func toInteger(o Operand, t catalog.Type) Operand {
+	lowest, highest := scalar.IntegerRange(t)
+	if scalar.IsFloat(o.X.Typ()) { // the ends of bigint are not floats: the nearest ones inside
+		lowest, highest = scalar.AsFloat(lowest), scalar.AsFloat(highest)
 		if t == catalog.Int8 {
-			highest = new(big.Rat).Sub(highest, number(1<<10))
+			highest = new(big.Rat).Sub(highest, scalar.Number(1<<10))
 		}
 	}
-	if o.lo.Cmp(lowest) < 0 || o.hi.Cmp(highest) > 0 {
-		o = clamped(o, lowest, highest)
+	if o.Lo.Cmp(lowest) < 0 || o.Hi.Cmp(highest) > 0 {
+		o = Clamped(o, lowest, highest)
 	}
 	// Rounding is monotone and keeps whole numbers.
 	o = o.guarded()
-	return operand{x: o.as(t), extent: o.rounded(floor, ceil), printed: exact()}
+	return Operand{X: o.as(t), Extent: o.Rounded(scalar.Floor, scalar.Ceil), Printed: exact()}
 }
 
-func (b *binder) toNumeric(n syntax.Expr, o operand, mods []int32) (operand, error) {
-	if isFloat(o.x.typ()) {
-		s := o.widened(quotientDigits - 1) // 15 significant digits
-		s.scale = len(floor(new(big.Rat).Inv(smallest(o.grain))).String()) + quotientDigits
+func toNumeric(b *algebra.Binder, n syntax.Expr, o Operand, mods []int32) (Operand, error) {
+	if scalar.IsFloat(o.X.Typ()) {
+		s := o.Widened(quotientDigits - 1) // 15 significant digits
+		s.Scale = len(scalar.Floor(new(big.Rat).Inv(smallest(o.Grain))).String()) + quotientDigits
 		o = result(o.as(catalog.Numeric), s)
 	}
-	o = o.in(catalog.Numeric)
+	o = o.In(catalog.Numeric)
 	if len(mods) == 0 {
 		return o, nil
 	}
@@ -504,32 +521,17 @@ func (b *binder) toNumeric(n syntax.Expr, o operand, mods []int32) (operand, err
 		digits = int(mods[1])
 	}
 	if len(mods) > 2 || precision < 1 || precision > 100 || digits < 0 || digits > precision {
-		return operand{}, b.unsupported(n, "this precision of numeric", "write numeric(p, s) with s <= p <= 100")
+		return Operand{}, b.Unsupported(n, "this precision of numeric", "write numeric(p, s) with s <= p <= 100")
 	}
-	unit := new(big.Rat).SetFrac(big.NewInt(1), power10(digits))
-	top := new(big.Rat).SetInt(power10(precision - digits))
+	unit := new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(digits))
+	top := new(big.Rat).SetInt(scalar.Power10(precision - digits))
 	top.Sub(top, unit)
-	if o.reach().Cmp(top) > 0 {
-		o = clamped(o, new(big.Rat).Neg(top), top)
+	if o.Reach().Cmp(top) > 0 {
+		o = Clamped(o, new(big.Rat).Neg(top), top)
 	}
 	o = o.guarded()
-	s := o.toGrid(digits)
-	return operand{x: cast{x: o.x, t: catalog.Numeric, mods: mods}, extent: s, printed: printed{stepped: true}}, nil
-}
-
-// toGrid is the extent after rounding to digits after the point.
-func (s *extent) toGrid(digits int) *extent {
-	factor := new(big.Rat).SetInt(power10(max(digits, 0)))
-	if digits < 0 {
-		factor = new(big.Rat).SetFrac(big.NewInt(1), power10(-digits))
-	}
-	r := *s
-	r.lo = new(big.Rat).SetInt(floor(new(big.Rat).Mul(s.lo, factor)))
-	r.hi = new(big.Rat).SetInt(ceil(new(big.Rat).Mul(s.hi, factor)))
-	r.lo.Quo(r.lo, factor)
-	r.hi.Quo(r.hi, factor)
-	r.scale, r.grain = max(digits, 0), 0
-	return &r
+	s := o.ToGrid(digits)
+	return Operand{X: algebra.Cast{X: o.X, T: catalog.Numeric, Mods: mods}, Extent: s, Printed: algebra.Printed{Stepped: true}}, nil
 }
 
 // clampFunctions are the functions behind max and min of a type. They keep NULL, which GREATEST and LEAST do not; NaN sorts above
@@ -537,7 +539,7 @@ func (s *extent) toGrid(digits int) *extent {
 func clampFunctions(t catalog.Type) (smaller, larger string) {
 	switch t {
 	case catalog.Int2, catalog.Int4, catalog.Int8:
-		name := "int" + strconv.Itoa(int(integerBits(t)/8))
+		name := "int" + strconv.Itoa(int(scalar.IntegerBits(t)/8))
 		return name + "smaller", name + "larger"
 	case catalog.Float8:
 		return "float8smaller", "float8larger"
@@ -552,50 +554,50 @@ func clampFunctions(t catalog.Type) (smaller, larger string) {
 	}
 }
 
-// clamped keeps an operand within [lo, hi], values of its type.
-func clamped(o operand, lo, hi *big.Rat) operand {
-	t := o.x.typ()
+// Clamped keeps an operand within [lo, hi], values of its type.
+func Clamped(o Operand, lo, hi *big.Rat) Operand {
+	t := o.X.Typ()
 	smaller, larger := clampFunctions(t)
-	x := call{name: smaller, args: []expr{o.x, valueOf(hi, t)}, t: t}
-	x = call{name: larger, args: []expr{x, valueOf(lo, t)}, t: t}
-	return operand{x: x, extent: o.meet(lo, hi), printed: printed{kept: true, stepped: o.stepped}}
+	x := algebra.Call{Name: smaller, Args: []algebra.Expr{o.X, ValueOf(hi, t)}, T: t}
+	x = algebra.Call{Name: larger, Args: []algebra.Expr{x, ValueOf(lo, t)}, T: t}
+	return Operand{X: x, Extent: o.Meet(lo, hi), Printed: algebra.Printed{Kept: true, Stepped: o.Stepped}}
 }
 
-// valueOf is a number or time as a constant of type t.
-func valueOf(v *big.Rat, t catalog.Type) constant {
+// ValueOf is a number or time as a constant of type t.
+func ValueOf(v *big.Rat, t catalog.Type) algebra.Constant {
 	switch {
-	case isFloat(t):
+	case scalar.IsFloat(t):
 		f, _ := v.Float64()
-		return constant{t: t, text: formatFloat(f, 64)}
+		return algebra.Constant{T: t, Text: scalar.FormatFloat(f, 64)}
 	case t.IsTime():
-		return constant{t: t, text: timeOf(v, t)}
+		return algebra.Constant{T: t, Text: scalar.TimeOf(v, t)}
 	default:
-		return constant{t: t, text: decimalText(v)}
+		return algebra.Constant{T: t, Text: scalar.DecimalText(v)}
 	}
 }
 
 // The ends of what an undeclared column counts as in computations, and the digits after the point that count.
 const (
 	freeDigits  = 40  // numeric without fixed digits: 40 before the point,
-	freeScale   = 20  // 20 after it
+	FreeScale   = 20  // 20 after it
 	floatDigits = 100 // double precision: up to 10^100
 	tinyBits    = 100 // floats nearer to zero than 2^-100 count as zero
 )
 
 // clampedColumn is a column of numbers or times as an operand. Beyond its bounds a value counts as the bound, NaN and Infinity as the upper one.
-func clampedColumn(f *field) operand {
-	o := operand{x: column{of: f}, extent: &extent{openLo: true, openHi: true}, printed: exact()}
+func clampedColumn(f *algebra.Field) Operand {
+	o := Operand{X: algebra.Column{Of: f}, Extent: &scalar.Extent{OpenLo: true, OpenHi: true}, Printed: exact()}
 	switch {
 	case f.Type.IsInteger():
-		o.lo, o.hi = integerRange(f.Type)
+		o.Lo, o.Hi = scalar.IntegerRange(f.Type)
 		if f.Bounds == nil {
 			return o
 		}
-		lo, hi := new(big.Rat).SetInt(ceil(f.Bounds.Lo)), new(big.Rat).SetInt(floor(f.Bounds.Hi))
+		lo, hi := new(big.Rat).SetInt(scalar.Ceil(f.Bounds.Lo)), new(big.Rat).SetInt(scalar.Floor(f.Bounds.Hi))
 		return bounded(o, lo, hi)
 	case f.Type == catalog.Numeric:
 		return numericLeaf(o, f)
-	case isFloat(f.Type):
+	case scalar.IsFloat(f.Type):
 		return floatLeaf(o, f)
 	default:
 		return timeLeaf(o, f)
@@ -603,58 +605,58 @@ func clampedColumn(f *field) operand {
 }
 
 // bounded clamps a leaf to a policy's bounds.
-func bounded(o operand, lo, hi *big.Rat) operand {
-	o = clamped(o, lo, hi)
-	o.openLo, o.openHi = false, false
+func bounded(o Operand, lo, hi *big.Rat) Operand {
+	o = Clamped(o, lo, hi)
+	o.OpenLo, o.OpenHi = false, false
 	return o
 }
 
-func numericLeaf(o operand, f *field) operand {
-	digits, fixed := scale(o.x)
-	top := power10(freeDigits)
+func numericLeaf(o Operand, f *algebra.Field) Operand {
+	digits, fixed := algebra.Scale(o.X)
+	top := scalar.Power10(freeDigits)
 	if fixed {
-		top = power10(int(f.TypMod-4)>>16 - digits)
+		top = scalar.Power10(int(f.TypMod-4)>>16 - digits)
 	}
-	o.lo, o.hi = new(big.Rat).SetInt(new(big.Int).Neg(top)), new(big.Rat).SetInt(top)
+	o.Lo, o.Hi = new(big.Rat).SetInt(new(big.Int).Neg(top)), new(big.Rat).SetInt(top)
 	if f.Bounds != nil {
 		o = bounded(o, f.Bounds.Lo, f.Bounds.Hi)
 	} else {
-		o = clamped(o, o.lo, o.hi) // NaN, which every numeric column can hold
-		o.openLo, o.openHi = true, true
+		o = Clamped(o, o.Lo, o.Hi) // NaN, which every numeric column can hold
+		o.OpenLo, o.OpenHi = true, true
 	}
 	if fixed {
-		prec, _ := o.lo.FloatPrec()
-		other, _ := o.hi.FloatPrec()
-		o.scale = max(digits, prec, other)
+		prec, _ := o.Lo.FloatPrec()
+		other, _ := o.Hi.FloatPrec()
+		o.Scale = max(digits, prec, other)
 		return o
 	}
-	s := o.toGrid(freeScale)
-	return operand{x: call{name: "round", args: []expr{o.x, constant{t: catalog.Int4, text: strconv.Itoa(freeScale)}}, t: catalog.Numeric}, extent: s, printed: exact()}
+	s := o.ToGrid(FreeScale)
+	return Operand{X: algebra.Call{Name: "round", Args: []algebra.Expr{o.X, algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(FreeScale)}}, T: catalog.Numeric}, Extent: s, Printed: exact()}
 }
 
-func floatLeaf(o operand, f *field) operand {
+func floatLeaf(o Operand, f *algebra.Field) Operand {
 	if f.Type == catalog.Float4 {
-		o.x = cast{x: o.x, t: catalog.Float8}
+		o.X = algebra.Cast{X: o.X, T: catalog.Float8}
 	}
 	least := smallest(tinyBits)
-	top := new(big.Rat).SetInt(power10(floatDigits))
+	top := new(big.Rat).SetInt(scalar.Power10(floatDigits))
 	lo, hi := new(big.Rat).Neg(top), top
 	if f.Bounds != nil {
 		lo, hi = awayFromZero(f.Bounds.Lo, least, -1), awayFromZero(f.Bounds.Hi, least, 1)
 	}
-	lo, hi = asFloat(lo), asFloat(hi)
-	raw := o.x
-	o.lo, o.hi = lo, hi
-	o = clamped(o, lo, hi)
-	o.openLo, o.openHi = f.Bounds == nil, f.Bounds == nil
-	o.grain = tinyBits + 52
+	lo, hi = scalar.AsFloat(lo), scalar.AsFloat(hi)
+	raw := o.X
+	o.Lo, o.Hi = lo, hi
+	o = Clamped(o, lo, hi)
+	o.OpenLo, o.OpenHi = f.Bounds == nil, f.Bounds == nil
+	o.Grain = tinyBits + 52
 	if lo.Cmp(least) < 0 && hi.Cmp(new(big.Rat).Neg(least)) > 0 {
-		tiny := binary{op: syntax.And, t: catalog.Bool,
-			l: binary{op: syntax.Gt, l: raw, r: valueOf(new(big.Rat).Neg(least), catalog.Float8), t: catalog.Bool},
-			r: binary{op: syntax.Lt, l: raw, r: valueOf(least, catalog.Float8), t: catalog.Bool}}
-		o.x = choice{t: catalog.Float8, otherwise: o.x, arms: []arm{{cond: tiny, result: constant{t: catalog.Float8, text: "0"}}}}
-		s := o.hull(between(0, 0))
-		o.extent = s
+		tiny := algebra.Binary{Op: syntax.And, T: catalog.Bool,
+			L: algebra.Binary{Op: syntax.Gt, L: raw, R: ValueOf(new(big.Rat).Neg(least), catalog.Float8), T: catalog.Bool},
+			R: algebra.Binary{Op: syntax.Lt, L: raw, R: ValueOf(least, catalog.Float8), T: catalog.Bool}}
+		o.X = algebra.Choice{T: catalog.Float8, Otherwise: o.X, Arms: []algebra.Arm{{Cond: tiny, Result: algebra.Constant{T: catalog.Float8, Text: "0"}}}}
+		s := o.Hull(scalar.Between(0, 0))
+		o.Extent = s
 	}
 	return o
 }
@@ -665,7 +667,7 @@ func awayFromZero(v, least *big.Rat, side int) *big.Rat {
 		return v
 	}
 	if v.Sign() == side {
-		return new(big.Rat).Mul(least, number(int64(side)))
+		return new(big.Rat).Mul(least, scalar.Number(int64(side)))
 	}
 	return new(big.Rat)
 }
@@ -674,17 +676,17 @@ func awayFromZero(v, least *big.Rat, side int) *big.Rat {
 const maxText = 200
 
 // cut is a column of texts as an operand.
-func cut(c column) expr {
-	if n := int(c.of.TypMod) - 4; c.of.Type == catalog.Enum || n > 0 && n <= maxText {
+func cut(c algebra.Column) algebra.Expr {
+	if n := int(c.Of.TypMod) - 4; c.Of.Type == catalog.Enum || n > 0 && n <= maxText {
 		return collatedText(c)
 	}
-	return call{name: `"left"`, args: []expr{collatedText(c), constant{t: catalog.Int4, text: strconv.Itoa(maxText)}}, t: catalog.Text}
+	return algebra.Call{Name: `"left"`, Args: []algebra.Expr{collatedText(c), algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(maxText)}}, T: catalog.Text}
 }
 
 // collatedText is x as text under the collation of comparisons: a column's own may conflict with another's.
-func collatedText(x expr) expr {
-	if x.typ() != catalog.Text && x.typ() != catalog.Enum {
-		x = cast{x: x, t: catalog.Text}
+func collatedText(x algebra.Expr) algebra.Expr {
+	if x.Typ() != catalog.Text && x.Typ() != catalog.Enum {
+		x = algebra.Cast{X: x, T: catalog.Text}
 	}
-	return collate{x}
+	return algebra.Collate{X: x}
 }

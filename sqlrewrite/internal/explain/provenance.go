@@ -1,4 +1,4 @@
-package sqlrewrite
+package explain
 
 import (
 	"fmt"
@@ -6,74 +6,78 @@ import (
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 // Where the numbers that a sensitivity is made of come from: the request, lines of the policy, or a unique key of the catalog.
 
 // bound says what bounds one unit's part in a release, factor by factor, and who said so.
-func (p *pricedPlan) bound(r release) string {
+func bound(p *plan.Plan, r plan.Release) string {
 	var parts []string
-	for _, g := range []*grid{r.measure.grid, r.measure.gridY} {
-		if g == nil || g == r.measure.grid && len(parts) > 0 {
+	for _, g := range []*algebra.Grid{r.Measure.Grid, r.Measure.GridY} {
+		if g == nil || g == r.Measure.Grid && len(parts) > 0 {
 			continue
 		}
-		source := policyOf(g.x)
-		if g.derived {
+		source := policyOf(g.X)
+		if g.Derived {
 			source += "; step derived from the bounds"
 		}
-		parts = append(parts, fmt.Sprintf("%s in [%s, %s] by %s, %s", p.query.source.origin(g.x), g.label(g.lo), g.label(g.hi), g.stepLabel(), source))
+		parts = append(parts, fmt.Sprintf("%s in [%s, %s] by %s, %s", bind.Origin(p.Query.Source, g.X), g.Label(g.Lo), g.Label(g.Hi), g.StepLabel(), source))
 	}
 	switch {
-	case p.shape.kind == flat:
-		parts = append(parts, p.flatBound()+", "+p.proof())
-	case r.measure.kind == countUnits:
-		parts = append(parts, fmt.Sprintf("each %s counts once", p.query.source.unitName()))
-	case r.measure.kind == countDistinct && p.query.source.maxValues > 0:
-		parts = append(parts, fmt.Sprintf("max_values %d, %s", p.shape.maxValues, p.source(p.options.MaxRows, func(t ownedTable) int { return t.Lines.MaxValues })))
+	case p.Shape.Kind == stability.Flat:
+		parts = append(parts, flatBound(p)+", "+proof(p))
+	case r.Measure.Kind == algebra.CountUnits:
+		parts = append(parts, fmt.Sprintf("each %s counts once", p.Query.Source.UnitName()))
+	case r.Measure.Kind == algebra.CountDistinct && p.Query.Source.MaxValues > 0:
+		parts = append(parts, fmt.Sprintf("max_values %d, %s", p.Shape.MaxValues, source(p, p.Options.MaxRows, func(t ownedTable) int { return t.Lines.MaxValues })))
 	default:
-		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.shape.maxRows, p.source(p.options.MaxRows, rowsLine)))
+		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.Shape.MaxRows, source(p, p.Options.MaxRows, rowsLine)))
 	}
-	if len(p.query.keys) > 0 && p.shape.kind != flat {
-		parts = append(parts, p.groupsBound())
+	if len(p.Query.Keys) > 0 && p.Shape.Kind != stability.Flat {
+		parts = append(parts, groupsBound(p))
 	}
-	return strings.Join(append(parts, p.unitBound()), "; ")
+	return strings.Join(append(parts, unitBound(p)), "; ")
 }
 
 // unitBound says whose part it is.
-func (p *pricedPlan) unitBound() string {
-	return fmt.Sprintf("unit %s, %s", p.query.source.unitName(), p.source(0, func(t ownedTable) int { return t.Lines.Unit }))
+func unitBound(p *plan.Plan) string {
+	return fmt.Sprintf("unit %s, %s", p.Query.Source.UnitName(), source(p, 0, func(t ownedTable) int { return t.Lines.Unit }))
 }
 
 // groupsBound says what bounds the number of groups that one unit is in.
-func (p *pricedPlan) groupsBound() string {
-	switch p.shape.kind {
-	case flat:
-		return p.flatBound() + ", " + p.proof()
-	case perUnitAndKey:
+func groupsBound(p *plan.Plan) string {
+	switch p.Shape.Kind {
+	case stability.Flat:
+		return flatBound(p) + ", " + proof(p)
+	case stability.PerUnitAndKey:
 		var lines []int
-		for _, k := range p.query.keys {
-			lines = append(lines, linesOf(k.x, func(f *field) int { return f.DomainLine })...)
-			lines = append(lines, boundLines(k.x)...)
+		for _, k := range p.Query.Keys {
+			lines = append(lines, linesOf(k.X, func(f *algebra.Field) int { return f.DomainLine })...)
+			lines = append(lines, boundLines(k.X)...)
 		}
-		return fmt.Sprintf("%d groups in all, domain of %s", p.shape.maxGroups, policyLines(lines))
+		return fmt.Sprintf("%d groups in all, domain of %s", p.Shape.MaxGroups, policyLines(lines))
 	default:
-		return fmt.Sprintf("max_groups %d, %s", p.shape.maxGroups, p.source(p.options.MaxGroups, func(t ownedTable) int { return t.Lines.MaxGroups }))
+		return fmt.Sprintf("max_groups %d, %s", p.Shape.MaxGroups, source(p, p.Options.MaxGroups, func(t ownedTable) int { return t.Lines.MaxGroups }))
 	}
 }
 
 // flatBound is what a unique key proves of a flat shape.
-func (p *pricedPlan) flatBound() string {
-	if _, one := p.query.source.onePerUnit(); !one && len(p.query.keys) > 0 {
-		return fmt.Sprintf("one row per %s and group in each of %d groups", p.query.source.unitName(), p.shape.maxGroups)
+func flatBound(p *plan.Plan) string {
+	if _, one := p.Query.Source.OnePerUnit(); !one && len(p.Query.Keys) > 0 {
+		return fmt.Sprintf("one row per %s and group in each of %d groups", p.Query.Source.UnitName(), p.Shape.MaxGroups)
 	}
-	return "one row per " + p.query.source.unitName()
+	return "one row per " + p.Query.Source.UnitName()
 }
 
 // proof names the unique keys that the statement relies on, and checks.
-func (p *pricedPlan) proof() string {
+func proof(p *plan.Plan) string {
 	var keys []string
-	for _, r := range p.query.shared().relied {
-		keys = append(keys, fmt.Sprintf("%s (%s)", r.table.Name, strings.Join(r.columns, ", ")))
+	for _, r := range p.Query.Shared().Relied {
+		keys = append(keys, fmt.Sprintf("%s (%s)", r.Table.Name, strings.Join(r.Columns, ", ")))
 	}
 	if len(keys) == 0 {
 		return "catalog proof" // of how the query is made: a statistic has one row for each unit
@@ -82,12 +86,12 @@ func (p *pricedPlan) proof() string {
 }
 
 // source says who gave a bound: the request, if it asked for one, or the lines of the policy for the tables whose rows units own.
-func (p *pricedPlan) source(asked int64, line func(ownedTable) int) string {
+func source(p *plan.Plan, asked int64, line func(ownedTable) int) string {
 	if asked > 0 {
 		return "request"
 	}
 	var lines []int
-	for _, t := range ownedTables(p.query.source.node) {
+	for _, t := range ownedTables(p.Query.Source.Node) {
 		lines = append(lines, line(t))
 	}
 	return policyLines(lines)
@@ -107,24 +111,24 @@ func rowsLine(t ownedTable) int {
 	return t.Lines.MaxRows
 }
 
-func ownedTables(n fromItem) []ownedTable {
+func ownedTables(n algebra.FromItem) []ownedTable {
 	switch n := n.(type) {
 	case nil:
 		return nil // a query without FROM
-	case *scan:
-		if n.table.Public {
+	case *algebra.Scan:
+		if n.Table.Public {
 			return nil
 		}
-		return []ownedTable{{Table: n.table}}
-	case *joined:
-		return append(ownedTables(n.left), ownedTables(n.right)...)
-	case *rowCap:
-		return ownedTables(n.of)
-	case *derived:
+		return []ownedTable{{Table: n.Table}}
+	case *algebra.Joined:
+		return append(ownedTables(n.Left), ownedTables(n.Right)...)
+	case *algebra.RowCap:
+		return ownedTables(n.Of)
+	case *algebra.Derived:
 		var all []ownedTable
-		for _, q := range n.parts {
-			for _, t := range ownedTables(q.from) {
-				t.grouped = t.grouped || len(q.keys) > 0
+		for _, q := range n.Parts {
+			for _, t := range ownedTables(q.From) {
+				t.grouped = t.grouped || len(q.Keys) > 0
 				all = append(all, t)
 			}
 		}
@@ -135,10 +139,10 @@ func ownedTables(n fromItem) []ownedTable {
 }
 
 // policyOf names the lines of the policy that bound an expression.
-func policyOf(e expr) string { return policyLines(boundLines(e)) }
+func policyOf(e algebra.Expr) string { return policyLines(boundLines(e)) }
 
-func boundLines(e expr) []int {
-	return linesOf(e, func(f *field) int {
+func boundLines(e algebra.Expr) []int {
+	return linesOf(e, func(f *algebra.Field) int {
 		if f.Bounds == nil {
 			return 0
 		}
@@ -147,12 +151,12 @@ func boundLines(e expr) []int {
 }
 
 // linesOf are the lines that the fields of an expression name.
-func linesOf(e expr, line func(*field) int) []int {
-	if f := plainField(e); f != nil {
+func linesOf(e algebra.Expr, line func(*algebra.Field) int) []int {
+	if f := algebra.PlainField(e); f != nil {
 		return []int{line(f)}
 	}
 	var lines []int
-	for _, child := range children(e) {
+	for _, child := range algebra.Children(e) {
 		lines = append(lines, linesOf(child, line)...)
 	}
 	return lines

@@ -1,9 +1,13 @@
-package sqlrewrite
+package free
 
 import (
 	"slices"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -16,11 +20,11 @@ func hasNoRows(q *syntax.Query, plainRows bool) bool {
 	if l, ok := q.Limit.(*syntax.Literal); ok && l.Kind == syntax.IntegerLiteral && isZeroText(l.Text) {
 		return true
 	}
-	return plainRows && q.GroupBy == nil && slices.ContainsFunc(conjuncts(q.Where), neverTrue)
+	return plainRows && q.GroupBy == nil && slices.ContainsFunc(algebra.Conjuncts(q.Where), neverTrue)
 }
 
 func isZeroText(text string) bool {
-	v, ok := parseNumber(text)
+	v, ok := scalar.ParseNumber(text)
 	return ok && v.Sign() == 0
 }
 
@@ -35,8 +39,8 @@ func neverTrue(n syntax.Expr) bool {
 		if !ok1 || !ok2 {
 			return false
 		}
-		x, ok1 := parseNumber(l.Text)
-		y, ok2 := parseNumber(r.Text)
+		x, ok1 := scalar.ParseNumber(l.Text)
+		y, ok2 := scalar.ParseNumber(r.Text)
 		if !ok1 || !ok2 || l.Kind == syntax.StringLiteral || r.Kind == syntax.StringLiteral {
 			return false
 		}
@@ -58,36 +62,36 @@ func neverTrue(n syntax.Expr) bool {
 }
 
 // emptyPlan is the plan of a query without rows: the names and types of its columns.
-func (o *opened) emptyPlan(q *syntax.Query, kind rowKind) (*PublicPlan, error) {
-	plan := &PublicPlan{lines: []string{"no rows"}}
-	outputs, err := o.shapeOf(q, kind)
+func emptyPlan(o *algebra.Opened, q *syntax.Query, kind algebra.RowKind) (*PublicPlan, error) {
+	public := &PublicPlan{lines: []string{"no rows"}}
+	outputs, err := shapeOf(o, q, kind)
 	for _, out := range outputs {
-		plan.columns = append(plan.columns, Column{Name: out.name, Type: typeOfOutput(out.expr.typ()), Kind: PublicColumn})
+		public.columns = append(public.columns, plan.Column{Name: out.Name, Type: scalar.TypeOfOutput(out.Expr.Typ()), Kind: plan.PublicColumn})
 	}
 	if err == nil && len(outputs) == 0 {
-		err = fault.Unsupported(position(o.text, q.Pos), "a query without columns", "")
+		err = fault.Unsupported(scalar.Position(o.Text, q.Pos), "a query without columns", "")
 	}
-	return plan, err
+	return public, err
 }
 
 // shapeOf binds a query for its outputs alone.
-func (o *opened) shapeOf(q *syntax.Query, kind rowKind) ([]output, error) {
+func shapeOf(o *algebra.Opened, q *syntax.Query, kind algebra.RowKind) ([]algebra.Output, error) {
 	switch kind {
-	case publicRows:
-		l, err := o.query(q, nil, nil)
+	case algebra.PublicRows:
+		l, err := bind.LayerOf(o, q, nil, nil)
 		if err != nil {
 			return nil, err
 		}
-		return l.outputs, nil
-	case releasedRows:
-		bound, err := bind(o.text, q, o.snapshot)
+		return l.Outputs, nil
+	case algebra.ReleasedRows:
+		bound, err := bind.Bind(o.Text, q, o.Snapshot)
 		if err != nil {
 			return nil, err
 		}
-		return bound.outputs, nil
-	case ownedRows:
+		return bound.Outputs, nil
+	case algebra.OwnedRows:
 	}
 	bare := *q
 	bare.OrderBy, bare.Limit, bare.Offset = nil, nil, nil // they choose among rows that there are none of
-	return rowShape(o.text, &bare, o.snapshot)
+	return bind.RowShape(o.Text, &bare, o.Snapshot)
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -44,14 +45,14 @@ func (c *conversion) spent(node any, at syntax.Pos) {
 // refuse records the refusal of a construct; the first one counts. It returns no expression, for its callers to return.
 func (c *conversion) refuse(at syntax.Pos, what, hint string) syntax.Expr {
 	if c.refusal == nil {
-		c.refusal = fault.Unsupported(position(c.text, at), what, hint)
+		c.refusal = fault.Unsupported(scalar.Position(c.text, at), what, hint)
 	}
 	return nil
 }
 
 func (c *conversion) tooComplex(at syntax.Pos, message string) {
 	if c.refusal == nil {
-		c.refusal = fault.TooComplex(position(c.text, at), message)
+		c.refusal = fault.TooComplex(scalar.Position(c.text, at), message)
 	}
 }
 

@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -14,7 +15,7 @@ import (
 // dies without a chance to recover, which happens at some 22,000 repetitions of "+1" on a stack of 8 MiB. The test of
 // A45 runs the worst shapes of maxTokens tokens on a quarter of that stack.
 const (
-	maxBytes  = 64 << 10
+	MaxBytes  = 64 << 10
 	maxTokens = 4096
 	maxDepth  = 64   // levels of expressions and joins in the tree; a chain of ANDs or ORs is one level
 	maxJoins  = 8    // relations of FROM, less one
@@ -39,9 +40,9 @@ const (
 	DialectMySQL    Dialect = "mysql"
 )
 
-// parse turns text into the closed syntax tree. It refuses with sql/syntax, sql/unsupported and sql/too-complex. A panic
+// Parse turns text into the closed syntax tree. It refuses with sql/syntax, sql/unsupported and sql/too-complex. A panic
 // on the way is an internal error of this query alone: parsers meet hostile text first.
-func parse(text string, dialect Dialect) (query *syntax.Query, err error) {
+func Parse(text string, dialect Dialect) (query *syntax.Query, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			query, err = nil, fault.Internal(fmt.Errorf("panic while parsing: %v", r))
@@ -66,8 +67,8 @@ func parse(text string, dialect Dialect) (query *syntax.Query, err error) {
 
 // checkText refuses what no parser should see. NUL ends a string in C: what follows it would be accepted unread.
 func checkText(text string) *fault.Error {
-	if len(text) > maxBytes {
-		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the query is longer than %d KiB", maxBytes>>10))
+	if len(text) > MaxBytes {
+		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the query is longer than %d KiB", MaxBytes>>10))
 	}
 	run, work := 0, 0
 	for at, r := range text {
@@ -78,38 +79,14 @@ func checkText(text string) *fault.Error {
 			run = 0
 		}
 		if work > maxOperatorWork {
-			return fault.TooComplex(position(text, syntax.Pos(at)), "the query has too long sequences of operator characters")
+			return fault.TooComplex(scalar.Position(text, syntax.Pos(at)), "the query has too long sequences of operator characters")
 		}
 		if r == 0 {
-			return fault.Syntax(position(text, syntax.Pos(at)), "the query contains a NUL character")
+			return fault.Syntax(scalar.Position(text, syntax.Pos(at)), "the query contains a NUL character")
 		}
 		if r == utf8.RuneError && !strings.HasPrefix(text[at:], string(utf8.RuneError)) {
-			return fault.Syntax(position(text, syntax.Pos(at)), "the query is not valid UTF-8")
+			return fault.Syntax(scalar.Position(text, syntax.Pos(at)), "the query is not valid UTF-8")
 		}
 	}
 	return nil
-}
-
-// position turns a byte offset into line and column, both from 1, columns in characters. Unknown stays unknown.
-func position(text string, at syntax.Pos) fault.Position {
-	if at < 0 || int(at) > len(text) {
-		return fault.Position{}
-	}
-	before := text[:at]
-	lineStart := strings.LastIndexByte(before, '\n') + 1
-	return fault.Position{
-		Line:   1 + strings.Count(before, "\n"),
-		Column: 1 + utf8.RuneCountInString(before[lineStart:]),
-	}
-}
-
-// byteOffset turns a count of characters, from 0, into a byte offset.
-func byteOffset(text string, characters int) syntax.Pos {
-	for at := range text {
-		if characters <= 0 {
-			return syntax.Pos(at)
-		}
-		characters--
-	}
-	return syntax.Pos(len(text))
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	mysql "github.com/xwb1989/sqlparser"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -24,7 +25,7 @@ const (
 // a decimal, NULL sorts first) or refuses. Values are compared as the protected database's columns are declared. The text
 // has passed checkText.
 func parseMySQL(text string) (*syntax.Query, error) {
-	words, err := mysqlWords(text)
+	words, err := mySQLWords(text)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func parseMySQL(text string) (*syntax.Query, error) {
 	if parseErr != nil {
 		return nil, mysqlSyntaxFault(text, words, parseErr)
 	}
-	c := &mysqlConverter{conversion: conversion{text: text}, words: words}
+	c := &mySQLConverter{conversion: conversion{text: text}, words: words}
 	query := c.statement(statement)
 	if c.refusal != nil {
 		return nil, c.refusal
@@ -53,14 +54,14 @@ type mysqlWord struct {
 	raw   string // as it was written
 }
 
-// mysqlWords splits text into tokens. It refuses what this tokenizer reads otherwise than MySQL does, so that the parser,
+// mySQLWords splits text into tokens. It refuses what this tokenizer reads otherwise than MySQL does, so that the parser,
 // which reads with the same tokenizer, never sees it.
-func mysqlWords(text string) ([]mysqlWord, error) {
+func mySQLWords(text string) ([]mysqlWord, error) {
 	if len(text) > maxMySQLBytes {
 		return nil, fault.TooComplex(fault.Position{}, fmt.Sprintf("the query is longer than %d KiB", maxMySQLBytes>>10))
 	}
 	if at := strings.Index(text, "/*!"); at >= 0 { // in a string too: the tokenizer panics on some of them
-		return nil, fault.Unsupported(position(text, syntax.Pos(at)), "a version comment /*! ... */", "leave it out")
+		return nil, fault.Unsupported(scalar.Position(text, syntax.Pos(at)), "a version comment /*! ... */", "leave it out")
 	}
 	var words []mysqlWord
 	tokens := mysql.NewStringTokenizer(text)
@@ -79,14 +80,14 @@ func mysqlWords(text string) ([]mysqlWord, error) {
 			words = append(words, word)
 		}
 		if len(words) > maxMySQLTokens {
-			return nil, fault.TooComplex(position(text, word.start), fmt.Sprintf("the query has more than %d words and symbols", maxMySQLTokens))
+			return nil, fault.TooComplex(scalar.Position(text, word.start), fmt.Sprintf("the query has more than %d words and symbols", maxMySQLTokens))
 		}
 	}
 }
 
 // checkMySQLWord refuses a token that MySQL would not read as the tokenizer did.
 func checkMySQLWord(text string, before []mysqlWord, w mysqlWord) *fault.Error {
-	at := func() fault.Position { return position(text, w.start) } // only refusals pay for it
+	at := func() fault.Position { return scalar.Position(text, w.start) } // only refusals pay for it
 	switch w.kind {
 	case mysql.LEX_ERROR:
 		return fault.Syntax(at(), "syntax error near "+fault.Quote(w.raw))
@@ -144,7 +145,7 @@ func oneStatement(text string, words []mysqlWord) (string, []mysqlWord, error) {
 	}
 	for i, w := range words[:last] {
 		if w.kind == ';' {
-			at := position(text, words[i+1].start)
+			at := scalar.Position(text, words[i+1].start)
 			return "", nil, fault.Unsupported(at, "a second statement", "send one statement at a time")
 		}
 	}
@@ -169,16 +170,16 @@ func mysqlSyntaxFault(text string, words []mysqlWord, err error) error {
 			return refusal
 		}
 		if w.text == "" || strings.Contains(err.Error(), " near ") { // symbols are never named, nor is the end
-			return fault.Syntax(position(text, w.start), "syntax error near "+fault.Quote(w.raw))
+			return fault.Syntax(scalar.Position(text, w.start), "syntax error near "+fault.Quote(w.raw))
 		}
 		break
 	}
-	return fault.Syntax(position(text, syntax.Pos(len(text))), "syntax error at the end of the query")
+	return fault.Syntax(scalar.Position(text, syntax.Pos(len(text))), "syntax error at the end of the query")
 }
 
-// mysqlConverter turns the parser's tree into ours. The parser keeps no positions: the converter finds each name and
+// mySQLConverter turns the parser's tree into ours. The parser keeps no positions: the converter finds each name and
 // constant again among the words, which it meets in the order of the text.
-type mysqlConverter struct {
+type mySQLConverter struct {
 	conversion
 	words []mysqlWord
 	next  int // the first word that no node has claimed
@@ -186,7 +187,7 @@ type mysqlConverter struct {
 
 // claim finds the next word with this decoded text. Names that were not written in quotes are folded to lower case, as
 // PostgreSQL does, since MySQL ignores the case of columns.
-func (c *mysqlConverter) claim(text string) (at syntax.Pos, name string) {
+func (c *mySQLConverter) claim(text string) (at syntax.Pos, name string) {
 	for i := c.next; i < len(c.words); i++ {
 		if w := c.words[i]; strings.EqualFold(w.text, text) && (text != "" || w.kind == mysql.STRING) {
 			c.next = i + 1
@@ -204,7 +205,7 @@ var mysqlJoints = []string{",", ")", "*", "=", "<", ">", "<=", ">=", "<>", "!=",
 	"select", "distinct", "as", "from", "where", "group", "by", "having", "order", "limit", "on", "when", "then", "else", "asc", "desc"}
 
 // here is the place of the first word that no node has claimed and that may begin one.
-func (c *mysqlConverter) here() syntax.Pos {
+func (c *mySQLConverter) here() syntax.Pos {
 	for i := c.next; i < len(c.words); i++ {
 		if w := c.words[i]; !slices.Contains(mysqlJoints, strings.ToLower(w.raw)) {
 			return w.start
@@ -213,7 +214,7 @@ func (c *mysqlConverter) here() syntax.Pos {
 	return -1
 }
 
-func (c *mysqlConverter) statement(statement mysql.Statement) *syntax.Query {
+func (c *mySQLConverter) statement(statement mysql.Statement) *syntax.Query {
 	switch s := statement.(type) {
 	case mysql.SelectStatement:
 		return c.query(s)
@@ -224,7 +225,7 @@ func (c *mysqlConverter) statement(statement mysql.Statement) *syntax.Query {
 }
 
 // query converts a SELECT, in parentheses or not, or a UNION.
-func (c *mysqlConverter) query(statement mysql.SelectStatement) *syntax.Query {
+func (c *mySQLConverter) query(statement mysql.SelectStatement) *syntax.Query {
 	if !c.enter() {
 		return nil
 	}
@@ -242,7 +243,7 @@ func (c *mysqlConverter) query(statement mysql.SelectStatement) *syntax.Query {
 	}
 }
 
-func (c *mysqlConverter) union(n *mysql.Union) *syntax.Query {
+func (c *mySQLConverter) union(n *mysql.Union) *syntax.Query {
 	at := c.here()
 	c.countJoins(at, 1) // a side costs what a join costs
 	set := &syntax.SetOperation{Pos: at, Kind: syntax.Union}
@@ -263,7 +264,7 @@ func (c *mysqlConverter) union(n *mysql.Union) *syntax.Query {
 	return q
 }
 
-func (c *mysqlConverter) selectStatement(n *mysql.Select) *syntax.Query {
+func (c *mySQLConverter) selectStatement(n *mysql.Select) *syntax.Query {
 	at := c.here()
 	if c.next == 0 {
 		at = c.words[0].start
@@ -298,7 +299,7 @@ func (c *mysqlConverter) selectStatement(n *mysql.Select) *syntax.Query {
 }
 
 // from drops the table dual, which MySQL reserves for SELECT without a table and the parser invents where there is no FROM.
-func (c *mysqlConverter) from(tables mysql.TableExprs) mysql.TableExprs {
+func (c *mySQLConverter) from(tables mysql.TableExprs) mysql.TableExprs {
 	if len(tables) == 1 {
 		t, _ := tables[0].(*mysql.AliasedTableExpr)
 		if t != nil && t.Expr == mysql.SimpleTableExpr(mysql.TableName{Name: mysql.NewTableIdent("dual")}) && t.As.IsEmpty() {
@@ -310,7 +311,7 @@ func (c *mysqlConverter) from(tables mysql.TableExprs) mysql.TableExprs {
 	return tables
 }
 
-func (c *mysqlConverter) where(n *mysql.Where) syntax.Expr {
+func (c *mySQLConverter) where(n *mysql.Where) syntax.Expr {
 	if n == nil {
 		return nil
 	}
@@ -323,7 +324,7 @@ func (c *mysqlConverter) where(n *mysql.Where) syntax.Expr {
 	return e
 }
 
-func (c *mysqlConverter) item(node mysql.SelectExpr) syntax.Item {
+func (c *mySQLConverter) item(node mysql.SelectExpr) syntax.Item {
 	item := syntax.Item{Pos: c.here()}
 	switch n := node.(type) {
 	case *mysql.StarExpr:
@@ -340,7 +341,7 @@ func (c *mysqlConverter) item(node mysql.SelectExpr) syntax.Item {
 	return item
 }
 
-func (c *mysqlConverter) star(n *mysql.StarExpr) syntax.Expr {
+func (c *mySQLConverter) star(n *mysql.StarExpr) syntax.Expr {
 	star := &syntax.Star{Pos: c.here()}
 	table := take(&n.TableName)
 	if !table.Qualifier.IsEmpty() {
@@ -353,7 +354,7 @@ func (c *mysqlConverter) star(n *mysql.StarExpr) syntax.Expr {
 	return star
 }
 
-func (c *mysqlConverter) relation(node mysql.TableExpr) syntax.Relation {
+func (c *mySQLConverter) relation(node mysql.TableExpr) syntax.Relation {
 	if !c.enter() {
 		return nil
 	}
@@ -375,7 +376,7 @@ func (c *mysqlConverter) relation(node mysql.TableExpr) syntax.Relation {
 	}
 }
 
-func (c *mysqlConverter) table(n *mysql.AliasedTableExpr) syntax.Relation {
+func (c *mySQLConverter) table(n *mysql.AliasedTableExpr) syntax.Relation {
 	var name mysql.TableName
 	switch of := take(&n.Expr).(type) {
 	case mysql.TableName:
@@ -404,7 +405,7 @@ func (c *mysqlConverter) table(n *mysql.AliasedTableExpr) syntax.Relation {
 	return t
 }
 
-func (c *mysqlConverter) join(n *mysql.JoinTableExpr) syntax.Relation {
+func (c *mySQLConverter) join(n *mysql.JoinTableExpr) syntax.Relation {
 	left, right := c.relation(take(&n.LeftExpr)), c.relation(take(&n.RightExpr))
 	if left == nil || right == nil {
 		return nil
@@ -436,7 +437,7 @@ func (c *mysqlConverter) join(n *mysql.JoinTableExpr) syntax.Relation {
 }
 
 // orderBy converts ORDER BY; MySQL takes NULL for less than any value.
-func (c *mysqlConverter) orderBy(nodes mysql.OrderBy) []syntax.OrderItem {
+func (c *mySQLConverter) orderBy(nodes mysql.OrderBy) []syntax.OrderItem {
 	var items []syntax.OrderItem
 	for _, n := range nodes {
 		item := syntax.OrderItem{Pos: c.here(), Expr: c.expr(take(&n.Expr)), Nulls: syntax.NullsFirst}
@@ -454,7 +455,7 @@ func (c *mysqlConverter) orderBy(nodes mysql.OrderBy) []syntax.OrderItem {
 }
 
 // enter counts one level of nesting; false means that a refusal has already decided.
-func (c *mysqlConverter) enter() bool {
+func (c *mySQLConverter) enter() bool {
 	if c.refusal != nil {
 		return false
 	}
@@ -466,10 +467,10 @@ func (c *mysqlConverter) enter() bool {
 	return true
 }
 
-func (c *mysqlConverter) leave() { c.depth-- }
+func (c *mySQLConverter) leave() { c.depth-- }
 
 // unknown refuses a node that the closed tree has no room for, by its name in SQL.
-func (c *mysqlConverter) unknown(node mysql.SQLNode) {
+func (c *mySQLConverter) unknown(node mysql.SQLNode) {
 	at := c.here()
 	switch n := node.(type) {
 	case mysql.ValTuple, mysql.ListArg:

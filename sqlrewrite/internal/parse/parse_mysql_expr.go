@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"maps"
@@ -9,11 +9,12 @@ import (
 	mysql "github.com/xwb1989/sqlparser"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // expr converts an expression. An absent one stays absent (nil).
-func (c *mysqlConverter) expr(node mysql.Expr) syntax.Expr {
+func (c *mySQLConverter) expr(node mysql.Expr) syntax.Expr {
 	if node == nil || !c.enter() {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (c *mysqlConverter) expr(node mysql.Expr) syntax.Expr {
 	}
 }
 
-func (c *mysqlConverter) column(n *mysql.ColName) syntax.Expr {
+func (c *mySQLConverter) column(n *mysql.ColName) syntax.Expr {
 	column := &syntax.Column{}
 	qualifier, name := take(&n.Qualifier), take(&n.Name)
 	if !qualifier.Qualifier.IsEmpty() {
@@ -74,7 +75,7 @@ func (c *mysqlConverter) column(n *mysql.ColName) syntax.Expr {
 		_, column.Qualifier = c.claim(qualifier.Name.String())
 	}
 	column.Pos, column.Name = c.claim(name.String())
-	if slices.Contains(systemColumns, column.Name) {
+	if slices.Contains(scalar.SystemColumns, column.Name) {
 		return c.refuse(column.Pos, "the system column "+fault.Quote(column.Name), "only columns of the policy exist")
 	}
 	if strings.HasPrefix(column.Name, "@") {
@@ -84,7 +85,7 @@ func (c *mysqlConverter) column(n *mysql.ColName) syntax.Expr {
 	return column
 }
 
-func (c *mysqlConverter) constant(n *mysql.SQLVal) syntax.Expr {
+func (c *mySQLConverter) constant(n *mysql.SQLVal) syntax.Expr {
 	text := string(n.Val)
 	at, _ := c.claim(strings.TrimPrefix(text, "-"))
 	switch n.Type {
@@ -100,7 +101,7 @@ func (c *mysqlConverter) constant(n *mysql.SQLVal) syntax.Expr {
 }
 
 // chain converts a chain of ANDs or of ORs without recursing along it.
-func (c *mysqlConverter) chain(node mysql.Expr) syntax.Expr {
+func (c *mySQLConverter) chain(node mysql.Expr) syntax.Expr {
 	op := syntax.And
 	if _, or := node.(*mysql.OrExpr); or {
 		op = syntax.Or
@@ -132,7 +133,7 @@ var mysqlComparisons = map[string]syntax.Operator{
 	mysql.GreaterThanStr: syntax.Gt, mysql.GreaterEqualStr: syntax.Ge,
 }
 
-func (c *mysqlConverter) comparison(n *mysql.ComparisonExpr) syntax.Expr {
+func (c *mySQLConverter) comparison(n *mysql.ComparisonExpr) syntax.Expr {
 	at, operator := c.here(), take(&n.Operator)
 	if n.Escape != nil {
 		return c.refuse(at, "LIKE ... ESCAPE", `the escape character is the backslash: LIKE '50\\%'`)
@@ -156,7 +157,7 @@ func (c *mysqlConverter) comparison(n *mysql.ComparisonExpr) syntax.Expr {
 	return c.refuse(at, "the operator "+strings.ToUpper(operator), "write LIKE")
 }
 
-func (c *mysqlConverter) inList(at syntax.Pos, not bool, x syntax.Expr, right mysql.Expr) syntax.Expr {
+func (c *mySQLConverter) inList(at syntax.Pos, not bool, x syntax.Expr, right mysql.Expr) syntax.Expr {
 	list, ok := right.(mysql.ValTuple)
 	if !ok {
 		c.unknown(right)
@@ -173,7 +174,7 @@ func (c *mysqlConverter) inList(at syntax.Pos, not bool, x syntax.Expr, right my
 	return in
 }
 
-func (c *mysqlConverter) between(n *mysql.RangeCond) syntax.Expr {
+func (c *mySQLConverter) between(n *mysql.RangeCond) syntax.Expr {
 	b := &syntax.Between{Pos: c.here()}
 	switch operator := take(&n.Operator); operator {
 	case mysql.BetweenStr:
@@ -187,7 +188,7 @@ func (c *mysqlConverter) between(n *mysql.RangeCond) syntax.Expr {
 	return b
 }
 
-func (c *mysqlConverter) is(n *mysql.IsExpr) syntax.Expr {
+func (c *mySQLConverter) is(n *mysql.IsExpr) syntax.Expr {
 	is := &syntax.Is{Pos: c.here()}
 	switch operator := take(&n.Operator); operator {
 	case mysql.IsNullStr, mysql.IsNotNullStr:
@@ -204,7 +205,7 @@ func (c *mysqlConverter) is(n *mysql.IsExpr) syntax.Expr {
 	return is
 }
 
-func (c *mysqlConverter) binary(n *mysql.BinaryExpr) syntax.Expr {
+func (c *mySQLConverter) binary(n *mysql.BinaryExpr) syntax.Expr {
 	at, operator := c.here(), take(&n.Operator)
 	left, right := c.expr(take(&n.Left)), c.expr(take(&n.Right))
 	c.spent(n, at)
@@ -220,7 +221,7 @@ func (c *mysqlConverter) binary(n *mysql.BinaryExpr) syntax.Expr {
 	}
 }
 
-func (c *mysqlConverter) unary(n *mysql.UnaryExpr) syntax.Expr {
+func (c *mySQLConverter) unary(n *mysql.UnaryExpr) syntax.Expr {
 	u := &syntax.Unary{Pos: c.here()}
 	switch operator := take(&n.Operator); operator {
 	case mysql.UMinusStr:
@@ -237,7 +238,7 @@ func (c *mysqlConverter) unary(n *mysql.UnaryExpr) syntax.Expr {
 	return u
 }
 
-func (c *mysqlConverter) caseExpr(n *mysql.CaseExpr) syntax.Expr {
+func (c *mySQLConverter) caseExpr(n *mysql.CaseExpr) syntax.Expr {
 	e := &syntax.Case{Pos: c.here(), Operand: c.expr(take(&n.Expr))}
 	for _, w := range take(&n.Whens) {
 		e.Whens = append(e.Whens, syntax.When{Cond: c.expr(take(&w.Cond)), Result: c.expr(take(&w.Val))})
@@ -249,7 +250,7 @@ func (c *mysqlConverter) caseExpr(n *mysql.CaseExpr) syntax.Expr {
 }
 
 // cast converts CAST and CONVERT to types that both databases have.
-func (c *mysqlConverter) cast(n *mysql.ConvertExpr) syntax.Expr {
+func (c *mySQLConverter) cast(n *mysql.ConvertExpr) syntax.Expr {
 	cast := &syntax.Cast{Pos: c.here(), X: c.expr(take(&n.Expr))}
 	to := take(&n.Type)
 	c.spent(n, cast.Pos)
@@ -277,7 +278,7 @@ func (c *mysqlConverter) cast(n *mysql.ConvertExpr) syntax.Expr {
 	return cast
 }
 
-func (c *mysqlConverter) modifiers(values ...*mysql.SQLVal) []int32 {
+func (c *mySQLConverter) modifiers(values ...*mysql.SQLVal) []int32 {
 	var mods []int32
 	for _, value := range values {
 		if value == nil {
@@ -324,7 +325,7 @@ var mysqlTexts = map[string]string{
 	"monthname": "write MONTH(x)", "dayname": "write DAYOFWEEK(x)",
 }
 
-func (c *mysqlConverter) call(n *mysql.FuncExpr) syntax.Expr {
+func (c *mySQLConverter) call(n *mysql.FuncExpr) syntax.Expr {
 	written := strings.ToLower(n.Name.String())
 	at, _ := c.claim(written)
 	if !n.Qualifier.IsEmpty() {
@@ -337,7 +338,7 @@ func (c *mysqlConverter) call(n *mysql.FuncExpr) syntax.Expr {
 	if _, part := mysqlTimeParts[written]; call.Name == "" && !part && !slices.Contains(mysqlForms, written) {
 		if c.refusal == nil {
 			known := slices.AppendSeq(slices.AppendSeq(slices.Clone(mysqlForms), maps.Keys(mysqlFunctions)), maps.Keys(mysqlTimeParts))
-			c.refusal = fault.UnknownFunction(position(c.text, at), written, known)
+			c.refusal = fault.UnknownFunction(scalar.Position(c.text, at), written, known)
 		}
 		return nil
 	}
@@ -365,7 +366,7 @@ func (c *mysqlConverter) call(n *mysql.FuncExpr) syntax.Expr {
 }
 
 // substring converts SUBSTRING and SUBSTR. From a place before the first, or of a negative length, the two databases cut differently.
-func (c *mysqlConverter) substring(n *mysql.SubstrExpr) syntax.Expr {
+func (c *mySQLConverter) substring(n *mysql.SubstrExpr) syntax.Expr {
 	at := c.here()
 	c.next = 1 + slices.IndexFunc(c.words, func(w mysqlWord) bool { return w.start == at }) // its own name
 	call := &syntax.Call{Pos: at, Name: "substring", Args: []syntax.Expr{c.column(take(&n.Name)), c.expr(take(&n.From))}}
@@ -391,7 +392,7 @@ func countLiteral(e syntax.Expr, least int) bool {
 
 // form writes IF, MOD, CONCAT, DATE, LEFT, RIGHT and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has it;
 // LEFT of a negative length is nothing.
-func (c *mysqlConverter) form(name string, call *syntax.Call) syntax.Expr {
+func (c *mySQLConverter) form(name string, call *syntax.Call) syntax.Expr {
 	args := call.Args
 	switch {
 	case call.Star || call.Distinct:

@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"slices"
@@ -7,11 +7,12 @@ import (
 	mysql "github.com/xwb1989/sqlparser"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // subquery converts a query inside another; nil after a refusal.
-func (c *mysqlConverter) subquery(n *mysql.Subquery, at syntax.Pos) *syntax.Query {
+func (c *mySQLConverter) subquery(n *mysql.Subquery, at syntax.Pos) *syntax.Query {
 	if !c.enter() {
 		return nil
 	}
@@ -22,7 +23,7 @@ func (c *mysqlConverter) subquery(n *mysql.Subquery, at syntax.Pos) *syntax.Quer
 }
 
 // derived converts a query in FROM.
-func (c *mysqlConverter) derived(n *mysql.AliasedTableExpr, query *mysql.Subquery) syntax.Relation {
+func (c *mySQLConverter) derived(n *mysql.AliasedTableExpr, query *mysql.Subquery) syntax.Relation {
 	s := &syntax.Subquery{Pos: c.here()}
 	s.Query = c.subquery(query, s.Pos)
 	_, as := c.claim(take(&n.As).String()) // the grammar demands one
@@ -35,7 +36,7 @@ func (c *mysqlConverter) derived(n *mysql.AliasedTableExpr, query *mysql.Subquer
 }
 
 // exists converts EXISTS (query).
-func (c *mysqlConverter) exists(n *mysql.ExistsExpr) syntax.Expr {
+func (c *mySQLConverter) exists(n *mysql.ExistsExpr) syntax.Expr {
 	e := &syntax.Exists{Pos: c.here()}
 	if e.Query = c.subquery(take(&n.Subquery), e.Pos); e.Query == nil {
 		return nil
@@ -45,7 +46,7 @@ func (c *mysqlConverter) exists(n *mysql.ExistsExpr) syntax.Expr {
 }
 
 // scalar converts a query that stands for a value.
-func (c *mysqlConverter) scalar(n *mysql.Subquery) syntax.Expr {
+func (c *mySQLConverter) scalar(n *mysql.Subquery) syntax.Expr {
 	e := &syntax.Scalar{Pos: c.here()}
 	if e.Query = c.subquery(n, e.Pos); e.Query == nil {
 		return nil
@@ -54,7 +55,7 @@ func (c *mysqlConverter) scalar(n *mysql.Subquery) syntax.Expr {
 }
 
 // in converts x [NOT] IN, of constants or of a query, where x may be several columns.
-func (c *mysqlConverter) in(n *mysql.ComparisonExpr, at syntax.Pos, not bool) syntax.Expr {
+func (c *mySQLConverter) in(n *mysql.ComparisonExpr, at syntax.Pos, not bool) syntax.Expr {
 	left, right := take(&n.Left), take(&n.Right)
 	c.spent(n, at)
 	query, ok := right.(*mysql.Subquery)
@@ -79,7 +80,7 @@ func (c *mysqlConverter) in(n *mysql.ComparisonExpr, at syntax.Pos, not bool) sy
 }
 
 // limit converts LIMIT n, LIMIT n OFFSET m and LIMIT m, n, and claims the numbers in the order of the text.
-func (c *mysqlConverter) limit(q *syntax.Query, n *mysql.Limit) {
+func (c *mySQLConverter) limit(q *syntax.Query, n *mysql.Limit) {
 	if n == nil {
 		return
 	}
@@ -98,7 +99,7 @@ func (c *mysqlConverter) limit(q *syntax.Query, n *mysql.Limit) {
 }
 
 // offsetFirst looks whether the next LIMIT is one with a comma.
-func (c *mysqlConverter) offsetFirst() bool {
+func (c *mySQLConverter) offsetFirst() bool {
 	rest := c.words[min(c.next, len(c.words)):]
 	i := slices.IndexFunc(rest, func(w mysqlWord) bool { return w.kind == mysql.LIMIT })
 	return i >= 0 && i+2 < len(rest) && rest[i+2].kind == ','
@@ -126,7 +127,7 @@ func laterMySQL(text string, words []mysqlWord, i int) *fault.Error {
 		w := words[i-before]
 		known, ok := mysqlLater[strings.ToLower(w.raw)]
 		if ok && before <= known.after && (w.kind != mysql.WITH || i == 0) {
-			return fault.Unsupported(position(text, w.start), known.what, known.hint)
+			return fault.Unsupported(scalar.Position(text, w.start), known.what, known.hint)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	mysql "github.com/xwb1989/sqlparser"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/parsetest"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -51,7 +52,7 @@ func mysqlSamples() []any {
 
 func convertMySQL(t *testing.T, text string, change func(root any)) (query *syntax.Query, err error) {
 	t.Helper()
-	words, err := mysqlWords(text)
+	words, err := mySQLWords(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func convertMySQL(t *testing.T, text string, change func(root any)) (query *synt
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	c := &mysqlConverter{conversion: conversion{text: text}, words: words}
+	c := &mySQLConverter{conversion: conversion{text: text}, words: words}
 	query = c.statement(statement)
 	if c.refusal != nil {
 		return nil, c.refusal
@@ -74,10 +75,12 @@ func convertMySQL(t *testing.T, text string, change func(root any)) (query *synt
 }
 
 // A46, A48: version comments, of which the tokenizer panics on some.
-func TestA46VersionComments(t *testing.T) {
+//
+// covers: A46
+func TestVersionComments(t *testing.T) {
 	for _, comment := range []string{"/*!*/", "/*!", "/*!40101 FROM secrets*/", "/*!*", "/*!\x00*/", "/* /*!*/ */", "'/*!*/'"} {
 		for _, text := range []string{comment, "SELECT " + comment + " 1", "SELECT 1 " + comment} {
-			if _, err := parse(text, DialectMySQL); fault.CodeOf(err) != fault.CodeUnsupported && fault.CodeOf(err) != fault.CodeSyntax {
+			if _, err := Parse(text, DialectMySQL); fault.CodeOf(err) != fault.CodeUnsupported && fault.CodeOf(err) != fault.CodeSyntax {
 				t.Errorf("%q: got %v", text, err)
 			}
 		}
@@ -85,12 +88,14 @@ func TestA46VersionComments(t *testing.T) {
 }
 
 // A47: a literal's value in the tree is what MySQL reads between the quotes, or it is refused.
-func TestA47MySQLLiterals(t *testing.T) {
+//
+// covers: A47
+func TestMySQLLiterals(t *testing.T) {
 	parts := []string{`\\`, `\'`, `''`, `"`, "$$", "`", "\u2019", "\uFF07", "%27", " union select 1 -- ", "/*", "*/", "--", ";", "\n", "x", `\n`, "#", "||", "?", ":a"}
 	decode := strings.NewReplacer(`\\`, `\`, `\'`, `'`, `''`, `'`, `\n`, "\n")
 	for _, a := range parts {
 		for _, b := range parts {
-			query, err := parse("SELECT count(*) FROM t WHERE a = '"+a+b+"' AND b = 1", DialectMySQL)
+			query, err := Parse("SELECT count(*) FROM t WHERE a = '"+a+b+"' AND b = 1", DialectMySQL)
 			if err != nil {
 				t.Fatalf("%q: %v", a+b, err)
 			}
@@ -103,11 +108,12 @@ func TestA47MySQLLiterals(t *testing.T) {
 	}
 }
 
-func TestA49MySQLStackedStatements(t *testing.T) {
+// covers: A49
+func TestMySQLStackedStatements(t *testing.T) {
 	for _, separator := range []string{";", "; ", ";\n", ";;", "; -- c\n", ";/* ' */", "# c\n;", "/*;*/;"} {
 		for _, second := range []string{"DROP TABLE people", "SELECT 2", "COMMIT", "SET a = 1", "INSERT INTO t VALUES (1)"} {
 			for _, text := range []string{"SELECT count(*) FROM people" + separator + second, second + separator + "SELECT count(*) FROM people"} {
-				if _, err := parse(text, DialectMySQL); fault.CodeOf(err) != fault.CodeUnsupported {
+				if _, err := Parse(text, DialectMySQL); fault.CodeOf(err) != fault.CodeUnsupported {
 					t.Errorf("%q: got %v, want sql/unsupported", text, err)
 				}
 			}
@@ -116,76 +122,7 @@ func TestA49MySQLStackedStatements(t *testing.T) {
 }
 
 func TestUnknownDialect(t *testing.T) {
-	if _, err := parse(harmless, "oracle"); fault.CodeOf(err) != fault.CodeUnsupported {
+	if _, err := Parse(parsetest.Harmless, "oracle"); fault.CodeOf(err) != fault.CodeUnsupported {
 		t.Errorf("got %v, want sql/unsupported", err)
-	}
-}
-
-// One question in both dialects is one plan: what is sent, what it claims and what it costs. An output is named by its text in MySQL.
-func TestMySQLBindsAsPostgreSQL(t *testing.T) {
-	snapshot := layerSnapshot(t)
-	for mysqlText, text := range map[string]string{
-		"SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS t": "SELECT avg(n) FROM (SELECT person_id, count(*) AS n FROM visits GROUP BY person_id) t",
-		"SELECT COUNT(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)":        "SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)",
-		"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 2)": `SELECT count(*) FROM people p
-			WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 2)`,
-		"SELECT COUNT(*) FROM (SELECT person_id FROM visits UNION ALL SELECT person_id FROM visits) AS t": "SELECT count(*) FROM (SELECT person_id FROM visits UNION ALL SELECT person_id FROM visits) t",
-		"SELECT COUNT(*) FROM people JOIN visits USING (person_id)":                                       "SELECT count(*) FROM people JOIN visits USING (person_id)",
-		"SELECT COUNT(*) FROM shops s RIGHT JOIN visits v ON v.ward = s.shop_id":                          "SELECT count(*) FROM shops s RIGHT JOIN visits v ON v.ward = s.shop_id",
-		"SELECT COUNT(*) FROM people WHERE LEFT(country, 1) = 'P' AND SUBSTR(country, 2, 1) = 'e'":        `SELECT count(*) FROM people WHERE "left"(country, 1) = 'P' AND substring(country, 2, 1) = 'e'`,
-	} {
-		options := sharp()
-		name, _, _ := strings.Cut(strings.TrimPrefix(mysqlText, "SELECT "), " FROM")
-		want, err := Rewrite(strings.Replace(text, " FROM", ` AS "`+name+`" FROM`, 1), snapshot, options)
-		if err != nil {
-			t.Errorf("%s\n%s", text, showFault(err))
-			continue
-		}
-		options.Dialect = DialectMySQL
-		got, err := Rewrite(mysqlText, snapshot, options)
-		if err != nil {
-			t.Errorf("%s\n%s", mysqlText, showFault(err))
-			continue
-		}
-		if got.Fingerprint() != want.Fingerprint() {
-			t.Errorf("%s\nsends %s", mysqlText, got.parts[0].statement.SQL)
-		}
-	}
-	for text, code := range map[string]fault.Code{
-		"SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)":          fault.CodeUnsupported,
-		"SELECT COUNT(*) FROM (SELECT age FROM people LIMIT 5) AS t":                     fault.CodeUnsupported,
-		"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v)":            fault.CodeUnitJoin,
-		"SELECT COUNT(*) FROM people a JOIN people b ON a.age = b.age":                   fault.CodeUnitJoin,
-		"SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS t": "",
-	} {
-		options := sharp()
-		options.Dialect = DialectMySQL
-		if _, err := Rewrite(text, snapshot, options); fault.CodeOf(err) != code {
-			t.Errorf("%s: got %v, want %s", text, err, code)
-		}
-	}
-}
-
-// Outputs have the names that MySQL gives them: aliases, columns, and the text of what else there is.
-func TestMySQLNamesOutputs(t *testing.T) {
-	options := sharp()
-	options.Dialect = DialectMySQL
-	for text, want := range map[string]string{
-		"SELECT YEAR(born), COUNT(*) , AVG( age ) AS mean, 1 + MAX(age) FROM people GROUP BY YEAR(born)": "YEAR(born)|COUNT(*)|mean|1 + MAX(age)",
-		"SELECT DISTINCT sex FROM people": "sex",
-		"select p.sex, coalesce(sum(p.age), 0) from people p group by p.sex order by 2 limit 1": "sex|coalesce(sum(p.age), 0)",
-	} {
-		p, err := Rewrite(text, layerSnapshot(t), options)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		var names []string
-		for _, c := range p.Columns() {
-			names = append(names, c.Name)
-		}
-		if got := strings.Join(names, "|"); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
 	}
 }

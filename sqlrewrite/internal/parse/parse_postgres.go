@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"github.com/pganalyze/pg_query_go/v6/parser"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -42,7 +43,7 @@ func countTokens(text string) error {
 		return syntaxFault(text, err)
 	}
 	if len(scan.Tokens) > maxTokens {
-		at := position(text, syntax.Pos(scan.Tokens[maxTokens].Start))
+		at := scalar.Position(text, syntax.Pos(scan.Tokens[maxTokens].Start))
 		return fault.TooComplex(at, fmt.Sprintf("the query has more than %d words and symbols", maxTokens))
 	}
 	return nil
@@ -57,7 +58,7 @@ func syntaxFault(text string, err error) error {
 	if parsed.Cursorpos <= 0 {
 		return fault.Syntax(fault.Position{Line: 1, Column: 1}, parsed.Message)
 	}
-	return fault.Syntax(position(text, byteOffset(text, parsed.Cursorpos-1)), parsed.Message)
+	return fault.Syntax(scalar.Position(text, scalar.ByteOffset(text, parsed.Cursorpos-1)), parsed.Message)
 }
 
 // converter turns the parser's tree into ours.

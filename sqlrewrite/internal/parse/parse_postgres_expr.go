@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -63,17 +64,13 @@ func (c *converter) exprs(nodes []*pg.Node) []syntax.Expr {
 	return list
 }
 
-// systemColumns are PostgreSQL's own columns of every table. No table can have columns of its own by these names, and
-// what they hold says where and when a row was written.
-var systemColumns = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
-
 func (c *converter) column(n *pg.ColumnRef) syntax.Expr {
 	at := syntax.Pos(take(&n.Location))
 	if endsInStar(n) {
 		return c.refuse(at, "* in an expression (a whole row)", "name the columns, or write count(*)")
 	}
 	qualifier, name := c.qualified(take(&n.Fields), at)
-	if slices.Contains(systemColumns, name) {
+	if slices.Contains(scalar.SystemColumns, name) {
 		return c.refuse(at, "the system column "+fault.Quote(name), "only columns of the policy exist")
 	}
 	c.spent(n, at)
@@ -365,7 +362,7 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 		return c.refuse(call.Pos, "VARIADIC", "write the arguments one by one")
 	case form == pg.CoercionForm_COERCE_EXPLICIT_CALL:
 		if slices.Contains(nodeFunctions, call.Name) {
-			c.refusal = fault.UnknownFunction(position(c.text, call.Pos), call.Name, nil).WithHint("write it without quotes and schema")
+			c.refusal = fault.UnknownFunction(scalar.Position(c.text, call.Pos), call.Name, nil).WithHint("write it without quotes and schema")
 			return nil
 		}
 	case form == pg.CoercionForm_COERCE_SQL_SYNTAX && slices.Contains(specialFunctions, call.Name):

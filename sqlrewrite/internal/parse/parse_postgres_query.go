@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/parsetest"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -22,54 +23,29 @@ func TestParse(t *testing.T) {
 		dialect Dialect
 		refused bool
 	}{
-		{"testdata/parse", DialectPostgres, false}, {"testdata/unsupported", DialectPostgres, true},
-		{"testdata/mysql_parse", DialectMySQL, false}, {"testdata/mysql_unsupported", DialectMySQL, true},
+		{"../../testdata/parse", DialectPostgres, false}, {"../../testdata/unsupported", DialectPostgres, true},
+		{"../../testdata/mysql_parse", DialectMySQL, false}, {"../../testdata/mysql_unsupported", DialectMySQL, true},
 	} {
 		datadriven.RunTest(t, file.path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd != "parse" {
 				d.Fatalf(t, "unknown command %q", d.Cmd)
 			}
-			query, err := parse(d.Input, file.dialect)
+			query, err := Parse(d.Input, file.dialect)
 			if file.refused != (err != nil) {
 				d.Fatalf(t, "wrong file: err = %v", err)
 			}
 			if err != nil {
-				return showFault(err)
+				return parsetest.ShowFault(err)
 			}
 			return showQuery(query)
 		})
 	}
 }
 
-func showFault(err error) string {
-	var f *fault.Error
-	if !errors.As(err, &f) {
-		return "not a fault: " + err.Error()
-	}
-	text := f.Error() + "\n"
-	if f.Hint != "" {
-		text += "hint: " + f.Hint + "\n"
-	}
-	return text
-}
-
-// everything is a set of queries that between them visit every conversion.
-var everything = []string{
-	`SELECT DISTINCT a AS x, t.b, count(*) FILTER (WHERE c), sum(DISTINCT d ORDER BY e DESC NULLS LAST), *, t.*
-	 FROM s.t AS t, u LEFT JOIN v USING (k) RIGHT JOIN w ON w.a = u.a CROSS JOIN z
-	 WHERE a = 1 AND NOT b OR c IS NOT NULL AND d IS UNKNOWN
-	 GROUP BY a, 2 HAVING count(*) > 10 ORDER BY 1 DESC, a NULLS FIRST LIMIT 5 OFFSET 2`,
-	`SELECT CASE a WHEN 1 THEN 'x' ELSE 'y' END, CASE WHEN a THEN b END, a::numeric(10,2), DATE '2024-01-01',
-	 coalesce(a, -1, 1.5), greatest(a, b), least(a, b), nullif(a, b), -a, a IN (1, 2), a NOT BETWEEN 1 AND 2, a ILIKE 'x%',
-	 a IS DISTINCT FROM b, percentile_cont(0.5) WITHIN GROUP (ORDER BY a), extract(dow FROM a), NULL, TRUE FROM t`,
-	`WITH c (x) AS (SELECT 1) (SELECT DISTINCT ON (a) sum(a) OVER (w ROWS BETWEEN 1 PRECEDING AND CURRENT ROW), rank() OVER w FROM c
-	 WINDOW w AS (PARTITION BY b ORDER BY d) LIMIT 3) UNION ALL SELECT x FROM (SELECT 2) AS t (x) WHERE EXISTS (SELECT 1) AND 1 IN (SELECT 2) ORDER BY 1 OFFSET 2`,
-}
-
 // Nothing that the parser reports may be dropped silently: whatever field of whatever node holds something that it did
 // not hold, the query is refused or our tree differs. The test sets every empty field of every node, one at a time.
 func TestNothingIsDropped(t *testing.T) {
-	for _, text := range everything {
+	for _, text := range parsetest.Everything {
 		want, err := convert(t, text, func(any) {})
 		if err != nil {
 			t.Fatal(err)
@@ -121,14 +97,16 @@ func convert(t *testing.T, text string, change func(root any)) (query *syntax.Qu
 
 // A47, A48, A50: a literal's value in the tree is what the analyst meant between the quotes, byte for byte, whatever it
 // looks like to another database's eyes; and it never becomes more than one literal.
-func TestA47LiteralsKeepTheirValue(t *testing.T) {
+//
+// covers: A47
+func TestLiteralsKeepTheirValue(t *testing.T) {
 	parts := []string{`\`, `'`, `"`, "$", "$$", "$a$", "`", "\u2019", "\uFF07", "%27", `\'`, ` union select max(a) from t -- `, "/*", "*/",
 		"--", ";", "\n", "\u200b", "x", "\\x27", "U&", "E", "#", "||", "/*!", "\u202e", "{}", "?", ":a", "$1"}
 	for i, a := range parts {
 		for j, b := range parts {
 			for _, c := range parts {
 				value := a + b + c
-				query, err := parse("SELECT count(*) FROM t WHERE a = '"+strings.ReplaceAll(value, "'", "''")+"' AND b = 1", DialectPostgres)
+				query, err := Parse("SELECT count(*) FROM t WHERE a = '"+strings.ReplaceAll(value, "'", "''")+"' AND b = 1", DialectPostgres)
 				if err != nil {
 					t.Fatalf("%d,%d %q: %v", i, j, value, err)
 				}
@@ -142,13 +120,15 @@ func TestA47LiteralsKeepTheirValue(t *testing.T) {
 }
 
 // A49: 100 and more ways to say two things at once.
-func TestA49StackedStatements(t *testing.T) {
+//
+// covers: A49
+func TestStackedStatements(t *testing.T) {
 	second := []string{"DROP TABLE people", "SELECT 2", "COMMIT", "SET ROLE x", "COPY people TO STDOUT", "DO $$ BEGIN END $$", "INSERT INTO t VALUES (1)",
 		"CREATE TABLE x (a int)", "TRUNCATE people", "VACUUM", "BEGIN"}
 	for _, separator := range []string{";", "; ", ";\n", ";;", " ; -- c\n", ";/* ' */", ";\t;", ";\r\n", "--\n;", "/*;*/;"} {
 		for _, s := range second {
 			for _, text := range []string{"SELECT count(*) FROM people" + separator + s, s + separator + "SELECT count(*) FROM people"} {
-				if _, err := parse(text, DialectPostgres); fault.CodeOf(err) != fault.CodeUnsupported {
+				if _, err := Parse(text, DialectPostgres); fault.CodeOf(err) != fault.CodeUnsupported {
 					t.Errorf("%q: got %v, want sql/unsupported", text, err)
 				}
 			}
@@ -157,7 +137,9 @@ func TestA49StackedStatements(t *testing.T) {
 }
 
 // A62 and A40: statements and clauses that write, lock or remember.
-func TestA62OnlyPlainSelectPasses(t *testing.T) {
+//
+// covers: A62
+func TestOnlyPlainSelectPasses(t *testing.T) {
 	for _, text := range []string{
 		"WITH x AS (DELETE FROM people RETURNING *) SELECT count(*) FROM x", "WITH x AS (INSERT INTO people VALUES (1) RETURNING 1) SELECT 1 FROM x",
 		"WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT 1 FROM r) SELECT count(*) FROM r", "SELECT count(*) INTO t FROM people",
@@ -171,7 +153,7 @@ func TestA62OnlyPlainSelectPasses(t *testing.T) {
 		"SELECT 1 FROM JSON_TABLE(a, '$' COLUMNS (b int)) x", "SELECT ctid FROM people", "SELECT count(*) FROM people p WHERE p.xmin IS NULL",
 		"SELECT count(*) FROM people WHERE people.*::text LIKE 'x'", "SELECT count(people.*) FROM people", "SELECT (people).age FROM people",
 	} {
-		if _, err := parse(text, DialectPostgres); fault.CodeOf(err) != fault.CodeUnsupported {
+		if _, err := Parse(text, DialectPostgres); fault.CodeOf(err) != fault.CodeUnsupported {
 			t.Errorf("%s: got %v, want sql/unsupported", text, err)
 		}
 	}
@@ -186,7 +168,7 @@ func BenchmarkParse(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := parse(text, DialectPostgres); err != nil {
+				if _, err := Parse(text, DialectPostgres); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -210,10 +192,10 @@ func BenchmarkParse(b *testing.B) {
 
 // seeds are texts from every corner, for the fuzzers.
 func seeds() []string {
-	texts := append([]string{"", ";", "SELECT", harmless, "SELECT $1", "SELECT E'\\x41'", "SELECT U&'\\0041'", "SELECT N'a'", "SELECT B'1'", "select 1e999999999",
+	texts := append([]string{"", ";", "SELECT", parsetest.Harmless, "SELECT $1", "SELECT E'\\x41'", "SELECT U&'\\0041'", "SELECT N'a'", "SELECT B'1'", "select 1e999999999",
 		"SELECT 'é' AS ü FROM \"Ä\"", "SELECT a.b.c.d", "TABLE people", "SELECT -(-1)", "SELECT - - 1.5::int", "SELECT 1 LIMIT ALL",
-		"SELECT x.* FROM people x", "SELECT ''''", "/*/**/*/SELECT 1--", "SELECT 1 FETCH FIRST 3 ROWS ONLY", "SELECT a FROM b ORDER BY c USING <"}, everything...)
-	for _, shape := range bombs {
+		"SELECT x.* FROM people x", "SELECT ''''", "/*/**/*/SELECT 1--", "SELECT 1 FETCH FIRST 3 ROWS ONLY", "SELECT a FROM b ORDER BY c USING <"}, parsetest.Everything...)
+	for _, shape := range parsetest.Bombs {
 		texts = append(texts, shape(3))
 	}
 	return texts
@@ -227,7 +209,7 @@ func fuzzParse(f *testing.F, dialect Dialect) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		query, err := parse(text, dialect)
+		query, err := Parse(text, dialect)
 		var refused *fault.Error
 		switch {
 		case err == nil:
@@ -237,7 +219,7 @@ func fuzzParse(f *testing.F, dialect Dialect) {
 		case refused.Pos.Line > 1+strings.Count(text, "\n"):
 			t.Fatalf("position %v lies outside the text", refused.Pos)
 		}
-		if took, _ := parseTime(text, dialect); took > longest {
+		if took, _ := parseTime(text, dialect); took > parsetest.Longest {
 			t.Fatalf("took %v", took)
 		}
 	})

@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"

@@ -1,9 +1,10 @@
-package sqlrewrite
+package parse
 
 import (
 	"fmt"
 	"strings"
 
+	"noisegate/sqlrewrite/internal/parsetest"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -28,7 +29,7 @@ func showQuery(q *syntax.Query) string {
 		if cte.Columns != nil {
 			name += "(" + strings.Join(cte.Columns, ", ") + ")"
 		}
-		b.WriteString("with " + name + "\n" + indent(strings.TrimSuffix(showQuery(cte.Query), "\n")))
+		b.WriteString("with " + name + "\n" + parsetest.Indent(strings.TrimSuffix(showQuery(cte.Query), "\n")))
 	}
 	if q.Set != nil {
 		return b.String() + showSet(q)
@@ -60,7 +61,7 @@ func showQuery(q *syntax.Query) string {
 
 // showSet prints a set operation with its sides indented.
 func showSet(q *syntax.Query) string {
-	side := func(q *syntax.Query) string { return indent(strings.TrimSuffix(showQuery(q), "\n")) }
+	side := func(q *syntax.Query) string { return parsetest.Indent(strings.TrimSuffix(showQuery(q), "\n")) }
 	text := side(q.Set.Left) + strings.ToLower(string(q.Set.Kind))
 	if q.Set.All {
 		text += " all"

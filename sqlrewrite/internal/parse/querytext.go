@@ -1,4 +1,4 @@
-package sqlrewrite
+package parse
 
 import (
 	"slices"
@@ -7,14 +7,15 @@ import (
 	"unicode/utf8"
 
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// queryText is a query as its author wrote it, cut into tokens, so that a part of it can be changed and the rest stays as it is. It knows
+// QueryText is a query as its author wrote it, cut into tokens, so that a part of it can be changed and the rest stays as it is. It knows
 // just enough to find the clauses: whether a changed text means anything, the rewriter says.
-type queryText struct {
-	text   string
-	tokens []token
+type QueryText struct {
+	Text   string
+	Tokens []token
 }
 
 // token is a word, a quoted name, a string, a number or a sign.
@@ -23,9 +24,9 @@ type token struct {
 	depth      int // of parentheses around it; those of a pair are at the depth around them
 }
 
-// cutText cuts a text into tokens. Comments and space are none.
-func cutText(text string) *queryText {
-	q := &queryText{text: text}
+// CutText cuts a text into tokens. Comments and space are none.
+func CutText(text string) *QueryText {
+	q := &QueryText{Text: text}
 	depth := 0
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -53,7 +54,7 @@ func cutText(text string) *queryText {
 		case r == ')':
 			depth = max(depth-1, 0)
 		}
-		q.tokens = append(q.tokens, token{start: at, end: end, depth: depth})
+		q.Tokens = append(q.Tokens, token{start: at, end: end, depth: depth})
 		if r == '(' {
 			depth++
 		}
@@ -72,95 +73,95 @@ func lengthUntil(text, mark string) int {
 	return len(text)
 }
 
-// word is a token in upper case; empty outside the text.
-func (q *queryText) word(i int) string {
-	if i < 0 || i >= len(q.tokens) {
+// Word is a token in upper case; empty outside the text.
+func (q *QueryText) Word(i int) string {
+	if i < 0 || i >= len(q.Tokens) {
 		return ""
 	}
-	return strings.ToUpper(q.text[q.tokens[i].start:q.tokens[i].end])
+	return strings.ToUpper(q.Text[q.Tokens[i].start:q.Tokens[i].end])
 }
 
-// at is the token at a position; -1 if there is none.
-func (q *queryText) at(pos fault.Position) int {
+// At is the token at a position; -1 if there is none.
+func (q *QueryText) At(pos fault.Position) int {
 	if pos.IsZero() {
 		return -1
 	}
-	return slices.IndexFunc(q.tokens, func(t token) bool { return position(q.text, syntax.Pos(t.start)) == pos })
+	return slices.IndexFunc(q.Tokens, func(t token) bool { return scalar.Position(q.Text, syntax.Pos(t.start)) == pos })
 }
 
-// slice is the text of the tokens from, ..., to-1.
-func (q *queryText) slice(from, to int) string {
+// Slice is the text of the tokens from, ..., to-1.
+func (q *QueryText) Slice(from, to int) string {
 	if from >= to {
 		return ""
 	}
-	return q.text[q.tokens[from].start:q.tokens[to-1].end]
+	return q.Text[q.Tokens[from].start:q.Tokens[to-1].end]
 }
 
-// replaced is the text with other words for the tokens from, ..., to-1; for none of them, with words before the token from.
-func (q *queryText) replaced(from, to int, with string) string {
-	if from >= len(q.tokens) {
-		return strings.TrimRight(q.text, " \t\n;") + " " + with
+// Replaced is the text with other words for the tokens from, ..., to-1; for none of them, with words before the token from.
+func (q *QueryText) Replaced(from, to int, with string) string {
+	if from >= len(q.Tokens) {
+		return strings.TrimRight(q.Text, " \t\n;") + " " + with
 	}
-	start, end := q.tokens[from].start, q.tokens[from].start
+	start, end := q.Tokens[from].start, q.Tokens[from].start
 	if from < to {
-		end = q.tokens[to-1].end
+		end = q.Tokens[to-1].end
 	} else {
 		with += " "
 	}
-	before := q.text[:start]
+	before := q.Text[:start]
 	if with == "" {
 		before = strings.TrimRight(before, " ")
 	}
-	return before + with + q.text[end:]
+	return before + with + q.Text[end:]
 }
 
-// closing is the token after the parenthesis that closes the one at open.
-func (q *queryText) closing(open int) int {
-	for i := open + 1; i < len(q.tokens); i++ {
-		if q.tokens[i].depth == q.tokens[open].depth && q.word(i) == ")" {
+// Closing is the token after the parenthesis that closes the one at open.
+func (q *QueryText) Closing(open int) int {
+	for i := open + 1; i < len(q.Tokens); i++ {
+		if q.Tokens[i].depth == q.Tokens[open].depth && q.Word(i) == ")" {
 			return i + 1
 		}
 	}
-	return len(q.tokens)
+	return len(q.Tokens)
 }
 
-// selectAround is the SELECT that a token is in: its tokens from, ..., to-1.
-func (q *queryText) selectAround(i int) (from, to int) {
-	depth := q.tokens[i].depth
+// SelectAround is the SELECT that a token is in: its tokens from, ..., to-1.
+func (q *QueryText) SelectAround(i int) (from, to int) {
+	depth := q.Tokens[i].depth
 	for from = i; from > 0; from-- {
-		if q.tokens[from].depth <= depth && q.word(from) == "SELECT" {
+		if q.Tokens[from].depth <= depth && q.Word(from) == "SELECT" {
 			break
 		}
-		if q.tokens[from].depth < depth {
-			depth = q.tokens[from].depth
+		if q.Tokens[from].depth < depth {
+			depth = q.Tokens[from].depth
 		}
 	}
-	depth = q.tokens[from].depth
-	for to = from + 1; to < len(q.tokens); to++ {
-		t := q.tokens[to]
-		if t.depth < depth || t.depth == depth && slices.Contains([]string{"UNION", "INTERSECT", "EXCEPT", ";"}, q.word(to)) {
+	depth = q.Tokens[from].depth
+	for to = from + 1; to < len(q.Tokens); to++ {
+		t := q.Tokens[to]
+		if t.depth < depth || t.depth == depth && slices.Contains([]string{"UNION", "INTERSECT", "EXCEPT", ";"}, q.Word(to)) {
 			break
 		}
 	}
 	return from, to
 }
 
-// clauses are the words that begin the clauses of a SELECT, in their order.
-func clauses() []string {
+// Clauses are the words that begin the clauses of a SELECT, in their order.
+func Clauses() []string {
 	return []string{"SELECT", "FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET", "FETCH"}
 }
 
-// clause finds a clause of the SELECT from, ..., to-1: its tokens, the word that begins it included. Where there is none, both ends are the place
+// Clause finds a clause of the SELECT from, ..., to-1: its tokens, the word that begins it included. Where there is none, both ends are the place
 // where it would stand.
-func (q *queryText) clause(name string, from, to int) (start, end int) {
-	order := clauses()
+func (q *QueryText) Clause(name string, from, to int) (start, end int) {
+	order := Clauses()
 	place := slices.Index(order, name)
 	start = to
 	for i := from; i < to; i++ {
-		if q.tokens[i].depth != q.tokens[from].depth {
+		if q.Tokens[i].depth != q.Tokens[from].depth {
 			continue
 		}
-		switch found := slices.Index(order, q.word(i)); {
+		switch found := slices.Index(order, q.Word(i)); {
 		case found == place:
 			start = i
 			_, end = q.clauseAfter(i+1, from, to)
@@ -173,24 +174,24 @@ func (q *queryText) clause(name string, from, to int) (start, end int) {
 }
 
 // clauseAfter is where the next clause of a SELECT begins.
-func (q *queryText) clauseAfter(i, from, to int) (word string, at int) {
+func (q *QueryText) clauseAfter(i, from, to int) (word string, at int) {
 	for ; i < to; i++ {
-		if q.tokens[i].depth == q.tokens[from].depth && slices.Contains(clauses(), q.word(i)) {
-			return q.word(i), i
+		if q.Tokens[i].depth == q.Tokens[from].depth && slices.Contains(Clauses(), q.Word(i)) {
+			return q.Word(i), i
 		}
 	}
 	return "", to
 }
 
-// boundary is the first token from i on, at its depth, that is one of the words, or ends the parenthesis.
-func (q *queryText) boundary(i int, words ...string) int {
-	if i >= len(q.tokens) {
+// Boundary is the first token from i on, at its depth, that is one of the words, or ends the parenthesis.
+func (q *QueryText) Boundary(i int, words ...string) int {
+	if i >= len(q.Tokens) {
 		return i
 	}
-	depth := q.tokens[i].depth
-	for ; i < len(q.tokens); i++ {
-		t := q.tokens[i]
-		if t.depth < depth || t.depth == depth && slices.Contains(words, q.word(i)) {
+	depth := q.Tokens[i].depth
+	for ; i < len(q.Tokens); i++ {
+		t := q.Tokens[i]
+		if t.depth < depth || t.depth == depth && slices.Contains(words, q.Word(i)) {
 			break
 		}
 	}
@@ -203,21 +204,21 @@ func nameAsMySQL(query *syntax.Query, text string) {
 	for query.Set != nil {
 		query = query.Set.Left
 	}
-	q := cutText(text)
-	at := slices.IndexFunc(q.tokens, func(t token) bool { return t.start >= int(query.Pos) })
-	if at < 0 || q.word(at) != "SELECT" {
+	q := CutText(text)
+	at := slices.IndexFunc(q.Tokens, func(t token) bool { return t.start >= int(query.Pos) })
+	if at < 0 || q.Word(at) != "SELECT" {
 		return
 	}
-	from, to := q.selectAround(at)
-	_, end := q.clause("SELECT", from, to)
+	from, to := q.SelectAround(at)
+	_, end := q.Clause("SELECT", from, to)
 	var names []string
 	first := from + 1
 	if query.Distinct {
 		first++
 	}
 	for k := first; k < end; {
-		next := q.boundary(k, append(clauses(), ",")...)
-		names = append(names, q.slice(k, next))
+		next := q.Boundary(k, append(Clauses(), ",")...)
+		names = append(names, q.Slice(k, next))
 		k = next + 1
 	}
 	if len(names) != len(query.Items) {
@@ -232,4 +233,34 @@ func nameAsMySQL(query *syntax.Query, text string) {
 			}
 		}
 	}
+}
+
+// WithCondition adds a condition to a clause, or the clause.
+func (q *QueryText) WithCondition(clause string, from, to int, condition string) string {
+	start, end := q.Clause(clause, from, to)
+	if start == end {
+		return q.Replaced(start, start, clause+" "+condition)
+	}
+	return q.Replaced(start+1, end, q.Operand(start+1, end)+" AND "+condition)
+}
+
+// Operand is a condition that AND may follow.
+func (q *QueryText) Operand(from, to int) string {
+	if q.Boundary(from, "OR") < to {
+		return "(" + q.Slice(from, to) + ")"
+	}
+	return q.Slice(from, to)
+}
+
+// Moved takes a clause that holds token i away, and its condition to another one.
+func (q *QueryText) Moved(clause, to string, i int) string {
+	from, end := q.SelectAround(i)
+	start, stop := q.Clause(clause, from, end)
+	if i <= start || i >= stop {
+		return ""
+	}
+	condition := q.Slice(start+1, stop)
+	rest := CutText(q.Replaced(start, stop, ""))
+	from, end = rest.SelectAround(min(from, len(rest.Tokens)-1))
+	return rest.WithCondition(to, from, end, condition)
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package plan
 
 import (
 	"math"
@@ -7,65 +7,67 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// pick releases one candidate of each group: a point of a grid near a rank, or the candidate that most rows have. Groups choose
+// Pick releases one candidate of each group: a point of a grid near a rank, or the candidate that most rows have. Groups choose
 // independently, and one unit has rows in at most some number of them: it moves the outcome of no other, so that the losses of so
 // many selections add up.
-type pick struct {
+type Pick struct {
 	groups    int64                  // L0
-	epsilon   mechanisms.PicoEpsilon // of one group
-	quantile  *mechanisms.Quantile
-	selector  mechanisms.Selector // of candidates
-	top       *mechanisms.TopK    // of groups: not one candidate of each group, but groups
-	among     int                 // candidates of selector
-	mechanism law                 // of one group
+	Epsilon   mechanisms.PicoEpsilon // of one group
+	Quantile  *mechanisms.Quantile
+	Selector  mechanisms.Selector // of candidates
+	Top       *mechanisms.TopK    // of groups: not one candidate of each group, but groups
+	Among     int                 // candidates of selector
+	Mechanism law                 // of one group
 }
 
-// newPick makes the selection of a release from its portion of the price.
-func (p *pricedPlan) newPick(r release, share portion) (*pick, error) {
-	epsilon := share.epsilon / mechanisms.PicoEpsilon(p.shape.maxGroups)
-	if share.epsilon == 0 {
-		epsilon = mechanisms.BoundedRangeEpsilon(share.rho / mechanisms.PicoRho(p.shape.maxGroups))
+// NewPick makes the selection of a release from its portion of the price.
+func (p *Plan) NewPick(r Release, share Portion) (*Pick, error) {
+	epsilon := share.Epsilon / mechanisms.PicoEpsilon(p.Shape.MaxGroups)
+	if share.Epsilon == 0 {
+		epsilon = mechanisms.BoundedRangeEpsilon(share.Rho / mechanisms.PicoRho(p.Shape.MaxGroups))
 	}
 	if epsilon == 0 {
-		return nil, fault.PriceTooSmall(len(p.query.measures))
+		return nil, fault.PriceTooSmall(len(p.Query.Measures))
 	}
-	c, err := &pick{groups: p.shape.maxGroups, epsilon: epsilon}, error(nil)
-	if r.measure.kind == chooseRank {
-		points := r.measure.grid.points()
-		c.quantile, err = mechanisms.NewQuantile(mechanisms.QuantileParameters{Fraction: r.measure.rank, Offset: rankOffset(r, epsilon),
-			Grid: points.Uint64(), Rows: r.perGroup, Epsilon: epsilon})
-		c.mechanism = c.quantile
+	c, err := &Pick{groups: p.Shape.MaxGroups, Epsilon: epsilon}, error(nil)
+	if r.Measure.Kind == algebra.ChooseRank {
+		points := r.Measure.Grid.Points()
+		c.Quantile, err = mechanisms.NewQuantile(mechanisms.QuantileParameters{Fraction: r.Measure.Rank, Offset: RankOffset(r, epsilon),
+			Grid: points.Uint64(), Rows: r.PerGroup, Epsilon: epsilon})
+		c.Mechanism = c.Quantile
 		return c, internal(err)
 	}
-	c.among = r.measure.candidates()
+	c.Among = r.Measure.Candidates()
 	// One unit's rows raise scores and lower none.
-	parameters := mechanisms.SelectionParameters{Sensitivity: r.perGroup, Monotone: true, Epsilon: epsilon}
-	if share.epsilon == 0 || p.options.Currency == catalog.ZCDP {
-		c.selector, err = mechanisms.NewExponential(parameters) // ε²/8 in ρ
+	parameters := mechanisms.SelectionParameters{Sensitivity: r.PerGroup, Monotone: true, Epsilon: epsilon}
+	if share.Epsilon == 0 || p.Options.Currency == catalog.ZCDP {
+		c.Selector, err = mechanisms.NewExponential(parameters) // ε²/8 in ρ
 	} else {
-		c.selector, err = mechanisms.NewPermuteAndFlip(parameters) // never further from the best at equal ε
+		c.Selector, err = mechanisms.NewPermuteAndFlip(parameters) // never further from the best at equal ε
 	}
-	c.mechanism = c.selector
+	c.Mechanism = c.Selector
 	return c, internal(err)
 }
 
-// rankOffset moves the rank that is looked for from n·fraction. Inside, by half of the smallest step between two such ranks, so that
+// RankOffset moves the rank that is looked for from n·fraction. Inside, by half of the smallest step between two such ranks, so that
 // it is the rank of percentile_disc. For the least and the greatest value, inward by so many rows that points beyond the data, which may
 // be most of the grid, are chosen with a probability of 5 % at most: at T rows their weight together is at most
 // points·e^(-ε·T/2Δ) of that of one point at the rank.
-func rankOffset(r release, epsilon mechanisms.PicoEpsilon) *big.Rat {
-	fraction := r.measure.rank
+func RankOffset(r Release, epsilon mechanisms.PicoEpsilon) *big.Rat {
+	fraction := r.Measure.Rank
 	if !fraction.IsInt() {
 		half := new(big.Rat).SetFrac(big.NewInt(-1), new(big.Int).Lsh(fraction.Denom(), 1))
-		if r.measure.upper {
+		if r.Measure.Upper {
 			half.Neg(half)
 		}
 		return half
 	}
-	points, _ := new(big.Float).SetInt(r.measure.grid.points()).Float64()
-	rows, _ := new(big.Float).SetInt(r.perGroup).Float64()
+	points, _ := new(big.Float).SetInt(r.Measure.Grid.Points()).Float64()
+	rows, _ := new(big.Float).SetInt(r.PerGroup).Float64()
 	price := float64(epsilon) / float64(mechanisms.EpsilonUnit)
 	halves := math.Max(1, math.Ceil(2*2*rows/price*math.Log(20*points)))
 	offset := new(big.Rat).SetFrac(big.NewInt(int64(math.Min(halves, 1<<53))), big.NewInt(2))
@@ -75,22 +77,22 @@ func rankOffset(r release, epsilon mechanisms.PicoEpsilon) *big.Rat {
 	return offset
 }
 
-// choose opens the tallies of one group.
-func (c *pick) choose(s *mechanisms.Sampler, tallies []mechanisms.Tally) *big.Int {
-	if c.quantile != nil {
-		return new(big.Int).SetUint64(c.quantile.Select(s, tallies))
+// Choose opens the tallies of one group.
+func (c *Pick) Choose(s *mechanisms.Sampler, tallies []mechanisms.Tally) *big.Int {
+	if c.Quantile != nil {
+		return new(big.Int).SetUint64(c.Quantile.Select(s, tallies))
 	}
-	return big.NewInt(int64(c.selector.Select(s, mechanisms.Scores(tallies, c.among))))
+	return big.NewInt(int64(c.Selector.Select(s, mechanisms.Scores(tallies, c.Among))))
 }
 
-func (c *pick) Name() mechanisms.Name { return c.mechanism.Name() }
+func (c *Pick) Name() mechanisms.Name { return c.Mechanism.Name() }
 
-func (c *pick) Loss() mechanisms.Loss { return c.mechanism.Loss().Times(c.groups) }
+func (c *Pick) Loss() mechanisms.Loss { return c.Mechanism.Loss().Times(c.groups) }
 
 // Parameters are those of one group, with the ε of all groups of a unit together and their number.
-func (c *pick) Parameters() mechanisms.Parameters {
-	parameters := c.mechanism.Parameters()
-	if c.top == nil {
+func (c *Pick) Parameters() mechanisms.Parameters {
+	parameters := c.Mechanism.Parameters()
+	if c.Top == nil {
 		parameters.Epsilon, parameters.Count = c.Loss().Epsilon.String(), c.groups
 	}
 	return parameters
@@ -98,22 +100,14 @@ func (c *pick) Parameters() mechanisms.Parameters {
 
 // rows is how many rows one unit of the scores of a selection is: those of ranks are multiplied to be whole. Of a selection of groups, it is
 // the unit of what they are ordered by.
-func (r release) rows() *big.Rat {
-	scaled, ok := new(big.Rat).SetString(r.pick.mechanism.Parameters().Sensitivity)
+func (r Release) rows() *big.Rat {
+	scaled, ok := new(big.Rat).SetString(r.Pick.Mechanism.Parameters().Sensitivity)
 	switch {
-	case r.pick.top != nil:
-		return r.measure.unit()
-	case !ok || r.measure.kind != chooseRank:
-		return one()
+	case r.Pick.Top != nil:
+		return r.Measure.Unit()
+	case !ok || r.Measure.Kind != algebra.ChooseRank:
+		return scalar.One()
 	}
-	most := maxRat(new(big.Rat).Sub(one(), r.measure.rank), r.measure.rank)
-	return new(big.Rat).Mul(most, new(big.Rat).SetFrac(r.perGroup, scaled.Num()))
-}
-
-// candidates is how many candidates a mode is chosen from.
-func (m measure) candidates() int {
-	if m.among != nil {
-		return len(m.among)
-	}
-	return int(m.grid.points().Int64())
+	most := scalar.MaxRat(new(big.Rat).Sub(scalar.One(), r.Measure.Rank), r.Measure.Rank)
+	return new(big.Rat).Mul(most, new(big.Rat).SetFrac(r.PerGroup, scaled.Num()))
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package plan
 
 import (
 	"errors"
@@ -7,15 +7,16 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
 )
 
-// release is one measure with the mechanism that makes it noisy, or chooses by it.
-type release struct {
-	measure   measure
-	perGroup  *big.Int            // Linf; of a selection, rows that one unit has among the candidates of one group
-	mechanism mechanisms.Additive // nil for a selection
-	pick      *pick               // nil for noise
-	unit      *big.Rat            // one unit of the sealed integer, in the output's unit
+// Release is one measure with the mechanism that makes it noisy, or chooses by it.
+type Release struct {
+	Measure   algebra.Measure
+	PerGroup  *big.Int            // Linf; of a selection, rows that one unit has among the candidates of one group
+	Mechanism mechanisms.Additive // nil for a selection
+	Pick      *Pick               // nil for noise
+	Unit      *big.Rat            // one unit of the sealed integer, in the output's unit
 }
 
 // law is what noise and selections have in common.
@@ -25,67 +26,67 @@ type law interface {
 	Parameters() mechanisms.Parameters
 }
 
-func (r release) law() law {
-	if r.pick != nil {
-		return r.pick
+func (r Release) Law() law {
+	if r.Pick != nil {
+		return r.Pick
 	}
-	return r.mechanism
+	return r.Mechanism
 }
 
 // selection decides which private keys are shown.
 type selection struct {
-	mechanism keeper
+	Mechanism Keeper
 }
 
-// keeper decides group by group, by the sealed number of its units.
-type keeper interface {
+// Keeper decides group by group, by the sealed number of its units.
+type Keeper interface {
 	law
 	Keep(s *mechanisms.Sampler, units mechanisms.Exact) bool
 	ShownAt(probability float64) int64
 }
 
 // price makes the mechanism of each release from its portion of the price.
-func (p *pricedPlan) price() error {
+func (p *Plan) price() error {
 	if err := p.checkChoice(); err != nil {
 		return err
 	}
 	var err error
-	if p.weights, err = p.query.weigh(p.options.Weights); err != nil {
+	if p.Weights, err = weigh(p.Query, p.Options.Weights); err != nil {
 		return err
 	}
-	selection, portions, err := p.split()
+	selection, portions, err := p.Split()
 	if err != nil {
 		return err
 	}
-	if p.query.private() {
-		if err := p.priceSelection(selection.epsilon, selection.rho); err != nil {
+	if p.Query.Private() {
+		if err := p.priceSelection(selection.Epsilon, selection.Rho); err != nil {
 			return err
 		}
 	}
-	for i, m := range p.query.measures {
-		r := release{measure: m, perGroup: p.shape.perGroup(m), unit: m.unit()}
+	for i, m := range p.Query.Measures {
+		r := Release{Measure: m, PerGroup: p.Shape.PerGroup(m), Unit: m.Unit()}
 		switch {
-		case p.query.top > 0:
-			r.pick, err = p.newTop(r, portions[i])
-		case m.chooses():
-			r.pick, err = p.newPick(r, portions[i])
+		case p.Query.Top > 0:
+			r.Pick, err = p.NewTop(r, portions[i])
+		case m.Chooses():
+			r.Pick, err = p.NewPick(r, portions[i])
 		default:
-			r.mechanism, err = p.mechanism(r.perGroup, portions[i].epsilon, portions[i].rho)
+			r.Mechanism, err = p.mechanism(r.PerGroup, portions[i].Epsilon, portions[i].Rho)
 		}
 		if err != nil {
 			return err
 		}
-		if r.pick != nil {
-			r.unit = r.rows()
+		if r.Pick != nil {
+			r.Unit = r.rows()
 		}
-		p.releases = append(p.releases, r)
+		p.Releases = append(p.Releases, r)
 	}
 	return nil
 }
 
 // checkChoice refuses mechanisms that cannot pay in the account's currency.
-func (p *pricedPlan) checkChoice() error {
-	o := p.options
+func (p *Plan) checkChoice() error {
+	o := p.Options
 	switch {
 	case (o.Epsilon > 0) == (o.Rho > 0):
 		return fault.MechanismChoice("exactly one of epsilon and rho is the price", `give "epsilon", for example "0.5"`)
@@ -101,20 +102,20 @@ func (p *pricedPlan) checkChoice() error {
 }
 
 // mechanism makes the noise of one release from its share of the price.
-func (p *pricedPlan) mechanism(perGroup *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
+func (p *Plan) mechanism(perGroup *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 	l1, l2Squared := p.norms(perGroup)
 	gaussian := func(rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 		m, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: l2Squared, Rho: rho})
 		return m, internal(err)
 	}
-	if p.options.Mechanism == MechanismGaussian {
+	if p.Options.Mechanism == MechanismGaussian {
 		return gaussian(rho)
 	}
 	laplace, err := p.laplace(l1, epsilon, rho)
 	if err != nil {
 		return nil, err
 	}
-	if p.options.Mechanism == MechanismLaplace || p.options.Currency == catalog.Pure || rho == 0 && p.options.Currency != catalog.ZCDP {
+	if p.Options.Mechanism == MechanismLaplace || p.Options.Currency == catalog.Pure || rho == 0 && p.Options.Currency != catalog.ZCDP {
 		return laplace, nil // what adds up is ε, or was asked to
 	}
 	other, err := gaussian(max(rho, laplace.Loss().Rho))
@@ -131,28 +132,28 @@ func (p *pricedPlan) mechanism(perGroup *big.Int, epsilon mechanisms.PicoEpsilon
 const comparedAt mechanisms.Confidence = 0.95
 
 // laplace makes Laplace noise for a share in ε, or the least noise whose ρ fits into a share in ρ.
-func (p *pricedPlan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
+func (p *Plan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 	parameters := mechanisms.LaplaceParameters{L1: l1, Epsilon: epsilon}
 	if epsilon == 0 {
 		parameters.Rho = rho
 	}
 	m, err := mechanisms.NewLaplace(parameters)
 	if errors.Is(err, mechanisms.ErrTooSmall) {
-		return nil, fault.PriceTooSmall(len(p.query.measures))
+		return nil, fault.PriceTooSmall(len(p.Query.Measures))
 	}
 	return m, internal(err)
 }
 
 // priceSelection makes the selection of private keys from its share and the whole δ of the request.
-func (p *pricedPlan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) error {
-	if p.options.Delta <= 0 {
-		for _, k := range p.query.keys {
-			if k.private() {
-				return fault.MissingDelta(k.at, k.name)
+func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) error {
+	if p.Options.Delta <= 0 {
+		for _, k := range p.Query.Keys {
+			if k.Private() {
+				return fault.MissingDelta(k.At, k.Name)
 			}
 		}
 	}
-	parameters := mechanisms.GroupSelectionParameters{Epsilon: epsilon, Delta: p.options.Delta, L0: p.shape.maxGroups}
+	parameters := mechanisms.GroupSelectionParameters{Epsilon: epsilon, Delta: p.Options.Delta, L0: p.Shape.MaxGroups}
 	if epsilon == 0 {
 		parameters.Rho = rho
 	}
@@ -160,14 +161,14 @@ func (p *pricedPlan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanis
 	if err != nil {
 		return fault.MechanismChoice("the price and δ are too small to ever show a private key", "offer more ε or δ").WithCause(err)
 	}
-	p.selection = &selection{mechanism: m}
-	if rho == 0 && p.options.Currency != catalog.ZCDP || p.options.Currency == catalog.Pure || p.options.Mechanism == MechanismLaplace {
+	p.Selection = &selection{Mechanism: m}
+	if rho == 0 && p.Options.Currency != catalog.ZCDP || p.Options.Currency == catalog.Pure || p.Options.Mechanism == MechanismLaplace {
 		return nil
 	}
 	gaussian, err := mechanisms.NewGaussianThreshold(mechanisms.GaussianThresholdParameters{
-		Rho: max(rho, m.Loss().Rho), Delta: p.options.Delta, L0: p.shape.maxGroups})
+		Rho: max(rho, m.Loss().Rho), Delta: p.Options.Delta, L0: p.Shape.MaxGroups})
 	if err == nil && gaussian.ShownAt(shownAt) < m.ShownAt(shownAt) {
-		p.selection.mechanism = gaussian
+		p.Selection.Mechanism = gaussian
 	}
 	return nil
 }

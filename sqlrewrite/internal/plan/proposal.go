@@ -1,88 +1,56 @@
-package sqlrewrite
+package plan
 
 import (
-	"errors"
-	"fmt"
 	"math/big"
 
 	"noisegate/catalog"
-	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/verify"
 )
 
-// Proofs remember which statements are proven; see [Statement.Prove]. The zero value is ready for use.
-type Proofs = verify.Memo
-
-// Prove holds a statement as it is against its claim, by package verify, which knows nothing of how it was made: internal/unverified if it
-// moves by more when one unit comes or goes, or if that cannot be told.
-func (s Statement) Prove(memo *Proofs) error {
-	if s.On == nil {
-		return fault.Unverified(errUnclaimed)
-	}
-	return unproven(memo.Statement(s.SQL, s.Args, s.On, s.Claim), s.SQL)
-}
-
-var errUnclaimed = errors.New("a statement without a claim")
-
-// Prove holds a query as it is against what it may read: public tables, and what it is given.
-func (p Post) Prove(memo *Proofs) error {
-	on := p.on
-	if len(p.pins) == 0 {
-		on = nil
-	}
-	return unproven(memo.Public(p.sql, on), p.sql)
-}
-
-// unproven is the refusal with the text, which has parameters for constants.
-func unproven(err error, sql string) error {
-	if err == nil {
-		return nil
-	}
-	return fault.Unverified(fmt.Errorf("%w: %s", err, sql))
-}
-
 // prove claims every statement of a plan, and proves each claim, and that outer layers read public tables and released values only.
-func (p *pricedPlan) prove(on *catalog.Snapshot) error {
-	for i := range p.parts {
-		s := &p.parts[i].statement
-		s.Claim, s.On = p.proposal(i), on
-		if err := s.Prove(p.options.Proofs); err != nil {
+func (p *Plan) prove(on *catalog.Snapshot) error {
+	for i := range p.Parts {
+		s := &p.Parts[i].Statement
+		s.Claim, s.On = p.Proposal(i), on
+		if err := s.Prove(p.Options.Proofs); err != nil {
 			return err
 		}
 	}
-	if p.post == nil {
+	if p.Post == nil {
 		return nil
 	}
-	postOn(p.post, on)
-	return p.post.Prove(p.options.Proofs)
+	sqlprint.PostOn(p.Post, on)
+	return p.Post.Prove(p.Options.Proofs)
 }
 
-// proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
-func (p *pricedPlan) proposal(at int) verify.Claim {
-	part := p.parts[at]
-	c := verify.Claim{Keys: part.statement.Keys, Groups: big.NewInt(p.shape.maxGroups), Pins: verifyPins(part.statement.Pins), PairsPerRow: p.query.pairsShown()}
-	for _, i := range part.releases {
-		r := p.releases[i]
-		if r.pick == nil { // noise on all groups together
-			l1, l2Squared := p.norms(r.perGroup)
+// Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
+func (p *Plan) Proposal(at int) verify.Claim {
+	part := p.Parts[at]
+	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), Pins: verifyPins(part.Statement.Pins), PairsPerRow: pairsShown(p.Query)}
+	for _, i := range part.Releases {
+		r := p.Releases[i]
+		if r.Pick == nil { // noise on all groups together
+			l1, l2Squared := p.norms(r.PerGroup)
 			c.Norms = append(c.Norms, verify.Norm{Columns: []int{len(c.PerGroup)}, L1: l1, L2Squared: l2Squared})
 		}
-		c.PerGroup, c.Spread = append(c.PerGroup, r.perGroup), append(c.Spread, nil)
+		c.PerGroup, c.Spread = append(c.PerGroup, r.PerGroup), append(c.Spread, nil)
 	}
 	switch {
-	case part.histogram(p.query):
+	case part.Histogram(p.Query):
 		c.PerGroup, c.Spread, c.Histogram = c.PerGroup[:1], nil, verify.Each
-		if p.releases[part.releases[0]].measure.kind == chooseRank {
+		if p.Releases[part.Releases[0]].Measure.Kind == algebra.ChooseRank {
 			c.Histogram = verify.Together
 		}
-	case p.query.top > 0:
+	case p.Query.Top > 0:
 		// A selection of groups pays for how far two scores move apart: the largest move if all are of one sign, twice that else.
-		r := p.releases[part.releases[0]]
-		if c.Spread[0] = r.perGroup; !r.measure.monotone() {
-			c.Spread[0] = new(big.Int).Lsh(r.perGroup, 1)
+		r := p.Releases[part.Releases[0]]
+		if c.Spread[0] = r.PerGroup; !r.Measure.Monotone() {
+			c.Spread[0] = new(big.Int).Lsh(r.PerGroup, 1)
 		}
 	}
-	if part.units {
+	if part.Units {
 		c.PerGroup, c.Spread = append(c.PerGroup, big.NewInt(1)), append(c.Spread, nil)
 	}
 	return c
@@ -90,27 +58,27 @@ func (p *pricedPlan) proposal(at int) verify.Claim {
 
 // pairsShown is how many tuples one row of a unit is a part of, where a statement shows it: it reads one table of people, joins it to public ones by
 // inner joins, and has no EXISTS.
-func (q *boundQuery) pairsShown() *big.Int {
-	w, shown := &pinWalk{used: make(map[*field]bool)}, true
-	w.visit = func(e expr) {
-		if _, is := e.(exists); is {
+func pairsShown(q *algebra.BoundQuery) *big.Int {
+	w, shown := &sqlprint.PinWalk{Used: make(map[*algebra.Field]bool)}, true
+	w.Visit = func(e algebra.Expr) {
+		if _, is := e.(algebra.Exists); is {
 			shown = false
 		}
 	}
-	w.query(q)
+	w.Query(q)
 	people := 0
-	for _, s := range w.scans {
-		if !s.table.Public {
+	for _, s := range w.Scans {
+		if !s.Table.Public {
 			people++
 		}
 	}
-	if people != 1 || !shown || w.outer {
+	if people != 1 || !shown || w.Outer {
 		return nil
 	}
-	return q.pairs
+	return q.Pairs
 }
 
-func verifyPins(pins []Pin) []verify.Pin {
+func verifyPins(pins []sqlprint.Pin) []verify.Pin {
 	all := make([]verify.Pin, len(pins))
 	for i, p := range pins {
 		all[i] = verify.Pin{Schema: p.Schema, Table: p.Table, OID: p.OID, Keys: p.Keys, MostRows: p.MostRows}

@@ -1,17 +1,42 @@
-package sqlrewrite
+package plan
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"math/big"
 	"slices"
-	"strings"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
+
+// Post is the outer layer as SQL over the released values; ok is false when there is none to run.
+func (r *Released) Post() (post sqlprint.Post, ok bool) {
+	if r.Plan.Post == nil {
+		return sqlprint.Post{}, false
+	}
+	q := r.Plan.Query
+	args := append([]any(nil), r.Plan.Post.Args()...)
+	for i := range q.Keys {
+		column := make([]*string, len(r.Rows))
+		for j, row := range r.Rows {
+			column[j] = scalar.KeyText(row.Keys[i])
+		}
+		args[i] = column
+	}
+	for i := range q.Values {
+		column := make([]*string, len(r.Rows))
+		for j, row := range r.Rows {
+			column[j] = scalar.KeyText(r.Plan.ValueText(i, row))
+		}
+		args[len(q.Keys)+i] = column
+	}
+	return sqlprint.PostWith(r.Plan.Post, args), true
+}
 
 // Draws is the randomness of a plan that depends on no data, drawn before the query runs.
 type Draws struct {
@@ -19,30 +44,30 @@ type Draws struct {
 	noise [][]mechanisms.Noise // by public group and release; nil for private keys
 }
 
-// releasedPlan is a plan's noisy values, before the outer layer of the query.
-type releasedPlan struct {
-	plan *pricedPlan
-	rows []releasedRow // in the order of their keys
+// Released is a plan's noisy values, before the outer layer of the query.
+type Released struct {
+	Plan *Plan
+	Rows []ReleasedRow // in the order of their keys
 }
 
-// releasedRow is one group: nothing in it is private any more.
-type releasedRow struct {
-	keys  []catalog.Key
-	noisy []*big.Int // by release, in steps; of a selection the candidate's place, from 0
+// ReleasedRow is one group: nothing in it is private any more.
+type ReleasedRow struct {
+	Keys  []catalog.Key
+	Noisy []*big.Int // by release, in steps; of a selection the candidate's place, from 0
 }
 
-func newDraws(seed int64) *Draws { return &Draws{seed: seed} }
+func NewDraws(seed int64) *Draws { return &Draws{seed: seed} }
 
 // Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
 // seed of the statements. Draws serve one release.
-func (p *pricedPlan) Draw(s *mechanisms.Sampler) *Draws {
+func (p *Plan) Draw(s *mechanisms.Sampler) *Draws {
 	seed := int64(0)
-	if slices.ContainsFunc(p.parts, func(part planPart) bool { return part.seedArg > 0 }) {
+	if slices.ContainsFunc(p.Parts, func(part sqlprint.PlanPart) bool { return part.SeedArg > 0 }) {
 		seed = int64(s.Uniform(1 << 63))
 	}
-	d := newDraws(seed)
-	if !p.query.private() && p.query.top == 0 {
-		for range clampInt64(p.query.publicTuples()) {
+	d := NewDraws(seed)
+	if !p.Query.Private() && p.Query.Top == 0 {
+		for range scalar.ClampInt64(p.Query.PublicTuples()) {
 			d.noise = append(d.noise, p.drawRow(s))
 		}
 	}
@@ -50,36 +75,36 @@ func (p *pricedPlan) Draw(s *mechanisms.Sampler) *Draws {
 }
 
 // drawRow draws the noise of one group; the places of selections stay empty.
-func (p *pricedPlan) drawRow(s *mechanisms.Sampler) []mechanisms.Noise {
-	row := make([]mechanisms.Noise, len(p.releases))
-	for i, r := range p.releases {
-		if r.mechanism != nil {
-			row[i] = r.mechanism.Draw(s)
+func (p *Plan) drawRow(s *mechanisms.Sampler) []mechanisms.Noise {
+	row := make([]mechanisms.Noise, len(p.Releases))
+	for i, r := range p.Releases {
+		if r.Mechanism != nil {
+			row[i] = r.Mechanism.Draw(s)
 		}
 	}
 	return row
 }
 
-// group is what the statements say of one group.
-type group struct {
-	keys    []catalog.Key
+// Group is what the statements say of one group.
+type Group struct {
+	Keys    []catalog.Key
 	exact   []mechanisms.Exact   // by release; the zero Exact is 0
-	tallies [][]mechanisms.Tally // by part; of histograms only
+	Tallies [][]mechanisms.Tally // by part; of histograms only
 	seen    []bool               // by part: it had a row; not of histograms
 }
 
-func (p *pricedPlan) newGroup(keys []catalog.Key) *group {
-	return &group{keys: keys, exact: make([]mechanisms.Exact, len(p.releases)),
-		tallies: make([][]mechanisms.Tally, len(p.parts)), seen: make([]bool, len(p.parts))}
+func (p *Plan) NewGroup(keys []catalog.Key) *Group {
+	return &Group{Keys: keys, exact: make([]mechanisms.Exact, len(p.Releases)),
+		Tallies: make([][]mechanisms.Tally, len(p.Parts)), seen: make([]bool, len(p.Parts))}
 }
 
-// releaseRows adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is
+// ReleaseRows adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is
 // returned as it is.
 //
 // Of private keys the first statement's rows decide which groups are shown. A group that is not is forgotten at once, so that memory
 // grows with what is shown. Noise is then drawn, and candidates are chosen, in the order of the keys.
-func (p *pricedPlan) releaseRows(s *mechanisms.Sampler, draws *Draws, rows Rows) (*releasedPlan, error) {
-	groups := make(map[string]*group)
+func (p *Plan) ReleaseRows(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
+	groups := make(map[string]*Group)
 	for row, err := range rows {
 		if err != nil {
 			return nil, err
@@ -89,97 +114,97 @@ func (p *pricedPlan) releaseRows(s *mechanisms.Sampler, draws *Draws, rows Rows)
 		}
 	}
 	switch {
-	case p.query.private():
+	case p.Query.Private():
 		return p.releasePrivate(s, groups), nil
-	case p.query.top > 0:
+	case p.Query.Top > 0:
 		return p.releaseTop(s, groups)
 	}
 	return p.releasePublic(s, draws, groups)
 }
 
-var errShape = errors.New("sqlrewrite: the statement's rows do not have the plan's shape")
+var ErrShape = errors.New("sqlrewrite: the statement's rows do not have the plan's shape")
 
 // gather puts a row to its group.
-func (p *pricedPlan) gather(s *mechanisms.Sampler, groups map[string]*group, row ExactRow) error {
-	if row.Part < 0 || row.Part >= len(p.parts) {
-		return fault.Internal(errShape)
+func (p *Plan) gather(s *mechanisms.Sampler, groups map[string]*Group, row ExactRow) error {
+	if row.Part < 0 || row.Part >= len(p.Parts) {
+		return fault.Internal(ErrShape)
 	}
-	part := p.parts[row.Part]
-	if len(row.Keys) != part.statement.Keys || len(row.Values) != part.statement.Values {
-		return fault.Internal(errShape)
+	part := p.Parts[row.Part]
+	if len(row.Keys) != part.Statement.Keys || len(row.Values) != part.Statement.Values {
+		return fault.Internal(ErrShape)
 	}
-	id := keyIdentity(row.Keys)
+	id := scalar.KeyIdentity(row.Keys)
 	g := groups[id]
 	switch {
 	case g != nil:
-	case part.units && !p.selection.mechanism.Keep(s, row.Values[len(row.Values)-1]), p.query.private() && !part.units:
+	case part.Units && !p.Selection.Mechanism.Keep(s, row.Values[len(row.Values)-1]), p.Query.Private() && !part.Units:
 		return nil // not shown
 	default:
-		g = p.newGroup(row.Keys)
+		g = p.NewGroup(row.Keys)
 		groups[id] = g
 	}
-	if part.histogram(p.query) {
-		g.tallies[row.Part] = append(g.tallies[row.Part], mechanisms.Tally{Point: row.Values[0], Rows: row.Values[1]})
+	if part.Histogram(p.Query) {
+		g.Tallies[row.Part] = append(g.Tallies[row.Part], mechanisms.Tally{Point: row.Values[0], Rows: row.Values[1]})
 		return nil
 	}
 	if g.seen[row.Part] {
-		return fault.Internal(errShape)
+		return fault.Internal(ErrShape)
 	}
 	g.seen[row.Part] = true
-	for i, release := range part.releases {
+	for i, release := range part.Releases {
 		g.exact[release] = row.Values[i]
 	}
 	return nil
 }
 
 // releasePublic releases every group of the domain; one without rows is zero. Groups outside the domain are left out.
-func (p *pricedPlan) releasePublic(s *mechanisms.Sampler, draws *Draws, groups map[string]*group) (*releasedPlan, error) {
-	out := &releasedPlan{plan: p}
-	err := p.query.eachPublicTuple(func(i int, keys []catalog.Key) error {
+func (p *Plan) releasePublic(s *mechanisms.Sampler, draws *Draws, groups map[string]*Group) (*Released, error) {
+	out := &Released{Plan: p}
+	err := EachPublicTuple(p.Query, func(i int, keys []catalog.Key) error {
 		if i >= len(draws.noise) {
-			return fault.Internal(errShape)
+			return fault.Internal(ErrShape)
 		}
-		g := groups[keyIdentity(keys)]
+		g := groups[scalar.KeyIdentity(keys)]
 		if g == nil {
-			g = p.newGroup(keys)
+			g = p.NewGroup(keys)
 		}
-		out.rows = append(out.rows, p.releaseRow(s, draws.noise[i], g))
+		out.Rows = append(out.Rows, p.releaseRow(s, draws.noise[i], g))
 		return nil
 	})
 	return out, err
 }
 
-func (p *pricedPlan) releasePrivate(s *mechanisms.Sampler, groups map[string]*group) *releasedPlan {
-	shown := slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return p.query.compareKeys(a.keys, b.keys) })
-	out := &releasedPlan{plan: p}
+func (p *Plan) releasePrivate(s *mechanisms.Sampler, groups map[string]*Group) *Released {
+	shown := slices.SortedFunc(maps.Values(groups), func(a, b *Group) int { return CompareKeys(p.Query, a.Keys, b.Keys) })
+	out := &Released{Plan: p}
 	for _, g := range shown {
-		out.rows = append(out.rows, p.releaseRow(s, p.drawRow(s), g))
+		out.Rows = append(out.Rows, p.releaseRow(s, p.drawRow(s), g))
 	}
 	return out
 }
 
-func (p *pricedPlan) releaseRow(s *mechanisms.Sampler, noise []mechanisms.Noise, g *group) releasedRow {
-	row := releasedRow{keys: g.keys, noisy: make([]*big.Int, len(p.releases))}
-	for at, part := range p.parts {
-		for _, i := range part.releases {
-			if r := p.releases[i]; r.pick != nil {
-				row.noisy[i] = r.pick.choose(s, g.tallies[at])
+func (p *Plan) releaseRow(s *mechanisms.Sampler, noise []mechanisms.Noise, g *Group) ReleasedRow {
+	row := ReleasedRow{Keys: g.Keys, Noisy: make([]*big.Int, len(p.Releases))}
+	for at, part := range p.Parts {
+		for _, i := range part.Releases {
+			if r := p.Releases[i]; r.Pick != nil {
+				row.Noisy[i] = r.Pick.Choose(s, g.Tallies[at])
 			} else {
-				row.noisy[i] = noise[i].Release(g.exact[i])
+				row.Noisy[i] = noise[i].Release(g.exact[i])
 			}
 		}
 	}
 	return row
 }
 
-// eachPublicTuple visits the combinations of public keys in the order of the keys; without keys there is one, the empty tuple.
-func (q *boundQuery) eachPublicTuple(visit func(i int, keys []catalog.Key) error) error {
-	for i := range clampInt64(q.publicTuples()) {
-		keys := make([]catalog.Key, len(q.keys))
+// EachPublicTuple visits the combinations of public keys in the order of the keys; without keys there is one, the empty tuple.
+func EachPublicTuple(q *algebra.BoundQuery, visit func(i int, keys []catalog.Key) error) error {
+	for i := range scalar.ClampInt64(q.PublicTuples()) {
+		keys := make([]catalog.Key, len(q.Keys))
 		rest := i
-		for k := len(q.keys) - 1; k >= 0; k-- {
-			n := int64(len(q.keys[k].domain))
-			keys[k] = q.keys[k].domain[rest%n]
+		for k := len(q.Keys) - 1; k >= 0; k-- {
+			n := int64(len(q.Keys[k].Domain))
+			keys[k] = q.Keys[k].Domain[rest%n]
 			rest /= n
 		}
 		if err := visit(int(i), keys); err != nil {
@@ -189,72 +214,12 @@ func (q *boundQuery) eachPublicTuple(visit func(i int, keys []catalog.Key) error
 	return nil
 }
 
-// keyIdentity is equal for equal tuples only: lengths come first.
-func keyIdentity(keys []catalog.Key) string {
-	var b strings.Builder
-	for _, k := range keys {
-		if k.Null {
-			b.WriteString("-,")
-			continue
-		}
-		b.WriteString(big.NewInt(int64(len(k.Text))).String())
-		b.WriteByte(':')
-		b.WriteString(k.Text)
-	}
-	return b.String()
-}
-
-// compareKeys orders tuples as ORDER BY orders them: NULL last, numbers by value, everything else by its bytes.
-func (q *boundQuery) compareKeys(a, b []catalog.Key) int {
-	for i, k := range q.keys {
-		if c := compareKey(k.x.typ(), a[i], b[i]); c != 0 {
+// CompareKeys orders tuples as ORDER BY orders them: NULL last, numbers by value, everything else by its bytes.
+func CompareKeys(q *algebra.BoundQuery, a, b []catalog.Key) int {
+	for i, k := range q.Keys {
+		if c := scalar.CompareKey(k.X.Typ(), a[i], b[i]); c != 0 {
 			return c
 		}
 	}
 	return 0
-}
-
-func compareKey(t catalog.Type, a, b catalog.Key) int {
-	switch {
-	case a.Null || b.Null:
-		return boolOrder(a.Null, b.Null)
-	case t.IsNumber():
-		x, okX := parseNumber(a.Text)
-		y, okY := parseNumber(b.Text)
-		if okX && okY {
-			return x.Cmp(y)
-		}
-		// After all other numbers; by text, or keys of hundreds of digits would stay in the order in which the rows came.
-		return cmp.Or(boolOrder(!okX, !okY), cmp.Compare(a.Text, b.Text))
-	case t.IsTime():
-		return cmp.Or(cmp.Compare(timeRank(a.Text), timeRank(b.Text)), cmp.Compare(a.Text, b.Text))
-	default:
-		return cmp.Compare(a.Text, b.Text)
-	}
-}
-
-func boolOrder(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	default:
-		return -1
-	}
-}
-
-// timeRank orders ISO dates and times whose texts do not compare byte by byte: the infinities, years before Christ, and years
-// of more than four digits.
-func timeRank(text string) int {
-	switch {
-	case text == "-infinity":
-		return -2
-	case strings.HasSuffix(text, " BC"):
-		return -1
-	case text == "infinity":
-		return 10
-	default:
-		return max(strings.IndexByte(text, '-'), 4)
-	}
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package plan
 
 import (
 	"crypto/sha256"
@@ -10,6 +10,8 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
 // Vector is all that was released so far of one question, at whatever accuracy: public, because each part of it is noisy and paid for.
@@ -19,69 +21,69 @@ type Vector struct {
 	Sums [][]*big.Int           `json:"sums"` // by group and release: Σ ρ·noisy value over those times, in steps and 10⁻¹²
 }
 
-// maxReuseCells bounds the values of a vector that is kept, and maxReuseParts how often it can become more accurate: the half width
+// maxReuseCells bounds the values of a vector that is kept, and MaxReuseParts how often it can become more accurate: the half width
 // of what many releases have together is computed from each of them.
 const (
 	maxReuseCells = 10_000
-	maxReuseParts = 32
+	MaxReuseParts = 32
 )
 
 // Reusable reports whether answers to the question at other prices help to answer this one, and this answer others: it is a fixed number of
 // integers with Gaussian noise. Private keys, selections and Laplace noise are not, nor are units whose groups are chosen at random, which are others each time.
-func (p *pricedPlan) Reusable() bool {
-	if len(p.releases) == 0 || p.selection != nil || p.query.private() || p.query.top > 0 {
+func (p *Plan) Reusable() bool {
+	if len(p.Releases) == 0 || p.Selection != nil || p.Query.Private() || p.Query.Top > 0 {
 		return false
 	}
-	for _, r := range p.releases {
-		if _, ok := r.mechanism.(*mechanisms.Gaussian); !ok {
+	for _, r := range p.Releases {
+		if _, ok := r.Mechanism.(*mechanisms.Gaussian); !ok {
 			return false
 		}
 	}
-	if slices.ContainsFunc(p.parts, func(part planPart) bool { return part.seedArg > 0 }) {
+	if slices.ContainsFunc(p.Parts, func(part sqlprint.PlanPart) bool { return part.SeedArg > 0 }) {
 		return false
 	}
-	cells := new(big.Int).Mul(p.query.publicTuples(), big.NewInt(int64(len(p.releases))))
+	cells := new(big.Int).Mul(p.Query.PublicTuples(), big.NewInt(int64(len(p.Releases))))
 	return cells.Cmp(big.NewInt(maxReuseCells)) <= 0
 }
 
 // Question identifies what is asked, at any price: equal for two plans with the same snapshot that differ only in ε, ρ, δ and in how the
-// noise was chosen. Every other option is a part of it, as it is of [Plan.Fingerprint], and so is the order of the releases.
-func (p *pricedPlan) Question() [32]byte {
+// noise was chosen. Every other option is a part of it, as it is of [sqlrewrite.Plan.Fingerprint], and so is the order of the releases.
+func (p *Plan) Question() [32]byte {
 	free := *p
-	o := &free.options
+	o := &free.Options
 	o.Epsilon, o.Rho, o.Delta, o.Mechanism, o.Currency = 0, 0, 0, "", ""
-	same := free.fingerprint(p.snapshot)
-	h := identity{sha256.New()}
-	h.add("noisegate question 1", string(same[:]))
-	for _, r := range p.releases {
-		h.add(r.measure.describe(), r.perGroup.String(), r.unit.RatString())
+	same := free.fingerprint(p.Snapshot)
+	h := sqlprint.Identity{Hash: sha256.New()}
+	h.Add("noisegate question 1", string(same[:]))
+	for _, r := range p.Releases {
+		h.Add(sqlprint.DescribeMeasure(r.Measure), r.PerGroup.String(), r.Unit.RatString())
 	}
 	var sum [32]byte
 	h.Sum(sum[:0])
 	return sum
 }
 
-// reusedPlan is how a question is answered with the help of what was released of it before.
-type reusedPlan struct {
-	more    *pricedPlan // nil: nothing
-	shown   *pricedPlan
+// Reuse is how a question is answered with the help of what was released of it before.
+type Reuse struct {
+	More    *Plan // nil: nothing
+	Shown   *Plan
 	laws    []*mechanisms.Combination
 	earlier *Vector
 }
 
-// reuseOf finds out whether what was released before helps: nil if it does not.
+// ReuseOf finds out whether what was released before helps: nil if it does not.
 //
 //   - If every release was as accurate as it should be now, or more, nothing new is released: noise on top makes up the difference.
 //   - If every release was less accurate, only the difference in ρ is released, and combined with what there was.
-func (p *pricedPlan) reuseOf(earlier *Vector) *reusedPlan {
+func (p *Plan) ReuseOf(earlier *Vector) *Reuse {
 	if !p.Reusable() || !p.fits(earlier) {
 		return nil
 	}
-	u := &reusedPlan{shown: p.copied(), earlier: earlier}
+	u := &Reuse{Shown: p.copied(), earlier: earlier}
 	fresh, more := p.copied(), 0
-	for i, r := range p.releases {
-		had, wanted := totalRho(earlier.Rho[i]), r.mechanism.Loss().Rho
-		_, l2Squared := p.norms(r.perGroup)
+	for i, r := range p.Releases {
+		had, wanted := totalRho(earlier.Rho[i]), r.Mechanism.Loss().Rho
+		_, l2Squared := p.norms(r.PerGroup)
 		parts := slices.Clone(earlier.Rho[i])
 		if wanted > had {
 			more++
@@ -89,7 +91,7 @@ func (p *pricedPlan) reuseOf(earlier *Vector) *reusedPlan {
 			if err != nil {
 				return nil
 			}
-			fresh.releases[i].mechanism = difference
+			fresh.Releases[i].Mechanism = difference
 			parts = append(parts, wanted-had)
 		}
 		law, err := mechanisms.NewCombination(mechanisms.CombinationParameters{L2Squared: l2Squared, Parts: parts, Rho: wanted})
@@ -97,31 +99,31 @@ func (p *pricedPlan) reuseOf(earlier *Vector) *reusedPlan {
 			return nil
 		}
 		u.laws = append(u.laws, law)
-		u.shown.releases[i].mechanism = law
+		u.Shown.Releases[i].Mechanism = law
 	}
 	switch {
 	case more == 0:
-		u.shown.reused = "an earlier release of the same question was at least as accurate; this answer is that release with noise on top, and cost nothing"
-	case more < len(p.releases) || len(earlier.Rho[0]) >= maxReuseParts:
+		u.Shown.Reused = "an earlier release of the same question was at least as accurate; this answer is that release with noise on top, and cost nothing"
+	case more < len(p.Releases) || len(earlier.Rho[0]) >= MaxReuseParts:
 		return nil
 	default:
-		u.more = fresh
-		u.shown.reused = "an earlier release of the same question was less accurate; this answer combines it with a new one, and cost the difference"
+		u.More = fresh
+		u.Shown.Reused = "an earlier release of the same question was less accurate; this answer combines it with a new one, and cost the difference"
 	}
 	return u
 }
 
 // copied is the plan with releases of its own.
-func (p *pricedPlan) copied() *pricedPlan {
+func (p *Plan) copied() *Plan {
 	own := *p
-	own.releases = slices.Clone(p.releases)
+	own.Releases = slices.Clone(p.Releases)
 	return &own
 }
 
 // fits reports whether a vector has the plan's shape; one that was kept under the plan's question has.
-func (p *pricedPlan) fits(v *Vector) bool {
-	n := len(p.releases)
-	if len(v.Rho) != n || int64(len(v.Sums)) != clampInt64(p.query.publicTuples()) {
+func (p *Plan) fits(v *Vector) bool {
+	n := len(p.Releases)
+	if len(v.Rho) != n || int64(len(v.Sums)) != scalar.ClampInt64(p.Query.PublicTuples()) {
 		return false
 	}
 	for _, parts := range v.Rho {
@@ -144,18 +146,18 @@ func totalRho(parts []mechanisms.PicoRho) (sum mechanisms.PicoRho) {
 	return sum
 }
 
-// shownWeaker is the answer if nothing is still to be released: what there was, with noise on top.
-func (u *reusedPlan) shownWeaker(s *mechanisms.Sampler) (*releasedPlan, error) {
-	if u.more != nil {
-		return nil, fault.Internal(errShape)
+// ShownWeaker is the answer if nothing is still to be released: what there was, with noise on top.
+func (u *Reuse) ShownWeaker(s *mechanisms.Sampler) (*Released, error) {
+	if u.More != nil {
+		return nil, fault.Internal(ErrShape)
 	}
 	return u.released(s, u.earlier)
 }
 
-// shownStronger is the answer if something was still to be released, and all that is now known of the question.
-func (u *reusedPlan) shownStronger(s *mechanisms.Sampler, released *releasedPlan) (*releasedPlan, *Vector, error) {
-	if u.more == nil || released.plan != u.more {
-		return nil, nil, fault.Internal(errShape)
+// ShownStronger is the answer if something was still to be released, and all that is now known of the question.
+func (u *Reuse) ShownStronger(s *mechanisms.Sampler, released *Released) (*Released, *Vector, error) {
+	if u.More == nil || released.Plan != u.More {
+		return nil, nil, fault.Internal(ErrShape)
 	}
 	all := released.Vector()
 	for i := range all.Rho {
@@ -171,28 +173,28 @@ func (u *reusedPlan) shownStronger(s *mechanisms.Sampler, released *releasedPlan
 }
 
 // released shows a vector.
-func (u *reusedPlan) released(s *mechanisms.Sampler, v *Vector) (*releasedPlan, error) {
-	out := &releasedPlan{plan: u.shown}
-	err := u.shown.query.eachPublicTuple(func(j int, keys []catalog.Key) error {
-		row := releasedRow{keys: keys, noisy: make([]*big.Int, len(u.laws))}
+func (u *Reuse) released(s *mechanisms.Sampler, v *Vector) (*Released, error) {
+	out := &Released{Plan: u.Shown}
+	err := EachPublicTuple(u.Shown.Query, func(j int, keys []catalog.Key) error {
+		row := ReleasedRow{Keys: keys, Noisy: make([]*big.Int, len(u.laws))}
 		for i, law := range u.laws {
-			row.noisy[i] = law.Value(s, v.Sums[j][i])
+			row.Noisy[i] = law.Value(s, v.Sums[j][i])
 		}
-		out.rows = append(out.rows, row)
+		out.Rows = append(out.Rows, row)
 		return nil
 	})
 	return out, err
 }
 
-// Vector is what was released, for other questions that differ in price only; the plan must be [Plan.Reusable].
-func (r *releasedPlan) Vector() *Vector {
+// Vector is what was released, for other questions that differ in price only; the plan must be [sqlrewrite.Plan.Reusable].
+func (r *Released) Vector() *Vector {
 	v := &Vector{}
-	for _, made := range r.plan.releases {
-		v.Rho = append(v.Rho, []mechanisms.PicoRho{made.mechanism.Loss().Rho})
+	for _, made := range r.Plan.Releases {
+		v.Rho = append(v.Rho, []mechanisms.PicoRho{made.Mechanism.Loss().Rho})
 	}
-	for _, row := range r.rows {
-		sums := make([]*big.Int, len(row.noisy))
-		for i, noisy := range row.noisy {
+	for _, row := range r.Rows {
+		sums := make([]*big.Int, len(row.Noisy))
+		for i, noisy := range row.Noisy {
 			sums[i] = new(big.Int).Mul(noisy, big.NewInt(int64(v.Rho[i][0])))
 		}
 		v.Sums = append(v.Sums, sums)

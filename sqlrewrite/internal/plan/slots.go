@@ -1,4 +1,4 @@
-package sqlrewrite
+package plan
 
 import (
 	"fmt"
@@ -7,43 +7,44 @@ import (
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
 // Slots is how many slots of a registered plan the query needs: one for each release.
-func (p *pricedPlan) Slots() int { return len(p.releases) }
+func (p *Plan) Slots() int { return len(p.Releases) }
 
-// withNoise is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
+// WithNoise is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
 // slots alone decide ε and ρ, whatever price the plan was made for; the text decides the sensitivity. Its fingerprint is p's.
 //
 // It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
 // the one that the options ask for: plan/slot-mismatch, plan/exhausted.
-func (p *pricedPlan) withNoise(next []mechanisms.Slot) (*pricedPlan, error) {
+func (p *Plan) WithNoise(next []mechanisms.Slot) (*Plan, error) {
 	switch {
-	case p.query.private():
+	case p.Query.Private():
 		return nil, fault.SlotMismatch("private keys are selected at a price of their own, which a registered plan does not have",
 			"group by public keys, or ask without the plan")
-	case slices.ContainsFunc(p.releases, func(r release) bool { return r.pick != nil }):
+	case slices.ContainsFunc(p.Releases, func(r Release) bool { return r.Pick != nil }):
 		return nil, fault.SlotMismatch("a selection is no noise, which is what a registered plan has",
 			"leave quantiles, min, max and mode out, or ask without the plan")
-	case len(p.releases) > len(next):
-		return nil, fault.PlanExhausted(len(p.releases), len(next))
+	case len(p.Releases) > len(next):
+		return nil, fault.PlanExhausted(len(p.Releases), len(next))
 	}
 	fixed := *p
-	fixed.releases = make([]release, len(p.releases))
-	for i, r := range p.releases {
+	fixed.Releases = make([]Release, len(p.Releases))
+	for i, r := range p.Releases {
 		slot := next[i]
-		if asked, ok := p.options.Mechanism.fixed(); ok && asked != slot.Name() {
+		if asked, ok := p.Options.Mechanism.fixed(); ok && asked != slot.Name() {
 			return nil, fault.SlotMismatch(fmt.Sprintf("the plan's next slot for %s is %s noise, and the query asks for %s",
-				r.measure.describe(), slot.Name(), asked), `leave "mechanism" out, or ask another query first`)
+				sqlprint.DescribeMeasure(r.Measure), slot.Name(), asked), `leave "mechanism" out, or ask another query first`)
 		}
-		l1, l2Squared := p.norms(r.perGroup)
+		l1, l2Squared := p.norms(r.PerGroup)
 		var err error
-		if r.mechanism, err = slot.Noise(l1, l2Squared); err != nil {
+		if r.Mechanism, err = slot.Noise(l1, l2Squared); err != nil {
 			return nil, internal(err)
 		}
-		fixed.releases[i] = r
+		fixed.Releases[i] = r
 	}
-	fixed.weights = nil
+	fixed.Weights = nil
 	return &fixed, nil
 }
 
@@ -60,7 +61,7 @@ func (c MechanismChoice) fixed() (mechanisms.Name, bool) {
 }
 
 // norms are the sensitivities of a release: one unit moves at most L0 groups by at most Linf, hence L1 = L0·Linf and L2² = L0·Linf².
-func (p *pricedPlan) norms(perGroup *big.Int) (l1, l2Squared *big.Int) {
-	l1 = new(big.Int).Mul(big.NewInt(p.shape.maxGroups), perGroup)
+func (p *Plan) norms(perGroup *big.Int) (l1, l2Squared *big.Int) {
+	l1 = new(big.Int).Mul(big.NewInt(p.Shape.MaxGroups), perGroup)
 	return l1, new(big.Int).Mul(l1, perGroup)
 }

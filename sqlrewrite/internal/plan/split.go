@@ -1,4 +1,4 @@
-package sqlrewrite
+package plan
 
 import (
 	"errors"
@@ -8,41 +8,44 @@ import (
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// portion is one release's part of the price, in the currency of the price; the other amount is zero.
-type portion struct {
-	epsilon mechanisms.PicoEpsilon
-	rho     mechanisms.PicoRho
+// Portion is one release's part of the price, in the currency of the price; the other amount is zero.
+type Portion struct {
+	Epsilon mechanisms.PicoEpsilon
+	Rho     mechanisms.PicoRho
 }
 
-// split divides the price over the selection of private keys, if there is one, and the releases, in whole pico units rounded down:
+// Split divides the price over the selection of private keys, if there is one, and the releases, in whole pico units rounded down:
 // the sum never exceeds what was asked. Without weights all portions are equal. With weights selections keep their equal
 // portions, and the other releases share the rest so that the weighted sum of their variances is smallest.
-func (p *pricedPlan) split() (selection portion, releases []portion, err error) {
-	n := len(p.query.measures)
-	if p.query.private() {
+func (p *Plan) Split() (selection Portion, releases []Portion, err error) {
+	n := len(p.Query.Measures)
+	if p.Query.Private() {
 		n++
 	}
 	if n == 0 {
-		return portion{}, nil, nil
+		return Portion{}, nil, nil
 	}
-	equal := portion{p.options.Epsilon / mechanisms.PicoEpsilon(n), p.options.Rho / mechanisms.PicoRho(n)}
-	if equal == (portion{}) {
-		return portion{}, nil, fault.PriceTooSmall(n)
+	equal := Portion{p.Options.Epsilon / mechanisms.PicoEpsilon(n), p.Options.Rho / mechanisms.PicoRho(n)}
+	if equal == (Portion{}) {
+		return Portion{}, nil, fault.PriceTooSmall(n)
 	}
-	releases = slices.Repeat([]portion{equal}, len(p.query.measures))
-	if p.weights == nil {
+	releases = slices.Repeat([]Portion{equal}, len(p.Query.Measures))
+	if p.Weights == nil {
 		return equal, releases, nil
 	}
-	rest := portion{p.options.Epsilon, p.options.Rho}
-	less := func() { rest.epsilon, rest.rho = rest.epsilon-equal.epsilon, rest.rho-equal.rho }
-	if p.query.private() {
+	rest := Portion{p.Options.Epsilon, p.Options.Rho}
+	less := func() { rest.Epsilon, rest.Rho = rest.Epsilon-equal.Epsilon, rest.Rho-equal.Rho }
+	if p.Query.Private() {
 		less()
 	}
 	var weighed []int
-	for i, m := range p.query.measures {
-		if m.chooses() {
+	for i, m := range p.Query.Measures {
+		if m.Chooses() {
 			less()
 		} else {
 			weighed = append(weighed, i)
@@ -50,49 +53,49 @@ func (p *pricedPlan) split() (selection portion, releases []portion, err error) 
 	}
 	err = p.splitByWeight(rest, weighed, releases)
 	if errors.Is(err, mechanisms.ErrTooSmall) {
-		return portion{}, nil, fault.PriceTooSmall(n)
+		return Portion{}, nil, fault.PriceTooSmall(n)
 	}
 	return equal, releases, internal(err)
 }
 
 // splitByWeight divides by the rules of [mechanisms.AllocateRho] and [mechanisms.AllocateEpsilon]. All releases have the same L0, so
 // that their L1 and their L2 sensitivities are in the proportion of Linf, taken in the unit of the output.
-func (p *pricedPlan) splitByWeight(total portion, weighed []int, portions []portion) error {
+func (p *Plan) splitByWeight(total Portion, weighed []int, portions []Portion) error {
 	if len(weighed) == 0 {
 		return nil
 	}
 	shares := make([]mechanisms.Share, len(weighed))
 	for at, i := range weighed {
-		m := p.query.measures[i]
-		shares[at] = mechanisms.Share{Weight: p.weights[i], Sensitivity: inUnits(p.shape.perGroup(m), m.unit())}
+		m := p.Query.Measures[i]
+		shares[at] = mechanisms.Share{Weight: p.Weights[i], Sensitivity: scalar.InUnits(p.Shape.PerGroup(m), m.Unit())}
 	}
-	if total.epsilon > 0 {
-		parts, err := mechanisms.AllocateEpsilon(total.epsilon, shares)
+	if total.Epsilon > 0 {
+		parts, err := mechanisms.AllocateEpsilon(total.Epsilon, shares)
 		for at, part := range parts {
-			portions[weighed[at]].epsilon = part
+			portions[weighed[at]].Epsilon = part
 		}
 		return err
 	}
-	parts, err := mechanisms.AllocateRho(total.rho, shares)
+	parts, err := mechanisms.AllocateRho(total.Rho, shares)
 	for at, part := range parts {
-		portions[weighed[at]].rho = part
+		portions[weighed[at]].Rho = part
 	}
 	return err
 }
 
 // weigh gives each release the sum of the weights of the outputs that are computed from it; nil without weights. An output that
 // the request does not name weighs 1, and so does a release that only HAVING or ORDER BY reads.
-func (q *boundQuery) weigh(named map[string]*big.Rat) ([]*big.Rat, error) {
+func weigh(q *algebra.BoundQuery, named map[string]*big.Rat) ([]*big.Rat, error) {
 	if len(named) == 0 {
 		return nil, nil
 	}
-	weights, outputs := make([]*big.Rat, len(q.measures)), map[string]bool{}
-	for _, o := range q.outputs {
-		used := q.releasesOf(o.expr)
-		outputs[o.name] = outputs[o.name] || len(used) > 0
-		weight := named[o.name]
+	weights, outputs := make([]*big.Rat, len(q.Measures)), map[string]bool{}
+	for _, o := range q.Outputs {
+		used := bind.ReleasesOf(q, o.Expr)
+		outputs[o.Name] = outputs[o.Name] || len(used) > 0
+		weight := named[o.Name]
 		if weight == nil {
-			weight = one()
+			weight = scalar.One()
 		}
 		for i := range used {
 			if weights[i] == nil {
@@ -108,7 +111,7 @@ func (q *boundQuery) weigh(named map[string]*big.Rat) ([]*big.Rat, error) {
 	}
 	for i, w := range weights {
 		if w == nil {
-			weights[i] = one()
+			weights[i] = scalar.One()
 		}
 	}
 	return weights, nil

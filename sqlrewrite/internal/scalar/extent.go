@@ -1,4 +1,4 @@
-package sqlrewrite
+package scalar
 
 import (
 	"math"
@@ -7,17 +7,17 @@ import (
 	"noisegate/catalog"
 )
 
-// extent is what is proven of every value of a computed expression that is not NULL. docs/sql.md proves the rules.
-type extent struct {
-	// lo and hi are in the unit of the type: numbers as they are, dates in days and times in microseconds since 1970-01-01 (UTC),
+// Extent is what is proven of every value of a computed expression that is not NULL. docs/sql.md proves the rules.
+type Extent struct {
+	// Lo and hi are in the unit of the type: numbers as they are, dates in days and times in microseconds since 1970-01-01 (UTC),
 	// intervals in microseconds.
-	lo, hi *big.Rat
+	Lo, Hi *big.Rat
 	// An end is open where it rests on what a type can hold, not on the policy or the query: good enough to exclude an overflow, but
 	// too far away to bound what one row adds to a sum.
-	openLo, openHi bool
-	scale          int    // numeric: no value has more digits after the point
-	grain          int    // floats: every value is a multiple of 2^-grain, so that none but zero is smaller
-	parts          *parts // intervals: the ranges of their parts
+	OpenLo, OpenHi bool
+	Scale          int    // numeric: no value has more digits after the point
+	Grain          int    // floats: every value is a multiple of 2^-grain, so that none but zero is smaller
+	Parts          *Parts // intervals: the ranges of their parts
 }
 
 // The limits of proofs. Within them no operation of PostgreSQL overflows or underflows, and none takes long.
@@ -27,64 +27,64 @@ const (
 	maxGrain = 1000 // below float8's 1074
 )
 
-func number(v int64) *big.Rat { return new(big.Rat).SetInt64(v) }
+func Number(v int64) *big.Rat { return new(big.Rat).SetInt64(v) }
 
-func between(lo, hi int64) *extent { return &extent{lo: number(lo), hi: number(hi)} }
+func Between(lo, hi int64) *Extent { return &Extent{Lo: Number(lo), Hi: Number(hi)} }
 
-func exactly(v *big.Rat) *extent { return &extent{lo: v, hi: v} }
+func Exactly(v *big.Rat) *Extent { return &Extent{Lo: v, Hi: v} }
 
-// bounded reports whether both ends bound what a row can add to a sum.
-func (s *extent) bounded() bool { return !s.openLo && !s.openHi }
+// Bounded reports whether both ends bound what a row can add to a sum.
+func (s *Extent) Bounded() bool { return !s.OpenLo && !s.OpenHi }
 
-// holds reports whether v may be a value.
-func (s *extent) holds(v *big.Rat) bool { return s.lo.Cmp(v) <= 0 && v.Cmp(s.hi) <= 0 }
+// Holds reports whether v may be a value.
+func (s *Extent) Holds(v *big.Rat) bool { return s.Lo.Cmp(v) <= 0 && v.Cmp(s.Hi) <= 0 }
 
-// reach is the largest magnitude of a value.
-func (s *extent) reach() *big.Rat {
-	lo, hi := new(big.Rat).Abs(s.lo), new(big.Rat).Abs(s.hi)
+// Reach is the largest magnitude of a value.
+func (s *Extent) Reach() *big.Rat {
+	lo, hi := new(big.Rat).Abs(s.Lo), new(big.Rat).Abs(s.Hi)
 	if lo.Cmp(hi) > 0 {
 		return lo
 	}
 	return hi
 }
 
-// fits reports whether every whole value is one of the integer type t.
-func (s *extent) fits(t catalog.Type) bool {
-	lowest, highest := integerRange(t)
-	return lowest == nil || lowest.Cmp(s.lo) <= 0 && s.hi.Cmp(highest) <= 0
+// Fits reports whether every whole value is one of the integer type t.
+func (s *Extent) Fits(t catalog.Type) bool {
+	lowest, highest := IntegerRange(t)
+	return lowest == nil || lowest.Cmp(s.Lo) <= 0 && s.Hi.Cmp(highest) <= 0
 }
 
-// carrier is the type in which PostgreSQL computes a value whose type is t: for integers the smallest, from t on, that holds all of them.
-func (s *extent) carrier(t catalog.Type) catalog.Type {
+// Carrier is the type in which PostgreSQL computes a value whose type is t: for integers the smallest, from t on, that holds all of them.
+func (s *Extent) Carrier(t catalog.Type) catalog.Type {
 	switch {
 	case t == catalog.Float4:
 		return catalog.Float8
-	case !t.IsInteger() || s.fits(t):
+	case !t.IsInteger() || s.Fits(t):
 		return t
-	case s.fits(catalog.Int4) && t == catalog.Int2:
+	case s.Fits(catalog.Int4) && t == catalog.Int2:
 		return catalog.Int4
-	case s.fits(catalog.Int8):
+	case s.Fits(catalog.Int8):
 		return catalog.Int8
 	default:
 		return catalog.Numeric
 	}
 }
 
-// hull holds all values of both.
-func (s *extent) hull(o *extent) *extent {
-	h := &extent{lo: s.lo, hi: s.hi, openLo: s.openLo || o.openLo, openHi: s.openHi || o.openHi,
-		scale: max(s.scale, o.scale), grain: max(s.grain, o.grain), parts: s.parts.with(o.parts, (*extent).hull)}
-	if o.lo.Cmp(h.lo) < 0 {
-		h.lo = o.lo
+// Hull holds all values of both.
+func (s *Extent) Hull(o *Extent) *Extent {
+	h := &Extent{Lo: s.Lo, Hi: s.Hi, OpenLo: s.OpenLo || o.OpenLo, OpenHi: s.OpenHi || o.OpenHi,
+		Scale: max(s.Scale, o.Scale), Grain: max(s.Grain, o.Grain), Parts: s.Parts.With(o.Parts, (*Extent).Hull)}
+	if o.Lo.Cmp(h.Lo) < 0 {
+		h.Lo = o.Lo
 	}
-	if o.hi.Cmp(h.hi) > 0 {
-		h.hi = o.hi
+	if o.Hi.Cmp(h.Hi) > 0 {
+		h.Hi = o.Hi
 	}
 	return h
 }
 
-// meet cuts a extent to [lo, hi]: values outside are clamped. An end that was open stays so.
-func (s *extent) meet(lo, hi *big.Rat) *extent {
+// Meet cuts a extent to [lo, hi]: values outside are clamped. An end that was open stays so.
+func (s *Extent) Meet(lo, hi *big.Rat) *Extent {
 	m := *s
 	clampTo := func(v *big.Rat) *big.Rat {
 		switch {
@@ -96,103 +96,103 @@ func (s *extent) meet(lo, hi *big.Rat) *extent {
 			return v
 		}
 	}
-	m.lo, m.hi = clampTo(s.lo), clampTo(s.hi)
+	m.Lo, m.Hi = clampTo(s.Lo), clampTo(s.Hi)
 	return &m
 }
 
-func (s *extent) negated() *extent {
-	n := &extent{lo: new(big.Rat).Neg(s.hi), hi: new(big.Rat).Neg(s.lo), openLo: s.openHi, openHi: s.openLo, scale: s.scale, grain: s.grain}
-	if s.parts != nil {
-		n.parts = s.parts.each((*extent).negated)
+func (s *Extent) Negated() *Extent {
+	n := &Extent{Lo: new(big.Rat).Neg(s.Hi), Hi: new(big.Rat).Neg(s.Lo), OpenLo: s.OpenHi, OpenHi: s.OpenLo, Scale: s.Scale, Grain: s.Grain}
+	if s.Parts != nil {
+		n.Parts = s.Parts.Each((*Extent).Negated)
 	}
 	return n
 }
 
-func (s *extent) plus(o *extent) *extent {
-	return &extent{lo: new(big.Rat).Add(s.lo, o.lo), hi: new(big.Rat).Add(s.hi, o.hi), openLo: s.openLo || o.openLo, openHi: s.openHi || o.openHi,
-		scale: max(s.scale, o.scale), grain: max(s.grain, o.grain), parts: s.parts.with(o.parts, (*extent).plus)}
+func (s *Extent) Plus(o *Extent) *Extent {
+	return &Extent{Lo: new(big.Rat).Add(s.Lo, o.Lo), Hi: new(big.Rat).Add(s.Hi, o.Hi), OpenLo: s.OpenLo || o.OpenLo, OpenHi: s.OpenHi || o.OpenHi,
+		Scale: max(s.Scale, o.Scale), Grain: max(s.Grain, o.Grain), Parts: s.Parts.With(o.Parts, (*Extent).Plus)}
 }
 
-// ofCorners is the hull of f over the four pairs of ends: the range of a function that is monotone in each argument.
-func ofCorners(a, b *extent, f func(x, y *big.Rat) *big.Rat) *extent {
-	var out *extent
-	for _, x := range []*big.Rat{a.lo, a.hi} {
-		for _, y := range []*big.Rat{b.lo, b.hi} {
-			if p := exactly(f(x, y)); out == nil {
+// OfCorners is the hull of f over the four pairs of ends: the range of a function that is monotone in each argument.
+func OfCorners(a, b *Extent, f func(x, y *big.Rat) *big.Rat) *Extent {
+	var out *Extent
+	for _, x := range []*big.Rat{a.Lo, a.Hi} {
+		for _, y := range []*big.Rat{b.Lo, b.Hi} {
+			if p := Exactly(f(x, y)); out == nil {
 				out = p
 			} else {
-				out = out.hull(p)
+				out = out.Hull(p)
 			}
 		}
 	}
 	return out
 }
 
-func (s *extent) times(o *extent) *extent {
-	p := ofCorners(s, o, func(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) })
-	open := !s.bounded() || !o.bounded()
-	p.openLo, p.openHi = open, open
-	p.scale, p.grain = s.scale+o.scale, s.grain+o.grain
+func (s *Extent) Times(o *Extent) *Extent {
+	p := OfCorners(s, o, func(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) })
+	open := !s.Bounded() || !o.Bounded()
+	p.OpenLo, p.OpenHi = open, open
+	p.Scale, p.Grain = s.Scale+o.Scale, s.Grain+o.Grain
 	return p
 }
 
-// over is the quotient for divisors of at least least, a positive number, in magnitude; zero divisors give NULL. open says that least is
+// Over is the quotient for divisors of at least least, a positive number, in magnitude; zero divisors give NULL. open says that least is
 // only what a type can hold.
-func (s *extent) over(o *extent, least *big.Rat, open bool) *extent {
+func (s *Extent) Over(o *Extent, least *big.Rat, open bool) *Extent {
 	nearest := new(big.Rat).Inv(least)
-	inverse := &extent{lo: new(big.Rat).Neg(nearest), hi: nearest, openLo: open, openHi: open}
+	inverse := &Extent{Lo: new(big.Rat).Neg(nearest), Hi: nearest, OpenLo: open, OpenHi: open}
 	switch { // with divisors of one sign; those without an upper limit give quotients down to zero
-	case o.lo.Sign() >= 0:
-		inverse.lo, inverse.openLo = new(big.Rat), false
-	case o.hi.Sign() <= 0:
-		inverse.hi, inverse.openHi = new(big.Rat), false
+	case o.Lo.Sign() >= 0:
+		inverse.Lo, inverse.OpenLo = new(big.Rat), false
+	case o.Hi.Sign() <= 0:
+		inverse.Hi, inverse.OpenHi = new(big.Rat), false
 	}
-	if o.lo.Sign() > 0 && !o.openHi {
-		inverse.lo = new(big.Rat).Inv(o.hi)
+	if o.Lo.Sign() > 0 && !o.OpenHi {
+		inverse.Lo = new(big.Rat).Inv(o.Hi)
 	}
-	if o.hi.Sign() < 0 && !o.openLo {
-		inverse.hi = new(big.Rat).Inv(o.lo)
+	if o.Hi.Sign() < 0 && !o.OpenLo {
+		inverse.Hi = new(big.Rat).Inv(o.Lo)
 	}
-	return s.times(inverse)
+	return s.Times(inverse)
 }
 
-// least is the smallest magnitude of a value that is not zero, given the smallest that the type allows; open if that is all there is.
-func (s *extent) least(smallest *big.Rat) (v *big.Rat, open bool) {
+// Least is the smallest magnitude of a value that is not zero, given the smallest that the type allows; open if that is all there is.
+func (s *Extent) Least(smallest *big.Rat) (v *big.Rat, open bool) {
 	switch {
-	case s.lo.Sign() > 0 && !s.openLo:
-		return s.lo, false
-	case s.hi.Sign() < 0 && !s.openHi:
-		return new(big.Rat).Neg(s.hi), false
+	case s.Lo.Sign() > 0 && !s.OpenLo:
+		return s.Lo, false
+	case s.Hi.Sign() < 0 && !s.OpenHi:
+		return new(big.Rat).Neg(s.Hi), false
 	default:
 		return smallest, true
 	}
 }
 
-// rounded maps both ends by a monotone function to whole numbers.
-func (s *extent) rounded(lo, hi func(*big.Rat) *big.Int) *extent {
+// Rounded maps both ends by a monotone function to whole numbers.
+func (s *Extent) Rounded(lo, hi func(*big.Rat) *big.Int) *Extent {
 	r := *s
-	r.lo, r.hi = new(big.Rat).SetInt(lo(s.lo)), new(big.Rat).SetInt(hi(s.hi))
-	r.scale, r.grain = 0, 0
+	r.Lo, r.Hi = new(big.Rat).SetInt(lo(s.Lo)), new(big.Rat).SetInt(hi(s.Hi))
+	r.Scale, r.Grain = 0, 0
 	return &r
 }
 
-// widened moves both ends outward by a part of 10^-digits of themselves, for functions that are not rounded correctly.
-func (s *extent) widened(digits int) *extent {
+// Widened moves both ends outward by a part of 10^-digits of themselves, for functions that are not rounded correctly.
+func (s *Extent) Widened(digits int) *Extent {
 	w := *s
-	slack := new(big.Rat).SetFrac(big.NewInt(1), power10(digits))
-	w.lo = new(big.Rat).Sub(s.lo, new(big.Rat).Mul(slack, new(big.Rat).Abs(s.lo)))
-	w.hi = new(big.Rat).Add(s.hi, new(big.Rat).Mul(slack, new(big.Rat).Abs(s.hi)))
+	slack := new(big.Rat).SetFrac(big.NewInt(1), Power10(digits))
+	w.Lo = new(big.Rat).Sub(s.Lo, new(big.Rat).Mul(slack, new(big.Rat).Abs(s.Lo)))
+	w.Hi = new(big.Rat).Add(s.Hi, new(big.Rat).Mul(slack, new(big.Rat).Abs(s.Hi)))
 	return &w
 }
 
-// inFloats moves both ends to the float8 that they round to: rounding is monotone, so that rounded results lie between rounded ends.
-func (s *extent) inFloats() *extent {
+// InFloats moves both ends to the float8 that they round to: rounding is monotone, so that rounded results lie between rounded ends.
+func (s *Extent) InFloats() *Extent {
 	f := *s
-	f.lo, f.hi = asFloat(s.lo), asFloat(s.hi)
+	f.Lo, f.Hi = AsFloat(s.Lo), AsFloat(s.Hi)
 	return &f
 }
 
-func asFloat(v *big.Rat) *big.Rat {
+func AsFloat(v *big.Rat) *big.Rat {
 	f, _ := v.Float64()
 	if math.IsInf(f, 0) {
 		return v // beyond every limit; the caller refuses it
@@ -200,20 +200,69 @@ func asFloat(v *big.Rat) *big.Rat {
 	return new(big.Rat).SetFloat64(f)
 }
 
-// tame reports whether values are small and round enough for PostgreSQL's arithmetic in type t.
-func (s *extent) tame(t catalog.Type) bool {
-	if s.parts != nil {
-		return s.parts.tame()
+// Tame reports whether values are small and round enough for PostgreSQL's arithmetic in type t.
+func (s *Extent) Tame(t catalog.Type) bool {
+	if s.Parts != nil {
+		return s.Parts.Tame()
 	}
-	top := s.reach()
-	return top.Num().BitLen()-top.Denom().BitLen() < maxBits && (t != catalog.Numeric || s.scale <= maxScale) && (!isFloat(t) || s.grain <= maxGrain)
+	top := s.Reach()
+	return top.Num().BitLen()-top.Denom().BitLen() < maxBits && (t != catalog.Numeric || s.Scale <= maxScale) && (!IsFloat(t) || s.Grain <= maxGrain)
 }
 
-// towardZero drops the digits after the point.
-func towardZero(v *big.Rat) *big.Int { return new(big.Int).Quo(v.Num(), v.Denom()) }
+// TowardZero drops the digits after the point.
+func TowardZero(v *big.Rat) *big.Int { return new(big.Int).Quo(v.Num(), v.Denom()) }
 
-// grainOf is a grain for floats of at least least, a positive number, in magnitude: their last bit is 52 below their first.
-func grainOf(least *big.Rat) int {
+// GrainOf is a grain for floats of at least least, a positive number, in magnitude: their last bit is 52 below their first.
+func GrainOf(least *big.Rat) int {
 	bits := least.Denom().BitLen() - least.Num().BitLen() + 1 // least >= 2^-bits
 	return max(0, bits+52)
+}
+
+// Parts are the ranges of an interval's parts.
+type Parts struct{ Months, Days, Micros Extent }
+
+// The limits of an interval's parts: far inside those of PostgreSQL, and far beyond those of its times.
+func PartLimits() *Parts {
+	return &Parts{Months: *Between(-1<<22, 1<<22), Days: *Between(-1<<28, 1<<28), Micros: *Between(-1<<62, 1<<62)}
+}
+
+func (p *Parts) Each(f func(s *Extent) *Extent) *Parts {
+	return &Parts{Months: *f(&p.Months), Days: *f(&p.Days), Micros: *f(&p.Micros)}
+}
+
+func (p *Parts) With(o *Parts, f func(s, o *Extent) *Extent) *Parts {
+	if p == nil || o == nil {
+		return nil
+	}
+	return &Parts{Months: *f(&p.Months, &o.Months), Days: *f(&p.Days, &o.Days), Micros: *f(&p.Micros, &o.Micros)}
+}
+
+// Tame reports whether every part is within its limits.
+func (p *Parts) Tame() bool {
+	ok := true
+	p.With(PartLimits(), func(s, limit *Extent) *Extent {
+		ok = ok && limit.Holds(s.Lo) && limit.Holds(s.Hi)
+		return s
+	})
+	return ok
+}
+
+// Each maps both ends.
+func (s *Extent) Each(f func(*big.Rat) *big.Int) *Extent {
+	return &Extent{Lo: new(big.Rat).SetInt(f(s.Lo)), Hi: new(big.Rat).SetInt(f(s.Hi))}
+}
+
+// ToGrid is the extent after rounding to digits after the point.
+func (s *Extent) ToGrid(digits int) *Extent {
+	factor := new(big.Rat).SetInt(Power10(max(digits, 0)))
+	if digits < 0 {
+		factor = new(big.Rat).SetFrac(big.NewInt(1), Power10(-digits))
+	}
+	r := *s
+	r.Lo = new(big.Rat).SetInt(Floor(new(big.Rat).Mul(s.Lo, factor)))
+	r.Hi = new(big.Rat).SetInt(Ceil(new(big.Rat).Mul(s.Hi, factor)))
+	r.Lo.Quo(r.Lo, factor)
+	r.Hi.Quo(r.Hi, factor)
+	r.Scale, r.Grain = max(digits, 0), 0
+	return &r
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package sqlprint
 
 import (
 	"crypto/sha256"
@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
 // DryRun is a statement that names no table: in the place of each it reads made-up rows. It is run before the charge, on the server and with the
@@ -25,51 +28,38 @@ type DryRun struct {
 // Text is what runs. Beside the statement's own arguments there are arrays of made-up values, as PostgreSQL writes them.
 func (d DryRun) Text() (sql string, args []any) { return d.template.dryRun(d.For.Args) }
 
-// DryRuns are those of the plan's statements.
-func (p *pricedPlan) DryRuns() []DryRun {
-	var all []DryRun
-	if !p.NeedsData() {
-		return nil
-	}
-	for i := range p.parts {
-		part := &p.parts[i]
-		all = append(all, dryRunOf(p.query, part))
-	}
-	return all
-}
-
-func dryRunOf(q *boundQuery, part *planPart) DryRun {
-	return DryRun{For: part.statement, Plain: !mayFail(q, part), template: part.template}
+func DryRunOf(q *algebra.BoundQuery, part *PlanPart) DryRun {
+	return DryRun{For: part.Statement, Plain: !mayFail(q, part), template: part.Template}
 }
 
 // mayFail reports whether a part's statement computes, or has a constant whose spelling a server could refuse. Counts and sums of columns under
 // conditions that compare them with numbers and texts do neither.
-func mayFail(q *boundQuery, part *planPart) bool {
+func mayFail(q *algebra.BoundQuery, part *PlanPart) bool {
 	computes := false
-	w := &pinWalk{used: map[*field]bool{}, visit: func(e expr) { computes = computes || !plainly(e) }}
-	w.item(q.source.node)
-	w.exprs(q.where)
-	for _, k := range q.keys {
-		w.exprs(k.x)
+	w := &PinWalk{Used: map[*algebra.Field]bool{}, Visit: func(e algebra.Expr) { computes = computes || !plainly(e) }}
+	w.item(q.Source.Node)
+	w.Exprs(q.Where)
+	for _, k := range q.Keys {
+		w.Exprs(k.X)
 	}
-	for _, i := range part.releases {
-		m := q.measures[i]
-		w.exprs(m.filter, m.x, m.y)
+	for _, i := range part.Releases {
+		m := q.Measures[i]
+		w.Exprs(m.Filter, m.X, m.Y)
 	}
 	return computes
 }
 
 // plainly reports whether an expression, its operands apart, is taken by every server and fails on no row.
-func plainly(e expr) bool {
+func plainly(e algebra.Expr) bool {
 	switch e := e.(type) {
-	case column, not, in, is, distinct, exists, inRows:
+	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Exists, algebra.InRows:
 		return true
-	case constant:
-		return e.t.IsNumber() || e.t.IsText() || e.t == catalog.Bool
-	case binary:
-		return e.t == catalog.Bool
-	case like:
-		return !e.regex
+	case algebra.Constant:
+		return e.T.IsNumber() || e.T.IsText() || e.T == catalog.Bool
+	case algebra.Binary:
+		return e.T == catalog.Bool
+	case algebra.Like:
+		return !e.Regex
 	default:
 		return false
 	}
@@ -89,24 +79,24 @@ func (t template) dryRun(args []any) (string, []any) {
 	for rows > leastMade && power(rows, len(t.scans)) > madePairs {
 		rows /= 2
 	}
-	sql := t.with(func(s *scan) string {
+	sql := t.with(func(s *algebra.Scan) string {
 		var arrays, names []string
-		for _, f := range s.fields {
+		for _, f := range s.Fields {
 			if !t.named[f] {
 				continue
 			}
 			args = append(args, arrayText(madeValues(s, f, rows)))
 			arrays = append(arrays, fmt.Sprintf("pg_catalog.unnest($%d::%s[])", len(args), madeType(f.Column)))
-			names = append(names, quoteIdent(f.Name))
+			names = append(names, scalar.QuoteIdent(f.Name))
 		}
 		if len(arrays) == 0 {
-			return "pg_catalog.generate_series(1, " + strconv.Itoa(rows) + ")" + s.name1()
+			return "pg_catalog.generate_series(1, " + strconv.Itoa(rows) + ")" + name1(s)
 		}
 		source, columns := "ROWS FROM ("+strings.Join(arrays, ", ")+")", "("+strings.Join(names, ", ")+")"
 		if leaf := t.leaf(s, source+` AS "made"`+columns); strings.HasPrefix(leaf, "(SELECT ") {
 			return leaf
 		}
-		return source + s.name1() + columns
+		return source + name1(s) + columns
 	})
 	return sql, args
 }
@@ -136,9 +126,9 @@ func madeType(c *catalog.Column) string {
 
 // madeValues are the values of a column in the made-up rows: NULL, the ends of its bounds and of its type, what is special in it, and random
 // ones from a fixed seed. What joins rows, the unit's id and what refers to it, has few values, so that rows meet.
-func madeValues(s *scan, f *field, rows int) []*string {
-	r := &points{of: s.table.Name + "\x00" + f.Name}
-	joins := s.tellsUnit(f) || f.anchor.table != nil
+func madeValues(s *algebra.Scan, f *algebra.Field, rows int) []*string {
+	r := &points{of: s.Table.Name + "\x00" + f.Name}
+	joins := tellsUnit(s, f) || f.Anchor.Table != nil
 	m := maker{c: f.Column, r: r}
 	var all []*string
 	if !joins {
@@ -186,11 +176,11 @@ func (m maker) special() []string {
 	c := m.c
 	var all []string
 	if b := c.Bounds; b != nil {
-		step := one()
+		step := scalar.One()
 		if b.Step != nil {
 			step = b.Step
 		}
-		for _, v := range []*big.Rat{b.Lo, b.Hi, new(big.Rat).Sub(b.Lo, step), new(big.Rat).Add(b.Hi, step), new(big.Rat).Quo(new(big.Rat).Add(b.Lo, b.Hi), number(2))} {
+		for _, v := range []*big.Rat{b.Lo, b.Hi, new(big.Rat).Sub(b.Lo, step), new(big.Rat).Add(b.Hi, step), new(big.Rat).Quo(new(big.Rat).Add(b.Lo, b.Hi), scalar.Number(2))} {
 			if text, ok := m.text(v); ok {
 				all = append(all, text)
 			}
@@ -203,11 +193,11 @@ func (m maker) special() []string {
 	}
 	switch c.Type {
 	case catalog.Int2, catalog.Int4, catalog.Int8:
-		lo, hi := integerRange(c.Type)
+		lo, hi := scalar.IntegerRange(c.Type)
 		all = append(all, "0", "1", "-1", lo.Num().String(), hi.Num().String())
 	case catalog.Numeric:
 		all = append(all, "0", "NaN")
-		if digits, fixed := scale(column{of: &field{Column: c}}); fixed {
+		if digits, fixed := algebra.Scale(algebra.Column{Of: &algebra.Field{Column: c}}); fixed {
 			top := strings.Repeat("9", max(int(c.TypMod-4)>>16-digits, 0))
 			if digits > 0 {
 				top += "." + strings.Repeat("9", digits)
@@ -269,13 +259,13 @@ func (m maker) random(id bool) (string, bool) {
 	case catalog.Bool:
 		return strconv.FormatBool(n%2 == 0), true
 	case catalog.Text, catalog.Char:
-		return strings.Repeat(string(rune('a'+((n%26)+26)%26)), 1+boolIndex(!id && (m.c.TypMod < 5 || m.c.TypMod > 8))), true
+		return strings.Repeat(string(rune('a'+((n%26)+26)%26)), 1+algebra.BoolIndex(!id && (m.c.TypMod < 5 || m.c.TypMod > 8))), true
 	case catalog.UUID:
 		return fmt.Sprintf("00000000-0000-0000-0000-%012x", uint64(n)&0xffffffffffff), true
 	case catalog.Enum:
 		return "", false
 	default:
-		return m.text(number(n))
+		return m.text(scalar.Number(n))
 	}
 }
 
@@ -283,22 +273,22 @@ func (m maker) random(id bool) (string, bool) {
 func (m maker) text(v *big.Rat) (string, bool) {
 	switch t := m.c.Type; {
 	case t.IsInteger():
-		v = new(big.Rat).SetInt(floor(v))
-		return v.Num().String(), exactly(v).fits(t)
+		v = new(big.Rat).SetInt(scalar.Floor(v))
+		return v.Num().String(), scalar.Exactly(v).Fits(t)
 	case t == catalog.Numeric:
-		digits, fixed := scale(column{of: &field{Column: m.c}})
+		digits, fixed := algebra.Scale(algebra.Column{Of: &algebra.Field{Column: m.c}})
 		if !fixed {
-			digits = freeScale
-		} else if new(big.Rat).Abs(v).Cmp(new(big.Rat).SetInt(power10(max(int(m.c.TypMod-4)>>16-digits, 0)))) >= 0 {
+			digits = domain.FreeScale
+		} else if new(big.Rat).Abs(v).Cmp(new(big.Rat).SetInt(scalar.Power10(max(int(m.c.TypMod-4)>>16-digits, 0)))) >= 0 {
 			return "", false
 		}
-		whole := floor(new(big.Rat).Mul(v, new(big.Rat).SetInt(power10(digits))))
-		return decimalText(new(big.Rat).SetFrac(whole, power10(digits))), true
-	case isFloat(t):
+		whole := scalar.Floor(new(big.Rat).Mul(v, new(big.Rat).SetInt(scalar.Power10(digits))))
+		return scalar.DecimalText(new(big.Rat).SetFrac(whole, scalar.Power10(digits))), true
+	case scalar.IsFloat(t):
 		f, _ := v.Float64()
-		return formatFloat(f, integerWidth(t)), isOf(v, t)
+		return scalar.FormatFloat(f, integerWidth(t)), scalar.IsOf(v, t)
 	case t.IsTime():
-		return timeOf(new(big.Rat).SetInt(floor(v)), t), true
+		return scalar.TimeOf(new(big.Rat).SetInt(scalar.Floor(v)), t), true
 	default:
 		return "", false
 	}

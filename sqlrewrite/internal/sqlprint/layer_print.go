@@ -1,4 +1,4 @@
-package sqlrewrite
+package sqlprint
 
 import (
 	"fmt"
@@ -6,38 +6,62 @@ import (
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
+// OrdinalOf is the number of the released row that an item's rows stem from; "" where there is none, or two.
+func OrdinalOf(i algebra.LayerItem) string {
+	switch i := i.(type) {
+	case *algebra.LayerQuery:
+		if i.Layer.Ordinal {
+			return scalar.QuoteIdent(i.Alias) + ".ordinal"
+		}
+		return ""
+	case *algebra.LayerJoin:
+		l, r := OrdinalOf(i.Left), OrdinalOf(i.Right)
+		if l == "" {
+			return r
+		}
+		if r == "" {
+			return l
+		}
+		return ""
+	default:
+		return ""
+	}
+}
+
 // layerPrinter prints layers. It can name released values, public tables, and nothing else.
 type layerPrinter struct {
-	*printer
-	q        *boundQuery // whose released values there are; nil for public queries
+	*Printer
+	q        *algebra.BoundQuery // whose released values there are; nil for public queries
 	released string
 }
 
-// newLayerPrinter prints layers over a release; q is nil for queries over public tables alone. Released text is compared byte by byte,
+// NewLayerPrinter prints layers over a release; q is nil for queries over public tables alone. Released text is compared byte by byte,
 // public text as in its database.
-func newLayerPrinter(q *boundQuery) *layerPrinter {
-	p := &layerPrinter{q: q, printer: &printer{known: make(map[string]int), collation: byteCollation}}
+func NewLayerPrinter(q *algebra.BoundQuery) *layerPrinter {
+	p := &layerPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation}}
 	if q == nil {
 		p.collation = defaultCollation
 	}
-	p.leaf = func(_ *printer, e expr) { p.layerLeaf(e) }
+	p.leaf = func(_ *Printer, e algebra.Expr) { p.layerLeaf(e) }
 	return p
 }
 
-func (p *layerPrinter) layerLeaf(e expr) {
+func (p *layerPrinter) layerLeaf(e algebra.Expr) {
 	switch e := e.(type) {
-	case keyRef:
-		p.write("r.k", strconv.Itoa(e.index))
-	case valueRef:
-		p.write("r.v", strconv.Itoa(e.index))
-	case column:
-		if p.write(p.field(e.of)); e.of.Type == catalog.Enum {
+	case algebra.KeyRef:
+		p.write("r.k", strconv.Itoa(e.Index))
+	case algebra.ValueRef:
+		p.write("r.v", strconv.Itoa(e.Index))
+	case algebra.Column:
+		if p.write(p.field(e.Of)); e.Of.Type == catalog.Enum {
 			p.write("::" + textType)
 		}
-	case layerSub:
+	case algebra.LayerSub:
 		p.queryInside(e)
 	default:
 		panic(fmt.Sprintf("sqlrewrite: %T above the aggregates", e))
@@ -45,8 +69,8 @@ func (p *layerPrinter) layerLeaf(e expr) {
 }
 
 // raw prints a column as it is, so that an enum keeps the order of its labels.
-func (p *layerPrinter) raw(e expr) {
-	if f := plainField(e); f != nil {
+func (p *layerPrinter) raw(e algebra.Expr) {
+	if f := algebra.PlainField(e); f != nil {
 		p.write(p.field(f))
 		return
 	}
@@ -54,31 +78,31 @@ func (p *layerPrinter) raw(e expr) {
 }
 
 // queryInside prints a query inside an expression.
-func (p *layerPrinter) queryInside(e layerSub) {
-	inner := p.sub(func() { p.layer(e.layer, false) })
-	switch e.kind {
-	case scalarSub:
+func (p *layerPrinter) queryInside(e algebra.LayerSub) {
+	inner := p.sub(func() { p.Layer(e.Layer, false) })
+	switch e.Kind {
+	case algebra.ScalarSub:
 		p.write("(SELECT s.c0 FROM (", inner, ") AS s)")
-	case existsSub:
+	case algebra.ExistsSub:
 		p.write("(EXISTS (", inner, "))")
-	case inSub:
+	case algebra.InSub:
 		var columns []string
 		p.write("((")
-		for i, x := range e.x {
+		for i, x := range e.X {
 			p.separator(i)
 			p.collated(x)
-			columns = append(columns, "s."+outputColumn(i))
+			columns = append(columns, "s."+algebra.OutputColumn(i))
 		}
 		p.write(") IN (SELECT ", strings.Join(columns, ", "), " FROM (", inner, ") AS s))")
 	}
 }
 
-// layer prints a query. A top one gives its outputs as answers hold them, and the released row's number last; one inside names its outputs.
-func (p *layerPrinter) layer(l *layer, top bool) {
+// Layer prints a query. A top one gives its outputs as answers hold them, and the released row's number last; one inside names its outputs.
+func (p *layerPrinter) Layer(l *algebra.Layer, top bool) {
 	switch {
-	case l.block:
+	case l.Block:
 		p.blockSelect(p.q, p.released, true)
-	case l.set != nil || l.distinct:
+	case l.Set != nil || l.Distinct:
 		p.wrapped(l, top)
 	default:
 		p.selectList(l, top)
@@ -88,129 +112,129 @@ func (p *layerPrinter) layer(l *layer, top bool) {
 }
 
 // wrapped prints what is ordered and cut only after its rows were compared with one another.
-func (p *layerPrinter) wrapped(l *layer, top bool) {
+func (p *layerPrinter) wrapped(l *algebra.Layer, top bool) {
 	p.write("SELECT ")
-	for i, f := range l.wrapped {
+	for i, f := range l.Wrapped {
 		p.separator(i)
 		if top {
-			p.expr(column{of: f})
+			p.expr(algebra.Column{Of: f})
 		} else {
 			p.write(p.field(f))
 		}
-		p.write(" AS ", outputColumn(i))
+		p.write(" AS ", algebra.OutputColumn(i))
 	}
 	if top {
 		p.write(", NULL::bigint AS ordinal")
 	}
 	p.write("\nFROM (")
-	if l.set != nil {
-		p.side(l.set.left, l)
-		p.write("\n", string(l.set.kind))
-		if l.set.all {
+	if l.Set != nil {
+		p.side(l.Set.Left, l)
+		p.write("\n", string(l.Set.Kind))
+		if l.Set.All {
 			p.write(" ALL")
 		}
 		p.write("\n")
-		p.side(l.set.right, l)
+		p.side(l.Set.Right, l)
 	} else {
 		p.selectList(l, false)
 		p.body(l)
 	}
 	p.write(") AS d")
 	p.tail(l, func(first int) {
-		for i, f := range l.wrapped {
+		for i, f := range l.Wrapped {
 			p.separator(first + i)
-			p.sortKey(column{of: f})
+			p.sortKey(algebra.Column{Of: f})
 		}
 	})
 }
 
 // side prints one side of a set operation with the columns of the result.
-func (p *layerPrinter) side(l, result *layer) {
+func (p *layerPrinter) side(l, result *algebra.Layer) {
 	p.write("(SELECT ")
-	for i, out := range result.outputs {
+	for i, out := range result.Outputs {
 		p.separator(i)
-		p.write("s.", outputColumn(i), "::", sqlType(out.expr.typ()))
-		if familyOf(out.expr.typ()) == textFamily {
+		p.write("s.", algebra.OutputColumn(i), "::", sqlType(out.Expr.Typ()))
+		if scalar.FamilyOf(out.Expr.Typ()) == scalar.TextFamily {
 			p.write(" COLLATE ", p.collation)
 		}
-		p.write(" AS ", outputColumn(i))
+		p.write(" AS ", algebra.OutputColumn(i))
 	}
 	p.write(" FROM (")
-	p.layer(l, false)
+	p.Layer(l, false)
 	p.write(") AS s)")
 }
 
-func (p *layerPrinter) selectList(l *layer, top bool) {
+func (p *layerPrinter) selectList(l *algebra.Layer, top bool) {
 	p.write("SELECT ")
-	if l.distinct {
+	if l.Distinct {
 		p.write("DISTINCT ")
 	}
-	if len(l.on) > 0 {
+	if len(l.On) > 0 {
 		p.write("DISTINCT ON (")
-		for i, e := range l.on {
+		for i, e := range l.On {
 			p.separator(i)
 			p.sortKey(e)
 		}
 		p.write(") ")
 	}
-	for i, out := range l.outputs {
+	for i, out := range l.Outputs {
 		p.separator(i)
 		if top {
-			p.expr(out.expr)
+			p.expr(out.Expr)
 		} else {
-			p.raw(out.expr)
+			p.raw(out.Expr)
 		}
-		p.write(" AS ", outputColumn(i))
+		p.write(" AS ", algebra.OutputColumn(i))
 	}
 	switch {
-	case l.ordinal:
-		p.write(", ", ordinalOf(l.from), " AS ordinal")
+	case l.Ordinal:
+		p.write(", ", OrdinalOf(l.From), " AS ordinal")
 	case top:
 		p.write(", NULL::bigint AS ordinal")
 	}
 }
 
 // body prints FROM, WHERE, GROUP BY and HAVING.
-func (p *layerPrinter) body(l *layer) {
-	if l.from != nil {
+func (p *layerPrinter) body(l *algebra.Layer) {
+	if l.From != nil {
 		p.write("\nFROM ")
-		p.item(l.from)
+		p.item(l.From)
 	}
-	if l.where != nil {
+	if l.Where != nil {
 		p.write("\nWHERE ")
-		p.expr(l.where)
+		p.expr(l.Where)
 	}
-	for i, k := range l.keys {
+	for i, k := range l.Keys {
 		p.write([]string{"\nGROUP BY ", ", "}[min(i, 1)])
 		p.raw(k)
 	}
-	if l.having != nil {
+	if l.Having != nil {
 		p.write("\nHAVING ")
-		p.expr(l.having)
+		p.expr(l.Having)
 	}
 }
 
-func (p *layerPrinter) item(i layerItem) {
+func (p *layerPrinter) item(i algebra.LayerItem) {
 	switch i := i.(type) {
-	case *layerScan:
+	case *algebra.LayerScan:
 		if p.adds() {
-			p.write(onlyTable(i.table), " AS ", quoteIdent(i.alias))
+			p.write(onlyTable(i.Table), " AS ", scalar.QuoteIdent(i.Alias))
 		} else {
-			p.write(tableName(i.table), " AS ", quoteIdent(i.alias))
+			p.write(TableName(i.Table), " AS ", scalar.QuoteIdent(i.Alias))
 		}
-	case *layerQuery:
+	case *algebra.LayerQuery:
 		p.write("(")
-		p.layer(i.layer, false)
-		p.write(") AS ", quoteIdent(i.alias))
-	case *layerJoin:
+		p.Layer(i.Layer, false)
+		p.write(") AS ", scalar.QuoteIdent(i.Alias))
+	case *algebra.LayerJoin:
 		p.write("(")
-		p.item(i.left)
+		p.item(i.Left)
 		p.write(map[syntax.JoinKind]string{syntax.InnerJoin: " JOIN ", syntax.LeftJoin: " LEFT JOIN ", syntax.RightJoin: " RIGHT JOIN ",
-			syntax.FullJoin: " FULL JOIN ", syntax.CrossJoin: " CROSS JOIN "}[i.kind])
-		p.item(i.right)
-		if i.on != nil {
+			syntax.FullJoin: " FULL JOIN ", syntax.CrossJoin: " CROSS JOIN "}[i.Kind])
+		p.item(i.Right)
+		if i.On != nil {
 			p.write(" ON ")
-			p.expr(i.on)
+			p.expr(i.On)
 		}
 		p.write(")")
 	}
@@ -218,16 +242,16 @@ func (p *layerPrinter) item(i layerItem) {
 
 // tail prints ORDER BY, LIMIT and OFFSET; tie ends the order so that it is a function of the rows' values, and is told how many keys
 // came before.
-func (p *layerPrinter) tail(l *layer, tie func(int)) {
-	keys := p.sub(func() { p.orderings(l.orderBy) })
-	ties := p.sub(func() { tie(len(l.orderBy)) })
+func (p *layerPrinter) tail(l *algebra.Layer, tie func(int)) {
+	keys := p.sub(func() { p.orderings(l.OrderBy) })
+	ties := p.sub(func() { tie(len(l.OrderBy)) })
 	if keys+ties != "" {
 		p.write("\nORDER BY ", keys, ties)
 	}
-	p.cut(l.limit, l.offset)
+	p.cut(l.Limit, l.Offset)
 }
 
-func (p *printer) cut(limit *int64, offset int64) {
+func (p *Printer) cut(limit *int64, offset int64) {
 	if limit != nil {
 		p.write("\nLIMIT ")
 		p.arg(strconv.FormatInt(*limit, 10), "bigint")
@@ -239,13 +263,13 @@ func (p *printer) cut(limit *int64, offset int64) {
 }
 
 // orderTie orders rows that tie: released rows by their number, groups by their keys. Public rows stay as PostgreSQL gives them.
-func (p *layerPrinter) orderTie(l *layer, first int) {
+func (p *layerPrinter) orderTie(l *algebra.Layer, first int) {
 	switch {
-	case l.ordinal:
+	case l.Ordinal:
 		p.separator(first)
-		p.write(ordinalOf(l.from))
-	case l.grouped:
-		for _, k := range l.keys {
+		p.write(OrdinalOf(l.From))
+	case l.Grouped:
+		for _, k := range l.Keys {
 			p.separator(first)
 			first++
 			p.sortKey(k)
@@ -253,32 +277,32 @@ func (p *layerPrinter) orderTie(l *layer, first int) {
 	}
 }
 
-// identityOf is equal for expressions that mean the same and for no others.
-func identityOf(e expr) string {
-	p := newLayerPrinter(nil)
-	p.leaf = func(_ *printer, e expr) {
-		if s, ok := e.(layerSub); ok {
-			p.write(fmt.Sprintf("(%p)", s.layer))
+// IdentityOf is equal for expressions that mean the same and for no others.
+func IdentityOf(e algebra.Expr) string {
+	p := NewLayerPrinter(nil)
+	p.leaf = func(_ *Printer, e algebra.Expr) {
+		if s, ok := e.(algebra.LayerSub); ok {
+			p.write(fmt.Sprintf("(%p)", s.Layer))
 			return
 		}
 		p.layerLeaf(e)
 	}
 	p.expr(e)
-	return fmt.Sprintf("%s\x00%q", p.b.String(), p.args)
+	return fmt.Sprintf("%s\x00%q", p.B.String(), p.Args)
 }
 
-func orderText(items []ordering, q *boundQuery) string {
+func OrderText(items []algebra.Ordering, q *algebra.BoundQuery) string {
 	var texts []string
 	for _, o := range items {
-		texts = append(texts, describeWith(o.expr, q)+[]string{"", " DESC"}[boolIndex(o.descending)])
+		texts = append(texts, DescribeWith(o.Expr, q)+[]string{"", " DESC"}[algebra.BoolIndex(o.Descending)])
 	}
 	return strings.Join(texts, ", ")
 }
 
-func expressionsText(list []expr, q *boundQuery) string {
+func expressionsText(list []algebra.Expr, q *algebra.BoundQuery) string {
 	var texts []string
 	for _, e := range list {
-		texts = append(texts, describeWith(e, q))
+		texts = append(texts, DescribeWith(e, q))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -291,22 +315,22 @@ func orNothing(s string) string {
 }
 
 // itemText is an item's part of the plan's text.
-func itemText(i layerItem, q *boundQuery) []string {
+func itemText(i algebra.LayerItem, q *algebra.BoundQuery) []string {
 	switch i := i.(type) {
-	case *layerScan:
-		return []string{"public " + i.table.Schema + "." + i.table.Name}
-	case *layerQuery:
-		if i.layer.block {
+	case *algebra.LayerScan:
+		return []string{"public " + i.Table.Schema + "." + i.Table.Name}
+	case *algebra.LayerQuery:
+		if i.Layer.Block {
 			return []string{"released"}
 		}
-		return append([]string{"query"}, indented(i.layer.lines(q))...)
-	case *layerJoin:
+		return append([]string{"query"}, scalar.Indented(LayerLines(i.Layer, q))...)
+	case *algebra.LayerJoin:
 		kind := map[syntax.JoinKind]string{syntax.InnerJoin: "join", syntax.LeftJoin: "left join", syntax.RightJoin: "right join",
-			syntax.FullJoin: "full join", syntax.CrossJoin: "cross join"}[i.kind]
-		if i.on != nil {
-			kind += " on " + describeWith(i.on, q)
+			syntax.FullJoin: "full join", syntax.CrossJoin: "cross join"}[i.Kind]
+		if i.On != nil {
+			kind += " on " + DescribeWith(i.On, q)
 		}
-		return append([]string{kind}, indented(append(itemText(i.left, q), itemText(i.right, q)...))...)
+		return append([]string{kind}, scalar.Indented(append(itemText(i.Left, q), itemText(i.Right, q)...))...)
 	default:
 		panic("sqlrewrite: item without a text")
 	}

@@ -1,4 +1,4 @@
-package sqlrewrite
+package sqlprint
 
 import (
 	"fmt"
@@ -6,6 +6,10 @@ import (
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 // A statement is printed as a template, in which each scan of a table stands as a mark. When the text is complete, it is known which columns
@@ -16,7 +20,7 @@ import (
 const markLeaf = "\x00"
 
 // mark stands for a scan until the statement is complete.
-func (p *printer) mark(s *scan) string {
+func (p *Printer) mark(s *algebra.Scan) string {
 	for i, known := range p.scans {
 		if known == s {
 			return fmt.Sprint(markLeaf, i, markLeaf)
@@ -28,29 +32,29 @@ func (p *printer) mark(s *scan) string {
 
 // field names a field in a statement, as it is called where the printer is: a cap around its relation calls it by another name. Every name
 // goes through here, so that leaves know what is read of them.
-func (p *printer) field(f *field) string {
+func (p *Printer) field(f *algebra.Field) string {
 	if p.named != nil {
 		p.named[f] = true
 	}
-	for _, c := range f.caps {
+	for _, c := range f.Caps {
 		if !slices.Contains(p.inside, c) && !p.inline {
-			return quoteIdent(c.alias) + "." + quoteIdent(fmt.Sprintf("c%d", slices.Index(c.outputs, f)))
+			return scalar.QuoteIdent(c.Alias) + "." + scalar.QuoteIdent(fmt.Sprintf("c%d", slices.Index(c.Outputs, f)))
 		}
 	}
-	return f.sql()
+	return f.SQL()
 }
 
 // template is a statement whose scans are marks.
 type template struct {
 	text  string
-	scans []*scan
-	named map[*field]bool
+	scans []*algebra.Scan
+	named map[*algebra.Field]bool
 }
 
-func (p *printer) template() template { return template{p.b.String(), p.scans, p.named} }
+func (p *Printer) template() template { return template{p.B.String(), p.scans, p.named} }
 
 // with puts leaves into the places of the marks.
-func (t template) with(leaf func(*scan) string) string {
+func (t template) with(leaf func(*algebra.Scan) string) string {
 	var pairs []string
 	for i, s := range t.scans {
 		pairs = append(pairs, fmt.Sprint(markLeaf, i, markLeaf), leaf(s))
@@ -60,41 +64,43 @@ func (t template) with(leaf func(*scan) string) string {
 
 // sql is the statement over the tables.
 func (t template) sql() string {
-	return t.with(func(s *scan) string { return t.leaf(s, s.source()) })
+	return t.with(func(s *algebra.Scan) string { return t.leaf(s, source(s)) })
 }
 
-// identity is the statement as questions were identified before there were leaves: over the tables as they are. What a leaf is follows
+// Identity is the statement as questions were identified before there were leaves: over the tables as they are. What a leaf is follows
 // from the policy, which a question's identity holds.
-func (t template) identity() string { return t.with((*scan).plainTable) }
+func (t template) Identity() string { return t.with(plainTable) }
 
 // plainTable is the table under its alias.
-func (s *scan) plainTable() string { return tableName(s.table) + s.as() }
+func plainTable(s *algebra.Scan) string { return TableName(s.Table) + as(&s.Leaf) }
 
 // source is the table that a leaf reads: without tables that inherit from it, whoever makes them when; a partitioned table is its partitions.
-func (s *scan) source() string { return onlyTable(s.table) }
+func source(s *algebra.Scan) string { return onlyTable(s.Table) }
 
 func onlyTable(t *catalog.Table) string {
 	if t.Partitioned {
-		return tableName(t)
+		return TableName(t)
 	}
-	return "ONLY " + tableName(t)
+	return "ONLY " + TableName(t)
 }
 
-func tableName(t *catalog.Table) string { return quoteIdent(t.Schema) + "." + quoteIdent(t.Name) }
+func TableName(t *catalog.Table) string {
+	return scalar.QuoteIdent(t.Schema) + "." + scalar.QuoteIdent(t.Name)
+}
 
 // leaf is what stands for a scan in FROM: the source under the scan's alias where all columns that are read are canonical as they are.
-func (t template) leaf(s *scan, source string) string {
+func (t template) leaf(s *algebra.Scan, source string) string {
 	var list, conditions []string
 	bare := true
-	for _, f := range s.fields {
+	for _, f := range s.Fields {
 		if !t.named[f] {
 			continue
 		}
-		form := s.form(f)
+		form := form(s, f)
 		if form.condition != "" {
 			conditions = append(conditions, form.condition)
 		}
-		name := quoteIdent(f.Name)
+		name := scalar.QuoteIdent(f.Name)
 		if form.text != name {
 			name = form.text + " AS " + name
 		}
@@ -102,21 +108,21 @@ func (t template) leaf(s *scan, source string) string {
 		list = append(list, name)
 	}
 	if bare {
-		return source + s.as()
+		return source + as(&s.Leaf)
 	}
 	where := ""
 	if len(conditions) > 0 {
 		where = " WHERE " + strings.Join(conditions, " AND ")
 	}
-	return "(SELECT " + strings.Join(list, ", ") + " FROM " + source + where + ")" + s.name1()
+	return "(SELECT " + strings.Join(list, ", ") + " FROM " + source + where + ")" + name1(s)
 }
 
 // name1 is the alias of a scan that needs one.
-func (s *scan) name1() string {
-	if s.alias == "" {
+func name1(s *algebra.Scan) string {
+	if s.Alias == "" {
 		return ` AS "t1"`
 	}
-	return s.as()
+	return as(&s.Leaf)
 }
 
 // leafForm is how a leaf gives a column: text is an expression over the table's columns, and condition, unless it is empty, holds on the
@@ -130,19 +136,19 @@ func (f leafForm) bare() bool { return !f.form && f.condition == "" }
 
 // form is the canonical form of a column of a scan. Of the types that it leaves as they are equal values are identical: whole numbers, booleans,
 // dates, times, uuids, labels of enums, numerics of fixed digits.
-func (s *scan) form(f *field) leafForm {
-	name := quoteIdent(f.Name)
+func form(s *algebra.Scan, f *algebra.Field) leafForm {
+	name := scalar.QuoteIdent(f.Name)
 	canonical := func(text string) leafForm { return leafForm{text: text, form: true} }
 	switch f.Type {
 	case catalog.Float4, catalog.Float8: // 0 for -0
 		return canonical("(" + name + " + 0::" + sqlType(f.Type) + ")")
 	case catalog.Numeric:
-		if _, fixed := scale(column{of: f}); fixed {
+		if _, fixed := algebra.Scale(algebra.Column{Of: f}); fixed {
 			return leafForm{text: name}
 		}
 		return canonical("pg_catalog.trim_scale(" + name + ")") // 1 for 1.00
 	case catalog.Text, catalog.Char:
-		return s.textForm(f, name)
+		return textForm(s, f, name)
 	default:
 		return leafForm{text: name}
 	}
@@ -151,7 +157,7 @@ func (s *scan) form(f *field) leafForm {
 // textForm is a text of at most the bytes that the policy lets count, else NULL: octet_length looks at the header of a value, not at the value. A
 // row whose unit is NULL belongs to nobody, so where the text tells the unit the row is left out, and the column stays as it is: indexes keep
 // serving. (That a column is in an index does not bound its values: PostgreSQL compresses what it puts there.)
-func (s *scan) textForm(f *field, name string) leafForm {
+func textForm(s *algebra.Scan, f *algebra.Field, name string) leafForm {
 	form := leafForm{text: name}
 	if f.Type == catalog.Char { // 'a' and 'a ' are equal; as texts they are one
 		form = leafForm{text: name + "::" + textType, form: true}
@@ -161,7 +167,7 @@ func (s *scan) textForm(f *field, name string) leafForm {
 		return form
 	}
 	short := fmt.Sprintf("(pg_catalog.octet_length(%s) <= %d)", name, limit)
-	if s.tellsUnit(f) {
+	if tellsUnit(s, f) {
 		form.condition = short
 		return form
 	}
@@ -170,84 +176,57 @@ func (s *scan) textForm(f *field, name string) leafForm {
 
 // tellsUnit reports whether rows where a column is NULL belong to nobody: it holds the unit's id, or the path to the unit begins or
 // arrives there.
-func (s *scan) tellsUnit(f *field) bool {
-	return s.table.Unit.Kind != catalog.NoUnit && f.Name == s.table.Unit.Column || f.Name == s.reached
+func tellsUnit(s *algebra.Scan, f *algebra.Field) bool {
+	return s.Table.Unit.Kind != catalog.NoUnit && f.Name == s.Table.Unit.Column || f.Name == s.Reached
 }
 
 // settled is an expression whose text is given, in a form in which equal values are identical: for where PostgreSQL picks one of them. A computed
 // value may be 1.0 on one row and 1.00 on another, which divide differently, 0 and -0, 1 day and 24 hours.
-func (p *printer) settled(e expr, text string) string {
-	f := plainField(e)
-	_, fixed := scale(e)
-	switch t := carrierOf(e); {
-	case p.inline || p.identity || f != nil && (f.printed == "" || t == catalog.Numeric && fixed): // as a leaf gives it
+func (p *Printer) settled(e algebra.Expr, text string) string {
+	f := algebra.PlainField(e)
+	_, fixed := algebra.Scale(e)
+	switch t := algebra.CarrierOf(e); {
+	case p.inline || p.Identity || f != nil && (f.Printed == "" || t == catalog.Numeric && fixed): // as a leaf gives it
 		return text
 	case t == catalog.Numeric && p.adds():
 		return "pg_catalog.trim_scale(" + text + ")"
-	case isFloat(t) && p.adds():
+	case scalar.IsFloat(t) && p.adds():
 		return "(" + text + " + 0::" + sqlType(t) + ")"
-	case t == intervalType && p.adds(): // months as 30 days each, which is what they are in a comparison, and no day of hours
-		return p.text(levelled(e))
+	case t == scalar.IntervalType && p.adds(): // months as 30 days each, which is what they are in a comparison, and no day of hours
+		return p.Text(domain.Levelled(e))
 	default:
 		return text
 	}
 }
 
-// maxMatched is how many bytes of a text a pattern is matched with, and matchedLetters how many characters surely have no more (A32).
-const (
-	maxMatched     = 1024
-	matchedLetters = maxMatched / 4
-)
-
 // matched prints a text that a pattern is matched with: a longer one of a column is NULL, a longer one that was computed is cut.
-func (p *printer) matched(x expr) {
+func (p *Printer) matched(x algebra.Expr) {
 	switch {
-	case p.named == nil || longestText(x) <= maxMatched || !p.adds():
+	case p.named == nil || stability.LongestText(x) <= stability.MaxMatched || !p.adds():
 		p.collated(x)
-	case plainField(x) != nil:
-		text := p.text(x)
-		p.write("(CASE WHEN (pg_catalog.octet_length(", text, ") <= ", fmt.Sprint(maxMatched), ") THEN ", text, " END) COLLATE ", p.collation)
+	case algebra.PlainField(x) != nil:
+		text := p.Text(x)
+		p.write("(CASE WHEN (pg_catalog.octet_length(", text, ") <= ", fmt.Sprint(stability.MaxMatched), ") THEN ", text, " END) COLLATE ", p.collation)
 	default:
-		p.write(`pg_catalog."left"(`, p.text(x), ", ", fmt.Sprint(matchedLetters), ") COLLATE ", p.collation)
+		p.write(`pg_catalog."left"(`, p.Text(x), ", ", fmt.Sprint(stability.MatchedLetters), ") COLLATE ", p.collation)
 	}
 }
 
-// longestText is how many bytes a text below the aggregates can have.
-func longestText(e expr) int64 {
-	switch e := e.(type) {
-	case constant:
-		return int64(len(e.text))
-	case column:
-		return e.of.LongestText()
-	case unitAggregate:
-		longest := int64(0)
-		if e.x != nil {
-			longest = longestText(e.x)
-		}
-		for _, c := range e.args {
-			longest = max(longest, int64(len(c.text)))
-		}
-		return longest
-	default:
-		return 4 * maxLetters(e)
-	}
-}
-
-// noteLongTexts says of which columns that the block reads a text may be too long to count. Where a policy declares what a column holds, it has said
+// NoteLongTexts says of which columns that the block reads a text may be too long to count. Where a policy declares what a column holds, it has said
 // how long that is.
-func (q *boundQuery) noteLongTexts() {
-	read := &pinWalk{used: map[*field]bool{}}
-	read.query(q)
-	for _, s := range read.scans {
-		for _, f := range s.fields {
-			if !read.used[f] || f.Type != catalog.Text && f.Type != catalog.Char || len(f.Domain) > 0 {
+func NoteLongTexts(q *algebra.BoundQuery) {
+	read := &PinWalk{Used: map[*algebra.Field]bool{}}
+	read.Query(q)
+	for _, s := range read.Scans {
+		for _, f := range s.Fields {
+			if !read.Used[f] || f.Type != catalog.Text && f.Type != catalog.Char || len(f.Domain) > 0 {
 				continue
 			}
-			switch form := s.form(f); {
+			switch form := form(s, f); {
 			case form.condition != "":
-				q.source.note("long-texts", "rows of %s whose %s is longer than %d bytes belong to nobody", s.table.Name, f.Name, f.LongestText())
+				q.Source.Note("long-texts", "rows of %s whose %s is longer than %d bytes belong to nobody", s.Table.Name, f.Name, f.LongestText())
 			case strings.HasPrefix(form.text, "CASE"):
-				q.source.note("long-texts", "texts of %s longer than %d bytes count as NULL", f.Name, f.LongestText())
+				q.Source.Note("long-texts", "texts of %s longer than %d bytes count as NULL", f.Name, f.LongestText())
 			}
 		}
 	}

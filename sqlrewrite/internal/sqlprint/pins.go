@@ -1,113 +1,114 @@
-package sqlrewrite
+package sqlprint
 
 import (
 	"slices"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // pins are the metadata of the tables that the statement relies on: every column that it names, and every key that a proof used.
-func pins(q *boundQuery) []Pin {
-	w := &pinWalk{used: make(map[*field]bool)}
-	w.query(q)
-	for _, r := range q.shared().relied {
-		w.table(r.table)
+func pins(q *algebra.BoundQuery) []Pin {
+	w := &PinWalk{Used: make(map[*algebra.Field]bool)}
+	w.Query(q)
+	for _, r := range q.Shared().Relied {
+		w.table(r.Table)
 	}
 	var all []Pin
 	for _, t := range w.tables {
-		all = append(all, w.pin(t, q.shared()))
+		all = append(all, w.pin(t, q.Shared()))
 	}
 	return all
 }
 
-// query collects what a query reads.
-func (w *pinWalk) query(q *boundQuery) {
-	w.item(q.source.node)
-	w.exprs(q.where)
-	for _, o := range q.source.owners {
-		w.used[o] = true
+// Query collects what a query reads.
+func (w *PinWalk) Query(q *algebra.BoundQuery) {
+	w.item(q.Source.Node)
+	w.Exprs(q.Where)
+	for _, o := range q.Source.Owners {
+		w.Used[o] = true
 	}
-	for _, k := range q.keys {
-		w.exprs(k.x)
+	for _, k := range q.Keys {
+		w.Exprs(k.X)
 	}
-	for _, m := range q.measures {
-		w.exprs(m.filter, m.x, m.y)
+	for _, m := range q.Measures {
+		w.Exprs(m.Filter, m.X, m.Y)
 	}
 }
 
-// pinWalk collects what a statement names.
-type pinWalk struct {
-	used   map[*field]bool
+// PinWalk collects what a statement names.
+type PinWalk struct {
+	Used   map[*algebra.Field]bool
 	tables []*catalog.Table // in the order in which they were met
-	scans  []*scan
-	visit  func(expr) // meets every expression; nil: nobody does
-	outer  bool       // there is an outer join
-	ties   bool       // also what windows order by beyond what the query says
+	Scans  []*algebra.Scan
+	Visit  func(algebra.Expr) // meets every expression; nil: nobody does
+	Outer  bool               // there is an outer join
+	ties   bool               // also what windows order by beyond what the query says
 }
 
-func (w *pinWalk) table(t *catalog.Table) {
+func (w *PinWalk) table(t *catalog.Table) {
 	if !slices.Contains(w.tables, t) {
 		w.tables = append(w.tables, t)
 	}
 }
 
-func (w *pinWalk) item(n fromItem) {
+func (w *PinWalk) item(n algebra.FromItem) {
 	switch n := n.(type) {
-	case *scan:
-		w.table(n.table)
-		w.scans = append(w.scans, n)
-	case *joined:
-		w.outer = w.outer || n.kind != syntax.InnerJoin && n.kind != syntax.CrossJoin
-		w.item(n.left)
-		w.item(n.right)
-		w.exprs(n.on)
-	case *rowCap:
-		w.item(n.of)
-		if n.active() {
-			w.used[n.by] = true
+	case *algebra.Scan:
+		w.table(n.Table)
+		w.Scans = append(w.Scans, n)
+	case *algebra.Joined:
+		w.Outer = w.Outer || n.Kind != syntax.InnerJoin && n.Kind != syntax.CrossJoin
+		w.item(n.Left)
+		w.item(n.Right)
+		w.Exprs(n.On)
+	case *algebra.RowCap:
+		w.item(n.Of)
+		if n.Active() {
+			w.Used[n.By] = true
 		}
-	case *derived:
-		for _, q := range n.parts {
-			if q.from != nil {
-				w.item(q.from)
+	case *algebra.Derived:
+		for _, q := range n.Parts {
+			if q.From != nil {
+				w.item(q.From)
 			}
-			w.exprs(q.where)
-			w.exprs(q.keys...)
-			w.exprs(q.outputs...)
+			w.Exprs(q.Where)
+			w.Exprs(q.Keys...)
+			w.Exprs(q.Outputs...)
 		}
 	default:
 		panic("sqlrewrite: relation without pins")
 	}
 }
 
-func (w *pinWalk) exprs(list ...expr) {
+func (w *PinWalk) Exprs(list ...algebra.Expr) {
 	for _, e := range list {
-		if e != nil && w.visit != nil {
-			w.visit(e)
+		if e != nil && w.Visit != nil {
+			w.Visit(e)
 		}
 		switch e := e.(type) {
 		case nil:
 			continue
-		case column:
-			w.used[e.of] = true
-		case exists:
-			w.item(e.from)
-			w.exprs(e.where)
-		case inRows:
-			w.item(e.from)
-			w.exprs(e.where)
-			for _, f := range e.outputs {
-				w.used[f] = true
+		case algebra.Column:
+			w.Used[e.Of] = true
+		case algebra.Exists:
+			w.item(e.From)
+			w.Exprs(e.Where)
+		case algebra.InRows:
+			w.item(e.From)
+			w.Exprs(e.Where)
+			for _, f := range e.Outputs {
+				w.Used[f] = true
 			}
-		case unitAggregate:
-			if e.over != nil && w.ties {
-				for _, f := range slices.Concat(e.over.ties, e.over.key, []*field{e.over.owner}) {
-					w.used[f] = true
+		case algebra.UnitAggregate:
+			if e.Over != nil && w.ties {
+				for _, f := range slices.Concat(e.Over.Ties, e.Over.Key, []*algebra.Field{e.Over.Owner}) {
+					w.Used[f] = true
 				}
 			}
 		}
-		w.exprs(children(e)...)
+		w.Exprs(algebra.Children(e)...)
 	}
 }
 
@@ -122,32 +123,32 @@ func pinnedColumn(c *catalog.Column) PinnedColumn {
 }
 
 // pin is what must still hold of one table.
-func (w *pinWalk) pin(t *catalog.Table, facts *statementFacts) Pin {
+func (w *PinWalk) pin(t *catalog.Table, facts *algebra.StatementFacts) Pin {
 	pin := pinOf(t)
 	named, equal := map[int16]bool{}, map[int16]int64{}
-	for _, k := range facts.counted {
-		if k.table != t {
+	for _, k := range facts.Counted {
+		if k.Table != t {
 			continue
 		}
-		if c, ok := t.Column(k.column); ok {
+		if c, ok := t.Column(k.Column); ok {
 			named[c.AttNum], equal[c.AttNum] = true, c.MostEqual
 		} else {
 			pin.MostRows = t.MostRows
 		}
 	}
-	for _, sc := range w.scans {
-		for _, f := range sc.fields {
-			if sc.table == t && w.used[f] {
+	for _, sc := range w.Scans {
+		for _, f := range sc.Fields {
+			if sc.Table == t && w.Used[f] {
 				named[f.AttNum] = true
 			}
 		}
 	}
-	for _, r := range facts.relied {
-		if r.table != t {
+	for _, r := range facts.Relied {
+		if r.Table != t {
 			continue
 		}
-		pin.Keys = append(pin.Keys, r.columns)
-		for _, name := range r.columns {
+		pin.Keys = append(pin.Keys, r.Columns)
+		for _, name := range r.Columns {
 			if c, ok := t.Column(name); ok {
 				named[c.AttNum] = true
 			}
@@ -163,4 +164,20 @@ func (w *pinWalk) pin(t *catalog.Table, facts *statementFacts) Pin {
 		}
 	}
 	return pin
+}
+
+// PublicPins are the metadata of public tables that a statement relies on.
+func PublicPins(scans []*algebra.LayerScan) []Pin {
+	var pins []Pin
+	for _, s := range scans {
+		if slices.ContainsFunc(pins, func(p Pin) bool { return p.OID == s.Table.OID }) {
+			continue
+		}
+		pin := pinOf(s.Table)
+		for _, f := range s.Fields {
+			pin.Columns = append(pin.Columns, pinnedColumn(f.Column))
+		}
+		pins = append(pins, pin)
+	}
+	return pins
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package sqlprint
 
 import (
 	"fmt"
@@ -7,47 +7,49 @@ import (
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
-// printer writes SQL. It is the only place where SQL text comes into being, and it writes nothing that an analyst wrote:
+// Printer writes SQL. It is the only place where SQL text comes into being, and it writes nothing that an analyst wrote:
 // identifiers come from the catalog and are quoted, constants become parameters with casts fixed here.
 //
 // Tables, functions, collations and types are written with their schema (keywords such as integer mean pg_catalog by grammar).
 // Operators are not: OPERATOR(pg_catalog.<) would make the text unreadable, and IN, CASE and IS DISTINCT FROM have no
 // such form. They are found through an empty search_path, with which PostgreSQL looks in pg_catalog only; the statement runs
 // with that setting, and A57 tests it with operators planted in public.
-type printer struct {
-	b     strings.Builder
-	args  []any
-	known map[string]int  // constants that have a number already, by text and type
-	scans []*scan         // those that have a mark in the text, by its number
-	named map[*field]bool // the fields that the text names; nil: nobody asks
-	leaf  func(*printer, expr)
+type Printer struct {
+	B     strings.Builder
+	Args  []any
+	known map[string]int          // constants that have a number already, by text and type
+	scans []*algebra.Scan         // those that have a mark in the text, by its number
+	named map[*algebra.Field]bool // the fields that the text names; nil: nobody asks
+	leaf  func(*Printer, algebra.Expr)
 	// collation orders and compares text: the database's default for rows, as in PostgreSQL; bytes for released keys.
 	collation string
 	inline    bool       // for people: constants in place, no casts
 	structure *structure // not nil: to tell expressions apart, inline
-	// identity prints what identifies a question, which is hashed and never run: the text of before there were forms that change no value of a
-	// right computation, so that stored answers are found again. Whatever prints such a form asks [printer.adds].
-	identity bool
-	added    bool      // there are such forms in the text
-	inside   []*rowCap // those whose rows are being printed
-	seedArg  int       // the number of the seed's argument; 0: none
-	pairs    bool      // there are joins on equalities
-	semis    int       // EXISTS and IN that became joins, or could have
-	asJoins  map[fromItem]*lifted
-	spells   map[fromItem]expr // IN as EXISTS; nil: it cannot be said so
-	stays    map[fromItem]bool // EXISTS and IN that become none
-	lifts    []*lifted         // those that FROM is to join yet
-	fixed    int               // inside of so many queries with nothing that could join them
-	chained  bool              // no rows are to be merged
-	joins    bool              // there are joins of people's rows, printed so that both sides are read
+	// Identity prints what identifies a question, which is hashed and never run: the text of before there were forms that change no value of a
+	// right computation, so that stored answers are found again. Whatever prints such a form asks [Printer.adds].
+	Identity bool
+	added    bool              // there are such forms in the text
+	inside   []*algebra.RowCap // those whose rows are being printed
+	seedArg  int               // the number of the seed's argument; 0: none
+	pairs    bool              // there are joins on equalities
+	semis    int               // EXISTS and IN that became joins, or could have
+	asJoins  map[algebra.FromItem]*lifted
+	spells   map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so
+	stays    map[algebra.FromItem]bool         // EXISTS and IN that become none
+	lifts    []*lifted                         // those that FROM is to join yet
+	fixed    int                               // inside of so many queries with nothing that could join them
+	chained  bool                              // no rows are to be merged
+	joins    bool                              // there are joins of people's rows, printed so that both sides are read
 }
 
 // adds reports whether to print a form that a question's identity does not have.
-func (p *printer) adds() bool {
-	if p.identity || p.inline {
+func (p *Printer) adds() bool {
+	if p.Identity || p.inline {
 		return false
 	}
 	p.added = true
@@ -60,10 +62,10 @@ const (
 	textType         = "pg_catalog.text"
 )
 
-// newRowPrinter prints statements for the protected database.
-func newRowPrinter() *printer {
-	return &printer{known: make(map[string]int), named: make(map[*field]bool), collation: defaultCollation, leaf: func(p *printer, e expr) {
-		c := e.(column).of
+// NewRowPrinter prints statements for the protected database.
+func NewRowPrinter() *Printer {
+	return &Printer{known: make(map[string]int), named: make(map[*algebra.Field]bool), collation: defaultCollation, leaf: func(p *Printer, e algebra.Expr) {
+		c := e.(algebra.Column).Of
 		p.write(p.field(c))
 		if c.Type == catalog.Enum {
 			p.write("::" + textType)
@@ -71,14 +73,14 @@ func newRowPrinter() *printer {
 	}}
 }
 
-func (p *printer) write(parts ...string) {
+func (p *Printer) write(parts ...string) {
 	for _, s := range parts {
-		p.b.WriteString(s)
+		p.B.WriteString(s)
 	}
 }
 
 // arg writes a parameter with its cast; equal constants share one.
-func (p *printer) arg(text, sqlType string) {
+func (p *Printer) arg(text, sqlType string) {
 	id := sqlType + "\x00" + text
 	n, ok := p.known[id]
 	if !ok {
@@ -89,39 +91,33 @@ func (p *printer) arg(text, sqlType string) {
 }
 
 // rawArg adds an argument and gives its number.
-func (p *printer) rawArg(v any) int {
-	p.args = append(p.args, v)
-	return len(p.args)
+func (p *Printer) rawArg(v any) int {
+	p.Args = append(p.Args, v)
+	return len(p.Args)
 }
 
 // sub prints something apart and gives its text; arguments are shared with the rest.
-func (p *printer) sub(f func()) string {
-	outer := p.b
-	p.b = strings.Builder{}
+func (p *Printer) sub(f func()) string {
+	outer := p.B
+	p.B = strings.Builder{}
 	f()
-	text := p.b.String()
-	p.b = outer
+	text := p.B.String()
+	p.B = outer
 	return text
 }
 
-func (p *printer) text(e expr) string { return p.sub(func() { p.expr(e) }) }
-
-// quoteIdent quotes a name so that it means exactly itself.
-func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// quoteText quotes a string for people; it is never run.
-func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+func (p *Printer) Text(e algebra.Expr) string { return p.sub(func() { p.expr(e) }) }
 
 // sqlType spells a type so that no search path can change its meaning.
 func sqlType(t catalog.Type) string {
-	if element := elementOf(t); element != t {
-		return sqlType(element) + arraySuffix
+	if element := scalar.ElementOf(t); element != t {
+		return sqlType(element) + scalar.ArraySuffix
 	}
 	switch t {
 	case catalog.Int2, catalog.Int4, catalog.Int8, catalog.Numeric, catalog.Float4, catalog.Float8, catalog.Bool,
-		catalog.Timestamp, catalog.Timestamptz, intervalType:
+		catalog.Timestamp, catalog.Timestamptz, scalar.IntervalType:
 		return string(t) // keywords of the grammar
-	case catalog.Text, catalog.Enum, unknownType:
+	case catalog.Text, catalog.Enum, scalar.UnknownType:
 		return textType
 	case catalog.Char:
 		return "pg_catalog.bpchar"
@@ -133,55 +129,55 @@ func sqlType(t catalog.Type) string {
 }
 
 // expr prints an expression. Every operator has its own parentheses, so that precedence never matters.
-func (p *printer) expr(e expr) {
+func (p *Printer) expr(e algebra.Expr) {
 	switch e := e.(type) {
-	case column, keyRef, valueRef, layerSub, either:
+	case algebra.Column, algebra.KeyRef, algebra.ValueRef, algebra.LayerSub, algebra.Either:
 		p.leaf(p, e)
-	case constant:
+	case algebra.Constant:
 		p.constant(e)
-	case not:
+	case algebra.Not:
 		p.write("(NOT ")
-		p.expr(e.x)
+		p.expr(e.X)
 		p.write(")")
-	case negate:
+	case algebra.Negate:
 		p.write("(- ")
-		p.expr(e.x)
+		p.expr(e.X)
 		p.write(")")
-	case binary:
+	case algebra.Binary:
 		p.binary(e)
-	case in, is, distinct, like:
+	case algebra.In, algebra.Is, algebra.Distinct, algebra.Like:
 		p.predicate(e)
-	case choice:
+	case algebra.Choice:
 		p.choice(e)
-	case cast:
+	case algebra.Cast:
 		p.cast(e)
-	case call:
+	case algebra.Call:
 		p.call(e)
-	case collate:
+	case algebra.Collate:
 		p.write("(")
-		p.collated(e.x)
+		p.collated(e.X)
 		p.write(")")
-	case computed:
+	case algebra.Computed:
 		if p.inline {
-			p.expr(e.written)
+			p.expr(e.Written)
 		} else {
-			p.expr(e.total)
+			p.expr(e.Total)
 		}
-	case guard:
+	case algebra.Guard:
 		if p.adds() {
-			p.expr(e.clamped)
+			p.expr(e.Clamped)
 		} else {
-			p.expr(e.x)
+			p.expr(e.X)
 		}
-	case exists:
+	case algebra.Exists:
 		p.exists(e)
-	case inRows:
+	case algebra.InRows:
 		p.inRows(e)
-	case unitAggregate:
+	case algebra.UnitAggregate:
 		p.unitAggregate(e)
-	case aggregateCall:
+	case algebra.AggregateCall:
 		p.aggregate(e)
-	case windowCall:
+	case algebra.WindowCall:
 		p.window(e)
 	default:
 		panic(fmt.Sprintf("sqlrewrite: no way to print %T", e))
@@ -189,29 +185,29 @@ func (p *printer) expr(e expr) {
 }
 
 // predicate prints a test with a syntax of its own.
-func (p *printer) predicate(e expr) {
+func (p *Printer) predicate(e algebra.Expr) {
 	p.write("(")
 	switch e := e.(type) {
-	case in:
-		p.collated(e.x)
-		p.write(negation(e.not), " IN (")
-		items := slices.Clone(e.list)
+	case algebra.In:
+		p.collated(e.X)
+		p.write(negation(e.Not), " IN (")
+		items := slices.Clone(e.List)
 		for i := range items {
 			items[i] = p.compared(items[i])
 		}
 		p.list(items)
 		p.write(")")
-	case is:
-		p.expr(e.x)
-		p.write(" IS", negation(e.not), " ", string(e.what))
-	case distinct:
-		p.collated(e.l)
-		p.write(" IS", negation(e.not), " DISTINCT FROM ")
-		p.expr(e.r)
-	case like:
-		p.matched(e.x)
-		p.write(" ", e.operator(), " ")
-		p.expr(e.pattern)
+	case algebra.Is:
+		p.expr(e.X)
+		p.write(" IS", negation(e.Not), " ", string(e.What))
+	case algebra.Distinct:
+		p.collated(e.L)
+		p.write(" IS", negation(e.Not), " DISTINCT FROM ")
+		p.expr(e.R)
+	case algebra.Like:
+		p.matched(e.X)
+		p.write(" ", e.Operator(), " ")
+		p.expr(e.Pattern)
 	default:
 		panic(fmt.Sprintf("sqlrewrite: %T is no predicate", e))
 	}
@@ -225,82 +221,82 @@ func negation(not bool) string {
 	return ""
 }
 
-func (p *printer) constant(c constant) {
-	if c.t == catalog.Char && p.named != nil && p.adds() { // as leaves give its column: a text
-		c.t, c.text = catalog.Text, strings.TrimRight(c.text, " ")
+func (p *Printer) constant(c algebra.Constant) {
+	if c.T == catalog.Char && p.named != nil && p.adds() { // as leaves give its column: a text
+		c.T, c.Text = catalog.Text, strings.TrimRight(c.Text, " ")
 	}
-	if c.t == intervalType && !c.null && p.structure == nil {
-		if text := shortFields(c.text); text != c.text && p.adds() {
-			c.text = text
+	if c.T == scalar.IntervalType && !c.Null && p.structure == nil {
+		if text := scalar.ShortFields(c.Text); text != c.Text && p.adds() {
+			c.Text = text
 		}
 	}
 	switch {
 	case p.structure != nil:
 		p.structuralConstant(c)
-	case p.inline && c.null:
+	case p.inline && c.Null:
 		p.write("NULL")
-	case c.null:
-		p.write("NULL::", sqlType(c.t))
-	case p.inline && (c.t.IsNumber() || c.t == catalog.Bool):
-		p.write(c.text)
+	case c.Null:
+		p.write("NULL::", sqlType(c.T))
+	case p.inline && (c.T.IsNumber() || c.T == catalog.Bool):
+		p.write(c.Text)
 	case p.inline:
-		p.write(quoteText(c.text))
+		p.write(scalar.QuoteText(c.Text))
 	default:
-		p.arg(c.text, sqlType(c.t))
+		p.arg(c.Text, sqlType(c.T))
 	}
 }
 
 // collated prints an operand of a comparison; text is compared under one fixed collation, so that a column's own cannot make
 // the comparison fail (two collations, or one that LIKE does not take).
-func (p *printer) collated(e expr) {
+func (p *Printer) collated(e algebra.Expr) {
 	p.expr(e)
-	if familyOf(e.typ()) == textFamily && !p.inline {
+	if scalar.FamilyOf(e.Typ()) == scalar.TextFamily && !p.inline {
 		p.write(" COLLATE ", p.collation)
 	}
 }
 
-func (p *printer) binary(e binary) {
+func (p *Printer) binary(e algebra.Binary) {
 	p.write("(")
-	if isComparison(e.op) {
-		e.l, e.r = p.compared(e.l), p.compared(e.r)
-		p.collated(e.l)
+	if algebra.IsComparison(e.Op) {
+		e.L, e.R = p.compared(e.L), p.compared(e.R)
+		p.collated(e.L)
 	} else {
-		p.expr(e.l)
+		p.expr(e.L)
 	}
-	p.write(" ", string(e.op), " ")
-	divisor := e.r
-	if p.identity {
-		divisor = unguarded(divisor)
+	p.write(" ", string(e.Op), " ")
+	divisor := e.R
+	if p.Identity {
+		divisor = algebra.Unguarded(divisor)
 	}
-	if (e.op == syntax.Divide || e.op == syntax.Modulo) && !p.inline && mayBeZero(divisor) {
+	if (e.Op == syntax.Divide || e.Op == syntax.Modulo) && !p.inline && mayBeZero(divisor) {
 		p.write("NULLIF(")
-		p.expr(e.r)
+		p.expr(e.R)
 		p.write(", 0)")
 	} else {
-		p.expr(e.r)
+		p.expr(e.R)
 	}
 	p.write(")")
 }
 
 // mayBeZero is false for divisors that are NULL or another number at worst.
-func mayBeZero(divisor expr) bool {
+func mayBeZero(divisor algebra.Expr) bool {
 	switch e := divisor.(type) {
-	case constant:
-		return !e.null && isZero(e)
-	case call:
-		return e.name != "nullif" || !isZero(e.args[1])
+	case algebra.Constant:
+		return !e.Null && isZero(e)
+	case algebra.Call:
+		return e.Name != "nullif" || !isZero(e.Args[1])
 	default:
 		return true
 	}
 }
 
-func isZero(e expr) bool {
-	c, ok := e.(constant)
-	v, number := parseNumber(c.text)
+func isZero(e algebra.Expr) bool {
+	c, ok := e.(algebra.Constant)
+	v, number := scalar.ParseNumber(c.Text)
 	return ok && number && v.Sign() == 0
 }
 
-func (p *printer) list(all []expr) {
+func (p *Printer) list(all []algebra.Expr) {
 	for i, e := range all {
 		if i > 0 {
 			p.write(", ")
@@ -309,43 +305,43 @@ func (p *printer) list(all []expr) {
 	}
 }
 
-func (p *printer) choice(e choice) {
+func (p *Printer) choice(e algebra.Choice) {
 	p.write("CASE")
-	for _, a := range e.arms {
+	for _, a := range e.Arms {
 		p.write(" WHEN ")
-		p.expr(a.cond)
+		p.expr(a.Cond)
 		p.write(" THEN ")
-		p.expr(a.result)
+		p.expr(a.Result)
 	}
-	if e.otherwise != nil {
+	if e.Otherwise != nil {
 		p.write(" ELSE ")
-		p.expr(e.otherwise)
+		p.expr(e.Otherwise)
 	}
 	p.write(" END")
 }
 
-func (p *printer) cast(e cast) {
+func (p *Printer) cast(e algebra.Cast) {
 	p.write("(")
-	p.expr(e.x)
+	p.expr(e.X)
 	if p.inline {
-		p.write(")::", string(e.t))
+		p.write(")::", string(e.T))
 	} else {
-		p.write(")::", sqlType(e.t))
+		p.write(")::", sqlType(e.T))
 	}
-	for i, m := range e.mods {
+	for i, m := range e.Mods {
 		p.write([]string{"(", ", "}[min(i, 1)], strconv.Itoa(int(m)))
 	}
-	if len(e.mods) > 0 {
+	if len(e.Mods) > 0 {
 		p.write(")")
 	}
 }
 
 // call prints a function of the allow-list; coalesce and its like are grammar, not functions.
-func (p *printer) call(e call) {
-	switch e.name {
+func (p *Printer) call(e algebra.Call) {
+	switch e.Name {
 	case "coalesce", "nullif", "greatest", "least":
-		p.write(e.name, "(")
-		for i, arg := range e.args {
+		p.write(e.Name, "(")
+		for i, arg := range e.Args {
 			if i > 0 {
 				p.write(", ")
 			}
@@ -355,42 +351,8 @@ func (p *printer) call(e call) {
 		if !p.inline {
 			p.write("pg_catalog.")
 		}
-		p.write(e.name, "(")
-		p.list(e.args)
+		p.write(e.Name, "(")
+		p.list(e.Args)
 	}
 	p.write(")")
-}
-
-// describe writes an expression for people, with the analyst's names and constants. Expressions that mean different things
-// have different descriptions.
-func describe(e expr) string { return describeWith(e, nil) }
-
-// describeWith names the values of a block.
-func describeWith(e expr, q *boundQuery) string {
-	p := newDescriber(q)
-	p.expr(e)
-	return p.b.String()
-}
-
-// describeRows writes a query below the release block for people. Queries that mean different things have different descriptions.
-func describeRows(d *derived) string { return newDescriber(nil).rowQueries(d) }
-
-// newDescriber prints for people.
-func newDescriber(q *boundQuery) *printer {
-	return &printer{inline: true, leaf: func(p *printer, e expr) {
-		switch e := e.(type) {
-		case column:
-			p.write(e.of.text())
-		case keyRef:
-			p.write(e.name)
-		case valueRef:
-			p.write(q.values[e.index].name)
-		case layerSub:
-			p.write("(SELECT ...)")
-		case either:
-			p.expr(e.l)
-			p.write(" or ")
-			p.expr(e.r)
-		}
-	}}
 }

@@ -1,30 +1,32 @@
-package sqlrewrite
+package sqlprint
 
 import (
 	"fmt"
 	"strings"
 
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // from prints the relations of the block.
-func (p *statementPrinter) from() string { return p.fromItem(p.q.source.node) }
+func (p *StatementPrinter) from() string { return p.fromItem(p.Q.Source.Node) }
 
 // fromWhere prints FROM and WHERE of the block: rows of units, and of groups that may be shown, which keys tell. late says that WHERE is
 // printed before FROM, for the numbers of arguments that identify a question.
-func (p *statementPrinter) fromWhere(keys []string, late bool) {
+func (p *StatementPrinter) fromWhere(keys []string, late bool) {
 	domain := func() string {
 		if keys == nil {
 			return ""
 		}
 		return p.domainFilter(keys)
 	}
-	from, where, ok := p.steady(p.q.source.node, p.q.where, func() []string { return []string{p.notNullUnit(), domain()} })
+	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() []string { return []string{p.notNullUnit(), domain()} })
 	if !ok && !late {
 		from = p.from()
 	}
 	if !ok {
-		where = joinConditions([]string{p.notNullUnit(), p.rowFilter(), domain()})
+		where = joinConditions([]string{p.notNullUnit(), p.RowFilter(), domain()})
 	}
 	if !ok && late {
 		from = p.from()
@@ -34,36 +36,36 @@ func (p *statementPrinter) fromWhere(keys []string, late bool) {
 }
 
 // fromItem prints a relation.
-func (p *printer) fromItem(n fromItem) string {
+func (p *Printer) fromItem(n algebra.FromItem) string {
 	switch n := n.(type) {
-	case *scan:
+	case *algebra.Scan:
 		if p.structure != nil {
-			return tableName(n.table)
+			return TableName(n.Table)
 		}
 		if p.inline {
-			return n.table.Schema + "." + n.table.Name + n.called()
+			return n.Table.Schema + "." + n.Table.Name + called(&n.Leaf)
 		}
 		return p.mark(n)
-	case *derived:
+	case *algebra.Derived:
 		text := "(" + p.rowQueries(n) + ")"
-		if n.lateral {
+		if n.Lateral {
 			text = "LATERAL " + text
 		}
 		if p.inline {
-			return text + n.called()
+			return text + called(&n.Leaf)
 		}
-		return text + n.as()
-	case *rowCap:
+		return text + as(&n.Leaf)
+	case *algebra.RowCap:
 		return p.rowCap(n)
-	case *joined:
-		right := p.fromItem(n.right)
-		if nestedJoin(n.right) {
+	case *algebra.Joined:
+		right := p.fromItem(n.Right)
+		if nestedJoin(n.Right) {
 			right = "(" + right + ")"
 		}
-		p.pairs = p.pairs || n.meets == nil && n.on != nil || n.meets != nil && len(n.meets.pairs) > 0
-		text := p.fromItem(n.left) + joinWord(n) + right
-		if n.on != nil {
-			text += " ON " + p.text(n.on)
+		p.pairs = p.pairs || n.Meets == nil && n.On != nil || n.Meets != nil && len(n.Meets.Pairs) > 0
+		text := p.fromItem(n.Left) + joinWord(n) + right
+		if n.On != nil {
+			text += " ON " + p.Text(n.On)
 		}
 		return text
 	default:
@@ -72,38 +74,38 @@ func (p *printer) fromItem(n fromItem) string {
 }
 
 // nestedJoin reports whether an item prints as a join.
-func nestedJoin(n fromItem) bool {
-	if c, ok := n.(*rowCap); ok && !c.active() {
-		return nestedJoin(c.of)
+func nestedJoin(n algebra.FromItem) bool {
+	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
+		return nestedJoin(c.Of)
 	}
-	_, nested := n.(*joined)
+	_, nested := n.(*algebra.Joined)
 	return nested
 }
 
 // as is the relation's name in the statement.
-func (l *leaf) as() string {
-	if l.alias == "" {
+func as(l *algebra.Leaf) string {
+	if l.Alias == "" {
 		return ""
 	}
-	return " AS " + quoteIdent(l.alias)
+	return " AS " + scalar.QuoteIdent(l.Alias)
 }
 
 // called is the relation's name for people: what its fields are called by must be told apart.
-func (l *leaf) called() string {
-	if l.name == "" {
+func called(l *algebra.Leaf) string {
+	if l.Name == "" {
 		return ""
 	}
-	return " AS " + l.name
+	return " AS " + l.Name
 }
 
 // joinWord is the keyword of a join; an inner one without a condition is a cross join.
-func joinWord(j *joined) string {
+func joinWord(j *algebra.Joined) string {
 	switch {
-	case j.kind == syntax.LeftJoin:
+	case j.Kind == syntax.LeftJoin:
 		return " LEFT JOIN "
-	case j.kind == syntax.FullJoin:
+	case j.Kind == syntax.FullJoin:
 		return " FULL JOIN "
-	case j.on == nil:
+	case j.On == nil:
 		return " CROSS JOIN "
 	default:
 		return " JOIN "
@@ -111,11 +113,11 @@ func joinWord(j *joined) string {
 }
 
 // rowQueries prints a UNION ALL of queries below the release block.
-func (p *printer) rowQueries(d *derived) string {
+func (p *Printer) rowQueries(d *algebra.Derived) string {
 	var texts []string
-	for _, q := range d.parts {
-		text := p.rowQuery(q, d.fields)
-		if len(d.parts) > 1 && strings.HasSuffix(text, fence) {
+	for _, q := range d.Parts {
+		text := p.rowQuery(q, d.Fields)
+		if len(d.Parts) > 1 && strings.HasSuffix(text, fence) {
 			text = "(" + text + ")"
 		}
 		texts = append(texts, text)
@@ -127,11 +129,11 @@ func (p *printer) rowQueries(d *derived) string {
 const fence = " OFFSET 0"
 
 // rowQuery prints one of them, whose outputs are the fields of the whole; people know these by other names than the statement does.
-func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
+func (p *Printer) rowQuery(q *algebra.RowQuery, fields []*algebra.Field) string {
 	var outputs, keys []string
-	for i, e := range q.outputs {
+	for i, e := range q.Outputs {
 		output := p.asIs(e)
-		if q.distinct {
+		if q.Distinct {
 			output = p.settled(e, output)
 		}
 		switch {
@@ -142,26 +144,26 @@ func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
 		}
 		outputs = append(outputs, output)
 	}
-	for _, k := range q.keys {
+	for _, k := range q.Keys {
 		keys = append(keys, p.asIs(k))
 	}
 	text := "SELECT "
-	if q.distinct {
+	if q.Distinct {
 		text += "DISTINCT "
 	}
 	text += strings.Join(outputs, ", ")
 	end := ""
-	if from, where, ok := p.steady(q.from, q.where, func() []string { return nil }); ok {
+	if from, where, ok := p.steady(q.From, q.Where, func() []string { return nil }); ok {
 		if text += " FROM " + from; where != "" {
 			text += " WHERE " + where
 		}
 		end = fence
 	} else {
-		if q.from != nil {
-			text += " FROM " + p.fromItem(q.from)
+		if q.From != nil {
+			text += " FROM " + p.fromItem(q.From)
 		}
-		if q.where != nil {
-			text += " WHERE " + p.text(q.where)
+		if q.Where != nil {
+			text += " WHERE " + p.Text(q.Where)
 		}
 	}
 	if len(keys) > 0 {
@@ -171,32 +173,32 @@ func (p *printer) rowQuery(q *rowQuery, fields []*field) string {
 }
 
 // asIs prints an expression without the cast that comparisons of enums need.
-func (p *printer) asIs(e expr) string {
-	if f := plainField(e); f != nil && !p.inline {
+func (p *Printer) asIs(e algebra.Expr) string {
+	if f := algebra.PlainField(e); f != nil && !p.inline {
 		return p.field(f)
 	}
-	return p.text(e)
+	return p.Text(e)
 }
 
 // exists prints EXISTS.
-func (p *printer) exists(e exists) {
+func (p *Printer) exists(e algebra.Exists) {
 	if f := p.lift(e); f != nil {
 		p.write("(", p.field(f), " IS NOT NULL)")
 		return
 	}
 	p.fixed++
 	defer func() { p.fixed-- }()
-	p.structure.enter(e.from)
-	p.write("EXISTS (SELECT 1 FROM ", p.fromItem(e.from))
-	if e.where != nil {
+	p.structure.enter(e.From)
+	p.write("EXISTS (SELECT 1 FROM ", p.fromItem(e.From))
+	if e.Where != nil {
 		p.write(" WHERE ")
-		p.expr(e.where)
+		p.expr(e.Where)
 	}
 	p.write(")")
 }
 
 // inRows prints IN (query).
-func (p *printer) inRows(e inRows) {
+func (p *Printer) inRows(e algebra.InRows) {
 	if f := p.lift(e); f != nil {
 		p.write("(", p.field(f), " IS NOT NULL)")
 		return
@@ -207,89 +209,89 @@ func (p *printer) inRows(e inRows) {
 	}
 	p.fixed++
 	defer func() { p.fixed-- }()
-	p.structure.enter(e.from)
+	p.structure.enter(e.From)
 	p.write("(")
-	if len(e.x) > 1 {
+	if len(e.X) > 1 {
 		p.write("ROW(")
 	}
-	for i, x := range e.x {
+	for i, x := range e.X {
 		if i > 0 {
 			p.write(", ")
 		}
 		p.collated(x)
 	}
-	if len(e.x) > 1 {
+	if len(e.X) > 1 {
 		p.write(")")
 	}
 	p.write(" IN (SELECT ")
-	for i, f := range e.outputs {
+	for i, f := range e.Outputs {
 		if i > 0 {
 			p.write(", ")
 		}
-		p.expr(column{of: f})
+		p.expr(algebra.Column{Of: f})
 	}
-	p.write(" FROM ", p.fromItem(e.from))
-	if e.where != nil {
+	p.write(" FROM ", p.fromItem(e.From))
+	if e.Where != nil {
 		p.write(" WHERE ")
-		p.expr(e.where)
+		p.expr(e.Where)
 	}
 	p.write("))")
 }
 
-// lines are a relation's part of the plan's text.
-func (r *relation) lines() []string { return itemLines(r.node) }
+// RelationLines are a relation's part of the plan's text.
+func RelationLines(r *algebra.Relation) []string { return itemLines(r.Node) }
 
-func itemLines(n fromItem) []string {
+func itemLines(n algebra.FromItem) []string {
 	switch n := n.(type) {
-	case *scan:
-		return []string{"scan " + n.table.Schema + "." + n.table.Name}
-	case *joined:
+	case *algebra.Scan:
+		return []string{"scan " + n.Table.Schema + "." + n.Table.Name}
+	case *algebra.Joined:
 		line := strings.ToLower(strings.TrimSpace(joinWord(n)))
-		if n.on != nil {
-			line += " on " + describe(n.on)
+		if n.On != nil {
+			line += " on " + Describe(n.On)
 		}
-		return append([]string{line}, indented(append(itemLines(n.left), itemLines(n.right)...))...)
-	case *rowCap:
-		if !n.active() {
-			return itemLines(n.of)
+		return append([]string{line}, scalar.Indented(append(itemLines(n.Left), itemLines(n.Right)...))...)
+	case *algebra.RowCap:
+		if !n.Active() {
+			return itemLines(n.Of)
 		}
-		return append([]string{n.text()}, indented(itemLines(n.of))...)
-	case *derived:
-		var lines []string
-		for _, q := range n.parts {
-			lines = append(lines, q.lines()...)
+		return append([]string{n.Text()}, scalar.Indented(itemLines(n.Of))...)
+	case *algebra.Derived:
+		var lines1 []string
+		for _, q := range n.Parts {
+			lines1 = append(lines1, lines(q)...)
 		}
-		if len(n.parts) > 1 {
-			return append([]string{"union all"}, indented(lines)...)
+		if len(n.Parts) > 1 {
+			return append([]string{"union all"}, scalar.Indented(lines1)...)
 		}
-		return lines
+		return lines1
 	default:
 		panic("sqlrewrite: relation without a text")
 	}
 }
 
-func (q *rowQuery) lines() []string {
+func lines(q *algebra.RowQuery) []string {
 	var outputs, keys []string
-	for _, e := range q.outputs {
-		outputs = append(outputs, describe(e))
+	for _, e := range q.Outputs {
+		outputs = append(outputs, Describe(e))
 	}
 	line := "rows: "
-	if q.distinct {
+	if q.Distinct {
 		line = "distinct rows: "
 	}
 	lines := []string{line + strings.Join(outputs, ", ")}
-	for _, k := range q.keys {
-		keys = append(keys, describe(k))
+	for _, k := range q.Keys {
+		keys = append(keys, Describe(k))
 	}
 	if len(keys) > 0 {
 		lines[0] += " by " + strings.Join(keys, ", ")
 	}
-	if q.from == nil {
+	if q.From == nil {
 		return lines
 	}
-	inner := itemLines(q.from)
-	if q.where != nil {
-		inner = append([]string{"where " + describe(q.where)}, inner...)
+	inner := itemLines(q.From)
+	if q.Where != nil {
+		inner = append([]string{"where " + Describe(q.Where)}, inner...)
 	}
-	return append(lines, indented(inner)...)
+	return append(lines, scalar.Indented(inner)...)
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package sqlprint
 
 import (
 	"fmt"
@@ -6,20 +6,23 @@ import (
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/stability"
 )
 
 // This file prints the parts that look at an expression's values one by one: different values, and histograms. docs/sql.md proves their
 // sensitivities.
 
-// histogram reports whether a part gives rows of one candidate each: its place, and how many rows of the group have it.
-func (p *planPart) histogram(q *boundQuery) bool {
-	return len(p.releases) > 0 && q.measures[p.releases[0]].chooses()
+// Histogram reports whether a part gives rows of one candidate each: its place, and how many rows of the group have it.
+func (p *PlanPart) Histogram(q *algebra.BoundQuery) bool {
+	return len(p.Releases) > 0 && q.Measures[p.Releases[0]].Chooses()
 }
 
 // scanned prints a part whose measures all look at the same values.
-func (p *statementPrinter) scanned() {
-	m := p.q.measures[p.part.releases[0]]
-	if m.kind == countDistinct {
+func (p *StatementPrinter) scanned() {
+	m := p.Q.Measures[p.part.Releases[0]]
+	if m.Kind == algebra.CountDistinct {
 		p.distinctValues(m)
 		return
 	}
@@ -27,27 +30,27 @@ func (p *statementPrinter) scanned() {
 }
 
 // distinctValues counts the different values of a group, among those that each unit keeps.
-func (p *statementPrinter) distinctValues(m measure) {
-	x := p.filtered(m, p.key(m.x))
-	if p.shape.kind == flat {
+func (p *StatementPrinter) distinctValues(m algebra.Measure) {
+	x := p.filtered(m, p.Key(m.X))
+	if p.shape.Kind == stability.Flat {
 		p.groups("pg_catalog.count(DISTINCT u.x)", p.rows(x), "", false)
 		return
 	}
-	hash := p.hashOf("v.x", m.x.typ(), p.unitHash())
+	hash := p.hashOf("v.x", m.X.Typ(), p.unitHash())
 	// NULLs come last, and stay: a group without values is one of the unit's groups too.
 	nth := fmt.Sprintf("pg_catalog.row_number() OVER (PARTITION BY %s ORDER BY v.x IS NULL, %s, v.x) AS nth", p.within(), hash)
-	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.shape.maxValues), "bigint"), false)
+	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.shape.MaxValues), "bigint"), false)
 }
 
 // tallies counts the rows of each candidate of a group.
-func (p *statementPrinter) tallies(m measure) {
+func (p *StatementPrinter) tallies(m algebra.Measure) {
 	x := p.filtered(m, p.candidate(m))
-	if p.shape.kind == flat {
+	if p.shape.Kind == stability.Flat {
 		p.groups("pg_catalog.count(*)", p.rows(x), "u.x IS NOT NULL", true)
 		return
 	}
-	limit := p.number(big.NewInt(p.shape.maxRows), "bigint")
-	if m.kind == chooseMode {
+	limit := p.number(big.NewInt(p.shape.MaxRows), "bigint")
+	if m.Kind == algebra.ChooseMode {
 		p.groups("pg_catalog.sum(CASE WHEN u.n > "+limit+" THEN "+limit+" ELSE u.n END)", p.placed(p.unitRows(x)), "u.x IS NOT NULL", true)
 		return
 	}
@@ -62,42 +65,42 @@ func (p *statementPrinter) tallies(m measure) {
 }
 
 // candidate is the place of a row's value among the candidates, from 0; NULL where it is none.
-func (p *statementPrinter) candidate(m measure) string {
-	if m.among != nil {
+func (p *StatementPrinter) candidate(m algebra.Measure) string {
+	if m.Among != nil {
 		var texts []string
-		for _, k := range m.among {
+		for _, k := range m.Among {
 			texts = append(texts, k.Text)
 		}
-		return fmt.Sprintf("(pg_catalog.array_position($%d::pg_catalog.text[], %s) - 1)", p.rawArg(texts), asTextSQL(p.key(m.x)))
+		return fmt.Sprintf("(pg_catalog.array_position($%d::pg_catalog.text[], %s) - 1)", p.rawArg(texts), asTextSQL(p.Key(m.X)))
 	}
-	if m.grid.form == timeSteps {
-		return p.timeSteps(m.grid)
+	if m.Grid.Form == algebra.TimeSteps {
+		return p.timeSteps(m.Grid)
 	}
-	g := *m.grid
-	if g.form == exactDecimal {
-		g.form = roundDecimal // in steps row by row
+	g := *m.Grid
+	if g.Form == algebra.ExactDecimal {
+		g.Form = algebra.RoundDecimal // in steps row by row
 	}
-	if g.lo.Sign() == 0 {
+	if g.Lo.Sign() == 0 {
 		return p.steps(&g)
 	}
-	return "(" + p.steps(&g) + " - " + p.number(g.lo, g.stepType()) + ")"
+	return "(" + p.steps(&g) + " - " + p.number(g.Lo, stepType(&g)) + ")"
 }
 
 // filtered is x on the rows that pass a measure's filter, else NULL.
-func (p *statementPrinter) filtered(m measure, x string) string {
-	if m.filter == nil {
+func (p *StatementPrinter) filtered(m algebra.Measure, x string) string {
+	if m.Filter == nil {
 		return x
 	}
-	return "CASE WHEN " + p.text(m.filter) + " THEN " + x + " END"
+	return "CASE WHEN " + p.Text(m.Filter) + " THEN " + x + " END"
 }
 
 // rows are the keys and x of the rows of the block.
-func (p *statementPrinter) rows(x string) string {
+func (p *StatementPrinter) rows(x string) string {
 	return p.innerRows(nil, append(p.innerKeys(), x+" AS x"))
 }
 
 // unitRows are, for each unit, its keys and values of x with the number of rows that have them.
-func (p *statementPrinter) unitRows(x string) string {
+func (p *StatementPrinter) unitRows(x string) string {
 	list := append(append([]string{p.unitKey() + " AS unit"}, p.innerKeys()...), x+" AS x")
 	var ordinals []string
 	for i := range list {
@@ -106,19 +109,19 @@ func (p *statementPrinter) unitRows(x string) string {
 	return p.innerRows(ordinals, append(list, "pg_catalog.count(*) AS n"))
 }
 
-func (p *statementPrinter) innerKeys() []string {
+func (p *StatementPrinter) innerKeys() []string {
 	var list []string
-	for i, k := range p.q.keys {
-		list = append(list, fmt.Sprintf("%s AS k%d", p.key(k.x), i))
+	for i, k := range p.Q.Keys {
+		list = append(list, fmt.Sprintf("%s AS k%d", p.Key(k.X), i))
 	}
 	return list
 }
 
 // innerRows reads the source: rows of units, and of groups that may be shown.
-func (p *statementPrinter) innerRows(groupBy, list []string) string {
+func (p *StatementPrinter) innerRows(groupBy, list []string) string {
 	var keys []string
-	for _, k := range p.q.keys {
-		keys = append(keys, p.key(k.x))
+	for _, k := range p.Q.Keys {
+		keys = append(keys, p.Key(k.X))
 	}
 	return p.sub(func() {
 		p.clause("SELECT ", strings.Join(list, ", "))
@@ -128,8 +131,8 @@ func (p *statementPrinter) innerRows(groupBy, list []string) string {
 }
 
 // placed adds columns to the rows of units, and each group's place in its unit's order where a unit keeps only some.
-func (p *statementPrinter) placed(source string, columns ...string) string {
-	if p.shape.kind == keptKeys {
+func (p *StatementPrinter) placed(source string, columns ...string) string {
+	if p.shape.Kind == stability.KeptKeys {
 		columns = append(columns, p.place("dense_rank"))
 	}
 	if len(columns) == 0 {
@@ -139,18 +142,18 @@ func (p *statementPrinter) placed(source string, columns ...string) string {
 }
 
 // within are the columns that make one group of one unit.
-func (p *statementPrinter) within() string {
+func (p *StatementPrinter) within() string {
 	list := []string{"v.unit"}
-	for i := range p.q.keys {
+	for i := range p.Q.Keys {
 		list = append(list, fmt.Sprintf("v.k%d", i))
 	}
 	return strings.Join(list, ", ")
 }
 
 // groups prints the outer level: aggregate per group, and per value of x if asked.
-func (p *statementPrinter) groups(aggregate, source, condition string, byValue bool) {
+func (p *StatementPrinter) groups(aggregate, source, condition string, byValue bool) {
 	var keys, outputs []string
-	for i := range p.q.keys {
+	for i := range p.Q.Keys {
 		keys = append(keys, fmt.Sprintf("u.k%d", i))
 	}
 	if byValue {
@@ -161,8 +164,8 @@ func (p *statementPrinter) groups(aggregate, source, condition string, byValue b
 	}
 	outputs = append(outputs, asTextSQL(aggregate))
 	conditions := []string{condition}
-	if p.shape.kind == keptKeys {
-		conditions = append(conditions, "u.place <= "+p.number(big.NewInt(p.shape.maxGroups), "bigint"))
+	if p.shape.Kind == stability.KeptKeys {
+		conditions = append(conditions, "u.place <= "+p.number(big.NewInt(p.shape.MaxGroups), "bigint"))
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
 	p.clause("\nFROM (", source+") AS u")
@@ -170,20 +173,20 @@ func (p *statementPrinter) groups(aggregate, source, condition string, byValue b
 	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
 }
 
-// distinguishable reports whether the values of an expression can be told apart by their hash: equal values have one. Not so
+// Distinguishable reports whether the values of an expression can be told apart by their hash: equal values have one. Not so
 // intervals: 1 day and 24 hours are equal and have two texts.
-func distinguishable(e expr) bool {
-	return familyOf(e.typ()) != unknownFamily && e.typ() != intervalType
+func Distinguishable(e algebra.Expr) bool {
+	return scalar.FamilyOf(e.Typ()) != scalar.UnknownFamily && e.Typ() != scalar.IntervalType
 }
 
 // hashOf hashes a value of type t, which the statement calls by a name, so that equal values have equal hashes.
-func (p *statementPrinter) hashOf(name string, t catalog.Type, seed string) string {
+func (p *StatementPrinter) hashOf(name string, t catalog.Type, seed string) string {
 	switch {
 	case t.IsInteger():
 		return "pg_catalog.hashint8extended(" + name + "::bigint, " + seed + ")"
 	case t == catalog.Numeric:
 		return "pg_catalog.hash_numeric_extended(" + name + ", " + seed + ")"
-	case isFloat(t):
+	case scalar.IsFloat(t):
 		return "pg_catalog.hashfloat8extended(" + name + "::double precision, " + seed + ")"
 	default:
 		return "pg_catalog.hashtextextended(" + asTextSQL(name) + ", " + seed + ")"

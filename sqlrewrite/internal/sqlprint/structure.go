@@ -1,4 +1,4 @@
-package sqlrewrite
+package sqlprint
 
 import (
 	"fmt"
@@ -7,7 +7,8 @@ import (
 	"unicode"
 
 	"noisegate/catalog"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
 // Whether two expressions are one is decided by their structure. Their descriptions, which are for people, are no names: a column may be
@@ -15,107 +16,105 @@ import (
 
 // structure writes an expression so that two that mean different things are never written alike.
 type structure struct {
-	inner  map[*field]string // fields of relations inside the expression, by their place in it
-	stored bool              // what is written is stored: fields have their names in the statement
+	inner  map[*algebra.Field]string // fields of relations inside the expression, by their place in it
+	stored bool                      // what is written is stored: fields have their names in the statement
 }
 
 // structureOf is equal for expressions of one query that are the same.
-func structureOf(e expr) string { return structured(e, false) }
+func structureOf(e algebra.Expr) string { return structured(e, false) }
 
 // storedStructureOf is equal in all processes, once the relations of the statement have names.
-func storedStructureOf(e expr) string { return structured(e, true) }
+func storedStructureOf(e algebra.Expr) string { return structured(e, true) }
 
-func structured(e expr, stored bool) string {
+func structured(e algebra.Expr, stored bool) string {
 	if e == nil {
 		return ""
 	}
-	p := &printer{inline: true, structure: &structure{inner: make(map[*field]string), stored: stored}}
-	p.leaf = func(_ *printer, e expr) { p.structuralLeaf(e) }
+	p := &Printer{inline: true, structure: &structure{inner: make(map[*algebra.Field]string), stored: stored}}
+	p.leaf = func(_ *Printer, e algebra.Expr) { p.structuralLeaf(e) }
 	p.expr(e)
-	return p.b.String()
+	return p.B.String()
 }
 
-// sameExpr reports whether two expressions are one.
-func sameExpr(a, b expr) bool { return describe(a) == describe(b) && structureOf(a) == structureOf(b) }
+// SameExpr reports whether two expressions are one.
+func SameExpr(a, b algebra.Expr) bool {
+	return Describe(a) == Describe(b) && structureOf(a) == structureOf(b)
+}
 
-func (p *printer) structuralLeaf(e expr) {
+func (p *Printer) structuralLeaf(e algebra.Expr) {
 	switch e := e.(type) {
-	case column:
-		name, inner := p.structure.inner[e.of]
+	case algebra.Column:
+		name, inner := p.structure.inner[e.Of]
 		switch {
 		case inner:
 		case p.structure.stored:
-			name = e.of.sql()
+			name = e.Of.SQL()
 		default:
-			name = fmt.Sprintf("%p", e.of)
+			name = fmt.Sprintf("%p", e.Of)
 		}
 		p.write(name)
-	case keyRef:
-		p.write(fmt.Sprintf("k%d", e.index))
-	case valueRef:
-		p.write(fmt.Sprintf("v%d", e.index))
-	case either:
-		p.expr(e.l)
+	case algebra.KeyRef:
+		p.write(fmt.Sprintf("k%d", e.Index))
+	case algebra.ValueRef:
+		p.write(fmt.Sprintf("v%d", e.Index))
+	case algebra.Either:
+		p.expr(e.L)
 		p.write(" or ")
-		p.expr(e.r)
-	case layerSub: // the text of what is computed after the noise holds it
+		p.expr(e.R)
+	case algebra.LayerSub: // the text of what is computed after the noise holds it
 		p.write("(SELECT)")
 	}
 }
 
 // enter gives the fields of relations inside an expression names by their places.
-func (s *structure) enter(item fromItem) {
+func (s *structure) enter(item algebra.FromItem) {
 	if s == nil {
 		return
 	}
-	named := func(fields []*field) {
+	named := func(fields []*algebra.Field) {
 		for _, f := range fields {
 			s.inner[f] = fmt.Sprintf("#%d", len(s.inner))
 		}
 	}
 	switch item := item.(type) {
-	case *scan:
-		named(item.fields)
-	case *rowCap:
-		s.enter(item.of)
-	case *derived:
-		for _, q := range item.parts {
-			s.enter(q.from)
+	case *algebra.Scan:
+		named(item.Fields)
+	case *algebra.RowCap:
+		s.enter(item.Of)
+	case *algebra.Derived:
+		for _, q := range item.Parts {
+			s.enter(q.From)
 		}
-		named(item.fields)
-	case *joined:
-		s.enter(item.left)
-		s.enter(item.right)
+		named(item.Fields)
+	case *algebra.Joined:
+		s.enter(item.Left)
+		s.enter(item.Right)
 	}
 }
 
 // structuralConstant writes a constant with its type.
-func (p *printer) structuralConstant(c constant) {
-	if c.null {
-		p.write("NULL::", string(c.t))
+func (p *Printer) structuralConstant(c algebra.Constant) {
+	if c.Null {
+		p.write("NULL::", string(c.T))
 		return
 	}
-	p.write(quoteText(c.text), "::", string(c.t))
+	p.write(scalar.QuoteText(c.Text), "::", string(c.T))
 }
 
 // compared is an operand of a comparison: numbers compare by value, whatever their types.
-func (p *printer) compared(e expr) expr {
-	if c, ok := e.(constant); ok && p.structure != nil && !c.null && c.t.IsNumber() {
-		if v, ok := parseNumber(c.text); ok {
-			return constant{t: catalog.Numeric, text: v.RatString()}
+func (p *Printer) compared(e algebra.Expr) algebra.Expr {
+	if c, ok := e.(algebra.Constant); ok && p.structure != nil && !c.Null && c.T.IsNumber() {
+		if v, ok := scalar.ParseNumber(c.Text); ok {
+			return algebra.Constant{T: catalog.Numeric, Text: v.RatString()}
 		}
 	}
 	return e
 }
 
-func isComparison(op syntax.Operator) bool {
-	return slices.Contains([]syntax.Operator{syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge}, op)
-}
-
-// structure is equal for measures that are one integer of every group.
-func (m measure) structure() string {
-	parts := []string{fmt.Sprint(int(m.kind)), m.describe()}
-	for _, e := range []expr{m.x, m.y, m.filter} {
+// Structure is equal for measures that are one integer of every group.
+func Structure(m algebra.Measure) string {
+	parts := []string{fmt.Sprint(int(m.Kind)), DescribeMeasure(m)}
+	for _, e := range []algebra.Expr{m.X, m.Y, m.Filter} {
 		parts = append(parts, structureOf(e))
 	}
 	return strings.Join(parts, "\x00")
@@ -140,41 +139,41 @@ func plainName(name string) bool {
 }
 
 // readsAsOne reports whether a description names its columns beyond doubt.
-func readsAsOne(e expr) bool {
-	if f := plainField(e); f != nil && !plainName(f.Name) {
+func readsAsOne(e algebra.Expr) bool {
+	if f := algebra.PlainField(e); f != nil && !plainName(f.Name) {
 		return false
 	}
-	return !slices.ContainsFunc(children(e), func(child expr) bool { return !readsAsOne(child) })
+	return !slices.ContainsFunc(algebra.Children(e), func(child algebra.Expr) bool { return !readsAsOne(child) })
 }
 
 // ambiguous reports whether the descriptions of a query may be those of another.
-func (q *boundQuery) ambiguous() bool {
-	var all []expr
-	for _, m := range q.measures {
-		all = append(all, m.x, m.y, m.filter)
+func ambiguous(q *algebra.BoundQuery) bool {
+	var all []algebra.Expr
+	for _, m := range q.Measures {
+		all = append(all, m.X, m.Y, m.Filter)
 	}
-	for _, k := range q.keys {
-		all = append(all, k.x)
+	for _, k := range q.Keys {
+		all = append(all, k.X)
 	}
-	return slices.ContainsFunc(all, func(e expr) bool { return e != nil && !readsAsOne(e) })
+	return slices.ContainsFunc(all, func(e algebra.Expr) bool { return e != nil && !readsAsOne(e) })
 }
 
-// addStructure makes what a question's descriptions say certain, where another question may have the same.
-func (h identity) addStructure(q *boundQuery) {
-	if !q.ambiguous() {
+// AddStructure makes what a question's descriptions say certain, where another question may have the same.
+func (h Identity) AddStructure(q *algebra.BoundQuery) {
+	if !ambiguous(q) {
 		return
 	}
-	h.add("structure")
-	for _, m := range q.measures {
-		h.add(storedStructureOf(m.x), storedStructureOf(m.y), storedStructureOf(m.filter))
+	h.Add("structure")
+	for _, m := range q.Measures {
+		h.Add(storedStructureOf(m.X), storedStructureOf(m.Y), storedStructureOf(m.Filter))
 	}
-	for _, k := range q.keys {
-		h.add(storedStructureOf(k.x))
+	for _, k := range q.Keys {
+		h.Add(storedStructureOf(k.X))
 	}
-	for _, v := range q.values {
-		h.add(fmt.Sprint(int(v.how), v.of))
+	for _, v := range q.Values {
+		h.Add(fmt.Sprint(int(v.How), v.Of))
 	}
-	for _, out := range q.outputs {
-		h.add(storedStructureOf(out.expr))
+	for _, out := range q.Outputs {
+		h.Add(storedStructureOf(out.Expr))
 	}
 }

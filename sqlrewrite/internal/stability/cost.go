@@ -1,4 +1,4 @@
-package sqlrewrite
+package stability
 
 import (
 	"math/big"
@@ -6,45 +6,48 @@ import (
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // What rows cost beside what is computed of them, in ns: to be read; to be met by a row of the other side of a join; to be chosen by a cap; to
 // be counted where each is a unit; to be sorted, grouped by unit and counted. TestCostsAreMeasured measures them, as those of costs.
 const (
-	scanRow    = 400
-	pairRow    = 200
-	cappedRow  = 2500
-	flatRow    = 150
-	groupedRow = 500
+	ScanRow    = 400
+	PairRow    = 200
+	CappedRow  = 2500
+	FlatRow    = 150
+	GroupedRow = 500
 )
 
 // price is what one evaluation of a builtin costs at most: ns at any value, and thousandths of it for each byte of a text or digit of a numeric.
-type price struct{ ns, perUnit int64 }
+type price struct{ Ns, PerUnit int64 }
 
 // unmeasured is the price of what is not in the table: more than any that is.
 const unmeasuredPrice = 5_000
 
 // expr is what an expression costs for one row, in ns, and how many rows that row meets in it. At the top of a condition EXISTS is a join.
-func (w *workload) expr(e expr, top bool, of effort) (cost, met *big.Int, err error) {
+func (w *workload) expr(e algebra.Expr, top bool, of effort) (cost, met *big.Int, err error) {
 	cost, met = new(big.Int), new(big.Int)
-	var operands []expr
+	var operands []algebra.Expr
 	switch e := e.(type) {
 	case nil:
 		return cost, met, nil
-	case exists:
+	case algebra.Exists:
 		return w.exists(e, top)
-	case inRows:
+	case algebra.InRows:
 		if cost, met, err = w.inRows(e, top); err != nil {
 			return cost, met, err
 		}
-		operands = e.x
-	case unitAggregate:
+		operands = e.X
+	case algebra.UnitAggregate:
 		cost, met = w.window(e, of)
-		operands = e.children()
+		operands = e.Children()
 	default:
 		cost.SetInt64(priceOf(e))
-		operands = children(e)
+		operands = algebra.Children(e)
 	}
 	for _, x := range operands {
 		c, m, err := w.expr(x, top && isAnd(e), of)
@@ -57,202 +60,185 @@ func (w *workload) expr(e expr, top bool, of effort) (cost, met *big.Int, err er
 	return cost, met, nil
 }
 
-func isAnd(e expr) bool {
-	b, ok := e.(binary)
-	_, negated := e.(not)
-	return negated || ok && b.op == syntax.And
+func isAnd(e algebra.Expr) bool {
+	b, ok := e.(algebra.Binary)
+	_, negated := e.(algebra.Not)
+	return negated || ok && b.Op == syntax.And
 }
 
 // exists is the work of EXISTS for one row. Where all that ties its rows to that row are equalities, PostgreSQL finds the first of them by a
 // hash; else it looks at each of the rows that one equality leaves.
-func (w *workload) exists(e exists, top bool) (cost, met *big.Int, err error) {
-	c := e.from.(*rowCap)
-	inner := e.where
-	if e.of.owned() {
-		if err := w.block(workBlock{root: &c.of, of: e.of, where: c.where, ahead: scanRow}); err != nil {
+func (w *workload) exists(e algebra.Exists, top bool) (cost, met *big.Int, err error) {
+	c := e.From.(*algebra.RowCap)
+	inner := e.Where
+	if e.Of.Owned() {
+		if err := w.block(workBlock{root: &c.Of, of: e.Of, where: c.Where, ahead: ScanRow}); err != nil {
 			return nil, nil, err
 		}
 		met = big.NewInt(1)
-		if c.active() {
-			met = big.NewInt(c.rows)
+		if c.Active() {
+			met = big.NewInt(c.Rows)
 		}
 	} else {
-		met = w.publicMatches(c.of, inner, top)
+		met = w.publicMatches(c.Of, inner, top)
 	}
 	per, more, err := w.expr(inner, false, effort{})
 	if err != nil {
 		return nil, nil, err
 	}
-	cost = new(big.Int).Mul(met, per.Add(per, big.NewInt(pairRow)))
+	cost = new(big.Int).Mul(met, per.Add(per, big.NewInt(PairRow)))
 	return cost, met.Add(met, more.Mul(more, met)), nil
 }
 
 // publicMatches is how many rows of public tables EXISTS looks at. As a value it is a query of its own for each row, which may read all of them.
-func (w *workload) publicMatches(n fromItem, where expr, top bool) *big.Int {
+func (w *workload) publicMatches(n algebra.FromItem, where algebra.Expr, top bool) *big.Int {
 	best, rests := mostRows(n)
-	for _, x := range boundConjuncts(where) {
-		in, out, ok := isEquality(x, n)
-		if f := plainField(in); top && ok && f != nil && sameEquality(f.Type, out.typ()) {
+	for _, x := range algebra.BoundConjuncts(where) {
+		in, out, ok := algebra.IsEquality(x, n)
+		if f := algebra.PlainField(in); top && ok && f != nil && algebra.SameEquality(f.Type, out.Typ()) {
 			if rows, counts := equalRows(n, f); rows.Cmp(best) < 0 {
 				best, rests = rows, counts
 			}
 		}
 	}
-	w.facts.count(rests...)
+	w.facts.Count(rests...)
 	return best
 }
 
-// lookupRow is what it costs to find a row in the hash table of IN, in ns.
-const lookupRow = 1000
+// LookupRow is what it costs to find a row in the hash table of IN, in ns.
+const LookupRow = 1000
 
 // hashedRows is how many rows of a public query PostgreSQL surely keeps in a hash table, in the 4 MB that it takes for one: those of IN are short.
 const hashedRows = 1 << 14
 
 // inRows is the work of IN (query) for one row: to look in a hash table, or along a list that is too long for one.
-func (w *workload) inRows(e inRows, top bool) (cost, met *big.Int, err error) {
+func (w *workload) inRows(e algebra.InRows, top bool) (cost, met *big.Int, err error) {
 	met = big.NewInt(1)
-	if e.of.owned() {
-		from := e.from
-		if err := w.block(workBlock{root: &from, of: e.of, where: e.where, ahead: scanRow}); err != nil {
+	if e.Of.Owned() {
+		from := e.From
+		if err := w.block(workBlock{root: &from, of: e.Of, where: e.Where, ahead: ScanRow}); err != nil {
 			return nil, nil, err
 		}
-	} else if rows, counts := mostRows(e.from); !top && rows.Cmp(big.NewInt(hashedRows)) > 0 {
+	} else if rows, counts := mostRows(e.From); !top && rows.Cmp(big.NewInt(hashedRows)) > 0 {
 		met = rows
-		w.facts.count(counts...)
+		w.facts.Count(counts...)
 	}
-	return big.NewInt(lookupRow + pairRow*(clampInt64(met)-1)), met, nil
+	return big.NewInt(LookupRow + PairRow*(scalar.ClampInt64(met)-1)), met, nil
 }
 
 // window is the work of a window function, or of an aggregate of single people, for one row: rows that its frame holds where it is computed anew
 // for each, else one.
-func (w *workload) window(e unitAggregate, of effort) (cost, met *big.Int) {
+func (w *workload) window(e algebra.UnitAggregate, of effort) (cost, met *big.Int) {
 	met = big.NewInt(1)
-	if e.over != nil && !e.over.incremental(e) {
+	if e.Over != nil && !domain.Incremental(e.Over, e) {
 		rows := int64(unknownRows)
 		if of.unit != nil && of.unit.IsInt64() {
-			rows = clampInt64(new(big.Int).Mul(of.unit, of.rows))
+			rows = scalar.ClampInt64(new(big.Int).Mul(of.unit, of.rows))
 		}
-		met = big.NewInt(max(1, e.over.most(rows)))
+		met = big.NewInt(max(1, e.Over.Most(rows)))
 	}
-	return new(big.Int).Mul(met, big.NewInt(windowRow)), met
+	return new(big.Int).Mul(met, big.NewInt(WindowRow)), met
 }
 
-// windowRow is what a row costs a window function, or a sort by what it orders, in ns.
-const windowRow = 1500
-
-// incremental reports whether PostgreSQL computes a value from the one of the row before: the frame's start does not move, or what leaves the
-// frame can be taken back. Of numerics without fixed digits it cannot always be.
-func (w *unitWindow) incremental(e unitAggregate) bool {
-	if e.isRank() || w.frame == nil || w.frame.start.kind == syntax.UnboundedPreceding || len(w.order) == 0 && w.frame.mode == syntax.Range {
-		return true
-	}
-	switch e.name {
-	case "count", "bool_or", "bool_and", "every":
-		return true
-	case "sum", "avg":
-		_, fixed := scale(e.x)
-		return e.x.typ().IsInteger() || carrierOf(e.x) == catalog.Numeric && fixed
-	default:
-		return false
-	}
-}
+// WindowRow is what a row costs a window function, or a sort by what it orders, in ns.
+const WindowRow = 1500
 
 // priceOf is what an operation costs by itself.
-func priceOf(e expr) int64 {
+func priceOf(e algebra.Expr) int64 {
 	switch e := e.(type) {
-	case column, constant, keyRef, valueRef, computed:
+	case algebra.Column, algebra.Constant, algebra.KeyRef, algebra.ValueRef, algebra.Computed:
 		return columnPrice
-	case in:
-		p := named("= " + kindOfType(e.x.typ()))
-		if n := int64(len(e.list)); n <= 8 || e.not { // one after another
-			return p.of(e.x) * n
+	case algebra.In:
+		p := named("= " + KindOfType(e.X.Typ()))
+		if n := int64(len(e.List)); n <= 8 || e.Not { // one after another
+			return p.of(e.X) * n
 		}
-		return p.of(e.x) + named("in list").of(e.x) // hashed, from version 14 on
+		return p.of(e.X) + named("in list").of(e.X) // hashed, from version 14 on
 	}
-	p := named(costKey(e))
+	p := named(CostKey(e))
 	most := int64(0)
-	for _, x := range append(children(e), e) {
+	for _, x := range append(algebra.Children(e), e) {
 		most = max(most, sizeOf(x))
 	}
-	if _, ok := e.(like); ok {
-		most = min(most, maxMatched)
+	if _, ok := e.(algebra.Like); ok {
+		most = min(most, MaxMatched)
 	}
-	return p.ns + (p.perUnit*most+999)/1000
+	return p.Ns + (p.PerUnit*most+999)/1000
 }
 
 const columnPrice = 20
 
-func (p price) of(e expr) int64 { return p.ns + (p.perUnit*sizeOf(e)+999)/1000 }
+func (p price) of(e algebra.Expr) int64 { return p.Ns + (p.PerUnit*sizeOf(e)+999)/1000 }
 
-// kindOfType names what types cost alike.
-func kindOfType(t catalog.Type) string {
+// KindOfType names what types cost alike.
+func KindOfType(t catalog.Type) string {
 	switch {
 	case t.IsInteger():
 		return "integer"
-	case isFloat(t):
+	case scalar.IsFloat(t):
 		return "float"
 	case t == catalog.Numeric:
 		return "numeric"
-	case t.IsText() || t == unknownType:
+	case t.IsText() || t == scalar.UnknownType:
 		return "text"
 	case t.IsTime():
 		return "time"
-	case t == intervalType:
+	case t == scalar.IntervalType:
 		return "interval"
 	default:
 		return "other"
 	}
 }
 
-// costKey is the name of an operation in the table of costs.
-func costKey(e expr) string {
-	operand := func(x expr) string { return kindOfType(carrierOf(x)) }
+// CostKey is the name of an operation in the table of costs.
+func CostKey(e algebra.Expr) string {
+	operand := func(x algebra.Expr) string { return KindOfType(algebra.CarrierOf(x)) }
 	switch e := e.(type) {
-	case not, is, choice, collate:
+	case algebra.Not, algebra.Is, algebra.Choice, algebra.Collate:
 		return "test"
-	case negate:
-		return "- " + operand(e.x)
-	case distinct:
-		return "= " + operand(e.l)
-	case binary:
-		switch e.op {
+	case algebra.Negate:
+		return "- " + operand(e.X)
+	case algebra.Distinct:
+		return "= " + operand(e.L)
+	case algebra.Binary:
+		switch e.Op {
 		case syntax.And, syntax.Or:
 			return "test"
 		case syntax.Eq, syntax.Ne:
-			return "= " + dearer(operand(e.l), operand(e.r))
+			return "= " + dearer(operand(e.L), operand(e.R))
 		case syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
-			return "< " + dearer(operand(e.l), operand(e.r))
+			return "< " + dearer(operand(e.L), operand(e.R))
 		default: // arithmetic, below
 		}
-		l, r := operand(e.l), operand(e.r)
+		l, r := operand(e.L), operand(e.R)
 		if slices.Contains([]string{"time", "interval"}, l) || slices.Contains([]string{"time", "interval"}, r) {
 			return "+ time"
 		}
-		return string(e.op) + " " + kindOfType(e.t)
-	case guard:
-		return "clamp " + operand(e.x)
-	case like:
+		return string(e.Op) + " " + KindOfType(e.T)
+	case algebra.Guard:
+		return "clamp " + operand(e.X)
+	case algebra.Like:
 		switch {
-		case e.regex:
+		case e.Regex:
 			return "~"
-		case e.caseInsensitive:
+		case e.CaseInsensitive:
 			return "ILIKE"
 		default:
 			return "LIKE"
 		}
-	case cast:
-		return "cast " + operand(e.x) + " " + kindOfType(e.t)
-	case call:
-		kind := kindOfType(e.t)
-		if len(e.args) > 0 {
-			kind = operand(e.args[0])
-			for _, x := range e.args {
+	case algebra.Cast:
+		return "cast " + operand(e.X) + " " + KindOfType(e.T)
+	case algebra.Call:
+		kind := KindOfType(e.T)
+		if len(e.Args) > 0 {
+			kind = operand(e.Args[0])
+			for _, x := range e.Args {
 				if operand(x) == "time" || operand(x) == "interval" {
 					kind = "time"
 				}
 			}
 		}
-		return strings.ToLower(e.name) + " " + kind
+		return strings.ToLower(e.Name) + " " + kind
 	default:
 		return "?"
 	}
@@ -269,14 +255,14 @@ func dearer(l, r string) string {
 }
 
 // sizeOf is how many bytes a text, or digits a numeric, has at most.
-func sizeOf(e expr) int64 {
-	t := carrierOf(e)
+func sizeOf(e algebra.Expr) int64 {
+	t := algebra.CarrierOf(e)
 	switch {
 	case t.IsText():
-		return longestText(e)
+		return LongestText(e)
 	case t == catalog.Numeric:
-		if c, ok := e.(computed); ok && c.within != nil {
-			return min(costDigits, extentDigits(c.within))
+		if c, ok := e.(algebra.Computed); ok && c.Within != nil {
+			return min(CostDigits, extentDigits(c.Within))
 		}
 		return columnDigits
 	default:
@@ -286,11 +272,11 @@ func sizeOf(e expr) int64 {
 
 // What digits of a numeric are at most, and of a column of them.
 const (
-	costDigits   = 600
+	CostDigits   = 600
 	columnDigits = 60
 )
 
-func extentDigits(s *extent) int64 {
-	whole := len(floor(s.reach()).Text(10))
-	return int64(whole + s.scale)
+func extentDigits(s *scalar.Extent) int64 {
+	whole := len(scalar.Floor(s.Reach()).Text(10))
+	return int64(whole + s.Scale)
 }

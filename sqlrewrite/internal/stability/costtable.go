@@ -1,15 +1,15 @@
-package sqlrewrite
+package stability
 
 // named is the price of a builtin; of one that was not measured, more than that of nearly all that were.
 func named(key string) price {
-	if p, ok := priceNamed(key); ok {
+	if p, ok := PriceNamed(key); ok {
 		return p
 	}
 	return price{unmeasuredPrice, 0}
 }
 
-// priceNamed is the table of prices, as TestCostsAreMeasured measured them, rounded up to 1, 2 or 5 in their first digit: ns, and thousandths of ns for each byte or digit.
-func priceNamed(key string) (price, bool) {
+// PriceNamed is the table of prices, as TestCostsAreMeasured measured them, rounded up to 1, 2 or 5 in their first digit: ns, and thousandths of ns for each byte or digit.
+func PriceNamed(key string) (price, bool) {
 	switch key {
 	case "% integer", "* float", "* integer", "+ float", "+ integer", "- float", "- integer", "/ float",
 		"/ integer", "< float", "< integer", "< other", "< time", "= float", "= integer", "= other", "= time",

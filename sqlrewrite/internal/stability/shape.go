@@ -1,12 +1,13 @@
-package sqlrewrite
+package stability
 
 import (
-	"math"
 	"math/big"
 	"slices"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -14,64 +15,64 @@ import (
 type shapeKind string
 
 const (
-	flat          shapeKind = "flat"             // (a) a unit has at most one row in a group: one scan
-	perUnit       shapeKind = "per unit"         // (b) no keys: per unit, bounded, added up
-	perUnitAndKey shapeKind = "per unit and key" // (c) a unit may be in every group there is
-	keptKeys      shapeKind = "kept keys"        // (d) each unit keeps max_groups of its groups
+	Flat          shapeKind = "flat"             // (a) a unit has at most one row in a group: one scan
+	PerUnit       shapeKind = "per unit"         // (b) no keys: per unit, bounded, added up
+	PerUnitAndKey shapeKind = "per unit and key" // (c) a unit may be in every group there is
+	KeptKeys      shapeKind = "kept keys"        // (d) each unit keeps max_groups of its groups
 )
 
-// shape is a chosen form with its bounds.
-type shape struct {
-	kind      shapeKind
-	cut       cutKind
-	maxRows   int64 // m: what one unit adds to a count of one group
-	maxGroups int64 // L0: groups that one unit is in
-	maxValues int64 // different values of one unit that one group counts
+// Shape is a chosen form with its bounds.
+type Shape struct {
+	Kind      shapeKind
+	Cut       CutKind
+	MaxRows   int64 // m: what one unit adds to a count of one group
+	MaxGroups int64 // L0: groups that one unit is in
+	MaxValues int64 // different values of one unit that one group counts
 }
 
-// maxBound caps max_rows and max_groups: beyond it no noise could hide a unit anyway, and products stay in bigint.
-const maxBound = 1 << 30
+// MaxBound caps max_rows and max_groups: beyond it no noise could hide a unit anyway, and products stay in bigint.
+const MaxBound = 1 << 30
 
-// chooseShape picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone. maxRows and
+// ChooseShape picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone. maxRows and
 // maxGroups are a request's bounds; 0: none.
-func chooseShape(q *boundQuery, maxRows, maxGroups int64) (shape, error) {
-	rows, groups := q.source.maxRows, q.source.maxGroups
-	key, one := q.source.onePerUnit()
+func ChooseShape(q *algebra.BoundQuery, maxRows, maxGroups int64) (Shape, error) {
+	rows, groups := q.Source.MaxRows, q.Source.MaxGroups
+	key, one := q.Source.OnePerUnit()
 	if one {
 		rows, groups = 1, 1
 	}
 	if rows <= 0 {
-		return shape{}, fault.MissingContribution(fault.Position{}, q.source.table, "max_rows")
+		return Shape{}, fault.MissingContribution(fault.Position{}, q.Source.Table, "max_rows")
 	}
-	if groups <= 0 && len(q.keys) > 0 {
-		return shape{}, fault.MissingContribution(q.keys[0].at, q.source.table, "max_groups")
+	if groups <= 0 && len(q.Keys) > 0 {
+		return Shape{}, fault.MissingContribution(q.Keys[0].At, q.Source.Table, "max_groups")
 	}
 	rows, err := tighten("max_rows", rows, maxRows)
 	if err != nil {
-		return shape{}, err
+		return Shape{}, err
 	}
 	if groups, err = tighten("max_groups", max(groups, 1), maxGroups); err != nil {
-		return shape{}, err
+		return Shape{}, err
 	}
-	s := shape{kind: keptKeys, maxRows: min(rows, maxBound), maxGroups: min(groups, maxBound), maxValues: min(rows, maxBound)}
-	if values := q.source.maxValues; values > 0 && !one {
-		s.maxValues = min(values, maxBound)
+	s := Shape{Kind: KeptKeys, MaxRows: min(rows, MaxBound), MaxGroups: min(groups, MaxBound), MaxValues: min(rows, MaxBound)}
+	if values := q.Source.MaxValues; values > 0 && !one {
+		s.MaxValues = min(values, MaxBound)
 		if maxRows > 0 { // a request's bound is one on values too
-			s.maxValues = min(s.maxValues, maxRows)
+			s.MaxValues = min(s.MaxValues, maxRows)
 		}
 	}
 	switch {
 	case one:
-		q.shared().rely(key.relies...)
-		s.kind, s.maxGroups = flat, 1
-	case q.oneInGroup(&s):
-	case len(q.keys) == 0:
-		s.kind, s.maxGroups = perUnit, 1
-	case !q.private():
-		if tuples := clampInt64(q.publicTuples()); tuples <= s.maxGroups {
-			s.kind, s.maxGroups = perUnitAndKey, max(tuples, 1)
-		} else if q.top > 0 {
-			s.kind, s.maxGroups = perUnitAndKey, tuples // a selection of groups costs the same however many a unit is in
+		q.Shared().Rely(key.Relies...)
+		s.Kind, s.MaxGroups = Flat, 1
+	case oneInGroup(q, &s):
+	case len(q.Keys) == 0:
+		s.Kind, s.MaxGroups = PerUnit, 1
+	case !q.Private():
+		if tuples := scalar.ClampInt64(q.PublicTuples()); tuples <= s.MaxGroups {
+			s.Kind, s.MaxGroups = PerUnitAndKey, max(tuples, 1)
+		} else if q.Top > 0 {
+			s.Kind, s.MaxGroups = PerUnitAndKey, tuples // a selection of groups costs the same however many a unit is in
 		}
 	}
 	return s, nil
@@ -79,32 +80,32 @@ func chooseShape(q *boundQuery, maxRows, maxGroups int64) (shape, error) {
 
 // oneInGroup makes a shape flat where a unit may be in every group, and the catalog proves that it has at most one row in each: rows that
 // agree in their keys and in what WHERE fixes agree in a unique key but for the unit.
-func (q *boundQuery) oneInGroup(s *shape) bool {
-	tuples := clampInt64(q.publicTuples())
-	if q.private() || tuples > s.maxGroups {
+func oneInGroup(q *algebra.BoundQuery, s *Shape) bool {
+	tuples := scalar.ClampInt64(q.PublicTuples())
+	if q.Private() || tuples > s.MaxGroups {
 		return false
 	}
-	var given []*field // on which all rows of one group agree
-	for _, k := range q.keys {
-		if f := plainField(k.x); f != nil && !slices.ContainsFunc(k.domain, func(key catalog.Key) bool { return key.Null }) {
+	var given []*algebra.Field // on which all rows of one group agree
+	for _, k := range q.Keys {
+		if f := algebra.PlainField(k.X); f != nil && !slices.ContainsFunc(k.Domain, func(key catalog.Key) bool { return key.Null }) {
 			given = append(given, f)
 		}
 	}
-	for _, e := range boundConjuncts(q.where) {
-		eq, ok := e.(binary)
-		if !ok || eq.op != syntax.Eq {
+	for _, e := range algebra.BoundConjuncts(q.Where) {
+		eq, ok := e.(algebra.Binary)
+		if !ok || eq.Op != syntax.Eq {
 			continue
 		}
-		if f := plainField(eq.l); f != nil && sameEquality(f.Type, eq.r.typ()) {
-			if _, ok := eq.r.(constant); ok {
+		if f := algebra.PlainField(eq.L); f != nil && algebra.SameEquality(f.Type, eq.R.Typ()) {
+			if _, ok := eq.R.(algebra.Constant); ok {
 				given = append(given, f)
 			}
 		}
 	}
-	key, ok := q.source.oneAmong(given)
+	key, ok := q.Source.OneAmong(given)
 	if ok {
-		q.shared().rely(key.relies...)
-		s.kind, s.maxRows, s.maxValues, s.maxGroups = flat, 1, 1, max(tuples, 1)
+		q.Shared().Rely(key.Relies...)
+		s.Kind, s.MaxRows, s.MaxValues, s.MaxGroups = Flat, 1, 1, max(tuples, 1)
 	}
 	return ok
 }
@@ -121,26 +122,19 @@ func tighten(option string, policy, asked int64) (int64, error) {
 	}
 }
 
-func clampInt64(v *big.Int) int64 {
-	if !v.IsInt64() {
-		return math.MaxInt64
-	}
-	return v.Int64()
-}
-
-// perGroup is Linf of a measure: how much its sealed integer of one group moves at most when one unit comes or goes.
-func (s shape) perGroup(m measure) *big.Int {
-	rows := big.NewInt(s.maxRows)
-	switch m.kind {
-	case countRows, countValues:
+// PerGroup is Linf of a measure: how much its sealed integer of one group moves at most when one unit comes or goes.
+func (s Shape) PerGroup(m algebra.Measure) *big.Int {
+	rows := big.NewInt(s.MaxRows)
+	switch m.Kind {
+	case algebra.CountRows, algebra.CountValues:
 		return rows
-	case countUnits:
+	case algebra.CountUnits:
 		return big.NewInt(1)
-	case countDistinct:
-		return big.NewInt(s.maxValues)
-	case sumSteps, sumCentred, sumProducts:
-		return rows.Mul(rows, m.perRow())
-	case chooseRank, chooseMode:
+	case algebra.CountDistinct:
+		return big.NewInt(s.MaxValues)
+	case algebra.SumSteps, algebra.SumCentred, algebra.SumProducts:
+		return rows.Mul(rows, m.PerRow())
+	case algebra.ChooseRank, algebra.ChooseMode:
 		return rows
 	default:
 		panic("sqlrewrite: measure without a sensitivity")

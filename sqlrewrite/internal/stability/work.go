@@ -1,15 +1,113 @@
-package sqlrewrite
+package stability
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
 
-	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/syntax"
 )
+
+// Bound combines two bounds of the policy; 0, which is none, stays none.
+func Bound(a, b int64, combine func(a, b int64) int64) int64 {
+	if a <= 0 || b <= 0 {
+		return 0
+	}
+	return combine(a, b)
+}
+
+func MultiplyCapped(a, b int64) int64 {
+	if a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+// MaxMatched is how many bytes of a text a pattern is matched with, and MatchedLetters how many characters surely have no more (A32).
+const (
+	MaxMatched     = 1024
+	MatchedLetters = MaxMatched / 4
+)
+
+// LongestText is how many bytes a text below the aggregates can have.
+func LongestText(e algebra.Expr) int64 {
+	switch e := e.(type) {
+	case algebra.Constant:
+		return int64(len(e.Text))
+	case algebra.Column:
+		return e.Of.LongestText()
+	case algebra.UnitAggregate:
+		longest := int64(0)
+		if e.X != nil {
+			longest = LongestText(e.X)
+		}
+		for _, c := range e.Args {
+			longest = max(longest, int64(len(c.Text)))
+		}
+		return longest
+	default:
+		return 4 * domain.MaxLetters(e)
+	}
+}
+
+func IsQuery(e algebra.Expr) bool {
+	switch e.(type) {
+	case algebra.Exists, algebra.InRows:
+		return true
+	default:
+		return false
+	}
+}
+
+// ReadsBoth reports whether a join is to read both sides whatever is in them.
+func ReadsBoth(n *algebra.Joined) bool { return n.OfPeople() || OfLarge(n) }
+
+// OfLarge reports whether one side is rows of people and the other one public rows that take long to read.
+func OfLarge(n *algebra.Joined) bool {
+	switch {
+	case n.Meets == nil:
+		return n.On == nil && Large(n.Right) // the value of a query
+	case n.Meets.L.Owned() == n.Meets.R.Owned():
+		return false
+	case n.Meets.L.Owned():
+		return Large(n.Right)
+	default:
+		return Large(n.Left)
+	}
+}
+
+// Large reports whether public rows may take longer to read than the work of one unit may differ by: whether they are read is then no business of a
+// unit's rows. Small ones are read as PostgreSQL likes.
+func Large(n algebra.FromItem) bool {
+	rows := readRows(n)
+	return rows.Mul(rows, big.NewInt(ScanRow)).Cmp(big.NewInt(MaxUnitWork)) > 0
+}
+
+// readRows is how many rows are read, at most, for the rows of a public item.
+func readRows(n algebra.FromItem) *big.Int {
+	rows := new(big.Int)
+	switch n := n.(type) {
+	case *algebra.Scan:
+		rows, _ = mostRows(n)
+	case *algebra.RowCap:
+		return readRows(n.Of)
+	case *algebra.Joined:
+		met, _ := mostRows(n)
+		rows.Add(rows.Add(readRows(n.Left), readRows(n.Right)), met)
+	case *algebra.Derived:
+		for _, q := range n.Parts {
+			if q.From != nil {
+				rows.Add(rows, readRows(q.From))
+			}
+		}
+	}
+	return new(big.Int).Set(rows)
+}
 
 // This file bounds the work that the rows of one unit can cause, by facts that are public: how many rows public tables have, how many share a
 // value, caps that the statement enforces, and what each expression costs at most. docs/sql.md, section 4, says what is bounded and why.
@@ -17,87 +115,72 @@ import (
 // The most that a row may cost before anything bounds how many rows its unit has, and the most that the rows of one unit may cost where
 // something does: a tenth of the default quantum, which is by how much the boundary at which an answer leaves is moved.
 const (
-	maxRowWork  = 20_000    // ns
-	maxUnitWork = 5_000_000 // ns
+	MaxRowWork  = 20_000    // ns
+	MaxUnitWork = 5_000_000 // ns
 )
 
 // unknownRows stands for what no public fact bounds.
 const unknownRows = 1 << 40
 
-// count is a fact that a statement rests on: how many rows a public table has, or how many share a value of a column.
-type count struct {
-	table  *catalog.Table
-	column string // "": rows
-	key    string // a column that is unique by itself, instead
-}
-
-// meeting is how the rows of two sides of a join find each other.
-type meeting struct {
-	l, r       *relation
-	pairs      []pair
-	lKey, rKey *rowKey // by which a row of the other side meets at most one row of this one; nil: none
-	kind       syntax.JoinKind
-}
-
 // effort is the work that a row causes.
 type effort struct {
-	base  fromItem  // whose row it is; nil: of a public relation
-	of    *relation // the base's
-	rows  *big.Int  // so many rows come of it
-	pairs *big.Int  // so many rows it meets, product by product
-	cost  *big.Int  // ns
-	unit  *big.Int  // rows that one unit has of the base; nil: nothing bounds them
-	why   []string  // the factors of rows, for people
+	base  algebra.FromItem  // whose row it is; nil: of a public relation
+	of    *algebra.Relation // the base's
+	rows  *big.Int          // so many rows come of it
+	pairs *big.Int          // so many rows it meets, product by product
+	cost  *big.Int          // ns
+	unit  *big.Int          // rows that one unit has of the base; nil: nothing bounds them
+	why   []string          // the factors of rows, for people
 }
 
 // workload bounds the work of one statement.
 type workload struct {
-	*binder
-	facts *statementFacts
+	*algebra.Binder
+	facts *algebra.StatementFacts
 	place fault.Position
 	pairs *big.Int // the most that any block meets
 }
 
 // workBlock is a query whose rows are filtered and then computed with.
 type workBlock struct {
-	root  *fromItem
-	of    *relation
-	where expr
-	each  []expr // evaluated on every row that is left
-	ahead int64  // ns of each row that is left beside that
-	whole bool   // its rows are about to be capped: a cap on just these would be the same one again
+	root  *algebra.FromItem
+	of    *algebra.Relation
+	where algebra.Expr
+	each  []algebra.Expr // evaluated on every row that is left
+	ahead int64          // ns of each row that is left beside that
+	whole bool           // its rows are about to be capped: a cap on just these would be the same one again
 }
 
-// boundWork caps rows where that is needed, and refuses what one unit could make too slow.
-func (b *binder) boundWork() error {
-	q := b.bound
-	w := &workload{binder: b, facts: q.shared(), place: b.position(b.query.Pos), pairs: big.NewInt(1)}
-	var each []expr
-	for _, k := range q.keys {
-		each = append(each, k.x)
+// BoundWork caps rows where that is needed, and refuses what one unit could make too slow.
+func BoundWork(b *algebra.Binder) error {
+	q := b.Bound
+	w := &workload{Binder: b, facts: q.Shared(), place: b.Position(b.Query.Pos), pairs: big.NewInt(1)}
+	var each []algebra.Expr
+	for _, k := range q.Keys {
+		each = append(each, k.X)
 	}
-	for _, m := range q.measures {
-		each = append(each, m.filter, m.x, m.y)
+	for _, m := range q.Measures {
+		each = append(each, m.Filter, m.X, m.Y)
 	}
-	ahead := int64(groupedRow)
-	if _, one := q.source.onePerUnit(); one {
-		ahead = flatRow
+	ahead := int64(GroupedRow)
+	if _, one := q.Source.OnePerUnit(); one {
+		ahead = FlatRow
 	}
-	if err := w.block(workBlock{root: &q.source.node, of: q.source, where: q.where, each: each, ahead: ahead}); err != nil {
+	if err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead}); err != nil {
 		return err
 	}
-	q.pairs = w.pairs
-	for _, c := range q.shared().caps {
-		if c.active() {
-			q.source.note("capped-rows", "of each %s at most %d rows of %s are paired with others, chosen at random but the same for the whole answer; intervals do not include what is left out",
-				q.source.unitName(), c.rows, tablesOf(c.of))
+	q.Pairs = w.pairs
+	for _, c := range q.Shared().Caps {
+		if c.Active() {
+			q.Source.Note("capped-rows", "of each %s at most %d rows of %s are paired with others, chosen at random but the same for the whole answer; intervals do not include what is left out",
+				q.Source.UnitName(), c.Rows, tablesOf(c.Of))
 		}
 	}
 	return nil
 }
 
 // tablesOf names the tables of an item for people.
-func tablesOf(n fromItem) string {
+func tablesOf(n algebra.FromItem) string {
 	var names []string
 	for _, l := range tableList(n) {
 		if !slices.Contains(names, l) {
@@ -107,19 +190,19 @@ func tablesOf(n fromItem) string {
 	return strings.Join(names, " and ")
 }
 
-func tableList(n fromItem) []string {
+func tableList(n algebra.FromItem) []string {
 	switch n := n.(type) {
-	case *scan:
-		return []string{n.table.Name}
-	case *joined:
-		return append(tableList(n.left), tableList(n.right)...)
-	case *rowCap:
-		return tableList(n.of)
-	case *derived:
+	case *algebra.Scan:
+		return []string{n.Table.Name}
+	case *algebra.Joined:
+		return append(tableList(n.Left), tableList(n.Right)...)
+	case *algebra.RowCap:
+		return tableList(n.Of)
+	case *algebra.Derived:
 		var all []string
-		for _, q := range n.parts {
-			if q.from != nil {
-				all = append(all, tableList(q.from)...)
+		for _, q := range n.Parts {
+			if q.From != nil {
+				all = append(all, tableList(q.From)...)
 			}
 		}
 		return all
@@ -142,9 +225,9 @@ func (w *workload) block(b workBlock) error {
 		if e, err = w.above(e, b); err != nil {
 			return err
 		}
-		total, limit := e.cost, big.NewInt(maxRowWork)
+		total, limit := e.cost, big.NewInt(MaxRowWork)
 		if e.unit != nil {
-			total, limit = new(big.Int).Mul(e.cost, e.unit), big.NewInt(maxUnitWork)
+			total, limit = new(big.Int).Mul(e.cost, e.unit), big.NewInt(MaxUnitWork)
 		}
 		if total.Cmp(limit) <= 0 {
 			w.met(e.pairs)
@@ -179,9 +262,9 @@ func (w *workload) refuse(e effort) error {
 	case e.unit.Cmp(big.NewInt(1)) > 0:
 		unit = e.unit.String() + " rows of one unit"
 	}
-	work, limit := e.cost, int64(maxRowWork)
+	work, limit := e.cost, int64(MaxRowWork)
 	if e.unit != nil {
-		work, limit = new(big.Int).Mul(e.cost, e.unit), maxUnitWork
+		work, limit = new(big.Int).Mul(e.cost, e.unit), MaxUnitWork
 	}
 	micros := new(big.Int).Div(new(big.Int).Add(work, big.NewInt(999)), big.NewInt(1000))
 	return fault.FanOut(w.place, unit, factors, micros.String(), limit/1000)
@@ -191,7 +274,7 @@ func (w *workload) refuse(e effort) error {
 // each of them, before they are joined.
 func (w *workload) above(e effort, b workBlock) (effort, error) {
 	cost, factor := new(big.Int).Set(e.cost), big.NewInt(1)
-	add := func(x expr, rows *big.Int, top bool) error {
+	add := func(x algebra.Expr, rows *big.Int, top bool) error {
 		c, met, err := w.expr(x, top, e)
 		if err != nil {
 			return err
@@ -200,9 +283,9 @@ func (w *workload) above(e effort, b workBlock) (effort, error) {
 		cost.Add(cost, c.Mul(c, rows))
 		return nil
 	}
-	for _, x := range boundConjuncts(b.where) {
+	for _, x := range algebra.BoundConjuncts(b.where) {
 		rows := e.rows
-		if e.base != nil && !isJoin(x) && readsWithin(x, e.base) {
+		if e.base != nil && !IsJoin(x) && ReadsWithin(x, e.base) {
 			rows = big.NewInt(1)
 		}
 		if err := add(x, rows, true); err != nil {
@@ -222,42 +305,42 @@ func (w *workload) above(e effort, b workBlock) (effort, error) {
 	return e, nil
 }
 
-// isJoin reports whether PostgreSQL may make a condition a join of its own, before or after others.
-func isJoin(e expr) bool {
-	if n, ok := e.(not); ok {
-		e = n.x
+// IsJoin reports whether PostgreSQL may make a condition a join of its own, before or after others.
+func IsJoin(e algebra.Expr) bool {
+	if n, ok := e.(algebra.Not); ok {
+		e = n.X
 	}
-	return isQuery(e)
+	return IsQuery(e)
 }
 
-// readsWithin reports whether an expression is computed from the rows of some items alone, by queries of its own too.
-func readsWithin(e expr, among ...fromItem) bool {
+// ReadsWithin reports whether an expression is computed from the rows of some items alone, by queries of its own too.
+func ReadsWithin(e algebra.Expr, among ...algebra.FromItem) bool {
 	switch e := e.(type) {
 	case nil:
 		return true
-	case column:
-		return slices.ContainsFunc(among, func(n fromItem) bool { return holds(n, e.of) })
-	case exists:
-		return readsWithin(e.where, append(slices.Clone(among), e.from)...)
-	case unitAggregate:
+	case algebra.Column:
+		return slices.ContainsFunc(among, func(n algebra.FromItem) bool { return algebra.Holds(n, e.Of) })
+	case algebra.Exists:
+		return ReadsWithin(e.Where, append(slices.Clone(among), e.From)...)
+	case algebra.UnitAggregate:
 		return false
 	}
-	return !slices.ContainsFunc(children(e), func(c expr) bool { return !readsWithin(c, among...) })
+	return !slices.ContainsFunc(algebra.Children(e), func(c algebra.Expr) bool { return !ReadsWithin(c, among...) })
 }
 
 // item is the work of an item of FROM.
-func (w *workload) item(n fromItem, r *relation) (effort, error) {
-	if !r.owned() {
+func (w *workload) item(n algebra.FromItem, r *algebra.Relation) (effort, error) {
+	if !r.Owned() {
 		return effort{}, nil // nobody's
 	}
 	switch n := n.(type) {
-	case *scan:
+	case *algebra.Scan:
 		return w.fresh(n, r), nil
-	case *rowCap:
+	case *algebra.RowCap:
 		return w.capped(n, r)
-	case *derived:
+	case *algebra.Derived:
 		return w.derived(n, r)
-	case *joined:
+	case *algebra.Joined:
 		return w.joined(n, r)
 	default:
 		panic("sqlrewrite: relation without work")
@@ -265,56 +348,56 @@ func (w *workload) item(n fromItem, r *relation) (effort, error) {
 }
 
 // fresh is the work of a row before anything is done with it.
-func (w *workload) fresh(n fromItem, r *relation) effort {
-	e := effort{base: n, of: r, rows: big.NewInt(1), pairs: big.NewInt(1), cost: big.NewInt(scanRow)}
-	if key, one := r.onePerUnit(); one {
-		w.facts.rely(key.relies...)
+func (w *workload) fresh(n algebra.FromItem, r *algebra.Relation) effort {
+	e := effort{base: n, of: r, rows: big.NewInt(1), pairs: big.NewInt(1), cost: big.NewInt(ScanRow)}
+	if key, one := r.OnePerUnit(); one {
+		w.facts.Rely(key.Relies...)
 		e.unit = big.NewInt(1)
 	}
 	return e
 }
 
 // capped is the work of a row that a cap kept. What it took to choose it is bounded row by row.
-func (w *workload) capped(n *rowCap, r *relation) (effort, error) {
-	if !n.active() {
-		return w.item(n.of, r)
+func (w *workload) capped(n *algebra.RowCap, r *algebra.Relation) (effort, error) {
+	if !n.Active() {
+		return w.item(n.Of, r)
 	}
-	err := w.block(workBlock{root: &n.of, of: r, where: n.where, ahead: cappedRow, whole: true})
-	if err != nil && n.where != nil {
-		n.bare, n.where = true, nil
-		err = w.block(workBlock{root: &n.of, of: r, ahead: cappedRow, whole: true})
+	err := w.block(workBlock{root: &n.Of, of: r, where: n.Where, ahead: CappedRow, whole: true})
+	if err != nil && n.Where != nil {
+		n.Bare, n.Where = true, nil
+		err = w.block(workBlock{root: &n.Of, of: r, ahead: CappedRow, whole: true})
 	}
 	if err != nil {
 		return effort{}, err
 	}
-	e := effort{base: n, of: r, rows: big.NewInt(1), pairs: big.NewInt(1), cost: big.NewInt(scanRow)}
-	if n.units || slices.Contains(r.owners, n.by) {
-		e.unit = big.NewInt(n.rows)
+	e := effort{base: n, of: r, rows: big.NewInt(1), pairs: big.NewInt(1), cost: big.NewInt(ScanRow)}
+	if n.Units || slices.Contains(r.Owners, n.By) {
+		e.unit = big.NewInt(n.Rows)
 	}
 	return e, nil
 }
 
 // derived is the work of a row of a query in FROM.
-func (w *workload) derived(n *derived, r *relation) (effort, error) {
-	if len(n.parts) == 1 && n.parts[0].plain() {
-		q := n.parts[0]
-		pushConditions(q.from, q.where)
-		e, err := w.item(q.from, q.of)
+func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, error) {
+	if len(n.Parts) == 1 && plain(n.Parts[0]) {
+		q := n.Parts[0]
+		pushConditions(q.From, q.Where)
+		e, err := w.item(q.From, q.Of)
 		if err != nil {
 			return e, err
 		}
-		return w.above(e, workBlock{where: q.where, each: q.outputs})
+		return w.above(e, workBlock{where: q.Where, each: q.Outputs})
 	}
 	out := w.fresh(n, r)
-	for _, q := range n.parts {
-		if err := w.block(workBlock{root: &q.from, of: q.of, where: q.where, each: slices.Concat(q.keys, q.outputs), ahead: groupedRow}); err != nil {
+	for _, q := range n.Parts {
+		if err := w.block(workBlock{root: &q.From, of: q.Of, where: q.Where, each: slices.Concat(q.Keys, q.Outputs), ahead: GroupedRow}); err != nil {
 			return out, err
 		}
 		if out.unit != nil {
 			continue
 		}
 		// A row of the query stands for those that it comes from, and there may be several of each.
-		e, err := w.item(q.from, q.of)
+		e, err := w.item(q.From, q.Of)
 		if err != nil {
 			return out, err
 		}
@@ -329,51 +412,51 @@ func (w *workload) derived(n *derived, r *relation) (effort, error) {
 }
 
 // plain reports whether each row of a query comes of one row of what it reads, and is computed from that alone.
-func (q *rowQuery) plain() bool {
-	return q.from != nil && len(q.keys) == 0 && !q.distinct && !slices.ContainsFunc(q.outputs, hasAggregate)
+func plain(q *algebra.RowQuery) bool {
+	return q.From != nil && len(q.Keys) == 0 && !q.Distinct && !slices.ContainsFunc(q.Outputs, hasAggregate)
 }
 
-func hasAggregate(e expr) bool {
-	_, ok := e.(unitAggregate)
-	return ok || slices.ContainsFunc(children(e), hasAggregate)
+func hasAggregate(e algebra.Expr) bool {
+	_, ok := e.(algebra.UnitAggregate)
+	return ok || slices.ContainsFunc(algebra.Children(e), hasAggregate)
 }
 
 // joined is the work of a row that is joined with others.
-func (w *workload) joined(n *joined, r *relation) (effort, error) {
-	m := n.meets
+func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error) {
+	m := n.Meets
 	if m == nil { // a path, or a value of public tables: one row
-		e, err := w.item(n.left, r)
-		if err == nil && e.base == n.left {
+		e, err := w.item(n.Left, r)
+		if err == nil && e.base == n.Left {
 			e.base = n
 		}
 		return e.times(big.NewInt(1), ""), err
 	}
-	l, err := w.item(n.left, m.l)
+	l, err := w.item(n.Left, m.L)
 	if err != nil {
 		return l, err
 	}
-	right, err := w.item(n.right, m.r)
+	right, err := w.item(n.Right, m.R)
 	if err != nil {
 		return right, err
 	}
 	var out effort
 	switch {
-	case !m.l.owned():
-		out = right.times(w.publicFan(n.left, m.lKey, m.pairs, func(p pair) (*field, *field) { return p.l, p.r }), tablesOf(n.left))
-	case !m.r.owned():
-		out = l.times(w.publicFan(n.right, m.rKey, m.pairs, func(p pair) (*field, *field) { return p.r, p.l }), tablesOf(n.right))
-	case m.rKey != nil:
-		w.facts.rely(m.rKey.relies...)
+	case !m.L.Owned():
+		out = right.times(w.publicFan(n.Left, m.LKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.L, p.R }), tablesOf(n.Left))
+	case !m.R.Owned():
+		out = l.times(w.publicFan(n.Right, m.RKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.R, p.L }), tablesOf(n.Right))
+	case m.RKey != nil:
+		w.facts.Rely(m.RKey.Relies...)
 		if out = l.times(big.NewInt(1), ""); right.unit == nil || right.base == nil {
 			err = w.alone(right)
 		}
-	case m.lKey != nil:
-		w.facts.rely(m.lKey.relies...)
+	case m.LKey != nil:
+		w.facts.Rely(m.LKey.Relies...)
 		out = right.times(big.NewInt(1), "")
 		switch {
-		case m.kind != syntax.LeftJoin && l.unit == nil:
+		case m.Kind != syntax.LeftJoin && l.unit == nil:
 			err = w.alone(l)
-		case m.kind != syntax.LeftJoin || right.unit == nil:
+		case m.Kind != syntax.LeftJoin || right.unit == nil:
 		case l.unit == nil: // rows of the left side that meet none stay, any number of them
 			out.base, out.of, out.unit = l.base, l.of, nil
 		default:
@@ -383,16 +466,16 @@ func (w *workload) joined(n *joined, r *relation) (effort, error) {
 			out.rows = l.rows
 		}
 	default:
-		c, ok := n.right.(*rowCap)
-		if !ok || !c.active() {
+		c, ok := n.Right.(*algebra.RowCap)
+		if !ok || !c.Active() {
 			return out, w.refuse(l)
 		}
-		out = l.times(big.NewInt(c.rows), tablesOf(c.of)+" of the same unit")
+		out = l.times(big.NewInt(c.Rows), tablesOf(c.Of)+" of the same unit")
 	}
 	if err != nil {
 		return out, err
 	}
-	for _, x := range boundConjuncts(n.on) {
+	for _, x := range algebra.BoundConjuncts(n.On) {
 		c, _, err := w.expr(x, true, out)
 		if err != nil {
 			return out, err
@@ -404,7 +487,7 @@ func (w *workload) joined(n *joined, r *relation) (effort, error) {
 
 // alone checks the work of rows of which each meets at most one of those that the join is driven by.
 func (w *workload) alone(e effort) error {
-	if e.cost.Cmp(big.NewInt(maxRowWork)) > 0 {
+	if e.cost.Cmp(big.NewInt(MaxRowWork)) > 0 {
 		return w.refuse(e)
 	}
 	w.met(e.pairs)
@@ -418,7 +501,7 @@ func (e effort) times(fan *big.Int, what string) effort {
 		e.rows = big.NewInt(1)
 	}
 	e.pairs = new(big.Int).Mul(e.pairs, fan)
-	e.cost = new(big.Int).Add(e.cost, new(big.Int).Mul(e.rows, big.NewInt(pairRow)))
+	e.cost = new(big.Int).Add(e.cost, new(big.Int).Mul(e.rows, big.NewInt(PairRow)))
 	if what != "" && fan.Cmp(big.NewInt(1)) > 0 {
 		e.why = append(slices.Clone(e.why), fmt.Sprintf("%s of %s", fan, what))
 	}
@@ -426,16 +509,16 @@ func (e effort) times(fan *big.Int, what string) effort {
 }
 
 // publicFan is how many rows of a public item one row of the other side meets at most.
-func (w *workload) publicFan(n fromItem, key *rowKey, pairs []pair, sides func(pair) (own, other *field)) *big.Int {
+func (w *workload) publicFan(n algebra.FromItem, key *algebra.RowKey, pairs []algebra.Pair, sides func(algebra.Pair) (own, other *algebra.Field)) *big.Int {
 	if key != nil {
-		w.facts.rely(key.relies...)
+		w.facts.Rely(key.Relies...)
 		return big.NewInt(1)
 	}
 	var best *big.Int
-	var rests []count
+	var rests []algebra.Count
 	for _, p := range pairs {
 		own, other := sides(p)
-		if !sameEquality(own.Type, other.Type) {
+		if !algebra.SameEquality(own.Type, other.Type) {
 			continue
 		}
 		if rows, counts := equalRows(n, own); best == nil || rows.Cmp(best) < 0 {
@@ -445,33 +528,33 @@ func (w *workload) publicFan(n fromItem, key *rowKey, pairs []pair, sides func(p
 	if best == nil {
 		best, rests = mostRows(n)
 	}
-	w.facts.count(rests...)
+	w.facts.Count(rests...)
 	return best
 }
 
 // mostRows is how many rows a public item has at most, and the facts that this rests on.
-func mostRows(n fromItem) (*big.Int, []count) {
+func mostRows(n algebra.FromItem) (*big.Int, []algebra.Count) {
 	switch n := n.(type) {
-	case *scan:
-		if n.table.MostRows <= 0 {
+	case *algebra.Scan:
+		if n.Table.MostRows <= 0 {
 			return big.NewInt(unknownRows), nil
 		}
-		return big.NewInt(n.table.MostRows), []count{{table: n.table}}
-	case *rowCap:
-		return mostRows(n.of)
-	case *joined:
-		l, counts := mostRows(n.left)
-		r, more := mostRows(n.right)
+		return big.NewInt(n.Table.MostRows), []algebra.Count{{Table: n.Table}}
+	case *algebra.RowCap:
+		return mostRows(n.Of)
+	case *algebra.Joined:
+		l, counts := mostRows(n.Left)
+		r, more := mostRows(n.Right)
 		product := new(big.Int).Mul(l, r)
-		if n.kind == syntax.FullJoin {
+		if n.Kind == syntax.FullJoin {
 			return product.Add(product, l.Add(l, r)), append(counts, more...)
 		}
-		if n.meets != nil {
-			for _, p := range n.meets.pairs {
-				if !sameEquality(p.l.Type, p.r.Type) {
+		if n.Meets != nil {
+			for _, p := range n.Meets.Pairs {
+				if !algebra.SameEquality(p.L.Type, p.R.Type) {
 					continue
 				}
-				if rows, rests := equalRows(n.right, p.r); n.kind != syntax.FullJoin {
+				if rows, rests := equalRows(n.Right, p.R); n.Kind != syntax.FullJoin {
 					if fan := new(big.Int).Mul(l, rows); fan.Cmp(product) < 0 {
 						product, more = fan, rests
 					}
@@ -479,12 +562,12 @@ func mostRows(n fromItem) (*big.Int, []count) {
 			}
 		}
 		return product, append(counts, more...)
-	case *derived:
-		total, counts := new(big.Int), []count(nil)
-		for _, q := range n.parts {
-			rows, more := big.NewInt(1), []count(nil)
-			if q.from != nil && (len(q.keys) > 0 || !slices.ContainsFunc(q.outputs, hasAggregate)) {
-				rows, more = mostRows(q.from)
+	case *algebra.Derived:
+		total, counts := new(big.Int), []algebra.Count(nil)
+		for _, q := range n.Parts {
+			rows, more := big.NewInt(1), []algebra.Count(nil)
+			if q.From != nil && (len(q.Keys) > 0 || !slices.ContainsFunc(q.Outputs, hasAggregate)) {
+				rows, more = mostRows(q.From)
 			}
 			total.Add(total, rows)
 			counts = append(counts, more...)
@@ -496,74 +579,63 @@ func mostRows(n fromItem) (*big.Int, []count) {
 }
 
 // equalRows is how many rows of a public item have one value of a field at most, and the facts that this rests on.
-func equalRows(n fromItem, f *field) (*big.Int, []count) {
+func equalRows(n algebra.FromItem, f *algebra.Field) (*big.Int, []algebra.Count) {
 	switch n := n.(type) {
-	case *scan:
-		if slices.ContainsFunc(n.table.Unique, func(key []string) bool { return len(key) == 1 && key[0] == f.Name }) {
-			return big.NewInt(1), []count{{table: n.table, key: f.Name}}
+	case *algebra.Scan:
+		if slices.ContainsFunc(n.Table.Unique, func(key []string) bool { return len(key) == 1 && key[0] == f.Name }) {
+			return big.NewInt(1), []algebra.Count{{Table: n.Table, Key: f.Name}}
 		}
-		if c, ok := n.table.Column(f.Name); ok && c.MostEqual > 0 {
-			return big.NewInt(c.MostEqual), []count{{table: n.table, column: c.Name}}
+		if c, ok := n.Table.Column(f.Name); ok && c.MostEqual > 0 {
+			return big.NewInt(c.MostEqual), []algebra.Count{{Table: n.Table, Column: c.Name}}
 		}
-	case *rowCap:
-		return equalRows(n.of, f)
-	case *joined:
-		if n.meets == nil || n.kind == syntax.FullJoin {
+	case *algebra.RowCap:
+		return equalRows(n.Of, f)
+	case *algebra.Joined:
+		if n.Meets == nil || n.Kind == syntax.FullJoin {
 			break
 		}
-		side, other, own := n.left, n.right, func(p pair) *field { return p.r }
-		if holds(n.right, f) {
-			side, other, own = n.right, n.left, func(p pair) *field { return p.l }
+		side, other, own := n.Left, n.Right, func(p algebra.Pair) *algebra.Field { return p.R }
+		if algebra.Holds(n.Right, f) {
+			side, other, own = n.Right, n.Left, func(p algebra.Pair) *algebra.Field { return p.L }
 		}
 		rows, counts := equalRows(side, f)
 		fan, more := mostRows(other)
-		for _, p := range n.meets.pairs {
-			if by, rests := equalRows(other, own(p)); sameEquality(p.l.Type, p.r.Type) && by.Cmp(fan) < 0 {
+		for _, p := range n.Meets.Pairs {
+			if by, rests := equalRows(other, own(p)); algebra.SameEquality(p.L.Type, p.R.Type) && by.Cmp(fan) < 0 {
 				fan, more = by, rests
 			}
 		}
 		return new(big.Int).Mul(rows, fan), append(counts, more...)
-	case *derived:
-		if len(n.parts) != 1 || n.parts[0].from == nil {
+	case *algebra.Derived:
+		if len(n.Parts) != 1 || n.Parts[0].From == nil {
 			break
 		}
-		if i := slices.Index(n.fields, f); i >= 0 && i < len(n.parts[0].outputs) {
-			if stem := plainField(n.parts[0].outputs[i]); stem != nil && n.parts[0].plain() {
-				return equalRows(n.parts[0].from, stem)
+		if i := slices.Index(n.Fields, f); i >= 0 && i < len(n.Parts[0].Outputs) {
+			if stem := algebra.PlainField(n.Parts[0].Outputs[i]); stem != nil && plain(n.Parts[0]) {
+				return equalRows(n.Parts[0].From, stem)
 			}
 		}
 	}
 	return mostRows(n)
 }
 
-// count makes facts part of what the statement requires of public tables.
-func (e *statementFacts) count(all ...count) {
-	for _, c := range all {
-		if c.key != "" {
-			e.rely(reliance{c.table, []string{c.key}})
-		} else if !slices.Contains(e.counted, c) {
-			e.counted = append(e.counted, c)
-		}
-	}
-}
-
 // capBase caps the rows that drive a block: with the tables that lead from them to their unit, where they do not hold its id.
-func (w *workload) capBase(root *fromItem, e effort) error {
-	if _, already := e.base.(*rowCap); already || e.base == nil || e.of.maxRows <= 0 {
+func (w *workload) capBase(root *algebra.FromItem, e effort) error {
+	if _, already := e.base.(*algebra.RowCap); already || e.base == nil || e.of.MaxRows <= 0 {
 		return w.refuse(e)
 	}
 	rows := *e.of
-	rows.node = e.base
-	if err := w.reachOwner(&rows); err != nil {
+	rows.Node = e.base
+	if err := ReachOwner(w.Binder, &rows); err != nil {
 		return err
 	}
-	for _, o := range rows.owners {
-		if !holds(rows.node, o) {
+	for _, o := range rows.Owners {
+		if !algebra.Holds(rows.Node, o) {
 			continue
 		}
-		c := newRowCap(rows.node, e.of, o)
-		c.rows, c.units = c.most, true
-		w.facts.caps = append(w.facts.caps, c)
+		c := NewRowCap(rows.Node, e.of, o)
+		c.Rows, c.Units = c.Most, true
+		w.facts.Caps = append(w.facts.Caps, c)
 		replaceItem(root, e.base, c)
 		return nil
 	}
@@ -571,19 +643,19 @@ func (w *workload) capBase(root *fromItem, e effort) error {
 }
 
 // replaceItem puts one item in the place of another.
-func replaceItem(at *fromItem, old, new fromItem) bool {
+func replaceItem(at *algebra.FromItem, old, new algebra.FromItem) bool {
 	if *at == old {
 		*at = new
 		return true
 	}
 	switch n := (*at).(type) {
-	case *joined:
-		return replaceItem(&n.left, old, new) || replaceItem(&n.right, old, new)
-	case *rowCap:
-		return n != new && replaceItem(&n.of, old, new)
-	case *derived:
-		for _, q := range n.parts {
-			if q.from != nil && replaceItem(&q.from, old, new) {
+	case *algebra.Joined:
+		return replaceItem(&n.Left, old, new) || replaceItem(&n.Right, old, new)
+	case *algebra.RowCap:
+		return n != new && replaceItem(&n.Of, old, new)
+	case *algebra.Derived:
+		for _, q := range n.Parts {
+			if q.From != nil && replaceItem(&q.From, old, new) {
 				return true
 			}
 		}
@@ -592,18 +664,18 @@ func replaceItem(at *fromItem, old, new fromItem) bool {
 }
 
 // capsIn are the caps that the rows of a block pass, and those of conditions on them.
-func capsIn(n fromItem, more ...expr) []*rowCap {
-	var all []*rowCap
+func capsIn(n algebra.FromItem, more ...algebra.Expr) []*algebra.RowCap {
+	var all []*algebra.RowCap
 	switch n := n.(type) {
-	case *joined:
-		all = append(append(all, capsIn(n.left)...), capsIn(n.right)...)
-	case *rowCap:
-		if n.active() {
+	case *algebra.Joined:
+		all = append(append(all, capsIn(n.Left)...), capsIn(n.Right)...)
+	case *algebra.RowCap:
+		if n.Active() {
 			all = append(all, n)
 		}
-	case *derived:
-		if len(n.parts) == 1 && n.parts[0].plain() {
-			all = capsIn(n.parts[0].from, append(slices.Clone(n.parts[0].outputs), n.parts[0].where)...)
+	case *algebra.Derived:
+		if len(n.Parts) == 1 && plain(n.Parts[0]) {
+			all = capsIn(n.Parts[0].From, append(slices.Clone(n.Parts[0].Outputs), n.Parts[0].Where)...)
 		}
 	}
 	for _, e := range more {
@@ -612,50 +684,50 @@ func capsIn(n fromItem, more ...expr) []*rowCap {
 	return all
 }
 
-func capsOf(e expr) []*rowCap {
+func capsOf(e algebra.Expr) []*algebra.RowCap {
 	if e == nil {
 		return nil
 	}
-	var all []*rowCap
-	if x, ok := e.(exists); ok {
-		all = append(capsIn(x.from), capsOf(x.where)...)
+	var all []*algebra.RowCap
+	if x, ok := e.(algebra.Exists); ok {
+		all = append(capsIn(x.From), capsOf(x.Where)...)
 	}
-	for _, c := range children(e) {
+	for _, c := range algebra.Children(e) {
 		all = append(all, capsOf(c)...)
 	}
 	return all
 }
 
 // narrowest lowers the largest cap of a block that can be lowered.
-func narrowest(n fromItem, where expr, each []expr) bool {
-	var largest *rowCap
+func narrowest(n algebra.FromItem, where algebra.Expr, each []algebra.Expr) bool {
+	var largest *algebra.RowCap
 	for _, c := range capsIn(n, append(slices.Clone(each), where)...) {
-		if c.rows > c.least && (largest == nil || c.rows > largest.rows) {
+		if c.Rows > c.Least && (largest == nil || c.Rows > largest.Rows) {
 			largest = c
 		}
 	}
-	return largest != nil && largest.narrow()
+	return largest != nil && largest.Narrow()
 }
 
 // pushConditions copies conditions on the rows of a capped item below its cap: rows that fail them take no place there. Only such as every
 // row that is used fulfils: not those of WHERE on the side of an outer join that may be NULL.
-func pushConditions(n fromItem, where expr) {
+func pushConditions(n algebra.FromItem, where algebra.Expr) {
 	switch n := n.(type) {
-	case *rowCap:
-		if !n.bare {
-			n.where = onlyOn(where, n.of)
+	case *algebra.RowCap:
+		if !n.Bare {
+			n.Where = OnlyOn(where, n.Of)
 		}
-	case *joined:
-		var left, right expr
-		switch n.kind {
+	case *algebra.Joined:
+		var left, right algebra.Expr
+		switch n.Kind {
 		case syntax.LeftJoin:
-			left, right = where, n.on
+			left, right = where, n.On
 		case syntax.FullJoin: // either side may be NULL
 		default:
-			left = all(append(boundConjuncts(where), boundConjuncts(n.on)...))
+			left = algebra.All(append(algebra.BoundConjuncts(where), algebra.BoundConjuncts(n.On)...))
 			right = left
 		}
-		pushConditions(n.left, left)
-		pushConditions(n.right, right)
+		pushConditions(n.Left, left)
+		pushConditions(n.Right, right)
 	}
 }

@@ -1,4 +1,4 @@
-package sqlrewrite
+package suggest
 
 import (
 	"errors"
@@ -6,10 +6,11 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/parse"
 )
 
-// answerMark stands in the second of two suggested queries for what the first one answers.
-const answerMark = "<answer>"
+// AnswerMark stands in the second of two suggested queries for what the first one answers.
+const AnswerMark = "<answer>"
 
 // Limits of the search for a suggestion: of the text, of repairs one after another, and of texts that are tried.
 const (
@@ -18,23 +19,23 @@ const (
 	maxTries        = 12
 )
 
-// suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the
+// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the
 // text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer> stands for
 // the first one's answer. Other errors come back as they are.
 //
 // What it says depends on the text, the policy and what read refuses alone. Every suggestion was accepted by read before it is made; that it means what
 // its author meant is for the author to judge.
-func suggest(err error, sql string, snapshot *catalog.Snapshot, read func(text string) error) error {
+func Suggest(err error, sql string, snapshot *catalog.Snapshot, read func(text string) error) error {
 	var refusal *fault.Error
 	if !errors.As(err, &refusal) || len(sql) > maxSuggestBytes {
 		return err
 	}
-	q := cutText(sql)
-	i := q.at(refusal.Pos)
+	q := parse.CutText(sql)
+	i := q.At(refusal.Pos)
 	if i < 0 {
 		return err
 	}
-	details := []fault.Detail{{Name: "near", Value: q.slice(i, i+1)}}
+	details := []fault.Detail{{Name: "near", Value: q.Slice(i, i+1)}}
 	if refusal.Code == fault.CodeTooComplex {
 		return refusal.WithDetails(details...)
 	}
@@ -71,10 +72,10 @@ func (s *suggester) refusalOf(text string) (refusal *fault.Error, accepted bool)
 }
 
 // repaired is the first text that is accepted, of those that so many repairs make, one after another.
-func (s *suggester) repaired(q *queryText, i int, refusal *fault.Error, left int) (string, bool) {
+func (s *suggester) repaired(q *parse.QueryText, i int, refusal *fault.Error, left int) (string, bool) {
 	for _, repair := range s.repairs() {
 		text := repair(q, i, refusal)
-		if text == "" || text == q.text {
+		if text == "" || text == q.Text {
 			continue
 		}
 		next, accepted := s.refusalOf(text)
@@ -84,8 +85,8 @@ func (s *suggester) repaired(q *queryText, i int, refusal *fault.Error, left int
 		if next == nil || left == 1 {
 			continue
 		}
-		changed := cutText(text)
-		if at := changed.at(next.Pos); at >= 0 {
+		changed := parse.CutText(text)
+		if at := changed.At(next.Pos); at >= 0 {
 			if mended, ok := s.repaired(changed, at, next, left-1); ok {
 				return mended, true
 			}
@@ -95,21 +96,21 @@ func (s *suggester) repaired(q *queryText, i int, refusal *fault.Error, left int
 }
 
 // inTwoSteps takes a query over people that stands for a value out of another one.
-func (s *suggester) inTwoSteps(q *queryText, i int, refusal *fault.Error) (first, then string, ok bool) {
+func (s *suggester) inTwoSteps(q *parse.QueryText, i int, refusal *fault.Error) (first, then string, ok bool) {
 	if refusal.Code != fault.CodeUnsupported {
 		return "", "", false
 	}
-	if q.word(i) == "SELECT" {
+	if q.Word(i) == "SELECT" {
 		i--
 	}
-	if q.word(i) != "(" || q.word(i+1) != "SELECT" {
+	if q.Word(i) != "(" || q.Word(i+1) != "SELECT" {
 		return "", "", false
 	}
-	end := q.closing(i)
-	first, then = q.slice(i+1, end-1), q.replaced(i, end, answerMark)
+	end := q.Closing(i)
+	first, then = q.Slice(i+1, end-1), q.Replaced(i, end, AnswerMark)
 	if _, accepted := s.refusalOf(first); !accepted {
 		return "", "", false
 	}
-	_, accepted := s.refusalOf(strings.ReplaceAll(then, answerMark, "42"))
+	_, accepted := s.refusalOf(strings.ReplaceAll(then, AnswerMark, "42"))
 	return first, then, accepted
 }

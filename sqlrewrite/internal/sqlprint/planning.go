@@ -1,4 +1,4 @@
-package sqlrewrite
+package sqlprint
 
 // How a statement that adds up per unit is best planned; docs/performance.md has the figures.
 const (

@@ -1,0 +1,71 @@
+package sqlrewrite
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/parse"
+	"noisegate/sqlrewrite/internal/parsetest"
+)
+
+func TestA44Bombs(t *testing.T) {
+	snapshot := townSnapshot(t)
+	before := residentKiB(t)
+	for name, shape := range parsetest.Bombs {
+		for _, dialect := range []Dialect{DialectPostgres, DialectMySQL} {
+			dropBombs(t, snapshot, string(dialect)+", "+name, shape, dialect)
+		}
+	}
+	if grown := residentKiB(t) - before; grown > 64<<10 {
+		t.Errorf("memory grew by %d KiB", grown)
+	}
+}
+
+func dropBombs(t *testing.T, snapshot *catalog.Snapshot, name string, shape func(n int) string, dialect Dialect) {
+	t.Helper()
+	for _, size := range []int{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 65 << 10} {
+		text := parsetest.Bomb(shape, size)
+		var err error
+		took := parsetest.Fastest(func() { _, err = parse.Parse(text, dialect) })
+		if err == nil { // then bind it too: what names no table is refused there
+			o := sharp()
+			o.Dialect = dialect
+			took = parsetest.Fastest(func() { _, _, _ = Read(text, snapshot, o) }) // TestA44BoundBombs looks at what it says
+		}
+		if took > parsetest.Longest {
+			t.Errorf("%s, %d bytes: took %v", name, len(text), took)
+		}
+		switch code := fault.CodeOf(err); code {
+		case "", fault.CodeTooComplex, fault.CodeUnsupported, fault.CodeSyntax, fault.CodeUnknownFunction:
+		default:
+			t.Errorf("%s, %d bytes: %s: %v", name, len(text), code, err)
+		}
+		if len(text) > parse.MaxBytes && fault.CodeOf(err) != fault.CodeTooComplex {
+			t.Errorf("%s, %d bytes: got %v, want too-complex", name, len(text), err)
+		}
+		if _, err := parse.Parse(parsetest.Harmless, dialect); err != nil {
+			t.Fatalf("after %s, %d bytes, a harmless query fails: %v", name, size, err)
+		}
+	}
+}
+
+// residentKiB is the resident memory of this process, that of the C parser included.
+func residentKiB(t *testing.T) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Logf("memory is not measured on %s", runtime.GOOS)
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	kib, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib
+}

@@ -1,0 +1,107 @@
+package algebra
+
+import (
+	"fmt"
+	"slices"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// Binder resolves one query against one snapshot.
+type Binder struct {
+	Text     string
+	Snapshot *catalog.Snapshot
+	Query    *syntax.Query
+	Bound    *BoundQuery
+	CTEs     *Environment // what FROM can name besides tables
+	Outer    *Binder      // of the query around, whose rows conditions here may name; nil: none
+	Beside   *Relation    // what a query under LATERAL sees; nil: nothing
+}
+
+func (b *Binder) Position(at syntax.Pos) fault.Position { return scalar.Position(b.Text, at) }
+
+func (b *Binder) At(n interface{ At() syntax.Pos }) fault.Position { return b.Position(n.At()) }
+
+func (b *Binder) Unsupported(n interface{ At() syntax.Pos }, what, hint string) error {
+	return fault.Unsupported(b.At(n), what, hint)
+}
+
+func (b *Binder) Mismatch(n interface{ At() syntax.Pos }, message, hint string) error {
+	return fault.TypeMismatch(b.At(n), message, hint)
+}
+
+// NoOperator says that an operator does not exist for its operands.
+func (b *Binder) NoOperator(n syntax.Expr, op syntax.Operator, l, r Expr) error {
+	return b.Mismatch(n, fmt.Sprintf("there is no operator %s %s %s", scalar.TypeName(l.Typ()), op, scalar.TypeName(r.Typ())),
+		"both sides must be of one kind; cast one of them")
+}
+
+// Opened is what the layers of one statement share.
+type Opened struct {
+	Text     string
+	Snapshot *catalog.Snapshot
+	Kinds    map[*syntax.Query]RowKind
+	Block    *BoundQuery   // the one release block; nil: none so far
+	BlockOf  *syntax.Query // what it was bound from
+	Items    int           // items of FROM so far: each use of a CTE is one
+	Scans    []*LayerScan
+	Origins  map[*Field]Expr
+	Sizes    map[*Field]int // of origins
+}
+
+func NewOpened(text string, snapshot *catalog.Snapshot) *Opened {
+	return &Opened{Text: text, Snapshot: snapshot, Kinds: make(map[*syntax.Query]RowKind), Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
+}
+
+// MaxItems caps the items of FROM after each use of a CTE became a query of its own: a chain of CTEs that use each other twice
+// would double with every link.
+const MaxItems = 64
+
+// RowKind is what the rows of a query are. It is found before anything is bound and decides only who binds a query; whoever does
+// checks every table again.
+type RowKind int
+
+const (
+	PublicRows   RowKind = iota // of public tables alone
+	ReleasedRows                // released values, perhaps with public rows beside them
+	OwnedRows                   // each belongs to a privacy unit
+)
+
+// Environment are the CTEs that a query can name, the nearest first.
+type Environment struct {
+	CTE   *syntax.CTE
+	Outer *Environment // what the CTE's own query can name
+}
+
+// With adds a query's own CTEs.
+func (e *Environment) With(ctes []syntax.CTE) *Environment {
+	for i := range ctes {
+		e = &Environment{CTE: &ctes[i], Outer: e}
+	}
+	return e
+}
+
+// Find is the CTE that a table's name means; nil for none.
+func (e *Environment) Find(t *syntax.Table) *Environment {
+	for ; e != nil && t.Schema == ""; e = e.Outer {
+		if e.CTE.Name == t.Name {
+			return e
+		}
+	}
+	return nil
+}
+
+// List is every CTE of the environment that a name can still mean, the outermost first.
+func (e *Environment) List() []syntax.CTE {
+	var all []syntax.CTE
+	for ; e != nil; e = e.Outer {
+		if !slices.ContainsFunc(all, func(c syntax.CTE) bool { return c.Name == e.CTE.Name }) {
+			all = append(all, *e.CTE)
+		}
+	}
+	slices.Reverse(all)
+	return all
+}

@@ -1,0 +1,18 @@
+// Package algebra has a query as data: relations, typed expressions, groups, released statistics, and the queries after the noise (layers). Stages are
+// functions over it in the packages above.
+//
+// It knows how the parts are made up, and what follows from them alone. It does not know how they are bound, bounded, printed or priced.
+//
+// # Map
+//
+//	expr.go       typed expressions, and their operands
+//	unitwindow.go window functions among one unit's rows
+//	relation.go   rows with fields, each row of at most one unit; tables, joins, queries in FROM
+//	field.go      columns of relations
+//	rowcap.go     a relation of which each unit keeps some rows
+//	query.go      a bound query: one release block
+//	layer.go      queries over rows that hold nothing private
+//	measure.go    released statistics, and the values that are computed from them
+//	grid.go       bounded values as whole numbers of steps
+//	binder.go     the state of binding: what is read, and what names mean
+package algebra

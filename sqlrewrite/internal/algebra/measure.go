@@ -1,0 +1,136 @@
+package algebra
+
+import (
+	"math/big"
+	"slices"
+
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/scalar"
+)
+
+// measureKind is what a release adds up, or chooses by.
+type measureKind int
+
+const (
+	CountRows     measureKind = iota // rows that pass the filter
+	CountValues                      // of these, rows where the expression is not NULL
+	CountUnits                       // privacy units that have a row that passes the filter
+	SumSteps                         // the expression's values in steps of its grid
+	SumCentred                       // the same after subtracting the middle of the bounds from each value
+	SumProducts                      // products of the centred steps of two expressions; squares less the middle of their range
+	CountDistinct                    // different values of the expression
+	ChooseRank                       // a point of the expression's grid near a rank among its values
+	ChooseMode                       // one of the candidates: the value that most rows have
+)
+
+// Measure is one exact integer per group, which one release makes noisy; or, for those that choose, how many rows each candidate of a
+// group has, from which one release takes a candidate.
+type Measure struct {
+	Kind   measureKind
+	X      Expr  // over columns; nil for CountRows; the unit's id for CountUnits
+	Grid   *Grid // of x, where its values are numbers of steps
+	Y      Expr  // SumProducts only: the second factor
+	GridY  *Grid
+	Filter Expr          // over columns; nil: none
+	Rank   *big.Rat      // ChooseRank only: the fraction of the rows that lie below, in [0, 1]
+	Upper  bool          // ChooseRank only: where two ranks fit, the upper one
+	Among  []catalog.Key // ChooseMode only: the candidates; nil: the points of the grid
+	Name   string        // its description
+}
+
+// Chooses reports whether the release of a measure is a selection; else it is noise on an integer.
+func (m Measure) Chooses() bool { return m.Kind == ChooseRank || m.Kind == ChooseMode }
+
+// IsSquare reports whether both factors of products are one.
+func (m Measure) IsSquare() bool { return m.GridY == m.Grid }
+
+// Unit is one step of a measure's integer in the output's unit.
+func (m Measure) Unit() *big.Rat {
+	switch {
+	case m.Kind == SumProducts:
+		return new(big.Rat).Mul(m.Grid.Step, m.GridY.Step)
+	case m.Grid != nil && !m.Chooses():
+		return m.Grid.Step
+	default:
+		return scalar.One()
+	}
+}
+
+// PerRow is the largest absolute value that one row adds to a sum; at least 1, so that no release is free of noise.
+func (m Measure) PerRow() *big.Int {
+	switch m.Kind {
+	case SumSteps:
+		return m.Grid.magnitude()
+	case SumCentred:
+		return m.Grid.Deviation()
+	case SumProducts:
+		most := new(big.Int).Mul(m.Grid.Deviation(), m.GridY.Deviation())
+		return scalar.MaxInt(big.NewInt(1), most.Sub(most, m.Middle())) // the middle is rounded down: the upper end is farther
+	default:
+		panic("sqlrewrite: measure without a sum")
+	}
+}
+
+// Middle is what is subtracted from each product: half of the largest square, so that squares lie around 0; products do already.
+func (m Measure) Middle() *big.Int {
+	if !m.IsSquare() {
+		return new(big.Int)
+	}
+	d := m.Grid.Deviation()
+	return d.Rsh(new(big.Int).Mul(d, d), 1)
+}
+
+// Candidates is how many candidates a mode is chosen from.
+func (m Measure) Candidates() int {
+	if m.Among != nil {
+		return len(m.Among)
+	}
+	return int(m.Grid.Points().Int64())
+}
+
+// Monotone reports whether a unit's rows can only raise the measure.
+func (m Measure) Monotone() bool {
+	switch m.Kind {
+	case CountRows, CountValues, CountUnits, CountDistinct:
+		return true
+	case SumSteps:
+		return m.Grid.Lo.Sign() >= 0
+	default:
+		return false
+	}
+}
+
+// Value is what outputs refer to. It is computed from releases, in the same way from noisy ones and from true ones.
+type Value struct {
+	Name string // as the analyst could have written it
+	T    catalog.Type
+	How  Formula
+	Of   []int // the releases that the formula reads, as indexes into BoundQuery.Measures
+}
+
+// Formula says how a value comes from its releases. Below, s and q stand for the means of centred steps and of their squares or
+// products, n for the count of the rows that they are over.
+type Formula int
+
+const (
+	AsReleased   Formula = iota // the release itself
+	ArrayOf                     // the array of releases
+	MeanOf                      // n, s
+	VariancePop                 // n, s, q: q - s²
+	VarianceSamp                // the same times n/(n-1)
+	DeviationPop                // the roots of these
+	DeviationSamp
+	CovariancePop  // n, s of x, s of y, q of x and y
+	CovarianceSamp // the same times n/(n-1)
+	Squares        // n, s, q: the variance times n
+	Covariances    // n, s of x, s of y, q of x and y: the covariance times n
+	Slope          // n, s of x, s of y, q of x and y, q of x: covariance over variance of x
+	Intercept      // the same: mean of y less slope times mean of x
+	Correlation    // n, s of x, s of y, q of x and y, q of x, q of y
+	Determination  // its square
+)
+
+func (v Value) Computed() bool { return v.How != AsReleased }
+
+// SameAs reports whether two values are one.
+func (v Value) SameAs(w Value) bool { return v.How == w.How && v.T == w.T && slices.Equal(v.Of, w.Of) }

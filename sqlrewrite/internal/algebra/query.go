@@ -1,0 +1,115 @@
+package algebra
+
+import (
+	"math/big"
+	"slices"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// BoundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it.
+type BoundQuery struct {
+	Facts    *StatementFacts
+	Pairs    *big.Int  // rows that one row of a unit can meet
+	Source   *Relation // what is read
+	Where    Expr      // over columns; nil: none
+	Keys     []GroupKey
+	Measures []Measure // the releases, each once (A07)
+	Values   []Value   // what outputs, HAVING and ORDER BY may refer to
+
+	Outputs []Output // of the answer, over keys and values as far as they can be followed
+	Having  Expr     // over keys and values; nil: none
+	OrderBy []Ordering
+	Limit   *int64
+	Offset  int64
+	Top     int64 // so many groups are selected by their one measure; 0: all are released
+
+	// What is computed from the block's rows by other SELECTs; nil: nothing. having, orderBy, limit and offset are the block's own.
+	Layer *Layer
+	Inner []Output     // the outputs of the block's own SELECT under layers
+	Scans []*LayerScan // the public tables of layers
+}
+
+// Output is one column of the answer.
+type Output struct {
+	Name string
+	Expr Expr
+}
+
+// Ordering is one key of ORDER BY over keys and values.
+type Ordering struct {
+	Expr       Expr
+	Descending bool
+	NullsFirst bool
+}
+
+// GroupKey is one expression of GROUP BY.
+type GroupKey struct {
+	X    Expr
+	Name string // for people: the column's, or the expression as text
+	At   fault.Position
+	// Domain holds the keys that appear, all of them, whatever the rows say; nil for private keys, which are selected.
+	Domain []catalog.Key
+	Node   syntax.Expr // nil for a column
+	// Declared is the number of keys before WHERE narrowed them.
+	Declared int
+}
+
+func (k GroupKey) Private() bool { return k.Domain == nil }
+
+// PublicTuples is the number of combinations of the keys' domains; 1 without keys. Only for blocks without private keys.
+func (q *BoundQuery) PublicTuples() *big.Int {
+	n := big.NewInt(1)
+	for _, k := range q.Keys {
+		n.Mul(n, big.NewInt(int64(len(k.Domain))))
+	}
+	return n
+}
+
+// Private reports whether any key must be selected; then the whole tuple is.
+func (q *BoundQuery) Private() bool {
+	for _, k := range q.Keys {
+		if k.Private() {
+			return true
+		}
+	}
+	return false
+}
+
+// KeepsRows reports whether each row of the answer stems from one released row.
+func (q *BoundQuery) KeepsRows() bool { return q.Layer == nil || q.Layer.Ordinal }
+
+func BoolIndex(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Count is a fact that a statement rests on: how many rows a public table has, or how many share a value of a column.
+type Count struct {
+	Table  *catalog.Table
+	Column string // "": rows
+	Key    string // a column that is unique by itself, instead
+}
+
+// Meeting is how the rows of two sides of a join find each other.
+type Meeting struct {
+	L, R       *Relation
+	Pairs      []Pair
+	LKey, RKey *RowKey // by which a row of the other side meets at most one row of this one; nil: none
+	Kind       syntax.JoinKind
+}
+
+// Count makes facts part of what the statement requires of public tables.
+func (e *StatementFacts) Count(all ...Count) {
+	for _, c := range all {
+		if c.Key != "" {
+			e.Rely(Reliance{c.Table, []string{c.Key}})
+		} else if !slices.Contains(e.Counted, c) {
+			e.Counted = append(e.Counted, c)
+		}
+	}
+}

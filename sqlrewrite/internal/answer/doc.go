@@ -1,0 +1,13 @@
+// Package answer shows what was released: values and columns as PostgreSQL writes them, confidence intervals, and the notes beside them.
+//
+// It knows the noise of each release. It does not know sealed values: all that it sees is public.
+//
+// # Map
+//
+//	answer.go   values and columns as they are shown
+//	interval.go intervals of outputs
+//	core.go     the fraction in an output
+//	fraction.go fractions of weighted sums of noisy numbers
+//	fieller.go  the interval of a fraction
+//	notes.go    what an analyst should know of an answer
+package answer

@@ -1,0 +1,134 @@
+package answer
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate/sqlrewrite/internal/stability"
+)
+
+// Notes are what the numbers do not say: functions of query and policy alone.
+func Notes(p *plan.Plan) []algebra.Note {
+	var notes []algebra.Note
+	add := func(code, format string, args ...any) {
+		n := algebra.Note{Code: code, Text: fmt.Sprintf(format, args...)}
+		for _, known := range notes {
+			if known == n {
+				return
+			}
+		}
+		notes = append(notes, n)
+	}
+	if p.Reused != "" {
+		add("reused", "%s", p.Reused)
+	}
+	unit := p.Query.Source.UnitName()
+	for _, r := range p.Releases {
+		if r.Measure.Kind == algebra.CountDistinct && p.Shape.Kind != stability.Flat {
+			add("bounded-values", "at most %d different values of one %s count in a group, chosen at random", p.Shape.MaxValues, unit)
+		}
+		if r.Pick != nil {
+			add("selected", "%s", selectedText(p, r))
+		}
+		g := r.Measure.Grid
+		if g == nil {
+			continue
+		}
+		add("clamped", "%s: values are clamped to [%s, %s]; intervals do not include this clamping", sqlprint.Describe(g.X),
+			g.Label(g.Lo), g.Label(g.Hi))
+		if g.Derived {
+			add("derived-step", "%s: values are rounded to steps of %s, derived from the bounds", sqlprint.Describe(g.X), g.StepLabel())
+		}
+	}
+	if p.NeedsData() && p.Shape.Kind != stability.Flat {
+		if !p.Query.Source.Owner().NotNull {
+			add("null-units", "rows where %s is NULL are left out", unit)
+		}
+		if bindsRows(p) {
+			add("bounded-rows", "rows of one %s beyond %d in a group count in proportion", unit, p.Shape.MaxRows)
+		}
+		if p.Shape.Kind == stability.KeptKeys {
+			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Shape.MaxGroups)
+		}
+	}
+	if p.NeedsData() {
+		for _, n := range p.Query.Source.Notes {
+			add(n.Code, "%s", n.Text)
+		}
+	}
+	keyNotes(p, add)
+	for i, f := range p.Outputs {
+		if f.Column.Kind == plan.DerivedColumn && !HasInterval(p.Query.Outputs[i].Expr) || f.Column.Kind != plan.KeyColumn && !p.Query.KeepsRows() {
+			add("no-interval", "%s: there is no interval for this expression", f.Column.Name)
+		}
+	}
+	return notes
+}
+
+// selectedText says how far a selection may be off, which is known in rows and not in values, and what else it does not tell.
+func selectedText(p *plan.Plan, r plan.Release) string {
+	name, off := sqlprint.ShownMeasure(r.Measure), RankError(p, r)
+	sure := fmt.Sprintf("with a probability of %s", percent(p.Options.Confidence))
+	const unknown = ". How far that is in its own unit depends on the data: there is no interval"
+	const empty = ". A group without rows shows a value too"
+	switch {
+	case r.Pick.Top != nil:
+		return fmt.Sprintf("%s: groups are chosen one after another, at random but the larger the likelier; %s none that is left out is more than %s ahead of one that is shown",
+			name, sure, scalar.DecimalOrFraction(off))
+	case r.Measure.Kind == algebra.ChooseMode:
+		return fmt.Sprintf("%s: %s the most frequent value has at most %s rows more than the value shown%s", name, sure, scalar.Ceil(off), empty)
+	case r.Measure.Rank.IsInt():
+		offset := plan.RankOffset(r, r.Pick.Epsilon)
+		offset.Abs(offset)
+		side := map[bool]string{true: "smaller", false: "larger"}[r.Measure.Rank.Sign() == 0]
+		return fmt.Sprintf("%s: the value shown is looked for %s rows in from the end, as values beyond the data would be shown too often there; %s at most %s rows have a %s one%s",
+			name, scalar.Ceil(offset), sure, scalar.Ceil(new(big.Rat).Add(offset, off)), side, unknown+empty)
+	default:
+		return fmt.Sprintf("%s: %s the value shown is at most %s rows away from the exact one, counted in the order of the values%s", name, sure, scalar.Ceil(off), unknown+empty)
+	}
+}
+
+func percent(level mechanisms.Confidence) string {
+	return strconv.FormatFloat(100*float64(level), 'g', 10, 64) + " %"
+}
+
+// bindsRows reports whether max_rows can change a release: counting units or their values cannot.
+func bindsRows(p *plan.Plan) bool {
+	for _, r := range p.Releases {
+		if r.Measure.Kind != algebra.CountUnits && r.Measure.Kind != algebra.CountDistinct {
+			return true
+		}
+	}
+	return false
+}
+
+// keyNotes says which groups appear.
+func keyNotes(p *plan.Plan, add func(code, format string, args ...any)) {
+	if p.Query.Private() {
+		add("private-groups", "groups of few %s are left out at random; whether a group is shown says nothing about one of them", "people")
+		return
+	}
+	for _, k := range p.Query.Keys {
+		some := ""
+		if len(k.Domain) < k.Declared {
+			some = " that WHERE allows"
+		}
+		if f := algebra.PlainField(k.X); f == nil && algebra.PlainField(algebra.WrittenAs(k.X)) != nil {
+			w := algebra.BoundsOf(k.X)
+			add("clamped-keys", "%s: every value from %s to %s%s appears; rows with a value beyond count there", k.Name,
+				domain.ValueOf(w.Lo, k.X.Typ()).Text, domain.ValueOf(w.Hi, k.X.Typ()).Text, some)
+			continue
+		}
+		if k.X.Typ() != catalog.Bool || !sqlprint.NeverNull(k.X) {
+			add("public-groups", "%s: every declared key%s appears; rows with other keys are left out", k.Name, some)
+		}
+	}
+}

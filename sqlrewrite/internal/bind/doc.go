@@ -1,0 +1,34 @@
+// Package bind settles names, types and policy: a tree of package syntax becomes a bound query, or is refused.
+//
+// It knows who owns the rows of each relation, what may stand where, and what analysts may see. It does not know prices, mechanisms or noise.
+//
+// # Map
+//
+//	bind.go           the order of the steps
+//	scope.go          what names mean above and below the aggregates
+//	from.go           tables, and the names of FROM
+//	join.go           joins
+//	subquery.go       queries in FROM: of single rows
+//	perunit.go        queries in FROM that are grouped by the unit
+//	union.go          UNION ALL
+//	semijoin.go       EXISTS and IN
+//	scalar.go         one value of public tables
+//	unitwindow.go     window functions among one unit's rows
+//	windowrows.go     queries whose outputs are computed with windows
+//	where.go          conditions
+//	rowcall.go        calls of functions on a row
+//	groupby.go        keys, public or private
+//	aggregate.go      aggregates
+//	quantile.go       aggregates that choose a value
+//	grid.go           grids of what is added up
+//	orderby.go        HAVING, ORDER BY, LIMIT
+//	topk.go           the largest groups, selected instead of sorted
+//	layer_kind.go     whether the rows of a query are private, public or released
+//	layer.go          queries over released values; their outputs followed to the release
+//	layer_bind.go     the clauses of layers
+//	layer_from.go     FROM of layers
+//	postexpr.go       expressions above the aggregates
+//	window.go         windows above the aggregates
+//	exactaggregate.go aggregates of released values and public rows
+//	probe.go          the outputs of a query over private rows that has none
+package bind

@@ -1,0 +1,118 @@
+package bind
+
+import (
+	"math/big"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
+)
+
+// newGrid makes the grid of an expression that has bounds.
+func newGrid(x algebra.Expr, at fault.Position) (*algebra.Grid, error) {
+	return gridWith(x, algebra.BoundsOf(x), at)
+}
+
+// gridWith makes the grid of an expression within bounds.
+func gridWith(x algebra.Expr, within *algebra.Bounds, at fault.Position) (*algebra.Grid, error) {
+	t, name := algebra.CarrierOf(x), sqlprint.Describe(x)
+	g := &algebra.Grid{X: x, Step: within.Step}
+	switch {
+	case g.Step == nil && t.IsInteger(), g.Step != nil && t.IsInteger() && g.Step.Cmp(scalar.One()) < 0:
+		g.Step = scalar.One() // whole numbers lie on every finer grid
+	case g.Step == nil:
+		g.Step, g.Derived = domain.DerivedStep(x, within), true
+	}
+	if g.Step.Sign() <= 0 || !g.Step.IsInt() && g.Step.Num().Cmp(big.NewInt(1)) != 0 {
+		return nil, fault.BadStep(at, name, "the step is neither a whole number nor one over a whole number")
+	}
+	g.Lo, g.Hi = scalar.Ceil(new(big.Rat).Quo(within.Lo, g.Step)), scalar.Floor(new(big.Rat).Quo(within.Hi, g.Step))
+	if g.Lo.Cmp(g.Hi) > 0 {
+		return nil, fault.BadStep(at, name, "no multiple of the step lies between the bounds")
+	}
+	limit := int64(algebra.WholeRange)
+	switch {
+	case t.IsInteger() && g.Step.Cmp(scalar.One()) == 0:
+		g.Form = algebra.WholeSteps
+	case t.IsInteger():
+		g.Form = algebra.DividedSteps
+	case t == catalog.Numeric && domain.OnGrid(x, g.Step):
+		g.Form = algebra.ExactDecimal
+	case t == catalog.Numeric:
+		g.Form = algebra.RoundDecimal
+	case g.Step.IsInt() && g.Step.Cmp(scalar.One()) > 0:
+		g.Form, limit = algebra.DividedSteps, algebra.FloatSteps
+	default:
+		g.Form, limit = algebra.ScaledFloat, algebra.FloatSteps
+	}
+	for _, bound := range []*big.Int{g.Lo, g.Hi} {
+		units := new(big.Rat).SetInt(bound)
+		if g.Form == algebra.DividedSteps {
+			units.Mul(units, g.Step)
+		}
+		if new(big.Int).Abs(units.Num()).Cmp(big.NewInt(limit)) >= 0 {
+			return nil, fault.BadStep(at, name, "the bounds hold too many steps")
+		}
+	}
+	if g.Form == algebra.DividedSteps && g.Step.Cmp(new(big.Rat).SetInt64(limit)) >= 0 {
+		return nil, fault.BadStep(at, name, "the step is too large")
+	}
+	if g.Form == algebra.ScaledFloat && !(g.RoundTrips(g.Lo) && g.RoundTrips(g.Hi)) {
+		return nil, fault.BadStep(at, name, "the bounds hold too many steps")
+	}
+	if c, ok := x.(algebra.Computed); ok { // by functions: a CASE would repeat the expression
+		o := domain.Operand{X: c.Total, Extent: c.Within, Printed: c.Printed}
+		if o.X.Typ() == catalog.Float4 { // NULL, which no operation has widened
+			o = o.In(catalog.Float8)
+		}
+		o = domain.Clamped(o, g.Value(g.Lo), g.Value(g.Hi))
+		g.X, g.Clamped = domain.ComputedOf(c.Written, o), true
+	}
+	return g, nil
+}
+
+// coarser is g, or where g has more than so many points the finest grid of the same bounds on 1, 2 or 5 times a power of ten that has not.
+func coarser(g *algebra.Grid, points int64, at fault.Position) (*algebra.Grid, error) {
+	if g.Points().Cmp(big.NewInt(points)) <= 0 {
+		return g, nil
+	}
+	span := new(big.Rat).Sub(g.Value(g.Hi), g.Value(g.Lo))
+	least := span.Quo(span, new(big.Rat).SetInt64(points-1))
+	step := scalar.One()
+	for ten := big.NewRat(10, 1); step.Cmp(least) >= 0; {
+		step = new(big.Rat).Quo(step, ten)
+	}
+	for i := 0; step.Cmp(least) < 0; i++ {
+		step = new(big.Rat).Mul(step, []*big.Rat{big.NewRat(2, 1), big.NewRat(5, 2), big.NewRat(2, 1)}[i%3])
+	}
+	coarse, err := gridWith(g.X, &algebra.Bounds{Lo: g.Value(g.Lo), Hi: g.Value(g.Hi), Step: step, Declared: true}, at)
+	if err != nil {
+		return nil, err
+	}
+	coarse.Derived, coarse.Coarse = true, true
+	return coarse, nil
+}
+
+// timeGrid is the grid of a column of dates or times, from which quantiles are chosen: as fine as the policy says and the number of
+// points allows, in steps that clocks have. Its unit is the day for dates and the microsecond for times, since 1970-01-01 UTC.
+func timeGrid(x algebra.Expr, within *algebra.Bounds, at fault.Position) (*algebra.Grid, error) {
+	g := &algebra.Grid{X: x, Form: algebra.TimeSteps}
+	finest := within.Step
+	if finest == nil {
+		finest = scalar.One()
+	}
+	for _, step := range domain.ClockSteps(x.Typ()) {
+		if step.Cmp(finest) < 0 {
+			continue
+		}
+		g.Step, g.Derived = step, within.Step == nil || step.Cmp(finest) > 0
+		g.Lo, g.Hi = scalar.Ceil(new(big.Rat).Quo(within.Lo, step)), scalar.Floor(new(big.Rat).Quo(within.Hi, step))
+		if g.Lo.Cmp(g.Hi) <= 0 && g.Points().Cmp(big.NewInt(sqlprint.MaxCandidates)) <= 0 {
+			return g, nil
+		}
+	}
+	return nil, fault.BadStep(at, sqlprint.Describe(x), "there is no step between 10000 points and none")
+}

@@ -1,0 +1,22 @@
+// Package domain has what is proven of the values of expressions: ranges, error-free forms (which raise no error whatever a row holds), grids, the keys
+// that can appear, and the table of functions.
+//
+// It knows types, functions and their operands. It does not know FROM, groups or aggregates, nor how any of it is printed.
+//
+// # Map
+//
+//	total.go       the error-free form of each operation
+//	proven.go      operands through their proven ranges
+//	constant.go    constants beside what they are compared with
+//	functions.go   every function name that there is; the forms of aggregates and windows
+//	rowcall.go     functions of a row
+//	rowtext.go     functions of texts
+//	rowtime.go     functions of times
+//	rowinterval.go intervals part by part
+//	regex.go       the subset of regular expressions that can neither fail nor take long
+//	grid.go        what lies on a grid
+//	timegrid.go    grids of clocks and calendars
+//	columnkeys.go  public keys by column
+//	keyvalues.go   public keys by evaluating expressions over what is possible
+//	keycalls.go    the same of functions
+package domain

@@ -1,0 +1,20 @@
+// Package plan makes a bound query into a plan: mechanisms, the price divided over them, statements with their claims, and the release of noisy values from
+// sealed ones.
+//
+// It knows sensitivities, prices and mechanisms. It does not know whether anyone can pay, nor how answers are shown.
+//
+// # Map
+//
+//	plan.go      options, plan, its statements and its loss
+//	proposal.go  what a statement claims, for package verify
+//	price.go     mechanisms
+//	split.go     the price divided over them
+//	pick.go      releases that choose
+//	topk.go      the selection of groups
+//	slots.go     noise of a registered plan
+//	reuse.go     earlier releases of the same question
+//	canonical.go what makes two questions one
+//	release.go   draws, noise, selection of private keys
+//	value.go     values from releases
+//	outputs.go   what a plan knows of its outputs
+package plan

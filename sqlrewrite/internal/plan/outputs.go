@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"math/big"
+
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
+)
+
+// OutputForm is what a plan knows of an output before any row is read.
+type OutputForm struct {
+	Column   Column
+	Releases int // how many releases it is computed from
+	Core     *Core
+}
+
+// Core is the one part of an output that all its releases are in, and that is a fraction of them: the mean in round(avg(x), 1). The
+// fraction's interval has the level asked for by itself, and the rest of the output carries it on.
+type Core struct {
+	Shell algebra.Expr // the output, with a [answer.coreRef] in the fraction's place
+	Of    Fraction
+	Width *big.Rat // of the fraction, known before there is data; nil: not known
+}
+
+// Linear is a weighted sum of releases, by their index and in their steps, and a constant. It is not changed once made.
+type Linear struct {
+	Weights  map[int]*big.Rat
+	Constant *big.Rat
+}
+
+// IsConstant reports whether there is no release in it.
+func (a Linear) IsConstant() bool { return len(a.Weights) == 0 }
+
+func (a Linear) Plus(b Linear) Linear {
+	sum := Linear{Weights: make(map[int]*big.Rat), Constant: new(big.Rat).Add(a.Constant, b.Constant)}
+	for _, part := range []Linear{a, b} {
+		for i, w := range part.Weights {
+			if sum.Weights[i] == nil {
+				sum.Weights[i] = new(big.Rat)
+			}
+			sum.Weights[i].Add(sum.Weights[i], w)
+		}
+	}
+	for i, w := range sum.Weights {
+		if w.Sign() == 0 {
+			delete(sum.Weights, i)
+		}
+	}
+	return sum
+}
+
+func (a Linear) scaled(factor *big.Rat) Linear {
+	out := Linear{Constant: new(big.Rat).Mul(a.Constant, factor)}
+	if factor.Sign() != 0 {
+		out.Weights = make(map[int]*big.Rat, len(a.Weights))
+		for i, w := range a.Weights {
+			out.Weights[i] = new(big.Rat).Mul(w, factor)
+		}
+	}
+	return out
+}
+
+// times is the product, where that is linear.
+func (a Linear) times(b Linear) (Linear, bool) {
+	if a.IsConstant() {
+		return b.scaled(a.Constant), true
+	}
+	return a.scaled(b.Constant), b.IsConstant()
+}
+
+func (a Linear) equals(b Linear) bool {
+	difference := a.Plus(b.scaled(big.NewRat(-1, 1)))
+	return difference.IsConstant() && difference.Constant.Sign() == 0
+}
+
+// At is the value for noisy releases.
+func (a Linear) At(noisy []*big.Int) *big.Rat {
+	v := new(big.Rat).Set(a.Constant)
+	for i, w := range a.Weights {
+		v.Add(v, scalar.InUnits(noisy[i], w))
+	}
+	return v
+}
+
+// Fraction is an expression as a quotient of two weighted sums of releases: a mean, a share, a rate, and what is added to or
+// multiplied with one of these. Of such an expression the interval is known exactly ([answer.Fieller]), and before there is data where the
+// divisor is a constant.
+type Fraction struct {
+	Over, Under Linear
+	Within      *Span // where the true value lies in any case, by the policy's bounds; nil: anywhere
+}
+
+func (f Fraction) Scaled(factor *big.Rat) Fraction {
+	f.Over = f.Over.scaled(factor)
+	if f.Within != nil {
+		f.Within = Extremes(f.Within, Point(factor), product)
+	}
+	return f
+}
+
+// Plus is the sum of two fractions, where one divisor is a constant, or both are the same.
+func (f Fraction) Plus(g Fraction) (sum Fraction, ok bool) {
+	if f.Within != nil && g.Within != nil {
+		sum.Within = &Span{Lo: new(big.Rat).Add(f.Within.Lo, g.Within.Lo), Hi: new(big.Rat).Add(f.Within.Hi, g.Within.Hi)}
+	}
+	if f.Under.equals(g.Under) {
+		sum.Over, sum.Under = f.Over.Plus(g.Over), f.Under
+		return sum, true
+	}
+	left, okLeft := f.Over.times(g.Under)
+	right, okRight := g.Over.times(f.Under)
+	under, okUnder := f.Under.times(g.Under)
+	sum.Over, sum.Under = left.Plus(right), under
+	return sum, okLeft && okRight && okUnder
+}
+
+// Times is the product of two fractions, where both of its sums stay linear.
+func (f Fraction) Times(g Fraction) (out Fraction, ok bool) {
+	if f.Within != nil && g.Within != nil {
+		out.Within = Extremes(f.Within, g.Within, product)
+	}
+	over, okOver := f.Over.times(g.Over)
+	under, okUnder := f.Under.times(g.Under)
+	out.Over, out.Under = over, under
+	return out, okOver && okUnder
+}
+
+func product(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
+
+// Affine are the weights of the releases, where the divisor is a constant that is not zero.
+func (f Fraction) Affine() (map[int]*big.Rat, bool) {
+	if !f.Under.IsConstant() || f.Under.Constant.Sign() == 0 {
+		return nil, false
+	}
+	return f.Over.scaled(new(big.Rat).Inv(f.Under.Constant)).Weights, true
+}

@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"math/big"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/scalar"
+)
+
+// NewTop makes the selection of groups. A unit moves each score by at most Linf, whatever the number of groups that it is in: nothing
+// needs to bound that number.
+func (p *Plan) NewTop(r Release, share Portion) (*Pick, error) {
+	epsilon := share.Epsilon
+	if epsilon == 0 {
+		each := mechanisms.BoundedRangeEpsilon(share.Rho / mechanisms.PicoRho(p.Query.Top))
+		epsilon = min(each, mechanisms.MaxEpsilon/mechanisms.PicoEpsilon(p.Query.Top)) * mechanisms.PicoEpsilon(p.Query.Top)
+	}
+	if epsilon == 0 {
+		return nil, fault.PriceTooSmall(len(p.Query.Measures))
+	}
+	m, err := mechanisms.NewTopK(mechanisms.TopKParameters{K: int(p.Query.Top), SelectionParameters: mechanisms.SelectionParameters{
+		Sensitivity: r.PerGroup, Monotone: r.Measure.Monotone(), Epsilon: epsilon}})
+	return &Pick{groups: 1, Top: m, Mechanism: m}, internal(err)
+}
+
+// releaseTop selects groups of the public domain by their one measure.
+func (p *Plan) releaseTop(s *mechanisms.Sampler, groups map[string]*Group) (*Released, error) {
+	var tuples [][]catalog.Key
+	var scores []mechanisms.Exact
+	err := EachPublicTuple(p.Query, func(_ int, keys []catalog.Key) error {
+		tuples = append(tuples, keys)
+		score := mechanisms.Exact{}
+		if g := groups[scalar.KeyIdentity(keys)]; g != nil {
+			score = g.exact[0]
+		}
+		scores = append(scores, score)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &Released{Plan: p}
+	for _, i := range p.Releases[0].Pick.Top.Select(s, scores) {
+		out.Rows = append(out.Rows, ReleasedRow{Keys: tuples[i], Noisy: []*big.Int{new(big.Int)}})
+	}
+	return out, nil
+}
+
+// cheaperThan reports whether selecting groups errs less than sorting them by noisy numbers: the noise that decides which of two groups
+// comes first is compared at the level where mechanisms are.
+func (p *Plan) cheaperThan(sorted *Plan) bool {
+	scale, ok := new(big.Rat).SetString(p.Releases[0].Law().Parameters().Scale)
+	if !ok {
+		return false
+	}
+	gumbel := new(big.Rat).Mul(scale, gumbelPoint())
+	return gumbel.Cmp(new(big.Rat).SetInt(sorted.Releases[0].Mechanism.HalfWidth(comparedAt))) < 0
+}
+
+// gumbelPoint is how far from the median 95 % of the Gumbel distribution of scale 1 lie, which peeling adds to each score.
+func gumbelPoint() *big.Rat { return big.NewRat(261, 100) }

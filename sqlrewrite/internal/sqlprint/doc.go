@@ -1,0 +1,30 @@
+// Package sqlprint is the only maker of SQL text: statements for the protected database with every literal as a parameter, what runs after the noise, dry
+// runs, and the description of expressions for people. A statement carries its claim, and is proven against it by package verify.
+//
+// It knows how each relation, expression and bound is written, and which metadata a statement rests on. It does not know how a query was bound,
+// nor prices.
+//
+// # Map
+//
+//	print.go           expressions
+//	print_from.go      relations
+//	leaf.go            what a statement reads of a table: columns whose equal values are identical
+//	steady.go          joins of which both sides are read
+//	lift.go            EXISTS and IN as such joins
+//	rowcap.go          relations of which each unit keeps some rows
+//	aggregate.go       aggregates, over released values and among one unit's rows
+//	window.go          windows
+//	statement.go       statements of sums and counts
+//	prove.go           what a statement is, its claim and its proof
+//	statement_steps.go values as numbers of steps
+//	part.go            the statements of one plan
+//	scan.go            statements of different values and histograms
+//	cut.go             statements in pieces that have whole units
+//	planning.go        settings that a statement is planned with
+//	pins.go            the metadata that a statement relies on
+//	dryrun.go          the same statements over made-up rows, which are run before the charge
+//	layer_print.go     layers
+//	post.go            layers over the released values
+//	describe.go        expressions for people; the parts of a question's identity
+//	structure.go       whether two expressions are one
+package sqlprint

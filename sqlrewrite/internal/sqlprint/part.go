@@ -1,0 +1,52 @@
+package sqlprint
+
+import (
+	"fmt"
+	"strings"
+
+	"noisegate/sqlrewrite/internal/algebra"
+)
+
+// NeverNull reports whether an expression has a value on every row.
+func NeverNull(e algebra.Expr) bool {
+	f := algebra.PlainField(e)
+	return f != nil && f.NotNull
+}
+
+// PlanPart is one statement of a plan: releases that one scan serves.
+type PlanPart struct {
+	Releases  []int // by index; all additive, or all of one histogram
+	Units     bool  // the last column is the number of units, by which private keys are selected
+	Statement Statement
+	Template  template // of the statement
+	SeedArg   int      // which argument is the seed, from 1; 0: none
+	Added     bool     // the statement has forms that the question's identity does not have
+}
+
+// PartsOf divides the releases over statements: everything that adds up in one scan, another for each expression whose different values
+// are counted, and one for each histogram.
+func PartsOf(q *algebra.BoundQuery) []PlanPart {
+	var parts []PlanPart
+	var additive []int
+	byScan := make(map[string]int)
+	for i, m := range q.Measures {
+		switch m.Kind {
+		case algebra.CountDistinct, algebra.ChooseRank, algebra.ChooseMode:
+			id := strings.Join([]string{fmt.Sprint(m.Kind), Describe(m.X), FilterText(m.Filter), structureOf(m.X), structureOf(m.Filter)}, "\x00")
+			if _, known := byScan[id]; !known {
+				byScan[id] = len(parts)
+				parts = append(parts, PlanPart{})
+			}
+			parts[byScan[id]].Releases = append(parts[byScan[id]].Releases, i)
+		default:
+			additive = append(additive, i)
+		}
+	}
+	if len(additive) > 0 || q.Private() {
+		parts = append([]PlanPart{{Releases: additive, Units: q.Private()}}, parts...)
+	}
+	return parts
+}
+
+// MaxCandidates caps the points that a quantile or a mode is chosen from: each point that has rows is a row of the statement's result.
+const MaxCandidates = 10_000

@@ -1,0 +1,124 @@
+package sqlprint
+
+import (
+	"errors"
+	"fmt"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/verify"
+)
+
+// Statement is SQL that Noisegate printed, with every literal as a parameter. It returns Keys columns of text (group keys,
+// nullable) followed by Values columns of decimal integers in text form; the latter are sealed the moment they are read. The
+// statements of a plan run in one transaction.
+type Statement struct {
+	SQL    string
+	Args   []any // string, int64, []string, nil
+	Keys   int
+	Values int
+	Pins   []Pin // must hold in the transaction that runs the statement
+	// Sorts asks PostgreSQL to add up by sorting: over a million units that takes a third of the time of hashing them.
+	Sorts bool
+	// Pieces asks PostgreSQL to give each side of the statement's UNION ALL to one process, instead of many to each.
+	Pieces bool
+	// Hashes asks PostgreSQL to look up what a join compares for equality, InOrder to join in the order of the text, Chained that one join's rows
+	// are looked up for the next.
+	Hashes, InOrder, Chained bool
+	Ranges                   *Ranges // nil: the statement needs none
+	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args.
+	Claim verify.Claim
+	On    *catalog.Snapshot
+}
+
+// Pin is a table's metadata as it was when its policy was checked; a statement runs only while it still holds.
+type Pin struct {
+	Schema, Table string
+	OID           uint32
+	Columns       []PinnedColumn
+	RowSecurity   bool     // row level security may be on
+	Partitioned   bool     // its rows are those of its partitions
+	Apart         []uint32 // tables to which no foreign key of it may lead
+	// Keys are sets of its columns that must be unique, in a table without inheriting children.
+	Keys [][]string
+	// MostRows is how many rows the table, a public one, may have; 0: the statement does not rest on it.
+	MostRows int64
+}
+
+// PinnedColumn is one column of a [Pin].
+type PinnedColumn struct {
+	Name    string
+	AttNum  int16
+	TypeOID uint32
+	TypMod  int32
+	NotNull bool // a row unit's key: NULL on no row
+	// MostEqual is how many rows of the table, a public one, may share one value; 0: the statement does not rest on it.
+	MostEqual int64
+	// Collation is [catalog.Column.Collation]; where that is 0, any will do that takes no two texts for equal.
+	Collation uint32
+}
+
+// Post is SQL over released values and public tables: the outer layers of a query, or a query that reads nothing private. Only this
+// package makes one, and what it prints can name no table with a privacy unit, so that whoever runs it need not have been paid. Its
+// last column is the ordinal (bigint, from 1) of the released row that the output row came from, NULL where there is none.
+type Post struct {
+	sql      string
+	identity string // the text by which the question is known
+	args     []any
+	pins     []Pin
+	on       *catalog.Snapshot
+}
+
+// NewPost is a text that is proven of a snapshot before it runs; nil: [PostOn] says of which.
+func NewPost(text string, args []any, pins []Pin, on *catalog.Snapshot) *Post {
+	return &Post{sql: text, identity: text, args: args, pins: pins, on: on}
+}
+
+// PostOn says of which snapshot a text is proven.
+func PostOn(p *Post, on *catalog.Snapshot) { p.on = on }
+
+// PostWith is the text with arguments.
+func PostWith(p *Post, args []any) Post { return Post{sql: p.sql, args: args, pins: p.pins, on: p.on} }
+
+// PostIdentity is the text by which a question is known.
+func PostIdentity(p *Post) string { return p.identity }
+
+// SQL is the text.
+func (p Post) SQL() string { return p.sql }
+
+// Args are its arguments: string, or []*string for text arrays with NULLs.
+func (p Post) Args() []any { return p.args }
+
+// Pins are the public tables that it reads, on the protected database; none: it runs anywhere.
+func (p Post) Pins() []Pin { return p.pins }
+
+// Proofs remember which statements are proven; see [Statement.Prove]. The zero value is ready for use.
+type Proofs = verify.Memo
+
+// Prove holds a statement as it is against its claim, by package verify, which knows nothing of how it was made: internal/unverified if it
+// moves by more when one unit comes or goes, or if that cannot be told.
+func (s Statement) Prove(memo *Proofs) error {
+	if s.On == nil {
+		return fault.Unverified(errUnclaimed)
+	}
+	return unproven(memo.Statement(s.SQL, s.Args, s.On, s.Claim), s.SQL)
+}
+
+var errUnclaimed = errors.New("a statement without a claim")
+
+// Prove holds a query as it is against what it may read: public tables, and what it is given.
+func (p Post) Prove(memo *Proofs) error {
+	on := p.on
+	if len(p.pins) == 0 {
+		on = nil
+	}
+	return unproven(memo.Public(p.sql, on), p.sql)
+}
+
+// unproven is the refusal with the text, which has parameters for constants.
+func unproven(err error, sql string) error {
+	if err == nil {
+		return nil
+	}
+	return fault.Unverified(fmt.Errorf("%w: %s", err, sql))
+}

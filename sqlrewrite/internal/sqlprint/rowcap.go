@@ -1,0 +1,85 @@
+package sqlprint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+)
+
+// SettleCaps names the caps of a statement, and says which fields they hand on: all that anything else of it reads.
+func SettleCaps(q *algebra.BoundQuery) {
+	caps := slices.DeleteFunc(slices.Clone(q.Shared().Caps), func(c *algebra.RowCap) bool { return !c.Active() })
+	if len(caps) == 0 {
+		return
+	}
+	read := &PinWalk{Used: map[*algebra.Field]bool{}, ties: true}
+	read.Query(q)
+	for i, c := range caps {
+		c.Alias = fmt.Sprintf("w%d", i+1)
+		for _, l := range algebra.LeavesIn(c.Of) {
+			for _, f := range l.Fields {
+				if read.Used[f] || f == c.By {
+					c.Outputs = append(c.Outputs, f)
+				}
+			}
+		}
+	}
+	// An outer cap hands on what an inner one does: the outer one comes first.
+	slices.SortStableFunc(caps, func(a, b *algebra.RowCap) int { return len(algebra.LeavesIn(b.Of)) - len(algebra.LeavesIn(a.Of)) })
+	for _, c := range caps {
+		for _, f := range c.Outputs {
+			f.Caps = append(f.Caps, c)
+		}
+	}
+}
+
+// rowCap prints a capped relation.
+func (p *Printer) rowCap(c *algebra.RowCap) string {
+	if !c.Active() || p.inline || p.structure != nil {
+		return p.fromItem(c.Of)
+	}
+	if p.seedArg == 0 {
+		p.seedArg = p.rawArg(int64(0))
+	}
+	p.inside = append(p.inside, c)
+	var outer, list, ties []string
+	hash := fmt.Sprintf("$%d::bigint", p.seedArg)
+	for i, f := range c.Outputs {
+		list = append(list, fmt.Sprintf("%s AS c%d", p.field(f), i))
+		outer = append(outer, fmt.Sprintf("v.c%d", i))
+		hash = "pg_catalog.hashtextextended(COALESCE(" + asTextSQL(p.field(f)) + ", ''), " + hash + ")"
+		ties = append(ties, p.identical(f))
+	}
+	there := "(" + p.field(c.By) + " IS NOT NULL)"
+	from, conditions, ok := p.steady(c.Of, c.Where, func() []string { return []string{there} })
+	if !ok {
+		conditions = there
+		if c.Where != nil {
+			conditions += " AND " + p.Text(c.Where)
+		}
+	}
+	place := "pg_catalog.row_number() OVER (PARTITION BY " + p.field(c.By) + " ORDER BY " + hash + ", " + strings.Join(ties, ", ") + ") AS place"
+	if !ok {
+		from = p.fromItem(c.Of)
+	}
+	source := "SELECT " + strings.Join(append(list, place), ", ") + " FROM " + from + " WHERE " + conditions
+	p.inside = p.inside[:len(p.inside)-1]
+	limit := p.sub(func() { p.arg(fmt.Sprint(c.Rows), "bigint") })
+	return "(SELECT " + strings.Join(outer, ", ") + " FROM (" + source + ") AS v WHERE v.place <= " + limit + ")" + as(&c.Leaf)
+}
+
+// identical prints a field as a sort key in which only identical values are equal.
+func (p *Printer) identical(f *algebra.Field) string {
+	name := p.field(f)
+	switch {
+	case f.Type == catalog.Char: // 'a' and 'a ' are equal, and are one text
+		return name + "::" + textType + " COLLATE " + byteCollation + ", pg_catalog.octet_length(" + name + ")"
+	case f.Type == catalog.Text || !algebra.OneText(algebra.Column{Of: f}): // -0 and 0, 1.0 and 1.00, 1 day and 24 hours
+		return name + "::" + textType + " COLLATE " + byteCollation
+	default:
+		return name
+	}
+}

@@ -1,0 +1,15 @@
+// Package stability bounds what one unit does to a statement: whose a row is, how many rows a unit has in a group, how much a sum moves, and what work its
+// rows can cause.
+//
+// It knows relations, keys, and public facts about tables. It does not know SQL text, prices or noise.
+//
+// # Map
+//
+//	owner.go     the path from a row to its unit
+//	shape.go     contribution bounds, and the sensitivities that follow
+//	cut.go       how a statement may be divided into pieces that have whole units
+//	rowcap.go    rows of a unit that are left out below a join
+//	work.go      what the rows of one unit can cost, by public facts
+//	cost.go      what an expression costs
+//	costtable.go costs that were measured
+package stability

@@ -1,0 +1,158 @@
+package sqlrewrite
+
+import (
+	"math/big"
+
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/answer"
+	"noisegate/sqlrewrite/internal/explain"
+	"noisegate/sqlrewrite/internal/free"
+	"noisegate/sqlrewrite/internal/parse"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/sqlprint"
+)
+
+// The names that other packages know, of types that rooms have.
+
+// Note tells the analyst what the answer does not say by itself; Code is stable, Text is for people.
+type Note = algebra.Note
+
+// PostRow is one row of a [Post]'s result in PostgreSQL's text form, and which released row it came from, counted from 1; 0 for none.
+type PostRow = answer.PostRow
+
+// Answer is what an analyst gets: noisy values with intervals.
+type Answer = answer.Answer
+
+// Interval is a confidence interval in PostgreSQL's text form of a number.
+type Interval = answer.Interval
+
+// Explanation is what an estimate shows.
+type Explanation = explain.Explanation
+
+// OutputEstimate is the price and the expected error of one release.
+type OutputEstimate = explain.OutputEstimate
+
+// ShownAt says from how many units on a private group is shown with at least Probability.
+type ShownAt = explain.ShownAt
+
+// PublicPlan is a query whose answer holds nothing private: it reads public tables alone, or it has no rows whatever the tables hold.
+type PublicPlan = free.PublicPlan
+
+// Dialect is the SQL that an analyst declares a text to be written in.
+type Dialect = parse.Dialect
+
+// Options are the choices of one request, already checked for range by the caller.
+type Options = plan.Options
+
+// Draws is the randomness of a plan that depends on no data, drawn before the query runs.
+type Draws = plan.Draws
+
+// Vector is all that was released so far of one question, at whatever accuracy: public, because each part of it is noisy and paid for.
+type Vector = plan.Vector
+
+// MechanismChoice is which noise the request asks for.
+type MechanismChoice = plan.MechanismChoice
+
+// ExactRow is one row of a [Statement]'s result: keys in clear, aggregates sealed.
+type ExactRow = plan.ExactRow
+
+// Rows are the rows of a plan's statements, one after another and one by one as PostgreSQL sends them, or the error that ended them.
+type Rows = plan.Rows
+
+// ColumnKind says what an output column is.
+type ColumnKind = plan.ColumnKind
+
+// Column describes one output.
+type Column = plan.Column
+
+// Proofs remember which statements are proven; see [Statement.Prove].
+type Proofs = sqlprint.Proofs
+
+// DryRun is a statement that names no table: in the place of each it reads made-up rows.
+type DryRun = sqlprint.DryRun
+
+// Ranges say which arguments of a [Statement] are the ends of the ranges in which it reads a table.
+type Ranges = sqlprint.Ranges
+
+// Statement is SQL that Noisegate printed, with every literal as a parameter.
+type Statement = sqlprint.Statement
+
+// Pin is a table's metadata as it was when its policy was checked; a statement runs only while it still holds.
+type Pin = sqlprint.Pin
+
+// PinnedColumn is one column of a [Pin].
+type PinnedColumn = sqlprint.PinnedColumn
+
+// Post is SQL over released values and public tables: the outer layers of a query, or a query that reads nothing private.
+type Post = sqlprint.Post
+
+// The constants of these types.
+const (
+	DialectPostgres   = parse.DialectPostgres
+	DialectMySQL      = parse.DialectMySQL
+	MechanismAuto     = plan.MechanismAuto
+	MechanismLaplace  = plan.MechanismLaplace
+	MechanismGaussian = plan.MechanismGaussian
+	KeyColumn         = plan.KeyColumn
+	AggregateColumn   = plan.AggregateColumn
+	DerivedColumn     = plan.DerivedColumn
+	PublicColumn      = plan.PublicColumn
+)
+
+// ReadVector reads what [Vector.Text] wrote.
+func ReadVector(text []byte) (*Vector, error) { return plan.ReadVector(text) }
+
+// DryRuns are those of the plan's statements.
+func (p *Plan) DryRuns() []DryRun { return p.made.DryRuns() }
+
+// Price is the price that the plan was made for: an ε or, if that is 0, a ρ.
+func (p *Plan) Price() (mechanisms.PicoEpsilon, mechanisms.PicoRho) { return p.made.Price() }
+
+// Loss is the price of the plan, known before any row is read and dependent on none.
+func (p *Plan) Loss() mechanisms.Loss { return p.made.Loss() }
+
+// Mechanisms are the parameters of all releases, for the ledger.
+func (p *Plan) Mechanisms() []mechanisms.Parameters { return p.made.Mechanisms() }
+
+// NeedsData is false when the answer is a function of the policy alone (SELECT DISTINCT over a public domain): the loss is
+// zero, there is no statement to run, and Release is called with no rows.
+func (p *Plan) NeedsData() bool { return p.made.NeedsData() }
+
+// PairsPerRow is how many rows one row of a unit can meet in joins, EXISTS and windows, by public facts that the plan's pins hold and caps that
+// its statements enforce.
+func (p *Plan) PairsPerRow() *big.Int { return p.made.PairsPerRow() }
+
+// Statements are what runs on the protected database, in one transaction. They take the plan's draws because those hold the secret
+// seed by which a unit's groups are chosen; the texts are the same for every draw, only that one argument differs.
+func (p *Plan) Statements(d *Draws) []Statement { return p.made.Statements(d) }
+
+// Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments,
+// letter case of keywords and spelling of literals do not matter; two plans with equal fingerprints give equal answers when replayed.
+func (p *Plan) Fingerprint() [32]byte { return p.made.Fingerprint() }
+
+// Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
+// seed of the statements. Draws serve one release.
+func (p *Plan) Draw(s *mechanisms.Sampler) *Draws { return p.made.Draw(s) }
+
+// Reusable reports whether answers to the question at other prices help to answer this one, and this answer others: it is a fixed number of
+// integers with Gaussian noise. Private keys, selections and Laplace noise are not, nor are units whose groups are chosen at random, which are others each time.
+func (p *Plan) Reusable() bool { return p.made.Reusable() }
+
+// Question identifies what is asked, at any price: equal for two plans with the same snapshot that differ only in ε, ρ, δ and in how the
+// noise was chosen. Every other option is a part of it, as it is of [Plan.Fingerprint], and so is the order of the releases.
+func (p *Plan) Question() [32]byte { return p.made.Question() }
+
+// Slots is how many slots of a registered plan the query needs: one for each release.
+func (p *Plan) Slots() int { return p.made.Slots() }
+
+// Distribute prints the plan's statements for a database whose tables lie on several servers (Citus). It asks its workers for the columns that HAVING
+// names, not for the keys that are computed from them, which is no SQL: so keys that a flat statement computes are held against their domain row by row.
+// That are the same groups with the same rows; PostgreSQL itself is faster when it tests groups. The question stays what it is.
+func (p *Plan) Distribute() error { return p.made.Distribute() }
+
+// Post is the outer layer as SQL over the released values; ok is false when there is none to run.
+func (r *Released) Post() (post Post, ok bool) { return r.made.Post() }
+
+// Vector is what was released, for other questions that differ in price only; the plan must be [Plan.Reusable].
+func (r *Released) Vector() *Vector { return r.made.Vector() }
