@@ -20,7 +20,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var timingRounds = flag.Int("timing", 0, "questions to each of two neighbouring datasets, of the pairs of TestTiming; 0: a short form")
+var (
+	timingRounds = flag.Int("timing", 0, "questions to each of two neighbouring datasets, of the pairs of TestTiming; 0: a short form")
+	timingPair   = flag.String("timing-pair", "", "the one pair of TestTiming that is asked about; empty: all")
+)
 
 // workPolicy is for the tables of workData: people, of whom each is one row, and their visits; two public tables.
 const workPolicy = `version: 1
@@ -257,6 +260,9 @@ func TestTiming(t *testing.T) {
 	number, refused := 0, 0
 	pairs := timingPairs()
 	for _, name := range slices.Sorted(maps.Keys(pairs)) {
+		if *timingPair != "" && name != *timingPair {
+			continue
+		}
 		n := rounds
 		if strings.HasPrefix(name, "random") {
 			n = max(rounds/5, 25)

@@ -81,11 +81,11 @@ func OfLarge(n *algebra.Joined) bool {
 	}
 }
 
-// Large reports whether public rows may take longer to read than the work of one unit may differ by: whether they are read is then no business of a
+// Large reports whether public rows may take longer to read than a part of what the work of one unit may differ by: whether they are read is then no business of a
 // unit's rows. Small ones are read as PostgreSQL likes.
 func Large(n algebra.FromItem) bool {
 	rows := readRows(n)
-	return rows.Mul(rows, big.NewInt(ScanRow)).Cmp(big.NewInt(MaxUnitWork)) > 0
+	return rows.Mul(rows, big.NewInt(ScanRow)).Cmp(big.NewInt(MaxUnitWork/largePart)) > 0
 }
 
 // readRows is how many rows are read, at most, for the rows of a public item.
@@ -117,6 +117,7 @@ func readRows(n algebra.FromItem) *big.Int {
 const (
 	MaxRowWork  = 20_000    // ns
 	MaxUnitWork = 5_000_000 // ns
+	largePart   = 10        // a table that takes more than this part of MaxUnitWork to read is large
 )
 
 // unknownRows stands for what no public fact bounds.
