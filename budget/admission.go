@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -151,7 +152,8 @@ func pureEpsilonFor(rho mechanisms.PicoRho) mechanisms.PicoEpsilon {
 
 // refusal explains why accounts do not take a charge now; nil when they do. The analyst's own account speaks first, by
 // all rules: its figures may be told, and who cannot have the charge anyway, be it for a rate, learns nothing of the
-// accounts shared with others, of which only the name is told. What no waiting mends comes first.
+// accounts shared with others. What no waiting mends comes first. Of the shared ones nothing is told but that one of them
+// refused: which one, and by which rule, would compare the price with the first that does not.
 func refusal(accounts []*tally, c Charge, now time.Time) error {
 	for _, a := range accounts {
 		switch {
@@ -166,66 +168,52 @@ func refusal(accounts []*tally, c Charge, now time.Time) error {
 			return fault.BudgetOverQueryCap(costInEpsilon(a.Limit, c.Loss), most.String())
 		}
 	}
-	for _, own := range []bool{true, false} {
-		for _, rule := range []func(a *tally) *fault.Error{
-			func(a *tally) *fault.Error { return overCap(a, c.Loss, own) },
-			func(a *tally) *fault.Error { return overTranche(a, c.Loss, now, own) },
-			func(a *tally) *fault.Error { return overRate(a, c.Loss, now, own) },
-		} {
-			for _, a := range accounts {
-				if own != (a.ID.Scope == AnalystScope && a.ID.Name == c.Analyst) {
-					continue
-				}
-				if refused := rule(a); refused != nil {
-					return refused
-				}
-			}
+	shared := false
+	for _, a := range accounts {
+		refused := cmp.Or(overCap(a, c.Loss), overTranche(a, c.Loss, now), overRate(a, c.Loss, now))
+		if refused == nil {
+			continue
 		}
+		if a.ID.Scope == AnalystScope && a.ID.Name == c.Analyst {
+			return refused
+		}
+		shared = true
+	}
+	if shared {
+		return fault.BudgetRefusedForAll()
 	}
 	return nil
 }
 
 // overCap refuses what the account does not admit in its lifetime.
-func overCap(a *tally, charge mechanisms.Loss, own bool) *fault.Error {
+func overCap(a *tally, charge mechanisms.Loss) *fault.Error {
 	used := a.used.loss()
-	switch {
-	case a.Limit.Admits(used, charge):
+	if a.Limit.Admits(used, charge) {
 		return nil
-	case own:
-		return fault.BudgetExhausted(shortage(a.Limit, used, charge))
-	default:
-		return fault.BudgetExhaustedForAll(string(a.ID.Scope))
 	}
+	return fault.BudgetExhausted(shortage(a.Limit, used, charge))
 }
 
 // overTranche refuses what fits only later.
-func overTranche(a *tally, charge mechanisms.Loss, now time.Time, own bool) *fault.Error {
+func overTranche(a *tally, charge mechanisms.Loss, now time.Time) *fault.Error {
 	if a.Limit.Tranche.Every == 0 {
 		return nil
 	}
 	used, released := a.used.loss(), a.Limit.Released(a.opened, now)
 	next, more := a.Limit.NextTranche(a.opened, now)
-	switch {
-	case released.Admits(used, charge) || !more:
+	if released.Admits(used, charge) || !more {
 		return nil
-	case own:
-		return fault.BudgetTrancheClosed(shortage(released, used, charge), next)
-	default:
-		return fault.BudgetTrancheClosedForAll(string(a.ID.Scope))
 	}
+	return fault.BudgetTrancheClosed(shortage(released, used, charge), next)
 }
 
 // overRate refuses what comes too fast.
-func overRate(a *tally, charge mechanisms.Loss, now time.Time, own bool) *fault.Error {
+func overRate(a *tally, charge mechanisms.Loss, now time.Time) *fault.Error {
 	wait := a.Limit.Rate.wait(a.busy, now, charge)
-	switch {
-	case wait <= 0:
+	if wait <= 0 {
 		return nil
-	case own:
-		return fault.BudgetRateLimited(wait)
-	default:
-		return fault.BudgetRateLimitedForAll(string(a.ID.Scope))
 	}
+	return fault.BudgetRateLimited(wait)
 }
 
 // Used is what an account has spent and reserved together.

@@ -276,7 +276,7 @@ func (s *Service) order(b *batch, places []int) (*order, error) {
 		IdempotencyKey: b.key, RequestDigest: b.digest, Request: shown,
 	}}
 	if b.mode.Describe().Check != nil {
-		o.charge.Levels = int64(len(places)) + 1 // as many of them may be answered
+		o.charge.Levels = min(int64(len(places)), answerSteps) + 1 // from none that is answered to all
 	}
 	return o, nil
 }
@@ -457,7 +457,22 @@ func (b *batch) costs(outcomes map[pate.Status]int64, reserved int64) mechanisms
 	if reserved == 0 {
 		return mechanisms.Loss{}
 	}
-	return atLeast(b.mode.Released(sum(outcomes), outcomes[pate.Answered]), b.mode.WorstCase(reserved))
+	checks := sum(outcomes)
+	return atLeast(b.mode.Released(checks, inSteps(outcomes[pate.Answered], checks)), b.mode.WorstCase(reserved))
+}
+
+// answerSteps is how many losses a purchase can settle with, beside that of no answer. Each has a tail
+// ([budget.Charge.Levels]): with one for each number of answers, few large purchases at the floor would use up the tails
+// of an account. More than so many queries are charged as up to a 64th of them more answers.
+const answerSteps = 64
+
+// inSteps is how many answers of so many checks are charged.
+func inSteps(answered, checks int64) int64 {
+	step := (checks + answerSteps - 1) / answerSteps
+	if step == 0 {
+		return 0
+	}
+	return min((answered+step-1)/step*step, checks)
 }
 
 // sum is how many outcomes there are.

@@ -9,7 +9,6 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -68,8 +67,7 @@ func (w *world) note(answer any, err error) string {
 		if !errors.As(err, &f) {
 			return "error " + err.Error()
 		}
-		if (f.Code == fault.CodeBudgetExhausted || f.Code == fault.CodeBudgetRateLimited) && strings.Contains(f.Msg, "dataset") &&
-			len(f.Details) == 0 {
+		if f.Code == fault.CodeBudgetExhausted && len(f.Details) == 0 { // by an account that is shared
 			w.told++
 		}
 		return fmt.Sprint("refused ", f.Code, " ", f.Msg, " ", f.Hint, " ", f.Details)
@@ -224,21 +222,21 @@ func (w *world) ask(t *testing.T, who auth.Principal, a act, ask Request) (seen 
 	answer, err := w.Query(t.Context(), who, ask)
 	seen += w.note(answer, err)
 	if amount, _ := mechanisms.ParseEpsilon(string(ask.Epsilon)); a.kind == "query" && !a.gaussian && w.told > told {
-		if room := w.room(fault.CodeOf(err)); shared.epsilon+amount <= room {
+		if room := w.room(); shared.epsilon+amount <= room {
 			w.undue = fmt.Sprintf("ε %s of %s is used, and %s is refused: %v", shared.epsilon, room, amount, err)
 		}
 	}
 	return seen
 }
 
-// room is what an account that all share takes whatever there was before: at once, where a rate refuses.
-func (w *world) room(code fault.Code) mechanisms.PicoEpsilon {
+// room is what an account that all share takes whatever there was before: its cap, and at once no more than its rate.
+func (w *world) room() mechanisms.PicoEpsilon {
 	line := w.policies.snapshot.Budgets[0]
-	text := line.Epsilon
-	if code == fault.CodeBudgetRateLimited {
-		text = line.Rate.Epsilon
+	room, _ := mechanisms.ParseEpsilon(line.Epsilon.FloatString(12))
+	if line.Rate != nil {
+		most, _ := mechanisms.ParseEpsilon(line.Rate.Epsilon.FloatString(12))
+		room = min(room, most)
 	}
-	room, _ := mechanisms.ParseEpsilon(text.FloatString(12))
 	return room
 }
 
@@ -494,7 +492,7 @@ func TestPlantedLeaksAreSeen(t *testing.T) {
 			held := mechanisms.PicoEpsilon(0)
 			return leaky{reserve: func(l budget.Ledger, ctx context.Context, c budget.Charge) (budget.Outcome, error) {
 				if held += c.Loss.Epsilon; held > 2*mechanisms.EpsilonUnit && c.Accounts[0].Limit.Rate.Epsilon > 0 {
-					return budget.Outcome{}, fault.BudgetRateLimitedForAll("dataset")
+					return budget.Outcome{}, fault.BudgetRefusedForAll()
 				}
 				return l.Reserve(ctx, c)
 			}}

@@ -123,6 +123,7 @@ func testAllAccountsOrNone(f *fixture) {
 // An analyst learns figures of her own account only.
 func testSharedBalancesStaySecret(f *fixture) {
 	own := analystAccount("ana", f.limit(budget.Pure, "5", ""))
+	told := ""
 	for _, c := range []struct {
 		account budget.Account
 		word    string
@@ -137,9 +138,10 @@ func testSharedBalancesStaySecret(f *fixture) {
 		}
 		id := f.reserve(f.charge(pure(777), accounts...))
 		e := f.refused(f.charge(pure(334), accounts...), fault.CodeBudgetExhausted)
-		if len(e.Details) != 0 || strings.ContainsAny(e.Msg+e.Hint, "0123456789") || !strings.Contains(e.Msg, c.word) {
+		if len(e.Details) != 0 || strings.ContainsAny(e.Msg+e.Hint, "0123456789") || told != "" && e.Msg != told {
 			f.Errorf("%s: %v %v", c.word, e, e.Details)
 		}
+		told = e.Msg // whichever account refused
 		// When her own account refuses as well, that is what she is told.
 		if e := f.refused(f.charge(pure(9999), accounts...), fault.CodeBudgetExhausted); len(e.Details) != 4 {
 			f.Errorf("%s: %v has no figures of her own account", c.word, e)

@@ -100,14 +100,14 @@ func testTranches(f *fixture, timed Timed) {
 func testTranchesOfEachForm(f *fixture, timed Timed) {
 	zcdp := analystAccount("zcdp", f.scheduled(budget.ZCDP, "1", "", "0.25"))
 	f.reserve(f.charge(gaussian(250), zcdp))
-	f.refused(f.charge(gaussian(1), zcdp), fault.CodeBudgetTrancheClosed)
+	f.refused(f.charge(gaussian(1), zcdp), fault.CodeBudgetExhausted) // ana asks, on an account of another
 
 	approx := analystAccount("approx", f.scheduled(budget.Approx, "3", "1e-6", "1"))
 	// As in testForms: RhoFor(1, 5e-7) is 0.02293, so 458 releases at ε 0.01 fit into the first tranche.
 	for range 458 {
 		f.reserve(f.charge(pure(10), approx))
 	}
-	f.refused(f.charge(pure(10), approx), fault.CodeBudgetTrancheClosed)
+	f.refused(f.charge(pure(10), approx), fault.CodeBudgetExhausted)
 	timed.Advance(time.Hour)
 	f.reserve(f.charge(pure(10), approx))
 	if got := f.balance(approx.ID).Lifetime(); got != (budget.Promise{Epsilon: 3 * mechanisms.EpsilonUnit, Delta: 1_000_000_000_000,
@@ -119,7 +119,7 @@ func testTranchesOfEachForm(f *fixture, timed Timed) {
 func testSharedTranchesStaySecret(f *fixture, _ Timed) {
 	own, whole := analystAccount("ana", f.limit(budget.Pure, "5", "")), datasetAccount(f.scheduled(budget.Pure, "1", "", "0.25"))
 	f.reserve(f.charge(pure(250), whole, own))
-	if e := f.refused(f.charge(pure(1), whole, own), fault.CodeBudgetTrancheClosed); len(e.Details) != 0 ||
+	if e := f.refused(f.charge(pure(1), whole, own), fault.CodeBudgetExhausted); len(e.Details) != 0 ||
 		strings.ContainsAny(e.Msg+e.Hint, "0123456789") {
 		f.Errorf("%v %v", e, e.Details)
 	}
@@ -210,7 +210,7 @@ func testRates(f *fixture, timed Timed) {
 
 	other := analystAccount("bob", f.rated(budget.Pure, "100", ""))
 	f.reserve(f.charge(pure(1000), other))
-	if e := f.refused(f.charge(pure(500), other), fault.CodeBudgetRateLimited); len(e.Details) != 0 { // ana asks, on bob's account
+	if e := f.refused(f.charge(pure(500), other), fault.CodeBudgetExhausted); len(e.Details) != 0 { // ana asks, on bob's account
 		f.Errorf("details %v", e.Details)
 	}
 }

@@ -139,7 +139,7 @@ func TestRatesFallBackToWhatWasSpent(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := f.client("ana:analyst").Query(t.Context(), counted(1, api.QueryRequest{Epsilon: "0.7"}),
-		""); codeOfError(err) != fault.CodeBudgetRateLimited {
+		""); codeOfError(err) != fault.CodeBudgetExhausted {
 		t.Error(err)
 	}
 }

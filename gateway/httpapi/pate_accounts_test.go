@@ -165,6 +165,13 @@ func TestSettlementsKeepAShare(t *testing.T) {
 	if err != nil || answer.Labels[0].Status != "rejected" || answer.WorstCase.Rho != "0.2502" || answer.Spent.Rho != "0.031275" {
 		t.Errorf("%+v, %v", answer, err)
 	}
+	sam := f.client("sam:steward")
+	for _, account := range []string{"dataset", "ensemble:digits", "analyst:mel"} { // the purchase had two levels: answered and rejected
+		got, err := sam.Account(t.Context(), gatewaytest.Dataset, account)
+		if err != nil || got.Spent.Rho != "0.031275" || got.Spent.Tail != "2e-18" {
+			t.Errorf("%s: %+v, %v", account, got, err)
+		}
+	}
 }
 
 // TestLookUpsOfFreshEnsembles: the labels of a fresh ensemble, of which PostgreSQL has no statistics yet, are looked up in a time that is

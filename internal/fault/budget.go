@@ -53,10 +53,12 @@ func BudgetExhausted(s Shortage) *Error {
 	}
 }
 
-// BudgetExhaustedForAll refuses a charge that an account shared with others does not admit. Whose is "dataset" or "group".
-// It gives no figure: the balance of a shared account tells what the others spent.
-func BudgetExhaustedForAll(whose string) *Error {
-	return &Error{Code: CodeBudgetExhausted, Msg: "the " + whose + "'s budget is exhausted", Hint: "ask the data steward"}
+// BudgetRefusedForAll refuses a charge that an account shared with others does not take now, whichever it is and by whichever
+// rule: cap, tranche or rate. Which one it is would compare the price with what the others left of it, for nothing.
+func BudgetRefusedForAll() *Error {
+	return &Error{Code: CodeBudgetExhausted, Msg: "an account that you share with others does not take this charge now",
+		Hint: "a smaller epsilon may fit, or the same one later where the account has a rate or is released in parts; " +
+			"ask the data steward"}
 }
 
 // BudgetOverQueryCap refuses one query that costs more than any single query may, as decimals.
@@ -131,23 +133,11 @@ func BudgetTrancheClosed(s Shortage, opens time.Time) *Error {
 	return e
 }
 
-// BudgetTrancheClosedForAll is [BudgetTrancheClosed] for an account shared with others. It gives no figure.
-func BudgetTrancheClosedForAll(whose string) *Error {
-	return &Error{Code: CodeBudgetTrancheClosed, Msg: "what is released of the " + whose + "'s budget so far is spent",
-		Hint: "more of it is released later; ask the data steward when"}
-}
-
 // BudgetRateLimited refuses a charge that the caller's own account admits after a while.
 func BudgetRateLimited(wait time.Duration) *Error {
 	seconds := strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
 	return &Error{Code: CodeBudgetRateLimited, Msg: "your queries cost more a minute than your budget lets through",
 		Hint: "ask again in " + seconds + " s, or with a smaller epsilon", Details: []Detail{{Name: "retry_after", Value: seconds}}}
-}
-
-// BudgetRateLimitedForAll is [BudgetRateLimited] for an account shared with others. It gives no figure.
-func BudgetRateLimitedForAll(whose string) *Error {
-	return &Error{Code: CodeBudgetRateLimited, Msg: "queries cost more a minute than the " + whose + "'s budget lets through",
-		Hint: "ask again in a while"}
 }
 
 // BudgetLostAnswer refuses an Idempotency-Key whose request was charged but ended without an answer. Running it again would
