@@ -235,8 +235,9 @@ func (p *Printer) asJoin(c algebra.Expr) *lifted {
 		return nil
 	}
 	l := p.tied(e)
-	if l == nil {
+	if l == nil && !p.unpaired {
 		l = p.paired(e)
+		p.pairings = p.pairings || l != nil
 	}
 	if l != nil {
 		l.public = !e.Of.Owned()

@@ -37,6 +37,8 @@ type Printer struct {
 	inside   []*algebra.RowCap // those whose rows are being printed
 	seedArg  int               // the number of the seed's argument; 0: none
 	pairs    bool              // there are joins on equalities
+	unpaired bool              // EXISTS by other comparisons than equalities stays what it is
+	pairings bool              // there are joins in place of such
 	semis    int               // EXISTS and IN that became joins, or could have
 	asJoins  map[algebra.FromItem]*lifted
 	spells   map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so

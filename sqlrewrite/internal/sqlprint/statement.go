@@ -33,7 +33,9 @@ func PrintPart(q *algebra.BoundQuery, s stability.Shape, part *PlanPart) {
 }
 
 func NewStatementPrinter(q *algebra.BoundQuery, s stability.Shape, part *PlanPart) *StatementPrinter {
-	return &StatementPrinter{Printer: NewRowPrinter(), Q: q, shape: s, part: part}
+	p := &StatementPrinter{Printer: NewRowPrinter(), Q: q, shape: s, part: part}
+	p.unpaired = part.RowByRow
+	return p
 }
 
 func (p *StatementPrinter) Print() {
@@ -65,7 +67,7 @@ func (p *StatementPrinter) Print() {
 		part.Statement.Ranges = p.ranges
 		part.Statement.Sorts = len(q.Keys) == 0 // rows come in the order of people; the few groups above them are better hashed
 	}
-	part.SeedArg, part.Added = p.seedArg, p.added
+	part.SeedArg, part.Added, part.Paired = p.seedArg, p.added, p.pairings
 }
 
 // measures are those of the part.
