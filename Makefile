@@ -59,16 +59,16 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 CAMPAIGN = $(GO) test -count=1 -v -timeout 120m
 
 faults: ## the fault campaign: 1000 kills, 12 points x 84, 200 stops of PostgreSQL; and histories of 100000 operations for porcupine
-	$(CAMPAIGN) -run 'F01Kills|F12Older|F20SigtermUnder|F21Schema' ./integration -kills 1000
+	$(CAMPAIGN) -run 'KillsUnderLoad|OlderLedgers|SigtermUnderLoad|SchemaMigrated' ./integration -kills 1000
 	$(CAMPAIGN) ./integration/faults -kills-per-point 84 -restarts 200 -rounds 20 -soak 5m
 	$(CAMPAIGN) -run Linearizable ./budget -operations 100000
 
 faults-short: ## the same with 50 kills, 12 points x 20, 10 stops and a soak of 30 s, for CI
-	$(CAMPAIGN) -run 'F01Kills' ./integration -kills 50
-	$(CAMPAIGN) -run 'F02|F03|F24' ./integration/faults -kills-per-point 20 -restarts 10 -soak 30s
+	$(CAMPAIGN) -run 'KillsUnderLoad' ./integration -kills 50
+	$(CAMPAIGN) -run 'KillAtEveryPoint|PostgresStoppedUnderLoad|Soak' ./integration/faults -kills-per-point 20 -restarts 10 -soak 30s
 
 soak: ## 64 clients at two gateways for SOAK (1h), with a fault every SOAK/60, at most every 30 s
-	$(GO) test -count=1 -v -timeout 24h -run F24 ./integration/faults -soak $(SOAK)
+	$(GO) test -count=1 -v -timeout 24h -run Soak ./integration/faults -soak $(SOAK)
 
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
 	NOISEGATE_FRESH=1 $(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)
