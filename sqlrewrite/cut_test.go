@@ -60,7 +60,7 @@ func TestPiecesAddUp(t *testing.T) {
 func (w *world) onePart(t *testing.T, p *Plan, s stability.Shape, ends []int) exactTable {
 	t.Helper()
 	part := p.made.Parts[0]
-	sqlprint.PrintPart(p.made.Query, s, &part)
+	sqlprint.NewStatementPrinter(p.made.Query, s, &part).Print()
 	part.Statement.Args, part.Statement.Ranges = withEnds(part.Statement, ends...), nil
 	tables, err := runOnAll(t.Context(), w.conn, part.Statement, []string{"nobody"})
 	if err != nil || len(p.made.Parts) != 1 {

@@ -2,6 +2,7 @@ package sqlrewrite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -273,3 +274,39 @@ func TestC1PowerOfTablesAreRead(t *testing.T) {
 }
 
 var steadyOptions = Options{Epsilon: 1_000_000_000_000, Mechanism: MechanismAuto, Delta: 1, Currency: catalog.Approx, Confidence: 0.95}
+
+// EXISTS by other comparisons than equalities is evaluated row by row where its join is not proven: the question is answered
+// as before there were such joins. That holds for tables on several servers as well, whose statements have a form of their own.
+//
+// covers: C1 E.4
+func TestUnprovenJoinsOfExistsAreNotPrinted(t *testing.T) {
+	snapshot := newWorld(t, 555, wild, 4).snapshot
+	for sql, rowByRow := range map[string]bool{
+		"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM events ee WHERE ee.unit = p.id AND ee.n4 < p.nn)": false,
+		"SELECT p.n2 > 3, sum(p.odd / nullif(p.odd, 0)), avg(round(p.odd::numeric, 1)) FROM people p JOIN zones z USING (k_num) WHERE EXISTS (SELECT * FROM events ee WHERE ee.unit = p.id AND " +
+			"(p.n2 IS NULL OR ee.n4 < p.n2)) AND p.free::float8 * p.free::float8 * p.coarse < 2 GROUP BY 1": true,
+	} {
+		p, err := Rewrite(sql, snapshot, sharp())
+		if err != nil {
+			t.Fatal(err, errors.Unwrap(err))
+		}
+		id := p.Fingerprint()
+		for _, distributed := range []bool{false, true} {
+			if distributed {
+				if err := p.Distribute(); err != nil {
+					t.Fatal(err, errors.Unwrap(err))
+				}
+			}
+			part := p.made.Parts[0]
+			if part.RowByRow != rowByRow || part.Paired == rowByRow || strings.Contains(part.Statement.SQL, "EXISTS (") != rowByRow {
+				t.Errorf("%s, distributed %v: row by row %v, as a join %v\n%s", sql, distributed, part.RowByRow, part.Paired, part.Statement.SQL)
+			}
+			if strings.Contains(part.Statement.SQL, "HAVING CASE") && distributed {
+				t.Errorf("the form of one server:\n%s", part.Statement.SQL)
+			}
+		}
+		if p.Fingerprint() != id {
+			t.Error("the question is another one")
+		}
+	}
+}

@@ -106,9 +106,11 @@ type Plan struct {
 	Post      *sqlprint.Post      // without the released values, which are its first arguments; nil: there is no outer layer
 	Outputs   []OutputForm        // set by [sqlrewrite.newPlan]
 	identity  [32]byte
-	asked     *algebra.BoundQuery // the question, before the choice between sorting and selecting
-	Snapshot  *catalog.Snapshot
-	Reused    string // what an earlier release of the question has to do with the answer; empty: nothing
+	// distributed: the statements are printed for tables that may lie on several servers.
+	distributed bool
+	asked       *algebra.BoundQuery // the question, before the choice between sorting and selecting
+	Snapshot    *catalog.Snapshot
+	Reused      string // what an earlier release of the question has to do with the answer; empty: nothing
 }
 
 // MaxCells caps the values that one query releases for public keys: the noise of all of them is drawn before the query runs.
@@ -165,9 +167,7 @@ func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan
 	if p.Parts = sqlprint.PartsOf(q); len(p.Parts) > MaxParts {
 		return nil, fault.TooManyScans(len(p.Parts), MaxParts)
 	}
-	for i := range p.Parts {
-		sqlprint.PrintPart(q, s, &p.Parts[i])
-	}
+	p.print()
 	p.Post = sqlprint.PrintPost(q)
 	p.identity = p.fingerprint(snapshot)
 	return p, p.prove(snapshot)
@@ -228,10 +228,20 @@ func (p *Plan) Fingerprint() [32]byte { return p.identity }
 // names, not for the keys that are computed from them, which is no SQL: so keys that a flat statement computes are held against their domain row by row.
 // That are the same groups with the same rows; PostgreSQL itself is faster when it tests groups. The question stays what it is.
 func (p *Plan) Distribute() error {
-	for i := range p.Parts {
-		s := sqlprint.NewStatementPrinter(p.Query, p.Shape, &p.Parts[i])
-		s.Distributed = true
-		s.Print()
-	}
+	p.distributed = true
+	p.print()
 	return p.prove(p.Snapshot)
+}
+
+// print prints all statements.
+func (p *Plan) print() {
+	for i := range p.Parts {
+		p.printPart(i)
+	}
+}
+
+func (p *Plan) printPart(i int) {
+	s := sqlprint.NewStatementPrinter(p.Query, p.Shape, &p.Parts[i])
+	s.Distributed = p.distributed
+	s.Print()
 }

@@ -15,7 +15,7 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 		err := p.provePart(i, on)
 		if part := &p.Parts[i]; err != nil && part.Paired { // verify has no rule for a few of these joins
 			part.RowByRow = true
-			sqlprint.PrintPart(p.Query, p.Shape, part)
+			p.printPart(i)
 			err = p.provePart(i, on)
 		}
 		if err != nil {

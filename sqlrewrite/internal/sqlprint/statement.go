@@ -26,18 +26,15 @@ type StatementPrinter struct {
 	Distributed bool
 }
 
-// PrintPart prints a part's statement. Its value columns are those of its measures, in order, then the number of units if private
-// keys are selected by it; of a histogram the place of a candidate, from 0, and its rows.
-func PrintPart(q *algebra.BoundQuery, s stability.Shape, part *PlanPart) {
-	NewStatementPrinter(q, s, part).Print()
-}
-
+// NewStatementPrinter begins the statement of a part.
 func NewStatementPrinter(q *algebra.BoundQuery, s stability.Shape, part *PlanPart) *StatementPrinter {
 	p := &StatementPrinter{Printer: NewRowPrinter(), Q: q, shape: s, part: part}
 	p.unpaired = part.RowByRow
 	return p
 }
 
+// Print prints the part's statement. Its value columns are those of its measures, in order, then the number of units if private
+// keys are selected by it; of a histogram the place of a candidate, from 0, and its rows.
 func (p *StatementPrinter) Print() {
 	q, s, part := p.Q, p.shape, p.part
 	values := len(part.Releases)
