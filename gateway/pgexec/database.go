@@ -145,8 +145,8 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 		if err := divide(ctx, conn.Conn(), &statement); err != nil {
 			return d.failed(ctx, conn.Conn(), err)
 		}
-		if err := d.prove(statement); err != nil { // the very bytes that are sent
-			return fault.Untouched(err)
+		if err := d.prove(statement); err != nil { // the very bytes that are sent; dividing them may have read rows
+			return fault.Excused(err)
 		}
 		batch.Queue(statement.SQL, statement.Args...)
 	}
