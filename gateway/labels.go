@@ -454,11 +454,15 @@ func (o *order) sold(all []pate.Sold) (*api.Result, spending, error) {
 
 // costs is what outcomes cost of which as many were reserved; nothing cost nothing.
 func (b *batch) costs(outcomes map[pate.Status]int64, reserved int64) mechanisms.Loss {
+	return settled(b.mode, sum(outcomes), outcomes[pate.Answered], reserved)
+}
+
+// settled is what a purchase costs of which so many checks were made and answers given, and as many labels reserved.
+func settled(mode *pate.Mode, checks, answered, reserved int64) mechanisms.Loss {
 	if reserved == 0 {
 		return mechanisms.Loss{}
 	}
-	checks := sum(outcomes)
-	return atLeast(b.mode.Released(checks, inSteps(outcomes[pate.Answered], checks)), b.mode.WorstCase(reserved))
+	return atLeast(mode.Released(checks, inSteps(answered, checks)), mode.WorstCase(reserved))
 }
 
 // answerSteps is how many losses a purchase can settle with, beside that of no answer. Each has a tail

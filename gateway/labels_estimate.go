@@ -64,7 +64,7 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 		delay = nil
 	}
 	worst := mode.WorstCase(n).Plus(delay.loss())
-	e.WorstCase, e.Expected = amountsOf(worst), amountsOf(mode.Released(n, int64(math.Ceil(rate*float64(n)))).Plus(delay.loss()))
+	e.WorstCase, e.Expected = amountsOf(worst), amountsOf(settled(mode, n, int64(math.Ceil(rate*float64(n))), n).Plus(delay.loss()))
 	e.Delta = api.Decimal(delta.String())
 	if epsilon, ok := epsilonAt(worst, delta); ok {
 		e.Epsilon = api.Decimal(epsilon.String())

@@ -406,6 +406,12 @@ func TestLabelEstimates(t *testing.T) {
 		got.Epsilon == "" || len(got.Notes) != 0 {
 		t.Errorf("%+v", got)
 	}
+	// Of 200 checks answers are charged in steps of four, as a purchase charges them: 101 as 104.
+	stepped, err := mel.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Count: new(int64(200)), Mechanism: "confident",
+		Threshold: "70", Sigma1: "8", Sigma2: "5", AnswerRate: new(0.505)})
+	if err != nil || stepped.Expected.Rho != api.Decimal(rho(200, 104)) {
+		t.Errorf("%+v, %v", stepped, err)
+	}
 	// The ρ that is (2, 1e-5)-DP is between 0.0957 and 0.1434: two labels of 0.0478125, not three.
 	if got.EpsilonBuys == nil || *got.EpsilonBuys != 2 {
 		t.Errorf("%d labels", *got.EpsilonBuys)
