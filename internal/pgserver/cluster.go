@@ -34,7 +34,7 @@ func (s *Server) cachedCluster(ctx context.Context) (string, error) {
 	if s.account != nil {
 		owner = fmt.Sprint(s.account.uid)
 	}
-	key := sha256.Sum256(fmt.Append(nil, s.programs.Bin, program.Size(), program.ModTime().UnixNano(), owner))
+	key := sha256.Sum256(fmt.Append(nil, s.programs.Bin, program.Size(), program.ModTime().UnixNano(), owner, initdbOptions()))
 	dir := filepath.Join(cache, fmt.Sprintf("cluster-%d-%x", s.programs.Version, key[:8]))
 	unlock, err := lock(ctx, dir+".lock")
 	if err != nil {

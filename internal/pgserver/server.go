@@ -173,9 +173,13 @@ func (s *Server) initialize(ctx context.Context) error {
 	return s.initdb(ctx, s.data)
 }
 
+// initdbOptions are what each cluster is made with.
+func initdbOptions() []string {
+	return []string{"--username=" + Superuser, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"}
+}
+
 func (s *Server) initdb(ctx context.Context, data string) error {
-	cmd := s.command(ctx, "initdb", "--pgdata="+data, "--username="+Superuser, "--auth=trust", "--encoding=UTF8",
-		"--locale=C", "--no-sync", "--no-instructions")
+	cmd := s.command(ctx, "initdb", append(initdbOptions(), "--pgdata="+data)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgserver: initdb failed: %w: %s", err, lastLines(out))
 	}
