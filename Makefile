@@ -2,7 +2,7 @@
 
 GO        ?= go
 PACKAGES  ?= ./...
-FUZZTIME  ?= 10s
+FUZZTIME  ?= 10000x
 BENCHROWS ?= 1000000
 BENCHTIME ?= 1s
 PROOFS    ?= 500000
@@ -46,7 +46,8 @@ golden: ## rewrite golden files, and the threat model's list of tests, from what
 	$(GO) test ./catalog ./sqlrewrite ./sqlrewrite/internal/parse -rewrite
 	$(GO) test ./internal/archtest -rewrite
 
-fuzz: ## every fuzz target for FUZZTIME (10s)
+# A count, not a duration: until Go 1.27 a target fails now and then, with "context deadline exceeded", when its time is over (golang/go#75804).
+fuzz: ## every fuzz target on FUZZTIME (10000x) inputs
 	@grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go | sed 's/^func //'); do \
 			echo "$$dir $$target $(FUZZTIME)"; \
