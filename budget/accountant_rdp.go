@@ -85,6 +85,9 @@ func attoFloat(delta mechanisms.AttoDelta) float64 {
 	return float64(delta) / float64(mechanisms.DeltaUnit) * (1 - 4*unitRoundoff)
 }
 
+// MaxAmount is the largest ε or ρ of a budget or a charge: 10⁶, so that a sum of two fits an int64 of pico units.
+const MaxAmount = 1_000_000
+
 // picoUp rounds an upper bound of ε up, and returns false if it is beyond any budget.
 func picoUp(eps float64) (mechanisms.PicoEpsilon, bool) {
 	if !(eps <= MaxAmount) {

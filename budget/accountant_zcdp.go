@@ -69,6 +69,16 @@ func RhoFor(eps mechanisms.PicoEpsilon, delta mechanisms.AttoDelta) mechanisms.P
 	return mechanisms.PicoRho(max(exact.FloorUnits(rho, int64(mechanisms.RhoUnit)), 0))
 }
 
+// pureEpsilonFor is the largest ε with ε·tanh(ε/2) <= ρ, less a part in 10⁹ for floating point.
+func pureEpsilonFor(rho mechanisms.PicoRho) mechanisms.PicoEpsilon {
+	if rho <= 0 {
+		return 0
+	}
+	r := float64(rho) / float64(mechanisms.RhoUnit)
+	eps := bisectBetween(0, r+2*math.Sqrt(r)+1, func(e float64) bool { return e*math.Tanh(e/2) < r })
+	return mechanisms.PicoEpsilon(eps * (1 - 1e-9) * float64(mechanisms.EpsilonUnit))
+}
+
 // interval encloses a real number.
 type interval struct{ lo, hi *big.Rat }
 

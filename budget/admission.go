@@ -140,24 +140,14 @@ func howOften(left, each int64) int64 {
 	}
 }
 
-// pureEpsilonFor is the largest ε with ε·tanh(ε/2) <= ρ, less a part in 10⁹ for floating point.
-func pureEpsilonFor(rho mechanisms.PicoRho) mechanisms.PicoEpsilon {
-	if rho <= 0 {
-		return 0
-	}
-	r := float64(rho) / float64(mechanisms.RhoUnit)
-	eps := bisectBetween(0, r+2*math.Sqrt(r)+1, func(e float64) bool { return e*math.Tanh(e/2) < r })
-	return mechanisms.PicoEpsilon(eps * (1 - 1e-9) * float64(mechanisms.EpsilonUnit))
-}
-
 // refusal explains why accounts do not take a charge now; nil when they do. The analyst's own account speaks first, by
 // all rules: its figures may be told, and who cannot have the charge anyway, be it for a rate, learns nothing of the
 // accounts shared with others. What no waiting mends comes first. Of the shared ones nothing is told but that one of them
 // refused: which one, and by which rule, would compare the price with the first that does not.
-func refusal(accounts []*tally, c Charge, now time.Time) error {
+func refusal(accounts []Balance, c Charge, now time.Time) error {
 	for _, a := range accounts {
 		switch {
-		case a.frozen:
+		case a.Frozen:
 			return fault.BudgetFrozen()
 		case a.Limit.ReplayOnly:
 			return fault.BudgetReplayOnly()
@@ -186,8 +176,8 @@ func refusal(accounts []*tally, c Charge, now time.Time) error {
 }
 
 // overCap refuses what the account does not admit in its lifetime.
-func overCap(a *tally, charge mechanisms.Loss) *fault.Error {
-	used := a.used.loss()
+func overCap(a Balance, charge mechanisms.Loss) *fault.Error {
+	used := a.Used()
 	if a.Limit.Admits(used, charge) {
 		return nil
 	}
@@ -195,12 +185,12 @@ func overCap(a *tally, charge mechanisms.Loss) *fault.Error {
 }
 
 // overTranche refuses what fits only later.
-func overTranche(a *tally, charge mechanisms.Loss, now time.Time) *fault.Error {
+func overTranche(a Balance, charge mechanisms.Loss, now time.Time) *fault.Error {
 	if a.Limit.Tranche.Every == 0 {
 		return nil
 	}
-	used, released := a.used.loss(), a.Limit.Released(a.opened, now)
-	next, more := a.Limit.NextTranche(a.opened, now)
+	used, released := a.Used(), a.Limit.Released(a.Opened, now)
+	next, more := a.Limit.NextTranche(a.Opened, now)
 	if released.Admits(used, charge) || !more {
 		return nil
 	}
@@ -208,8 +198,8 @@ func overTranche(a *tally, charge mechanisms.Loss, now time.Time) *fault.Error {
 }
 
 // overRate refuses what comes too fast.
-func overRate(a *tally, charge mechanisms.Loss, now time.Time) *fault.Error {
-	wait := a.Limit.Rate.wait(a.busy, now, charge)
+func overRate(a Balance, charge mechanisms.Loss, now time.Time) *fault.Error {
+	wait := a.Limit.Rate.wait(a.Busy, now, charge)
 	if wait <= 0 {
 		return nil
 	}
@@ -244,4 +234,12 @@ func costInEpsilon(limit Limit, charge mechanisms.Loss) string {
 		return "infinity"
 	}
 	return eps.String()
+}
+
+// ceiling is the cap, or what was used when it was set below that.
+func (l Limit) ceiling(used mechanisms.Loss) mechanisms.Loss {
+	if l.covers(used) {
+		return mechanisms.Loss{Epsilon: l.Epsilon, Rho: l.Rho, Delta: l.Delta}
+	}
+	return mechanisms.Loss{Epsilon: max(l.Epsilon, used.Epsilon), Rho: max(l.Rho, used.Rho), Delta: max(l.Delta, l.deltaOf(used))}
 }

@@ -67,9 +67,6 @@ func (b *Books) Add(e Entry) error {
 	return nil
 }
 
-// notAReset is what is wrong with an entry that says nothing of one analyst's failures.
-const notAReset = "it does not say whose failures count no more"
-
 func (b *Books) reserved(e Entry) (what string) {
 	if b.charges[e.Reservation] != nil {
 		return "its charge was reserved before"
@@ -86,7 +83,7 @@ func (b *Books) reserved(e Entry) (what string) {
 		}
 		charge.accounts = append(charge.accounts, &a.tally)
 	}
-	if err := refusal(charge.accounts, Charge{Analyst: e.Analyst, Loss: e.Loss}, e.At); err != nil && chained {
+	if err := refusal(balances(charge.accounts), Charge{Analyst: e.Analyst, Loss: e.Loss}, e.At); err != nil && chained {
 		return "its accounts did not admit it"
 	}
 	if what := b.planned(charge, e); what != "" {
@@ -135,11 +132,11 @@ func (b *Books) ended(e Entry) (what string) {
 		return "its charge is not open"
 	case e.Kind == EntryVoid && e.Loss != mechanisms.Loss{}, (e.Kind == EntryExpire || e.Kind == EntryFail) && e.Loss != charge.held,
 		!within(e.Loss, charge.held),
-		e.Shared != nil && (e.Kind != EntrySettle || !e.sharesLess()), !e.keepsTails(charge.held):
+		e.Shared != nil && (e.Kind != EntrySettle || !sharesLess(e)), !keepsTails(e, charge.held):
 		return "its charge counts as something else than it may"
 	}
 	for _, a := range charge.accounts {
-		loss := a.ID.Scope.counts(e.Loss, e.Shared)
+		loss := counts(a.ID.Scope, e.Loss, e.Shared)
 		a.used.subtract(sumOf(charge.held))
 		a.used.add(sumOf(loss))
 		a.busy = a.Limit.Rate.back(a.busy, charge.opened, e.At, charge.held, loss)
@@ -151,14 +148,14 @@ func (b *Books) ended(e Entry) (what string) {
 }
 
 // keepsTails reports whether an entry that ends a charge has all of its tails, where it has any.
-func (e Entry) keepsTails(held mechanisms.Loss) bool {
+func keepsTails(e Entry, held mechanisms.Loss) bool {
 	kept := func(l mechanisms.Loss) bool { return l.Tail == 0 || l.Tail == held.Tail }
 	return kept(e.Loss) && (e.Shared == nil || kept(*e.Shared))
 }
 
 // sharesLess reports whether what an entry counts as for shared accounts is a loss, and no more than it counts as for
 // the others.
-func (e Entry) sharesLess() bool {
+func sharesLess(e Entry) bool {
 	l := *e.Shared
 	return min(int64(l.Epsilon), int64(l.Rho), int64(l.Delta), int64(l.Tail)) >= 0 && within(l, e.Loss)
 }
@@ -217,3 +214,9 @@ func (b *Books) refilled(a *bookedAccount, r limitRecord, e Entry) (what string)
 	b.Signed++
 	return ""
 }
+
+// What is wrong with entries that say nothing of one analyst's failures, and nothing of votes.
+const (
+	notAReset   = "it does not say whose failures count no more"
+	notAnImport = "it does not say which votes were imported"
+)

@@ -8,7 +8,7 @@ import (
 	"noisegate/mechanisms"
 )
 
-// HashAfter is the entry's link in its dataset's chain: SHA-256 over the hash of the entry before (32 zero bytes for the first) and
+// HashAfter is an entry's link in its dataset's chain: SHA-256 over the hash of the entry before (32 zero bytes for the first) and
 // every other field of this one. Integers are 8 bytes, the highest first; a list or a text is preceded by its length (0
 // where there is none), so that no two entries have the same bytes:
 //
@@ -18,12 +18,12 @@ import (
 // An entry with a tail begins with "noisegate/2" instead, and has the tail after δ. One that counts as less for shared
 // accounts begins with "noisegate/3", and has after δ the tail, and then ε, unbounded, ρ, δ and tail of what it counts
 // as for those. Texts are hashed as they are stored.
-func (e Entry) HashAfter(before [32]byte) [32]byte {
-	return e.hashAfter(before, &fields{buffer: make([]byte, 0, 1024)})
+func HashAfter(e Entry, before [32]byte) [32]byte {
+	return hashAfter(&e, before, &fields{buffer: make([]byte, 0, 1024)})
 }
 
 // hashAfter collects the bytes in w, which may be used again.
-func (e *Entry) hashAfter(before [32]byte, w *fields) [32]byte {
+func hashAfter(e *Entry, before [32]byte, w *fields) [32]byte {
 	w.buffer = w.buffer[:0]
 	version := "noisegate/1"
 	switch {
@@ -89,7 +89,7 @@ func seal(head Head, lines []line, numbers []int64) Head {
 			e.AccountIDs = append(e.AccountIDs, a.number)
 		}
 		e.Seq = number
-		e.Hash = e.hashAfter(head.Hash, w)
+		e.Hash = hashAfter(e, head.Hash, w)
 		head = Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}
 	}
 	return head
@@ -132,7 +132,7 @@ func (c *Chain) Add(e Entry) error {
 	case e.Hash == [32]byte{} && !c.started:
 		c.Unchained++
 		return nil
-	case e.Hash != e.HashAfter(c.Head.Hash):
+	case e.Hash != HashAfter(e, c.Head.Hash):
 		return broken("its hash does not follow from it and the entry before")
 	}
 	c.started = true

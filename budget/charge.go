@@ -1,7 +1,6 @@
 package budget
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -42,19 +41,6 @@ func (c Charge) check() error {
 		}
 	}
 	return nil
-}
-
-// mechanismText is what the journal keeps of the charge's releases, as JSON.
-func (c Charge) mechanismText() []byte {
-	r := releaseRecord{Mechanisms: append([]mechanisms.Parameters{}, c.Mechanisms...)}
-	if len(c.Registers) > 0 {
-		epsilon, rho := c.registering()
-		r.Registers = &slotsRecord{epsilon, rho}
-	}
-	if d := c.Draws; d != nil {
-		r.Draws = &drawRecord{d.Plan, d.From, d.Count}
-	}
-	return r.text()
 }
 
 func checkLoss(l mechanisms.Loss) error {
@@ -115,25 +101,6 @@ const maxLevels = 1_000_000_000
 // only, a δ′ of 10⁻⁹ would make it smaller by less than a third.
 const tailEach mechanisms.AttoDelta = 1
 
-// settledAs is what a release counts as whose reservation is held: one that was reserved before there were tails has
-// none. It keeps the whole tail, one for each of the levels that it might have settled at: see [Charge.Levels].
-func settledAs(released, held mechanisms.Loss) mechanisms.Loss {
-	if !released.Unbounded || held.Unbounded {
-		return released
-	}
-	released = inLedger(released)
-	released.Tail = max(released.Tail, held.Tail)
-	released.Epsilon = min(released.Epsilon, held.Epsilon) // ε(ρ) rises with ρ, its computed bound nearly so
-	return released
-}
-
-// within reports whether a release cost no more than was reserved for it, in every currency.
-func within(released, reserved mechanisms.Loss) bool {
-	return released.Epsilon <= reserved.Epsilon && released.Rho <= reserved.Rho && released.Delta <= reserved.Delta &&
-		released.Tail <= reserved.Tail &&
-		(reserved.Unbounded || !released.Unbounded)
-}
-
 // EnsembleScope is the account of an ensemble of teachers, locked last: what all analysts together spend on its votes.
 const EnsembleScope Scope = "ensemble"
 
@@ -155,7 +122,6 @@ func (id AccountID) checkedBy(by string) error {
 
 func (r Refill) check(by string) error { return r.Account.checkedBy(by) }
 
-// compare is the order in which accounts are locked: by scope, then by name.
 // String is "dataset", "group:x", "analyst:x" or "ensemble:x", as people name accounts.
 func (id AccountID) String() string {
 	if id.Scope == DatasetScope {
@@ -164,6 +130,7 @@ func (id AccountID) String() string {
 	return string(id.Scope) + ":" + id.Name
 }
 
+// compare is the order in which accounts are locked: by scope, then by name.
 func (id AccountID) compare(other AccountID) int {
 	return cmp.Or(cmp.Compare(id.Scope.rank(), other.Scope.rank()), cmp.Compare(id.Name, other.Name))
 }
@@ -179,122 +146,6 @@ func (s Scope) rank() int {
 	default:
 		return 2
 	}
-}
-
-// The states of a charge; see the picture in the package comment.
-type state string
-
-const (
-	open    state = "open"
-	settled state = "settled"
-	voided  state = "voided"
-	expired state = "expired"
-)
-
-// ending is one of the ways in which an open charge ends.
-type ending struct {
-	to     state
-	kind   EntryKind
-	loss   *mechanisms.Loss // what the charge counts as from then on; nil: all that was reserved
-	shared *mechanisms.Loss // what it counts as for shared accounts; nil: the same
-	answer []byte           // settled only
-}
-
-func settling(released mechanisms.Loss, answer []byte) (ending, error) {
-	if err := checkLoss(released); err != nil {
-		return ending{}, err
-	}
-	if released.Unbounded {
-		released.Epsilon = 0
-	}
-	return ending{to: settled, kind: EntrySettle, loss: &released, answer: append([]byte{}, answer...)}, nil
-}
-
-func settlingApart(released Apart, answer []byte) (ending, error) {
-	e, err := settling(released.Own, answer)
-	if err != nil {
-		return ending{}, err
-	}
-	shared, err := settling(released.Shared, nil)
-	e.shared = shared.loss
-	return e, err
-}
-
-// settles gives what a charge counts as from now on, for its own accounts and, where that is less, for the shared ones;
-// false if it is more than was held.
-func (e ending) settles(held mechanisms.Loss) (own mechanisms.Loss, shared *mechanisms.Loss, ok bool) {
-	own = held
-	if e.loss != nil {
-		own = settledAs(*e.loss, held)
-	}
-	if e.shared != nil {
-		if less := settledAs(*e.shared, own); less != own {
-			shared = &less
-		}
-	}
-	return own, shared, within(own, held) && (shared == nil || within(*shared, own))
-}
-
-// counts is what a charge counts as in accounts of a scope.
-func (s Scope) counts(own mechanisms.Loss, shared *mechanisms.Loss) mechanisms.Loss {
-	if shared != nil && (s == DatasetScope || s == EnsembleScope) {
-		return *shared
-	}
-	return own
-}
-
-func voiding() ending  { return ending{to: voided, kind: EntryVoid, loss: &mechanisms.Loss{}} }
-func expiring() ending { return ending{to: expired, kind: EntryExpire} }
-
-// again decides about ending a charge that is not open. The same ending once more is no error: its caller could not know
-// that the first was committed.
-func (e ending) again(id ReservationID, is state, answer []byte) error {
-	if is == e.to && bytes.Equal(answer, e.answer) {
-		return nil
-	}
-	return fault.Internal(fmt.Errorf("budget: charge %s is %s and cannot become %s", id, is, e.to))
-}
-
-// past is an earlier charge of the same analyst under the same Idempotency-Key (byKey) or with the same fingerprint.
-type past struct {
-	byKey  bool
-	digest [32]byte // byKey: of the request that the key named
-	state  state
-	stored *Stored // when settled
-}
-
-// resolve decides about a request from what came before it, the charge under its key first: the stored answer, a refusal, or
-// (nil) that the request is a new one. A voided charge is as if it had never been.
-func resolve(c Charge, before []past) (*past, error) {
-	for _, p := range before {
-		switch {
-		case p.state == voided:
-		case p.byKey && p.digest != c.RequestDigest:
-			return nil, fault.BudgetReplayMismatch()
-		case p.state == settled:
-			return &p, nil
-		case p.state == open:
-			return nil, fault.RequestInFlight()
-		case p.state == expired && p.byKey:
-			return nil, fault.BudgetLostAnswer()
-		case p.state == expired: // the question may be asked, and charged, again
-		default:
-			return nil, fault.Internal(fmt.Errorf("budget: a charge has the state %q", string(p.state)))
-		}
-	}
-	return nil, nil
-}
-
-func usedID(id ReservationID) error {
-	return fault.Internal(fmt.Errorf("budget: the reservation id %s was used before", id))
-}
-
-func overReserved(id ReservationID) error {
-	return fault.Internal(fmt.Errorf("budget: charge %s released more than it reserved", id))
-}
-
-func unknownCharge(id ReservationID) error {
-	return fault.Internal(fmt.Errorf("budget: there is no charge %s", id))
 }
 
 // defaultPage and maxPage bound the lines of one list.

@@ -53,6 +53,14 @@ func (a *tally) balance() Balance {
 		Busy: a.busy, Refills: a.refills}
 }
 
+func balances(accounts []*tally) []Balance {
+	all := make([]Balance, len(accounts))
+	for i, a := range accounts {
+		all[i] = a.balance()
+	}
+	return all
+}
+
 // line is an entry and the accounts that it is about.
 type line struct {
 	Entry
@@ -180,7 +188,7 @@ func (d *desk) reserve(c Charge) (Outcome, error) {
 		return Outcome{}, usedID(c.ID)
 	}
 	accounts := d.find(c.Accounts)
-	if err := refusal(accounts, c, d.now); err != nil {
+	if err := refusal(balances(accounts), c, d.now); err != nil {
 		return Outcome{}, err
 	}
 	if err := d.draw(c); err != nil {
@@ -204,7 +212,7 @@ func (d *desk) reserve(c Charge) (Outcome, error) {
 	d.asked[questionOf(c)] = charge
 	d.bindKey(c, charge)
 	d.write(Entry{Kind: EntryReserve, Reservation: c.ID, Loss: c.Loss, Digest: digestOf(c.Fingerprint[:], c.Request),
-		MechanismText: c.mechanismText(), Mechanisms: slices.Clone(c.Mechanisms)}, c.Dataset, c.Analyst, accounts)
+		MechanismText: mechanismText(c), Mechanisms: slices.Clone(c.Mechanisms)}, c.Dataset, c.Analyst, accounts)
 	return Outcome{Reserved: &Reservation{ID: c.ID, Used: used}}, nil
 }
 
@@ -293,7 +301,7 @@ func (d *desk) close(id ReservationID, end ending) (bool, error) {
 		return false, overReserved(id)
 	}
 	for _, a := range c.accounts {
-		loss := a.ID.Scope.counts(own, shared)
+		loss := counts(a.ID.Scope, own, shared)
 		a.reserved.subtract(sumOf(c.held))
 		a.used.subtract(sumOf(c.held))
 		a.used.add(sumOf(loss))
@@ -374,11 +382,7 @@ func (d *desk) freeze(by string, id AccountID, frozen bool) error {
 // define writes down what an account is from now on, and what was added by a refill.
 func (d *desk) define(by string, a *tally, kind EntryKind, refill Refill) {
 	d.accounts[a.ID], a.defined = a, true
-	a.ceiling = mechanisms.Loss{Epsilon: a.Limit.Epsilon, Rho: a.Limit.Rho, Delta: a.Limit.Delta}
-	if used := a.used.loss(); !a.Limit.covers(used) {
-		a.ceiling = mechanisms.Loss{Epsilon: max(a.Limit.Epsilon, used.Epsilon), Rho: max(a.Limit.Rho, used.Rho),
-			Delta: max(a.Limit.Delta, a.Limit.deltaOf(used))}
-	}
+	a.ceiling = a.Limit.ceiling(a.used.loss())
 	id, limit := a.ID, a.Limit
 	added := mechanisms.Loss{Epsilon: refill.Epsilon, Rho: refill.Rho, Delta: refill.Delta}
 	d.write(Entry{Kind: kind, Loss: added, Account: &id, Limit: &limit, AccountText: recordOf(a, refill).text()}, id.Dataset, by, []*tally{a})
@@ -396,4 +400,14 @@ func digestOf(parts ...[]byte) []byte {
 		h.Write(p)
 	}
 	return h.Sum(nil)
+}
+
+// recordImport writes down that votes are about to be read.
+func (d *desk) recordImport(by string, i Import) {
+	d.write(Entry{Kind: EntryImport, AccountText: importText(i), Account: importAccount(i)}, i.Dataset, by, nil)
+}
+
+// resetFailures writes down that an analyst's failures count no more.
+func (d *desk) resetFailures(by string, r Reset) {
+	d.write(Entry{Kind: EntryReset, AccountText: resetText(r), Account: resetAccount(r)}, r.Dataset, by, nil)
 }

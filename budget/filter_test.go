@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"testing"
 
+	"noisegate/internal/exact"
 	"noisegate/mechanisms"
 )
 
@@ -48,15 +49,15 @@ func TestPLDIsNoFilter(t *testing.T) {
 		}
 
 		// Our rule for the same budget refuses both: it has no room for the threshold's δ beside ρ's, nor for the Gaussian's ρ.
-		limit, err := NewLimit(LimitSpec{Form: Approx, Epsilon: v.in(t, "eps_budget"), Delta: v.in(t, "delta_budget")})
-		if err != nil {
-			t.Fatal(err)
+		epsilon := mechanisms.PicoEpsilon(exact.FloorUnits(v.in(t, "eps_budget"), int64(mechanisms.EpsilonUnit)))
+		total := mechanisms.AttoDelta(exact.FloorUnits(v.in(t, "delta_budget"), int64(mechanisms.DeltaUnit)))
+		coins := total / 2 // form approx, as budget.NewLimit has it
+		most := RhoFor(epsilon, total-coins)
+		if spent := float64(k)*counts.Event.model.rho() + gauss.model.rho(); spent*1e12 <= float64(most) {
+			t.Errorf("rho %g fits in %d", spent, most)
 		}
-		if spent := float64(k)*counts.Event.model.rho() + gauss.model.rho(); spent*1e12 <= float64(limit.Rho) {
-			t.Errorf("rho %g fits in %d", spent, limit.Rho)
-		}
-		if mechanisms.AttoDelta(lost*1e18) <= limit.Delta {
-			t.Errorf("delta %g fits in %d", lost, limit.Delta)
+		if mechanisms.AttoDelta(lost*1e18) <= coins {
+			t.Errorf("delta %g fits in %d", lost, coins)
 		}
 	})
 }

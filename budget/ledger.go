@@ -203,7 +203,7 @@ const (
 	EntryImport  EntryKind = "import" // votes are read into an ensemble, or were about to be
 )
 
-// Entry is one line of the append-only journal. Each dataset's entries are a chain: see [Entry.HashAfter].
+// Entry is one line of the append-only journal. Each dataset's entries are a chain: see [HashAfter].
 type Entry struct {
 	Seq         int64
 	At          time.Time // the dataset's time: the server's clock, which never goes back here; whole microseconds, UTC
@@ -325,4 +325,10 @@ type ReleaseInfo struct {
 	Request   json.RawMessage
 	Loss      mechanisms.Loss
 	SettledAt time.Time
+}
+
+// Settlement is the entry with which a charge was settled. It commits to its answer and to all entries before it, and never changes.
+type Settlement struct {
+	Head
+	At time.Time
 }

@@ -34,9 +34,6 @@ type RateSpec struct {
 	Per     time.Duration // from a second to a day
 }
 
-// MaxAmount is the largest ε or ρ of a budget or a charge: 10⁶, so that a sum of two fits an int64 of pico units.
-const MaxAmount = 1_000_000
-
 // DisplayDelta is the δ at which the ρ of a zcdp account is shown as an ε, and compared with a cap on one query.
 const DisplayDelta mechanisms.AttoDelta = 1_000_000_000 // 10⁻⁹
 

@@ -313,3 +313,63 @@ func (m *Memory) newest(page Page) iter.Seq[Entry] {
 		}
 	}
 }
+
+// Keep implements [Shares].
+func (m *Memory) Keep(_ context.Context, v Shared) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.desk.charges[v.Charge] == nil {
+		return unknownCharge(v.Charge)
+	}
+	if _, ok := m.shared[v.Charge]; ok {
+		return usedID(v.Charge)
+	}
+	if m.shared == nil {
+		m.shared = map[ReservationID]Shared{}
+	}
+	v.Vector = slices.Clone(v.Vector)
+	m.shared[v.Charge] = v
+	return nil
+}
+
+// Best implements [Shares].
+func (m *Memory) Best(_ context.Context, dataset string, question [32]byte) (*Shared, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var best *Shared
+	for id, v := range m.shared {
+		c := m.desk.charges[id]
+		if v.Dataset == dataset && v.Question == question && c.Dataset == dataset && (c.state == settled || c.state == expired) &&
+			(best == nil || v.Rho > best.Rho || v.Rho == best.Rho && v.Charge < best.Charge) {
+			v.Vector = slices.Clone(v.Vector)
+			best = &v
+		}
+	}
+	return best, nil
+}
+
+// RecordImport implements [Ledger].
+func (m *Memory) RecordImport(_ context.Context, by string, i Import) error {
+	if err := i.check(by); err != nil {
+		return err
+	}
+	return m.at(func(d *desk) error {
+		d.recordImport(by, i)
+		return nil
+	})
+}
+
+// Settlement implements [Ledger].
+func (m *Memory) Settlement(_ context.Context, id ReservationID) (Settlement, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e := range m.newest(Page{}) {
+		if e.Kind == EntrySettle && e.Reservation == id {
+			return Settlement{Head{e.Dataset, e.Seq, e.Hash}, e.At.UTC()}, nil
+		}
+	}
+	return Settlement{}, fault.BudgetUnknownRelease()
+}

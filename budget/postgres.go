@@ -2,7 +2,6 @@ package budget
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -145,17 +144,6 @@ func (p *Postgres) intact(dataset string) error {
 	return nil
 }
 
-// key is the Idempotency-Key, or nil (NULL).
-func (c Charge) key() *string { return orNull(c.IdempotencyKey) }
-
-// registering is the ε and the ρ of the slots that the charge registers.
-func (c Charge) registering() (epsilon, rho []int64) {
-	for _, s := range c.Registers {
-		epsilon, rho = append(epsilon, int64(s.Epsilon)), append(rho, int64(s.Rho))
-	}
-	return epsilon, rho
-}
-
 // Replay implements [Ledger].
 func (p *Postgres) Replay(ctx context.Context, c Charge) (*Stored, error) {
 	if err := c.check(); err != nil {
@@ -194,7 +182,7 @@ func (p *Postgres) Plan(ctx context.Context, analyst string, id ReservationID) (
 
 // earlier gives the answer that the request was given before, and makes its key stand for that answer.
 func (p *Postgres) earlier(ctx context.Context, c Charge) (*Stored, error) {
-	rows, err := p.pool.Query(ctx, sqlEarlier, c.Dataset, c.Analyst, c.Fingerprint[:], c.key(), c.Shared)
+	rows, err := p.pool.Query(ctx, sqlEarlier, c.Dataset, c.Analyst, c.Fingerprint[:], orNull(c.IdempotencyKey), c.Shared)
 	if err != nil {
 		return nil, fault.DataUnavailable(err)
 	}
@@ -206,9 +194,9 @@ func (p *Postgres) earlier(ctx context.Context, c Charge) (*Stored, error) {
 	if err != nil || found == nil {
 		return nil, err
 	}
-	if key := c.key(); key != nil && !found.byKey {
+	if c.IdempotencyKey != "" && !found.byKey {
 		var bound ReservationID
-		err := p.pool.QueryRow(ctx, sqlBindKey, c.Analyst, *key, c.RequestDigest[:], found.stored.ID).Scan(&bound)
+		err := p.pool.QueryRow(ctx, sqlBindKey, c.Analyst, c.IdempotencyKey, c.RequestDigest[:], found.stored.ID).Scan(&bound)
 		if errors.Is(err, pgx.ErrNoRows) { // another request took the key just now
 			return p.earlier(ctx, c)
 		}
@@ -417,24 +405,11 @@ func (p *Postgres) Entries(ctx context.Context, page Page) ([]Entry, error) {
 }
 
 func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
-	e, err = scanChained(row)
+	if e, err = scanChained(row); err != nil {
+		return e, err
+	}
 	e.At = e.At.UTC()
-	if err == nil && e.MechanismText != nil {
-		var r releaseRecord
-		r, err = readReleases(e.MechanismText)
-		e.Mechanisms = r.Mechanisms
-	}
-	if r, ok := resetOf(e); err == nil && ok {
-		e.Account = r.account()
-	} else if i, ok := importOf(e); err == nil && ok {
-		e.Account = i.account()
-	} else if err == nil && e.AccountText != nil {
-		var r limitRecord
-		if err = json.Unmarshal(e.AccountText, &r); err == nil {
-			e.Account, e.Limit = r.account(e.Dataset)
-		}
-	}
-	return e, err
+	return e, readTexts(&e)
 }
 
 // collect runs a statement that reads.

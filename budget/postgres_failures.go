@@ -40,3 +40,14 @@ func (p *Postgres) ResetFailures(ctx context.Context, by string, r Reset) error 
 		return nil
 	}})
 }
+
+// RecordImport implements [Ledger].
+func (p *Postgres) RecordImport(ctx context.Context, by string, i Import) error {
+	if err := i.check(by); err != nil {
+		return err
+	}
+	return p.do(ctx, &operation{dataset: i.Dataset, decide: func(d *desk) error {
+		d.recordImport(by, i)
+		return nil
+	}})
+}

@@ -254,11 +254,3 @@ func (s *session) layPlans(rows pgx.Rows) error {
 	}
 	return rows.Err()
 }
-
-func slotsOf(epsilon, rho []int64) []mechanisms.Slot {
-	slots := make([]mechanisms.Slot, len(epsilon))
-	for i := range slots {
-		slots[i] = mechanisms.Slot{Epsilon: mechanisms.PicoEpsilon(epsilon[i]), Rho: mechanisms.PicoRho(rho[i])}
-	}
-	return slots
-}

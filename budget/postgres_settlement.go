@@ -5,18 +5,11 @@ import (
 	_ "embed"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"noisegate/internal/fault"
 )
-
-// Settlement is the entry with which a charge was settled. It commits to its answer and to all entries before it, and never changes.
-type Settlement struct {
-	Head
-	At time.Time
-}
 
 //go:embed sql/settlement.sql
 var sqlSettlement string
@@ -67,16 +60,4 @@ func (p *Postgres) Settlement(ctx context.Context, id ReservationID) (s Settleme
 	copy(s.Hash[:], hash)
 	s.At = s.At.UTC()
 	return s, nil
-}
-
-// Settlement implements [Ledger].
-func (m *Memory) Settlement(_ context.Context, id ReservationID) (Settlement, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for e := range m.newest(Page{}) {
-		if e.Kind == EntrySettle && e.Reservation == id {
-			return Settlement{Head{e.Dataset, e.Seq, e.Hash}, e.At.UTC()}, nil
-		}
-	}
-	return Settlement{}, fault.BudgetUnknownRelease()
 }

@@ -70,7 +70,7 @@ func (s *session) defineAccounts(ctx context.Context) error {
 			l.PerQuery, l.PerQueryRho, l.ReplayOnly, l.Tranche.Every.Microseconds(), l.Tranche.Epsilon, l.Tranche.Rho,
 			l.Rate.Per.Microseconds(), l.Rate.Epsilon, l.Rate.Rho, a.frozen, a.opened, a.ceiling.Epsilon, a.ceiling.Rho, a.ceiling.Delta,
 			used.added.Epsilon, used.unbounded, used.added.Rho, used.added.Delta,
-			reserved.added.Epsilon, reserved.unbounded, reserved.added.Rho, reserved.added.Delta, a.busyStored(), a.refills,
+			reserved.added.Epsilon, reserved.unbounded, reserved.added.Rho, reserved.added.Delta, busyStored(a.busy), a.refills,
 			used.added.Tail, reserved.added.Tail).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&a.number) })
 	}
@@ -81,11 +81,11 @@ func (s *session) defineAccounts(ctx context.Context) error {
 }
 
 // busyStored is busy as PostgreSQL keeps it; the zero time is older than it can.
-func (a *tally) busyStored() time.Time {
-	if a.busy.IsZero() {
+func busyStored(busy time.Time) time.Time {
+	if busy.IsZero() {
 		return time.Unix(0, 0)
 	}
-	return a.busy
+	return busy
 }
 
 // inOrder gives the accounts of the desk that are picked, in lock order.
@@ -144,7 +144,7 @@ func (s *session) queueCharges(b *pgx.Batch) {
 	}
 	for _, c := range fresh {
 		if len(c.Registers) > 0 {
-			epsilon, rho := c.registering()
+			epsilon, rho := slotColumns(c.Registers)
 			b.Queue(sqlRegister, c.ID, epsilon, rho)
 		}
 	}
@@ -194,7 +194,7 @@ func (s *session) queueMoves(b *pgx.Batch) {
 	var used, reserved sumColumns
 	var busy []time.Time
 	for _, a := range moved {
-		numbers, busy = append(numbers, a.number), append(busy, a.busyStored())
+		numbers, busy = append(numbers, a.number), append(busy, busyStored(a.busy))
 		used.add(a.used)
 		reserved.add(a.reserved)
 	}

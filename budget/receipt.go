@@ -80,7 +80,7 @@ func hash32(text string) (sum [32]byte, err error) {
 	return sum, nil
 }
 
-// signed is what the signature is over: the fields as [Entry.HashAfter] writes them, after a name of its own.
+// signed is what the signature is over: the fields as [HashAfter] writes them, after a name of its own.
 func (r Receipt) signed() []byte {
 	w := fields{buffer: []byte("noisegate receipt/1")}
 	if r.Head.Seq == 0 {

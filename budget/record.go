@@ -142,3 +142,119 @@ func readReleases(text []byte) (r releaseRecord, err error) {
 
 // microseconds is a duration as the ledger keeps it.
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// importRecord is an import as the journal keeps it.
+type importRecord struct {
+	Ensemble string `json:"imports_votes_of"`
+	Version  int64  `json:"version"`
+	Source   string `json:"source"`
+}
+
+func importText(i Import) []byte {
+	text, err := json.Marshal(importRecord{i.Ensemble, i.Version, i.Source})
+	if err != nil { // numbers and strings always encode
+		panic(err)
+	}
+	return text
+}
+
+// importAccount names the ensemble's account, which need not be opened yet.
+func importAccount(i Import) *AccountID {
+	return &AccountID{Dataset: i.Dataset, Scope: EnsembleScope, Name: i.Ensemble}
+}
+
+// importOf reads an import; ok is false for an entry that is none.
+func importOf(e Entry) (i Import, ok bool) {
+	var record importRecord
+	if e.Kind != EntryImport || json.Unmarshal(e.AccountText, &record) != nil || record.Ensemble == "" || len(e.AccountIDs) != 0 ||
+		e.Reservation != "" {
+		return Import{}, false
+	}
+	return Import{Dataset: e.Dataset, Ensemble: record.Ensemble, Version: record.Version, Source: record.Source}, true
+}
+
+// resetRecord is a reset as the journal keeps it.
+type resetRecord struct {
+	Analyst string `json:"resets_failures_of"`
+}
+
+func resetText(r Reset) []byte {
+	text, err := json.Marshal(resetRecord{r.Analyst})
+	if err != nil { // strings always encode
+		panic(err)
+	}
+	return text
+}
+
+// resetAccount names the analyst as accounts do; there need be no such account.
+func resetAccount(r Reset) *AccountID {
+	return &AccountID{Dataset: r.Dataset, Scope: AnalystScope, Name: r.Analyst}
+}
+
+// resetOf reads a reset; ok is false for an entry that is none.
+func resetOf(e Entry) (r Reset, ok bool) {
+	var record resetRecord
+	if e.Kind != EntryReset || json.Unmarshal(e.AccountText, &record) != nil || record.Analyst == "" || len(e.AccountIDs) != 0 ||
+		e.Reservation != "" {
+		return Reset{}, false
+	}
+	return Reset{Dataset: e.Dataset, Analyst: record.Analyst}, true
+}
+
+// readTexts fills in what an entry's texts say.
+func readTexts(e *Entry) error {
+	if e.MechanismText != nil {
+		r, err := readReleases(e.MechanismText)
+		if err != nil {
+			return err
+		}
+		e.Mechanisms = r.Mechanisms
+	}
+	if r, ok := resetOf(*e); ok {
+		e.Account = resetAccount(r)
+		return nil
+	}
+	if i, ok := importOf(*e); ok {
+		e.Account = importAccount(i)
+		return nil
+	}
+	if e.AccountText == nil {
+		return nil
+	}
+	var r limitRecord
+	if err := json.Unmarshal(e.AccountText, &r); err != nil {
+		return err
+	}
+	e.Account, e.Limit = r.account(e.Dataset)
+	return nil
+}
+
+// slotsOf are slots as the ledger keeps them.
+func slotsOf(epsilon, rho []int64) []mechanisms.Slot {
+	slots := make([]mechanisms.Slot, len(epsilon))
+	for i := range slots {
+		slots[i] = mechanisms.Slot{Epsilon: mechanisms.PicoEpsilon(epsilon[i]), Rho: mechanisms.PicoRho(rho[i])}
+	}
+	return slots
+}
+
+// slotColumns is the ε and the ρ of slots.
+func slotColumns(slots []mechanisms.Slot) (epsilon, rho []int64) {
+	for _, s := range slots {
+		epsilon, rho = append(epsilon, int64(s.Epsilon)), append(rho, int64(s.Rho))
+	}
+	return epsilon, rho
+}
+
+// mechanismText is what the journal keeps of the charge's releases, as JSON.
+func mechanismText(c Charge) []byte {
+	r := releaseRecord{Mechanisms: append([]mechanisms.Parameters{}, c.Mechanisms...)}
+	if len(c.Registers) > 0 {
+		epsilon, rho := slotColumns(c.Registers)
+		r.Registers = &slotsRecord{epsilon, rho}
+	}
+	if d := c.Draws; d != nil {
+		r.Draws = &drawRecord{d.Plan, d.From, d.Count}
+	}
+	return r.text()
+}

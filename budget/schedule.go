@@ -150,7 +150,7 @@ func (r Rate) cost(charge mechanisms.Loss) time.Duration {
 	if rest > 0 {
 		quotient++
 	}
-	return microseconds(int64(quotient))
+	return time.Duration(quotient) * time.Microsecond
 }
 
 // wait is how long until the charge may come; at most 0 when it may come now.

@@ -3,7 +3,6 @@ package budget
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -39,41 +38,4 @@ func (v Shared) check() error {
 		return fault.Internal(errors.New("budget: a vector to be shared is not complete, or too long"))
 	}
 	return nil
-}
-
-// Keep implements [Shares].
-func (m *Memory) Keep(_ context.Context, v Shared) error {
-	if err := v.check(); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.desk.charges[v.Charge] == nil {
-		return unknownCharge(v.Charge)
-	}
-	if _, ok := m.shared[v.Charge]; ok {
-		return usedID(v.Charge)
-	}
-	if m.shared == nil {
-		m.shared = map[ReservationID]Shared{}
-	}
-	v.Vector = slices.Clone(v.Vector)
-	m.shared[v.Charge] = v
-	return nil
-}
-
-// Best implements [Shares].
-func (m *Memory) Best(_ context.Context, dataset string, question [32]byte) (*Shared, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var best *Shared
-	for id, v := range m.shared {
-		c := m.desk.charges[id]
-		if v.Dataset == dataset && v.Question == question && c.Dataset == dataset && (c.state == settled || c.state == expired) &&
-			(best == nil || v.Rho > best.Rho || v.Rho == best.Rho && v.Charge < best.Charge) {
-			v.Vector = slices.Clone(v.Vector)
-			best = &v
-		}
-	}
-	return best, nil
 }

@@ -66,7 +66,7 @@ func (s *standing) add(e Entry) (what string) {
 		freed.subtract(sumOf(c.Loss))
 		for _, number := range c.Accounts {
 			used := freed
-			used.add(sumOf(s.scope(number, e).counts(e.Loss, e.Shared)))
+			used.add(sumOf(counts(s.scope(number, e), e.Loss, e.Shared)))
 			s.move([]int64{number}, used, freed)
 		}
 	case EntryLimit, EntryRefill, EntryFreeze, EntryThaw:

@@ -37,7 +37,7 @@ func TestAuditShowsWhatIsHashed(t *testing.T) {
 		if i+1 < len(entries) {
 			before = entries[i+1].Hash
 		}
-		if hash := entries[i].HashAfter(before); e.Hash != hex.EncodeToString(hash[:]) {
+		if hash := budget.HashAfter(entries[i], before); e.Hash != hex.EncodeToString(hash[:]) {
 			t.Errorf("entry %d: hash %s", e.Seq, e.Hash)
 		}
 	}
