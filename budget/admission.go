@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"noisegate/budget/accounting"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -101,7 +102,7 @@ func Affordable(limit Limit, used mechanisms.Loss) mechanisms.PicoEpsilon {
 		return 0
 	}
 	left := Remaining(limit, used)
-	most := max(left.Epsilon, pureEpsilonFor(left.Rho), 0)
+	most := max(left.Epsilon, accounting.PureEpsilonFor(left.Rho), 0)
 	if limit.PerQuery > 0 {
 		most = min(most, limit.PerQuery)
 	}
@@ -229,7 +230,7 @@ func costInEpsilon(limit Limit, charge mechanisms.Loss) string {
 	if charge.Pure() {
 		return charge.Epsilon.String()
 	}
-	eps, ok := EpsilonFor(charge.Rho, limit.ConversionDelta())
+	eps, ok := accounting.EpsilonFor(charge.Rho, limit.ConversionDelta())
 	if !ok {
 		return "infinity"
 	}

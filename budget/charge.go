@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"noisegate/budget/accounting"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -86,7 +87,7 @@ func inLedger(l mechanisms.Loss) mechanisms.Loss {
 		return l
 	}
 	l.Epsilon = 0
-	if epsilon, ok := EpsilonFor(l.Rho, tailEach); ok {
+	if epsilon, ok := accounting.EpsilonFor(l.Rho, tailEach); ok {
 		l.Epsilon, l.Unbounded, l.Tail = epsilon, false, tailEach
 	}
 	return l

@@ -60,7 +60,7 @@ type Limit struct {
 	Delta      mechanisms.AttoDelta
 	TotalDelta mechanisms.AttoDelta   // the δ of the promise as declared (approx: conversion and spending together)
 	PerQuery   mechanisms.PicoEpsilon // cap on the ε of one query; 0: none
-	// PerQueryRho is the cap on the ρ of one query that has no finite ε of its own: what [RhoFor] gives for PerQuery.
+	// PerQueryRho is the cap on the ρ of one query that has no finite ε of its own: what [accounting.RhoFor] gives for PerQuery.
 	PerQueryRho mechanisms.PicoRho
 	ReplayOnly  bool
 	Tranche     Tranche

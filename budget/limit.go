@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"time"
 
+	"noisegate/budget/accounting"
 	"noisegate/internal/exact"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -108,7 +109,7 @@ func NewLimit(spec LimitSpec) (Limit, error) {
 			return Limit{}, fault.RequestBudget("max_epsilon_per_query must be more than 0; replay_only allows no query at all")
 		}
 		limit.PerQuery = mechanisms.PicoEpsilon(most)
-		limit.PerQueryRho = RhoFor(limit.PerQuery, limit.ConversionDelta())
+		limit.PerQueryRho = accounting.RhoFor(limit.PerQuery, limit.ConversionDelta())
 	}
 	if limit.Tranche, err = spec.Tranche.of(limit); err != nil {
 		return Limit{}, err
@@ -125,7 +126,7 @@ func (l Limit) derived() Limit {
 	}
 	l.Delta, l.Rho = l.TotalDelta/2, Never
 	if l.Delta > 0 {
-		l.Rho = RhoFor(l.Epsilon, l.ConversionDelta())
+		l.Rho = accounting.RhoFor(l.Epsilon, l.ConversionDelta())
 	}
 	return l
 }
@@ -149,7 +150,7 @@ func grant(name string, amount *big.Rat) (int64, error) {
 		return 0, fault.RequestBudget(name + " is missing")
 	case amount.Sign() < 0:
 		return 0, fault.RequestBudget(name + " must not be negative")
-	case amount.Cmp(big.NewRat(MaxAmount, 1)) > 0:
+	case amount.Cmp(big.NewRat(accounting.MaxAmount, 1)) > 0:
 		return 0, fault.RequestBudget(name + " must be at most 1000000")
 	}
 	return exact.FloorUnits(amount, int64(mechanisms.EpsilonUnit)), nil

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"noisegate/budget/accounting"
+	"noisegate/internal/exact"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -27,18 +29,18 @@ func TestNewLimit(t *testing.T) {
 		"approx, least": {LimitSpec{Form: Approx, Epsilon: r("1"), Delta: r("1e-18")},
 			Limit{Form: Approx, Epsilon: one, Rho: Never, TotalDelta: 1}},
 		"approx": {LimitSpec{Form: Approx, Epsilon: r("1"), Delta: r("1e-6")},
-			Limit{Form: Approx, Epsilon: one, Rho: RhoFor(one, micro/2), Delta: micro / 2, TotalDelta: micro}},
+			Limit{Form: Approx, Epsilon: one, Rho: accounting.RhoFor(one, micro/2), Delta: micro / 2, TotalDelta: micro}},
 		"approx, odd δ": {LimitSpec{Form: Approx, Epsilon: r("1"), Delta: r("1001e-18")},
-			Limit{Form: Approx, Epsilon: one, Rho: RhoFor(one, 501), Delta: 500, TotalDelta: 1001}},
+			Limit{Form: Approx, Epsilon: one, Rho: accounting.RhoFor(one, 501), Delta: 500, TotalDelta: 1001}},
 		"cap on a query": {LimitSpec{Form: ZCDP, Rho: r("1"), MaxEpsilonPerQuery: r("0.5")},
-			Limit{Form: ZCDP, Epsilon: Never, Rho: one, PerQuery: one / 2, PerQueryRho: RhoFor(one/2, DisplayDelta)}},
+			Limit{Form: ZCDP, Epsilon: Never, Rho: one, PerQuery: one / 2, PerQueryRho: accounting.RhoFor(one/2, DisplayDelta)}},
 		"replay only": {LimitSpec{ReplayOnly: true}, Limit{Form: Pure, Rho: Never, ReplayOnly: true}},
 		"replay only, budgeted": {LimitSpec{Form: Pure, Epsilon: r("1"), ReplayOnly: true},
 			Limit{Form: Pure, Epsilon: one, Rho: Never, ReplayOnly: true}},
 		"rounded down": {LimitSpec{Form: Pure, Epsilon: r("0.0000000000019"), Delta: r("1.9e-18")},
 			Limit{Form: Pure, Epsilon: 1, Rho: Never, Delta: 1, TotalDelta: 1}},
 		"nothing": {LimitSpec{Form: Pure, Epsilon: r("0")}, Limit{Form: Pure, Rho: Never}},
-		"largest": {LimitSpec{Form: Pure, Epsilon: r("1000000")}, Limit{Form: Pure, Epsilon: MaxAmount * one, Rho: Never}},
+		"largest": {LimitSpec{Form: Pure, Epsilon: r("1000000")}, Limit{Form: Pure, Epsilon: accounting.MaxAmount * one, Rho: Never}},
 	} {
 		if got, err := NewLimit(c.spec); err != nil || got != c.want {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, c.want)
@@ -84,7 +86,7 @@ func TestApproxCapsAddUpToThePromise(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			atLimit, ok := EpsilonFor(l.Rho, l.ConversionDelta())
+			atLimit, ok := accounting.EpsilonFor(l.Rho, l.ConversionDelta())
 			if !ok || atLimit > l.Epsilon+2 { // another α than RhoFor's may be a unit worse; each is sound by itself
 				t.Errorf("(%s, %s): ρ %d stands for ε %d", eps, delta, l.Rho, atLimit)
 			}
@@ -119,4 +121,18 @@ func TestTranchesRelease(t *testing.T) {
 	if got := limit.Released(time.Time{}, opened).Epsilon; got != mechanisms.EpsilonUnit*3/10 {
 		t.Errorf("before it is opened: %s", got)
 	}
+}
+
+func rational(t testing.TB, text string) *big.Rat {
+	t.Helper()
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		t.Fatalf("%q is not a number", text)
+	}
+	return r
+}
+
+// units is ⌊x·unit⌋.
+func units(t testing.TB, text string, unit int64) int64 {
+	return exact.FloorUnits(rational(t, text), unit)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"noisegate/budget/accounting"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -38,14 +39,14 @@ var ErrSlotTaken = errors.New("budget: another query drew the slot")
 // checkPlan refuses what only a defect of the caller can produce.
 func (c Charge) checkPlan() error {
 	if len(c.Registers) > 0 {
-		if c.Draws != nil || len(c.Registers) > MaxSlots || slices.ContainsFunc(c.Registers,
+		if c.Draws != nil || len(c.Registers) > accounting.MaxSlots || slices.ContainsFunc(c.Registers,
 			func(s mechanisms.Slot) bool { return s.Check() != nil }) {
 			return fault.Internal(errors.New("budget: a charge registers a plan that is none"))
 		}
 	}
 	if d := c.Draws; d != nil {
 		delayed := slices.ContainsFunc(c.Mechanisms, func(p mechanisms.Parameters) bool { return p.Mechanism == mechanisms.RandomDelay })
-		if d.Plan == "" || d.From < 0 || d.Count < 0 || d.From+d.Count > MaxSlots || !c.Loss.IsZero() && !delayed {
+		if d.Plan == "" || d.From < 0 || d.Count < 0 || d.From+d.Count > accounting.MaxSlots || !c.Loss.IsZero() && !delayed {
 			return fault.Internal(errors.New("budget: a charge draws from a plan and is not paid by it"))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"noisegate/budget/accounting"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -66,7 +67,7 @@ func (s RateSpec) of(l Limit) (Rate, error) {
 		return Rate{}, fault.RequestBudget("rate.epsilon must be more than 0; replay_only allows no query at all")
 	}
 	r := Rate{Per: s.Per, Epsilon: mechanisms.PicoEpsilon(n)}
-	r.Rho = RhoFor(r.Epsilon, l.ConversionDelta())
+	r.Rho = accounting.RhoFor(r.Epsilon, l.ConversionDelta())
 	return r, nil
 }
 
@@ -203,8 +204,8 @@ func (l Limit) plus(r Refill) (Limit, error) {
 		return Limit{}, fault.RequestBudget("form zcdp takes rho, not epsilon")
 	case l.Form != ZCDP && r.Rho != 0:
 		return Limit{}, fault.RequestBudget("form " + string(l.Form) + " takes epsilon, not rho")
-	case int64(l.Epsilon)+int64(r.Epsilon) > MaxAmount*int64(mechanisms.EpsilonUnit),
-		int64(l.Rho)+int64(r.Rho) > MaxAmount*int64(mechanisms.RhoUnit):
+	case int64(l.Epsilon)+int64(r.Epsilon) > accounting.MaxAmount*int64(mechanisms.EpsilonUnit),
+		int64(l.Rho)+int64(r.Rho) > accounting.MaxAmount*int64(mechanisms.RhoUnit):
 		return Limit{}, fault.RequestBudget("a budget is at most 1000000")
 	case l.TotalDelta+r.Delta >= mechanisms.DeltaUnit:
 		return Limit{}, fault.RequestBudget("delta must be less than 1")
@@ -243,7 +244,7 @@ func (l Limit) Promise() Promise {
 	if l.Form != ZCDP {
 		return Promise{Epsilon: max(l.Epsilon, 0), Delta: l.TotalDelta, Bounded: true}
 	}
-	epsilon, ok := EpsilonFor(max(l.Rho, 0), DisplayDelta)
+	epsilon, ok := accounting.EpsilonFor(max(l.Rho, 0), DisplayDelta)
 	return Promise{Epsilon: epsilon, Delta: DisplayDelta + l.TotalDelta, Bounded: ok}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -81,7 +82,7 @@ func TestGaussianReleasesAtTheFloor(t *testing.T) {
 		{mechanisms.EpsilonUnit / 100, "122", "244", "247.2"},
 		{mechanisms.EpsilonUnit / 10, "12", "24", "25.6"},
 	} {
-		each, ok := budget.EpsilonFor(floorAt(c.floor).rho, 1)
+		each, ok := accounting.EpsilonFor(floorAt(c.floor).rho, 1)
 		uses := func(clause mechanisms.PicoEpsilon) string {
 			text := fmt.Sprint(int64((clause + each - 1) / each))
 			if n := len(text); n > 3 {
@@ -92,7 +93,7 @@ func TestGaussianReleasesAtTheFloor(t *testing.T) {
 		if half, whole := uses(10*mechanisms.EpsilonUnit), uses(20*mechanisms.EpsilonUnit); !ok || half != c.half || whole != c.whole {
 			t.Errorf("at the floor %s: %s use up half, %s all of it, want %s and %s", c.floor, half, whole, c.half, c.whole)
 		}
-		takes := strings.TrimSuffix(fmt.Sprintf("%.1f", float64(budget.RhoFor(3*mechanisms.EpsilonUnit,
+		takes := strings.TrimSuffix(fmt.Sprintf("%.1f", float64(accounting.RhoFor(3*mechanisms.EpsilonUnit,
 			mechanisms.DeltaUnit/20_000_000)/floorAt(c.floor).rho)*float64(each)/float64(mechanisms.EpsilonUnit)), ".0")
 		if strings.ReplaceAll(c.takes, ",", "") != takes {
 			t.Errorf("at the floor %s one account takes %s, want %s", c.floor, takes, c.takes)

@@ -10,6 +10,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -132,7 +133,7 @@ func assumptions(r api.LabelEstimateRequest) (rate float64, delta mechanisms.Att
 
 // epsilonAt is the smaller of the pure ε, where there is one, and of what ρ comes to at δ.
 func epsilonAt(l mechanisms.Loss, delta mechanisms.AttoDelta) (mechanisms.PicoEpsilon, bool) {
-	epsilon, ok := budget.EpsilonFor(l.Rho, delta)
+	epsilon, ok := accounting.EpsilonFor(l.Rho, delta)
 	if !l.Unbounded && (!ok || l.Epsilon < epsilon) {
 		return l.Epsilon, true
 	}
@@ -148,7 +149,7 @@ func epsilonBuys(text api.Decimal, delta mechanisms.AttoDelta, each mechanisms.L
 	if err != nil || epsilon == 0 {
 		return nil, wrongEpsilon()
 	}
-	n := int64(budget.RhoFor(epsilon, delta)) / max(int64(each.Rho), 1)
+	n := int64(accounting.RhoFor(epsilon, delta)) / max(int64(each.Rho), 1)
 	if !each.Unbounded {
 		n = max(n, int64(epsilon)/max(int64(each.Epsilon), 1))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
@@ -24,7 +25,7 @@ type PlanRequest struct {
 // maxPlanLines bounds the different mechanisms of a plan, and with them the work of pricing it.
 const maxPlanLines = 100
 
-// RegisterPlan pays for a list of noises at once, at the price of the whole list ([budget.PlanLoss]), which is less than that of its
+// RegisterPlan pays for a list of noises at once, at the price of the whole list ([accounting.PlanLoss]), which is less than that of its
 // parts. Queries that name the plan draw its slots. It touches no protected data. Each call without an Idempotency-Key registers
 // another plan.
 func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRequest) (*api.Plan, error) {
@@ -86,7 +87,7 @@ func planCharge(r api.PlanRequest) (budget.Charge, error) {
 		return budget.Charge{}, fault.RequestDelta(`a decimal number above 0 and below 1, such as "1e-9": the plan's price is for this δ`)
 	}
 	c := budget.Charge{Registers: slots}
-	if c.Loss, err = budget.PlanLoss(slots, delta); err != nil {
+	if c.Loss, err = accounting.PlanLoss(slots, delta); err != nil {
 		return budget.Charge{}, fault.RequestPlan("mechanisms", "less, or delta more: the list has no finite price").WithCause(err)
 	}
 	for _, slot := range slots {
@@ -115,7 +116,7 @@ func slotsOf(list []api.PlanMechanism) ([]mechanisms.Slot, error) {
 		if line.Count != nil {
 			count = *line.Count
 		}
-		if count < 1 || count > budget.MaxSlots-int64(len(slots)) || len(list) > maxPlanLines {
+		if count < 1 || count > accounting.MaxSlots-int64(len(slots)) || len(list) > maxPlanLines {
 			return nil, fault.RequestPlan("mechanisms", "at most 100 lines with counts of at least 1 that add up to at most 1000")
 		}
 		for range count {

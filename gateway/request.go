@@ -5,6 +5,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -98,7 +99,7 @@ func inGaussianCurrency(o sqlrewrite.Options) (sqlrewrite.Options, error) {
 	if o.Delta == 0 {
 		return sqlrewrite.Options{}, fault.RequestDelta(`given with Gaussian noise that is priced in epsilon, such as "1e-9"; or give rho`)
 	}
-	if o.Rho = budget.RhoFor(o.Epsilon, o.Delta); o.Rho == 0 {
+	if o.Rho = accounting.RhoFor(o.Epsilon, o.Delta); o.Rho == 0 {
 		return sqlrewrite.Options{}, fault.RequestEpsilon("larger for Gaussian noise at this delta")
 	}
 	o.Epsilon = 0

@@ -9,6 +9,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
@@ -133,7 +134,7 @@ func TestPrices(t *testing.T) {
 		"rho gaussian": {func(q *api.QueryRequest) { q.Epsilon, q.Rho, q.Mechanism = "", "0.01", "gaussian" },
 			mechanisms.Loss{Rho: mechanisms.RhoUnit / 100, Unbounded: true}},
 		"epsilon gaussian": {func(q *api.QueryRequest) { q.Mechanism, q.Delta = "gaussian", "1e-9" },
-			mechanisms.Loss{Rho: budget.RhoFor(mechanisms.EpsilonUnit/2, 1_000_000_000), Unbounded: true}},
+			mechanisms.Loss{Rho: accounting.RhoFor(mechanisms.EpsilonUnit/2, 1_000_000_000), Unbounded: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := count("0.5").QueryRequest

@@ -8,6 +8,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -65,7 +66,7 @@ func TestTimingIsCharged(t *testing.T) {
 	}
 	for _, e := range entries {
 		if n := len(e.Mechanisms); e.Kind == budget.EntryReserve {
-			event, err := budget.EventOf(e.Mechanisms[n-1])
+			event, err := accounting.EventOf(e.Mechanisms[n-1])
 			if e.Mechanisms[n-1].Mechanism != mechanisms.RandomDelay || err != nil {
 				t.Errorf("%+v: %v, %v", e.Mechanisms, event, err)
 			}

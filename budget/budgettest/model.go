@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -71,7 +72,7 @@ func kept(l mechanisms.Loss) mechanisms.Loss {
 	if !l.Unbounded {
 		return l
 	}
-	epsilon, ok := budget.EpsilonFor(l.Rho, 1)
+	epsilon, ok := accounting.EpsilonFor(l.Rho, 1)
 	if !ok {
 		return l
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -214,7 +215,7 @@ func testDefectivePlans(f *fixture) {
 	_, own := f.planAccounts()
 	for name, change := range map[string]func(*budget.Charge){
 		"a slot without noise":  func(c *budget.Charge) { c.Registers = []mechanisms.Slot{{}} },
-		"too many slots":        func(c *budget.Charge) { c.Registers = slots(budget.MaxSlots + 1) },
+		"too many slots":        func(c *budget.Charge) { c.Registers = slots(accounting.MaxSlots + 1) },
 		"registers and draws":   func(c *budget.Charge) { c.Registers, c.Draws = slots(1), &budget.Draw{Plan: "p"} },
 		"draws from nothing":    func(c *budget.Charge) { c.Draws = &budget.Draw{Count: 1} },
 		"draws a negative slot": func(c *budget.Charge) { c.Draws = &budget.Draw{Plan: "p", From: -1, Count: 1} },

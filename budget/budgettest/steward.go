@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -97,7 +98,7 @@ func testRefill(f *fixture) {
 		"negative":           {Account: own.ID, Epsilon: -1, Delta: 2},
 		"another currency":   {Account: own.ID, Rho: 1},
 		"another currency 2": {Account: other.ID, Epsilon: 1},
-		"too much":           {Account: own.ID, Epsilon: budget.MaxAmount * mechanisms.EpsilonUnit},
+		"too much":           {Account: own.ID, Epsilon: accounting.MaxAmount * mechanisms.EpsilonUnit},
 		"all of δ":           {Account: own.ID, Delta: mechanisms.DeltaUnit - 1},
 	} {
 		before := f.everything()

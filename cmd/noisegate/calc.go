@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"noisegate/api"
-	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/mechanisms"
 )
 
@@ -61,7 +61,7 @@ func (f noiseFlags) price(m mechanisms.Additive, delta mechanisms.AttoDelta) noi
 	if !loss.Unbounded {
 		p.Epsilon = api.Decimal(loss.Epsilon.String())
 	}
-	if eps, ok := budget.EpsilonFor(loss.Rho, delta); ok {
+	if eps, ok := accounting.EpsilonFor(loss.Rho, delta); ok {
 		if !loss.Unbounded {
 			eps = min(eps, loss.Epsilon)
 		}
@@ -139,7 +139,7 @@ func (c *calcErrorCommand) run(_ context.Context, a *app) error {
 		return usage(err)
 	}
 	if epsilon > 0 {
-		rho = budget.RhoFor(epsilon, delta)
+		rho = accounting.RhoFor(epsilon, delta)
 	}
 	prices := []noisePrice{c.price(laplace, delta)}
 	// At the same ε with δ, or at the same ρ.
@@ -195,7 +195,7 @@ func (c *calcEpsilonCommand) run(_ context.Context, a *app) error {
 
 // cheapest is the mechanism with the least price, in whole units, whose half-width keeps to the limit.
 func (f noiseFlags) cheapest(limit *big.Int, at func(price int64) (mechanisms.Additive, error)) (mechanisms.Additive, error) {
-	const unit, most = int64(mechanisms.EpsilonUnit), budget.MaxAmount
+	const unit, most = int64(mechanisms.EpsilonUnit), accounting.MaxAmount
 	var best mechanisms.Additive
 	for lo, hi := int64(0), most*unit+1; lo+1 < hi; {
 		price := lo + (hi-lo)/2
@@ -249,7 +249,7 @@ func (c *calcComposeCommand) run(_ context.Context, a *app) error {
 	if err != nil {
 		return usage(errors.New("--sampled must be more than 0 and at most 1"))
 	}
-	var list []budget.Repeated
+	var list []accounting.Repeated
 	for _, text := range c.Releases {
 		r, err := parseRelease(text)
 		if err != nil {
@@ -257,7 +257,7 @@ func (c *calcComposeCommand) run(_ context.Context, a *app) error {
 		}
 		list = append(list, r)
 	}
-	totals, loss := budget.Compare(list, delta)
+	totals, loss := accounting.Compare(list, delta)
 	out := composition{Delta: api.Decimal(delta.String()), Rho: api.Decimal(loss.Rho.String())}
 	for _, t := range totals {
 		out.Totals = append(out.Totals, c.promise(t, rate))
@@ -270,7 +270,7 @@ func (c *calcComposeCommand) run(_ context.Context, a *app) error {
 }
 
 // promise is a total as it concerns a group of people, or a population.
-func (c *calcComposeCommand) promise(t budget.Total, rate *big.Rat) compositionTotal {
+func (c *calcComposeCommand) promise(t accounting.Total, rate *big.Rat) compositionTotal {
 	out := compositionTotal{Accountant: string(t.Accountant), Adaptive: t.Filter}
 	if !t.Finite {
 		return out
@@ -283,10 +283,10 @@ func (c *calcComposeCommand) promise(t budget.Total, rate *big.Rat) compositionT
 	d, _ := t.Delta.Rat().Float64()
 	if rate != nil {
 		q, _ := rate.Float64()
-		eps, d = budget.SampledLoss(eps, d, q)
+		eps, d = accounting.SampledLoss(eps, d, q)
 	}
 	if c.People > 1 {
-		eps, d = budget.GroupLoss(eps, d, c.People)
+		eps, d = accounting.GroupLoss(eps, d, c.People)
 	}
 	out.Epsilon, out.Delta = roundedUpDecimal(eps), roundedUpDecimal(d)
 	return out
@@ -316,10 +316,10 @@ func (c composition) show(a *app) {
 }
 
 // parseRelease reads KIND:PARAMETER or KIND:PARAMETERxTIMES.
-func parseRelease(text string) (budget.Repeated, error) {
+func parseRelease(text string) (accounting.Repeated, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	parameter, count, repeated := strings.Cut(rest, "x")
-	r := budget.Repeated{Times: 1}
+	r := accounting.Repeated{Times: 1}
 	if repeated {
 		n, err := strconv.ParseInt(count, 10, 64)
 		if err != nil || n < 1 || n > 1e9 {
@@ -340,19 +340,19 @@ func parseRelease(text string) (budget.Repeated, error) {
 	}
 	switch kind {
 	case "laplace":
-		r.Event, err = budget.DiscreteLaplaceEvent(big.NewInt(1), x.Inv(x))
+		r.Event, err = accounting.DiscreteLaplaceEvent(big.NewInt(1), x.Inv(x))
 	case "gaussian":
-		r.Event, err = budget.DiscreteGaussianEvent(big.NewInt(1), x.Mul(x, x))
+		r.Event, err = accounting.DiscreteGaussianEvent(big.NewInt(1), x.Mul(x, x))
 	case "pure":
-		r.Event, err = budget.PureEvent(x)
+		r.Event, err = accounting.PureEvent(x)
 	case "exponential":
-		r.Event, err = budget.RangeEvent(x)
+		r.Event, err = accounting.RangeEvent(x)
 	case "zcdp":
-		r.Event, err = budget.ZCDPEvent(x)
+		r.Event, err = accounting.ZCDPEvent(x)
 	case "selection":
 		var d *big.Rat
 		if d, err = mechanisms.ParseDecimal(second); err == nil {
-			r.Event, err = budget.ApproxEvent(x, d)
+			r.Event, err = accounting.ApproxEvent(x, d)
 		}
 	default:
 		err = errors.New("the kind must be laplace, gaussian, pure, exponential, zcdp or selection")

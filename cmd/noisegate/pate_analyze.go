@@ -8,7 +8,7 @@ import (
 	"os"
 	"strconv"
 
-	"noisegate/budget"
+	"noisegate/budget/accounting"
 	"noisegate/mechanisms"
 	"noisegate/pate"
 )
@@ -225,7 +225,7 @@ func (c *pateSimulateCommand) run(_ context.Context, a *app) error {
 
 // epsilonText is what a loss is worth at δ: the smaller of its pure ε and that of its ρ.
 func epsilonText(l mechanisms.Loss, delta mechanisms.AttoDelta) string {
-	epsilon, ok := budget.EpsilonFor(l.Rho, delta)
+	epsilon, ok := accounting.EpsilonFor(l.Rho, delta)
 	if !l.Unbounded && (!ok || l.Epsilon < epsilon) {
 		epsilon, ok = l.Epsilon, true
 	}

@@ -12,7 +12,8 @@ import (
 
 // goldenCopies are the files that hold records of golden/accounting.json, each beside the package whose tests read them.
 func goldenCopies() []string {
-	return []string{"mechanisms/testdata/*.json", "budget/testdata/*.json", "budget/budgettest/*.json", "internal/stattest/testdata/*.json"}
+	return []string{"mechanisms/testdata/*.json", "budget/accounting/testdata/*.json", "budget/budgettest/*.json",
+		"internal/stattest/testdata/*.json"}
 }
 
 // notOurs are the families that no test reads, and why.

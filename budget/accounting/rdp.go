@@ -1,4 +1,4 @@
-package budget
+package accounting
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func lostOf(list []Repeated) float64 {
 	return -math.Expm1(logKept) * (1 + reportSlack)
 }
 
-// rdpEpsilon is ε at δ, by the conversion of Canonne, Kamath and Steinke 2020 (see accountant_zcdp.go), and 1+x, the order that gave it.
+// rdpEpsilon is ε at δ, by the conversion of Canonne, Kamath and Steinke 2020 (see zcdp.go), and 1+x, the order that gave it.
 func rdpEpsilon(list []Repeated, delta float64) (eps, x float64) {
 	delta -= lostOf(list)
 	if !(delta > 0) || delta >= 1 {

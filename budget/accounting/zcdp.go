@@ -1,4 +1,4 @@
-package budget
+package accounting
 
 import (
 	"math"
@@ -69,8 +69,8 @@ func RhoFor(eps mechanisms.PicoEpsilon, delta mechanisms.AttoDelta) mechanisms.P
 	return mechanisms.PicoRho(max(exact.FloorUnits(rho, int64(mechanisms.RhoUnit)), 0))
 }
 
-// pureEpsilonFor is the largest ε with ε·tanh(ε/2) <= ρ, less a part in 10⁹ for floating point.
-func pureEpsilonFor(rho mechanisms.PicoRho) mechanisms.PicoEpsilon {
+// PureEpsilonFor is the largest ε with ε·tanh(ε/2) <= ρ, less a part in 10⁹ for floating point.
+func PureEpsilonFor(rho mechanisms.PicoRho) mechanisms.PicoEpsilon {
 	if rho <= 0 {
 		return 0
 	}
