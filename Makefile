@@ -62,7 +62,7 @@ CAMPAIGN = $(GO) test -count=1 -v -timeout 120m
 faults: ## the fault campaign: 1000 kills, 12 points x 84, 200 stops of PostgreSQL; and histories of 100000 operations for porcupine
 	$(CAMPAIGN) -run 'KillsUnderLoad|OlderLedgers|SigtermUnderLoad|SchemaMigrated' ./integration -kills 1000
 	$(CAMPAIGN) ./integration/faults -kills-per-point 84 -restarts 200 -rounds 20 -soak 5m
-	$(CAMPAIGN) -run Linearizable ./budget -operations 100000
+	$(CAMPAIGN) -run Linearizable ./budget/pgledger -operations 100000
 
 faults-short: ## the same with 50 kills, 12 points x 20, 10 stops and a soak of 30 s, for CI
 	$(CAMPAIGN) -run 'KillsUnderLoad' ./integration -kills 50

@@ -117,7 +117,7 @@ func Times(limit Limit, used, charge mechanisms.Loss) int64 {
 	if limit.ReplayOnly || !limit.AdmitsQuery(charge) {
 		return 0
 	}
-	charge = inLedger(charge)
+	charge = InLedger(charge)
 	tails := limit.tails()
 	byEpsilon := min(howOften(int64(limit.Epsilon-used.Epsilon), int64(charge.Epsilon)), howOften(int64(tails-used.Tail), int64(charge.Tail)))
 	if charge.Unbounded || used.Unbounded {
@@ -141,11 +141,11 @@ func howOften(left, each int64) int64 {
 	}
 }
 
-// refusal explains why accounts do not take a charge now; nil when they do. The analyst's own account speaks first, by
+// Refusal explains why accounts do not take a charge now; nil when they do. The analyst's own account speaks first, by
 // all rules: its figures may be told, and who cannot have the charge anyway, be it for a rate, learns nothing of the
 // accounts shared with others. What no waiting mends comes first. Of the shared ones nothing is told but that one of them
 // refused: which one, and by which rule, would compare the price with the first that does not.
-func refusal(accounts []Balance, c Charge, now time.Time) error {
+func Refusal(accounts []Balance, c Charge, now time.Time) error {
 	for _, a := range accounts {
 		switch {
 		case a.Frozen:
@@ -237,8 +237,8 @@ func costInEpsilon(limit Limit, charge mechanisms.Loss) string {
 	return eps.String()
 }
 
-// ceiling is the cap, or what was used when it was set below that.
-func (l Limit) ceiling(used mechanisms.Loss) mechanisms.Loss {
+// Ceiling is the cap, or what was used when it was set below that.
+func (l Limit) Ceiling(used mechanisms.Loss) mechanisms.Loss {
 	if l.covers(used) {
 		return mechanisms.Loss{Epsilon: l.Epsilon, Rho: l.Rho, Delta: l.Delta}
 	}

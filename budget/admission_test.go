@@ -73,7 +73,7 @@ func TestTimes(t *testing.T) {
 		limit, used, charge := anyLimit(t, 60), anyLoss(t, "used", 15), anyLoss(t, "charge", 10)
 		charge.Rho++ // else it may fit for ever
 		charge.Epsilon++
-		charge = inLedger(charge)
+		charge = InLedger(charge)
 		want, sum := int64(0), used
 		for limit.Admits(sum, charge) {
 			sum = sum.Plus(charge)

@@ -12,15 +12,15 @@ import (
 	"noisegate/mechanisms"
 )
 
-// check refuses charges that only a defect of the caller can produce, and callers without any account.
-func (c Charge) check() error {
+// Check refuses charges that only a defect of the caller can produce, and callers without any account.
+func (c Charge) Check() error {
 	switch {
 	case c.ID == "" || c.Dataset == "" || c.Analyst == "":
 		return fault.Internal(errors.New("budget: a charge needs an id, a dataset and an analyst"))
 	case len(c.Accounts) == 0:
 		return fault.BudgetNoAccount(c.Dataset)
 	}
-	if err := checkLoss(c.Loss); err != nil {
+	if err := CheckLoss(c.Loss); err != nil {
 		return err
 	}
 	if c.Levels < 0 || c.Levels > maxLevels {
@@ -34,7 +34,7 @@ func (c Charge) check() error {
 			return fault.Internal(fmt.Errorf("budget: a charge on dataset %s names an account of %s", c.Dataset, a.ID.Dataset))
 		}
 		a.Origin = FromPolicy
-		if err := a.check(byPolicy); err != nil {
+		if err := a.Check(ByPolicy); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(c.Accounts[:i], func(b Account) bool { return b.ID == a.ID }) {
@@ -44,18 +44,19 @@ func (c Charge) check() error {
 	return nil
 }
 
-func checkLoss(l mechanisms.Loss) error {
+// CheckLoss refuses what is no loss of a release.
+func CheckLoss(l mechanisms.Loss) error {
 	if l.Epsilon < 0 || l.Rho < 0 || l.Delta < 0 || l.Tail != 0 {
 		return fault.Internal(errors.New("budget: a loss is negative, or has a tail already"))
 	}
 	return nil
 }
 
-// byPolicy is who set the limit of an account that a charge opened.
-const byPolicy = "policy"
+// ByPolicy is who set the limit of an account that a charge opened.
+const ByPolicy = "policy"
 
-// check refuses limits that [NewLimit] cannot have made.
-func (a Account) check(by string) error {
+// Check refuses limits that [NewLimit] cannot have made.
+func (a Account) Check(by string) error {
 	l := a.Limit
 	switch {
 	case a.Origin != FromPolicy && a.Origin != FromSteward:
@@ -65,13 +66,13 @@ func (a Account) check(by string) error {
 		l.Tranche.check() != nil, l.Rate.check() != nil:
 		return fault.Internal(fmt.Errorf("budget: a limit is out of range: %+v", l))
 	}
-	return a.ID.checkedBy(by)
+	return a.ID.CheckedBy(by)
 }
 
-// inLedger is the charge as the ledger keeps it; its accounts are in lock order.
-func (c Charge) inLedger() Charge {
-	c.Accounts = slices.SortedFunc(slices.Values(c.Accounts), func(a, b Account) int { return a.ID.compare(b.ID) })
-	c.Loss = inLedger(c.Loss)
+// InLedger is the charge as the ledger keeps it; its accounts are in lock order.
+func (c Charge) InLedger() Charge {
+	c.Accounts = slices.SortedFunc(slices.Values(c.Accounts), func(a, b Account) int { return a.ID.Compare(b.ID) })
+	c.Loss = InLedger(c.Loss)
 	c.Loss.Tail *= mechanisms.AttoDelta(max(c.Levels, 1))
 	if len(c.Request) == 0 {
 		c.Request = json.RawMessage("null")
@@ -79,10 +80,10 @@ func (c Charge) inLedger() Charge {
 	return c
 }
 
-// inLedger is the loss as the ledger keeps it. What has no pure ε, and is ρ-zCDP, is kept as the (ε, δ′)-DP that
+// InLedger is the loss as the ledger keeps it. What has no pure ε, and is ρ-zCDP, is kept as the (ε, δ′)-DP that
 // follows, with a [tailEach] as δ′; so no release closes the ε clause of an account for good. Where ρ is beyond every
 // budget there is no ε, and one without meaning is not added up.
-func inLedger(l mechanisms.Loss) mechanisms.Loss {
+func InLedger(l mechanisms.Loss) mechanisms.Loss {
 	if !l.Unbounded {
 		return l
 	}
@@ -113,15 +114,16 @@ func (id AccountID) check() error {
 	return nil
 }
 
-// checkedBy is check, for what somebody does to the account.
-func (id AccountID) checkedBy(by string) error {
+// CheckedBy is check, for what somebody does to the account.
+func (id AccountID) CheckedBy(by string) error {
 	if by == "" {
 		return fault.Internal(errors.New("budget: nobody changes an account"))
 	}
 	return id.check()
 }
 
-func (r Refill) check(by string) error { return r.Account.checkedBy(by) }
+// Check refuses a refill of no account.
+func (r Refill) Check(by string) error { return r.Account.CheckedBy(by) }
 
 // String is "dataset", "group:x", "analyst:x" or "ensemble:x", as people name accounts.
 func (id AccountID) String() string {
@@ -131,8 +133,8 @@ func (id AccountID) String() string {
 	return string(id.Scope) + ":" + id.Name
 }
 
-// compare is the order in which accounts are locked: by scope, then by name.
-func (id AccountID) compare(other AccountID) int {
+// Compare is the order in which accounts are locked: by scope, then by name.
+func (id AccountID) Compare(other AccountID) int {
 	return cmp.Or(cmp.Compare(id.Scope.rank(), other.Scope.rank()), cmp.Compare(id.Name, other.Name))
 }
 
@@ -155,8 +157,8 @@ const (
 	maxPage     = 1000
 )
 
-// lines is how many lines a page has.
-func (p Page) lines() int {
+// Lines is how many lines a page has.
+func (p Page) Lines() int {
 	if p.Limit <= 0 {
 		return defaultPage
 	}

@@ -15,7 +15,8 @@ type Reset struct {
 	Dataset, Analyst string
 }
 
-func (r Reset) check(by string) error {
+// Check refuses a reset that names nobody.
+func (r Reset) Check(by string) error {
 	if by == "" || r.Dataset == "" || r.Analyst == "" {
 		return fault.Internal(errors.New("budget: a reset names a dataset, an analyst and who does it"))
 	}

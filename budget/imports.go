@@ -14,7 +14,8 @@ type Import struct {
 	Source            string // a table or view of the protected database, or "a file"
 }
 
-func (i Import) check(by string) error {
+// Check refuses an import that does not say of what, from where and by whom.
+func (i Import) Check(by string) error {
 	if by == "" || i.Dataset == "" || i.Ensemble == "" || i.Version < 1 || i.Source == "" {
 		return fault.Internal(errors.New("budget: an import names a dataset, a version, a source and who does it"))
 	}

@@ -1,6 +1,16 @@
-// Package budget adds up privacy losses and keeps the ledger that says who may still spend.
+// Package budget says who may still spend: limits, their rule of admission, and the interface of the ledger.
 //
-// It knows losses, accounts and durable state. It does not know SQL text, votes, HTTP or tokens.
+// It knows accounts and charges. It does not know SQL text, votes, HTTP or tokens, nor where a ledger is kept. Packages
+// beside it, each of which may import those above it:
+//
+//	accounting         what losses add up to: zCDP, RDP, PLD
+//	budget             limits, admission, Ledger and its types
+//	internal/machine   the state machine of a ledger
+//	journal            the chain of entries, receipts, auditor, checkpoints
+//	pgledger           the ledger in PostgreSQL
+//	budgettest         a ledger in memory, and the suite that both ledgers pass
+//
+// The life of a charge:
 //
 //	           Reserve (committed before any row is read)
 //	              │
@@ -139,7 +149,7 @@ type Charge struct {
 	// Request is shown back to its owner in the list of releases (the SQL text and options, as JSON).
 	Request json.RawMessage
 	// Registers are the slots of a plan that the charge pays for; the plan gets the charge's id and can be drawn from once the
-	// charge is settled. It is no release: what Releases and Release show are answers.
+	// Charge is settled. It is no release: what Releases and Release show are answers.
 	Registers []mechanisms.Slot
 	// Shared lets [Ledger.Replay] also give the answer that another analyst was given to the same question. Whoever sets it has the policy's
 	// word for it.
@@ -203,7 +213,7 @@ const (
 	EntryImport  EntryKind = "import" // votes are read into an ensemble, or were about to be
 )
 
-// Entry is one line of the append-only journal. Each dataset's entries are a chain: see [HashAfter].
+// Entry is one line of the append-only journal. Each dataset's entries are a chain: see journal.HashAfter.
 type Entry struct {
 	Seq         int64
 	At          time.Time // the dataset's time: the server's clock, which never goes back here; whole microseconds, UTC
@@ -289,7 +299,7 @@ type Ledger interface {
 	LowerLimit(ctx context.Context, by string, account Account) error
 	// Refill adds to the cap of an account that exists; the limit is a steward's from then on. An account that does not exist is
 	// request/not-found, an amount in a currency that the account's form does not have is request/budget, a mandate for another refill than
-	// this one is budget/signature. That the mandate's signature holds is for the caller to check, with [StewardKeys].
+	// this one is budget/signature. That the mandate's signature holds is for the caller to check, with journal.StewardKeys.
 	Refill(ctx context.Context, by string, refill Refill) error
 	// Freeze stops all charges on an account that exists, or lets them go on; replays stay free. What is so already changes nothing.
 	Freeze(ctx context.Context, by string, id AccountID, frozen bool) error

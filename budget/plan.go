@@ -25,7 +25,7 @@ type Plan struct {
 func (p *Plan) Left() []mechanisms.Slot { return p.Slots[p.Next:] }
 
 // Draw takes the next slots out of a plan, together with the reservation of a charge or not at all. A drawn slot is gone, however the
-// charge ends: its noise may have been seen.
+// Charge ends: its noise may have been seen.
 type Draw struct {
 	Plan  ReservationID
 	From  int // the plan's next slot, as the caller saw it

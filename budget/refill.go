@@ -27,7 +27,7 @@ type Mandate struct {
 	Number    int64     // which refill of the account it is, from 1
 	Lifetime  Promise   // what the account may lose afterwards
 	At        time.Time // when it was signed, whole seconds
-	Key       string    // which public key checks it: see [KeyID]
+	Key       string    // which public key checks it: see journal.KeyID
 	Signature []byte    // Ed25519, over [Refill.Text]
 }
 
@@ -71,15 +71,15 @@ func (r Refill) Text() []byte {
 
 // After is what an account with this limit may lose once it is refilled: what its mandate has to say.
 func (l Limit) After(r Refill) (Promise, error) {
-	limit, err := l.plus(r)
+	limit, err := l.Plus(r)
 	if err != nil {
 		return Promise{}, err
 	}
 	return limit.Promise(), nil
 }
 
-// holds makes sure that a refill is the one that was signed: the account's nth, with that lifetime, at that time.
-func (m Mandate) holds(nth int64, after Limit, now time.Time) error {
+// Holds makes sure that a refill is the one that was signed: the account's nth, with that lifetime, at that time.
+func (m Mandate) Holds(nth int64, after Limit, now time.Time) error {
 	switch age := now.Sub(m.At); {
 	case m.Number != nth:
 		return fault.BudgetSignature(fmt.Sprintf("it was signed as refill %d of the account, and would be refill %d", m.Number, nth))
@@ -91,7 +91,7 @@ func (m Mandate) holds(nth int64, after Limit, now time.Time) error {
 	return nil
 }
 
-// raises reports whether a limit promises less privacy than another. Of different forms it is not asked which.
-func (l Limit) raises(other Limit) bool {
+// Raises reports whether a limit promises less privacy than another. Of different forms it is not asked which.
+func (l Limit) Raises(other Limit) bool {
 	return l.Form != other.Form || l.Epsilon > other.Epsilon || l.Rho > other.Rho || l.Delta > other.Delta || l.TotalDelta > other.TotalDelta
 }

@@ -166,8 +166,8 @@ func (r Rate) wait(busy, now time.Time, charge mechanisms.Loss) time.Duration {
 	return max(busy.Sub(now), 0) + cost - r.Per
 }
 
-// after is until when the account is busy once the charge is taken.
-func (r Rate) after(busy, now time.Time, charge mechanisms.Loss) time.Time {
+// After is until when the account is busy once the charge is taken.
+func (r Rate) After(busy, now time.Time, charge mechanisms.Loss) time.Time {
 	if r.Per == 0 {
 		return busy
 	}
@@ -177,14 +177,14 @@ func (r Rate) after(busy, now time.Time, charge mechanisms.Loss) time.Time {
 	return busy.Add(r.cost(charge))
 }
 
-// back is until when the account is busy once a charge, taken at a time, counts as what was spent of it. What it
+// Back is until when the account is busy once a charge, taken at a time, counts as what was spent of it. What it
 // reserved and did not spend is given back as far as it has not worn off.
 //
 // Busy times follow busy' = max(busy, t) + cost for each charge at t. Given back is at most what is left of the charge,
 // opened + cost - now; until now the account cannot have been idle if the charge had cost that much less. So what is
 // left is the busy time of the same charges with this one at some cost between what it spent and what it reserved, and
 // a rate lets through no more than if it had been that from the first.
-func (r Rate) back(busy, opened, now time.Time, reserved, spent mechanisms.Loss) time.Time {
+func (r Rate) Back(busy, opened, now time.Time, reserved, spent mechanisms.Loss) time.Time {
 	if r.Per == 0 {
 		return busy
 	}
@@ -195,8 +195,8 @@ func (r Rate) back(busy, opened, now time.Time, reserved, spent mechanisms.Loss)
 	return busy.Add(-max(0, min(cost-kept, opened.Add(cost).Sub(now))))
 }
 
-// plus is the limit after a refill.
-func (l Limit) plus(r Refill) (Limit, error) {
+// Plus is the limit after a refill.
+func (l Limit) Plus(r Refill) (Limit, error) {
 	switch {
 	case r.Epsilon < 0 || r.Rho < 0 || r.Delta < 0 || r.Epsilon == 0 && r.Rho == 0 && r.Delta == 0:
 		return Limit{}, fault.RequestBudget("a refill adds something")

@@ -29,11 +29,12 @@ type Shares interface {
 	// Keep stores the vector of a charge that was reserved, before the charge is settled. A charge has one.
 	Keep(context.Context, Shared) error
 	// Best is the most accurate vector of a question whose charge is settled or expired: it counts as spent for good. That of an open
-	// charge is not given, because it may still be voided. Nil: there is none.
+	// Charge is not given, because it may still be voided. Nil: there is none.
 	Best(ctx context.Context, dataset string, question [32]byte) (*Shared, error)
 }
 
-func (v Shared) check() error {
+// Check refuses what is not complete, or too long.
+func (v Shared) Check() error {
 	if v.Charge == "" || v.Dataset == "" || v.Rho <= 0 || len(v.Vector) == 0 || len(v.Vector) > MaxShared {
 		return fault.Internal(errors.New("budget: a vector to be shared is not complete, or too long"))
 	}

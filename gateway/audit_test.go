@@ -8,6 +8,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
 )
@@ -37,7 +38,7 @@ func TestAuditShowsWhatIsHashed(t *testing.T) {
 		if i+1 < len(entries) {
 			before = entries[i+1].Hash
 		}
-		if hash := budget.HashAfter(entries[i], before); e.Hash != hex.EncodeToString(hash[:]) {
+		if hash := journal.HashAfter(entries[i], before); e.Hash != hex.EncodeToString(hash[:]) {
 			t.Errorf("entry %d: hash %s", e.Seq, e.Hash)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"noisegate/budget"
+	"noisegate/budget/budgettest"
+	"noisegate/budget/journal"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -99,7 +101,7 @@ func TestFailuresStopAnAnalyst(t *testing.T) {
 				t.Errorf("resetting %q: %v", name, err)
 			}
 		}
-		chain, books := budget.NewChain(budget.Head{Dataset: "d"}), budget.NewBooks("d", nil)
+		chain, books := journal.NewChain(budget.Head{Dataset: "d"}), journal.NewAuditor("d", nil)
 		entries := journalOf(t, r.ledger)
 		for i := len(entries) - 1; i >= 0; i-- {
 			if err := errors.Join(chain.Add(entries[i]), books.Add(entries[i])); err != nil {
@@ -123,7 +125,7 @@ func TestPanicsAreFailures(t *testing.T) {
 	}
 }
 
-func journalOf(t *testing.T, l *budget.Memory) []budget.Entry {
+func journalOf(t *testing.T, l *budgettest.Memory) []budget.Entry {
 	t.Helper()
 	entries, err := l.Entries(t.Context(), budget.Page{Limit: 1000})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/budget/accounting"
+	"noisegate/budget/budgettest"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -104,7 +105,7 @@ func TestGaussianReleasesAtTheFloor(t *testing.T) {
 
 	// The ledger agrees: before, 20 answers at ε 1; after 2,522 releases, 10.
 	for _, gaussian := range []int{0, 2522} {
-		l := budget.NewMemory(testTime)
+		l := budgettest.NewMemory(testTime)
 		limit, err := budget.NewLimit(budget.LimitSpec{Form: budget.Approx, Epsilon: big.NewRat(20, 1), Delta: big.NewRat(1, 1_000_000)})
 		if err != nil {
 			t.Fatal(err)

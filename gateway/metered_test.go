@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"noisegate/budget"
+	"noisegate/budget/budgettest"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -132,7 +133,7 @@ func TestFailureAtEveryStepKeepsTheCharge(t *testing.T) {
 			code: fault.CodeDataUnavailable, want: state{reserved: one}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			memory := budget.NewMemory(testTime)
+			memory := budgettest.NewMemory(testTime)
 			c.ledger.Ledger = memory
 			var log bytes.Buffer
 			m := meter{ledger: c.ledger, log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -168,7 +169,7 @@ func TestFailureAtEveryStepKeepsTheCharge(t *testing.T) {
 //
 // covers: F04
 func TestUnknownSettlement(t *testing.T) {
-	memory := budget.NewMemory(testTime)
+	memory := budgettest.NewMemory(testTime)
 	runs := 0
 	work := func(context.Context) (int, mechanisms.Loss, error) {
 		runs++
@@ -189,7 +190,7 @@ func TestUnknownSettlement(t *testing.T) {
 //
 // covers: F06
 func TestClientHangsUp(t *testing.T) {
-	memory := budget.NewMemory(testTime)
+	memory := budgettest.NewMemory(testTime)
 	m := meter{ledger: memory, log: slog.New(slog.DiscardHandler)}
 	ctx, hangUp := context.WithCancel(t.Context())
 	work := func(ctx context.Context) (string, mechanisms.Loss, error) {
@@ -221,7 +222,7 @@ func TestClientHangsUp(t *testing.T) {
 // covers: F01
 func TestAbandonedChargesAreSpent(t *testing.T) {
 	now := testTime()
-	memory := budget.NewMemory(func() time.Time { return now })
+	memory := budgettest.NewMemory(func() time.Time { return now })
 	charge := testCharge(t, "01")
 	if _, err := memory.Reserve(t.Context(), charge); err != nil {
 		t.Fatal(err)

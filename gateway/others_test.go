@@ -14,6 +14,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
@@ -34,7 +35,7 @@ type world struct {
 	r     *rand.Rand
 }
 
-func newWorld(t *testing.T, signer *budget.Signer, budgets []catalog.Budget) *world {
+func newWorld(t *testing.T, signer *journal.Signer, budgets []catalog.Budget) *world {
 	w := &world{rig: newRig(t, budgets...), calls: map[string]int{}, plans: map[string]string{}, known: map[string]map[string]string{}}
 	w.signer = signer
 	nth := func(what string) uint64 {
@@ -283,7 +284,7 @@ const (
 )
 
 // newPair makes two worlds of one policy.
-func newPair(t *testing.T, signer *budget.Signer, r *rand.Rand) (left, right *world) {
+func newPair(t *testing.T, signer *journal.Signer, r *rand.Rand) (left, right *world) {
 	rat := func(s string) *big.Rat { r, _ := new(big.Rat).SetString(s); return r }
 	// A cap, and a rate, that others reach in some histories.
 	cap := catalog.Budget{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: rat([]string{"1000", "1000", "3", "1"}[r.IntN(4)]),
@@ -328,15 +329,15 @@ func newPair(t *testing.T, signer *budget.Signer, r *rand.Rand) (left, right *wo
 	return make(), make()
 }
 
-// compare compares pairs of histories of others, in which the services are changed by plant, if it is not nil. It says
+// Compare compares pairs of histories of others, in which the services are changed by plant, if it is not nil. It says
 // what an analyst sees of the difference, unless that is paid for; and how many steps look the same, and how many told
 // something that was.
 func compare(t *testing.T, pairs int, plant func(*world)) (leak string, same, bits int) {
-	text, err := budget.NewKeyText()
+	text, err := journal.NewKeyText()
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := budget.NewSigner(text)
+	signer, err := journal.NewSigner(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"noisegate/api"
-	"noisegate/budget"
+	"noisegate/budget/budgettest"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
@@ -160,7 +160,7 @@ func (c *manualClock) AfterFunc(d time.Duration, f func()) (stop func()) {
 // rig is a service on fakes.
 type rig struct {
 	*Service
-	ledger   *budget.Memory
+	ledger   *budgettest.Memory
 	data     *fakeData
 	policies *fakePolicies
 	question [32]byte // that was asked, where a test needs it
@@ -191,7 +191,7 @@ func testSnapshot(budgets ...catalog.Budget) *catalog.Snapshot {
 func newRig(t *testing.T, budgets ...catalog.Budget) *rig {
 	t.Helper()
 	clock := &manualClock{now: testTime()}
-	r := &rig{ledger: budget.NewMemory(clock.Now), data: &fakeData{}, policies: &fakePolicies{snapshot: testSnapshot(budgets...)},
+	r := &rig{ledger: budgettest.NewMemory(clock.Now), data: &fakeData{}, policies: &fakePolicies{snapshot: testSnapshot(budgets...)},
 		clock: clock}
 	service, err := New(Config{
 		Ledger: r.ledger, Shares: r.ledger, Policies: r.policies, Datasets: map[string]Dataset{"d": {Data: r.data}}, Calculator: noCalculator{},

@@ -15,6 +15,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
@@ -46,7 +47,7 @@ type Dataset struct {
 	Data  Data
 	Votes VoteTables // nil: no votes are read from its tables
 	// Stewards are the keys of those who may raise caps; nil: whoever has the role of a steward.
-	Stewards budget.StewardKeys
+	Stewards journal.StewardKeys
 	// Quantum is the first boundary at which what was done leaves, see [schedule]; 0: at once.
 	Quantum time.Duration
 	// Timeout is what work may take; with a quantum, [EffectiveTimeout] of it. 0: as long as the server lets it.
@@ -64,9 +65,9 @@ type Config struct {
 	Sampler    func() *mechanisms.Sampler // a fresh one for each query
 	NewID      func(time.Time) budget.ReservationID
 	Clock      Clock
-	Signer     *budget.Signer // of receipts; nil: answers carry none
-	Abandoned  time.Duration  // a charge that is open for longer belongs to a gateway that died
-	Fairness   Fairness       // how analysts share the work
+	Signer     *journal.Signer // of receipts; nil: answers carry none
+	Abandoned  time.Duration   // a charge that is open for longer belongs to a gateway that died
+	Fairness   Fairness        // how analysts share the work
 	Log        *slog.Logger
 }
 
@@ -86,7 +87,7 @@ type Service struct {
 	sampler    func() *mechanisms.Sampler
 	newID      func(time.Time) budget.ReservationID
 	clock      Clock
-	signer     *budget.Signer
+	signer     *journal.Signer
 	abandoned  time.Duration
 	log        *slog.Logger
 	proofs     sqlrewrite.Proofs
@@ -135,7 +136,7 @@ type Answer struct {
 	Result    json.RawMessage // an [api.Result]
 	Spent     api.Amounts
 	Remaining api.Amounts     // of the caller's own account, once this was charged
-	Receipt   json.RawMessage // a [budget.Receipt]; nil without a key, and for a question that has no price
+	Receipt   json.RawMessage // a [journal.Receipt]; nil without a key, and for a question that has no price
 }
 
 // Query answers a question. Errors before the charge cost nothing: request/*, sql/*, policy/*, plan/*, budget/*. After it,
@@ -321,7 +322,7 @@ func (s *Service) release(ctx context.Context, data Data, plan *sqlrewrite.Plan)
 const outerAttempts = 2
 
 // finish applies the outer layer to what was released: post-processing, which costs nothing. When it cannot be computed, the
-// answer is what was released, which is paid for and must not be lost.
+// Answer is what was released, which is paid for and must not be lost.
 func (s *Service) finish(ctx context.Context, data Data, released *sqlrewrite.Released) (*api.Result, error) {
 	post, ok := released.Post()
 	if !ok {

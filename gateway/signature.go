@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/internal/fault"
 )
 
@@ -25,7 +25,7 @@ func (s *Service) sign(ctx context.Context, dataset string, paid receipt) json.R
 	return receiptText(s.signer.Sign(settlement, paid.id, paid.answer))
 }
 
-func receiptText(r budget.Receipt) json.RawMessage {
+func receiptText(r journal.Receipt) json.RawMessage {
 	text, err := json.Marshal(r)
 	if err != nil { // hashes, numbers and texts always encode
 		panic(err)

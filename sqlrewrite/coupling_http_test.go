@@ -17,6 +17,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/budgettest"
 	"noisegate/catalog"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
@@ -66,7 +67,7 @@ func newSide(t *testing.T, number int, c *sqlrewrite.Couplings, hide func(exact 
 	}
 	t.Cleanup(calculator.Close)
 	service, err := gateway.New(gateway.Config{
-		Ledger: budget.NewMemory(stopped{}.Now), Policies: policies{snapshot: priced(c.Snapshot)}, Datasets: map[string]gateway.Dataset{dataset: {Data: s}},
+		Ledger: budgettest.NewMemory(stopped{}.Now), Policies: policies{snapshot: priced(c.Snapshot)}, Datasets: map[string]gateway.Dataset{dataset: {Data: s}},
 		Calculator: hiding{calculator, s, hide}, Sampler: s.sampler, NewID: s.newID, Clock: stopped{}, Abandoned: time.Minute,
 	})
 	if err != nil {

@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
 
 // signer is a steward's key.
-func (f *fixture) signer() *budget.Signer {
+func (f *fixture) signer() *journal.Signer {
 	f.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
 		f.Fatal(err)
 	}
-	signer, err := budget.NewSigner(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	signer, err := journal.NewSigner(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -69,26 +70,26 @@ func testSignedRefill(f *fixture) {
 	lower("1.5", "", budget.Pure, "")
 	refill(sign(3, unit/2, unit*5/2, now), fault.CodeBudgetSignature) // the lifetime would be another one
 	refill(sign(3, unit/2, unit*2, now), "")
-	f.checkBooks(signer)
+	f.checkAuditor(signer)
 }
 
-// checkBooks follows the journal with the stewards' keys, and wants another key's owner to find that nobody of theirs signed.
-func (f *fixture) checkBooks(signer *budget.Signer) {
+// checkAuditor follows the journal with the stewards' keys, and wants another key's owner to find that nobody of theirs signed.
+func (f *fixture) checkAuditor(signer *journal.Signer) {
 	f.Helper()
 	entries := f.entries()
-	follow := func(keys budget.StewardKeys) (*budget.Books, error) {
-		books := budget.NewBooks(dataset, keys)
+	follow := func(keys journal.StewardKeys) (*journal.Auditor, error) {
+		auditor := journal.NewAuditor(dataset, keys)
 		for i := len(entries) - 1; i >= 0; i-- {
-			if err := books.Add(entries[i]); err != nil {
-				return books, err
+			if err := auditor.Add(entries[i]); err != nil {
+				return auditor, err
 			}
 		}
-		return books, nil
+		return auditor, nil
 	}
-	if books, err := follow(budget.StewardKeys{signer.Public()}); err != nil || books.Signed != 3 || books.Unsigned != 0 {
-		f.Errorf("%+v, %v", books, err)
+	if auditor, err := follow(journal.StewardKeys{signer.Public()}); err != nil || auditor.Signed != 3 || auditor.Unsigned != 0 {
+		f.Errorf("%+v, %v", auditor, err)
 	}
-	if _, err := follow(budget.StewardKeys{make(ed25519.PublicKey, ed25519.PublicKeySize)}); err == nil {
+	if _, err := follow(journal.StewardKeys{make(ed25519.PublicKey, ed25519.PublicKeySize)}); err == nil {
 		f.Error("another key signed the refills")
 	}
 }

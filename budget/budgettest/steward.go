@@ -6,6 +6,7 @@ import (
 
 	"noisegate/budget"
 	"noisegate/budget/accounting"
+	"noisegate/budget/journal"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -162,7 +163,7 @@ func (f *fixture) checkChain() {
 	if err != nil || verified.Head != head || verified.Unchained != 0 {
 		f.Errorf("%+v, %v; want an end at %+v", verified, err, head)
 	}
-	chain, books, entries := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset, nil), f.entries()
+	chain, auditor, entries := journal.NewChain(budget.Head{Dataset: dataset}), journal.NewAuditor(dataset, nil), f.entries()
 	for i := len(entries) - 1; i >= 0; i-- {
 		if entries[i].Dataset != dataset {
 			continue
@@ -170,7 +171,7 @@ func (f *fixture) checkChain() {
 		if err := chain.Add(entries[i]); err != nil {
 			f.Error(err)
 		}
-		if err := books.Add(entries[i]); err != nil && !f.rewound {
+		if err := auditor.Add(entries[i]); err != nil && !f.rewound {
 			f.Error(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/mechanisms"
 )
 
@@ -19,7 +20,7 @@ func TestEntriesWithTwoLosses(t *testing.T) {
 		Amounts: api.Amounts{Epsilon: "5e-12", Rho: "0.02", Delta: "0", Tail: "5e-18"},
 		Shared:  &api.Amounts{Epsilon: "3e-12", Rho: "0.01", Delta: "0", Tail: "5e-18"}}
 	read, err := entryOf(shown)
-	if err != nil || budget.HashAfter(read, [32]byte{}) != budget.HashAfter(e, [32]byte{}) {
+	if err != nil || journal.HashAfter(read, [32]byte{}) != journal.HashAfter(e, [32]byte{}) {
 		t.Errorf("%+v, %v", read, err)
 	}
 	shown.Shared.Rho = "much"

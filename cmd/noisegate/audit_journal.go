@@ -16,15 +16,15 @@ import (
 	"noisegate/api"
 )
 
-// journal is the entries of a ledger, oldest first, and where its chains end.
-type journal struct {
+// ledgerExport is the entries of a ledger, oldest first, and where its chains end.
+type ledgerExport struct {
 	entries []api.AuditEntry
 	heads   []api.ChainHead
 }
 
 // fetchJournal reads all pages. Entries that came to a chain after its head was read are left out: the next look shows them.
-func fetchJournal(ctx context.Context, client *api.Client, dataset string) (*journal, error) {
-	j := &journal{}
+func fetchJournal(ctx context.Context, client *api.Client, dataset string) (*ledgerExport, error) {
+	j := &ledgerExport{}
 	for cursor := ""; ; {
 		page, err := client.Audit(ctx, dataset, cursor)
 		if err != nil {
@@ -51,7 +51,7 @@ type exportedHeads struct {
 }
 
 // write writes what [readJournal] reads.
-func (j *journal) write(w io.Writer) error {
+func (j *ledgerExport) write(w io.Writer) error {
 	buffered := bufio.NewWriter(w)
 	for _, e := range j.entries {
 		if err := printJSON(buffered, e); err != nil {
@@ -62,8 +62,8 @@ func (j *journal) write(w io.Writer) error {
 }
 
 // readJournal reads an export. One that does not end with its heads was cut off.
-func readJournal(r io.Reader) (*journal, error) {
-	j := &journal{}
+func readJournal(r io.Reader) (*ledgerExport, error) {
+	j := &ledgerExport{}
 	lines := json.NewDecoder(bufio.NewReader(r))
 	for n := 1; ; n++ {
 		var line struct {

@@ -13,6 +13,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/mechanisms"
 )
 
@@ -76,7 +77,7 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	return err
 }
 
-func showChains(a *app, found []verifiedChain, stewards budget.StewardKeys) {
+func showChains(a *app, found []verifiedChain, stewards journal.StewardKeys) {
 	for _, chain := range found {
 		fmt.Fprintf(a.Out, "%s: %d entries up to %d, head %s", chain.Dataset, chain.Entries, chain.Seq, chain.Hash)
 		if chain.Unchained > 0 {
@@ -99,7 +100,7 @@ func showChains(a *app, found []verifiedChain, stewards budget.StewardKeys) {
 	}
 }
 
-func (c *auditVerifyCommand) journal(ctx context.Context, a *app) (*journal, error) {
+func (c *auditVerifyCommand) journal(ctx context.Context, a *app) (*ledgerExport, error) {
 	if c.Export == "" {
 		client, err := c.client(a)
 		if err != nil {
@@ -120,7 +121,7 @@ func (c *auditVerifyCommand) journal(ctx context.Context, a *app) (*journal, err
 }
 
 // stewards reads the keys of stewards; nil for none.
-func (c *auditVerifyCommand) stewards() (budget.StewardKeys, error) {
+func (c *auditVerifyCommand) stewards() (journal.StewardKeys, error) {
 	if c.StewardKeys == "" {
 		return nil, nil
 	}
@@ -128,7 +129,7 @@ func (c *auditVerifyCommand) stewards() (budget.StewardKeys, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	keys, err := budget.ParseStewardKeys(text)
+	keys, err := journal.ParseStewardKeys(text)
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -136,7 +137,7 @@ func (c *auditVerifyCommand) stewards() (budget.StewardKeys, error) {
 }
 
 // receipts reads the receipts and refuses those that the key did not sign: whoever made them, it was not this gateway.
-func (c *auditVerifyCommand) receipts() ([]budget.Receipt, error) {
+func (c *auditVerifyCommand) receipts() ([]journal.Receipt, error) {
 	if len(c.Receipts) == 0 {
 		return nil, nil
 	}
@@ -147,11 +148,11 @@ func (c *auditVerifyCommand) receipts() ([]budget.Receipt, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	key, err := budget.ParsePublicKey(text)
+	key, err := journal.ParsePublicKey(text)
 	if err != nil {
 		return nil, usage(err)
 	}
-	var all []budget.Receipt
+	var all []journal.Receipt
 	for _, name := range c.Receipts {
 		some, err := readReceipts(name, key)
 		if err != nil {
@@ -162,14 +163,14 @@ func (c *auditVerifyCommand) receipts() ([]budget.Receipt, error) {
 	return all, nil
 }
 
-func readReceipts(name string, key ed25519.PublicKey) (all []budget.Receipt, err error) {
+func readReceipts(name string, key ed25519.PublicKey) (all []journal.Receipt, err error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, usage(err)
 	}
 	defer file.Close()
 	for values := json.NewDecoder(file); ; {
-		var r budget.Receipt
+		var r journal.Receipt
 		switch err := values.Decode(&r); {
 		case errors.Is(err, io.EOF):
 			return all, nil
@@ -184,7 +185,7 @@ func readReceipts(name string, key ed25519.PublicKey) (all []budget.Receipt, err
 }
 
 // datasets lists whose chains there are, or should be.
-func (j *journal) datasets(receipts []budget.Receipt) []string {
+func (j *ledgerExport) datasets(receipts []journal.Receipt) []string {
 	names := map[string]bool{}
 	for _, e := range j.entries {
 		names[e.Dataset] = true
@@ -200,8 +201,8 @@ func (j *journal) datasets(receipts []budget.Receipt) []string {
 
 // verify compares a dataset's entries with each other, with the rules of budgets, with the signatures of stewards, with
 // the head of their chain, and with receipts.
-func (j *journal) verify(dataset string, receipts []budget.Receipt, stewards budget.StewardKeys) verifiedChain {
-	chain, books := budget.NewChain(budget.Head{Dataset: dataset}), budget.NewBooks(dataset, stewards)
+func (j *ledgerExport) verify(dataset string, receipts []journal.Receipt, stewards journal.StewardKeys) verifiedChain {
+	chain, auditor := journal.NewChain(budget.Head{Dataset: dataset}), journal.NewAuditor(dataset, stewards)
 	hashes, answers, opaque := map[int64][32]byte{}, map[budget.ReservationID]string{}, map[string]string{}
 	var err error
 	for _, shown := range j.entries {
@@ -213,7 +214,7 @@ func (j *journal) verify(dataset string, receipts []budget.Receipt, stewards bud
 			err = chain.Add(e)
 		}
 		if err == nil {
-			err = books.Add(e)
+			err = auditor.Add(e)
 		}
 		hashes[e.Seq] = e.Hash
 		if e.Kind == budget.EntrySettle {
@@ -227,7 +228,7 @@ func (j *journal) verify(dataset string, receipts []budget.Receipt, stewards bud
 		}
 	}
 	found := verifiedChain{Dataset: dataset, Entries: chain.Entries, Unchained: chain.Unchained, Seq: chain.Head.Seq,
-		Signed: books.Signed, Unsigned: books.Unsigned, Hash: hex.EncodeToString(chain.Head.Hash[:])}
+		Signed: auditor.Signed, Unsigned: auditor.Unsigned, Hash: hex.EncodeToString(chain.Head.Hash[:])}
 	for _, r := range receipts {
 		if r.Dataset != dataset || err != nil {
 			continue

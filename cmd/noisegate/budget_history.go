@@ -65,7 +65,7 @@ func readAmounts(a api.Amounts) (amountsMade, error) {
 }
 
 // movements finds an account's history in a journal.
-func (j *journal) movements(account string) (all []movement, err error) {
+func (j *ledgerExport) movements(account string) (all []movement, err error) {
 	number := int64(-1) // of the account; its first entry opens it and says who it is
 	counts := map[string]amountsMade{}
 	used := nothing()

@@ -10,6 +10,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/mechanisms"
 )
 
@@ -35,7 +36,7 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 		if err != nil {
 			return usage(err)
 		}
-		signer, err := budget.NewSigner(text)
+		signer, err := journal.NewSigner(text)
 		if err != nil {
 			return usage(err)
 		}
@@ -53,7 +54,7 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 
 // signRefill signs a refill of an account as it is now, and shows what it signs: the lifetime afterwards is computed
 // here, and not by the gateway.
-func (a *app) signRefill(signer *budget.Signer, account api.Account, asked api.Refill) (*api.RefillSignature, error) {
+func (a *app) signRefill(signer *journal.Signer, account api.Account, asked api.Refill) (*api.RefillSignature, error) {
 	refill := budget.Refill{Account: accountIDOf(account), Reason: asked.Reason}
 	for _, err := range []error{
 		readDecimal(asked.Epsilon, &refill.Epsilon, mechanisms.ParseEpsilon), readDecimal(asked.Rho, &refill.Rho, mechanisms.ParseRho),
@@ -104,15 +105,15 @@ type budgetKeyCommand struct {
 }
 
 func (c *budgetKeyCommand) run(_ context.Context, a *app) error {
-	private, err := budget.NewKeyText()
+	private, err := journal.NewKeyText()
 	if err != nil {
 		return err
 	}
-	signer, err := budget.NewSigner(private)
+	signer, err := journal.NewSigner(private)
 	if err != nil {
 		return err
 	}
-	public, err := budget.PublicKeyText(signer.Public())
+	public, err := journal.PublicKeyText(signer.Public())
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (c *budgetKeyCommand) run(_ context.Context, a *app) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Err, "the private key %s is in %s; the public key:\n", budget.KeyID(signer.Public()), c.Out)
+	fmt.Fprintf(a.Err, "the private key %s is in %s; the public key:\n", journal.KeyID(signer.Public()), c.Out)
 	_, err = a.Out.Write(public)
 	return err
 }

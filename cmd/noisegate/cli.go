@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"noisegate/api"
-	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/internal/fault"
 )
 
@@ -134,7 +134,7 @@ func (a *app) report(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &audit), errors.As(err, &changed), errors.Is(err, budget.ErrReceipt):
+	case errors.As(err, &audit), errors.As(err, &changed), errors.Is(err, journal.ErrReceipt):
 		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
 		return exitAbove
 	case errors.As(err, &policy):

@@ -34,7 +34,7 @@ type ControlConfig struct {
 	OwnerDSN DSN  // the owner role, for `migrate` only; DSN when empty
 	Insecure bool // allows a connection over a network without verified TLS
 
-	Anchor         string // a file that remembers where the ledger ended; see budget.Anchor
+	Anchor         string // a file that remembers where the ledger ended; see journal.Anchor
 	ReceiptKeyFile string // Ed25519, PKCS #8 PEM: signs the receipts of answers
 }
 
@@ -75,7 +75,7 @@ type DatasetConfig struct {
 	Quantum          time.Duration // answers leave at quantum·2ᵏ; 0 switches that off
 	Connections      int           // at most that many at a time
 	Insecure         bool          // as in ControlConfig
-	StewardKeysFile  string        // public keys of those whose signature alone raises caps; see budget.StewardKeys
+	StewardKeysFile  string        // public keys of those whose signature alone raises caps; see journal.StewardKeys
 }
 
 // timeout is what a statement may really take: up to the last boundary at which a failure can leave.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/internal/fault"
 )
 
@@ -18,7 +19,7 @@ const anchorInterval = time.Second
 func (g *gatewayProcess) prove(ctx context.Context) error {
 	var anchored []budget.Head
 	if path := g.config.Control.Anchor; path != "" {
-		g.anchor = budget.NewAnchor(path)
+		g.anchor = journal.NewAnchor(path)
 		var err error
 		if anchored, err = g.anchor.Read(); err != nil {
 			return err
@@ -55,7 +56,7 @@ func (g *gatewayProcess) prove(ctx context.Context) error {
 const checkpointLife = 24 * time.Hour
 
 // readCheckpoints reads how far the ledger was verified before: none without an anchor to keep them beside, or without a key to sign them.
-func (g *gatewayProcess) readCheckpoints(ctx context.Context) (fresh []budget.Checkpoint, err error) {
+func (g *gatewayProcess) readCheckpoints(ctx context.Context) (fresh []journal.Checkpoint, err error) {
 	signer, err := g.config.Control.signer()
 	if err != nil {
 		return nil, usage(err)
@@ -63,7 +64,7 @@ func (g *gatewayProcess) readCheckpoints(ctx context.Context) (fresh []budget.Ch
 	if g.anchor == nil || signer == nil {
 		return nil, nil
 	}
-	g.checkpoints = budget.NewCheckpoints(g.config.Control.Anchor+".verified", signer)
+	g.checkpoints = journal.NewCheckpoints(g.config.Control.Anchor+".verified", signer)
 	all, err := g.checkpoints.Read()
 	if err != nil {
 		g.log.WarnContext(ctx, "the whole ledger is verified before the first answer", "cause", err.Error())
@@ -111,7 +112,7 @@ func (g *gatewayProcess) proveFurther(ctx context.Context) {
 		verify = g.ledger.VerifyAll
 	}
 	err := verify(ctx)
-	var broken *budget.BrokenError
+	var broken *journal.BrokenError
 	if whole && (err == nil || errors.As(err, &broken)) { // else again, in a minute
 		g.wholeProof = began
 	}
@@ -133,7 +134,7 @@ func (g *gatewayProcess) writeCheckpoints(ctx context.Context) {
 
 // report logs what a look at the ledger found.
 func (g *gatewayProcess) report(ctx context.Context, err error) {
-	var broken *budget.BrokenError
+	var broken *journal.BrokenError
 	switch {
 	case err == nil, ctx.Err() != nil:
 	case errors.As(err, &broken):
@@ -144,7 +145,7 @@ func (g *gatewayProcess) report(ctx context.Context, err error) {
 }
 
 // stewards reads the keys of those who may raise caps; nil when none are configured.
-func (c *DatasetConfig) stewards() (budget.StewardKeys, error) {
+func (c *DatasetConfig) stewards() (journal.StewardKeys, error) {
 	if c.StewardKeysFile == "" {
 		return nil, nil
 	}
@@ -152,11 +153,11 @@ func (c *DatasetConfig) stewards() (budget.StewardKeys, error) {
 	if err != nil {
 		return nil, err
 	}
-	return budget.ParseStewardKeys(text)
+	return journal.ParseStewardKeys(text)
 }
 
 // signer reads the key of receipts; nil when none is configured.
-func (c ControlConfig) signer() (*budget.Signer, error) {
+func (c ControlConfig) signer() (*journal.Signer, error) {
 	if c.ReceiptKeyFile == "" {
 		return nil, nil
 	}
@@ -164,5 +165,5 @@ func (c ControlConfig) signer() (*budget.Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control.receipt_key_file: %w", err)
 	}
-	return budget.NewSigner(text)
+	return journal.NewSigner(text)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
-	"noisegate/budget"
+	"noisegate/budget/journal"
+	"noisegate/budget/pgledger"
 	"noisegate/catalog"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
@@ -48,10 +49,10 @@ type gatewayProcess struct {
 	handler http.Handler
 	service *gateway.Service
 	control *pgxpool.Pool
-	ledger  *budget.Postgres
-	anchor  *budget.Anchor // nil: none
+	ledger  *pgledger.Ledger
+	anchor  *journal.Anchor // nil: none
 	// How far the ledger was verified, for the next start (nil: nowhere to keep it), and when the whole was; zero: it is due.
-	checkpoints *budget.Checkpoints
+	checkpoints *journal.Checkpoints
 	wholeProof  time.Time
 	policies    *gateway.LivePolicies
 	ensembles   *pate.Store
@@ -110,7 +111,7 @@ func (g *gatewayProcess) openControl(ctx context.Context) (*catalog.Store, error
 	if err := checkSchema(ctx, pool); err != nil {
 		return nil, err
 	}
-	if g.ledger, err = budget.OpenPostgres(ctx, g.config.Control.DSN.Reveal()); err != nil {
+	if g.ledger, err = pgledger.Open(ctx, g.config.Control.DSN.Reveal()); err != nil {
 		return nil, err
 	}
 	g.closers = append(g.closers, g.ledger.Close)
@@ -312,7 +313,7 @@ func (g *gatewayProcess) stillSafe(ctx context.Context) error {
 	return fmt.Errorf("not safe any more: %w", err)
 }
 
-// close ends all connections.
+// Close ends all connections.
 func (g *gatewayProcess) close() {
 	for i := len(g.closers) - 1; i >= 0; i-- {
 		g.closers[i]()

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate/budget"
+	"noisegate/budget/pgledger"
 	"noisegate/catalog"
 	"noisegate/gateway"
 	"noisegate/gateway/pgexec"
@@ -66,7 +67,7 @@ budgets:
 // Gateway is a service and what it stands on.
 type Gateway struct {
 	*gateway.Service
-	Ledger    *budget.Postgres
+	Ledger    *pgledger.Ledger
 	Policies  *gateway.LivePolicies
 	Ensembles *pate.Store
 	Control   *pgtest.ControlDatabase   // of New
@@ -151,7 +152,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 			g.Close()
 		}
 	}()
-	if g.Ledger, err = budget.OpenPostgres(ctx, d.Ledger); err != nil {
+	if g.Ledger, err = pgledger.Open(ctx, d.Ledger); err != nil {
 		return nil, err
 	}
 	g.closers = append(g.closers, g.Ledger.Close)

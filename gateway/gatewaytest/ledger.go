@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"noisegate/budget"
+	"noisegate/budget/journal"
 	"noisegate/mechanisms"
 )
 
@@ -17,7 +18,7 @@ func (g *Gateway) Audit(t testing.TB) {
 	if err := g.Ledger.VerifyAll(t.Context()); err != nil {
 		t.Error(err)
 	}
-	books := budget.NewBooks(Dataset, nil)
+	books := journal.NewAuditor(Dataset, nil)
 	var all []budget.Entry
 	for page := (budget.Page{Limit: 1000, Dataset: Dataset}); ; page.Before = all[len(all)-1].Seq {
 		some, err := g.Ledger.Entries(t.Context(), page)

@@ -6,22 +6,23 @@ import (
 	"testing"
 
 	"noisegate/budget"
+	"noisegate/budget/journal"
 )
 
 // Receipt is what an answer carries.
-type Receipt = budget.Receipt
+type Receipt = journal.Receipt
 
 // Signer signs receipts.
-type Signer = budget.Signer
+type Signer = journal.Signer
 
 // NewSigner is a signer with a key of its own.
 func NewSigner(t testing.TB) *Signer {
 	t.Helper()
-	key, err := budget.NewKeyText()
+	key, err := journal.NewKeyText()
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := budget.NewSigner(key)
+	signer, err := journal.NewSigner(key)
 	if err != nil {
 		t.Fatal(err)
 	}

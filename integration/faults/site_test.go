@@ -17,6 +17,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/budget/pgledger"
 	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
 	"noisegate/gateway/httpapi"
@@ -86,7 +87,7 @@ func (s *site) inProcess(t *testing.T, trapped *trap, change func(*gateway.Confi
 	return serveHTTP(t, handler)
 }
 
-// check has the ledger judged, and its chain verified from where it was verified last.
+// Check has the ledger judged, and its chain verified from where it was verified last.
 func (s *site) check(t *testing.T, after string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.super)
@@ -97,7 +98,7 @@ func (s *site) check(t *testing.T, after string) {
 	if err := s.judge.Check(t.Context(), conn); err != nil {
 		t.Fatalf("after %s:\n%v", after, err)
 	}
-	ledger, err := budget.OpenPostgres(t.Context(), s.control.LedgerDSN)
+	ledger, err := pgledger.Open(t.Context(), s.control.LedgerDSN)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -122,7 +123,7 @@ type load struct {
 	strange  []error
 }
 
-// within waits until a condition holds, for a minute: no machine takes so long for what tests wait for.
+// Within waits until a condition holds, for a minute: no machine takes so long for what tests wait for.
 func within(t *testing.T, otherwise string, holds func() bool) {
 	t.Helper()
 	for start := time.Now(); !holds(); time.Sleep(time.Millisecond) {
@@ -132,7 +133,7 @@ func within(t *testing.T, otherwise string, holds func() bool) {
 	}
 }
 
-// numbers makes the questions of a whole campaign different from each other.
+// Numbers makes the questions of a whole campaign different from each other.
 type numbers struct {
 	mu   sync.Mutex
 	last int

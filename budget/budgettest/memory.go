@@ -1,0 +1,379 @@
+package budgettest
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"noisegate/budget"
+	"noisegate/budget/internal/machine"
+	"noisegate/budget/journal"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// Memory is a [budget.Ledger] that forgets: for tests, and as the reference that the PostgreSQL ledger is compared with. It gives
+// no durability, so nothing that protects data may use it.
+type Memory struct {
+	clock func() time.Time
+
+	mu      sync.Mutex
+	machine *machine.Machine
+	opened  int64          // accounts
+	entries []budget.Entry // entries[i].Seq == i+1
+	heads   map[string]budget.Head
+	shared  map[budget.ReservationID]budget.Shared
+}
+
+// NewMemory returns an empty ledger that takes the time from clock.
+func NewMemory(clock func() time.Time) *Memory {
+	return &Memory{clock: clock, machine: machine.New(), heads: map[string]budget.Head{}}
+}
+
+// at lets an operation of one dataset happen, and seals the entries that it wrote.
+func (m *Memory) at(operation func(*machine.Machine) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := m.clock().UTC().Truncate(time.Microsecond); now.After(m.machine.Now) {
+		m.machine.Now = now
+	}
+	err := operation(m.machine)
+	for _, l := range m.machine.Written {
+		for _, a := range l.About {
+			if a.Number == 0 {
+				m.opened++
+				a.Number = m.opened
+			}
+		}
+		head := m.heads[l.Dataset]
+		lines := []machine.Line{l}
+		m.heads[l.Dataset] = journal.Seal(head, lines, []int64{int64(len(m.entries) + 1)})
+		m.entries = append(m.entries, lines[0].Entry)
+	}
+	m.machine.Written = nil
+	return err
+}
+
+// Reserve implements [budget.Ledger].
+func (m *Memory) Reserve(_ context.Context, c budget.Charge) (outcome budget.Outcome, err error) {
+	if err := c.Check(); err != nil {
+		return budget.Outcome{}, err
+	}
+	c = c.InLedger()
+	err = m.at(func(s *machine.Machine) (err error) {
+		outcome, err = s.Reserve(c)
+		return err
+	})
+	return outcome, err
+}
+
+// Replay implements [budget.Ledger].
+func (m *Memory) Replay(_ context.Context, c budget.Charge) (stored *budget.Stored, err error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	err = m.at(func(s *machine.Machine) (err error) {
+		stored, err = s.Replay(c)
+		return err
+	})
+	return stored, err
+}
+
+// Plan implements [budget.Ledger].
+func (m *Memory) Plan(_ context.Context, analyst string, id budget.ReservationID) (*budget.Plan, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.machine.Charges[id].Plan(analyst)
+}
+
+// Settle implements [budget.Ledger].
+func (m *Memory) Settle(_ context.Context, id budget.ReservationID, released mechanisms.Loss, answer []byte) error {
+	end, err := machine.Settling(released, answer)
+	if err != nil {
+		return err
+	}
+	return m.close(id, end)
+}
+
+// SettleApart implements [budget.Ledger].
+func (m *Memory) SettleApart(_ context.Context, id budget.ReservationID, released budget.Apart, answer []byte) error {
+	end, err := machine.SettlingApart(released, answer)
+	if err != nil {
+		return err
+	}
+	return m.close(id, end)
+}
+
+// Void implements [budget.Ledger].
+func (m *Memory) Void(_ context.Context, id budget.ReservationID) error {
+	return m.close(id, machine.Voiding())
+}
+
+// Expire implements [budget.Ledger].
+func (m *Memory) Expire(_ context.Context, id budget.ReservationID) error {
+	return m.close(id, machine.Expiring())
+}
+
+func (m *Memory) close(id budget.ReservationID, end machine.Ending) error {
+	return m.at(func(s *machine.Machine) error {
+		_, err := s.Close(id, end)
+		return err
+	})
+}
+
+// Fail implements [budget.Ledger].
+func (m *Memory) Fail(_ context.Context, id budget.ReservationID) error {
+	return m.close(id, machine.Failing())
+}
+
+// Failures implements [budget.Ledger].
+func (m *Memory) Failures(_ context.Context, dataset, analyst string, within time.Duration) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	since, count := m.clock().Add(-within), int64(0)
+	for _, e := range slices.Backward(m.entries) {
+		if r, ok := machine.ResetOf(e); ok && r == (budget.Reset{Dataset: dataset, Analyst: analyst}) || !e.At.After(since) {
+			break
+		}
+		if e.Kind == budget.EntryFail && e.Dataset == dataset && e.Analyst == analyst {
+			count++
+		}
+	}
+	return count, nil
+}
+
+// ResetFailures implements [budget.Ledger].
+func (m *Memory) ResetFailures(ctx context.Context, by string, r budget.Reset) error {
+	if err := r.Check(by); err != nil {
+		return err
+	}
+	if n, err := m.Failures(ctx, r.Dataset, r.Analyst, budget.FailurePeriod); n == 0 || err != nil {
+		return err
+	}
+	return m.at(func(s *machine.Machine) error {
+		s.ResetFailures(by, r)
+		return nil
+	})
+}
+
+// ExpireOlder implements [budget.Ledger].
+func (m *Memory) ExpireOlder(ctx context.Context, age time.Duration) (int, error) {
+	m.mu.Lock()
+	var stale []budget.ReservationID
+	for id, c := range m.machine.Charges {
+		if c.State == machine.Open && m.clock().Sub(c.Opened) > age {
+			stale = append(stale, id)
+		}
+	}
+	m.mu.Unlock()
+	slices.Sort(stale)
+	for _, id := range stale {
+		if err := m.Expire(ctx, id); err != nil {
+			return 0, err
+		}
+	}
+	return len(stale), nil
+}
+
+// Balances implements [budget.Ledger].
+func (m *Memory) Balances(_ context.Context, ids []budget.AccountID) ([]budget.Balance, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []budget.Balance
+	for _, id := range ids {
+		if a := m.machine.Accounts[id]; a != nil {
+			all = append(all, a.Balance())
+		}
+	}
+	return all, nil
+}
+
+// DatasetBalances implements [budget.Ledger].
+func (m *Memory) DatasetBalances(_ context.Context, dataset string) ([]budget.Balance, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []budget.Balance
+	for id, a := range m.machine.Accounts {
+		if id.Dataset == dataset {
+			all = append(all, a.Balance())
+		}
+	}
+	slices.SortFunc(all, func(a, b budget.Balance) int { return a.ID.Compare(b.ID) })
+	return all, nil
+}
+
+// SetLimit implements [budget.Ledger].
+func (m *Memory) SetLimit(_ context.Context, by string, account budget.Account) error {
+	if err := account.Check(by); err != nil {
+		return err
+	}
+	return m.at(func(s *machine.Machine) error {
+		s.SetLimit(by, account)
+		return nil
+	})
+}
+
+// LowerLimit implements [budget.Ledger].
+func (m *Memory) LowerLimit(_ context.Context, by string, account budget.Account) error {
+	if err := account.Check(by); err != nil {
+		return err
+	}
+	return m.at(func(s *machine.Machine) error { return s.LowerLimit(by, account) })
+}
+
+// Refill implements [budget.Ledger].
+func (m *Memory) Refill(_ context.Context, by string, r budget.Refill) error {
+	if err := r.Check(by); err != nil {
+		return err
+	}
+	return m.at(func(s *machine.Machine) error { return s.Refill(by, r) })
+}
+
+// Freeze implements [budget.Ledger].
+func (m *Memory) Freeze(_ context.Context, by string, id budget.AccountID, frozen bool) error {
+	if err := id.CheckedBy(by); err != nil {
+		return err
+	}
+	return m.at(func(s *machine.Machine) error { return s.Freeze(by, id, frozen) })
+}
+
+// Releases implements [budget.Ledger].
+func (m *Memory) Releases(_ context.Context, analyst string, before budget.ReservationID, limit int) ([]budget.ReleaseInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []budget.ReleaseInfo
+	begun, lines := before == "", budget.Page{Limit: limit}.Lines()
+	for e := range m.newest(budget.Page{}) {
+		if e.Kind == budget.EntrySettle && e.Analyst == analyst && !begun {
+			begun = e.Reservation == before
+		} else if e.Kind == budget.EntrySettle && e.Analyst == analyst && len(all) < lines {
+			c := m.machine.Charges[e.Reservation]
+			if len(c.Registers) > 0 {
+				continue
+			}
+			all = append(all, budget.ReleaseInfo{ID: c.ID, Dataset: c.Dataset, Request: slices.Clone(c.Request), Loss: c.Held,
+				SettledAt: c.Closed})
+		}
+	}
+	return all, nil
+}
+
+// Release implements [budget.Ledger].
+func (m *Memory) Release(_ context.Context, analyst string, id budget.ReservationID) (*budget.Stored, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.machine.Charges[id]; c != nil && c.State == machine.Settled && c.Analyst == analyst && len(c.Registers) == 0 {
+		return c.Stored(), nil
+	}
+	return nil, fault.BudgetUnknownRelease()
+}
+
+// Entries implements [budget.Ledger].
+func (m *Memory) Entries(_ context.Context, page budget.Page) ([]budget.Entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []budget.Entry
+	for e := range m.newest(page) {
+		if len(all) < page.Lines() && (page.Dataset == "" || page.Dataset == e.Dataset) {
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// Head implements [budget.Ledger].
+func (m *Memory) Head(_ context.Context, dataset string) (budget.Head, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	head := m.heads[dataset]
+	head.Dataset = dataset
+	return head, nil
+}
+
+// Verify implements [budget.Ledger]. Nobody but this ledger can have changed it.
+func (m *Memory) Verify(_ context.Context, from budget.Head) (budget.Verified, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	chain := journal.NewChain(from)
+	for _, e := range m.entries {
+		if e.Dataset == from.Dataset && e.Seq > from.Seq {
+			if err := chain.Add(e); err != nil {
+				return chain.Verified, err
+			}
+		}
+	}
+	return chain.Verified, chain.EndsAt(budget.Head{Dataset: from.Dataset, Seq: m.heads[from.Dataset].Seq, Hash: m.heads[from.Dataset].Hash})
+}
+
+// newest goes backwards through the entries from where the page begins.
+func (m *Memory) newest(page budget.Page) iter.Seq[budget.Entry] {
+	return func(yield func(budget.Entry) bool) {
+		for _, e := range slices.Backward(m.entries) {
+			if (page.Before == 0 || e.Seq < page.Before) && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Keep implements [budget.Shares].
+func (m *Memory) Keep(_ context.Context, v budget.Shared) error {
+	if err := v.Check(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.machine.Charges[v.Charge] == nil {
+		return machine.UnknownCharge(v.Charge)
+	}
+	if _, ok := m.shared[v.Charge]; ok {
+		return machine.UsedID(v.Charge)
+	}
+	if m.shared == nil {
+		m.shared = map[budget.ReservationID]budget.Shared{}
+	}
+	v.Vector = slices.Clone(v.Vector)
+	m.shared[v.Charge] = v
+	return nil
+}
+
+// Best implements [budget.Shares].
+func (m *Memory) Best(_ context.Context, dataset string, question [32]byte) (*budget.Shared, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var best *budget.Shared
+	for id, v := range m.shared {
+		c := m.machine.Charges[id]
+		if v.Dataset == dataset && v.Question == question && c.Dataset == dataset && (c.State == machine.Settled || c.State == machine.Expired) &&
+			(best == nil || v.Rho > best.Rho || v.Rho == best.Rho && v.Charge < best.Charge) {
+			v.Vector = slices.Clone(v.Vector)
+			best = &v
+		}
+	}
+	return best, nil
+}
+
+// RecordImport implements [budget.Ledger].
+func (m *Memory) RecordImport(_ context.Context, by string, i budget.Import) error {
+	if err := i.Check(by); err != nil {
+		return err
+	}
+	return m.at(func(s *machine.Machine) error {
+		s.RecordImport(by, i)
+		return nil
+	})
+}
+
+// Settlement implements [budget.Ledger].
+func (m *Memory) Settlement(_ context.Context, id budget.ReservationID) (budget.Settlement, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e := range m.newest(budget.Page{}) {
+		if e.Kind == budget.EntrySettle && e.Reservation == id {
+			return budget.Settlement{Head: budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}, At: e.At.UTC()}, nil
+		}
+	}
+	return budget.Settlement{}, fault.BudgetUnknownRelease()
+}

@@ -1,0 +1,438 @@
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"noisegate/budget"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// Machine is the state machine of a ledger. It holds accounts, charges and keys, takes operations one after another, and
+// collects what they change. budgettest.Memory keeps one; pgledger makes a new one for each transaction, loads what its
+// operations may look at, and writes what changed. So there is one rule of admission, and one of everything else.
+//
+// An operation that is refused changes nothing.
+type Machine struct {
+	Now      time.Time // the dataset's time
+	Accounts map[budget.AccountID]*Account
+	Charges  map[budget.ReservationID]*Charge
+	Asked    map[Question]*Charge // the newest charge of each question
+	Keys     map[KeyName]*Key
+	Written  []Line // what happened, to be sealed into the chain
+}
+
+// New returns a machine without accounts.
+func New() *Machine {
+	return &Machine{
+		Accounts: map[budget.AccountID]*Account{}, Charges: map[budget.ReservationID]*Charge{}, Asked: map[Question]*Charge{},
+		Keys: map[KeyName]*Key{},
+	}
+}
+
+// Account is an account and its sums.
+type Account struct {
+	budget.Account
+	Number         int64 // in the ledger; 0: not opened yet
+	Frozen         bool
+	Opened, Busy   time.Time
+	Refills        int64
+	Used, Reserved Sums // Reserved is part of Used
+	// Ceiling is the cap, or what was used when it was set below that; only set where Defined is.
+	Ceiling mechanisms.Loss
+
+	Defined bool // to be written: the account itself
+	Moved   bool // to be written: its sums
+}
+
+// Balance is the account as readers see it.
+func (a *Account) Balance() budget.Balance {
+	spent := a.Used
+	spent.Subtract(a.Reserved)
+	return budget.Balance{Account: a.Account, Spent: spent.Loss(), Reserved: a.Reserved.Loss(), Frozen: a.Frozen, Opened: a.Opened,
+		Busy: a.Busy, Refills: a.Refills}
+}
+
+// Balances are the accounts as [budget.Refusal] takes them.
+func Balances(accounts []*Account) []budget.Balance {
+	all := make([]budget.Balance, len(accounts))
+	for i, a := range accounts {
+		all[i] = a.Balance()
+	}
+	return all
+}
+
+// Line is an entry and the accounts that it is about.
+type Line struct {
+	budget.Entry
+	About []*Account
+}
+
+// Sums are losses added up. Losses without a finite ε are counted, so that voiding the last one opens the ε clause again.
+type Sums struct {
+	Added     mechanisms.Loss // Unbounded is not used
+	Unbounded int64
+}
+
+// SumOf is the sum of one loss.
+func SumOf(l mechanisms.Loss) Sums {
+	s := Sums{Added: l}
+	if s.Added.Unbounded = false; l.Unbounded {
+		s.Unbounded = 1
+	}
+	return s
+}
+
+// Add adds other sums.
+func (s *Sums) Add(t Sums) {
+	s.Unbounded += t.Unbounded
+	s.Added.Epsilon, s.Added.Rho, s.Added.Delta = s.Added.Epsilon+t.Added.Epsilon, s.Added.Rho+t.Added.Rho, s.Added.Delta+t.Added.Delta
+	s.Added.Tail += t.Added.Tail
+}
+
+// Subtract takes other sums away.
+func (s *Sums) Subtract(t Sums) {
+	s.Unbounded -= t.Unbounded
+	s.Added.Epsilon, s.Added.Rho, s.Added.Delta = s.Added.Epsilon-t.Added.Epsilon, s.Added.Rho-t.Added.Rho, s.Added.Delta-t.Added.Delta
+	s.Added.Tail -= t.Added.Tail
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s Sums) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]int64{int64(s.Added.Epsilon), s.Unbounded, int64(s.Added.Rho), int64(s.Added.Delta), int64(s.Added.Tail)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Sums) UnmarshalJSON(data []byte) error {
+	var n [5]int64 // older texts have four
+	err := json.Unmarshal(data, &n)
+	*s = Sums{Unbounded: n[1], Added: mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(n[0]), Rho: mechanisms.PicoRho(n[2]),
+		Delta: mechanisms.AttoDelta(n[3]), Tail: mechanisms.AttoDelta(n[4])}}
+	return err
+}
+
+// Loss is the sum as one loss.
+func (s Sums) Loss() mechanisms.Loss {
+	l := s.Added
+	l.Unbounded = s.Unbounded > 0
+	return l
+}
+
+// Charge is a charge that the ledger has. Of its budget.Charge a machine needs id, dataset, analyst, fingerprint, request and slots.
+type Charge struct {
+	budget.Charge
+	Accounts       []*Account
+	State          State
+	Held           mechanisms.Loss  // what it counts as: what was reserved, then what was released
+	SharedHeld     *mechanisms.Loss // what it counts as for shared accounts; nil: the same
+	Answer         []byte
+	Opened, Closed time.Time
+	Attempt        int // which time the question is charged
+	Drawn          int // of its slots
+
+	Fresh, Ended, Drew bool // to be written
+}
+
+// Stored is the answer of a settled charge.
+func (c *Charge) Stored() *budget.Stored {
+	return &budget.Stored{ID: c.ID, Dataset: c.Dataset, Analyst: c.Analyst, Request: slices.Clone(c.Request),
+		Answer: slices.Clone(c.Answer), Loss: c.Held, SettledAt: c.Closed}
+}
+
+func (c *Charge) past() Past {
+	p := Past{State: c.State}
+	if c.State == Settled {
+		p.Stored = c.Stored()
+	}
+	return p
+}
+
+// Numbers are those of its accounts.
+func (c *Charge) Numbers() []int64 {
+	numbers := make([]int64, len(c.Accounts))
+	for i, a := range c.Accounts {
+		numbers[i] = a.Number
+	}
+	return numbers
+}
+
+// Plan is what the charge registered; plan/unknown when it is no plan of the analyst, or is not paid for yet.
+func (c *Charge) Plan(analyst string) (*budget.Plan, error) {
+	if c == nil || c.State != Settled || c.Analyst != analyst || len(c.Registers) == 0 {
+		return nil, fault.PlanUnknown()
+	}
+	return &budget.Plan{ID: c.ID, Dataset: c.Dataset, Loss: c.Held, Slots: slices.Clone(c.Registers), Next: c.Drawn,
+		RegisteredAt: c.Closed}, nil
+}
+
+// KeyName is an Idempotency-Key, which belongs to its analyst.
+type KeyName struct{ Analyst, Key string }
+
+// Key is an Idempotency-Key and what it stands for.
+type Key struct {
+	Digest [32]byte
+	Charge *Charge
+
+	Known, Moved bool // the ledger has it; to be written
+}
+
+// Question is what an analyst asked of a dataset.
+type Question struct {
+	dataset, analyst string
+	fingerprint      [32]byte
+}
+
+// QuestionOf is the question of a charge.
+func QuestionOf(c budget.Charge) Question { return Question{c.Dataset, c.Analyst, c.Fingerprint} }
+
+// Reserve decides about a charge that is as [budget.Charge.InLedger] makes it.
+func (m *Machine) Reserve(c budget.Charge) (budget.Outcome, error) {
+	earlier, err := Resolve(c, m.before(c))
+	if err != nil {
+		return budget.Outcome{}, err
+	}
+	if earlier != nil {
+		m.bindKey(c, m.Charges[earlier.Stored.ID])
+		return budget.Outcome{Replay: earlier.Stored}, nil
+	}
+	if m.Charges[c.ID] != nil {
+		return budget.Outcome{}, UsedID(c.ID)
+	}
+	accounts := m.find(c.Accounts)
+	if err := budget.Refusal(Balances(accounts), c, m.Now); err != nil {
+		return budget.Outcome{}, err
+	}
+	if err := m.draw(c); err != nil {
+		return budget.Outcome{}, err
+	}
+	charge := &Charge{Charge: c, Accounts: accounts, State: Open, Held: c.Loss, Opened: m.Now, Attempt: 1, Fresh: true}
+	if before := m.Asked[QuestionOf(c)]; before != nil {
+		charge.Attempt = before.Attempt + 1
+	}
+	used := make([]mechanisms.Loss, len(accounts))
+	for i, a := range accounts {
+		if m.Accounts[a.ID] == nil {
+			m.define(budget.ByPolicy, a, budget.EntryLimit, budget.Refill{})
+		}
+		a.Used.Add(SumOf(c.Loss))
+		a.Reserved.Add(SumOf(c.Loss))
+		a.Busy, a.Moved = a.Limit.Rate.After(a.Busy, m.Now, c.Loss), true
+		used[i] = a.Used.Loss()
+	}
+	m.Charges[c.ID] = charge
+	m.Asked[QuestionOf(c)] = charge
+	m.bindKey(c, charge)
+	m.write(budget.Entry{Kind: budget.EntryReserve, Reservation: c.ID, Loss: c.Loss, Digest: digestOf(c.Fingerprint[:], c.Request),
+		MechanismText: mechanismText(c), Mechanisms: slices.Clone(c.Mechanisms)}, c.Dataset, c.Analyst, accounts)
+	return budget.Outcome{Reserved: &budget.Reservation{ID: c.ID, Used: used}}, nil
+}
+
+// Replay gives the answer that Reserve would replay, or another analyst's where the charge is shared; nil: there is none.
+func (m *Machine) Replay(c budget.Charge) (*budget.Stored, error) {
+	earlier, err := Resolve(c, append(m.before(c), m.others(c)...))
+	if err != nil || earlier == nil {
+		return nil, err
+	}
+	m.bindKey(c, m.Charges[earlier.Stored.ID])
+	return earlier.Stored, nil
+}
+
+// before finds the earlier charges that decide about a request.
+func (m *Machine) before(c budget.Charge) []Past {
+	var all []Past
+	if named := m.Keys[KeyName{c.Analyst, c.IdempotencyKey}]; named != nil {
+		p := named.Charge.past()
+		p.ByKey, p.Digest = true, named.Digest
+		all = append(all, p)
+	}
+	if asked := m.Asked[QuestionOf(c)]; asked != nil {
+		all = append(all, asked.past())
+	}
+	return all
+}
+
+// others finds, for a shared question, the first answer that another analyst was given to it.
+func (m *Machine) others(c budget.Charge) []Past {
+	var first *Charge
+	for _, other := range m.Charges {
+		if c.Shared && other.State == Settled && other.Dataset == c.Dataset && other.Fingerprint == c.Fingerprint && other.Analyst != c.Analyst &&
+			(first == nil || other.Closed.Before(first.Closed) || other.Closed.Equal(first.Closed) && other.ID < first.ID) {
+			first = other
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return []Past{first.past()}
+}
+
+// bindKey makes the request's key, if it has one, stand for the charge.
+func (m *Machine) bindKey(c budget.Charge, charge *Charge) {
+	if c.IdempotencyKey == "" {
+		return
+	}
+	name := KeyName{c.Analyst, c.IdempotencyKey}
+	k := m.Keys[name]
+	if k == nil {
+		k = &Key{}
+		m.Keys[name] = k
+	}
+	if k.Charge != charge || k.Digest != c.RequestDigest {
+		k.Digest, k.Charge, k.Moved = c.RequestDigest, charge, true
+	}
+}
+
+// find gives the accounts that a charge names; those that do not exist yet are not opened by that.
+func (m *Machine) find(named []budget.Account) []*Account {
+	accounts := make([]*Account, len(named))
+	for i, n := range named {
+		if accounts[i] = m.Accounts[n.ID]; accounts[i] == nil {
+			n.Origin = budget.FromPolicy
+			accounts[i] = &Account{Account: n, Opened: m.Now}
+		}
+	}
+	return accounts
+}
+
+// draw takes the slots of a plan that a charge uses.
+func (m *Machine) draw(c budget.Charge) error {
+	if c.Draws == nil {
+		return nil
+	}
+	paid := m.Charges[c.Draws.Plan]
+	plan, err := paid.Plan(c.Analyst)
+	if err != nil || plan.Dataset != c.Dataset || plan.Next != c.Draws.From || c.Draws.From+c.Draws.Count > len(plan.Slots) {
+		return budget.ErrSlotTaken
+	}
+	paid.Drawn, paid.Drew = paid.Drawn+c.Draws.Count, true
+	return nil
+}
+
+// Close ends an open charge and reports whether it was this operation that did.
+func (m *Machine) Close(id budget.ReservationID, end Ending) (bool, error) {
+	c := m.Charges[id]
+	switch {
+	case c == nil:
+		return false, UnknownCharge(id)
+	case c.State != Open:
+		return false, end.again(id, c.State, c.Answer)
+	}
+	own, shared, ok := end.settles(c.Held)
+	if !ok {
+		return false, overReserved(id)
+	}
+	for _, a := range c.Accounts {
+		loss := Counts(a.ID.Scope, own, shared)
+		a.Reserved.Subtract(SumOf(c.Held))
+		a.Used.Subtract(SumOf(c.Held))
+		a.Used.Add(SumOf(loss))
+		a.Busy = a.Limit.Rate.Back(a.Busy, c.Opened, m.Now, c.Held, loss)
+		a.Moved = true
+	}
+	c.State, c.Held, c.SharedHeld, c.Answer, c.Closed, c.Ended = end.to, own, shared, end.answer, m.Now, true
+	e := budget.Entry{Kind: end.kind, Reservation: id, Loss: own, Shared: shared}
+	if end.kind == budget.EntrySettle {
+		e.Digest = digestOf(end.answer)
+	}
+	m.write(e, c.Dataset, c.Analyst, c.Accounts)
+	return true, nil
+}
+
+// SetLimit opens an account or changes its limit.
+func (m *Machine) SetLimit(by string, account budget.Account) {
+	a := m.Accounts[account.ID]
+	switch {
+	case a == nil:
+		m.define(by, &Account{Account: account, Opened: m.Now}, budget.EntryLimit, budget.Refill{})
+	case account.Origin == budget.FromPolicy && (a.Origin == budget.FromSteward || account.Version < a.Version):
+	case a.Account == account:
+	default:
+		a.Account = account
+		m.define(by, a, budget.EntryLimit, budget.Refill{})
+	}
+}
+
+// LowerLimit is setLimit unless it raises.
+func (m *Machine) LowerLimit(by string, account budget.Account) error {
+	if a := m.Accounts[account.ID]; a != nil && account.Limit.Raises(a.Limit) {
+		return fault.BudgetSignature("this dataset's caps are raised by signed refills only, and keep their form")
+	}
+	m.SetLimit(by, account)
+	return nil
+}
+
+// Refill adds to the cap of an account.
+func (m *Machine) Refill(by string, r budget.Refill) error {
+	a := m.Accounts[r.Account]
+	if a == nil {
+		return fault.RequestNotFound("such account yet")
+	}
+	limit, err := a.Limit.Plus(r)
+	if err != nil {
+		return err
+	}
+	if r.Mandate != nil {
+		if err := r.Mandate.Holds(a.Refills+1, limit, m.Now); err != nil {
+			return err
+		}
+	}
+	a.Account = budget.Account{ID: a.ID, Limit: limit, Origin: budget.FromSteward}
+	a.Refills++
+	m.define(by, a, budget.EntryRefill, r)
+	return nil
+}
+
+// Freeze stops the charges on an account, or lets them go on.
+func (m *Machine) Freeze(by string, id budget.AccountID, frozen bool) error {
+	a := m.Accounts[id]
+	switch {
+	case a == nil:
+		return fault.RequestNotFound("such account yet")
+	case a.Frozen == frozen:
+		return nil
+	}
+	a.Frozen = frozen
+	kind := budget.EntryThaw
+	if frozen {
+		kind = budget.EntryFreeze
+	}
+	m.define(by, a, kind, budget.Refill{})
+	return nil
+}
+
+// define writes down what an account is from now on, and what was added by a refill.
+func (m *Machine) define(by string, a *Account, kind budget.EntryKind, refill budget.Refill) {
+	m.Accounts[a.ID], a.Defined = a, true
+	a.Ceiling = a.Limit.Ceiling(a.Used.Loss())
+	id, limit := a.ID, a.Limit
+	added := mechanisms.Loss{Epsilon: refill.Epsilon, Rho: refill.Rho, Delta: refill.Delta}
+	m.write(budget.Entry{Kind: kind, Loss: added, Account: &id, Limit: &limit, AccountText: RecordOf(a, refill).Text()},
+		id.Dataset, by, []*Account{a})
+}
+
+// write adds an entry. [Seal] completes it: accounts may have no number yet.
+func (m *Machine) write(e budget.Entry, dataset, by string, about []*Account) {
+	e.At, e.Dataset, e.Analyst = m.Now, dataset, by
+	m.Written = append(m.Written, Line{e, about})
+}
+
+func digestOf(parts ...[]byte) []byte {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(p)
+	}
+	return h.Sum(nil)
+}
+
+// RecordImport writes down that votes are about to be read.
+func (m *Machine) RecordImport(by string, i budget.Import) {
+	m.write(budget.Entry{Kind: budget.EntryImport, AccountText: importText(i), Account: importAccount(i)}, i.Dataset, by, nil)
+}
+
+// ResetFailures writes down that an analyst's failures count no more.
+func (m *Machine) ResetFailures(by string, r budget.Reset) {
+	m.write(budget.Entry{Kind: budget.EntryReset, AccountText: resetText(r), Account: resetAccount(r)}, r.Dataset, by, nil)
+}

@@ -1,0 +1,123 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"noisegate/budget"
+)
+
+// Anchor is a small file outside the control database that remembers the newest head of each chain that the gateway has
+// seen. A ledger that was put back to an older state lacks the entry that the anchor names, and so is found, whoever
+// put it back.
+//
+// It is written each second and at shutdown, not before each answer: an older state of less than a second is not found by it. The receipts
+// that went out meanwhile name their heads as well.
+type Anchor struct {
+	path string
+}
+
+// NewAnchor keeps an anchor at a path.
+func NewAnchor(path string) *Anchor { return &Anchor{path: path} }
+
+// anchorText is the file.
+type anchorText struct {
+	Chains []anchoredHead `json:"chains"`
+}
+
+type anchoredHead struct {
+	Dataset string `json:"dataset"`
+	Seq     int64  `json:"seq"`
+	Hash    string `json:"hash"`
+}
+
+// Read gives the heads in the file: none while there is no file, an error when it cannot be read.
+func (a *Anchor) Read() ([]budget.Head, error) {
+	data, err := os.ReadFile(a.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("budget: the anchor cannot be read: %w", err)
+	}
+	var text anchorText
+	if err := json.Unmarshal(data, &text); err != nil {
+		return nil, fmt.Errorf("budget: the anchor %s is damaged: %w", a.path, err)
+	}
+	heads := make([]budget.Head, len(text.Chains))
+	for i, c := range text.Chains {
+		heads[i] = budget.Head{Dataset: c.Dataset, Seq: c.Seq}
+		if heads[i].Hash, err = hash32(c.Hash); err != nil {
+			return nil, fmt.Errorf("budget: the anchor %s is damaged: %w", a.path, err)
+		}
+	}
+	return heads, nil
+}
+
+// Write replaces the file. Whoever reads it sees the old or the new one, also after a crash.
+func (a *Anchor) Write(heads []budget.Head) error {
+	var text anchorText
+	for _, h := range slices.SortedFunc(slices.Values(heads), func(a, b budget.Head) int { return cmp.Compare(a.Dataset, b.Dataset) }) {
+		text.Chains = append(text.Chains, anchoredHead{h.Dataset, h.Seq, hex.EncodeToString(h.Hash[:])})
+	}
+	data, err := json.MarshalIndent(text, "", "\t")
+	if err != nil {
+		return err
+	}
+	return replaceFile(a.path, append(data, '\n'))
+}
+
+// replaceFile replaces a file by another, as a whole.
+func replaceFile(path string, data []byte) (err error) {
+	dir := filepath.Dir(path)
+	file, err := os.CreateTemp(dir, ".anchor-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }() // nothing, once it is renamed
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return err
+	}
+	directory, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(directory.Sync(), directory.Close())
+}
+
+// Keep writes the newest heads every so often until the context ends, and once more then. It reports failures and goes on.
+func (a *Anchor) Keep(ctx context.Context, every time.Duration, newest func() []budget.Head, failed func(error)) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var written []budget.Head
+	for done := false; !done; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			done = true
+		}
+		heads := newest()
+		slices.SortFunc(heads, func(a, b budget.Head) int { return cmp.Compare(a.Dataset, b.Dataset) })
+		if slices.Equal(heads, written) {
+			continue
+		}
+		if err := a.Write(heads); err != nil {
+			failed(err)
+			continue
+		}
+		written = heads
+	}
+}

@@ -1,0 +1,225 @@
+package journal
+
+import (
+	"encoding/json"
+
+	"noisegate/budget"
+	"noisegate/budget/internal/machine"
+	"noisegate/mechanisms"
+)
+
+// Auditor replays a dataset's entries. Where [Chain] says that nothing was changed afterwards, it says that what was
+// written kept the rules: each charge was one that its accounts admitted at that time (caps, tranches, rates, freezes,
+// as [budget.Limit] has them), ended at most once, and never counted for more than it reserved; the slots of plans were
+// drawn in order, each once, by who had paid for them; a cap rose by no more than its refill, and, once a refill of it
+// was signed, by signed refills only. It takes entries in order, from the first on.
+type Auditor struct {
+	// Signed is how many refills had a steward's signature, Unsigned how many had none.
+	Signed, Unsigned int
+
+	dataset  string
+	stewards StewardKeys
+	accounts map[int64]*auditedAccount
+	charges  map[budget.ReservationID]*auditedCharge
+}
+
+// auditedAccount is an account as its entries have it.
+type auditedAccount struct {
+	machine.Account
+	mandated bool // a refill of it was signed: from then on nothing else may raise its cap
+}
+
+// auditedCharge is a charge as its entries have it.
+type auditedCharge struct {
+	machine.Charge
+	chained bool // it was reserved since there is a chain
+}
+
+// NewAuditor begins before a dataset's first entry. Signatures of refills are checked with the stewards' keys; without
+// keys they are only counted.
+func NewAuditor(dataset string, stewards StewardKeys) *Auditor {
+	return &Auditor{dataset: dataset, stewards: stewards, accounts: map[int64]*auditedAccount{},
+		charges: map[budget.ReservationID]*auditedCharge{}}
+}
+
+// Add takes the next entry; a [*BrokenError] when it could not follow.
+func (b *Auditor) Add(e budget.Entry) error {
+	what := ""
+	switch e.Kind {
+	case budget.EntryReserve:
+		what = b.reserved(e)
+	case budget.EntrySettle, budget.EntryVoid, budget.EntryExpire, budget.EntryFail:
+		what = b.ended(e)
+	case budget.EntryLimit, budget.EntryRefill, budget.EntryFreeze, budget.EntryThaw:
+		what = b.defined(e)
+	case budget.EntryReset:
+		if _, ok := machine.ResetOf(e); !ok {
+			what = notAReset
+		}
+	case budget.EntryImport:
+		if _, ok := machine.ImportOf(e); !ok {
+			what = notAnImport
+		}
+	default:
+		what = "nobody knows its kind"
+	}
+	if what != "" {
+		return &BrokenError{Dataset: b.dataset, Seq: e.Seq, What: what}
+	}
+	return nil
+}
+
+func (b *Auditor) reserved(e budget.Entry) (what string) {
+	if b.charges[e.Reservation] != nil {
+		return "its charge was reserved before"
+	}
+	// Before there was a chain, entries of charges that ran at once did not stand in the order in which they were decided.
+	chained := e.Hash != [32]byte{}
+	charge := &auditedCharge{chained: chained}
+	charge.Charge.Charge, charge.State, charge.Held = budget.Charge{Dataset: e.Dataset, Analyst: e.Analyst}, machine.Open, e.Loss
+	charge.Opened = e.At
+	for _, number := range e.AccountIDs {
+		a := b.accounts[number]
+		if a == nil {
+			return "it charges an account that was never opened"
+		}
+		charge.Accounts = append(charge.Accounts, &a.Account)
+	}
+	if err := budget.Refusal(machine.Balances(charge.Accounts), budget.Charge{Analyst: e.Analyst, Loss: e.Loss}, e.At); err != nil && chained {
+		return "its accounts did not admit it"
+	}
+	if what := b.planned(charge, e); what != "" {
+		return what
+	}
+	b.charges[e.Reservation] = charge
+	for _, a := range charge.Accounts {
+		a.Used.Add(machine.SumOf(e.Loss))
+		a.Busy = a.Limit.Rate.After(a.Busy, e.At, e.Loss)
+	}
+	return ""
+}
+
+// planned follows the slots that a charge pays for or uses.
+func (b *Auditor) planned(charge *auditedCharge, e budget.Entry) (what string) {
+	r, err := machine.ReadReleases(e.MechanismText)
+	if err != nil {
+		return "what it releases cannot be read"
+	}
+	if r.Registers != nil {
+		charge.Registers = machine.SlotsOf(r.Registers.Epsilon, r.Registers.Rho)
+	}
+	if r.Draws == nil {
+		return ""
+	}
+	const unowned = "it draws slots that are not its to draw"
+	paid := b.charges[r.Draws.Plan]
+	switch {
+	case paid == nil:
+		return unowned
+	case !paid.chained:
+		return "" // its slots are not known
+	}
+	plan, err := paid.Plan(e.Analyst)
+	if err != nil || plan.Next != r.Draws.From || r.Draws.Count < 0 || r.Draws.Count > len(plan.Left()) || !e.Loss.IsZero() {
+		return unowned
+	}
+	paid.Drawn += r.Draws.Count
+	return ""
+}
+
+func (b *Auditor) ended(e budget.Entry) (what string) {
+	charge := b.charges[e.Reservation]
+	switch {
+	case charge == nil || charge.State != machine.Open:
+		return "its charge is not open"
+	case e.Kind == budget.EntryVoid && e.Loss != mechanisms.Loss{},
+		(e.Kind == budget.EntryExpire || e.Kind == budget.EntryFail) && e.Loss != charge.Held,
+		!machine.Within(e.Loss, charge.Held),
+		e.Shared != nil && (e.Kind != budget.EntrySettle || !sharesLess(e)), !keepsTails(e, charge.Held):
+		return "its charge counts as something else than it may"
+	}
+	for _, a := range charge.Accounts {
+		loss := machine.Counts(a.ID.Scope, e.Loss, e.Shared)
+		a.Used.Subtract(machine.SumOf(charge.Held))
+		a.Used.Add(machine.SumOf(loss))
+		a.Busy = a.Limit.Rate.Back(a.Busy, charge.Opened, e.At, charge.Held, loss)
+	}
+	if charge.State = machine.Expired; e.Kind == budget.EntrySettle { // Voided is as final
+		charge.State = machine.Settled
+	}
+	return ""
+}
+
+// keepsTails reports whether an entry that ends a charge has all of its tails, where it has any.
+func keepsTails(e budget.Entry, held mechanisms.Loss) bool {
+	kept := func(l mechanisms.Loss) bool { return l.Tail == 0 || l.Tail == held.Tail }
+	return kept(e.Loss) && (e.Shared == nil || kept(*e.Shared))
+}
+
+// sharesLess reports whether what an entry counts as for shared accounts is a loss, and no more than it counts as for
+// the others.
+func sharesLess(e budget.Entry) bool {
+	l := *e.Shared
+	return min(int64(l.Epsilon), int64(l.Rho), int64(l.Delta), int64(l.Tail)) >= 0 && machine.Within(l, e.Loss)
+}
+
+func (b *Auditor) defined(e budget.Entry) (what string) {
+	var r machine.LimitRecord
+	if len(e.AccountIDs) != 1 || json.Unmarshal(e.AccountText, &r) != nil {
+		return "it says nothing of one account"
+	}
+	id, limit := r.AccountOf(b.dataset)
+	a := b.accounts[e.AccountIDs[0]]
+	switch {
+	case a == nil && e.Kind != budget.EntryLimit, a != nil && a.ID != *id:
+		return "it is about another account"
+	case a == nil:
+		a = &auditedAccount{Account: machine.Account{Account: budget.Account{ID: *id}, Opened: e.At}}
+		b.accounts[e.AccountIDs[0]] = a
+	case e.Kind == budget.EntryRefill:
+		if what := b.refilled(a, r, e); what != "" {
+			return what
+		}
+	case e.Kind != budget.EntryLimit && a.Limit != *limit:
+		return "it changes a limit that it should not"
+	case a.mandated && limit.Raises(a.Limit):
+		return "it raises a cap that only signed refills raise"
+	}
+	if r.Refills != a.Refills {
+		return "it is not the refill that it says"
+	}
+	a.Limit, a.Frozen = *limit, r.Frozen
+	return ""
+}
+
+// refilled follows a refill, and checks its signature.
+func (b *Auditor) refilled(a *auditedAccount, r machine.LimitRecord, e budget.Entry) (what string) {
+	refill := r.RefillOf(e)
+	_, limit := r.AccountOf(b.dataset)
+	if sum, err := a.Limit.Plus(refill); err != nil || sum != *limit {
+		return "its cap is not what it was and the refill"
+	}
+	if r.Refills > 0 || a.Refills > 0 { // before, nobody counted
+		a.Refills++
+	}
+	switch {
+	case refill.Mandate == nil && a.mandated:
+		return "it raises a cap that only signed refills raise"
+	case refill.Mandate == nil:
+		b.Unsigned++
+		return ""
+	case refill.Mandate.Holds(a.Refills, *limit, e.At) != nil:
+		return "it is not the refill that was signed"
+	case b.stewards != nil && b.stewards.Check(refill) != nil:
+		return "none of the stewards' keys signed it"
+	}
+	a.mandated = true
+	b.Signed++
+	return ""
+}
+
+// What is wrong with entries that say nothing of one analyst's failures, and nothing of votes.
+const (
+	notAReset   = "it does not say whose failures count no more"
+	notAnImport = "it does not say which votes were imported"
+)

@@ -1,0 +1,184 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"noisegate/budget"
+	"noisegate/budget/internal/machine"
+	"noisegate/mechanisms"
+)
+
+// Replayed is the state of a dataset's accounts, open charges and plans after an entry, by its entries alone. It adds up
+// what [Auditor] judges: the ledger's tables must agree. It is small, so that a checkpoint can keep it.
+type Replayed struct {
+	Head     budget.Head                             `json:"-"`
+	Accounts map[int64]ReplayedAccount               `json:"accounts"`
+	Open     map[budget.ReservationID]ReplayedCharge `json:"open"`
+	Plans    map[budget.ReservationID]ReplayedPlan   `json:"plans"` // all that were ever registered
+}
+
+// ReplayedAccount is an account by its entries.
+type ReplayedAccount struct {
+	Text     json.RawMessage `json:"account"` // the newest machine.LimitRecord
+	Opened   time.Time       `json:"opened"`
+	Used     machine.Sums    `json:"used"`
+	Reserved machine.Sums    `json:"reserved"`
+}
+
+// ReplayedCharge is an open charge.
+type ReplayedCharge struct {
+	Accounts []int64         `json:"accounts"`
+	Loss     mechanisms.Loss `json:"loss"`
+}
+
+// ReplayedPlan is a plan, and how many of its slots are drawn.
+type ReplayedPlan struct {
+	Slots machine.SlotsRecord `json:"slots"`
+	Drawn int                 `json:"drawn"`
+}
+
+// NewReplayed is the state before the first entry.
+func NewReplayed(dataset string) Replayed {
+	return Replayed{Head: budget.Head{Dataset: dataset}, Accounts: map[int64]ReplayedAccount{},
+		Open: map[budget.ReservationID]ReplayedCharge{}, Plans: map[budget.ReservationID]ReplayedPlan{}}
+}
+
+// Clone is a copy, to which entries can be added without changing this one.
+func (s Replayed) Clone() Replayed {
+	s.Accounts, s.Open, s.Plans = maps.Clone(s.Accounts), maps.Clone(s.Open), maps.Clone(s.Plans)
+	return s
+}
+
+// Add follows an entry; what says why it cannot follow.
+func (s *Replayed) Add(e budget.Entry) (what string) {
+	s.Head = budget.Head{Dataset: s.Head.Dataset, Seq: e.Seq, Hash: e.Hash}
+	switch e.Kind {
+	case budget.EntryReserve:
+		s.Open[e.Reservation] = ReplayedCharge{e.AccountIDs, e.Loss}
+		s.move(e.AccountIDs, machine.SumOf(e.Loss), machine.SumOf(e.Loss))
+		return s.plan(e)
+	case budget.EntrySettle, budget.EntryVoid, budget.EntryExpire, budget.EntryFail:
+		c, ok := s.Open[e.Reservation]
+		if !ok {
+			return "its charge is not open"
+		}
+		delete(s.Open, e.Reservation)
+		freed := machine.Sums{}
+		freed.Subtract(machine.SumOf(c.Loss))
+		for _, number := range c.Accounts {
+			used := freed
+			used.Add(machine.SumOf(machine.Counts(s.scope(number, e), e.Loss, e.Shared)))
+			s.move([]int64{number}, used, freed)
+		}
+	case budget.EntryLimit, budget.EntryRefill, budget.EntryFreeze, budget.EntryThaw:
+		if len(e.AccountIDs) != 1 {
+			return "it says nothing of one account"
+		}
+		a, ok := s.Accounts[e.AccountIDs[0]]
+		if !ok {
+			a.Opened = e.At.UTC()
+		}
+		a.Text = e.AccountText
+		s.Accounts[e.AccountIDs[0]] = a
+	case budget.EntryReset:
+		if _, ok := machine.ResetOf(e); !ok {
+			return notAReset
+		}
+	case budget.EntryImport:
+		if _, ok := machine.ImportOf(e); !ok {
+			return notAnImport
+		}
+	default:
+		return "nobody knows its kind"
+	}
+	return ""
+}
+
+// scope is whose account a number is, as far as that matters to an entry.
+func (s *Replayed) scope(number int64, e budget.Entry) budget.Scope {
+	var said machine.LimitRecord
+	if e.Shared != nil {
+		_ = json.Unmarshal(s.Accounts[number].Text, &said) // its text is compared with the account
+	}
+	return said.Scope
+}
+
+func (s *Replayed) move(accounts []int64, used, reserved machine.Sums) {
+	for _, number := range accounts {
+		a := s.Accounts[number]
+		a.Used.Add(used)
+		a.Reserved.Add(reserved)
+		s.Accounts[number] = a
+	}
+}
+
+// plan follows the slots that a reservation pays for or draws.
+func (s *Replayed) plan(e budget.Entry) (what string) {
+	if !bytes.HasPrefix(e.MechanismText, []byte("{")) {
+		return ""
+	}
+	r, err := machine.ReadReleases(e.MechanismText)
+	if err != nil {
+		return "what it releases cannot be read"
+	}
+	if r.Registers != nil {
+		s.Plans[e.Reservation] = ReplayedPlan{Slots: *r.Registers}
+	}
+	if r.Draws != nil {
+		if p, ok := s.Plans[r.Draws.Plan]; ok { // else it is older than the chain
+			p.Drawn += r.Draws.Count
+			s.Plans[r.Draws.Plan] = p
+		}
+	}
+	return ""
+}
+
+// Tables are what lies beside the entries of a dataset: all accounts, the open ones of the charges that a replayed state
+// names, and its plans.
+type Tables struct {
+	Accounts []*machine.Account
+	Open     map[budget.ReservationID]ReplayedCharge
+	Plans    map[budget.ReservationID]ReplayedPlan
+}
+
+// Compare says what in the tables is not as the entries have it.
+func (s Replayed) Compare(t Tables) (what string) {
+	if len(t.Accounts) != len(s.Accounts) {
+		return "there are other accounts than it says"
+	}
+	for _, a := range t.Accounts {
+		known, ok := s.Accounts[a.Number]
+		switch {
+		case !ok || !known.is(a):
+			return "its account is not as it says"
+		case known.Used != a.Used || known.Reserved != a.Reserved:
+			return "an account's sums are not those of its charges"
+		}
+	}
+	for id, c := range s.Open {
+		if found, ok := t.Open[id]; !ok || found.Loss != c.Loss || !slices.Equal(found.Accounts, c.Accounts) {
+			return "its charge is not as it says"
+		}
+	}
+	for id, p := range s.Plans {
+		if found, ok := t.Plans[id]; !ok || found.Drawn != p.Drawn || !slices.Equal(found.Slots.Epsilon, p.Slots.Epsilon) ||
+			!slices.Equal(found.Slots.Rho, p.Slots.Rho) {
+			return "its plan is not the one that was paid for and drawn from"
+		}
+	}
+	return ""
+}
+
+// is reports whether an account has the limit, the freeze and the age that its entries say.
+func (k ReplayedAccount) is(a *machine.Account) bool {
+	said := machine.LimitRecord{Version: a.Version} // old entries do not say it
+	if json.Unmarshal(k.Text, &said) != nil || a.Opened.Before(k.Opened) {
+		return false
+	}
+	said.Reason, said.Mandate = "", nil
+	return said == machine.RecordOf(a, budget.Refill{})
+}

@@ -1,0 +1,90 @@
+package pgledger_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"noisegate/budget"
+	"noisegate/budget/journal"
+	"noisegate/internal/pgtest"
+	"noisegate/mechanisms"
+	"noisegate/migrations"
+)
+
+// A ledger from before the chain verifies after its migration, replays what it answered, ends what is open, and goes on
+// in a chain. What was edited in it since is found as far as its balances tell.
+func testBeforeTheChain(t *testing.T, d *pgtest.ControlDatabase) {
+	owner := d.Conn(t, d.OwnerDSN)
+	run := func(pattern string, want int) {
+		t.Helper()
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) != want {
+			t.Fatal(names, err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := owner.Exec(t.Context(), string(text)); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+	}
+	if _, err := owner.Exec(t.Context(), fmt.Sprintf("CREATE TABLE noisegate.schema_migration AS SELECT %d AS number",
+		migrations.Newest())); err != nil {
+		t.Fatal(err)
+	}
+	run("../../migrations/00[123]_*.sql", 3)
+	run("testdata/ledger_before_chain.sql", 1)
+	run("../../migrations/004_*.sql", 1)
+	run("../../migrations/007_*.sql", 1)
+	run("../../migrations/010_*.sql", 1)
+	run("../../migrations/013_*.sql", 1)
+
+	l := open(t, d)
+	verified := func() budget.Verified {
+		t.Helper()
+		v, err := l.Verify(t.Context(), budget.Head{Dataset: "d"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if v := verified(); v.Unchained != 19 || v.Entries != 0 {
+		t.Errorf("%+v", v)
+	}
+	own := account(budget.AnalystScope, "ana", 1)
+	replays := charge("replays", mechanisms.Loss{Epsilon: 10}, own)
+	replays.Fingerprint, replays.IdempotencyKey = charge("lost", mechanisms.Loss{}).Fingerprint, "a key of today"
+	if got, err := l.Reserve(t.Context(), replays); err != nil || got.Replay == nil || string(got.Replay.Answer) != `{"n": 42}` {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := errors.Join(
+		l.Settle(t.Context(), "open", mechanisms.Loss{Epsilon: 4}, []byte("late")),
+		l.Void(t.Context(), "gaussian"),
+	); err != nil {
+		t.Fatal(err)
+	}
+	draws := charge("draws", mechanisms.Loss{}, own)
+	draws.Draws = &budget.Draw{Plan: "plan", From: 2, Count: 1}
+	reserve(t, l, draws)
+	b, err := l.Balances(t.Context(), []budget.AccountID{own.ID})
+	if want := (mechanisms.Loss{Epsilon: 7 + 10 + 10 + 20 + 4, Rho: 3, Delta: 2}); err != nil || b[0].Spent != want ||
+		!b[0].Reserved.IsZero() {
+		t.Errorf("%+v, %v, want %+v", b, err, want)
+	}
+	if v := verified(); v.Unchained != 19 || v.Entries != 3 {
+		t.Errorf("%+v", v)
+	}
+
+	d.Exec(t, "ALTER TABLE noisegate.entry DROP CONSTRAINT entry_chained, DROP CONSTRAINT entry_digest",
+		"SET session_replication_role = replica; UPDATE noisegate.entry SET epsilon = 6 WHERE charge_id = 'answered' AND kind = 'settle'")
+	var broken *journal.BrokenError
+	if err := l.VerifyAll(t.Context()); !errors.As(err, &broken) || broken.Seq != 5 {
+		t.Errorf("an edit of the time before: %v", err)
+	}
+}

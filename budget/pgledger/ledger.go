@@ -1,0 +1,428 @@
+package pgledger
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"noisegate/budget"
+	"noisegate/budget/internal/machine"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/migrations"
+)
+
+// Ledger is the [budget.Ledger] in a PostgreSQL database. Every reservation is durably committed before Reserve returns: it keeps
+// connections of its own, on which synchronous_commit is on whatever the server's default.
+type Ledger struct {
+	pool        *pgxpool.Pool
+	schema      int // the number of the last migration that it is written for: it writes to no other schema
+	group       groupCommit
+	open        sync.Map // ReservationID to *openCharge
+	settlements settlements
+	heads       heads
+
+	caches struct {
+		mu        sync.Mutex
+		byDataset map[string]*cache
+	}
+
+	sweeping sync.Mutex
+	swept    time.Time // no charge from before is open
+}
+
+// sweepMargin is how much older than it should be a charge may be that [Ledger.ExpireOlder] had not seen: clocks
+// differ, and transactions take time. What is older still is found when the next gateway starts; until then it counts
+// as spent, as it does afterwards.
+const sweepMargin = 24 * time.Hour
+
+// attempts bounds how often a transaction is run that lost a race or a connection.
+const attempts = 3
+
+// Open connects as the gateway's role (see deploy/roles.sql) and refuses what [Ledger.CheckSafety] refuses.
+// The DSN may set pool_max_conns. The caller closes the ledger.
+func Open(ctx context.Context, dsn string) (*Ledger, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("budget: the DSN of the control database cannot be read") // without the DSN: it may hold a password
+	}
+	for name, value := range map[string]string{
+		"application_name":   "noisegate ledger",
+		"search_path":        "",
+		"synchronous_commit": "on",
+		// The statements are written for it: a row that was waited for is seen as it is then.
+		"default_transaction_isolation": "read committed",
+		// They touch few rows by key, whatever statistics say of tables that grow from nothing; planning them takes longer.
+		"plan_cache_mode":  "force_generic_plan",
+		"enable_seqscan":   "off",
+		"enable_hashjoin":  "off",
+		"enable_mergejoin": "off",
+	} {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fault.DataUnavailable(err)
+	}
+	p := &Ledger{pool: pool, schema: migrations.Newest()}
+	p.group.open = p.newPipeline
+	if err := p.CheckSafety(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close closes the connections. Reservations that are open stay so, until they are expired.
+func (p *Ledger) Close() { p.pool.Close() }
+
+// CheckSafety refuses a server that may forget what it committed (fsync or full_page_writes off, a standby) and a role that could
+// rewrite history. It names what is wrong.
+func (p *Ledger) CheckSafety(ctx context.Context) error {
+	var s safety
+	err := p.pool.QueryRow(ctx, sqlSafety).
+		Scan(&s.fsync, &s.fullPageWrites, &s.synchronousCommit, &s.recovering, &s.rewrites, &s.deletes, &s.unguarded)
+	if err != nil {
+		return fault.DataUnavailable(err)
+	}
+	return s.refuse()
+}
+
+// Reserve implements [budget.Ledger].
+func (p *Ledger) Reserve(ctx context.Context, c budget.Charge) (budget.Outcome, error) {
+	if err := c.Check(); err != nil {
+		return budget.Outcome{}, err
+	}
+	c = c.InLedger()
+	op := &operation{dataset: c.Dataset, charge: &c, accounts: make([]budget.AccountID, len(c.Accounts))}
+	for i, a := range c.Accounts {
+		op.accounts[i] = a.ID
+	}
+	var outcome budget.Outcome // the writer's until do returns without an error of the context
+	var opened time.Time
+	op.decide = func(s *machine.Machine) (err error) {
+		opened = s.Now
+		outcome, err = s.Reserve(c)
+		return err
+	}
+	op.undo = func(ctx context.Context) {
+		if outcome.Reserved != nil {
+			_ = p.close(ctx, c.ID, machine.Voiding()) // else it stays open, and is expired later
+		}
+	}
+	if err := p.do(ctx, op); err != nil {
+		return budget.Outcome{}, err
+	}
+	if outcome.Reserved != nil {
+		p.open.Store(c.ID, &openCharge{dataset: c.Dataset, analyst: c.Analyst, id: c.ID, held: c.Loss, accounts: op.accounts, opened: opened})
+	}
+	return outcome, nil
+}
+
+// do runs an operation. An error that the state machine did not give is data/unavailable.
+func (p *Ledger) do(ctx context.Context, op *operation) error {
+	if err := p.intact(op.dataset); err != nil {
+		return err
+	}
+	err := p.group.do(ctx, op)
+	var refused *fault.Error
+	if err == nil || errors.As(err, &refused) || errors.Is(err, budget.ErrSlotTaken) {
+		return err
+	}
+	return fault.DataUnavailable(err)
+}
+
+// intact refuses a dataset whose ledger is known to be broken.
+func (p *Ledger) intact(dataset string) error {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	if broken := p.heads.broken[dataset]; broken != nil {
+		return fault.DataUnavailable(broken)
+	}
+	return nil
+}
+
+// Replay implements [budget.Ledger].
+func (p *Ledger) Replay(ctx context.Context, c budget.Charge) (*budget.Stored, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if err := p.intact(c.Dataset); err != nil {
+		return nil, err
+	}
+	stored, err := p.earlier(ctx, c)
+	if stored == nil || err != nil {
+		return nil, err
+	}
+	head, err := readHead(ctx, p.pool, stored.Dataset) // another gateway may have settled it: a receipt of the answer names a head that has it
+	if err != nil {
+		return nil, fault.DataUnavailable(err)
+	}
+	p.saw(head)
+	return stored, nil
+}
+
+// Plan implements [budget.Ledger].
+func (p *Ledger) Plan(ctx context.Context, analyst string, id budget.ReservationID) (*budget.Plan, error) {
+	plan := &budget.Plan{ID: id}
+	var epsilon, rho []int64
+	err := p.pool.QueryRow(ctx, sqlPlan, analyst, id).Scan(&plan.Dataset, &plan.Loss.Epsilon, &plan.Loss.Unbounded, &plan.Loss.Rho,
+		&plan.Loss.Delta, &plan.Loss.Tail, &epsilon, &rho, &plan.Next, &plan.RegisteredAt)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, fault.PlanUnknown()
+	case err != nil:
+		return nil, fault.DataUnavailable(err)
+	}
+	plan.Slots = machine.SlotsOf(epsilon, rho)
+	return plan, nil
+}
+
+// earlier gives the answer that the request was given before, and makes its key stand for that answer.
+func (p *Ledger) earlier(ctx context.Context, c budget.Charge) (*budget.Stored, error) {
+	rows, err := p.pool.Query(ctx, sqlEarlier, c.Dataset, c.Analyst, c.Fingerprint[:], orNull(c.IdempotencyKey), c.Shared)
+	if err != nil {
+		return nil, fault.DataUnavailable(err)
+	}
+	before, err := pgx.CollectRows(rows, scanPast)
+	if err != nil {
+		return nil, fault.DataUnavailable(err)
+	}
+	found, err := machine.Resolve(c, before)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	if c.IdempotencyKey != "" && !found.ByKey {
+		var bound budget.ReservationID
+		err := p.pool.QueryRow(ctx, sqlBindKey, c.Analyst, c.IdempotencyKey, c.RequestDigest[:], found.Stored.ID).Scan(&bound)
+		if errors.Is(err, pgx.ErrNoRows) { // another request took the key just now
+			return p.earlier(ctx, c)
+		}
+		if err != nil {
+			return nil, fault.DataUnavailable(err)
+		}
+	}
+	return found.Stored, nil
+}
+
+func scanPast(row pgx.CollectableRow) (machine.Past, error) {
+	var p machine.Past
+	var place int
+	var digest []byte
+	var closed *time.Time
+	s := &budget.Stored{}
+	err := row.Scan(&place, &digest, &p.State, &s.ID, &s.Dataset, &s.Analyst, (*[]byte)(&s.Request), &s.Answer,
+		&s.Loss.Epsilon, &s.Loss.Unbounded, &s.Loss.Rho, &s.Loss.Delta, &s.Loss.Tail, &closed)
+	p.ByKey = place == 0
+	copy(p.Digest[:], digest)
+	if p.State == machine.Settled && closed != nil {
+		s.SettledAt, p.Stored = *closed, s
+	}
+	return p, err
+}
+
+// Settle implements [budget.Ledger].
+func (p *Ledger) Settle(ctx context.Context, id budget.ReservationID, released mechanisms.Loss, answer []byte) error {
+	end, err := machine.Settling(released, answer)
+	if err != nil {
+		return err
+	}
+	return p.close(ctx, id, end)
+}
+
+// SettleApart implements [budget.Ledger].
+func (p *Ledger) SettleApart(ctx context.Context, id budget.ReservationID, released budget.Apart, answer []byte) error {
+	end, err := machine.SettlingApart(released, answer)
+	if err != nil {
+		return err
+	}
+	return p.close(ctx, id, end)
+}
+
+// Void implements [budget.Ledger].
+func (p *Ledger) Void(ctx context.Context, id budget.ReservationID) error {
+	return p.close(ctx, id, machine.Voiding())
+}
+
+// Expire implements [budget.Ledger].
+func (p *Ledger) Expire(ctx context.Context, id budget.ReservationID) error {
+	return p.close(ctx, id, machine.Expiring())
+}
+
+// close ends an open charge.
+func (p *Ledger) close(ctx context.Context, id budget.ReservationID, end machine.Ending) error {
+	op := &operation{ends: id, decide: func(s *machine.Machine) error {
+		_, err := s.Close(id, end)
+		return err
+	}}
+	if known, ok := p.open.Load(id); ok {
+		op.open = known.(*openCharge)
+		op.dataset = op.open.dataset
+	} else { // another gateway reserved it, or one that is no more
+		err := p.pool.QueryRow(ctx, sqlDatasetOf, id).Scan(&op.dataset)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return machine.UnknownCharge(id)
+		case err != nil:
+			return fault.DataUnavailable(err)
+		}
+	}
+	err := p.do(ctx, op)
+	if err == nil {
+		p.open.Delete(id)
+	}
+	return err
+}
+
+// ExpireOlder implements [budget.Ledger].
+func (p *Ledger) ExpireOlder(ctx context.Context, age time.Duration) (int, error) {
+	p.sweeping.Lock()
+	defer p.sweeping.Unlock()
+	before := time.Now() // by this machine's clock: the margin is far wider than the difference
+	stale, err := collect(ctx, p.pool, pgx.RowToStructByPos[staleCharge], sqlStale, p.swept, age)
+	if err != nil {
+		return 0, err
+	}
+	count := 0
+	for _, c := range stale {
+		var expired bool
+		err := p.do(ctx, &operation{dataset: c.Dataset, ends: c.ID, decide: func(s *machine.Machine) (err error) {
+			expired, err = s.Close(c.ID, machine.Expiring())
+			return err
+		}})
+		if fault.CodeOf(err) == fault.CodeDataUnavailable {
+			return count, err
+		}
+		if err == nil && expired { // else it ended by itself in between
+			count++
+		}
+		p.open.Delete(c.ID)
+	}
+	p.swept = before.Add(-age - sweepMargin)
+	return count, nil
+}
+
+type staleCharge struct {
+	ID      budget.ReservationID
+	Dataset string
+}
+
+// Balances implements [budget.Ledger].
+func (p *Ledger) Balances(ctx context.Context, ids []budget.AccountID) ([]budget.Balance, error) {
+	datasets, scopes, names := make([]string, len(ids)), make([]string, len(ids)), make([]string, len(ids))
+	for i, id := range ids {
+		datasets[i], scopes[i], names[i] = id.Dataset, string(id.Scope), id.Name
+	}
+	return collect(ctx, p.pool, scanBalance, sqlBalances, datasets, scopes, names)
+}
+
+// DatasetBalances implements [budget.Ledger].
+func (p *Ledger) DatasetBalances(ctx context.Context, dataset string) ([]budget.Balance, error) {
+	return collect(ctx, p.pool, scanBalance, sqlDatasetBalances, dataset)
+}
+
+func scanBalance(row pgx.CollectableRow) (b budget.Balance, err error) {
+	l, spent, reserved := &b.Limit, &b.Spent, &b.Reserved
+	var every, per int64
+	err = row.Scan(&b.ID.Dataset, &b.ID.Scope, &b.ID.Name, &b.Origin, &b.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta, &l.TotalDelta,
+		&l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho, &per, &l.Rate.Epsilon, &l.Rate.Rho,
+		&b.Frozen, &b.Opened, &b.Busy, &b.Refills, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
+		&spent.Tail, &reserved.Epsilon, &reserved.Unbounded, &reserved.Rho, &reserved.Delta, &reserved.Tail)
+	l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
+	return b, err
+}
+
+// SetLimit implements [budget.Ledger].
+func (p *Ledger) SetLimit(ctx context.Context, by string, account budget.Account) error {
+	if err := account.Check(by); err != nil {
+		return err
+	}
+	return p.change(ctx, account.ID, func(s *machine.Machine) error {
+		s.SetLimit(by, account)
+		return nil
+	})
+}
+
+// LowerLimit implements [budget.Ledger].
+func (p *Ledger) LowerLimit(ctx context.Context, by string, account budget.Account) error {
+	if err := account.Check(by); err != nil {
+		return err
+	}
+	return p.change(ctx, account.ID, func(s *machine.Machine) error { return s.LowerLimit(by, account) })
+}
+
+// Refill implements [budget.Ledger].
+func (p *Ledger) Refill(ctx context.Context, by string, r budget.Refill) error {
+	if err := r.Check(by); err != nil {
+		return err
+	}
+	return p.change(ctx, r.Account, func(s *machine.Machine) error { return s.Refill(by, r) })
+}
+
+// Freeze implements [budget.Ledger].
+func (p *Ledger) Freeze(ctx context.Context, by string, id budget.AccountID, frozen bool) error {
+	if err := id.CheckedBy(by); err != nil {
+		return err
+	}
+	return p.change(ctx, id, func(s *machine.Machine) error { return s.Freeze(by, id, frozen) })
+}
+
+func (p *Ledger) change(ctx context.Context, id budget.AccountID, decide func(*machine.Machine) error) error {
+	return p.do(ctx, &operation{dataset: id.Dataset, accounts: []budget.AccountID{id}, decide: decide})
+}
+
+// Releases implements [budget.Ledger].
+func (p *Ledger) Releases(ctx context.Context, analyst string, before budget.ReservationID, limit int) ([]budget.ReleaseInfo, error) {
+	return collect(ctx, p.pool, func(row pgx.CollectableRow) (r budget.ReleaseInfo, err error) {
+		err = row.Scan(&r.ID, &r.Dataset, (*[]byte)(&r.Request), &r.Loss.Epsilon, &r.Loss.Unbounded, &r.Loss.Rho, &r.Loss.Delta,
+			&r.Loss.Tail, &r.SettledAt)
+		return r, err
+	}, sqlReleases, analyst, before, budget.Page{Limit: limit}.Lines())
+}
+
+// Release implements [budget.Ledger].
+func (p *Ledger) Release(ctx context.Context, analyst string, id budget.ReservationID) (*budget.Stored, error) {
+	s := &budget.Stored{}
+	err := p.pool.QueryRow(ctx, sqlRelease, analyst, id).Scan(&s.ID, &s.Dataset, &s.Analyst, (*[]byte)(&s.Request), &s.Answer,
+		&s.Loss.Epsilon, &s.Loss.Unbounded, &s.Loss.Rho, &s.Loss.Delta, &s.Loss.Tail, &s.SettledAt)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, fault.BudgetUnknownRelease()
+	case err != nil:
+		return nil, fault.DataUnavailable(err)
+	}
+	if err := p.intact(s.Dataset); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Entries implements [budget.Ledger].
+func (p *Ledger) Entries(ctx context.Context, page budget.Page) ([]budget.Entry, error) {
+	return collect(ctx, p.pool, scanEntry, sqlEntries, page.Before, page.Dataset, page.Lines())
+}
+
+func scanEntry(row pgx.CollectableRow) (e budget.Entry, err error) {
+	if e, err = scanChained(row); err != nil {
+		return e, err
+	}
+	e.At = e.At.UTC()
+	return e, machine.ReadTexts(&e)
+}
+
+// collect runs a statement that reads.
+func collect[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fault.DataUnavailable(err)
+	}
+	all, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, fault.DataUnavailable(err)
+	}
+	return all, nil
+}

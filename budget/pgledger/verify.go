@@ -1,0 +1,223 @@
+package pgledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/budget"
+	"noisegate/budget/journal"
+	"noisegate/internal/fault"
+)
+
+// heads are the newest ends of chains that this process knows to be committed, and the datasets whose ledger is known to be broken.
+type heads struct {
+	mu        sync.Mutex
+	byDataset map[string]budget.Head
+	verified  map[string]journal.Checkpoint
+	broken    map[string]*journal.BrokenError
+}
+
+func (p *Ledger) saw(h budget.Head) {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	if p.heads.byDataset == nil {
+		p.heads.byDataset = map[string]budget.Head{}
+	}
+	if h.Seq > p.heads.byDataset[h.Dataset].Seq {
+		p.heads.byDataset[h.Dataset] = h
+	}
+}
+
+// newest is the end of a chain that [Ledger.saw] was told last.
+func (p *Ledger) newest(dataset string) budget.Head {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	return p.heads.byDataset[dataset]
+}
+
+// follows compares the ledger that is locked now with the newest head that this process had seen before: a server that lost commits, or a
+// standby that lagged when it took over, gives budget back. What other gateways wrote since does not hide it.
+func (p *Ledger) follows(s *transaction) error {
+	seen := s.seen
+	if seen.Seq == 0 || s.head == seen || s.head.Seq > seen.Seq && bytes.Equal(s.kept, seen.Hash[:]) {
+		return nil
+	}
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	return p.heads.breaks(&journal.BrokenError{Dataset: s.dataset, Seq: seen.Seq,
+		What: "it was there and is not any more: the ledger is older than it was"})
+}
+
+// breaks stops a dataset: it takes no operation until the gateway is started again, and then only if it verifies.
+func (h *heads) breaks(broken *journal.BrokenError) error {
+	if h.broken == nil {
+		h.broken = map[string]*journal.BrokenError{}
+	}
+	h.broken[broken.Dataset] = broken
+	return broken
+}
+
+// Heads are the newest ends that this process knows to be committed, for a [journal.Anchor].
+func (p *Ledger) Heads() []budget.Head {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	return slices.Collect(maps.Values(p.heads.byDataset))
+}
+
+// Head implements [budget.Ledger].
+func (p *Ledger) Head(ctx context.Context, dataset string) (budget.Head, error) {
+	p.heads.mu.Lock()
+	head, known := p.heads.byDataset[dataset]
+	p.heads.mu.Unlock()
+	if known {
+		return head, nil
+	}
+	head, err := readHead(ctx, p.pool, dataset)
+	if err != nil {
+		return budget.Head{}, fault.DataUnavailable(err)
+	}
+	p.saw(head)
+	return head, nil
+}
+
+// querier is the pool, or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func readHead(ctx context.Context, q querier, dataset string) (budget.Head, error) {
+	head := budget.Head{Dataset: dataset}
+	var hash []byte
+	err := q.QueryRow(ctx, sqlHead, dataset).Scan(&head.Seq, &hash)
+	copy(head.Hash[:], hash)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return head, err
+}
+
+// Verify implements [budget.Ledger]. It sees one committed state; charges go on meanwhile.
+func (p *Ledger) Verify(ctx context.Context, from budget.Head) (budget.Verified, error) {
+	if from.Seq > 0 {
+		return p.verify(ctx, from, nil)
+	}
+	further := journal.NewReplayed(from.Dataset)
+	return p.verify(ctx, from, &further)
+}
+
+// verify goes on from a head. With a replayed state, to which it adds the entries, it also compares accounts, open charges and plans.
+func (p *Ledger) verify(ctx context.Context, from budget.Head, further *journal.Replayed) (verified budget.Verified, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, p.pool, snapshot, func(tx pgx.Tx) error {
+		verified, err = verify(ctx, tx, from, further)
+		return err
+	})
+	var broken *journal.BrokenError
+	switch {
+	case err == nil:
+	case errors.As(err, &broken):
+		p.heads.mu.Lock()
+		defer p.heads.mu.Unlock()
+		err = p.heads.breaks(broken)
+	default:
+		err = fault.DataUnavailable(err)
+	}
+	return verified, err
+}
+
+func verify(ctx context.Context, tx pgx.Tx, from budget.Head, further *journal.Replayed) (budget.Verified, error) {
+	// The pool's settings suit statements that touch a few rows.
+	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on; SET LOCAL enable_seqscan = on"); err != nil {
+		return budget.Verified{}, err
+	}
+	chain := journal.NewChain(from)
+	if from.Seq > 0 {
+		if err := verifyFrom(ctx, tx, from); err != nil {
+			return chain.Verified, err
+		}
+	}
+	if err := follow(ctx, tx, chain, further); err != nil {
+		return chain.Verified, err
+	}
+	head, err := readHead(ctx, tx, from.Dataset)
+	if err != nil {
+		return chain.Verified, err
+	}
+	if err := chain.EndsAt(head); err != nil || further == nil {
+		return chain.Verified, err
+	}
+	broken := &journal.BrokenError{Dataset: from.Dataset}
+	if from.Seq == 0 {
+		switch err := tx.QueryRow(ctx, sqlCompareSums, from.Dataset).Scan(&broken.Seq, &broken.What); {
+		case err == nil:
+			return chain.Verified, broken
+		case !errors.Is(err, pgx.ErrNoRows):
+			return chain.Verified, err
+		}
+	}
+	beside, err := readTables(ctx, tx, *further)
+	if err != nil {
+		return chain.Verified, err
+	}
+	if broken.What = further.Compare(beside); broken.What != "" {
+		return chain.Verified, broken
+	}
+	return chain.Verified, nil
+}
+
+// follow reads the entries after a chain's head.
+func follow(ctx context.Context, tx pgx.Tx, chain *journal.Chain, further *journal.Replayed) error {
+	rows, err := tx.Query(ctx, sqlChain, chain.Head.Dataset, chain.Head.Seq)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		e, err := scanChained(rows)
+		if err != nil {
+			return err
+		}
+		if err := chain.Add(e); err != nil {
+			return err
+		}
+		if further == nil {
+			continue
+		}
+		if what := further.Add(e); what != "" {
+			return &journal.BrokenError{Dataset: e.Dataset, Seq: e.Seq, What: what}
+		}
+	}
+	return rows.Err()
+}
+
+// verifyFrom makes sure that the ledger still has the entry that a head was taken from.
+func verifyFrom(ctx context.Context, tx pgx.Tx, from budget.Head) error {
+	var hash []byte
+	err := tx.QueryRow(ctx, sqlHashOf, from.Dataset, from.Seq).Scan(&hash)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return &journal.BrokenError{Dataset: from.Dataset, Seq: from.Seq, What: "it is missing: the ledger is older than it was"}
+	case err != nil:
+		return err
+	case string(hash) != string(from.Hash[:]):
+		return &journal.BrokenError{Dataset: from.Dataset, Seq: from.Seq, What: "it is another entry than it was"}
+	}
+	return nil
+}
+
+// scanChained reads what is hashed of an entry.
+func scanChained(row pgx.CollectableRow) (e budget.Entry, err error) {
+	var hash []byte
+	var shared []int64
+	err = row.Scan(&e.Seq, &e.At, &e.Kind, &e.Dataset, &e.Analyst, &e.Reservation, &e.AccountIDs, &e.Loss.Epsilon, &e.Loss.Unbounded,
+		&e.Loss.Rho, &e.Loss.Delta, &e.Loss.Tail, &shared, &e.Digest, &e.MechanismText, &e.AccountText, &hash)
+	e.Shared = sharedOf(shared)
+	copy(e.Hash[:], hash)
+	return e, err
+}

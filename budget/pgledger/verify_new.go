@@ -1,0 +1,142 @@
+package pgledger
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/budget"
+	"noisegate/budget/internal/machine"
+	"noisegate/budget/journal"
+)
+
+// readTables reads what lies beside the entries, as far as a replayed state names it.
+func readTables(ctx context.Context, tx pgx.Tx, s journal.Replayed) (t journal.Tables, err error) {
+	if t.Accounts, err = queried(ctx, tx, scanTally, sqlAllAccounts, s.Head.Dataset); err != nil {
+		return t, err
+	}
+	t.Open, t.Plans = map[budget.ReservationID]journal.ReplayedCharge{}, map[budget.ReservationID]journal.ReplayedPlan{}
+	_, err = queried(ctx, tx, func(row pgx.CollectableRow) (none struct{}, err error) {
+		var id budget.ReservationID
+		var is machine.State
+		var c journal.ReplayedCharge
+		err = row.Scan(&id, nil, nil, nil, &c.Accounts, &is, &c.Loss.Epsilon, &c.Loss.Unbounded, &c.Loss.Rho, &c.Loss.Delta, &c.Loss.Tail,
+			nil, nil, nil)
+		if is == machine.Open {
+			t.Open[id] = c
+		}
+		return none, err
+	}, sqlLoadCharges, slices.Collect(maps.Keys(s.Open)))
+	if err != nil {
+		return t, err
+	}
+	_, err = queried(ctx, tx, func(row pgx.CollectableRow) (none struct{}, err error) {
+		var id budget.ReservationID
+		var p journal.ReplayedPlan
+		err = row.Scan(&id, &p.Slots.Epsilon, &p.Slots.Rho, &p.Drawn)
+		t.Plans[id] = p
+		return none, err
+	}, sqlLoadPlans, slices.Collect(maps.Keys(s.Plans)))
+	return t, err
+}
+
+func queried[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
+
+// VerifyAll verifies every dataset from its first entry, charges and accounts as well. It goes on after a dataset whose
+// ledger is broken, and gives the first error.
+func (p *Ledger) VerifyAll(ctx context.Context) error {
+	return p.verifyEach(ctx, true, func(dataset string) journal.Checkpoint {
+		return journal.Checkpoint{State: journal.NewReplayed(dataset)}
+	})
+}
+
+// VerifyNew is VerifyAll of the entries alone that came to each chain since it was last verified, and of accounts, open charges and plans.
+func (p *Ledger) VerifyNew(ctx context.Context) error {
+	return p.verifyEach(ctx, false, p.lastVerified)
+}
+
+func (p *Ledger) lastVerified(dataset string) journal.Checkpoint {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	if from, known := p.heads.verified[dataset]; known {
+		return from
+	}
+	return journal.Checkpoint{State: journal.NewReplayed(dataset)}
+}
+
+// VerifyAtStart makes sure that the chains go on from the heads that an anchor remembers, and then is VerifyNew, from
+// what was verified before the process began. Whoever starts a gateway calls it before the first answer, and
+// [Ledger.VerifyAll] soon after if there were checkpoints.
+func (p *Ledger) VerifyAtStart(ctx context.Context, anchored []budget.Head, before []journal.Checkpoint) error {
+	for _, head := range anchored {
+		if err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error { return verifyFrom(ctx, tx, head) }); err != nil {
+			return err
+		}
+		p.saw(head)
+	}
+	for _, c := range before {
+		p.reached(c)
+	}
+	return p.verifyEach(ctx, len(before) == 0, p.lastVerified)
+}
+
+// Checkpoints are how far each dataset's ledger was verified.
+func (p *Ledger) Checkpoints() []journal.Checkpoint {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	var all []journal.Checkpoint
+	for dataset, c := range p.heads.verified {
+		if p.heads.broken[dataset] == nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (p *Ledger) reached(c journal.Checkpoint) {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	if p.heads.verified == nil {
+		p.heads.verified = map[string]journal.Checkpoint{}
+	}
+	p.heads.verified[c.State.Head.Dataset] = c
+}
+
+func (p *Ledger) verifyEach(ctx context.Context, whole bool, from func(dataset string) journal.Checkpoint) (failure error) {
+	names, err := collect(ctx, p.pool, pgx.RowTo[string], sqlDatasets, whole)
+	if err != nil {
+		return err
+	}
+	for _, c := range p.Checkpoints() {
+		names = append(names, c.Head().Dataset) // also if there is nothing left of it
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if err := p.verifyFurther(ctx, from(name)); err != nil && failure == nil {
+			failure = err
+		}
+	}
+	return failure
+}
+
+func (p *Ledger) verifyFurther(ctx context.Context, from journal.Checkpoint) error {
+	began, further := time.Now(), from.State.Clone()
+	if _, err := p.verify(ctx, from.Head(), &further); err != nil {
+		return err
+	}
+	if from.Head().Seq == 0 {
+		from.Whole = began
+	}
+	p.saw(further.Head)
+	p.reached(journal.Checkpoint{Whole: from.Whole, State: further})
+	return nil
+}
