@@ -32,7 +32,7 @@ type LivePolicies struct {
 	store   PolicyStore
 	schemas map[string]Schemas
 	log     *slog.Logger
-	holder  catalog.Holder
+	cache   catalog.Cache
 }
 
 // NewLivePolicies holds nothing until [LivePolicies.Refresh].
@@ -42,7 +42,7 @@ func NewLivePolicies(store PolicyStore, schemas map[string]Schemas, log *slog.Lo
 
 // Current implements [Policies].
 func (l *LivePolicies) Current(dataset string) (*catalog.Snapshot, error) {
-	return l.holder.Snapshot(dataset)
+	return l.cache.Snapshot(dataset)
 }
 
 // Document implements [Policies]. Stewards may read a policy that is stale.
@@ -79,7 +79,7 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 	if revision, err = schemas.Counted(ctx, revision); err != nil {
 		return nil, err
 	}
-	l.holder.Put(revision)
+	l.cache.Put(revision)
 	return revision.Snapshot, nil
 }
 
@@ -90,12 +90,12 @@ func (l *LivePolicies) Refresh(ctx context.Context) {
 		revision, err := l.refresh(ctx, dataset, schemas)
 		switch code := fault.CodeOf(err); code {
 		case "":
-			l.holder.Mark(revision, nil)
+			l.cache.Mark(revision, nil)
 		case fault.CodeUnknownDataset: // has no policy yet
 		case fault.CodePolicyStale:
 			l.log.WarnContext(ctx, "the tables of a dataset changed since its policy was applied", "dataset", dataset)
 			if revision != nil {
-				l.holder.Mark(revision, err)
+				l.cache.Mark(revision, err)
 			}
 		default:
 			l.log.ErrorContext(ctx, "refreshing a policy failed", "dataset", dataset, "code", string(code))
@@ -108,12 +108,12 @@ func (l *LivePolicies) refresh(ctx context.Context, dataset string, schemas Sche
 	if err != nil {
 		return nil, err
 	}
-	held, _ := l.holder.Revision(dataset) // also when it is marked stale
+	held, _ := l.cache.Revision(dataset) // also when it is marked stale
 	if held == nil || held.Snapshot.Version < stored.Snapshot.Version {
 		if stored, err = schemas.Counted(ctx, stored); err != nil {
 			return nil, err
 		}
-		l.holder.Put(stored)
+		l.cache.Put(stored)
 		held = stored
 	}
 	return held, schemas.Recheck(ctx, held)

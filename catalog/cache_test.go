@@ -12,10 +12,10 @@ func revision(dataset string, version int64) *Revision {
 	return &Revision{Snapshot: &Snapshot{Dataset: dataset, Version: version}}
 }
 
-func TestHolder(t *testing.T) {
-	var h Holder
+func TestCache(t *testing.T) {
+	var h Cache
 	if _, err := h.Snapshot("a"); fault.CodeOf(err) != fault.CodeUnknownDataset {
-		t.Errorf("an empty holder: %v", err)
+		t.Errorf("an empty cache: %v", err)
 	}
 	first, second := revision("a", 1), revision("a", 2)
 	h.Put(second)
@@ -45,9 +45,9 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestHolderRaces: readers see versions that only rise, whatever order writers come in.
-func TestHolderRaces(t *testing.T) {
-	var h Holder
+// TestCacheRaces: readers see versions that only rise, whatever order writers come in.
+func TestCacheRaces(t *testing.T) {
+	var h Cache
 	var writers, readers sync.WaitGroup
 	h.Put(revision("a", 1))
 	for range 4 {

@@ -7,9 +7,9 @@ import (
 	"noisegate/internal/fault"
 )
 
-// Holder keeps the policies in force in memory, one per dataset, for readers that must not wait. Its zero value holds
-// nothing and is ready for use.
-type Holder struct {
+// Cache is the snapshot cache: it keeps the policies in force in memory, one per dataset, for readers that must not wait.
+// Its zero value has none and is ready for use.
+type Cache struct {
 	datasets sync.Map // of dataset names to *atomic.Pointer[held]
 }
 
@@ -20,7 +20,7 @@ type held struct {
 }
 
 // Put makes a revision the one in force, unless a later one is there already.
-func (h *Holder) Put(r *Revision) {
+func (h *Cache) Put(r *Revision) {
 	cell, _ := h.datasets.LoadOrStore(r.Snapshot.Dataset, &atomic.Pointer[held]{})
 	p := cell.(*atomic.Pointer[held])
 	next := &held{revision: r}
@@ -34,7 +34,7 @@ func (h *Holder) Put(r *Revision) {
 
 // Mark says whether the tables of a revision still are what its policy was checked against: while stale is not nil, every
 // query of the dataset gets it. A mark on a revision that is no longer in force does nothing.
-func (h *Holder) Mark(r *Revision, stale error) {
+func (h *Cache) Mark(r *Revision, stale error) {
 	cell, ok := h.datasets.Load(r.Snapshot.Dataset)
 	if !ok {
 		return
@@ -45,8 +45,8 @@ func (h *Holder) Mark(r *Revision, stale error) {
 	}
 }
 
-// Snapshot gives the snapshot in force: policy/unknown-dataset when there is none, or what [Holder.Mark] was told.
-func (h *Holder) Snapshot(dataset string) (*Snapshot, error) {
+// Snapshot gives the snapshot in force: policy/unknown-dataset when there is none, or what [Cache.Mark] was told.
+func (h *Cache) Snapshot(dataset string) (*Snapshot, error) {
 	r, err := h.Revision(dataset)
 	if err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func (h *Holder) Snapshot(dataset string) (*Snapshot, error) {
 	return r.Snapshot, nil
 }
 
-// Revision is [Holder.Snapshot] with the policy and what it was checked against.
-func (h *Holder) Revision(dataset string) (*Revision, error) {
+// Revision is [Cache.Snapshot] with the policy and what it was checked against.
+func (h *Cache) Revision(dataset string) (*Revision, error) {
 	cell, ok := h.datasets.Load(dataset)
 	if !ok {
 		return nil, fault.UnknownDataset(dataset)
