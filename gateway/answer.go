@@ -125,7 +125,7 @@ func headroomOf(b budget.Balance) api.Amounts {
 
 // remaining asks for the caller's balance after a charge that was settled at less than it reserved. The answer is paid and stored by then:
 // a ledger that does not answer leaves the amounts empty and takes nothing away.
-func (s *Service) remaining(ctx context.Context, p purse) api.Amounts {
+func (s *Service) remaining(ctx context.Context, p accountSet) api.Amounts {
 	balances, err := s.ledger.Balances(ctx, []budget.AccountID{p.ownBalance().ID})
 	if err != nil || len(balances) != 1 {
 		return api.Amounts{}
@@ -135,7 +135,7 @@ func (s *Service) remaining(ctx context.Context, p purse) api.Amounts {
 
 // left is what the caller's own account has once a charge is settled at what it reserved, as the ledger said when it reserved it; where
 // nothing was charged, as it was when the request came. So nothing has to be asked once an answer is paid, stored and due.
-func (s *Service) left(p purse, paid receipt) api.Amounts {
+func (s *Service) left(p accountSet, paid receipt) api.Amounts {
 	own := p.ownBalance()
 	if paid.used != nil {
 		own.Spent, own.Reserved = paid.used[p.own], mechanisms.Loss{}
@@ -145,7 +145,7 @@ func (s *Service) left(p purse, paid receipt) api.Amounts {
 
 // estimate shows a plan's price and expected error.
 func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateResponse {
-	own, loss, explained := released(q.purse.ownBalance(), now), q.charge.Loss, q.plan.Explain()
+	own, loss, explained := released(q.accounts.ownBalance(), now), q.charge.Loss, q.plan.Explain()
 	confidence := defaultConfidence
 	if r.Confidence != nil {
 		confidence = *r.Confidence

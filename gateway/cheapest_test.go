@@ -19,15 +19,15 @@ func TestMaxErrorOfGroupsAndSums(t *testing.T) {
 		"SELECT 3 * count(*) / 4.0 + sum(age) / 50.0 AS n FROM people",
 	} {
 		request := api.QueryRequest{Dataset: "d", SQL: sql, MaxError: map[string]api.Decimal{"n": "40"}}
-		purse, err := r.purse(t.Context(), ana, r.policies.snapshot)
+		accounts, err := r.accountsOf(t.Context(), ana, r.policies.snapshot)
 		if err != nil {
 			t.Fatal(err)
 		}
-		options, err := optionsOf(request, purse.limit())
+		options, err := optionsOf(request, accounts.limit())
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := cheapest(request, r.policies.snapshot, options, purse)
+		plan, err := cheapest(request, r.policies.snapshot, options, accounts)
 		if err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}

@@ -57,7 +57,7 @@ func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest
 		return nil, err
 	}
 	response := b.response(worst)
-	response.ReleaseID, response.Spent, response.Remaining = string(paid.id), amountsOf(paid.spent), s.remaining(ctx, b.purse)
+	response.ReleaseID, response.Spent, response.Remaining = string(paid.id), amountsOf(paid.spent), s.remaining(ctx, b.accounts)
 	if paid.id == "" { // nothing was charged: the receipt is about what is said here
 		if paid.answer, err = labelsText(response.Labels); err != nil {
 			return nil, fault.Internal(err)
@@ -91,7 +91,7 @@ type batch struct {
 	asked     []pate.Asked    // by key, as it was before the charge and, at the end, after it
 	bought    map[int]bool    // of keys: paid for by this request
 	shares    bool            // what others paid for is free for the caller
-	purse     purse
+	accounts  accountSet
 	digest    [32]byte // of the request, for its Idempotency-Key
 	key       string   // its Idempotency-Key
 	delay     *timed   // that whoever has votes read pays for
@@ -125,7 +125,7 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	if err := b.readStudents(r.Student); err != nil {
 		return nil, err
 	}
-	if b.purse, b.shares, err = s.labelPurse(ctx, who, version); err != nil {
+	if b.accounts, b.shares, err = s.labelAccounts(ctx, who, version); err != nil {
 		return nil, err
 	}
 	if err := s.find(ctx, b); err != nil || len(b.unpaid()) == 0 {
@@ -135,18 +135,18 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	if err != nil {
 		return nil, err
 	}
-	b.delay, err = s.timing(snapshot, b.purse)
+	b.delay, err = s.timing(snapshot, b.accounts)
 	return b, err
 }
 
-// labelPurse is the caller's purse with the ensemble's account in it, and whether the caller is given, free, what
+// labelAccounts is the caller's accounts and the ensemble's, and whether the caller is given, free, what
 // others paid for.
-func (s *Service) labelPurse(ctx context.Context, who auth.Principal, version *pate.Version) (p purse, shares bool, err error) {
+func (s *Service) labelAccounts(ctx context.Context, who auth.Principal, version *pate.Version) (p accountSet, shares bool, err error) {
 	snapshot, _, err := s.dataset(version.Dataset)
 	if err != nil {
-		return purse{}, false, err
+		return accountSet{}, false, err
 	}
-	p, err = s.ensemblePurse(ctx, who, version)
+	p, err = s.ensembleAccounts(ctx, who, version)
 	if err == nil {
 		shares, err = s.givenFree(ctx, who, snapshot, p)
 	}
@@ -271,7 +271,7 @@ func (s *Service) order(b *batch, places []int) (*order, error) {
 		return nil, fault.Internal(err)
 	}
 	o := &order{batch: b, places: places, charge: budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: b.who.Subject, Accounts: b.purse.accounts(),
+		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: b.who.Subject, Accounts: b.accounts.all(),
 		Loss: b.mode.WorstCase(int64(len(places))), Mechanisms: b.mechanisms(len(places)), Fingerprint: b.fingerprint(places),
 		IdempotencyKey: b.key, RequestDigest: b.digest, Request: shown,
 	}}
@@ -310,7 +310,7 @@ func (b *batch) fingerprint(places []int) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// paidLabels pays for what is not the caller's yet, in one charge on all accounts of the purse. What others bought is
+// paidLabels pays for what is not the caller's yet, in one charge on all of these accounts. What others bought is
 // no part of any decision, so that none tells it.
 func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (receipt, error) {
 	places := b.unpaid()
@@ -324,22 +324,22 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (rec
 	if err := sellable(b.version); err != nil {
 		return receipt{}, err
 	}
-	if err := b.purse.floor.check("what is asked of the teachers", b.least(len(places))); err != nil {
+	if err := b.accounts.floor.check("what is asked of the teachers", b.least(len(places))); err != nil {
 		return receipt{}, err
 	}
-	if err := b.purse.takes(b.mode.WorstCase(1)); err != nil {
+	if err := b.accounts.takes(b.mode.WorstCase(1)); err != nil {
 		return receipt{}, err
 	}
 	o, err := s.order(b, places)
 	if err != nil {
 		return receipt{}, err
 	}
-	if err := s.enforce(ctx, b.purse); err != nil {
+	if err := s.enforce(ctx, b.accounts); err != nil {
 		return receipt{}, err
 	}
 	b.delay.plus(&o.charge)
 	b.delay.put(tick)
-	paid, err := metered(ctx, s.meter, tick, b.purse.bill(o.charge), func(ctx context.Context) (finish[*api.Result], error) {
+	paid, err := metered(ctx, s.meter, tick, b.accounts.bill(o.charge), func(ctx context.Context) (finish[*api.Result], error) {
 		return s.label(ctx, o, tick)
 	})
 	if err != nil || !paid.replayed {

@@ -336,20 +336,20 @@ func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Quest
 	return stored, s.covered(ctx, r.version, stored.shown)
 }
 
-// epsilonCharge is paid by the dataset and the ensemble: a steward has no account. The purse is for limits that are due.
+// epsilonCharge is paid by the dataset and the ensemble: a steward has no account. The accounts are for limits that are due.
 func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run, sanitiser *pate.Sanitiser,
-	question pate.Question) (budget.Charge, purse, error) {
+	question pate.Question) (budget.Charge, accountSet, error) {
 	snapshot, _, err := s.dataset(r.version.Dataset)
 	if err != nil {
-		return budget.Charge{}, purse{}, err
+		return budget.Charge{}, accountSet{}, err
 	}
-	shared, err := s.datasetPurse(ctx, snapshot)
+	shared, err := s.datasetAccounts(ctx, snapshot)
 	if err != nil {
-		return budget.Charge{}, purse{}, err
+		return budget.Charge{}, accountSet{}, err
 	}
 	ensemble, err := s.ensembleBalance(ctx, r.version)
 	if err != nil {
-		return budget.Charge{}, purse{}, err
+		return budget.Charge{}, accountSet{}, err
 	}
 	shared.balances = append(shared.balances, ensemble)
 	request, err := json.Marshal(struct {
@@ -361,10 +361,10 @@ func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run,
 		Epsilon  any           `json:"sanitised_epsilon"`
 	}{r.version.Dataset, r.version.Name, r.version.Number, r.mode.Settings(), len(r.queries), sanitiser.Parameters()})
 	if err != nil {
-		return budget.Charge{}, purse{}, fault.Internal(err)
+		return budget.Charge{}, accountSet{}, fault.Internal(err)
 	}
 	return budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: r.version.Dataset, Analyst: who.Subject, Accounts: shared.accounts(), Loss: sanitiser.Loss(),
+		ID: s.newID(s.clock.Now()), Dataset: r.version.Dataset, Analyst: who.Subject, Accounts: shared.all(), Loss: sanitiser.Loss(),
 		Mechanisms: []mechanisms.Parameters{{
 			Mechanism: "smooth_sensitivity_gaussian", Sensitivity: "1", Scale: sanitiser.Parameters().SigmaSS,
 			Epsilon: sanitiser.Loss().Epsilon.String(), Delta: sanitiser.Loss().Delta.String(),

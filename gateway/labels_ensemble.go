@@ -211,19 +211,19 @@ func sellable(v *pate.Version) error {
 	return nil
 }
 
-// ensemblePurse is a caller's purse with the ensemble's account in it. An ensemble without an account has no budget.
-func (s *Service) ensemblePurse(ctx context.Context, who auth.Principal, version *pate.Version) (purse, error) {
+// ensembleAccounts is a caller's accounts and the ensemble's. An ensemble without an account has no budget.
+func (s *Service) ensembleAccounts(ctx context.Context, who auth.Principal, version *pate.Version) (accountSet, error) {
 	snapshot, _, err := s.dataset(version.Dataset)
 	if err != nil {
-		return purse{}, err
+		return accountSet{}, err
 	}
-	p, err := s.purse(ctx, who, snapshot)
+	p, err := s.accountsOf(ctx, who, snapshot)
 	if err != nil {
-		return purse{}, err
+		return accountSet{}, err
 	}
 	balance, err := s.ensembleBalance(ctx, version)
 	if err != nil {
-		return purse{}, err
+		return accountSet{}, err
 	}
 	p.balances = append(p.balances, balance) // after the caller's own, in lock order
 	return p, nil
@@ -252,7 +252,7 @@ func (s *Service) Ensemble(ctx context.Context, who auth.Principal, name string)
 	}
 	var buyer *pate.Buyer // nil: all of them
 	if !who.Has(auth.Steward) {
-		if _, err := s.ensemblePurse(ctx, who, v); err != nil {
+		if _, err := s.ensembleAccounts(ctx, who, v); err != nil {
 			return nil, err
 		}
 		buyer = new(pate.Buyer(who.Subject))

@@ -40,11 +40,12 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 	if err != nil {
 		return nil, err
 	}
-	purse, shares, err := s.labelPurse(ctx, who, version)
+	accounts, shares, err := s.labelAccounts(ctx, who, version)
 	if err != nil {
 		return nil, err
 	}
-	e := &api.LabelEstimate{Ensemble: version.Name, Version: version.Number, Terms: termsOf(mode), Remaining: headroomOf(purse.ownBalance())}
+	e := &api.LabelEstimate{Ensemble: version.Name, Version: version.Number, Terms: termsOf(mode),
+		Remaining: headroomOf(accounts.ownBalance())}
 	if e.Queries, e.Replayed, err = s.countQueries(ctx, version, mode, r, shares, pate.Buyer(who.Subject)); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 		return nil, err
 	}
 	n := e.Queries - e.Replayed
-	delay, err := s.timing(snapshot, purse)
+	delay, err := s.timing(snapshot, accounts)
 	switch {
 	case err != nil:
 		return nil, err
@@ -71,7 +72,7 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 		e.Epsilon = api.Decimal(epsilon.String())
 	}
 	now := s.clock.Now()
-	own := released(purse.ownBalance(), now) // what is left of accounts that are shared shows what others spent
+	own := released(accounts.ownBalance(), now) // what is left of accounts that are shared shows what others spent
 	e.Affordable = affordable(own, worst)
 	e.StillBuys = budget.Times(own.Limit, own.Used(), mode.WorstCase(1))
 	if e.EpsilonBuys, err = epsilonBuys(r.Epsilon, delta, mode.WorstCase(1)); err != nil {

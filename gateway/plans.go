@@ -41,7 +41,7 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err != nil {
 		return nil, err
 	}
-	purse, err := s.purse(ctx, who, snapshot)
+	accounts, err := s.accountsOf(ctx, who, snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +49,11 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err != nil {
 		return nil, err
 	}
-	if err := purse.floor.checkSlots(charge.Registers); err != nil {
+	if err := accounts.floor.checkSlots(charge.Registers); err != nil {
 		return nil, err
 	}
 	for _, slot := range charge.Registers {
-		if err := purse.takes(mechanisms.Loss{Epsilon: slot.Epsilon, Rho: slot.Rho, Unbounded: slot.Rho > 0}); err != nil {
+		if err := accounts.takes(mechanisms.Loss{Epsilon: slot.Epsilon, Rho: slot.Rho, Unbounded: slot.Rho > 0}); err != nil {
 			return nil, err
 		}
 	}
@@ -61,13 +61,13 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = s.newID(s.clock.Now()), r.Dataset, who.Subject, purse.accounts()
+	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = s.newID(s.clock.Now()), r.Dataset, who.Subject, accounts.all()
 	charge.Fingerprint = sha256.Sum256([]byte("registering " + charge.ID)) // two plans may be alike
 	charge.IdempotencyKey, charge.RequestDigest, charge.Request = r.IdempotencyKey, sha256.Sum256(request), request
-	if err := s.enforce(ctx, purse); err != nil {
+	if err := s.enforce(ctx, accounts); err != nil {
 		return nil, err
 	}
-	paid, err := metered(ctx, s.meter, s.unscheduled(), purse.bill(charge), func(context.Context) (finish[struct{}], error) {
+	paid, err := metered(ctx, s.meter, s.unscheduled(), accounts.bill(charge), func(context.Context) (finish[struct{}], error) {
 		return done(struct{}{}, charge.Loss), nil // what was paid for is the plan, which the ledger keeps with the charge
 	})
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *Service) drawSlots(ctx context.Context, q *prepared, r api.QueryRequest
 	c.Loss, c.Mechanisms = mechanisms.Loss{}, nil
 	fixed, err := q.plan.WithSlots(registered.Left())
 	if err == nil { // the plan may be older than the floor
-		err = q.purse.floor.checkSlots(registered.Left()[:fixed.Slots()])
+		err = q.accounts.floor.checkSlots(registered.Left()[:fixed.Slots()])
 	}
 	if err != nil {
 		q.refusal = err

@@ -21,7 +21,7 @@ const (
 
 // planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request. A
 // refusal of the text says what would be accepted, where that is known.
-func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p purse, proofs *sqlrewrite.Proofs) (*sqlrewrite.Plan,
+func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p accountSet, proofs *sqlrewrite.Proofs) (*sqlrewrite.Plan,
 	*sqlrewrite.PublicPlan, error) {
 	if r.SQL == "" {
 		return nil, nil, fault.RequestMissingField("sql")
@@ -36,7 +36,7 @@ func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p purse, proofs *sq
 }
 
 // planWith plans with the options of a request, or without, where err says why there are none.
-func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, p purse, options sqlrewrite.Options, err error) (*sqlrewrite.Plan,
+func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, p accountSet, options sqlrewrite.Options, err error) (*sqlrewrite.Plan,
 	*sqlrewrite.PublicPlan, error) {
 	if err == nil && len(r.MaxError) == 0 {
 		return sqlrewrite.Read(r.SQL, snapshot, options)

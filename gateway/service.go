@@ -158,7 +158,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	}
 	answer := &Answer{
 		ID: paid.id, Dataset: r.Dataset, Replayed: paid.replayed, Result: paid.answer,
-		Spent: amountsOf(paid.spent), Remaining: s.left(q.purse, paid),
+		Spent: amountsOf(paid.spent), Remaining: s.left(q.accounts, paid),
 	}
 	if q.public == nil {
 		answer.Receipt = s.sign(ctx, r.Dataset, paid)
@@ -188,7 +188,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 			return nil, receipt{}, err
 		}
 	}
-	if err := s.enforce(ctx, q.purse); err != nil {
+	if err := s.enforce(ctx, q.accounts); err != nil {
 		return nil, receipt{}, err
 	}
 	if q.data.Distributed() {
@@ -205,7 +205,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 		return nil, receipt{}, err
 	}
 	q.delay.put(tick)
-	paid, err := metered(ctx, s.meter, tick, q.purse.bill(q.charge), func(ctx context.Context) (finish[*api.Result], error) {
+	paid, err := metered(ctx, s.meter, tick, q.accounts.bill(q.charge), func(ctx context.Context) (finish[*api.Result], error) {
 		result, err := s.run(ctx, q)
 		if err == nil {
 			result.Notes = q.delay.note(result.Notes)
@@ -217,17 +217,17 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 
 // prepared is a question that is planned and priced.
 type prepared struct {
-	data    Data
-	plan    *sqlrewrite.Plan       // nil for a free question, which has no charge either
-	public  *sqlrewrite.PublicPlan // nil for one that has a price
-	purse   purse
-	charge  budget.Charge
-	refusal error // its price is below the floor, or what is to pay for it cannot: a registered plan, or accounts for the time
-	sharing sharing
-	delay   *timed // that the charge pays for
+	data     Data
+	plan     *sqlrewrite.Plan       // nil for a free question, which has no charge either
+	public   *sqlrewrite.PublicPlan // nil for one that has a price
+	accounts accountSet
+	charge   budget.Charge
+	refusal  error // its price is below the floor, or what is to pay for it cannot: a registered plan, or accounts for the time
+	sharing  sharing
+	delay    *timed // that the charge pays for
 }
 
-// prepare finds policy and purse, plans the query and makes out the charge. It touches no protected data.
+// prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data.
 func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*prepared, error) {
 	if err := checkIdempotencyKey(r.IdempotencyKey); err != nil {
 		return nil, err
@@ -236,19 +236,19 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
-	purse, err := s.purse(ctx, who, snapshot)
+	accounts, err := s.accountsOf(ctx, who, snapshot)
 	if err != nil {
 		return nil, err
 	}
-	delay, untimed := s.timing(snapshot, purse)
-	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(purse), &s.proofs)
+	delay, untimed := s.timing(snapshot, accounts)
+	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts), &s.proofs)
 	if err != nil {
 		return nil, err
 	}
 	if public != nil {
-		return &prepared{data: dataset.Data, public: public, purse: purse}, nil
+		return &prepared{data: dataset.Data, public: public, accounts: accounts}, nil
 	}
-	shares, err := s.givenFree(ctx, who, snapshot, purse)
+	shares, err := s.givenFree(ctx, who, snapshot, accounts)
 	if err != nil {
 		return nil, err
 	}
@@ -256,8 +256,8 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	q := &prepared{data: dataset.Data, plan: plan, purse: purse, delay: delay, charge: budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: purse.accounts(),
+	q := &prepared{data: dataset.Data, plan: plan, accounts: accounts, delay: delay, charge: budget.Charge{
+		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.all(),
 		Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
 		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: shares,
 	}}
@@ -271,11 +271,11 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 			return nil, err
 		}
 	case plan.NeedsData():
-		if !purse.floor.priced(plan.Price()) {
-			q.refusal = purse.floor.check("the question", q.charge.Loss)
+		if !accounts.floor.priced(plan.Price()) {
+			q.refusal = accounts.floor.check("the question", q.charge.Loss)
 		}
 		if q.refusal == nil {
-			q.charge.Loss, q.refusal = purse.floor.charged(q.charge.Loss), purse.takes(q.charge.Loss)
+			q.charge.Loss, q.refusal = accounts.floor.charged(q.charge.Loss), accounts.takes(q.charge.Loss)
 		}
 	}
 	q.delay.plus(&q.charge)

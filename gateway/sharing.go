@@ -22,7 +22,7 @@ type sharing struct {
 // givenFree reports whether a caller is given, free, what others paid for: where the policy says so, and not when an
 // account of theirs is frozen or when so many of their questions failed that nothing is run for them. Both end what a
 // caller learns; what they bought themselves they may read again.
-func (s *Service) givenFree(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot, p purse) (bool, error) {
+func (s *Service) givenFree(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot, p accountSet) (bool, error) {
 	if !snapshot.ShareReleases || slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return b.Frozen }) {
 		return false, nil
 	}
@@ -60,7 +60,7 @@ func (s *Service) reuse(ctx context.Context, q *prepared) error {
 		return nil
 	}
 	q.charge.Loss, q.charge.Mechanisms = fresh.Loss(), fresh.Mechanisms()
-	err = q.purse.floor.check("what this question asks for beyond an earlier answer", q.charge.Loss)
+	err = q.accounts.floor.check("what this question asks for beyond an earlier answer", q.charge.Loss)
 	q.delay.plus(&q.charge)
 	return err
 }

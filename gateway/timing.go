@@ -20,7 +20,7 @@ type timed struct{ *mechanisms.Delay }
 
 // timing is the delay that questions about a snapshot's dataset have. It refuses accounts that cannot pay for it, and
 // timeouts that would make failures of many answers.
-func (s *Service) timing(snapshot *catalog.Snapshot, p purse) (*timed, error) {
+func (s *Service) timing(snapshot *catalog.Snapshot, p accountSet) (*timed, error) {
 	if snapshot.Delay == nil {
 		return nil, nil
 	}
@@ -71,8 +71,8 @@ func (d *timed) note(notes []api.Note) []api.Note {
 		d.average().Round(time.Millisecond))})
 }
 
-// leftOf is a purse that leaves room for the delay in what its account lets one query cost.
-func (d *timed) leftOf(p purse) purse {
+// leftOf is the accounts with room for the delay in what one query may cost.
+func (d *timed) leftOf(p accountSet) accountSet {
 	if d == nil {
 		return p
 	}

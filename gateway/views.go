@@ -150,11 +150,11 @@ func (s *Service) datasetBudget(ctx context.Context, who auth.Principal, dataset
 	if err != nil {
 		return nil, err
 	}
-	purse, err := s.purse(ctx, who, snapshot)
+	accounts, err := s.accountsOf(ctx, who, snapshot)
 	if err != nil {
 		return nil, err
 	}
-	own, now := purse.ownBalance(), s.clock.Now()
+	own, now := accounts.ownBalance(), s.clock.Now()
 	return &api.DatasetBudget{
 		Dataset: dataset, Account: own.ID.String(), Limit: limitText(own.Limit),
 		Spent: sumsOf(own.Spent), Reserved: sumsOf(own.Reserved), Remaining: headroomOf(released(own, now)),

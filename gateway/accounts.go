@@ -11,8 +11,8 @@ import (
 	"noisegate/mechanisms"
 )
 
-// purse is what a caller's queries on one dataset are charged to: all its accounts together, or none.
-type purse struct {
+// accountSet is what a caller's queries on one dataset are charged to: all its accounts together, or none.
+type accountSet struct {
 	balances []budget.Balance // in lock order; of accounts that are not open yet, with nothing spent
 	due      []budget.Account // those of balances whose limit the ledger does not have yet
 	failures int64            // that the policy tolerates
@@ -35,9 +35,9 @@ func restrictions(scope budget.Scope, line *catalog.Budget) []restriction {
 	return []restriction{{scope, line.Mechanisms[0]}}
 }
 
-// takes refuses a loss of a mechanism that an account of the purse is kept from: one with a pure ε is of the family of
+// takes refuses a loss of a mechanism that one of the accounts is kept from: one with a pure ε is of the family of
 // Laplace noise, one without of Gaussian noise.
-func (p purse) takes(losses ...mechanisms.Loss) error {
+func (p accountSet) takes(losses ...mechanisms.Loss) error {
 	for _, r := range p.refuses {
 		for _, l := range losses {
 			if !l.IsZero() && l.Pure() != (r.takes == catalog.LaplaceNoise) {
@@ -48,7 +48,7 @@ func (p purse) takes(losses ...mechanisms.Loss) error {
 	return nil
 }
 
-func (p purse) accounts() []budget.Account {
+func (p accountSet) all() []budget.Account {
 	accounts := make([]budget.Account, len(p.balances))
 	for i, b := range p.balances {
 		accounts[i] = b.Account
@@ -57,10 +57,10 @@ func (p purse) accounts() []budget.Account {
 }
 
 // ownBalance is the one account whose figures the caller may see.
-func (p purse) ownBalance() budget.Balance { return p.balances[p.own] }
+func (p accountSet) ownBalance() budget.Balance { return p.balances[p.own] }
 
-// bill is a charge to the purse.
-func (p purse) bill(charge budget.Charge) bill { return bill{charge, p.failures} }
+// bill is a charge to the accounts.
+func (p accountSet) bill(charge budget.Charge) bill { return bill{charge, p.failures} }
 
 // tolerated is how many failures of an analyst within a day a policy puts up with.
 func tolerated(snapshot *catalog.Snapshot) int64 {
@@ -70,9 +70,9 @@ func tolerated(snapshot *catalog.Snapshot) int64 {
 	return catalog.DefaultMaxFailures
 }
 
-func (p purse) limit() budget.Limit { return p.ownBalance().Limit }
+func (p accountSet) limit() budget.Limit { return p.ownBalance().Limit }
 
-// purse finds the accounts of a caller:
+// accountsOf finds the accounts of a caller:
 //
 //   - the dataset's cap; without one there is no budget at all;
 //   - the shared account of each of the caller's groups that has one;
@@ -82,7 +82,7 @@ func (p purse) limit() budget.Limit { return p.ownBalance().Limit }
 // A limit that a steward set counts instead of the policy's, also where the policy has no line. A caller with neither a
 // group's account nor an own one has no budget. It changes nothing: limits of the policy that changed since an account was
 // opened are due, and written by [Service.enforce] before anything is charged.
-func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (purse, error) {
+func (s *Service) accountsOf(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (accountSet, error) {
 	ids := []budget.AccountID{{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}}
 	for _, group := range who.Groups {
 		ids = append(ids, budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.GroupScope, Name: group})
@@ -90,13 +90,13 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 	ids = append(ids, budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.AnalystScope, Name: who.Subject})
 	known, err := s.ledger.Balances(ctx, ids)
 	if err != nil {
-		return purse{}, err
+		return accountSet{}, err
 	}
 	open := make(map[budget.AccountID]budget.Balance, len(known))
 	for _, b := range known {
 		open[b.ID] = b
 	}
-	var p purse
+	var p accountSet
 	var lines []*catalog.Budget
 	for _, id := range ids {
 		line := lineFor(snapshot, who, id)
@@ -105,20 +105,20 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 		balance, isOpen := open[id]
 		now, ok, err := s.inForce(balance, isOpen, line, snapshot.Version)
 		if err != nil {
-			return purse{}, err
+			return accountSet{}, err
 		}
 		if now.ID = id; ok && isOpen && now.Account != balance.Account {
 			p.due = append(p.due, now.Account)
 		}
 		if !ok && id.Scope == budget.DatasetScope {
-			return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
+			return accountSet{}, fault.BudgetNoAccount(snapshot.Dataset)
 		}
 		if ok {
 			p.balances = append(p.balances, now)
 		}
 	}
 	if len(p.balances) < 2 {
-		return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
+		return accountSet{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
 	p.failures = tolerated(snapshot)
 	// The analyst's account comes last if there is one; else the last one is a group's.
@@ -127,12 +127,12 @@ func (s *Service) purse(ctx context.Context, who auth.Principal, snapshot *catal
 	return p, err
 }
 
-// datasetPurse is the dataset's cap alone: for what stewards buy, who have no account.
-func (s *Service) datasetPurse(ctx context.Context, snapshot *catalog.Snapshot) (purse, error) {
+// datasetAccounts is the dataset's cap alone: for what stewards buy, who have no account.
+func (s *Service) datasetAccounts(ctx context.Context, snapshot *catalog.Snapshot) (accountSet, error) {
 	id := budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}
 	known, err := s.ledger.Balances(ctx, []budget.AccountID{id})
 	if err != nil {
-		return purse{}, err
+		return accountSet{}, err
 	}
 	balance := budget.Balance{}
 	if len(known) == 1 {
@@ -141,13 +141,13 @@ func (s *Service) datasetPurse(ctx context.Context, snapshot *catalog.Snapshot) 
 	line := lineFor(snapshot, auth.Principal{}, id)
 	now, ok, err := s.inForce(balance, len(known) == 1, line, snapshot.Version)
 	if err != nil {
-		return purse{}, err
+		return accountSet{}, err
 	}
 	if !ok {
-		return purse{}, fault.BudgetNoAccount(snapshot.Dataset)
+		return accountSet{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
 	now.ID = id
-	p := purse{balances: []budget.Balance{now}, failures: tolerated(snapshot), refuses: restrictions(id.Scope, line)}
+	p := accountSet{balances: []budget.Balance{now}, failures: tolerated(snapshot), refuses: restrictions(id.Scope, line)}
 	if len(known) == 1 && now.Account != balance.Account {
 		p.due = []budget.Account{now.Account}
 	}
@@ -195,7 +195,7 @@ func (s *Service) inForce(balance budget.Balance, isOpen bool, line *catalog.Bud
 
 // enforce writes the limits that are due: a policy that lowers a cap works from the next charge on. Estimates, views and requests
 // that are refused before a charge write nothing.
-func (s *Service) enforce(ctx context.Context, p purse) error {
+func (s *Service) enforce(ctx context.Context, p accountSet) error {
 	for _, account := range p.due {
 		if err := s.ledger.SetLimit(ctx, "policy", account); err != nil {
 			return err

@@ -17,8 +17,8 @@ import (
 	"noisegate/mechanisms"
 )
 
-// TestPurse says which accounts a caller's queries are charged to.
-func TestPurse(t *testing.T) {
+// TestAccountsOfACaller says which accounts a caller's queries are charged to.
+func TestAccountsOfACaller(t *testing.T) {
 	dataset := line(catalog.DatasetScope, "", 9)
 	for name, c := range map[string]struct {
 		lines   []catalog.Budget
@@ -57,7 +57,7 @@ func TestPurse(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p, err := r.purse(t.Context(), principal(t, "ana", c.groups...), r.policies.snapshot)
+			p, err := r.accountsOf(t.Context(), principal(t, "ana", c.groups...), r.policies.snapshot)
 			if c.want == "" {
 				if fault.CodeOf(err) != fault.CodeBudgetNoAccount {
 					t.Errorf("%v", err)
@@ -68,7 +68,7 @@ func TestPurse(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, a := range p.accounts() {
+			for _, a := range p.all() {
 				got = append(got, a.ID.String()+"="+a.Limit.Epsilon.String())
 			}
 			if strings.Join(got, " ") != c.want {
