@@ -63,21 +63,53 @@ func executionOf(ctx context.Context, conn *pgx.Conn, s Statement) (executed, fl
 		return executed{}, 0, err
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
-	for _, setting := range s.Planning() {
-		if _, err := tx.Exec(ctx, setting); err != nil {
-			return executed{}, 0, err
-		}
-	}
-	var text []byte
-	if err := tx.QueryRow(ctx, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+s.SQL, s.Args...).Scan(&text); err != nil {
+	text, err := explained(ctx, tx, s, "ANALYZE, TIMING OFF, FORMAT JSON")
+	if err != nil {
 		return executed{}, 0, err
 	}
 	var all []struct {
 		Plan executed
 		Time float64 `json:"Execution Time"`
 	}
-	err = json.Unmarshal(text, &all)
+	err = json.Unmarshal([]byte(text), &all)
 	return all[0].Plan, all[0].Time, err
+}
+
+// explained is what EXPLAIN says of a statement, row by row. It is prepared: EXPLAIN of a plain text sees the constants, whatever plan_cache_mode is.
+func explained(ctx context.Context, tx pgx.Tx, s Statement, options string) (string, error) {
+	args := make([]string, len(s.Args))
+	for i, arg := range s.Args {
+		switch arg := arg.(type) {
+		case nil:
+			args[i] = "NULL"
+		case []string:
+			for _, item := range arg {
+				args[i] += ", " + scalar.QuoteText(item)
+			}
+			args[i] = "ARRAY[" + strings.TrimPrefix(args[i], ", ") + "]::text[]"
+		default:
+			args[i] = scalar.QuoteText(fmt.Sprint(arg))
+		}
+	}
+	execute := "EXECUTE explained"
+	if len(args) > 0 {
+		execute += "(" + strings.Join(args, ", ") + ")"
+	}
+	settings := append([]string{"SET LOCAL jit = off"}, s.Planning()...) // as the gateway has it
+	for _, step := range append(settings, "PREPARE explained AS "+s.SQL) {
+		if _, err := tx.Exec(ctx, step); err != nil {
+			return "", err
+		}
+	}
+	rows, err := tx.Query(ctx, "EXPLAIN ("+options+") "+execute)
+	if err != nil {
+		return "", err
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if _, failed := tx.Exec(ctx, "DEALLOCATE explained"); err == nil {
+		err = failed
+	}
+	return strings.Join(lines, "\n"), err
 }
 
 // The chosen unit has far more rows than anybody, in all tables, and public tables are as large as their policy allows.

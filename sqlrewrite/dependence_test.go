@@ -216,7 +216,7 @@ budgets:
 	} {
 		start := time.Now()
 		_, _, err := Read(sql, snapshot, sharp())
-		if took := time.Since(start); took > time.Second {
+		if took := time.Since(start); took > 10*time.Second { // doubled 25 times it would take hours
 			t.Errorf("%.100s takes %v", sql, took)
 		}
 		if taken && err != nil || !taken && fault.CodeOf(err) != fault.CodeTooComplex {

@@ -469,6 +469,9 @@ func (s *scope) coalesce(args []*value) *value {
 	if len(args) == 2 && args[0].terms != nil && args[1].number() != nil && args[1].number().Sign() == 0 && common(args[0].kind, args[1].kind) == args[0].kind {
 		return args[0].terms.orZero(s.d, args[0])
 	}
+	if len(args) == 2 && args[0].id == args[1].id && args[0].kind == args[1].kind && !args[0].untyped && args[0].collation == args[1].collation {
+		return args[0] // COALESCE(x, x) is x
+	}
 	v := s.d.choice("coalesce", args, nil)
 	v.nulls = []int{v.id}
 	for _, a := range args {

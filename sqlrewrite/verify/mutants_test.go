@@ -32,6 +32,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"expression.go", `refuse("a column of an outer query that one of this query may hide")`, ``},
 	{"expression.go", `common(args[0].kind, args[1].kind) == args[0].kind`, `true`},
 	{"expression.go", `if v.untyped {`, `if false {`},
+	{"expression.go", `args[0].id == args[1].id && args[0].kind`, `args[0].kind`},
 	{"contribution.go", `refuse("a sum that may leave bigint")`, ``},
 	{"histogram.go", `&& p.of == run.of`, ``},
 	{"release.go", `slices.Equal(x.rel.parts, t.share.of.parts) &&`, ``},

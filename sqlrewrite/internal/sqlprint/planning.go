@@ -13,9 +13,11 @@ const (
 	planHashed = "SET LOCAL enable_nestloop = off"
 	// planInOrder joins in the order of the text, which says what is read whatever a condition leaves (steady.go).
 	planInOrder = "SET LOCAL join_collapse_limit = 1"
-	// planUnsorted joins no sorted rows: where an earlier join found nothing, what the next one compares is NULL, and a merge reads nothing for it; and
-	// of a large public table it reads, in the order of an index, as much as one unit's value asks for.
-	planUnsorted = "SET LOCAL enable_mergejoin = off"
+	// planUnmerged joins no sorted rows: a merge reads one side no further than the other one's largest value, and nothing for values that are NULL.
+	planUnmerged = "SET LOCAL enable_mergejoin = off"
+	// planBlind chooses the plan before it sees the constants: how many rows fulfil a condition, by statistics that one unit's rows move, does not
+	// say which side of a join is hashed.
+	planBlind = "SET LOCAL plan_cache_mode = force_generic_plan"
 )
 
 // Planning are the settings that a statement is planned with, as SQL for its transaction.
@@ -31,10 +33,10 @@ func (s Statement) Planning() []string {
 		all = append(all, planHashed)
 	}
 	if s.InOrder {
-		all = append(all, planInOrder)
+		all = append(all, planInOrder, planUnmerged)
 	}
-	if s.Chained {
-		all = append(all, planUnsorted)
+	if s.Blind {
+		all = append(all, planBlind)
 	}
 	return all
 }

@@ -45,8 +45,9 @@ type Printer struct {
 	stays    map[algebra.FromItem]bool         // EXISTS and IN that become none
 	lifts    []*lifted                         // those that FROM is to join yet
 	fixed    int                               // inside of so many queries with nothing that could join them
-	chained  bool                              // no rows are to be merged
 	joins    bool                              // there are joins of people's rows, printed so that both sides are read
+	hides    bool                              // their equalities hide from PostgreSQL which columns they compare
+	hiding   bool                              // such a join is being printed
 }
 
 // adds reports whether to print a form that a question's identity does not have.
@@ -261,6 +262,9 @@ func (p *Printer) binary(e algebra.Binary) {
 	p.write("(")
 	if algebra.IsComparison(e.Op) {
 		e.L, e.R = p.compared(e.L), p.compared(e.R)
+		if p.hiding && e.Op == syntax.Eq {
+			e.L, e.R = hidden(e.L, e.R), hidden(e.R, e.L)
+		}
 		p.collated(e.L)
 	} else {
 		p.expr(e.L)

@@ -22,10 +22,10 @@ type Statement struct {
 	Sorts bool
 	// Pieces asks PostgreSQL to give each side of the statement's UNION ALL to one process, instead of many to each.
 	Pieces bool
-	// Hashes asks PostgreSQL to look up what a join compares for equality, InOrder to join in the order of the text, Chained that one join's rows
-	// are looked up for the next.
-	Hashes, InOrder, Chained bool
-	Ranges                   *Ranges // nil: the statement needs none
+	// Hashes asks PostgreSQL to look up what a join compares for equality, InOrder to join in the order of the text, Blind to plan without
+	// a look at the constants.
+	Hashes, InOrder, Blind bool
+	Ranges                 *Ranges // nil: the statement needs none
 	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args.
 	Claim verify.Claim
 	On    *catalog.Snapshot

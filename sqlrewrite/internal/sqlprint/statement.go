@@ -37,6 +37,7 @@ func NewStatementPrinter(q *algebra.BoundQuery, s stability.Shape, part *PlanPar
 // keys are selected by it; of a histogram the place of a candidate, from 0, and its rows.
 func (p *StatementPrinter) Print() {
 	q, s, part := p.Q, p.shape, p.part
+	p.hides = !p.Distributed // a server joins rows that lie there by what it sees to be equal
 	values := len(part.Releases)
 	switch {
 	case part.Histogram(q):
@@ -59,7 +60,7 @@ func (p *StatementPrinter) Print() {
 	}
 	part.Template = p.template()
 	part.Statement = Statement{SQL: part.Template.sql(), Args: p.Args, Keys: len(q.Keys), Values: values, Pins: pins(q), Sorts: s.Kind != stability.Flat,
-		Pieces: s.Cut != stability.Uncut, Hashes: p.pairs, InOrder: p.joins, Chained: p.chained}
+		Pieces: s.Cut != stability.Uncut, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
 	if s.Cut == stability.ByRange {
 		part.Statement.Ranges = p.ranges
 		part.Statement.Sorts = len(q.Keys) == 0 // rows come in the order of people; the few groups above them are better hashed

@@ -49,6 +49,9 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() []s
 		return "", "", false
 	}
 	p.joins, p.pairs = true, true
+	around := p.hiding
+	p.hiding = p.hides
+	defer func() { p.hiding = around }()
 	s := &steadier{p: p, pending: algebra.BoundConjuncts(where), last: slices.DeleteFunc(more(), func(c string) bool { return c == "" })}
 	from = s.item(n, true).text
 	var list, late []string
@@ -71,8 +74,16 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() []s
 		late = []string{fmt.Sprintf("CASE WHEN (%s < %d) THEN (%s) END", s.nulls(all), len(all)+1, strings.Join(late, " AND "))}
 		list = append(late, list...)
 	}
-	p.chained = p.chained || len(s.present)+len(s.outer) > 1 || joinsLarge(n)
 	return from, strings.Join(list, " AND "), true
+}
+
+// hidden is a column that is compared with an expression of rows, so written that PostgreSQL knows no statistics of it. By these, how often the most
+// frequent value occurs, it chooses the side of a join that is hashed: one unit with many rows would choose it.
+func hidden(e, with algebra.Expr) algebra.Expr {
+	if algebra.PlainField(e) == nil || algebra.IsConstant(with) {
+		return e
+	}
+	return algebra.Call{Name: "coalesce", Args: []algebra.Expr{e, e}, T: e.Typ()}
 }
 
 func (s *steadier) nulls(fields []*algebra.Field) string {
@@ -90,18 +101,6 @@ func steadies(n algebra.FromItem) bool {
 		return !n.Active() && steadies(n.Of)
 	case *algebra.Joined:
 		return stability.ReadsBoth(n) || steadies(n.Left) || steadies(n.Right)
-	default:
-		return false
-	}
-}
-
-// joinsLarge reports whether an item joins large public tables: a merge would read them, in the order of an index, as far as one unit's value goes.
-func joinsLarge(n algebra.FromItem) bool {
-	switch n := n.(type) {
-	case *algebra.RowCap:
-		return !n.Active() && joinsLarge(n.Of)
-	case *algebra.Joined:
-		return stability.OfLarge(n) || n.Public || joinsLarge(n.Left) || joinsLarge(n.Right)
 	default:
 		return false
 	}
