@@ -15,8 +15,8 @@ import (
 type QueryRequest struct {
 	Dataset string `json:"dataset"`
 	SQL     string `json:"sql"`
-	// At most one of Epsilon, Rho and MaxError is given: the price of the whole query. Without one it costs the most that one
-	// query may cost: the account's max_epsilon_per_query.
+	// At most one of Epsilon, Rho and MaxError is given: the price of the whole query. Without one it costs the
+	// policy's default, the smallest of the caller's accounts, and is refused where there is none.
 	Epsilon Decimal `json:"epsilon,omitempty"`
 	Rho     Decimal `json:"rho,omitempty"`
 	// MaxError asks for the cheapest charge at which the half-width of the named output stays within the number.
@@ -24,7 +24,8 @@ type QueryRequest struct {
 	// Weights say how much the error of each named output matters: the price is split over the releases so that the weighted sum
 	// of their variances is smallest. Outputs that are not named weigh 1. Without weights the price is split evenly.
 	Weights map[string]Decimal `json:"weights,omitempty"`
-	// Delta pays for the selection of private group keys, and for Gaussian noise that is priced in ε.
+	// Delta pays for the selection of private group keys, and for Gaussian noise that is priced in ε. Without one, a query that
+	// needs it takes the policy's default, if there is one.
 	Delta      Decimal  `json:"delta,omitempty"`
 	Mechanism  string   `json:"mechanism,omitempty"`  // auto (default), laplace or gaussian
 	Confidence *float64 `json:"confidence,omitempty"` // level of the intervals; 0.95 when absent

@@ -249,10 +249,25 @@ type Budget struct {
 	Delta              *big.Rat // approx; zcdp with partition selection; nil = 0
 	MaxEpsilonPerQuery *big.Rat // nil: no cap on a single query
 	MinEpsilon         *big.Rat `json:",omitempty"` // nil: the gateway's floor; at least [MinFloor]
-	Mechanisms         []Noise  `json:",omitempty"` // what may charge the account; nil: all
+	// DefaultEpsilon or DefaultRho is what a request costs that does not say so, DefaultDelta the δ of one that needs one and
+	// names none; nil: such a request is refused.
+	DefaultEpsilon *big.Rat `json:",omitempty"`
+	DefaultRho     *big.Rat `json:",omitempty"`
+	DefaultDelta   *big.Rat `json:",omitempty"`
+	Mechanisms     []Noise  `json:",omitempty"` // what may charge the account; nil: all
 
 	Tranche *Tranche `json:",omitempty"` // nil: the whole cap at once
 	Rate    *Rate    `json:",omitempty"` // nil: as fast as they can
+}
+
+// DefaultCost is the default price as a ρ, an ε as ε²/2, which an ε-DP mechanism has at most (Bun and Steinke 2016,
+// Proposition 1.4); nil without one.
+func (b Budget) DefaultCost() *big.Rat {
+	if b.DefaultEpsilon == nil {
+		return b.DefaultRho
+	}
+	half := big.NewRat(1, 2)
+	return half.Mul(half, b.DefaultEpsilon).Mul(half, b.DefaultEpsilon)
 }
 
 // Noise is a family of mechanisms: those with a pure ε, or those with a ρ alone.

@@ -390,6 +390,7 @@ func (d *decoder) budgets(n *node) []Budget {
 		}
 		all = append(all, b)
 	}
+	d.checkDefaultsTogether(n, all)
 	if !slices.ContainsFunc(n.items, func(item *node) bool { return has(item, "dataset") }) {
 		d.problem(n.pos, "add - {dataset: true, form: approx, epsilon: 20, delta: 1e-6}",
 			"there is no budget for the dataset, so nothing would limit all analysts together")
@@ -422,9 +423,14 @@ func (d *decoder) budget(n *node) (b Budget, ok bool) {
 			b.MaxEpsilonPerQuery = d.amount(n, "max_epsilon_per_query", minLoss, strconv.Itoa(maxEpsilon))
 		},
 		"min_epsilon": func(n *node) { b.MinEpsilon = d.amount(n, "min_epsilon", MinFloor, strconv.Itoa(maxEpsilon)) },
-		"mechanisms":  func(n *node) { b.Mechanisms = d.noises(n) },
-		"tranche":     func(n *node) { b.Tranche = d.tranche(n) },
-		"rate":        func(n *node) { b.Rate = d.rate(n) },
+		"default_epsilon": func(n *node) {
+			b.DefaultEpsilon = d.amount(n, "default_epsilon", minLoss, strconv.Itoa(maxEpsilon))
+		},
+		"default_rho":   func(n *node) { b.DefaultRho = d.amount(n, "default_rho", minLoss, strconv.Itoa(maxEpsilon)) },
+		"default_delta": func(n *node) { b.DefaultDelta = d.amount(n, "default_delta", minDelta, maxDelta) },
+		"mechanisms":    func(n *node) { b.Mechanisms = d.noises(n) },
+		"tranche":       func(n *node) { b.Tranche = d.tranche(n) },
+		"rate":          func(n *node) { b.Rate = d.rate(n) },
 	})
 	if len(d.problems) > before {
 		return b, false
@@ -439,6 +445,7 @@ func (d *decoder) budget(n *node) (b Budget, ok bool) {
 	case b.Form != "" || !b.ReplayOnly:
 		d.checkForm(n, b)
 	}
+	d.checkDefaults(n, b)
 	d.checkSchedule(n, b)
 	if b.PerAnalyst {
 		b.Scope = AnalystScope

@@ -18,6 +18,7 @@ type accountSet struct {
 	failures int64            // that the policy tolerates
 	own      int              // index of the account that is the caller's own, or the group's when the caller has none
 	floor    floor            // what a release costs at least
+	defaults defaults         // what a request costs that names no price
 	refuses  []restriction
 }
 
@@ -123,6 +124,9 @@ func (s *Service) accountsOf(ctx context.Context, who auth.Principal, snapshot *
 	p.failures = tolerated(snapshot)
 	// The analyst's account comes last if there is one; else the last one is a group's.
 	p.own = len(p.balances) - 1
+	if p.defaults, err = defaultsOf(lines); err != nil {
+		return accountSet{}, err
+	}
 	p.floor, err = floorOf(lines)
 	return p, err
 }

@@ -23,7 +23,7 @@ func TestMaxErrorOfGroupsAndSums(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		options, err := optionsOf(request, accounts.limit())
+		options, err := optionsOf(request, accounts)
 		if err != nil {
 			t.Fatal(err)
 		}

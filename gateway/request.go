@@ -26,9 +26,13 @@ func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p accountSet, proof
 	if r.SQL == "" {
 		return nil, nil, fault.RequestMissingField("sql")
 	}
-	options, err := optionsOf(r, p.limit())
+	options, err := optionsOf(r, p)
 	options.Proofs = proofs
 	private, public, refusal := planWith(r, snapshot, p, options, err)
+	if fault.CodeOf(refusal) == fault.CodeMissingDelta && p.defaults.delta > 0 && r.Delta == "" {
+		options.Delta = p.defaults.delta
+		private, public, refusal = planWith(r, snapshot, p, options, err)
+	}
 	if refusal != nil && err == nil {
 		refusal = sqlrewrite.Suggest(refusal, r.SQL, snapshot, options)
 	}
@@ -55,8 +59,9 @@ func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, p accountSet, opti
 	return plan, nil, err
 }
 
-// optionsOf reads everything of a request but its text. Without a price it takes the most that the account allows one query.
-func optionsOf(r api.QueryRequest, limit budget.Limit) (sqlrewrite.Options, error) {
+// optionsOf reads everything of a request but its text. Without a price it takes the policy's default.
+func optionsOf(r api.QueryRequest, p accountSet) (sqlrewrite.Options, error) {
+	limit := p.limit()
 	o := sqlrewrite.Options{Currency: catalog.Form(limit.Form)}
 	var err error
 	for _, read := range []func(api.QueryRequest, *sqlrewrite.Options) error{
@@ -69,9 +74,9 @@ func optionsOf(r api.QueryRequest, limit budget.Limit) (sqlrewrite.Options, erro
 	if r.Plan != "" {
 		return underPlan(r, o)
 	}
-	if o.Epsilon == 0 && o.Rho == 0 && len(r.MaxError) == 0 {
-		if o.Epsilon = limit.PerQuery; o.Epsilon == 0 {
-			return sqlrewrite.Options{}, fault.RequestNoPrice()
+	if len(r.MaxError) == 0 {
+		if err := p.defaults.price(&o, limit); err != nil {
+			return sqlrewrite.Options{}, err
 		}
 	}
 	if limit.Form == budget.Pure {

@@ -129,8 +129,7 @@ func TestPrices(t *testing.T) {
 		edit func(*api.QueryRequest)
 		want mechanisms.Loss // Rho and Epsilon are compared where they are not zero
 	}{
-		"epsilon":        {func(q *api.QueryRequest) { q.Epsilon = "0.25" }, mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit / 4}},
-		"policy default": {func(q *api.QueryRequest) { q.Epsilon = "" }, mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit}},
+		"epsilon": {func(q *api.QueryRequest) { q.Epsilon = "0.25" }, mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit / 4}},
 		"rho gaussian": {func(q *api.QueryRequest) { q.Epsilon, q.Rho, q.Mechanism = "", "0.01", "gaussian" },
 			mechanisms.Loss{Rho: mechanisms.RhoUnit / 100, Unbounded: true}},
 		"epsilon gaussian": {func(q *api.QueryRequest) { q.Mechanism, q.Delta = "gaussian", "1e-9" },

@@ -52,9 +52,8 @@ func TestTimingIsCharged(t *testing.T) {
 	if _, err := r.Query(t.Context(), ana, count("0.6")); fault.CodeOf(err) != fault.CodeBudgetOverQueryCap {
 		t.Errorf("0.6 and 0.5 of at most 1: %v", err)
 	}
-	unpriced := count("")
-	if answer := r.ask(t, ana, unpriced); answer.Spent.Epsilon != "1" { // the most that one query may cost, of which 0.5 is for the answer
-		t.Errorf("without a price: %+v", answer.Spent)
+	if answer := r.ask(t, ana, count("0.5")); answer.Spent.Epsilon != "1" { // the most that one query may cost
+		t.Errorf("at the cap: %+v", answer.Spent)
 	}
 	r.works(0, fault.Untouched(fault.DataUnavailable(nil)))
 	if _, err := r.Query(t.Context(), ana, count("0.1")); err == nil || r.spentEpsilon(t) != "1.75" {

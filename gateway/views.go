@@ -171,10 +171,7 @@ func advice(own budget.Balance, now time.Time) string {
 	case own.Frozen:
 		return "frozen by a steward: only answers that exist already"
 	}
-	epsilon := mechanisms.EpsilonUnit / 10
-	if own.Limit.PerQuery > 0 {
-		epsilon = min(epsilon, own.Limit.PerQuery)
-	}
+	epsilon := smallPrice(own.Limit)
 	text := fmt.Sprintf("about %d more counts at epsilon %s", own.Counts(epsilon, now), epsilon)
 	if at := nextTranche(own, now); at != nil {
 		text += ", and more from " + at.Format(time.DateTime) + " UTC"

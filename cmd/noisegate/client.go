@@ -40,10 +40,10 @@ func (f gatewayFlags) client(a *app) (*api.Client, error) {
 type questionFlags struct {
 	SQL        string            `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
 	Dataset    string            `help:"The dataset; may be left out when there is only one." placeholder:"NAME"`
-	Epsilon    string            `help:"Price in epsilon. Without any price, the most that one query may cost." placeholder:"E" xor:"price"`
+	Epsilon    string            `help:"Price in epsilon. Without any price, the policy's default; none: refused." placeholder:"E" xor:"price"`
 	Rho        string            `help:"Price in rho (zCDP)." placeholder:"R" xor:"price"`
 	MaxError   map[string]string `help:"Instead of a price: the cheapest one at which the half-width of OUTPUT stays within N." placeholder:"OUTPUT=N" xor:"price"`
-	Delta      string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon." placeholder:"D"`
+	Delta      string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon; the policy's default when absent." placeholder:"D"`
 	Mechanism  string            `enum:"auto,laplace,gaussian" default:"auto" help:"Noise: auto, laplace or gaussian."`
 	Confidence *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
 	Dialect    string            `enum:"postgresql,mysql" default:"postgresql" help:"What the question is written in: postgresql or mysql."`

@@ -180,10 +180,11 @@ func RequestConflictingPrice() *Error {
 	return &Error{Code: CodeRequestConflictingPrice, Msg: "only one of epsilon, rho and max_error may be given"}
 }
 
-// RequestNoPrice refuses a request that says no price where the policy has no default.
-func RequestNoPrice() *Error {
-	return &Error{Code: CodeRequestNoPrice, Msg: "the request does not say what it may cost",
-		Hint: `give "epsilon" (such as "0.1"), "rho" or "max_error"`}
+// RequestNoPrice refuses a request that says no price where the policy has no default; epsilon is a price to suggest.
+func RequestNoPrice(epsilon string) *Error {
+	return &Error{Code: CodeRequestNoPrice, Msg: "the request does not say what it may cost, and the policy has no default",
+		Hint: fmt.Sprintf(`give "epsilon" (such as %q), "rho" or "max_error"; a steward can write default_epsilon: %s in a line of the `+
+			"policy's budgets", epsilon, epsilon)}
 }
 
 // invalidField names the field and what it must be; the value itself is not repeated.

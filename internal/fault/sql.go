@@ -88,7 +88,7 @@ func listed(code Code) string {
 }
 
 // maxNamed is how many names a hint lists.
-const maxNamed = 16
+const maxNamed = 20
 
 // AmbiguousColumn refuses a name that several relations of the query have; relations are their names in the query.
 func AmbiguousColumn(pos Position, name string, relations []string) *Error {
