@@ -91,6 +91,9 @@ type Column struct {
 	HalfWidth   Value  `json:"half_width"`            // at the requested confidence; null for keys and where there is none
 	// RankError says of a value that was selected (a quantile, a mode) how many rows it is off at most, at the requested confidence.
 	RankError Decimal `json:"rank_error,omitempty"`
+	// Bias says in which direction values are off if rows or groups of a unit were left out: "low" or "unknown". Intervals do not include
+	// it. Absent where nothing is left out.
+	Bias string `json:"bias,omitempty"`
 }
 
 // Bounds are the two ends of an interval.

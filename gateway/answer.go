@@ -25,7 +25,7 @@ func encode(a *sqlrewrite.Answer) *api.Result {
 	}
 	for i, c := range a.Columns {
 		r.Columns[i] = api.Column{Name: c.Name, Type: c.Type, Kind: string(c.Kind), Mechanism: string(c.Mechanism),
-			Sensitivity: c.Sensitivity, Scale: c.Scale, HalfWidth: rational(c.HalfWidth), RankError: decimalOf(c.RankError)}
+			Sensitivity: c.Sensitivity, Scale: c.Scale, HalfWidth: rational(c.HalfWidth), RankError: decimalOf(c.RankError), Bias: string(c.Bias)}
 	}
 	for i, row := range a.Rows {
 		r.Rows[i] = make([]api.Value, len(row))

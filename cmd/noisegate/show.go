@@ -50,6 +50,7 @@ type answerTable struct {
 type answerColumn struct {
 	halfWidth *big.Rat // the same for every row: shown as ±
 	interval  bool     // differs from row to row: shown as its two ends
+	low       bool     // rows of a unit may be left out: shown as a lower end
 }
 
 func newAnswerTable(result api.Result, confidence float64) *answerTable {
@@ -57,7 +58,7 @@ func newAnswerTable(result api.Result, confidence float64) *answerTable {
 	var heads []string
 	for i, column := range result.Columns {
 		heads = append(heads, column.Name)
-		c := answerColumn{}
+		c := answerColumn{low: column.Bias == "low"}
 		if half, ok := new(big.Rat).SetString(column.HalfWidth.String()); ok {
 			c.halfWidth = half
 			heads = append(heads, "± "+percent(confidence))
@@ -82,13 +83,17 @@ func (t *answerTable) cells(row []api.Value, intervals []*api.Bounds) []string {
 		if value.IsNull() {
 			text = "NULL"
 		}
-		switch c := t.columns[i]; {
+		c, mark := t.columns[i], ""
+		if c.low && !value.IsNull() {
+			mark = ">= "
+		}
+		switch {
 		case c.halfWidth != nil:
-			cells = append(cells, shorten(text, c.halfWidth), roundUp(c.halfWidth))
+			cells = append(cells, mark+shorten(text, c.halfWidth), roundUp(c.halfWidth))
 		case c.interval && i < len(intervals) && intervals[i] != nil:
 			lo, hi := intervals[i][0].String(), intervals[i][1].String()
 			width := widthOf(lo, hi)
-			cells = append(cells, shorten(text, width), shorten(lo, width)+" to "+shorten(hi, width))
+			cells = append(cells, mark+shorten(text, width), shorten(lo, width)+" to "+shorten(hi, width))
 		case c.interval:
 			cells = append(cells, text, "")
 		default:

@@ -33,6 +33,7 @@ func OutputForms(p *plan.Plan) []plan.OutputForm {
 		if f.Core = coreOf(p, o.Expr); f.Core != nil && f.Column.Kind == plan.DerivedColumn {
 			f.Column.HalfWidth = spread(p, f.Core)
 		}
+		f.Column.Bias = outputBias(p, f, o.Expr)
 		forms = append(forms, f)
 	}
 	return forms
@@ -60,6 +61,12 @@ func Plain(r *plan.Released) *Answer {
 		c := plan.Column{Name: v.Name, Type: string(v.T), Kind: plan.DerivedColumn}
 		if !v.Computed() {
 			c = aggregateColumn(p, c, p.Releases[v.Of[0]])
+		}
+		for _, r := range v.Of {
+			if c.Bias = biasOf(p, p.Releases[r]); c.Bias != plan.Unbiased && v.Computed() {
+				c.Bias = plan.UnknownBias
+				break
+			}
 		}
 		a.Columns = append(a.Columns, c)
 	}

@@ -10,4 +10,5 @@
 //	fraction.go fractions of weighted sums of noisy numbers
 //	fieller.go  the interval of a fraction
 //	notes.go    what an analyst should know of an answer
+//	bias.go     in which direction contribution bounding moves an output
 package answer

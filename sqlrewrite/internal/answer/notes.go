@@ -52,8 +52,18 @@ func Notes(p *plan.Plan) []algebra.Note {
 		if !p.Query.Source.Owner().NotNull {
 			add("null-units", "rows where %s is NULL are left out", unit)
 		}
-		if bindsRows(p) {
-			add("bounded-rows", "rows of one %s beyond %d in a group count in proportion", unit, p.Shape.MaxRows)
+		clamped := clampedSums(p)
+		switch {
+		case !bindsRows(p) || len(clamped) == len(p.Releases):
+		case p.Shape.MaxRows == 1:
+			add("bounded-rows", "a %s with several rows in a group counts once", unit)
+		default:
+			add("bounded-rows", "a %s with more than %d rows in a group counts as %d of them", unit, p.Shape.MaxRows, p.Shape.MaxRows)
+		}
+		for _, r := range clamped {
+			least, most := stability.UnitSum(p.Shape, r.Measure)
+			add("bounded-sum", "%s: the sum of one %s in a group is clamped to [%s, %s]", sqlprint.ShownMeasure(r.Measure), unit,
+				r.Measure.Grid.Label(least), r.Measure.Grid.Label(most))
 		}
 		if p.Shape.Kind == stability.KeptKeys {
 			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Shape.MaxGroups)
@@ -64,6 +74,7 @@ func Notes(p *plan.Plan) []algebra.Note {
 			add(n.Code, "%s", n.Text)
 		}
 	}
+	biasNotes(p, add)
 	keyNotes(p, add)
 	for i, f := range p.Outputs {
 		if f.Column.Kind == plan.DerivedColumn && !HasInterval(p.Query.Outputs[i].Expr) || f.Column.Kind != plan.KeyColumn && !p.Query.KeepsRows() {
@@ -98,6 +109,17 @@ func selectedText(p *plan.Plan, r plan.Release) string {
 
 func percent(level mechanisms.Confidence) string {
 	return strconv.FormatFloat(100*float64(level), 'g', 10, 64) + " %"
+}
+
+// clampedSums are the sums of which each unit's part is clamped.
+func clampedSums(p *plan.Plan) []plan.Release {
+	var all []plan.Release
+	for i, r := range p.Releases {
+		if r.Pick == nil && p.Query.ClampsUnits(i) {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // bindsRows reports whether max_rows can change a release: counting units or their values cannot.

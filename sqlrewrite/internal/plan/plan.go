@@ -92,7 +92,19 @@ type Column struct {
 	HalfWidth *big.Rat
 	// RankError of a selection is how far off it is at the requested confidence, in rows: its error in values depends on the data.
 	RankError *big.Rat
+	// Bias is the direction in which values are off where contribution bounding left out rows or groups of a unit. Intervals do not include it.
+	Bias Bias
 }
+
+// Bias is the direction of an error that noise does not explain.
+type Bias string
+
+// The directions.
+const (
+	Unbiased    Bias = ""
+	LowBias     Bias = "low"     // values may be too low, and are not too high
+	UnknownBias Bias = "unknown" // values may be too low or too high
+)
 
 // Plan is a [sqlrewrite.Plan] without what is said of it.
 type Plan struct {

@@ -124,8 +124,8 @@ func (p *StatementPrinter) nested() {
 	for i := range p.Q.Keys {
 		keys = append(keys, fmt.Sprintf("u.k%d", i))
 	}
-	for _, m := range p.measures() {
-		values = append(values, p.bounded(m))
+	for _, i := range p.part.Releases {
+		values = append(values, p.bounded(i))
 	}
 	if p.part.Units {
 		values = append(values, "pg_catalog.count(*)")
@@ -384,7 +384,8 @@ func (p *StatementPrinter) total(m algebra.Measure) string {
 }
 
 // bounded is a measure over units, each of which adds at most what its sensitivity says.
-func (p *StatementPrinter) bounded(m algebra.Measure) string {
+func (p *StatementPrinter) bounded(release int) string {
+	m := p.Q.Measures[release]
 	limit := func() string { return p.number(big.NewInt(p.shape.MaxRows), "bigint") }
 	switch m.Kind {
 	case algebra.CountUnits:
@@ -396,6 +397,9 @@ func (p *StatementPrinter) bounded(m algebra.Measure) string {
 		n := p.perUnit(p.count(m))
 		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit(), limit(), n)
 	case algebra.SumSteps, algebra.SumCentred, algebra.SumProducts:
+		if p.adds() && p.Q.ClampsUnits(release) {
+			return "COALESCE(pg_catalog.sum(" + p.clampedSum(m) + "), 0)"
+		}
 		s, n := p.perUnit(p.sum(m)), p.perUnit(p.count(m))
 		less := fmt.Sprintf("pg_catalog.div(%s::numeric * %s, %s::numeric)", s, limit(), n)
 		if m.Kind != algebra.SumProducts && m.Grid.Narrow() {
@@ -405,6 +409,23 @@ func (p *StatementPrinter) bounded(m algebra.Measure) string {
 	default:
 		panic("sqlrewrite: measure without a bounded form")
 	}
+}
+
+// clampedSum is a unit's sum in one group, clamped to what max_rows rows can add. A side that no row's value reaches is left out.
+func (p *StatementPrinter) clampedSum(m algebra.Measure) string {
+	s := p.perUnit(p.sum(m))
+	larger, smaller, kind := "pg_catalog.numeric_larger", "pg_catalog.numeric_smaller", "numeric"
+	if m.Grid.Narrow() {
+		larger, smaller, kind = "pg_catalog.int8larger", "pg_catalog.int8smaller", "bigint"
+	}
+	least, most := stability.UnitSum(p.shape, m)
+	if most.Sign() > 0 {
+		s = smaller + "(" + s + ", " + p.number(most, kind) + ")"
+	}
+	if least.Sign() < 0 {
+		s = larger + "(" + s + ", " + p.number(least, kind) + ")"
+	}
+	return s
 }
 
 // perUnit adds an aggregate to the inner level, once, and gives its name above.

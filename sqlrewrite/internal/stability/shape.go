@@ -140,3 +140,16 @@ func (s Shape) PerGroup(m algebra.Measure) *big.Int {
 		panic("sqlrewrite: measure without a sensitivity")
 	}
 }
+
+// UnitSum are the least and the largest sum of steps that one unit adds to one group: what max_rows rows can add.
+func UnitSum(s Shape, m algebra.Measure) (least, most *big.Int) {
+	rows := big.NewInt(s.MaxRows)
+	least, most = new(big.Int), new(big.Int)
+	if m.Grid.Lo.Sign() < 0 {
+		least.Mul(m.Grid.Lo, rows)
+	}
+	if m.Grid.Hi.Sign() > 0 {
+		most.Mul(m.Grid.Hi, rows)
+	}
+	return least, most
+}

@@ -1,0 +1,131 @@
+package sqlrewrite
+
+import (
+	"compress/gzip"
+	"io"
+	"math"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/catalog"
+	"noisegate/internal/pgtest"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/scalar"
+)
+
+const (
+	eventTables = `events
+  event_id integer not null unique
+  uid      integer not null
+  g2       integer not null
+  g40      integer not null
+  value    integer not null`
+	eventPolicy = `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  events:
+    unit: {column: uid}
+    max_rows: 20
+    max_groups: 4
+    columns:
+      g2:    {domain: [0, 1]}
+      g40:   {domain: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39]}
+      value: {bounds: [0, 100]}
+budgets:
+  - {dataset: true, form: approx, epsilon: 100, delta: 1e-6}
+`
+)
+
+// events is a database with events of ../shared/data: 20,000 people with 1 to 198 rows.
+func events(t *testing.T) *pgx.Conn {
+	t.Helper()
+	packed, err := os.Open(filepath.Join("..", "..", "shared", "data", "events", "events.csv.gz"))
+	if err != nil {
+		t.Skip("../shared is absent: ", err)
+	}
+	defer packed.Close()
+	plain, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "events.csv")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db := pgtest.New(t)
+	db.Exec(t, "CREATE TABLE public.events (event_id int NOT NULL UNIQUE, uid int NOT NULL, g2 int NOT NULL, g40 int NOT NULL, value int NOT NULL)")
+	db.LoadCSV(t, "public.events", path)
+	return db.Conn(t, db.DSN)
+}
+
+// rootMeanSquare is the error of the last column of an answer over its groups, at most: what contribution bounding leaves out, which is computed from
+// the statement's true integers, and the variance of the noise. Nothing is drawn.
+func rootMeanSquare(t *testing.T, conn *pgx.Conn, p *Plan, sql string) float64 {
+	t.Helper()
+	got, want := noiselessAnswer(t, conn, p), plainAnswer(t, conn, sql)
+	if len(got.rows) != len(want.rows) {
+		t.Fatalf("%s: %d groups, of %d", sql, len(got.rows), len(want.rows))
+	}
+	squares := 0.0
+	for i, row := range want.rows {
+		last := len(row) - 1
+		if strings.Join(row[:last], "\x00") != strings.Join(got.rows[i][:last], "\x00") {
+			t.Fatalf("%s: group %v in the place of %v", sql, got.rows[i], row)
+		}
+		off := new(big.Rat).Sub(number(t, got.rows[i][last]), number(t, row[last]))
+		f, _ := off.Float64()
+		squares += f * f
+	}
+	r := p.made.Releases[len(p.made.Releases)-1]
+	unit, _ := r.Unit.Float64()
+	variance := 0.0
+	if parameters := r.Law().Parameters(); parameters.Variance != "" {
+		variance, _ = number(t, parameters.Variance).Float64()
+	} else {
+		scale, _ := number(t, parameters.Scale).Float64()
+		variance = 2 * scale * scale // of discrete Laplace noise a little less
+	}
+	return math.Sqrt(squares/float64(len(want.rows)) + variance*unit*unit)
+}
+
+func number(t *testing.T, text string) *big.Rat {
+	t.Helper()
+	v, ok := scalar.ParseNumber(text)
+	if !ok {
+		t.Fatalf("%q is no number", text)
+	}
+	return v
+}
+
+// What a price buys on a table with many rows a person, bias included.
+func TestAccuracyOfEvents(t *testing.T) {
+	conn := events(t)
+	snapshot := parseSnapshot(t, eventTables, eventPolicy)
+	for _, test := range []struct {
+		sql     string
+		epsilon mechanisms.PicoEpsilon
+		most    float64
+	}{
+		{"SELECT sum(value) FROM events", mechanisms.EpsilonUnit, 8000},
+	} {
+		p, err := Rewrite(test.sql, snapshot, Options{Epsilon: test.epsilon, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := rootMeanSquare(t, conn, p, test.sql)
+		t.Logf("%s: root mean square error %.0f", test.sql, off)
+		if off > test.most {
+			t.Errorf("%s: root mean square error %.0f, at most %.0f", test.sql, off, test.most)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package answer
+
+import (
+	"slices"
+	"strings"
+
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/stability"
+)
+
+// Contribution bounding leaves out rows and groups of units that have more than the bounds. How many is data: so a column says in which direction its
+// values are off where anything was left out, whether or not anything was. Its interval covers the noise alone.
+
+// biasOf is the bias of one release.
+func biasOf(p *plan.Plan, r plan.Release) plan.Bias {
+	capped := capsRows(p)
+	groups, rows := capped || p.Shape.Kind == stability.KeptKeys, capped || p.Shape.Kind != stability.Flat
+	switch r.Measure.Kind {
+	case algebra.CountUnits:
+		rows = false
+	case algebra.SumSteps, algebra.CountRows, algebra.CountValues, algebra.CountDistinct:
+	default:
+		if groups || rows {
+			return plan.UnknownBias
+		}
+	}
+	switch {
+	case !p.NeedsData() || !groups && !rows:
+		return plan.Unbiased
+	case r.Measure.Monotone() && r.Pick == nil:
+		return plan.LowBias
+	default:
+		return plan.UnknownBias
+	}
+}
+
+// capsRows reports whether rows of one unit are left out below a join.
+func capsRows(p *plan.Plan) bool {
+	for _, c := range p.Query.Shared().Caps {
+		if c.Active() {
+			return true
+		}
+	}
+	return false
+}
+
+// outputBias is the bias of an output: of what is a sum of releases with positive weights, that of the releases.
+func outputBias(p *plan.Plan, f plan.OutputForm, e algebra.Expr) plan.Bias {
+	bias := plan.Unbiased
+	for i := range bind.ReleasesOf(p.Query, e) {
+		if b := biasOf(p, p.Releases[i]); b != plan.Unbiased && bias != plan.UnknownBias {
+			bias = b
+		}
+	}
+	if bias != plan.LowBias {
+		return bias
+	}
+	if _, plain := e.(algebra.ValueRef); plain && f.Column.Kind == plan.AggregateColumn {
+		return bias
+	}
+	if f.Core == nil {
+		return plan.UnknownBias
+	}
+	weights, ok := f.Core.Of.Affine()
+	if _, whole := f.Core.Shell.(coreRef); !ok || !whole {
+		return plan.UnknownBias
+	}
+	for _, w := range weights {
+		if w.Sign() < 0 {
+			return plan.UnknownBias
+		}
+	}
+	return bias
+}
+
+// biasNotes say which columns are biased. Notes on the bounds themselves stand before.
+func biasNotes(p *plan.Plan, add func(code, format string, args ...any)) {
+	names := make(map[plan.Bias][]string)
+	for _, f := range p.Outputs {
+		if b := f.Column.Bias; !slices.Contains(names[b], f.Column.Name) {
+			names[b] = append(names[b], f.Column.Name)
+		}
+	}
+	if low := names[plan.LowBias]; len(low) > 0 {
+		add("biased-low", "%s: too low if these bounds leave anything out; the intervals do not include that", strings.Join(low, ", "))
+	}
+	if unknown := names[plan.UnknownBias]; len(unknown) > 0 {
+		add("biased", "%s: too low or too high if these bounds leave anything out; the intervals do not include that", strings.Join(unknown, ", "))
+	}
+}
