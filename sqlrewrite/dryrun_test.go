@@ -37,6 +37,7 @@ func TestDryRunsOfGoldenStatements(t *testing.T) {
 				if err != nil {
 					d.Fatalf(t, "%v", err)
 				}
+				dryProven(t, d.Pos, p)
 				for _, run := range p.DryRuns() {
 					if run.Plain {
 						skipped++

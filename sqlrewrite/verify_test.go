@@ -35,7 +35,7 @@ type proposed struct {
 func proposals(at string, p *Plan, snapshot *catalog.Snapshot) []proposed {
 	var all []proposed
 	for i, s := range p.Statements(p.Draw(mechanisms.NewSamplerFrom(randomtest.Source(at)))) {
-		all = append(all, proposed{fmt.Sprintf("%s part %d", at, i), s, p.made.Proposal(i), snapshot})
+		all = append(all, proposed{fmt.Sprintf("%s part %d", at, i), s, s.Claimed(), snapshot})
 	}
 	return all
 }
@@ -208,12 +208,31 @@ func TestPinsAreNeeded(t *testing.T) {
 	})
 }
 
+// A statement is proven under the pins that are held while it runs, whatever its claim says: without one it is neither run nor explained.
+func TestProofsRestOnHeldPins(t *testing.T) {
+	eachGoldenPlan(t, func(at string, p *Plan) {
+		for _, run := range p.DryRuns() {
+			run.For.Claim = run.For.Claimed()
+			for i := range run.For.Pins {
+				less := run
+				less.For.Pins = slices.Delete(slices.Clone(run.For.Pins), i, i+1)
+				if err := less.For.Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
+					t.Errorf("%s: proven without a pin: %v", at, err)
+				}
+				if err := less.Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
+					t.Errorf("%s: explained without a pin: %v", at, err)
+				}
+			}
+		}
+	})
+}
+
 // randomProposals are the statements of random queries over the family of tables that the proofs run on.
 func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed)) {
 	t.Helper()
 	world := newWorld(t, seed, wild, 4)
 	w := &writer{r: world.r, counts: make(map[string]int)}
-	for range queries {
+	for i := range queries {
 		sql, from := w.query()
 		p, err := Rewrite(sql, world.snapshot, randomOptions(w.r, from))
 		if err != nil {
@@ -224,6 +243,19 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 		}
 		for _, s := range proposals(sql, p, world.snapshot) {
 			visit(s)
+		}
+		if i%10 == 0 {
+			dryProven(t, sql, p)
+		}
+	}
+}
+
+// dryProven proves the dry runs of a plan: what they explain, and that what they compute names no table.
+func dryProven(t *testing.T, at string, p *Plan) {
+	t.Helper()
+	for _, run := range p.DryRuns() {
+		if err := run.Prove(new(Proofs)); err != nil {
+			t.Errorf("%s: %v", at, errors.Unwrap(err))
 		}
 	}
 }
@@ -266,6 +298,7 @@ func TestRandomExpressionsAreProven(t *testing.T) {
 		p, err := planned(t, query, snapshot)
 		if err == nil {
 			taken += len(p.made.Parts)
+			dryProven(t, query, p)
 		} else if fault.CodeOf(err) == fault.CodeUnverified {
 			t.Errorf("%s\n%.1500v", query, errors.Unwrap(err))
 		}

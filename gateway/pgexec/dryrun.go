@@ -100,6 +100,9 @@ func (d *Database) Dry(ctx context.Context, runs ...sqlrewrite.DryRun) error {
 
 // tried makes one dry run; sure is false where the next one may say something else of the text.
 func (d *Database) tried(ctx context.Context, run sqlrewrite.DryRun) (result error, sure bool) {
+	if err := run.Prove(&d.proofs); err != nil {
+		return err, false
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.acquire+d.patience)
 	defer cancel()
 	conn, err := d.pool.Acquire(ctx)

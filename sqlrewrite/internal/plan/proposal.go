@@ -38,7 +38,7 @@ func (p *Plan) provePart(i int, on *catalog.Snapshot) error {
 // Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
 func (p *Plan) Proposal(at int) verify.Claim {
 	part := p.Parts[at]
-	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), Pins: verifyPins(part.Statement.Pins), PairsPerRow: pairsShown(p.Query)}
+	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), PairsPerRow: pairsShown(p.Query)}
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Pick == nil { // noise on all groups together
@@ -86,16 +86,4 @@ func pairsShown(q *algebra.BoundQuery) *big.Int {
 		return nil
 	}
 	return q.Pairs
-}
-
-func verifyPins(pins []sqlprint.Pin) []verify.Pin {
-	all := make([]verify.Pin, len(pins))
-	for i, p := range pins {
-		all[i] = verify.Pin{Schema: p.Schema, Table: p.Table, OID: p.OID, Keys: p.Keys, MostRows: p.MostRows}
-		for _, c := range p.Columns {
-			all[i].Columns = append(all[i].Columns, verify.PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
-				NotNull: c.NotNull, MostEqual: c.MostEqual})
-		}
-	}
-	return all
 }

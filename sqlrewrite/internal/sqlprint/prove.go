@@ -26,7 +26,7 @@ type Statement struct {
 	// a look at the constants.
 	Hashes, InOrder, Blind bool
 	Ranges                 *Ranges // nil: the statement needs none
-	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args.
+	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args under Pins.
 	Claim verify.Claim
 	On    *catalog.Snapshot
 }
@@ -101,7 +101,30 @@ func (s Statement) Prove(memo *Proofs) error {
 	if s.On == nil {
 		return fault.Unverified(errUnclaimed)
 	}
-	return unproven(memo.Statement(s.SQL, s.Args, s.On, s.Claim), s.SQL)
+	return unproven(memo.Statement(s.SQL, s.Args, s.On, s.Claimed()), s.SQL)
+}
+
+// Claimed is the claim under the pins that will hold while the statement runs, and no others.
+func (s Statement) Claimed() verify.Claim {
+	c := s.Claim
+	c.Pins = make([]verify.Pin, len(s.Pins))
+	for i, p := range s.Pins {
+		c.Pins[i] = verify.Pin{Schema: p.Schema, Table: p.Table, OID: p.OID, Keys: p.Keys, MostRows: p.MostRows, Columns: make([]verify.PinnedColumn, len(p.Columns))}
+		for j, col := range p.Columns {
+			c.Pins[i].Columns[j] = verify.PinnedColumn{Name: col.Name, AttNum: col.AttNum, TypeOID: col.TypeOID, TypMod: col.TypMod,
+				NotNull: col.NotNull, MostEqual: col.MostEqual}
+		}
+	}
+	return c
+}
+
+// Prove holds a dry run against what it may do: explain a statement that is proven, and compute over rows that are made up, of no table.
+func (d DryRun) Prove(memo *Proofs) error {
+	if err := d.For.Prove(memo); err != nil {
+		return err
+	}
+	sql, _ := d.Text()
+	return unproven(memo.Public(sql, d.For.On), sql)
 }
 
 var errUnclaimed = errors.New("a statement without a claim")
