@@ -141,7 +141,10 @@ ORDER BY 1, 2`
 // reads the values of the public tables that are domains; p may be nil. Its errors are data/unavailable.
 func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error) {
 	return inspect(ctx, pool, func(tx pgx.Tx, schema *Schema) error {
-		if err := schema.readRelations(ctx, tx, nil); err != nil || p == nil {
+		if err := schema.readRelations(ctx, tx, nil); err != nil {
+			return err
+		}
+		if err := schema.readFacts(ctx, tx); err != nil || p == nil {
 			return err
 		}
 		for _, ref := range schema.domainColumns(p) {

@@ -35,6 +35,7 @@ type TableInfo struct {
 	PartOf      []uint32 `json:",omitempty"` // the partitioned tables that show its rows too, by OID
 	Readable    bool     // by the role that looked
 	MostRows    int64    `json:",omitempty"` // rows of a public table, approved: see [approved]; 0: not counted
+	facts       *Facts   // for people; not encoded
 	root        uint32   // the partitioned table of which it is a part in the end; itself where there is none
 	Columns     []*ColumnInfo
 	Unique      []string     `json:",omitempty"` // columns whose values are unique by themselves

@@ -14,6 +14,7 @@ import (
 )
 
 type policyCommands struct {
+	Init   policyInitCommand   `cmd:"" help:"Draft a policy from the schema of a database: keys, constraints, comments, no rows."`
 	Check  policyCheckCommand  `cmd:"" help:"Check a policy file; with a configuration, also against the live schema."`
 	Apply  policyApplyCommand  `cmd:"" help:"Check a policy file and put it in force."`
 	Export policyExportCommand `cmd:"" help:"Print the policy of a dataset that is in force."`

@@ -61,6 +61,7 @@ func layers() []layer {
 		{dir: "migrations", own: []string{"internal/fault"}, others: []library{only(pgx)}},
 		{dir: "catalog", own: []string{"internal/fault", "mechanisms"},
 			others: []library{only(pgx, "postgres*.go"), only(yaml, "policy*.go")}},
+		{dir: "catalog/draft", pure: true, own: []string{"catalog"}, others: []library{only(yaml, "import*.go"), only(pgx, "*_test.go")}},
 		{dir: "sqlrewrite/syntax", pure: true, own: []string{"internal/fault"}},
 		{dir: "sqlrewrite/verify", pure: true, own: []string{"catalog"}, others: []library{only(pgQuery)}},
 		{dir: "sqlrewrite", pure: true, own: []string{"mechanisms", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/parse",
