@@ -11,6 +11,7 @@ import (
 	"math/big"
 	"time"
 
+	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
 
@@ -258,6 +259,8 @@ type Budget struct {
 
 	Tranche *Tranche `json:",omitempty"` // nil: the whole cap at once
 	Rate    *Rate    `json:",omitempty"` // nil: as fast as they can
+
+	pos fault.Position
 }
 
 // DefaultCost is the default price as a ρ, an ε as ε²/2, which an ε-DP mechanism has at most (Bun and Steinke 2016,

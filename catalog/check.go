@@ -18,6 +18,7 @@ func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 	if snapshot.Delay, err = p.Timing.Delay(); err != nil { // the file was checked when it was read
 		c.problem(fault.Position{}, "", "timing asks for no delay that there is")
 	}
+	c.adviseBudgets(p.Budgets)
 	for _, t := range p.Tables {
 		if table := c.table(t); table != nil {
 			snapshot.Tables = append(snapshot.Tables, table)
@@ -90,6 +91,7 @@ func (c *checker) table(t *TablePolicy) *Table {
 		table.MaxRows, table.MaxGroups, table.MaxValues = 1, 1, 0
 	}
 	c.columns(t, info, table)
+	c.adviseTable(t, info)
 	for _, name := range info.Unique {
 		table.Unique = append(table.Unique, []string{name})
 	}

@@ -390,7 +390,7 @@ func (d *decoder) budgets(n *node) []Budget {
 		}
 		all = append(all, b)
 	}
-	d.checkDefaultsTogether(n, all)
+	d.checkDefaultsTogether(all)
 	if !slices.ContainsFunc(n.items, func(item *node) bool { return has(item, "dataset") }) {
 		d.problem(n.pos, "add - {dataset: true, form: approx, epsilon: 20, delta: 1e-6}",
 			"there is no budget for the dataset, so nothing would limit all analysts together")
@@ -401,6 +401,7 @@ func (d *decoder) budgets(n *node) []Budget {
 func (d *decoder) budget(n *node) (b Budget, ok bool) {
 	before := len(d.problems)
 	scopes := 0
+	b.pos = n.pos
 	d.fields(n, "a budget", map[string]func(*node){
 		"dataset": func(n *node) {
 			b.Scope, scopes = DatasetScope, scopes+1

@@ -39,7 +39,7 @@ func (b Budget) paysDelta(delta *big.Rat) bool {
 }
 
 // checkDefaultsTogether holds the defaults of all lines against the dataset's, which concerns every caller.
-func (d *decoder) checkDefaultsTogether(n *node, all []Budget) {
+func (d *decoder) checkDefaultsTogether(all []Budget) {
 	for _, whole := range all {
 		if whole.Scope != DatasetScope {
 			continue
@@ -48,9 +48,9 @@ func (d *decoder) checkDefaultsTogether(n *node, all []Budget) {
 			switch {
 			case b.DefaultEpsilon == nil:
 			case whole.MinEpsilon != nil && b.DefaultEpsilon.Cmp(whole.MinEpsilon) < 0:
-				d.problem(n.pos, "", "a default_epsilon is less than min_epsilon of the dataset")
+				d.problem(b.pos, "", "default_epsilon is less than min_epsilon of the dataset")
 			case whole.MaxEpsilonPerQuery != nil && b.DefaultEpsilon.Cmp(whole.MaxEpsilonPerQuery) > 0:
-				d.problem(n.pos, "", "a default_epsilon is more than max_epsilon_per_query of the dataset")
+				d.problem(b.pos, "", "default_epsilon is more than max_epsilon_per_query of the dataset")
 			}
 		}
 	}

@@ -203,7 +203,9 @@ func TestKindsOfUnits(t *testing.T) {
 	}
 	var warnings []string
 	for _, w := range snapshot.Warnings {
-		warnings = append(warnings, w.Text[:strings.Index(w.Text, " beside")])
+		if text, _, ok := strings.Cut(w.Text, " beside"); ok {
+			warnings = append(warnings, text)
+		}
 	}
 	if got, want := fmt.Sprint(warnings), "[a foreign key leads from items to people a foreign key leads from people to people]"; got != want {
 		t.Errorf("got %s, want %s", got, want)

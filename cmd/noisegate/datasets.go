@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"noisegate/api"
+	"noisegate/catalog"
 )
 
 type datasetsCommand struct {
@@ -48,6 +49,9 @@ func (a *app) showTable(dataset string, described api.Table) {
 		name = described.Schema + "." + name
 	}
 	fmt.Fprintf(a.Out, "%s, %s: %s\n", dataset, name, unitText(described))
+	if noise := catalog.NoiseText(described.MaxRows, described.MaxGroups); noise != "" && !described.Public {
+		fmt.Fprintf(a.Out, "  %s\n", noise)
+	}
 	if len(described.NotCovered) > 0 {
 		fmt.Fprintf(a.Out, "  not protected in these rows: %s\n", strings.Join(described.NotCovered, ", "))
 	}
@@ -73,6 +77,8 @@ func unitText(t api.Table) string {
 		return "public, exact and free"
 	case t.MaxRows == 1 && t.MaxGroups == 1:
 		return "a row is one " + t.Unit.Column
+	case t.MaxRows == 0 || t.MaxGroups == 0:
+		return "without max_rows and max_groups, so that counts and sums are refused"
 	case t.Unit.To != "": // a path: its column is a foreign key, not the unit
 		return fmt.Sprintf("at most %d rows of one unit of %s in a group, in at most %d groups", t.MaxRows, t.Unit.To, t.MaxGroups)
 	default:

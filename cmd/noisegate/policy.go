@@ -104,8 +104,18 @@ func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
 	for _, line := range snapshot.Kinds() {
 		fmt.Fprintf(a.Out, "  units of the kind %s\n", line)
 	}
+	a.showNoise(snapshot)
 	a.warnings(c.File, snapshot)
 	return nil
+}
+
+// showNoise prints what the bounds of each table do to a count: public figures, before anybody asks.
+func (a *app) showNoise(s *catalog.Snapshot) {
+	for _, t := range s.Tables {
+		if text := catalog.NoiseText(t.MaxRows, t.MaxGroups); text != "" && !t.Public {
+			fmt.Fprintf(a.Out, "  %s: %s\n", catalog.TableName{Schema: t.Schema, Name: t.Name}, text)
+		}
+	}
 }
 
 // warnings prints what the author of a policy should know, and what is no mistake by itself.
