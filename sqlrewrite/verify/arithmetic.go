@@ -167,7 +167,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 			all = append(all, x)
 		}
 		all = d.resolved(all)
-		result := d.choiceOf("in"+op, all)
+		result := d.made(boolean, "in"+op, false, all...)
 		for _, x := range all {
 			d.comparable(x, k)
 		}
@@ -205,15 +205,6 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		refuse("an expression of kind %s", e.Kind)
 		return nil
 	}
-}
-
-// choiceOf is a boolean of many values.
-func (d *derivation) choiceOf(op string, all []*value) *value {
-	v := d.made(boolean, op, false, all[:min(8, len(all))]...)
-	for at := 8; at < len(all); at += 7 {
-		v = d.made(boolean, op, false, append([]*value{v}, all[at:min(at+7, len(all))]...)...)
-	}
-	return v
 }
 
 // like0 gives a value the bounds of another, which it is wherever it is not NULL.
@@ -584,6 +575,9 @@ func (d *derivation) toDigits(v *value, precision, scale int) *value {
 // toText is a value as text: one text for each representation of a value.
 func (d *derivation) toText(v *value) *value {
 	if v.terms != nil {
+		if v.places() != 0 && v.terms.moves == nil {
+			refuse("a sum as text that may be written with digits after the point")
+		}
 		c := *v
 		c.kind = text
 		return &c

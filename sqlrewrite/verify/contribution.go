@@ -153,12 +153,25 @@ func (d *derivation) tallied(op string, l, r *value, t *tally) *value {
 	k := common(l.kind, r.kind)
 	v := d.apply(k, op, l, r)
 	v.whole, v.terms = true, t
+	if a, b := l.places(), r.places(); a >= 0 && b >= 0 {
+		if v.scale = max(a, b); op == "*" {
+			v.scale = a + b
+		}
+	}
 	v.nulls = []int{v.id}
 	d.totals(v)
 	if v.within.finite() && k == int8 && !t.each.times(spanOf(0, t.of.rows())).inside(whole64) {
 		refuse("a computation with sums that may leave bigint")
 	}
 	return v
+}
+
+// places are the digits after the point that all of a number's values are written with; -1: not known.
+func (v *value) places() int {
+	if isInteger(v.kind) {
+		return 0
+	}
+	return v.scale
 }
 
 // cast converts a tally: a whole number stays one.
@@ -198,7 +211,7 @@ func (d *derivation) linear(name string, args []*value) *value {
 		}
 		if name == "trunc" && len(args) == 1 && a.terms.digits == 0 && !a.terms.opaque && a.kind == numeric && !a.moved() {
 			c := *a
-			c.id = d.intern(name, a.id)
+			c.id, c.scale = d.intern(name, a.id), 0
 			return &c
 		}
 		args[i] = d.plain(a)

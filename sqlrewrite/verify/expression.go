@@ -232,22 +232,14 @@ func (s *scope) logic(b *pgquery.BoolExpr) *value {
 	for i, n := range b.Args {
 		args[i] = s.truth(n)
 	}
-	v := args[0]
-	op, strict := "not", true
-	if b.Boolop != pgquery.BoolExprType_NOT_EXPR {
-		op, strict = "and", false
-		if b.Boolop == pgquery.BoolExprType_OR_EXPR {
-			op = "or"
-		}
+	switch {
+	case b.Boolop == pgquery.BoolExprType_NOT_EXPR:
+		return s.d.apply(boolean, "not", args...)
+	case b.Boolop == pgquery.BoolExprType_OR_EXPR:
+		return s.d.made(boolean, "or", false, args...)
+	default:
+		return s.d.made(boolean, "and", false, args...)
 	}
-	if len(args) == 1 && op != "not" {
-		return v
-	}
-	for at := 1; at < len(args) || at == 1; at += 6 { // a term has at most 8 arguments
-		rest := args[min(at, len(args)):min(at+6, len(args))]
-		v = s.d.made(boolean, op, strict, append([]*value{v}, rest...)...)
-	}
-	return v
 }
 
 // cases is CASE WHEN ... THEN ... ELSE ... END.
@@ -294,7 +286,7 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 // with constants, the value is NULL exactly where the last branch is: where a part is NULL no condition is true.
 func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*value, v *value) []int {
 	last := all[len(all)-1]
-	if slices.ContainsFunc(all[:len(all)-1], func(b *value) bool { return !b.constant || b.null }) {
+	if slices.ContainsFunc(all[:len(all)-1], func(b *value) bool { return !b.constant || len(b.nulls) > 0 }) {
 		return []int{v.id}
 	}
 	for _, w := range conditions {
@@ -414,16 +406,7 @@ func (d *derivation) choice(op string, all, conditions []*value) *value {
 			k = common(k, v.kind)
 		}
 	}
-	var v *value
-	args := append(slices.Clone(conditions), all...)
-	if len(args) <= 8 {
-		v = d.made(k, op, false, args...)
-	} else {
-		v = d.made(k, op, false, args[:8]...)
-		for at := 8; at < len(args); at += 7 {
-			v = d.made(k, op, false, append([]*value{v}, args[at:min(at+7, len(args))]...)...)
-		}
-	}
+	v := d.made(k, op, false, append(slices.Clone(conditions), all...)...)
 	first := true
 	for _, b := range all {
 		if b.null {

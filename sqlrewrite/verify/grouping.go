@@ -106,6 +106,9 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 			n = q.TargetList[at-1].GetResTarget().Val
 		}
 		v := s.loose(n)
+		if v.outer { // where an output has the name, PostgreSQL groups by that
+			refuse("GROUP BY of an outer query's value")
+		}
 		led = led || names(v, s.rel)
 		k := *v
 		k.whole, k.vague = true, !v.same

@@ -88,11 +88,11 @@ func (r *relation) find(table, name string) *value {
 	return found
 }
 
-// hides reports whether a name that is not among the columns may be one of the relation all the same: a column that is not pinned, or one that
-// every table has (tableoid).
+// hides reports whether a name that is not among the columns may be one of the relation all the same: a column that is not pinned, one that
+// every table has (tableoid), or an output that PostgreSQL names itself (outputName).
 func (r *relation) hides(table string) bool {
 	if table == "" {
-		return len(r.tables) > 0
+		return len(r.tables) > 0 || slices.ContainsFunc(r.columns, func(c named) bool { return c.name == "" })
 	}
 	return slices.Contains(r.tables, table) || slices.ContainsFunc(r.columns, func(c named) bool { return c.table == table })
 }
@@ -248,7 +248,9 @@ func (d *derivation) respects(op string, arg int) bool {
 		return isNumber(k) || k == bpchar // whose text has no trailing blanks
 	case "text":
 		return k == bpchar
-	case "+", "-", "*", "/", "%", "digits", "abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "trim_scale", "div", "width_bucket",
+	case "/": // a quotient of numerics has as many digits as its operands are written with
+		return isNumber(k) && k != numeric
+	case "+", "-", "*", "%", "digits", "abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "trim_scale", "div", "width_bucket",
 		"sqrt", "ln", "log", "exp", "power":
 		return isNumber(k)
 	}

@@ -185,6 +185,9 @@ type piece struct {
 // piecesOf are those of a release: itself, if it has none.
 func (x *released) piecesOf(d *derivation) []piece {
 	if x.rel == nil {
+		if len(x.pieces) == 0 {
+			refuse("a total of pieces as a piece")
+		}
 		return x.pieces
 	}
 	p := piece{forms: x.forms, groups: x.groupsOf(d)}
