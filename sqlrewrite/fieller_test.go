@@ -10,6 +10,7 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/answer"
 	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
 )
 
 // ratioExpressions are outputs whose intervals are those of a fraction, from means to rates whose two sums share a release.
@@ -101,7 +102,7 @@ func (p *Plan) holds(b *answer.Box, noisy, truth plan.ReleasedRow) (holds, known
 		return true, false
 	}
 	got := b.Eval(c.Shell, 1, noisy)
-	b.Inner = plan.ClampSpan(plan.Point(new(big.Rat).Quo(c.Of.Over.At(truth.Noisy), c.Of.Under.At(truth.Noisy))), c.Of.Within)
+	b.Inner = plan.ClampSpan(scalar.Point(new(big.Rat).Quo(c.Of.Over.At(truth.Noisy), c.Of.Under.At(truth.Noisy))), c.Of.Within)
 	want := b.Eval(c.Shell, 1, truth)
 	return got.Lo.Cmp(want.Lo) <= 0 && got.Hi.Cmp(want.Hi) >= 0, true
 }
@@ -124,7 +125,7 @@ func TestRatioIntervalsWithinTheirBox(t *testing.T) {
 			if fine == nil || coarse == nil {
 				continue
 			}
-			width := func(s *plan.Span) float64 { return answer.FloatOf(new(big.Rat).Sub(s.Hi, s.Lo)) }
+			width := func(s *scalar.Span) float64 { return answer.FloatOf(new(big.Rat).Sub(s.Hi, s.Lo)) }
 			if width(fine) > width(coarse)*(1+1e-6) {
 				t.Errorf("%s of %d rows: [%s] is wider than its box [%s]", text, rows, answer.Outward(fine.Lo, -1)+", "+answer.Outward(fine.Hi, 1), answer.Outward(coarse.Lo, -1)+", "+answer.Outward(coarse.Hi, 1))
 			}

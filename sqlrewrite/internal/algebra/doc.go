@@ -6,7 +6,7 @@
 // # Map
 //
 //	expr.go       typed expressions, and their operands
-//	unitwindow.go window functions among one unit's rows
+//	aggregate.go  aggregates and windows, of one unit's rows and of released ones
 //	relation.go   rows with fields, each row of at most one unit; tables, joins, queries in FROM
 //	field.go      columns of relations
 //	rowcap.go     a relation of which each unit keeps some rows

@@ -11,31 +11,6 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// AggregateCall is an aggregate over rows that hold nothing private (released values, public tables): PostgreSQL's own, exact.
-type AggregateCall struct {
-	Name     string
-	Args     []Expr
-	Star     bool
-	Distinct bool
-	Order    []Ordering // inside the parentheses
-	Within   []Ordering // WITHIN GROUP
-	Filter   Expr       // nil: none
-	T        catalog.Type
-}
-
-func (e AggregateCall) Typ() catalog.Type { return e.T }
-
-func (e AggregateCall) Children() []Expr {
-	all := append([]Expr(nil), e.Args...)
-	for _, o := range append(append([]Ordering(nil), e.Order...), e.Within...) {
-		all = append(all, o.Expr)
-	}
-	if e.Filter != nil {
-		all = append(all, e.Filter)
-	}
-	return all
-}
-
 // Expr is a typed expression over the leaves of one scope: columns of a row below the aggregates ([Column]), group keys and
 // released values above them ([KeyRef], [ValueRef]). Names are resolved, types agree, constants are checked. It is the only
 // form of expression that is printed.
@@ -197,12 +172,8 @@ func Children(e Expr) []Expr {
 		return nil // what is inside is rows of their own
 	case InRows:
 		return e.X
-	case UnitAggregate:
-		return e.Children()
-	case AggregateCall:
-		return e.Children()
-	case WindowCall:
-		return e.Children()
+	case Aggregate:
+		return e.children()
 	case LayerSub:
 		return e.X
 	case Either:
@@ -339,33 +310,6 @@ func IntegerText(text string) (canonical string, t catalog.Type, ok bool) {
 	return c.Text, c.T, true
 }
 
-// UnitAggregate is an exact aggregate over the rows of one unit. It raises no error, and does not depend on the order of the rows:
-// floats are added as numerics.
-type UnitAggregate struct {
-	Name     string
-	X        Expr       // nil: count(*)
-	Args     []Constant // of a function that exists only with OVER, after x
-	Distinct bool
-	Filter   Expr        // nil: none
-	Over     *UnitWindow // nil: one value for the whole group
-	T        catalog.Type
-}
-
-func (e UnitAggregate) Typ() catalog.Type { return e.T }
-
-func (e UnitAggregate) Children() []Expr {
-	var all []Expr
-	for _, x := range []Expr{e.X, e.Filter} {
-		if x != nil {
-			all = append(all, x)
-		}
-	}
-	if e.Over != nil {
-		all = append(all, e.Over.children()...)
-	}
-	return all
-}
-
 // An operation that can raise an error is partial. Its operands are printed through their proven ranges: were a proof wrong, or a function of
 // PostgreSQL's, then the value would be wrong, and there would be no error. Ranges that an operand's type guarantees, and those of what is clamped
 // already, are not clamped again. docs/sql.md, section 5, lists the form of each operation.
@@ -389,7 +333,7 @@ func ReadsOnly(e Expr, n FromItem) bool {
 		return true
 	case Column:
 		return Holds(n, e.Of)
-	case Exists, InRows, UnitAggregate:
+	case Exists, InRows, Aggregate:
 		return false
 	}
 	return !slices.ContainsFunc(Children(e), func(c Expr) bool { return !ReadsOnly(c, n) })
@@ -411,7 +355,7 @@ func IsEquality(e Expr, n FromItem) (inner, outer Expr, ok bool) {
 
 func IsConstant(e Expr) bool {
 	switch e := e.(type) {
-	case Column, Exists, InRows, UnitAggregate:
+	case Column, Exists, InRows, Aggregate:
 		return false
 	default:
 		return !slices.ContainsFunc(Children(e), func(c Expr) bool { return !IsConstant(c) })
@@ -527,34 +471,4 @@ func (e Like) Operator() string {
 		return []string{"", "!"}[BoolIndex(e.Not)] + []string{"~", "~*"}[BoolIndex(e.CaseInsensitive)]
 	}
 	return []string{"", "NOT "}[BoolIndex(e.Not)] + []string{"LIKE", "ILIKE"}[BoolIndex(e.CaseInsensitive)]
-}
-
-// WindowCall is f(...) OVER (...): a function of the rows of a result that holds nothing private. Which rows it sees is decided after
-// HAVING and before DISTINCT, ORDER BY and LIMIT, as in PostgreSQL.
-type WindowCall struct {
-	Function  AggregateCall // or a function that exists only with OVER
-	Partition []Expr
-	Order     []Ordering
-	Frame     *Frame // nil: the default
-}
-
-// Frame is the frame of a window. Offsets are constants that were checked.
-type Frame struct {
-	Mode       syntax.FrameMode
-	Start, End FrameBound
-}
-
-type FrameBound struct {
-	Kind   syntax.FrameBoundKind
-	Offset *Constant
-}
-
-func (e WindowCall) Typ() catalog.Type { return e.Function.T }
-
-func (e WindowCall) Children() []Expr {
-	all := append(Children(e.Function), e.Partition...)
-	for _, o := range e.Order {
-		all = append(all, o.Expr)
-	}
-	return all
 }

@@ -6,6 +6,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/plan"
 	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
@@ -142,7 +143,8 @@ func spreadOfBinary(e algebra.Binary, width *big.Rat) *big.Rat {
 }
 
 func spreadOfCall(e algebra.Call, width *big.Rat) *big.Rat {
-	if !hasCore(e.Args[0]) && e.Name != "greatest" && e.Name != "least" {
+	f := domain.BuiltinOf(e.Name)
+	if f.First != domain.Computed && !hasCore(e.Args[0]) {
 		return nil
 	}
 	var w *big.Rat
@@ -153,10 +155,10 @@ func spreadOfCall(e algebra.Call, width *big.Rat) *big.Rat {
 			return nil
 		}
 	}
-	switch e.Name {
-	case "abs", "nullif", "greatest", "least":
-		return w // none of them moves more than its arguments do
-	case "floor", "ceil", "ceiling", "round":
+	switch f.Moves {
+	case domain.NoMore:
+		return w
+	case domain.InSteps:
 		return inSteps(w, roundedDigits(e))
 	default:
 		return nil

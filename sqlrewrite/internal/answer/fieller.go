@@ -78,9 +78,9 @@ func (m *Fieller) width(weights []float64) float64 {
 	return mechanisms.SumHalfWidth(terms, m.level)
 }
 
-func around(v *big.Rat, width float64) *plan.Span {
+func around(v *big.Rat, width float64) *scalar.Span {
 	w := new(big.Rat).SetFloat64(width)
-	return &plan.Span{Lo: new(big.Rat).Sub(v, w), Hi: new(big.Rat).Add(v, w)}
+	return &scalar.Span{Lo: new(big.Rat).Sub(v, w), Hi: new(big.Rat).Add(v, w)}
 }
 
 // rounding covers what floating point loses.
@@ -90,7 +90,7 @@ const rounding = 1e-9
 func (m *Fieller) Resolves() bool { return m.Ratio > 0 && !math.IsInf(m.Ratio, 0) }
 
 // interval is the interval for released values of the two sums; nil where it is unbounded, as the divisor may be next to nothing.
-func (m *Fieller) interval(over, under *big.Rat) *plan.Span {
+func (m *Fieller) interval(over, under *big.Rat) *scalar.Span {
 	switch {
 	case math.IsInf(m.boxOver+m.boxUnder, 0):
 		return nil
@@ -105,7 +105,7 @@ func (m *Fieller) interval(over, under *big.Rat) *plan.Span {
 	if !okHi || !okLo {
 		return nil
 	}
-	s := &plan.Span{Lo: new(big.Rat).SetFloat64(-lo), Hi: new(big.Rat).SetFloat64(hi)}
+	s := &scalar.Span{Lo: new(big.Rat).SetFloat64(-lo), Hi: new(big.Rat).SetFloat64(hi)}
 	if s.Lo == nil || s.Hi == nil {
 		return nil
 	}

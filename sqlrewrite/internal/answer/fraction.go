@@ -8,6 +8,7 @@ import (
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/plan"
 	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
@@ -22,7 +23,7 @@ func fraction(p *plan.Plan, e algebra.Expr) (f plan.Fraction, ok bool) {
 		return valueFraction(p, p.Query.Values[e.Index])
 	case algebra.Constant:
 		v, ok := numberOf(e)
-		return plan.Fraction{Over: constantly(v), Under: constantly(scalar.One()), Within: plan.Point(v)}, ok
+		return plan.Fraction{Over: constantly(v), Under: constantly(scalar.One()), Within: scalar.Point(v)}, ok
 	case algebra.Negate:
 		f, ok := fraction(p, e.X)
 		return f.Scaled(big.NewRat(-1, 1)), ok
@@ -32,7 +33,7 @@ func fraction(p *plan.Plan, e algebra.Expr) (f plan.Fraction, ok bool) {
 		}
 		return fraction(p, e.X)
 	case algebra.Call:
-		if same := e.Name == "nullif" || e.Name == "coalesce" && neverNull(p, e.Args[0]); !same || len(bind.ReleasesOf(p.Query, e)) > len(bind.ReleasesOf(p.Query, e.Args[0])) {
+		if !isFirst(p, e) || len(bind.ReleasesOf(p.Query, e)) > len(bind.ReleasesOf(p.Query, e.Args[0])) {
 			return plan.Fraction{}, false
 		}
 		return fraction(p, e.Args[0])
@@ -44,6 +45,12 @@ func fraction(p *plan.Plan, e algebra.Expr) (f plan.Fraction, ok bool) {
 	default:
 		return plan.Fraction{}, false
 	}
+}
+
+// isFirst reports whether a value that is not NULL is that of the first argument.
+func isFirst(p *plan.Plan, e algebra.Call) bool {
+	first := domain.BuiltinOf(e.Name).First
+	return first == domain.FirstOrNull || first == domain.FirstUnlessNull && neverNull(p, e.Args[0])
 }
 
 // neverNull reports whether an expression is a release as it is.

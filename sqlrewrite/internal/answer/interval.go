@@ -6,6 +6,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/plan"
 	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
@@ -19,7 +20,7 @@ type Box struct {
 	plan     *plan.Plan
 	Widths   map[WidthKey]*big.Rat
 	fiellers map[*plan.Core]*Fieller
-	Inner    *plan.Span // of the core of the output at hand
+	Inner    *scalar.Span // of the core of the output at hand
 }
 
 type WidthKey struct{ Release, Together int }
@@ -45,7 +46,7 @@ func (b *Box) interval(e algebra.Expr, f plan.OutputForm, row plan.ReleasedRow, 
 	if f.Releases == 0 {
 		return nil
 	}
-	var s *plan.Span
+	var s *scalar.Span
 	if f.Core == nil {
 		s = b.Eval(e, f.Releases, row)
 	} else if b.Inner = b.OfCore(f.Core, row); b.Inner != nil {
@@ -63,19 +64,19 @@ func (b *Box) interval(e algebra.Expr, f plan.OutputForm, row plan.ReleasedRow, 
 }
 
 // OfCore is the interval of a fraction in one row, cut to what the policy's bounds allow; nil where it is unbounded.
-func (b *Box) OfCore(c *plan.Core, row plan.ReleasedRow) *plan.Span {
+func (b *Box) OfCore(c *plan.Core, row plan.ReleasedRow) *scalar.Span {
 	over, under := c.Of.Over.At(row.Noisy), c.Of.Under.At(row.Noisy)
-	var s *plan.Span
+	var s *scalar.Span
 	switch {
 	case c.Width != nil:
 		centre := over.Quo(over, under)
-		s = &plan.Span{Lo: new(big.Rat).Sub(centre, c.Width), Hi: new(big.Rat).Add(centre, c.Width)}
+		s = &scalar.Span{Lo: new(big.Rat).Sub(centre, c.Width), Hi: new(big.Rat).Add(centre, c.Width)}
 	case c.Of.Under.IsConstant():
 		return nil // a constant divisor of zero, or noise without a half-width
 	case c.Of.Over.IsConstant():
 		w := sumWidth(b.plan, c.Of.Under.Weights)
 		if w != nil {
-			s = plan.Quotient(plan.Point(over), &plan.Span{Lo: new(big.Rat).Sub(under, w), Hi: new(big.Rat).Add(under, w)})
+			s = plan.Quotient(scalar.Point(over), &scalar.Span{Lo: new(big.Rat).Sub(under, w), Hi: new(big.Rat).Add(under, w)})
 		}
 	default:
 		m := b.fiellers[c]
@@ -113,7 +114,7 @@ func Outward(v *big.Rat, direction int) string {
 
 // Eval is interval arithmetic over an expression; nil where it has no meaning (text, NULL, a division by an interval that
 // holds zero, a condition).
-func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *plan.Span {
+func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *scalar.Span {
 	switch e := e.(type) {
 	case algebra.ValueRef:
 		return b.value(b.plan.Query.Values[e.Index], together, row)
@@ -125,7 +126,7 @@ func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *plan.Spa
 		return b.Inner
 	case algebra.Negate:
 		if x := b.Eval(e.X, together, row); x != nil {
-			return &plan.Span{Lo: new(big.Rat).Neg(x.Hi), Hi: new(big.Rat).Neg(x.Lo)}
+			return &scalar.Span{Lo: new(big.Rat).Neg(x.Hi), Hi: new(big.Rat).Neg(x.Lo)}
 		}
 	case algebra.Binary:
 		l, r := b.Eval(e.L, together, row), b.Eval(e.R, together, row)
@@ -138,54 +139,55 @@ func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *plan.Spa
 		}
 	case algebra.Call:
 		return b.call(e, together, row)
-	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice, algebra.AggregateCall, algebra.WindowCall, algebra.LayerSub, algebra.Either:
+	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice,
+		algebra.Aggregate, algebra.LayerSub, algebra.Either:
 		return nil
 	}
 	return nil
 }
 
 // value is the interval of a released value; selections have none.
-func (b *Box) value(v algebra.Value, together int, row plan.ReleasedRow) *plan.Span {
-	around := func(release int) *plan.Span {
+func (b *Box) value(v algebra.Value, together int, row plan.ReleasedRow) *scalar.Span {
+	around := func(release int) *scalar.Span {
 		centre, w := new(big.Rat).SetInt(row.Noisy[release]), b.width(release, together)
-		return &plan.Span{Lo: new(big.Rat).Sub(centre, w), Hi: new(big.Rat).Add(centre, w)}
+		return &scalar.Span{Lo: new(big.Rat).Sub(centre, w), Hi: new(big.Rat).Add(centre, w)}
 	}
 	switch {
 	case v.How == algebra.ArrayOf, b.plan.Releases[v.Of[0]].Pick != nil:
 		return nil
 	case v.How == algebra.AsReleased:
 		s, unit := around(v.Of[0]), b.plan.Releases[v.Of[0]].Unit
-		return &plan.Span{Lo: s.Lo.Mul(s.Lo, unit), Hi: s.Hi.Mul(s.Hi, unit)}
+		return &scalar.Span{Lo: s.Lo.Mul(s.Lo, unit), Hi: s.Hi.Mul(s.Hi, unit)}
 	}
 	if s := b.plan.Compute(v, around); s != nil {
 		return s
 	}
-	if b.plan.Compute(v, func(release int) *plan.Span { return plan.Point(new(big.Rat).SetInt(row.Noisy[release])) }) == nil {
+	if b.plan.Compute(v, func(release int) *scalar.Span { return scalar.Point(new(big.Rat).SetInt(row.Noisy[release])) }) == nil {
 		return nil // it is NULL
 	}
 	return b.plan.Certain(v) // a divisor may be next to nothing: only the policy's bounds are certain
 }
 
-func numberSpan(t catalog.Type, text string, null bool) *plan.Span {
+func numberSpan(t catalog.Type, text string, null bool) *scalar.Span {
 	if v, ok := scalar.ParseNumber(text); ok && !null && t.IsNumber() {
-		return plan.Point(v)
+		return scalar.Point(v)
 	}
 	return nil
 }
 
 // combine is interval arithmetic for one operator.
-func combine(e algebra.Binary, l, r *plan.Span) *plan.Span {
+func combine(e algebra.Binary, l, r *scalar.Span) *scalar.Span {
 	switch e.Op {
 	case syntax.Add:
-		return &plan.Span{Lo: new(big.Rat).Add(l.Lo, r.Lo), Hi: new(big.Rat).Add(l.Hi, r.Hi)}
+		return &scalar.Span{Lo: new(big.Rat).Add(l.Lo, r.Lo), Hi: new(big.Rat).Add(l.Hi, r.Hi)}
 	case syntax.Subtract:
-		return &plan.Span{Lo: new(big.Rat).Sub(l.Lo, r.Hi), Hi: new(big.Rat).Sub(l.Hi, r.Lo)}
+		return &scalar.Span{Lo: new(big.Rat).Sub(l.Lo, r.Hi), Hi: new(big.Rat).Sub(l.Hi, r.Lo)}
 	case syntax.Multiply:
 		return plan.Extremes(l, r, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
 	case syntax.Divide:
 		q := plan.Quotient(l, r)
 		if q != nil && e.T.IsInteger() {
-			return &plan.Span{Lo: scalar.Truncate(q.Lo), Hi: scalar.Truncate(q.Hi)}
+			return &scalar.Span{Lo: scalar.Truncate(q.Lo), Hi: scalar.Truncate(q.Hi)}
 		}
 		return q
 	default:
@@ -194,90 +196,51 @@ func combine(e algebra.Binary, l, r *plan.Span) *plan.Span {
 }
 
 // call is interval arithmetic for functions that rise or fall with each argument.
-func (b *Box) call(e algebra.Call, together int, row plan.ReleasedRow) *plan.Span {
-	var args []*plan.Span
+func (b *Box) call(e algebra.Call, together int, row plan.ReleasedRow) *scalar.Span {
+	var args []*scalar.Span
 	for _, arg := range e.Args {
 		args = append(args, b.Eval(arg, together, row))
 	}
 	if len(args) == 0 || args[0] == nil {
 		return nil
 	}
-	x := args[0]
-	switch e.Name {
-	case "nullif":
-		return x // the output is not NULL, so it is the first argument
-	case "coalesce":
-		if neverNull(b.plan, e.Args[0]) {
-			return x
-		}
-		return hull(args)
-	case "floor":
-		return &plan.Span{Lo: floor1(x.Lo), Hi: floor1(x.Hi)}
-	case "ceil", "ceiling":
-		return &plan.Span{Lo: ceil1(x.Lo), Hi: ceil1(x.Hi)}
-	case "round":
-		return rounded(x, roundedDigits(e))
-	case "abs":
-		if x.Lo.Sign() >= 0 {
-			return x
-		}
-		low := new(big.Rat)
-		if x.Hi.Sign() < 0 {
-			low.Neg(x.Hi)
-		}
-		return &plan.Span{Lo: low, Hi: scalar.MaxRat(new(big.Rat).Abs(x.Lo), new(big.Rat).Abs(x.Hi))}
-	case "greatest", "least":
-		s := &plan.Span{Lo: x.Lo, Hi: x.Hi}
-		for _, y := range args[1:] {
-			if y == nil {
-				return nil
-			}
-			if e.Name == "greatest" {
-				s.Lo, s.Hi = scalar.MaxRat(s.Lo, y.Lo), scalar.MaxRat(s.Hi, y.Hi)
-			} else {
-				s.Lo, s.Hi = scalar.MinRat(s.Lo, y.Lo), scalar.MinRat(s.Hi, y.Hi)
-			}
-		}
-		return s
-	default:
+	f := domain.BuiltinOf(e.Name)
+	switch {
+	case f.Interval == nil:
 		return nil
+	case isFirst(b.plan, e): // the output is not NULL
+		args = args[:1]
 	}
-}
-
-// hull is the smallest span that holds all of them; nil when one is missing.
-func hull(all []*plan.Span) *plan.Span {
-	s := &plan.Span{Lo: all[0].Lo, Hi: all[0].Hi}
-	for _, x := range all[1:] {
-		if x == nil {
+	spans := make([]scalar.Span, len(args))
+	for i, s := range args {
+		if s == nil {
 			return nil
 		}
-		s.Lo, s.Hi = scalar.MinRat(s.Lo, x.Lo), scalar.MaxRat(s.Hi, x.Hi)
+		spans[i] = *s
 	}
-	return s
+	digits := unrounded
+	if f.Moves == domain.InSteps {
+		digits = roundedDigits(e)
+	}
+	s := f.Interval(spans, digits)
+	return &s
 }
 
-func floor1(v *big.Rat) *big.Rat { return new(big.Rat).SetInt(scalar.Floor(v)) }
-
-func ceil1(v *big.Rat) *big.Rat { return new(big.Rat).SetInt(scalar.Ceil(v)) }
-
-// rounded is where the numbers of a span lie after rounding to decimal places. PostgreSQL rounds halves of numeric away from zero and of
-// floats to even: the ends are those of either.
-func rounded(s *plan.Span, digits int) *plan.Span {
+// rounded is where the numbers of a span lie after a cast to so many decimal places.
+func rounded(s *scalar.Span, digits int) *scalar.Span {
 	if s == nil || digits == unrounded {
 		return s
 	}
-	step := scalar.StepOf(digits)
-	half := big.NewRat(1, 2)
-	lo := new(big.Rat).Sub(new(big.Rat).Quo(s.Lo, step), half)
-	hi := new(big.Rat).Add(new(big.Rat).Quo(s.Hi, step), half)
-	return &plan.Span{Lo: new(big.Rat).Mul(ceil1(lo), step), Hi: new(big.Rat).Mul(floor1(hi), step)}
+	r := domain.RoundSpan([]scalar.Span{*s}, digits)
+	return &r
 }
 
 // HasInterval reports whether interval arithmetic knows an expression's form; whether a row has an interval still depends on its
 // released values (a denominator that may be zero has none).
 func HasInterval(e algebra.Expr) bool {
 	switch e := e.(type) {
-	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice, algebra.AggregateCall, algebra.WindowCall, algebra.LayerSub, algebra.Either:
+	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice,
+		algebra.Aggregate, algebra.LayerSub, algebra.Either:
 		return false
 	case algebra.Binary:
 		if e.T == catalog.Bool || e.Op == syntax.Modulo || e.Op == syntax.Concat {
@@ -288,11 +251,10 @@ func HasInterval(e algebra.Expr) bool {
 			return false
 		}
 	case algebra.Call:
-		switch e.Name {
-		case "nullif":
+		switch f := domain.BuiltinOf(e.Name); {
+		case f.First == domain.FirstOrNull:
 			return HasInterval(e.Args[0])
-		case "coalesce", "floor", "ceil", "ceiling", "round", "abs", "greatest", "least":
-		default:
+		case f.Interval == nil:
 			return false
 		}
 	case algebra.ValueRef:

@@ -41,22 +41,22 @@ func aggregateValue(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (alg
 	if orderedSet(n.Name) != (len(n.Within) > 0) && n.Name != "median" {
 		return algebra.Value{}, b.Mismatch(n, n.Name+map[bool]string{true: " needs", false: " does not take"}[orderedSet(n.Name)]+" WITHIN GROUP (ORDER BY ...)", "")
 	}
-	switch n.Name {
-	case "count":
+	switch domain.BuiltinOf(n.Name).Form {
+	case domain.CountForm:
 		return count(b, n, filter)
-	case "sum", "avg":
+	case domain.SumForm, domain.MeanForm:
 		return sum(b, n, filter)
-	case "var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev":
+	case domain.SpreadForm:
 		return spread(b, n, filter)
-	case "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy":
+	case domain.PairForm, domain.PairCountForm:
 		return paired(b, n, filter)
-	case "percentile_cont", "percentile_disc", "median", "min", "max":
+	case domain.QuantileForm, domain.OrderedForm, domain.MedianForm, domain.ExtremeForm:
 		return quantile(b, n, filter)
-	case "mode":
+	case domain.ModeForm:
 		return mode(b, n, filter)
-	default:
-		return algebra.Value{}, b.Unsupported(n, "aggregate "+n.Name, "")
+	case domain.NoForm, domain.BooleanForm, domain.JoinForm:
 	}
+	return algebra.Value{}, b.Unsupported(n, "aggregate "+n.Name, "")
 }
 
 // value gives the reference to v, which may have been bound before.
@@ -149,11 +149,18 @@ func sum(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value,
 	}
 	if n.Name == "sum" {
 		m := algebra.Measure{Kind: algebra.SumSteps, X: x, Grid: g, Filter: filter}
-		return algebra.Value{Name: sqlprint.DescribeMeasure(m), T: sumType(x.Typ()), Of: []int{addRelease(b, m)}}, nil
+		return algebra.Value{Name: sqlprint.DescribeMeasure(m), T: typeOf(n, x), Of: []int{addRelease(b, m)}}, nil
 	}
 	s := addRelease(b, algebra.Measure{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
 	k := addRelease(b, algebra.Measure{Kind: algebra.CountValues, X: x, Filter: filter})
-	return algebra.Value{Name: "avg(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: meanType(x.Typ()), How: algebra.MeanOf, Of: []int{k, s}}, nil
+	return algebra.Value{Name: "avg(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: typeOf(n, x),
+		How: domain.BuiltinOf(n.Name).How, Of: []int{k, s}}, nil
+}
+
+// typeOf is the type of an aggregate of one number.
+func typeOf(n *syntax.Call, x algebra.Expr) catalog.Type {
+	t, _ := domain.BuiltinOf(n.Name).Form.Result(x.Typ())
+	return t
 }
 
 // spread binds variances and standard deviations.
@@ -162,12 +169,11 @@ func spread(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 	if err != nil {
 		return algebra.Value{}, err
 	}
-	how := map[string]algebra.Formula{"var_pop": algebra.VariancePop, "var_samp": algebra.VarianceSamp, "variance": algebra.VarianceSamp,
-		"stddev_pop": algebra.DeviationPop, "stddev_samp": algebra.DeviationSamp, "stddev": algebra.DeviationSamp}[n.Name]
 	s := addRelease(b, algebra.Measure{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
 	q := addRelease(b, algebra.Measure{Kind: algebra.SumProducts, X: x, Grid: g, Y: x, GridY: g, Filter: filter})
 	k := addRelease(b, algebra.Measure{Kind: algebra.CountValues, X: x, Filter: filter})
-	return algebra.Value{Name: n.Name + "(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: meanType(x.Typ()), How: how, Of: []int{k, s, q}}, nil
+	return algebra.Value{Name: n.Name + "(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: typeOf(n, x),
+		How: domain.BuiltinOf(n.Name).How, Of: []int{k, s, q}}, nil
 }
 
 // paired binds the aggregates over pairs (y, x): rows where one of the two is NULL do not count.
@@ -207,26 +213,25 @@ func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 		}
 		return addRelease(b, algebra.Measure{Kind: algebra.SumProducts, X: g.X, Grid: g, Y: h.X, GridY: h, Filter: filter})
 	}
-	v := algebra.Value{Name: name, T: catalog.Float8}
-	switch n.Name {
-	case "regr_avgx":
-		v.How, v.Of = algebra.MeanOf, []int{k, sum(gx)}
-	case "regr_avgy":
-		v.How, v.Of = algebra.MeanOf, []int{k, sum(gy)}
-	case "regr_sxx":
-		v.How, v.Of = algebra.Squares, []int{k, sum(gx), products(gx, gx)}
-	case "regr_syy":
-		v.How, v.Of = algebra.Squares, []int{k, sum(gy), products(gy, gy)}
-	case "regr_sxy":
-		v.How, v.Of = algebra.Covariances, []int{k, sum(gx), sum(gy), products(gx, gy)}
-	case "covar_pop", "covar_samp":
-		v.How, v.Of = map[string]algebra.Formula{"covar_pop": algebra.CovariancePop, "covar_samp": algebra.CovarianceSamp}[n.Name], []int{k, sum(gx), sum(gy), products(gx, gy)}
-	case "regr_slope", "regr_intercept":
-		v.How = map[string]algebra.Formula{"regr_slope": algebra.Slope, "regr_intercept": algebra.Intercept}[n.Name]
-		v.Of = []int{k, sum(gx), sum(gy), products(gx, gy), products(gx, gx)}
-	default:
-		v.How = map[string]algebra.Formula{"corr": algebra.Correlation, "regr_r2": algebra.Determination}[n.Name]
-		v.Of = []int{k, sum(gx), sum(gy), products(gx, gy), products(gx, gx), products(gy, gy)}
+	v := algebra.Value{Name: name, T: catalog.Float8, How: domain.BuiltinOf(n.Name).How}
+	switch v.How {
+	case algebra.MeanOf, algebra.Squares:
+		of := gx
+		if n.Name == "regr_avgy" || n.Name == "regr_syy" {
+			of = gy
+		}
+		v.Of = []int{k, sum(of)}
+		if v.How == algebra.Squares {
+			v.Of = append(v.Of, products(of, of))
+		}
+		return v, nil
+	}
+	v.Of = []int{k, sum(gx), sum(gy), products(gx, gy)}
+	switch v.How {
+	case algebra.Slope, algebra.Intercept:
+		v.Of = append(v.Of, products(gx, gx))
+	case algebra.Correlation, algebra.Determination:
+		v.Of = append(v.Of, products(gx, gx), products(gy, gy))
 	}
 	return v, nil
 }
@@ -300,24 +305,4 @@ func missingBounds(b *algebra.Binder, n syntax.Expr, x algebra.Expr) error {
 		return fault.MissingBounds(b.At(n), f.Name)
 	}
 	return fault.UnboundedExpression(b.At(n), sqlprint.Describe(x))
-}
-
-// sumType is the type that PostgreSQL gives to sum(x).
-func sumType(t catalog.Type) catalog.Type {
-	switch t {
-	case catalog.Int2, catalog.Int4:
-		return catalog.Int8
-	case catalog.Int8:
-		return catalog.Numeric
-	default:
-		return t
-	}
-}
-
-// meanType is the type that PostgreSQL gives to avg(x).
-func meanType(t catalog.Type) catalog.Type {
-	if scalar.IsFloat(t) {
-		return catalog.Float8
-	}
-	return catalog.Numeric
 }

@@ -16,7 +16,7 @@
 //	unitwindow.go     window functions among one unit's rows
 //	windowrows.go     queries whose outputs are computed with windows
 //	where.go          conditions
-//	rowcall.go        calls of functions on a row
+//	rowcall.go        calls of functions
 //	groupby.go        keys, public or private
 //	aggregate.go      aggregates
 //	quantile.go       aggregates that choose a value

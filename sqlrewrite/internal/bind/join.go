@@ -8,6 +8,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/stability"
 	"noisegate/sqlrewrite/syntax"
 )
@@ -115,7 +116,7 @@ func using(b *algebra.Binder, n *syntax.Join, l, r, out *algebra.Relation) (pair
 		if err := sameIdentity(b, at, p.L, p.R); err != nil {
 			return nil, nil, err
 		}
-		left, right, err := unify(b, at, syntax.Eq, at, at, algebra.Column{Of: p.L}, algebra.Column{Of: p.R})
+		left, right, err := domain.Unify(b, at, syntax.Eq, at, at, algebra.Column{Of: p.L}, algebra.Column{Of: p.R})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -419,7 +420,7 @@ func rowCondition(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 		if x, y, ok, err := identities(b, c); err != nil {
 			return nil, err
 		} else if ok {
-			l, r, err := unify(b, c, syntax.Eq, c.L, c.R, algebra.Column{Of: x}, algebra.Column{Of: y})
+			l, r, err := domain.Unify(b, c, syntax.Eq, c.L, c.R, algebra.Column{Of: x}, algebra.Column{Of: y})
 			return algebra.Binary{Op: syntax.Eq, L: l, R: r, T: catalog.Bool}, err
 		}
 	case *syntax.InQuery:

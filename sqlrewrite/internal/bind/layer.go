@@ -145,24 +145,20 @@ func substitute(o *algebra.Opened, e algebra.Expr) algebra.Expr {
 		return algebra.Cast{X: substitute(o, e.X), T: e.T, Mods: e.Mods}
 	case algebra.Call:
 		return algebra.Call{Name: e.Name, Args: all(e.Args), T: e.T}
-	case algebra.AggregateCall:
-		return substituteAggregate(o, e, all)
-	case algebra.WindowCall:
-		out := e
-		out.Function = substituteAggregate(o, e.Function, all)
-		out.Partition, out.Order = all(e.Partition), substituteOrder(o, e.Order)
-		return out
+	case algebra.Aggregate:
+		e.Args, e.Order, e.Within = all(e.Args), substituteOrder(o, e.Order), substituteOrder(o, e.Within)
+		if e.Filter != nil {
+			e.Filter = substitute(o, e.Filter)
+		}
+		if e.Over != nil {
+			over := *e.Over
+			over.Partition, over.Order = all(over.Partition), substituteOrder(o, over.Order)
+			e.Over = &over
+		}
+		return e
 	default:
 		return e
 	}
-}
-
-func substituteAggregate(o *algebra.Opened, e algebra.AggregateCall, all func([]algebra.Expr) []algebra.Expr) algebra.AggregateCall {
-	e.Args, e.Order, e.Within = all(e.Args), substituteOrder(o, e.Order), substituteOrder(o, e.Within)
-	if e.Filter != nil {
-		e.Filter = substitute(o, e.Filter)
-	}
-	return e
 }
 
 func substituteOrder(o *algebra.Opened, list []algebra.Ordering) []algebra.Ordering {

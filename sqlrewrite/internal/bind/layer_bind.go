@@ -128,7 +128,7 @@ func (s layerScope) Call(n *syntax.Call) (algebra.Expr, error) {
 	if n.Over != nil {
 		return windowFunction(s.Binder, s, s.Query.Windows, n)
 	}
-	if _, exact := domain.ExactAggregates[n.Name]; exact && (n.Schema == "" || n.Schema == "pg_catalog") {
+	if f := domain.BuiltinOf(n.Name); f.IsExact() && domain.InCatalog(n) {
 		if !s.aggregates {
 			return nil, s.Unsupported(n, "an aggregate in this place", "use HAVING, or compute it in a subquery")
 		}
@@ -141,7 +141,7 @@ func (s layerScope) Call(n *syntax.Call) (algebra.Expr, error) {
 	if f.Kind == domain.RefusedAggregate {
 		return nil, s.Unsupported(n, "aggregate "+n.Name, f.Hint)
 	}
-	return postCall(s.Binder, s, n)
+	return call(s.Binder, s, n)
 }
 
 // subquery binds a query inside an expression. It may name columns of the queries around it.
@@ -174,7 +174,7 @@ func (s layerScope) subquery(n syntax.Expr) (algebra.Expr, error) {
 				return nil, err
 			}
 			out := algebra.Column{Of: &algebra.Field{Column: &catalog.Column{Type: algebra.OutputType(l.Outputs[i].Expr.Typ()), TypMod: -1}}}
-			if e, _, err = unify(s.Binder, n, syntax.Eq, x, x, e, out); err != nil {
+			if e, _, err = domain.Unify(s.Binder, n, syntax.Eq, x, x, e, out); err != nil {
 				return nil, err
 			}
 			sub.X = append(sub.X, e)
@@ -333,8 +333,10 @@ func (lb *layerBinder) coveredExpr(e algebra.Expr) error {
 		return nil
 	}
 	switch e := e.(type) {
-	case algebra.AggregateCall:
-		return nil
+	case algebra.Aggregate:
+		if e.Over == nil {
+			return nil
+		} // the function of a window is no aggregate of the group; its arguments are
 	case algebra.Column:
 		if slices.ContainsFunc(lb.names, func(n layerName) bool { return n.e == e }) {
 			return fault.Unsupported(lb.Position(lb.Query.Pos), "column "+fault.Quote(e.Of.Name)+", which is neither a group key nor inside an aggregate,",
@@ -343,22 +345,6 @@ func (lb *layerBinder) coveredExpr(e algebra.Expr) error {
 		return nil
 	}
 	for _, child := range algebra.Children(e) {
-		if w, ok := e.(algebra.WindowCall); ok {
-			if err := lb.coveredWindow(w); err != nil {
-				return err
-			}
-			break
-		}
-		if err := lb.coveredExpr(child); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// coveredWindow looks into a window: its function is no aggregate of the group, its arguments are.
-func (lb *layerBinder) coveredWindow(w algebra.WindowCall) error {
-	for _, child := range w.Children() {
 		if err := lb.coveredExpr(child); err != nil {
 			return err
 		}
@@ -498,7 +484,7 @@ func (lb *layerBinder) set() (*algebra.Layer, error) {
 	l.Set = &algebra.LayerSet{Kind: set.Kind, All: set.All, Left: left, Right: right}
 	for i, out := range left.Outputs {
 		sides := []algebra.Expr{typed(out.Expr), typed(right.Outputs[i].Expr)}
-		_, t, err := common(lb.Binder, []syntax.Expr{at, at}, sides)
+		_, t, err := domain.Common(lb.Binder, []syntax.Expr{at, at}, sides)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/syntax"
 )
@@ -196,7 +197,7 @@ func (lb *layerBinder) using(j *algebra.LayerJoin, r *syntax.Join, left, right [
 			return nil, err
 		}
 		at := &syntax.Column{Pos: r.Pos, Name: name}
-		x, y, err := unify(lb.Binder, at, syntax.Eq, at, at, l, rr)
+		x, y, err := domain.Unify(lb.Binder, at, syntax.Eq, at, at, l, rr)
 		if err != nil {
 			return nil, err
 		}
@@ -210,7 +211,7 @@ func (lb *layerBinder) using(j *algebra.LayerJoin, r *syntax.Join, left, right [
 		case syntax.RightJoin:
 			one = rr
 		case syntax.FullJoin:
-			both, t, err := common(lb.Binder, []syntax.Expr{at, at}, []algebra.Expr{l, rr})
+			both, t, err := domain.Common(lb.Binder, []syntax.Expr{at, at}, []algebra.Expr{l, rr})
 			if err != nil {
 				return nil, err
 			}

@@ -246,13 +246,9 @@ func unitOutputs(o *algebra.Opened, alias string, renamed []string, q *syntax.Qu
 // callsAggregate reports whether an expression holds an aggregate that is not a window function's. Queries inside it are their own.
 func callsAggregate(n syntax.Expr) bool {
 	if c, ok := n.(*syntax.Call); ok && c.Over == nil {
-		if _, exact := domain.ExactAggregates[c.Name]; exact || c.Star || c.Distinct || len(c.Within) > 0 {
+		f := domain.BuiltinOf(c.Name)
+		if f.IsAggregate() || c.Star || c.Distinct || len(c.Within) > 0 {
 			return true
-		}
-		for _, f := range domain.Functions() {
-			if f.Name == c.Name && (f.Kind == domain.Aggregate || f.Kind == domain.RefusedAggregate) {
-				return true
-			}
 		}
 	}
 	return slices.ContainsFunc(operands(n), callsAggregate)

@@ -160,45 +160,44 @@ func (g *grouping) Call(n *syntax.Call) (algebra.Expr, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case slices.Contains(unitAggregates, n.Name):
-	case f.Kind == domain.Aggregate || f.Kind == domain.RefusedAggregate:
+	case f.IsOfUnit():
+	case f.IsAggregate():
 		return nil, g.Unsupported(n, "aggregate "+n.Name+" over the rows of single people", "count, sum, avg, min, max, bool_or and bool_and are taken")
 	default:
-		return rowCall(g.Binder, g, n)
+		return call(g.Binder, g, n)
 	}
 	if len(n.OrderBy)+len(n.Within) > 0 || n.Over != nil {
 		return nil, g.Unsupported(n, "ORDER BY or OVER in an aggregate of single people", "")
 	}
-	return g.aggregateOf(n, algebra.UnitAggregate{Name: n.Name, Distinct: n.Distinct})
+	return g.aggregateOf(n, algebra.Aggregate{Name: n.Name, Distinct: n.Distinct, Safe: true})
 }
 
 // aggregateOf binds the argument and the filter of an aggregate.
-func (g *grouping) aggregateOf(n *syntax.Call, e algebra.UnitAggregate) (algebra.Expr, error) {
+func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate) (algebra.Expr, error) {
 	var err error
 	if n.Filter != nil {
 		if e.Filter, err = condition(g.Binder, rowScope{g.Binder}, n.Filter); err != nil {
 			return nil, err
 		}
 	}
-	if n.Star {
+	if e.Star = n.Star; n.Star {
 		return g.aggregated(e, n)
 	}
 	if len(n.Args) != 1 {
 		return nil, g.Mismatch(n, n.Name+" needs one argument", "")
 	}
+	var x algebra.Expr
 	if f, ok := identityOf(g.Binder, n.Args[0]); ok && n.Name == "count" {
-		e.X = algebra.Column{Of: f}
-	} else if e.X, err = expression(g.Binder, rowScope{g.Binder}, n.Args[0]); err != nil {
-		return nil, err
-	}
-	if e.X, err = domain.Coerce(g.Binder, n.Args[0], e.X, catalog.Text); err != nil {
+		x = algebra.Column{Of: f}
+	} else if x, err = rowValue(g.Binder, n.Args[0]); err != nil {
 		return nil, err
 	}
 	if e.Name == "sum" || e.Name == "avg" {
-		if e.X, err = g.summable(n.Args[0], e.X); err != nil {
+		if x, err = g.summable(n.Args[0], x); err != nil {
 			return nil, err
 		}
 	}
+	e.Args = []algebra.Expr{x}
 	return g.aggregated(e, n)
 }
 
@@ -214,62 +213,23 @@ func (g *grouping) summable(n syntax.Expr, x algebra.Expr) (algebra.Expr, error)
 	return domain.ComputedOf(x, o), err
 }
 
-// unitAggregates are the aggregates that a query per unit may compute: each is a function of the set of values, in whatever order
-// PostgreSQL meets them.
-var unitAggregates = []string{"count", "sum", "avg", "min", "max", "bool_or", "bool_and", "every"}
-
 // aggregated types an aggregate, makes it an output of the groups, and derives what bounds it.
-func (g *grouping) aggregated(e algebra.UnitAggregate, n *syntax.Call) (algebra.Expr, error) {
-	wrong := func() (algebra.Expr, error) {
-		return nil, g.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(e.X.Typ())+")", "")
+func (g *grouping) aggregated(e algebra.Aggregate, n *syntax.Call) (algebra.Expr, error) {
+	x := e.X()
+	var of catalog.Type
+	if x != nil {
+		of = algebra.CarrierOf(x)
 	}
-	rows := new(big.Rat).SetInt64(e.Over.Most(min(g.p.of.MaxRows, stability.MaxBound)))
-	within := boundsOrNil(e.X)
-	var bounded *catalog.Bounds
-	switch e.Name {
-	case "count":
-		e.T = catalog.Int8
-		if g.p.of.MaxRows > 0 {
-			bounded = &catalog.Bounds{Lo: new(big.Rat), Hi: rows, Step: scalar.One()}
-		}
-	case "sum", "avg":
-		if !e.X.Typ().IsNumber() {
-			return wrong()
-		}
-		e.T = meanType(algebra.CarrierOf(e.X))
-		if e.Name == "sum" {
-			e.T = sumType(algebra.CarrierOf(e.X))
-		}
-		if within != nil && e.Name == "avg" {
-			bounded = &catalog.Bounds{Lo: within.Lo, Hi: within.Hi}
-		}
-		if within != nil && e.Name == "sum" && g.p.of.MaxRows > 0 {
-			lo, hi := new(big.Rat).Mul(rows, within.Lo), new(big.Rat).Mul(rows, within.Hi)
-			if within.Lo.Sign() > 0 {
-				lo = within.Lo
-			}
-			if within.Hi.Sign() < 0 {
-				hi = within.Hi
-			}
-			bounded = &catalog.Bounds{Lo: lo, Hi: hi, Step: within.Step}
-		}
-	case "min", "max":
-		if scalar.FamilyOf(e.X.Typ()) == scalar.BoolFamily || scalar.FamilyOf(e.X.Typ()) == scalar.UuidFamily || e.X.Typ() == catalog.Enum {
-			return wrong()
-		}
-		e.T = algebra.CarrierOf(e.X)
-		if within != nil {
-			bounded = &catalog.Bounds{Lo: within.Lo, Hi: within.Hi, Step: within.Step}
-		}
-	default:
-		if e.X.Typ() != catalog.Bool {
-			return wrong()
-		}
-		e.T = catalog.Bool
+	form := domain.BuiltinOf(e.Name).Form
+	var ok bool
+	if e.T, ok = form.Result(of); !ok || form == domain.ExtremeForm && x.Typ() == catalog.Enum {
+		return nil, g.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(x.Typ())+")", "")
 	}
+	within := boundsOrNil(x)
+	bounded := boundsOfAggregate(form, within, g.p.of.MaxRows, new(big.Rat).SetInt64(e.Over.Most(min(g.p.of.MaxRows, stability.MaxBound))))
 	if sqlprint.AddsFloats(e) {
 		if within == nil {
-			return nil, fault.MissingBounds(g.At(n.Args[0]), sqlprint.Describe(e.X))
+			return nil, fault.MissingBounds(g.At(n.Args[0]), sqlprint.Describe(x))
 		}
 		if reach := scalar.MaxRat(new(big.Rat).Abs(within.Lo), new(big.Rat).Abs(within.Hi)); scalar.Floor(reach).BitLen() > 900 {
 			return nil, g.Unsupported(n, "a sum of numbers this large", "")
@@ -281,6 +241,32 @@ func (g *grouping) aggregated(e algebra.UnitAggregate, n *syntax.Call) (algebra.
 	f.Column = &c
 	f.Label = sqlprint.Describe(e)
 	return algebra.Column{Of: f}, nil
+}
+
+// boundsOfAggregate are those of an aggregate of so many rows at most, whose values lie within bounds; nil: nothing is known. Without the
+// policy's word on the rows of a unit sums and counts have none.
+func boundsOfAggregate(form domain.AggregateForm, within *algebra.Bounds, policy int64, rows *big.Rat) *catalog.Bounds {
+	switch {
+	case form == domain.CountForm && policy > 0:
+		return &catalog.Bounds{Lo: new(big.Rat), Hi: rows, Step: scalar.One()}
+	case within == nil:
+		return nil
+	case form == domain.MeanForm:
+		return &catalog.Bounds{Lo: within.Lo, Hi: within.Hi}
+	case form == domain.ExtremeForm:
+		return &catalog.Bounds{Lo: within.Lo, Hi: within.Hi, Step: within.Step}
+	case form == domain.SumForm && policy > 0:
+		lo, hi := new(big.Rat).Mul(rows, within.Lo), new(big.Rat).Mul(rows, within.Hi)
+		if within.Lo.Sign() > 0 {
+			lo = within.Lo
+		}
+		if within.Hi.Sign() < 0 {
+			hi = within.Hi
+		}
+		return &catalog.Bounds{Lo: lo, Hi: hi, Step: within.Step}
+	default:
+		return nil
+	}
 }
 
 func boundsOrNil(e algebra.Expr) *algebra.Bounds {

@@ -54,7 +54,7 @@ func choice(b *algebra.Binder, s domain.Scope, n *syntax.Case) (algebra.Expr, er
 		}
 		results, nodes = append(results, result), append(nodes, n.Else)
 	}
-	results, t, err := common(b, nodes, results)
+	results, t, err := domain.Common(b, nodes, results)
 	if err != nil {
 		return nil, err
 	}
@@ -66,34 +66,6 @@ func choice(b *algebra.Binder, s domain.Scope, n *syntax.Case) (algebra.Expr, er
 		e.Otherwise = results[len(results)-1]
 	}
 	return domain.Total(b, s, n, e)
-}
-
-// common gives expressions that stand for one another one type: that of the first with a type, the widest for numbers.
-func common(b *algebra.Binder, nodes []syntax.Expr, all []algebra.Expr) ([]algebra.Expr, catalog.Type, error) {
-	t := scalar.UnknownType
-	for i, e := range all {
-		switch {
-		case e.Typ() == scalar.UnknownType:
-		case t == scalar.UnknownType:
-			t = e.Typ()
-		case scalar.FamilyOf(e.Typ()) != scalar.FamilyOf(t):
-			return nil, t, b.Mismatch(nodes[i], "expected "+scalar.TypeName(t)+", not "+scalar.TypeName(e.Typ()), "")
-		case t.IsNumber():
-			t = scalar.Wider(t, e.Typ())
-		}
-	}
-	if t == scalar.UnknownType || scalar.FamilyOf(t) == scalar.TextFamily {
-		t = catalog.Text
-	}
-	out := make([]algebra.Expr, len(all))
-	for i, e := range all {
-		c, err := domain.Coerce(b, nodes[i], e, t)
-		if err != nil {
-			return nil, t, err
-		}
-		out[i] = c
-	}
-	return out, t, nil
 }
 
 // cast binds a cast: constants are read here and now, released numbers and keys are cast by PostgreSQL.
@@ -129,16 +101,4 @@ func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, erro
 		return nil, err
 	}
 	return domain.Total(b, s, n, algebra.Cast{X: x, T: t, Mods: n.Mods})
-}
-
-// postCall binds a function over released values, keys and public columns. It has PostgreSQL's types and runs as it is.
-func postCall(b *algebra.Binder, s domain.Scope, n *syntax.Call) (algebra.Expr, error) {
-	if n.Star || n.Distinct || n.Filter != nil || len(n.OrderBy)+len(n.Within) > 0 {
-		return nil, b.Mismatch(n, n.Name+" is not an aggregate", "")
-	}
-	args, err := expressions(b, s, n.Args)
-	if err != nil {
-		return nil, err
-	}
-	return typedCall(b, n, args)
 }

@@ -31,10 +31,10 @@ func (s rowScope) Call(n *syntax.Call) (algebra.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Kind == domain.Aggregate || f.Kind == domain.RefusedAggregate {
+	if f.IsAggregate() {
 		return nil, s.Unsupported(n, "an aggregate inside WHERE, FILTER or another aggregate", "use HAVING, or FILTER (WHERE ...)")
 	}
-	return rowCall(s.Binder, s, n)
+	return call(s.Binder, s, n)
 }
 
 func (rowScope) Computes() bool { return false }
@@ -73,10 +73,8 @@ func (s blockScope) Call(n *syntax.Call) (algebra.Expr, error) {
 		return aggregate(s.Binder, n)
 	case domain.RefusedAggregate:
 		return nil, s.Unsupported(n, "aggregate "+n.Name, f.Hint)
-	case domain.PostFunction, domain.RowFunction:
-		return postCall(s.Binder, s, n)
 	default:
-		return nil, fault.UnknownFunction(s.At(n), n.Name, domain.FunctionNames())
+		return call(s.Binder, s, n)
 	}
 }
 

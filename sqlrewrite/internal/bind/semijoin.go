@@ -7,6 +7,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/stability"
 	"noisegate/sqlrewrite/syntax"
 )
@@ -165,7 +166,7 @@ func linkedRows(b *algebra.Binder, n *syntax.InQuery) (in algebra.Expr, linking 
 		} else if y.Identity() {
 			return nil, nil, fault.UnitColumn(b.At(side), y.Name)
 		}
-		l, right, err := unify(b, side, syntax.Eq, side, side, x, algebra.Column{Of: y})
+		l, right, err := domain.Unify(b, side, syntax.Eq, side, side, x, algebra.Column{Of: y})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,7 +1,6 @@
 package bind
 
 import (
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -24,7 +23,7 @@ func unitWindow(b *algebra.Binder, p *projection, n *syntax.Call, name string) (
 		return nil, err
 	}
 	var e algebra.Expr
-	if _, ranks := domain.WindowFunctions[n.Name]; ranks {
+	if domain.BuiltinOf(n.Name).IsRank() {
 		e, err = unitRank(b, p, n, w)
 	} else {
 		if w.Frame != nil {
@@ -33,7 +32,7 @@ func unitWindow(b *algebra.Binder, p *projection, n *syntax.Call, name string) (
 		alone := *n
 		alone.Over = nil
 		g := &grouping{Binder: b, p: p}
-		e, err = g.aggregateOf(&alone, algebra.UnitAggregate{Name: n.Name, Over: w})
+		e, err = g.aggregateOf(&alone, algebra.Aggregate{Name: n.Name, Over: w, Safe: true})
 	}
 	if err != nil {
 		return nil, err
@@ -44,13 +43,13 @@ func unitWindow(b *algebra.Binder, p *projection, n *syntax.Call, name string) (
 }
 
 // overUnit binds the window of a call.
-func overUnit(b *algebra.Binder, r *algebra.Relation, n *syntax.Call) (*algebra.UnitWindow, error) {
-	_, ranks := domain.WindowFunctions[n.Name]
+func overUnit(b *algebra.Binder, r *algebra.Relation, n *syntax.Call) (*algebra.Window, error) {
+	f := domain.BuiltinOf(n.Name)
 	switch {
-	case n.Schema != "" && n.Schema != "pg_catalog":
+	case !domain.InCatalog(n):
 		return nil, fault.UnknownFunction(b.At(n), n.Schema+"."+n.Name, nil)
-	case !ranks && !slices.Contains(unitAggregates, n.Name):
-		return nil, b.Unsupported(n, n.Name+" over rows of people", "write one of "+strings.Join(slices.Concat(slices.Sorted(maps.Keys(domain.WindowFunctions)), unitAggregates), ", "))
+	case !f.IsRank() && !f.IsOfUnit():
+		return nil, b.Unsupported(n, n.Name+" over rows of people", "write one of "+strings.Join(domain.UnitWindowNames(), ", "))
 	case n.Distinct || len(n.OrderBy)+len(n.Within) > 0:
 		return nil, b.Unsupported(n, "DISTINCT or ORDER BY inside a window function", "")
 	}
@@ -58,7 +57,7 @@ func overUnit(b *algebra.Binder, r *algebra.Relation, n *syntax.Call) (*algebra.
 	if err != nil {
 		return nil, err
 	}
-	w := &algebra.UnitWindow{At: n, Owner: r.Owner()}
+	w := &algebra.Window{At: n, Owner: r.Owner()}
 	linked := false
 	for _, item := range definition.PartitionBy {
 		e, err := rowOutput(b, item)
@@ -95,7 +94,7 @@ func overUnit(b *algebra.Binder, r *algebra.Relation, n *syntax.Call) (*algebra.
 const maxFrame = 1 << 30
 
 // checkUnitFrame refuses a frame on whose rows PostgreSQL could raise an error.
-func checkUnitFrame(b *algebra.Binder, n *syntax.Window, w *algebra.UnitWindow) error {
+func checkUnitFrame(b *algebra.Binder, n *syntax.Window, w *algebra.Window) error {
 	if w.Frame == nil {
 		return nil
 	}
@@ -109,7 +108,7 @@ func checkUnitFrame(b *algebra.Binder, n *syntax.Window, w *algebra.UnitWindow) 
 			}
 			continue
 		}
-		if x := w.Order[0].Expr; x.Typ() == catalog.Numeric && beyondFloat(x) {
+		if x := w.Order[0].Expr; x.Typ() == catalog.Numeric && domain.BeyondFloat(x) {
 			return fault.Unsupported(b.Position(n.Pos), "RANGE with an offset from a numeric column without fixed digits", "write ROWS, or order by round(x, 2)")
 		}
 	}
@@ -117,12 +116,12 @@ func checkUnitFrame(b *algebra.Binder, n *syntax.Window, w *algebra.UnitWindow) 
 }
 
 // unitRank binds a function that exists only with OVER: its arguments, and whether rows that tie have one value.
-func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.UnitWindow) (algebra.Expr, error) {
-	form := domain.WindowFunctions[n.Name]
+func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.Window) (algebra.Expr, error) {
+	form := domain.BuiltinOf(n.Name).Window
 	if n.Star || n.Filter != nil || len(n.Args) < form.Least || len(n.Args) > form.Most {
 		return nil, b.Mismatch(n, n.Name+" does not take these arguments", "")
 	}
-	e := algebra.UnitAggregate{Name: n.Name, Over: w, T: form.Result}
+	e := algebra.Aggregate{Name: n.Name, Over: w, Safe: true, T: form.Result}
 	c := &catalog.Column{TypMod: -1, Exposed: true}
 	var count int
 	if form.Count >= 0 && len(n.Args) > form.Count {
@@ -134,17 +133,15 @@ func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.UnitW
 		if count, whole = domain.WholeConstant(k); !whole || count > maxFrame || count < -maxFrame || count < 1 && n.Name != "lag" && n.Name != "lead" {
 			return nil, b.Unsupported(n.Args[form.Count], "a number of rows in "+n.Name+" that is not a small whole constant", "")
 		}
-		e.Args = append(e.Args, algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(count)})
+		e.Args = []algebra.Expr{algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(count)}}
 	}
 	if form.Result == scalar.UnknownType {
-		var err error
-		if e.X, err = expression(b, rowScope{b}, n.Args[0]); err != nil {
+		x, err := rowValue(b, n.Args[0])
+		if err != nil {
 			return nil, err
 		}
-		if e.X, err = domain.Coerce(b, n.Args[0], e.X, catalog.Text); err != nil {
-			return nil, err
-		}
-		c, e.T = derivedColumn(p.facts, n.Name, e.X), algebra.CarrierOf(e.X)
+		e.Args = append([]algebra.Expr{x}, e.Args...)
+		c, e.T = derivedColumn(p.facts, n.Name, x), algebra.CarrierOf(x)
 		if len(n.Args) == 3 {
 			err = windowDefault(b, n.Args[2], &e, c)
 		}
@@ -178,7 +175,7 @@ func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.UnitW
 }
 
 // windowDefault binds the value that lag and lead give where there is no such row: a constant of the type of the others.
-func windowDefault(b *algebra.Binder, n syntax.Expr, e *algebra.UnitAggregate, c *catalog.Column) error {
+func windowDefault(b *algebra.Binder, n syntax.Expr, e *algebra.Aggregate, c *catalog.Column) error {
 	x, err := expression(b, noScope{b}, n)
 	if err != nil {
 		return err
@@ -217,7 +214,7 @@ func windowDefault(b *algebra.Binder, n syntax.Expr, e *algebra.UnitAggregate, c
 
 // valueFrame makes the frame of a function that exists only with OVER one of rows, which is what tells rows that tie apart, where that
 // comes to the same. first_value looks at the frame's start, last_value at its end, nth_value at both, and the others at none.
-func valueFrame(b *algebra.Binder, n *syntax.Call, w *algebra.UnitWindow) error {
+func valueFrame(b *algebra.Binder, n *syntax.Call, w *algebra.Window) error {
 	fromStart, toEnd := true, len(w.Order) == 0 // the default: up to the last row that ties
 	startsBy, endsFrom := true, true            // the frame holds the row itself
 	if f := w.Frame; f != nil {
@@ -247,10 +244,10 @@ func valueFrame(b *algebra.Binder, n *syntax.Call, w *algebra.UnitWindow) error 
 // settleTies tells rows that tie apart in all windows of a query by what it reads of them. Rows that are equal in that can stand in one order in
 // one window and in another in the next, unless all windows have the same order, in which PostgreSQL reads them once; or unless there are none, by a key.
 func settleTies(b *algebra.Binder, p *projection) error {
-	var all []*algebra.UnitWindow
+	var all []*algebra.Window
 	several := false
 	for _, e := range p.query.Outputs {
-		if a, ok := e.(algebra.UnitAggregate); ok && a.Over != nil && a.Over.Sequential {
+		if a, ok := e.(algebra.Aggregate); ok && a.Over != nil && a.Over.Sequential {
 			all = append(all, a.Over)
 			several = several || !sqlprint.SameOrder(all[0], a.Over)
 		}

@@ -89,7 +89,7 @@ func comparable(b *algebra.Binder, s domain.Scope, n syntax.Expr, op syntax.Oper
 	if r, err = expression(b, s, rn); err != nil {
 		return nil, nil, err
 	}
-	l, r, err = unify(b, n, op, ln, rn, l, r)
+	l, r, err = domain.Unify(b, n, op, ln, rn, l, r)
 	if err != nil || s.Computes() {
 		return l, r, err
 	}
@@ -108,46 +108,6 @@ func besideFloat(e, other algebra.Expr) algebra.Expr {
 	return domain.ComputedOf(c.Written, cast)
 }
 
-// unify gives the constants among l and r the other's type and checks that the two compare under op.
-func unify(b *algebra.Binder, n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr, l, r algebra.Expr) (algebra.Expr, algebra.Expr, error) {
-	if l.Typ() == scalar.UnknownType && r.Typ() == scalar.UnknownType {
-		l, _ = domain.Coerce(b, ln, l, catalog.Text) // any string is text
-	}
-	l, err := domain.Coerce(b, ln, l, r.Typ())
-	if err != nil {
-		return nil, nil, err
-	}
-	if r, err = domain.Coerce(b, rn, r, l.Typ()); err != nil {
-		return nil, nil, err
-	}
-	if scalar.FamilyOf(l.Typ()) != scalar.FamilyOf(r.Typ()) {
-		return nil, nil, b.NoOperator(n, op, l, r)
-	}
-	if scalar.IsFloat(l.Typ()) && beyondFloat(r) || scalar.IsFloat(r.Typ()) && beyondFloat(l) {
-		return nil, nil, b.Unsupported(n, "comparing a floating-point value with a numeric column without fixed digits",
-			"compare both with constants")
-	}
-	switch op {
-	case syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
-		if l.Typ() == catalog.Enum || r.Typ() == catalog.Enum {
-			return nil, nil, b.Unsupported(n, "comparing the order of enum labels", "list the labels: IN ('a', 'b')")
-		}
-	default: // equality of labels is that of their texts
-	}
-	return l, r, nil
-}
-
-// beyondFloat reports whether an operand is a numeric column with values that float8 cannot hold: beside a float PostgreSQL casts
-// it, and raises an error on rows with such a value.
-func beyondFloat(e algebra.Expr) bool {
-	c, ok := e.(algebra.Column)
-	if !ok || c.Of.Type != catalog.Numeric {
-		return false
-	}
-	digits, fixed := algebra.Scale(c)
-	return !fixed || digits > 300 || (c.Of.TypMod-4)>>16 > 300
-}
-
 func in(b *algebra.Binder, s domain.Scope, n *syntax.In) (algebra.Expr, error) {
 	x, err := expression(b, s, n.X)
 	if err != nil {
@@ -159,7 +119,7 @@ func in(b *algebra.Binder, s domain.Scope, n *syntax.In) (algebra.Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		if x, v, err = unify(b, item, syntax.Eq, n.X, item, x, v); err != nil {
+		if x, v, err = domain.Unify(b, item, syntax.Eq, n.X, item, x, v); err != nil {
 			return nil, err
 		}
 		e.List = append(e.List, v)

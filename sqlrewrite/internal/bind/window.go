@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"slices"
+
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
@@ -12,7 +14,7 @@ import (
 
 // windowFunction binds a call with OVER in a scope that holds nothing private; named are the windows of the query's WINDOW clause.
 func windowFunction(b *algebra.Binder, s domain.Scope, named []syntax.NamedWindow, n *syntax.Call) (algebra.Expr, error) {
-	if n.Schema != "" && n.Schema != "pg_catalog" {
+	if !domain.InCatalog(n) {
 		return nil, fault.UnknownFunction(b.At(n), n.Schema+"."+n.Name, nil)
 	}
 	if n.Distinct || len(n.OrderBy)+len(n.Within) > 0 {
@@ -22,20 +24,22 @@ func windowFunction(b *algebra.Binder, s domain.Scope, named []syntax.NamedWindo
 	if err != nil {
 		return nil, err
 	}
-	var e algebra.WindowCall
-	if e.Function, err = windowed(b, s, n); err != nil {
+	e, err := windowed(b, s, n)
+	if err != nil {
 		return nil, err
 	}
-	if e.Partition, err = expressions(b, s, definition.PartitionBy); err != nil {
+	e.Over = &algebra.Window{}
+	if e.Over.Partition, err = expressions(b, s, definition.PartitionBy); err != nil {
 		return nil, err
 	}
-	if e.Order, err = orderings(b, definition.OrderBy, func(n syntax.Expr) (algebra.Expr, error) { return expression(b, s, n) }); err != nil {
+	e.Over.Order, err = orderings(b, definition.OrderBy, func(n syntax.Expr) (algebra.Expr, error) { return expression(b, s, n) })
+	if err != nil {
 		return nil, err
 	}
-	if e.Frame, err = frame(b, definition, e.Order); err != nil {
+	if e.Over.Frame, err = frame(b, definition, e.Over.Order); err != nil {
 		return nil, err
 	}
-	for _, child := range e.Children() {
+	for _, child := range algebra.Children(e) {
 		if holdsWindow(child) {
 			return nil, b.Unsupported(n, "a window function inside a window function", "compute the inner one in a subquery")
 		}
@@ -76,18 +80,18 @@ func resolveWindow(b *algebra.Binder, named []syntax.NamedWindow, w *syntax.Wind
 }
 
 // windowed binds the function of a window and its arguments.
-func windowed(b *algebra.Binder, s domain.Scope, n *syntax.Call) (algebra.AggregateCall, error) {
-	switch form, known := domain.ExactAggregates[n.Name]; {
-	case known && (form == domain.QuantileForm || form == domain.OrderedForm || form == domain.ModeForm || form == domain.MedianForm):
-		return algebra.AggregateCall{}, b.Unsupported(n, n.Name+" as a window function", "compute it in a subquery with GROUP BY")
-	case known:
+func windowed(b *algebra.Binder, s domain.Scope, n *syntax.Call) (algebra.Aggregate, error) {
+	f := domain.BuiltinOf(n.Name)
+	switch {
+	case f.IsExact() && f.Form.Ordered():
+		return algebra.Aggregate{}, b.Unsupported(n, n.Name+" as a window function", "compute it in a subquery with GROUP BY")
+	case f.IsExact():
 		return exactAggregate(b, s, n)
+	case !f.IsRank():
+		return algebra.Aggregate{}, fault.UnknownFunction(b.At(n), n.Name, domain.WindowNames())
 	}
-	types, known := domain.WindowFunctions[n.Name]
-	if !known {
-		return algebra.AggregateCall{}, fault.UnknownFunction(b.At(n), n.Name, windowNames())
-	}
-	e := algebra.AggregateCall{Name: n.Name, T: types.Result}
+	types := f.Window
+	e := algebra.Aggregate{Name: n.Name, T: types.Result}
 	if n.Star || n.Filter != nil || len(n.Args) < types.Least || len(n.Args) > types.Most {
 		return e, b.Mismatch(n, n.Name+" does not take these arguments", "")
 	}
@@ -111,7 +115,7 @@ func windowed(b *algebra.Binder, s domain.Scope, n *syntax.Call) (algebra.Aggreg
 		e.T = args[0].Typ()
 	}
 	if len(args) == 3 { // lag and lead: the value for rows that do not exist
-		pair, t, err := common(b, []syntax.Expr{n.Args[0], n.Args[2]}, []algebra.Expr{args[0], args[2]})
+		pair, t, err := domain.Common(b, []syntax.Expr{n.Args[0], n.Args[2]}, []algebra.Expr{args[0], args[2]})
 		if err != nil {
 			return e, err
 		}
@@ -119,14 +123,6 @@ func windowed(b *algebra.Binder, s domain.Scope, n *syntax.Call) (algebra.Aggreg
 	}
 	e.Args = args
 	return e, nil
-}
-
-func windowNames() []string {
-	names := exactAggregateNames()
-	for name := range domain.WindowFunctions {
-		names = append(names, name)
-	}
-	return names
 }
 
 // frame checks a frame as PostgreSQL would, whose error would come after the charge.
@@ -179,15 +175,8 @@ func frameBound(b *algebra.Binder, w *syntax.Window, order []algebra.Ordering, b
 
 // holdsWindow reports whether a window function is part of an expression.
 func holdsWindow(e algebra.Expr) bool {
-	if _, ok := e.(algebra.WindowCall); ok {
-		return true
-	}
-	for _, child := range algebra.Children(e) {
-		if holdsWindow(child) {
-			return true
-		}
-	}
-	return false
+	a, ok := e.(algebra.Aggregate)
+	return ok && a.Over != nil || slices.ContainsFunc(algebra.Children(e), holdsWindow)
 }
 
 // refuseWindow refuses a clause that comes before window functions.

@@ -114,10 +114,10 @@ func (s *windowRows) Call(n *syntax.Call) (algebra.Expr, error) {
 	}
 	if f, err := domain.Function(s.Binder, n); err != nil {
 		return nil, err
-	} else if f.Kind == domain.Aggregate || f.Kind == domain.RefusedAggregate {
+	} else if f.IsAggregate() {
 		return nil, s.Unsupported(n, "an aggregate beside a window function", "compute one of them in a query in FROM")
 	}
-	return rowCall(s.Binder, s, n)
+	return call(s.Binder, s, n)
 }
 
 // Computes is false: what is computed from windows is computed row by row, and must not fail on any.

@@ -145,7 +145,7 @@ func whole(s *scalar.Extent) (all []datum) {
 // a column may have as many keys as an answer.
 func BoundedKey(b *algebra.Binder, key algebra.GroupKey, f *algebra.Field, work *int) (algebra.GroupKey, error) {
 	const share = 4
-	v := evaluator{where: b.Bound.Where, work: work}
+	v := evaluator{builtin: BuiltinOf, where: b.Bound.Where, work: work}
 	g, ok := v.gridOf(f, MaxKeys, share)
 	if !ok {
 		return key, fault.TooManyKeys(key.At, MaxKeys).WithHint("narrow its values with WHERE, or group by a part of it: floor(" + f.Name + " / 1000)")

@@ -68,3 +68,73 @@ func Typed(b *algebra.Binder, at syntax.Expr, text string, t catalog.Type) (alge
 	}
 	return algebra.Constant{T: t, Text: canonical}, nil
 }
+
+// Common gives expressions that stand for one another one type: that of the first with a type, the widest for numbers.
+func Common(b *algebra.Binder, nodes []syntax.Expr, all []algebra.Expr) ([]algebra.Expr, catalog.Type, error) {
+	t := scalar.UnknownType
+	for i, e := range all {
+		switch {
+		case e.Typ() == scalar.UnknownType:
+		case t == scalar.UnknownType:
+			t = e.Typ()
+		case scalar.FamilyOf(e.Typ()) != scalar.FamilyOf(t):
+			return nil, t, b.Mismatch(nodes[i], "expected "+scalar.TypeName(t)+", not "+scalar.TypeName(e.Typ()), "")
+		case t.IsNumber():
+			t = scalar.Wider(t, e.Typ())
+		}
+	}
+	if t == scalar.UnknownType || scalar.FamilyOf(t) == scalar.TextFamily {
+		t = catalog.Text
+	}
+	out := make([]algebra.Expr, len(all))
+	for i, e := range all {
+		c, err := Coerce(b, nodes[i], e, t)
+		if err != nil {
+			return nil, t, err
+		}
+		out[i] = c
+	}
+	return out, t, nil
+}
+
+// Unify gives the constants among l and r the other's type and checks that the two compare under op.
+func Unify(b *algebra.Binder, n syntax.Expr, op syntax.Operator, ln, rn syntax.Expr, l, r algebra.Expr) (
+	algebra.Expr, algebra.Expr, error,
+) {
+	if l.Typ() == scalar.UnknownType && r.Typ() == scalar.UnknownType {
+		l, _ = Coerce(b, ln, l, catalog.Text) // any string is text
+	}
+	l, err := Coerce(b, ln, l, r.Typ())
+	if err != nil {
+		return nil, nil, err
+	}
+	if r, err = Coerce(b, rn, r, l.Typ()); err != nil {
+		return nil, nil, err
+	}
+	if scalar.FamilyOf(l.Typ()) != scalar.FamilyOf(r.Typ()) {
+		return nil, nil, b.NoOperator(n, op, l, r)
+	}
+	if scalar.IsFloat(l.Typ()) && BeyondFloat(r) || scalar.IsFloat(r.Typ()) && BeyondFloat(l) {
+		return nil, nil, b.Unsupported(n, "comparing a floating-point value with a numeric column without fixed digits",
+			"compare both with constants")
+	}
+	switch op {
+	case syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
+		if l.Typ() == catalog.Enum || r.Typ() == catalog.Enum {
+			return nil, nil, b.Unsupported(n, "comparing the order of enum labels", "list the labels: IN ('a', 'b')")
+		}
+	default: // equality of labels is that of their texts
+	}
+	return l, r, nil
+}
+
+// BeyondFloat reports whether an operand is a numeric column with values that float8 cannot hold: beside a float PostgreSQL casts
+// it, and raises an error on rows with such a value.
+func BeyondFloat(e algebra.Expr) bool {
+	c, ok := e.(algebra.Column)
+	if !ok || c.Of.Type != catalog.Numeric {
+		return false
+	}
+	digits, fixed := algebra.Scale(c)
+	return !fixed || digits > 300 || (c.Of.TypMod-4)>>16 > 300
+}

@@ -8,8 +8,10 @@
 //	total.go       the error-free form of each operation
 //	proven.go      operands through their proven ranges
 //	constant.go    constants beside what they are compared with
-//	functions.go   every function name that there is; the forms of aggregates and windows
-//	rowcall.go     functions of a row
+//	builtins.go    the table of functions: an entry each
+//	builtin.go     what an entry says, and how it is found
+//	functions.go   the forms of aggregates and windows
+//	rowcall.go     functions of numbers, and of several values of one type
 //	rowtext.go     functions of texts
 //	rowtime.go     functions of times
 //	rowinterval.go intervals part by part

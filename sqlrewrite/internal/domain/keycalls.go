@@ -14,33 +14,27 @@ import (
 
 // call evaluates the functions whose values are the same here and in PostgreSQL.
 func (v evaluator) call(e algebra.Call) ([]datum, bool) {
-	switch e.Name {
-	case "coalesce":
-		return v.firstOf(e.Args)
-	case "nullif":
-		return v.nullif(e)
-	case "extract", "date_part":
-		return v.extract(e)
-	case "date_trunc":
-		return v.truncations(e)
-	case "floor", "ceil", "ceiling", "trunc", "round", "abs", "sign":
-		if len(e.Args) != 1 {
-			return nil, false
-		}
-		return v.each(e.Args[0], func(d datum) (datum, bool) { return roundDatum(e, d) })
-	case "length":
-		return v.each(e.Args[0], func(d datum) (datum, bool) {
-			return numberDatum(scalar.Number(int64(len([]rune(d.text))))), len(d.text) < maxText
-		})
-	case `"left"`, "substr":
-		return v.part(e)
-	default:
-		return nil, false
+	if f := v.builtin(e.Name); f != nil && f.Keys != nil {
+		return f.Keys(v, e)
 	}
+	return nil, false
 }
 
-// nullif gives the first where the second is NULL, unlike other functions.
-func (v evaluator) nullif(e algebra.Call) ([]datum, bool) {
+func roundings(v evaluator, e algebra.Call) ([]datum, bool) {
+	if len(e.Args) != 1 {
+		return nil, false
+	}
+	return v.each(e.Args[0], func(d datum) (datum, bool) { return roundDatum(e, d) })
+}
+
+func lengths(v evaluator, e algebra.Call) ([]datum, bool) {
+	return v.each(e.Args[0], func(d datum) (datum, bool) {
+		return numberDatum(scalar.Number(int64(len([]rune(d.text))))), len(d.text) < maxText
+	})
+}
+
+// nullifs gives the first where the second is NULL, unlike other functions.
+func nullifs(v evaluator, e algebra.Call) ([]datum, bool) {
 	as, okA := v.values(e.Args[0])
 	bs, okB := v.values(e.Args[1])
 	if !okA || !okB || !v.spend(len(as)*len(bs)) {
@@ -65,7 +59,8 @@ func (v evaluator) nullif(e algebra.Call) ([]datum, bool) {
 	return listed(found), true
 }
 
-func (v evaluator) firstOf(args []algebra.Expr) ([]datum, bool) {
+func firstOf(v evaluator, e algebra.Call) ([]datum, bool) {
+	args := e.Args
 	found := make(map[string]datum)
 	for _, arg := range args {
 		all, ok := v.values(arg)
@@ -121,8 +116,8 @@ func roundDatum(e algebra.Call, d datum) (datum, bool) {
 	return numberDatum(rounded), true
 }
 
-// part is left(x, n) and substr(x, from, count) of short texts.
-func (v evaluator) part(e algebra.Call) ([]datum, bool) {
+// parts is left(x, n) and substr(x, from, count) of short texts.
+func parts(v evaluator, e algebra.Call) ([]datum, bool) {
 	from, okFrom := 1, true
 	count, okCount := WholeConstant(e.Args[len(e.Args)-1])
 	if e.Name == "substr" {
@@ -153,8 +148,8 @@ func (v evaluator) times(x algebra.Expr) (s *scalar.Extent, null, ok bool) {
 	return s, null, true
 }
 
-// extract gives every value of the field, for dates that are known only theirs.
-func (v evaluator) extract(e algebra.Call) ([]datum, bool) {
+// fields gives every value of the field, for dates that are known only theirs.
+func fields(v evaluator, e algebra.Call) ([]datum, bool) {
 	name, x := e.Args[0].(algebra.Constant).Text, e.Args[1]
 	if all, ok := v.values(x); ok && x.Typ() == catalog.Date {
 		found := make(map[string]datum)
@@ -197,7 +192,7 @@ func fieldOf(name string, at time.Time) (datum, bool) {
 }
 
 // truncations are the starts of all units between the bounds.
-func (v evaluator) truncations(e algebra.Call) ([]datum, bool) {
+func truncations(v evaluator, e algebra.Call) ([]datum, bool) {
 	unit, x := e.Args[0].(algebra.Constant).Text, e.Args[1]
 	s, null, ok := v.times(x)
 	if !ok {

@@ -109,6 +109,8 @@ type evaluator struct {
 	row   map[*algebra.Field]datum
 	where algebra.Expr
 	work  *int // what is left of MaxWork
+	// builtin looks into the table of functions, whose entries evaluate their operands.
+	builtin func(name string) *Builtin
 }
 
 const (
@@ -125,7 +127,7 @@ func (v evaluator) spend(n int) bool {
 // KeyDomainIn gives all keys of x in canonical order; ok is false when policy and text do not bound them, or not exactly, or when the
 // work that is left does not suffice.
 func KeyDomainIn(x, where algebra.Expr, work *int) (keys []catalog.Key, ok bool) {
-	v := evaluator{row: make(map[*algebra.Field]datum), where: where, work: work}
+	v := evaluator{builtin: BuiltinOf, row: make(map[*algebra.Field]datum), where: where, work: work}
 	type leafValues struct {
 		of     *algebra.Field
 		values []datum
@@ -261,18 +263,18 @@ func (v evaluator) values(e algebra.Expr) ([]datum, bool) {
 
 // ofExtent are the whole numbers between the bounds of an operation that gives whole numbers.
 func (v evaluator) ofExtent(e algebra.Computed) ([]datum, bool) {
-	if e.Within == nil || !e.Within.Bounded() || !givesWhole(e) || !v.spendWhole(e.Within) {
+	if e.Within == nil || !e.Within.Bounded() || !v.givesWhole(e) || !v.spendWhole(e.Within) {
 		return nil, false
 	}
 	return append(whole(e.Within), nullDatum()), true
 }
 
-func givesWhole(e algebra.Computed) bool {
+func (v evaluator) givesWhole(e algebra.Computed) bool {
 	if e.Typ().IsInteger() {
 		return true
 	}
 	c, ok := e.Written.(algebra.Call)
-	return ok && len(c.Args) == 1 && (c.Name == "floor" || c.Name == "ceil" || c.Name == "ceiling" || c.Name == "round" || c.Name == "trunc" || c.Name == "sign")
+	return ok && len(c.Args) == 1 && v.builtin(c.Name).Whole
 }
 
 // combine applies f to all pairs of values of two operands.

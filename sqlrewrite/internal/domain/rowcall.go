@@ -11,83 +11,86 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// MathCall types a function of numbers.
-func MathCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
-	if err := arguments(b, n, args, mathArity(n.Name)); err != nil {
-		return nil, err
-	}
-	t := catalog.Int2
+// numbers are the arguments of a function of numbers, and the widest of their types.
+func numbers(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (all []algebra.Expr, t catalog.Type, err error) {
+	t = catalog.Int2
 	for i, arg := range args {
 		x, err := Coerce(b, n.Args[i], arg, catalog.Numeric)
 		if err != nil {
-			return nil, err
+			return nil, t, err
 		}
 		if !x.Typ().IsNumber() {
-			return nil, noFunction(b, n, x)
+			return nil, t, noFunction(b, n, x)
 		}
-		args[i] = x
-		if i == 0 || n.Name != "round" && n.Name != "trunc" {
-			t = scalar.Wider(t, x.Typ())
-		}
+		all, t = append(all, x), scalar.Wider(t, x.Typ())
 	}
-	inFloat := t
+	return all, t, nil
+}
+
+// inFloat is the type in which PostgreSQL computes functions that exist for numeric and for double precision: of integers the latter.
+func inFloat(t catalog.Type) catalog.Type {
 	if t != catalog.Numeric {
-		inFloat = catalog.Float8 // of integers too
+		return catalog.Float8
 	}
-	switch n.Name {
-	case "mod":
-		return Arithmetic(b, &syntax.Binary{Pos: n.Pos, Op: syntax.Modulo, L: n.Args[0], R: n.Args[1]}, args[0], args[1])
-	case "abs":
-		return algebra.Call{Name: n.Name, Args: args, T: t}, nil
-	case "div":
-		if scalar.IsFloat(t) {
-			return nil, noFunction(b, n, args[0])
-		}
-		return algebra.Call{Name: n.Name, Args: args, T: catalog.Numeric}, nil
-	case "width_bucket":
-		return bucketCall(b, n, args, inFloat)
-	case "power", "pow":
-		if k, ok := WholeConstant(args[1]); !ok || k < -maxPower || k > maxPower {
-			return nil, b.Unsupported(n.Args[1], "a power that is not a whole number from -10 to 10", "multiply the value with itself, or use sqrt")
-		}
-		return algebra.Call{Name: "power", Args: args, T: inFloat}, nil
-	}
-	if len(args) == 2 {
-		if places, ok := WholeConstant(args[1]); !ok || places < -maxPlaces || places > maxPlaces {
-			return nil, b.Unsupported(n.Args[1], "a number of digits that is not a constant from -40 to 40", "")
-		}
-		if scalar.IsFloat(t) {
-			return nil, b.Mismatch(n, "there is no function "+n.Name+"(double precision, integer)", "cast the value to numeric first")
-		}
-		return algebra.Call{Name: n.Name, Args: args, T: catalog.Numeric}, nil
-	}
-	return algebra.Call{Name: n.Name, Args: args, T: inFloat}, nil
+	return t
 }
 
-// arity is how many arguments a function takes.
-type arity struct {
-	least, most int
-	text        string
+// realCall types a function of one number.
+func realCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	args, t, err := numbers(b, n, args)
+	return algebra.Call{Name: n.Name, Args: args, T: inFloat(t)}, err
 }
 
-func mathArity(name string) arity {
-	switch name {
-	case "round", "trunc":
-		return arity{1, 2, "one or two arguments"}
-	case "power", "pow", "mod", "div":
-		return arity{2, 2, "two arguments"}
-	case "width_bucket":
-		return arity{4, 4, "four arguments: value, low, high, number of buckets"}
-	default:
-		return arity{1, 1, "one argument"}
-	}
+func absoluteCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	args, t, err := numbers(b, n, args)
+	return algebra.Call{Name: n.Name, Args: args, T: t}, err
 }
 
-func arguments(b *algebra.Binder, n *syntax.Call, args []algebra.Expr, want arity) error {
-	if len(args) < want.least || len(args) > want.most {
-		return Arity(b, n, want.text)
+// roundedCall types round and trunc, whose number of digits is a constant.
+func roundedCall(b *algebra.Binder, f *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	if len(args) == 1 {
+		return realCall(b, f, n, args)
 	}
-	return nil
+	args, _, err := numbers(b, n, args)
+	if err != nil {
+		return nil, err
+	}
+	if places, ok := WholeConstant(args[1]); !ok || places < -maxPlaces || places > maxPlaces {
+		return nil, b.Unsupported(n.Args[1], "a number of digits that is not a constant from -40 to 40", "")
+	}
+	if scalar.IsFloat(args[0].Typ()) {
+		return nil, b.Mismatch(n, "there is no function "+n.Name+"(double precision, integer)", "cast the value to numeric first")
+	}
+	return algebra.Call{Name: n.Name, Args: args, T: catalog.Numeric}, nil
+}
+
+// powerCall types power, whose exponent is a constant.
+func powerCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	args, t, err := numbers(b, n, args)
+	if err != nil {
+		return nil, err
+	}
+	if k, ok := WholeConstant(args[1]); !ok || k < -maxPower || k > maxPower {
+		return nil, b.Unsupported(n.Args[1], "a power that is not a whole number from -10 to 10", "multiply the value with itself, or use sqrt")
+	}
+	return algebra.Call{Name: "power", Args: args, T: inFloat(t)}, nil
+}
+
+// moduloCall makes mod the operator.
+func moduloCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	args, _, err := numbers(b, n, args)
+	if err != nil {
+		return nil, err
+	}
+	return Arithmetic(b, &syntax.Binary{Pos: n.Pos, Op: syntax.Modulo, L: n.Args[0], R: n.Args[1]}, args[0], args[1])
+}
+
+func divCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	args, t, err := numbers(b, n, args)
+	if err == nil && scalar.IsFloat(t) {
+		err = noFunction(b, n, args[0])
+	}
+	return algebra.Call{Name: n.Name, Args: args, T: catalog.Numeric}, err
 }
 
 const (
@@ -107,7 +110,11 @@ func WholeConstant(e algebra.Expr) (int, bool) {
 }
 
 // bucketCall types width_bucket, whose limits must be constants: PostgreSQL raises an error for equal ones and for no buckets.
-func bucketCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr, t catalog.Type) (algebra.Expr, error) {
+func bucketCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	args, _, err := numbers(b, n, args)
+	if err != nil {
+		return nil, err
+	}
 	var limits []*big.Rat
 	for i := range 2 {
 		c, ok := args[i+1].(algebra.Constant)
@@ -126,82 +133,84 @@ func bucketCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr, t catalo
 	return algebra.Call{Name: n.Name, Args: args, T: catalog.Int4}, nil
 }
 
-// callTotal is the total form of a function.
-func callTotal(b *algebra.Binder, n syntax.Expr, e algebra.Call) (Operand, error) {
-	switch e.Name {
-	case "coalesce", "greatest", "least":
-		return oneOf(b, n, e)
-	case "extract", "date_part", "date_trunc":
-		return timeCallTotal(b, n, e)
-	}
-	args := make([]Operand, len(e.Args))
-	for i, arg := range e.Args {
-		o, err := OperandOf(b, n, arg)
-		if err != nil {
-			return Operand{}, err
-		}
-		args[i] = o
-	}
-	if e.Name == "nullif" {
-		return nullifTotal(e, args[0], args[1]), nil
-	}
-	if e.Args[0].Typ().IsNumber() {
-		return mathTotal(b, n, e, args)
-	}
-	return textTotal(e, args), nil
+// alternativesCall types coalesce, greatest and least.
+func alternativesCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	args, t, err := Common(b, n.Args, args)
+	return algebra.Call{Name: n.Name, Args: args, T: t}, err
 }
 
-// NullifType is the type of nullif: the first argument's, in the form in which the two are compared.
-func NullifType(l, r catalog.Type) catalog.Type {
+func nullifCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	l, r, err := Unify(b, n, syntax.Eq, n.Args[0], n.Args[1], args[0], args[1])
+	if err == nil && scalar.IsFloat(r.Typ()) && !scalar.IsFloat(l.Typ()) {
+		err = b.Unsupported(n, "nullif of a "+scalar.TypeName(l.Typ())+" and a "+scalar.TypeName(r.Typ()), "cast the first to double precision")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return algebra.Call{Name: n.Name, Args: []algebra.Expr{l, r}, T: nullifType(l.Typ(), r.Typ())}, nil
+}
+
+// nullifType is the type of nullif: the first argument's, in the form in which the two are compared.
+func nullifType(l, r catalog.Type) catalog.Type {
 	if l.IsInteger() && r == catalog.Numeric {
 		return r
 	}
 	return l
 }
 
-func nullifTotal(e algebra.Call, l, r Operand) Operand {
+func nullifTotal(c safeCall) (Operand, error) {
+	e, l, r := c.call, c.args[0], c.args[1]
 	if scalar.FamilyOf(e.T) == scalar.NumberFamily {
 		_, both := carried(scalar.Wider(e.T, r.X.Typ()), l, r)
 		if both[0].X.Typ() == l.X.Typ() {
 			r = both[1]
 		}
 	}
-	x := algebra.Call{Name: "nullif", Args: []algebra.Expr{l.X, r.X}, T: NullifType(l.X.Typ(), r.X.Typ())}
+	x := algebra.Call{Name: "nullif", Args: []algebra.Expr{l.X, r.X}, T: nullifType(l.X.Typ(), r.X.Typ())}
 	return Operand{X: x, Extent: l.Extent, Printed: oneOfIntervals(l.Printed, []Operand{l}, l.Extent, func(steady []algebra.Expr) algebra.Expr {
 		return algebra.Call{Name: x.Name, Args: []algebra.Expr{steady[0], r.X}, T: x.T}
-	})}
+	})}, nil
 }
 
-// oneOf is coalesce, greatest and least, which skip NULLs.
-func oneOf(b *algebra.Binder, n syntax.Expr, e algebra.Call) (Operand, error) {
-	t, all, s, err := alternatives(b, n, e.T, e.Args)
+func coalesceTotal(c safeCall) (Operand, error) {
+	return oneOf(c, func(s, _ scalar.Extent) (scalar.Extent, bool) { return s, false })
+}
+
+// greatestTotal is at least each constant: these are never NULL, and NULLs are skipped.
+func greatestTotal(c safeCall) (Operand, error) {
+	return oneOf(c, func(s, o scalar.Extent) (scalar.Extent, bool) {
+		if s.Lo.Cmp(o.Lo) <= 0 {
+			s.Lo, s.OpenLo = o.Lo, false
+			s.Hi = scalar.MaxRat(s.Hi, s.Lo)
+		}
+		return s, true
+	})
+}
+
+func leastTotal(c safeCall) (Operand, error) {
+	return oneOf(c, func(s, o scalar.Extent) (scalar.Extent, bool) {
+		if s.Hi.Cmp(o.Hi) >= 0 {
+			s.Hi, s.OpenHi = o.Hi, false
+			s.Lo = scalar.MinRat(s.Lo, s.Hi)
+		}
+		return s, true
+	})
+}
+
+// oneOf is coalesce, greatest and least, which skip NULLs; constant says what each constant makes of the range.
+func oneOf(c safeCall, constant func(s, o scalar.Extent) (scalar.Extent, bool)) (Operand, error) {
+	t, all, s, err := alternatives(c.Binder, c.at, c.call.T, c.args)
 	if err != nil {
 		return Operand{}, err
 	}
-	x := algebra.Call{Name: e.Name, T: t}
+	x := algebra.Call{Name: c.call.Name, T: t}
 	narrowed := false
 	for _, o := range all {
 		x.Args = append(x.Args, o.X)
-		c, isConstant := o.X.(algebra.Constant)
-		if s == nil || !isConstant || c.Null || e.Name == "coalesce" {
-			continue
+		if k, isConstant := o.X.(algebra.Constant); s != nil && isConstant && !k.Null {
+			cut, narrows := constant(*s, *o.Extent)
+			s, narrowed = &cut, narrowed || narrows
 		}
-		// A constant is never NULL: the greatest is at least that, the least at most.
-		cut := *s
-		switch {
-		case e.Name == "greatest" && cut.Lo.Cmp(o.Lo) <= 0:
-			cut.Lo, cut.OpenLo = o.Lo, false
-			if cut.Hi.Cmp(cut.Lo) < 0 {
-				cut.Hi = cut.Lo
-			}
-		case e.Name == "least" && cut.Hi.Cmp(o.Hi) >= 0:
-			cut.Hi, cut.OpenHi = o.Hi, false
-			if cut.Lo.Cmp(cut.Hi) > 0 {
-				cut.Lo = cut.Hi
-			}
-		}
-		s = &cut
-		narrowed = true
 	}
 	shown := shownByAll(all)
 	shown.Kept = shown.Kept && !narrowed
@@ -210,34 +219,20 @@ func oneOf(b *algebra.Binder, n syntax.Expr, e algebra.Call) (Operand, error) {
 	})}, nil
 }
 
-// mathTotal is the total form of a function of numbers.
-func mathTotal(b *algebra.Binder, n syntax.Expr, e algebra.Call, args []Operand) (Operand, error) {
-	x := args[0]
-	switch e.Name {
-	case "abs":
-		return absolute(e.T, x), nil
-	case "sign":
-		x = x.In(e.T)
-		return result(algebra.Call{Name: "sign", Args: []algebra.Expr{x.X}, T: e.T}, scalar.Between(-1, 1)), nil
-	case "div":
-		l, r := args[0].In(catalog.Numeric).guarded(), args[1].In(catalog.Numeric).guarded()
-		least, _ := r.Least(new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(r.Scale)))
-		s := l.Over(r.Extent, least, false).Rounded(scalar.TowardZero, scalar.TowardZero)
-		return result(algebra.Call{Name: "div", Args: []algebra.Expr{l.X, nonZero(r.X)}, T: catalog.Numeric}, s), nil
-	case "round", "trunc", "floor", "ceil", "ceiling":
-		return roundedTotal(e, x), nil
-	case "width_bucket":
-		return bucketTotal(b, n, e, args)
-	default:
-		o := realTotal(e, x.In(catalog.Float8))
-		if !o.Tame(catalog.Float8) || e.T != catalog.Numeric {
-			return o, nil
-		}
-		return toNumeric(b, n, o, nil) // in double precision all the same: numeric's own would take long (A32)
-	}
+func signTotal(c safeCall) (Operand, error) {
+	x := c.args[0].In(c.call.T)
+	return result(algebra.Call{Name: "sign", Args: []algebra.Expr{x.X}, T: c.call.T}, scalar.Between(-1, 1)), nil
 }
 
-func absolute(t catalog.Type, x Operand) Operand {
+func divTotal(c safeCall) (Operand, error) {
+	l, r := c.args[0].In(catalog.Numeric).guarded(), c.args[1].In(catalog.Numeric).guarded()
+	least, _ := r.Least(new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(r.Scale)))
+	s := l.Over(r.Extent, least, false).Rounded(scalar.TowardZero, scalar.TowardZero)
+	return result(algebra.Call{Name: "div", Args: []algebra.Expr{l.X, nonZero(r.X)}, T: catalog.Numeric}, s), nil
+}
+
+func absoluteTotal(c safeCall) (Operand, error) {
+	t, x := c.call.T, c.args[0]
 	s := *x.Extent
 	s.Lo, s.Hi, s.OpenLo, s.OpenHi = new(big.Rat), x.Reach(), false, x.OpenLo || x.OpenHi
 	if x.Lo.Sign() > 0 {
@@ -246,15 +241,18 @@ func absolute(t catalog.Type, x Operand) Operand {
 	if t.IsInteger() {
 		x = x.guarded().In(scalar.Wider(s.Carrier(t), x.X.Typ())) // the smallest integer has no opposite
 	}
-	return Operand{X: algebra.Call{Name: "abs", Args: []algebra.Expr{x.X}, T: x.X.Typ()}, Extent: &s, Printed: algebra.Printed{Stepped: x.Stepped}}
+	call := algebra.Call{Name: "abs", Args: []algebra.Expr{x.X}, T: x.X.Typ()}
+	return Operand{X: call, Extent: &s, Printed: algebra.Printed{Stepped: x.Stepped}}, nil
 }
 
 // roundedTotal is round, trunc, floor and ceil.
-func roundedTotal(e algebra.Call, x Operand) Operand {
+func roundedTotal(c safeCall) (Operand, error) {
+	e, x := c.call, c.args[0]
 	if len(e.Args) == 2 {
 		places, _ := WholeConstant(e.Args[1])
 		x = x.In(catalog.Numeric)
-		return Operand{X: algebra.Call{Name: e.Name, Args: []algebra.Expr{x.X, e.Args[1]}, T: catalog.Numeric}, Extent: x.ToGrid(places), Printed: algebra.Printed{Stepped: true}}
+		call := algebra.Call{Name: e.Name, Args: []algebra.Expr{x.X, e.Args[1]}, T: catalog.Numeric}
+		return Operand{X: call, Extent: x.ToGrid(places), Printed: algebra.Printed{Stepped: true}}, nil
 	}
 	x = x.In(map[bool]catalog.Type{true: catalog.Float8, false: e.T}[scalar.IsFloat(e.T)])
 	lo, hi := scalar.Floor, scalar.Ceil
@@ -266,10 +264,12 @@ func roundedTotal(e algebra.Call, x Operand) Operand {
 	case "trunc":
 		lo, hi = scalar.TowardZero, scalar.TowardZero
 	}
-	return Operand{X: algebra.Call{Name: e.Name, Args: []algebra.Expr{x.X}, T: x.X.Typ()}, Extent: x.Rounded(lo, hi), Printed: algebra.Printed{Stepped: true}}
+	call := algebra.Call{Name: e.Name, Args: []algebra.Expr{x.X}, T: x.X.Typ()}
+	return Operand{X: call, Extent: x.Rounded(lo, hi), Printed: algebra.Printed{Stepped: true}}, nil
 }
 
-func bucketTotal(b *algebra.Binder, n syntax.Expr, e algebra.Call, args []Operand) (Operand, error) {
+func bucketTotal(c safeCall) (Operand, error) {
+	b, n, e, args := c.Binder, c.at, c.call, c.args
 	t := catalog.Float8
 	if args[0].X.Typ() == catalog.Numeric || !scalar.IsFloat(args[0].X.Typ()) && (e.Args[1].Typ() == catalog.Numeric || e.Args[2].Typ() == catalog.Numeric) {
 		t = catalog.Numeric
@@ -308,52 +308,73 @@ const (
 // libmDigits are digits to which PostgreSQL's and Go's elementary functions agree, with much to spare.
 const libmDigits = 12
 
-// realTotal is a function of double precision. Arguments outside its domain are moved into it or give NULL.
-func realTotal(e algebra.Call, x Operand) Operand {
-	of := func(f func(float64) float64, v *big.Rat) *big.Rat {
-		arg, _ := v.Float64()
-		return new(big.Rat).SetFloat64(f(arg))
+// realTotal is a function in double precision whose operand was moved into its domain, and whose values have the range s. Numeric ones are
+// computed in double precision all the same: numeric's own would take long (A32).
+func realTotal(c safeCall, name string, x Operand, s *scalar.Extent) (Operand, error) {
+	o := result(algebra.Call{Name: name, Args: []algebra.Expr{x.guarded().X}, T: catalog.Float8}, s.Widened(libmDigits))
+	return asWritten(c, o)
+}
+
+// asWritten is a value in double precision as the type that PostgreSQL gives the call.
+func asWritten(c safeCall, o Operand) (Operand, error) {
+	if !o.Tame(catalog.Float8) || c.call.T != catalog.Numeric {
+		return o, nil
 	}
+	return toNumeric(c.Binder, c.at, o, nil)
+}
+
+// image is f at an end of a range, as Go computes it.
+func image(f func(float64) float64, v *big.Rat) *big.Rat {
+	arg, _ := v.Float64()
+	return new(big.Rat).SetFloat64(f(arg))
+}
+
+// sqrtTotal gives 0 for negative numbers.
+func sqrtTotal(c safeCall) (Operand, error) {
+	x := c.args[0].In(catalog.Float8)
 	s := &scalar.Extent{OpenLo: x.OpenLo, OpenHi: x.OpenHi}
-	name := e.Name
-	switch e.Name {
-	case "sqrt": // of negative numbers: 0
-		if x.Lo.Sign() < 0 {
-			x = Clamped(x, new(big.Rat), scalar.MaxRat(new(big.Rat), x.Hi))
-		}
-		s.Lo, s.Hi = of(math.Sqrt, x.Lo), of(math.Sqrt, x.Hi)
-		s.Grain = scalar.GrainOf(smallest((x.Grain + 1) / 2))
-	case "ln", "log", "log10": // of zero and negative numbers: NULL
-		f := math.Log
-		if name != "ln" {
-			f, name = math.Log10, "log"
-		}
-		if x.Hi.Sign() <= 0 {
-			return constantOf(algebra.Constant{T: catalog.Float8, Null: true}, scalar.Between(0, 0))
-		}
-		least, _ := x.Least(smallest(x.Grain))
-		if x.Lo.Sign() <= 0 {
-			x = Clamped(x, new(big.Rat), x.Hi)
-			x.X = nonZero(x.X)
-		}
-		s.Lo, s.Hi, s.OpenLo = of(f, least), of(f, x.Hi), false
-		s.Grain = 2 * 53 // the logarithm of the float next to 1
-	case "exp":
-		x = Clamped(x, scalar.Number(leastExponent), scalar.Number(mostExponent))
-		s.Lo, s.Hi = of(math.Exp, x.Lo), of(math.Exp, x.Hi)
-		s.OpenLo = false
-		s.Grain = scalar.GrainOf(of(math.Exp, scalar.Number(leastExponent-1)))
-	case "power":
-		return powerTotal(e, x)
-	default:
-		panic("sqlrewrite: function without a total form")
+	if x.Lo.Sign() < 0 {
+		x = Clamped(x, new(big.Rat), scalar.MaxRat(new(big.Rat), x.Hi))
 	}
-	return result(algebra.Call{Name: name, Args: []algebra.Expr{x.guarded().X}, T: catalog.Float8}, s.Widened(libmDigits))
+	s.Lo, s.Hi = image(math.Sqrt, x.Lo), image(math.Sqrt, x.Hi)
+	s.Grain = scalar.GrainOf(smallest((x.Grain + 1) / 2))
+	return realTotal(c, "sqrt", x, s)
+}
+
+// logarithmTotal gives NULL for zero and negative numbers.
+func logarithmTotal(c safeCall) (Operand, error) {
+	x := c.args[0].In(catalog.Float8)
+	s := &scalar.Extent{OpenHi: x.OpenHi}
+	f, name := math.Log10, "log"
+	if c.call.Name == "ln" {
+		f, name = math.Log, "ln"
+	}
+	if x.Hi.Sign() <= 0 {
+		return asWritten(c, constantOf(algebra.Constant{T: catalog.Float8, Null: true}, scalar.Between(0, 0)))
+	}
+	least, _ := x.Least(smallest(x.Grain))
+	if x.Lo.Sign() <= 0 {
+		x = Clamped(x, new(big.Rat), x.Hi)
+		x.X = nonZero(x.X)
+	}
+	s.Lo, s.Hi = image(f, least), image(f, x.Hi)
+	s.Grain = 2 * 53 // the logarithm of the float next to 1
+	return realTotal(c, name, x, s)
+}
+
+func expTotal(c safeCall) (Operand, error) {
+	x := c.args[0].In(catalog.Float8)
+	s := &scalar.Extent{OpenHi: x.OpenHi}
+	x = Clamped(x, scalar.Number(leastExponent), scalar.Number(mostExponent))
+	s.Lo, s.Hi = image(math.Exp, x.Lo), image(math.Exp, x.Hi)
+	s.Grain = scalar.GrainOf(image(math.Exp, scalar.Number(leastExponent-1)))
+	return realTotal(c, "exp", x, s)
 }
 
 // powerTotal is a whole power; a negative one divides by the positive one.
-func powerTotal(e algebra.Call, x Operand) Operand {
-	k, _ := WholeConstant(e.Args[1])
+func powerTotal(c safeCall) (Operand, error) {
+	x := c.args[0].In(catalog.Float8)
+	k, _ := WholeConstant(c.call.Args[1])
 	exponent := max(k, -k)
 	s := scalar.Exactly(scalar.One())
 	for range exponent {
@@ -365,7 +386,7 @@ func powerTotal(e algebra.Call, x Operand) Operand {
 	s.Scale, s.Grain = 0, exponent*x.Grain+54 // not rounded correctly
 	o := result(algebra.Call{Name: "power", Args: []algebra.Expr{x.factor().X, algebra.Constant{T: catalog.Float8, Text: strconv.Itoa(exponent)}}, T: catalog.Float8}, s.Widened(libmDigits))
 	if k < 0 && o.Tame(catalog.Float8) {
-		return floatTotal(syntax.Divide, constantOf(algebra.Constant{T: catalog.Float8, Text: "1"}, scalar.Exactly(scalar.One())), o)
+		o = floatTotal(syntax.Divide, constantOf(algebra.Constant{T: catalog.Float8, Text: "1"}, scalar.Exactly(scalar.One())), o)
 	}
-	return o
+	return asWritten(c, o)
 }

@@ -1,6 +1,8 @@
 package domain
 
 import (
+	"cmp"
+
 	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/scalar"
@@ -17,60 +19,14 @@ const (
 	wholeCount                 // an integer constant that is not negative: PostgreSQL raises an error for others
 )
 
-// textFunction is a function of texts. Its cost and its result's size are bounded, as its texts are cut to maxText characters.
-type textFunction struct {
-	names    []string
-	as       string // the name under which it is printed
-	params   []textParameter
-	optional int // how many of the last parameters may be left out
-	variadic bool
-	t        catalog.Type
-}
-
-func textFunctions() []textFunction {
-	return []textFunction{
-		{names: []string{"length", "char_length", "character_length"}, as: "length", params: []textParameter{anyText}, t: catalog.Int4},
-		{names: []string{"upper"}, as: "upper", params: []textParameter{anyText}, t: catalog.Text},
-		{names: []string{"lower"}, as: "lower", params: []textParameter{anyText}, t: catalog.Text},
-		{names: []string{"initcap"}, as: "initcap", params: []textParameter{anyText}, t: catalog.Text},
-		{names: []string{"trim", "btrim"}, as: "btrim", params: []textParameter{anyText, constantText}, optional: 1, t: catalog.Text},
-		{names: []string{"ltrim"}, as: "ltrim", params: []textParameter{anyText, constantText}, optional: 1, t: catalog.Text},
-		{names: []string{"rtrim"}, as: "rtrim", params: []textParameter{anyText, constantText}, optional: 1, t: catalog.Text},
-		{names: []string{"left"}, as: `"left"`, params: []textParameter{anyText, wholeNumber}, t: catalog.Text},
-		{names: []string{"right"}, as: `"right"`, params: []textParameter{anyText, wholeNumber}, t: catalog.Text},
-		{names: []string{"substring", "substr"}, as: "substr", params: []textParameter{anyText, wholeNumber, wholeCount}, optional: 1, t: catalog.Text},
-		{names: []string{"position", "strpos"}, as: "strpos", params: []textParameter{anyText, anyText}, t: catalog.Int4},
-		{names: []string{"starts_with"}, as: "starts_with", params: []textParameter{anyText, anyText}, t: catalog.Bool},
-		{names: []string{"concat"}, as: "concat", params: []textParameter{anyText}, variadic: true, t: catalog.Text},
-	}
-}
-
-func findTextFunction(name string) (textFunction, bool) {
-	for _, f := range textFunctions() {
-		for _, known := range f.names {
-			if known == name {
-				return f, true
-			}
-		}
-	}
-	return textFunction{}, false
-}
-
 // maxTrimSet is how many characters a trim may look for: each of the text is compared with each of them.
 const maxTrimSet = 10
 
-// TextCall types a function of texts.
-func TextCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
-	f, known := findTextFunction(n.Name)
-	if !known {
-		return nil, b.Unsupported(n, "function "+n.Name+" over the columns of a row", "")
-	}
-	if len(args) < len(f.params)-f.optional || len(args) > len(f.params) && !f.variadic {
-		return nil, Arity(b, n, []string{"no argument", "one argument", "two arguments", "three arguments"}[len(f.params)])
-	}
-	e := algebra.Call{Name: f.as, T: f.t}
+// textCall types a function of texts. Its cost and its result's size are bounded, as its texts are cut to maxText characters.
+func textCall(b *algebra.Binder, f *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	e := algebra.Call{Name: cmp.Or(f.Prints, f.Name), T: f.Result}
 	for i, arg := range args {
-		at, param := n.Args[i], f.params[min(i, len(f.params)-1)]
+		at, param := n.Args[i], f.Params[min(i, len(f.Params)-1)]
 		x, err := Coerce(b, at, arg, catalog.Text)
 		if err != nil {
 			return nil, err
@@ -79,7 +35,7 @@ func TextCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.E
 		k, whole := WholeConstant(x)
 		switch param {
 		case anyText:
-			if scalar.FamilyOf(x.Typ()) != scalar.TextFamily && !f.variadic {
+			if scalar.FamilyOf(x.Typ()) != scalar.TextFamily && f.Args.most != anyNumber {
 				return nil, noFunction(b, n, x)
 			}
 		case constantText:
@@ -105,19 +61,15 @@ func asTextOf(x algebra.Expr) algebra.Expr {
 }
 
 // textTotal is the function itself, which is total for its constants. A length or a place is at most the length of the text.
-func textTotal(e algebra.Call, args []Operand) Operand {
-	x := algebra.Call{Name: e.Name, T: e.T}
-	letters := int64(0)
-	for i, arg := range args {
-		if i == 0 {
-			letters = MaxLetters(e.Args[0])
-		}
+func textTotal(c safeCall) (Operand, error) {
+	x := algebra.Call{Name: c.call.Name, T: c.call.T}
+	for _, arg := range c.args {
 		x.Args = append(x.Args, arg.X)
 	}
-	if e.T != catalog.Int4 {
-		return result(x, nil)
+	if c.call.T != catalog.Int4 {
+		return result(x, nil), nil
 	}
-	return result(x, scalar.Between(0, letters+1)) // the place of an empty text in an empty one is 1
+	return result(x, scalar.Between(0, c.letters+1)), nil // the place of an empty text in an empty one is 1
 }
 
 // MaxLetters is the largest number of characters of a text in its total form.
@@ -155,32 +107,30 @@ func MaxLetters(e algebra.Expr) int64 {
 	}
 }
 
-func lettersOfCall(e algebra.Call) int64 {
-	switch e.Name {
-	case "coalesce", "greatest", "least":
-		most := int64(0)
-		for _, a := range e.Args {
-			most = max(most, MaxLetters(a))
-		}
-		return most
-	case "concat":
-		sum := int64(0)
-		for _, a := range e.Args {
-			sum += MaxLetters(a)
-		}
-		return sum
-	case "upper", "lower", "initcap":
-		return 3 * MaxLetters(e.Args[0]) // some letters have a longer other case
-	case `"left"`, `"right"`:
-		if k, ok := WholeConstant(e.Args[1]); ok && k >= 0 {
-			return min(int64(k), MaxLetters(e.Args[0]))
-		}
-	case "substr":
-		if len(e.Args) == 3 {
-			if k, ok := WholeConstant(e.Args[2]); ok {
-				return min(int64(k), MaxLetters(e.Args[0]))
-			}
-		}
+func longestArgument(e algebra.Call, of func(algebra.Expr) int64) int64 {
+	most := int64(0)
+	for _, a := range e.Args {
+		most = max(most, of(a))
 	}
-	return MaxLetters(e.Args[0])
+	return most
+}
+
+func allLetters(e algebra.Call, of func(algebra.Expr) int64) int64 {
+	sum := int64(0)
+	for _, a := range e.Args {
+		sum += of(a)
+	}
+	return sum
+}
+
+// otherCase is of upper, lower and initcap: some letters have a longer other case.
+func otherCase(e algebra.Call, of func(algebra.Expr) int64) int64 { return 3 * of(e.Args[0]) }
+
+// countedLetters is of a function whose last argument counts letters; of the second one of substr the rest is taken.
+func countedLetters(e algebra.Call, of func(algebra.Expr) int64) int64 {
+	last := len(e.Args) - 1
+	if k, ok := WholeConstant(e.Args[last]); ok && k >= 0 && (last == 2 || e.Name != "substr") {
+		return min(int64(k), of(e.Args[0]))
+	}
+	return of(e.Args[0])
 }

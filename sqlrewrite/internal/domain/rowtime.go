@@ -123,41 +123,50 @@ func days(o Operand) Operand {
 	return o.guarded().In(catalog.Int4)
 }
 
-// TimeCall types extract, date_part and date_trunc. Their field must be a constant: PostgreSQL raises an error for an unknown one.
-func TimeCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
-	if len(args) != 2 {
-		return nil, Arity(b, n, "two arguments")
-	}
+// timeArguments are those of a function of a field of a time, which must be a constant: PostgreSQL raises an error for an unknown one.
+func timeArguments(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (field algebra.Constant, x algebra.Expr, err error) {
 	unit, ok := args[0].(algebra.Constant)
 	if !ok || unit.Null || unit.T != scalar.UnknownType && unit.T != catalog.Text {
-		return nil, b.Unsupported(n.Args[0], "a field of a time that is not a constant", "write extract(month FROM x)")
+		return field, nil, b.Unsupported(n.Args[0], "a field of a time that is not a constant", "write extract(month FROM x)")
 	}
-	name := strings.ToLower(unit.Text)
-	field := algebra.Constant{T: catalog.Text, Text: name}
-	x, err := Coerce(b, n.Args[1], args[1], catalog.Timestamp)
+	if x, err = Coerce(b, n.Args[1], args[1], catalog.Timestamp); err != nil {
+		return field, nil, err
+	}
+	if !x.Typ().IsTime() && x.Typ() != scalar.IntervalType {
+		return field, nil, noFunction(b, n, x)
+	}
+	return algebra.Constant{T: catalog.Text, Text: strings.ToLower(unit.Text)}, x, nil
+}
+
+// truncationCall types date_trunc.
+func truncationCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	field, x, err := timeArguments(b, n, args)
 	if err != nil {
 		return nil, err
 	}
-	if !x.Typ().IsTime() && x.Typ() != scalar.IntervalType {
-		return nil, noFunction(b, n, x)
+	if !slices.Contains(scalar.Truncations(), field.Text) || x.Typ() == scalar.IntervalType {
+		return nil, b.Unsupported(n.Args[0], "date_trunc to this unit", "the units are "+strings.Join(scalar.Truncations(), ", "))
 	}
-	if n.Name == "date_trunc" {
-		if !slices.Contains(scalar.Truncations(), name) || x.Typ() == scalar.IntervalType {
-			return nil, b.Unsupported(n.Args[0], "date_trunc to this unit", "the units are "+strings.Join(scalar.Truncations(), ", "))
-		}
-		t := x.Typ()
-		if t == catalog.Date {
-			t = catalog.Timestamptz // as in PostgreSQL
-		}
-		return algebra.Call{Name: n.Name, Args: []algebra.Expr{field, x}, T: t}, nil
+	t := x.Typ()
+	if t == catalog.Date {
+		t = catalog.Timestamptz // as in PostgreSQL
 	}
-	i := slices.IndexFunc(scalar.TimeFields(), func(f scalar.TimeField) bool { return f.Name == name })
+	return algebra.Call{Name: n.Name, Args: []algebra.Expr{field, x}, T: t}, nil
+}
+
+// fieldCall types extract and date_part.
+func fieldCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	field, x, err := timeArguments(b, n, args)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(scalar.TimeFields(), func(f scalar.TimeField) bool { return f.Name == field.Text })
 	if i < 0 {
 		return nil, b.Unsupported(n.Args[0], "this field of a time", "")
 	}
 	switch f := scalar.TimeFields()[i]; {
 	case f.Clock && x.Typ() == catalog.Date, !f.OfSpans && x.Typ() == scalar.IntervalType:
-		return nil, b.Mismatch(n, "values of type "+scalar.TypeName(x.Typ())+" have no "+name, "")
+		return nil, b.Mismatch(n, "values of type "+scalar.TypeName(x.Typ())+" have no "+field.Text, "")
 	}
 	t := catalog.Numeric
 	if n.Name == "date_part" {
@@ -166,21 +175,18 @@ func TimeCall(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.E
 	return algebra.Call{Name: n.Name, Args: []algebra.Expr{field, x}, T: t}, nil
 }
 
-// timeCallTotal is the total form of extract, date_part and date_trunc.
-func timeCallTotal(b *algebra.Binder, n syntax.Expr, e algebra.Call) (Operand, error) {
-	x, err := OperandOf(b, n, e.Args[1])
-	if err != nil {
-		return Operand{}, err
-	}
-	unit := e.Args[0].(algebra.Constant).Text
-	if e.Name == "date_trunc" {
-		x = toTime(x, e.T).guarded()
-		s := *x.Extent
-		s.Lo, s.Hi = scalar.InUnit(scalar.Truncated(scalar.AtTime(s.Lo, e.T), unit), e.T), scalar.InUnit(scalar.Truncated(scalar.AtTime(s.Hi, e.T), unit), e.T)
-		return result(algebra.Call{Name: e.Name, Args: []algebra.Expr{e.Args[0], x.X}, T: e.T}, &s), nil
-	}
-	x = x.guarded()
-	s := fieldExtent(unit, x)
+func truncationTotal(c safeCall) (Operand, error) {
+	e, unit := c.call, c.call.Args[0].(algebra.Constant).Text
+	x := toTime(c.args[1], e.T).guarded()
+	s := *x.Extent
+	start := func(v *big.Rat) *big.Rat { return scalar.InUnit(scalar.Truncated(scalar.AtTime(v, e.T), unit), e.T) }
+	s.Lo, s.Hi = start(s.Lo), start(s.Hi)
+	return result(algebra.Call{Name: e.Name, Args: []algebra.Expr{e.Args[0], x.X}, T: e.T}, &s), nil
+}
+
+func fieldTotal(c safeCall) (Operand, error) {
+	e, x := c.call, c.args[1].guarded()
+	s := fieldExtent(e.Args[0].(algebra.Constant).Text, x)
 	if e.T == catalog.Float8 {
 		s = s.InFloats()
 		s.Scale, s.Grain = 0, scalar.GrainOf(big.NewRat(1, 1_000_000)) // microseconds at least

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"math/big"
+	"slices"
 	"strconv"
 
 	"noisegate/catalog"
@@ -50,10 +51,6 @@ func asText(e algebra.Expr) algebra.Expr {
 		return e
 	}
 	return algebra.Cast{X: e, T: catalog.Text}
-}
-
-func Arity(b *algebra.Binder, n *syntax.Call, want string) error {
-	return b.Mismatch(n, n.Name+" needs "+want, "")
 }
 
 func noFunction(b *algebra.Binder, n *syntax.Call, x algebra.Expr) error {
@@ -400,7 +397,15 @@ func choiceTotal(b *algebra.Binder, n syntax.Expr, e algebra.Choice) (Operand, e
 	if e.Otherwise != nil {
 		results = append(results, e.Otherwise)
 	}
-	t, all, s, err := alternatives(b, n, e.T, results)
+	operands := make([]Operand, len(results))
+	for i, x := range results {
+		o, err := OperandOf(b, n, x)
+		if err != nil {
+			return Operand{}, err
+		}
+		operands[i] = o
+	}
+	t, all, s, err := alternatives(b, n, e.T, operands)
 	if err != nil {
 		return Operand{}, err
 	}
@@ -429,17 +434,9 @@ func with(e algebra.Choice, results []algebra.Expr) algebra.Expr {
 }
 
 // alternatives are expressions of which one is the value: in one type, and within the hull of their extents.
-func alternatives(b *algebra.Binder, n syntax.Expr, t catalog.Type, exprs []algebra.Expr) (catalog.Type, []Operand, *scalar.Extent, error) {
-	all := make([]Operand, len(exprs))
-	for i, e := range exprs {
-		o, err := OperandOf(b, n, e)
-		if err != nil {
-			return t, nil, nil, err
-		}
-		if t.IsTime() && o.X.Typ() != t {
-			return t, nil, nil, b.Unsupported(n, "a choice between values of several time types", "cast them to one type")
-		}
-		all[i] = o
+func alternatives(b *algebra.Binder, n syntax.Expr, t catalog.Type, all []Operand) (catalog.Type, []Operand, *scalar.Extent, error) {
+	if t.IsTime() && slices.ContainsFunc(all, func(o Operand) bool { return o.X.Typ() != t }) {
+		return t, nil, nil, b.Unsupported(n, "a choice between values of several time types", "cast them to one type")
 	}
 	t, all = carried(t, all...)
 	var s *scalar.Extent

@@ -87,13 +87,13 @@ func (a Linear) At(noisy []*big.Int) *big.Rat {
 // divisor is a constant.
 type Fraction struct {
 	Over, Under Linear
-	Within      *Span // where the true value lies in any case, by the policy's bounds; nil: anywhere
+	Within      *scalar.Span // where the true value lies in any case, by the policy's bounds; nil: anywhere
 }
 
 func (f Fraction) Scaled(factor *big.Rat) Fraction {
 	f.Over = f.Over.scaled(factor)
 	if f.Within != nil {
-		f.Within = Extremes(f.Within, Point(factor), product)
+		f.Within = Extremes(f.Within, scalar.Point(factor), product)
 	}
 	return f
 }
@@ -101,7 +101,7 @@ func (f Fraction) Scaled(factor *big.Rat) Fraction {
 // Plus is the sum of two fractions, where one divisor is a constant, or both are the same.
 func (f Fraction) Plus(g Fraction) (sum Fraction, ok bool) {
 	if f.Within != nil && g.Within != nil {
-		sum.Within = &Span{Lo: new(big.Rat).Add(f.Within.Lo, g.Within.Lo), Hi: new(big.Rat).Add(f.Within.Hi, g.Within.Hi)}
+		sum.Within = &scalar.Span{Lo: new(big.Rat).Add(f.Within.Lo, g.Within.Lo), Hi: new(big.Rat).Add(f.Within.Hi, g.Within.Hi)}
 	}
 	if f.Under.equals(g.Under) {
 		sum.Over, sum.Under = f.Over.Plus(g.Over), f.Under

@@ -9,13 +9,8 @@ import (
 	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// Span is a closed interval.
-type Span struct{ Lo, Hi *big.Rat }
-
-func Point(v *big.Rat) *Span { return &Span{Lo: v, Hi: v} }
-
 // Quotient is l / r, nil when r holds zero.
-func Quotient(l, r *Span) *Span {
+func Quotient(l, r *scalar.Span) *scalar.Span {
 	if r.Lo.Sign() <= 0 && r.Hi.Sign() >= 0 {
 		return nil
 	}
@@ -23,14 +18,14 @@ func Quotient(l, r *Span) *Span {
 }
 
 // Extremes is the hull of f at the four corners.
-func Extremes(l, r *Span, f func(a, b *big.Rat) *big.Rat) *Span {
-	var s *Span
+func Extremes(l, r *scalar.Span, f func(a, b *big.Rat) *big.Rat) *scalar.Span {
+	var s *scalar.Span
 	for _, a := range []*big.Rat{l.Lo, l.Hi} {
 		for _, b := range []*big.Rat{r.Lo, r.Hi} {
 			v := f(a, b)
 			switch {
 			case s == nil:
-				s = Point(v)
+				s = scalar.Point(v)
 			case v.Cmp(s.Lo) < 0:
 				s.Lo = v
 			case v.Cmp(s.Hi) > 0:
@@ -54,7 +49,7 @@ func (p *Plan) ValueText(index int, row ReleasedRow) catalog.Key {
 		}
 		return catalog.Key{Text: "{" + strings.Join(items, ",") + "}"}
 	default:
-		s := p.Compute(v, func(release int) *Span { return Point(new(big.Rat).SetInt(row.Noisy[release])) })
+		s := p.Compute(v, func(release int) *scalar.Span { return scalar.Point(new(big.Rat).SetInt(row.Noisy[release])) })
 		if s == nil {
 			return catalog.Key{Null: true}
 		}
@@ -86,13 +81,13 @@ func text(g *algebra.Grid, i *big.Int, t catalog.Type) string {
 // Compute is a formula's value where its releases lie in the spans that at gives, in their own steps; nil where PostgreSQL gives NULL,
 // and where interval arithmetic has no bound. For points it is a point. What the policy's bounds make impossible is cut off: doing
 // so with a noisy value costs nothing.
-func (p *Plan) Compute(v algebra.Value, at func(release int) *Span) *Span {
+func (p *Plan) Compute(v algebra.Value, at func(release int) *scalar.Span) *scalar.Span {
 	n := at(v.Of[0])
 	if n.Lo.Cmp(scalar.One()) < 0 {
 		return nil // no rows, or perhaps none
 	}
-	moment := func(i int) *Span { return Quotient(at(v.Of[i]), n) }
-	var out *Span
+	moment := func(i int) *scalar.Span { return Quotient(at(v.Of[i]), n) }
+	var out *scalar.Span
 	switch v.How {
 	case algebra.MeanOf:
 		out = p.uncentred(v.Of[1], moment(1))
@@ -126,17 +121,17 @@ func (p *Plan) Compute(v algebra.Value, at func(release int) *Span) *Span {
 }
 
 // uncentred turns the mean of centred steps into the expression's unit.
-func (p *Plan) uncentred(release int, s *Span) *Span {
+func (p *Plan) uncentred(release int, s *scalar.Span) *scalar.Span {
 	g := p.Releases[release].Measure.Grid
 	shift := func(x *big.Rat) *big.Rat {
 		x = new(big.Rat).Add(x, new(big.Rat).SetInt(g.Centre()))
 		return x.Mul(x, g.Step)
 	}
-	return &Span{Lo: shift(s.Lo), Hi: shift(s.Hi)}
+	return &scalar.Span{Lo: shift(s.Lo), Hi: shift(s.Hi)}
 }
 
 // secondMoment is q - s·t in the output's unit: a variance where s and t are one, else a covariance.
-func (p *Plan) secondMoment(release int, q, s, t *Span) *Span {
+func (p *Plan) secondMoment(release int, q, s, t *scalar.Span) *scalar.Span {
 	m, unit := p.Releases[release].Measure, p.Releases[release].Unit
 	product := Extremes(s, t, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
 	if m.IsSquare() && s.Lo.Sign() < 0 && s.Hi.Sign() > 0 {
@@ -145,21 +140,21 @@ func (p *Plan) secondMoment(release int, q, s, t *Span) *Span {
 	middle := new(big.Rat).SetInt(m.Middle())
 	lo := new(big.Rat).Sub(new(big.Rat).Add(q.Lo, middle), product.Hi)
 	hi := new(big.Rat).Sub(new(big.Rat).Add(q.Hi, middle), product.Lo)
-	return &Span{Lo: lo.Mul(lo, unit), Hi: hi.Mul(hi, unit)}
+	return &scalar.Span{Lo: lo.Mul(lo, unit), Hi: hi.Mul(hi, unit)}
 }
 
 // besselled multiplies by n/(n-1); nil unless n is surely above 1.
-func besselled(s, n *Span) *Span {
+func besselled(s, n *scalar.Span) *scalar.Span {
 	if n.Lo.Cmp(scalar.One()) <= 0 {
 		return nil
 	}
 	// n/(n-1) falls with n.
 	factor := func(x *big.Rat) *big.Rat { return new(big.Rat).Quo(x, new(big.Rat).Sub(x, scalar.One())) }
-	return Extremes(s, &Span{Lo: factor(n.Hi), Hi: factor(n.Lo)}, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
+	return Extremes(s, &scalar.Span{Lo: factor(n.Hi), Hi: factor(n.Lo)}, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
 }
 
 // regression is slope, intercept, correlation or its square; nil where the variance that it divides by may not be positive.
-func (p *Plan) regression(v algebra.Value, moment func(int) *Span) *Span {
+func (p *Plan) regression(v algebra.Value, moment func(int) *scalar.Span) *scalar.Span {
 	times := func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
 	covariance := p.secondMoment(v.Of[3], moment(3), moment(1), moment(2))
 	varianceX := p.secondMoment(v.Of[4], moment(4), moment(1), moment(1))
@@ -174,17 +169,17 @@ func (p *Plan) regression(v algebra.Value, moment func(int) *Span) *Span {
 		}
 		rise := Extremes(s, p.uncentred(v.Of[1], moment(1)), times)
 		y := p.uncentred(v.Of[2], moment(2))
-		return &Span{Lo: new(big.Rat).Sub(y.Lo, rise.Hi), Hi: new(big.Rat).Sub(y.Hi, rise.Lo)}
+		return &scalar.Span{Lo: new(big.Rat).Sub(y.Lo, rise.Hi), Hi: new(big.Rat).Sub(y.Hi, rise.Lo)}
 	default:
 		varianceY := p.secondMoment(v.Of[5], moment(5), moment(2), moment(2))
 		switch {
 		case varianceY.Hi.Sign() <= 0 && v.How == algebra.Determination:
-			return Point(scalar.One()) // as PostgreSQL says of a constant
+			return scalar.Point(scalar.One()) // as PostgreSQL says of a constant
 		case varianceY.Lo.Sign() <= 0:
 			return nil
 		}
 		r := Quotient(covariance, rootOf(Extremes(varianceX, varianceY, times)))
-		r = ClampSpan(r, &Span{Lo: big.NewRat(-1, 1), Hi: scalar.One()})
+		r = ClampSpan(r, &scalar.Span{Lo: big.NewRat(-1, 1), Hi: scalar.One()})
 		if v.How == algebra.Correlation {
 			return r
 		}
@@ -197,7 +192,7 @@ func (p *Plan) regression(v algebra.Value, moment func(int) *Span) *Span {
 }
 
 // varianceRange is where the variance of a value can lie: values of an interval of width w have at most w²/4, and n/(n-1) is at most 2.
-func (p *Plan) varianceRange(v algebra.Value) *Span {
+func (p *Plan) varianceRange(v algebra.Value) *scalar.Span {
 	g := p.Releases[v.Of[1]].Measure.Grid
 	w := new(big.Rat).Sub(g.Value(g.Hi), g.Value(g.Lo))
 	w.Mul(w, w)
@@ -205,24 +200,24 @@ func (p *Plan) varianceRange(v algebra.Value) *Span {
 	if v.How == algebra.VarianceSamp || v.How == algebra.DeviationSamp {
 		parts = 2
 	}
-	return &Span{Lo: new(big.Rat), Hi: w.Quo(w, new(big.Rat).SetInt64(parts))}
+	return &scalar.Span{Lo: new(big.Rat), Hi: w.Quo(w, new(big.Rat).SetInt64(parts))}
 }
 
 // covarianceRange is where the covariance of a value can lie.
-func (p *Plan) covarianceRange(v algebra.Value) *Span {
+func (p *Plan) covarianceRange(v algebra.Value) *scalar.Span {
 	x, y := p.Releases[v.Of[1]].Measure.Grid, p.Releases[v.Of[2]].Measure.Grid
 	w := new(big.Rat).Sub(x.Value(x.Hi), x.Value(x.Lo))
 	w.Mul(w, new(big.Rat).Sub(y.Value(y.Hi), y.Value(y.Lo)))
 	w.Quo(w, big.NewRat(2, 1)) // a half of it at most for a population; n/(n-1) doubles it
-	return &Span{Lo: new(big.Rat).Neg(w), Hi: w}
+	return &scalar.Span{Lo: new(big.Rat).Neg(w), Hi: w}
 }
 
 // Certain is where a computed value lies whatever the rows are, by the policy's bounds; nil: anywhere.
-func (p *Plan) Certain(v algebra.Value) *Span {
+func (p *Plan) Certain(v algebra.Value) *scalar.Span {
 	switch v.How {
 	case algebra.MeanOf:
 		g := p.Releases[v.Of[1]].Measure.Grid
-		return &Span{Lo: g.Value(g.Lo), Hi: g.Value(g.Hi)}
+		return &scalar.Span{Lo: g.Value(g.Lo), Hi: g.Value(g.Hi)}
 	case algebra.VariancePop, algebra.VarianceSamp:
 		return p.varianceRange(v)
 	case algebra.DeviationPop, algebra.DeviationSamp:
@@ -230,9 +225,9 @@ func (p *Plan) Certain(v algebra.Value) *Span {
 	case algebra.CovariancePop, algebra.CovarianceSamp:
 		return p.covarianceRange(v)
 	case algebra.Correlation:
-		return &Span{Lo: big.NewRat(-1, 1), Hi: scalar.One()}
+		return &scalar.Span{Lo: big.NewRat(-1, 1), Hi: scalar.One()}
 	case algebra.Determination:
-		return &Span{Lo: new(big.Rat), Hi: scalar.One()}
+		return &scalar.Span{Lo: new(big.Rat), Hi: scalar.One()}
 	case algebra.Squares, algebra.Covariances, algebra.Slope, algebra.Intercept, algebra.AsReleased, algebra.ArrayOf: // of which the first two grow with n
 		return nil
 	default:
@@ -241,19 +236,19 @@ func (p *Plan) Certain(v algebra.Value) *Span {
 }
 
 // ClampSpan moves what lies outside the limits to their nearer end.
-func ClampSpan(s, limits *Span) *Span {
+func ClampSpan(s, limits *scalar.Span) *scalar.Span {
 	if s == nil || limits == nil {
 		return s
 	}
-	return &Span{Lo: scalar.ClampRat(s.Lo, limits.Lo, limits.Hi), Hi: scalar.ClampRat(s.Hi, limits.Lo, limits.Hi)}
+	return &scalar.Span{Lo: scalar.ClampRat(s.Lo, limits.Lo, limits.Hi), Hi: scalar.ClampRat(s.Hi, limits.Lo, limits.Hi)}
 }
 
 // rootBits is the precision of roots.
 const rootBits = 256
 
 // rootOf is the square root of a span that is not negative: exact for squares of rationals, else rounded outward.
-func rootOf(s *Span) *Span {
-	return &Span{Lo: root(s.Lo, big.ToNegativeInf), Hi: root(s.Hi, big.ToPositiveInf)}
+func rootOf(s *scalar.Span) *scalar.Span {
+	return &scalar.Span{Lo: root(s.Lo, big.ToNegativeInf), Hi: root(s.Hi, big.ToPositiveInf)}
 }
 
 func root(v *big.Rat, mode big.RoundingMode) *big.Rat {

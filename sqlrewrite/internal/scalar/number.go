@@ -158,3 +158,9 @@ func IntegerBits(t catalog.Type) uint {
 		return 0
 	}
 }
+
+// Span is a closed interval.
+type Span struct{ Lo, Hi *big.Rat }
+
+// Point is the span of one number.
+func Point(v *big.Rat) *Span { return &Span{Lo: v, Hi: v} }

@@ -8,23 +8,52 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/syntax"
 )
 
-// aggregate prints an algebra.AggregateCall.
-func (p *Printer) aggregate(e algebra.AggregateCall) {
-	args := e.Args
+// aggregate prints an aggregate, with its window. One below the noise has no value where no key tells its row apart.
+//
+// There floats are clamped to their bounds and added as numerics: their sum as floats depends on the order in which PostgreSQL reads the
+// rows, which another unit's may change.
+func (p *Printer) aggregate(e algebra.Aggregate) {
+	var present []algebra.Expr
+	if e.Over != nil && !p.inline {
+		for _, f := range e.Over.Key {
+			present = append(present, algebra.Is{X: algebra.Column{Of: f}, What: syntax.IsNull, Not: true})
+		}
+	}
+	if len(present) > 0 {
+		p.write("CASE WHEN ")
+		p.expr(algebra.All(present))
+		p.write(" THEN ")
+		defer p.write(" END")
+	}
+	if AddsFloats(e) && !p.inline {
+		p.write("pg_catalog.round(")
+		defer p.write(", 300)::double precision") // a smaller number than 10^-300 might be none for the cast
+	}
+	p.aggregateCall(e)
+	if e.Filter != nil {
+		p.write(" FILTER (WHERE ")
+		p.expr(e.Filter)
+		p.write(")")
+	}
+	p.over(e.Over)
+}
+
+func (p *Printer) aggregateCall(e algebra.Aggregate) {
 	switch e.Name {
 	case "median":
 		p.functionName("percentile_cont")
 		p.write("(")
 		p.constant(algebra.Constant{T: catalog.Float8, Text: "0.5"})
 		p.write(") WITHIN GROUP (ORDER BY ")
-		p.floatKey(args[0])
+		p.floatKey(e.Args[0])
 		p.write(")")
 	case "percentile_cont":
 		p.functionName(e.Name)
 		p.write("(")
-		p.expr(CastTo(args[0], catalog.Float8))
+		p.expr(CastTo(e.Args[0], catalog.Float8))
 		p.write(") WITHIN GROUP (ORDER BY ")
 		p.floatKey(e.Within[0].Expr)
 		p.write([]string{" ASC", " DESC"}[algebra.BoolIndex(e.Within[0].Descending)], ")")
@@ -39,14 +68,9 @@ func (p *Printer) aggregate(e algebra.AggregateCall) {
 			p.write(")")
 		}
 	}
-	if e.Filter != nil {
-		p.write(" FILTER (WHERE ")
-		p.expr(e.Filter)
-		p.write(")")
-	}
 }
 
-func (p *Printer) aggregateArguments(e algebra.AggregateCall) {
+func (p *Printer) aggregateArguments(e algebra.Aggregate) {
 	if e.Star {
 		p.write("*")
 	}
@@ -55,12 +79,20 @@ func (p *Printer) aggregateArguments(e algebra.AggregateCall) {
 	}
 	for i, x := range e.Args {
 		p.separator(i)
-		switch {
+		switch f := domain.BuiltinOf(e.Name); {
+		case e.Safe && f.IsRank():
+			p.write(p.asIs(x))
+		case AddsFloats(e) && !p.inline:
+			p.clampedNumeric(x)
+		case e.Safe && f.Form == domain.ExtremeForm:
+			p.write(p.settled(x, p.sub(func() { p.collated(x) })))
+		case e.Safe:
+			p.collated(x)
 		case e.Name == "percentile_disc":
 			p.expr(CastTo(x, catalog.Float8))
-		case domain.ExactAggregates[e.Name] == domain.PairForm || domain.ExactAggregates[e.Name] == domain.PairCountForm:
+		case f.Form.Pairs():
 			p.expr(CastTo(x, catalog.Float8))
-		case e.Name == "min" || e.Name == "max":
+		case f.Form == domain.ExtremeForm:
 			p.sortKey(x)
 		case e.Distinct:
 			p.collated(x)
@@ -92,56 +124,15 @@ func CastTo(e algebra.Expr, t catalog.Type) algebra.Expr {
 	return algebra.Cast{X: e, T: t}
 }
 
-// AddsFloats reports whether values of floats are added.
-func AddsFloats(e algebra.UnitAggregate) bool {
-	return e.X != nil && (e.Name == "sum" || e.Name == "avg") && scalar.IsFloat(e.X.Typ())
+// AddsFloats reports whether values of floats are added below the noise.
+func AddsFloats(e algebra.Aggregate) bool {
+	return e.Safe && (e.Name == "sum" || e.Name == "avg") && scalar.IsFloat(e.X().Typ())
 }
 
-// unitAggregate prints an aggregate over the rows of one unit. Floats are clamped to their bounds and added as numerics: their sum as floats
-// depends on the order in which PostgreSQL reads the rows, which another unit's may change.
-func (p *Printer) unitAggregate(e algebra.UnitAggregate) {
-	p.windowed(e, func() {
-		if domain.IsRank(e) {
-			p.rank(e)
-		} else {
-			p.ofUnit(e)
-		}
-	})
-}
-
-// ofUnit prints the aggregate itself.
-func (p *Printer) ofUnit(e algebra.UnitAggregate) {
-	floats := AddsFloats(e) && !p.inline
-	if floats {
-		p.write("pg_catalog.round(")
-	}
-	if !p.inline {
-		p.write("pg_catalog.")
-	}
-	p.write(e.Name, "(")
-	if e.Distinct {
-		p.write("DISTINCT ")
-	}
-	switch {
-	case e.X == nil:
-		p.write("*")
-	case floats:
-		w, x := algebra.BoundsOf(e.X), p.Text(e.X)
-		bound := func(v *big.Rat) string { return p.sub(func() { p.arg(scalar.DecimalText(v), "double precision") }) }
-		p.write(fmt.Sprintf("(CASE WHEN %[1]s < %[2]s THEN %[2]s WHEN %[1]s > %[3]s THEN %[3]s ELSE %[1]s END)::numeric", x, bound(w.Lo), bound(w.Hi)))
-	case e.Name == "min" || e.Name == "max":
-		p.write(p.settled(e.X, p.sub(func() { p.collated(e.X) })))
-	default:
-		p.collated(e.X)
-	}
-	p.write(")")
-	if e.Filter != nil {
-		p.write(" FILTER (WHERE ")
-		p.expr(e.Filter)
-		p.write(")")
-	}
-	p.over(e.Over)
-	if floats { // a smaller number than 10^-300 might be none for the cast
-		p.write(", 300)::double precision")
-	}
+// clampedNumeric prints a float within its bounds, as a numeric.
+func (p *Printer) clampedNumeric(e algebra.Expr) {
+	w, x := algebra.BoundsOf(e), p.Text(e)
+	bound := func(v *big.Rat) string { return p.sub(func() { p.arg(scalar.DecimalText(v), "double precision") }) }
+	p.write(fmt.Sprintf("(CASE WHEN %[1]s < %[2]s THEN %[2]s WHEN %[1]s > %[3]s THEN %[3]s ELSE %[1]s END)::numeric",
+		x, bound(w.Lo), bound(w.Hi)))
 }

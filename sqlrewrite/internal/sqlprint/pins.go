@@ -101,8 +101,8 @@ func (w *PinWalk) Exprs(list ...algebra.Expr) {
 			for _, f := range e.Outputs {
 				w.Used[f] = true
 			}
-		case algebra.UnitAggregate:
-			if e.Over != nil && w.ties {
+		case algebra.Aggregate:
+			if e.Safe && e.Over != nil && w.ties {
 				for _, f := range slices.Concat(e.Over.Ties, e.Over.Key, []*algebra.Field{e.Over.Owner}) {
 					w.Used[f] = true
 				}

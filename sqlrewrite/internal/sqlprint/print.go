@@ -8,6 +8,7 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
@@ -176,12 +177,8 @@ func (p *Printer) expr(e algebra.Expr) {
 		p.exists(e)
 	case algebra.InRows:
 		p.inRows(e)
-	case algebra.UnitAggregate:
-		p.unitAggregate(e)
-	case algebra.AggregateCall:
+	case algebra.Aggregate:
 		p.aggregate(e)
-	case algebra.WindowCall:
-		p.window(e)
 	default:
 		panic(fmt.Sprintf("sqlrewrite: no way to print %T", e))
 	}
@@ -344,8 +341,8 @@ func (p *Printer) cast(e algebra.Cast) {
 
 // call prints a function of the allow-list; coalesce and its like are grammar, not functions.
 func (p *Printer) call(e algebra.Call) {
-	switch e.Name {
-	case "coalesce", "nullif", "greatest", "least":
+	switch f := domain.BuiltinOf(e.Name); {
+	case f != nil && f.Grammar:
 		p.write(e.Name, "(")
 		for i, arg := range e.Args {
 			if i > 0 {

@@ -22,9 +22,6 @@ const (
 	GroupedRow = 500
 )
 
-// price is what one evaluation of a builtin costs at most: ns at any value, and thousandths of it for each byte of a text or digit of a numeric.
-type price struct{ Ns, PerUnit int64 }
-
 // unmeasured is the price of what is not in the table: more than any that is.
 const unmeasuredPrice = 5_000
 
@@ -42,9 +39,11 @@ func (w *workload) expr(e algebra.Expr, top bool, of effort) (cost, met *big.Int
 			return cost, met, err
 		}
 		operands = e.X
-	case algebra.UnitAggregate:
+	case algebra.Aggregate:
 		cost, met = w.window(e, of)
-		operands = e.Children()
+		if operands = algebra.Children(e); domain.BuiltinOf(e.Name).IsRank() { // constants cost nothing where they count rows
+			operands = slices.DeleteFunc(operands, func(x algebra.Expr) bool { _, is := x.(algebra.Constant); return is })
+		}
 	default:
 		cost.SetInt64(priceOf(e))
 		operands = algebra.Children(e)
@@ -128,9 +127,9 @@ func (w *workload) inRows(e algebra.InRows, top bool) (cost, met *big.Int, err e
 
 // window is the work of a window function, or of an aggregate of single people, for one row: rows that its frame holds where it is computed anew
 // for each, else one.
-func (w *workload) window(e algebra.UnitAggregate, of effort) (cost, met *big.Int) {
+func (w *workload) window(e algebra.Aggregate, of effort) (cost, met *big.Int) {
 	met = big.NewInt(1)
-	if e.Over != nil && !domain.Incremental(e.Over, e) {
+	if e.Over != nil && !domain.Incremental(e) {
 		rows := int64(unknownRows)
 		if of.unit != nil && of.unit.IsInt64() {
 			rows = scalar.ClampInt64(new(big.Int).Mul(of.unit, of.rows))
@@ -151,9 +150,9 @@ func priceOf(e algebra.Expr) int64 {
 	case algebra.In:
 		p := named("= " + KindOfType(e.X.Typ()))
 		if n := int64(len(e.List)); n <= 8 || e.Not { // one after another
-			return p.of(e.X) * n
+			return priceAt(p, e.X) * n
 		}
-		return p.of(e.X) + named("in list").of(e.X) // hashed, from version 14 on
+		return priceAt(p, e.X) + priceAt(named("in list"), e.X) // hashed, from version 14 on
 	}
 	p := named(CostKey(e))
 	most := int64(0)
@@ -168,7 +167,8 @@ func priceOf(e algebra.Expr) int64 {
 
 const columnPrice = 20
 
-func (p price) of(e algebra.Expr) int64 { return p.Ns + (p.PerUnit*sizeOf(e)+999)/1000 }
+// priceAt is a price for operands as large as e can be.
+func priceAt(p domain.Price, e algebra.Expr) int64 { return p.Ns + (p.PerUnit*sizeOf(e)+999)/1000 }
 
 // KindOfType names what types cost alike.
 func KindOfType(t catalog.Type) string {

@@ -41,13 +41,10 @@ func LongestText(e algebra.Expr) int64 {
 		return int64(len(e.Text))
 	case algebra.Column:
 		return e.Of.LongestText()
-	case algebra.UnitAggregate:
+	case algebra.Aggregate:
 		longest := int64(0)
-		if e.X != nil {
-			longest = LongestText(e.X)
-		}
-		for _, c := range e.Args {
-			longest = max(longest, int64(len(c.Text)))
+		for _, x := range e.Args {
+			longest = max(longest, LongestText(x))
 		}
 		return longest
 	default:
@@ -323,7 +320,7 @@ func ReadsWithin(e algebra.Expr, among ...algebra.FromItem) bool {
 		return slices.ContainsFunc(among, func(n algebra.FromItem) bool { return algebra.Holds(n, e.Of) })
 	case algebra.Exists:
 		return ReadsWithin(e.Where, append(slices.Clone(among), e.From)...)
-	case algebra.UnitAggregate:
+	case algebra.Aggregate:
 		return false
 	}
 	return !slices.ContainsFunc(algebra.Children(e), func(c algebra.Expr) bool { return !ReadsWithin(c, among...) })
@@ -418,7 +415,7 @@ func plain(q *algebra.RowQuery) bool {
 }
 
 func hasAggregate(e algebra.Expr) bool {
-	_, ok := e.(algebra.UnitAggregate)
+	_, ok := e.(algebra.Aggregate)
 	return ok || slices.ContainsFunc(algebra.Children(e), hasAggregate)
 }
 

@@ -1,0 +1,126 @@
+package algebra
+
+import (
+	"slices"
+
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// Aggregate is an aggregate, or a function that exists only with OVER.
+type Aggregate struct {
+	Name     string
+	Args     []Expr
+	Star     bool
+	Distinct bool
+	Order    []Ordering // inside the parentheses
+	Within   []Ordering // WITHIN GROUP
+	Filter   Expr       // nil: none
+	Over     *Window    // nil: one value for each group
+	// Safe is set below the noise: it raises no error, and does not depend on the order of the rows, so that floats are added as
+	// numerics. Above the noise, over released values and public rows, it is PostgreSQL's own.
+	Safe bool
+	T    catalog.Type
+}
+
+func (e Aggregate) Typ() catalog.Type { return e.T }
+
+// X is the first argument; nil for none.
+func (e Aggregate) X() Expr {
+	if len(e.Args) == 0 {
+		return nil
+	}
+	return e.Args[0]
+}
+
+func (e Aggregate) children() []Expr {
+	all := slices.Clone(e.Args)
+	orders := append(slices.Clone(e.Order), e.Within...)
+	if e.Filter != nil {
+		orders = append(orders, Ordering{Expr: e.Filter})
+	}
+	if e.Over != nil {
+		for _, x := range e.Over.Partition {
+			orders = append(orders, Ordering{Expr: x})
+		}
+		orders = append(orders, e.Over.Order...)
+	}
+	for _, o := range orders {
+		all = append(all, o.Expr)
+	}
+	return all
+}
+
+// Window is OVER (PARTITION BY owner, partition ORDER BY order frame). Which rows it sees is decided after HAVING and before DISTINCT,
+// ORDER BY and LIMIT, as in PostgreSQL.
+//
+// Among rows of units each value is a function of the set of rows of one unit, whatever their physical order, which the rows of another
+// unit may change. Rows that tie in the order are told apart by all that their query reads of them, so that only rows change places that
+// are equal to it; docs/sql.md, section 3, proves it.
+type Window struct {
+	Partition []Expr
+	Order     []Ordering
+	Frame     *Frame // nil: the default
+
+	At    syntax.Expr
+	Owner *Field // the id of the unit; nil where no row is a unit's
+	// Sequential: the value depends on the order of rows that tie. Others have one value for all of them.
+	Sequential bool
+	Ties       []*Field // what the query reads of a row; of sequential windows
+	// Key are fields by which no two rows tie. Only where a query has sequential windows in several orders: rows where one is NULL
+	// have no value.
+	Key []*Field
+}
+
+// Frame is the frame of a window. Offsets are constants that were checked.
+type Frame struct {
+	Mode       syntax.FrameMode
+	Start, End FrameBound
+}
+
+type FrameBound struct {
+	Kind   syntax.FrameBoundKind
+	Offset *Constant
+}
+
+// Given reports whether rows that tie are equal in a field anyway.
+func (w *Window) Given(f *Field) bool {
+	is := func(e Expr) bool { return PlainField(e) == f }
+	return (OneText(Column{Of: f}) && f.Type != catalog.Char) &&
+		(slices.ContainsFunc(w.Partition, is) || slices.ContainsFunc(w.Order, func(o Ordering) bool { return is(o.Expr) }))
+}
+
+// TellsApart finds the key that tells the rows of a partition apart.
+func (r *Relation) TellsApart(w *Window) (RowKey, bool) {
+	var given []*Field
+	for _, e := range w.Partition {
+		given = append(given, PlainField(e))
+	}
+	for _, o := range w.Order {
+		given = append(given, PlainField(o.Expr))
+	}
+	return r.OneAmong(given)
+}
+
+// Most is how many of rows, of one unit, its frame can hold.
+func (w *Window) Most(rows int64) int64 {
+	if w == nil || w.Frame == nil || w.Frame.Mode != syntax.Rows {
+		return rows
+	}
+	places := int64(1)
+	for _, end := range []struct {
+		bound     FrameBound
+		inward    syntax.FrameBoundKind
+		unbounded syntax.FrameBoundKind
+	}{{w.Frame.Start, syntax.Following, syntax.UnboundedPreceding}, {w.Frame.End, syntax.Preceding, syntax.UnboundedFollowing}} {
+		switch {
+		case end.bound.Kind == end.unbounded:
+			return rows
+		case end.bound.Offset != nil:
+			k, _ := scalar.ParseNumber(end.bound.Offset.Text)
+			places += k.Num().Int64() * int64(1-2*BoolIndex(end.bound.Kind == end.inward))
+		}
+	}
+	return min(rows, max(places, 1))
+}

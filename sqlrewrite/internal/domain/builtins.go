@@ -1,0 +1,308 @@
+package domain
+
+import (
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
+)
+
+// Builtins are all functions that Noisegate knows, an entry each. All others do not exist for analysts: PostgreSQL has 3,185 functions that
+// anyone may call, so only an allow-list can be checked.
+var Builtins = []Builtin{
+	{Name: "count", Kind: Aggregate, Form: CountForm, OfUnit: true},
+	{Name: "sum", Kind: Aggregate, Form: SumForm, OfUnit: true},
+	{Name: "avg", Kind: Aggregate, Form: MeanForm, How: algebra.MeanOf, OfUnit: true},
+	{Name: "min", Kind: Aggregate, Form: ExtremeForm, OfUnit: true},
+	{Name: "max", Kind: Aggregate, Form: ExtremeForm, OfUnit: true},
+	{Name: "median", Kind: Aggregate, Form: MedianForm},
+	{Name: "mode", Kind: Aggregate, Form: ModeForm},
+	{Name: "percentile_cont", Kind: Aggregate, Form: QuantileForm},
+	{Name: "percentile_disc", Kind: Aggregate, Form: OrderedForm},
+	{Name: "var_pop", Kind: Aggregate, Form: SpreadForm, How: algebra.VariancePop},
+	{Name: "var_samp", Kind: Aggregate, Form: SpreadForm, How: algebra.VarianceSamp},
+	{Name: "variance", Kind: Aggregate, Form: SpreadForm, How: algebra.VarianceSamp},
+	{Name: "stddev_pop", Kind: Aggregate, Form: SpreadForm, How: algebra.DeviationPop},
+	{Name: "stddev_samp", Kind: Aggregate, Form: SpreadForm, How: algebra.DeviationSamp},
+	{Name: "stddev", Kind: Aggregate, Form: SpreadForm, How: algebra.DeviationSamp},
+	{Name: "covar_pop", Kind: Aggregate, Form: PairForm, How: algebra.CovariancePop},
+	{Name: "covar_samp", Kind: Aggregate, Form: PairForm, How: algebra.CovarianceSamp},
+	{Name: "corr", Kind: Aggregate, Form: PairForm, How: algebra.Correlation},
+	{Name: "regr_slope", Kind: Aggregate, Form: PairForm, How: algebra.Slope},
+	{Name: "regr_intercept", Kind: Aggregate, Form: PairForm, How: algebra.Intercept},
+	{Name: "regr_r2", Kind: Aggregate, Form: PairForm, How: algebra.Determination},
+	{Name: "regr_count", Kind: Aggregate, Form: PairCountForm},
+	{Name: "regr_avgx", Kind: Aggregate, Form: PairForm, How: algebra.MeanOf},
+	{Name: "regr_avgy", Kind: Aggregate, Form: PairForm, How: algebra.MeanOf},
+	{Name: "regr_sxx", Kind: Aggregate, Form: PairForm, How: algebra.Squares},
+	{Name: "regr_syy", Kind: Aggregate, Form: PairForm, How: algebra.Squares},
+	{Name: "regr_sxy", Kind: Aggregate, Form: PairForm, How: algebra.Covariances},
+	{
+		Name: "bool_or", Kind: RefusedAggregate,
+		Form: BooleanForm, OfUnit: true, Hint: "one row would decide it; use count(*) FILTER (WHERE x) > 0",
+	},
+	{
+		Name: "bool_and", Kind: RefusedAggregate,
+		Form: BooleanForm, OfUnit: true, Hint: "one row would decide it; use count(*) FILTER (WHERE NOT x) = 0",
+	},
+	{
+		Name: "every", Kind: RefusedAggregate,
+		Form: BooleanForm, OfUnit: true, Hint: "one row would decide it; use count(*) FILTER (WHERE NOT x) = 0",
+	},
+	{Name: "string_agg", Kind: RefusedAggregate, Form: JoinForm, Hint: listsValues},
+	{Name: "array_agg", Kind: RefusedAggregate, Hint: listsValues},
+	{Name: "json_agg", Kind: RefusedAggregate, Hint: listsValues},
+	{Name: "jsonb_agg", Kind: RefusedAggregate, Hint: listsValues},
+
+	// Of released values, keys and columns alike.
+	{
+		Name: "round", Args: oneOrTwoArgs, Type: roundedCall,
+		Safe: roundedTotal, Keys: roundings, Whole: true,
+		Interval: RoundSpan, Moves: InSteps,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{100, 0}},
+	},
+	{
+		Name: "floor", Args: oneArg, Type: realCall,
+		Safe: roundedTotal, Keys: roundings, Whole: true,
+		Interval: floorSpan, Moves: InSteps,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{200, 0}},
+	},
+	{
+		Name: "ceil", Args: oneArg, Type: realCall,
+		Safe: roundedTotal, Keys: roundings, Whole: true,
+		Interval: ceilSpan, Moves: InSteps,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{100, 2000}},
+	},
+	{
+		Name: "ceiling", Args: oneArg, Type: realCall,
+		Safe: roundedTotal, Keys: roundings, Whole: true,
+		Interval: ceilSpan, Moves: InSteps,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{200, 0}},
+	},
+	{
+		Name: "abs", Args: oneArg, Type: absoluteCall,
+		Safe: absoluteTotal, Keys: roundings,
+		Interval: absSpan, Moves: NoMore,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{200, 0}},
+	},
+	{
+		Name: "coalesce", Grammar: true, Args: someArgs, Type: alternativesCall,
+		Safe: coalesceTotal, Keys: firstOf, Letters: longestArgument,
+		Interval: hullSpan, First: FirstUnlessNull,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{100, 0},
+			Text: Price{100, 0}, Time: Price{100, 0}, Other: Price{100, 0}},
+	},
+	{
+		Name: "nullif", Grammar: true, Args: twoArgs, Type: nullifCall,
+		Safe: nullifTotal, Keys: nullifs,
+		Interval: hullSpan, Moves: NoMore, First: FirstOrNull,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{500, 0},
+			Text: Price{200, 2000}, Time: Price{100, 0}, Other: Price{100, 0}},
+	},
+	{
+		Name: "greatest", Grammar: true, Args: someArgs, Type: alternativesCall,
+		Safe: greatestTotal, Letters: longestArgument,
+		Interval: greatestSpan, Moves: NoMore,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{100, 1000}, Text: Price{100, 5000}, Time: Price{100, 0}},
+	},
+	{
+		Name: "least", Grammar: true, Args: someArgs, Type: alternativesCall,
+		Safe: leastTotal, Letters: longestArgument,
+		Interval: leastSpan, Moves: NoMore,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{100, 500}, Text: Price{200, 2000}, Time: Price{100, 0}},
+	},
+
+	// Of times.
+	{
+		Name: "extract", Args: twoArgs, Type: fieldCall,
+		Safe: fieldTotal, Keys: fields,
+		Cost: Costs{Time: Price{500, 0}},
+	},
+	{
+		Name: "date_part", Args: twoArgs, Type: fieldCall,
+		Safe: fieldTotal, Keys: fields,
+		Cost: Costs{Time: Price{500, 0}},
+	},
+	{
+		Name: "date_trunc", Args: twoArgs, Type: truncationCall,
+		Safe: truncationTotal, Keys: truncations,
+		Cost: Costs{Time: Price{500, 0}},
+	},
+
+	// Of numbers.
+	{
+		Name: "width_bucket", Args: arity{4, 4, "four arguments: value, low, high, number of buckets"}, Type: bucketCall,
+		Safe: bucketTotal,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{200, 1000}},
+	},
+	{
+		Name: "sqrt", Args: oneArg, Type: realCall,
+		Safe: sqrtTotal,
+		Cost: Costs{Float: Price{100, 0}},
+	},
+	{
+		Name: "ln", Args: oneArg, Type: realCall,
+		Safe: logarithmTotal,
+		Cost: Costs{Float: Price{200, 0}},
+	},
+	{
+		Name: "log", Args: oneArg, Type: realCall,
+		Safe: logarithmTotal,
+		Cost: Costs{Float: Price{200, 0}},
+	},
+	{
+		Name: "log10", Args: oneArg, Type: realCall,
+		Safe: logarithmTotal,
+		Cost: Costs{Float: Price{200, 0}},
+	},
+	{Name: "exp", Args: oneArg, Type: realCall, Safe: expTotal, Cost: Costs{Float: Price{200, 0}}},
+	{
+		Name: "power", Args: twoArgs, Type: powerCall,
+		Safe: powerTotal,
+		Cost: Costs{Float: Price{200, 0}, Numeric: Price{100, 20000}},
+	},
+	{Name: "pow", Prints: "power", Args: twoArgs, Type: powerCall, Safe: powerTotal},
+	{
+		Name: "mod", Args: twoArgs, Type: moduloCall,
+		Cost: Costs{Integer: Price{100, 0}, Numeric: Price{500, 5000}},
+	},
+	{
+		Name: "div", Args: twoArgs, Type: divCall,
+		Safe: divTotal,
+		Cost: Costs{Integer: Price{100, 0}, Numeric: Price{500, 2000}},
+	},
+	{
+		Name: "sign", Args: oneArg, Type: realCall,
+		Safe: signTotal, Keys: roundings, Whole: true,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{100, 0}},
+	},
+	{
+		Name: "trunc", Args: oneOrTwoArgs, Type: roundedCall,
+		Safe: roundedTotal, Keys: roundings, Whole: true,
+		Cost: Costs{Integer: Price{100, 0}, Float: Price{100, 0}, Numeric: Price{200, 0}},
+	},
+
+	// Of texts.
+	{
+		Name: "length", Args: oneArg, Type: textCall,
+		Result: catalog.Int4,
+		Safe:   textTotal, Keys: lengths,
+		Cost: Costs{Text: Price{100, 5000}},
+	},
+	{
+		Name: "char_length", Prints: "length", Args: oneArg, Type: textCall,
+		Result: catalog.Int4,
+		Safe:   textTotal,
+		Cost:   Costs{Text: Price{100, 5000}},
+	},
+	{
+		Name: "character_length", Prints: "length", Args: oneArg, Type: textCall,
+		Result: catalog.Int4,
+		Safe:   textTotal,
+		Cost:   Costs{Text: Price{100, 5000}},
+	},
+	{
+		Name: "upper", Args: oneArg, Type: textCall,
+		Result: catalog.Text,
+		Safe:   textTotal, Letters: otherCase,
+		Cost: Costs{Text: Price{500, 20000}},
+	},
+	{
+		Name: "lower", Args: oneArg, Type: textCall,
+		Result: catalog.Text,
+		Safe:   textTotal, Letters: otherCase,
+		Cost: Costs{Text: Price{500, 20000}},
+	},
+	{
+		Name: "initcap", Args: oneArg, Type: textCall,
+		Result: catalog.Text,
+		Safe:   textTotal, Letters: otherCase,
+		Cost: Costs{Text: Price{20000, 50000}},
+	},
+	{
+		Name: "trim", Prints: "btrim", Args: upToTwoArgs, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
+		Safe: textTotal,
+		Cost: Costs{Text: Price{500, 5000}},
+	},
+	{
+		Name: "btrim", Args: upToTwoArgs, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
+		Safe: textTotal,
+		Cost: Costs{Text: Price{500, 5000}},
+	},
+	{
+		Name: "ltrim", Args: upToTwoArgs, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
+		Safe: textTotal,
+		Cost: Costs{Text: Price{200, 2000}},
+	},
+	{
+		Name: "rtrim", Args: upToTwoArgs, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
+		Safe: textTotal,
+		Cost: Costs{Text: Price{100, 2000}},
+	},
+	{
+		Name: "left", Prints: `"left"`, Args: twoArgs, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, wholeNumber},
+		Safe: textTotal, Keys: parts, Letters: countedLetters,
+		Cost: Costs{Text: Price{500, 5000}},
+	},
+	{
+		Name: "right", Prints: `"right"`, Args: twoArgs, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, wholeNumber},
+		Safe: textTotal, Letters: countedLetters,
+		Cost: Costs{Text: Price{100, 2000}},
+	},
+	{
+		Name: "substring", Prints: "substr", Args: arity{2, 3, "three arguments"}, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, wholeNumber, wholeCount},
+		Safe: textTotal, Keys: parts, Letters: countedLetters,
+		Cost: Costs{Text: Price{100, 2000}},
+	},
+	{
+		Name: "substr", Args: arity{2, 3, "three arguments"}, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, wholeNumber, wholeCount},
+		Safe: textTotal, Keys: parts, Letters: countedLetters,
+		Cost: Costs{Text: Price{100, 2000}},
+	},
+	{
+		Name: "position", Prints: "strpos", Args: twoArgs, Type: textCall,
+		Result: catalog.Int4,
+		Safe:   textTotal,
+		Cost:   Costs{Text: Price{100, 5000}},
+	},
+	{
+		Name: "strpos", Args: twoArgs, Type: textCall,
+		Result: catalog.Int4,
+		Safe:   textTotal,
+		Cost:   Costs{Text: Price{100, 5000}},
+	},
+	{
+		Name: "starts_with", Args: twoArgs, Type: textCall,
+		Result: catalog.Bool,
+		Safe:   textTotal,
+		Cost:   Costs{Text: Price{100, 200}},
+	},
+	{
+		Name: "concat", Args: arity{1, anyNumber, "one argument"}, Type: textCall,
+		Result: catalog.Text,
+		Safe:   textTotal, Letters: allLetters,
+		Cost: Costs{Text: Price{100, 500}},
+	},
+
+	// With OVER only.
+	{Name: "row_number", Kind: WindowFunction, Window: windowForm{0, 0, -1, catalog.Int8}},
+	{Name: "rank", Kind: WindowFunction, Window: windowForm{0, 0, -1, catalog.Int8}},
+	{Name: "dense_rank", Kind: WindowFunction, Window: windowForm{0, 0, -1, catalog.Int8}},
+	{Name: "percent_rank", Kind: WindowFunction, Window: windowForm{0, 0, -1, catalog.Float8}},
+	{Name: "cume_dist", Kind: WindowFunction, Window: windowForm{0, 0, -1, catalog.Float8}},
+	{Name: "ntile", Kind: WindowFunction, Window: windowForm{1, 1, 0, catalog.Int4}},
+	{Name: "lag", Kind: WindowFunction, Window: windowForm{1, 3, 1, scalar.UnknownType}},
+	{Name: "lead", Kind: WindowFunction, Window: windowForm{1, 3, 1, scalar.UnknownType}},
+	{Name: "first_value", Kind: WindowFunction, Window: windowForm{1, 1, -1, scalar.UnknownType}},
+	{Name: "last_value", Kind: WindowFunction, Window: windowForm{1, 1, -1, scalar.UnknownType}},
+	{Name: "nth_value", Kind: WindowFunction, Window: windowForm{2, 2, 1, scalar.UnknownType}},
+}
+
+const listsValues = "it would list the values of single rows; group by the column and count"
