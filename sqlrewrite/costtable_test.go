@@ -51,7 +51,7 @@ func costKeys(q *algebra.BoundQuery) []string {
 				}
 				exprs(q.Where)
 				exprs(q.Keys...)
-				exprs(q.Outputs...)
+				exprs(q.Results()...)
 			}
 		}
 	}

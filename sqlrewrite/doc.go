@@ -25,7 +25,7 @@
 //	sqlprint   the only maker of SQL text; statements, their pins and their proofs
 //	stability  whose a row is, contribution bounds, sensitivities, work
 //	domain     value ranges, error-free forms, grids, keys that can appear, functions
-//	algebra    relations, expressions, released statistics and layers as data
+//	algebra    relations, expressions, released statistics and post-processing queries as data
 //	parse      limits, and two grammars, to the closed tree
 //	scalar     numbers, times, texts, keys
 //

@@ -84,7 +84,7 @@ type Pin = sqlprint.Pin
 // PinnedColumn is one column of a [Pin].
 type PinnedColumn = sqlprint.PinnedColumn
 
-// Post is SQL over released values and public tables: the outer layers of a query, or a query that reads nothing private.
+// Post is SQL over released values and public tables: what post-processes a release, or a query that reads nothing private.
 type Post = sqlprint.Post
 
 // The constants of these types.
@@ -151,7 +151,7 @@ func (p *Plan) Slots() int { return p.made.Slots() }
 // That are the same groups with the same rows; PostgreSQL itself is faster when it tests groups. The question stays what it is.
 func (p *Plan) Distribute() error { return p.made.Distribute() }
 
-// Post is the outer layer as SQL over the released values; ok is false when there is none to run.
+// Post is the post-processing query as SQL over the released values; ok is false when there is none to run.
 func (r *Released) Post() (post Post, ok bool) { return r.made.Post() }
 
 // Vector is what was released, for other questions that differ in price only; the plan must be [Plan.Reusable].

@@ -105,7 +105,7 @@ func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Release
 	return newReleased(p.made.ReleaseRows(s, draws, rows))
 }
 
-// Released is a plan's noisy values, before the outer layer of the query.
+// Released is a plan's noisy values, before post-processing.
 type Released struct{ made *plan.Released }
 
 func newReleased(r *plan.Released, err error) (*Released, error) {
@@ -115,13 +115,13 @@ func newReleased(r *plan.Released, err error) (*Released, error) {
 	return &Released{r}, nil
 }
 
-// Answer assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names of the output
+// Answer assembles the answer: from the result of post-processing when there is any (rows in order; types are PostgreSQL's names of the output
 // columns, without the ordinal), else from the released values (rows and types are nil).
 func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) {
 	return answer.Complete(r.made, rows, types)
 }
 
-// Plain is the answer without the outer layer: keys and aggregates as they were released. It is for an outer layer that failed after
+// Plain is the answer without the post-processing query: keys and aggregates as they were released. It is for post-processing that failed after
 // everything was paid: what was bought is then still delivered.
 func (r *Released) Plain() *Answer { return answer.Plain(r.made) }
 

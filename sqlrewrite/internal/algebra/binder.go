@@ -39,7 +39,7 @@ func (b *Binder) NoOperator(n syntax.Expr, op syntax.Operator, l, r Expr) error 
 		"both sides must be of one kind; cast one of them")
 }
 
-// Opened is what the layers of one statement share.
+// Opened is what the post-processing queries of one statement share.
 type Opened struct {
 	Text     string
 	Snapshot *catalog.Snapshot
@@ -47,7 +47,7 @@ type Opened struct {
 	Block    *BoundQuery   // the one release block; nil: none so far
 	BlockOf  *syntax.Query // what it was bound from
 	Items    int           // items of FROM so far: each use of a CTE is one
-	Scans    []*LayerScan
+	Scans    []*Scan
 	Origins  map[*Field]Expr
 	Sizes    map[*Field]int // of origins
 }
@@ -59,16 +59,6 @@ func NewOpened(text string, snapshot *catalog.Snapshot) *Opened {
 // MaxItems caps the items of FROM after each use of a CTE became a query of its own: a chain of CTEs that use each other twice
 // would double with every link.
 const MaxItems = 64
-
-// RowKind is what the rows of a query are. It is found before anything is bound and decides only who binds a query; whoever does
-// checks every table again.
-type RowKind int
-
-const (
-	PublicRows   RowKind = iota // of public tables alone
-	ReleasedRows                // released values, perhaps with public rows beside them
-	OwnedRows                   // each belongs to a privacy unit
-)
 
 // Environment are the CTEs that a query can name, the nearest first.
 type Environment struct {

@@ -1,4 +1,4 @@
-// Package algebra has a query as data: relations, typed expressions, groups, released statistics, and the queries after the noise (layers). Stages are
+// Package algebra has a query as data: relations, typed expressions, groups, released statistics, and the post-processing queries. Stages are
 // functions over it in the packages above.
 //
 // It knows how the parts are made up, and what follows from them alone. It does not know how they are bound, bounded, printed or priced.
@@ -11,7 +11,7 @@
 //	field.go      columns of relations
 //	rowcap.go     a relation of which each unit keeps some rows
 //	query.go      a bound query: one release block
-//	layer.go      queries over rows that hold nothing private
+//	select.go     a SELECT, below and above the noise; what its rows are
 //	measure.go    released statistics, and the values that are computed from them
 //	grid.go       bounded values as whole numbers of steps
 //	binder.go     the state of binding: what is read, and what names mean

@@ -174,7 +174,7 @@ func Children(e Expr) []Expr {
 		return e.X
 	case Aggregate:
 		return e.children()
-	case LayerSub:
+	case Subquery:
 		return e.X
 	case Either:
 		return []Expr{e.L, e.R}
@@ -212,11 +212,11 @@ func BoundConjuncts(e Expr) []Expr {
 	return []Expr{e}
 }
 
-// LayerSub is a query inside an expression of a layer: EXISTS, IN, or a value.
-type LayerSub struct {
+// Subquery is a query inside an expression above the release block: EXISTS, IN, or a value.
+type Subquery struct {
 	Kind  subKind
 	X     []Expr // IN only
-	Layer *Layer
+	Query *Query
 	T     catalog.Type
 }
 
@@ -234,7 +234,7 @@ type Either struct {
 	T    catalog.Type
 }
 
-func (e LayerSub) Typ() catalog.Type { return e.T }
+func (e Subquery) Typ() catalog.Type { return e.T }
 func (e Either) Typ() catalog.Type   { return e.T }
 
 // AsExists is IN as EXISTS: they are the same where IN is not NULL.

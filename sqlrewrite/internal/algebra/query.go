@@ -27,9 +27,9 @@ type BoundQuery struct {
 	Top     int64 // so many groups are selected by their one measure; 0: all are released
 
 	// What is computed from the block's rows by other SELECTs; nil: nothing. having, orderBy, limit and offset are the block's own.
-	Layer *Layer
-	Inner []Output     // the outputs of the block's own SELECT under layers
-	Scans []*LayerScan // the public tables of layers
+	Post  *Query
+	Inner []Output // the outputs of the block's own SELECT under that
+	Scans []*Scan  // the public tables that are read above the block
 }
 
 // Output is one column of the answer.
@@ -79,7 +79,7 @@ func (q *BoundQuery) Private() bool {
 }
 
 // KeepsRows reports whether each row of the answer stems from one released row.
-func (q *BoundQuery) KeepsRows() bool { return q.Layer == nil || q.Layer.Ordinal }
+func (q *BoundQuery) KeepsRows() bool { return q.Post == nil || q.Post.Ordinal }
 
 func BoolIndex(b bool) int {
 	if b {

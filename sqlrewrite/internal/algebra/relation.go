@@ -368,21 +368,11 @@ func (n *Joined) Mark() *Field {
 	return nil
 }
 
-// Derived is a query in FROM: UNION ALL of its parts.
+// Derived is a query in FROM: UNION ALL of its parts, above the release block one query.
 type Derived struct {
 	Leaf
-	Parts   []*RowQuery
+	Parts   []*Query
 	Lateral bool // its only part reads no rows but the one beside it
 }
 
 func (*Derived) fromItem() {}
-
-// RowQuery is a SELECT below the release block. Its rows belong to privacy units like those that it reads.
-type RowQuery struct {
-	From     FromItem  // nil: one row
-	Of       *Relation // what from is
-	Where    Expr      // nil: none
-	Keys     []Expr
-	Distinct bool
-	Outputs  []Expr // printed as c0, c1, ...
-}

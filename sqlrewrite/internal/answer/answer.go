@@ -48,7 +48,7 @@ func Columns(p *plan.Plan) []plan.Column {
 	return columns
 }
 
-// Plain is the answer without the outer layer: keys and aggregates as they were released. It is for an outer layer that
+// Plain is the answer without the post-processing query: keys and aggregates as they were released. It is for a post-processing query that
 // failed after everything was paid: what was bought is then still delivered.
 func Plain(r *plan.Released) *Answer {
 	p := r.Plan
@@ -153,7 +153,7 @@ func ShortDecimal(v *big.Rat) string {
 	return new(big.Rat).SetFrac(up, unit).FloatString(digits)
 }
 
-// Complete assembles the answer: from the outer layer's result when there is one (rows in order; types are PostgreSQL's names
+// Complete assembles the answer: from the post-processing query's result when there is one (rows in order; types are PostgreSQL's names
 // of the output columns, without the ordinal), else from the released values (rows and types are nil).
 func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error) {
 	p := r.Plan
@@ -172,7 +172,7 @@ func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error)
 	}
 	box := NewBox(p)
 	for _, row := range rows {
-		if len(row.Values) != len(p.Outputs) || row.Ordinal < 0 || row.Ordinal > len(r.Rows) || row.Ordinal == 0 && p.Query.Layer == nil {
+		if len(row.Values) != len(p.Outputs) || row.Ordinal < 0 || row.Ordinal > len(r.Rows) || row.Ordinal == 0 && p.Query.Post == nil {
 			return nil, fault.Internal(plan.ErrShape)
 		}
 		intervals := make([]*Interval, len(p.Outputs))
@@ -209,7 +209,7 @@ func unboundedNotes(p *plan.Plan, rows []PostRow, intervals [][]*Interval) []alg
 	return notes
 }
 
-// identityRows are the released rows as the outer layer that does nothing would give them.
+// identityRows are the released rows as the post-processing query that does nothing would give them.
 func identityRows(r *plan.Released) []PostRow {
 	out := make([]PostRow, len(r.Rows))
 	for j, row := range r.Rows {

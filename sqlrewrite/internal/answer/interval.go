@@ -140,7 +140,7 @@ func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *scalar.S
 	case algebra.Call:
 		return b.call(e, together, row)
 	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice,
-		algebra.Aggregate, algebra.LayerSub, algebra.Either:
+		algebra.Aggregate, algebra.Subquery, algebra.Either:
 		return nil
 	}
 	return nil
@@ -240,7 +240,7 @@ func rounded(s *scalar.Span, digits int) *scalar.Span {
 func HasInterval(e algebra.Expr) bool {
 	switch e := e.(type) {
 	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice,
-		algebra.Aggregate, algebra.LayerSub, algebra.Either:
+		algebra.Aggregate, algebra.Subquery, algebra.Either:
 		return false
 	case algebra.Binary:
 		if e.T == catalog.Bool || e.Op == syntax.Modulo || e.Op == syntax.Concat {

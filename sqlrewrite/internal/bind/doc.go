@@ -23,11 +23,11 @@
 //	grid.go           grids of what is added up
 //	orderby.go        HAVING, ORDER BY, LIMIT
 //	topk.go           the largest groups, selected instead of sorted
-//	layer_kind.go     whether the rows of a query are private, public or released
-//	layer.go          queries over released values; their outputs followed to the release
-//	layer_bind.go     the clauses of layers
-//	layer_from.go     FROM of layers
-//	postexpr.go       expressions above the aggregates
+//	rowkind.go        before binding: whether the rows of a query are private, public or released
+//	post.go           queries over released values; their outputs followed to the release
+//	post_clauses.go   the clauses of post-processing queries
+//	post_from.go      FROM of post-processing queries
+//	choice.go         CASE and casts
 //	window.go         windows above the aggregates
 //	exactaggregate.go aggregates of released values and public rows
 //	probe.go          the outputs of a query over private rows that has none

@@ -82,7 +82,7 @@ func (blockScope) Computes() bool { return true }
 
 // expression binds n in scope s.
 func expression(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, error) {
-	if in, ok := s.(layerScope); ok && holdsQuery(n) {
+	if in, ok := s.(postScope); ok && holdsQuery(n) {
 		return in.subquery(n)
 	}
 	if above, ok := s.(blockScope); ok {

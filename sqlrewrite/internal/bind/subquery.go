@@ -151,7 +151,7 @@ func refuseUnstable(b *algebra.Binder, q *syntax.Query) error {
 // projection collects the outputs of a query over a relation.
 type projection struct {
 	of    *algebra.Relation
-	query *algebra.RowQuery
+	query *algebra.Query
 	out   *algebra.Relation
 	leaf  *algebra.Derived
 	stems map[*algebra.Field]*algebra.Field // which output a field of the relation became
@@ -159,8 +159,8 @@ type projection struct {
 }
 
 func newProjection(b *algebra.Binder, of *algebra.Relation) *projection {
-	q := &algebra.RowQuery{From: of.Node, Of: of, Where: b.Bound.Where}
-	d := &algebra.Derived{Parts: []*algebra.RowQuery{q}}
+	q := &algebra.Query{From: of.Node, Of: of, Where: b.Bound.Where}
+	d := &algebra.Derived{Parts: []*algebra.Query{q}}
 	return &projection{of: of, query: q, leaf: d, stems: map[*algebra.Field]*algebra.Field{}, facts: b.Bound.Shared(), out: &algebra.Relation{Node: d, Table: of.Table, MaxRows: of.MaxRows,
 		MaxGroups: of.MaxGroups, MaxValues: of.MaxValues, Notes: of.Notes}}
 }
@@ -177,7 +177,7 @@ func (p *projection) add(name string, e algebra.Expr, shown bool) *algebra.Field
 			p.out.Owners = append(p.out.Owners, f)
 		}
 	}
-	p.query.Outputs = append(p.query.Outputs, e)
+	p.query.Outputs = append(p.query.Outputs, algebra.Output{Name: name, Expr: e})
 	p.leaf.Fields = append(p.leaf.Fields, f)
 	if shown {
 		p.out.Fields = append(p.out.Fields, f)

@@ -39,7 +39,7 @@ func unionAll(b *algebra.Binder) (*algebra.Relation, error) {
 	d := &algebra.Derived{}
 	out := &algebra.Relation{Node: d, Table: l.Table, Notes: slices.Concat(l.Notes, r.Notes),
 		MaxRows: stability.Bound(l.MaxRows, r.MaxRows, addCapped), MaxGroups: stability.Bound(l.MaxGroups, r.MaxGroups, addCapped), MaxValues: stability.Bound(l.MaxValues, r.MaxValues, addCapped)}
-	var left, right []algebra.Expr
+	var left, right []algebra.Output
 	for i := range l.Fields {
 		f, err := united(b, q.Set, l.Fields[i], r.Fields[i])
 		if err != nil {
@@ -49,7 +49,8 @@ func unionAll(b *algebra.Binder) (*algebra.Relation, error) {
 		if slices.Contains(l.Owners, l.Fields[i]) && slices.Contains(r.Owners, r.Fields[i]) {
 			out.Owners = append(out.Owners, f)
 		}
-		left, right = append(left, algebra.Column{Of: l.Fields[i]}), append(right, algebra.Column{Of: r.Fields[i]})
+		left = append(left, algebra.Output{Name: f.Name, Expr: algebra.Column{Of: l.Fields[i]}})
+		right = append(right, algebra.Output{Name: f.Name, Expr: algebra.Column{Of: r.Fields[i]}})
 		d.Fields = append(d.Fields, f)
 	}
 	out.Fields = slices.Clone(d.Fields)
@@ -60,9 +61,10 @@ func unionAll(b *algebra.Binder) (*algebra.Relation, error) {
 		}
 		f.Printed, f.Unit = fmt.Sprintf("c%d", len(d.Fields)), true
 		d.Fields, out.Owners = append(d.Fields, f), []*algebra.Field{f}
-		left, right = append(left, algebra.Column{Of: lo}), append(right, algebra.Column{Of: ro})
+		left = append(left, algebra.Output{Name: f.Name, Expr: algebra.Column{Of: lo}})
+		right = append(right, algebra.Output{Name: f.Name, Expr: algebra.Column{Of: ro}})
 	}
-	d.Parts = []*algebra.RowQuery{{From: l.Node, Of: l, Outputs: left}, {From: r.Node, Of: r, Outputs: right}}
+	d.Parts = []*algebra.Query{{From: l.Node, Of: l, Outputs: left}, {From: r.Node, Of: r, Outputs: right}}
 	return out, b.AddLeaf(&d.Leaf)
 }
 

@@ -246,7 +246,7 @@ func valueFrame(b *algebra.Binder, n *syntax.Call, w *algebra.Window) error {
 func settleTies(b *algebra.Binder, p *projection) error {
 	var all []*algebra.Window
 	several := false
-	for _, e := range p.query.Outputs {
+	for _, e := range p.query.Results() {
 		if a, ok := e.(algebra.Aggregate); ok && a.Over != nil && a.Over.Sequential {
 			all = append(all, a.Over)
 			several = several || !sqlprint.SameOrder(all[0], a.Over)
@@ -256,7 +256,7 @@ func settleTies(b *algebra.Binder, p *projection) error {
 		return nil
 	}
 	read := &sqlprint.PinWalk{Used: map[*algebra.Field]bool{}}
-	read.Exprs(p.query.Outputs...)
+	read.Exprs(p.query.Results()...)
 	var ties []*algebra.Field
 	for _, part := range p.of.Parts {
 		for _, f := range part.Fields {

@@ -87,8 +87,8 @@ func tree(p *plan.Plan) string {
 	}
 	add("answer: %s", strings.Join(names, ", "))
 	depth++
-	if q.Layer != nil {
-		lines = append(lines, scalar.Indented(sqlprint.LayerLines(q.Layer, q))...)
+	if q.Post != nil {
+		lines = append(lines, scalar.Indented(sqlprint.PostLines(q.Post, q))...)
 	}
 	if q.Limit != nil {
 		add("limit %d", *q.Limit)

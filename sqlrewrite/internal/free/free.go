@@ -78,7 +78,7 @@ func emptyPlan(o *algebra.Opened, q *syntax.Query, kind algebra.RowKind) (*Publi
 func shapeOf(o *algebra.Opened, q *syntax.Query, kind algebra.RowKind) ([]algebra.Output, error) {
 	switch kind {
 	case algebra.PublicRows:
-		l, err := bind.LayerOf(o, q, nil, nil)
+		l, err := bind.PostOf(o, q, nil, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -40,20 +40,20 @@ func OpenPlan(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*Pu
 }
 
 func publicPlan(o *algebra.Opened, query *syntax.Query) (*PublicPlan, error) {
-	l, err := bind.LayerOf(o, query, nil, nil)
+	l, err := bind.PostOf(o, query, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	if o.Block != nil {
-		return nil, bind.RefusePublic(o, query) // kindOf knows better: never
+	if o.Block != nil || l.Rows() != algebra.PublicRows {
+		return nil, bind.RefusePublic(o, query) // KindOf knows better: never
 	}
 	if l.Limit == nil || *l.Limit > maxPublicRows {
 		cut := int64(maxPublicRows + 1)
 		l.Limit = &cut
 	}
-	p := sqlprint.NewLayerPrinter(nil)
-	p.Layer(l, true)
-	public := &PublicPlan{post: sqlprint.NewPost(p.B.String(), p.Args, sqlprint.PublicPins(o.Scans), o.Snapshot), lines: sqlprint.LayerLines(l, nil)}
+	p := sqlprint.NewPostPrinter(nil)
+	p.Query(l, true)
+	public := &PublicPlan{post: sqlprint.NewPost(p.B.String(), p.Args, sqlprint.PublicPins(o.Scans), o.Snapshot), lines: sqlprint.PostLines(l, new(algebra.BoundQuery))}
 	for _, out := range l.Outputs {
 		public.columns = append(public.columns, plan.Column{Name: out.Name, Type: scalar.TypeOfOutput(out.Expr.Typ()), Kind: plan.PublicColumn})
 	}

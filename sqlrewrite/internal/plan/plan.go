@@ -115,7 +115,7 @@ type Plan struct {
 	Releases  []Release
 	Selection *selection          // nil: the keys are public
 	Parts     []sqlprint.PlanPart // the statements, their seed arguments zero
-	Post      *sqlprint.Post      // without the released values, which are its first arguments; nil: there is no outer layer
+	Post      *sqlprint.Post      // without the released values, which are its first arguments; nil: there is no post-processing query
 	Outputs   []OutputForm        // set by [sqlrewrite.newPlan]
 	identity  [32]byte
 	// distributed: the statements are printed for tables that may lie on several servers.

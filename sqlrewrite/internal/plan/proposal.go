@@ -9,7 +9,7 @@ import (
 	"noisegate/sqlrewrite/verify"
 )
 
-// prove claims every statement of a plan, and proves each claim, and that outer layers read public tables and released values only.
+// prove claims every statement of a plan, and proves each claim, and that post-processing reads public tables and released values only.
 func (p *Plan) prove(on *catalog.Snapshot) error {
 	for i := range p.Parts {
 		err := p.provePart(i, on)

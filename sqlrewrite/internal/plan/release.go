@@ -14,7 +14,7 @@ import (
 	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
-// Post is the outer layer as SQL over the released values; ok is false when there is none to run.
+// Post is the post-processing query as SQL over the released values; ok is false when there is none to run.
 func (r *Released) Post() (post sqlprint.Post, ok bool) {
 	if r.Plan.Post == nil {
 		return sqlprint.Post{}, false
@@ -44,7 +44,7 @@ type Draws struct {
 	noise [][]mechanisms.Noise // by public group and release; nil for private keys
 }
 
-// Released is a plan's noisy values, before the outer layer of the query.
+// Released is a plan's noisy values, before post-processing.
 type Released struct {
 	Plan *Plan
 	Rows []ReleasedRow // in the order of their keys

@@ -38,8 +38,8 @@ func ShownMeasure(m algebra.Measure) string {
 	return name + "(" + Describe(m.X) + ")" + FilterText(m.Filter)
 }
 
-// LayerLines are a layer's part of the plan's text.
-func LayerLines(l *algebra.Layer, q *algebra.BoundQuery) []string {
+// PostLines are a post-processing query's part of the plan's text.
+func PostLines(l *algebra.Query, q *algebra.BoundQuery) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	text := func(e algebra.Expr) string { return DescribeWith(e, q) }
@@ -61,8 +61,8 @@ func LayerLines(l *algebra.Layer, q *algebra.BoundQuery) []string {
 			all = " all"
 		}
 		add("%s%s", strings.ToLower(string(l.Set.Kind)), all)
-		out = append(out, scalar.Indented(LayerLines(l.Set.Left, q))...)
-		return append(out, scalar.Indented(LayerLines(l.Set.Right, q))...)
+		out = append(out, scalar.Indented(PostLines(l.Set.Left, q))...)
+		return append(out, scalar.Indented(PostLines(l.Set.Right, q))...)
 	case l.Distinct:
 		add("distinct")
 	case len(l.On) > 0:
@@ -78,7 +78,7 @@ func LayerLines(l *algebra.Layer, q *algebra.BoundQuery) []string {
 		add("where %s", text(l.Where))
 	}
 	if l.From != nil {
-		out = append(out, itemText(l.From, q)...)
+		out = append(out, itemLines(l.From, q)...)
 	}
 	return out
 }
@@ -156,7 +156,7 @@ func newDescriber(q *algebra.BoundQuery) *Printer {
 			p.write(e.Name)
 		case algebra.ValueRef:
 			p.write(q.Values[e.Index].Name)
-		case algebra.LayerSub:
+		case algebra.Subquery:
 			p.write("(SELECT ...)")
 		case algebra.Either:
 			p.expr(e.L)

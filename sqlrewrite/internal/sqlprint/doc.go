@@ -23,8 +23,8 @@
 //	planning.go        settings that a statement is planned with
 //	pins.go            the metadata that a statement relies on
 //	dryrun.go          the same statements over made-up rows, which are run before the charge
-//	layer_print.go     layers
-//	post.go            layers over the released values
+//	post_query.go      post-processing queries
+//	post.go            post-processing queries over the released values
 //	describe.go        expressions for people; the parts of a question's identity
 //	structure.go       whether two expressions are one
 package sqlprint

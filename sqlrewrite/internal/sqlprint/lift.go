@@ -36,7 +36,7 @@ func (l *lifted) within(n algebra.FromItem) bool {
 func (l *lifted) add(inner algebra.Expr, like catalog.Column, unit bool) *algebra.Field {
 	q := l.values.Parts[0]
 	f := &algebra.Field{Column: &like, Printed: fmt.Sprintf("c%d", len(q.Outputs)), Unit: unit, Relation: l.values.Alias}
-	q.Outputs = append(q.Outputs, inner)
+	q.Outputs = append(q.Outputs, algebra.Output{Expr: inner})
 	l.values.Fields = append(l.values.Fields, f)
 	return f
 }
@@ -312,7 +312,7 @@ func boolean(b bool) algebra.Constant { return algebra.Constant{Text: fmt.Sprint
 // newLifted begins a join.
 func (p *Printer) newLifted() *lifted {
 	p.semis++
-	values := &algebra.Derived{Parts: []*algebra.RowQuery{{Distinct: true}}}
+	values := &algebra.Derived{Parts: []*algebra.Query{{Distinct: true}}}
 	values.Alias = fmt.Sprintf("e%d", p.semis)
 	return &lifted{values: values}
 }

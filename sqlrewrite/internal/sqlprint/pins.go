@@ -75,7 +75,7 @@ func (w *PinWalk) item(n algebra.FromItem) {
 			}
 			w.Exprs(q.Where)
 			w.Exprs(q.Keys...)
-			w.Exprs(q.Outputs...)
+			w.Exprs(q.Results()...)
 		}
 	default:
 		panic("sqlrewrite: relation without pins")
@@ -167,7 +167,7 @@ func (w *PinWalk) pin(t *catalog.Table, facts *algebra.StatementFacts) Pin {
 }
 
 // PublicPins are the metadata of public tables that a statement relies on.
-func PublicPins(scans []*algebra.LayerScan) []Pin {
+func PublicPins(scans []*algebra.Scan) []Pin {
 	var pins []Pin
 	for _, s := range scans {
 		if slices.ContainsFunc(pins, func(p Pin) bool { return p.OID == s.Table.OID }) {

@@ -9,7 +9,7 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 )
 
-// PrintPost prints the layers over released(k0.., v0.., ordinal); nil when the outputs are keys and values as they are. Its
+// PrintPost prints the post-processing queries over released(k0.., v0.., ordinal); nil when the outputs are keys and values as they are. Its
 // first arguments are the columns of released, as arrays of text that are filled in by [sqlrewrite.Released.Post].
 //
 // They run in PostgreSQL, so that arithmetic, rounding and order mean what PostgreSQL says, and cannot touch protected rows. Rows that
@@ -18,21 +18,21 @@ func PrintPost(q *algebra.BoundQuery) *Post {
 	if isIdentity(q) {
 		return nil
 	}
-	p := layers(q, false)
+	p := postQuery(q, false)
 	post := NewPost(p.B.String(), p.Args, PublicPins(q.Scans), nil)
 	if p.added {
-		post.identity = layers(q, true).B.String()
+		post.identity = postQuery(q, true).B.String()
 	}
 	return post
 }
 
-// layers prints the layers, or what identifies them.
-func layers(q *algebra.BoundQuery, identity bool) *layerPrinter {
-	p := NewLayerPrinter(q)
+// postQuery prints the post-processing queries, or what identifies them.
+func postQuery(q *algebra.BoundQuery, identity bool) *postPrinter {
+	p := NewPostPrinter(q)
 	p.Identity = identity
 	p.released = p.releasedRows(q)
-	if q.Layer != nil {
-		p.Layer(q.Layer, true)
+	if q.Post != nil {
+		p.Query(q.Post, true)
 	} else {
 		p.blockSelect(q, p.released, false)
 	}
@@ -64,7 +64,7 @@ func (p *Printer) blockSelect(q *algebra.BoundQuery, source string, named bool) 
 
 // OwnOutputs are the outputs of the block's own SELECT.
 func OwnOutputs(q *algebra.BoundQuery) []algebra.Output {
-	if q.Layer != nil {
+	if q.Post != nil {
 		return q.Inner
 	}
 	return q.Outputs
@@ -72,7 +72,7 @@ func OwnOutputs(q *algebra.BoundQuery) []algebra.Output {
 
 // isIdentity reports whether the released rows are the answer.
 func isIdentity(q *algebra.BoundQuery) bool {
-	if q.Layer != nil || q.Having != nil || len(q.OrderBy) > 0 || q.Limit != nil || q.Offset > 0 {
+	if q.Post != nil || q.Having != nil || len(q.OrderBy) > 0 || q.Limit != nil || q.Offset > 0 {
 		return false
 	}
 	for _, o := range q.Outputs {

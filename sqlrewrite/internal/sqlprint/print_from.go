@@ -103,6 +103,8 @@ func joinWord(j *algebra.Joined) string {
 	switch {
 	case j.Kind == syntax.LeftJoin:
 		return " LEFT JOIN "
+	case j.Kind == syntax.RightJoin:
+		return " RIGHT JOIN "
 	case j.Kind == syntax.FullJoin:
 		return " FULL JOIN "
 	case j.On == nil:
@@ -129,9 +131,9 @@ func (p *Printer) rowQueries(d *algebra.Derived) string {
 const fence = " OFFSET 0"
 
 // rowQuery prints one of them, whose outputs are the fields of the whole; people know these by other names than the statement does.
-func (p *Printer) rowQuery(q *algebra.RowQuery, fields []*algebra.Field) string {
+func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 	var outputs, keys []string
-	for i, e := range q.Outputs {
+	for i, e := range q.Results() {
 		output := p.asIs(e)
 		if q.Distinct {
 			output = p.settled(e, output)
@@ -239,24 +241,31 @@ func (p *Printer) inRows(e algebra.InRows) {
 }
 
 // RelationLines are a relation's part of the plan's text.
-func RelationLines(r *algebra.Relation) []string { return itemLines(r.Node) }
+func RelationLines(r *algebra.Relation) []string { return itemLines(r.Node, nil) }
 
-func itemLines(n algebra.FromItem) []string {
+// itemLines is an item's part of the plan's text; q is the block that its values are of, nil below the block.
+func itemLines(n algebra.FromItem, q *algebra.BoundQuery) []string {
 	switch n := n.(type) {
 	case *algebra.Scan:
-		return []string{"scan " + n.Table.Schema + "." + n.Table.Name}
+		return []string{[]string{"scan ", "public "}[algebra.BoolIndex(q != nil)] + n.Table.Schema + "." + n.Table.Name}
 	case *algebra.Joined:
 		line := strings.ToLower(strings.TrimSpace(joinWord(n)))
 		if n.On != nil {
-			line += " on " + Describe(n.On)
+			line += " on " + DescribeWith(n.On, q)
 		}
-		return append([]string{line}, scalar.Indented(append(itemLines(n.Left), itemLines(n.Right)...))...)
+		return append([]string{line}, scalar.Indented(append(itemLines(n.Left, q), itemLines(n.Right, q)...))...)
 	case *algebra.RowCap:
 		if !n.Active() {
-			return itemLines(n.Of)
+			return itemLines(n.Of, q)
 		}
-		return append([]string{n.Text()}, scalar.Indented(itemLines(n.Of))...)
+		return append([]string{n.Text()}, scalar.Indented(itemLines(n.Of, q))...)
 	case *algebra.Derived:
+		if q != nil && n.Parts[0].Block {
+			return []string{"released"}
+		}
+		if q != nil {
+			return append([]string{"query"}, scalar.Indented(PostLines(n.Parts[0], q))...)
+		}
 		var lines1 []string
 		for _, q := range n.Parts {
 			lines1 = append(lines1, lines(q)...)
@@ -270,9 +279,9 @@ func itemLines(n algebra.FromItem) []string {
 	}
 }
 
-func lines(q *algebra.RowQuery) []string {
+func lines(q *algebra.Query) []string {
 	var outputs, keys []string
-	for _, e := range q.Outputs {
+	for _, e := range q.Results() {
 		outputs = append(outputs, Describe(e))
 	}
 	line := "rows: "
@@ -289,7 +298,7 @@ func lines(q *algebra.RowQuery) []string {
 	if q.From == nil {
 		return lines
 	}
-	inner := itemLines(q.From)
+	inner := itemLines(q.From, nil)
 	if q.Where != nil {
 		inner = append([]string{"where " + Describe(q.Where)}, inner...)
 	}

@@ -58,7 +58,7 @@ type PinnedColumn struct {
 	Collation uint32
 }
 
-// Post is SQL over released values and public tables: the outer layers of a query, or a query that reads nothing private. Only this
+// Post is SQL over released values and public tables: what post-processes a release, or a query that reads nothing private. Only this
 // package makes one, and what it prints can name no table with a privacy unit, so that whoever runs it need not have been paid. Its
 // last column is the ordinal (bigint, from 1) of the released row that the output row came from, NULL where there is none.
 type Post struct {

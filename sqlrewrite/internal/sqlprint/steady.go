@@ -143,7 +143,7 @@ func readWhole(n algebra.FromItem) bool {
 	case *algebra.RowCap:
 		return readWhole(n.Of) && (!n.Active() || onlyThere(n.Where))
 	case *algebra.Derived:
-		return !n.Lateral && slices.ContainsFunc(n.Parts, func(q *algebra.RowQuery) bool { return q.From != nil && onlyThere(q.Where) && readWhole(q.From) })
+		return !n.Lateral && slices.ContainsFunc(n.Parts, func(q *algebra.Query) bool { return q.From != nil && onlyThere(q.Where) && readWhole(q.From) })
 	case *algebra.Joined:
 		value := n.Meets == nil && n.On == nil // one row
 		return (n.Kind == syntax.LeftJoin || value) && readWhole(n.Left)

@@ -61,7 +61,7 @@ func (p *Printer) structuralLeaf(e algebra.Expr) {
 		p.expr(e.L)
 		p.write(" or ")
 		p.expr(e.R)
-	case algebra.LayerSub: // the text of what is computed after the noise holds it
+	case algebra.Subquery: // the text of what is computed after the noise holds it
 		p.write("(SELECT)")
 	}
 }

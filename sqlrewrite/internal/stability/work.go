@@ -384,11 +384,11 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 		if err != nil {
 			return e, err
 		}
-		return w.above(e, workBlock{where: q.Where, each: q.Outputs})
+		return w.above(e, workBlock{where: q.Where, each: q.Results()})
 	}
 	out := w.fresh(n, r)
 	for _, q := range n.Parts {
-		if err := w.block(workBlock{root: &q.From, of: q.Of, where: q.Where, each: slices.Concat(q.Keys, q.Outputs), ahead: GroupedRow}); err != nil {
+		if err := w.block(workBlock{root: &q.From, of: q.Of, where: q.Where, each: slices.Concat(q.Keys, q.Results()), ahead: GroupedRow}); err != nil {
 			return out, err
 		}
 		if out.unit != nil {
@@ -410,8 +410,8 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 }
 
 // plain reports whether each row of a query comes of one row of what it reads, and is computed from that alone.
-func plain(q *algebra.RowQuery) bool {
-	return q.From != nil && len(q.Keys) == 0 && !q.Distinct && !slices.ContainsFunc(q.Outputs, hasAggregate)
+func plain(q *algebra.Query) bool {
+	return q.From != nil && len(q.Keys) == 0 && !q.Distinct && !slices.ContainsFunc(q.Results(), hasAggregate)
 }
 
 func hasAggregate(e algebra.Expr) bool {
@@ -564,7 +564,7 @@ func mostRows(n algebra.FromItem) (*big.Int, []algebra.Count) {
 		total, counts := new(big.Int), []algebra.Count(nil)
 		for _, q := range n.Parts {
 			rows, more := big.NewInt(1), []algebra.Count(nil)
-			if q.From != nil && (len(q.Keys) > 0 || !slices.ContainsFunc(q.Outputs, hasAggregate)) {
+			if q.From != nil && (len(q.Keys) > 0 || !slices.ContainsFunc(q.Results(), hasAggregate)) {
 				rows, more = mostRows(q.From)
 			}
 			total.Add(total, rows)
@@ -609,7 +609,7 @@ func equalRows(n algebra.FromItem, f *algebra.Field) (*big.Int, []algebra.Count)
 			break
 		}
 		if i := slices.Index(n.Fields, f); i >= 0 && i < len(n.Parts[0].Outputs) {
-			if stem := algebra.PlainField(n.Parts[0].Outputs[i]); stem != nil && plain(n.Parts[0]) {
+			if stem := algebra.PlainField(n.Parts[0].Outputs[i].Expr); stem != nil && plain(n.Parts[0]) {
 				return equalRows(n.Parts[0].From, stem)
 			}
 		}
@@ -673,7 +673,7 @@ func capsIn(n algebra.FromItem, more ...algebra.Expr) []*algebra.RowCap {
 		}
 	case *algebra.Derived:
 		if len(n.Parts) == 1 && plain(n.Parts[0]) {
-			all = capsIn(n.Parts[0].From, append(slices.Clone(n.Parts[0].Outputs), n.Parts[0].Where)...)
+			all = capsIn(n.Parts[0].From, append(n.Parts[0].Results(), n.Parts[0].Where)...)
 		}
 	}
 	for _, e := range more {

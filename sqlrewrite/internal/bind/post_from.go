@@ -11,15 +11,15 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// layerName is a name that the expressions of a layer can use.
-type layerName struct {
+// postName is a name that the expressions of a post-processing query can use.
+type postName struct {
 	relation, name string
 	e              algebra.Expr
 	merged         bool // USING has put another name in its place: reached by relation.name only
 }
 
 // items binds FROM.
-func (lb *layerBinder) items() error {
+func (lb *postBinder) items() error {
 	for i, r := range lb.Query.From {
 		item, names, err := lb.item(r)
 		if err != nil {
@@ -27,17 +27,17 @@ func (lb *layerBinder) items() error {
 		}
 		lb.names = append(lb.names, names...)
 		if i == 0 {
-			lb.layer.From = item
+			lb.query.From = item
 		} else {
-			lb.layer.From = &algebra.LayerJoin{Kind: syntax.CrossJoin, Left: lb.layer.From, Right: item}
+			lb.query.From = &algebra.Joined{Kind: syntax.CrossJoin, Left: lb.query.From, Right: item}
 		}
 	}
-	lb.layer.Ordinal = lb.layer.From != nil && sqlprint.OrdinalOf(lb.layer.From) != ""
+	lb.query.Ordinal = lb.query.From != nil && sqlprint.OrdinalOf(lb.query.From) != ""
 	return lb.relationsAreTold()
 }
 
 // relationsAreTold refuses two relations of one name.
-func (lb *layerBinder) relationsAreTold() error {
+func (lb *postBinder) relationsAreTold() error {
 	first := map[string]algebra.Expr{}
 	for _, n := range lb.names {
 		c, ok := n.e.(algebra.Column)
@@ -52,7 +52,7 @@ func (lb *layerBinder) relationsAreTold() error {
 	return nil
 }
 
-func (lb *layerBinder) item(r syntax.Relation) (algebra.LayerItem, []layerName, error) {
+func (lb *postBinder) item(r syntax.Relation) (algebra.FromItem, []postName, error) {
 	if lb.open.Items++; lb.open.Items > algebra.MaxItems {
 		return nil, nil, fault.TooComplex(lb.At(r), fmt.Sprintf("the query reads more than %d relations, each use of a CTE counted", algebra.MaxItems))
 	}
@@ -81,8 +81,8 @@ func (lb *layerBinder) item(r syntax.Relation) (algebra.LayerItem, []layerName, 
 // nextAlias is a name for the next relation of the statement.
 func nextAlias(o *algebra.Opened) string { return fmt.Sprintf("t%d", o.Items) }
 
-// scan is the only maker of algebra.LayerScan: what is not public stays outside.
-func (lb *layerBinder) scan(r *syntax.Table, alias string) (algebra.LayerItem, []layerName, error) {
+// scan reads a public table: what is not public stays outside, which [PostOf] checks again of what it made.
+func (lb *postBinder) scan(r *syntax.Table, alias string) (algebra.FromItem, []postName, error) {
 	t, ok := lb.Snapshot.Table(r.Schema, r.Name)
 	if !ok {
 		return nil, nil, lb.unknownTable(r)
@@ -91,21 +91,21 @@ func (lb *layerBinder) scan(r *syntax.Table, alias string) (algebra.LayerItem, [
 		return nil, nil, lb.Unsupported(r, "private rows of table "+fault.Quote(t.Name)+" beside released values",
 			"aggregate them first, in one SELECT over the private tables, and join public tables to the result")
 	}
-	s := &algebra.LayerScan{Table: t, Alias: nextAlias(lb.open)}
-	var names []layerName
+	s := &algebra.Scan{Table: t, Leaf: algebra.Leaf{Alias: nextAlias(lb.open)}}
+	var names []postName
 	for _, c := range t.Columns {
 		if !c.Exposed {
 			continue
 		}
 		f := &algebra.Field{Column: c, Relation: s.Alias, Table: t.Name}
 		s.Fields = append(s.Fields, f)
-		names = append(names, layerName{relation: alias, name: c.Name, e: algebra.Column{Of: f}})
+		names = append(names, postName{relation: alias, name: c.Name, e: algebra.Column{Of: f}})
 	}
 	lb.open.Scans = append(lb.open.Scans, s)
 	return s, names, nil
 }
 
-func (lb *layerBinder) unknownTable(r *syntax.Table) error {
+func (lb *postBinder) unknownTable(r *syntax.Table) error {
 	if r.Schema != "" {
 		return fault.UnknownTable(lb.At(r), r.Schema+"."+r.Name, nil)
 	}
@@ -117,34 +117,35 @@ func (lb *layerBinder) unknownTable(r *syntax.Table) error {
 }
 
 // derived is a query in FROM or one use of a CTE. It sees nothing of the query around it.
-func (lb *layerBinder) derived(at syntax.Relation, q *syntax.Query, env *algebra.Environment, alias string, renamed []string) (algebra.LayerItem, []layerName, error) {
-	item := &algebra.LayerQuery{Alias: nextAlias(lb.open)}
-	var err error
-	if item.Layer, err = LayerOf(lb.open, q, env, nil); err != nil {
+func (lb *postBinder) derived(at syntax.Relation, q *syntax.Query, env *algebra.Environment, alias string, renamed []string) (algebra.FromItem, []postName, error) {
+	item := &algebra.Derived{Leaf: algebra.Leaf{Alias: nextAlias(lb.open)}}
+	inner, err := PostOf(lb.open, q, env, nil)
+	if err != nil {
 		return nil, nil, err
 	}
-	if len(renamed) > len(item.Layer.Outputs) {
+	item.Parts = []*algebra.Query{inner}
+	if len(renamed) > len(inner.Outputs) {
 		return nil, nil, lb.Unsupported(at, "a list of more column names than there are columns", "")
 	}
-	var names []layerName
-	for i, out := range item.Layer.Outputs {
+	var names []postName
+	for i, out := range inner.Outputs {
 		name := out.Name
 		if i < len(renamed) {
 			name = renamed[i]
 		}
 		f := &algebra.Field{Column: &catalog.Column{Name: name, Type: algebra.OutputType(out.Expr.Typ()), TypMod: -1, Exposed: true},
 			Relation: item.Alias, Printed: algebra.OutputColumn(i)}
-		if algebra.RawEnum(item.Layer, i) {
+		if algebra.RawEnum(inner, i) {
 			f.Type = catalog.Enum
 		}
-		lb.open.Origins[f], lb.open.Sizes[f] = item.Layer.Origins[i], item.Layer.Sizes[i]
+		lb.open.Origins[f], lb.open.Sizes[f] = inner.Origins[i], inner.Sizes[i]
 		item.Fields = append(item.Fields, f)
-		names = append(names, layerName{relation: alias, name: name, e: algebra.Column{Of: f}})
+		names = append(names, postName{relation: alias, name: name, e: algebra.Column{Of: f}})
 	}
 	return item, names, nil
 }
 
-func (lb *layerBinder) join(r *syntax.Join) (algebra.LayerItem, []layerName, error) {
+func (lb *postBinder) join(r *syntax.Join) (algebra.FromItem, []postName, error) {
 	left, leftNames, err := lb.item(r.Left)
 	if err != nil {
 		return nil, nil, err
@@ -153,7 +154,7 @@ func (lb *layerBinder) join(r *syntax.Join) (algebra.LayerItem, []layerName, err
 	if err != nil {
 		return nil, nil, err
 	}
-	j := &algebra.LayerJoin{Kind: r.Kind, Left: left, Right: right}
+	j := &algebra.Joined{Kind: r.Kind, Left: left, Right: right}
 	names := append(leftNames[:len(leftNames):len(leftNames)], rightNames...)
 	if r.Natural {
 		named := *r
@@ -166,7 +167,7 @@ func (lb *layerBinder) join(r *syntax.Join) (algebra.LayerItem, []layerName, err
 	case r.On != nil:
 		inside := *lb
 		inside.names = names
-		j.On, err = condition(lb.Binder, layerScope{layerBinder: &inside}, r.On)
+		j.On, err = condition(lb.Binder, postScope{postBinder: &inside}, r.On)
 	case r.Kind != syntax.CrossJoin:
 		err = lb.Unsupported(r, "a join without ON or USING, or a common column", "write JOIN ... ON a = b")
 	}
@@ -174,7 +175,7 @@ func (lb *layerBinder) join(r *syntax.Join) (algebra.LayerItem, []layerName, err
 }
 
 // shownNames are the names of what is not hidden behind a merged column.
-func shownNames(all []layerName) []string {
+func shownNames(all []postName) []string {
 	var names []string
 	for _, n := range all {
 		if !n.merged {
@@ -185,8 +186,8 @@ func shownNames(all []layerName) []string {
 }
 
 // using joins by columns of one name on both sides, each of which is one column of the result, before all others.
-func (lb *layerBinder) using(j *algebra.LayerJoin, r *syntax.Join, left, right []layerName) ([]layerName, error) {
-	var merged []layerName
+func (lb *postBinder) using(j *algebra.Joined, r *syntax.Join, left, right []postName) ([]postName, error) {
+	var merged []postName
 	for _, name := range r.Using {
 		l, err := lb.lookup(left, &syntax.Column{Pos: r.Pos, Name: name})
 		if err != nil {
@@ -218,14 +219,14 @@ func (lb *layerBinder) using(j *algebra.LayerJoin, r *syntax.Join, left, right [
 			one = algebra.Call{Name: "coalesce", Args: both, T: t}
 		default: // the left is there whenever the right is
 		}
-		merged = append(merged, layerName{name: name, e: one})
+		merged = append(merged, postName{name: name, e: one})
 		hide(left, name)
 		hide(right, name)
 	}
 	return append(append(merged, left...), right...), nil
 }
 
-func hide(names []layerName, name string) {
+func hide(names []postName, name string) {
 	for i := range names {
 		if names[i].name == name {
 			names[i].merged = true
@@ -234,8 +235,8 @@ func hide(names []layerName, name string) {
 }
 
 // lookup finds what a column means among names.
-func (lb *layerBinder) lookup(names []layerName, n *syntax.Column) (algebra.Expr, error) {
-	var found []layerName
+func (lb *postBinder) lookup(names []postName, n *syntax.Column) (algebra.Expr, error) {
+	var found []postName
 	var known, relations []string
 	relation := false
 	for _, c := range names {
@@ -260,7 +261,7 @@ func (lb *layerBinder) lookup(names []layerName, n *syntax.Column) (algebra.Expr
 	}
 }
 
-func relationsOf(names []layerName) []string {
+func relationsOf(names []postName) []string {
 	var all []string
 	for _, n := range names {
 		if n.relation != "" {
@@ -269,18 +270,3 @@ func relationsOf(names []layerName) []string {
 	}
 	return all
 }
-
-// readsBlock reports whether released rows are among those of an item.
-func readsBlock(i algebra.LayerItem) bool {
-	switch i := i.(type) {
-	case *algebra.LayerQuery:
-		l := i.Layer
-		return l.Block || readsBlock(l.From) || l.Set != nil && (readsLayer(l.Set.Left) || readsLayer(l.Set.Right))
-	case *algebra.LayerJoin:
-		return readsBlock(i.Left) || readsBlock(i.Right)
-	default:
-		return false
-	}
-}
-
-func readsLayer(l *algebra.Layer) bool { return readsBlock(&algebra.LayerQuery{Layer: l}) }

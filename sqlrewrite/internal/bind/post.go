@@ -34,7 +34,8 @@ func LeavesOf(e algebra.Expr) []algebra.Expr {
 	return all
 }
 
-// Bind settles names, types and policy. A query over released values is bound as layers around the one block that releases them.
+// Bind settles names, types and policy. A query over released values becomes post-processing queries around the
+// one block that releases them.
 func Bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*algebra.BoundQuery, error) {
 	o := algebra.NewOpened(text, snapshot)
 	switch kind := KindOf(o, query, nil); {
@@ -46,7 +47,7 @@ func Bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*algebr
 	case kind == algebra.PublicRows:
 		return nil, RefusePublic(o, query)
 	}
-	l, err := LayerOf(o, query, nil, nil)
+	l, err := PostOf(o, query, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func Bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*algebr
 	if q == nil {
 		return nil, RefusePublic(o, query)
 	}
-	q.Layer, q.Inner, q.Scans = l, q.Outputs, o.Scans
+	q.Post, q.Inner, q.Scans = l, q.Outputs, o.Scans
 	q.Outputs = make([]algebra.Output, len(l.Outputs))
 	for i, out := range l.Outputs {
 		q.Outputs[i] = algebra.Output{Name: out.Name, Expr: l.Origins[i]}
@@ -67,12 +68,12 @@ func RefusePublic(o *algebra.Opened, q *syntax.Query) error {
 	return fault.Unsupported(scalar.Position(o.Text, q.Pos), "a query that reads no private rows in this place", "ask it without a price: it is free")
 }
 
-// maxOrigins caps the sizes of the outputs of a layer once each is written out over what is released: x + x of x + x of x + x ... doubles with
+// maxOrigins caps the sizes of a query's outputs once each is written out over what is released: x + x of x + x of x + x ... doubles with
 // every level, and so does a text that it would make (A44).
 const maxOrigins = 10_000
 
-// substituted sets the origins of a layer's outputs.
-func substituted(o *algebra.Opened, l *algebra.Layer, at fault.Position) error {
+// substituted sets the origins of a post-processing query's outputs.
+func substituted(o *algebra.Opened, l *algebra.Query, at fault.Position) error {
 	total := 0
 	for _, out := range l.Outputs {
 		size := sizeOf(o, out.Expr)
@@ -84,7 +85,7 @@ func substituted(o *algebra.Opened, l *algebra.Layer, at fault.Position) error {
 	return nil
 }
 
-// sizeOf is the size of an expression whose columns of other layers are replaced by what they stem from. Long constants count as several.
+// sizeOf is the size of an expression whose columns of other queries are replaced by what they stem from. Long constants count as several.
 func sizeOf(o *algebra.Opened, e algebra.Expr) int {
 	switch e := e.(type) {
 	case algebra.Column:
@@ -101,7 +102,7 @@ func sizeOf(o *algebra.Opened, e algebra.Expr) int {
 	return size
 }
 
-// substitute replaces the columns of other layers by what they stem from.
+// substitute replaces the columns of other post-processing queries by what they stem from.
 func substitute(o *algebra.Opened, e algebra.Expr) algebra.Expr {
 	all := func(list []algebra.Expr) []algebra.Expr {
 		out := make([]algebra.Expr, len(list))

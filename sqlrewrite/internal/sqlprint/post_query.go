@@ -8,18 +8,17 @@ import (
 	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
 )
 
 // OrdinalOf is the number of the released row that an item's rows stem from; "" where there is none, or two.
-func OrdinalOf(i algebra.LayerItem) string {
+func OrdinalOf(i algebra.FromItem) string {
 	switch i := i.(type) {
-	case *algebra.LayerQuery:
-		if i.Layer.Ordinal {
+	case *algebra.Derived:
+		if i.Parts[0].Ordinal {
 			return scalar.QuoteIdent(i.Alias) + ".ordinal"
 		}
 		return ""
-	case *algebra.LayerJoin:
+	case *algebra.Joined:
 		l, r := OrdinalOf(i.Left), OrdinalOf(i.Right)
 		if l == "" {
 			return r
@@ -33,25 +32,25 @@ func OrdinalOf(i algebra.LayerItem) string {
 	}
 }
 
-// layerPrinter prints layers. It can name released values, public tables, and nothing else.
-type layerPrinter struct {
+// postPrinter prints post-processing queries. It can name released values, public tables, and nothing else.
+type postPrinter struct {
 	*Printer
 	q        *algebra.BoundQuery // whose released values there are; nil for public queries
 	released string
 }
 
-// NewLayerPrinter prints layers over a release; q is nil for queries over public tables alone. Released text is compared byte by byte,
+// NewPostPrinter prints post-processing queries over a release; q is nil for queries over public tables alone. Released text is compared byte by byte,
 // public text as in its database.
-func NewLayerPrinter(q *algebra.BoundQuery) *layerPrinter {
-	p := &layerPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation}}
+func NewPostPrinter(q *algebra.BoundQuery) *postPrinter {
+	p := &postPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation}}
 	if q == nil {
 		p.collation = defaultCollation
 	}
-	p.leaf = func(_ *Printer, e algebra.Expr) { p.layerLeaf(e) }
+	p.leaf = func(_ *Printer, e algebra.Expr) { p.postLeaf(e) }
 	return p
 }
 
-func (p *layerPrinter) layerLeaf(e algebra.Expr) {
+func (p *postPrinter) postLeaf(e algebra.Expr) {
 	switch e := e.(type) {
 	case algebra.KeyRef:
 		p.write("r.k", strconv.Itoa(e.Index))
@@ -61,7 +60,7 @@ func (p *layerPrinter) layerLeaf(e algebra.Expr) {
 		if p.write(p.field(e.Of)); e.Of.Type == catalog.Enum {
 			p.write("::" + textType)
 		}
-	case algebra.LayerSub:
+	case algebra.Subquery:
 		p.queryInside(e)
 	default:
 		panic(fmt.Sprintf("sqlrewrite: %T above the aggregates", e))
@@ -69,7 +68,7 @@ func (p *layerPrinter) layerLeaf(e algebra.Expr) {
 }
 
 // raw prints a column as it is, so that an enum keeps the order of its labels.
-func (p *layerPrinter) raw(e algebra.Expr) {
+func (p *postPrinter) raw(e algebra.Expr) {
 	if f := algebra.PlainField(e); f != nil {
 		p.write(p.field(f))
 		return
@@ -78,8 +77,8 @@ func (p *layerPrinter) raw(e algebra.Expr) {
 }
 
 // queryInside prints a query inside an expression.
-func (p *layerPrinter) queryInside(e algebra.LayerSub) {
-	inner := p.sub(func() { p.Layer(e.Layer, false) })
+func (p *postPrinter) queryInside(e algebra.Subquery) {
+	inner := p.sub(func() { p.Query(e.Query, false) })
 	switch e.Kind {
 	case algebra.ScalarSub:
 		p.write("(SELECT s.c0 FROM (", inner, ") AS s)")
@@ -97,8 +96,8 @@ func (p *layerPrinter) queryInside(e algebra.LayerSub) {
 	}
 }
 
-// Layer prints a query. A top one gives its outputs as answers hold them, and the released row's number last; one inside names its outputs.
-func (p *layerPrinter) Layer(l *algebra.Layer, top bool) {
+// Query prints a query. A top one gives its outputs as answers hold them, and the released row's number last; one inside names its outputs.
+func (p *postPrinter) Query(l *algebra.Query, top bool) {
 	switch {
 	case l.Block:
 		p.blockSelect(p.q, p.released, true)
@@ -112,7 +111,7 @@ func (p *layerPrinter) Layer(l *algebra.Layer, top bool) {
 }
 
 // wrapped prints what is ordered and cut only after its rows were compared with one another.
-func (p *layerPrinter) wrapped(l *algebra.Layer, top bool) {
+func (p *postPrinter) wrapped(l *algebra.Query, top bool) {
 	p.write("SELECT ")
 	for i, f := range l.Wrapped {
 		p.separator(i)
@@ -149,7 +148,7 @@ func (p *layerPrinter) wrapped(l *algebra.Layer, top bool) {
 }
 
 // side prints one side of a set operation with the columns of the result.
-func (p *layerPrinter) side(l, result *algebra.Layer) {
+func (p *postPrinter) side(l, result *algebra.Query) {
 	p.write("(SELECT ")
 	for i, out := range result.Outputs {
 		p.separator(i)
@@ -160,11 +159,11 @@ func (p *layerPrinter) side(l, result *algebra.Layer) {
 		p.write(" AS ", algebra.OutputColumn(i))
 	}
 	p.write(" FROM (")
-	p.Layer(l, false)
+	p.Query(l, false)
 	p.write(") AS s)")
 }
 
-func (p *layerPrinter) selectList(l *algebra.Layer, top bool) {
+func (p *postPrinter) selectList(l *algebra.Query, top bool) {
 	p.write("SELECT ")
 	if l.Distinct {
 		p.write("DISTINCT ")
@@ -195,7 +194,7 @@ func (p *layerPrinter) selectList(l *algebra.Layer, top bool) {
 }
 
 // body prints FROM, WHERE, GROUP BY and HAVING.
-func (p *layerPrinter) body(l *algebra.Layer) {
+func (p *postPrinter) body(l *algebra.Query) {
 	if l.From != nil {
 		p.write("\nFROM ")
 		p.item(l.From)
@@ -214,23 +213,22 @@ func (p *layerPrinter) body(l *algebra.Layer) {
 	}
 }
 
-func (p *layerPrinter) item(i algebra.LayerItem) {
+func (p *postPrinter) item(i algebra.FromItem) {
 	switch i := i.(type) {
-	case *algebra.LayerScan:
+	case *algebra.Scan:
 		if p.adds() {
 			p.write(onlyTable(i.Table), " AS ", scalar.QuoteIdent(i.Alias))
 		} else {
 			p.write(TableName(i.Table), " AS ", scalar.QuoteIdent(i.Alias))
 		}
-	case *algebra.LayerQuery:
+	case *algebra.Derived:
 		p.write("(")
-		p.Layer(i.Layer, false)
+		p.Query(i.Parts[0], false)
 		p.write(") AS ", scalar.QuoteIdent(i.Alias))
-	case *algebra.LayerJoin:
+	case *algebra.Joined:
 		p.write("(")
 		p.item(i.Left)
-		p.write(map[syntax.JoinKind]string{syntax.InnerJoin: " JOIN ", syntax.LeftJoin: " LEFT JOIN ", syntax.RightJoin: " RIGHT JOIN ",
-			syntax.FullJoin: " FULL JOIN ", syntax.CrossJoin: " CROSS JOIN "}[i.Kind])
+		p.write(joinWord(i))
 		p.item(i.Right)
 		if i.On != nil {
 			p.write(" ON ")
@@ -242,7 +240,7 @@ func (p *layerPrinter) item(i algebra.LayerItem) {
 
 // tail prints ORDER BY, LIMIT and OFFSET; tie ends the order so that it is a function of the rows' values, and is told how many keys
 // came before.
-func (p *layerPrinter) tail(l *algebra.Layer, tie func(int)) {
+func (p *postPrinter) tail(l *algebra.Query, tie func(int)) {
 	keys := p.sub(func() { p.orderings(l.OrderBy) })
 	ties := p.sub(func() { tie(len(l.OrderBy)) })
 	if keys+ties != "" {
@@ -263,7 +261,7 @@ func (p *Printer) cut(limit *int64, offset int64) {
 }
 
 // orderTie orders rows that tie: released rows by their number, groups by their keys. Public rows stay as PostgreSQL gives them.
-func (p *layerPrinter) orderTie(l *algebra.Layer, first int) {
+func (p *postPrinter) orderTie(l *algebra.Query, first int) {
 	switch {
 	case l.Ordinal:
 		p.separator(first)
@@ -279,13 +277,13 @@ func (p *layerPrinter) orderTie(l *algebra.Layer, first int) {
 
 // IdentityOf is equal for expressions that mean the same and for no others.
 func IdentityOf(e algebra.Expr) string {
-	p := NewLayerPrinter(nil)
+	p := NewPostPrinter(nil)
 	p.leaf = func(_ *Printer, e algebra.Expr) {
-		if s, ok := e.(algebra.LayerSub); ok {
-			p.write(fmt.Sprintf("(%p)", s.Layer))
+		if s, ok := e.(algebra.Subquery); ok {
+			p.write(fmt.Sprintf("(%p)", s.Query))
 			return
 		}
-		p.layerLeaf(e)
+		p.postLeaf(e)
 	}
 	p.expr(e)
 	return fmt.Sprintf("%s\x00%q", p.B.String(), p.Args)
@@ -312,26 +310,4 @@ func orNothing(s string) string {
 		return "()"
 	}
 	return s
-}
-
-// itemText is an item's part of the plan's text.
-func itemText(i algebra.LayerItem, q *algebra.BoundQuery) []string {
-	switch i := i.(type) {
-	case *algebra.LayerScan:
-		return []string{"public " + i.Table.Schema + "." + i.Table.Name}
-	case *algebra.LayerQuery:
-		if i.Layer.Block {
-			return []string{"released"}
-		}
-		return append([]string{"query"}, scalar.Indented(LayerLines(i.Layer, q))...)
-	case *algebra.LayerJoin:
-		kind := map[syntax.JoinKind]string{syntax.InnerJoin: "join", syntax.LeftJoin: "left join", syntax.RightJoin: "right join",
-			syntax.FullJoin: "full join", syntax.CrossJoin: "cross join"}[i.Kind]
-		if i.On != nil {
-			kind += " on " + DescribeWith(i.On, q)
-		}
-		return append([]string{kind}, scalar.Indented(append(itemText(i.Left, q), itemText(i.Right, q)...))...)
-	default:
-		panic("sqlrewrite: item without a text")
-	}
 }

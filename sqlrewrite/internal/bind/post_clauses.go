@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,19 +14,19 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// layerBinder resolves one SELECT of a layer.
-type layerBinder struct {
+// postBinder resolves one SELECT after the noise.
+type postBinder struct {
 	*algebra.Binder
 	open   *algebra.Opened
 	env    *algebra.Environment // the CTEs that it can name
-	parent *layerBinder         // the query around it, whose columns an expression inside may name; nil for none
-	names  []layerName
-	layer  *algebra.Layer
+	parent *postBinder          // the query around it, whose columns an expression inside may name; nil for none
+	names  []postName
+	query  *algebra.Query
 	keyed  []string // the printed keys, once GROUP BY is bound
 }
 
-// LayerOf binds a query whose rows are public or released.
-func LayerOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *layerBinder) (*algebra.Layer, error) {
+// PostOf binds a query whose rows are public or released.
+func PostOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *postBinder) (*algebra.Query, error) {
 	switch kind := KindOf(o, q, env); {
 	case kind == algebra.OwnedRows:
 		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "a query over private rows, without an aggregate, in this place",
@@ -36,8 +37,8 @@ func LayerOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, paren
 		}
 		return releaseBlock(o, q, env)
 	}
-	lb := &layerBinder{Binder: &algebra.Binder{Text: o.Text, Snapshot: o.Snapshot, Query: q, Bound: &algebra.BoundQuery{}}, open: o,
-		env: env.With(q.With), parent: parent, layer: &algebra.Layer{}}
+	lb := &postBinder{Binder: &algebra.Binder{Text: o.Text, Snapshot: o.Snapshot, Query: q, Bound: &algebra.BoundQuery{}}, open: o,
+		env: env.With(q.With), parent: parent, query: &algebra.Query{}}
 	if q.Set != nil {
 		return lb.set()
 	}
@@ -46,11 +47,17 @@ func LayerOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, paren
 			return nil, err
 		}
 	}
-	return lb.layer, substituted(o, lb.layer, lb.Position(q.Pos))
+	if lb.query.Rows() == algebra.OwnedRows {
+		return nil, fault.Internal(errOwned)
+	}
+	return lb.query, substituted(o, lb.query, lb.Position(q.Pos))
 }
 
+// errOwned: no query after the noise reads rows of units, whatever [KindOf] said before it was bound.
+var errOwned = errors.New("sqlrewrite: a post-processing query reads private rows")
+
 // releaseBlock binds the one query that reads private rows.
-func releaseBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*algebra.Layer, error) {
+func releaseBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*algebra.Query, error) {
 	if o.Block != nil && o.BlockOf != q {
 		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "a second query over private rows in one statement",
 			"ask them one after the other, or name one in WITH and use it twice")
@@ -64,14 +71,14 @@ func releaseBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) 
 		}
 		o.Block, o.BlockOf = block, q
 	}
-	l := &algebra.Layer{Block: true, Outputs: o.Block.Outputs, Ordinal: true}
+	l := &algebra.Query{Block: true, Outputs: o.Block.Outputs, Ordinal: true}
 	for _, out := range l.Outputs {
 		l.Origins, l.Sizes = append(l.Origins, out.Expr), append(l.Sizes, sizeOf(o, out.Expr))
 	}
 	return l, nil
 }
 
-// reshaped reports whether DISTINCT or DISTINCT ON drops rows of a release: then it is a layer of its own.
+// reshaped reports whether DISTINCT or DISTINCT ON drops rows of a release: then it is a query of its own.
 func reshaped(q *syntax.Query) bool {
 	if !q.Distinct || len(q.GroupBy) == 0 {
 		return q.DistinctOn != nil
@@ -87,7 +94,7 @@ func reshaped(q *syntax.Query) bool {
 }
 
 // reshape binds SELECT DISTINCT over a release as SELECT DISTINCT * FROM (the release).
-func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *layerBinder) (*algebra.Layer, error) {
+func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *postBinder) (*algebra.Query, error) {
 	inner := *q
 	inner.Distinct, inner.DistinctOn, inner.OrderBy, inner.Limit, inner.Offset = false, nil, nil, nil, nil
 	outer := &syntax.Query{Pos: q.Pos, Distinct: q.Distinct, DistinctOn: q.DistinctOn, OrderBy: q.OrderBy, Limit: q.Limit, Offset: q.Offset,
@@ -103,18 +110,18 @@ func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, paren
 			return nil, fault.Unsupported(scalar.Position(o.Text, n.At()), "an expression that DISTINCT is ordered by", "name an output or its position")
 		}
 	}
-	return LayerOf(o, outer, env, parent)
+	return PostOf(o, outer, env, parent)
 }
 
-// layerScope is what names mean inside a layer.
-type layerScope struct {
-	*layerBinder
+// postScope is what names mean inside a post-processing query.
+type postScope struct {
+	*postBinder
 	aggregates bool // where they may stand: the select list, HAVING, ORDER BY
 }
 
-func (layerScope) Computes() bool { return true }
+func (postScope) Computes() bool { return true }
 
-func (s layerScope) Column(n *syntax.Column) (algebra.Expr, error) {
+func (s postScope) Column(n *syntax.Column) (algebra.Expr, error) {
 	e, err := s.lookup(s.names, n)
 	for outer := s.parent; err != nil && outer != nil; outer = outer.parent {
 		if found, other := outer.lookup(outer.names, n); other == nil {
@@ -124,7 +131,7 @@ func (s layerScope) Column(n *syntax.Column) (algebra.Expr, error) {
 	return e, err
 }
 
-func (s layerScope) Call(n *syntax.Call) (algebra.Expr, error) {
+func (s postScope) Call(n *syntax.Call) (algebra.Expr, error) {
 	if n.Over != nil {
 		return windowFunction(s.Binder, s, s.Query.Windows, n)
 	}
@@ -132,7 +139,7 @@ func (s layerScope) Call(n *syntax.Call) (algebra.Expr, error) {
 		if !s.aggregates {
 			return nil, s.Unsupported(n, "an aggregate in this place", "use HAVING, or compute it in a subquery")
 		}
-		return exactAggregate(s.Binder, layerScope{layerBinder: s.layerBinder}, n)
+		return exactAggregate(s.Binder, postScope{postBinder: s.postBinder}, n)
 	}
 	f, err := domain.Function(s.Binder, n)
 	if err != nil {
@@ -145,7 +152,7 @@ func (s layerScope) Call(n *syntax.Call) (algebra.Expr, error) {
 }
 
 // subquery binds a query inside an expression. It may name columns of the queries around it.
-func (s layerScope) subquery(n syntax.Expr) (algebra.Expr, error) {
+func (s postScope) subquery(n syntax.Expr) (algebra.Expr, error) {
 	switch n := n.(type) {
 	case *syntax.Scalar:
 		l, err := s.inside(n, n.Query)
@@ -155,16 +162,16 @@ func (s layerScope) subquery(n syntax.Expr) (algebra.Expr, error) {
 		if len(l.Outputs) != 1 {
 			return nil, s.Unsupported(n, "a query of several columns as a value", "select one column")
 		}
-		return algebra.LayerSub{Kind: algebra.ScalarSub, Layer: l, T: algebra.OutputType(l.Outputs[0].Expr.Typ())}, nil
+		return algebra.Subquery{Kind: algebra.ScalarSub, Query: l, T: algebra.OutputType(l.Outputs[0].Expr.Typ())}, nil
 	case *syntax.Exists:
 		l, err := s.inside(n, n.Query)
-		return algebra.LayerSub{Kind: algebra.ExistsSub, Layer: l, T: catalog.Bool}, err
+		return algebra.Subquery{Kind: algebra.ExistsSub, Query: l, T: catalog.Bool}, err
 	case *syntax.InQuery:
 		l, err := s.inside(n, n.Query)
 		if err != nil {
 			return nil, err
 		}
-		sub := algebra.LayerSub{Kind: algebra.InSub, Layer: l, T: catalog.Bool}
+		sub := algebra.Subquery{Kind: algebra.InSub, Query: l, T: catalog.Bool}
 		if len(l.Outputs) != len(n.X) {
 			return nil, s.Unsupported(n, "IN with another number of columns than its query has", "")
 		}
@@ -185,27 +192,27 @@ func (s layerScope) subquery(n syntax.Expr) (algebra.Expr, error) {
 	}
 }
 
-func (s layerScope) inside(at syntax.Expr, q *syntax.Query) (*algebra.Layer, error) {
+func (s postScope) inside(at syntax.Expr, q *syntax.Query) (*algebra.Query, error) {
 	if KindOf(s.open, q, s.env) == algebra.OwnedRows {
 		return nil, fault.Unsupported(s.At(at), "a query over private rows inside an expression",
 			"ask for its result first and write that as a constant")
 	}
-	return LayerOf(s.open, q, s.env, s.layerBinder)
+	return PostOf(s.open, q, s.env, s.postBinder)
 }
 
-func (lb *layerBinder) filter() (err error) {
+func (lb *postBinder) filter() (err error) {
 	if lb.Query.Where == nil {
 		return nil
 	}
-	s := layerScope{layerBinder: lb}
-	if lb.layer.Where, err = condition(lb.Binder, s, lb.Query.Where); err != nil {
+	s := postScope{postBinder: lb}
+	if lb.query.Where, err = condition(lb.Binder, s, lb.Query.Where); err != nil {
 		return err
 	}
-	return refuseWindow(lb.Binder, lb.Query.Where, lb.layer.Where, "WHERE")
+	return refuseWindow(lb.Binder, lb.Query.Where, lb.query.Where, "WHERE")
 }
 
 // group binds GROUP BY. As in PostgreSQL, a name is first a column and then an alias.
-func (lb *layerBinder) group() error {
+func (lb *postBinder) group() error {
 	for _, n := range lb.Query.GroupBy {
 		target := n
 		if c, ok := n.(*syntax.Column); ok && c.Qualifier == "" {
@@ -219,7 +226,7 @@ func (lb *layerBinder) group() error {
 			}
 			target = item.Expr
 		}
-		e, err := expression(lb.Binder, layerScope{layerBinder: lb}, target)
+		e, err := expression(lb.Binder, postScope{postBinder: lb}, target)
 		if err != nil {
 			return err
 		}
@@ -229,16 +236,16 @@ func (lb *layerBinder) group() error {
 		if err := refuseWindow(lb.Binder, n, e, "GROUP BY"); err != nil {
 			return err
 		}
-		lb.layer.Keys = append(lb.layer.Keys, e)
+		lb.query.Keys = append(lb.query.Keys, e)
 		lb.keyed = append(lb.keyed, sqlprint.IdentityOf(e))
 	}
-	lb.layer.Grouped = len(lb.Query.GroupBy) > 0 || lb.Query.Having != nil
+	lb.query.Grouped = len(lb.Query.GroupBy) > 0 || lb.Query.Having != nil
 	return nil
 }
 
 // outputs binds the select list; * stands for the columns of FROM.
-func (lb *layerBinder) outputs() error {
-	l := lb.layer
+func (lb *postBinder) outputs() error {
+	l := lb.query
 	for _, item := range lb.Query.Items {
 		if star, ok := item.Expr.(*syntax.Star); ok {
 			if err := lb.star(star); err != nil {
@@ -249,7 +256,7 @@ func (lb *layerBinder) outputs() error {
 		if len(l.Outputs) > maxOutputs {
 			return tooManyOutputs(lb.At(item.Expr))
 		}
-		e, err := expression(lb.Binder, layerScope{lb, true}, item.Expr)
+		e, err := expression(lb.Binder, postScope{lb, true}, item.Expr)
 		if err != nil {
 			return err
 		}
@@ -276,40 +283,40 @@ func tooManyOutputs(at fault.Position) error {
 	return fault.TooComplex(at, fmt.Sprintf("the select list has more than %d columns", maxOutputs))
 }
 
-func (lb *layerBinder) star(n *syntax.Star) error {
-	before := len(lb.layer.Outputs)
+func (lb *postBinder) star(n *syntax.Star) error {
+	before := len(lb.query.Outputs)
 	for _, name := range lb.names {
 		if n.Qualifier == "" && !name.merged || n.Qualifier != "" && name.relation == n.Qualifier {
-			lb.layer.Outputs = append(lb.layer.Outputs, algebra.Output{Name: name.name, Expr: name.e})
+			lb.query.Outputs = append(lb.query.Outputs, algebra.Output{Name: name.name, Expr: name.e})
 		}
 	}
-	if len(lb.layer.Outputs) > maxOutputs {
+	if len(lb.query.Outputs) > maxOutputs {
 		return tooManyOutputs(lb.At(n))
 	}
-	if len(lb.layer.Outputs) == before {
+	if len(lb.query.Outputs) == before {
 		return fault.UnknownTable(lb.At(n), n.Qualifier, relationsOf(lb.names))
 	}
 	return nil
 }
 
-func (lb *layerBinder) groupFilter() (err error) {
+func (lb *postBinder) groupFilter() (err error) {
 	if lb.Query.Having == nil {
 		return nil
 	}
-	if lb.layer.Having, err = condition(lb.Binder, layerScope{lb, true}, lb.Query.Having); err != nil {
+	if lb.query.Having, err = condition(lb.Binder, postScope{lb, true}, lb.Query.Having); err != nil {
 		return err
 	}
-	return refuseWindow(lb.Binder, lb.Query.Having, lb.layer.Having, "HAVING")
+	return refuseWindow(lb.Binder, lb.Query.Having, lb.query.Having, "HAVING")
 }
 
 // covered checks that what comes after GROUP BY is made of keys and aggregates, as PostgreSQL would after the charge.
-func (lb *layerBinder) covered() error {
-	l := lb.layer
+func (lb *postBinder) covered() error {
+	l := lb.query
 	if !l.Grouped {
 		return nil
 	}
 	l.Ordinal = false
-	if q := lb.open.Block; q != nil && q.Private() && readsBlock(l.From) {
+	if q := lb.open.Block; q != nil && q.Private() && algebra.RowsOf(l.From) == algebra.ReleasedRows {
 		return fault.Unsupported(lb.Position(lb.Query.Pos), "an aggregate over groups of which some are left out",
 			"groups of few people do not appear, so that it would not be one over all groups; group by public keys inside, or by the privacy unit")
 	}
@@ -328,7 +335,7 @@ func (lb *layerBinder) covered() error {
 	return nil
 }
 
-func (lb *layerBinder) coveredExpr(e algebra.Expr) error {
+func (lb *postBinder) coveredExpr(e algebra.Expr) error {
 	if slices.Contains(lb.keyed, sqlprint.IdentityOf(e)) {
 		return nil
 	}
@@ -338,7 +345,7 @@ func (lb *layerBinder) coveredExpr(e algebra.Expr) error {
 			return nil
 		} // the function of a window is no aggregate of the group; its arguments are
 	case algebra.Column:
-		if slices.ContainsFunc(lb.names, func(n layerName) bool { return n.e == e }) {
+		if slices.ContainsFunc(lb.names, func(n postName) bool { return n.e == e }) {
 			return fault.Unsupported(lb.Position(lb.Query.Pos), "column "+fault.Quote(e.Of.Name)+", which is neither a group key nor inside an aggregate,",
 				"add it to GROUP BY")
 		}
@@ -353,8 +360,8 @@ func (lb *layerBinder) coveredExpr(e algebra.Expr) error {
 }
 
 // unique binds DISTINCT and DISTINCT ON.
-func (lb *layerBinder) unique() error {
-	l := lb.layer
+func (lb *postBinder) unique() error {
+	l := lb.query
 	if l.Distinct = lb.Query.Distinct; l.Distinct {
 		l.Ordinal = false
 		l.Wrap()
@@ -370,8 +377,8 @@ func (lb *layerBinder) unique() error {
 }
 
 // order binds ORDER BY: over the rows of FROM, but over the outputs alone after DISTINCT.
-func (lb *layerBinder) order() error {
-	l := lb.layer
+func (lb *postBinder) order() error {
+	l := lb.query
 	var shown []string
 	for _, out := range l.Outputs {
 		shown = append(shown, sqlprint.IdentityOf(out.Expr))
@@ -394,8 +401,8 @@ func (lb *layerBinder) order() error {
 }
 
 // orderOn makes ORDER BY begin with the expressions of DISTINCT ON, in any order, as PostgreSQL demands; what is missing is added.
-func (lb *layerBinder) orderOn() error {
-	l := lb.layer
+func (lb *postBinder) orderOn() error {
+	l := lb.query
 	var left []string
 	for _, e := range l.On {
 		if id := sqlprint.IdentityOf(e); !slices.Contains(left, id) {
@@ -421,59 +428,59 @@ func (lb *layerBinder) orderOn() error {
 }
 
 // sortExpr binds an item of ORDER BY or DISTINCT ON: a position, the name of an output, or an expression.
-func (lb *layerBinder) sortExpr(n syntax.Expr, clause string) (algebra.Expr, error) {
+func (lb *postBinder) sortExpr(n syntax.Expr, clause string) (algebra.Expr, error) {
 	switch n := n.(type) {
 	case *syntax.Literal:
 		return lb.outputAt(n, clause)
 	case *syntax.Column:
-		for _, out := range lb.layer.Outputs {
+		for _, out := range lb.query.Outputs {
 			if n.Qualifier == "" && out.Name == n.Name {
 				return out.Expr, nil
 			}
 		}
 	}
-	e, err := expression(lb.Binder, layerScope{lb, true}, n)
-	if err == nil && lb.layer.Grouped {
+	e, err := expression(lb.Binder, postScope{lb, true}, n)
+	if err == nil && lb.query.Grouped {
 		err = lb.coveredExpr(e)
 	}
 	return e, err
 }
 
 // outputAt is the output at a position that counts from 1, * expanded.
-func (lb *layerBinder) outputAt(n *syntax.Literal, clause string) (algebra.Expr, error) {
+func (lb *postBinder) outputAt(n *syntax.Literal, clause string) (algebra.Expr, error) {
 	stars := *lb.Query
-	stars.Items = make([]syntax.Item, len(lb.layer.Outputs))
+	stars.Items = make([]syntax.Item, len(lb.query.Outputs))
 	counted := *lb.Binder
 	counted.Query = &stars
 	if _, err := ordinal(&counted, n, clause); err != nil {
 		return nil, err
 	}
 	i, _ := scalar.ParseNumber(n.Text)
-	return lb.layer.Outputs[i.Num().Int64()-1].Expr, nil
+	return lb.query.Outputs[i.Num().Int64()-1].Expr, nil
 }
 
 // cut binds LIMIT and OFFSET.
-func (lb *layerBinder) cut() error {
+func (lb *postBinder) cut() error {
 	limit, err := rowCount(lb.Binder, lb.Query.Limit, "LIMIT")
 	if err != nil {
 		return err
 	}
-	lb.layer.Limit = limit
+	lb.query.Limit = limit
 	offset, err := rowCount(lb.Binder, lb.Query.Offset, "OFFSET")
 	if offset != nil {
-		lb.layer.Offset = *offset
+		lb.query.Offset = *offset
 	}
 	return err
 }
 
 // set binds a set operation. Both sides get the type of the result, column by column.
-func (lb *layerBinder) set() (*algebra.Layer, error) {
-	set, l := lb.Query.Set, lb.layer
-	left, err := LayerOf(lb.open, set.Left, lb.env, lb.parent)
+func (lb *postBinder) set() (*algebra.Query, error) {
+	set, l := lb.Query.Set, lb.query
+	left, err := PostOf(lb.open, set.Left, lb.env, lb.parent)
 	if err != nil {
 		return nil, err
 	}
-	right, err := LayerOf(lb.open, set.Right, lb.env, lb.parent)
+	right, err := PostOf(lb.open, set.Right, lb.env, lb.parent)
 	if err != nil {
 		return nil, err
 	}
@@ -481,7 +488,7 @@ func (lb *layerBinder) set() (*algebra.Layer, error) {
 		return nil, fault.Unsupported(lb.Position(set.Pos), string(set.Kind)+" of queries with different numbers of columns", "select as many columns in each")
 	}
 	at := &syntax.Column{Pos: set.Pos}
-	l.Set = &algebra.LayerSet{Kind: set.Kind, All: set.All, Left: left, Right: right}
+	l.Set = &algebra.SetOperation{Kind: set.Kind, All: set.All, Left: left, Right: right}
 	for i, out := range left.Outputs {
 		sides := []algebra.Expr{typed(out.Expr), typed(right.Outputs[i].Expr)}
 		_, t, err := domain.Common(lb.Binder, []syntax.Expr{at, at}, sides)
@@ -508,20 +515,20 @@ func typed(e algebra.Expr) algebra.Expr {
 }
 
 // setOrder is what ORDER BY of a set operation may name: an output, or its position.
-func (lb *layerBinder) setOrder(n syntax.Expr) (algebra.Expr, error) {
+func (lb *postBinder) setOrder(n syntax.Expr) (algebra.Expr, error) {
 	switch n := n.(type) {
 	case *syntax.Literal:
 		e, err := lb.outputAt(n, "ORDER BY")
-		for i, out := range lb.layer.Outputs {
+		for i, out := range lb.query.Outputs {
 			if err == nil && out.Expr == e {
-				return algebra.Column{Of: lb.layer.Wrapped[i]}, nil
+				return algebra.Column{Of: lb.query.Wrapped[i]}, nil
 			}
 		}
 		return nil, err
 	case *syntax.Column:
-		for i, out := range lb.layer.Outputs {
+		for i, out := range lb.query.Outputs {
 			if n.Qualifier == "" && out.Name == n.Name {
-				return algebra.Column{Of: lb.layer.Wrapped[i]}, nil
+				return algebra.Column{Of: lb.query.Wrapped[i]}, nil
 			}
 		}
 	}

@@ -1,0 +1,80 @@
+package sqlrewrite
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/algebra"
+)
+
+// What the rows of a query are is derived from its leaves, and agrees with what binding found: a release block reads rows of units, each
+// relation below it has owners where its leaves have, and what post-processes a release reads no row of a unit.
+func TestRowsAreDerived(t *testing.T) {
+	plans, owned, posts := 0, 0, 0
+	for _, clause := range goldenClauses() {
+		var tables string
+		var snapshot *catalog.Snapshot
+		datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "tables":
+				tables = d.Input
+			case "policy":
+				snapshot = parseSnapshot(t, tables, d.Input)
+			case "plan":
+				p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
+				if err != nil {
+					t.Fatalf("%s: %v", d.Input, err)
+				}
+				q := p.made.Query
+				plans++
+				if algebra.RowsOf(q.Source.Node) != algebra.OwnedRows {
+					t.Errorf("the block reads no rows of units: %s", d.Input)
+				}
+				for _, r := range relationsIn(q.Source.Node) {
+					if r.Owned() {
+						owned++
+					}
+					if r.Owned() != (algebra.RowsOf(r.Node) == algebra.OwnedRows) {
+						t.Errorf("a relation with owners %v has rows of kind %d: %s", r.Owners, algebra.RowsOf(r.Node), d.Input)
+					}
+				}
+				if q.Post != nil {
+					posts++
+					if q.Post.Rows() == algebra.OwnedRows {
+						t.Errorf("rows of units after the noise: %s", d.Input)
+					}
+				}
+			}
+			return d.Expected
+		})
+	}
+	if plans < 100 || owned < 20 || posts < 10 {
+		t.Errorf("of %d plans %d relations are owned and %d are post-processed", plans, owned, posts)
+	}
+}
+
+// relationsIn are the relations that an item of FROM joins or selects from.
+func relationsIn(n algebra.FromItem) []*algebra.Relation {
+	switch n := n.(type) {
+	case *algebra.Joined:
+		all := append(relationsIn(n.Left), relationsIn(n.Right)...)
+		if n.Meets != nil {
+			all = append(all, n.Meets.L, n.Meets.R)
+		}
+		return all
+	case *algebra.RowCap:
+		return relationsIn(n.Of)
+	case *algebra.Derived:
+		var all []*algebra.Relation
+		for _, q := range n.Parts {
+			if q.From != nil && q.Of != nil {
+				all = append(append(all, q.Of), relationsIn(q.From)...)
+			}
+		}
+		return all
+	default:
+		return nil
+	}
+}
