@@ -20,7 +20,7 @@ func wire() []any {
 	return []any{api.QueryRequest{}, api.QueryResponse{}, api.Cancellation{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{},
 		api.BudgetResponse{},
 		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.ReleaseList{},
-		api.Release{}, api.PolicyApplied{}, api.Health{}, api.Problem{}, api.Result{},
+		api.Release{}, api.PolicyApplied{}, api.PolicyReview{}, api.Health{}, api.Problem{}, api.Result{},
 		api.PlanRequest{}, api.Plan{}, api.EnsembleDefinition{}, api.Ensemble{}, api.VoteTable{}, api.LabelRequest{}, api.LabelResponse{},
 		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{}}
 }

@@ -24,6 +24,7 @@ type Schemas interface {
 type PolicyStore interface {
 	Apply(context.Context, catalog.Application) (revision *catalog.Revision, changed bool, err error)
 	Load(ctx context.Context, dataset string) (*catalog.Revision, error)
+	Review(context.Context, *catalog.Policy, *catalog.Schema) (*catalog.Review, error)
 }
 
 // LivePolicies are [Policies] that are stored in the control database, held in memory, and compared with the live schemas.
@@ -54,21 +55,36 @@ func (l *LivePolicies) Document(ctx context.Context, dataset string) (PolicyDocu
 	return PolicyDocument{Text: []byte(revision.Policy.Document), Version: revision.Snapshot.Version}, nil
 }
 
-// Apply implements [Policies].
-func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog.Snapshot, error) {
-	policy, problems := catalog.Parse(string(change.Text))
+// Review implements [Policies].
+func (l *LivePolicies) Review(ctx context.Context, dataset string, text []byte) (*catalog.Review, error) {
+	policy, schema, err := l.read(ctx, dataset, text)
+	if err != nil {
+		return nil, err
+	}
+	return l.store.Review(ctx, policy, schema)
+}
+
+// read parses a policy file for a dataset and inspects the live schema for it.
+func (l *LivePolicies) read(ctx context.Context, dataset string, text []byte) (*catalog.Policy, *catalog.Schema, error) {
+	policy, problems := catalog.Parse(string(text))
 	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
+		return nil, nil, errors.Join(problems...)
 	}
-	if policy.Dataset != change.Dataset {
-		return nil, fault.PolicyInvalid(fault.Position{}, fmt.Sprintf("the file is for the dataset %s, not for %s",
-			fault.Quote(policy.Dataset), fault.Quote(change.Dataset)), "")
+	if policy.Dataset != dataset {
+		return nil, nil, fault.PolicyInvalid(fault.Position{}, fmt.Sprintf("the file is for the dataset %s, not for %s",
+			fault.Quote(policy.Dataset), fault.Quote(dataset)), "")
 	}
-	schemas, ok := l.schemas[change.Dataset]
+	schemas, ok := l.schemas[dataset]
 	if !ok {
-		return nil, fault.UnknownDataset(change.Dataset)
+		return nil, nil, fault.UnknownDataset(dataset)
 	}
 	schema, err := schemas.Inspect(ctx, policy)
+	return policy, schema, err
+}
+
+// Apply implements [Policies].
+func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog.Snapshot, error) {
+	policy, schema, err := l.read(ctx, change.Dataset, change.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +92,7 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 	if err != nil {
 		return nil, err
 	}
-	if revision, err = schemas.Counted(ctx, revision); err != nil {
+	if revision, err = l.schemas[change.Dataset].Counted(ctx, revision); err != nil {
 		return nil, err
 	}
 	l.cache.Put(revision)

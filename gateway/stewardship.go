@@ -21,6 +21,8 @@ type Policies interface {
 	Current(dataset string) (*catalog.Snapshot, error)
 	// Document is the policy file in force.
 	Document(ctx context.Context, dataset string) (PolicyDocument, error)
+	// Review checks a policy file against the live schema and says what applying it would do. It changes nothing.
+	Review(ctx context.Context, dataset string, text []byte) (*catalog.Review, error)
 	// Apply checks a policy file against the live schema and puts it in force; policy/conflict when another version is.
 	Apply(context.Context, PolicyChange) (*catalog.Snapshot, error)
 }

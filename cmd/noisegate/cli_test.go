@@ -67,7 +67,11 @@ func runCommand(t *testing.T, d *datadriven.TestData, g *fakeGateway, url string
 	for line := range strings.Lines(errs.String()) {
 		text += "stderr: " + line
 	}
-	return strings.ReplaceAll(text, url, "URL") + fmt.Sprintf("exit %d\n", code)
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer(url, "URL", here+"/", "").Replace(text) + fmt.Sprintf("exit %d\n", code)
 }
 
 func fixedClock() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }

@@ -10,12 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate/catalog"
+	"noisegate/gateway"
 	"noisegate/internal/fault"
 )
 
 type policyCommands struct {
 	Init   policyInitCommand   `cmd:"" help:"Draft a policy from the schema of a database: keys, constraints, comments, no rows."`
-	Check  policyCheckCommand  `cmd:"" help:"Check a policy file; with a configuration, also against the live schema."`
+	Check  policyCheckCommand  `cmd:"" help:"Check a policy file; with a configuration or a gateway, also against the live schema."`
+	Diff   policyDiffCommand   `cmd:"" help:"Say what applying a policy file would change, loosen and renew."`
 	Apply  policyApplyCommand  `cmd:"" help:"Check a policy file and put it in force."`
 	Export policyExportCommand `cmd:"" help:"Print the policy of a dataset that is in force."`
 }
@@ -64,11 +66,16 @@ func readPolicy(file string) (*catalog.Policy, error) {
 type policyCheckCommand struct {
 	File string `arg:"" type:"existingfile" help:"The policy file."`
 	configFlag
+	policyGateway
 }
 
 func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
 	policy, err := readPolicy(c.File)
 	if err != nil {
+		return err
+	}
+	if c.asks(a, c.configFlag) {
+		_, err := c.review(ctx, a, c.File, policy)
 		return err
 	}
 	if err := sayDelay(a, policy); err != nil {
@@ -141,12 +148,16 @@ func sayDelay(a *app, policy *catalog.Policy) error {
 type policyApplyCommand struct {
 	File string `arg:"" type:"existingfile" help:"The policy file."`
 	configFlag
+	policyGateway
 }
 
 func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
 	policy, err := readPolicy(c.File)
 	if err != nil {
 		return err
+	}
+	if c.asks(a, c.configFlag) {
+		return c.apply(ctx, a, c.File, policy)
 	}
 	config, err := c.load(a)
 	if err != nil {
@@ -171,6 +182,9 @@ func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
 	schema, err := catalog.Inspect(ctx, protected, policy)
 	if err != nil {
 		return err
+	}
+	if review, err := catalog.NewStore(control).Review(ctx, policy, schema); err == nil && review.Version > 0 {
+		a.showChanges(gateway.ReviewOf(review))
 	}
 	revision, changed, err := catalog.NewStore(control).Apply(ctx, catalog.Application{
 		Policy: policy, Schema: schema, By: a.operator(), Replaces: catalog.AnyVersion})

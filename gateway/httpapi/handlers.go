@@ -102,8 +102,18 @@ func policyChange(x *exchange) (gateway.PolicyChange, error) {
 	if err != nil {
 		return gateway.PolicyChange{}, err
 	}
-	text, _, err := body(x, maxPolicy, "application/yaml", "application/x-yaml", "text/yaml")
+	text, err := policyText(x)
 	return gateway.PolicyChange{Dataset: at.first, By: x.who.Subject, Text: text, Replaces: at.second}, err
+}
+
+// policyText is a policy file as the body.
+func policyText(x *exchange) ([]byte, error) {
+	text, _, err := body(x, maxPolicy, "application/yaml", "application/x-yaml", "text/yaml")
+	return text, err
+}
+
+func (s *server) checkPolicy(x *exchange, r pair[string, []byte]) (*api.PolicyReview, error) {
+	return s.service.ReviewPolicy(x.r.Context(), r.first, r.second)
 }
 
 func (s *server) changePolicy(x *exchange, change gateway.PolicyChange) (*api.PolicyApplied, error) {

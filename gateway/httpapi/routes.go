@@ -48,6 +48,8 @@ func routes() []route {
 			handle: operation(part("dataset"), (*server).policy, sendPolicy)},
 		{method: http.MethodPut, pattern: "/v1/datasets/{dataset}/policy", roles: steward,
 			handle: operation(policyChange, (*server).changePolicy, sendApplied)},
+		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/policy/check", roles: steward,
+			handle: operation(both(part("dataset"), policyText), (*server).checkPolicy, asJSON)},
 		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/budgets", roles: steward,
 			handle: operation(part("dataset"), (*server).accounts, asJSON)},
 		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/budgets/{account}", roles: steward,
