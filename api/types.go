@@ -32,6 +32,8 @@ type QueryRequest struct {
 	Dialect    string   `json:"dialect,omitempty"`    // postgresql (default) or mysql
 	MaxGroups  *int64   `json:"max_groups,omitempty"` // tightens the policy's bound
 	MaxRows    *int64   `json:"max_rows,omitempty"`   // tightens the policy's bound
+	// MaxRowsTotal bounds a unit's rows in all groups together; it tightens the policy's bound, if there is one.
+	MaxRowsTotal *int64 `json:"max_rows_total,omitempty"`
 	// Plan is a registered plan whose next slots pay for the query, one for each release: it goes without a price.
 	Plan string `json:"plan,omitempty"`
 }
@@ -175,6 +177,8 @@ type Table struct {
 	MaxRows   int64  `json:"max_rows,omitempty"`
 	MaxGroups int64  `json:"max_groups,omitempty"`
 	MaxValues int64  `json:"max_values,omitempty"` // absent: as many as max_rows
+	// MaxRowsTotal bounds a unit's rows in all groups together; absent: max_rows in each of max_groups.
+	MaxRowsTotal int64 `json:"max_rows_total,omitempty"`
 	// NotCovered are kinds of units that rows of the table are about too, and that answers about it do not protect.
 	NotCovered []string      `json:"not_covered,omitempty"`
 	Columns    []TableColumn `json:"columns"`

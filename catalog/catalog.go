@@ -67,6 +67,7 @@ type Table struct {
 	MaxRows      int64  // rows that one unit may contribute to one group; 1 for row units
 	MaxGroups    int64  // groups of one GROUP BY that one unit may influence (L0); 1 for row units
 	MaxValues    int64  // different values of one unit that count(DISTINCT x) counts in one group; 0: as many as rows
+	MaxTotal     int64  // rows that one unit may contribute to all groups together; 0: MaxRows in each of MaxGroups
 	Lines        Lines  // where the policy says so
 	MostRows     int64  // of a public table: rows that it has at most, approved with headroom; 0: not known, or not public
 	Columns      []*Column
@@ -86,7 +87,7 @@ type Table struct {
 }
 
 // Lines are places in the policy's document; 0: it does not say.
-type Lines struct{ Unit, MaxRows, MaxGroups, MaxValues int }
+type Lines struct{ Unit, MaxRows, MaxGroups, MaxValues, MaxTotal int }
 
 // Column finds an exposed or hidden column by name.
 func (t *Table) Column(name string) (*Column, bool) {

@@ -75,7 +75,7 @@ func (c *checker) table(t *TablePolicy) *Table {
 	}
 	c.partition(t, info)
 	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: t.Public, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups,
-		MaxValues: t.MaxValues, Lines: t.lines,
+		MaxValues: t.MaxValues, MaxTotal: t.MaxTotal, Lines: t.lines,
 		Partitioned: info.Kind == PartitionedTable, Indexes: info.Indexes, RowSecurity: t.RowSecurity}
 	if t.Public {
 		table.MostRows = info.MostRows
@@ -88,7 +88,9 @@ func (c *checker) table(t *TablePolicy) *Table {
 		c.references(t, pinned, table)
 	}
 	if table.Unit.Kind == RowUnit {
-		table.MaxRows, table.MaxGroups, table.MaxValues = 1, 1, 0
+		table.MaxRows, table.MaxGroups, table.MaxValues, table.MaxTotal = 1, 1, 0, 0
+	} else if table.MaxTotal > 0 { // no group has more of a unit's rows than all together, and each of its groups has one
+		table.MaxRows, table.MaxGroups = atMost(table.MaxRows, table.MaxTotal), atMost(table.MaxGroups, table.MaxTotal)
 	}
 	c.columns(t, info, table)
 	c.adviseTable(t, info)
@@ -97,6 +99,14 @@ func (c *checker) table(t *TablePolicy) *Table {
 	}
 	table.Unique = append(table.Unique, info.Keys...)
 	return table
+}
+
+// atMost is a bound that another one bounds too; 0: there was none.
+func atMost(bound, other int64) int64 {
+	if bound == 0 {
+		return other
+	}
+	return min(bound, other)
 }
 
 // partition refuses two accounts of whose the same rows are: they are public in both tables or in neither, and one person's in both by the

@@ -186,10 +186,11 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 				t.Public = d.truth(n, "public")
 			}
 		},
-		"unit":       func(n *node) { t.Unit, t.lines.Unit = d.unit(n), n.pos.Line },
-		"max_rows":   count(&t.MaxRows, &t.lines.MaxRows, "max_rows"),
-		"max_groups": count(&t.MaxGroups, &t.lines.MaxGroups, "max_groups"),
-		"max_values": count(&t.MaxValues, &t.lines.MaxValues, "max_values"),
+		"unit":           func(n *node) { t.Unit, t.lines.Unit = d.unit(n), n.pos.Line },
+		"max_rows":       count(&t.MaxRows, &t.lines.MaxRows, "max_rows"),
+		"max_groups":     count(&t.MaxGroups, &t.lines.MaxGroups, "max_groups"),
+		"max_values":     count(&t.MaxValues, &t.lines.MaxValues, "max_values"),
+		"max_rows_total": count(&t.MaxTotal, &t.lines.MaxTotal, "max_rows_total"),
 		"prepare": func(n *node) {
 			d.problem(n.pos, "leave it out; max_rows and max_groups bound what a unit adds to an answer",
 				"prepare, a bounded copy of a table, is not supported by this version")
@@ -206,13 +207,13 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 	case t.Public && len(t.NotCovered) > 0:
 		d.problem(key.pos, "write public: declassified if its rows are nobody's secret although foreign keys lead from them to people",
 			"table %s is public, so it has no not_covered", t.TableName)
-	case t.Public && (t.Unit != nil || t.MaxRows != 0 || t.MaxGroups != 0 || t.MaxValues != 0):
-		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups or max_values", t.TableName)
+	case t.Public && (t.Unit != nil || t.MaxRows != 0 || t.MaxGroups != 0 || t.MaxValues != 0 || t.MaxTotal != 0):
+		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups, max_values or max_rows_total", t.TableName)
 	case !t.Public && !has(n, "unit"):
 		d.problem(key.pos, "write unit: {row: key}, unit: {column: person_id} or public: true",
 			"table %s has neither a privacy unit nor public: true", t.TableName)
-	case t.Unit != nil && t.Unit.Kind == RowUnit && (t.MaxRows > 1 || t.MaxGroups > 1 || t.MaxValues > 1):
-		d.problem(key.pos, "leave out max_rows, max_groups and max_values",
+	case t.Unit != nil && t.Unit.Kind == RowUnit && (t.MaxRows > 1 || t.MaxGroups > 1 || t.MaxValues > 1 || t.MaxTotal > 1):
+		d.problem(key.pos, "leave out max_rows, max_groups, max_values and max_rows_total",
 			"table %s has the row as its unit, which is one row in one group", t.TableName)
 	}
 	return t

@@ -156,6 +156,11 @@ func readBounds(r api.QueryRequest, o *sqlrewrite.Options) error {
 			return fault.RequestMaxRows(wantCount)
 		}
 	}
+	if r.MaxRowsTotal != nil {
+		if o.MaxTotal = *r.MaxRowsTotal; o.MaxTotal < 1 {
+			return fault.RequestMaxRowsTotal(wantCount)
+		}
+	}
 	return nil
 }
 

@@ -60,7 +60,7 @@ func tableOf(t *catalog.Table) api.Table {
 	}
 	if table.Unit != nil {
 		table.Unit.Of, table.NotCovered = t.Unit.Of, t.NotCovered
-		table.MaxRows, table.MaxGroups, table.MaxValues = t.MaxRows, t.MaxGroups, t.MaxValues
+		table.MaxRows, table.MaxGroups, table.MaxValues, table.MaxRowsTotal = t.MaxRows, t.MaxGroups, t.MaxValues, t.MaxTotal
 	}
 	for _, c := range t.Columns {
 		if c.Exposed {

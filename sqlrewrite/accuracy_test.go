@@ -32,7 +32,7 @@ tables:
   events:
     unit: {column: uid}
     max_rows: 20
-    max_groups: 4
+    max_rows_total: 80
     columns:
       g2:    {domain: [0, 1]}
       g40:   {domain: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39]}
@@ -114,11 +114,13 @@ func TestAccuracyOfEvents(t *testing.T) {
 	for _, test := range []struct {
 		sql     string
 		epsilon mechanisms.PicoEpsilon
+		total   int64 // max_rows_total
 		most    float64
 	}{
-		{"SELECT sum(value) FROM events", mechanisms.EpsilonUnit, 8000},
+		{"SELECT sum(value) FROM events", mechanisms.EpsilonUnit, 0, 8000},
+		{"SELECT g40, count(*) FROM events GROUP BY g40 ORDER BY g40", mechanisms.EpsilonUnit / 10, 28, 640},
 	} {
-		p, err := Rewrite(test.sql, snapshot, Options{Epsilon: test.epsilon, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+		p, err := Rewrite(test.sql, snapshot, Options{Epsilon: test.epsilon, MaxTotal: test.total, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func TestGolden(t *testing.T) {
 
 func goldenClauses() []string {
 	return []string{
-		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
+		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "total", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
 	}
 }
 
@@ -155,7 +155,7 @@ func addColumn(t testing.TB, table *catalog.TableInfo, fields []string) {
 	table.Columns = append(table.Columns, c)
 }
 
-// parseOptions reads epsilon=, rho=, delta=, mechanism=, currency=, max_rows=, max_groups= of a directive. The default is ε = 1.
+// parseOptions reads epsilon=, rho=, delta=, mechanism=, currency=, max_rows=, max_groups=, max_rows_total= of a directive. The default is ε = 1.
 func parseOptions(t testing.TB, d *datadriven.TestData) Options {
 	t.Helper()
 	o := Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
@@ -176,6 +176,8 @@ func parseOptions(t testing.TB, d *datadriven.TestData) Options {
 			o.Mechanism = MechanismChoice(value)
 		case "currency":
 			o.Currency = catalog.Form(value)
+		case "max_rows_total":
+			o.MaxTotal, err = strconv.ParseInt(value, 10, 64)
 		case "max_rows":
 			o.MaxRows, err = strconv.ParseInt(value, 10, 64)
 		case "max_groups":

@@ -133,6 +133,8 @@ func randomOptions(r *rand.Rand, from origin) Options {
 		o.MaxRows, o.MaxGroups = int64(1+r.IntN(2)*r.IntN(4)), int64(1+r.IntN(4)) // a bound on rows is most often 1, where it binds
 		if strings.Contains(from.from, "people") {
 			o.MaxRows, o.MaxGroups = 0, 0
+		} else if o.MaxGroups == 3 {
+			o.MaxTotal = o.MaxRows + 1 // fewer than in three groups
 		}
 	}
 	return o
@@ -141,11 +143,12 @@ func randomOptions(r *rand.Rand, from origin) Options {
 // claim is what a plan says of one of its statements: how far its sealed integers move when one unit comes or goes.
 type claim struct {
 	statement Statement
-	perGroup  []*big.Int // Linf of each value
-	kinds     []string   // of each value, for the power of the test
-	groups    int64      // L0
-	keys      int        // how many key columns make a group; a histogram has one more, the candidate
-	together  bool       // perGroup bounds the sum of the moves of a group's candidates
+	perGroup  []*big.Int    // Linf of each value
+	norms     [][2]*big.Int // L1 and L2² of each value over all groups; nil: not claimed
+	kinds     []string      // of each value, for the power of the test
+	groups    int64         // L0
+	keys      int           // how many key columns make a group; a histogram has one more, the candidate
+	together  bool          // perGroup bounds the sum of the moves of a group's candidates
 	// spread, unless it is nil, bounds how far the moves of any two groups are apart: that is what a selection of groups pays for.
 	spread *big.Rat
 }
@@ -166,6 +169,12 @@ func claims(p *Plan, d *Draws) []claim {
 		}
 		for _, i := range part.Releases {
 			c.perGroup, c.kinds = append(c.perGroup, p.made.Releases[i].PerGroup), append(c.kinds, kindOf(p, i))
+			if m := p.made.Releases[i].Measure; p.made.Shape.BoundsTotal(m) {
+				l1, l2Squared := p.made.Shape.Norms(m)
+				c.norms = append(c.norms, [2]*big.Int{l1, l2Squared})
+			} else {
+				c.norms = append(c.norms, [2]*big.Int{})
+			}
 		}
 		if p.made.Query.Top > 0 {
 			c.perGroup[0], c.spread = paidScores(p.made.Releases[0].Pick.Parameters())
@@ -272,6 +281,7 @@ func (n *neighbours) check(c claim, a, b exactTable) error {
 	changed := make(map[string]*big.Int)
 	least, most := new(big.Int), new(big.Int) // of the moves: groups that nobody is in do not move
 	seen := make(map[string]bool)
+	sums := make([][2]big.Int, len(c.norms)) // of absolute moves, and of their squares
 	for _, table := range []exactTable{a, b} {
 		for id := range table {
 			if seen[id] {
@@ -282,6 +292,10 @@ func (n *neighbours) check(c claim, a, b exactTable) error {
 				move := new(big.Int).Sub(a.at(id, i), b.at(id, i))
 				if move.Sign() == 0 {
 					continue
+				}
+				if i < len(sums) {
+					sums[i][0].Add(&sums[i][0], new(big.Int).Abs(move))
+					sums[i][1].Add(&sums[i][1], new(big.Int).Mul(move, move))
 				}
 				if move.Cmp(least) < 0 {
 					least.Set(move)
@@ -305,6 +319,13 @@ func (n *neighbours) check(c claim, a, b exactTable) error {
 	}
 	if apart := most.Sub(most, least); c.spread != nil && apart.Sign() > 0 && !n.within(c.kinds[0]+", apart", apart, c.spread) {
 		return fmt.Errorf("%s: scores moved apart by %s, claim %s", c.kinds[0], apart, c.spread.FloatString(3))
+	}
+	for i, norm := range c.norms {
+		for of, name := range []string{"L1", "L2 squared"} {
+			if norm[of] != nil && !n.within("rows in all, "+name, &sums[i][of], new(big.Rat).SetInt(norm[of])) {
+				return fmt.Errorf("value %d (%s): %s %s, claim %s", i, c.kinds[i], name, &sums[i][of], norm[of])
+			}
+		}
 	}
 	if int64(len(changed)) > c.groups {
 		return fmt.Errorf("%d groups moved, claim %d", len(changed), c.groups)

@@ -142,9 +142,7 @@ func TestWrongClaimsAreRefused(t *testing.T) {
 			refused("how many rows one meets", func(c *verify.Claim) { c.PairsPerRow = less(c.PairsPerRow) })
 		}
 		for _, n := range p.claim.Norms {
-			i := n.Columns[0]
-			one := new(big.Int).Mul(got.Groups, got.PerGroup[i])
-			two := new(big.Int).Mul(one, got.PerGroup[i])
+			one, two := got.Norm(n.Columns)
 			claimed := func(one, two *big.Int) func(*verify.Claim) {
 				return func(c *verify.Claim) { c.Norms = []verify.Norm{{Columns: n.Columns, L1: one, L2Squared: two}} }
 			}
@@ -153,14 +151,10 @@ func TestWrongClaimsAreRefused(t *testing.T) {
 			norms++
 		}
 		var all []int
-		l1, l2 := new(big.Int), new(big.Int)
-		for i, n := range got.PerGroup {
+		for i := range got.PerGroup {
 			all = append(all, i)
-			l1.Add(l1, n)
-			l2.Add(l2, new(big.Int).Mul(n, n))
 		}
-		l1.Mul(l1, got.Groups)
-		l2.Mul(l2, got.Groups)
+		l1, l2 := got.Norm(all)
 		norm := func(one, two *big.Int) func(*verify.Claim) {
 			return func(c *verify.Claim) { c.Norms = []verify.Norm{{Columns: all, L1: one, L2Squared: two}} }
 		}

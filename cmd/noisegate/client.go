@@ -38,17 +38,18 @@ func (f gatewayFlags) client(a *app) (*api.Client, error) {
 
 // questionFlags are what query and estimate have in common.
 type questionFlags struct {
-	SQL        string            `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
-	Dataset    string            `help:"The dataset; may be left out when there is only one." placeholder:"NAME"`
-	Epsilon    string            `help:"Price in epsilon. Without any price, the policy's default; none: refused." placeholder:"E" xor:"price"`
-	Rho        string            `help:"Price in rho (zCDP)." placeholder:"R" xor:"price"`
-	MaxError   map[string]string `help:"Instead of a price: the cheapest one at which the half-width of OUTPUT stays within N." placeholder:"OUTPUT=N" xor:"price"`
-	Delta      string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon; the policy's default when absent." placeholder:"D"`
-	Mechanism  string            `enum:"auto,laplace,gaussian" default:"auto" help:"Noise: auto, laplace or gaussian."`
-	Confidence *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
-	Dialect    string            `enum:"postgresql,mysql" default:"postgresql" help:"What the question is written in: postgresql or mysql."`
-	MaxGroups  *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
-	MaxRows    *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
+	SQL          string            `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
+	Dataset      string            `help:"The dataset; may be left out when there is only one." placeholder:"NAME"`
+	Epsilon      string            `help:"Price in epsilon. Without any price, the policy's default; none: refused." placeholder:"E" xor:"price"`
+	Rho          string            `help:"Price in rho (zCDP)." placeholder:"R" xor:"price"`
+	MaxError     map[string]string `help:"Instead of a price: the cheapest one at which the half-width of OUTPUT stays within N." placeholder:"OUTPUT=N" xor:"price"`
+	Delta        string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon; the policy's default when absent." placeholder:"D"`
+	Mechanism    string            `enum:"auto,laplace,gaussian" default:"auto" help:"Noise: auto, laplace or gaussian."`
+	Confidence   *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
+	Dialect      string            `enum:"postgresql,mysql" default:"postgresql" help:"What the question is written in: postgresql or mysql."`
+	MaxGroups    *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
+	MaxRows      *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
+	MaxRowsTotal *int64            `help:"At most that many rows per person in all groups together; less noise where people are in many groups." placeholder:"N"`
 	gatewayFlags
 }
 
@@ -78,7 +79,7 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 	return api.QueryRequest{
 		Dataset: f.Dataset, SQL: sql, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
-		Mechanism: f.Mechanism, Confidence: f.Confidence, Dialect: f.Dialect, MaxGroups: f.MaxGroups, MaxRows: f.MaxRows,
+		Mechanism: f.Mechanism, Confidence: f.Confidence, Dialect: f.Dialect, MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal,
 	}, nil
 }
 

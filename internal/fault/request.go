@@ -31,6 +31,7 @@ const (
 	CodeRequestPlan             Code = "request/invalid-plan"
 	CodeRequestMaxGroups        Code = "request/invalid-max-groups"
 	CodeRequestMaxRows          Code = "request/invalid-max-rows"
+	CodeRequestMaxRowsTotal     Code = "request/invalid-max-rows-total"
 	CodeRequestIdempotencyKey   Code = "request/invalid-idempotency-key"
 	CodeRequestCursor           Code = "request/invalid-cursor"
 	CodeRequestAccount          Code = "request/invalid-account"
@@ -149,6 +150,11 @@ func RequestMaxGroups(want string) *Error {
 
 // RequestMaxRows refuses a bound on rows.
 func RequestMaxRows(want string) *Error { return invalidField(CodeRequestMaxRows, "max_rows", want) }
+
+// RequestMaxRowsTotal refuses a bound on rows in all groups together.
+func RequestMaxRowsTotal(want string) *Error {
+	return invalidField(CodeRequestMaxRowsTotal, "max_rows_total", want)
+}
 
 // RequestIdempotencyKey refuses an Idempotency-Key header.
 func RequestIdempotencyKey(want string) *Error {

@@ -99,6 +99,9 @@ func (d *derivation) convert(v *value, k kind) *value {
 	if isFloat(k) && !apart(v.kind, k) {
 		c.anchors, c.strict = nil, false // it names several units
 	}
+	if isFloat(k) {
+		c.split, c.above = nil, nil // rounded
+	}
 	if len(v.nulls) == 1 && v.nulls[0] == v.id {
 		c.nulls = v.nulls
 	}
@@ -145,7 +148,9 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		if l.kind == interval || r.kind == interval || isTime(l.kind) || isTime(r.kind) {
 			return d.timeArithmetic(op, l, r)
 		}
-		return d.arithmetic(op, l, r)
+		v := d.arithmetic(op, l, r)
+		v.split = multiple(op, l, r) // Lemma 2b
+		return v
 	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
 		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
 		if op != "=" || l.kind != text || l.ident != "" || r.kind != texts || !r.constant {

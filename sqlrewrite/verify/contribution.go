@@ -219,10 +219,10 @@ func (d *derivation) linear(name string, args []*value) *value {
 	return nil
 }
 
-// cut is the CASE of Lemma 2; nil for others.
+// cut is the CASE of Lemma 2, and of 2b with a share of a total in the place of m; nil for others.
 func (s *scope) cut(c *pgquery.CaseExpr) *value {
-	counter, m, w := s.above(c)
-	if w == nil || counter.tallied == nil || !counter.tallied.count {
+	counter, m, w := s.compared(c)
+	if w == nil || counter.tallied == nil || !counter.tallied.count || !positive(m) && !m.counts() {
 		return nil
 	}
 	d := s.d
@@ -231,19 +231,23 @@ func (s *scope) cut(c *pgquery.CaseExpr) *value {
 	if t == nil || sum.id == counter.id || t.of != counter.tallied.of || t.opaque || !subset(counter.tallied.where, t.where) || !t.each.finite() {
 		return nil
 	}
-	limit := m.number()
+	limit, least := m.within.hi, one // m < counter
+	if positive(m) {
+		limit, least = m.number(), new(big.Rat).Add(m.number(), one)
+	}
 	within := t.each.withZero().times(point(limit))
 	numericSum, numericCount := d.convert(clearTally(sum), numeric), d.convert(clearTally(counter), numeric)
 	ratio := d.intern("div", d.intern("*", numericSum.id, m.id), numericCount.id)
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.id, within: span{lo: new(big.Rat).Add(limit, one)}},
-		narrowed{id: numericCount.id, within: span{lo: new(big.Rat).Add(limit, one)}}, narrowed{id: ratio, within: within})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.id, within: span{lo: least}},
+		narrowed{id: numericCount.id, within: span{lo: least}}, narrowed{id: ratio, within: within})
 	then := branch.expr(w.Result)
 	if then.id != ratio && then.id != d.intern("to:"+kindName(int8), ratio) {
 		return nil
 	}
 	v := d.made(common(then.kind, sum.kind), "cut", false, counter, m, clearTally(then), sum)
 	v.within, v.digits = within, -1
+	v.split = m.split.times(t.each.most())
 	if t.digits == 0 {
 		v.digits, v.scale, v.same = 0, 0, true
 	}
@@ -258,6 +262,19 @@ func clearTally(v *value) *value {
 
 // above reads CASE WHEN x > m THEN ... ELSE ... END, m a positive whole number.
 func (s *scope) above(c *pgquery.CaseExpr) (x, m *value, w *pgquery.CaseWhen) {
+	if x, m, w = s.compared(c); w == nil || !positive(m) {
+		return nil, nil, nil
+	}
+	return x, m, w
+}
+
+func positive(m *value) bool {
+	n := m.number()
+	return n != nil && n.Sign() > 0 && n.IsInt() && isInteger(m.kind)
+}
+
+// compared reads CASE WHEN x > m THEN ... ELSE ... END.
+func (s *scope) compared(c *pgquery.CaseExpr) (x, m *value, w *pgquery.CaseWhen) {
 	if len(c.Args) != 1 || c.Defresult == nil {
 		return nil, nil, nil
 	}
@@ -266,9 +283,5 @@ func (s *scope) above(c *pgquery.CaseExpr) (x, m *value, w *pgquery.CaseWhen) {
 	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil || operator(e.Name) != ">" {
 		return nil, nil, nil
 	}
-	x, m = s.expr(e.Lexpr), s.expr(e.Rexpr)
-	if n := m.number(); n == nil || n.Sign() <= 0 || !n.IsInt() || !isInteger(m.kind) {
-		return nil, nil, nil
-	}
-	return x, m, w
+	return s.expr(e.Lexpr), s.expr(e.Rexpr), w
 }

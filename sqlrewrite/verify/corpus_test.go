@@ -90,6 +90,15 @@ func TestCorpus(t *testing.T) {
 				tighter++
 			}
 		}
+		for _, n := range c.claim.Norms {
+			l1, l2 := got.Norm(n.Columns)
+			for _, derived := range [][2]*big.Int{{l1, n.L1}, {l2, n.L2Squared}} {
+				at := n.Columns[0]
+				if got.Groups.Cmp(c.claim.Groups) == 0 && got.PerGroup[at].Cmp(c.claim.PerGroup[at]) == 0 && derived[0].Cmp(derived[1]) < 0 {
+					tighter++
+				}
+			}
+		}
 		wrong := got
 		wrong.Groups = less(got.Groups)
 		if Statement(c.SQL, c.Args, c.on, wrong) == nil {

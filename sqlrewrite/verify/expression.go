@@ -253,6 +253,9 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 	if v := s.share(c); v != nil { // Lemma 5
 		return v
 	}
+	if v := s.shareOfTotal(c); v != nil { // Lemma 2b
+		return v
+	}
 	deeper := *s
 	deeper.narrow = slices.Clone(s.narrow)
 	var all, conditions []*value
@@ -286,6 +289,9 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 // with constants, the value is NULL exactly where the last branch is: where a part is NULL no condition is true.
 func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*value, v *value) []int {
 	last := all[len(all)-1]
+	if !slices.ContainsFunc(all, func(b *value) bool { return b.null || len(b.nulls) > 0 }) {
+		return nil
+	}
 	if slices.ContainsFunc(all[:len(all)-1], func(b *value) bool { return !b.constant || len(b.nulls) > 0 }) {
 		return []int{v.id}
 	}

@@ -89,7 +89,8 @@ func (d *derivation) clamp(name string, args []*value) *value {
 	} else {
 		v.within = span{lo: lesser(a.within.lo, b.within.lo), hi: lowest(a.within.hi, b.within.hi)}
 	}
-	if k == interval { // one of the two: which, their lengths say
+	v.split, v.above = clampedBy(larger, a, b) // Lemma 2b
+	if k == interval {                         // one of the two: which, their lengths say
 		for i := range v.parts {
 			v.parts[i] = a.parts[i].hull(b.parts[i])
 		}

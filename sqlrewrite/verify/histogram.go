@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"math/big"
 	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
@@ -21,24 +20,16 @@ import (
 // windowRun is a window's sum.
 type windowRun struct {
 	upto      bool
-	n         int   // what it adds up
-	partition []int // of rows
-	x         int
+	n         int       // what it adds up
+	partition []int     // of rows
+	x         int       // of Lemma 5; -1: of Lemma 2b
 	of        *relation // the rows
-}
-
-// share is a row's share of a partition.
-type share struct {
-	most      *big.Rat // all of a partition together
-	partition []int
-	x         int // where it is not NULL
-	of        *relation
 }
 
 // share is the CASE of Lemma 5; nil for others.
 func (s *scope) share(c *pgquery.CaseExpr) *value {
 	total, m, w := s.above(c)
-	if w == nil || total.partial == nil || total.partial.upto {
+	if w == nil || total.partial == nil || total.partial.upto || total.partial.x < 0 {
 		return nil
 	}
 	d := s.d
@@ -47,13 +38,7 @@ func (s *scope) share(c *pgquery.CaseExpr) *value {
 	if n.id != run.n || n.tallied == nil || !n.tallied.count {
 		return nil
 	}
-	// upto is the other window of the same partition.
-	var upto *value
-	for _, col := range s.rel.columns {
-		if p := col.v.partial; p != nil && p.upto && p.n == run.n && p.x == run.x && p.of == run.of && slices.Equal(p.partition, run.partition) {
-			upto = col.v
-		}
-	}
+	upto := s.upto(run)
 	if upto == nil {
 		return nil
 	}
@@ -70,7 +55,7 @@ func (s *scope) share(c *pgquery.CaseExpr) *value {
 	}
 	v := d.made(numeric, "share", false, total, m, then, n)
 	v.within, v.digits, v.scale, v.same = span{zero, m.number()}, 0, 0, true
-	v.split = &share{most: m.number(), partition: run.partition, x: run.x, of: run.of}
+	v.split = &share{most: m.number(), partition: run.partition, x: run.x, of: run.of, base: v.id}
 	return v
 }
 

@@ -125,6 +125,22 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"release.go", `refuse("a total of pieces as a piece")`, ``},
 	{"arithmetic.go", `refuse("a sum as text that may be written with digits after the point")`, ``},
 	{"block.go", ` && x.of.find() == l.owner() && y.of.find() == r.owner()`, ``},
+	{"total.go", `n.within.lo.Sign() < 0 {`, `false {`},
+	{"total.go", `if len(filter) > 0 || !isInteger`, `if !isInteger`},
+	{"total.go", `&& s.untied(x):`, `:`},
+	{"total.go", `p.n == run.n && p.x == run.x && p.of`, `p.x == run.x && p.of`},
+	{"total.go", `p.of == run.of && slices.Equal(p.partition, run.partition)`, `p.of == run.of`},
+	{"total.go", `if n.id != run.n || n.kind != int8 {`, `if n.kind != int8 {`},
+	{"total.go", `if then.id != d.intern("to:"+kindName(int8), difference) {`, `if false {`},
+	{"total.go", `&& len(v.nulls) == 0`, ``},
+	{"total.go", `case !larger && end.within.lo.Sign() >= 0:
+		if x.within.lo.Sign() >= 0 {`, `case !larger && end.within.lo.Sign() >= 0:
+		if true {`},
+	{"total.go", `return h.or(x.above), nil`, `return h, nil`},
+	{"total.go", `!slices.Equal(x.rel.parts, t.share.of.parts) ||`, ``},
+	{"total.go", `|| !x.rel.within(d, t.share.partition, nil)`, ``},
+	{"total.go", `l2.Add(l2, rest.Mul(rest, rest))`, `l2.Add(l2, rest)`},
+	{"total.go", `c.most = new(big.Rat).Mul(h.most, new(big.Rat).Abs(by))`, ``},
 	{"value.go", `refuse("%s of a value that stands for several that are equal but not identical", op)`, ``},
 }
 

@@ -88,6 +88,7 @@ func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
 			})
 		}
 		got.PerGroup = append(got.PerGroup, move.most().Num())
+		got.totals = append(got.totals, x.total(d, c.v))
 		got.Spread = append(got.Spread, new(big.Rat).Sub(move.hi, move.lo).Num())
 	}
 	return got
@@ -125,7 +126,7 @@ func (x *released) move(d *derivation, v *value, ids []int) (move, together span
 	if n := x.rel.rows(d, ids, true); n != nil {
 		together = t.each.withZero().times(point(new(big.Rat).SetInt(n)))
 	}
-	if t.share != nil && slices.Equal(x.rel.parts, t.share.of.parts) && x.rel.solid[t.share.x] && x.rel.within(d, t.share.partition, ids) {
+	if t.share != nil && t.share.x >= 0 && slices.Equal(x.rel.parts, t.share.of.parts) && x.rel.solid[t.share.x] && x.rel.within(d, t.share.partition, ids) {
 		together = span{zero, t.share.most}
 	}
 	return move, together

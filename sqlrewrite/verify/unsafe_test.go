@@ -101,23 +101,32 @@ func TestUnsafeExpressions(t *testing.T) {
 
 // Statements whose sensitivity is not what is claimed are refused, and their sound twins are proven.
 func TestUnsafeStatements(t *testing.T) {
-	text, err := os.ReadFile("testdata/unsafe/statements.txt")
-	if err != nil {
-		t.Fatal(err)
+	var text strings.Builder
+	for _, name := range []string{"statements", "totals"} {
+		part, err := os.ReadFile("testdata/unsafe/" + name + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(append(part, "\n\n"...))
 	}
 	on, pins := town()
 	counts := map[bool]int{}
-	for paragraph := range strings.SplitSeq(string(text), "\n\n") {
+	for paragraph := range strings.SplitSeq(text.String(), "\n\n") {
 		head, body, _ := strings.Cut(strings.TrimSpace(paragraph), "\n")
 		var wanted string
-		var groups, most int64
+		var groups, most, l1, l2 int64
 		var keys int
-		if n, _ := fmt.Sscan(head, &wanted, &groups, &most, &keys); n < 3 || wanted != "ok" && wanted != "no" {
+		n, _ := fmt.Sscan(head, &wanted, &groups, &most, &keys, &l1, &l2)
+		if n < 3 || wanted != "ok" && wanted != "no" {
 			continue
 		}
 		counts[wanted == "ok"]++
 		sql, args := expand(body)
-		err := Statement(sql, args, on, Claim{Keys: keys, Groups: big.NewInt(groups), PerGroup: []*big.Int{big.NewInt(most)}, Pins: pins})
+		c := Claim{Keys: keys, Groups: big.NewInt(groups), PerGroup: []*big.Int{big.NewInt(most)}, Pins: pins}
+		if n == 6 {
+			c.Norms = []Norm{{Columns: []int{0}, L1: big.NewInt(l1), L2Squared: big.NewInt(l2)}}
+		}
+		err := Statement(sql, args, on, c)
 		if (err == nil) != (wanted == "ok") {
 			t.Errorf("%s: %s: %v", head, body, err)
 		}

@@ -60,7 +60,8 @@ type value struct {
 
 	terms   *tally     // inside a group: a sum over its rows
 	tallied *tally     // outside: that it was one
-	split   *share     // a share of a partition of rows
+	split   *share     // its absolute value is within a share of a partition of rows
+	above   *share     // what is positive of it is
 	whole   bool       // in a grouping: a function of the group
 	outer   bool       // reads a row of an outer query
 	partial *windowRun // what a window adds up, for histograms

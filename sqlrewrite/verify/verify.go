@@ -55,7 +55,8 @@ type Claim struct {
 	Norms     []Norm
 	// PairsPerRow bounds the tuples that one row of a unit is a part of, in joins, EXISTS and windows, by public facts.
 	PairsPerRow *big.Int
-	Pins        []Pin // what will hold while the statement runs
+	Pins        []Pin      // what will hold while the statement runs
+	totals      []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
 }
 
 // Norm bounds the vector of the moves of several value columns over all groups, for mechanisms that noise them together.
@@ -192,15 +193,15 @@ func (got *Claim) covers(c Claim) error {
 		exceeds("the number of rows that one row meets", got.PairsPerRow, c.PairsPerRow)
 	}
 	for _, n := range c.Norms {
-		l1, l2 := got.norm(n.Columns)
+		l1, l2 := got.Norm(n.Columns)
 		exceeds("L1", l1, n.L1)
 		exceeds("L2", l2, n.L2Squared)
 	}
 	return errors.Join(errs...)
 }
 
-// norm is L1 and L2² of several columns: in each of L0 groups each column moves by Linf at most.
-func (got *Claim) norm(columns []int) (l1, l2 *big.Int) {
+// Norm is L1 and L2² of the vector of the moves of several value columns over all groups; nil where they are not bounded.
+func (got *Claim) Norm(columns []int) (l1, l2 *big.Int) {
 	l1, l2 = new(big.Int), new(big.Int)
 	if got.Groups == nil || len(columns) == 0 {
 		return nil, nil
@@ -209,8 +210,13 @@ func (got *Claim) norm(columns []int) (l1, l2 *big.Int) {
 		if i < 0 || i >= len(got.PerGroup) || slices.Contains(columns[:at], i) || got.PerGroup[i] == nil {
 			return nil, nil
 		}
-		l1.Add(l1, got.PerGroup[i])
-		l2.Add(l2, new(big.Int).Mul(got.PerGroup[i], got.PerGroup[i]))
+		total := new(big.Int).Mul(got.PerGroup[i], got.Groups)
+		if i < len(got.totals) && got.totals[i] != nil && got.totals[i].Cmp(total) < 0 {
+			total = got.totals[i]
+		}
+		one, two := normOf(got.PerGroup[i], total)
+		l1.Add(l1, one)
+		l2.Add(l2, two)
 	}
-	return l1.Mul(l1, got.Groups), l2.Mul(l2, got.Groups)
+	return l1, l2
 }

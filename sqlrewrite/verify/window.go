@@ -275,6 +275,9 @@ func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value,
 			v.within, v.digits, v.scale, v.same = span{zero, new(big.Rat).SetInt64(1 << 62)}, 0, 0, true
 		}
 	}
+	if name == "sum" && len(args) == 1 && v.partial == nil {
+		v.partial = s.totalRun(f.Over, x, args[0], filter)
+	}
 	v.terms, v.split = nil, nil
 	return &v
 }

@@ -152,6 +152,7 @@ type Relation struct {
 	// MaxRows and maxGroups are the policy's: what one unit may contribute to one group, and to how many groups; 0: it does not say.
 	MaxRows, MaxGroups int64
 	MaxValues          int64  // how many different values of one unit one group counts; 0: as many as rows
+	MaxTotal           int64  // rows of one unit in all groups together; 0: MaxRows in each of MaxGroups
 	Notes              []Note // what answers over it should know
 }
 
@@ -266,7 +267,7 @@ func (b *Binder) ScanOf(t *catalog.Table, alias string) (*Relation, error) {
 	if alias != t.Name {
 		s.Name = alias
 	}
-	r := &Relation{Node: s, Table: t.Name, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues}
+	r := &Relation{Node: s, Table: t.Name, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues, MaxTotal: t.MaxTotal}
 	byName := map[string]*Field{}
 	for _, c := range t.Columns {
 		f := &Field{Column: c, Table: t.Name, Public: t.Public}

@@ -104,13 +104,11 @@ func Sensitivity(p *plan.Plan, r plan.Release) string {
 		score, _ := new(big.Int).SetString(r.Pick.Mechanism.Parameters().Sensitivity, 10)
 		return scalar.DecimalOrFraction(scalar.InUnits(score, r.Unit))
 	}
-	linf := scalar.InUnits(r.PerGroup, r.Unit)
-	groups := new(big.Rat).SetInt64(p.Shape.MaxGroups)
+	l1, l2Squared := p.Shape.Norms(r.Measure)
 	if r.Mechanism.Name() != mechanisms.DiscreteGaussian {
-		return scalar.DecimalOrFraction(linf.Mul(linf, groups))
+		return scalar.DecimalOrFraction(scalar.InUnits(l1, r.Unit))
 	}
-	squared := new(big.Rat).Mul(linf, linf)
-	squared.Mul(squared, groups)
+	squared := scalar.InUnits(l2Squared, new(big.Rat).Mul(r.Unit, r.Unit))
 	num, denom := new(big.Int).Sqrt(squared.Num()), new(big.Int).Sqrt(squared.Denom())
 	root := new(big.Rat).SetFrac(num, denom)
 	if new(big.Rat).Mul(root, root).Cmp(squared) == 0 {

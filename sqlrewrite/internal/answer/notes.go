@@ -65,6 +65,9 @@ func Notes(p *plan.Plan) []algebra.Note {
 			add("bounded-sum", "%s: the sum of one %s in a group is clamped to [%s, %s]", sqlprint.ShownMeasure(r.Measure), unit,
 				r.Measure.Grid.Label(least), r.Measure.Grid.Label(most))
 		}
+		if p.Shape.MaxTotal > 0 && bindsRows(p) {
+			add("bounded-total", "a %s with more than %d rows in these groups together counts as %d of them, in each group its share", unit, p.Shape.MaxTotal, p.Shape.MaxTotal)
+		}
 		if p.Shape.Kind == stability.KeptKeys {
 			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Shape.MaxGroups)
 		}

@@ -207,7 +207,7 @@ func own(b *algebra.Binder, j *joining) error {
 		j.out.Note("ownerless", "rows of %s without a row of %s belong to nobody and are left out", public.Table, owned.Table)
 	}
 	j.out.Owners, j.out.Pending, j.out.Table = owned.Owners, owned.Pending, owned.Table
-	j.out.MaxRows, j.out.MaxGroups, j.out.MaxValues = owned.MaxRows, owned.MaxGroups, owned.MaxValues
+	j.out.MaxRows, j.out.MaxGroups, j.out.MaxValues, j.out.MaxTotal = owned.MaxRows, owned.MaxGroups, owned.MaxValues, owned.MaxTotal
 	j.nullable()
 	return nil
 }
@@ -358,14 +358,14 @@ func (j *joining) multiply(env *algebra.StatementFacts) {
 	switch {
 	case rOne:
 		env.Rely(rKey.Relies...)
-		out.MaxRows, out.MaxGroups, out.MaxValues = l.MaxRows, l.MaxGroups, l.MaxValues
+		out.MaxRows, out.MaxGroups, out.MaxValues, out.MaxTotal = l.MaxRows, l.MaxGroups, l.MaxValues, l.MaxTotal
 	case lOne && j.Kind == syntax.LeftJoin:
 		env.Rely(lKey.Relies...)
 		out.MaxRows, out.MaxGroups = stability.Bound(l.MaxRows, r.MaxRows, oneLess), stability.Bound(l.MaxGroups, r.MaxGroups, oneLess)
 		out.MaxValues = r.MaxValues
 	case lOne:
 		env.Rely(lKey.Relies...)
-		out.MaxRows, out.MaxGroups, out.MaxValues = r.MaxRows, r.MaxGroups, r.MaxValues
+		out.MaxRows, out.MaxGroups, out.MaxValues, out.MaxTotal = r.MaxRows, r.MaxGroups, r.MaxValues, r.MaxTotal
 	default:
 		out.MaxRows, out.MaxGroups = stability.Bound(l.MaxRows, r.MaxRows, stability.MultiplyCapped), stability.Bound(l.MaxGroups, r.MaxGroups, stability.MultiplyCapped)
 		out.MaxValues = stability.Bound(l.MaxValues, r.MaxValues, func(l, r int64) int64 { return max(l, r) })

@@ -87,7 +87,9 @@ func (g *grouping) above(r *algebra.Relation) (*algebra.Relation, error) {
 	}
 	g.p.query.From = r.Node // with what the arguments of aggregates have joined
 	groups := g.p.out
-	groups.MaxRows, groups.MaxGroups = g.bounds(r)
+	if groups.MaxRows, groups.MaxGroups = g.bounds(r); groups.MaxRows == 1 {
+		groups.MaxTotal = 0
+	}
 	groups.Keys = []algebra.RowKey{{Fields: slices.Clone(groups.Fields[:len(g.p.query.Keys)])}}
 	if err := b.AddLeaf(&g.p.leaf.Leaf); err != nil {
 		return nil, err

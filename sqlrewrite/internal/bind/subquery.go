@@ -162,7 +162,7 @@ func newProjection(b *algebra.Binder, of *algebra.Relation) *projection {
 	q := &algebra.Query{From: of.Node, Of: of, Where: b.Bound.Where}
 	d := &algebra.Derived{Parts: []*algebra.Query{q}}
 	return &projection{of: of, query: q, leaf: d, stems: map[*algebra.Field]*algebra.Field{}, facts: b.Bound.Shared(), out: &algebra.Relation{Node: d, Table: of.Table, MaxRows: of.MaxRows,
-		MaxGroups: of.MaxGroups, MaxValues: of.MaxValues, Notes: of.Notes}}
+		MaxGroups: of.MaxGroups, MaxValues: of.MaxValues, MaxTotal: of.MaxTotal, Notes: of.Notes}}
 }
 
 // add makes an expression an output. A plain column stays what it is under its new name.

@@ -38,7 +38,8 @@ func unionAll(b *algebra.Binder) (*algebra.Relation, error) {
 	}
 	d := &algebra.Derived{}
 	out := &algebra.Relation{Node: d, Table: l.Table, Notes: slices.Concat(l.Notes, r.Notes),
-		MaxRows: stability.Bound(l.MaxRows, r.MaxRows, addCapped), MaxGroups: stability.Bound(l.MaxGroups, r.MaxGroups, addCapped), MaxValues: stability.Bound(l.MaxValues, r.MaxValues, addCapped)}
+		MaxRows: stability.Bound(l.MaxRows, r.MaxRows, addCapped), MaxGroups: stability.Bound(l.MaxGroups, r.MaxGroups, addCapped), MaxValues: stability.Bound(l.MaxValues, r.MaxValues, addCapped),
+		MaxTotal: stability.Bound(l.MaxTotal, r.MaxTotal, addCapped)}
 	var left, right []algebra.Output
 	for i := range l.Fields {
 		f, err := united(b, q.Set, l.Fields[i], r.Fields[i])

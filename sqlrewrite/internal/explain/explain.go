@@ -165,10 +165,17 @@ func shapeText(p *plan.Plan) string {
 	case stability.PerUnit:
 		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.Shape.MaxRows) + p.Shape.Cut.Text(unit)
 	case stability.PerUnitAndKey:
-		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups", unit, p.Shape.MaxRows, p.Shape.MaxGroups) + p.Shape.Cut.Text(unit)
+		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups%s", unit, p.Shape.MaxRows, p.Shape.MaxGroups, totalText(p)) + p.Shape.Cut.Text(unit)
 	default:
-		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash", unit, p.Shape.MaxRows, p.Shape.MaxGroups)
+		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash%s", unit, p.Shape.MaxRows, p.Shape.MaxGroups, totalText(p))
 	}
+}
+
+func totalText(p *plan.Plan) string {
+	if p.Shape.MaxTotal == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d rows in all", p.Shape.MaxTotal)
 }
 
 // promises say how wide the intervals of means will be: that depends on how many rows there are, and on nothing else of the data.

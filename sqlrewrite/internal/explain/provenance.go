@@ -37,6 +37,9 @@ func bound(p *plan.Plan, r plan.Release) string {
 	default:
 		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.Shape.MaxRows, source(p, p.Options.MaxRows, rowsLine)))
 	}
+	if p.Shape.BoundsTotal(r.Measure) {
+		parts = append(parts, fmt.Sprintf("max_rows_total %d, %s", p.Shape.MaxTotal, source(p, p.Options.MaxTotal, func(t ownedTable) int { return t.Lines.MaxTotal })))
+	}
 	if len(p.Query.Keys) > 0 && p.Shape.Kind != stability.Flat {
 		parts = append(parts, groupsBound(p))
 	}

@@ -22,6 +22,9 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	o := p.Options
 	h.Add(fmt.Sprint(o.Epsilon), fmt.Sprint(o.Rho), fmt.Sprint(o.Delta), string(o.Mechanism), string(o.Currency),
 		fmt.Sprint(float64(o.Confidence)), fmt.Sprint(p.Shape.MaxRows), fmt.Sprint(p.Shape.MaxGroups))
+	if p.Shape.MaxTotal > 0 {
+		h.Add("max_rows_total", fmt.Sprint(p.Shape.MaxTotal))
+	}
 	if len(o.Weights) > 0 { // without them the fingerprint is what it was before there were weights
 		h.Add("weights", fmt.Sprint(len(o.Weights)))
 		for _, name := range slices.Sorted(maps.Keys(o.Weights)) {

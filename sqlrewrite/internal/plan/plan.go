@@ -42,6 +42,7 @@ type Options struct {
 	Confidence mechanisms.Confidence // level of the intervals, in (0, 1)
 	MaxGroups  int64                 // tightens the policy's bound; 0: the policy's
 	MaxRows    int64                 // tightens the policy's bound; 0: the policy's
+	MaxTotal   int64                 // max_rows_total: tightens the policy's bound, if there is one; 0: the policy's
 	Proofs     *sqlprint.Proofs      // remember what was proven of earlier plans; nil: those of this plan alone are remembered
 	// Weights say how much the variance of the outputs with these names matters; all positive. Empty: the price is split evenly.
 	Weights map[string]*big.Rat
@@ -164,7 +165,7 @@ func (p *Plan) Price() (mechanisms.PicoEpsilon, mechanisms.PicoRho) {
 
 // planOf chooses the shape, splits the price and prints.
 func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
-	s, err := stability.ChooseShape(q, o.MaxRows, o.MaxGroups)
+	s, err := stability.ChooseShape(q, stability.Bounds{MaxRows: o.MaxRows, MaxGroups: o.MaxGroups, MaxTotal: o.MaxTotal})
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (p *Plan) price() error {
 		case m.Chooses():
 			r.Pick, err = p.NewPick(r, portions[i])
 		default:
-			r.Mechanism, err = p.mechanism(r.PerGroup, portions[i].Epsilon, portions[i].Rho)
+			r.Mechanism, err = p.mechanism(m, portions[i].Epsilon, portions[i].Rho)
 		}
 		if err != nil {
 			return err
@@ -102,8 +102,8 @@ func (p *Plan) checkChoice() error {
 }
 
 // mechanism makes the noise of one release from its share of the price.
-func (p *Plan) mechanism(perGroup *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
-	l1, l2Squared := p.norms(perGroup)
+func (p *Plan) mechanism(of algebra.Measure, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
+	l1, l2Squared := p.Shape.Norms(of)
 	gaussian := func(rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 		m, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: l2Squared, Rho: rho})
 		return m, internal(err)

@@ -42,7 +42,7 @@ func (p *Plan) Proposal(at int) verify.Claim {
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Pick == nil { // noise on all groups together
-			l1, l2Squared := p.norms(r.PerGroup)
+			l1, l2Squared := p.Shape.Norms(r.Measure)
 			c.Norms = append(c.Norms, verify.Norm{Columns: []int{len(c.PerGroup)}, L1: l1, L2Squared: l2Squared})
 		}
 		c.PerGroup, c.Spread = append(c.PerGroup, r.PerGroup), append(c.Spread, nil)

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 
 	"noisegate/internal/fault"
@@ -37,7 +36,7 @@ func (p *Plan) WithNoise(next []mechanisms.Slot) (*Plan, error) {
 			return nil, fault.SlotMismatch(fmt.Sprintf("the plan's next slot for %s is %s noise, and the query asks for %s",
 				sqlprint.DescribeMeasure(r.Measure), slot.Name(), asked), `leave "mechanism" out, or ask another query first`)
 		}
-		l1, l2Squared := p.norms(r.PerGroup)
+		l1, l2Squared := p.Shape.Norms(r.Measure)
 		var err error
 		if r.Mechanism, err = slot.Noise(l1, l2Squared); err != nil {
 			return nil, internal(err)
@@ -58,10 +57,4 @@ func (c MechanismChoice) fixed() (mechanisms.Name, bool) {
 	default:
 		return "", false
 	}
-}
-
-// norms are the sensitivities of a release: one unit moves at most L0 groups by at most Linf, hence L1 = L0·Linf and L2² = L0·Linf².
-func (p *Plan) norms(perGroup *big.Int) (l1, l2Squared *big.Int) {
-	l1 = new(big.Int).Mul(big.NewInt(p.Shape.MaxGroups), perGroup)
-	return l1, new(big.Int).Mul(l1, perGroup)
 }

@@ -23,7 +23,7 @@ type Ranges struct {
 // how rows are found, and in one piece it can do so best; so can it for a table in partitions.
 func Cut(q *algebra.BoundQuery, s stability.Shape) stability.CutKind {
 	scan, one := q.Source.Node.(*algebra.Scan)
-	if s.Kind != stability.PerUnit && s.Kind != stability.PerUnitAndKey || !one || q.Where != nil || scan.Table.Partitioned {
+	if s.Kind != stability.PerUnit && s.Kind != stability.PerUnitAndKey || s.MaxTotal > 0 || !one || q.Where != nil || scan.Table.Partitioned {
 		return stability.Uncut
 	}
 	if slices.ContainsFunc(q.Measures, func(m algebra.Measure) bool { return m.Chooses() || m.Kind == algebra.CountDistinct }) {

@@ -36,7 +36,7 @@ func (p *StatementPrinter) distinctValues(m algebra.Measure) {
 		p.groups("pg_catalog.count(DISTINCT u.x)", p.rows(x), "", false)
 		return
 	}
-	hash := p.hashOf("v.x", m.X.Typ(), p.unitHash())
+	hash := p.hashOf("v.x", m.X.Typ(), p.unitHash("v", p.seed()))
 	// NULLs come last, and stay: a group without values is one of the unit's groups too.
 	nth := fmt.Sprintf("pg_catalog.row_number() OVER (PARTITION BY %s ORDER BY v.x IS NULL, %s, v.x) AS nth", p.within(), hash)
 	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.shape.MaxValues), "bigint"), false)

@@ -21,6 +21,7 @@ type StatementPrinter struct {
 	shape  stability.Shape
 	part   *PlanPart
 	inner  []string // per-unit aggregates; u.a0, u.a1, ... above
+	counts []string // counts of rows in one group that max_rows_total bounds together; u.d0, u.d1, ... above
 	ranges *Ranges
 	// distributed: tables may lie on several servers; see [sqlrewrite.Plan.Distribute].
 	Distributed bool
@@ -130,7 +131,7 @@ func (p *StatementPrinter) nested() {
 	if p.part.Units {
 		values = append(values, "pg_catalog.count(*)")
 	}
-	units := p.units()
+	units := p.totalled(p.units())
 	from := "(" + units + ") AS u"
 	if p.shape.Cut != stability.Uncut {
 		from = p.pieces(units, keys, values)
@@ -147,21 +148,60 @@ func (p *StatementPrinter) nested() {
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
 	p.clause("\nFROM ", from)
-	if p.shape.Kind == stability.KeptKeys {
-		p.write("\nWHERE u.place <= ")
-		p.arg(fmt.Sprint(p.shape.MaxGroups), "bigint")
+	total := p.shape.MaxTotal > 0
+	if p.shape.Kind == stability.KeptKeys && !total {
+		p.clause("\nWHERE ", p.kept("u"))
 	}
 	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
-	if p.shape.Kind == stability.PerUnitAndKey {
+	if p.shape.Kind == stability.PerUnitAndKey && !total {
 		p.groupFilter(keys)
 	}
+}
+
+// kept are the groups that each unit keeps.
+func (p *StatementPrinter) kept(alias string) string {
+	return alias + ".place <= " + p.number(big.NewInt(p.shape.MaxGroups), "bigint")
+}
+
+// totalled adds to what each unit has in each group how many rows of it count there: d0, d1, ... for each of counts. Where all of the unit's groups
+// together have more than max_rows_total, each group has its share of these, rounded so that the shares add up: up to the next whole number for some groups
+// and down for others, as an order of the unit's groups says that is another for each unit.
+func (p *StatementPrinter) totalled(units string) string {
+	if p.shape.MaxTotal == 0 {
+		return units
+	}
+	most := p.number(big.NewInt(p.shape.MaxTotal), "bigint")
+	where, order := "", ""
+	if p.shape.Kind == stability.KeptKeys {
+		where, order = " WHERE "+p.kept("v"), "w.place"
+	} else { // an order that is the same each time, so that the same question has the same true values
+		order = p.groupHash("w", p.unitHash("w", p.number(new(big.Int), "bigint")))
+	}
+	for i := range p.Q.Keys {
+		order += fmt.Sprintf(", w.k%d", i)
+	}
+	inGroup, inAll, share := "v.*", "w.*", "t.*"
+	for i, count := range p.counts {
+		inGroup += fmt.Sprintf(", %s AS c%d", p.capped(count), i)
+		inAll += fmt.Sprintf(",\n       pg_catalog.sum(w.c%[1]d) OVER (PARTITION BY w.unit) AS t%[1]d,"+
+			"\n       pg_catalog.sum(w.c%[1]d) OVER (PARTITION BY w.unit ORDER BY %[2]s ROWS UNBOUNDED PRECEDING) AS s%[1]d", i, order)
+		share += fmt.Sprintf(",\n       CASE WHEN t.t%[1]d > %[2]s THEN (pg_catalog.div(t.s%[1]d * %[2]s, t.t%[1]d)"+
+			" - pg_catalog.div((t.s%[1]d - t.c%[1]d) * %[2]s, t.t%[1]d))::bigint ELSE t.c%[1]d END AS d%[1]d", i, most)
+	}
+	return "SELECT " + share + "\nFROM (SELECT " + inAll + "\nFROM (SELECT " + inGroup + "\nFROM (" + units + ") AS v" + where + ") AS w) AS t"
+}
+
+// capped is a count of rows of one unit in one group, at most max_rows.
+func (p *StatementPrinter) capped(count string) string {
+	limit := p.number(big.NewInt(p.shape.MaxRows), "bigint")
+	return fmt.Sprintf("CASE WHEN %s > %s THEN %s ELSE %s END", count, limit, limit, count)
 }
 
 // units are what each unit has in each group: its keys k0, k1, ... and the aggregates that the values above ask for.
 func (p *StatementPrinter) units() string {
 	unit := p.unitKey()
 	keys, list := []string{unit}, []string(nil)
-	if p.shape.Kind == stability.KeptKeys || p.shape.Cut != stability.Uncut {
+	if p.shape.Kind == stability.KeptKeys || p.shape.Cut != stability.Uncut || p.shape.MaxTotal > 0 {
 		list = append(list, unit+" AS unit")
 	}
 	for i, k := range p.Q.Keys {
@@ -175,8 +215,8 @@ func (p *StatementPrinter) units() string {
 		list = []string{"1 AS one"}
 	}
 	domain := []string(nil)
-	if p.shape.Kind == stability.KeptKeys {
-		domain = keys[1:] // before the choice: keys that are not shown must not take a place
+	if p.shape.Kind == stability.KeptKeys || p.shape.MaxTotal > 0 {
+		domain = keys[1:] // before the choice: keys that are not shown must take neither a place nor rows
 	}
 	source := p.sub(func() {
 		p.clause("SELECT ", strings.Join(list, ", "))
@@ -197,25 +237,36 @@ func (p *StatementPrinter) keep(source string) string {
 // place is the place of a group among those of its unit, in an order that only the secret seed decides. The order depends on nothing but
 // the unit's own id and keys, so that other units' choices do not move when one unit leaves.
 func (p *StatementPrinter) place(rank string) string {
-	hash := p.unitHash()
+	hash := p.groupHash("v", p.unitHash("v", p.seed()))
 	var ties []string
 	for i := range p.Q.Keys {
-		key := fmt.Sprintf("v.k%d", i)
-		hash = fmt.Sprintf("pg_catalog.hashtextextended(COALESCE(%s, ''), %s)", asTextSQL(key), hash)
-		ties = append(ties, key)
+		ties = append(ties, fmt.Sprintf("v.k%d", i))
 	}
 	return fmt.Sprintf("pg_catalog.%s() OVER (PARTITION BY v.unit ORDER BY %s, %s) AS place", rank, hash, strings.Join(ties, ", "))
 }
 
-// unitHash hashes a unit's id under the secret seed.
-func (p *StatementPrinter) unitHash() string {
+// seed is the secret seed's argument.
+func (p *StatementPrinter) seed() string {
 	if p.seedArg == 0 {
 		p.seedArg = p.rawArg(int64(0))
 	}
-	if p.Q.Source.Owner().Type.IsInteger() {
-		return fmt.Sprintf("pg_catalog.hashint8extended(v.unit::bigint, $%d::bigint)", p.seedArg)
+	return fmt.Sprintf("$%d::bigint", p.seedArg)
+}
+
+// groupHash hashes the keys of a group into another hash.
+func (p *StatementPrinter) groupHash(alias, hash string) string {
+	for i := range p.Q.Keys {
+		hash = fmt.Sprintf("pg_catalog.hashtextextended(COALESCE(%s, ''), %s)", asTextSQL(fmt.Sprintf("%s.k%d", alias, i)), hash)
 	}
-	return fmt.Sprintf("pg_catalog.hashtextextended(%s, $%d::bigint)", asTextSQL("v.unit"), p.seedArg)
+	return hash
+}
+
+// unitHash hashes a unit's id under a seed.
+func (p *StatementPrinter) unitHash(alias, seed string) string {
+	if p.Q.Source.Owner().Type.IsInteger() {
+		return fmt.Sprintf("pg_catalog.hashint8extended(%s.unit::bigint, %s)", alias, seed)
+	}
+	return fmt.Sprintf("pg_catalog.hashtextextended(%s, %s)", asTextSQL(alias+".unit"), seed)
 }
 
 // clause writes a clause unless its body is empty.
@@ -386,7 +437,7 @@ func (p *StatementPrinter) total(m algebra.Measure) string {
 // bounded is a measure over units, each of which adds at most what its sensitivity says.
 func (p *StatementPrinter) bounded(release int) string {
 	m := p.Q.Measures[release]
-	limit := func() string { return p.number(big.NewInt(p.shape.MaxRows), "bigint") }
+	total := func(of string) string { return "COALESCE(pg_catalog.sum(" + of + "), 0)" }
 	switch m.Kind {
 	case algebra.CountUnits:
 		if m.Filter == nil {
@@ -394,36 +445,62 @@ func (p *StatementPrinter) bounded(release int) string {
 		}
 		return "pg_catalog.count(*) FILTER (WHERE " + p.perUnit(p.count(m)) + " > 0)"
 	case algebra.CountRows, algebra.CountValues:
-		n := p.perUnit(p.count(m))
-		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit(), limit(), n)
+		if p.shape.MaxTotal > 0 {
+			return total(p.rowsThatCount(m))
+		}
+		return total(p.capped(p.perUnit(p.count(m))))
 	case algebra.SumSteps, algebra.SumCentred, algebra.SumProducts:
 		if p.adds() && p.Q.ClampsUnits(release) {
-			return "COALESCE(pg_catalog.sum(" + p.clampedSum(m) + "), 0)"
+			return total(p.clampedSum(m))
 		}
 		s, n := p.perUnit(p.sum(m)), p.perUnit(p.count(m))
-		less := fmt.Sprintf("pg_catalog.div(%s::numeric * %s, %s::numeric)", s, limit(), n)
+		limit := p.rowsThatCount(m)
+		less := fmt.Sprintf("pg_catalog.div(%s::numeric * %s, %s::numeric)", s, limit, n)
 		if m.Kind != algebra.SumProducts && m.Grid.Narrow() {
 			less += "::bigint"
 		}
-		return fmt.Sprintf("COALESCE(pg_catalog.sum(CASE WHEN %s > %s THEN %s ELSE %s END), 0)", n, limit(), less, s)
+		return total(fmt.Sprintf("CASE WHEN %s > %s THEN %s ELSE %s END", n, limit, less, s))
 	default:
 		panic("sqlrewrite: measure without a bounded form")
 	}
 }
 
-// clampedSum is a unit's sum in one group, clamped to what max_rows rows can add. A side that no row's value reaches is left out.
+// rowsThatCount is how many rows of one unit count in one group at most, for a measure.
+func (p *StatementPrinter) rowsThatCount(m algebra.Measure) string {
+	if p.shape.MaxTotal == 0 {
+		return p.number(big.NewInt(p.shape.MaxRows), "bigint")
+	}
+	n := strings.Replace(p.perUnit(p.count(m)), "u.", "v.", 1)
+	at := slices.Index(p.counts, n)
+	if at < 0 {
+		at = len(p.counts)
+		p.counts = append(p.counts, n)
+	}
+	return fmt.Sprintf("u.d%d", at)
+}
+
+// clampedSum is a unit's sum in one group, clamped to what the rows that count can add. A side that no row's value reaches is left out.
 func (p *StatementPrinter) clampedSum(m algebra.Measure) string {
 	s := p.perUnit(p.sum(m))
 	larger, smaller, kind := "pg_catalog.numeric_larger", "pg_catalog.numeric_smaller", "numeric"
 	if m.Grid.Narrow() {
 		larger, smaller, kind = "pg_catalog.int8larger", "pg_catalog.int8smaller", "bigint"
 	}
-	least, most := stability.UnitSum(p.shape, m)
-	if most.Sign() > 0 {
-		s = smaller + "(" + s + ", " + p.number(most, kind) + ")"
+	end := func(each *big.Int) string {
+		if p.shape.MaxTotal == 0 {
+			return p.number(new(big.Int).Mul(each, big.NewInt(p.shape.MaxRows)), kind)
+		}
+		rows := p.rowsThatCount(m)
+		if kind == "numeric" {
+			rows += "::numeric"
+		}
+		return rows + " * " + p.number(each, kind)
 	}
-	if least.Sign() < 0 {
-		s = larger + "(" + s + ", " + p.number(least, kind) + ")"
+	if m.Grid.Hi.Sign() > 0 {
+		s = smaller + "(" + s + ", " + end(m.Grid.Hi) + ")"
+	}
+	if m.Grid.Lo.Sign() < 0 {
+		s = larger + "(" + s + ", " + end(m.Grid.Lo) + ")"
 	}
 	return s
 }

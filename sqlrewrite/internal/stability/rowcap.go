@@ -11,6 +11,9 @@ func NewRowCap(of algebra.FromItem, r *algebra.Relation, by *algebra.Field) *alg
 	if r.MaxGroups > 0 {
 		most = Bound(r.MaxRows, r.MaxGroups, MultiplyCapped)
 	}
+	if r.MaxTotal > 0 {
+		most = min(most, r.MaxTotal)
+	}
 	return &algebra.RowCap{Of: of, By: by, Least: max(1, min(r.MaxRows, leastKept)), Most: max(1, min(most, MaxBound))}
 }
 

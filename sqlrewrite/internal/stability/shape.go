@@ -27,19 +27,33 @@ type Shape struct {
 	Cut       CutKind
 	MaxRows   int64 // m: what one unit adds to a count of one group
 	MaxGroups int64 // L0: groups that one unit is in
+	MaxTotal  int64 // N: rows of one unit in all groups together, below MaxRows·MaxGroups; 0: not bounded apart
 	MaxValues int64 // different values of one unit that one group counts
 }
+
+// Bounds are those of a request; 0: none.
+type Bounds struct{ MaxRows, MaxGroups, MaxTotal int64 }
 
 // MaxBound caps max_rows and max_groups: beyond it no noise could hide a unit anyway, and products stay in bigint.
 const MaxBound = 1 << 30
 
-// ChooseShape picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone. maxRows and
-// maxGroups are a request's bounds; 0: none.
-func ChooseShape(q *algebra.BoundQuery, maxRows, maxGroups int64) (Shape, error) {
-	rows, groups := q.Source.MaxRows, q.Source.MaxGroups
+// ChooseShape picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone.
+func ChooseShape(q *algebra.BoundQuery, asked Bounds) (Shape, error) {
+	rows, groups, total := q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal
 	key, one := q.Source.OnePerUnit()
 	if one {
-		rows, groups = 1, 1
+		rows, groups, total = 1, 1, 0
+	}
+	if asked.MaxTotal > 0 && (total == 0 || asked.MaxTotal < total) && !one {
+		total = asked.MaxTotal
+	} else if asked.MaxTotal > total && total > 0 {
+		return Shape{}, fault.LooserBound("max_rows_total", asked.MaxTotal, total)
+	}
+	if rows <= 0 {
+		rows = total
+	}
+	if groups <= 0 {
+		groups = total
 	}
 	if rows <= 0 {
 		return Shape{}, fault.MissingContribution(fault.Position{}, q.Source.Table, "max_rows")
@@ -47,18 +61,21 @@ func ChooseShape(q *algebra.BoundQuery, maxRows, maxGroups int64) (Shape, error)
 	if groups <= 0 && len(q.Keys) > 0 {
 		return Shape{}, fault.MissingContribution(q.Keys[0].At, q.Source.Table, "max_groups")
 	}
-	rows, err := tighten("max_rows", rows, maxRows)
+	rows, err := tighten("max_rows", rows, asked.MaxRows)
 	if err != nil {
 		return Shape{}, err
 	}
-	if groups, err = tighten("max_groups", max(groups, 1), maxGroups); err != nil {
+	if groups, err = tighten("max_groups", max(groups, 1), asked.MaxGroups); err != nil {
 		return Shape{}, err
+	}
+	if total > 0 {
+		rows, groups = min(rows, total), min(groups, total)
 	}
 	s := Shape{Kind: KeptKeys, MaxRows: min(rows, MaxBound), MaxGroups: min(groups, MaxBound), MaxValues: min(rows, MaxBound)}
 	if values := q.Source.MaxValues; values > 0 && !one {
 		s.MaxValues = min(values, MaxBound)
-		if maxRows > 0 { // a request's bound is one on values too
-			s.MaxValues = min(s.MaxValues, maxRows)
+		if asked.MaxRows > 0 { // a request's bound is one on values too
+			s.MaxValues = min(s.MaxValues, asked.MaxRows)
 		}
 	}
 	switch {
@@ -74,6 +91,9 @@ func ChooseShape(q *algebra.BoundQuery, maxRows, maxGroups int64) (Shape, error)
 		} else if q.Top > 0 {
 			s.Kind, s.MaxGroups = PerUnitAndKey, tuples // a selection of groups costs the same however many a unit is in
 		}
+	}
+	if (s.Kind == PerUnitAndKey || s.Kind == KeptKeys) && q.Top == 0 && total < s.MaxRows*s.MaxGroups {
+		s.MaxTotal = total
 	}
 	return s, nil
 }
@@ -152,4 +172,30 @@ func UnitSum(s Shape, m algebra.Measure) (least, most *big.Int) {
 		most.Mul(m.Grid.Hi, rows)
 	}
 	return least, most
+}
+
+// BoundsTotal reports whether MaxTotal bounds a measure: it adds something for each row.
+func (s Shape) BoundsTotal(m algebra.Measure) bool {
+	switch m.Kind {
+	case algebra.CountRows, algebra.CountValues, algebra.SumSteps, algebra.SumCentred, algebra.SumProducts:
+		return s.MaxTotal > 0
+	default:
+		return false
+	}
+}
+
+// Norms are L1 and L2² of what one unit adds to a measure in all groups. With N = MaxTotal rows in all, of which m = MaxRows count in one group,
+// both are largest where as many groups as possible have m rows: L2² is convex in how the rows are divided.
+func (s Shape) Norms(m algebra.Measure) (l1, l2Squared *big.Int) {
+	perGroup := s.PerGroup(m)
+	if !s.BoundsTotal(m) {
+		l1 = new(big.Int).Mul(big.NewInt(s.MaxGroups), perGroup)
+		return l1, new(big.Int).Mul(l1, perGroup)
+	}
+	each := perGroup.Quo(perGroup, big.NewInt(s.MaxRows)) // what one row adds
+	full, rest := s.MaxTotal/s.MaxRows, s.MaxTotal%s.MaxRows
+	square := new(big.Int).Mul(big.NewInt(s.MaxRows), big.NewInt(s.MaxRows))
+	square.Mul(square, big.NewInt(full)).Add(square, new(big.Int).Mul(big.NewInt(rest), big.NewInt(rest)))
+	l2Squared = square.Mul(square, each).Mul(square, each)
+	return new(big.Int).Mul(each, big.NewInt(s.MaxTotal)), l2Squared
 }

@@ -1,0 +1,172 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+)
+
+// Totals: what a unit adds to all groups together. **Lemma 2b.** Let a relation have rows with whole numbers c >= 0, let t be the sum of c over the rows
+// of a partition, s the sum of c over the rows up to a row in an order of the partition in which no two tie, and d = CASE WHEN t > N THEN
+// div(s·N, t) - div((s - c)·N, t) ELSE c END.
+//
+//  1. 0 <= d <= c, and the d of a partition add up to at most N. *Proof.* If t <= N then d = c, and they add up to t. Else let f(s) = div(s·N, t), which
+//     rises from f(0) = 0 to f(t) = N: the differences telescope. s·N/t grows by c·N/t < c from one row to the next, if c > 0, hence f by at most c. ∎
+//  2. Where some rows of the partition are left out later the d of the others add up to less. A join would make several of one: the rows that are
+//     added up must have the parts of those that were run over.
+//  3. A value is *within* a share if its absolute value is at most k·d in each row, for a constant k: then those of a partition add up to at most k·N in
+//     absolute value. d itself is (k = 1); d·K is (k = |K|); smaller(x, d·K) with K >= 0 is where x >= 0; larger(y, d·L) with L <= 0 is where y is such
+//     a smaller of whatever x (k = max(K, -L)), or y <= 0 (k = -L). CASE WHEN n > d THEN div(S·d, n) ELSE S END, S a tally of numbers in
+//     [A, B] and n a counter of its rows, is by Lemma 2 with d in the place of m (k = max(|A|, |B|)), if d is never NULL: n > NULL is not true.
+//  4. Where the partition is by the unit alone, a unit moves the sum of such values over all groups by at most k·N. L2² is at most
+//     ⌊T/P⌋·P² + (T - P·⌊T/P⌋)², for a total of T of moves of at most P each: the sum of squares is convex.
+//
+// *Example.* With d at most 5 in a group and 12 in all, sum(int8smaller(a, d * 240)) moves 1,200 in a group, L1 is 2,880, and L2² is
+// 2·1200² + 480².
+
+// share bounds what values of a partition of rows add up to.
+type share struct {
+	most      *big.Rat // of all of a partition together, in absolute value
+	partition []int
+	x         int       // only over rows where this is not NULL; -1: over all
+	of        *relation // the rows
+	base      int       // the value whose multiples it bounds
+}
+
+// times is the share of a multiple.
+func (h *share) times(by *big.Rat) *share {
+	if h == nil {
+		return nil
+	}
+	c := *h
+	c.most = new(big.Rat).Mul(h.most, new(big.Rat).Abs(by))
+	return &c
+}
+
+// or bounds values that are each within one of two shares.
+func (h *share) or(other *share) *share {
+	if h == nil || other == nil || h.base != other.base {
+		return nil
+	}
+	if h.most.Cmp(other.most) < 0 {
+		return other
+	}
+	return h
+}
+
+// totalRun is a window's sum of whole numbers, none negative, over a whole partition, or up to a row of it.
+func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.Node) *windowRun {
+	if len(filter) > 0 || !isInteger(n.kind) || !n.within.finite() || n.within.lo.Sign() < 0 {
+		return nil
+	}
+	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.rel, x: -1}
+	slices.Sort(p.partition)
+	switch {
+	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault:
+	case len(x.order) > 0 && int(w.FrameOptions) == frameNonDefault|frameRows|startUnboundedPreceding|endCurrentRow && s.untied(x):
+		p.upto = true
+	default:
+		return nil
+	}
+	return p
+}
+
+// shareOfTotal is the CASE of Lemma 2b; nil for others.
+func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value {
+	total, most, w := s.above(c)
+	if w == nil || total.partial == nil || total.partial.x >= 0 || total.partial.upto || total.kind != numeric {
+		return nil
+	}
+	d, run := s.d, total.partial
+	n := s.expr(c.Defresult)
+	if n.id != run.n || n.kind != int8 {
+		return nil
+	}
+	upto := s.upto(run)
+	if upto == nil {
+		return nil
+	}
+	part := func(c int) int { return d.intern("div", d.intern("*", c, most.id), total.id) }
+	difference := d.intern("-", part(upto.id), part(d.intern("-", upto.id, n.id)))
+	within := span{zero, lowest(n.within.hi, most.number())}
+	branch := *s
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{lo: new(big.Rat).Add(most.number(), one)}},
+		narrowed{id: difference, within: within})
+	then := branch.expr(w.Result)
+	if then.id != d.intern("to:"+kindName(int8), difference) {
+		return nil
+	}
+	v := d.made(int8, "share of a total", false, total, most, then, clearTally(n))
+	v.within, v.nulls = within, n.nulls
+	v.split = &share{most: most.number(), partition: run.partition, x: -1, of: run.of, base: v.id}
+	return v
+}
+
+// upto is the window of the same partition that runs up to a row.
+func (s *scope) upto(run *windowRun) (found *value) {
+	for _, c := range s.rel.columns {
+		if p := c.v.partial; p != nil && p.upto && p.n == run.n && p.x == run.x && p.of == run.of && slices.Equal(p.partition, run.partition) {
+			found = c.v
+		}
+	}
+	return found
+}
+
+// counts reports whether a value is a whole number that is never negative nor NULL, within a share.
+func (v *value) counts() bool {
+	return v.split != nil && isInteger(v.kind) && v.within.finite() && v.within.lo.Sign() >= 0 && len(v.nulls) == 0
+}
+
+// multiple is the share of a product with a constant.
+func multiple(op string, l, r *value) *share {
+	switch {
+	case op != "*":
+		return nil
+	case l.split != nil && r.number() != nil && !isFloat(r.kind):
+		return l.split.times(r.number())
+	case r.split != nil && l.number() != nil && !isFloat(l.kind):
+		return r.split.times(l.number())
+	default:
+		return nil
+	}
+}
+
+// clampedBy is the share of smaller(x, end) or larger(x, end): split of all of the value, and above of what is positive of it.
+func clampedBy(larger bool, x, end *value) (split, above *share) {
+	h := end.split
+	switch {
+	case h == nil || !end.within.finite() || !x.within.finite():
+		return nil, nil
+	case !larger && end.within.lo.Sign() >= 0:
+		if x.within.lo.Sign() >= 0 {
+			split = h
+		}
+		return split, h
+	case larger && end.within.hi.Sign() <= 0 && x.within.hi.Sign() <= 0:
+		return h, nil
+	case larger && end.within.hi.Sign() <= 0:
+		return h.or(x.above), nil
+	default:
+		return nil, nil
+	}
+}
+
+// total is what one unit adds to an integer of all groups together; nil: nothing bounds it but the number of groups.
+func (x *released) total(d *derivation, v *value) *big.Int {
+	t := v.terms
+	if t == nil || t.share == nil || t.share.x >= 0 || x.rel == nil || !slices.Equal(x.rel.parts, t.share.of.parts) || !x.rel.within(d, t.share.partition, nil) {
+		return nil
+	}
+	return ceiled(t.share.most).Num()
+}
+
+// normOf is L1 and L2² of moves of at most each in one group, and total in all.
+func normOf(each, total *big.Int) (l1, l2 *big.Int) {
+	if each.Sign() == 0 {
+		return new(big.Int), new(big.Int)
+	}
+	full, rest := new(big.Int).QuoRem(total, each, new(big.Int))
+	l2 = full.Mul(full, each).Mul(full, each)
+	return new(big.Int).Set(total), l2.Add(l2, rest.Mul(rest, rest))
+}
