@@ -79,7 +79,8 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 	return api.QueryRequest{
 		Dataset: f.Dataset, SQL: sql, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
-		Mechanism: f.Mechanism, Confidence: f.Confidence, Dialect: f.Dialect, MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal,
+		Mechanism: f.Mechanism, Confidence: f.Confidence, Dialect: f.Dialect,
+		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal,
 	}, nil
 }
 

@@ -79,11 +79,15 @@ func unitText(t api.Table) string {
 		return "a row is one " + t.Unit.Column
 	case t.MaxRows == 0 || t.MaxGroups == 0:
 		return "without max_rows and max_groups, so that counts and sums are refused"
-	case t.Unit.To != "": // a path: its column is a foreign key, not the unit
-		return fmt.Sprintf("at most %d rows of one unit of %s in a group, in at most %d groups", t.MaxRows, t.Unit.To, t.MaxGroups)
-	default:
-		return fmt.Sprintf("at most %d rows of one %s in a group, in at most %d groups", t.MaxRows, t.Unit.Column, t.MaxGroups)
 	}
+	unit, total := "one "+t.Unit.Column, ""
+	if t.Unit.To != "" { // a path: its column is a foreign key, not the unit
+		unit = "one unit of " + t.Unit.To
+	}
+	if t.MaxRowsTotal > 0 {
+		total = fmt.Sprintf(", %d rows in all", t.MaxRowsTotal)
+	}
+	return fmt.Sprintf("at most %d rows of %s in a group, in at most %d groups%s", t.MaxRows, unit, t.MaxGroups, total)
 }
 
 // keysText says what GROUP BY of a column shows.

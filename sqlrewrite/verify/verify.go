@@ -25,6 +25,7 @@
 //	semijoin.go      EXISTS and IN
 //	window.go        windows among one unit's rows, and ties
 //	contribution.go  sums with as many terms as a count says, and what cuts them (Lemma 2)
+//	total.go         what a unit adds to all groups together (Lemma 2b)
 //	release.go       the outermost aggregates: Linf, L0, keys (Lemmas 3, 3a and 4)
 //	histogram.go     ranks and modes (Lemma 5)
 //	work.go          how many rows one row meets
