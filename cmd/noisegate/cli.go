@@ -47,6 +47,7 @@ type commandLine struct {
 	Pate     pateCommands    `cmd:"" help:"Private labels from votes of teachers."`
 	Calc     calcCommands    `cmd:"" help:"Compute with noise and budgets: needs no gateway."`
 	Audit    auditCommands   `cmd:"" help:"Check the ledger's journal; test a gateway's guarantee from outside."`
+	Schema   schemaCommands  `cmd:"" help:"Print JSON Schemas, for editors."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 

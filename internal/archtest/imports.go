@@ -38,6 +38,7 @@ const (
 	xsync    = "golang.org/x/sync"
 	rapid    = "pgregory.net/rapid"
 	cmp      = "github.com/google/go-cmp"
+	jschema  = "github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 func only(module string, files ...string) library { return library{module, files} }
@@ -60,7 +61,7 @@ func layers() []layer {
 		{dir: "deploy"},
 		{dir: "migrations", own: []string{"internal/fault"}, others: []library{only(pgx)}},
 		{dir: "catalog", own: []string{"internal/fault", "mechanisms"},
-			others: []library{only(pgx, "postgres*.go"), only(yaml, "policy*.go")}},
+			others: []library{only(pgx, "postgres*.go"), only(yaml, "policy*.go", "jsonschema_test.go"), only(jschema, "*_test.go")}},
 		{dir: "catalog/draft", pure: true, own: []string{"catalog"}, others: []library{only(yaml, "import*.go"), only(pgx, "*_test.go")}},
 		{dir: "sqlrewrite/syntax", pure: true, own: []string{"internal/fault"}},
 		{dir: "sqlrewrite/verify", pure: true, own: []string{"catalog"}, others: []library{only(pgQuery)}},
@@ -97,7 +98,8 @@ func layers() []layer {
 		{dir: "cmd/noisegate/demodata", pure: true},
 		{dir: "deploy/examples/pate", own: []string{"api", "deploy/examples/pate/digits"}},
 		{dir: "deploy/examples/pate/digits", pure: true},
-		{dir: "cmd/noisegate", own: []string{"*"}, others: []library{only(kong), only(pgx), only(yaml), only(jwt), only(xsync)}},
+		{dir: "cmd/noisegate", own: []string{"*"}, others: []library{only(kong), only(pgx), only(yaml), only(jwt), only(xsync),
+			only(jschema, "*_test.go")}},
 		{dir: "integration/invariants", own: []string{"api"}, others: []library{only(pgx)}},
 		{dir: "integration/faults", own: []string{"integration/invariants", "api", "budget", "budget/pgledger", "gateway", "gateway/auth",
 			"gateway/gatewaytest", "gateway/httpapi",
