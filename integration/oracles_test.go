@@ -46,7 +46,7 @@ budgets:
 // statements read it in any case; PostgreSQL's own counters of rows read say so, and no clock.
 //
 // covers: C1
-func TestC1TheOtherTableIsReadOverHTTP(t *testing.T) {
+func TestTheOtherTableIsReadOverHTTP(t *testing.T) {
 	const few = "(SELECT * FROM people WHERE age = 111)"
 	questions := []struct {
 		name, sql string

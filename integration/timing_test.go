@@ -72,7 +72,7 @@ const crossJoins = "SELECT count(*) FROM people p CROSS JOIN points a CROSS JOIN
 // nothing; what the refusal proposes is taken.
 //
 // covers: B4 C1
-func TestB4C1WorkOfOnePersonIsBounded(t *testing.T) {
+func TestWorkOfOnePersonIsBounded(t *testing.T) {
 	s := newStack(t, workData("present", true), workData("absent", false))
 	token := s.token(t, "ana", "analyst")
 	before := s.entries(t)
@@ -109,7 +109,7 @@ func TestB4C1WorkOfOnePersonIsBounded(t *testing.T) {
 // A public table that outgrew what the bound on work rests on makes the policy stale, before anything is charged; applying it again helps.
 //
 // covers: B4
-func TestB4GrownPublicTableIsStale(t *testing.T) {
+func TestGrownPublicTableIsStale(t *testing.T) {
 	s := newStack(t, workData("present", true))
 	token := s.token(t, "ana", "analyst")
 	ask := func(i int) (int, string) {

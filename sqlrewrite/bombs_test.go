@@ -13,7 +13,8 @@ import (
 	"noisegate/sqlrewrite/internal/parsetest"
 )
 
-func TestA44Bombs(t *testing.T) {
+// covers: A44
+func TestBombs(t *testing.T) {
 	snapshot := townSnapshot(t)
 	before := residentKiB(t)
 	for name, shape := range parsetest.Bombs {
@@ -35,7 +36,7 @@ func dropBombs(t *testing.T, snapshot *catalog.Snapshot, name string, shape func
 		if err == nil { // then bind it too: what names no table is refused there
 			o := sharp()
 			o.Dialect = dialect
-			took = parsetest.Fastest(func() { _, _, _ = Read(text, snapshot, o) }) // TestA44BoundBombs looks at what it says
+			took = parsetest.Fastest(func() { _, _, _ = Read(text, snapshot, o) }) // TestBoundBombs looks at what it says
 		}
 		if took > parsetest.Longest {
 			t.Errorf("%s, %d bytes: took %v", name, len(text), took)

@@ -176,10 +176,10 @@ func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 }
 
 // What one unit adds to the rows that PostgreSQL looks at is bounded by what the planner says: each of its rows meets at most PairsPerRow others, at each
-// node of the plan. Its time is bounded by the rows' price. TestC1TablesAreReadWhateverOneUnitHolds looks at a unit of few rows beside very many.
+// node of the plan. Its time is bounded by the rows' price. TestTablesAreReadWhateverOneUnitHolds looks at a unit of few rows beside very many.
 //
 // covers: B4 C1
-func TestB4C1CostOracle(t *testing.T) {
+func TestCostOracle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
@@ -222,7 +222,9 @@ func TestB4C1CostOracle(t *testing.T) {
 
 // Without their caps, statements that pair one unit's own rows break the bound: that is what the silence of the test above is worth. No pair
 // fulfils the condition of the second one, so that PostgreSQL looks at all of them.
-func TestB4C1CostOracleKillsUncapped(t *testing.T) {
+//
+// covers: B4 C1
+func TestCostOracleKillsUncapped(t *testing.T) {
 	world := newWorld(t, *proofSeed, wild, 4)
 	for _, test := range []struct {
 		rows int

@@ -26,7 +26,9 @@ var costlyArguments = []string{
 }
 
 // A32: a question cannot have the tables read without end. What reads them once counts once, however much is asked of it.
-func TestA32ScansAreCapped(t *testing.T) {
+//
+// covers: A32
+func TestScansAreCapped(t *testing.T) {
 	snapshot := townSnapshot(t)
 	medians := func(n int) string {
 		outputs := []string{"count(*)", "avg(age)"} // one scan
@@ -46,7 +48,9 @@ func TestA32ScansAreCapped(t *testing.T) {
 
 // A32: no function that is allowed takes longer on one row's value than an answer's time could hide. The limit is 5 µs a row; the test allows
 // eight times that before it fails, as it shares its machine with others, and takes the fastest of five runs.
-func TestA32AllowedFunctionsAreCheap(t *testing.T) {
+//
+// covers: A32
+func TestAllowedFunctionsAreCheap(t *testing.T) {
 	const rows, limit = 2000, 40 * time.Microsecond
 	db := pgtest.New(t)
 	db.Exec(t, `CREATE TABLE public.t (id integer PRIMARY KEY, worst text, big numeric, f8 double precision, small integer, day date, at timestamp)`,

@@ -235,7 +235,9 @@ func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bo
 // Coupled by their noise, a database and its neighbour get the same HTTP answer, byte for byte: status, headers, rows, order, intervals, notes,
 // charge and what remains. Whatever used a true value after the noise, anywhere between the statement and the socket, would differ
 // (A10, A11, A21, A41, A80).
-func TestA10A11A21A41A80Coupling(t *testing.T) {
+//
+// covers: A10 A11 A21 A41 A80
+func TestCoupling(t *testing.T) {
 	const workers = 4
 	for i := range workers {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -274,7 +276,9 @@ func (h hiding) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 }
 
 // What the silence of the coupling is worth: gateways with a defect are told apart.
-func TestA10A11CouplingTellsDefects(t *testing.T) {
+//
+// covers: A10 A11
+func TestCouplingTellsDefects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}

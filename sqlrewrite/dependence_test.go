@@ -25,7 +25,9 @@ const nobodysOrders = "(SELECT order_id FROM orders WHERE secret = 'x' AND nn = 
 
 // What decides about one person's rows is never whether a query finds any rows of anybody: NULL IN (no rows) is false, and NULL IN (some rows)
 // unknown, so that the last person with such a row would move everyone whose value is NULL (A13).
-func TestA13MembershipOfNullIsUnknown(t *testing.T) {
+//
+// covers: A13
+func TestMembershipOfNullIsUnknown(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
@@ -56,7 +58,9 @@ func TestA13MembershipOfNullIsUnknown(t *testing.T) {
 
 // A column of numerics without digits can hold two values whose sum PostgreSQL cannot: statistics of single people clamp them first, or the
 // error would tell that there is one who has both (A29).
-func TestA29SumsOfTheLargestNumerics(t *testing.T) {
+//
+// covers: A29
+func TestSumsOfTheLargestNumerics(t *testing.T) {
 	world := newWorld(t, 7, wild, 4)
 	for _, call := range []string{"sum(free)", "avg(free)", "sum(DISTINCT free)", "sum(free) FILTER (WHERE nn > 0)"} {
 		sql := "SELECT sum(s), count(*) FROM (SELECT unit, " + call + " AS s FROM events GROUP BY unit) t WHERE s > 0"
@@ -95,7 +99,9 @@ budgets:
 // Many whole numbers are one float. After USING a name means the left side's column, so that a condition on it says of the right side's
 // only that it is about as large: that does not make two rows one person's (A15). Since no public column is compared with a unit's id at all, there
 // is no such condition any more.
-func TestA15RoughEqualityLinksNobody(t *testing.T) {
+//
+// covers: A15
+func TestRoughEqualityLinksNobody(t *testing.T) {
 	snapshot := parseSnapshot(t, roughTables, roughPolicy)
 	for sql, taken := range map[string]bool{
 		"SELECT count(*) FROM scores JOIN (visits CROSS JOIN orders o) USING (person) WHERE person = o.buyer":                            false,
@@ -168,7 +174,9 @@ func TestUnitsOfTheNullableSide(t *testing.T) {
 }
 
 // LIKE compares the pattern anew at each character of a text: with a long one a text that nearly fits at each would take seconds (A32).
-func TestA32LongPatterns(t *testing.T) {
+//
+// covers: A32
+func TestLongPatterns(t *testing.T) {
 	snapshot := parseSnapshot(t, "visits\n  person bigint\n  note text", `version: 1
 dataset: shop
 neighbours: add-remove
@@ -187,7 +195,9 @@ budgets:
 
 // What doubles with every level of a query ends at a limit: columns of *, the expressions that outputs stem from, and the values that columns can
 // have (A44).
-func TestA44DoublingLevels(t *testing.T) {
+//
+// covers: A44
+func TestDoublingLevels(t *testing.T) {
 	snapshot := parseSnapshot(t, "visits\n  person bigint\n  k integer\nshops\n  name text", `version: 1
 dataset: shop
 neighbours: add-remove
@@ -226,7 +236,9 @@ budgets:
 }
 
 // A computation whose results its type cannot hold is made in a wider one, which is then the type of the column that it becomes (A29).
-func TestA29ColumnsHaveTheTypeThatTheyAreComputedIn(t *testing.T) {
+//
+// covers: A29
+func TestColumnsHaveTheTypeThatTheyAreComputedIn(t *testing.T) {
 	world := newWorld(t, 7, wild, 4)
 	world.fill(t, true)
 	for _, sql := range []string{

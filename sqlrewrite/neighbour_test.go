@@ -353,7 +353,9 @@ const oneInEachGroup = "shape/one row in each group"
 // more groups move than claimed (A08, A12 to A18, A20, A29). The claims are tight: for every kind of release some unit reaches 0.99 of
 // its claim, else the test would have no power. Emitted SQL, claims and charge do not differ between neighbours because the plan is made
 // once, before any of them is looked at.
-func TestA08A12A14A15A16A17A18A20A29Neighbours(t *testing.T) {
+//
+// covers: A08 A12 A14 A15 A16 A17 A18 A20 A29
+func TestNeighbours(t *testing.T) {
 	const workers = 4 // twice the processors: while one waits for its server another one plans
 	all := make([]*neighbours, workers)
 	var wait sync.WaitGroup

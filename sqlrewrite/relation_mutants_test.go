@@ -36,7 +36,9 @@ func relationMutants() []mutant {
 
 // Where a unique key of unit and group keys takes the place of bounding, that key is all that the claim rests on: without it the claim breaks
 // on the first database.
-func TestA12OneRowInEachGroup(t *testing.T) {
+//
+// covers: A12
+func TestOneRowInEachGroup(t *testing.T) {
 	world := newWorld(t, 1, wild, 4)
 	world.fill(t, true)
 	p, err := Rewrite(`SELECT g.kk, count(*), sum(g.c) FROM people p

@@ -38,7 +38,9 @@ budgets:
 
 // A59: a statement is pinned to every column that it names and to every key that a proof of it used, and to no more: a policy is
 // not stale because of what a query does not need.
-func TestA59PinsOfRelations(t *testing.T) {
+//
+// covers: A59
+func TestPinsOfRelations(t *testing.T) {
 	snapshot := parseSnapshot(t, pinTables, pinPolicy)
 	for sql, want := range map[string]string{
 		"SELECT count(*) FROM customer":                                                                             "customer customer_id! key customer_id",
@@ -77,7 +79,9 @@ func pinText(pins []Pin) string {
 }
 
 // A query of WITH is written out wherever it is named: doubling with each link ends at a limit, and not in a statement of any size.
-func TestA44DoublingWith(t *testing.T) {
+//
+// covers: A44
+func TestDoublingWith(t *testing.T) {
 	snapshot := parseSnapshot(t, pinTables, pinPolicy)
 	sql := "WITH c0 AS (SELECT * FROM rental)"
 	for i := 1; i < 8; i++ {

@@ -110,7 +110,9 @@ func rowsText(a *Answer) string {
 }
 
 // A08: of a public domain every key appears, in the domain's order, and nothing else does, whatever the rows say.
-func TestA08PublicKeysAllAppear(t *testing.T) {
+//
+// covers: A08
+func TestPublicKeysAllAppear(t *testing.T) {
 	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
 	a := answerOf(t, p, row("Male 2", 7), row("Unknown 2", 99), row("Male NULL", 3), row("Female 11", 5))
 	want := "Female 2 0, Female 10 0, Female NULL 0, Male 2 7, Male 10 0, Male NULL 3"
@@ -120,7 +122,9 @@ func TestA08PublicKeysAllAppear(t *testing.T) {
 }
 
 // A11: the order of an answer is a function of its keys, not of the order in which PostgreSQL found the groups.
-func TestA11OrderIsByKey(t *testing.T) {
+//
+// covers: A11
+func TestOrderIsByKey(t *testing.T) {
 	rows := []ExactRow{row("b", 9000, 9000), row("NULL", 9000, 9000), row("a", 9000, 9000), row("B", 9000, 9000), row("é", 9000, 9000)}
 	p := rewrite(t, "SELECT country, count(*) FROM people GROUP BY country", sharp())
 	for range 20 {
@@ -132,7 +136,9 @@ func TestA11OrderIsByKey(t *testing.T) {
 }
 
 // A11: keys that are no numbers to us, NaN and those of more digits than any query may write, are in the order of their texts.
-func TestA11OrderOfHugeNumbers(t *testing.T) {
+//
+// covers: A11
+func TestOrderOfHugeNumbers(t *testing.T) {
 	keys := []string{"7", "1" + strings.Repeat("0", 900), "2" + strings.Repeat("0", 900), "NaN"}
 	for range 20 {
 		shuffled := slices.Clone(keys)
@@ -167,7 +173,9 @@ func TestTimeKeysInOrder(t *testing.T) {
 }
 
 // A group of few units is not shown: at δ = 10^-12 one person is shown once in 10^12 answers. A group of many is.
-func TestA08PrivateKeysAreSelected(t *testing.T) {
+//
+// covers: A08
+func TestPrivateKeysAreSelected(t *testing.T) {
 	o := sharp()
 	o.Epsilon, o.Delta = mechanisms.EpsilonUnit, mechanisms.DeltaUnit/1_000_000_000_000
 	p := rewrite(t, "SELECT DISTINCT country FROM people", o)
@@ -194,7 +202,9 @@ func TestShapeIsChecked(t *testing.T) {
 }
 
 // A07: the same aggregate twice is one release, so that both show one number and their difference is 0 for the price of one.
-func TestA07EqualAggregatesAreOneRelease(t *testing.T) {
+//
+// covers: A07
+func TestEqualAggregatesAreOneRelease(t *testing.T) {
 	o := sharp()
 	o.Epsilon = mechanisms.EpsilonUnit / 1000
 	p := rewrite(t, "SELECT count(*), count(age), count(*), avg(age), sum(age), avg(age) FROM people", o)
@@ -242,7 +252,9 @@ func TestPublicDistinctNeedsNoData(t *testing.T) {
 }
 
 // A harmless rewording is the same question, and replays; one that changes what is asked is another.
-func TestA06RewordingsReplay(t *testing.T) {
+//
+// covers: A06
+func TestRewordingsReplay(t *testing.T) {
 	const asked = "SELECT sex, count(*) AS n FROM people WHERE age >= 30 AND age < 60 AND (sex = 'Female' OR age > 40) GROUP BY sex"
 	want := rewrite(t, asked, sharp()).Fingerprint()
 	for _, sql := range []string{

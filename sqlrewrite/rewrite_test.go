@@ -70,7 +70,9 @@ func TestHiddenColumnsDoNotExist(t *testing.T) {
 }
 
 // A17: rows without a unit stay out also where the policy saw a NOT NULL, which may be gone by the time of the query.
-func TestA17NotNullMayBeDropped(t *testing.T) {
+//
+// covers: A17
+func TestNotNullMayBeDropped(t *testing.T) {
 	db := pgtest.New(t)
 	db.Exec(t, "CREATE TABLE public.sales AS SELECT nullif(i % 10, 0) AS buyer, 7 AS items FROM generate_series(1, 100) i")
 	snapshot := parseSnapshot(t, "sales\n  buyer  integer not null\n  items  integer not null", `version: 1
@@ -133,7 +135,9 @@ func printedSQL(p *Plan) []string {
 
 // A47, A48: a constant of the analyst's arrives at PostgreSQL as the value that it is, whatever it is made of, and none of it is
 // in the text that runs.
-func TestA47ConstantsTravelAsParameters(t *testing.T) {
+//
+// covers: A47
+func TestConstantsTravelAsParameters(t *testing.T) {
 	snapshot := townSnapshot(t)
 	conn := pgtest.New(t)
 	db := conn.Conn(t, conn.DSN)
@@ -157,7 +161,9 @@ func TestA47ConstantsTravelAsParameters(t *testing.T) {
 }
 
 // A57: operators and functions planted in public, with types that match better than PostgreSQL's own, are not used.
-func TestA57PlantedOperators(t *testing.T) {
+//
+// covers: A57
+func TestPlantedOperators(t *testing.T) {
 	db := pgtest.New(t)
 	db.Exec(t, `CREATE TABLE public.people (id integer PRIMARY KEY, sex varchar(10) NOT NULL, grade integer, country varchar(20),
 	  age integer NOT NULL, born date)`,

@@ -420,7 +420,9 @@ func FuzzRead(f *testing.F) {
 }
 
 // Bombs that only binding meets (A44): each is planned or refused in time, and memory does not follow the number of ways to expand it.
-func TestA44BoundBombs(t *testing.T) {
+//
+// covers: A44
+func TestBoundBombs(t *testing.T) {
 	snapshot := layerSnapshot(t)
 	chain := func(first, link, last string, n int) string {
 		parts := []string{"a0 AS (" + first + ")"}

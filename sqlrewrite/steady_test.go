@@ -215,7 +215,7 @@ func moved(ctx context.Context, conn *pgx.Conn, s Statement, pairs float64) (by,
 // person's rows, what these meet, and public tables, not by the thousands of rows of others.
 //
 // covers: C1
-func TestC1TablesAreReadWhateverOneUnitHolds(t *testing.T) {
+func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 	conn, snapshot := steadyWorld(t, "")
 	for _, sql := range steadyQueries() {
 		p, err := Rewrite(sql, snapshot, steadyOptions)
@@ -251,7 +251,7 @@ var hiddenColumn = regexp.MustCompile(`coalesce\(("\w+"\.\w+|"\w+"\."\w+"), ("\w
 // and how many rows fulfil a condition. With columns and constants in its sight it does.
 //
 // covers: C1
-func TestC1PlansDoNotFollowOneUnit(t *testing.T) {
+func TestPlansDoNotFollowOneUnit(t *testing.T) {
 	with, snapshot := steadyWorld(t, steadyMore)
 	without, _ := steadyWorld(t, steadyWithout)
 	differ := func(s Statement) string {
@@ -294,7 +294,9 @@ func TestC1PlansDoNotFollowOneUnit(t *testing.T) {
 var presence = regexp.MustCompile(`\(pg_catalog\.num_nulls\(([^),]*)(?:, ([^),]*))?\) (?:<|<>) 1\)`)
 
 // Where PostgreSQL sees that the outer joins are inner ones, it reads no further than it must: that is what the silence of the test above is worth.
-func TestC1PowerOfTablesAreRead(t *testing.T) {
+//
+// covers: C1
+func TestPowerOfTablesAreRead(t *testing.T) {
 	conn, snapshot := steadyWorld(t, "")
 	caught, all := 0, 0
 	for _, sql := range steadyQueries() {

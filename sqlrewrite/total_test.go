@@ -217,7 +217,7 @@ func (w expressionWriter) condition(depth int) string {
 // without an error, both give the same value.
 //
 // covers: A18 A20 A29 E.1
-func TestA18A20A29ExpressionsAreTotal(t *testing.T) {
+func TestExpressionsAreTotal(t *testing.T) {
 	db := pgtest.New(t)
 	db.Exec(t, totalDDL)
 	conn := db.Conn(t, db.DSN)

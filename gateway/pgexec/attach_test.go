@@ -14,7 +14,7 @@ import (
 // fault. A plain one is a partition like others.
 //
 // covers: R1
-func TestR1PartitionAttachedBehindThePins(t *testing.T) {
+func TestPartitionAttachedBehindThePins(t *testing.T) {
 	for name, c := range map[string]struct {
 		attach string
 		stale  bool

@@ -13,7 +13,7 @@ import (
 // with them, and not for their age, as ONLY is put where today's statements have it.
 //
 // covers: B1 B2 B3 B4 B5 C1
-func TestB1B2B3B4B5StatementsOf7c2e952AreRefused(t *testing.T) {
+func TestStatementsOf7c2e952AreRefused(t *testing.T) {
 	var file struct {
 		Snapshot *catalog.Snapshot
 		Cases    []struct {
