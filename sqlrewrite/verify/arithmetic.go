@@ -74,7 +74,7 @@ func (d *derivation) convert(v *value, k kind) *value {
 			c.grain, c.same = grainOf(ten(-v.digits)), true
 			break
 		}
-		if v.digits < 0 || v.digits > 300 || !v.within.finite() || bits(atLeastOne(v.within.most())) > 1000 {
+		if v.digits < 0 || v.digits > 300 || !v.within.inside(large) {
 			refuse("a numeric that no float may be able to hold")
 		}
 		if c.grain = 0; v.digits > 0 {
@@ -111,13 +111,6 @@ func (d *derivation) convert(v *value, k kind) *value {
 // apart reports whether floats of a type keep all values of another type apart: they have 24 and 53 bits.
 func apart(of, k kind) bool {
 	return of == int2 || of == float4 || of == int4 && k == float8
-}
-
-func atLeastOne(r *big.Rat) *big.Rat {
-	if r.Cmp(one) < 0 {
-		return one
-	}
-	return r
 }
 
 // grainOf is the grain of floats that are 0 or at least as large as a positive number.
@@ -214,8 +207,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 
 // like0 gives a value the bounds of another, which it is wherever it is not NULL.
 func (d *derivation) like0(v, of *value) {
-	v.ident = of.ident
-	v.within, v.parts, v.digits, v.scale, v.grain, v.chars, v.nonzero, v.same = of.within, of.parts, of.digits, of.scale, of.grain, of.chars, of.nonzero, of.same
+	v.ident, v.bounds = of.ident, of.bounds
 }
 
 // comparable refuses a value whose conversion for a comparison could raise an error. Times of different types are compared without one.
@@ -223,10 +215,7 @@ func (d *derivation) comparable(v *value, k kind) {
 	if isTime(v.kind) && isTime(k) {
 		return
 	}
-	if v.terms != nil {
-		return // a count or a sum is a whole number
-	}
-	d.convert(v, k)
+	d.convert(d.plain(v), k)
 }
 
 func (d *derivation) compare(op string, l, r *value) *value {

@@ -303,7 +303,7 @@ func (d *derivation) form(id int, r *relation) string {
 	out := strconv.Quote(t.op) + "("
 	for _, a := range t.args {
 		f := d.form(a, r)
-		if f == "" || slices.Contains(r.roots, a) && !d.forms[a].same && !d.respects(t.op, a) {
+		if f == "" || slices.Contains(r.roots, a) && !d.same[a] {
 			return ""
 		}
 		out += f + ","

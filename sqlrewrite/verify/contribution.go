@@ -7,8 +7,9 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 )
 
-// What rows add up to. Inside a group an aggregate is a tally: a sum over the rows that meet certain conditions (FILTER, and that the argument
-// is not NULL), of one number for each, which lies in a range. Tallies over the same rows are added, and multiplied by constants, row by row:
+// What rows add up to. Inside a group an aggregate is a tally: with k rows that meet certain conditions (FILTER, and that the argument is not
+// NULL) it lies in k times a range, and so does what a unit's k rows move it by: a sum of one number for each row, or a count of distinct
+// values (Lemma 4). Tallies over the same rows are added, and multiplied by constants, range by range:
 // sum(x) - C·count(x) adds x - C for each row where x is not NULL. Casts and trunc keep a tally only where it is a whole number.
 //
 // **Lemma 2.** Where S is a tally of numbers in [A, B], and c counts rows that meet some of the conditions of S's rows, hence at least as
@@ -19,14 +20,13 @@ import (
 // *Example.* CASE WHEN u.a1 > 5 THEN div(u.a0::numeric * 5, u.a1::numeric)::bigint ELSE u.a0 END, where a0 is sum(minutes clamped to 0 and
 // 240) - 120·count(minutes) and a1 is count(minutes), lies in [-600, 600].
 
-// tally is a sum over rows of a group.
+// tally lies in each, times the rows of a group that meet where.
 type tally struct {
 	of     *grouping
 	where  []int // sorted: conditions that every row which adds meets
 	each   span  // what one row adds
 	digits int   // after the point; -1: unknown
 	count  bool  // each row adds 1
-	opaque bool  // not a sum row by row; it only lies in each, times the rows
 	moves  *span // of aggregates over pieces: what one unit adds to a group in all
 	share  *share
 }
@@ -74,7 +74,7 @@ func (d *derivation) summed(g *grouping, where []int, x *value, r *relation) *va
 	v := d.make(k, d.intern("sum", append([]int{g.number, x.id}, where...)...))
 	v.whole = true
 	v.nulls = []int{v.id}
-	v.terms = &tally{of: g, where: where, each: x.within, digits: x.digits, share: x.partialShare()}
+	v.terms = &tally{of: g, where: where, each: x.within, digits: x.digits, share: x.split}
 	d.totals(v)
 	if k == numeric && x.kind == numeric {
 		v.digits, v.scale, v.same = x.digits, x.scale, x.scale >= 0
@@ -122,7 +122,7 @@ func (d *derivation) combine(op string, l, r *value) *value {
 		refuse("a computation with an aggregate over many units")
 	}
 	switch {
-	case a != nil && b != nil && (op == "+" || op == "-") && a.of == b.of && !a.opaque && !b.opaque && slices.Equal(a.where, b.where) && a.share == nil && b.share == nil:
+	case a != nil && b != nil && (op == "+" || op == "-") && a.of == b.of && slices.Equal(a.where, b.where) && a.share == nil && b.share == nil:
 		t := &tally{of: a.of, where: a.where, each: a.each.plus(b.each), digits: unknownOr(a.digits, b.digits)}
 		if op == "-" {
 			t.each = a.each.minus(b.each)
@@ -134,7 +134,7 @@ func (d *derivation) combine(op string, l, r *value) *value {
 			t, c = b, l
 		}
 		factor := c.number()
-		if factor == nil || isFloat(c.kind) || t.opaque || t.share != nil {
+		if factor == nil || isFloat(c.kind) || t.share != nil {
 			break
 		}
 		digits := -1
@@ -176,7 +176,7 @@ func (v *value) places() int {
 
 // cast converts a tally: a whole number stays one.
 func (t *tally) cast(d *derivation, v *value, k kind) *value {
-	if t.moves == nil && (v.kind == numeric || isInteger(v.kind)) && (k == numeric || k == int8) && t.digits == 0 && !t.opaque {
+	if t.moves == nil && (v.kind == numeric || isInteger(v.kind)) && (k == numeric || k == int8) && t.digits == 0 {
 		if k == int8 && v.kind == numeric && !t.each.times(spanOf(0, t.of.rows())).inside(whole64) {
 			refuse("a sum that may leave bigint")
 		}
@@ -209,7 +209,7 @@ func (d *derivation) linear(name string, args []*value) *value {
 		if a.terms == nil {
 			continue
 		}
-		if name == "trunc" && len(args) == 1 && a.terms.digits == 0 && !a.terms.opaque && a.kind == numeric && !a.moved() {
+		if name == "trunc" && len(args) == 1 && a.terms.digits == 0 && a.kind == numeric && !a.moved() {
 			c := *a
 			c.id, c.scale = d.intern(name, a.id), 0
 			return &c
@@ -228,7 +228,7 @@ func (s *scope) cut(c *pgquery.CaseExpr) *value {
 	d := s.d
 	sum := s.expr(c.Defresult)
 	t := sum.tallied
-	if t == nil || sum.id == counter.id || t.of != counter.tallied.of || t.opaque || !subset(counter.tallied.where, t.where) || !t.each.finite() {
+	if t == nil || sum.id == counter.id || t.of != counter.tallied.of || !subset(counter.tallied.where, t.where) || !t.each.finite() {
 		return nil
 	}
 	limit, least := m.within.hi, one // m < counter

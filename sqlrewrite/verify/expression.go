@@ -120,7 +120,11 @@ func (s *scope) bare(n *pgquery.Node) *value {
 		if m.Xpr != nil || m.Minmaxtype != 0 || m.Minmaxcollid != 0 || m.Inputcollid != 0 || m.Op != pgquery.MinMaxOp_IS_GREATEST && m.Op != pgquery.MinMaxOp_IS_LEAST {
 			refuse("a field of GREATEST or LEAST")
 		}
-		return d.extreme(m.Op == pgquery.MinMaxOp_IS_GREATEST, s.list(m.Args))
+		op := "least"
+		if m.Op == pgquery.MinMaxOp_IS_GREATEST {
+			op = "greatest"
+		}
+		return d.first(op, s.list(m.Args))
 	case *pgquery.Node_FuncCall:
 		return s.call(e.FuncCall)
 	case *pgquery.Node_SubLink:
@@ -420,8 +424,7 @@ func (d *derivation) choice(op string, all, conditions []*value) *value {
 		}
 		b = d.convert(b, k)
 		if first {
-			v.ident = b.ident
-			v.within, v.digits, v.scale, v.grain, v.chars, v.nonzero, v.same, v.parts = b.within, b.digits, b.scale, b.grain, b.chars, b.nonzero, b.same, b.parts
+			v.ident, v.bounds = b.ident, b.bounds
 			first = false
 			continue
 		}
@@ -461,28 +464,15 @@ func (s *scope) coalesce(args []*value) *value {
 	if len(args) == 2 && args[0].id == args[1].id && args[0].kind == args[1].kind && !args[0].untyped && args[0].collation == args[1].collation {
 		return args[0] // COALESCE(x, x) is x
 	}
-	v := s.d.choice("coalesce", args, nil)
-	v.nulls = []int{v.id}
-	for _, a := range args {
-		if len(a.nulls) == 0 && !a.null {
-			v.nulls = nil
-		}
-	}
-	return v
+	return s.d.first("coalesce", args)
 }
 
-// extreme is GREATEST or LEAST, which leave NULLs out.
-func (d *derivation) extreme(greatest bool, args []*value) *value {
-	op := "least"
-	if greatest {
-		op = "greatest"
-	}
+// first is the choice of a value that is not NULL: NULL only where all are.
+func (d *derivation) first(op string, args []*value) *value {
 	v := d.choice(op, args, nil)
 	v.nulls = []int{v.id}
-	for _, a := range args {
-		if len(a.nulls) == 0 && !a.null {
-			v.nulls = nil
-		}
+	if slices.ContainsFunc(args, func(a *value) bool { return len(a.nulls) == 0 && !a.null }) {
+		v.nulls = nil
 	}
 	return v
 }

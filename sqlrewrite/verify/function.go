@@ -85,9 +85,9 @@ func (d *derivation) clamp(name string, args []*value) *value {
 	a, b := d.convert(args[0], k), d.convert(args[1], k)
 	v := d.apply(k, name, args...)
 	if larger {
-		v.within = span{lo: highest(a.within.lo, b.within.lo), hi: greater(a.within.hi, b.within.hi)}
+		v.within = span{highest(a.within.lo, b.within.lo), greater(a.within.hi, b.within.hi)}
 	} else {
-		v.within = span{lo: lesser(a.within.lo, b.within.lo), hi: lowest(a.within.hi, b.within.hi)}
+		v.within = span{lesser(a.within.lo, b.within.lo), lowest(a.within.hi, b.within.hi)}
 	}
 	v.split, v.above = clampedBy(larger, a, b) // Lemma 2b
 	if k == interval {                         // one of the two: which, their lengths say
@@ -121,20 +121,6 @@ func grainBeyond(s span) int {
 		least.Abs(s.hi)
 	}
 	return grainOf(least)
-}
-
-func highest(a, b *big.Rat) *big.Rat {
-	if a == nil || b != nil && b.Cmp(a) > 0 {
-		return b
-	}
-	return a
-}
-
-func lowest(a, b *big.Rat) *big.Rat {
-	if a == nil || b != nil && b.Cmp(a) < 0 {
-		return b
-	}
-	return a
 }
 
 // numbers are functions of numbers.

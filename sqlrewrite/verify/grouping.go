@@ -229,7 +229,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 		if f.AggDistinct {
 			v := d.make(int8, d.intern(op, args...))
 			v.whole, v.within = true, spanOf(0, 1<<40)
-			v.terms = &tally{of: g, each: span{zero, one}, opaque: true}
+			v.terms = &tally{of: g, where: where, each: span{zero, one}}
 			return v
 		}
 		return d.counted(g, union(where, d.present(x)))
@@ -238,7 +238,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 		if f.AggDistinct { // as many terms as rows at most
 			v.id = d.intern(op, args...)
 			v.nulls = []int{v.id}
-			v.terms = &tally{of: g, each: x.within.withZero(), digits: x.digits, opaque: true}
+			v.terms = &tally{of: g, each: x.within.withZero(), where: where, digits: x.digits}
 		}
 		return v
 	}

@@ -58,6 +58,3 @@ func (s *scope) share(c *pgquery.CaseExpr) *value {
 	v.split = &share{most: m.number(), partition: run.partition, x: run.x, of: run.of, base: v.id}
 	return v
 }
-
-// partialShare is the share that a sum adds up.
-func (v *value) partialShare() *share { return v.split }

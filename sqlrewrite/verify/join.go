@@ -144,7 +144,7 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	}
 	// The right row follows from the left one, not the other way round.
 	for _, e := range s.rel.edges[at:] {
-		if s.fromLeft(e.from, inLeft) && !s.fromLeft(e.to, inLeft) {
+		if s.d.determined(e.from, inLeft) && !s.d.determined(e.to, inLeft) {
 			before.edges = append(before.edges, e)
 		}
 	}
@@ -169,9 +169,6 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	}
 	return before
 }
-
-// fromLeft reports whether a value is computed of the left side's columns.
-func (s *scope) fromLeft(id int, left knowledge) bool { return s.d.determined(id, left) }
 
 // conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and equalities
 // is collected first, so that conditions with queries can use it.

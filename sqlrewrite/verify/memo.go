@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/big"
+	"strconv"
 	"sync"
 
 	"noisegate/catalog"
@@ -31,7 +32,7 @@ func (m *Memo) Statement(sql string, args []any, on *catalog.Snapshot, c Claim) 
 
 // Public is [Public], remembered.
 func (m *Memo) Public(sql string, on *catalog.Snapshot) error {
-	return m.once(proof{on, sha256.Sum256([]byte(sql))}, func() error { return Public(sql, on) })
+	return m.once(proof{on, sha256.Sum256([]byte("public " + sql))}, func() error { return Public(sql, on) })
 }
 
 func (m *Memo) once(p proof, prove func() error) error {
@@ -56,19 +57,28 @@ func (m *Memo) once(p proof, prove func() error) error {
 // written is all that a proof depends on, each part with its length, so that no two are written alike.
 func written(sql string, args []any, c Claim) []byte {
 	b := make([]byte, 0, len(sql)+1024)
-	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
-	number := func(n int64) { b = binary.AppendVarint(b, n) }
-	big := func(n *big.Int) {
-		if n == nil {
-			b = append(b, 0)
-			return
+	texts := func(all ...string) {
+		for _, s := range all {
+			b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
 		}
-		b = append(b, 1, byte(n.Sign()+1))
-		text(string(n.Bytes()))
 	}
-	text("statement")
-	text(sql)
-	number(int64(len(args)))
+	numbers := func(all ...int) {
+		for _, n := range all {
+			b = binary.AppendVarint(b, int64(n))
+		}
+	}
+	bigs := func(all ...*big.Int) {
+		for _, n := range all {
+			if n == nil {
+				b = append(b, 'n')
+				continue
+			}
+			b = append(b, '0'+byte(1+n.Sign()))
+			texts(string(n.Bytes()))
+		}
+	}
+	texts("statement", sql)
+	numbers(len(args))
 	for _, a := range args {
 		switch a := a.(type) {
 		case nil:
@@ -77,64 +87,36 @@ func written(sql string, args []any, c Claim) []byte {
 			b = append(b, 'i') // of any value
 		case string:
 			b = append(b, 's')
-			text(a)
+			texts(a)
 		case []string:
 			b = append(b, 'a')
-			number(int64(len(a)))
-			for _, s := range a {
-				text(s)
-			}
+			numbers(len(a))
+			texts(a...)
 		default:
 			b = append(b, '?')
 		}
 	}
-	number(int64(c.Keys))
-	number(int64(c.Histogram))
-	big(c.Groups)
-	big(c.PairsPerRow)
-	for _, list := range [2][]*bigInt{c.PerGroup, c.Spread} {
-		number(int64(len(list)))
-		for _, n := range list {
-			big(n)
-		}
-	}
-	number(int64(len(c.Norms)))
+	numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins))
+	bigs(c.Groups, c.PairsPerRow)
+	bigs(c.PerGroup...)
+	bigs(c.Spread...)
 	for _, n := range c.Norms {
-		number(int64(len(n.Columns)))
-		for _, i := range n.Columns {
-			number(int64(i))
-		}
-		big(n.L1)
-		big(n.L2Squared)
+		numbers(len(n.Columns))
+		numbers(n.Columns...)
+		bigs(n.L1, n.L2Squared)
 	}
-	number(int64(len(c.Pins)))
 	for _, p := range c.Pins {
-		text(p.Schema)
-		text(p.Table)
-		number(int64(p.OID))
-		number(p.MostRows)
-		number(int64(len(p.Columns)))
+		texts(p.Schema, p.Table)
+		numbers(int(p.OID), int(p.MostRows), len(p.Columns), len(p.Keys))
 		for _, col := range p.Columns {
-			text(col.Name)
-			number(int64(col.AttNum))
-			number(int64(col.TypeOID))
-			number(int64(col.TypMod))
-			number(col.MostEqual)
-			if col.NotNull {
-				b = append(b, 1)
-			} else {
-				b = append(b, 0)
-			}
+			texts(col.Name)
+			numbers(int(col.AttNum), int(col.TypeOID), int(col.TypMod), int(col.MostEqual))
+			b = strconv.AppendBool(b, col.NotNull)
 		}
-		number(int64(len(p.Keys)))
 		for _, k := range p.Keys {
-			number(int64(len(k)))
-			for _, name := range k {
-				text(name)
-			}
+			numbers(len(k))
+			texts(k...)
 		}
 	}
 	return b
 }
-
-type bigInt = big.Int

@@ -14,7 +14,7 @@ import (
 // key, where none of its columns is NULL; 1 for the keys of a GROUP BY, NULLs included. rows() counts the rows that agree in given values: a
 // part whose limit's columns are determined adds a factor, and where the factor is 1 its row, hence all its columns, are determined too. A
 // value is determined if it is given, equal to a constant or (edges) to what is determined, or computed of what is determined. What is given is
-// equal in these rows, not identical: a function of it is determined where equal values are identical, or where it respects equality (follows).
+// equal in these rows, not identical: a function of it is determined where equal values are identical (follows).
 type relation struct {
 	columns  []named
 	parts    []*part
@@ -194,16 +194,10 @@ func (k knowledge) add(id int, solid, exact bool) {
 	k[id] = fact{true, f.solid || solid, f.exact || exact}
 }
 
-// form is what is known of a value wherever it is computed.
-type form struct {
-	kind kind
-	same bool
-}
-
-// note remembers a value's type, and whether equal ones are identical wherever it is read.
+// note remembers whether equal values are identical wherever a value is read.
 func (d *derivation) note(v *value) {
-	f, known := d.forms[v.id]
-	d.forms[v.id] = form{v.kind, v.same && (f.same || !known)}
+	same, known := d.same[v.id]
+	d.same[v.id] = v.same && (same || !known)
 }
 
 // determined reports whether a value follows from known ones.
@@ -213,58 +207,36 @@ func (d *derivation) determined(id int, known knowledge) bool {
 }
 
 // follows reports whether a value follows from known ones, and whether it is then identical wherever they are known, or equal only: 1.0 is equal
-// to 1.00, and their texts are not. A function of what is identical is identical; of what is equal it is equal only if it respects that.
+// to 1.00, and their texts and quotients are not. So functions follow from what is identical only.
 func (d *derivation) follows(id int, known knowledge) (follows, exact bool) {
 	if id < 0 {
 		return false, false // an aggregate: of other rows too
 	}
 	if f := known[id]; f.known {
-		return true, f.exact || d.forms[id].same
+		return true, f.exact || d.same[id]
 	}
 	t := d.terms[id]
 	if strings.HasPrefix(t.op, "over ") || len(t.args) == 0 && strings.HasPrefix(t.op, "#") {
 		return false, false
 	}
-	exact = true
 	for _, a := range t.args {
-		known, identical := d.follows(a, known)
-		if !known || !identical && !d.respects(t.op, a) {
+		if _, identical := d.follows(a, known); !identical {
 			return false, false
 		}
-		exact = exact && identical
 	}
-	return true, exact || d.forms[id].same
-}
-
-// respects reports whether a function has equal results where its argument has equal values.
-func (d *derivation) respects(op string, arg int) bool {
-	k := d.forms[arg].kind
-	name, _, _ := strings.Cut(op, ":")
-	switch name {
-	case "isnull", "is", "distinct", "in=", "in<>", "=", "<>", "<", ">", "<=", ">=", "case", "coalesce", "greatest", "least", "nullif",
-		"hash_numeric_extended", "hashfloat8extended":
-		return true
-	case "to":
-		return isNumber(k) || k == bpchar // whose text has no trailing blanks
-	case "text":
-		return k == bpchar
-	case "/": // a quotient of numerics has as many digits as its operands are written with
-		return isNumber(k) && k != numeric
-	case "+", "-", "*", "%", "digits", "abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "trim_scale", "div", "width_bucket",
-		"sqrt", "ln", "log", "exp", "power":
-		return isNumber(k)
-	}
-	return strings.HasSuffix(name, "smaller") || strings.HasSuffix(name, "larger")
+	return true, true
 }
 
 // behind is the value that a form of it is equal to, wherever the form is not NULL: character as text, numerics without zeros at their end,
 // floats plus 0, texts of a limited length.
 func (d *derivation) behind(id int) (of int, ok bool) {
 	t := d.terms[id]
+	k := noKind
+	if len(t.args) > 0 && d.known[t.args[0]] != nil {
+		k = d.known[t.args[0]].kind
+	}
 	switch {
-	case t.op == "trim_scale" || t.op == "text" && len(t.args) == 1 && d.known[t.args[0]] != nil && d.known[t.args[0]].kind == bpchar:
-		return t.args[0], true
-	case t.op == "+" && isFloat(d.kindOf(t.args[0])) && d.terms[t.args[1]].op == "="+kindName(d.kindOf(t.args[0]))+":0":
+	case t.op == "trim_scale", t.op == "text" && k == bpchar, t.op == "+" && isFloat(k) && d.terms[t.args[1]].op == "="+kindName(k)+":0":
 		return t.args[0], true
 	case t.op == "case" && len(t.args) == 2:
 		if c := d.terms[t.args[0]]; c.op == "<=" && d.terms[c.args[0]].op == "octet_length" && d.terms[c.args[0]].args[0] == t.args[1] {
@@ -272,13 +244,6 @@ func (d *derivation) behind(id int) (of int, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-func (d *derivation) kindOf(id int) kind {
-	if v := d.known[id]; v != nil {
-		return v.kind
-	}
-	return noKind
 }
 
 // all reports whether every value follows from known ones.

@@ -72,6 +72,9 @@ func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
 	}
 	got := &Claim{Groups: x.count(d, ids)}
 	for _, c := range x.columns[len(shown):] {
+		if c.v.kind != text || c.v.terms == nil {
+			refuse("a value that is not a sum over units, as text")
+		}
 		move, together := x.move(d, c.v, ids)
 		if h == Together {
 			move = together
@@ -114,9 +117,6 @@ func (d *derivation) keyOf(v *value, keys []int) (id int, left []int) {
 // move is what one unit adds to an integer of one group; together: to all those of the rows that share ids.
 func (x *released) move(d *derivation, v *value, ids []int) (move, together span) {
 	t := v.terms
-	if v.kind != text || t == nil {
-		refuse("a value that is not a sum over units, as text")
-	}
 	if t.moves != nil {
 		return t.moves.withZero(), span{}
 	}
@@ -255,19 +255,12 @@ func (d *derivation) pieces(l, r *relation) *relation {
 // pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.
 func (x *released) pieceMove(d *derivation, v *value) *span {
 	if v.terms == nil {
-		if x.rel != nil && !slices.Contains(x.keys, v.id) {
+		if !slices.Contains(x.keys, v.id) {
 			refuse("a piece's column that is neither a key nor a sum")
 		}
 		return nil
 	}
-	if v.terms.moves != nil {
-		return v.terms.moves
-	}
-	n := x.rel.rows(d, x.keys, true)
-	if n == nil {
-		refuse("a piece without a bound on the rows of a unit")
-	}
-	m := v.terms.each.withZero().times(point(new(big.Rat).SetInt(n)))
+	m, _ := x.move(d, v, x.keys)
 	if !m.finite() {
 		refuse("a piece without bounds on what a unit adds")
 	}

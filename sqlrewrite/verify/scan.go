@@ -33,7 +33,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 	byName := make(map[string]*value)
 	for _, c := range t.Columns {
 		pinned := pin.column(c)
-		if pinned == nil || kindOf(c.Type) == noKind {
+		if pinned == nil || kinds[c.Type] == noKind {
 			continue
 		}
 		v := d.leaf(c)
@@ -79,7 +79,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 
 // leaf is a column as it is stored.
 func (d *derivation) leaf(c *catalog.Column) *value {
-	v := d.make(kindOf(c.Type), d.fresh())
+	v := d.make(kinds[c.Type], d.fresh())
 	v.nulls, v.ident = []int{v.id}, c.Identifies
 	switch {
 	case v.kind == numeric && c.TypMod >= 4:

@@ -37,7 +37,9 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 			refuse("a field of EXISTS")
 		}
 		r := d.query(selectOf(l.Subselect), inner)
-		s.own(r)
+		if r.released != nil || r.owner() != nil && !s.outer(r.owner()) {
+			refuse("EXISTS over rows that are not the outer row's unit's own")
+		}
 		v := d.make(boolean, s.written(l, *inner.reads...))
 		s.met(v.id, inner.rel, nil)
 		return v
@@ -109,13 +111,6 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 		}
 	}
 	return d.fresh(args...)
-}
-
-// own refuses inner rows that may be of other units than the outer row.
-func (s *scope) own(r *relation) {
-	if r.released != nil || r.owner() != nil && !s.outer(r.owner()) {
-		refuse("EXISTS over rows that are not the outer row's unit's own")
-	}
 }
 
 // outer reports whether a unit is one of the rows that a query is evaluated for.

@@ -35,35 +35,35 @@ func (s span) has(r *big.Rat) bool {
 func (s span) hull(t span) span { return span{lesser(s.lo, t.lo), greater(s.hi, t.hi)} }
 
 // meet is what lies in both.
-func (s span) meet(t span) span {
-	if s.lo == nil || t.lo != nil && t.lo.Cmp(s.lo) > 0 {
-		s.lo = t.lo
-	}
-	if s.hi == nil || t.hi != nil && t.hi.Cmp(s.hi) < 0 {
-		s.hi = t.hi
-	}
-	return s
-}
+func (s span) meet(t span) span { return span{highest(s.lo, t.lo), lowest(s.hi, t.hi)} }
 
-// lesser and greater take an unknown end for the farthest.
+// lesser and greater take an unknown end for the farthest, lowest and highest for the nearest.
 func lesser(a, b *big.Rat) *big.Rat {
-	if a == nil || b == nil {
-		return nil
-	}
-	if a.Cmp(b) < 0 {
+	if a == nil || b != nil && a.Cmp(b) < 0 {
 		return a
 	}
 	return b
 }
 
 func greater(a, b *big.Rat) *big.Rat {
-	if a == nil || b == nil {
-		return nil
-	}
-	if a.Cmp(b) > 0 {
+	if a == nil || b != nil && a.Cmp(b) > 0 {
 		return a
 	}
 	return b
+}
+
+func lowest(a, b *big.Rat) *big.Rat {
+	if a == nil || b != nil && b.Cmp(a) < 0 {
+		return b
+	}
+	return a
+}
+
+func highest(a, b *big.Rat) *big.Rat {
+	if a == nil || b != nil && b.Cmp(a) > 0 {
+		return b
+	}
+	return a
 }
 
 func (s span) plus(t span) span {

@@ -64,7 +64,7 @@ func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value, filter []*pgque
 	slices.Sort(p.partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault:
-	case len(x.order) > 0 && int(w.FrameOptions) == frameNonDefault|frameRows|startUnboundedPreceding|endCurrentRow && s.untied(x):
+	case len(x.order) > 0 && int(w.FrameOptions) == frameNonDefault|frameRows|unboundedPreceding|untilCurrentRow && s.untied(x):
 		p.upto = true
 	default:
 		return nil

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,17 +42,9 @@ type value struct {
 	opaque   bool
 	size     int // of a constant array: how many elements
 
-	within    span     // numbers; days and microseconds since 1970 of dates and times
-	parts     [3]span  // of intervals: months, days, microseconds
-	digits    int      // numeric: no value has more digits after the point; -1: unknown
-	scale     int      // numeric: all values are written with as many digits after the point; bpchar: all are padded to one length; -1: unknown
-	grain     int      // floats: values are multiples of 2^-grain, or 0; -1: unknown
-	chars     int      // texts: no value has more characters; -1: unknown
-	wide      bool     // numeric: NaN, or of at most 250 digits
-	nonzero   bool     // no value is 0
+	bounds
 	collation string   // a text's, where COLLATE gives one
 	untyped   bool     // a text written without a type: beside character it is character
-	same      bool     // equal values are identical, bit by bit
 	vague     bool     // equal values are not identical, and which of them it is depends on the order in which rows were read
 	nulls     []int    // sorted: the value is NULL exactly where one of these is
 	anchors   []anchor // whose the row is
@@ -66,6 +59,19 @@ type value struct {
 	outer   bool       // reads a row of an outer query
 	partial *windowRun // what a window adds up, for histograms
 	place   *placing   // a number among the rows of a partition
+}
+
+// bounds are what is known of what a value can be, unless it is NULL.
+type bounds struct {
+	within  span    // numbers; days and microseconds since 1970 of dates and times
+	parts   [3]span // of intervals: months, days, microseconds
+	digits  int     // numeric: no value has more digits after the point; -1: unknown
+	scale   int     // numeric: all values are written with as many digits after the point; bpchar: all are padded to one length; -1: unknown
+	grain   int     // floats: values are multiples of 2^-grain, or 0; -1: unknown
+	chars   int     // texts: no value has more characters; -1: unknown
+	wide    bool    // numeric: NaN, or of at most 250 digits
+	nonzero bool    // no value is 0
+	same    bool    // equal values are identical, bit by bit
 }
 
 // anchor says that the value decides whose the row is: equal values under one name are rows of one unit.
@@ -111,7 +117,7 @@ func (d *derivation) fresh(args ...int) int { return d.intern("#"+strconv.Itoa(l
 
 // make is a value of a kind of which nothing else is known.
 func (d *derivation) make(k kind, id int) *value {
-	v := &value{id: id, kind: k, digits: -1, scale: -1, grain: -1, chars: -1, same: alwaysSame(k)}
+	v := &value{id: id, kind: k, bounds: bounds{digits: -1, scale: -1, grain: -1, chars: -1, same: alwaysSame(k)}}
 	switch k {
 	case int2:
 		v.within = whole16
@@ -198,18 +204,9 @@ func union(a, b []int) []int {
 	if len(a) == 0 {
 		return b
 	}
-	all := make([]int, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] < b[0]:
-			all, a = append(all, a[0]), a[1:]
-		case a[0] > b[0]:
-			all, b = append(all, b[0]), b[1:]
-		default:
-			all, a, b = append(all, a[0]), a[1:], b[1:]
-		}
-	}
-	return append(append(all, a...), b...)
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func isInteger(k kind) bool { return k == int2 || k == int4 || k == int8 }
@@ -224,38 +221,7 @@ func alwaysSame(k kind) bool {
 	return k != numeric && !isFloat(k) && k != bpchar && k != interval && k != noKind
 }
 
-// kindOf is the kind of a column.
-func kindOf(t catalog.Type) kind {
-	switch t {
-	case catalog.Int2:
-		return int2
-	case catalog.Int4:
-		return int4
-	case catalog.Int8:
-		return int8
-	case catalog.Numeric:
-		return numeric
-	case catalog.Float4:
-		return float4
-	case catalog.Float8:
-		return float8
-	case catalog.Text:
-		return text
-	case catalog.Char:
-		return bpchar
-	case catalog.Bool:
-		return boolean
-	case catalog.Date:
-		return date
-	case catalog.Timestamp:
-		return timestamp
-	case catalog.Timestamptz:
-		return timestamptz
-	case catalog.UUID:
-		return uuid
-	case catalog.Enum:
-		return enum
-	default:
-		return noKind
-	}
-}
+// kinds are those of columns; others have none.
+var kinds = map[catalog.Type]kind{catalog.Int2: int2, catalog.Int4: int4, catalog.Int8: int8, catalog.Numeric: numeric, catalog.Float4: float4,
+	catalog.Float8: float8, catalog.Text: text, catalog.Char: bpchar, catalog.Bool: boolean, catalog.Date: date, catalog.Timestamp: timestamp,
+	catalog.Timestamptz: timestamptz, catalog.UUID: uuid, catalog.Enum: enum}

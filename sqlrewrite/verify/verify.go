@@ -136,8 +136,8 @@ type derivation struct {
 	terms []term // by id: how a value is made; equal ids are equal values in every row
 	ids   map[string]int
 	known map[int]*value
-	forms map[int]form
-	held  []*relation // whose addresses are in ids
+	same  map[int]bool // whether equal values are identical
+	held  []*relation  // whose addresses are in ids
 	pins  *pinBook
 
 	work, inner *big.Int // tuples of one row, in FROM and in EXISTS and IN
@@ -154,7 +154,7 @@ func parse(sql string) *pgquery.SelectStmt {
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
-	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), forms: make(map[int]form), pins: &pinBook{given: c.Pins},
+	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: c.Pins},
 		work: big.NewInt(1), inner: big.NewInt(1), queries: make(map[int]bool)}
 	r := d.query(s, &scope{d: d})
 	if r.released == nil {

@@ -48,23 +48,11 @@ type placing struct {
 
 // Bits of a frame, in PostgreSQL's WindowDef.
 const (
-	frameNonDefault = 1 << iota
-	frameRange
-	frameRows
-	frameGroups
-	frameBetween
-	startUnboundedPreceding
-	endUnboundedPreceding
-	startUnboundedFollowing
-	endUnboundedFollowing
-	startCurrentRow
-	endCurrentRow
-	startOffsetPreceding
-	endOffsetPreceding
-	startOffsetFollowing
-	endOffsetFollowing
-	frameDefault = frameRange | startUnboundedPreceding | endCurrentRow
-	frameKnown   = endOffsetFollowing<<1 - 1
+	frameNonDefault, frameRange, frameRows = 0x1, 0x2, 0x4
+	unboundedPreceding, untilCurrentRow    = 0x20, 0x400
+	startOffset, endOffset                 = 0x800 | 0x2000, 0x1000 | 0x4000 // PRECEDING or FOLLOWING
+	frameDefault                           = frameRange | unboundedPreceding | untilCurrentRow
+	frameKnown                             = 0x7fff // all but EXCLUDE
 )
 
 func (s *scope) window(name string, f *pgquery.FuncCall) *value {
@@ -148,7 +136,7 @@ func (s *scope) frame(w *pgquery.WindowDef, x *run) (reads []int) {
 	if o&^frameKnown != 0 {
 		refuse("a frame that no rule covers")
 	}
-	starts, ends := o&(startOffsetPreceding|startOffsetFollowing) != 0, o&(endOffsetPreceding|endOffsetFollowing) != 0
+	starts, ends := o&startOffset != 0, o&endOffset != 0
 	if starts != (w.StartOffset != nil) || ends != (w.EndOffset != nil) {
 		refuse("an offset of a frame that has none")
 	}
@@ -293,7 +281,7 @@ func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.
 			return nil
 		}
 		p.x = s.loose(t.Arg).id
-	case len(x.order) == 1 && x.orderForm == orderDefault && int(w.FrameOptions) == frameNonDefault|frameRows|startUnboundedPreceding|endCurrentRow && len(filter) == 0:
+	case len(x.order) == 1 && x.orderForm == orderDefault && int(w.FrameOptions) == frameNonDefault|frameRows|unboundedPreceding|untilCurrentRow && len(filter) == 0:
 		p.upto, p.x = true, x.order[0].id
 	default:
 		return nil
