@@ -16,11 +16,12 @@ import (
 	"noisegate/api"
 )
 
-var probeWith = flag.String("probe-with", "", "another binary that TestSharedBalanceIsNotRead looks at: what it finds is logged, and nothing is asserted")
+var probeWith = flag.String("probe-with", "",
+	"another binary that TestSharedBalanceIsNotRead looks at: what it finds is logged, and nothing is asserted")
 
-// An ML engineer searches for what is left of the dataset's account, by requests whose check cannot pass (L1), after an analyst of an account of their
-// own spent some of it; then an analyst counts how many answers of ε 1 are left after one Gaussian release at the floor (L3). A gateway of version
-// 7c2e952 tells the first to ten digits, for nothing, and gives 10 answers.
+// An ML engineer searches for what is left of the dataset's account, by requests whose check cannot pass (L1), after an analyst
+// of an account of their own spent some of it. Then an analyst counts how many answers of ε 1 are left after one Gaussian release
+// at the floor (L3). Version 7c2e952 shows the first to ten digits, and gives 7 of 18 answers.
 //
 // covers: L1 L3
 func TestSharedBalanceIsNotRead(t *testing.T) {
@@ -36,7 +37,8 @@ budgets:
   - {group: analysts, per: analyst, form: approx, epsilon: 100, delta: 1e-5}
   - {group: ml, per: analyst, form: approx, epsilon: 100, delta: 1e-5}
 `, load: func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, "CREATE TABLE pupils (id int PRIMARY KEY, grade int); INSERT INTO pupils SELECT i, i FROM generate_series(1, 100) i")
+		_, err := conn.Exec(ctx, `CREATE TABLE pupils (id int PRIMARY KEY, grade int);
+			INSERT INTO pupils SELECT i, i FROM generate_series(1, 100) i`)
 		return err
 	}}
 	s := prepareStack(t, set)
@@ -96,8 +98,8 @@ budgets:
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("36 requests, answered with %v, cost rho %g: rho %.12f fits and %.12f does not; what a steward sees is left: %+v", codes, cost, low, high,
-		account.Remaining)
+	t.Logf("36 requests, answered with %v, cost rho %g: rho %.12f fits and %.12f does not; what a steward sees is left: %+v",
+		codes, cost, low, high, account.Remaining)
 
 	answers := 0
 	price := `"mechanism":"gaussian","rho":"0.0000005"`
