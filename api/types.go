@@ -26,8 +26,11 @@ type QueryRequest struct {
 	Weights map[string]Decimal `json:"weights,omitempty"`
 	// Delta pays for the selection of private group keys, and for Gaussian noise that is priced in ε. Without one, a query that
 	// needs it takes the policy's default, if there is one.
-	Delta      Decimal  `json:"delta,omitempty"`
-	Mechanism  string   `json:"mechanism,omitempty"`  // auto (default), laplace or gaussian
+	Delta     Decimal `json:"delta,omitempty"`
+	Mechanism string  `json:"mechanism,omitempty"` // auto (default), laplace or gaussian: the noise of sums
+	// Selection is how quantiles, modes and first groups are chosen: exponential, permute_and_flip or report_noisy_max; the most
+	// accurate one when absent. A query that only selects may name it as its mechanism.
+	Selection  string   `json:"selection,omitempty"`
 	Confidence *float64 `json:"confidence,omitempty"` // level of the intervals; 0.95 when absent
 	Dialect    string   `json:"dialect,omitempty"`    // postgresql (default) or mysql
 	MaxGroups  *int64   `json:"max_groups,omitempty"` // tightens the policy's bound
@@ -88,6 +91,7 @@ type Column struct {
 	Type        string `json:"type"` // PostgreSQL's name
 	Kind        string `json:"kind"` // key, aggregate, derived; public of an answer that reads nothing private
 	Mechanism   string `json:"mechanism,omitempty"`
+	Selection   string `json:"selection,omitempty"`   // of a value that was selected: how
 	Sensitivity string `json:"sensitivity,omitempty"` // in the unit of the column
 	Scale       string `json:"scale,omitempty"`       // Laplace b or Gaussian σ², in the unit of the column
 	HalfWidth   Value  `json:"half_width"`            // at the requested confidence; null for keys and where there is none
@@ -139,6 +143,7 @@ type EstimateResponse struct {
 type OutputEstimate struct {
 	Name        string    `json:"name"`
 	Mechanism   string    `json:"mechanism"`
+	Selection   string    `json:"selection,omitempty"` // of selections: how
 	Bound       string    `json:"bound,omitempty"`
 	Sensitivity string    `json:"sensitivity,omitempty"`
 	Scale       string    `json:"scale,omitempty"`

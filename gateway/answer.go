@@ -25,7 +25,8 @@ func encode(a *sqlrewrite.Answer) *api.Result {
 	}
 	for i, c := range a.Columns {
 		r.Columns[i] = api.Column{Name: c.Name, Type: c.Type, Kind: string(c.Kind), Mechanism: string(c.Mechanism),
-			Sensitivity: c.Sensitivity, Scale: c.Scale, HalfWidth: rational(c.HalfWidth), RankError: decimalOf(c.RankError), Bias: string(c.Bias)}
+			Selection: string(c.Selection), Sensitivity: c.Sensitivity, Scale: c.Scale,
+			HalfWidth: rational(c.HalfWidth), RankError: decimalOf(c.RankError), Bias: string(c.Bias)}
 	}
 	for i, row := range a.Rows {
 		r.Rows[i] = make([]api.Value, len(row))
@@ -157,7 +158,7 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 	}
 	for i, o := range explained.Outputs {
 		e.Outputs[i] = api.OutputEstimate{
-			Name: o.Name, Mechanism: string(o.Parameters.Mechanism), Bound: o.Bound, Sensitivity: o.Sensitivity,
+			Name: o.Name, Mechanism: string(o.Parameters.Mechanism), Selection: string(o.Selection), Bound: o.Bound, Sensitivity: o.Sensitivity,
 			Scale: o.Parameters.Scale, Variance: o.Parameters.Variance, HalfWidth: rational(o.HalfWidth), RankError: decimalOf(o.RankError),
 			Price:  amountsOf(o.Loss),
 			Weight: decimalOf(o.Weight),

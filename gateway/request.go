@@ -65,7 +65,7 @@ func optionsOf(r api.QueryRequest, p accountSet) (sqlrewrite.Options, error) {
 	o := sqlrewrite.Options{Currency: catalog.Form(limit.Form)}
 	var err error
 	for _, read := range []func(api.QueryRequest, *sqlrewrite.Options) error{
-		readMechanism, readConfidence, readDialect, readBounds, readWeights, readDelta, readPrice,
+		readMechanism, readSelection, readConfidence, readDialect, readBounds, readWeights, readDelta, readPrice,
 	} {
 		if err = read(r, &o); err != nil {
 			return sqlrewrite.Options{}, err
@@ -118,8 +118,27 @@ func readMechanism(r api.QueryRequest, o *sqlrewrite.Options) error {
 	case sqlrewrite.MechanismAuto, sqlrewrite.MechanismLaplace, sqlrewrite.MechanismGaussian:
 		o.Mechanism = choice
 	default:
-		return wrongMechanism()
+		if !mechanisms.IsSelector(mechanisms.Name(r.Mechanism)) {
+			return wrongMechanism()
+		}
+		o.Mechanism, o.Selection, o.SelectsOnly = sqlrewrite.MechanismAuto, mechanisms.Name(r.Mechanism), true
 	}
+	return nil
+}
+
+// readSelection comes after [readMechanism], which may have named the selection already.
+func readSelection(r api.QueryRequest, o *sqlrewrite.Options) error {
+	if r.Selection == "" || r.Selection == "auto" {
+		return nil
+	}
+	named := mechanisms.Name(r.Selection)
+	if !mechanisms.IsSelector(named) {
+		return wrongSelection()
+	}
+	if o.SelectsOnly && o.Selection != named {
+		return fault.RequestSelection(r.Mechanism + ", or left out: the mechanism names that selection")
+	}
+	o.Selection = named
 	return nil
 }
 
@@ -240,6 +259,8 @@ func WrongType(field string) error {
 		return wrongConfidence()
 	case "mechanism":
 		return wrongMechanism()
+	case "selection":
+		return wrongSelection()
 	case "dialect":
 		return wrongDialect()
 	case "max_groups":
@@ -277,7 +298,13 @@ func wrongConfidence() error {
 	return fault.RequestConfidence("a number above 0 and at most 0.999999999")
 }
 
-func wrongMechanism() error { return fault.RequestMechanism("auto, laplace or gaussian") }
+func wrongMechanism() error {
+	return fault.RequestMechanism("auto, laplace or gaussian; or a selection, where the query only selects")
+}
+
+func wrongSelection() error {
+	return fault.RequestSelection("auto, exponential, permute_and_flip or report_noisy_max")
+}
 
 func wrongDialect() error { return fault.RequestDialect("postgresql or mysql") }
 

@@ -41,6 +41,8 @@ type Confidence float64
 // Parameters are a mechanism's exact parameters as text, so that any accountant can recompute a past charge.
 type Parameters struct {
 	Mechanism Name `json:"mechanism"`
+	// Selection names the selector of a quantile or of a top-k; entries of the ledger without it are of [ExponentialMechanism].
+	Selection Name `json:"selection,omitempty"`
 	// Sensitivity is L1 for Laplace, L2 for Gaussian ("sqrt(3)" when irrational), L0 for selection of groups, that of one score for
 	// selection of candidates.
 	Sensitivity string `json:"sensitivity"`

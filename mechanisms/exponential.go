@@ -2,6 +2,7 @@ package mechanisms
 
 import (
 	"errors"
+	"math"
 	"math/big"
 	"slices"
 )
@@ -31,6 +32,38 @@ type Selector interface {
 	Parameters() Parameters
 }
 
+// NewSelector makes the selector with a name: [ExponentialMechanism], [PermuteAndFlipMechanism] or [ReportNoisyMax]. It returns an error if
+// a parameter is out of its range, or for another name.
+func NewSelector(name Name, p SelectionParameters) (Selector, error) {
+	common, err := newSelection(p)
+	if err != nil {
+		return nil, err
+	}
+	return common.by(name)
+}
+
+// IsSelector reports whether [NewSelector] knows a name.
+func IsSelector(name Name) bool {
+	return name == ExponentialMechanism || name == PermuteAndFlipMechanism || name == ReportNoisyMax
+}
+
+// SelectionEpsilon is the largest ε at which the selector with a name costs at most ρ; 0 if there is none. The exponential mechanism has a
+// range of ε and costs ε²/8, the others ε·tanh(ε/2).
+func SelectionEpsilon(name Name, rho PicoRho) PicoEpsilon {
+	if name == ExponentialMechanism {
+		return BoundedRangeEpsilon(rho)
+	}
+	return epsilonFor(rho, func(e float64) float64 { return e * math.Tanh(e/2) }, func(e PicoEpsilon) PicoRho { return rhoOfPure(e.Rat()) })
+}
+
+var errSelector = errors.New("mechanisms: no selector has this name")
+
+// selector is a [Selector] whose shortfall is known at any probability.
+type selector interface {
+	Selector
+	shortfall(candidates int, miss float64) *big.Int
+}
+
 // selection is what selectors have in common.
 type selection struct {
 	parameters SelectionParameters
@@ -50,6 +83,20 @@ func newSelection(p SelectionParameters) (selection, error) {
 		span.Add(span, span)
 	}
 	return selection{parameters: p, rate: span.Quo(p.Epsilon.Rat(), span)}, nil
+}
+
+// by makes the selector with a name.
+func (m selection) by(name Name) (selector, error) {
+	switch name {
+	case ExponentialMechanism:
+		return &Exponential{selection: m, decay: newDecay(m.rate)}, nil
+	case PermuteAndFlipMechanism:
+		return &PermuteAndFlip{selection: m, decay: newDecay(m.rate)}, nil
+	case ReportNoisyMax:
+		return &NoisyMax{selection: m}, nil
+	default:
+		return nil, errSelector
+	}
 }
 
 func (m selection) describe(name Name) Parameters {
@@ -107,18 +154,19 @@ func eachOnce(gaps []*big.Int) []slot {
 
 // TopKParameters are the parameters of [TopK].
 type TopKParameters struct {
-	SelectionParameters     // Epsilon is the price of all picks together
-	K                   int // how many candidates are chosen; positive
+	SelectionParameters      // Epsilon is the price of all picks together
+	K                   int  // how many candidates are chosen; positive
+	By                  Name // the selector of each pick; empty: [ExponentialMechanism]
 }
 
-// TopK chooses k different candidates, best first: k exponential mechanisms of ε/k each, one after another on the candidates
-// that are left (which is the same as adding Gumbel noise once and taking the k largest: Durfee, Rogers 2019, arXiv 1905.04273).
+// TopK chooses k different candidates, best first: k selections of ε/k each, one after another on the candidates that are left. By the
+// exponential mechanism this is the same as adding Gumbel noise once and taking the k largest (Durfee, Rogers 2019, arXiv 1905.04273).
 //
-// Guarantee: ε-DP and k·(ε/k)²/8-zCDP. Domain and sampler: those of [Exponential].
+// Guarantee: by composition of k selections, ε-DP and k·(ε/k)²/8-zCDP by the exponential mechanism, ε·tanh(ε/2k)-zCDP by the others.
+// Domain and sampler: those of the selector.
 type TopK struct {
 	picks TopKParameters
-	each  selection
-	decay decay
+	each  selector
 }
 
 var errPicks = errors.New("mechanisms: the number of picks is not positive")
@@ -133,17 +181,33 @@ func NewTopK(p TopKParameters) (*TopK, error) {
 		return nil, err
 	}
 	common.rate.Quo(common.rate, new(big.Rat).SetInt64(int64(p.K)))
-	return &TopK{picks: p, each: common, decay: newDecay(common.rate)}, nil
+	p.By = orExponential(p.By)
+	each, err := common.by(p.By)
+	if err != nil {
+		return nil, err
+	}
+	return &TopK{picks: p, each: each}, nil
+}
+
+func orExponential(by Name) Name {
+	if by == "" {
+		return ExponentialMechanism
+	}
+	return by
 }
 
 // Name is [TopKSelection].
 func (m *TopK) Name() Name { return TopKSelection }
 
-// Loss is ε and ε²/8k.
+// Loss is ε, and ε²/8k by the exponential mechanism, ε·tanh(ε/2k) by the others.
 func (m *TopK) Loss() Loss {
-	square := new(big.Rat).Mul(m.picks.Epsilon.Rat(), m.picks.Epsilon.Rat())
-	rho := square.Quo(square, new(big.Rat).SetInt64(8*int64(m.picks.K)))
-	return Loss{Epsilon: m.picks.Epsilon, Rho: PicoRho(ceilUnits(rho, int64(RhoUnit)))}
+	epsilon, k := m.picks.Epsilon.Rat(), int64(m.picks.K)
+	loss := Loss{Epsilon: m.picks.Epsilon, Rho: rhoOfShares(epsilon, k)}
+	if m.picks.By == ExponentialMechanism {
+		rho := epsilon.Mul(epsilon, epsilon)
+		loss.Rho = PicoRho(ceilUnits(rho.Quo(rho, new(big.Rat).SetInt64(8*k)), int64(RhoUnit)))
+	}
+	return loss
 }
 
 // Select returns the indexes of the chosen candidates in the order of choice; all of them if there are fewer than k.
@@ -154,16 +218,16 @@ func (m *TopK) Select(s *Sampler, scores []Exact) []int {
 	}
 	var chosen []int
 	for len(chosen) < m.picks.K && len(left) > 0 {
-		i := s.choose(m.decay, eachOnce(gaps(left)))
+		i := m.each.Select(s, left)
 		chosen = append(chosen, indexes[i])
 		left, indexes = slices.Delete(left, i, i+1), slices.Delete(indexes, i, i+1)
 	}
 	return chosen
 }
 
-// Parameters are ε, Δ, k and the scale by which scores are divided.
+// Parameters are ε, Δ, k, the selector and the scale by which scores are divided.
 func (m *TopK) Parameters() Parameters {
-	p := m.each.describe(TopKSelection)
-	p.Count = int64(m.picks.K)
+	p := m.each.Parameters()
+	p.Mechanism, p.Selection, p.Count = TopKSelection, m.picks.By, int64(m.picks.K)
 	return p
 }

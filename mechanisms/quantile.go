@@ -19,9 +19,11 @@ type QuantileParameters struct {
 	Rows *big.Int
 	// Epsilon is the price. Positive.
 	Epsilon PicoEpsilon
+	// By is the selector; empty: [ExponentialMechanism]. The others visit the points one by one: at most 65,536 of them.
+	By Name
 }
 
-// Quantile chooses a point of a public grid that is near a quantile of the data: the exponential mechanism with the score
+// Quantile chooses a point of a public grid that is near a quantile of the data: a selector with the score
 //
 //	u(v) = -distance of α·n to the interval [#{x < v}, #{x <= v}]
 //
@@ -31,13 +33,13 @@ type QuantileParameters struct {
 // An offset to the rank is a constant and moves with no row. At α = 0 the rank min(t, n/2) moves by 0 to 1/2 when a row comes, at
 // α = 1 by 1/2 to 1: less than the ends of the interval, so that u still moves by at most 1.
 //
-// Guarantee: ε-bounded range, hence ε-DP and ε²/8-zCDP. Domain: rows on the grid; others count at its nearer end. Sampler: exact;
-// runs of points without rows have one score and are one slot (choose.go), so that the size of the grid costs no
-// time. Source: Smith 2011; McSherry, Talwar 2007.
+// Guarantee: that of the selector; by the exponential mechanism ε-bounded range, hence ε-DP and ε²/8-zCDP. Domain: rows on the grid; others
+// count at its nearer end. Sampler: exact; by the exponential mechanism runs of points without rows have one score and are one slot
+// (choose.go), so that the size of the grid costs no time. Source: Smith 2011; McSherry, Talwar 2007.
 type Quantile struct {
 	parameters QuantileParameters
 	scale      *big.Int // what scores are multiplied by
-	decay      decay
+	each       selector
 }
 
 var (
@@ -46,7 +48,10 @@ var (
 	errGrid     = errors.New("mechanisms: the grid has no points, or too many")
 )
 
-const maxGrid = 1 << 61
+const (
+	maxGrid   = 1 << 61
+	maxListed = 1 << 16 // points that are visited one by one
+)
 
 // NewQuantile makes the mechanism. It returns an error if a parameter is out of its range.
 func NewQuantile(p QuantileParameters) (*Quantile, error) {
@@ -67,7 +72,14 @@ func NewQuantile(p QuantileParameters) (*Quantile, error) {
 		return nil, err
 	}
 	p.Fraction, p.Offset, p.Rows = new(big.Rat).Set(p.Fraction), new(big.Rat).Set(p.Offset), new(big.Int).Set(p.Rows)
-	return &Quantile{parameters: p, scale: rankScale(p), decay: newDecay(common.rate)}, nil
+	if p.By = orExponential(p.By); p.By != ExponentialMechanism && p.Grid > maxListed {
+		return nil, errGrid
+	}
+	each, err := common.by(p.By)
+	if err != nil {
+		return nil, err
+	}
+	return &Quantile{parameters: p, scale: rankScale(p), each: each}, nil
 }
 
 // rankScale is the least number that makes the ranks that are looked for, the middle included, whole.
@@ -114,10 +126,8 @@ func (m *Quantile) rank(n *big.Int) *big.Int {
 // Name is [QuantileSelection].
 func (m *Quantile) Name() Name { return QuantileSelection }
 
-// Loss is ε and ε²/8.
-func (m *Quantile) Loss() Loss {
-	return Loss{Epsilon: m.parameters.Epsilon, Rho: rhoOfBoundedRange(m.parameters.Epsilon.Rat())}
-}
+// Loss is that of the selector.
+func (m *Quantile) Loss() Loss { return m.each.Loss() }
 
 // Tally is how many rows are at one point of the grid, both sealed: which points have rows is data.
 type Tally struct{ Point, Rows Exact }
@@ -126,6 +136,10 @@ type Tally struct{ Point, Rows Exact }
 // negative ones count as 0.
 func (m *Quantile) Select(s *Sampler, tallies []Tally) uint64 {
 	runs := m.runs(m.sorted(tallies))
+	exponential, ok := m.each.(*Exponential)
+	if !ok {
+		return uint64(m.each.Select(s, scoresOfRuns(runs)))
+	}
 	best := runs[0].distance
 	for _, r := range runs {
 		if r.distance.Cmp(best) < 0 {
@@ -136,18 +150,24 @@ func (m *Quantile) Select(s *Sampler, tallies []Tally) uint64 {
 	for i, r := range runs {
 		slots[i] = slot{count: r.count, gap: new(big.Int).Sub(r.distance, best)}
 	}
-	run := runs[s.choose(m.decay, slots)]
+	run := runs[s.choose(exponential.decay, slots)]
 	return run.start + s.Uniform(run.count)
 }
 
-// Parameters are ε, the sensitivity of the rank times the scale of the scores, and what those scores are divided by.
-func (m *Quantile) Parameters() Parameters {
-	return Parameters{
-		Mechanism:   QuantileSelection,
-		Sensitivity: sensitivityOfRank(m.parameters).String(),
-		Scale:       new(big.Rat).Inv(m.decay.rate).RatString(),
-		Epsilon:     m.parameters.Epsilon.String(),
+// scoresOfRuns are the scores of all points.
+func scoresOfRuns(runs []run) []Exact {
+	var scores []Exact
+	for _, r := range runs {
+		scores = append(scores, slices.Repeat([]Exact{Seal(new(big.Int).Neg(r.distance))}, int(r.count))...)
 	}
+	return scores
+}
+
+// Parameters are ε, the selector, the sensitivity of the rank times the scale of the scores, and what those scores are divided by.
+func (m *Quantile) Parameters() Parameters {
+	p := m.each.Parameters()
+	p.Mechanism, p.Selection = QuantileSelection, m.parameters.By
+	return p
 }
 
 // rowsAt is an opened tally on the grid.

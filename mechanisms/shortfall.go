@@ -26,34 +26,43 @@ func odds(miss float64) float64 { return miss / (1 - miss) }
 // Shortfall is how far below the best score that of the chosen candidate is at most, with the probability level: the weights of the
 // others, relative to the best one's, add up to no more than odds (McSherry, Talwar 2007, Lemma 7).
 func (m *Exponential) Shortfall(candidates int, level Confidence) *big.Int {
-	return shortfall(m.rate, float64(candidates-1), 1, odds(1-float64(level)))
+	return m.shortfall(candidates, 1-float64(level))
+}
+
+func (m *Exponential) shortfall(candidates int, miss float64) *big.Int {
+	return shortfall(m.rate, float64(candidates-1), 1, odds(miss))
 }
 
 // Shortfall is how far below the best score that of the chosen candidate is at most, with the probability level. A candidate is chosen
 // only if it comes before the best one, which ends the search, and its coin shows true: with half of e^(-rate·gap) at most.
 func (m *PermuteAndFlip) Shortfall(candidates int, level Confidence) *big.Int {
-	return shortfall(m.rate, float64(candidates-1), 0.5, 1-float64(level))
+	return m.shortfall(candidates, 1-float64(level))
+}
+
+func (m *PermuteAndFlip) shortfall(candidates int, miss float64) *big.Int {
+	return shortfall(m.rate, float64(candidates-1), 0.5, miss)
 }
 
 // Shortfall is how far below the best score that of the chosen candidate is at most, with the probability level: if none of the
 // candidates has noise beyond half of it on the wrong side.
 func (m *NoisyMax) Shortfall(candidates int, level Confidence) *big.Int {
-	half := shortfall(m.rate, float64(candidates), 1, 1-float64(level))
+	return m.shortfall(candidates, 1-float64(level))
+}
+
+func (m *NoisyMax) shortfall(candidates int, miss float64) *big.Int {
+	half := shortfall(m.rate, float64(candidates), 1, miss)
 	return half.Lsh(half, 1)
 }
 
 // Shortfall is how far below any candidate that was passed over each chosen one is at most, all of them with the probability level: each
 // pick fails with a k-th of what is left to 1.
 func (m *TopK) Shortfall(candidates int, level Confidence) *big.Int {
-	each := (1 - float64(level)) / float64(m.picks.K)
-	return shortfall(m.each.rate, float64(candidates-1), 1, odds(each))
+	return m.each.shortfall(candidates, (1-float64(level))/float64(m.picks.K))
 }
 
 // RankError is how many rows the rank of the chosen point is at most away from the rank that was looked for, with the
 // probability level. There always is a point of that rank: each point's ranks begin where those of the last one end,
 // from 0 to the number of rows.
 func (m *Quantile) RankError(level Confidence) *big.Rat {
-	others := new(big.Int).SetUint64(m.parameters.Grid - 1)
-	g := shortfall(m.decay.rate, exact.Float(new(big.Rat).SetInt(others)), 1, odds(1-float64(level)))
-	return new(big.Rat).SetFrac(g, m.scale)
+	return new(big.Rat).SetFrac(m.each.Shortfall(int(m.parameters.Grid), level), m.scale)
 }

@@ -174,6 +174,8 @@ func parseOptions(t testing.TB, d *datadriven.TestData) Options {
 			o.Delta, err = mechanisms.ParseDelta(value)
 		case "mechanism":
 			o.Mechanism = MechanismChoice(value)
+		case "selection":
+			o.Selection = mechanisms.Name(value)
 		case "currency":
 			o.Currency = catalog.Form(value)
 		case "max_rows_total":

@@ -234,6 +234,9 @@ func EventOf(p mechanisms.Parameters) (Event, error) {
 		}
 		return ZCDPEvent(squared.Quo(squared, variance.Add(variance, variance)))
 	case mechanisms.ExponentialMechanism, mechanisms.QuantileSelection:
+		if p.Selection != "" && p.Selection != mechanisms.ExponentialMechanism {
+			return PureEvent(text(p.Epsilon)) // the other selectors have no bounded range
+		}
 		return RangeEvent(text(p.Epsilon))
 	case mechanisms.PermuteAndFlipMechanism, mechanisms.ReportNoisyMax, mechanisms.RandomizedResponses, mechanisms.TopKSelection:
 		return PureEvent(text(p.Epsilon))

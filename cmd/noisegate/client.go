@@ -44,7 +44,8 @@ type questionFlags struct {
 	Rho          string            `help:"Price in rho (zCDP)." placeholder:"R" xor:"price"`
 	MaxError     map[string]string `help:"Instead of a price: the cheapest one at which the half-width of OUTPUT stays within N." placeholder:"OUTPUT=N" xor:"price"`
 	Delta        string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon; the policy's default when absent." placeholder:"D"`
-	Mechanism    string            `enum:"auto,laplace,gaussian" default:"auto" help:"Noise: auto, laplace or gaussian."`
+	Mechanism    string            `enum:"auto,laplace,gaussian,exponential,permute_and_flip,report_noisy_max" default:"auto" help:"Noise: auto, laplace or gaussian; a selection where the question only selects."`
+	Selection    string            `enum:"auto,exponential,permute_and_flip,report_noisy_max" default:"auto" help:"How quantiles, modes and first groups are chosen: auto, exponential, permute_and_flip or report_noisy_max."`
 	Confidence   *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
 	Dialect      string            `enum:"postgresql,mysql" default:"postgresql" help:"What the question is written in: postgresql or mysql."`
 	MaxGroups    *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
@@ -79,7 +80,7 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 	return api.QueryRequest{
 		Dataset: f.Dataset, SQL: sql, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
-		Mechanism: f.Mechanism, Confidence: f.Confidence, Dialect: f.Dialect,
+		Mechanism: f.Mechanism, Selection: strings.TrimPrefix(f.Selection, "auto"), Confidence: f.Confidence, Dialect: f.Dialect,
 		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal,
 	}, nil
 }

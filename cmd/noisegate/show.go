@@ -152,7 +152,11 @@ func (a *app) showEstimate(e *api.EstimateResponse) error {
 		} else if o.RankError != "" {
 			half = string(o.RankError) + " rows"
 		}
-		t.row(o.Name, o.Mechanism, half, amountsText(o.Price, up), o.Bound)
+		mechanism := o.Mechanism
+		if o.Selection != "" && o.Selection != mechanism {
+			mechanism += " by " + o.Selection
+		}
+		t.row(o.Name, mechanism, half, amountsText(o.Price, up), o.Bound)
 	}
 	t.write(a.Out)
 	for _, o := range e.Outputs {

@@ -25,6 +25,7 @@ const (
 	CodeRequestDelta            Code = "request/invalid-delta"
 	CodeRequestConfidence       Code = "request/invalid-confidence"
 	CodeRequestMechanism        Code = "request/invalid-mechanism"
+	CodeRequestSelection        Code = "request/invalid-selection"
 	CodeRequestDialect          Code = "request/invalid-dialect"
 	CodeRequestMaxError         Code = "request/invalid-max-error"
 	CodeRequestWeights          Code = "request/invalid-weights"
@@ -129,6 +130,11 @@ func RequestConfidence(want string) *Error {
 // RequestMechanism refuses a mechanism that is not known, or not for this account.
 func RequestMechanism(want string) *Error {
 	return invalidField(CodeRequestMechanism, "mechanism", want)
+}
+
+// RequestSelection refuses a selection that is not known.
+func RequestSelection(want string) *Error {
+	return invalidField(CodeRequestSelection, "selection", want)
 }
 
 // RequestDialect refuses a dialect that is not known.

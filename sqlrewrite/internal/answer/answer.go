@@ -84,6 +84,9 @@ func Plain(r *plan.Released) *Answer {
 // aggregateColumn adds what is known of one release, in the output's unit.
 func aggregateColumn(p *plan.Plan, c plan.Column, r plan.Release) plan.Column {
 	c.Kind, c.Mechanism = plan.AggregateColumn, r.Law().Name()
+	if r.Pick != nil {
+		c.Selection = r.Pick.By
+	}
 	c.Sensitivity, c.Scale = Sensitivity(p, r), ScaleText(r)
 	c.HalfWidth, c.RankError = HalfWidth(p, r), RankError(p, r)
 	return c

@@ -100,8 +100,7 @@ func selectedText(p *plan.Plan, r plan.Release) string {
 	case r.Measure.Kind == algebra.ChooseMode:
 		return fmt.Sprintf("%s: %s the most frequent value has at most %s rows more than the value shown%s", name, sure, scalar.Ceil(off), empty)
 	case r.Measure.Rank.IsInt():
-		offset := plan.RankOffset(r, r.Pick.Epsilon)
-		offset.Abs(offset)
+		offset := new(big.Rat).Abs(r.Pick.Offset)
 		side := map[bool]string{true: "smaller", false: "larger"}[r.Measure.Rank.Sign() == 0]
 		return fmt.Sprintf("%s: the value shown is looked for %s rows in from the end, as values beyond the data would be shown too often there; %s at most %s rows have a %s one%s",
 			name, scalar.Ceil(offset), sure, scalar.Ceil(new(big.Rat).Add(offset, off)), side, unknown+empty)

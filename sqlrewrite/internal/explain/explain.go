@@ -27,8 +27,9 @@ type Explanation struct {
 type OutputEstimate struct {
 	Name        string // the release, as the analyst could have written it
 	Parameters  mechanisms.Parameters
-	Bound       string // the factors of the sensitivity, and where each comes from ("people.age in [17, 90] by 1, policy line 9; max_rows 5, request")
-	Sensitivity string // in the output's unit
+	Selection   mechanisms.Name // of selections: the selector
+	Bound       string          // the factors of the sensitivity, and where each comes from ("people.age in [17, 90] by 1, policy line 9; max_rows 5, request")
+	Sensitivity string          // in the output's unit
 	HalfWidth   *big.Rat
 	RankError   *big.Rat // of selections: how far off at the requested confidence, in rows; nil for noise
 	Loss        mechanisms.Loss
@@ -64,6 +65,9 @@ func Explain(p *plan.Plan) Explanation {
 			HalfWidth:   answer.HalfWidth(p, r),
 			RankError:   answer.RankError(p, r),
 			Loss:        r.Law().Loss(),
+		}
+		if r.Pick != nil {
+			o.Selection = r.Pick.By
 		}
 		if p.Weights != nil {
 			o.Weight = p.Weights[i]
@@ -133,6 +137,9 @@ func tree(p *plan.Plan) string {
 }
 
 func noiseText(r plan.Release) string {
+	if r.Pick != nil && r.Pick.By != r.Pick.Name() {
+		return "by " + string(r.Pick.By) + ", scale " + answer.ScaleText(r)
+	}
 	if r.Law().Name() == mechanisms.DiscreteGaussian {
 		return "variance " + answer.ScaleText(r)
 	}

@@ -25,7 +25,10 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	if p.Shape.MaxTotal > 0 {
 		h.Add("max_rows_total", fmt.Sprint(p.Shape.MaxTotal))
 	}
-	if len(o.Weights) > 0 { // without them the fingerprint is what it was before there were weights
+	if o.Selection != "" { // without one the fingerprint is what it was before there were selections by name
+		h.Add("selected by", string(o.Selection))
+	}
+	if len(o.Weights) > 0 { // likewise
 		h.Add("weights", fmt.Sprint(len(o.Weights)))
 		for _, name := range slices.Sorted(maps.Keys(o.Weights)) {
 			h.Add(name, o.Weights[name].RatString())

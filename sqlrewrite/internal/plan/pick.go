@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 
@@ -9,6 +10,7 @@ import (
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
 // Pick releases one candidate of each group: a point of a grid near a rank, or the candidate that most rows have. Groups choose
@@ -22,42 +24,88 @@ type Pick struct {
 	Top       *mechanisms.TopK    // of groups: not one candidate of each group, but groups
 	Among     int                 // candidates of selector
 	Mechanism law                 // of one group
+	By        mechanisms.Name     // the selector
+	Offset    *big.Rat            // of a rank, in rows: by how much it is moved
+}
+
+// selector is the selector of a release: the one that the request names, else the most accurate one at the same charge.
+//
+//   - Where ρ is what adds up, the exponential mechanism: it costs ε²/8, the others ε·tanh(ε/2), so that it has about twice the ε (Cesar,
+//     Rogers 2021, arXiv 2004.07223).
+//   - Where ε alone does, permute-and-flip: its expected score is never below the exponential mechanism's (McKenna, Sheldon 2020, arXiv
+//     2010.12603, Theorem 2). It is not above report-noisy-max's on all scores, but its shortfall is bounded by half of that.
+//   - Where both may, permute-and-flip for modes, and the exponential mechanism for ranks and first groups, at a quarter of the ρ: among many
+//     scores that are about the best the two choose alike.
+func (p *Plan) selector(m algebra.Measure, share Portion) mechanisms.Name {
+	switch {
+	case p.Options.Selection != "":
+		return p.Options.Selection
+	case share.Epsilon == 0, p.Options.Currency == catalog.ZCDP:
+		return mechanisms.ExponentialMechanism
+	case p.Options.Currency == catalog.Pure, m.Kind == algebra.ChooseMode:
+		return mechanisms.PermuteAndFlipMechanism
+	default:
+		return mechanisms.ExponentialMechanism
+	}
+}
+
+// checkSelection refuses a selector that would choose nothing, and one in the place of noise.
+func (p *Plan) checkSelection() error {
+	o := p.Options
+	if o.Selection == "" {
+		return nil
+	}
+	if !mechanisms.IsSelector(o.Selection) {
+		return fault.MechanismChoice("there is no such selection", `ask for "exponential", "permute_and_flip" or "report_noisy_max"`)
+	}
+	chooses := p.Query.Top > 0
+	for _, m := range p.Query.Measures {
+		chooses = chooses || m.Chooses()
+		if o.SelectsOnly && p.Query.Top == 0 && !m.Chooses() {
+			return fault.MechanismChoice(fmt.Sprintf("%s chooses and adds no noise, which %s needs", o.Selection, sqlprint.DescribeMeasure(m)),
+				`give it as "selection", beside "mechanism"`)
+		}
+	}
+	if !chooses {
+		return fault.MechanismChoice("the query selects nothing: a selection is for quantiles, min, max, mode, and the first groups by a number that is not shown",
+			`leave "selection" out`)
+	}
+	return nil
 }
 
 // NewPick makes the selection of a release from its portion of the price.
 func (p *Plan) NewPick(r Release, share Portion) (*Pick, error) {
+	by := p.selector(r.Measure, share)
 	epsilon := share.Epsilon / mechanisms.PicoEpsilon(p.Shape.MaxGroups)
 	if share.Epsilon == 0 {
-		epsilon = mechanisms.BoundedRangeEpsilon(share.Rho / mechanisms.PicoRho(p.Shape.MaxGroups))
+		epsilon = mechanisms.SelectionEpsilon(by, share.Rho/mechanisms.PicoRho(p.Shape.MaxGroups))
 	}
 	if epsilon == 0 {
 		return nil, fault.PriceTooSmall(len(p.Query.Measures))
 	}
-	c, err := &Pick{groups: p.Shape.MaxGroups, Epsilon: epsilon}, error(nil)
+	c, err := &Pick{groups: p.Shape.MaxGroups, Epsilon: epsilon, By: by}, error(nil)
 	if r.Measure.Kind == algebra.ChooseRank {
 		points := r.Measure.Grid.Points()
-		c.Quantile, err = mechanisms.NewQuantile(mechanisms.QuantileParameters{Fraction: r.Measure.Rank, Offset: RankOffset(r, epsilon),
-			Grid: points.Uint64(), Rows: r.PerGroup, Epsilon: epsilon})
+		c.Offset = rankOffset(r, epsilon, by)
+		c.Quantile, err = mechanisms.NewQuantile(mechanisms.QuantileParameters{Fraction: r.Measure.Rank, Offset: c.Offset,
+			Grid: points.Uint64(), Rows: r.PerGroup, Epsilon: epsilon, By: by})
 		c.Mechanism = c.Quantile
 		return c, internal(err)
 	}
 	c.Among = r.Measure.Candidates()
 	// One unit's rows raise scores and lower none.
 	parameters := mechanisms.SelectionParameters{Sensitivity: r.PerGroup, Monotone: true, Epsilon: epsilon}
-	if share.Epsilon == 0 || p.Options.Currency == catalog.ZCDP {
-		c.Selector, err = mechanisms.NewExponential(parameters) // ε²/8 in ρ
-	} else {
-		c.Selector, err = mechanisms.NewPermuteAndFlip(parameters) // never further from the best at equal ε
-	}
+	c.Selector, err = mechanisms.NewSelector(by, parameters)
 	c.Mechanism = c.Selector
 	return c, internal(err)
 }
 
-// RankOffset moves the rank that is looked for from n·fraction. Inside, by half of the smallest step between two such ranks, so that
+// rankOffset moves the rank that is looked for from n·fraction. Inside, by half of the smallest step between two such ranks, so that
 // it is the rank of percentile_disc. For the least and the greatest value, inward by so many rows that points beyond the data, which may
 // be most of the grid, are chosen with a probability of 5 % at most: at T rows their weight together is at most
-// points·e^(-ε·T/2Δ) of that of one point at the rank.
-func RankOffset(r Release, epsilon mechanisms.PicoEpsilon) *big.Rat {
+// points·e^(-ε·T/2Δ) of that of one point at the rank. Of permute-and-flip they need a coin each that rarely shows true, and less rows would
+// do; of report-noisy-max, where one of all the noises must be beyond half of the gap, twice as many do.
+func rankOffset(r Release, epsilon mechanisms.PicoEpsilon, by mechanisms.Name) *big.Rat {
 	fraction := r.Measure.Rank
 	if !fraction.IsInt() {
 		half := new(big.Rat).SetFrac(big.NewInt(-1), new(big.Int).Lsh(fraction.Denom(), 1))
@@ -70,6 +118,9 @@ func RankOffset(r Release, epsilon mechanisms.PicoEpsilon) *big.Rat {
 	rows, _ := new(big.Float).SetInt(r.PerGroup).Float64()
 	price := float64(epsilon) / float64(mechanisms.EpsilonUnit)
 	halves := math.Max(1, math.Ceil(2*2*rows/price*math.Log(20*points)))
+	if by == mechanisms.ReportNoisyMax {
+		halves = math.Max(1, math.Ceil(2*2*2*rows/price*math.Log(20*(points+1))))
+	}
 	offset := new(big.Rat).SetFrac(big.NewInt(int64(math.Min(halves, 1<<53))), big.NewInt(2))
 	if fraction.Sign() > 0 {
 		offset.Neg(offset)

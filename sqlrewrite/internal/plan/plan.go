@@ -37,6 +37,10 @@ type Options struct {
 	// caller has already turned (ε, δ) into Rho.
 	Delta     mechanisms.AttoDelta
 	Mechanism MechanismChoice
+	// Selection is the selector of quantiles, modes and first groups; empty: the most accurate one. With SelectsOnly it was asked for in the
+	// place of the noise, and the query must need none.
+	Selection   mechanisms.Name
+	SelectsOnly bool
 	// Currency is what the analyst's account adds up; [MechanismAuto] chooses the smaller error at equal charge in it.
 	Currency   catalog.Form
 	Confidence mechanisms.Confidence // level of the intervals, in (0, 1)
@@ -86,6 +90,7 @@ type Column struct {
 	Type        string // PostgreSQL's name: bigint, numeric, text, ...
 	Kind        ColumnKind
 	Mechanism   mechanisms.Name // aggregate only
+	Selection   mechanisms.Name // of a selection: the selector
 	Sensitivity string          // aggregate only: in the output's unit
 	Scale       string          // aggregate only: Laplace b or Gaussian σ², in the output's unit
 	// HalfWidth is that of the noise at the requested confidence, in the output's unit: of aggregates, and of what is a weighted sum of
@@ -137,11 +142,16 @@ func NewPlan(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Pla
 	if o.Proofs == nil {
 		o.Proofs = new(sqlprint.Proofs)
 	}
-	p, err := planOf(q, snapshot, o)
+	top := bind.AsTopK(q)
+	asked := q
+	if top != nil && o.Selection != "" { // a selection is what is asked for
+		asked, top = top, nil
+	}
+	p, err := planOf(asked, snapshot, o)
 	if err != nil {
 		return nil, err
 	}
-	if top := bind.AsTopK(q); top != nil {
+	if top != nil {
 		if selected, err := planOf(top, snapshot, o); err == nil && selected.cheaperThan(p) {
 			p = selected
 		}

@@ -50,6 +50,9 @@ func (p *Plan) price() error {
 	if err := p.checkChoice(); err != nil {
 		return err
 	}
+	if err := p.checkSelection(); err != nil {
+		return err
+	}
 	var err error
 	if p.Weights, err = weigh(p.Query, p.Options.Weights); err != nil {
 		return err

@@ -12,17 +12,17 @@ import (
 // NewTop makes the selection of groups. A unit moves each score by at most Linf, whatever the number of groups that it is in: nothing
 // needs to bound that number.
 func (p *Plan) NewTop(r Release, share Portion) (*Pick, error) {
-	epsilon := share.Epsilon
+	epsilon, by := share.Epsilon, p.selector(r.Measure, share)
 	if epsilon == 0 {
-		each := mechanisms.BoundedRangeEpsilon(share.Rho / mechanisms.PicoRho(p.Query.Top))
+		each := mechanisms.SelectionEpsilon(by, share.Rho/mechanisms.PicoRho(p.Query.Top))
 		epsilon = min(each, mechanisms.MaxEpsilon/mechanisms.PicoEpsilon(p.Query.Top)) * mechanisms.PicoEpsilon(p.Query.Top)
 	}
 	if epsilon == 0 {
 		return nil, fault.PriceTooSmall(len(p.Query.Measures))
 	}
-	m, err := mechanisms.NewTopK(mechanisms.TopKParameters{K: int(p.Query.Top), SelectionParameters: mechanisms.SelectionParameters{
+	m, err := mechanisms.NewTopK(mechanisms.TopKParameters{K: int(p.Query.Top), By: by, SelectionParameters: mechanisms.SelectionParameters{
 		Sensitivity: r.PerGroup, Monotone: r.Measure.Monotone(), Epsilon: epsilon}})
-	return &Pick{groups: 1, Top: m, Mechanism: m}, internal(err)
+	return &Pick{groups: 1, Top: m, Mechanism: m, By: by}, internal(err)
 }
 
 // releaseTop selects groups of the public domain by their one measure.
@@ -59,5 +59,6 @@ func (p *Plan) cheaperThan(sorted *Plan) bool {
 	return gumbel.Cmp(new(big.Rat).SetInt(sorted.Releases[0].Mechanism.HalfWidth(comparedAt))) < 0
 }
 
-// gumbelPoint is how far from the median 95 % of the Gumbel distribution of scale 1 lie, which peeling adds to each score.
+// gumbelPoint is how far from the median 95 % of the Gumbel distribution of scale 1 lie, which peeling by the exponential mechanism adds to
+// each score. That of the exponential distribution, for permute-and-flip (Ding et al. 2021, arXiv 2105.07260), is 2.30.
 func gumbelPoint() *big.Rat { return big.NewRat(261, 100) }
