@@ -14,7 +14,7 @@ import (
 
 // adviseTable warns of what a table's policy leaves out, and of columns whose constraints say something else.
 func (c *checker) adviseTable(t *TablePolicy, info *TableInfo) {
-	if t.Unit != nil && t.Unit.Kind != RowUnit {
+	if t.Unit != nil && t.Unit.Kind != RowUnit && t.MaxTotal == 0 {
 		for _, bound := range []struct {
 			name  string
 			value int64

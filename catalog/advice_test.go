@@ -102,10 +102,11 @@ func TestFactsChangeNoDigest(t *testing.T) {
 // The figure of noise is what the mechanism's half-width is.
 func TestNoiseText(t *testing.T) {
 	for _, c := range []struct {
-		rows, groups int64
-		want         string
-	}{{1, 1, "± 30"}, {30, 6, "± 5,392"}, {30, 12, "± 10,785"}, {30, 100, "± 10,785"}, {0, 6, ""}, {5, 0, ""}} {
-		if got := NoiseText(c.rows, c.groups); got != "" && !strings.HasSuffix(got, c.want) || (got == "") != (c.want == "") {
+		rows, groups, total int64
+		want                string
+	}{{1, 1, 0, "± 30"}, {30, 6, 0, "± 5,392"}, {30, 12, 0, "± 10,785"}, {30, 100, 0, "± 10,785"}, {0, 6, 0, ""}, {5, 0, 0, ""},
+		{30, 6, 46, "± 1,378"}, {30, 6, 180, "± 5,392"}, {30, 6, 500, "± 5,392"}} {
+		if got := NoiseText(c.rows, c.groups, c.total); got != "" && !strings.HasSuffix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%d rows in %d groups: %q, want %q", c.rows, c.groups, got, c.want)
 		}
 	}

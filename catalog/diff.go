@@ -160,6 +160,9 @@ func label(path []string) string {
 }
 
 func snake(word string) string {
+	if word == "MaxTotal" {
+		return "max_rows_total"
+	}
 	var b strings.Builder
 	for i, r := range word {
 		if unicode.IsUpper(r) && i > 0 {

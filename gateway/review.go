@@ -57,7 +57,7 @@ func ReviewOf(review *catalog.Review) *api.PolicyReview {
 		out.Warnings = append(out.Warnings, api.PolicyWarning{Line: w.Pos.Line, Column: w.Pos.Column, Text: w.Text})
 	}
 	for _, t := range review.Snapshot.Tables {
-		if text := catalog.NoiseText(t.MaxRows, t.MaxGroups); text != "" && !t.Public {
+		if text := catalog.NoiseText(t.MaxRows, t.MaxGroups, t.MaxTotal); text != "" && !t.Public {
 			name := catalog.TableName{Schema: t.Schema, Name: t.Name}
 			out.Noise = append(out.Noise, api.TableNoise{Table: name.String(), Text: text})
 		}

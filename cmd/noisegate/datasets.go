@@ -49,7 +49,7 @@ func (a *app) showTable(dataset string, described api.Table) {
 		name = described.Schema + "." + name
 	}
 	fmt.Fprintf(a.Out, "%s, %s: %s\n", dataset, name, unitText(described))
-	if noise := catalog.NoiseText(described.MaxRows, described.MaxGroups); noise != "" && !described.Public {
+	if noise := catalog.NoiseText(described.MaxRows, described.MaxGroups, described.MaxRowsTotal); noise != "" && !described.Public {
 		fmt.Fprintf(a.Out, "  %s\n", noise)
 	}
 	if len(described.NotCovered) > 0 {

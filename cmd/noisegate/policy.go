@@ -119,7 +119,7 @@ func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
 // showNoise prints what the bounds of each table do to a count: public figures, before anybody asks.
 func (a *app) showNoise(s *catalog.Snapshot) {
 	for _, t := range s.Tables {
-		if text := catalog.NoiseText(t.MaxRows, t.MaxGroups); text != "" && !t.Public {
+		if text := catalog.NoiseText(t.MaxRows, t.MaxGroups, t.MaxTotal); text != "" && !t.Public {
 			fmt.Fprintf(a.Out, "  %s: %s\n", catalog.TableName{Schema: t.Schema, Name: t.Name}, text)
 		}
 	}
