@@ -2,6 +2,7 @@ package budget
 
 import (
 	"math"
+	"math/big"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -130,5 +131,39 @@ func TestAffordable(t *testing.T) {
 	}
 	if eps := Affordable(Limit{Form: Pure, Epsilon: 10, Rho: Never}, mechanisms.Loss{Delta: 1}); eps != 0 {
 		t.Errorf("with more δ spent than there is: %d", eps)
+	}
+}
+
+// TestOneGaussianReleaseLeavesTheRest: the table of docs/accounting.md, of what one Gaussian release of somebody else
+// leaves to those who use Laplace noise.
+//
+// covers: L3
+func TestOneGaussianReleaseLeavesTheRest(t *testing.T) {
+	of := func(epsilon, delta *big.Rat) Limit {
+		limit, err := NewLimit(LimitSpec{Form: Approx, Epsilon: epsilon, Delta: delta})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return limit
+	}
+	large, small := of(big.NewRat(20, 1), big.NewRat(1, 1_000_000)), of(big.NewRat(3, 1), big.NewRat(1, 10_000_000))
+	at := func(epsilon mechanisms.PicoEpsilon) mechanisms.Loss { // by its Σε alone
+		return mechanisms.Loss{Epsilon: epsilon, Rho: math.MaxInt64 / 100}
+	}
+	for _, c := range []struct {
+		rho         mechanisms.PicoRho
+		ones, halfs int64
+	}{
+		{1, 19, 5},
+		{mechanisms.RhoUnit / 10_000, 19, 5},
+		{mechanisms.RhoUnit / 100, 18, 3},
+	} {
+		used := InLedger(mechanisms.Loss{Rho: c.rho, Unbounded: true})
+		if n := Times(large, used, at(mechanisms.EpsilonUnit)); n != c.ones {
+			t.Errorf("after ρ %s (20, 10⁻⁶) gives %d answers at ε 1, want %d", c.rho, n, c.ones)
+		}
+		if n := Times(small, used, at(mechanisms.EpsilonUnit/2)); n != c.halfs {
+			t.Errorf("after ρ %s (3, 10⁻⁷) gives %d answers at ε 0.5, want %d", c.rho, n, c.halfs)
+		}
 	}
 }
