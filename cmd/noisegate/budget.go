@@ -100,43 +100,6 @@ func promiseText(p api.Promise) string {
 	return amountsText(api.Amounts{Epsilon: p.Epsilon, Rho: "without bound", Delta: p.Delta}, up)
 }
 
-type budgetSetCommand struct {
-	Dataset            string `arg:"" help:"The dataset."`
-	Account            string `arg:"" help:"dataset, group:NAME, analyst:NAME or ensemble:NAME."`
-	Form               string `enum:"approx,pure,zcdp" default:"approx" help:"How the account adds up: approx, pure or zcdp."`
-	Epsilon            string `help:"Cap in epsilon (approx, pure)." placeholder:"E"`
-	Rho                string `help:"Cap in rho (zcdp)." placeholder:"R"`
-	Delta              string `help:"The delta of the promise." placeholder:"D"`
-	MaxEpsilonPerQuery string `help:"Cap on one query." placeholder:"E"`
-	ReplayOnly         bool   `help:"May only read answers that exist already."`
-	TrancheEvery       string `help:"Release the cap in parts, one each period: 12h, 30d." placeholder:"PERIOD"`
-	TrancheEpsilon     string `help:"How much each part is (approx, pure)." placeholder:"E"`
-	TrancheRho         string `help:"How much each part is (zcdp)." placeholder:"R"`
-	RateEpsilon        string `help:"A brake: at most this much within --rate-per." placeholder:"E"`
-	RatePer            string `help:"How long it takes to wear off: 1m, 1h." placeholder:"PERIOD"`
-	gatewayFlags
-}
-
-func (c *budgetSetCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
-	limit := api.BudgetLimit{Form: c.Form, Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta),
-		MaxEpsilonPerQuery: api.Decimal(c.MaxEpsilonPerQuery), ReplayOnly: c.ReplayOnly}
-	if c.ReplayOnly {
-		limit.Form = ""
-	}
-	if c.TrancheEvery != "" || c.TrancheEpsilon != "" || c.TrancheRho != "" {
-		limit.Tranche = &api.Tranche{Every: c.TrancheEvery, Epsilon: api.Decimal(c.TrancheEpsilon), Rho: api.Decimal(c.TrancheRho)}
-	}
-	if c.RateEpsilon != "" || c.RatePer != "" {
-		limit.Rate = &api.Rate{Epsilon: api.Decimal(c.RateEpsilon), Per: c.RatePer}
-	}
-	account, err := client.SetAccount(ctx, c.Dataset, c.Account, limit)
-	return a.showAccount(c.JSON, account, err)
-}
-
 // showAccount shows what became of an account.
 func (a *app) showAccount(asJSON bool, account *api.Account, err error) error {
 	if err != nil {
