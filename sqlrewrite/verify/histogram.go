@@ -38,19 +38,18 @@ func (s *scope) share(c *pgquery.CaseExpr) *value {
 	if n.id != run.n || n.tallied == nil || !n.tallied.count {
 		return nil
 	}
-	upto := s.upto(run)
-	if upto == nil {
-		return nil
-	}
 	two := d.literal(int4, "2").id
 	part := func(c int) int {
 		return d.intern("div", d.intern("+", d.intern("*", d.intern("*", two, c), m.id), total.id), d.intern("*", two, total.id))
 	}
-	want := d.intern("-", part(upto.id), part(d.intern("-", upto.id, n.id)))
+	var shares []int
+	for _, upto := range s.upto(run) {
+		shares = append(shares, d.intern("-", part(upto), part(d.intern("-", upto, n.id))))
+	}
 	branch := *s
 	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{lo: m.number()}})
 	then := branch.expr(w.Result)
-	if then.id != want || !s.rel.solid[run.x] {
+	if !slices.Contains(shares, then.id) || !s.rel.solid[run.x] {
 		return nil
 	}
 	v := d.made(numeric, "share", false, total, m, then, n)

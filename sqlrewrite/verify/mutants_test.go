@@ -73,7 +73,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"contribution.go", `within := t.each.withZero().times(point(limit))`, `within := t.each.withZero()`},
 	{"contribution.go", `if g.release && !x.within.inside(spanOf(-1<<23, 1<<23)) {`, `if false {`},
 	{"contribution.go", `refuse("a sum of a type that depends on the order of rows")`, ``},
-	{"histogram.go", `if then.id != want || !s.rel.solid[run.x] {`, `if want < 0 || !s.rel.solid[run.x] {`},
+	{"histogram.go", `if !slices.Contains(shares, then.id) || !s.rel.solid[run.x] {`, `if len(shares) == 0 || !s.rel.solid[run.x] {`},
 	{"semijoin.go", `refuse("IN over rows that are not the outer row's unit's own")`, ``},
 	{"semijoin.go", `refuse("EXISTS over rows that are not the outer row's unit's own")`, ``},
 	{"semijoin.go", `!s.positive && !s.given(x) || !r.solid[c.id] ||`, ``},
@@ -131,7 +131,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"total.go", `p.n == run.n && p.x == run.x && p.of`, `p.x == run.x && p.of`},
 	{"total.go", `p.of == run.of && slices.Equal(p.partition, run.partition)`, `p.of == run.of`},
 	{"total.go", `if n.id != run.n || n.kind != int8 {`, `if n.kind != int8 {`},
-	{"total.go", `if then.id != d.intern("to:"+kindName(int8), difference) {`, `if false {`},
+	{"total.go", `if !slices.Contains(shares, then.id) {`, `if false {`},
 	{"total.go", `&& len(v.nulls) == 0`, ``},
 	{"total.go", `case !larger && end.within.lo.Sign() >= 0:
 		if x.within.lo.Sign() >= 0 {`, `case !larger && end.within.lo.Sign() >= 0:

@@ -83,18 +83,18 @@ func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value {
 	if n.id != run.n || n.kind != int8 {
 		return nil
 	}
-	upto := s.upto(run)
-	if upto == nil {
-		return nil
-	}
 	part := func(c int) int { return d.intern("div", d.intern("*", c, most.id), total.id) }
-	difference := d.intern("-", part(upto.id), part(d.intern("-", upto.id, n.id)))
 	within := span{zero, lowest(n.within.hi, most.number())}
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{lo: new(big.Rat).Add(most.number(), one)}},
-		narrowed{id: difference, within: within})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{lo: new(big.Rat).Add(most.number(), one)}})
+	var shares []int
+	for _, upto := range s.upto(run) {
+		difference := d.intern("-", part(upto), part(d.intern("-", upto, n.id)))
+		branch.narrow = append(branch.narrow, narrowed{id: difference, within: within})
+		shares = append(shares, d.intern("to:"+kindName(int8), difference))
+	}
 	then := branch.expr(w.Result)
-	if then.id != d.intern("to:"+kindName(int8), difference) {
+	if !slices.Contains(shares, then.id) {
 		return nil
 	}
 	v := d.made(int8, "share of a total", false, total, most, then, clearTally(n))
@@ -103,14 +103,14 @@ func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value {
 	return v
 }
 
-// upto is the window of the same partition that runs up to a row.
-func (s *scope) upto(run *windowRun) (found *value) {
+// upto are the windows of the same partition that run up to a row: several, where columns add up equal numbers.
+func (s *scope) upto(run *windowRun) (all []int) {
 	for _, c := range s.rel.columns {
 		if p := c.v.partial; p != nil && p.upto && p.n == run.n && p.x == run.x && p.of == run.of && slices.Equal(p.partition, run.partition) {
-			found = c.v
+			all = append(all, c.v.id)
 		}
 	}
-	return found
+	return all
 }
 
 // counts reports whether a value is a whole number that is never negative nor NULL, within a share.
