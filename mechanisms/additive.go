@@ -16,6 +16,7 @@ const (
 	PermuteAndFlipMechanism Name = "permute_and_flip"
 	ReportNoisyMax          Name = "report_noisy_max"
 	QuantileSelection       Name = "quantile"
+	ShownCounts             Name = "shown_count"
 	RandomizedResponses     Name = "randomized_response"
 	RandomDelay             Name = "random_delay"
 )
@@ -46,12 +47,13 @@ type Parameters struct {
 	// Sensitivity is L1 for Laplace, L2 for Gaussian ("sqrt(3)" when irrational), L0 for selection of groups, that of one score for
 	// selection of candidates.
 	Sensitivity string `json:"sensitivity"`
-	Scale       string `json:"scale,omitempty"`    // Laplace: b, a rational; candidates: what scores are divided by
-	Variance    string `json:"variance,omitempty"` // Gaussian: σ², a rational
-	Epsilon     string `json:"epsilon,omitempty"`  // selection: ε, a decimal
-	Delta       string `json:"delta,omitempty"`    // selection of groups: δ, a decimal
-	Count       int64  `json:"count,omitempty"`    // top-k: picks; randomized response: classes; Gaussian threshold: T
-	Times       int64  `json:"times,omitempty"`    // how many equal releases with fresh noise this stands for; 0 stands for 1
+	PerGroup    string `json:"per_group,omitempty"` // shown counts: of one group
+	Scale       string `json:"scale,omitempty"`     // Laplace: b, a rational; candidates: what scores are divided by
+	Variance    string `json:"variance,omitempty"`  // Gaussian: σ², a rational
+	Epsilon     string `json:"epsilon,omitempty"`   // selection: ε, a decimal
+	Delta       string `json:"delta,omitempty"`     // selection of groups: δ, a decimal
+	Count       int64  `json:"count,omitempty"`     // top-k: picks; randomized response: classes; Gaussian threshold: T; shown counts: k
+	Times       int64  `json:"times,omitempty"`     // how many equal releases with fresh noise this stands for; 0 stands for 1
 }
 
 // Noise is one integer drawn from a mechanism's law, waiting for the value that it hides. Only the mechanisms of this package make

@@ -240,7 +240,7 @@ func EventOf(p mechanisms.Parameters) (Event, error) {
 		return RangeEvent(text(p.Epsilon))
 	case mechanisms.PermuteAndFlipMechanism, mechanisms.ReportNoisyMax, mechanisms.RandomizedResponses, mechanisms.TopKSelection:
 		return PureEvent(text(p.Epsilon))
-	case mechanisms.PartitionSelection, mechanisms.RandomDelay:
+	case mechanisms.PartitionSelection, mechanisms.ShownCounts, mechanisms.RandomDelay:
 		return ApproxEvent(text(p.Epsilon), text(p.Delta))
 	case mechanisms.GaussianThresholding:
 		groups, variance, delta := text(p.Sensitivity), text(p.Variance), text(p.Delta)
