@@ -312,7 +312,7 @@ func TestShownCountsOfAdult(t *testing.T) {
 		}
 	}
 	off, offApart := math.Sqrt(squares/seen), math.Sqrt(squaresApart/apart)
-	t.Logf("together %.2f over %.1f groups, %.3f of the intervals hold; apart %.2f over %.1f", off, seen/times, held/seen, offApart, apart/times)
+	t.Logf("together %.2f over %.1f groups, %.3f of intervals hold; apart %.2f over %.1f", off, seen/times, held/seen, offApart, apart/times)
 	if len(counts) != 42 || off > 1.6 || seen < 36*times || off > offApart*0.6 || held < 0.95*seen {
 		t.Errorf("root mean square error %.2f over %.1f of %d groups, %.3f of the intervals hold", off, seen/times, len(counts), held/seen)
 	}
