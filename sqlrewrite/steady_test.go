@@ -135,6 +135,9 @@ func openForms() map[string][]string {
 			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.paid) NOT IN (SELECT person_id, paid FROM visits WHERE place = 2)",
 			"SELECT count(*) FILTER (WHERE (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits)) FROM visits p WHERE p.age = 111",
 			"SELECT count(*) FROM visits p WHERE p.age = 111 AND CASE WHEN p.paid < 99 THEN (p.person_id, p.paid, p.place) IN (SELECT person_id, paid, place FROM visits) END",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.paid, p.place, p.age) " +
+				"NOT IN (SELECT person_id, paid, place, age FROM visits WHERE place = 2)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.paid, p.place, p.age) NOT IN (SELECT zone, kind, street FROM streets)",
 			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits)",
 		},
 		"A4": {
@@ -366,6 +369,41 @@ func TestUnprovenJoinsOfExistsAreNotPrinted(t *testing.T) {
 		}
 		if p.Fingerprint() != id {
 			t.Error("the question is another one")
+		}
+	}
+}
+
+// IN over three columns that may be NULL, printed as joins, is what PostgreSQL's own IN is for every combination of NULL and values on both sides.
+//
+// covers: C1
+func TestC1InOfNullsAsJoins(t *testing.T) {
+	conn, snapshot := steadyWorld(t, `;DELETE FROM receipts; DELETE FROM visits;
+		INSERT INTO visits SELECT row_number() OVER (), 1 + (row_number() OVER ()) % 5, NULLIF(a, 3), NULLIF(b, 3), NULLIF(c, 3)
+		FROM generate_series(1, 3) a, generate_series(1, 3) b, generate_series(1, 3) c, generate_series(1, 2)`)
+	for _, test := range []string{
+		"(p.person_id, p.age, p.paid, p.place) NOT IN (SELECT person_id, age, paid, place FROM visits WHERE place = 2)",
+		"(p.person_id, p.age, p.paid, p.place) NOT IN (SELECT person_id, age, paid, place FROM visits WHERE age = 1 AND paid IS NULL)",
+		"((p.person_id, p.age, p.paid, p.place) IN (SELECT person_id, age, paid, place FROM visits WHERE place = 1 AND paid = 2)) IS NULL",
+	} {
+		p, err := Rewrite("SELECT count(*) FROM visits p WHERE "+test, snapshot, steadyOptions)
+		if err != nil {
+			t.Fatalf("%s: %s", test, parsetest.ShowFault(err))
+		}
+		s := p.Statements(p.Draw(fixedSampler(t)))[0]
+		if strings.Contains(s.SQL, " IN (SELECT") {
+			t.Errorf("%s is evaluated row by row\n%s", test, s.SQL)
+		}
+		var got, want string
+		if err := conn.QueryRow(t.Context(), s.SQL, s.Args...).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.NewReplacer("FROM visits", "FROM public.visits").Replace(test)
+		if err := conn.QueryRow(t.Context(), "SELECT sum(least(n, 4))::text FROM (SELECT count(*) AS n FROM public.visits p WHERE "+plain+" GROUP BY person_id) u").
+			Scan(&want); err != nil {
+			t.Fatal(err)
+		}
+		if t.Logf("%s: %s", test, got); got != want || want == "" {
+			t.Errorf("%s: %s, PostgreSQL's own IN gives %s", test, got, want)
 		}
 	}
 }

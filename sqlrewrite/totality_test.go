@@ -185,7 +185,9 @@ func TestTotality(t *testing.T) {
 		if want, err = strconv.Atoi(text); err != nil {
 			t.Fatal(err)
 		}
-		r = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+		seed := uint64(time.Now().UnixNano())
+		t.Logf("seed %d", seed)
+		r = rand.New(rand.NewPCG(seed, 0))
 	}
 	batch := &totalityBatch{conn: conn}
 	taken := 0
@@ -303,7 +305,9 @@ func TestNoKeyVanishes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, r = n/10, rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+		seed := uint64(time.Now().UnixNano())
+		t.Logf("seed %d", seed)
+		want, r = n/10, rand.New(rand.NewPCG(seed, 0))
 	}
 	public, nulls := 0, 0
 	for i := range want {

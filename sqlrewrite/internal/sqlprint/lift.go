@@ -246,7 +246,7 @@ func (p *Printer) asJoin(c algebra.Expr) *lifted {
 }
 
 // mostSpelled is at how many places IN may compare what may be NULL to be said by EXISTS: there are up to 3 of these for each.
-const mostSpelled = 2
+const mostSpelled = 3
 
 // spelled is IN said by EXISTS over equalities: TRUE where there is an equal row, else NULL where there is one that is equal at some places, and at each
 // of the others one of both is NULL, else FALSE. It is nil where all that is too much, or nothing would be a join.
