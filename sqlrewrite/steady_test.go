@@ -376,7 +376,7 @@ func TestUnprovenJoinsOfExistsAreNotPrinted(t *testing.T) {
 // IN over three columns that may be NULL, printed as joins, is what PostgreSQL's own IN is for every combination of NULL and values on both sides.
 //
 // covers: C1
-func TestC1InOfNullsAsJoins(t *testing.T) {
+func TestInOfNullsIsAJoin(t *testing.T) {
 	conn, snapshot := steadyWorld(t, `;DELETE FROM receipts; DELETE FROM visits;
 		INSERT INTO visits SELECT row_number() OVER (), 1 + (row_number() OVER ()) % 5, NULLIF(a, 3), NULLIF(b, 3), NULLIF(c, 3)
 		FROM generate_series(1, 3) a, generate_series(1, 3) b, generate_series(1, 3) c, generate_series(1, 2)`)
