@@ -48,7 +48,7 @@ func TestMembershipOfNullIsUnknown(t *testing.T) {
 			n, sampler := &neighbours{reached: make(map[string]*big.Rat)}, fixedSampler(t)
 			for i := range 20 {
 				world.fill(t, i%2 == 0)
-				if err := n.compare(t.Context(), world, p, p.Draw(sampler)); err != nil {
+				if err := n.compare(t.Context(), world, claims(p, p.Draw(sampler))); err != nil {
 					t.Fatalf("%s\n%v", sql, err)
 				}
 			}
@@ -71,7 +71,7 @@ func TestSumsOfTheLargestNumerics(t *testing.T) {
 		world.fill(t, true)
 		mustExec(t, world.conn, "UPDATE store.events SET nn = 9, free = CASE WHEN event % 2 = 0 THEN '9e131071' ELSE '8e131071' END::numeric")
 		n := &neighbours{reached: make(map[string]*big.Rat)}
-		if err := n.compare(t.Context(), world, p, p.Draw(fixedSampler(t))); err != nil {
+		if err := n.compare(t.Context(), world, claims(p, p.Draw(fixedSampler(t)))); err != nil {
 			t.Errorf("%s\n%.500v", sql, err)
 		}
 	}
@@ -253,7 +253,7 @@ func TestColumnsHaveTheTypeThatTheyAreComputedIn(t *testing.T) {
 			t.Fatalf("%s: %v", sql, parsetest.ShowFault(err))
 		}
 		n := &neighbours{reached: make(map[string]*big.Rat)}
-		if err := n.compare(t.Context(), world, p, p.Draw(fixedSampler(t))); err != nil {
+		if err := n.compare(t.Context(), world, claims(p, p.Draw(fixedSampler(t)))); err != nil {
 			t.Errorf("%s\n%.900v", sql, err)
 		}
 	}

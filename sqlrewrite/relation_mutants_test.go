@@ -15,20 +15,9 @@ func relationMutants() []mutant {
 	return []mutant{
 		{"fan-out taken for a key", `("public"\."people"\)? AS "t1" JOIN )(?:ONLY "public"\."zones"|\(SELECT [^\n]*? FROM ONLY "public"\."zones"\))`,
 			`$1(SELECT "k_num", 'inner' AS "zone", 1 AS "weight" FROM "public"."tags")`},
-		{"self-join not on the unit", `\("t1"\."unit" = "[tw]\d+"\."(?:unit|c\d+)"\)`, `(TRUE)`},
-		{"child joined to another parent", `\("t2"\."unit" = "t1"\."id"\)`, `("t2"."nn" >= "t1"."nn")`},
-		{"left join without the unit", `\("t1"\."id" = "t2"\."unit"\)`, `("t1"."k_num" = "t2"."k_num")`},
-		{"path along another column", `ON \("t1"\."order_id" = "t2"\."order_id"\)`, `ON ("t1"."k_num" = "t2"."k_num")`},
-		{"siblings of other parents", `ON \("t2"\."order_id" = "t1"\."order_id"\)`, `ON ("t2"."k_num" = "t1"."k_num")`},
-		{"semi-join over all units", `SELECT DISTINCT "(t\d+)"\."c0" AS c0 FROM \(SELECT "(t\d+)"\."unit" AS c0`, `SELECT DISTINCT "$1"."c0" AS c0 FROM (SELECT "$2"."nn" AS c0`},
-		{"EXISTS not correlated on the unit", `SELECT DISTINCT "(t\d+)"\."buyer" AS c0`, `SELECT DISTINCT "$1"."nn" AS c0`},
 		{"statistics of everybody", `pg_catalog\.(max|min|sum)\("(t\d+)"\."(money|n2|n4)"\) AS (c\d+)`, `pg_catalog.max(pg_catalog.$1("$2"."$3")) OVER () AS $4`},
-		{"statistics per key taken for statistics per unit", `("t\d+"\."n4" IS NOT NULL\)\) GROUP BY "(t\d+)"\."unit")`, `$1, "$2"."n4"`},
-		{"one unit's statistic beside another's rows", `\("(t\d+)"\."c0" = "t1"\."unit"\)`, `("$1"."c0" = 1)`},
 		{"DISTINCT across units", `SELECT DISTINCT "t1"\."unit" AS c0`, `SELECT DISTINCT pg_catalog.min("t1"."unit") OVER (PARTITION BY "t1"."nn") AS c0`},
-		{"one side of the union not owned", `UNION ALL SELECT "(t\d+)"\."c0"`, `UNION ALL SELECT 1`},
 		{"a filter on the sum over units", `WHERE \("(t\d+)"\."c(\d+)" > (\$\d+::integer)\)\) AS`, `WHERE ((SELECT pg_catalog.sum("x"."n4") FROM "public"."events" AS "x") > $3)) AS`},
-		{"windows over all units", `OVER \(PARTITION BY "(t\d+)"\."(unit|c0)"`, `OVER (PARTITION BY 1`},
 		{"rows that tie in any order", `(ORDER BY "t\d+"\."k_bool" ASC NULLS LAST), `, `$1, pg_catalog.random(), `},
 		{"LIMIT inside a query in FROM", `(FROM (?:ONLY "public"\."events"|\(SELECT [^\n]*? FROM ONLY "public"\."events"\)) AS "t1" WHERE [^()]*(?:\([^()]*\)[^()]*)*)\) AS "t2"`, `$1 ORDER BY "t1"."nn", "t1"."event" LIMIT 5) AS "t2"`},
 	}
@@ -58,7 +47,8 @@ func TestOneRowInEachGroup(t *testing.T) {
 		{func(sql string) string { return strings.Replace(sql, `"k_num") AS`, `"k_num", "t2"."event") AS`, 1) }, true},
 	} {
 		n := &neighbours{defect: defect{sql: m.mutate}, reached: make(map[string]*big.Rat)}
-		if err := n.compare(t.Context(), world, p, draws); errors.Is(err, errNotSQL) || (err != nil) != m.broken {
+		claims, _ := n.defect.claims(p, draws)
+		if err := n.compare(t.Context(), world, claims); errors.Is(err, errNotSQL) || (err != nil) != m.broken {
 			t.Errorf("broken = %v: got %v", m.broken, err)
 		}
 	}

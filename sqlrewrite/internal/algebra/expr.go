@@ -183,6 +183,93 @@ func Children(e Expr) []Expr {
 	}
 }
 
+// Map is an expression whose direct operands, those of [Children], are replaced by what f makes of them.
+func Map(e Expr, f func(Expr) Expr) Expr {
+	all := func(list []Expr) []Expr {
+		out := make([]Expr, len(list))
+		for i, x := range list {
+			out[i] = f(x)
+		}
+		return out
+	}
+	orderings := func(list []Ordering) []Ordering {
+		out := slices.Clone(list)
+		for i := range out {
+			out[i].Expr = f(out[i].Expr)
+		}
+		return out
+	}
+	switch e := e.(type) {
+	case Not:
+		e.X = f(e.X)
+		return e
+	case Negate:
+		e.X = f(e.X)
+		return e
+	case Binary:
+		e.L, e.R = f(e.L), f(e.R)
+		return e
+	case In:
+		e.X, e.List = f(e.X), all(e.List)
+		return e
+	case Is:
+		e.X = f(e.X)
+		return e
+	case Distinct:
+		e.L, e.R = f(e.L), f(e.R)
+		return e
+	case Like:
+		e.X = f(e.X)
+		return e
+	case Choice:
+		e.Arms = slices.Clone(e.Arms)
+		for i, a := range e.Arms {
+			e.Arms[i] = Arm{Cond: f(a.Cond), Result: f(a.Result)}
+		}
+		if e.Otherwise != nil {
+			e.Otherwise = f(e.Otherwise)
+		}
+		return e
+	case Cast:
+		e.X = f(e.X)
+		return e
+	case Call:
+		e.Args = all(e.Args)
+		return e
+	case Collate:
+		e.X = f(e.X)
+		return e
+	case Computed:
+		e.Total = f(e.Total)
+		return e
+	case Guard:
+		e.X, e.Clamped = f(e.X), f(e.Clamped)
+		return e
+	case InRows:
+		e.X = all(e.X)
+		return e
+	case Aggregate:
+		e.Args, e.Order, e.Within = all(e.Args), orderings(e.Order), orderings(e.Within)
+		if e.Filter != nil {
+			e.Filter = f(e.Filter)
+		}
+		if e.Over != nil {
+			over := *e.Over
+			over.Partition, over.Order = all(over.Partition), orderings(over.Order)
+			e.Over = &over
+		}
+		return e
+	case Subquery:
+		e.X = all(e.X)
+		return e
+	case Either:
+		e.L, e.R = f(e.L), f(e.R)
+		return e
+	default: // leaves, and EXISTS, whose rows are its own
+		return e
+	}
+}
+
 // Conjuncts splits a condition at its outermost ANDs.
 func Conjuncts(e syntax.Expr) []syntax.Expr {
 	if e == nil {

@@ -104,68 +104,15 @@ func sizeOf(o *algebra.Opened, e algebra.Expr) int {
 
 // substitute replaces the columns of other post-processing queries by what they stem from.
 func substitute(o *algebra.Opened, e algebra.Expr) algebra.Expr {
-	all := func(list []algebra.Expr) []algebra.Expr {
-		out := make([]algebra.Expr, len(list))
-		for i, x := range list {
-			out[i] = substitute(o, x)
-		}
-		return out
-	}
 	switch e := e.(type) {
 	case algebra.Column:
 		if origin, ok := o.Origins[e.Of]; ok {
 			return origin
 		}
 		return e
-	case algebra.Negate:
-		return algebra.Negate{X: substitute(o, e.X), T: e.T}
-	case algebra.Not:
-		return algebra.Not{X: substitute(o, e.X)}
-	case algebra.Binary:
-		return algebra.Binary{Op: e.Op, L: substitute(o, e.L), R: substitute(o, e.R), T: e.T}
-	case algebra.In:
-		return algebra.In{X: substitute(o, e.X), List: all(e.List), Not: e.Not}
-	case algebra.Is:
-		return algebra.Is{X: substitute(o, e.X), What: e.What, Not: e.Not}
-	case algebra.Distinct:
-		return algebra.Distinct{L: substitute(o, e.L), R: substitute(o, e.R), Not: e.Not}
-	case algebra.Like:
-		out := e
-		out.X = substitute(o, e.X)
-		return out
-	case algebra.Choice:
-		out := algebra.Choice{T: e.T}
-		for _, a := range e.Arms {
-			out.Arms = append(out.Arms, algebra.Arm{Cond: substitute(o, a.Cond), Result: substitute(o, a.Result)})
-		}
-		if e.Otherwise != nil {
-			out.Otherwise = substitute(o, e.Otherwise)
-		}
-		return out
-	case algebra.Cast:
-		return algebra.Cast{X: substitute(o, e.X), T: e.T, Mods: e.Mods}
-	case algebra.Call:
-		return algebra.Call{Name: e.Name, Args: all(e.Args), T: e.T}
-	case algebra.Aggregate:
-		e.Args, e.Order, e.Within = all(e.Args), substituteOrder(o, e.Order), substituteOrder(o, e.Within)
-		if e.Filter != nil {
-			e.Filter = substitute(o, e.Filter)
-		}
-		if e.Over != nil {
-			over := *e.Over
-			over.Partition, over.Order = all(over.Partition), substituteOrder(o, over.Order)
-			e.Over = &over
-		}
+	case algebra.Subquery, algebra.Either: // its values are its own; followed already
 		return e
 	default:
-		return e
+		return algebra.Map(e, func(x algebra.Expr) algebra.Expr { return substitute(o, x) })
 	}
-}
-
-func substituteOrder(o *algebra.Opened, list []algebra.Ordering) []algebra.Ordering {
-	out := make([]algebra.Ordering, len(list))
-	for i, x := range list {
-		out[i] = algebra.Ordering{Expr: substitute(o, x.Expr), Descending: x.Descending, NullsFirst: x.NullsFirst}
-	}
-	return out
 }

@@ -190,7 +190,7 @@ func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan
 	if p.Parts = sqlprint.PartsOf(q); len(p.Parts) > MaxParts {
 		return nil, fault.TooManyScans(len(p.Parts), MaxParts)
 	}
-	p.print()
+	p.Print()
 	p.Post = sqlprint.PrintPost(q)
 	p.identity = p.fingerprint(snapshot)
 	return p, p.prove(snapshot)
@@ -252,12 +252,12 @@ func (p *Plan) Fingerprint() [32]byte { return p.identity }
 // That are the same groups with the same rows; PostgreSQL itself is faster when it tests groups. The question stays what it is.
 func (p *Plan) Distribute() error {
 	p.distributed = true
-	p.print()
+	p.Print()
 	return p.prove(p.Snapshot)
 }
 
-// print prints all statements.
-func (p *Plan) print() {
+// Print prints all statements. None runs before it is proven.
+func (p *Plan) Print() {
 	for i := range p.Parts {
 		p.printPart(i)
 	}
