@@ -231,14 +231,6 @@ type Promise struct {
 	Bounded bool
 }
 
-// Lifetime is what the account's cap promises for all time, refills included. Of form zcdp it is the ε of its ρ at [DisplayDelta].
-func (b Balance) Lifetime() Promise { return b.Limit.Promise() }
-
-// WorstCase is what the account's charges until a time can add up to at most: what its tranches have released by then.
-func (b Balance) WorstCase(until time.Time) Promise {
-	return b.Limit.Released(b.Opened, until).Promise()
-}
-
 // Promise is what the cap promises. Of form zcdp it is the ε of its ρ at [DisplayDelta].
 func (l Limit) Promise() Promise {
 	if l.Form != ZCDP {
