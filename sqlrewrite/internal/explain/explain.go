@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
+	"noisegate/catalog"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/answer"
@@ -46,7 +48,7 @@ type ShownAt struct {
 
 // Explain describes the plan without touching a row.
 func Explain(p *plan.Plan) Explanation {
-	e := Explanation{Tree: tree(p), Notes: append(answer.Notes(p), promises(p)...)}
+	e := Explanation{Tree: tree(p), Notes: slices.Concat(answer.Notes(p), promises(p), alternative(p))}
 	if p.Selection != nil {
 		m := p.Selection.Mechanism
 		o := OutputEstimate{Name: "group keys", Parameters: m.Parameters(), Bound: groupsBound(p) + "; " + unitBound(p),
@@ -183,6 +185,34 @@ func totalText(p *plan.Plan) string {
 		return ""
 	}
 	return fmt.Sprintf(", %d rows in all", p.Shape.MaxTotal)
+}
+
+// alternative is the other kind of noise at the same charge. On accounts that add up ρ both kinds cost ρ alone, so that they can be
+// compared; auto takes the one with the smaller error, release by release.
+func alternative(p *plan.Plan) []algebra.Note {
+	if p.Options.Currency != catalog.ZCDP || len(p.Releases) == 0 || slices.ContainsFunc(p.Releases, func(r plan.Release) bool { return r.Pick != nil }) {
+		return nil
+	}
+	o := p.Options
+	o.Epsilon, o.Rho, o.Mechanism = 0, p.Loss().Rho, plan.MechanismGaussian
+	if p.Releases[0].Mechanism.Name() == mechanisms.DiscreteGaussian {
+		o.Mechanism = plan.MechanismLaplace
+	}
+	other, err := p.Repriced(o)
+	if err != nil {
+		return nil // too small a price for it
+	}
+	now, then := answer.HalfWidth(p, p.Releases[0]), answer.HalfWidth(other, other.Releases[0])
+	return []algebra.Note{{Code: "alternative", Text: fmt.Sprintf("%s: ± %s with %s noise; with %s noise at the same charge (rho %s) ± %s",
+		sqlprint.ShownMeasure(p.Releases[0].Measure), answer.ShortDecimal(now), kindOfNoise(p.Releases[0]), kindOfNoise(other.Releases[0]), o.Rho,
+		answer.ShortDecimal(then))}}
+}
+
+func kindOfNoise(r plan.Release) string {
+	if r.Mechanism.Name() == mechanisms.DiscreteGaussian {
+		return "gaussian"
+	}
+	return "laplace"
 }
 
 // promises say how wide the intervals of means will be: that depends on how many rows there are, and on nothing else of the data.
