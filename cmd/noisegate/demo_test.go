@@ -161,7 +161,7 @@ func clientCommands(t *testing.T, url string, tokens map[string]string) {
 		code int
 		says string
 	}{
-		{"analyst", []string{"datasets"}, exitOK, "census, people: a row is one person_id\n column "},
+		{"analyst", []string{"datasets"}, exitOK, "census, people: a row is one person_id\n"},
 		{"analyst", []string{"datasets", "census"}, exitOK, " amount | numeric | 0 to 500 by 0.01         |"},
 		{"analyst", []string{"datasets", "census"}, exitOK, "census, visits: at most 5 rows of one person_id in a group, in at most 3 groups\n"},
 		{"analyst", []string{"datasets", "census"}, exitOK, "| public: 16 values\n"},
