@@ -131,6 +131,9 @@ func (s *side) ask(t *testing.T, q *sqlrewrite.Coupled) *httptest.ResponseRecord
 	if q.MaxRows > 0 {
 		request.MaxRows, request.MaxGroups = &q.MaxRows, &q.MaxGroups
 	}
+	if q.MaxTotal > 0 {
+		request.MaxRowsTotal = &q.MaxTotal
+	}
 	body, err := json.Marshal(request)
 	if err != nil {
 		t.Fatal(err)

@@ -32,15 +32,15 @@ type Couplings struct {
 
 // Coupled is a query on two neighbouring databases.
 type Coupled struct {
-	SQL                string
-	Epsilon, Rho       string // one is ""
-	Delta              string
-	MaxRows, MaxGroups int64
-	Without            [2]string // whom each side lacks
-	Tapes              [2]*Tape
-	Differs            bool          // some true value does
-	True               [2][]*big.Int // the first release of each released row
-	Refused            bool          // it has no plan
+	SQL                          string
+	Epsilon, Rho                 string // one is ""
+	Delta                        string
+	MaxRows, MaxGroups, MaxTotal int64
+	Without                      [2]string // whom each side lacks
+	Tapes                        [2]*Tape
+	Differs                      bool          // some true value does
+	True                         [2][]*big.Int // the first release of each released row
+	Refused                      bool          // it has no plan
 }
 
 // CouplingQueries is how many queries are coupled.
@@ -74,7 +74,7 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 	sql, from := c.writer.query()
 	q := &Coupled{SQL: sql, Delta: "1e-7", Without: [2]string{"nobody", neighbourhood()[1+c.r.IntN(units+1)]}, Tapes: [2]*Tape{{}, {}}}
 	o := randomOptions(c.r, from)
-	q.MaxRows, q.MaxGroups = o.MaxRows, o.MaxGroups
+	q.MaxRows, q.MaxGroups, q.MaxTotal = o.MaxRows, o.MaxGroups, o.MaxTotal
 	var err error
 	if o.Epsilon > 0 {
 		q.Epsilon = c.writer.pick("0.5", "1", "2")

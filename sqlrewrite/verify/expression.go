@@ -236,10 +236,10 @@ func (s *scope) logic(b *pgquery.BoolExpr) *value {
 	for i, n := range b.Args {
 		args[i] = s.truth(n)
 	}
-	switch {
-	case b.Boolop == pgquery.BoolExprType_NOT_EXPR:
+	switch b.Boolop {
+	case pgquery.BoolExprType_NOT_EXPR:
 		return s.d.apply(boolean, "not", args...)
-	case b.Boolop == pgquery.BoolExprType_OR_EXPR:
+	case pgquery.BoolExprType_OR_EXPR:
 		return s.d.made(boolean, "or", false, args...)
 	default:
 		return s.d.made(boolean, "and", false, args...)

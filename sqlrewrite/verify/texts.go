@@ -46,10 +46,12 @@ func (d *derivation) textual(name string, args []*value) *value {
 			refuse("%s of a text that may be long", name)
 		}
 		v := d.apply(k, name, args...)
-		if k == text {
+		switch k {
+		case text:
 			v.chars = int(most)
-		} else if k == int4 {
+		case int4:
 			v.within = spanOf(0, most)
+		default: // without a bound
 		}
 		return v
 	}

@@ -184,7 +184,7 @@ func Children(e Expr) []Expr {
 }
 
 // Map is an expression whose direct operands, those of [Children], are replaced by what f makes of them.
-func Map(e Expr, f func(Expr) Expr) Expr {
+func Map(e Expr, f func(Expr) Expr) Expr { //nolint:funlen // a case for each kind of expression
 	all := func(list []Expr) []Expr {
 		out := make([]Expr, len(list))
 		for i, x := range list {

@@ -225,6 +225,7 @@ func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 			v.Of = append(v.Of, products(of, of))
 		}
 		return v, nil
+	default: // of both
 	}
 	v.Of = []int{k, sum(gx), sum(gy), products(gx, gy)}
 	switch v.How {
@@ -232,6 +233,7 @@ func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 		v.Of = append(v.Of, products(gx, gx))
 	case algebra.Correlation, algebra.Determination:
 		v.Of = append(v.Of, products(gx, gx), products(gy, gy))
+	default: // covariances
 	}
 	return v, nil
 }
