@@ -246,6 +246,11 @@ func (s *Service) Ensemble(ctx context.Context, who auth.Principal, name string)
 	if s.ensembles == nil {
 		return nil, fault.PateUnknownEnsemble(name)
 	}
+	release, err := s.lists.Enter(ctx, who.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	v, err := s.ensembles.Latest(ctx, name)
 	if err != nil {
 		return nil, err
