@@ -170,11 +170,13 @@ func (p *StatementPrinter) totalled(units string) string {
 	if p.shape.MaxTotal == 0 {
 		return units
 	}
-	most := p.number(big.NewInt(p.shape.MaxTotal), "bigint")
-	where, order := "", ""
+	most, where, order := "", "", ""
+	if len(p.counts) > 0 { // PostgreSQL refuses an argument that the text does not name
+		most = p.number(big.NewInt(p.shape.MaxTotal), "bigint")
+	}
 	if p.shape.Kind == stability.KeptKeys {
 		where, order = " WHERE "+p.kept("v"), "w.place"
-	} else { // an order that is the same each time, so that the same question has the same true values
+	} else if len(p.counts) > 0 { // an order that is the same each time, so that the same question has the same true values
 		order = p.groupHash("w", p.unitHash("w", p.number(new(big.Int), "bigint")))
 	}
 	for i := range p.Q.Keys {
