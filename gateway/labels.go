@@ -24,8 +24,13 @@ type LabelRequest struct {
 	IdempotencyKey string // "" for none
 }
 
-// maxBatch bounds the queries of one request.
-const maxBatch = 100_000
+// maxBatch bounds the queries of one request. maxCounts bounds the noisy counts that are drawn for those that are bought, and maxShown
+// those that are shown as histograms: what follows the charge must not fail for its size. At 0.2 µs a count the first takes 4 s.
+const (
+	maxBatch  = 100_000
+	maxCounts = 16 << 20
+	maxShown  = 1 << 20
+)
 
 // Labels buys private labels: the worst case of all that the caller did not pay for is reserved before a vote is read,
 // and what was released is charged. What the caller paid for is given again, free: rejections too. What somebody else
@@ -320,6 +325,13 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (rec
 	if !b.mode.Passable() { // what was sold before this was refused stays readable
 		return receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check " +
 			"never passes")
+	}
+	most := maxCounts
+	if b.mode.ReturnsHistogram() {
+		most = maxShown
+	}
+	if classes := b.version.Ensemble.ClassCount(); len(places) > most/classes {
+		return receipt{}, fault.PateParameters(fmt.Sprintf("one request may buy %d labels of %d classes at most", most/classes, classes))
 	}
 	if err := sellable(b.version); err != nil {
 		return receipt{}, err

@@ -139,6 +139,9 @@ func (m *Mode) Name() ModeName { return m.settings.Mode }
 // which answers are stored, beside the ensemble's version and [Student.Key].
 func (m *Mode) Settings() Settings { return m.settings }
 
+// ReturnsHistogram reports whether an answered query releases every noisy count.
+func (m *Mode) ReturnsHistogram() bool { return m.returns == ReturnHistogram }
+
 // NeedsStudent says whether [Mode.Label] needs the student's probabilities.
 func (m *Mode) NeedsStudent() bool { return m.settings.Mode == Interactive }
 

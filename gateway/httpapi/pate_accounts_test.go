@@ -10,6 +10,7 @@ import (
 	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
 	"noisegate/internal/fault"
+	"noisegate/pate"
 )
 
 // buyOf asks for labels at σ 10: ρ 0.01 each.
@@ -350,5 +351,53 @@ func TestEstimatesReadNothingOfOthers(t *testing.T) {
 	f.Control.Exec(t, "GRANT SELECT ON noisegate.pate_answer TO noisegate")
 	if e, err := mel.EstimateLabels(t.Context(), "digits", ask); err != nil || e.Replayed != 10 {
 		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// TestPurchasesAreBoundedBeforeTheCharge: what a purchase draws after its charge is bounded before it, so that it cannot fail for its size.
+//
+// covers: L9
+func TestPurchasesAreBoundedBeforeTheCharge(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	classes, counts := make([]string, pate.MaxClasses), make([]string, pate.MaxClasses)
+	for i := range classes {
+		classes[i], counts[i] = fmt.Sprintf("c%d", i), "0"
+	}
+	counts[7] = "100"
+	const most = 104 // 2²⁰ counts of 10,000 classes
+	var votes strings.Builder
+	fmt.Fprintf(&votes, "query,%s\n", strings.Join(classes, ","))
+	for i := range most + 1 {
+		fmt.Fprintf(&votes, "q%d,%s\n", i, strings.Join(counts, ","))
+	}
+	sam, mel := f.client("sam:steward"), f.client("mel:ml")
+	if _, err := sam.DefineEnsemble(t.Context(), "wide", api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100, Classes: classes,
+		Budget: &api.BudgetLimit{Form: "zcdp", Rho: "100000"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.LoadVotes(t.Context(), "wide", "text/csv", "", strings.NewReader(votes.String())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.SealEnsemble(t.Context(), "wide"); err != nil {
+		t.Fatal(err)
+	}
+	ask := api.LabelRequest{Queries: queries(0, most), Mechanism: "gnmax", Sigma: "40", Return: "histogram"}
+	for range 2 { // the second time free
+		got, err := mel.Labels(t.Context(), "wide", ask, "")
+		if err != nil || len(got.Labels) != most || len(got.Labels[0].Histogram) != pate.MaxClasses {
+			t.Fatalf("%v", err)
+		}
+	}
+	before, err := sam.Account(t.Context(), gatewaytest.Dataset, "dataset")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask.Queries, ask.Sigma = queries(0, most+1), "41"
+	if _, err := mel.Labels(t.Context(), "wide", ask, ""); codeOfError(err) != fault.CodePateParameters {
+		t.Errorf("%v", err)
+	}
+	after, err := sam.Account(t.Context(), gatewaytest.Dataset, "dataset")
+	if err != nil || after.Spent != before.Spent {
+		t.Errorf("a refusal is charged: %+v, %+v, %v", before.Spent, after.Spent, err)
 	}
 }
