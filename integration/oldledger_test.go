@@ -162,6 +162,12 @@ func TestLedgerOfAnEarlierVersion(t *testing.T) {
 	if replayed < 200 {
 		t.Errorf("only %d answers were replayed", replayed)
 	}
+	// Labels belong to those who bought them: somebody else pays for the same ones.
+	bought := asked{As: "another", Role: "ml", Path: "/v1/pate/pets/labels",
+		Body: json.RawMessage(`{"queries":["a","b","c"],"mechanism":"gnmax","sigma":"12"}`)}
+	if status, body := s.post(t, bought); status != http.StatusOK || free(body) {
+		t.Errorf("labels that somebody else bought: %d %s", status, body)
+	}
 }
 
 // free reports whether a response says that nothing was spent, where it says what was.
