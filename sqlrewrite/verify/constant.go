@@ -19,6 +19,7 @@ func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
 	if p.Number < 1 || int(p.Number) > len(d.args) {
 		refuse("a parameter without an argument")
 	}
+	d.read[p.Number-1] = true
 	switch arg := d.args[p.Number-1].(type) {
 	case nil:
 		return d.nullOf(k)

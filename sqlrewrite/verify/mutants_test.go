@@ -125,6 +125,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"release.go", `refuse("a total of pieces as a piece")`, ``},
 	{"arithmetic.go", `refuse("a sum as text that may be written with digits after the point")`, ``},
 	{"block.go", ` && x.of.find() == l.owner() && y.of.find() == r.owner()`, ``},
+	{"verify.go", `refuse("an argument that the text does not name")`, ``},
 	{"total.go", `n.within.lo.Sign() < 0 {`, `false {`},
 	{"total.go", `if len(filter) > 0 || !isInteger`, `if !isInteger`},
 	{"total.go", `&& s.untied(x):`, `:`},

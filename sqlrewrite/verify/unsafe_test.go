@@ -152,3 +152,16 @@ func TestPinsAreTheSnapshots(t *testing.T) {
 		t.Error("proven with a pin of another column")
 	}
 }
+
+// An argument that the text does not name has no type for PostgreSQL (42P18), which would say so after the charge.
+func TestUnsafeUnnamedArguments(t *testing.T) {
+	on, pins := town()
+	claim := Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins}
+	const sql = `SELECT pg_catalog.count(*)::pg_catalog.text FROM ONLY "public"."people" WHERE ("age" > $1::integer)`
+	if err := Statement(sql, []any{"5"}, on, claim); err != nil {
+		t.Error(err)
+	}
+	if Statement(sql, []any{"5", "6"}, on, claim) == nil {
+		t.Error("proven with an argument that nothing names")
+	}
+}

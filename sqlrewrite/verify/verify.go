@@ -133,6 +133,7 @@ type derivation struct {
 	sql   string
 	on    *catalog.Snapshot
 	args  []any
+	read  []bool // which of them the text names
 	terms []term // by id: how a value is made; equal ids are equal values in every row
 	ids   map[string]int
 	known map[int]*value
@@ -155,10 +156,13 @@ func parse(sql string) *pgquery.SelectStmt {
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: c.Pins},
-		work: big.NewInt(1), inner: big.NewInt(1), queries: make(map[int]bool)}
+		work: big.NewInt(1), inner: big.NewInt(1), queries: make(map[int]bool), read: make([]bool, len(args))}
 	r := d.query(s, &scope{d: d})
 	if r.released == nil {
 		refuse("the rows are not aggregated over units")
+	}
+	if slices.Contains(d.read, false) { // PostgreSQL would not know its type: the statement fails after its charge
+		refuse("an argument that the text does not name")
 	}
 	got := r.released.claim(d, c.Keys, c.Histogram)
 	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.pairs()
