@@ -349,8 +349,8 @@ func TestNoConstantPanics(t *testing.T) {
 	for _, clause := range goldenClauses() {
 		var tables string
 		var snapshot *catalog.Snapshot
-		if clause == "steady" {
-			continue // it is about joins, and there were no such statements when these were stored
+		if _, err := os.Stat("testdata/stored/" + clause); err != nil {
+			continue // there were no such statements when these were stored
 		}
 		datadriven.RunTest(t, "testdata/stored/"+clause, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {

@@ -147,7 +147,7 @@ func (w *publicWalk) typeName(n *pgquery.TypeName) {
 	if w.on != nil && len(names) == 2 { // an enum of a public table
 		for _, t := range w.on.Tables {
 			for _, c := range t.Columns {
-				if c.Type == catalog.Enum && c.Enum == `"`+names[0]+`"."`+names[1]+`"` {
+				if c.Type == catalog.Enum && quotes(c.Enum, names[0], names[1]) {
 					return
 				}
 			}
@@ -155,3 +155,18 @@ func (w *publicWalk) typeName(n *pgquery.TypeName) {
 	}
 	refuse("a type that no public query casts to")
 }
+
+// quotes reports whether a text is a name with its schema as PostgreSQL's format('%I.%I') writes it: in quotes, or without where it
+// needs none.
+func quotes(written, schema, name string) bool {
+	for _, s := range []string{schema, quoted(schema)} {
+		for _, n := range []string{name, quoted(name)} {
+			if written == s+"."+n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -165,3 +165,16 @@ func TestUnsafeUnnamedArguments(t *testing.T) {
 		t.Error("proven with an argument that nothing names")
 	}
 }
+
+// A cast to an enum of the snapshot is taken in a public query, as PostgreSQL spells its name: with quotes where it needs them.
+func TestUnsafeEnums(t *testing.T) {
+	for written, cast := range map[string]string{"public.mood": "public.mood", `public."Mood"`: `"public"."Mood"`, `"public"."mood"`: "public.mood"} {
+		on := &catalog.Snapshot{Tables: []*catalog.Table{{Columns: []*catalog.Column{{Type: catalog.Enum, Enum: written}}}}}
+		if err := Public("SELECT x.v FROM pg_catalog.unnest($1::pg_catalog.text[]) AS x(v) WHERE x.v::"+cast+" IS NOT NULL", on); err != nil {
+			t.Errorf("%s: %v", written, err)
+		}
+		if Public("SELECT $1::public.other", on) == nil {
+			t.Errorf("%s: another type", written)
+		}
+	}
+}
