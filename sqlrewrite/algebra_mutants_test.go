@@ -36,16 +36,6 @@ func algebraMutants() map[string]func(*Plan) {
 		"left join without the unit": rejoined(func(j *algebra.Joined) bool { return j.Kind == syntax.LeftJoin && j.Meets != nil }, on("k_num")),
 		"path along another column":  rejoined(func(j *algebra.Joined) bool { return j.Meets == nil && !j.Semi }, on("k_num")),
 		"siblings of other parents":  rejoined(func(j *algebra.Joined) bool { return j.Meets != nil && named("order_id")(j) }, on("k_num")),
-		"one unit's statistic beside another's rows": rejoined(func(j *algebra.Joined) bool {
-			d, ok := j.Right.(*algebra.Derived)
-			return ok && j.Meets != nil && len(d.Parts[0].Keys) > 0
-		}, func(_, r algebra.FromItem) algebra.Expr {
-			unit := unitOf(r.(*algebra.Derived))
-			if unit == nil {
-				return nil
-			}
-			return algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: unit}, R: algebra.Constant{T: unit.Type, Text: "1"}, T: catalog.Bool}
-		}),
 		"EXISTS not correlated on the unit": func(p *Plan) {
 			p.made.Query.Where = unlinked(p.made.Query.Where)
 			for i := range p.made.Query.Measures {
