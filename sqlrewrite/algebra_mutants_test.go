@@ -147,13 +147,6 @@ func fieldIn(n algebra.FromItem, name string) *algebra.Field {
 	return nil
 }
 
-func unitOf(d *algebra.Derived) *algebra.Field {
-	if i := slices.IndexFunc(d.Fields, func(f *algebra.Field) bool { return f.Unit }); i >= 0 {
-		return d.Fields[i]
-	}
-	return nil
-}
-
 func equal(l, r *algebra.Field) algebra.Expr { return compare(syntax.Eq, l, r) }
 
 // compare is l op r; nil where one of them is missing.
