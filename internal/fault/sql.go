@@ -26,11 +26,14 @@ func Syntax(pos Position, message string) *Error {
 		Hint: "the request's dialect says how SQL is read: postgresql, unless it says mysql"}
 }
 
+// constructs names docs/sql-coverage.md by its title: analysts have the documentation, not the repository.
+const constructs = `the page "What of SQL works, by name" in the documentation`
+
 // Unsupported refuses SQL that Noisegate does not take. What names the construct ("a window function"); hint says what to
 // write instead; where it is empty, the hint says where to look.
 func Unsupported(pos Position, what, hint string) *Error {
 	if hint == "" {
-		hint = "docs/sql.md lists what is taken"
+		hint = constructs + " lists the constructs that are taken"
 	}
 	return &Error{Code: CodeUnsupported, Pos: pos, Msg: clean(what) + " is not supported", Hint: hint}
 }
@@ -79,7 +82,7 @@ func unknown(code Code, kind string, pos Position, name string, known []string) 
 func listed(code Code) string {
 	switch code {
 	case CodeUnknownFunction:
-		return "docs/sql.md lists what functions there are"
+		return constructs + " lists the functions"
 	case CodePolicyInvalid:
 		return "tables and columns are those that the gateway's role sees in the database"
 	default:
@@ -103,7 +106,7 @@ func AmbiguousColumn(pos Position, name string, relations []string) *Error {
 // it says where types are listed.
 func TypeMismatch(pos Position, message, hint string) *Error {
 	if hint == "" {
-		hint = "GET /v1/datasets lists columns with their types, docs/sql.md what is taken of them"
+		hint = "GET /v1/datasets lists columns with their types; " + constructs + " lists the operations on them"
 	}
 	return &Error{Code: CodeTypeMismatch, Pos: pos, Msg: clean(message), Hint: hint}
 }
