@@ -161,7 +161,7 @@ budgets:
 	}}, `SELECT create_distributed_table('people', 'person'), create_distributed_table('visits', 'person'), create_reference_table('regions')`)
 }
 
-// citusKinds are the kinds of queries of docs/sql.md, over tables that lie on workers.
+// citusKinds are the kinds of queries of docs/sql, over tables that lie on workers.
 var citusKinds = []struct {
 	kind, sql string
 	// plain is the text for PostgreSQL where a bound of the policy binds, or a function is another one there; empty: the same.

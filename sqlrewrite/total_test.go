@@ -312,7 +312,7 @@ func checkExtent(t *testing.T, text, printed string, x algebra.Expr, values map[
 	}
 }
 
-// inexact operations are rounded, or computed in double precision where PostgreSQL uses numeric (docs/sql.md): a comparison or a rounding
+// inexact operations are rounded, or computed in double precision where PostgreSQL uses numeric (docs/sql/error-free.md): a comparison or a rounding
 // of what they give may fall on the other side.
 var inexact = regexp.MustCompile(`/|exp|power|ln\(|log\(|sqrt|f4|::float8|::numeric\b`)
 

@@ -143,6 +143,20 @@ func breaches() map[string][]breach {
 			{files("docs/glossary.md", "| term | meaning | see |\n| b | x; *c* | [a](a.md) |\n", "docs/a.md", "a"), "b does not stand in [a](a.md)"},
 			{files("docs/glossary.md", "| term | meaning | see |\n| b | x | `api` |\n", "api/a.go", "package api"), "b does not stand in `api`"},
 		},
+		"lemmas": {
+			{files("docs/sql/a.md", "## S\n\n**Lemma 1.** x"), "does not name the file of its rule"},
+			{files("docs/sql/a.md", "## S\n\nRule: `sqlrewrite/internal/a.go`.\n\n**Lemma 1.** x", "sqlrewrite/internal/a.go", "package a"),
+				"does not name the file of its rule"},
+			{files("docs/sql/a.md", "## S\n\nRule: `sqlrewrite/internal/a.go`.\n\n**Lemma 1.** x"),
+				"sqlrewrite/internal/a.go, which does not exist"},
+			{files("docs/sql/a.md", "## S\n\n**Lemma 1.** x **Lemma\n2.** y"), "has 2 lemmas"},
+			{files("docs/sql/a.md", "## S\n\n**Lemma 1.** x", "docs/sql/b.md", "## T\n\n**Lemma 1.** x"), "T has Lemma 1, as docs/sql/a.md: S has"},
+		},
+		"links": {
+			{files("docs/a.md", "[b](b.md)"), "links docs/b.md, which does not exist"},
+			{files("docs/a.md", "[b](../b.md#c-d)", "b.md", "# C"), "links #c-d of b.md"},
+			{files("a.md", "# A\n[b](#b)"), "links #b of a.md"},
+		},
 		"markers": {
 			{files("api/a.go", "package api // "+word+": later"), word},
 			{files("docs/a.md", word), word},
@@ -234,11 +248,17 @@ func TestRulesAccept(t *testing.T) {
 		"mechanisms/bench_test.go":                    `package mechanisms; var _ = NewSampler()`,
 		"integration/census_test.go":                  `package integration; import _ "noisegate/api"; func TestX(t *testing.T) { t.Skip("../shared is absent") }`,
 		"api/long_test.go":                            `package api; func TestX(t *testing.T) { if testing.Short() { t.Skip("-short: long") } }`,
-		"docs/glossary.md":                            "| term | meaning | see |\n|---|---|---|\n| name | a word | `api` |\n",
-		"cmd/noisegate/wire.go":                       `package main; import _ "noisegate/gateway/httpapi"`,
-		"mechanisms/testdata/broken.go":               `this is not parsed`,
-		"gateway/httpapi/testdata/x/a.go":             `this is not parsed`,
-		"api/raw.go":                                  "package api\nvar s = `\n" + strings.Repeat("x", 150) + "`",
+		"docs/sql/a.md": "# A\n\n## One unit's rows, `IN`\n\nRule: `sqlrewrite/internal/parse/parse_postgres.go`; " +
+			"tested by `TestX`.\n\n" +
+			"**Lemma 0a.** [x](#one-units-rows-in)\n",
+		"docs/README.md":                  "[A](sql/a.md#one-units-rows-in), [A](sql/a.md), [g](glossary.md), [d](decisions/README.md)",
+		"docs/decisions/README.md":        "[one](0001-one.md), [elsewhere](https://example.org/a.md)",
+		"docs/decisions/0001-one.md":      "x",
+		"docs/glossary.md":                "| term | meaning | see |\n|---|---|---|\n| name | a word | `api` |\n",
+		"cmd/noisegate/wire.go":           `package main; import _ "noisegate/gateway/httpapi"`,
+		"mechanisms/testdata/broken.go":   `this is not parsed`,
+		"gateway/httpapi/testdata/x/a.go": `this is not parsed`,
+		"api/raw.go":                      "package api\nvar s = `\n" + strings.Repeat("x", 150) + "`",
 	}
 	root := fstest.MapFS{}
 	for name, text := range allowed {

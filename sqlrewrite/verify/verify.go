@@ -3,7 +3,7 @@
 //
 // It reads the SQL text that is about to be sent, parses it with PostgreSQL's own grammar, and derives bottom-up, node by node, how far one
 // privacy unit can move the integers that the statement returns. What no rule covers is refused: a node, a field of a node, a function, an
-// overload, a type. docs/sql.md has the lemmas; each file here is one rule, and its comment is the proof.
+// overload, a type. docs/sql has the lemmas; each file here is one rule, and its comment is the proof.
 //
 // # Map
 //

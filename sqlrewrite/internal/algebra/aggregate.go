@@ -57,7 +57,7 @@ func (e Aggregate) children() []Expr {
 //
 // Among rows of units each value is a function of the set of rows of one unit, whatever their physical order, which the rows of another
 // unit may change. Rows that tie in the order are told apart by all that their query reads of them, so that only rows change places that
-// are equal to it; docs/sql.md, section 3, proves it.
+// are equal to it; docs/sql/relations.md proves it.
 type Window struct {
 	Partition []Expr
 	Order     []Ordering

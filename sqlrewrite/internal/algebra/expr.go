@@ -399,7 +399,7 @@ func IntegerText(text string) (canonical string, t catalog.Type, ok bool) {
 
 // An operation that can raise an error is partial. Its operands are printed through their proven ranges: were a proof wrong, or a function of
 // PostgreSQL's, then the value would be wrong, and there would be no error. Ranges that an operand's type guarantees, and those of what is clamped
-// already, are not clamped again. docs/sql.md, section 5, lists the form of each operation.
+// already, are not clamped again. docs/sql/error-free.md lists the form of each operation.
 
 // Guard is an operand of a partial operation. A question's identity does not have the clamp: it changes no value of a right computation.
 type Guard struct{ X, Clamped Expr }
@@ -517,7 +517,7 @@ func IsComparison(op syntax.Operator) bool {
 
 // Below the aggregates an error that a row's values raise is itself data (A29). So every operation there is bound twice: as it was written,
 // and in a total form, which raises no error whatever the row holds. What makes a form total is proven from the extents of its operands,
-// and its own extent is derived beside it; docs/sql.md, section 5, has the proofs. Nothing relies on conditions elsewhere in the
+// and its own extent is derived beside it; docs/sql/error-free.md has the proofs. Nothing relies on conditions elsewhere in the
 // query: PostgreSQL may evaluate in any order.
 
 // Computed is an operation over the columns of a row.

@@ -36,7 +36,7 @@ const (
 	ScaledFloat                  // floats: multiplied by a whole number and rounded by the cast, row by row
 )
 
-// The limits that make every step of the arithmetic exact and free of overflow; docs/sql.md has the proof.
+// The limits that make every step of the arithmetic exact and free of overflow; docs/sql/relations.md has the proof.
 const (
 	smallSteps = 1 << 23 // sum(integer) has 40 bits left for the number of rows
 	FloatSteps = 1 << 52 // whole numbers up to here are exact in float8

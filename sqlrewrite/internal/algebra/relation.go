@@ -135,7 +135,7 @@ func (p FromPart) Named(name string) (*Field, bool) {
 type Note struct{ Code, Text string }
 
 // Relation is what FROM, or a part of it, means: rows with fields, each row of at most one privacy unit. The rows of a unit are
-// a function of that unit's own rows and of public tables: taking a unit out takes its rows out, and moves no other's. docs/sql.md
+// a function of that unit's own rows and of public tables: taking a unit out takes its rows out, and moves no other's. docs/sql/relations.md
 // proves that for each way in which one is made.
 type Relation struct {
 	Node   FromItem

@@ -34,7 +34,7 @@ type Builtin struct {
 	Type   func(*algebra.Binder, *Builtin, *syntax.Call, []algebra.Expr) (algebra.Expr, error)
 	Params [3]textParameter // of functions of texts: what textCall checks
 	Result catalog.Type     // the same: their type
-	// Safe is the error-free form; docs/sql.md, section 5, has the proofs.
+	// Safe is the error-free form; docs/sql/error-free.md has the proofs.
 	Safe func(safeCall) (Operand, error)
 	// Keys evaluates it over all that is possible, where its values are the same here and in PostgreSQL; nil: nowhere.
 	Keys func(evaluator, algebra.Call) ([]datum, bool)

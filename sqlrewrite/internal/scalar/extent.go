@@ -7,7 +7,7 @@ import (
 	"noisegate/catalog"
 )
 
-// Extent is what is proven of every value of a computed expression that is not NULL. docs/sql.md proves the rules.
+// Extent is what is proven of every value of a computed expression that is not NULL. docs/sql/error-free.md proves the rules.
 type Extent struct {
 	// Lo and hi are in the unit of the type: numbers as they are, dates in days and times in microseconds since 1970-01-01 (UTC),
 	// intervals in microseconds.

@@ -14,7 +14,7 @@ import (
 
 // A statement is printed as a template, in which each scan of a table stands as a mark. When the text is complete, it is known which columns
 // it names; then each mark becomes the scan's leaf: the table itself, or a query that gives exactly these columns in a form in which equal
-// values are identical and no text is long. docs/sql.md, section 3, has the lemma.
+// values are identical and no text is long. docs/sql/relations.md has the lemma.
 
 // markLeaf begins and ends the mark of a scan. No name can hold it: PostgreSQL has no text with this byte.
 const markLeaf = "\x00"

@@ -11,7 +11,7 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-// This file prints the parts that look at an expression's values one by one: different values, and histograms. docs/sql.md proves their
+// This file prints the parts that look at an expression's values one by one: different values, and histograms. docs/sql/selections.md proves their
 // sensitivities.
 
 // Histogram reports whether a part gives rows of one candidate each: its place, and how many rows of the group have it.

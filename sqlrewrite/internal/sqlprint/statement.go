@@ -14,7 +14,7 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-// StatementPrinter prints the statement of a layout. docs/sql.md proves the sensitivity of each form.
+// StatementPrinter prints the statement of a layout. docs/sql/contributions.md proves the sensitivity of each form.
 type StatementPrinter struct {
 	*Printer
 	Q      *algebra.BoundQuery

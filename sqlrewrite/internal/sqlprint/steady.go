@@ -19,7 +19,7 @@ import (
 //
 // l is read without conditions, so that it is empty for nobody. Where conditions are inside of both sides (of a cap, a query in FROM) it is a FULL
 // JOIN. num_nulls is not strict: PostgreSQL does not see that the outer join is an inner one, nor that it may test what stands beside it earlier.
-// docs/sql.md, section 4, has the argument.
+// docs/sql/work.md has the argument.
 
 // steadied is an item of FROM on its way to such a form.
 type steadied struct {

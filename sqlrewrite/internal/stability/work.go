@@ -107,7 +107,7 @@ func readRows(n algebra.FromItem) *big.Int {
 }
 
 // This file bounds the work that the rows of one unit can cause, by facts that are public: how many rows public tables have, how many share a
-// value, caps that the statement enforces, and what each expression costs at most. docs/sql.md, section 4, says what is bounded and why.
+// value, caps that the statement enforces, and what each expression costs at most. docs/sql/work.md says what is bounded and why.
 
 // The most that a row may cost before anything bounds how many rows its unit has, and the most that the rows of one unit may cost where
 // something does: a tenth of the default quantum, which is by how much the boundary at which an answer leaves is moved.

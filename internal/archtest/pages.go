@@ -1,0 +1,103 @@
+package archtest
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const sqlPages = "docs/sql/"
+
+// pages are the Markdown files below a folder, in order.
+func (t *Tree) pages(dir string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.Texts)), func(name string) bool {
+		return !strings.HasPrefix(name, dir) || path.Ext(name) != ".md"
+	})
+}
+
+// checkLemmas wants each section of the pages of SQL that has a lemma to have that one alone, under a number of its own, and to begin with
+// the files of its rule, and with the files of verify or the tests that check it.
+func checkLemmas(t *Tree) []Finding {
+	lemma := regexp.MustCompile(`\*\*Lemma\s+(\w+)\.\*\*`)
+	rule := regexp.MustCompile(`(?s)\nRule: (.+?)\n\n`)
+	named := regexp.MustCompile("`([^`]+)`")
+	tests := testNames(t)
+	first := map[string]string{} // where each lemma stands
+	var found []Finding
+	for _, page := range t.pages(sqlPages) {
+		for _, section := range strings.Split(t.Texts[page], "\n## ") {
+			lemmas := lemma.FindAllStringSubmatch(section, -1)
+			if len(lemmas) == 0 {
+				continue
+			}
+			heading, _, _ := strings.Cut(strings.TrimPrefix(section, "## "), "\n")
+			add := func(format string, args ...any) {
+				found = append(found, Finding{page, heading + " " + fmt.Sprintf(format, args...)})
+			}
+			if len(lemmas) > 1 {
+				add("has %d lemmas, want 1", len(lemmas))
+			}
+			for _, m := range lemmas {
+				if other := first[m[1]]; other != "" {
+					add("has Lemma %s, as %s has", m[1], other)
+				}
+				first[m[1]] = page + ": " + heading
+			}
+			made, checked := false, false
+			if m := rule.FindStringSubmatch(section); m != nil {
+				for _, name := range named.FindAllStringSubmatch(m[1], -1) {
+					_, isTest := tests[name[1]]
+					if !isTest && !t.hasFile(name[1]) {
+						add("names %s, which does not exist", name[1])
+					}
+					made = made || strings.HasPrefix(name[1], "sqlrewrite/internal/")
+					checked = checked || isTest || strings.HasPrefix(name[1], "sqlrewrite/verify/")
+				}
+			}
+			if !made || !checked {
+				add(`does not name the file of its rule and what checks it ("Rule: ...; verified by ...")`)
+			}
+		}
+	}
+	return found
+}
+
+// hasFile reports whether the tree has a Go file at a path.
+func (t *Tree) hasFile(name string) bool {
+	return slices.ContainsFunc(t.Files, func(f *File) bool { return f.Path == name })
+}
+
+// checkLinks wants each link from one page to another to lead to a page, and to a heading of it.
+func checkLinks(t *Tree) []Finding {
+	link := regexp.MustCompile(`\]\(([^)\s:]*\.md)?(?:#([^)\s]+))?\)`)
+	var found []Finding
+	for _, page := range t.pages("") {
+		for _, m := range link.FindAllStringSubmatch(t.Texts[page], -1) {
+			to := page
+			if m[1] != "" {
+				to = path.Join(path.Dir(page), m[1])
+			}
+			switch text, ok := t.Texts[to]; {
+			case !ok:
+				found = append(found, Finding{page, "links " + to + ", which does not exist"})
+			case m[2] != "" && !slices.Contains(anchors(text), m[2]):
+				found = append(found, Finding{page, "links #" + m[2] + " of " + to + ", which has no such heading"})
+			}
+		}
+	}
+	return found
+}
+
+// anchors are the names by which the headings of a page are linked.
+func anchors(page string) []string {
+	heading := regexp.MustCompile(`(?m)^#+ (.+)$`)
+	dropped := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	var names []string
+	for _, m := range heading.FindAllStringSubmatch(page, -1) {
+		names = append(names, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return names
+}
