@@ -157,6 +157,7 @@ func breaches() map[string][]breach {
 			{files("docs/a.md", "[b](../b.md#c-d)", "b.md", "# C"), "links #c-d of b.md"},
 			{files("a.md", "# A\n[b](#b)"), "links #b of a.md"},
 		},
+		"index": {{files("docs/README.md", "[a](a.md)", "docs/sql/a.md", "x"), "docs/sql/a.md: is not in docs/README.md"}},
 		"markers": {
 			{files("api/a.go", "package api // "+word+": later"), word},
 			{files("docs/a.md", word), word},

@@ -101,3 +101,17 @@ func anchors(page string) []string {
 	}
 	return names
 }
+
+const indexPage = "docs/README.md"
+
+// checkIndex wants every page of docs, but for decisions, which have their own list, in the index.
+func checkIndex(t *Tree) []Finding {
+	var found []Finding
+	for _, page := range t.pages("docs/") {
+		link := "](" + strings.TrimPrefix(page, "docs/") + ")"
+		if page != indexPage && !strings.HasPrefix(page, "docs/decisions/") && !strings.Contains(t.Texts[indexPage], link) {
+			found = append(found, Finding{page, "is not in " + indexPage})
+		}
+	}
+	return found
+}

@@ -42,6 +42,7 @@ func Rules() []Rule {
 		{"glossary", "a term has one meaning, and one place that says so", checkGlossary},
 		{"lemmas", "a proof names the code that it is about, and a lemma has one place", checkLemmas},
 		{"links", "a page that another one names is there", checkLinks},
+		{"index", "a reader finds the page for what they do", checkIndex},
 		{"markers", "what is unfinished is an issue, not a comment", checkMarkers},
 		{"skips", "CI skips nothing; elsewhere the shared data may be absent, and programs that a page's readers have", checkSkips},
 		{"module-file", "the module builds from its own go.mod, without replacements", checkModuleFile},
