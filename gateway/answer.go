@@ -8,6 +8,7 @@ import (
 	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/catalog"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
 )
@@ -93,37 +94,6 @@ func rationalText(r *big.Rat) string {
 	return r.FloatString(places)
 }
 
-// amountsOf writes the loss of a release.
-func amountsOf(l mechanisms.Loss) api.Amounts {
-	l.Unbounded, l.Tail = !l.Pure(), 0
-	return sumsOf(l)
-}
-
-// sumsOf writes a loss as the ledger counts it.
-func sumsOf(l mechanisms.Loss) api.Amounts {
-	a := api.Amounts{Epsilon: api.Decimal(l.Epsilon.String()), Rho: api.Decimal(l.Rho.String()), Delta: api.Decimal(l.Delta.String())}
-	if l.Unbounded {
-		a.Epsilon = ""
-	}
-	if l.Tail != 0 {
-		a.Tail = api.Decimal(l.Tail.String())
-	}
-	return a
-}
-
-// headroomOf writes what is left of a budget; a currency that the budget does not count in is null.
-func headroomOf(b budget.Balance) api.Amounts {
-	left := budget.Remaining(b.Limit, b.Used())
-	a := api.Amounts{Delta: api.Decimal(left.Delta.String())}
-	if left.Epsilon != budget.Never {
-		a.Epsilon = api.Decimal(left.Epsilon.String())
-	}
-	if left.Rho != budget.Never {
-		a.Rho = api.Decimal(left.Rho.String())
-	}
-	return a
-}
-
 // remaining asks for the caller's balance after a charge that was settled at less than it reserved. The answer is paid and stored by then:
 // a ledger that does not answer leaves the amounts empty and takes nothing away.
 func (s *Service) remaining(ctx context.Context, p accountSet) api.Amounts {
@@ -131,7 +101,7 @@ func (s *Service) remaining(ctx context.Context, p accountSet) api.Amounts {
 	if err != nil || len(balances) != 1 {
 		return api.Amounts{}
 	}
-	return headroomOf(released(balances[0], s.clock.Now()))
+	return amounts.Headroom(amounts.Released(balances[0], s.clock.Now()))
 }
 
 // left is what the caller's own account has once a charge is settled at what it reserved, as the ledger said when it reserved it; where
@@ -141,18 +111,18 @@ func (s *Service) left(p accountSet, paid receipt) api.Amounts {
 	if paid.used != nil {
 		own.Spent, own.Reserved = paid.used[p.own], mechanisms.Loss{}
 	}
-	return headroomOf(released(own, s.clock.Now()))
+	return amounts.Headroom(amounts.Released(own, s.clock.Now()))
 }
 
 // estimate shows a plan's price and expected error.
 func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateResponse {
-	own, loss, explained := released(q.accounts.ownBalance(), now), q.charge.Loss, q.plan.Explain()
+	own, loss, explained := amounts.Released(q.accounts.ownBalance(), now), q.charge.Loss, q.plan.Explain()
 	confidence := defaultConfidence
 	if r.Confidence != nil {
 		confidence = *r.Confidence
 	}
 	e := &api.EstimateResponse{
-		Dataset: r.Dataset, Price: amountsOf(loss), Remaining: headroomOf(own), Affordable: affordable(own, loss),
+		Dataset: r.Dataset, Price: amounts.Of(loss), Remaining: amounts.Headroom(own), Affordable: amounts.Affordable(own, loss),
 		Confidence: confidence, Plan: explained.Tree, Notes: q.delay.note(notesOf(explained.Notes)),
 		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
 	}
@@ -160,7 +130,7 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 		e.Outputs[i] = api.OutputEstimate{
 			Name: o.Name, Mechanism: string(o.Parameters.Mechanism), Selection: string(o.Selection), Bound: o.Bound, Sensitivity: o.Sensitivity,
 			Scale: o.Parameters.Scale, Variance: o.Parameters.Variance, HalfWidth: rational(o.HalfWidth), RankError: decimalOf(o.RankError),
-			Price:  amountsOf(o.Loss),
+			Price:  amounts.Of(o.Loss),
 			Weight: decimalOf(o.Weight),
 		}
 		for _, at := range o.ShownAt {
@@ -168,9 +138,4 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 		}
 	}
 	return e
-}
-
-// affordable looks at the caller's own account only: what others spent is not to be learned from a free estimate.
-func affordable(own budget.Balance, loss mechanisms.Loss) bool {
-	return !own.Frozen && !own.Limit.ReplayOnly && own.Limit.AdmitsQuery(loss) && own.Limit.Admits(own.Used(), loss)
 }

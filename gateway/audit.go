@@ -13,6 +13,7 @@ import (
 	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -85,11 +86,11 @@ func (s *Service) headNow(ctx context.Context, dataset string) (budget.Head, err
 func (s *Service) entryOf(e budget.Entry) api.AuditEntry {
 	shown := api.AuditEntry{
 		Seq: e.Seq, At: e.At, Kind: string(e.Kind), Dataset: e.Dataset, Subject: e.Analyst, ReleaseID: string(e.Reservation),
-		AccountIDs: append([]int64{}, e.AccountIDs...), Amounts: sumsOf(e.Loss), Digest: hex.EncodeToString(e.Digest),
+		AccountIDs: append([]int64{}, e.AccountIDs...), Amounts: amounts.Sums(e.Loss), Digest: hex.EncodeToString(e.Digest),
 		Mechanisms: string(e.MechanismText), Account: string(e.AccountText),
 	}
 	if e.Shared != nil {
-		shown.Shared = new(sumsOf(*e.Shared))
+		shown.Shared = new(amounts.Sums(*e.Shared))
 	}
 	if e.Hash != [32]byte{} {
 		shown.Hash = hexText(e.Hash)

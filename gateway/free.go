@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"noisegate/api"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
@@ -56,7 +57,7 @@ func (s *Service) compute(ctx context.Context, data Data, post sqlrewrite.Post) 
 // freeEstimate says that a question costs nothing.
 func freeEstimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
 	e := &api.EstimateResponse{
-		Dataset: r.Dataset, Price: amountsOf(mechanisms.Loss{}), Remaining: headroomOf(q.accounts.ownBalance()), Affordable: true,
+		Dataset: r.Dataset, Price: amounts.Of(mechanisms.Loss{}), Remaining: amounts.Headroom(q.accounts.ownBalance()), Affordable: true,
 		Confidence: defaultConfidence, Plan: q.public.Tree(), Outputs: []api.OutputEstimate{}, Notes: []api.Note{},
 	}
 	if r.Confidence != nil {

@@ -12,6 +12,7 @@ import (
 	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/pate"
@@ -62,7 +63,7 @@ func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest
 		return nil, err
 	}
 	response := b.response(worst)
-	response.ReleaseID, response.Spent, response.Remaining = string(paid.id), amountsOf(paid.spent), s.remaining(ctx, b.accounts)
+	response.ReleaseID, response.Spent, response.Remaining = string(paid.id), amounts.Of(paid.spent), s.remaining(ctx, b.accounts)
 	if paid.id == "" { // nothing was charged: the receipt is about what is said here
 		if paid.answer, err = labelsText(response.Labels); err != nil {
 			return nil, fault.Internal(err)
@@ -535,7 +536,7 @@ func (b *batch) summary(released map[pate.Status]int64, digest string) *api.Resu
 func (b *batch) response(worst mechanisms.Loss) *api.LabelResponse {
 	r := &api.LabelResponse{
 		Ensemble: b.version.Name, Version: b.version.Number, Terms: termsOf(b.mode),
-		WorstCase: amountsOf(worst), Labels: make([]api.Label, len(b.request)),
+		WorstCase: amounts.Of(worst), Labels: make([]api.Label, len(b.request)),
 	}
 	places := make(map[string]int, len(b.keys))
 	for i, key := range b.keys {
@@ -566,7 +567,7 @@ func termsOf(m *pate.Mode) api.LabelTerm {
 	check, all := m.Released(1, 0), m.WorstCase(1)
 	answer := mechanisms.Loss{Epsilon: all.Epsilon - check.Epsilon, Unbounded: all.Unbounded, Rho: all.Rho - check.Rho,
 		Delta: all.Delta - check.Delta}
-	return api.LabelTerm{Mechanism: string(m.Name()), Meaning: meaningOf(m.Settings()), Check: amountsOf(check), Answer: amountsOf(answer)}
+	return api.LabelTerm{Mechanism: string(m.Name()), Meaning: meaningOf(m.Settings()), Check: amounts.Of(check), Answer: amounts.Of(answer)}
 }
 
 func meaningOf(s pate.Settings) string {

@@ -14,6 +14,7 @@ import (
 	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/pate"
@@ -214,7 +215,7 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if err != nil {
 		return nil, err
 	}
-	stored.shown.Replayed, stored.shown.Spent = paid.spent.IsZero(), amountsOf(paid.spent)
+	stored.shown.Replayed, stored.shown.Spent = paid.spent.IsZero(), amounts.Of(paid.spent)
 	return s.signedEpsilon(ctx, run, stored, paid), nil
 }
 
@@ -332,7 +333,7 @@ func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Quest
 	if err := json.Unmarshal(answer, stored.shown); err != nil {
 		return nil, fault.Internal(err)
 	}
-	stored.shown.Replayed, stored.shown.Spent = true, amountsOf(mechanisms.Loss{})
+	stored.shown.Replayed, stored.shown.Spent = true, amounts.Of(mechanisms.Loss{})
 	return stored, s.covered(ctx, r.version, stored.shown)
 }
 
@@ -390,7 +391,7 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 		Ensemble: r.version.Name, Version: r.version.Number, Queries: len(r.queries), Epsilon: drawn.Epsilon,
 		Delta: api.Decimal(sanitiser.Parameters().Delta), Confidence: drawn.Confidence, Order: drawn.Order, Beta: drawn.Beta,
 		SigmaSS: drawn.SigmaSS, Cost: drawn.Cost,
-		Spent: amountsOf(charge.Loss),
+		Spent: amounts.Of(charge.Loss),
 	}
 	for _, status := range r.became {
 		if status == pate.Answered {

@@ -12,6 +12,7 @@ import (
 	"noisegate/budget"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/pate"
 )
@@ -91,7 +92,7 @@ func (s *Service) definitionOf(name string, d api.EnsembleDefinition) (*pate.Def
 	if d.Budget == nil {
 		return definition, nil, nil
 	}
-	limit, err := parseLimit(*d.Budget)
+	limit, err := amounts.ParseLimit(*d.Budget)
 	return definition, &limit, err
 }
 
@@ -288,8 +289,8 @@ func (s *Service) Ensemble(ctx context.Context, who auth.Principal, name string)
 	if err != nil {
 		return nil, err
 	}
-	limit := limitText(balance.Limit)
-	shown.Limit, shown.Spent, shown.Remaining = &limit, sumsOf(balance.Used()), headroomOf(balance)
+	limit := amounts.Limit(balance.Limit)
+	shown.Limit, shown.Spent, shown.Remaining = &limit, amounts.Sums(balance.Used()), amounts.Headroom(balance)
 	return shown, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"noisegate/budget"
 	"noisegate/budget/accounting"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/pate"
@@ -45,7 +46,7 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 		return nil, err
 	}
 	e := &api.LabelEstimate{Ensemble: version.Name, Version: version.Number, Terms: termsOf(mode),
-		Remaining: headroomOf(accounts.ownBalance())}
+		Remaining: amounts.Headroom(accounts.ownBalance())}
 	if e.Queries, e.Replayed, err = s.countQueries(ctx, version, mode, r, shares, pate.Buyer(who.Subject)); err != nil {
 		return nil, err
 	}
@@ -66,14 +67,14 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 		delay = nil
 	}
 	worst := mode.WorstCase(n).Plus(delay.loss())
-	e.WorstCase, e.Expected = amountsOf(worst), amountsOf(settled(mode, n, int64(math.Ceil(rate*float64(n))), n).Plus(delay.loss()))
+	e.WorstCase, e.Expected = amounts.Of(worst), amounts.Of(settled(mode, n, int64(math.Ceil(rate*float64(n))), n).Plus(delay.loss()))
 	e.Delta = api.Decimal(delta.String())
 	if epsilon, ok := epsilonAt(worst, delta); ok {
 		e.Epsilon = api.Decimal(epsilon.String())
 	}
 	now := s.clock.Now()
-	own := released(accounts.ownBalance(), now) // what is left of accounts that are shared shows what others spent
-	e.Affordable = affordable(own, worst)
+	own := amounts.Released(accounts.ownBalance(), now) // what is left of accounts that are shared shows what others spent
+	e.Affordable = amounts.Affordable(own, worst)
 	e.StillBuys = budget.Times(own.Limit, own.Used(), mode.WorstCase(1))
 	if e.EpsilonBuys, err = epsilonBuys(r.Epsilon, delta, mode.WorstCase(1)); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/mechanisms"
 )
 
@@ -27,7 +28,7 @@ func TestLifetimeIsAtLeastWhatIsSpent(t *testing.T) {
 		}
 	}
 	// Gaussian noise has a lifetime by its ρ.
-	limit, err := parseLimit(api.BudgetLimit{Form: "zcdp", Rho: "0.01"})
+	limit, err := amounts.ParseLimit(api.BudgetLimit{Form: "zcdp", Rho: "0.01"})
 	if err != nil {
 		t.Fatal(err)
 	}

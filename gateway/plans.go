@@ -11,6 +11,7 @@ import (
 	"noisegate/budget/accounting"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
@@ -157,7 +158,7 @@ func (s *Service) plan(ctx context.Context, who auth.Principal, id string) (*api
 	if err != nil {
 		return nil, err
 	}
-	shown := &api.Plan{PlanID: id, Dataset: p.Dataset, Cost: amountsOf(p.Loss), Slots: len(p.Slots), Drawn: p.Next,
+	shown := &api.Plan{PlanID: id, Dataset: p.Dataset, Cost: amounts.Of(p.Loss), Slots: len(p.Slots), Drawn: p.Next,
 		Left: []api.PlanMechanism{}, RegisteredAt: p.RegisteredAt.UTC()}
 	for i, slot := range p.Left() {
 		if i > 0 && slot == p.Left()[i-1] {

@@ -18,6 +18,7 @@ import (
 	"noisegate/budget/journal"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/pate"
@@ -158,7 +159,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	}
 	answer := &Answer{
 		ID: paid.id, Dataset: r.Dataset, Replayed: paid.replayed, Result: paid.answer,
-		Spent: amountsOf(paid.spent), Remaining: s.left(q.accounts, paid),
+		Spent: amounts.Of(paid.spent), Remaining: s.left(q.accounts, paid),
 	}
 	if q.public == nil {
 		answer.Receipt = s.sign(ctx, r.Dataset, paid)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"math/big"
 	"strings"
 	"time"
 
@@ -10,8 +9,8 @@ import (
 	"noisegate/budget"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
-	"noisegate/mechanisms"
 )
 
 // Policies are the policies of the datasets. Implementations are safe for concurrent use.
@@ -105,7 +104,7 @@ func (s *Service) SetAccount(ctx context.Context, who auth.Principal, dataset, n
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := parseLimit(limit)
+	parsed, err := amounts.ParseLimit(limit)
 	if err != nil {
 		return nil, err
 	}
@@ -146,17 +145,11 @@ const aYear = 365 * 24 * time.Hour
 func (s *Service) accountOf(b budget.Balance) api.Account {
 	now := s.clock.Now()
 	return api.Account{
-		Dataset: b.ID.Dataset, Account: b.ID.String(), Origin: string(b.Origin), Limit: limitText(b.Limit),
-		Spent: sumsOf(b.Spent), Reserved: sumsOf(b.Reserved), Remaining: headroomOf(released(b, now)),
+		Dataset: b.ID.Dataset, Account: b.ID.String(), Origin: string(b.Origin), Limit: amounts.Limit(b.Limit),
+		Spent: amounts.Sums(b.Spent), Reserved: amounts.Sums(b.Reserved), Remaining: amounts.Headroom(amounts.Released(b, now)),
 		Lifetime: promiseOf(b.Lifetime()), WorstCase: promiseOf(b.WorstCase(now.Add(aYear))), Frozen: b.Frozen, Refills: b.Refills,
 		NextTranche: nextTranche(b, now), Advice: advice(b, now),
 	}
-}
-
-// released is a balance with what its tranches have released by now for a limit.
-func released(b budget.Balance, now time.Time) budget.Balance {
-	b.Limit = b.Limit.Released(b.Opened, now)
-	return b
 }
 
 func nextTranche(b budget.Balance, now time.Time) *time.Time {
@@ -174,93 +167,6 @@ func promiseOf(p budget.Promise) api.Promise {
 		shown.Epsilon = api.Decimal(p.Epsilon.String())
 	}
 	return shown
-}
-
-// parseLimit reads a limit as a steward writes it.
-func parseLimit(l api.BudgetLimit) (budget.Limit, error) {
-	spec := budget.LimitSpec{Form: budget.Form(l.Form), ReplayOnly: l.ReplayOnly}
-	for _, amount := range []struct {
-		name string
-		text api.Decimal
-		to   **big.Rat
-	}{
-		{"epsilon", l.Epsilon, &spec.Epsilon},
-		{"rho", l.Rho, &spec.Rho},
-		{"delta", l.Delta, &spec.Delta},
-		{"max_epsilon_per_query", l.MaxEpsilonPerQuery, &spec.MaxEpsilonPerQuery},
-	} {
-		if amount.text == "" {
-			continue
-		}
-		value, err := mechanisms.ParseDecimal(string(amount.text))
-		if err != nil {
-			return budget.Limit{}, fault.RequestBudget(amount.name + " is " + err.Error())
-		}
-		*amount.to = value
-	}
-	if err := readSchedule(l, &spec); err != nil {
-		return budget.Limit{}, err
-	}
-	return budget.NewLimit(spec)
-}
-
-// readSchedule reads tranche and rate.
-func readSchedule(l api.BudgetLimit, spec *budget.LimitSpec) (err error) {
-	amount := func(name string, text api.Decimal) *big.Rat {
-		if text == "" || err != nil {
-			return nil
-		}
-		value, wrong := mechanisms.ParseDecimal(string(text))
-		if wrong != nil {
-			err = fault.RequestBudget(name + " is " + wrong.Error())
-		}
-		return value
-	}
-	period := func(name, text string) time.Duration {
-		d, ok := catalog.ParsePeriod(text)
-		if !ok && err == nil {
-			err = fault.RequestBudget(name + " must be a number of seconds, minutes, hours or days, such as 90s, 1m, 12h or 30d")
-		}
-		return d
-	}
-	if t := l.Tranche; t != nil {
-		spec.Tranche = budget.TrancheSpec{Every: period("tranche.every", t.Every), Epsilon: amount("tranche.epsilon", t.Epsilon),
-			Rho: amount("tranche.rho", t.Rho)}
-	}
-	if r := l.Rate; r != nil {
-		spec.Rate = budget.RateSpec{Per: period("rate.per", r.Per), Epsilon: amount("rate.epsilon", r.Epsilon)}
-	}
-	return err
-}
-
-// limitText writes a limit as a steward would.
-func limitText(l budget.Limit) api.BudgetLimit {
-	text := api.BudgetLimit{Form: string(l.Form), ReplayOnly: l.ReplayOnly}
-	switch l.Form {
-	case budget.ZCDP:
-		text.Rho = api.Decimal(l.Rho.String())
-	case budget.Pure, budget.Approx:
-		text.Epsilon = api.Decimal(l.Epsilon.String())
-	default: // no other form is ever stored; nothing is shown of one
-	}
-	if l.TotalDelta > 0 {
-		text.Delta = api.Decimal(l.TotalDelta.String())
-	}
-	if l.PerQuery > 0 {
-		text.MaxEpsilonPerQuery = api.Decimal(l.PerQuery.String())
-	}
-	if t := l.Tranche; t.Every > 0 {
-		text.Tranche = &api.Tranche{Every: catalog.PeriodText(t.Every)}
-		if l.Form == budget.ZCDP {
-			text.Tranche.Rho = api.Decimal(t.Rho.String())
-		} else {
-			text.Tranche.Epsilon = api.Decimal(t.Epsilon.String())
-		}
-	}
-	if r := l.Rate; r.Per > 0 {
-		text.Rate = &api.Rate{Epsilon: api.Decimal(r.Epsilon.String()), Per: catalog.PeriodText(r.Per)}
-	}
-	return text
 }
 
 // ExpireAbandoned closes charges of gateways that died; what they reserved counts as spent. It says how many there were.

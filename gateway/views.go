@@ -14,6 +14,7 @@ import (
 	"noisegate/budget"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 )
@@ -156,9 +157,9 @@ func (s *Service) datasetBudget(ctx context.Context, who auth.Principal, dataset
 	}
 	own, now := accounts.ownBalance(), s.clock.Now()
 	return &api.DatasetBudget{
-		Dataset: dataset, Account: own.ID.String(), Limit: limitText(own.Limit),
-		Spent: sumsOf(own.Spent), Reserved: sumsOf(own.Reserved), Remaining: headroomOf(released(own, now)),
-		Lifetime: sumsOf(own.Spent), Frozen: own.Frozen, NextTranche: nextTranche(own, now), Advice: advice(own, now),
+		Dataset: dataset, Account: own.ID.String(), Limit: amounts.Limit(own.Limit),
+		Spent: amounts.Sums(own.Spent), Reserved: amounts.Sums(own.Reserved), Remaining: amounts.Headroom(amounts.Released(own, now)),
+		Lifetime: amounts.Sums(own.Spent), Frozen: own.Frozen, NextTranche: nextTranche(own, now), Advice: advice(own, now),
 	}, nil
 }
 
@@ -240,7 +241,7 @@ func (s *Service) Release(ctx context.Context, who auth.Principal, id string) (*
 
 func summaryOf(id budget.ReservationID, dataset string, request json.RawMessage, cost mechanisms.Loss,
 	at time.Time) (api.ReleaseSummary, error) {
-	summary := api.ReleaseSummary{ReleaseID: string(id), Dataset: dataset, Cost: amountsOf(cost), At: at.UTC()}
+	summary := api.ReleaseSummary{ReleaseID: string(id), Dataset: dataset, Cost: amounts.Of(cost), At: at.UTC()}
 	if err := json.Unmarshal(request, &summary.Request); err != nil {
 		return api.ReleaseSummary{}, fault.Internal(err)
 	}
