@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"noisegate/budget"
@@ -11,8 +12,8 @@ import (
 	"noisegate/mechanisms"
 )
 
-// accountSet is what a caller's queries on one dataset are charged to: all its accounts together, or none.
-type accountSet struct {
+// Accounts is what a caller's queries on one dataset are charged to: all its accounts together, or none.
+type Accounts struct {
 	balances []budget.Balance // in lock order; of accounts that are not open yet, with nothing spent
 	due      []budget.Account // those of balances whose limit the ledger does not have yet
 	failures int64            // that the policy tolerates
@@ -36,9 +37,9 @@ func restrictions(scope budget.Scope, line *catalog.Budget) []restriction {
 	return []restriction{{scope, line.Mechanisms[0]}}
 }
 
-// takes refuses a loss of a mechanism that one of the accounts is kept from: one with a pure ε is of the family of
+// Takes refuses a loss of a mechanism that one of the accounts is kept from: one with a pure ε is of the family of
 // Laplace noise, one without of Gaussian noise.
-func (p accountSet) takes(losses ...mechanisms.Loss) error {
+func (p Accounts) Takes(losses ...mechanisms.Loss) error {
 	for _, r := range p.refuses {
 		for _, l := range losses {
 			if !l.IsZero() && l.Pure() != (r.takes == catalog.LaplaceNoise) {
@@ -49,7 +50,7 @@ func (p accountSet) takes(losses ...mechanisms.Loss) error {
 	return nil
 }
 
-func (p accountSet) all() []budget.Account {
+func (p Accounts) All() []budget.Account {
 	accounts := make([]budget.Account, len(p.balances))
 	for i, b := range p.balances {
 		accounts[i] = b.Account
@@ -57,11 +58,20 @@ func (p accountSet) all() []budget.Account {
 	return accounts
 }
 
-// ownBalance is the one account whose figures the caller may see.
-func (p accountSet) ownBalance() budget.Balance { return p.balances[p.own] }
+// Own is the one account whose figures the caller may see.
+func (p Accounts) Own() budget.Balance { return p.balances[p.own] }
+
+// With adds an account that is charged too, whose figures the caller may not see.
+func (p Accounts) With(shared budget.Balance) Accounts {
+	p.balances = append(slices.Clip(p.balances), shared)
+	return p
+}
+
+// CheckFloor refuses a release that costs less than the policy's floor; what names it.
+func (p Accounts) CheckFloor(what string, l mechanisms.Loss) error { return p.floor.check(what, l) }
 
 // bill is a charge to the accounts.
-func (p accountSet) bill(charge budget.Charge) bill { return bill{charge, p.failures} }
+func (p Accounts) bill(charge budget.Charge) bill { return bill{charge, p.failures} }
 
 // tolerated is how many failures of an analyst within a day a policy puts up with.
 func tolerated(snapshot *catalog.Snapshot) int64 {
@@ -71,9 +81,9 @@ func tolerated(snapshot *catalog.Snapshot) int64 {
 	return catalog.DefaultMaxFailures
 }
 
-func (p accountSet) limit() budget.Limit { return p.ownBalance().Limit }
+func (p Accounts) limit() budget.Limit { return p.Own().Limit }
 
-// accountsOf finds the accounts of a caller:
+// AccountsOf finds the accounts of a caller:
 //
 //   - the dataset's cap; without one there is no budget at all;
 //   - the shared account of each of the caller's groups that has one;
@@ -83,7 +93,7 @@ func (p accountSet) limit() budget.Limit { return p.ownBalance().Limit }
 // A limit that a steward set counts instead of the policy's, also where the policy has no line. A caller with neither a
 // group's account nor an own one has no budget. It changes nothing: limits of the policy that changed since an account was
 // opened are due, and written by [Service.enforce] before anything is charged.
-func (s *Service) accountsOf(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (accountSet, error) {
+func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (Accounts, error) {
 	ids := []budget.AccountID{{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}}
 	for _, group := range who.Groups {
 		ids = append(ids, budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.GroupScope, Name: group})
@@ -91,13 +101,13 @@ func (s *Service) accountsOf(ctx context.Context, who auth.Principal, snapshot *
 	ids = append(ids, budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.AnalystScope, Name: who.Subject})
 	known, err := s.ledger.Balances(ctx, ids)
 	if err != nil {
-		return accountSet{}, err
+		return Accounts{}, err
 	}
 	open := make(map[budget.AccountID]budget.Balance, len(known))
 	for _, b := range known {
 		open[b.ID] = b
 	}
-	var p accountSet
+	var p Accounts
 	var lines []*catalog.Budget
 	for _, id := range ids {
 		line := lineFor(snapshot, who, id)
@@ -106,37 +116,37 @@ func (s *Service) accountsOf(ctx context.Context, who auth.Principal, snapshot *
 		balance, isOpen := open[id]
 		now, ok, err := s.inForce(balance, isOpen, line, snapshot.Version)
 		if err != nil {
-			return accountSet{}, err
+			return Accounts{}, err
 		}
 		if now.ID = id; ok && isOpen && now.Account != balance.Account {
 			p.due = append(p.due, now.Account)
 		}
 		if !ok && id.Scope == budget.DatasetScope {
-			return accountSet{}, fault.BudgetNoAccount(snapshot.Dataset)
+			return Accounts{}, fault.BudgetNoAccount(snapshot.Dataset)
 		}
 		if ok {
 			p.balances = append(p.balances, now)
 		}
 	}
 	if len(p.balances) < 2 {
-		return accountSet{}, fault.BudgetNoAccount(snapshot.Dataset)
+		return Accounts{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
 	p.failures = tolerated(snapshot)
 	// The analyst's account comes last if there is one; else the last one is a group's.
 	p.own = len(p.balances) - 1
 	if p.defaults, err = defaultsOf(lines); err != nil {
-		return accountSet{}, err
+		return Accounts{}, err
 	}
 	p.floor, err = floorOf(lines)
 	return p, err
 }
 
-// datasetAccounts is the dataset's cap alone: for what stewards buy, who have no account.
-func (s *Service) datasetAccounts(ctx context.Context, snapshot *catalog.Snapshot) (accountSet, error) {
+// DatasetAccounts is the dataset's cap alone: for what stewards buy, who have no account.
+func (s *Service) DatasetAccounts(ctx context.Context, snapshot *catalog.Snapshot) (Accounts, error) {
 	id := budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}
 	known, err := s.ledger.Balances(ctx, []budget.AccountID{id})
 	if err != nil {
-		return accountSet{}, err
+		return Accounts{}, err
 	}
 	balance := budget.Balance{}
 	if len(known) == 1 {
@@ -145,13 +155,13 @@ func (s *Service) datasetAccounts(ctx context.Context, snapshot *catalog.Snapsho
 	line := lineFor(snapshot, auth.Principal{}, id)
 	now, ok, err := s.inForce(balance, len(known) == 1, line, snapshot.Version)
 	if err != nil {
-		return accountSet{}, err
+		return Accounts{}, err
 	}
 	if !ok {
-		return accountSet{}, fault.BudgetNoAccount(snapshot.Dataset)
+		return Accounts{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
 	now.ID = id
-	p := accountSet{balances: []budget.Balance{now}, failures: tolerated(snapshot), refuses: restrictions(id.Scope, line)}
+	p := Accounts{balances: []budget.Balance{now}, failures: tolerated(snapshot), refuses: restrictions(id.Scope, line)}
 	if len(known) == 1 && now.Account != balance.Account {
 		p.due = []budget.Account{now.Account}
 	}
@@ -199,7 +209,7 @@ func (s *Service) inForce(balance budget.Balance, isOpen bool, line *catalog.Bud
 
 // enforce writes the limits that are due: a policy that lowers a cap works from the next charge on. Estimates, views and requests
 // that are refused before a charge write nothing.
-func (s *Service) enforce(ctx context.Context, p accountSet) error {
+func (s *Service) enforce(ctx context.Context, p Accounts) error {
 	for _, account := range p.due {
 		if err := s.ledger.SetLimit(ctx, "policy", account); err != nil {
 			return err

@@ -57,7 +57,7 @@ func TestAccountsOfACaller(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p, err := r.accountsOf(t.Context(), principal(t, "ana", c.groups...), r.policies.snapshot)
+			p, err := r.AccountsOf(t.Context(), principal(t, "ana", c.groups...), r.policies.snapshot)
 			if c.want == "" {
 				if fault.CodeOf(err) != fault.CodeBudgetNoAccount {
 					t.Errorf("%v", err)
@@ -68,7 +68,7 @@ func TestAccountsOfACaller(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, a := range p.all() {
+			for _, a := range p.All() {
 				got = append(got, a.ID.String()+"="+a.Limit.Epsilon.String())
 			}
 			if strings.Join(got, " ") != c.want {

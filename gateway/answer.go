@@ -94,10 +94,10 @@ func rationalText(r *big.Rat) string {
 	return r.FloatString(places)
 }
 
-// remaining asks for the caller's balance after a charge that was settled at less than it reserved. The answer is paid and stored by then:
+// Remaining asks for the caller's balance after a charge that was settled at less than it reserved. The answer is paid and stored by then:
 // a ledger that does not answer leaves the amounts empty and takes nothing away.
-func (s *Service) remaining(ctx context.Context, p accountSet) api.Amounts {
-	balances, err := s.ledger.Balances(ctx, []budget.AccountID{p.ownBalance().ID})
+func (s *Service) Remaining(ctx context.Context, p Accounts) api.Amounts {
+	balances, err := s.ledger.Balances(ctx, []budget.AccountID{p.Own().ID})
 	if err != nil || len(balances) != 1 {
 		return api.Amounts{}
 	}
@@ -106,8 +106,8 @@ func (s *Service) remaining(ctx context.Context, p accountSet) api.Amounts {
 
 // left is what the caller's own account has once a charge is settled at what it reserved, as the ledger said when it reserved it; where
 // nothing was charged, as it was when the request came. So nothing has to be asked once an answer is paid, stored and due.
-func (s *Service) left(p accountSet, paid receipt) api.Amounts {
-	own := p.ownBalance()
+func (s *Service) left(p Accounts, paid Receipt) api.Amounts {
+	own := p.Own()
 	if paid.used != nil {
 		own.Spent, own.Reserved = paid.used[p.own], mechanisms.Loss{}
 	}
@@ -116,14 +116,14 @@ func (s *Service) left(p accountSet, paid receipt) api.Amounts {
 
 // estimate shows a plan's price and expected error.
 func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateResponse {
-	own, loss, explained := amounts.Released(q.accounts.ownBalance(), now), q.charge.Loss, q.plan.Explain()
+	own, loss, explained := amounts.Released(q.accounts.Own(), now), q.charge.Loss, q.plan.Explain()
 	confidence := defaultConfidence
 	if r.Confidence != nil {
 		confidence = *r.Confidence
 	}
 	e := &api.EstimateResponse{
 		Dataset: r.Dataset, Price: amounts.Of(loss), Remaining: amounts.Headroom(own), Affordable: amounts.Affordable(own, loss),
-		Confidence: confidence, Plan: explained.Tree, Notes: q.delay.note(notesOf(explained.Notes)),
+		Confidence: confidence, Plan: explained.Tree, Notes: q.delay.Note(notesOf(explained.Notes)),
 		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
 	}
 	for i, o := range explained.Outputs {

@@ -24,7 +24,7 @@ const entriesPerPage = 500
 // Audit lists the ledger's journal for stewards, newest first: of one dataset, or of all when dataset is empty. The cursor is "" or
 // what the page before gave. The heads are those before the entries were read, so that none of the first page's can be missing.
 func (s *Service) Audit(ctx context.Context, who auth.Principal, dataset, cursor string) (*api.AuditPage, error) {
-	release, err := s.lists.Enter(ctx, who.Subject)
+	release, err := s.EnterList(ctx, who)
 	if err != nil {
 		return nil, err
 	}

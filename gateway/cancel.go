@@ -16,21 +16,21 @@ type asked struct{ analyst, key string }
 // until its answer leaves, which is at a boundary. The zero value is ready; it is safe for concurrent use.
 type running struct {
 	mu    sync.Mutex
-	asked map[asked]map[*schedule]bool // several may have one key until the ledger has refused all but one
+	asked map[asked]map[*Schedule]bool // several may have one key until the ledger has refused all but one
 }
 
 // enter adds a question, and leave takes it out. One without a key has no name to be cancelled by.
-func (r *running) enter(name asked, h *schedule) (leave func()) {
+func (r *running) enter(name asked, h *Schedule) (leave func()) {
 	if name.key == "" {
 		return func() {}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.asked == nil {
-		r.asked = map[asked]map[*schedule]bool{}
+		r.asked = map[asked]map[*Schedule]bool{}
 	}
 	if r.asked[name] == nil {
-		r.asked[name] = map[*schedule]bool{}
+		r.asked[name] = map[*Schedule]bool{}
 	}
 	r.asked[name][h] = true
 	return func() {
@@ -52,6 +52,11 @@ func (r *running) cancel(name asked) (found bool) {
 	return found
 }
 
+// Cancellable lets the caller cancel, by its Idempotency-Key, what goes by a schedule, until it leaves.
+func (s *Service) Cancellable(who auth.Principal, key string, h *Schedule) (leave func()) {
+	return s.running.enter(asked{who.Subject, key}, h)
+}
+
 // Cancel stops one of the caller's own running questions at the next boundary of its schedule, by its Idempotency-Key.
 // Its charge stands: rows may have been read, and time was seen to pass. Whether there was such a question changes at
 // boundaries only. Those of others do not exist.
@@ -59,7 +64,7 @@ func (s *Service) Cancel(_ context.Context, who auth.Principal, key string) (*ap
 	if key == "" {
 		return nil, fault.RequestIdempotencyKey("given: it names the question to cancel")
 	}
-	if err := checkIdempotencyKey(key); err != nil {
+	if err := CheckIdempotencyKey(key); err != nil {
 		return nil, err
 	}
 	if !s.running.cancel(asked{who.Subject, key}) {

@@ -61,7 +61,7 @@ func TestCancelTellsNothing(t *testing.T) {
 				at, work := at*time.Millisecond, work*time.Millisecond
 				r := scheduled(t, 30*time.Second)
 				r.sampler = func() *mechanisms.Sampler { return mechanisms.NewSamplerFrom(&counting{next: seed << 20}) }
-				if h := r.schedule("d"); h.after(work) <= at {
+				if h := r.Schedule("d"); h.after(work) <= at {
 					continue // it has left before
 				}
 				left[cancelled(t, r, work, at)] = true

@@ -21,7 +21,7 @@ import (
 //
 // If that is more than the account lets one query cost, the refusal says how far the account gets. It depends on the account's
 // limit, the text and the policy alone.
-func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite.Options, p accountSet) (*sqlrewrite.Plan, error) {
+func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite.Options, p Accounts) (*sqlrewrite.Plan, error) {
 	bounds, err := positives(r.MaxError, wrongMaxError)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ func TestMaxErrorOfGroupsAndSums(t *testing.T) {
 		"SELECT 3 * count(*) / 4.0 + sum(age) / 50.0 AS n FROM people",
 	} {
 		request := api.QueryRequest{Dataset: "d", SQL: sql, MaxError: map[string]api.Decimal{"n": "40"}}
-		accounts, err := r.accountsOf(t.Context(), ana, r.policies.snapshot)
+		accounts, err := r.AccountsOf(t.Context(), ana, r.policies.snapshot)
 		if err != nil {
 			t.Fatal(err)
 		}

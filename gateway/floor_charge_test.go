@@ -57,7 +57,7 @@ func TestFloorOfOldPlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = "old", "d", "ana", q.accounts.all()
+	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = "old", "d", "ana", q.accounts.All()
 	if _, err := r.ledger.Reserve(t.Context(), charge); err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 
 // free answers a question that reads nothing private. It leaves at a boundary as others do: it runs where they run, so
 // that the time that it takes would tell when they end.
-func (s *Service) free(ctx context.Context, q *prepared, tick *schedule) (receipt, error) {
-	encoded, err := pace(ctx, tick, func(ctx context.Context) (json.RawMessage, error) {
+func (s *Service) free(ctx context.Context, q *prepared, tick *Schedule) (Receipt, error) {
+	encoded, err := Pace(ctx, tick, func(ctx context.Context) (json.RawMessage, error) {
 		var rows []sqlrewrite.PostRow
 		var types []string
 		if post, ok := q.public.Post(); ok {
@@ -39,11 +39,11 @@ func (s *Service) free(ctx context.Context, q *prepared, tick *schedule) (receip
 	})
 	switch {
 	case errors.Is(err, errCancelled):
-		return receipt{}, fault.BudgetCancelled(false)
+		return Receipt{}, fault.BudgetCancelled(false)
 	case errors.Is(err, errTimeout):
-		return receipt{}, fault.DataUnavailable(err)
+		return Receipt{}, fault.DataUnavailable(err)
 	}
-	return receipt{answer: encoded}, err
+	return Receipt{Answer: encoded}, err
 }
 
 // compute runs what names nothing private: where the public tables are that it reads, else on the control database.
@@ -57,7 +57,7 @@ func (s *Service) compute(ctx context.Context, data Data, post sqlrewrite.Post) 
 // freeEstimate says that a question costs nothing.
 func freeEstimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
 	e := &api.EstimateResponse{
-		Dataset: r.Dataset, Price: amounts.Of(mechanisms.Loss{}), Remaining: amounts.Headroom(q.accounts.ownBalance()), Affordable: true,
+		Dataset: r.Dataset, Price: amounts.Of(mechanisms.Loss{}), Remaining: amounts.Headroom(q.accounts.Own()), Affordable: true,
 		Confidence: defaultConfidence, Plan: q.public.Tree(), Outputs: []api.OutputEstimate{}, Notes: []api.Note{},
 	}
 	if r.Confidence != nil {

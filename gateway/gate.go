@@ -55,7 +55,7 @@ func (f Fairness) Complete() (Fairness, error) {
 // one analyst's flood delays another by one place's work at most.
 //
 // Who waits learns when places become free, and nothing else. That is no channel as long as a place becomes free when
-// the work's outcome leaves, at a boundary of [schedule], and not when the work ends: whoever releases it defers that
+// the work's outcome leaves, at a boundary of [Schedule], and not when the work ends: whoever releases it defers that
 // before the schedule. A schedule begins once its request has entered, so that no wait moves a boundary.
 //
 // A gate is safe for concurrent use.

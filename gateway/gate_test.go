@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
-	"noisegate/pate"
 )
 
 // gateDeadline is how long a test waits for what must happen at once.
@@ -250,24 +248,5 @@ func TestFairnessIsCompleted(t *testing.T) {
 		if _, err := bad.Complete(); err == nil {
 			t.Errorf("%+v is taken", bad)
 		}
-	}
-}
-
-// Whoever has all their places among the lists taken waits for a look at an ensemble as for any other list: the store, which would
-// panic here, is not asked.
-//
-// covers: L9
-func TestEnsemblesAreLists(t *testing.T) {
-	lists := testGate(t, Fairness{PerAnalyst: 1})
-	release, err := lists.Enter(t.Context(), "mel")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	s := &Service{lists: lists, ensembles: new(pate.Store)}
-	if _, err := s.Ensemble(ctx, auth.Principal{Subject: "mel"}, "digits"); err == nil {
-		t.Error("answered without a place")
 	}
 }

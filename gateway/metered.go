@@ -17,12 +17,12 @@ import (
 // ledgerPatience bounds each exchange with the ledger.
 const ledgerPatience = 10 * time.Second
 
-// receipt is what paid work, or the replay of earlier work, gives.
-type receipt struct {
-	id       budget.ReservationID
-	answer   []byte // the JSON that the ledger holds, byte for byte
-	replayed bool
-	spent    mechanisms.Loss   // by this request: zero when replayed
+// Receipt is what paid work, or the replay of earlier work, gives.
+type Receipt struct {
+	ID       budget.ReservationID // "" for what was not charged
+	Answer   []byte               // the JSON that the ledger holds, byte for byte
+	Replayed bool
+	Spent    mechanisms.Loss   // by this request: zero when replayed
 	used     []mechanisms.Loss // of each account that was charged, with what this charge reserved; nil when replayed
 }
 
@@ -32,20 +32,20 @@ type meter struct {
 	log    *slog.Logger
 }
 
-// finish makes what work did durable, and gives the answer, which must encode as JSON, and what was really spent, at
+// Finish makes what work did durable, and gives the answer, which must encode as JSON, and what was really spent, at
 // most the charge's loss. What others can see of it is seen from the boundary on, after which it runs.
-type finish[T any] func(context.Context) (T, spending, error)
+type Finish[T any] func(context.Context) (T, Spending, error)
 
-// spending is what was spent of a charge: by the dataset and an ensemble less, where some of it was released to others
+// Spending is what was spent of a charge: by the dataset and an ensemble less, where some of it was released to others
 // before.
-type spending struct {
-	own    mechanisms.Loss
-	shared *mechanisms.Loss // nil: the same
+type Spending struct {
+	Own    mechanisms.Loss
+	Shared *mechanisms.Loss // nil: the same
 }
 
 // done is a finish with nothing left to do.
-func done[T any](answer T, spent mechanisms.Loss) finish[T] {
-	return func(context.Context) (T, spending, error) { return answer, spending{own: spent}, nil }
+func done[T any](answer T, spent mechanisms.Loss) Finish[T] {
+	return func(context.Context) (T, Spending, error) { return answer, Spending{Own: spent}, nil }
 }
 
 // metered pays for work, runs it, and stores what it released; or gives the stored answer when it was paid for before.
@@ -62,27 +62,27 @@ func done[T any](answer T, spent mechanisms.Loss) finish[T] {
 //   - A client that hangs up changes nothing: work that was paid for is finished and stored, and its place is taken until then.
 //
 // A gateway that dies on the way, also between the work's end and the boundary, leaves the charge open, and then expired, which is spent.
-func metered[T any](ctx context.Context, m meter, tick *schedule, b bill,
-	work func(context.Context) (finish[T], error)) (receipt, error) {
+func metered[T any](ctx context.Context, m meter, tick *Schedule, b bill,
+	work func(context.Context) (Finish[T], error)) (Receipt, error) {
 	if err := ctx.Err(); err != nil {
-		return receipt{}, err // gone before anything happened
+		return Receipt{}, err // gone before anything happened
 	}
 	if tick.isCancelled() {
-		return receipt{}, fault.BudgetCancelled(false)
+		return Receipt{}, fault.BudgetCancelled(false)
 	}
 	ctx = context.WithoutCancel(ctx)
-	if halted, err := m.halted(ctx, b); err != nil || halted.replayed {
+	if halted, err := m.halted(ctx, b); err != nil || halted.Replayed {
 		return halted, err
 	}
 	charge := b.Charge
 	outcome, err := within(ctx, func(ctx context.Context) (budget.Outcome, error) { return m.ledger.Reserve(ctx, charge) })
 	if err != nil {
-		return receipt{}, err
+		return Receipt{}, err
 	}
 	if stored := outcome.Replay; stored != nil {
-		return receipt{id: stored.ID, answer: stored.Answer, replayed: true}, nil
+		return Receipt{ID: stored.ID, Answer: stored.Answer, Replayed: true}, nil
 	}
-	finish, err := pace(ctx, tick, work)
+	finish, err := Pace(ctx, tick, work)
 	var finished ended[T]
 	if err == nil {
 		finished, err = shielded(ctx, finish.run)
@@ -92,28 +92,28 @@ func metered[T any](ctx context.Context, m meter, tick *schedule, b bill,
 		encoded, err = json.Marshal(finished.answer)
 	}
 	if err != nil {
-		return receipt{}, m.unwind(ctx, charge.ID, err)
+		return Receipt{}, m.unwind(ctx, charge.ID, err)
 	}
 	_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
-		if shared := finished.spent.shared; shared != nil {
-			return struct{}{}, m.ledger.SettleApart(ctx, charge.ID, budget.Apart{Own: finished.spent.own, Shared: *shared}, encoded)
+		if shared := finished.spent.Shared; shared != nil {
+			return struct{}{}, m.ledger.SettleApart(ctx, charge.ID, budget.Apart{Own: finished.spent.Own, Shared: *shared}, encoded)
 		}
-		return struct{}{}, m.ledger.Settle(ctx, charge.ID, finished.spent.own, encoded)
+		return struct{}{}, m.ledger.Settle(ctx, charge.ID, finished.spent.Own, encoded)
 	})
 	if err != nil {
 		// Whether it was stored is not known. The answer is not shown; asking again shows it if it was.
-		return receipt{}, err
+		return Receipt{}, err
 	}
-	return receipt{id: charge.ID, answer: encoded, spent: finished.spent.own, used: outcome.Reserved.Used}, nil
+	return Receipt{ID: charge.ID, Answer: encoded, Spent: finished.spent.Own, used: outcome.Reserved.Used}, nil
 }
 
 // ended is what a finish gave.
 type ended[T any] struct {
 	answer T
-	spent  spending
+	spent  Spending
 }
 
-func (f finish[T]) run(ctx context.Context) (ended[T], error) {
+func (f Finish[T]) run(ctx context.Context) (ended[T], error) {
 	answer, spent, err := f(ctx)
 	return ended[T]{answer, spent}, err
 }
@@ -127,20 +127,20 @@ type bill struct {
 // halted gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for
 // them; neither to others. Failures of questions that run at the same time are not known yet: there are at most as many
 // of these as an analyst has places.
-func (m meter) halted(ctx context.Context, b bill) (receipt, error) {
+func (m meter) halted(ctx context.Context, b bill) (Receipt, error) {
 	failures, err := m.failures(ctx, b.Dataset, b.Analyst)
 	if err != nil || failures < b.maxFailures {
-		return receipt{}, err
+		return Receipt{}, err
 	}
 	b.Shared = false // what others bought is not shown any more
 	stored, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return m.ledger.Replay(ctx, b.Charge) })
 	switch {
 	case err != nil:
-		return receipt{}, err
+		return Receipt{}, err
 	case stored == nil:
-		return receipt{}, fault.BudgetFailures(failures)
+		return Receipt{}, fault.BudgetFailures(failures)
 	default:
-		return receipt{id: stored.ID, answer: stored.Answer, replayed: true}, nil
+		return Receipt{ID: stored.ID, Answer: stored.Answer, Replayed: true}, nil
 	}
 }
 

@@ -142,8 +142,8 @@ func TestFailureAtEveryStepKeepsTheCharge(t *testing.T) {
 			if fault.CodeOf(err) != c.code {
 				t.Fatalf("got %v, want %q", err, c.code)
 			}
-			if c.code != "" && paid.answer != nil {
-				t.Errorf("an answer came with an error: %s", paid.answer)
+			if c.code != "" && paid.Answer != nil {
+				t.Errorf("an answer came with an error: %s", paid.Answer)
 			}
 			for _, b := range balances(t, memory, charge) {
 				if got := (state{b.Spent.Epsilon, b.Reserved.Epsilon}); got != c.want {
@@ -158,7 +158,7 @@ func TestFailureAtEveryStepKeepsTheCharge(t *testing.T) {
 			}
 			// What was given back can be spent again.
 			charge.ID = "02"
-			if paid, err := atOnce(t.Context(), meter{ledger: memory, log: m.log}, charge, answers); err != nil || paid.replayed {
+			if paid, err := atOnce(t.Context(), meter{ledger: memory, log: m.log}, charge, answers); err != nil || paid.Replayed {
 				t.Errorf("again: %+v, %v", paid, err)
 			}
 		})
@@ -181,7 +181,7 @@ func TestUnknownSettlement(t *testing.T) {
 		t.Fatal("no error")
 	}
 	paid, err := atOnce(t.Context(), meter{ledger: memory, log: log}, testCharge(t, "02"), work)
-	if err != nil || !paid.replayed || string(paid.answer) != "41" || paid.id != "01" || runs != 1 || !paid.spent.IsZero() {
+	if err != nil || !paid.Replayed || string(paid.Answer) != "41" || paid.ID != "01" || runs != 1 || !paid.Spent.IsZero() {
 		t.Errorf("%+v, %v after %d runs", paid, err, runs)
 	}
 }
@@ -204,7 +204,7 @@ func TestClientHangsUp(t *testing.T) {
 	}
 	charge.ID = "02"
 	again, err := atOnce(t.Context(), m, charge, work)
-	if err != nil || !again.replayed || !bytes.Equal(first.answer, again.answer) {
+	if err != nil || !again.Replayed || !bytes.Equal(first.Answer, again.Answer) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	other := testCharge(t, "03")
@@ -243,8 +243,8 @@ func TestAbandonedChargesAreSpent(t *testing.T) {
 
 // atOnce is metered without boundaries, for work that leaves nothing to finish.
 func atOnce[T any](ctx context.Context, m meter, charge budget.Charge,
-	work func(context.Context) (T, mechanisms.Loss, error)) (receipt, error) {
-	return metered(ctx, m, &schedule{clock: SystemClock{}}, bill{charge, 5}, func(ctx context.Context) (finish[T], error) {
+	work func(context.Context) (T, mechanisms.Loss, error)) (Receipt, error) {
+	return metered(ctx, m, &Schedule{clock: SystemClock{}}, bill{charge, 5}, func(ctx context.Context) (Finish[T], error) {
 		answer, spent, err := work(ctx)
 		return done(answer, spent), err
 	})

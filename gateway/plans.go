@@ -30,19 +30,19 @@ const maxPlanLines = 100
 // parts. Queries that name the plan draw its slots. It touches no protected data. Each call without an Idempotency-Key registers
 // another plan.
 func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRequest) (*api.Plan, error) {
-	release, err := s.questions.Enter(ctx, who.Subject)
+	release, err := s.Enter(ctx, who)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if err := checkIdempotencyKey(r.IdempotencyKey); err != nil {
+	if err := CheckIdempotencyKey(r.IdempotencyKey); err != nil {
 		return nil, err
 	}
-	snapshot, _, err := s.dataset(r.Dataset)
+	snapshot, err := s.Snapshot(r.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := s.accountsOf(ctx, who, snapshot)
+	accounts, err := s.AccountsOf(ctx, who, snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 		return nil, err
 	}
 	for _, slot := range charge.Registers {
-		if err := accounts.takes(mechanisms.Loss{Epsilon: slot.Epsilon, Rho: slot.Rho, Unbounded: slot.Rho > 0}); err != nil {
+		if err := accounts.Takes(mechanisms.Loss{Epsilon: slot.Epsilon, Rho: slot.Rho, Unbounded: slot.Rho > 0}); err != nil {
 			return nil, err
 		}
 	}
@@ -62,19 +62,19 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = s.newID(s.clock.Now()), r.Dataset, who.Subject, accounts.all()
+	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = s.newID(s.clock.Now()), r.Dataset, who.Subject, accounts.All()
 	charge.Fingerprint = sha256.Sum256([]byte("registering " + charge.ID)) // two plans may be alike
 	charge.IdempotencyKey, charge.RequestDigest, charge.Request = r.IdempotencyKey, sha256.Sum256(request), request
 	if err := s.enforce(ctx, accounts); err != nil {
 		return nil, err
 	}
-	paid, err := metered(ctx, s.meter, s.unscheduled(), accounts.bill(charge), func(context.Context) (finish[struct{}], error) {
+	paid, err := metered(ctx, s.meter, s.unscheduled(), accounts.bill(charge), func(context.Context) (Finish[struct{}], error) {
 		return done(struct{}{}, charge.Loss), nil // what was paid for is the plan, which the ledger keeps with the charge
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.plan(ctx, who, string(paid.id))
+	return s.plan(ctx, who, string(paid.ID))
 }
 
 // planCharge reads the slots and prices them.
@@ -145,7 +145,7 @@ func slotOf(line api.PlanMechanism) (slot mechanisms.Slot, err error) {
 
 // Plan shows what is left of one of the caller's own plans. What belongs to others does not exist.
 func (s *Service) Plan(ctx context.Context, who auth.Principal, id string) (*api.Plan, error) {
-	release, err := s.lists.Enter(ctx, who.Subject)
+	release, err := s.EnterList(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -220,14 +220,14 @@ func (s *Service) drawSlots(ctx context.Context, q *prepared, r api.QueryRequest
 }
 
 // replayed gives the stored answer of a question that is refused now, or its refusal.
-func (s *Service) replayed(ctx context.Context, q *prepared) (receipt, error) {
-	stored, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return s.ledger.Replay(ctx, q.charge) })
+func (s *Service) replayed(ctx context.Context, q *prepared) (Receipt, error) {
+	stored, err := s.Replay(ctx, q.charge)
 	switch {
 	case err != nil:
-		return receipt{}, err
+		return Receipt{}, err
 	case stored == nil:
-		return receipt{}, q.refusal
+		return Receipt{}, q.refusal
 	default:
-		return receipt{id: stored.ID, answer: stored.Answer, replayed: true}, nil
+		return Receipt{ID: stored.ID, Answer: stored.Answer, Replayed: true}, nil
 	}
 }

@@ -21,7 +21,7 @@ const (
 
 // planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request. A
 // refusal of the text says what would be accepted, where that is known.
-func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p accountSet, proofs *sqlrewrite.Proofs) (*sqlrewrite.Plan,
+func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, proofs *sqlrewrite.Proofs) (*sqlrewrite.Plan,
 	*sqlrewrite.PublicPlan, error) {
 	if r.SQL == "" {
 		return nil, nil, fault.RequestMissingField("sql")
@@ -40,7 +40,7 @@ func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p accountSet, proof
 }
 
 // planWith plans with the options of a request, or without, where err says why there are none.
-func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, p accountSet, options sqlrewrite.Options, err error) (*sqlrewrite.Plan,
+func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, options sqlrewrite.Options, err error) (*sqlrewrite.Plan,
 	*sqlrewrite.PublicPlan, error) {
 	if err == nil && len(r.MaxError) == 0 {
 		return sqlrewrite.Read(r.SQL, snapshot, options)
@@ -60,7 +60,7 @@ func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, p accountSet, opti
 }
 
 // optionsOf reads everything of a request but its text. Without a price it takes the policy's default.
-func optionsOf(r api.QueryRequest, p accountSet) (sqlrewrite.Options, error) {
+func optionsOf(r api.QueryRequest, p Accounts) (sqlrewrite.Options, error) {
 	limit := p.limit()
 	o := sqlrewrite.Options{Currency: catalog.Form(limit.Form)}
 	var err error
@@ -315,8 +315,8 @@ func orElse(err, otherwise error) error {
 	return otherwise
 }
 
-// checkIdempotencyKey takes visible ASCII, as header values are.
-func checkIdempotencyKey(key string) error {
+// CheckIdempotencyKey takes visible ASCII, as header values are.
+func CheckIdempotencyKey(key string) error {
 	for _, c := range []byte(key) {
 		if c < '!' || c > '~' {
 			return fault.RequestIdempotencyKey("visible ASCII characters")

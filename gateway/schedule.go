@@ -63,9 +63,9 @@ func last(quantum, timeout time.Duration) int {
 	return bits.Len64(uint64(timeout/quantum)) - 1
 }
 
-// schedule lets what a request has done be seen at boundaries only: about quantum·2ᵏ after its beginning. Of the time that work took, an
+// Schedule lets what a request has done be seen at boundaries only: about quantum·2ᵏ after its beginning. Of the time that work took, an
 // observer then sees k. What becomes visible when work has ended (the answer or failure, the charge's end in balances, history and journal,
-// the end of "in flight", labels for others, the caller's place) waits for the boundary in [pace], and comes after it.
+// the end of "in flight", labels for others, the caller's place) waits for the boundary in [Pace], and comes after it.
 //
 // Each boundary is moved, to an earlier time by a random share of a tenth of it, anew for each request and each k. Were it fixed, one unit
 // that makes work a millisecond longer would move an answer by a whole boundary for whoever finds a question that ends close to
@@ -74,7 +74,7 @@ func last(quantum, timeout time.Duration) int {
 // replay, which leaves at once and shows no boundary; each new sight of one is a new charge. docs/guarantees.md has the numbers.
 //
 // A quantum of 0 switches boundaries off. The schedule belongs to one request.
-type schedule struct {
+type Schedule struct {
 	clock   Clock
 	quantum time.Duration
 	timeout time.Duration // 0: work may take as long as it takes
@@ -91,10 +91,10 @@ type schedule struct {
 	left      bool
 }
 
-// schedule begins one. What it needs of randomness in its usual course is drawn now: if there is none, nothing was charged yet.
-func (s *Service) schedule(dataset string) *schedule {
+// Schedule begins one. What it needs of randomness in its usual course is drawn now: if there is none, nothing was charged yet.
+func (s *Service) Schedule(dataset string) *Schedule {
 	d := s.datasets[dataset]
-	h := &schedule{clock: s.clock, quantum: d.Quantum, timeout: d.Timeout, sampler: s.sampler(), began: s.clock.Now()}
+	h := &Schedule{clock: s.clock, quantum: d.Quantum, timeout: d.Timeout, sampler: s.sampler(), began: s.clock.Now()}
 	if h.quantum > 0 && h.timeout > 0 {
 		h.boundary(last(h.quantum, h.timeout) + 1)
 	}
@@ -103,7 +103,7 @@ func (s *Service) schedule(dataset string) *schedule {
 
 // enter waits for a place, from which on the schedule counts: no wait moves a boundary. A request that is cancelled
 // while it waits leaves the queue.
-func (h *schedule) enter(ctx context.Context, g *gate, subject string) (release func(), err error) {
+func (h *Schedule) enter(ctx context.Context, g *gate, subject string) (release func(), err error) {
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	h.mu.Lock()
@@ -123,12 +123,12 @@ func (h *schedule) enter(ctx context.Context, g *gate, subject string) (release 
 }
 
 // unscheduled is the schedule of what has nothing to do with protected data.
-func (s *Service) unscheduled() *schedule { return &schedule{clock: s.clock, began: s.clock.Now()} }
+func (s *Service) unscheduled() *Schedule { return &Schedule{clock: s.clock, began: s.clock.Now()} }
 
-func (h *schedule) elapsed() time.Duration { return h.clock.Now().Sub(h.began) }
+func (h *Schedule) elapsed() time.Duration { return h.clock.Now().Sub(h.began) }
 
 // boundary is the k-th. Whoever calls it holds the lock, or has the schedule alone.
-func (h *schedule) boundary(k int) time.Duration {
+func (h *Schedule) boundary(k int) time.Duration {
 	for len(h.moved) <= k {
 		at := h.quantum << len(h.moved)
 		if at <= 0 || at>>len(h.moved) != h.quantum {
@@ -143,7 +143,7 @@ func (h *schedule) boundary(k int) time.Duration {
 }
 
 // after is the first boundary after a time since the beginning.
-func (h *schedule) after(t time.Duration) time.Duration {
+func (h *Schedule) after(t time.Duration) time.Duration {
 	for k := 0; ; k++ {
 		if at := h.boundary(k); at > t {
 			return at
@@ -152,10 +152,10 @@ func (h *schedule) after(t time.Duration) time.Duration {
 }
 
 // slack is how long before a boundary work is stopped that is not to go on after it: stopping takes a moment, which must not show.
-func (h *schedule) slack() time.Duration { return h.quantum / moves }
+func (h *Schedule) slack() time.Duration { return h.quantum / moves }
 
 // limit is when work is stopped that has not ended, and the boundary at which that shows; false: never.
-func (h *schedule) limit() (stops, shows time.Duration, ok bool) {
+func (h *Schedule) limit() (stops, shows time.Duration, ok bool) {
 	switch {
 	case h.timeout <= 0 || h.quantum <= 0 && h.delay == nil:
 		return 0, 0, false // the server's own timeout ends it
@@ -173,10 +173,10 @@ var (
 	errCancelled = errors.New("gateway: the work was cancelled")
 )
 
-// pace runs work and comes back at a boundary, whatever became of it: result, error and panic wait alike, and so they
+// Pace runs work and comes back at a boundary, whatever became of it: result, error and panic wait alike, and so they
 // do when the client is gone. Work that is not done by the last boundary (errTimeout), or that its analyst cancelled
 // (errCancelled), is stopped by the end of its context, and what it gave counts for nothing.
-func pace[T any](ctx context.Context, h *schedule, work func(context.Context) (T, error)) (T, error) {
+func Pace[T any](ctx context.Context, h *Schedule, work func(context.Context) (T, error)) (T, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	disarm := h.begin(stop)
@@ -201,7 +201,7 @@ func pace[T any](ctx context.Context, h *schedule, work func(context.Context) (T
 }
 
 // begin lets stop end the work at its limit, or when it is cancelled.
-func (h *schedule) begin(stop context.CancelFunc) (disarm func()) {
+func (h *Schedule) begin(stop context.CancelFunc) (disarm func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stop = stop
@@ -218,7 +218,7 @@ func (h *schedule) begin(stop context.CancelFunc) (disarm func()) {
 
 // hold waits for the boundary that follows the end of the work, which is now, and gives the error that takes the place
 // of its result, if one does.
-func (h *schedule) hold(ctx context.Context) error {
+func (h *Schedule) hold(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	ended, due, late := h.ended()
 	for {
@@ -239,7 +239,7 @@ func (h *schedule) hold(ctx context.Context) error {
 }
 
 // ended says when the work ended, when that shows, and whether it is too late.
-func (h *schedule) ended() (at, due time.Duration, late bool) {
+func (h *Schedule) ended() (at, due time.Duration, late bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at = h.elapsed()
@@ -258,7 +258,7 @@ func (h *schedule) ended() (at, due time.Duration, late bool) {
 }
 
 // wait says how long there is to wait yet, until due or, for a cancelled request, until that shows. At 0 the request has left.
-func (h *schedule) wait(ended, due time.Duration, wake context.CancelFunc) (rest time.Duration, instead error) {
+func (h *Schedule) wait(ended, due time.Duration, wake context.CancelFunc) (rest time.Duration, instead error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wake = wake
@@ -276,7 +276,7 @@ func (h *schedule) wait(ended, due time.Duration, wake context.CancelFunc) (rest
 
 // cancel stops the work at the next boundary, and what it gave counts for nothing. It reports false when the request has left. When and as
 // what a cancelled request leaves does not depend on how far its work was.
-func (h *schedule) cancel() bool {
+func (h *Schedule) cancel() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.left || h.cancelled {
@@ -299,7 +299,7 @@ func (h *schedule) cancel() bool {
 }
 
 // end stops the work, if it has begun.
-func (h *schedule) end() {
+func (h *Schedule) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stop != nil {
@@ -307,8 +307,24 @@ func (h *schedule) end() {
 	}
 }
 
+// Unlimited lets work take as long as it takes: for what is not charged, so that no failure tells how long it took.
+func (h *Schedule) Unlimited() *Schedule {
+	h.timeout = 0
+	return h
+}
+
+// Storing runs what stores the outcome of work, after the boundary, where how long that takes depends on others: it
+// comes back at a boundary of its own, in steps of the time that stopping work may take.
+func (h *Schedule) Storing(ctx context.Context, store func(context.Context) error) error {
+	after := &Schedule{clock: h.clock, quantum: h.slack(), sampler: h.sampler, began: h.clock.Now()}
+	if err := store(ctx); err != nil {
+		return err
+	}
+	return after.hold(ctx)
+}
+
 // isCancelled reports whether somebody cancelled the request.
-func (h *schedule) isCancelled() bool {
+func (h *Schedule) isCancelled() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.cancelled
@@ -317,7 +333,7 @@ func (h *schedule) isCancelled() bool {
 // delayed is the time at which work that took so long counts as done. In a guarantee that covers time, it is the whole
 // microseconds that the work took, and noise ([mechanisms.Delay]); what an observer sees of the time is computed from
 // that and from nothing else.
-func (h *schedule) delayed(took time.Duration) time.Duration {
+func (h *Schedule) delayed(took time.Duration) time.Duration {
 	if h.delay == nil {
 		return took
 	}

@@ -126,7 +126,7 @@ func TestJitterIsASlope(t *testing.T) {
 	missed := map[time.Duration]int{}
 	var both int
 	for range draws {
-		h := &schedule{quantum: testQuantum, sampler: sampler}
+		h := &Schedule{quantum: testQuantum, sampler: sampler}
 		for at := 45 * time.Millisecond; at <= 50*time.Millisecond; at += time.Millisecond {
 			if due := h.after(at); due > testQuantum {
 				missed[at]++

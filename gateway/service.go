@@ -21,7 +21,6 @@ import (
 	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
-	"noisegate/pate"
 	"noisegate/sqlrewrite"
 )
 
@@ -45,24 +44,22 @@ type Calculator interface {
 
 // Dataset is one protected database and how its answers leave.
 type Dataset struct {
-	Data  Data
-	Votes VoteTables // nil: no votes are read from its tables
+	Data Data
 	// Stewards are the keys of those who may raise caps; nil: whoever has the role of a steward.
 	Stewards journal.StewardKeys
-	// Quantum is the first boundary at which what was done leaves, see [schedule]; 0: at once.
+	// Quantum is the first boundary at which what was done leaves, see [Schedule]; 0: at once.
 	Quantum time.Duration
 	// Timeout is what work may take; with a quantum, [EffectiveTimeout] of it. 0: as long as the server lets it.
 	Timeout time.Duration
 }
 
-// Config is what a service is made of. All fields but Shares, Fairness, Log, Ensembles and Signer are needed.
+// Config is what a service is made of. All fields but Shares, Fairness, Log and Signer are needed.
 type Config struct {
 	Ledger     budget.Ledger
 	Shares     budget.Shares // nil: only answers to identical questions are shared
 	Policies   Policies
 	Datasets   map[string]Dataset
 	Calculator Calculator
-	Ensembles  *pate.Store                // nil: there are none
 	Sampler    func() *mechanisms.Sampler // a fresh one for each query
 	NewID      func(time.Time) budget.ReservationID
 	Clock      Clock
@@ -84,7 +81,6 @@ type Service struct {
 	running    running
 	datasets   map[string]Dataset
 	calculator Calculator
-	ensembles  *pate.Store
 	sampler    func() *mechanisms.Sampler
 	newID      func(time.Time) budget.ReservationID
 	clock      Clock
@@ -117,7 +113,7 @@ func New(c Config) (*Service, error) {
 	return &Service{
 		questions: newGate(fairness), lists: newGate(fairness), meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger,
 		shares: c.Shares, policies: c.Policies, datasets: c.Datasets,
-		calculator: c.Calculator, ensembles: c.Ensembles, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
+		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
 		abandoned: c.Abandoned, log: c.Log,
 	}, nil
 }
@@ -143,8 +139,8 @@ type Answer struct {
 // Query answers a question. Errors before the charge cost nothing: request/*, sql/*, policy/*, plan/*, budget/*. After it,
 // the charge is taken back only if no protected row can have been read.
 func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
-	tick := s.schedule(r.Dataset)
-	defer s.running.enter(asked{who.Subject, r.IdempotencyKey}, tick)()
+	tick := s.Schedule(r.Dataset)
+	defer s.Cancellable(who, r.IdempotencyKey, tick)()
 	release, err := tick.enter(ctx, s.questions, who.Subject)
 	if err != nil {
 		return nil, err
@@ -158,20 +154,20 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		return nil, err
 	}
 	answer := &Answer{
-		ID: paid.id, Dataset: r.Dataset, Replayed: paid.replayed, Result: paid.answer,
-		Spent: amounts.Of(paid.spent), Remaining: s.left(q.accounts, paid),
+		ID: paid.ID, Dataset: r.Dataset, Replayed: paid.Replayed, Result: paid.Answer,
+		Spent: amounts.Of(paid.Spent), Remaining: s.left(q.accounts, paid),
 	}
 	if q.public == nil {
-		answer.Receipt = s.sign(ctx, r.Dataset, paid)
+		answer.Receipt = s.Sign(ctx, r.Dataset, paid)
 	}
 	return answer, nil
 }
 
 // paid prepares a question, pays for it and runs it.
-func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick *schedule) (*prepared, receipt, error) {
+func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick *Schedule) (*prepared, Receipt, error) {
 	q, err := s.prepare(ctx, who, r)
 	if err != nil {
-		return nil, receipt{}, err // refused before any data or budget was touched
+		return nil, Receipt{}, err // refused before any data or budget was touched
 	}
 	switch {
 	case q.public != nil:
@@ -182,34 +178,34 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 		return q, paid, err
 	}
 	if q.charge.Shared {
-		if paid, err := s.replayed(ctx, q); err != nil || paid.replayed {
+		if paid, err := s.replayed(ctx, q); err != nil || paid.Replayed {
 			return q, paid, err
 		}
 		if err := s.reuse(ctx, q); err != nil {
-			return nil, receipt{}, err
+			return nil, Receipt{}, err
 		}
 	}
 	if err := s.enforce(ctx, q.accounts); err != nil {
-		return nil, receipt{}, err
+		return nil, Receipt{}, err
 	}
 	if q.data.Distributed() {
 		if err := q.plan.Distribute(); err != nil {
-			return nil, receipt{}, err
+			return nil, Receipt{}, err
 		}
 	}
 	if err := q.data.Dry(ctx, q.plan.DryRuns()...); err != nil {
 		// An answer that there is already was computed by another version of the server.
-		if paid, replay := s.replayed(ctx, q); replay == nil && paid.replayed {
+		if paid, replay := s.replayed(ctx, q); replay == nil && paid.Replayed {
 			return q, paid, nil
 		}
 		_ = tick.hold(ctx) // it ran where others' questions run; a refusal is one also when it was cancelled
-		return nil, receipt{}, err
+		return nil, Receipt{}, err
 	}
 	q.delay.put(tick)
-	paid, err := metered(ctx, s.meter, tick, q.accounts.bill(q.charge), func(ctx context.Context) (finish[*api.Result], error) {
+	paid, err := metered(ctx, s.meter, tick, q.accounts.bill(q.charge), func(ctx context.Context) (Finish[*api.Result], error) {
 		result, err := s.run(ctx, q)
 		if err == nil {
-			result.Notes = q.delay.note(result.Notes)
+			result.Notes = q.delay.Note(result.Notes)
 		}
 		return done(result, q.charge.Loss), err
 	})
@@ -221,35 +217,36 @@ type prepared struct {
 	data     Data
 	plan     *sqlrewrite.Plan       // nil for a free question, which has no charge either
 	public   *sqlrewrite.PublicPlan // nil for one that has a price
-	accounts accountSet
+	accounts Accounts
 	charge   budget.Charge
 	refusal  error // its price is below the floor, or what is to pay for it cannot: a registered plan, or accounts for the time
 	sharing  sharing
-	delay    *timed // that the charge pays for
+	delay    *Delay // that the charge pays for
 }
 
 // prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data.
 func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*prepared, error) {
-	if err := checkIdempotencyKey(r.IdempotencyKey); err != nil {
+	if err := CheckIdempotencyKey(r.IdempotencyKey); err != nil {
 		return nil, err
 	}
-	snapshot, dataset, err := s.dataset(r.Dataset)
+	snapshot, err := s.Snapshot(r.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := s.accountsOf(ctx, who, snapshot)
+	accounts, err := s.AccountsOf(ctx, who, snapshot)
 	if err != nil {
 		return nil, err
 	}
-	delay, untimed := s.timing(snapshot, accounts)
+	data := s.datasets[r.Dataset].Data
+	delay, untimed := s.Timing(snapshot, accounts)
 	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts), &s.proofs)
 	if err != nil {
 		return nil, err
 	}
 	if public != nil {
-		return &prepared{data: dataset.Data, public: public, accounts: accounts}, nil
+		return &prepared{data: data, public: public, accounts: accounts}, nil
 	}
-	shares, err := s.givenFree(ctx, who, snapshot, accounts)
+	shares, err := s.GivenFree(ctx, who, snapshot, accounts)
 	if err != nil {
 		return nil, err
 	}
@@ -257,8 +254,8 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	q := &prepared{data: dataset.Data, plan: plan, accounts: accounts, delay: delay, charge: budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.all(),
+	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, charge: budget.Charge{
+		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
 		Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
 		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: shares,
 	}}
@@ -276,7 +273,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 			q.refusal = accounts.floor.check("the question", q.charge.Loss)
 		}
 		if q.refusal == nil {
-			q.charge.Loss, q.refusal = accounts.floor.charged(q.charge.Loss), accounts.takes(q.charge.Loss)
+			q.charge.Loss, q.refusal = accounts.floor.charged(q.charge.Loss), accounts.Takes(q.charge.Loss)
 		}
 	}
 	q.delay.plus(&q.charge)
@@ -286,17 +283,16 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	return q, nil
 }
 
-// dataset finds a dataset that is configured and has a policy.
-func (s *Service) dataset(name string) (*catalog.Snapshot, Dataset, error) {
-	if name == "" {
-		return nil, Dataset{}, fault.RequestMissingField("dataset")
+// Snapshot is the policy in force of a dataset. Its errors are request/missing-field, policy/unknown-dataset and
+// policy/stale.
+func (s *Service) Snapshot(dataset string) (*catalog.Snapshot, error) {
+	if dataset == "" {
+		return nil, fault.RequestMissingField("dataset")
 	}
-	dataset, ok := s.datasets[name]
-	if !ok {
-		return nil, Dataset{}, fault.UnknownDataset(name)
+	if _, ok := s.datasets[dataset]; !ok {
+		return nil, fault.UnknownDataset(dataset)
 	}
-	snapshot, err := s.policies.Current(name)
-	return snapshot, dataset, err
+	return s.policies.Current(dataset)
 }
 
 // run is what a charge pays for: the release, and the outer layer.
@@ -344,7 +340,7 @@ func (s *Service) finish(ctx context.Context, data Data, released *sqlrewrite.Re
 
 // Estimate prices a question without asking it. It costs nothing and touches no row.
 func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryRequest) (*api.EstimateResponse, error) {
-	release, err := s.questions.Enter(ctx, who.Subject)
+	release, err := s.Enter(ctx, who)
 	if err != nil {
 		return nil, err
 	}

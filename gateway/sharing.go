@@ -19,10 +19,10 @@ type sharing struct {
 	reuse    *sqlrewrite.Reuse // nil: nothing that was released before helps
 }
 
-// givenFree reports whether a caller is given, free, what others paid for: where the policy says so, and not when an
+// GivenFree reports whether a caller is given, free, what others paid for: where the policy says so, and not when an
 // account of theirs is frozen or when so many of their questions failed that nothing is run for them. Both end what a
 // caller learns; what they bought themselves they may read again.
-func (s *Service) givenFree(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot, p accountSet) (bool, error) {
+func (s *Service) GivenFree(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot, p Accounts) (bool, error) {
 	if !snapshot.ShareReleases || slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return b.Frozen }) {
 		return false, nil
 	}

@@ -8,21 +8,21 @@ import (
 	"noisegate/internal/fault"
 )
 
-// sign makes the receipt of an answer that is about to leave; nil without a key, for what has nothing to do with the
+// Sign makes the receipt of an answer that is about to leave; nil without a key, for what has nothing to do with the
 // ledger, or when that cannot be asked: an answer that is paid and stored is not held back.
-func (s *Service) sign(ctx context.Context, dataset string, paid receipt) json.RawMessage {
-	if s.signer == nil || paid.answer == nil {
+func (s *Service) Sign(ctx context.Context, dataset string, paid Receipt) json.RawMessage {
+	if s.signer == nil || paid.Answer == nil {
 		return nil
 	}
-	if paid.id == "" {
-		return receiptText(s.signer.SignUncharged(dataset, paid.answer, s.clock.Now()))
+	if paid.ID == "" {
+		return receiptText(s.signer.SignUncharged(dataset, paid.Answer, s.clock.Now()))
 	}
-	settlement, err := s.ledger.Settlement(ctx, paid.id)
+	settlement, err := s.ledger.Settlement(ctx, paid.ID)
 	if err != nil {
-		s.log.ErrorContext(ctx, "an answer leaves without a receipt", "reservation", string(paid.id), "code", string(fault.CodeOf(err)))
+		s.log.ErrorContext(ctx, "an answer leaves without a receipt", "reservation", string(paid.ID), "code", string(fault.CodeOf(err)))
 		return nil
 	}
-	return receiptText(s.signer.Sign(settlement, paid.id, paid.answer))
+	return receiptText(s.signer.Sign(settlement, paid.ID, paid.Answer))
 }
 
 func receiptText(r journal.Receipt) json.RawMessage {

@@ -62,7 +62,7 @@ func (s *Service) SetPolicy(ctx context.Context, change PolicyChange) (*api.Poli
 
 // Accounts lists the accounts of a dataset for its stewards.
 func (s *Service) Accounts(ctx context.Context, who auth.Principal, dataset string) (*api.AccountList, error) {
-	release, err := s.lists.Enter(ctx, who.Subject)
+	release, err := s.EnterList(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -108,14 +108,14 @@ func (s *Service) SetAccount(ctx context.Context, who auth.Principal, dataset, n
 	if err != nil {
 		return nil, err
 	}
-	if err := s.setLimit(ctx, who, budget.Account{ID: id, Limit: parsed, Origin: budget.FromSteward}); err != nil {
+	if err := s.SetLimit(ctx, who, budget.Account{ID: id, Limit: parsed, Origin: budget.FromSteward}); err != nil {
 		return nil, err
 	}
 	return s.Account(ctx, dataset, name)
 }
 
-// setLimit opens an account or changes its limit. Where the dataset has keys of stewards it raises none: only signed refills do.
-func (s *Service) setLimit(ctx context.Context, who auth.Principal, account budget.Account) error {
+// SetLimit opens an account or changes its limit. Where the dataset has keys of stewards it raises none: only signed refills do.
+func (s *Service) SetLimit(ctx context.Context, who auth.Principal, account budget.Account) error {
 	if s.datasets[account.ID.Dataset].Stewards != nil {
 		return s.ledger.LowerLimit(ctx, who.Subject, account)
 	}

@@ -31,7 +31,7 @@ func timedRig(t *testing.T, r *rig) *rig {
 // covers: W.4
 func TestTimingIsCharged(t *testing.T) {
 	r, ana := timedRig(t, newRig(t)), principal(t, "ana", "analysts")
-	longest := (&timed{r.policies.snapshot.Delay}).longest()
+	longest := (&Delay{r.policies.snapshot.Delay}).longest()
 	estimate, err := r.Estimate(t.Context(), ana, count("0.25").QueryRequest)
 	if err != nil || estimate.Price.Epsilon != "0.75" || estimate.Price.Delta != "1e-9" ||
 		estimate.Notes[len(estimate.Notes)-1].Code != "timing" {
@@ -80,10 +80,10 @@ func TestTimingIsCharged(t *testing.T) {
 func TestTimingDelays(t *testing.T) {
 	const questions = 2000
 	s := timedRig(t, newRig(t))
-	delay := &timed{s.policies.snapshot.Delay}
+	delay := &Delay{s.policies.snapshot.Delay}
 	var sum time.Duration
 	for range questions {
-		h := s.schedule("d")
+		h := s.Schedule("d")
 		delay.put(h)
 		if *h.delay < 0 || *h.delay > delay.longest() {
 			t.Fatal(*h.delay)
@@ -93,7 +93,7 @@ func TestTimingDelays(t *testing.T) {
 	if off := (sum/questions - delay.average()).Abs(); off > 2100*time.Microsecond {
 		t.Errorf("%v on average, off by %v", sum/questions, off)
 	}
-	h := &schedule{delay: new(7 * time.Microsecond)}
+	h := &Schedule{delay: new(7 * time.Microsecond)}
 	for took, want := range map[time.Duration]time.Duration{0: 7000, 1: 8000, 999: 8000, 1000: 8000, 1001: 9000} {
 		if got := h.delayed(took); got != want {
 			t.Errorf("%d ns counts as %d", took, got)

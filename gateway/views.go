@@ -37,7 +37,7 @@ func (s *Service) Datasets() (*api.DatasetList, error) {
 
 // Dataset describes one dataset by its policy alone. Hidden columns are left out.
 func (s *Service) Dataset(name string) (*api.Dataset, error) {
-	snapshot, _, err := s.dataset(name)
+	snapshot, err := s.Snapshot(name)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func hexText(digest [32]byte) string { return hex.EncodeToString(digest[:]) }
 
 // Budget gives the caller's own budget: for one dataset, or for all in which there is one when dataset is empty.
 func (s *Service) Budget(ctx context.Context, who auth.Principal, dataset string) (*api.BudgetResponse, error) {
-	release, err := s.lists.Enter(ctx, who.Subject)
+	release, err := s.EnterList(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -147,15 +147,15 @@ func (s *Service) Budget(ctx context.Context, who auth.Principal, dataset string
 }
 
 func (s *Service) datasetBudget(ctx context.Context, who auth.Principal, dataset string) (*api.DatasetBudget, error) {
-	snapshot, _, err := s.dataset(dataset)
+	snapshot, err := s.Snapshot(dataset)
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := s.accountsOf(ctx, who, snapshot)
+	accounts, err := s.AccountsOf(ctx, who, snapshot)
 	if err != nil {
 		return nil, err
 	}
-	own, now := accounts.ownBalance(), s.clock.Now()
+	own, now := accounts.Own(), s.clock.Now()
 	return &api.DatasetBudget{
 		Dataset: dataset, Account: own.ID.String(), Limit: amounts.Limit(own.Limit),
 		Spent: amounts.Sums(own.Spent), Reserved: amounts.Sums(own.Reserved), Remaining: amounts.Headroom(amounts.Released(own, now)),
@@ -185,7 +185,7 @@ const releasesPerPage = 50
 
 // Releases lists the caller's own past answers, newest first. The cursor is "" or what the page before gave.
 func (s *Service) Releases(ctx context.Context, who auth.Principal, cursor string) (*api.ReleaseList, error) {
-	release, err := s.lists.Enter(ctx, who.Subject)
+	release, err := s.EnterList(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (s *Service) Releases(ctx context.Context, who auth.Principal, cursor strin
 
 // Release gives one of the caller's own past answers. What belongs to others does not exist.
 func (s *Service) Release(ctx context.Context, who auth.Principal, id string) (*api.Release, error) {
-	leave, err := s.lists.Enter(ctx, who.Subject)
+	leave, err := s.EnterList(ctx, who)
 	if err != nil {
 		return nil, err
 	}

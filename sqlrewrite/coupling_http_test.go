@@ -22,6 +22,7 @@ import (
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/httpapi"
+	"noisegate/gateway/labels"
 	"noisegate/gateway/pgexec"
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
@@ -66,14 +67,19 @@ func newSide(t *testing.T, number int, c *sqlrewrite.Couplings, hide func(exact 
 		t.Fatal(err)
 	}
 	t.Cleanup(calculator.Close)
+	ledger := budgettest.NewMemory(stopped{}.Now)
 	service, err := gateway.New(gateway.Config{
-		Ledger: budgettest.NewMemory(stopped{}.Now), Policies: policies{snapshot: priced(c.Snapshot)}, Datasets: map[string]gateway.Dataset{dataset: {Data: s}},
+		Ledger: ledger, Policies: policies{snapshot: priced(c.Snapshot)}, Datasets: map[string]gateway.Dataset{dataset: {Data: s}},
 		Calculator: hiding{calculator, s, hide}, Sampler: s.sampler, NewID: s.newID, Clock: stopped{}, Abandoned: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.handler, err = httpapi.New(httpapi.Config{Service: service, Verifier: names{}, NewRequestID: func() string { return "request" }}); err != nil {
+	none, err := labels.New(labels.Config{Gateway: service, Ledger: ledger, Sampler: s.sampler, NewID: s.newID, Clock: stopped{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.handler, err = httpapi.New(httpapi.Config{Service: service, Labels: none, Verifier: names{}, NewRequestID: func() string { return "request" }}); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -108,7 +108,7 @@ func TestWhatIsNotProvenIsNotRun(t *testing.T) {
 			log := new(lockedLog)
 			logger := slog.New(slog.NewTextHandler(log, nil))
 			g := gatewaytest.New(t, ledgers, gatewaytest.Options{Change: c.change, Log: logger})
-			handler, err := httpapi.New(httpapi.Config{Service: g.Service, Verifier: names{}, Log: logger})
+			handler, err := httpapi.New(httpapi.Config{Service: g.Service, Labels: g.Labels, Verifier: names{}, Log: logger})
 			if err != nil {
 				t.Fatal(err)
 			}

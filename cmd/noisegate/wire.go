@@ -20,6 +20,7 @@ import (
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/httpapi"
+	"noisegate/gateway/labels"
 	"noisegate/gateway/pgexec"
 	"noisegate/internal/fault"
 	"noisegate/internal/pgrole"
@@ -214,14 +215,15 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 		return err
 	}
 	g.closers = append(g.closers, calculator.Close)
-	datasets := map[string]gateway.Dataset{}
+	datasets, votes := map[string]gateway.Dataset{}, map[string]labels.VoteTables{}
 	for name, database := range databases {
 		stewards, err := g.config.Datasets[name].stewards()
 		if err != nil {
 			return usage(fmt.Errorf("%s: %w", datasetKey(name, "steward_keys_file"), err))
 		}
-		datasets[name] = gateway.Dataset{Data: database, Votes: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum,
+		datasets[name] = gateway.Dataset{Data: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum,
 			Timeout: g.config.Datasets[name].timeout()}
+		votes[name] = database
 	}
 	signer, err := g.config.Control.signer()
 	if err != nil {
@@ -233,10 +235,14 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 	}
 	g.log.InfoContext(ctx, "requests that cost work share places", "places", fairness.Places, "per_analyst", fairness.PerAnalyst)
 	g.service, err = gateway.New(gateway.Config{
-		Ledger: g.ledger, Shares: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Ensembles: g.ensembles,
-		Sampler: mechanisms.NewSampler,
-		NewID:   gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.abandoned(), Fairness: fairness, Log: g.log,
+		Ledger: g.ledger, Shares: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Sampler: mechanisms.NewSampler,
+		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.abandoned(), Fairness: fairness, Log: g.log,
 	})
+	if err != nil {
+		return err
+	}
+	seller, err := labels.New(labels.Config{Gateway: g.service, Ledger: g.ledger, Ensembles: g.ensembles, Votes: votes,
+		Sampler: mechanisms.NewSampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{}})
 	if err != nil {
 		return err
 	}
@@ -246,7 +252,7 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 	if err != nil {
 		return usage(err)
 	}
-	g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Verifier: verifier, Log: g.log})
+	g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Verifier: verifier, Log: g.log})
 	return err
 }
 

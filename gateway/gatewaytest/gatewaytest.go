@@ -20,6 +20,7 @@ import (
 	"noisegate/budget/pgledger"
 	"noisegate/catalog"
 	"noisegate/gateway"
+	"noisegate/gateway/labels"
 	"noisegate/gateway/pgexec"
 	"noisegate/internal/pgserver"
 	"noisegate/internal/pgtest"
@@ -67,6 +68,7 @@ budgets:
 // Gateway is a service and what it stands on.
 type Gateway struct {
 	*gateway.Service
+	Labels    *labels.Service
 	Ledger    *pgledger.Ledger
 	Policies  *gateway.LivePolicies
 	Ensembles *pate.Store
@@ -179,16 +181,20 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	g.Policies = gateway.NewLivePolicies(catalog.NewStore(pool), map[string]gateway.Schemas{Dataset: data}, o.Log)
 	g.Policies.Refresh(ctx)
 	parts := gateway.Config{
-		Ledger: g.Ledger, Shares: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Votes: data,
+		Ledger: g.Ledger, Shares: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data,
 			Quantum: o.Quantum,
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
-		Calculator: calculator, Ensembles: g.Ensembles, Sampler: o.Sampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
+		Calculator: calculator, Sampler: o.Sampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
 		Abandoned: time.Minute, Fairness: o.Fairness, Log: o.Log,
 	}
 	if o.Change != nil {
 		o.Change(&parts)
 	}
-	g.Service, err = gateway.New(parts)
+	if g.Service, err = gateway.New(parts); err != nil {
+		return nil, err
+	}
+	g.Labels, err = labels.New(labels.Config{Gateway: g.Service, Ledger: parts.Ledger, Ensembles: g.Ensembles,
+		Votes: map[string]labels.VoteTables{Dataset: data}, Sampler: parts.Sampler, NewID: parts.NewID, Clock: parts.Clock})
 	return g, err
 }
 

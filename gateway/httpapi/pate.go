@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"noisegate/api"
-	"noisegate/gateway"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/labels"
 	"noisegate/internal/fault"
 	"noisegate/pate"
 )
@@ -48,11 +48,11 @@ func named[T any](limit int64) reader[pair[string, *T]] {
 }
 
 func (s *server) defineEnsemble(x *exchange, r pair[string, *api.EnsembleDefinition]) (*api.Ensemble, error) {
-	return s.service.DefineEnsemble(x.r.Context(), x.who, r.first, *r.second)
+	return s.labels.Define(x.r.Context(), x.who, r.first, *r.second)
 }
 
 func (s *server) ensemble(x *exchange, name string) (*api.Ensemble, error) {
-	return s.service.Ensemble(x.r.Context(), x.who, name)
+	return s.labels.Ensemble(x.r.Context(), x.who, name)
 }
 
 // voteFormats are the media types of files of votes.
@@ -75,7 +75,7 @@ func (s *server) putVotes(x *exchange) error {
 		return fault.RequestMediaType([]string{"application/x-npy", "text/csv", "application/x-ndjson", "application/json"})
 	}
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(uploadTimeout)) // the server's own is for small bodies
-	ensemble, err := s.service.LoadVotes(x.r.Context(), x.who, name, gateway.VoteFile{
+	ensemble, err := s.labels.LoadVotes(x.r.Context(), x.who, name, labels.VoteFile{
 		Format: format, Layout: pate.Layout(x.r.URL.Query().Get("layout")), Body: limited{http.MaxBytesReader(x.w, x.r.Body, maxVotes)},
 	})
 	if err != nil {
@@ -104,11 +104,11 @@ func (s *server) putVoteTable(x *exchange) error {
 }
 
 func (s *server) loadVoteTable(x *exchange, r pair[string, *api.VoteTable]) (*api.Ensemble, error) {
-	return s.service.LoadVoteTable(x.r.Context(), x.who, r.first, *r.second)
+	return s.labels.LoadVoteTable(x.r.Context(), x.who, r.first, *r.second)
 }
 
 func (s *server) sealEnsemble(x *exchange, name string) (*api.Ensemble, error) {
-	return s.service.SealEnsemble(x.r.Context(), x.who, name)
+	return s.labels.Seal(x.r.Context(), x.who, name)
 }
 
 func (s *server) postLabels(x *exchange) error {
@@ -120,8 +120,8 @@ func (s *server) postLabels(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.service.Labels(x.r.Context(), x.who,
-		gateway.LabelRequest{LabelRequest: *r.second.second, Ensemble: r.second.first, IdempotencyKey: r.first})
+	answer, err := s.labels.Buy(x.r.Context(), x.who,
+		labels.Request{LabelRequest: *r.second.second, Ensemble: r.second.first, IdempotencyKey: r.first})
 	if err != nil {
 		return err
 	}
@@ -163,18 +163,18 @@ func (x *exchange) labelArray(answer *api.LabelResponse) error {
 }
 
 func (s *server) estimateLabels(x *exchange, r pair[string, *api.LabelEstimateRequest]) (*api.LabelEstimate, error) {
-	return s.service.EstimateLabels(x.r.Context(), x.who, r.first, *r.second)
+	return s.labels.Estimate(x.r.Context(), x.who, r.first, *r.second)
 }
 
 func (s *server) analyse(x *exchange, r pair[string, *api.AnalysisRequest]) (*api.Analysis, error) {
-	return s.service.AnalyseVotes(x.r.Context(), x.who, r.first, *r.second)
+	return s.labels.Analyse(x.r.Context(), x.who, r.first, *r.second)
 }
 
-func (s *server) sanitisedEpsilon(x *exchange, r pair[string, *api.AnalysisRequest]) (*gateway.EpsilonAnswer, error) {
-	return s.service.SanitisedEpsilon(x.r.Context(), x.who, r.first, *r.second)
+func (s *server) sanitisedEpsilon(x *exchange, r pair[string, *api.AnalysisRequest]) (*labels.EpsilonAnswer, error) {
+	return s.labels.SanitisedEpsilon(x.r.Context(), x.who, r.first, *r.second)
 }
 
-func sendEpsilon(x *exchange, answer *gateway.EpsilonAnswer) error {
+func sendEpsilon(x *exchange, answer *labels.EpsilonAnswer) error {
 	x.receipt(answer.Receipt)
 	return asJSON(x, answer.SanitisedEpsilon)
 }

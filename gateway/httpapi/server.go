@@ -21,6 +21,7 @@ import (
 
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/labels"
 	"noisegate/internal/fault"
 )
 
@@ -32,6 +33,7 @@ type Verifier interface {
 // Config is what the HTTP side is made of.
 type Config struct {
 	Service      *gateway.Service
+	Labels       *labels.Service
 	Verifier     Verifier
 	Log          *slog.Logger
 	NewRequestID func() string // nil: random
@@ -40,6 +42,7 @@ type Config struct {
 // server handles requests.
 type server struct {
 	service      *gateway.Service
+	labels       *labels.Service
 	verifier     Verifier
 	log          *slog.Logger
 	newRequestID func() string
@@ -47,7 +50,7 @@ type server struct {
 
 // New returns the handler of all routes.
 func New(c Config) (http.Handler, error) {
-	if c.Service == nil || c.Verifier == nil {
+	if c.Service == nil || c.Labels == nil || c.Verifier == nil {
 		return nil, errors.New("httpapi: a part of the server is missing")
 	}
 	if c.Log == nil {
@@ -56,7 +59,7 @@ func New(c Config) (http.Handler, error) {
 	if c.NewRequestID == nil {
 		c.NewRequestID = rand.Text
 	}
-	s := &server{service: c.Service, verifier: c.Verifier, log: c.Log, newRequestID: c.NewRequestID}
+	s := &server{service: c.Service, labels: c.Labels, verifier: c.Verifier, log: c.Log, newRequestID: c.NewRequestID}
 	return s.router(routes()), nil
 }
 

@@ -127,7 +127,7 @@ func assemble(ctx context.Context, d gatewaytest.Databases, t *trap, change func
 		return nil, err
 	}
 	context.AfterFunc(ctx, g.Close)
-	handler, err := httpapi.New(httpapi.Config{Service: g.Service, Verifier: names{}})
+	handler, err := httpapi.New(httpapi.Config{Service: g.Service, Labels: g.Labels, Verifier: names{}})
 	return t.sending(handler), err
 }
 

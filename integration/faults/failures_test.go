@@ -49,7 +49,7 @@ func TestFailuresOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := gatewaytest.New(t, server, options)
-	handler, err := httpapi.New(httpapi.Config{Service: f.Service, Verifier: names{}})
+	handler, err := httpapi.New(httpapi.Config{Service: f.Service, Labels: f.Labels, Verifier: names{}})
 	if err != nil {
 		t.Fatal(err)
 	}

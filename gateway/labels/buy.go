@@ -1,4 +1,4 @@
-package gateway
+package labels
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
@@ -18,8 +19,8 @@ import (
 	"noisegate/pate"
 )
 
-// LabelRequest is one request for labels as a client put it.
-type LabelRequest struct {
+// Request is one request for labels as a client put it.
+type Request struct {
 	api.LabelRequest
 	Ensemble       string
 	IdempotencyKey string // "" for none
@@ -33,7 +34,7 @@ const (
 	maxShown  = 1 << 20
 )
 
-// Labels buys private labels: the worst case of all that the caller did not pay for is reserved before a vote is read,
+// Buy buys private labels: the worst case of all that the caller did not pay for is reserved before a vote is read,
 // and what was released is charged. What the caller paid for is given again, free: rejections too. What somebody else
 // paid for is the same label, and is bought like any other; when that is done the dataset and the ensemble pay only for
 // what is released for the first time. Where the policy shares releases it is free. An answer never depends on votes
@@ -41,8 +42,8 @@ const (
 // but for the labels themselves, depend on what others bought.
 //
 // Errors before the charge cost nothing: request/*, pate/*, policy/*, budget/*.
-func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest) (*LabelAnswer, error) {
-	release, err := s.questions.Enter(ctx, who.Subject)
+func (s *Service) Buy(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
+	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -51,33 +52,33 @@ func (s *Service) Labels(ctx context.Context, who auth.Principal, r LabelRequest
 	if err != nil {
 		return nil, err
 	}
-	tick := s.schedule(version.Dataset)
-	defer s.running.enter(asked{who.Subject, r.IdempotencyKey}, tick)()
+	tick := s.gateway.Schedule(version.Dataset)
+	defer s.gateway.Cancellable(who, r.IdempotencyKey, tick)()
 	b, err := s.batch(ctx, who, version, r)
 	if err != nil {
 		return nil, err
 	}
-	worst := b.mode.WorstCase(int64(len(b.unpaid()))).Plus(b.delay.loss())
+	worst := b.mode.WorstCase(int64(len(b.unpaid()))).Plus(b.delay.Loss())
 	paid, err := s.paidLabels(ctx, b, tick)
 	if err != nil {
 		return nil, err
 	}
 	response := b.response(worst)
-	response.ReleaseID, response.Spent, response.Remaining = string(paid.id), amounts.Of(paid.spent), s.remaining(ctx, b.accounts)
-	if paid.id == "" { // nothing was charged: the receipt is about what is said here
-		if paid.answer, err = labelsText(response.Labels); err != nil {
+	response.ReleaseID, response.Spent, response.Remaining = string(paid.ID), amounts.Of(paid.Spent), s.gateway.Remaining(ctx, b.accounts)
+	if paid.ID == "" { // nothing was charged: the receipt is about what is said here
+		if paid.Answer, err = labelsText(response.Labels); err != nil {
 			return nil, fault.Internal(err)
 		}
 	}
-	return &LabelAnswer{LabelResponse: response, Receipt: s.sign(ctx, version.Dataset, paid)}, nil
+	return &Answer{LabelResponse: response, Receipt: s.gateway.Sign(ctx, version.Dataset, paid)}, nil
 }
 
-// LabelAnswer is labels and their receipt. Where labels were bought it is about the stored answer of their charge,
+// Answer is labels and their receipt. Where labels were bought it is about the stored answer of their charge,
 // which has the digest of these labels ([api.LabelsDigest]); each replayed label is in the receipt of whoever bought
 // it. Where all are replays it names no release, and is about the digest of all.
-type LabelAnswer struct {
+type Answer struct {
 	*api.LabelResponse
-	Receipt json.RawMessage // a [budget.Receipt]; nil without a key
+	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
 }
 
 // labelsText is what a receipt for replayed labels is about: their digest, as text.
@@ -97,16 +98,16 @@ type batch struct {
 	asked     []pate.Asked    // by key, as it was before the charge and, at the end, after it
 	bought    map[int]bool    // of keys: paid for by this request
 	shares    bool            // what others paid for is free for the caller
-	accounts  accountSet
-	digest    [32]byte // of the request, for its Idempotency-Key
-	key       string   // its Idempotency-Key
-	delay     *timed   // that whoever has votes read pays for
-	request   []string // as the client wrote it, in its order
+	accounts  gateway.Accounts
+	digest    [32]byte       // of the request, for its Idempotency-Key
+	key       string         // its Idempotency-Key
+	delay     *gateway.Delay // that whoever has votes read pays for
+	request   []string       // as the client wrote it, in its order
 }
 
 // batch checks a request and finds what was released already. It reads no vote.
-func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.Version, r LabelRequest) (*batch, error) {
-	if err := checkIdempotencyKey(r.IdempotencyKey); err != nil {
+func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.Version, r Request) (*batch, error) {
+	if err := gateway.CheckIdempotencyKey(r.IdempotencyKey); err != nil {
 		return nil, err
 	}
 	if len(r.Queries) == 0 {
@@ -137,24 +138,25 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	if err := s.find(ctx, b); err != nil || len(b.unpaid()) == 0 {
 		return b, err
 	}
-	snapshot, _, err := s.dataset(version.Dataset)
+	snapshot, err := s.gateway.Snapshot(version.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	b.delay, err = s.timing(snapshot, b.accounts)
+	b.delay, err = s.gateway.Timing(snapshot, b.accounts)
 	return b, err
 }
 
 // labelAccounts is the caller's accounts and the ensemble's, and whether the caller is given, free, what
 // others paid for.
-func (s *Service) labelAccounts(ctx context.Context, who auth.Principal, version *pate.Version) (p accountSet, shares bool, err error) {
-	snapshot, _, err := s.dataset(version.Dataset)
+func (s *Service) labelAccounts(ctx context.Context, who auth.Principal, version *pate.Version) (p gateway.Accounts, shares bool,
+	err error) {
+	snapshot, err := s.gateway.Snapshot(version.Dataset)
 	if err != nil {
-		return accountSet{}, false, err
+		return gateway.Accounts{}, false, err
 	}
 	p, err = s.ensembleAccounts(ctx, who, version)
 	if err == nil {
-		shares, err = s.givenFree(ctx, who, snapshot, p)
+		shares, err = s.gateway.GivenFree(ctx, who, snapshot, p)
 	}
 	return p, shares, err
 }
@@ -277,7 +279,7 @@ func (s *Service) order(b *batch, places []int) (*order, error) {
 		return nil, fault.Internal(err)
 	}
 	o := &order{batch: b, places: places, charge: budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: b.who.Subject, Accounts: b.accounts.all(),
+		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: b.who.Subject, Accounts: b.accounts.All(),
 		Loss: b.mode.WorstCase(int64(len(places))), Mechanisms: b.mechanisms(len(places)), Fingerprint: b.fingerprint(places),
 		IdempotencyKey: b.key, RequestDigest: b.digest, Request: shown,
 	}}
@@ -318,13 +320,13 @@ func (b *batch) fingerprint(places []int) [32]byte {
 
 // paidLabels pays for what is not the caller's yet, in one charge on all of these accounts. What others bought is
 // no part of any decision, so that none tells it.
-func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (receipt, error) {
+func (s *Service) paidLabels(ctx context.Context, b *batch, tick *gateway.Schedule) (gateway.Receipt, error) {
 	places := b.unpaid()
 	if len(places) == 0 {
-		return receipt{}, s.checkKey(ctx, b)
+		return gateway.Receipt{}, s.checkKey(ctx, b)
 	}
 	if !b.mode.Passable() { // what was sold before this was refused stays readable
-		return receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check " +
+		return gateway.Receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check " +
 			"never passes")
 	}
 	most := maxCounts
@@ -332,39 +334,35 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *schedule) (rec
 		most = maxShown
 	}
 	if classes := b.version.Ensemble.ClassCount(); len(places) > most/classes {
-		return receipt{}, fault.PateParameters(fmt.Sprintf("one request may buy %d labels of %d classes at most", most/classes, classes))
+		return gateway.Receipt{}, fault.PateParameters(fmt.Sprintf("one request may buy %d labels of %d classes at most", most/classes, classes))
 	}
 	if err := sellable(b.version); err != nil {
-		return receipt{}, err
+		return gateway.Receipt{}, err
 	}
-	if err := b.accounts.floor.check("what is asked of the teachers", b.least(len(places))); err != nil {
-		return receipt{}, err
+	if err := b.accounts.CheckFloor("what is asked of the teachers", b.least(len(places))); err != nil {
+		return gateway.Receipt{}, err
 	}
-	if err := b.accounts.takes(b.mode.WorstCase(1)); err != nil {
-		return receipt{}, err
+	if err := b.accounts.Takes(b.mode.WorstCase(1)); err != nil {
+		return gateway.Receipt{}, err
 	}
 	o, err := s.order(b, places)
 	if err != nil {
-		return receipt{}, err
+		return gateway.Receipt{}, err
 	}
-	if err := s.enforce(ctx, b.accounts); err != nil {
-		return receipt{}, err
-	}
-	b.delay.plus(&o.charge)
-	b.delay.put(tick)
-	paid, err := metered(ctx, s.meter, tick, b.accounts.bill(o.charge), func(ctx context.Context) (finish[*api.Result], error) {
+	purchase := gateway.Purchase{Accounts: b.accounts, Charge: o.charge, Delay: b.delay}
+	paid, err := gateway.Buy(ctx, s.gateway, tick, purchase, func(ctx context.Context) (gateway.Finish[*api.Result], error) {
 		return s.label(ctx, o, tick)
 	})
-	if err != nil || !paid.replayed {
+	if err != nil || !paid.Replayed {
 		return paid, err
 	}
 	// The same request was paid for since it was looked up, or its key stands for a purchase after which the policy shared
 	// more than it does now.
 	if err := s.find(ctx, b); err != nil {
-		return receipt{}, err
+		return gateway.Receipt{}, err
 	}
 	if len(b.unpaid()) > 0 {
-		return receipt{}, fault.BudgetReplayMismatch()
+		return gateway.Receipt{}, fault.BudgetReplayMismatch()
 	}
 	return paid, nil
 }
@@ -378,7 +376,7 @@ func (s *Service) checkKey(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	_, err = within(ctx, func(ctx context.Context) (*budget.Stored, error) { return s.ledger.Replay(ctx, nothing.charge) })
+	_, err = s.gateway.Replay(ctx, nothing.charge)
 	return err
 }
 
@@ -402,7 +400,7 @@ func (o *order) purchase() pate.Purchase {
 // label is what a charge pays for: the votes of all that is ordered are read, noise is drawn, and, from the boundary
 // on, when others may find them, outcomes are stored. Of what others bought, before or in the meantime, the stored
 // outcome is given, and what was drawn is forgotten.
-func (s *Service) label(ctx context.Context, o *order, tick *schedule) (finish[*api.Result], error) {
+func (s *Service) label(ctx context.Context, o *order, tick *gateway.Schedule) (gateway.Finish[*api.Result], error) {
 	queries, questions := o.rows()
 	votes, err := s.ensembles.Votes(ctx, o.version, queries)
 	if err != nil {
@@ -414,23 +412,18 @@ func (s *Service) label(ctx context.Context, o *order, tick *schedule) (finish[*
 			return nil, err
 		}
 	}
-	return func(ctx context.Context) (*api.Result, spending, error) {
-		after := s.storing(tick)
-		sold, err := s.ensembles.Record(ctx, o.version, o.purchase(), queries, questions, outcomes)
+	return func(ctx context.Context) (*api.Result, gateway.Spending, error) {
+		// Storing outcomes takes longer where nobody else had bought them.
+		var sold []pate.Sold
+		err := tick.Storing(ctx, func(ctx context.Context) (err error) {
+			sold, err = s.ensembles.Record(ctx, o.version, o.purchase(), queries, questions, outcomes)
+			return err
+		})
 		if err != nil {
-			return nil, spending{}, err
-		}
-		if err := after.hold(ctx); err != nil {
-			return nil, spending{}, err
+			return nil, gateway.Spending{}, err
 		}
 		return o.sold(sold)
 	}, nil
-}
-
-// storing is the schedule of what runs after a boundary: storing outcomes takes longer where nobody else had bought
-// them. It has the boundaries of the first, in steps of the time that stopping work may take.
-func (s *Service) storing(first *schedule) *schedule {
-	return &schedule{clock: first.clock, quantum: first.slack(), sampler: first.sampler, began: first.clock.Now()}
 }
 
 // keptShare is the part of a reservation that a settlement keeps at least: 1 in keptShare. A check that cannot pass would else reserve any
@@ -440,7 +433,7 @@ const keptShare = 8
 // sold sums up what an order has bought, and what it costs: no less than a share of what was reserved. The caller's own
 // accounts pay for all that was not theirs when it was stored; the dataset and the ensemble for what nobody had bought
 // then, as if that alone had been reserved.
-func (o *order) sold(all []pate.Sold) (*api.Result, spending, error) {
+func (o *order) sold(all []pate.Sold) (*api.Result, gateway.Spending, error) {
 	bought, fresh := map[pate.Status]int64{}, map[pate.Status]int64{}
 	var labels []api.Label
 	for i, place := range o.places {
@@ -458,11 +451,11 @@ func (o *order) sold(all []pate.Sold) (*api.Result, spending, error) {
 	}
 	digest, err := api.LabelsDigest(labels)
 	if err != nil {
-		return nil, spending{}, fault.Internal(err)
+		return nil, gateway.Spending{}, fault.Internal(err)
 	}
-	delay := o.delay.loss()
+	delay := o.delay.Loss()
 	shared := o.costs(fresh, sum(fresh)).Plus(delay)
-	return o.summary(bought, digest), spending{o.costs(bought, int64(len(o.places))).Plus(delay), &shared}, nil
+	return o.summary(bought, digest), gateway.Spending{Own: o.costs(bought, int64(len(o.places))).Plus(delay), Shared: &shared}, nil
 }
 
 // costs is what outcomes cost of which as many were reserved; nothing cost nothing.

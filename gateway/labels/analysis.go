@@ -1,4 +1,4 @@
-package gateway
+package labels
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
@@ -32,11 +33,11 @@ type run struct {
 	students []pate.Student
 }
 
-// AnalyseVotes says what a run costs by each method of accounting. It reads votes without a charge, and what it says depends on them: it is
+// Analyse says what a run costs by each method of accounting. It reads votes without a charge, and what it says depends on them: it is
 // for stewards, who may see the votes themselves, and must not be shown to others. [Service.SanitisedEpsilon] gives
 // what may be. It is shown at a boundary of the schedule, since how long it takes depends on votes too.
-func (s *Service) AnalyseVotes(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*api.Analysis, error) {
-	release, err := s.questions.Enter(ctx, who.Subject)
+func (s *Service) Analyse(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*api.Analysis, error) {
+	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +56,10 @@ func (s *Service) AnalyseVotes(ctx context.Context, who auth.Principal, name str
 	if r.Exact && len(run.queries) > maxExact {
 		return nil, fault.PateParameters(fmt.Sprintf("the exact divergence is computed for %d queries at most; name some", maxExact))
 	}
-	tick := s.schedule(run.version.Dataset)
-	tick.timeout = 0 // of many queries it takes longer than a question may; nothing is charged that could fail
+	// Of many queries it takes longer than a question may; nothing is charged that could fail.
+	tick := s.gateway.Schedule(run.version.Dataset).Unlimited()
 	at, _ := delta.Rat().Float64()
-	analysis, err := pace(ctx, tick, func(ctx context.Context) (*pate.Analysis, error) {
+	analysis, err := gateway.Pace(ctx, tick, func(ctx context.Context) (*pate.Analysis, error) {
 		table, err := s.ensembles.Table(ctx, run.version, run.queries)
 		if err != nil {
 			return nil, err
@@ -148,7 +149,7 @@ func (s *Service) namedRun(ctx context.Context, found *run, r api.AnalysisReques
 // parameters that the ensemble was defined with. It is charged to the dataset and the ensemble like a release, whatever it says. It is
 // drawn once: the same run has the same ε, free, for whoever asks. For stewards.
 func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*EpsilonAnswer, error) {
-	release, err := s.questions.Enter(ctx, who.Subject)
+	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if err != nil {
 		return nil, err
 	}
-	tick := s.schedule(run.version.Dataset)
+	tick := s.gateway.Schedule(run.version.Dataset)
 	if run.became == nil {
 		return nil, fault.PateParameters("not all of these queries were released under these parameters")
 	}
@@ -171,7 +172,7 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	}
 	question := run.question(sanitiser)
 	if stored, err := s.storedEpsilon(ctx, run, question); err != nil || stored != nil {
-		return s.signedEpsilon(ctx, run, stored, receipt{}), err
+		return s.signedEpsilon(ctx, run, stored, gateway.Receipt{}), err
 	}
 	if err := sellable(run.version); err != nil {
 		return nil, err
@@ -183,39 +184,35 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if err != nil {
 		return nil, err
 	}
-	if err := due.floor.check("the sanitised epsilon", charge.Loss); err != nil {
+	if err := due.CheckFloor("the sanitised epsilon", charge.Loss); err != nil {
 		return nil, err
 	}
-	if err := due.takes(charge.Loss); err != nil {
+	if err := due.Takes(charge.Loss); err != nil {
 		return nil, err
 	}
-	snapshot, _, err := s.dataset(run.version.Dataset)
+	snapshot, err := s.gateway.Snapshot(run.version.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	delay, err := s.timing(snapshot, due)
+	delay, err := s.gateway.Timing(snapshot, due)
 	if err != nil {
 		return nil, err
 	}
-	delay.plus(&charge)
-	delay.put(tick)
-	if err := s.enforce(ctx, due); err != nil {
-		return nil, err
-	}
-	paid, err := metered(ctx, s.meter, tick, due.bill(charge), func(ctx context.Context) (finish[*api.SanitisedEpsilon], error) {
-		return s.drawEpsilon(ctx, run, sanitiser, question, charge, delay)
+	purchase := gateway.Purchase{Accounts: due, Charge: charge, Delay: delay}
+	paid, err := gateway.Buy(ctx, s.gateway, tick, purchase, func(ctx context.Context) (gateway.Finish[*api.SanitisedEpsilon], error) {
+		return s.drawEpsilon(ctx, run, sanitiser, question, purchase)
 	})
 	if err != nil {
 		return nil, err
 	}
 	stored, err := s.storedEpsilon(ctx, run, question)
 	if err == nil && stored == nil {
-		err = fault.Internal(fmt.Errorf("gateway: the epsilon of charge %s is not there", paid.id))
+		err = fault.Internal(fmt.Errorf("labels: the epsilon of charge %s is not there", paid.ID))
 	}
 	if err != nil {
 		return nil, err
 	}
-	stored.shown.Replayed, stored.shown.Spent = paid.spent.IsZero(), amounts.Of(paid.spent)
+	stored.shown.Replayed, stored.shown.Spent = paid.Spent.IsZero(), amounts.Of(paid.Spent)
 	return s.signedEpsilon(ctx, run, stored, paid), nil
 }
 
@@ -268,23 +265,23 @@ func (s *Service) covered(ctx context.Context, v *pate.Version, shown *api.Sanit
 // with, or else drawn with.
 type EpsilonAnswer struct {
 	*api.SanitisedEpsilon
-	Receipt json.RawMessage // a [budget.Receipt]; nil without a key
+	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
 }
 
 // signedEpsilon is nil for none.
-func (s *Service) signedEpsilon(ctx context.Context, r *run, stored *storedEpsilon, paid receipt) *EpsilonAnswer {
+func (s *Service) signedEpsilon(ctx context.Context, r *run, stored *storedEpsilon, paid gateway.Receipt) *EpsilonAnswer {
 	if stored == nil {
 		return nil
 	}
-	if paid.id == "" {
+	if paid.ID == "" {
 		paid = stored.drawn
 	}
-	return &EpsilonAnswer{SanitisedEpsilon: stored.shown, Receipt: s.sign(ctx, r.version.Dataset, paid)}
+	return &EpsilonAnswer{SanitisedEpsilon: stored.shown, Receipt: s.gateway.Sign(ctx, r.version.Dataset, paid)}
 }
 
 // sanitiser is made from the parameters that the version was defined with, which the policy must not contradict.
 func (s *Service) sanitiser(r *run) (*pate.Sanitiser, error) {
-	snapshot, _, err := s.dataset(r.version.Dataset)
+	snapshot, err := s.gateway.Snapshot(r.version.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +317,7 @@ func (r *run) question(sanitiser *pate.Sanitiser) pate.Question {
 // storedEpsilon is an ε that was drawn before: as it is shown, and the charge that it was drawn with.
 type storedEpsilon struct {
 	shown *api.SanitisedEpsilon
-	drawn receipt
+	drawn gateway.Receipt
 }
 
 func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Question) (*storedEpsilon, error) {
@@ -328,8 +325,8 @@ func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Quest
 	if err != nil || answer == nil {
 		return nil, err
 	}
-	stored := &storedEpsilon{shown: new(api.SanitisedEpsilon), drawn: receipt{id: budget.ReservationID(charge), answer: answer,
-		replayed: true}}
+	stored := &storedEpsilon{shown: new(api.SanitisedEpsilon), drawn: gateway.Receipt{ID: budget.ReservationID(charge), Answer: answer,
+		Replayed: true}}
 	if err := json.Unmarshal(answer, stored.shown); err != nil {
 		return nil, fault.Internal(err)
 	}
@@ -339,20 +336,20 @@ func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Quest
 
 // epsilonCharge is paid by the dataset and the ensemble: a steward has no account. The accounts are for limits that are due.
 func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run, sanitiser *pate.Sanitiser,
-	question pate.Question) (budget.Charge, accountSet, error) {
-	snapshot, _, err := s.dataset(r.version.Dataset)
+	question pate.Question) (budget.Charge, gateway.Accounts, error) {
+	snapshot, err := s.gateway.Snapshot(r.version.Dataset)
 	if err != nil {
-		return budget.Charge{}, accountSet{}, err
+		return budget.Charge{}, gateway.Accounts{}, err
 	}
-	shared, err := s.datasetAccounts(ctx, snapshot)
+	shared, err := s.gateway.DatasetAccounts(ctx, snapshot)
 	if err != nil {
-		return budget.Charge{}, accountSet{}, err
+		return budget.Charge{}, gateway.Accounts{}, err
 	}
 	ensemble, err := s.ensembleBalance(ctx, r.version)
 	if err != nil {
-		return budget.Charge{}, accountSet{}, err
+		return budget.Charge{}, gateway.Accounts{}, err
 	}
-	shared.balances = append(shared.balances, ensemble)
+	shared = shared.With(ensemble)
 	request, err := json.Marshal(struct {
 		Dataset  string        `json:"dataset"`
 		Ensemble string        `json:"ensemble"`
@@ -362,10 +359,10 @@ func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run,
 		Epsilon  any           `json:"sanitised_epsilon"`
 	}{r.version.Dataset, r.version.Name, r.version.Number, r.mode.Settings(), len(r.queries), sanitiser.Parameters()})
 	if err != nil {
-		return budget.Charge{}, accountSet{}, fault.Internal(err)
+		return budget.Charge{}, gateway.Accounts{}, fault.Internal(err)
 	}
 	return budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: r.version.Dataset, Analyst: who.Subject, Accounts: shared.all(), Loss: sanitiser.Loss(),
+		ID: s.newID(s.clock.Now()), Dataset: r.version.Dataset, Analyst: who.Subject, Accounts: shared.All(), Loss: sanitiser.Loss(),
 		Mechanisms: []mechanisms.Parameters{{
 			Mechanism: "smooth_sensitivity_gaussian", Sensitivity: "1", Scale: sanitiser.Parameters().SigmaSS,
 			Epsilon: sanitiser.Loss().Epsilon.String(), Delta: sanitiser.Loss().Delta.String(),
@@ -376,9 +373,8 @@ func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run,
 }
 
 // drawEpsilon is what a charge pays for: votes are read, an ε is drawn, and stored from the boundary on.
-func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanitiser, question pate.Question, charge budget.Charge,
-	delay *timed,
-) (finish[*api.SanitisedEpsilon], error) {
+func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanitiser, question pate.Question,
+	p gateway.Purchase) (gateway.Finish[*api.SanitisedEpsilon], error) {
 	table, err := s.ensembles.Table(ctx, r.version, r.queries)
 	if err != nil {
 		return nil, err
@@ -391,40 +387,39 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 		Ensemble: r.version.Name, Version: r.version.Number, Queries: len(r.queries), Epsilon: drawn.Epsilon,
 		Delta: api.Decimal(sanitiser.Parameters().Delta), Confidence: drawn.Confidence, Order: drawn.Order, Beta: drawn.Beta,
 		SigmaSS: drawn.SigmaSS, Cost: drawn.Cost,
-		Spent: amounts.Of(charge.Loss),
+		Spent: amounts.Of(p.Charge.Loss.Plus(p.Delay.Loss())),
 	}
 	for _, status := range r.became {
 		if status == pate.Answered {
 			answer.Answered++
 		}
 	}
-	return func(ctx context.Context) (*api.SanitisedEpsilon, spending, error) {
-		recorded, spent, err := s.recordEpsilon(ctx, r, question, charge, answer, delay)
-		return recorded, spending{own: spent}, err
+	return func(ctx context.Context) (*api.SanitisedEpsilon, gateway.Spending, error) {
+		recorded, spent, err := s.recordEpsilon(ctx, r, question, p, answer)
+		return recorded, gateway.Spending{Own: spent}, err
 	}, nil
 }
 
 // recordEpsilon stores an ε. One that somebody else drew in the meantime is kept, and this one forgotten, free but for its time.
-func (s *Service) recordEpsilon(ctx context.Context, r *run, question pate.Question, charge budget.Charge,
-	answer *api.SanitisedEpsilon, delay *timed,
-) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
+func (s *Service) recordEpsilon(ctx context.Context, r *run, question pate.Question, p gateway.Purchase,
+	answer *api.SanitisedEpsilon) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
 	stored, err := json.Marshal(answer)
 	if err != nil {
 		return nil, mechanisms.Loss{}, fault.Internal(err)
 	}
-	fresh, err := s.ensembles.RecordEpsilon(ctx, r.version, question, string(charge.ID), stored)
+	fresh, err := s.ensembles.RecordEpsilon(ctx, r.version, question, string(p.Charge.ID), stored)
 	if err != nil {
 		return nil, mechanisms.Loss{}, err
 	}
 	if !fresh {
 		first, err := s.storedEpsilon(ctx, r, question)
 		if err == nil && first == nil {
-			err = fault.Internal(errors.New("gateway: an epsilon that was drawn before is not there"))
+			err = fault.Internal(errors.New("labels: an epsilon that was drawn before is not there"))
 		}
 		if err != nil {
 			return nil, mechanisms.Loss{}, err
 		}
-		return first.shown, delay.loss(), nil
+		return first.shown, p.Delay.Loss(), nil
 	}
-	return answer, charge.Loss, nil
+	return answer, p.Charge.Loss.Plus(p.Delay.Loss()), nil
 }

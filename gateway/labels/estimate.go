@@ -1,4 +1,4 @@
-package gateway
+package labels
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/budget/accounting"
+	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
@@ -21,10 +22,10 @@ import (
 // labelDelta is the δ at which the ρ of labels is shown as an ε when the request names none: what the papers on PATE use for MNIST.
 const labelDelta = mechanisms.DeltaUnit / 100_000
 
-// EstimateLabels prices labels without buying any. It is free, looks at no vote and depends on none.
-func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name string,
+// Estimate prices labels without buying any. It is free, looks at no vote and depends on none.
+func (s *Service) Estimate(ctx context.Context, who auth.Principal, name string,
 	r api.LabelEstimateRequest) (*api.LabelEstimate, error) {
-	release, err := s.questions.Enter(ctx, who.Subject)
+	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 		return nil, err
 	}
 	e := &api.LabelEstimate{Ensemble: version.Name, Version: version.Number, Terms: termsOf(mode),
-		Remaining: amounts.Headroom(accounts.ownBalance())}
+		Remaining: amounts.Headroom(accounts.Own())}
 	if e.Queries, e.Replayed, err = s.countQueries(ctx, version, mode, r, shares, pate.Buyer(who.Subject)); err != nil {
 		return nil, err
 	}
@@ -54,32 +55,32 @@ func (s *Service) EstimateLabels(ctx context.Context, who auth.Principal, name s
 	if err != nil {
 		return nil, err
 	}
-	snapshot, _, err := s.dataset(version.Dataset)
+	snapshot, err := s.gateway.Snapshot(version.Dataset)
 	if err != nil {
 		return nil, err
 	}
 	n := e.Queries - e.Replayed
-	delay, err := s.timing(snapshot, accounts)
+	delay, err := s.gateway.Timing(snapshot, accounts)
 	switch {
 	case err != nil:
 		return nil, err
 	case n == 0:
 		delay = nil
 	}
-	worst := mode.WorstCase(n).Plus(delay.loss())
-	e.WorstCase, e.Expected = amounts.Of(worst), amounts.Of(settled(mode, n, int64(math.Ceil(rate*float64(n))), n).Plus(delay.loss()))
+	worst := mode.WorstCase(n).Plus(delay.Loss())
+	e.WorstCase, e.Expected = amounts.Of(worst), amounts.Of(settled(mode, n, int64(math.Ceil(rate*float64(n))), n).Plus(delay.Loss()))
 	e.Delta = api.Decimal(delta.String())
 	if epsilon, ok := epsilonAt(worst, delta); ok {
 		e.Epsilon = api.Decimal(epsilon.String())
 	}
 	now := s.clock.Now()
-	own := amounts.Released(accounts.ownBalance(), now) // what is left of accounts that are shared shows what others spent
+	own := amounts.Released(accounts.Own(), now) // what is left of accounts that are shared shows what others spent
 	e.Affordable = amounts.Affordable(own, worst)
 	e.StillBuys = budget.Times(own.Limit, own.Used(), mode.WorstCase(1))
 	if e.EpsilonBuys, err = epsilonBuys(r.Epsilon, delta, mode.WorstCase(1)); err != nil {
 		return nil, err
 	}
-	e.Notes = delay.note(labelNotes(version.Ensemble, mode))
+	e.Notes = delay.Note(labelNotes(version.Ensemble, mode))
 	return e, nil
 }
 
@@ -149,7 +150,7 @@ func epsilonBuys(text api.Decimal, delta mechanisms.AttoDelta, each mechanisms.L
 	}
 	epsilon, err := mechanisms.ParseEpsilon(string(text))
 	if err != nil || epsilon == 0 {
-		return nil, wrongEpsilon()
+		return nil, gateway.WrongType("epsilon")
 	}
 	n := int64(accounting.RhoFor(epsilon, delta)) / max(int64(each.Rho), 1)
 	if !each.Unbounded {

@@ -1,4 +1,4 @@
-package gateway
+package labels
 
 import (
 	"encoding/json"

@@ -1,33 +1,28 @@
-package gateway
+package labels
 
 import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"iter"
 	"regexp"
 
 	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/catalog"
+	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/pate"
 )
 
-// VoteTables reads votes that lie in a protected database. Its errors are pate/unknown-table and data/unavailable.
-type VoteTables interface {
-	Votes(context.Context, pate.VoteTable) iter.Seq2[pate.Vote, error]
-}
-
 // ensembleName is what an ensemble may be called: a part of a URL that needs no escapes.
 var ensembleName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// DefineEnsemble begins a version of an ensemble. All versions, and all callers, spend from the one account that its first definition
+// Define begins a version of an ensemble. All versions, and all callers, spend from the one account that its first definition
 // gives it; a later definition may change that account's cap. For stewards.
-func (s *Service) DefineEnsemble(ctx context.Context, who auth.Principal, name string, d api.EnsembleDefinition) (*api.Ensemble, error) {
+func (s *Service) Define(ctx context.Context, who auth.Principal, name string, d api.EnsembleDefinition) (*api.Ensemble, error) {
 	definition, limit, err := s.definitionOf(name, d)
 	if err != nil {
 		return nil, err
@@ -48,7 +43,7 @@ func (s *Service) DefineEnsemble(ctx context.Context, who auth.Principal, name s
 	}
 	if limit != nil {
 		// After the version, which may be refused. Until it is done the version has no account, and no label can be bought.
-		if err := s.setLimit(ctx, who, budget.Account{ID: account, Limit: *limit, Origin: budget.FromSteward}); err != nil {
+		if err := s.gateway.SetLimit(ctx, who, budget.Account{ID: account, Limit: *limit, Origin: budget.FromSteward}); err != nil {
 			return nil, err
 		}
 	}
@@ -66,14 +61,14 @@ func (s *Service) definitionOf(name string, d api.EnsembleDefinition) (*pate.Def
 	if d.Dataset == "" {
 		return nil, nil, fault.RequestMissingField("dataset")
 	}
-	snapshot, _, err := s.dataset(d.Dataset)
+	snapshot, err := s.gateway.Snapshot(d.Dataset)
 	if err != nil {
 		return nil, nil, err
 	}
 	parameters := pate.EnsembleParameters{Classes: d.Classes, Teachers: d.Teachers}
 	if d.MaxTeachersPerPerson != nil {
 		if parameters.MaxTeachersPerPerson = *d.MaxTeachersPerPerson; parameters.MaxTeachersPerPerson < 1 {
-			return nil, nil, fault.PateEnsemble("max_teachers_per_person", wantCount)
+			return nil, nil, fault.PateEnsemble("max_teachers_per_person", "a whole number of at least 1")
 		}
 	}
 	ensemble, err := pate.NewEnsemble(parameters)
@@ -105,7 +100,7 @@ type VoteFile struct {
 
 // LoadVotes replaces the votes of the version that is being prepared by those of a file: all of them or none. For stewards.
 func (s *Service) LoadVotes(ctx context.Context, who auth.Principal, name string, file VoteFile) (*api.Ensemble, error) {
-	release, err := s.questions.Enter(ctx, who.Subject)
+	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +122,7 @@ func (s *Service) LoadVotes(ctx context.Context, who auth.Principal, name string
 // LoadVoteTable is [Service.LoadVotes] from a table or view of the ensemble's protected database, which the policy
 // names with these columns, and its reader role must be able to read. For stewards: nothing is released by it.
 func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name string, table api.VoteTable) (*api.Ensemble, error) {
-	release, err := s.questions.Enter(ctx, who.Subject)
+	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +131,19 @@ func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name st
 	if err != nil {
 		return nil, err
 	}
-	dataset, ok := s.datasets[version.Dataset]
-	if !ok {
-		return nil, fault.UnknownDataset(version.Dataset)
-	}
-	snapshot, _, err := s.dataset(version.Dataset)
+	snapshot, err := s.gateway.Snapshot(version.Dataset)
 	if err != nil {
 		return nil, err
 	}
+	source := s.votes[version.Dataset]
 	if named := (catalog.VoteTable{Schema: table.Schema, Table: table.Table, Unit: table.Teacher, Query: table.Query,
-		Label: table.Label}); dataset.Votes == nil || !snapshot.Pate.ReadsVotes(named) {
+		Label: table.Label}); source == nil || !snapshot.Pate.ReadsVotes(named) {
 		return nil, fault.PateUnknownTable()
 	}
 	if err := s.importing(ctx, who, version, table.Schema+"."+table.Table); err != nil {
 		return nil, err
 	}
-	votes, err := version.Ensemble.Collect(dataset.Votes.Votes(ctx, pate.VoteTable(table)))
+	votes, err := version.Ensemble.Collect(source.Votes(ctx, pate.VoteTable(table)))
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +163,8 @@ func (s *Service) store(ctx context.Context, who auth.Principal, name string, vo
 	return s.Ensemble(ctx, who, name)
 }
 
-// SealEnsemble makes the votes of a version final; labels can be bought from then on. For stewards.
-func (s *Service) SealEnsemble(ctx context.Context, who auth.Principal, name string) (*api.Ensemble, error) {
+// Seal makes the votes of a version final; labels can be bought from then on. For stewards.
+func (s *Service) Seal(ctx context.Context, who auth.Principal, name string) (*api.Ensemble, error) {
 	if s.ensembles == nil {
 		return nil, fault.PateUnknownEnsemble(name)
 	}
@@ -213,21 +205,20 @@ func sellable(v *pate.Version) error {
 }
 
 // ensembleAccounts is a caller's accounts and the ensemble's. An ensemble without an account has no budget.
-func (s *Service) ensembleAccounts(ctx context.Context, who auth.Principal, version *pate.Version) (accountSet, error) {
-	snapshot, _, err := s.dataset(version.Dataset)
+func (s *Service) ensembleAccounts(ctx context.Context, who auth.Principal, version *pate.Version) (gateway.Accounts, error) {
+	snapshot, err := s.gateway.Snapshot(version.Dataset)
 	if err != nil {
-		return accountSet{}, err
+		return gateway.Accounts{}, err
 	}
-	p, err := s.accountsOf(ctx, who, snapshot)
+	p, err := s.gateway.AccountsOf(ctx, who, snapshot)
 	if err != nil {
-		return accountSet{}, err
+		return gateway.Accounts{}, err
 	}
 	balance, err := s.ensembleBalance(ctx, version)
 	if err != nil {
-		return accountSet{}, err
+		return gateway.Accounts{}, err
 	}
-	p.balances = append(p.balances, balance) // after the caller's own, in lock order
-	return p, nil
+	return p.With(balance), nil // after the caller's own, in lock order
 }
 
 func (s *Service) ensembleBalance(ctx context.Context, version *pate.Version) (budget.Balance, error) {
@@ -247,7 +238,7 @@ func (s *Service) Ensemble(ctx context.Context, who auth.Principal, name string)
 	if s.ensembles == nil {
 		return nil, fault.PateUnknownEnsemble(name)
 	}
-	release, err := s.lists.Enter(ctx, who.Subject)
+	release, err := s.gateway.EnterList(ctx, who)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,45 @@
+package gateway
+
+import (
+	"context"
+
+	"noisegate/budget"
+	"noisegate/gateway/auth"
+)
+
+// Purchase is a charge that is made out.
+type Purchase struct {
+	Accounts Accounts
+	Charge   budget.Charge // to all of the accounts, for what is released
+	Delay    *Delay        // nil: none; what it costs is added to the charge
+}
+
+// Buy pays for work, runs it, and stores what it released; or gives the stored answer when it was paid for before. It is
+// the one road to protected data for what is no query. What it promises is said at [metered]; a policy that lowers a cap
+// works from this charge on.
+func Buy[T any](ctx context.Context, s *Service, tick *Schedule, p Purchase,
+	work func(context.Context) (Finish[T], error)) (Receipt, error) {
+	if err := s.enforce(ctx, p.Accounts); err != nil {
+		return Receipt{}, err
+	}
+	p.Delay.plus(&p.Charge)
+	p.Delay.put(tick)
+	return metered(ctx, s.meter, tick, p.Accounts.bill(p.Charge), work)
+}
+
+// Replay looks up the stored answer of a charge; nil where there is none. An Idempotency-Key that stands for another
+// request is budget/replay-mismatch.
+func (s *Service) Replay(ctx context.Context, charge budget.Charge) (*budget.Stored, error) {
+	return within(ctx, func(ctx context.Context) (*budget.Stored, error) { return s.ledger.Replay(ctx, charge) })
+}
+
+// Enter waits for one of the places that a caller's questions have, whatever they ask for. The caller of Enter calls
+// release when the question has left. Its errors are request/too-many and request/gone.
+func (s *Service) Enter(ctx context.Context, who auth.Principal) (release func(), err error) {
+	return s.questions.Enter(ctx, who.Subject)
+}
+
+// EnterList is [Service.Enter] for what is only read of the ledger: it never waits for a question.
+func (s *Service) EnterList(ctx context.Context, who auth.Principal) (release func(), err error) {
+	return s.lists.Enter(ctx, who.Subject)
+}
