@@ -13,6 +13,7 @@ import (
 	"noisegate/internal/randomtest"
 	"noisegate/internal/stattest"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/plan"
 	"noisegate/sqlrewrite/internal/scalar"
 )
@@ -54,6 +55,32 @@ func rewrite(t testing.TB, sql string, o Options) *Plan {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return p
+}
+
+// Every aggregate of the table of functions has a value once it is released: a formula without
+// a way to compute it would be planned, and paid for.
+func TestEveryAggregateHasAValue(t *testing.T) {
+	arguments := map[int][]string{0: nil, 1: {"age"}, 2: {"age", "100 - age"}}
+	for _, f := range domain.Builtins {
+		if f.Kind != domain.Aggregate {
+			continue
+		}
+		plain, within := f.Form.Arguments(false)
+		args, order := arguments[plain], ""
+		if within > 0 {
+			order = " WITHIN GROUP (ORDER BY age)"
+			args = []string{"0.5"}[:plain]
+		}
+		call := f.Name + "(" + strings.Join(args, ", ") + ")" + order
+		p := rewrite(t, "SELECT "+call+" FROM people", sharp()).made
+		var row plan.ReleasedRow
+		for range p.Releases {
+			row.Noisy = append(row.Noisy, big.NewInt(50)) // rows, steps, or the place of a candidate
+		}
+		if v := p.ValueText(0, row); v.Null || v.Text == "" {
+			t.Errorf("%s has no value", call)
+		}
+	}
 }
 
 // row is a row as pgexec would seal it: keys ("NULL" for NULL), then values.

@@ -71,7 +71,7 @@ func layers() []layer {
 			"sqlrewrite/internal/explain", "sqlrewrite/internal/suggest"},
 			tests: []string{"api", "budget", "gateway", "gateway/auth", "gateway/httpapi", "gateway/labels",
 				"gateway/pgexec", "sqlrewrite/internal/parsetest", "sqlrewrite/verify", "sqlrewrite/internal/scalar",
-				"sqlrewrite/internal/stability"},
+				"sqlrewrite/internal/domain", "sqlrewrite/internal/stability"},
 			others: []library{only(pgQuery, "*_test.go")}},
 		{dir: "budget/accounting", pure: true, own: []string{"internal/exact", "mechanisms"}, others: []library{only(gonum, "pld.go")}},
 		{dir: "budget", pure: true, own: []string{"budget/accounting", "internal/exact", "internal/fault", "mechanisms"}},
