@@ -7,10 +7,13 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/parse"
 )
 
 // What the rows of a query are is derived from its leaves, and agrees with what binding found: a release block reads rows of units, each
-// relation below it has owners where its leaves have, and what post-processes a release reads no row of a unit.
+// relation below it has owners where its leaves have, and what post-processes a release reads no row of a unit. It is what decided how the query
+// was bound.
 func TestRowsAreDerived(t *testing.T) {
 	plans, owned, posts := 0, 0, 0
 	for _, clause := range goldenClauses() {
@@ -29,6 +32,13 @@ func TestRowsAreDerived(t *testing.T) {
 				}
 				q := p.made.Query
 				plans++
+				want := algebra.ReleasedRows
+				if q.Post != nil {
+					want = q.Post.Rows()
+				}
+				if kind := rowKind(t, d, snapshot); kind != want {
+					t.Errorf("rows of kind %d were bound to rows of kind %d: %s", kind, want, d.Input)
+				}
 				if algebra.RowsOf(q.Source.Node) != algebra.OwnedRows {
 					t.Errorf("the block reads no rows of units: %s", d.Input)
 				}
@@ -53,6 +63,16 @@ func TestRowsAreDerived(t *testing.T) {
 	if plans < 100 || owned < 20 || posts < 10 {
 		t.Errorf("of %d plans %d relations are owned and %d are post-processed", plans, owned, posts)
 	}
+}
+
+// rowKind is what decides how a query is bound.
+func rowKind(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) algebra.RowKind {
+	t.Helper()
+	query, err := parse.Parse(d.Input, parseOptions(t, d).Dialect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bind.KindOf(algebra.NewOpened(d.Input, query, snapshot), query, nil)
 }
 
 // relationsIn are the relations that an item of FROM joins or selects from.

@@ -3,6 +3,7 @@ package sqlrewrite
 import (
 	"noisegate/catalog"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/answer"
 	"noisegate/sqlrewrite/internal/bind"
 	"noisegate/sqlrewrite/internal/explain"
@@ -10,48 +11,52 @@ import (
 	"noisegate/sqlrewrite/internal/parse"
 	"noisegate/sqlrewrite/internal/plan"
 	"noisegate/sqlrewrite/internal/suggest"
-	"noisegate/sqlrewrite/syntax"
 )
 
 // Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error. Its errors are those of
 // [Rewrite].
 func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Plan, public *PublicPlan, err error) {
-	query, err := parse.Parse(sql, options.Dialect)
+	opened, err := open(sql, snapshot, options.Dialect)
 	if err != nil {
 		return nil, nil, err
 	}
-	if public, err = free.OpenPlan(sql, query, snapshot); public != nil || err != nil {
+	if public, err = free.OpenPlan(opened); public != nil || err != nil {
 		return nil, public, err
 	}
-	private, err = planQuery(sql, query, snapshot, options)
+	private, err = planQuery(opened, options)
 	return private, nil, err
 }
 
 // Open is [Read] for a query that has no price yet; nil when it needs one.
 func Open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*PublicPlan, error) {
-	query, err := parse.Parse(sql, dialect)
+	opened, err := open(sql, snapshot, dialect)
 	if err != nil {
 		return nil, err
 	}
-	return free.OpenPlan(sql, query, snapshot)
+	return free.OpenPlan(opened)
+}
+
+func open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*algebra.Opened, error) {
+	query, err := parse.Parse(sql, dialect)
+	return algebra.NewOpened(sql, query, snapshot), err
 }
 
 // Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/* faults; it
 // touches neither data nor budget.
 func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	query, err := parse.Parse(sql, options.Dialect)
+	opened, err := open(sql, snapshot, options.Dialect)
 	if err != nil {
 		return nil, err
 	}
-	return planQuery(sql, query, snapshot, options)
+	return planQuery(opened, options)
 }
 
-func planQuery(sql string, query *syntax.Query, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	bound, err := bind.Bind(sql, query, snapshot)
+func planQuery(o *algebra.Opened, options Options) (*Plan, error) {
+	bound, err := bind.Releasing(o)
 	if err != nil {
 		return nil, err
 	}
-	return newPlan(plan.NewPlan(bound, snapshot, options))
+	return newPlan(plan.NewPlan(bound, o.Snapshot, options))
 }
 
 // Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the

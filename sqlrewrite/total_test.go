@@ -394,7 +394,7 @@ func TestComputedKeysAreInTheirDomain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		bound, err := bind.BindBlock("", query, snapshot)
+		bound, err := bind.Bind("", query, snapshot)
 		if err != nil || len(bound.Keys) == 0 {
 			continue
 		}

@@ -319,7 +319,7 @@ func TestNoKeyVanishes(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		bound, err := bind.BindBlock("", query, snapshot)
+		bound, err := bind.Bind("", query, snapshot)
 		if err != nil || len(bound.Keys) == 0 || bound.Keys[0].Private() || algebra.PlainField(bound.Keys[0].X) != nil {
 			continue // a boolean column has the keys true and false
 		}

@@ -39,11 +39,14 @@ func (b *Binder) NoOperator(n syntax.Expr, op syntax.Operator, l, r Expr) error 
 		"both sides must be of one kind; cast one of them")
 }
 
-// Opened is what the post-processing queries of one statement share.
+// Opened is a statement that is being bound: what its queries share.
 type Opened struct {
 	Text     string
+	Query    *syntax.Query
 	Snapshot *catalog.Snapshot
+	Bound    *BoundQuery // what the whole was bound to; nil until then
 	Kinds    map[*syntax.Query]RowKind
+	Sources  map[*syntax.Query]*Source
 	Block    *BoundQuery   // the one release block; nil: none so far
 	BlockOf  *syntax.Query // what it was bound from
 	Items    int           // items of FROM so far: each use of a CTE is one
@@ -52,8 +55,15 @@ type Opened struct {
 	Sizes    map[*Field]int // of origins
 }
 
-func NewOpened(text string, snapshot *catalog.Snapshot) *Opened {
-	return &Opened{Text: text, Snapshot: snapshot, Kinds: make(map[*syntax.Query]RowKind), Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
+func NewOpened(text string, query *syntax.Query, snapshot *catalog.Snapshot) *Opened {
+	return &Opened{Text: text, Query: query, Snapshot: snapshot, Kinds: make(map[*syntax.Query]RowKind), Sources: make(map[*syntax.Query]*Source),
+		Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
+}
+
+// Source is the FROM of a query over private rows once it is bound.
+type Source struct {
+	*Binder
+	Refused error // nil: it is not
 }
 
 // MaxItems caps the items of FROM after each use of a CTE became a query of its own: a chain of CTEs that use each other twice

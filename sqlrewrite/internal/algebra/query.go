@@ -9,7 +9,8 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// BoundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it.
+// BoundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it. One that reads
+// nobody's rows has no block: Post is the whole query, and Source is nil.
 type BoundQuery struct {
 	Facts    *StatementFacts
 	Pairs    *big.Int  // rows that one row of a unit can meet
@@ -67,6 +68,9 @@ func (q *BoundQuery) PublicTuples() *big.Int {
 	}
 	return n
 }
+
+// Releases reports whether the query reads rows of privacy units.
+func (q *BoundQuery) Releases() bool { return q.Source != nil }
 
 // Private reports whether any key must be selected; then the whole tuple is.
 func (q *BoundQuery) Private() bool {

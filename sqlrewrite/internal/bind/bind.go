@@ -10,12 +10,13 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// BindBlock settles names, types and policy of a query that releases. The order of the steps is the order in which the clauses take effect.
-func BindBlock(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*algebra.BoundQuery, error) {
-	b := &algebra.Binder{Text: text, Snapshot: snapshot, Query: query, Bound: &algebra.BoundQuery{}}
-	b.CTEs = b.CTEs.With(query.With)
-	for _, step := range []func(*algebra.Binder) error{from, where, groupBy, selectList, having, distinct,
-		orderBy, limit} {
+// bindBlock binds a query that releases over its FROM. The order of the steps is the order in which the clauses take effect.
+func bindBlock(s *algebra.Source) (*algebra.BoundQuery, error) {
+	if s.Refused != nil {
+		return nil, s.Refused
+	}
+	b := s.Binder
+	for _, step := range []func(*algebra.Binder) error{where, groupBy, selectList, having, distinct, orderBy, limit} {
 		if err := step(b); err != nil {
 			return nil, err
 		}

@@ -23,7 +23,8 @@
 //	grid.go           grids of what is added up
 //	orderby.go        HAVING, ORDER BY, LIMIT
 //	topk.go           the largest groups, selected instead of sorted
-//	rowkind.go        before binding: whether the rows of a query are private, public or released
+//	rowkind.go        whether the rows of a query are private, public or released: by what its FROM was bound to
+//	tree.go           what a query says before names are known: aliases, aggregates
 //	post.go           queries over released values; their outputs followed to the release
 //	post_clauses.go   the clauses of post-processing queries
 //	post_from.go      FROM of post-processing queries

@@ -34,26 +34,47 @@ func LeavesOf(e algebra.Expr) []algebra.Expr {
 	return all
 }
 
-// Bind settles names, types and policy. A query over released values becomes post-processing queries around the
-// one block that releases them.
+// Bind settles names, types and policy of a query that releases.
 func Bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*algebra.BoundQuery, error) {
-	o := algebra.NewOpened(text, snapshot)
+	return Releasing(algebra.NewOpened(text, query, snapshot))
+}
+
+// Releasing is [Statement] for callers that answer only what is released.
+func Releasing(o *algebra.Opened) (*algebra.BoundQuery, error) {
+	q, err := Statement(o)
+	if err == nil && !q.Releases() {
+		return nil, fault.Unsupported(scalar.Position(o.Text, o.Query.Pos), "a query that reads no private rows in this place", "ask it without a price: it is free")
+	}
+	return q, err
+}
+
+// Statement binds a query, once. A query over released values becomes post-processing queries around the one block that releases them.
+func Statement(o *algebra.Opened) (*algebra.BoundQuery, error) {
+	if o.Bound != nil {
+		return o.Bound, nil
+	}
+	bound, err := statement(o, o.Query)
+	if err == nil {
+		o.Bound = bound
+	}
+	return bound, err
+}
+
+func statement(o *algebra.Opened, query *syntax.Query) (*algebra.BoundQuery, error) {
 	switch kind := KindOf(o, query, nil); {
 	case kind == algebra.OwnedRows && query.Set != nil:
-		return nil, fault.Unsupported(scalar.Position(text, query.Set.Pos), "a set operation over private rows that is not aggregated",
+		return nil, fault.Unsupported(scalar.Position(o.Text, query.Set.Pos), "a set operation over private rows that is not aggregated",
 			"aggregate each side, or write SELECT count(*) FROM (... UNION ALL ...) t")
-	case kind == algebra.OwnedRows, kind == algebra.ReleasedRows && isBlock(o, query, nil) && !reshaped(query):
-		return BindBlock(text, query, snapshot)
-	case kind == algebra.PublicRows:
-		return nil, RefusePublic(o, query)
+	case kind == algebra.OwnedRows, isBlock(o, query, nil) && !reshaped(query):
+		return bindBlock(sourceOf(o, query, nil))
 	}
-	l, err := PostOf(o, query, nil, nil)
+	l, err := postOf(o, query, nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	q := o.Block
 	if q == nil {
-		return nil, RefusePublic(o, query)
+		q = &algebra.BoundQuery{}
 	}
 	q.Post, q.Inner, q.Scans = l, q.Outputs, o.Scans
 	q.Outputs = make([]algebra.Output, len(l.Outputs))
@@ -61,11 +82,6 @@ func Bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*algebr
 		q.Outputs[i] = algebra.Output{Name: out.Name, Expr: l.Origins[i]}
 	}
 	return q, nil
-}
-
-// RefusePublic is for callers that answer only what is released.
-func RefusePublic(o *algebra.Opened, q *syntax.Query) error {
-	return fault.Unsupported(scalar.Position(o.Text, q.Pos), "a query that reads no private rows in this place", "ask it without a price: it is free")
 }
 
 // maxOrigins caps the sizes of a query's outputs once each is written out over what is released: x + x of x + x of x + x ... doubles with

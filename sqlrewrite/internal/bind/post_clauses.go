@@ -18,15 +18,14 @@ import (
 type postBinder struct {
 	*algebra.Binder
 	open   *algebra.Opened
-	env    *algebra.Environment // the CTEs that it can name
-	parent *postBinder          // the query around it, whose columns an expression inside may name; nil for none
+	parent *postBinder // the query around it, whose columns an expression inside may name; nil for none
 	names  []postName
 	query  *algebra.Query
 	keyed  []string // the printed keys, once GROUP BY is bound
 }
 
-// PostOf binds a query whose rows are public or released.
-func PostOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *postBinder) (*algebra.Query, error) {
+// postOf binds a query whose rows are public or released.
+func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *postBinder) (*algebra.Query, error) {
 	switch kind := KindOf(o, q, env); {
 	case kind == algebra.OwnedRows:
 		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "a query over private rows, without an aggregate, in this place",
@@ -37,8 +36,7 @@ func PostOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent
 		}
 		return releaseBlock(o, q, env)
 	}
-	lb := &postBinder{Binder: &algebra.Binder{Text: o.Text, Snapshot: o.Snapshot, Query: q, Bound: &algebra.BoundQuery{}}, open: o,
-		env: env.With(q.With), parent: parent, query: &algebra.Query{}}
+	lb := &postBinder{Binder: newBinder(o.Text, q, o.Snapshot, env), open: o, parent: parent, query: &algebra.Query{}}
 	if q.Set != nil {
 		return lb.set()
 	}
@@ -53,7 +51,7 @@ func PostOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent
 	return lb.query, substituted(o, lb.query, lb.Position(q.Pos))
 }
 
-// errOwned: no query after the noise reads rows of units, whatever [KindOf] said before it was bound.
+// errOwned: no query after the noise reads rows of units, whatever was said of what it reads before it was bound.
 var errOwned = errors.New("sqlrewrite: a post-processing query reads private rows")
 
 // releaseBlock binds the one query that reads private rows.
@@ -63,9 +61,7 @@ func releaseBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) 
 			"ask them one after the other, or name one in WITH and use it twice")
 	}
 	if o.Block == nil {
-		inner := *q
-		inner.With = append(env.List(), q.With...)
-		block, err := BindBlock(o.Text, &inner, o.Snapshot)
+		block, err := bindBlock(sourceOf(o, q, env))
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +106,7 @@ func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, paren
 			return nil, fault.Unsupported(scalar.Position(o.Text, n.At()), "an expression that DISTINCT is ordered by", "name an output or its position")
 		}
 	}
-	return PostOf(o, outer, env, parent)
+	return postOf(o, outer, env, parent)
 }
 
 // postScope is what names mean inside a post-processing query.
@@ -193,11 +189,11 @@ func (s postScope) subquery(n syntax.Expr) (algebra.Expr, error) {
 }
 
 func (s postScope) inside(at syntax.Expr, q *syntax.Query) (*algebra.Query, error) {
-	if KindOf(s.open, q, s.env) == algebra.OwnedRows {
+	if KindOf(s.open, q, s.CTEs) == algebra.OwnedRows {
 		return nil, fault.Unsupported(s.At(at), "a query over private rows inside an expression",
 			"ask for its result first and write that as a constant")
 	}
-	return PostOf(s.open, q, s.env, s.postBinder)
+	return postOf(s.open, q, s.CTEs, s.postBinder)
 }
 
 func (lb *postBinder) filter() (err error) {
@@ -476,11 +472,11 @@ func (lb *postBinder) cut() error {
 // set binds a set operation. Both sides get the type of the result, column by column.
 func (lb *postBinder) set() (*algebra.Query, error) {
 	set, l := lb.Query.Set, lb.query
-	left, err := PostOf(lb.open, set.Left, lb.env, lb.parent)
+	left, err := postOf(lb.open, set.Left, lb.CTEs, lb.parent)
 	if err != nil {
 		return nil, err
 	}
-	right, err := PostOf(lb.open, set.Right, lb.env, lb.parent)
+	right, err := postOf(lb.open, set.Right, lb.CTEs, lb.parent)
 	if err != nil {
 		return nil, err
 	}

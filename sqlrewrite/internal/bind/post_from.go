@@ -62,7 +62,7 @@ func (lb *postBinder) item(r syntax.Relation) (algebra.FromItem, []postName, err
 		if alias == "" {
 			alias = r.Name
 		}
-		if e := lb.env.Find(r); e != nil {
+		if e := lb.CTEs.Find(r); e != nil {
 			return lb.derived(r, e.CTE.Query, e.Outer, alias, e.CTE.Columns)
 		}
 		return lb.scan(r, alias)
@@ -70,7 +70,7 @@ func (lb *postBinder) item(r syntax.Relation) (algebra.FromItem, []postName, err
 		if r.Lateral {
 			return nil, nil, lb.Unsupported(r, "LATERAL over released values or public tables", "compute the columns in the select list")
 		}
-		return lb.derived(r, r.Query, lb.env, r.Alias, r.Columns)
+		return lb.derived(r, r.Query, lb.CTEs, r.Alias, r.Columns)
 	case *syntax.Join:
 		return lb.join(r)
 	default:
@@ -81,7 +81,7 @@ func (lb *postBinder) item(r syntax.Relation) (algebra.FromItem, []postName, err
 // nextAlias is a name for the next relation of the statement.
 func nextAlias(o *algebra.Opened) string { return fmt.Sprintf("t%d", o.Items) }
 
-// scan reads a public table: what is not public stays outside, which [PostOf] checks again of what it made.
+// scan reads a public table: what is not public stays outside, which [postOf] checks again of what it made.
 func (lb *postBinder) scan(r *syntax.Table, alias string) (algebra.FromItem, []postName, error) {
 	t, ok := lb.Snapshot.Table(r.Schema, r.Name)
 	if !ok {
@@ -109,17 +109,13 @@ func (lb *postBinder) unknownTable(r *syntax.Table) error {
 	if r.Schema != "" {
 		return fault.UnknownTable(lb.At(r), r.Schema+"."+r.Name, nil)
 	}
-	known := tableNames(lb.Binder)
-	for e := lb.env; e != nil; e = e.Outer {
-		known = append(known, e.CTE.Name)
-	}
-	return fault.UnknownTable(lb.At(r), r.Name, known)
+	return fault.UnknownTable(lb.At(r), r.Name, tableNames(lb.Binder))
 }
 
 // derived is a query in FROM or one use of a CTE. It sees nothing of the query around it.
 func (lb *postBinder) derived(at syntax.Relation, q *syntax.Query, env *algebra.Environment, alias string, renamed []string) (algebra.FromItem, []postName, error) {
 	item := &algebra.Derived{Leaf: algebra.Leaf{Alias: nextAlias(lb.open)}}
-	inner, err := PostOf(lb.open, q, env, nil)
+	inner, err := postOf(lb.open, q, env, nil)
 	if err != nil {
 		return nil, nil, err
 	}

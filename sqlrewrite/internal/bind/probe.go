@@ -9,7 +9,7 @@ import (
 // RowShape binds a query over private rows for its outputs alone. Columns that analysts cannot see are none of them; the id of a privacy
 // unit is one where it is named.
 func RowShape(text string, q *syntax.Query, snapshot *catalog.Snapshot) ([]algebra.Output, error) {
-	b := newBinder(text, q, snapshot)
+	b := newBinder(text, q, snapshot, nil)
 	for _, step := range []func(*algebra.Binder) error{from, where} {
 		if err := step(b); err != nil {
 			return nil, err
@@ -39,8 +39,6 @@ func RowShape(text string, q *syntax.Query, snapshot *catalog.Snapshot) ([]algeb
 }
 
 // newBinder is a binder of one query on its own.
-func newBinder(text string, query *syntax.Query, snapshot *catalog.Snapshot) *algebra.Binder {
-	b := &algebra.Binder{Text: text, Snapshot: snapshot, Query: query, Bound: &algebra.BoundQuery{Facts: &algebra.StatementFacts{}}}
-	b.CTEs = b.CTEs.With(query.With)
-	return b
+func newBinder(text string, query *syntax.Query, snapshot *catalog.Snapshot, env *algebra.Environment) *algebra.Binder {
+	return &algebra.Binder{Text: text, Snapshot: snapshot, Query: query, Bound: &algebra.BoundQuery{}, CTEs: env.With(query.With)}
 }

@@ -62,36 +62,28 @@ func neverTrue(n syntax.Expr) bool {
 }
 
 // emptyPlan is the plan of a query without rows: the names and types of its columns.
-func emptyPlan(o *algebra.Opened, q *syntax.Query, kind algebra.RowKind) (*PublicPlan, error) {
+func emptyPlan(o *algebra.Opened, kind algebra.RowKind) (*PublicPlan, error) {
 	public := &PublicPlan{lines: []string{"no rows"}}
-	outputs, err := shapeOf(o, q, kind)
+	outputs, err := shapeOf(o, kind)
 	for _, out := range outputs {
 		public.columns = append(public.columns, plan.Column{Name: out.Name, Type: scalar.TypeOfOutput(out.Expr.Typ()), Kind: plan.PublicColumn})
 	}
 	if err == nil && len(outputs) == 0 {
-		err = fault.Unsupported(scalar.Position(o.Text, q.Pos), "a query without columns", "")
+		err = fault.Unsupported(scalar.Position(o.Text, o.Query.Pos), "a query without columns", "")
 	}
 	return public, err
 }
 
 // shapeOf binds a query for its outputs alone.
-func shapeOf(o *algebra.Opened, q *syntax.Query, kind algebra.RowKind) ([]algebra.Output, error) {
-	switch kind {
-	case algebra.PublicRows:
-		l, err := bind.PostOf(o, q, nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		return l.Outputs, nil
-	case algebra.ReleasedRows:
-		bound, err := bind.Bind(o.Text, q, o.Snapshot)
-		if err != nil {
-			return nil, err
-		}
-		return bound.Outputs, nil
-	case algebra.OwnedRows:
+func shapeOf(o *algebra.Opened, kind algebra.RowKind) ([]algebra.Output, error) {
+	if kind == algebra.OwnedRows {
+		bare := *o.Query
+		bare.OrderBy, bare.Limit, bare.Offset = nil, nil, nil // they choose among rows that there are none of
+		return bind.RowShape(o.Text, &bare, o.Snapshot)
 	}
-	bare := *q
-	bare.OrderBy, bare.Limit, bare.Offset = nil, nil, nil // they choose among rows that there are none of
-	return bind.RowShape(o.Text, &bare, o.Snapshot)
+	q, err := bind.Statement(o)
+	if err != nil {
+		return nil, err
+	}
+	return q.Outputs, nil
 }

@@ -3,7 +3,6 @@ package free
 import (
 	"fmt"
 
-	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/answer"
@@ -11,7 +10,6 @@ import (
 	"noisegate/sqlrewrite/internal/plan"
 	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/syntax"
 )
 
 // PublicPlan is a query whose answer holds nothing private: it reads public tables alone, or it has no rows whatever the tables hold. It
@@ -26,27 +24,22 @@ type PublicPlan struct {
 const maxPublicRows = 100_000
 
 // OpenPlan is the plan of a query whose answer holds nothing private, nil for all others.
-func OpenPlan(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*PublicPlan, error) {
-	o := algebra.NewOpened(text, snapshot)
-	kind := bind.KindOf(o, query, nil)
+func OpenPlan(o *algebra.Opened) (*PublicPlan, error) {
+	kind := bind.KindOf(o, o.Query, nil)
 	switch {
-	case query.Set == nil && hasNoRows(query, kind == algebra.OwnedRows):
-		return emptyPlan(o, query, kind)
-	case kind == algebra.PublicRows:
-		return publicPlan(o, query)
-	default:
+	case o.Query.Set == nil && hasNoRows(o.Query, kind == algebra.OwnedRows):
+		return emptyPlan(o, kind)
+	case kind != algebra.PublicRows:
 		return nil, nil
 	}
-}
-
-func publicPlan(o *algebra.Opened, query *syntax.Query) (*PublicPlan, error) {
-	l, err := bind.PostOf(o, query, nil, nil)
-	if err != nil {
+	q, err := bind.Statement(o)
+	if err != nil || q.Releases() {
 		return nil, err
 	}
-	if o.Block != nil || l.Rows() != algebra.PublicRows {
-		return nil, bind.RefusePublic(o, query) // KindOf knows better: never
-	}
+	return publicPlan(q.Post, o)
+}
+
+func publicPlan(l *algebra.Query, o *algebra.Opened) (*PublicPlan, error) {
 	if l.Limit == nil || *l.Limit > maxPublicRows {
 		cut := int64(maxPublicRows + 1)
 		l.Limit = &cut
