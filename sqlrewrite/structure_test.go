@@ -161,3 +161,41 @@ func TestQuestionsThatReadAlikeAreTwo(t *testing.T) {
 		seen[p.Fingerprint()] = text
 	}
 }
+
+// An expression that is written twice is one measure, and with another constant, function, operator or relation in one place it is two.
+func TestExpressionsWrittenTwiceAreOne(t *testing.T) {
+	snapshot := oddSnapshot(t)
+	for _, pair := range [][2]string{
+		{"a > 3", "a > 4"}, {"a > 3", "a >= 3"}, {"a > 3", "b > 3"}, {"NOT a > 3", "a > 3"}, {"a + 1 > b", "a - 1 > b"}, {"-a > b", "a > b"},
+		{"a / 2 > 1", "a / 2.0 > 1"}, {"a IN (1, 2)", "a IN (1, 3)"}, {"a IN (1, 2)", "a NOT IN (1, 2)"}, {"a IN (1, 2)", "a IN (1, 2, 3)"},
+		{"a IS NULL", "a IS NOT NULL"}, {"(a > 1) IS TRUE", "(a > 1) IS UNKNOWN"}, {"a IS DISTINCT FROM b", "a IS NOT DISTINCT FROM b"},
+		{"a BETWEEN 1 AND 2", "a BETWEEN 1 AND 3"}, {"a::text LIKE '1%'", "a::text LIKE '2%'"}, {"a::text LIKE '1%'", "a::text ILIKE '1%'"},
+		{"a::text LIKE '1'", "a::text ~ '1'"}, {"CASE WHEN a > 1 THEN b > 1 ELSE b > 2 END", "CASE WHEN a > 1 THEN b > 1 END"},
+		{"a::numeric / 2 > 1", "a::double precision / 2 > 1"}, {"abs(a) > 1", "sign(a) > 1"}, {"coalesce(a, 1) > 1", "coalesce(a, b) > 1"},
+		{"EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.a > 1)", "EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.b > 1)"},
+		{"EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.a > t.b)", "EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.a > u.b)"},
+		{"EXISTS (SELECT 1 FROM t u JOIN t v ON u.id = v.id WHERE u.id = t.id)", "EXISTS (SELECT 1 FROM t u LEFT JOIN t v ON u.id = v.id WHERE u.id = t.id)"},
+		{"EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.a > 1)", "t.id IN (SELECT u.id FROM t u WHERE u.a > 1)"},
+		{"t.id IN (SELECT u.id FROM t u WHERE u.a > 1)", "t.id IN (SELECT u.id FROM t u WHERE u.a > 2)"},
+		{"t.id IN (SELECT u.id FROM t u GROUP BY u.id HAVING max(u.a) > 1)", "t.id IN (SELECT u.id FROM t u GROUP BY u.id HAVING min(u.a) > 1)"},
+		{"(t.id, a) IN (SELECT u.id, u.a FROM t u)", "(t.id, a) IN (SELECT u.id, u.b FROM t u)"},
+		{"t.id IN (SELECT w.id FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY a) AS n FROM t) w WHERE n < 3)",
+			"t.id IN (SELECT w.id FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY b) AS n FROM t) w WHERE n < 3)"},
+		{"t.id IN (SELECT w.id FROM (SELECT id, sum(a) OVER (PARTITION BY id ORDER BY a ROWS 1 PRECEDING) AS n FROM t) w WHERE n < 3)",
+			"t.id IN (SELECT w.id FROM (SELECT id, sum(a) OVER (PARTITION BY id ORDER BY a ROWS 2 PRECEDING) AS n FROM t) w WHERE n < 3)"},
+	} {
+		for second, want := range map[string]int{pair[0]: 1, pair[1]: 2} {
+			text := fmt.Sprintf("SELECT count(*) FILTER (WHERE %s) AS x, count(*) FILTER (WHERE %s) AS y FROM t", pair[0], second)
+			query, err := parse.Parse(text, "")
+			if err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			bound, err := bind.Bind("", query, snapshot)
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+			} else if len(bound.Measures) != want {
+				t.Errorf("%s: %d measures, want %d", text, len(bound.Measures), want)
+			}
+		}
+	}
+}

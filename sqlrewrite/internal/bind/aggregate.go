@@ -86,7 +86,7 @@ func addRelease(b *algebra.Binder, m algebra.Measure) int {
 	}
 	m.Name = sqlprint.DescribeMeasure(m)
 	for i, known := range b.Bound.Measures {
-		if known.Name == m.Name && sqlprint.Structure(known) == sqlprint.Structure(m) {
+		if known.Same(m) {
 			return i
 		}
 	}
@@ -187,7 +187,7 @@ func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 		return algebra.Value{}, err
 	}
 	name := n.Name + "(" + sqlprint.Describe(y) + ", " + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter)
-	same := sqlprint.SameExpr(x, y)
+	same := algebra.Same(x, y)
 	rows := algebra.Measure{Kind: algebra.CountValues, X: x, Filter: filter}
 	if !same { // in one order, so that covar(x, y) and covar(y, x) are one
 		first, second := x, y

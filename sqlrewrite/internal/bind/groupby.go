@@ -53,11 +53,9 @@ func plainColumns(b *algebra.Binder) bool {
 // keyOf finds the key that an expression over a row is.
 func keyOf(b *algebra.Binder, x algebra.Expr) (algebra.KeyRef, bool) {
 	for i, k := range b.Bound.Keys {
-		f, g := algebra.PlainField(algebra.WrittenAs(k.X)), algebra.PlainField(algebra.WrittenAs(x))
-		if f != g || f == nil && !sqlprint.SameExpr(k.X, x) {
-			continue
+		if algebra.Same(k.X, x) {
+			return algebra.KeyRef{Index: i, Name: k.Name, T: k.X.Typ()}, true
 		}
-		return algebra.KeyRef{Index: i, Name: k.Name, T: k.X.Typ()}, true
 	}
 	return algebra.KeyRef{}, false
 }

@@ -10,7 +10,6 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -21,7 +20,6 @@ type postBinder struct {
 	parent *postBinder // the query around it, whose columns an expression inside may name; nil for none
 	names  []postName
 	query  *algebra.Query
-	keyed  []string // the printed keys, once GROUP BY is bound
 }
 
 // postOf binds a query whose rows are public or released.
@@ -233,7 +231,6 @@ func (lb *postBinder) group() error {
 			return err
 		}
 		lb.query.Keys = append(lb.query.Keys, e)
-		lb.keyed = append(lb.keyed, sqlprint.IdentityOf(e))
 	}
 	lb.query.Grouped = len(lb.Query.GroupBy) > 0 || lb.Query.Having != nil
 	return nil
@@ -332,7 +329,7 @@ func (lb *postBinder) covered() error {
 }
 
 func (lb *postBinder) coveredExpr(e algebra.Expr) error {
-	if slices.Contains(lb.keyed, sqlprint.IdentityOf(e)) {
+	if slices.ContainsFunc(lb.query.Keys, func(key algebra.Expr) bool { return algebra.Identical(key, e) }) {
 		return nil
 	}
 	switch e := e.(type) {
@@ -375,17 +372,13 @@ func (lb *postBinder) unique() error {
 // order binds ORDER BY: over the rows of FROM, but over the outputs alone after DISTINCT.
 func (lb *postBinder) order() error {
 	l := lb.query
-	var shown []string
-	for _, out := range l.Outputs {
-		shown = append(shown, sqlprint.IdentityOf(out.Expr))
-	}
 	var err error
 	l.OrderBy, err = orderings(lb.Binder, lb.Query.OrderBy, func(n syntax.Expr) (algebra.Expr, error) {
 		e, err := lb.sortExpr(n, "ORDER BY")
 		if err != nil || !l.Distinct {
 			return e, err
 		}
-		if i := slices.Index(shown, sqlprint.IdentityOf(e)); i >= 0 {
+		if i := slices.IndexFunc(l.Outputs, func(out algebra.Output) bool { return algebra.Identical(out.Expr, e) }); i >= 0 {
 			return algebra.Column{Of: l.Wrapped[i]}, nil
 		}
 		return nil, lb.Unsupported(n, "ORDER BY of something that SELECT DISTINCT does not show", "add it to the select list")
@@ -399,26 +392,27 @@ func (lb *postBinder) order() error {
 // orderOn makes ORDER BY begin with the expressions of DISTINCT ON, in any order, as PostgreSQL demands; what is missing is added.
 func (lb *postBinder) orderOn() error {
 	l := lb.query
-	var left []string
+	var left []algebra.Expr
+	place := func(e algebra.Expr) int {
+		return slices.IndexFunc(left, func(on algebra.Expr) bool { return algebra.Identical(on, e) })
+	}
 	for _, e := range l.On {
-		if id := sqlprint.IdentityOf(e); !slices.Contains(left, id) {
-			left = append(left, id)
+		if place(e) < 0 {
+			left = append(left, e)
 		}
 	}
 	for _, o := range l.OrderBy {
 		if len(left) == 0 {
 			return nil
 		}
-		i := slices.Index(left, sqlprint.IdentityOf(o.Expr))
+		i := place(o.Expr)
 		if i < 0 {
 			return fault.Unsupported(lb.Position(lb.Query.Pos), "DISTINCT ON whose expressions are not the first of ORDER BY", "begin ORDER BY with them")
 		}
 		left = slices.Delete(left, i, i+1)
 	}
-	for _, e := range l.On {
-		if i := slices.Index(left, sqlprint.IdentityOf(e)); i >= 0 {
-			l.OrderBy, left = append(l.OrderBy, algebra.Ordering{Expr: e}), slices.Delete(left, i, i+1)
-		}
+	for _, e := range left {
+		l.OrderBy = append(l.OrderBy, algebra.Ordering{Expr: e})
 	}
 	return nil
 }

@@ -249,7 +249,7 @@ func settleTies(b *algebra.Binder, p *projection) error {
 	for _, e := range p.query.Results() {
 		if a, ok := e.(algebra.Aggregate); ok && a.Over != nil && a.Over.Sequential {
 			all = append(all, a.Over)
-			several = several || !sqlprint.SameOrder(all[0], a.Over)
+			several = several || !all[0].SameOrder(a.Over)
 		}
 	}
 	if len(all) == 0 {

@@ -1,8 +1,7 @@
 package sqlprint
 
 import (
-	"fmt"
-	"strings"
+	"slices"
 
 	"noisegate/sqlrewrite/internal/algebra"
 )
@@ -30,16 +29,14 @@ type PlanPart struct {
 func PartsOf(q *algebra.BoundQuery) []PlanPart {
 	var parts []PlanPart
 	var additive []int
-	byScan := make(map[string]int)
 	for i, m := range q.Measures {
 		switch m.Kind {
 		case algebra.CountDistinct, algebra.ChooseRank, algebra.ChooseMode:
-			id := strings.Join([]string{fmt.Sprint(m.Kind), Describe(m.X), FilterText(m.Filter), structureOf(m.X), structureOf(m.Filter)}, "\x00")
-			if _, known := byScan[id]; !known {
-				byScan[id] = len(parts)
-				parts = append(parts, PlanPart{})
+			scan := slices.IndexFunc(parts, func(p PlanPart) bool { return q.Measures[p.Releases[0]].SameRows(m) })
+			if scan < 0 {
+				scan, parts = len(parts), append(parts, PlanPart{})
 			}
-			parts[byScan[id]].Releases = append(parts[byScan[id]].Releases, i)
+			parts[scan].Releases = append(parts[scan].Releases, i)
 		default:
 			additive = append(additive, i)
 		}

@@ -275,20 +275,6 @@ func (p *postPrinter) orderTie(l *algebra.Query, first int) {
 	}
 }
 
-// IdentityOf is equal for expressions that mean the same and for no others.
-func IdentityOf(e algebra.Expr) string {
-	p := NewPostPrinter(nil)
-	p.leaf = func(_ *Printer, e algebra.Expr) {
-		if s, ok := e.(algebra.Subquery); ok {
-			p.write(fmt.Sprintf("(%p)", s.Query))
-			return
-		}
-		p.postLeaf(e)
-	}
-	p.expr(e)
-	return fmt.Sprintf("%s\x00%q", p.B.String(), p.Args)
-}
-
 func OrderText(items []algebra.Ordering, q *algebra.BoundQuery) string {
 	var texts []string
 	for _, o := range items {

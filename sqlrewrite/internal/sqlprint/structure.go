@@ -11,46 +11,31 @@ import (
 	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// Whether two expressions are one is decided by their structure. Their descriptions, which are for people, are no names: a column may be
-// called "(age + 1)", and 2 and 2.0 read alike and divide differently.
+// The structure of expressions as text is for fingerprints alone, which are stored. Whether two expressions of one query are one, [algebra.Same]
+// decides.
 
 // structure writes an expression so that two that mean different things are never written alike.
 type structure struct {
-	inner  map[*algebra.Field]string // fields of relations inside the expression, by their place in it
-	stored bool                      // what is written is stored: fields have their names in the statement
+	inner map[*algebra.Field]string // fields of relations inside the expression, by their place in it
 }
 
-// structureOf is equal for expressions of one query that are the same.
-func structureOf(e algebra.Expr) string { return structured(e, false) }
-
-// storedStructureOf is equal in all processes, once the relations of the statement have names.
-func storedStructureOf(e algebra.Expr) string { return structured(e, true) }
-
-func structured(e algebra.Expr, stored bool) string {
+// structureOf is equal in all processes, once the relations of the statement have names.
+func structureOf(e algebra.Expr) string {
 	if e == nil {
 		return ""
 	}
-	p := &Printer{inline: true, structure: &structure{inner: make(map[*algebra.Field]string), stored: stored}}
+	p := &Printer{inline: true, structure: &structure{inner: make(map[*algebra.Field]string)}}
 	p.leaf = func(_ *Printer, e algebra.Expr) { p.structuralLeaf(e) }
 	p.expr(e)
 	return p.B.String()
-}
-
-// SameExpr reports whether two expressions are one.
-func SameExpr(a, b algebra.Expr) bool {
-	return Describe(a) == Describe(b) && structureOf(a) == structureOf(b)
 }
 
 func (p *Printer) structuralLeaf(e algebra.Expr) {
 	switch e := e.(type) {
 	case algebra.Column:
 		name, inner := p.structure.inner[e.Of]
-		switch {
-		case inner:
-		case p.structure.stored:
+		if !inner {
 			name = e.Of.SQL()
-		default:
-			name = fmt.Sprintf("%p", e.Of)
 		}
 		p.write(name)
 	case algebra.KeyRef:
@@ -111,15 +96,6 @@ func (p *Printer) compared(e algebra.Expr) algebra.Expr {
 	return e
 }
 
-// Structure is equal for measures that are one integer of every group.
-func Structure(m algebra.Measure) string {
-	parts := []string{fmt.Sprint(int(m.Kind)), DescribeMeasure(m)}
-	for _, e := range []algebra.Expr{m.X, m.Y, m.Filter} {
-		parts = append(parts, structureOf(e))
-	}
-	return strings.Join(parts, "\x00")
-}
-
 // sqlWords are words of descriptions.
 var sqlWords = strings.Fields("and or not is in like ilike case when then else end between distinct from collate filter where as null true false unknown exists select over by")
 
@@ -165,15 +141,15 @@ func (h Identity) AddStructure(q *algebra.BoundQuery) {
 	}
 	h.Add("structure")
 	for _, m := range q.Measures {
-		h.Add(storedStructureOf(m.X), storedStructureOf(m.Y), storedStructureOf(m.Filter))
+		h.Add(structureOf(m.X), structureOf(m.Y), structureOf(m.Filter))
 	}
 	for _, k := range q.Keys {
-		h.Add(storedStructureOf(k.X))
+		h.Add(structureOf(k.X))
 	}
 	for _, v := range q.Values {
 		h.Add(fmt.Sprint(int(v.How), v.Of))
 	}
 	for _, out := range q.Outputs {
-		h.Add(storedStructureOf(out.Expr))
+		h.Add(structureOf(out.Expr))
 	}
 }

@@ -1,19 +1,9 @@
 package sqlprint
 
 import (
-	"slices"
-
 	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
 )
-
-func SameOrder(w *algebra.Window, o *algebra.Window) bool {
-	same := func(a, b algebra.Ordering) bool {
-		return a.Descending == b.Descending && a.NullsFirst == b.NullsFirst && structureOf(a.Expr) == structureOf(b.Expr)
-	}
-	return slices.EqualFunc(w.Partition, o.Partition, func(a, b algebra.Expr) bool { return structureOf(a) == structureOf(b) }) &&
-		slices.EqualFunc(w.Order, o.Order, same)
-}
 
 // over prints the window of an aggregate. The unit's id always comes first, whatever field named it.
 func (p *Printer) over(w *algebra.Window) {
