@@ -19,9 +19,19 @@ type Binder struct {
 	CTEs     *Environment // what FROM can name besides tables
 	Outer    *Binder      // of the query around, whose rows conditions here may name; nil: none
 	Beside   *Relation    // what a query under LATERAL sees; nil: nothing
+	// Merged are the columns of FULL JOIN USING, each of which is a value of both sides. Nil where rows belong to units: there it is one side's.
+	Merged map[*Field]Expr
 }
 
 func (b *Binder) Position(at syntax.Pos) fault.Position { return scalar.Position(b.Text, at) }
+
+// ValueOf is what the name of a field means.
+func (b *Binder) ValueOf(f *Field) Expr {
+	if e, merged := b.Merged[f]; merged {
+		return e
+	}
+	return Column{Of: f}
+}
 
 func (b *Binder) At(n interface{ At() syntax.Pos }) fault.Position { return b.Position(n.At()) }
 
@@ -51,13 +61,14 @@ type Opened struct {
 	BlockOf  *syntax.Query // what it was bound from
 	Items    int           // items of FROM so far: each use of a CTE is one
 	Scans    []*Scan
+	Merged   map[*Field]Expr // of all its binders
 	Origins  map[*Field]Expr
 	Sizes    map[*Field]int // of origins
 }
 
 func NewOpened(text string, query *syntax.Query, snapshot *catalog.Snapshot) *Opened {
 	return &Opened{Text: text, Query: query, Snapshot: snapshot, Kinds: make(map[*syntax.Query]RowKind), Sources: make(map[*syntax.Query]*Source),
-		Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
+		Merged: make(map[*Field]Expr), Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
 }
 
 // Source is the FROM of a query over private rows once it is bound.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/domain"
@@ -155,10 +156,19 @@ func table(b *algebra.Binder, n *syntax.Table) (*algebra.Relation, error) {
 	if e := b.CTEs.Find(n); e != nil {
 		return subquery(b, subqueryIn{query: e.CTE.Query, at: n.Pos, alias: alias, columns: e.CTE.Columns, ctes: e.Outer})
 	}
+	t, err := tableOf(b, n)
+	if err != nil {
+		return nil, err
+	}
+	return b.ScanOf(t, alias)
+}
+
+// tableOf finds a table of the snapshot.
+func tableOf(b *algebra.Binder, n *syntax.Table) (*catalog.Table, error) {
 	t, ok := b.Snapshot.Table(n.Schema, n.Name)
 	switch {
 	case ok:
-		return b.ScanOf(t, alias)
+		return t, nil
 	case n.Schema != "":
 		return nil, fault.UnknownTable(b.At(n), n.Schema+"."+n.Name, nil)
 	default:

@@ -15,44 +15,27 @@ import (
 
 // join joins two relations. where are conditions that hold on every row that is used.
 func join(b *algebra.Binder, n *syntax.Join, l, r *algebra.Relation, where []syntax.Expr) (*algebra.Relation, error) {
-	if alias, twice := sharedAlias(l, r); twice {
-		return nil, b.Unsupported(n, "two items of FROM with the name "+fault.Quote(alias), "give each an alias of its own")
+	j, err := sides(b, n, l, r)
+	if err != nil {
+		return nil, err
 	}
-	out := &algebra.Relation{Parts: slices.Concat(l.Parts, r.Parts), Fields: slices.Concat(l.Fields, r.Fields), Table: l.Table, Notes: slices.Concat(l.Notes, r.Notes)}
-	var pairs []algebra.Pair
-	var conditions []algebra.Expr
-	if n.Natural {
-		named := *n
-		named.Using = commonNames(l.VisibleNames(), r.VisibleNames())
-		n = &named
-		if n.Using == nil {
-			return nil, b.Unsupported(n, "a NATURAL JOIN without a column that both sides have", "write CROSS JOIN, or JOIN ... ON")
-		}
-	}
-	if n.Using != nil {
-		var err error
-		if pairs, conditions, err = using(b, n, l, r, out); err != nil {
-			return nil, err
-		}
-	}
-	b.Bound.Source = out
 	for _, c := range algebra.Conjuncts(n.On) {
 		if p, ok := pairOf(b, c, l, r); ok {
-			pairs = append(pairs, p)
+			j.Pairs = append(j.Pairs, p)
 		}
 	}
 	if n.Kind == syntax.InnerJoin || n.Kind == syntax.CrossJoin {
 		for _, c := range where {
 			if p, ok := pairOf(b, c, l, r); ok {
-				pairs = append(pairs, p)
+				j.Pairs = append(j.Pairs, p)
 			}
 		}
 	}
-	j := joining{Meeting: algebra.Meeting{L: l, R: r, Kind: n.Kind, Pairs: pairs}, n: n, out: out}
-	if err := own(b, &j); err != nil {
+	if err := own(b, j); err != nil {
 		return nil, err
 	}
 	j.multiply(b.Bound.Shared())
+	out, conditions := j.out, j.using
 	out.Node = j.L.Node // to which values of public tables in ON are joined: the side of which every row stays
 	for _, c := range algebra.Conjuncts(n.On) {
 		e, err := rowCondition(b, c)
@@ -61,7 +44,7 @@ func join(b *algebra.Binder, n *syntax.Join, l, r *algebra.Relation, where []syn
 		}
 		conditions = append(conditions, e)
 	}
-	if j.Kind == syntax.FullJoin && len(conditions) > len(pairs) {
+	if j.Kind == syntax.FullJoin && len(conditions) > len(j.Pairs) {
 		return nil, b.Unsupported(n, "a FULL JOIN on other conditions than equalities of columns", "move the others to WHERE")
 	}
 	right := j.R.Node
@@ -70,6 +53,31 @@ func join(b *algebra.Binder, n *syntax.Join, l, r *algebra.Relation, where []syn
 	}
 	out.Node = &algebra.Joined{Kind: j.Kind, Left: out.Node, Right: right, On: algebra.All(conditions), Meets: &j.Meeting}
 	return out, nil
+}
+
+// sides begins a join: the relation of both sides, whose names ON may use, and the conditions of USING.
+func sides(b *algebra.Binder, n *syntax.Join, l, r *algebra.Relation) (*joining, error) {
+	if alias, twice := sharedAlias(l, r); twice {
+		return nil, b.Unsupported(n, "two items of FROM with the name "+fault.Quote(alias), "give each an alias of its own")
+	}
+	out := &algebra.Relation{Parts: slices.Concat(l.Parts, r.Parts), Fields: slices.Concat(l.Fields, r.Fields), Table: l.Table, Notes: slices.Concat(l.Notes, r.Notes)}
+	j := &joining{Meeting: algebra.Meeting{L: l, R: r, Kind: n.Kind}, n: n, out: out}
+	if n.Natural {
+		named := *n
+		named.Using = commonNames(l.VisibleNames(), r.VisibleNames())
+		j.n, n = &named, &named
+		if n.Using == nil {
+			return nil, b.Unsupported(n, "a NATURAL JOIN without a column that both sides have", "write CROSS JOIN, or JOIN ... ON")
+		}
+	}
+	if n.Using != nil {
+		var err error
+		if j.Pairs, j.using, err = using(b, n, l, r, out); err != nil {
+			return nil, err
+		}
+	}
+	b.Bound.Source = out
+	return j, nil
 }
 
 // commonNames are the columns of a NATURAL JOIN.
@@ -116,7 +124,7 @@ func using(b *algebra.Binder, n *syntax.Join, l, r, out *algebra.Relation) (pair
 		if err := sameIdentity(b, at, p.L, p.R); err != nil {
 			return nil, nil, err
 		}
-		left, right, err := domain.Unify(b, at, syntax.Eq, at, at, algebra.Column{Of: p.L}, algebra.Column{Of: p.R})
+		left, right, err := domain.Unify(b, at, syntax.Eq, at, at, b.ValueOf(p.L), b.ValueOf(p.R))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -126,14 +134,28 @@ func using(b *algebra.Binder, n *syntax.Join, l, r, out *algebra.Relation) (pair
 		if n.Kind == syntax.RightJoin || n.Kind == syntax.FullJoin && r.Owned() {
 			keep, lose = lose, keep
 		}
+		drop[keep], drop[lose] = true, true
 		if n.Kind == syntax.FullJoin && !l.Owned() && !r.Owned() {
-			return nil, nil, b.Unsupported(n, "FULL JOIN ... USING of public tables", "write ON, and coalesce(a.x, b.x)")
+			if keep, err = eitherSide(b, n, at, p); err != nil {
+				return nil, nil, err
+			}
 		}
-		merged, drop[keep], drop[lose] = append(merged, keep), true, true
+		merged = append(merged, keep)
 	}
 	rest := slices.DeleteFunc(slices.Clone(out.Fields), func(f *algebra.Field) bool { return drop[f] })
 	out.Fields = append(merged, rest...)
 	return pairs, conditions, nil
+}
+
+// eitherSide is a column of FULL JOIN USING: the left side's, and the right side's on rows that only it has.
+func eitherSide(b *algebra.Binder, n *syntax.Join, at *syntax.Column, p algebra.Pair) (*algebra.Field, error) {
+	if b.Merged == nil {
+		return nil, b.Unsupported(n, "FULL JOIN ... USING of public tables", "write ON, and coalesce(a.x, b.x)")
+	}
+	both, t, err := domain.Common(b, []syntax.Expr{at, at}, []algebra.Expr{b.ValueOf(p.L), b.ValueOf(p.R)})
+	f := &algebra.Field{Column: &catalog.Column{Name: at.Name, Type: t, TypMod: -1, Exposed: true}}
+	b.Merged[f] = algebra.Call{Name: "coalesce", Args: both, T: t}
+	return f, err
 }
 
 // pairOf recognises an equality between a column of l and one of r whose values are told apart alike.
@@ -168,7 +190,8 @@ type joining struct {
 	algebra.Meeting // after own: l is the side that an outer join preserves, and kind is inner, left, full or cross
 	n               *syntax.Join
 	out             *algebra.Relation
-	linked          bool // both sides are owned, and a pair makes their units the same
+	using           []algebra.Expr // the conditions of USING
+	linked          bool           // both sides are owned, and a pair makes their units the same
 	link            algebra.Pair
 	cap             *algebra.RowCap // of the right side's rows, where several of one unit meet several; nil: none
 }

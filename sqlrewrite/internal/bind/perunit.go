@@ -20,7 +20,10 @@ func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 	g := &grouping{Binder: b, p: newProjection(b, r), keys: map[*algebra.Field]*algebra.Field{}}
 	grouped := false
 	for _, n := range b.Query.GroupBy {
-		target := groupTarget(b, n)
+		target, err := groupItem(b, n)
+		if err != nil {
+			return nil, err
+		}
 		e, err := rowOutput(b, target)
 		if err != nil {
 			return nil, err
@@ -45,16 +48,6 @@ func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 	}
 	g.p.query.Where = algebra.All(slices.DeleteFunc([]algebra.Expr{algebra.Is{X: algebra.Column{Of: r.Owner()}, What: syntax.IsNull, Not: true}, b.Bound.Where}, func(e algebra.Expr) bool { return e == nil }))
 	return g.above(r)
-}
-
-// groupTarget is what an item of GROUP BY means: an output by its position or alias, or itself. A name is first a column.
-func groupTarget(b *algebra.Binder, n syntax.Expr) syntax.Expr {
-	if c, ok := n.(*syntax.Column); ok {
-		if _, exists := visible(b, c.Name); exists {
-			return n
-		}
-	}
-	return aliased(b.Query, n)
 }
 
 // grouping is a query with one row for each unit (and key), and the scope above its aggregates.

@@ -16,25 +16,24 @@ import (
 // postBinder resolves one SELECT after the noise.
 type postBinder struct {
 	*algebra.Binder
-	open   *algebra.Opened
-	parent *postBinder // the query around it, whose columns an expression inside may name; nil for none
-	names  []postName
-	query  *algebra.Query
+	open  *algebra.Opened
+	query *algebra.Query
 }
 
-// postOf binds a query whose rows are public or released.
-func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *postBinder) (*algebra.Query, error) {
+// postOf binds a query whose rows are public or released. Outer is the query around it, whose columns an expression inside may name; nil for none.
+func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, outer *algebra.Binder) (*algebra.Query, error) {
 	switch kind := KindOf(o, q, env); {
 	case kind == algebra.OwnedRows:
 		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "a query over private rows, without an aggregate, in this place",
 			"aggregate them: only released values can stand here")
 	case kind == algebra.ReleasedRows && isBlock(o, q, env):
 		if reshaped(q) {
-			return reshape(o, q, env, parent)
+			return reshape(o, q, env, outer)
 		}
 		return releaseBlock(o, q, env)
 	}
-	lb := &postBinder{Binder: newBinder(o.Text, q, o.Snapshot, env), open: o, parent: parent, query: &algebra.Query{}}
+	lb := &postBinder{Binder: newBinder(o.Text, q, o.Snapshot, env), open: o, query: &algebra.Query{}}
+	lb.Outer, lb.Merged = outer, o.Merged
 	if q.Set != nil {
 		return lb.set()
 	}
@@ -88,7 +87,7 @@ func reshaped(q *syntax.Query) bool {
 }
 
 // reshape binds SELECT DISTINCT over a release as SELECT DISTINCT * FROM (the release).
-func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, parent *postBinder) (*algebra.Query, error) {
+func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, around *algebra.Binder) (*algebra.Query, error) {
 	inner := *q
 	inner.Distinct, inner.DistinctOn, inner.OrderBy, inner.Limit, inner.Offset = false, nil, nil, nil, nil
 	outer := &syntax.Query{Pos: q.Pos, Distinct: q.Distinct, DistinctOn: q.DistinctOn, OrderBy: q.OrderBy, Limit: q.Limit, Offset: q.Offset,
@@ -104,7 +103,7 @@ func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, paren
 			return nil, fault.Unsupported(scalar.Position(o.Text, n.At()), "an expression that DISTINCT is ordered by", "name an output or its position")
 		}
 	}
-	return postOf(o, outer, env, parent)
+	return postOf(o, outer, env, around)
 }
 
 // postScope is what names mean inside a post-processing query.
@@ -116,13 +115,11 @@ type postScope struct {
 func (postScope) Computes() bool { return true }
 
 func (s postScope) Column(n *syntax.Column) (algebra.Expr, error) {
-	e, err := s.lookup(s.names, n)
-	for outer := s.parent; err != nil && outer != nil; outer = outer.parent {
-		if found, other := outer.lookup(outer.names, n); other == nil {
-			return found, nil
-		}
+	f, err := column(s.Binder, n)
+	if err != nil {
+		return nil, err
 	}
-	return e, err
+	return s.ValueOf(f), nil
 }
 
 func (s postScope) Call(n *syntax.Call) (algebra.Expr, error) {
@@ -191,7 +188,7 @@ func (s postScope) inside(at syntax.Expr, q *syntax.Query) (*algebra.Query, erro
 		return nil, fault.Unsupported(s.At(at), "a query over private rows inside an expression",
 			"ask for its result first and write that as a constant")
 	}
-	return postOf(s.open, q, s.CTEs, s.postBinder)
+	return postOf(s.open, q, s.CTEs, s.Binder)
 }
 
 func (lb *postBinder) filter() (err error) {
@@ -205,20 +202,12 @@ func (lb *postBinder) filter() (err error) {
 	return refuseWindow(lb.Binder, lb.Query.Where, lb.query.Where, "WHERE")
 }
 
-// group binds GROUP BY. As in PostgreSQL, a name is first a column and then an alias.
+// group binds GROUP BY.
 func (lb *postBinder) group() error {
 	for _, n := range lb.Query.GroupBy {
-		target := n
-		if c, ok := n.(*syntax.Column); ok && c.Qualifier == "" {
-			if _, err := lb.lookup(lb.names, c); fault.CodeOf(err) == fault.CodeUnknownColumn {
-				target = aliased(lb.Query, n)
-			}
-		} else if l, ok := n.(*syntax.Literal); ok {
-			item, err := ordinal(lb.Binder, l, "GROUP BY")
-			if err != nil {
-				return err
-			}
-			target = item.Expr
+		target, err := groupItem(lb.Binder, n)
+		if err != nil {
+			return err
 		}
 		e, err := expression(lb.Binder, postScope{postBinder: lb}, target)
 		if err != nil {
@@ -277,17 +266,17 @@ func tooManyOutputs(at fault.Position) error {
 }
 
 func (lb *postBinder) star(n *syntax.Star) error {
-	before := len(lb.query.Outputs)
-	for _, name := range lb.names {
-		if n.Qualifier == "" && !name.merged || n.Qualifier != "" && name.relation == n.Qualifier {
-			lb.query.Outputs = append(lb.query.Outputs, algebra.Output{Name: name.name, Expr: name.e})
-		}
-	}
-	if len(lb.query.Outputs) > maxOutputs {
+	fields, err := starFields(lb.Binder, lb.Bound.Source, n)
+	switch {
+	case err != nil:
+		return err
+	case len(fields) == 0:
+		return fault.UnknownTable(lb.At(n), n.Qualifier, nil)
+	case len(lb.query.Outputs)+len(fields) > maxOutputs:
 		return tooManyOutputs(lb.At(n))
 	}
-	if len(lb.query.Outputs) == before {
-		return fault.UnknownTable(lb.At(n), n.Qualifier, relationsOf(lb.names))
+	for _, f := range fields {
+		lb.query.Outputs = append(lb.query.Outputs, algebra.Output{Name: f.Name, Expr: lb.ValueOf(f)})
 	}
 	return nil
 }
@@ -338,7 +327,7 @@ func (lb *postBinder) coveredExpr(e algebra.Expr) error {
 			return nil
 		} // the function of a window is no aggregate of the group; its arguments are
 	case algebra.Column:
-		if slices.ContainsFunc(lb.names, func(n postName) bool { return n.e == e }) {
+		if lb.Bound.Source.Has(e.Of) {
 			return fault.Unsupported(lb.Position(lb.Query.Pos), "column "+fault.Quote(e.Of.Name)+", which is neither a group key nor inside an aggregate,",
 				"add it to GROUP BY")
 		}
@@ -466,11 +455,11 @@ func (lb *postBinder) cut() error {
 // set binds a set operation. Both sides get the type of the result, column by column.
 func (lb *postBinder) set() (*algebra.Query, error) {
 	set, l := lb.Query.Set, lb.query
-	left, err := postOf(lb.open, set.Left, lb.CTEs, lb.parent)
+	left, err := postOf(lb.open, set.Left, lb.CTEs, lb.Outer)
 	if err != nil {
 		return nil, err
 	}
-	right, err := postOf(lb.open, set.Right, lb.CTEs, lb.parent)
+	right, err := postOf(lb.open, set.Right, lb.CTEs, lb.Outer)
 	if err != nil {
 		return nil, err
 	}

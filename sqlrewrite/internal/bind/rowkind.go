@@ -100,5 +100,8 @@ func releases(s *algebra.Source) bool {
 	if q.GroupBy == nil && q.Having == nil && !callsAggregates(q) {
 		return !slices.ContainsFunc(q.Items, shown)
 	}
-	return !slices.ContainsFunc(q.GroupBy, func(n syntax.Expr) bool { return unit(groupTarget(b, n)) })
+	return !slices.ContainsFunc(q.GroupBy, func(n syntax.Expr) bool {
+		item, err := groupItem(b, n)
+		return err == nil && unit(item)
+	})
 }

@@ -37,6 +37,11 @@ func subquery(b *algebra.Binder, in subqueryIn) (*algebra.Relation, error) {
 	if err != nil {
 		return nil, err
 	}
+	return renamed(b, in, r)
+}
+
+// renamed gives a relation the names that FROM gives it.
+func renamed(b *algebra.Binder, in subqueryIn, r *algebra.Relation) (*algebra.Relation, error) {
 	if len(in.columns) > len(r.Fields) {
 		return nil, b.Mismatch(syntaxAt(in.at), fmt.Sprintf("there are %d names for %d columns", len(in.columns), len(r.Fields)), "")
 	}
