@@ -255,7 +255,7 @@ func TestExpressionsAreTotal(t *testing.T) {
 		taken++
 		printed, values := totalValues(t, conn, x)
 		evaluations += len(values)
-		checkExtent(t, text, printed, x, values)
+		checkRange(t, text, printed, x, values)
 		same, other := comparePlain(t, conn, text, printed, values)
 		compared, different = compared+same, different+other
 	}
@@ -290,7 +290,7 @@ func totalValues(t *testing.T, conn *pgx.Conn, x algebra.Expr) (string, map[int]
 	return text, values
 }
 
-func checkExtent(t *testing.T, text, printed string, x algebra.Expr, values map[int]*string) {
+func checkRange(t *testing.T, text, printed string, x algebra.Expr, values map[int]*string) {
 	t.Helper()
 	c, ok := x.(algebra.Computed)
 	if !ok || c.Within == nil || !c.Total.Typ().IsNumber() {

@@ -487,7 +487,7 @@ type Term struct {
 // Signed are the ranges of what a term adds.
 func (t Term) Signed() *scalar.Parts {
 	if t.Negative {
-		return t.Within.Each((*scalar.Extent).Negated)
+		return t.Within.Each((*scalar.Range).Negated)
 	}
 	return t.Within
 }
@@ -516,15 +516,15 @@ func IsComparison(op syntax.Operator) bool {
 }
 
 // Below the aggregates an error that a row's values raise is itself data (A29). So every operation there is bound twice: as it was written,
-// and in a total form, which raises no error whatever the row holds. What makes a form total is proven from the extents of its operands,
-// and its own extent is derived beside it; docs/sql/error-free.md has the proofs. Nothing relies on conditions elsewhere in the
+// and in an error-free form, which raises no error whatever the row holds. What makes a form error-free is proven from the value ranges of its operands,
+// and its own value range is derived beside it; docs/sql/error-free.md has the proofs. Nothing relies on conditions elsewhere in the
 // query: PostgreSQL may evaluate in any order.
 
 // Computed is an operation over the columns of a row.
 type Computed struct {
-	Written Expr           // as the analyst wrote it, for people and to tell whether two are the same
-	Total   Expr           // what is printed; its type is the one that carries the value
-	Within  *scalar.Extent // nil: neither a number nor a time
+	Written Expr          // as the analyst wrote it, for people and to tell whether two are the same
+	Total   Expr          // what is printed; its type is the one that carries the value
+	Within  *scalar.Range // nil: neither a number nor a time
 	Printed
 }
 
@@ -544,10 +544,10 @@ func CarrierOf(e Expr) catalog.Type {
 	return e.Typ()
 }
 
-// Printed is what the text of a total form shows of its values by itself, without a proof about the operations in it: by its type, or by a clamp
+// Printed is what the text of an error-free form shows of its values by itself, without a proof about the operations in it: by its type, or by a clamp
 // around it, or because it is one of several values that all show it.
 type Printed struct {
-	Kept     bool      // no value is outside the extent
+	Kept     bool      // no value is outside the value range
 	Stepped  bool      // no value has more digits after the point, or is nearer to zero, than scale and grain say
 	Interval *Interval // of an interval: its parts
 }

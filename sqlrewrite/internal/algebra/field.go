@@ -50,7 +50,7 @@ func (f *Field) Text() string {
 	return f.Name
 }
 
-// Bounds are what every value of an expression that is not NULL lies between once it is printed in its total form; nil: nothing is known.
+// Bounds are what every value of an expression that is not NULL lies between once it is printed in its error-free form; nil: nothing is known.
 type Bounds struct {
 	Lo, Hi *big.Rat
 	Step   *big.Rat // all values lie on multiples of it; nil: on no known grid

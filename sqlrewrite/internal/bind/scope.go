@@ -11,7 +11,7 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// rowScope is below the aggregates: WHERE, FILTER and the arguments of aggregates. Every expression in it must be total on any
+// rowScope is below the aggregates: WHERE, FILTER and the arguments of aggregates. Every expression in it must be error-free on any
 // row that PostgreSQL can store.
 type rowScope struct{ *algebra.Binder }
 

@@ -102,7 +102,7 @@ func besideFloat(e, other algebra.Expr) algebra.Expr {
 	if !ok || c.Within == nil || c.Total.Typ() != catalog.Numeric || !scalar.IsFloat(algebra.CarrierOf(other)) {
 		return e
 	}
-	o := domain.Operand{X: c.Total, Extent: c.Within, Printed: c.Printed}
+	o := domain.Operand{X: c.Total, Range: c.Within, Printed: c.Printed}
 	cast := o.In(catalog.Float8)
 	cast.X = algebra.Guard{X: c.Total, Clamped: cast.X}
 	return domain.ComputedOf(c.Written, cast)

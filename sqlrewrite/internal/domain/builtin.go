@@ -213,8 +213,8 @@ func CallOf(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.Exp
 	return f.Type(b, f, n, args)
 }
 
-// callTotal is the error-free form of a function.
-func callTotal(b *algebra.Binder, n syntax.Expr, e algebra.Call) (Operand, error) {
+// safeFormOf is the error-free form of a function.
+func safeFormOf(b *algebra.Binder, n syntax.Expr, e algebra.Call) (Operand, error) {
 	c := safeCall{Binder: b, at: n, call: e, args: make([]Operand, len(e.Args)), letters: MaxLetters(e.Args[0])}
 	for i, arg := range e.Args {
 		o, err := OperandOf(b, n, arg)

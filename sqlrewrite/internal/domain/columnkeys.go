@@ -67,7 +67,7 @@ func (v evaluator) gridOf(f *algebra.Field, most, share int64) (g gridValues, ok
 		return g, false
 	}
 	g = gridValues{of: f, lo: scalar.Ceil(s.Lo).Int64(), hi: scalar.Floor(s.Hi).Int64(), without: map[int64]bool{}, null: null}
-	ends := clampedColumn(f).Extent
+	ends := clampedColumn(f).Range
 	for _, e := range algebra.BoundConjuncts(v.where) {
 		op, with, ok := comparedWith(e, f)
 		if !ok || op != syntax.Eq && op != syntax.Ne {
@@ -127,13 +127,13 @@ func (g gridValues) keys() []catalog.Key {
 	return keys
 }
 
-func (v evaluator) spendWhole(s *scalar.Extent) bool {
+func (v evaluator) spendWhole(s *scalar.Range) bool {
 	n := wholeNumbers(s)
 	return n.IsInt64() && n.Int64() <= MaxKeys && v.spend(int(n.Int64()))
 }
 
-// whole are the whole numbers of an extent.
-func whole(s *scalar.Extent) (all []datum) {
+// whole are the whole numbers of a value range.
+func whole(s *scalar.Range) (all []datum) {
 	last := scalar.Floor(s.Hi)
 	for k := scalar.Ceil(s.Lo); k.Cmp(last) <= 0; k = new(big.Int).Add(k, big.NewInt(1)) {
 		all = append(all, numberDatum(new(big.Rat).SetInt(k)))
@@ -153,7 +153,7 @@ func BoundedKey(b *algebra.Binder, key algebra.GroupKey, f *algebra.Field, work 
 	key.Domain = g.keys()
 	o := clampedColumn(f)
 	key.X = ComputedOf(algebra.Column{Of: f}, o)
-	key.Declared = int(scalar.ClampInt64(wholeNumbers(o.Extent))) + 1 + algebra.BoolIndex(!f.NotNull)
+	key.Declared = int(scalar.ClampInt64(wholeNumbers(o.Range))) + 1 + algebra.BoolIndex(!f.NotNull)
 	return key, nil
 }
 
@@ -196,8 +196,8 @@ func comparedWith(e algebra.Expr, f *algebra.Field) (op syntax.Operator, with []
 
 // within are the bounds of a column of whole numbers, days or microseconds, narrowed by what WHERE says of the column itself; null
 // reports whether it may be NULL. Values beyond a bound count as the bound, so that a condition beyond it leaves the bound.
-func (v evaluator) within(f *algebra.Field) (s *scalar.Extent, null bool) {
-	s = clampedColumn(f).Extent
+func (v evaluator) within(f *algebra.Field) (s *scalar.Range, null bool) {
+	s = clampedColumn(f).Range
 	lo, hi, null := s.Lo, s.Hi, !f.NotNull
 	least := func(at *big.Rat) { lo = scalar.MaxRat(lo, scalar.MinRat(at, s.Hi)) }
 	most := func(at *big.Rat) { hi = scalar.MinRat(hi, scalar.MaxRat(at, s.Lo)) }
@@ -232,7 +232,7 @@ func (v evaluator) within(f *algebra.Field) (s *scalar.Extent, null bool) {
 	if lo.Cmp(hi) > 0 {
 		hi = lo // no row is left
 	}
-	return &scalar.Extent{Lo: lo, Hi: hi}, null
+	return &scalar.Range{Lo: lo, Hi: hi}, null
 }
 
 // mirrored is the comparison with its sides exchanged.

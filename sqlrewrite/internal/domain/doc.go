@@ -5,7 +5,7 @@
 //
 // # Map
 //
-//	total.go       the error-free form of each operation
+//	errorfree.go   the error-free form of each operation
 //	proven.go      operands through their proven ranges
 //	constant.go    constants beside what they are compared with
 //	builtins.go    the table of functions: an entry each

@@ -131,7 +131,7 @@ func (f AggregateForm) Constants() catalog.Type {
 type Scope interface {
 	Column(*syntax.Column) (algebra.Expr, error)
 	Call(*syntax.Call) (algebra.Expr, error)
-	// Computes is false below the aggregates, where every operation is printed in its total form: nothing may fail on a row's values.
+	// Computes is false below the aggregates, where every operation is printed in its error-free form: nothing may fail on a row's values.
 	Computes() bool
 }
 

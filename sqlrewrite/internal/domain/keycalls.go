@@ -139,7 +139,7 @@ func parts(v evaluator, e algebra.Call) ([]datum, bool) {
 
 // times are the values of a time for a function of them that only sees whole units: one of a column without a value here is given by its
 // narrowed bounds.
-func (v evaluator) times(x algebra.Expr) (s *scalar.Extent, null, ok bool) {
+func (v evaluator) times(x algebra.Expr) (s *scalar.Range, null, ok bool) {
 	f := algebra.PlainField(x)
 	if f == nil || f.Bounds == nil {
 		return nil, false, false
@@ -173,7 +173,7 @@ func fields(v evaluator, e algebra.Call) ([]datum, bool) {
 	case f.Hi > 0:
 		s = scalar.Between(f.Lo, f.Hi)
 	default:
-		s = fieldExtent(name, result(algebra.Column{Of: algebra.PlainField(x)}, s))
+		s = fieldRange(name, result(algebra.Column{Of: algebra.PlainField(x)}, s))
 	}
 	all := whole(s)
 	if null {

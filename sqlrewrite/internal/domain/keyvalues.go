@@ -204,7 +204,7 @@ func (d datum) isTrue() bool       { return !d.null && d.Value != nil && d.Value
 func anyTruth() []datum            { return []datum{truthDatum(false), truthDatum(true), nullDatum()} }
 func only(d datum) ([]datum, bool) { return []datum{d}, true }
 func isNull(d datum) bool          { return d.null }
-func wholeNumbers(s *scalar.Extent) *big.Int {
+func wholeNumbers(s *scalar.Range) *big.Int {
 	return new(big.Int).Sub(scalar.Floor(s.Hi), scalar.Ceil(s.Lo))
 }
 
@@ -249,7 +249,7 @@ func (v evaluator) values(e algebra.Expr) ([]datum, bool) {
 		if all, ok := v.operation(e.Written); ok {
 			return all, true
 		}
-		return v.ofExtent(e)
+		return v.ofRange(e)
 	case algebra.Cast: // to text, which binding adds
 		return v.operation(e)
 	case algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like:
@@ -261,8 +261,8 @@ func (v evaluator) values(e algebra.Expr) ([]datum, bool) {
 	}
 }
 
-// ofExtent are the whole numbers between the bounds of an operation that gives whole numbers.
-func (v evaluator) ofExtent(e algebra.Computed) ([]datum, bool) {
+// ofRange are the whole numbers between the bounds of an operation that gives whole numbers.
+func (v evaluator) ofRange(e algebra.Computed) ([]datum, bool) {
 	if e.Within == nil || !e.Within.Bounded() || !v.givesWhole(e) || !v.spendWhole(e.Within) {
 		return nil, false
 	}

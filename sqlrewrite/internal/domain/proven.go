@@ -10,9 +10,9 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// guarded is the operand within its extent by what is printed.
+// guarded is the operand within its value range by what is printed.
 func (o Operand) guarded() Operand {
-	if o.Kept || o.Extent == nil || o.X.Typ() == scalar.IntervalType {
+	if o.Kept || o.Range == nil || o.X.Typ() == scalar.IntervalType {
 		return o
 	}
 	if _, isConstant := o.X.(algebra.Constant); isConstant {
@@ -26,7 +26,7 @@ func (o Operand) guarded() Operand {
 		lo, hi = new(big.Rat).SetInt(scalar.Floor(lo)), new(big.Rat).SetInt(scalar.Ceil(hi))
 	}
 	within := Clamped(o, lo, hi)
-	return Operand{X: algebra.Guard{X: o.X, Clamped: within.X}, Extent: o.Extent, Printed: algebra.Printed{Kept: true, Stepped: o.Stepped}}
+	return Operand{X: algebra.Guard{X: o.X, Clamped: within.X}, Range: o.Range, Printed: algebra.Printed{Kept: true, Stepped: o.Stepped}}
 }
 
 // endDigits are digits after the point that a printed end of numerics may have.
@@ -75,7 +75,7 @@ func (o Operand) factor() Operand {
 		return algebra.Binary{Op: syntax.Multiply, L: x, R: y, T: catalog.Float8}
 	}
 	whole := algebra.Call{Name: "trunc", Args: []algebra.Expr{times(bare(o.X), power(grain))}, T: catalog.Float8}
-	return Operand{X: algebra.Guard{X: algebra.Unguarded(o.X), Clamped: times(whole, power(-grain))}, Extent: o.Extent, Printed: exact()}
+	return Operand{X: algebra.Guard{X: algebra.Unguarded(o.X), Clamped: times(whole, power(-grain))}, Range: o.Range, Printed: exact()}
 }
 
 // bare is what a guard prints, unguarded what it stands for.

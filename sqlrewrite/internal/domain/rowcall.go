@@ -158,7 +158,7 @@ func nullifType(l, r catalog.Type) catalog.Type {
 	return l
 }
 
-func nullifTotal(c safeCall) (Operand, error) {
+func safeNullif(c safeCall) (Operand, error) {
 	e, l, r := c.call, c.args[0], c.args[1]
 	if scalar.FamilyOf(e.T) == scalar.NumberFamily {
 		_, both := carried(scalar.Wider(e.T, r.X.Typ()), l, r)
@@ -167,18 +167,18 @@ func nullifTotal(c safeCall) (Operand, error) {
 		}
 	}
 	x := algebra.Call{Name: "nullif", Args: []algebra.Expr{l.X, r.X}, T: nullifType(l.X.Typ(), r.X.Typ())}
-	return Operand{X: x, Extent: l.Extent, Printed: oneOfIntervals(l.Printed, []Operand{l}, l.Extent, func(steady []algebra.Expr) algebra.Expr {
+	return Operand{X: x, Range: l.Range, Printed: oneOfIntervals(l.Printed, []Operand{l}, l.Range, func(steady []algebra.Expr) algebra.Expr {
 		return algebra.Call{Name: x.Name, Args: []algebra.Expr{steady[0], r.X}, T: x.T}
 	})}, nil
 }
 
-func coalesceTotal(c safeCall) (Operand, error) {
-	return oneOf(c, func(s, _ scalar.Extent) (scalar.Extent, bool) { return s, false })
+func safeCoalesce(c safeCall) (Operand, error) {
+	return oneOf(c, func(s, _ scalar.Range) (scalar.Range, bool) { return s, false })
 }
 
-// greatestTotal is at least each constant: these are never NULL, and NULLs are skipped.
-func greatestTotal(c safeCall) (Operand, error) {
-	return oneOf(c, func(s, o scalar.Extent) (scalar.Extent, bool) {
+// safeGreatest is at least each constant: these are never NULL, and NULLs are skipped.
+func safeGreatest(c safeCall) (Operand, error) {
+	return oneOf(c, func(s, o scalar.Range) (scalar.Range, bool) {
 		if s.Lo.Cmp(o.Lo) <= 0 {
 			s.Lo, s.OpenLo = o.Lo, false
 			s.Hi = scalar.MaxRat(s.Hi, s.Lo)
@@ -187,8 +187,8 @@ func greatestTotal(c safeCall) (Operand, error) {
 	})
 }
 
-func leastTotal(c safeCall) (Operand, error) {
-	return oneOf(c, func(s, o scalar.Extent) (scalar.Extent, bool) {
+func safeLeast(c safeCall) (Operand, error) {
+	return oneOf(c, func(s, o scalar.Range) (scalar.Range, bool) {
 		if s.Hi.Cmp(o.Hi) >= 0 {
 			s.Hi, s.OpenHi = o.Hi, false
 			s.Lo = scalar.MinRat(s.Lo, s.Hi)
@@ -198,7 +198,7 @@ func leastTotal(c safeCall) (Operand, error) {
 }
 
 // oneOf is coalesce, greatest and least, which skip NULLs; constant says what each constant makes of the range.
-func oneOf(c safeCall, constant func(s, o scalar.Extent) (scalar.Extent, bool)) (Operand, error) {
+func oneOf(c safeCall, constant func(s, o scalar.Range) (scalar.Range, bool)) (Operand, error) {
 	t, all, s, err := alternatives(c.Binder, c.at, c.call.T, c.args)
 	if err != nil {
 		return Operand{}, err
@@ -208,32 +208,32 @@ func oneOf(c safeCall, constant func(s, o scalar.Extent) (scalar.Extent, bool)) 
 	for _, o := range all {
 		x.Args = append(x.Args, o.X)
 		if k, isConstant := o.X.(algebra.Constant); s != nil && isConstant && !k.Null {
-			cut, narrows := constant(*s, *o.Extent)
+			cut, narrows := constant(*s, *o.Range)
 			s, narrowed = &cut, narrowed || narrows
 		}
 	}
 	shown := shownByAll(all)
 	shown.Kept = shown.Kept && !narrowed
-	return Operand{X: x, Extent: s, Printed: oneOfIntervals(shown, all, s, func(steady []algebra.Expr) algebra.Expr {
+	return Operand{X: x, Range: s, Printed: oneOfIntervals(shown, all, s, func(steady []algebra.Expr) algebra.Expr {
 		return algebra.Call{Name: x.Name, Args: steady, T: t}
 	})}, nil
 }
 
-func signTotal(c safeCall) (Operand, error) {
+func safeSign(c safeCall) (Operand, error) {
 	x := c.args[0].In(c.call.T)
 	return result(algebra.Call{Name: "sign", Args: []algebra.Expr{x.X}, T: c.call.T}, scalar.Between(-1, 1)), nil
 }
 
-func divTotal(c safeCall) (Operand, error) {
+func safeDiv(c safeCall) (Operand, error) {
 	l, r := c.args[0].In(catalog.Numeric).guarded(), c.args[1].In(catalog.Numeric).guarded()
 	least, _ := r.Least(new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(r.Scale)))
-	s := l.Over(r.Extent, least, false).Rounded(scalar.TowardZero, scalar.TowardZero)
+	s := l.Over(r.Range, least, false).Rounded(scalar.TowardZero, scalar.TowardZero)
 	return result(algebra.Call{Name: "div", Args: []algebra.Expr{l.X, nonZero(r.X)}, T: catalog.Numeric}, s), nil
 }
 
-func absoluteTotal(c safeCall) (Operand, error) {
+func safeAbsolute(c safeCall) (Operand, error) {
 	t, x := c.call.T, c.args[0]
-	s := *x.Extent
+	s := *x.Range
 	s.Lo, s.Hi, s.OpenLo, s.OpenHi = new(big.Rat), x.Reach(), false, x.OpenLo || x.OpenHi
 	if x.Lo.Sign() > 0 {
 		s.Lo, s.OpenLo = x.Lo, x.OpenLo
@@ -242,17 +242,17 @@ func absoluteTotal(c safeCall) (Operand, error) {
 		x = x.guarded().In(scalar.Wider(s.Carrier(t), x.X.Typ())) // the smallest integer has no opposite
 	}
 	call := algebra.Call{Name: "abs", Args: []algebra.Expr{x.X}, T: x.X.Typ()}
-	return Operand{X: call, Extent: &s, Printed: algebra.Printed{Stepped: x.Stepped}}, nil
+	return Operand{X: call, Range: &s, Printed: algebra.Printed{Stepped: x.Stepped}}, nil
 }
 
-// roundedTotal is round, trunc, floor and ceil.
-func roundedTotal(c safeCall) (Operand, error) {
+// safeRounded is round, trunc, floor and ceil.
+func safeRounded(c safeCall) (Operand, error) {
 	e, x := c.call, c.args[0]
 	if len(e.Args) == 2 {
 		places, _ := WholeConstant(e.Args[1])
 		x = x.In(catalog.Numeric)
 		call := algebra.Call{Name: e.Name, Args: []algebra.Expr{x.X, e.Args[1]}, T: catalog.Numeric}
-		return Operand{X: call, Extent: x.ToGrid(places), Printed: algebra.Printed{Stepped: true}}, nil
+		return Operand{X: call, Range: x.ToGrid(places), Printed: algebra.Printed{Stepped: true}}, nil
 	}
 	x = x.In(map[bool]catalog.Type{true: catalog.Float8, false: e.T}[scalar.IsFloat(e.T)])
 	lo, hi := scalar.Floor, scalar.Ceil
@@ -265,10 +265,10 @@ func roundedTotal(c safeCall) (Operand, error) {
 		lo, hi = scalar.TowardZero, scalar.TowardZero
 	}
 	call := algebra.Call{Name: e.Name, Args: []algebra.Expr{x.X}, T: x.X.Typ()}
-	return Operand{X: call, Extent: x.Rounded(lo, hi), Printed: algebra.Printed{Stepped: true}}, nil
+	return Operand{X: call, Range: x.Rounded(lo, hi), Printed: algebra.Printed{Stepped: true}}, nil
 }
 
-func bucketTotal(c safeCall) (Operand, error) {
+func safeBucket(c safeCall) (Operand, error) {
 	b, n, e, args := c.Binder, c.at, c.call, c.args
 	t := catalog.Float8
 	if args[0].X.Typ() == catalog.Numeric || !scalar.IsFloat(args[0].X.Typ()) && (e.Args[1].Typ() == catalog.Numeric || e.Args[2].Typ() == catalog.Numeric) {
@@ -294,7 +294,7 @@ func bucketTotal(c safeCall) (Operand, error) {
 		first, last = last, first
 	}
 	slack := scalar.Number(int64(algebra.BoolIndex(t == catalog.Float8)))
-	s := &scalar.Extent{Lo: first.Add(first, scalar.One()).Sub(first, slack), Hi: last.Add(last, scalar.One()).Add(last, slack)}
+	s := &scalar.Range{Lo: first.Add(first, scalar.One()).Sub(first, slack), Hi: last.Add(last, scalar.One()).Add(last, slack)}
 	s = s.Meet(new(big.Rat), scalar.Number(int64(count)+1))
 	return result(algebra.Call{Name: "width_bucket", Args: []algebra.Expr{x.X, lo.X, hi.X, e.Args[3]}, T: catalog.Int4}, s), nil
 }
@@ -308,9 +308,9 @@ const (
 // libmDigits are digits to which PostgreSQL's and Go's elementary functions agree, with much to spare.
 const libmDigits = 12
 
-// realTotal is a function in double precision whose operand was moved into its domain, and whose values have the range s. Numeric ones are
+// safeReal is a function in double precision whose operand was moved into its domain, and whose values have the range s. Numeric ones are
 // computed in double precision all the same: numeric's own would take long (A32).
-func realTotal(c safeCall, name string, x Operand, s *scalar.Extent) (Operand, error) {
+func safeReal(c safeCall, name string, x Operand, s *scalar.Range) (Operand, error) {
 	o := result(algebra.Call{Name: name, Args: []algebra.Expr{x.guarded().X}, T: catalog.Float8}, s.Widened(libmDigits))
 	return asWritten(c, o)
 }
@@ -329,22 +329,22 @@ func image(f func(float64) float64, v *big.Rat) *big.Rat {
 	return new(big.Rat).SetFloat64(f(arg))
 }
 
-// sqrtTotal gives 0 for negative numbers.
-func sqrtTotal(c safeCall) (Operand, error) {
+// safeSqrt gives 0 for negative numbers.
+func safeSqrt(c safeCall) (Operand, error) {
 	x := c.args[0].In(catalog.Float8)
-	s := &scalar.Extent{OpenLo: x.OpenLo, OpenHi: x.OpenHi}
+	s := &scalar.Range{OpenLo: x.OpenLo, OpenHi: x.OpenHi}
 	if x.Lo.Sign() < 0 {
 		x = Clamped(x, new(big.Rat), scalar.MaxRat(new(big.Rat), x.Hi))
 	}
 	s.Lo, s.Hi = image(math.Sqrt, x.Lo), image(math.Sqrt, x.Hi)
 	s.Grain = scalar.GrainOf(smallest((x.Grain + 1) / 2))
-	return realTotal(c, "sqrt", x, s)
+	return safeReal(c, "sqrt", x, s)
 }
 
-// logarithmTotal gives NULL for zero and negative numbers.
-func logarithmTotal(c safeCall) (Operand, error) {
+// safeLogarithm gives NULL for zero and negative numbers.
+func safeLogarithm(c safeCall) (Operand, error) {
 	x := c.args[0].In(catalog.Float8)
-	s := &scalar.Extent{OpenHi: x.OpenHi}
+	s := &scalar.Range{OpenHi: x.OpenHi}
 	f, name := math.Log10, "log"
 	if c.call.Name == "ln" {
 		f, name = math.Log, "ln"
@@ -359,26 +359,26 @@ func logarithmTotal(c safeCall) (Operand, error) {
 	}
 	s.Lo, s.Hi = image(f, least), image(f, x.Hi)
 	s.Grain = 2 * 53 // the logarithm of the float next to 1
-	return realTotal(c, name, x, s)
+	return safeReal(c, name, x, s)
 }
 
-func expTotal(c safeCall) (Operand, error) {
+func safeExp(c safeCall) (Operand, error) {
 	x := c.args[0].In(catalog.Float8)
-	s := &scalar.Extent{OpenHi: x.OpenHi}
+	s := &scalar.Range{OpenHi: x.OpenHi}
 	x = Clamped(x, scalar.Number(leastExponent), scalar.Number(mostExponent))
 	s.Lo, s.Hi = image(math.Exp, x.Lo), image(math.Exp, x.Hi)
 	s.Grain = scalar.GrainOf(image(math.Exp, scalar.Number(leastExponent-1)))
-	return realTotal(c, "exp", x, s)
+	return safeReal(c, "exp", x, s)
 }
 
-// powerTotal is a whole power; a negative one divides by the positive one.
-func powerTotal(c safeCall) (Operand, error) {
+// safePower is a whole power; a negative one divides by the positive one.
+func safePower(c safeCall) (Operand, error) {
 	x := c.args[0].In(catalog.Float8)
 	k, _ := WholeConstant(c.call.Args[1])
 	exponent := max(k, -k)
 	s := scalar.Exactly(scalar.One())
 	for range exponent {
-		s = s.Times(x.Extent)
+		s = s.Times(x.Range)
 	}
 	if exponent%2 == 0 && s.Lo.Sign() < 0 {
 		s.Lo, s.OpenLo = new(big.Rat), false
@@ -386,7 +386,7 @@ func powerTotal(c safeCall) (Operand, error) {
 	s.Scale, s.Grain = 0, exponent*x.Grain+54 // not rounded correctly
 	o := result(algebra.Call{Name: "power", Args: []algebra.Expr{x.factor().X, algebra.Constant{T: catalog.Float8, Text: strconv.Itoa(exponent)}}, T: catalog.Float8}, s.Widened(libmDigits))
 	if k < 0 && o.Tame(catalog.Float8) {
-		o = floatTotal(syntax.Divide, constantOf(algebra.Constant{T: catalog.Float8, Text: "1"}, scalar.Exactly(scalar.One())), o)
+		o = safeFloat(syntax.Divide, constantOf(algebra.Constant{T: catalog.Float8, Text: "1"}, scalar.Exactly(scalar.One())), o)
 	}
 	return asWritten(c, o)
 }

@@ -30,10 +30,10 @@ func intervalConstant(c algebra.Constant) Operand {
 }
 
 // difference is t1 - t2, of times whose difference is within s.
-func difference(x algebra.Expr, s *scalar.Extent) Operand {
+func difference(x algebra.Expr, s *scalar.Range) Operand {
 	day := scalar.Number(scalar.DayUnit)
 	lo, hi := scalar.Floor(new(big.Rat).Quo(s.Lo, day)), scalar.Ceil(new(big.Rat).Quo(s.Hi, day))
-	s.Parts = &scalar.Parts{Months: *scalar.Between(0, 0), Days: scalar.Extent{Lo: new(big.Rat).SetInt(lo), Hi: new(big.Rat).SetInt(hi)}, Micros: *scalar.Between(-scalar.DayUnit, scalar.DayUnit)}
+	s.Parts = &scalar.Parts{Months: *scalar.Between(0, 0), Days: scalar.Range{Lo: new(big.Rat).SetInt(lo), Hi: new(big.Rat).SetInt(hi)}, Micros: *scalar.Between(-scalar.DayUnit, scalar.DayUnit)}
 	end := func(days *big.Int) algebra.Constant {
 		return algebra.Constant{T: scalar.IntervalType, Text: fmt.Sprintf("0 months %s days 0 microseconds", days)}
 	}
@@ -46,7 +46,7 @@ func difference(x algebra.Expr, s *scalar.Extent) Operand {
 }
 
 // oneOfIntervals is what an operand shows that is one of several: of intervals, it with the steady forms of these.
-func oneOfIntervals(shown algebra.Printed, all []Operand, s *scalar.Extent, of func(steady []algebra.Expr) algebra.Expr) algebra.Printed {
+func oneOfIntervals(shown algebra.Printed, all []Operand, s *scalar.Range, of func(steady []algebra.Expr) algebra.Expr) algebra.Printed {
 	var steady []algebra.Expr
 	for _, o := range all {
 		if o.Interval == nil {
@@ -64,7 +64,7 @@ func oneOfIntervals(shown algebra.Printed, all []Operand, s *scalar.Extent, of f
 
 // sumOfIntervals is l + r or l - r. Its identity is that operation.
 func sumOfIntervals(b *algebra.Binder, n syntax.Expr, written algebra.Binary, l, r Operand) (Operand, error) {
-	s := l.Plus(r.Extent)
+	s := l.Plus(r.Range)
 	terms := append([]algebra.Term(nil), l.Interval.Terms...)
 	for _, t := range r.Interval.Terms {
 		t.Negative = t.Negative != (written.Op == syntax.Subtract)
@@ -93,7 +93,7 @@ func plusTerm(terms []algebra.Term, t algebra.Term) []algebra.Term {
 	}
 	for i, known := range terms {
 		if k, ok := known.X.(algebra.Constant); ok && !k.Null {
-			within := known.Signed().With(t.Signed(), (*scalar.Extent).Plus)
+			within := known.Signed().With(t.Signed(), (*scalar.Range).Plus)
 			x := algebra.Constant{T: scalar.IntervalType, Text: intervalOf(within.Months.Lo, within.Days.Lo, within.Micros.Lo)}
 			terms[i] = algebra.Term{X: x, Within: within}
 			return terms
@@ -145,19 +145,19 @@ func Levelled(e algebra.Expr) algebra.Expr {
 // makeInterval is the sum of terms and of a constant, field by field; where monthDays is not 0, months are so many days.
 func makeInterval(terms []algebra.Term, months, days *big.Rat, micros, monthDays int64) algebra.Expr {
 	const hour, minute = 3600 * scalar.SecondUnit, 60 * scalar.SecondUnit
-	years := func(p *scalar.Parts) *scalar.Extent {
+	years := func(p *scalar.Parts) *scalar.Range {
 		return p.Months.Each(func(v *big.Rat) *big.Int { return scalar.TowardZero(new(big.Rat).Quo(v, scalar.Number(12))) })
 	}
-	rest := func(p *scalar.Parts) *scalar.Extent { return within(&p.Months, 11) }
-	hours := func(p *scalar.Parts) *scalar.Extent {
+	rest := func(p *scalar.Parts) *scalar.Range { return within(&p.Months, 11) }
+	hours := func(p *scalar.Parts) *scalar.Range {
 		return p.Micros.Each(func(v *big.Rat) *big.Int { return scalar.TowardZero(new(big.Rat).Quo(v, scalar.Number(hour))) })
 	}
-	secs := func(p *scalar.Parts) *scalar.Extent {
+	secs := func(p *scalar.Parts) *scalar.Range {
 		s := within(&p.Micros, 60)
 		s.Scale = 6
 		return s
 	}
-	byDays := []intervalField{{"day", func(p *scalar.Parts) *scalar.Extent { return &p.Days }, 1}}
+	byDays := []intervalField{{"day", func(p *scalar.Parts) *scalar.Range { return &p.Days }, 1}}
 	byMonths := []intervalField{{"year", years, 12}, {"month", rest, 1}}
 	if monthDays > 0 {
 		byDays, byMonths = append(byDays, intervalField{"year", years, 12 * monthDays}, intervalField{"month", rest, monthDays}), nil
@@ -168,12 +168,12 @@ func makeInterval(terms []algebra.Term, months, days *big.Rat, micros, monthDays
 	zero := algebra.Constant{T: catalog.Int4, Text: "0"}
 	return algebra.Call{Name: "make_interval", T: scalar.IntervalType, Args: []algebra.Expr{zero, whole(months, byMonths...), zero, whole(days, byDays...),
 		whole(scalar.Number(micros/hour), intervalField{"hour", hours, 1}),
-		whole(scalar.Number(micros%hour/minute), intervalField{"minute", func(p *scalar.Parts) *scalar.Extent { return within(&p.Micros, 59) }, 1}),
+		whole(scalar.Number(micros%hour/minute), intervalField{"minute", func(p *scalar.Parts) *scalar.Range { return within(&p.Micros, 59) }, 1}),
 		fieldSum(terms, big.NewRat(micros%minute, scalar.SecondUnit), intervalField{"second", secs, 1}).In(catalog.Float8).guarded().X}}
 }
 
 // within is the range of a remainder of values in s: up to most, of their signs.
-func within(s *scalar.Extent, most int64) *scalar.Extent {
+func within(s *scalar.Range, most int64) *scalar.Range {
 	r := scalar.Between(0, 0)
 	if s.Lo.Sign() < 0 {
 		r.Lo = scalar.Number(-most)
@@ -187,7 +187,7 @@ func within(s *scalar.Extent, most int64) *scalar.Extent {
 // intervalField is a field that EXTRACT gives of an interval, and how often it counts.
 type intervalField struct {
 	name  string
-	of    func(*scalar.Parts) *scalar.Extent
+	of    func(*scalar.Parts) *scalar.Range
 	times int64
 }
 
@@ -204,13 +204,13 @@ func fieldSum(terms []algebra.Term, sum *big.Rat, fields ...intervalField) Opera
 			x := result(algebra.Call{Name: "extract", Args: []algebra.Expr{algebra.Constant{T: catalog.Text, Text: f.name}, t.X}, T: catalog.Numeric}, &s)
 			if f.times != 1 {
 				times := scalar.Number(f.times)
-				x = numericTotal(syntax.Multiply, x, constantOf(ValueOf(times, catalog.Numeric), scalar.Exactly(times)))
+				x = safeNumeric(syntax.Multiply, x, constantOf(ValueOf(times, catalog.Numeric), scalar.Exactly(times)))
 			}
 			op := syntax.Add
 			if t.Negative {
 				op = syntax.Subtract
 			}
-			total = numericTotal(op, total, x)
+			total = safeNumeric(op, total, x)
 		}
 	}
 	return total
@@ -224,16 +224,16 @@ func moved(b *algebra.Binder, n syntax.Expr, op syntax.Operator, t catalog.Type,
 	}
 	at = toTime(at, t)
 	at = at.guarded()
-	move := by.Extent
+	move := by.Range
 	if op == syntax.Subtract {
 		move = by.Negated()
 	}
 	// On the way months count first, then days.
 	day := scalar.Number(scalar.DayUnit)
-	steps := at.Extent
+	steps := at.Range
 	months := scalar.OfCorners(&move.Parts.Months, scalar.Between(28*scalar.DayUnit, 31*scalar.DayUnit), func(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) })
 	days := scalar.OfCorners(&move.Parts.Days, scalar.Exactly(day), func(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) })
-	for _, s := range []*scalar.Extent{months, days, &move.Parts.Micros} {
+	for _, s := range []*scalar.Range{months, days, &move.Parts.Micros} {
 		steps = steps.Plus(s)
 		if !inPostgres(steps, t) {
 			return Operand{}, tooFar(b, n)
@@ -255,7 +255,7 @@ func tooFar(b *algebra.Binder, n syntax.Expr) error {
 }
 
 // inPostgres are the times that PostgreSQL has, with some to spare.
-func inPostgres(s *scalar.Extent, t catalog.Type) bool {
+func inPostgres(s *scalar.Range, t catalog.Type) bool {
 	first := scalar.InUnit(time.Date(-4700, 1, 1, 0, 0, 0, 0, time.UTC), t)
 	last := scalar.InUnit(time.Date(290_000, 1, 1, 0, 0, 0, 0, time.UTC), t)
 	return first.Cmp(s.Lo) <= 0 && s.Hi.Cmp(last) <= 0

@@ -60,8 +60,8 @@ func asTextOf(x algebra.Expr) algebra.Expr {
 	return asText(x)
 }
 
-// textTotal is the function itself, which is total for its constants. A length or a place is at most the length of the text.
-func textTotal(c safeCall) (Operand, error) {
+// safeText is the function itself, which is total for its constants. A length or a place is at most the length of the text.
+func safeText(c safeCall) (Operand, error) {
 	x := algebra.Call{Name: c.call.Name, T: c.call.T}
 	for _, arg := range c.args {
 		x.Args = append(x.Args, arg.X)
@@ -72,7 +72,7 @@ func textTotal(c safeCall) (Operand, error) {
 	return result(x, scalar.Between(0, c.letters+1)), nil // the place of an empty text in an empty one is 1
 }
 
-// MaxLetters is the largest number of characters of a text in its total form.
+// MaxLetters is the largest number of characters of a text in its error-free form.
 func MaxLetters(e algebra.Expr) int64 {
 	switch e := e.(type) {
 	case algebra.Constant:

@@ -25,7 +25,7 @@ func timeLeaf(o Operand, f *algebra.Field) Operand {
 }
 
 // calendar are the times that a computation may reach: far inside those that PostgreSQL has.
-func inCalendar(s *scalar.Extent, t catalog.Type) bool {
+func inCalendar(s *scalar.Range, t catalog.Type) bool {
 	first := scalar.InUnit(time.Date(-4000, 1, 1, 0, 0, 0, 0, time.UTC), t)
 	last := scalar.InUnit(time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC), t)
 	return first.Cmp(s.Lo) <= 0 && s.Hi.Cmp(last) <= 0
@@ -33,7 +33,7 @@ func inCalendar(s *scalar.Extent, t catalog.Type) bool {
 
 // toTime casts between dates and times, in UTC.
 func toTime(o Operand, t catalog.Type) Operand {
-	from, s := o.X.Typ(), *o.Extent
+	from, s := o.X.Typ(), *o.Range
 	day := scalar.Number(scalar.DayUnit)
 	switch {
 	case from == catalog.Date && t != catalog.Date:
@@ -47,7 +47,7 @@ func toTime(o Operand, t catalog.Type) Operand {
 	}
 	o = o.guarded()
 	// Midnights are exact; what has a time zone is where the session's is.
-	return Operand{X: o.as(t), Extent: &s, Printed: algebra.Printed{Kept: from == catalog.Date && t == catalog.Timestamp}}
+	return Operand{X: o.as(t), Range: &s, Printed: algebra.Printed{Kept: from == catalog.Date && t == catalog.Timestamp}}
 }
 
 // timeArithmetic types + and - with a date, time or interval; ok is false when there is none.
@@ -81,8 +81,8 @@ func timeArithmetic(op syntax.Operator, l, r catalog.Type) (t catalog.Type, ok b
 // maxDays is how many days may be added to a date: more count as so many.
 const maxDays = 1_000_000
 
-// timeTotal is the total form of arithmetic with dates, times and intervals.
-func timeTotal(b *algebra.Binder, n syntax.Expr, op syntax.Operator, t catalog.Type, l, r Operand) (Operand, error) {
+// safeTime is the error-free form of arithmetic with dates, times and intervals.
+func safeTime(b *algebra.Binder, n syntax.Expr, op syntax.Operator, t catalog.Type, l, r Operand) (Operand, error) {
 	lt, rt := l.X.Typ(), r.X.Typ()
 	switch {
 	case lt.IsTime() && rt.IsTime() && t == scalar.IntervalType: // one of them is not a date: both as times
@@ -101,7 +101,7 @@ func timeTotal(b *algebra.Binder, n syntax.Expr, op syntax.Operator, t catalog.T
 	default: // the days between dates
 		l, r = l.guarded(), r.guarded()
 	}
-	s := l.Plus(r.Extent)
+	s := l.Plus(r.Range)
 	if op == syntax.Subtract {
 		s = l.Plus(r.Negated())
 	}
@@ -175,18 +175,18 @@ func fieldCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Exp
 	return algebra.Call{Name: n.Name, Args: []algebra.Expr{field, x}, T: t}, nil
 }
 
-func truncationTotal(c safeCall) (Operand, error) {
+func safeTruncation(c safeCall) (Operand, error) {
 	e, unit := c.call, c.call.Args[0].(algebra.Constant).Text
 	x := toTime(c.args[1], e.T).guarded()
-	s := *x.Extent
+	s := *x.Range
 	start := func(v *big.Rat) *big.Rat { return scalar.InUnit(scalar.Truncated(scalar.AtTime(v, e.T), unit), e.T) }
 	s.Lo, s.Hi = start(s.Lo), start(s.Hi)
 	return result(algebra.Call{Name: e.Name, Args: []algebra.Expr{e.Args[0], x.X}, T: e.T}, &s), nil
 }
 
-func fieldTotal(c safeCall) (Operand, error) {
+func safeField(c safeCall) (Operand, error) {
 	e, x := c.call, c.args[1].guarded()
-	s := fieldExtent(e.Args[0].(algebra.Constant).Text, x)
+	s := fieldRange(e.Args[0].(algebra.Constant).Text, x)
 	if e.T == catalog.Float8 {
 		s = s.InFloats()
 		s.Scale, s.Grain = 0, scalar.GrainOf(big.NewRat(1, 1_000_000)) // microseconds at least
@@ -194,8 +194,8 @@ func fieldTotal(c safeCall) (Operand, error) {
 	return result(algebra.Call{Name: e.Name, Args: []algebra.Expr{e.Args[0], x.X}, T: e.T}, s), nil
 }
 
-// fieldExtent is the extent of a field of a time.
-func fieldExtent(name string, x Operand) *scalar.Extent {
+// fieldRange is the value range of a field of a time.
+func fieldRange(name string, x Operand) *scalar.Range {
 	i := slices.IndexFunc(scalar.TimeFields(), func(f scalar.TimeField) bool { return f.Name == name })
 	f := scalar.TimeFields()[i]
 	if f.Hi > 0 {
@@ -203,7 +203,7 @@ func fieldExtent(name string, x Operand) *scalar.Extent {
 		s.Scale = f.Scale
 		return s
 	}
-	s := *x.Extent
+	s := *x.Range
 	s.Scale, s.Grain = f.Scale, 0
 	if name == "epoch" {
 		per := scalar.Number(scalar.SecondUnit)

@@ -7,7 +7,7 @@
 //
 //	number.go  whole and rational numbers; how PostgreSQL writes them
 //	literal.go the texts of numbers, times and UUIDs that PostgreSQL reads
-//	extent.go  value ranges: what is proven of the values of an expression
+//	range.go   value ranges: what is proven of the values of an expression
 //	time.go    dates, times and intervals as numbers
 //	type.go    families of types; the type of arithmetic
 //	key.go     the order and the identity of group keys

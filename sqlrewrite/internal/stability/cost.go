@@ -276,7 +276,7 @@ const (
 	columnDigits = 60
 )
 
-func extentDigits(s *scalar.Extent) int64 {
+func extentDigits(s *scalar.Range) int64 {
 	whole := len(scalar.Floor(s.Reach()).Text(10))
 	return int64(whole + s.Scale)
 }

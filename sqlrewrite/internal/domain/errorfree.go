@@ -57,15 +57,15 @@ func noFunction(b *algebra.Binder, n *syntax.Call, x algebra.Expr) error {
 	return b.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(x.Typ())+")", "")
 }
 
-// ComputedOf is an operation whose total form is an operand.
+// ComputedOf is an operation whose error-free form is an operand.
 func ComputedOf(written algebra.Expr, o Operand) algebra.Computed {
-	return algebra.Computed{Written: written, Total: o.X, Within: o.Extent, Printed: o.Printed}
+	return algebra.Computed{Written: written, Total: o.X, Within: o.Range, Printed: o.Printed}
 }
 
-// Operand is an operand of a total form: an expression without errors, and what is proven of it.
+// Operand is an operand of an error-free form: an expression without errors, and what is proven of it.
 type Operand struct {
 	X algebra.Expr
-	*scalar.Extent
+	*scalar.Range
 	algebra.Printed
 }
 
@@ -81,7 +81,7 @@ func shownByAll(all []Operand) algebra.Printed {
 	return p
 }
 
-// Total gives an operation that was just bound its total form. Above the aggregates it stays as it is.
+// Total gives an operation that was just bound its error-free form. Above the aggregates it stays as it is.
 func Total(b *algebra.Binder, s Scope, n syntax.Expr, e algebra.Expr) (algebra.Expr, error) {
 	if s.Computes() {
 		return e, nil
@@ -96,10 +96,10 @@ func Total(b *algebra.Binder, s Scope, n syntax.Expr, e algebra.Expr) (algebra.E
 	return ComputedOf(e, o), nil
 }
 
-// tame refuses values that PostgreSQL's arithmetic does not hold, or whose extents say nothing any more.
+// tame refuses values that PostgreSQL's arithmetic does not hold, or whose value ranges say nothing any more.
 func tame(b *algebra.Binder, n syntax.Expr, o Operand) error {
 	switch {
-	case o.Extent == nil || o.Tame(o.X.Typ()):
+	case o.Range == nil || o.Tame(o.X.Typ()):
 		return nil
 	case o.X.Typ() == scalar.IntervalType:
 		return b.Unsupported(n, "an interval this long", "")
@@ -111,17 +111,17 @@ func tame(b *algebra.Binder, n syntax.Expr, o Operand) error {
 func totalOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) {
 	switch e := e.(type) {
 	case algebra.Negate:
-		return binaryTotal(b, n, syntax.Subtract, e.T, algebra.Constant{T: catalog.Int4, Text: "0"}, e.X)
+		return safeBinary(b, n, syntax.Subtract, e.T, algebra.Constant{T: catalog.Int4, Text: "0"}, e.X)
 	case algebra.Binary:
-		return binaryTotal(b, n, e.Op, e.T, e.L, e.R)
+		return safeBinary(b, n, e.Op, e.T, e.L, e.R)
 	case algebra.Choice:
-		return choiceTotal(b, n, e)
+		return safeChoice(b, n, e)
 	case algebra.Cast:
-		return castTotal(b, n, e)
+		return safeCast(b, n, e)
 	case algebra.Call:
-		return callTotal(b, n, e)
+		return safeFormOf(b, n, e)
 	default:
-		panic("sqlrewrite: operation without a total form")
+		panic("sqlrewrite: operation without an error-free form")
 	}
 }
 
@@ -129,11 +129,11 @@ func totalOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) 
 func OperandOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) {
 	switch e := e.(type) {
 	case algebra.Computed:
-		return Operand{X: e.Total, Extent: e.Within, Printed: e.Printed}, nil
+		return Operand{X: e.Total, Range: e.Within, Printed: e.Printed}, nil
 	case algebra.Constant:
 		return constantOperand(b, n, e)
 	case algebra.Cast: // to text, which binding adds
-		return castTotal(b, n, e)
+		return safeCast(b, n, e)
 	case algebra.Column:
 		switch t := e.Of.Type; {
 		case t.IsNumber() || t.IsTime():
@@ -149,9 +149,9 @@ func OperandOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error
 }
 
 // result is what an operation gives: of its range nothing is shown but by proof.
-func result(x algebra.Expr, s *scalar.Extent) Operand { return Operand{X: x, Extent: s} }
+func result(x algebra.Expr, s *scalar.Range) Operand { return Operand{X: x, Range: s} }
 
-// constantOperand is exact: its extent is a point.
+// constantOperand is exact: its value range is a point.
 func constantOperand(b *algebra.Binder, n syntax.Expr, c algebra.Constant) (Operand, error) {
 	switch {
 	case c.T == scalar.IntervalType:
@@ -182,8 +182,8 @@ func constantOperand(b *algebra.Binder, n syntax.Expr, c algebra.Constant) (Oper
 }
 
 // constantOf is a constant as an operand.
-func constantOf(c algebra.Constant, s *scalar.Extent) Operand {
-	return Operand{X: c, Extent: s, Printed: exact()}
+func constantOf(c algebra.Constant, s *scalar.Range) Operand {
+	return Operand{X: c, Range: s, Printed: exact()}
 }
 
 // as is the operand in another type that holds all its values: integers in wider ones, in numeric and in floats.
@@ -209,21 +209,21 @@ func (o Operand) In(t catalog.Type) Operand {
 	if limit := new(big.Rat).SetInt(scalar.Power10(mostFloat)); scalar.IsFloat(t) && o.Reach().Cmp(limit) > 0 { // a column of more digits
 		o = Clamped(o, new(big.Rat).Neg(limit), limit)
 	}
-	s := *o.Extent
+	s := *o.Range
 	switch from := o.X.Typ(); {
 	case scalar.IsFloat(t) && from == catalog.Numeric:
 		if s.Scale > 0 {
 			s.Grain = scalar.GrainOf(new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(s.Scale)))
 		}
 		_, isConstant := o.X.(algebra.Constant)
-		return Operand{X: o.toFloat(), Extent: s.InFloats(), Printed: algebra.Printed{Kept: isConstant, Stepped: true}}
+		return Operand{X: o.toFloat(), Range: s.InFloats(), Printed: algebra.Printed{Kept: isConstant, Stepped: true}}
 	case scalar.IsFloat(t):
-		return Operand{X: o.as(t), Extent: s.InFloats(), Printed: o.Printed}
+		return Operand{X: o.as(t), Range: s.InFloats(), Printed: o.Printed}
 	case t.IsInteger() && (!from.IsInteger() || scalar.IntegerBits(t) < scalar.IntegerBits(from)): // whole numbers
 		o = o.guarded()
-		return Operand{X: o.as(t), Extent: &s, Printed: algebra.Printed{Kept: true, Stepped: true}}
+		return Operand{X: o.as(t), Range: &s, Printed: algebra.Printed{Kept: true, Stepped: true}}
 	default:
-		return Operand{X: o.as(t), Extent: &s, Printed: o.Printed}
+		return Operand{X: o.as(t), Range: &s, Printed: o.Printed}
 	}
 }
 
@@ -246,8 +246,8 @@ func carried(t catalog.Type, all ...Operand) (catalog.Type, []Operand) {
 	return t, out
 }
 
-// binaryTotal is the total form of l op r.
-func binaryTotal(b *algebra.Binder, n syntax.Expr, op syntax.Operator, t catalog.Type, le, re algebra.Expr) (Operand, error) {
+// safeBinary is the error-free form of l op r.
+func safeBinary(b *algebra.Binder, n syntax.Expr, op syntax.Operator, t catalog.Type, le, re algebra.Expr) (Operand, error) {
 	l, err := OperandOf(b, n, le)
 	if err != nil {
 		return Operand{}, err
@@ -260,34 +260,34 @@ func binaryTotal(b *algebra.Binder, n syntax.Expr, op syntax.Operator, t catalog
 	case op == syntax.Concat:
 		return result(algebra.Binary{Op: op, L: l.X, R: r.X, T: catalog.Text}, nil), nil
 	case t.IsInteger() && l.X.Typ().IsNumber() && r.X.Typ().IsNumber():
-		return integerTotal(op, t, l, r), nil
+		return safeInteger(op, t, l, r), nil
 	case t == catalog.Numeric:
-		return numericTotal(op, l.In(t), r.In(t)), nil
+		return safeNumeric(op, l.In(t), r.In(t)), nil
 	case scalar.IsFloat(t):
-		return floatTotal(op, l.In(catalog.Float8), r.In(catalog.Float8)), nil
+		return safeFloat(op, l.In(catalog.Float8), r.In(catalog.Float8)), nil
 	default:
-		return timeTotal(b, n, op, t, l, r)
+		return safeTime(b, n, op, t, l, r)
 	}
 }
 
-// integerTotal computes in the smallest integer type that holds operands and result, and in numeric where none does. Its values are
+// safeInteger computes in the smallest integer type that holds operands and result, and in numeric where none does. Its values are
 // those of whole numbers without limit: PostgreSQL's, where PostgreSQL raises no error.
-func integerTotal(op syntax.Operator, t catalog.Type, l, r Operand) Operand {
-	var s *scalar.Extent
+func safeInteger(op syntax.Operator, t catalog.Type, l, r Operand) Operand {
+	var s *scalar.Range
 	switch op {
 	case syntax.Add:
-		s = l.Plus(r.Extent)
+		s = l.Plus(r.Range)
 	case syntax.Subtract:
 		s = l.Plus(r.Negated())
 	case syntax.Multiply:
-		s = l.Times(r.Extent)
+		s = l.Times(r.Range)
 	case syntax.Divide:
 		least, _ := r.Least(scalar.One()) // a whole number that is not zero is at least 1
-		s = l.Over(r.Extent, least, false).Rounded(scalar.TowardZero, scalar.TowardZero)
+		s = l.Over(r.Range, least, false).Rounded(scalar.TowardZero, scalar.TowardZero)
 	case syntax.Modulo:
-		s = remainder(l.Extent, r.Extent, scalar.One())
+		s = remainder(l.Range, r.Range, scalar.One())
 	default:
-		panic("sqlrewrite: arithmetic without a total form")
+		panic("sqlrewrite: arithmetic without an error-free form")
 	}
 	within := *s
 	within.Scale, within.Grain = 0, 0
@@ -302,8 +302,8 @@ func integerTotal(op syntax.Operator, t catalog.Type, l, r Operand) Operand {
 	return result(x, &within).In(within.Carrier(t))
 }
 
-// remainder is the extent of l % r, which has the sign of l and is smaller than r by at least unit.
-func remainder(l, r *scalar.Extent, unit *big.Rat) *scalar.Extent {
+// remainder is the value range of l % r, which has the sign of l and is smaller than r by at least unit.
+func remainder(l, r *scalar.Range, unit *big.Rat) *scalar.Range {
 	top, open := l.Reach(), !l.Bounded()
 	if limit := new(big.Rat).Sub(r.Reach(), unit); limit.Cmp(top) < 0 {
 		top, open = limit, !r.Bounded()
@@ -311,7 +311,7 @@ func remainder(l, r *scalar.Extent, unit *big.Rat) *scalar.Extent {
 	if top.Sign() < 0 {
 		top = new(big.Rat) // r is zero: NULL
 	}
-	s := &scalar.Extent{Lo: new(big.Rat), Hi: new(big.Rat), Scale: max(l.Scale, r.Scale)}
+	s := &scalar.Range{Lo: new(big.Rat), Hi: new(big.Rat), Scale: max(l.Scale, r.Scale)}
 	if l.Lo.Sign() < 0 {
 		s.Lo, s.OpenLo = new(big.Rat).Neg(top), open
 	}
@@ -329,55 +329,55 @@ func nonZero(x algebra.Expr) algebra.Expr {
 // quotientDigits: PostgreSQL's quotients of numerics have at least 16 significant digits.
 const quotientDigits = 15
 
-// numericTotal computes in numeric, which is exact but for quotients.
-func numericTotal(op syntax.Operator, l, r Operand) Operand {
+// safeNumeric computes in numeric, which is exact but for quotients.
+func safeNumeric(op syntax.Operator, l, r Operand) Operand {
 	l, r = l.guarded(), r.guarded()
-	var s *scalar.Extent
+	var s *scalar.Range
 	switch op {
 	case syntax.Add:
-		s = l.Plus(r.Extent)
+		s = l.Plus(r.Range)
 	case syntax.Subtract:
 		s = l.Plus(r.Negated())
 	case syntax.Multiply:
-		s = l.Times(r.Extent)
+		s = l.Times(r.Range)
 	case syntax.Divide:
 		least, _ := r.Least(new(big.Rat).SetFrac(big.NewInt(1), scalar.Power10(r.Scale)))
-		s = l.Over(r.Extent, least, false).Widened(quotientDigits)
+		s = l.Over(r.Range, least, false).Widened(quotientDigits)
 		// PostgreSQL keeps as many digits as 16 significant ones of the smallest quotient need, in groups of four.
 		s.Scale = max(l.Scale, r.Scale, 24+l.Scale+len(scalar.Floor(r.Reach()).String()))
 	case syntax.Modulo:
-		s = remainder(l.Extent, r.Extent, new(big.Rat))
+		s = remainder(l.Range, r.Range, new(big.Rat))
 	default:
-		panic("sqlrewrite: arithmetic without a total form")
+		panic("sqlrewrite: arithmetic without an error-free form")
 	}
 	return result(algebra.Binary{Op: op, L: l.X, R: r.X, T: catalog.Numeric}, s)
 }
 
-// floatTotal computes in double precision. The grain keeps results that are not zero away from underflow: sums and products of whole
+// safeFloat computes in double precision. The grain keeps results that are not zero away from underflow: sums and products of whole
 // multiples are whole multiples, and rounding to 53 bits keeps them so.
-func floatTotal(op syntax.Operator, l, r Operand) Operand {
-	var s *scalar.Extent
+func safeFloat(op syntax.Operator, l, r Operand) Operand {
+	var s *scalar.Range
 	switch op {
 	case syntax.Add:
 		l, r = l.guarded(), r.guarded()
-		s = l.Plus(r.Extent)
+		s = l.Plus(r.Range)
 	case syntax.Subtract:
 		l, r = l.guarded(), r.guarded()
 		s = l.Plus(r.Negated())
 	case syntax.Multiply:
 		l, r = l.factor(), r.factor()
-		s = l.Times(r.Extent)
+		s = l.Times(r.Range)
 	case syntax.Divide:
 		l, r = l.factor(), r.factor()
 		least, open := r.Least(smallest(r.Grain))
-		s = l.Over(r.Extent, least, open)
+		s = l.Over(r.Range, least, open)
 		s.Grain = 0
 		if top := r.Reach(); top.Sign() > 0 {
 			from, _ := l.Least(smallest(l.Grain))
 			s.Grain = scalar.GrainOf(new(big.Rat).Quo(from, top))
 		}
 	default:
-		panic("sqlrewrite: arithmetic without a total form")
+		panic("sqlrewrite: arithmetic without an error-free form")
 	}
 	s.Scale = 0
 	return result(algebra.Binary{Op: op, L: l.X, R: r.X, T: catalog.Float8}, s.InFloats())
@@ -388,8 +388,8 @@ func smallest(grain int) *big.Rat {
 	return new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), uint(grain)))
 }
 
-// choiceTotal is CASE: its results in one type.
-func choiceTotal(b *algebra.Binder, n syntax.Expr, e algebra.Choice) (Operand, error) {
+// safeChoice is CASE: its results in one type.
+func safeChoice(b *algebra.Binder, n syntax.Expr, e algebra.Choice) (Operand, error) {
 	var results []algebra.Expr
 	for _, a := range e.Arms {
 		results = append(results, a.Result)
@@ -416,7 +416,7 @@ func choiceTotal(b *algebra.Binder, n syntax.Expr, e algebra.Choice) (Operand, e
 	if e.Otherwise != nil {
 		total.Otherwise = all[len(all)-1].X
 	}
-	return Operand{X: total, Extent: s, Printed: oneOfIntervals(shownByAll(all), all, s, func(steady []algebra.Expr) algebra.Expr {
+	return Operand{X: total, Range: s, Printed: oneOfIntervals(shownByAll(all), all, s, func(steady []algebra.Expr) algebra.Expr {
 		return with(total, steady)
 	})}, nil
 }
@@ -433,33 +433,33 @@ func with(e algebra.Choice, results []algebra.Expr) algebra.Expr {
 	return other
 }
 
-// alternatives are expressions of which one is the value: in one type, and within the hull of their extents.
-func alternatives(b *algebra.Binder, n syntax.Expr, t catalog.Type, all []Operand) (catalog.Type, []Operand, *scalar.Extent, error) {
+// alternatives are expressions of which one is the value: in one type, and within the hull of their value ranges.
+func alternatives(b *algebra.Binder, n syntax.Expr, t catalog.Type, all []Operand) (catalog.Type, []Operand, *scalar.Range, error) {
 	if t.IsTime() && slices.ContainsFunc(all, func(o Operand) bool { return o.X.Typ() != t }) {
 		return t, nil, nil, b.Unsupported(n, "a choice between values of several time types", "cast them to one type")
 	}
 	t, all = carried(t, all...)
-	var s *scalar.Extent
+	var s *scalar.Range
 	for _, o := range all {
 		switch c, isConstant := o.X.(algebra.Constant); {
-		case o.Extent == nil || isConstant && c.Null:
+		case o.Range == nil || isConstant && c.Null:
 		case s == nil:
-			s = o.Extent
+			s = o.Range
 		default:
-			s = s.Hull(o.Extent)
+			s = s.Hull(o.Range)
 		}
 	}
 	if s == nil && (t.IsNumber() || t.IsTime()) {
 		s = scalar.Between(0, 0) // always NULL
 	}
 	if s == nil && t == scalar.IntervalType {
-		s = intervalConstant(algebra.Constant{T: t, Null: true}).Extent
+		s = intervalConstant(algebra.Constant{T: t, Null: true}).Range
 	}
 	return t, all, s, nil
 }
 
-// castTotal casts. Numbers beyond what the target holds are clamped to it: there PostgreSQL would raise an error.
-func castTotal(b *algebra.Binder, n syntax.Expr, e algebra.Cast) (Operand, error) {
+// safeCast casts. Numbers beyond what the target holds are clamped to it: there PostgreSQL would raise an error.
+func safeCast(b *algebra.Binder, n syntax.Expr, e algebra.Cast) (Operand, error) {
 	o, err := OperandOf(b, n, e.X)
 	if err != nil {
 		return Operand{}, err
@@ -500,7 +500,7 @@ func toInteger(o Operand, t catalog.Type) Operand {
 	}
 	// Rounding is monotone and keeps whole numbers.
 	o = o.guarded()
-	return Operand{X: o.as(t), Extent: o.Rounded(scalar.Floor, scalar.Ceil), Printed: exact()}
+	return Operand{X: o.as(t), Range: o.Rounded(scalar.Floor, scalar.Ceil), Printed: exact()}
 }
 
 func toNumeric(b *algebra.Binder, n syntax.Expr, o Operand, mods []int32) (Operand, error) {
@@ -528,7 +528,7 @@ func toNumeric(b *algebra.Binder, n syntax.Expr, o Operand, mods []int32) (Opera
 	}
 	o = o.guarded()
 	s := o.ToGrid(digits)
-	return Operand{X: algebra.Cast{X: o.X, T: catalog.Numeric, Mods: mods}, Extent: s, Printed: algebra.Printed{Stepped: true}}, nil
+	return Operand{X: algebra.Cast{X: o.X, T: catalog.Numeric, Mods: mods}, Range: s, Printed: algebra.Printed{Stepped: true}}, nil
 }
 
 // clampFunctions are the functions behind max and min of a type. They keep NULL, which GREATEST and LEAST do not; NaN sorts above
@@ -557,7 +557,7 @@ func Clamped(o Operand, lo, hi *big.Rat) Operand {
 	smaller, larger := clampFunctions(t)
 	x := algebra.Call{Name: smaller, Args: []algebra.Expr{o.X, ValueOf(hi, t)}, T: t}
 	x = algebra.Call{Name: larger, Args: []algebra.Expr{x, ValueOf(lo, t)}, T: t}
-	return Operand{X: x, Extent: o.Meet(lo, hi), Printed: algebra.Printed{Kept: true, Stepped: o.Stepped}}
+	return Operand{X: x, Range: o.Meet(lo, hi), Printed: algebra.Printed{Kept: true, Stepped: o.Stepped}}
 }
 
 // ValueOf is a number or time as a constant of type t.
@@ -583,7 +583,7 @@ const (
 
 // clampedColumn is a column of numbers or times as an operand. Beyond its bounds a value counts as the bound, NaN and Infinity as the upper one.
 func clampedColumn(f *algebra.Field) Operand {
-	o := Operand{X: algebra.Column{Of: f}, Extent: &scalar.Extent{OpenLo: true, OpenHi: true}, Printed: exact()}
+	o := Operand{X: algebra.Column{Of: f}, Range: &scalar.Range{OpenLo: true, OpenHi: true}, Printed: exact()}
 	switch {
 	case f.Type.IsInteger():
 		o.Lo, o.Hi = scalar.IntegerRange(f.Type)
@@ -628,7 +628,7 @@ func numericLeaf(o Operand, f *algebra.Field) Operand {
 		return o
 	}
 	s := o.ToGrid(FreeScale)
-	return Operand{X: algebra.Call{Name: "round", Args: []algebra.Expr{o.X, algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(FreeScale)}}, T: catalog.Numeric}, Extent: s, Printed: exact()}
+	return Operand{X: algebra.Call{Name: "round", Args: []algebra.Expr{o.X, algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(FreeScale)}}, T: catalog.Numeric}, Range: s, Printed: exact()}
 }
 
 func floatLeaf(o Operand, f *algebra.Field) Operand {
@@ -653,7 +653,7 @@ func floatLeaf(o Operand, f *algebra.Field) Operand {
 			R: algebra.Binary{Op: syntax.Lt, L: raw, R: ValueOf(least, catalog.Float8), T: catalog.Bool}}
 		o.X = algebra.Choice{T: catalog.Float8, Otherwise: o.X, Arms: []algebra.Arm{{Cond: tiny, Result: algebra.Constant{T: catalog.Float8, Text: "0"}}}}
 		s := o.Hull(scalar.Between(0, 0))
-		o.Extent = s
+		o.Range = s
 	}
 	return o
 }

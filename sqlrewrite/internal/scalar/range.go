@@ -7,8 +7,8 @@ import (
 	"noisegate/catalog"
 )
 
-// Extent is what is proven of every value of a computed expression that is not NULL. docs/sql/error-free.md proves the rules.
-type Extent struct {
+// Range is what is proven of every value of a computed expression that is not NULL. docs/sql/error-free.md proves the rules.
+type Range struct {
 	// Lo and hi are in the unit of the type: numbers as they are, dates in days and times in microseconds since 1970-01-01 (UTC),
 	// intervals in microseconds.
 	Lo, Hi *big.Rat
@@ -29,18 +29,18 @@ const (
 
 func Number(v int64) *big.Rat { return new(big.Rat).SetInt64(v) }
 
-func Between(lo, hi int64) *Extent { return &Extent{Lo: Number(lo), Hi: Number(hi)} }
+func Between(lo, hi int64) *Range { return &Range{Lo: Number(lo), Hi: Number(hi)} }
 
-func Exactly(v *big.Rat) *Extent { return &Extent{Lo: v, Hi: v} }
+func Exactly(v *big.Rat) *Range { return &Range{Lo: v, Hi: v} }
 
 // Bounded reports whether both ends bound what a row can add to a sum.
-func (s *Extent) Bounded() bool { return !s.OpenLo && !s.OpenHi }
+func (s *Range) Bounded() bool { return !s.OpenLo && !s.OpenHi }
 
 // Holds reports whether v may be a value.
-func (s *Extent) Holds(v *big.Rat) bool { return s.Lo.Cmp(v) <= 0 && v.Cmp(s.Hi) <= 0 }
+func (s *Range) Holds(v *big.Rat) bool { return s.Lo.Cmp(v) <= 0 && v.Cmp(s.Hi) <= 0 }
 
 // Reach is the largest magnitude of a value.
-func (s *Extent) Reach() *big.Rat {
+func (s *Range) Reach() *big.Rat {
 	lo, hi := new(big.Rat).Abs(s.Lo), new(big.Rat).Abs(s.Hi)
 	if lo.Cmp(hi) > 0 {
 		return lo
@@ -49,13 +49,13 @@ func (s *Extent) Reach() *big.Rat {
 }
 
 // Fits reports whether every whole value is one of the integer type t.
-func (s *Extent) Fits(t catalog.Type) bool {
+func (s *Range) Fits(t catalog.Type) bool {
 	lowest, highest := IntegerRange(t)
 	return lowest == nil || lowest.Cmp(s.Lo) <= 0 && s.Hi.Cmp(highest) <= 0
 }
 
 // Carrier is the type in which PostgreSQL computes a value whose type is t: for integers the smallest, from t on, that holds all of them.
-func (s *Extent) Carrier(t catalog.Type) catalog.Type {
+func (s *Range) Carrier(t catalog.Type) catalog.Type {
 	switch {
 	case t == catalog.Float4:
 		return catalog.Float8
@@ -71,9 +71,9 @@ func (s *Extent) Carrier(t catalog.Type) catalog.Type {
 }
 
 // Hull holds all values of both.
-func (s *Extent) Hull(o *Extent) *Extent {
-	h := &Extent{Lo: s.Lo, Hi: s.Hi, OpenLo: s.OpenLo || o.OpenLo, OpenHi: s.OpenHi || o.OpenHi,
-		Scale: max(s.Scale, o.Scale), Grain: max(s.Grain, o.Grain), Parts: s.Parts.With(o.Parts, (*Extent).Hull)}
+func (s *Range) Hull(o *Range) *Range {
+	h := &Range{Lo: s.Lo, Hi: s.Hi, OpenLo: s.OpenLo || o.OpenLo, OpenHi: s.OpenHi || o.OpenHi,
+		Scale: max(s.Scale, o.Scale), Grain: max(s.Grain, o.Grain), Parts: s.Parts.With(o.Parts, (*Range).Hull)}
 	if o.Lo.Cmp(h.Lo) < 0 {
 		h.Lo = o.Lo
 	}
@@ -83,8 +83,8 @@ func (s *Extent) Hull(o *Extent) *Extent {
 	return h
 }
 
-// Meet cuts a extent to [lo, hi]: values outside are clamped. An end that was open stays so.
-func (s *Extent) Meet(lo, hi *big.Rat) *Extent {
+// Meet cuts a value range to [lo, hi]: values outside are clamped. An end that was open stays so.
+func (s *Range) Meet(lo, hi *big.Rat) *Range {
 	m := *s
 	clampTo := func(v *big.Rat) *big.Rat {
 		switch {
@@ -100,22 +100,22 @@ func (s *Extent) Meet(lo, hi *big.Rat) *Extent {
 	return &m
 }
 
-func (s *Extent) Negated() *Extent {
-	n := &Extent{Lo: new(big.Rat).Neg(s.Hi), Hi: new(big.Rat).Neg(s.Lo), OpenLo: s.OpenHi, OpenHi: s.OpenLo, Scale: s.Scale, Grain: s.Grain}
+func (s *Range) Negated() *Range {
+	n := &Range{Lo: new(big.Rat).Neg(s.Hi), Hi: new(big.Rat).Neg(s.Lo), OpenLo: s.OpenHi, OpenHi: s.OpenLo, Scale: s.Scale, Grain: s.Grain}
 	if s.Parts != nil {
-		n.Parts = s.Parts.Each((*Extent).Negated)
+		n.Parts = s.Parts.Each((*Range).Negated)
 	}
 	return n
 }
 
-func (s *Extent) Plus(o *Extent) *Extent {
-	return &Extent{Lo: new(big.Rat).Add(s.Lo, o.Lo), Hi: new(big.Rat).Add(s.Hi, o.Hi), OpenLo: s.OpenLo || o.OpenLo, OpenHi: s.OpenHi || o.OpenHi,
-		Scale: max(s.Scale, o.Scale), Grain: max(s.Grain, o.Grain), Parts: s.Parts.With(o.Parts, (*Extent).Plus)}
+func (s *Range) Plus(o *Range) *Range {
+	return &Range{Lo: new(big.Rat).Add(s.Lo, o.Lo), Hi: new(big.Rat).Add(s.Hi, o.Hi), OpenLo: s.OpenLo || o.OpenLo, OpenHi: s.OpenHi || o.OpenHi,
+		Scale: max(s.Scale, o.Scale), Grain: max(s.Grain, o.Grain), Parts: s.Parts.With(o.Parts, (*Range).Plus)}
 }
 
 // OfCorners is the hull of f over the four pairs of ends: the range of a function that is monotone in each argument.
-func OfCorners(a, b *Extent, f func(x, y *big.Rat) *big.Rat) *Extent {
-	var out *Extent
+func OfCorners(a, b *Range, f func(x, y *big.Rat) *big.Rat) *Range {
+	var out *Range
 	for _, x := range []*big.Rat{a.Lo, a.Hi} {
 		for _, y := range []*big.Rat{b.Lo, b.Hi} {
 			if p := Exactly(f(x, y)); out == nil {
@@ -128,7 +128,7 @@ func OfCorners(a, b *Extent, f func(x, y *big.Rat) *big.Rat) *Extent {
 	return out
 }
 
-func (s *Extent) Times(o *Extent) *Extent {
+func (s *Range) Times(o *Range) *Range {
 	p := OfCorners(s, o, func(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) })
 	open := !s.Bounded() || !o.Bounded()
 	p.OpenLo, p.OpenHi = open, open
@@ -138,9 +138,9 @@ func (s *Extent) Times(o *Extent) *Extent {
 
 // Over is the quotient for divisors of at least least, a positive number, in magnitude; zero divisors give NULL. open says that least is
 // only what a type can hold.
-func (s *Extent) Over(o *Extent, least *big.Rat, open bool) *Extent {
+func (s *Range) Over(o *Range, least *big.Rat, open bool) *Range {
 	nearest := new(big.Rat).Inv(least)
-	inverse := &Extent{Lo: new(big.Rat).Neg(nearest), Hi: nearest, OpenLo: open, OpenHi: open}
+	inverse := &Range{Lo: new(big.Rat).Neg(nearest), Hi: nearest, OpenLo: open, OpenHi: open}
 	switch { // with divisors of one sign; those without an upper limit give quotients down to zero
 	case o.Lo.Sign() >= 0:
 		inverse.Lo, inverse.OpenLo = new(big.Rat), false
@@ -157,7 +157,7 @@ func (s *Extent) Over(o *Extent, least *big.Rat, open bool) *Extent {
 }
 
 // Least is the smallest magnitude of a value that is not zero, given the smallest that the type allows; open if that is all there is.
-func (s *Extent) Least(smallest *big.Rat) (v *big.Rat, open bool) {
+func (s *Range) Least(smallest *big.Rat) (v *big.Rat, open bool) {
 	switch {
 	case s.Lo.Sign() > 0 && !s.OpenLo:
 		return s.Lo, false
@@ -169,7 +169,7 @@ func (s *Extent) Least(smallest *big.Rat) (v *big.Rat, open bool) {
 }
 
 // Rounded maps both ends by a monotone function to whole numbers.
-func (s *Extent) Rounded(lo, hi func(*big.Rat) *big.Int) *Extent {
+func (s *Range) Rounded(lo, hi func(*big.Rat) *big.Int) *Range {
 	r := *s
 	r.Lo, r.Hi = new(big.Rat).SetInt(lo(s.Lo)), new(big.Rat).SetInt(hi(s.Hi))
 	r.Scale, r.Grain = 0, 0
@@ -177,7 +177,7 @@ func (s *Extent) Rounded(lo, hi func(*big.Rat) *big.Int) *Extent {
 }
 
 // Widened moves both ends outward by a part of 10^-digits of themselves, for functions that are not rounded correctly.
-func (s *Extent) Widened(digits int) *Extent {
+func (s *Range) Widened(digits int) *Range {
 	w := *s
 	slack := new(big.Rat).SetFrac(big.NewInt(1), Power10(digits))
 	w.Lo = new(big.Rat).Sub(s.Lo, new(big.Rat).Mul(slack, new(big.Rat).Abs(s.Lo)))
@@ -186,7 +186,7 @@ func (s *Extent) Widened(digits int) *Extent {
 }
 
 // InFloats moves both ends to the float8 that they round to: rounding is monotone, so that rounded results lie between rounded ends.
-func (s *Extent) InFloats() *Extent {
+func (s *Range) InFloats() *Range {
 	f := *s
 	f.Lo, f.Hi = AsFloat(s.Lo), AsFloat(s.Hi)
 	return &f
@@ -201,7 +201,7 @@ func AsFloat(v *big.Rat) *big.Rat {
 }
 
 // Tame reports whether values are small and round enough for PostgreSQL's arithmetic in type t.
-func (s *Extent) Tame(t catalog.Type) bool {
+func (s *Range) Tame(t catalog.Type) bool {
 	if s.Parts != nil {
 		return s.Parts.Tame()
 	}
@@ -219,18 +219,18 @@ func GrainOf(least *big.Rat) int {
 }
 
 // Parts are the ranges of an interval's parts.
-type Parts struct{ Months, Days, Micros Extent }
+type Parts struct{ Months, Days, Micros Range }
 
 // The limits of an interval's parts: far inside those of PostgreSQL, and far beyond those of its times.
 func PartLimits() *Parts {
 	return &Parts{Months: *Between(-1<<22, 1<<22), Days: *Between(-1<<28, 1<<28), Micros: *Between(-1<<62, 1<<62)}
 }
 
-func (p *Parts) Each(f func(s *Extent) *Extent) *Parts {
+func (p *Parts) Each(f func(s *Range) *Range) *Parts {
 	return &Parts{Months: *f(&p.Months), Days: *f(&p.Days), Micros: *f(&p.Micros)}
 }
 
-func (p *Parts) With(o *Parts, f func(s, o *Extent) *Extent) *Parts {
+func (p *Parts) With(o *Parts, f func(s, o *Range) *Range) *Parts {
 	if p == nil || o == nil {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (p *Parts) With(o *Parts, f func(s, o *Extent) *Extent) *Parts {
 // Tame reports whether every part is within its limits.
 func (p *Parts) Tame() bool {
 	ok := true
-	p.With(PartLimits(), func(s, limit *Extent) *Extent {
+	p.With(PartLimits(), func(s, limit *Range) *Range {
 		ok = ok && limit.Holds(s.Lo) && limit.Holds(s.Hi)
 		return s
 	})
@@ -248,12 +248,12 @@ func (p *Parts) Tame() bool {
 }
 
 // Each maps both ends.
-func (s *Extent) Each(f func(*big.Rat) *big.Int) *Extent {
-	return &Extent{Lo: new(big.Rat).SetInt(f(s.Lo)), Hi: new(big.Rat).SetInt(f(s.Hi))}
+func (s *Range) Each(f func(*big.Rat) *big.Int) *Range {
+	return &Range{Lo: new(big.Rat).SetInt(f(s.Lo)), Hi: new(big.Rat).SetInt(f(s.Hi))}
 }
 
-// ToGrid is the extent after rounding to digits after the point.
-func (s *Extent) ToGrid(digits int) *Extent {
+// ToGrid is the value range after rounding to digits after the point.
+func (s *Range) ToGrid(digits int) *Range {
 	factor := new(big.Rat).SetInt(Power10(max(digits, 0)))
 	if digits < 0 {
 		factor = new(big.Rat).SetFrac(big.NewInt(1), Power10(-digits))
