@@ -69,8 +69,10 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 	s.check(t, "taking all of it back")
 }
 
-// TestI6AnswersUnderOneKey tells the judge of answers that contradict each other.
-func TestI6AnswersUnderOneKey(t *testing.T) {
+// TestAnswersUnderOneKeyAreEqual tells the judge of answers that contradict each other.
+//
+// covers: I6
+func TestAnswersUnderOneKeyAreEqual(t *testing.T) {
 	for name, second := range map[string]*api.QueryResponse{
 		"two releases": {ReleaseID: "b"},
 		"two results":  {ReleaseID: "a", Result: api.Result{Columns: []api.Column{{Name: "n"}}}},

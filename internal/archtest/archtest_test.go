@@ -131,7 +131,10 @@ func breaches() map[string][]breach {
 			{files("api/a_test.go", "package api\n// TestTracker tracks.\n//\n// covers: W.1 A01\nfunc TestTracker() {}",
 				"docs/threat-model.md", "| A01 | x | not yet: y |"), "A01 does not name TestTracker"},
 		},
-		"test-names": {{files("sqlrewrite/a_test.go", "package sqlrewrite; func TestA01Tracker() {}"), "TestA01Tracker has an ID in its name"}},
+		"test-names": {
+			{files("sqlrewrite/a_test.go", "package sqlrewrite; func TestA01Tracker() {}"), "TestA01Tracker has an ID in its name"},
+			{files("api/a_test.go", "package api; func TestOneKeyI6() {}"), `"// covers: I6"`},
+		},
 		"lines": {
 			{files("api/a.go", "package api // "+strings.Repeat("é", 140)), "api/a.go:1: 155 characters"},
 			{files("api/a.go", "package api\nvar s = `x`\nvar t = \""+strings.Repeat("x", 140)+"\""), "api/a.go:3"},
