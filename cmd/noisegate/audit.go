@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"noisegate/api"
+	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/internal/stattest"
 )
 
@@ -92,7 +93,7 @@ func (c *auditDPCommand) check() (units int, err error) {
 	if c.Draws < 1 || c.Draws > maxAuditDraws {
 		return 0, usage(fmt.Errorf("--draws must be between 1 and %d", maxAuditDraws))
 	}
-	if !datasetName.MatchString(c.Dataset) {
+	if !config.ValidDataset(c.Dataset) {
 		return 0, usage(errors.New("--dataset: a dataset's name is made of a-z, 0-9, _ and -, and begins with a letter"))
 	}
 	if !(c.Confidence >= 0.5 && c.Confidence <= maxAuditConfidence) {

@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate/api"
+	"noisegate/cmd/noisegate/internal/config"
+	"noisegate/cmd/noisegate/internal/server"
 	"noisegate/gateway/auth"
 )
 
@@ -32,7 +34,7 @@ type auditSite struct {
 	dataset string
 	analyst *api.Client
 	steward *api.Client
-	owner   DSN // may create a schema in the protected database
+	owner   config.DSN // may create a schema in the protected database
 	close   func() error
 }
 
@@ -57,7 +59,7 @@ func (c *auditDPCommand) site(ctx context.Context, a *app) (*auditSite, error) {
 	if token = strings.TrimSpace(token); token == "" {
 		return nil, usage(errors.New("no steward's token: set NOISEGATE_STEWARD_TOKEN or give --steward-token-file"))
 	}
-	return &auditSite{dataset: c.Dataset, analyst: analyst, steward: api.NewClient(c.URL, token), owner: newDSN(owner),
+	return &auditSite{dataset: c.Dataset, analyst: analyst, steward: api.NewClient(c.URL, token), owner: config.NewDSN(owner),
 		close: func() error { return nil }}, nil
 }
 
@@ -113,30 +115,30 @@ func (d *demo) serveAudited(ctx context.Context, dataset string) (stop func() er
 	}
 	protected := d.config.Datasets[demoDataset]
 	protected.Quantum = 0 // when answers leave is nobody's secret here
-	d.config.Datasets = map[string]*DatasetConfig{dataset: protected}
+	d.config.Datasets = map[string]*config.Dataset{dataset: protected}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	d.url = "http://" + reachable(listener.Addr())
 	ctx, cancel := context.WithCancel(ctx)
-	g, err := startGateway(ctx, d.config, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelError})))
+	g, err := server.Start(ctx, d.config, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
 		cancel()
 		return nil, errors.Join(err, listener.Close())
 	}
 	served := make(chan error, 1)
-	go func() { served <- g.serve(ctx, listener) }()
+	go func() { served <- g.Serve(ctx, listener) }()
 	return func() error {
 		cancel()
-		defer g.close()
+		defer g.Close()
 		return <-served
 	}, nil
 }
 
 // auditScratch is a schema of its own in the protected database.
 type auditScratch struct {
-	owner  DSN
+	owner  config.DSN
 	schema string
 	units  int // of either table in each group, without the one that makes the difference
 }

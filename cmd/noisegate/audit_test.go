@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate/api"
+	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/mechanisms"
 )
 
@@ -151,8 +152,8 @@ func TestAuditOfRunningGateway(t *testing.T) {
 	s.expect(t, nil, exitOK, "applied", "migrate")
 	s.expect(t, nil, exitOK, "applied", "policy", "apply", s.policy)
 	reader := s.database.dsn("noisegate_reader", demoProtected).Reveal()
-	stop := s.serve(t, Environment{"NOISEGATE_DATASETS_AUDIT_DSN": reader, "NOISEGATE_DATASETS_AUDIT_QUANTUM": "0s"})
-	env := Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "ana", "analyst")}
+	stop := s.serve(t, config.Environment{"NOISEGATE_DATASETS_AUDIT_DSN": reader, "NOISEGATE_DATASETS_AUDIT_QUANTUM": "0s"})
+	env := config.Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "ana", "analyst")}
 	env["NOISEGATE_AUDIT_DSN"] = s.database.dsn(s.database.super, demoProtected).Reveal()
 	audit := func(args ...string) []string {
 		return append([]string{"audit", "dp", "--epsilon=1", "--draws=1000", auditRarely}, args...)

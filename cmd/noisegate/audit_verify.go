@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 
@@ -196,7 +197,7 @@ func (j *ledgerExport) datasets(receipts []journal.Receipt) []string {
 	for _, r := range receipts {
 		names[r.Dataset] = true
 	}
-	return sortedKeys(names)
+	return slices.Sorted(maps.Keys(names))
 }
 
 // verify compares a dataset's entries with each other, with the rules of budgets, with the signatures of stewards, with

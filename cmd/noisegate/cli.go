@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget/journal"
+	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/internal/fault"
 )
 
@@ -28,7 +31,7 @@ const (
 // app is what every command may use of the world.
 type app struct {
 	Streams
-	env      Environment
+	env      config.Environment
 	now      func() time.Time
 	terminal bool
 }
@@ -129,6 +132,7 @@ func (a *app) report(err error) int {
 	var problem *api.Problem
 	var refusal *fault.Error
 	var wrong usageError
+	var misconfigured config.Error
 	var policy policyError
 	var changed auditBroken
 	var audit auditFailed
@@ -156,7 +160,7 @@ func (a *app) report(err error) int {
 			fmt.Fprintf(a.Err, "  hint: %s\n", refusal.Hint)
 		}
 		return exitCode(string(refusal.Code))
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong), errors.As(err, &misconfigured):
 		fmt.Fprintf(a.Err, "noisegate: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nnoisegate: "))
 		return exitUsage
 	default:
@@ -193,7 +197,7 @@ func (a *app) sayProblem(p *api.Problem, sql string) {
 	if p.Hint != "" {
 		fmt.Fprintf(a.Err, "  hint: %s\n", p.Hint)
 	}
-	for _, name := range sortedKeys(p.Extra) {
+	for _, name := range slices.Sorted(maps.Keys(p.Extra)) {
 		if name == "near" {
 			continue // the excerpt points at it
 		}

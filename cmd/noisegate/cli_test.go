@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate/api"
+	"noisegate/cmd/noisegate/internal/config"
 )
 
 // TestCommandLine runs testdata/cli/*. "answer" prepares what a gateway says to one route; "run" gives a command line, one
@@ -47,7 +48,7 @@ func TestCommandLine(t *testing.T) {
 }
 
 func runCommand(t *testing.T, d *datadriven.TestData, g *fakeGateway, url string) string {
-	env := Environment{"NOISEGATE_URL": url, "NOISEGATE_TOKEN": "token-of-ana"}
+	env := config.Environment{"NOISEGATE_URL": url, "NOISEGATE_TOKEN": "token-of-ana"}
 	lines, stdin, _ := strings.Cut(d.Input, "stdin:\n")
 	var args []string
 	for line := range strings.Lines(lines) {
@@ -170,7 +171,7 @@ func TestTokenCommand(t *testing.T) {
 	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := Environment{
+	env := config.Environment{
 		"NOISEGATE_CONTROL_DSN": "host=/tmp user=noisegate", "NOISEGATE_DATASETS_CENSUS_DSN": "host=/tmp user=noisegate_reader",
 		"NOISEGATE_AUTH_ISSUER": "dev", "NOISEGATE_AUTH_AUDIENCE": "noisegate", "NOISEGATE_AUTH_KEYS_HS256_FILE": key,
 	}

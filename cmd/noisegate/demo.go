@@ -16,6 +16,8 @@ import (
 
 	"noisegate/api"
 	"noisegate/cmd/noisegate/demodata"
+	"noisegate/cmd/noisegate/internal/config"
+	"noisegate/cmd/noisegate/internal/server"
 	"noisegate/gateway/auth"
 )
 
@@ -48,7 +50,7 @@ type demo struct {
 	began    time.Time
 	steps    io.Writer // where progress is told
 	database *demoDatabase
-	config   *Config
+	config   *config.Config
 	secret   []byte
 	url      string
 	tokens   map[auth.Role]string
@@ -136,7 +138,7 @@ func (d *demo) closeDatabase(ctx context.Context) error {
 
 // startGateway starts it as an operator would, with a key from a file. That file is gone by the time anything is shown: a
 // demo whose terminal is closed, or whose output is cut off by head, ends without tidying up. (Its server then ends itself.)
-func (d *demo) startGateway(ctx context.Context) (*gatewayProcess, error) {
+func (d *demo) startGateway(ctx context.Context) (*server.Server, error) {
 	scratch, err := os.MkdirTemp("", "noisegate-demo-")
 	if err != nil {
 		return nil, err
@@ -146,7 +148,7 @@ func (d *demo) startGateway(ctx context.Context) (*gatewayProcess, error) {
 		return nil, err
 	}
 	// Errors only: a warning is advice to an operator, and a database that was made a second ago has none.
-	return startGateway(ctx, d.config, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelError})))
+	return server.Start(ctx, d.config, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 }
 
 // configure makes the configuration that an operator would write.
@@ -167,10 +169,10 @@ func (d *demo) configure(scratch string) error {
 		return err
 	}
 	d.secret = secret
-	d.config = newConfig()
+	d.config = config.New()
 	d.config.Control.DSN = d.database.dsn("noisegate", demoControl)
 	d.config.Auth.Issuer, d.config.Auth.Audience, d.config.Auth.Keys.HS256File = demoIssuer, demoAudience, keyFile
-	protected := newDatasetConfig()
+	protected := config.NewDataset()
 	protected.DSN = d.database.dsn("noisegate_reader", demoProtected)
 	d.config.Datasets[demoDataset] = protected
 	return d.makeTokens()
@@ -204,20 +206,20 @@ func (d *demo) makeTokens() error {
 
 // listen takes the address that was asked for, or the usual one, or any.
 func (d *demo) listen(ctx context.Context) (net.Listener, error) {
-	var config net.ListenConfig
+	var network net.ListenConfig
 	switch {
 	case d.options.HTTP != "":
-		l, err := config.Listen(ctx, "tcp", d.options.HTTP)
+		l, err := network.Listen(ctx, "tcp", d.options.HTTP)
 		if err != nil {
 			return nil, usage(fmt.Errorf("--http: %w", err))
 		}
 		return l, nil
 	case d.options.Once == "":
-		if l, err := config.Listen(ctx, "tcp", newConfig().HTTP.Listen); err == nil {
+		if l, err := network.Listen(ctx, "tcp", config.New().HTTP.Listen); err == nil {
 			return l, nil
 		}
 	}
-	return config.Listen(ctx, "tcp", "127.0.0.1:0")
+	return network.Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
 // serve runs the gateway, does what was asked, and stays up until the context ends unless one answer was all.
@@ -225,16 +227,16 @@ func (d *demo) serve(ctx context.Context, listener net.Listener) error {
 	d.url = "http://" + reachable(listener.Addr())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	var g *gatewayProcess
+	var g *server.Server
 	if err := d.step("gateway", func() (_ string, err error) {
 		g, err = d.startGateway(ctx)
 		return "gateway started", err
 	}); err != nil {
 		return err
 	}
-	defer g.close()
+	defer g.Close()
 	served := make(chan error, 1)
-	go func() { served <- g.serve(ctx, listener) }()
+	go func() { served <- g.Serve(ctx, listener) }()
 	err := d.applyPolicy(ctx)
 	if err == nil && d.options.Once == "" {
 		err = d.loadVotes(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"noisegate/cmd/noisegate/demodata"
+	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/deploy"
 	"noisegate/internal/pgserver"
 )
@@ -28,10 +29,10 @@ const (
 
 // demoDatabase is the PostgreSQL that a demo runs on: a private server, or two databases on a server of the user's.
 type demoDatabase struct {
-	server   *pgserver.Server                // nil on a server of the user's
-	dsn      func(role, database string) DSN // how a role connects
-	super    string                          // the role that sets everything up
-	leftover bool                            // the databases were there already (--keep)
+	server   *pgserver.Server                       // nil on a server of the user's
+	dsn      func(role, database string) config.DSN // how a role connects
+	super    string                                 // the role that sets everything up
+	leftover bool                                   // the databases were there already (--keep)
 }
 
 // startDemoDatabase starts a private server of the wanted programs. It lives in dir, or in a temporary directory when dir is empty.
@@ -48,7 +49,7 @@ func startDemoDatabase(ctx context.Context, wanted pgserver.Wanted, dir string) 
 		return nil, 0, err
 	}
 	d := &demoDatabase{server: server, super: pgserver.Superuser}
-	d.dsn = func(role, database string) DSN { return newDSN(server.DSN(role, database)) }
+	d.dsn = func(role, database string) config.DSN { return config.NewDSN(server.DSN(role, database)) }
 	return d, programs.Version, nil
 }
 
@@ -103,13 +104,13 @@ func borrowDemoDatabase(ctx context.Context, superuser string) (*demoDatabase, i
 	}
 	password := rand.Text()
 	d := &demoDatabase{super: user}
-	d.dsn = func(role, database string) DSN {
+	d.dsn = func(role, database string) config.DSN {
 		u := *base
 		u.Path = "/" + database
 		if role != user {
 			u.User = url.UserPassword(role, password)
 		}
-		return newDSN(u.String())
+		return config.NewDSN(u.String())
 	}
 	// One text is one transaction: all three or none. Utility statements take no parameters; rand.Text is letters and digits.
 	create := ""

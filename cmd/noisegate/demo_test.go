@@ -16,12 +16,13 @@ import (
 
 	"noisegate/api"
 	"noisegate/cmd/noisegate/demodata"
+	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/internal/pgserver"
 )
 
 // surroundings are what of this process's environment says which PostgreSQL to use.
-func surroundings() Environment {
-	env := Environment{}
+func surroundings() config.Environment {
+	env := config.Environment{}
 	for _, variable := range []string{pgserver.VersionVariable, pgserver.RepositoryVariable} {
 		env[variable] = os.Getenv(variable)
 	}
@@ -176,7 +177,7 @@ func clientCommands(t *testing.T, url string, tokens map[string]string) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(t.Context(), c.args, Streams{strings.NewReader(""), &out, &errs},
-			Environment{"NOISEGATE_URL": url, "NOISEGATE_TOKEN": tokens[c.who]})
+			config.Environment{"NOISEGATE_URL": url, "NOISEGATE_TOKEN": tokens[c.who]})
 		if printed := out.String() + errs.String(); code != c.code || !strings.Contains(printed, c.says) {
 			t.Errorf("%s: %v: exit code %d\n%s\nwant %q", c.who, c.args, code, printed, c.says)
 		}

@@ -1,8 +1,8 @@
 // Command noisegate is the gateway and everything around it: it serves, shows itself (demo), prepares its databases
 // (migrate, policy), is its own client (query, estimate, budget), and its own examiner (audit).
 //
-// It knows the command line, the configuration file and how the other packages fit together (wire.go). It does not know
-// SQL, noise or budgets: it only hands values from one package to the next.
+// It knows the command line. It does not know SQL, noise or budgets: it only hands values from one package to the next.
+// What the configuration says is in internal/config, how the other packages fit together in internal/server.
 package main
 
 import (
@@ -12,12 +12,14 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"noisegate/cmd/noisegate/internal/config"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	code := Run(ctx, os.Args[1:], Streams{os.Stdin, os.Stdout, os.Stderr}, ParseEnvironment(os.Environ()))
+	code := Run(ctx, os.Args[1:], Streams{os.Stdin, os.Stdout, os.Stderr}, config.ParseEnvironment(os.Environ()))
 	stop()
 	os.Exit(code)
 }
@@ -29,7 +31,7 @@ type Streams struct {
 }
 
 // Run executes one command line and gives the exit code. The context ends long-running commands in an orderly way.
-func Run(ctx context.Context, args []string, streams Streams, env Environment) int {
+func Run(ctx context.Context, args []string, streams Streams, env config.Environment) int {
 	a := &app{Streams: streams, env: env, now: time.Now, terminal: isTerminal(streams.Out)}
 	return a.run(ctx, args)
 }

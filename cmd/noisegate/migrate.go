@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/migrations"
 )
 
@@ -14,13 +15,7 @@ type configFlag struct {
 	Config string `short:"c" type:"path" placeholder:"FILE" help:"The configuration file (NOISEGATE_CONFIG); every key can also be a NOISEGATE_ variable."`
 }
 
-func (f configFlag) load(a *app) (*Config, error) {
-	config, err := LoadConfig(f.Config, a.env)
-	if err != nil {
-		return nil, usage(err)
-	}
-	return config, nil
-}
+func (f configFlag) load(a *app) (*config.Config, error) { return config.Load(f.Config, a.env) }
 
 type migrateCommand struct {
 	configFlag
@@ -45,7 +40,7 @@ func (c *migrateCommand) run(ctx context.Context, a *app) error {
 	return err
 }
 
-func migrate(ctx context.Context, dsn DSN) ([]string, error) {
+func migrate(ctx context.Context, dsn config.DSN) ([]string, error) {
 	conn, err := pgx.Connect(ctx, dsn.Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the control database: %w", err)

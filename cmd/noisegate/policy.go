@@ -7,10 +7,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"noisegate/api"
 	"noisegate/catalog"
-	"noisegate/gateway"
+	"noisegate/cmd/noisegate/internal/server"
 	"noisegate/internal/fault"
 )
 
@@ -63,73 +62,141 @@ func readPolicy(file string) (*catalog.Policy, error) {
 	return policy, nil
 }
 
-type policyCheckCommand struct {
+// policyFile is a policy file, and where it is looked at: by a gateway, for stewards without a database login, or by this
+// program in the databases of a configuration.
+type policyFile struct {
 	File string `arg:"" type:"existingfile" help:"The policy file."`
 	configFlag
-	policyGateway
+	URL       string `name:"url" help:"The gateway, instead of a configuration: needs the role steward, and no database login. NOISEGATE_URL."`
+	TokenFile string `name:"token-file" type:"path" placeholder:"FILE" help:"File with the bearer token (NOISEGATE_TOKEN_FILE); or the token itself in NOISEGATE_TOKEN."`
 }
+
+// asksGateway reports whether a gateway was named, and no configuration was, where one of the environment counts less
+// than a flag.
+func (f policyFile) asksGateway(a *app) bool {
+	return f.URL != "" && (f.Config == "" || f.Config == a.env["NOISEGATE_CONFIG"] && f.URL != a.env["NOISEGATE_URL"])
+}
+
+// site is where the file is looked at.
+func (f policyFile) site(a *app) (policySite, error) {
+	if f.asksGateway(a) {
+		client, err := gatewayFlags{URL: f.URL, TokenFile: f.TokenFile}.client(a)
+		return policyGateway{client}, err
+	}
+	c, err := f.load(a)
+	return &policyDatabases{config: c, by: a.operator()}, err
+}
+
+// review checks the file, and prints what the site says of it.
+func (f policyFile) review(ctx context.Context, a *app, site policySite, policy *catalog.Policy,
+	against comparison) (*api.PolicyReview, error) {
+	review, err := site.review(ctx, policy, against)
+	switch {
+	case fault.CodeOf(err) == fault.CodePolicyInvalid:
+		return nil, policyError{f.File, split(err)}
+	case err != nil:
+		return nil, err
+	}
+	a.showReview(f.File, review)
+	return review.PolicyReview, nil
+}
+
+type policyCheckCommand struct{ policyFile }
 
 func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
 	policy, err := readPolicy(c.File)
 	if err != nil {
 		return err
 	}
-	if c.asks(a, c.configFlag) {
-		_, err := c.review(ctx, a, c.File, policy)
-		return err
+	if !c.asksGateway(a) {
+		if err := sayDelay(a, policy); err != nil {
+			return err
+		}
 	}
-	if err := sayDelay(a, policy); err != nil {
-		return err
-	}
-	if c.Config == "" {
+	if c.Config == "" && c.URL == "" {
 		fmt.Fprintf(a.Out, "%s: the file is sound; with --config its columns, bounds and domains are checked against the live schema\n",
 			policy.Dataset)
 		return nil
 	}
-	config, err := c.load(a)
+	site, err := c.site(a)
 	if err != nil {
 		return err
 	}
-	pool, err := datasetPool(ctx, config, policy.Dataset)
+	_, err = c.review(ctx, a, site, policy, withSchema)
+	return err
+}
+
+type policyDiffCommand struct{ policyFile }
+
+func (c *policyDiffCommand) run(ctx context.Context, a *app) error {
+	policy, err := readPolicy(c.File)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	version, err := acceptedVersion(ctx, config, pool)
+	site, err := c.site(a)
 	if err != nil {
 		return err
 	}
-	schema, err := catalog.Inspect(ctx, pool, policy)
+	_, err = c.review(ctx, a, site, policy, withPolicyInForce)
+	return err
+}
+
+type policyApplyCommand struct{ policyFile }
+
+func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
+	policy, err := readPolicy(c.File)
 	if err != nil {
 		return err
 	}
-	snapshot, problems := catalog.Check(policy, schema)
-	if len(problems) > 0 {
-		return policyError{c.File, problems}
+	site, err := c.site(a)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(a.Out, "%s: the file fits the live schema (%d tables) on PostgreSQL %s\n", policy.Dataset, len(snapshot.Tables), version)
-	for _, line := range snapshot.Kinds() {
-		fmt.Fprintf(a.Out, "  units of the kind %s\n", line)
+	review, err := c.review(ctx, a, site, policy, withPolicyInForce)
+	if err != nil {
+		return err
 	}
-	a.showNoise(snapshot)
-	a.warnings(c.File, snapshot)
+	if review.InForce {
+		fmt.Fprintf(a.Out, "%s: version %d is in force already\n", policy.Dataset, review.Version)
+		return nil
+	}
+	version, err := site.apply(ctx, policy, review.Version)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "%s: version %d applied\n", policy.Dataset, version)
 	return nil
 }
 
-// showNoise prints what the bounds of each table do to a count: public figures, before anybody asks.
-func (a *app) showNoise(s *catalog.Snapshot) {
-	for _, t := range s.Tables {
-		if text := catalog.NoiseText(t.MaxRows, t.MaxGroups, t.MaxTotal); text != "" && !t.Public {
-			fmt.Fprintf(a.Out, "  %s: %s\n", catalog.TableName{Schema: t.Schema, Name: t.Name}, text)
-		}
+// showReview prints what a file changes of the one in force, and public figures of its bounds, before anybody asks.
+func (a *app) showReview(file string, r *reviewed) {
+	fmt.Fprintf(a.Out, "%s: the file fits the live schema%s\n", r.Dataset, r.on)
+	if r.compared {
+		a.showChanges(r.PolicyReview)
+	}
+	for _, kind := range r.Kinds {
+		fmt.Fprintf(a.Out, "  units of the kind %s\n", kind)
+	}
+	for _, t := range r.Noise {
+		fmt.Fprintf(a.Out, "  %s: %s\n", t.Table, t.Text)
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintf(a.Out, "%s:%d:%d: warning: %s\n", file, w.Line, w.Column, w.Text)
 	}
 }
 
-// warnings prints what the author of a policy should know, and what is no mistake by itself.
-func (a *app) warnings(file string, s *catalog.Snapshot) {
-	for _, w := range s.Warnings {
-		fmt.Fprintf(a.Out, "%s:%s: warning: %s\n", file, w.Pos, w.Text)
+// showChanges prints what a file changes of the one in force.
+func (a *app) showChanges(review *api.PolicyReview) {
+	for _, c := range review.Changes {
+		fmt.Fprintf(a.Out, "  %-8s %s\n", c.Effect, c.Text)
 	}
+	switch {
+	case review.Version == 0:
+		fmt.Fprintf(a.Out, "  there is no policy yet\n")
+	case !review.InForce && len(review.Changes) == 0:
+		fmt.Fprintf(a.Out, "  the file is the same, and what it was checked against has changed\n")
+	}
+	fmt.Fprintf(a.Out, "  renewed: %s\n", review.Renews)
 }
 
 // sayDelay says what timing does to answers.
@@ -142,63 +209,6 @@ func sayDelay(a *app, policy *catalog.Policy) error {
 	fmt.Fprintf(a.Out, "%s: timing delays each answer by %.3g s on average and %.3g s at most, and costs epsilon %s, delta %s with "+
 		"each question\n",
 		policy.Dataset, average.Seconds(), 2*average.Seconds(), policy.Timing.Epsilon, policy.Timing.Delta)
-	return nil
-}
-
-type policyApplyCommand struct {
-	File string `arg:"" type:"existingfile" help:"The policy file."`
-	configFlag
-	policyGateway
-}
-
-func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
-	policy, err := readPolicy(c.File)
-	if err != nil {
-		return err
-	}
-	if c.asks(a, c.configFlag) {
-		return c.apply(ctx, a, c.File, policy)
-	}
-	config, err := c.load(a)
-	if err != nil {
-		return err
-	}
-	control, err := openPool(ctx, config.Control.DSN)
-	if err != nil {
-		return err
-	}
-	defer control.Close()
-	if err := checkSchema(ctx, control); err != nil {
-		return err
-	}
-	protected, err := datasetPool(ctx, config, policy.Dataset)
-	if err != nil {
-		return err
-	}
-	defer protected.Close()
-	if _, err := acceptedVersion(ctx, config, protected); err != nil {
-		return err
-	}
-	schema, err := catalog.Inspect(ctx, protected, policy)
-	if err != nil {
-		return err
-	}
-	if review, err := catalog.NewStore(control).Review(ctx, policy, schema); err == nil && review.Version > 0 {
-		a.showChanges(gateway.ReviewOf(review))
-	}
-	revision, changed, err := catalog.NewStore(control).Apply(ctx, catalog.Application{
-		Policy: policy, Schema: schema, By: a.operator(), Replaces: catalog.AnyVersion})
-	switch {
-	case fault.CodeOf(err) == fault.CodePolicyInvalid:
-		return policyError{c.File, split(err)}
-	case err != nil:
-		return err
-	case changed:
-		fmt.Fprintf(a.Out, "%s: version %d applied\n", policy.Dataset, revision.Snapshot.Version)
-		a.warnings(c.File, revision.Snapshot)
-	default:
-		fmt.Fprintf(a.Out, "%s: version %d is in force already\n", policy.Dataset, revision.Snapshot.Version)
-	}
 	return nil
 }
 
@@ -218,26 +228,6 @@ func (a *app) operator() string {
 	return "cli"
 }
 
-func datasetPool(ctx context.Context, config *Config, dataset string) (*pgxpool.Pool, error) {
-	d, ok := config.Datasets[dataset]
-	if !ok {
-		return nil, usage(fmt.Errorf("the policy is for dataset %s, which the configuration does not have", dataset))
-	}
-	return openPool(ctx, d.DSN)
-}
-
-// acceptedVersion is the version of the server that a policy is checked against, unless it is not accepted: what a
-// schema proves there is not known.
-func acceptedVersion(ctx context.Context, config *Config, pool *pgxpool.Pool) (string, error) {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return "", fault.DataUnavailable(err)
-	}
-	defer conn.Release()
-	version := serverVersion(conn.Conn())
-	return version, config.Versions.Refuse(version)
-}
-
 type policyExportCommand struct {
 	Dataset string `arg:"" help:"The dataset."`
 	configFlag
@@ -248,7 +238,7 @@ func (c *policyExportCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	control, err := openPool(ctx, config.Control.DSN)
+	control, err := server.OpenPool(ctx, config.Control.DSN)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"noisegate/catalog"
+	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/internal/pgtest"
 )
 
@@ -13,7 +14,7 @@ import (
 func runText(t *testing.T, args ...string) (out, errs string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = Run(t.Context(), args, Streams{strings.NewReader(""), &o, &e}, Environment{})
+	code = Run(t.Context(), args, Streams{strings.NewReader(""), &o, &e}, config.Environment{})
 	return o.String(), e.String(), code
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"noisegate/cmd/noisegate/internal/config"
 )
 
 // printedSchema compiles what a command prints.
@@ -51,7 +53,7 @@ func validates(t *testing.T, schema *jsonschema.Schema, text string) error {
 
 // The printed schemas describe the files that are read: configurations that are accepted validate, slips do not.
 func TestSchemas(t *testing.T) {
-	config := printedSchema(t, "config")
+	printed := printedSchema(t, "config")
 	const good = `http: {listen: "127.0.0.1:8080", insecure: false}
 control: {dsn: "host=/tmp user=noisegate"}
 auth: {issuer: dev, audience: noisegate, keys: {hs256_file: /run/key}, claims: {subject: sub}}
@@ -65,13 +67,13 @@ datasets:
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := LoadConfig(file, Environment{})
+		_, err := config.Load(file, config.Environment{})
 		return err
 	}
 	if err := read(good); err != nil {
 		t.Fatal(err)
 	}
-	if err := validates(t, config, good); err != nil {
+	if err := validates(t, printed, good); err != nil {
 		t.Error(err)
 	}
 	for _, edit := range [][2]string{{"listen:", "listens:"}, {"insecure: false", "insecure: maybe"}, {"places: 16", "places: many"},
@@ -80,7 +82,7 @@ datasets:
 		if read(wrong) == nil {
 			t.Fatalf("%v is no slip", edit)
 		}
-		if validates(t, config, wrong) == nil {
+		if validates(t, printed, wrong) == nil {
 			t.Errorf("%v validates", edit)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"noisegate/api"
 	"noisegate/cmd/noisegate/demodata"
+	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/internal/pgserver"
 	"noisegate/internal/pgtest"
 )
@@ -73,9 +74,9 @@ func (s *site) write(t *testing.T, name, text string) string {
 }
 
 // run runs a command to its end; env overrides the configuration.
-func (s *site) run(t *testing.T, env Environment, args ...string) (code int, out, errs string) {
+func (s *site) run(t *testing.T, env config.Environment, args ...string) (code int, out, errs string) {
 	t.Helper()
-	all := Environment{"NOISEGATE_CONFIG": s.config, "USER": "op"}
+	all := config.Environment{"NOISEGATE_CONFIG": s.config, "USER": "op"}
 	for name, value := range env {
 		all[name] = value
 	}
@@ -85,7 +86,7 @@ func (s *site) run(t *testing.T, env Environment, args ...string) (code int, out
 }
 
 // expect runs a command that must end with a code and print a text, on either stream.
-func (s *site) expect(t *testing.T, env Environment, code int, text string, args ...string) {
+func (s *site) expect(t *testing.T, env config.Environment, code int, text string, args ...string) {
 	t.Helper()
 	if got, out, errs := s.run(t, env, args...); got != code || !strings.Contains(out+errs, text) {
 		t.Errorf("%v: exit code %d, want %d and %q: %s%s", args, got, code, text, out, errs)
@@ -93,10 +94,10 @@ func (s *site) expect(t *testing.T, env Environment, code int, text string, args
 }
 
 // serve runs the gateway until the returned function is called, which gives its exit code and log.
-func (s *site) serve(t *testing.T, env Environment) (stop func() (int, string)) {
+func (s *site) serve(t *testing.T, env config.Environment) (stop func() (int, string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	all := Environment{"NOISEGATE_CONFIG": s.config}
+	all := config.Environment{"NOISEGATE_CONFIG": s.config}
 	for name, value := range env {
 		all[name] = value
 	}
@@ -139,11 +140,11 @@ func TestOperation(t *testing.T) {
 	s.expect(t, nil, exitOK, "up to date", "migrate")
 
 	// Dangerous roles are refused by name (A87).
-	s.expect(t, Environment{"NOISEGATE_DATASETS_CENSUS_DSN": as(pgserver.Superuser, demoProtected)},
+	s.expect(t, config.Environment{"NOISEGATE_DATASETS_CENSUS_DSN": as(pgserver.Superuser, demoProtected)},
 		exitBackend, "dataset census: role postgres", "serve")
-	s.expect(t, Environment{"NOISEGATE_CONTROL_DSN": as(pgserver.Superuser, demoControl)}, exitBackend, "budget: ", "serve")
-	s.expect(t, Environment{"NOISEGATE_DATASETS_CENSUS_DSN": "host=/nowhere"}, exitBackend, "dataset census: ", "serve")
-	s.expect(t, Environment{"NOISEGATE_AUTH_KEYS_HS256_FILE": s.write(t, "weak.key", "short")}, exitUsage, "32", "serve")
+	s.expect(t, config.Environment{"NOISEGATE_CONTROL_DSN": as(pgserver.Superuser, demoControl)}, exitBackend, "budget: ", "serve")
+	s.expect(t, config.Environment{"NOISEGATE_DATASETS_CENSUS_DSN": "host=/nowhere"}, exitBackend, "dataset census: ", "serve")
+	s.expect(t, config.Environment{"NOISEGATE_AUTH_KEYS_HS256_FILE": s.write(t, "weak.key", "short")}, exitUsage, "32", "serve")
 
 	s.expect(t, nil, exitOK, "fits the live schema (3 tables) on PostgreSQL 1", "policy", "check", s.policy)
 	s.untestedServer(t)
@@ -159,13 +160,13 @@ func TestOperation(t *testing.T) {
 	s.overTLS(t)
 
 	stop := s.serve(t, nil)
-	client := Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "ana", "analyst")}
+	client := config.Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "ana", "analyst")}
 	s.expect(t, client, exitOK, "spent epsilon 0.5 (2.5 left)", "query", "--epsilon=0.5", "SELECT count(*) FROM people")
 	s.expect(t, client, exitOK, "nothing spent", "query", "--epsilon=0.5", "select COUNT(*) from people -- again")
 	s.expect(t, client, exitOK, "affordable", "estimate", "--epsilon=0.5", "SELECT avg(age) FROM people")
 	s.expect(t, client, exitOK, "2.5", "budget", "show")
 	s.expect(t, client, exitUsage, "auth/forbidden", "budget", "set", demoDataset, "analyst:ana", "--epsilon=100")
-	steward := Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "sam", "steward")}
+	steward := config.Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "sam", "steward")}
 	s.expect(t, steward, exitOK, "epsilon 4.5", "budget", "set", demoDataset, "analyst:ana", "--epsilon=5", "--delta=1e-7")
 	s.expect(t, steward, exitOK, "analyst:ana", "budget", "show", demoDataset, "--accounts")
 
@@ -211,8 +212,8 @@ func (s *site) policyMistakes(t *testing.T) {
 		t.Errorf("exit code %d: apply says %s, check said %s", code, again, errs)
 	}
 	unknown := s.write(t, "unknown.yaml", "version: 1\ndataset: census\nnoise: off\n")
-	s.expect(t, Environment{"NOISEGATE_CONFIG": ""}, exitRefused, unknown+":3:1: ", "policy", "check", unknown)
-	s.expect(t, Environment{"NOISEGATE_CONFIG": ""}, exitOK, "the file is sound", "policy", "check", s.policy)
+	s.expect(t, config.Environment{"NOISEGATE_CONFIG": ""}, exitRefused, unknown+":3:1: ", "policy", "check", unknown)
+	s.expect(t, config.Environment{"NOISEGATE_CONFIG": ""}, exitOK, "the file is sound", "policy", "check", s.policy)
 }
 
 // untestedServer: a server that is newer than what Noisegate was tested with is refused wherever it stands, unless the
@@ -220,11 +221,11 @@ func (s *site) policyMistakes(t *testing.T) {
 func (s *site) untestedServer(t *testing.T) {
 	t.Helper()
 	reader := pgtest.Pose(t, s.database.dsn("noisegate_reader", demoProtected).Reveal(), 99)
-	data := Environment{"NOISEGATE_DATASETS_CENSUS_DSN": reader}
+	data := config.Environment{"NOISEGATE_DATASETS_CENSUS_DSN": reader}
 	s.expect(t, data, exitBackend, "dataset census: PostgreSQL 99 is newer", "serve")
 	s.expect(t, data, exitBackend, "allow-untested", "policy", "check", s.policy)
 	s.expect(t, data, exitBackend, "PostgreSQL 99 is newer", "policy", "apply", s.policy)
-	s.expect(t, Environment{"NOISEGATE_CONTROL_DSN": pgtest.Pose(t, s.database.dsn("noisegate", demoControl).Reveal(), 19)},
+	s.expect(t, config.Environment{"NOISEGATE_CONTROL_DSN": pgtest.Pose(t, s.database.dsn("noisegate", demoControl).Reveal(), 19)},
 		exitBackend, "control database: PostgreSQL 19 is newer", "serve")
 	data["NOISEGATE_VERSIONS"] = "allow-untested"
 	s.expect(t, data, exitOK, "on PostgreSQL 99", "policy", "check", s.policy)
@@ -256,7 +257,7 @@ func (s *site) readerThatWrites(t *testing.T) {
 func (s *site) overTLS(t *testing.T) {
 	t.Helper()
 	certificate, pool := selfSigned(t, s)
-	stop := s.serve(t, Environment{"NOISEGATE_HTTP_TLS_CERT_FILE": certificate, "NOISEGATE_HTTP_TLS_KEY_FILE": certificate})
+	stop := s.serve(t, config.Environment{"NOISEGATE_HTTP_TLS_CERT_FILE": certificate, "NOISEGATE_HTTP_TLS_KEY_FILE": certificate})
 	get := func(c *tls.Config) (string, error) {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true}}
 		response, err := client.Get("https://" + s.address + "/healthz")

@@ -259,7 +259,7 @@ func TestRulesAccept(t *testing.T) {
 		"docs/decisions/README.md":        "[one](0001-one.md), [elsewhere](https://example.org/a.md)",
 		"docs/decisions/0001-one.md":      "x",
 		"docs/glossary.md":                "| term | meaning | see |\n|---|---|---|\n| name | a word | `api` |\n",
-		"cmd/noisegate/wire.go":           `package main; import _ "noisegate/gateway/httpapi"`,
+		"cmd/noisegate/main.go":           `package main; import _ "noisegate/gateway/httpapi"`,
 		"mechanisms/testdata/broken.go":   `this is not parsed`,
 		"gateway/httpapi/testdata/x/a.go": `this is not parsed`,
 		"api/raw.go":                      "package api\nvar s = `\n" + strings.Repeat("x", 150) + "`",

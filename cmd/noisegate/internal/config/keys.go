@@ -1,7 +1,8 @@
-package main
+package config
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ func (c *Config) settings() []setting {
 		{"limits.wait", duration(&c.Limits.Wait)},
 		{"versions", versions(&c.Versions)},
 	}
-	for _, name := range sortedKeys(c.Datasets) {
+	for _, name := range slices.Sorted(maps.Keys(c.Datasets)) {
 		d := c.Datasets[name]
 		list = append(list,
 			setting{datasetKey(name, "dsn"), secret(&d.DSN)},
@@ -87,7 +88,7 @@ func text(to *string) func(string) error {
 }
 
 func secret(to *DSN) func(string) error {
-	return func(s string) error { *to = newDSN(s); return nil }
+	return func(s string) error { *to = NewDSN(s); return nil }
 }
 
 func boolean(to *bool) func(string) error {
@@ -127,13 +128,4 @@ func duration(to *time.Duration) func(string) error {
 		*to = d
 		return nil
 	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

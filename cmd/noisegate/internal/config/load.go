@@ -1,8 +1,9 @@
-package main
+package config
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -27,20 +28,20 @@ func ParseEnvironment(lines []string) Environment {
 	return env
 }
 
-// LoadConfig reads the file, lets the environment override it and checks the result. The error names everything that is
+// Load reads the file, lets the environment override it and checks the result. The error names everything that is
 // wrong, each with its line and column or with the variable that it came from. An empty path means that the environment
-// says it all.
-func LoadConfig(path string, env Environment) (*Config, error) {
-	l := &loader{path: path, config: newConfig(), where: map[string]string{}}
+// says it all. It is an [Error].
+func Load(path string, env Environment) (*Config, error) {
+	l := &loader{path: path, config: New(), where: map[string]string{}}
 	if err := l.readFile(); err != nil {
-		return nil, err
+		return nil, Wrong(err)
 	}
 	l.readEnvironment(env)
 	if len(l.problems) == 0 {
 		l.check()
 	}
 	if len(l.problems) > 0 {
-		return nil, errors.Join(l.problems...)
+		return nil, Wrong(errors.Join(l.problems...))
 	}
 	return l.config, nil
 }
@@ -92,7 +93,7 @@ func (l *loader) readFile() error {
 	for _, s := range l.config.settings() {
 		known[s.key] = s.set
 	}
-	for _, key := range sortedKeys(written) {
+	for _, key := range slices.Sorted(maps.Keys(written)) {
 		set, ok := known[key]
 		if !ok {
 			l.wrong(key, "%s", unknown(key))
@@ -119,7 +120,7 @@ func (l *loader) collect(key string, node ast.Node, written map[string]string) {
 		inner := strings.TrimPrefix(key+"."+name.Value, ".")
 		l.where[inner] = l.at(name) + ": " + inner
 		if dataset, ok := strings.CutPrefix(inner, "datasets."); ok && key == "datasets" {
-			l.config.Datasets[dataset] = newDatasetConfig()
+			l.config.Datasets[dataset] = NewDataset()
 		}
 		l.collect(inner, n.Value, written)
 	case *ast.NullNode:
@@ -144,7 +145,7 @@ func (l *loader) readEnvironment(env Environment) {
 		name, isDataset := strings.CutPrefix(variable, prefix+"DATASETS_")
 		name, isDSN := strings.CutSuffix(name, "_DSN")
 		if isDataset && isDSN && !taken[variable] {
-			l.config.Datasets[strings.ToLower(name)] = newDatasetConfig()
+			l.config.Datasets[strings.ToLower(name)] = NewDataset()
 		}
 	}
 	known := map[string]bool{}
@@ -158,7 +159,7 @@ func (l *loader) readEnvironment(env Environment) {
 			}
 		}
 	}
-	for _, variable := range sortedKeys(env) {
+	for _, variable := range slices.Sorted(maps.Keys(env)) {
 		rest, ours := strings.CutPrefix(variable, prefix)
 		section, _, _ := strings.Cut(rest, "_")
 		if ours && slices.Contains(sections(), section) && !known[variable] {

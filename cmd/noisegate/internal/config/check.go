@@ -1,10 +1,12 @@
-package main
+package config
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,9 @@ const (
 
 // datasetName is what a dataset may be called: it stands in URLs and in names of environment variables.
 var datasetName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// ValidDataset reports whether a dataset may be called that.
+func ValidDataset(name string) bool { return datasetName.MatchString(name) }
 
 // check refuses a configuration that is incomplete or dangerous. It reports everything that is wrong, not only the
 // first thing, and never a secret's value.
@@ -42,12 +47,12 @@ func (l *loader) check() {
 	if len(c.Datasets) == 0 {
 		l.wrong("datasets", "is missing: name at least one protected database")
 	}
-	for _, name := range sortedKeys(c.Datasets) {
+	for _, name := range slices.Sorted(maps.Keys(c.Datasets)) {
 		l.checkDataset(name, c.Datasets[name])
 	}
 }
 
-func (l *loader) checkHTTP(c HTTPConfig) {
+func (l *loader) checkHTTP(c HTTP) {
 	host, port, err := net.SplitHostPort(c.Listen)
 	switch {
 	case err != nil || port == "":
@@ -61,7 +66,7 @@ func (l *loader) checkHTTP(c HTTPConfig) {
 	}
 }
 
-func (l *loader) checkAuth(c AuthConfig) {
+func (l *loader) checkAuth(c Auth) {
 	l.present("auth.issuer", c.Issuer)
 	l.present("auth.audience", c.Audience)
 	l.present("auth.claims.subject", c.Claims.Subject)
@@ -84,8 +89,8 @@ func (l *loader) checkAuth(c AuthConfig) {
 	}
 }
 
-func (l *loader) checkDataset(name string, d *DatasetConfig) {
-	if !datasetName.MatchString(name) {
+func (l *loader) checkDataset(name string, d *Dataset) {
+	if !ValidDataset(name) {
 		l.wrong("datasets."+name, "a dataset's name is made of a-z, 0-9, _ and -, and begins with a letter")
 	}
 	l.dsn(datasetKey(name, "dsn"), d.DSN, d.Insecure)

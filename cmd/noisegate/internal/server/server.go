@@ -1,4 +1,8 @@
-package main
+// Package server is a running gateway: it connects to the databases of a configuration, refuses what is unsafe, puts
+// service and HTTP on top, and looks at ledger, policies and roles while it serves.
+//
+// It knows how the other packages fit together. It does not know SQL, noise or budgets, nor the command line.
+package server
 
 import (
 	"context"
@@ -6,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +23,7 @@ import (
 	"noisegate/budget/journal"
 	"noisegate/budget/pgledger"
 	"noisegate/catalog"
+	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/httpapi"
@@ -35,8 +42,6 @@ const (
 	storeConnections      = 4
 	// startPatience bounds the checks at the start: a gateway that cannot reach its databases should say so, not wait.
 	startPatience = 30 * time.Second
-	// An open charge that is older than the longest query can run belongs to a gateway that died.
-	abandonedGrace = 2 * time.Minute
 	// How often a running gateway looks for policies that others applied, compares them with the live schemas, and looks whether the control
 	// database still has the schema that this binary was made for.
 	policyInterval = 3 * time.Second
@@ -44,9 +49,9 @@ const (
 	safetyInterval = time.Minute
 )
 
-// gatewayProcess is everything that `serve` runs, put together.
-type gatewayProcess struct {
-	config  *Config
+// Server is everything that `serve` runs, put together.
+type Server struct {
+	config  *config.Config
 	handler http.Handler
 	service *gateway.Service
 	control *pgxpool.Pool
@@ -62,19 +67,19 @@ type gatewayProcess struct {
 	closers     []func()
 }
 
-// startGateway connects to all databases and refuses what is unsafe: an old schema, a ledger that could forget, roles that
+// Start connects to all databases and refuses what is unsafe: an old schema, a ledger that could forget, roles that
 // may do more than they should.
-func startGateway(ctx context.Context, config *Config, log *slog.Logger) (_ *gatewayProcess, err error) {
-	g := &gatewayProcess{config: config, log: log}
+func Start(ctx context.Context, c *config.Config, log *slog.Logger) (_ *Server, err error) {
+	g := &Server{config: c, log: log}
 	defer func() {
 		if err != nil {
-			g.close()
+			g.Close()
 		}
 	}()
 	limited, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	if g.tls, err = tlsConfig(config.HTTP); err != nil {
-		return nil, usage(err)
+	if g.tls, err = c.HTTP.TLS(); err != nil {
+		return nil, err
 	}
 	store, err := g.openControl(limited)
 	if err != nil {
@@ -98,18 +103,23 @@ func startGateway(ctx context.Context, config *Config, log *slog.Logger) (_ *gat
 	if err := g.assemble(ctx, databases); err != nil {
 		return nil, err
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Datasets)) {
+		if _, err := g.policies.Current(name); err != nil {
+			log.WarnContext(ctx, "queries will be refused until a policy is applied", "dataset", name, "code", string(fault.CodeOf(err)))
+		}
+	}
 	return g, nil
 }
 
 // openControl opens the ledger and the stores of policies and of ensembles.
-func (g *gatewayProcess) openControl(ctx context.Context) (*catalog.Store, error) {
-	pool, err := openPool(ctx, g.config.Control.DSN)
+func (g *Server) openControl(ctx context.Context) (*catalog.Store, error) {
+	pool, err := OpenPool(ctx, g.config.Control.DSN)
 	if err != nil {
 		return nil, err
 	}
 	g.control = pool
 	g.closers = append(g.closers, pool.Close)
-	if err := checkSchema(ctx, pool); err != nil {
+	if err := CheckSchema(ctx, pool); err != nil {
 		return nil, err
 	}
 	if g.ledger, err = pgledger.Open(ctx, g.config.Control.DSN.Reveal()); err != nil {
@@ -123,7 +133,8 @@ func (g *gatewayProcess) openControl(ctx context.Context) (*catalog.Store, error
 	return catalog.NewStore(pool), nil
 }
 
-func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
+// CheckSchema refuses a control database whose schema is not the one that this binary was made for.
+func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot connect to the control database: %w", err)
@@ -132,11 +143,11 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	return migrations.Check(ctx, conn.Conn())
 }
 
-func (g *gatewayProcess) openDatasets(ctx context.Context) (map[string]*pgexec.Database, error) {
+func (g *Server) openDatasets(ctx context.Context) (map[string]*pgexec.Database, error) {
 	databases := map[string]*pgexec.Database{}
-	for _, name := range sortedKeys(g.config.Datasets) {
+	for _, name := range slices.Sorted(maps.Keys(g.config.Datasets)) {
 		c := g.config.Datasets[name]
-		database, err := pgexec.Open(ctx, pgexec.Config{DSN: c.DSN.Reveal(), Connections: c.Connections, StatementTimeout: c.timeout(),
+		database, err := pgexec.Open(ctx, pgexec.Config{DSN: c.DSN.Reveal(), Connections: c.Connections, StatementTimeout: c.Timeout(),
 			Versions: g.config.Versions})
 		if err != nil {
 			return nil, err
@@ -145,14 +156,14 @@ func (g *gatewayProcess) openDatasets(ctx context.Context) (map[string]*pgexec.D
 		databases[name] = database
 		g.log.InfoContext(ctx, "answers leave at quantum·2ᵏ, and fail after the effective timeout", "dataset", name, "quantum",
 			c.Quantum.String(),
-			"statement_timeout", c.StatementTimeout.String(), "effective_timeout", c.timeout().String())
+			"statement_timeout", c.StatementTimeout.String(), "effective_timeout", c.Timeout().String())
 	}
 	return databases, nil
 }
 
 // checkSafety refuses a server that may forget what it committed, servers of versions that were not tested, and roles
 // that may do more than their task needs, by name. Its errors are data/unavailable when a database did not answer.
-func (g *gatewayProcess) checkSafety(ctx context.Context) error {
+func (g *Server) checkSafety(ctx context.Context) error {
 	if err := g.ledger.CheckSafety(ctx); err != nil {
 		return err
 	}
@@ -161,7 +172,7 @@ func (g *gatewayProcess) checkSafety(ctx context.Context) error {
 	if err := g.checkServer(ctx, g.config.Control.DSN, ledger); err != nil {
 		return fmt.Errorf("control database: %w", err)
 	}
-	for _, name := range sortedKeys(g.config.Datasets) {
+	for _, name := range slices.Sorted(maps.Keys(g.config.Datasets)) {
 		if err := g.checkServer(ctx, g.config.Datasets[name].DSN, pgrole.Expectation{Task: pgrole.Reader}); err != nil {
 			return fmt.Errorf("dataset %s: %w", name, err)
 		}
@@ -170,13 +181,13 @@ func (g *gatewayProcess) checkSafety(ctx context.Context) error {
 }
 
 // checkServer refuses a server of a version that was not tested, and a role that may do more than its task needs.
-func (g *gatewayProcess) checkServer(ctx context.Context, dsn DSN, want pgrole.Expectation) error {
+func (g *Server) checkServer(ctx context.Context, dsn config.DSN, want pgrole.Expectation) error {
 	conn, err := pgx.Connect(ctx, dsn.Reveal())
 	if err != nil {
 		return fault.DataUnavailable(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if err := g.config.Versions.Refuse(serverVersion(conn)); err != nil {
+	if err := g.config.Versions.Refuse(Version(conn)); err != nil {
 		return err
 	}
 	err = pgrole.Check(ctx, conn, want)
@@ -186,18 +197,18 @@ func (g *gatewayProcess) checkServer(ctx context.Context, dsn DSN, want pgrole.E
 	return err
 }
 
-// serverVersion is the server's version in its own words, as it told them when the connection began.
-func serverVersion(conn *pgx.Conn) string { return conn.PgConn().ParameterStatus("server_version") }
+// Version is the server's version in its own words, as it told them when the connection began.
+func Version(conn *pgx.Conn) string { return conn.PgConn().ParameterStatus("server_version") }
 
 // nameServers logs what each database runs on.
-func (g *gatewayProcess) nameServers(ctx context.Context, databases map[string]*pgexec.Database) error {
+func (g *Server) nameServers(ctx context.Context, databases map[string]*pgexec.Database) error {
 	conn, err := g.control.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot connect to the control database: %w", err)
 	}
 	defer conn.Release()
-	g.log.InfoContext(ctx, "control database", "postgresql", serverVersion(conn.Conn()))
-	for _, name := range sortedKeys(databases) {
+	g.log.InfoContext(ctx, "control database", "postgresql", Version(conn.Conn()))
+	for _, name := range slices.Sorted(maps.Keys(databases)) {
 		version, err := databases[name].ServerVersion(ctx)
 		if err != nil {
 			return fmt.Errorf("dataset %s: %w", name, err)
@@ -208,7 +219,7 @@ func (g *gatewayProcess) nameServers(ctx context.Context, databases map[string]*
 }
 
 // assemble puts service and HTTP on top of the databases.
-func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pgexec.Database) error {
+func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Database) error {
 	calculator, err := pgexec.NewCalculator(ctx, pgexec.Config{DSN: g.config.Control.DSN.Reveal(),
 		Connections: calculatorConnections, StatementTimeout: calculatorTimeout, Versions: g.config.Versions})
 	if err != nil {
@@ -217,26 +228,26 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 	g.closers = append(g.closers, calculator.Close)
 	datasets, votes := map[string]gateway.Dataset{}, map[string]labels.VoteTables{}
 	for name, database := range databases {
-		stewards, err := g.config.Datasets[name].stewards()
+		stewards, err := g.config.Stewards(name)
 		if err != nil {
-			return usage(fmt.Errorf("%s: %w", datasetKey(name, "steward_keys_file"), err))
+			return err
 		}
 		datasets[name] = gateway.Dataset{Data: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum,
-			Timeout: g.config.Datasets[name].timeout()}
+			Timeout: g.config.Datasets[name].Timeout()}
 		votes[name] = database
 	}
-	signer, err := g.config.Control.signer()
+	signer, err := g.config.Control.Signer()
 	if err != nil {
-		return usage(err)
+		return err
 	}
-	fairness, err := g.config.fairness()
+	fairness, err := g.config.Fairness()
 	if err != nil {
-		return usage(err)
+		return err
 	}
 	g.log.InfoContext(ctx, "requests that cost work share places", "places", fairness.Places, "per_analyst", fairness.PerAnalyst)
 	g.service, err = gateway.New(gateway.Config{
 		Ledger: g.ledger, Shares: g.ledger, Policies: g.policies, Datasets: datasets, Calculator: calculator, Sampler: mechanisms.NewSampler,
-		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.abandoned(), Fairness: fairness, Log: g.log,
+		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.Abandoned(), Fairness: fairness, Log: g.log,
 	})
 	if err != nil {
 		return err
@@ -250,7 +261,7 @@ func (g *gatewayProcess) assemble(ctx context.Context, databases map[string]*pge
 	verifier, err := auth.New(ctx, auth.Config{Issuer: keys.Issuer, Audience: keys.Audience, Keys: auth.Keys(keys.Keys),
 		Claims: auth.Claims(keys.Claims), Log: g.log})
 	if err != nil {
-		return usage(err)
+		return config.Wrong(err)
 	}
 	g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Verifier: verifier, Log: g.log})
 	return err
@@ -264,8 +275,8 @@ func asSchemas(databases map[string]*pgexec.Database) map[string]gateway.Schemas
 	return schemas
 }
 
-// serve answers on the listener until the context ends. Running requests are finished first.
-func (g *gatewayProcess) serve(ctx context.Context, listener net.Listener) error {
+// Serve answers on the listener until the context ends. Running requests are finished first.
+func (g *Server) Serve(ctx context.Context, listener net.Listener) error {
 	listener = httpapi.Bounded(listener, clientDescriptors())
 	if g.tls != nil {
 		listener = tls.NewListener(listener, g.tls)
@@ -299,8 +310,8 @@ func every(ctx context.Context, interval time.Duration, work func() error) error
 }
 
 // sameSchema ends the gateway when somebody migrated the control database under it. A database that does not answer is no reason.
-func (g *gatewayProcess) sameSchema(ctx context.Context) error {
-	err := checkSchema(ctx, g.control)
+func (g *Server) sameSchema(ctx context.Context) error {
+	err := CheckSchema(ctx, g.control)
 	for _, difference := range []error{migrations.ErrNewer, migrations.ErrOlder, migrations.ErrEdited} {
 		if errors.Is(err, difference) {
 			return err
@@ -311,7 +322,7 @@ func (g *gatewayProcess) sameSchema(ctx context.Context) error {
 
 // stillSafe ends the gateway when a server or a role became unsafe under it. A database that does not answer is no
 // reason: queries are refused by themselves.
-func (g *gatewayProcess) stillSafe(ctx context.Context) error {
+func (g *Server) stillSafe(ctx context.Context) error {
 	err := g.checkSafety(ctx)
 	if err == nil || ctx.Err() != nil || fault.CodeOf(err) == fault.CodeDataUnavailable {
 		return nil
@@ -320,49 +331,18 @@ func (g *gatewayProcess) stillSafe(ctx context.Context) error {
 }
 
 // Close ends all connections.
-func (g *gatewayProcess) close() {
+func (g *Server) Close() {
 	for i := len(g.closers) - 1; i >= 0; i-- {
 		g.closers[i]()
 	}
 }
 
-// abandoned is the age from which an open charge cannot belong to a running query.
-func (c *Config) abandoned() time.Duration {
-	longest := time.Duration(0)
-	for _, d := range c.Datasets {
-		longest = max(longest, d.StatementTimeout)
-	}
-	return longest + abandonedGrace
-}
-
-// fairness gives out fewer places than the dataset with the fewest connections has: whoever has a place has a
-// connection, and does not wait for one that another analyst holds, which becomes free when work ends and not at a
-// boundary. One connection is left for checks of the gateway's own.
-func (c *Config) fairness() (gateway.Fairness, error) {
-	f := gateway.Fairness(c.Limits)
-	for _, d := range c.Datasets {
-		f.Places = min(f.Places, max(d.Connections-1, 1))
-	}
-	return f.Complete()
-}
-
-// openPool prepares a few connections for policies and checks.
-func openPool(ctx context.Context, dsn DSN) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(dsn.Reveal())
+// OpenPool prepares a few connections for policies and checks.
+func OpenPool(ctx context.Context, dsn config.DSN) (*pgxpool.Pool, error) {
+	parsed, err := pgxpool.ParseConfig(dsn.Reveal())
 	if err != nil {
 		return nil, errors.New("a connection string cannot be read") // the cause may quote a password
 	}
-	config.MaxConns = storeConnections
-	return pgxpool.NewWithConfig(ctx, config)
-}
-
-func tlsConfig(c HTTPConfig) (*tls.Config, error) {
-	if c.TLSCertFile == "" {
-		return nil, nil
-	}
-	certificate, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("http.tls_cert_file, http.tls_key_file: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+	parsed.MaxConns = storeConnections
+	return pgxpool.NewWithConfig(ctx, parsed)
 }

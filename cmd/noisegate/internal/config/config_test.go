@@ -1,10 +1,12 @@
-package main
+package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +14,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestWeakConfigurations runs testdata/config/*: each case is a file (and variables, as env=(NAME=value,...)) and what becomes of it.
+// TestWeakConfigurations runs testdata/*: each case is a file (and variables, as env=(NAME=value,...)) and what becomes of it.
 //
 // covers: A87
 func TestWeakConfigurations(t *testing.T) {
-	datadriven.Walk(t, "testdata/config", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			dir := t.TempDir()
 			file := filepath.Join(dir, "noisegate.yaml")
@@ -27,7 +29,7 @@ func TestWeakConfigurations(t *testing.T) {
 			for _, arg := range d.CmdArgs {
 				env[arg.Key] = strings.Join(arg.Vals, ",")
 			}
-			c, err := LoadConfig(file, env)
+			c, err := Load(file, env)
 			if err != nil {
 				return strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "") + "\n"
 			}
@@ -40,7 +42,7 @@ func TestWeakConfigurations(t *testing.T) {
 func describe(c *Config) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "http %+v\ncontrol %s\nauth %+v\nlimits %+v\nversions %s\n", c.HTTP, c.Control.DSN.Reveal(), c.Auth, c.Limits, c.Versions)
-	for _, name := range sortedKeys(c.Datasets) {
+	for _, name := range slices.Sorted(maps.Keys(c.Datasets)) {
 		d := c.Datasets[name]
 		fmt.Fprintf(&b, "%s %s timeout %s quantum %s connections %d\n", name, d.DSN.Reveal(), d.StatementTimeout, d.Quantum, d.Connections)
 	}
@@ -49,8 +51,8 @@ func describe(c *Config) string {
 
 // Every field has its key: a field that is added to Config and forgotten in settings fails here.
 func TestEveryFieldHasAKey(t *testing.T) {
-	c := newConfig()
-	c.Datasets["x"] = newDatasetConfig()
+	c := New()
+	c.Datasets["x"] = NewDataset()
 	fields := 0
 	var walk func(kind reflect.Type)
 	walk = func(kind reflect.Type) {
@@ -75,9 +77,9 @@ func TestEveryFieldHasAKey(t *testing.T) {
 
 // Connection strings hold passwords: no way of printing a configuration shows one.
 func TestConfigDoesNotPrintSecrets(t *testing.T) {
-	c := newConfig()
-	c.Control.DSN = newDSN("postgres://noisegate:hunter2@db/noisegate")
-	c.Datasets["census"] = &DatasetConfig{DSN: newDSN("postgres://reader:hunter2@db/census"), Quantum: time.Second}
+	c := New()
+	c.Control.DSN = NewDSN("postgres://noisegate:hunter2@db/noisegate")
+	c.Datasets["census"] = &Dataset{DSN: NewDSN("postgres://reader:hunter2@db/census"), Quantum: time.Second}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if text := fmt.Sprintf(verb, *c) + fmt.Sprintf(verb, *c.Datasets["census"]); strings.Contains(text, "hunter2") {
 			t.Errorf("%s prints a password", verb)
@@ -95,7 +97,7 @@ func FuzzConfig(f *testing.F) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := LoadConfig(file, nil)
+		c, err := Load(file, nil)
 		if (c == nil) != (err != nil) {
 			t.Fatalf("got %v and %v", c, err)
 		}

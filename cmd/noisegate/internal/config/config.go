@@ -1,4 +1,9 @@
-package main
+// Package config is the configuration of a gateway: it reads noisegate.yaml and variables, refuses what is incomplete or
+// dangerous, and opens the files that it names.
+//
+// It knows the keys, their defaults and their limits. It does not know databases: whether they answer, and what a role
+// may do there, is looked at when a gateway starts.
+package config
 
 import (
 	"log/slog"
@@ -12,24 +17,24 @@ import (
 // NOISEGATE_HTTP_LISTEN, datasets.census.dsn is NOISEGATE_DATASETS_CENSUS_DSN. Secrets come from the file, the
 // environment or files that it names; no command line flag takes one.
 type Config struct {
-	HTTP     HTTPConfig
-	Control  ControlConfig
-	Auth     AuthConfig
-	Limits   LimitsConfig
+	HTTP     HTTP
+	Control  Control
+	Auth     Auth
+	Limits   Limits
 	Versions pgversion.Policy // which versions of PostgreSQL are accepted
-	Datasets map[string]*DatasetConfig
+	Datasets map[string]*Dataset
 }
 
-// HTTPConfig is where the gateway listens.
-type HTTPConfig struct {
+// HTTP is where the gateway listens.
+type HTTP struct {
 	Listen      string
 	TLSCertFile string
 	TLSKeyFile  string
 	Insecure    bool // allows plain HTTP on an address that other machines can reach
 }
 
-// ControlConfig is the control database: ledger, policies, releases.
-type ControlConfig struct {
+// Control is the control database: ledger, policies, releases.
+type Control struct {
 	DSN      DSN  // the ledger role, for serving
 	OwnerDSN DSN  // the owner role, for `migrate` only; DSN when empty
 	Insecure bool // allows a connection over a network without verified TLS
@@ -38,71 +43,87 @@ type ControlConfig struct {
 	ReceiptKeyFile string // Ed25519, PKCS #8 PEM: signs the receipts of answers
 }
 
-// AuthConfig says whose tokens are believed.
-type AuthConfig struct {
+// Auth says whose tokens are believed.
+type Auth struct {
 	Issuer   string
 	Audience string
-	Keys     KeysConfig
-	Claims   ClaimsConfig
+	Keys     Keys
+	Claims   Claims
 }
 
-// KeysConfig is where the keys come from that tokens are checked with: exactly one of the three.
-type KeysConfig struct {
+// Keys is where the keys come from that tokens are checked with: exactly one of the three.
+type Keys struct {
 	JWKSURL   string
 	JWKSFile  string
 	HS256File string
 }
 
-// ClaimsConfig names the claims that hold subject, roles and groups.
-type ClaimsConfig struct {
+// Claims names the claims that hold subject, roles and groups.
+type Claims struct {
 	Subject string
 	Roles   string
 	Groups  string
 }
 
-// LimitsConfig says how analysts share the gateway; see gateway.Fairness.
-type LimitsConfig struct {
+// Limits says how analysts share the gateway; see gateway.Fairness.
+type Limits struct {
 	Places     int // requests that cost work, at a time, of all analysts
 	PerAnalyst int // of one analyst
 	Queue      int // of one analyst, that wait for a place
 	Wait       time.Duration
 }
 
-// DatasetConfig is one protected database.
-type DatasetConfig struct {
+// Dataset is one protected database.
+type Dataset struct {
 	DSN              DSN
 	StatementTimeout time.Duration
 	Quantum          time.Duration // answers leave at quantum·2ᵏ; 0 switches that off
 	Connections      int           // at most that many at a time
-	Insecure         bool          // as in ControlConfig
+	Insecure         bool          // as in Control
 	StewardKeysFile  string        // public keys of those whose signature alone raises caps; see journal.StewardKeys
 }
 
-// timeout is what a statement may really take: up to the last boundary at which a failure can leave.
-func (d *DatasetConfig) timeout() time.Duration {
+// Timeout is what a statement may really take: up to the last boundary at which a failure can leave.
+func (d *Dataset) Timeout() time.Duration {
 	return gateway.EffectiveTimeout(d.Quantum, d.StatementTimeout)
 }
 
-func newConfig() *Config {
+// Error is a mistake in a configuration, or in a file that it names.
+type Error struct{ error }
+
+func (e Error) Unwrap() error { return e.error }
+
+// Wrong makes an [Error] of a cause; nil of nil.
+func Wrong(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Error{err}
+}
+
+// New is a configuration with all defaults, and no dataset.
+func New() *Config {
 	return &Config{
-		HTTP: HTTPConfig{Listen: "127.0.0.1:8080"},
-		Auth: AuthConfig{Claims: ClaimsConfig{Subject: "sub", Roles: "roles", Groups: "groups"}},
-		Limits: LimitsConfig{Places: gateway.DefaultPlaces, PerAnalyst: gateway.DefaultPerAnalyst, Queue: gateway.DefaultQueue,
+		HTTP: HTTP{Listen: "127.0.0.1:8080"},
+		Auth: Auth{Claims: Claims{Subject: "sub", Roles: "roles", Groups: "groups"}},
+		Limits: Limits{Places: gateway.DefaultPlaces, PerAnalyst: gateway.DefaultPerAnalyst, Queue: gateway.DefaultQueue,
 			Wait: gateway.DefaultWait},
 		Versions: pgversion.OnlyTested,
-		Datasets: map[string]*DatasetConfig{},
+		Datasets: map[string]*Dataset{},
 	}
 }
 
-func newDatasetConfig() *DatasetConfig {
-	return &DatasetConfig{StatementTimeout: 30 * time.Second, Quantum: 50 * time.Millisecond, Connections: 16}
+// NewDataset is a dataset with all defaults.
+func NewDataset() *Dataset {
+	return &Dataset{StatementTimeout: 30 * time.Second, Quantum: 50 * time.Millisecond, Connections: 16}
 }
 
 // DSN is a PostgreSQL connection string. It may hold a password, so it is kept behind a pointer that no way of
 // printing a configuration follows; [DSN.Reveal] is for opening the connection.
 type DSN struct{ text *string }
 
-func newDSN(text string) DSN { return DSN{&text} }
+// NewDSN takes a connection string.
+func NewDSN(text string) DSN { return DSN{&text} }
 
 // Reveal gives the connection string; "" when none was configured.
 func (d DSN) Reveal() string {

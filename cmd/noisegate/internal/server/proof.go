@@ -1,10 +1,9 @@
-package main
+package server
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"noisegate/budget"
@@ -16,7 +15,7 @@ import (
 const anchorInterval = time.Second
 
 // prove makes sure, before the first answer, that the ledger was changed by gateways only, and is not older than the anchor remembers.
-func (g *gatewayProcess) prove(ctx context.Context) error {
+func (g *Server) prove(ctx context.Context) error {
 	var anchored []budget.Head
 	if path := g.config.Control.Anchor; path != "" {
 		g.anchor = journal.NewAnchor(path)
@@ -56,10 +55,10 @@ func (g *gatewayProcess) prove(ctx context.Context) error {
 const checkpointLife = 24 * time.Hour
 
 // readCheckpoints reads how far the ledger was verified before: none without an anchor to keep them beside, or without a key to sign them.
-func (g *gatewayProcess) readCheckpoints(ctx context.Context) (fresh []journal.Checkpoint, err error) {
-	signer, err := g.config.Control.signer()
+func (g *Server) readCheckpoints(ctx context.Context) (fresh []journal.Checkpoint, err error) {
+	signer, err := g.config.Control.Signer()
 	if err != nil {
-		return nil, usage(err)
+		return nil, err
 	}
 	if g.anchor == nil || signer == nil {
 		return nil, nil
@@ -79,7 +78,7 @@ func (g *gatewayProcess) readCheckpoints(ctx context.Context) (fresh []journal.C
 }
 
 // keepAnchor writes down the newest heads until the context ends.
-func (g *gatewayProcess) keepAnchor(ctx context.Context) {
+func (g *Server) keepAnchor(ctx context.Context) {
 	if g.anchor != nil {
 		g.anchor.Keep(ctx, anchorInterval, g.ledger.Heads, func(err error) {
 			g.log.ErrorContext(ctx, "the anchor cannot be written", "cause", err.Error())
@@ -94,7 +93,7 @@ const (
 )
 
 // keepProving looks at the ledger until the context ends. A dataset whose ledger is broken is not answered for any more, the others are.
-func (g *gatewayProcess) keepProving(ctx context.Context) error {
+func (g *Server) keepProving(ctx context.Context) error {
 	if g.wholeProof.IsZero() {
 		g.proveFurther(ctx)
 	}
@@ -105,7 +104,7 @@ func (g *gatewayProcess) keepProving(ctx context.Context) error {
 }
 
 // proveFurther verifies what is new, or everything when that is due, and writes down how far it came.
-func (g *gatewayProcess) proveFurther(ctx context.Context) {
+func (g *Server) proveFurther(ctx context.Context) {
 	verify, began := g.ledger.VerifyNew, time.Now()
 	whole := began.Sub(g.wholeProof) >= wholeProofInterval
 	if whole {
@@ -123,7 +122,7 @@ func (g *gatewayProcess) proveFurther(ctx context.Context) {
 }
 
 // writeCheckpoints writes down how far the ledger was verified.
-func (g *gatewayProcess) writeCheckpoints(ctx context.Context) {
+func (g *Server) writeCheckpoints(ctx context.Context) {
 	if g.checkpoints == nil {
 		return
 	}
@@ -133,7 +132,7 @@ func (g *gatewayProcess) writeCheckpoints(ctx context.Context) {
 }
 
 // report logs what a look at the ledger found.
-func (g *gatewayProcess) report(ctx context.Context, err error) {
+func (g *Server) report(ctx context.Context, err error) {
 	var broken *journal.BrokenError
 	switch {
 	case err == nil, ctx.Err() != nil:
@@ -142,28 +141,4 @@ func (g *gatewayProcess) report(ctx context.Context, err error) {
 	default:
 		g.log.WarnContext(ctx, "the ledger could not be verified", "code", string(fault.CodeOf(err)))
 	}
-}
-
-// stewards reads the keys of those who may raise caps; nil when none are configured.
-func (c *DatasetConfig) stewards() (journal.StewardKeys, error) {
-	if c.StewardKeysFile == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(c.StewardKeysFile)
-	if err != nil {
-		return nil, err
-	}
-	return journal.ParseStewardKeys(text)
-}
-
-// signer reads the key of receipts; nil when none is configured.
-func (c ControlConfig) signer() (*journal.Signer, error) {
-	if c.ReceiptKeyFile == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(c.ReceiptKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("control.receipt_key_file: %w", err)
-	}
-	return journal.NewSigner(text)
 }
