@@ -138,6 +138,7 @@ func breaches() map[string][]breach {
 		"lines": {
 			{files("api/a.go", "package api // "+strings.Repeat("é", 140)), "api/a.go:1: 155 characters"},
 			{files("api/a.go", "package api\nvar s = `x`\nvar t = \""+strings.Repeat("x", 140)+"\""), "api/a.go:3"},
+			{files("docs/a.md", "```\n"+strings.Repeat("x", 121)+"\n```\n|"+strings.Repeat("x", 121)+"|\n"+strings.Repeat("x", 121)), "docs/a.md:5"},
 		},
 		"glossary": {
 			{files("docs/a.md", "x"), "is missing"},

@@ -8,8 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine is how long a line of Go may be. Lines of raw strings are other texts: SQL, YAML, what a program prints.
-const maxLine = 140
+// How long a line may be: of Go, and of a page. Lines of raw strings are other texts: SQL, YAML, what a program prints; so are those of a
+// page's blocks of code. A row of a table has no line breaks.
+const (
+	maxLine = 140
+	maxText = 120
+)
 
 func checkLines(t *Tree) []Finding {
 	var found []Finding
@@ -23,6 +27,18 @@ func checkLines(t *Tree) []Finding {
 			n++
 			if length := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); length > maxLine && !raw[n] {
 				found = append(found, Finding{fmt.Sprintf("%s:%d", f.Path, n), fmt.Sprintf("%d characters, want at most %d", length, maxLine)})
+			}
+		}
+	}
+	for _, page := range t.pages("") {
+		n, code := 0, false
+		for line := range strings.Lines(t.Texts[page]) {
+			n++
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				code = !code
+			}
+			if length := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); length > maxText && !code && !strings.HasPrefix(line, "|") {
+				found = append(found, Finding{fmt.Sprintf("%s:%d", page, n), fmt.Sprintf("%d characters, want at most %d", length, maxText)})
 			}
 		}
 	}
