@@ -8,7 +8,6 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
-	"noisegate/budget/accounting"
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -65,9 +64,9 @@ func TestTimingIsCharged(t *testing.T) {
 	}
 	for _, e := range entries {
 		if n := len(e.Mechanisms); e.Kind == budget.EntryReserve {
-			event, err := accounting.EventOf(e.Mechanisms[n-1])
-			if e.Mechanisms[n-1].Mechanism != mechanisms.RandomDelay || err != nil {
-				t.Errorf("%+v: %v, %v", e.Mechanisms, event, err)
+			delay, loss := e.Mechanisms[n-1], (&Delay{r.policies.snapshot.Delay}).Loss()
+			if delay.Mechanism != mechanisms.RandomDelay || delay.Epsilon != loss.Epsilon.String() || delay.Delta != loss.Delta.String() {
+				t.Errorf("%+v", e.Mechanisms)
 			}
 		}
 	}

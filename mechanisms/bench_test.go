@@ -78,14 +78,7 @@ func BenchmarkKeep(b *testing.B) {
 
 func BenchmarkSelect(b *testing.B) {
 	p := SelectionParameters{Sensitivity: big.NewInt(1), Epsilon: EpsilonUnit / 10}
-	exponential, err := NewExponential(p)
-	if err != nil {
-		b.Fatal(err)
-	}
-	flip, err := NewPermuteAndFlip(p)
-	if err != nil {
-		b.Fatal(err)
-	}
+	exponential, flip := selectorOf[*Exponential](b, p), selectorOf[*PermuteAndFlip](b, p)
 	noisy, err := NewNoisyMax(p)
 	if err != nil {
 		b.Fatal(err)

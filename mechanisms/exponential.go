@@ -118,15 +118,6 @@ type Exponential struct {
 	decay decay
 }
 
-// NewExponential makes the mechanism. It returns an error if a parameter is out of its range.
-func NewExponential(p SelectionParameters) (*Exponential, error) {
-	common, err := newSelection(p)
-	if err != nil {
-		return nil, err
-	}
-	return &Exponential{selection: common, decay: newDecay(common.rate)}, nil
-}
-
 // Name is [ExponentialMechanism].
 func (m *Exponential) Name() Name { return ExponentialMechanism }
 

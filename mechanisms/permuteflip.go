@@ -11,15 +11,6 @@ type PermuteAndFlip struct {
 	decay decay
 }
 
-// NewPermuteAndFlip makes the mechanism. It returns an error if a parameter is out of its range.
-func NewPermuteAndFlip(p SelectionParameters) (*PermuteAndFlip, error) {
-	common, err := newSelection(p)
-	if err != nil {
-		return nil, err
-	}
-	return &PermuteAndFlip{selection: common, decay: newDecay(common.rate)}, nil
-}
-
 // Name is [PermuteAndFlipMechanism].
 func (m *PermuteAndFlip) Name() Name { return PermuteAndFlipMechanism }
 

@@ -40,14 +40,22 @@ func drawn(t *testing.T, m Selector, scores []Exact, draws int) []int64 {
 	return counts
 }
 
+// selectorOf makes a selector of a type.
+func selectorOf[S Selector](t testing.TB, p SelectionParameters) S {
+	t.Helper()
+	var typed S
+	m, err := NewSelector(typed.Name(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.(S)
+}
+
 // TestGoldenExponential: the weights are the vector's probabilities, and so are the draws (false alarm 1e-6 each).
 func TestGoldenExponential(t *testing.T) {
 	golden(t, "select_exponential", func(t *testing.T, v vector) {
 		p, scores := v.selectionOf(t)
-		m, err := NewExponential(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := selectorOf[*Exponential](t, p)
 		want := v.outputs(t, "probabilities")
 		weights, total := make([]float64, len(scores)), 0.0
 		for i, gap := range gaps(scores) {
@@ -66,10 +74,7 @@ func TestGoldenExponential(t *testing.T) {
 func TestGoldenPermuteAndFlip(t *testing.T) {
 	golden(t, "select_permute_and_flip", func(t *testing.T, v vector) {
 		p, scores := v.selectionOf(t)
-		m, err := NewPermuteAndFlip(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := selectorOf[*PermuteAndFlip](t, p)
 		want := v.outputs(t, "probabilities")
 		got := make([]float64, len(scores))
 		flips := make([]float64, len(scores))
@@ -515,13 +520,14 @@ func TestSelectorsRefuseBadParameters(t *testing.T) {
 	good := SelectionParameters{Sensitivity: big.NewInt(1), Epsilon: 1}
 	half := big.NewRat(1, 2)
 	for name, c := range map[string]struct{ err, want error }{
-		"exponential without sensitivity": {errOf(NewExponential(SelectionParameters{Epsilon: 1})), errSensitivity},
-		"exponential without price":       {errOf(NewExponential(SelectionParameters{Sensitivity: big.NewInt(1)})), errPrice},
-		"permute-and-flip without price":  {errOf(NewPermuteAndFlip(SelectionParameters{Sensitivity: big.NewInt(1)})), errPrice},
-		"noisy max without sensitivity":   {errOf(NewNoisyMax(SelectionParameters{Epsilon: 1})), errSensitivity},
-		"no picks":                        {errOf(NewTopK(TopKParameters{SelectionParameters: good})), errPicks},
-		"one class":                       {errOf(NewRandomizedResponse(RandomizedResponseParameters{Classes: 1, Epsilon: 1})), errClasses},
-		"response without price":          {errOf(NewRandomizedResponse(RandomizedResponseParameters{Classes: 2})), errPrice},
+		"exponential without sensitivity": {errOf(NewSelector(ExponentialMechanism, SelectionParameters{Epsilon: 1})), errSensitivity},
+		"exponential without price":       {errOf(NewSelector(ExponentialMechanism, SelectionParameters{Sensitivity: big.NewInt(1)})), errPrice},
+		"permute-and-flip without price": {errOf(NewSelector(PermuteAndFlipMechanism,
+			SelectionParameters{Sensitivity: big.NewInt(1)})), errPrice},
+		"noisy max without sensitivity": {errOf(NewNoisyMax(SelectionParameters{Epsilon: 1})), errSensitivity},
+		"no picks":                      {errOf(NewTopK(TopKParameters{SelectionParameters: good})), errPicks},
+		"one class":                     {errOf(NewRandomizedResponse(RandomizedResponseParameters{Classes: 1, Epsilon: 1})), errClasses},
+		"response without price":        {errOf(NewRandomizedResponse(RandomizedResponseParameters{Classes: 2})), errPrice},
 		"quantile above 1": {errOf(NewQuantile(QuantileParameters{
 			Fraction: big.NewRat(3, 2), Grid: 1, Rows: big.NewInt(1), Epsilon: 1})), errFraction},
 		"least value outside": {errOf(NewQuantile(QuantileParameters{

@@ -37,11 +37,7 @@ func TestShortfallHolds(t *testing.T) {
 	for _, candidates := range []int{2, 20, 200} {
 		for _, monotone := range []bool{false, true} {
 			p := SelectionParameters{Sensitivity: big.NewInt(3), Monotone: monotone, Epsilon: EpsilonUnit / 2}
-			exponential, err := NewExponential(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			flip, _ := NewPermuteAndFlip(p)
+			exponential, flip := selectorOf[*Exponential](t, p), selectorOf[*PermuteAndFlip](t, p)
 			noisy, _ := NewNoisyMax(p)
 			for _, m := range []Selector{exponential, flip, noisy} {
 				g := m.Shortfall(candidates, shortfallLevel).Int64()

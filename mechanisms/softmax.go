@@ -44,9 +44,6 @@ func NewSoftmax(p SoftmaxParameters) (*Softmax, error) {
 	return m, nil
 }
 
-// Name is [ExponentialMechanism].
-func (m *Softmax) Name() Name { return ExponentialMechanism }
-
 // Loss is ε = γ·Range and ρ = ε²/8, both rounded up; δ is 0.
 func (m *Softmax) Loss() Loss { return m.loss }
 

@@ -136,7 +136,7 @@ type costs struct {
 // compare is an error where the chosen unit moves the work of a plan by more than its bound.
 func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 	t.Helper()
-	pairs := float64(scalar.ClampInt64(p.PairsPerRow()))
+	pairs := float64(scalar.ClampInt64(p.made.Query.Pairs))
 	for _, s := range p.Statements(d) {
 		if c.defect != nil {
 			s.SQL = c.defect(s.SQL)

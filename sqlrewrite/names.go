@@ -1,8 +1,6 @@
 package sqlrewrite
 
 import (
-	"math/big"
-
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/answer"
@@ -118,10 +116,6 @@ func (p *Plan) Mechanisms() []mechanisms.Parameters { return p.made.Mechanisms()
 // NeedsData is false when the answer is a function of the policy alone (SELECT DISTINCT over a public domain): the loss is
 // zero, there is no statement to run, and Release is called with no rows.
 func (p *Plan) NeedsData() bool { return p.made.NeedsData() }
-
-// PairsPerRow is how many rows one row of a unit can meet in joins, EXISTS and windows, by public facts that the plan's pins hold and caps that
-// its statements enforce.
-func (p *Plan) PairsPerRow() *big.Int { return p.made.PairsPerRow() }
 
 // Statements are what runs on the protected database, in one transaction. They take the plan's draws because those hold the secret
 // seed by which a unit's groups are chosen; the texts are the same for every draw, only that one argument differs.

@@ -229,7 +229,7 @@ func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 		for _, setting := range []string{"", "SET enable_mergejoin = off", "SET work_mem = '64kB'"} {
 			mustExec(t, conn, "RESET enable_mergejoin; RESET work_mem;"+setting)
 			for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
-				by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.PairsPerRow())))
+				by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.made.Query.Pairs)))
 				if err != nil || by > most {
 					t.Errorf("%s\n%s\n%s\nmoved the work by %.0f rows, its own are %.0f: %v", setting, sql, s.SQL, by, most, err)
 				}
@@ -320,7 +320,7 @@ func TestPowerOfTablesAreRead(t *testing.T) {
 			}
 			all++
 			s.SQL, s.InOrder = seen, false
-			by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.PairsPerRow())))
+			by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.made.Query.Pairs)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"strings"
 
 	"noisegate/internal/exact"
 	"noisegate/mechanisms"
@@ -116,18 +115,6 @@ func RangeEvent(epsilon *big.Rat) (Event, error) {
 		func(e *big.Rat) (*big.Rat, *big.Rat) { return e, squareOver(e, 8) })
 }
 
-// ContinuousLaplaceEvent is real-valued Laplace noise of scale Δ/ε. Noisegate draws integers; this is for comparisons.
-func ContinuousLaplaceEvent(epsilon *big.Rat) (Event, error) {
-	return newEvent("laplace", epsilon, func(e float64) model { return laplaceModel{e} },
-		func(e *big.Rat) (*big.Rat, *big.Rat) { return e, nil })
-}
-
-// ContinuousGaussianEvent is real-valued Gaussian noise of standard deviation σ = multiplier·Δ, for comparisons.
-func ContinuousGaussianEvent(multiplier *big.Rat) (Event, error) {
-	return newEvent("gaussian", multiplier, func(sigma float64) model { return gaussianModel{1 / sigma} },
-		func(sigma *big.Rat) (*big.Rat, *big.Rat) { return nil, squareOver(new(big.Rat).Inv(sigma), 2) })
-}
-
 // ZCDPEvent is any ρ-zCDP release. Its law is not known: RDP composes it, PLD refuses.
 func ZCDPEvent(rho *big.Rat) (Event, error) {
 	return newEvent("zcdp", rho, func(r float64) model { return zcdpModel{r} },
@@ -157,19 +144,6 @@ func (e Event) outside(delta *big.Rat) Event {
 	e.loss.Delta = mechanisms.AttoDelta(units)
 	e.model = approxModel{e.model, d}
 	return e
-}
-
-// RandomizedResponseEvent answers truthfully with probability 1-lie, and otherwise with one of k classes uniformly. Neighbours differ
-// in one unit's class.
-func RandomizedResponseEvent(lie *big.Rat, classes int64) (Event, error) {
-	p, err := positive(lie)
-	if err != nil || lie.Cmp(big.NewRat(1, 1)) >= 0 || classes < 2 {
-		return Event{}, errEvent
-	}
-	k := float64(classes)
-	honest := float(new(big.Rat).Sub(big.NewRat(1, 1), lie)) // 1-p would lose what is left of p near 1
-	m := responseModel{eps: math.Log1p(honest * k / p), truth: honest + p/k, other: p / k, classes: k}
-	return Event{name: fmt.Sprintf("randomized_response %s of %d", lie.RatString(), classes), loss: lossOf(m, nil, nil), model: m}, nil
 }
 
 // DiscreteLaplaceEvent is the noise of [mechanisms.Laplace] for an L1 sensitivity.
@@ -210,51 +184,6 @@ func DiscreteGaussianEvent(shift *big.Int, variance *big.Rat) (Event, error) {
 	}
 	return Event{name: fmt.Sprintf("discrete_gaussian %s/sqrt(%s)", shift, variance.RatString()), loss: noise.Loss(),
 		model: discreteGaussianModel{float64(shift.Int64()), v}}, nil
-}
-
-// EventOf is the event behind a mechanism's recorded parameters, such as the ledger keeps. Gaussian noise comes
-// as what is known of any vector with its L2 sensitivity, its ρ; who knows how many integers it hides uses [DiscreteGaussianEvent].
-func EventOf(p mechanisms.Parameters) (Event, error) {
-	text := func(s string) *big.Rat { r, _ := new(big.Rat).SetString(s); return r }
-	switch p.Mechanism {
-	case mechanisms.DiscreteLaplace:
-		l1, ok := new(big.Int).SetString(p.Sensitivity, 10)
-		if !ok {
-			return Event{}, errEvent
-		}
-		return DiscreteLaplaceEvent(l1, text(p.Scale))
-	case mechanisms.DiscreteGaussian:
-		squared := text(strings.TrimSuffix(strings.TrimPrefix(p.Sensitivity, "sqrt("), ")"))
-		variance := text(p.Variance)
-		if squared == nil || variance == nil || variance.Sign() <= 0 {
-			return Event{}, errEvent
-		}
-		if !strings.HasPrefix(p.Sensitivity, "sqrt(") {
-			squared.Mul(squared, squared)
-		}
-		return ZCDPEvent(squared.Quo(squared, variance.Add(variance, variance)))
-	case mechanisms.ExponentialMechanism, mechanisms.QuantileSelection:
-		if p.Selection != "" && p.Selection != mechanisms.ExponentialMechanism {
-			return PureEvent(text(p.Epsilon)) // the other selectors have no bounded range
-		}
-		return RangeEvent(text(p.Epsilon))
-	case mechanisms.PermuteAndFlipMechanism, mechanisms.ReportNoisyMax, mechanisms.RandomizedResponses, mechanisms.TopKSelection:
-		return PureEvent(text(p.Epsilon))
-	case mechanisms.PartitionSelection, mechanisms.ShownCounts, mechanisms.RandomDelay:
-		return ApproxEvent(text(p.Epsilon), text(p.Delta))
-	case mechanisms.GaussianThresholding:
-		groups, variance, delta := text(p.Sensitivity), text(p.Variance), text(p.Delta)
-		if groups == nil || variance == nil || delta == nil || variance.Sign() <= 0 || delta.Sign() < 0 || delta.Cmp(big.NewRat(1, 1)) >= 0 {
-			return Event{}, errEvent
-		}
-		e, err := ZCDPEvent(groups.Quo(groups, variance.Add(variance, variance)))
-		if err != nil {
-			return Event{}, err
-		}
-		return e.outside(delta), nil
-	default:
-		return Event{}, fmt.Errorf("budget: no accountant knows the mechanism %q", p.Mechanism)
-	}
 }
 
 // pureModel is binary randomized response: loss ε with probability e^ε/(1+e^ε), else -ε.
@@ -326,31 +255,3 @@ func (m zcdpModel) reach() float64               { return 0 }
 func (m zcdpModel) rho() float64                 { return m.r }
 func (m zcdpModel) renyi(alpha float64) float64  { return alpha * m.r }
 func (m zcdpModel) discretise(float64) *lossGrid { return nil }
-
-// responseModel is k-ary randomized response.
-type responseModel struct{ eps, truth, other, classes float64 }
-
-func (m responseModel) epsilon() float64 { return m.eps }
-func (m responseModel) delta() float64   { return 0 }
-func (m responseModel) reach() float64   { return m.epsilon() }
-
-// rho is that of the worst ε-DP release; truth-other is the probability of a loss that is not 0, halved for k = 2.
-func (m responseModel) rho() float64 { return pureModel{m.epsilon()}.rho() }
-
-func (m responseModel) renyi(alpha float64) float64 {
-	eps := m.epsilon()
-	x := (alpha - 1) * eps
-	if x > 30 {
-		return min(eps, eps+(math.Log(m.truth)+math.Exp(-x)*m.classes)/(alpha-1))
-	}
-	return min(eps, math.Log1p(m.truth*math.Expm1(x)*-math.Expm1(-x-eps))/(alpha-1)) // as for pureModel
-}
-
-func (m responseModel) discretise(h float64) *lossGrid {
-	eps := m.epsilon()
-	g := newLossGrid(h, -eps, eps)
-	g.atom(eps, m.truth)
-	g.atom(0, (m.classes-2)*m.other)
-	g.atom(-eps, m.other)
-	return g
-}

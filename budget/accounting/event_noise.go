@@ -4,46 +4,6 @@ import "math"
 
 // This file holds the laws of the privacy loss of additive noise.
 
-// laplaceModel is continuous Laplace noise: L = ε with probability 1/2, -ε with e^-ε/2, and density e^((l-ε)/2)/4 between.
-type laplaceModel struct{ eps float64 }
-
-func (m laplaceModel) epsilon() float64 { return m.eps }
-func (m laplaceModel) delta() float64   { return 0 }
-func (m laplaceModel) reach() float64   { return m.eps }
-
-// rho is the Kullback-Leibler divergence (Harrison, Manurangsi, arXiv 2510.25746).
-func (m laplaceModel) rho() float64 {
-	if m.eps < 1e-4 {
-		return m.eps * m.eps / 2
-	}
-	return m.eps + math.Expm1(-m.eps)
-}
-
-// renyi is Mironov 2017 (arXiv 1702.07476), Proposition 6.
-func (m laplaceModel) renyi(alpha float64) float64 {
-	w := 2*alpha - 1
-	if (alpha-1)*m.eps > 30 {
-		return min(m.eps, m.eps+math.Log((alpha+(alpha-1)*math.Exp(-w*m.eps))/w)/(alpha-1))
-	}
-	exact := math.Log1p((alpha*math.Expm1((alpha-1)*m.eps)+(alpha-1)*math.Expm1(-alpha*m.eps))/w) / (alpha - 1)
-	return min(m.eps, exact+16*unitRoundoff*m.eps) // the first order cancels; that much of it may be left
-}
-
-func (m laplaceModel) discretise(h float64) *lossGrid {
-	g := newLossGrid(h, -m.eps, m.eps)
-	g.atom(m.eps, 0.5)
-	g.atom(-m.eps, math.Exp(-m.eps)/2)
-	for i := range g.buckets() {
-		a, b := max(g.at(i), -m.eps), min(g.at(i+1), m.eps)
-		if a >= b {
-			continue
-		}
-		density := math.Exp((a-m.eps)/2) / 2
-		g.split(i, density*math.Expm1((b-a)/2), density*-math.Expm1((a-b)/2)*math.Exp(g.at(i)-a))
-	}
-	return g
-}
-
 // discreteLaplaceModel is discrete Laplace noise of rate a = 1/b under a shift by d: with q = e^-a, L = a(d-2x) with
 // probability tanh(a/2)·q^|x| for 0 < x < d; x <= 0 together is L = ad, x >= d is L = -ad.
 type discreteLaplaceModel struct{ shift, rate float64 }
@@ -107,30 +67,6 @@ func (m discreteLaplaceModel) discretise(h float64) *lossGrid {
 
 // gaussianReach is how many standard deviations of a Gaussian loss lie on the grid; beyond are 10⁻²⁶.
 const gaussianReach = 10.5
-
-// gaussianModel is continuous Gaussian noise with μ = Δ/σ: L is normal with mean μ²/2 and standard deviation μ.
-type gaussianModel struct{ mu float64 }
-
-func (m gaussianModel) epsilon() float64            { return math.Inf(1) }
-func (m gaussianModel) delta() float64              { return 0 }
-func (m gaussianModel) reach() float64              { return m.rho() + gaussianReach*m.mu }
-func (m gaussianModel) rho() float64                { return m.mu * m.mu / 2 }
-func (m gaussianModel) renyi(alpha float64) float64 { return alpha * m.rho() }
-
-func (m gaussianModel) discretise(h float64) *lossGrid {
-	mean := m.rho()
-	g := newLossGrid(h, 2*mean-m.reach(), m.reach())
-	// s is e^(h·i) times the neighbour's mass: a normal law with mean -μ²/2.
-	standard := func(x float64) float64 { return (x - mean) / m.mu }
-	g.add(0, normalBetween(math.Inf(-1), standard(g.at(0))))
-	for i := range g.buckets() {
-		a, b := standard(g.at(i)), standard(g.at(i+1))
-		g.split(i, normalBetween(a, b), tiltedBetween(a, b, m.mu))
-	}
-	g.infinite = normalBetween(standard(g.at(g.buckets())), math.Inf(1))
-	g.drift += 8 * unitRoundoff * m.mu / h
-	return g
-}
 
 // discreteGaussianModel is discrete Gaussian noise under a shift by d: L = d(d-2x)/2σ².
 type discreteGaussianModel struct{ shift, variance float64 }

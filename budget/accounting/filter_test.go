@@ -23,7 +23,7 @@ func TestPLDIsNoFilter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gauss := event(t, ContinuousGaussianEvent, new(big.Rat).SetFloat64(sigma))
+		gauss := event(t, continuousGaussianEvent, new(big.Rat).SetFloat64(sigma))
 
 		// Each path alone is within the budget, as PLD sees it.
 		for name, e := range map[string]Event{"gaussian": gauss, "threshold": threshold} {

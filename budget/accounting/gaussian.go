@@ -2,7 +2,6 @@ package accounting
 
 import (
 	"math"
-	"math/big"
 )
 
 // Normal tails without cancellation, and what a release promises to groups and samples of people.
@@ -67,10 +66,4 @@ func SampledLoss(epsilon, delta, rate float64) (sampledEpsilon, sampledDelta flo
 		sampled = math.Log1p(rate * math.Expm1(epsilon))
 	}
 	return min(epsilon, sampled*(1+reportSlack)), min(1, delta*rate*(1+reportSlack))
-}
-
-// float is the nearest float64.
-func float(x *big.Rat) float64 {
-	f, _ := x.Float64()
-	return f
 }

@@ -101,7 +101,7 @@ func (v vector) events(t *testing.T) []Repeated {
 	t.Helper()
 	var list []Repeated
 	add := func(kind string, parameter *big.Rat, times any) {
-		kinds := map[string]func(*big.Rat) (Event, error){"laplace": ContinuousLaplaceEvent, "gaussian": ContinuousGaussianEvent,
+		kinds := map[string]func(*big.Rat) (Event, error){"laplace": continuousLaplaceEvent, "gaussian": continuousGaussianEvent,
 			"pure": PureEvent, "zcdp": ZCDPEvent}
 		if kinds[kind] == nil {
 			t.Fatalf("%s: unknown mechanism %s", v.ID, kind)

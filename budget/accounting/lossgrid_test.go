@@ -139,7 +139,7 @@ func compareGrids(t *testing.T, got, want *lossGrid, slack float64) {
 
 // The transform against plain convolution of exact laws, with and without tilting far into the tail.
 func TestPLDAgainstPlainConvolution(t *testing.T) {
-	e, err := RandomizedResponseEvent(big.NewRat(1, 2), 3)
+	e, err := randomizedResponseEvent(big.NewRat(1, 2), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +168,8 @@ func TestPLDAgainstPlainConvolution(t *testing.T) {
 }
 
 func TestEventsRefuse(t *testing.T) {
-	for name, make := range map[string]func(*big.Rat) (Event, error){"pure": PureEvent, "range": RangeEvent, "laplace": ContinuousLaplaceEvent,
-		"gaussian": ContinuousGaussianEvent, "zcdp": ZCDPEvent} {
+	for name, make := range map[string]func(*big.Rat) (Event, error){"pure": PureEvent, "range": RangeEvent, "laplace": continuousLaplaceEvent,
+		"gaussian": continuousGaussianEvent, "zcdp": ZCDPEvent} {
 		for _, x := range []*big.Rat{nil, new(big.Rat), big.NewRat(-1, 1), rational(t, "1e30"), rational(t, "1e-30")} {
 			if e, err := make(x); err == nil {
 				t.Errorf("%s accepts %v: %v", name, x, e)

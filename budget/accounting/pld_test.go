@@ -13,7 +13,7 @@ func TestPLDMeetsGoldenVectors(t *testing.T) {
 	}
 	t.Run("randomized response", func(t *testing.T) {
 		vectors(t, "pld_randomized_response", func(t *testing.T, v vector) {
-			e, err := RandomizedResponseEvent(v.in(t, "noise_parameter"), v.in(t, "num_buckets").Num().Int64())
+			e, err := randomizedResponseEvent(v.in(t, "noise_parameter"), v.in(t, "num_buckets").Num().Int64())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -33,7 +33,7 @@ func TestPLDMeetsGoldenVectors(t *testing.T) {
 	t.Run("gaussian", func(t *testing.T) {
 		vectors(t, "pld_gaussian", func(t *testing.T, v vector) {
 			multiplier := new(big.Rat).Quo(v.in(t, "sigma"), v.in(t, "sensitivity"))
-			v.exact(t, newPLD(t, Repeated{event(t, ContinuousGaussianEvent, multiplier), v.times(t)}))
+			v.exact(t, newPLD(t, Repeated{event(t, continuousGaussianEvent, multiplier), v.times(t)}))
 		})
 	})
 	t.Run("discrete gaussian", func(t *testing.T) {
@@ -47,10 +47,10 @@ func TestPLDMeetsGoldenVectors(t *testing.T) {
 	})
 	t.Run("laplace", func(t *testing.T) {
 		vectors(t, "pld_laplace", func(t *testing.T, v vector) {
-			v.exact(t, newPLD(t, Repeated{event(t, ContinuousLaplaceEvent, v.in(t, "eps_per_query")), v.times(t)}))
+			v.exact(t, newPLD(t, Repeated{event(t, continuousLaplaceEvent, v.in(t, "eps_per_query")), v.times(t)}))
 		})
 		vectors(t, "pld_laplace_bracket", func(t *testing.T, v vector) {
-			v.bracket(t, newPLD(t, Repeated{event(t, ContinuousLaplaceEvent, v.in(t, "eps_per_query")), v.times(t)}))
+			v.bracket(t, newPLD(t, Repeated{event(t, continuousLaplaceEvent, v.in(t, "eps_per_query")), v.times(t)}))
 		})
 	})
 	t.Run("heterogeneous", func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestReferenceBugsAreNotOurs(t *testing.T) {
 				t.Errorf("%d releases cost %g, one costs %g", v.times(t), got, one)
 			}
 		case "binary_randomized_response":
-			e, err := RandomizedResponseEvent(v.in(t, "noise_parameter"), 2)
+			e, err := randomizedResponseEvent(v.in(t, "noise_parameter"), 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func BenchmarkPLDThousandDifferent(b *testing.B) {
 }
 
 func BenchmarkPLDThousandEqual(b *testing.B) {
-	e := event(b, ContinuousLaplaceEvent, big.NewRat(1, 100))
+	e := event(b, continuousLaplaceEvent, big.NewRat(1, 100))
 	for b.Loop() {
 		newPLD(b, Repeated{e, 1000}).epsilon(1e-6)
 	}

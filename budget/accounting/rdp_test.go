@@ -17,16 +17,16 @@ func TestRenyiCurvesMeetGoldenVectors(t *testing.T) {
 		var e Event
 		switch v.Inputs["mechanism"] {
 		case "gaussian":
-			e = event(t, ContinuousGaussianEvent, v.in(t, "noise_multiplier"))
+			e = event(t, continuousGaussianEvent, v.in(t, "noise_multiplier"))
 		case "laplace":
-			e = event(t, ContinuousLaplaceEvent, v.in(t, "eps"))
+			e = event(t, continuousLaplaceEvent, v.in(t, "eps"))
 		case "pure_dp_worst_case":
 			e = event(t, PureEvent, v.in(t, "eps"))
 		case "exponential_mechanism_bounded_range":
 			e = event(t, RangeEvent, v.in(t, "eps"))
 		case "k_ary_randomized_response":
 			var err error
-			if e, err = RandomizedResponseEvent(v.in(t, "noise_parameter"), v.in(t, "num_buckets").Num().Int64()); err != nil {
+			if e, err = randomizedResponseEvent(v.in(t, "noise_parameter"), v.in(t, "num_buckets").Num().Int64()); err != nil {
 				t.Fatal(err)
 			}
 			above(t, "largest loss", e.model.epsilon(), v.out(t, "eps_pure"), 1e-14)
@@ -171,7 +171,7 @@ func TestEventsOfRecordedParameters(t *testing.T) {
 		Parameters() mechanisms.Parameters
 		Loss() mechanisms.Loss
 	}{laplace, gauss, whole, threshold} {
-		e, err := EventOf(m.Parameters())
+		e, err := eventOf(m.Parameters())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestEventsOfRecordedParameters(t *testing.T) {
 		{Mechanism: mechanisms.DiscreteLaplace, Sensitivity: "x", Scale: "1"},
 		{Mechanism: mechanisms.DiscreteLaplace, Sensitivity: "1"}, {Mechanism: mechanisms.DiscreteGaussian, Sensitivity: "1", Variance: "0"},
 		{Mechanism: mechanisms.ExponentialMechanism}, {Mechanism: mechanisms.GaussianThresholding, Sensitivity: "1", Variance: "1", Delta: "1"}} {
-		if e, err := EventOf(p); err == nil {
+		if e, err := eventOf(p); err == nil {
 			t.Errorf("%+v is %v", p, e)
 		}
 	}
@@ -235,7 +235,7 @@ func TestRenyiCurvesRoundUpForWeakReleases(t *testing.T) {
 	}
 	// An honest answer in 10⁹: ε = ln(1+2·honest/lie).
 	lie := big.NewRat(999_999_999, 1_000_000_000)
-	response, err := RandomizedResponseEvent(lie, 2)
+	response, err := randomizedResponseEvent(lie, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

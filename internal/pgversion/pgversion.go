@@ -18,15 +18,6 @@ const (
 	Newest = 18
 )
 
-// Tested are the major versions that "make versions" runs on.
-func Tested() []int {
-	var all []int
-	for v := Oldest; v <= Newest; v++ {
-		all = append(all, v)
-	}
-	return all
-}
-
 // Major is the major version in a server's parameter server_version: 15 in "15.18 (Debian 15.18-0+deb12u1)", 19 in "19devel".
 func Major(serverVersion string) (int, error) {
 	end := strings.IndexFunc(serverVersion, func(r rune) bool { return r < '0' || r > '9' })

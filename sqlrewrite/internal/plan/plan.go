@@ -224,10 +224,6 @@ func (p *Plan) Mechanisms() []mechanisms.Parameters {
 // zero, there is no statement to run, and Release is called with no rows.
 func (p *Plan) NeedsData() bool { return len(p.Parts) > 0 }
 
-// PairsPerRow is how many rows one row of a unit can meet in joins, EXISTS and windows, by public facts that the plan's pins hold and caps that
-// its statements enforce.
-func (p *Plan) PairsPerRow() *big.Int { return new(big.Int).Set(p.Query.Pairs) }
-
 // Statements are what runs on the protected database, in one transaction. They take the plan's draws because those hold the secret
 // seed by which a unit's groups are chosen; the texts are the same for every draw, only that one argument differs.
 func (p *Plan) Statements(d *Draws) []sqlprint.Statement {
