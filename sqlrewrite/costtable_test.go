@@ -6,7 +6,6 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/stability"
 )
@@ -70,28 +69,12 @@ func costKeys(q *algebra.BoundQuery) []string {
 func TestEveryBuiltinIsPriced(t *testing.T) {
 	measured := measured()
 	var missing []string
-	for _, clause := range goldenClauses() {
-		var tables string
-		var snapshot *catalog.Snapshot
-		datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "tables":
-				tables = d.Input
-			case "policy":
-				snapshot = parseSnapshot(t, tables, d.Input)
-			case "plan":
-				p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
-				if err != nil {
-					t.Fatalf("%s: %v", d.Input, err)
-				}
-				for _, key := range costKeys(p.made.Query) {
-					if _, ok := stability.PriceNamed(key); (!ok || measured[key] == "") && !slices.Contains(missing, key) {
-						missing = append(missing, key)
-						t.Errorf("%q has no measured price: %s", key, d.Input)
-					}
-				}
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+		for _, key := range costKeys(p.made.Query) {
+			if _, ok := stability.PriceNamed(key); (!ok || measured[key] == "") && !slices.Contains(missing, key) {
+				missing = append(missing, key)
+				t.Errorf("%q has no measured price: %s", key, d.Input)
 			}
-			return d.Expected
-		})
-	}
+		}
+	})
 }

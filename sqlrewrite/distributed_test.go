@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
+
 	"noisegate/sqlrewrite/internal/parsetest"
 	"noisegate/sqlrewrite/internal/stability"
 )
@@ -14,25 +16,25 @@ import (
 // covers: E.3 E.4
 func TestDistributedStatementsAreProven(t *testing.T) {
 	others := 0
-	eachGoldenPlan(t, func(at string, p *Plan) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
 		identity := p.Fingerprint()
-		before := proposals(at, p, p.made.Snapshot)
+		before := proposals(d.Pos, p, p.made.Snapshot)
 		if err := p.Distribute(); err != nil {
-			t.Errorf("%s: %v", at, err)
+			t.Errorf("%s: %v", d.Pos, err)
 			return
 		}
 		if p.Fingerprint() != identity {
-			t.Errorf("%s: the question is another one when its tables are distributed", at)
+			t.Errorf("%s: the question is another one when its tables are distributed", d.Pos)
 		}
-		for i, s := range proposals(at, p, p.made.Snapshot) {
+		for i, s := range proposals(d.Pos, p, p.made.Snapshot) {
 			if s.statement.SQL == before[i].statement.SQL {
 				continue
 			}
 			if others++; p.made.Shape.Kind != stability.Flat && !before[i].statement.Blind {
-				t.Errorf("%s: another text\n%s", at, s.statement.SQL)
+				t.Errorf("%s: another text\n%s", d.Pos, s.statement.SQL)
 			}
 			if err := s.proven(s.claim); err != nil {
-				t.Errorf("%s: %v\n%s\n%v", at, err, s.statement.SQL, s.statement.Args)
+				t.Errorf("%s: %v\n%s\n%v", d.Pos, err, s.statement.SQL, s.statement.Args)
 			}
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/catalog"
 	"noisegate/internal/pgtest"
 	"noisegate/sqlrewrite/internal/sqlprint"
 )
@@ -23,46 +22,30 @@ func TestDryRunsOfGoldenStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran, skipped := 0, 0
-	for _, clause := range goldenClauses() {
-		var tables string
-		var snapshot *catalog.Snapshot
-		datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "tables":
-				tables = d.Input
-			case "policy":
-				snapshot = parseSnapshot(t, tables, d.Input)
-			case "plan":
-				p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
-				if err != nil {
-					d.Fatalf(t, "%v", err)
-				}
-				dryProven(t, d.Pos, p)
-				for _, run := range p.DryRuns() {
-					if run.Plain {
-						skipped++
-						continue
-					}
-					ran++
-					sql, args := run.Text()
-					for _, table := range snapshot.Tables {
-						if strings.Contains(sql, sqlprint.TableName(table)) {
-							d.Fatalf(t, "the dry run names %s: %s", table.Name, sql)
-						}
-					}
-					rows, err := conn.Query(t.Context(), sql, append([]any{pgx.QueryExecModeDescribeExec}, args...)...)
-					if err == nil {
-						rows.Close()
-						err = rows.Err()
-					}
-					if err != nil {
-						t.Errorf("%s: %s\n%s\n%v", d.Pos, d.Input, sql, err)
-					}
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+		dryProven(t, d.Pos, p)
+		for _, run := range p.DryRuns() {
+			if run.Plain {
+				skipped++
+				continue
+			}
+			ran++
+			sql, args := run.Text()
+			for _, table := range p.made.Snapshot.Tables {
+				if strings.Contains(sql, sqlprint.TableName(table)) {
+					d.Fatalf(t, "the dry run names %s: %s", table.Name, sql)
 				}
 			}
-			return d.Expected
-		})
-	}
+			rows, err := conn.Query(t.Context(), sql, append([]any{pgx.QueryExecModeDescribeExec}, args...)...)
+			if err == nil {
+				rows.Close()
+				err = rows.Err()
+			}
+			if err != nil {
+				t.Errorf("%s: %s\n%s\n%v", d.Pos, d.Input, sql, err)
+			}
+		}
+	})
 	if ran < 90 || skipped < 50 {
 		t.Errorf("%d dry runs, %d plain statements: too few to say anything", ran, skipped)
 	}

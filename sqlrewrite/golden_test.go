@@ -25,16 +25,8 @@ import (
 func TestGolden(t *testing.T) {
 	for _, clause := range goldenClauses() {
 		t.Run(clause, func(t *testing.T) {
-			var tables string
-			var snapshot *catalog.Snapshot
-			datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
+			runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 				switch d.Cmd {
-				case "tables":
-					tables = d.Input
-					return ""
-				case "policy":
-					snapshot = parseSnapshot(t, tables, d.Input)
-					return ""
 				case "plan", "refuse":
 					p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
 					if (err != nil) != (d.Cmd == "refuse") {
@@ -55,6 +47,42 @@ func TestGolden(t *testing.T) {
 					return ""
 				}
 			})
+		})
+	}
+}
+
+// runGoldenFile runs a file of testdata: its tables and policies make the snapshot that the cases below them are about.
+func runGoldenFile(t *testing.T, file string, answer func(*testing.T, *datadriven.TestData, *catalog.Snapshot) string) {
+	t.Helper()
+	var tables string
+	var snapshot *catalog.Snapshot
+	datadriven.RunTest(t, "testdata/"+file, func(t *testing.T, d *datadriven.TestData) string {
+		switch d.Cmd {
+		case "tables":
+			tables = d.Input
+			return ""
+		case "policy":
+			snapshot = parseSnapshot(t, tables, d.Input)
+			return ""
+		default:
+			return answer(t, d, snapshot)
+		}
+	})
+}
+
+// eachGoldenPlan visits the plans of the golden files.
+func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *Plan)) {
+	t.Helper()
+	for _, clause := range goldenClauses() {
+		runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+			if d.Cmd == "plan" {
+				p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+				visit(d, p)
+			}
+			return d.Expected
 		})
 	}
 }

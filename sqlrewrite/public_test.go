@@ -13,17 +13,7 @@ import (
 
 // Queries that read nothing private: what runs, and what the answer's columns are. "private" says that a query does need a price.
 func TestGoldenFree(t *testing.T) {
-	var tables string
-	var snapshot *catalog.Snapshot
-	datadriven.RunTest(t, "testdata/free", func(t *testing.T, d *datadriven.TestData) string {
-		switch d.Cmd {
-		case "tables":
-			tables = d.Input
-			return ""
-		case "policy":
-			snapshot = parseSnapshot(t, tables, d.Input)
-			return ""
-		}
+	runGoldenFile(t, "free", func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 		options := parseOptions(t, d)
 		if d.Cmd == "mysql" {
 			options.Dialect = DialectMySQL

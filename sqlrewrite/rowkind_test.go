@@ -16,50 +16,34 @@ import (
 // was bound.
 func TestRowsAreDerived(t *testing.T) {
 	plans, owned, posts := 0, 0, 0
-	for _, clause := range goldenClauses() {
-		var tables string
-		var snapshot *catalog.Snapshot
-		datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "tables":
-				tables = d.Input
-			case "policy":
-				snapshot = parseSnapshot(t, tables, d.Input)
-			case "plan":
-				p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
-				if err != nil {
-					t.Fatalf("%s: %v", d.Input, err)
-				}
-				q := p.made.Query
-				plans++
-				want := algebra.ReleasedRows
-				if q.Post != nil {
-					want = q.Post.Rows()
-				}
-				if kind := rowKind(t, d, snapshot); kind != want {
-					t.Errorf("rows of kind %d were bound to rows of kind %d: %s", kind, want, d.Input)
-				}
-				if algebra.RowsOf(q.Source.Node) != algebra.OwnedRows {
-					t.Errorf("the block reads no rows of units: %s", d.Input)
-				}
-				for _, r := range relationsIn(q.Source.Node) {
-					if r.Owned() {
-						owned++
-					}
-					if r.Owned() != (algebra.RowsOf(r.Node) == algebra.OwnedRows) {
-						t.Errorf("a relation with owners %v has rows of kind %d: %s", r.Owners, algebra.RowsOf(r.Node), d.Input)
-					}
-				}
-				if q.Post != nil {
-					posts++
-					if q.Post.Rows() == algebra.OwnedRows {
-						t.Errorf("rows of units after the noise: %s", d.Input)
-					}
-				}
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+		q := p.made.Query
+		plans++
+		want := algebra.ReleasedRows
+		if q.Post != nil {
+			want = q.Post.Rows()
+		}
+		if kind := rowKind(t, d, p.made.Snapshot); kind != want {
+			t.Errorf("rows of kind %d were bound to rows of kind %d: %s", kind, want, d.Input)
+		}
+		if algebra.RowsOf(q.Source.Node) != algebra.OwnedRows {
+			t.Errorf("the block reads no rows of units: %s", d.Input)
+		}
+		for _, r := range relationsIn(q.Source.Node) {
+			if r.Owned() {
+				owned++
 			}
-			return d.Expected
-		})
-	}
+			if r.Owned() != (algebra.RowsOf(r.Node) == algebra.OwnedRows) {
+				t.Errorf("a relation with owners %v has rows of kind %d: %s", r.Owners, algebra.RowsOf(r.Node), d.Input)
+			}
+		}
+		if q.Post != nil {
+			posts++
+			if q.Post.Rows() == algebra.OwnedRows {
+				t.Errorf("rows of units after the noise: %s", d.Input)
+			}
+		}
+	})
 	if plans < 100 || owned < 20 || posts < 10 {
 		t.Errorf("of %d plans %d relations are owned and %d are post-processed", plans, owned, posts)
 	}

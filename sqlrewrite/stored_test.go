@@ -25,16 +25,8 @@ func TestStoredQuestionsStay(t *testing.T) {
 		"orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
 	} {
 		t.Run(clause, func(t *testing.T) {
-			var tables string
-			var snapshot *catalog.Snapshot
-			datadriven.RunTest(t, "testdata/stored/"+clause, func(t *testing.T, d *datadriven.TestData) string {
+			runGoldenFile(t, "stored/"+clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 				switch d.Cmd {
-				case "tables":
-					tables = d.Input
-					return ""
-				case "policy":
-					snapshot = parseSnapshot(t, tables, d.Input)
-					return ""
 				case "plan":
 					p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
 					if err != nil {

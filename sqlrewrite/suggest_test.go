@@ -20,15 +20,8 @@ import (
 func eachGoldenRefusal(t *testing.T, clauses []string, visit func(sql string, snapshot *catalog.Snapshot, o Options, refusal *fault.Error)) {
 	t.Helper()
 	for _, clause := range clauses {
-		var tables string
-		var snapshot *catalog.Snapshot
-		datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "tables":
-				tables = d.Input
-			case "policy":
-				snapshot = parseSnapshot(t, tables, d.Input)
-			case "refuse":
+		runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+			if d.Cmd == "refuse" {
 				o := parseOptions(t, d)
 				_, err := Rewrite(d.Input, snapshot, o)
 				var refusal *fault.Error
@@ -73,17 +66,7 @@ func TestSuggestionsAreAccepted(t *testing.T) {
 
 // The golden file of suggestions: each refused query, and what would be accepted.
 func TestSuggestGolden(t *testing.T) {
-	var tables string
-	var snapshot *catalog.Snapshot
-	datadriven.RunTest(t, "testdata/suggest", func(t *testing.T, d *datadriven.TestData) string {
-		switch d.Cmd {
-		case "tables":
-			tables = d.Input
-			return ""
-		case "policy":
-			snapshot = parseSnapshot(t, tables, d.Input)
-			return ""
-		}
+	runGoldenFile(t, "suggest", func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 		o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95, Dialect: Dialect(d.Cmd)}
 		_, _, err := Read(d.Input, snapshot, o)
 		if err == nil {

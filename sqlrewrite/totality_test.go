@@ -347,24 +347,15 @@ func TestNoConstantPanics(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32)) // reproducible on purpose
 	tried, taken := 0, 0
 	for _, clause := range goldenClauses() {
-		var tables string
-		var snapshot *catalog.Snapshot
 		if _, err := os.Stat("testdata/stored/" + clause); err != nil {
 			continue // there were no such statements when these were stored
 		}
-		datadriven.RunTest(t, "testdata/stored/"+clause, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "tables":
-				tables = d.Input
-			case "policy":
-				snapshot = parseSnapshot(t, tables, d.Input)
-			default:
-				for _, at := range literals.FindAllStringIndex(d.Input, -1) {
-					for range 3 {
-						c := constants[r.IntN(len(constants))]
-						tried++
-						taken += algebra.BoolIndex(rewrites(t, d.Input[:at[0]]+c+d.Input[at[1]:], snapshot))
-					}
+		runGoldenFile(t, "stored/"+clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+			for _, at := range literals.FindAllStringIndex(d.Input, -1) {
+				for range 3 {
+					c := constants[r.IntN(len(constants))]
+					tried++
+					taken += algebra.BoolIndex(rewrites(t, d.Input[:at[0]]+c+d.Input[at[1]:], snapshot))
 				}
 			}
 			return d.Expected

@@ -43,35 +43,11 @@ func proposals(at string, p *Plan, snapshot *catalog.Snapshot) []proposed {
 // eachGolden calls with every statement of the golden files.
 func eachGolden(t *testing.T, visit func(proposed)) {
 	t.Helper()
-	eachGoldenPlan(t, func(at string, p *Plan) {
-		for _, s := range proposals(at, p, p.made.Snapshot) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+		for _, s := range proposals(d.Pos, p, p.made.Snapshot) {
 			visit(s)
 		}
 	})
-}
-
-// eachGoldenPlan calls with every plan of the golden files.
-func eachGoldenPlan(t *testing.T, visit func(at string, p *Plan)) {
-	t.Helper()
-	for _, clause := range goldenClauses() {
-		var tables string
-		var snapshot *catalog.Snapshot
-		datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "tables":
-				tables = d.Input
-			case "policy":
-				snapshot = parseSnapshot(t, tables, d.Input)
-			case "plan":
-				p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
-				if err != nil {
-					t.Fatal(err)
-				}
-				visit(d.Pos, p)
-			}
-			return d.Expected
-		})
-	}
 }
 
 func (p proposed) proven(c verify.Claim) error {
@@ -204,17 +180,17 @@ func TestPinsAreNeeded(t *testing.T) {
 
 // A statement is proven under the pins that are held while it runs, whatever its claim says: without one it is neither run nor explained.
 func TestProofsRestOnHeldPins(t *testing.T) {
-	eachGoldenPlan(t, func(at string, p *Plan) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
 		for _, run := range p.DryRuns() {
 			run.For.Claim = run.For.Claimed()
 			for i := range run.For.Pins {
 				less := run
 				less.For.Pins = slices.Delete(slices.Clone(run.For.Pins), i, i+1)
 				if err := less.For.Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
-					t.Errorf("%s: proven without a pin: %v", at, err)
+					t.Errorf("%s: proven without a pin: %v", d.Pos, err)
 				}
 				if err := less.Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
-					t.Errorf("%s: explained without a pin: %v", at, err)
+					t.Errorf("%s: explained without a pin: %v", d.Pos, err)
 				}
 			}
 		}
