@@ -268,11 +268,7 @@ func argument(b *algebra.Binder, n *syntax.Call, i, want int) (algebra.Expr, err
 
 // rowValue binds an expression over the columns of a row that an aggregate reads.
 func rowValue(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
-	x, err := expression(b, rowScope{b}, n)
-	if err != nil {
-		return nil, err
-	}
-	return domain.Coerce(b, n, x, catalog.Text)
+	return settled(b, rowScope{b}, n)
 }
 
 // numbers binds an argument that must be a number with bounds, and makes its grid.

@@ -1,10 +1,8 @@
 package bind
 
 import (
-	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/internal/stability"
 	"noisegate/sqlrewrite/syntax"
@@ -36,18 +34,11 @@ func selectList(b *algebra.Binder) error {
 		if star, ok := item.Expr.(*syntax.Star); ok {
 			return fault.NotAggregate(b.At(star), "*")
 		}
-		e, err := expression(b, blockScope{b}, item.Expr)
+		e, err := settled(b, blockScope{b}, item.Expr)
 		if err != nil {
 			return err
 		}
-		if e, err = domain.Coerce(b, item.Expr, e, catalog.Text); err != nil {
-			return err
-		}
-		name := item.Alias
-		if name == "" {
-			name = outputName(item.Expr)
-		}
-		b.Bound.Outputs = append(b.Bound.Outputs, algebra.Output{Name: name, Expr: e})
+		b.Bound.Outputs = append(b.Bound.Outputs, algebra.Output{Name: itemName(item), Expr: e})
 	}
 	if len(b.Bound.Keys) == 0 && len(b.Bound.Values) == 0 && b.Query.Having == nil {
 		return fault.NotAggregate(b.Position(b.Query.Items[0].Pos), "a select list without aggregates")

@@ -11,16 +11,9 @@ import (
 )
 
 // having binds the filter over groups. It sees noisy values only (A10).
-func having(b *algebra.Binder) error {
-	if b.Query.Having == nil {
-		return nil
-	}
-	e, err := condition(b, blockScope{b}, b.Query.Having)
-	if err != nil {
-		return err
-	}
-	b.Bound.Having = e
-	return refuseWindow(b, b.Query.Having, e, "HAVING")
+func having(b *algebra.Binder) (err error) {
+	b.Bound.Having, err = filter(b, blockScope{b}, b.Query.Having, "HAVING")
+	return err
 }
 
 // orderBy binds the order of the rows. It sees noisy values and keys only; ties, and everything when there is no ORDER BY, are
@@ -83,20 +76,23 @@ func orderItem(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 }
 
 // limit binds LIMIT and OFFSET, which cut the noisy answer.
-func limit(b *algebra.Binder) error {
+func limit(b *algebra.Binder) (err error) {
 	if b.Query.DistinctOn != nil || b.Query.Set != nil {
 		return fault.Unsupported(b.Position(b.Query.Pos), "DISTINCT ON or a set operation here", "")
 	}
-	limit, err := rowCount(b, b.Query.Limit, "LIMIT")
-	if err != nil {
-		return err
-	}
-	b.Bound.Limit = limit
-	offset, err := rowCount(b, b.Query.Offset, "OFFSET")
-	if offset != nil {
-		b.Bound.Offset = *offset
-	}
+	b.Bound.Limit, b.Bound.Offset, err = limitOffset(b)
 	return err
+}
+
+func limitOffset(b *algebra.Binder) (limit *int64, offset int64, err error) {
+	if limit, err = rowCount(b, b.Query.Limit, "LIMIT"); err != nil {
+		return nil, 0, err
+	}
+	skipped, err := rowCount(b, b.Query.Offset, "OFFSET")
+	if skipped != nil {
+		offset = *skipped
+	}
+	return limit, offset, err
 }
 
 // rowCount reads a constant number of rows; nil for none and for NULL.

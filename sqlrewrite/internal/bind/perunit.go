@@ -115,11 +115,7 @@ func (g *grouping) output(n syntax.Expr) (algebra.Expr, error) {
 		f, err := g.group(c)
 		return algebra.Column{Of: f}, err
 	}
-	e, err := expression(g.Binder, g, n)
-	if err != nil {
-		return nil, err
-	}
-	return domain.Coerce(g.Binder, n, e, catalog.Text)
+	return settled(g.Binder, g, n)
 }
 
 // group finds the key that a name means.

@@ -192,14 +192,8 @@ func (s postScope) inside(at syntax.Expr, q *syntax.Query) (*algebra.Query, erro
 }
 
 func (lb *postBinder) filter() (err error) {
-	if lb.Query.Where == nil {
-		return nil
-	}
-	s := postScope{postBinder: lb}
-	if lb.query.Where, err = condition(lb.Binder, s, lb.Query.Where); err != nil {
-		return err
-	}
-	return refuseWindow(lb.Binder, lb.Query.Where, lb.query.Where, "WHERE")
+	lb.query.Where, err = filter(lb.Binder, postScope{postBinder: lb}, lb.Query.Where, "WHERE")
+	return err
 }
 
 // group binds GROUP BY.
@@ -209,11 +203,8 @@ func (lb *postBinder) group() error {
 		if err != nil {
 			return err
 		}
-		e, err := expression(lb.Binder, postScope{postBinder: lb}, target)
+		e, err := settled(lb.Binder, postScope{postBinder: lb}, target)
 		if err != nil {
-			return err
-		}
-		if e, err = domain.Coerce(lb.Binder, target, e, catalog.Text); err != nil {
 			return err
 		}
 		if err := refuseWindow(lb.Binder, n, e, "GROUP BY"); err != nil {
@@ -238,18 +229,11 @@ func (lb *postBinder) outputs() error {
 		if len(l.Outputs) > maxOutputs {
 			return tooManyOutputs(lb.At(item.Expr))
 		}
-		e, err := expression(lb.Binder, postScope{lb, true}, item.Expr)
+		e, err := settled(lb.Binder, postScope{lb, true}, item.Expr)
 		if err != nil {
 			return err
 		}
-		if e, err = domain.Coerce(lb.Binder, item.Expr, e, catalog.Text); err != nil {
-			return err
-		}
-		name := item.Alias
-		if name == "" {
-			name = outputName(item.Expr)
-		}
-		l.Outputs = append(l.Outputs, algebra.Output{Name: name, Expr: e})
+		l.Outputs = append(l.Outputs, algebra.Output{Name: itemName(item), Expr: e})
 		l.Grouped = l.Grouped || holdsAggregate(e)
 	}
 	for _, item := range lb.Query.OrderBy {
@@ -282,13 +266,8 @@ func (lb *postBinder) star(n *syntax.Star) error {
 }
 
 func (lb *postBinder) groupFilter() (err error) {
-	if lb.Query.Having == nil {
-		return nil
-	}
-	if lb.query.Having, err = condition(lb.Binder, postScope{lb, true}, lb.Query.Having); err != nil {
-		return err
-	}
-	return refuseWindow(lb.Binder, lb.Query.Having, lb.query.Having, "HAVING")
+	lb.query.Having, err = filter(lb.Binder, postScope{lb, true}, lb.Query.Having, "HAVING")
+	return err
 }
 
 // covered checks that what comes after GROUP BY is made of keys and aggregates, as PostgreSQL would after the charge.
@@ -439,16 +418,8 @@ func (lb *postBinder) outputAt(n *syntax.Literal, clause string) (algebra.Expr, 
 }
 
 // cut binds LIMIT and OFFSET.
-func (lb *postBinder) cut() error {
-	limit, err := rowCount(lb.Binder, lb.Query.Limit, "LIMIT")
-	if err != nil {
-		return err
-	}
-	lb.query.Limit = limit
-	offset, err := rowCount(lb.Binder, lb.Query.Offset, "OFFSET")
-	if offset != nil {
-		lb.query.Offset = *offset
-	}
+func (lb *postBinder) cut() (err error) {
+	lb.query.Limit, lb.query.Offset, err = limitOffset(lb.Binder)
 	return err
 }
 

@@ -138,6 +138,27 @@ func expression(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr,
 	}
 }
 
+// settled binds an expression to which nothing around it gives a type: a string is then a text.
+func settled(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, error) {
+	e, err := expression(b, s, n)
+	if err != nil {
+		return nil, err
+	}
+	return domain.Coerce(b, n, e, catalog.Text)
+}
+
+// filter binds a clause that keeps rows or groups, before window functions; nil for none.
+func filter(b *algebra.Binder, s domain.Scope, n syntax.Expr, clause string) (algebra.Expr, error) {
+	if n == nil {
+		return nil, nil
+	}
+	e, err := condition(b, s, n)
+	if err != nil {
+		return nil, err
+	}
+	return e, refuseWindow(b, n, e, clause)
+}
+
 // condition binds a boolean expression.
 func condition(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, error) {
 	e, err := expression(b, s, n)

@@ -129,11 +129,7 @@ func computedOutput(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 	if f, ok := identityOf(b, n); ok {
 		return algebra.Column{Of: f}, nil
 	}
-	e, err := expression(b, rowScope{b}, n)
-	if err != nil {
-		return nil, err
-	}
-	return domain.Coerce(b, n, e, catalog.Text)
+	return settled(b, rowScope{b}, n)
 }
 
 // refuseUnstable refuses what makes the rows of one unit depend on those of others (C053, C054).
@@ -295,11 +291,7 @@ func rowOutput(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 		f, err := column(b, c)
 		return algebra.Column{Of: f}, err
 	}
-	e, err := expression(b, rowScope{b}, n)
-	if err != nil {
-		return nil, err
-	}
-	return domain.Coerce(b, n, e, catalog.Text)
+	return settled(b, rowScope{b}, n)
 }
 
 // starFields are the fields that * or t.* stands for: those that exist for analysts.

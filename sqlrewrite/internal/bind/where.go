@@ -173,11 +173,7 @@ func is(b *algebra.Binder, s domain.Scope, n *syntax.Is) (algebra.Expr, error) {
 	if x, ok := identityIn(b, s, n.X); ok {
 		return algebra.Is{X: x, What: n.What, Not: n.Not}, nil
 	}
-	x, err := expression(b, s, n.X)
-	if err != nil {
-		return nil, err
-	}
-	x, err = domain.Coerce(b, n.X, x, catalog.Text)
+	x, err := settled(b, s, n.X)
 	return algebra.Is{X: x, What: n.What, Not: n.Not}, err
 }
 
@@ -191,11 +187,8 @@ const (
 // like takes constant patterns only, and checks them: PostgreSQL raises an error for a pattern that ends in its escape
 // character, but only on rows that get that far.
 func like(b *algebra.Binder, s domain.Scope, n *syntax.Like) (algebra.Expr, error) {
-	x, err := expression(b, s, n.X)
+	x, err := settled(b, s, n.X)
 	if err != nil {
-		return nil, err
-	}
-	if x, err = domain.Coerce(b, n.X, x, catalog.Text); err != nil {
 		return nil, err
 	}
 	if scalar.FamilyOf(x.Typ()) != scalar.TextFamily {

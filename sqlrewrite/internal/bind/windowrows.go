@@ -3,7 +3,6 @@ package bind
 import (
 	"slices"
 
-	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/domain"
@@ -81,11 +80,7 @@ func (s *windowRows) output(n syntax.Expr) (algebra.Expr, error) {
 		}
 		return algebra.Column{Of: s.field(f)}, nil
 	}
-	e, err := expression(s.Binder, s, n)
-	if err != nil {
-		return nil, err
-	}
-	return domain.Coerce(s.Binder, n, e, catalog.Text)
+	return settled(s.Binder, s, n)
 }
 
 // field makes a field of the rows one of the inner query.
