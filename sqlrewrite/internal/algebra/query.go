@@ -83,7 +83,7 @@ func (q *BoundQuery) Private() bool {
 }
 
 // KeepsRows reports whether each row of the answer stems from one released row.
-func (q *BoundQuery) KeepsRows() bool { return q.Post == nil || q.Post.Ordinal }
+func (q *BoundQuery) KeepsRows() bool { return q.Post == nil || q.Post.KeepsRows() }
 
 func BoolIndex(b bool) int {
 	if b {

@@ -1,6 +1,7 @@
 package algebra
 
 import (
+	"cmp"
 	"fmt"
 
 	"noisegate/catalog"
@@ -35,7 +36,6 @@ type Query struct {
 	Sizes   []int
 	// Wrapped are the outputs as ORDER BY of a set operation or after DISTINCT names them.
 	Wrapped []*Field
-	Ordinal bool // each row stems from one released row, whose number it carries
 }
 
 // SetOperation is one of two queries with outputs of the types of the result.
@@ -98,6 +98,32 @@ func (q *Query) Rows() RowKind {
 	default:
 		return RowsOf(q.From)
 	}
+}
+
+// KeepsRows reports whether each row stems from one released row, whose number it carries.
+func (q *Query) KeepsRows() bool { return q.Block || q.Stem() != nil }
+
+// Stem is the item of FROM that has the number of the released row that each row stems from; nil where there is none, or two.
+func (q *Query) Stem() *Leaf {
+	if q.Set != nil || q.Distinct || q.Grouped {
+		return nil
+	}
+	return stemOf(q.From)
+}
+
+func stemOf(n FromItem) *Leaf {
+	switch n := n.(type) {
+	case *Derived:
+		if n.Parts[0].KeepsRows() {
+			return &n.Leaf
+		}
+	case *Joined:
+		l, r := stemOf(n.Left), stemOf(n.Right)
+		if l == nil || r == nil {
+			return cmp.Or(l, r)
+		}
+	}
+	return nil
 }
 
 // Wrap gives the outputs names by which ORDER BY can order the result as a whole.

@@ -64,7 +64,7 @@ func releaseBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) 
 		}
 		o.Block, o.BlockOf = block, q
 	}
-	l := &algebra.Query{Block: true, Outputs: o.Block.Outputs, Ordinal: true}
+	l := &algebra.Query{Block: true, Outputs: o.Block.Outputs}
 	for _, out := range l.Outputs {
 		l.Origins, l.Sizes = append(l.Origins, out.Expr), append(l.Sizes, sizeOf(o, out.Expr))
 	}
@@ -212,7 +212,6 @@ func (lb *postBinder) group() error {
 		}
 		lb.query.Keys = append(lb.query.Keys, e)
 	}
-	lb.query.Grouped = len(lb.Query.GroupBy) > 0 || lb.Query.Having != nil
 	return nil
 }
 
@@ -234,11 +233,9 @@ func (lb *postBinder) outputs() error {
 			return err
 		}
 		l.Outputs = append(l.Outputs, algebra.Output{Name: itemName(item), Expr: e})
-		l.Grouped = l.Grouped || holdsAggregate(e)
 	}
-	for _, item := range lb.Query.OrderBy {
-		l.Grouped = l.Grouped || callsAggregate(item.Expr)
-	}
+	l.Grouped = len(l.Keys) > 0 || lb.Query.Having != nil || slices.ContainsFunc(l.Results(), holdsAggregate) ||
+		slices.ContainsFunc(lb.Query.OrderBy, func(i syntax.OrderItem) bool { return callsAggregate(i.Expr) })
 	return nil
 }
 
@@ -276,7 +273,6 @@ func (lb *postBinder) covered() error {
 	if !l.Grouped {
 		return nil
 	}
-	l.Ordinal = false
 	if q := lb.open.Block; q != nil && q.Private() && algebra.RowsOf(l.From) == algebra.ReleasedRows {
 		return fault.Unsupported(lb.Position(lb.Query.Pos), "an aggregate over groups of which some are left out",
 			"groups of few people do not appear, so that it would not be one over all groups; group by public keys inside, or by the privacy unit")
@@ -324,7 +320,6 @@ func (lb *postBinder) coveredExpr(e algebra.Expr) error {
 func (lb *postBinder) unique() error {
 	l := lb.query
 	if l.Distinct = lb.Query.Distinct; l.Distinct {
-		l.Ordinal = false
 		l.Wrap()
 	}
 	for _, n := range lb.Query.DistinctOn {

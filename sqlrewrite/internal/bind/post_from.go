@@ -6,7 +6,6 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -24,7 +23,6 @@ func (lb *postBinder) items() error {
 		all = next
 	}
 	lb.Bound.Source, lb.query.From = all, all.Node
-	lb.query.Ordinal = all.Node != nil && sqlprint.OrdinalOf(all.Node) != ""
 	return nil
 }
 

@@ -10,28 +10,6 @@ import (
 	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// OrdinalOf is the number of the released row that an item's rows stem from; "" where there is none, or two.
-func OrdinalOf(i algebra.FromItem) string {
-	switch i := i.(type) {
-	case *algebra.Derived:
-		if i.Parts[0].Ordinal {
-			return scalar.QuoteIdent(i.Alias) + ".ordinal"
-		}
-		return ""
-	case *algebra.Joined:
-		l, r := OrdinalOf(i.Left), OrdinalOf(i.Right)
-		if l == "" {
-			return r
-		}
-		if r == "" {
-			return l
-		}
-		return ""
-	default:
-		return ""
-	}
-}
-
 // postPrinter prints post-processing queries. It can name released values, public tables, and nothing else.
 type postPrinter struct {
 	*Printer
@@ -186,8 +164,8 @@ func (p *postPrinter) selectList(l *algebra.Query, top bool) {
 		p.write(" AS ", algebra.OutputColumn(i))
 	}
 	switch {
-	case l.Ordinal:
-		p.write(", ", OrdinalOf(l.From), " AS ordinal")
+	case l.Stem() != nil:
+		p.write(", ", ordinal(l.Stem()), " AS ordinal")
 	case top:
 		p.write(", NULL::bigint AS ordinal")
 	}
@@ -260,12 +238,15 @@ func (p *Printer) cut(limit *int64, offset int64) {
 	}
 }
 
+// ordinal is the number of the released row that a row stems from.
+func ordinal(l *algebra.Leaf) string { return scalar.QuoteIdent(l.Alias) + ".ordinal" }
+
 // orderTie orders rows that tie: released rows by their number, groups by their keys. Public rows stay as PostgreSQL gives them.
 func (p *postPrinter) orderTie(l *algebra.Query, first int) {
 	switch {
-	case l.Ordinal:
+	case l.Stem() != nil:
 		p.separator(first)
-		p.write(OrdinalOf(l.From))
+		p.write(ordinal(l.Stem()))
 	case l.Grouped:
 		for _, k := range l.Keys {
 			p.separator(first)
