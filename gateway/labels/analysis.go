@@ -42,12 +42,9 @@ func (s *Service) Analyse(ctx context.Context, who auth.Principal, name string, 
 		return nil, err
 	}
 	defer release()
-	delta := labelDelta
-	if r.Delta != "" {
-		var err error
-		if delta, err = mechanisms.ParseDelta(string(r.Delta)); err != nil || delta == 0 {
-			return nil, fault.RequestDelta(`a decimal number above 0 and below 1, such as "1e-5"`)
-		}
+	delta, err := deltaOf(r.Delta)
+	if err != nil {
+		return nil, err
 	}
 	run, err := s.runOf(ctx, name, r)
 	if err != nil {

@@ -120,18 +120,26 @@ func (s *Service) countQueries(ctx context.Context, version *pate.Version, mode 
 
 // assumptions reads the assumed rate of answers and the δ.
 func assumptions(r api.LabelEstimateRequest) (rate float64, delta mechanisms.AttoDelta, err error) {
-	rate, delta = 1, labelDelta
+	rate = 1
 	if r.AnswerRate != nil {
 		if rate = *r.AnswerRate; !(rate >= 0 && rate <= 1) {
 			return 0, 0, fault.PateParameters("answer_rate must be from 0 to 1")
 		}
 	}
-	if r.Delta != "" {
-		if delta, err = mechanisms.ParseDelta(string(r.Delta)); err != nil || delta == 0 {
-			return 0, 0, fault.RequestDelta(`a decimal number above 0 and below 1, such as "1e-5"`)
-		}
+	delta, err = deltaOf(r.Delta)
+	return rate, delta, err
+}
+
+// deltaOf is the δ that a request names, or the usual one.
+func deltaOf(text api.Decimal) (mechanisms.AttoDelta, error) {
+	if text == "" {
+		return labelDelta, nil
 	}
-	return rate, delta, nil
+	delta, err := mechanisms.ParseDelta(string(text))
+	if err != nil || delta == 0 {
+		return 0, fault.RequestDelta(`a decimal number above 0 and below 1, such as "1e-5"`)
+	}
+	return delta, nil
 }
 
 // epsilonAt is the smaller of the pure ε, where there is one, and of what ρ comes to at δ.
