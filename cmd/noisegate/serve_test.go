@@ -149,7 +149,9 @@ func TestOperation(t *testing.T) {
 	s.expect(t, nil, exitOK, "fits the live schema (3 tables) on PostgreSQL 1", "policy", "check", s.policy)
 	s.untestedServer(t)
 	s.expect(t, nil, exitRefused, "there is no dataset", "policy", "export", demoDataset)
+	s.expect(t, nil, exitOK, "there is no policy yet", "policy", "diff", s.policy)
 	s.expect(t, nil, exitOK, "census: version 1 applied", "policy", "apply", s.policy)
+	s.expect(t, nil, exitOK, "renewed: nothing", "policy", "diff", s.policy)
 	s.expect(t, nil, exitOK, "census: version 1 is in force already", "policy", "apply", s.policy)
 	if _, out, _ := s.run(t, nil, "policy", "export", demoDataset); out != string(demoPolicy) {
 		t.Errorf("the exported policy is not the one that was applied: %s", out)
