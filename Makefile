@@ -16,7 +16,7 @@ TIMING    ?= 5000
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs
+.PHONY: help demo build check test integration golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +105,16 @@ totality: ## EXPRESSIONS (400000) random expressions over the worst rows: none r
 citus: ## a gateway in front of a coordinator and two workers of Citus, built once from ../shared/engines (skipped where there is no source, compiler or PostgreSQL 15 to build with)
 	$(GO) vet -tags citus ./integration
 	$(GO) test -tags citus -count=1 -v -run 'TestCitus' -timeout 30m ./integration
+
+PEERS = opendp pipelinedp smartnoise tumult diffprivlib qrlew
+DRAWS ?= 300
+
+peers: ## the same questions to Noisegate and to other programs, DRAWS (300) answers each: docs/comparison.md (installs them; needs Python 3.11, x86-64, Java for one)
+	@for peer in $(PEERS); do \
+		test -x .cache/peers/$$peer/bin/python || python3 -m venv .cache/peers/$$peer || exit 1; \
+		.cache/peers/$$peer/bin/pip install -q --disable-pip-version-check --require-hashes --no-deps -r integration/testdata/peers/$$peer.txt || exit 1; \
+	done
+	$(GO) test -count=1 -v -timeout 3h -run 'TestPeers$$' ./integration -peers $(DRAWS)
 
 bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$($(GO) list $(PACKAGES) | grep -v /integration)
