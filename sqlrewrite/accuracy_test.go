@@ -63,13 +63,14 @@ func events(t *testing.T) *pgx.Conn {
 		t.Fatal(err)
 	}
 	db := pgtest.New(t)
-	db.Exec(t, "CREATE TABLE public.events (event_id int NOT NULL UNIQUE, uid int NOT NULL, g2 int NOT NULL, g40 int NOT NULL, value int NOT NULL)")
+	db.Exec(t, "CREATE TABLE public.events (event_id int NOT NULL UNIQUE, uid int NOT NULL, g2 int NOT NULL, g40 int NOT NULL, value int "+
+		"NOT NULL)")
 	db.LoadCSV(t, "public.events", path)
 	return db.Conn(t, db.DSN)
 }
 
-// rootMeanSquare is the error of the last column of an answer over its groups, at most: what contribution bounding leaves out, which is computed from
-// the statement's true integers, and the variance of the noise. Nothing is drawn.
+// rootMeanSquare is the error of the last column of an answer over its groups, at most: what contribution bounding leaves out, which is
+// computed from the statement's true integers, and the variance of the noise. Nothing is drawn.
 func rootMeanSquare(t *testing.T, conn *pgx.Conn, p *Plan, sql string) float64 {
 	t.Helper()
 	got, want := noiselessAnswer(t, conn, p), plainAnswer(t, conn, sql)
@@ -120,7 +121,8 @@ func TestAccuracyOfEvents(t *testing.T) {
 		{"SELECT sum(value) FROM events", mechanisms.EpsilonUnit, 0, 8000},
 		{"SELECT g40, count(*) FROM events GROUP BY g40 ORDER BY g40", mechanisms.EpsilonUnit / 10, 28, 640},
 	} {
-		p, err := Rewrite(test.sql, snapshot, Options{Epsilon: test.epsilon, MaxTotal: test.total, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+		p, err := Rewrite(test.sql, snapshot, Options{Epsilon: test.epsilon, MaxTotal: test.total, Mechanism: MechanismAuto,
+			Currency: catalog.Approx, Confidence: 0.95})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,9 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// algebraMutants each lack one defence of a bound query or of its contribution bounds. The plan's claims are those of before; its statements are
-// printed again, and not proven. What only a printed form defends (clamps, NULLIF, hashes, casts) is left out in its text: see [mutants].
+// algebraMutants each lack one defence of a bound query or of its contribution bounds. The plan's claims are those of before; its
+// statements are printed again, and not proven. What only a printed form defends (clamps, NULLIF, hashes, casts) is left out in its text:
+// see [mutants].
 func algebraMutants() map[string]func(*Plan) {
 	on := func(name string) func(l, r algebra.FromItem) algebra.Expr {
 		return func(l, r algebra.FromItem) algebra.Expr { return equal(fieldIn(l, name), fieldIn(r, name)) }
@@ -29,7 +30,9 @@ func algebraMutants() map[string]func(*Plan) {
 		"self-join not on the unit": rejoined(func(j *algebra.Joined) bool {
 			return j.Meets != nil && j.Kind == syntax.InnerJoin && readsTable(j.Left, "events") && readsTable(j.Right, "events")
 		}, always),
-		"child joined to another parent": rejoined(func(j *algebra.Joined) bool { return j.Meets != nil && j.Kind == syntax.InnerJoin && named("unit")(j) },
+		"child joined to another parent": rejoined(func(j *algebra.Joined) bool {
+			return j.Meets != nil && j.Kind == syntax.InnerJoin && named("unit")(j)
+		},
 			func(l, r algebra.FromItem) algebra.Expr {
 				return compare(syntax.Ge, fieldIn(r, "nn"), fieldIn(l, "nn"))
 			}),

@@ -19,7 +19,8 @@ const auditDraws = 40_000
 
 // nearTheMiddle are rows of which the ends of the grid are about as near to the median without the unit, and only one end with it. A rank
 // moves by half of the unit's rows, and all points but one by the same: no data brings a median nearer to its price.
-const nearTheMiddle = "(1,1,9,0),(1,1,9,0),(1,1,9,0),(1,1,9,0),(2,1,3,0),(2,1,3,0),(2,1,3,0),(2,1,3,0),(3,1,9,0),(3,1,9,0),(3,1,9,0),(3,1,9,0),(4,1,9,0)"
+const nearTheMiddle = "(1,1,9,0),(1,1,9,0),(1,1,9,0),(1,1,9,0)," +
+	"(2,1,3,0),(2,1,3,0),(2,1,3,0),(2,1,3,0),(3,1,9,0),(3,1,9,0),(3,1,9,0),(3,1,9,0),(4,1,9,0)"
 
 // nearTheOffset are rows whose rank 40, where the least value is looked for, is at the end of those at 3.
 func nearTheOffset() string {
@@ -37,13 +38,15 @@ var audits = []struct {
 }{
 	{"median", "SELECT median(nn) FROM events", nearTheMiddle, 0.1},
 	{"least", "SELECT min(nn) FROM events", nearTheOffset(), 0.1},
-	{"mode", "SELECT mode() WITHIN GROUP (ORDER BY k_num) FROM events", "(1,1,3,0),(1,1,3,0),(1,1,3,0),(1,1,3,0),(2,2,3,0),(2,2,3,0),(2,2,3,0),(2,3,3,0)", 0.3},
+	{"mode", "SELECT mode() WITHIN GROUP (ORDER BY k_num) FROM events",
+		"(1,1,3,0),(1,1,3,0),(1,1,3,0),(1,1,3,0),(2,2,3,0),(2,2,3,0),(2,2,3,0),(2,3,3,0)", 0.3},
 	{"different values", "SELECT count(DISTINCT n4) FROM events", "(1,1,3,1),(1,1,3,2),(1,1,3,3),(1,1,3,4),(2,1,3,5)", 0.75},
 	{"variance", "SELECT var_pop(nn) FROM events", "(1,1,3,0),(1,1,9,0),(1,1,3,0),(1,1,9,0),(2,1,6,0),(2,1,6,0),(3,1,6,0),(3,1,6,0)", 0.05},
 	{"median of each group", "SELECT k_num, median(nn) FROM events GROUP BY k_num",
 		"(1,1,9,0),(1,1,9,0),(1,1,9,0),(1,1,9,0),(1,2,9,0),(1,2,9,0),(1,2,9,0),(1,2,9,0),(1,3,9,0),(1,3,9,0),(1,3,9,0),(1,3,9,0)," +
 			"(2,1,3,0),(2,1,3,0),(2,1,3,0),(2,1,3,0),(2,2,3,0),(2,2,3,0),(2,2,3,0),(2,2,3,0),(2,3,3,0),(2,3,3,0),(2,3,3,0),(2,3,3,0)", 0},
-	{"first group", "SELECT k_num FROM events GROUP BY k_num ORDER BY count(*) DESC LIMIT 1", "(1,1,3,0),(1,1,3,0),(1,1,3,0),(1,1,3,0),(2,2,3,0),(2,2,3,0)", 0.3},
+	{"first group", "SELECT k_num FROM events GROUP BY k_num ORDER BY count(*) DESC LIMIT 1",
+		"(1,1,3,0),(1,1,3,0),(1,1,3,0),(1,1,3,0),(2,2,3,0),(2,2,3,0)", 0.3},
 }
 
 // Draws of whole releases over rows that PostgreSQL gave, with and without one unit: none certifies more than the price of 1, at a false
@@ -91,7 +94,8 @@ func TestAuditFindsWrongSensitivity(t *testing.T) {
 
 func (w *world) auditPlan(t *testing.T, sql string) *Plan {
 	t.Helper()
-	p, err := Rewrite(sql, w.snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+	p, err := Rewrite(sql, w.snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx,
+		Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}

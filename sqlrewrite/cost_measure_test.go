@@ -21,7 +21,8 @@ var measureCosts = flag.Bool("measure-costs", false, "measure what builtins cost
 func measured() map[string]string {
 	all := map[string]string{
 		"test": "(b AND NOT (i IS NULL))", "in list": "i IN (" + strings.Trim(strings.Repeat("7, ", 999), ", ") + ", 8)", "||  text": "",
-		"= integer": "i8 = j8", "= float": "f = g", "= numeric": "n = m", "= text": "t = u", "= time": "ts = ts2", "= interval": "v = v2", "= other": "id = id2",
+		"= integer": "i8 = j8", "= float": "f = g", "= numeric": "n = m", "= text": "t = u", "= time": "ts = ts2", "= interval": "v = v2",
+		"= other":   "id = id2",
 		"< integer": "i8 < j8", "< float": "f < g", "< numeric": "n < m", "< text": `t < u COLLATE "collation"`, "< time": "ts < ts2", "< interval": "v < v2", "< other": "id < id2",
 		"+ time": "ts + v", "|| text": "s || s",
 		"LIKE": "t LIKE '%a%b%c%d%e%f%g%h%'", "ILIKE": "t ILIKE '%a%b%c%d%e%f%g%h%'",
@@ -29,25 +30,35 @@ func measured() map[string]string {
 		"lower text": `lower(s COLLATE "collation")`, "upper text": `upper(s COLLATE "collation")`, "initcap text": `initcap(s COLLATE "collation")`,
 		"btrim text": "btrim(s)", "ltrim text": "ltrim(s)", "rtrim text": "rtrim(s)", `"left" text`: `"left"(s, 199)`, `"right" text`: `"right"(s, 199)`,
 		"substr text": "substr(s, 2, 198)", "strpos text": "strpos(s, 'zq')", "length text": "length(s)", "char_length text": "char_length(s)",
-		"starts_with text": "starts_with(s, 'abc')", "concat text": "concat(s, s)", "coalesce text": "coalesce(s, t)", "nullif text": "nullif(t, u)",
+		"starts_with text": "starts_with(s, 'abc')", "concat text": "concat(s, s)", "coalesce text": "coalesce(s, t)",
+		"nullif text":   "nullif(t, u)",
 		"greatest text": `greatest(t COLLATE "collation", u)`, "least text": `least(t COLLATE "collation", u)`,
 		"date_part time": "date_part('week', ts)", "extract time": "extract(week FROM ts)", "date_trunc time": "date_trunc('quarter', tz)",
-		"coalesce time": "coalesce(ts, ts2)", "nullif time": "nullif(ts, ts2)", "greatest time": "greatest(ts, ts2)", "least time": "least(ts, ts2)",
+		"coalesce time": "coalesce(ts, ts2)", "nullif time": "nullif(ts, ts2)", "greatest time": "greatest(ts, ts2)",
+		"least time":     "least(ts, ts2)",
 		"coalesce other": "coalesce(id, id2)", "nullif other": "nullif(id, id2)",
-		"cast integer text": "i8::text", "cast other text": "id::text", "cast time text": "d::text", "cast text text": "s::text", "cast other integer": "b::int",
-		"cast time time": "ts::date", "cast interval interval": "v::interval", "cast numeric text": "n::text", "cast float text": "f::text",
+		"cast integer text": "i8::text", "cast other text": "id::text", "cast time text": "d::text", "cast text text": "s::text",
+		"cast other integer": "b::int",
+		"cast time time":     "ts::date", "cast interval interval": "v::interval", "cast numeric text": "n::text", "cast float text": "f::text",
 		"date_smaller time": "date_smaller(d, d)", "date_larger time": "date_larger(d, d)", "timestamp_smaller time": "timestamp_smaller(ts, ts)",
-		"timestamp_larger time": "timestamp_larger(ts, ts)", "timestamptz_smaller time": "timestamptz_smaller(tz, tz)", "timestamptz_larger time": "timestamptz_larger(tz, tz)",
-		"trim_scale numeric": "trim_scale(n)", "numeric_smaller numeric": "numeric_smaller(n, m)", "numeric_larger numeric": "numeric_larger(n, m)",
-		"float8smaller float": "float8smaller(f, g)", "float8larger float": "float8larger(f, g)", "float4smaller float": "float4smaller(f::real, g::real)", "float4larger float": "float4larger(f::real, g::real)",
-		"int2smaller integer": "int2smaller(i2, i2)", "int2larger integer": "int2larger(i2, i2)", "int4smaller integer": "int4smaller(i, i)", "int4larger integer": "int4larger(i, i)",
+		"timestamp_larger time": "timestamp_larger(ts, ts)", "timestamptz_smaller time": "timestamptz_smaller(tz, tz)",
+		"timestamptz_larger time": "timestamptz_larger(tz, tz)",
+		"trim_scale numeric":      "trim_scale(n)", "numeric_smaller numeric": "numeric_smaller(n, m)",
+		"numeric_larger numeric": "numeric_larger(n, m)",
+		"float8smaller float":    "float8smaller(f, g)", "float8larger float": "float8larger(f, g)",
+		"float4smaller float": "float4smaller(f::real, g::real)", "float4larger float": "float4larger(f::real, g::real)",
+		"int2smaller integer": "int2smaller(i2, i2)", "int2larger integer": "int2larger(i2, i2)", "int4smaller integer": "int4smaller(i, i)",
+		"int4larger integer":  "int4larger(i, i)",
 		"int8smaller integer": "int8smaller(i8, j8)", "int8larger integer": "int8larger(i8, j8)", "- interval": "-v",
 		"div numeric": "div(n, small)", "mod numeric": "mod(n, small)", "mod integer": "mod(i8, 7)", "div integer": "div(i8, 7)",
-		"width_bucket float": "width_bucket(f, 0, 1, 1000)", "width_bucket numeric": "width_bucket(n, 0, m, 1000)", "width_bucket integer": "width_bucket(i8, 0, 100000000, 1000)",
-		"power numeric": "power(n, 2)", "clamp integer": "int8larger(int8smaller(i8, j8), 7)", "clamp float": "float8larger(float8smaller(f, g), 0.1)",
+		"width_bucket float": "width_bucket(f, 0, 1, 1000)", "width_bucket numeric": "width_bucket(n, 0, m, 1000)",
+		"width_bucket integer": "width_bucket(i8, 0, 100000000, 1000)",
+		"power numeric":        "power(n, 2)", "clamp integer": "int8larger(int8smaller(i8, j8), 7)",
+		"clamp float":   "float8larger(float8smaller(f, g), 0.1)",
 		"clamp numeric": "numeric_larger(numeric_smaller(n, m), 7)", "clamp time": "timestamp_larger(timestamp_smaller(ts, ts2), ts)",
-		"clamp interval": "interval_larger(interval_smaller(v, v2), v)", "make_interval numeric": "make_interval(0, i2, 0, i2, i2, i2, f)", "make_interval integer": "make_interval(0, i2, 0, i2, i2, i2, f)",
-		"cast interval text": "v::text",
+		"clamp interval": "interval_larger(interval_smaller(v, v2), v)", "make_interval numeric": "make_interval(0, i2, 0, i2, i2, i2, f)",
+		"make_interval integer": "make_interval(0, i2, 0, i2, i2, i2, f)",
+		"cast interval text":    "v::text",
 	}
 	delete(all, "||  text")
 	for kind, operands := range map[string][2]string{"integer": {"i8", "7::bigint"}, "float": {"f", "g"}, "numeric": {"n", "m"}} {
@@ -75,8 +86,8 @@ func measured() map[string]string {
 // costRows is how many evaluations are timed at once.
 const costRows = 50_000
 
-// costsWorld is one row of the largest operands, for so many digits of numerics and letters of texts. A computed text has letters of 4 bytes,
-// which have two cases; a column has 5 bytes for each of these.
+// costsWorld is one row of the largest operands, for so many digits of numerics and letters of texts. A computed text has letters of 4
+// bytes, which have two cases; a column has 5 bytes for each of these.
 func costsWorld(t *testing.T, conn *pgx.Conn, digits, letters int) {
 	t.Helper()
 	mustExec(t, conn, fmt.Sprintf(`DROP TABLE IF EXISTS pg_temp.worst; CREATE TEMP TABLE worst AS SELECT true AS b, 7::smallint AS i2, 2147483646 AS i, 4611686018427387904::bigint AS i8,
@@ -102,12 +113,13 @@ func cost(t *testing.T, conn *pgx.Conn, expression string) float64 {
 	return float64(time1(expression)-time1("b")) / costRows
 }
 
-// costMargin is by how much a builtin may be dearer than its price, on a slower machine or in another version: the limits that prices add up to say
-// how far one unit may move a boundary, which changes as much as they do and no more.
+// costMargin is by how much a builtin may be dearer than its price, on a slower machine or in another version: the limits that prices add
+// up to say how far one unit may move a boundary, which changes as much as they do and no more.
 const costMargin = 2
 
-// Every price of the table is at least what its builtin costs here at its largest operands, but for costMargin, and the table has no price that is not
-// measured. It runs with make timing: on a machine that others use it says little, so that what seems too dear is measured again, up to three times.
+// Every price of the table is at least what its builtin costs here at its largest operands, but for costMargin, and the table has no price
+// that is not measured. It runs with make timing: on a machine that others use it says little, so that what seems too dear is measured
+// again, up to three times.
 func TestCostsAreMeasured(t *testing.T) {
 	if !*measureCosts {
 		return // make timing measures
@@ -116,7 +128,8 @@ func TestCostsAreMeasured(t *testing.T) {
 	conn := db.Conn(t, db.DSN)
 	mustExec(t, conn, "SET jit = off; SET max_parallel_workers_per_gather = 0")
 	collation := "C"
-	if err := conn.QueryRow(t.Context(), "SELECT COALESCE((SELECT collname FROM pg_collation WHERE collname = 'en-x-icu'), 'C')").Scan(&collation); err != nil {
+	if err := conn.QueryRow(t.Context(), "SELECT COALESCE((SELECT collname FROM pg_collation WHERE collname = 'en-x-icu'), 'C')").Scan(
+		&collation); err != nil {
 		t.Fatal(err)
 	}
 	all := measured()
@@ -139,7 +152,8 @@ func TestCostsAreMeasured(t *testing.T) {
 			size = stability.CostDigits
 		}
 		p, ok := stability.PriceNamed(key)
-		lines = append(lines, fmt.Sprintf("%-28s least %8.0f ns, largest %8.0f ns; the table has %d + %.3f x %.0f", key, least, most, p.Ns, float64(p.PerUnit)/1000, size))
+		lines = append(lines, fmt.Sprintf("%-28s least %8.0f ns, largest %8.0f ns; the table has %d + %.3f x %.0f", key, least, most, p.Ns,
+			float64(p.PerUnit)/1000, size))
 		allowed := float64(p.Ns) + float64(p.PerUnit)/1000*size
 		for tries := 0; tries < 3 && allowed*costMargin < most; tries++ {
 			again()
@@ -166,16 +180,23 @@ func structures() map[string]struct {
 		times         float64
 		allowed       int64
 	}
-	const capped = "SELECT count(*) FROM (SELECT v.c0, v.c1 FROM (SELECT unit AS c0, k AS c1, row_number() OVER (PARTITION BY unit ORDER BY hashtextextended(COALESCE(k::text, ''), hashtextextended(COALESCE(unit::text, ''), 5)), unit, k) AS place FROM rows) v WHERE v.place <= 4) w"
+	const capped = "SELECT count(*) FROM (SELECT v.c0, v.c1 FROM (SELECT unit AS c0, k AS c1, row_number() OVER (PARTITION BY unit ORDER BY " +
+		"hashtextextended(COALESCE(k::text, ''), hashtextextended(COALESCE(unit::text, ''), 5)), unit, k) AS place FROM rows) v WHERE v.place " +
+		"<= 4) w"
 	return map[string]s{
 		"pairRow + flatRow, nested": {"SELECT count(*), sum(k) FROM few CROSS JOIN tens", "SELECT 1", 1e6, stability.PairRow + stability.FlatRow},
-		"pairRow + flatRow, hashed": {"SELECT count(*), sum(r.k) FROM rows r JOIN tens USING (g)", "SELECT count(*), sum(k) FROM rows", 1e6, stability.PairRow + stability.FlatRow},
-		"pairRow + groupedRow":      {"SELECT sum(n) FROM (SELECT count(*) AS n, sum(k) FROM rows r JOIN tens USING (g) GROUP BY r.unit) u", "SELECT count(*), sum(k) FROM rows", 1e6, stability.PairRow + stability.GroupedRow},
-		"cappedRow":                 {capped, "SELECT count(*) FROM rows", 1e5, stability.CappedRow},
-		"windowRow":                 {"SELECT sum(s) FROM (SELECT sum(k) OVER (PARTITION BY unit ORDER BY k) AS s FROM rows) w", "SELECT count(*) FROM rows", 1e5, stability.WindowRow},
-		"windowRow, of a frame":     {"SELECT max(s) FROM (SELECT min(k) OVER (PARTITION BY unit ORDER BY k ROWS 9 PRECEDING) AS s FROM rows) w", "SELECT count(*) FROM rows", 1e6, stability.WindowRow},
-		"scanRow":                   {"SELECT count(*), sum(k) FROM rows WHERE k >= 0", "SELECT 1", 1e5, stability.ScanRow},
-		"lookupRow":                 {"SELECT count(*) FROM rows WHERE k IN (SELECT k2 FROM tens) OR k < 0", "SELECT count(*) FROM rows", 1e5, stability.LookupRow},
+		"pairRow + flatRow, hashed": {"SELECT count(*), sum(r.k) FROM rows r JOIN tens USING (g)", "SELECT count(*), sum(k) FROM rows", 1e6,
+			stability.PairRow + stability.FlatRow},
+		"pairRow + groupedRow": {"SELECT sum(n) FROM (SELECT count(*) AS n, sum(k) FROM rows r JOIN tens USING (g) GROUP BY r.unit) u",
+			"SELECT count(*), sum(k) FROM rows", 1e6, stability.PairRow + stability.GroupedRow},
+		"cappedRow": {capped, "SELECT count(*) FROM rows", 1e5, stability.CappedRow},
+		"windowRow": {"SELECT sum(s) FROM (SELECT sum(k) OVER (PARTITION BY unit ORDER BY k) AS s FROM rows) w",
+			"SELECT count(*) FROM rows", 1e5, stability.WindowRow},
+		"windowRow, of a frame": {"SELECT max(s) FROM (SELECT min(k) OVER (PARTITION BY unit ORDER BY k ROWS 9 PRECEDING) AS s FROM rows) w",
+			"SELECT count(*) FROM rows", 1e6, stability.WindowRow},
+		"scanRow": {"SELECT count(*), sum(k) FROM rows WHERE k >= 0", "SELECT 1", 1e5, stability.ScanRow},
+		"lookupRow": {"SELECT count(*) FROM rows WHERE k IN (SELECT k2 FROM tens) OR k < 0", "SELECT count(*) FROM rows", 1e5,
+			stability.LookupRow},
 	}
 }
 

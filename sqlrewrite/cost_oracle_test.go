@@ -17,7 +17,8 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-var costQueries = flag.Int("cost-queries", 2000, "random queries whose work is counted with and without one unit; make neighbours asks 100000")
+var costQueries = flag.Int("cost-queries", 2000,
+	"random queries whose work is counted with and without one unit; make neighbours asks 100000")
 
 // executed is what EXPLAIN (ANALYZE) says of one node and those below.
 type executed struct {
@@ -75,7 +76,8 @@ func executionOf(ctx context.Context, conn *pgx.Conn, s Statement) (executed, fl
 	return all[0].Plan, all[0].Time, err
 }
 
-// explained is what EXPLAIN says of a statement, row by row. It is prepared: EXPLAIN of a plain text sees the constants, whatever plan_cache_mode is.
+// explained is what EXPLAIN says of a statement, row by row. It is prepared: EXPLAIN of a plain text sees the constants, whatever
+// plan_cache_mode is.
 func explained(ctx context.Context, tx pgx.Tx, s Statement, options string) (string, error) {
 	args := make([]string, len(s.Args))
 	for i, arg := range s.Args {
@@ -159,12 +161,14 @@ func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 			c.skipped++
 		}
 		if !slices.Equal(unread[0], unread[1]) {
-			return fmt.Errorf("%s\n%v\nunit %s decides whether tables are read: not read with it are %v, without it %v", s.SQL, s.Args, chosenUnit, unread[0], unread[1])
+			return fmt.Errorf("%s\n%v\nunit %s decides whether tables are read: not read with it are %v, without it %v", s.SQL, s.Args, chosenUnit,
+				unread[0], unread[1])
 		}
 		moved := max(work[0]-work[1], work[1]-work[0])
 		c.tightest = max(c.tightest, moved/most)
 		if moved > most {
-			return fmt.Errorf("%s\n%v\nunit %s, of %.0f rows that meet %.0f each, moved the work from %.0f to %.0f rows at %d nodes; the bound is %.0f", s.SQL, s.Args, chosenUnit,
+			return fmt.Errorf("%s\n%v\nunit %s, of %.0f rows that meet %.0f each, moved the work from %.0f to %.0f rows at %d nodes; the bound is "+
+				"%.0f", s.SQL, s.Args, chosenUnit,
 				c.unitRows, pairs, work[1], work[0], nodes[0], most)
 		}
 		allowed := (c.unitRows*stability.MaxRowWork+stability.MaxUnitWork)/1e6*float64(strings.Count(s.SQL, "SELECT")) + costSlack
@@ -175,8 +179,9 @@ func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 	return nil
 }
 
-// What one unit adds to the rows that PostgreSQL looks at is bounded by what the planner says: each of its rows meets at most PairsPerRow others, at each
-// node of the plan. Its time is bounded by the rows' price. TestTablesAreReadWhateverOneUnitHolds looks at a unit of few rows beside very many.
+// What one unit adds to the rows that PostgreSQL looks at is bounded by what the planner says: each of its rows meets at most PairsPerRow
+// others, at each node of the plan. Its time is bounded by the rows' price. TestTablesAreReadWhateverOneUnitHolds looks at a unit of few
+// rows beside very many.
 //
 // covers: B4 C1
 func TestCostOracle(t *testing.T) {
@@ -217,11 +222,12 @@ func TestCostOracle(t *testing.T) {
 		}
 	}
 	mustExec(t, world.conn, "SELECT set_config('test.without', 'nobody', false)")
-	t.Logf("%d queries, refused by size: %v; in %d statements the unit alone decided whether a table was read; at most %.2f of the bound on rows; at most %.1f ms", ran, refused, c.skipped, c.tightest, c.slowest)
+	t.Logf("%d queries, refused by size: %v; in %d statements the unit alone decided whether a table was read; at most %.2f of the bound on "+
+		"rows; at most %.1f ms", ran, refused, c.skipped, c.tightest, c.slowest)
 }
 
-// Without their caps, statements that pair one unit's own rows break the bound: that is what the silence of the test above is worth. No pair
-// fulfils the condition of the second one, so that PostgreSQL looks at all of them.
+// Without their caps, statements that pair one unit's own rows break the bound: that is what the silence of the test above is worth. No
+// pair fulfils the condition of the second one, so that PostgreSQL looks at all of them.
 //
 // covers: B4 C1
 func TestCostOracleKillsUncapped(t *testing.T) {
@@ -235,7 +241,8 @@ func TestCostOracleKillsUncapped(t *testing.T) {
 	} {
 		sql := test.sql
 		world.fill(t, true)
-		mustExec(t, world.owner, fmt.Sprintf("INSERT INTO store.events (event, unit, k_num, nn) SELECT 1000 + i, 3, 1, i FROM generate_series(1, %d) i;", test.rows)+costAdversary)
+		mustExec(t, world.owner, fmt.Sprintf(
+			"INSERT INTO store.events (event, unit, k_num, nn) SELECT 1000 + i, 3, 1, i FROM generate_series(1, %d) i;", test.rows)+costAdversary)
 		p, err := Rewrite(sql, world.snapshot, randomOptions(world.r, origin{}))
 		if err != nil {
 			t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))

@@ -30,8 +30,8 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// side is a gateway over a database or over one of its neighbours: handler, service, ledger and the reader of the protected database are the
-// real ones, and its clock and identifiers are the other side's.
+// side is a gateway over a database or over one of its neighbours: handler, service, ledger and the reader of the protected database are
+// the real ones, and its clock and identifiers are the other side's.
 type side struct {
 	number  int
 	handler http.Handler
@@ -57,12 +57,14 @@ func newSide(t *testing.T, number int, c *sqlrewrite.Couplings, hide func(exact 
 		query := dsn.Query()
 		query.Set("test.without", unit)
 		dsn.RawQuery = query.Encode()
-		if s.readers[unit], err = pgexec.Open(t.Context(), pgexec.Config{DSN: dsn.String(), Connections: 1, StatementTimeout: time.Minute}); err != nil {
+		if s.readers[unit], err = pgexec.Open(t.Context(), pgexec.Config{DSN: dsn.String(), Connections: 1,
+			StatementTimeout: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.readers[unit].Close)
 	}
-	calculator, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 1, StatementTimeout: time.Minute})
+	calculator, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 1,
+		StatementTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,8 @@ func newSide(t *testing.T, number int, c *sqlrewrite.Couplings, hide func(exact 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.handler, err = httpapi.New(httpapi.Config{Service: service, Labels: none, Verifier: names{}, NewRequestID: func() string { return "request" }}); err != nil {
+	if s.handler, err = httpapi.New(httpapi.Config{Service: service, Labels: none, Verifier: names{},
+		NewRequestID: func() string { return "request" }}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -133,7 +136,8 @@ func (s *side) Ping(ctx context.Context) error { return s.readers[s.without].Pin
 // ask sends a query through the handler.
 func (s *side) ask(t *testing.T, q *sqlrewrite.Coupled) *httptest.ResponseRecorder {
 	t.Helper()
-	request := api.QueryRequest{Dataset: dataset, SQL: q.SQL, Epsilon: api.Decimal(q.Epsilon), Rho: api.Decimal(q.Rho), Delta: api.Decimal(q.Delta)}
+	request := api.QueryRequest{Dataset: dataset, SQL: q.SQL, Epsilon: api.Decimal(q.Epsilon), Rho: api.Decimal(q.Rho),
+		Delta: api.Decimal(q.Delta)}
 	if q.MaxRows > 0 {
 		request.MaxRows, request.MaxGroups = &q.MaxRows, &q.MaxGroups
 	}
@@ -200,7 +204,8 @@ func differ(a, b *httptest.ResponseRecorder) string {
 	switch {
 	case a.Code != b.Code:
 		return fmt.Sprintf("status %d and %d", a.Code, b.Code)
-	case bytes.Equal(a.Body.Bytes(), b.Body.Bytes()) && !maps.EqualFunc(a.Header(), b.Header(), func(x, y []string) bool { return strings.Join(x, "\n") == strings.Join(y, "\n") }):
+	case bytes.Equal(a.Body.Bytes(), b.Body.Bytes()) && !maps.EqualFunc(a.Header(), b.Header(),
+		func(x, y []string) bool { return strings.Join(x, "\n") == strings.Join(y, "\n") }):
 		return fmt.Sprintf("headers\n%v\n%v", a.Header(), b.Header())
 	case !bytes.Equal(a.Body.Bytes(), b.Body.Bytes()):
 		return fmt.Sprintf("bodies\n%.2000s\n%.2000s", a.Body, b.Body)
@@ -212,7 +217,8 @@ func differ(a, b *httptest.ResponseRecorder) string {
 type coupled struct{ asked, answered, moved, fresh int }
 
 // couple asks queries on both sides until an answer differs.
-func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bool, spoil func(*sqlrewrite.Coupled)) (n coupled, difference string) {
+func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bool, spoil func(*sqlrewrite.Coupled)) (n coupled,
+	difference string) {
 	t.Helper()
 	c := sqlrewrite.NewCouplings(t, seed)
 	a, b := newSide(t, 0, c, hide), newSide(t, 1, c, hide)
@@ -241,8 +247,8 @@ func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bo
 	return n, ""
 }
 
-// Coupled by their noise, a database and its neighbour get the same HTTP answer, byte for byte: status, headers, rows, order, intervals, notes,
-// charge and what remains. Whatever used a true value after the noise, anywhere between the statement and the socket, would differ
+// Coupled by their noise, a database and its neighbour get the same HTTP answer, byte for byte: status, headers, rows, order, intervals,
+// notes, charge and what remains. Whatever used a true value after the noise, anywhere between the statement and the socket, would differ
 // (A10, A11, A21, A41, A80).
 //
 // covers: A10 A11 A21 A41 A80

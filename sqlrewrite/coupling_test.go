@@ -240,8 +240,8 @@ func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
 	return nil
 }
 
-// Arrival is the order in which the rows of one statement come on a side, by the identity of their keys: PostgreSQL promises none, and the two
-// sides have different ones.
+// Arrival is the order in which the rows of one statement come on a side, by the identity of their keys: PostgreSQL promises none, and the
+// two sides have different ones.
 func Arrival[T any](side int, rows []T, identity func(T) string) []T {
 	slices.SortStableFunc(rows, func(a, b T) int { return strings.Compare(identity(a), identity(b)) })
 	if side == 1 {
@@ -347,8 +347,8 @@ func (c *coupling) tallies(t *testing.T, side, part int, group string) (all []me
 	return all
 }
 
-// affordable checks that coupling costs no more than each release charges: Σ|d|/b <= ε for Laplace noise, Σd²/2σ² <= ρ for Gaussian, and for
-// choices the logarithms of their probabilities.
+// affordable checks that coupling costs no more than each release charges: Σ|d|/b <= ε for Laplace noise, Σd²/2σ² <= ρ for Gaussian, and
+// for choices the logarithms of their probabilities.
 func (c *coupling) affordable() error {
 	for i, r := range c.plan.made.Releases {
 		charged := r.Law().Loss()

@@ -17,14 +17,15 @@ import (
 // reviewed plans a query whose price does not matter.
 func reviewed(t *testing.T, sql string, snapshot *catalog.Snapshot) (*Plan, error) {
 	t.Helper()
-	return Rewrite(sql, snapshot, Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Currency: catalog.Approx, Mechanism: MechanismAuto, Confidence: 0.95})
+	return Rewrite(sql, snapshot, Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Currency: catalog.Approx, Mechanism: MechanismAuto,
+		Confidence: 0.95})
 }
 
 // nobodysOrders are few enough rows of few enough people that one of them often has all.
 const nobodysOrders = "(SELECT order_id FROM orders WHERE secret = 'x' AND nn = 9 AND n2 = 11)"
 
-// What decides about one person's rows is never whether a query finds any rows of anybody: NULL IN (no rows) is false, and NULL IN (some rows)
-// unknown, so that the last person with such a row would move everyone whose value is NULL (A13).
+// What decides about one person's rows is never whether a query finds any rows of anybody: NULL IN (no rows) is false, and NULL IN (some
+// rows) unknown, so that the last person with such a row would move everyone whose value is NULL (A13).
 //
 // covers: A13
 func TestMembershipOfNullIsUnknown(t *testing.T) {
@@ -32,14 +33,16 @@ func TestMembershipOfNullIsUnknown(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	world := newWorld(t, 7, wild, 4)
-	for _, condition := range []string{"o.order_id NOT IN %s", "NOT (o.order_id IN %s)", "(o.order_id IN %s) IS UNKNOWN", "(o.order_id, e.n4) NOT IN (SELECT order_id, n4 FROM orders WHERE nn = 9)"} {
+	for _, condition := range []string{"o.order_id NOT IN %s", "NOT (o.order_id IN %s)", "(o.order_id IN %s) IS UNKNOWN",
+		"(o.order_id, e.n4) NOT IN (SELECT order_id, n4 FROM orders WHERE nn = 9)"} {
 		if strings.Contains(condition, "%s") {
 			condition = fmt.Sprintf(condition, nobodysOrders)
 		}
 		for _, sql := range []string{
 			"SELECT count(*) FROM events e LEFT JOIN orders o ON o.buyer = e.unit WHERE " + condition,
 			"SELECT sum(CASE WHEN " + condition + " THEN e.nn ELSE 3 END) FROM events e LEFT JOIN orders o ON o.buyer = e.unit",
-			"SELECT k_num, count(*) FILTER (WHERE " + condition + ") FROM (SELECT * FROM events WHERE k_num < 4) e LEFT JOIN orders o ON o.buyer = e.unit GROUP BY e.k_num",
+			"SELECT k_num, count(*) FILTER (WHERE " + condition +
+				") FROM (SELECT * FROM events WHERE k_num < 4) e LEFT JOIN orders o ON o.buyer = e.unit GROUP BY e.k_num",
 		} {
 			p, err := reviewed(t, strings.Replace(sql, "SELECT k_num", "SELECT e.k_num", 1), world.snapshot)
 			if err != nil {
@@ -97,8 +100,8 @@ budgets:
 `
 
 // Many whole numbers are one float. After USING a name means the left side's column, so that a condition on it says of the right side's
-// only that it is about as large: that does not make two rows one person's (A15). Since no public column is compared with a unit's id at all, there
-// is no such condition any more.
+// only that it is about as large: that does not make two rows one person's (A15). Since no public column is compared with a unit's id at
+// all, there is no such condition any more.
 //
 // covers: A15
 func TestRoughEqualityLinksNobody(t *testing.T) {
@@ -118,8 +121,8 @@ func TestRoughEqualityLinksNobody(t *testing.T) {
 	}
 }
 
-// Equal intervals have several texts (1 day, 24:00:00), of which PostgreSQL keeps that of whichever row comes first: neither a group nor the hash
-// that chooses values can be told by it.
+// Equal intervals have several texts (1 day, 24:00:00), of which PostgreSQL keeps that of whichever row comes first: neither a group nor
+// the hash that chooses values can be told by it.
 func TestIntervalsAreNotToldApart(t *testing.T) {
 	world := newWorld(t, 7, wild, 4)
 	for _, sql := range []string{
@@ -138,7 +141,8 @@ func TestQueriesInConditionsAreToldApart(t *testing.T) {
 	world := newWorld(t, 7, wild, 4)
 	one := "(SELECT unit, n2 AS z, n4 AS w FROM events) x WHERE x.unit = o.buyer AND x.z = 10"
 	other := "(SELECT unit, n2 AS w, n4 AS z FROM events) x WHERE x.unit = o.buyer AND x.z = 10"
-	p, err := reviewed(t, "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM "+one+")), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM "+other+")) FROM orders o", world.snapshot)
+	p, err := reviewed(t, "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM "+one+")), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM "+other+
+		")) FROM orders o", world.snapshot)
 	if err != nil {
 		t.Fatal(parsetest.ShowFault(err))
 	}
@@ -193,8 +197,8 @@ budgets:
 	}
 }
 
-// What doubles with every level of a query ends at a limit: columns of *, the expressions that outputs stem from, and the values that columns can
-// have (A44).
+// What doubles with every level of a query ends at a limit: columns of *, the expressions that outputs stem from, and the values that
+// columns can have (A44).
 //
 // covers: A44
 func TestDoublingLevels(t *testing.T) {
@@ -243,8 +247,10 @@ func TestColumnsHaveTheTypeThatTheyAreComputedIn(t *testing.T) {
 	world.fill(t, true)
 	for _, sql := range []string{
 		"SELECT sum(x), avg(x + 1) FROM (SELECT unit, n4 * 300000000 AS x FROM events) t WHERE x > 5",
-		"SELECT sum(s), max(m) FROM (SELECT unit, sum(n4 * 300000000) AS s, max(n4 * 300000000) AS m, avg(n2 * 70000) AS a FROM events GROUP BY unit) t WHERE a > 0",
-		"SELECT sum(x), count(s) FROM (SELECT unit, lag(n4 * 300000000, 1, 7) OVER w AS x, sum(n8 * 4) OVER w + 1 AS s FROM events WINDOW w AS (PARTITION BY unit ORDER BY n2)) t",
+		"SELECT sum(s), max(m) FROM (SELECT unit, sum(n4 * 300000000) AS s, max(n4 * 300000000) AS m, avg(n2 * 70000) AS a FROM events GROUP " +
+			"BY unit) t WHERE a > 0",
+		"SELECT sum(x), count(s) FROM (SELECT unit, lag(n4 * 300000000, 1, 7) OVER w AS x, sum(n8 * 4) OVER w + 1 AS s FROM events WINDOW w AS " +
+			"(PARTITION BY unit ORDER BY n2)) t",
 		"SELECT sum(t.x - 1), count(t.y) FROM events, LATERAL (SELECT n4 * 300000000 AS x, n8 * 9000000000 AS y) t WHERE t.y > 0",
 		"SELECT x, count(*) FROM (SELECT unit, nn * 300000000 AS x FROM events) t GROUP BY x",
 	} {

@@ -48,7 +48,8 @@ func TestDistributedStatementsAreProven(t *testing.T) {
 // covers: W7
 func TestDistributedStatementsGiveTheSame(t *testing.T) {
 	w := newWorld(t, 23, wild, 4)
-	for _, key := range []string{"k_num", "k_bool, k_text", "k_text", "n2 / 7", "n4 > 3", "CASE WHEN n4 > 3 THEN 'a' ELSE 'b' END", "extract(month FROM day)",
+	for _, key := range []string{"k_num", "k_bool, k_text", "k_text", "n2 / 7", "n4 > 3", "CASE WHEN n4 > 3 THEN 'a' ELSE 'b' END",
+		"extract(month FROM day)",
 		"coalesce(k_text, 'none')", "width_bucket(n4, 0, 10, 3)", "NOT k_bool"} {
 		sql := "SELECT " + key + ", count(*), sum(n4) FROM people GROUP BY " + key
 		p, err := Rewrite(sql, w.snapshot, sharp())

@@ -20,8 +20,9 @@ var ratioExpressions = []string{
 	"sum(age)::float8 / (count(*) + sum(age))", "avg(age) / 2 + avg(age)", "30 / avg(age)", "1000.0 / count(*)",
 }
 
-// tooMany reports whether k of n events of probability p are so many that chance alone makes as many with less than 1e-8, by Chernoff's bound.
-// With p as the share of misses allowed it refuses intervals that miss more; a hundred such verdicts raise a false alarm with less than 1e-6.
+// tooMany reports whether k of n events of probability p are so many that chance alone makes as many with less than 1e-8, by Chernoff's
+// bound. With p as the share of misses allowed it refuses intervals that miss more; a hundred such verdicts raise a false alarm with less
+// than 1e-6.
 func tooMany(k, n int, p float64) bool {
 	q := float64(k) / float64(n)
 	if q <= p {
@@ -112,7 +113,8 @@ func (p *Plan) holds(b *answer.Box, noisy, truth plan.ReleasedRow) (holds, known
 func TestRatioIntervalsWithinTheirBox(t *testing.T) {
 	o := sharp()
 	o.Epsilon = mechanisms.EpsilonUnit
-	for _, text := range []string{"avg(age)", "sum(age)::float8 / count(*)", "count(*) FILTER (WHERE age > 40)::float8 / count(*)", "-avg(age)"} {
+	for _, text := range []string{"avg(age)", "sum(age)::float8 / count(*)", "count(*) FILTER (WHERE age > 40)::float8 / count(*)",
+		"-avg(age)"} {
 		p := rewrite(t, "SELECT "+text+" FROM people", o)
 		form := p.made.Outputs[0]
 		for _, rows := range []int64{1, 10, 20, 50, 100, 1000, 1_000_000} {
@@ -127,7 +129,8 @@ func TestRatioIntervalsWithinTheirBox(t *testing.T) {
 			}
 			width := func(s *scalar.Span) float64 { return answer.FloatOf(new(big.Rat).Sub(s.Hi, s.Lo)) }
 			if width(fine) > width(coarse)*(1+1e-6) {
-				t.Errorf("%s of %d rows: [%s] is wider than its box [%s]", text, rows, answer.Outward(fine.Lo, -1)+", "+answer.Outward(fine.Hi, 1), answer.Outward(coarse.Lo, -1)+", "+answer.Outward(coarse.Hi, 1))
+				t.Errorf("%s of %d rows: [%s] is wider than its box [%s]", text, rows, answer.Outward(fine.Lo, -1)+", "+answer.Outward(fine.Hi, 1),
+					answer.Outward(coarse.Lo, -1)+", "+answer.Outward(coarse.Hi, 1))
 			}
 			if rows == 1000 && width(fine) > 0.85*width(coarse) {
 				t.Errorf("%s of %d rows: %g is not much narrower than %g", text, rows, width(fine), width(coarse))

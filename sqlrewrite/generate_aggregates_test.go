@@ -16,17 +16,21 @@ func statisticalAggregates() []production {
 	return []production{
 		one("variance", numbers, "var_pop(%s)", "var_samp(%s)", "variance(%s)", "stddev_pop(%s)", "stddev_samp(%s)", "stddev(%s)"),
 		{name: "aggregate/regression", write: func(w *writer, p place) string {
-			name := w.pick("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy")
+			name := w.pick("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy",
+				"regr_sxx", "regr_syy", "regr_sxy")
 			from := p.names.numbers
 			if w.exact { // of larger ones PostgreSQL's own digits cancel
 				from = p.names.whole
 			}
 			return fmt.Sprintf("%s(%s, %s)", name, w.pick(from...), w.pick(from...))
 		}},
-		one("count(DISTINCT x)", func(n names) []string { return slices.Concat(n.numbers, n.texts, n.days, n.keys, n.private) }, "count(DISTINCT %s)"),
-		choosing(one("quantile", numbers, "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)", "percentile_disc(0.25) WITHIN GROUP (ORDER BY %s DESC)",
+		one("count(DISTINCT x)", func(n names) []string { return slices.Concat(n.numbers, n.texts, n.days, n.keys, n.private) },
+			"count(DISTINCT %s)"),
+		choosing(one("quantile", numbers, "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)",
+			"percentile_disc(0.25) WITHIN GROUP (ORDER BY %s DESC)",
 			"percentile_cont(0.9) WITHIN GROUP (ORDER BY %s)", "median(%s)")),
-		choosing(one("quantile", numbers, "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)", "percentile_disc(0.75) WITHIN GROUP (ORDER BY %s)")), // rare in many shapes
+		choosing(one("quantile", numbers, "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)",
+			"percentile_disc(0.75) WITHIN GROUP (ORDER BY %s)")), // rare in many shapes
 		choosing(one("min and max", numbers, "min(%s)", "max(%s)")),
 		choosing(one("quantile of times", func(n names) []string { return slices.Concat(n.days, n.times, n.zoned) },
 			"min(%s)", "max(%s)", "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)")),

@@ -11,9 +11,11 @@ import (
 func computedNumber(w *writer, p place) string {
 	n := func() string { return w.pick(p.names.whole...) }
 	forms := []string{
-		"%[1]s + %[2]s", "%[1]s - %[2]s", "%[1]s * %[2]s", "- %[1]s", "abs(%[1]s)", "%[1]s / 3", "%[1]s / nullif(%[2]s, 0)", "%[1]s %% nullif(%[2]s, 0)",
+		"%[1]s + %[2]s", "%[1]s - %[2]s", "%[1]s * %[2]s", "- %[1]s", "abs(%[1]s)", "%[1]s / 3", "%[1]s / nullif(%[2]s, 0)",
+		"%[1]s %% nullif(%[2]s, 0)",
 		"coalesce(%[1]s, %[2]s, 0)", "greatest(%[1]s, %[2]s)", "least(%[1]s, 5)", "CASE WHEN %[1]s > 3 THEN %[2]s ELSE 0 END",
-		"CASE %[1]s WHEN 0 THEN -1 WHEN 3 THEN %[2]s END", "(%[1]s > %[2]s)::int", "%[1]s::numeric(6,1)", "(%[1]s + %[2]s) * 2", "mod(%[1]s, 4)", "round(%[1]s::numeric / 4, 1)",
+		"CASE %[1]s WHEN 0 THEN -1 WHEN 3 THEN %[2]s END", "(%[1]s > %[2]s)::int", "%[1]s::numeric(6,1)", "(%[1]s + %[2]s) * 2", "mod(%[1]s, 4)",
+		"round(%[1]s::numeric / 4, 1)",
 	}
 	if !w.exact { // where PostgreSQL itself fails on some rows
 		forms = append(forms, "%[1]s / nullif(%[2]s, 3)", "%[1]s %% %[2]s", "%[1]s / %[2]s", "%[1]s * 300000000")
@@ -26,10 +28,14 @@ func roughNumber(w *writer, p place) string {
 	f := func() string { return w.pick(p.names.numbers...) }
 	n, day, at := w.pick(p.names.whole...), w.pick(p.names.days...), w.pick(p.names.times...)
 	forms := []string{
-		f() + " / 7.5", f() + " * " + n, f() + "::float8 * 0.001", "sqrt(abs(" + f() + "))", "power(" + n + ", 2)", "floor(" + f() + ")", "ceil(" + f() + ")",
-		"round(" + f() + "::numeric, 1)", "sign(" + f() + ")", "width_bucket(" + f() + ", 0, 5, 4)", "extract(epoch FROM " + at + " - TIMESTAMP '2024-01-01') / 86400",
-		day + " - DATE '2024-01-31'", "extract(doy FROM " + day + ")", "extract(hour FROM " + at + ")", "extract(epoch FROM " + at + " - " + day + ")", "log(abs(" + n + ") + 1)",
-		"trunc(" + f() + ")", "extract(month FROM " + w.pick(p.names.zoned...) + ")", "extract(epoch FROM " + w.pick(p.names.zoned...) + " - TIMESTAMPTZ '2024-06-01 00:00:00+00')",
+		f() + " / 7.5", f() + " * " + n, f() + "::float8 * 0.001", "sqrt(abs(" + f() + "))", "power(" + n + ", 2)", "floor(" + f() + ")",
+		"ceil(" + f() + ")",
+		"round(" + f() + "::numeric, 1)", "sign(" + f() + ")", "width_bucket(" + f() + ", 0, 5, 4)",
+		"extract(epoch FROM " + at + " - TIMESTAMP '2024-01-01') / 86400",
+		day + " - DATE '2024-01-31'", "extract(doy FROM " + day + ")", "extract(hour FROM " + at + ")",
+		"extract(epoch FROM " + at + " - " + day + ")", "log(abs(" + n + ") + 1)",
+		"trunc(" + f() + ")", "extract(month FROM " + w.pick(p.names.zoned...) + ")",
+		"extract(epoch FROM " + w.pick(p.names.zoned...) + " - TIMESTAMPTZ '2024-06-01 00:00:00+00')",
 	}
 	if !w.exact {
 		forms = append(forms, "sqrt("+f()+")", "ln(abs("+f()+"))", "exp(least("+f()+", 20))", "1 + exp(-1000 * abs("+n+"))", f()+"::int")
@@ -58,21 +64,25 @@ func computedConditions() []production {
 		}},
 		{name: "condition/text function", write: func(w *writer, p place) string {
 			t := w.pick(append(p.names.private, p.names.texts...)...)
-			return fmt.Sprintf(w.pick("upper(%[1]s) = 'X'", "length(%[1]s) > 2", "%[1]s || 'x' LIKE '%%xx'", "substring(%[1]s FROM 1 FOR 1) = 'x'", "trim(%[1]s) = ''",
-				"position('b' IN %[1]s) = 2", "left(%[1]s, -1) <> ''", "starts_with(%[1]s, 'x')", "coalesce(%[1]s, 'none') = 'none'", "concat(%[1]s, 1) = 'x1'"), t)
+			return fmt.Sprintf(w.pick("upper(%[1]s) = 'X'", "length(%[1]s) > 2", "%[1]s || 'x' LIKE '%%xx'", "substring(%[1]s FROM 1 FOR 1) = 'x'",
+				"trim(%[1]s) = ''",
+				"position('b' IN %[1]s) = 2", "left(%[1]s, -1) <> ''", "starts_with(%[1]s, 'x')", "coalesce(%[1]s, 'none') = 'none'",
+				"concat(%[1]s, 1) = 'x1'"), t)
 		}},
 		{name: "condition/regular expression", write: func(w *writer, p place) string {
 			t := w.pick(append(p.names.private, p.names.texts...)...)
 			return t + w.pick(` ~ '^[xy]+$'`, ` !~ '(x|é)?.{2,5}'`, ` ~* 'E|b$'`, ` SIMILAR TO '%(x|b|w)_?'`, ` !~* '^\w*$'`, ` ~ '[^ -~]'`)
 		}},
 		{name: "condition/as text", write: func(w *writer, p place) string {
-			return w.pick(w.pick(p.names.whole...)+"::text LIKE '1%'", w.pick(p.names.days...)+"::text < '2024-06'", w.pick(p.names.bools...)+"::text = 'true'",
+			return w.pick(w.pick(p.names.whole...)+"::text LIKE '1%'", w.pick(p.names.days...)+"::text < '2024-06'",
+				w.pick(p.names.bools...)+"::text = 'true'",
 				"length("+w.pick(p.names.whole...)+"::text) > 1", "cast("+w.pick(p.names.whole...)+" AS text) || '!' = '3!'")
 		}},
 		{name: "condition/time function", write: func(w *writer, p place) string {
 			day, at := w.pick(p.names.days...), w.pick(p.names.times...)
 			return w.pick("extract(dow FROM "+day+") = 1", "date_trunc('month', "+at+") = TIMESTAMP '2024-03-01'", day+" + 30 > DATE '2024-03-01'",
-				at+" - "+day+" > INTERVAL '12 hours'", day+" + INTERVAL '1 month' < "+at, "date_part('year', "+at+") = 2024", day+" - DATE '2024-01-01' < 100")
+				at+" - "+day+" > INTERVAL '12 hours'", day+" + INTERVAL '1 month' < "+at, "date_part('year', "+at+") = 2024",
+				day+" - DATE '2024-01-01' < 100")
 		}},
 	}
 }
@@ -106,7 +116,8 @@ func computedKeys() []production {
 	}
 	return []production{
 		of("of a grid", func(n names) []string { return append(slices.Clone(n.whole), n.days...) }, "%s"),
-		of("of a number", func(n names) []string { return n.whole }, "%s > 3", "%s %% 3", "mod(%s, 2)", "CASE WHEN %s < 3 THEN 'low' ELSE 'high' END"),
+		of("of a number", func(n names) []string { return n.whole }, "%s > 3", "%s %% 3", "mod(%s, 2)",
+			"CASE WHEN %s < 3 THEN 'low' ELSE 'high' END"),
 		of("of a time", func(n names) []string { return n.times }, "date_trunc('quarter', %s)", "extract(month FROM %s)"),
 		of("as text", func(n names) []string { return n.keys }, "%s::text", "'key ' || %s::text"),
 		of("of a text", func(n names) []string { return n.private }, "upper(%s)", "left(%s, 1)", "coalesce(%s, 'none')"),

@@ -38,25 +38,32 @@ func aroundLayers() []layerProduction {
 			"%[4]sSELECT t.%[3]s, count(*) AS n, count(DISTINCT %[2]s) FROM (%[1]s) t GROUP BY t.%[3]s HAVING count(*) > 0 ORDER BY n, 1",
 			"%[4]sSELECT %[2]s %% 2 AS odd, stddev_pop(%[2]s), bool_or(%[2]s > 3) FROM (%[1]s) t GROUP BY odd"),
 		around("window", "%[4]sSELECT %[3]s, %[2]s, rank() OVER (ORDER BY %[2]s DESC), sum(%[2]s) OVER () FROM (%[1]s) t",
-			"%[4]sSELECT %[2]s, dense_rank() OVER w, ntile(3) OVER (ORDER BY %[2]s) > 0 FROM (%[1]s) t WINDOW w AS (PARTITION BY %[2]s %% 2 ORDER BY %[2]s)",
-			"%[4]sSELECT %[2]s, lag(%[2]s, 1, 0) OVER (ORDER BY %[2]s), count(*) OVER (ORDER BY %[2]s RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (%[1]s) t",
-			"%[4]sSELECT percent_rank() OVER (ORDER BY %[2]s), cume_dist() OVER (ORDER BY %[2]s), max(%[2]s) OVER (ORDER BY %[2]s ROWS UNBOUNDED PRECEDING) FROM (%[1]s) t"),
+			"%[4]sSELECT %[2]s, dense_rank() OVER w, ntile(3) OVER (ORDER BY %[2]s) > 0 FROM (%[1]s) t WINDOW w AS (PARTITION BY %[2]s %% 2 ORDER "+
+				"BY %[2]s)",
+			"%[4]sSELECT %[2]s, lag(%[2]s, 1, 0) OVER (ORDER BY %[2]s), count(*) OVER (ORDER BY %[2]s RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) "+
+				"FROM (%[1]s) t",
+			"%[4]sSELECT percent_rank() OVER (ORDER BY %[2]s), cume_dist() OVER (ORDER BY %[2]s), max(%[2]s) OVER (ORDER BY %[2]s ROWS UNBOUNDED "+
+				"PRECEDING) FROM (%[1]s) t"),
 		around("used twice", "WITH %[4]sc AS (%[1]s) SELECT a.%[2]s - b.%[2]s FROM c a JOIN c b ON a.%[3]s IS NOT DISTINCT FROM b.%[3]s",
 			"WITH %[4]sc AS (%[1]s) SELECT a.%[2]s, b.%[2]s FROM c AS a LEFT JOIN c AS b ON a.%[2]s < b.%[2]s",
 			"WITH %[4]sc AS (%[1]s), d AS (SELECT %[2]s AS n FROM c WHERE %[2]s > 0) SELECT x.n + y.n FROM d x, d y"),
 		around("set operation", "WITH %[4]sc AS (%[1]s) SELECT %[2]s FROM c UNION ALL SELECT sum(%[2]s) FROM c ORDER BY 1",
 			"WITH %[4]sc AS (%[1]s) SELECT %[3]s FROM c EXCEPT SELECT %[3]s FROM c WHERE %[2]s > 2",
 			"WITH %[4]sc AS (%[1]s) SELECT %[2]s AS n FROM c INTERSECT SELECT weight FROM zones ORDER BY n DESC"),
-		around("distinct", "%[4]sSELECT DISTINCT %[2]s FROM (%[1]s) t", "%[4]sSELECT DISTINCT %[2]s %% 2 AS odd, %[3]s IS NULL FROM (%[1]s) t ORDER BY odd DESC",
+		around("distinct", "%[4]sSELECT DISTINCT %[2]s FROM (%[1]s) t",
+			"%[4]sSELECT DISTINCT %[2]s %% 2 AS odd, %[3]s IS NULL FROM (%[1]s) t ORDER BY odd DESC",
 			"%[4]sSELECT DISTINCT ON (%[2]s) %[2]s FROM (%[1]s) t ORDER BY %[2]s DESC, %[3]s"),
 		around("public join", "%[4]sSELECT t.%[2]s, z.zone FROM (%[1]s) t LEFT JOIN zones z ON z.k_num = t.%[2]s",
 			"%[4]sSELECT tag, %[2]s FROM (%[1]s) t JOIN tags ON k_num = %[2]s WHERE tag <> 'blue'",
 			"%[4]sSELECT z.zone, sum(t.%[2]s) FROM (%[1]s) t CROSS JOIN zones z GROUP BY z.zone"),
 		around("subquery in expression", "WITH %[4]sc AS (%[1]s) SELECT %[2]s, (SELECT max(%[2]s) FROM c) FROM c",
-			"WITH %[4]sc AS (%[1]s) SELECT %[2]s FROM c WHERE %[2]s IN (SELECT k_num FROM tags) OR NOT EXISTS (SELECT 1 FROM zones WHERE weight > %[2]s)",
+			"WITH %[4]sc AS (%[1]s) SELECT %[2]s FROM c WHERE %[2]s IN (SELECT k_num FROM tags) OR NOT EXISTS (SELECT 1 FROM zones WHERE weight > "+
+				"%[2]s)",
 			"WITH %[4]sc AS (%[1]s) SELECT %[3]s FROM c x WHERE %[2]s >= (SELECT avg(y.%[2]s) FROM c y WHERE y.%[2]s <= x.%[2]s)"),
-		around("functions", "%[4]sSELECT sqrt(abs(%[2]s)), round(%[2]s / 7.0, 2), width_bucket(%[2]s, 0, 10, 5), CASE WHEN %[2]s > 2 THEN 'many' END, upper(%[2]s::text) || 'x' FROM (%[1]s) t",
-			"%[4]sSELECT greatest(%[2]s, 2), nullif(%[2]s, 1), coalesce(nullif(%[2]s, 0), -1), %[2]s::float8 / 3, length(%[2]s::text) FROM (%[1]s) t"),
+		around("functions", "%[4]sSELECT sqrt(abs(%[2]s)), round(%[2]s / 7.0, 2), width_bucket(%[2]s, 0, 10, 5), CASE WHEN %[2]s > 2 THEN "+
+			"'many' END, upper(%[2]s::text) || 'x' FROM (%[1]s) t",
+			"%[4]sSELECT greatest(%[2]s, 2), nullif(%[2]s, 1), coalesce(nullif(%[2]s, 0), -1), %[2]s::float8 / 3, length(%[2]s::text) FROM "+
+				"(%[1]s) t"),
 		{"layer/window in the block", func(w *writer, q block) string {
 			over := w.pick("rank() OVER (ORDER BY count(*))", "sum(count(*)) OVER ()", "count(*) - max(count(*)) OVER ()")
 			return "/*layer*/" + q.with + "SELECT " + over + " AS w, " + strings.TrimPrefix(q.sql, "SELECT ")

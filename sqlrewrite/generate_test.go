@@ -233,8 +233,10 @@ func plainConditions() []production {
 		of("in", numbers, "%[1]s IN (3, 9)", "%[1]s NOT IN (0, 10)", "%[1]s IN (1, NULL)"),
 		of("is null", numbers, "%[1]s IS NULL", "%[1]s IS NOT NULL"),
 		of("is distinct", func(n names) []string { return n.whole }, "%[1]s IS DISTINCT FROM %[2]s", "%[1]s IS NOT DISTINCT FROM NULL"),
-		of("key in", func(n names) []string { return n.private }, "%[1]s IN ('x', 'y', NULL)", "%[1]s NOT IN ('x')", "%[1]s = 'x'", "%[1]s < 'y'"),
-		of("like", func(n names) []string { return slices.Concat(n.private, n.texts) }, "%[1]s LIKE '%%x%%'", "%[1]s NOT ILIKE 'E'", "%[1]s LIKE '_'"),
+		of("key in", func(n names) []string { return n.private }, "%[1]s IN ('x', 'y', NULL)", "%[1]s NOT IN ('x')", "%[1]s = 'x'",
+			"%[1]s < 'y'"),
+		of("like", func(n names) []string { return slices.Concat(n.private, n.texts) }, "%[1]s LIKE '%%x%%'", "%[1]s NOT ILIKE 'E'",
+			"%[1]s LIKE '_'"),
 		of("boolean", func(n names) []string { return n.bools }, "%[1]s", "%[1]s IS NOT TRUE", "%[1]s IS UNKNOWN"),
 		of("day", func(n names) []string { return n.days }, "%[1]s >= '2024-01-01'", "%[1]s < DATE '2024-06-01'"),
 		of("time", func(n names) []string { return n.times }, "%[1]s >= '2024-02-01'", "%[1]s < TIMESTAMP '2024-06-01 10:00'", "%[1]s < %[2]s"),
@@ -292,7 +294,8 @@ func topGroups(w *writer, q block) string {
 		keys += ", " + other
 	}
 	score := strings.ReplaceAll(w.pick("count(*)", "count(x)", "sum(x)", "count(DISTINCT x)"), "x", w.pick(q.place.names.numbers...))
-	if symmetric := slices.DeleteFunc(slices.Clone(q.place.names.numbers), func(n string) bool { return !strings.HasSuffix(n, "coarse") }); len(symmetric) > 0 && w.r.IntN(2) == 0 {
+	if symmetric := slices.DeleteFunc(slices.Clone(q.place.names.numbers),
+		func(n string) bool { return !strings.HasSuffix(n, "coarse") }); len(symmetric) > 0 && w.r.IntN(2) == 0 {
 		score = "sum(" + symmetric[0] + ")" // one unit can raise one score and lower another as far
 	}
 	if w.r.IntN(4) == 0 {
@@ -300,7 +303,8 @@ func topGroups(w *writer, q block) string {
 		p.depth = 0
 		score += " FILTER (WHERE " + w.condition(p) + ")"
 	}
-	return fmt.Sprintf("%sSELECT %s%s GROUP BY %[2]s ORDER BY %[4]s DESC%s", q.with, keys, q.rest, score, w.pick(" LIMIT 1", " LIMIT 2", " LIMIT 1 OFFSET 1"))
+	return fmt.Sprintf("%sSELECT %s%s GROUP BY %[2]s ORDER BY %[4]s DESC%s", q.with, keys, q.rest, score,
+		w.pick(" LIMIT 1", " LIMIT 2", " LIMIT 1 OFFSET 1"))
 }
 
 // exercised fails the test for every production that was taken less than least times.

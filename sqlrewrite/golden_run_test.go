@@ -18,10 +18,12 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// TestGoldenStatementsRun runs every statement of the golden files, and the outer layers above them, as the gateway would: on tables that are made of what the file says of
-// them, with a few rows in them, as the reader. Which PostgreSQL that is says the environment ("make versions"): functions, casts and types differ between them.
+// TestGoldenStatementsRun runs every statement of the golden files, and the outer layers above them, as the gateway would: on tables that
+// are made of what the file says of them, with a few rows in them, as the reader. Which PostgreSQL that is says the environment ("make
+// versions"): functions, casts and types differ between them.
 func TestGoldenStatementsRun(t *testing.T) {
-	calculator, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 1, StatementTimeout: time.Minute})
+	calculator, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 1,
+		StatementTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,8 @@ func TestGoldenStatementsRun(t *testing.T) {
 	t.Log(ran, "questions")
 }
 
-func runGolden(t *testing.T, database *pgexec.Database, calculator *pgexec.Calculator, snapshot *catalog.Snapshot, d *datadriven.TestData) error {
+func runGolden(t *testing.T, database *pgexec.Database, calculator *pgexec.Calculator, snapshot *catalog.Snapshot,
+	d *datadriven.TestData) error {
 	t.Helper()
 	plan, err := sqlrewrite.Rewrite(d.Input, snapshot, sqlrewrite.GoldenOptions(t, d))
 	if err != nil {
@@ -116,7 +119,8 @@ func goldenDatabase(t *testing.T, tables, policyText string) (*pgexec.Database, 
 // goldenRows is how many rows a table has whose values are not listed.
 const goldenRows = 20
 
-// goldenDDL turns the description of tables of a golden file into SQL that makes and fills them. Keys count from 1, so that foreign keys meet.
+// goldenDDL turns the description of tables of a golden file into SQL that makes and fills them. Keys count from 1, so that foreign keys
+// meet.
 func goldenDDL(t *testing.T, tables string) string {
 	t.Helper()
 	var sql, last strings.Builder
@@ -176,7 +180,8 @@ func goldenTables(tables string) func(yield func([][]string) bool) {
 		var paragraph [][]string
 		for line := range strings.Lines(tables) {
 			words := strings.Fields(line)
-			isTable := len(words) > 0 && !strings.HasPrefix(line, " ") && !slices.Contains([]string{"unique", "index", "values", "rows", "equal"}, words[0])
+			isTable := len(words) > 0 && !strings.HasPrefix(line, " ") && !slices.Contains([]string{"unique", "index", "values", "rows", "equal"},
+				words[0])
 			if isTable && paragraph != nil {
 				if !yield(paragraph) {
 					return

@@ -89,7 +89,8 @@ func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *Plan)) {
 
 func goldenClauses() []string {
 	return []string{
-		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys", "aggregate", "having", "orderby", "limit", "shape", "total", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
+		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys",
+		"aggregate", "having", "orderby", "limit", "shape", "total", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
 	}
 }
 
@@ -183,7 +184,8 @@ func addColumn(t testing.TB, table *catalog.TableInfo, fields []string) {
 	table.Columns = append(table.Columns, c)
 }
 
-// parseOptions reads epsilon=, rho=, delta=, mechanism=, currency=, max_rows=, max_groups=, max_rows_total= of a directive. The default is ε = 1.
+// parseOptions reads epsilon=, rho=, delta=, mechanism=, currency=, max_rows=, max_groups=, max_rows_total= of a directive. The default is
+// ε = 1.
 func parseOptions(t testing.TB, d *datadriven.TestData) Options {
 	t.Helper()
 	o := Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}

@@ -12,14 +12,19 @@ import (
 func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 	snapshot := layerSnapshot(t)
 	for mysqlText, text := range map[string]string{
-		"SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS t": "SELECT avg(n) FROM (SELECT person_id, count(*) AS n FROM visits GROUP BY person_id) t",
-		"SELECT COUNT(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)":        "SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)",
+		"SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS t": "SELECT avg(n) FROM (SELECT person_id, " +
+			"count(*) AS n FROM visits GROUP BY person_id) t",
+		"SELECT COUNT(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)": "SELECT count(*) FROM people WHERE person_id NOT " +
+			"IN (SELECT person_id FROM visits)",
 		"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 2)": `SELECT count(*) FROM people p
 			WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 2)`,
-		"SELECT COUNT(*) FROM (SELECT person_id FROM visits UNION ALL SELECT person_id FROM visits) AS t": "SELECT count(*) FROM (SELECT person_id FROM visits UNION ALL SELECT person_id FROM visits) t",
-		"SELECT COUNT(*) FROM people JOIN visits USING (person_id)":                                       "SELECT count(*) FROM people JOIN visits USING (person_id)",
-		"SELECT COUNT(*) FROM shops s RIGHT JOIN visits v ON v.ward = s.shop_id":                          "SELECT count(*) FROM shops s RIGHT JOIN visits v ON v.ward = s.shop_id",
-		"SELECT COUNT(*) FROM people WHERE LEFT(country, 1) = 'P' AND SUBSTR(country, 2, 1) = 'e'":        `SELECT count(*) FROM people WHERE "left"(country, 1) = 'P' AND substring(country, 2, 1) = 'e'`,
+		"SELECT COUNT(*) FROM (SELECT person_id FROM visits UNION ALL SELECT person_id FROM visits) AS t": "SELECT count(*) FROM (SELECT " +
+			"person_id FROM visits UNION ALL SELECT person_id FROM visits) t",
+		"SELECT COUNT(*) FROM people JOIN visits USING (person_id)": "SELECT count(*) FROM people JOIN visits " +
+			"USING (person_id)",
+		"SELECT COUNT(*) FROM shops s RIGHT JOIN visits v ON v.ward = s.shop_id": "SELECT count(*) FROM shops s RIGHT JOIN " +
+			"visits v ON v.ward = s.shop_id",
+		"SELECT COUNT(*) FROM people WHERE LEFT(country, 1) = 'P' AND SUBSTR(country, 2, 1) = 'e'": `SELECT count(*) FROM people WHERE "left"(country, 1) = 'P' AND substring(country, 2, 1) = 'e'`,
 	} {
 		options := sharp()
 		name, _, _ := strings.Cut(strings.TrimPrefix(mysqlText, "SELECT "), " FROM")

@@ -130,7 +130,8 @@ func (p *Plan) Fingerprint() [32]byte { return p.made.Fingerprint() }
 func (p *Plan) Draw(s *mechanisms.Sampler) *Draws { return p.made.Draw(s) }
 
 // Reusable reports whether answers to the question at other prices help to answer this one, and this answer others: it is a fixed number of
-// integers with Gaussian noise. Private keys, selections and Laplace noise are not, nor are units whose groups are chosen at random, which are others each time.
+// integers with Gaussian noise. Private keys, selections and Laplace noise are not, nor are units whose groups are chosen at random, which
+// are others each time.
 func (p *Plan) Reusable() bool { return p.made.Reusable() }
 
 // Question identifies what is asked, at any price: equal for two plans with the same snapshot that differ only in ε, ρ, δ and in how the
@@ -140,9 +141,10 @@ func (p *Plan) Question() [32]byte { return p.made.Question() }
 // Slots is how many slots of a registered plan the query needs: one for each release.
 func (p *Plan) Slots() int { return p.made.Slots() }
 
-// Distribute prints the plan's statements for a database whose tables lie on several servers (Citus). It asks its workers for the columns that HAVING
-// names, not for the keys that are computed from them, which is no SQL: so keys that a flat statement computes are held against their domain row by row.
-// That are the same groups with the same rows; PostgreSQL itself is faster when it tests groups. The question stays what it is.
+// Distribute prints the plan's statements for a database whose tables lie on several servers (Citus). It asks its workers for the columns
+// that HAVING names, not for the keys that are computed from them, which is no SQL: so keys that a flat statement computes are held against
+// their domain row by row. That are the same groups with the same rows; PostgreSQL itself is faster when it tests groups. The question
+// stays what it is.
 func (p *Plan) Distribute() error { return p.made.Distribute() }
 
 // Post is the post-processing query as SQL over the released values; ok is false when there is none to run.

@@ -145,8 +145,9 @@ func (n *neighbours) run(t *testing.T) error {
 const notSQLs = 300
 
 // tolerated are the refusals that a random query may meet by its size.
-var tolerated = map[string]bool{"policy/too-many-keys": true, "plan/too-many-keys": true, "sql/too-complex": true, "plan/price-too-small": true,
-	"plan/fan-out": true}
+var tolerated = map[string]bool{"policy/too-many-keys": true, "plan/too-many-keys": true, "sql/too-complex": true,
+	"plan/price-too-small": true,
+	"plan/fan-out":         true}
 
 // randomOptions draws what a request may choose.
 func randomOptions(r *rand.Rand, from origin) Options {
@@ -212,8 +213,8 @@ func claims(p *Plan, d *Draws) []claim {
 	return all
 }
 
-// paidScores are the sensitivity of one score and the largest difference of the moves of two scores that a selection of the k largest was made
-// for: a candidate is e^(difference/scale) times as likely, which must stay below e^(ε/k).
+// paidScores are the sensitivity of one score and the largest difference of the moves of two scores that a selection of the k largest was
+// made for: a candidate is e^(difference/scale) times as likely, which must stay below e^(ε/k).
 func paidScores(p mechanisms.Parameters) (sensitivity *big.Int, spread *big.Rat) {
 	sensitivity, _ = new(big.Int).SetString(p.Sensitivity, 10)
 	spread, _ = new(big.Rat).SetString(p.Scale)
@@ -448,9 +449,11 @@ func defects() map[string]defect {
 				r.PerGroup = new(big.Int).Rsh(new(big.Int).Add(r.PerGroup, scalar.One().Num()), 1)
 			})
 		}},
-		"top groups: scores of both signs as of one": {top: true, plan: func(p *Plan) { retop(p, func(r *plan.Release) { r.Measure.Kind = algebra.CountRows }) }},
-		"top groups: one unit counted twice":         {top: true, sql: replacing(`COALESCE\(pg_catalog\.sum\(`, `COALESCE(2 * pg_catalog.sum(`)},
-		"top groups: no cap on rows":                 {top: true, query: algebraMutants()["no cap on rows"]},
+		"top groups: scores of both signs as of one": {top: true, plan: func(p *Plan) {
+			retop(p, func(r *plan.Release) { r.Measure.Kind = algebra.CountRows })
+		}},
+		"top groups: one unit counted twice": {top: true, sql: replacing(`COALESCE\(pg_catalog\.sum\(`, `COALESCE(2 * pg_catalog.sum(`)},
+		"top groups: no cap on rows":         {top: true, query: algebraMutants()["no cap on rows"]},
 	}
 	for _, m := range mutants() {
 		all[m.name] = defect{sql: replacing(m.pattern, m.replacement)}
@@ -461,7 +464,8 @@ func defects() map[string]defect {
 	return all
 }
 
-// harmlessMutants are no mistakes from a version of PostgreSQL on: since 17 there are infinite intervals, so that the difference of infinite times is no error.
+// harmlessMutants are no mistakes from a version of PostgreSQL on: since 17 there are infinite intervals, so that the difference of
+// infinite times is no error.
 func harmlessMutants() map[string]int {
 	return map[string]int{"infinite times not mapped": 17, "infinite times with zone not mapped": 17}
 }
@@ -500,8 +504,8 @@ func boundingMutants() []mutant {
 	}
 }
 
-// Each mutant lacks one defence, and the neighbour test must notice within 1,000 queries whose statements it changes: that is what its silence
-// about the product is worth. One in four is tried; make proofs tries all.
+// Each mutant lacks one defence, and the neighbour test must notice within 1,000 queries whose statements it changes: that is what its
+// silence about the product is worth. One in four is tried; make proofs tries all.
 func TestNeighboursKillMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

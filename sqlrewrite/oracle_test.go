@@ -62,7 +62,8 @@ FROM generate_series(1, 500) i;`
 // oracleQueries run as they are on PostgreSQL, and through the plan without noise; %s is the unit's column.
 var oracleQueries = []string{
 	"SELECT count(*) FROM sales",
-	"SELECT count(*), count(weight), sum(items), avg(items), sum(price), avg(price), sum(weight), avg(weight), sum(ratio), avg(ratio) FROM sales",
+	"SELECT count(*), count(weight), sum(items), avg(items), sum(price), avg(price), sum(weight), avg(weight), sum(ratio), avg(ratio) FROM " +
+		"sales",
 	"SELECT count(DISTINCT %s), count(DISTINCT %s) FILTER (WHERE items > 90) FROM sales",
 	"SELECT region, count(*) FROM sales GROUP BY region",
 	"SELECT region, grade, mailed, count(*), sum(items) FROM sales GROUP BY 1, 2, 3",
@@ -77,9 +78,12 @@ var oracleQueries = []string{
 	"SELECT grade, count(*) FROM sales WHERE grade <> 2 AND region = 'north' GROUP BY grade",
 	"SELECT region, count(*) FILTER (WHERE items > 50)::numeric / nullif(count(*), 0) AS share FROM sales GROUP BY region ORDER BY share",
 	"SELECT sum(items) / count(*), sum(items) % 7, -sum(items), round(avg(price), 1), round(avg(items)), abs(sum(price) - 1e6) FROM sales",
-	"SELECT round(sum(items), -2), floor(avg(price)), ceil(avg(weight)), sum(items)::numeric(12,2), sum(price)::text || '!', count(*)::float8 / 7 FROM sales",
-	"SELECT region, CASE WHEN count(*) > 166 THEN 'many' ELSE 'few' END, coalesce(avg(price), 0), greatest(sum(items), 8300), least(1.5, count(*)) FROM sales GROUP BY region",
-	"SELECT upper(region) || '-' || grade, CASE grade WHEN 10 THEN 'top' END, count(*) FROM sales GROUP BY region, grade ORDER BY region DESC, grade",
+	"SELECT round(sum(items), -2), floor(avg(price)), ceil(avg(weight)), sum(items)::numeric(12,2), sum(price)::text || '!', " +
+		"count(*)::float8 / 7 FROM sales",
+	"SELECT region, CASE WHEN count(*) > 166 THEN 'many' ELSE 'few' END, coalesce(avg(price), 0), greatest(sum(items), 8300), least(1.5, " +
+		"count(*)) FROM sales GROUP BY region",
+	"SELECT upper(region) || '-' || grade, CASE grade WHEN 10 THEN 'top' END, count(*) FROM sales GROUP BY region, grade ORDER BY region " +
+		"DESC, grade",
 	"SELECT region, count(*) FROM sales GROUP BY region HAVING sum(items) > 8200 AND avg(price) IS NOT NULL ORDER BY sum(items) DESC",
 	"SELECT shop, count(*) AS n FROM sales GROUP BY shop HAVING shop > 'A' ORDER BY n DESC, shop LIMIT 2 OFFSET 1",
 	"SELECT grade FROM sales GROUP BY grade ORDER BY count(*) DESC, grade LIMIT 1",
@@ -87,20 +91,26 @@ var oracleQueries = []string{
 	"SELECT sum(items) FILTER (WHERE false), count(*) FILTER (WHERE mailed AND 1 = 1) FROM sales",
 	"SELECT var_pop(items), var_samp(price), variance(ratio), stddev_pop(weight), stddev_samp(items), stddev(price) FROM sales",
 	"SELECT region, variance(items) FILTER (WHERE mailed), avg(items) FILTER (WHERE mailed) FROM sales GROUP BY region",
-	"SELECT covar_pop(price, weight), covar_samp(items, ratio), corr(items, price), regr_count(price, weight), regr_avgx(price, weight), regr_avgy(price, weight) FROM sales",
-	"SELECT shop, regr_slope(price, items), regr_intercept(price, items), regr_r2(weight, items), corr(weight, weight) FROM sales GROUP BY shop",
-	"SELECT var_samp(items), var_pop(items), corr(items, items), regr_slope(items, price) FROM sales WHERE items = 7 AND grade = 2 AND sold = '2024-01-02'",
+	"SELECT covar_pop(price, weight), covar_samp(items, ratio), corr(items, price), regr_count(price, weight), regr_avgx(price, weight), " +
+		"regr_avgy(price, weight) FROM sales",
+	"SELECT shop, regr_slope(price, items), regr_intercept(price, items), regr_r2(weight, items), corr(weight, weight) FROM sales GROUP BY " +
+		"shop",
+	"SELECT var_samp(items), var_pop(items), corr(items, items), regr_slope(items, price) FROM sales WHERE items = 7 AND grade = 2 AND sold " +
+		"= '2024-01-02'",
 	"SELECT stddev(items), corr(items, price), regr_r2(items, price), avg(weight) FROM sales WHERE items > 1000",
-	"SELECT count(DISTINCT shop), count(DISTINCT items), count(DISTINCT price) FILTER (WHERE mailed), count(DISTINCT weight), count(DISTINCT sold), count(DISTINCT mailed) FROM sales",
+	"SELECT count(DISTINCT shop), count(DISTINCT items), count(DISTINCT price) FILTER (WHERE mailed), count(DISTINCT weight), " +
+		"count(DISTINCT sold), count(DISTINCT mailed) FROM sales",
 	"SELECT region, shop, count(DISTINCT grade), count(DISTINCT ratio), sum(items) FROM sales GROUP BY region, shop",
 	"SELECT min(items), max(items), min(ratio), max(weight), max(DISTINCT items) FROM sales WHERE items > 3",
 	"SELECT region, min(items) FILTER (WHERE mailed), max(ratio) FROM sales GROUP BY region ORDER BY region",
-	"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY items), percentile_disc(0.25) WITHIN GROUP (ORDER BY weight DESC), percentile_disc(0) WITHIN GROUP (ORDER BY weight) FROM sales",
+	"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY items), percentile_disc(0.25) WITHIN GROUP (ORDER BY weight DESC), " +
+		"percentile_disc(0) WITHIN GROUP (ORDER BY weight) FROM sales",
 	"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY items) FROM sales WHERE ratio <= 0.499",
 	"SELECT grade, percentile_disc(ARRAY[0.1, 0.5, 0.99, 1]) WITHIN GROUP (ORDER BY items) FROM sales GROUP BY grade",
 	"SELECT shop, percentile_disc(0.7) WITHIN GROUP (ORDER BY ratio) - min(ratio) AS spread FROM sales GROUP BY shop ORDER BY spread, shop",
 	"SELECT min(sold), max(sold), percentile_disc(0.3) WITHIN GROUP (ORDER BY sold DESC) FROM sales",
-	"SELECT mode() WITHIN GROUP (ORDER BY region) FILTER (WHERE items < 40 OR region = 'west'), mode() WITHIN GROUP (ORDER BY mailed) FILTER (WHERE sold < '2024-01-12') FROM sales",
+	"SELECT mode() WITHIN GROUP (ORDER BY region) FILTER (WHERE items < 40 OR region = 'west'), mode() WITHIN GROUP (ORDER BY mailed) " +
+		"FILTER (WHERE sold < '2024-01-12') FROM sales",
 	"SELECT region FROM sales WHERE ratio < 0.5 AND (items < 40 OR region = 'west') GROUP BY region ORDER BY count(*) DESC LIMIT 1",
 	"SELECT region, grade FROM sales WHERE items < grade * 9 GROUP BY region, grade ORDER BY sum(items) DESC LIMIT 1 OFFSET 1",
 	"SELECT mailed, NOT mailed, mailed::text, count(*) + 1, nullif(count(*), 7) FROM sales GROUP BY mailed ORDER BY 1 DESC",
@@ -250,7 +260,9 @@ func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []plan.ReleasedRow {
 		_ = plan.EachPublicTuple(p.made.Query, func(_ int, keys []catalog.Key) error { add(keys); return nil })
 		return rows
 	}
-	for _, g := range slices.SortedFunc(maps.Values(groups), func(a, b *plan.Group) int { return plan.CompareKeys(p.made.Query, a.Keys, b.Keys) }) {
+	for _, g := range slices.SortedFunc(maps.Values(groups), func(a, b *plan.Group) int {
+		return plan.CompareKeys(p.made.Query, a.Keys, b.Keys)
+	}) {
 		add(g.Keys)
 	}
 	return rows
@@ -334,7 +346,8 @@ func pgTypeName(t *testing.T, conn *pgx.Conn, oid uint32) string {
 	t.Helper()
 	names := map[uint32]string{16: "boolean", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 700: "real", 701: "double precision",
 		1082: "date", 1083: "time without time zone", 1114: "timestamp without time zone", 1184: "timestamp with time zone",
-		1186: "interval", 1700: "numeric", 1022: "double precision[]", 1231: "numeric[]", 1007: "integer[]", 1016: "bigint[]", 1009: "text[]", 1042: "text"} // character: an answer does not say which of its texts are
+		1186: "interval", 1700: "numeric", 1022: "double precision[]", 1231: "numeric[]", 1007: "integer[]", 1016: "bigint[]", 1009: "text[]",
+		1042: "text"} // character: an answer does not say which of its texts are
 	name, ok := names[oid]
 	if !ok {
 		t.Fatalf("type %d", oid)

@@ -20,8 +20,8 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-// proofQueries is how many random queries the neighbour, coupling and oracle tests each run: make test few, make proofs 5,000, and with them the power of the
-// tests is looked at; make neighbours 500,000.
+// proofQueries is how many random queries the neighbour, coupling and oracle tests each run: make test few, make proofs 5,000, and with
+// them the power of the tests is looked at; make neighbours 500,000.
 var (
 	proofQueries = flag.Int("proof-queries", 1000, "random queries of each proof test")
 	couplings    = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five of the others")
@@ -38,8 +38,8 @@ func proofs() int {
 	return *proofQueries
 }
 
-// The family of tables that the proofs run on. A unit is a number: people.id, events.unit, orders.buyer; items reach theirs through
-// orders; of cards nobody has two with one k_num, and a unique key says so. zones and tags are public: zones has one row per key, tags has several.
+// The family of tables that the proofs run on. A unit is a number: people.id, events.unit, orders.buyer; items reach theirs through orders;
+// of cards nobody has two with one k_num, and a unique key says so. zones and tags are public: zones has one row per key, tags has several.
 //
 // The catalog inspects the real tables in schema public. Then they move to schema store, and views take their place that leave one unit
 // out of every table, so that each neighbour of a database is one setting away and the statements run as they are printed.
@@ -168,7 +168,8 @@ var wild = map[string][]string{
 	"n8":     {"NULL", "7", "-9223372036854775808", "9223372036854775807", "9000000000"},
 	"nn":     {"0", "3", "9", "2147483647", "-2147483648"},
 	"money":  {"NULL", "0.1", "-1.5", "12", "'NaN'", "99999999.99", "0.01"},
-	"free":   {"NULL", "0.333333333333333333333", "'NaN'", "'Infinity'", "'-Infinity'", "1e-130", "1e130", "1e131000", "1e-16380", "-1", "1.000", "1"},
+	"free": {"NULL", "0.333333333333333333333", "'NaN'", "'Infinity'", "'-Infinity'", "1e-130", "1e130", "1e131000", "1e-16380", "-1",
+		"1.000", "1"},
 	"f4":     {"NULL", "0.1", "'NaN'", "'Infinity'", "'-Infinity'", "1e-45", "3.4e38", "-0.5", "2.5", "'-0'"},
 	"f8":     {"NULL", "0.1", "'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "0", "1", "0.9999999999999999"},
 	"coarse": {"NULL", "4.9", "5", "-5", "'NaN'", "'Infinity'", "'-Infinity'", "1e300", "-1e300", "-1000", "1000", "995"},
@@ -280,8 +281,8 @@ func (w *world) seen() *catalog.Snapshot {
 	return &large
 }
 
-// prepare makes the sessions as the gateway makes its own, but that a statement is planned once for all neighbours; small plans need no compiler
-// and no second process.
+// prepare makes the sessions as the gateway makes its own, but that a statement is planned once for all neighbours; small plans need no
+// compiler and no second process.
 func (w *world) prepare(t *testing.T) {
 	t.Helper()
 	for _, conn := range slices.Compact([]*pgx.Conn{w.conn, w.plain}) {
@@ -346,7 +347,8 @@ func (w *world) fill(t *testing.T, dense bool) {
 	}
 	insert := func(table, ids string, rows []string) {
 		if len(rows) > 0 {
-			sql += "INSERT INTO store." + table + " (" + ids + ", " + strings.Join(names, ", ") + ") VALUES " + strings.Join(rows, ", ") + " ON CONFLICT DO NOTHING;"
+			sql += "INSERT INTO store." + table + " (" + ids + ", " + strings.Join(names, ", ") + ") VALUES " + strings.Join(rows, ", ") +
+				" ON CONFLICT DO NOTHING;"
 		}
 	}
 	insert("people", "id", people)
@@ -423,7 +425,8 @@ func argumentText(arg any) []byte {
 	}
 }
 
-// withEnds are a statement's arguments with these ends of its ranges. They come from statistics of the data, so that neighbours have others.
+// withEnds are a statement's arguments with these ends of its ranges. They come from statistics of the data, so that neighbours have
+// others.
 func withEnds(s Statement, ends ...int) []any {
 	args := slices.Clone(s.Args)
 	if s.Ranges != nil {

@@ -23,8 +23,8 @@ func relationMutants() []mutant {
 	}
 }
 
-// Where a unique key of unit and group keys takes the place of bounding, that key is all that the claim rests on: without it the claim breaks
-// on the first database.
+// Where a unique key of unit and group keys takes the place of bounding, that key is all that the claim rests on: without it the claim
+// breaks on the first database.
 //
 // covers: A12
 func TestOneRowInEachGroup(t *testing.T) {

@@ -43,16 +43,23 @@ budgets:
 func TestPinsOfRelations(t *testing.T) {
 	snapshot := parseSnapshot(t, pinTables, pinPolicy)
 	for sql, want := range map[string]string{
-		"SELECT count(*) FROM customer":                                                                             "customer customer_id! key customer_id",
-		"SELECT count(*) FROM rental":                                                                               "rental customer_id",
-		"SELECT count(*) FROM customer c JOIN store s ON s.store_id = c.store_id":                                   "customer customer_id! store_id key customer_id; store store_id key store_id",
-		"SELECT sum(amount) FROM payment":                                                                           "payment rental_id amount; rental rental_id customer_id key rental_id",
-		"SELECT count(*) FROM payment p JOIN rental r ON r.rental_id = p.rental_id":                                 "payment rental_id; rental rental_id customer_id key rental_id",
-		"SELECT count(*) FROM payment p JOIN payment q ON q.rental_id = p.rental_id":                                "payment rental_id; rental rental_id customer_id key rental_id",
-		"SELECT count(*) FROM rental a JOIN store s ON s.region = 'x'":                                              "rental customer_id; store region",
-		"SELECT count(*) FROM customer c WHERE EXISTS (SELECT 1 FROM rental r WHERE r.customer_id = c.customer_id)": "customer customer_id! key customer_id; rental customer_id",
+		"SELECT count(*) FROM customer": "customer customer_id! " +
+			"key customer_id",
+		"SELECT count(*) FROM rental": "rental customer_id",
+		"SELECT count(*) FROM customer c JOIN store s ON s.store_id = c.store_id": "customer customer_id! " +
+			"store_id key customer_id; store store_id key store_id",
+		"SELECT sum(amount) FROM payment": "payment rental_id amount; rental rental_id customer_id " +
+			"key rental_id",
+		"SELECT count(*) FROM payment p JOIN rental r ON r.rental_id = p.rental_id": "payment rental_id; rental rental_id customer_id key " +
+			"rental_id",
+		"SELECT count(*) FROM payment p JOIN payment q ON q.rental_id = p.rental_id": "payment rental_id; rental rental_id customer_id key " +
+			"rental_id",
+		"SELECT count(*) FROM rental a JOIN store s ON s.region = 'x'": "rental customer_id; store region",
+		"SELECT count(*) FROM customer c WHERE EXISTS (SELECT 1 FROM rental r WHERE r.customer_id = c.customer_id)": "customer customer_id! " +
+			"key customer_id; rental customer_id",
 	} {
-		p, err := Rewrite(sql, snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+		p, err := Rewrite(sql, snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx,
+			Confidence: 0.95})
 		if err != nil {
 			t.Errorf("%s: %v", sql, err)
 			continue
@@ -87,7 +94,8 @@ func TestDoublingWith(t *testing.T) {
 	for i := 1; i < 8; i++ {
 		sql += fmt.Sprintf(", c%d AS (SELECT a.* FROM c%d a JOIN c%d b ON a.customer_id = b.customer_id)", i, i-1, i-1)
 	}
-	_, err := Rewrite(sql+" SELECT count(*) FROM c7", snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+	_, err := Rewrite(sql+" SELECT count(*) FROM c7", snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto,
+		Currency: catalog.Approx, Confidence: 0.95})
 	if err == nil || !strings.Contains(err.Error(), "sql/too-complex") {
 		t.Errorf("got %v, want sql/too-complex", err)
 	}

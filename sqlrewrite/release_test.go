@@ -285,8 +285,10 @@ func TestRewordingsReplay(t *testing.T) {
 	const asked = "SELECT sex, count(*) AS n FROM people WHERE age >= 30 AND age < 60 AND (sex = 'Female' OR age > 40) GROUP BY sex"
 	want := rewrite(t, asked, sharp()).Fingerprint()
 	for _, sql := range []string{
-		"select sex,COUNT(*) as n from people where age>=30 and age<60 and (sex='Female' or age>40) group by 1 -- case, blanks, comments, ordinals",
-		"SELECT p.sex, count(*) AS n FROM public.people AS p WHERE p.age >= 30 AND p.age < 60 AND (p.sex = 'Female' OR p.age > 40) GROUP BY p.sex",
+		"select sex,COUNT(*) as n from people where age>=30 and age<60 and (sex='Female' or age>40) group by 1 -- case, blanks, comments, " +
+			"ordinals",
+		"SELECT p.sex, count(*) AS n FROM public.people AS p WHERE p.age >= 30 AND p.age < 60 AND (p.sex = 'Female' OR p.age > 40) GROUP BY " +
+			"p.sex",
 		"SELECT sex, count(*) AS n FROM people WHERE (sex = 'Female' OR age > 40) AND age < 60 AND age >= 30 GROUP BY sex",
 		"SELECT sex, count(*) AS n FROM people WHERE age < 60 AND ((age > 40 OR sex = 'Female') AND age >= 30) GROUP BY sex",
 		`SELECT "sex", count(*) AS n FROM people WHERE age >= 3e1 AND age < 60.0 AND (sex = 'Female' OR age > +40) GROUP BY sex`,
@@ -333,21 +335,30 @@ func TestFingerprint(t *testing.T) {
 	for _, sql := range []string{
 		"SELECT sex, count(*) FROM people WHERE age >= 31 GROUP BY sex", "SELECT sex, count(*) FROM people WHERE age > 30 GROUP BY sex",
 		"SELECT sex, count(*) AS n FROM people WHERE age >= 30 GROUP BY sex", "SELECT count(*), sex FROM people WHERE age >= 30 GROUP BY sex",
-		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex LIMIT 1", "SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex LIMIT 2",
-		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex ORDER BY 2", "SELECT sex, sum(age) FROM people WHERE age >= 30 GROUP BY sex",
+		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex LIMIT 1",
+		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex LIMIT 2",
+		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex ORDER BY 2",
+		"SELECT sex, sum(age) FROM people WHERE age >= 30 GROUP BY sex",
 		// One statement, and different answers made of it.
-		"SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY age) AS q FROM people", "SELECT percentile_disc(0.75) WITHIN GROUP (ORDER BY age) AS q FROM people",
-		"SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY age DESC) AS q FROM people", "SELECT percentile_disc(ARRAY[0.25]) WITHIN GROUP (ORDER BY age) AS q FROM people",
-		"SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY age) AS q FROM people", "SELECT min(age) AS q FROM people", "SELECT max(age) AS q FROM people",
+		"SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY age) AS q FROM people",
+		"SELECT percentile_disc(0.75) WITHIN GROUP (ORDER BY age) AS q FROM people",
+		"SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY age DESC) AS q FROM people",
+		"SELECT percentile_disc(ARRAY[0.25]) WITHIN GROUP (ORDER BY age) AS q FROM people",
+		"SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY age) AS q FROM people", "SELECT min(age) AS q FROM people",
+		"SELECT max(age) AS q FROM people",
 		"SELECT count(*) AS q FROM people HAVING var_pop(age) > 3", "SELECT count(*) AS q FROM people HAVING var_samp(age) > 3",
-		"SELECT count(*) AS q FROM people HAVING stddev_pop(age) > 3", "SELECT count(*) AS q FROM people HAVING min(age) > 3", "SELECT count(*) AS q FROM people HAVING max(age) > 3",
-		"SELECT sex FROM people GROUP BY sex ORDER BY count(*) DESC LIMIT 1", "SELECT sex FROM people GROUP BY sex ORDER BY count(*) DESC LIMIT 1 OFFSET 1",
-		"SELECT sex, grade FROM people GROUP BY sex, grade ORDER BY count(*) DESC LIMIT 2", "SELECT sex, grade FROM people GROUP BY sex, grade ORDER BY count(*) DESC LIMIT 3",
+		"SELECT count(*) AS q FROM people HAVING stddev_pop(age) > 3", "SELECT count(*) AS q FROM people HAVING min(age) > 3",
+		"SELECT count(*) AS q FROM people HAVING max(age) > 3",
+		"SELECT sex FROM people GROUP BY sex ORDER BY count(*) DESC LIMIT 1",
+		"SELECT sex FROM people GROUP BY sex ORDER BY count(*) DESC LIMIT 1 OFFSET 1",
+		"SELECT sex, grade FROM people GROUP BY sex, grade ORDER BY count(*) DESC LIMIT 2",
+		"SELECT sex, grade FROM people GROUP BY sex, grade ORDER BY count(*) DESC LIMIT 3",
 	} {
 		distinct(sql, rewrite(t, sql, base))
 	}
 	for name, change := range map[string]func(*Options){
-		"epsilon": func(o *Options) { o.Epsilon-- }, "delta": func(o *Options) { o.Delta++ }, "rho": func(o *Options) { o.Rho, o.Epsilon = 5_000_000, 0 },
+		"epsilon": func(o *Options) { o.Epsilon-- }, "delta": func(o *Options) { o.Delta++ },
+		"rho":        func(o *Options) { o.Rho, o.Epsilon = 5_000_000, 0 },
 		"confidence": func(o *Options) { o.Confidence = 0.9 }, "mechanism": func(o *Options) { o.Mechanism = MechanismAuto },
 		"currency": func(o *Options) { o.Currency = catalog.Pure },
 	} {
@@ -399,14 +410,17 @@ func TestIntervalsCover(t *testing.T) {
 // those that the first statement's rows show.
 func TestReleaseOfSeveralStatements(t *testing.T) {
 	at := func(part int, r ExactRow) ExactRow { r.Part = part; return r }
-	p := rewrite(t, "SELECT sex, count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY age), count(DISTINCT country) FROM people GROUP BY sex", sharp())
-	if got := rowsText(answerOf(t, p, at(0, row("Male", 9)), at(1, row("Male", 33, 4)), at(1, row("Male", 44, 5)), at(1, row("Elsewhere", 5, 5)), at(2, row("Male", 7)))); !strings.Contains(got, "Male 9 44 7") {
+	p := rewrite(t, "SELECT sex, count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY age), count(DISTINCT country) FROM people GROUP BY sex",
+		sharp())
+	if got := rowsText(answerOf(t, p, at(0, row("Male", 9)), at(1, row("Male", 33, 4)), at(1, row("Male", 44, 5)),
+		at(1, row("Elsewhere", 5, 5)), at(2, row("Male", 7)))); !strings.Contains(got, "Male 9 44 7") {
 		t.Error(got)
 	}
 	hidden := sharp()
 	hidden.Delta = 1
 	p = rewrite(t, "SELECT country, max(age) FROM people GROUP BY country", hidden)
-	if got := rowsText(answerOf(t, p, at(0, row("many", 1000)), at(1, row("many", 40, 1000)), at(1, row("none", 50, 1000)))); got != "many 40" {
+	if got := rowsText(answerOf(t, p, at(0, row("many", 1000)), at(1, row("many", 40, 1000)),
+		at(1, row("none", 50, 1000)))); got != "many 40" {
 		t.Error(got)
 	}
 	for name, rows := range map[string][]ExactRow{

@@ -51,7 +51,8 @@ func reused(t testing.TB, s *mechanisms.Sampler, p *Plan, earlier *Vector, rows 
 }
 
 // The errors of weaker and of stronger answers have the law of what they are made of ([mechanisms.Combination], whose own law is tested
-// there), and so about the variance of one release at their price; their half widths hold. Each is told at a rate of false alarms below 1e-6.
+// there), and so about the variance of one release at their price; their half widths hold. Each is told at a rate of false alarms below
+// 1e-6.
 func TestReusedLaws(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
@@ -169,7 +170,8 @@ func TestReuseCharges(t *testing.T) {
 		for i, column := range answer.Columns[1:] {
 			want := whole.Columns[i+1]
 			ratio, _ := new(big.Rat).Quo(column.HalfWidth, want.HalfWidth).Float64()
-			if column.Mechanism != want.Mechanism || column.Scale != want.Scale || column.Sensitivity != want.Sensitivity || ratio < 0.9 || ratio > 1.3 {
+			if column.Mechanism != want.Mechanism || column.Scale != want.Scale || column.Sensitivity != want.Sensitivity || ratio < 0.9 ||
+				ratio > 1.3 {
 				t.Errorf("%s: %+v, want about %+v", name, column, want)
 			}
 			for j := range answer.Rows {
@@ -225,7 +227,8 @@ func TestQuestionIsWithoutPrice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, other := range map[string]*Plan{
-		"text": rewrite(t, strings.Replace(text, "30", "31", 1), atRho(centiRho)), "name": rewrite(t, strings.Replace(text, "(*)", "(*) AS n", 1), atRho(centiRho)),
+		"text":       rewrite(t, strings.Replace(text, "30", "31", 1), atRho(centiRho)),
+		"name":       rewrite(t, strings.Replace(text, "(*)", "(*) AS n", 1), atRho(centiRho)),
 		"confidence": rewrite(t, text, wider), "weights": rewrite(t, text, weighted), "version": newer,
 	} {
 		if other.Question() == one.Question() {

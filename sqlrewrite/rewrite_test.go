@@ -149,7 +149,8 @@ func TestConstantsTravelAsParameters(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%q: %v", want, err)
 			}
-			if strings.Contains(p.made.Parts[0].Statement.SQL, "marker") || len(p.made.Parts[0].Statement.Args) != 1 || p.made.Parts[0].Statement.Args[0] != want {
+			if strings.Contains(p.made.Parts[0].Statement.SQL, "marker") || len(p.made.Parts[0].Statement.Args) != 1 ||
+				p.made.Parts[0].Statement.Args[0] != want {
 				t.Fatalf("%q: %s %q", want, p.made.Parts[0].Statement.SQL, p.made.Parts[0].Statement.Args)
 			}
 			var got string
@@ -199,7 +200,8 @@ func TestPlantedOperators(t *testing.T) {
 // The filter on groups outside the domain must not become a test of every row: it costs as much as the whole scan.
 func TestDomainFilterIsOfGroups(t *testing.T) {
 	db := pgtest.New(t)
-	db.Exec(t, "CREATE TABLE public.people (id integer PRIMARY KEY, sex text NOT NULL, grade integer, country text, age integer NOT NULL, born date)")
+	db.Exec(t, "CREATE TABLE public.people (id integer PRIMARY KEY, sex text NOT NULL, grade integer, country text, age integer NOT NULL, "+
+		"born date)")
 	conn := db.Conn(t, db.DSN)
 	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
 	args := append([]any{pgx.QueryExecModeExec}, p.made.Parts[0].Statement.Args...)
@@ -225,7 +227,8 @@ func BenchmarkRewrite(b *testing.B) {
 		"count":   "SELECT count(*) FROM people",
 		"typical": "SELECT sex, count(*) AS n, avg(age) FROM people WHERE country = 'NL' AND age BETWEEN 18 AND 65 GROUP BY sex ORDER BY n DESC",
 		"private": "SELECT country, count(*) FROM people GROUP BY country HAVING count(*) > 100 ORDER BY 2 DESC LIMIT 10",
-		"partial": "SELECT sex, sum((age + 1) * 2), avg(age * 2.5 / (age + 1)), count(exp(age)) FROM people WHERE born + 30 < DATE '2020-01-01' GROUP BY sex",
+		"partial": "SELECT sex, sum((age + 1) * 2), avg(age * 2.5 / (age + 1)), count(exp(age)) FROM people WHERE born + 30 < DATE " +
+			"'2020-01-01' GROUP BY sex",
 	} {
 		b.Run(name, func(b *testing.B) {
 			o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
@@ -250,12 +253,15 @@ func TestLongQueriesArePlannedInTime(t *testing.T) {
 		return strings.Join(parts, separator)
 	}
 	for name, sql := range map[string]string{
-		"aggregates": "SELECT " + repeat(300, func(i int) string { return fmt.Sprintf("count(*) FILTER (WHERE age > %d)", i) }, ", ") + " FROM people",
-		"means":      "SELECT " + repeat(200, func(i int) string { return fmt.Sprintf("avg(age) FILTER (WHERE age = %d)", i) }, ", ") + " FROM people",
+		"aggregates": "SELECT " + repeat(300, func(i int) string { return fmt.Sprintf("count(*) FILTER (WHERE age > %d)", i) }, ", ") +
+			" FROM people",
+		"means": "SELECT " + repeat(200, func(i int) string { return fmt.Sprintf("avg(age) FILTER (WHERE age = %d)", i) }, ", ") +
+			" FROM people",
 		"conditions": "SELECT count(*) FROM people WHERE " + repeat(900, func(i int) string { return fmt.Sprintf("age <> %d", i) }, " AND "),
-		"keys":       "SELECT sex FROM people WHERE " + repeat(900, func(int) string { return "sex <> 'x'" }, " AND ") + " GROUP BY " + repeat(90, func(int) string { return "sex" }, ", "),
-		"outputs":    "SELECT " + repeat(1500, func(int) string { return "sex" }, ", ") + " FROM people GROUP BY sex",
-		"sums":       "SELECT " + repeat(60, func(int) string { return "count(*)" }, " + ") + " FROM people",
+		"keys": "SELECT sex FROM people WHERE " + repeat(900, func(int) string { return "sex <> 'x'" }, " AND ") + " GROUP BY " +
+			repeat(90, func(int) string { return "sex" }, ", "),
+		"outputs": "SELECT " + repeat(1500, func(int) string { return "sex" }, ", ") + " FROM people GROUP BY sex",
+		"sums":    "SELECT " + repeat(60, func(int) string { return "count(*)" }, " + ") + " FROM people",
 	} {
 		took := parsetest.Fastest(func() {
 			p, err := Rewrite(sql, snapshot, sharp())

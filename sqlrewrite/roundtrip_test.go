@@ -187,7 +187,8 @@ func writeExpr(e syntax.Expr) string {
 	case *syntax.Array:
 		return "ARRAY[" + writeList(e.Items) + "]"
 	case *syntax.Between:
-		return fmt.Sprintf("(%s %sBETWEEN %s%s AND %s)", writeExpr(e.X), writeNot(e.Not), []string{"", "SYMMETRIC "}[algebra.BoolIndex(e.Symmetric)], writeExpr(e.Lo), writeExpr(e.Hi))
+		return fmt.Sprintf("(%s %sBETWEEN %s%s AND %s)", writeExpr(e.X), writeNot(e.Not),
+			[]string{"", "SYMMETRIC "}[algebra.BoolIndex(e.Symmetric)], writeExpr(e.Lo), writeExpr(e.Hi))
 	case *syntax.Is:
 		return fmt.Sprintf("(%s IS %s%s)", writeExpr(e.X), writeNot(e.Not), e.What)
 	case *syntax.IsDistinct:
@@ -195,12 +196,14 @@ func writeExpr(e syntax.Expr) string {
 	case *syntax.Like:
 		switch e.Language {
 		case syntax.RegexPattern:
-			return fmt.Sprintf("(%s %s~%s %s)", writeExpr(e.X), []string{"", "!"}[algebra.BoolIndex(e.Not)], []string{"", "*"}[algebra.BoolIndex(e.CaseInsensitive)], writeExpr(e.Pattern))
+			return fmt.Sprintf("(%s %s~%s %s)", writeExpr(e.X), []string{"", "!"}[algebra.BoolIndex(e.Not)],
+				[]string{"", "*"}[algebra.BoolIndex(e.CaseInsensitive)], writeExpr(e.Pattern))
 		case syntax.SimilarPattern:
 			return fmt.Sprintf("(%s %sSIMILAR TO %s)", writeExpr(e.X), writeNot(e.Not), writeExpr(e.Pattern))
 		case syntax.LikePattern:
 		}
-		return fmt.Sprintf("(%s %s%s %s)", writeExpr(e.X), writeNot(e.Not), []string{"LIKE", "ILIKE"}[algebra.BoolIndex(e.CaseInsensitive)], writeExpr(e.Pattern))
+		return fmt.Sprintf("(%s %s%s %s)", writeExpr(e.X), writeNot(e.Not), []string{"LIKE", "ILIKE"}[algebra.BoolIndex(e.CaseInsensitive)],
+			writeExpr(e.Pattern))
 	case *syntax.Case:
 		w := &sqlText{}
 		w.put("CASE")
@@ -439,21 +442,32 @@ func TestBoundBombs(t *testing.T) {
 	}
 	repeat := func(part, separator string, n int) string { return strings.Repeat(part+separator, n-1) + part }
 	for name, sql := range map[string]string{
-		"released CTEs, each used twice in FROM":       chain("SELECT count(*) AS n FROM people", "SELECT x.n FROM ? x, ? y", "SELECT n FROM ?", 8),
-		"released CTEs, each used twice in values":     chain("SELECT count(*) AS n FROM people", "SELECT (SELECT n FROM ?) + (SELECT n FROM ?) AS n", "SELECT n FROM ?", 60),
-		"released CTEs, each used twice in conditions": chain("SELECT count(*) AS n FROM people", "SELECT 1 AS n WHERE EXISTS (SELECT 1 FROM ?) OR EXISTS (SELECT 1 FROM ?)", "SELECT n FROM ?", 60),
-		"public CTEs, each used twice":                 chain("SELECT name FROM shops", "SELECT name FROM ? WHERE name IN (SELECT name FROM ?) OR name IN (SELECT name FROM ?)", "SELECT name FROM ?", 60),
-		"private CTEs, each used twice":                chain("SELECT * FROM visits", "SELECT * FROM ? WHERE person_id IN (SELECT person_id FROM ?)", "SELECT count(*) FROM ?", 60),
-		"private CTEs, joined with themselves":         chain("SELECT * FROM visits", "SELECT x.* FROM ? x JOIN ? y ON x.person_id = y.person_id", "SELECT count(*) FROM ?", 8),
-		"many windows":                                 "SELECT " + repeat("rank() OVER (PARTITION BY sex ORDER BY count(*))", ", ", 200) + " FROM people GROUP BY sex",
-		"many window names":                            "SELECT sex FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) t WINDOW " + strings.TrimSuffix(strings.Repeat("w AS (ORDER BY n), ", 300), ", "),
-		"many keys above a release":                    "SELECT " + repeat("n + 1", ", ", 400) + " FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) t GROUP BY " + repeat("n + 1", ", ", 400),
-		"many orders of a DISTINCT":                    "SELECT DISTINCT " + repeat("n", ", ", 500) + " FROM (SELECT count(*) AS n FROM people) t ORDER BY " + repeat("n", ", ", 500),
-		"many sides":                                   repeat("SELECT name FROM shops", " UNION ALL ", 9),
-		"public stars, doubled":                        nested("SELECT *, *, name FROM (?) t", "SELECT name FROM shops", 40),
-		"private stars, doubled":                       "SELECT count(*) FROM (" + nested("SELECT *, * FROM (?) t", "SELECT age FROM people", 40) + ") t",
-		"released stars, doubled":                      nested("SELECT *, * FROM (?) t", "SELECT count(*) AS n FROM people", 40),
-		"stars of stars":                               "SELECT *, *, *, * FROM (SELECT *, *, *, * FROM (SELECT *, *, *, * FROM (SELECT *, *, *, * FROM (SELECT *, *, *, *, name FROM shops) a) b) c) d",
+		"released CTEs, each used twice in FROM": chain("SELECT count(*) AS n FROM people", "SELECT x.n FROM ? x, ? y", "SELECT n FROM ?",
+			8),
+		"released CTEs, each used twice in values": chain("SELECT count(*) AS n FROM people",
+			"SELECT (SELECT n FROM ?) + (SELECT n FROM ?) AS n", "SELECT n FROM ?", 60),
+		"released CTEs, each used twice in conditions": chain("SELECT count(*) AS n FROM people",
+			"SELECT 1 AS n WHERE EXISTS (SELECT 1 FROM ?) OR EXISTS (SELECT 1 FROM ?)", "SELECT n FROM ?", 60),
+		"public CTEs, each used twice": chain("SELECT name FROM shops",
+			"SELECT name FROM ? WHERE name IN (SELECT name FROM ?) OR name IN (SELECT name FROM ?)", "SELECT name FROM ?", 60),
+		"private CTEs, each used twice": chain("SELECT * FROM visits", "SELECT * FROM ? WHERE person_id IN (SELECT person_id FROM ?)",
+			"SELECT count(*) FROM ?", 60),
+		"private CTEs, joined with themselves": chain("SELECT * FROM visits", "SELECT x.* FROM ? x JOIN ? y ON x.person_id = y.person_id",
+			"SELECT count(*) FROM ?", 8),
+		"many windows": "SELECT " + repeat("rank() OVER (PARTITION BY sex ORDER BY count(*))", ", ", 200) +
+			" FROM people GROUP BY sex",
+		"many window names": "SELECT sex FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) t WINDOW " +
+			strings.TrimSuffix(strings.Repeat("w AS (ORDER BY n), ", 300), ", "),
+		"many keys above a release": "SELECT " + repeat("n + 1", ", ", 400) +
+			" FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) t GROUP BY " + repeat("n + 1", ", ", 400),
+		"many orders of a DISTINCT": "SELECT DISTINCT " + repeat("n", ", ", 500) + " FROM (SELECT count(*) AS n FROM people) t ORDER BY " +
+			repeat("n", ", ", 500),
+		"many sides":              repeat("SELECT name FROM shops", " UNION ALL ", 9),
+		"public stars, doubled":   nested("SELECT *, *, name FROM (?) t", "SELECT name FROM shops", 40),
+		"private stars, doubled":  "SELECT count(*) FROM (" + nested("SELECT *, * FROM (?) t", "SELECT age FROM people", 40) + ") t",
+		"released stars, doubled": nested("SELECT *, * FROM (?) t", "SELECT count(*) AS n FROM people", 40),
+		"stars of stars": "SELECT *, *, *, * FROM (SELECT *, *, *, * FROM (SELECT *, *, *, * FROM (SELECT *, *, *, * FROM (SELECT *, " +
+			"*, *, *, name FROM shops) a) b) c) d",
 	} {
 		var err error
 		if took := parsetest.Fastest(func() { _, _, err = Read(sql, snapshot, sharp()) }); took > parsetest.Longest {

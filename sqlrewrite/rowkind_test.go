@@ -12,8 +12,8 @@ import (
 )
 
 // What the rows of a query are is derived from its leaves, and agrees with what binding found: a release block reads rows of units, each
-// relation below it has owners where its leaves have, and what post-processes a release reads no row of a unit. It is what decided how the query
-// was bound.
+// relation below it has owners where its leaves have, and what post-processes a release reads no row of a unit. It is what decided how the
+// query was bound.
 func TestRowsAreDerived(t *testing.T) {
 	plans, owned, posts := 0, 0, 0
 	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {

@@ -17,7 +17,8 @@ func TestWithSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Slots() != 2 || fixed.Fingerprint() != p.Fingerprint() || fixed.made.Parts[0].Statement.SQL != p.made.Parts[0].Statement.SQL || fixed.made.Post != p.made.Post {
+	if p.Slots() != 2 || fixed.Fingerprint() != p.Fingerprint() || fixed.made.Parts[0].Statement.SQL != p.made.Parts[0].Statement.SQL ||
+		fixed.made.Post != p.made.Post {
 		t.Errorf("%d slots; another question", p.Slots())
 	}
 	want := mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit / 10, Unbounded: true, Rho: mechanisms.RhoUnit / 200}
@@ -46,9 +47,10 @@ func TestWithSlotsRefuses(t *testing.T) {
 		slots     []mechanisms.Slot
 		code      fault.Code
 	}{
-		"too few":          {"SELECT avg(age) FROM people", MechanismAuto, []mechanisms.Slot{laplace}, fault.CodePlanExhausted},
-		"none":             {"SELECT count(*) FROM people", MechanismAuto, nil, fault.CodePlanExhausted},
-		"private keys":     {"SELECT country, count(*) FROM people GROUP BY country", MechanismAuto, []mechanisms.Slot{laplace, laplace}, fault.CodeSlotMismatch},
+		"too few": {"SELECT avg(age) FROM people", MechanismAuto, []mechanisms.Slot{laplace}, fault.CodePlanExhausted},
+		"none":    {"SELECT count(*) FROM people", MechanismAuto, nil, fault.CodePlanExhausted},
+		"private keys": {"SELECT country, count(*) FROM people GROUP BY country", MechanismAuto, []mechanisms.Slot{laplace, laplace},
+			fault.CodeSlotMismatch},
 		"asks for Laplace": {"SELECT avg(age) FROM people", MechanismLaplace, []mechanisms.Slot{laplace, gaussian}, fault.CodeSlotMismatch},
 		"no slot at all":   {"SELECT count(*) FROM people", MechanismAuto, []mechanisms.Slot{{}}, fault.CodeInternal},
 	} {

@@ -46,10 +46,12 @@ func TestWeightedSplit(t *testing.T) {
 			[]int64{2 * unit, unit}, []string{"1/25", "25"}},
 		{"what HAVING alone reads weighs 1", "SELECT count(*) AS n FROM people GROUP BY sex HAVING sum(age) > 10", weights(t, "n", "10000"), 0,
 			2 * unit, []int64{unit, unit}, []string{"10000", "1"}},
-		{"two outputs of one name", "SELECT count(*) AS n, count(*) AS n FROM people", weights(t, "n", "3"), 0, unit, []int64{unit}, []string{"6"}},
+		{"two outputs of one name", "SELECT count(*) AS n, count(*) AS n FROM people", weights(t, "n", "3"), 0, unit, []int64{unit},
+			[]string{"6"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := Options{Epsilon: c.epsilon, Rho: c.rho, Mechanism: MechanismGaussian, Currency: catalog.Approx, Confidence: 0.95, Weights: c.weights}
+			o := Options{Epsilon: c.epsilon, Rho: c.rho, Mechanism: MechanismGaussian, Currency: catalog.Approx, Confidence: 0.95,
+				Weights: c.weights}
 			if c.epsilon > 0 {
 				o.Mechanism = MechanismLaplace
 			}
@@ -79,7 +81,8 @@ func TestWeightedSplit(t *testing.T) {
 // The selection of private keys keeps the portion that it has without weights.
 func TestWeightedSelectionKeepsItsShare(t *testing.T) {
 	const sql = "SELECT country, count(*) AS n, sum(age) AS s FROM people GROUP BY country"
-	o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismLaplace, Currency: catalog.Approx, Confidence: 0.95}
+	o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismLaplace, Currency: catalog.Approx,
+		Confidence: 0.95}
 	even := rewrite(t, sql, o).made.Selection.Mechanism.Loss()
 	o.Weights = weights(t, "s", "1000000")
 	p := rewrite(t, sql, o)
@@ -184,7 +187,8 @@ func TestFingerprintHoldsWeights(t *testing.T) {
 	const sql = "SELECT count(*) AS n, sum(age) AS s FROM people"
 	seen := map[[32]byte]int{}
 	for i, w := range []map[string]*big.Rat{
-		nil, weights(t, "n", "1"), weights(t, "s", "1"), weights(t, "n", "1", "s", "1"), weights(t, "n", "2", "s", "1"), weights(t, "n", "1", "s", "2"),
+		nil, weights(t, "n", "1"), weights(t, "s", "1"), weights(t, "n", "1", "s", "1"), weights(t, "n", "2", "s", "1"),
+		weights(t, "n", "1", "s", "2"),
 	} {
 		o := sharp()
 		o.Weights = w

@@ -41,8 +41,8 @@ func open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*algebra.Ope
 	return algebra.NewOpened(sql, query, snapshot), err
 }
 
-// Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/* faults; it
-// touches neither data nor budget.
+// Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/*
+// faults; it touches neither data nor budget.
 func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
 	opened, err := open(sql, snapshot, options.Dialect)
 	if err != nil {
@@ -59,9 +59,9 @@ func planQuery(o *algebra.Opened, options Options) (*Plan, error) {
 	return newPlan(plan.NewPlan(bound, o.Snapshot, options))
 }
 
-// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the
-// text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer> stands for
-// the first one's answer. Other errors come back as they are.
+// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change
+// to the text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer>
+// stands for the first one's answer. Other errors come back as they are.
 //
 // What it says depends on the text, the policy and the options alone. Every suggestion was accepted by [Read] before it is made; that it
 // means what its author meant is for the author to judge.
@@ -120,14 +120,14 @@ func newReleased(r *plan.Released, err error) (*Released, error) {
 	return &Released{r}, nil
 }
 
-// Answer assembles the answer: from the result of post-processing when there is any (rows in order; types are PostgreSQL's names of the output
-// columns, without the ordinal), else from the released values (rows and types are nil).
+// Answer assembles the answer: from the result of post-processing when there is any (rows in order; types are PostgreSQL's names of the
+// output columns, without the ordinal), else from the released values (rows and types are nil).
 func (r *Released) Answer(rows []PostRow, types []string) (*Answer, error) {
 	return answer.Complete(r.made, rows, types)
 }
 
-// Plain is the answer without the post-processing query: keys and aggregates as they were released. It is for post-processing that failed after
-// everything was paid: what was bought is then still delivered.
+// Plain is the answer without the post-processing query: keys and aggregates as they were released. It is for post-processing that failed
+// after everything was paid: what was bought is then still delivered.
 func (r *Released) Plain() *Answer { return answer.Plain(r.made) }
 
 // Reuse is how a question is answered with the help of what was released of it before.

@@ -79,17 +79,22 @@ func steadyQueries() []string {
 		add(from, "p.age = 111 AND EXISTS (SELECT 1 FROM lines e WHERE e.line = p.age)")
 	}
 	const own = "(SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.age = 111)"
-	for _, where := range []string{"EXISTS " + own, "p.age = 111 AND EXISTS " + own, "p.age = 111 AND NOT EXISTS " + own, "p.age = 111 AND (EXISTS " + own + " OR p.age < 0)",
-		"p.age = 111 AND CASE WHEN p.age > 110 THEN EXISTS " + own + " END", "p.age = 111 AND p.person_id IN (SELECT person_id FROM visits WHERE age = 111)",
+	for _, where := range []string{"EXISTS " + own, "p.age = 111 AND EXISTS " + own, "p.age = 111 AND NOT EXISTS " + own,
+		"p.age = 111 AND (EXISTS " + own + " OR p.age < 0)",
+		"p.age = 111 AND CASE WHEN p.age > 110 THEN EXISTS " + own + " END",
+		"p.age = 111 AND p.person_id IN (SELECT person_id FROM visits WHERE age = 111)",
 		"p.age = 111 AND p.person_id NOT IN (SELECT person_id FROM visits)",
 		"p.age = 111 AND p.person_id IN (SELECT person_id FROM visits GROUP BY person_id HAVING count(*) > 3)"} {
 		add("people p", where)
 		add("visits p", where)
 		add("people p JOIN visits v ON v.person_id = p.person_id", where)
 	}
-	all = append(all, "SELECT count(*) FROM receipts WHERE total = 99", "SELECT count(*) FROM receipts r JOIN visits v ON v.visit_id = r.visit_id WHERE v.age = 111",
-		"SELECT count(*) FROM visits v JOIN receipts r ON v.visit_id = r.visit_id WHERE v.age = 111", "SELECT count(*) FROM receipts r WHERE r.total = 99 AND EXISTS (SELECT 1 FROM visits v WHERE v.visit_id = r.visit_id AND v.age = 111)",
-		"SELECT count(*) FILTER (WHERE EXISTS "+own+") FROM people p WHERE p.age = 111", "SELECT place, count(*) FROM visits p WHERE EXISTS "+own+" AND p.age = 111 GROUP BY place",
+	all = append(all, "SELECT count(*) FROM receipts WHERE total = 99",
+		"SELECT count(*) FROM receipts r JOIN visits v ON v.visit_id = r.visit_id WHERE v.age = 111",
+		"SELECT count(*) FROM visits v JOIN receipts r ON v.visit_id = r.visit_id WHERE v.age = 111",
+		"SELECT count(*) FROM receipts r WHERE r.total = 99 AND EXISTS (SELECT 1 FROM visits v WHERE v.visit_id = r.visit_id AND v.age = 111)",
+		"SELECT count(*) FILTER (WHERE EXISTS "+own+") FROM people p WHERE p.age = 111",
+		"SELECT place, count(*) FROM visits p WHERE EXISTS "+own+" AND p.age = 111 GROUP BY place",
 		"SELECT v.place, sum(v.paid) FROM people p JOIN visits v ON v.person_id = p.person_id WHERE p.age = 111 GROUP BY v.place")
 	for _, forms := range openForms() {
 		all = append(all, forms...)
@@ -105,36 +110,55 @@ func openForms() map[string][]string {
 			"SELECT count(*) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id",
 			"SELECT count(v.paid) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id AND v.paid > 3 AND p.age > 110",
 			"SELECT count(*) FROM visits v RIGHT JOIN " + few + " p ON v.person_id = p.person_id WHERE v.paid IS NULL OR v.paid > 3",
-			"SELECT count(*) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id LEFT JOIN people q ON q.person_id = p.person_id AND q.age > v.paid",
+			"SELECT count(*) FROM " + few +
+				" p LEFT JOIN visits v ON v.person_id = p.person_id LEFT JOIN people q ON q.person_id = p.person_id AND q.age > v.paid",
 			"SELECT sum(v.paid) FROM " + few + " p LEFT JOIN (SELECT * FROM visits WHERE age = 111) v ON v.person_id = p.person_id",
 			"SELECT v.place, count(*) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id GROUP BY v.place",
 		},
 		"A1 conditions from above": {
-			"SELECT count(*) FROM people q JOIN (SELECT p.person_id, p.age FROM people p JOIN visits v ON v.person_id = p.person_id) d ON d.person_id = q.person_id WHERE d.age = 111",
-			"SELECT count(*) FROM people q LEFT JOIN (SELECT p.person_id, p.age FROM people p JOIN visits v ON v.person_id = p.person_id) d ON d.person_id = q.person_id AND d.age = 111",
-			"SELECT count(*) FROM people q JOIN (SELECT p.person_id, p.age, count(*) AS n FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY p.person_id, p.age) d ON d.person_id = q.person_id WHERE q.age = 111 AND d.age = q.age",
-			"SELECT count(*) FROM people p JOIN (visits v JOIN people q ON q.person_id = v.person_id) ON v.person_id = p.person_id AND v.age = p.age AND q.age = p.age WHERE p.age = 111",
-			"SELECT count(*) FROM people p LEFT JOIN (visits v JOIN people q ON q.person_id = v.person_id) ON v.person_id = p.person_id AND v.age = 111 AND q.age > 3",
-			"SELECT count(*) FROM people p LEFT JOIN (people q LEFT JOIN visits v ON q.person_id = v.person_id) ON q.person_id = p.person_id AND q.age = 111",
-			"SELECT count(*) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > p.age) WHERE p.age = 111",
-			"SELECT count(*) FROM people p JOIN visits v ON v.person_id = p.person_id AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > v.paid) WHERE p.age = 111",
-			"SELECT count(*) FROM (SELECT person_id, age FROM people UNION ALL SELECT v.person_id, v.age FROM visits v JOIN people p ON p.person_id = v.person_id) d WHERE age = 111",
+			"SELECT count(*) FROM people q JOIN (SELECT p.person_id, p.age FROM people p JOIN visits v ON v.person_id = p.person_id) d ON " +
+				"d.person_id = q.person_id WHERE d.age = 111",
+			"SELECT count(*) FROM people q LEFT JOIN (SELECT p.person_id, p.age FROM people p JOIN visits v ON v.person_id = p.person_id) d ON " +
+				"d.person_id = q.person_id AND d.age = 111",
+			"SELECT count(*) FROM people q JOIN (SELECT p.person_id, p.age, count(*) AS n FROM people p JOIN visits v ON v.person_id = " +
+				"p.person_id GROUP BY p.person_id, p.age) d ON d.person_id = q.person_id WHERE q.age = 111 AND d.age = q.age",
+			"SELECT count(*) FROM people p JOIN (visits v JOIN people q ON q.person_id = v.person_id) ON v.person_id = p.person_id AND v.age = " +
+				"p.age AND q.age = p.age WHERE p.age = 111",
+			"SELECT count(*) FROM people p LEFT JOIN (visits v JOIN people q ON q.person_id = v.person_id) ON v.person_id = p.person_id AND v.age " +
+				"= 111 AND q.age > 3",
+			"SELECT count(*) FROM people p LEFT JOIN (people q LEFT JOIN visits v ON q.person_id = v.person_id) ON q.person_id = p.person_id AND " +
+				"q.age = 111",
+			"SELECT count(*) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = " +
+				"p.person_id AND e.paid > p.age) WHERE p.age = 111",
+			"SELECT count(*) FROM people p JOIN visits v ON v.person_id = p.person_id AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = " +
+				"p.person_id AND e.paid > v.paid) WHERE p.age = 111",
+			"SELECT count(*) FROM (SELECT person_id, age FROM people UNION ALL SELECT v.person_id, v.age FROM visits v JOIN people p ON " +
+				"p.person_id = v.person_id) d WHERE age = 111",
 		},
 		"A2": {
-			"SELECT count(*) FROM visits p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > p.paid)",
-			"SELECT count(*) FROM visits p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > p.paid)",
-			"SELECT count(*) FROM people p WHERE p.age = 111 AND (p.age < 0 OR EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age))",
-			"SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age)) FROM people p WHERE p.age = 111",
-			"SELECT count(*) FROM people p WHERE p.age = 111 AND CASE WHEN p.age > 110 THEN EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid <> p.age) END",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > " +
+				"p.paid)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > " +
+				"p.paid)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND (p.age < 0 OR EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND " +
+				"e.paid < p.age))",
+			"SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age)) FROM people p " +
+				"WHERE p.age = 111",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND CASE WHEN p.age > 110 THEN EXISTS (SELECT 1 FROM visits e WHERE e.person_id = " +
+				"p.person_id AND e.paid <> p.age) END",
 			"SELECT count(*) FROM " + few + " p WHERE EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid < p.age)",
-			"SELECT count(*) FROM people p JOIN visits v ON v.person_id = p.person_id WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > v.paid AND e.age = p.age)",
-			"SELECT count(*) FROM visits p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND (p.place IS NULL OR e.place > p.place))",
+			"SELECT count(*) FROM people p JOIN visits v ON v.person_id = p.person_id WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e " +
+				"WHERE e.person_id = p.person_id AND e.paid > v.paid AND e.age = p.age)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND (p.place IS " +
+				"NULL OR e.place > p.place))",
 		},
 		"A3": {
-			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.paid < 0 OR (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits WHERE place = 2))",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.paid < 0 OR (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits " +
+				"WHERE place = 2))",
 			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.paid) NOT IN (SELECT person_id, paid FROM visits WHERE place = 2)",
 			"SELECT count(*) FILTER (WHERE (p.person_id, p.paid) IN (SELECT person_id, paid FROM visits)) FROM visits p WHERE p.age = 111",
-			"SELECT count(*) FROM visits p WHERE p.age = 111 AND CASE WHEN p.paid < 99 THEN (p.person_id, p.paid, p.place) IN (SELECT person_id, paid, place FROM visits) END",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND CASE WHEN p.paid < 99 THEN (p.person_id, p.paid, p.place) IN (SELECT person_id, " +
+				"paid, place FROM visits) END",
 			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.paid, p.place, p.age) " +
 				"NOT IN (SELECT person_id, paid, place, age FROM visits WHERE place = 2)",
 			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.paid, p.place, p.age) NOT IN (SELECT zone, kind, street FROM streets)",
@@ -214,8 +238,8 @@ func moved(ctx context.Context, conn *pgx.Conn, s Statement, pairs float64) (by,
 	return max(work[0]-work[1], work[1]-work[0]), (steadyRows*(1+pairs) + steadyPublic) * float64(nodes), nil
 }
 
-// One person, whom a condition leaves alone, does not decide whether or how far PostgreSQL reads a table of people: what it looks at moves by that
-// person's rows, what these meet, and public tables, not by the thousands of rows of others.
+// One person, whom a condition leaves alone, does not decide whether or how far PostgreSQL reads a table of people: what it looks at moves
+// by that person's rows, what these meet, and public tables, not by the thousands of rows of others.
 //
 // covers: C1
 func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
@@ -250,8 +274,8 @@ func planOf(ctx context.Context, conn *pgx.Conn, s Statement) (string, error) {
 
 var hiddenColumn = regexp.MustCompile(`coalesce\(("\w+"\.\w+|"\w+"\."\w+"), ("\w+"\.\w+|"\w+"\."\w+)\)`)
 
-// Which side of a join PostgreSQL hashes, and in what order it reads, does not follow the statistics that one person moves: the most frequent values,
-// and how many rows fulfil a condition. With columns and constants in its sight it does.
+// Which side of a join PostgreSQL hashes, and in what order it reads, does not follow the statistics that one person moves: the most
+// frequent values, and how many rows fulfil a condition. With columns and constants in its sight it does.
 //
 // covers: C1
 func TestPlansDoNotFollowOneUnit(t *testing.T) {
@@ -296,7 +320,8 @@ func TestPlansDoNotFollowOneUnit(t *testing.T) {
 
 var presence = regexp.MustCompile(`\(pg_catalog\.num_nulls\(([^),]*)(?:, ([^),]*))?\) (?:<|<>) 1\)`)
 
-// Where PostgreSQL sees that the outer joins are inner ones, it reads no further than it must: that is what the silence of the test above is worth.
+// Where PostgreSQL sees that the outer joins are inner ones, it reads no further than it must: that is what the silence of the test above
+// is worth.
 //
 // covers: C1
 func TestPowerOfTablesAreRead(t *testing.T) {
@@ -345,7 +370,8 @@ func TestUnprovenJoinsOfExistsAreNotPrinted(t *testing.T) {
 	snapshot := newWorld(t, 555, wild, 4).snapshot
 	for sql, rowByRow := range map[string]bool{
 		"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM events ee WHERE ee.unit = p.id AND ee.n4 < p.nn)": false,
-		"SELECT p.n2 > 3, sum(p.odd / nullif(p.odd, 0)), avg(round(p.odd::numeric, 1)) FROM people p JOIN zones z USING (k_num) WHERE EXISTS (SELECT * FROM events ee WHERE ee.unit = p.id AND " +
+		"SELECT p.n2 > 3, sum(p.odd / nullif(p.odd, 0)), avg(round(p.odd::numeric, 1)) FROM people p JOIN zones z USING (k_num) WHERE EXISTS " +
+			"(SELECT * FROM events ee WHERE ee.unit = p.id AND " +
 			"(p.n2 IS NULL OR ee.n4 < p.n2)) AND p.free::float8 * p.free::float8 * p.coarse < 2 GROUP BY 1": true,
 	} {
 		p, err := Rewrite(sql, snapshot, sharp())
@@ -373,7 +399,8 @@ func TestUnprovenJoinsOfExistsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// IN over three columns that may be NULL, printed as joins, is what PostgreSQL's own IN is for every combination of NULL and values on both sides.
+// IN over three columns that may be NULL, printed as joins, is what PostgreSQL's own IN is for every combination of NULL and values on both
+// sides.
 //
 // covers: C1
 func TestInOfNullsIsAJoin(t *testing.T) {
@@ -398,7 +425,8 @@ func TestInOfNullsIsAJoin(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := strings.NewReplacer("FROM visits", "FROM public.visits").Replace(test)
-		if err := conn.QueryRow(t.Context(), "SELECT sum(least(n, 4))::text FROM (SELECT count(*) AS n FROM public.visits p WHERE "+plain+" GROUP BY person_id) u").
+		if err := conn.QueryRow(t.Context(), "SELECT sum(least(n, 4))::text FROM (SELECT count(*) AS n FROM public.visits p WHERE "+plain+
+			" GROUP BY person_id) u").
 			Scan(&want); err != nil {
 			t.Fatal(err)
 		}

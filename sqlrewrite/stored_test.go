@@ -13,15 +13,16 @@ import (
 	"noisegate/mechanisms"
 )
 
-// The files of testdata/stored hold questions with the fingerprints under which 7c2e952 stored their answers: every query of its golden files.
-// A stored answer is found by its fingerprint, and what was released of a question by that question, so that what is printed today may differ
-// from what was printed then, and these may not. They are never rewritten. A query that is refused by now says so with "refused",
-// and one whose relation is another by now with "renewed".
+// The files of testdata/stored hold questions with the fingerprints under which 7c2e952 stored their answers: every query of its golden
+// files. A stored answer is found by its fingerprint, and what was released of a question by that question, so that what is printed today
+// may differ from what was printed then, and these may not. They are never rewritten. A query that is refused by now says so with
+// "refused", and one whose relation is another by now with "renewed".
 //
 // covers: E.5
 func TestStoredQuestionsStay(t *testing.T) {
 	for _, clause := range []string{
-		"from", "join", "path", "subquery", "unitwindow", "semijoin", "union", "select", "where", "expr", "groupby", "keys", "aggregate", "having",
+		"from", "join", "path", "subquery", "unitwindow", "semijoin", "union", "select", "where", "expr", "groupby", "keys", "aggregate",
+		"having",
 		"orderby", "limit", "shape", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
 	} {
 		t.Run(clause, func(t *testing.T) {
@@ -56,7 +57,8 @@ func TestStoredQuestionsStay(t *testing.T) {
 	}
 }
 
-// storedExpressions are random questions with computed values, one per line: the first eight digits of fingerprint and question, and the text.
+// storedExpressions are random questions with computed values, one per line: the first eight digits of fingerprint and question, and the
+// text.
 const storedExpressions = "testdata/stored/expressions.txt"
 
 // The same for random expressions, in sums, filters and keys.
@@ -90,7 +92,8 @@ func TestStoredExpressionsStay(t *testing.T) {
 }
 
 func shortIdentity(query string, snapshot *catalog.Snapshot) (string, error) {
-	p, err := Rewrite(query, snapshot, Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95, Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000})
+	p, err := Rewrite(query, snapshot, Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95,
+		Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000})
 	if err != nil {
 		return "", err
 	}

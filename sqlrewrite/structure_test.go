@@ -36,7 +36,8 @@ budgets:
 `
 )
 
-var oddNames = []string{"a + b", "(a + b)", "(a + 1)", "b + 1", "1", "true", "NULL", "abs(a)", "(a = 1)", "a = 1", "(a)::numeric", "a AND b", "'x'"}
+var oddNames = []string{"a + b", "(a + b)", "(a + 1)", "b + 1", "1", "true", "NULL", "abs(a)", "(a = 1)", "a = 1", "(a)::numeric",
+	"a AND b", "'x'"}
 
 func oddSnapshot(t *testing.T) *catalog.Snapshot {
 	t.Helper()
@@ -87,7 +88,8 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 		if depth == 0 {
 			return leaf()
 		}
-		forms := []string{"(%s + %s)", "(%s / %s)", "abs(%s)", "(%s)::numeric", "coalesce(%s, %s)", "CASE WHEN %s = %s THEN 1 END", "nullif(%s, %s)"}
+		forms := []string{"(%s + %s)", "(%s / %s)", "abs(%s)", "(%s)::numeric", "coalesce(%s, %s)", "CASE WHEN %s = %s THEN 1 END",
+			"nullif(%s, %s)"}
 		form := forms[r.IntN(len(forms))]
 		args := []any{write(depth - 1), write(r.IntN(depth))}
 		return fmt.Sprintf(form, args[:strings.Count(form, "%s")]...)
@@ -151,7 +153,8 @@ func TestQuestionsThatReadAlikeAreTwo(t *testing.T) {
 		`SELECT count(*), a + 1 FROM t GROUP BY a + 1, "(a + 1)"`,
 		`SELECT count(*), "(a + 1)" FROM t GROUP BY a + 1, "(a + 1)"`,
 	} {
-		p, err := Rewrite(text, snapshot, Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95, Epsilon: mechanisms.EpsilonUnit})
+		p, err := Rewrite(text, snapshot, Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95,
+			Epsilon: mechanisms.EpsilonUnit})
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -174,7 +177,8 @@ func TestExpressionsWrittenTwiceAreOne(t *testing.T) {
 		{"a::numeric / 2 > 1", "a::double precision / 2 > 1"}, {"abs(a) > 1", "sign(a) > 1"}, {"coalesce(a, 1) > 1", "coalesce(a, b) > 1"},
 		{"EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.a > 1)", "EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.b > 1)"},
 		{"EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.a > t.b)", "EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.a > u.b)"},
-		{"EXISTS (SELECT 1 FROM t u JOIN t v ON u.id = v.id WHERE u.id = t.id)", "EXISTS (SELECT 1 FROM t u LEFT JOIN t v ON u.id = v.id WHERE u.id = t.id)"},
+		{"EXISTS (SELECT 1 FROM t u JOIN t v ON u.id = v.id WHERE u.id = t.id)",
+			"EXISTS (SELECT 1 FROM t u LEFT JOIN t v ON u.id = v.id WHERE u.id = t.id)"},
 		{"EXISTS (SELECT 1 FROM t u WHERE u.id = t.id AND u.a > 1)", "t.id IN (SELECT u.id FROM t u WHERE u.a > 1)"},
 		{"t.id IN (SELECT u.id FROM t u WHERE u.a > 1)", "t.id IN (SELECT u.id FROM t u WHERE u.a > 2)"},
 		{"t.id IN (SELECT u.id FROM t u GROUP BY u.id HAVING max(u.a) > 1)", "t.id IN (SELECT u.id FROM t u GROUP BY u.id HAVING min(u.a) > 1)"},

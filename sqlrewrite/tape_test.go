@@ -10,8 +10,8 @@ import (
 	"noisegate/sqlrewrite/internal/plan"
 )
 
-// Tape is randomness that a test decides: a [mechanisms.Sampler] over it draws the noise and makes the choices that were recorded. It writes the
-// words that the samplers of mechanisms read, so that nothing between them and an answer is replaced.
+// Tape is randomness that a test decides: a [mechanisms.Sampler] over it draws the noise and makes the choices that were recorded. It
+// writes the words that the samplers of mechanisms read, so that nothing between them and an answer is replaced.
 //
 // If a sampler reads otherwise than recorded, it draws something else, and the answers that should be equal are not: a tape cannot hide
 // anything.
@@ -46,7 +46,8 @@ func (p *player) Read(block []byte) (int, error) {
 
 func (t *Tape) add(words ...uint64) { t.words = append(t.words, words...) }
 
-// noise records one draw of a mechanism. A Gaussian draw is a Laplace draw of scale floor(σ)+1 that is accepted, which a coin of 0 always is.
+// noise records one draw of a mechanism. A Gaussian draw is a Laplace draw of scale floor(σ)+1 that is accepted, which a coin of 0 always
+// is.
 func (t *Tape) noise(m mechanisms.Parameters, v *big.Int) {
 	if m.Variance == "" {
 		scale, _ := new(big.Rat).SetString(m.Scale)
@@ -125,7 +126,8 @@ func (t *Tape) keep(m plan.Keeper, units *big.Int, shown bool) {
 // selectionOf is a choice as a function of the words that are read for it.
 type selectionOf func(words ...uint64) *big.Int
 
-// invert finds the words w for which outcome(w), which never falls as w rises, is the target: the one in their middle, and their share of all.
+// invert finds the words w for which outcome(w), which never falls as w rises, is the target: the one in their middle, and their share of
+// all.
 func invert(outcome func(uint64) *big.Int, target *big.Int) (word uint64, share float64, ok bool) {
 	from := searchWord(func(w uint64) bool { return outcome(w).Cmp(target) >= 0 })
 	upTo := searchWord(func(w uint64) bool { return outcome(w).Cmp(target) > 0 })

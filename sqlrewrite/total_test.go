@@ -87,25 +87,31 @@ END $$;`
 
 // columnValues are, by column, values within the bounds and values beyond them.
 var columnValues = map[string][2][]string{
-	"n2":     {{"NULL", "0", "10", "-100", "7", "-1"}, {"11", "-32768", "32767", "-101"}},
-	"n4":     {{"NULL", "0", "20", "-50000", "1", "-7"}, {"-2147483648", "2147483647", "21"}},
-	"n8":     {{"NULL", "0", "-4000000000", "9000000000", "123456789"}, {"-9223372036854775808", "9223372036854775807"}},
-	"wide":   {{"NULL", "0", "3", "-9223372036854775808", "9223372036854775807", "-1"}, {"4611686018427387904"}},
-	"small":  {{"0", "9", "1", "5"}, {"-2147483648", "2147483647"}},
-	"money":  {{"NULL", "0", "-1.5", "12", "0.01", "3.33"}, {"'NaN'", "99999999.99", "-99999999.99"}},
-	"free":   {{"NULL", "0", "-1", "1", "0.333", "-0.00001"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e130", "1e-130", "-1e131071", "0.00000000000000000000000001"}},
-	"f4":     {{"NULL", "0", "-0.5", "2.5", "0.25"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e-45", "3.4e38", "'-0'", "-3.4e38"}},
-	"f8":     {{"NULL", "0", "1", "0.1", "0.9999999999999999"}, {"'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "'-0'", "-5e-324", "2.3e-308"}},
+	"n2":    {{"NULL", "0", "10", "-100", "7", "-1"}, {"11", "-32768", "32767", "-101"}},
+	"n4":    {{"NULL", "0", "20", "-50000", "1", "-7"}, {"-2147483648", "2147483647", "21"}},
+	"n8":    {{"NULL", "0", "-4000000000", "9000000000", "123456789"}, {"-9223372036854775808", "9223372036854775807"}},
+	"wide":  {{"NULL", "0", "3", "-9223372036854775808", "9223372036854775807", "-1"}, {"4611686018427387904"}},
+	"small": {{"0", "9", "1", "5"}, {"-2147483648", "2147483647"}},
+	"money": {{"NULL", "0", "-1.5", "12", "0.01", "3.33"}, {"'NaN'", "99999999.99", "-99999999.99"}},
+	"free": {{"NULL", "0", "-1", "1", "0.333", "-0.00001"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e130", "1e-130", "-1e131071",
+		"0.00000000000000000000000001"}},
+	"f4": {{"NULL", "0", "-0.5", "2.5", "0.25"}, {"'NaN'", "'Infinity'", "'-Infinity'", "1e-45", "3.4e38", "'-0'", "-3.4e38"}},
+	"f8": {{"NULL", "0", "1", "0.1", "0.9999999999999999"}, {"'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "'-0'", "-5e-324",
+		"2.3e-308"}},
 	"speed":  {{"NULL", "0", "1", "-12.5", "1e10", "3e-20"}, {"'NaN'", "'Infinity'", "'-Infinity'", "5e-324", "1.7e308", "-1.7e308", "'-0'"}},
 	"word":   {{"NULL", "''", "'abc'", "'É xx é'", "'x'", "'  b '"}, {"pg_catalog.repeat('ab', 5000)", "pg_catalog.repeat('é', 1000000)"}},
 	"other":  {{"NULL", "''", "'b'", "'x'"}, {"pg_catalog.repeat('x', 100000)"}},
 	"letter": {{"NULL", "'a'", "'bb'", "'ç d'"}, {"'z'", "pg_catalog.repeat('z', 100000)"}},
 	"grade":  {{"NULL", "1", "2", "10"}, {"3", "-2147483648", "2147483647"}},
 	"flag":   {{"NULL", "true", "false"}, {"true"}},
-	"day":    {{"NULL", "'2020-01-01'", "'2024-12-31'", "'2024-02-29'", "'2021-12-31'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'5874897-12-31'", "'0001-01-01 BC'"}},
-	"at":     {{"NULL", "'2022-01-01'", "'2022-12-31'", "'2022-02-28 23:59:59.999999'", "'2022-07-04 12:34:56.5'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
-	"atz":    {{"NULL", "'2022-01-01+00'", "'2022-12-31+00'", "'2022-03-27 01:30:00+00'"}, {"'infinity'", "'-infinity'", "'4713-01-02 BC'", "'294276-12-31'"}},
-	"far":    {{"NULL", "'0001-01-01'", "'9999-12-31'", "'1969-12-31 23:00:00.000001'"}, {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
+	"day": {{"NULL", "'2020-01-01'", "'2024-12-31'", "'2024-02-29'", "'2021-12-31'"},
+		{"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'5874897-12-31'", "'0001-01-01 BC'"}},
+	"at": {{"NULL", "'2022-01-01'", "'2022-12-31'", "'2022-02-28 23:59:59.999999'", "'2022-07-04 12:34:56.5'"},
+		{"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
+	"atz": {{"NULL", "'2022-01-01+00'", "'2022-12-31+00'", "'2022-03-27 01:30:00+00'"},
+		{"'infinity'", "'-infinity'", "'4713-01-02 BC'", "'294276-12-31'"}},
+	"far": {{"NULL", "'0001-01-01'", "'9999-12-31'", "'1969-12-31 23:00:00.000001'"},
+		{"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
 }
 
 // fillTotal inserts n rows of values within bounds and n rows of any.
@@ -135,19 +141,26 @@ func (w expressionWriter) pick(all ...string) string { return all[w.r.IntN(len(a
 
 func (w expressionWriter) number(depth int) string {
 	if depth == 0 {
-		return w.pick("n2", "n4", "n8", "wide", "small", "money", "free", "f4", "f8", "speed", "n4", "money", "small", "f8", "grade", "0", "1", "-3", "0.5", "2.25", "1e3", "100000")
+		return w.pick("n2", "n4", "n8", "wide", "small", "money", "free", "f4", "f8", "speed", "n4", "money", "small", "f8", "grade", "0", "1",
+			"-3", "0.5", "2.25", "1e3", "100000")
 	}
 	x, y := w.number(depth-1), w.number(w.r.IntN(depth))
 	return w.pick(
 		"("+x+" + "+y+")", "("+x+" - "+y+")", "("+x+" * "+y+")", "("+x+" / "+y+")", "(- "+x+")",
 		"("+w.whole(depth-1)+" % "+w.whole(0)+")", "mod("+w.whole(depth-1)+", "+w.whole(0)+")", "("+w.whole(depth-1)+" / "+w.whole(0)+")",
-		"abs("+x+")", "sign("+x+")", "floor("+x+")", "ceil("+x+")", "round("+x+")", "trunc("+x+")", "round("+w.decimal(depth-1)+", "+w.pick("0", "1", "-1", "3")+")",
-		"trunc("+w.decimal(depth-1)+", 1)", "sqrt(abs("+x+"))", "sqrt("+x+")", "ln("+x+")", "log("+x+")", "exp("+x+")", "power("+x+", "+w.pick("0", "1", "2", "3", "-1", "-2")+")",
-		"greatest("+x+", "+y+")", "least("+x+", "+y+")", "coalesce("+x+", "+y+")", "nullif("+x+", "+w.whole(0)+")", "greatest("+x+", 1)", "least("+x+", 5, "+y+")",
+		"abs("+x+")", "sign("+x+")", "floor("+x+")", "ceil("+x+")", "round("+x+")", "trunc("+x+")",
+		"round("+w.decimal(depth-1)+", "+w.pick("0", "1", "-1", "3")+")",
+		"trunc("+w.decimal(depth-1)+", 1)", "sqrt(abs("+x+"))", "sqrt("+x+")", "ln("+x+")", "log("+x+")", "exp("+x+")",
+		"power("+x+", "+w.pick("0", "1", "2", "3", "-1", "-2")+")",
+		"greatest("+x+", "+y+")", "least("+x+", "+y+")", "coalesce("+x+", "+y+")", "nullif("+x+", "+w.whole(0)+")", "greatest("+x+", 1)",
+		"least("+x+", 5, "+y+")",
 		"CASE WHEN "+w.condition(depth-1)+" THEN "+x+" ELSE "+y+" END", "CASE "+w.whole(0)+" WHEN 0 THEN "+x+" WHEN 5 THEN 1 END",
-		"width_bucket("+x+", 0, 10, 5)", "width_bucket("+x+", 5.5, -1, 3)", "("+x+")::numeric", "("+x+")::float8", "("+x+")::int", "("+x+")::bigint", "("+x+")::numeric(6,2)",
-		"("+w.condition(depth-1)+")::int", "length("+w.text(depth-1)+")", "strpos("+w.text(depth-1)+", "+w.text(0)+")", "position('b' IN "+w.text(0)+")",
-		"extract("+w.pick("year", "month", "day", "dow", "isodow", "doy", "week", "isoyear", "quarter", "epoch", "decade", "century", "millennium")+" FROM "+w.time(depth-1)+")",
+		"width_bucket("+x+", 0, 10, 5)", "width_bucket("+x+", 5.5, -1, 3)", "("+x+")::numeric", "("+x+")::float8", "("+x+")::int",
+		"("+x+")::bigint", "("+x+")::numeric(6,2)",
+		"("+w.condition(depth-1)+")::int", "length("+w.text(depth-1)+")", "strpos("+w.text(depth-1)+", "+w.text(0)+")",
+		"position('b' IN "+w.text(0)+")",
+		"extract("+w.pick("year", "month", "day", "dow", "isodow", "doy", "week", "isoyear", "quarter", "epoch", "decade", "century",
+			"millennium")+" FROM "+w.time(depth-1)+")",
 		"extract("+w.pick("hour", "minute", "second", "epoch")+" FROM "+w.moment(depth-1)+")", "date_part('month', "+w.time(depth-1)+")",
 		"("+w.day(depth-1)+" - "+w.day(0)+")", "extract(epoch FROM "+w.interval(depth-1)+")", "div("+w.decimal(depth-1)+", "+w.decimal(0)+")",
 	)
@@ -157,14 +170,16 @@ func (w expressionWriter) whole(depth int) string {
 	if depth == 0 {
 		return w.pick("n2", "n4", "n8", "wide", "small", "grade", "7", "-1", "0", "small", "3000000000")
 	}
-	return w.pick("("+w.whole(depth-1)+" + "+w.whole(0)+")", "("+w.whole(depth-1)+" * "+w.whole(0)+")", "("+w.whole(depth-1)+" - "+w.whole(0)+")", "abs("+w.whole(depth-1)+")")
+	return w.pick("("+w.whole(depth-1)+" + "+w.whole(0)+")", "("+w.whole(depth-1)+" * "+w.whole(0)+")",
+		"("+w.whole(depth-1)+" - "+w.whole(0)+")", "abs("+w.whole(depth-1)+")")
 }
 
 func (w expressionWriter) decimal(depth int) string {
 	if depth == 0 {
 		return w.pick("money", "free", "2.5", "money * 1.0", "small::numeric")
 	}
-	return w.pick("("+w.decimal(depth-1)+" + "+w.decimal(0)+")", "("+w.decimal(depth-1)+" * "+w.decimal(0)+")", "("+w.decimal(depth-1)+" / "+w.decimal(0)+")")
+	return w.pick("("+w.decimal(depth-1)+" + "+w.decimal(0)+")", "("+w.decimal(depth-1)+" * "+w.decimal(0)+")",
+		"("+w.decimal(depth-1)+" / "+w.decimal(0)+")")
 }
 
 func (w expressionWriter) text(depth int) string {
@@ -172,8 +187,10 @@ func (w expressionWriter) text(depth int) string {
 		return w.pick("word", "other", "letter", "letter", "'b'", "''")
 	}
 	x := w.text(depth - 1)
-	return w.pick("upper("+x+")", "lower("+x+")", "("+x+" || "+w.text(0)+")", "concat("+x+", small, "+w.text(0)+")", "trim("+x+")", "ltrim("+x+", 'ab')", "rtrim("+x+")",
-		"substring("+x+", 2)", "substring("+x+" FROM "+w.pick("-1", "1", "3")+" FOR 2)", "left("+x+", "+w.pick("2", "-1")+")", "right("+x+", 2)", "coalesce("+x+", 'none')", "nullif("+x+", 'x')",
+	return w.pick("upper("+x+")", "lower("+x+")", "("+x+" || "+w.text(0)+")", "concat("+x+", small, "+w.text(0)+")", "trim("+x+")",
+		"ltrim("+x+", 'ab')", "rtrim("+x+")",
+		"substring("+x+", 2)", "substring("+x+" FROM "+w.pick("-1", "1", "3")+" FOR 2)", "left("+x+", "+w.pick("2", "-1")+")", "right("+x+", 2)",
+		"coalesce("+x+", 'none')", "nullif("+x+", 'x')",
 		"CASE WHEN "+w.condition(depth-1)+" THEN "+x+" ELSE 'b' END", "small::text", "greatest("+x+", 'k')", "initcap("+x+")", "day::text")
 }
 
@@ -181,14 +198,16 @@ func (w expressionWriter) day(depth int) string {
 	if depth <= 0 {
 		return w.pick("day", "day", "DATE '2022-06-01'", "at::date")
 	}
-	return w.pick("("+w.day(depth-1)+" + "+w.pick("n4", "small", "7", "(- n2)")+")", "("+w.day(depth-1)+" - small)", "coalesce("+w.day(depth-1)+", day)")
+	return w.pick("("+w.day(depth-1)+" + "+w.pick("n4", "small", "7", "(- n2)")+")", "("+w.day(depth-1)+" - small)",
+		"coalesce("+w.day(depth-1)+", day)")
 }
 
 func (w expressionWriter) moment(depth int) string {
 	if depth <= 0 {
 		return w.pick("at", "atz", "far", "TIMESTAMP '2022-06-01 12:00:00'", "day::timestamp")
 	}
-	return w.pick("("+w.moment(depth-1)+" + INTERVAL '"+w.pick("1 day", "-3 months", "36 hours 5 minutes", "1 year 2 days")+"')", "("+w.day(depth-1)+" - INTERVAL '1 hour')",
+	return w.pick("("+w.moment(depth-1)+" + INTERVAL '"+w.pick("1 day", "-3 months", "36 hours 5 minutes", "1 year 2 days")+"')",
+		"("+w.day(depth-1)+" - INTERVAL '1 hour')",
 		"date_trunc('"+w.pick("second", "minute", "hour", "day", "week", "month", "quarter", "year")+"', "+w.time(depth-1)+")")
 }
 
@@ -200,16 +219,20 @@ func (w expressionWriter) time(depth int) string {
 }
 
 func (w expressionWriter) interval(depth int) string {
-	return w.pick("("+w.moment(depth)+" - "+w.moment(0)+")", "("+w.moment(depth)+" - day)", "INTERVAL '2 days'", "(at - far + INTERVAL '1 month')")
+	return w.pick("("+w.moment(depth)+" - "+w.moment(0)+")", "("+w.moment(depth)+" - day)", "INTERVAL '2 days'",
+		"(at - far + INTERVAL '1 month')")
 }
 
 func (w expressionWriter) condition(depth int) string {
 	if depth <= 0 {
 		return w.pick("flag", "n4 > 3", "f8 < 0.5", "word LIKE 'a%'", "NOT flag")
 	}
-	return w.pick("("+w.number(depth-1)+" "+w.pick("<", ">=", "=", "<>")+" "+w.number(0)+")", "("+w.number(depth-1)+" IN (0, 1, 2.5))", "("+w.number(depth-1)+" IS NULL)",
-		"("+w.text(depth-1)+" "+w.pick("=", "<")+" "+w.text(0)+")", "("+w.text(depth-1)+" LIKE '%b%')", "("+w.time(depth-1)+" > DATE '2022-03-01')",
-		"("+w.interval(depth-1)+" > INTERVAL '10 days')", "("+w.number(depth-1)+" IS DISTINCT FROM "+w.number(0)+")", "("+w.number(depth-1)+" BETWEEN 0 AND 5)", "starts_with("+w.text(depth-1)+", 'a')")
+	return w.pick("("+w.number(depth-1)+" "+w.pick("<", ">=", "=", "<>")+" "+w.number(0)+")", "("+w.number(depth-1)+" IN (0, 1, 2.5))",
+		"("+w.number(depth-1)+" IS NULL)",
+		"("+w.text(depth-1)+" "+w.pick("=", "<")+" "+w.text(0)+")", "("+w.text(depth-1)+" LIKE '%b%')",
+		"("+w.time(depth-1)+" > DATE '2022-03-01')",
+		"("+w.interval(depth-1)+" > INTERVAL '10 days')", "("+w.number(depth-1)+" IS DISTINCT FROM "+w.number(0)+")",
+		"("+w.number(depth-1)+" BETWEEN 0 AND 5)", "starts_with("+w.text(depth-1)+", 'a')")
 }
 
 // A18, A20, A29: random expressions over everything that columns can hold, on PostgreSQL. The printed form raises no error on any row; its
@@ -259,7 +282,8 @@ func TestExpressionsAreTotal(t *testing.T) {
 		same, other := comparePlain(t, conn, text, printed, values)
 		compared, different = compared+same, different+other
 	}
-	t.Logf("%d expressions taken, %d evaluations, %d equal to PostgreSQL's own, %d of inexact ones not", taken, evaluations, compared, different)
+	t.Logf("%d expressions taken, %d evaluations, %d equal to PostgreSQL's own, %d of inexact ones not", taken, evaluations, compared,
+		different)
 	if evaluations < 20_000 || compared < 20_000 || different*1000 > compared {
 		t.Error("too few evaluations, or too many differences")
 	}
@@ -312,8 +336,8 @@ func checkRange(t *testing.T, text, printed string, x algebra.Expr, values map[i
 	}
 }
 
-// inexact operations are rounded, or computed in double precision where PostgreSQL uses numeric (docs/sql/error-free.md): a comparison or a rounding
-// of what they give may fall on the other side.
+// inexact operations are rounded, or computed in double precision where PostgreSQL uses numeric (docs/sql/error-free.md): a comparison or a
+// rounding of what they give may fall on the other side.
 var inexact = regexp.MustCompile(`/|exp|power|ln\(|log\(|sqrt|f4|::float8|::numeric\b`)
 
 // comparePlain compares with PostgreSQL's own evaluation of the text, row by row, where that raises no error.

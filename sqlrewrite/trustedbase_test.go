@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// docs/trusted-base.md lists what must be believed: each file is there and has no more lines than the page says, every file of verify is listed, and
-// what is trusted of this package has less than 3,000 lines.
+// docs/trusted-base.md lists what must be believed: each file is there and has no more lines than the page says, every file of verify is
+// listed, and what is trusted of this package has less than 3,000 lines.
 func TestTrustedBase(t *testing.T) {
 	page, err := os.ReadFile("../docs/trusted-base.md")
 	if err != nil {

@@ -54,8 +54,8 @@ func (p proposed) proven(c verify.Claim) error {
 	return verify.Statement(p.statement.SQL, p.statement.Args, p.snapshot, c)
 }
 
-// Every statement of the golden files is proven, with what its plan claims. What is proven tighter is counted, so that it is noticed when the
-// planner grows generous.
+// Every statement of the golden files is proven, with what its plan claims. What is proven tighter is counted, so that it is noticed when
+// the planner grows generous.
 func TestGoldenStatementsAreProven(t *testing.T) {
 	statements, tighter := 0, 0
 	eachGolden(t, func(p proposed) {
@@ -246,7 +246,8 @@ func TestRandomStatementsAreProven(t *testing.T) {
 	t.Logf("%d queries, %v statements", proofs(), statements)
 }
 
-// Random expressions over everything that columns can hold are proven wherever the planner takes them: counted, summed, as conditions and as keys.
+// Random expressions over everything that columns can hold are proven wherever the planner takes them: counted, summed, as conditions and
+// as keys.
 //
 // covers: A18 A20 A29 B1 B2 B3
 func TestRandomExpressionsAreProven(t *testing.T) {
@@ -254,12 +255,14 @@ func TestRandomExpressionsAreProven(t *testing.T) {
 	r := rand.New(rand.NewPCG(*proofSeed, 21)) // reproducible on purpose
 	kinds := []string{"number", "number", "number", "condition", "text", "time", "interval", "key", "key"}
 	forms := map[string][]string{
-		"number":    {"SELECT count(%s) FROM t", "SELECT sum(%s) FROM t", "SELECT count(*) FROM t WHERE %s > 2", "SELECT count(DISTINCT %s) FROM t"},
-		"condition": {"SELECT count(*) FROM t WHERE %s", "SELECT count(*) FILTER (WHERE %s) FROM t", "SELECT sum(CASE WHEN %s THEN small ELSE grade END) FROM t"},
-		"text":      {"SELECT count(%s) FROM t", "SELECT count(DISTINCT %s) FROM t"},
-		"time":      {"SELECT count(%s) FROM t", "SELECT count(DISTINCT %s) FROM t"},
-		"interval":  {"SELECT count(%s) FROM t", "SELECT sum(extract(epoch FROM %s)) FROM t"},
-		"key":       {"SELECT count(*) FROM t GROUP BY %s", "SELECT sum(small) FROM t GROUP BY %s"},
+		"number": {"SELECT count(%s) FROM t", "SELECT sum(%s) FROM t", "SELECT count(*) FROM t WHERE %s > 2",
+			"SELECT count(DISTINCT %s) FROM t"},
+		"condition": {"SELECT count(*) FROM t WHERE %s", "SELECT count(*) FILTER (WHERE %s) FROM t",
+			"SELECT sum(CASE WHEN %s THEN small ELSE grade END) FROM t"},
+		"text":     {"SELECT count(%s) FROM t", "SELECT count(DISTINCT %s) FROM t"},
+		"time":     {"SELECT count(%s) FROM t", "SELECT count(DISTINCT %s) FROM t"},
+		"interval": {"SELECT count(%s) FROM t", "SELECT sum(extract(epoch FROM %s)) FROM t"},
+		"key":      {"SELECT count(*) FROM t GROUP BY %s", "SELECT sum(small) FROM t GROUP BY %s"},
 	}
 	taken := 0
 	for i := range proofs() {
@@ -290,8 +293,8 @@ func planned(t *testing.T, query string, snapshot *catalog.Snapshot) (*Plan, err
 	return Rewrite(query, snapshot, sharp())
 }
 
-// unmoving are mutants of the neighbour tests that leave the sensitivities of a statement as they are: what they change is whether a row may
-// raise an error in a place where verify proves that none does, or what the answer means.
+// unmoving are mutants of the neighbour tests that leave the sensitivities of a statement as they are: what they change is whether a row
+// may raise an error in a place where verify proves that none does, or what the answer means.
 var unmoving = map[string]string{}
 
 // Mutants of statements die without a database: what a mutant changes is not proven.

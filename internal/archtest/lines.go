@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -15,10 +16,14 @@ const (
 	maxText = 120
 )
 
+// longLines are files whose lines are still to be broken.
+var longLines = regexp.MustCompile(`^sqlrewrite/verify/|^sqlrewrite/internal/sqlprint/(steady|statement\w*|print_from)\.go$|` +
+	`^sqlrewrite/internal/bind/semijoin\.go$`)
+
 func checkLines(t *Tree) []Finding {
 	var found []Finding
 	for _, f := range t.Files {
-		if strings.HasPrefix(f.Dir, "sqlrewrite") {
+		if longLines.MatchString(f.Path) {
 			continue
 		}
 		raw := t.rawLines(f)

@@ -19,7 +19,8 @@ type Binder struct {
 	CTEs     *Environment // what FROM can name besides tables
 	Outer    *Binder      // of the query around, whose rows conditions here may name; nil: none
 	Beside   *Relation    // what a query under LATERAL sees; nil: nothing
-	// Merged are the columns of FULL JOIN USING, each of which is a value of both sides. Nil where rows belong to units: there it is one side's.
+	// Merged are the columns of FULL JOIN USING, each of which is a value of both sides. Nil where rows belong to units: there it is one
+	// side's.
 	Merged map[*Field]Expr
 }
 
@@ -67,8 +68,9 @@ type Opened struct {
 }
 
 func NewOpened(text string, query *syntax.Query, snapshot *catalog.Snapshot) *Opened {
-	return &Opened{Text: text, Query: query, Snapshot: snapshot, Kinds: make(map[*syntax.Query]RowKind), Sources: make(map[*syntax.Query]*Source),
-		Merged: make(map[*Field]Expr), Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
+	return &Opened{Text: text, Query: query, Snapshot: snapshot, Kinds: make(map[*syntax.Query]RowKind),
+		Sources: make(map[*syntax.Query]*Source),
+		Merged:  make(map[*Field]Expr), Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
 }
 
 // Source is the FROM of a query over private rows once it is bound.

@@ -1,5 +1,5 @@
-// Package algebra has a query as data: relations, typed expressions, groups, released statistics, and the post-processing queries. Stages are
-// functions over it in the packages above.
+// Package algebra has a query as data: relations, typed expressions, groups, released statistics, and the post-processing queries. Stages
+// are functions over it in the packages above.
 //
 // It knows how the parts are made up, and what follows from them alone. It does not know how they are bound, bounded, printed or priced.
 //

@@ -397,9 +397,9 @@ func IntegerText(text string) (canonical string, t catalog.Type, ok bool) {
 	return c.Text, c.T, true
 }
 
-// An operation that can raise an error is partial. Its operands are printed through their proven ranges: were a proof wrong, or a function of
-// PostgreSQL's, then the value would be wrong, and there would be no error. Ranges that an operand's type guarantees, and those of what is clamped
-// already, are not clamped again. docs/sql/error-free.md lists the form of each operation.
+// An operation that can raise an error is partial. Its operands are printed through their proven ranges: were a proof wrong, or a function
+// of PostgreSQL's, then the value would be wrong, and there would be no error. Ranges that an operand's type guarantees, and those of what
+// is clamped already, are not clamped again. docs/sql/error-free.md lists the form of each operation.
 
 // Guard is an operand of a partial operation. A question's identity does not have the clamp: it changes no value of a right computation.
 type Guard struct{ X, Clamped Expr }
@@ -462,14 +462,16 @@ func reads(e Expr, n FromItem) bool {
 	return slices.ContainsFunc(Children(e), func(c Expr) bool { return reads(c, n) })
 }
 
-// An interval has months, days and microseconds. PostgreSQL adds each of them by itself, and to a time the months first, then the days, then the rest: an
-// interval that is short as a length can still leave the calendar on the way, or overflow. So each part has limits of its own, at each step.
+// An interval has months, days and microseconds. PostgreSQL adds each of them by itself, and to a time the months first, then the days,
+// then the rest: an interval that is short as a length can still leave the calendar on the way, or overflow. So each part has limits of its
+// own, at each step.
 //
 // Intervals come from constants and from differences of times. What is printed is one of these forms, which raise no error:
 //
 //	$1::interval                                          a constant
 //	(t1 - t2)                                             of times within their ranges
-//	interval_larger(interval_smaller((t1 - t2), hi), lo)  the same as an operand: it has no months, and its days and microseconds have one sign
+//	interval_larger(interval_smaller((t1 - t2), hi), lo)  the same as an operand: it has no months, and its days and microseconds have one
+//	                                                      sign
 //	make_interval(0, months, 0, days, hours, mins, secs)  a sum: fields of its terms, each clamped, added as numbers and clamped again
 //	CASE, coalesce, greatest, least, nullif               of these
 type Interval struct {
@@ -516,9 +518,9 @@ func IsComparison(op syntax.Operator) bool {
 }
 
 // Below the aggregates an error that a row's values raise is itself data (A29). So every operation there is bound twice: as it was written,
-// and in an error-free form, which raises no error whatever the row holds. What makes a form error-free is proven from the value ranges of its operands,
-// and its own value range is derived beside it; docs/sql/error-free.md has the proofs. Nothing relies on conditions elsewhere in the
-// query: PostgreSQL may evaluate in any order.
+// and in an error-free form, which raises no error whatever the row holds. What makes a form error-free is proven from the value ranges of
+// its operands, and its own value range is derived beside it; docs/sql/error-free.md has the proofs. Nothing relies on conditions elsewhere
+// in the query: PostgreSQL may evaluate in any order.
 
 // Computed is an operation over the columns of a row.
 type Computed struct {
@@ -544,8 +546,8 @@ func CarrierOf(e Expr) catalog.Type {
 	return e.Typ()
 }
 
-// Printed is what the text of an error-free form shows of its values by itself, without a proof about the operations in it: by its type, or by a clamp
-// around it, or because it is one of several values that all show it.
+// Printed is what the text of an error-free form shows of its values by itself, without a proof about the operations in it: by its type, or
+// by a clamp around it, or because it is one of several values that all show it.
 type Printed struct {
 	Kept     bool      // no value is outside the value range
 	Stepped  bool      // no value has more digits after the point, or is nearer to zero, than scale and grain say

@@ -24,7 +24,8 @@ type Field struct {
 	Caps     []*RowCap // around its relation, the outermost first
 }
 
-// Anchor is a unique column of an owned table. A row that holds the value of one belongs to the unit of the row of that table that holds it.
+// Anchor is a unique column of an owned table. A row that holds the value of one belongs to the unit of the row of that table that holds
+// it.
 type Anchor struct {
 	Table  *catalog.Table // nil: none
 	Column string
@@ -50,7 +51,8 @@ func (f *Field) Text() string {
 	return f.Name
 }
 
-// Bounds are what every value of an expression that is not NULL lies between once it is printed in its error-free form; nil: nothing is known.
+// Bounds are what every value of an expression that is not NULL lies between once it is printed in its error-free form; nil: nothing is
+// known.
 type Bounds struct {
 	Lo, Hi *big.Rat
 	Step   *big.Rat // all values lie on multiples of it; nil: on no known grid
@@ -70,10 +72,10 @@ func BoundsOf(e Expr) *Bounds {
 	return nil
 }
 
-// Identity reports whether a field's values tell one unit, as its id or as what leads to a row of it. The identity of a unit is a kind of value
-// that no expression takes: it could be compared with a constant, or with a number of a public table, which is a constant in disguise, and so one
-// person be chosen. It is passed on as it is, counted, told whether it is NULL, grouped and ordered by within one unit's rows, and joined with the
-// identity of the same units ([bind.identities]).
+// Identity reports whether a field's values tell one unit, as its id or as what leads to a row of it. The identity of a unit is a kind of
+// value that no expression takes: it could be compared with a constant, or with a number of a public table, which is a constant in
+// disguise, and so one person be chosen. It is passed on as it is, counted, told whether it is NULL, grouped and ordered by within one
+// unit's rows, and joined with the identity of the same units ([bind.identities]).
 func (f *Field) Identity() bool { return f.Unit || f.Identifies != "" }
 
 // PlainField is the field that an expression is, if it is nothing else.

@@ -135,8 +135,9 @@ func (v Value) Computed() bool { return v.How != AsReleased }
 // SameAs reports whether two values are one.
 func (v Value) SameAs(w Value) bool { return v.How == w.How && v.T == w.T && slices.Equal(v.Of, w.Of) }
 
-// ClampsUnits reports whether one unit's sum is clamped to what max_rows rows can add, instead of scaled to that many rows. Both have the same
-// sensitivity. Clamping changes only units whose sum is beyond; scaling keeps ratios, so sums that means and moments are made of are scaled.
+// ClampsUnits reports whether one unit's sum is clamped to what max_rows rows can add, instead of scaled to that many rows. Both have the
+// same sensitivity. Clamping changes only units whose sum is beyond; scaling keeps ratios, so sums that means and moments are made of are
+// scaled.
 func (q *BoundQuery) ClampsUnits(release int) bool {
 	if q.Measures[release].Kind != SumSteps {
 		return false

@@ -134,9 +134,9 @@ func (p FromPart) Named(name string) (*Field, bool) {
 // Note tells the analyst what the answer does not say by itself; Code is stable, Text is for people.
 type Note struct{ Code, Text string }
 
-// Relation is what FROM, or a part of it, means: rows with fields, each row of at most one privacy unit. The rows of a unit are
-// a function of that unit's own rows and of public tables: taking a unit out takes its rows out, and moves no other's. docs/sql/relations.md
-// proves that for each way in which one is made.
+// Relation is what FROM, or a part of it, means: rows with fields, each row of at most one privacy unit. The rows of a unit are a function
+// of that unit's own rows and of public tables: taking a unit out takes its rows out, and moves no other's. docs/sql/relations.md proves
+// that for each way in which one is made.
 type Relation struct {
 	Node   FromItem
 	Parts  []FromPart // what qualified names resolve to

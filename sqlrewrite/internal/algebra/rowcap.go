@@ -2,9 +2,9 @@ package algebra
 
 import "fmt"
 
-// RowCap is an item of FROM of which each unit, or each value of another column that belongs to one unit, keeps at most some number of rows:
-// those that come first in an order by a keyed hash of all that the statement reads of them. Which rows stay is a function of that unit's rows
-// alone; docs/sql/relations.md proves it.
+// RowCap is an item of FROM of which each unit, or each value of another column that belongs to one unit, keeps at most some number of
+// rows: those that come first in an order by a keyed hash of all that the statement reads of them. Which rows stay is a function of that
+// unit's rows alone; docs/sql/relations.md proves it.
 type RowCap struct {
 	Leaf
 	Of    FromItem

@@ -7,11 +7,11 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// Whether two expressions are one is decided by their structure, never by a text: a column may be called "(age + 1)", and 2 and 2.0 read alike and
-// divide differently.
+// Whether two expressions are one is decided by their structure, never by a text: a column may be called "(age + 1)", and 2 and 2.0 read
+// alike and divide differently.
 
-// Same reports whether two expressions over a row are one. Each is what was written, not its error-free form; numbers that are compared are told
-// apart by their texts, whatever their types.
+// Same reports whether two expressions over a row are one. Each is what was written, not its error-free form; numbers that are compared are
+// told apart by their texts, whatever their types.
 func Same(a, b Expr) bool { return new(matching).expr(a, b) }
 
 // Identical is [Same] as PostgreSQL tells expressions of GROUP BY apart: every constant has its type.
@@ -19,7 +19,8 @@ func Identical(a, b Expr) bool { return (&matching{typed: true}).expr(a, b) }
 
 // Same reports whether two measures are one integer of every group. Their grids follow from their expressions.
 func (m Measure) Same(n Measure) bool {
-	return m.SameRows(n) && Same(m.Y, n.Y) && m.Upper == n.Upper && (m.Rank == nil) == (n.Rank == nil) && (m.Rank == nil || m.Rank.Cmp(n.Rank) == 0)
+	return m.SameRows(n) && Same(m.Y, n.Y) && m.Upper == n.Upper && (m.Rank == nil) == (n.Rank == nil) &&
+		(m.Rank == nil || m.Rank.Cmp(n.Rank) == 0)
 }
 
 // SameRows reports whether two measures are of one kind, over the same values of the same rows.
@@ -117,7 +118,8 @@ func (m *matching) expr(a, b Expr) bool { //nolint:funlen,gocyclo // a case for 
 		return ok && a.Name == b.Name && m.exprs(a.Args, b.Args)
 	case Aggregate:
 		b, ok := b.(Aggregate)
-		return ok && a.Name == b.Name && a.Star == b.Star && a.Distinct == b.Distinct && m.exprs(a.Args, b.Args) && m.orderings(a.Order, b.Order) &&
+		return ok && a.Name == b.Name && a.Star == b.Star && a.Distinct == b.Distinct && m.exprs(a.Args, b.Args) &&
+			m.orderings(a.Order, b.Order) &&
 			m.orderings(a.Within, b.Within) && m.expr(a.Filter, b.Filter) && m.window(a.Over, b.Over)
 	case Exists:
 		b, ok := b.(Exists)
@@ -210,5 +212,6 @@ func (m *matching) leaf(a, b *Leaf) bool {
 
 // query matches queries below the release block.
 func (m *matching) query(a, b *Query) bool {
-	return a.Distinct == b.Distinct && m.item(a.From, b.From) && m.expr(a.Where, b.Where) && m.exprs(a.Keys, b.Keys) && m.exprs(a.Results(), b.Results())
+	return a.Distinct == b.Distinct && m.item(a.From, b.From) && m.expr(a.Where, b.Where) && m.exprs(a.Keys, b.Keys) &&
+		m.exprs(a.Results(), b.Results())
 }

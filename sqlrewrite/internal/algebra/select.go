@@ -9,9 +9,9 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// Query is a SELECT, or a set operation of two. What its rows are is derived from what it reads ([RowsOf]): below the release block each belongs to a
-// privacy unit, like those that it reads, or to nobody; above it they are released values, public rows, and what queries make of them, and the
-// query runs in PostgreSQL as it is written.
+// Query is a SELECT, or a set operation of two. What its rows are is derived from what it reads ([RowsOf]): below the release block each
+// belongs to a privacy unit, like those that it reads, or to nobody; above it they are released values, public rows, and what queries make
+// of them, and the query runs in PostgreSQL as it is written.
 type Query struct {
 	Block bool          // the rows of the release block, as its own SELECT gives them; nothing else is set
 	Set   *SetOperation // then only OrderBy, Limit and Offset are the query's own
@@ -133,7 +133,8 @@ func (l *Query) Wrap() {
 		if RawEnum(l, i) {
 			t = catalog.Enum
 		}
-		l.Wrapped = append(l.Wrapped, &Field{Column: &catalog.Column{Name: out.Name, Type: t, TypMod: -1}, Relation: "d", Printed: OutputColumn(i)})
+		l.Wrapped = append(l.Wrapped, &Field{Column: &catalog.Column{Name: out.Name, Type: t, TypMod: -1}, Relation: "d",
+			Printed: OutputColumn(i)})
 	}
 }
 

@@ -203,8 +203,9 @@ func unboundedNotes(p *plan.Plan, rows []PostRow, intervals [][]*Interval) []alg
 			}
 		}
 		if unbounded > 0 {
-			notes = append(notes, algebra.Note{Code: "unbounded-interval", Text: fmt.Sprintf("%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
-				"against its noise that any value is possible", f.Column.Name, unbounded, len(rows))})
+			notes = append(notes, algebra.Note{Code: "unbounded-interval", Text: fmt.Sprintf(
+				"%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
+					"against its noise that any value is possible", f.Column.Name, unbounded, len(rows))})
 		}
 	}
 	return notes
@@ -246,7 +247,8 @@ func RankError(p *plan.Plan, r plan.Release) *big.Rat {
 	}
 }
 
-// PostRow is one row of a [sqlprint.Post]'s result in PostgreSQL's text form, and which released row it came from, counted from 1; 0 for none.
+// PostRow is one row of a [sqlprint.Post]'s result in PostgreSQL's text form, and which released row it came from, counted from 1; 0 for
+// none.
 type PostRow struct {
 	Values  []catalog.Key
 	Ordinal int

@@ -10,8 +10,8 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-// Contribution bounding leaves out rows and groups of units that have more than the bounds. How many is data: so a column says in which direction its
-// values are off where anything was left out, whether or not anything was. Its interval covers the noise alone.
+// Contribution bounding leaves out rows and groups of units that have more than the bounds. How many is data: so a column says in which
+// direction its values are off where anything was left out, whether or not anything was. Its interval covers the noise alone.
 
 // biasOf is the bias of one release.
 func biasOf(p *plan.Plan, r plan.Release) plan.Bias {
@@ -87,6 +87,7 @@ func biasNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 		add("biased-low", "%s: too low if these bounds leave anything out; the intervals do not include that", strings.Join(low, ", "))
 	}
 	if unknown := names[plan.UnknownBias]; len(unknown) > 0 {
-		add("biased", "%s: too low or too high if these bounds leave anything out; the intervals do not include that", strings.Join(unknown, ", "))
+		add("biased", "%s: too low or too high if these bounds leave anything out; the intervals do not include that",
+			strings.Join(unknown, ", "))
 	}
 }

@@ -172,7 +172,8 @@ func (m *Fieller) cell(cell int) float64 {
 	return h
 }
 
-// Edges are the ends of a cell: cell 0 lies around zero, the others on both sides of it, each 2^(1/cellsPerOctave) times as far out as the last.
+// Edges are the ends of a cell: cell 0 lies around zero, the others on both sides of it, each 2^(1/cellsPerOctave) times as far out as the
+// last.
 func (m *Fieller) Edges(cell int) (lo, hi float64) {
 	edge := func(n int) float64 {
 		return m.Ratio * math.Exp2(float64(n-1)/cellsPerOctave-cellOctaves)

@@ -12,10 +12,10 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// Box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise; one
-// with a [plan.Core] that of the weighted sum of noises, or of the fraction ([Fieller]). Any other that is computed from n releases gets each
-// of them at the level 1-(1-level)/n, so that all hold at once with the level asked for (Bonferroni), and interval arithmetic over that
-// box: sound, if wide.
+// Box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise; one with a
+// [plan.Core] that of the weighted sum of noises, or of the fraction ([Fieller]). Any other that is computed from n releases gets each of
+// them at the level 1-(1-level)/n, so that all hold at once with the level asked for (Bonferroni), and interval arithmetic over that box:
+// sound, if wide.
 type Box struct {
 	plan     *plan.Plan
 	Widths   map[WidthKey]*big.Rat

@@ -66,7 +66,8 @@ func Notes(p *plan.Plan) []algebra.Note {
 				r.Measure.Grid.Label(least), r.Measure.Grid.Label(most))
 		}
 		if p.Shape.MaxTotal > 0 && bindsRows(p) {
-			add("bounded-total", "a %s with more than %d rows in these groups together counts as %d of them, in each group its share", unit, p.Shape.MaxTotal, p.Shape.MaxTotal)
+			add("bounded-total", "a %s with more than %d rows in these groups together counts as %d of them, in each group its share", unit,
+				p.Shape.MaxTotal, p.Shape.MaxTotal)
 		}
 		if p.Shape.Kind == stability.KeptKeys {
 			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Shape.MaxGroups)
@@ -80,7 +81,8 @@ func Notes(p *plan.Plan) []algebra.Note {
 	biasNotes(p, add)
 	keyNotes(p, add)
 	for i, f := range p.Outputs {
-		if f.Column.Kind == plan.DerivedColumn && !HasInterval(p.Query.Outputs[i].Expr) || f.Column.Kind != plan.KeyColumn && !p.Query.KeepsRows() {
+		if f.Column.Kind == plan.DerivedColumn && !HasInterval(p.Query.Outputs[i].Expr) ||
+			f.Column.Kind != plan.KeyColumn && !p.Query.KeepsRows() {
 			add("no-interval", "%s: there is no interval for this expression", f.Column.Name)
 		}
 	}
@@ -95,17 +97,20 @@ func selectedText(p *plan.Plan, r plan.Release) string {
 	const empty = ". A group without rows shows a value too"
 	switch {
 	case r.Pick.Top != nil:
-		return fmt.Sprintf("%s: groups are chosen one after another, at random but the larger the likelier; %s none that is left out is more than %s ahead of one that is shown",
+		return fmt.Sprintf("%s: groups are chosen one after another, at random but the larger the likelier; %s none that is left out is more "+
+			"than %s ahead of one that is shown",
 			name, sure, scalar.DecimalOrFraction(off))
 	case r.Measure.Kind == algebra.ChooseMode:
 		return fmt.Sprintf("%s: %s the most frequent value has at most %s rows more than the value shown%s", name, sure, scalar.Ceil(off), empty)
 	case r.Measure.Rank.IsInt():
 		offset := new(big.Rat).Abs(r.Pick.Offset)
 		side := map[bool]string{true: "smaller", false: "larger"}[r.Measure.Rank.Sign() == 0]
-		return fmt.Sprintf("%s: the value shown is looked for %s rows in from the end, as values beyond the data would be shown too often there; %s at most %s rows have a %s one%s",
+		return fmt.Sprintf("%s: the value shown is looked for %s rows in from the end, as values beyond the data would be shown too often "+
+			"there; %s at most %s rows have a %s one%s",
 			name, scalar.Ceil(offset), sure, scalar.Ceil(new(big.Rat).Add(offset, off)), side, unknown+empty)
 	default:
-		return fmt.Sprintf("%s: %s the value shown is at most %s rows away from the exact one, counted in the order of the values%s", name, sure, scalar.Ceil(off), unknown+empty)
+		return fmt.Sprintf("%s: %s the value shown is at most %s rows away from the exact one, counted in the order of the values%s", name, sure,
+			scalar.Ceil(off), unknown+empty)
 	}
 }
 

@@ -39,7 +39,8 @@ func aggregate(b *algebra.Binder, n *syntax.Call) (algebra.Expr, error) {
 // aggregateValue binds a call by its name.
 func aggregateValue(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
 	if orderedSet(n.Name) != (len(n.Within) > 0) && n.Name != "median" {
-		return algebra.Value{}, b.Mismatch(n, n.Name+map[bool]string{true: " needs", false: " does not take"}[orderedSet(n.Name)]+" WITHIN GROUP (ORDER BY ...)", "")
+		return algebra.Value{}, b.Mismatch(n, n.Name+map[bool]string{true: " needs", false: " does not take"}[orderedSet(n.Name)]+
+			" WITHIN GROUP (ORDER BY ...)", "")
 	}
 	switch domain.BuiltinOf(n.Name).Form {
 	case domain.CountForm:
@@ -112,7 +113,8 @@ func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Valu
 			return algebra.Value{}, fault.UnitColumn(b.At(n.Args[0]), algebra.PlainField(x).Name)
 		case n.Distinct:
 			if m.Kind, m.X = algebra.CountDistinct, x; !sqlprint.Distinguishable(x) {
-				return algebra.Value{}, b.Unsupported(n, "count(DISTINCT "+sqlprint.Describe(x)+")", "values of type "+scalar.TypeName(x.Typ())+" are not told apart")
+				return algebra.Value{}, b.Unsupported(n, "count(DISTINCT "+sqlprint.Describe(x)+")",
+					"values of type "+scalar.TypeName(x.Typ())+" are not told apart")
 			}
 		case !isConstant || c.Null:
 			m.Kind, m.X = algebra.CountValues, x

@@ -1,6 +1,7 @@
 // Package bind settles names, types and policy: a tree of package syntax becomes a bound query, or is refused.
 //
-// It knows who owns the rows of each relation, what may stand where, and what analysts may see. It does not know prices, mechanisms or noise.
+// It knows who owns the rows of each relation, what may stand where, and what analysts may see. It does not know prices, mechanisms or
+// noise.
 //
 // # Map
 //

@@ -14,8 +14,8 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// identityOf finds the field that an expression names, if it is the identity of a unit and that may stand here: not the unit's own id, which is
-// known wherever there is a row.
+// identityOf finds the field that an expression names, if it is the identity of a unit and that may stand here: not the unit's own id,
+// which is known wherever there is a row.
 func identityOf(b *algebra.Binder, n syntax.Expr) (*algebra.Field, bool) {
 	c, ok := n.(*syntax.Column)
 	if !ok {
@@ -88,7 +88,8 @@ func fromList(b *algebra.Binder) (*algebra.Relation, error) {
 	return all, nil
 }
 
-// relation binds an item of FROM. The conditions of where hold on every row that is used: those of WHERE, where no outer join comes between.
+// relation binds an item of FROM. The conditions of where hold on every row that is used: those of WHERE, where no outer join comes
+// between.
 func relation(b *algebra.Binder, r syntax.Relation, where []syntax.Expr) (*algebra.Relation, error) {
 	switch r := r.(type) {
 	case *syntax.Table:
@@ -104,7 +105,8 @@ func relation(b *algebra.Binder, r syntax.Relation, where []syntax.Expr) (*algeb
 		return subquery(b, in)
 	case *syntax.Join:
 		if s, ok := r.Right.(*syntax.Subquery); ok && s.Lateral && (r.Kind == syntax.RightJoin || r.Kind == syntax.FullJoin) {
-			return nil, b.Unsupported(s, "LATERAL on the side of a join that can stand alone", "write CROSS JOIN LATERAL or LEFT JOIN LATERAL ... ON true")
+			return nil, b.Unsupported(s, "LATERAL on the side of a join that can stand alone",
+				"write CROSS JOIN LATERAL or LEFT JOIN LATERAL ... ON true")
 		}
 		leftWhere, rightWhere := where, where
 		if r.Kind == syntax.RightJoin || r.Kind == syntax.FullJoin {
@@ -122,7 +124,8 @@ func relation(b *algebra.Binder, r syntax.Relation, where []syntax.Expr) (*algeb
 			return nil, err
 		}
 		if left.Lateral { // what stands beside it would be beside each row of a third relation too
-			return nil, b.Unsupported(r.Left, "LATERAL as the left side of a join", "write it as the right side: CROSS JOIN LATERAL (SELECT expressions)")
+			return nil, b.Unsupported(r.Left, "LATERAL as the left side of a join",
+				"write it as the right side: CROSS JOIN LATERAL (SELECT expressions)")
 		}
 		b.Bound.Source = left // for LATERAL
 		right, err := relation(b, r.Right, rightWhere)

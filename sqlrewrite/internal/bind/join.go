@@ -60,7 +60,8 @@ func sides(b *algebra.Binder, n *syntax.Join, l, r *algebra.Relation) (*joining,
 	if alias, twice := sharedAlias(l, r); twice {
 		return nil, b.Unsupported(n, "two items of FROM with the name "+fault.Quote(alias), "give each an alias of its own")
 	}
-	out := &algebra.Relation{Parts: slices.Concat(l.Parts, r.Parts), Fields: slices.Concat(l.Fields, r.Fields), Table: l.Table, Notes: slices.Concat(l.Notes, r.Notes)}
+	out := &algebra.Relation{Parts: slices.Concat(l.Parts, r.Parts), Fields: slices.Concat(l.Fields, r.Fields), Table: l.Table,
+		Notes: slices.Concat(l.Notes, r.Notes)}
 	j := &joining{Meeting: algebra.Meeting{L: l, R: r, Kind: n.Kind}, n: n, out: out}
 	if n.Natural {
 		named := *n
@@ -321,7 +322,8 @@ func (j *joining) missing() string {
 			*side.text = name(side.r, side.r.Owner())
 		case side.r.Pending != nil && side.r.Has(side.r.Pending.From):
 			to := side.r.Pending.To
-			return fmt.Sprintf("JOIN %s ON %s.%s = %s, and join on the unit there", to.Table.Name, to.Table.Name, to.Column, name(side.r, side.r.Pending.From))
+			return fmt.Sprintf("JOIN %s ON %s.%s = %s, and join on the unit there", to.Table.Name, to.Table.Name, to.Column,
+				name(side.r, side.r.Pending.From))
 		default:
 			*side.text = "the unit of " + side.r.Table
 		}
@@ -390,7 +392,8 @@ func (j *joining) multiply(env *algebra.StatementFacts) {
 		env.Rely(lKey.Relies...)
 		out.MaxRows, out.MaxGroups, out.MaxValues, out.MaxTotal = r.MaxRows, r.MaxGroups, r.MaxValues, r.MaxTotal
 	default:
-		out.MaxRows, out.MaxGroups = stability.Bound(l.MaxRows, r.MaxRows, stability.MultiplyCapped), stability.Bound(l.MaxGroups, r.MaxGroups, stability.MultiplyCapped)
+		out.MaxRows, out.MaxGroups = stability.Bound(l.MaxRows, r.MaxRows, stability.MultiplyCapped),
+			stability.Bound(l.MaxGroups, r.MaxGroups, stability.MultiplyCapped)
 		out.MaxValues = stability.Bound(l.MaxValues, r.MaxValues, func(l, r int64) int64 { return max(l, r) })
 		j.cap = stability.NewRowCap(nil, r, j.link.R)
 		j.cap.Rows = j.cap.Most
@@ -453,8 +456,8 @@ func rowCondition(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 	return condition(b, rowScope{b}, n)
 }
 
-// identities recognises x = y where both identify units of one kind. Within a relation all units' ids are the same unit's; with those of a query
-// around it, this is what makes them so.
+// identities recognises x = y where both identify units of one kind. Within a relation all units' ids are the same unit's; with those of a
+// query around it, this is what makes them so.
 func identities(b *algebra.Binder, n *syntax.Binary) (x, y *algebra.Field, ok bool, err error) {
 	cx, okX := n.L.(*syntax.Column)
 	cy, okY := n.R.(*syntax.Column)

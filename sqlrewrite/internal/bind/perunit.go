@@ -30,7 +30,8 @@ func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 		}
 		f := algebra.PlainField(e)
 		if f == nil || !algebra.OneText(e) {
-			return nil, b.Unsupported(n, "this key of a group inside a query over rows of people", "group by plain columns whose equal values are written alike")
+			return nil, b.Unsupported(n, "this key of a group inside a query over rows of people",
+				"group by plain columns whose equal values are written alike")
 		}
 		if g.keys[f] != nil {
 			continue
@@ -46,7 +47,8 @@ func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 	for _, f := range g.p.out.Owners {
 		f.Present = true // rows without a unit are left out before they are grouped
 	}
-	g.p.query.Where = algebra.All(slices.DeleteFunc([]algebra.Expr{algebra.Is{X: algebra.Column{Of: r.Owner()}, What: syntax.IsNull, Not: true}, b.Bound.Where}, func(e algebra.Expr) bool { return e == nil }))
+	g.p.query.Where = algebra.All(slices.DeleteFunc([]algebra.Expr{algebra.Is{X: algebra.Column{Of: r.Owner()}, What: syntax.IsNull,
+		Not: true}, b.Bound.Where}, func(e algebra.Expr) bool { return e == nil }))
 	return g.above(r)
 }
 
@@ -153,7 +155,8 @@ func (g *grouping) Call(n *syntax.Call) (algebra.Expr, error) {
 		return nil, err
 	case f.IsOfUnit():
 	case f.IsAggregate():
-		return nil, g.Unsupported(n, "aggregate "+n.Name+" over the rows of single people", "count, sum, avg, min, max, bool_or and bool_and are taken")
+		return nil, g.Unsupported(n, "aggregate "+n.Name+" over the rows of single people",
+			"count, sum, avg, min, max, bool_or and bool_and are taken")
 	default:
 		return call(g.Binder, g, n)
 	}

@@ -43,7 +43,8 @@ func Bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*algebr
 func Releasing(o *algebra.Opened) (*algebra.BoundQuery, error) {
 	q, err := Statement(o)
 	if err == nil && !q.Releases() {
-		return nil, fault.Unsupported(scalar.Position(o.Text, o.Query.Pos), "a query that reads no private rows in this place", "ask it without a price: it is free")
+		return nil, fault.Unsupported(scalar.Position(o.Text, o.Query.Pos), "a query that reads no private rows in this place",
+			"ask it without a price: it is free")
 	}
 	return q, err
 }

@@ -20,7 +20,8 @@ type postBinder struct {
 	query *algebra.Query
 }
 
-// postOf binds a query whose rows are public or released. Outer is the query around it, whose columns an expression inside may name; nil for none.
+// postOf binds a query whose rows are public or released. Outer is the query around it, whose columns an expression inside may name; nil
+// for none.
 func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, outer *algebra.Binder) (*algebra.Query, error) {
 	switch kind := KindOf(o, q, env); {
 	case kind == algebra.OwnedRows:
@@ -100,7 +101,8 @@ func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, aroun
 		switch n.(type) {
 		case *syntax.Column, *syntax.Literal:
 		default:
-			return nil, fault.Unsupported(scalar.Position(o.Text, n.At()), "an expression that DISTINCT is ordered by", "name an output or its position")
+			return nil, fault.Unsupported(scalar.Position(o.Text, n.At()), "an expression that DISTINCT is ordered by",
+				"name an output or its position")
 		}
 	}
 	return postOf(o, outer, env, around)
@@ -303,7 +305,8 @@ func (lb *postBinder) coveredExpr(e algebra.Expr) error {
 		} // the function of a window is no aggregate of the group; its arguments are
 	case algebra.Column:
 		if lb.Bound.Source.Has(e.Of) {
-			return fault.Unsupported(lb.Position(lb.Query.Pos), "column "+fault.Quote(e.Of.Name)+", which is neither a group key nor inside an aggregate,",
+			return fault.Unsupported(lb.Position(lb.Query.Pos), "column "+fault.Quote(e.Of.Name)+
+				", which is neither a group key nor inside an aggregate,",
 				"add it to GROUP BY")
 		}
 		return nil
@@ -370,7 +373,8 @@ func (lb *postBinder) orderOn() error {
 		}
 		i := place(o.Expr)
 		if i < 0 {
-			return fault.Unsupported(lb.Position(lb.Query.Pos), "DISTINCT ON whose expressions are not the first of ORDER BY", "begin ORDER BY with them")
+			return fault.Unsupported(lb.Position(lb.Query.Pos), "DISTINCT ON whose expressions are not the first of ORDER BY",
+				"begin ORDER BY with them")
 		}
 		left = slices.Delete(left, i, i+1)
 	}
@@ -430,7 +434,8 @@ func (lb *postBinder) set() (*algebra.Query, error) {
 		return nil, err
 	}
 	if len(left.Outputs) != len(right.Outputs) {
-		return nil, fault.Unsupported(lb.Position(set.Pos), string(set.Kind)+" of queries with different numbers of columns", "select as many columns in each")
+		return nil, fault.Unsupported(lb.Position(set.Pos), string(set.Kind)+" of queries with different numbers of columns",
+			"select as many columns in each")
 	}
 	at := &syntax.Column{Pos: set.Pos}
 	l.Set = &algebra.SetOperation{Kind: set.Kind, All: set.All, Left: left, Right: right}
@@ -440,7 +445,8 @@ func (lb *postBinder) set() (*algebra.Query, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.Outputs = append(l.Outputs, algebra.Output{Name: out.Name, Expr: algebra.Column{Of: &algebra.Field{Column: &catalog.Column{Name: out.Name, Type: t, TypMod: -1}}}})
+		l.Outputs = append(l.Outputs, algebra.Output{Name: out.Name, Expr: algebra.Column{
+			Of: &algebra.Field{Column: &catalog.Column{Name: out.Name, Type: t, TypMod: -1}}}})
 		l.Origins = append(l.Origins, algebra.Either{L: left.Origins[i], R: right.Origins[i], T: t})
 		if l.Sizes = append(l.Sizes, left.Sizes[i]+right.Sizes[i]); l.Sizes[i] > maxOrigins {
 			return nil, fault.TooComplex(lb.Position(set.Pos), "the outputs are computed from too many others")

@@ -32,7 +32,8 @@ func quantile(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.V
 	switch continuous := n.Name == "percentile_cont" || n.Name == "median"; {
 	case t.IsTime() && !continuous && algebra.PlainField(x) != nil:
 	case !t.IsNumber():
-		return algebra.Value{}, b.Mismatch(n, "there is no function "+n.Name+" over "+scalar.TypeName(t), n.Name+" needs numbers with bounds; for the most frequent value write mode() WITHIN GROUP (ORDER BY x)")
+		return algebra.Value{}, b.Mismatch(n, "there is no function "+n.Name+" over "+scalar.TypeName(t),
+			n.Name+" needs numbers with bounds; for the most frequent value write mode() WITHIN GROUP (ORDER BY x)")
 	case continuous:
 		t = catalog.Float8
 	}
@@ -79,14 +80,16 @@ func fractions(b *algebra.Binder, n *syntax.Call) (syntax.OrderItem, []*big.Rat,
 		return syntax.OrderItem{Expr: n.Args[0]}, []*big.Rat{fraction}, nil
 	}
 	if n.Star || len(n.Args) != 1 || len(n.Within) != 1 {
-		return syntax.OrderItem{}, nil, b.Mismatch(n, n.Name+" needs one fraction and one value to order by", "write "+n.Name+"(0.5) WITHIN GROUP (ORDER BY x)")
+		return syntax.OrderItem{}, nil, b.Mismatch(n, n.Name+" needs one fraction and one value to order by",
+			"write "+n.Name+"(0.5) WITHIN GROUP (ORDER BY x)")
 	}
 	list := []syntax.Expr{n.Args[0]}
 	if array, ok := n.Args[0].(*syntax.Array); ok {
 		list = array.Items
 	}
 	if len(list) == 0 || len(list) > maxFractions {
-		return syntax.OrderItem{}, nil, b.Unsupported(n.Args[0], fmt.Sprintf("a list of %d fractions", len(list)), fmt.Sprintf("ask for 1 to %d", maxFractions))
+		return syntax.OrderItem{}, nil, b.Unsupported(n.Args[0], fmt.Sprintf("a list of %d fractions", len(list)),
+			fmt.Sprintf("ask for 1 to %d", maxFractions))
 	}
 	var fractions []*big.Rat
 	for _, item := range list {
@@ -147,7 +150,8 @@ func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value
 			return algebra.Value{}, err
 		}
 		if m.Grid.Points().Cmp(big.NewInt(sqlprint.MaxCandidates)) > 0 || m.Grid.Form != algebra.WholeSteps {
-			return algebra.Value{}, b.Unsupported(at, "mode over more than 10000 values", "declare a domain or narrower bounds, or group by the value and order by count(*)")
+			return algebra.Value{}, b.Unsupported(at, "mode over more than 10000 values",
+				"declare a domain or narrower bounds, or group by the value and order by count(*)")
 		}
 	default:
 		return algebra.Value{}, fault.MissingKeys(b.At(at), sqlprint.Describe(x))

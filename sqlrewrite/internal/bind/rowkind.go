@@ -7,8 +7,8 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// KindOf is what the rows of a query are: those that its FROM reads, unless it releases them. A query in an expression is no row of it: whether one
-// releases, binding finds out.
+// KindOf is what the rows of a query are: those that its FROM reads, unless it releases them. A query in an expression is no row of it:
+// whether one releases, binding finds out.
 func KindOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) algebra.RowKind {
 	if q == nil {
 		return algebra.PublicRows
@@ -74,8 +74,8 @@ func callsAggregates(q *syntax.Query) bool {
 		slices.ContainsFunc(q.OrderBy, func(i syntax.OrderItem) bool { return callsAggregate(i.Expr) })
 }
 
-// releases reports whether a query that aggregates private rows does so across privacy units: no key of its groups is the id of one, and where
-// DISTINCT alone makes groups, no output is. What was refused is taken for a release: it is refused as one.
+// releases reports whether a query that aggregates private rows does so across privacy units: no key of its groups is the id of one, and
+// where DISTINCT alone makes groups, no output is. What was refused is taken for a release: it is refused as one.
 func releases(s *algebra.Source) bool {
 	if s.Refused != nil {
 		return true

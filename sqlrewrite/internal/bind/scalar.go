@@ -7,8 +7,8 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// scalarQuery binds a query that stands for a value in a condition on rows: one aggregate of public tables, without GROUP BY. It has one row
-// whatever the tables hold, so that it is joined to the rows at hand: a join with a public relation of one row, which adds a column and
+// scalarQuery binds a query that stands for a value in a condition on rows: one aggregate of public tables, without GROUP BY. It has one
+// row whatever the tables hold, so that it is joined to the rows at hand: a join with a public relation of one row, which adds a column and
 // neither adds nor drops a row.
 func scalarQuery(b *algebra.Binder, n *syntax.Scalar) (algebra.Expr, error) {
 	q, source := n.Query, b.Bound.Source
@@ -32,7 +32,8 @@ func scalarQuery(b *algebra.Binder, n *syntax.Scalar) (algebra.Expr, error) {
 	call, ok := oneItem(q).(*syntax.Call)
 	if !ok || !domain.BuiltinOf(call.Name).IsOfUnit() || q.GroupBy != nil || q.Having != nil || q.Distinct || q.DistinctOn != nil ||
 		q.Windows != nil || q.OrderBy != nil || q.Limit != nil || q.Offset != nil {
-		return nil, b.Unsupported(n, "a subquery as a value that is not one aggregate", "select count, sum, avg, min or max alone, without GROUP BY: it then has one row")
+		return nil, b.Unsupported(n, "a subquery as a value that is not one aggregate",
+			"select count, sum, avg, min or max alone, without GROUP BY: it then has one row")
 	}
 	g := &grouping{Binder: child, p: newProjection(child, r)}
 	e, err := g.Call(call)

@@ -26,7 +26,8 @@ type subqueryIn struct {
 
 // child is the binder of a query inside this one.
 func child(b *algebra.Binder, q *syntax.Query, ctes *algebra.Environment) *algebra.Binder {
-	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Query: q, Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()}, CTEs: ctes.With(q.With)}
+	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Query: q, Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()},
+		CTEs: ctes.With(q.With)}
 }
 
 // subquery binds a query in FROM, or one of WITH where it is named.
@@ -76,7 +77,8 @@ func rows(b *algebra.Binder) (*algebra.Relation, error) {
 		return oneRow(b)
 	}
 	if b.Beside != nil {
-		return nil, fault.Unsupported(b.Position(q.Pos), "LATERAL with tables of its own", "join them on a condition; LATERAL (SELECT expressions) computes columns")
+		return nil, fault.Unsupported(b.Position(q.Pos), "LATERAL with tables of its own",
+			"join them on a condition; LATERAL (SELECT expressions) computes columns")
 	}
 	r, err := fromList(b)
 	if err != nil {
@@ -92,17 +94,20 @@ func rows(b *algebra.Binder) (*algebra.Relation, error) {
 		return project(b, r)
 	}
 	if !r.Owned() {
-		return nil, fault.Unsupported(b.Position(q.Pos), "an aggregate of a public table beside rows of people", "join its rows, or write the result as constants")
+		return nil, fault.Unsupported(b.Position(q.Pos), "an aggregate of a public table beside rows of people",
+			"join its rows, or write the result as constants")
 	}
 	return perUnit(b, r)
 }
 
-// oneRow binds a query without FROM: constants, and under LATERAL columns that are computed from the row beside it. To each row it adds one, so that
-// it owns nothing and is public in a join, where no two of its rows meet one.
+// oneRow binds a query without FROM: constants, and under LATERAL columns that are computed from the row beside it. To each row it adds
+// one, so that it owns nothing and is public in a join, where no two of its rows meet one.
 func oneRow(b *algebra.Binder) (*algebra.Relation, error) {
 	q := b.Query
-	if q.Where != nil || q.GroupBy != nil || q.Having != nil || q.Distinct || slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
-		return nil, fault.Unsupported(b.Position(q.Pos), "a subquery without FROM that does more than compute columns", "write SELECT expressions alone, and filter outside")
+	if q.Where != nil || q.GroupBy != nil || q.Having != nil || q.Distinct ||
+		slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
+		return nil, fault.Unsupported(b.Position(q.Pos), "a subquery without FROM that does more than compute columns",
+			"write SELECT expressions alone, and filter outside")
 	}
 	b.Bound.Source = b.Beside
 	p := newProjection(b, &algebra.Relation{})
@@ -124,7 +129,8 @@ func oneRow(b *algebra.Binder) (*algebra.Relation, error) {
 	return p.out, b.AddLeaf(&p.leaf.Leaf)
 }
 
-// computedOutput binds an output of a query without FROM. What leads to a unit's row may pass as it is; beside which row it stands is then known.
+// computedOutput binds an output of a query without FROM. What leads to a unit's row may pass as it is; beside which row it stands is then
+// known.
 func computedOutput(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 	if f, ok := identityOf(b, n); ok {
 		return algebra.Column{Of: f}, nil
@@ -140,9 +146,12 @@ func refuseUnstable(b *algebra.Binder, q *syntax.Query) error {
 		if n == nil {
 			n = q.Offset
 		}
-		return b.Unsupported(n, "LIMIT or OFFSET inside a query over rows of people", "move it to the end of the whole query, where it cuts released rows, or number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) <= 3")
+		return b.Unsupported(n, "LIMIT or OFFSET inside a query over rows of people",
+			"move it to the end of the whole query, where it cuts released rows, or number the rows of each person: row_number() OVER (PARTITION "+
+				"BY the unit ORDER BY ...) <= 3")
 	case q.DistinctOn != nil:
-		return fault.Unsupported(b.Position(q.Pos), "DISTINCT ON inside a query over rows of people", "number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) = 1")
+		return fault.Unsupported(b.Position(q.Pos), "DISTINCT ON inside a query over rows of people",
+			"number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) = 1")
 	case q.OrderBy != nil:
 		return b.Unsupported(q.OrderBy[0].Expr, "ORDER BY inside a query over rows of people", "it changes nothing there: leave it out")
 	}
@@ -162,8 +171,9 @@ type projection struct {
 func newProjection(b *algebra.Binder, of *algebra.Relation) *projection {
 	q := &algebra.Query{From: of.Node, Of: of, Where: b.Bound.Where}
 	d := &algebra.Derived{Parts: []*algebra.Query{q}}
-	return &projection{of: of, query: q, leaf: d, stems: map[*algebra.Field]*algebra.Field{}, facts: b.Bound.Shared(), out: &algebra.Relation{Node: d, Table: of.Table, MaxRows: of.MaxRows,
-		MaxGroups: of.MaxGroups, MaxValues: of.MaxValues, MaxTotal: of.MaxTotal, Notes: of.Notes}}
+	return &projection{of: of, query: q, leaf: d, stems: map[*algebra.Field]*algebra.Field{}, facts: b.Bound.Shared(),
+		out: &algebra.Relation{Node: d, Table: of.Table, MaxRows: of.MaxRows,
+			MaxGroups: of.MaxGroups, MaxValues: of.MaxValues, MaxTotal: of.MaxTotal, Notes: of.Notes}}
 }
 
 // add makes an expression an output. A plain column stays what it is under its new name.

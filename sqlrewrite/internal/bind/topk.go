@@ -13,7 +13,8 @@ import (
 //
 // The selected groups are the rows of the release, in the order of their choice.
 func AsTopK(q *algebra.BoundQuery) *algebra.BoundQuery {
-	if q.Private() || len(q.Keys) == 0 || q.Having != nil || q.Limit == nil || len(q.Measures) != 1 || len(q.Values) != 1 || len(q.OrderBy) == 0 {
+	if q.Private() || len(q.Keys) == 0 || q.Having != nil || q.Limit == nil || len(q.Measures) != 1 || len(q.Values) != 1 ||
+		len(q.OrderBy) == 0 {
 		return nil
 	}
 	by, ok := q.OrderBy[0].Expr.(algebra.ValueRef)

@@ -17,7 +17,8 @@ import (
 func unionAll(b *algebra.Binder) (*algebra.Relation, error) {
 	q := b.Query
 	if q.Set.Kind != syntax.Union || !q.Set.All {
-		return nil, fault.Unsupported(b.Position(q.Set.Pos), string(q.Set.Kind)+" of rows of people", "only UNION ALL is taken: the others compare one person's rows with another's")
+		return nil, fault.Unsupported(b.Position(q.Set.Pos), string(q.Set.Kind)+" of rows of people",
+			"only UNION ALL is taken: the others compare one person's rows with another's")
 	}
 	if err := refuseUnstable(b, q); err != nil {
 		return nil, err
@@ -38,8 +39,9 @@ func unionAll(b *algebra.Binder) (*algebra.Relation, error) {
 	}
 	d := &algebra.Derived{}
 	out := &algebra.Relation{Node: d, Table: l.Table, Notes: slices.Concat(l.Notes, r.Notes),
-		MaxRows: stability.Bound(l.MaxRows, r.MaxRows, addCapped), MaxGroups: stability.Bound(l.MaxGroups, r.MaxGroups, addCapped), MaxValues: stability.Bound(l.MaxValues, r.MaxValues, addCapped),
-		MaxTotal: stability.Bound(l.MaxTotal, r.MaxTotal, addCapped)}
+		MaxRows: stability.Bound(l.MaxRows, r.MaxRows, addCapped), MaxGroups: stability.Bound(l.MaxGroups, r.MaxGroups, addCapped),
+		MaxValues: stability.Bound(l.MaxValues, r.MaxValues, addCapped),
+		MaxTotal:  stability.Bound(l.MaxTotal, r.MaxTotal, addCapped)}
 	var left, right []algebra.Output
 	for i := range l.Fields {
 		f, err := united(b, q.Set, l.Fields[i], r.Fields[i])
@@ -76,7 +78,8 @@ func united(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Field) (*
 			fault.Quote(l.Name), scalar.TypeName(l.Type), scalar.TypeName(r.Type)), "cast one of them")
 	}
 	if l.Type == catalog.Enum && l.Enum != r.Enum { // as in PostgreSQL
-		return nil, b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" is of one enumerated type on one side of UNION and of another on the other",
+		return nil, b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+
+			" is of one enumerated type on one side of UNION and of another on the other",
 			"cast both to text")
 	}
 	if l.Identifies != "" && r.Identifies != "" && l.Identifies != r.Identifies {
@@ -85,7 +88,8 @@ func united(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Field) (*
 	if l.Unit != r.Unit {
 		return nil, b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" identifies the privacy unit on one side of UNION only", "")
 	}
-	c := catalog.Column{Name: l.Name, Type: l.Type, Enum: l.Enum, TypMod: l.TypMod, Exposed: l.Exposed && r.Exposed, NotNull: l.NotNull && r.NotNull,
+	c := catalog.Column{Name: l.Name, Type: l.Type, Enum: l.Enum, TypMod: l.TypMod, Exposed: l.Exposed && r.Exposed,
+		NotNull:     l.NotNull && r.NotNull,
 		PrivateKeys: l.PrivateKeys && r.PrivateKeys, Identifies: l.Identifies}
 	if c.Type.IsText() {
 		c.MaxLength = max(l.LongestText(), r.LongestText())

@@ -109,7 +109,8 @@ func checkUnitFrame(b *algebra.Binder, n *syntax.Window, w *algebra.Window) erro
 			continue
 		}
 		if x := w.Order[0].Expr; x.Typ() == catalog.Numeric && domain.BeyondFloat(x) {
-			return fault.Unsupported(b.Position(n.Pos), "RANGE with an offset from a numeric column without fixed digits", "write ROWS, or order by round(x, 2)")
+			return fault.Unsupported(b.Position(n.Pos), "RANGE with an offset from a numeric column without fixed digits",
+				"write ROWS, or order by round(x, 2)")
 		}
 	}
 	return nil
@@ -130,7 +131,8 @@ func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.Windo
 			return nil, err
 		}
 		var whole bool
-		if count, whole = domain.WholeConstant(k); !whole || count > maxFrame || count < -maxFrame || count < 1 && n.Name != "lag" && n.Name != "lead" {
+		if count, whole = domain.WholeConstant(k); !whole || count > maxFrame || count < -maxFrame ||
+			count < 1 && n.Name != "lag" && n.Name != "lead" {
 			return nil, b.Unsupported(n.Args[form.Count], "a number of rows in "+n.Name+" that is not a small whole constant", "")
 		}
 		e.Args = []algebra.Expr{algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(count)}}
@@ -192,8 +194,10 @@ func windowDefault(b *algebra.Binder, n syntax.Expr, e *algebra.Aggregate, c *ca
 	switch {
 	case isConstant && k.Null:
 		return nil
-	case !isConstant || scalar.FamilyOf(k.T) != scalar.FamilyOf(t) || t == catalog.Enum || t.IsTime() && k.T != t || t.IsNumber() && (!isNumber || !scalar.IsOf(v, t)):
-		return b.Unsupported(n, "a default that is not a constant of type "+scalar.TypeName(t), "leave it out, and write coalesce around the result in an outer query")
+	case !isConstant || scalar.FamilyOf(k.T) != scalar.FamilyOf(t) || t == catalog.Enum || t.IsTime() && k.T != t ||
+		t.IsNumber() && (!isNumber || !scalar.IsOf(v, t)):
+		return b.Unsupported(n, "a default that is not a constant of type "+scalar.TypeName(t),
+			"leave it out, and write coalesce around the result in an outer query")
 	case t == catalog.Char:
 		k.T = catalog.Char
 	case t.IsNumber():
@@ -234,15 +238,18 @@ func valueFrame(b *algebra.Binder, n *syntax.Call, w *algebra.Window) error {
 	}
 	switch {
 	case fromStart && toEnd:
-		w.Frame = &algebra.Frame{Mode: syntax.Rows, Start: algebra.FrameBound{Kind: syntax.UnboundedPreceding}, End: algebra.FrameBound{Kind: syntax.UnboundedFollowing}}
+		w.Frame = &algebra.Frame{Mode: syntax.Rows, Start: algebra.FrameBound{Kind: syntax.UnboundedPreceding},
+			End: algebra.FrameBound{Kind: syntax.UnboundedFollowing}}
 	case w.Frame == nil || w.Frame.Mode != syntax.Rows:
-		return b.Unsupported(n, n.Name+" in a frame that ends among rows that tie", "write ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING, or another frame of ROWS")
+		return b.Unsupported(n, n.Name+" in a frame that ends among rows that tie",
+			"write ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING, or another frame of ROWS")
 	}
 	return nil
 }
 
-// settleTies tells rows that tie apart in all windows of a query by what it reads of them. Rows that are equal in that can stand in one order in
-// one window and in another in the next, unless all windows have the same order, in which PostgreSQL reads them once; or unless there are none, by a key.
+// settleTies tells rows that tie apart in all windows of a query by what it reads of them. Rows that are equal in that can stand in one
+// order in one window and in another in the next, unless all windows have the same order, in which PostgreSQL reads them once; or unless
+// there are none, by a key.
 func settleTies(b *algebra.Binder, p *projection) error {
 	var all []*algebra.Window
 	several := false

@@ -96,7 +96,8 @@ func comparable(b *algebra.Binder, s domain.Scope, n syntax.Expr, op syntax.Oper
 	return besideFloat(l, r), besideFloat(r, l), nil
 }
 
-// besideFloat is a computed numeric that is compared with a float, in double precision: PostgreSQL would cast it, and raise an error where it does not fit.
+// besideFloat is a computed numeric that is compared with a float, in double precision: PostgreSQL would cast it, and raise an error where
+// it does not fit.
 func besideFloat(e, other algebra.Expr) algebra.Expr {
 	c, ok := e.(algebra.Computed)
 	if !ok || c.Within == nil || c.Total.Typ() != catalog.Numeric || !scalar.IsFloat(algebra.CarrierOf(other)) {
@@ -177,8 +178,8 @@ func is(b *algebra.Binder, s domain.Scope, n *syntax.Is) (algebra.Expr, error) {
 	return algebra.Is{X: x, What: n.What, Not: n.Not}, err
 }
 
-// These bound the work of one LIKE on one row (A32): matching can take time in the power of the number of % signs, and at each character of a
-// text as long as the pattern.
+// These bound the work of one LIKE on one row (A32): matching can take time in the power of the number of % signs, and at each character of
+// a text as long as the pattern.
 const (
 	maxWildcards = 8
 	MaxPattern   = 200 // bytes
@@ -215,8 +216,8 @@ func like(b *algebra.Binder, s domain.Scope, n *syntax.Like) (algebra.Expr, erro
 	return algebra.Like{X: x, Pattern: pattern, CaseInsensitive: n.CaseInsensitive, Not: n.Not}, nil
 }
 
-// regex takes the patterns that [domain.CheckRegex] takes. Below the aggregates a text counts by its first characters, as it does for every function
-// of texts (A32).
+// regex takes the patterns that [domain.CheckRegex] takes. Below the aggregates a text counts by its first characters, as it does for every
+// function of texts (A32).
 func regex(b *algebra.Binder, s domain.Scope, n *syntax.Like, x algebra.Expr, literal *syntax.Literal) (algebra.Expr, error) {
 	text := literal.Text
 	if n.Language == syntax.SimilarPattern {
@@ -232,5 +233,6 @@ func regex(b *algebra.Binder, s domain.Scope, n *syntax.Like, x algebra.Expr, li
 		}
 		x = domain.ComputedOf(x, o)
 	}
-	return algebra.Like{X: x, Pattern: algebra.Constant{T: catalog.Text, Text: text}, Regex: true, CaseInsensitive: n.CaseInsensitive, Not: n.Not}, nil
+	return algebra.Like{X: x, Pattern: algebra.Constant{T: catalog.Text, Text: text}, Regex: true, CaseInsensitive: n.CaseInsensitive,
+		Not: n.Not}, nil
 }

@@ -67,7 +67,8 @@ func resolveWindow(b *algebra.Binder, named []syntax.NamedWindow, w *syntax.Wind
 		case len(w.PartitionBy) > 0:
 			return nil, fault.Unsupported(b.Position(w.Pos), "PARTITION BY over the named window "+fault.Quote(w.Name), "write the whole window")
 		case len(w.OrderBy) > 0 && len(base.OrderBy) > 0:
-			return nil, fault.Unsupported(b.Position(w.Pos), "a second ORDER BY over the named window "+fault.Quote(w.Name), "write the whole window")
+			return nil, fault.Unsupported(b.Position(w.Pos), "a second ORDER BY over the named window "+fault.Quote(w.Name),
+				"write the whole window")
 		case len(w.OrderBy) > 0:
 			merged.OrderBy = w.OrderBy
 		}
@@ -154,14 +155,16 @@ func frameBound(b *algebra.Binder, w *syntax.Window, order []algebra.Ordering, b
 	c, ok := e.(algebra.Constant)
 	v, number := scalar.ParseNumber(c.Text)
 	if !ok || c.Null || !number || v.Sign() < 0 {
-		return out, b.Unsupported(bound.Offset, "a frame bound that is not a constant of at least 0", "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW")
+		return out, b.Unsupported(bound.Offset, "a frame bound that is not a constant of at least 0",
+			"write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW")
 	}
 	if w.Frame.Mode == syntax.Range {
 		if len(order) != 1 || !order[0].Expr.Typ().IsNumber() {
 			return out, fault.Unsupported(b.Position(w.Pos), "RANGE with an offset, but without ORDER BY one number", "write ROWS")
 		}
 		if c.T = order[0].Expr.Typ(); !scalar.IsOf(v, c.T) {
-			return out, b.Unsupported(bound.Offset, "an offset of RANGE that is no value of type "+scalar.TypeName(c.T), "write another, or UNBOUNDED")
+			return out, b.Unsupported(bound.Offset, "an offset of RANGE that is no value of type "+scalar.TypeName(c.T),
+				"write another, or UNBOUNDED")
 		}
 	} else {
 		if !v.IsInt() || !v.Num().IsInt64() {
@@ -182,7 +185,8 @@ func holdsWindow(e algebra.Expr) bool {
 // refuseWindow refuses a clause that comes before window functions.
 func refuseWindow(b *algebra.Binder, n syntax.Expr, e algebra.Expr, clause string) error {
 	if e != nil && holdsWindow(e) {
-		return b.Unsupported(n, "a window function in "+clause, "compute it in a subquery and filter outside: SELECT ... FROM (SELECT ...) t WHERE ...")
+		return b.Unsupported(n, "a window function in "+clause,
+			"compute it in a subquery and filter outside: SELECT ... FROM (SELECT ...) t WHERE ...")
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// What a column alone gives as keys: its domain, or every whole number or day between its bounds, as far as WHERE leaves them. A bounded column
-// counts as clamped here as in every computation, so that GROUP BY x is GROUP BY x + 0.
+// What a column alone gives as keys: its domain, or every whole number or day between its bounds, as far as WHERE leaves them. A bounded
+// column counts as clamped here as in every computation, so that GROUP BY x is GROUP BY x + 0.
 
 // columnValues are the values that a column counts as in an expression.
 func (v evaluator) columnValues(f *algebra.Field) (values []datum, ok bool) {
@@ -148,7 +148,8 @@ func BoundedKey(b *algebra.Binder, key algebra.GroupKey, f *algebra.Field, work 
 	v := evaluator{builtin: BuiltinOf, where: b.Bound.Where, work: work}
 	g, ok := v.gridOf(f, MaxKeys, share)
 	if !ok {
-		return key, fault.TooManyKeys(key.At, MaxKeys).WithHint("narrow its values with WHERE, or group by a part of it: floor(" + f.Name + " / 1000)")
+		return key, fault.TooManyKeys(key.At, MaxKeys).WithHint("narrow its values with WHERE, or group by a part of it: floor(" + f.Name +
+			" / 1000)")
 	}
 	key.Domain = g.keys()
 	o := clampedColumn(f)

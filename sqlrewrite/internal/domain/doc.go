@@ -1,5 +1,5 @@
-// Package domain has what is proven of the values of expressions: ranges, error-free forms (which raise no error whatever a row holds), grids, the keys
-// that can appear, and the table of functions.
+// Package domain has what is proven of the values of expressions: ranges, error-free forms (which raise no error whatever a row holds),
+// grids, the keys that can appear, and the table of functions.
 //
 // It knows types, functions and their operands. It does not know FROM, groups or aggregates, nor how any of it is printed.
 //

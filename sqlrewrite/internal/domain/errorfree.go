@@ -483,7 +483,8 @@ func safeCast(b *algebra.Binder, n syntax.Expr, e algebra.Cast) (Operand, error)
 	case from.IsTime() && e.T.IsTime():
 		return toTime(o, e.T), nil
 	default:
-		return Operand{}, b.Unsupported(n, "a cast of a row's "+scalar.TypeName(from)+" to "+scalar.TypeName(e.T), "a value that is not of that form would fail")
+		return Operand{}, b.Unsupported(n, "a cast of a row's "+scalar.TypeName(from)+" to "+scalar.TypeName(e.T),
+			"a value that is not of that form would fail")
 	}
 }
 
@@ -581,7 +582,8 @@ const (
 	tinyBits    = 100 // floats nearer to zero than 2^-100 count as zero
 )
 
-// clampedColumn is a column of numbers or times as an operand. Beyond its bounds a value counts as the bound, NaN and Infinity as the upper one.
+// clampedColumn is a column of numbers or times as an operand. Beyond its bounds a value counts as the bound, NaN and Infinity as the upper
+// one.
 func clampedColumn(f *algebra.Field) Operand {
 	o := Operand{X: algebra.Column{Of: f}, Range: &scalar.Range{OpenLo: true, OpenHi: true}, Printed: exact()}
 	switch {
@@ -628,7 +630,8 @@ func numericLeaf(o Operand, f *algebra.Field) Operand {
 		return o
 	}
 	s := o.ToGrid(FreeScale)
-	return Operand{X: algebra.Call{Name: "round", Args: []algebra.Expr{o.X, algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(FreeScale)}}, T: catalog.Numeric}, Range: s, Printed: exact()}
+	return Operand{X: algebra.Call{Name: "round", Args: []algebra.Expr{o.X, algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(FreeScale)}},
+		T: catalog.Numeric}, Range: s, Printed: exact()}
 }
 
 func floatLeaf(o Operand, f *algebra.Field) Operand {
@@ -651,7 +654,8 @@ func floatLeaf(o Operand, f *algebra.Field) Operand {
 		tiny := algebra.Binary{Op: syntax.And, T: catalog.Bool,
 			L: algebra.Binary{Op: syntax.Gt, L: raw, R: ValueOf(new(big.Rat).Neg(least), catalog.Float8), T: catalog.Bool},
 			R: algebra.Binary{Op: syntax.Lt, L: raw, R: ValueOf(least, catalog.Float8), T: catalog.Bool}}
-		o.X = algebra.Choice{T: catalog.Float8, Otherwise: o.X, Arms: []algebra.Arm{{Cond: tiny, Result: algebra.Constant{T: catalog.Float8, Text: "0"}}}}
+		o.X = algebra.Choice{T: catalog.Float8, Otherwise: o.X, Arms: []algebra.Arm{
+			{Cond: tiny, Result: algebra.Constant{T: catalog.Float8, Text: "0"}}}}
 		s := o.Hull(scalar.Between(0, 0))
 		o.Range = s
 	}

@@ -7,8 +7,8 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// Incremental reports whether PostgreSQL computes a value from the one of the row before: the frame's start does not move, or what leaves the
-// frame can be taken back. Of numerics without fixed digits it cannot always be.
+// Incremental reports whether PostgreSQL computes a value from the one of the row before: the frame's start does not move, or what leaves
+// the frame can be taken back. Of numerics without fixed digits it cannot always be.
 func Incremental(e algebra.Aggregate) bool {
 	w := e.Over
 	if BuiltinOf(e.Name).IsRank() || w.Frame == nil || w.Frame.Start.Kind == syntax.UnboundedPreceding ||

@@ -278,7 +278,8 @@ func valueText(d datum, t catalog.Type) string {
 	case scalar.IsFloat(t):
 		f, _ := d.Value.Float64()
 		// Beyond these PostgreSQL writes an exponent.
-		if size := new(big.Rat).Abs(d.Value); size.Sign() != 0 && (size.Cmp(scalar.Number(1_000_000_000_000_000)) >= 0 || size.Cmp(big.NewRat(1, 10_000)) < 0) {
+		if size := new(big.Rat).Abs(d.Value); size.Sign() != 0 && (size.Cmp(scalar.Number(1_000_000_000_000_000)) >= 0 ||
+			size.Cmp(big.NewRat(1, 10_000)) < 0) {
 			return ""
 		}
 		return strconv.FormatFloat(f, 'f', -1, 64)

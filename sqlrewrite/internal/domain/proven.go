@@ -48,9 +48,9 @@ func shortEnd(v *big.Rat, side int) *big.Rat {
 // snapBits: a float times 2^grain stays below 2^1022.
 const snapBits = 1022
 
-// factor is a float as an operand of a multiplication, a division or a power: guarded, and by what is printed a multiple of 2^-grain, so that none but
-// zero is so small that a result could underflow. The form that makes it one names its operand once, and changes no multiple; only numbers of a range
-// that is nearly all of double precision are rounded by it, to a multiple of 2^-84 at worst.
+// factor is a float as an operand of a multiplication, a division or a power: guarded, and by what is printed a multiple of 2^-grain, so
+// that none but zero is so small that a result could underflow. The form that makes it one names its operand once, and changes no multiple;
+// only numbers of a range that is nearly all of double precision are rounded by it, to a multiple of 2^-84 at worst.
 func (o Operand) factor() Operand {
 	if o = o.guarded(); o.Stepped || !scalar.IsFloat(o.X.Typ()) {
 		return o
@@ -92,6 +92,7 @@ func (o Operand) toFloat() algebra.Expr {
 	if _, isConstant := o.X.(algebra.Constant); o.Stepped || isConstant {
 		return o.as(catalog.Float8)
 	}
-	x := algebra.Call{Name: "round", Args: []algebra.Expr{bare(o.X), algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(o.Scale)}}, T: catalog.Numeric}
+	x := algebra.Call{Name: "round", Args: []algebra.Expr{bare(o.X), algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(o.Scale)}},
+		T: catalog.Numeric}
 	return algebra.Cast{X: algebra.Guard{X: algebra.Unguarded(o.X), Clamped: x}, T: catalog.Float8}
 }

@@ -10,14 +10,14 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 )
 
-// PostgreSQL compiles a pattern when it meets the first row, and can fail then, or take long on one text: that would be data. So only a subset of
-// its regular expressions is taken, in which it can do neither: literals, classes, anchors, groups, alternatives, counted repetition. What is
-// checked here means in PostgreSQL what it means everywhere. There are no back references and no look around, so that matching a text of n
-// characters looks at each of them once, whatever the pattern.
+// PostgreSQL compiles a pattern when it meets the first row, and can fail then, or take long on one text: that would be data. So only a
+// subset of its regular expressions is taken, in which it can do neither: literals, classes, anchors, groups, alternatives, counted
+// repetition. What is checked here means in PostgreSQL what it means everywhere. There are no back references and no look around, so that
+// matching a text of n characters looks at each of them once, whatever the pattern.
 
-// maxAtoms is how many characters or classes a pattern may stand for once its counted repetitions are written out, plain characters outside of
-// groups apart. The engine remembers which of them it may stand at: the more there are, the more often a text can lead it to a set that it has not
-// met before, which takes about a quarter of a microsecond each time (A32).
+// maxAtoms is how many characters or classes a pattern may stand for once its counted repetitions are written out, plain characters outside
+// of groups apart. The engine remembers which of them it may stand at: the more there are, the more often a text can lead it to a set that
+// it has not met before, which takes about a quarter of a microsecond each time (A32).
 const maxAtoms = 30
 
 // maxRange is how many characters a range in a class may span.
@@ -243,8 +243,8 @@ func (r *regexReader) member() (c rune, single bool, err error) {
 	return c, !strings.ContainsRune("dsw", c), r.escape()
 }
 
-// SimilarRegex is a pattern of SIMILAR TO as the regular expression that PostgreSQL makes of it: % is any text, _ any character, and all else is
-// as there, but for the characters that mean nothing to SIMILAR TO.
+// SimilarRegex is a pattern of SIMILAR TO as the regular expression that PostgreSQL makes of it: % is any text, _ any character, and all
+// else is as there, but for the characters that mean nothing to SIMILAR TO.
 func SimilarRegex(pattern string) string {
 	var b strings.Builder
 	b.WriteString("^(?:")

@@ -51,7 +51,8 @@ func randomRegex(r *rand.Rand, depth int) string {
 // regexTexts are short ones on which most patterns differ, and the worst: empty, long, wide.
 var regexTexts = []string{"", "a", "b", "ab", "ba.b", "aab1", "a b", "...", "a\nb", "_1", "abcabcabc", strings.Repeat("ab", 150)}
 
-// A18, A29: whatever pattern is taken, PostgreSQL matches every text without an error, and as Go's engine does, which shares nothing with its own.
+// A18, A29: whatever pattern is taken, PostgreSQL matches every text without an error, and as Go's engine does, which shares nothing with
+// its own.
 //
 // covers: A18 A29
 func TestRegexMatchesAsElsewhere(t *testing.T) {
@@ -98,7 +99,9 @@ func TestSimilarRegex(t *testing.T) {
 			t.Fatalf("%s: %v", pattern, err)
 		}
 		var differ []string
-		err := conn.QueryRow(t.Context(), fmt.Sprintf("SELECT coalesce(array_agg(x) FILTER (WHERE (x SIMILAR TO %s) <> (x ~ $1)), '{}') FROM pg_catalog.unnest($2::text[]) AS x", scalar.QuoteText(pattern)), ours, append(slices.Clone(regexTexts), "%", "_1", "...")).Scan(&differ)
+		err := conn.QueryRow(t.Context(), fmt.Sprintf(
+			"SELECT coalesce(array_agg(x) FILTER (WHERE (x SIMILAR TO %s) <> (x ~ $1)), '{}') FROM pg_catalog.unnest($2::text[]) AS x",
+			scalar.QuoteText(pattern)), ours, append(slices.Clone(regexTexts), "%", "_1", "...")).Scan(&differ)
 		if err != nil || len(differ) > 0 {
 			t.Errorf("%s as %s: differs on %q, %v", pattern, ours, differ, err)
 		}

@@ -271,7 +271,8 @@ func safeRounded(c safeCall) (Operand, error) {
 func safeBucket(c safeCall) (Operand, error) {
 	b, n, e, args := c.Binder, c.at, c.call, c.args
 	t := catalog.Float8
-	if args[0].X.Typ() == catalog.Numeric || !scalar.IsFloat(args[0].X.Typ()) && (e.Args[1].Typ() == catalog.Numeric || e.Args[2].Typ() == catalog.Numeric) {
+	if args[0].X.Typ() == catalog.Numeric || !scalar.IsFloat(args[0].X.Typ()) &&
+		(e.Args[1].Typ() == catalog.Numeric || e.Args[2].Typ() == catalog.Numeric) {
 		t = catalog.Numeric
 	}
 	count, _ := WholeConstant(e.Args[3])
@@ -384,7 +385,8 @@ func safePower(c safeCall) (Operand, error) {
 		s.Lo, s.OpenLo = new(big.Rat), false
 	}
 	s.Scale, s.Grain = 0, exponent*x.Grain+54 // not rounded correctly
-	o := result(algebra.Call{Name: "power", Args: []algebra.Expr{x.factor().X, algebra.Constant{T: catalog.Float8, Text: strconv.Itoa(exponent)}}, T: catalog.Float8}, s.Widened(libmDigits))
+	o := result(algebra.Call{Name: "power", Args: []algebra.Expr{x.factor().X,
+		algebra.Constant{T: catalog.Float8, Text: strconv.Itoa(exponent)}}, T: catalog.Float8}, s.Widened(libmDigits))
 	if k < 0 && o.Tame(catalog.Float8) {
 		o = safeFloat(syntax.Divide, constantOf(algebra.Constant{T: catalog.Float8, Text: "1"}, scalar.Exactly(scalar.One())), o)
 	}

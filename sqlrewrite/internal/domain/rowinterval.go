@@ -23,7 +23,8 @@ func intervalConstant(c algebra.Constant) Operand {
 	rest := days*scalar.DayUnit + micros
 	short, long := months*28*scalar.DayUnit, months*31*scalar.DayUnit
 	s := scalar.Between(min(short, long)+rest, max(short, long)+rest)
-	s.Parts = &scalar.Parts{Months: *scalar.Between(months, months), Days: *scalar.Between(days, days), Micros: *scalar.Between(micros, micros)}
+	s.Parts = &scalar.Parts{Months: *scalar.Between(months, months), Days: *scalar.Between(days, days),
+		Micros: *scalar.Between(micros, micros)}
 	o := constantOf(c, s)
 	o.Interval = &algebra.Interval{Steady: c, Terms: []algebra.Term{{X: c, Within: s.Parts}}}
 	return o
@@ -33,7 +34,8 @@ func intervalConstant(c algebra.Constant) Operand {
 func difference(x algebra.Expr, s *scalar.Range) Operand {
 	day := scalar.Number(scalar.DayUnit)
 	lo, hi := scalar.Floor(new(big.Rat).Quo(s.Lo, day)), scalar.Ceil(new(big.Rat).Quo(s.Hi, day))
-	s.Parts = &scalar.Parts{Months: *scalar.Between(0, 0), Days: scalar.Range{Lo: new(big.Rat).SetInt(lo), Hi: new(big.Rat).SetInt(hi)}, Micros: *scalar.Between(-scalar.DayUnit, scalar.DayUnit)}
+	s.Parts = &scalar.Parts{Months: *scalar.Between(0, 0), Days: scalar.Range{Lo: new(big.Rat).SetInt(lo), Hi: new(big.Rat).SetInt(hi)},
+		Micros: *scalar.Between(-scalar.DayUnit, scalar.DayUnit)}
 	end := func(days *big.Int) algebra.Constant {
 		return algebra.Constant{T: scalar.IntervalType, Text: fmt.Sprintf("0 months %s days 0 microseconds", days)}
 	}
@@ -132,14 +134,15 @@ func made(terms []algebra.Term) algebra.Expr {
 	return makeInterval(rest, months0, days0, micros0.Num().Int64(), 0)
 }
 
-// Levelled is an interval as long as another, of which equal ones are identical: months count as 30 days each, which is what they are in a comparison, and
-// no part of a day is more than one.
+// Levelled is an interval as long as another, of which equal ones are identical: months count as 30 days each, which is what they are in a
+// comparison, and no part of a day is more than one.
 func Levelled(e algebra.Expr) algebra.Expr {
 	t := algebra.Term{X: e, Within: scalar.PartLimits()}
 	if c, ok := e.(algebra.Computed); ok && c.Interval != nil {
 		t = algebra.Term{X: c.Interval.Steady, Within: c.Within.Parts}
 	}
-	return algebra.Call{Name: "justify_hours", Args: []algebra.Expr{makeInterval([]algebra.Term{t}, new(big.Rat), new(big.Rat), 0, 30)}, T: scalar.IntervalType}
+	return algebra.Call{Name: "justify_hours", Args: []algebra.Expr{makeInterval([]algebra.Term{t}, new(big.Rat), new(big.Rat), 0, 30)},
+		T: scalar.IntervalType}
 }
 
 // makeInterval is the sum of terms and of a constant, field by field; where monthDays is not 0, months are so many days.
@@ -166,9 +169,11 @@ func makeInterval(terms []algebra.Term, months, days *big.Rat, micros, monthDays
 		return bare(toInteger(fieldSum(terms, sum, fields...), catalog.Int4).X)
 	}
 	zero := algebra.Constant{T: catalog.Int4, Text: "0"}
-	return algebra.Call{Name: "make_interval", T: scalar.IntervalType, Args: []algebra.Expr{zero, whole(months, byMonths...), zero, whole(days, byDays...),
+	return algebra.Call{Name: "make_interval", T: scalar.IntervalType, Args: []algebra.Expr{zero, whole(months, byMonths...), zero,
+		whole(days, byDays...),
 		whole(scalar.Number(micros/hour), intervalField{"hour", hours, 1}),
-		whole(scalar.Number(micros%hour/minute), intervalField{"minute", func(p *scalar.Parts) *scalar.Range { return within(&p.Micros, 59) }, 1}),
+		whole(scalar.Number(micros%hour/minute), intervalField{"minute", func(p *scalar.Parts) *scalar.Range { return within(&p.Micros, 59) },
+			1}),
 		fieldSum(terms, big.NewRat(micros%minute, scalar.SecondUnit), intervalField{"second", secs, 1}).In(catalog.Float8).guarded().X}}
 }
 
@@ -201,7 +206,8 @@ func fieldSum(terms []algebra.Term, sum *big.Rat, fields ...intervalField) Opera
 			if s.Lo.Sign() == 0 && s.Hi.Sign() == 0 && f.name != "second" { // which shows whether the term is NULL
 				continue
 			}
-			x := result(algebra.Call{Name: "extract", Args: []algebra.Expr{algebra.Constant{T: catalog.Text, Text: f.name}, t.X}, T: catalog.Numeric}, &s)
+			x := result(algebra.Call{Name: "extract", Args: []algebra.Expr{algebra.Constant{T: catalog.Text, Text: f.name}, t.X},
+				T: catalog.Numeric}, &s)
 			if f.times != 1 {
 				times := scalar.Number(f.times)
 				x = safeNumeric(syntax.Multiply, x, constantOf(ValueOf(times, catalog.Numeric), scalar.Exactly(times)))
@@ -231,7 +237,8 @@ func moved(b *algebra.Binder, n syntax.Expr, op syntax.Operator, t catalog.Type,
 	// On the way months count first, then days.
 	day := scalar.Number(scalar.DayUnit)
 	steps := at.Range
-	months := scalar.OfCorners(&move.Parts.Months, scalar.Between(28*scalar.DayUnit, 31*scalar.DayUnit), func(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) })
+	months := scalar.OfCorners(&move.Parts.Months, scalar.Between(28*scalar.DayUnit, 31*scalar.DayUnit),
+		func(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) })
 	days := scalar.OfCorners(&move.Parts.Days, scalar.Exactly(day), func(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) })
 	for _, s := range []*scalar.Range{months, days, &move.Parts.Micros} {
 		steps = steps.Plus(s)

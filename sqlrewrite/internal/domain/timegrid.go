@@ -13,7 +13,8 @@ func ClockSteps(t catalog.Type) []*big.Rat {
 	days := []int64{1, 2, 7, 14, 30, 100, 365, 1000, 10_000}
 	var steps []*big.Rat
 	if t != catalog.Date {
-		for _, s := range []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour} {
+		for _, s := range []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
+			time.Hour, 6 * time.Hour} {
 			steps = append(steps, big.NewRat(s.Microseconds(), 1))
 		}
 		for i := range days {

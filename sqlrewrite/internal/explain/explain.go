@@ -27,11 +27,12 @@ type Explanation struct {
 
 // OutputEstimate is the price and the expected error of one release.
 type OutputEstimate struct {
-	Name        string // the release, as the analyst could have written it
-	Parameters  mechanisms.Parameters
-	Selection   mechanisms.Name // of selections: the selector
-	Bound       string          // the factors of the sensitivity, and where each comes from ("people.age in [17, 90] by 1, policy line 9; max_rows 5, request")
-	Sensitivity string          // in the output's unit
+	Name       string // the release, as the analyst could have written it
+	Parameters mechanisms.Parameters
+	Selection  mechanisms.Name // of selections: the selector
+	// the factors of the sensitivity, and where each comes from ("people.age in [17, 90] by 1, policy line 9; max_rows 5, request")
+	Bound       string
+	Sensitivity string // in the output's unit
 	HalfWidth   *big.Rat
 	RankError   *big.Rat // of selections: how far off at the requested confidence, in rows; nil for noise
 	Loss        mechanisms.Loss
@@ -174,9 +175,11 @@ func shapeText(p *plan.Plan) string {
 	case stability.PerUnit:
 		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.Shape.MaxRows) + p.Shape.Cut.Text(unit)
 	case stability.PerUnitAndKey:
-		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups%s", unit, p.Shape.MaxRows, p.Shape.MaxGroups, totalText(p)) + p.Shape.Cut.Text(unit)
+		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups%s", unit, p.Shape.MaxRows, p.Shape.MaxGroups,
+			totalText(p)) + p.Shape.Cut.Text(unit)
 	default:
-		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash%s", unit, p.Shape.MaxRows, p.Shape.MaxGroups, totalText(p))
+		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash%s", unit, p.Shape.MaxRows, p.Shape.MaxGroups,
+			totalText(p))
 	}
 }
 
@@ -190,7 +193,8 @@ func totalText(p *plan.Plan) string {
 // alternative is the other kind of noise at the same charge. On accounts that add up ρ both kinds cost ρ alone, so that they can be
 // compared; auto takes the one with the smaller error, release by release.
 func alternative(p *plan.Plan) []algebra.Note {
-	if p.Options.Currency != catalog.ZCDP || len(p.Releases) == 0 || slices.ContainsFunc(p.Releases, func(r plan.Release) bool { return r.Pick != nil }) {
+	if p.Options.Currency != catalog.ZCDP || len(p.Releases) == 0 || slices.ContainsFunc(p.Releases,
+		func(r plan.Release) bool { return r.Pick != nil }) {
 		return nil
 	}
 	o := p.Options
@@ -238,8 +242,9 @@ func promises(p *plan.Plan) []algebra.Note {
 			return fmt.Sprintf("± %s for %d", strconv.FormatFloat(roundUp(v), 'f', -1, 64), rows)
 		}
 		if at(1) != "" {
-			notes = append(notes, algebra.Note{Code: "interval-by-rows", Text: fmt.Sprintf("%s: the more rows there are, the narrower the interval: at most %s rows (as the noisy count has them), "+
-				"%s, %s", f.Column.Name, at(100), at(1000), at(10_000))})
+			notes = append(notes, algebra.Note{Code: "interval-by-rows", Text: fmt.Sprintf(
+				"%s: the more rows there are, the narrower the interval: at most %s rows (as the noisy count has them), "+
+					"%s, %s", f.Column.Name, at(100), at(1000), at(10_000))})
 		}
 	}
 	return notes

@@ -25,7 +25,8 @@ func bound(p *plan.Plan, r plan.Release) string {
 		if g.Derived {
 			source += "; step derived from the bounds"
 		}
-		parts = append(parts, fmt.Sprintf("%s in [%s, %s] by %s, %s", bind.Origin(p.Query.Source, g.X), g.Label(g.Lo), g.Label(g.Hi), g.StepLabel(), source))
+		parts = append(parts, fmt.Sprintf("%s in [%s, %s] by %s, %s", bind.Origin(p.Query.Source, g.X), g.Label(g.Lo), g.Label(g.Hi),
+			g.StepLabel(), source))
 	}
 	switch {
 	case p.Shape.Kind == stability.Flat:
@@ -33,12 +34,14 @@ func bound(p *plan.Plan, r plan.Release) string {
 	case r.Measure.Kind == algebra.CountUnits:
 		parts = append(parts, fmt.Sprintf("each %s counts once", p.Query.Source.UnitName()))
 	case r.Measure.Kind == algebra.CountDistinct && p.Query.Source.MaxValues > 0:
-		parts = append(parts, fmt.Sprintf("max_values %d, %s", p.Shape.MaxValues, source(p, p.Options.MaxRows, func(t ownedTable) int { return t.Lines.MaxValues })))
+		parts = append(parts, fmt.Sprintf("max_values %d, %s", p.Shape.MaxValues,
+			source(p, p.Options.MaxRows, func(t ownedTable) int { return t.Lines.MaxValues })))
 	default:
 		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.Shape.MaxRows, source(p, p.Options.MaxRows, rowsLine)))
 	}
 	if p.Shape.BoundsTotal(r.Measure) {
-		parts = append(parts, fmt.Sprintf("max_rows_total %d, %s", p.Shape.MaxTotal, source(p, p.Options.MaxTotal, func(t ownedTable) int { return t.Lines.MaxTotal })))
+		parts = append(parts, fmt.Sprintf("max_rows_total %d, %s", p.Shape.MaxTotal,
+			source(p, p.Options.MaxTotal, func(t ownedTable) int { return t.Lines.MaxTotal })))
 	}
 	if len(p.Query.Keys) > 0 && p.Shape.Kind != stability.Flat {
 		parts = append(parts, groupsBound(p))
@@ -64,7 +67,8 @@ func groupsBound(p *plan.Plan) string {
 		}
 		return fmt.Sprintf("%d groups in all, domain of %s", p.Shape.MaxGroups, policyLines(lines))
 	default:
-		return fmt.Sprintf("max_groups %d, %s", p.Shape.MaxGroups, source(p, p.Options.MaxGroups, func(t ownedTable) int { return t.Lines.MaxGroups }))
+		return fmt.Sprintf("max_groups %d, %s", p.Shape.MaxGroups, source(p, p.Options.MaxGroups,
+			func(t ownedTable) int { return t.Lines.MaxGroups }))
 	}
 }
 

@@ -46,7 +46,8 @@ func publicPlan(l *algebra.Query, o *algebra.Opened) (*PublicPlan, error) {
 	}
 	p := sqlprint.NewPostPrinter(nil)
 	p.Query(l, true)
-	public := &PublicPlan{post: sqlprint.NewPost(p.B.String(), p.Args, sqlprint.PublicPins(o.Scans), o.Snapshot), lines: sqlprint.PostLines(l, new(algebra.BoundQuery))}
+	public := &PublicPlan{post: sqlprint.NewPost(p.B.String(), p.Args, sqlprint.PublicPins(o.Scans), o.Snapshot),
+		lines: sqlprint.PostLines(l, new(algebra.BoundQuery))}
 	for _, out := range l.Outputs {
 		public.columns = append(public.columns, plan.Column{Name: out.Name, Type: scalar.TypeOfOutput(out.Expr.Typ()), Kind: plan.PublicColumn})
 	}
@@ -77,7 +78,8 @@ func (p *PublicPlan) Tree() string {
 func (p *PublicPlan) Answer(rows []answer.PostRow, types []string) (*answer.Answer, error) {
 	switch {
 	case len(rows) > maxPublicRows:
-		return nil, fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d rows", maxPublicRows)).WithHint("add LIMIT, or aggregate")
+		return nil, fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d rows", maxPublicRows)).WithHint(
+			"add LIMIT, or aggregate")
 	case p.post != nil && len(types) != len(p.columns):
 		return nil, fault.Internal(plan.ErrShape)
 	}

@@ -1,4 +1,5 @@
-// Package parse turns text in PostgreSQL's or MySQL's grammar into the closed tree of package syntax, within limits that hold before a parser sees it.
+// Package parse turns text in PostgreSQL's or MySQL's grammar into the closed tree of package syntax, within limits that hold before a
+// parser sees it.
 //
 // It knows the two grammars. It does not know what a name means, nor that there are privacy units.
 //

@@ -35,8 +35,9 @@ func parseTime(text string, dialect Dialect) (took time.Duration, err error) {
 	return took, err
 }
 
-// The largest bombs that pass the guard, between harmless queries, on threads with a stack of 2 MiB: a quarter of what
-// Linux gives by default (1.5 MiB were enough when measured, 1 MiB not). A parser that overflows its stack kills the process, so a process of its own runs them.
+// The largest bombs that pass the guard, between harmless queries, on threads with a stack of 2 MiB: a quarter of what Linux gives by
+// default (1.5 MiB were enough when measured, 1 MiB not). A parser that overflows its stack kills the process, so a process of its own runs
+// them.
 //
 // covers: A45
 func TestSmallStack(t *testing.T) {

@@ -80,7 +80,8 @@ func mySQLWords(text string) ([]mysqlWord, error) {
 			words = append(words, word)
 		}
 		if len(words) > maxMySQLTokens {
-			return nil, fault.TooComplex(scalar.Position(text, word.start), fmt.Sprintf("the query has more than %d words and symbols", maxMySQLTokens))
+			return nil, fault.TooComplex(scalar.Position(text, word.start), fmt.Sprintf("the query has more than %d words and symbols",
+				maxMySQLTokens))
 		}
 	}
 }

@@ -390,8 +390,8 @@ func countLiteral(e syntax.Expr, least int) bool {
 	return err == nil && v >= least
 }
 
-// form writes IF, MOD, CONCAT, DATE, LEFT, RIGHT and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has it;
-// LEFT of a negative length is nothing.
+// form writes IF, MOD, CONCAT, DATE, LEFT, RIGHT and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has
+// it; LEFT of a negative length is nothing.
 func (c *mySQLConverter) form(name string, call *syntax.Call) syntax.Expr {
 	args := call.Args
 	switch {
@@ -401,7 +401,8 @@ func (c *mySQLConverter) form(name string, call *syntax.Call) syntax.Expr {
 	case mysqlTimeParts[name].field != "" && len(args) == 1:
 		part := mysqlTimeParts[name]
 		field := &syntax.Literal{Pos: call.Pos, Kind: syntax.StringLiteral, Text: part.field}
-		var x syntax.Expr = &syntax.Cast{Pos: call.Pos, Type: "int4", X: &syntax.Call{Pos: call.Pos, Name: "extract", Args: []syntax.Expr{field, args[0]}}}
+		var x syntax.Expr = &syntax.Cast{Pos: call.Pos, Type: "int4", X: &syntax.Call{Pos: call.Pos, Name: "extract",
+			Args: []syntax.Expr{field, args[0]}}}
 		switch {
 		case part.plus > 0:
 			x = &syntax.Binary{Pos: call.Pos, Op: syntax.Add, L: x, R: wholeLiteral(call.Pos, part.plus)}

@@ -210,7 +210,8 @@ func (c *converter) plainOperation(at syntax.Pos, name string, left, right *pg.N
 	case left != nil && slices.Contains(binaryOperators, op):
 		return &syntax.Binary{Pos: at, Op: op, L: c.expr(left), R: c.expr(right)}
 	case left != nil && strings.TrimLeft(name, "!") == "~" || strings.TrimLeft(name, "!") == "~*":
-		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: name[0] == '!', CaseInsensitive: strings.HasSuffix(name, "*"), X: c.expr(left), Pattern: c.expr(right)}
+		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: name[0] == '!', CaseInsensitive: strings.HasSuffix(name, "*"),
+			X: c.expr(left), Pattern: c.expr(right)}
 	case strings.Contains(name, "~"):
 		return c.refuse(at, "the operator "+name, "write LIKE or ILIKE")
 	default:

@@ -123,7 +123,8 @@ func TestLiteralsKeepTheirValue(t *testing.T) {
 //
 // covers: A49
 func TestStackedStatements(t *testing.T) {
-	second := []string{"DROP TABLE people", "SELECT 2", "COMMIT", "SET ROLE x", "COPY people TO STDOUT", "DO $$ BEGIN END $$", "INSERT INTO t VALUES (1)",
+	second := []string{"DROP TABLE people", "SELECT 2", "COMMIT", "SET ROLE x", "COPY people TO STDOUT", "DO $$ BEGIN END $$",
+		"INSERT INTO t VALUES (1)",
 		"CREATE TABLE x (a int)", "TRUNCATE people", "VACUUM", "BEGIN"}
 	for _, separator := range []string{";", "; ", ";\n", ";;", " ; -- c\n", ";/* ' */", ";\t;", ";\r\n", "--\n;", "/*;*/;"} {
 		for _, s := range second {
@@ -141,14 +142,19 @@ func TestStackedStatements(t *testing.T) {
 // covers: A62
 func TestOnlyPlainSelectPasses(t *testing.T) {
 	for _, text := range []string{
-		"WITH x AS (DELETE FROM people RETURNING *) SELECT count(*) FROM x", "WITH x AS (INSERT INTO people VALUES (1) RETURNING 1) SELECT 1 FROM x",
+		"WITH x AS (DELETE FROM people RETURNING *) SELECT count(*) FROM x",
+		"WITH x AS (INSERT INTO people VALUES (1) RETURNING 1) SELECT 1 FROM x",
 		"WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT 1 FROM r) SELECT count(*) FROM r", "SELECT count(*) INTO t FROM people",
-		"SELECT count(*) INTO TEMP t FROM people", "CREATE TABLE t AS SELECT 1", "SELECT 1 FROM people FOR NO KEY UPDATE", "SELECT 1 FROM people FOR SHARE NOWAIT",
+		"SELECT count(*) INTO TEMP t FROM people", "CREATE TABLE t AS SELECT 1", "SELECT 1 FROM people FOR NO KEY UPDATE",
+		"SELECT 1 FROM people FOR SHARE NOWAIT",
 		"SELECT 1 FROM people FOR KEY SHARE SKIP LOCKED",
 		"VALUES (1)", "PREPARE p AS SELECT 1", "EXECUTE p", "DEALLOCATE ALL", "DECLARE c CURSOR FOR SELECT 1", "FETCH c", "EXPLAIN SELECT 1",
-		"EXPLAIN ANALYZE SELECT 1", "SHOW ALL", "SET x = 1", "RESET ALL", "DISCARD ALL", "LISTEN a", "NOTIFY a", "LOCK people", "CALL f()", "COPY people TO STDOUT",
-		"COPY (SELECT 1) TO PROGRAM 'sh'", "LOAD 'x'", "CHECKPOINT", "REINDEX TABLE people", "GRANT ALL ON people TO public", "ALTER ROLE a SUPERUSER",
-		"DELETE FROM people", "UPDATE people SET a = 1", "MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN DELETE", "SELECT * FROM pg_sleep(1)",
+		"EXPLAIN ANALYZE SELECT 1", "SHOW ALL", "SET x = 1", "RESET ALL", "DISCARD ALL", "LISTEN a", "NOTIFY a", "LOCK people", "CALL f()",
+		"COPY people TO STDOUT",
+		"COPY (SELECT 1) TO PROGRAM 'sh'", "LOAD 'x'", "CHECKPOINT", "REINDEX TABLE people", "GRANT ALL ON people TO public",
+		"ALTER ROLE a SUPERUSER",
+		"DELETE FROM people", "UPDATE people SET a = 1", "MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN DELETE",
+		"SELECT * FROM pg_sleep(1)",
 		"SELECT 1 FROM ROWS FROM (f()) x", "SELECT 1 FROM XMLTABLE('/' PASSING a COLUMNS b int) x",
 		"SELECT 1 FROM JSON_TABLE(a, '$' COLUMNS (b int)) x", "SELECT ctid FROM people", "SELECT count(*) FROM people p WHERE p.xmin IS NULL",
 		"SELECT count(*) FROM people WHERE people.*::text LIKE 'x'", "SELECT count(people.*) FROM people", "SELECT (people).age FROM people",
@@ -192,9 +198,11 @@ func BenchmarkParse(b *testing.B) {
 
 // seeds are texts from every corner, for the fuzzers.
 func seeds() []string {
-	texts := append([]string{"", ";", "SELECT", parsetest.Harmless, "SELECT $1", "SELECT E'\\x41'", "SELECT U&'\\0041'", "SELECT N'a'", "SELECT B'1'", "select 1e999999999",
+	texts := append([]string{"", ";", "SELECT", parsetest.Harmless, "SELECT $1", "SELECT E'\\x41'", "SELECT U&'\\0041'", "SELECT N'a'",
+		"SELECT B'1'", "select 1e999999999",
 		"SELECT 'é' AS ü FROM \"Ä\"", "SELECT a.b.c.d", "TABLE people", "SELECT -(-1)", "SELECT - - 1.5::int", "SELECT 1 LIMIT ALL",
-		"SELECT x.* FROM people x", "SELECT ''''", "/*/**/*/SELECT 1--", "SELECT 1 FETCH FIRST 3 ROWS ONLY", "SELECT a FROM b ORDER BY c USING <"}, parsetest.Everything...)
+		"SELECT x.* FROM people x", "SELECT ''''", "/*/**/*/SELECT 1--", "SELECT 1 FETCH FIRST 3 ROWS ONLY",
+		"SELECT a FROM b ORDER BY c USING <"}, parsetest.Everything...)
 	for _, shape := range parsetest.Bombs {
 		texts = append(texts, shape(3))
 	}

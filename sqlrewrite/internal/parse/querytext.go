@@ -151,8 +151,8 @@ func Clauses() []string {
 	return []string{"SELECT", "FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET", "FETCH"}
 }
 
-// Clause finds a clause of the SELECT from, ..., to-1: its tokens, the word that begins it included. Where there is none, both ends are the place
-// where it would stand.
+// Clause finds a clause of the SELECT from, ..., to-1: its tokens, the word that begins it included. Where there is none, both ends are the
+// place where it would stand.
 func (q *QueryText) Clause(name string, from, to int) (start, end int) {
 	order := Clauses()
 	place := slices.Index(order, name)
@@ -198,8 +198,8 @@ func (q *QueryText) Boundary(i int, words ...string) int {
 	return i
 }
 
-// nameAsMySQL gives the outputs of a query their names in MySQL: an expression without an alias is called what its author wrote. Columns keep
-// their names.
+// nameAsMySQL gives the outputs of a query their names in MySQL: an expression without an alias is called what its author wrote. Columns
+// keep their names.
 func nameAsMySQL(query *syntax.Query, text string) {
 	for query.Set != nil {
 		query = query.Set.Left

@@ -113,8 +113,8 @@ func Bomb(shape func(n int) string, size int) string {
 
 const Harmless = `SELECT sex, count(*) FROM people WHERE age > 30 GROUP BY sex`
 
-// Longest is what a text of up to 64 KB may take, whatever is in it: ten times the 50 ms that a quiet machine needs at most, as processor time grows too
-// where others use the same cores and caches.
+// Longest is what a text of up to 64 KB may take, whatever is in it: ten times the 50 ms that a quiet machine needs at most, as processor
+// time grows too where others use the same cores and caches.
 const Longest = 500 * time.Millisecond
 
 // Fastest is what work takes at least: processor time of its thread, the least of up to three tries, since the machine runs other things.

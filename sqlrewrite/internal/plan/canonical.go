@@ -72,7 +72,8 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 }
 
 // canonicalParts are the statements as they would be if the filter's conditions had been written in one certain order and way, without the
-// forms that identity does not have. AND and OR do not depend on the order: no condition can fail on any row. They are hashed, and never run.
+// forms that identity does not have. AND and OR do not depend on the order: no condition can fail on any row. They are hashed, and never
+// run.
 func (p *Plan) canonicalParts() []sqlprint.PlanPart {
 	q := *p.Query
 	if q.Where != nil {

@@ -1,5 +1,5 @@
-// Package plan makes a bound query into a plan: mechanisms, the price divided over them, statements with their claims, and the release of noisy values from
-// sealed ones.
+// Package plan makes a bound query into a plan: mechanisms, the price divided over them, statements with their claims, and the release of
+// noisy values from sealed ones.
 //
 // It knows sensitivities, prices and mechanisms. It does not know whether anyone can pay, nor how answers are shown.
 //

@@ -34,8 +34,8 @@ type Pick struct {
 //     Rogers 2021, arXiv 2004.07223).
 //   - Where ε alone does, permute-and-flip: its expected score is never below the exponential mechanism's (McKenna, Sheldon 2020, arXiv
 //     2010.12603, Theorem 2). It is not above report-noisy-max's on all scores, but its shortfall is bounded by half of that.
-//   - Where both may, permute-and-flip for modes, and the exponential mechanism for ranks and first groups, at a quarter of the ρ: among many
-//     scores that are about the best the two choose alike.
+//   - Where both may, permute-and-flip for modes, and the exponential mechanism for ranks and first groups, at a quarter of the ρ: among
+//     many scores that are about the best the two choose alike.
 func (p *Plan) selector(m algebra.Measure, share Portion) mechanisms.Name {
 	switch {
 	case p.Options.Selection != "":
@@ -67,7 +67,8 @@ func (p *Plan) checkSelection() error {
 		}
 	}
 	if !chooses {
-		return fault.MechanismChoice("the query selects nothing: a selection is for quantiles, min, max, mode, and the first groups by a number that is not shown",
+		return fault.MechanismChoice(
+			"the query selects nothing: a selection is for quantiles, min, max, mode, and the first groups by a number that is not shown",
 			`leave "selection" out`)
 	}
 	return nil
@@ -100,11 +101,11 @@ func (p *Plan) NewPick(r Release, share Portion) (*Pick, error) {
 	return c, internal(err)
 }
 
-// rankOffset moves the rank that is looked for from n·fraction. Inside, by half of the smallest step between two such ranks, so that
-// it is the rank of percentile_disc. For the least and the greatest value, inward by so many rows that points beyond the data, which may
-// be most of the grid, are chosen with a probability of 5 % at most: at T rows their weight together is at most
-// points·e^(-ε·T/2Δ) of that of one point at the rank. Of permute-and-flip they need a coin each that rarely shows true, and less rows would
-// do; of report-noisy-max, where one of all the noises must be beyond half of the gap, twice as many do.
+// rankOffset moves the rank that is looked for from n·fraction. Inside, by half of the smallest step between two such ranks, so that it is
+// the rank of percentile_disc. For the least and the greatest value, inward by so many rows that points beyond the data, which may be most
+// of the grid, are chosen with a probability of 5 % at most: at T rows their weight together is at most points·e^(-ε·T/2Δ) of that of one
+// point at the rank. Of permute-and-flip they need a coin each that rarely shows true, and less rows would do; of report-noisy-max, where
+// one of all the noises must be beyond half of the gap, twice as many do.
 func rankOffset(r Release, epsilon mechanisms.PicoEpsilon, by mechanisms.Name) *big.Rat {
 	fraction := r.Measure.Rank
 	if !fraction.IsInt() {
@@ -149,8 +150,8 @@ func (c *Pick) Parameters() mechanisms.Parameters {
 	return parameters
 }
 
-// rows is how many rows one unit of the scores of a selection is: those of ranks are multiplied to be whole. Of a selection of groups, it is
-// the unit of what they are ordered by.
+// rows is how many rows one unit of the scores of a selection is: those of ranks are multiplied to be whole. Of a selection of groups, it
+// is the unit of what they are ordered by.
 func (r Release) rows() *big.Rat {
 	scaled, ok := new(big.Rat).SetString(r.Pick.Mechanism.Parameters().Sensitivity)
 	switch {

@@ -98,7 +98,8 @@ type Column struct {
 	HalfWidth *big.Rat
 	// RankError of a selection is how far off it is at the requested confidence, in rows: its error in values depends on the data.
 	RankError *big.Rat
-	// Bias is the direction in which values are off where contribution bounding left out rows or groups of a unit. Intervals do not include it.
+	// Bias is the direction in which values are off where contribution bounding left out rows or groups of a unit. Intervals do not include
+	// it.
 	Bias Bias
 }
 
@@ -243,9 +244,10 @@ func (p *Plan) Statements(d *Draws) []sqlprint.Statement {
 // letter case of keywords and spelling of literals do not matter; two plans with equal fingerprints give equal answers when replayed.
 func (p *Plan) Fingerprint() [32]byte { return p.identity }
 
-// Distribute prints the plan's statements for a database whose tables lie on several servers (Citus). It asks its workers for the columns that HAVING
-// names, not for the keys that are computed from them, which is no SQL: so keys that a flat statement computes are held against their domain row by row.
-// That are the same groups with the same rows; PostgreSQL itself is faster when it tests groups. The question stays what it is.
+// Distribute prints the plan's statements for a database whose tables lie on several servers (Citus). It asks its workers for the columns
+// that HAVING names, not for the keys that are computed from them, which is no SQL: so keys that a flat statement computes are held against
+// their domain row by row. That are the same groups with the same rows; PostgreSQL itself is faster when it tests groups. The question
+// stays what it is.
 func (p *Plan) Distribute() error {
 	p.distributed = true
 	p.Print()

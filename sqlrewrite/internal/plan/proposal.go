@@ -66,8 +66,8 @@ func (p *Plan) Proposal(at int) verify.Claim {
 	return c
 }
 
-// pairsShown is how many tuples one row of a unit is a part of, where a statement shows it: it reads one table of people, joins it to public ones by
-// inner joins, and has no EXISTS.
+// pairsShown is how many tuples one row of a unit is a part of, where a statement shows it: it reads one table of people, joins it to
+// public ones by inner joins, and has no EXISTS.
 func pairsShown(q *algebra.BoundQuery) *big.Int {
 	w, shown := &sqlprint.PinWalk{Used: make(map[*algebra.Field]bool)}, true
 	w.Visit = func(e algebra.Expr) {

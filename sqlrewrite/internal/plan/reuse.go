@@ -29,7 +29,8 @@ const (
 )
 
 // Reusable reports whether answers to the question at other prices help to answer this one, and this answer others: it is a fixed number of
-// integers with Gaussian noise. Private keys, selections and Laplace noise are not, nor are units whose groups are chosen at random, which are others each time.
+// integers with Gaussian noise. Private keys, selections and Laplace noise are not, nor are units whose groups are chosen at random, which
+// are others each time.
 func (p *Plan) Reusable() bool {
 	if len(p.Releases) == 0 || p.Selection != nil || p.Query.Private() || p.Query.Top > 0 {
 		return false
@@ -103,12 +104,14 @@ func (p *Plan) ReuseOf(earlier *Vector) *Reuse {
 	}
 	switch {
 	case more == 0:
-		u.Shown.Reused = "an earlier release of the same question was at least as accurate; this answer is that release with noise on top, and cost nothing"
+		u.Shown.Reused = "an earlier release of the same question was at least as accurate; this answer is that release with noise on top, and " +
+			"cost nothing"
 	case more < len(p.Releases) || len(earlier.Rho[0]) >= MaxReuseParts:
 		return nil
 	default:
 		u.More = fresh
-		u.Shown.Reused = "an earlier release of the same question was less accurate; this answer combines it with a new one, and cost the difference"
+		u.Shown.Reused = "an earlier release of the same question was less accurate; this answer combines it with a new one, and cost the " +
+			"difference"
 	}
 	return u
 }

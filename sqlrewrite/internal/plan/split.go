@@ -59,8 +59,8 @@ func (p *Plan) Split() (selection Portion, releases []Portion, err error) {
 }
 
 // splitByWeight divides by the rules of [mechanisms.AllocateRho] and [mechanisms.AllocateEpsilon]. Releases have the same L0 and the same
-// bound on rows, so that their L1 and their L2 sensitivities are in the proportion of Linf, taken in the unit of the output; where max_rows_total bounds
-// rows a count of units is apart, and the split a little from the best.
+// bound on rows, so that their L1 and their L2 sensitivities are in the proportion of Linf, taken in the unit of the output; where
+// max_rows_total bounds rows a count of units is apart, and the split a little from the best.
 func (p *Plan) splitByWeight(total Portion, weighed []int, portions []Portion) error {
 	if len(weighed) == 0 {
 		return nil

@@ -228,7 +228,8 @@ func (p *Plan) Certain(v algebra.Value) *scalar.Span {
 		return &scalar.Span{Lo: big.NewRat(-1, 1), Hi: scalar.One()}
 	case algebra.Determination:
 		return &scalar.Span{Lo: new(big.Rat), Hi: scalar.One()}
-	case algebra.Squares, algebra.Covariances, algebra.Slope, algebra.Intercept, algebra.AsReleased, algebra.ArrayOf: // of which the first two grow with n
+	// of which the first two grow with n
+	case algebra.Squares, algebra.Covariances, algebra.Slope, algebra.Intercept, algebra.AsReleased, algebra.ArrayOf:
 		return nil
 	default:
 		panic("sqlrewrite: formula without a range")

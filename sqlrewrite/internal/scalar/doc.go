@@ -1,5 +1,5 @@
-// Package scalar has what a query computes with: numbers, texts, times and keys as exact values, the ranges in which they lie, and the families of
-// types to which they belong.
+// Package scalar has what a query computes with: numbers, texts, times and keys as exact values, the ranges in which they lie, and the
+// families of types to which they belong.
 //
 // It knows PostgreSQL's spelling of values and the order of keys. It does not know expressions, relations or statements.
 //

@@ -109,7 +109,8 @@ func (s *Range) Negated() *Range {
 }
 
 func (s *Range) Plus(o *Range) *Range {
-	return &Range{Lo: new(big.Rat).Add(s.Lo, o.Lo), Hi: new(big.Rat).Add(s.Hi, o.Hi), OpenLo: s.OpenLo || o.OpenLo, OpenHi: s.OpenHi || o.OpenHi,
+	return &Range{Lo: new(big.Rat).Add(s.Lo, o.Lo), Hi: new(big.Rat).Add(s.Hi, o.Hi), OpenLo: s.OpenLo || o.OpenLo, OpenHi: s.OpenHi ||
+		o.OpenHi,
 		Scale: max(s.Scale, o.Scale), Grain: max(s.Grain, o.Grain), Parts: s.Parts.With(o.Parts, (*Range).Plus)}
 }
 
@@ -206,7 +207,8 @@ func (s *Range) Tame(t catalog.Type) bool {
 		return s.Parts.Tame()
 	}
 	top := s.Reach()
-	return top.Num().BitLen()-top.Denom().BitLen() < maxBits && (t != catalog.Numeric || s.Scale <= maxScale) && (!IsFloat(t) || s.Grain <= maxGrain)
+	return top.Num().BitLen()-top.Denom().BitLen() < maxBits && (t != catalog.Numeric || s.Scale <= maxScale) &&
+		(!IsFloat(t) || s.Grain <= maxGrain)
 }
 
 // TowardZero drops the digits after the point.

@@ -90,7 +90,8 @@ func IntervalText(text string) (canonical string, ok bool) {
 // ShortFields is an interval's canonical text without a number beyond 32 bits: PostgreSQL 14 refuses one in any of an interval's fields.
 func ShortFields(canonical string) string {
 	var months, days, micros int64
-	if n, err := fmt.Sscanf(canonical, "%d months %d days %d microseconds", &months, &days, &micros); n != 3 || err != nil || micros == int64(int32(micros)) {
+	if n, err := fmt.Sscanf(canonical, "%d months %d days %d microseconds", &months, &days, &micros); n != 3 || err != nil ||
+		micros == int64(int32(micros)) {
 		return canonical
 	}
 	const hour, minute = 3600 * SecondUnit, 60 * SecondUnit

@@ -11,8 +11,8 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-// Ranges say which arguments of a [Statement] are the ends of the ranges in which it reads a table. Whoever runs it puts integers there that
-// divide the values of a column into parts of about as many rows; any integers of its type give the same result, and these are zeros.
+// Ranges say which arguments of a [Statement] are the ends of the ranges in which it reads a table. Whoever runs it puts integers there
+// that divide the values of a column into parts of about as many rows; any integers of its type give the same result, and these are zeros.
 type Ranges struct {
 	Schema, Table, Column string
 	Args                  []int // their numbers, from 1

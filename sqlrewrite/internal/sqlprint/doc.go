@@ -1,8 +1,9 @@
-// Package sqlprint is the only maker of SQL text: statements for the protected database with every literal as a parameter, what runs after the noise, dry
-// runs, and the description of expressions for people. A statement carries its claim, and is proven against it by package verify.
+// Package sqlprint is the only maker of SQL text: statements for the protected database with every literal as a parameter, what runs after
+// the noise, dry runs, and the description of expressions for people. A statement carries its claim, and is proven against it by package
+// verify.
 //
-// It knows how each relation, expression and bound is written, and which metadata a statement rests on. It does not know how a query was bound,
-// nor prices.
+// It knows how each relation, expression and bound is written, and which metadata a statement rests on. It does not know how a query was
+// bound, nor prices.
 //
 // # Map
 //

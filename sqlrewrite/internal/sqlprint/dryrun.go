@@ -14,13 +14,14 @@ import (
 	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// DryRun is a statement that names no table: in the place of each it reads made-up rows. It is run before the charge, on the server and with the
-// rights of the statement itself: where that server cannot compute the text, the question is refused, free, as a function of the text alone. A dry
-// run proves nothing, as a condition may hide an operation from the rows that were made up; the forms of docs/sql/error-free.md are what proves it.
+// DryRun is a statement that names no table: in the place of each it reads made-up rows. It is run before the charge, on the server and
+// with the rights of the statement itself: where that server cannot compute the text, the question is refused, free, as a function of the
+// text alone. A dry run proves nothing, as a condition may hide an operation from the rows that were made up; the forms of
+// docs/sql/error-free.md are what proves it.
 type DryRun struct {
 	For Statement
-	// Plain says that there is nothing to try on one server: the statement counts rows and adds up columns, which every server can. Workers of a
-	// distributed database are asked other statements, which may be none.
+	// Plain says that there is nothing to try on one server: the statement counts rows and adds up columns, which every server can. Workers of
+	// a distributed database are asked other statements, which may be none.
 	Plain    bool
 	template template
 }
@@ -32,8 +33,8 @@ func DryRunOf(q *algebra.BoundQuery, part *PlanPart) DryRun {
 	return DryRun{For: part.Statement, Plain: !mayFail(q, part), template: part.Template}
 }
 
-// mayFail reports whether a part's statement computes, or has a constant whose spelling a server could refuse. Counts and sums of columns under
-// conditions that compare them with numbers and texts do neither.
+// mayFail reports whether a part's statement computes, or has a constant whose spelling a server could refuse. Counts and sums of columns
+// under conditions that compare them with numbers and texts do neither.
 func mayFail(q *algebra.BoundQuery, part *PlanPart) bool {
 	computes := false
 	w := &PinWalk{Used: map[*algebra.Field]bool{}, Visit: func(e algebra.Expr) { computes = computes || !plainly(e) }}
@@ -124,8 +125,8 @@ func madeType(c *catalog.Column) string {
 	}
 }
 
-// madeValues are the values of a column in the made-up rows: NULL, the ends of its bounds and of its type, what is special in it, and random
-// ones from a fixed seed. What joins rows, the unit's id and what refers to it, has few values, so that rows meet.
+// madeValues are the values of a column in the made-up rows: NULL, the ends of its bounds and of its type, what is special in it, and
+// random ones from a fixed seed. What joins rows, the unit's id and what refers to it, has few values, so that rows meet.
 func madeValues(s *algebra.Scan, f *algebra.Field, rows int) []*string {
 	r := &points{of: s.Table.Name + "\x00" + f.Name}
 	joins := tellsUnit(s, f) || f.Anchor.Table != nil
@@ -180,7 +181,8 @@ func (m maker) special() []string {
 		if b.Step != nil {
 			step = b.Step
 		}
-		for _, v := range []*big.Rat{b.Lo, b.Hi, new(big.Rat).Sub(b.Lo, step), new(big.Rat).Add(b.Hi, step), new(big.Rat).Quo(new(big.Rat).Add(b.Lo, b.Hi), scalar.Number(2))} {
+		for _, v := range []*big.Rat{b.Lo, b.Hi, new(big.Rat).Sub(b.Lo, step), new(big.Rat).Add(b.Hi, step),
+			new(big.Rat).Quo(new(big.Rat).Add(b.Lo, b.Hi), scalar.Number(2))} {
 			if text, ok := m.text(v); ok {
 				all = append(all, text)
 			}
@@ -205,17 +207,20 @@ func (m maker) special() []string {
 			all = append(all, top, "-"+top)
 			break
 		}
-		all = append(all, "1", "-1", "1.00", "Infinity", "-Infinity", "1e1000", "-1e1000", "1e-1000", "1e131071", "1e-16383", strings.Repeat("9", 40)+"."+strings.Repeat("9", 40))
+		all = append(all, "1", "-1", "1.00", "Infinity", "-Infinity", "1e1000", "-1e1000", "1e-1000", "1e131071", "1e-16383",
+			strings.Repeat("9", 40)+"."+strings.Repeat("9", 40))
 	case catalog.Float4:
 		all = append(all, "0", "-0", "1", "-1", "NaN", "Infinity", "-Infinity", "3.4028235e38", "-3.4028235e38", "1e-45")
 	case catalog.Float8:
-		all = append(all, "0", "-0", "1", "-1", "NaN", "Infinity", "-Infinity", "1.7976931348623157e308", "-1.7976931348623157e308", "5e-324", "2.2250738585072014e-308")
+		all = append(all, "0", "-0", "1", "-1", "NaN", "Infinity", "-Infinity", "1.7976931348623157e308", "-1.7976931348623157e308", "5e-324",
+			"2.2250738585072014e-308")
 	case catalog.Text, catalog.Char:
 		longest := int(c.LongestText())
 		if characters := int(c.TypMod) - 4; characters > 0 {
 			longest = min(longest, characters)
 		}
-		for _, text := range []string{"", " ", "a", "a ", "Z", "0", "%_\\", "ß", "İ", strings.Repeat("x", longest), strings.Repeat("x", longest+1)} {
+		for _, text := range []string{"", " ", "a", "a ", "Z", "0", "%_\\", "ß", "İ", strings.Repeat("x", longest),
+			strings.Repeat("x", longest+1)} {
 			if n := len([]rune(text)); c.TypMod < 5 || n <= int(c.TypMod)-4 {
 				all = append(all, text)
 			}
@@ -229,9 +234,11 @@ func (m maker) special() []string {
 		if c.Type == catalog.Timestamptz {
 			zone = "+00"
 		}
-		all = append(all, "4714-11-24 00:00:00"+zone+" BC", "294276-12-31 23:59:59.999999"+zone, "infinity", "-infinity", "1970-01-01 00:00:00"+zone, "2000-02-29 12:00:00"+zone)
+		all = append(all, "4714-11-24 00:00:00"+zone+" BC", "294276-12-31 23:59:59.999999"+zone, "infinity", "-infinity",
+			"1970-01-01 00:00:00"+zone, "2000-02-29 12:00:00"+zone)
 	case catalog.UUID:
-		all = append(all, strings.Repeat("0", 8)+"-0000-0000-0000-"+strings.Repeat("0", 12), strings.Repeat("f", 8)+"-ffff-ffff-ffff-"+strings.Repeat("f", 12))
+		all = append(all, strings.Repeat("0", 8)+"-0000-0000-0000-"+strings.Repeat("0", 12),
+			strings.Repeat("f", 8)+"-ffff-ffff-ffff-"+strings.Repeat("f", 12))
 	case catalog.Enum: // of whose labels only those that are a domain are known
 	}
 	return all

@@ -12,9 +12,9 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-// A statement is printed as a template, in which each scan of a table stands as a mark. When the text is complete, it is known which columns
-// it names; then each mark becomes the scan's leaf: the table itself, or a query that gives exactly these columns in a form in which equal
-// values are identical and no text is long. docs/sql/relations.md has the lemma.
+// A statement is printed as a template, in which each scan of a table stands as a mark. When the text is complete, it is known which
+// columns it names; then each mark becomes the scan's leaf: the table itself, or a query that gives exactly these columns in a form in
+// which equal values are identical and no text is long. docs/sql/relations.md has the lemma.
 
 // markLeaf begins and ends the mark of a scan. No name can hold it: PostgreSQL has no text with this byte.
 const markLeaf = "\x00"
@@ -74,7 +74,8 @@ func (t template) Identity() string { return t.with(plainTable) }
 // plainTable is the table under its alias.
 func plainTable(s *algebra.Scan) string { return TableName(s.Table) + as(&s.Leaf) }
 
-// source is the table that a leaf reads: without tables that inherit from it, whoever makes them when; a partitioned table is its partitions.
+// source is the table that a leaf reads: without tables that inherit from it, whoever makes them when; a partitioned table is its
+// partitions.
 func source(s *algebra.Scan) string { return onlyTable(s.Table) }
 
 func onlyTable(t *catalog.Table) string {
@@ -134,8 +135,8 @@ type leafForm struct {
 
 func (f leafForm) bare() bool { return !f.form && f.condition == "" }
 
-// form is the canonical form of a column of a scan. Of the types that it leaves as they are equal values are identical: whole numbers, booleans,
-// dates, times, uuids, labels of enums, numerics of fixed digits.
+// form is the canonical form of a column of a scan. Of the types that it leaves as they are equal values are identical: whole numbers,
+// booleans, dates, times, uuids, labels of enums, numerics of fixed digits.
 func form(s *algebra.Scan, f *algebra.Field) leafForm {
 	name := scalar.QuoteIdent(f.Name)
 	canonical := func(text string) leafForm { return leafForm{text: text, form: true} }
@@ -154,9 +155,9 @@ func form(s *algebra.Scan, f *algebra.Field) leafForm {
 	}
 }
 
-// textForm is a text of at most the bytes that the policy lets count, else NULL: octet_length looks at the header of a value, not at the value. A
-// row whose unit is NULL belongs to nobody, so where the text tells the unit the row is left out, and the column stays as it is: indexes keep
-// serving. (That a column is in an index does not bound its values: PostgreSQL compresses what it puts there.)
+// textForm is a text of at most the bytes that the policy lets count, else NULL: octet_length looks at the header of a value, not at the
+// value. A row whose unit is NULL belongs to nobody, so where the text tells the unit the row is left out, and the column stays as it is:
+// indexes keep serving. (That a column is in an index does not bound its values: PostgreSQL compresses what it puts there.)
 func textForm(s *algebra.Scan, f *algebra.Field, name string) leafForm {
 	form := leafForm{text: name}
 	if f.Type == catalog.Char { // 'a' and 'a ' are equal; as texts they are one
@@ -180,8 +181,8 @@ func tellsUnit(s *algebra.Scan, f *algebra.Field) bool {
 	return s.Table.Unit.Kind != catalog.NoUnit && f.Name == s.Table.Unit.Column || f.Name == s.Reached
 }
 
-// settled is an expression whose text is given, in a form in which equal values are identical: for where PostgreSQL picks one of them. A computed
-// value may be 1.0 on one row and 1.00 on another, which divide differently, 0 and -0, 1 day and 24 hours.
+// settled is an expression whose text is given, in a form in which equal values are identical: for where PostgreSQL picks one of them. A
+// computed value may be 1.0 on one row and 1.00 on another, which divide differently, 0 and -0, 1 day and 24 hours.
 func (p *Printer) settled(e algebra.Expr, text string) string {
 	f := algebra.PlainField(e)
 	_, fixed := algebra.Scale(e)
@@ -206,14 +207,15 @@ func (p *Printer) matched(x algebra.Expr) {
 		p.collated(x)
 	case algebra.PlainField(x) != nil:
 		text := p.Text(x)
-		p.write("(CASE WHEN (pg_catalog.octet_length(", text, ") <= ", fmt.Sprint(stability.MaxMatched), ") THEN ", text, " END) COLLATE ", p.collation)
+		p.write("(CASE WHEN (pg_catalog.octet_length(", text, ") <= ", fmt.Sprint(stability.MaxMatched), ") THEN ", text, " END) COLLATE ",
+			p.collation)
 	default:
 		p.write(`pg_catalog."left"(`, p.Text(x), ", ", fmt.Sprint(stability.MatchedLetters), ") COLLATE ", p.collation)
 	}
 }
 
-// NoteLongTexts says of which columns that the block reads a text may be too long to count. Where a policy declares what a column holds, it has said
-// how long that is.
+// NoteLongTexts says of which columns that the block reads a text may be too long to count. Where a policy declares what a column holds, it
+// has said how long that is.
 func NoteLongTexts(q *algebra.BoundQuery) {
 	read := &PinWalk{Used: map[*algebra.Field]bool{}}
 	read.Query(q)

@@ -11,16 +11,18 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// PostgreSQL evaluates EXISTS and IN row by row, or makes a hash table of their rows for the first row that asks. So over rows of people, and over
-// large public tables, they are printed as joins with different values, of which one at most is equal: inner ones where a row is left only if there
-// is one, else outer ones, and the expression tests whether there was one. steady.go prints these joins, so that both sides are read.
+// PostgreSQL evaluates EXISTS and IN row by row, or makes a hash table of their rows for the first row that asks. So over rows of people,
+// and over large public tables, they are printed as joins with different values, of which one at most is equal: inner ones where a row is
+// left only if there is one, else outer ones, and the expression tests whether there was one. steady.go prints these joins, so that both
+// sides are read.
 
 // lifted is EXISTS or IN as a join.
 type lifted struct {
 	values *algebra.Derived
 	public bool           // over large public tables
 	on     []algebra.Expr // equalities of a value, on the left, and an expression of the rows around
-	// Where other conditions than equalities tie the inner rows to those around, the values are those of rows around that have such an inner row.
+	// Where other conditions than equalities tie the inner rows to those around, the values are those of rows around that have such an inner
+	// row.
 	around []*algebra.Field // of the rows around; nil: it is tied by equalities
 	inner  algebra.Exists
 }
@@ -86,8 +88,8 @@ func (p *Printer) found(n, bare algebra.FromItem) algebra.FromItem {
 	return n
 }
 
-// liftOn makes joins of EXISTS and IN in the conditions of joins. Those of inner joins become conditions of WHERE; where that is nil, an outer join is
-// around. Those of outer joins are found beside one of the sides, else they stay what they are.
+// liftOn makes joins of EXISTS and IN in the conditions of joins. Those of inner joins become conditions of WHERE; where that is nil, an
+// outer join is around. Those of outer joins are found beside one of the sides, else they stay what they are.
 func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.FromItem {
 	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
 		return p.liftOn(c.Of, where)
@@ -248,8 +250,8 @@ func (p *Printer) asJoin(c algebra.Expr) *lifted {
 // mostSpelled is at how many places IN may compare what may be NULL to be said by EXISTS: there are up to 3 of these for each.
 const mostSpelled = 3
 
-// spelled is IN said by EXISTS over equalities: TRUE where there is an equal row, else NULL where there is one that is equal at some places, and at each
-// of the others one of both is NULL, else FALSE. It is nil where all that is too much, or nothing would be a join.
+// spelled is IN said by EXISTS over equalities: TRUE where there is an equal row, else NULL where there is one that is equal at some
+// places, and at each of the others one of both is NULL, else FALSE. It is nil where all that is too much, or nothing would be a join.
 func (p *Printer) spelled(e algebra.InRows) algebra.Expr {
 	if known, ok := p.spells[e.From]; ok {
 		return known
@@ -263,7 +265,8 @@ func (p *Printer) spelled(e algebra.InRows) algebra.Expr {
 		return nil
 	}
 	there := func(outer, inner []algebra.Expr) algebra.Expr {
-		return algebra.All(append(outer, algebra.Exists{Of: e.Of, From: &algebra.RowCap{Of: e.From}, Where: algebra.All(append(algebra.BoundConjuncts(e.Where), inner...))}))
+		return algebra.All(append(outer, algebra.Exists{Of: e.Of, From: &algebra.RowCap{Of: e.From},
+			Where: algebra.All(append(algebra.BoundConjuncts(e.Where), inner...))}))
 	}
 	equal := func(i int) algebra.Expr {
 		return algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: e.Outputs[i]}, R: e.X[i], T: catalog.Bool}
@@ -302,7 +305,8 @@ func (p *Printer) spelled(e algebra.InRows) algebra.Expr {
 			unknown = algebra.Binary{Op: syntax.Or, L: unknown, R: there(outer, inner), T: catalog.Bool}
 		}
 	}
-	p.spells[e.From] = algebra.Choice{Arms: []algebra.Arm{{Cond: there(nil, found), Result: boolean(true)}, {Cond: unknown, Result: algebra.Constant{Null: true, T: catalog.Bool}}},
+	p.spells[e.From] = algebra.Choice{Arms: []algebra.Arm{{Cond: there(nil, found), Result: boolean(true)},
+		{Cond: unknown, Result: algebra.Constant{Null: true, T: catalog.Bool}}},
 		Otherwise: boolean(false), T: catalog.Bool}
 	return p.spells[e.From]
 }
@@ -359,8 +363,8 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 	return l
 }
 
-// paired is EXISTS whose rows one equality at least and other conditions tie to the rows around. Whether there is a row is a function of the fields
-// that the conditions read of those around: so the join is one with the values of these fields for which there is one.
+// paired is EXISTS whose rows one equality at least and other conditions tie to the rows around. Whether there is a row is a function of
+// the fields that the conditions read of those around: so the join is one with the values of these fields for which there is one.
 func (p *Printer) paired(e algebra.Exists) *lifted {
 	around := freeFields(e.Where, e.From)
 	linked := slices.ContainsFunc(algebra.BoundConjuncts(e.Where), func(x algebra.Expr) bool {
@@ -379,7 +383,8 @@ func (p *Printer) paired(e algebra.Exists) *lifted {
 			continue
 		}
 		null := algebra.Is{X: x, What: syntax.IsNull}
-		text := algebra.Call{Name: "coalesce", Args: []algebra.Expr{algebra.Cast{X: x, T: catalog.Text}, algebra.Constant{T: catalog.Text}}, T: catalog.Text}
+		text := algebra.Call{Name: "coalesce", Args: []algebra.Expr{algebra.Cast{X: x, T: catalog.Text}, algebra.Constant{T: catalog.Text}},
+			T: catalog.Text}
 		l.tie(null, catalog.Column{Type: catalog.Bool, TypMod: -1, NotNull: true}, false, null)
 		l.tie(text, catalog.Column{Type: catalog.Text, TypMod: -1, NotNull: true}, false, text)
 	}
@@ -404,7 +409,8 @@ func (l *lifted) reads(n algebra.FromItem) {
 		l.tie(algebra.Column{Of: unit}, *unit.Column, true, algebra.Column{Of: unit})
 	}
 	q := l.values.Parts[0]
-	q.From, q.Where = &algebra.Joined{Kind: syntax.InnerJoin, Left: at, Right: l.inner.From, On: algebra.All(link), Semi: true, Public: l.public}, algebra.All(rest)
+	q.From, q.Where = &algebra.Joined{Kind: syntax.InnerJoin, Left: at, Right: l.inner.From, On: algebra.All(link), Semi: true,
+		Public: l.public}, algebra.All(rest)
 }
 
 // holding is the smallest part of an item that has some fields.

@@ -8,15 +8,16 @@ const (
 	// With these no table is large enough to be read by several processes: they take a side of the UNION ALL each.
 	planWholeTables  = "SET LOCAL min_parallel_table_scan_size = 715827882"
 	planWholeIndexes = "SET LOCAL min_parallel_index_scan_size = 715827882"
-	// planHashed has a row of one side of a join looked up among those of the other: a nested loop goes along all of them for each row, however
-	// few of them it may meet, where PostgreSQL expects that there are few.
+	// planHashed has a row of one side of a join looked up among those of the other: a nested loop goes along all of them for each row,
+	// however few of them it may meet, where PostgreSQL expects that there are few.
 	planHashed = "SET LOCAL enable_nestloop = off"
 	// planInOrder joins in the order of the text, which says what is read whatever a condition leaves (steady.go).
 	planInOrder = "SET LOCAL join_collapse_limit = 1"
-	// planUnmerged joins no sorted rows: a merge reads one side no further than the other one's largest value, and nothing for values that are NULL.
+	// planUnmerged joins no sorted rows: a merge reads one side no further than the other one's largest value, and nothing for values that are
+	// NULL.
 	planUnmerged = "SET LOCAL enable_mergejoin = off"
-	// planBlind chooses the plan before it sees the constants: how many rows fulfil a condition, by statistics that one unit's rows move, does not
-	// say which side of a join is hashed.
+	// planBlind chooses the plan before it sees the constants: how many rows fulfil a condition, by statistics that one unit's rows move, does
+	// not say which side of a join is hashed.
 	planBlind = "SET LOCAL plan_cache_mode = force_generic_plan"
 )
 

@@ -9,8 +9,8 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 )
 
-// PrintPost prints the post-processing queries over released(k0.., v0.., ordinal); nil when the outputs are keys and values as they are. Its
-// first arguments are the columns of released, as arrays of text that are filled in by [sqlrewrite.Released.Post].
+// PrintPost prints the post-processing queries over released(k0.., v0.., ordinal); nil when the outputs are keys and values as they are.
+// Its first arguments are the columns of released, as arrays of text that are filled in by [sqlrewrite.Released.Post].
 //
 // They run in PostgreSQL, so that arithmetic, rounding and order mean what PostgreSQL says, and cannot touch protected rows. Rows that
 // tie keep the order of their keys.

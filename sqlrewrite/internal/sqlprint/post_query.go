@@ -17,8 +17,8 @@ type postPrinter struct {
 	released string
 }
 
-// NewPostPrinter prints post-processing queries over a release; q is nil for queries over public tables alone. Released text is compared byte by byte,
-// public text as in its database.
+// NewPostPrinter prints post-processing queries over a release; q is nil for queries over public tables alone. Released text is compared
+// byte by byte, public text as in its database.
 func NewPostPrinter(q *algebra.BoundQuery) *postPrinter {
 	p := &postPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation}}
 	if q == nil {

@@ -68,13 +68,14 @@ const (
 
 // NewRowPrinter prints statements for the protected database.
 func NewRowPrinter() *Printer {
-	return &Printer{known: make(map[string]int), named: make(map[*algebra.Field]bool), collation: defaultCollation, leaf: func(p *Printer, e algebra.Expr) {
-		c := e.(algebra.Column).Of
-		p.write(p.field(c))
-		if c.Type == catalog.Enum {
-			p.write("::" + textType)
-		}
-	}}
+	return &Printer{known: make(map[string]int), named: make(map[*algebra.Field]bool), collation: defaultCollation,
+		leaf: func(p *Printer, e algebra.Expr) {
+			c := e.(algebra.Column).Of
+			p.write(p.field(c))
+			if c.Type == catalog.Enum {
+				p.write("::" + textType)
+			}
+		}}
 }
 
 func (p *Printer) write(parts ...string) {

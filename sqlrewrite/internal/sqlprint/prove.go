@@ -26,7 +26,8 @@ type Statement struct {
 	// a look at the constants.
 	Hashes, InOrder, Blind bool
 	Ranges                 *Ranges // nil: the statement needs none
-	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args under Pins.
+	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args under
+	// Pins.
 	Claim verify.Claim
 	On    *catalog.Snapshot
 }
@@ -109,7 +110,8 @@ func (s Statement) Claimed() verify.Claim {
 	c := s.Claim
 	c.Pins = make([]verify.Pin, len(s.Pins))
 	for i, p := range s.Pins {
-		c.Pins[i] = verify.Pin{Schema: p.Schema, Table: p.Table, OID: p.OID, Keys: p.Keys, MostRows: p.MostRows, Columns: make([]verify.PinnedColumn, len(p.Columns))}
+		c.Pins[i] = verify.Pin{Schema: p.Schema, Table: p.Table, OID: p.OID, Keys: p.Keys, MostRows: p.MostRows,
+			Columns: make([]verify.PinnedColumn, len(p.Columns))}
 		for j, col := range p.Columns {
 			c.Pins[i].Columns[j] = verify.PinnedColumn{Name: col.Name, AttNum: col.AttNum, TypeOID: col.TypeOID, TypMod: col.TypMod,
 				NotNull: col.NotNull, MostEqual: col.MostEqual}

@@ -61,7 +61,8 @@ func (p *Printer) rowCap(c *algebra.RowCap) string {
 			conditions += " AND " + p.Text(c.Where)
 		}
 	}
-	place := "pg_catalog.row_number() OVER (PARTITION BY " + p.field(c.By) + " ORDER BY " + hash + ", " + strings.Join(ties, ", ") + ") AS place"
+	place := "pg_catalog.row_number() OVER (PARTITION BY " + p.field(c.By) + " ORDER BY " + hash + ", " + strings.Join(ties, ", ") +
+		") AS place"
 	if !ok {
 		from = p.fromItem(c.Of)
 	}

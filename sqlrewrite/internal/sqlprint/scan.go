@@ -11,8 +11,8 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-// This file prints the parts that look at an expression's values one by one: different values, and histograms. docs/sql/selections.md proves their
-// sensitivities.
+// This file prints the parts that look at an expression's values one by one: different values, and histograms. docs/sql/selections.md
+// proves their sensitivities.
 
 // Histogram reports whether a part gives rows of one candidate each: its place, and how many rows of the group have it.
 func (p *PlanPart) Histogram(q *algebra.BoundQuery) bool {
@@ -39,7 +39,8 @@ func (p *StatementPrinter) distinctValues(m algebra.Measure) {
 	hash := p.hashOf("v.x", m.X.Typ(), p.unitHash("v", p.seed()))
 	// NULLs come last, and stay: a group without values is one of the unit's groups too.
 	nth := fmt.Sprintf("pg_catalog.row_number() OVER (PARTITION BY %s ORDER BY v.x IS NULL, %s, v.x) AS nth", p.within(), hash)
-	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.shape.MaxValues), "bigint"), false)
+	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.shape.MaxValues), "bigint"),
+		false)
 }
 
 // tallies counts the rows of each candidate of a group.
@@ -58,7 +59,8 @@ func (p *StatementPrinter) tallies(m algebra.Measure) {
 	through := func(rows string) string {
 		return "pg_catalog.div(2 * " + rows + " * " + limit + " + u.total, 2 * u.total)"
 	}
-	count := "pg_catalog.sum(CASE WHEN u.total > " + limit + " THEN " + through("u.upto") + " - " + through("(u.upto - u.n)") + " ELSE u.n END)"
+	count := "pg_catalog.sum(CASE WHEN u.total > " + limit + " THEN " + through("u.upto") + " - " + through("(u.upto - u.n)") +
+		" ELSE u.n END)"
 	total := "pg_catalog.sum(v.n) FILTER (WHERE v.x IS NOT NULL) OVER (PARTITION BY " + p.within() + ") AS total"
 	upto := "pg_catalog.sum(v.n) OVER (PARTITION BY " + p.within() + " ORDER BY v.x ROWS UNBOUNDED PRECEDING) AS upto"
 	p.groups(count, p.placed(p.unitRows(x), total, upto), "u.x IS NOT NULL", true)

@@ -11,8 +11,8 @@ import (
 	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// The structure of expressions as text is for fingerprints alone, which are stored. Whether two expressions of one query are one, [algebra.Same]
-// decides.
+// The structure of expressions as text is for fingerprints alone, which are stored. Whether two expressions of one query are one,
+// [algebra.Same] decides.
 
 // structure writes an expression so that two that mean different things are never written alike.
 type structure struct {
@@ -97,7 +97,9 @@ func (p *Printer) compared(e algebra.Expr) algebra.Expr {
 }
 
 // sqlWords are words of descriptions.
-var sqlWords = strings.Fields("and or not is in like ilike case when then else end between distinct from collate filter where as null true false unknown exists select over by")
+var sqlWords = strings.Fields(
+	"and or not is in like ilike case when then else end between distinct from collate filter where as null true false unknown exists " +
+		"select over by")
 
 // plainName reports whether no description of a computed value can hold a name: it is words, and none of those of SQL.
 func plainName(name string) bool {

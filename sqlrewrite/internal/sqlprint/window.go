@@ -87,6 +87,7 @@ func (p *Printer) orderings(items []algebra.Ordering) {
 	for i, o := range items {
 		p.separator(i)
 		p.sortKey(o.Expr)
-		p.write([]string{" ASC", " DESC"}[algebra.BoolIndex(o.Descending)], []string{" NULLS LAST", " NULLS FIRST"}[algebra.BoolIndex(o.NullsFirst)])
+		p.write([]string{" ASC", " DESC"}[algebra.BoolIndex(o.Descending)], []string{" NULLS LAST",
+			" NULLS FIRST"}[algebra.BoolIndex(o.NullsFirst)])
 	}
 }

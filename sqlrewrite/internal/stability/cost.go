@@ -12,8 +12,8 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// What rows cost beside what is computed of them, in ns: to be read; to be met by a row of the other side of a join; to be chosen by a cap; to
-// be counted where each is a unit; to be sorted, grouped by unit and counted. TestCostsAreMeasured measures them, as those of costs.
+// What rows cost beside what is computed of them, in ns: to be read; to be met by a row of the other side of a join; to be chosen by a cap;
+// to be counted where each is a unit; to be sorted, grouped by unit and counted. TestCostsAreMeasured measures them, as those of costs.
 const (
 	ScanRow    = 400
 	PairRow    = 200
@@ -65,8 +65,8 @@ func isAnd(e algebra.Expr) bool {
 	return negated || ok && b.Op == syntax.And
 }
 
-// exists is the work of EXISTS for one row. Where all that ties its rows to that row are equalities, PostgreSQL finds the first of them by a
-// hash; else it looks at each of the rows that one equality leaves.
+// exists is the work of EXISTS for one row. Where all that ties its rows to that row are equalities, PostgreSQL finds the first of them by
+// a hash; else it looks at each of the rows that one equality leaves.
 func (w *workload) exists(e algebra.Exists, top bool) (cost, met *big.Int, err error) {
 	c := e.From.(*algebra.RowCap)
 	inner := e.Where
@@ -89,7 +89,8 @@ func (w *workload) exists(e algebra.Exists, top bool) (cost, met *big.Int, err e
 	return cost, met.Add(met, more.Mul(more, met)), nil
 }
 
-// publicMatches is how many rows of public tables EXISTS looks at. As a value it is a query of its own for each row, which may read all of them.
+// publicMatches is how many rows of public tables EXISTS looks at. As a value it is a query of its own for each row, which may read all of
+// them.
 func (w *workload) publicMatches(n algebra.FromItem, where algebra.Expr, top bool) *big.Int {
 	best, rests := mostRows(n)
 	for _, x := range algebra.BoundConjuncts(where) {
@@ -107,7 +108,8 @@ func (w *workload) publicMatches(n algebra.FromItem, where algebra.Expr, top boo
 // LookupRow is what it costs to find a row in the hash table of IN, in ns.
 const LookupRow = 1000
 
-// hashedRows is how many rows of a public query PostgreSQL surely keeps in a hash table, in the 4 MB that it takes for one: those of IN are short.
+// hashedRows is how many rows of a public query PostgreSQL surely keeps in a hash table, in the 4 MB that it takes for one: those of IN are
+// short.
 const hashedRows = 1 << 14
 
 // inRows is the work of IN (query) for one row: to look in a hash table, or along a list that is too long for one.
@@ -125,8 +127,8 @@ func (w *workload) inRows(e algebra.InRows, top bool) (cost, met *big.Int, err e
 	return big.NewInt(LookupRow + PairRow*(scalar.ClampInt64(met)-1)), met, nil
 }
 
-// window is the work of a window function, or of an aggregate of single people, for one row: rows that its frame holds where it is computed anew
-// for each, else one.
+// window is the work of a window function, or of an aggregate of single people, for one row: rows that its frame holds where it is computed
+// anew for each, else one.
 func (w *workload) window(e algebra.Aggregate, of effort) (cost, met *big.Int) {
 	met = big.NewInt(1)
 	if e.Over != nil && !domain.Incremental(e) {

@@ -1,5 +1,5 @@
-// Package stability bounds what one unit does to a statement: whose a row is, how many rows a unit has in a group, how much a sum moves, and what work its
-// rows can cause.
+// Package stability bounds what one unit does to a statement: whose a row is, how many rows a unit has in a group, how much a sum moves,
+// and what work its rows can cause.
 //
 // It knows relations, keys, and public facts about tables. It does not know SQL text, prices or noise.
 //

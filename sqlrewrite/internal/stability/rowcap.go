@@ -2,7 +2,8 @@ package stability
 
 import "noisegate/sqlrewrite/internal/algebra"
 
-// leastKept is how many rows of a unit a cap keeps at least, or as many as one group counts of it: with fewer, better no answer than one of so little.
+// leastKept is how many rows of a unit a cap keeps at least, or as many as one group counts of it: with fewer, better no answer than one of
+// so little.
 const leastKept = 4
 
 // NewRowCap makes room for a cap of a relation's rows by a field. With rows 0 it changes nothing.

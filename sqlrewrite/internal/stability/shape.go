@@ -184,8 +184,8 @@ func (s Shape) BoundsTotal(m algebra.Measure) bool {
 	}
 }
 
-// Norms are L1 and L2² of what one unit adds to a measure in all groups. With N = MaxTotal rows in all, of which m = MaxRows count in one group,
-// both are largest where as many groups as possible have m rows: L2² is convex in how the rows are divided.
+// Norms are L1 and L2² of what one unit adds to a measure in all groups. With N = MaxTotal rows in all, of which m = MaxRows count in one
+// group, both are largest where as many groups as possible have m rows: L2² is convex in how the rows are divided.
 func (s Shape) Norms(m algebra.Measure) (l1, l2Squared *big.Int) {
 	perGroup := s.PerGroup(m)
 	if !s.BoundsTotal(m) {

@@ -78,8 +78,8 @@ func OfLarge(n *algebra.Joined) bool {
 	}
 }
 
-// Large reports whether public rows may take longer to read than a part of what the work of one unit may differ by: whether they are read is then no business of a
-// unit's rows. Small ones are read as PostgreSQL likes.
+// Large reports whether public rows may take longer to read than a part of what the work of one unit may differ by: whether they are read
+// is then no business of a unit's rows. Small ones are read as PostgreSQL likes.
 func Large(n algebra.FromItem) bool {
 	rows := readRows(n)
 	return rows.Mul(rows, big.NewInt(ScanRow)).Cmp(big.NewInt(MaxUnitWork/largePart)) > 0
@@ -106,8 +106,8 @@ func readRows(n algebra.FromItem) *big.Int {
 	return new(big.Int).Set(rows)
 }
 
-// This file bounds the work that the rows of one unit can cause, by facts that are public: how many rows public tables have, how many share a
-// value, caps that the statement enforces, and what each expression costs at most. docs/sql/work.md says what is bounded and why.
+// This file bounds the work that the rows of one unit can cause, by facts that are public: how many rows public tables have, how many share
+// a value, caps that the statement enforces, and what each expression costs at most. docs/sql/work.md says what is bounded and why.
 
 // The most that a row may cost before anything bounds how many rows its unit has, and the most that the rows of one unit may cost where
 // something does: a tenth of the default quantum, which is by how much the boundary at which an answer leaves is moved.
@@ -170,7 +170,9 @@ func BoundWork(b *algebra.Binder) error {
 	q.Pairs = w.pairs
 	for _, c := range q.Shared().Caps {
 		if c.Active() {
-			q.Source.Note("capped-rows", "of each %s at most %d rows of %s are paired with others, chosen at random but the same for the whole answer; intervals do not include what is left out",
+			q.Source.Note("capped-rows",
+				"of each %s at most %d rows of %s are paired with others, chosen at random but the same for the whole answer; intervals do not "+
+					"include what is left out",
 				q.Source.UnitName(), c.Rows, tablesOf(c.Of))
 		}
 	}
@@ -388,7 +390,8 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 	}
 	out := w.fresh(n, r)
 	for _, q := range n.Parts {
-		if err := w.block(workBlock{root: &q.From, of: q.Of, where: q.Where, each: slices.Concat(q.Keys, q.Results()), ahead: GroupedRow}); err != nil {
+		if err := w.block(workBlock{root: &q.From, of: q.Of, where: q.Where, each: slices.Concat(q.Keys, q.Results()),
+			ahead: GroupedRow}); err != nil {
 			return out, err
 		}
 		if out.unit != nil {
@@ -440,9 +443,11 @@ func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error
 	var out effort
 	switch {
 	case !m.L.Owned():
-		out = right.times(w.publicFan(n.Left, m.LKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.L, p.R }), tablesOf(n.Left))
+		out = right.times(w.publicFan(n.Left, m.LKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.L, p.R }),
+			tablesOf(n.Left))
 	case !m.R.Owned():
-		out = l.times(w.publicFan(n.Right, m.RKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.R, p.L }), tablesOf(n.Right))
+		out = l.times(w.publicFan(n.Right, m.RKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.R, p.L }),
+			tablesOf(n.Right))
 	case m.RKey != nil:
 		w.facts.Rely(m.RKey.Relies...)
 		if out = l.times(big.NewInt(1), ""); right.unit == nil || right.base == nil {
@@ -507,7 +512,8 @@ func (e effort) times(fan *big.Int, what string) effort {
 }
 
 // publicFan is how many rows of a public item one row of the other side meets at most.
-func (w *workload) publicFan(n algebra.FromItem, key *algebra.RowKey, pairs []algebra.Pair, sides func(algebra.Pair) (own, other *algebra.Field)) *big.Int {
+func (w *workload) publicFan(n algebra.FromItem, key *algebra.RowKey, pairs []algebra.Pair,
+	sides func(algebra.Pair) (own, other *algebra.Field)) *big.Int {
 	if key != nil {
 		w.facts.Rely(key.Relies...)
 		return big.NewInt(1)

@@ -14,7 +14,8 @@ type repair func(q *parse.QueryText, i int, refusal *fault.Error) string
 // repairs are tried in this order.
 func (s *suggester) repairs() []repair {
 	return []repair{
-		repairName, s.repairQuotes, repairFunction, repairNumber, repairAlias, repairUnitJoin, repairPartition, repairUnitCount, repairBoolAggregate,
+		repairName, s.repairQuotes, repairFunction, repairNumber, repairAlias, repairUnitJoin, repairPartition, repairUnitCount,
+		repairBoolAggregate,
 		repairWhereAggregate, repairHaving, repairGroupBy, repairStar, repairUnion, repairClause, repairCollate, repairBackticks,
 	}
 }
@@ -30,7 +31,8 @@ func repairName(q *parse.QueryText, i int, refusal *fault.Error) string {
 	return q.Replaced(i, i+1, refusal.Part)
 }
 
-// repairQuotes makes a string of what is no column: Male or "Male" in a comparison; the nearest value of the column's domain, if it has one.
+// repairQuotes makes a string of what is no column: Male or "Male" in a comparison; the nearest value of the column's domain, if it has
+// one.
 func (s *suggester) repairQuotes(q *parse.QueryText, i int, refusal *fault.Error) string {
 	if refusal.Code != fault.CodeUnknownColumn || strings.Trim(q.Word(i-1), "=<>!,(") != "" {
 		return ""

@@ -19,12 +19,12 @@ const (
 	maxTries        = 12
 )
 
-// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change to the
-// text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer> stands for
-// the first one's answer. Other errors come back as they are.
+// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change
+// to the text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer>
+// stands for the first one's answer. Other errors come back as they are.
 //
-// What it says depends on the text, the policy and what read refuses alone. Every suggestion was accepted by read before it is made; that it means what
-// its author meant is for the author to judge.
+// What it says depends on the text, the policy and what read refuses alone. Every suggestion was accepted by read before it is made; that
+// it means what its author meant is for the author to judge.
 func Suggest(err error, sql string, snapshot *catalog.Snapshot, read func(text string) error) error {
 	var refusal *fault.Error
 	if !errors.As(err, &refusal) || len(sql) > maxSuggestBytes {
