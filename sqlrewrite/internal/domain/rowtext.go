@@ -60,7 +60,7 @@ func asTextOf(x algebra.Expr) algebra.Expr {
 	return asText(x)
 }
 
-// safeText is the function itself, which is total for its constants. A length or a place is at most the length of the text.
+// safeText is the function itself, which cannot fail for its constants. A length or a place is at most the length of the text.
 func safeText(c safeCall) (Operand, error) {
 	x := algebra.Call{Name: c.call.Name, T: c.call.T}
 	for _, arg := range c.args {
