@@ -61,12 +61,19 @@ func NewShownCount(p ShownCountParameters) (*ShownCount, error) {
 		return nil, errUnsizable
 	}
 	low := p.PerGroup.Int64() - 1 // too low: a tail from below 0 is at least a half
-	high := low + 1
+	high := max(low+1, m.guess())
 	for step := int64(1); !m.keeps(high); step *= 2 {
 		if high > maxShown {
 			return nil, errUnsizable
 		}
 		low, high = high, high+step
+	}
+	for step := int64(1); high-step > low; step *= 2 {
+		if !m.keeps(high - step) {
+			low = high - step
+			break
+		}
+		high -= step
 	}
 	for high-low > 1 {
 		if middle := low + (high-low)/2; m.keeps(middle) {
@@ -77,6 +84,20 @@ func NewShownCount(p ShownCountParameters) (*ShownCount, error) {
 	}
 	m.threshold = high
 	return m, nil
+}
+
+// guess is about the least threshold that keeps to δ, solved in floating point: q^(k+1)·(Σ (q^-d - 1) + 2δ) <= δ·(1+q), for the d as in
+// keeps.
+func (m *ShownCount) guess() int64 {
+	p, rate, delta := m.parameters, 1/exact.Float(m.scale), exact.Float(m.parameters.Delta.Rat())
+	whole, rest := new(big.Int).QuoRem(p.Total, p.PerGroup, new(big.Int))
+	float := func(v *big.Int) float64 { return exact.Float(new(big.Rat).SetInt(v)) }
+	sum := float(whole)*math.Expm1(rate*float(p.PerGroup)) + math.Expm1(rate*float(rest))
+	k := math.Log((sum+2*delta)/(delta*(1+math.Exp(-rate)))) / rate
+	if !(k < maxShown) { // also if it is not a number
+		return maxShown
+	}
+	return int64(k)
 }
 
 // shownBits is the precision at which thresholds are compared with δ: δ is at least 10⁻¹⁸, and 1-e^(-1/b) at least 2⁻¹⁷⁰ or so.

@@ -2,6 +2,7 @@ package mechanisms
 
 import (
 	"encoding/csv"
+	"errors"
 	"math"
 	"math/big"
 	"os"
@@ -84,6 +85,27 @@ func TestShownCountThresholds(t *testing.T) {
 			}
 			if z >= -k {
 				above += mass[z+k]
+			}
+		}
+	}
+}
+
+// Whatever the parameters, the threshold keeps to δ, and one less does not.
+func TestShownCountThresholdIsLeast(t *testing.T) {
+	for _, epsilon := range []PicoEpsilon{1, 1_000_000, EpsilonUnit / 3, 40 * EpsilonUnit, MaxEpsilon} {
+		for _, delta := range []AttoDelta{1, DeltaUnit / 1_000_000, DeltaUnit / 3, DeltaUnit - 1} {
+			for _, bound := range [][2]int64{{1, 1}, {1, 1000}, {3, 7}, {500, 1000}, {1_000_000, 1_000_000}} {
+				m, err := NewShownCount(ShownCountParameters{Epsilon: epsilon, Delta: delta,
+					PerGroup: big.NewInt(bound[0]), Total: big.NewInt(bound[1])})
+				if errors.Is(err, errUnsizable) && epsilon == 1 && delta == 1 { // beyond maxShown
+					continue
+				}
+				if err != nil {
+					t.Fatalf("ε %v, δ %v, %v: %v", epsilon, delta, bound, err)
+				}
+				if k := m.threshold; k < bound[0] || !m.keeps(k) || k > bound[0] && m.keeps(k-1) {
+					t.Errorf("ε %v, δ %v, %v: %d is not the least threshold", epsilon, delta, bound, k)
+				}
 			}
 		}
 	}
