@@ -108,6 +108,76 @@ func number(t *testing.T, text string) *big.Rat {
 	return v
 }
 
+const (
+	adultTables = `people
+  person_id      integer not null unique
+  native_country text`
+	adultPolicy = `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  people:
+    unit: {row: person_id}
+    columns:
+      native_country: {keys: private}
+budgets:
+  - {dataset: true, form: approx, epsilon: 100, delta: 1e-5}
+`
+)
+
+// adult is a database with the 48,842 people of ../shared/data.
+func adult(t *testing.T) *pgx.Conn {
+	t.Helper()
+	path := filepath.Join("..", "..", "shared", "data", "adult", "adult.csv")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("../shared is absent: ", err)
+	}
+	db := pgtest.New(t)
+	db.Exec(t, `CREATE TABLE public.people (person_id int NOT NULL UNIQUE, age int, workclass text, fnlwgt int, education text,
+		education_num int, marital_status text, occupation text, relationship text, race text, sex text, capital_gain int, capital_loss int, hours_per_week int,
+		native_country text, income text)`)
+	db.LoadCSV(t, "public.people", path)
+	return db.Conn(t, db.DSN)
+}
+
+// What (ε, δ) buys of the counts of private keys: 200 answers to the same statement, with noise that is the same in each run.
+func TestAccuracyOfPrivateKeys(t *testing.T) {
+	const sql, answers = "SELECT native_country, count(*) FROM people GROUP BY native_country", 200
+	conn := adult(t)
+	p, err := Rewrite(sql, parseSnapshot(t, adultTables, adultPolicy), Options{Epsilon: mechanisms.EpsilonUnit,
+		Delta: mechanisms.DeltaUnit / 1_000_000, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if loss := p.Loss(); loss.Epsilon != mechanisms.EpsilonUnit || loss.Delta != mechanisms.DeltaUnit/1_000_000 {
+		t.Fatalf("charged %+v", loss)
+	}
+	truth := make(map[string]*big.Rat)
+	for _, row := range plainAnswer(t, conn, sql).rows {
+		truth[row[0]] = number(t, row[1])
+	}
+	exact := (&world{conn: conn}).sealed(t, p.Statements(&Draws{}))
+	var shown, held, squares float64
+	s := fixedSampler(t)
+	for range answers {
+		a := answerFrom(t, s, p, exact...)
+		for i, row := range a.Rows {
+			n := truth[nullText(row[0])]
+			off, _ := new(big.Rat).Sub(number(t, row[1].Text), n).Float64()
+			squares += off * off
+			shown++
+			if in := a.Intervals[i][1]; number(t, in.Lo).Cmp(n) <= 0 && n.Cmp(number(t, in.Hi)) <= 0 {
+				held++
+			}
+		}
+	}
+	off := math.Sqrt(squares / shown)
+	t.Logf("root mean square error %.2f over %.1f of %d groups, %.1f %% of intervals hold", off, shown/answers, len(truth), 100*held/shown)
+	if off > 1.6 || shown < 36*answers || held < 0.95*shown || len(truth) != 42 {
+		t.Errorf("root mean square error %.2f over %.1f of %d groups, %.1f %% of intervals hold", off, shown/answers, len(truth), 100*held/shown)
+	}
+}
+
 // What a price buys on a table with many rows a person, bias included.
 func TestAccuracyOfEvents(t *testing.T) {
 	conn := events(t)

@@ -214,7 +214,7 @@ func differ(a, b *httptest.ResponseRecorder) string {
 }
 
 // coupled counts what a run of coupled queries met.
-type coupled struct{ asked, answered, moved, fresh int }
+type coupled struct{ asked, answered, moved, counted, fresh int }
 
 // couple asks queries on both sides until an answer differs.
 func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bool, spoil func(*sqlrewrite.Coupled)) (n coupled,
@@ -241,6 +241,9 @@ func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bo
 		}
 		if q.Differs {
 			n.moved++
+			if q.Counted {
+				n.counted++
+			}
 		}
 		n.fresh += a.played - played
 	}
@@ -263,6 +266,9 @@ func TestCoupling(t *testing.T) {
 			}
 			if n.moved < n.asked/8 || n.fresh < n.asked/2 {
 				t.Errorf("of %d neighbours only %d differ at all, and %d answers were drawn: the test has no power", n.asked, n.moved, n.fresh)
+			}
+			if !testing.Short() && n.counted == 0 {
+				t.Error("no neighbours of which counts show the groups differ")
 			}
 			t.Logf("%+v", n)
 		})

@@ -39,6 +39,7 @@ type Coupled struct {
 	Without                      [2]string // whom each side lacks
 	Tapes                        [2]*Tape
 	Differs                      bool          // some true value does
+	Counted                      bool          // its groups are shown by a count
 	True                         [2][]*big.Int // the first release of each released row
 	Refused                      bool          // it has no plan
 }
@@ -142,7 +143,10 @@ func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
 	for _, id := range c.groups {
 		for i, r := range c.plan.made.Releases {
 			v := c.exact(0, id, i)
-			if r.Mechanism != nil {
+			switch {
+			case r.Shown != nil:
+				v = c.shown(w, id, i)
+			case r.Mechanism != nil:
 				reach := max(1, min(scalar.ClampInt64(r.Mechanism.HalfWidth(0.5)), 1<<40))
 				v = new(big.Int).Add(v, big.NewInt(w.r.Int64N(2*reach+1)-reach))
 			}
@@ -157,8 +161,15 @@ func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
 			q.True[side] = append(q.True[side], c.exact(side, id, 0))
 		}
 	}
-	q.Differs = c.differs()
+	q.Differs, q.Counted = c.differs(), c.plan.made.Query.Private() && c.plan.made.Selection == nil
 	return c.affordable()
+}
+
+// shown is a noisy count that shows a group on both sides: above the threshold, and no farther from either count than noise reaches.
+func (c *coupling) shown(w *world, id string, release int) *big.Int {
+	k, a, b := c.plan.made.Releases[release].Shown.Threshold(), c.exact(0, id, release).Int64(), c.exact(1, id, release).Int64()
+	least, most := max(k+1, max(a, b)-k), min(a, b)+k
+	return big.NewInt(least + w.r.Int64N(most-least+1))
 }
 
 // commonGroups are the groups of the domain, or the private ones that both sides have.
@@ -225,8 +236,7 @@ func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
 	} else {
 		units := c.sides[side][c.unitsPart()]
 		for _, id := range Arrival(side, slices.Collect(maps.Keys(units)), func(id string) string { return id }) {
-			row := units[id]
-			tape.keep(p.made.Selection.Mechanism, row[len(row)-1], slices.Contains(c.groups, id))
+			c.keep(tape, side, id, units[id])
 		}
 	}
 	for _, id := range c.groups {
@@ -238,6 +248,25 @@ func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
 		}
 	}
 	return nil
+}
+
+// keep records whether a private group is shown: those that both sides have are.
+func (c *coupling) keep(tape *Tape, side int, id string, row []*big.Int) {
+	common := slices.Contains(c.groups, id)
+	if c.plan.made.Selection != nil {
+		tape.keep(c.plan.made.Selection.Mechanism, row[len(row)-1], common)
+		return
+	}
+	for i, r := range c.plan.made.Releases {
+		if r.Shown == nil {
+			continue
+		}
+		noisy := new(big.Int) // which shows no group
+		if common {
+			noisy = c.noisy[id][i]
+		}
+		tape.noise(r.Shown.Parameters(), new(big.Int).Sub(noisy, c.exact(side, id, i)))
+	}
 }
 
 // Arrival is the order in which the rows of one statement come on a side, by the identity of their keys: PostgreSQL promises none, and the
@@ -352,7 +381,7 @@ func (c *coupling) tallies(t *testing.T, side, part int, group string) (all []me
 func (c *coupling) affordable() error {
 	for i, r := range c.plan.made.Releases {
 		charged := r.Law().Loss()
-		if r.Mechanism == nil {
+		if r.Pick != nil {
 			if c.loss[i] > float64(charged.Epsilon)/float64(mechanisms.EpsilonUnit)*(1+1e-9) {
 				return fmt.Errorf("release %d costs %g, charged %s", i, c.loss[i], charged.Epsilon)
 			}
@@ -364,9 +393,9 @@ func (c *coupling) affordable() error {
 			l1.Add(l1, new(big.Rat).Abs(d))
 			l2Squared.Add(l2Squared, new(big.Rat).Mul(d, d))
 		}
-		parameters := r.Mechanism.Parameters()
+		parameters := r.Law().Parameters()
 		cost, limit := new(big.Rat), new(big.Rat)
-		if r.Mechanism.Name() == mechanisms.DiscreteGaussian {
+		if r.Law().Name() == mechanisms.DiscreteGaussian {
 			variance, _ := new(big.Rat).SetString(parameters.Variance)
 			cost.Quo(l2Squared, variance.Mul(variance, big.NewRat(2, 1)))
 			limit.SetFrac64(int64(charged.Rho), int64(mechanisms.EpsilonUnit))

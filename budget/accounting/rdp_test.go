@@ -163,6 +163,11 @@ func TestEventsOfRecordedParameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shown, err := mechanisms.NewShownCount(mechanisms.ShownCountParameters{Epsilon: mechanisms.EpsilonUnit / 3, Delta: 1_000_000_000_007,
+		PerGroup: big.NewInt(2), Total: big.NewInt(5)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	threshold, err := mechanisms.NewGaussianThreshold(mechanisms.GaussianThresholdParameters{Rho: mechanisms.RhoUnit / 8, Delta: 1000, L0: 5})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +175,7 @@ func TestEventsOfRecordedParameters(t *testing.T) {
 	for _, m := range []interface {
 		Parameters() mechanisms.Parameters
 		Loss() mechanisms.Loss
-	}{laplace, gauss, whole, threshold} {
+	}{laplace, gauss, whole, threshold, shown} {
 		e, err := eventOf(m.Parameters())
 		if err != nil {
 			t.Fatal(err)

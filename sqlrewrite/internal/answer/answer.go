@@ -97,7 +97,7 @@ func HalfWidth(p *plan.Plan, r plan.Release) *big.Rat {
 	if r.Pick != nil {
 		return nil
 	}
-	return scalar.InUnits(r.Mechanism.HalfWidth(p.Options.Confidence), r.Unit)
+	return scalar.InUnits(r.HalfWidth(p.Options.Confidence), r.Unit)
 }
 
 // Sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational; of a
@@ -108,7 +108,7 @@ func Sensitivity(p *plan.Plan, r plan.Release) string {
 		return scalar.DecimalOrFraction(scalar.InUnits(score, r.Unit))
 	}
 	l1, l2Squared := p.Shape.Norms(r.Measure)
-	if r.Mechanism.Name() != mechanisms.DiscreteGaussian {
+	if r.Law().Name() != mechanisms.DiscreteGaussian {
 		return scalar.DecimalOrFraction(scalar.InUnits(l1, r.Unit))
 	}
 	squared := scalar.InUnits(l2Squared, new(big.Rat).Mul(r.Unit, r.Unit))

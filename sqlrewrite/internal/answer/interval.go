@@ -15,7 +15,7 @@ import (
 // Box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise; one with a
 // [plan.Core] that of the weighted sum of noises, or of the fraction ([Fieller]). Any other that is computed from n releases gets each of
 // them at the level 1-(1-level)/n, so that all hold at once with the level asked for (Bonferroni), and interval arithmetic over that box:
-// sound, if wide.
+// sound, if wide. The interval of a count that shows its group is the one given that the group is shown ([mechanisms.ShownCount]).
 type Box struct {
 	plan     *plan.Plan
 	Widths   map[WidthKey]*big.Rat
@@ -34,11 +34,15 @@ func (b *Box) width(release, n int) *big.Rat {
 	key := WidthKey{release, n}
 	w, ok := b.Widths[key]
 	if !ok {
-		level := 1 - (1-float64(b.plan.Options.Confidence))/float64(n)
-		w = new(big.Rat).SetInt(b.plan.Releases[release].Mechanism.HalfWidth(mechanisms.Confidence(level)))
+		w = new(big.Rat).SetInt(b.plan.Releases[release].Mechanism.HalfWidth(b.level(n)))
 		b.Widths[key] = w
 	}
 	return w
+}
+
+// level is that of each of n intervals that hold together.
+func (b *Box) level(n int) mechanisms.Confidence {
+	return 1 - (1-b.plan.Options.Confidence)/mechanisms.Confidence(n)
 }
 
 // interval is the interval of one output in one row; nil where there is none.
@@ -149,6 +153,10 @@ func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *scalar.S
 // value is the interval of a released value; selections have none.
 func (b *Box) value(v algebra.Value, together int, row plan.ReleasedRow) *scalar.Span {
 	around := func(release int) *scalar.Span {
+		if shown := b.plan.Releases[release].Shown; shown != nil {
+			lo, hi := shown.Interval(row.Noisy[release], b.level(together))
+			return &scalar.Span{Lo: new(big.Rat).SetInt(lo), Hi: new(big.Rat).SetInt(hi)}
+		}
 		centre, w := new(big.Rat).SetInt(row.Noisy[release]), b.width(release, together)
 		return &scalar.Span{Lo: new(big.Rat).Sub(centre, w), Hi: new(big.Rat).Add(centre, w)}
 	}

@@ -143,6 +143,12 @@ func bindsRows(p *plan.Plan) bool {
 func keyNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 	if p.Query.Private() {
 		add("private-groups", "groups of few %s are left out at random; whether a group is shown says nothing about one of them", "people")
+		for _, r := range p.Releases {
+			if r.Shown != nil {
+				add("shown-counts", "%s: a group is shown if this number is above %d, so that numbers near it are too high on average; "+
+					"intervals include that", sqlprint.ShownMeasure(r.Measure), r.Shown.Threshold())
+			}
+		}
 		return
 	}
 	for _, k := range p.Query.Keys {

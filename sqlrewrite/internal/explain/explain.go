@@ -37,7 +37,7 @@ type OutputEstimate struct {
 	RankError   *big.Rat // of selections: how far off at the requested confidence, in rows; nil for noise
 	Loss        mechanisms.Loss
 	Weight      *big.Rat // by which the price was split; nil for private keys, and without weights
-	// Private keys only: numbers of units at which a group is shown with probability 50, 95 and 99 %.
+	// Of what decides which private keys are shown: numbers of units at which a group is shown with probability 50, 95 and 99 %.
 	ShownAt []ShownAt
 }
 
@@ -53,10 +53,7 @@ func Explain(p *plan.Plan) Explanation {
 	if p.Selection != nil {
 		m := p.Selection.Mechanism
 		o := OutputEstimate{Name: "group keys", Parameters: m.Parameters(), Bound: groupsBound(p) + "; " + unitBound(p),
-			Sensitivity: fmt.Sprint(p.Shape.MaxGroups), Loss: m.Loss()}
-		for _, probability := range []float64{0.5, 0.95, 0.99} {
-			o.ShownAt = append(o.ShownAt, ShownAt{Probability: probability, Units: m.ShownAt(probability)})
-		}
+			Sensitivity: fmt.Sprint(p.Shape.MaxGroups), Loss: m.Loss(), ShownAt: shownAt(m)}
 		e.Outputs = append(e.Outputs, o)
 	}
 	for i, r := range p.Releases {
@@ -72,12 +69,24 @@ func Explain(p *plan.Plan) Explanation {
 		if r.Pick != nil {
 			o.Selection = r.Pick.By
 		}
+		if r.Shown != nil {
+			o.ShownAt = shownAt(r.Shown)
+		}
 		if p.Weights != nil {
 			o.Weight = p.Weights[i]
 		}
 		e.Outputs = append(e.Outputs, o)
 	}
 	return e
+}
+
+// shownAt says how many units a group needs. A count of rows is at least that of its units.
+func shownAt(m interface{ ShownAt(float64) int64 }) []ShownAt {
+	var all []ShownAt
+	for _, probability := range []float64{0.5, 0.95, 0.99} {
+		all = append(all, ShownAt{Probability: probability, Units: m.ShownAt(probability)})
+	}
+	return all
 }
 
 // tree is the plan as text, from the answer down to the scan.
@@ -119,6 +128,11 @@ func tree(p *plan.Plan) string {
 			price = fmt.Sprintf("variance %s threshold %d", answer.ShortDecimal(variance), parameters.Count)
 		}
 		add("select groups: %s %s delta %s, L0 %s", parameters.Mechanism, price, parameters.Delta, parameters.Sensitivity)
+	}
+	for _, r := range p.Releases {
+		if r.Shown != nil {
+			add("select groups: by %s above %d, delta %s", r.Measure.Name, r.Shown.Threshold(), r.Shown.Parameters().Delta)
+		}
 	}
 	for _, r := range p.Releases {
 		add("release %s: %s, sensitivity %s, %s", r.Measure.Name, r.Law().Name(), answer.Sensitivity(p, r), noiseText(r))
@@ -199,7 +213,7 @@ func alternative(p *plan.Plan) []algebra.Note {
 	}
 	o := p.Options
 	o.Epsilon, o.Rho, o.Mechanism = 0, p.Loss().Rho, plan.MechanismGaussian
-	if p.Releases[0].Mechanism.Name() == mechanisms.DiscreteGaussian {
+	if p.Releases[0].Law().Name() == mechanisms.DiscreteGaussian {
 		o.Mechanism = plan.MechanismLaplace
 	}
 	other, err := p.Repriced(o)
@@ -213,7 +227,7 @@ func alternative(p *plan.Plan) []algebra.Note {
 }
 
 func kindOfNoise(r plan.Release) string {
-	if r.Mechanism.Name() == mechanisms.DiscreteGaussian {
+	if r.Law().Name() == mechanisms.DiscreteGaussian {
 		return "gaussian"
 	}
 	return "laplace"

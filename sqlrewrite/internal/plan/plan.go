@@ -120,7 +120,7 @@ type Plan struct {
 	Shape     stability.Shape
 	Weights   []*big.Rat // by release; nil: the price is split evenly
 	Releases  []Release
-	Selection *selection          // nil: the keys are public
+	Selection *selection          // nil: the keys are public, or a count shows them
 	Parts     []sqlprint.PlanPart // the statements, their seed arguments zero
 	Post      *sqlprint.Post      // without the released values, which are its first arguments; nil: there is no post-processing query
 	Outputs   []OutputForm        // set by [sqlrewrite.newPlan]

@@ -1,22 +1,26 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"math/big"
+	"slices"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
 )
 
 // Release is one measure with the mechanism that makes it noisy, or chooses by it.
 type Release struct {
 	Measure   algebra.Measure
-	PerGroup  *big.Int            // Linf; of a selection, rows that one unit has among the candidates of one group
-	Mechanism mechanisms.Additive // nil for a selection
-	Pick      *Pick               // nil for noise
-	Unit      *big.Rat            // one unit of the sealed integer, in the output's unit
+	PerGroup  *big.Int               // Linf; of a selection, rows that one unit has among the candidates of one group
+	Mechanism mechanisms.Additive    // nil for a selection, and for a count that shows groups
+	Pick      *Pick                  // nil for noise
+	Shown     *mechanisms.ShownCount // of a count by which private keys are shown; nil for others
+	Unit      *big.Rat               // one unit of the sealed integer, in the output's unit
 }
 
 // law is what noise and selections have in common.
@@ -27,10 +31,26 @@ type law interface {
 }
 
 func (r Release) Law() law {
-	if r.Pick != nil {
+	switch {
+	case r.Pick != nil:
 		return r.Pick
+	case r.Shown != nil:
+		return r.Shown
+	default:
+		return r.Mechanism
 	}
-	return r.Mechanism
+}
+
+// HalfWidth is that of the noise, in steps; nil for a selection.
+func (r Release) HalfWidth(level mechanisms.Confidence) *big.Int {
+	switch {
+	case r.Pick != nil:
+		return nil
+	case r.Shown != nil:
+		return r.Shown.HalfWidth(level)
+	default:
+		return r.Mechanism.HalfWidth(level)
+	}
 }
 
 // selection decides which private keys are shown.
@@ -83,6 +103,9 @@ func (p *Plan) price() error {
 			r.Unit = r.rows()
 		}
 		p.Releases = append(p.Releases, r)
+	}
+	if p.Query.Private() && p.Options.Mechanism == MechanismAuto {
+		p.showByCount(selection, portions)
 	}
 	return nil
 }
@@ -178,6 +201,66 @@ func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.Pic
 
 // shownAt is the probability at which auto compares selections of private keys: the one that shows smaller groups is taken.
 const shownAt = 0.95
+
+// showByCount lets a count decide which private keys are shown ([mechanisms.ShownCount]), for the two portions that the selection of keys
+// and the count have apart, or on an account in ρ for the ρ that the two are charged. It does so where neither the count's error nor the
+// number of units that a group needs is larger then, and one of them smaller. The other releases stay what they are.
+func (p *Plan) showByCount(selection Portion, portions []Portion) {
+	for i, r := range p.Releases {
+		if !p.countsGroups(i) {
+			continue
+		}
+		l1, _ := p.Shape.Norms(r.Measure)
+		parameters := mechanisms.ShownCountParameters{Delta: p.Options.Delta, PerGroup: r.PerGroup, Total: l1}
+		switch {
+		case selection.Epsilon == 0:
+			parameters.Rho = selection.Rho + portions[i].Rho
+		case p.Options.Currency == catalog.ZCDP:
+			parameters.Rho = p.Selection.Mechanism.Loss().Rho + r.Mechanism.Loss().Rho
+		default:
+			parameters.Epsilon = selection.Epsilon + portions[i].Epsilon
+		}
+		m, err := mechanisms.NewShownCount(parameters)
+		if err != nil {
+			continue
+		}
+		width := m.HalfWidth(comparedAt).Cmp(r.Mechanism.HalfWidth(comparedAt))
+		units := cmp.Compare(m.ShownAt(shownAt), p.Selection.Mechanism.ShownAt(shownAt))
+		if width <= 0 && units <= 0 && width+units < 0 {
+			p.Selection, p.Releases[i].Mechanism, p.Releases[i].Shown = nil, nil, m
+			return
+		}
+	}
+}
+
+// countsGroups reports whether a release counts all units or rows of a group, at least one for each unit, and whether the outputs that show
+// it read nothing else. Intervals of a count are known given that its group is shown; those of means and ratios are not, so these keep
+// noise of one law.
+func (p *Plan) countsGroups(release int) bool {
+	m := p.Releases[release].Measure
+	switch {
+	case m.Filter != nil:
+		return false
+	case m.Kind == algebra.CountRows && p.Shape.MaxTotal > 0: // a unit's share of a group may be none of its rows
+		return false
+	case m.Kind != algebra.CountUnits && m.Kind != algebra.CountRows:
+		return false
+	}
+	for _, v := range p.Query.Values {
+		if v.Computed() && slices.Contains(v.Of, release) {
+			return false
+		}
+	}
+	shown := false
+	for _, o := range p.Query.Outputs {
+		used := bind.ReleasesOf(p.Query, o.Expr)
+		if used[release] && len(used) > 1 {
+			return false
+		}
+		shown = shown || used[release]
+	}
+	return shown
+}
 
 // internal wraps the refusal of a mechanism: its parameters were checked before.
 func internal(err error) error {

@@ -74,7 +74,7 @@ func (p *Plan) Draw(s *mechanisms.Sampler) *Draws {
 	return d
 }
 
-// drawRow draws the noise of one group; the places of selections stay empty.
+// drawRow draws the noise of one group; the places of selections, and of a count that is released already, stay empty.
 func (p *Plan) drawRow(s *mechanisms.Sampler) []mechanisms.Noise {
 	row := make([]mechanisms.Noise, len(p.Releases))
 	for i, r := range p.Releases {
@@ -91,6 +91,7 @@ type Group struct {
 	exact   []mechanisms.Exact   // by release; the zero Exact is 0
 	Tallies [][]mechanisms.Tally // by part; of histograms only
 	seen    []bool               // by part: it had a row; not of histograms
+	counted *big.Int             // the noisy count by which it is shown; nil where none is
 }
 
 func (p *Plan) NewGroup(keys []catalog.Key) *Group {
@@ -101,8 +102,9 @@ func (p *Plan) NewGroup(keys []catalog.Key) *Group {
 // ReleaseRows adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is
 // returned as it is.
 //
-// Of private keys the first statement's rows decide which groups are shown. A group that is not is forgotten at once, so that memory
-// grows with what is shown. Noise is then drawn, and candidates are chosen, in the order of the keys.
+// Of private keys the first statement's rows decide which groups are shown, by their units or by a count, whose noisy value is then the
+// answer. A group that is not shown is forgotten at once, so that memory grows with what is shown. Noise is then drawn, and candidates are
+// chosen, in the order of the keys.
 func (p *Plan) ReleaseRows(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
 	groups := make(map[string]*Group)
 	for row, err := range rows {
@@ -137,10 +139,13 @@ func (p *Plan) gather(s *mechanisms.Sampler, groups map[string]*Group, row Exact
 	g := groups[id]
 	switch {
 	case g != nil:
-	case part.Units && !p.Selection.Mechanism.Keep(s, row.Values[len(row.Values)-1]), p.Query.Private() && !part.Units:
+	case p.Query.Private() && !part.Units:
 		return nil // not shown
 	default:
 		g = p.NewGroup(row.Keys)
+		if part.Units && !p.shows(s, g, part, row) {
+			return nil
+		}
 		groups[id] = g
 	}
 	if part.Histogram(p.Query) {
@@ -155,6 +160,19 @@ func (p *Plan) gather(s *mechanisms.Sampler, groups map[string]*Group, row Exact
 		g.exact[release] = row.Values[i]
 	}
 	return nil
+}
+
+// shows decides whether a private group is shown: once, as its noisy count is the answer.
+func (p *Plan) shows(s *mechanisms.Sampler, g *Group, part sqlprint.PlanPart, row ExactRow) (shown bool) {
+	if p.Selection != nil {
+		return p.Selection.Mechanism.Keep(s, row.Values[len(row.Values)-1])
+	}
+	for i, release := range part.Releases {
+		if count := p.Releases[release].Shown; count != nil {
+			g.counted, shown = count.Release(s, row.Values[i])
+		}
+	}
+	return shown
 }
 
 // releasePublic releases every group of the domain; one without rows is zero. Groups outside the domain are left out.
@@ -187,9 +205,12 @@ func (p *Plan) releaseRow(s *mechanisms.Sampler, noise []mechanisms.Noise, g *Gr
 	row := ReleasedRow{Keys: g.Keys, Noisy: make([]*big.Int, len(p.Releases))}
 	for at, part := range p.Parts {
 		for _, i := range part.Releases {
-			if r := p.Releases[i]; r.Pick != nil {
+			switch r := p.Releases[i]; {
+			case r.Pick != nil:
 				row.Noisy[i] = r.Pick.Choose(s, g.Tallies[at])
-			} else {
+			case r.Shown != nil:
+				row.Noisy[i] = g.counted
+			default:
 				row.Noisy[i] = noise[i].Release(g.exact[i])
 			}
 		}
