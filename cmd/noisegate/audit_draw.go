@@ -27,6 +27,7 @@ const (
 type auditProbe struct {
 	name      string
 	output    string // what the question selects for each group; "" asks which private groups are shown
+	private   bool   // groups are private: not all are shown
 	mechanism string
 	delta     float64
 }
@@ -37,7 +38,8 @@ func auditProbes() []auditProbe {
 		{name: "discrete Laplace sum", output: "sum(v)", mechanism: "laplace"},
 		{name: "discrete Gaussian count", output: "count(*)", mechanism: "gaussian", delta: gaussianDelta},
 		{name: "avg", output: "avg(v)", mechanism: "laplace"},
-		{name: "partition selection", delta: selectionDelta},
+		{name: "partition selection", private: true, delta: selectionDelta},
+		{name: "shown count", output: "count(*)", private: true, delta: selectionDelta},
 	}
 }
 
@@ -48,9 +50,12 @@ func (p auditProbe) question(epsilon, table string, units, serial int64) api.Que
 	if p.delta > 0 {
 		q.Delta = api.Decimal(strconv.FormatFloat(p.delta, 'g', -1, 64))
 	}
-	selected := "k, " + p.output
-	if p.output == "" {
+	selected := "k"
+	if p.private {
 		selected = "s"
+	}
+	if p.output != "" {
+		selected += ", " + p.output
 	}
 	q.SQL = fmt.Sprintf("SELECT %s FROM %s WHERE rank <= %d AND rank <> %d GROUP BY 1", selected, table, units, -1-serial)
 	return q
@@ -92,7 +97,7 @@ type auditor struct {
 // draw collects at least n answers about either table, and what one request was charged.
 func (u *auditor) draw(ctx context.Context, p auditProbe, epsilon string, n int) (seen stattest.Draws, charged api.Amounts, err error) {
 	units := int64(0)
-	if p.output == "" {
+	if p.private {
 		if units, err = u.undecided(ctx, p, epsilon); err != nil {
 			return seen, charged, err
 		}
@@ -135,7 +140,7 @@ func (u *auditor) undecided(ctx context.Context, p auditProbe, epsilon string) (
 		}
 		shown := 0.0
 		for _, v := range values {
-			if v == 1 {
+			if !math.IsNaN(v) {
 				shown++
 			}
 		}

@@ -67,6 +67,14 @@ func (g *brokenGateway) shows(selected string, price mechanisms.PicoEpsilon, uni
 			Delta: mechanisms.DeltaUnit / 100_000_000, L0: 1})
 		return func() ([]api.Value, bool) { return nil, m.Keep(g.sampler, mechanisms.SealInt64(units)) }, err
 	}
+	if selected == "s, count(*)" {
+		m, err := mechanisms.NewShownCount(mechanisms.ShownCountParameters{Epsilon: price, Delta: mechanisms.DeltaUnit / 100_000_000,
+			PerGroup: big.NewInt(1), Total: big.NewInt(1)})
+		return func() ([]api.Value, bool) {
+			noisy, shown := m.Release(g.sampler, mechanisms.SealInt64(units))
+			return []api.Value{api.Number(fmt.Sprint(noisy))}, shown
+		}, err
+	}
 	m, err := mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: big.NewInt(100), Epsilon: price})
 	return func() ([]api.Value, bool) {
 		return []api.Value{api.Number(m.Draw(g.sampler).Release(mechanisms.SealInt64(100 * units)).String())}, true
@@ -103,7 +111,7 @@ func TestAuditExitCode(t *testing.T) {
 	g := &brokenGateway{factor: 4, sampler: mechanisms.NewSamplerFrom(rand.NewChaCha8([32]byte{}))}
 	u := &auditor{dataset: "audit", schema: "scratch", maxUnits: selectionUnits(1), ask: g.answer}
 	c := &auditDPCommand{Epsilon: []string{"1"}, Draws: 2000, Confidence: 0.999}
-	if code := a.report(c.report(t.Context(), a, u)); code != exitAbove || !strings.Contains(errs.String(), "of 5 lines lose more") {
+	if code := a.report(c.report(t.Context(), a, u)); code != exitAbove || !strings.Contains(errs.String(), "of 6 lines lose more") {
 		t.Errorf("exit code %d: %s%s", code, &out, &errs)
 	}
 	if strings.Count(out.String(), "ABOVE THE CLAIM") < 4 {
