@@ -39,13 +39,13 @@ func algebraMutants() map[string]func(*Plan) {
 		"left join without the unit": rejoined(func(j *algebra.Joined) bool { return j.Kind == syntax.LeftJoin && j.Meets != nil }, on("k_num")),
 		"path along another column":  rejoined(func(j *algebra.Joined) bool { return j.Meets == nil && !j.Semi }, on("k_num")),
 		"siblings of other parents":  rejoined(func(j *algebra.Joined) bool { return j.Meets != nil && named("order_id")(j) }, on("k_num")),
-		"EXISTS not correlated on the unit": func(p *Plan) {
-			p.made.Query.Where = unlinked(p.made.Query.Where)
-			for i := range p.made.Query.Measures {
-				m := &p.made.Query.Measures[i]
-				m.Filter, m.X = unlinked(m.Filter), unlinked(m.X)
-			}
-		},
+		"one unit's statistics beside another's rows": rejoined(func(j *algebra.Joined) bool { return j.Meets != nil && grouped(j.Right) != nil },
+			func(_, r algebra.FromItem) algebra.Expr {
+				unit := grouped(r)
+				return algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: unit}, R: algebra.Constant{T: unit.Type, Text: "1"}, T: catalog.Bool}
+			}),
+		"EXISTS not correlated on the unit": conditioned(unlinked),
+		"IN over the rows of all units":     conditioned(inAll),
 		"statistics per key taken for statistics per unit": func(p *Plan) {
 			eachQuery(p, func(d *algebra.Derived, q *algebra.Query) {
 				if f := fieldIn(q.From, "n4"); len(q.Keys) > 0 && f != nil {
@@ -120,6 +120,56 @@ func eachQuery(p *Plan, f func(*algebra.Derived, *algebra.Query)) {
 			}
 		}
 	})
+}
+
+// grouped is the unit's column of an item that is a query with rows for each unit, or several of them; nil: it is none.
+func grouped(n algebra.FromItem) *algebra.Field {
+	if c, ok := n.(*algebra.RowCap); ok {
+		return grouped(c.Of)
+	}
+	d, ok := n.(*algebra.Derived)
+	if !ok || len(d.Parts[0].Keys) == 0 && grouped(d.Parts[0].From) == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(d.Fields, func(f *algebra.Field) bool { return f.Unit }); i >= 0 {
+		return d.Fields[i]
+	}
+	return nil
+}
+
+// conditioned changes the conditions of a query.
+func conditioned(change func(algebra.Expr) algebra.Expr) func(*Plan) {
+	return func(p *Plan) {
+		q := p.made.Query
+		q.Where = change(q.Where)
+		for i := range q.Measures {
+			m := &q.Measures[i]
+			m.Filter, m.X = change(m.Filter), change(m.X)
+		}
+	}
+}
+
+// inAll puts another column in the place of the unit's in the rows of IN.
+func inAll(e algebra.Expr) algebra.Expr {
+	if e == nil {
+		return nil
+	}
+	if x, ok := e.(algebra.InRows); ok {
+		eachItem(x.From, func(n algebra.FromItem) {
+			d, ok := n.(*algebra.Derived)
+			if !ok {
+				return
+			}
+			for _, q := range d.Parts {
+				for i, f := range d.Fields {
+					if other := fieldIn(q.From, "nn"); f.Unit && other != nil {
+						q.Outputs[i].Expr = algebra.Column{Of: other}
+					}
+				}
+			}
+		})
+	}
+	return algebra.Map(e, inAll)
 }
 
 // unlinked takes the equalities with the rows around out of EXISTS.
