@@ -197,19 +197,28 @@ func TestProofsRestOnHeldPins(t *testing.T) {
 	})
 }
 
-// randomProposals are the statements of random queries over the family of tables that the proofs run on.
-func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed)) {
+// randomProposals are the statements of random queries over the family of tables that the proofs run on, of which so many are bounded in all
+// groups together.
+func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed)) (bounded int) {
 	t.Helper()
 	world := newWorld(t, seed, wild, 4)
 	w := &writer{r: world.r, counts: make(map[string]int)}
+	totals := rand.New(rand.NewPCG(seed, 31)) // reproducible on purpose, and apart, so that the queries are those of other tests
 	for i := range queries {
 		sql, from := w.query()
-		p, err := Rewrite(sql, world.snapshot, randomOptions(w.r, from))
+		o := randomOptions(w.r, from)
+		if totals.IntN(2) == 0 { // from 1 to more than all groups may have
+			o.MaxTotal = 1 + totals.Int64N(2+4*max(o.MaxRows, 1))
+		}
+		p, err := Rewrite(sql, world.snapshot, o)
 		if err != nil {
 			if !tolerated[string(fault.CodeOf(err))] {
 				t.Errorf("%s\n%v\n%v", sql, err, errors.Unwrap(err))
 			}
 			continue
+		}
+		if p.made.Shape.MaxTotal > 0 {
+			bounded++
 		}
 		for _, s := range proposals(sql, p, world.snapshot) {
 			visit(s)
@@ -218,6 +227,7 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 			dryProven(t, sql, p)
 		}
 	}
+	return bounded
 }
 
 // dryProven proves the dry runs of a plan: what they explain, and that what they compute names no table.
@@ -234,16 +244,19 @@ func dryProven(t *testing.T, at string, p *Plan) {
 func TestRandomStatementsAreProven(t *testing.T) {
 	const workers = 2
 	var wait sync.WaitGroup
-	var statements [workers]int
+	var statements, bounded [workers]int
 	for i := range workers {
 		wait.Go(func() {
-			randomProposals(t, *proofSeed+uint64(i), proofs()/workers, func(proposed) {
+			bounded[i] = randomProposals(t, *proofSeed+uint64(i), proofs()/workers, func(proposed) {
 				statements[i]++ // [Rewrite] has proven it
 			})
 		})
 	}
 	wait.Wait()
-	t.Logf("%d queries, %v statements", proofs(), statements)
+	t.Logf("%d queries, %v statements; max_rows_total bounds %v queries", proofs(), statements, bounded)
+	if n := bounded[0] + bounded[1]; n*20 < proofs() {
+		t.Errorf("max_rows_total bounds %d of %d queries, want one in twenty", n, proofs())
+	}
 }
 
 // Random expressions over everything that columns can hold are proven wherever the planner takes them: counted, summed, as conditions and
