@@ -45,7 +45,8 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 		}
 		l := &scope{d: d, parent: s.parent, ctes: s.ctes, reads: s.reads}
 		r := *l
-		return d.unionAll(d.query(q.Larg, l), d.query(q.Rarg, &r))
+		s.rel = d.unionAll(d.query(q.Larg, l), d.query(q.Rarg, &r))
+		return s.rel
 	}
 	if q.Larg != nil || q.Rarg != nil {
 		refuse("a field of SELECT")
