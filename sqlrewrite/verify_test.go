@@ -197,8 +197,8 @@ func TestProofsRestOnHeldPins(t *testing.T) {
 	})
 }
 
-// randomProposals are the statements of random queries over the family of tables that the proofs run on, of which so many are bounded in all
-// groups together.
+// randomProposals are the statements of random queries over the family of tables that the proofs run on; so many of the queries are bounded
+// in all groups together.
 func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed)) (bounded int) {
 	t.Helper()
 	world := newWorld(t, seed, wild, 4)
