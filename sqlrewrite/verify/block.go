@@ -51,18 +51,25 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	if q.Larg != nil || q.Rarg != nil {
 		refuse("a field of SELECT")
 	}
+	if s.meeting == nil {
+		s.meeting = new(big.Int)
+	}
 	s.present = presentIn(q.WhereClause)
 	s.rel = s.from(q.FromClause)
+	s.rel.meeting = s.meeting
 	s.conditions(q.WhereClause, true)
 	s.rel.owner()
-	s.works()
+	var r *relation
 	if len(q.GroupClause) > 0 || q.HavingClause != nil || aggregating(q.TargetList) {
 		if len(q.DistinctClause) > 0 {
 			refuse("DISTINCT of aggregates")
 		}
-		return s.grouped(q)
+		r = s.grouped(q)
+	} else {
+		r = s.rowwise(q)
 	}
-	return s.rowwise(q)
+	s.works()
+	return r
 }
 
 // rowwise is a SELECT without aggregates.

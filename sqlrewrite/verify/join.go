@@ -46,7 +46,7 @@ func (s *scope) item(n *pgquery.Node, left *relation) *relation {
 			if left == nil {
 				refuse("LATERAL beside nothing")
 			}
-			inner.parent = &scope{d: s.d, rel: left}
+			inner.parent, inner.meeting = &scope{d: s.d, rel: left}, s.meeting
 		}
 		alias := aliasOf(q.Alias)
 		if alias == "" {
@@ -95,6 +95,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 		}
 		both.parts = append(both.parts, x.parts...)
 		both.edges = append(both.edges, x.edges...)
+		both.outer = append(both.outer, x.outer...)
 		both.units = append(both.units, x.units...)
 		both.roots = append(both.roots, x.roots...)
 		for id := range x.solid {
@@ -102,7 +103,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 		}
 	}
 	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
-	on := &scope{d: s.d, parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads}
+	on := &scope{d: s.d, parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting}
 	kind := j.Jointype
 	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
 		kind = pgquery.JoinType_JOIN_INNER
@@ -155,6 +156,7 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 		}
 	}
 	before.columns = slices.Clone(l.columns)
+	matched := outerJoin{left: l, right: r.parts, on: slices.Clone(s.rel.edges[at:]), fixed: s.rel.fixed[given:]}
 	var ids []int
 	for _, p := range append(slices.Clone(l.parts), r.parts...) {
 		ids = append(ids, p.ids...)
@@ -166,7 +168,10 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 		v.place, v.partial, v.tallied, v.split = nil, nil, nil, nil
 		s.d.note(&v)
 		before.columns = append(before.columns, named{c.table, c.name, &v})
+		matched.shown = append(matched.shown, v.id)
+		matched.on = append(matched.on, edge{from: c.v.id, to: v.id}, edge{from: v.id, to: c.v.id})
 	}
+	before.outer = append(slices.Clone(s.rel.outer), matched)
 	return before
 }
 

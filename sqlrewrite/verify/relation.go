@@ -28,7 +28,9 @@ type relation struct {
 	domains  map[int]*big.Int // how many values a condition leaves
 	forms    []string         // conditions on the unit alone
 	scanned  int              // tables
-	tables   []string         // their aliases: of what they have besides what is pinned nothing is known
+	outer    []outerJoin
+	meeting  *big.Int // of a query's FROM: rows that each of its tuples meets in EXISTS, IN and windows
+	tables   []string // their aliases: of what they have besides what is pinned nothing is known
 
 	released *released // of the outermost query, or of its pieces
 }

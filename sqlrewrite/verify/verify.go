@@ -54,7 +54,7 @@ type Claim struct {
 	PerGroup  []*big.Int // Linf of each value column; of a histogram, one number (see [Histogram])
 	Spread    []*big.Int // of each value column: how far apart the moves of two groups are at most
 	Norms     []Norm
-	// PairsPerRow bounds the tuples that one row of a unit is a part of, in joins, EXISTS and windows, by public facts.
+	// PairsPerRow bounds how many tuples of a SELECT one row of a unit is charged for, with what they meet in EXISTS, IN and windows (work.go).
 	PairsPerRow *big.Int
 	Pins        []Pin      // what will hold while the statement runs
 	totals      []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
@@ -141,9 +141,8 @@ type derivation struct {
 	held  []*relation  // whose addresses are in ids
 	pins  *pinBook
 
-	work, inner *big.Int // tuples of one row, in FROM and in EXISTS and IN
-	queries     map[int]bool
-	unbounded   bool
+	work    *big.Int // what one row is charged for at most, in any SELECT; nil: nothing bounds it
+	queries map[int]bool
 }
 
 func parse(sql string) *pgquery.SelectStmt {
@@ -156,7 +155,7 @@ func parse(sql string) *pgquery.SelectStmt {
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: c.Pins},
-		work: big.NewInt(1), inner: big.NewInt(1), queries: make(map[int]bool), read: make([]bool, len(args))}
+		work: big.NewInt(1), queries: make(map[int]bool), read: make([]bool, len(args))}
 	r := d.query(s, &scope{d: d})
 	if r.released == nil {
 		refuse("the rows are not aggregated over units")
@@ -165,7 +164,7 @@ func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot,
 		refuse("an argument that the text does not name")
 	}
 	got := r.released.claim(d, c.Keys, c.Histogram)
-	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.pairs()
+	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.work
 	return got
 }
 

@@ -50,7 +50,9 @@ type placing struct {
 const (
 	frameNonDefault, frameRange, frameRows = 0x1, 0x2, 0x4
 	unboundedPreceding, untilCurrentRow    = 0x20, 0x400
-	startOffset, endOffset                 = 0x800 | 0x2000, 0x1000 | 0x4000 // PRECEDING or FOLLOWING
+	untilUnbounded                         = 0x100
+	startFollowing, endPreceding           = 0x2000, 0x1000
+	startOffset, endOffset                 = 0x800 | startFollowing, endPreceding | 0x4000 // PRECEDING or FOLLOWING
 	frameDefault                           = frameRange | unboundedPreceding | untilCurrentRow
 	frameKnown                             = 0x7fff // all but EXCLUDE
 )
@@ -267,6 +269,7 @@ func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value,
 		v.partial = s.totalRun(f.Over, x, args[0], filter)
 	}
 	v.terms, v.split = nil, nil
+	s.slides(name, f.Over, x, args)
 	return &v
 }
 

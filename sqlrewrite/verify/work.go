@@ -4,15 +4,33 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
 )
 
-// Work. One row of a unit is a part of at most so many tuples: of each SELECT, fix one row of FROM; the other parts of FROM then have, each
-// given those before it (a row of each, so that their columns are determined), as many rows as the columns that are determined leave. That many are 1 under a unique key, what a cut to a number of
-// rows leaves (window.go), and of a public table the rows that share a determined column, or all it has, as its pin says. An EXISTS or IN is
-// evaluated for each tuple, and meets as many rows more. What no key, cut or pin bounds is not bounded: a claim on it is refused. PostgreSQL
-// may join in another order, and meets more pairs on the way at most of rows that are joined later.
+// Work. **Lemma 6.** Of each SELECT, the tuples of its FROM can be charged to rows of people so that one row is charged for at most PairsPerRow
+// of them, counting what a tuple meets in EXISTS, IN and windows as well. So a unit of R rows makes at most R·PairsPerRow.
+//
+//  1. *Tuples of one row.* Fix a row of one part of FROM. The other parts have, each given those before it (a row of each, so that their columns
+//     are determined), as many rows as the columns that are determined leave: 1 under a unique key, what a cut to a number of rows leaves
+//     (window.go), and of a public table the rows that share a determined column, or all that it has, as its pin says. Every order of the parts
+//     gives a bound; the smallest counts.
+//  2. *Whom a tuple is charged to.* To its row of one part of people, the same for all tuples: the part with the smallest bound counts. A visit
+//     meets one person, however many visits a person has.
+//  3. *Outer joins.* Where that part stands on the right side of l LEFT JOIN r, what ON says holds for each tuple of its rows. Tuples without a
+//     row of r are charged as l alone is. Where a column of r, as the join shows it, is equal to something, there is a row of r: ON holds.
+//  4. *EXISTS and IN* are evaluated for each tuple, and meet as many rows more as (1) says of their FROM with nothing fixed but what they are
+//     compared with; each of these meets what stands inside of it. An IN that reads nothing of the rows around is a set, which is looked into.
+//  5. *Windows* meet the rows of a frame whose start moves, where PostgreSQL computes the aggregate anew for each row (slides).
+//  6. What no key, cut, pin or frame bounds is not bounded: a claim on it is refused.
+//
+// PostgreSQL may join in another order, and meets more pairs on the way at most of rows that are joined later.
+//
+// *Example.* people p CROSS JOIN tags t LEFT JOIN visits v ON v.person_id = p.person_id AND t.shop_id = v.ward, with 40 tags of which 3 share a
+// shop: a visit has one person and 3 tags (1), which is less than a person's any number of visits (2). A person without visits has 40 tags (3):
+// PairsPerRow is 40. With EXISTS (SELECT 1 FROM tags u WHERE u.shop_id = p.ward) in WHERE it is 40·(1 + 3) (4).
 
-// tuples is of how many tuples one row of a part is one; nil: of any number.
+// tuples is of how many tuples a row of a part is one (1); nil: of any number.
 func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 	known := make(knowledge)
 	for _, id := range fixed.ids {
@@ -21,7 +39,16 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 	for _, id := range r.fixed {
 		known.add(id, true, false)
 	}
-	return r.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return p == fixed }), known)
+	of := *r
+	for _, o := range r.outer {
+		if o.has(fixed) {
+			of.edges = append(slices.Clone(of.edges), o.on...)
+			for _, id := range o.fixed {
+				known.add(id, true, false)
+			}
+		}
+	}
+	return of.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return p == fixed }), known)
 }
 
 // mostOrders is how many parts are tried in every order; more are taken in the order of the text.
@@ -32,7 +59,7 @@ const mostOrders = 5
 func (r *relation) chosen(d *derivation, left []*part, known knowledge) *big.Int {
 	for moved := true; moved; {
 		moved = false
-		for _, e := range r.edges {
+		for _, e := range r.holding(known) {
 			if !known[e.to].known && d.determined(e.from, known) {
 				known.add(e.to, true, false)
 				moved = true
@@ -69,6 +96,17 @@ func (r *relation) chosen(d *derivation, left []*part, known knowledge) *big.Int
 	return best
 }
 
+// holding are the edges of tuples with known values: where a column of an outer join's right side is not NULL, there is a row of it.
+func (r *relation) holding(known knowledge) []edge {
+	all := r.edges
+	for _, o := range r.outer {
+		if slices.ContainsFunc(o.shown, func(id int) bool { return known[id].solid }) {
+			all = append(slices.Clone(all), o.on...)
+		}
+	}
+	return all
+}
+
 // choose notes that one row of a part is given.
 func (p *part) choose(known knowledge) {
 	for _, id := range p.ids {
@@ -90,45 +128,111 @@ func (p *part) choices(d *derivation, known knowledge) int64 {
 	return least
 }
 
-// works notes what a SELECT makes of one row; inner queries have noted theirs.
-func (s *scope) works() {
-	d := s.d
-	if len(s.rel.units) == 0 {
-		return // what is public is read whoever is there
-	}
-	for _, p := range s.rel.parts {
+// outerJoin is l LEFT JOIN r, of which rows of l without a partner are left as well.
+type outerJoin struct {
+	left  *relation
+	right []*part
+	shown []int  // columns of the right side as the join has them
+	on    []edge // what holds in each tuple that has a row of the right side
+	fixed []int
+}
+
+func (o outerJoin) has(p *part) bool {
+	return slices.ContainsFunc(o.right, func(q *part) bool { return slices.Equal(p.ids, q.ids) })
+}
+
+// work is what one row is charged for at most, by the best choice of (2); nil: nothing bounds it.
+func (r *relation) work(d *derivation) (best *big.Int) {
+	for _, p := range r.parts {
 		if p.public {
 			continue
 		}
-		n := s.rel.tuples(d, p)
-		if n == nil {
-			d.unbounded = true
-			return
+		n := r.tuples(d, p)
+		for _, o := range r.outer {
+			if n == nil || !o.has(p) {
+				continue
+			}
+			if alone := o.left.work(d); alone == nil || alone.Cmp(n) > 0 {
+				n = alone
+			}
 		}
-		d.work = bigger(d.work, n)
+		if n != nil && (best == nil || n.Cmp(best) < 0) {
+			best = n
+		}
 	}
+	return best
+}
+
+// works notes what a SELECT comes to: the tuples of its FROM, with what each of them meets inside.
+func (s *scope) works() {
+	if len(s.rel.units) == 0 || s.rel.released != nil {
+		return // what is public is read whoever is there, and of pieces there is one row each
+	}
+	s.d.work = bounded(s.d.work, times(s.rel.work(s.d), s.meeting))
 }
 
 // met notes how many rows of an inner query one row of the outer one meets: of an IN, those with equal values (the given ones). A query that
 // is written several times in one place is counted once.
 func (s *scope) met(query int, r *relation, given []int) {
-	d := s.d
-	if d.queries[query] {
+	if s.d.queries[query] {
 		return
 	}
-	d.queries[query] = true
-	n := r.tuples(d, &part{ids: given})
-	if n == nil {
-		d.unbounded = true
-		return
-	}
-	d.inner = new(big.Int).Mul(d.inner, n.Add(n, big.NewInt(1)))
+	s.d.queries[query] = true
+	s.meets(times(r.tuples(s.d, &part{ids: given}), r.meeting))
 }
 
-// pairs is what was noted; nil: not bounded.
-func (d *derivation) pairs() *big.Int {
-	if d.unbounded {
+// meets notes that each tuple of a query meets so many rows more.
+func (s *scope) meets(n *big.Int) {
+	if n == nil {
+		s.d.work = nil
+		return
+	}
+	s.meeting.Add(s.meeting, n)
+}
+
+// times is n tuples, each with what it meets inside.
+func times(n, inside *big.Int) *big.Int {
+	if n == nil {
 		return nil
 	}
-	return new(big.Int).Mul(d.work, d.inner)
+	return new(big.Int).Mul(n, new(big.Int).Add(inside, big.NewInt(1)))
+}
+
+// bounded is the larger of two bounds, of which nil means none.
+func bounded(a, b *big.Int) *big.Int {
+	if a == nil || b == nil {
+		return nil
+	}
+	return bigger(a, b)
+}
+
+// slides notes the rows of a frame whose start moves, for an aggregate that PostgreSQL computes anew for each row: what leaves the frame
+// can be taken back of counts, booleans and sums that are exact in every order, and of no others.
+func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value) {
+	o := int(w.FrameOptions)
+	anew := name == "min" || name == "max" || len(args) == 1 && args[0].kind == numeric && args[0].scale < 0 && name != "count"
+	if !anew || o&unboundedPreceding != 0 || len(x.order) == 0 && o&frameRange != 0 {
+		return
+	}
+	most := s.rel.rows(s.d, ids(x.partition), true)
+	if o&frameRows != 0 && o&untilUnbounded == 0 {
+		rows := big.NewInt(1)
+		for _, end := range []struct {
+			offset *pgquery.Node
+			inward bool
+		}{{w.StartOffset, o&startFollowing != 0}, {w.EndOffset, o&endPreceding != 0}} {
+			if end.offset == nil {
+				continue
+			}
+			n := s.expr(end.offset).number().Num()
+			if end.inward {
+				n = new(big.Int).Neg(n)
+			}
+			rows.Add(rows, n)
+		}
+		if rows = bigger(rows, big.NewInt(1)); most == nil || rows.Cmp(most) < 0 {
+			most = rows
+		}
+	}
+	s.meets(most)
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math/big"
+	"strings"
 
 	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
@@ -38,7 +39,7 @@ func (p *Plan) provePart(i int, on *catalog.Snapshot) error {
 // Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
 func (p *Plan) Proposal(at int) verify.Claim {
 	part := p.Parts[at]
-	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), PairsPerRow: pairsShown(p.Query)}
+	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), PairsPerRow: pairsShown(p.Query, part.Statement.SQL)}
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Pick == nil { // noise on all groups together
@@ -66,9 +67,12 @@ func (p *Plan) Proposal(at int) verify.Claim {
 	return c
 }
 
-// pairsShown is how many tuples one row of a unit is a part of, where a statement shows it: it reads one table of people, joins it to
-// public ones by inner joins, and has no EXISTS.
-func pairsShown(q *algebra.BoundQuery) *big.Int {
+// pairsShown is how many tuples one row of a unit is charged for, where the text of a statement shows it: it has no query in an
+// expression, which is evaluated row by row, or reads one table of people, joins it to public ones by inner joins, and has no EXISTS.
+func pairsShown(q *algebra.BoundQuery, text string) *big.Int {
+	if !strings.Contains(text, "EXISTS (SELECT ") && !strings.Contains(text, " IN (SELECT ") {
+		return q.Pairs
+	}
 	w, shown := &sqlprint.PinWalk{Used: make(map[*algebra.Field]bool)}, true
 	w.Visit = func(e algebra.Expr) {
 		if _, is := e.(algebra.Exists); is {

@@ -1,0 +1,96 @@
+package verify
+
+import (
+	"math/big"
+	"testing"
+)
+
+// How many rows one row meets is derived of joins, EXISTS, IN and windows.
+func TestUnsafeWork(t *testing.T) {
+	const count, bounded = `@count(*)`, `SELECT COALESCE(@sum(CASE WHEN u.n > «5»::bigint THEN «5»::bigint ELSE u.n END), 0)::@text FROM (SELECT `
+	of := func(call, unit, from string) string {
+		return bounded + call + ` AS n FROM ` + from + ` GROUP BY ` + unit + `) AS u`
+	}
+	const tagged, other = `EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t WHERE t.shop_id = p.ward)`,
+		`EXISTS (SELECT 1 FROM ONLY "public"."tags" AS u WHERE u.shop_id = p.age)`
+	people := func(more string) string { return of(count, "p.person_id", `ONLY "public"."people" AS p `+more) }
+	const visits, there = `ONLY "public"."visits" AS v `, `v.person_id IS NOT NULL AND v.visit_id IS NOT NULL`
+	const cap5 = `(SELECT b.person_id, b.ward, b.visit_id FROM (SELECT v.person_id, v.ward, v.visit_id, @row_number() OVER ` +
+		`(PARTITION BY v.person_id ORDER BY v.visit_id) AS place FROM ` + visits + `WHERE ` + there + `) AS b WHERE b.place <= «5»::bigint)`
+	window := func(from, call, frame string) string {
+		return of(count, "w.person_id", `(SELECT v.person_id, @`+call+` OVER (PARTITION BY v.person_id ORDER BY v.visit_id `+frame+`) AS m FROM `+from+
+			` AS v WHERE `+there+`) AS w WHERE w.m > 3`)
+	}
+	all := func(frame string) string { return window(`ONLY "public"."visits"`, `min(v.ward)`, frame) }
+	const shops = `JOIN (ONLY "public"."shops" AS s LEFT JOIN ONLY "public"."shops" AS z ON z.shop_id = s.shop_id) ON p.ward `
+	on, pins := town()
+	for i, p := range pins {
+		switch p.Table {
+		case "tags":
+			pins[i].MostRows, pins[i].Columns[0].MostEqual = 40, 3
+		case "shops":
+			pins[i].MostRows = 10
+		}
+	}
+	const none = 0
+	for _, c := range []struct {
+		pairs int64
+		sql   string
+	}{
+		{1, people("")},
+		{3, people(`JOIN ONLY "public"."tags" AS t ON t.shop_id = p.ward`)},
+		{40, people(`JOIN ONLY "public"."tags" AS t ON t.shop_id > p.ward`)},
+		{1, people(`JOIN ` + visits + `ON v.person_id = p.person_id`)},
+		{none, of(count, "v.person_id", visits+`JOIN ONLY "public"."visits" AS w ON v.person_id = w.person_id`)},
+		{5, of(count, "v.person_id", visits+`JOIN `+cap5+` AS w ON v.person_id = w.person_id`)},
+		{1, people(`LEFT JOIN ` + visits + `ON v.person_id = p.person_id`)},
+		// A visit meets one person and three tags; a person without visits, all of them.
+		{40, people(`CROSS JOIN ONLY "public"."tags" AS t LEFT JOIN ` + visits + `ON v.person_id = p.person_id AND t.shop_id = v.ward`)},
+		{3, people(`CROSS JOIN ONLY "public"."tags" AS t JOIN ` + visits + `ON v.person_id = p.person_id AND t.shop_id = v.ward`)},
+		{1, people(shops + `= z.shop_id`)},
+		{10, people(shops + `> z.shop_id`)},
+		// Three tags of each of ten shops, and tags of no shop.
+		{40, people(`JOIN (ONLY "public"."tags" AS t LEFT JOIN ONLY "public"."shops" AS z ON z.shop_id = t.shop_id) ON p.ward > t.shop_id`)},
+		{3, people(`LEFT JOIN (` + visits + `CROSS JOIN ONLY "public"."tags" AS t) ON v.person_id = p.person_id AND t.shop_id = 3`)},
+		{4, people(`WHERE ` + tagged)},
+		{4, of(count+` FILTER (WHERE `+tagged+`)`, "p.person_id", `ONLY "public"."people" AS p`)},
+		{7, people(`WHERE ` + tagged + ` OR ` + other)},
+		{4, people(`WHERE ` + tagged + ` OR ` + tagged)},
+		{12, people(`JOIN ONLY "public"."tags" AS x ON x.shop_id = p.ward WHERE ` + tagged)},
+		{15, people(`JOIN ONLY "public"."tags" AS x ON x.shop_id = p.ward AND ` + tagged + ` AND p.age IN (SELECT s.shop_id FROM ONLY "public"."shops" AS s WHERE s.shop_id > p.ward)`)},
+		{124, people(`WHERE EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t WHERE t.shop_id = p.ward AND EXISTS (SELECT 1 FROM ONLY "public"."tags" AS u WHERE u.tag = t.tag))`)},
+		{4, people(`CROSS JOIN LATERAL (SELECT ` + tagged + ` AS b) AS l WHERE l.b`)},
+		{1, window(cap5, `count(v.ward)`, `ROWS 100 PRECEDING`)},
+		{1, window(cap5, `min(v.ward)`, `ROWS UNBOUNDED PRECEDING`)},
+		{6, window(cap5, `min(v.ward)`, `ROWS 100 PRECEDING`)},
+		{4, window(cap5, `min(v.ward)`, `ROWS 2 PRECEDING`)},
+		{6, window(cap5, `min(v.ward)`, `RANGE BETWEEN «2»::bigint PRECEDING AND CURRENT ROW`)},
+		{102, all(`ROWS 100 PRECEDING`)},
+		{52, all(`ROWS BETWEEN 100 PRECEDING AND 50 PRECEDING`)},
+		{7, all(`ROWS BETWEEN 5 FOLLOWING AND 10 FOLLOWING`)},
+		{12, all(`ROWS BETWEEN 5 PRECEDING AND 5 FOLLOWING`)},
+		{2, all(`ROWS BETWEEN 5 PRECEDING AND 9 PRECEDING`)},
+		{none, all(`ROWS BETWEEN 5 PRECEDING AND UNBOUNDED FOLLOWING`)},
+		{none, all(`ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING`)},
+	} {
+		sql, args := expand(c.sql)
+		got, err := Derive(sql, args, on, Claim{Pins: pins})
+		if err != nil {
+			t.Errorf("%s: %v", c.sql, err)
+			continue
+		}
+		if n := got.PairsPerRow; (n == nil) != (c.pairs == none) || n != nil && n.Int64() != c.pairs {
+			t.Errorf("%s: one row meets %v rows, want %d", c.sql, n, c.pairs)
+		}
+		wrong := got
+		if wrong.PairsPerRow = big.NewInt(c.pairs - 1); c.pairs == none {
+			wrong.PairsPerRow = big.NewInt(1 << 60)
+		}
+		if Statement(sql, args, on, wrong) == nil {
+			t.Errorf("%s: fewer are proven", c.sql)
+		}
+		if wrong.PairsPerRow = nil; Statement(sql, args, on, wrong) != nil {
+			t.Errorf("%s: what was derived is not proven", c.sql)
+		}
+	}
+}
