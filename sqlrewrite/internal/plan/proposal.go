@@ -39,7 +39,7 @@ func (p *Plan) provePart(i int, on *catalog.Snapshot) error {
 // Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
 func (p *Plan) Proposal(at int) verify.Claim {
 	part := p.Parts[at]
-	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), PairsPerRow: pairsShown(p.Query, part.Statement.SQL)}
+	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), PairsPerRow: pairsShown(p.Query, part)}
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Pick == nil { // noise on all groups together
@@ -68,9 +68,11 @@ func (p *Plan) Proposal(at int) verify.Claim {
 }
 
 // pairsShown is how many tuples one row of a unit is charged for, where the text of a statement shows it: it has no query in an
-// expression, which is evaluated row by row, or reads one table of people, joins it to public ones by inner joins, and has no EXISTS.
-func pairsShown(q *algebra.BoundQuery, text string) *big.Int {
-	if !strings.Contains(text, "EXISTS (SELECT ") && !strings.Contains(text, " IN (SELECT ") {
+// expression, which is evaluated row by row, nor EXISTS as a join by other comparisons than equalities; or it reads one table of people,
+// joins it to public ones by inner joins, and has no EXISTS.
+func pairsShown(q *algebra.BoundQuery, part sqlprint.PlanPart) *big.Int {
+	text := part.Statement.SQL
+	if !part.Paired && !strings.Contains(text, "EXISTS (SELECT ") && !strings.Contains(text, " IN (SELECT ") {
 		return q.Pairs
 	}
 	w, shown := &sqlprint.PinWalk{Used: make(map[*algebra.Field]bool)}, true
