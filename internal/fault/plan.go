@@ -121,6 +121,16 @@ func SlotMismatch(message, hint string) *Error {
 	return &Error{Code: CodeSlotMismatch, Msg: message, Hint: hint}
 }
 
+// RowByRow refuses a query that PostgreSQL would evaluate again for each row that conditions leave: whether it reads a table at all would then be told by one unit's rows.
+func RowByRow() *Error {
+	return &Error{
+		Code: CodeUnsupported,
+		Msg: "EXISTS or IN that compares without an equality of two columns, or more than 3 columns that may be NULL, is not supported over rows of people or a public " +
+			"table of many rows",
+		Hint: "add an equality of two columns, compare with (SELECT max(x) FROM ...) or (SELECT min(x) FROM ...), or write coalesce(x, value) for columns that may be NULL",
+	}
+}
+
 // FanOut refuses a query in which the rows of one unit could take longer than an answer may show: rows are theirs,
 // factors what each of them meets, micros what they cost at most with all that (one of them, where nothing bounds their
 // number), and limit what they may cost.

@@ -298,6 +298,9 @@ func (d *derivation) form(id int, r *relation) string {
 	if slices.Contains(r.roots, id) {
 		return "unit"
 	}
+	if id < 0 {
+		return "" // an aggregate
+	}
 	t := d.terms[id]
 	if len(t.args) == 0 {
 		if t.op[0] == '#' || t.op[0] == '[' {

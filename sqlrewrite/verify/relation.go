@@ -135,21 +135,22 @@ func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
 				moved = true
 			}
 		}
+		at, factor := -1, int64(0) // the least factor first: what it determines may lessen the others
 		for i, p := range left {
-			least := p.least(d, known)
-			if least < 0 {
-				continue
+			if least := p.least(d, known); least >= 0 && (at < 0 || least < factor) {
+				at, factor = i, least
 			}
-			total.Mul(total, big.NewInt(least))
-			left = slices.Delete(slices.Clone(left), i, i+1)
-			if least <= 1 {
-				for _, id := range p.ids {
-					known.add(id, r.solid[id], true)
-				}
-			}
-			moved = true
-			break
 		}
+		if at < 0 || factor > 1 && moved {
+			continue
+		}
+		total.Mul(total, big.NewInt(factor))
+		if factor <= 1 {
+			for _, id := range left[at].ids {
+				known.add(id, r.solid[id], true)
+			}
+		}
+		left, moved = slices.Delete(slices.Clone(left), at, at+1), true
 	}
 	if len(left) > 0 {
 		total = nil

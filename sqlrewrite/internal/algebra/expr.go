@@ -342,13 +342,29 @@ func (e InRows) MayBeNull() []int {
 			t, ok := c.(Is)
 			return ok && t.What == syntax.IsNull && t.Not && PlainField(t.X) == y
 		})
-		f := PlainField(x)
-		sure := f != nil && (f.NotNull || f.Present || there && y.Identity())
+		sure := HasValue(x) || there && y.Identity() && PlainField(x) != nil
 		if !sure || !there && !y.NotNull {
 			places = append(places, i)
 		}
 	}
 	return places
+}
+
+// HasValue reports whether an expression is plainly NULL on no row that counts: a column that is not, a constant, coalesce with one of these.
+func HasValue(x Expr) bool {
+	switch x := x.(type) {
+	case Column:
+		return x.Of.NotNull || x.Of.Present
+	case Constant:
+		return !x.Null
+	case Cast:
+		return HasValue(x.X)
+	case Call:
+		return x.Name == "coalesce" && slices.ContainsFunc(x.Args, HasValue)
+	case Computed:
+		return HasValue(x.Total)
+	}
+	return false
 }
 
 // NeverNull reports whether IN is TRUE or FALSE on each row that counts.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/verify"
@@ -13,13 +14,12 @@ import (
 // prove claims every statement of a plan, and proves each claim, and that post-processing reads public tables and released values only.
 func (p *Plan) prove(on *catalog.Snapshot) error {
 	for i := range p.Parts {
-		err := p.provePart(i, on)
-		if part := &p.Parts[i]; err != nil && part.Paired { // verify has no rule for a few of these joins
-			part.RowByRow = true
-			p.printPart(i)
-			err = p.provePart(i, on)
+		if p.Parts[i].RowByRow {
+			return fault.RowByRow()
 		}
-		if err != nil {
+		s := &p.Parts[i].Statement
+		s.Claim, s.On = p.Proposal(i), on
+		if err := s.Prove(p.Options.Proofs); err != nil {
 			return err
 		}
 	}
@@ -28,12 +28,6 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 	}
 	sqlprint.PostOn(p.Post, on)
 	return p.Post.Prove(p.Options.Proofs)
-}
-
-func (p *Plan) provePart(i int, on *catalog.Snapshot) error {
-	s := &p.Parts[i].Statement
-	s.Claim, s.On = p.Proposal(i), on
-	return s.Prove(p.Options.Proofs)
 }
 
 // Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.

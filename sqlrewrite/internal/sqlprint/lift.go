@@ -16,16 +16,26 @@ import (
 // left only if there is one, else outer ones, and the expression tests whether there was one. steady.go prints these joins, so that both
 // sides are read.
 
+// lifting is which EXISTS and IN of one query become joins. A query that is printed twice has joins of its own each time.
+type lifting struct {
+	asJoins map[algebra.FromItem]*lifted
+	spells  map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so
+	stays   map[algebra.FromItem]bool         // EXISTS and IN that become none
+	lifts   []*lifted                         // those that FROM is to join yet
+}
+
 // lifted is EXISTS or IN as a join.
 type lifted struct {
 	values *algebra.Derived
 	public bool           // over large public tables
-	on     []algebra.Expr // equalities of a value, on the left, and an expression of the rows around
-	// Where other conditions than equalities tie the inner rows to those around, the values are those of rows around that have such an inner
-	// row.
+	on     []algebra.Expr // equalities of a value, on the left, and an expression of the rows around; none: it is one value for all rows
+	// Where other conditions than equalities tie the inner rows to those around, the values are those of rows around that have such an inner row.
 	around []*algebra.Field // of the rows around; nil: it is tied by equalities
 	inner  algebra.Exists
 }
+
+// alone reports whether it is one value, NULL if there is no row.
+func (l *lifted) alone() bool { return l.around == nil && len(l.on) == 0 }
 
 func (l *lifted) within(n algebra.FromItem) bool {
 	if l.around != nil && unitIn(holding(n, l.around)) == nil {
@@ -57,10 +67,10 @@ func (p *Printer) semijoins(n algebra.FromItem, where algebra.Expr) (algebra.Fro
 	n = p.liftOn(n, &conditions)
 	for _, c := range conditions {
 		switch l := p.asJoin(c); {
-		case l != nil && l.within(n):
+		case l != nil && l.within(n) && !l.alone():
 			inner = append(inner, l)
 			continue
-		case !stability.IsJoin(c) || isNegated(c):
+		case !stability.IsJoin(c), isNegated(c), l != nil && l.alone():
 			p.liftAll(c, n)
 		}
 		rest = append(rest, c)
@@ -79,6 +89,10 @@ func (p *Printer) found(n, bare algebra.FromItem) algebra.FromItem {
 	p.lifts = nil
 	for _, l := range waiting {
 		if l.within(bare) {
+			if l.alone() {
+				n = &algebra.Joined{Kind: syntax.CrossJoin, Left: n, Right: l.values}
+				continue
+			}
 			l.reads(bare)
 			n = &algebra.Joined{Kind: syntax.LeftJoin, Left: n, Right: l.values, On: algebra.All(l.on), Semi: true, Public: l.public}
 		} else {
@@ -88,8 +102,8 @@ func (p *Printer) found(n, bare algebra.FromItem) algebra.FromItem {
 	return n
 }
 
-// liftOn makes joins of EXISTS and IN in the conditions of joins. Those of inner joins become conditions of WHERE; where that is nil, an
-// outer join is around. Those of outer joins are found beside one of the sides, else they stay what they are.
+// liftOn makes joins of EXISTS and IN in the conditions of joins. Those of inner joins become conditions of WHERE; where that is nil, an outer join is
+// around. Those that read one side of an outer join are found beside that side; those that read both are tested ahead (ahead).
 func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.FromItem {
 	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
 		return p.liftOn(c.Of, where)
@@ -103,24 +117,98 @@ func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.From
 		inside = nil
 	}
 	out.Left, out.Right = p.liftOn(j.Left, inside), p.liftOn(j.Right, inside)
-	var on []algebra.Expr
+	if d, ok := out.Right.(*algebra.Derived); ok && d.Lateral { // its values are of the row beside it
+		for _, e := range d.Parts[0].Results() {
+			p.liftBeside(&out.Left, out.Left, e)
+			p.settle(e)
+		}
+	}
+	var on, both []algebra.Expr
+	l, r := out.Left, out.Right
 	for _, c := range algebra.BoundConjuncts(j.On) {
 		switch {
 		case !hasQuery(c):
 		case inside != nil:
 			*inside = append(*inside, c)
 			continue
+		case j.Kind != syntax.FullJoin && p.readsBoth(c, l, r):
+			both = append(both, c)
+			continue
 		default:
-			p.liftAll(c, out.Left)
-			out.Left = p.found(out.Left, j.Left)
-			p.liftAll(c, out.Right)
-			out.Right = p.found(out.Right, j.Right)
+			p.liftBeside(&out.Left, l, c)
+			p.liftBeside(&out.Right, r, c)
 			p.settle(c)
 		}
 		on = append(on, c)
 	}
 	out.On = algebra.All(on)
-	return &out
+	if len(both) == 0 {
+		return &out
+	}
+	return p.ahead(&out, l, r, both)
+}
+
+// liftBeside joins what an expression looks up to an item; bare is the item without other such joins.
+func (p *Printer) liftBeside(n *algebra.FromItem, bare algebra.FromItem, e algebra.Expr) {
+	p.liftAll(e, bare)
+	*n = p.found(*n, bare)
+}
+
+// readsBoth reports whether EXISTS or IN that could be a join reads rows of both sides of a join.
+func (p *Printer) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool {
+	if in, ok := c.(algebra.InRows); ok && !in.NeverNull() {
+		if spelled := p.spelled(in); spelled != nil {
+			return p.readsBoth(spelled, left, right)
+		}
+	}
+	if stability.IsQuery(c) {
+		if l := p.asJoin(c); l != nil {
+			at := &algebra.Joined{Left: left, Right: right}
+			return !l.within(left) && !l.within(right) && l.within(at)
+		}
+	}
+	return slices.ContainsFunc(algebra.Children(c), func(e algebra.Expr) bool { return p.readsBoth(e, left, right) })
+}
+
+// ahead tests conditions of a join that read both sides before the join is made: they are a function of the fields that they read, and so hold of two rows if
+// and only if the rows' values are among those that they hold of for some two rows. These values are joined like those of EXISTS: to the right side of an outer join,
+// whose rows meet none of the left one else, or to an inner join.
+func (p *Printer) ahead(j *algebra.Joined, left, right algebra.FromItem, conditions []algebra.Expr) algebra.FromItem {
+	l := p.newLifted()
+	from := &algebra.Joined{Kind: syntax.InnerJoin, Meets: j.Meets, Left: left, Right: right}
+	var links []algebra.Expr
+	for _, c := range algebra.BoundConjuncts(j.On) {
+		if in, out, equal := algebra.IsEquality(c, from.Right); equal && algebra.PlainField(in) != nil && algebra.PlainField(out) != nil && algebra.ReadsOnly(out, from.Left) &&
+			algebra.SameEquality(in.Typ(), out.Typ()) {
+			links = append(links, c)
+		}
+	}
+	from.On = algebra.All(links)
+	where := algebra.All(conditions)
+	read := freeFields(algebra.All(append(slices.Clone(links), where)))
+	for _, side := range []algebra.FromItem{from.Left, from.Right} {
+		if unit := unitIn(side); unit != nil && !slices.Contains(read, unit) { // whose the values are
+			read = append(read, unit)
+		}
+	}
+	for _, f := range read {
+		l.among(f, f.Unit || slices.ContainsFunc(links, func(c algebra.Expr) bool { return failsOnNull(c, f) }) || failsOnNull(where, f))
+	}
+	l.values.Parts[0].From, l.values.Parts[0].Where = from, where
+	if j.Kind != syntax.LeftJoin {
+		return &algebra.Joined{Kind: syntax.InnerJoin, Left: j, Right: l.values, On: algebra.All(l.on), Semi: true}
+	}
+	var ofLeft, ofRight []algebra.Expr
+	for _, c := range l.on {
+		if algebra.ReadsOnly(c.(algebra.Binary).R, j.Right) {
+			ofRight = append(ofRight, c)
+		} else {
+			ofLeft = append(ofLeft, c)
+		}
+	}
+	j.Right = &algebra.Joined{Kind: syntax.InnerJoin, Left: j.Right, Right: l.values, On: algebra.All(ofRight), Semi: true}
+	j.On, j.Semi = algebra.All(append(algebra.BoundConjuncts(j.On), ofLeft...)), true
+	return j
 }
 
 // hasQuery reports whether there is EXISTS or IN (query) in an expression.
@@ -233,18 +321,43 @@ func (p *Printer) asJoin(c algebra.Expr) *lifted {
 	default:
 		return nil
 	}
-	if !e.Of.Owned() && !stability.Large(e.From) {
+	if !readsMany(e) {
 		return nil
 	}
 	l := p.tied(e)
-	if l == nil && !p.unpaired {
+	if l == nil {
 		l = p.paired(e)
-		p.pairings = p.pairings || l != nil
 	}
 	if l != nil {
 		l.public = !e.Of.Owned()
 	}
 	return l
+}
+
+// unbounded reports whether what EXISTS reads, if it stays what it is, is more than what the rows of one unit are charged for: those of a large public table that no
+// equality ties to them are all counted.
+func unbounded(e algebra.Exists) bool {
+	return e.Of.Owned() || stability.Large(e.From) && linked(e) || queriesMany(e.Where)
+}
+
+// readsMany reports whether EXISTS reads rows of people, or a large public table.
+func readsMany(e algebra.Exists) bool {
+	return e.Of.Owned() || stability.Large(e.From) || queriesMany(e.Where)
+}
+
+// queriesMany reports whether EXISTS or IN in an expression does.
+func queriesMany(x algebra.Expr) bool {
+	switch x := x.(type) {
+	case nil:
+		return false
+	case algebra.Exists:
+		return readsMany(x)
+	case algebra.InRows:
+		if readsMany(x.AsExists()) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(algebra.Children(x), queriesMany)
 }
 
 // mostSpelled is at how many places IN may compare what may be NULL to be said by EXISTS: there are up to 3 of these for each.
@@ -321,6 +434,26 @@ func (p *Printer) newLifted() *lifted {
 	return &lifted{values: values}
 }
 
+// tieOf recognises an equality between an expression of an item's rows and one of the rows around, of which one value at most of several that differ is equal to
+// that outside: both are of one type, or numbers that PostgreSQL compares exactly.
+func tieOf(x algebra.Expr, n algebra.FromItem) (in, out algebra.Expr, ok bool) {
+	in, out, ok = algebra.IsEquality(x, n)
+	if !ok || algebra.IsConstant(out) {
+		return nil, nil, false
+	}
+	a, b := in.Typ(), out.Typ()
+	switch {
+	case algebra.SameEquality(a, b), a == b:
+	case a.IsInteger() && b == catalog.Numeric:
+		in = algebra.Cast{X: in, T: catalog.Numeric}
+	case a == catalog.Numeric && b.IsInteger():
+		out = algebra.Cast{X: out, T: catalog.Numeric}
+	default:
+		return nil, nil, false
+	}
+	return in, out, algebra.PlainField(in) != nil || a != catalog.Enum
+}
+
 // tied is EXISTS whose rows equalities alone tie to the rows around.
 func (p *Printer) tied(e algebra.Exists) *lifted {
 	from := e.From
@@ -331,16 +464,12 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 		from = c.Of
 	}
 	var inner, there []algebra.Expr // a row whose value is NULL is equal to none
-	var fields []*algebra.Field
-	var outer [][2]algebra.Expr
+	var equal [][2]algebra.Expr
 	for _, x := range algebra.BoundConjuncts(e.Where) {
-		in, out, equal := algebra.IsEquality(x, from)
+		in, out, ok := tieOf(x, from)
 		switch {
-		case equal && algebra.PlainField(in) != nil && algebra.SameEquality(in.Typ(), out.Typ()):
-			outer = append(outer, [2]algebra.Expr{in, out})
-			if f := algebra.PlainField(in); !slices.Contains(fields, f) {
-				fields, there = append(fields, f), append(there, algebra.Is{X: in, What: syntax.IsNull, Not: true})
-			}
+		case ok:
+			equal = append(equal, [2]algebra.Expr{in, out})
 		case algebra.ReadsOnly(x, from):
 			inner = append(inner, x)
 		default:
@@ -348,47 +477,64 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 		}
 	}
 	l := p.newLifted()
-	if len(outer) == 0 { // of public rows: TRUE, if there is any
-		l.tie(boolean(true), catalog.Column{Type: catalog.Bool, TypMod: -1, NotNull: true}, false, boolean(true))
+	if len(equal) == 0 { // of public rows: 1, if there is any
+		l.values.Parts[0].Distinct = false
+		l.add(algebra.Aggregate{Name: "max", Args: []algebra.Expr{algebra.Constant{Text: "1", T: catalog.Int4}}, Safe: true, T: catalog.Int4}, catalog.Column{Type: catalog.Int4, TypMod: -1}, false)
 	}
-	for _, f := range fields {
-		l.add(algebra.Column{Of: f}, *f.Column, f.Unit)
-	}
-	for _, o := range outer {
-		f := l.values.Fields[slices.Index(fields, algebra.PlainField(o[0]))]
-		l.on = append(l.on, algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: f}, R: o[1], T: catalog.Bool})
+	known := make(map[*algebra.Field]*algebra.Field)
+	for _, x := range equal {
+		column, f := algebra.PlainField(x[0]), known[algebra.PlainField(x[0])]
+		if column == nil || f == nil {
+			there = append(there, algebra.Is{X: x[0], What: syntax.IsNull, Not: true})
+		}
+		switch {
+		case column == nil:
+			f = l.add(x[0], catalog.Column{Type: x[0].Typ(), TypMod: -1, NotNull: true}, false)
+		case f == nil:
+			f = l.add(x[0], *column.Column, column.Unit)
+			known[column] = f
+		}
+		l.on = append(l.on, algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: f}, R: x[1], T: catalog.Bool})
 	}
 	q := l.values.Parts[0]
 	q.From, q.Where = from, algebra.All(append(inner, there...))
 	return l
 }
 
-// paired is EXISTS whose rows one equality at least and other conditions tie to the rows around. Whether there is a row is a function of
-// the fields that the conditions read of those around: so the join is one with the values of these fields for which there is one.
+// paired is EXISTS whose rows one equality at least and other conditions tie to the rows around; of a small public table also without an equality. Whether there is a row is a function of the fields
+// that the conditions read of those around: so the join is one with the values of these fields for which there is one.
 func (p *Printer) paired(e algebra.Exists) *lifted {
 	around := freeFields(e.Where, e.From)
-	linked := slices.ContainsFunc(algebra.BoundConjuncts(e.Where), func(x algebra.Expr) bool {
-		in, out, equal := algebra.IsEquality(x, e.From)
-		return equal && algebra.PlainField(in) != nil && algebra.PlainField(out) != nil && algebra.SameEquality(in.Typ(), out.Typ())
-	})
-	if !linked || slices.ContainsFunc(around, func(f *algebra.Field) bool { return f.Type == scalar.IntervalType }) {
+	if !linked(e) && (e.Of.Owned() || stability.Large(e.From)) {
 		return nil
 	}
 	l := p.newLifted()
 	l.around, l.inner = around, e
 	for _, f := range around {
-		x := algebra.Column{Of: f}
-		if f.NotNull || f.Present || failsOnNull(e.Where, f) {
-			l.tie(x, *f.Column, f.Unit, x)
-			continue
-		}
-		null := algebra.Is{X: x, What: syntax.IsNull}
-		text := algebra.Call{Name: "coalesce", Args: []algebra.Expr{algebra.Cast{X: x, T: catalog.Text}, algebra.Constant{T: catalog.Text}},
-			T: catalog.Text}
-		l.tie(null, catalog.Column{Type: catalog.Bool, TypMod: -1, NotNull: true}, false, null)
-		l.tie(text, catalog.Column{Type: catalog.Text, TypMod: -1, NotNull: true}, false, text)
+		l.among(f, failsOnNull(e.Where, f))
 	}
 	return l
+}
+
+// linked reports whether an equality of two columns ties the rows of EXISTS to those around.
+func linked(e algebra.Exists) bool {
+	return slices.ContainsFunc(algebra.BoundConjuncts(e.Where), func(x algebra.Expr) bool {
+		in, out, equal := algebra.IsEquality(x, e.From)
+		return equal && algebra.PlainField(in) != nil && algebra.PlainField(out) != nil && algebra.SameEquality(in.Typ(), out.Typ())
+	})
+}
+
+// among makes the values of a field of the rows around some of the join's; solid says that it is NULL in none of the rows that count.
+func (l *lifted) among(f *algebra.Field, solid bool) {
+	x := algebra.Column{Of: f}
+	if (solid || f.NotNull || f.Present) && f.Type != scalar.IntervalType { // intervals of one length are equal, and not identical
+		l.tie(x, *f.Column, f.Unit, x)
+		return
+	}
+	null := algebra.Is{X: x, What: syntax.IsNull}
+	text := algebra.Call{Name: "coalesce", Args: []algebra.Expr{algebra.Cast{X: x, T: catalog.Text}, algebra.Constant{T: catalog.Text}}, T: catalog.Text}
+	l.tie(null, catalog.Column{Type: catalog.Bool, TypMod: -1, NotNull: true}, false, null)
+	l.tie(text, catalog.Column{Type: catalog.Text, TypMod: -1, NotNull: true}, false, text)
 }
 
 // reads says of which rows around the values are: of those that FROM has before any condition.

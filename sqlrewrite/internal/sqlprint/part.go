@@ -20,8 +20,7 @@ type PlanPart struct {
 	Template  template // of the statement
 	SeedArg   int      // which argument is the seed, from 1; 0: none
 	Added     bool     // the statement has forms that the question's identity does not have
-	Paired    bool     // EXISTS by other comparisons than equalities is printed as a join
-	RowByRow  bool     // it is not to be: verify did not prove that statement
+	RowByRow  bool     // PostgreSQL would evaluate EXISTS or IN over many rows for each row that conditions leave
 }
 
 // PartsOf divides the releases over statements: everything that adds up in one scan, another for each expression whose different values

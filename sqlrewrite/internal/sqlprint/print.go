@@ -38,17 +38,13 @@ type Printer struct {
 	inside   []*algebra.RowCap // those whose rows are being printed
 	seedArg  int               // the number of the seed's argument; 0: none
 	pairs    bool              // there are joins on equalities
-	unpaired bool              // EXISTS by other comparisons than equalities stays what it is
-	pairings bool              // there are joins in place of such
+	rowByRow bool              // EXISTS or IN over rows of people, or a large public table, is none of the joins
 	semis    int               // EXISTS and IN that became joins, or could have
-	asJoins  map[algebra.FromItem]*lifted
-	spells   map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so
-	stays    map[algebra.FromItem]bool         // EXISTS and IN that become none
-	lifts    []*lifted                         // those that FROM is to join yet
-	fixed    int                               // inside of so many queries with nothing that could join them
-	joins    bool                              // there are joins of people's rows, printed so that both sides are read
-	hides    bool                              // their equalities hide from PostgreSQL which columns they compare
-	hiding   bool                              // such a join is being printed
+	lifting                    // of the query that is being printed
+	fixed    int               // inside of so many queries with nothing that could join them
+	joins    bool              // there are joins of people's rows, printed so that both sides are read
+	hides    bool              // their equalities hide from PostgreSQL which columns they compare
+	hiding   bool              // such a join is being printed
 }
 
 // adds reports whether to print a form that a question's identity does not have.

@@ -132,6 +132,11 @@ const fence = " OFFSET 0"
 
 // rowQuery prints one of them, whose outputs are the fields of the whole; people know these by other names than the statement does.
 func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
+	if q.From != nil { // else what its outputs look up is beside it
+		around := p.lifting
+		p.lifting = lifting{}
+		defer func() { p.lifting = around }()
+	}
 	var outputs, keys []string
 	for i, e := range q.Results() {
 		output := p.asIs(e)
@@ -188,6 +193,7 @@ func (p *Printer) exists(e algebra.Exists) {
 		p.write("(", p.field(f), " IS NOT NULL)")
 		return
 	}
+	p.rowByRow = p.rowByRow || unbounded(e)
 	p.fixed++
 	defer func() { p.fixed-- }()
 	p.structure.enter(e.From)
@@ -209,6 +215,7 @@ func (p *Printer) inRows(e algebra.InRows) {
 		p.expr(spelled)
 		return
 	}
+	p.rowByRow = p.rowByRow || readsMany(e.AsExists())
 	p.fixed++
 	defer func() { p.fixed-- }()
 	p.structure.enter(e.From)

@@ -29,9 +29,7 @@ type StatementPrinter struct {
 
 // NewStatementPrinter begins the statement of a part.
 func NewStatementPrinter(q *algebra.BoundQuery, s stability.Shape, part *PlanPart) *StatementPrinter {
-	p := &StatementPrinter{Printer: NewRowPrinter(), Q: q, shape: s, part: part}
-	p.unpaired = part.RowByRow
-	return p
+	return &StatementPrinter{Printer: NewRowPrinter(), Q: q, shape: s, part: part}
 }
 
 // Print prints the part's statement. Its value columns are those of its measures, in order, then the number of units if private
@@ -66,7 +64,7 @@ func (p *StatementPrinter) Print() {
 		part.Statement.Ranges = p.ranges
 		part.Statement.Sorts = len(q.Keys) == 0 // rows come in the order of people; the few groups above them are better hashed
 	}
-	part.SeedArg, part.Added, part.Paired = p.seedArg, p.added, p.pairings
+	part.SeedArg, part.Added, part.RowByRow = p.seedArg, p.added, p.rowByRow
 }
 
 // measures are those of the part.

@@ -265,12 +265,20 @@ func (s *steadier) outerJoin(j *algebra.Joined, l steadied) steadied {
 // ON below them.
 func readsBothInside(n algebra.FromItem) bool { return nestedJoin(n) && steadies(n) }
 
-// besideValue prints rows of people beside the value of a query, which has one row whatever the tables hold: that one comes first.
+// besideValue prints rows of people beside the value of a query, which has one row whatever the tables hold: that one comes first. Where these are joins themselves,
+// no condition stands beside them that PostgreSQL could test below.
 func (s *steadier) besideValue(j *algebra.Joined, l, r steadied, unit *algebra.Field) steadied {
-	s.present = append(s.present, unit)
-	conditions := []string{s.p.Text(algebra.Is{X: algebra.Column{Of: unit}, What: syntax.IsNull, Not: true})}
-	for _, c := range s.take(j.Right, j.Left) {
-		conditions = append(conditions, s.p.Text(c))
+	if !slices.Contains(s.present, unit) {
+		s.present = append(s.present, unit)
+	}
+	var conditions []string
+	if readsBothInside(j.Left) {
+		conditions = []string{s.p.Text(boolean(true))}
+	} else {
+		conditions = []string{s.p.Text(algebra.Is{X: algebra.Column{Of: unit}, What: syntax.IsNull, Not: true})}
+		for _, c := range s.take(j.Right, j.Left) {
+			conditions = append(conditions, s.p.Text(c))
+		}
 	}
 	return steadied{r.text + " LEFT JOIN " + bracketed(j.Left, l.text) + " ON " + strings.Join(conditions, " AND "), true}
 }
