@@ -121,13 +121,16 @@ func SlotMismatch(message, hint string) *Error {
 	return &Error{Code: CodeSlotMismatch, Msg: message, Hint: hint}
 }
 
-// RowByRow refuses a query that PostgreSQL would evaluate again for each row that conditions leave: whether it reads a table at all would then be told by one unit's rows.
+// RowByRow refuses a query that PostgreSQL would evaluate again for each row that conditions leave: whether it reads a table at all would
+// then be told by one unit's rows.
 func RowByRow() *Error {
 	return &Error{
 		Code: CodeUnsupported,
-		Msg: "EXISTS or IN that compares without an equality of two columns, or more than 3 columns that may be NULL, is not supported over rows of people or a public " +
+		Msg: "EXISTS or IN that compares without an equality of two columns, or more than 3 columns that may be NULL, is not supported over " +
+			"rows of people or a public " +
 			"table of many rows",
-		Hint: "add an equality of two columns, compare with (SELECT max(x) FROM ...) or (SELECT min(x) FROM ...), or write coalesce(x, value) for columns that may be NULL",
+		Hint: "add an equality of two columns, compare with (SELECT max(x) FROM ...) or (SELECT min(x) FROM ...), or write coalesce(x, " +
+			"value) for columns that may be NULL",
 	}
 }
 

@@ -350,7 +350,8 @@ func (e InRows) MayBeNull() []int {
 	return places
 }
 
-// HasValue reports whether an expression is plainly NULL on no row that counts: a column that is not, a constant, coalesce with one of these.
+// HasValue reports whether an expression is plainly NULL on no row that counts: a column that is not, a constant, coalesce with one of
+// these.
 func HasValue(x Expr) bool {
 	switch x := x.(type) {
 	case Column:

@@ -29,7 +29,8 @@ type lifted struct {
 	values *algebra.Derived
 	public bool           // over large public tables
 	on     []algebra.Expr // equalities of a value, on the left, and an expression of the rows around; none: it is one value for all rows
-	// Where other conditions than equalities tie the inner rows to those around, the values are those of rows around that have such an inner row.
+	// Where other conditions than equalities tie the inner rows to those around, the values are those of rows around that have such an inner
+	// row.
 	around []*algebra.Field // of the rows around; nil: it is tied by equalities
 	inner  algebra.Exists
 }
@@ -102,8 +103,9 @@ func (p *Printer) found(n, bare algebra.FromItem) algebra.FromItem {
 	return n
 }
 
-// liftOn makes joins of EXISTS and IN in the conditions of joins. Those of inner joins become conditions of WHERE; where that is nil, an outer join is
-// around. Those that read one side of an outer join are found beside that side; those that read both are tested ahead (ahead).
+// liftOn makes joins of EXISTS and IN in the conditions of joins. Those of inner joins become conditions of WHERE; where that is nil, an
+// outer join is around. Those that read one side of an outer join are found beside that side; those that read both are tested ahead
+// (ahead).
 func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.FromItem {
 	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
 		return p.liftOn(c.Of, where)
@@ -170,16 +172,15 @@ func (p *Printer) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool {
 	return slices.ContainsFunc(algebra.Children(c), func(e algebra.Expr) bool { return p.readsBoth(e, left, right) })
 }
 
-// ahead tests conditions of a join that read both sides before the join is made: they are a function of the fields that they read, and so hold of two rows if
-// and only if the rows' values are among those that they hold of for some two rows. These values are joined like those of EXISTS: to the right side of an outer join,
-// whose rows meet none of the left one else, or to an inner join.
+// ahead tests conditions of a join that read both sides before the join is made: they are a function of the fields that they read, and so
+// hold of two rows if and only if the rows' values are among those that they hold of for some two rows. These values are joined like those
+// of EXISTS: to the right side of an outer join, whose rows meet none of the left one else, or to an inner join.
 func (p *Printer) ahead(j *algebra.Joined, left, right algebra.FromItem, conditions []algebra.Expr) algebra.FromItem {
 	l := p.newLifted()
 	from := &algebra.Joined{Kind: syntax.InnerJoin, Meets: j.Meets, Left: left, Right: right}
 	var links []algebra.Expr
 	for _, c := range algebra.BoundConjuncts(j.On) {
-		if in, out, equal := algebra.IsEquality(c, from.Right); equal && algebra.PlainField(in) != nil && algebra.PlainField(out) != nil && algebra.ReadsOnly(out, from.Left) &&
-			algebra.SameEquality(in.Typ(), out.Typ()) {
+		if out := equalColumn(c, from.Right); out != nil && algebra.Holds(from.Left, out) {
 			links = append(links, c)
 		}
 	}
@@ -334,8 +335,8 @@ func (p *Printer) asJoin(c algebra.Expr) *lifted {
 	return l
 }
 
-// unbounded reports whether what EXISTS reads, if it stays what it is, is more than what the rows of one unit are charged for: those of a large public table that no
-// equality ties to them are all counted.
+// unbounded reports whether what EXISTS reads, if it stays what it is, is more than what the rows of one unit are charged for: those of a
+// large public table that no equality ties to them are all counted.
 func unbounded(e algebra.Exists) bool {
 	return e.Of.Owned() || stability.Large(e.From) && linked(e) || queriesMany(e.Where)
 }
@@ -434,8 +435,8 @@ func (p *Printer) newLifted() *lifted {
 	return &lifted{values: values}
 }
 
-// tieOf recognises an equality between an expression of an item's rows and one of the rows around, of which one value at most of several that differ is equal to
-// that outside: both are of one type, or numbers that PostgreSQL compares exactly.
+// tieOf recognises an equality between an expression of an item's rows and one of the rows around, of which one value at most of several
+// that differ is equal to that outside: both are of one type, or numbers that PostgreSQL compares exactly.
 func tieOf(x algebra.Expr, n algebra.FromItem) (in, out algebra.Expr, ok bool) {
 	in, out, ok = algebra.IsEquality(x, n)
 	if !ok || algebra.IsConstant(out) {
@@ -479,7 +480,9 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 	l := p.newLifted()
 	if len(equal) == 0 { // of public rows: 1, if there is any
 		l.values.Parts[0].Distinct = false
-		l.add(algebra.Aggregate{Name: "max", Args: []algebra.Expr{algebra.Constant{Text: "1", T: catalog.Int4}}, Safe: true, T: catalog.Int4}, catalog.Column{Type: catalog.Int4, TypMod: -1}, false)
+		one := algebra.Constant{Text: "1", T: catalog.Int4}
+		largest := algebra.Aggregate{Name: "max", Args: []algebra.Expr{one}, Safe: true, T: catalog.Int4}
+		l.add(largest, catalog.Column{Type: catalog.Int4, TypMod: -1}, false)
 	}
 	known := make(map[*algebra.Field]*algebra.Field)
 	for _, x := range equal {
@@ -501,8 +504,9 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 	return l
 }
 
-// paired is EXISTS whose rows one equality at least and other conditions tie to the rows around; of a small public table also without an equality. Whether there is a row is a function of the fields
-// that the conditions read of those around: so the join is one with the values of these fields for which there is one.
+// paired is EXISTS whose rows one equality at least and other conditions tie to the rows around; of a small public table also without an
+// equality. Whether there is a row is a function of the fields that the conditions read of those around: so the join is one with the
+// values of these fields for which there is one.
 func (p *Printer) paired(e algebra.Exists) *lifted {
 	around := freeFields(e.Where, e.From)
 	if !linked(e) && (e.Of.Owned() || stability.Large(e.From)) {
@@ -519,9 +523,17 @@ func (p *Printer) paired(e algebra.Exists) *lifted {
 // linked reports whether an equality of two columns ties the rows of EXISTS to those around.
 func linked(e algebra.Exists) bool {
 	return slices.ContainsFunc(algebra.BoundConjuncts(e.Where), func(x algebra.Expr) bool {
-		in, out, equal := algebra.IsEquality(x, e.From)
-		return equal && algebra.PlainField(in) != nil && algebra.PlainField(out) != nil && algebra.SameEquality(in.Typ(), out.Typ())
+		return equalColumn(x, e.From) != nil
 	})
+}
+
+// equalColumn is the column of other rows that a condition makes equal to one of an item's; nil: it is no such condition.
+func equalColumn(x algebra.Expr, n algebra.FromItem) *algebra.Field {
+	in, out, equal := algebra.IsEquality(x, n)
+	if !equal || algebra.PlainField(in) == nil || !algebra.SameEquality(in.Typ(), out.Typ()) {
+		return nil
+	}
+	return algebra.PlainField(out)
 }
 
 // among makes the values of a field of the rows around some of the join's; solid says that it is NULL in none of the rows that count.
@@ -532,7 +544,8 @@ func (l *lifted) among(f *algebra.Field, solid bool) {
 		return
 	}
 	null := algebra.Is{X: x, What: syntax.IsNull}
-	text := algebra.Call{Name: "coalesce", Args: []algebra.Expr{algebra.Cast{X: x, T: catalog.Text}, algebra.Constant{T: catalog.Text}}, T: catalog.Text}
+	text := algebra.Call{Name: "coalesce", Args: []algebra.Expr{algebra.Cast{X: x, T: catalog.Text}, algebra.Constant{T: catalog.Text}},
+		T: catalog.Text}
 	l.tie(null, catalog.Column{Type: catalog.Bool, TypMod: -1, NotNull: true}, false, null)
 	l.tie(text, catalog.Column{Type: catalog.Text, TypMod: -1, NotNull: true}, false, text)
 }

@@ -161,9 +161,9 @@ func (p *StatementPrinter) kept(alias string) string {
 	return alias + ".place <= " + p.number(big.NewInt(p.shape.MaxGroups), "bigint")
 }
 
-// totalled adds to what each unit has in each group how many rows of it count there: d0, d1, ... for each of counts. Where all of the unit's groups
-// together have more than max_rows_total, each group has its share of these, rounded so that the shares add up: up to the next whole number for some groups
-// and down for others, as an order of the unit's groups says that is another for each unit.
+// totalled adds to what each unit has in each group how many rows of it count there: d0, d1, ... for each of counts. Where all of the
+// unit's groups together have more than max_rows_total, each group has its share of these, rounded so that the shares add up: up to the
+// next whole number for some groups and down for others, as an order of the unit's groups says that is another for each unit.
 func (p *StatementPrinter) totalled(units string) string {
 	if p.shape.MaxTotal == 0 {
 		return units
@@ -643,8 +643,8 @@ func (p *StatementPrinter) clampFloat(g *algebra.Grid) string {
 	return "pg_catalog.float8larger(pg_catalog.float8smaller(" + x + ", " + bound(g.Hi) + "), " + bound(g.Lo) + ")"
 }
 
-// decimalSteps are the steps of a grid as they are added up, and whether they are still numbers of the column's unit, to be scaled after the sum:
-// where the step is one over a power of ten, rounding to its digits is all that each row needs.
+// decimalSteps are the steps of a grid as they are added up, and whether they are still numbers of the column's unit, to be scaled after
+// the sum: where the step is one over a power of ten, rounding to its digits is all that each row needs.
 func (p *StatementPrinter) decimalSteps(g *algebra.Grid) (steps string, decimal bool) {
 	if digits, ok := decimalDigits(g); ok && digits > 0 && g.Form == algebra.RoundDecimal && p.adds() {
 		return "pg_catalog.round(" + p.clampDecimal(g) + ", " + strconv.Itoa(digits) + ")", true
@@ -652,8 +652,8 @@ func (p *StatementPrinter) decimalSteps(g *algebra.Grid) (steps string, decimal 
 	return p.steps(g), g.Form == algebra.ExactDecimal
 }
 
-// stepDigits clamps a numeric, and drops the digits that a column without fixed ones may have beyond all that can matter: a row with the longest
-// numeric that there is then costs no more than others in what follows.
+// stepDigits clamps a numeric, and drops the digits that a column without fixed ones may have beyond all that can matter: a row with the
+// longest numeric that there is then costs no more than others in what follows.
 func (p *StatementPrinter) stepDigits(g *algebra.Grid) string {
 	x := p.clampDecimal(g)
 	if _, fixed := algebra.Scale(g.X); fixed || !p.adds() {

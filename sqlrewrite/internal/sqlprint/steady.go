@@ -11,14 +11,15 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// PostgreSQL does not read one side of a join where the other one is empty, and of two sorted sides it reads one no further than the other goes. Where
-// a condition leaves one unit's rows alone, that unit then decides whether another table is read, or sorted, at all. So joins of rows of people are
-// printed in an equivalent form of which PostgreSQL reads both sides to the end, whatever is in them:
+// PostgreSQL does not read one side of a join where the other one is empty, and of two sorted sides it reads one no further than the other
+// goes. Where a condition leaves one unit's rows alone, that unit then decides whether another table is read, or sorted, at all. So joins
+// of rows of people are printed in an equivalent form of which PostgreSQL reads both sides to the end, whatever is in them:
 //
 //	l LEFT JOIN r ON (what joins them, and the conditions of WHERE) WHERE num_nulls(r.key) <> 1
 //
-// l is read without conditions, so that it is empty for nobody. Where conditions are inside of both sides (of a cap, a query in FROM) it is a FULL
-// JOIN. num_nulls is not strict: PostgreSQL does not see that the outer join is an inner one, nor that it may test what stands beside it earlier.
+// l is read without conditions, so that it is empty for nobody. Where conditions are inside of both sides (of a cap, a query in FROM) it
+// is a FULL JOIN. num_nulls is not strict: PostgreSQL does not see that the outer join is an inner one, nor that it may test what stands
+// beside it earlier.
 // docs/sql/work.md has the argument.
 
 // steadied is an item of FROM on its way to such a form.
@@ -77,8 +78,8 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() []s
 	return from, strings.Join(list, " AND "), true
 }
 
-// hidden is a column that is compared with an expression of rows, so written that PostgreSQL knows no statistics of it. By these, how often the most
-// frequent value occurs, it chooses the side of a join that is hashed: one unit with many rows would choose it.
+// hidden is a column that is compared with an expression of rows, so written that PostgreSQL knows no statistics of it. By these, how
+// often the most frequent value occurs, it chooses the side of a join that is hashed: one unit with many rows would choose it.
 func hidden(e, with algebra.Expr) algebra.Expr {
 	if algebra.PlainField(e) == nil || algebra.IsConstant(with) {
 		return e
@@ -143,7 +144,9 @@ func readWhole(n algebra.FromItem) bool {
 	case *algebra.RowCap:
 		return readWhole(n.Of) && (!n.Active() || onlyThere(n.Where))
 	case *algebra.Derived:
-		return !n.Lateral && slices.ContainsFunc(n.Parts, func(q *algebra.Query) bool { return q.From != nil && onlyThere(q.Where) && readWhole(q.From) })
+		return !n.Lateral && slices.ContainsFunc(n.Parts, func(q *algebra.Query) bool {
+			return q.From != nil && onlyThere(q.Where) && readWhole(q.From)
+		})
 	case *algebra.Joined:
 		value := n.Meets == nil && n.On == nil // one row
 		return (n.Kind == syntax.LeftJoin || value) && readWhole(n.Left)
@@ -205,11 +208,12 @@ func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
 	if outermost {
 		texts, s.last = append(texts, s.last...), nil
 	}
-	return steadied{l.text + word + bracketed(right, r.text) + " ON " + strings.Join(texts, " AND "), l.steady || word == " FULL JOIN " && r.steady}
+	text := l.text + word + bracketed(right, r.text) + " ON " + strings.Join(texts, " AND ")
+	return steadied{text, l.steady || word == " FULL JOIN " && r.steady}
 }
 
-// swaps reports whether the right side of an inner join is better the one of which all rows are joined: rows of people before public ones, a side
-// that has rows in any case, joins, which no condition may be tested below, and the side that conditions leave alone.
+// swaps reports whether the right side of an inner join is better the one of which all rows are joined: rows of people before public ones,
+// a side that has rows in any case, joins, which no condition may be tested below, and the side that conditions leave alone.
 func (s *steadier) swaps(j *algebra.Joined, l, r steadied) bool {
 	leftJoins, rightJoins := readsBothInside(j.Left), readsBothInside(j.Right)
 	switch {
@@ -233,8 +237,8 @@ func (s *steadier) asWritten(j *algebra.Joined, l, r steadied) string {
 	return text
 }
 
-// outerJoin prints a join that was written as an outer one. Of l LEFT JOIN r PostgreSQL reads r only if l has rows: where one unit may decide that, it
-// is a FULL JOIN of which the rows without one of l are left out.
+// outerJoin prints a join that was written as an outer one. Of l LEFT JOIN r PostgreSQL reads r only if l has rows: where one unit may
+// decide that, it is a FULL JOIN of which the rows without one of l are left out.
 // What is left of the right side, a condition of ON says: WHERE is about rows that no row of it has met, too.
 func (s *steadier) outerJoin(j *algebra.Joined, l steadied) steadied {
 	pending, present := s.pending, s.present
@@ -261,12 +265,12 @@ func (s *steadier) outerJoin(j *algebra.Joined, l steadied) steadied {
 	return steadied{l.text + word + bracketed(j.Right, r.text) + " ON " + on, l.steady}
 }
 
-// readsBothInside reports whether an item is printed as joins that read both sides. On the right side of a LEFT JOIN PostgreSQL tests conditions of
-// ON below them.
+// readsBothInside reports whether an item is printed as joins that read both sides. On the right side of a LEFT JOIN PostgreSQL tests
+// conditions of ON below them.
 func readsBothInside(n algebra.FromItem) bool { return nestedJoin(n) && steadies(n) }
 
-// besideValue prints rows of people beside the value of a query, which has one row whatever the tables hold: that one comes first. Where these are joins themselves,
-// no condition stands beside them that PostgreSQL could test below.
+// besideValue prints rows of people beside the value of a query, which has one row whatever the tables hold: that one comes first. Where
+// these are joins themselves, no condition stands beside them that PostgreSQL could test below.
 func (s *steadier) besideValue(j *algebra.Joined, l, r steadied, unit *algebra.Field) steadied {
 	if !slices.Contains(s.present, unit) {
 		s.present = append(s.present, unit)
