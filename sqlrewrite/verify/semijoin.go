@@ -2,24 +2,22 @@ package verify
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 )
 
-// EXISTS and IN. They are functions of the outer row's unit where the inner rows are public, or are the outer row's unit's own:
+// EXISTS and IN inside an expression. Their inner rows must be public:
 //
-//   - EXISTS: a condition that every inner row meets equates what names its unit with what names the outer row's (join.go).
-//   - (x, ...) IN (SELECT c, ...): the same; or x and c name units in the same way, and neither is NULL. Then the comparison with a row of
-//     another unit is false, whatever the other columns hold, as x <> c: the result is that over the unit's own rows. Were c NULL in a row of
-//     another unit, NOT IN would be NULL because of it; were x NULL, the result would be NULL if there is any inner row at all.
+//  1. The value is then a function of the outer row and of public rows, so that it is the outer row's unit's (Lemma 0).
+//  2. PostgreSQL evaluates them for each row that other conditions leave. Over rows of people whether their table is read at all would follow
+//     from those conditions, and so from one unit's rows: it is the same rows that a join with their different values shows, of which both sides
+//     are read (docs/sql/work.md). So they are refused there, whatever ties them to the outer row.
+//  3. The value is computed of what is compared and of the outer row's columns that the query reads: it is determined where these are.
 //
-// Where it matters only whether the result is true, and it stands under no NOT (scope.positive), x may be NULL: NULL and false do the same.
-// So it may where it is so on rows of nobody only: what is made of these belongs to nobody, and is left out of the release.
-// That x is not NULL may be said beside the condition (WHERE x IS NOT NULL AND NOT x IN ...): where it is NULL the row is left out in any case.
-// The value is computed of what is compared and of the outer row's columns that the query reads: it is determined where these are.
+// Example: of people p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age) the condition follows from p.age; with visits in the place of
+// lines it is refused, and people JOIN (SELECT DISTINCT person_id FROM visits) is not.
 func (s *scope) subquery(l *pgquery.SubLink) *value {
 	if l.Xpr != nil || l.SubLinkId != 0 || len(l.OperName) > 0 {
 		refuse("a query compared by an operator")
@@ -37,8 +35,8 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 			refuse("a field of EXISTS")
 		}
 		r := d.query(selectOf(l.Subselect), inner)
-		if r.released != nil || r.owner() != nil && !s.outer(r.owner()) {
-			refuse("EXISTS over rows that are not the outer row's unit's own")
+		if r.released != nil || r.owner() != nil {
+			refuse("EXISTS over rows of people, row by row")
 		}
 		v := d.make(boolean, s.written(l, *inner.reads...))
 		s.met(v.id, inner.rel, nil)
@@ -55,7 +53,9 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		if r.released != nil || len(r.columns) != len(tests) {
 			refuse("IN over aggregates, or of another number of columns")
 		}
-		tied := r.owner() == nil || s.outer(r.owner())
+		if r.owner() != nil {
+			refuse("IN over rows of people, row by row")
+		}
 		var args, given []int
 		for i, n := range tests {
 			x, c := s.loose(n), r.columns[i].v
@@ -63,10 +63,6 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 			d.comparable(x, common(x.kind, c.kind))
 			d.comparable(c, common(x.kind, c.kind))
 			args, given = append(args, x.id), append(given, c.id)
-			tied = tied || s.ties(x, c, r)
-		}
-		if !tied {
-			refuse("IN over rows that are not the outer row's unit's own")
 		}
 		v := d.make(boolean, s.written(l, append(args, *inner.reads...)...))
 		v.nulls = []int{v.id}
@@ -111,48 +107,4 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 		}
 	}
 	return d.fresh(args...)
-}
-
-// outer reports whether a unit is one of the rows that a query is evaluated for.
-func (s *scope) outer(u *unit) bool {
-	for p := s; p != nil; p = p.parent {
-		if p.rel != nil && slices.ContainsFunc(p.rel.units, func(x *unit) bool { return x.find() == u }) {
-			return true
-		}
-	}
-	return false
-}
-
-// ties reports whether x = c only for rows of one unit, and is false, not NULL, for all others.
-func (s *scope) ties(x, c *value, r *relation) bool {
-	if !s.positive && !s.given(x) || !r.solid[c.id] || x.kind != c.kind && !(isInteger(x.kind) && isInteger(c.kind)) || x.kind == bpchar {
-		return false
-	}
-	for _, a := range x.anchors {
-		for _, b := range c.anchors {
-			if a.name == b.name && b.of.find() == r.owner() && s.outer(a.of.find()) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// given reports whether a value is not NULL in any row that counts.
-func (s *scope) given(v *value) bool {
-	if len(v.nulls) == 0 || s.facts[v.id] || v.strict {
-		return true
-	}
-	for p := s; p != nil; p = p.parent {
-		if slices.ContainsFunc(p.narrow, func(n narrowed) bool { return n.solid && n.id == v.id }) {
-			return true // in CASE WHEN x IS NOT NULL THEN
-		}
-		if p.rel == nil {
-			continue
-		}
-		if p.rel.solid[v.id] {
-			return true
-		}
-	}
-	return false
 }
