@@ -47,8 +47,6 @@ type narrowed struct {
 	chars  int      // it has at most so many characters; 0: not known
 }
 
-// The scope of an argument is never positive: only AND and OR hand it down (bare).
-
 // expr derives what is known of an expression.
 func (s *scope) expr(n *pgquery.Node) *value {
 	v := s.bare(n)
@@ -76,13 +74,6 @@ func (s *scope) expr(n *pgquery.Node) *value {
 
 func (s *scope) bare(n *pgquery.Node) *value {
 	d := s.d
-	if s.positive {
-		switch n.GetNode().(type) {
-		case *pgquery.Node_SubLink, *pgquery.Node_BoolExpr:
-		default:
-			s = s.strictly(false)
-		}
-	}
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_ColumnRef:
 		return s.column(words(e.ColumnRef.Fields))
@@ -107,7 +98,7 @@ func (s *scope) bare(n *pgquery.Node) *value {
 		if t.Xpr != nil || t.Booltesttype == pgquery.BoolTestType_BOOL_TEST_TYPE_UNDEFINED {
 			refuse("a test of truth of another kind")
 		}
-		return d.always(boolean, "is:"+strconv.Itoa(int(t.Booltesttype)), s.strictly(t.Booltesttype == pgquery.BoolTestType_IS_TRUE).truth(t.Arg))
+		return d.always(boolean, "is:"+strconv.Itoa(int(t.Booltesttype)), s.truth(t.Arg))
 	case *pgquery.Node_CaseExpr:
 		return s.cases(e.CaseExpr)
 	case *pgquery.Node_CoalesceExpr:
@@ -134,13 +125,6 @@ func (s *scope) bare(n *pgquery.Node) *value {
 		refuse("a node of the parse tree that no rule covers: %T", e)
 		return nil
 	}
-}
-
-// strictly is the scope where only truth counts, or where all three values do.
-func (s *scope) strictly(positive bool) *scope {
-	c := *s
-	c.positive = positive
-	return &c
 }
 
 func (s *scope) list(nodes []*pgquery.Node) []*value {
@@ -230,9 +214,6 @@ func (s *scope) logic(b *pgquery.BoolExpr) *value {
 	if b.Xpr != nil || b.Boolop == pgquery.BoolExprType_BOOL_EXPR_TYPE_UNDEFINED {
 		refuse("a field of AND, OR or NOT")
 	}
-	if b.Boolop == pgquery.BoolExprType_NOT_EXPR {
-		s = s.strictly(false)
-	}
 	args := make([]*value, len(b.Args))
 	for i, n := range b.Args {
 		args[i] = s.truth(n)
@@ -269,7 +250,7 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 		if w == nil || w.Xpr != nil {
 			refuse("a field of CASE")
 		}
-		condition := deeper.strictly(true).truth(w.Expr)
+		condition := deeper.truth(w.Expr)
 		branch := deeper
 		branch.narrow = append(slices.Clone(deeper.narrow), s.narrowing(w.Expr, true)...)
 		conditions = append(conditions, condition)

@@ -198,10 +198,10 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	}
 	d, g := s.d, s.group
 	in := *s
-	in.inside, in.narrow, in.runs, in.positive = true, nil, nil, false
+	in.inside, in.narrow, in.runs = true, nil, nil
 	var where []int
 	for _, n := range conjuncts(f.AggFilter, nil) {
-		where = union(where, d.condition(in.strictly(true).truth(n), n))
+		where = union(where, d.condition(in.truth(n), n))
 	}
 	if f.AggStar {
 		if name != "count" || len(f.Args) > 0 || f.AggDistinct {

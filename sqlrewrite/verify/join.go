@@ -179,14 +179,13 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 // is collected first, so that conditions with queries can use it.
 func (s *scope) conditions(n *pgquery.Node, facts bool) {
 	all := s.unfenced(conjuncts(n, nil))
-	s.facts = make(map[int]bool)
 	if facts {
 		for _, c := range all {
 			s.fact(c)
 		}
 	}
 	for _, c := range all {
-		v := s.strictly(true).truth(c)
+		v := s.truth(c)
 		s.rel.domain(s.d, v.id)
 		if form := s.d.form(v.id, s.rel); form != "" {
 			s.rel.forms = append(s.rel.forms, form)
@@ -219,7 +218,6 @@ func (s *scope) fact(n *pgquery.Node) {
 }
 
 func (s *scope) solid(v *value) {
-	s.facts[v.id] = true
 	s.rel.solid[v.id] = true
 }
 

@@ -21,11 +21,11 @@ func TestUnsafeUnderFewerPins(t *testing.T) {
 	}{
 		{true, `SELECT @count(*)::@text FROM (SELECT DISTINCT v.person_id FROM ONLY "public"."visits" AS v WHERE v.person_id IS NOT NULL) AS w`},
 		{false, `SELECT @count(*)::@text FROM (SELECT DISTINCT v.* FROM ONLY "public"."visits" AS v WHERE v.person_id IS NOT NULL) AS w`},
-		{true, people + `(SELECT 1 FROM ONLY "public"."visits" AS v WHERE v.person_id = o.age)`},
-		{false, people + `(SELECT 1 FROM ONLY "public"."visits" AS v WHERE v.person_id = age)`},
-		{false, people + `(SELECT 1 FROM ONLY "public"."visits" AS v WHERE v.person_id = tableoid)`},
-		{false, people + `(SELECT 1 FROM ONLY "public"."visits" AS o WHERE o.person_id = o.age)`},
-		{false, people + `(SELECT 1 FROM (SELECT v.person_id FROM ONLY "public"."visits" AS v) AS o WHERE o.person_id = o.age)`},
+		{true, people + `(SELECT 1 FROM ONLY "public"."tags" AS v WHERE v.shop_id = o.age)`},
+		{false, people + `(SELECT 1 FROM ONLY "public"."tags" AS v WHERE v.shop_id = age)`},
+		{false, people + `(SELECT 1 FROM ONLY "public"."tags" AS v WHERE v.shop_id = tableoid)`},
+		{false, people + `(SELECT 1 FROM ONLY "public"."tags" AS o WHERE o.shop_id = o.age)`},
+		{false, people + `(SELECT 1 FROM (SELECT v.shop_id FROM ONLY "public"."tags" AS v) AS o WHERE o.shop_id = o.age)`},
 	} {
 		sql, args := expand(c.sql)
 		err := Statement(sql, args, on, Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins})

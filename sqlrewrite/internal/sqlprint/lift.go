@@ -152,8 +152,11 @@ func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.From
 
 // liftBeside joins what an expression looks up to an item; bare is the item without other such joins.
 func (p *Printer) liftBeside(n *algebra.FromItem, bare algebra.FromItem, e algebra.Expr) {
+	around := p.lifts
+	p.lifts = nil
 	p.liftAll(e, bare)
 	*n = p.found(*n, bare)
+	p.lifts = append(around, p.lifts...)
 }
 
 // readsBoth reports whether EXISTS or IN that could be a join reads rows of both sides of a join.

@@ -173,6 +173,9 @@ func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
 		return steadied{s.p.fromItem(n), readWhole(n)}
 	}
 	l := s.item(j.Left, false)
+	if d, ok := j.Right.(*algebra.Derived); ok && d.Lateral { // has a row for each of the left side, and reads no table
+		return s.lateral(j, l)
+	}
 	if j.Kind == syntax.LeftJoin || j.Kind == syntax.FullJoin {
 		return s.outerJoin(j, l)
 	}
@@ -226,6 +229,16 @@ func (s *steadier) swaps(j *algebra.Joined, l, r steadied) bool {
 	default:
 		return s.narrowed(j.Left) && !s.narrowed(j.Right)
 	}
+}
+
+// lateral prints values that are computed of each row of the left side. What an inner join says of them is tested above all joins.
+func (s *steadier) lateral(j *algebra.Joined, l steadied) steadied {
+	out := *j
+	if j.Kind != syntax.LeftJoin {
+		s.pending = append(algebra.BoundConjuncts(j.On), s.pending...)
+		out.Kind, out.On = syntax.CrossJoin, nil
+	}
+	return steadied{s.asWritten(&out, l, steadied{text: s.p.fromItem(j.Right)}), l.steady}
 }
 
 // asWritten is a join as it was written.

@@ -273,13 +273,13 @@ func (w *workload) refuse(e effort) error {
 // above adds the conditions of a block, and what is computed of its rows. A condition on the rows that drive it alone is tested once for
 // each of them, before they are joined.
 func (w *workload) above(e effort, b workBlock) (effort, error) {
-	cost, factor := new(big.Int).Set(e.cost), big.NewInt(1)
+	cost, inside := new(big.Int).Set(e.cost), new(big.Int)
 	add := func(x algebra.Expr, rows *big.Int, top bool) error {
 		c, met, err := w.expr(x, top, e)
 		if err != nil {
 			return err
 		}
-		factor.Add(factor, met)
+		inside.Add(inside, met)
 		cost.Add(cost, c.Mul(c, rows))
 		return nil
 	}
@@ -298,11 +298,7 @@ func (w *workload) above(e effort, b workBlock) (effort, error) {
 		}
 	}
 	e.cost = cost.Add(cost, new(big.Int).Mul(e.rows, big.NewInt(b.ahead)))
-	e.pairs = new(big.Int).Mul(e.pairs, factor)
-	if inside := new(big.Int).Sub(factor, big.NewInt(1)); inside.Sign() > 0 {
-		e.why = append(slices.Clone(e.why), inside.String()+" in EXISTS, IN and windows")
-	}
-	return e, nil
+	return e.meets(inside), nil
 }
 
 // IsJoin reports whether PostgreSQL may make a condition a join of its own, before or after others.
@@ -478,14 +474,25 @@ func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error
 	if err != nil {
 		return out, err
 	}
+	inside := new(big.Int)
 	for _, x := range algebra.BoundConjuncts(n.On) {
-		c, _, err := w.expr(x, true, out)
+		c, met, err := w.expr(x, true, out)
 		if err != nil {
 			return out, err
 		}
+		inside.Add(inside, met)
 		out.cost = new(big.Int).Add(out.cost, c.Mul(c, out.rows))
 	}
-	return out, nil
+	return out.meets(inside), nil
+}
+
+// meets is the work where each row meets some number of rows more, in EXISTS, IN and windows.
+func (e effort) meets(inside *big.Int) effort {
+	if inside.Sign() > 0 {
+		e.pairs = new(big.Int).Mul(e.pairs, new(big.Int).Add(inside, big.NewInt(1)))
+		e.why = append(slices.Clone(e.why), inside.String()+" in EXISTS, IN and windows")
+	}
+	return e
 }
 
 // alone checks the work of rows of which each meets at most one of those that the join is driven by.
