@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math/big"
-	"strings"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -33,7 +32,7 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 // Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
 func (p *Plan) Proposal(at int) verify.Claim {
 	part := p.Parts[at]
-	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), PairsPerRow: pairsShown(p.Query, part)}
+	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), PairsPerRow: p.Query.Pairs}
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Pick == nil { // noise on all groups together
@@ -59,31 +58,4 @@ func (p *Plan) Proposal(at int) verify.Claim {
 		c.PerGroup, c.Spread = append(c.PerGroup, big.NewInt(1)), append(c.Spread, nil)
 	}
 	return c
-}
-
-// pairsShown is how many tuples one row of a unit is charged for, where the text of a statement shows it: it has no query in an
-// expression, which is evaluated row by row, nor EXISTS as a join by other comparisons than equalities; or it reads one table of people,
-// joins it to public ones by inner joins, and has no EXISTS.
-func pairsShown(q *algebra.BoundQuery, part sqlprint.PlanPart) *big.Int {
-	text := part.Statement.SQL
-	if !part.Paired && !strings.Contains(text, "EXISTS (SELECT ") && !strings.Contains(text, " IN (SELECT ") {
-		return q.Pairs
-	}
-	w, shown := &sqlprint.PinWalk{Used: make(map[*algebra.Field]bool)}, true
-	w.Visit = func(e algebra.Expr) {
-		if _, is := e.(algebra.Exists); is {
-			shown = false
-		}
-	}
-	w.Query(q)
-	people := 0
-	for _, s := range w.Scans {
-		if !s.Table.Public {
-			people++
-		}
-	}
-	if people != 1 || !shown || w.Outer {
-		return nil
-	}
-	return q.Pairs
 }
