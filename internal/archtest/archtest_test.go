@@ -86,7 +86,11 @@ func breaches() map[string][]breach {
 			{files("api/a.go", "// # Map\n//\n// a.go: wire\npackage api"), "names it 2 times"},
 			{files("api/a.go", "// # Map\n//\n// b.go: wire\npackage api"), "names b.go, which does not exist"},
 			{files("api/a.go", "// # Map\npackage api", "api/b.go", "package api"), "names it 0 times"},
-			{manyFiles(maxUnmapped + 1), "names it 0 times"},
+			{manyFiles("api", maxUnmapped+1), "names it 0 times"},
+		},
+		"size": {
+			{files("sqlrewrite/verify/a.go", "package verify"+strings.Repeat("\n", maxPackageLines+1)), "6001 lines, want at most 6000"},
+			{manyFiles("sqlrewrite", maxPackageFiles+1), "46 files, want at most 45"},
 		},
 		"math-rand": {
 			{files("mechanisms/a.go", `package mechanisms; import _ "math/rand"`), "math/rand"},
@@ -186,10 +190,10 @@ func files(pairs ...string) map[string]string {
 }
 
 // manyFiles is a package of n files.
-func manyFiles(n int) map[string]string {
+func manyFiles(dir string, n int) map[string]string {
 	m := map[string]string{}
 	for i := range n {
-		m[fmt.Sprintf("api/f%d.go", i)] = "package api"
+		m[fmt.Sprintf("%s/f%d.go", dir, i)] = "package " + dir
 	}
 	return m
 }

@@ -1,25 +1,39 @@
 package verify
 
 import (
+	"math"
 	"math/big"
 	"strconv"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
-// Operators and casts. Each rule names the types and ranges for which PostgreSQL raises no error, and gives the range of the result.
+// Operators and casts: the error-free forms of docs/sql/error-free.md (Lemma 5a). An operator is taken for the types and ranges for which
+// PostgreSQL raises no error, whatever a row holds, and the result lies in the range that is derived:
 //
-//   - Integers: + - * raise an error where the exact result leaves the type, / and % where the divisor is 0 (or the quotient leaves the type).
-//   - numeric is exact but for quotients, which have at least 16 significant digits: their range is widened by 10^-15. It overflows beyond
-//     10^131072; ranges beyond 10^1000 are refused. NaN and infinities raise no error in + - *, but their ranges are unknown, and what is
-//     unknown is refused.
-//   - Floats raise an error where a finite operation gives infinity, or gives 0 of operands that are not 0. Rounding to the next float is
+//  1. *Integers.* + - * raise an error where the exact result leaves the type, / and % where the divisor is 0, / also where the quotient leaves
+//     the type. *Example.* Of an integer x, x + 1 is refused; of x clamped to [0, 120] it lies in [1, 121].
+//  2. *numeric* is exact but for quotients, which have at least 16 significant digits: their range is widened by 10^-15, but for ends that are
+//     whole. It overflows beyond 10^131072; ranges beyond 10^1000 are refused. NaN and infinities raise no error in + - *, but their ranges are
+//     unknown, and what is unknown is refused. *Example.* x / 3 of x in [0, 1] lies in [0, 1/3 + 10^-15/3], with at most 25 digits.
+//  3. *Floats* raise an error where a finite operation gives infinity, or gives 0 of operands that are not 0. Rounding to the next float is
 //     monotone: results lie between the rounded ends. Nothing underflows that is a multiple of 2^-1000, or 0: the value's grain. Sums of
 //     multiples of 2^-g are multiples of 2^-g, products of multiples of 2^-g and 2^-h of 2^-(g+h), and rounding to 53 bits keeps a multiple
-//     one. A quotient that is not 0 is at least 2^-g / max|y|, whose last bit is 53 further.
-//   - A cast to a narrower type raises an error where the rounded value leaves it; numeric to float where the float would be infinite or 0
-//     for what is not 0.
-//   - Comparisons raise none, but for numeric with float, which casts.
+//     one. A quotient that is not 0 is at least 2^-g / max|y|, whose last bit is 53 further. *Example.* x * x of whole numbers has grain 0; of
+//     any floats in [0, 1] it is refused, as the square of 10^-200 is 0.
+//  4. *Casts to a narrower type* raise an error where the rounded value leaves it; numeric to float where the float would be infinite or 0 for
+//     what is not 0. *Example.* x::integer of a numeric in [-1.5, 12] lies in [-2, 12], as halves are rounded away from 0.
+//  5. *Comparisons* raise none, but for numeric with float, which casts the numeric. *Example.* Of a numeric without bounds, x > 0.5::float8 is
+//     refused: it may be 10^400.
+//  6. *Identity.* Equal results are identical (same) where the type has one form of each value, all have as many digits, or none is 0 beside -0.
+//     *Example.* x + 0 of a float is 0 where x is -0.
+
+type span = ranges.Span
+
+var zero, one = new(big.Rat), big.NewRat(1, 1)
 
 // common is the type in which values of two types meet.
 func common(a, b kind) kind {
@@ -66,29 +80,29 @@ func (d *derivation) convert(v *value, k kind) *value {
 			c.scale, c.same = 0, true
 		case float4, float8:
 			c.grain, c.same = 0, true
-			c.within = v.within.mapped(floated)
+			c.within = v.within.Mapped(floated)
 		default: // a wider integer
 		}
 	case v.kind == numeric && isFloat(k):
-		if v.wide && !v.within.finite() { // NaN, or of so many digits
-			c.grain, c.same = grainOf(ten(-v.digits)), true
+		if v.wide && !v.within.Finite() { // NaN, or of so many digits
+			c.grain, c.same = grainOf(ranges.Ten(-v.digits)), true
 			break
 		}
-		if v.digits < 0 || v.digits > 300 || !v.within.inside(large) {
+		if v.digits < 0 || v.digits > 300 || !v.within.Inside(large) {
 			refuse("a numeric that no float may be able to hold")
 		}
 		if c.grain = 0; v.digits > 0 {
-			c.grain = grainOf(ten(-v.digits))
+			c.grain = grainOf(ranges.Ten(-v.digits))
 		}
-		c.within = v.within.mapped(floated)
+		c.within = v.within.Mapped(floated)
 		c.same = true // numeric 0 becomes 0, not -0
 	case v.kind == float4 && k == float8:
 	case isTime(v.kind) && isTime(k) && k > v.kind:
 		switch {
-		case v.kind == date && v.within.finite():
-			c.within = v.within.times(point(big.NewRat(86400_000000, 1)))
+		case v.kind == date && v.within.Finite():
+			c.within = v.within.Times(ranges.Point(big.NewRat(86400_000000, 1)))
 			inCalendar(c.within)
-		case v.kind == date || !v.within.finite():
+		case v.kind == date || !v.within.Finite():
 			c.within = span{}
 			refuse("a date that may be no timestamp")
 		}
@@ -115,12 +129,12 @@ func apart(of, k kind) bool {
 
 // grainOf is the grain of floats that are 0 or at least as large as a positive number.
 func grainOf(least *big.Rat) int {
-	return max(0, bits(new(big.Rat).Inv(least))) + 54
+	return max(0, ranges.Bits(new(big.Rat).Inv(least))) + 54
 }
 
 // operation is an operator, or what the grammar makes one.
 func (s *scope) operation(e *pgquery.A_Expr) *value {
-	d, op := s.d, operator(e.Name)
+	d, op := s.d, tree.Operator(e.Name)
 	switch e.Kind {
 	case pgquery.A_Expr_Kind_AEXPR_OP:
 		if e.Lexpr == nil {
@@ -237,18 +251,18 @@ func (d *derivation) compare(op string, l, r *value) *value {
 func fits(k kind) span {
 	switch k {
 	case int2:
-		return whole16
+		return ranges.Int2
 	case int4:
-		return whole32
+		return ranges.Int4
 	default:
-		return whole64
+		return ranges.Int8
 	}
 }
 
 // huge bounds numerics, and floats before they overflow.
 var (
-	huge  = span{new(big.Rat).Neg(ten(1000)), ten(1000)}
-	large = span{new(big.Rat).Neg(two(1023)), two(1023)}
+	huge  = ranges.Between(new(big.Rat).Neg(ranges.Ten(1000)), ranges.Ten(1000))
+	large = ranges.Between(new(big.Rat).Neg(ranges.Two(1023)), ranges.Two(1023))
 )
 
 const (
@@ -274,7 +288,7 @@ func (d *derivation) arithmetic(op string, l, r *value) *value {
 	a, b := d.convert(l, k), d.convert(r, k)
 	v := d.apply(k, op, l, r)
 	if l.null || r.null {
-		v.within, v.digits, v.scale, v.grain = point(zero), 0, 0, 0 // always NULL
+		v.within, v.digits, v.scale, v.grain = ranges.Point(zero), 0, 0, 0 // always NULL
 		return v
 	}
 	if op == "&" {
@@ -282,25 +296,25 @@ func (d *derivation) arithmetic(op string, l, r *value) *value {
 			refuse("& of what is no whole number")
 		}
 		v.within = fits(k)
-		if b.within.lo.Sign() >= 0 {
-			v.within = span{zero, b.within.hi}
+		if b.within.Lo.Sign() >= 0 {
+			v.within = ranges.Between(zero, b.within.Hi)
 		}
 		return v
 	}
 	if op == "/" || op == "%" {
-		if !b.nonzero && b.within.has(zero) {
+		if !b.nonzero && b.within.Has(zero) {
 			refuse("a divisor that may be 0")
 		}
 	}
 	switch op {
 	case "+":
-		v.within = a.within.plus(b.within)
+		v.within = a.within.Plus(b.within)
 	case "-":
-		v.within = a.within.minus(b.within)
+		v.within = a.within.Minus(b.within)
 	case "*":
-		v.within = a.within.times(b.within)
-		if a.id == b.id && v.within.finite() { // a square
-			v.within = span{zero, new(big.Rat).Mul(a.within.most(), a.within.most())}
+		v.within = a.within.Times(b.within)
+		if a.id == b.id && v.within.Finite() { // a square
+			v.within = ranges.Between(zero, new(big.Rat).Mul(a.within.Most(), a.within.Most()))
 		}
 	case "/":
 		v.within = quotient(a, b)
@@ -312,9 +326,9 @@ func (d *derivation) arithmetic(op string, l, r *value) *value {
 	switch {
 	case isInteger(k):
 		if op == "/" {
-			v.within = v.within.mapped(func(x *big.Rat) *big.Rat { return new(big.Rat).SetInt(truncated(x)) })
+			v.within = v.within.Mapped(func(x *big.Rat) *big.Rat { return new(big.Rat).SetInt(ranges.Truncated(x)) })
 		}
-		if !v.within.inside(fits(k)) {
+		if !v.within.Inside(fits(k)) {
 			refuse("operator %s may leave its integer type", op)
 		}
 	case k == numeric:
@@ -322,57 +336,57 @@ func (d *derivation) arithmetic(op string, l, r *value) *value {
 	default:
 		floatResult(op, v, a, b)
 	}
-	v.nonzero = !v.within.has(zero)
+	v.nonzero = !v.within.Has(zero)
 	return v
 }
 
 // quotient is the range of a/b, b not being 0.
 func quotient(a, b *value) span {
-	if !a.within.finite() {
+	if !a.within.Finite() {
 		return span{}
 	}
-	if b.within.finite() && !b.within.has(zero) {
-		return a.within.times(span{new(big.Rat).Inv(b.within.hi), new(big.Rat).Inv(b.within.lo)})
+	if b.within.Finite() && !b.within.Has(zero) {
+		return a.within.Times(ranges.Between(new(big.Rat).Inv(b.within.Hi), new(big.Rat).Inv(b.within.Lo)))
 	}
 	var least *big.Rat // what is not 0 is at least as far from it
 	switch {
 	case isInteger(b.kind):
 		least = one
 	case b.kind == numeric && b.digits >= 0:
-		least = ten(-b.digits)
+		least = ranges.Ten(-b.digits)
 	case isFloat(b.kind) && b.grain >= 0:
 		least = new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), uint(b.grain)))
 	default:
 		return span{}
 	}
-	if b.within.finite() && b.within.lo.Sign() >= 0 { // of one sign
-		if b.within.hi.Cmp(least) < 0 {
-			return point(zero) // always NULL
+	if b.within.Finite() && b.within.Lo.Sign() >= 0 { // of one sign
+		if b.within.Hi.Cmp(least) < 0 {
+			return ranges.Point(zero) // always NULL
 		}
-		return a.within.times(span{new(big.Rat).Inv(b.within.hi), new(big.Rat).Inv(least)})
+		return a.within.Times(ranges.Between(new(big.Rat).Inv(b.within.Hi), new(big.Rat).Inv(least)))
 	}
-	most := new(big.Rat).Quo(a.within.most(), least)
-	return span{new(big.Rat).Neg(most), most}
+	most := new(big.Rat).Quo(a.within.Most(), least)
+	return ranges.Between(new(big.Rat).Neg(most), most)
 }
 
 // remainder has the dividend's sign, and is smaller than the divisor.
 func remainder(a, b *value) span {
-	if isFloat(a.kind) || !a.within.finite() || !b.within.finite() {
+	if isFloat(a.kind) || !a.within.Finite() || !b.within.Finite() {
 		return span{}
 	}
-	most := b.within.most()
+	most := b.within.Most()
 	if isInteger(a.kind) {
 		most = new(big.Rat).Sub(most, one)
 	}
-	if m := a.within.most(); m.Cmp(most) < 0 {
+	if m := a.within.Most(); m.Cmp(most) < 0 {
 		most = m
 	}
-	r := span{new(big.Rat).Neg(most), most}
-	if a.within.lo.Sign() >= 0 {
-		r.lo = zero
+	r := ranges.Between(new(big.Rat).Neg(most), most)
+	if a.within.Lo.Sign() >= 0 {
+		r.Lo = zero
 	}
-	if a.within.hi.Sign() <= 0 {
-		r.hi = zero
+	if a.within.Hi.Sign() <= 0 {
+		r.Hi = zero
 	}
 	return r
 }
@@ -380,27 +394,27 @@ func remainder(a, b *value) span {
 func numericResult(op string, v, a, b *value) {
 	if op == "/" {
 		// What is a whole number is exact, and rounding keeps to its side of it.
-		if wide := v.within.widened(ten(-15)); v.within.finite() {
-			if !v.within.lo.IsInt() {
-				v.within.lo = wide.lo
+		if wide := v.within.Widened(ranges.Ten(-15)); v.within.Finite() {
+			if !v.within.Lo.IsInt() {
+				v.within.Lo = wide.Lo
 			}
-			if !v.within.hi.IsInt() {
-				v.within.hi = wide.hi
+			if !v.within.Hi.IsInt() {
+				v.within.Hi = wide.Hi
 			}
 		}
 	}
-	if !v.within.inside(huge) {
+	if !v.within.Inside(huge) {
 		refuse("operator %s on numerics without bounds", op)
 	}
-	if op == "/" && !v.within.has(zero) && lesser(new(big.Rat).Abs(v.within.lo), new(big.Rat).Abs(v.within.hi)).Cmp(ten(-maxDigits)) < 0 {
-		v.within = v.within.withZero() // there are 1,000 digits after the point at most
+	if op == "/" && !v.within.Has(zero) && ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi)).Cmp(ranges.Ten(-maxDigits)) < 0 {
+		v.within = v.within.WithZero() // there are 1,000 digits after the point at most
 	}
 	v.digits, v.scale = -1, -1
 	if a.digits >= 0 && b.digits >= 0 {
 		switch op {
 		case "/": // 16 significant digits of the smallest quotient, in groups of four, or those of the operands
-			if b.within.finite() {
-				v.digits = max(a.digits+24+len(truncated(b.within.most()).String()), b.digits)
+			if b.within.Finite() {
+				v.digits = max(a.digits+24+len(ranges.Truncated(b.within.Most()).String()), b.digits)
 			}
 			if v.digits > maxDigits {
 				v.digits = -1
@@ -428,16 +442,16 @@ func numericResult(op string, v, a, b *value) {
 // least is a positive number that a float is at least away from 0, unless it is 0; nil: none is known.
 func least(v *value) *big.Rat {
 	switch {
-	case v.within.finite() && !v.within.has(zero):
-		return lesser(new(big.Rat).Abs(v.within.lo), new(big.Rat).Abs(v.within.hi))
+	case v.within.Finite() && !v.within.Has(zero):
+		return ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi))
 	case v.grain >= 0:
-		return new(big.Rat).Inv(two(uint(v.grain)))
+		return new(big.Rat).Inv(ranges.Two(uint(v.grain)))
 	}
 	return nil
 }
 
 func floatResult(op string, v, a, b *value) {
-	if !v.within.inside(large) {
+	if !v.within.Inside(large) {
 		refuse("operator %s on floats that may overflow", op)
 	}
 	switch op {
@@ -452,7 +466,7 @@ func floatResult(op string, v, a, b *value) {
 			v.grain = a.grain + b.grain
 		}
 		if op == "/" {
-			most := b.within.most()
+			most := b.within.Most()
 			y, away = nil, most != nil && most.Cmp(one) <= 0
 			if most != nil && most.Sign() > 0 { // else it is always NULL
 				y = new(big.Rat).Inv(most)
@@ -472,8 +486,8 @@ func floatResult(op string, v, a, b *value) {
 	default:
 		refuse("operator %s on floats", op)
 	}
-	v.within = v.within.mapped(floated)
-	v.same = !v.within.has(zero) || op == "+" && (a.same || b.same) // 0 + -0 is 0
+	v.within = v.within.Mapped(floated)
+	v.same = !v.within.Has(zero) || op == "+" && (a.same || b.same) // 0 + -0 is 0
 }
 
 // typeCast is x::type.
@@ -514,32 +528,32 @@ func (d *derivation) cast(v *value, k kind) *value {
 		return d.toText(v)
 	case isNumber(v.kind) && (isInteger(k) && k < v.kind || isInteger(k) && v.kind >= numeric):
 		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.within = v.within.mapped(nearest(0))
-		if !c.within.inside(fits(k)) {
+		c.within = v.within.Mapped(ranges.Nearest(0))
+		if !c.within.Inside(fits(k)) {
 			refuse("a cast to a narrower type that may not hold the value")
 		}
-		c.nonzero = !c.within.has(zero)
+		c.nonzero = !c.within.Has(zero)
 		return c
 	case v.kind == boolean && k == int4:
 		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.within = span{zero, one}
+		c.within = ranges.Between(zero, one)
 		return c
 	case isFloat(v.kind) && k == numeric:
-		if !v.within.finite() {
+		if !v.within.Finite() {
 			refuse("a float without bounds as numeric")
 		}
 		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v) // 15 significant digits
-		c.within = v.within.widened(ten(-14))
+		c.within = v.within.Widened(ranges.Ten(-14))
 		if v.grain >= 0 { // the first digit that is not 0 is one of 2^-grain's at the latest
 			c.digits = len(new(big.Int).Lsh(big.NewInt(1), uint(v.grain)).String()) + 15
 		}
-		if v.grain == 0 && v.within.most().Cmp(ten(14)) < 0 {
+		if v.grain == 0 && v.within.Most().Cmp(ranges.Ten(14)) < 0 {
 			c.within, c.digits, c.scale, c.same = v.within, 0, 0, true
 		}
 		return c
 	case v.kind == timestamp && k == date, v.kind == timestamptz && k == date:
 		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.within = v.within.mapped(func(x *big.Rat) *big.Rat { return floored(new(big.Rat).Quo(x, big.NewRat(86400_000000, 1))) })
+		c.within = v.within.Mapped(func(x *big.Rat) *big.Rat { return ranges.Floored(new(big.Rat).Quo(x, big.NewRat(86400_000000, 1))) })
 		return c
 	case v.kind == timestamptz && k == timestamp:
 		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
@@ -557,9 +571,9 @@ func (d *derivation) toDigits(v *value, precision, scale int) *value {
 	}
 	v = d.cast(v, numeric)
 	c := d.apply(numeric, "digits:"+strconv.Itoa(precision)+":"+strconv.Itoa(scale), v)
-	c.within = v.within.mapped(nearest(scale))
-	limit := new(big.Rat).Sub(ten(precision-scale), ten(-scale))
-	if !c.within.inside(span{new(big.Rat).Neg(limit), limit}) {
+	c.within = v.within.Mapped(ranges.Nearest(scale))
+	limit := new(big.Rat).Sub(ranges.Ten(precision-scale), ranges.Ten(-scale))
+	if !c.within.Inside(ranges.Between(new(big.Rat).Neg(limit), limit)) {
 		refuse("a cast to numeric with digits that may not hold the value")
 	}
 	c.digits, c.scale, c.same = scale, scale, true
@@ -587,8 +601,8 @@ func (d *derivation) toText(v *value) *value {
 	c := d.apply(text, "text", v)
 	c.ident = v.ident
 	switch {
-	case v.kind == numeric && v.scale >= 0 && v.within.finite(): // the sign, the point, and "-0.00"
-		c.chars = len(truncated(v.within.most()).String()) + v.scale + 3
+	case v.kind == numeric && v.scale >= 0 && v.within.Finite(): // the sign, the point, and "-0.00"
+		c.chars = len(ranges.Truncated(v.within.Most()).String()) + v.scale + 3
 	case v.kind != bpchar && v.kind != numeric:
 		c.chars = 40
 	}
@@ -599,4 +613,13 @@ func (d *derivation) toText(v *value) *value {
 		c.chars, c.anchors, c.strict = v.chars, v.anchors, v.strict
 	}
 	return c
+}
+
+// floated is the float next to a number, within the range of finite floats.
+func floated(r *big.Rat) *big.Rat {
+	f, _ := r.Float64()
+	if math.IsInf(f, 0) {
+		refuse("a float beyond all finite ones")
+	}
+	return new(big.Rat).SetFloat64(f)
 }

@@ -6,22 +6,26 @@ import (
 	"strconv"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
-// SELECT. Its rows are those of FROM that meet WHERE, with outputs computed of one row each; the order in which PostgreSQL does so does not
+// SELECT (**Lemma 0**). Its rows are those of FROM that meet WHERE, with outputs computed of one row each; the order in which PostgreSQL does so does not
 // matter, as nothing raises an error.
 //
-//   - A condition is a function of one row, so that what is left of a unit's rows is a function of the unit's rows.
-//   - DISTINCT of rows of one unit each: a column must name the unit. Equal rows become one; which one is seen does not matter where equal
+//  1. A condition is a function of one row, so that what is left of a unit's rows is a function of the unit's rows.
+//  2. DISTINCT of rows of one unit each: a column must name the unit. Equal rows become one; which one is seen does not matter where equal
 //     values are identical, and columns where they are not are vague. Of a unit's rows there are no more than before.
-//   - UNION ALL: a unit's rows are those of both sides. A column names the unit where it does so on both.
+//  3. UNION ALL: a unit's rows are those of both sides. A column names the unit where it does so on both.
+//
+// *Example.* SELECT DISTINCT person_id, ward FROM visits has one row for each unit and ward; SELECT DISTINCT ward has rows of several units.
 //
 // By the end of WHERE each row must belong to one unit (relation.owner). ORDER BY, LIMIT, GROUPING SETS, INTERSECT and the like make rows
 // depend on those of others, and are refused.
 
 // query is a SELECT with its WITH.
 func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
-	plain(q)
+	tree.Plain(q)
 	if w := q.WithClause; w != nil {
 		if w.Recursive || s.ctes != nil || len(w.Ctes) == 0 {
 			refuse("WITH RECURSIVE, or WITH inside WITH")
@@ -36,7 +40,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 			if s.ctes[c.Ctename] != nil {
 				refuse("two queries of one name in WITH")
 			}
-			s.ctes[c.Ctename] = selectOf(c.Ctequery)
+			s.ctes[c.Ctename] = tree.SelectOf(c.Ctequery)
 		}
 	}
 	if q.Op == pgquery.SetOperation_SETOP_UNION {
@@ -118,7 +122,7 @@ func (s *scope) star(c *pgquery.ColumnRef, name string) []named {
 	if len(c.Fields) != 2 || name != "" {
 		refuse("a * without a table")
 	}
-	table := words(c.Fields[:1])[0]
+	table := tree.Words(c.Fields[:1])[0]
 	if slices.Contains(s.rel.tables, table) {
 		refuse("a * of a table, which may have more columns than are pinned")
 	}
@@ -147,7 +151,7 @@ func outputName(t *pgquery.ResTarget) string {
 		return t.Name
 	}
 	if c := t.Val.GetColumnRef(); c != nil {
-		w := words(c.Fields)
+		w := tree.Words(c.Fields)
 		return w[len(w)-1]
 	}
 	return "" // of no use to others

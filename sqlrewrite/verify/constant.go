@@ -8,11 +8,15 @@ import (
 	"time"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
-// Constants. A parameter stands in a cast, which gives its type; the argument's text is read here as PostgreSQL will read it. An argument
+// Constants (Lemma 5a). A parameter stands in a cast, which gives its type; the argument's text is read here as PostgreSQL will read it. An argument
 // that is an int64 changes from one run to the next (a seed, an end of a range): of it only the type is used, so that what is proven holds
-// for every one. A text that PostgreSQL could not read as the type fails whatever the rows hold.
+// for every one. A text that PostgreSQL could not read as the type fails whatever the rows hold. *Example.* $1::integer with the text "5" is 5,
+// one value for the statement; with an int64 it is any integer.
 
 // parameter is the constant that a cast of an argument makes.
 func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
@@ -48,7 +52,7 @@ func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
 func (d *derivation) nullOf(k kind) *value {
 	v := d.make(k, d.intern("null:"+strconv.Itoa(int(k))))
 	v.constant, v.null, v.digits, v.scale, v.chars, v.nonzero, v.same = true, true, 0, -1, 0, true, true
-	v.within, v.grain, v.parts = point(zero), 0, [3]span{point(zero), point(zero), point(zero)} // nothing else is ever there
+	v.within, v.grain, v.parts = ranges.Point(zero), 0, [3]span{ranges.Point(zero), ranges.Point(zero), ranges.Point(zero)} // nothing else is ever there
 	v.nulls = []int{v.id}
 	return v
 }
@@ -57,7 +61,7 @@ func (d *derivation) nullOf(k kind) *value {
 func (d *derivation) literal(k kind, s string) *value {
 	v := d.make(k, d.intern("="+strconv.Itoa(int(k))+":"+s))
 	v.constant, v.text, v.same = true, s, true
-	exactly := func(r *big.Rat) { v.within, v.nonzero = point(r), r.Sign() != 0 }
+	exactly := func(r *big.Rat) { v.within, v.nonzero = ranges.Point(r), r.Sign() != 0 }
 	switch k {
 	case int2, int4, int8:
 		i, err := strconv.ParseInt(s, 10, 16<<(k-int2))
@@ -176,7 +180,7 @@ func intervalOf(s string) (parts [3]span) {
 		sums[u.part].Add(sums[u.part], new(big.Int).Mul(big.NewInt(n), big.NewInt(u.size)))
 	}
 	for i, sum := range sums {
-		parts[i] = point(new(big.Rat).SetInt(sum))
+		parts[i] = ranges.Point(new(big.Rat).SetInt(sum))
 	}
 	fitParts(parts)
 	return parts
@@ -205,8 +209,39 @@ func (v *value) read() bool { return v.constant && !v.opaque }
 
 // number is what a constant is; nil for others.
 func (v *value) number() *big.Rat {
-	if v.constant && !v.null && !v.opaque && v.within.lo != nil && v.within.lo == v.within.hi {
-		return v.within.lo
+	if v.constant && !v.null && !v.opaque && v.within.Lo != nil && v.within.Lo == v.within.Hi {
+		return v.within.Lo
 	}
 	return nil
+}
+
+// types are the names of the types that a cast may name.
+var types = map[string]kind{"bool": boolean, "int2": int2, "int4": int4, "int8": int8, "numeric": numeric, "float4": float4, "float8": float8, "text": text,
+	"date": date, "timestamp": timestamp, "timestamptz": timestamptz, "interval": interval, "uuid": uuid}
+
+// typeOf reads the type of a cast, with numeric's digits: precision 0 means none are given.
+func typeOf(t *pgquery.TypeName) (k kind, precision, scale int) {
+	if t == nil || t.TypeOid != 0 || t.Setof || t.PctType || t.Typemod != -1 {
+		refuse("a type written in another way")
+	}
+	k = types[tree.Builtin(t.Names)]
+	if k == noKind {
+		refuse("a cast to type %s", tree.Builtin(t.Names))
+	}
+	switch {
+	case len(t.Typmods) == 2 && k == numeric && len(t.ArrayBounds) == 0:
+		return k, int(tree.Integer(t.Typmods[0])), int(tree.Integer(t.Typmods[1]))
+	case len(t.Typmods) == 1 && k == numeric && len(t.ArrayBounds) == 0:
+		return k, int(tree.Integer(t.Typmods[0])), 0
+	case len(t.Typmods) != 0:
+		refuse("a type with modifiers")
+	case len(t.ArrayBounds) == 1 && k == text:
+		if i := t.ArrayBounds[0].GetInteger(); i == nil || i.Ival != -1 {
+			refuse("an array with bounds")
+		}
+		return texts, 0, 0
+	case len(t.ArrayBounds) != 0:
+		refuse("an array type")
+	}
+	return k, 0, 0
 }

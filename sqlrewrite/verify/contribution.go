@@ -5,9 +5,12 @@ import (
 	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
-// What rows add up to. Inside a group an aggregate is a tally: with k rows that meet certain conditions (FILTER, and that the argument is not
+// What rows add up to (Lemma 2). Inside a group an aggregate is a tally: with k rows that meet certain conditions (FILTER, and that the argument is not
 // NULL) it lies in k times a range, and so does what a unit's k rows move it by: a sum of one number for each row, or a count of distinct
 // values (Lemma 4). Tallies over the same rows are added, and multiplied by constants, range by range:
 // sum(x) - C·count(x) adds x - C for each row where x is not NULL. Casts and trunc keep a tally only where it is a whole number.
@@ -48,8 +51,8 @@ func (v *value) moved() bool { return v.terms != nil && v.terms.moves != nil }
 // counted is count(...).
 func (d *derivation) counted(g *grouping, where []int) *value {
 	v := d.make(int8, d.intern("count", append([]int{g.number}, where...)...))
-	v.whole, v.within = true, spanOf(0, mostRows)
-	v.terms = &tally{of: g, where: where, each: point(one), count: true}
+	v.whole, v.within = true, ranges.Of(0, mostRows)
+	v.terms = &tally{of: g, where: where, each: ranges.Point(one), count: true}
 	return v
 }
 
@@ -58,14 +61,14 @@ func (d *derivation) summed(g *grouping, where []int, x *value, r *relation) *va
 	k := int8
 	switch x.kind {
 	case int2, int4:
-		if g.release && !x.within.inside(spanOf(-1<<23, 1<<23)) {
+		if g.release && !x.within.Inside(ranges.Of(-1<<23, 1<<23)) {
 			refuse("a sum of whole numbers that may leave bigint")
 		}
 	case int8:
 		k = numeric
 	case numeric:
 		k = numeric
-		if !x.within.inside(huge) && x.scale < 0 {
+		if !x.within.Inside(huge) && x.scale < 0 {
 			refuse("a sum of numerics without bounds")
 		}
 	default:
@@ -87,13 +90,13 @@ func (d *derivation) summed(g *grouping, where []int, x *value, r *relation) *va
 // totals bounds a tally as a number.
 func (d *derivation) totals(v *value) {
 	t := v.terms
-	if t.each.finite() {
-		v.within = t.each.times(spanOf(0, mostRows)).withZero()
+	if t.each.Finite() {
+		v.within = t.each.Times(ranges.Of(0, mostRows)).WithZero()
 	} else {
 		v.within = span{}
 	}
 	if isInteger(v.kind) {
-		v.within = v.within.meet(fits(v.kind)) // it is of that type, or the sum left it: see grouping.go
+		v.within = v.within.Meet(fits(v.kind)) // it is of that type, or the sum left it: see grouping.go
 	}
 	v.digits = t.digits
 	v.nonzero = false
@@ -123,9 +126,9 @@ func (d *derivation) combine(op string, l, r *value) *value {
 	}
 	switch {
 	case a != nil && b != nil && (op == "+" || op == "-") && a.of == b.of && slices.Equal(a.where, b.where) && a.share == nil && b.share == nil:
-		t := &tally{of: a.of, where: a.where, each: a.each.plus(b.each), digits: unknownOr(a.digits, b.digits)}
+		t := &tally{of: a.of, where: a.where, each: a.each.Plus(b.each), digits: unknownOr(a.digits, b.digits)}
 		if op == "-" {
-			t.each = a.each.minus(b.each)
+			t.each = a.each.Minus(b.each)
 		}
 		return d.tallied(op, l, r, t)
 	case op == "*" && (a == nil) != (b == nil):
@@ -140,11 +143,11 @@ func (d *derivation) combine(op string, l, r *value) *value {
 		digits := -1
 		if t.digits >= 0 {
 			digits = t.digits + max(c.digits, 0)
-			for digits > 0 && new(big.Rat).Mul(ten(digits-1-t.digits), factor).IsInt() { // 0.01 · 100 is a whole number
+			for digits > 0 && new(big.Rat).Mul(ranges.Ten(digits-1-t.digits), factor).IsInt() { // 0.01 · 100 is a whole number
 				digits--
 			}
 		}
-		return d.tallied(op, l, r, &tally{of: t.of, where: t.where, each: t.each.times(point(factor)), digits: digits})
+		return d.tallied(op, l, r, &tally{of: t.of, where: t.where, each: t.each.Times(ranges.Point(factor)), digits: digits})
 	}
 	return d.arithmetic(op, d.plain(l), d.plain(r))
 }
@@ -160,7 +163,7 @@ func (d *derivation) tallied(op string, l, r *value, t *tally) *value {
 	}
 	v.nulls = []int{v.id}
 	d.totals(v)
-	if v.within.finite() && k == int8 && !t.each.times(spanOf(0, t.of.rows())).inside(whole64) {
+	if v.within.Finite() && k == int8 && !t.each.Times(ranges.Of(0, t.of.rows())).Inside(ranges.Int8) {
 		refuse("a computation with sums that may leave bigint")
 	}
 	return v
@@ -177,7 +180,7 @@ func (v *value) places() int {
 // cast converts a tally: a whole number stays one.
 func (t *tally) cast(d *derivation, v *value, k kind) *value {
 	if t.moves == nil && (v.kind == numeric || isInteger(v.kind)) && (k == numeric || k == int8) && t.digits == 0 {
-		if k == int8 && v.kind == numeric && !t.each.times(spanOf(0, t.of.rows())).inside(whole64) {
+		if k == int8 && v.kind == numeric && !t.each.Times(ranges.Of(0, t.of.rows())).Inside(ranges.Int8) {
 			refuse("a sum that may leave bigint")
 		}
 		if k == v.kind {
@@ -228,26 +231,26 @@ func (s *scope) cut(c *pgquery.CaseExpr) *value {
 	d := s.d
 	sum := s.expr(c.Defresult)
 	t := sum.tallied
-	if t == nil || sum.id == counter.id || t.of != counter.tallied.of || !subset(counter.tallied.where, t.where) || !t.each.finite() {
+	if t == nil || sum.id == counter.id || t.of != counter.tallied.of || !subset(counter.tallied.where, t.where) || !t.each.Finite() {
 		return nil
 	}
-	limit, least := m.within.hi, one // m < counter
+	limit, least := m.within.Hi, one // m < counter
 	if positive(m) {
 		limit, least = m.number(), new(big.Rat).Add(m.number(), one)
 	}
-	within := t.each.withZero().times(point(limit))
+	within := t.each.WithZero().Times(ranges.Point(limit))
 	numericSum, numericCount := d.convert(clearTally(sum), numeric), d.convert(clearTally(counter), numeric)
 	ratio := d.intern("div", d.intern("*", numericSum.id, m.id), numericCount.id)
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.id, within: span{lo: least}},
-		narrowed{id: numericCount.id, within: span{lo: least}}, narrowed{id: ratio, within: within})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.id, within: span{Lo: least}},
+		narrowed{id: numericCount.id, within: span{Lo: least}}, narrowed{id: ratio, within: within})
 	then := branch.expr(w.Result)
 	if then.id != ratio && then.id != d.intern("to:"+kindName(int8), ratio) {
 		return nil
 	}
 	v := d.made(common(then.kind, sum.kind), "cut", false, counter, m, clearTally(then), sum)
 	v.within, v.digits = within, -1
-	v.split = m.split.times(t.each.most())
+	v.split = m.split.scaled(t.each.Most())
 	if t.digits == 0 {
 		v.digits, v.scale, v.same = 0, 0, true
 	}
@@ -280,7 +283,7 @@ func (s *scope) compared(c *pgquery.CaseExpr) (x, m *value, w *pgquery.CaseWhen)
 	}
 	w = c.Args[0].GetCaseWhen()
 	e := w.GetExpr().GetAExpr()
-	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil || operator(e.Name) != ">" {
+	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil || tree.Operator(e.Name) != ">" {
 		return nil, nil, nil
 	}
 	return s.expr(e.Lexpr), s.expr(e.Rexpr), w

@@ -6,9 +6,12 @@ import (
 	"strconv"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
-// Expressions. The value of an expression in a row is a function of the row, of constants, and of nothing else, since every function that
+// Expressions (Lemmas 0 and 5a). The value of an expression in a row is a function of the row, of constants, and of nothing else, since every function that
 // a rule allows is immutable (or stable, under settings that the session pins); so equal terms are equal values (value.id). And no
 // expression raises an error, whatever the row holds and in whatever order PostgreSQL evaluates, but for CASE.
 //
@@ -16,6 +19,8 @@ import (
 // WHEN x > c, x lies in [c, ∞] or is NaN; in all that follow x is NULL or x <= c, hence not NaN, which sorts above all numbers. The
 // operand in a branch is a column or a computed value of the row (id): the narrowed range holds for each occurrence in the branch.
 // An expression that is constant could be evaluated when the statement is planned: there the range of a constant is known anyway.
+//
+// *Example.* In CASE WHEN x > 5 THEN 10 / x ELSE 0 END the divisor is at least 5, hence not 0; without CASE it is refused.
 //
 // *NULL.* value.nulls names parts such that the value is NULL exactly where one of them is: strict functions of total results join the sets
 // of their arguments; where NULL arises otherwise (NULLIF, CASE without ELSE) the value is such a part itself.
@@ -54,8 +59,8 @@ func (s *scope) expr(n *pgquery.Node) *value {
 	for _, w := range s.narrow {
 		if w.id == v.id {
 			c := *v
-			c.within = c.within.meet(w.within)
-			c.nonzero = c.nonzero || !c.within.has(zero)
+			c.within = c.within.Meet(w.within)
+			c.nonzero = c.nonzero || !c.within.Has(zero)
 			if w.chars > 0 && (c.chars < 0 || c.chars > w.chars) {
 				c.chars = w.chars
 			}
@@ -76,7 +81,7 @@ func (s *scope) bare(n *pgquery.Node) *value {
 	d := s.d
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_ColumnRef:
-		return s.column(words(e.ColumnRef.Fields))
+		return s.column(tree.Words(e.ColumnRef.Fields))
 	case *pgquery.Node_AConst:
 		return d.written(e.AConst)
 	case *pgquery.Node_TypeCast:
@@ -197,7 +202,7 @@ func (s *scope) column(name []string) *value {
 }
 
 func (s *scope) collate(c *pgquery.CollateClause) *value {
-	w := words(c.Collname)
+	w := tree.Words(c.Collname)
 	if len(w) != 2 || w[0] != "pg_catalog" || w[1] != "C" && w[1] != "default" {
 		refuse("a collation other than C and default")
 	}
@@ -330,15 +335,15 @@ func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
 		}
 		r = floated(r)
 	}
-	op := operator(e.Name)
+	op := tree.Operator(e.Name)
 	if t := d.terms[x.id]; t.op == "octet_length" && op == "<=" && holds && r.Sign() > 0 && r.Cmp(big.NewRat(1<<30, 1)) < 0 {
 		return []narrowed{{id: t.args[0], chars: int(r.Num().Int64())}} // a character has a byte at least
 	}
 	switch {
 	case op == "<" && holds, op == "<=" && holds, op == ">" && !holds, op == ">=" && !holds:
-		return []narrowed{{id: x.id, within: span{hi: r}}}
+		return []narrowed{{id: x.id, within: span{Hi: r}}}
 	case op == ">" && holds, op == ">=" && holds, op == "<" && !holds, op == "<=" && !holds:
-		return []narrowed{{id: x.id, within: span{lo: r}}}
+		return []narrowed{{id: x.id, within: span{Lo: r}}}
 	default:
 		return nil
 	}
@@ -350,14 +355,14 @@ func (s *scope) hole(b *pgquery.BoolExpr) []narrowed {
 		return nil
 	}
 	above, below := s.narrowing(b.Args[0], true), s.narrowing(b.Args[1], true)
-	if len(above) != 1 || len(below) != 1 || above[0].id != below[0].id || above[0].within.lo == nil || below[0].within.hi == nil {
+	if len(above) != 1 || len(below) != 1 || above[0].id != below[0].id || above[0].within.Lo == nil || below[0].within.Hi == nil {
 		return nil
 	}
-	lo, hi := above[0].within.lo, below[0].within.hi
+	lo, hi := above[0].within.Lo, below[0].within.Hi
 	if lo.Sign() >= 0 || hi.Sign() <= 0 {
 		return nil
 	}
-	return []narrowed{{id: above[0].id, away: lesser(new(big.Rat).Neg(lo), hi)}}
+	return []narrowed{{id: above[0].id, away: ranges.Lesser(new(big.Rat).Neg(lo), hi)}}
 }
 
 // resolved are values of which one type is made: what is written without a type is character where no other is text.
@@ -413,9 +418,9 @@ func (d *derivation) choice(op string, all, conditions []*value) *value {
 		if v.ident != b.ident {
 			v.ident = "one of several"
 		}
-		v.within = v.within.hull(b.within)
+		v.within = v.within.Hull(b.within)
 		for i := range v.parts {
-			v.parts[i] = v.parts[i].hull(b.parts[i])
+			v.parts[i] = v.parts[i].Hull(b.parts[i])
 		}
 		v.digits, v.grain, v.chars = unknownOr(v.digits, b.digits), unknownOr(v.grain, b.grain), unknownOr(v.chars, b.chars)
 		v.nonzero = v.nonzero && b.nonzero

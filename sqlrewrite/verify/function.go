@@ -6,26 +6,32 @@ import (
 	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
-// Functions that cannot raise an error, by name, argument types and argument ranges. All are immutable, or stable under the settings that a
-// session pins (time zone UTC, extra_float_digits 1), strict, and never NULL on arguments that are not, unless a line says so. A function
+// Functions that cannot raise an error (Lemma 5a), by name, argument types and argument ranges. All are immutable, or stable under the settings
+// that a session pins (time zone UTC, extra_float_digits 1), strict, and never NULL on arguments that are not, unless a line says so. A function
 // that is not here is refused, and so is an overload.
 //
-//   - T_smaller(x, c) and T_larger(x, c), behind min and max: NaN and infinity count as larger than all numbers, so that x is in (-∞, c] and
+//  1. T_smaller(x, c) and T_larger(x, c), behind min and max: NaN and infinity count as larger than all numbers, so that x is in (-∞, c] and
 //     [c, ∞]. They give c where both are equal: a clamp of identical values by constants has identical values, and a clamp of a float by 0
-//     never gives -0.
-//   - round, trunc, floor, ceil are total on numerics and floats; div(x, y) needs a divisor that is not 0.
-//   - sqrt needs x >= 0; ln and log x > 0; exp overflows above 709 and underflows below -708; power is taken for whole exponents from 0
+//     never gives -0. *Example.* float8larger(float8smaller(x, 1), 0) lies in [0, 1], and is 1 where x is NaN.
+//  2. round, trunc, floor, ceil are total on numerics and floats; div(x, y) needs a divisor that is not 0; abs must fit its type. *Example.*
+//     round(x, 1) of [-1.25, 2] lies in [-1.3, 2], with one digit.
+//  3. sqrt needs x >= 0; ln and log x > 0; exp overflows above 709 and underflows below -708; power is taken for whole exponents from 0
 //     to 10. Results of floats must not overflow or underflow (grain). They are computed by the C library, with an error below 10^-12 of
-//     the result, by which ranges are widened.
-//   - width_bucket(x, a, b, n) raises an error for NaN, infinite or equal limits and n < 1, and its result is wrong where b - a or
-//     n·(x - a) overflow (B1): a, b and n are constants, and 2·(b - a), n·(b - a), 2·(x - a) and n·(x - a) are far from that.
+//     the result, by which ranges are widened. *Example.* sqrt(x) of [0, 4] lies in [0, 2 + 2·10^-12].
+//  4. width_bucket(x, a, b, n) raises an error for NaN, infinite or equal limits and n < 1, and its result is wrong where b - a or
+//     n·(x - a) overflow (B1): a, b and n are constants, and 2·(b - a), n·(b - a), 2·(x - a) and n·(x - a) are far from that. *Example.*
+//     width_bucket(x, 0, 10, 5) of x in [-100, 100] lies in [0, 6].
+//  5. Hashes are total, and equal values have equal ones, but for texts, which are hashed byte by byte.
 func (s *scope) call(f *pgquery.FuncCall) *value {
 	if f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
 		refuse("a function call that no rule covers")
 	}
-	name := builtin(f.Funcname)
+	name := tree.Builtin(f.Funcname)
 	if f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL && (name != "extract" || f.Funcformat != pgquery.CoercionForm_COERCE_SQL_SYNTAX) {
 		refuse("function %s called in another way", name)
 	}
@@ -85,40 +91,40 @@ func (d *derivation) clamp(name string, args []*value) *value {
 	a, b := d.convert(args[0], k), d.convert(args[1], k)
 	v := d.apply(k, name, args...)
 	if larger {
-		v.within = span{highest(a.within.lo, b.within.lo), greater(a.within.hi, b.within.hi)}
+		v.within = ranges.Between(ranges.Highest(a.within.Lo, b.within.Lo), ranges.Greater(a.within.Hi, b.within.Hi))
 	} else {
-		v.within = span{lesser(a.within.lo, b.within.lo), lowest(a.within.hi, b.within.hi)}
+		v.within = ranges.Between(ranges.Lesser(a.within.Lo, b.within.Lo), ranges.Lowest(a.within.Hi, b.within.Hi))
 	}
 	v.split, v.above = clampedBy(larger, a, b) // Lemma 2b
 	if k == interval {                         // one of the two: which, their lengths say
 		for i := range v.parts {
-			v.parts[i] = a.parts[i].hull(b.parts[i])
+			v.parts[i] = a.parts[i].Hull(b.parts[i])
 		}
 		return v
 	}
 	v.digits, v.grain = unknownOr(a.digits, b.digits), unknownOr(a.grain, b.grain)
-	if a.grain < 0 && isFloat(k) && v.within.finite() {
+	if a.grain < 0 && isFloat(k) && v.within.Finite() {
 		v.grain = grainBeyond(v.within)
 	}
 	if a.scale == b.scale {
 		v.scale = a.scale
 	}
-	v.nonzero = !v.within.has(zero) || a.nonzero && b.nonzero
+	v.nonzero = !v.within.Has(zero) || a.nonzero && b.nonzero
 	if !alwaysSame(k) {
 		c := b.number()
-		v.same = c != nil && b.same && (a.same || isFloat(k) && (c.Sign() == 0 || !v.within.has(zero)))
+		v.same = c != nil && b.same && (a.same || isFloat(k) && (c.Sign() == 0 || !v.within.Has(zero)))
 	}
 	return v
 }
 
 // grainBeyond is the grain of floats in a range that does not hold 0; -1 for others.
 func grainBeyond(s span) int {
-	if s.has(zero) {
+	if s.Has(zero) {
 		return -1
 	}
-	least := new(big.Rat).Abs(s.lo)
-	if s.lo.Sign() < 0 {
-		least.Abs(s.hi)
+	least := new(big.Rat).Abs(s.Lo)
+	if s.Lo.Sign() < 0 {
+		least.Abs(s.Hi)
 	}
 	return grainOf(least)
 }
@@ -134,7 +140,7 @@ func (d *derivation) numbers(name string, args []*value) *value {
 			return nil
 		}
 		v := d.made(int4, name, false, args...) // NULL where it is not found
-		v.within = spanOf(1, int64(max(x.size, 1)))
+		v.within = ranges.Of(1, int64(max(x.size, 1)))
 		return v
 	case "width_bucket":
 		return d.buckets(args)
@@ -143,12 +149,12 @@ func (d *derivation) numbers(name string, args []*value) *value {
 			return nil
 		}
 		a, b := d.convert(x, numeric), d.convert(args[1], numeric)
-		if !b.nonzero && b.within.has(zero) {
+		if !b.nonzero && b.within.Has(zero) {
 			refuse("div by what may be 0")
 		}
 		v := d.apply(numeric, name, args...)
-		v.within = quotient(a, b).mapped(func(r *big.Rat) *big.Rat { return new(big.Rat).SetInt(truncated(r)) })
-		if !a.within.inside(huge) || !b.within.finite() {
+		v.within = quotient(a, b).Mapped(func(r *big.Rat) *big.Rat { return new(big.Rat).SetInt(ranges.Truncated(r)) })
+		if !a.within.Inside(huge) || !b.within.Finite() {
 			refuse("div of numerics without bounds")
 		}
 		v.digits, v.scale, v.same = 0, 0, true
@@ -190,14 +196,14 @@ func (d *derivation) buckets(args []*value) *value {
 	a, b, n := args[1].number(), args[2].number(), args[3].number()
 	limit := large
 	if args[0].kind == numeric {
-		limit = span{new(big.Rat).Neg(ten(2000)), ten(2000)}
+		limit = ranges.Between(new(big.Rat).Neg(ranges.Ten(2000)), ranges.Ten(2000))
 	}
 	if a == nil || b == nil || n == nil || n.Cmp(one) < 0 || n.Cmp(big.NewRat(1<<30, 1)) > 0 || a.Cmp(b) == 0 ||
-		!args[0].within.hull(point(b)).minus(point(a)).times(spanOf(2, 2).hull(point(n))).inside(limit) {
+		!args[0].within.Hull(ranges.Point(b)).Minus(ranges.Point(a)).Times(ranges.Of(2, 2).Hull(ranges.Point(n))).Inside(limit) {
 		refuse("width_bucket with limits or a value for which it fails")
 	}
 	v := d.apply(int4, "width_bucket", args...)
-	v.within = span{zero, new(big.Rat).Add(n, one)}
+	v.within = ranges.Between(zero, new(big.Rat).Add(n, one))
 	return v
 }
 
@@ -223,19 +229,19 @@ func (d *derivation) rounding(name string, args []*value) *value {
 	v.scale, v.same = -1, isFloat(x.kind) && x.same || isInteger(x.kind)
 	switch name {
 	case "abs":
-		most := x.within.most()
+		most := x.within.Most()
 		if most == nil {
-			v.within = span{lo: zero}
-		} else if v.within = (span{zero, most}); !x.within.has(zero) {
-			v.within.lo = lesser(new(big.Rat).Abs(x.within.lo), new(big.Rat).Abs(x.within.hi))
+			v.within = span{Lo: zero}
+		} else if v.within = (ranges.Between(zero, most)); !x.within.Has(zero) {
+			v.within.Lo = ranges.Lesser(new(big.Rat).Abs(x.within.Lo), new(big.Rat).Abs(x.within.Hi))
 		}
-		if isInteger(x.kind) && !v.within.inside(fits(x.kind)) {
+		if isInteger(x.kind) && !v.within.Inside(fits(x.kind)) {
 			refuse("abs may leave its integer type")
 		}
 		v.scale, v.same = x.scale, alwaysSame(x.kind) || x.kind == numeric && x.scale >= 0 || isFloat(x.kind)
 		return v
 	case "sign":
-		v.within, v.nonzero = spanOf(-1, 1), false
+		v.within, v.nonzero = ranges.Of(-1, 1), false
 		v.digits, v.grain, v.scale, v.same = 0, 0, 0, x.kind == numeric
 		return v
 	case "trim_scale":
@@ -245,25 +251,25 @@ func (d *derivation) rounding(name string, args []*value) *value {
 		v.same, v.anchors, v.strict = true, x.anchors, x.strict // NaN and infinities have one form as well
 		return v
 	case "round":
-		v.within = x.within.mapped(nearest(places))
+		v.within = x.within.Mapped(ranges.Nearest(places))
 	case "trunc":
-		v.within = x.within.mapped(func(r *big.Rat) *big.Rat {
-			scaled := new(big.Rat).Mul(r, ten(places))
-			return scaled.Quo(new(big.Rat).SetInt(truncated(scaled)), ten(places))
+		v.within = x.within.Mapped(func(r *big.Rat) *big.Rat {
+			scaled := new(big.Rat).Mul(r, ranges.Ten(places))
+			return scaled.Quo(new(big.Rat).SetInt(ranges.Truncated(scaled)), ranges.Ten(places))
 		})
 	case "floor":
-		v.within = x.within.mapped(floored)
+		v.within = x.within.Mapped(ranges.Floored)
 	case "ceil", "ceiling":
-		v.within = x.within.mapped(ceiled)
+		v.within = x.within.Mapped(ranges.Ceiled)
 	}
-	v.nonzero = !v.within.has(zero)
+	v.nonzero = !v.within.Has(zero)
 	if x.kind == numeric {
-		v.digits, v.scale, v.same = max(places, 0), max(places, 0), v.within.finite()
+		v.digits, v.scale, v.same = max(places, 0), max(places, 0), v.within.Finite()
 		return v
 	}
 	v.grain = 0
 	v.same = v.nonzero // -0.3 rounds to -0
-	if v.within.finite() && v.within.lo.Sign() >= 0 && x.within.lo.Sign() >= 0 && x.same {
+	if v.within.Finite() && v.within.Lo.Sign() >= 0 && x.within.Lo.Sign() >= 0 && x.same {
 		v.same = true
 	}
 	return v
@@ -274,15 +280,15 @@ func approx(lo, hi float64) span {
 	if math.IsNaN(lo) || math.IsNaN(hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
 		refuse("a function of floats may leave them")
 	}
-	return span{new(big.Rat).SetFloat64(lo), new(big.Rat).SetFloat64(hi)}.widened(ten(-12))
+	return ranges.Between(new(big.Rat).SetFloat64(lo), new(big.Rat).SetFloat64(hi)).Widened(ranges.Ten(-12))
 }
 
 func (d *derivation) transcendental(name string, x *value) *value {
-	if !x.within.finite() {
+	if !x.within.Finite() {
 		refuse("%s of a float without bounds", name)
 	}
-	lo, _ := x.within.lo.Float64()
-	hi, _ := x.within.hi.Float64()
+	lo, _ := x.within.Lo.Float64()
+	hi, _ := x.within.Hi.Float64()
 	v := d.apply(float8, name, x)
 	switch name {
 	case "sqrt":
@@ -290,7 +296,7 @@ func (d *derivation) transcendental(name string, x *value) *value {
 			refuse("sqrt of what may be negative")
 		}
 		v.within, v.grain = approx(math.Sqrt(lo), math.Sqrt(hi)), x.grain/2+55
-		v.within.lo = greater(v.within.lo, zero)
+		v.within.Lo = ranges.Greater(v.within.Lo, zero)
 	case "exp":
 		if lo < -700 || hi > 690 {
 			refuse("exp may overflow or underflow")
@@ -311,32 +317,32 @@ func (d *derivation) transcendental(name string, x *value) *value {
 			v.within = approx(least/math.Ln10, most/math.Ln10)
 		}
 	}
-	v.nonzero = !v.within.has(zero)
+	v.nonzero = !v.within.Has(zero)
 	v.same = v.nonzero || name == "sqrt" && x.same
 	return v
 }
 
 func (d *derivation) power(x, y *value) *value {
 	n := y.number()
-	if n == nil || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(10, 1)) > 0 || !x.within.finite() || x.grain < 0 {
+	if n == nil || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(10, 1)) > 0 || !x.within.Finite() || x.grain < 0 {
 		refuse("power of a float without bounds, or to an exponent that is no whole number from 0 to 10")
 	}
 	v := d.apply(float8, "power", x, y)
-	v.within, v.grain = point(one), int(n.Num().Int64())*x.grain+55 // what is not 0 is at least 2^-grain, and its power that power
+	v.within, v.grain = ranges.Point(one), int(n.Num().Int64())*x.grain+55 // what is not 0 is at least 2^-grain, and its power that power
 	for range n.Num().Int64() {
-		v.within = v.within.times(x.within)
+		v.within = v.within.Times(x.within)
 	}
 	if n.Num().Bit(0) == 0 {
-		v.within.lo = greater(v.within.lo, zero)
+		v.within.Lo = ranges.Greater(v.within.Lo, zero)
 	}
-	v.within = v.within.widened(ten(-12))
+	v.within = v.within.Widened(ranges.Ten(-12))
 	if beyond := grainBeyond(v.within); beyond >= 0 {
 		v.grain = beyond
 	}
-	if !v.within.inside(large) || v.grain > maxGrain {
+	if !v.within.Inside(large) || v.grain > maxGrain {
 		refuse("power may overflow or underflow")
 	}
-	v.nonzero = !v.within.has(zero)
+	v.nonzero = !v.within.Has(zero)
 	v.same = v.nonzero
 	return v
 }

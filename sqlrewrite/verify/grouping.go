@@ -6,14 +6,20 @@ import (
 	"strconv"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
-// GROUP BY. Three cases:
+// GROUP BY (**Lemma 0**). Three cases:
 //
-//   - *within a unit*: a key names the unit of each row, or the unit's number follows from one. A group has rows of one unit, and its output row
+//  1. *within a unit*: a key names the unit of each row, or the unit's number follows from one. A group has rows of one unit, and its output row
 //     is that unit's: a function of its rows, as every aggregate below is one of the set of rows, whatever their order.
-//   - *of public rows*: the result is public.
-//   - *otherwise* the aggregates are over many units: that is the release, and the outermost query (release.go).
+//  2. *of public rows*: the result is public.
+//  3. *otherwise* the aggregates are over many units: that is the release, and the outermost query (release.go).
+//
+// *Example.* SELECT person_id, ward, max(minutes) FROM visits GROUP BY person_id, ward is of (1), with one row for each pair; without person_id
+// it is of (3), and max is refused there.
 //
 // Every part of an output must be a key, an aggregate or a constant: other columns of a group could be any row's. Where equal keys are not
 // identical, which of them the group has is up to the order of reading: such a key is vague, and may only be compared and hashed.
@@ -43,7 +49,7 @@ func calls(n *pgquery.Node) bool {
 	any := func(list ...*pgquery.Node) bool { return slices.ContainsFunc(list, calls) }
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_FuncCall:
-		if w := words(e.FuncCall.Funcname); e.FuncCall.Over == nil && (e.FuncCall.AggStar || aggregates[w[len(w)-1]]) {
+		if w := tree.Words(e.FuncCall.Funcname); e.FuncCall.Over == nil && (e.FuncCall.AggStar || aggregates[w[len(w)-1]]) {
 			return true
 		}
 		return any(e.FuncCall.Args...)
@@ -99,7 +105,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 	led := false
 	for _, n := range q.GroupClause {
 		if c := n.GetAConst(); c != nil {
-			at := int(integer(n))
+			at := int(tree.Integer(n))
 			if at < 1 || at > len(q.TargetList) || q.TargetList[at-1].GetResTarget() == nil {
 				refuse("GROUP BY of an output that does not exist")
 			}
@@ -168,7 +174,7 @@ func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
 	}
 	w := c.Args[0].GetCaseWhen()
 	e := w.GetExpr().GetAExpr()
-	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || operator(e.Name) != ">" {
+	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || tree.Operator(e.Name) != ">" {
 		refuse("HAVING that no rule covers")
 	}
 	rows, none := s.expr(e.Lexpr), s.expr(e.Rexpr).number()
@@ -180,7 +186,7 @@ func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
 	for id, n := range s.rel.domains {
 		left.domains[id] = n
 	}
-	for _, n := range conjuncts(w.Result, nil) {
+	for _, n := range tree.Conjuncts(w.Result, nil) {
 		v := s.truth(n)
 		if !v.whole && !v.constant {
 			refuse("HAVING over what is no key")
@@ -200,7 +206,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	in := *s
 	in.inside, in.narrow, in.runs = true, nil, nil
 	var where []int
-	for _, n := range conjuncts(f.AggFilter, nil) {
+	for _, n := range tree.Conjuncts(f.AggFilter, nil) {
 		where = union(where, d.condition(in.truth(n), n))
 	}
 	if f.AggStar {
@@ -228,8 +234,8 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	case "count":
 		if f.AggDistinct {
 			v := d.make(int8, d.intern(op, args...))
-			v.whole, v.within = true, spanOf(0, 1<<40)
-			v.terms = &tally{of: g, where: where, each: span{zero, one}}
+			v.whole, v.within = true, ranges.Of(0, 1<<40)
+			v.terms = &tally{of: g, where: where, each: ranges.Between(zero, one)}
 			return v
 		}
 		return d.counted(g, union(where, d.present(x)))
@@ -238,7 +244,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 		if f.AggDistinct { // as many terms as rows at most
 			v.id = d.intern(op, args...)
 			v.nulls = []int{v.id}
-			v.terms = &tally{of: g, each: x.within.withZero(), where: where, digits: x.digits}
+			v.terms = &tally{of: g, each: x.within.WithZero(), where: where, digits: x.digits}
 		}
 		return v
 	}
@@ -250,8 +256,8 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	v.nulls = []int{v.id}
 	switch {
 	case name == "avg" && (isInteger(x.kind) || x.kind == numeric):
-		v.kind, v.within, v.same = numeric, x.within.widened(ten(-15)), false
-		if x.kind == numeric && !x.within.finite() && x.scale < 0 {
+		v.kind, v.within, v.same = numeric, x.within.Widened(ranges.Ten(-15)), false
+		if x.kind == numeric && !x.within.Finite() && x.scale < 0 {
 			refuse("avg of numerics without bounds")
 		}
 	case (name == "min" || name == "max") && (isNumber(x.kind) || isTime(x.kind) || isText(x.kind)):

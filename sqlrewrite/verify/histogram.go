@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
 )
 
 // Histograms. **Lemma 5.** Let a partition of rows, all of one unit, have rows with different x, each with a whole number n >= 0; let total be
@@ -47,13 +49,13 @@ func (s *scope) share(c *pgquery.CaseExpr) *value {
 		shares = append(shares, d.intern("-", part(upto), part(d.intern("-", upto, n.id))))
 	}
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{lo: m.number()}})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{Lo: m.number()}})
 	then := branch.expr(w.Result)
 	if !slices.Contains(shares, then.id) || !s.rel.solid[run.x] {
 		return nil
 	}
 	v := d.made(numeric, "share", false, total, m, then, n)
-	v.within, v.digits, v.scale, v.same = span{zero, m.number()}, 0, 0, true
+	v.within, v.digits, v.scale, v.same = ranges.Between(zero, m.number()), 0, 0, true
 	v.split = &share{most: m.number(), partition: run.partition, x: run.x, of: run.of, base: v.id}
 	return v
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
 // FROM. A row of a join is a tuple of rows (Lemma 0):
@@ -48,11 +50,11 @@ func (s *scope) item(n *pgquery.Node, left *relation) *relation {
 			}
 			inner.parent, inner.meeting = &scope{d: s.d, rel: left}, s.meeting
 		}
-		alias := aliasOf(q.Alias)
+		alias := tree.AliasOf(q.Alias)
 		if alias == "" {
 			refuse("a query without an alias")
 		}
-		sub := selectOf(q.Subquery)
+		sub := tree.SelectOf(q.Subquery)
 		if q.Lateral && (len(sub.FromClause) > 0 || sub.Op > pgquery.SetOperation_SETOP_NONE) {
 			refuse("a LATERAL query with FROM")
 		}
@@ -178,7 +180,7 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 // conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and equalities
 // is collected first, so that conditions with queries can use it.
 func (s *scope) conditions(n *pgquery.Node, facts bool) {
-	all := s.unfenced(conjuncts(n, nil))
+	all := s.unfenced(tree.Conjuncts(n, nil))
 	if facts {
 		for _, c := range all {
 			s.fact(c)
@@ -205,7 +207,7 @@ func (s *scope) fact(n *pgquery.Node) {
 	if e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr == nil {
 		return
 	}
-	op := operator(e.Name)
+	op := tree.Operator(e.Name)
 	if op != "=" && op != "<=" {
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
 // num_nulls(a, b, ...) < 1, and num_nulls(a) <> 1, as a condition of WHERE says that none of these columns is NULL in the rows that are left. A row of l LEFT JOIN r that
@@ -23,11 +25,11 @@ const numNulls = "num_nulls"
 // nulls recognises num_nulls(columns) < n, with a whole number n, and num_nulls(column) <> 1, which is the same as < 1.
 func nulls(n *pgquery.Node) (columns []*pgquery.Node, below int32, ok bool) {
 	e := n.GetAExpr()
-	if e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || !slices.Contains([]string{"<", "<>"}, operator(e.Name)) || e.Lexpr == nil || e.Rexpr == nil {
+	if e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || !slices.Contains([]string{"<", "<>"}, tree.Operator(e.Name)) || e.Lexpr == nil || e.Rexpr == nil {
 		return nil, 0, false
 	}
 	f, c := e.Lexpr.GetFuncCall(), e.Rexpr.GetAConst()
-	if f == nil || c == nil || c.Isnull || c.GetIval() == nil || !slices.Equal(words(f.Funcname), []string{"pg_catalog", numNulls}) || len(f.Args) == 0 {
+	if f == nil || c == nil || c.Isnull || c.GetIval() == nil || !slices.Equal(tree.Words(f.Funcname), []string{"pg_catalog", numNulls}) || len(f.Args) == 0 {
 		return nil, 0, false
 	}
 	if len(f.AggOrder) > 0 || f.AggFilter != nil || f.Over != nil || f.AggWithinGroup || f.AggStar || f.AggDistinct || f.FuncVariadic ||
@@ -40,7 +42,7 @@ func nulls(n *pgquery.Node) (columns []*pgquery.Node, below int32, ok bool) {
 		}
 	}
 	below = c.GetIval().Ival
-	if operator(e.Name) == "<>" && (below != 1 || len(f.Args) != 1) { // of one value it is 0 or 1
+	if tree.Operator(e.Name) == "<>" && (below != 1 || len(f.Args) != 1) { // of one value it is 0 or 1
 		return nil, 0, false
 	}
 	return f.Args, below, true
@@ -49,7 +51,7 @@ func nulls(n *pgquery.Node) (columns []*pgquery.Node, below int32, ok bool) {
 // presentIn are the columns that conditions say are not NULL.
 func presentIn(where *pgquery.Node) [][2]string {
 	var all [][2]string
-	for _, c := range conjuncts(where, nil) {
+	for _, c := range tree.Conjuncts(where, nil) {
 		if then := fenced(c); then != nil {
 			all = append(all, presentIn(then)...)
 		}
@@ -58,7 +60,7 @@ func presentIn(where *pgquery.Node) [][2]string {
 			continue
 		}
 		for _, n := range columns {
-			w := words(n.GetColumnRef().Fields)
+			w := tree.Words(n.GetColumnRef().Fields)
 			all = append(all, [2]string{w[0], w[1]})
 		}
 	}
@@ -78,7 +80,7 @@ func (s *scope) unfenced(conditions []*pgquery.Node) []*pgquery.Node {
 	for _, n := range conditions {
 		if columns, below, ok := nulls(n); ok {
 			for _, c := range columns {
-				v := s.column(words(c.GetColumnRef().Fields))
+				v := s.column(tree.Words(c.GetColumnRef().Fields))
 				if below == 1 && !v.outer {
 					s.rel.solid[v.id] = true
 				}
@@ -88,9 +90,9 @@ func (s *scope) unfenced(conditions []*pgquery.Node) []*pgquery.Node {
 		if then := fenced(n); then != nil {
 			columns, _, _ := nulls(n.GetCaseExpr().Args[0].GetCaseWhen().Expr)
 			for _, c := range columns {
-				s.column(words(c.GetColumnRef().Fields))
+				s.column(tree.Words(c.GetColumnRef().Fields))
 			}
-			all = append(all, s.unfenced(conjuncts(then, nil))...)
+			all = append(all, s.unfenced(tree.Conjuncts(then, nil))...)
 		} else {
 			all = append(all, n)
 		}

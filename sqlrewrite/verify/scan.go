@@ -6,19 +6,23 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
-// A table. Each row belongs to at most one unit (Lemma 0, first case):
+// A table. Each row belongs to at most one unit (**Lemma 0**, first case):
 //
-//   - row: the pinned key's value is the unit;
-//   - column: the column's value is, and rows where it is NULL belong to nobody;
-//   - path: the column's value is that of a pinned unique column of an owned table, whose row with that value says whose it is; where there
+//  1. row: the pinned key's value is the unit;
+//  2. column: the column's value is, and rows where it is NULL belong to nobody;
+//  3. path: the column's value is that of a pinned unique column of an owned table, whose row with that value says whose it is; where there
 //     is none, or the value is NULL, the row belongs to nobody.
 //
 // Neighbouring databases agree in the rows of nobody and of all other units. So a table's rows are, unit by unit, functions of the unit's
 // rows. A pinned unique column c of an owned table T also names whose a row is: two rows with equal values of T.c, of T or of a table whose
 // path leads to T.c, are rows of one unit. Where it is NULL it says nothing, as a unique key lets several rows be NULL: it names the unit only
 // where it is known not to be (names). In the unit's and a path's own column NULL is nobody's (value.strict).
+//
+// *Example.* visits with the unit in person_id and a unique visit_id: a payment whose path leads to visit_id belongs to the visit's person, and
+// payments that agree in visit_id are of one person.
 //
 // A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) has p digits, s of them after the point, or is NaN.
 func (d *derivation) scan(t *catalog.Table, alias string) *relation {
@@ -125,7 +129,7 @@ func (s *scope) rangeVar(v *pgquery.RangeVar) *relation {
 	if v.Catalogname != "" || v.Relpersistence != "p" {
 		refuse("a table written in another way")
 	}
-	alias := aliasOf(v.Alias)
+	alias := tree.AliasOf(v.Alias)
 	if alias == "" {
 		alias = v.Relname
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
 // EXISTS and IN inside an expression. Their inner rows must be public:
@@ -34,7 +36,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		if l.Testexpr != nil {
 			refuse("a field of EXISTS")
 		}
-		r := d.query(selectOf(l.Subselect), inner)
+		r := d.query(tree.SelectOf(l.Subselect), inner)
 		if r.released != nil || r.owner() != nil {
 			refuse("EXISTS over rows of people, row by row")
 		}
@@ -49,7 +51,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 			}
 			tests = row.Args
 		}
-		r := d.query(selectOf(l.Subselect), inner)
+		r := d.query(tree.SelectOf(l.Subselect), inner)
 		if r.released != nil || len(r.columns) != len(tests) {
 			refuse("IN over aggregates, or of another number of columns")
 		}

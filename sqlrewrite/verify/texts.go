@@ -8,12 +8,17 @@ import (
 	"unicode/utf8"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
 )
 
-// Texts. Functions of texts raise an error where a result would be too long: they are taken for texts of at most 10,000 characters. LIKE
-// raises one for a pattern that ends in its escape character; regular expressions for what PostgreSQL cannot compile. Both patterns are
-// constants whose text is read here, not computed of such; those of regular expressions are of a grammar on which PostgreSQL's and this reader
-// agree (compiles).
+// Texts (Lemma 5a):
+//
+//  1. Functions of texts raise an error where a result would be too long: they are taken for texts of at most 10,000 characters. *Example.*
+//     upper(x) of a text column is refused; of CASE WHEN octet_length(x) <= 1024 THEN x END it is taken.
+//  2. LIKE raises one for a pattern that ends in its escape character; regular expressions for what PostgreSQL cannot compile. Both patterns are
+//     constants whose text is read here, not computed of such; those of regular expressions are of a grammar on which PostgreSQL's and this
+//     reader agree (compiles). *Example.* x LIKE 'a\' is refused, and so is x ~ '('.
 
 const maxChars = 10_000
 
@@ -50,7 +55,7 @@ func (d *derivation) textual(name string, args []*value) *value {
 		case text:
 			v.chars = int(most)
 		case int4:
-			v.within = spanOf(0, most)
+			v.within = ranges.Of(0, most)
 		default: // without a bound
 		}
 		return v

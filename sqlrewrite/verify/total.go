@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
 )
 
 // Totals: what a unit adds to all groups together. **Lemma 2b.** Let a relation have rows with whole numbers c >= 0, let t be the sum of c over the rows
@@ -34,8 +36,8 @@ type share struct {
 	base      int       // the value whose multiples it bounds
 }
 
-// times is the share of a multiple.
-func (h *share) times(by *big.Rat) *share {
+// scaled is the share of a multiple.
+func (h *share) scaled(by *big.Rat) *share {
 	if h == nil {
 		return nil
 	}
@@ -57,7 +59,7 @@ func (h *share) or(other *share) *share {
 
 // totalRun is a window's sum of whole numbers, none negative, over a whole partition, or up to a row of it.
 func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.Node) *windowRun {
-	if len(filter) > 0 || !isInteger(n.kind) || !n.within.finite() || n.within.lo.Sign() < 0 {
+	if len(filter) > 0 || !isInteger(n.kind) || !n.within.Finite() || n.within.Lo.Sign() < 0 {
 		return nil
 	}
 	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.rel, x: -1}
@@ -84,9 +86,9 @@ func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value {
 		return nil
 	}
 	part := func(c int) int { return d.intern("div", d.intern("*", c, most.id), total.id) }
-	within := span{zero, lowest(n.within.hi, most.number())}
+	within := ranges.Between(zero, ranges.Lowest(n.within.Hi, most.number()))
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{lo: new(big.Rat).Add(most.number(), one)}})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{Lo: new(big.Rat).Add(most.number(), one)}})
 	var shares []int
 	for _, upto := range s.upto(run) {
 		difference := d.intern("-", part(upto), part(d.intern("-", upto, n.id)))
@@ -115,7 +117,7 @@ func (s *scope) upto(run *windowRun) (all []int) {
 
 // counts reports whether a value is a whole number that is never negative nor NULL, within a share.
 func (v *value) counts() bool {
-	return v.split != nil && isInteger(v.kind) && v.within.finite() && v.within.lo.Sign() >= 0 && len(v.nulls) == 0
+	return v.split != nil && isInteger(v.kind) && v.within.Finite() && v.within.Lo.Sign() >= 0 && len(v.nulls) == 0
 }
 
 // multiple is the share of a product with a constant.
@@ -124,9 +126,9 @@ func multiple(op string, l, r *value) *share {
 	case op != "*":
 		return nil
 	case l.split != nil && r.number() != nil && !isFloat(r.kind):
-		return l.split.times(r.number())
+		return l.split.scaled(r.number())
 	case r.split != nil && l.number() != nil && !isFloat(l.kind):
-		return r.split.times(l.number())
+		return r.split.scaled(l.number())
 	default:
 		return nil
 	}
@@ -136,16 +138,16 @@ func multiple(op string, l, r *value) *share {
 func clampedBy(larger bool, x, end *value) (split, above *share) {
 	h := end.split
 	switch {
-	case h == nil || !end.within.finite() || !x.within.finite():
+	case h == nil || !end.within.Finite() || !x.within.Finite():
 		return nil, nil
-	case !larger && end.within.lo.Sign() >= 0:
-		if x.within.lo.Sign() >= 0 {
+	case !larger && end.within.Lo.Sign() >= 0:
+		if x.within.Lo.Sign() >= 0 {
 			split = h
 		}
 		return split, h
-	case larger && end.within.hi.Sign() <= 0 && x.within.hi.Sign() <= 0:
+	case larger && end.within.Hi.Sign() <= 0 && x.within.Hi.Sign() <= 0:
 		return h, nil
-	case larger && end.within.hi.Sign() <= 0:
+	case larger && end.within.Hi.Sign() <= 0:
 		return h.or(x.above), nil
 	default:
 		return nil, nil
@@ -158,7 +160,7 @@ func (x *released) total(d *derivation, v *value) *big.Int {
 	if t == nil || t.share == nil || t.share.x >= 0 || x.rel == nil || !slices.Equal(x.rel.parts, t.share.of.parts) || !x.rel.within(d, t.share.partition, nil) {
 		return nil
 	}
-	return ceiled(t.share.most).Num()
+	return ranges.Ceiled(t.share.most).Num()
 }
 
 // normOf is L1 and L2² of moves of at most each in one group, and total in all.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/verify/internal/ranges"
 )
 
 // kind is PostgreSQL's type of a value, as far as rules tell types apart.
@@ -120,11 +121,11 @@ func (d *derivation) make(k kind, id int) *value {
 	v := &value{id: id, kind: k, bounds: bounds{digits: -1, scale: -1, grain: -1, chars: -1, same: alwaysSame(k)}}
 	switch k {
 	case int2:
-		v.within = whole16
+		v.within = ranges.Int2
 	case int4:
-		v.within = whole32
+		v.within = ranges.Int4
 	case int8:
-		v.within = whole64
+		v.within = ranges.Int8
 	default: // no range by the type
 	}
 	if isInteger(k) {

@@ -7,11 +7,12 @@
 //
 // # Map
 //
-//	syntax.go        nodes of the parse tree, every field of them read or refused
+//	internal/tree    nodes of the parse tree, every field of them read or refused
+//	internal/ranges  ranges of numbers
+//	internal/public  queries that read nothing private
 //	value.go         what is known of a value: the domain of the derivation
 //	constant.go      parameters and literals
 //	expression.go    expressions, and CASE, which narrows
-//	span.go          ranges
 //	arithmetic.go    operators on numbers, and casts: when none can raise an error
 //	function.go      functions that cannot raise an error, by argument types and ranges
 //	texts.go         LIKE, regular expressions and functions of texts
@@ -30,7 +31,6 @@
 //	histogram.go     ranks and modes (Lemma 5)
 //	work.go          how many rows one row meets
 //	pins.go          what must still hold when the statement runs
-//	public.go        queries that read nothing private
 //	memo.go          what was proven before
 package verify
 
@@ -43,6 +43,8 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/verify/internal/public"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
 // Claim is what a statement's integers are said to move by, at most, when all rows of one privacy unit come or go. Bounds that are nil are
@@ -97,34 +99,21 @@ type PinnedColumn struct {
 }
 
 // Refusal says why a statement is not proven: a shape of SQL, never a value.
-type Refusal struct{ Why string }
-
-func (r *Refusal) Error() string { return "verify: " + r.Why }
+type Refusal = tree.Refusal
 
 // refuse ends a derivation. Every exported function turns it into an error.
-func refuse(format string, args ...any) { panic(&Refusal{fmt.Sprintf(format, args...)}) }
-
-// caught gives back the refusal that ended a derivation; a failure of the verifier itself is one too.
-func caught(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case *Refusal:
-		*err = r
-	default:
-		*err = &Refusal{fmt.Sprintf("the verifier failed: %v", r)}
-	}
-}
+func refuse(format string, args ...any) { tree.Refuse(format, args...) }
 
 // Statement proves a claim about a statement, or says why it cannot: nil means proven.
 func Statement(sql string, args []any, on *catalog.Snapshot, c Claim) (err error) {
-	defer caught(&err)
+	defer tree.Caught(&err)
 	got := derive(sql, parse(sql), args, on, c)
 	return got.covers(c)
 }
 
 // Derive is what can be proven of a statement with as many keys and the kind of histogram that the claim has, under the claim's pins.
 func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, err error) {
-	defer caught(&err)
+	defer tree.Caught(&err)
 	return *derive(sql, parse(sql), args, on, c), nil
 }
 
@@ -146,11 +135,11 @@ type derivation struct {
 }
 
 func parse(sql string) *pgquery.SelectStmt {
-	tree, err := pgquery.Parse(sql)
+	parsed, err := pgquery.Parse(sql)
 	if err != nil {
 		refuse("PostgreSQL's grammar does not read it")
 	}
-	return only(tree)
+	return tree.Only(parsed)
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
@@ -173,20 +162,20 @@ func (got *Claim) covers(c Claim) error {
 	var errs []error
 	exceeds := func(what string, have, claimed *big.Int) {
 		if claimed == nil {
-			errs = append(errs, &Refusal{what + " is not claimed"})
+			errs = append(errs, &Refusal{Why: what + " is not claimed"})
 		} else if have == nil || have.Cmp(claimed) > 0 {
-			errs = append(errs, &Refusal{what + " is above the claim"})
+			errs = append(errs, &Refusal{Why: what + " is above the claim"})
 		}
 	}
 	exceeds("the number of groups (L0)", got.Groups, c.Groups)
 	if len(c.PerGroup) != len(got.PerGroup) {
-		return &Refusal{"the number of value columns is another"}
+		return &Refusal{Why: "the number of value columns is another"}
 	}
 	for i := range got.PerGroup {
 		exceeds(fmt.Sprintf("value %d (Linf)", i), got.PerGroup[i], c.PerGroup[i])
 	}
 	if len(c.Spread) > len(got.Spread) {
-		return &Refusal{"there are fewer value columns than spreads"}
+		return &Refusal{Why: "there are fewer value columns than spreads"}
 	}
 	for i, spread := range c.Spread {
 		if spread != nil {
@@ -224,3 +213,6 @@ func (got *Claim) Norm(columns []int) (l1, l2 *big.Int) {
 	}
 	return l1, l2
 }
+
+// Public proves that a query reads public tables of a snapshot and its arguments only; without a snapshot, its arguments only.
+func Public(sql string, on *catalog.Snapshot) error { return public.Prove(sql, on) }

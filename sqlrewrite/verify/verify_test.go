@@ -7,6 +7,8 @@ import (
 	"time"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
 func BenchmarkStatement(b *testing.B) {
@@ -74,13 +76,13 @@ var free = map[string]bool{"ResTarget.Name": true, "String.Sval": true}
 func TestEveryFieldIsRead(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range corpus(t) {
-		tree, err := pgquery.Parse(c.SQL)
+		parsed, err := pgquery.Parse(c.SQL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := tree.Stmts[0].Stmt.GetSelectStmt()
+		s := parsed.Stmts[0].Stmt.GetSelectStmt()
 		proven := func() (err error) {
-			defer caught(&err)
+			defer tree.Caught(&err)
 			return derive(c.SQL, s, c.Args, c.on, c.claim).covers(c.claim)
 		}
 		var visit func(v reflect.Value, path string)

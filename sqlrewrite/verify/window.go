@@ -6,23 +6,29 @@ import (
 	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
 // Windows. PARTITION BY has a value that names the unit of each row, so that a partition has rows of one unit. Then a window's value in a row is
 // a function of the unit's rows, if it does not depend on the order of rows that tie in ORDER BY, which others' rows may change:
 //
-//   - rank, dense_rank, percent_rank, cume_dist, and aggregates whose frame takes rows that tie together (RANGE, GROUPS), do not.
-//   - All others are sequential: row_number, ntile, lag, lead, first_value, last_value, nth_value, and aggregates under ROWS. They are taken
+//  1. rank, dense_rank, percent_rank, cume_dist, and aggregates whose frame takes rows that tie together (RANGE, GROUPS), do not.
+//  2. All others are sequential: row_number, ntile, lag, lead, first_value, last_value, nth_value, and aggregates under ROWS. They are taken
 //     where (a) no two rows of a partition tie, as ORDER BY has a key (relation.rows is 1); or (b) **Lemma 0a**: all windows of the query
 //     that are sequential and not of (a) have one PARTITION BY and ORDER BY, and rows that tie are identical in every column that an output
 //     of the query reads: each is among the sort keys in a form of which equal values are identical. Rows that tie can then be exchanged.
-//   - (a) with a key that may be NULL: rows where it is NULL tie with each other only. The number of rows before a row where it is not NULL is
+//  3. (a) with a key that may be NULL: rows where it is NULL tie with each other only. The number of rows before a row where it is not NULL is
 //     fixed: row_number and ntile are taken in CASE WHEN key IS NOT NULL THEN ... END.
 //
 // **Lemma 3.** row_number() <= m leaves at most m rows of a partition; dense_rank() <= G leaves rows with at most G different tuples of the
 // ORDER BY values. Which ones is a function of the unit's rows and of constants (the seed). The rows are those that were numbered: a join makes
 // several of one. So the limit is one of the whole relation only where it has the parts that were numbered, and no other; in a join it is one of
 // the part, where only one was numbered. It is never below 1, as LEFT JOIN leaves a row where there is no partner.
+//
+// *Example.* row_number() OVER (PARTITION BY person_id ORDER BY visit_id) <= 5 leaves 5 visits of a unit, the same ones whoever else is there, as
+// visit_id is unique. ORDER BY minutes is refused where another column is read: visits that tie in minutes differ in it.
 //
 // Nothing in a window raises an error, in any row: a CASE around it leaves no row out. Numbers of rows are constants from 0 (ntile and nth_value: 1) to 2^31, offsets of RANGE constants
 // that are not negative, over one number of the same type.
@@ -104,7 +110,7 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 	for _, n := range f.Args {
 		args = append(args, s.expr(n))
 	}
-	filter := conjuncts(f.AggFilter, nil)
+	filter := tree.Conjuncts(f.AggFilter, nil)
 	if len(filter) > 0 && !aggregates[name] {
 		refuse("FILTER of a window that is no aggregate")
 	}
@@ -192,22 +198,22 @@ func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*value, fi
 	switch {
 	case name == "row_number" && len(args) == 0 && frame == frameDefault:
 		x.sequential, x.positional = true, true
-		v := count(int8, spanOf(1, mostRows))
+		v := count(int8, ranges.Of(1, mostRows))
 		v.place = &placing{partition: ids(x.partition), order: ids(x.order), of: s.rel.parts}
 		return v
 	case (name == "rank" || name == "dense_rank") && len(args) == 0 && frame == frameDefault:
-		v := count(int8, spanOf(1, mostRows))
+		v := count(int8, ranges.Of(1, mostRows))
 		if name == "dense_rank" {
 			v.place = &placing{dense: true, partition: ids(x.partition), order: ids(x.order)}
 		}
 		return v
 	case (name == "percent_rank" || name == "cume_dist") && len(args) == 0 && frame == frameDefault:
-		v := count(float8, spanOf(0, 1))
+		v := count(float8, ranges.Of(0, 1))
 		v.grain, v.same = grainOf(big.NewRat(1, mostRows)), true
 		return v
 	case name == "ntile" && len(args) == 1 && frame == frameDefault:
 		x.sequential, x.positional = true, true
-		return count(int4, span{one, constant(0, 1)})
+		return count(int4, ranges.Between(one, constant(0, 1)))
 	case (name == "lag" || name == "lead") && len(args) >= 1 && len(args) <= 3 && frame == frameDefault:
 		x.sequential = true
 		if len(args) > 1 {
@@ -262,7 +268,7 @@ func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value,
 	if name == "sum" && len(args) == 1 && args[0].tallied != nil && args[0].tallied.count {
 		v.partial = s.runOf(f.Over, x, args[0], filter)
 		if v.partial != nil {
-			v.within, v.digits, v.scale, v.same = span{zero, new(big.Rat).SetInt64(1 << 62)}, 0, 0, true
+			v.within, v.digits, v.scale, v.same = ranges.Between(zero, new(big.Rat).SetInt64(1<<62)), 0, 0, true
 		}
 	}
 	if name == "sum" && len(args) == 1 && v.partial == nil {

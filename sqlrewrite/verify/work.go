@@ -41,7 +41,7 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 	}
 	of := *r
 	for _, o := range r.outer {
-		if o.has(fixed) {
+		if o.holds(fixed) {
 			of.edges = append(slices.Clone(of.edges), o.on...)
 			for _, id := range o.fixed {
 				known.add(id, true, false)
@@ -137,7 +137,7 @@ type outerJoin struct {
 	fixed []int
 }
 
-func (o outerJoin) has(p *part) bool {
+func (o outerJoin) holds(p *part) bool {
 	return slices.ContainsFunc(o.right, func(q *part) bool { return slices.Equal(p.ids, q.ids) })
 }
 
@@ -149,7 +149,7 @@ func (r *relation) work(d *derivation) (best *big.Int) {
 		}
 		n := r.tuples(d, p)
 		for _, o := range r.outer {
-			if n == nil || !o.has(p) {
+			if n == nil || !o.holds(p) {
 				continue
 			}
 			if alone := o.left.work(d); alone == nil || alone.Cmp(n) > 0 {

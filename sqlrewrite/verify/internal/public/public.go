@@ -1,4 +1,5 @@
-package verify
+// Package public proves that queries read nothing private. It does not know how a statement over private rows is proven.
+package public
 
 import (
 	"reflect"
@@ -7,6 +8,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/verify/internal/tree"
 )
 
 // Public queries: outer layers over released values, and free queries. They may compute what they like, and read nothing private: every
@@ -14,15 +16,15 @@ import (
 // nodes of the tree are of lists, since a function or a cast could read a table by its name (query_to_xml, regclass), a file, or a setting.
 // Without a schema PostgreSQL looks in pg_catalog: such a name must be one of WITH, and none that begins with pg_, as all names there do.
 
-// Public proves that a query reads public tables of a snapshot and its arguments only; without a snapshot, its arguments only.
-func Public(sql string, on *catalog.Snapshot) (err error) {
-	defer caught(&err)
-	tree, parseError := pgquery.Parse(sql)
+// Prove proves that a query reads public tables of a snapshot and its arguments only; without a snapshot, its arguments only.
+func Prove(sql string, on *catalog.Snapshot) (err error) {
+	defer tree.Caught(&err)
+	parsed, parseError := pgquery.Parse(sql)
 	if parseError != nil {
-		refuse("PostgreSQL's grammar does not read it")
+		tree.Refuse("PostgreSQL's grammar does not read it")
 	}
 	w := &publicWalk{on: on, ctes: make(map[string]bool)}
-	s := reflect.ValueOf(only(tree))
+	s := reflect.ValueOf(tree.Only(parsed))
 	each(s, func(n any) {
 		if c, ok := n.(*pgquery.CommonTableExpr); ok {
 			w.ctes[c.Ctename] = true
@@ -91,55 +93,55 @@ func (w *publicWalk) node(n any) {
 	case *pgquery.RangeVar:
 		w.table(n)
 	case *pgquery.FuncCall:
-		if name := builtin(n.Funcname); !publicFunctions[name] {
-			refuse("function %s in a public query", name)
+		if name := tree.Builtin(n.Funcname); !publicFunctions[name] {
+			tree.Refuse("function %s in a public query", name)
 		}
 	case *pgquery.TypeName:
 		w.typeName(n)
 	case *pgquery.SelectStmt:
 		if n.IntoClause != nil || len(n.LockingClause) > 0 {
-			refuse("a public query that writes or locks")
+			tree.Refuse("a public query that writes or locks")
 		}
 	case *pgquery.A_Expr:
-		operator(n.Name)
+		tree.Operator(n.Name)
 	case *pgquery.SubLink:
 		if len(n.OperName) > 0 {
-			operator(n.OperName)
+			tree.Operator(n.OperName)
 		}
 	case *pgquery.SortBy:
 		if len(n.UseOp) > 0 {
-			refuse("ORDER BY with an operator")
+			tree.Refuse("ORDER BY with an operator")
 		}
 	}
 	name := reflect.TypeOf(n).Elem().Name()
 	if _, is := n.(interface{ ProtoMessage() }); is && !publicNodes[name] { // what wraps a node is none
-		refuse("a node of the parse tree that no public query has: %s", name)
+		tree.Refuse("a node of the parse tree that no public query has: %s", name)
 	}
 }
 
 func (w *publicWalk) table(v *pgquery.RangeVar) {
 	if v.Catalogname != "" || v.Relpersistence != "p" {
-		refuse("a table written in another way")
+		tree.Refuse("a table written in another way")
 	}
 	if v.Schemaname == "" {
 		if !w.ctes[v.Relname] || strings.HasPrefix(v.Relname, "pg_") {
-			refuse("a table without a schema in a public query")
+			tree.Refuse("a table without a schema in a public query")
 		}
 		return
 	}
 	if w.on == nil {
-		refuse("a table in a query over released values alone")
+		tree.Refuse("a table in a query over released values alone")
 	}
 	t, known := w.on.Table(v.Schemaname, v.Relname)
 	if !known || !t.Public {
-		refuse("a table in a public query that is not public")
+		tree.Refuse("a table in a public query that is not public")
 	}
 }
 
 func (w *publicWalk) typeName(n *pgquery.TypeName) {
-	names := words(n.Names)
+	names := tree.Words(n.Names)
 	if n.TypeOid != 0 || n.Setof || n.PctType {
-		refuse("a type written in another way")
+		tree.Refuse("a type written in another way")
 	}
 	if len(names) == 2 && names[0] == "pg_catalog" && publicTypes[names[1]] {
 		return
@@ -153,7 +155,7 @@ func (w *publicWalk) typeName(n *pgquery.TypeName) {
 			}
 		}
 	}
-	refuse("a type that no public query casts to")
+	tree.Refuse("a type that no public query casts to")
 }
 
 // quotes reports whether a text is a name with its schema as PostgreSQL's format('%I.%I') writes it: in quotes, or without where it
