@@ -8,7 +8,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 )
 
-// Work. **Lemma 6.** Of each SELECT, the tuples of its FROM can be charged to rows of people so that one row is charged for at most PairsPerRow
+// Work. **Lemma 12.** Of each SELECT, the tuples of its FROM can be charged to rows of people so that one row is charged for at most PairsPerRow
 // of them, counting what a tuple meets in EXISTS, IN and windows as well. So a unit of R rows makes at most R·PairsPerRow.
 //
 //  1. *Tuples of one row.* Fix a row of one part of FROM. The other parts have, each given those before it (a row of each, so that their columns
