@@ -235,7 +235,7 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 		}
 		for _, x := range a.anchors {
 			for _, y := range b.anchors {
-				if x.name == y.name && owner != nil && x.of.find() == l.owner() && y.of.find() == r.owner() {
+				if x.name == y.name && owner != nil {
 					v.anchors = append(v.anchors, anchor{name: x.name, root: x.root && y.root, of: owner})
 					if x.root && y.root {
 						both.roots = append(both.roots, v.id)

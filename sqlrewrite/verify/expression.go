@@ -27,20 +27,17 @@ import (
 
 // scope is where names are looked up.
 type scope struct {
-	d      *derivation
-	parent *scope // the query around an EXISTS or IN, or beside a LATERAL
-	rel    *relation
-	ctes   map[string]*pgquery.SelectStmt
-	group  *grouping // the outputs and HAVING of a query that aggregates; nil: rows
-	inside bool      // the argument of an aggregate: rows again
-	narrow []narrowed
-	facts  map[int]bool // ids that are not NULL wherever a condition beside this one is true
-	// positive: it only matters whether the expression is true, not whether it is false or NULL, and it stands under no NOT.
-	positive bool
-	runs     *windows    // the windows of the query; nil: there may be none
-	reads    *[]int      // of a query in an expression: what it reads of the rows around it
-	meeting  *big.Int    // rows that each tuple of the query meets in EXISTS, IN and windows (work.go)
-	present  [][2]string // columns, by table and name, that WHERE says are not NULL (present.go)
+	d       *derivation
+	parent  *scope // the query around an EXISTS or IN, or beside a LATERAL
+	rel     *relation
+	ctes    map[string]*pgquery.SelectStmt
+	group   *grouping // the outputs and HAVING of a query that aggregates; nil: rows
+	inside  bool      // the argument of an aggregate: rows again
+	narrow  []narrowed
+	runs    *windows    // the windows of the query; nil: there may be none
+	reads   *[]int      // of a query in an expression: what it reads of the rows around it
+	meeting *big.Int    // rows that each tuple of the query meets in EXISTS, IN and windows (work.go)
+	present [][2]string // columns, by table and name, that WHERE says are not NULL (present.go)
 }
 
 // narrowed is a range that CASE proves.
