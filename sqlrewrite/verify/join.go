@@ -158,7 +158,7 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 		}
 	}
 	before.columns = slices.Clone(l.columns)
-	matched := outerJoin{left: l, right: r.parts, on: slices.Clone(s.rel.edges[at:]), fixed: s.rel.fixed[given:]}
+	matched := outerJoin{left: l, right: r.parts, on: slices.Clone(s.rel.edges[at:])}
 	var ids []int
 	for _, p := range append(slices.Clone(l.parts), r.parts...) {
 		ids = append(ids, p.ids...)

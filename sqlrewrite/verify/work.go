@@ -43,9 +43,6 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 	for _, o := range r.outer {
 		if o.holds(fixed) {
 			of.edges = append(slices.Clone(of.edges), o.on...)
-			for _, id := range o.fixed {
-				known.add(id, true, false)
-			}
 		}
 	}
 	return of.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return p == fixed }), known)
@@ -134,7 +131,6 @@ type outerJoin struct {
 	right []*part
 	shown []int  // columns of the right side as the join has them
 	on    []edge // what holds in each tuple that has a row of the right side
-	fixed []int
 }
 
 func (o outerJoin) holds(p *part) bool {
