@@ -25,8 +25,8 @@ func algebraMutants() map[string]func(*Plan) {
 		}
 	}
 	return map[string]func(*Plan){
-		"no cap on rows":   func(p *Plan) { p.made.Shape.MaxRows *= 1_000_000 },
-		"no cap on groups": func(p *Plan) { p.made.Shape.MaxGroups *= 1000 },
+		"no cap on rows":   func(p *Plan) { p.made.Bounding.MaxRows *= 1_000_000 },
+		"no cap on groups": func(p *Plan) { p.made.Bounding.MaxGroups *= 1000 },
 		"self-join not on the unit": rejoined(func(j *algebra.Joined) bool {
 			return j.Meets != nil && j.Kind == syntax.InnerJoin && readsTable(j.Left, "events") && readsTable(j.Right, "events")
 		}, always),

@@ -32,15 +32,15 @@ func TestPiecesAddUp(t *testing.T) {
 				t.Fatal(parsetest.ShowFault(err))
 			}
 			if keys == "k_bool, k_text" { // 12 groups, of which a unit may be in 4
-				if p.made.Shape.Cut != stability.Uncut {
+				if p.made.Bounding.Cut != stability.Uncut {
 					t.Errorf("%s: groups that each unit keeps are not cut", sql)
 				}
 				continue
 			}
-			if p.made.Shape.Cut != from.cut {
-				t.Fatalf("%s: cut %v, want %v", sql, p.made.Shape.Cut, from.cut)
+			if p.made.Bounding.Cut != from.cut {
+				t.Fatalf("%s: cut %v, want %v", sql, p.made.Bounding.Cut, from.cut)
 			}
-			whole := p.made.Shape
+			whole := p.made.Bounding
 			whole.Cut = stability.Uncut
 			want := w.onePart(t, p, whole, nil)
 			for range 20 {
@@ -48,7 +48,7 @@ func TestPiecesAddUp(t *testing.T) {
 				for range stability.RangePieces - 1 {
 					ends = append(ends, []int{r.IntN(units + 1), -1, math.MinInt32, math.MaxInt32}[max(0, r.IntN(7)-3)])
 				}
-				if got := w.onePart(t, p, p.made.Shape, ends); !reflect.DeepEqual(got, want) {
+				if got := w.onePart(t, p, p.made.Bounding, ends); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%s: pieces give %v, one piece gives %v", sql, got, want)
 				}
 			}
@@ -56,8 +56,8 @@ func TestPiecesAddUp(t *testing.T) {
 	}
 }
 
-// onePart runs the only statement of a plan, printed in a shape.
-func (w *world) onePart(t *testing.T, p *Plan, s stability.Shape, ends []int) exactTable {
+// onePart runs the only statement of a plan, printed with a bounding.
+func (w *world) onePart(t *testing.T, p *Plan, s stability.Bounding, ends []int) exactTable {
 	t.Helper()
 	part := p.made.Parts[0]
 	sqlprint.NewStatementPrinter(p.made.Query, s, &part).Print()
@@ -92,8 +92,8 @@ func TestCut(t *testing.T) {
 		p, err := Rewrite(sql, w.snapshot, o)
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
-		} else if p.made.Shape.Cut != want {
-			t.Errorf("%s: cut %v, want %v", sql, p.made.Shape.Cut, want)
+		} else if p.made.Bounding.Cut != want {
+			t.Errorf("%s: cut %v, want %v", sql, p.made.Bounding.Cut, want)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestDistributedStatementsAreProven(t *testing.T) {
 			if s.statement.SQL == before[i].statement.SQL {
 				continue
 			}
-			if others++; p.made.Shape.Kind != stability.Flat && !before[i].statement.Blind {
+			if others++; p.made.Bounding.Kind != stability.Flat && !before[i].statement.Blind {
 				t.Errorf("%s: another text\n%s", d.Pos, s.statement.SQL)
 			}
 			if err := s.proven(s.claim); err != nil {
@@ -75,7 +75,7 @@ func (w *world) statementOf(t *testing.T, p *Plan) exactTable {
 	t.Helper()
 	s := p.made.Parts[0].Statement
 	tables, err := runOnAll(t.Context(), w.conn, s, []string{"nobody"})
-	if err != nil || len(p.made.Parts) != 1 || p.made.Shape.Kind != stability.Flat {
+	if err != nil || len(p.made.Parts) != 1 || p.made.Bounding.Kind != stability.Flat {
 		t.Fatalf("%s\n%v", s.SQL, err)
 	}
 	return tables[0]

@@ -90,7 +90,7 @@ func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *Plan)) {
 func goldenClauses() []string {
 	return []string{
 		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys",
-		"aggregate", "having", "orderby", "limit", "shape", "total", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
+		"aggregate", "having", "orderby", "limit", "bounding", "total", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
 	}
 }
 

@@ -117,7 +117,7 @@ func (n *neighbours) run(t *testing.T) error {
 			n.defect.plan(p)
 			draws = p.Draw(sampler)
 		}
-		shape := p.made.Shape
+		bounding := p.made.Bounding
 		claims, changed := n.defect.claims(p, draws)
 		if !changed {
 			continue
@@ -126,7 +126,7 @@ func (n *neighbours) run(t *testing.T) error {
 		if !p.NeedsData() || n.defect.top && p.made.Query.Top == 0 {
 			continue
 		}
-		if shape.Kind == stability.Flat && shape.MaxGroups > 1 {
+		if bounding.Kind == stability.Flat && bounding.MaxGroups > 1 {
 			n.w.counts[oneInEachGroup]++
 		}
 		err = n.compare(t.Context(), world, claims)
@@ -184,7 +184,7 @@ func claims(p *Plan, d *Draws) []claim {
 	var all []claim
 	for at, s := range p.Statements(d) {
 		part := p.made.Parts[at]
-		c := claim{statement: s, keys: s.Keys, groups: p.made.Shape.MaxGroups}
+		c := claim{statement: s, keys: s.Keys, groups: p.made.Bounding.MaxGroups}
 		if part.Histogram(p.made.Query) {
 			// Each row is one number, that of a candidate; together those of one group move by no more than one of them may.
 			c.statement = asCells(s)
@@ -195,8 +195,8 @@ func claims(p *Plan, d *Draws) []claim {
 		}
 		for _, i := range part.Releases {
 			c.perGroup, c.kinds = append(c.perGroup, p.made.Releases[i].PerGroup), append(c.kinds, kindOf(p, i))
-			if m := p.made.Releases[i].Measure; p.made.Shape.BoundsTotal(m) {
-				l1, l2Squared := p.made.Shape.Norms(m)
+			if m := p.made.Releases[i].Measure; p.made.Bounding.BoundsTotal(m) {
+				l1, l2Squared := p.made.Bounding.Norms(m)
 				c.norms = append(c.norms, [2]*big.Int{l1, l2Squared})
 			} else {
 				c.norms = append(c.norms, [2]*big.Int{})
@@ -223,16 +223,16 @@ func paidScores(p mechanisms.Parameters) (sensitivity *big.Int, spread *big.Rat)
 }
 
 func kindOf(p *Plan, release int) string {
-	shape := "bounded"
+	bounding := "bounded"
 	switch {
 	case p.made.Query.Top > 0:
-		shape = "top groups by"
-	case p.made.Shape.Kind == stability.Flat && p.made.Shape.MaxGroups > 1:
-		shape = "one row in each group,"
-	case p.made.Shape.Kind == stability.Flat:
-		shape = "one row,"
+		bounding = "top groups by"
+	case p.made.Bounding.Kind == stability.Flat && p.made.Bounding.MaxGroups > 1:
+		bounding = "one row in each group,"
+	case p.made.Bounding.Kind == stability.Flat:
+		bounding = "one row,"
 	}
-	return fmt.Sprint(shape, " ", p.made.Releases[release].Measure.Kind)
+	return fmt.Sprint(bounding, " ", p.made.Releases[release].Measure.Kind)
 }
 
 // compare runs the statements of claims on a database and on all its neighbours.
@@ -370,7 +370,7 @@ func (n *neighbours) within(kind string, move *big.Int, claim *big.Rat) bool {
 const enoughForPower = 5000
 
 // oneInEachGroup counts the plans that rest on a unique key of unit and group keys.
-const oneInEachGroup = "shape/one row in each group"
+const oneInEachGroup = "bounding/one row in each group"
 
 // Whichever unit is taken out of whichever database, no query raises an error, no sealed integer moves by more than its claim, and no
 // more groups move than claimed (A08, A12 to A18, A20, A29). The claims are tight: for every kind of release some unit reaches 0.99 of

@@ -278,7 +278,7 @@ func asCells(s Statement) Statement {
 func sharpPick(t *testing.T, r plan.Release) *plan.Pick {
 	t.Helper()
 	r.PerGroup = big.NewInt(1)
-	p := &plan.Plan{Shape: stability.Shape{MaxGroups: 1}}
+	p := &plan.Plan{Bounding: stability.Bounding{MaxGroups: 1}}
 	sharp, err := p.NewPick(r, plan.Portion{Epsilon: mechanisms.MaxEpsilon})
 	if err != nil {
 		t.Fatal(err)

@@ -35,8 +35,8 @@ func TestOneRowInEachGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(parsetest.ShowFault(err))
 	}
-	if p.made.Shape.Kind != stability.Flat || p.made.Shape.MaxGroups != 3 {
-		t.Fatalf("the shape is %v, want flat in 3 groups", p.made.Shape)
+	if p.made.Bounding.Kind != stability.Flat || p.made.Bounding.MaxGroups != 3 {
+		t.Fatalf("the bounding is %v, want flat in 3 groups", p.made.Bounding)
 	}
 	draws := p.Draw(fixedSampler(t))
 	for _, m := range []struct {

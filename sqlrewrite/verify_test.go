@@ -217,7 +217,7 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 			}
 			continue
 		}
-		if p.made.Shape.MaxTotal > 0 {
+		if p.made.Bounding.MaxTotal > 0 {
 			bounded++
 		}
 		for _, s := range proposals(sql, p, world.snapshot) {

@@ -107,7 +107,7 @@ func Sensitivity(p *plan.Plan, r plan.Release) string {
 		score, _ := new(big.Int).SetString(r.Pick.Mechanism.Parameters().Sensitivity, 10)
 		return scalar.DecimalOrFraction(scalar.InUnits(score, r.Unit))
 	}
-	l1, l2Squared := p.Shape.Norms(r.Measure)
+	l1, l2Squared := p.Bounding.Norms(r.Measure)
 	if r.Law().Name() != mechanisms.DiscreteGaussian {
 		return scalar.DecimalOrFraction(scalar.InUnits(l1, r.Unit))
 	}

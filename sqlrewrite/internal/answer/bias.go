@@ -16,7 +16,7 @@ import (
 // biasOf is the bias of one release.
 func biasOf(p *plan.Plan, r plan.Release) plan.Bias {
 	capped := capsRows(p)
-	groups, rows := capped || p.Shape.Kind == stability.KeptKeys, capped || p.Shape.Kind != stability.Flat
+	groups, rows := capped || p.Bounding.Kind == stability.KeptKeys, capped || p.Bounding.Kind != stability.Flat
 	switch r.Measure.Kind {
 	case algebra.CountUnits:
 		rows = false

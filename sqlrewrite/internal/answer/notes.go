@@ -32,8 +32,8 @@ func Notes(p *plan.Plan) []algebra.Note {
 	}
 	unit := p.Query.Source.UnitName()
 	for _, r := range p.Releases {
-		if r.Measure.Kind == algebra.CountDistinct && p.Shape.Kind != stability.Flat {
-			add("bounded-values", "at most %d different values of one %s count in a group, chosen at random", p.Shape.MaxValues, unit)
+		if r.Measure.Kind == algebra.CountDistinct && p.Bounding.Kind != stability.Flat {
+			add("bounded-values", "at most %d different values of one %s count in a group, chosen at random", p.Bounding.MaxValues, unit)
 		}
 		if r.Pick != nil {
 			add("selected", "%s", selectedText(p, r))
@@ -48,29 +48,29 @@ func Notes(p *plan.Plan) []algebra.Note {
 			add("derived-step", "%s: values are rounded to steps of %s, derived from the bounds", sqlprint.Describe(g.X), g.StepLabel())
 		}
 	}
-	if p.NeedsData() && p.Shape.Kind != stability.Flat {
+	if p.NeedsData() && p.Bounding.Kind != stability.Flat {
 		if !p.Query.Source.Owner().NotNull {
 			add("null-units", "rows where %s is NULL are left out", unit)
 		}
 		clamped := clampedSums(p)
 		switch {
 		case !bindsRows(p) || len(clamped) == len(p.Releases):
-		case p.Shape.MaxRows == 1:
+		case p.Bounding.MaxRows == 1:
 			add("bounded-rows", "a %s with several rows in a group counts once", unit)
 		default:
-			add("bounded-rows", "a %s with more than %d rows in a group counts as %d of them", unit, p.Shape.MaxRows, p.Shape.MaxRows)
+			add("bounded-rows", "a %s with more than %d rows in a group counts as %d of them", unit, p.Bounding.MaxRows, p.Bounding.MaxRows)
 		}
 		for _, r := range clamped {
-			least, most := stability.UnitSum(p.Shape, r.Measure)
+			least, most := stability.UnitSum(p.Bounding, r.Measure)
 			add("bounded-sum", "%s: the sum of one %s in a group is clamped to [%s, %s]", sqlprint.ShownMeasure(r.Measure), unit,
 				r.Measure.Grid.Label(least), r.Measure.Grid.Label(most))
 		}
-		if p.Shape.MaxTotal > 0 && bindsRows(p) {
+		if p.Bounding.MaxTotal > 0 && bindsRows(p) {
 			add("bounded-total", "a %s with more than %d rows in these groups together counts as %d of them, in each group its share", unit,
-				p.Shape.MaxTotal, p.Shape.MaxTotal)
+				p.Bounding.MaxTotal, p.Bounding.MaxTotal)
 		}
-		if p.Shape.Kind == stability.KeptKeys {
-			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Shape.MaxGroups)
+		if p.Bounding.Kind == stability.KeptKeys {
+			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Bounding.MaxGroups)
 		}
 	}
 	if p.NeedsData() {

@@ -53,7 +53,7 @@ func Explain(p *plan.Plan) Explanation {
 	if p.Selection != nil {
 		m := p.Selection.Mechanism
 		o := OutputEstimate{Name: "group keys", Parameters: m.Parameters(), Bound: groupsBound(p) + "; " + unitBound(p),
-			Sensitivity: fmt.Sprint(p.Shape.MaxGroups), Loss: m.Loss(), ShownAt: shownAt(m)}
+			Sensitivity: fmt.Sprint(p.Bounding.MaxGroups), Loss: m.Loss(), ShownAt: shownAt(m)}
 		e.Outputs = append(e.Outputs, o)
 	}
 	for i, r := range p.Releases {
@@ -142,7 +142,7 @@ func tree(p *plan.Plan) string {
 		add("no data: the domain is public")
 		return strings.Join(lines, "\n") + "\n"
 	}
-	add("%s", shapeText(p))
+	add("%s", boundingText(p))
 	depth++
 	if q.Where != nil {
 		add("where %s", sqlprint.Describe(q.Where))
@@ -178,30 +178,30 @@ func keyTexts(p *plan.Plan) []string {
 	return texts
 }
 
-func shapeText(p *plan.Plan) string {
+func boundingText(p *plan.Plan) string {
 	unit := p.Query.Source.UnitName()
-	switch p.Shape.Kind {
+	switch p.Bounding.Kind {
 	case stability.Flat:
 		if _, one := p.Query.Source.OnePerUnit(); !one {
 			return "bound: " + flatBound(p)
 		}
 		return "bound: each row is one " + unit
 	case stability.PerUnit:
-		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.Shape.MaxRows) + p.Shape.Cut.Text(unit)
+		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.Bounding.MaxRows) + p.Bounding.Cut.Text(unit)
 	case stability.PerUnitAndKey:
-		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups%s", unit, p.Shape.MaxRows, p.Shape.MaxGroups,
-			totalText(p)) + p.Shape.Cut.Text(unit)
+		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups%s", unit, p.Bounding.MaxRows, p.Bounding.MaxGroups,
+			totalText(p)) + p.Bounding.Cut.Text(unit)
 	default:
-		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash%s", unit, p.Shape.MaxRows, p.Shape.MaxGroups,
-			totalText(p))
+		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash%s", unit, p.Bounding.MaxRows,
+			p.Bounding.MaxGroups, totalText(p))
 	}
 }
 
 func totalText(p *plan.Plan) string {
-	if p.Shape.MaxTotal == 0 {
+	if p.Bounding.MaxTotal == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d rows in all", p.Shape.MaxTotal)
+	return fmt.Sprintf(", %d rows in all", p.Bounding.MaxTotal)
 }
 
 // alternative is the other kind of noise at the same charge. On accounts that add up ρ both kinds cost ρ alone, so that they can be

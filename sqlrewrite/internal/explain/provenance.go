@@ -29,21 +29,21 @@ func bound(p *plan.Plan, r plan.Release) string {
 			g.StepLabel(), source))
 	}
 	switch {
-	case p.Shape.Kind == stability.Flat:
+	case p.Bounding.Kind == stability.Flat:
 		parts = append(parts, flatBound(p)+", "+proof(p))
 	case r.Measure.Kind == algebra.CountUnits:
 		parts = append(parts, fmt.Sprintf("each %s counts once", p.Query.Source.UnitName()))
 	case r.Measure.Kind == algebra.CountDistinct && p.Query.Source.MaxValues > 0:
-		parts = append(parts, fmt.Sprintf("max_values %d, %s", p.Shape.MaxValues,
+		parts = append(parts, fmt.Sprintf("max_values %d, %s", p.Bounding.MaxValues,
 			source(p, p.Options.MaxRows, func(t ownedTable) int { return t.Lines.MaxValues })))
 	default:
-		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.Shape.MaxRows, source(p, p.Options.MaxRows, rowsLine)))
+		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.Bounding.MaxRows, source(p, p.Options.MaxRows, rowsLine)))
 	}
-	if p.Shape.BoundsTotal(r.Measure) {
-		parts = append(parts, fmt.Sprintf("max_rows_total %d, %s", p.Shape.MaxTotal,
+	if p.Bounding.BoundsTotal(r.Measure) {
+		parts = append(parts, fmt.Sprintf("max_rows_total %d, %s", p.Bounding.MaxTotal,
 			source(p, p.Options.MaxTotal, func(t ownedTable) int { return t.Lines.MaxTotal })))
 	}
-	if len(p.Query.Keys) > 0 && p.Shape.Kind != stability.Flat {
+	if len(p.Query.Keys) > 0 && p.Bounding.Kind != stability.Flat {
 		parts = append(parts, groupsBound(p))
 	}
 	return strings.Join(append(parts, unitBound(p)), "; ")
@@ -56,7 +56,7 @@ func unitBound(p *plan.Plan) string {
 
 // groupsBound says what bounds the number of groups that one unit is in.
 func groupsBound(p *plan.Plan) string {
-	switch p.Shape.Kind {
+	switch p.Bounding.Kind {
 	case stability.Flat:
 		return flatBound(p) + ", " + proof(p)
 	case stability.PerUnitAndKey:
@@ -65,17 +65,17 @@ func groupsBound(p *plan.Plan) string {
 			lines = append(lines, linesOf(k.X, func(f *algebra.Field) int { return f.DomainLine })...)
 			lines = append(lines, boundLines(k.X)...)
 		}
-		return fmt.Sprintf("%d groups in all, domain of %s", p.Shape.MaxGroups, policyLines(lines))
+		return fmt.Sprintf("%d groups in all, domain of %s", p.Bounding.MaxGroups, policyLines(lines))
 	default:
-		return fmt.Sprintf("max_groups %d, %s", p.Shape.MaxGroups, source(p, p.Options.MaxGroups,
+		return fmt.Sprintf("max_groups %d, %s", p.Bounding.MaxGroups, source(p, p.Options.MaxGroups,
 			func(t ownedTable) int { return t.Lines.MaxGroups }))
 	}
 }
 
-// flatBound is what a unique key proves of a flat shape.
+// flatBound is what a unique key proves of a flat bounding.
 func flatBound(p *plan.Plan) string {
 	if _, one := p.Query.Source.OnePerUnit(); !one && len(p.Query.Keys) > 0 {
-		return fmt.Sprintf("one row per %s and group in each of %d groups", p.Query.Source.UnitName(), p.Shape.MaxGroups)
+		return fmt.Sprintf("one row per %s and group in each of %d groups", p.Query.Source.UnitName(), p.Bounding.MaxGroups)
 	}
 	return "one row per " + p.Query.Source.UnitName()
 }

@@ -21,9 +21,9 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	h.Add("noisegate plan 1", snapshot.Dataset, fmt.Sprint(snapshot.Version), string(snapshot.Digest[:]))
 	o := p.Options
 	h.Add(fmt.Sprint(o.Epsilon), fmt.Sprint(o.Rho), fmt.Sprint(o.Delta), string(o.Mechanism), string(o.Currency),
-		fmt.Sprint(float64(o.Confidence)), fmt.Sprint(p.Shape.MaxRows), fmt.Sprint(p.Shape.MaxGroups))
-	if p.Shape.MaxTotal > 0 {
-		h.Add("max_rows_total", fmt.Sprint(p.Shape.MaxTotal))
+		fmt.Sprint(float64(o.Confidence)), fmt.Sprint(p.Bounding.MaxRows), fmt.Sprint(p.Bounding.MaxGroups))
+	if p.Bounding.MaxTotal > 0 {
+		h.Add("max_rows_total", fmt.Sprint(p.Bounding.MaxTotal))
 	}
 	if o.Selection != "" { // without one the fingerprint is what it was before there were selections by name
 		h.Add("selected by", string(o.Selection))
@@ -82,7 +82,7 @@ func (p *Plan) canonicalParts() []sqlprint.PlanPart {
 	parts := slices.Clone(p.Parts)
 	for i := range parts {
 		if q.Where != nil || parts[i].Added {
-			printer := sqlprint.NewStatementPrinter(&q, p.Shape, &parts[i])
+			printer := sqlprint.NewStatementPrinter(&q, p.Bounding, &parts[i])
 			printer.Identity = true
 			printer.Print()
 		}

@@ -77,14 +77,14 @@ func (p *Plan) checkSelection() error {
 // NewPick makes the selection of a release from its portion of the price.
 func (p *Plan) NewPick(r Release, share Portion) (*Pick, error) {
 	by := p.selector(r.Measure, share)
-	epsilon := share.Epsilon / mechanisms.PicoEpsilon(p.Shape.MaxGroups)
+	epsilon := share.Epsilon / mechanisms.PicoEpsilon(p.Bounding.MaxGroups)
 	if share.Epsilon == 0 {
-		epsilon = mechanisms.SelectionEpsilon(by, share.Rho/mechanisms.PicoRho(p.Shape.MaxGroups))
+		epsilon = mechanisms.SelectionEpsilon(by, share.Rho/mechanisms.PicoRho(p.Bounding.MaxGroups))
 	}
 	if epsilon == 0 {
 		return nil, fault.PriceTooSmall(len(p.Query.Measures))
 	}
-	c, err := &Pick{groups: p.Shape.MaxGroups, Epsilon: epsilon, By: by}, error(nil)
+	c, err := &Pick{groups: p.Bounding.MaxGroups, Epsilon: epsilon, By: by}, error(nil)
 	if r.Measure.Kind == algebra.ChooseRank {
 		points := r.Measure.Grid.Points()
 		c.Offset = rankOffset(r, epsilon, by)

@@ -117,7 +117,7 @@ const (
 type Plan struct {
 	Query     *algebra.BoundQuery
 	Options   Options
-	Shape     stability.Shape
+	Bounding  stability.Bounding
 	Weights   []*big.Rat // by release; nil: the price is split evenly
 	Releases  []Release
 	Selection *selection          // nil: the keys are public, or a count shows them
@@ -174,9 +174,9 @@ func (p *Plan) Price() (mechanisms.PicoEpsilon, mechanisms.PicoRho) {
 	return p.Options.Epsilon, p.Options.Rho
 }
 
-// planOf chooses the shape, splits the price and prints.
+// planOf chooses the bounding, splits the price and prints.
 func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
-	s, err := stability.ChooseShape(q, stability.Bounds{MaxRows: o.MaxRows, MaxGroups: o.MaxGroups, MaxTotal: o.MaxTotal})
+	s, err := stability.ChooseBounding(q, stability.Bounds{MaxRows: o.MaxRows, MaxGroups: o.MaxGroups, MaxTotal: o.MaxTotal})
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan
 	if cells := new(big.Int).Mul(q.PublicTuples(), big.NewInt(int64(len(q.Measures)))); !q.Private() && cells.Cmp(big.NewInt(MaxCells)) > 0 {
 		return nil, fault.TooManyKeys(q.Keys[0].At, MaxCells/len(q.Measures))
 	}
-	p := &Plan{Query: q, Options: o, Shape: s}
+	p := &Plan{Query: q, Options: o, Bounding: s}
 	if err := p.price(); err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (p *Plan) Print() {
 }
 
 func (p *Plan) printPart(i int) {
-	s := sqlprint.NewStatementPrinter(p.Query, p.Shape, &p.Parts[i])
+	s := sqlprint.NewStatementPrinter(p.Query, p.Bounding, &p.Parts[i])
 	s.Distributed = p.distributed
 	s.Print()
 }

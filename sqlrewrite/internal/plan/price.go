@@ -87,7 +87,7 @@ func (p *Plan) price() error {
 		}
 	}
 	for i, m := range p.Query.Measures {
-		r := Release{Measure: m, PerGroup: p.Shape.PerGroup(m), Unit: m.Unit()}
+		r := Release{Measure: m, PerGroup: p.Bounding.PerGroup(m), Unit: m.Unit()}
 		switch {
 		case p.Query.Top > 0:
 			r.Pick, err = p.NewTop(r, portions[i])
@@ -129,7 +129,7 @@ func (p *Plan) checkChoice() error {
 
 // mechanism makes the noise of one release from its share of the price.
 func (p *Plan) mechanism(of algebra.Measure, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
-	l1, l2Squared := p.Shape.Norms(of)
+	l1, l2Squared := p.Bounding.Norms(of)
 	gaussian := func(rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 		m, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: l2Squared, Rho: rho})
 		return m, internal(err)
@@ -179,7 +179,7 @@ func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.Pic
 			}
 		}
 	}
-	parameters := mechanisms.GroupSelectionParameters{Epsilon: epsilon, Delta: p.Options.Delta, L0: p.Shape.MaxGroups}
+	parameters := mechanisms.GroupSelectionParameters{Epsilon: epsilon, Delta: p.Options.Delta, L0: p.Bounding.MaxGroups}
 	if epsilon == 0 {
 		parameters.Rho = rho
 	}
@@ -192,7 +192,7 @@ func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.Pic
 		return nil
 	}
 	gaussian, err := mechanisms.NewGaussianThreshold(mechanisms.GaussianThresholdParameters{
-		Rho: max(rho, m.Loss().Rho), Delta: p.Options.Delta, L0: p.Shape.MaxGroups})
+		Rho: max(rho, m.Loss().Rho), Delta: p.Options.Delta, L0: p.Bounding.MaxGroups})
 	if err == nil && gaussian.ShownAt(shownAt) < m.ShownAt(shownAt) {
 		p.Selection.Mechanism = gaussian
 	}
@@ -210,7 +210,7 @@ func (p *Plan) showByCount(selection Portion, portions []Portion) {
 		if !p.countsGroups(i) {
 			continue
 		}
-		l1, _ := p.Shape.Norms(r.Measure)
+		l1, _ := p.Bounding.Norms(r.Measure)
 		parameters := mechanisms.ShownCountParameters{Delta: p.Options.Delta, PerGroup: r.PerGroup, Total: l1}
 		switch {
 		case selection.Epsilon == 0:
@@ -241,7 +241,7 @@ func (p *Plan) countsGroups(release int) bool {
 	switch {
 	case m.Filter != nil:
 		return false
-	case m.Kind == algebra.CountRows && p.Shape.MaxTotal > 0: // a unit's share of a group may be none of its rows
+	case m.Kind == algebra.CountRows && p.Bounding.MaxTotal > 0: // a unit's share of a group may be none of its rows
 		return false
 	case m.Kind != algebra.CountUnits && m.Kind != algebra.CountRows:
 		return false

@@ -32,11 +32,11 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 // Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
 func (p *Plan) Proposal(at int) verify.Claim {
 	part := p.Parts[at]
-	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Shape.MaxGroups), PairsPerRow: p.Query.Pairs}
+	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Bounding.MaxGroups), PairsPerRow: p.Query.Pairs}
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Pick == nil { // noise on all groups together
-			l1, l2Squared := p.Shape.Norms(r.Measure)
+			l1, l2Squared := p.Bounding.Norms(r.Measure)
 			c.Norms = append(c.Norms, verify.Norm{Columns: []int{len(c.PerGroup)}, L1: l1, L2Squared: l2Squared})
 		}
 		c.PerGroup, c.Spread = append(c.PerGroup, r.PerGroup), append(c.Spread, nil)

@@ -84,7 +84,7 @@ func (p *Plan) ReuseOf(earlier *Vector) *Reuse {
 	fresh, more := p.copied(), 0
 	for i, r := range p.Releases {
 		had, wanted := totalRho(earlier.Rho[i]), r.Mechanism.Loss().Rho
-		_, l2Squared := p.Shape.Norms(r.Measure)
+		_, l2Squared := p.Bounding.Norms(r.Measure)
 		parts := slices.Clone(earlier.Rho[i])
 		if wanted > had {
 			more++

@@ -36,7 +36,7 @@ func (p *Plan) WithNoise(next []mechanisms.Slot) (*Plan, error) {
 			return nil, fault.SlotMismatch(fmt.Sprintf("the plan's next slot for %s is %s noise, and the query asks for %s",
 				sqlprint.DescribeMeasure(r.Measure), slot.Name(), asked), `leave "mechanism" out, or ask another query first`)
 		}
-		l1, l2Squared := p.Shape.Norms(r.Measure)
+		l1, l2Squared := p.Bounding.Norms(r.Measure)
 		var err error
 		if r.Mechanism, err = slot.Noise(l1, l2Squared); err != nil {
 			return nil, internal(err)

@@ -68,7 +68,7 @@ func (p *Plan) splitByWeight(total Portion, weighed []int, portions []Portion) e
 	shares := make([]mechanisms.Share, len(weighed))
 	for at, i := range weighed {
 		m := p.Query.Measures[i]
-		shares[at] = mechanisms.Share{Weight: p.Weights[i], Sensitivity: scalar.InUnits(p.Shape.PerGroup(m), m.Unit())}
+		shares[at] = mechanisms.Share{Weight: p.Weights[i], Sensitivity: scalar.InUnits(p.Bounding.PerGroup(m), m.Unit())}
 	}
 	if total.Epsilon > 0 {
 		parts, err := mechanisms.AllocateEpsilon(total.Epsilon, shares)

@@ -21,7 +21,7 @@ type Ranges struct {
 // Cut chooses how the units are divided, by facts of the catalog and the query alone: sums over all rows of one table take ranges
 // where an index holds all that they read in the order of the unit's id, halves where none has that order. Otherwise PostgreSQL decides
 // how rows are found, and in one piece it can do so best; so can it for a table in partitions.
-func Cut(q *algebra.BoundQuery, s stability.Shape) stability.CutKind {
+func Cut(q *algebra.BoundQuery, s stability.Bounding) stability.CutKind {
 	scan, one := q.Source.Node.(*algebra.Scan)
 	if s.Kind != stability.PerUnit && s.Kind != stability.PerUnitAndKey || s.MaxTotal > 0 || !one || q.Where != nil || scan.Table.Partitioned {
 		return stability.Uncut
@@ -71,7 +71,7 @@ func (p *StatementPrinter) pieces(units string, keys, values []string) string {
 
 // divided are conditions of which every unit fulfils exactly one: the ends of the ranges may have any values.
 func (p *StatementPrinter) divided() []string {
-	if p.shape.Cut == stability.ByHash {
+	if p.bounding.Cut == stability.ByHash {
 		zero := p.number(new(big.Int), "bigint")
 		half := "(" + p.hashOf("u.unit", p.Q.Source.Owner().Type, zero) + " & " + p.number(scalar.One().Num(), "bigint") + ")"
 		return []string{half + " = " + zero, half + " <> " + zero}

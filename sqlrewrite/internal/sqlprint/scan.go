@@ -32,25 +32,25 @@ func (p *StatementPrinter) scanned() {
 // distinctValues counts the different values of a group, among those that each unit keeps.
 func (p *StatementPrinter) distinctValues(m algebra.Measure) {
 	x := p.filtered(m, p.Key(m.X))
-	if p.shape.Kind == stability.Flat {
+	if p.bounding.Kind == stability.Flat {
 		p.groups("pg_catalog.count(DISTINCT u.x)", p.rows(x), "", false)
 		return
 	}
 	hash := p.hashOf("v.x", m.X.Typ(), p.unitHash("v", p.seed()))
 	// NULLs come last, and stay: a group without values is one of the unit's groups too.
 	nth := fmt.Sprintf("pg_catalog.row_number() OVER (PARTITION BY %s ORDER BY v.x IS NULL, %s, v.x) AS nth", p.within(), hash)
-	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.shape.MaxValues), "bigint"),
+	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.bounding.MaxValues), "bigint"),
 		false)
 }
 
 // tallies counts the rows of each candidate of a group.
 func (p *StatementPrinter) tallies(m algebra.Measure) {
 	x := p.filtered(m, p.candidate(m))
-	if p.shape.Kind == stability.Flat {
+	if p.bounding.Kind == stability.Flat {
 		p.groups("pg_catalog.count(*)", p.rows(x), "u.x IS NOT NULL", true)
 		return
 	}
-	limit := p.number(big.NewInt(p.shape.MaxRows), "bigint")
+	limit := p.number(big.NewInt(p.bounding.MaxRows), "bigint")
 	if m.Kind == algebra.ChooseMode {
 		p.groups("pg_catalog.sum(CASE WHEN u.n > "+limit+" THEN "+limit+" ELSE u.n END)", p.placed(p.unitRows(x)), "u.x IS NOT NULL", true)
 		return
@@ -134,7 +134,7 @@ func (p *StatementPrinter) innerRows(groupBy, list []string) string {
 
 // placed adds columns to the rows of units, and each group's place in its unit's order where a unit keeps only some.
 func (p *StatementPrinter) placed(source string, columns ...string) string {
-	if p.shape.Kind == stability.KeptKeys {
+	if p.bounding.Kind == stability.KeptKeys {
 		columns = append(columns, p.place("dense_rank"))
 	}
 	if len(columns) == 0 {
@@ -166,8 +166,8 @@ func (p *StatementPrinter) groups(aggregate, source, condition string, byValue b
 	}
 	outputs = append(outputs, asTextSQL(aggregate))
 	conditions := []string{condition}
-	if p.shape.Kind == stability.KeptKeys {
-		conditions = append(conditions, "u.place <= "+p.number(big.NewInt(p.shape.MaxGroups), "bigint"))
+	if p.bounding.Kind == stability.KeptKeys {
+		conditions = append(conditions, "u.place <= "+p.number(big.NewInt(p.bounding.MaxGroups), "bigint"))
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
 	p.clause("\nFROM (", source+") AS u")

@@ -17,25 +17,25 @@ import (
 // StatementPrinter prints the statement of a layout. docs/sql/contributions.md proves the sensitivity of each form.
 type StatementPrinter struct {
 	*Printer
-	Q      *algebra.BoundQuery
-	shape  stability.Shape
-	part   *PlanPart
-	inner  []string // per-unit aggregates; u.a0, u.a1, ... above
-	counts []string // counts of rows in one group that max_rows_total bounds together; u.d0, u.d1, ... above
-	ranges *Ranges
+	Q        *algebra.BoundQuery
+	bounding stability.Bounding
+	part     *PlanPart
+	inner    []string // per-unit aggregates; u.a0, u.a1, ... above
+	counts   []string // counts of rows in one group that max_rows_total bounds together; u.d0, u.d1, ... above
+	ranges   *Ranges
 	// distributed: tables may lie on several servers; see [sqlrewrite.Plan.Distribute].
 	Distributed bool
 }
 
 // NewStatementPrinter begins the statement of a part.
-func NewStatementPrinter(q *algebra.BoundQuery, s stability.Shape, part *PlanPart) *StatementPrinter {
-	return &StatementPrinter{Printer: NewRowPrinter(), Q: q, shape: s, part: part}
+func NewStatementPrinter(q *algebra.BoundQuery, s stability.Bounding, part *PlanPart) *StatementPrinter {
+	return &StatementPrinter{Printer: NewRowPrinter(), Q: q, bounding: s, part: part}
 }
 
 // Print prints the part's statement. Its value columns are those of its measures, in order, then the number of units if private
 // keys are selected by it; of a histogram the place of a candidate, from 0, and its rows.
 func (p *StatementPrinter) Print() {
-	q, s, part := p.Q, p.shape, p.part
+	q, s, part := p.Q, p.bounding, p.part
 	p.hides = !p.Distributed // a server joins rows that lie there by what it sees to be equal
 	values := len(part.Releases)
 	switch {
@@ -49,7 +49,7 @@ func (p *StatementPrinter) Print() {
 	case s.Kind == stability.PerUnit, s.Kind == stability.PerUnitAndKey, s.Kind == stability.KeptKeys:
 		p.nested()
 	default:
-		panic("sqlrewrite: shape without a printed form")
+		panic("sqlrewrite: bounding without a printed form")
 	}
 	if part.Units {
 		values++
@@ -76,7 +76,7 @@ func (p *StatementPrinter) measures() []algebra.Measure {
 	return all
 }
 
-// flat is shape (a): each row is a unit, so nothing but the values' bounds needs enforcing.
+// flat is bounding (a): each row is a unit, so nothing but the values' bounds needs enforcing.
 func (p *StatementPrinter) flat() {
 	var outputs, keys []string
 	for _, k := range p.Q.Keys {
@@ -117,7 +117,7 @@ func (p *StatementPrinter) groupFilter(keys []string) {
 	}
 }
 
-// nested are shapes (b), (c) and (d): what each unit has in each group, bounded, then added up.
+// nested are boundings (b), (c) and (d): what each unit has in each group, bounded, then added up.
 func (p *StatementPrinter) nested() {
 	var keys, values []string
 	for i := range p.Q.Keys {
@@ -131,7 +131,7 @@ func (p *StatementPrinter) nested() {
 	}
 	units := p.totalled(p.units())
 	from := "(" + units + ") AS u"
-	if p.shape.Cut != stability.Uncut {
+	if p.bounding.Cut != stability.Uncut {
 		from = p.pieces(units, keys, values)
 		for i := range keys {
 			keys[i] = fmt.Sprintf("h.k%d", i)
@@ -146,33 +146,33 @@ func (p *StatementPrinter) nested() {
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
 	p.clause("\nFROM ", from)
-	total := p.shape.MaxTotal > 0
-	if p.shape.Kind == stability.KeptKeys && !total {
+	total := p.bounding.MaxTotal > 0
+	if p.bounding.Kind == stability.KeptKeys && !total {
 		p.clause("\nWHERE ", p.kept("u"))
 	}
 	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
-	if p.shape.Kind == stability.PerUnitAndKey && !total {
+	if p.bounding.Kind == stability.PerUnitAndKey && !total {
 		p.groupFilter(keys)
 	}
 }
 
 // kept are the groups that each unit keeps.
 func (p *StatementPrinter) kept(alias string) string {
-	return alias + ".place <= " + p.number(big.NewInt(p.shape.MaxGroups), "bigint")
+	return alias + ".place <= " + p.number(big.NewInt(p.bounding.MaxGroups), "bigint")
 }
 
 // totalled adds to what each unit has in each group how many rows of it count there: d0, d1, ... for each of counts. Where all of the
 // unit's groups together have more than max_rows_total, each group has its share of these, rounded so that the shares add up: up to the
 // next whole number for some groups and down for others, as an order of the unit's groups says that is another for each unit.
 func (p *StatementPrinter) totalled(units string) string {
-	if p.shape.MaxTotal == 0 {
+	if p.bounding.MaxTotal == 0 {
 		return units
 	}
 	most, where, order := "", "", ""
 	if len(p.counts) > 0 { // PostgreSQL refuses an argument that the text does not name
-		most = p.number(big.NewInt(p.shape.MaxTotal), "bigint")
+		most = p.number(big.NewInt(p.bounding.MaxTotal), "bigint")
 	}
-	if p.shape.Kind == stability.KeptKeys {
+	if p.bounding.Kind == stability.KeptKeys {
 		where, order = " WHERE "+p.kept("v"), "w.place"
 	} else if len(p.counts) > 0 { // an order that is the same each time, so that the same question has the same true values
 		order = p.groupHash("w", p.unitHash("w", p.number(new(big.Int), "bigint")))
@@ -193,7 +193,7 @@ func (p *StatementPrinter) totalled(units string) string {
 
 // capped is a count of rows of one unit in one group, at most max_rows.
 func (p *StatementPrinter) capped(count string) string {
-	limit := p.number(big.NewInt(p.shape.MaxRows), "bigint")
+	limit := p.number(big.NewInt(p.bounding.MaxRows), "bigint")
 	return fmt.Sprintf("CASE WHEN %s > %s THEN %s ELSE %s END", count, limit, limit, count)
 }
 
@@ -201,7 +201,7 @@ func (p *StatementPrinter) capped(count string) string {
 func (p *StatementPrinter) units() string {
 	unit := p.unitKey()
 	keys, list := []string{unit}, []string(nil)
-	if p.shape.Kind == stability.KeptKeys || p.shape.Cut != stability.Uncut || p.shape.MaxTotal > 0 {
+	if p.bounding.Kind == stability.KeptKeys || p.bounding.Cut != stability.Uncut || p.bounding.MaxTotal > 0 {
 		list = append(list, unit+" AS unit")
 	}
 	for i, k := range p.Q.Keys {
@@ -215,7 +215,7 @@ func (p *StatementPrinter) units() string {
 		list = []string{"1 AS one"}
 	}
 	domain := []string(nil)
-	if p.shape.Kind == stability.KeptKeys || p.shape.MaxTotal > 0 {
+	if p.bounding.Kind == stability.KeptKeys || p.bounding.MaxTotal > 0 {
 		domain = keys[1:] // before the choice: keys that are not shown must take neither a place nor rows
 	}
 	source := p.sub(func() {
@@ -223,7 +223,7 @@ func (p *StatementPrinter) units() string {
 		p.fromWhere(domain, true)
 		p.clause("\n      GROUP BY ", strings.Join(keys, ", "))
 	})
-	if p.shape.Kind == stability.KeptKeys {
+	if p.bounding.Kind == stability.KeptKeys {
 		return p.keep(source)
 	}
 	return source
@@ -445,7 +445,7 @@ func (p *StatementPrinter) bounded(release int) string {
 		}
 		return "pg_catalog.count(*) FILTER (WHERE " + p.perUnit(p.count(m)) + " > 0)"
 	case algebra.CountRows, algebra.CountValues:
-		if p.shape.MaxTotal > 0 {
+		if p.bounding.MaxTotal > 0 {
 			return total(p.rowsThatCount(m))
 		}
 		return total(p.capped(p.perUnit(p.count(m))))
@@ -467,8 +467,8 @@ func (p *StatementPrinter) bounded(release int) string {
 
 // rowsThatCount is how many rows of one unit count in one group at most, for a measure.
 func (p *StatementPrinter) rowsThatCount(m algebra.Measure) string {
-	if p.shape.MaxTotal == 0 {
-		return p.number(big.NewInt(p.shape.MaxRows), "bigint")
+	if p.bounding.MaxTotal == 0 {
+		return p.number(big.NewInt(p.bounding.MaxRows), "bigint")
 	}
 	n := strings.Replace(p.perUnit(p.count(m)), "u.", "v.", 1)
 	at := slices.Index(p.counts, n)
@@ -487,8 +487,8 @@ func (p *StatementPrinter) clampedSum(m algebra.Measure) string {
 		larger, smaller, kind = "pg_catalog.int8larger", "pg_catalog.int8smaller", "bigint"
 	}
 	end := func(each *big.Int) string {
-		if p.shape.MaxTotal == 0 {
-			return p.number(new(big.Int).Mul(each, big.NewInt(p.shape.MaxRows)), kind)
+		if p.bounding.MaxTotal == 0 {
+			return p.number(new(big.Int).Mul(each, big.NewInt(p.bounding.MaxRows)), kind)
 		}
 		rows := p.rowsThatCount(m)
 		if kind == "numeric" {

@@ -6,7 +6,7 @@
 // # Map
 //
 //	owner.go     the path from a row to its unit
-//	shape.go     contribution bounds, and the sensitivities that follow
+//	bounding.go  contribution bounds, and the sensitivities that follow
 //	cut.go       how a statement may be divided into pieces that have whole units
 //	rowcap.go    rows of a unit that are left out below a join
 //	work.go      what the rows of one unit can cost, by public facts

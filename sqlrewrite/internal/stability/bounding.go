@@ -11,19 +11,19 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// shapeKind is how a statement enforces what one unit may contribute.
-type shapeKind string
+// boundingKind is how a statement enforces what one unit may contribute.
+type boundingKind string
 
 const (
-	Flat          shapeKind = "flat"             // (a) a unit has at most one row in a group: one scan
-	PerUnit       shapeKind = "per unit"         // (b) no keys: per unit, bounded, added up
-	PerUnitAndKey shapeKind = "per unit and key" // (c) a unit may be in every group there is
-	KeptKeys      shapeKind = "kept keys"        // (d) each unit keeps max_groups of its groups
+	Flat          boundingKind = "flat"             // (a) a unit has at most one row in a group: one scan
+	PerUnit       boundingKind = "per unit"         // (b) no keys: per unit, bounded, added up
+	PerUnitAndKey boundingKind = "per unit and key" // (c) a unit may be in every group there is
+	KeptKeys      boundingKind = "kept keys"        // (d) each unit keeps max_groups of its groups
 )
 
-// Shape is a chosen form with its bounds.
-type Shape struct {
-	Kind      shapeKind
+// Bounding is a chosen form with its bounds.
+type Bounding struct {
+	Kind      boundingKind
 	Cut       CutKind
 	MaxRows   int64 // m: what one unit adds to a count of one group
 	MaxGroups int64 // L0: groups that one unit is in
@@ -37,8 +37,8 @@ type Bounds struct{ MaxRows, MaxGroups, MaxTotal int64 }
 // MaxBound caps max_rows and max_groups: beyond it no noise could hide a unit anyway, and products stay in bigint.
 const MaxBound = 1 << 30
 
-// ChooseShape picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone.
-func ChooseShape(q *algebra.BoundQuery, asked Bounds) (Shape, error) {
+// ChooseBounding picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone.
+func ChooseBounding(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	rows, groups, total := q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal
 	key, one := q.Source.OnePerUnit()
 	if one {
@@ -47,7 +47,7 @@ func ChooseShape(q *algebra.BoundQuery, asked Bounds) (Shape, error) {
 	if asked.MaxTotal > 0 && (total == 0 || asked.MaxTotal < total) && !one {
 		total = asked.MaxTotal
 	} else if asked.MaxTotal > total && total > 0 {
-		return Shape{}, fault.LooserBound("max_rows_total", asked.MaxTotal, total)
+		return Bounding{}, fault.LooserBound("max_rows_total", asked.MaxTotal, total)
 	}
 	if rows <= 0 {
 		rows = total
@@ -56,22 +56,22 @@ func ChooseShape(q *algebra.BoundQuery, asked Bounds) (Shape, error) {
 		groups = total
 	}
 	if rows <= 0 {
-		return Shape{}, fault.MissingContribution(fault.Position{}, q.Source.Table, "max_rows")
+		return Bounding{}, fault.MissingContribution(fault.Position{}, q.Source.Table, "max_rows")
 	}
 	if groups <= 0 && len(q.Keys) > 0 {
-		return Shape{}, fault.MissingContribution(q.Keys[0].At, q.Source.Table, "max_groups")
+		return Bounding{}, fault.MissingContribution(q.Keys[0].At, q.Source.Table, "max_groups")
 	}
 	rows, err := tighten("max_rows", rows, asked.MaxRows)
 	if err != nil {
-		return Shape{}, err
+		return Bounding{}, err
 	}
 	if groups, err = tighten("max_groups", max(groups, 1), asked.MaxGroups); err != nil {
-		return Shape{}, err
+		return Bounding{}, err
 	}
 	if total > 0 {
 		rows, groups = min(rows, total), min(groups, total)
 	}
-	s := Shape{Kind: KeptKeys, MaxRows: min(rows, MaxBound), MaxGroups: min(groups, MaxBound), MaxValues: min(rows, MaxBound)}
+	s := Bounding{Kind: KeptKeys, MaxRows: min(rows, MaxBound), MaxGroups: min(groups, MaxBound), MaxValues: min(rows, MaxBound)}
 	if values := q.Source.MaxValues; values > 0 && !one {
 		s.MaxValues = min(values, MaxBound)
 		if asked.MaxRows > 0 { // a request's bound is one on values too
@@ -98,9 +98,9 @@ func ChooseShape(q *algebra.BoundQuery, asked Bounds) (Shape, error) {
 	return s, nil
 }
 
-// oneInGroup makes a shape flat where a unit may be in every group, and the catalog proves that it has at most one row in each: rows that
-// agree in their keys and in what WHERE fixes agree in a unique key but for the unit.
-func oneInGroup(q *algebra.BoundQuery, s *Shape) bool {
+// oneInGroup makes a bounding flat where a unit may be in every group, and the catalog proves that it has at most one row in each: rows
+// that agree in their keys and in what WHERE fixes agree in a unique key but for the unit.
+func oneInGroup(q *algebra.BoundQuery, s *Bounding) bool {
 	tuples := scalar.ClampInt64(q.PublicTuples())
 	if q.Private() || tuples > s.MaxGroups {
 		return false
@@ -143,7 +143,7 @@ func tighten(option string, policy, asked int64) (int64, error) {
 }
 
 // PerGroup is Linf of a measure: how much its sealed integer of one group moves at most when one unit comes or goes.
-func (s Shape) PerGroup(m algebra.Measure) *big.Int {
+func (s Bounding) PerGroup(m algebra.Measure) *big.Int {
 	rows := big.NewInt(s.MaxRows)
 	switch m.Kind {
 	case algebra.CountRows, algebra.CountValues:
@@ -162,7 +162,7 @@ func (s Shape) PerGroup(m algebra.Measure) *big.Int {
 }
 
 // UnitSum are the least and the largest sum of steps that one unit adds to one group: what max_rows rows can add.
-func UnitSum(s Shape, m algebra.Measure) (least, most *big.Int) {
+func UnitSum(s Bounding, m algebra.Measure) (least, most *big.Int) {
 	rows := big.NewInt(s.MaxRows)
 	least, most = new(big.Int), new(big.Int)
 	if m.Grid.Lo.Sign() < 0 {
@@ -175,7 +175,7 @@ func UnitSum(s Shape, m algebra.Measure) (least, most *big.Int) {
 }
 
 // BoundsTotal reports whether MaxTotal bounds a measure: it adds something for each row.
-func (s Shape) BoundsTotal(m algebra.Measure) bool {
+func (s Bounding) BoundsTotal(m algebra.Measure) bool {
 	switch m.Kind {
 	case algebra.CountRows, algebra.CountValues, algebra.SumSteps, algebra.SumCentred, algebra.SumProducts:
 		return s.MaxTotal > 0
@@ -186,7 +186,7 @@ func (s Shape) BoundsTotal(m algebra.Measure) bool {
 
 // Norms are L1 and L2² of what one unit adds to a measure in all groups. With N = MaxTotal rows in all, of which m = MaxRows count in one
 // group, both are largest where as many groups as possible have m rows: L2² is convex in how the rows are divided.
-func (s Shape) Norms(m algebra.Measure) (l1, l2Squared *big.Int) {
+func (s Bounding) Norms(m algebra.Measure) (l1, l2Squared *big.Int) {
 	perGroup := s.PerGroup(m)
 	if !s.BoundsTotal(m) {
 		l1 = new(big.Int).Mul(big.NewInt(s.MaxGroups), perGroup)
