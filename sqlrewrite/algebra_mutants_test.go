@@ -142,8 +142,8 @@ func conditioned(change func(algebra.Expr) algebra.Expr) func(*Plan) {
 	return func(p *Plan) {
 		q := p.made.Query
 		q.Where = change(q.Where)
-		for i := range q.Measures {
-			m := &q.Measures[i]
+		for i := range q.Statistics {
+			m := &q.Statistics[i]
 			m.Filter, m.X = change(m.Filter), change(m.X)
 		}
 	}

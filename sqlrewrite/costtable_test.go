@@ -59,7 +59,7 @@ func costKeys(q *algebra.BoundQuery) []string {
 	for _, k := range q.Keys {
 		exprs(k.X)
 	}
-	for _, m := range q.Measures {
+	for _, m := range q.Statistics {
 		exprs(m.Filter, m.X, m.Y)
 	}
 	return keys

@@ -147,7 +147,7 @@ func TestQueriesInConditionsAreToldApart(t *testing.T) {
 		t.Fatal(parsetest.ShowFault(err))
 	}
 	if len(p.made.Releases) != 2 {
-		t.Errorf("one release for both: %s", p.made.Query.Measures[0].Name)
+		t.Errorf("one release for both: %s", p.made.Query.Statistics[0].Name)
 	}
 }
 

@@ -85,9 +85,9 @@ func (p *Plan) trueRow(rows int64) plan.ReleasedRow {
 	for i, r := range p.made.Releases {
 		v := rows
 		switch {
-		case r.Measure.Kind == algebra.SumSteps || r.Measure.Kind == algebra.SumCentred:
-			v = rows * (3 + int64(i)) * r.Measure.PerRow().Int64() / 10
-		case r.Measure.Filter != nil:
+		case r.Statistic.Kind == algebra.SumSteps || r.Statistic.Kind == algebra.SumCentred:
+			v = rows * (3 + int64(i)) * r.Statistic.PerRow().Int64() / 10
+		case r.Statistic.Filter != nil:
 			v = rows / 3
 		}
 		row.Noisy = append(row.Noisy, big.NewInt(v))

@@ -42,7 +42,7 @@ func TestIntervalsHoldTheirBox(t *testing.T) {
 			for i := range p.made.Releases {
 				width := rapid.Int64Range(0, 20).Draw(t, "width")
 				value := rapid.Int64Range(-60, 60).Draw(t, "value")
-				if p.made.Releases[i].Measure.Kind == algebra.SumProducts && rapid.Bool().Draw(t, "spread") {
+				if p.made.Releases[i].Statistic.Kind == algebra.SumProducts && rapid.Bool().Draw(t, "spread") {
 					value += 3000 // so that there is a variance to divide by
 				}
 				noisy.Noisy = append(noisy.Noisy, big.NewInt(value))

@@ -189,13 +189,13 @@ func claims(p *Plan, d *Draws) []claim {
 			// Each row is one number, that of a candidate; together those of one group move by no more than one of them may.
 			c.statement = asCells(s)
 			c.perGroup, c.kinds = []*big.Int{p.made.Releases[part.Releases[0]].PerGroup}, []string{kindOf(p, part.Releases[0])}
-			c.together = p.made.Releases[part.Releases[0]].Measure.Kind == algebra.ChooseRank
+			c.together = p.made.Releases[part.Releases[0]].Statistic.Kind == algebra.ChooseRank
 			all = append(all, c)
 			continue
 		}
 		for _, i := range part.Releases {
 			c.perGroup, c.kinds = append(c.perGroup, p.made.Releases[i].PerGroup), append(c.kinds, kindOf(p, i))
-			if m := p.made.Releases[i].Measure; p.made.Bounding.BoundsTotal(m) {
+			if m := p.made.Releases[i].Statistic; p.made.Bounding.BoundsTotal(m) {
 				l1, l2Squared := p.made.Bounding.Norms(m)
 				c.norms = append(c.norms, [2]*big.Int{l1, l2Squared})
 			} else {
@@ -232,7 +232,7 @@ func kindOf(p *Plan, release int) string {
 	case p.made.Bounding.Kind == stability.Flat:
 		bounding = "one row,"
 	}
-	return fmt.Sprint(bounding, " ", p.made.Releases[release].Measure.Kind)
+	return fmt.Sprint(bounding, " ", p.made.Releases[release].Statistic.Kind)
 }
 
 // compare runs the statements of claims on a database and on all its neighbours.
@@ -450,7 +450,7 @@ func defects() map[string]defect {
 			})
 		}},
 		"top groups: scores of both signs as of one": {top: true, plan: func(p *Plan) {
-			retop(p, func(r *plan.Release) { r.Measure.Kind = algebra.CountRows })
+			retop(p, func(r *plan.Release) { r.Statistic.Kind = algebra.CountRows })
 		}},
 		"top groups: one unit counted twice": {top: true, sql: replacing(`COALESCE\(pg_catalog\.sum\(`, `COALESCE(2 * pg_catalog.sum(`)},
 		"top groups: no cap on rows":         {top: true, query: algebraMutants()["no cap on rows"]},
@@ -484,7 +484,7 @@ func retop(p *Plan, wrong func(*plan.Release)) {
 	if err != nil {
 		panic(err)
 	}
-	p.made.Releases = []plan.Release{{Measure: p.made.Releases[0].Measure, PerGroup: r.PerGroup, Pick: top, Unit: r.Unit}}
+	p.made.Releases = []plan.Release{{Statistic: p.made.Releases[0].Statistic, PerGroup: r.PerGroup, Pick: top, Unit: r.Unit}}
 }
 
 func boundingMutants() []mutant {

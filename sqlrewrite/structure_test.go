@@ -100,11 +100,11 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 			return "", false
 		}
 		bound, err := bind.Bind("", query, snapshot)
-		if err != nil || bound.Measures[0].X == nil {
+		if err != nil || bound.Statistics[0].X == nil {
 			return "", false
 		}
 		p := sqlprint.NewRowPrinter()
-		return p.Text(bound.Measures[0].X) + fmt.Sprintf("%q", p.Args), true
+		return p.Text(bound.Statistics[0].X) + fmt.Sprintf("%q", p.Args), true
 	}
 	merged, apart, pairs := 0, 0, 40_000
 	if testing.Short() {
@@ -120,7 +120,7 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if len(bound.Measures) == 2 {
+		if len(bound.Statistics) == 2 {
 			apart++
 			continue
 		}
@@ -197,8 +197,8 @@ func TestExpressionsWrittenTwiceAreOne(t *testing.T) {
 			bound, err := bind.Bind("", query, snapshot)
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
-			} else if len(bound.Measures) != want {
-				t.Errorf("%s: %d measures, want %d", text, len(bound.Measures), want)
+			} else if len(bound.Statistics) != want {
+				t.Errorf("%s: %d measures, want %d", text, len(bound.Statistics), want)
 			}
 		}
 	}

@@ -271,7 +271,7 @@ func TestExpressionsAreTotal(t *testing.T) {
 			}
 			continue
 		}
-		x := bound.Measures[0].X
+		x := bound.Statistics[0].X
 		if x == nil || algebra.PlainField(x) != nil {
 			continue
 		}

@@ -274,10 +274,10 @@ func boundExpression(t *testing.T, text string, snapshot *catalog.Snapshot) alge
 	if bound.Where != nil {
 		return bound.Where
 	}
-	if len(bound.Measures) == 0 {
+	if len(bound.Statistics) == 0 {
 		return nil
 	}
-	return bound.Measures[0].X
+	return bound.Statistics[0].X
 }
 
 // totalityBatch evaluates many expressions on all rows in one statement.

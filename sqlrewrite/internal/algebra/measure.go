@@ -8,25 +8,25 @@ import (
 	"noisegate/sqlrewrite/internal/scalar"
 )
 
-// measureKind is what a release adds up, or chooses by.
-type measureKind int
+// statisticKind is what a release adds up, or chooses by.
+type statisticKind int
 
 const (
-	CountRows     measureKind = iota // rows that pass the filter
-	CountValues                      // of these, rows where the expression is not NULL
-	CountUnits                       // privacy units that have a row that passes the filter
-	SumSteps                         // the expression's values in steps of its grid
-	SumCentred                       // the same after subtracting the middle of the bounds from each value
-	SumProducts                      // products of the centred steps of two expressions; squares less the middle of their range
-	CountDistinct                    // different values of the expression
-	ChooseRank                       // a point of the expression's grid near a rank among its values
-	ChooseMode                       // one of the candidates: the value that most rows have
+	CountRows     statisticKind = iota // rows that pass the filter
+	CountValues                        // of these, rows where the expression is not NULL
+	CountUnits                         // privacy units that have a row that passes the filter
+	SumSteps                           // the expression's values in steps of its grid
+	SumCentred                         // the same after subtracting the middle of the bounds from each value
+	SumProducts                        // products of the centred steps of two expressions; squares less the middle of their range
+	CountDistinct                      // different values of the expression
+	ChooseRank                         // a point of the expression's grid near a rank among its values
+	ChooseMode                         // one of the candidates: the value that most rows have
 )
 
-// Measure is one exact integer per group, which one release makes noisy; or, for those that choose, how many rows each candidate of a
+// Statistic is one exact integer per group, which one release makes noisy; or, for those that choose, how many rows each candidate of a
 // group has, from which one release takes a candidate.
-type Measure struct {
-	Kind   measureKind
+type Statistic struct {
+	Kind   statisticKind
 	X      Expr  // over columns; nil for CountRows; the unit's id for CountUnits
 	Grid   *Grid // of x, where its values are numbers of steps
 	Y      Expr  // SumProducts only: the second factor
@@ -38,14 +38,14 @@ type Measure struct {
 	Name   string        // its description
 }
 
-// Chooses reports whether the release of a measure is a selection; else it is noise on an integer.
-func (m Measure) Chooses() bool { return m.Kind == ChooseRank || m.Kind == ChooseMode }
+// Chooses reports whether the release of a statistic is a selection; else it is noise on an integer.
+func (m Statistic) Chooses() bool { return m.Kind == ChooseRank || m.Kind == ChooseMode }
 
 // IsSquare reports whether both factors of products are one.
-func (m Measure) IsSquare() bool { return m.GridY == m.Grid }
+func (m Statistic) IsSquare() bool { return m.GridY == m.Grid }
 
-// Unit is one step of a measure's integer in the output's unit.
-func (m Measure) Unit() *big.Rat {
+// Unit is one step of a statistic's integer in the output's unit.
+func (m Statistic) Unit() *big.Rat {
 	switch {
 	case m.Kind == SumProducts:
 		return new(big.Rat).Mul(m.Grid.Step, m.GridY.Step)
@@ -57,7 +57,7 @@ func (m Measure) Unit() *big.Rat {
 }
 
 // PerRow is the largest absolute value that one row adds to a sum; at least 1, so that no release is free of noise.
-func (m Measure) PerRow() *big.Int {
+func (m Statistic) PerRow() *big.Int {
 	switch m.Kind {
 	case SumSteps:
 		return m.Grid.magnitude()
@@ -72,7 +72,7 @@ func (m Measure) PerRow() *big.Int {
 }
 
 // Middle is what is subtracted from each product: half of the largest square, so that squares lie around 0; products do already.
-func (m Measure) Middle() *big.Int {
+func (m Statistic) Middle() *big.Int {
 	if !m.IsSquare() {
 		return new(big.Int)
 	}
@@ -81,15 +81,15 @@ func (m Measure) Middle() *big.Int {
 }
 
 // Candidates is how many candidates a mode is chosen from.
-func (m Measure) Candidates() int {
+func (m Statistic) Candidates() int {
 	if m.Among != nil {
 		return len(m.Among)
 	}
 	return int(m.Grid.Points().Int64())
 }
 
-// Monotone reports whether a unit's rows can only raise the measure.
-func (m Measure) Monotone() bool {
+// Monotone reports whether a unit's rows can only raise the statistic.
+func (m Statistic) Monotone() bool {
 	switch m.Kind {
 	case CountRows, CountValues, CountUnits, CountDistinct:
 		return true
@@ -105,7 +105,7 @@ type Value struct {
 	Name string // as the analyst could have written it
 	T    catalog.Type
 	How  Formula
-	Of   []int // the releases that the formula reads, as indexes into BoundQuery.Measures
+	Of   []int // the releases that the formula reads, as indexes into BoundQuery.Statistics
 }
 
 // Formula says how a value comes from its releases. Below, s and q stand for the means of centred steps and of their squares or
@@ -139,7 +139,7 @@ func (v Value) SameAs(w Value) bool { return v.How == w.How && v.T == w.T && sli
 // same sensitivity. Clamping changes only units whose sum is beyond; scaling keeps ratios, so sums that means and moments are made of are
 // scaled.
 func (q *BoundQuery) ClampsUnits(release int) bool {
-	if q.Measures[release].Kind != SumSteps {
+	if q.Statistics[release].Kind != SumSteps {
 		return false
 	}
 	return !slices.ContainsFunc(q.Values, func(v Value) bool { return v.Computed() && slices.Contains(v.Of, release) })

@@ -12,20 +12,20 @@ import (
 // BoundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it. One that reads
 // nobody's rows has no block: Post is the whole query, and Source is nil.
 type BoundQuery struct {
-	Facts    *StatementFacts
-	Pairs    *big.Int  // rows that one row of a unit can meet
-	Source   *Relation // what is read
-	Where    Expr      // over columns; nil: none
-	Keys     []GroupKey
-	Measures []Measure // the releases, each once (A07)
-	Values   []Value   // what outputs, HAVING and ORDER BY may refer to
+	Facts      *StatementFacts
+	Pairs      *big.Int  // rows that one row of a unit can meet
+	Source     *Relation // what is read
+	Where      Expr      // over columns; nil: none
+	Keys       []GroupKey
+	Statistics []Statistic // the releases, each once (A07)
+	Values     []Value     // what outputs, HAVING and ORDER BY may refer to
 
 	Outputs []Output // of the answer, over keys and values as far as they can be followed
 	Having  Expr     // over keys and values; nil: none
 	OrderBy []Ordering
 	Limit   *int64
 	Offset  int64
-	Top     int64 // so many groups are selected by their one measure; 0: all are released
+	Top     int64 // so many groups are selected by their one statistic; 0: all are released
 
 	// What is computed from the block's rows by other SELECTs; nil: nothing. having, orderBy, limit and offset are the block's own.
 	Post  *Query

@@ -17,14 +17,14 @@ func Same(a, b Expr) bool { return new(matching).expr(a, b) }
 // Identical is [Same] as PostgreSQL tells expressions of GROUP BY apart: every constant has its type.
 func Identical(a, b Expr) bool { return (&matching{typed: true}).expr(a, b) }
 
-// Same reports whether two measures are one integer of every group. Their grids follow from their expressions.
-func (m Measure) Same(n Measure) bool {
+// Same reports whether two statistics are one integer of every group. Their grids follow from their expressions.
+func (m Statistic) Same(n Statistic) bool {
 	return m.SameRows(n) && Same(m.Y, n.Y) && m.Upper == n.Upper && (m.Rank == nil) == (n.Rank == nil) &&
 		(m.Rank == nil || m.Rank.Cmp(n.Rank) == 0)
 }
 
-// SameRows reports whether two measures are of one kind, over the same values of the same rows.
-func (m Measure) SameRows(n Measure) bool {
+// SameRows reports whether two statistics are of one kind, over the same values of the same rows.
+func (m Statistic) SameRows(n Statistic) bool {
 	return m.Kind == n.Kind && Same(m.X, n.X) && Same(m.Filter, n.Filter)
 }
 

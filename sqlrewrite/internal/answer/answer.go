@@ -107,7 +107,7 @@ func Sensitivity(p *plan.Plan, r plan.Release) string {
 		score, _ := new(big.Int).SetString(r.Pick.Mechanism.Parameters().Sensitivity, 10)
 		return scalar.DecimalOrFraction(scalar.InUnits(score, r.Unit))
 	}
-	l1, l2Squared := p.Bounding.Norms(r.Measure)
+	l1, l2Squared := p.Bounding.Norms(r.Statistic)
 	if r.Law().Name() != mechanisms.DiscreteGaussian {
 		return scalar.DecimalOrFraction(scalar.InUnits(l1, r.Unit))
 	}
@@ -239,7 +239,7 @@ func RankError(p *plan.Plan, r plan.Release) *big.Rat {
 		return nil
 	case r.Pick.Top != nil:
 		groups := min(scalar.ClampInt64(p.Query.PublicTuples()), plan.MaxCells)
-		return scalar.InUnits(r.Pick.Top.Shortfall(int(groups), level), r.Measure.Unit())
+		return scalar.InUnits(r.Pick.Top.Shortfall(int(groups), level), r.Statistic.Unit())
 	case r.Pick.Quantile != nil:
 		return r.Pick.Quantile.RankError(level)
 	default:

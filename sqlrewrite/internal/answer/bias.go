@@ -17,7 +17,7 @@ import (
 func biasOf(p *plan.Plan, r plan.Release) plan.Bias {
 	capped := capsRows(p)
 	groups, rows := capped || p.Bounding.Kind == stability.KeptKeys, capped || p.Bounding.Kind != stability.Flat
-	switch r.Measure.Kind {
+	switch r.Statistic.Kind {
 	case algebra.CountUnits:
 		rows = false
 	case algebra.SumSteps, algebra.CountRows, algebra.CountValues, algebra.CountDistinct:
@@ -29,7 +29,7 @@ func biasOf(p *plan.Plan, r plan.Release) plan.Bias {
 	switch {
 	case !p.NeedsData() || !groups && !rows:
 		return plan.Unbiased
-	case r.Measure.Monotone() && r.Pick == nil:
+	case r.Statistic.Monotone() && r.Pick == nil:
 		return plan.LowBias
 	default:
 		return plan.UnknownBias

@@ -72,7 +72,7 @@ func valueFraction(p *plan.Plan, v algebra.Value) (plan.Fraction, bool) {
 	case algebra.AsReleased:
 		return plan.Fraction{Over: release(first, p.Releases[first].Unit), Under: constantly(scalar.One())}, true
 	case algebra.MeanOf:
-		g := p.Releases[v.Of[1]].Measure.Grid
+		g := p.Releases[v.Of[1]].Statistic.Grid
 		sum, centre := release(v.Of[1], g.Step), release(first, scalar.InUnits(g.Centre(), g.Step))
 		return plan.Fraction{Over: sum.Plus(centre), Under: release(first, scalar.One()), Within: p.Certain(v)}, true
 	default:

@@ -32,13 +32,13 @@ func Notes(p *plan.Plan) []algebra.Note {
 	}
 	unit := p.Query.Source.UnitName()
 	for _, r := range p.Releases {
-		if r.Measure.Kind == algebra.CountDistinct && p.Bounding.Kind != stability.Flat {
+		if r.Statistic.Kind == algebra.CountDistinct && p.Bounding.Kind != stability.Flat {
 			add("bounded-values", "at most %d different values of one %s count in a group, chosen at random", p.Bounding.MaxValues, unit)
 		}
 		if r.Pick != nil {
 			add("selected", "%s", selectedText(p, r))
 		}
-		g := r.Measure.Grid
+		g := r.Statistic.Grid
 		if g == nil {
 			continue
 		}
@@ -61,9 +61,9 @@ func Notes(p *plan.Plan) []algebra.Note {
 			add("bounded-rows", "a %s with more than %d rows in a group counts as %d of them", unit, p.Bounding.MaxRows, p.Bounding.MaxRows)
 		}
 		for _, r := range clamped {
-			least, most := stability.UnitSum(p.Bounding, r.Measure)
-			add("bounded-sum", "%s: the sum of one %s in a group is clamped to [%s, %s]", sqlprint.ShownMeasure(r.Measure), unit,
-				r.Measure.Grid.Label(least), r.Measure.Grid.Label(most))
+			least, most := stability.UnitSum(p.Bounding, r.Statistic)
+			add("bounded-sum", "%s: the sum of one %s in a group is clamped to [%s, %s]", sqlprint.ShownStatistic(r.Statistic), unit,
+				r.Statistic.Grid.Label(least), r.Statistic.Grid.Label(most))
 		}
 		if p.Bounding.MaxTotal > 0 && bindsRows(p) {
 			add("bounded-total", "a %s with more than %d rows in these groups together counts as %d of them, in each group its share", unit,
@@ -91,7 +91,7 @@ func Notes(p *plan.Plan) []algebra.Note {
 
 // selectedText says how far a selection may be off, which is known in rows and not in values, and what else it does not tell.
 func selectedText(p *plan.Plan, r plan.Release) string {
-	name, off := sqlprint.ShownMeasure(r.Measure), RankError(p, r)
+	name, off := sqlprint.ShownStatistic(r.Statistic), RankError(p, r)
 	sure := fmt.Sprintf("with a probability of %s", percent(p.Options.Confidence))
 	const unknown = ". How far that is in its own unit depends on the data: there is no interval"
 	const empty = ". A group without rows shows a value too"
@@ -100,11 +100,11 @@ func selectedText(p *plan.Plan, r plan.Release) string {
 		return fmt.Sprintf("%s: groups are chosen one after another, at random but the larger the likelier; %s none that is left out is more "+
 			"than %s ahead of one that is shown",
 			name, sure, scalar.DecimalOrFraction(off))
-	case r.Measure.Kind == algebra.ChooseMode:
+	case r.Statistic.Kind == algebra.ChooseMode:
 		return fmt.Sprintf("%s: %s the most frequent value has at most %s rows more than the value shown%s", name, sure, scalar.Ceil(off), empty)
-	case r.Measure.Rank.IsInt():
+	case r.Statistic.Rank.IsInt():
 		offset := new(big.Rat).Abs(r.Pick.Offset)
-		side := map[bool]string{true: "smaller", false: "larger"}[r.Measure.Rank.Sign() == 0]
+		side := map[bool]string{true: "smaller", false: "larger"}[r.Statistic.Rank.Sign() == 0]
 		return fmt.Sprintf("%s: the value shown is looked for %s rows in from the end, as values beyond the data would be shown too often "+
 			"there; %s at most %s rows have a %s one%s",
 			name, scalar.Ceil(offset), sure, scalar.Ceil(new(big.Rat).Add(offset, off)), side, unknown+empty)
@@ -132,7 +132,7 @@ func clampedSums(p *plan.Plan) []plan.Release {
 // bindsRows reports whether max_rows can change a release: counting units or their values cannot.
 func bindsRows(p *plan.Plan) bool {
 	for _, r := range p.Releases {
-		if r.Measure.Kind != algebra.CountUnits && r.Measure.Kind != algebra.CountDistinct {
+		if r.Statistic.Kind != algebra.CountUnits && r.Statistic.Kind != algebra.CountDistinct {
 			return true
 		}
 	}
@@ -146,7 +146,7 @@ func keyNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 		for _, r := range p.Releases {
 			if r.Shown != nil {
 				add("shown-counts", "%s: a group is shown if this number is above %d, so that numbers near it are too high on average; "+
-					"intervals include that", sqlprint.ShownMeasure(r.Measure), r.Shown.Threshold())
+					"intervals include that", sqlprint.ShownStatistic(r.Statistic), r.Shown.Threshold())
 			}
 		}
 		return

@@ -62,7 +62,7 @@ func aggregateValue(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (alg
 
 // value gives the reference to v, which may have been bound before.
 func value(b *algebra.Binder, v algebra.Value) algebra.ValueRef {
-	ref := algebra.ValueRef{T: v.T, Chosen: b.Bound.Measures[v.Of[0]].Chooses()}
+	ref := algebra.ValueRef{T: v.T, Chosen: b.Bound.Statistics[v.Of[0]].Chooses()}
 	for i, known := range b.Bound.Values {
 		if known.SameAs(v) {
 			ref.Index = i
@@ -75,7 +75,7 @@ func value(b *algebra.Binder, v algebra.Value) algebra.ValueRef {
 }
 
 // addRelease gives the index of m among the releases, adding it when it is new.
-func addRelease(b *algebra.Binder, m algebra.Measure) int {
+func addRelease(b *algebra.Binder, m algebra.Statistic) int {
 	if m.Kind == algebra.CountValues && sqlprint.NeverNull(m.X) {
 		m.Kind, m.X = algebra.CountRows, nil // every row has a value
 	}
@@ -85,19 +85,19 @@ func addRelease(b *algebra.Binder, m algebra.Measure) int {
 	if m.Kind == algebra.SumCentred && m.Grid.Centre().Sign() == 0 {
 		m.Kind = algebra.SumSteps // the bounds are centred already
 	}
-	m.Name = sqlprint.DescribeMeasure(m)
-	for i, known := range b.Bound.Measures {
+	m.Name = sqlprint.DescribeStatistic(m)
+	for i, known := range b.Bound.Statistics {
 		if known.Same(m) {
 			return i
 		}
 	}
-	b.Bound.Measures = append(b.Bound.Measures, m)
-	return len(b.Bound.Measures) - 1
+	b.Bound.Statistics = append(b.Bound.Statistics, m)
+	return len(b.Bound.Statistics) - 1
 }
 
 // count binds count(*), count(x), count(DISTINCT unit) and count(DISTINCT x).
 func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
-	m := algebra.Measure{Kind: algebra.CountRows, Filter: filter}
+	m := algebra.Statistic{Kind: algebra.CountRows, Filter: filter}
 	if !n.Star {
 		x, unit, err := countArgument(b, n)
 		if err != nil {
@@ -120,7 +120,7 @@ func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Valu
 			m.Kind, m.X = algebra.CountValues, x
 		}
 	}
-	return algebra.Value{Name: sqlprint.DescribeMeasure(m), T: catalog.Int8, Of: []int{addRelease(b, m)}}, nil
+	return algebra.Value{Name: sqlprint.DescribeStatistic(m), T: catalog.Int8, Of: []int{addRelease(b, m)}}, nil
 }
 
 // countArgument is the argument of count, which may be the unit's id.
@@ -150,11 +150,11 @@ func sum(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value,
 		return algebra.Value{}, err
 	}
 	if n.Name == "sum" {
-		m := algebra.Measure{Kind: algebra.SumSteps, X: x, Grid: g, Filter: filter}
-		return algebra.Value{Name: sqlprint.DescribeMeasure(m), T: typeOf(n, x), Of: []int{addRelease(b, m)}}, nil
+		m := algebra.Statistic{Kind: algebra.SumSteps, X: x, Grid: g, Filter: filter}
+		return algebra.Value{Name: sqlprint.DescribeStatistic(m), T: typeOf(n, x), Of: []int{addRelease(b, m)}}, nil
 	}
-	s := addRelease(b, algebra.Measure{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
-	k := addRelease(b, algebra.Measure{Kind: algebra.CountValues, X: x, Filter: filter})
+	s := addRelease(b, algebra.Statistic{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
+	k := addRelease(b, algebra.Statistic{Kind: algebra.CountValues, X: x, Filter: filter})
 	return algebra.Value{Name: "avg(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: typeOf(n, x),
 		How: domain.BuiltinOf(n.Name).How, Of: []int{k, s}}, nil
 }
@@ -171,9 +171,9 @@ func spread(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 	if err != nil {
 		return algebra.Value{}, err
 	}
-	s := addRelease(b, algebra.Measure{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
-	q := addRelease(b, algebra.Measure{Kind: algebra.SumProducts, X: x, Grid: g, Y: x, GridY: g, Filter: filter})
-	k := addRelease(b, algebra.Measure{Kind: algebra.CountValues, X: x, Filter: filter})
+	s := addRelease(b, algebra.Statistic{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
+	q := addRelease(b, algebra.Statistic{Kind: algebra.SumProducts, X: x, Grid: g, Y: x, GridY: g, Filter: filter})
+	k := addRelease(b, algebra.Statistic{Kind: algebra.CountValues, X: x, Filter: filter})
 	return algebra.Value{Name: n.Name + "(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: typeOf(n, x),
 		How: domain.BuiltinOf(n.Name).How, Of: []int{k, s, q}}, nil
 }
@@ -190,14 +190,14 @@ func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 	}
 	name := n.Name + "(" + sqlprint.Describe(y) + ", " + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter)
 	same := algebra.Same(x, y)
-	rows := algebra.Measure{Kind: algebra.CountValues, X: x, Filter: filter}
+	rows := algebra.Statistic{Kind: algebra.CountValues, X: x, Filter: filter}
 	if !same { // in one order, so that covar(x, y) and covar(y, x) are one
 		first, second := x, y
 		if sqlprint.Describe(first) > sqlprint.Describe(second) {
 			first, second = second, first
 		}
 		filter = both(filter, both(present(first), present(second)))
-		rows = algebra.Measure{Kind: algebra.CountRows, Filter: filter}
+		rows = algebra.Statistic{Kind: algebra.CountRows, Filter: filter}
 	}
 	k := addRelease(b, rows)
 	if n.Name == "regr_count" {
@@ -207,13 +207,13 @@ func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 		gy = gx
 	}
 	sum := func(g *algebra.Grid) int {
-		return addRelease(b, algebra.Measure{Kind: algebra.SumCentred, X: g.X, Grid: g, Filter: filter})
+		return addRelease(b, algebra.Statistic{Kind: algebra.SumCentred, X: g.X, Grid: g, Filter: filter})
 	}
 	products := func(g, h *algebra.Grid) int {
 		if sqlprint.Describe(g.X) > sqlprint.Describe(h.X) {
 			g, h = h, g
 		}
-		return addRelease(b, algebra.Measure{Kind: algebra.SumProducts, X: g.X, Grid: g, Y: h.X, GridY: h, Filter: filter})
+		return addRelease(b, algebra.Statistic{Kind: algebra.SumProducts, X: g.X, Grid: g, Y: h.X, GridY: h, Filter: filter})
 	}
 	v := algebra.Value{Name: name, T: catalog.Float8, How: domain.BuiltinOf(n.Name).How}
 	switch v.How {

@@ -43,7 +43,7 @@ func quantile(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.V
 	}
 	v := algebra.Value{Name: quantileName(n, x, fractions) + sqlprint.FilterText(filter), T: t}
 	for _, f := range fractions {
-		m := algebra.Measure{Kind: algebra.ChooseRank, X: x, Grid: g, Filter: filter, Rank: f}
+		m := algebra.Statistic{Kind: algebra.ChooseRank, X: x, Grid: g, Filter: filter, Rank: f}
 		if item.Descending {
 			m.Rank, m.Upper = new(big.Rat).Sub(scalar.One(), f), n.Name == "percentile_disc" && !f.IsInt()
 		}
@@ -134,7 +134,7 @@ func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value
 	if err != nil {
 		return algebra.Value{}, err
 	}
-	m := algebra.Measure{Kind: algebra.ChooseMode, X: x, Filter: filter}
+	m := algebra.Statistic{Kind: algebra.ChooseMode, X: x, Filter: filter}
 	switch f := algebra.PlainField(x); {
 	case x.Typ() == catalog.Bool:
 		m.Among = []catalog.Key{{Text: "false"}, {Text: "true"}}

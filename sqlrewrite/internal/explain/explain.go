@@ -58,7 +58,7 @@ func Explain(p *plan.Plan) Explanation {
 	}
 	for i, r := range p.Releases {
 		o := OutputEstimate{
-			Name:        sqlprint.ShownMeasure(r.Measure),
+			Name:        sqlprint.ShownStatistic(r.Statistic),
 			Parameters:  r.Law().Parameters(),
 			Bound:       bound(p, r),
 			Sensitivity: answer.Sensitivity(p, r),
@@ -131,11 +131,11 @@ func tree(p *plan.Plan) string {
 	}
 	for _, r := range p.Releases {
 		if r.Shown != nil {
-			add("select groups: by %s above %d, delta %s", r.Measure.Name, r.Shown.Threshold(), r.Shown.Parameters().Delta)
+			add("select groups: by %s above %d, delta %s", r.Statistic.Name, r.Shown.Threshold(), r.Shown.Parameters().Delta)
 		}
 	}
 	for _, r := range p.Releases {
-		add("release %s: %s, sensitivity %s, %s", r.Measure.Name, r.Law().Name(), answer.Sensitivity(p, r), noiseText(r))
+		add("release %s: %s, sensitivity %s, %s", r.Statistic.Name, r.Law().Name(), answer.Sensitivity(p, r), noiseText(r))
 	}
 	depth++
 	if !p.NeedsData() {
@@ -222,7 +222,7 @@ func alternative(p *plan.Plan) []algebra.Note {
 	}
 	now, then := answer.HalfWidth(p, p.Releases[0]), answer.HalfWidth(other, other.Releases[0])
 	return []algebra.Note{{Code: "alternative", Text: fmt.Sprintf("%s: ± %s with %s noise; with %s noise at the same charge (rho %s) ± %s",
-		sqlprint.ShownMeasure(p.Releases[0].Measure), answer.ShortDecimal(now), kindOfNoise(p.Releases[0]), kindOfNoise(other.Releases[0]), o.Rho,
+		sqlprint.ShownStatistic(p.Releases[0].Statistic), answer.ShortDecimal(now), kindOfNoise(p.Releases[0]), kindOfNoise(other.Releases[0]), o.Rho,
 		answer.ShortDecimal(then))}}
 }
 

@@ -17,8 +17,8 @@ import (
 // bound says what bounds one unit's part in a release, factor by factor, and who said so.
 func bound(p *plan.Plan, r plan.Release) string {
 	var parts []string
-	for _, g := range []*algebra.Grid{r.Measure.Grid, r.Measure.GridY} {
-		if g == nil || g == r.Measure.Grid && len(parts) > 0 {
+	for _, g := range []*algebra.Grid{r.Statistic.Grid, r.Statistic.GridY} {
+		if g == nil || g == r.Statistic.Grid && len(parts) > 0 {
 			continue
 		}
 		source := policyOf(g.X)
@@ -31,15 +31,15 @@ func bound(p *plan.Plan, r plan.Release) string {
 	switch {
 	case p.Bounding.Kind == stability.Flat:
 		parts = append(parts, flatBound(p)+", "+proof(p))
-	case r.Measure.Kind == algebra.CountUnits:
+	case r.Statistic.Kind == algebra.CountUnits:
 		parts = append(parts, fmt.Sprintf("each %s counts once", p.Query.Source.UnitName()))
-	case r.Measure.Kind == algebra.CountDistinct && p.Query.Source.MaxValues > 0:
+	case r.Statistic.Kind == algebra.CountDistinct && p.Query.Source.MaxValues > 0:
 		parts = append(parts, fmt.Sprintf("max_values %d, %s", p.Bounding.MaxValues,
 			source(p, p.Options.MaxRows, func(t ownedTable) int { return t.Lines.MaxValues })))
 	default:
 		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.Bounding.MaxRows, source(p, p.Options.MaxRows, rowsLine)))
 	}
-	if p.Bounding.BoundsTotal(r.Measure) {
+	if p.Bounding.BoundsTotal(r.Statistic) {
 		parts = append(parts, fmt.Sprintf("max_rows_total %d, %s", p.Bounding.MaxTotal,
 			source(p, p.Options.MaxTotal, func(t ownedTable) int { return t.Lines.MaxTotal })))
 	}

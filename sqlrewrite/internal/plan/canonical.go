@@ -39,7 +39,7 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 		h.Args(part.Statement.Args)
 	}
 	// What the statements do not show: how values come from what they add up, and what is chosen by it.
-	for _, m := range p.Query.Measures {
+	for _, m := range p.Query.Statistics {
 		if m.Chooses() {
 			h.Add("selection", m.Name)
 		}

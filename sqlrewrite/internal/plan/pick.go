@@ -36,7 +36,7 @@ type Pick struct {
 //     2010.12603, Theorem 2). It is not above report-noisy-max's on all scores, but its shortfall is bounded by half of that.
 //   - Where both may, permute-and-flip for modes, and the exponential mechanism for ranks and first groups, at a quarter of the ρ: among
 //     many scores that are about the best the two choose alike.
-func (p *Plan) selector(m algebra.Measure, share Portion) mechanisms.Name {
+func (p *Plan) selector(m algebra.Statistic, share Portion) mechanisms.Name {
 	switch {
 	case p.Options.Selection != "":
 		return p.Options.Selection
@@ -59,10 +59,10 @@ func (p *Plan) checkSelection() error {
 		return fault.MechanismChoice("there is no such selection", `ask for "exponential", "permute_and_flip" or "report_noisy_max"`)
 	}
 	chooses := p.Query.Top > 0
-	for _, m := range p.Query.Measures {
+	for _, m := range p.Query.Statistics {
 		chooses = chooses || m.Chooses()
 		if o.SelectsOnly && p.Query.Top == 0 && !m.Chooses() {
-			return fault.MechanismChoice(fmt.Sprintf("%s chooses and adds no noise, which %s needs", o.Selection, sqlprint.DescribeMeasure(m)),
+			return fault.MechanismChoice(fmt.Sprintf("%s chooses and adds no noise, which %s needs", o.Selection, sqlprint.DescribeStatistic(m)),
 				`give it as "selection", beside "mechanism"`)
 		}
 	}
@@ -76,24 +76,24 @@ func (p *Plan) checkSelection() error {
 
 // NewPick makes the selection of a release from its portion of the price.
 func (p *Plan) NewPick(r Release, share Portion) (*Pick, error) {
-	by := p.selector(r.Measure, share)
+	by := p.selector(r.Statistic, share)
 	epsilon := share.Epsilon / mechanisms.PicoEpsilon(p.Bounding.MaxGroups)
 	if share.Epsilon == 0 {
 		epsilon = mechanisms.SelectionEpsilon(by, share.Rho/mechanisms.PicoRho(p.Bounding.MaxGroups))
 	}
 	if epsilon == 0 {
-		return nil, fault.PriceTooSmall(len(p.Query.Measures))
+		return nil, fault.PriceTooSmall(len(p.Query.Statistics))
 	}
 	c, err := &Pick{groups: p.Bounding.MaxGroups, Epsilon: epsilon, By: by}, error(nil)
-	if r.Measure.Kind == algebra.ChooseRank {
-		points := r.Measure.Grid.Points()
+	if r.Statistic.Kind == algebra.ChooseRank {
+		points := r.Statistic.Grid.Points()
 		c.Offset = rankOffset(r, epsilon, by)
-		c.Quantile, err = mechanisms.NewQuantile(mechanisms.QuantileParameters{Fraction: r.Measure.Rank, Offset: c.Offset,
+		c.Quantile, err = mechanisms.NewQuantile(mechanisms.QuantileParameters{Fraction: r.Statistic.Rank, Offset: c.Offset,
 			Grid: points.Uint64(), Rows: r.PerGroup, Epsilon: epsilon, By: by})
 		c.Mechanism = c.Quantile
 		return c, internal(err)
 	}
-	c.Among = r.Measure.Candidates()
+	c.Among = r.Statistic.Candidates()
 	// One unit's rows raise scores and lower none.
 	parameters := mechanisms.SelectionParameters{Sensitivity: r.PerGroup, Monotone: true, Epsilon: epsilon}
 	c.Selector, err = mechanisms.NewSelector(by, parameters)
@@ -107,15 +107,15 @@ func (p *Plan) NewPick(r Release, share Portion) (*Pick, error) {
 // point at the rank. Of permute-and-flip they need a coin each that rarely shows true, and less rows would do; of report-noisy-max, where
 // one of all the noises must be beyond half of the gap, twice as many do.
 func rankOffset(r Release, epsilon mechanisms.PicoEpsilon, by mechanisms.Name) *big.Rat {
-	fraction := r.Measure.Rank
+	fraction := r.Statistic.Rank
 	if !fraction.IsInt() {
 		half := new(big.Rat).SetFrac(big.NewInt(-1), new(big.Int).Lsh(fraction.Denom(), 1))
-		if r.Measure.Upper {
+		if r.Statistic.Upper {
 			half.Neg(half)
 		}
 		return half
 	}
-	points, _ := new(big.Float).SetInt(r.Measure.Grid.Points()).Float64()
+	points, _ := new(big.Float).SetInt(r.Statistic.Grid.Points()).Float64()
 	rows, _ := new(big.Float).SetInt(r.PerGroup).Float64()
 	price := float64(epsilon) / float64(mechanisms.EpsilonUnit)
 	halves := math.Max(1, math.Ceil(2*2*rows/price*math.Log(20*points)))
@@ -156,10 +156,10 @@ func (r Release) rows() *big.Rat {
 	scaled, ok := new(big.Rat).SetString(r.Pick.Mechanism.Parameters().Sensitivity)
 	switch {
 	case r.Pick.Top != nil:
-		return r.Measure.Unit()
-	case !ok || r.Measure.Kind != algebra.ChooseRank:
+		return r.Statistic.Unit()
+	case !ok || r.Statistic.Kind != algebra.ChooseRank:
 		return scalar.One()
 	}
-	most := scalar.MaxRat(new(big.Rat).Sub(scalar.One(), r.Measure.Rank), r.Measure.Rank)
+	most := scalar.MaxRat(new(big.Rat).Sub(scalar.One(), r.Statistic.Rank), r.Statistic.Rank)
 	return new(big.Rat).Mul(most, new(big.Rat).SetFrac(r.PerGroup, scaled.Num()))
 }

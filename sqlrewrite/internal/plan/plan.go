@@ -181,8 +181,8 @@ func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan
 		return nil, err
 	}
 	s.Cut = sqlprint.Cut(q, s)
-	if cells := new(big.Int).Mul(q.PublicTuples(), big.NewInt(int64(len(q.Measures)))); !q.Private() && cells.Cmp(big.NewInt(MaxCells)) > 0 {
-		return nil, fault.TooManyKeys(q.Keys[0].At, MaxCells/len(q.Measures))
+	if cells := new(big.Int).Mul(q.PublicTuples(), big.NewInt(int64(len(q.Statistics)))); !q.Private() && cells.Cmp(big.NewInt(MaxCells)) > 0 {
+		return nil, fault.TooManyKeys(q.Keys[0].At, MaxCells/len(q.Statistics))
 	}
 	p := &Plan{Query: q, Options: o, Bounding: s}
 	if err := p.price(); err != nil {

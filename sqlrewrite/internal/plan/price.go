@@ -13,9 +13,9 @@ import (
 	"noisegate/sqlrewrite/internal/bind"
 )
 
-// Release is one measure with the mechanism that makes it noisy, or chooses by it.
+// Release is one statistic with the mechanism that makes it noisy, or chooses by it.
 type Release struct {
-	Measure   algebra.Measure
+	Statistic algebra.Statistic
 	PerGroup  *big.Int               // Linf; of a selection, rows that one unit has among the candidates of one group
 	Mechanism mechanisms.Additive    // nil for a selection, and for a count that shows groups
 	Pick      *Pick                  // nil for noise
@@ -86,8 +86,8 @@ func (p *Plan) price() error {
 			return err
 		}
 	}
-	for i, m := range p.Query.Measures {
-		r := Release{Measure: m, PerGroup: p.Bounding.PerGroup(m), Unit: m.Unit()}
+	for i, m := range p.Query.Statistics {
+		r := Release{Statistic: m, PerGroup: p.Bounding.PerGroup(m), Unit: m.Unit()}
 		switch {
 		case p.Query.Top > 0:
 			r.Pick, err = p.NewTop(r, portions[i])
@@ -128,7 +128,7 @@ func (p *Plan) checkChoice() error {
 }
 
 // mechanism makes the noise of one release from its share of the price.
-func (p *Plan) mechanism(of algebra.Measure, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
+func (p *Plan) mechanism(of algebra.Statistic, epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 	l1, l2Squared := p.Bounding.Norms(of)
 	gaussian := func(rho mechanisms.PicoRho) (mechanisms.Additive, error) {
 		m, err := mechanisms.NewGaussian(mechanisms.GaussianParameters{L2Squared: l2Squared, Rho: rho})
@@ -165,7 +165,7 @@ func (p *Plan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanis
 	}
 	m, err := mechanisms.NewLaplace(parameters)
 	if errors.Is(err, mechanisms.ErrTooSmall) {
-		return nil, fault.PriceTooSmall(len(p.Query.Measures))
+		return nil, fault.PriceTooSmall(len(p.Query.Statistics))
 	}
 	return m, internal(err)
 }
@@ -210,7 +210,7 @@ func (p *Plan) showByCount(selection Portion, portions []Portion) {
 		if !p.countsGroups(i) {
 			continue
 		}
-		l1, _ := p.Bounding.Norms(r.Measure)
+		l1, _ := p.Bounding.Norms(r.Statistic)
 		parameters := mechanisms.ShownCountParameters{Delta: p.Options.Delta, PerGroup: r.PerGroup, Total: l1}
 		switch {
 		case selection.Epsilon == 0:
@@ -237,7 +237,7 @@ func (p *Plan) showByCount(selection Portion, portions []Portion) {
 // it read nothing else. Intervals of a count are known given that its group is shown; those of means and ratios are not, so these keep
 // noise of one law.
 func (p *Plan) countsGroups(release int) bool {
-	m := p.Releases[release].Measure
+	m := p.Releases[release].Statistic
 	switch {
 	case m.Filter != nil:
 		return false

@@ -36,7 +36,7 @@ func (p *Plan) Proposal(at int) verify.Claim {
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Pick == nil { // noise on all groups together
-			l1, l2Squared := p.Bounding.Norms(r.Measure)
+			l1, l2Squared := p.Bounding.Norms(r.Statistic)
 			c.Norms = append(c.Norms, verify.Norm{Columns: []int{len(c.PerGroup)}, L1: l1, L2Squared: l2Squared})
 		}
 		c.PerGroup, c.Spread = append(c.PerGroup, r.PerGroup), append(c.Spread, nil)
@@ -44,13 +44,13 @@ func (p *Plan) Proposal(at int) verify.Claim {
 	switch {
 	case part.Histogram(p.Query):
 		c.PerGroup, c.Spread, c.Histogram = c.PerGroup[:1], nil, verify.Each
-		if p.Releases[part.Releases[0]].Measure.Kind == algebra.ChooseRank {
+		if p.Releases[part.Releases[0]].Statistic.Kind == algebra.ChooseRank {
 			c.Histogram = verify.Together
 		}
 	case p.Query.Top > 0:
 		// A selection of groups pays for how far two scores move apart: the largest move if all are of one sign, twice that else.
 		r := p.Releases[part.Releases[0]]
-		if c.Spread[0] = r.PerGroup; !r.Measure.Monotone() {
+		if c.Spread[0] = r.PerGroup; !r.Statistic.Monotone() {
 			c.Spread[0] = new(big.Int).Lsh(r.PerGroup, 1)
 		}
 	}

@@ -57,7 +57,7 @@ func (p *Plan) Question() [32]byte {
 	h := sqlprint.Identity{Hash: sha256.New()}
 	h.Add("noisegate question 1", string(same[:]))
 	for _, r := range p.Releases {
-		h.Add(sqlprint.DescribeMeasure(r.Measure), r.PerGroup.String(), r.Unit.RatString())
+		h.Add(sqlprint.DescribeStatistic(r.Statistic), r.PerGroup.String(), r.Unit.RatString())
 	}
 	var sum [32]byte
 	h.Sum(sum[:0])
@@ -84,7 +84,7 @@ func (p *Plan) ReuseOf(earlier *Vector) *Reuse {
 	fresh, more := p.copied(), 0
 	for i, r := range p.Releases {
 		had, wanted := totalRho(earlier.Rho[i]), r.Mechanism.Loss().Rho
-		_, l2Squared := p.Bounding.Norms(r.Measure)
+		_, l2Squared := p.Bounding.Norms(r.Statistic)
 		parts := slices.Clone(earlier.Rho[i])
 		if wanted > had {
 			more++

@@ -34,9 +34,9 @@ func (p *Plan) WithNoise(next []mechanisms.Slot) (*Plan, error) {
 		slot := next[i]
 		if asked, ok := p.Options.Mechanism.fixed(); ok && asked != slot.Name() {
 			return nil, fault.SlotMismatch(fmt.Sprintf("the plan's next slot for %s is %s noise, and the query asks for %s",
-				sqlprint.DescribeMeasure(r.Measure), slot.Name(), asked), `leave "mechanism" out, or ask another query first`)
+				sqlprint.DescribeStatistic(r.Statistic), slot.Name(), asked), `leave "mechanism" out, or ask another query first`)
 		}
-		l1, l2Squared := p.Bounding.Norms(r.Measure)
+		l1, l2Squared := p.Bounding.Norms(r.Statistic)
 		var err error
 		if r.Mechanism, err = slot.Noise(l1, l2Squared); err != nil {
 			return nil, internal(err)

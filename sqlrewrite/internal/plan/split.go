@@ -23,7 +23,7 @@ type Portion struct {
 // the sum never exceeds what was asked. Without weights all portions are equal. With weights selections keep their equal
 // portions, and the other releases share the rest so that the weighted sum of their variances is smallest.
 func (p *Plan) Split() (selection Portion, releases []Portion, err error) {
-	n := len(p.Query.Measures)
+	n := len(p.Query.Statistics)
 	if p.Query.Private() {
 		n++
 	}
@@ -34,7 +34,7 @@ func (p *Plan) Split() (selection Portion, releases []Portion, err error) {
 	if equal == (Portion{}) {
 		return Portion{}, nil, fault.PriceTooSmall(n)
 	}
-	releases = slices.Repeat([]Portion{equal}, len(p.Query.Measures))
+	releases = slices.Repeat([]Portion{equal}, len(p.Query.Statistics))
 	if p.Weights == nil {
 		return equal, releases, nil
 	}
@@ -44,7 +44,7 @@ func (p *Plan) Split() (selection Portion, releases []Portion, err error) {
 		less()
 	}
 	var weighed []int
-	for i, m := range p.Query.Measures {
+	for i, m := range p.Query.Statistics {
 		if m.Chooses() {
 			less()
 		} else {
@@ -67,7 +67,7 @@ func (p *Plan) splitByWeight(total Portion, weighed []int, portions []Portion) e
 	}
 	shares := make([]mechanisms.Share, len(weighed))
 	for at, i := range weighed {
-		m := p.Query.Measures[i]
+		m := p.Query.Statistics[i]
 		shares[at] = mechanisms.Share{Weight: p.Weights[i], Sensitivity: scalar.InUnits(p.Bounding.PerGroup(m), m.Unit())}
 	}
 	if total.Epsilon > 0 {
@@ -90,7 +90,7 @@ func weigh(q *algebra.BoundQuery, named map[string]*big.Rat) ([]*big.Rat, error)
 	if len(named) == 0 {
 		return nil, nil
 	}
-	weights, outputs := make([]*big.Rat, len(q.Measures)), map[string]bool{}
+	weights, outputs := make([]*big.Rat, len(q.Statistics)), map[string]bool{}
 	for _, o := range q.Outputs {
 		used := bind.ReleasesOf(q, o.Expr)
 		outputs[o.Name] = outputs[o.Name] || len(used) > 0

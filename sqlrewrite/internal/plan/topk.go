@@ -12,20 +12,20 @@ import (
 // NewTop makes the selection of groups. A unit moves each score by at most Linf, whatever the number of groups that it is in: nothing
 // needs to bound that number.
 func (p *Plan) NewTop(r Release, share Portion) (*Pick, error) {
-	epsilon, by := share.Epsilon, p.selector(r.Measure, share)
+	epsilon, by := share.Epsilon, p.selector(r.Statistic, share)
 	if epsilon == 0 {
 		each := mechanisms.SelectionEpsilon(by, share.Rho/mechanisms.PicoRho(p.Query.Top))
 		epsilon = min(each, mechanisms.MaxEpsilon/mechanisms.PicoEpsilon(p.Query.Top)) * mechanisms.PicoEpsilon(p.Query.Top)
 	}
 	if epsilon == 0 {
-		return nil, fault.PriceTooSmall(len(p.Query.Measures))
+		return nil, fault.PriceTooSmall(len(p.Query.Statistics))
 	}
 	m, err := mechanisms.NewTopK(mechanisms.TopKParameters{K: int(p.Query.Top), By: by, SelectionParameters: mechanisms.SelectionParameters{
-		Sensitivity: r.PerGroup, Monotone: r.Measure.Monotone(), Epsilon: epsilon}})
+		Sensitivity: r.PerGroup, Monotone: r.Statistic.Monotone(), Epsilon: epsilon}})
 	return &Pick{groups: 1, Top: m, Mechanism: m, By: by}, internal(err)
 }
 
-// releaseTop selects groups of the public domain by their one measure.
+// releaseTop selects groups of the public domain by their one statistic.
 func (p *Plan) releaseTop(s *mechanisms.Sampler, groups map[string]*Group) (*Released, error) {
 	var tuples [][]catalog.Key
 	var scores []mechanisms.Exact

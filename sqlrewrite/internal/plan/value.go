@@ -60,7 +60,7 @@ func (p *Plan) ValueText(index int, row ReleasedRow) catalog.Key {
 // releaseText is one release of one group as a value of type t.
 func (p *Plan) releaseText(i int, t catalog.Type, row ReleasedRow) string {
 	r := p.Releases[i]
-	switch m := r.Measure; {
+	switch m := r.Statistic; {
 	case m.Kind == algebra.ChooseMode && m.Among != nil:
 		return m.Among[row.Noisy[i].Int64()].Text
 	case m.Chooses():
@@ -122,7 +122,7 @@ func (p *Plan) Compute(v algebra.Value, at func(release int) *scalar.Span) *scal
 
 // uncentred turns the mean of centred steps into the expression's unit.
 func (p *Plan) uncentred(release int, s *scalar.Span) *scalar.Span {
-	g := p.Releases[release].Measure.Grid
+	g := p.Releases[release].Statistic.Grid
 	shift := func(x *big.Rat) *big.Rat {
 		x = new(big.Rat).Add(x, new(big.Rat).SetInt(g.Centre()))
 		return x.Mul(x, g.Step)
@@ -132,7 +132,7 @@ func (p *Plan) uncentred(release int, s *scalar.Span) *scalar.Span {
 
 // secondMoment is q - s·t in the output's unit: a variance where s and t are one, else a covariance.
 func (p *Plan) secondMoment(release int, q, s, t *scalar.Span) *scalar.Span {
-	m, unit := p.Releases[release].Measure, p.Releases[release].Unit
+	m, unit := p.Releases[release].Statistic, p.Releases[release].Unit
 	product := Extremes(s, t, func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) })
 	if m.IsSquare() && s.Lo.Sign() < 0 && s.Hi.Sign() > 0 {
 		product.Lo = new(big.Rat) // a square: both factors are the same number
@@ -193,7 +193,7 @@ func (p *Plan) regression(v algebra.Value, moment func(int) *scalar.Span) *scala
 
 // varianceRange is where the variance of a value can lie: values of an interval of width w have at most w²/4, and n/(n-1) is at most 2.
 func (p *Plan) varianceRange(v algebra.Value) *scalar.Span {
-	g := p.Releases[v.Of[1]].Measure.Grid
+	g := p.Releases[v.Of[1]].Statistic.Grid
 	w := new(big.Rat).Sub(g.Value(g.Hi), g.Value(g.Lo))
 	w.Mul(w, w)
 	parts := int64(4)
@@ -205,7 +205,7 @@ func (p *Plan) varianceRange(v algebra.Value) *scalar.Span {
 
 // covarianceRange is where the covariance of a value can lie.
 func (p *Plan) covarianceRange(v algebra.Value) *scalar.Span {
-	x, y := p.Releases[v.Of[1]].Measure.Grid, p.Releases[v.Of[2]].Measure.Grid
+	x, y := p.Releases[v.Of[1]].Statistic.Grid, p.Releases[v.Of[2]].Statistic.Grid
 	w := new(big.Rat).Sub(x.Value(x.Hi), x.Value(x.Lo))
 	w.Mul(w, new(big.Rat).Sub(y.Value(y.Hi), y.Value(y.Lo)))
 	w.Quo(w, big.NewRat(2, 1)) // a half of it at most for a population; n/(n-1) doubles it
@@ -216,7 +216,7 @@ func (p *Plan) covarianceRange(v algebra.Value) *scalar.Span {
 func (p *Plan) Certain(v algebra.Value) *scalar.Span {
 	switch v.How {
 	case algebra.MeanOf:
-		g := p.Releases[v.Of[1]].Measure.Grid
+		g := p.Releases[v.Of[1]].Statistic.Grid
 		return &scalar.Span{Lo: g.Value(g.Lo), Hi: g.Value(g.Hi)}
 	case algebra.VariancePop, algebra.VarianceSamp:
 		return p.varianceRange(v)

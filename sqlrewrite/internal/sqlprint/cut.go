@@ -26,7 +26,7 @@ func Cut(q *algebra.BoundQuery, s stability.Bounding) stability.CutKind {
 	if s.Kind != stability.PerUnit && s.Kind != stability.PerUnitAndKey || s.MaxTotal > 0 || !one || q.Where != nil || scan.Table.Partitioned {
 		return stability.Uncut
 	}
-	if slices.ContainsFunc(q.Measures, func(m algebra.Measure) bool { return m.Chooses() || m.Kind == algebra.CountDistinct }) {
+	if slices.ContainsFunc(q.Statistics, func(m algebra.Statistic) bool { return m.Chooses() || m.Kind == algebra.CountDistinct }) {
 		return stability.Uncut
 	}
 	var named []string

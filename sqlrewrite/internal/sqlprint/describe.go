@@ -26,8 +26,8 @@ func (h Identity) Args(args []any) {
 	}
 }
 
-// ShownMeasure names a measure as an analyst would have written it.
-func ShownMeasure(m algebra.Measure) string {
+// ShownStatistic names a statistic as an analyst would have written it.
+func ShownStatistic(m algebra.Statistic) string {
 	name := ""
 	if m.Kind == algebra.ChooseRank {
 		name = map[string]string{"0": "min", "1/2": "median", "1": "max"}[m.Rank.RatString()]
@@ -83,8 +83,8 @@ func PostLines(l *algebra.Query, q *algebra.BoundQuery) []string {
 	return out
 }
 
-// DescribeMeasure names the measure as SQL over the analyst's names.
-func DescribeMeasure(m algebra.Measure) string {
+// DescribeStatistic names the statistic as SQL over the analyst's names.
+func DescribeStatistic(m algebra.Statistic) string {
 	var s string
 	switch m.Kind {
 	case algebra.CountRows:

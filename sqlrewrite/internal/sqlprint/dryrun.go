@@ -44,7 +44,7 @@ func mayFail(q *algebra.BoundQuery, part *PlanPart) bool {
 		w.Exprs(k.X)
 	}
 	for _, i := range part.Releases {
-		m := q.Measures[i]
+		m := q.Statistics[i]
 		w.Exprs(m.Filter, m.X, m.Y)
 	}
 	return computes

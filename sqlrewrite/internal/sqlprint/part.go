@@ -28,10 +28,10 @@ type PlanPart struct {
 func PartsOf(q *algebra.BoundQuery) []PlanPart {
 	var parts []PlanPart
 	var additive []int
-	for i, m := range q.Measures {
+	for i, m := range q.Statistics {
 		switch m.Kind {
 		case algebra.CountDistinct, algebra.ChooseRank, algebra.ChooseMode:
-			scan := slices.IndexFunc(parts, func(p PlanPart) bool { return q.Measures[p.Releases[0]].SameRows(m) })
+			scan := slices.IndexFunc(parts, func(p PlanPart) bool { return q.Statistics[p.Releases[0]].SameRows(m) })
 			if scan < 0 {
 				scan, parts = len(parts), append(parts, PlanPart{})
 			}

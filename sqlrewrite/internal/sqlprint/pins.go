@@ -32,7 +32,7 @@ func (w *PinWalk) Query(q *algebra.BoundQuery) {
 	for _, k := range q.Keys {
 		w.Exprs(k.X)
 	}
-	for _, m := range q.Measures {
+	for _, m := range q.Statistics {
 		w.Exprs(m.Filter, m.X, m.Y)
 	}
 }

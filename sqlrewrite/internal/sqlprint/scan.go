@@ -16,12 +16,12 @@ import (
 
 // Histogram reports whether a part gives rows of one candidate each: its place, and how many rows of the group have it.
 func (p *PlanPart) Histogram(q *algebra.BoundQuery) bool {
-	return len(p.Releases) > 0 && q.Measures[p.Releases[0]].Chooses()
+	return len(p.Releases) > 0 && q.Statistics[p.Releases[0]].Chooses()
 }
 
-// scanned prints a part whose measures all look at the same values.
+// scanned prints a part whose statistics all look at the same values.
 func (p *StatementPrinter) scanned() {
-	m := p.Q.Measures[p.part.Releases[0]]
+	m := p.Q.Statistics[p.part.Releases[0]]
 	if m.Kind == algebra.CountDistinct {
 		p.distinctValues(m)
 		return
@@ -30,7 +30,7 @@ func (p *StatementPrinter) scanned() {
 }
 
 // distinctValues counts the different values of a group, among those that each unit keeps.
-func (p *StatementPrinter) distinctValues(m algebra.Measure) {
+func (p *StatementPrinter) distinctValues(m algebra.Statistic) {
 	x := p.filtered(m, p.Key(m.X))
 	if p.bounding.Kind == stability.Flat {
 		p.groups("pg_catalog.count(DISTINCT u.x)", p.rows(x), "", false)
@@ -44,7 +44,7 @@ func (p *StatementPrinter) distinctValues(m algebra.Measure) {
 }
 
 // tallies counts the rows of each candidate of a group.
-func (p *StatementPrinter) tallies(m algebra.Measure) {
+func (p *StatementPrinter) tallies(m algebra.Statistic) {
 	x := p.filtered(m, p.candidate(m))
 	if p.bounding.Kind == stability.Flat {
 		p.groups("pg_catalog.count(*)", p.rows(x), "u.x IS NOT NULL", true)
@@ -67,7 +67,7 @@ func (p *StatementPrinter) tallies(m algebra.Measure) {
 }
 
 // candidate is the place of a row's value among the candidates, from 0; NULL where it is none.
-func (p *StatementPrinter) candidate(m algebra.Measure) string {
+func (p *StatementPrinter) candidate(m algebra.Statistic) string {
 	if m.Among != nil {
 		var texts []string
 		for _, k := range m.Among {
@@ -88,8 +88,8 @@ func (p *StatementPrinter) candidate(m algebra.Measure) string {
 	return "(" + p.steps(&g) + " - " + p.number(g.Lo, stepType(&g)) + ")"
 }
 
-// filtered is x on the rows that pass a measure's filter, else NULL.
-func (p *StatementPrinter) filtered(m algebra.Measure, x string) string {
+// filtered is x on the rows that pass a statistic's filter, else NULL.
+func (p *StatementPrinter) filtered(m algebra.Statistic, x string) string {
 	if m.Filter == nil {
 		return x
 	}

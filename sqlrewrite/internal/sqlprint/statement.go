@@ -32,7 +32,7 @@ func NewStatementPrinter(q *algebra.BoundQuery, s stability.Bounding, part *Plan
 	return &StatementPrinter{Printer: NewRowPrinter(), Q: q, bounding: s, part: part}
 }
 
-// Print prints the part's statement. Its value columns are those of its measures, in order, then the number of units if private
+// Print prints the part's statement. Its value columns are those of its statistics, in order, then the number of units if private
 // keys are selected by it; of a histogram the place of a candidate, from 0, and its rows.
 func (p *StatementPrinter) Print() {
 	q, s, part := p.Q, p.bounding, p.part
@@ -42,7 +42,7 @@ func (p *StatementPrinter) Print() {
 	case part.Histogram(q):
 		values = 2
 		p.scanned()
-	case values > 0 && q.Measures[part.Releases[0]].Kind == algebra.CountDistinct:
+	case values > 0 && q.Statistics[part.Releases[0]].Kind == algebra.CountDistinct:
 		p.scanned()
 	case s.Kind == stability.Flat:
 		p.flat()
@@ -67,11 +67,11 @@ func (p *StatementPrinter) Print() {
 	part.SeedArg, part.Added, part.RowByRow = p.seedArg, p.added, p.rowByRow
 }
 
-// measures are those of the part.
-func (p *StatementPrinter) measures() []algebra.Measure {
-	var all []algebra.Measure
+// statistics are those of the part.
+func (p *StatementPrinter) statistics() []algebra.Statistic {
+	var all []algebra.Statistic
 	for _, i := range p.part.Releases {
-		all = append(all, p.Q.Measures[i])
+		all = append(all, p.Q.Statistics[i])
 	}
 	return all
 }
@@ -83,7 +83,7 @@ func (p *StatementPrinter) flat() {
 		keys = append(keys, p.Key(k.X))
 		outputs = append(outputs, asTextSQL(p.Key(k.X)))
 	}
-	for _, m := range p.measures() {
+	for _, m := range p.statistics() {
 		outputs = append(outputs, asTextSQL(p.total(m)))
 	}
 	if p.part.Units {
@@ -379,15 +379,15 @@ func (p *StatementPrinter) domainFilter(keys []string) string {
 }
 
 // filterClause is an aggregate's FILTER.
-func (p *StatementPrinter) filterClause(m algebra.Measure) string {
+func (p *StatementPrinter) filterClause(m algebra.Statistic) string {
 	if m.Filter == nil {
 		return ""
 	}
 	return " FILTER (WHERE " + p.Text(m.Filter) + ")"
 }
 
-// count is the number of rows of a group that a measure looks at.
-func (p *StatementPrinter) count(m algebra.Measure) string {
+// count is the number of rows of a group that a statistic looks at.
+func (p *StatementPrinter) count(m algebra.Statistic) string {
 	switch m.Kind {
 	case algebra.CountRows, algebra.CountUnits:
 		return "pg_catalog.count(*)" + p.filterClause(m)
@@ -396,8 +396,8 @@ func (p *StatementPrinter) count(m algebra.Measure) string {
 	}
 }
 
-// sum is the sum of a measure's steps over the rows of a group, NULL when there are none.
-func (p *StatementPrinter) sum(m algebra.Measure) string {
+// sum is the sum of a statistic's steps over the rows of a group, NULL when there are none.
+func (p *StatementPrinter) sum(m algebra.Statistic) string {
 	if m.Kind == algebra.SumProducts {
 		return p.sumOfProducts(m)
 	}
@@ -422,8 +422,8 @@ func (p *StatementPrinter) sum(m algebra.Measure) string {
 	return "(" + s + " - " + p.number(m.Grid.Centre(), wide) + " * " + p.count(m) + ")"
 }
 
-// total is a measure over all rows of a group, for tables where each row is a unit.
-func (p *StatementPrinter) total(m algebra.Measure) string {
+// total is a statistic over all rows of a group, for tables where each row is a unit.
+func (p *StatementPrinter) total(m algebra.Statistic) string {
 	switch m.Kind {
 	case algebra.CountRows, algebra.CountValues, algebra.CountUnits:
 		return p.count(m)
@@ -434,9 +434,9 @@ func (p *StatementPrinter) total(m algebra.Measure) string {
 	}
 }
 
-// bounded is a measure over units, each of which adds at most what its sensitivity says.
+// bounded is a statistic over units, each of which adds at most what its sensitivity says.
 func (p *StatementPrinter) bounded(release int) string {
-	m := p.Q.Measures[release]
+	m := p.Q.Statistics[release]
 	total := func(of string) string { return "COALESCE(pg_catalog.sum(" + of + "), 0)" }
 	switch m.Kind {
 	case algebra.CountUnits:
@@ -465,8 +465,8 @@ func (p *StatementPrinter) bounded(release int) string {
 	}
 }
 
-// rowsThatCount is how many rows of one unit count in one group at most, for a measure.
-func (p *StatementPrinter) rowsThatCount(m algebra.Measure) string {
+// rowsThatCount is how many rows of one unit count in one group at most, for a statistic.
+func (p *StatementPrinter) rowsThatCount(m algebra.Statistic) string {
 	if p.bounding.MaxTotal == 0 {
 		return p.number(big.NewInt(p.bounding.MaxRows), "bigint")
 	}
@@ -480,7 +480,7 @@ func (p *StatementPrinter) rowsThatCount(m algebra.Measure) string {
 }
 
 // clampedSum is a unit's sum in one group, clamped to what the rows that count can add. A side that no row's value reaches is left out.
-func (p *StatementPrinter) clampedSum(m algebra.Measure) string {
+func (p *StatementPrinter) clampedSum(m algebra.Statistic) string {
 	s := p.perUnit(p.sum(m))
 	larger, smaller, kind := "pg_catalog.numeric_larger", "pg_catalog.numeric_smaller", "numeric"
 	if m.Grid.Narrow() {

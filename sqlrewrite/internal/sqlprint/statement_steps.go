@@ -10,7 +10,7 @@ import (
 
 // sumOfProducts is the sum of the products of two centred numbers of steps, less the middle for each. Products that could leave bigint are
 // numeric, as sums of bigint are.
-func (p *StatementPrinter) sumOfProducts(m algebra.Measure) string {
+func (p *StatementPrinter) sumOfProducts(m algebra.Statistic) string {
 	wide := "bigint"
 	if most := new(big.Int).Mul(m.Grid.Deviation(), m.GridY.Deviation()); most.BitLen() > 62 {
 		wide = "numeric"

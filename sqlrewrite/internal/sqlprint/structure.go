@@ -127,7 +127,7 @@ func readsAsOne(e algebra.Expr) bool {
 // ambiguous reports whether the descriptions of a query may be those of another.
 func ambiguous(q *algebra.BoundQuery) bool {
 	var all []algebra.Expr
-	for _, m := range q.Measures {
+	for _, m := range q.Statistics {
 		all = append(all, m.X, m.Y, m.Filter)
 	}
 	for _, k := range q.Keys {
@@ -142,7 +142,7 @@ func (h Identity) AddStructure(q *algebra.BoundQuery) {
 		return
 	}
 	h.Add("structure")
-	for _, m := range q.Measures {
+	for _, m := range q.Statistics {
 		h.Add(structureOf(m.X), structureOf(m.Y), structureOf(m.Filter))
 	}
 	for _, k := range q.Keys {

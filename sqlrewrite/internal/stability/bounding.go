@@ -142,8 +142,8 @@ func tighten(option string, policy, asked int64) (int64, error) {
 	}
 }
 
-// PerGroup is Linf of a measure: how much its sealed integer of one group moves at most when one unit comes or goes.
-func (s Bounding) PerGroup(m algebra.Measure) *big.Int {
+// PerGroup is Linf of a statistic: how much its sealed integer of one group moves at most when one unit comes or goes.
+func (s Bounding) PerGroup(m algebra.Statistic) *big.Int {
 	rows := big.NewInt(s.MaxRows)
 	switch m.Kind {
 	case algebra.CountRows, algebra.CountValues:
@@ -162,7 +162,7 @@ func (s Bounding) PerGroup(m algebra.Measure) *big.Int {
 }
 
 // UnitSum are the least and the largest sum of steps that one unit adds to one group: what max_rows rows can add.
-func UnitSum(s Bounding, m algebra.Measure) (least, most *big.Int) {
+func UnitSum(s Bounding, m algebra.Statistic) (least, most *big.Int) {
 	rows := big.NewInt(s.MaxRows)
 	least, most = new(big.Int), new(big.Int)
 	if m.Grid.Lo.Sign() < 0 {
@@ -174,8 +174,8 @@ func UnitSum(s Bounding, m algebra.Measure) (least, most *big.Int) {
 	return least, most
 }
 
-// BoundsTotal reports whether MaxTotal bounds a measure: it adds something for each row.
-func (s Bounding) BoundsTotal(m algebra.Measure) bool {
+// BoundsTotal reports whether MaxTotal bounds a statistic: it adds something for each row.
+func (s Bounding) BoundsTotal(m algebra.Statistic) bool {
 	switch m.Kind {
 	case algebra.CountRows, algebra.CountValues, algebra.SumSteps, algebra.SumCentred, algebra.SumProducts:
 		return s.MaxTotal > 0
@@ -184,9 +184,9 @@ func (s Bounding) BoundsTotal(m algebra.Measure) bool {
 	}
 }
 
-// Norms are L1 and L2² of what one unit adds to a measure in all groups. With N = MaxTotal rows in all, of which m = MaxRows count in one
+// Norms are L1 and L2² of what one unit adds to a statistic in all groups. With N = MaxTotal rows in all, of which m = MaxRows count in one
 // group, both are largest where as many groups as possible have m rows: L2² is convex in how the rows are divided.
-func (s Bounding) Norms(m algebra.Measure) (l1, l2Squared *big.Int) {
+func (s Bounding) Norms(m algebra.Statistic) (l1, l2Squared *big.Int) {
 	perGroup := s.PerGroup(m)
 	if !s.BoundsTotal(m) {
 		l1 = new(big.Int).Mul(big.NewInt(s.MaxGroups), perGroup)

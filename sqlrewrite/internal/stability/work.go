@@ -157,7 +157,7 @@ func BoundWork(b *algebra.Binder) error {
 	for _, k := range q.Keys {
 		each = append(each, k.X)
 	}
-	for _, m := range q.Measures {
+	for _, m := range q.Statistics {
 		each = append(each, m.Filter, m.X, m.Y)
 	}
 	ahead := int64(GroupedRow)
