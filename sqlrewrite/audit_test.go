@@ -135,7 +135,7 @@ func outcome(t *testing.T, p *Plan, released *Released) float64 {
 	sum := 0.0
 	for _, row := range released.made.Rows {
 		text := catalog.Key{}
-		if len(p.made.Query.Values) > 0 {
+		if len(p.made.Query.Estimators) > 0 {
 			text = p.made.ValueText(0, row)
 		} else {
 			text = row.Keys[0]

@@ -248,7 +248,7 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 			}
 		case "post":
 			if p.made.Post != nil {
-				released := len(p.made.Query.Keys) + len(p.made.Query.Values)
+				released := len(p.made.Query.Keys) + len(p.made.Query.Estimators)
 				fmt.Fprintf(&b, "post:\n%s%s", parsetest.Indent(p.made.Post.SQL()), showArgs(p.made.Post.Args(), released))
 			}
 		case "loss":

@@ -12,7 +12,7 @@ import (
 )
 
 // Expr is a typed expression over the leaves of one scope: columns of a row below the aggregates ([Column]), group keys and
-// released values above them ([KeyRef], [ValueRef]). Names are resolved, types agree, constants are checked. It is the only
+// released values above them ([KeyRef], [EstimatorRef]). Names are resolved, types agree, constants are checked. It is the only
 // form of expression that is printed.
 type Expr interface {
 	Typ() catalog.Type
@@ -28,8 +28,8 @@ type KeyRef struct {
 	T     catalog.Type
 }
 
-// ValueRef is a released value of the block: index points into BoundQuery.Values.
-type ValueRef struct {
+// EstimatorRef is a released value of the block: index points into BoundQuery.Estimators.
+type EstimatorRef struct {
 	Index  int
 	T      catalog.Type
 	Chosen bool // not a noisy number but a selection: it has no interval
@@ -113,27 +113,27 @@ type Call struct {
 	T    catalog.Type
 }
 
-func (e Column) Typ() catalog.Type   { return e.Of.Type }
-func (e KeyRef) Typ() catalog.Type   { return e.T }
-func (e ValueRef) Typ() catalog.Type { return e.T }
-func (e Constant) Typ() catalog.Type { return e.T }
-func (Not) Typ() catalog.Type        { return catalog.Bool }
-func (e Negate) Typ() catalog.Type   { return e.T }
-func (e Binary) Typ() catalog.Type   { return e.T }
-func (In) Typ() catalog.Type         { return catalog.Bool }
-func (Is) Typ() catalog.Type         { return catalog.Bool }
-func (Distinct) Typ() catalog.Type   { return catalog.Bool }
-func (Like) Typ() catalog.Type       { return catalog.Bool }
-func (e Choice) Typ() catalog.Type   { return e.T }
-func (e Cast) Typ() catalog.Type     { return e.T }
-func (e Call) Typ() catalog.Type     { return e.T }
-func (e Collate) Typ() catalog.Type  { return catalog.Text }
-func (e Computed) Typ() catalog.Type { return e.Written.Typ() }
+func (e Column) Typ() catalog.Type       { return e.Of.Type }
+func (e KeyRef) Typ() catalog.Type       { return e.T }
+func (e EstimatorRef) Typ() catalog.Type { return e.T }
+func (e Constant) Typ() catalog.Type     { return e.T }
+func (Not) Typ() catalog.Type            { return catalog.Bool }
+func (e Negate) Typ() catalog.Type       { return e.T }
+func (e Binary) Typ() catalog.Type       { return e.T }
+func (In) Typ() catalog.Type             { return catalog.Bool }
+func (Is) Typ() catalog.Type             { return catalog.Bool }
+func (Distinct) Typ() catalog.Type       { return catalog.Bool }
+func (Like) Typ() catalog.Type           { return catalog.Bool }
+func (e Choice) Typ() catalog.Type       { return e.T }
+func (e Cast) Typ() catalog.Type         { return e.T }
+func (e Call) Typ() catalog.Type         { return e.T }
+func (e Collate) Typ() catalog.Type      { return catalog.Text }
+func (e Computed) Typ() catalog.Type     { return e.Written.Typ() }
 
 // Children are the direct operands of an expression.
 func Children(e Expr) []Expr {
 	switch e := e.(type) {
-	case Column, KeyRef, ValueRef, Constant:
+	case Column, KeyRef, EstimatorRef, Constant:
 		return nil
 	case Not:
 		return []Expr{e.X}

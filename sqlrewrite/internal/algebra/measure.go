@@ -100,8 +100,8 @@ func (m Statistic) Monotone() bool {
 	}
 }
 
-// Value is what outputs refer to. It is computed from releases, in the same way from noisy ones and from true ones.
-type Value struct {
+// Estimator is what outputs refer to. It is computed from releases, in the same way from noisy ones and from true ones.
+type Estimator struct {
 	Name string // as the analyst could have written it
 	T    catalog.Type
 	How  Formula
@@ -130,10 +130,12 @@ const (
 	Determination  // its square
 )
 
-func (v Value) Computed() bool { return v.How != AsReleased }
+func (v Estimator) Computed() bool { return v.How != AsReleased }
 
 // SameAs reports whether two values are one.
-func (v Value) SameAs(w Value) bool { return v.How == w.How && v.T == w.T && slices.Equal(v.Of, w.Of) }
+func (v Estimator) SameAs(w Estimator) bool {
+	return v.How == w.How && v.T == w.T && slices.Equal(v.Of, w.Of)
+}
 
 // ClampsUnits reports whether one unit's sum is clamped to what max_rows rows can add, instead of scaled to that many rows. Both have the
 // same sensitivity. Clamping changes only units whose sum is beyond; scaling keeps ratios, so sums that means and moments are made of are
@@ -142,5 +144,5 @@ func (q *BoundQuery) ClampsUnits(release int) bool {
 	if q.Statistics[release].Kind != SumSteps {
 		return false
 	}
-	return !slices.ContainsFunc(q.Values, func(v Value) bool { return v.Computed() && slices.Contains(v.Of, release) })
+	return !slices.ContainsFunc(q.Estimators, func(v Estimator) bool { return v.Computed() && slices.Contains(v.Of, release) })
 }

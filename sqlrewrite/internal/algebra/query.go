@@ -18,7 +18,7 @@ type BoundQuery struct {
 	Where      Expr      // over columns; nil: none
 	Keys       []GroupKey
 	Statistics []Statistic // the releases, each once (A07)
-	Values     []Value     // what outputs, HAVING and ORDER BY may refer to
+	Estimators []Estimator // what outputs, HAVING and ORDER BY may refer to
 
 	Outputs []Output // of the answer, over keys and values as far as they can be followed
 	Having  Expr     // over keys and values; nil: none

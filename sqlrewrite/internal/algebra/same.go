@@ -75,7 +75,7 @@ func (m *matching) expr(a, b Expr) bool { //nolint:funlen,gocyclo // a case for 
 	case Column:
 		b, ok := b.(Column)
 		return ok && m.field(a.Of, b.Of)
-	case KeyRef, ValueRef, Constant:
+	case KeyRef, EstimatorRef, Constant:
 		return a == b
 	case Not:
 		b, ok := b.(Not)

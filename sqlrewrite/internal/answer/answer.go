@@ -21,8 +21,8 @@ func OutputForms(p *plan.Plan) []plan.OutputForm {
 		switch e := o.Expr.(type) {
 		case algebra.KeyRef:
 			f.Column.Kind = plan.KeyColumn
-		case algebra.ValueRef:
-			if v := p.Query.Values[e.Index]; !v.Computed() {
+		case algebra.EstimatorRef:
+			if v := p.Query.Estimators[e.Index]; !v.Computed() {
 				f.Column = aggregateColumn(p, f.Column, p.Releases[v.Of[0]])
 			}
 		}
@@ -57,7 +57,7 @@ func Plain(r *plan.Released) *Answer {
 	for _, k := range p.Query.Keys {
 		a.Columns = append(a.Columns, plan.Column{Name: k.Name, Type: scalar.TypeOfOutput(k.X.Typ()), Kind: plan.KeyColumn})
 	}
-	for _, v := range p.Query.Values {
+	for _, v := range p.Query.Estimators {
 		c := plan.Column{Name: v.Name, Type: string(v.T), Kind: plan.DerivedColumn}
 		if !v.Computed() {
 			c = aggregateColumn(p, c, p.Releases[v.Of[0]])
@@ -72,7 +72,7 @@ func Plain(r *plan.Released) *Answer {
 	}
 	for _, row := range r.Rows {
 		values := append([]catalog.Key(nil), row.Keys...)
-		for i := range p.Query.Values {
+		for i := range p.Query.Estimators {
 			values = append(values, p.ValueText(i, row))
 		}
 		a.Rows = append(a.Rows, values)
@@ -220,7 +220,7 @@ func identityRows(r *plan.Released) []PostRow {
 			switch e := o.Expr.(type) {
 			case algebra.KeyRef:
 				out[j].Values[i] = row.Keys[e.Index]
-			case algebra.ValueRef:
+			case algebra.EstimatorRef:
 				out[j].Values[i] = r.Plan.ValueText(e.Index, row)
 			default:
 				panic("sqlrewrite: an outer layer was skipped")

@@ -57,7 +57,7 @@ func outputBias(p *plan.Plan, f plan.OutputForm, e algebra.Expr) plan.Bias {
 	if bias != plan.LowBias {
 		return bias
 	}
-	if _, plain := e.(algebra.ValueRef); plain && f.Column.Kind == plan.AggregateColumn {
+	if _, plain := e.(algebra.EstimatorRef); plain && f.Column.Kind == plan.AggregateColumn {
 		return bias
 	}
 	if f.Core == nil {

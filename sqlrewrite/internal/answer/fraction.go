@@ -19,8 +19,8 @@ func constantly(v *big.Rat) plan.Linear { return plan.Linear{Constant: v} }
 // fraction is the form of an expression over releases and constants; ok is false for others.
 func fraction(p *plan.Plan, e algebra.Expr) (f plan.Fraction, ok bool) {
 	switch e := e.(type) {
-	case algebra.ValueRef:
-		return valueFraction(p, p.Query.Values[e.Index])
+	case algebra.EstimatorRef:
+		return valueFraction(p, p.Query.Estimators[e.Index])
 	case algebra.Constant:
 		v, ok := numberOf(e)
 		return plan.Fraction{Over: constantly(v), Under: constantly(scalar.One()), Within: scalar.Point(v)}, ok
@@ -55,12 +55,12 @@ func isFirst(p *plan.Plan, e algebra.Call) bool {
 
 // neverNull reports whether an expression is a release as it is.
 func neverNull(p *plan.Plan, e algebra.Expr) bool {
-	v, ok := e.(algebra.ValueRef)
-	return ok && !p.Query.Values[v.Index].Computed()
+	v, ok := e.(algebra.EstimatorRef)
+	return ok && !p.Query.Estimators[v.Index].Computed()
 }
 
 // valueFraction is a release, or a mean: the sum of centred values over their number, and the centre.
-func valueFraction(p *plan.Plan, v algebra.Value) (plan.Fraction, bool) {
+func valueFraction(p *plan.Plan, v algebra.Estimator) (plan.Fraction, bool) {
 	if v.How == algebra.ArrayOf || p.Releases[v.Of[0]].Mechanism == nil {
 		return plan.Fraction{}, false
 	}

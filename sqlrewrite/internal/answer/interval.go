@@ -120,8 +120,8 @@ func Outward(v *big.Rat, direction int) string {
 // holds zero, a condition).
 func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *scalar.Span {
 	switch e := e.(type) {
-	case algebra.ValueRef:
-		return b.value(b.plan.Query.Values[e.Index], together, row)
+	case algebra.EstimatorRef:
+		return b.value(b.plan.Query.Estimators[e.Index], together, row)
 	case algebra.KeyRef:
 		return numberSpan(e.T, row.Keys[e.Index].Text, row.Keys[e.Index].Null)
 	case algebra.Constant:
@@ -151,7 +151,7 @@ func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *scalar.S
 }
 
 // value is the interval of a released value; selections have none.
-func (b *Box) value(v algebra.Value, together int, row plan.ReleasedRow) *scalar.Span {
+func (b *Box) value(v algebra.Estimator, together int, row plan.ReleasedRow) *scalar.Span {
 	around := func(release int) *scalar.Span {
 		if shown := b.plan.Releases[release].Shown; shown != nil {
 			lo, hi := shown.Interval(row.Noisy[release], b.level(together))
@@ -265,7 +265,7 @@ func HasInterval(e algebra.Expr) bool {
 		case f.Interval == nil:
 			return false
 		}
-	case algebra.ValueRef:
+	case algebra.EstimatorRef:
 		return e.T.IsNumber() && !e.Chosen
 	case algebra.KeyRef, algebra.Constant:
 		return e.Typ().IsNumber()

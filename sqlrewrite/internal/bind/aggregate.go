@@ -29,17 +29,17 @@ func aggregate(b *algebra.Binder, n *syntax.Call) (algebra.Expr, error) {
 		}
 		filter = f
 	}
-	v, err := aggregateValue(b, n, filter)
+	v, err := aggregateEstimator(b, n, filter)
 	if err != nil {
 		return nil, err
 	}
-	return value(b, v), nil
+	return estimator(b, v), nil
 }
 
-// aggregateValue binds a call by its name.
-func aggregateValue(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+// aggregateEstimator binds a call by its name.
+func aggregateEstimator(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
 	if orderedSet(n.Name) != (len(n.Within) > 0) && n.Name != "median" {
-		return algebra.Value{}, b.Mismatch(n, n.Name+map[bool]string{true: " needs", false: " does not take"}[orderedSet(n.Name)]+
+		return algebra.Estimator{}, b.Mismatch(n, n.Name+map[bool]string{true: " needs", false: " does not take"}[orderedSet(n.Name)]+
 			" WITHIN GROUP (ORDER BY ...)", "")
 	}
 	switch domain.BuiltinOf(n.Name).Form {
@@ -57,20 +57,20 @@ func aggregateValue(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (alg
 		return mode(b, n, filter)
 	case domain.NoForm, domain.BooleanForm, domain.JoinForm:
 	}
-	return algebra.Value{}, b.Unsupported(n, "aggregate "+n.Name, "")
+	return algebra.Estimator{}, b.Unsupported(n, "aggregate "+n.Name, "")
 }
 
 // value gives the reference to v, which may have been bound before.
-func value(b *algebra.Binder, v algebra.Value) algebra.ValueRef {
-	ref := algebra.ValueRef{T: v.T, Chosen: b.Bound.Statistics[v.Of[0]].Chooses()}
-	for i, known := range b.Bound.Values {
+func estimator(b *algebra.Binder, v algebra.Estimator) algebra.EstimatorRef {
+	ref := algebra.EstimatorRef{T: v.T, Chosen: b.Bound.Statistics[v.Of[0]].Chooses()}
+	for i, known := range b.Bound.Estimators {
 		if known.SameAs(v) {
 			ref.Index = i
 			return ref
 		}
 	}
-	b.Bound.Values = append(b.Bound.Values, v)
-	ref.Index = len(b.Bound.Values) - 1
+	b.Bound.Estimators = append(b.Bound.Estimators, v)
+	ref.Index = len(b.Bound.Estimators) - 1
 	return ref
 }
 
@@ -96,12 +96,12 @@ func addRelease(b *algebra.Binder, m algebra.Statistic) int {
 }
 
 // count binds count(*), count(x), count(DISTINCT unit) and count(DISTINCT x).
-func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
 	m := algebra.Statistic{Kind: algebra.CountRows, Filter: filter}
 	if !n.Star {
 		x, unit, err := countArgument(b, n)
 		if err != nil {
-			return algebra.Value{}, err
+			return algebra.Estimator{}, err
 		}
 		switch c, isConstant := x.(algebra.Constant); {
 		case n.Distinct && unit:
@@ -110,17 +110,17 @@ func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Valu
 				m.Filter = both(filter, present(x))
 			}
 		case unit:
-			return algebra.Value{}, fault.UnitColumn(b.At(n.Args[0]), algebra.PlainField(x).Name)
+			return algebra.Estimator{}, fault.UnitColumn(b.At(n.Args[0]), algebra.PlainField(x).Name)
 		case n.Distinct:
 			if m.Kind, m.X = algebra.CountDistinct, x; !sqlprint.Distinguishable(x) {
-				return algebra.Value{}, b.Unsupported(n, "count(DISTINCT "+sqlprint.Describe(x)+")",
+				return algebra.Estimator{}, b.Unsupported(n, "count(DISTINCT "+sqlprint.Describe(x)+")",
 					"values of type "+scalar.TypeName(x.Typ())+" are not told apart")
 			}
 		case !isConstant || c.Null:
 			m.Kind, m.X = algebra.CountValues, x
 		}
 	}
-	return algebra.Value{Name: sqlprint.DescribeStatistic(m), T: catalog.Int8, Of: []int{addRelease(b, m)}}, nil
+	return algebra.Estimator{Name: sqlprint.DescribeStatistic(m), T: catalog.Int8, Of: []int{addRelease(b, m)}}, nil
 }
 
 // countArgument is the argument of count, which may be the unit's id.
@@ -144,18 +144,18 @@ func oneArgument(n *syntax.Call) syntax.Expr {
 }
 
 // sum binds sum(x) and avg(x).
-func sum(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+func sum(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
 	x, g, err := numbers(b, n, 0, 1)
 	if err != nil {
-		return algebra.Value{}, err
+		return algebra.Estimator{}, err
 	}
 	if n.Name == "sum" {
 		m := algebra.Statistic{Kind: algebra.SumSteps, X: x, Grid: g, Filter: filter}
-		return algebra.Value{Name: sqlprint.DescribeStatistic(m), T: typeOf(n, x), Of: []int{addRelease(b, m)}}, nil
+		return algebra.Estimator{Name: sqlprint.DescribeStatistic(m), T: typeOf(n, x), Of: []int{addRelease(b, m)}}, nil
 	}
 	s := addRelease(b, algebra.Statistic{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
 	k := addRelease(b, algebra.Statistic{Kind: algebra.CountValues, X: x, Filter: filter})
-	return algebra.Value{Name: "avg(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: typeOf(n, x),
+	return algebra.Estimator{Name: "avg(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: typeOf(n, x),
 		How: domain.BuiltinOf(n.Name).How, Of: []int{k, s}}, nil
 }
 
@@ -166,27 +166,27 @@ func typeOf(n *syntax.Call, x algebra.Expr) catalog.Type {
 }
 
 // spread binds variances and standard deviations.
-func spread(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+func spread(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
 	x, g, err := numbers(b, n, 0, 1)
 	if err != nil {
-		return algebra.Value{}, err
+		return algebra.Estimator{}, err
 	}
 	s := addRelease(b, algebra.Statistic{Kind: algebra.SumCentred, X: x, Grid: g, Filter: filter})
 	q := addRelease(b, algebra.Statistic{Kind: algebra.SumProducts, X: x, Grid: g, Y: x, GridY: g, Filter: filter})
 	k := addRelease(b, algebra.Statistic{Kind: algebra.CountValues, X: x, Filter: filter})
-	return algebra.Value{Name: n.Name + "(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: typeOf(n, x),
+	return algebra.Estimator{Name: n.Name + "(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: typeOf(n, x),
 		How: domain.BuiltinOf(n.Name).How, Of: []int{k, s, q}}, nil
 }
 
 // paired binds the aggregates over pairs (y, x): rows where one of the two is NULL do not count.
-func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
 	y, gy, err := numbers(b, n, 0, 2)
 	if err != nil {
-		return algebra.Value{}, err
+		return algebra.Estimator{}, err
 	}
 	x, gx, err := numbers(b, n, 1, 2)
 	if err != nil {
-		return algebra.Value{}, err
+		return algebra.Estimator{}, err
 	}
 	name := n.Name + "(" + sqlprint.Describe(y) + ", " + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter)
 	same := algebra.Same(x, y)
@@ -201,7 +201,7 @@ func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 	}
 	k := addRelease(b, rows)
 	if n.Name == "regr_count" {
-		return algebra.Value{Name: name, T: catalog.Int8, Of: []int{k}}, nil
+		return algebra.Estimator{Name: name, T: catalog.Int8, Of: []int{k}}, nil
 	}
 	if same {
 		gy = gx
@@ -215,7 +215,7 @@ func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Val
 		}
 		return addRelease(b, algebra.Statistic{Kind: algebra.SumProducts, X: g.X, Grid: g, Y: h.X, GridY: h, Filter: filter})
 	}
-	v := algebra.Value{Name: name, T: catalog.Float8, How: domain.BuiltinOf(n.Name).How}
+	v := algebra.Estimator{Name: name, T: catalog.Float8, How: domain.BuiltinOf(n.Name).How}
 	switch v.How {
 	case algebra.MeanOf, algebra.Squares:
 		of := gx

@@ -40,7 +40,7 @@ func selectList(b *algebra.Binder) error {
 		}
 		b.Bound.Outputs = append(b.Bound.Outputs, algebra.Output{Name: itemName(item), Expr: e})
 	}
-	if len(b.Bound.Keys) == 0 && len(b.Bound.Values) == 0 && b.Query.Having == nil {
+	if len(b.Bound.Keys) == 0 && len(b.Bound.Estimators) == 0 && b.Query.Having == nil {
 		return fault.NotAggregate(b.Position(b.Query.Items[0].Pos), "a select list without aggregates")
 	}
 	return nil

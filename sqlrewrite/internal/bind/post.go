@@ -12,8 +12,8 @@ import (
 func ReleasesOf(q *algebra.BoundQuery, e algebra.Expr) map[int]bool {
 	used := make(map[int]bool)
 	for _, leaf := range LeavesOf(e) {
-		if v, ok := leaf.(algebra.ValueRef); ok {
-			for _, release := range q.Values[v.Index].Of {
+		if v, ok := leaf.(algebra.EstimatorRef); ok {
+			for _, release := range q.Estimators[v.Index].Of {
 				used[release] = true
 			}
 		}
@@ -24,7 +24,7 @@ func ReleasesOf(q *algebra.BoundQuery, e algebra.Expr) map[int]bool {
 // LeavesOf lists the keys and values that an expression refers to.
 func LeavesOf(e algebra.Expr) []algebra.Expr {
 	switch e.(type) {
-	case algebra.KeyRef, algebra.ValueRef, algebra.Column:
+	case algebra.KeyRef, algebra.EstimatorRef, algebra.Column:
 		return []algebra.Expr{e}
 	}
 	var all []algebra.Expr

@@ -19,29 +19,29 @@ func orderedSet(name string) bool {
 }
 
 // quantile binds percentile_cont, percentile_disc, median, min and max: one selection for each fraction.
-func quantile(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+func quantile(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
 	item, fractions, err := fractions(b, n)
 	if err != nil {
-		return algebra.Value{}, err
+		return algebra.Estimator{}, err
 	}
 	x, err := rowValue(b, item.Expr)
 	if err != nil {
-		return algebra.Value{}, err
+		return algebra.Estimator{}, err
 	}
 	t := x.Typ()
 	switch continuous := n.Name == "percentile_cont" || n.Name == "median"; {
 	case t.IsTime() && !continuous && algebra.PlainField(x) != nil:
 	case !t.IsNumber():
-		return algebra.Value{}, b.Mismatch(n, "there is no function "+n.Name+" over "+scalar.TypeName(t),
+		return algebra.Estimator{}, b.Mismatch(n, "there is no function "+n.Name+" over "+scalar.TypeName(t),
 			n.Name+" needs numbers with bounds; for the most frequent value write mode() WITHIN GROUP (ORDER BY x)")
 	case continuous:
 		t = catalog.Float8
 	}
 	g, err := points(b, item.Expr, x)
 	if err != nil {
-		return algebra.Value{}, err
+		return algebra.Estimator{}, err
 	}
-	v := algebra.Value{Name: quantileName(n, x, fractions) + sqlprint.FilterText(filter), T: t}
+	v := algebra.Estimator{Name: quantileName(n, x, fractions) + sqlprint.FilterText(filter), T: t}
 	for _, f := range fractions {
 		m := algebra.Statistic{Kind: algebra.ChooseRank, X: x, Grid: g, Filter: filter, Rank: f}
 		if item.Descending {
@@ -125,14 +125,14 @@ func quantileName(n *syntax.Call, x algebra.Expr, fractions []*big.Rat) string {
 }
 
 // mode binds mode() WITHIN GROUP (ORDER BY x): a selection from a declared domain, or from a grid of whole numbers.
-func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value, error) {
+func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
 	if n.Star || len(n.Args) > 0 || len(n.Within) != 1 {
-		return algebra.Value{}, b.Mismatch(n, "mode needs one value to order by", "write mode() WITHIN GROUP (ORDER BY x)")
+		return algebra.Estimator{}, b.Mismatch(n, "mode needs one value to order by", "write mode() WITHIN GROUP (ORDER BY x)")
 	}
 	at := n.Within[0].Expr
 	x, err := rowValue(b, at)
 	if err != nil {
-		return algebra.Value{}, err
+		return algebra.Estimator{}, err
 	}
 	m := algebra.Statistic{Kind: algebra.ChooseMode, X: x, Filter: filter}
 	switch f := algebra.PlainField(x); {
@@ -147,21 +147,21 @@ func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Value
 		}
 	case x.Typ().IsInteger():
 		if m.Grid, err = gridOf(b, at, x); err != nil {
-			return algebra.Value{}, err
+			return algebra.Estimator{}, err
 		}
 		if m.Grid.Points().Cmp(big.NewInt(sqlprint.MaxCandidates)) > 0 || m.Grid.Form != algebra.WholeSteps {
-			return algebra.Value{}, b.Unsupported(at, "mode over more than 10000 values",
+			return algebra.Estimator{}, b.Unsupported(at, "mode over more than 10000 values",
 				"declare a domain or narrower bounds, or group by the value and order by count(*)")
 		}
 	default:
-		return algebra.Value{}, fault.MissingKeys(b.At(at), sqlprint.Describe(x))
+		return algebra.Estimator{}, fault.MissingKeys(b.At(at), sqlprint.Describe(x))
 	}
 	if m.Candidates() == 0 {
-		return algebra.Value{}, fault.MissingKeys(b.At(at), sqlprint.Describe(x))
+		return algebra.Estimator{}, fault.MissingKeys(b.At(at), sqlprint.Describe(x))
 	}
 	t := x.Typ()
 	if t == catalog.Enum || t == catalog.Char {
 		t = catalog.Text
 	}
-	return algebra.Value{Name: "mode of " + sqlprint.Describe(x) + sqlprint.FilterText(filter), T: t, Of: []int{addRelease(b, m)}}, nil
+	return algebra.Estimator{Name: "mode of " + sqlprint.Describe(x) + sqlprint.FilterText(filter), T: t, Of: []int{addRelease(b, m)}}, nil
 }

@@ -13,12 +13,12 @@ import (
 //
 // The selected groups are the rows of the release, in the order of their choice.
 func AsTopK(q *algebra.BoundQuery) *algebra.BoundQuery {
-	if q.Private() || len(q.Keys) == 0 || q.Having != nil || q.Limit == nil || len(q.Statistics) != 1 || len(q.Values) != 1 ||
+	if q.Private() || len(q.Keys) == 0 || q.Having != nil || q.Limit == nil || len(q.Statistics) != 1 || len(q.Estimators) != 1 ||
 		len(q.OrderBy) == 0 {
 		return nil
 	}
-	by, ok := q.OrderBy[0].Expr.(algebra.ValueRef)
-	if !ok || !q.OrderBy[0].Descending || q.Values[by.Index].Computed() || q.Statistics[0].Chooses() {
+	by, ok := q.OrderBy[0].Expr.(algebra.EstimatorRef)
+	if !ok || !q.OrderBy[0].Descending || q.Estimators[by.Index].Computed() || q.Statistics[0].Chooses() {
 		return nil
 	}
 	for _, o := range sqlprint.OwnOutputs(q) {
@@ -36,7 +36,7 @@ func AsTopK(q *algebra.BoundQuery) *algebra.BoundQuery {
 		return nil // all groups: there is nothing to select
 	}
 	selected := *q
-	selected.Top, selected.OrderBy, selected.Limit, selected.Values = k, nil, nil, nil
+	selected.Top, selected.OrderBy, selected.Limit, selected.Estimators = k, nil, nil, nil
 	selected.Statistics = []algebra.Statistic{q.Statistics[0]}
 	selected.Statistics[0].Name = fmt.Sprintf("first %d by %s", k, q.Statistics[0].Name)
 	return &selected

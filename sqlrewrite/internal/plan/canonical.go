@@ -44,7 +44,7 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 			h.Add("selection", m.Name)
 		}
 	}
-	for _, v := range p.Query.Values {
+	for _, v := range p.Query.Estimators {
 		if v.How != algebra.AsReleased && v.How != algebra.MeanOf {
 			h.Add("value", v.Name, fmt.Sprint(v.How, v.Of))
 		}

@@ -246,7 +246,7 @@ func (p *Plan) countsGroups(release int) bool {
 	case m.Kind != algebra.CountUnits && m.Kind != algebra.CountRows:
 		return false
 	}
-	for _, v := range p.Query.Values {
+	for _, v := range p.Query.Estimators {
 		if v.Computed() && slices.Contains(v.Of, release) {
 			return false
 		}

@@ -28,7 +28,7 @@ func (r *Released) Post() (post sqlprint.Post, ok bool) {
 		}
 		args[i] = column
 	}
-	for i := range q.Values {
+	for i := range q.Estimators {
 		column := make([]*string, len(r.Rows))
 		for j, row := range r.Rows {
 			column[j] = scalar.KeyText(r.Plan.ValueText(i, row))

@@ -38,7 +38,7 @@ func Extremes(l, r *scalar.Span, f func(a, b *big.Rat) *big.Rat) *scalar.Span {
 
 // text is a released value of one group, as PostgreSQL would write it.
 func (p *Plan) ValueText(index int, row ReleasedRow) catalog.Key {
-	v := p.Query.Values[index]
+	v := p.Query.Estimators[index]
 	switch v.How {
 	case algebra.AsReleased:
 		return catalog.Key{Text: p.releaseText(v.Of[0], v.T, row)}
@@ -81,7 +81,7 @@ func text(g *algebra.Grid, i *big.Int, t catalog.Type) string {
 // Compute is a formula's value where its releases lie in the spans that at gives, in their own steps; nil where PostgreSQL gives NULL,
 // and where interval arithmetic has no bound. For points it is a point. What the policy's bounds make impossible is cut off: doing
 // so with a noisy value costs nothing.
-func (p *Plan) Compute(v algebra.Value, at func(release int) *scalar.Span) *scalar.Span {
+func (p *Plan) Compute(v algebra.Estimator, at func(release int) *scalar.Span) *scalar.Span {
 	n := at(v.Of[0])
 	if n.Lo.Cmp(scalar.One()) < 0 {
 		return nil // no rows, or perhaps none
@@ -154,7 +154,7 @@ func besselled(s, n *scalar.Span) *scalar.Span {
 }
 
 // regression is slope, intercept, correlation or its square; nil where the variance that it divides by may not be positive.
-func (p *Plan) regression(v algebra.Value, moment func(int) *scalar.Span) *scalar.Span {
+func (p *Plan) regression(v algebra.Estimator, moment func(int) *scalar.Span) *scalar.Span {
 	times := func(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
 	covariance := p.secondMoment(v.Of[3], moment(3), moment(1), moment(2))
 	varianceX := p.secondMoment(v.Of[4], moment(4), moment(1), moment(1))
@@ -192,7 +192,7 @@ func (p *Plan) regression(v algebra.Value, moment func(int) *scalar.Span) *scala
 }
 
 // varianceRange is where the variance of a value can lie: values of an interval of width w have at most w²/4, and n/(n-1) is at most 2.
-func (p *Plan) varianceRange(v algebra.Value) *scalar.Span {
+func (p *Plan) varianceRange(v algebra.Estimator) *scalar.Span {
 	g := p.Releases[v.Of[1]].Statistic.Grid
 	w := new(big.Rat).Sub(g.Value(g.Hi), g.Value(g.Lo))
 	w.Mul(w, w)
@@ -204,7 +204,7 @@ func (p *Plan) varianceRange(v algebra.Value) *scalar.Span {
 }
 
 // covarianceRange is where the covariance of a value can lie.
-func (p *Plan) covarianceRange(v algebra.Value) *scalar.Span {
+func (p *Plan) covarianceRange(v algebra.Estimator) *scalar.Span {
 	x, y := p.Releases[v.Of[1]].Statistic.Grid, p.Releases[v.Of[2]].Statistic.Grid
 	w := new(big.Rat).Sub(x.Value(x.Hi), x.Value(x.Lo))
 	w.Mul(w, new(big.Rat).Sub(y.Value(y.Hi), y.Value(y.Lo)))
@@ -213,7 +213,7 @@ func (p *Plan) covarianceRange(v algebra.Value) *scalar.Span {
 }
 
 // Certain is where a computed value lies whatever the rows are, by the policy's bounds; nil: anywhere.
-func (p *Plan) Certain(v algebra.Value) *scalar.Span {
+func (p *Plan) Certain(v algebra.Estimator) *scalar.Span {
 	switch v.How {
 	case algebra.MeanOf:
 		g := p.Releases[v.Of[1]].Statistic.Grid

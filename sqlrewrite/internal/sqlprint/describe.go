@@ -154,8 +154,8 @@ func newDescriber(q *algebra.BoundQuery) *Printer {
 			p.write(e.Of.Text())
 		case algebra.KeyRef:
 			p.write(e.Name)
-		case algebra.ValueRef:
-			p.write(q.Values[e.Index].Name)
+		case algebra.EstimatorRef:
+			p.write(q.Estimators[e.Index].Name)
 		case algebra.Subquery:
 			p.write("(SELECT ...)")
 		case algebra.Either:

@@ -77,7 +77,7 @@ func isIdentity(q *algebra.BoundQuery) bool {
 	}
 	for _, o := range q.Outputs {
 		switch o.Expr.(type) {
-		case algebra.KeyRef, algebra.ValueRef:
+		case algebra.KeyRef, algebra.EstimatorRef:
 		default:
 			return false
 		}
@@ -97,7 +97,7 @@ func (p *Printer) releasedRows(q *algebra.BoundQuery) string {
 	for i, k := range q.Keys {
 		add("k"+strconv.Itoa(i), k.X.Typ())
 	}
-	for i, v := range q.Values {
+	for i, v := range q.Estimators {
 		add("v"+strconv.Itoa(i), v.T)
 	}
 	return fmt.Sprintf("(SELECT %s, u.ordinal\n      FROM ROWS FROM (%s) WITH ORDINALITY AS u(%s, ordinal)) AS r",

@@ -32,7 +32,7 @@ func (p *postPrinter) postLeaf(e algebra.Expr) {
 	switch e := e.(type) {
 	case algebra.KeyRef:
 		p.write("r.k", strconv.Itoa(e.Index))
-	case algebra.ValueRef:
+	case algebra.EstimatorRef:
 		p.write("r.v", strconv.Itoa(e.Index))
 	case algebra.Column:
 		if p.write(p.field(e.Of)); e.Of.Type == catalog.Enum {

@@ -132,7 +132,7 @@ func sqlType(t catalog.Type) string {
 // expr prints an expression. Every operator has its own parentheses, so that precedence never matters.
 func (p *Printer) expr(e algebra.Expr) {
 	switch e := e.(type) {
-	case algebra.Column, algebra.KeyRef, algebra.ValueRef, algebra.Subquery, algebra.Either:
+	case algebra.Column, algebra.KeyRef, algebra.EstimatorRef, algebra.Subquery, algebra.Either:
 		p.leaf(p, e)
 	case algebra.Constant:
 		p.constant(e)

@@ -40,7 +40,7 @@ func (p *Printer) structuralLeaf(e algebra.Expr) {
 		p.write(name)
 	case algebra.KeyRef:
 		p.write(fmt.Sprintf("k%d", e.Index))
-	case algebra.ValueRef:
+	case algebra.EstimatorRef:
 		p.write(fmt.Sprintf("v%d", e.Index))
 	case algebra.Either:
 		p.expr(e.L)
@@ -148,7 +148,7 @@ func (h Identity) AddStructure(q *algebra.BoundQuery) {
 	for _, k := range q.Keys {
 		h.Add(structureOf(k.X))
 	}
-	for _, v := range q.Values {
+	for _, v := range q.Estimators {
 		h.Add(fmt.Sprint(int(v.How), v.Of))
 	}
 	for _, out := range q.Outputs {

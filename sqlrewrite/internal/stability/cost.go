@@ -147,7 +147,7 @@ const WindowRow = 1500
 // priceOf is what an operation costs by itself.
 func priceOf(e algebra.Expr) int64 {
 	switch e := e.(type) {
-	case algebra.Column, algebra.Constant, algebra.KeyRef, algebra.ValueRef, algebra.Computed:
+	case algebra.Column, algebra.Constant, algebra.KeyRef, algebra.EstimatorRef, algebra.Computed:
 		return columnPrice
 	case algebra.In:
 		p := named("= " + KindOfType(e.X.Typ()))
