@@ -81,11 +81,11 @@ func TestAuditFindsWrongSensitivity(t *testing.T) {
 		p := w.auditPlan(t, a.sql)
 		r := p.made.Releases[0]
 		r.PerGroup = big.NewInt(1)
-		wrong, err := p.made.NewPick(r, plan.Portion{Epsilon: mechanisms.EpsilonUnit})
+		wrong, err := p.made.NewSelection(r, plan.Portion{Epsilon: mechanisms.EpsilonUnit})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.made.Releases[0].Pick = wrong
+		p.made.Releases[0].Selection = wrong
 		if proof := w.certify(t, p, a.rows); proof.Epsilon <= 1 {
 			t.Errorf("%s: certified ε %.3f only", a.name, proof.Epsilon)
 		}

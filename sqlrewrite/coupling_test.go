@@ -161,7 +161,7 @@ func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
 			q.True[side] = append(q.True[side], c.exact(side, id, 0))
 		}
 	}
-	q.Differs, q.Counted = c.differs(), c.plan.made.Query.Private() && c.plan.made.Selection == nil
+	q.Differs, q.Counted = c.differs(), c.plan.made.Query.Private() && c.plan.made.PartitionSelection == nil
 	return c.affordable()
 }
 
@@ -253,8 +253,8 @@ func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
 // keep records whether a private group is shown: those that both sides have are.
 func (c *coupling) keep(tape *Tape, side int, id string, row []*big.Int) {
 	common := slices.Contains(c.groups, id)
-	if c.plan.made.Selection != nil {
-		tape.keep(c.plan.made.Selection.Mechanism, row[len(row)-1], common)
+	if c.plan.made.PartitionSelection != nil {
+		tape.keep(c.plan.made.PartitionSelection.Mechanism, row[len(row)-1], common)
 		return
 	}
 	for i, r := range c.plan.made.Releases {
@@ -294,7 +294,7 @@ func (c *coupling) noises(tape *Tape, side int, id string) {
 func (c *coupling) choices(t *testing.T, w *world, tape *Tape, side int, id string) error {
 	for at, part := range c.plan.made.Parts {
 		for _, i := range part.Releases {
-			pick := c.plan.made.Releases[i].Pick
+			pick := c.plan.made.Releases[i].Selection
 			if pick == nil {
 				continue
 			}
@@ -344,7 +344,7 @@ func (c *coupling) pay(side int, id string, release int, cost float64) {
 
 // top records the choice of groups, one after another.
 func (c *coupling) top(w *world, tape *Tape, side int) error {
-	pick, begin := c.plan.made.Releases[0].Pick.Top, len(tape.words)
+	pick, begin := c.plan.made.Releases[0].Selection.Top, len(tape.words)
 	var scores []mechanisms.Exact
 	for _, id := range c.groups {
 		scores = append(scores, mechanisms.Seal(c.exact(side, id, 0)))
@@ -381,7 +381,7 @@ func (c *coupling) tallies(t *testing.T, side, part int, group string) (all []me
 func (c *coupling) affordable() error {
 	for i, r := range c.plan.made.Releases {
 		charged := r.Law().Loss()
-		if r.Pick != nil {
+		if r.Selection != nil {
 			if c.loss[i] > float64(charged.Epsilon)/float64(mechanisms.EpsilonUnit)*(1+1e-9) {
 				return fmt.Errorf("release %d costs %g, charged %s", i, c.loss[i], charged.Epsilon)
 			}

@@ -203,7 +203,7 @@ func claims(p *Plan, d *Draws) []claim {
 			}
 		}
 		if p.made.Query.Top > 0 {
-			c.perGroup[0], c.spread = paidScores(p.made.Releases[0].Pick.Parameters())
+			c.perGroup[0], c.spread = paidScores(p.made.Releases[0].Selection.Parameters())
 		}
 		if part.Units {
 			c.perGroup, c.kinds = append(c.perGroup, big.NewInt(1)), append(c.kinds, "units")
@@ -484,7 +484,7 @@ func retop(p *Plan, wrong func(*plan.Release)) {
 	if err != nil {
 		panic(err)
 	}
-	p.made.Releases = []plan.Release{{Statistic: p.made.Releases[0].Statistic, PerGroup: r.PerGroup, Pick: top, Unit: r.Unit}}
+	p.made.Releases = []plan.Release{{Statistic: p.made.Releases[0].Statistic, PerGroup: r.PerGroup, Selection: top, Unit: r.Unit}}
 }
 
 func boundingMutants() []mutant {

@@ -241,8 +241,8 @@ func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []plan.ReleasedRow {
 		id := of(keys)
 		for at, part := range p.made.Parts {
 			for _, i := range part.Releases {
-				if r := p.made.Releases[i]; r.Pick != nil {
-					noisy[id][i] = sharpPick(t, r).Choose(fixedSampler(t), groups[id].Tallies[at])
+				if r := p.made.Releases[i]; r.Selection != nil {
+					noisy[id][i] = sharpSelection(t, r).Choose(fixedSampler(t), groups[id].Tallies[at])
 				}
 			}
 		}
@@ -274,12 +274,12 @@ func asCells(s Statement) Statement {
 	return s
 }
 
-// sharpPick is a release's selection at a price at which it makes no mistake.
-func sharpPick(t *testing.T, r plan.Release) *plan.Pick {
+// sharpSelection is a release's selection at a price at which it makes no mistake.
+func sharpSelection(t *testing.T, r plan.Release) *plan.Selection {
 	t.Helper()
 	r.PerGroup = big.NewInt(1)
 	p := &plan.Plan{Bounding: stability.Bounding{MaxGroups: 1}}
-	sharp, err := p.NewPick(r, plan.Portion{Epsilon: mechanisms.MaxEpsilon})
+	sharp, err := p.NewSelection(r, plan.Portion{Epsilon: mechanisms.MaxEpsilon})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func shownPlan(t *testing.T, change func(*Options)) (*Plan, *mechanisms.ShownCou
 		change(&o)
 	}
 	p := rewrite(t, shownSQL, o)
-	if p.made.Selection != nil || p.made.Releases[0].Shown == nil {
+	if p.made.PartitionSelection != nil || p.made.Releases[0].Shown == nil {
 		t.Fatalf("the count does not decide:\n%s", p.Explain().Tree)
 	}
 	return p, p.made.Releases[0].Shown
@@ -170,7 +170,7 @@ func TestShownCountBesideNamedSelection(t *testing.T) {
 	for _, by := range []mechanisms.Name{mechanisms.ExponentialMechanism, mechanisms.PermuteAndFlipMechanism, mechanisms.ReportNoisyMax} {
 		o.Selection = by
 		p := rewrite(t, "SELECT country, count(*), median(age) FROM people GROUP BY country", o)
-		if p.made.Releases[0].Shown == nil || p.made.Releases[1].Pick == nil || p.made.Releases[1].Pick.By != by {
+		if p.made.Releases[0].Shown == nil || p.made.Releases[1].Selection == nil || p.made.Releases[1].Selection.By != by {
 			t.Errorf("%s:\n%s", by, p.Explain().Tree)
 		}
 	}

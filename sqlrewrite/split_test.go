@@ -83,10 +83,10 @@ func TestWeightedSelectionKeepsItsShare(t *testing.T) {
 	const sql = "SELECT country, count(*) AS n, sum(age) AS s FROM people GROUP BY country"
 	o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismLaplace, Currency: catalog.Approx,
 		Confidence: 0.95}
-	even := rewrite(t, sql, o).made.Selection.Mechanism.Loss()
+	even := rewrite(t, sql, o).made.PartitionSelection.Mechanism.Loss()
 	o.Weights = weights(t, "s", "1000000")
 	p := rewrite(t, sql, o)
-	if got := p.made.Selection.Mechanism.Loss(); got != even {
+	if got := p.made.PartitionSelection.Mechanism.Loss(); got != even {
 		t.Errorf("the selection costs %+v, without weights %+v", got, even)
 	}
 	if n, s := p.made.Releases[0].Mechanism.Loss(), p.made.Releases[1].Mechanism.Loss(); s.Epsilon < 1000*n.Epsilon {

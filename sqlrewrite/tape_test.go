@@ -187,7 +187,7 @@ func uniform(at, n *big.Int) uint64 {
 }
 
 // alike records a choice in a group in which nobody is on either side.
-func (t *Tape) alike(c *plan.Pick) {
+func (t *Tape) alike(c *plan.Selection) {
 	switch c.Selector.(type) {
 	case nil:
 		t.add(beyondEnd, beyondEnd)

@@ -84,8 +84,8 @@ func Plain(r *plan.Released) *Answer {
 // aggregateColumn adds what is known of one release, in the output's unit.
 func aggregateColumn(p *plan.Plan, c plan.Column, r plan.Release) plan.Column {
 	c.Kind, c.Mechanism = plan.AggregateColumn, r.Law().Name()
-	if r.Pick != nil {
-		c.Selection = r.Pick.By
+	if r.Selection != nil {
+		c.Selection = r.Selection.By
 	}
 	c.Sensitivity, c.Scale = Sensitivity(p, r), ScaleText(r)
 	c.HalfWidth, c.RankError = HalfWidth(p, r), RankError(p, r)
@@ -94,7 +94,7 @@ func aggregateColumn(p *plan.Plan, c plan.Column, r plan.Release) plan.Column {
 
 // HalfWidth is that of a release's noise at the requested confidence, in the output's unit; nil for selections, which have none.
 func HalfWidth(p *plan.Plan, r plan.Release) *big.Rat {
-	if r.Pick != nil {
+	if r.Selection != nil {
 		return nil
 	}
 	return scalar.InUnits(r.HalfWidth(p.Options.Confidence), r.Unit)
@@ -103,8 +103,8 @@ func HalfWidth(p *plan.Plan, r plan.Release) *big.Rat {
 // Sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational; of a
 // selection, that of one score, in rows.
 func Sensitivity(p *plan.Plan, r plan.Release) string {
-	if r.Pick != nil {
-		score, _ := new(big.Int).SetString(r.Pick.Mechanism.Parameters().Sensitivity, 10)
+	if r.Selection != nil {
+		score, _ := new(big.Int).SetString(r.Selection.Mechanism.Parameters().Sensitivity, 10)
 		return scalar.DecimalOrFraction(scalar.InUnits(score, r.Unit))
 	}
 	l1, l2Squared := p.Bounding.Norms(r.Statistic)
@@ -235,15 +235,15 @@ func identityRows(r *plan.Released) []PostRow {
 func RankError(p *plan.Plan, r plan.Release) *big.Rat {
 	level := p.Options.Confidence
 	switch {
-	case r.Pick == nil:
+	case r.Selection == nil:
 		return nil
-	case r.Pick.Top != nil:
+	case r.Selection.Top != nil:
 		groups := min(scalar.ClampInt64(p.Query.PublicTuples()), plan.MaxCells)
-		return scalar.InUnits(r.Pick.Top.Shortfall(int(groups), level), r.Statistic.Unit())
-	case r.Pick.Quantile != nil:
-		return r.Pick.Quantile.RankError(level)
+		return scalar.InUnits(r.Selection.Top.Shortfall(int(groups), level), r.Statistic.Unit())
+	case r.Selection.Quantile != nil:
+		return r.Selection.Quantile.RankError(level)
 	default:
-		return new(big.Rat).SetInt(r.Pick.Selector.Shortfall(r.Pick.Among, level))
+		return new(big.Rat).SetInt(r.Selection.Selector.Shortfall(r.Selection.Among, level))
 	}
 }
 

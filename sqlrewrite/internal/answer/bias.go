@@ -29,7 +29,7 @@ func biasOf(p *plan.Plan, r plan.Release) plan.Bias {
 	switch {
 	case !p.NeedsData() || !groups && !rows:
 		return plan.Unbiased
-	case r.Statistic.Monotone() && r.Pick == nil:
+	case r.Statistic.Monotone() && r.Selection == nil:
 		return plan.LowBias
 	default:
 		return plan.UnknownBias

@@ -161,7 +161,7 @@ func (b *Box) value(v algebra.Estimator, together int, row plan.ReleasedRow) *sc
 		return &scalar.Span{Lo: new(big.Rat).Sub(centre, w), Hi: new(big.Rat).Add(centre, w)}
 	}
 	switch {
-	case v.How == algebra.ArrayOf, b.plan.Releases[v.Of[0]].Pick != nil:
+	case v.How == algebra.ArrayOf, b.plan.Releases[v.Of[0]].Selection != nil:
 		return nil
 	case v.How == algebra.AsReleased:
 		s, unit := around(v.Of[0]), b.plan.Releases[v.Of[0]].Unit

@@ -35,7 +35,7 @@ func Notes(p *plan.Plan) []algebra.Note {
 		if r.Statistic.Kind == algebra.CountDistinct && p.Bounding.Kind != stability.Flat {
 			add("bounded-values", "at most %d different values of one %s count in a group, chosen at random", p.Bounding.MaxValues, unit)
 		}
-		if r.Pick != nil {
+		if r.Selection != nil {
 			add("selected", "%s", selectedText(p, r))
 		}
 		g := r.Statistic.Grid
@@ -96,14 +96,14 @@ func selectedText(p *plan.Plan, r plan.Release) string {
 	const unknown = ". How far that is in its own unit depends on the data: there is no interval"
 	const empty = ". A group without rows shows a value too"
 	switch {
-	case r.Pick.Top != nil:
+	case r.Selection.Top != nil:
 		return fmt.Sprintf("%s: groups are chosen one after another, at random but the larger the likelier; %s none that is left out is more "+
 			"than %s ahead of one that is shown",
 			name, sure, scalar.DecimalOrFraction(off))
 	case r.Statistic.Kind == algebra.ChooseMode:
 		return fmt.Sprintf("%s: %s the most frequent value has at most %s rows more than the value shown%s", name, sure, scalar.Ceil(off), empty)
 	case r.Statistic.Rank.IsInt():
-		offset := new(big.Rat).Abs(r.Pick.Offset)
+		offset := new(big.Rat).Abs(r.Selection.Offset)
 		side := map[bool]string{true: "smaller", false: "larger"}[r.Statistic.Rank.Sign() == 0]
 		return fmt.Sprintf("%s: the value shown is looked for %s rows in from the end, as values beyond the data would be shown too often "+
 			"there; %s at most %s rows have a %s one%s",
@@ -122,7 +122,7 @@ func percent(level mechanisms.Confidence) string {
 func clampedSums(p *plan.Plan) []plan.Release {
 	var all []plan.Release
 	for i, r := range p.Releases {
-		if r.Pick == nil && p.Query.ClampsUnits(i) {
+		if r.Selection == nil && p.Query.ClampsUnits(i) {
 			all = append(all, r)
 		}
 	}

@@ -50,8 +50,8 @@ type ShownAt struct {
 // Explain describes the plan without touching a row.
 func Explain(p *plan.Plan) Explanation {
 	e := Explanation{Tree: tree(p), Notes: slices.Concat(answer.Notes(p), promises(p), alternative(p))}
-	if p.Selection != nil {
-		m := p.Selection.Mechanism
+	if p.PartitionSelection != nil {
+		m := p.PartitionSelection.Mechanism
 		o := OutputEstimate{Name: "group keys", Parameters: m.Parameters(), Bound: groupsBound(p) + "; " + unitBound(p),
 			Sensitivity: fmt.Sprint(p.Bounding.MaxGroups), Loss: m.Loss(), ShownAt: shownAt(m)}
 		e.Outputs = append(e.Outputs, o)
@@ -66,8 +66,8 @@ func Explain(p *plan.Plan) Explanation {
 			RankError:   answer.RankError(p, r),
 			Loss:        r.Law().Loss(),
 		}
-		if r.Pick != nil {
-			o.Selection = r.Pick.By
+		if r.Selection != nil {
+			o.Selection = r.Selection.By
 		}
 		if r.Shown != nil {
 			o.ShownAt = shownAt(r.Shown)
@@ -121,8 +121,8 @@ func tree(p *plan.Plan) string {
 	if len(q.Keys) > 0 {
 		add("groups: %s", strings.Join(keyTexts(p), ", "))
 	}
-	if p.Selection != nil {
-		parameters := p.Selection.Mechanism.Parameters()
+	if p.PartitionSelection != nil {
+		parameters := p.PartitionSelection.Mechanism.Parameters()
 		price := "epsilon " + parameters.Epsilon
 		if variance, ok := new(big.Rat).SetString(parameters.Variance); ok {
 			price = fmt.Sprintf("variance %s threshold %d", answer.ShortDecimal(variance), parameters.Count)
@@ -154,8 +154,8 @@ func tree(p *plan.Plan) string {
 }
 
 func noiseText(r plan.Release) string {
-	if r.Pick != nil && r.Pick.By != r.Pick.Name() {
-		return "by " + string(r.Pick.By) + ", scale " + answer.ScaleText(r)
+	if r.Selection != nil && r.Selection.By != r.Selection.Name() {
+		return "by " + string(r.Selection.By) + ", scale " + answer.ScaleText(r)
 	}
 	if r.Law().Name() == mechanisms.DiscreteGaussian {
 		return "variance " + answer.ScaleText(r)
@@ -208,7 +208,7 @@ func totalText(p *plan.Plan) string {
 // compared; auto takes the one with the smaller error, release by release.
 func alternative(p *plan.Plan) []algebra.Note {
 	if p.Options.Currency != catalog.ZCDP || len(p.Releases) == 0 || slices.ContainsFunc(p.Releases,
-		func(r plan.Release) bool { return r.Pick != nil }) {
+		func(r plan.Release) bool { return r.Selection != nil }) {
 		return nil
 	}
 	o := p.Options

@@ -13,10 +13,10 @@ import (
 	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
-// Pick releases one candidate of each group: a point of a grid near a rank, or the candidate that most rows have. Groups choose
+// Selection releases one candidate of each group: a point of a grid near a rank, or the candidate that most rows have. Groups choose
 // independently, and one unit has rows in at most some number of them: it moves the outcome of no other, so that the losses of so
 // many selections add up.
-type Pick struct {
+type Selection struct {
 	groups    int64                  // L0
 	Epsilon   mechanisms.PicoEpsilon // of one group
 	Quantile  *mechanisms.Quantile
@@ -74,8 +74,8 @@ func (p *Plan) checkSelection() error {
 	return nil
 }
 
-// NewPick makes the selection of a release from its portion of the price.
-func (p *Plan) NewPick(r Release, share Portion) (*Pick, error) {
+// NewSelection makes the selection of a release from its portion of the price.
+func (p *Plan) NewSelection(r Release, share Portion) (*Selection, error) {
 	by := p.selector(r.Statistic, share)
 	epsilon := share.Epsilon / mechanisms.PicoEpsilon(p.Bounding.MaxGroups)
 	if share.Epsilon == 0 {
@@ -84,7 +84,7 @@ func (p *Plan) NewPick(r Release, share Portion) (*Pick, error) {
 	if epsilon == 0 {
 		return nil, fault.PriceTooSmall(len(p.Query.Statistics))
 	}
-	c, err := &Pick{groups: p.Bounding.MaxGroups, Epsilon: epsilon, By: by}, error(nil)
+	c, err := &Selection{groups: p.Bounding.MaxGroups, Epsilon: epsilon, By: by}, error(nil)
 	if r.Statistic.Kind == algebra.ChooseRank {
 		points := r.Statistic.Grid.Points()
 		c.Offset = rankOffset(r, epsilon, by)
@@ -130,19 +130,19 @@ func rankOffset(r Release, epsilon mechanisms.PicoEpsilon, by mechanisms.Name) *
 }
 
 // Choose opens the tallies of one group.
-func (c *Pick) Choose(s *mechanisms.Sampler, tallies []mechanisms.Tally) *big.Int {
+func (c *Selection) Choose(s *mechanisms.Sampler, tallies []mechanisms.Tally) *big.Int {
 	if c.Quantile != nil {
 		return new(big.Int).SetUint64(c.Quantile.Select(s, tallies))
 	}
 	return big.NewInt(int64(c.Selector.Select(s, mechanisms.Scores(tallies, c.Among))))
 }
 
-func (c *Pick) Name() mechanisms.Name { return c.Mechanism.Name() }
+func (c *Selection) Name() mechanisms.Name { return c.Mechanism.Name() }
 
-func (c *Pick) Loss() mechanisms.Loss { return c.Mechanism.Loss().Times(c.groups) }
+func (c *Selection) Loss() mechanisms.Loss { return c.Mechanism.Loss().Times(c.groups) }
 
 // Parameters are those of one group, with the ε of all groups of a unit together and their number.
-func (c *Pick) Parameters() mechanisms.Parameters {
+func (c *Selection) Parameters() mechanisms.Parameters {
 	parameters := c.Mechanism.Parameters()
 	if c.Top == nil {
 		parameters.Epsilon, parameters.Count = c.Loss().Epsilon.String(), c.groups
@@ -153,9 +153,9 @@ func (c *Pick) Parameters() mechanisms.Parameters {
 // rows is how many rows one unit of the scores of a selection is: those of ranks are multiplied to be whole. Of a selection of groups, it
 // is the unit of what they are ordered by.
 func (r Release) rows() *big.Rat {
-	scaled, ok := new(big.Rat).SetString(r.Pick.Mechanism.Parameters().Sensitivity)
+	scaled, ok := new(big.Rat).SetString(r.Selection.Mechanism.Parameters().Sensitivity)
 	switch {
-	case r.Pick.Top != nil:
+	case r.Selection.Top != nil:
 		return r.Statistic.Unit()
 	case !ok || r.Statistic.Kind != algebra.ChooseRank:
 		return scalar.One()

@@ -115,16 +115,16 @@ const (
 
 // Plan is a [sqlrewrite.Plan] without what is said of it.
 type Plan struct {
-	Query     *algebra.BoundQuery
-	Options   Options
-	Bounding  stability.Bounding
-	Weights   []*big.Rat // by release; nil: the price is split evenly
-	Releases  []Release
-	Selection *selection          // nil: the keys are public, or a count shows them
-	Parts     []sqlprint.PlanPart // the statements, their seed arguments zero
-	Post      *sqlprint.Post      // without the released values, which are its first arguments; nil: there is no post-processing query
-	Outputs   []OutputForm        // set by [sqlrewrite.newPlan]
-	identity  [32]byte
+	Query              *algebra.BoundQuery
+	Options            Options
+	Bounding           stability.Bounding
+	Weights            []*big.Rat // by release; nil: the price is split evenly
+	Releases           []Release
+	PartitionSelection *partitionSelection // nil: the keys are public, or a count shows them
+	Parts              []sqlprint.PlanPart // the statements, their seed arguments zero
+	Post               *sqlprint.Post      // without the released values, which are its first arguments; nil: there is no post-processing query
+	Outputs            []OutputForm        // set by [sqlrewrite.newPlan]
+	identity           [32]byte
 	// distributed: the statements are printed for tables that may lie on several servers.
 	distributed bool
 	asked       *algebra.BoundQuery // the question, before the choice between sorting and selecting
@@ -203,8 +203,8 @@ func (p *Plan) Loss() mechanisms.Loss {
 	for _, r := range p.Releases {
 		total = total.Plus(r.Law().Loss())
 	}
-	if p.Selection != nil {
-		total = total.Plus(p.Selection.Mechanism.Loss())
+	if p.PartitionSelection != nil {
+		total = total.Plus(p.PartitionSelection.Mechanism.Loss())
 	}
 	return total
 }
@@ -212,8 +212,8 @@ func (p *Plan) Loss() mechanisms.Loss {
 // Mechanisms are the parameters of all releases, for the ledger.
 func (p *Plan) Mechanisms() []mechanisms.Parameters {
 	var all []mechanisms.Parameters
-	if p.Selection != nil {
-		all = append(all, p.Selection.Mechanism.Parameters())
+	if p.PartitionSelection != nil {
+		all = append(all, p.PartitionSelection.Mechanism.Parameters())
 	}
 	for _, r := range p.Releases {
 		all = append(all, r.Law().Parameters())

@@ -18,7 +18,7 @@ type Release struct {
 	Statistic algebra.Statistic
 	PerGroup  *big.Int               // Linf; of a selection, rows that one unit has among the candidates of one group
 	Mechanism mechanisms.Additive    // nil for a selection, and for a count that shows groups
-	Pick      *Pick                  // nil for noise
+	Selection *Selection             // nil for noise
 	Shown     *mechanisms.ShownCount // of a count by which private keys are shown; nil for others
 	Unit      *big.Rat               // one unit of the sealed integer, in the output's unit
 }
@@ -32,8 +32,8 @@ type law interface {
 
 func (r Release) Law() law {
 	switch {
-	case r.Pick != nil:
-		return r.Pick
+	case r.Selection != nil:
+		return r.Selection
 	case r.Shown != nil:
 		return r.Shown
 	default:
@@ -44,7 +44,7 @@ func (r Release) Law() law {
 // HalfWidth is that of the noise, in steps; nil for a selection.
 func (r Release) HalfWidth(level mechanisms.Confidence) *big.Int {
 	switch {
-	case r.Pick != nil:
+	case r.Selection != nil:
 		return nil
 	case r.Shown != nil:
 		return r.Shown.HalfWidth(level)
@@ -53,8 +53,8 @@ func (r Release) HalfWidth(level mechanisms.Confidence) *big.Int {
 	}
 }
 
-// selection decides which private keys are shown.
-type selection struct {
+// partitionSelection decides which private keys are shown.
+type partitionSelection struct {
 	Mechanism Keeper
 }
 
@@ -82,7 +82,7 @@ func (p *Plan) price() error {
 		return err
 	}
 	if p.Query.Private() {
-		if err := p.priceSelection(selection.Epsilon, selection.Rho); err != nil {
+		if err := p.pricePartitionSelection(selection.Epsilon, selection.Rho); err != nil {
 			return err
 		}
 	}
@@ -90,16 +90,16 @@ func (p *Plan) price() error {
 		r := Release{Statistic: m, PerGroup: p.Bounding.PerGroup(m), Unit: m.Unit()}
 		switch {
 		case p.Query.Top > 0:
-			r.Pick, err = p.NewTop(r, portions[i])
+			r.Selection, err = p.NewTop(r, portions[i])
 		case m.Chooses():
-			r.Pick, err = p.NewPick(r, portions[i])
+			r.Selection, err = p.NewSelection(r, portions[i])
 		default:
 			r.Mechanism, err = p.mechanism(m, portions[i].Epsilon, portions[i].Rho)
 		}
 		if err != nil {
 			return err
 		}
-		if r.Pick != nil {
+		if r.Selection != nil {
 			r.Unit = r.rows()
 		}
 		p.Releases = append(p.Releases, r)
@@ -170,8 +170,8 @@ func (p *Plan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanis
 	return m, internal(err)
 }
 
-// priceSelection makes the selection of private keys from its share and the whole δ of the request.
-func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) error {
+// pricePartitionSelection makes it from its share and the whole δ of the request.
+func (p *Plan) pricePartitionSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.PicoRho) error {
 	if p.Options.Delta <= 0 {
 		for _, k := range p.Query.Keys {
 			if k.Private() {
@@ -187,14 +187,14 @@ func (p *Plan) priceSelection(epsilon mechanisms.PicoEpsilon, rho mechanisms.Pic
 	if err != nil {
 		return fault.MechanismChoice("the price and δ are too small to ever show a private key", "offer more ε or δ").WithCause(err)
 	}
-	p.Selection = &selection{Mechanism: m}
+	p.PartitionSelection = &partitionSelection{Mechanism: m}
 	if rho == 0 && p.Options.Currency != catalog.ZCDP || p.Options.Currency == catalog.Pure || p.Options.Mechanism == MechanismLaplace {
 		return nil
 	}
 	gaussian, err := mechanisms.NewGaussianThreshold(mechanisms.GaussianThresholdParameters{
 		Rho: max(rho, m.Loss().Rho), Delta: p.Options.Delta, L0: p.Bounding.MaxGroups})
 	if err == nil && gaussian.ShownAt(shownAt) < m.ShownAt(shownAt) {
-		p.Selection.Mechanism = gaussian
+		p.PartitionSelection.Mechanism = gaussian
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (p *Plan) showByCount(selection Portion, portions []Portion) {
 		case selection.Epsilon == 0:
 			parameters.Rho = selection.Rho + portions[i].Rho
 		case p.Options.Currency == catalog.ZCDP:
-			parameters.Rho = p.Selection.Mechanism.Loss().Rho + r.Mechanism.Loss().Rho
+			parameters.Rho = p.PartitionSelection.Mechanism.Loss().Rho + r.Mechanism.Loss().Rho
 		default:
 			parameters.Epsilon = selection.Epsilon + portions[i].Epsilon
 		}
@@ -225,9 +225,9 @@ func (p *Plan) showByCount(selection Portion, portions []Portion) {
 			continue
 		}
 		width := m.HalfWidth(comparedAt).Cmp(r.Mechanism.HalfWidth(comparedAt))
-		units := cmp.Compare(m.ShownAt(shownAt), p.Selection.Mechanism.ShownAt(shownAt))
+		units := cmp.Compare(m.ShownAt(shownAt), p.PartitionSelection.Mechanism.ShownAt(shownAt))
 		if width <= 0 && units <= 0 && width+units < 0 {
-			p.Selection, p.Releases[i].Mechanism, p.Releases[i].Shown = nil, nil, m
+			p.PartitionSelection, p.Releases[i].Mechanism, p.Releases[i].Shown = nil, nil, m
 			return
 		}
 	}

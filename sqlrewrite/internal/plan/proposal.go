@@ -35,7 +35,7 @@ func (p *Plan) Proposal(at int) verify.Claim {
 	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Bounding.MaxGroups), PairsPerRow: p.Query.Pairs}
 	for _, i := range part.Releases {
 		r := p.Releases[i]
-		if r.Pick == nil { // noise on all groups together
+		if r.Selection == nil { // noise on all groups together
 			l1, l2Squared := p.Bounding.Norms(r.Statistic)
 			c.Norms = append(c.Norms, verify.Norm{Columns: []int{len(c.PerGroup)}, L1: l1, L2Squared: l2Squared})
 		}

@@ -164,8 +164,8 @@ func (p *Plan) gather(s *mechanisms.Sampler, groups map[string]*Group, row Exact
 
 // shows decides whether a private group is shown: once, as its noisy count is the answer.
 func (p *Plan) shows(s *mechanisms.Sampler, g *Group, part sqlprint.PlanPart, row ExactRow) (shown bool) {
-	if p.Selection != nil {
-		return p.Selection.Mechanism.Keep(s, row.Values[len(row.Values)-1])
+	if p.PartitionSelection != nil {
+		return p.PartitionSelection.Mechanism.Keep(s, row.Values[len(row.Values)-1])
 	}
 	for i, release := range part.Releases {
 		if count := p.Releases[release].Shown; count != nil {
@@ -206,8 +206,8 @@ func (p *Plan) releaseRow(s *mechanisms.Sampler, noise []mechanisms.Noise, g *Gr
 	for at, part := range p.Parts {
 		for _, i := range part.Releases {
 			switch r := p.Releases[i]; {
-			case r.Pick != nil:
-				row.Noisy[i] = r.Pick.Choose(s, g.Tallies[at])
+			case r.Selection != nil:
+				row.Noisy[i] = r.Selection.Choose(s, g.Tallies[at])
 			case r.Shown != nil:
 				row.Noisy[i] = g.counted
 			default:

@@ -22,7 +22,7 @@ func (p *Plan) WithNoise(next []mechanisms.Slot) (*Plan, error) {
 	case p.Query.Private():
 		return nil, fault.SlotMismatch("private keys are selected at a price of their own, which a registered plan does not have",
 			"group by public keys, or ask without the plan")
-	case slices.ContainsFunc(p.Releases, func(r Release) bool { return r.Pick != nil }):
+	case slices.ContainsFunc(p.Releases, func(r Release) bool { return r.Selection != nil }):
 		return nil, fault.SlotMismatch("a selection is no noise, which is what a registered plan has",
 			"leave quantiles, min, max and mode out, or ask without the plan")
 	case len(p.Releases) > len(next):

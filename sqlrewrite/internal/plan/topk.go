@@ -11,7 +11,7 @@ import (
 
 // NewTop makes the selection of groups. A unit moves each score by at most Linf, whatever the number of groups that it is in: nothing
 // needs to bound that number.
-func (p *Plan) NewTop(r Release, share Portion) (*Pick, error) {
+func (p *Plan) NewTop(r Release, share Portion) (*Selection, error) {
 	epsilon, by := share.Epsilon, p.selector(r.Statistic, share)
 	if epsilon == 0 {
 		each := mechanisms.SelectionEpsilon(by, share.Rho/mechanisms.PicoRho(p.Query.Top))
@@ -22,7 +22,7 @@ func (p *Plan) NewTop(r Release, share Portion) (*Pick, error) {
 	}
 	m, err := mechanisms.NewTopK(mechanisms.TopKParameters{K: int(p.Query.Top), By: by, SelectionParameters: mechanisms.SelectionParameters{
 		Sensitivity: r.PerGroup, Monotone: r.Statistic.Monotone(), Epsilon: epsilon}})
-	return &Pick{groups: 1, Top: m, Mechanism: m, By: by}, internal(err)
+	return &Selection{groups: 1, Top: m, Mechanism: m, By: by}, internal(err)
 }
 
 // releaseTop selects groups of the public domain by their one statistic.
@@ -42,7 +42,7 @@ func (p *Plan) releaseTop(s *mechanisms.Sampler, groups map[string]*Group) (*Rel
 		return nil, err
 	}
 	out := &Released{Plan: p}
-	for _, i := range p.Releases[0].Pick.Top.Select(s, scores) {
+	for _, i := range p.Releases[0].Selection.Top.Select(s, scores) {
 		out.Rows = append(out.Rows, ReleasedRow{Keys: tuples[i], Noisy: []*big.Int{new(big.Int)}})
 	}
 	return out, nil
