@@ -48,7 +48,7 @@ func (s *Service) free(ctx context.Context, q *prepared, tick *Schedule) (Receip
 
 // compute runs what names nothing private: where the public tables are that it reads, else on the control database.
 func (s *Service) compute(ctx context.Context, data Data, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
-	if len(post.Pins()) > 0 {
+	if len(post.Preconditions()) > 0 {
 		return data.Read(ctx, post)
 	}
 	return s.calculator.Compute(ctx, post)

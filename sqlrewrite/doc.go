@@ -22,7 +22,7 @@
 //	answer     values as they are shown, intervals, notes
 //	plan       mechanisms, prices, what is claimed, draws and releases
 //	bind       names, types and policy: from a tree to a bound query
-//	sqlprint   the only maker of SQL text; statements, their pins and their proofs
+//	sqlprint   the only maker of SQL text; statements, their preconditions and their proofs
 //	stability  whose a row is, contribution bounds, sensitivities, work
 //	domain     value ranges, error-free forms, grids, keys that can appear, functions
 //	algebra    relations, expressions, released statistics and post-processing queries as data

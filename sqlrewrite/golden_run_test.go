@@ -73,7 +73,7 @@ func runGolden(t *testing.T, database *pgexec.Database, calculator *pgexec.Calcu
 	if !ok {
 		return nil
 	}
-	if len(post.Pins()) > 0 {
+	if len(post.Preconditions()) > 0 {
 		_, _, err = database.Read(t.Context(), post)
 	} else {
 		_, _, err = calculator.Compute(t.Context(), post)

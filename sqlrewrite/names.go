@@ -76,11 +76,11 @@ type Ranges = sqlprint.Ranges
 // Statement is SQL that Noisegate printed, with every literal as a parameter.
 type Statement = sqlprint.Statement
 
-// Pin is a table's metadata as it was when its policy was checked; a statement runs only while it still holds.
-type Pin = sqlprint.Pin
+// Precondition is a table's metadata as it was when its policy was checked; a statement runs only while it still holds.
+type Precondition = sqlprint.Precondition
 
-// PinnedColumn is one column of a [Pin].
-type PinnedColumn = sqlprint.PinnedColumn
+// PreconditionColumn is one column of a [Precondition].
+type PreconditionColumn = sqlprint.PreconditionColumn
 
 // Post is SQL over released values and public tables: what post-processes a release, or a query that reads nothing private.
 type Post = sqlprint.Post

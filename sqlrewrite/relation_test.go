@@ -40,7 +40,7 @@ budgets:
 // not stale because of what a query does not need.
 //
 // covers: A59
-func TestPinsOfRelations(t *testing.T) {
+func TestPreconditionsOfRelations(t *testing.T) {
 	snapshot := parseSnapshot(t, pinTables, pinPolicy)
 	for sql, want := range map[string]string{
 		"SELECT count(*) FROM customer": "customer customer_id! " +
@@ -64,13 +64,13 @@ func TestPinsOfRelations(t *testing.T) {
 			t.Errorf("%s: %v", sql, err)
 			continue
 		}
-		if got := pinText(p.Statements(&Draws{})[0].Pins); got != want {
+		if got := preconditionText(p.Statements(&Draws{})[0].Preconditions); got != want {
 			t.Errorf("%s\npins %s\nwant %s", sql, got, want)
 		}
 	}
 }
 
-func pinText(pins []Pin) string {
+func preconditionText(pins []Precondition) string {
 	var all []string
 	for _, pin := range pins {
 		text := pin.Table

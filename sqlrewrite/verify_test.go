@@ -152,8 +152,8 @@ func TestWrongClaimsAreRefused(t *testing.T) {
 	}
 }
 
-// A proof rests on pins only: without its table's pin no statement is proven, and a pin of another table, column or type is none.
-func TestPinsAreNeeded(t *testing.T) {
+// A proof rests on preconditions only: without its table's precondition no statement is proven, and a precondition of another table, column or type is none.
+func TestPreconditionsAreNeeded(t *testing.T) {
 	eachGolden(t, func(p proposed) {
 		for i, pin := range p.claim.Pins {
 			change := func(what string, edit func(*verify.Pin)) {
@@ -178,14 +178,14 @@ func TestPinsAreNeeded(t *testing.T) {
 	})
 }
 
-// A statement is proven under the pins that are held while it runs, whatever its claim says: without one it is neither run nor explained.
-func TestProofsRestOnHeldPins(t *testing.T) {
+// A statement is proven under the preconditions that are held while it runs, whatever its claim says: without one it is neither run nor explained.
+func TestProofsRestOnHeldPreconditions(t *testing.T) {
 	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
 		for _, run := range p.DryRuns() {
 			run.For.Claim = run.For.Claimed()
-			for i := range run.For.Pins {
+			for i := range run.For.Preconditions {
 				less := run
-				less.For.Pins = slices.Delete(slices.Clone(run.For.Pins), i, i+1)
+				less.For.Preconditions = slices.Delete(slices.Clone(run.For.Preconditions), i, i+1)
 				if err := less.For.Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
 					t.Errorf("%s: proven without a pin: %v", d.Pos, err)
 				}

@@ -37,7 +37,7 @@ func TestPartitionAttachedBehindThePins(t *testing.T) {
 			}
 			outcome := make(chan error, 1)
 			go func() {
-				_, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.shops", Values: 1, Pins: []sqlrewrite.Pin{pin}})
+				_, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.shops", Values: 1, Preconditions: []sqlrewrite.Precondition{pin}})
 				outcome <- err
 			}()
 			second := p.Conn(t, p.DSN)
@@ -65,7 +65,7 @@ func TestPartitionAttachedBehindThePins(t *testing.T) {
 				t.Errorf("%v, untouched %v, excused %v; want policy/stale, charged and excused", err, fault.IsUntouched(err), fault.IsExcused(err))
 			}
 			if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
-				Pins: []sqlrewrite.Pin{pin}}); c.stale != (fault.CodeOf(err) == fault.CodePolicyStale) {
+				Preconditions: []sqlrewrite.Precondition{pin}}); c.stale != (fault.CodeOf(err) == fault.CodePolicyStale) {
 				t.Errorf("afterwards: %v", err)
 			}
 		})

@@ -38,7 +38,7 @@ func (c *Calculator) Close() { c.pool.Close() }
 // Compute runs an outer layer and returns its rows in PostgreSQL's text form with the names of the columns' types, without
 // the ordinal, which is its last column. Its errors are data/unavailable, or sql/too-complex for a result that is too large.
 func (c *Calculator) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
-	if len(post.Pins()) > 0 {
+	if len(post.Preconditions()) > 0 {
 		return nil, nil, fault.Internal(errPins) // it reads tables, which this database does not have
 	}
 	if err := post.Prove(&c.proofs); err != nil {

@@ -34,7 +34,7 @@ FROM pg_catalog.pg_class c WHERE c.oid = $1::oid OR c.oid IN (SELECT p.relid FRO
 
 // hold is policy/stale when a public table has outgrown what the statement's bound on work rests on. It counts, in the transaction of the
 // statement, only tables that were written to since they were counted last.
-func (k *counts) hold(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin) error {
+func (k *counts) hold(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition) error {
 	for _, pin := range pins {
 		limits := map[string]int64{}
 		for _, c := range pin.Columns {
@@ -62,7 +62,7 @@ func (k *counts) hold(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin
 }
 
 // of gives the counts of a table as it is, which hold at least the columns that are asked for.
-func (k *counts) of(ctx context.Context, conn *pgx.Conn, pin sqlrewrite.Pin, columns []string) (catalog.Counts, error) {
+func (k *counts) of(ctx context.Context, conn *pgx.Conn, pin sqlrewrite.Precondition, columns []string) (catalog.Counts, error) {
 	var state string
 	if err := conn.QueryRow(ctx, stateText, pin.OID).Scan(&state); err != nil {
 		return catalog.Counts{}, err

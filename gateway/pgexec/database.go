@@ -128,10 +128,10 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	}
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
-	var pins []sqlrewrite.Pin
+	var pins []sqlrewrite.Precondition
 	settings := []string{planCustom}
 	for _, statement := range statements {
-		pins = append(pins, statement.Pins...)
+		pins = append(pins, statement.Preconditions...)
 		settings = append(settings, statement.Planning()...)
 	}
 	if err := begin(ctx, conn.Conn(), pins, settings...); err != nil {
@@ -193,7 +193,7 @@ func (d *Database) sameTrees(ctx context.Context, conn *pgx.Conn, results pgx.Ba
 }
 
 // treesOf are the partitioned tables among the pinned ones, of which a partition can be attached while they are read.
-func treesOf(pins []sqlrewrite.Pin) []uint32 {
+func treesOf(pins []sqlrewrite.Precondition) []uint32 {
 	var all []uint32
 	for _, pin := range pins {
 		if pin.Partitioned && !slices.Contains(all, pin.OID) {
@@ -228,7 +228,7 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 	if err := post.Prove(&d.proofs); err != nil {
 		return nil, nil, err
 	}
-	if err := begin(ctx, conn.Conn(), post.Pins(), planCustom); err != nil {
+	if err := begin(ctx, conn.Conn(), post.Preconditions(), planCustom); err != nil {
 		return nil, nil, err
 	}
 	rows, types, err := compute(ctx, conn, post.SQL(), post.Args())
@@ -242,8 +242,8 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 // begin opens the transaction, locks the tables against changes of their definition, and compares the definitions with
 // the pins; the settings hold in it. The locks come before the transaction's snapshot is taken, so what is compared is
 // what the statement will read.
-func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, settings ...string) error {
-	if slices.ContainsFunc(pins, func(p sqlrewrite.Pin) bool { return len(p.Columns) == 0 }) {
+func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, settings ...string) error {
+	if slices.ContainsFunc(pins, func(p sqlrewrite.Precondition) bool { return len(p.Columns) == 0 }) {
 		return fault.Internal(errPins) // what pins nothing holds always
 	}
 	batch := new(pgx.Batch)
@@ -294,7 +294,7 @@ FROM (SELECT histogram_bounds::text::text[] AS bounds FROM pg_catalog.pg_stats
 CROSS JOIN generate_series(1, $4::int4) i`
 
 // lockText names every table of the statement. A table that is gone, or that the role may not read, fails here.
-func lockText(pins []sqlrewrite.Pin) string {
+func lockText(pins []sqlrewrite.Precondition) string {
 	names := make([]string, len(pins))
 	for i, pin := range pins {
 		names[i] = pgx.Identifier{pin.Schema, pin.Table}.Sanitize()
@@ -366,7 +366,7 @@ type pinned struct {
 	keys  []string // JSON arrays of the names of columns
 }
 
-func flatten(pins []sqlrewrite.Pin) pinned {
+func flatten(pins []sqlrewrite.Precondition) pinned {
 	var p pinned
 	for _, pin := range pins {
 		p.relations = append(p.relations, pin.OID)

@@ -83,7 +83,7 @@ func (d *Database) Dry(ctx context.Context, runs ...sqlrewrite.DryRun) error {
 		if run.Plain && !d.Distributed() {
 			continue
 		}
-		id := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q\x00%v", run.For.SQL, run.For.Args, run.For.Pins))
+		id := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q\x00%v", run.For.SQL, run.For.Args, run.For.Preconditions))
 		result, known := d.trials.of(id)
 		if !known {
 			var sure bool
@@ -120,7 +120,7 @@ func (d *Database) tried(ctx context.Context, run sqlrewrite.DryRun) (result err
 	if result == nil && sure && citus {
 		// What its workers are asked is another statement for each kind of query. Planning it plans theirs, and reads no row.
 		// A worker is asked for one of its tasks.
-		result, sure = inTrial(ctx, conn.Conn(), run.For.Pins, "EXPLAIN "+run.For.SQL, run.For.Args, workersPlan)
+		result, sure = inTrial(ctx, conn.Conn(), run.For.Preconditions, "EXPLAIN "+run.For.SQL, run.For.Args, workersPlan)
 	}
 	return result, sure
 }
@@ -141,7 +141,7 @@ func (d *Database) Distributed() bool { return d.trials.onCitus() }
 
 // inTrial runs a text in a transaction of its own, which it rolls back, and drops the rows when look, unless it is nil,
 // has seen the first column.
-func inTrial(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pin, sql string, args []any,
+func inTrial(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, sql string, args []any,
 	look func([]byte) error) (result error, sure bool) {
 	if err := begin(ctx, conn, pins, planCustom, dryTimeout); err != nil {
 		return nil, false // a policy that is stale is found again, before the statement runs

@@ -15,8 +15,8 @@ func TestStatementsOfAPlan(t *testing.T) {
 	d := open(t, p, nil)
 	good := pins(t, d, "people", "id")
 	snapshot := sqlrewrite.Statement{SQL: "SELECT pg_catalog.pg_current_snapshot()::text, count(*)::text FROM public.people", Keys: 1,
-		Values: 1, Pins: good}
-	keys := sqlrewrite.Statement{SQL: "SELECT i::text, '1' FROM generate_series(1, 3) i", Keys: 1, Values: 1, Pins: good}
+		Values: 1, Preconditions: good}
+	keys := sqlrewrite.Statement{SQL: "SELECT i::text, '1' FROM generate_series(1, 3) i", Keys: 1, Values: 1, Preconditions: good}
 	var parts []int
 	var seen []string
 	for row, err := range d.Run(t.Context(), snapshot, keys, snapshot) {
@@ -40,8 +40,8 @@ func TestLaterStatementFails(t *testing.T) {
 	d := open(t, p, nil)
 	good := pins(t, d, "people", "id")
 	var last error
-	for _, err := range d.Run(t.Context(), sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: good},
-		sqlrewrite.Statement{SQL: "SELECT (1 / 0)::text", Values: 1, Pins: good}) {
+	for _, err := range d.Run(t.Context(), sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Preconditions: good},
+		sqlrewrite.Statement{SQL: "SELECT (1 / 0)::text", Values: 1, Preconditions: good}) {
 		last = err
 	}
 	if fault.CodeOf(last) != fault.CodeDataUnavailable || fault.IsUntouched(last) {

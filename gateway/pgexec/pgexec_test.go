@@ -44,7 +44,7 @@ func open(t *testing.T, p *pgtest.ProtectedDatabase, edit func(*pgexec.Config)) 
 }
 
 // pins reads what a policy would have pinned.
-func pins(t testing.TB, d *pgexec.Database, table string, columns ...string) []sqlrewrite.Pin {
+func pins(t testing.TB, d *pgexec.Database, table string, columns ...string) []sqlrewrite.Precondition {
 	t.Helper()
 	schema, err := d.Inspect(t.Context(), nil)
 	if err != nil {
@@ -54,19 +54,19 @@ func pins(t testing.TB, d *pgexec.Database, table string, columns ...string) []s
 	if !ok {
 		t.Fatalf("no table %s", table)
 	}
-	pin := sqlrewrite.Pin{Schema: "public", Table: table, OID: info.OID}
+	pin := sqlrewrite.Precondition{Schema: "public", Table: table, OID: info.OID}
 	for _, name := range columns {
 		c, ok := info.Column(name)
 		if !ok {
 			t.Fatalf("no column %s", name)
 		}
-		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
+		pin.Columns = append(pin.Columns, sqlrewrite.PreconditionColumn{Name: name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
 			NotNull: name == "id"})
 		if name == "id" {
 			pin.Keys = append(pin.Keys, []string{name})
 		}
 	}
-	return []sqlrewrite.Pin{pin}
+	return []sqlrewrite.Precondition{pin}
 }
 
 // revealed opens a sealed value the only way there is: with noise, here of scale 10⁻⁶, which is 0 but for a chance of e^-10⁶.
@@ -99,7 +99,7 @@ func TestAnyNumberOfGroups(t *testing.T) {
 	p := pgtest.Protected(t, ddl)
 	d := open(t, p, func(c *pgexec.Config) { c.Connections = 1 })
 	statement := sqlrewrite.Statement{SQL: "SELECT g::text, '1' FROM generate_series(1, 300000) g", Keys: 1, Values: 1,
-		Pins: pins(t, d, "people", "age")}
+		Preconditions: pins(t, d, "people", "age")}
 	rows, err := collect(t, d, statement)
 	if err != nil || len(rows) != 300_000 {
 		t.Fatalf("%d rows, %v", len(rows), err)
@@ -121,7 +121,7 @@ func TestRunSealsAggregates(t *testing.T) {
 	rows, err := collect(t, d, sqlrewrite.Statement{
 		SQL: `SELECT region::text, count(*)::text, sum(age)::text, (sum(age) FILTER (WHERE age < $1::int4))::text
 			FROM public.people WHERE region IS NULL OR region = ANY($2::text[]) GROUP BY region ORDER BY region`,
-		Args: []any{int64(-1), []string{"r1", "r2"}}, Keys: 1, Values: 3, Pins: pins(t, d, "people", "region", "age"),
+		Args: []any{int64(-1), []string{"r1", "r2"}}, Keys: 1, Values: 3, Preconditions: pins(t, d, "people", "region", "age"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -153,29 +153,29 @@ func TestUntouchedOnlyBeforeTheStatement(t *testing.T) {
 	p := pgtest.Protected(t, ddl)
 	d := open(t, p, func(c *pgexec.Config) { c.StatementTimeout = 300 * time.Millisecond })
 	good := pins(t, d, "people", "age")
-	gone := append([]sqlrewrite.Pin{}, good...)
+	gone := append([]sqlrewrite.Precondition{}, good...)
 	gone[0].Table = "nobody"
 	cases := map[string]struct {
 		statement sqlrewrite.Statement
 		untouched bool
 		code      fault.Code
 	}{
-		"table is gone": {sqlrewrite.Statement{SQL: "SELECT 1", Values: 1, Pins: gone}, true, fault.CodeDataUnavailable},
-		"A29 division by zero": {sqlrewrite.Statement{SQL: "SELECT sum(1/(age-42)) FROM public.people", Values: 1, Pins: good}, false,
+		"table is gone": {sqlrewrite.Statement{SQL: "SELECT 1", Values: 1, Preconditions: gone}, true, fault.CodeDataUnavailable},
+		"A29 division by zero": {sqlrewrite.Statement{SQL: "SELECT sum(1/(age-42)) FROM public.people", Values: 1, Preconditions: good}, false,
 			fault.CodeDataUnavailable},
-		"A30 cast shows a value": {sqlrewrite.Statement{SQL: "SELECT sum(region::int) FROM public.people", Values: 1, Pins: good}, false,
+		"A30 cast shows a value": {sqlrewrite.Statement{SQL: "SELECT sum(region::int) FROM public.people", Values: 1, Preconditions: good}, false,
 			fault.CodeDataUnavailable},
-		"A36 statement timeout": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM generate_series(1, 1000000000)", Values: 1, Pins: good},
+		"A36 statement timeout": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM generate_series(1, 1000000000)", Values: 1, Preconditions: good},
 			false, fault.CodeDataUnavailable},
-		"statement is not SQL": {sqlrewrite.Statement{SQL: "SELEC", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
-		"A49 second statement": {sqlrewrite.Statement{SQL: "SELECT 1; SELECT 2", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
-		"no right to read": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM pg_catalog.pg_authid", Values: 1, Pins: good}, false,
+		"statement is not SQL": {sqlrewrite.Statement{SQL: "SELEC", Values: 1, Preconditions: good}, false, fault.CodeDataUnavailable},
+		"A49 second statement": {sqlrewrite.Statement{SQL: "SELECT 1; SELECT 2", Values: 1, Preconditions: good}, false, fault.CodeDataUnavailable},
+		"no right to read": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM pg_catalog.pg_authid", Values: 1, Preconditions: good}, false,
 			fault.CodeDataUnavailable},
-		"aggregate is no integer": {sqlrewrite.Statement{SQL: "SELECT avg(age) FROM public.people", Values: 1, Pins: good}, false,
+		"aggregate is no integer": {sqlrewrite.Statement{SQL: "SELECT avg(age) FROM public.people", Values: 1, Preconditions: good}, false,
 			fault.CodeDataUnavailable},
-		"more columns than planned": {sqlrewrite.Statement{SQL: "SELECT 1, 2", Values: 1, Pins: good}, false, fault.CodeDataUnavailable},
+		"more columns than planned": {sqlrewrite.Statement{SQL: "SELECT 1, 2", Values: 1, Preconditions: good}, false, fault.CodeDataUnavailable},
 		"writing": {sqlrewrite.Statement{SQL: "WITH x AS (INSERT INTO public.people VALUES (-1) RETURNING 1) SELECT 1 FROM x", Values: 1,
-			Pins: good},
+			Preconditions: good},
 			false, fault.CodeDataUnavailable},
 	}
 	for name, c := range cases {
@@ -192,7 +192,7 @@ func TestUntouchedOnlyBeforeTheStatement(t *testing.T) {
 				t.Errorf("the cause for the log is %v", cause)
 			}
 			// The connection is usable again, or replaced.
-			if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: good}); err != nil {
+			if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Preconditions: good}); err != nil {
 				t.Errorf("the next statement: %v", err)
 			}
 		})
@@ -234,7 +234,7 @@ func TestChangedTables(t *testing.T) {
 			t.Parallel()
 			p := pgtest.Protected(t, ddl)
 			d := open(t, p, nil)
-			statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1, Pins: pins(t, d, "people", "id", "age")}
+			statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1, Preconditions: pins(t, d, "people", "id", "age")}
 			if _, err := collect(t, d, statement); err != nil {
 				t.Fatalf("before the change: %v", err)
 			}
@@ -256,7 +256,7 @@ func TestPinWithoutColumns(t *testing.T) {
 	d := open(t, p, nil)
 	bare := pins(t, d, "people")
 	if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
-		Pins: bare}); fault.CodeOf(err) != fault.CodeInternal || !fault.IsUntouched(err) {
+		Preconditions: bare}); fault.CodeOf(err) != fault.CodeInternal || !fault.IsUntouched(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -272,12 +272,12 @@ func TestNoFreeConnection(t *testing.T) {
 	started := make(chan struct{})
 	wait.Go(func() {
 		close(started)
-		_, _ = collect(t, d, sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM generate_series(1, 20000000)", Values: 1, Pins: good})
+		_, _ = collect(t, d, sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM generate_series(1, 20000000)", Values: 1, Preconditions: good})
 	})
 	<-started
 	time.Sleep(50 * time.Millisecond)
 	if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
-		Pins: good}); fault.CodeOf(err) != fault.CodeDataUnavailable || !fault.IsUntouched(err) {
+		Preconditions: good}); fault.CodeOf(err) != fault.CodeDataUnavailable || !fault.IsUntouched(err) {
 		t.Errorf("got %v", err)
 	}
 	wait.Wait()
@@ -382,7 +382,7 @@ func TestTextsOutsideTheClientsEncoding(t *testing.T) {
 	d := open(t, p, nil)
 	rows, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT region::text, count(*)::text FROM public.people WHERE id > 100 GROUP " +
 		"BY region",
-		Keys: 1, Values: 1, Pins: pins(t, d, "people", "region")})
+		Keys: 1, Values: 1, Preconditions: pins(t, d, "people", "region")})
 	if err != nil || len(rows) != 1 || rows[0].Keys[0].Text != "žluť" {
 		t.Errorf("%v, %v", rows, errors.Unwrap(err))
 	}

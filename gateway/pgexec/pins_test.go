@@ -52,16 +52,16 @@ func provenSnapshot(t *testing.T, d *pgexec.Database, document string) *catalog.
 }
 
 // provenPin pins all columns of a table, as a statement does that names them.
-func provenPin(t *testing.T, s *catalog.Snapshot, table string) sqlrewrite.Pin {
+func provenPin(t *testing.T, s *catalog.Snapshot, table string) sqlrewrite.Precondition {
 	t.Helper()
 	of, ok := s.Table("", table)
 	if !ok {
 		t.Fatal(table)
 	}
-	pin := sqlrewrite.Pin{Schema: of.Schema, Table: of.Name, OID: of.OID, RowSecurity: of.RowSecurity, Partitioned: of.Partitioned,
+	pin := sqlrewrite.Precondition{Schema: of.Schema, Table: of.Name, OID: of.OID, RowSecurity: of.RowSecurity, Partitioned: of.Partitioned,
 		Apart: of.Apart, Keys: of.Unique}
 	for _, c := range of.Columns {
-		pin.Columns = append(pin.Columns, sqlrewrite.PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
+		pin.Columns = append(pin.Columns, sqlrewrite.PreconditionColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
 			Collation: c.Collation,
 			NotNull:   of.Unit.Kind == catalog.RowUnit && c.Name == of.Unit.Column})
 	}
@@ -103,7 +103,7 @@ func TestPinsOfWhatTheSchemaProves(t *testing.T) {
 			p := pgtest.Protected(t, provenDDL)
 			d := open(t, p, nil)
 			statement := sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
-				Pins: []sqlrewrite.Pin{provenPin(t, provenSnapshot(t, d, provenPolicy), c.table)}}
+				Preconditions: []sqlrewrite.Precondition{provenPin(t, provenSnapshot(t, d, provenPolicy), c.table)}}
 			if _, err := collect(t, d, statement); err != nil {
 				t.Fatalf("before the change: %v", err)
 			}
@@ -135,7 +135,7 @@ budgets:
 	run := func() []error {
 		var all []error
 		for _, table := range []string{"people", "shops"} {
-			_, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: []sqlrewrite.Pin{provenPin(t, s, table)}})
+			_, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Preconditions: []sqlrewrite.Precondition{provenPin(t, s, table)}})
 			all = append(all, err)
 		}
 		return all
@@ -154,18 +154,18 @@ func TestPinsOfManyTables(t *testing.T) {
 	p := pgtest.Protected(t, provenDDL)
 	d := open(t, p, nil)
 	s := provenSnapshot(t, d, provenPolicy)
-	var pins []sqlrewrite.Pin
+	var pins []sqlrewrite.Precondition
 	for _, table := range []string{"people", "visits", "calls", "shops", "people"} {
 		pins = append(pins, provenPin(t, s, table))
 	}
-	statement := sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Pins: pins}
+	statement := sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Preconditions: pins}
 	if _, err := collect(t, d, statement); err != nil {
 		t.Fatal(err)
 	}
 	for i := range pins {
 		broken := slices.Clone(pins)
 		broken[i].OID++
-		statement.Pins = broken
+		statement.Preconditions = broken
 		if _, err := collect(t, d, statement); fault.CodeOf(err) != fault.CodePolicyStale {
 			t.Errorf("pin %d: %v", i, fmt.Sprint(err))
 		}

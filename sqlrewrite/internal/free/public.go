@@ -46,7 +46,7 @@ func publicPlan(l *algebra.Query, o *algebra.Opened) (*PublicPlan, error) {
 	}
 	p := sqlprint.NewPostPrinter(nil)
 	p.Query(l, true)
-	public := &PublicPlan{post: sqlprint.NewPost(p.B.String(), p.Args, sqlprint.PublicPins(o.Scans), o.Snapshot),
+	public := &PublicPlan{post: sqlprint.NewPost(p.B.String(), p.Args, sqlprint.PublicPreconditions(o.Scans), o.Snapshot),
 		lines: sqlprint.PostLines(l, new(algebra.BoundQuery))}
 	for _, out := range l.Outputs {
 		public.columns = append(public.columns, plan.Column{Name: out.Name, Type: scalar.TypeOfOutput(out.Expr.Typ()), Kind: plan.PublicColumn})

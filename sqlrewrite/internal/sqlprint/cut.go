@@ -30,9 +30,9 @@ func Cut(q *algebra.BoundQuery, s stability.Bounding) stability.CutKind {
 		return stability.Uncut
 	}
 	var named []string
-	for _, pin := range pins(q) {
-		for _, c := range pin.Columns {
-			if pin.OID == scan.Table.OID {
+	for _, precondition := range preconditions(q) {
+		for _, c := range precondition.Columns {
+			if precondition.OID == scan.Table.OID {
 				named = append(named, c.Name)
 			}
 		}

@@ -22,7 +22,7 @@
 //	scan.go            statements of different values and histograms
 //	cut.go             statements in pieces that have whole units
 //	planning.go        settings that a statement is planned with
-//	pins.go            the metadata that a statement relies on
+//	preconditions.go            the metadata that a statement relies on
 //	dryrun.go          the same statements over made-up rows, which are run before the charge
 //	post_query.go      post-processing queries
 //	post.go            post-processing queries over the released values

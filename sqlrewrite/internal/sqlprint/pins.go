@@ -8,22 +8,22 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// pins are the metadata of the tables that the statement relies on: every column that it names, and every key that a proof used.
-func pins(q *algebra.BoundQuery) []Pin {
-	w := &PinWalk{Used: make(map[*algebra.Field]bool)}
+// preconditions are the metadata of the tables that the statement relies on: every column that it names, and every key that a proof used.
+func preconditions(q *algebra.BoundQuery) []Precondition {
+	w := &PreconditionWalk{Used: make(map[*algebra.Field]bool)}
 	w.Query(q)
 	for _, r := range q.Shared().Relied {
 		w.table(r.Table)
 	}
-	var all []Pin
+	var all []Precondition
 	for _, t := range w.tables {
-		all = append(all, w.pin(t, q.Shared()))
+		all = append(all, w.precondition(t, q.Shared()))
 	}
 	return all
 }
 
 // Query collects what a query reads.
-func (w *PinWalk) Query(q *algebra.BoundQuery) {
+func (w *PreconditionWalk) Query(q *algebra.BoundQuery) {
 	w.item(q.Source.Node)
 	w.Exprs(q.Where)
 	for _, o := range q.Source.Owners {
@@ -37,8 +37,8 @@ func (w *PinWalk) Query(q *algebra.BoundQuery) {
 	}
 }
 
-// PinWalk collects what a statement names.
-type PinWalk struct {
+// PreconditionWalk collects what a statement names.
+type PreconditionWalk struct {
 	Used   map[*algebra.Field]bool
 	tables []*catalog.Table // in the order in which they were met
 	Scans  []*algebra.Scan
@@ -47,13 +47,13 @@ type PinWalk struct {
 	ties   bool               // also what windows order by beyond what the query says
 }
 
-func (w *PinWalk) table(t *catalog.Table) {
+func (w *PreconditionWalk) table(t *catalog.Table) {
 	if !slices.Contains(w.tables, t) {
 		w.tables = append(w.tables, t)
 	}
 }
 
-func (w *PinWalk) item(n algebra.FromItem) {
+func (w *PreconditionWalk) item(n algebra.FromItem) {
 	switch n := n.(type) {
 	case *algebra.Scan:
 		w.table(n.Table)
@@ -82,7 +82,7 @@ func (w *PinWalk) item(n algebra.FromItem) {
 	}
 }
 
-func (w *PinWalk) Exprs(list ...algebra.Expr) {
+func (w *PreconditionWalk) Exprs(list ...algebra.Expr) {
 	for _, e := range list {
 		if e != nil && w.Visit != nil {
 			w.Visit(e)
@@ -113,18 +113,18 @@ func (w *PinWalk) Exprs(list ...algebra.Expr) {
 }
 
 // pinOf is what must still hold of a table whatever is read of it.
-func pinOf(t *catalog.Table) Pin {
-	return Pin{Schema: t.Schema, Table: t.Name, OID: t.OID, RowSecurity: t.RowSecurity, Partitioned: t.Partitioned, Apart: t.Apart}
+func preconditionOf(t *catalog.Table) Precondition {
+	return Precondition{Schema: t.Schema, Table: t.Name, OID: t.OID, RowSecurity: t.RowSecurity, Partitioned: t.Partitioned, Apart: t.Apart}
 }
 
 // pinnedColumn is what must still hold of a column that is read.
-func pinnedColumn(c *catalog.Column) PinnedColumn {
-	return PinnedColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod, Collation: c.Collation}
+func preconditionColumn(c *catalog.Column) PreconditionColumn {
+	return PreconditionColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod, Collation: c.Collation}
 }
 
-// pin is what must still hold of one table.
-func (w *PinWalk) pin(t *catalog.Table, facts *algebra.StatementFacts) Pin {
-	pin := pinOf(t)
+// precondition is what must still hold of one table.
+func (w *PreconditionWalk) precondition(t *catalog.Table, facts *algebra.StatementFacts) Precondition {
+	precondition := preconditionOf(t)
 	named, equal := map[int16]bool{}, map[int16]int64{}
 	for _, k := range facts.Counted {
 		if k.Table != t {
@@ -133,7 +133,7 @@ func (w *PinWalk) pin(t *catalog.Table, facts *algebra.StatementFacts) Pin {
 		if c, ok := t.Column(k.Column); ok {
 			named[c.AttNum], equal[c.AttNum] = true, c.MostEqual
 		} else {
-			pin.MostRows = t.MostRows
+			precondition.MostRows = t.MostRows
 		}
 	}
 	for _, sc := range w.Scans {
@@ -147,7 +147,7 @@ func (w *PinWalk) pin(t *catalog.Table, facts *algebra.StatementFacts) Pin {
 		if r.Table != t {
 			continue
 		}
-		pin.Keys = append(pin.Keys, r.Columns)
+		precondition.Keys = append(precondition.Keys, r.Columns)
 		for _, name := range r.Columns {
 			if c, ok := t.Column(name); ok {
 				named[c.AttNum] = true
@@ -157,27 +157,27 @@ func (w *PinWalk) pin(t *catalog.Table, facts *algebra.StatementFacts) Pin {
 	for i, c := range t.Columns {
 		// A table of which only the number of rows matters is pinned by its first column.
 		if named[c.AttNum] || i == 0 && len(named) == 0 {
-			column := pinnedColumn(c)
+			column := preconditionColumn(c)
 			column.NotNull = t.Unit.Kind == catalog.RowUnit && c.Name == t.Unit.Column
 			column.MostEqual = equal[c.AttNum]
-			pin.Columns = append(pin.Columns, column)
+			precondition.Columns = append(precondition.Columns, column)
 		}
 	}
-	return pin
+	return precondition
 }
 
-// PublicPins are the metadata of public tables that a statement relies on.
-func PublicPins(scans []*algebra.Scan) []Pin {
-	var pins []Pin
+// PublicPreconditions are the metadata of public tables that a statement relies on.
+func PublicPreconditions(scans []*algebra.Scan) []Precondition {
+	var preconditions []Precondition
 	for _, s := range scans {
-		if slices.ContainsFunc(pins, func(p Pin) bool { return p.OID == s.Table.OID }) {
+		if slices.ContainsFunc(preconditions, func(p Precondition) bool { return p.OID == s.Table.OID }) {
 			continue
 		}
-		pin := pinOf(s.Table)
+		precondition := preconditionOf(s.Table)
 		for _, f := range s.Fields {
-			pin.Columns = append(pin.Columns, pinnedColumn(f.Column))
+			precondition.Columns = append(precondition.Columns, preconditionColumn(f.Column))
 		}
-		pins = append(pins, pin)
+		preconditions = append(preconditions, precondition)
 	}
-	return pins
+	return preconditions
 }

@@ -19,7 +19,7 @@ func PrintPost(q *algebra.BoundQuery) *Post {
 		return nil
 	}
 	p := postQuery(q, false)
-	post := NewPost(p.B.String(), p.Args, PublicPins(q.Scans), nil)
+	post := NewPost(p.B.String(), p.Args, PublicPreconditions(q.Scans), nil)
 	if p.added {
 		post.identity = postQuery(q, true).B.String()
 	}

@@ -13,11 +13,11 @@ import (
 // nullable) followed by Values columns of decimal integers in text form; the latter are sealed the moment they are read. The
 // statements of a plan run in one transaction.
 type Statement struct {
-	SQL    string
-	Args   []any // string, int64, []string, nil
-	Keys   int
-	Values int
-	Pins   []Pin // must hold in the transaction that runs the statement
+	SQL           string
+	Args          []any // string, int64, []string, nil
+	Keys          int
+	Values        int
+	Preconditions []Precondition // must hold in the transaction that runs the statement
 	// Sorts asks PostgreSQL to add up by sorting: over a million units that takes a third of the time of hashing them.
 	Sorts bool
 	// Pieces asks PostgreSQL to give each side of the statement's UNION ALL to one process, instead of many to each.
@@ -27,16 +27,16 @@ type Statement struct {
 	Hashes, InOrder, Blind bool
 	Ranges                 *Ranges // nil: the statement needs none
 	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args under
-	// Pins.
+	// Preconditions.
 	Claim verify.Claim
 	On    *catalog.Snapshot
 }
 
-// Pin is a table's metadata as it was when its policy was checked; a statement runs only while it still holds.
-type Pin struct {
+// Precondition is a table's metadata as it was when its policy was checked; a statement runs only while it still holds.
+type Precondition struct {
 	Schema, Table string
 	OID           uint32
-	Columns       []PinnedColumn
+	Columns       []PreconditionColumn
 	RowSecurity   bool     // row level security may be on
 	Partitioned   bool     // its rows are those of its partitions
 	Apart         []uint32 // tables to which no foreign key of it may lead
@@ -46,8 +46,8 @@ type Pin struct {
 	MostRows int64
 }
 
-// PinnedColumn is one column of a [Pin].
-type PinnedColumn struct {
+// PreconditionColumn is one column of a [Precondition].
+type PreconditionColumn struct {
 	Name    string
 	AttNum  int16
 	TypeOID uint32
@@ -63,23 +63,25 @@ type PinnedColumn struct {
 // package makes one, and what it prints can name no table with a privacy unit, so that whoever runs it need not have been paid. Its
 // last column is the ordinal (bigint, from 1) of the released row that the output row came from, NULL where there is none.
 type Post struct {
-	sql      string
-	identity string // the text by which the question is known
-	args     []any
-	pins     []Pin
-	on       *catalog.Snapshot
+	sql           string
+	identity      string // the text by which the question is known
+	args          []any
+	preconditions []Precondition
+	on            *catalog.Snapshot
 }
 
 // NewPost is a text that is proven of a snapshot before it runs; nil: [PostOn] says of which.
-func NewPost(text string, args []any, pins []Pin, on *catalog.Snapshot) *Post {
-	return &Post{sql: text, identity: text, args: args, pins: pins, on: on}
+func NewPost(text string, args []any, preconditions []Precondition, on *catalog.Snapshot) *Post {
+	return &Post{sql: text, identity: text, args: args, preconditions: preconditions, on: on}
 }
 
 // PostOn says of which snapshot a text is proven.
 func PostOn(p *Post, on *catalog.Snapshot) { p.on = on }
 
 // PostWith is the text with arguments.
-func PostWith(p *Post, args []any) Post { return Post{sql: p.sql, args: args, pins: p.pins, on: p.on} }
+func PostWith(p *Post, args []any) Post {
+	return Post{sql: p.sql, args: args, preconditions: p.preconditions, on: p.on}
+}
 
 // PostIdentity is the text by which a question is known.
 func PostIdentity(p *Post) string { return p.identity }
@@ -90,8 +92,8 @@ func (p Post) SQL() string { return p.sql }
 // Args are its arguments: string, or []*string for text arrays with NULLs.
 func (p Post) Args() []any { return p.args }
 
-// Pins are the public tables that it reads, on the protected database; none: it runs anywhere.
-func (p Post) Pins() []Pin { return p.pins }
+// Preconditions are the public tables that it reads, on the protected database; none: it runs anywhere.
+func (p Post) Preconditions() []Precondition { return p.preconditions }
 
 // Proofs remember which statements are proven; see [Statement.Prove]. The zero value is ready for use.
 type Proofs = verify.Memo
@@ -105,11 +107,11 @@ func (s Statement) Prove(memo *Proofs) error {
 	return unproven(memo.Statement(s.SQL, s.Args, s.On, s.Claimed()), s.SQL)
 }
 
-// Claimed is the claim under the pins that will hold while the statement runs, and no others.
+// Claimed is the claim under the preconditions that will hold while the statement runs, and no others.
 func (s Statement) Claimed() verify.Claim {
 	c := s.Claim
-	c.Pins = make([]verify.Pin, len(s.Pins))
-	for i, p := range s.Pins {
+	c.Pins = make([]verify.Pin, len(s.Preconditions))
+	for i, p := range s.Preconditions {
 		c.Pins[i] = verify.Pin{Schema: p.Schema, Table: p.Table, OID: p.OID, Keys: p.Keys, MostRows: p.MostRows,
 			Columns: make([]verify.PinnedColumn, len(p.Columns))}
 		for j, col := range p.Columns {
@@ -134,7 +136,7 @@ var errUnclaimed = errors.New("a statement without a claim")
 // Prove holds a query as it is against what it may read: public tables, and what it is given.
 func (p Post) Prove(memo *Proofs) error {
 	on := p.on
-	if len(p.pins) == 0 {
+	if len(p.preconditions) == 0 {
 		on = nil
 	}
 	return unproven(memo.Public(p.sql, on), p.sql)

@@ -15,7 +15,7 @@ func SettleCaps(q *algebra.BoundQuery) {
 	if len(caps) == 0 {
 		return
 	}
-	read := &PinWalk{Used: map[*algebra.Field]bool{}, ties: true}
+	read := &PreconditionWalk{Used: map[*algebra.Field]bool{}, ties: true}
 	read.Query(q)
 	for i, c := range caps {
 		c.Alias = fmt.Sprintf("w%d", i+1)

@@ -58,7 +58,7 @@ func (p *StatementPrinter) Print() {
 		panic("sqlrewrite: rows that nothing joins")
 	}
 	part.Template = p.template()
-	part.Statement = Statement{SQL: part.Template.sql(), Args: p.Args, Keys: len(q.Keys), Values: values, Pins: pins(q), Sorts: s.Kind != stability.Flat,
+	part.Statement = Statement{SQL: part.Template.sql(), Args: p.Args, Keys: len(q.Keys), Values: values, Preconditions: preconditions(q), Sorts: s.Kind != stability.Flat,
 		Pieces: s.Cut != stability.Uncut, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
 	if s.Cut == stability.ByRange {
 		part.Statement.Ranges = p.ranges
