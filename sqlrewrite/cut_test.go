@@ -14,12 +14,12 @@ import (
 
 // Pieces add up to what the statement in one piece gives, wherever the ranges end: the ends come from statistics of the data, and neither
 // an answer nor a sensitivity may hang on them.
-func TestPiecesAddUp(t *testing.T) {
+func TestPartitionsAddUp(t *testing.T) {
 	w := newWorld(t, 21, wild, 4)
 	r := rand.New(rand.NewPCG(21, 22)) // reproducible on purpose
 	for _, from := range []struct {
 		table string
-		cut   stability.CutKind
+		cut   stability.Partitioning
 	}{{"events", stability.ByHash}, {"orders", stability.ByRange}} {
 		w.fill(t, true)
 		for _, keys := range []string{"", "k_num", "k_bool, k_text"} {
@@ -32,20 +32,20 @@ func TestPiecesAddUp(t *testing.T) {
 				t.Fatal(parsetest.ShowFault(err))
 			}
 			if keys == "k_bool, k_text" { // 12 groups, of which a unit may be in 4
-				if p.made.Bounding.Cut != stability.Uncut {
+				if p.made.Bounding.Partitioning != stability.Unpartitioned {
 					t.Errorf("%s: groups that each unit keeps are not cut", sql)
 				}
 				continue
 			}
-			if p.made.Bounding.Cut != from.cut {
-				t.Fatalf("%s: cut %v, want %v", sql, p.made.Bounding.Cut, from.cut)
+			if p.made.Bounding.Partitioning != from.cut {
+				t.Fatalf("%s: cut %v, want %v", sql, p.made.Bounding.Partitioning, from.cut)
 			}
 			whole := p.made.Bounding
-			whole.Cut = stability.Uncut
+			whole.Partitioning = stability.Unpartitioned
 			want := w.onePart(t, p, whole, nil)
 			for range 20 {
 				var ends []int
-				for range stability.RangePieces - 1 {
+				for range stability.RangePartitions - 1 {
 					ends = append(ends, []int{r.IntN(units + 1), -1, math.MinInt32, math.MaxInt32}[max(0, r.IntN(7)-3)])
 				}
 				if got := w.onePart(t, p, p.made.Bounding, ends); !reflect.DeepEqual(got, want) {
@@ -70,30 +70,30 @@ func (w *world) onePart(t *testing.T, p *Plan, s stability.Bounding, ends []int)
 }
 
 // What is not the sum over all rows of one plain table stays in one piece.
-func TestCut(t *testing.T) {
+func TestPartitioning(t *testing.T) {
 	w := newWorld(t, 22, calm, 4)
-	for sql, want := range map[string]stability.CutKind{
+	for sql, want := range map[string]stability.Partitioning{
 		"SELECT count(*) FROM events":                                              stability.ByHash,
 		"SELECT count(DISTINCT unit), sum(n4) FROM events":                         stability.ByHash,
 		"SELECT count(*) FROM orders":                                              stability.ByRange,
 		"SELECT k_num, sum(money) FROM orders GROUP BY k_num":                      stability.ByRange,
-		"SELECT count(*) FROM people":                                              stability.Uncut,
-		"SELECT count(*) FROM items":                                               stability.Uncut,
-		"SELECT count(*) FROM orders WHERE n4 > 1":                                 stability.Uncut,
-		"SELECT count(DISTINCT n4) FROM orders":                                    stability.Uncut,
-		"SELECT count(*), median(n4) FROM orders":                                  stability.Uncut,
-		"SELECT secret, count(*) FROM orders GROUP BY secret":                      stability.Uncut,
-		"SELECT count(*) FROM orders o JOIN zones z ON z.k_num = o.k_num":          stability.Uncut,
-		"SELECT count(*) FROM (SELECT k_num, unit FROM events) e":                  stability.Uncut,
-		"SELECT count(*) FROM events e JOIN people p ON p.id = e.unit":             stability.Uncut,
-		"SELECT sum(c) FROM (SELECT unit, count(*) c FROM events GROUP BY unit) e": stability.Uncut,
+		"SELECT count(*) FROM people":                                              stability.Unpartitioned,
+		"SELECT count(*) FROM items":                                               stability.Unpartitioned,
+		"SELECT count(*) FROM orders WHERE n4 > 1":                                 stability.Unpartitioned,
+		"SELECT count(DISTINCT n4) FROM orders":                                    stability.Unpartitioned,
+		"SELECT count(*), median(n4) FROM orders":                                  stability.Unpartitioned,
+		"SELECT secret, count(*) FROM orders GROUP BY secret":                      stability.Unpartitioned,
+		"SELECT count(*) FROM orders o JOIN zones z ON z.k_num = o.k_num":          stability.Unpartitioned,
+		"SELECT count(*) FROM (SELECT k_num, unit FROM events) e":                  stability.Unpartitioned,
+		"SELECT count(*) FROM events e JOIN people p ON p.id = e.unit":             stability.Unpartitioned,
+		"SELECT sum(c) FROM (SELECT unit, count(*) c FROM events GROUP BY unit) e": stability.Unpartitioned,
 	} {
 		o := Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto, Currency: "approx", Confidence: 0.95}
 		p, err := Rewrite(sql, w.snapshot, o)
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
-		} else if p.made.Bounding.Cut != want {
-			t.Errorf("%s: cut %v, want %v", sql, p.made.Bounding.Cut, want)
+		} else if p.made.Bounding.Partitioning != want {
+			t.Errorf("%s: cut %v, want %v", sql, p.made.Bounding.Partitioning, want)
 		}
 	}
 }

@@ -346,7 +346,7 @@ func TestRanges(t *testing.T) {
 	d := open(t, p, nil)
 	statement := sqlrewrite.Statement{SQL: "SELECT $1::int::text, $2::int::text, $3::int::text",
 		Args: []any{int64(0), int64(0), int64(0)}, Keys: 3,
-		Pieces: true, Ranges: &sqlrewrite.Ranges{Schema: "public", Table: "visits", Column: "person", Args: []int{1, 2, 3}}}
+		Partitioned: true, Ranges: &sqlrewrite.Ranges{Schema: "public", Table: "visits", Column: "person", Args: []int{1, 2, 3}}}
 	ends := func() []int {
 		rows, err := collect(t, d, statement)
 		if err != nil {

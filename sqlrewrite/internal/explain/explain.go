@@ -187,10 +187,10 @@ func boundingText(p *plan.Plan) string {
 		}
 		return "bound: each row is one " + unit
 	case stability.PerUnit:
-		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.Bounding.MaxRows) + p.Bounding.Cut.Text(unit)
+		return fmt.Sprintf("bound: per %s, at most %d rows", unit, p.Bounding.MaxRows) + p.Bounding.Partitioning.Text(unit)
 	case stability.PerUnitAndKey:
 		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups%s", unit, p.Bounding.MaxRows, p.Bounding.MaxGroups,
-			totalText(p)) + p.Bounding.Cut.Text(unit)
+			totalText(p)) + p.Bounding.Partitioning.Text(unit)
 	default:
 		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash%s", unit, p.Bounding.MaxRows,
 			p.Bounding.MaxGroups, totalText(p))

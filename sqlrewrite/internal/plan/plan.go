@@ -180,7 +180,7 @@ func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan
 	if err != nil {
 		return nil, err
 	}
-	s.Cut = sqlprint.Cut(q, s)
+	s.Partitioning = sqlprint.ChoosePartitioning(q, s)
 	if cells := new(big.Int).Mul(q.PublicTuples(), big.NewInt(int64(len(q.Statistics)))); !q.Private() && cells.Cmp(big.NewInt(MaxCells)) > 0 {
 		return nil, fault.TooManyKeys(q.Keys[0].At, MaxCells/len(q.Statistics))
 	}

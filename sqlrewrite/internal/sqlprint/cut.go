@@ -21,13 +21,13 @@ type Ranges struct {
 // Cut chooses how the units are divided, by facts of the catalog and the query alone: sums over all rows of one table take ranges
 // where an index holds all that they read in the order of the unit's id, halves where none has that order. Otherwise PostgreSQL decides
 // how rows are found, and in one piece it can do so best; so can it for a table in partitions.
-func Cut(q *algebra.BoundQuery, s stability.Bounding) stability.CutKind {
+func ChoosePartitioning(q *algebra.BoundQuery, s stability.Bounding) stability.Partitioning {
 	scan, one := q.Source.Node.(*algebra.Scan)
 	if s.Kind != stability.PerUnit && s.Kind != stability.PerUnitAndKey || s.MaxTotal > 0 || !one || q.Where != nil || scan.Table.Partitioned {
-		return stability.Uncut
+		return stability.Unpartitioned
 	}
 	if slices.ContainsFunc(q.Statistics, func(m algebra.Statistic) bool { return m.Chooses() || m.Kind == algebra.CountDistinct }) {
-		return stability.Uncut
+		return stability.Unpartitioned
 	}
 	var named []string
 	for _, precondition := range preconditions(q) {
@@ -44,7 +44,7 @@ func Cut(q *algebra.BoundQuery, s stability.Bounding) stability.CutKind {
 		case unit.Type.IsInteger() && !slices.ContainsFunc(named, func(name string) bool { return !slices.Contains(index, name) }):
 			return stability.ByRange
 		default:
-			kind = stability.Uncut
+			kind = stability.Unpartitioned
 		}
 	}
 	return kind
@@ -52,14 +52,14 @@ func Cut(q *algebra.BoundQuery, s stability.Bounding) stability.CutKind {
 
 // pieces prints what every unit adds as a query u, and gives the sums of its pieces as a relation h with the columns k0, k1, ... and
 // v0, v1, ...
-func (p *StatementPrinter) pieces(units string, keys, values []string) string {
+func (p *StatementPrinter) partitions(units string, keys, values []string) string {
 	p.write("WITH u AS NOT MATERIALIZED (", units, ")\n")
 	list := slices.Clone(keys)
 	for i, v := range values {
 		list = append(list, fmt.Sprintf("%s AS v%d", v, i))
 	}
 	var all []string
-	for _, condition := range p.divided() {
+	for _, condition := range p.partitionConditions() {
 		piece := "SELECT " + strings.Join(list, ", ") + "\n      FROM u WHERE " + condition
 		if len(keys) > 0 {
 			piece += " GROUP BY " + strings.Join(keys, ", ")
@@ -70,8 +70,8 @@ func (p *StatementPrinter) pieces(units string, keys, values []string) string {
 }
 
 // divided are conditions of which every unit fulfils exactly one: the ends of the ranges may have any values.
-func (p *StatementPrinter) divided() []string {
-	if p.bounding.Cut == stability.ByHash {
+func (p *StatementPrinter) partitionConditions() []string {
+	if p.bounding.Partitioning == stability.ByHash {
 		zero := p.number(new(big.Int), "bigint")
 		half := "(" + p.hashOf("u.unit", p.Q.Source.Owner().Type, zero) + " & " + p.number(scalar.One().Num(), "bigint") + ")"
 		return []string{half + " = " + zero, half + " <> " + zero}
@@ -80,7 +80,7 @@ func (p *StatementPrinter) divided() []string {
 	p.ranges = &Ranges{Schema: t.Schema, Table: t.Name, Column: p.Q.Source.Owner().Name}
 	var all []string
 	from := ""
-	for range stability.RangePieces - 1 {
+	for range stability.RangePartitions - 1 {
 		arg := p.rawArg(int64(0))
 		p.ranges.Args = append(p.ranges.Args, arg)
 		end := fmt.Sprintf("$%d::%s", arg, p.Q.Source.Owner().Type)

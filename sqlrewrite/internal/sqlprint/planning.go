@@ -27,7 +27,7 @@ func (s Statement) Planning() []string {
 	if s.Sorts {
 		all = append(all, planSorted, planPartitions)
 	}
-	if s.Pieces {
+	if s.Partitioned {
 		all = append(all, planWholeTables, planWholeIndexes)
 	}
 	if s.Hashes {

@@ -59,8 +59,8 @@ func (p *StatementPrinter) Print() {
 	}
 	part.Template = p.template()
 	part.Statement = Statement{SQL: part.Template.sql(), Args: p.Args, Keys: len(q.Keys), Values: values, Preconditions: preconditions(q), Sorts: s.Kind != stability.Flat,
-		Pieces: s.Cut != stability.Uncut, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
-	if s.Cut == stability.ByRange {
+		Partitioned: s.Partitioning != stability.Unpartitioned, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
+	if s.Partitioning == stability.ByRange {
 		part.Statement.Ranges = p.ranges
 		part.Statement.Sorts = len(q.Keys) == 0 // rows come in the order of people; the few groups above them are better hashed
 	}
@@ -131,8 +131,8 @@ func (p *StatementPrinter) nested() {
 	}
 	units := p.totalled(p.units())
 	from := "(" + units + ") AS u"
-	if p.bounding.Cut != stability.Uncut {
-		from = p.pieces(units, keys, values)
+	if p.bounding.Partitioning != stability.Unpartitioned {
+		from = p.partitions(units, keys, values)
 		for i := range keys {
 			keys[i] = fmt.Sprintf("h.k%d", i)
 		}
@@ -201,7 +201,7 @@ func (p *StatementPrinter) capped(count string) string {
 func (p *StatementPrinter) units() string {
 	unit := p.unitKey()
 	keys, list := []string{unit}, []string(nil)
-	if p.bounding.Kind == stability.KeptKeys || p.bounding.Cut != stability.Uncut || p.bounding.MaxTotal > 0 {
+	if p.bounding.Kind == stability.KeptKeys || p.bounding.Partitioning != stability.Unpartitioned || p.bounding.MaxTotal > 0 {
 		list = append(list, unit+" AS unit")
 	}
 	for i, k := range p.Q.Keys {

@@ -23,12 +23,12 @@ const (
 
 // Bounding is a chosen form with its bounds.
 type Bounding struct {
-	Kind      boundingKind
-	Cut       CutKind
-	MaxRows   int64 // m: what one unit adds to a count of one group
-	MaxGroups int64 // L0: groups that one unit is in
-	MaxTotal  int64 // N: rows of one unit in all groups together, below MaxRows·MaxGroups; 0: not bounded apart
-	MaxValues int64 // different values of one unit that one group counts
+	Kind         boundingKind
+	Partitioning Partitioning
+	MaxRows      int64 // m: what one unit adds to a count of one group
+	MaxGroups    int64 // L0: groups that one unit is in
+	MaxTotal     int64 // N: rows of one unit in all groups together, below MaxRows·MaxGroups; 0: not bounded apart
+	MaxValues    int64 // different values of one unit that one group counts
 }
 
 // Bounds are those of a request; 0: none.

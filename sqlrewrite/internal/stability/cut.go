@@ -7,26 +7,26 @@ import "fmt"
 // that where a cut lies changes neither a sum nor what it claims.
 
 // CutKind is how the units are divided.
-type CutKind int
+type Partitioning int
 
 const (
-	Uncut   CutKind = iota
-	ByHash          // two halves by a hash of the unit's id; each reads the whole table
-	ByRange         // ranges of the unit's id; each reads its part of an index, in order
+	Unpartitioned Partitioning = iota
+	ByHash                     // two halves by a hash of the unit's id; each reads the whole table
+	ByRange                    // ranges of the unit's id; each reads its part of an index, in order
 )
 
 // RangePieces is how many ranges a table is cut into: more than there are processes, because the ranges are not equally dear.
-const RangePieces = 4
+const RangePartitions = 4
 
 // Text says it in the plan.
-func (c CutKind) Text(unit string) string {
+func (c Partitioning) Text(unit string) string {
 	switch c {
-	case Uncut:
+	case Unpartitioned:
 		return ""
 	case ByHash:
 		return "; in 2 halves by the hash of " + unit + ", each in one process"
 	case ByRange:
-		return fmt.Sprintf("; in %d ranges of %s, each in one process", RangePieces, unit)
+		return fmt.Sprintf("; in %d ranges of %s, each in one process", RangePartitions, unit)
 	default:
 		panic("sqlrewrite: cut without a text")
 	}
