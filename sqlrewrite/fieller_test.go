@@ -49,7 +49,7 @@ func TestRatioIntervalsCover(t *testing.T) {
 	for _, text := range ratioExpressions {
 		for law, o := range map[string]Options{"laplace": laplace, "gaussian": gaussian, "next to none": sharp()} {
 			p := rewrite(t, "SELECT "+text+" FROM people", o)
-			if p.made.Outputs[0].Core == nil {
+			if p.made.Outputs[0].Ratio == nil {
 				t.Fatalf("%s is no fraction", text)
 			}
 			for _, rows := range []int64{20, 500} {
@@ -97,14 +97,14 @@ func (p *Plan) trueRow(rows int64) plan.ReleasedRow {
 
 // holds reports whether the interval of the only output in a noisy row holds its true value.
 func (p *Plan) holds(b *answer.Box, noisy, truth plan.ReleasedRow) (holds, known bool) {
-	c := p.made.Outputs[0].Core
-	b.Inner = b.OfCore(c, noisy)
+	c := p.made.Outputs[0].Ratio
+	b.Inner = b.OfRatio(c, noisy)
 	if b.Inner == nil {
 		return true, false
 	}
-	got := b.Eval(c.Shell, 1, noisy)
+	got := b.Eval(c.Context, 1, noisy)
 	b.Inner = plan.ClampSpan(scalar.Point(new(big.Rat).Quo(c.Of.Over.At(truth.Noisy), c.Of.Under.At(truth.Noisy))), c.Of.Within)
-	want := b.Eval(c.Shell, 1, truth)
+	want := b.Eval(c.Context, 1, truth)
 	return got.Lo.Cmp(want.Lo) <= 0 && got.Hi.Cmp(want.Hi) >= 0, true
 }
 
@@ -120,7 +120,7 @@ func TestRatioIntervalsWithinTheirBox(t *testing.T) {
 		for _, rows := range []int64{1, 10, 20, 50, 100, 1000, 1_000_000} {
 			row := p.trueRow(rows)
 			exact, wide := answer.NewBox(p.made), answer.NewBox(p.made)
-			fine, coarse := exact.OfCore(form.Core, row), wide.Eval(p.made.Query.Outputs[0].Expr, form.Releases, row)
+			fine, coarse := exact.OfRatio(form.Ratio, row), wide.Eval(p.made.Query.Outputs[0].Expr, form.Releases, row)
 			if fine == nil && coarse != nil {
 				t.Errorf("%s of %d rows: the box has an interval, the fraction has none", text, rows)
 			}

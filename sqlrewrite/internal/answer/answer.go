@@ -30,8 +30,8 @@ func OutputForms(p *plan.Plan) []plan.OutputForm {
 		if f.Column.Kind == plan.DerivedColumn && f.Releases == 0 && len(bind.LeavesOf(o.Expr)) > 0 {
 			f.Column.Kind = plan.KeyColumn // computed from keys alone
 		}
-		if f.Core = coreOf(p, o.Expr); f.Core != nil && f.Column.Kind == plan.DerivedColumn {
-			f.Column.HalfWidth = spread(p, f.Core)
+		if f.Ratio = ratioOf(p, o.Expr); f.Ratio != nil && f.Column.Kind == plan.DerivedColumn {
+			f.Column.HalfWidth = spread(p, f.Ratio)
 		}
 		f.Column.Bias = outputBias(p, f, o.Expr)
 		forms = append(forms, f)

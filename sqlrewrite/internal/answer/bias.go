@@ -60,11 +60,11 @@ func outputBias(p *plan.Plan, f plan.OutputForm, e algebra.Expr) plan.Bias {
 	if _, plain := e.(algebra.EstimatorRef); plain && f.Column.Kind == plan.AggregateColumn {
 		return bias
 	}
-	if f.Core == nil {
+	if f.Ratio == nil {
 		return plan.UnknownBias
 	}
-	weights, ok := f.Core.Of.Affine()
-	if _, whole := f.Core.Shell.(coreRef); !ok || !whole {
+	weights, ok := f.Ratio.Of.Affine()
+	if _, whole := f.Ratio.Context.(ratioRef); !ok || !whole {
 		return plan.UnknownBias
 	}
 	for _, w := range weights {

@@ -12,16 +12,16 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// coreRef stands for the core in its shell.
-type coreRef struct{ t catalog.Type }
+// ratioRef stands for the ratio in its context.
+type ratioRef struct{ t catalog.Type }
 
-func (e coreRef) Typ() catalog.Type { return e.t }
+func (e ratioRef) Typ() catalog.Type { return e.t }
 
-// coreOf finds the core of an output; nil where there is none.
-func coreOf(p *plan.Plan, e algebra.Expr) *plan.Core {
-	c := &plan.Core{}
+// ratioOf finds the ratio of an output; nil where there is none.
+func ratioOf(p *plan.Plan, e algebra.Expr) *plan.Ratio {
+	c := &plan.Ratio{}
 	var ok bool
-	if c.Shell, ok = shellOf(p, e, c); !ok {
+	if c.Context, ok = contextOf(p, e, c); !ok {
 		return nil
 	}
 	if weights, ok := c.Of.Affine(); ok {
@@ -30,15 +30,15 @@ func coreOf(p *plan.Plan, e algebra.Expr) *plan.Core {
 	return c
 }
 
-// shellOf replaces the core of an expression, and notes it.
-func shellOf(p *plan.Plan, e algebra.Expr, c *plan.Core) (shell algebra.Expr, ok bool) {
+// contextOf replaces the ratio of an expression, and notes it.
+func contextOf(p *plan.Plan, e algebra.Expr, c *plan.Ratio) (context algebra.Expr, ok bool) {
 	if len(bind.ReleasesOf(p.Query, e)) == 0 || !e.Typ().IsNumber() {
 		return nil, false
 	}
 	if c.Of, ok = fraction(p, e); ok {
-		return coreRef{e.Typ()}, true
+		return ratioRef{e.Typ()}, true
 	}
-	// one puts the shell of the only operand with releases in its place.
+	// one puts the context of the only operand with releases in its place.
 	one := func(operands ...*algebra.Expr) bool {
 		var with *algebra.Expr
 		for _, x := range operands {
@@ -50,8 +50,8 @@ func shellOf(p *plan.Plan, e algebra.Expr, c *plan.Core) (shell algebra.Expr, ok
 			}
 			with = x
 		}
-		shell, ok := shellOf(p, *with, c)
-		*with = shell
+		context, ok := contextOf(p, *with, c)
+		*with = context
 		return ok
 	}
 	switch e := e.(type) {
@@ -62,7 +62,7 @@ func shellOf(p *plan.Plan, e algebra.Expr, c *plan.Core) (shell algebra.Expr, ok
 	case algebra.Binary:
 		if l, r := e.L, e.R; e.Op == syntax.Divide && e.T.IsInteger() {
 			if c.Of, ok = binaryFraction(p, e); ok { // truncated after dividing
-				return algebra.Binary{Op: e.Op, L: coreRef{catalog.Numeric}, R: algebra.Constant{T: catalog.Int8, Text: "1"}, T: e.T}, true
+				return algebra.Binary{Op: e.Op, L: ratioRef{catalog.Numeric}, R: algebra.Constant{T: catalog.Int8, Text: "1"}, T: e.T}, true
 			}
 			e.L, e.R = l, r
 		}
@@ -81,17 +81,17 @@ func shellOf(p *plan.Plan, e algebra.Expr, c *plan.Core) (shell algebra.Expr, ok
 }
 
 // spread is the half-width of an output, known before there is data; nil: not known. Whatever the released values are, the output
-// changes by at most so much where the core changes by its half-width.
-func spread(p *plan.Plan, c *plan.Core) *big.Rat {
+// changes by at most so much where the ratio changes by its half-width.
+func spread(p *plan.Plan, c *plan.Ratio) *big.Rat {
 	if c.Width == nil {
 		return nil
 	}
-	return SpreadOf(c.Shell, c.Width)
+	return SpreadOf(c.Context, c.Width)
 }
 
 func SpreadOf(e algebra.Expr, width *big.Rat) *big.Rat {
 	switch e := e.(type) {
-	case coreRef:
+	case ratioRef:
 		return width
 	case algebra.Negate:
 		return SpreadOf(e.X, width)
@@ -112,7 +112,7 @@ func SpreadOf(e algebra.Expr, width *big.Rat) *big.Rat {
 
 func spreadOfBinary(e algebra.Binary, width *big.Rat) *big.Rat {
 	inner, other := e.L, e.R
-	if !hasCore(inner) {
+	if !hasRatio(inner) {
 		inner, other = e.R, e.L
 	}
 	w, factor := SpreadOf(inner, width), scalar.One()
@@ -123,7 +123,7 @@ func spreadOfBinary(e algebra.Binary, width *big.Rat) *big.Rat {
 		}
 	case syntax.Multiply, syntax.Divide:
 		v, ok := numberOf(other)
-		if !ok || e.Op == syntax.Divide && (v.Sign() == 0 || !hasCore(e.L)) {
+		if !ok || e.Op == syntax.Divide && (v.Sign() == 0 || !hasRatio(e.L)) {
 			return nil
 		}
 		if factor = new(big.Rat).Abs(v); e.Op == syntax.Divide {
@@ -144,12 +144,12 @@ func spreadOfBinary(e algebra.Binary, width *big.Rat) *big.Rat {
 
 func spreadOfCall(e algebra.Call, width *big.Rat) *big.Rat {
 	f := domain.BuiltinOf(e.Name)
-	if f.First != domain.Computed && !hasCore(e.Args[0]) {
+	if f.First != domain.Computed && !hasRatio(e.Args[0]) {
 		return nil
 	}
 	var w *big.Rat
 	for _, arg := range e.Args {
-		if hasCore(arg) {
+		if hasRatio(arg) {
 			w = SpreadOf(arg, width)
 		} else if !arg.Typ().IsNumber() {
 			return nil
@@ -165,12 +165,12 @@ func spreadOfCall(e algebra.Call, width *big.Rat) *big.Rat {
 	}
 }
 
-func hasCore(e algebra.Expr) bool {
-	if _, is := e.(coreRef); is {
+func hasRatio(e algebra.Expr) bool {
+	if _, is := e.(ratioRef); is {
 		return true
 	}
 	for _, child := range algebra.Children(e) {
-		if hasCore(child) {
+		if hasRatio(child) {
 			return true
 		}
 	}

@@ -13,20 +13,20 @@ import (
 )
 
 // Box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise; one with a
-// [plan.Core] that of the weighted sum of noises, or of the fraction ([Fieller]). Any other that is computed from n releases gets each of
+// [plan.Ratio] that of the weighted sum of noises, or of the fraction ([Fieller]). Any other that is computed from n releases gets each of
 // them at the level 1-(1-level)/n, so that all hold at once with the level asked for (Bonferroni), and interval arithmetic over that box:
 // sound, if wide. The interval of a count that shows its group is the one given that the group is shown ([mechanisms.ShownCount]).
 type Box struct {
 	plan     *plan.Plan
 	Widths   map[WidthKey]*big.Rat
-	fiellers map[*plan.Core]*Fieller
-	Inner    *scalar.Span // of the core of the output at hand
+	fiellers map[*plan.Ratio]*Fieller
+	Inner    *scalar.Span // of the ratio of the output at hand
 }
 
 type WidthKey struct{ Release, Together int }
 
 func NewBox(p *plan.Plan) *Box {
-	return &Box{plan: p, Widths: make(map[WidthKey]*big.Rat), fiellers: make(map[*plan.Core]*Fieller)}
+	return &Box{plan: p, Widths: make(map[WidthKey]*big.Rat), fiellers: make(map[*plan.Ratio]*Fieller)}
 }
 
 // width is the half-width of a release's noise when n releases must hold together, in steps.
@@ -51,10 +51,10 @@ func (b *Box) interval(e algebra.Expr, f plan.OutputForm, row plan.ReleasedRow, 
 		return nil
 	}
 	var s *scalar.Span
-	if f.Core == nil {
+	if f.Ratio == nil {
 		s = b.Eval(e, f.Releases, row)
-	} else if b.Inner = b.OfCore(f.Core, row); b.Inner != nil {
-		s = b.Eval(f.Core.Shell, 1, row)
+	} else if b.Inner = b.OfRatio(f.Ratio, row); b.Inner != nil {
+		s = b.Eval(f.Ratio.Context, 1, row)
 	}
 	if s == nil {
 		return nil
@@ -67,8 +67,8 @@ func (b *Box) interval(e algebra.Expr, f plan.OutputForm, row plan.ReleasedRow, 
 	}
 }
 
-// OfCore is the interval of a fraction in one row, cut to what the policy's bounds allow; nil where it is unbounded.
-func (b *Box) OfCore(c *plan.Core, row plan.ReleasedRow) *scalar.Span {
+// OfRatio is the interval of a fraction in one row, cut to what the policy's bounds allow; nil where it is unbounded.
+func (b *Box) OfRatio(c *plan.Ratio, row plan.ReleasedRow) *scalar.Span {
 	over, under := c.Of.Over.At(row.Noisy), c.Of.Under.At(row.Noisy)
 	var s *scalar.Span
 	switch {
@@ -126,7 +126,7 @@ func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *scalar.S
 		return numberSpan(e.T, row.Keys[e.Index].Text, row.Keys[e.Index].Null)
 	case algebra.Constant:
 		return numberSpan(e.T, e.Text, e.Null)
-	case coreRef:
+	case ratioRef:
 		return b.Inner
 	case algebra.Negate:
 		if x := b.Eval(e.X, together, row); x != nil {

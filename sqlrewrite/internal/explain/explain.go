@@ -237,18 +237,18 @@ func kindOfNoise(r plan.Release) string {
 func promises(p *plan.Plan) []algebra.Note {
 	var notes []algebra.Note
 	for _, f := range p.Outputs {
-		if f.Core == nil || f.Column.HalfWidth != nil || f.Core.Of.Within == nil || f.Core.Of.Over.IsConstant() || f.Core.Of.Under.IsConstant() {
+		if f.Ratio == nil || f.Column.HalfWidth != nil || f.Ratio.Of.Within == nil || f.Ratio.Of.Over.IsConstant() || f.Ratio.Of.Under.IsConstant() {
 			continue
 		}
-		m := answer.NewFieller(p, f.Core.Of)
+		m := answer.NewFieller(p, f.Ratio.Of)
 		if !m.Resolves() {
 			continue
 		}
-		lowest, _ := m.Edges(m.CellOf(answer.FloatOf(f.Core.Of.Within.Lo)))
-		_, highest := m.Edges(m.CellOf(answer.FloatOf(f.Core.Of.Within.Hi)))
+		lowest, _ := m.Edges(m.CellOf(answer.FloatOf(f.Ratio.Of.Within.Lo)))
+		_, highest := m.Edges(m.CellOf(answer.FloatOf(f.Ratio.Of.Within.Hi)))
 		most := m.Most(lowest, highest)
 		at := func(rows int64) string {
-			w := answer.SpreadOf(f.Core.Shell, new(big.Rat).SetFloat64(most/float64(rows)))
+			w := answer.SpreadOf(f.Ratio.Context, new(big.Rat).SetFloat64(most/float64(rows)))
 			if w == nil {
 				return ""
 			}

@@ -11,15 +11,15 @@ import (
 type OutputForm struct {
 	Column   Column
 	Releases int // how many releases it is computed from
-	Core     *Core
+	Ratio    *Ratio
 }
 
-// Core is the one part of an output that all its releases are in, and that is a fraction of them: the mean in round(avg(x), 1). The
+// Ratio is the one part of an output that all its releases are in, and that is a fraction of them: the mean in round(avg(x), 1). The
 // fraction's interval has the level asked for by itself, and the rest of the output carries it on.
-type Core struct {
-	Shell algebra.Expr // the output, with a [answer.coreRef] in the fraction's place
-	Of    Fraction
-	Width *big.Rat // of the fraction, known before there is data; nil: not known
+type Ratio struct {
+	Context algebra.Expr // the output, with a [answer.ratioRef] in the fraction's place
+	Of      Fraction
+	Width   *big.Rat // of the fraction, known before there is data; nil: not known
 }
 
 // Linear is a weighted sum of releases, by their index and in their steps, and a constant. It is not changed once made.
