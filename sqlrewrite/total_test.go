@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	totalTables = `t
+	errorFreeTables = `t
   id     integer not null unique
   n2     smallint
   n4     integer
@@ -42,7 +42,7 @@ const (
   at     timestamp
   atz    timestamptz
   far    timestamp`
-	totalPolicy = `version: 1
+	errorFreePolicy = `version: 1
 dataset: test
 neighbours: add-remove
 tables:
@@ -68,7 +68,7 @@ budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `
 	// Rows with a positive id hold values within their bounds, exact ends included. The others hold what a column can hold at worst.
-	totalDDL = `
+	errorFreeDDL = `
 CREATE TABLE public.t (id integer PRIMARY KEY, n2 smallint, n4 integer, n8 bigint, wide bigint, small integer NOT NULL, money numeric(10,2),
   free numeric, f4 real, f8 double precision, speed double precision, word text, other text, letter text, grade integer, flag boolean,
   day date, at timestamp, atz timestamptz, far timestamp);
@@ -114,8 +114,8 @@ var columnValues = map[string][2][]string{
 		{"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'"}},
 }
 
-// fillTotal inserts n rows of values within bounds and n rows of any.
-func fillTotal(r *rand.Rand, n int) string {
+// fillErrorFree inserts n rows of values within bounds and n rows of any.
+func fillErrorFree(r *rand.Rand, n int) string {
 	var columns, rows []string
 	for name := range columnValues {
 		columns = append(columns, name)
@@ -240,13 +240,13 @@ func (w expressionWriter) condition(depth int) string {
 // without an error, both give the same value.
 //
 // covers: A18 A20 A29 E.1
-func TestExpressionsAreTotal(t *testing.T) {
+func TestExpressionsAreErrorFree(t *testing.T) {
 	db := pgtest.New(t)
-	db.Exec(t, totalDDL)
+	db.Exec(t, errorFreeDDL)
 	conn := db.Conn(t, db.DSN)
-	snapshot := parseSnapshot(t, totalTables, totalPolicy)
+	snapshot := parseSnapshot(t, errorFreeTables, errorFreePolicy)
 	r := rand.New(rand.NewPCG(3, 4)) // reproducible on purpose
-	mustExec(t, conn, fillTotal(r, 40)+"; SET timezone = 'UTC'; SET jit = off")
+	mustExec(t, conn, fillErrorFree(r, 40)+"; SET timezone = 'UTC'; SET jit = off")
 	w := expressionWriter{r}
 	evaluations, compared, different, taken := 0, 0, 0, 0
 	for i := range 1500 {
@@ -276,7 +276,7 @@ func TestExpressionsAreTotal(t *testing.T) {
 			continue
 		}
 		taken++
-		printed, values := totalValues(t, conn, x)
+		printed, values := errorFreeValues(t, conn, x)
 		evaluations += len(values)
 		checkRange(t, text, printed, x, values)
 		same, other := comparePlain(t, conn, text, printed, values)
@@ -289,8 +289,8 @@ func TestExpressionsAreTotal(t *testing.T) {
 	}
 }
 
-// totalValues runs the printed form of an expression on every row. nil is NULL.
-func totalValues(t *testing.T, conn *pgx.Conn, x algebra.Expr) (string, map[int]*string) {
+// errorFreeValues runs the printed form of an expression on every row. nil is NULL.
+func errorFreeValues(t *testing.T, conn *pgx.Conn, x algebra.Expr) (string, map[int]*string) {
 	t.Helper()
 	p := sqlprint.NewRowPrinter()
 	text := p.Text(x)
@@ -317,7 +317,7 @@ func totalValues(t *testing.T, conn *pgx.Conn, x algebra.Expr) (string, map[int]
 func checkRange(t *testing.T, text, printed string, x algebra.Expr, values map[int]*string) {
 	t.Helper()
 	c, ok := x.(algebra.Computed)
-	if !ok || c.Within == nil || !c.Total.Typ().IsNumber() {
+	if !ok || c.Within == nil || !c.ErrorFree.Typ().IsNumber() {
 		return
 	}
 	for id, value := range values {
@@ -325,7 +325,7 @@ func checkRange(t *testing.T, text, printed string, x algebra.Expr, values map[i
 			continue
 		}
 		v, ok := scalar.ParseNumber(*value)
-		if ok && scalar.IsFloat(c.Total.Typ()) {
+		if ok && scalar.IsFloat(c.ErrorFree.Typ()) {
 			v = scalar.AsFloat(v) // the shortest text that means it
 		}
 		if !ok || !c.Within.Holds(v) {
@@ -405,11 +405,11 @@ func TestComputedKeysAreInTheirDomain(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	db := pgtest.New(t)
-	db.Exec(t, totalDDL)
+	db.Exec(t, errorFreeDDL)
 	conn := db.Conn(t, db.DSN)
-	snapshot := parseSnapshot(t, totalTables, totalPolicy)
+	snapshot := parseSnapshot(t, errorFreeTables, errorFreePolicy)
 	r := rand.New(rand.NewPCG(5, 6)) // reproducible on purpose
-	mustExec(t, conn, fillTotal(r, 300)+"; DELETE FROM public.t WHERE id <= 0; SET timezone = 'UTC'; SET jit = off")
+	mustExec(t, conn, fillErrorFree(r, 300)+"; DELETE FROM public.t WHERE id <= 0; SET timezone = 'UTC'; SET jit = off")
 	w := expressionWriter{r}
 	public, private := 0, 0
 	for i := range 600 {

@@ -26,7 +26,7 @@ import (
 
 // The table of the totality fuzz has the columns of the random expressions and of the types that they lack.
 const (
-	extremeTables = totalTables + `
+	extremeTables = errorFreeTables + `
   code   char
   pad    char
   feel   enum(a,bb,c)
@@ -218,11 +218,11 @@ func TestTotality(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	db := pgtest.New(t)
-	db.Exec(t, totalDDL)
+	db.Exec(t, errorFreeDDL)
 	conn := db.Conn(t, db.DSN)
 	r := rand.New(rand.NewPCG(11, 12)) // reproducible on purpose
-	mustExec(t, conn, fillTotal(r, 12)+";"+extremeDDL+"; SET timezone = 'UTC'; SET jit = off")
-	snapshot := parseSnapshot(t, extremeTables, totalPolicy)
+	mustExec(t, conn, fillErrorFree(r, 12)+";"+extremeDDL+"; SET timezone = 'UTC'; SET jit = off")
+	snapshot := parseSnapshot(t, extremeTables, errorFreePolicy)
 	want := 20_000
 	if text := os.Getenv("NOISEGATE_TOTALITY"); text != "" {
 		var err error
@@ -339,11 +339,11 @@ func TestNoKeyVanishes(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	db := pgtest.New(t)
-	db.Exec(t, totalDDL)
+	db.Exec(t, errorFreeDDL)
 	conn := db.Conn(t, db.DSN)
-	snapshot := parseSnapshot(t, totalTables, totalPolicy)
+	snapshot := parseSnapshot(t, errorFreeTables, errorFreePolicy)
 	r := rand.New(rand.NewPCG(13, 14)) // reproducible on purpose
-	mustExec(t, conn, fillTotal(r, 400)+"; DELETE FROM public.t WHERE id <= 0; SET timezone = 'UTC'; SET jit = off")
+	mustExec(t, conn, fillErrorFree(r, 400)+"; DELETE FROM public.t WHERE id <= 0; SET timezone = 'UTC'; SET jit = off")
 	want := 4000
 	if text := os.Getenv("NOISEGATE_TOTALITY"); text != "" {
 		n, err := strconv.Atoi(text)

@@ -165,7 +165,7 @@ func Children(e Expr) []Expr {
 	case Collate:
 		return []Expr{e.X}
 	case Computed:
-		return []Expr{e.Total}
+		return []Expr{e.ErrorFree}
 	case Guard:
 		return []Expr{e.X}
 	case Exists:
@@ -240,7 +240,7 @@ func Map(e Expr, f func(Expr) Expr) Expr { //nolint:funlen // a case for each ki
 		e.X = f(e.X)
 		return e
 	case Computed:
-		e.Total = f(e.Total)
+		e.ErrorFree = f(e.ErrorFree)
 		return e
 	case Guard:
 		e.X, e.Clamped = f(e.X), f(e.Clamped)
@@ -363,7 +363,7 @@ func HasValue(x Expr) bool {
 	case Call:
 		return x.Name == "coalesce" && slices.ContainsFunc(x.Args, HasValue)
 	case Computed:
-		return HasValue(x.Total)
+		return HasValue(x.ErrorFree)
 	}
 	return false
 }
@@ -541,9 +541,9 @@ func IsComparison(op syntax.Operator) bool {
 
 // Computed is an operation over the columns of a row.
 type Computed struct {
-	Written Expr          // as the analyst wrote it, for people and to tell whether two are the same
-	Total   Expr          // what is printed; its type is the one that carries the value
-	Within  *scalar.Range // nil: neither a number nor a time
+	Written   Expr          // as the analyst wrote it, for people and to tell whether two are the same
+	ErrorFree Expr          // what is printed; its type is the one that carries the value
+	Within    *scalar.Range // nil: neither a number nor a time
 	Printed
 }
 
@@ -558,7 +558,7 @@ func WrittenAs(e Expr) Expr {
 // CarrierOf is the type in which PostgreSQL computes an expression.
 func CarrierOf(e Expr) catalog.Type {
 	if c, ok := e.(Computed); ok {
-		return c.Total.Typ()
+		return c.ErrorFree.Typ()
 	}
 	return e.Typ()
 }

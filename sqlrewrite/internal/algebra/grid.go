@@ -52,7 +52,7 @@ func (g *Grid) Points() *big.Int {
 
 // Scale is s of a numeric(p,s) column with s >= 0.
 func Scale(e Expr) (int, bool) {
-	if c, ok := e.(Computed); ok && c.Total.Typ() == catalog.Numeric {
+	if c, ok := e.(Computed); ok && c.ErrorFree.Typ() == catalog.Numeric {
 		return c.Within.Scale, true
 	}
 	c := PlainField(e)

@@ -65,7 +65,7 @@ func choice(b *algebra.Binder, s domain.Scope, n *syntax.Case) (algebra.Expr, er
 	if n.Else != nil {
 		e.Otherwise = results[len(results)-1]
 	}
-	return domain.Total(b, s, n, e)
+	return domain.ErrorFree(b, s, n, e)
 }
 
 // cast binds a cast: constants are read here and now, released numbers and keys are cast by PostgreSQL.
@@ -100,5 +100,5 @@ func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, erro
 	if x, err = domain.Coerce(b, n.X, x, t); err != nil {
 		return nil, err
 	}
-	return domain.Total(b, s, n, algebra.Cast{X: x, T: t, Mods: n.Mods})
+	return domain.ErrorFree(b, s, n, algebra.Cast{X: x, T: t, Mods: n.Mods})
 }

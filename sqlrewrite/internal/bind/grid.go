@@ -64,7 +64,7 @@ func gridWith(x algebra.Expr, within *algebra.Bounds, at fault.Position) (*algeb
 		return nil, fault.BadStep(at, name, "the bounds hold too many steps")
 	}
 	if c, ok := x.(algebra.Computed); ok { // by functions: a CASE would repeat the expression
-		o := domain.Operand{X: c.Total, Range: c.Within, Printed: c.Printed}
+		o := domain.Operand{X: c.ErrorFree, Range: c.Within, Printed: c.Printed}
 		if o.X.Typ() == catalog.Float4 { // NULL, which no operation has widened
 			o = o.In(catalog.Float8)
 		}

@@ -19,5 +19,5 @@ func call(b *algebra.Binder, s domain.Scope, n *syntax.Call) (algebra.Expr, erro
 	if err != nil {
 		return nil, err
 	}
-	return domain.Total(b, s, n, e)
+	return domain.ErrorFree(b, s, n, e)
 }

@@ -47,7 +47,7 @@ func unary(b *algebra.Binder, s domain.Scope, n *syntax.Unary) (algebra.Expr, er
 			return algebra.NumberConstant(v.Neg(v), !c.T.IsInteger()), nil
 		}
 	}
-	return domain.Total(b, s, n, algebra.Negate{X: x, T: x.Typ()})
+	return domain.ErrorFree(b, s, n, algebra.Negate{X: x, T: x.Typ()})
 }
 
 func binary(b *algebra.Binder, s domain.Scope, n *syntax.Binary) (algebra.Expr, error) {
@@ -75,7 +75,7 @@ func binary(b *algebra.Binder, s domain.Scope, n *syntax.Binary) (algebra.Expr, 
 		if err != nil {
 			return nil, err
 		}
-		return domain.Total(b, s, n, e)
+		return domain.ErrorFree(b, s, n, e)
 	default:
 		return nil, b.Unsupported(n, "operator "+string(n.Op), "")
 	}
@@ -100,12 +100,12 @@ func comparable(b *algebra.Binder, s domain.Scope, n syntax.Expr, op syntax.Oper
 // it does not fit.
 func besideFloat(e, other algebra.Expr) algebra.Expr {
 	c, ok := e.(algebra.Computed)
-	if !ok || c.Within == nil || c.Total.Typ() != catalog.Numeric || !scalar.IsFloat(algebra.CarrierOf(other)) {
+	if !ok || c.Within == nil || c.ErrorFree.Typ() != catalog.Numeric || !scalar.IsFloat(algebra.CarrierOf(other)) {
 		return e
 	}
-	o := domain.Operand{X: c.Total, Range: c.Within, Printed: c.Printed}
+	o := domain.Operand{X: c.ErrorFree, Range: c.Within, Printed: c.Printed}
 	cast := o.In(catalog.Float8)
-	cast.X = algebra.Guard{X: c.Total, Clamped: cast.X}
+	cast.X = algebra.Guard{X: c.ErrorFree, Clamped: cast.X}
 	return domain.ComputedOf(c.Written, cast)
 }
 

@@ -59,7 +59,7 @@ func noFunction(b *algebra.Binder, n *syntax.Call, x algebra.Expr) error {
 
 // ComputedOf is an operation whose error-free form is an operand.
 func ComputedOf(written algebra.Expr, o Operand) algebra.Computed {
-	return algebra.Computed{Written: written, Total: o.X, Within: o.Range, Printed: o.Printed}
+	return algebra.Computed{Written: written, ErrorFree: o.X, Within: o.Range, Printed: o.Printed}
 }
 
 // Operand is an operand of an error-free form: an expression without errors, and what is proven of it.
@@ -81,12 +81,12 @@ func shownByAll(all []Operand) algebra.Printed {
 	return p
 }
 
-// Total gives an operation that was just bound its error-free form. Above the aggregates it stays as it is.
-func Total(b *algebra.Binder, s Scope, n syntax.Expr, e algebra.Expr) (algebra.Expr, error) {
+// ErrorFree gives an operation that was just bound its error-free form. Above the aggregates it stays as it is.
+func ErrorFree(b *algebra.Binder, s Scope, n syntax.Expr, e algebra.Expr) (algebra.Expr, error) {
 	if s.Computes() {
 		return e, nil
 	}
-	o, err := totalOf(b, n, e)
+	o, err := errorFreeOf(b, n, e)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func tame(b *algebra.Binder, n syntax.Expr, o Operand) error {
 	}
 }
 
-func totalOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) {
+func errorFreeOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) {
 	switch e := e.(type) {
 	case algebra.Negate:
 		return safeBinary(b, n, syntax.Subtract, e.T, algebra.Constant{T: catalog.Int4, Text: "0"}, e.X)
@@ -129,7 +129,7 @@ func totalOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) 
 func OperandOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) {
 	switch e := e.(type) {
 	case algebra.Computed:
-		return Operand{X: e.Total, Range: e.Within, Printed: e.Printed}, nil
+		return Operand{X: e.ErrorFree, Range: e.Within, Printed: e.Printed}, nil
 	case algebra.Constant:
 		return constantOperand(b, n, e)
 	case algebra.Cast: // to text, which binding adds

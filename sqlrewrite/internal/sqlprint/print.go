@@ -162,7 +162,7 @@ func (p *Printer) expr(e algebra.Expr) {
 		if p.inline {
 			p.expr(e.Written)
 		} else {
-			p.expr(e.Total)
+			p.expr(e.ErrorFree)
 		}
 	case algebra.Guard:
 		if p.adds() {

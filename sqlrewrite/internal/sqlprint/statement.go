@@ -319,7 +319,7 @@ func (p *StatementPrinter) Key(e algebra.Expr) string {
 	name := p.operand(e)
 	if c, ok := e.(algebra.Computed); ok {
 		// PostgreSQL drops a collation under a collation where it casts the key to text, and would not see that the same key is grouped by.
-		if inner, ok := c.Total.(algebra.Collate); ok {
+		if inner, ok := c.ErrorFree.(algebra.Collate); ok {
 			name = p.Text(inner.X)
 		}
 		switch {

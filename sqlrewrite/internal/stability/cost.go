@@ -264,7 +264,7 @@ func sizeOf(e algebra.Expr) int64 {
 		return LongestText(e)
 	case t == catalog.Numeric:
 		if c, ok := e.(algebra.Computed); ok && c.Within != nil {
-			return min(CostDigits, extentDigits(c.Within))
+			return min(CostDigits, rangeDigits(c.Within))
 		}
 		return columnDigits
 	default:
@@ -278,7 +278,7 @@ const (
 	columnDigits = 60
 )
 
-func extentDigits(s *scalar.Range) int64 {
+func rangeDigits(s *scalar.Range) int64 {
 	whole := len(scalar.Floor(s.Reach()).Text(10))
 	return int64(whole + s.Scale)
 }
