@@ -15,7 +15,7 @@ func TestCoverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot := layerSnapshot(t)
+	snapshot := postSnapshot(t)
 	options := sharp()
 	options.Delta = 1_000_000
 	asked := 0

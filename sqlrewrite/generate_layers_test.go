@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// aroundLayers put SELECTs around a release block. They look at group keys and counts only: of the other values some are one of several
-// right answers, and a sum over no rows is 0 here and NULL in PostgreSQL. /*layer*/ tells the oracle that rows meet one another.
-func aroundLayers() []layerProduction {
-	around := func(name string, forms ...string) layerProduction {
-		return layerProduction{"layer/" + name, func(w *writer, q block) string {
+// aroundPosts put SELECTs around a release block. They look at group keys and counts only: of the other values some are one of several
+// right answers, and a sum over no rows is 0 here and NULL in PostgreSQL. /*post*/ tells the oracle that rows meet one another.
+func aroundPosts() []postProduction {
+	around := func(name string, forms ...string) postProduction {
+		return postProduction{"layer/" + name, func(w *writer, q block) string {
 			n := q.count()
 			if n == "" {
 				return q.with + q.sql
@@ -32,7 +32,7 @@ func aroundLayers() []layerProduction {
 			return "/*layer*/" + fmt.Sprintf(form, q.sql, n, first, before)
 		}}
 	}
-	return []layerProduction{
+	return []postProduction{
 		around("subquery", "%[4]sSELECT * FROM (%[1]s) t", "%[4]sSELECT t.%[2]s + 1, %[3]s FROM (%[1]s) AS t WHERE t.%[2]s > 1 OR %[3]s IS NULL"),
 		around("aggregate", "%[4]sSELECT count(*), min(%[2]s), max(t.%[2]s), sum(%[2]s), avg(%[2]s) FROM (%[1]s) t",
 			"%[4]sSELECT t.%[3]s, count(*) AS n, count(DISTINCT %[2]s) FROM (%[1]s) t GROUP BY t.%[3]s HAVING count(*) > 0 ORDER BY n, 1",
@@ -90,8 +90,8 @@ func (q block) hides() bool {
 
 var aggregateForms = regexp.MustCompile(`\b(count|min|max|sum|avg|stddev_pop|bool_or)\([^()]*\)( FROM|,|$| AS)|GROUP BY`)
 
-// layerMutants put under the noise what belongs above it.
-func layerMutants() []mutant {
+// postMutants put under the noise what belongs above it.
+func postMutants() []mutant {
 	grouped := `(?s)\A(SELECT .*\nGROUP BY [^\n]*)\z`
 	return []mutant{
 		{"HAVING before the noise", grouped, "$1\nHAVING pg_catalog.count(*) > 2"},

@@ -100,10 +100,10 @@ func aggregates() []production {
 func keys() []production { return slices.Concat(plainKeys(), computedKeys()) }
 
 // layers put something around or behind a query: "%s" is the block, from SELECT to GROUP BY.
-func layers() []layerProduction { return slices.Concat(plainLayers(), aroundLayers()) }
+func posts() []postProduction { return slices.Concat(plainPosts(), aroundPosts()) }
 
-// layerProduction writes the whole query around a block with these outputs.
-type layerProduction struct {
+// postProduction writes the whole query around a block with these outputs.
+type postProduction struct {
 	name  string
 	write func(w *writer, q block) string
 }
@@ -190,7 +190,7 @@ func (w *writer) query() (sql string, from origin) {
 		return topGroups(w, q), from
 	}
 	if w.r.IntN(2) == 0 {
-		ways := layers()
+		ways := posts()
 		chosen := ways[w.r.IntN(len(ways))]
 		w.counts[chosen.name]++
 		return chosen.write(w, q), from
@@ -270,8 +270,8 @@ func plainKeys() []production {
 	}
 }
 
-func plainLayers() []layerProduction {
-	return []layerProduction{
+func plainPosts() []postProduction {
+	return []postProduction{
 		{"layer/having", func(w *writer, q block) string {
 			return q.with + q.sql + " HAVING count(*) > " + w.pick("0", "2", "-1")
 		}},
@@ -317,7 +317,7 @@ func (w *writer) exercised(t *testing.T, least int) {
 			}
 		}
 	}
-	for _, p := range layers() {
+	for _, p := range posts() {
 		if w.counts[p.name] < least {
 			t.Errorf("%s: exercised %d times, want %d", p.name, w.counts[p.name], least)
 		}

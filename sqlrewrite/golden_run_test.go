@@ -18,7 +18,7 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// TestGoldenStatementsRun runs every statement of the golden files, and the outer layers above them, as the gateway would: on tables that
+// TestGoldenStatementsRun runs every statement of the golden files, and the post-processing querys above them, as the gateway would: on tables that
 // are made of what the file says of them, with a few rows in them, as the reader. Which PostgreSQL that is says the environment ("make
 // versions"): functions, casts and types differ between them.
 func TestGoldenStatementsRun(t *testing.T) {
@@ -79,7 +79,7 @@ func runGolden(t *testing.T, database *pgexec.Database, calculator *pgexec.Calcu
 		_, _, err = calculator.Compute(t.Context(), post)
 	}
 	if err = cause(err); err != nil && strings.Contains(err.Error(), "SQLSTATE 22") {
-		return nil // a root of noise below zero, say: the gateway then answers without the outer layer
+		return nil // a root of noise below zero, say: the gateway then answers without the post-processing query
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 
 // One question in both dialects is one plan: what is sent, what it claims and what it costs. An output is named by its text in MySQL.
 func TestMySQLBindsAsPostgreSQL(t *testing.T) {
-	snapshot := layerSnapshot(t)
+	snapshot := postSnapshot(t)
 	for mysqlText, text := range map[string]string{
 		"SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS t": "SELECT avg(n) FROM (SELECT person_id, " +
 			"count(*) AS n FROM visits GROUP BY person_id) t",
@@ -67,7 +67,7 @@ func TestMySQLNamesOutputs(t *testing.T) {
 		"SELECT DISTINCT sex FROM people": "sex",
 		"select p.sex, coalesce(sum(p.age), 0) from people p group by p.sex order by 2 limit 1": "sex|coalesce(sum(p.age), 0)",
 	} {
-		p, err := Rewrite(text, layerSnapshot(t), options)
+		p, err := Rewrite(text, postSnapshot(t), options)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue

@@ -431,7 +431,7 @@ type mutant struct {
 
 // mutants are listed by area, in the files of the areas.
 func mutants() []mutant {
-	return slices.Concat(boundingMutants(), expressionMutants(), layerMutants(), statisticalMutants(), relationMutants())
+	return slices.Concat(boundingMutants(), expressionMutants(), postMutants(), statisticalMutants(), relationMutants())
 }
 
 // defects are all mutants by name: those of texts, and those that other steps would make.

@@ -171,7 +171,7 @@ func plainAnswer(t *testing.T, conn *pgx.Conn, sql string) answerText {
 	return a
 }
 
-// noiselessAnswer runs a plan's statement and outer layer with the true values in place of noisy ones.
+// noiselessAnswer runs a plan's statement and post-processing query with the true values in place of noisy ones.
 func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 	t.Helper()
 	released := &Released{&plan.Released{Plan: p.made, Rows: noiselessRows(t, conn, p)}}
@@ -293,7 +293,7 @@ func nullText(k catalog.Key) string {
 	return k.Text
 }
 
-// runPost runs an outer layer as gateway/pgexec does.
+// runPost runs an post-processing query as gateway/pgexec does.
 func runPost(t *testing.T, conn *pgx.Conn, post Post) ([]PostRow, []string) {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), post.SQL(), append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, post.Args()...)...)

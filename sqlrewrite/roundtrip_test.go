@@ -323,8 +323,8 @@ func roundTrip(t *testing.T, text string, dialect Dialect) {
 	}
 }
 
-// layerSnapshot is that of testdata/layer: private tables of two kinds and a public one.
-func layerSnapshot(t testing.TB) *catalog.Snapshot {
+// postSnapshot is that of testdata/post: private tables of two kinds and a public one.
+func postSnapshot(t testing.TB) *catalog.Snapshot {
 	t.Helper()
 	data, err := os.ReadFile("testdata/layer")
 	if err != nil {
@@ -386,7 +386,7 @@ func FuzzRead(f *testing.F) {
 		"SELECT name FROM shops WHERE shop_id IN (SELECT age FROM people)"} {
 		f.Add(sql, true)
 	}
-	snapshot := layerSnapshot(f)
+	snapshot := postSnapshot(f)
 	f.Fuzz(func(t *testing.T, sql string, mysql bool) {
 		options := sharp()
 		if mysql {
@@ -426,7 +426,7 @@ func FuzzRead(f *testing.F) {
 //
 // covers: A44
 func TestBoundBombs(t *testing.T) {
-	snapshot := layerSnapshot(t)
+	snapshot := postSnapshot(t)
 	chain := func(first, link, last string, n int) string {
 		parts := []string{"a0 AS (" + first + ")"}
 		for i := 1; i < n; i++ {

@@ -7,7 +7,7 @@ import (
 	"noisegate/mechanisms"
 )
 
-// Slots decide the noise and nothing else: statement, outer layer and identity stay what they were.
+// Slots decide the noise and nothing else: statement, post-processing query and identity stay what they were.
 func TestWithSlots(t *testing.T) {
 	o := sharp()
 	o.Mechanism = MechanismAuto
