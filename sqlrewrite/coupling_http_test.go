@@ -275,7 +275,7 @@ func TestCoupling(t *testing.T) {
 	}
 }
 
-// hiding is an post-processing query that leaves out released rows by their true values; none if hide is nil.
+// hiding is a post-processing query that leaves out released rows by their true values; none if hide is nil.
 type hiding struct {
 	gateway.Calculator
 	side *side

@@ -294,23 +294,23 @@ func (c *coupling) noises(tape *Tape, side int, id string) {
 func (c *coupling) choices(t *testing.T, w *world, tape *Tape, side int, id string) error {
 	for at, part := range c.plan.made.Parts {
 		for _, i := range part.Releases {
-			pick := c.plan.made.Releases[i].Selection
-			if pick == nil {
+			selection := c.plan.made.Releases[i].Selection
+			if selection == nil {
 				continue
 			}
 			tallies, others := c.tallies(t, side, at, id), c.tallies(t, 1-side, at, id)
 			if len(tallies) == 0 && len(others) == 0 { // most groups of large domains
-				tape.alike(pick)
+				tape.alike(selection)
 				continue
 			}
-			choose := func(words ...uint64) *big.Int { return pick.Choose(samplerOf(words...), tallies) }
+			choose := func(words ...uint64) *big.Int { return selection.Choose(samplerOf(words...), tallies) }
 			target := c.target(side, id, i, func() *big.Int { return choose(w.r.Uint64(), w.r.Uint64()) })
 			ok := true
-			switch pick.Selector.(type) {
+			switch selection.Selector.(type) {
 			case nil:
 				ok = tape.point(choose, target)
 			case *mechanisms.PermuteAndFlip:
-				tape.flip(target, pick.Among)
+				tape.flip(target, selection.Among)
 			default:
 				_, ok = tape.word(choose, nil, target)
 			}
@@ -344,13 +344,13 @@ func (c *coupling) pay(side int, id string, release int, cost float64) {
 
 // top records the choice of groups, one after another.
 func (c *coupling) top(w *world, tape *Tape, side int) error {
-	pick, begin := c.plan.made.Releases[0].Selection.Top, len(tape.words)
+	selection, begin := c.plan.made.Releases[0].Selection.Top, len(tape.words)
 	var scores []mechanisms.Exact
 	for _, id := range c.groups {
 		scores = append(scores, mechanisms.Seal(c.exact(side, id, 0)))
 	}
 	for at := range c.plan.made.Query.Top {
-		choose := func(words ...uint64) *big.Int { return big.NewInt(int64(pick.Select(samplerOf(words...), scores)[at])) }
+		choose := func(words ...uint64) *big.Int { return big.NewInt(int64(selection.Select(samplerOf(words...), scores)[at])) }
 		place, before := fmt.Sprint("place ", at), slices.Clone(tape.words[begin:])
 		target := c.target(side, place, 0, func() *big.Int { return choose(append(before, w.r.Uint64())...) })
 		if _, ok := tape.word(choose, before, target); !ok {

@@ -99,7 +99,7 @@ func aggregates() []production {
 }
 func keys() []production { return slices.Concat(plainKeys(), computedKeys()) }
 
-// layers put something around or behind a query: "%s" is the block, from SELECT to GROUP BY.
+// posts put something around or behind a query: "%s" is the block, from SELECT to GROUP BY.
 func posts() []postProduction { return slices.Concat(plainPosts(), aroundPosts()) }
 
 // postProduction writes the whole query around a block with these outputs.
@@ -272,18 +272,18 @@ func plainKeys() []production {
 
 func plainPosts() []postProduction {
 	return []postProduction{
-		{"layer/having", func(w *writer, q block) string {
+		{"post/having", func(w *writer, q block) string {
 			return q.with + q.sql + " HAVING count(*) > " + w.pick("0", "2", "-1")
 		}},
-		{"layer/order by", func(w *writer, q block) string {
+		{"post/order by", func(w *writer, q block) string {
 			return q.with + q.sql + " ORDER BY " + w.pick(q.aliases...) + w.pick("", " DESC", " NULLS FIRST") + ", " + w.pick(q.aliases...)
 		}},
-		{"layer/limit", func(w *writer, q block) string {
+		{"post/limit", func(w *writer, q block) string {
 			return q.with + q.sql + w.pick(" LIMIT 2", " LIMIT 3 OFFSET 1", " OFFSET 1")
 		}},
-		{"layer/top groups", topGroups},
-		{"layer/top groups", topGroups},
-		{"layer/top groups", topGroups},
+		{"post/top groups", topGroups},
+		{"post/top groups", topGroups},
+		{"post/top groups", topGroups},
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// TestGoldenStatementsRun runs every statement of the golden files, and the post-processing querys above them, as the gateway would: on tables that
-// are made of what the file says of them, with a few rows in them, as the reader. Which PostgreSQL that is says the environment ("make
-// versions"): functions, casts and types differ between them.
+// TestGoldenStatementsRun runs every statement of the golden files, and the post-processing queries above them, as the gateway would: on
+// tables that are made of what the file says of them, with a few rows in them, as the reader. Which PostgreSQL that is says the
+// environment ("make versions"): functions, casts and types differ between them.
 func TestGoldenStatementsRun(t *testing.T) {
 	calculator, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 1,
 		StatementTimeout: time.Minute})

@@ -90,7 +90,8 @@ func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *Plan)) {
 func goldenClauses() []string {
 	return []string{
 		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys",
-		"aggregate", "having", "orderby", "limit", "bounding", "total", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
+		"aggregate", "having", "orderby", "limit", "bounding", "max_rows_total", "grid", "price", "moments", "distinct", "quantile", "topk",
+		"post",
 	}
 }
 

@@ -326,7 +326,7 @@ func roundTrip(t *testing.T, text string, dialect Dialect) {
 // postSnapshot is that of testdata/post: private tables of two kinds and a public one.
 func postSnapshot(t testing.TB) *catalog.Snapshot {
 	t.Helper()
-	data, err := os.ReadFile("testdata/layer")
+	data, err := os.ReadFile("testdata/post")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestStoredQuestionsStay(t *testing.T) {
 	for _, clause := range []string{
 		"from", "join", "path", "subquery", "unitwindow", "semijoin", "union", "select", "where", "expr", "groupby", "keys", "aggregate",
 		"having",
-		"orderby", "limit", "bounding", "grid", "price", "moments", "distinct", "quantile", "topk", "layer",
+		"orderby", "limit", "bounding", "grid", "price", "moments", "distinct", "quantile", "topk", "post",
 	} {
 		t.Run(clause, func(t *testing.T) {
 			runGoldenFile(t, "stored/"+clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {

@@ -69,7 +69,7 @@ func oddBounds() string {
 	return strings.Join(lines, "\n")
 }
 
-// Two expressions are one measure only if they print alike, whatever columns are called and however numbers are written.
+// Two expressions are one statistic only if they print alike, whatever columns are called and however numbers are written.
 //
 // covers: E.5 W1
 func TestExpressionsAreToldApartByStructure(t *testing.T) {
@@ -127,7 +127,7 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 		px, okX := printed(x)
 		py, okY := printed(y)
 		if okX != okY || px != py {
-			t.Fatalf("%s and %s are one measure, and print as\n%s\n%s", x, y, px, py)
+			t.Fatalf("%s and %s are one statistic, and print as\n%s\n%s", x, y, px, py)
 		}
 		merged++
 	}
@@ -165,7 +165,7 @@ func TestQuestionsThatReadAlikeAreTwo(t *testing.T) {
 	}
 }
 
-// An expression that is written twice is one measure, and with another constant, function, operator or relation in one place it is two.
+// An expression that is written twice is one statistic, and with another constant, function, operator or relation in one place it is two.
 func TestExpressionsWrittenTwiceAreOne(t *testing.T) {
 	snapshot := oddSnapshot(t)
 	for _, pair := range [][2]string{
@@ -198,7 +198,7 @@ func TestExpressionsWrittenTwiceAreOne(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
 			} else if len(bound.Statistics) != want {
-				t.Errorf("%s: %d measures, want %d", text, len(bound.Statistics), want)
+				t.Errorf("%s: %d statistics, want %d", text, len(bound.Statistics), want)
 			}
 		}
 	}

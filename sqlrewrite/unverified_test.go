@@ -101,7 +101,7 @@ func TestWhatIsNotProvenIsNotRun(t *testing.T) {
 			"SELECT count(*) FROM people p JOIN visits v ON v.person = p.id", true},
 		"a claim is too low":     {data(func(s *sqlrewrite.Statement) { s.Claim.PerGroup = less }), count, false},
 		"there is no claim":      {data(func(s *sqlrewrite.Statement) { s.On = nil }), count, false},
-		"a cut is gone":          {data(func(s *sqlrewrite.Statement) { s.SQL = strings.ReplaceAll(s.SQL, "> $1", "< $1") }), count, false},
+		"a bound is gone":        {data(func(s *sqlrewrite.Statement) { s.SQL = strings.ReplaceAll(s.SQL, "> $1", "< $1") }), count, false},
 		"an argument is another": {data(func(s *sqlrewrite.Statement) { s.Args = []any{"6"} }), count, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -152,7 +152,8 @@ func TestWrongClaimsAreRefused(t *testing.T) {
 	}
 }
 
-// A proof rests on preconditions only: without its table's precondition no statement is proven, and a precondition of another table, column or type is none.
+// A proof rests on preconditions only: without its table's precondition no statement is proven, and a precondition of another table, column
+// or type is none.
 func TestPreconditionsAreNeeded(t *testing.T) {
 	eachGolden(t, func(p proposed) {
 		for i, pin := range p.claim.Pins {
@@ -178,7 +179,8 @@ func TestPreconditionsAreNeeded(t *testing.T) {
 	})
 }
 
-// A statement is proven under the preconditions that are held while it runs, whatever its claim says: without one it is neither run nor explained.
+// A statement is proven under the preconditions that are held while it runs, whatever its claim says: without one it is neither run nor
+// explained.
 func TestProofsRestOnHeldPreconditions(t *testing.T) {
 	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
 		for _, run := range p.DryRuns() {

@@ -37,7 +37,8 @@ func TestPartitionAttachedBehindThePins(t *testing.T) {
 			}
 			outcome := make(chan error, 1)
 			go func() {
-				_, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.shops", Values: 1, Preconditions: []sqlrewrite.Precondition{pin}})
+				_, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.shops", Values: 1,
+					Preconditions: []sqlrewrite.Precondition{pin}})
 				outcome <- err
 			}()
 			second := p.Conn(t, p.DSN)

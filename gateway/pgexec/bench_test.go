@@ -19,7 +19,8 @@ func BenchmarkRun(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer d.Unproven().Close()
-	statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1, Preconditions: pins(b, d, "people", "id", "age")}
+	statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1,
+		Preconditions: pins(b, d, "people", "id", "age")}
 	for b.Loop() {
 		for _, err := range d.Run(b.Context(), statement) {
 			if err != nil {

@@ -165,10 +165,11 @@ func TestUntouchedOnlyBeforeTheStatement(t *testing.T) {
 			fault.CodeDataUnavailable},
 		"A30 cast shows a value": {sqlrewrite.Statement{SQL: "SELECT sum(region::int) FROM public.people", Values: 1, Preconditions: good}, false,
 			fault.CodeDataUnavailable},
-		"A36 statement timeout": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM generate_series(1, 1000000000)", Values: 1, Preconditions: good},
-			false, fault.CodeDataUnavailable},
+		"A36 statement timeout": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM generate_series(1, 1000000000)", Values: 1,
+			Preconditions: good}, false, fault.CodeDataUnavailable},
 		"statement is not SQL": {sqlrewrite.Statement{SQL: "SELEC", Values: 1, Preconditions: good}, false, fault.CodeDataUnavailable},
-		"A49 second statement": {sqlrewrite.Statement{SQL: "SELECT 1; SELECT 2", Values: 1, Preconditions: good}, false, fault.CodeDataUnavailable},
+		"A49 second statement": {sqlrewrite.Statement{SQL: "SELECT 1; SELECT 2", Values: 1, Preconditions: good}, false,
+			fault.CodeDataUnavailable},
 		"no right to read": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM pg_catalog.pg_authid", Values: 1, Preconditions: good}, false,
 			fault.CodeDataUnavailable},
 		"aggregate is no integer": {sqlrewrite.Statement{SQL: "SELECT avg(age) FROM public.people", Values: 1, Preconditions: good}, false,
@@ -234,7 +235,8 @@ func TestChangedTables(t *testing.T) {
 			t.Parallel()
 			p := pgtest.Protected(t, ddl)
 			d := open(t, p, nil)
-			statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1, Preconditions: pins(t, d, "people", "id", "age")}
+			statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.people", Values: 1,
+				Preconditions: pins(t, d, "people", "id", "age")}
 			if _, err := collect(t, d, statement); err != nil {
 				t.Fatalf("before the change: %v", err)
 			}

@@ -135,7 +135,8 @@ budgets:
 	run := func() []error {
 		var all []error
 		for _, table := range []string{"people", "shops"} {
-			_, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1, Preconditions: []sqlrewrite.Precondition{provenPin(t, s, table)}})
+			_, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
+				Preconditions: []sqlrewrite.Precondition{provenPin(t, s, table)}})
 			all = append(all, err)
 		}
 		return all

@@ -13,7 +13,7 @@
 //	query.go      a bound query: one release block
 //	select.go     a SELECT, below and above the noise; what its rows are
 //	same.go       whether two expressions are one, by their structure
-//	statistic.go    released statistics, and the values that are computed from them
+//	statistic.go  released statistics, and the estimators that are computed from them
 //	grid.go       bounded values as whole numbers of steps
 //	binder.go     the state of binding: what is read, and what names mean
 package algebra

@@ -223,7 +223,7 @@ func identityRows(r *plan.Released) []PostRow {
 			case algebra.EstimatorRef:
 				out[j].Values[i] = r.Plan.ValueText(e.Index, row)
 			default:
-				panic("sqlrewrite: an outer layer was skipped")
+				panic("sqlrewrite: a post-processing query was skipped")
 			}
 		}
 	}

@@ -6,7 +6,7 @@
 //
 //	answer.go   values and columns as they are shown
 //	interval.go intervals of outputs
-//	ratio.go     the fraction in an output
+//	ratio.go    the fraction in an output
 //	fraction.go fractions of weighted sums of noisy numbers
 //	fieller.go  the interval of a fraction
 //	notes.go    what an analyst should know of an answer

@@ -222,8 +222,8 @@ func alternative(p *plan.Plan) []algebra.Note {
 	}
 	now, then := answer.HalfWidth(p, p.Releases[0]), answer.HalfWidth(other, other.Releases[0])
 	return []algebra.Note{{Code: "alternative", Text: fmt.Sprintf("%s: ± %s with %s noise; with %s noise at the same charge (rho %s) ± %s",
-		sqlprint.ShownStatistic(p.Releases[0].Statistic), answer.ShortDecimal(now), kindOfNoise(p.Releases[0]), kindOfNoise(other.Releases[0]), o.Rho,
-		answer.ShortDecimal(then))}}
+		sqlprint.ShownStatistic(p.Releases[0].Statistic), answer.ShortDecimal(now), kindOfNoise(p.Releases[0]), kindOfNoise(other.Releases[0]),
+		o.Rho, answer.ShortDecimal(then))}}
 }
 
 func kindOfNoise(r plan.Release) string {
@@ -237,7 +237,8 @@ func kindOfNoise(r plan.Release) string {
 func promises(p *plan.Plan) []algebra.Note {
 	var notes []algebra.Note
 	for _, f := range p.Outputs {
-		if f.Ratio == nil || f.Column.HalfWidth != nil || f.Ratio.Of.Within == nil || f.Ratio.Of.Over.IsConstant() || f.Ratio.Of.Under.IsConstant() {
+		if f.Ratio == nil || f.Column.HalfWidth != nil || f.Ratio.Of.Within == nil || f.Ratio.Of.Over.IsConstant() ||
+			f.Ratio.Of.Under.IsConstant() {
 			continue
 		}
 		m := answer.NewFieller(p, f.Ratio.Of)

@@ -9,12 +9,12 @@
 //	proposal.go  what a statement claims, for package verify
 //	price.go     mechanisms
 //	split.go     the price divided over them
-//	pick.go      releases that choose
+//	selection.go releases that choose
 //	topk.go      the selection of groups
 //	slots.go     noise of a registered plan
 //	reuse.go     earlier releases of the same question
 //	canonical.go what makes two questions one
 //	release.go   draws, noise, selection of private keys
-//	value.go     values from releases
+//	estimator.go values from releases
 //	outputs.go   what a plan knows of its outputs
 package plan

@@ -122,7 +122,7 @@ type Plan struct {
 	Releases           []Release
 	PartitionSelection *partitionSelection // nil: the keys are public, or a count shows them
 	Parts              []sqlprint.PlanPart // the statements, their seed arguments zero
-	Post               *sqlprint.Post      // without the released values, which are its first arguments; nil: there is no post-processing query
+	Post               *sqlprint.Post      // without the released values, which are its first arguments; nil: nothing is to be post-processed
 	Outputs            []OutputForm        // set by [sqlrewrite.newPlan]
 	identity           [32]byte
 	// distributed: the statements are printed for tables that may lie on several servers.

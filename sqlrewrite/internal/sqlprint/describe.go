@@ -107,7 +107,7 @@ func DescribeStatistic(m algebra.Statistic) string {
 	case algebra.ChooseMode:
 		s = "mode of " + Describe(m.X)
 	default:
-		panic("sqlrewrite: measure without a case in describe")
+		panic("sqlrewrite: statistic without a case in describe")
 	}
 	return s + FilterText(m.Filter)
 }

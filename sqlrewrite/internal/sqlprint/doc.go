@@ -20,9 +20,9 @@
 //	statement_steps.go values as numbers of steps
 //	part.go            the statements of one plan
 //	scan.go            statements of different values and histograms
-//	cut.go             statements in pieces that have whole units
+//	partitioning.go    statements in partitions that have whole units
 //	planning.go        settings that a statement is planned with
-//	preconditions.go            the metadata that a statement relies on
+//	preconditions.go   the metadata that a statement relies on
 //	dryrun.go          the same statements over made-up rows, which are run before the charge
 //	post_query.go      post-processing queries
 //	post.go            post-processing queries over the released values

@@ -20,7 +20,7 @@ type Statement struct {
 	Preconditions []Precondition // must hold in the transaction that runs the statement
 	// Sorts asks PostgreSQL to add up by sorting: over a million units that takes a third of the time of hashing them.
 	Sorts bool
-	// Pieces asks PostgreSQL to give each side of the statement's UNION ALL to one process, instead of many to each.
+	// Partitioned asks PostgreSQL to give each side of the statement's UNION ALL to one process, instead of many to each.
 	Partitioned bool
 	// Hashes asks PostgreSQL to look up what a join compares for equality, InOrder to join in the order of the text, Blind to plan without
 	// a look at the constants.

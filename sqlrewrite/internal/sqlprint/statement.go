@@ -430,7 +430,7 @@ func (p *StatementPrinter) total(m algebra.Statistic) string {
 	case algebra.SumSteps, algebra.SumCentred, algebra.SumProducts:
 		return "COALESCE(" + p.sum(m) + ", 0)"
 	default:
-		panic("sqlrewrite: measure without a total")
+		panic("sqlrewrite: statistic without a total")
 	}
 }
 
@@ -461,7 +461,7 @@ func (p *StatementPrinter) bounded(release int) string {
 		}
 		return total(fmt.Sprintf("CASE WHEN %s > %s THEN %s ELSE %s END", n, limit, less, s))
 	default:
-		panic("sqlrewrite: measure without a bounded form")
+		panic("sqlrewrite: statistic without a bounded form")
 	}
 }
 

@@ -157,7 +157,7 @@ func (s Bounding) PerGroup(m algebra.Statistic) *big.Int {
 	case algebra.ChooseRank, algebra.ChooseMode:
 		return rows
 	default:
-		panic("sqlrewrite: measure without a sensitivity")
+		panic("sqlrewrite: statistic without a sensitivity")
 	}
 }
 

@@ -5,11 +5,11 @@
 //
 // # Map
 //
-//	owner.go     the path from a row to its unit
-//	bounding.go  contribution bounds, and the sensitivities that follow
-//	cut.go       how a statement may be divided into pieces that have whole units
-//	rowcap.go    rows of a unit that are left out below a join
-//	work.go      what the rows of one unit can cost, by public facts
-//	cost.go      what an expression costs
-//	costtable.go costs that were measured
+//	owner.go        the path from a row to its unit
+//	bounding.go     contribution bounds, and the sensitivities that follow
+//	partitioning.go how a statement may be divided into partitions that have whole units
+//	rowcap.go       rows of a unit that are left out below a join
+//	work.go         what the rows of one unit can cost, by public facts
+//	cost.go         what an expression costs
+//	costtable.go    costs that were measured
 package stability

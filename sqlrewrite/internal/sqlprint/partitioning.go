@@ -18,9 +18,9 @@ type Ranges struct {
 	Args                  []int // their numbers, from 1
 }
 
-// Cut chooses how the units are divided, by facts of the catalog and the query alone: sums over all rows of one table take ranges
-// where an index holds all that they read in the order of the unit's id, halves where none has that order. Otherwise PostgreSQL decides
-// how rows are found, and in one piece it can do so best; so can it for a table in partitions.
+// ChoosePartitioning chooses how the units are divided, by facts of the catalog and the query alone: sums over all rows of one table take
+// ranges where an index holds all that they read in the order of the unit's id, halves where none has that order. Otherwise PostgreSQL
+// decides how rows are found, and unpartitioned it can do so best; so can it for a table in partitions.
 func ChoosePartitioning(q *algebra.BoundQuery, s stability.Bounding) stability.Partitioning {
 	scan, one := q.Source.Node.(*algebra.Scan)
 	if s.Kind != stability.PerUnit && s.Kind != stability.PerUnitAndKey || s.MaxTotal > 0 || !one || q.Where != nil || scan.Table.Partitioned {
@@ -50,8 +50,8 @@ func ChoosePartitioning(q *algebra.BoundQuery, s stability.Bounding) stability.P
 	return kind
 }
 
-// pieces prints what every unit adds as a query u, and gives the sums of its pieces as a relation h with the columns k0, k1, ... and
-// v0, v1, ...
+// partitions prints what every unit adds as a query u, and gives the sums of its partitions as a relation h with the columns k0, k1, ...
+// and v0, v1, ...
 func (p *StatementPrinter) partitions(units string, keys, values []string) string {
 	p.write("WITH u AS NOT MATERIALIZED (", units, ")\n")
 	list := slices.Clone(keys)
@@ -60,16 +60,16 @@ func (p *StatementPrinter) partitions(units string, keys, values []string) strin
 	}
 	var all []string
 	for _, condition := range p.partitionConditions() {
-		piece := "SELECT " + strings.Join(list, ", ") + "\n      FROM u WHERE " + condition
+		partition := "SELECT " + strings.Join(list, ", ") + "\n      FROM u WHERE " + condition
 		if len(keys) > 0 {
-			piece += " GROUP BY " + strings.Join(keys, ", ")
+			partition += " GROUP BY " + strings.Join(keys, ", ")
 		}
-		all = append(all, piece)
+		all = append(all, partition)
 	}
 	return "(" + strings.Join(all, "\n      UNION ALL ") + ") AS h"
 }
 
-// divided are conditions of which every unit fulfils exactly one: the ends of the ranges may have any values.
+// partitionConditions are conditions of which every unit fulfils exactly one: the ends of the ranges may have any values.
 func (p *StatementPrinter) partitionConditions() []string {
 	if p.bounding.Partitioning == stability.ByHash {
 		zero := p.number(new(big.Int), "bigint")

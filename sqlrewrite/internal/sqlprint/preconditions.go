@@ -78,7 +78,7 @@ func (w *PreconditionWalk) item(n algebra.FromItem) {
 			w.Exprs(q.Results()...)
 		}
 	default:
-		panic("sqlrewrite: relation without pins")
+		panic("sqlrewrite: relation without preconditions")
 	}
 }
 

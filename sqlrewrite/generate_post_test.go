@@ -11,7 +11,7 @@ import (
 // right answers, and a sum over no rows is 0 here and NULL in PostgreSQL. /*post*/ tells the oracle that rows meet one another.
 func aroundPosts() []postProduction {
 	around := func(name string, forms ...string) postProduction {
-		return postProduction{"layer/" + name, func(w *writer, q block) string {
+		return postProduction{"post/" + name, func(w *writer, q block) string {
 			n := q.count()
 			if n == "" {
 				return q.with + q.sql
@@ -29,7 +29,7 @@ func aroundPosts() []postProduction {
 				before = strings.TrimPrefix(strings.TrimSpace(before), "WITH ") + ", "
 			}
 			// %[1]s: the block; %[2]s: a count; %[3]s: a key, or the count without keys; %[4]s: what the block's own WITH defines
-			return "/*layer*/" + fmt.Sprintf(form, q.sql, n, first, before)
+			return "/*post*/" + fmt.Sprintf(form, q.sql, n, first, before)
 		}}
 	}
 	return []postProduction{
@@ -64,9 +64,9 @@ func aroundPosts() []postProduction {
 			"'many' END, upper(%[2]s::text) || 'x' FROM (%[1]s) t",
 			"%[4]sSELECT greatest(%[2]s, 2), nullif(%[2]s, 1), coalesce(nullif(%[2]s, 0), -1), %[2]s::float8 / 3, length(%[2]s::text) FROM "+
 				"(%[1]s) t"),
-		{"layer/window in the block", func(w *writer, q block) string {
+		{"post/window in the block", func(w *writer, q block) string {
 			over := w.pick("rank() OVER (ORDER BY count(*))", "sum(count(*)) OVER ()", "count(*) - max(count(*)) OVER ()")
-			return "/*layer*/" + q.with + "SELECT " + over + " AS w, " + strings.TrimPrefix(q.sql, "SELECT ")
+			return "/*post*/" + q.with + "SELECT " + over + " AS w, " + strings.TrimPrefix(q.sql, "SELECT ")
 		}},
 	}
 }

@@ -2,11 +2,11 @@ package stability
 
 import "fmt"
 
-// This file cuts a statement that adds up per unit into pieces, each of which has all the rows of some of the units. PostgreSQL gives each
-// piece to a process of its own, and no unit's rows have to meet those that another process read. Every unit is in exactly one piece, so
-// that where a cut lies changes neither a sum nor what it claims.
+// This file partitions a statement that adds up per unit: each partition has all the rows of some of the units. PostgreSQL gives each
+// partition to a process of its own, and no unit's rows have to meet those that another process read. Every unit is in exactly one
+// partition, so that their borders change neither a sum nor what it claims.
 
-// CutKind is how the units are divided.
+// Partitioning is how the units are divided.
 type Partitioning int
 
 const (
@@ -15,7 +15,7 @@ const (
 	ByRange                    // ranges of the unit's id; each reads its part of an index, in order
 )
 
-// RangePieces is how many ranges a table is cut into: more than there are processes, because the ranges are not equally dear.
+// RangePartitions is how many ranges a table is divided into: more than there are processes, because the ranges are not equally dear.
 const RangePartitions = 4
 
 // Text says it in the plan.
@@ -28,6 +28,6 @@ func (c Partitioning) Text(unit string) string {
 	case ByRange:
 		return fmt.Sprintf("; in %d ranges of %s, each in one process", RangePartitions, unit)
 	default:
-		panic("sqlrewrite: cut without a text")
+		panic("sqlrewrite: partitioning without a text")
 	}
 }

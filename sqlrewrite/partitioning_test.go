@@ -12,14 +12,14 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-// Pieces add up to what the statement in one piece gives, wherever the ranges end: the ends come from statistics of the data, and neither
-// an answer nor a sensitivity may hang on them.
+// Partitions add up to what the unpartitioned statement gives, wherever the ranges end: the ends come from statistics of the data, and
+// neither an answer nor a sensitivity may hang on them.
 func TestPartitionsAddUp(t *testing.T) {
 	w := newWorld(t, 21, wild, 4)
 	r := rand.New(rand.NewPCG(21, 22)) // reproducible on purpose
 	for _, from := range []struct {
 		table string
-		cut   stability.Partitioning
+		want  stability.Partitioning
 	}{{"events", stability.ByHash}, {"orders", stability.ByRange}} {
 		w.fill(t, true)
 		for _, keys := range []string{"", "k_num", "k_bool, k_text"} {
@@ -33,12 +33,12 @@ func TestPartitionsAddUp(t *testing.T) {
 			}
 			if keys == "k_bool, k_text" { // 12 groups, of which a unit may be in 4
 				if p.made.Bounding.Partitioning != stability.Unpartitioned {
-					t.Errorf("%s: groups that each unit keeps are not cut", sql)
+					t.Errorf("%s: groups that each unit keeps are not partitioned", sql)
 				}
 				continue
 			}
-			if p.made.Bounding.Partitioning != from.cut {
-				t.Fatalf("%s: cut %v, want %v", sql, p.made.Bounding.Partitioning, from.cut)
+			if p.made.Bounding.Partitioning != from.want {
+				t.Fatalf("%s: partitioning %v, want %v", sql, p.made.Bounding.Partitioning, from.want)
 			}
 			whole := p.made.Bounding
 			whole.Partitioning = stability.Unpartitioned
@@ -49,7 +49,7 @@ func TestPartitionsAddUp(t *testing.T) {
 					ends = append(ends, []int{r.IntN(units + 1), -1, math.MinInt32, math.MaxInt32}[max(0, r.IntN(7)-3)])
 				}
 				if got := w.onePart(t, p, p.made.Bounding, ends); !reflect.DeepEqual(got, want) {
-					t.Fatalf("%s: pieces give %v, one piece gives %v", sql, got, want)
+					t.Fatalf("%s: partitions give %v, the whole gives %v", sql, got, want)
 				}
 			}
 		}
@@ -69,7 +69,7 @@ func (w *world) onePart(t *testing.T, p *Plan, s stability.Bounding, ends []int)
 	return tables[0]
 }
 
-// What is not the sum over all rows of one plain table stays in one piece.
+// What is not the sum over all rows of one plain table stays unpartitioned.
 func TestPartitioning(t *testing.T) {
 	w := newWorld(t, 22, calm, 4)
 	for sql, want := range map[string]stability.Partitioning{
@@ -93,7 +93,7 @@ func TestPartitioning(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
 		} else if p.made.Bounding.Partitioning != want {
-			t.Errorf("%s: cut %v, want %v", sql, p.made.Bounding.Partitioning, want)
+			t.Errorf("%s: partitioning %v, want %v", sql, p.made.Bounding.Partitioning, want)
 		}
 	}
 }

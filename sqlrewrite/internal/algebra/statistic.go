@@ -67,7 +67,7 @@ func (m Statistic) PerRow() *big.Int {
 		most := new(big.Int).Mul(m.Grid.Deviation(), m.GridY.Deviation())
 		return scalar.MaxInt(big.NewInt(1), most.Sub(most, m.Middle())) // the middle is rounded down: the upper end is farther
 	default:
-		panic("sqlrewrite: measure without a sum")
+		panic("sqlrewrite: statistic without a sum")
 	}
 }
 
