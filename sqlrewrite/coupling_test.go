@@ -350,7 +350,9 @@ func (c *coupling) top(w *world, tape *Tape, side int) error {
 		scores = append(scores, mechanisms.Seal(c.exact(side, id, 0)))
 	}
 	for at := range c.plan.made.Query.Top {
-		choose := func(words ...uint64) *big.Int { return big.NewInt(int64(selection.Select(samplerOf(words...), scores)[at])) }
+		choose := func(words ...uint64) *big.Int {
+			return big.NewInt(int64(selection.Select(samplerOf(words...), scores)[at]))
+		}
 		place, before := fmt.Sprint("place ", at), slices.Clone(tape.words[begin:])
 		target := c.target(side, place, 0, func() *big.Int { return choose(append(before, w.r.Uint64())...) })
 		if _, ok := tape.word(choose, before, target); !ok {

@@ -45,8 +45,8 @@ func showPublic(t *testing.T, d *datadriven.TestData, p *PublicPlan) string {
 	if post, ok := p.Post(); ok {
 		checkArgs(t, d, post.SQL(), post.Args())
 		fmt.Fprintf(&b, "sql:\n%s%s", parsetest.Indent(post.SQL()), showArgs(post.Args(), 0))
-		for _, pin := range post.Preconditions() {
-			fmt.Fprintf(&b, "pin: %s.%s\n", pin.Schema, pin.Table)
+		for _, p := range post.Preconditions() {
+			fmt.Fprintf(&b, "pin: %s.%s\n", p.Schema, p.Table)
 		}
 	}
 	return b.String()

@@ -65,19 +65,19 @@ func TestPreconditionsOfRelations(t *testing.T) {
 			continue
 		}
 		if got := preconditionText(p.Statements(&Draws{})[0].Preconditions); got != want {
-			t.Errorf("%s\npins %s\nwant %s", sql, got, want)
+			t.Errorf("%s\npreconditions %s\nwant %s", sql, got, want)
 		}
 	}
 }
 
-func preconditionText(pins []Precondition) string {
+func preconditionText(preconditions []Precondition) string {
 	var all []string
-	for _, pin := range pins {
-		text := pin.Table
-		for _, c := range pin.Columns {
+	for _, precondition := range preconditions {
+		text := precondition.Table
+		for _, c := range precondition.Columns {
 			text += " " + c.Name + map[bool]string{true: "!"}[c.NotNull]
 		}
-		for _, k := range pin.Keys {
+		for _, k := range precondition.Keys {
 			text += fmt.Sprintf(" key %s", strings.Join(k, " "))
 		}
 		all = append(all, text)

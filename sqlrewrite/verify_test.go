@@ -166,7 +166,7 @@ func TestPreconditionsAreNeeded(t *testing.T) {
 				}
 			}
 			change("another table", func(x *verify.Pin) { x.OID++ })
-			change("no pin", func(x *verify.Pin) { x.Table += "x" })
+			change("no precondition", func(x *verify.Pin) { x.Table += "x" })
 			for j := range pin.Columns {
 				edit := func(f func(*verify.PinnedColumn)) func(*verify.Pin) {
 					return func(x *verify.Pin) { x.Columns = slices.Clone(x.Columns); f(&x.Columns[j]) }
@@ -189,10 +189,10 @@ func TestProofsRestOnHeldPreconditions(t *testing.T) {
 				less := run
 				less.For.Preconditions = slices.Delete(slices.Clone(run.For.Preconditions), i, i+1)
 				if err := less.For.Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
-					t.Errorf("%s: proven without a pin: %v", d.Pos, err)
+					t.Errorf("%s: proven without a precondition: %v", d.Pos, err)
 				}
 				if err := less.Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
-					t.Errorf("%s: explained without a pin: %v", d.Pos, err)
+					t.Errorf("%s: explained without a precondition: %v", d.Pos, err)
 				}
 			}
 		}

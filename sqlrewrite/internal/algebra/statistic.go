@@ -108,7 +108,7 @@ type Estimator struct {
 	Of   []int // the releases that the formula reads, as indexes into BoundQuery.Statistics
 }
 
-// Formula says how a value comes from its releases. Below, s and q stand for the means of centred steps and of their squares or
+// Formula says how an estimator comes from its releases. Below, s and q stand for the means of centred steps and of their squares or
 // products, n for the count of the rows that they are over.
 type Formula int
 
@@ -132,7 +132,7 @@ const (
 
 func (v Estimator) Computed() bool { return v.How != AsReleased }
 
-// SameAs reports whether two values are one.
+// SameAs reports whether two estimators are one.
 func (v Estimator) SameAs(w Estimator) bool {
 	return v.How == w.How && v.T == w.T && slices.Equal(v.Of, w.Of)
 }

@@ -60,7 +60,7 @@ func aggregateEstimator(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) 
 	return algebra.Estimator{}, b.Unsupported(n, "aggregate "+n.Name, "")
 }
 
-// value gives the reference to v, which may have been bound before.
+// estimator gives the reference to v, which may have been bound before.
 func estimator(b *algebra.Binder, v algebra.Estimator) algebra.EstimatorRef {
 	ref := algebra.EstimatorRef{T: v.T, Chosen: b.Bound.Statistics[v.Of[0]].Chooses()}
 	for i, known := range b.Bound.Estimators {

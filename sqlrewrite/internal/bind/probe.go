@@ -6,9 +6,9 @@ import (
 	"noisegate/sqlrewrite/syntax"
 )
 
-// RowShape binds a query over private rows for its outputs alone. Columns that analysts cannot see are none of them; the id of a privacy
+// RowOutputs binds a query over private rows for its outputs alone. Columns that analysts cannot see are none of them; the id of a privacy
 // unit is one where it is named.
-func RowShape(text string, q *syntax.Query, snapshot *catalog.Snapshot) ([]algebra.Output, error) {
+func RowOutputs(text string, q *syntax.Query, snapshot *catalog.Snapshot) ([]algebra.Output, error) {
 	b := newBinder(text, q, snapshot, nil)
 	for _, step := range []func(*algebra.Binder) error{from, where} {
 		if err := step(b); err != nil {

@@ -64,7 +64,7 @@ func neverTrue(n syntax.Expr) bool {
 // emptyPlan is the plan of a query without rows: the names and types of its columns.
 func emptyPlan(o *algebra.Opened, kind algebra.RowKind) (*PublicPlan, error) {
 	public := &PublicPlan{lines: []string{"no rows"}}
-	outputs, err := shapeOf(o, kind)
+	outputs, err := outputsOf(o, kind)
 	for _, out := range outputs {
 		public.columns = append(public.columns, plan.Column{Name: out.Name, Type: scalar.TypeOfOutput(out.Expr.Typ()), Kind: plan.PublicColumn})
 	}
@@ -74,12 +74,12 @@ func emptyPlan(o *algebra.Opened, kind algebra.RowKind) (*PublicPlan, error) {
 	return public, err
 }
 
-// shapeOf binds a query for its outputs alone.
-func shapeOf(o *algebra.Opened, kind algebra.RowKind) ([]algebra.Output, error) {
+// outputsOf binds a query for its outputs alone.
+func outputsOf(o *algebra.Opened, kind algebra.RowKind) ([]algebra.Output, error) {
 	if kind == algebra.OwnedRows {
 		bare := *o.Query
 		bare.OrderBy, bare.Limit, bare.Offset = nil, nil, nil // they choose among rows that there are none of
-		return bind.RowShape(o.Text, &bare, o.Snapshot)
+		return bind.RowOutputs(o.Text, &bare, o.Snapshot)
 	}
 	q, err := bind.Statement(o)
 	if err != nil {

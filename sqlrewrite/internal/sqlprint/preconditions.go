@@ -112,12 +112,12 @@ func (w *PreconditionWalk) Exprs(list ...algebra.Expr) {
 	}
 }
 
-// pinOf is what must still hold of a table whatever is read of it.
+// preconditionOf is what must still hold of a table whatever is read of it.
 func preconditionOf(t *catalog.Table) Precondition {
 	return Precondition{Schema: t.Schema, Table: t.Name, OID: t.OID, RowSecurity: t.RowSecurity, Partitioned: t.Partitioned, Apart: t.Apart}
 }
 
-// pinnedColumn is what must still hold of a column that is read.
+// preconditionColumn is what must still hold of a column that is read.
 func preconditionColumn(c *catalog.Column) PreconditionColumn {
 	return PreconditionColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod, Collation: c.Collation}
 }

@@ -22,7 +22,7 @@ const (
 	GroupedRow = 500
 )
 
-// unmeasured is the price of what is not in the table: more than any that is.
+// unmeasuredPrice is the price of what is not in the table: more than any that is.
 const unmeasuredPrice = 5_000
 
 // expr is what an expression costs for one row, in ns, and how many rows that row meets in it. At the top of a condition EXISTS is a join.
