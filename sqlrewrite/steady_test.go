@@ -101,6 +101,9 @@ func steadyQueries() []string {
 	for _, forms := range openForms() {
 		all = append(all, forms...)
 	}
+	if testing.Short() {
+		all = slices.DeleteFunc(all, func(sql string) bool { return len(sql)%6 > 0 })
+	}
 	return all
 }
 
@@ -276,7 +279,7 @@ func TestConditionsOverBothSidesAreJoins(t *testing.T) {
 		UPDATE streets SET kind = street % 3, zone = CASE WHEN street % 2 = 0 THEN 2 + street % 3 END WHERE street < 5`)
 	var queries []string
 	for _, c := range bothSides() {
-		for _, from := range []string{
+		for i, from := range []string{
 			"people p LEFT JOIN visits v ON v.person_id = p.person_id AND %s",
 			"visits p LEFT JOIN visits v ON v.person_id = p.person_id AND v.place = p.place AND %s",
 			"visits p LEFT JOIN visits v ON v.visit_id = p.visit_id AND %s AND v.paid > 1",
@@ -286,7 +289,9 @@ func TestConditionsOverBothSidesAreJoins(t *testing.T) {
 			"people p LEFT JOIN visits w ON w.person_id = p.person_id AND NOT EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id " +
 				"AND e.paid > w.paid + p.age) LEFT JOIN visits v ON v.person_id = p.person_id AND %s",
 		} {
-			queries = append(queries, fmt.Sprintf(from, c))
+			if !testing.Short() || i == len(c)%7 {
+				queries = append(queries, fmt.Sprintf(from, c))
+			}
 		}
 	}
 	taken, some := 0, 0
