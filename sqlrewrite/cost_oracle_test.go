@@ -172,6 +172,19 @@ func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 				c.unitRows, pairs, work[1], work[0], nodes[0], most)
 		}
 		allowed := (c.unitRows*stability.MaxRowWork+stability.MaxUnitWork)/1e6*float64(strings.Count(s.SQL, "SELECT")) + costSlack
+		for range 20 { // others use the machine as well: what takes too long does so each time
+			if ms[0]-ms[1] <= allowed {
+				break
+			}
+			for i, without := range []string{"nobody", chosenUnit} {
+				mustExec(t, world.conn, "SELECT set_config('test.without', '"+without+"', false)")
+				_, took, err := executionOf(t.Context(), world.conn, s)
+				if err != nil {
+					return fmt.Errorf("%s: %w", s.SQL, err)
+				}
+				ms[i] = min(ms[i], took)
+			}
+		}
 		if c.slowest = max(c.slowest, ms[0]-ms[1]); ms[0]-ms[1] > allowed {
 			return fmt.Errorf("%s\nunit %s moved the time from %.1f to %.1f ms; the bound is %.1f", s.SQL, chosenUnit, ms[1], ms[0], allowed)
 		}
