@@ -239,6 +239,22 @@ func openForms() map[string][]string {
 			"SELECT count(v.paid) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id AND EXISTS (SELECT 1 FROM streets s WHERE " +
 				"s.kind = 8999 AND s.street < 10)",
 		},
+		"beside small public tables": {
+			"SELECT count(*) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id " +
+				"WHERE p.age NOT IN (SELECT l.line - 1 FROM lines l WHERE l.line < 101)",
+			"SELECT count(*) FROM people p WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.paid > 98) " +
+				"AND p.age NOT IN (SELECT l.line - 1 FROM lines l WHERE l.line < 101)",
+			"SELECT count(*) FROM people p WHERE p.age NOT IN (SELECT l.line - 1 FROM lines l WHERE l.line < 101) " +
+				"AND EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.paid > p.age - 99)",
+			"SELECT count(*) FROM people p JOIN visits v ON v.person_id = p.person_id " +
+				"WHERE p.age = 111 AND (p.age + v.paid) IN (SELECT l.line FROM lines l)",
+			"SELECT count(*) FROM people p JOIN visits v ON v.person_id = p.person_id WHERE p.age = 111 " +
+				"AND EXISTS (SELECT 1 FROM lines l WHERE l.kind = p.age + v.paid)",
+			"SELECT count(*) FROM " + few + " p LEFT JOIN visits v ON v.person_id = p.person_id WHERE p.age IN (SELECT e1.kind FROM lines e1)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM streets s WHERE s.kind = p.age + 1 AND s.zone < p.age - 115)",
+			"SELECT count(l.kind) FROM people p LEFT JOIN lines l ON l.line = p.age AND EXISTS (SELECT 1 FROM streets s WHERE s.kind = p.age + 1 " +
+				"AND s.kind < p.age - 115) WHERE p.age = 111",
+		},
 		"beside a row": {
 			"SELECT count(*) FROM people p JOIN LATERAL (SELECT EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.paid > " +
 				"p.age) AS b) d ON d.b WHERE p.age = 111",

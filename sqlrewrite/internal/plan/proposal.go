@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math/big"
+	"strings"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -32,7 +33,8 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 // Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
 func (p *Plan) Proposal(at int) verify.Claim {
 	part := p.Parts[at]
-	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Bounding.MaxGroups), PairsPerRow: p.Query.Pairs}
+	pairs := pairsShown(p.Query, part.Statement.SQL)
+	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Bounding.MaxGroups), PairsPerRow: pairs}
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Selection == nil { // noise on all groups together
@@ -58,4 +60,13 @@ func (p *Plan) Proposal(at int) verify.Claim {
 		c.PerGroup, c.Spread = append(c.PerGroup, big.NewInt(1)), append(c.Spread, nil)
 	}
 	return c
+}
+
+// pairsShown is how many tuples one row of a unit is charged for, where the text of a statement shows it: no query is in an expression,
+// which PostgreSQL evaluates row by row.
+func pairsShown(q *algebra.BoundQuery, text string) *big.Int {
+	if strings.Contains(text, "EXISTS (SELECT ") || strings.Contains(text, " IN (SELECT ") {
+		return nil
+	}
+	return q.Pairs
 }

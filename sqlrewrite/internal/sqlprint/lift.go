@@ -22,6 +22,8 @@ type lifting struct {
 	spells  map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so
 	stays   map[algebra.FromItem]bool         // EXISTS and IN that become none
 	lifts   []*lifted                         // those that FROM is to join yet
+	// every: FROM has joins of which both sides are read, which a condition beside them must not undo. So small public tables are joined too.
+	every bool
 }
 
 // lifted is EXISTS or IN as a join.
@@ -325,7 +327,7 @@ func (p *Printer) asJoin(c algebra.Expr) *lifted {
 	default:
 		return nil
 	}
-	if !readsMany(e) {
+	if !readsMany(e) && !(p.every && linked(e)) {
 		return nil
 	}
 	l := p.tied(e)
@@ -518,15 +520,16 @@ func (p *Printer) paired(e algebra.Exists) *lifted {
 	l := p.newLifted()
 	l.around, l.inner = around, e
 	for _, f := range around {
-		l.among(f, failsOnNull(e.Where, f))
+		l.among(f, f.Unit || failsOnNull(e.Where, f))
 	}
 	return l
 }
 
-// linked reports whether an equality of two columns ties the rows of EXISTS to those around.
+// linked reports whether a column of EXISTS' rows is equal to something of those around.
 func linked(e algebra.Exists) bool {
 	return slices.ContainsFunc(algebra.BoundConjuncts(e.Where), func(x algebra.Expr) bool {
-		return equalColumn(x, e.From) != nil
+		in, out, equal := algebra.IsEquality(x, e.From)
+		return equal && algebra.PlainField(in) != nil && !algebra.IsConstant(out) && algebra.SameEquality(in.Typ(), out.Typ())
 	})
 }
 
@@ -542,7 +545,7 @@ func equalColumn(x algebra.Expr, n algebra.FromItem) *algebra.Field {
 // among makes the values of a field of the rows around some of the join's; solid says that it is NULL in none of the rows that count.
 func (l *lifted) among(f *algebra.Field, solid bool) {
 	x := algebra.Column{Of: f}
-	if (solid || f.NotNull || f.Present) && f.Type != scalar.IntervalType { // intervals of one length are equal, and not identical
+	if (solid || f.NotNull || f.Present) && f.Type != scalar.IntervalType && f.Type != catalog.Enum { // equal intervals may differ
 		l.tie(x, *f.Column, f.Unit, x)
 		return
 	}

@@ -45,6 +45,7 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() []s
 	if n == nil {
 		return "", "", false
 	}
+	p.every = steadies(n) || len(p.lifts) > 0 || queriesMany(where) || anyOn(n, queriesMany)
 	n, where = p.semijoins(n, where)
 	if !steadies(n) || !p.adds() {
 		return "", "", false
@@ -60,7 +61,7 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() []s
 		late = append(late, "("+s.nulls(s.present)+map[bool]string{true: " <> 1)", false: " < 1)"}[len(s.present) == 1])
 	}
 	for _, c := range s.pending {
-		if stability.IsJoin(c) && !p.hasLifted(c) {
+		if stability.IsJoin(c) && !p.hasLifted(c) && len(s.present)+len(s.outer) == 0 {
 			list = append(list, p.Text(c))
 		} else {
 			late = append(late, p.Text(c))
@@ -69,7 +70,7 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() []s
 	late = append(late, s.last...)
 	switch all := slices.Concat(s.present, s.outer); {
 	case len(late) == 0:
-	case len(all) == 0 || len(s.outer) == 0 && len(late) == 1 && len(s.present) > 0:
+	case len(all) == 0 || len(s.outer) == 0 && len(late) == 1 && len(s.present) > 0 && len(s.pending) == 0:
 		list = append(late, list...)
 	default: // the test is always true, but PostgreSQL makes it once all joins are done
 		late = []string{fmt.Sprintf("CASE WHEN (%s < %d) THEN (%s) END", s.nulls(all), len(all)+1, strings.Join(late, " AND "))}
@@ -93,6 +94,17 @@ func (s *steadier) nulls(fields []*algebra.Field) string {
 		names = append(names, s.p.field(f))
 	}
 	return "pg_catalog.num_nulls(" + strings.Join(names, ", ") + ")"
+}
+
+// anyOn reports whether a condition of a join in an item is such.
+func anyOn(n algebra.FromItem, such func(algebra.Expr) bool) bool {
+	switch n := n.(type) {
+	case *algebra.RowCap:
+		return !n.Active() && anyOn(n.Of, such)
+	case *algebra.Joined:
+		return such(n.On) || anyOn(n.Left, such) || anyOn(n.Right, such)
+	}
+	return false
 }
 
 // steadies reports whether an item joins rows of people with rows of people, or with large public tables.

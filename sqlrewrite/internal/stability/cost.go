@@ -60,9 +60,11 @@ func (w *workload) expr(e algebra.Expr, top bool, of effort) (cost, met *big.Int
 }
 
 func isAnd(e algebra.Expr) bool {
+	if n, negated := e.(algebra.Not); negated {
+		return IsQuery(n.X)
+	}
 	b, ok := e.(algebra.Binary)
-	_, negated := e.(algebra.Not)
-	return negated || ok && b.Op == syntax.And
+	return ok && b.Op == syntax.And
 }
 
 // exists is the work of EXISTS for one row. Where all that ties its rows to that row are equalities, PostgreSQL finds the first of them by

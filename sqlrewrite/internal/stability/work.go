@@ -474,9 +474,19 @@ func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error
 	if err != nil {
 		return out, err
 	}
+	return w.beside(out, n)
+}
+
+// beside adds what ON tests of each row of a join, and what LATERAL computes of it.
+func (w *workload) beside(out effort, n *algebra.Joined) (effort, error) {
 	inside := new(big.Int)
-	for _, x := range algebra.BoundConjuncts(n.On) {
-		c, met, err := w.expr(x, true, out)
+	each := algebra.BoundConjuncts(n.On)
+	top := len(each)
+	if d, ok := n.Right.(*algebra.Derived); ok && d.Lateral { // computed of each row of the left side
+		each = append(each, d.Parts[0].Results()...)
+	}
+	for i, x := range each {
+		c, met, err := w.expr(x, i < top, out)
 		if err != nil {
 			return out, err
 		}
