@@ -102,3 +102,30 @@ budgets:
 	}
 	t.Logf("slowest: %s, %v a row", slowest, most)
 }
+
+// What LATERAL computes of a row is charged as what WHERE computes of it: rows that may cost too much are capped.
+//
+// covers: B4 C1
+func TestLateralIsCharged(t *testing.T) {
+	_, snapshot := steadyWorld(t, "")
+	var costly []string
+	for i := range 40 {
+		costly = append(costly, fmt.Sprintf("(CASE WHEN v.paid::text ~ '(a|b)*c%d' THEN 1 ELSE 0 END)", i))
+	}
+	x := strings.Join(costly, " + ")
+	for sql, capped := range map[string]bool{
+		"SELECT count(*) FROM visits v WHERE " + x + " > 0":                                        true,
+		"SELECT count(*) FROM visits v CROSS JOIN LATERAL (SELECT " + x + " AS x) d WHERE d.x > 0": true,
+		"SELECT count(*) FROM visits v CROSS JOIN LATERAL (SELECT v.paid AS x) d WHERE d.x > 0":    false,
+	} {
+		p, err := Rewrite(sql, snapshot, steadyOptions)
+		if err != nil {
+			t.Fatalf("%s: %s", sql, parsetest.ShowFault(err))
+		}
+		for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+			if strings.Contains(s.SQL, "pg_catalog.row_number()") != capped {
+				t.Errorf("capped %v is wanted\n%s", capped, s.SQL)
+			}
+		}
+	}
+}
