@@ -129,3 +129,19 @@ func TestLateralIsCharged(t *testing.T) {
 		}
 	}
 }
+
+// IN over times of two kinds goes along all rows of the query, as PostgreSQL has no hash for their equality, and is charged for them.
+//
+// covers: B4 C1
+func TestInWithoutHashIsCharged(t *testing.T) {
+	_, snapshot := steadyWorld(t, "; ALTER TABLE visits ADD day date; ALTER TABLE lines ADD at timestamp, ADD day date")
+	for column, all := range map[string]bool{"day": false, "at": true} {
+		p, err := Rewrite("SELECT count(*) FROM visits v WHERE v.day NOT IN (SELECT "+column+" FROM lines)", snapshot, steadyOptions)
+		if err != nil {
+			t.Fatalf("%s: %s", column, parsetest.ShowFault(err))
+		}
+		if pairs := p.made.Query.Pairs.Int64(); pairs > steadyPublic != all {
+			t.Errorf("%s: one row meets %d", column, pairs)
+		}
+	}
+}

@@ -122,11 +122,21 @@ func (w *workload) inRows(e algebra.InRows, top bool) (cost, met *big.Int, err e
 		if err := w.block(workBlock{root: &from, of: e.Of, where: e.Where, ahead: ScanRow}); err != nil {
 			return nil, nil, err
 		}
-	} else if rows, counts := mostRows(e.From); !top && rows.Cmp(big.NewInt(hashedRows)) > 0 {
+	} else if rows, counts := mostRows(e.From); !hashes(e) || !top && rows.Cmp(big.NewInt(hashedRows)) > 0 {
 		met = rows
 		w.facts.Count(counts...)
 	}
 	return big.NewInt(LookupRow + PairRow*(scalar.ClampInt64(met)-1)), met, nil
+}
+
+// hashes reports whether PostgreSQL has a hash for each equality of IN: it has none for times of two kinds, and goes along all rows.
+func hashes(e algebra.InRows) bool {
+	for i, x := range e.X {
+		if a, b := x.Typ(), e.Outputs[i].Type; a != b && a.IsTime() && b.IsTime() {
+			return false
+		}
+	}
+	return true
 }
 
 // window is the work of a window function, or of an aggregate of single people, for one row: rows that its frame holds where it is computed
