@@ -101,6 +101,12 @@ func steadyQueries() []string {
 	for _, forms := range openForms() {
 		all = append(all, forms...)
 	}
+	return all
+}
+
+// someQueries are all of them, with -short one in six.
+func someQueries() []string {
+	all := steadyQueries()
 	if testing.Short() {
 		all = slices.DeleteFunc(all, func(sql string) bool { return len(sql)%6 > 0 })
 	}
@@ -429,7 +435,7 @@ func moved(ctx context.Context, conn *pgx.Conn, s Statement, pairs float64) (by,
 // covers: C1
 func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 	conn, snapshot := steadyWorld(t, "")
-	for _, sql := range steadyQueries() {
+	for _, sql := range someQueries() {
 		p, err := Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
@@ -516,7 +522,7 @@ var presence = regexp.MustCompile(`\(pg_catalog\.num_nulls\(([^),]*)(?:, ([^),]*
 func TestPowerOfTablesAreRead(t *testing.T) {
 	conn, snapshot := steadyWorld(t, "")
 	caught, all := 0, 0
-	for _, sql := range steadyQueries() {
+	for _, sql := range someQueries() {
 		p, err := Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
 			t.Fatal(err)
