@@ -218,6 +218,10 @@ func openForms() map[string][]string {
 					"e.person_id = p.person_id AND e.paid > p.age) AND EXISTS (SELECT 1 FROM visits e "+
 					"WHERE e.person_id = p.person_id AND e.paid > v.paid + p.age) LEFT JOIN visits w ON w.person_id = p.person_id AND EXISTS (SELECT "+
 					"1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > w.paid + v.paid) WHERE p.age = 111",
+				"SELECT count(*) FROM people p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND EXISTS (SELECT 1 "+
+					"FROM visits v WHERE v.person_id = p.person_id AND v.paid > l.kind))",
+				"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM lines l WHERE l.line > p.age AND l.line < 120 AND "+
+					"EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.paid > l.kind))",
 			)
 		}(),
 		"over public columns": {
@@ -225,10 +229,13 @@ func openForms() map[string][]string {
 				"e.person_id = p.person_id AND e.paid < p.age + l.kind)",
 			"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE " +
 				"e.person_id = p.person_id AND e.paid < l.kind)",
-			"SELECT count(*) FROM people p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND EXISTS (SELECT 1 " +
-				"FROM visits v WHERE v.person_id = p.person_id AND v.paid > l.kind))",
-			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM lines l WHERE l.line > p.age AND l.line < 120 AND " +
-				"EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.paid > l.kind))",
+		},
+		"conditions over small tables that are printed twice": {
+			"SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line > 9 AND r.total IS NOT NULL)) FROM receipts r WHERE " +
+				"(NOT EXISTS (SELECT 1 FROM lines l WHERE l.line = r.total)) IS TRUE",
+			"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY r.total), sum(r.total) FROM receipts r WHERE " +
+				"(NOT EXISTS (SELECT 1 FROM lines l WHERE l.line = r.total)) IS TRUE",
+			"SELECT count(DISTINCT r.total), count(*) FROM receipts r WHERE (NOT EXISTS (SELECT 1 FROM lines l WHERE l.line = r.total)) IS TRUE",
 		},
 		"by values of other types": {
 			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND " +

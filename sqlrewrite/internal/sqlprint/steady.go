@@ -47,6 +47,7 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() []s
 	}
 	p.every = steadies(n) || len(p.lifts) > 0 || queriesMany(where) || anyOn(n, queriesMany)
 	n, where = p.semijoins(n, where)
+	p.every = false // of conditions only: outputs are printed before FROM, and after it
 	if !steadies(n) || !p.adds() {
 		return "", "", false
 	}
