@@ -14,6 +14,7 @@ import (
 type BoundQuery struct {
 	Facts      *StatementFacts
 	Pairs      *big.Int  // rows that one row of a unit can meet
+	Spare      int64     // by how many ns each row could cost more than was found, and one unit still fit
 	Source     *Relation // what is read
 	Where      Expr      // over columns; nil: none
 	Keys       []GroupKey

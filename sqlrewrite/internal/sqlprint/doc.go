@@ -12,6 +12,7 @@
 //	leaf.go            what a statement reads of a table: columns whose equal values are identical
 //	steady.go          joins of which both sides are read
 //	lift.go            EXISTS and IN as such joins
+//	repeat.go          columns of queries in FROM, which are computed once
 //	rowcap.go          relations of which each unit keeps some rows
 //	aggregate.go       aggregates, over released values and among one unit's rows
 //	window.go          windows

@@ -49,13 +49,18 @@ type template struct {
 	text  string
 	scans []*algebra.Scan
 	named map[*algebra.Field]bool
+
+	repeatables []repeatable
+	spare       int64 // ns a row for columns that are computed again
 }
 
-func (p *Printer) template() template { return template{p.B.String(), p.scans, p.named} }
+func (p *Printer) template() template {
+	return template{p.B.String(), p.scans, p.named, p.repeatables, p.spare}
+}
 
-// with puts leaves into the places of the marks.
+// with puts leaves and fences into the places of the marks.
 func (t template) with(leaf func(*algebra.Scan) string) string {
-	var pairs []string
+	pairs := t.fences()
 	for i, s := range t.scans {
 		pairs = append(pairs, fmt.Sprint(markLeaf, i, markLeaf), leaf(s))
 	}
@@ -69,7 +74,14 @@ func (t template) sql() string {
 
 // Identity is the statement as questions were identified before there were leaves: over the tables as they are. What a leaf is follows
 // from the policy, which a question's identity holds.
-func (t template) Identity() string { return t.with(plainTable) }
+func (t template) Identity() string {
+	for i := range t.repeatables {
+		open, end := fenceMarks(i)
+		t.text = strings.NewReplacer(open, "", end, "").Replace(t.text)
+	}
+	t.repeatables = nil
+	return t.with(plainTable)
+}
 
 // plainTable is the table under its alias.
 func plainTable(s *algebra.Scan) string { return TableName(s.Table) + as(&s.Leaf) }

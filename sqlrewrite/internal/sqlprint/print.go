@@ -33,18 +33,20 @@ type Printer struct {
 	structure *structure // not nil: to tell expressions apart, inline
 	// Identity prints what identifies a question, which is hashed and never run: the text of before there were forms that change no value of a
 	// right computation, so that stored answers are found again. Whatever prints such a form asks [Printer.adds].
-	Identity bool
-	added    bool              // there are such forms in the text
-	inside   []*algebra.RowCap // those whose rows are being printed
-	seedArg  int               // the number of the seed's argument; 0: none
-	pairs    bool              // there are joins on equalities
-	rowByRow bool              // EXISTS or IN over rows of people, or a large public table, is none of the joins
-	semis    int               // EXISTS and IN that became joins, or could have
-	lifting                    // of the query that is being printed
-	fixed    int               // inside of so many queries with nothing that could join them
-	joins    bool              // there are joins of people's rows, printed so that both sides are read
-	hides    bool              // their equalities hide from PostgreSQL which columns they compare
-	hiding   bool              // such a join is being printed
+	Identity    bool
+	added       bool              // there are such forms in the text
+	inside      []*algebra.RowCap // those whose rows are being printed
+	seedArg     int               // the number of the seed's argument; 0: none
+	pairs       bool              // there are joins on equalities
+	rowByRow    bool              // EXISTS or IN over rows of people, or a large public table, is none of the joins
+	semis       int               // EXISTS and IN that became joins, or could have
+	lifting                       // of the query that is being printed
+	repeatables []repeatable      // those that have marks in the text
+	spare       int64             // what they may cost more, in ns a row
+	fixed       int               // inside of so many queries with nothing that could join them
+	joins       bool              // there are joins of people's rows, printed so that both sides are read
+	hides       bool              // their equalities hide from PostgreSQL which columns they compare
+	hiding      bool              // such a join is being printed
 }
 
 // adds reports whether to print a form that a question's identity does not have.

@@ -121,13 +121,16 @@ func (p *Printer) rowQueries(d *algebra.Derived) string {
 		text := p.rowQuery(q, d.Fields)
 		if len(d.Parts) > 1 && strings.HasSuffix(text, fence) {
 			text = "(" + text + ")"
+		} else if !strings.HasSuffix(text, fence) {
+			text = p.repeats(text, repeatable{of: q, fields: d.Fields, one: len(d.Parts) == 1})
 		}
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, " UNION ALL ")
 }
 
-// fence ends a query whose joins read both sides: PostgreSQL tests no condition of the query around below it, nor makes one query of both.
+// fence ends a query whose joins read both sides, or whose columns are to be computed once: PostgreSQL tests no condition of the query
+// around below it, nor makes one query of both.
 const fence = " OFFSET 0"
 
 // rowQuery prints one of them, whose outputs are the fields of the whole; people know these by other names than the statement does.

@@ -45,7 +45,7 @@ func (w *workload) expr(e algebra.Expr, top bool, of effort) (cost, met *big.Int
 			operands = slices.DeleteFunc(operands, func(x algebra.Expr) bool { _, is := x.(algebra.Constant); return is })
 		}
 	default:
-		cost.SetInt64(priceOf(e))
+		cost.SetInt64(PriceOf(e))
 		operands = algebra.Children(e)
 	}
 	for _, x := range operands {
@@ -156,8 +156,8 @@ func (w *workload) window(e algebra.Aggregate, of effort) (cost, met *big.Int) {
 // WindowRow is what a row costs a window function, or a sort by what it orders, in ns.
 const WindowRow = 1500
 
-// priceOf is what an operation costs by itself.
-func priceOf(e algebra.Expr) int64 {
+// PriceOf is what an operation costs by itself.
+func PriceOf(e algebra.Expr) int64 {
 	switch e := e.(type) {
 	case algebra.Column, algebra.Constant, algebra.KeyRef, algebra.EstimatorRef, algebra.Computed:
 		return columnPrice

@@ -137,6 +137,7 @@ type workload struct {
 	facts *algebra.StatementFacts
 	place fault.Position
 	pairs *big.Int // the most that any block meets
+	spare *big.Int // what is left of the limit for a row, of the block that leaves least
 }
 
 // workBlock is a query whose rows are filtered and then computed with.
@@ -152,7 +153,7 @@ type workBlock struct {
 // BoundWork caps rows where that is needed, and refuses what one unit could make too slow.
 func BoundWork(b *algebra.Binder) error {
 	q := b.Bound
-	w := &workload{Binder: b, facts: q.Shared(), place: b.Position(b.Query.Pos), pairs: big.NewInt(1)}
+	w := &workload{Binder: b, facts: q.Shared(), place: b.Position(b.Query.Pos), pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork)}
 	var each []algebra.Expr
 	for _, k := range q.Keys {
 		each = append(each, k.X)
@@ -167,7 +168,7 @@ func BoundWork(b *algebra.Binder) error {
 	if err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead}); err != nil {
 		return err
 	}
-	q.Pairs = w.pairs
+	q.Pairs, q.Spare = w.pairs, w.spare.Int64()
 	for _, c := range q.Shared().Caps {
 		if c.Active() {
 			q.Source.Note("capped-rows",
@@ -225,12 +226,7 @@ func (w *workload) block(b workBlock) error {
 		if e, err = w.above(e, b); err != nil {
 			return err
 		}
-		total, limit := e.cost, big.NewInt(MaxRowWork)
-		if e.unit != nil {
-			total, limit = new(big.Int).Mul(e.cost, e.unit), big.NewInt(MaxUnitWork)
-		}
-		if total.Cmp(limit) <= 0 {
-			w.met(e.pairs)
+		if w.fits(e) {
 			return nil
 		}
 		switch {
@@ -245,11 +241,33 @@ func (w *workload) block(b workBlock) error {
 	}
 }
 
-// met remembers the most rows that one row meets.
-func (w *workload) met(pairs *big.Int) {
-	if pairs.Cmp(w.pairs) > 0 {
-		w.pairs = pairs
+// fits reports whether the work of one unit is within what it may be. It remembers the most rows that one row meets, and what is left.
+func (w *workload) fits(e effort) bool {
+	left, rows := big.NewInt(MaxRowWork), e.rows
+	if e.unit != nil {
+		left, rows = big.NewInt(MaxUnitWork), new(big.Int).Mul(e.rows, e.unit)
 	}
+	if left.Sub(left, e.work()); left.Sign() < 0 {
+		return false
+	}
+	if e.pairs.Cmp(w.pairs) > 0 {
+		w.pairs = e.pairs
+	}
+	if rows.Sign() > 0 {
+		left.Quo(left, rows)
+	}
+	if left.Cmp(w.spare) < 0 {
+		w.spare = left
+	}
+	return true
+}
+
+// work is that of all rows of a unit; of one row, where nothing bounds their number.
+func (e effort) work() *big.Int {
+	if e.unit == nil {
+		return e.cost
+	}
+	return new(big.Int).Mul(e.cost, e.unit)
 }
 
 // refuse spells the product out.
@@ -262,11 +280,11 @@ func (w *workload) refuse(e effort) error {
 	case e.unit.Cmp(big.NewInt(1)) > 0:
 		unit = e.unit.String() + " rows of one unit"
 	}
-	work, limit := e.cost, int64(MaxRowWork)
+	limit := int64(MaxRowWork)
 	if e.unit != nil {
-		work, limit = new(big.Int).Mul(e.cost, e.unit), MaxUnitWork
+		limit = MaxUnitWork
 	}
-	micros := new(big.Int).Div(new(big.Int).Add(work, big.NewInt(999)), big.NewInt(1000))
+	micros := new(big.Int).Div(new(big.Int).Add(e.work(), big.NewInt(999)), big.NewInt(1000))
 	return fault.FanOut(w.place, unit, factors, micros.String(), limit/1000)
 }
 
@@ -375,7 +393,7 @@ func (w *workload) capped(n *algebra.RowCap, r *algebra.Relation) (effort, error
 
 // derived is the work of a row of a query in FROM.
 func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, error) {
-	if len(n.Parts) == 1 && plain(n.Parts[0]) {
+	if len(n.Parts) == 1 && Plain(n.Parts[0]) {
 		q := n.Parts[0]
 		pushConditions(q.From, q.Where)
 		e, err := w.item(q.From, q.Of)
@@ -408,8 +426,8 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 	return out, nil
 }
 
-// plain reports whether each row of a query comes of one row of what it reads, and is computed from that alone.
-func plain(q *algebra.Query) bool {
+// Plain reports whether each row of a query comes of one row of what it reads, and is computed from that alone.
+func Plain(q *algebra.Query) bool {
 	return q.From != nil && len(q.Keys) == 0 && !q.Distinct && !slices.ContainsFunc(q.Results(), hasAggregate)
 }
 
@@ -507,10 +525,10 @@ func (e effort) meets(inside *big.Int) effort {
 
 // alone checks the work of rows of which each meets at most one of those that the join is driven by.
 func (w *workload) alone(e effort) error {
-	if e.cost.Cmp(big.NewInt(MaxRowWork)) > 0 {
+	row := e
+	if row.unit = nil; !w.fits(row) {
 		return w.refuse(e)
 	}
-	w.met(e.pairs)
 	return nil
 }
 
@@ -632,7 +650,7 @@ func equalRows(n algebra.FromItem, f *algebra.Field) (*big.Int, []algebra.Count)
 			break
 		}
 		if i := slices.Index(n.Fields, f); i >= 0 && i < len(n.Parts[0].Outputs) {
-			if stem := algebra.PlainField(n.Parts[0].Outputs[i].Expr); stem != nil && plain(n.Parts[0]) {
+			if stem := algebra.PlainField(n.Parts[0].Outputs[i].Expr); stem != nil && Plain(n.Parts[0]) {
 				return equalRows(n.Parts[0].From, stem)
 			}
 		}
@@ -695,7 +713,7 @@ func capsIn(n algebra.FromItem, more ...algebra.Expr) []*algebra.RowCap {
 			all = append(all, n)
 		}
 	case *algebra.Derived:
-		if len(n.Parts) == 1 && plain(n.Parts[0]) {
+		if len(n.Parts) == 1 && Plain(n.Parts[0]) {
 			all = capsIn(n.Parts[0].From, append(n.Parts[0].Results(), n.Parts[0].Where)...)
 		}
 	}

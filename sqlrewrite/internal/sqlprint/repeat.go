@@ -1,0 +1,100 @@
+package sqlprint
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/stability"
+)
+
+// PostgreSQL writes what a plain query in FROM computes wherever the query around names it, so a column is computed as often as it is
+// named, where the bound on work has it once. Nested, that doubles at each level. Where the work of one unit would not fit any more, the
+// query ends with a fence: PostgreSQL then computes each of its columns once a row. How often columns are named is known when the statement
+// is complete, so each such query stands between marks until then.
+
+// repeatable is a plain query in FROM.
+type repeatable struct {
+	of     *algebra.Query
+	fields []*algebra.Field
+	one    bool // is no part of a UNION ALL
+}
+
+// repeats puts a query between marks, if it computes anything.
+func (p *Printer) repeats(text string, r repeatable) string {
+	if p.inline || p.structure != nil || !stability.Plain(r.of) || len(r.of.Results()) == 0 {
+		return text
+	}
+	computes := false
+	for _, e := range r.of.Results() {
+		computes = computes || algebra.PlainField(e) == nil && !algebra.IsConstant(e)
+	}
+	if !computes {
+		return text
+	}
+	p.repeatables = append(p.repeatables, r)
+	open, end := fenceMarks(len(p.repeatables) - 1)
+	return open + text + end
+}
+
+func fenceMarks(i int) (open, end string) {
+	return fmt.Sprint(markLeaf, "(", i, markLeaf), fmt.Sprint(markLeaf, ")", i, markLeaf)
+}
+
+// fences are what the marks of queries stand for. The inner queries of each come before it.
+func (t template) fences() []string {
+	var pairs []string
+	cost := make(map[*algebra.Field]int64) // of each time that a field is named
+	left := t.spare
+	for i, r := range t.repeatables {
+		results := r.of.Results()
+		again := int64(0)
+		for k, f := range r.fields {
+			cost[f] = costAgain(results[k], cost)
+			if times := int64(strings.Count(t.text, f.SQL())) - 1; times > 0 {
+				again = plus(again, stability.MultiplyCapped(times, max(1, cost[f])))
+			}
+		}
+		open, end := fenceMarks(i)
+		switch {
+		case again <= left:
+			left -= again
+			pairs = append(pairs, open, "", end, "")
+			continue
+		case r.one:
+			pairs = append(pairs, open, "", end, fence)
+		default:
+			pairs = append(pairs, open, "(", end, fence+")")
+		}
+		for _, f := range r.fields {
+			delete(cost, f)
+		}
+	}
+	return pairs
+}
+
+// costAgain is what it costs to compute an expression once more.
+func costAgain(e algebra.Expr, cost map[*algebra.Field]int64) int64 {
+	switch e := e.(type) {
+	case nil, algebra.Constant:
+		return 0
+	case algebra.Column:
+		return cost[e.Of]
+	}
+	if stability.IsQuery(e) {
+		return math.MaxInt64
+	}
+	total := stability.PriceOf(e)
+	for _, x := range algebra.Children(e) {
+		total = plus(total, costAgain(x, cost))
+	}
+	return total
+}
+
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}

@@ -1,0 +1,61 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"noisegate/sqlrewrite/internal/parsetest"
+)
+
+// doubled is a query in FROM that names each column of the one below it twice.
+func doubled(levels int) string {
+	from := "SELECT person_id, age::numeric / 3 AS x FROM people"
+	for i := range levels {
+		from = fmt.Sprintf("SELECT person_id, x + x * %d AS x FROM (%s) d", i+2, from)
+	}
+	return "(" + from + ")"
+}
+
+// What a query in FROM computes is computed once for each row, where computing it wherever it is named would cost more than a row is charged:
+// neither plans nor the work of a row double at each level. Cheap columns are left to PostgreSQL.
+//
+// covers: W.1
+func TestColumnsOfQueriesAreComputedOnce(t *testing.T) {
+	conn, snapshot := steadyWorld(t, "")
+	for sql, fences := range map[string]bool{
+		"SELECT sum(x) FROM " + doubled(14) + " d":                                                                                         true,
+		"SELECT sum(x) FROM " + doubled(14) + " d WHERE x > 3 AND x < 300000":                                                              true,
+		"SELECT sum(x) FROM " + doubled(14) + " d JOIN people p ON p.person_id = d.person_id":                                              true,
+		"SELECT sum(x + x) FROM (SELECT * FROM " + doubled(4) + " d UNION ALL SELECT person_id, age::numeric FROM people) e":               true,
+		"SELECT sum(x) FROM " + doubled(5) + " d, LATERAL (SELECT x + x * 2 AS y) e WHERE y < y + x * y":                                   true,
+		"SELECT count(*) FILTER (WHERE x), count(*) FILTER (WHERE NOT x) FROM (SELECT age IN (SELECT line FROM lines) AS x FROM people) d": true,
+		"SELECT sum(x), count(x), avg(x) FROM (SELECT age + 1 AS x FROM people) d WHERE x > 3":                                             false,
+		"SELECT sum(x) FROM (SELECT age::numeric * 3 AS x FROM people) d":                                                                  false,
+	} {
+		p, err := Rewrite(sql, snapshot, steadyOptions)
+		if err != nil {
+			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
+			continue
+		}
+		for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+			tx, err := conn.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := explained(t.Context(), tx, s, "COSTS OFF, VERBOSE, FORMAT TEXT")
+			if err != nil {
+				t.Fatalf("%s\n%v", s.SQL, err)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(plan) > 4*len(s.SQL) {
+				t.Errorf("%s\nis planned as %d bytes\n%s", s.SQL, len(plan), plan)
+			}
+			if strings.Contains(s.SQL, " OFFSET 0") != fences {
+				t.Errorf("%s: fences %v\n%s", sql, !fences, s.SQL)
+			}
+		}
+	}
+}
