@@ -34,7 +34,8 @@ budgets:
 // steadyTarget is one person, the only one of 111 years, and the one with the largest number; steadyOthers are all else.
 const (
 	steadyOthers = `CREATE TABLE people (person_id int PRIMARY KEY, age int NOT NULL);
-		CREATE TABLE visits (visit_id int PRIMARY KEY, person_id int, age int, paid int, place int);
+		CREATE TYPE mood AS ENUM ('low', 'high');
+		CREATE TABLE visits (visit_id int PRIMARY KEY, person_id int, age int, paid int, place int, mood mood DEFAULT 'low');
 		CREATE TABLE receipts (receipt_id int PRIMARY KEY, visit_id int REFERENCES visits, total int);
 		CREATE TABLE lines (line int PRIMARY KEY, kind int NOT NULL);
 		CREATE TABLE streets (street int PRIMARY KEY, kind int NOT NULL, zone int);
@@ -229,6 +230,10 @@ func openForms() map[string][]string {
 				"e.person_id = p.person_id AND e.paid < p.age + l.kind)",
 			"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE " +
 				"e.person_id = p.person_id AND e.paid < l.kind)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits v JOIN lines l ON l.line = v.age WHERE l.kind < " +
+				"p.paid AND v.person_id = p.person_id)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits v JOIN people q ON q.person_id = v.person_id " +
+				"WHERE v.paid + q.age < p.paid AND v.person_id = p.person_id)",
 		},
 		"conditions over small tables that are printed twice": {
 			"SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line > 9 AND r.total IS NOT NULL)) FROM receipts r WHERE " +
@@ -240,6 +245,9 @@ func openForms() map[string][]string {
 		"by values of other types": {
 			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND " +
 				"e.paid::float8 = p.age::float8)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.age::float4) NOT IN (SELECT person_id, paid::float8 FROM visits)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.paid, p.age::float8) IN (SELECT kind, zone::float4 FROM streets)",
+			"SELECT count(*) FROM visits p WHERE p.age = 111 AND (p.person_id, p.mood) NOT IN (SELECT person_id, mood FROM visits WHERE paid > 3)",
 			"SELECT count(*) FROM people p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND " +
 				"e.paid::numeric = p.age)",
 			"SELECT count(*) FROM people p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE e.person_id = p.person_id AND e.paid " +
@@ -374,10 +382,13 @@ func TestConditionsOverBothSidesAreJoins(t *testing.T) {
 func TestRowByRowIsRefused(t *testing.T) {
 	_, snapshot := steadyWorld(t, "")
 	for in, refused := range map[string]bool{
-		"(p.paid, p.place, p.age) NOT IN (SELECT zone, zone, zone FROM streets)":                            false,
-		"(p.paid, p.place, p.age, p.paid) NOT IN (SELECT zone, zone, zone, zone FROM streets)":              true,
-		"(p.paid, p.place, p.age, coalesce(p.paid, 0)) NOT IN (SELECT zone, zone, zone, kind FROM streets)": false,
-		"(p.paid, p.place, p.age, p.paid) NOT IN (SELECT kind, kind, kind, kind FROM lines)":                false,
+		"(p.paid, p.place, p.age) NOT IN (SELECT zone, zone, zone FROM streets)":                                             false,
+		"(p.paid, p.place, p.age, p.paid) NOT IN (SELECT zone, zone, zone, zone FROM streets)":                               true,
+		"(p.paid, p.place, p.age, coalesce(p.paid, 0)) NOT IN (SELECT zone, zone, zone, kind FROM streets)":                  false,
+		"(p.paid, p.place, p.age, p.paid) NOT IN (SELECT kind, kind, kind, kind FROM lines)":                                 false,
+		"EXISTS (SELECT 1 FROM visits v JOIN lines l ON l.line = v.age AND l.kind < p.paid WHERE v.person_id = p.person_id)": true,
+		"EXISTS (SELECT 1 FROM visits v JOIN lines l ON l.line = v.age WHERE l.kind < p.paid AND v.person_id = p.person_id)": false,
+		"EXISTS (SELECT 1 FROM streets s LEFT JOIN lines l ON l.line = p.age WHERE s.kind = p.paid)":                         true,
 	} {
 		_, err := Rewrite("SELECT count(*) FROM visits p WHERE "+in, snapshot, steadyOptions)
 		if code := fault.CodeOf(err); (err != nil) != refused || refused && code != fault.CodeUnsupported {

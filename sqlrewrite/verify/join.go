@@ -94,7 +94,10 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 			p := *x.parts[0]
 			p.limits = append(slices.Clone(p.limits), x.whole...)
 			x.parts = []*part{&p}
+		} else if len(x.whole) > 0 {
+			both.cuts = append(both.cuts, cut{x.parts, x.whole})
 		}
+		both.cuts = append(both.cuts, x.cuts...)
 		both.parts = append(both.parts, x.parts...)
 		both.edges = append(both.edges, x.edges...)
 		both.outer = append(both.outer, x.outer...)
@@ -129,7 +132,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	owner := l.owner()
 	before := &relation{solid: make(map[int]bool), units: slices.Clone(l.units), roots: slices.Clone(l.roots), fixed: slices.Clone(l.fixed),
-		edges: append(slices.Clone(l.edges), r.edges...), parts: s.rel.parts, scanned: s.rel.scanned, tables: s.rel.tables}
+		edges: append(slices.Clone(l.edges), r.edges...), parts: s.rel.parts, cuts: s.rel.cuts, scanned: s.rel.scanned, tables: s.rel.tables}
 	for id := range l.solid {
 		before.solid[id] = true
 	}

@@ -139,6 +139,8 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"total.go", `l2.Add(l2, rest.Mul(rest, rest))`, `l2.Add(l2, rest)`},
 	{"total.go", `c.most = new(big.Rat).Mul(h.most, new(big.Rat).Abs(by))`, ``},
 	{"work.go", `o.holds(fixed)`, `false`},
+	{"work.go", `!isAmong(p, c.parts)`, `false`},
+	{"work.go", `limits: c.limits`, ``},
 	{"work.go", `n == nil || !o.holds(p)`, `true`},
 	{"work.go", `known[id].solid })`, `false })`},
 	{"work.go", `known[id].solid })`, `true })`},

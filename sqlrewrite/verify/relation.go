@@ -29,6 +29,7 @@ type relation struct {
 	forms    []string         // conditions on the unit alone
 	scanned  int              // tables
 	outer    []outerJoin
+	cuts     []cut
 	meeting  *big.Int // of a query's FROM: rows that each of its tuples meets in EXISTS, IN and windows
 	tables   []string // their aliases: of what they have besides what is pinned nothing is known
 

@@ -13,8 +13,9 @@ import (
 //
 //  1. *Tuples of one row.* Fix a row of one part of FROM. The other parts have, each given those before it (a row of each, so that their columns
 //     are determined), as many rows as the columns that are determined leave: 1 under a unique key, what a cut to a number of rows leaves
-//     (window.go), and of a public table the rows that share a determined column, or all that it has, as its pin says. Every order of the parts
-//     gives a bound; the smallest counts.
+//     (window.go), and of a public table the rows that share a determined column, or all that it has, as its pin says. A cut of rows of several
+//     parts leaves so many choices of those of its parts that are not given, all at once. Every order of the parts gives a bound; the smallest
+//     counts.
 //  2. *Whom a tuple is charged to.* To its row of one part of people, the same for all tuples: the part with the smallest bound counts. A visit
 //     meets one person, however many visits a person has.
 //  3. *Outer joins.* Where that part stands on the right side of l LEFT JOIN r, what ON says holds for each tuple of its rows. Tuples without a
@@ -75,22 +76,42 @@ func (r *relation) chosen(d *derivation, left []*part, known knowledge) *big.Int
 		return big.NewInt(1)
 	}
 	var best *big.Int
-	for i, p := range left {
-		n := p.choices(d, known)
+	try := func(n int64, of ...*part) {
 		if n <= 0 || len(left) > mostOrders && best != nil {
-			continue
+			return
 		}
 		given := maps.Clone(known)
-		p.choose(given)
-		rest := r.chosen(d, slices.Delete(slices.Clone(left), i, i+1), given)
+		for _, p := range of {
+			p.choose(given)
+		}
+		rest := r.chosen(d, slices.DeleteFunc(slices.Clone(left), func(p *part) bool { return slices.Contains(of, p) }), given)
 		if rest == nil {
-			continue
+			return
 		}
 		if total := rest.Mul(rest, big.NewInt(n)); best == nil || total.Cmp(best) < 0 {
 			best = total
 		}
 	}
+	for _, c := range r.cuts {
+		if of := slices.DeleteFunc(slices.Clone(left), func(p *part) bool { return len(p.ids) == 0 || !isAmong(p, c.parts) }); len(of) > 0 {
+			try((&part{limits: c.limits}).least(d, known), of...)
+		}
+	}
+	for _, p := range left {
+		try(p.choices(d, known), p)
+	}
 	return best
+}
+
+// cut is the rows of several parts that a query in FROM leaves.
+type cut struct {
+	parts  []*part
+	limits []limit
+}
+
+// isAmong reports whether a part is one of some, of which a join may have copies.
+func isAmong(p *part, parts []*part) bool {
+	return slices.ContainsFunc(parts, func(q *part) bool { return slices.Equal(p.ids, q.ids) })
 }
 
 // holding are the edges of tuples with known values: where a column of an outer join's right side is not NULL, there is a row of it.
@@ -134,7 +155,7 @@ type outerJoin struct {
 }
 
 func (o outerJoin) holds(p *part) bool {
-	return slices.ContainsFunc(o.right, func(q *part) bool { return slices.Equal(p.ids, q.ids) })
+	return isAmong(p, o.right)
 }
 
 // work is what one row is charged for at most, by the best choice of (2); nil: nothing bounds it.

@@ -443,6 +443,60 @@ func ReadsOnly(e Expr, n FromItem) bool {
 	return !slices.ContainsFunc(Children(e), func(c Expr) bool { return !ReadsOnly(c, n) })
 }
 
+// FreeFields are the fields that a condition on the rows of some items reads of rows around them.
+func FreeFields(e Expr, inside ...FromItem) []*Field {
+	var all []*Field
+	add := func(more []*Field) {
+		for _, f := range more {
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
+	}
+	query := func(from FromItem, where Expr) {
+		within := append(slices.Clone(inside), from)
+		for _, c := range append(conditionsIn(from), where) {
+			add(FreeFields(c, within...))
+		}
+	}
+	switch e := e.(type) {
+	case nil:
+		return nil
+	case Column:
+		if !slices.ContainsFunc(inside, func(n FromItem) bool { return Holds(n, e.Of) }) {
+			add([]*Field{e.Of})
+		}
+	case Exists:
+		query(e.From, e.Where)
+	case InRows:
+		query(e.From, e.Where)
+	}
+	for _, c := range Children(e) {
+		add(FreeFields(c, inside...))
+	}
+	return all
+}
+
+// ReadsAround reports whether a condition of a join in an item reads rows around the item.
+func ReadsAround(n FromItem) bool {
+	return slices.ContainsFunc(conditionsIn(n), func(c Expr) bool { return len(FreeFields(c, n)) > 0 })
+}
+
+// conditionsIn are those of the joins in an item.
+func conditionsIn(n FromItem) []Expr {
+	switch n := n.(type) {
+	case *RowCap:
+		return conditionsIn(n.Of)
+	case *Joined:
+		all := append(conditionsIn(n.Left), conditionsIn(n.Right)...)
+		if n.On != nil {
+			all = append(all, n.On)
+		}
+		return all
+	}
+	return nil
+}
+
 // IsEquality recognises x = y between an expression of one item's rows and one of others'.
 func IsEquality(e Expr, n FromItem) (inner, outer Expr, ok bool) {
 	eq, isBinary := e.(Binary)

@@ -191,7 +191,7 @@ func (p *Printer) ahead(j *algebra.Joined, left, right algebra.FromItem, conditi
 	}
 	from.On = algebra.All(links)
 	where := algebra.All(conditions)
-	read := freeFields(algebra.All(append(slices.Clone(links), where)))
+	read := algebra.FreeFields(algebra.All(append(slices.Clone(links), where)))
 	for _, side := range []algebra.FromItem{from.Left, from.Right} {
 		if unit := unitIn(side); unit != nil && !slices.Contains(read, unit) { // whose the values are
 			read = append(read, unit)
@@ -327,7 +327,7 @@ func (p *Printer) asJoin(c algebra.Expr) *lifted {
 	default:
 		return nil
 	}
-	if !readsMany(e) && !(p.every && linked(e)) {
+	if !readsMany(e) && !(p.every && linked(e)) || algebra.ReadsAround(e.From) {
 		return nil
 	}
 	l := p.tied(e)
@@ -454,10 +454,17 @@ func tieOf(x algebra.Expr, n algebra.FromItem) (in, out algebra.Expr, ok bool) {
 		in = algebra.Cast{X: in, T: catalog.Numeric}
 	case a == catalog.Numeric && b.IsInteger():
 		out = algebra.Cast{X: out, T: catalog.Numeric}
+	case a == catalog.Float4 && b == catalog.Float8:
+		in = algebra.Cast{X: in, T: catalog.Float8}
+	case a == catalog.Float8 && b == catalog.Float4:
+		out = algebra.Cast{X: out, T: catalog.Float8}
 	default:
 		return nil, nil, false
 	}
-	return in, out, algebra.PlainField(in) != nil || a != catalog.Enum
+	if a == catalog.Enum { // printed as a text wherever it is no plain column
+		in, out = algebra.Cast{X: in, T: catalog.Text}, algebra.Cast{X: out, T: catalog.Text}
+	}
+	return in, out, true
 }
 
 // tied is EXISTS whose rows equalities alone tie to the rows around.
@@ -513,7 +520,7 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 // equality. Whether there is a row is a function of the fields that the conditions read of those around: so the join is one with the
 // values of these fields for which there is one.
 func (p *Printer) paired(e algebra.Exists) *lifted {
-	around := freeFields(e.Where, e.From)
+	around := algebra.FreeFields(e.Where, e.From)
 	if !linked(e) && (e.Of.Owned() || stability.Large(e.From)) {
 		return nil
 	}
@@ -593,35 +600,6 @@ func holding(n algebra.FromItem, fields []*algebra.Field) algebra.FromItem {
 		}
 	}
 	return n
-}
-
-// freeFields are the fields that a condition on an item's rows reads of rows around it.
-func freeFields(e algebra.Expr, inside ...algebra.FromItem) []*algebra.Field {
-	var all []*algebra.Field
-	add := func(more []*algebra.Field) {
-		for _, f := range more {
-			if !slices.Contains(all, f) {
-				all = append(all, f)
-			}
-		}
-	}
-	switch e := e.(type) {
-	case nil:
-	case algebra.Column:
-		if !slices.ContainsFunc(inside, func(n algebra.FromItem) bool { return algebra.Holds(n, e.Of) }) {
-			add([]*algebra.Field{e.Of})
-		}
-	case algebra.Exists:
-		add(freeFields(e.Where, append(slices.Clone(inside), e.From)...))
-	case algebra.InRows:
-		add(freeFields(e.Where, append(slices.Clone(inside), e.From)...))
-	}
-	if e != nil {
-		for _, c := range algebra.Children(e) {
-			add(freeFields(c, inside...))
-		}
-	}
-	return all
 }
 
 // failsOnNull reports whether a condition is true of no row where a field is NULL: a comparison of it is among its conjuncts.

@@ -329,17 +329,7 @@ func IsJoin(e algebra.Expr) bool {
 
 // ReadsWithin reports whether an expression is computed from the rows of some items alone, by queries of its own too.
 func ReadsWithin(e algebra.Expr, among ...algebra.FromItem) bool {
-	switch e := e.(type) {
-	case nil:
-		return true
-	case algebra.Column:
-		return slices.ContainsFunc(among, func(n algebra.FromItem) bool { return algebra.Holds(n, e.Of) })
-	case algebra.Exists:
-		return ReadsWithin(e.Where, append(slices.Clone(among), e.From)...)
-	case algebra.Aggregate:
-		return false
-	}
-	return !slices.ContainsFunc(algebra.Children(e), func(c algebra.Expr) bool { return !ReadsWithin(c, among...) })
+	return e == nil || !hasAggregate(e) && len(algebra.FreeFields(e, among...)) == 0
 }
 
 // item is the work of an item of FROM.
