@@ -159,6 +159,17 @@ func relationConditions() []production {
 			"EXISTS (SELECT * FROM events ee WHERE ee.unit = %[1]s AND (%[2]s IS NULL OR ee.n4 < %[2]s))",
 			"EXISTS (SELECT * FROM events ee WHERE ee.unit = %[1]s AND ee.f8 = %[2]s AND NOT EXISTS (SELECT 1 FROM orders ff WHERE ff.buyer = "+
 				"ee.unit AND ff.n4 > %[2]s))"),
+		{name: "condition/exists of unit by parts", write: func(w *writer, p place) string {
+			if !rows.MatchString(p.unit) || !strings.Contains(p.unit, ".") {
+				return w.pick(p.names.whole...) + " IN (SELECT k_num FROM tags)"
+			}
+			from := w.pick("events ee", "events ee JOIN people pp ON pp.id = ee.unit", "events ee JOIN zones zz ON zz.k_num = ee.k_num",
+				"(SELECT unit, n4 + 1 AS n4, n2, f8 FROM events) ee", "events ee LEFT JOIN tags tt ON tt.k_num = ee.k_num AND tt.tag <> 'red'")
+			tie := w.pick("ee.n4 = %[1]s", "ee.n4 < %[1]s", "ee.n4 + ee.n2 > %[1]s", "(ee.n4 = %[1]s OR ee.n2 IS NULL)",
+				"ee.f8::float4 = %[1]s::float8", "ee.n4 + %[1]s IS NOT NULL")
+			return w.pick("", "NOT ") + "EXISTS (SELECT 1 FROM " + from + " WHERE ee.unit = " + p.unit + " AND " +
+				fmt.Sprintf(tie, w.pick(p.names.whole...)) + ")"
+		}},
 		{name: "condition/in public", write: func(w *writer, p place) string {
 			return w.pick(p.names.whole...) + w.pick(" IN ", " NOT IN ") + w.pick("(SELECT k_num FROM tags WHERE tag <> 'red')",
 				"(SELECT nullif(k_num, 2) FROM tags)", "(SELECT weight FROM zones)")

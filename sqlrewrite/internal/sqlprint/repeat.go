@@ -3,6 +3,7 @@ package sqlprint
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"noisegate/sqlrewrite/internal/algebra"
@@ -33,8 +34,11 @@ func (p *Printer) repeats(text string, r repeatable) string {
 	if !computes {
 		return text
 	}
-	p.repeatables = append(p.repeatables, r)
-	open, end := fenceMarks(len(p.repeatables) - 1)
+	at := slices.IndexFunc(p.repeatables, func(known repeatable) bool { return known.of == r.of })
+	if at < 0 {
+		at, p.repeatables = len(p.repeatables), append(p.repeatables, r)
+	}
+	open, end := fenceMarks(at) // the same ones each time: texts are compared
 	return open + text + end
 }
 
