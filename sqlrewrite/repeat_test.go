@@ -17,8 +17,8 @@ func doubled(levels int) string {
 	return "(" + from + ")"
 }
 
-// What a query in FROM computes is computed once for each row, where computing it wherever it is named would cost more than a row is charged:
-// neither plans nor the work of a row double at each level. Cheap columns are left to PostgreSQL.
+// What a query in FROM computes is computed once for each row, where computing it wherever it is named would cost more than a row is
+// charged: neither plans nor the work of a row double at each level. Cheap columns are left to PostgreSQL.
 //
 // covers: W.1
 func TestColumnsOfQueriesAreComputedOnce(t *testing.T) {
