@@ -130,6 +130,26 @@ func TestLateralIsCharged(t *testing.T) {
 	}
 }
 
+// EXISTS in ON that reads the left side of an outer join is a query for each row, and is charged for all rows of its table.
+//
+// covers: B4 C1
+func TestExistsInOnIsCharged(t *testing.T) {
+	_, snapshot := steadyWorld(t, "")
+	for on, pairs := range map[string]int64{
+		"EXISTS (SELECT 1 FROM lines z WHERE z.line = p.age)":                      1 + 512,
+		"EXISTS (SELECT 1 FROM lines z WHERE z.line = l.kind)":                     1 + 1,
+		"(EXISTS (SELECT 1 FROM lines z WHERE z.line = l.kind) OR l.kind IS NULL)": 1 + 512,
+	} {
+		p, err := Rewrite("SELECT count(l.kind) FROM people p LEFT JOIN lines l ON l.line = p.age AND "+on, snapshot, steadyOptions)
+		if err != nil {
+			t.Fatalf("%s: %s", on, parsetest.ShowFault(err))
+		}
+		if got := p.made.Query.Pairs; got.Int64() != pairs {
+			t.Errorf("%s: a row meets %v rows, want %d", on, got, pairs)
+		}
+	}
+}
+
 // IN over times of two kinds goes along all rows of the query, as PostgreSQL has no hash for their equality, and is charged for them.
 //
 // covers: B4 C1

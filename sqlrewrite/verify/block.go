@@ -61,7 +61,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	s.present = presentIn(q.WhereClause)
 	s.rel = s.from(q.FromClause)
 	s.rel.meeting = s.meeting
-	s.conditions(q.WhereClause, true)
+	s.conditions(q.WhereClause, nil)
 	s.rel.owner()
 	var r *relation
 	if len(q.GroupClause) > 0 || q.HavingClause != nil || aggregating(q.TargetList) {

@@ -118,7 +118,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 	}
 	switch kind {
 	case pgquery.JoinType_JOIN_INNER:
-		on.conditions(j.Quals, true)
+		on.conditions(j.Quals, nil)
 		return both
 	case pgquery.JoinType_JOIN_LEFT:
 		return on.left(l, r, j.Quals)
@@ -144,7 +144,7 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	// What ON says binds the right side's rows only: to it the left side is an outer query.
 	s.parent = &scope{d: s.d, parent: s.parent, rel: l}
 	s.rel.units = r.units
-	s.conditions(quals, true)
+	s.conditions(quals, l)
 	if r.owner() != nil && r.owner() != owner {
 		refuse("LEFT JOIN of rows that are not the left row's unit's own")
 	}
@@ -181,13 +181,20 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 }
 
 // conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and equalities
-// is collected first, so that conditions with queries can use it.
-func (s *scope) conditions(n *pgquery.Node, facts bool) {
-	all := s.unfenced(tree.Conjuncts(n, nil))
-	if facts {
-		for _, c := range all {
-			s.fact(c)
+// is collected first, so that conditions with queries can use it. Queries that read rows of the left side of a LEFT JOIN are no joins in its ON.
+func (s *scope) conditions(n *pgquery.Node, left *relation) {
+	given := tree.Conjuncts(n, nil)
+	for _, c := range given {
+		if not := c.GetBoolExpr(); not != nil && not.Boolop == pgquery.BoolExprType_NOT_EXPR && len(not.Args) == 1 {
+			c = not.Args[0]
 		}
+		if l := c.GetSubLink(); l != nil {
+			s.d.joins[l] = left
+		}
+	}
+	all := s.unfenced(given)
+	for _, c := range all {
+		s.fact(c)
 	}
 	for _, c := range all {
 		v := s.truth(c)

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,9 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 			refuse("EXISTS over rows of people, row by row")
 		}
 		v := d.make(boolean, s.written(l, *inner.reads...))
-		s.met(v.id, inner.rel, nil)
+		if len(*inner.reads) > 0 { // else it is evaluated once
+			s.met(v.id, inner.rel, nil, s.joined(l, *inner.reads))
+		}
 		return v
 	case pgquery.SubLinkType_ANY_SUBLINK:
 		tests := []*pgquery.Node{l.Testexpr}
@@ -59,23 +62,31 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 			refuse("IN over rows of people, row by row")
 		}
 		var args, given []int
+		hashed := true
 		for i, n := range tests {
 			x, c := s.loose(n), r.columns[i].v
 			identities(x, c)
 			d.comparable(x, common(x.kind, c.kind))
 			d.comparable(c, common(x.kind, c.kind))
 			args, given = append(args, x.id), append(given, c.id)
+			hashed = hashed && (x.kind == c.kind || !isTime(x.kind) || !isTime(c.kind)) // of times of two kinds there is no hash
 		}
 		v := d.make(boolean, s.written(l, append(args, *inner.reads...)...))
 		v.nulls = []int{v.id}
-		if len(*inner.reads) > 0 { // else its rows are a set, which is looked into once
-			s.met(v.id, inner.rel, given)
+		if len(*inner.reads) > 0 || !hashed { // else its rows are a set, which is looked into once
+			s.met(v.id, inner.rel, given, hashed && s.joined(l, *inner.reads))
 		}
 		return v
 	default:
 		refuse("a query inside an expression that is neither EXISTS nor IN")
 		return nil
 	}
+}
+
+// joined reports whether PostgreSQL makes a join of EXISTS or IN (work.go, 4).
+func (s *scope) joined(l *pgquery.SubLink, reads []int) bool {
+	left, ok := s.d.joins[l]
+	return ok && (left == nil || !slices.ContainsFunc(left.columns, func(c named) bool { return slices.Contains(reads, c.v.id) }))
 }
 
 // written is the id of a query inside an expression: two that are written alike in one place have one value. What is written ends where the

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math/big"
-	"strings"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -33,8 +32,7 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 // Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
 func (p *Plan) Proposal(at int) verify.Claim {
 	part := p.Parts[at]
-	pairs := pairsShown(p.Query, part.Statement.SQL)
-	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Bounding.MaxGroups), PairsPerRow: pairs}
+	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Bounding.MaxGroups), PairsPerRow: p.Query.Pairs}
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Selection == nil { // noise on all groups together
@@ -60,13 +58,4 @@ func (p *Plan) Proposal(at int) verify.Claim {
 		c.PerGroup, c.Spread = append(c.PerGroup, big.NewInt(1)), append(c.Spread, nil)
 	}
 	return c
-}
-
-// pairsShown is how many tuples one row of a unit is charged for, where the text of a statement shows it: no query is in an expression,
-// which PostgreSQL evaluates row by row.
-func pairsShown(q *algebra.BoundQuery, text string) *big.Int {
-	if strings.Contains(text, "EXISTS (SELECT ") || strings.Contains(text, " IN (SELECT ") {
-		return nil
-	}
-	return q.Pairs
 }

@@ -494,7 +494,7 @@ func (w *workload) beside(out effort, n *algebra.Joined) (effort, error) {
 		each = append(each, d.Parts[0].Results()...)
 	}
 	for i, x := range each {
-		c, met, err := w.expr(x, i < top, out)
+		c, met, err := w.expr(x, i < top && joinsInside(x, n), out)
 		if err != nil {
 			return out, err
 		}
@@ -502,6 +502,16 @@ func (w *workload) beside(out effort, n *algebra.Joined) (effort, error) {
 		out.cost = new(big.Int).Add(out.cost, c.Mul(c, out.rows))
 	}
 	return out.meets(inside), nil
+}
+
+// joinsInside reports whether EXISTS in ON of a join becomes a join too. Of an outer join it is a query for each row, if it reads a small public
+// table and rows of the left side; those of large tables are printed as joins, and all where both sides are read.
+func joinsInside(x algebra.Expr, n *algebra.Joined) bool {
+	if not, ok := x.(algebra.Not); ok {
+		x = not.X
+	}
+	e, ok := x.(algebra.Exists)
+	return !ok || n.Kind != syntax.LeftJoin && n.Kind != syntax.FullJoin || ReadsBoth(n) || e.Of.Owned() || Large(e.From) || ReadsWithin(x, n.Right)
 }
 
 // meets is the work where each row meets some number of rows more, in EXISTS, IN and windows.
