@@ -74,8 +74,9 @@ soak: ## 64 clients at two gateways for SOAK (1h), with a fault every SOAK/60, a
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
 	NOISEGATE_FRESH=1 $(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)
 
-proofs: ## the proofs of the rewriter on 5000 random queries each, with every mutant, for CI; make test runs 1000 of each and one mutant in four
-	$(GO) test -count=1 -run 'Neighbours$$|OracleRandom|Coupling$$|KillMutants|RandomStatements|RandomExpressions' -timeout 30m ./sqlrewrite -proof-queries 5000 -all-mutants
+proofs: ## the proofs of the rewriter on 5000 random queries each, with every mutant, for CI; make test runs 300 of each and one mutant in four
+	$(GO) test -count=1 -run 'Neighbours$$|OracleRandom|Coupling$$|KillMutants|RandomStatements|RandomExpressions|CostOracle$$|TestTotality|NoKeyVanishes' \
+		-timeout 30m ./sqlrewrite -proof-queries 5000 -all-mutants -cost-queries 2000 -total-expressions 20000
 	$(GO) test -count=1 -run Mutants -timeout 30m ./sqlrewrite/verify -mutants
 
 neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each, the coupling on 5000
@@ -99,8 +100,8 @@ versions: ## what depends on PostgreSQL's version, on each of VERSIONS ("14 15 1
 		$(GO) test -count=1 -timeout 60m -run "$$names" $$($(GO) list $(PACKAGES) | grep -vE '/(sqlrewrite|catalog|migrations|pgserver|pgrole|pgexec)$$') || exit 1; \
 	done
 
-totality: ## EXPRESSIONS (400000) random expressions over the worst rows: none raises an error; make test runs 20000
-	NOISEGATE_TOTALITY=$(EXPRESSIONS) $(GO) test -count=1 -v -run 'TestTotality|TestNoKeyVanishes' -timeout 2h ./sqlrewrite
+totality: ## EXPRESSIONS (400000) random expressions over the worst rows: none raises an error; make test runs 4000
+	$(GO) test -count=1 -v -run 'TestTotality|TestNoKeyVanishes' -timeout 2h ./sqlrewrite -total-expressions $(EXPRESSIONS) -proof-seed $$(date +%s)
 
 citus: ## a gateway in front of a coordinator and two workers of Citus, built once from ../shared/engines (skipped where there is no source, compiler or PostgreSQL 15 to build with)
 	$(GO) vet -tags citus ./integration

@@ -17,8 +17,8 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
-var costQueries = flag.Int("cost-queries", 2000,
-	"random queries whose work is counted with and without one unit; make neighbours asks 100000")
+var costQueries = flag.Int("cost-queries", 300,
+	"random queries whose work is counted with and without one unit; make proofs asks 2000, make neighbours 100000")
 
 // executed is what EXPLAIN (ANALYZE) says of one node and those below.
 type executed struct {

@@ -23,17 +23,18 @@ import (
 // proofQueries is how many random queries the neighbour, coupling and oracle tests each run: make test few, make proofs 5,000, and with
 // them the power of the tests is looked at; make neighbours 500,000.
 var (
-	proofQueries = flag.Int("proof-queries", 1000, "random queries of each proof test")
-	couplings    = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five of the others")
-	allMutants   = flag.Bool("all-mutants", false, "try every mutant, not one in four")
-	proofSeed    = flag.Uint64("proof-seed", 1, "which random queries and databases the neighbour tests draw")
-	proofTime    = flag.Duration("proof-time", 0, "ends the neighbour test early, after this time; 0: never")
+	proofQueries     = flag.Int("proof-queries", 300, "random queries of each proof test")
+	totalExpressions = flag.Int("total-expressions", 4000, "random expressions over the worst rows")
+	couplings        = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five of the others")
+	allMutants       = flag.Bool("all-mutants", false, "try every mutant, not one in four")
+	proofSeed        = flag.Uint64("proof-seed", 1, "which random queries and databases the neighbour tests draw")
+	proofTime        = flag.Duration("proof-time", 0, "ends the neighbour test early, after this time; 0: never")
 )
 
 // proofs is how many random queries a proof test runs.
 func proofs() int {
 	if testing.Short() {
-		return min(*proofQueries, 300)
+		return min(*proofQueries, 75)
 	}
 	return *proofQueries
 }

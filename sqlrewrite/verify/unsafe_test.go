@@ -37,7 +37,7 @@ func town() (*catalog.Snapshot, []Pin) {
 	payments, c := table("payments", 3, catalog.Unit{Kind: catalog.PathUnit, Column: "visit_id", ToSchema: "public", ToTable: "visits", ToColumn: "visit_id"},
 		"payment_id bigint, visit_id bigint, amount integer", []string{"payment_id"})
 	payments.Columns[0].Identifies = "unit"
-	shops, d := table("shops", 4, catalog.Unit{}, "shop_id integer, name text", []string{"shop_id"})
+	shops, d := table("shops", 4, catalog.Unit{}, "shop_id integer, name text, opened timestamp without time zone", []string{"shop_id"})
 	tags, e := table("tags", 5, catalog.Unit{}, "shop_id integer, tag text")
 	return &catalog.Snapshot{Tables: []*catalog.Table{people, visits, payments, shops, tags}}, []Pin{a, b, c, d, e}
 }

@@ -17,6 +17,9 @@ func TestUnsafeWork(t *testing.T) {
 	const visits, there = `ONLY "public"."visits" AS v `, `v.person_id IS NOT NULL AND v.visit_id IS NOT NULL`
 	const cap5 = `(SELECT b.person_id, b.ward, b.visit_id FROM (SELECT v.person_id, v.ward, v.visit_id, @row_number() OVER ` +
 		`(PARTITION BY v.person_id ORDER BY v.visit_id) AS place FROM ` + visits + `WHERE ` + there + `) AS b WHERE b.place <= «5»::bigint)`
+	const tagged5 = `(SELECT b.person_id, b.shop_id FROM (SELECT v.person_id, t.shop_id, @row_number() OVER (PARTITION BY v.person_id ORDER BY ` +
+		`v.visit_id, t.shop_id) AS place FROM ` + visits + `JOIN ONLY "public"."tags" AS t ON t.shop_id = v.ward WHERE ` + there +
+		`) AS b WHERE b.place <= «5»::bigint)`
 	window := func(from, call, frame string) string {
 		return of(count, "w.person_id", `(SELECT v.person_id, @`+call+` OVER (PARTITION BY v.person_id ORDER BY v.visit_id `+frame+`) AS m FROM `+from+
 			` AS v WHERE `+there+`) AS w WHERE w.m > 3`)
@@ -29,7 +32,7 @@ func TestUnsafeWork(t *testing.T) {
 		case "tags":
 			pins[i].MostRows, pins[i].Columns[0].MostEqual = 40, 3
 		case "shops":
-			pins[i].MostRows = 10
+			pins[i].MostRows, pins[i].Columns[2].MostEqual = 10, 1
 		}
 	}
 	const none = 0
@@ -63,6 +66,12 @@ func TestUnsafeWork(t *testing.T) {
 		{4, people(`LEFT JOIN ONLY "public"."shops" AS x ON x.shop_id = p.ward AND EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t WHERE t.shop_id = x.shop_id)`)},
 		{1, people(`WHERE p.age > 9 OR EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t WHERE t.shop_id > «5»::bigint)`)},
 		{41, people(`CROSS JOIN LATERAL (SELECT ` + tagged + ` AS b) AS l WHERE l.b`)},
+		{1, people(`WHERE p.at IN (SELECT s.opened FROM ONLY "public"."shops" AS s)`)},
+		{11, people(`WHERE p.born IN (SELECT s.opened FROM ONLY "public"."shops" AS s)`)},
+		// A visit has 3 tags; a cut leaves 5 visits with a tag, of both together.
+		{3, of(count, "a.person_id", tagged5+` AS a`)},
+		{15, of(count, "a.person_id", tagged5+` AS a JOIN `+tagged5+` AS w ON w.person_id = a.person_id`)},
+		{150, of(count, "a.person_id", tagged5+` AS a JOIN `+tagged5+` AS w ON w.person_id = a.person_id CROSS JOIN ONLY "public"."shops" AS s`)},
 		{1, window(cap5, `count(v.ward)`, `ROWS 100 PRECEDING`)},
 		{1, window(cap5, `min(v.ward)`, `ROWS UNBOUNDED PRECEDING`)},
 		{6, window(cap5, `min(v.ward)`, `ROWS 100 PRECEDING`)},
