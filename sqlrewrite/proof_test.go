@@ -25,7 +25,7 @@ import (
 var (
 	proofQueries     = flag.Int("proof-queries", 300, "random queries of each proof test")
 	totalExpressions = flag.Int("total-expressions", 4000, "random expressions over the worst rows")
-	couplings        = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five of the others")
+	couplings        = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five others")
 	allMutants       = flag.Bool("all-mutants", false, "try every mutant, not one in four")
 	proofSeed        = flag.Uint64("proof-seed", 1, "which random queries and databases the neighbour tests draw")
 	proofTime        = flag.Duration("proof-time", 0, "ends the neighbour test early, after this time; 0: never")

@@ -504,14 +504,15 @@ func (w *workload) beside(out effort, n *algebra.Joined) (effort, error) {
 	return out.meets(inside), nil
 }
 
-// joinsInside reports whether EXISTS in ON of a join becomes a join too. Of an outer join it is a query for each row, if it reads a small public
-// table and rows of the left side; those of large tables are printed as joins, and all where both sides are read.
+// joinsInside reports whether EXISTS in ON of a join becomes a join too. Of an outer join it is a query for each row, if it reads a small
+// public table and rows of the left side; those of large tables are printed as joins, and all where both sides are read.
 func joinsInside(x algebra.Expr, n *algebra.Joined) bool {
 	if not, ok := x.(algebra.Not); ok {
 		x = not.X
 	}
 	e, ok := x.(algebra.Exists)
-	return !ok || n.Kind != syntax.LeftJoin && n.Kind != syntax.FullJoin || ReadsBoth(n) || e.Of.Owned() || Large(e.From) || ReadsWithin(x, n.Right)
+	outer := n.Kind == syntax.LeftJoin || n.Kind == syntax.FullJoin
+	return !ok || !outer || ReadsBoth(n) || e.Of.Owned() || Large(e.From) || ReadsWithin(x, n.Right)
 }
 
 // meets is the work where each row meets some number of rows more, in EXISTS, IN and windows.
