@@ -2,6 +2,7 @@
 
 GO        ?= go
 PACKAGES  ?= ./...
+LONGEST    = ./integration ./sqlrewrite ./gateway/httpapi # begun first, so that no core waits for them at the end
 FUZZTIME  ?= 10000x
 BENCHROWS ?= 1000000
 BENCHTIME ?= 1s
@@ -37,7 +38,7 @@ check: ## formatting, vet, architecture, linters when installed, module checksum
 	else echo "golangci-lint (version 2) is not installed: its rules were not checked"; fi
 
 test: check ## everything that must hold before a change lands (starts its own PostgreSQL)
-	$(GO) test -timeout 40m $(PACKAGES)
+	$(GO) test -timeout 40m $(LONGEST) $(PACKAGES)
 
 integration: ## the real binary over HTTP, with output per test
 	$(GO) test -count=1 -v -timeout 10m ./integration/...
@@ -78,6 +79,7 @@ proofs: ## the proofs of the rewriter on 5000 random queries each, with every mu
 	$(GO) test -count=1 -run 'Neighbours$$|OracleRandom|Coupling$$|KillMutants|RandomStatements|RandomExpressions|CostOracle$$|TestTotality|NoKeyVanishes' \
 		-timeout 30m ./sqlrewrite -proof-queries 5000 -all-mutants -cost-queries 2000 -total-expressions 20000
 	$(GO) test -count=1 -run Mutants -timeout 30m ./sqlrewrite/verify -mutants
+	$(GO) test -count=1 -run OthersPurchasesDoNotShowAtRandom ./gateway/httpapi -histories 1000
 
 neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each, the coupling on 5000
 	$(GO) test -count=1 -v -run 'Neighbours$$|OracleRandom|Coupling$$|CostOracle$$' -timeout 12h ./sqlrewrite -proof-queries $(PROOFS) -cost-queries 100000

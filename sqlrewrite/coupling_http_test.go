@@ -267,7 +267,7 @@ func TestCoupling(t *testing.T) {
 			if n.moved < n.asked/8 || n.fresh < n.asked/2 {
 				t.Errorf("of %d neighbours only %d differ at all, and %d answers were drawn: the test has no power", n.asked, n.moved, n.fresh)
 			}
-			if !testing.Short() && n.counted == 0 {
+			if n.asked >= 200 && n.counted == 0 {
 				t.Error("no neighbours of which counts show the groups differ")
 			}
 			t.Logf("%+v", n)

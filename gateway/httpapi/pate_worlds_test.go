@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -206,14 +207,16 @@ func TestOthersPurchasesDoNotShow(t *testing.T) {
 	all[0].f.Audit(t)
 }
 
+var histories = flag.Int("histories", 300, "random histories of TestOthersPurchasesDoNotShowAtRandom; make proofs tries 1000")
+
 // TestOthersPurchasesDoNotShowAtRandom: the same of random histories, in pairs of worlds that differ in what others
 // bought at any time.
 //
 // covers: L5
 func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {
-	pairs := 1000
+	pairs := *histories
 	if testing.Short() {
-		pairs = 200
+		pairs = min(pairs, 100)
 	}
 	all := worlds(t, "-here", "-there")
 	codes := map[string]int{}
