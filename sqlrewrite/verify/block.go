@@ -60,6 +60,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	}
 	s.present = presentIn(q.WhereClause)
 	s.rel = s.from(q.FromClause)
+	s.besides = s.reads != nil && len(*s.reads) > 0
 	s.rel.meeting = s.meeting
 	s.conditions(q.WhereClause, nil)
 	s.rel.owner()

@@ -36,6 +36,7 @@ type scope struct {
 	narrow  []narrowed
 	runs    *windows    // the windows of the query; nil: there may be none
 	reads   *[]int      // of a query in an expression: what it reads of the rows around it
+	besides bool        // its FROM reads some of them
 	meeting *big.Int    // rows that each tuple of the query meets in EXISTS, IN and windows (work.go)
 	present [][2]string // columns, by table and name, that WHERE says are not NULL (present.go)
 }

@@ -188,7 +188,7 @@ func (s *scope) conditions(n *pgquery.Node, left *relation) {
 		if not := c.GetBoolExpr(); not != nil && not.Boolop == pgquery.BoolExprType_NOT_EXPR && len(not.Args) == 1 {
 			c = not.Args[0]
 		}
-		if l := c.GetSubLink(); l != nil {
+		if l := c.GetSubLink(); l != nil && l.SubLinkType == pgquery.SubLinkType_EXISTS_SUBLINK {
 			s.d.joins[l] = left
 		}
 	}

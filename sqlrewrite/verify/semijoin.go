@@ -43,7 +43,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		}
 		v := d.make(boolean, s.written(l, *inner.reads...))
 		if len(*inner.reads) > 0 { // else it is evaluated once
-			s.met(v.id, inner.rel, nil, s.joined(l, *inner.reads))
+			s.met(v.id, inner.rel, !inner.besides && s.joined(l, *inner.reads))
 		}
 		return v
 	case pgquery.SubLinkType_ANY_SUBLINK:
@@ -61,20 +61,20 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		if r.owner() != nil {
 			refuse("IN over rows of people, row by row")
 		}
-		var args, given []int
+		var args []int
 		hashed := true
 		for i, n := range tests {
 			x, c := s.loose(n), r.columns[i].v
 			identities(x, c)
 			d.comparable(x, common(x.kind, c.kind))
 			d.comparable(c, common(x.kind, c.kind))
-			args, given = append(args, x.id), append(given, c.id)
+			args = append(args, x.id)
 			hashed = hashed && (x.kind == c.kind || !isTime(x.kind) || !isTime(c.kind)) // of times of two kinds there is no hash
 		}
 		v := d.make(boolean, s.written(l, append(args, *inner.reads...)...))
 		v.nulls = []int{v.id}
 		if len(*inner.reads) > 0 || !hashed { // else its rows are a set, which is looked into once
-			s.met(v.id, inner.rel, given, hashed && s.joined(l, *inner.reads))
+			s.met(v.id, inner.rel, false)
 		}
 		return v
 	default:
@@ -83,10 +83,11 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 	}
 }
 
-// joined reports whether PostgreSQL makes a join of EXISTS or IN (work.go, 4).
+// joined reports whether PostgreSQL makes a join of EXISTS whose FROM reads nothing of the rows around (work.go, 4).
 func (s *scope) joined(l *pgquery.SubLink, reads []int) bool {
 	left, ok := s.d.joins[l]
-	return ok && (left == nil || !slices.ContainsFunc(left.columns, func(c named) bool { return slices.Contains(reads, c.v.id) }))
+	ofLeft := func(c named) bool { return slices.Contains(reads, c.v.id) }
+	return ok && tree.SelectOf(l.Subselect).LimitOffset == nil && (left == nil || !slices.ContainsFunc(left.columns, ofLeft))
 }
 
 // written is the id of a query inside an expression: two that are written alike in one place have one value. What is written ends where the

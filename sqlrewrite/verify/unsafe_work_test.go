@@ -60,12 +60,16 @@ func TestUnsafeWork(t *testing.T) {
 		{81, people(`WHERE ` + tagged + ` OR ` + other)},
 		{41, people(`WHERE ` + tagged + ` OR ` + tagged)},
 		{12, people(`JOIN ONLY "public"."tags" AS x ON x.shop_id = p.ward WHERE ` + tagged)},
-		{15, people(`JOIN ONLY "public"."tags" AS x ON x.shop_id = p.ward AND ` + tagged + ` AND p.age IN (SELECT s.shop_id FROM ONLY "public"."shops" AS s WHERE s.shop_id > p.ward)`)},
+		{42, people(`JOIN ONLY "public"."tags" AS x ON x.shop_id = p.ward AND ` + tagged + ` AND p.age IN (SELECT s.shop_id FROM ONLY "public"."shops" AS s WHERE s.shop_id > p.ward)`)},
 		{124, people(`WHERE EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t WHERE t.shop_id = p.ward AND EXISTS (SELECT 1 FROM ONLY "public"."tags" AS u WHERE u.tag = t.tag))`)},
 		{41, people(`LEFT JOIN ONLY "public"."shops" AS x ON x.shop_id = p.ward AND ` + tagged)},
 		{4, people(`LEFT JOIN ONLY "public"."shops" AS x ON x.shop_id = p.ward AND EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t WHERE t.shop_id = x.shop_id)`)},
 		{1, people(`WHERE p.age > 9 OR EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t WHERE t.shop_id > «5»::bigint)`)},
 		{41, people(`CROSS JOIN LATERAL (SELECT ` + tagged + ` AS b) AS l WHERE l.b`)},
+		{41, people(`WHERE EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t WHERE t.shop_id = p.ward OFFSET 0)`)},
+		{31, people(`WHERE EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t JOIN ONLY "public"."shops" AS s ON s.shop_id = p.age WHERE ` +
+			`t.shop_id = p.ward AND s.shop_id = t.shop_id)`)},
+		{41, people(`WHERE NOT (p.age IN (SELECT t.shop_id FROM ONLY "public"."tags" AS t WHERE t.shop_id > p.ward))`)},
 		{1, people(`WHERE p.at IN (SELECT s.opened FROM ONLY "public"."shops" AS s)`)},
 		{11, people(`WHERE p.born IN (SELECT s.opened FROM ONLY "public"."shops" AS s)`)},
 		// A visit has 3 tags; a cut leaves 5 visits with a tag, of both together.

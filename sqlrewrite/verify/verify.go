@@ -132,7 +132,7 @@ type derivation struct {
 
 	work    *big.Int // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries map[int]bool
-	joins   map[*pgquery.SubLink]*relation // EXISTS and IN that PostgreSQL makes joins, and of which rows they may read nothing; nil: of any
+	joins   map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
 }
 
 func parse(sql string) *pgquery.SelectStmt {

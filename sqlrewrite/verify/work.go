@@ -20,9 +20,9 @@ import (
 //     meets one person, however many visits a person has.
 //  3. *Outer joins.* Where that part stands on the right side of l LEFT JOIN r, what ON says holds for each tuple of its rows. Tuples without a
 //     row of r are charged as l alone is. Where a column of r, as the join shows it, is equal to something, there is a row of r: ON holds.
-//  4. *EXISTS and IN* that are conditions of WHERE, or of ON but for what reads the left side of LEFT JOIN, are joins, and meet as many rows more as
-//     (1) says of their FROM with nothing fixed but what they are compared with. As values they are queries of their own for each tuple, which may
-//     read all rows that their FROM has. Each of these meets what stands inside of it. One that reads nothing of the rows around is evaluated once;
+//  4. *EXISTS* that is a condition of WHERE, or of ON but for what reads the left side of LEFT JOIN, and reads the rows around in WHERE alone, is a
+//     join, and meets as many rows more as (1) says of its FROM with nothing fixed but what it is compared with. Else EXISTS, and IN, are queries
+//     of their own for each tuple, which may read all rows that their FROM has. Each of these meets what stands inside of it. One that reads nothing of the rows around is evaluated once;
 //     an IN is then a set, which is looked into, if its equalities have a hash.
 //  5. *Windows* meet the rows of a frame whose start moves, where PostgreSQL computes the aggregate anew for each row (slides).
 //  6. What no key, cut, pin or frame bounds is not bounded: a claim on it is refused.
@@ -190,9 +190,9 @@ func (s *scope) works() {
 	s.d.work = bounded(s.d.work, times(s.rel.work(s.d), s.meeting))
 }
 
-// met notes how many rows of an inner query one row of the outer one meets: of one that is a join those with equal values (of an IN the given
-// ones), else all. A query that is written several times in one place is counted once.
-func (s *scope) met(query int, r *relation, given []int, joined bool) {
+// met notes how many rows of an inner query one row of the outer one meets: of one that is a join those with equal values, else all. A query
+// that is written several times in one place is counted once.
+func (s *scope) met(query int, r *relation, joined bool) {
 	query *= 2
 	if joined {
 		query++
@@ -203,7 +203,7 @@ func (s *scope) met(query int, r *relation, given []int, joined bool) {
 	s.d.queries[query] = true
 	n := r.chosen(s.d, slices.Clone(r.parts), make(knowledge))
 	if joined {
-		n = r.tuples(s.d, &part{ids: given})
+		n = r.tuples(s.d, new(part))
 	}
 	s.meets(times(n, r.meeting))
 }

@@ -52,10 +52,11 @@ type template struct {
 
 	repeatables []repeatable
 	spare       int64 // ns a row for columns that are computed again
+	fans        bool  // one row may meet several
 }
 
 func (p *Printer) template() template {
-	return template{p.B.String(), p.scans, p.named, p.repeatables, p.spare}
+	return template{p.B.String(), p.scans, p.named, p.repeatables, p.spare, p.fans}
 }
 
 // with puts leaves and fences into the places of the marks.

@@ -43,6 +43,7 @@ type Printer struct {
 	lifting                       // of the query that is being printed
 	repeatables []repeatable      // those that have marks in the text
 	spare       int64             // what they may cost more, in ns a row
+	fans        bool              // one row of a unit may meet several
 	fixed       int               // inside of so many queries with nothing that could join them
 	joins       bool              // there are joins of people's rows, printed so that both sides are read
 	hides       bool              // their equalities hide from PostgreSQL which columns they compare

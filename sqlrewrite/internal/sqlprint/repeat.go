@@ -11,9 +11,10 @@ import (
 )
 
 // PostgreSQL writes what a plain query in FROM computes wherever the query around names it, so a column is computed as often as it is
-// named, where the bound on work has it once. Nested, that doubles at each level. Where the work of one unit would not fit any more, the
-// query ends with a fence: PostgreSQL then computes each of its columns once a row. How often columns are named is known when the statement
-// is complete, so each such query stands between marks until then.
+// named, for each row that the query around has, where the bound on work has it once for each row of the inner query, and of public rows
+// not at all. Nested, that doubles at each level. Where the work of one unit would not fit any more, the query ends with a fence:
+// PostgreSQL then computes each of its columns once a row. How often columns are named is known when the statement is complete, so each
+// such query stands between marks until then.
 
 // repeatable is a plain query in FROM.
 type repeatable struct {
@@ -22,16 +23,9 @@ type repeatable struct {
 	one    bool // is no part of a UNION ALL
 }
 
-// repeats puts a query between marks, if it computes anything.
+// repeats puts a query between marks. One that only passes columns on has marks too: by these it is known what they cost.
 func (p *Printer) repeats(text string, r repeatable) string {
-	if p.inline || p.structure != nil || !stability.Plain(r.of) || len(r.of.Results()) == 0 {
-		return text
-	}
-	computes := false
-	for _, e := range r.of.Results() {
-		computes = computes || algebra.PlainField(e) == nil && !algebra.IsConstant(e)
-	}
-	if !computes {
+	if p.inline || p.structure != nil || r.of.From != nil && !stability.Plain(r.of) {
 		return text
 	}
 	at := slices.IndexFunc(p.repeatables, func(known repeatable) bool { return known.of == r.of })
@@ -56,8 +50,12 @@ func (t template) fences() []string {
 		again := int64(0)
 		for k, f := range r.fields {
 			cost[f] = costAgain(results[k], cost)
-			if times := int64(strings.Count(t.text, f.SQL())) - 1; times > 0 {
-				again = plus(again, stability.MultiplyCapped(times, max(1, cost[f])))
+			times := int64(strings.Count(t.text, f.SQL()))
+			if !t.fans && (r.of.Of == nil || r.of.Of.Owned()) {
+				times-- // is charged
+			}
+			if times > 0 && cost[f] > 0 {
+				again = plus(again, stability.MultiplyCapped(times, cost[f]))
 			}
 		}
 		open, end := fenceMarks(i)

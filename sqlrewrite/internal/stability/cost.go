@@ -97,7 +97,7 @@ func (w *workload) publicMatches(n algebra.FromItem, where algebra.Expr, top boo
 	best, rests := mostRows(n)
 	for _, x := range algebra.BoundConjuncts(where) {
 		in, out, ok := algebra.IsEquality(x, n)
-		if f := algebra.PlainField(in); top && ok && f != nil && algebra.SameEquality(f.Type, out.Typ()) {
+		if f := algebra.PlainField(in); top && !algebra.ReadsAround(n) && ok && f != nil && algebra.SameEquality(f.Type, out.Typ()) {
 			if rows, counts := equalRows(n, f); rows.Cmp(best) < 0 {
 				best, rests = rows, counts
 			}
