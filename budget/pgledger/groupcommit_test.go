@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"noisegate/budget/internal/machine"
 )
@@ -42,6 +43,7 @@ func (b *batches) send(batch []*operation) bool {
 }
 
 func (b *batches) land() (onWay int) {
+	time.Sleep(time.Millisecond) // of the bubble's time, which passes when all other clients wait in the queue
 	b.mu.Lock()
 	batch := b.onWay[0]
 	b.onWay = b.onWay[1:]
