@@ -176,7 +176,6 @@ func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
 		case slices.Equal(unread[0], unread[1]):
 		case shapes[0] != shapes[1] && !s.InOrder: // docs/sql/work.md says what is left
 			c.replanned++
-			continue
 		default:
 			return fmt.Errorf("%s\n%v\nunit %s decides whether tables are read: not read with it are %v, without it %v", s.SQL, s.Args, chosenUnit,
 				unread[0], unread[1])
