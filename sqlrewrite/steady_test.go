@@ -221,8 +221,6 @@ func openForms() map[string][]string {
 					"1 FROM visits e WHERE e.person_id = p.person_id AND e.paid > w.paid + v.paid) WHERE p.age = 111",
 				"SELECT count(*) FROM people p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND EXISTS (SELECT 1 "+
 					"FROM visits v WHERE v.person_id = p.person_id AND v.paid > l.kind))",
-				"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM lines l WHERE l.line > p.age AND l.line < 120 AND "+
-					"EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.paid > l.kind))",
 			)
 		}(),
 		"over public columns": {
@@ -230,6 +228,8 @@ func openForms() map[string][]string {
 				"e.person_id = p.person_id AND e.paid < p.age + l.kind)",
 			"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits e WHERE " +
 				"e.person_id = p.person_id AND e.paid < l.kind)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM lines l WHERE l.line > p.age AND l.line < 120 AND " +
+				"EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.paid > l.kind))",
 			"SELECT count(*) FROM visits p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM visits v JOIN lines l ON l.line = v.age WHERE l.kind < " +
 				"p.paid AND v.person_id = p.person_id)",
 			"SELECT count(*) FROM visits p WHERE p.age = 111 AND NOT EXISTS (SELECT 1 FROM visits v JOIN people q ON q.person_id = v.person_id " +
