@@ -83,11 +83,13 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 	}
 }
 
-// joined reports whether PostgreSQL makes a join of EXISTS whose FROM reads nothing of the rows around (work.go, 4).
+// joined reports whether PostgreSQL makes a join of EXISTS (SELECT 1 ...) whose FROM reads nothing of the rows around (work.go, 4).
 func (s *scope) joined(l *pgquery.SubLink, reads []int) bool {
 	left, ok := s.d.joins[l]
 	ofLeft := func(c named) bool { return slices.Contains(reads, c.v.id) }
-	return ok && tree.SelectOf(l.Subselect).LimitOffset == nil && (left == nil || !slices.ContainsFunc(left.columns, ofLeft))
+	q := tree.SelectOf(l.Subselect)
+	one := len(q.TargetList) == 1 && q.TargetList[0].GetResTarget().GetVal().GetAConst() != nil && q.HavingClause == nil
+	return ok && one && q.LimitOffset == nil && (left == nil || !slices.ContainsFunc(left.columns, ofLeft))
 }
 
 // written is the id of a query inside an expression: two that are written alike in one place have one value. What is written ends where the

@@ -70,6 +70,7 @@ func TestUnsafeWork(t *testing.T) {
 		{31, people(`WHERE EXISTS (SELECT 1 FROM ONLY "public"."tags" AS t JOIN ONLY "public"."shops" AS s ON s.shop_id = p.age WHERE ` +
 			`t.shop_id = p.ward AND s.shop_id = t.shop_id)`)},
 		{41, people(`WHERE NOT (p.age IN (SELECT t.shop_id FROM ONLY "public"."tags" AS t WHERE t.shop_id > p.ward))`)},
+		{41, people(`WHERE EXISTS (SELECT @count(*) FROM ONLY "public"."tags" AS t WHERE t.shop_id = p.ward)`)},
 		{1, people(`WHERE p.at IN (SELECT s.opened FROM ONLY "public"."shops" AS s)`)},
 		{11, people(`WHERE p.born IN (SELECT s.opened FROM ONLY "public"."shops" AS s)`)},
 		// A visit has 3 tags; a cut leaves 5 visits with a tag, of both together.
