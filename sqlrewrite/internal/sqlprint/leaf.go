@@ -53,10 +53,11 @@ type template struct {
 	repeatables []repeatable
 	spare       int64 // ns a row for columns that are computed again
 	fans        bool  // one row may meet several
+	unfenced    bool
 }
 
 func (p *Printer) template() template {
-	return template{p.B.String(), p.scans, p.named, p.repeatables, p.spare, p.fans}
+	return template{text: p.B.String(), scans: p.scans, named: p.named, repeatables: p.repeatables, spare: p.spare, fans: p.fans}
 }
 
 // with puts leaves and fences into the places of the marks.
@@ -76,11 +77,7 @@ func (t template) sql() string {
 // Identity is the statement as questions were identified before there were leaves: over the tables as they are. What a leaf is follows
 // from the policy, which a question's identity holds.
 func (t template) Identity() string {
-	for i := range t.repeatables {
-		open, end := fenceMarks(i)
-		t.text = strings.NewReplacer(open, "", end, "").Replace(t.text)
-	}
-	t.repeatables = nil
+	t.unfenced = true
 	return t.with(plainTable)
 }
 

@@ -60,7 +60,7 @@ func (t template) fences() []string {
 		}
 		open, end := fenceMarks(i)
 		switch {
-		case again <= left:
+		case again <= left || t.unfenced:
 			left -= again
 			pairs = append(pairs, open, "", end, "")
 			continue
