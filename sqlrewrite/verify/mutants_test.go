@@ -152,7 +152,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"semijoin.go", ` || !hashed {`, ` {`},
 	{"semijoin.go", `!inner.besides && `, ``},
 	{"semijoin.go", `q.LimitOffset == nil && `, ``},
-	{"semijoin.go", `ok && one && `, `ok && `},
+	{"semijoin.go", `q.TargetList[0].GetResTarget().GetVal().GetAConst() != nil`, `true`},
 	{"work.go", `times(s.rel.work(s.d), s.meeting)`, `s.rel.work(s.d)`},
 	{"work.go", "	if n == nil {\n\t\ts.d.work = nil", "	if n == nil {"},
 	{"work.go", `name == "min" || `, ``},
