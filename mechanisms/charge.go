@@ -66,7 +66,7 @@ func BoundedRangeEpsilon(rho PicoRho) PicoEpsilon {
 func rhoOfLaplace(delta *big.Int, scale *big.Rat) PicoRho {
 	a := new(big.Rat).Inv(scale)
 	epsilon := new(big.Rat).Mul(a, new(big.Rat).SetInt(delta))
-	_, expHi := expNegBounds(epsilon, chargeBits)
+	_, expHi := exact.ExpNeg(epsilon, chargeBits)
 	gain := new(big.Int).Sub(one(chargeBits), expHi) // 1-e^-ε, rounded down
 	gain.Mul(gain, overSinhLower(a))
 	gain.Rsh(gain, chargeBits)
@@ -78,7 +78,7 @@ func rhoOfLaplace(delta *big.Int, scale *big.Rat) PicoRho {
 func overSinhLower(a *big.Rat) *big.Int {
 	if a.Cmp(big.NewRat(1, 2)) >= 0 {
 		// 2a·q/(1-q²) rises with q.
-		q, _ := expNegBounds(a, chargeBits)
+		q, _ := exact.ExpNeg(a, chargeBits)
 		numerator := new(big.Int).Mul(q, a.Num())
 		numerator.Lsh(numerator, chargeBits+1)
 		denominator := new(big.Int).Sub(one(2*chargeBits), new(big.Int).Mul(q, q))

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/big"
 	"strconv"
+
+	"noisegate/internal/exact"
 )
 
 // DelayParameters are the parameters of a random delay. Times are whole numbers of steps of some clock.
@@ -70,7 +72,7 @@ func (d *Delay) covers(s int64) bool {
 	const p = 2 * chargeBits
 	n := d.parameters.Unit
 	power := func(k int64) (lo, hi *big.Int) {
-		return expNegBounds(new(big.Rat).Mul(d.parameters.Epsilon.Rat(), big.NewRat(k, n)), p)
+		return exact.ExpNeg(new(big.Rat).Mul(d.parameters.Epsilon.Rat(), big.NewRat(k, n)), p)
 	}
 	_, tail := power(s - n + 1)
 	all, _ := power(n)

@@ -48,7 +48,7 @@ func newLaplaceLaw(scale *big.Rat) *laplaceLaw {
 
 	// q^2ⁱ by repeated squaring of one enclosure of q; each squaring doubles its relative width, so width bits more.
 	n := uint(192 + width)
-	lo, hi := expNegBounds(l.exponent(0), n)
+	lo, hi := exact.ExpNeg(l.exponent(0), n)
 	for i := range l.digit {
 		first, ok := commonFirst64(logisticOf(lo, n, exact.FloorQuo), logisticOf(hi, n, exact.CeilQuo), n)
 		if ok {

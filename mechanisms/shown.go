@@ -127,7 +127,7 @@ func (m *ShownCount) keeps(k int64) bool {
 // power encloses e^(-n/b).
 func (m *ShownCount) power(n *big.Int) (lo, hi *big.Int) {
 	x := new(big.Rat).SetInt(n)
-	return expNegBounds(x.Quo(x, m.scale), shownBits)
+	return exact.ExpNeg(x.Quo(x, m.scale), shownBits)
 }
 
 // Name is [ShownCounts].

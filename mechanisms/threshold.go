@@ -212,8 +212,8 @@ func (g *GroupSelection) firstBranch(n int64, p uint) (lo, hi *big.Int) {
 	if n == 1 { // d itself, also where e^-a is too small to divide by
 		return fixed(g.tail, p, exact.FloorQuo), fixed(g.tail, p, exact.CeilQuo)
 	}
-	qLo, qHi := expNegBounds(g.rate, p)
-	powerLo, powerHi := expNegBounds(g.times(n), p)
+	qLo, qHi := exact.ExpNeg(g.rate, p)
+	powerLo, powerHi := exact.ExpNeg(g.times(n), p)
 	bound := func(q, power *big.Int, quo rounding) *big.Int {
 		numerator := new(big.Int).Sub(one(p), power)
 		numerator.Mul(numerator.Mul(numerator, q), g.tail.Num())
@@ -228,8 +228,8 @@ func (g *GroupSelection) firstBranch(n int64, p uint) (lo, hi *big.Int) {
 // secondBranch encloses 1 + excess - e^-am·(1 + excess - π(c)) at precision p; it may exceed 1.
 func (g *GroupSelection) secondBranch(n int64, p uint) (lo, hi *big.Int) {
 	piLo, piHi := g.firstBranch(g.crossover, p)
-	qLo, qHi := expNegBounds(g.rate, p)
-	powerLo, powerHi := expNegBounds(g.times(n-g.crossover), p)
+	qLo, qHi := exact.ExpNeg(g.rate, p)
+	powerLo, powerHi := exact.ExpNeg(g.times(n-g.crossover), p)
 	topLo := new(big.Int).Add(one(p), g.excess(qLo, p, exact.FloorQuo))
 	topHi := new(big.Int).Add(one(p), g.excess(qHi, p, exact.CeilQuo))
 	// top·(1-power) + power·π(c): rises with top and π(c), and falls with power, because π(c) < top.
