@@ -17,7 +17,6 @@ const (
 	ReportNoisyMax          Name = "report_noisy_max"
 	QuantileSelection       Name = "quantile"
 	ShownCounts             Name = "shown_count"
-	RandomizedResponses     Name = "randomized_response"
 	RandomDelay             Name = "random_delay"
 )
 
@@ -52,7 +51,7 @@ type Parameters struct {
 	Variance    string `json:"variance,omitempty"`  // Gaussian: σ², a rational
 	Epsilon     string `json:"epsilon,omitempty"`   // selection: ε, a decimal
 	Delta       string `json:"delta,omitempty"`     // selection of groups: δ, a decimal
-	Count       int64  `json:"count,omitempty"`     // top-k: picks; randomized response: classes; Gaussian threshold: T; shown counts: k
+	Count       int64  `json:"count,omitempty"`     // top-k: picks; Gaussian threshold: T; shown counts: k
 	Times       int64  `json:"times,omitempty"`     // how many equal releases with fresh noise this stands for; 0 stands for 1
 }
 

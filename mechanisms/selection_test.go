@@ -340,71 +340,6 @@ func TestQuantileOfHugeGrids(t *testing.T) {
 	}
 }
 
-func TestGoldenRandomizedResponse(t *testing.T) {
-	golden(t, "ldp_grr", func(t *testing.T, v vector) {
-		m := response(t, v)
-		p, q := m.chances()
-		v.close(t, "p", p, v.output(t, "p"))
-		v.close(t, "q", q, v.output(t, "q"))
-		v.close(t, "variance", m.Variance(v.input(t, "true_frequency"), int64(v.input(t, "n"))), v.output(t, "var_count"))
-		lo, hi := m.uniform(128)
-		v.close(t, "exact uniform share", exact.Float(new(big.Rat).SetFrac(lo, one(128))), v.output(t, "noise_parameter_google"))
-		if new(big.Int).Sub(hi, lo).Cmp(big.NewInt(2)) > 0 {
-			t.Errorf("the enclosure is wide: [%s, %s]", lo, hi)
-		}
-		// Draws: truth 1 against the rest (false alarm 1e-6).
-		s, counts := fixedSampler(t), make([]int64, 2)
-		for range 40_000 {
-			if m.Report(s, SealInt64(1)) == 1 {
-				counts[0]++
-			} else {
-				counts[1]++
-			}
-		}
-		fits(t, counts, []float64{p, 1 - p})
-	})
-	golden(t, "ldp_grr_estimate", func(t *testing.T, v vector) {
-		m := response(t, v)
-		want, total := v.outputs(t, "estimates"), int64(0)
-		reported := v.inputs(t, "reported_counts")
-		for _, c := range reported {
-			total += int64(c)
-		}
-		for i, c := range reported {
-			v.close(t, "estimate", m.Estimate(int64(c), total), want[i])
-		}
-	})
-}
-
-func response(t *testing.T, v vector) *RandomizedResponse {
-	t.Helper()
-	epsilon, err := ParseEpsilon(v.text("eps"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := NewRandomizedResponse(RandomizedResponseParameters{Classes: uint64(v.input(t, "k")), Epsilon: epsilon})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-// TestRandomizedResponseOfStrangers: a truth outside the classes is answered uniformly (false alarm 1e-6).
-func TestRandomizedResponseOfStrangers(t *testing.T) {
-	m, err := NewRandomizedResponse(RandomizedResponseParameters{Classes: 4, Epsilon: 5 * EpsilonUnit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := fixedSampler(t)
-	for _, truth := range []Exact{SealInt64(-1), SealInt64(4), Seal(one(80))} {
-		counts := make([]int64, 4)
-		for range 10_000 {
-			counts[m.Report(s, truth)]++
-		}
-		fits(t, counts, []float64{.25, .25, .25, .25})
-	}
-}
-
 // TestGoldenThresholds: integer thresholds of the discrete law; those of the continuous one on a grid.
 func TestGoldenThresholds(t *testing.T) {
 	golden(t, "threshold_discrete_gaussian", func(t *testing.T, v vector) {
@@ -526,8 +461,6 @@ func TestSelectorsRefuseBadParameters(t *testing.T) {
 			SelectionParameters{Sensitivity: big.NewInt(1)})), errPrice},
 		"noisy max without sensitivity": {errOf(NewNoisyMax(SelectionParameters{Epsilon: 1})), errSensitivity},
 		"no picks":                      {errOf(NewTopK(TopKParameters{SelectionParameters: good})), errPicks},
-		"one class":                     {errOf(NewRandomizedResponse(RandomizedResponseParameters{Classes: 1, Epsilon: 1})), errClasses},
-		"response without price":        {errOf(NewRandomizedResponse(RandomizedResponseParameters{Classes: 2})), errPrice},
 		"quantile above 1": {errOf(NewQuantile(QuantileParameters{
 			Fraction: big.NewRat(3, 2), Grid: 1, Rows: big.NewInt(1), Epsilon: 1})), errFraction},
 		"least value outside": {errOf(NewQuantile(QuantileParameters{

@@ -155,7 +155,7 @@ func eventOf(p mechanisms.Parameters) (Event, error) {
 			return PureEvent(text(p.Epsilon)) // the other selectors have no bounded range
 		}
 		return RangeEvent(text(p.Epsilon))
-	case mechanisms.PermuteAndFlipMechanism, mechanisms.ReportNoisyMax, mechanisms.RandomizedResponses, mechanisms.TopKSelection:
+	case mechanisms.PermuteAndFlipMechanism, mechanisms.ReportNoisyMax, mechanisms.TopKSelection:
 		return PureEvent(text(p.Epsilon))
 	case mechanisms.PartitionSelection, mechanisms.ShownCounts, mechanisms.RandomDelay:
 		return ApproxEvent(text(p.Epsilon), text(p.Delta))

@@ -12,18 +12,13 @@ import (
 
 // goldenCopies are the files that hold records of golden/accounting.json, each beside the package whose tests read them.
 func goldenCopies() []string {
-	return []string{"mechanisms/testdata/*.json", "budget/accounting/testdata/*.json", "budget/budgettest/*.json",
-		"internal/stattest/testdata/*.json"}
+	return []string{"mechanisms/testdata/*.json", "mechanisms/local/testdata/*.json", "budget/accounting/testdata/*.json",
+		"budget/budgettest/*.json", "internal/stattest/testdata/*.json"}
 }
 
 // notOurs are the families that no test reads, and why.
 func notOurs() map[string]string {
-	const notLocal = "Noisegate holds the data; it has one local mechanism, k-ary randomized response, and none of unary or hashed encoding"
 	return map[string]string{
-		"ldp_oue":              notLocal,
-		"ldp_sue":              notLocal,
-		"ldp_olh":              notLocal,
-		"ldp_softmax_laplace":  "no mechanism takes a model's probability vectors",
 		"quantile_exponential": "quantiles are chosen from the column's public grid (quantile_exponential_grid), never from real intervals",
 		"select_base2_exponential": "the exact exponential mechanism is fast enough; a second one with base 2, whose ε is a multiple of ln 2, " +
 			"has no use",

@@ -50,6 +50,7 @@ func layers() []layer {
 		{dir: "internal/fault"},
 		{dir: "internal/exact", pure: true},
 		{dir: "mechanisms", pure: true, own: []string{"internal/exact"}},
+		{dir: "mechanisms/local", pure: true, own: []string{"internal/exact", "mechanisms"}},
 		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/randomtest"},
 		{dir: "internal/archtest"},
