@@ -264,7 +264,7 @@ func newest(t *testing.T, ddl ...string) *pgxpool.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs})
+	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Memory: true})
 	if err != nil {
 		t.Fatal(err)
 	}

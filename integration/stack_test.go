@@ -113,8 +113,9 @@ func prepareStack(t testing.TB, sets ...dataset) *stack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The gateway refuses a ledger that a power failure could take back, so these tests pay for fsync as well.
-	server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Settings: map[string]string{
+	// The gateway refuses a ledger that a power failure could take back. Benchmarks pay for fsync as well.
+	_, memory := t.(*testing.T)
+	server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Cached: true, Memory: memory, Settings: map[string]string{
 		"fsync": "on", "full_page_writes": "on"}})
 	if err != nil {
 		t.Fatal(err)

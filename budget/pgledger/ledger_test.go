@@ -35,7 +35,8 @@ func durableServer(t testing.TB) *pgserver.Server {
 	settings := map[string]string{"fsync": "on", "full_page_writes": "on", "synchronous_commit": "off"}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Settings: settings})
+	_, memory := t.(*testing.T) // benchmarks pay for fsync
+	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Memory: memory, Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func TestDemoBorrowsAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs})
+	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Memory: true})
 	if err != nil {
 		t.Fatal(err)
 	}

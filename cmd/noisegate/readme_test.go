@@ -135,7 +135,7 @@ func ownersServer(ctx context.Context, t *testing.T) *pgserver.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Settings: durable()})
+	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Memory: true, Settings: durable()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func Server(ctx context.Context) (*pgserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true,
+	return pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Memory: true,
 		Settings: map[string]string{"fsync": "on", "full_page_writes": "on"}})
 }
 

@@ -44,6 +44,9 @@ type Options struct {
 	// Cached copies the cluster of a fresh directory from one that initdb made before, with the same programs, below
 	// [CacheDir]. Such clusters have one system identifier.
 	Cached bool
+	// Memory makes a fresh directory on a file system in memory, where there is one with room ([memoryRoom]): for tests,
+	// which create and drop thousands of files.
+	Memory bool
 	// Settings are server parameters; they override this package's own, which trade durability against a power failure for
 	// speed.
 	Settings map[string]string
@@ -83,7 +86,11 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{programs: o.Programs, account: acc, dir: o.Dir, keep: o.Dir != "", cached: o.Cached, settings: settings(o.Settings)}
-	if err := s.makeDirs(); err != nil {
+	parent := acc.tempDir()
+	if memory := memoryDir(); o.Memory && memory != "" && acc.reaches(memory) {
+		parent = memory
+	}
+	if err := s.makeDirs(parent); err != nil {
 		return nil, err
 	}
 	if s.reaper, err = startReaper(s); err != nil { //nolint:contextcheck // it outlives the start
@@ -117,15 +124,16 @@ func settings(overrides map[string]string) map[string]string {
 	return all
 }
 
-// makeDirs makes the server's directory, and one for the socket where the first one's path is too long for it.
-func (s *Server) makeDirs() error {
+// makeDirs makes the server's directory, a fresh one below parent, and one for the socket where the first one's path is
+// too long for it.
+func (s *Server) makeDirs(parent string) error {
 	var err error
 	if s.keep {
 		if s.dir, err = filepath.Abs(s.dir); err == nil {
 			err = os.MkdirAll(s.dir, 0o700)
 		}
 	} else {
-		s.dir, err = os.MkdirTemp(s.account.tempDir(), "noisegate-pg-")
+		s.dir, err = os.MkdirTemp(parent, "noisegate-pg-")
 	}
 	if err != nil {
 		return fmt.Errorf("pgserver: cannot make the server's directory: %w", err)

@@ -30,7 +30,7 @@ func playParent() {
 	programs, err := findAsked(context.Background())
 	if err == nil {
 		var s *Server
-		if s, err = Start(context.Background(), Options{Programs: programs}); err == nil {
+		if s, err = Start(context.Background(), Options{Programs: programs, Cached: true, Memory: true}); err == nil {
 			fmt.Println(s.dir)
 			select {}
 		}
@@ -47,7 +47,7 @@ func start(t *testing.T, o Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Programs = programs
+	o.Programs, o.Memory = programs, true
 	s, err := Start(ctx, o)
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +93,7 @@ func mustQuery(t *testing.T, s *Server, sql string) string {
 }
 
 func TestServerLifeCycle(t *testing.T) {
+	t.Parallel()
 	s := start(t, Options{Settings: map[string]string{"work_mem": "7MB"}})
 	for sql, want := range map[string]string{
 		"show listen_addresses": "",
@@ -124,7 +125,8 @@ func TestServerLifeCycle(t *testing.T) {
 //
 // covers: F03
 func TestCommittedRowsSurviveCrashes(t *testing.T) {
-	s := start(t, Options{})
+	t.Parallel()
+	s := start(t, Options{Cached: true})
 	mustQuery(t, s, "create table kept (n int)")
 	for i, end := range []func(){s.Kill, s.StopImmediate, func() { s.end(15) }, func() {}, s.Kill} {
 		mustQuery(t, s, fmt.Sprintf("insert into kept values (%d)", i))
@@ -147,7 +149,8 @@ func TestCommittedRowsSurviveCrashes(t *testing.T) {
 //
 // covers: F03
 func TestKilledServerIsGone(t *testing.T) {
-	s := start(t, Options{})
+	t.Parallel()
+	s := start(t, Options{Cached: true})
 	session := make(chan error, 1)
 	go func() {
 		_, err := query(t.Context(), s.DSN(Superuser, "postgres"), "select pg_sleep(60)")
@@ -180,6 +183,7 @@ func TestKilledServerIsGone(t *testing.T) {
 
 // TestServerDiesWithItsParent kills the process that started a server with SIGKILL, which leaves it no time to clean up.
 func TestServerDiesWithItsParent(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +220,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 }
 
 func TestKeptDirectoryIsUsedAgain(t *testing.T) {
+	t.Parallel()
 	// Not t.TempDir: the server's user must be able to get there, and its path may be too long for a socket.
 	dir, err := os.MkdirTemp("/tmp", "noisegate-keep-")
 	if err != nil {
@@ -242,11 +247,13 @@ func TestKeptDirectoryIsUsedAgain(t *testing.T) {
 
 // TestStartReportsTheServersOwnWords: a server that does not start says why.
 func TestStartReportsTheServersOwnWords(t *testing.T) {
+	t.Parallel()
 	programs, err := findAsked(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Start(t.Context(), Options{Programs: programs, Settings: map[string]string{"shared_buffers": "plenty"}})
+	_, err = Start(t.Context(), Options{Programs: programs, Cached: true, Memory: true,
+		Settings: map[string]string{"shared_buffers": "plenty"}})
 	if err == nil || !strings.Contains(err.Error(), "shared_buffers") {
 		t.Errorf("got %v, want an error that names shared_buffers", err)
 	}
@@ -254,12 +261,13 @@ func TestStartReportsTheServersOwnWords(t *testing.T) {
 
 // TestServerOutlivesItsHandle: a program that keeps only the DSN keeps its server.
 func TestServerOutlivesItsHandle(t *testing.T) {
+	t.Parallel()
 	programs, err := findAsked(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	dsn := func() string {
-		s, err := Start(t.Context(), Options{Programs: programs})
+		s, err := Start(t.Context(), Options{Programs: programs, Cached: true, Memory: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,9 +313,14 @@ func TestUnreachableDirectories(t *testing.T) {
 	}
 }
 
-// TestCopiedClustersAreSeparate: servers with cached clusters start with the same, empty cluster, and see nothing of each other.
+// TestCopiedClustersAreSeparate: servers with cached clusters start with the same, empty cluster, and see nothing of each
+// other. Their directories are in memory where that has room.
 func TestCopiedClustersAreSeparate(t *testing.T) {
+	t.Parallel()
 	first := start(t, Options{Cached: true})
+	if memory := memoryDir(); memory != "" && filepath.Dir(first.dir) != memory {
+		t.Errorf("the server is in %s, not in %s", first.dir, memory)
+	}
 	mustQuery(t, first, "CREATE TABLE mine AS SELECT 1 AS n; SELECT count(*) FROM mine")
 	for range 2 {
 		other := start(t, Options{Cached: true})

@@ -19,7 +19,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate/internal/pgserver"
-	"noisegate/internal/pgversion"
 )
 
 // patience limits each step of preparing a database.
@@ -117,16 +116,7 @@ func Major(t testing.TB) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pgx.Connect(t.Context(), s.admin.String())
-	if err != nil {
-		t.Fatal("pgtest: ", err)
-	}
-	defer conn.Close(context.Background())
-	major, err := pgversion.Major(conn.PgConn().ParameterStatus("server_version"))
-	if err != nil {
-		t.Fatal("pgtest: ", err)
-	}
-	return major
+	return s.major
 }
 
 // ControlDatabase is a migrated control database.
@@ -249,7 +239,7 @@ func Server(t testing.TB) *pgserver.Server {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	s, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true})
+	s, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Memory: true})
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"noisegate/deploy"
 	"noisegate/internal/pgserver"
+	"noisegate/internal/pgversion"
 )
 
 // DSNEnv names the environment variable with the URL of a superuser's connection to a server that tests may use.
@@ -36,6 +37,7 @@ func Programs(ctx context.Context) (pgserver.Programs, error) {
 
 // server is a PostgreSQL on which tests create databases.
 type server struct {
+	major     int       // its version
 	admin     url.URL   // a superuser's connection to the maintenance database
 	templates templates // of a private server: a server that stays would keep them
 }
@@ -68,7 +70,7 @@ func findServer() (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: tests need PostgreSQL: %w (or set %s)", err, DSNEnv)
 	}
-	private, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true})
+	private, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Memory: true})
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
@@ -87,6 +89,9 @@ func newServer(ctx context.Context, dsn string) (*server, error) {
 		return nil, err
 	}
 	defer conn.Close(ctx)
+	if s.major, err = pgversion.Major(conn.PgConn().ParameterStatus("server_version")); err != nil {
+		return nil, err
+	}
 	var super bool
 	if err := conn.QueryRow(ctx, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user").Scan(&super); err != nil {
 		return nil, err
@@ -173,10 +178,15 @@ func (s *server) run(ctx context.Context, database, sql string) error {
 	return err
 }
 
-// createDatabase copies a database and gives the function that drops the copy, with whoever is still connected.
+// createDatabase copies a database, file by file where the server can do it in another way as well (from version 15 on),
+// and gives the function that drops the copy, with whoever is still connected.
 func (s *server) createDatabase(ctx context.Context, template string) (name string, drop func(context.Context) error, err error) {
 	name = fmt.Sprintf("noisegate_test_%d_%d", os.Getpid(), time.Now().UnixNano())
-	if err := s.maintain(ctx, "CREATE DATABASE "+name+" TEMPLATE "+template+" ENCODING 'UTF8' LOCALE 'C'"); err != nil {
+	create := "CREATE DATABASE " + name + " TEMPLATE " + template + " ENCODING 'UTF8' LOCALE 'C'"
+	if s.major >= 15 {
+		create += " STRATEGY FILE_COPY" // no page goes through the log
+	}
+	if err := s.maintain(ctx, create); err != nil {
 		return "", nil, err
 	}
 	return name, func(ctx context.Context) error {
