@@ -48,7 +48,7 @@ func Parse(text string, dialect Dialect) (query *syntax.Query, err error) {
 			query, err = nil, fault.Internal(fmt.Errorf("panic while parsing: %v", r))
 		}
 	}()
-	if refusal := checkText(text); refusal != nil {
+	if refusal := checkText(text, analystLimits()); refusal != nil {
 		return nil, refusal
 	}
 	switch dialect {
@@ -65,10 +65,16 @@ func Parse(text string, dialect Dialect) (query *syntax.Query, err error) {
 	}
 }
 
+// Limits bound a text before a parser sees it: its bytes, and its words and symbols.
+type Limits struct{ Bytes, Tokens int }
+
+// analystLimits are those of a query over protected tables.
+func analystLimits() Limits { return Limits{Bytes: MaxBytes, Tokens: maxTokens} }
+
 // checkText refuses what no parser should see. NUL ends a string in C: what follows it would be accepted unread.
-func checkText(text string) *fault.Error {
-	if len(text) > MaxBytes {
-		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the query is longer than %d KiB", MaxBytes>>10))
+func checkText(text string, limits Limits) *fault.Error {
+	if len(text) > limits.Bytes {
+		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the query is longer than %d KiB", limits.Bytes>>10))
 	}
 	run, work := 0, 0
 	for at, r := range text {

@@ -21,7 +21,7 @@ func fullBomb(t *testing.T, shape func(n int) string) string {
 	low, high := 1, MaxBytes // low passes, high does not
 	for low+1 < high {
 		n := (low + high) / 2
-		if text := shape(n); checkText(text) == nil && fault.CodeOf(countTokens(text)) != fault.CodeTooComplex {
+		if text := shape(n); checkText(text, analystLimits()) == nil && fault.CodeOf(countTokens(text, maxTokens)) != fault.CodeTooComplex {
 			low = n
 		} else {
 			high = n

@@ -17,12 +17,9 @@ import (
 // parsePostgres reads text with PostgreSQL's own grammar and converts the outcome into the closed tree. The text has
 // passed checkText.
 func parsePostgres(text string) (*syntax.Query, error) {
-	if err := countTokens(text); err != nil {
-		return nil, err
-	}
-	tree, err := pg.Parse(text)
+	tree, err := grammar(text, analystLimits())
 	if err != nil {
-		return nil, syntaxFault(text, err)
+		return nil, err
 	}
 	c := &converter{conversion{text: text}}
 	query := c.statement(tree.Stmts)
@@ -32,19 +29,39 @@ func parsePostgres(text string) (*syntax.Query, error) {
 	return query, nil
 }
 
+// Tree is PostgreSQL's own parse tree of a text of any number of statements. It refuses with sql/syntax and sql/too-complex.
+func Tree(text string, limits Limits) (*pg.ParseResult, error) {
+	if refusal := checkText(text, limits); refusal != nil {
+		return nil, refusal
+	}
+	return grammar(text, limits)
+}
+
+// grammar parses a text that has passed checkText.
+func grammar(text string, limits Limits) (*pg.ParseResult, error) {
+	if err := countTokens(text, limits.Tokens); err != nil {
+		return nil, err
+	}
+	tree, err := pg.Parse(text)
+	if err != nil {
+		return nil, syntaxFault(text, err)
+	}
+	return tree, nil
+}
+
 // countTokens bounds the recursion of the parser by the one number that bounds every shape of it. A token is at least
-// one byte, so a text of up to maxTokens bytes needs no count. The scanner does not recurse.
-func countTokens(text string) error {
-	if len(text) <= maxTokens {
+// one byte, so a text of up to so many bytes needs no count. The scanner does not recurse.
+func countTokens(text string, most int) error {
+	if len(text) <= most {
 		return nil
 	}
 	scan, err := pg.Scan(text)
 	if err != nil {
 		return syntaxFault(text, err)
 	}
-	if len(scan.Tokens) > maxTokens {
-		at := scalar.Position(text, syntax.Pos(scan.Tokens[maxTokens].Start))
-		return fault.TooComplex(at, fmt.Sprintf("the query has more than %d words and symbols", maxTokens))
+	if len(scan.Tokens) > most {
+		at := scalar.Position(text, syntax.Pos(scan.Tokens[most].Start))
+		return fault.TooComplex(at, fmt.Sprintf("the query has more than %d words and symbols", most))
 	}
 	return nil
 }
