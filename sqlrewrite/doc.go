@@ -29,7 +29,8 @@
 //	parse      limits, and two grammars, to the closed tree
 //	scalar     numbers, times, texts, keys
 //
-// Package syntax is the closed tree, package verify the second derivation of what a statement reveals; it imports none of these.
+// Package syntax is the closed tree, package verify the second derivation of what a statement reveals; it imports none of these. Package
+// statement says which statements of a message are queries at all.
 //
 // # Map
 //

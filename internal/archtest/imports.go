@@ -65,6 +65,8 @@ func layers() []layer {
 			others: []library{only(pgx, "postgres*.go"), only(yaml, "policy*.go", "jsonschema_test.go"), only(jschema, "*_test.go")}},
 		{dir: "catalog/draft", pure: true, own: []string{"catalog"}, others: []library{only(yaml, "import*.go"), only(pgx, "*_test.go")}},
 		{dir: "sqlrewrite/syntax", pure: true, own: []string{"internal/fault"}},
+		{dir: "sqlrewrite/statement", pure: true, own: []string{"internal/fault", "sqlrewrite/internal/parse"},
+			tests: []string{"sqlrewrite/internal/parsetest"}, others: []library{only(pgQuery), only(proto)}},
 		{dir: "sqlrewrite/verify", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/public", "sqlrewrite/verify/internal/tree",
 			"sqlrewrite/verify/internal/ranges"}, others: []library{only(pgQuery)}},
 		{dir: "sqlrewrite/verify/internal/public", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/tree"},
