@@ -30,7 +30,8 @@ func TestIdleGatewayDoesLittle(t *testing.T) {
 	defer conn.Close(context.Background())
 	transactions := func() (n int) {
 		t.Helper()
-		if err := conn.QueryRow(ctx, "SELECT sum(xact_commit + xact_rollback) FROM pg_catalog.pg_stat_database WHERE datname <> 'postgres'").Scan(&n); err != nil {
+		const sql = "SELECT sum(xact_commit + xact_rollback) FROM pg_catalog.pg_stat_database WHERE datname <> 'postgres'"
+		if err := conn.QueryRow(ctx, sql).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n

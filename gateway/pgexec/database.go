@@ -50,7 +50,8 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 	if acquire == 0 {
 		acquire = defaultAcquireTimeout
 	}
-	d := &Database{pool: pool, watch: catalog.NewWatch(pool), acquire: acquire, trials: known, patience: config.StatementTimeout + lockTimeout + grace}
+	d := &Database{pool: pool, watch: catalog.NewWatch(pool), acquire: acquire, trials: known,
+		patience: config.StatementTimeout + lockTimeout + grace}
 	d.prove = func(s sqlrewrite.Statement) error { return s.Prove(&d.proofs) }
 	return d, nil
 }
