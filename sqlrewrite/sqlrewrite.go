@@ -36,6 +36,41 @@ func Open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*PublicPlan,
 	return free.OpenPlan(opened)
 }
 
+// describedEpsilon and describedDelta are a price for plans that are made to be looked at: columns do not depend on it.
+const (
+	describedEpsilon = mechanisms.EpsilonUnit
+	describedDelta   = mechanisms.DeltaUnit / 1_000_000
+)
+
+// Describe gives the columns of a query's answer before it has a price: names, types and kinds. With rows, a query of rows that are not
+// shown has the columns that it would have. Its errors are those of [Rewrite].
+func Describe(sql string, snapshot *catalog.Snapshot, dialect Dialect, rows bool) ([]Column, error) {
+	opened, err := open(sql, snapshot, dialect)
+	if err != nil {
+		return nil, err
+	}
+	public, err := free.OpenPlan(opened)
+	if public == nil && err == nil && rows {
+		public, err = free.Shape(opened)
+	}
+	if public != nil || err != nil {
+		return columnsOf(public), err
+	}
+	private, err := planQuery(opened, Options{Epsilon: describedEpsilon, Delta: describedDelta, Mechanism: MechanismLaplace,
+		Currency: catalog.Pure, Confidence: 0.95})
+	if err != nil {
+		return nil, err
+	}
+	return private.Columns(), nil
+}
+
+func columnsOf(p *PublicPlan) []Column {
+	if p == nil {
+		return nil
+	}
+	return p.Columns()
+}
+
 func open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*algebra.Opened, error) {
 	query, err := parse.Parse(sql, dialect)
 	return algebra.NewOpened(sql, query, snapshot), err

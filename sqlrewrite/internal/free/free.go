@@ -61,6 +61,15 @@ func neverTrue(n syntax.Expr) bool {
 	}
 }
 
+// Shape is the plan of a query of rows as they are, without these rows; nil for all others. It is for tools that want to know the columns
+// of a table whose rows are not shown.
+func Shape(o *algebra.Opened) (*PublicPlan, error) {
+	if kind := bind.KindOf(o, o.Query, nil); kind == algebra.OwnedRows && o.Query.Set == nil {
+		return emptyPlan(o, kind)
+	}
+	return nil, nil
+}
+
 // emptyPlan is the plan of a query without rows: the names and types of its columns.
 func emptyPlan(o *algebra.Opened, kind algebra.RowKind) (*PublicPlan, error) {
 	public := &PublicPlan{lines: []string{"no rows"}}

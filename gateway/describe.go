@@ -1,0 +1,47 @@
+package gateway
+
+import (
+	"context"
+
+	"noisegate/api"
+	"noisegate/catalog"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite"
+)
+
+// Columns gives the columns of a question's answer without asking it: names, types and kinds. It costs nothing, needs no price and
+// touches
+// no row. With rows, a question for rows that are not shown has the columns that it would have. Only the dataset, the text and its
+// dialect
+// of the request count. Its errors are request/*, sql/*, policy/*, plan/* and budget/no-account.
+func (s *Service) Columns(ctx context.Context, who auth.Principal, r api.QueryRequest, rows bool) ([]api.Column, error) {
+	release, err := s.Enter(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if r.SQL == "" {
+		return nil, fault.RequestMissingField("sql")
+	}
+	snapshot, err := s.Snapshot(r.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.AccountsOf(ctx, who, snapshot); err != nil {
+		return nil, err
+	}
+	o := sqlrewrite.Options{Mechanism: sqlrewrite.MechanismLaplace, Currency: catalog.Pure, Confidence: defaultConfidence}
+	if err := readDialect(r, &o); err != nil {
+		return nil, err
+	}
+	described, err := sqlrewrite.Describe(r.SQL, snapshot, o.Dialect, rows)
+	if err != nil {
+		return nil, sqlrewrite.Suggest(err, r.SQL, snapshot, o)
+	}
+	columns := make([]api.Column, len(described))
+	for i, c := range described {
+		columns[i] = api.Column{Name: c.Name, Type: c.Type, Kind: string(c.Kind)}
+	}
+	return columns, nil
+}
