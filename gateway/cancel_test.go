@@ -127,6 +127,32 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCancelByName: a name cancels a running question as a key does, and is forgotten with it: asking again under it is a new charge.
+func TestCancelByName(t *testing.T) {
+	r, ana := scheduled(t, 30*time.Second), principal(t, "ana")
+	r.data.takes = func(ctx context.Context) ([]sqlrewrite.ExactRow, error) {
+		r.clock.Sleep(ctx, time.Hour)
+		return nil, fault.DataUnavailable(ctx.Err())
+	}
+	request := count("0.5")
+	request.Name = "name"
+	r.clock.AfterFunc(70*time.Millisecond, func() {
+		if _, err := r.Cancel(context.Background(), principal(t, "bob"), "name"); fault.CodeOf(err) != fault.CodeRequestNotFound {
+			t.Errorf("another's: %v", err)
+		}
+		if _, err := r.Cancel(context.Background(), ana, "name"); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := r.Query(t.Context(), ana, request); fault.CodeOf(err) != fault.CodeBudgetCancelled {
+		t.Errorf("got %v", err)
+	}
+	r.data.takes = nil
+	if again := r.ask(t, ana, request); again.Replayed || again.Spent.Epsilon != "0.5" {
+		t.Errorf("again: %+v", again)
+	}
+}
+
 // TestCancelBeforeTheCharge: a question that is cancelled before it was charged is not. Once it was, the charge stands,
 // also where nothing had been read when it was stopped, such as of one that waited for a connection. Without a quantum
 // it stops at once.

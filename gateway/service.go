@@ -6,6 +6,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -122,6 +123,8 @@ func New(c Config) (*Service, error) {
 type Request struct {
 	api.QueryRequest
 	IdempotencyKey string // "" for none
+	// Name is what [Service.Cancel] calls the question by while it runs, where there is no key; unlike a key it is not stored. "" for none.
+	Name string
 }
 
 // Answer is a paid answer. Result is what the ledger holds, byte for byte the same in every replay; the rest is about this
@@ -140,7 +143,7 @@ type Answer struct {
 // the charge is taken back only if no protected row can have been read.
 func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
 	tick := s.Schedule(r.Dataset)
-	defer s.Cancellable(who, r.IdempotencyKey, tick)()
+	defer s.Cancellable(who, cmp.Or(r.IdempotencyKey, r.Name), tick)()
 	release, err := tick.enter(ctx, s.questions, who.Subject)
 	if err != nil {
 		return nil, err
