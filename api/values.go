@@ -91,6 +91,9 @@ func (v Value) IsNumber() bool {
 	return v.raw != "" && (v.raw[0] == '-' || v.raw[0] >= '0' && v.raw[0] <= '9')
 }
 
+// IsBool reports whether the value is true or false.
+func (v Value) IsBool() bool { return v.raw == "true" || v.raw == "false" }
+
 // String is the value as plain text: strings without quotes, "" for null.
 func (v Value) String() string {
 	if v.IsNull() {
