@@ -17,10 +17,9 @@ type Role string
 
 // The roles.
 const (
-	Analyst   Role = "analyst"   // asks questions
-	Steward   Role = "steward"   // sets policies and budgets; sees no answers by that role
-	ML        Role = "ml"        // buys private labels
-	Collector Role = "collector" // hands on reports of devices
+	Analyst Role = "analyst" // asks questions
+	Steward Role = "steward" // sets policies and budgets; sees no answers by that role
+	ML      Role = "ml"      // buys private labels
 )
 
 // Principal is an authenticated caller.
@@ -57,7 +56,7 @@ func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool)
 	p.Subject = subject
 	for _, name := range roles {
 		switch role := Role(name); role {
-		case Analyst, Steward, ML, Collector:
+		case Analyst, Steward, ML:
 			p.Roles = append(p.Roles, role)
 			if group := groupOf(role); group != "" {
 				p.Groups = append(p.Groups, group)

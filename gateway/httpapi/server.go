@@ -21,7 +21,6 @@ import (
 
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
-	"noisegate/gateway/collect"
 	"noisegate/gateway/labels"
 	"noisegate/internal/fault"
 )
@@ -35,7 +34,6 @@ type Verifier interface {
 type Config struct {
 	Service      *gateway.Service
 	Labels       *labels.Service
-	Collect      *collect.Service // nil: there are no collections, and no routes of them
 	Verifier     Verifier
 	Log          *slog.Logger
 	NewRequestID func() string // nil: random
@@ -45,7 +43,6 @@ type Config struct {
 type server struct {
 	service      *gateway.Service
 	labels       *labels.Service
-	collect      *collect.Service
 	verifier     Verifier
 	log          *slog.Logger
 	newRequestID func() string
@@ -62,13 +59,8 @@ func New(c Config) (http.Handler, error) {
 	if c.NewRequestID == nil {
 		c.NewRequestID = rand.Text
 	}
-	s := &server{service: c.Service, labels: c.Labels, collect: c.Collect, verifier: c.Verifier, log: c.Log,
-		newRequestID: c.NewRequestID}
-	table := routes()
-	if c.Collect == nil {
-		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/collect/") })
-	}
-	return s.router(table), nil
+	s := &server{service: c.Service, labels: c.Labels, verifier: c.Verifier, log: c.Log, newRequestID: c.NewRequestID}
+	return s.router(routes()), nil
 }
 
 // router mounts the table. Every route goes through [server.endpoint], which demands the roles that the table gives it.

@@ -1,0 +1,227 @@
+// Package pgwire is Noisegate over PostgreSQL's protocol, version 3: psql, drivers and BI tools ask as they ask a server.
+//
+// It knows start-up packets, messages, portals, settings, encodings and SQLSTATEs. It does not know what SQL means, noise,
+// ledgers or protected databases: a statement that names an exposed table becomes a [gateway.Request] and has no way out but
+// the service. What is refused here costs nothing, since the service has not been asked by then. It logs one line for each
+// question, without SQL, parameters or durations.
+package pgwire
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+)
+
+// Verifier says who the bearer of a token is; its errors are auth/*.
+type Verifier interface {
+	Verify(ctx context.Context, token string) (auth.Principal, error)
+}
+
+// Config is what the door is made of. Service and Verifier are needed.
+type Config struct {
+	Service  *gateway.Service
+	Verifier Verifier
+	// TLS has the certificate; nil: clear text alone, which is taken from this machine only.
+	TLS *tls.Config
+	// Sessions is how many clients may be logged in, SessionsPerAnalyst how many of one analyst; 0: [DefaultSessions] and
+	// [DefaultSessionsPerAnalyst].
+	Sessions, SessionsPerAnalyst int
+	Log                          *slog.Logger // nil: discarded
+}
+
+// The defaults of [Config]: PostgreSQL's own default is 100 connections, and pools of BI servers take some dozens each.
+const (
+	DefaultSessions           = 500
+	DefaultSessionsPerAnalyst = 64
+)
+
+// Server speaks the protocol with many clients. It is safe for concurrent use.
+type Server struct {
+	config    Config
+	strangers chan struct{} // one for each connection whose user is not known yet
+
+	mu       sync.Mutex
+	sessions map[uint32]*session // by the number that clients know as the process id
+	analysts map[string]int      // sessions of each
+	draining bool
+	running  sync.WaitGroup // connections
+}
+
+// New checks that nothing is missing.
+func New(c Config) (*Server, error) {
+	if c.Service == nil || c.Verifier == nil {
+		return nil, errors.New("pgwire: a part of the server is missing")
+	}
+	if c.Sessions < 0 || c.SessionsPerAnalyst < 0 {
+		return nil, errors.New("pgwire: numbers of sessions are positive")
+	}
+	if c.Sessions == 0 {
+		c.Sessions = DefaultSessions
+	}
+	if c.SessionsPerAnalyst == 0 {
+		c.SessionsPerAnalyst = DefaultSessionsPerAnalyst
+	}
+	if c.TLS != nil {
+		c.TLS = c.TLS.Clone()
+		c.TLS.NextProtos = []string{protocolName}
+		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{config: c, strangers: make(chan struct{}, maxStrangers), sessions: map[uint32]*session{},
+		analysts: map[string]int{}}, nil
+}
+
+const (
+	drain      = 30 * time.Second // for statements that run when the server is told to stop
+	acceptRest = 50 * time.Millisecond
+)
+
+// Serve answers on the listener until the context ends. Then it takes nobody new, tells idle sessions that the server stops
+// (57P01), lets running statements finish, for 30 s at most, and tells their sessions.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	hard, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	stop := context.AfterFunc(ctx, func() {
+		_ = listener.Close()
+		s.drain()
+	})
+	defer stop()
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			s.config.Log.WarnContext(ctx, "a connection could not be accepted", "cause", err.Error())
+			time.Sleep(acceptRest) // out of descriptors, most likely: some sessions end
+			continue
+		}
+		s.running.Go(func() { s.handle(hard, conn) })
+	}
+	done := make(chan struct{})
+	go func() { s.running.Wait(); close(done) }()
+	patience := time.NewTimer(drain)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+		end() // closes what is still open
+		<-done
+	}
+	return nil
+}
+
+// drain tells every session to end as soon as it is idle.
+func (s *Server) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+	for _, c := range s.sessions {
+		c.wake()
+	}
+}
+
+// isDraining reports whether the server stops.
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// handle is the life of one connection.
+func (s *Server) handle(ctx context.Context, conn net.Conn) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	raw := conn
+	context.AfterFunc(ctx, func() { _ = raw.Close() })
+	select {
+	case s.strangers <- struct{}{}:
+	default:
+		deny(conn, tooManyStrangers())
+		return
+	}
+	c, refused := s.shielded(ctx, conn)
+	<-s.strangers
+	if refused != nil {
+		s.config.Log.InfoContext(ctx, "a connection was refused", "sqlstate", refused.state)
+	}
+	if c == nil {
+		return
+	}
+	defer s.leave(c)
+	c.serve(ctx)
+}
+
+// shielded introduces a client; a panic ends the connection, not the gateway.
+func (s *Server) shielded(ctx context.Context, conn net.Conn) (c *session, refused *refusal) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.config.Log.ErrorContext(ctx, "a connection ended", "code", string(fault.CodeInternal), "cause",
+				fmt.Sprintf("panic of type %T", p))
+			c, refused = nil, fatal(refusalOf(fault.Internal(nil), nil))
+			deny(conn, refused)
+		}
+	}()
+	return s.introduce(ctx, conn)
+}
+
+// enter gives a session its place, its number and its secret.
+func (s *Server) enter(c *session, keyBytes int) *refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+		return stopping()
+	case len(s.sessions) >= s.config.Sessions:
+		return tooManySessions("too many clients are connected already")
+	case s.analysts[c.who.Subject] >= s.config.SessionsPerAnalyst:
+		return tooManySessions("you have too many connections already")
+	}
+	for c.pid == 0 || s.sessions[c.pid] != nil { // a number that says nothing of how many there are, of nine digits at most
+		var text [4]byte
+		_, _ = rand.Read(text[:])
+		c.pid = binary.BigEndian.Uint32(text[:]) >> 3
+	}
+	c.secret = make([]byte, keyBytes)
+	_, _ = rand.Read(c.secret)
+	s.sessions[c.pid] = c
+	s.analysts[c.who.Subject]++
+	return nil
+}
+
+// leave gives the place back.
+func (s *Server) leave(c *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, c.pid)
+	if s.analysts[c.who.Subject]--; s.analysts[c.who.Subject] == 0 {
+		delete(s.analysts, c.who.Subject)
+	}
+}
+
+// cancel stops what a session runs, if the secret is its own. Nobody learns whether it was.
+func (s *Server) cancel(ctx context.Context, pid uint32, secret []byte) {
+	s.mu.Lock()
+	c := s.sessions[pid]
+	s.mu.Unlock()
+	if c != nil && subtle.ConstantTimeCompare(c.secret, secret) == 1 {
+		c.cancel(ctx)
+	}
+}

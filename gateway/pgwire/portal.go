@@ -1,0 +1,256 @@
+package pgwire
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/statement"
+)
+
+// prepared is a statement with a name, by Parse or by PREPARE.
+type prepared struct {
+	name      string
+	one       statement.Statement
+	types     []uint32 // of its parameters
+	intervals bool     // noisegate.intervals as it was at Parse, so that columns and rows agree
+	described bool
+	columns   []column // once described; nil: no rows
+}
+
+// portal is a statement with its values, on its way through its rows. A cursor of DECLARE is one too, under the same names.
+type portal struct {
+	name    string
+	of      *prepared
+	sql     string // what is asked: the statement with its values in their places
+	placed  bool   // errors have their place in the client's text: nothing was put into it
+	values  []value
+	formats []int16
+	result  *result // nil until it ran
+	next    int     // row
+	hold    bool    // outlives its transaction
+	fresh   bool    // of a transaction that has not ended
+}
+
+// newPortal makes a portal of a statement without parameters.
+func newPortal(of *prepared) *portal { return &portal{of: of, sql: textOf(of.one), placed: true} }
+
+// textOf is the query of a statement, or of the command that has one.
+func textOf(s statement.Statement) string {
+	if body := bodyOf(s); body != nil {
+		return body.Text
+	}
+	return s.Text
+}
+
+// bodyOf is the query within a command; nil for none.
+func bodyOf(s statement.Statement) *statement.Statement {
+	switch command := s.Command.(type) {
+	case statement.Declare:
+		return &command.Body
+	case statement.Copy:
+		return &command.Body
+	case statement.Explain:
+		return &command.Body
+	default:
+		return nil
+	}
+}
+
+// place is where the portal's query stands in the client's text; nil when positions would not be those of that text.
+func (p *portal) place() *place {
+	if !p.placed {
+		return nil
+	}
+	query := &p.of.one
+	if body := bodyOf(p.of.one); body != nil {
+		query = body
+	}
+	return &place{text: query.Text, offset: query.Offset}
+}
+
+// hasRows reports whether an Execute of the statement gives rows.
+func hasRows(s statement.Statement) bool {
+	switch s.Kind {
+	case statement.Data, statement.Catalog:
+		return true
+	case statement.Session:
+		switch command := s.Command.(type) {
+		case statement.Show, statement.Explain, statement.Execute, statement.Cancel:
+			return true
+		case statement.Fetch:
+			return !command.Move
+		default:
+			return false
+		}
+	default:
+		return false
+	}
+}
+
+// run goes through a portal's rows, at most limit of them; 0: all. The first time it runs the statement.
+func (c *session) run(ctx context.Context, p *portal, limit int, describes bool) *refusal {
+	one := &p.of.one
+	if refused := c.tx.mayRun(one); refused != nil {
+		return refused
+	}
+	if one.Kind == statement.Empty {
+		c.send(&pgproto3.EmptyQueryResponse{})
+		return nil
+	}
+	switch {
+	case p.result == nil:
+		made, refused := c.perform(ctx, p)
+		if refused != nil {
+			return refused
+		}
+		if refused := c.keep(p, made); refused != nil {
+			return refused
+		}
+	case p.result.columns == nil:
+		return refusef(stateNotReady, "portal %s cannot be run anymore", fault.Quote(p.name))
+	}
+	if p.result.columns == nil {
+		c.send(&pgproto3.CommandComplete{CommandTag: []byte(p.result.tag)})
+		return nil
+	}
+	return c.sendRows(p, limit, describes)
+}
+
+// perform runs a statement.
+func (c *session) perform(ctx context.Context, p *portal) (*result, *refusal) {
+	switch one := &p.of.one; one.Kind {
+	case statement.Data:
+		return c.ask(ctx, p)
+	case statement.Catalog:
+		return c.constants(ctx, p)
+	case statement.Session:
+		return c.command(ctx, p)
+	case statement.Refused:
+		return nil, ofStatement(one.Refusal)
+	default:
+		return &result{}, nil
+	}
+}
+
+// keep remembers what a portal gave, as long as a session's answers fit its memory.
+func (c *session) keep(p *portal, r *result) *refusal {
+	if c.kept+r.size > maxKept {
+		return refusef(stateTooLarge, "the answers that this session keeps have more than %d bytes", maxKept).hinting(
+			"close cursors; asking again is a free replay")
+	}
+	p.result = r
+	c.kept += r.size
+	return nil
+}
+
+// sendRows sends the next rows, and what ends an Execute: PortalSuspended when the limit was reached, else CommandComplete. As in
+// PostgreSQL, a limit that is just the number of rows suspends.
+func (c *session) sendRows(p *portal, limit int, describes bool) *refusal {
+	r, formats := p.result, p.formats
+	if len(r.formats) > 0 {
+		formats = r.formats
+	}
+	if refused := checkFormats(formats, len(r.columns)); refused != nil {
+		return refused
+	}
+	if describes {
+		c.send(describe(r.columns, formats))
+	}
+	end := len(r.rows)
+	suspends := limit > 0 && limit <= end-p.next
+	if suspends {
+		end = p.next + limit
+	}
+	sent := end - p.next
+	for ; p.next < end; p.next++ {
+		row, err := c.encodeRow(r, p.next, formats)
+		if err != nil {
+			return refusalOf(err, nil)
+		}
+		c.send(&pgproto3.DataRow{Values: row})
+	}
+	if suspends {
+		c.send(&pgproto3.PortalSuspended{})
+		return nil
+	}
+	c.send(&pgproto3.CommandComplete{CommandTag: []byte(r.tagOf(sent))})
+	return nil
+}
+
+// tagOf is the tag of so many rows.
+func (r *result) tagOf(rows int) string {
+	switch r.tag {
+	case "SHOW", "EXPLAIN":
+		return r.tag
+	default:
+		return r.tag + " " + strconv.Itoa(rows)
+	}
+}
+
+func (c *session) encodeRow(r *result, i int, formats []int16) ([][]byte, error) {
+	row := make([][]byte, len(r.columns))
+	for j, v := range r.rows[i] {
+		var err error
+		if row[j], err = c.codec.encode(v, r.columns[j].kind, formatOf(formats, j)); err != nil {
+			return nil, fault.Internal(err)
+		}
+	}
+	return row, nil
+}
+
+// addPortal takes a portal under its name. The unnamed one replaces the one before.
+func (c *session) addPortal(p *portal) *refusal {
+	if p.name == "" {
+		c.dropPortal("")
+	}
+	if c.portals[p.name] != nil {
+		return refusef(stateCursorTaken, "cursor %s already exists", fault.Quote(p.name))
+	}
+	if len(c.portals) >= maxPortals {
+		return refusef(stateTooLarge, "a session has at most %d portals and cursors", maxPortals)
+	}
+	p.fresh = true
+	c.portals[p.name] = p
+	return nil
+}
+
+func (c *session) dropPortal(name string) {
+	if p := c.portals[name]; p != nil {
+		if p.result != nil {
+			c.kept -= p.result.size
+		}
+		delete(c.portals, name)
+	}
+}
+
+func (c *session) closePortals(which func(*portal) bool) {
+	for _, name := range slices.Sorted(maps.Keys(c.portals)) {
+		if which(c.portals[name]) {
+			c.dropPortal(name)
+		}
+	}
+}
+
+// addStatement takes a prepared statement under its name. The unnamed one replaces the one before.
+func (c *session) addStatement(s *prepared) *refusal {
+	if s.name != "" && c.statements[s.name] != nil {
+		return refusef(stateStatementTaken, "prepared statement %s already exists", fault.Quote(s.name))
+	}
+	if len(c.statements) >= maxStatements {
+		return refusef(stateTooLarge, "a session has at most %d prepared statements", maxStatements)
+	}
+	c.statements[s.name] = s
+	return nil
+}
+
+// endCycle closes what lives no longer than a transaction, if none is open.
+func (c *session) endCycle() {
+	if !c.tx.open {
+		c.closePortals(func(p *portal) bool { return !p.hold })
+	}
+}

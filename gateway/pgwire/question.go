@@ -1,0 +1,348 @@
+package pgwire
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/statement"
+)
+
+// intervalColumns is noisegate.intervals for tools whose SQL cannot be edited: the ends of intervals are columns.
+const intervalColumns = "columns"
+
+func (c *session) wantsIntervals() bool { return c.settings.get(setIntervals) == intervalColumns }
+
+// ask is the one way of a statement that names a table: the service answers it, at the session's price.
+func (c *session) ask(ctx context.Context, p *portal) (*result, *refusal) {
+	request, refused := c.settings.request(c.dataset, p.sql)
+	if refused != nil {
+		return nil, refused
+	}
+	name := rand.Text()
+	c.runs(name)
+	answer, err := c.server.config.Service.Query(ctx, c.who, gateway.Request{QueryRequest: request, Name: name})
+	c.runs("")
+	var made *result
+	if err == nil {
+		made, err = c.resultOf(p, answer)
+	}
+	if err != nil {
+		refused = c.instead(ctx, p, request, err)
+	}
+	if refused == nil && err != nil { // a preview took the place of the refusal
+		made = &result{columns: p.of.columns, tag: "SELECT"}
+	}
+	c.logLine(ctx, name, refused)
+	return made, refused
+}
+
+// constants answers what names no table and reads none: the service knows SELECT 1, by which pools find out whether a connection
+// lives. Everything else about names and types is for the catalog.
+func (c *session) constants(ctx context.Context, p *portal) (*result, *refusal) {
+	answer, err := c.server.config.Service.Query(ctx, c.who, gateway.Request{QueryRequest: api.QueryRequest{Dataset: c.dataset,
+		SQL: p.sql}})
+	if err != nil {
+		return nil, noCatalog()
+	}
+	made, err := c.resultOf(p, answer)
+	if err != nil {
+		return nil, refusalOf(err, nil)
+	}
+	return made, nil
+}
+
+// instead is what a client gets of an error: the refusal, or nil where the session asked for empty previews of tables.
+func (c *session) instead(ctx context.Context, p *portal, request api.QueryRequest, err error) *refusal {
+	if fault.CodeOf(err) == fault.CodeNotAggregate && c.settings.get(setPreview) == "empty" {
+		if _, shown := c.describeText(ctx, p.of, request.SQL, true); shown == nil {
+			c.warn(stateWarning, "rows of people are not shown; this table only looks empty (noisegate.preview)")
+			return nil
+		}
+	}
+	return refusalOf(err, p.place())
+}
+
+// logLine writes what became of a question: no SQL, no parameters, no duration.
+func (c *session) logLine(ctx context.Context, id string, refused *refusal) {
+	attrs := []slog.Attr{slog.String("request_id", id), slog.String("door", "pgwire"), slog.String("subject", c.who.Subject),
+		slog.String("application", c.settings.get(setApplication))}
+	level := slog.LevelInfo
+	if refused != nil {
+		attrs = append(attrs, slog.String("code", refused.detail), slog.String("sqlstate", refused.state))
+		if refused.state == stateInternal || refused.state == stateUnavailable {
+			level = slog.LevelError
+			attrs = append(attrs, slog.String("cause", causeOf(refused.cause)))
+			refused.hint = strings.TrimSpace(refused.hint + " (request " + id + ")")
+		}
+	}
+	c.server.config.Log.LogAttrs(ctx, level, "question", attrs...)
+}
+
+// causeOf describes a failure to the operator. Of errors that PostgreSQL raised only the code is told: their text may quote
+// values.
+func causeOf(err error) string {
+	var server interface{ SQLState() string }
+	var f *fault.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &server):
+		return "SQLSTATE " + server.SQLState()
+	case errors.As(err, &f) && f.Err != nil:
+		return f.Err.Error()
+	default:
+		return err.Error()
+	}
+}
+
+// resultOf makes rows of an answer, and says what it cost.
+func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
+	var released api.Result
+	if err := json.Unmarshal(answer.Result, &released); err != nil {
+		return nil, fault.Internal(err)
+	}
+	r := &result{columns: columnsOf(released.Columns, p.of.intervals), tag: "SELECT", rows: make([][]value, len(released.Rows))}
+	if p.of.described { // what was said before it ran holds
+		if len(p.of.columns) != len(r.columns) {
+			return nil, fault.Internal(errors.New("pgwire: an answer has other columns than were described"))
+		}
+		r.columns = p.of.columns
+	}
+	for i, row := range released.Rows {
+		for j, v := range row {
+			r.rows[i] = append(r.rows[i], valueOf(v))
+			if p.of.intervals && hasInterval(released.Columns[j]) {
+				r.rows[i] = append(r.rows[i], boundsOf(released.Intervals[i][j])...)
+			}
+		}
+		for _, v := range r.rows[i] {
+			r.size += len(v)
+		}
+	}
+	if answer.ID != "" {
+		c.settings.reset[setLastRelease] = string(answer.ID)
+	}
+	c.tellPrice(answer, released)
+	return r, nil
+}
+
+// columnsOf are the columns of an answer, with those of intervals where they are asked for.
+func columnsOf(described []api.Column, intervals bool) []column {
+	list := []column{}
+	for _, d := range described {
+		list = append(list, column{d.Name, kindOf(d.Type)})
+		if intervals && hasInterval(d) {
+			list = append(list, column{d.Name + "_low", kindOf("numeric")}, column{d.Name + "_high", kindOf("numeric")})
+		}
+	}
+	return list
+}
+
+// hasInterval reports whether a column is followed by the ends of its interval: every number that noise is in, also where there
+// happens to be no interval, so that the columns are known before the answer.
+func hasInterval(c api.Column) bool {
+	if c.Kind != "aggregate" && c.Kind != "derived" {
+		return false
+	}
+	switch c.Type {
+	case "smallint", "integer", "bigint", "numeric", "real", "double precision":
+		return true
+	default:
+		return false
+	}
+}
+
+// valueOf writes a value as PostgreSQL does.
+func valueOf(v api.Value) value {
+	if v.IsNull() {
+		return nil
+	}
+	switch text := v.String(); {
+	case v.IsBool() && text == "true":
+		return value("t")
+	case v.IsBool():
+		return value("f")
+	default:
+		return value(text)
+	}
+}
+
+func boundsOf(b *api.Bounds) []value {
+	if b == nil {
+		return []value{nil, nil}
+	}
+	return []value{valueOf(b[0]), valueOf(b[1])}
+}
+
+const defaultConfidence = "95"
+
+// tellPrice is the notice of an answer: error bars, what was spent, what is left; notes as its detail.
+func (c *session) tellPrice(answer *gateway.Answer, released api.Result) {
+	how := c.settings.get(setNotices)
+	charged := !answer.Replayed && answer.ID != ""
+	if how == "off" || !charged && how != "always" {
+		return
+	}
+	percent := defaultConfidence
+	if text := c.settings.get(setConfidence); text != "" {
+		if level, err := strconv.ParseFloat(text, 64); err == nil {
+			percent = strconv.FormatFloat(100*level, 'g', 12, 64)
+		}
+	}
+	var words []string
+	for _, d := range released.Columns {
+		if !d.HalfWidth.IsNull() {
+			words = append(words, d.Name+" ± "+d.HalfWidth.String()+" ("+percent+" %)")
+		}
+	}
+	text := ""
+	if len(words) > 0 {
+		text = strings.Join(words, ", ") + "; "
+	}
+	switch {
+	case charged:
+		text += "spent " + amount(answer.Spent)
+	case answer.Replayed:
+		text += "a replay, spent nothing"
+	default:
+		text += "exact and free"
+	}
+	text += "; " + amount(answer.Remaining) + " left"
+	var notes []string
+	for _, n := range released.Notes {
+		notes = append(notes, n.Text)
+	}
+	c.notice("NOTICE", "00000", text, strings.Join(notes, "\n"))
+}
+
+// describeQuestion finds the columns of a question without asking it: parameters are values that any would do for.
+func (c *session) describeQuestion(ctx context.Context, s *prepared) ([]column, *refusal) {
+	sql := s.one.Text
+	if len(s.types) > 0 {
+		samples := make([]statement.Argument, len(s.types))
+		for i, oid := range s.types {
+			samples[i] = sampleOf(c.nameOf(oid))
+		}
+		var err error
+		if sql, err = statement.Bind(sql, samples); err != nil {
+			return nil, ofStatement(err)
+		}
+	}
+	empty := c.settings.get(setPreview) == "empty"
+	if refused, _ := c.describeText(ctx, s, sql, empty); refused != nil {
+		return nil, refused
+	}
+	return s.columns, nil
+}
+
+// describeText asks the service for the columns of a text, which it keeps with the statement.
+func (c *session) describeText(ctx context.Context, s *prepared, sql string, preview bool) (*refusal, error) {
+	columns, err := c.server.config.Service.Columns(ctx, c.who, api.QueryRequest{Dataset: c.dataset, SQL: sql}, preview)
+	if err != nil {
+		var at *place
+		if len(s.types) == 0 {
+			at = &place{text: s.one.Text, offset: s.one.Offset}
+		}
+		return refusalOf(err, at), err
+	}
+	s.columns = columnsOf(columns, s.intervals)
+	return nil, nil
+}
+
+// sampleOf is a value of a type.
+func sampleOf(name string) statement.Argument {
+	text := "x"
+	switch name {
+	case "bool":
+		text = "t"
+	case "int2", "int4", "int8", "oid", "float4", "float8", "numeric":
+		text = "1"
+	case "date":
+		text = "2000-01-01"
+	case "time":
+		text = "00:00:00"
+	case "timestamp":
+		text = "2000-01-01 00:00:00"
+	case "timestamptz":
+		text = "2000-01-01 00:00:00+00"
+	case "interval":
+		text = "1 day"
+	case "uuid":
+		text = "00000000-0000-0000-0000-000000000000"
+	}
+	return statement.Argument{Type: name, Text: text}
+}
+
+func explainColumns(asJSON bool) []column {
+	if asJSON {
+		return []column{{"QUERY PLAN", kindOf("json")}}
+	}
+	return []column{{"QUERY PLAN", textKind()}}
+}
+
+// explain answers EXPLAIN with the estimate, which is free. The first line has the form that tools read costs from: here ε.
+func (c *session) explain(ctx context.Context, p *portal, asJSON bool) (*result, *refusal) {
+	switch p.of.one.Kind {
+	case statement.Data:
+	case statement.Catalog:
+		return nil, noCatalog()
+	default:
+		return nil, unsupported("EXPLAIN of this statement")
+	}
+	request, refused := c.settings.request(c.dataset, p.sql)
+	if refused != nil {
+		return nil, refused
+	}
+	e, err := c.server.config.Service.Estimate(ctx, c.who, request)
+	if err != nil {
+		return nil, refusalOf(err, p.place())
+	}
+	r := &result{columns: explainColumns(asJSON), tag: "EXPLAIN"}
+	if asJSON {
+		text, err := json.MarshalIndent([]any{e}, "", "  ")
+		if err != nil {
+			return nil, refusalOf(fault.Internal(err), nil)
+		}
+		r.rows = [][]value{{text}}
+		return r, nil
+	}
+	for _, line := range estimateLines(e) {
+		r.rows = append(r.rows, []value{value(line)})
+	}
+	return r, nil
+}
+
+// estimateLines writes an estimate for people.
+func estimateLines(e *api.EstimateResponse) []string {
+	cost := string(e.Price.Epsilon)
+	if cost == "" {
+		cost = "0.00"
+	}
+	lines := []string{"Release  (cost=0.00.." + cost + " rows=0 width=0)", "  price: " + amount(e.Price),
+		"  remaining: " + amount(e.Remaining)}
+	if !e.Affordable {
+		lines = append(lines, "  not affordable")
+	}
+	for _, o := range e.Outputs {
+		line := "  " + o.Name + ": " + o.Mechanism
+		if !o.HalfWidth.IsNull() {
+			line += ", ± " + o.HalfWidth.String() + " (" + strconv.FormatFloat(100*e.Confidence, 'g', 12, 64) + " %)"
+		}
+		lines = append(lines, line)
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(e.Plan, "\n"), "\n") {
+		lines = append(lines, "  "+line)
+	}
+	for _, n := range e.Notes {
+		lines = append(lines, "  note: "+n.Text)
+	}
+	return lines
+}

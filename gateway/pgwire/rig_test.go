@@ -1,0 +1,355 @@
+package pgwire
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
+)
+
+// durable is the server of all control databases of this package's tests.
+var durable *pgserver.Server
+
+func TestMain(m *testing.M) {
+	var err error
+	if durable, err = gatewaytest.Server(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	if err := durable.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// tokens is a verifier whose tokens say who one is, "ana:analyst,steward", until they are withdrawn.
+type tokens struct {
+	mu        sync.Mutex
+	withdrawn map[string]error
+}
+
+func (v *tokens) Verify(_ context.Context, token string) (auth.Principal, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.withdrawn[token]; err != nil {
+		return auth.Principal{}, err
+	}
+	subject, roles, ok := strings.Cut(token, ":")
+	if !ok {
+		return auth.Principal{}, fault.AuthInvalid(errors.New("no colon"))
+	}
+	if subject == "panic" {
+		panic("the text of a panic")
+	}
+	p, ok := auth.NewPrincipal(subject, strings.Split(roles, ","), nil)
+	if !ok {
+		return auth.Principal{}, fault.AuthInvalid(errors.New("no principal"))
+	}
+	return p, nil
+}
+
+func (v *tokens) withdraw(token string, why error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.withdrawn[token] = why
+}
+
+// lockedBuffer is a log that several sessions write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// door is a running server over a whole gateway.
+type door struct {
+	*gatewaytest.Gateway
+	server  *Server
+	tokens  *tokens
+	address string
+	log     *lockedBuffer
+	one     *raw
+	stop    context.CancelFunc
+	stopped chan error
+}
+
+// opened gives a door that takes clear text from this machine. Parts of the configuration that change are made there.
+func opened(t testing.TB, o gatewaytest.Options, change func(*Config)) *door {
+	t.Helper()
+	return openedOn(t, gatewaytest.New(t, durable, o), change)
+}
+
+// openedOver gives a door to a protected database and a policy of the test's own.
+func openedOver(t testing.TB, protected *pgtest.ProtectedDatabase, policy string) *door {
+	t.Helper()
+	control := pgtest.On(t, durable)
+	g, err := gatewaytest.Assemble(t.Context(), gatewaytest.Databases{Ledger: control.LedgerDSN, Reader: protected.ReaderDSN},
+		gatewaytest.Options{})
+	if err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	t.Cleanup(g.Close)
+	if _, err := g.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam",
+		Text: []byte(policy)}); err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	return openedOn(t, g, nil)
+}
+
+func openedOn(t testing.TB, g *gatewaytest.Gateway, change func(*Config)) *door {
+	t.Helper()
+	d := &door{Gateway: g, tokens: &tokens{withdrawn: map[string]error{}}, log: new(lockedBuffer), stopped: make(chan error, 1)}
+	log := slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	config := Config{Service: d.Service, Verifier: d.tokens, Log: log}
+	if change != nil {
+		change(&config)
+	}
+	var err error
+	if d.server, err = New(config); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.address = listener.Addr().String()
+	ctx, stop := context.WithCancel(context.Background())
+	d.stop = stop
+	go func() { d.stopped <- d.server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case err := <-d.stopped:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the server did not stop within 20 s")
+		}
+	})
+	return d
+}
+
+// url is how a client connects.
+func (d *door) url(subject, parameters string) string {
+	return "postgres://" + subject + ":" + subject + "%3Aanalyst@" + d.address + "/" + gatewaytest.Dataset + "?" + parameters
+}
+
+// connect is a client of pgx. Notices go to the list, which is nil for none.
+func (d *door) connect(t testing.TB, parameters string, notices *[]*pgconn.Notice) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(d.url("ana", "sslmode=disable&"+parameters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if notices != nil {
+			*notices = append(*notices, n)
+		}
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+const priced = "options=-c%20noisegate.epsilon%3D0.1"
+
+// raw is a client by hand.
+type raw struct {
+	t *testing.T
+	net.Conn
+	front *pgproto3.Frontend
+}
+
+// dial makes one that has said nothing yet.
+func (d *door) dial(t *testing.T) *raw {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", d.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return &raw{t, conn, pgproto3.NewFrontend(conn, conn)}
+}
+
+// hello logs in by hand, up to the first ReadyForQuery.
+func (d *door) hello(t *testing.T, parameters map[string]string) *raw {
+	t.Helper()
+	r := d.dial(t)
+	all := map[string]string{"user": "ana", "database": gatewaytest.Dataset}
+	for name, v := range parameters {
+		all[name] = v
+	}
+	r.send(&pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersion30, Parameters: all})
+	r.expect(&pgproto3.AuthenticationCleartextPassword{})
+	r.send(&pgproto3.PasswordMessage{Password: all["user"] + ":analyst"})
+	r.until("ReadyForQuery")
+	return r
+}
+
+func (r *raw) send(messages ...pgproto3.FrontendMessage) {
+	r.t.Helper()
+	for _, m := range messages {
+		r.front.Send(m)
+	}
+	if err := r.front.Flush(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *raw) receive() pgproto3.BackendMessage {
+	r.t.Helper()
+	m, err := r.front.Receive()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return m
+}
+
+func (r *raw) expect(want pgproto3.BackendMessage) {
+	r.t.Helper()
+	if m := r.receive(); fmt.Sprintf("%T", m) != fmt.Sprintf("%T", want) {
+		r.t.Fatalf("got %T %+v, want %T", m, m, want)
+	}
+}
+
+// until reads up to a message of a name, and says what came, one word each.
+func (r *raw) until(last string) (story []string) {
+	r.t.Helper()
+	for {
+		word := wordOf(r.receive())
+		if story = append(story, word); strings.HasPrefix(word, last) {
+			return story
+		}
+	}
+}
+
+// wordOf is a message for people.
+func wordOf(m pgproto3.BackendMessage) string {
+	name := strings.TrimPrefix(fmt.Sprintf("%T", m), "*pgproto3.")
+	switch m := m.(type) {
+	case *pgproto3.ErrorResponse:
+		return name + " " + m.Severity + " " + m.Code
+	case *pgproto3.NoticeResponse:
+		return name + " " + m.Severity + " " + m.Code
+	case *pgproto3.ReadyForQuery:
+		return name + " " + string(m.TxStatus)
+	case *pgproto3.CommandComplete:
+		return name + " " + string(m.CommandTag)
+	default:
+		return name
+	}
+}
+
+// refusedWith asks for the SQLSTATE of an error of a client.
+func refusedWith(t *testing.T, err error, state string) *pgconn.PgError {
+	t.Helper()
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != state {
+		t.Fatalf("got %v, want SQLSTATE %s", err, state)
+	}
+	return refused
+}
+
+// certificate is one for 127.0.0.1, and who signed it.
+func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "noisegate"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}, pool
+}
+
+// script is a connection that says a text and takes whatever it is told.
+type script struct {
+	net.Conn
+	says []byte
+}
+
+func (s *script) Read(b []byte) (int, error) {
+	if len(s.says) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, s.says)
+	s.says = s.says[n:]
+	return n, nil
+}
+
+func (*script) Write(b []byte) (int, error)      { return len(b), nil }
+func (*script) Close() error                     { return nil }
+func (*script) SetDeadline(time.Time) error      { return nil }
+func (*script) SetReadDeadline(time.Time) error  { return nil }
+func (*script) SetWriteDeadline(time.Time) error { return nil }
+
+// query asks and gives the error; nil for none.
+func (r *raw) query(sql string) (refused *pgproto3.ErrorResponse) {
+	r.t.Helper()
+	r.send(&pgproto3.Query{String: sql})
+	for {
+		switch m := r.receive().(type) {
+		case *pgproto3.ErrorResponse:
+			one := *m
+			refused = &one
+		case *pgproto3.ReadyForQuery:
+			return refused
+		}
+	}
+}

@@ -1,0 +1,333 @@
+package pgwire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/statement"
+)
+
+// The limits of one session.
+const (
+	maxMessage    = 1 << 20 // bytes
+	maxStatements = 1000    // prepared
+	maxPortals    = 1000    // portals and cursors
+	maxKept       = 64 << 20
+	flushAt       = 64 << 10
+	writePatience = time.Minute // for a client to take what it asked for
+)
+
+// session is one client that is known. Only [session.wake] and [session.cancel] may be called by others.
+type session struct {
+	server  *Server
+	conn    net.Conn
+	backend *pgproto3.Backend
+	who     auth.Principal
+	token   string
+	dataset string
+	pid     uint32
+	secret  []byte
+
+	settings   *settings
+	codec      codec
+	statements map[string]*prepared
+	portals    map[string]*portal
+	tx         transaction
+	several    bool // statements share the message that is answered: to cursors, a transaction
+	skipping   bool // what follows an error of the extended protocol, until Sync
+	kept       int  // bytes of the answers that portals hold
+	pending    int  // bytes that were not sent yet
+	broken     error
+	exposed    exposed
+
+	mu      sync.Mutex
+	woken   bool   // there is a reason to end
+	running string // the name of the question that runs; "" for none
+}
+
+// settle makes the session's settings of the start-up packet's.
+func (c *session) settle(parameters []parameter) *refusal {
+	c.codec, c.statements, c.portals = newCodec(), map[string]*prepared{}, map[string]*portal{}
+	c.settings = newSettings(map[string]string{"session_authorization": c.who.Subject, "server_version_num": versionNumber(shownVersion)})
+	for _, p := range parameters {
+		if refused := c.settings.start(p.name, p.value); refused != nil {
+			return fatal(refused)
+		}
+	}
+	return nil
+}
+
+// wake ends the session as soon as it is idle.
+func (c *session) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.woken = true
+	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+func (c *session) isWoken() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.woken
+}
+
+// unhurried takes away the deadlines of a stranger, unless the session is to end already.
+func (c *session) unhurried() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _ = c.conn.SetDeadline(time.Time{}); c.woken {
+		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// cancel stops the question that runs, at the next boundary of its schedule; nothing else takes long.
+func (c *session) cancel(ctx context.Context) {
+	c.mu.Lock()
+	name := c.running
+	c.mu.Unlock()
+	if name != "" {
+		_, _ = c.server.config.Service.Cancel(ctx, c.who, name)
+	}
+}
+
+// runs notes which question runs, for [session.cancel].
+func (c *session) runs(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = name
+}
+
+// serve is the session from the first word to the last.
+func (c *session) serve(ctx context.Context) {
+	defer c.conn.Close()
+	c.backend.SetMaxBodyLen(maxMessage)
+	c.unhurried()
+	c.send(&pgproto3.AuthenticationOk{})
+	for _, p := range c.settings.reported() {
+		c.send(&pgproto3.ParameterStatus{Name: p.name, Value: clean(p.value)})
+	}
+	c.send(&pgproto3.BackendKeyData{ProcessID: c.pid, SecretKey: c.secret})
+	c.ready()
+	for c.broken == nil {
+		message, refused := c.receive()
+		if refused == nil && message != nil {
+			refused = c.shielded(ctx, message)
+		}
+		switch {
+		case refused != nil:
+			c.send(refused.message(true))
+			c.flush()
+			return
+		case message == nil:
+			return
+		}
+	}
+}
+
+// receive gives the next message; neither a message nor a refusal when the client is gone.
+func (c *session) receive() (message pgproto3.FrontendMessage, refused *refusal) {
+	defer func() {
+		if recover() != nil { // of the decoder
+			message, refused = nil, violation("a message could not be read")
+		}
+	}()
+	message, err := c.backend.Receive()
+	if err == nil {
+		if _, last := message.(*pgproto3.Terminate); last {
+			return nil, nil
+		}
+		return message, nil
+	}
+	var long *pgproto3.ExceededMaxBodyLenErr
+	var network net.Error
+	switch {
+	case c.isWoken():
+		return nil, stopping()
+	case errors.As(err, &long):
+		return nil, fatal(messageTooLong(maxMessage))
+	case errors.As(err, &network), isGone(err):
+		return nil, nil
+	default:
+		return nil, violation("a message could not be read")
+	}
+}
+
+// shielded answers one message; a panic ends the session, not the gateway.
+func (c *session) shielded(ctx context.Context, message pgproto3.FrontendMessage) (refused *refusal) {
+	defer func() {
+		if p := recover(); p != nil {
+			// The panic's text may be a function of data: only its type is kept.
+			c.server.config.Log.ErrorContext(ctx, "a session ended", "code", string(fault.CodeInternal), "cause",
+				fmt.Sprintf("panic of type %T", p))
+			refused = fatal(refusalOf(fault.Internal(nil), nil))
+		}
+	}()
+	return c.answer(ctx, message)
+}
+
+// answer answers one message. What it gives back ends the session.
+func (c *session) answer(ctx context.Context, message pgproto3.FrontendMessage) *refusal {
+	switch m := message.(type) {
+	case *pgproto3.Sync:
+		c.sync()
+		return nil
+	case *pgproto3.Flush:
+		if !c.skipping {
+			c.flush()
+		}
+		return nil
+	case *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.CopyFail:
+		return nil // of a COPY that was refused: ignored, as PostgreSQL does
+	case *pgproto3.Query, *pgproto3.Parse, *pgproto3.Bind, *pgproto3.Describe, *pgproto3.Execute, *pgproto3.Close, *pgproto3.FunctionCall:
+		if c.skipping {
+			return nil
+		}
+		if refused := c.stillValid(ctx); refused != nil {
+			return refused
+		}
+		switch m := m.(type) {
+		case *pgproto3.Query:
+			return c.simple(ctx, m.String)
+		case *pgproto3.FunctionCall:
+			c.fail(unsupported("the function call message"))
+			c.ready()
+			return nil
+		default:
+			return c.extended(ctx, m)
+		}
+	default:
+		return violation("this message is not expected here")
+	}
+}
+
+// stillValid reads the token again: its time may be over, and its key withdrawn.
+func (c *session) stillValid(ctx context.Context) *refusal {
+	who, err := c.server.config.Verifier.Verify(ctx, c.token)
+	if err == nil && (who.Subject != c.who.Subject || !who.Has(auth.Analyst)) {
+		err = fault.AuthInvalid(nil)
+	}
+	if err != nil {
+		return expired(err)
+	}
+	return nil
+}
+
+// send puts a message into the buffer, which goes out when it is large, or when the client waits.
+func (c *session) send(message pgproto3.BackendMessage) {
+	if c.broken != nil {
+		return
+	}
+	c.backend.Send(message)
+	switch m := message.(type) {
+	case *pgproto3.DataRow:
+		for _, v := range m.Values {
+			c.pending += len(v)
+		}
+	case *pgproto3.CopyData:
+		c.pending += len(m.Data)
+	}
+	if c.pending >= flushAt {
+		c.flush()
+	}
+}
+
+// flush sends what is in the buffer. A client that does not take it is given up.
+func (c *session) flush() {
+	c.pending = 0
+	if c.broken != nil {
+		return
+	}
+	_ = c.conn.SetWriteDeadline(time.Now().Add(writePatience))
+	c.broken = c.backend.Flush()
+}
+
+// ready ends a cycle: it tells what changed and that the next message is awaited.
+func (c *session) ready() {
+	for _, p := range c.settings.news() {
+		c.send(&pgproto3.ParameterStatus{Name: p.name, Value: clean(p.value)})
+	}
+	c.send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})
+	c.flush()
+}
+
+// fail sends an error, which fails the transaction.
+func (c *session) fail(refused *refusal) {
+	c.send(refused.message(false))
+	c.tx.fail()
+}
+
+// notice sends a word beside the answer.
+func (c *session) notice(severity, state, text, detail string) {
+	least := c.settings.get(setMinMessages)
+	if least == "error" || least == "warning" && severity == "NOTICE" {
+		return
+	}
+	c.send(&pgproto3.NoticeResponse{Severity: severity, SeverityUnlocalized: severity, Code: state, Message: clean(text),
+		Detail: clean(detail)})
+}
+
+func (c *session) warn(state, text string) { c.notice("WARNING", state, text, "") }
+
+// exposed are the tables that exist for the analyst, as of one version of the policy.
+type exposed struct {
+	version int64
+	tables  []statement.TableName
+	columns map[string][]string // by the column's name: the types that columns of this name have
+}
+
+// names are what the relations of a message can be. They follow the policy in force; without one every table is unknown, which
+// the service says.
+func (c *session) names() statement.Names {
+	snapshot, err := c.server.config.Service.Snapshot(c.dataset)
+	if err != nil {
+		return statement.Names{Database: c.dataset, SearchPath: c.settings.schemas()}
+	}
+	if c.exposed.columns == nil || c.exposed.version != snapshot.Version {
+		c.exposed = exposed{version: snapshot.Version, columns: map[string][]string{}}
+		for _, t := range snapshot.Tables {
+			c.exposed.tables = append(c.exposed.tables, statement.TableName{Schema: t.Schema, Name: t.Name})
+			for _, column := range t.Columns {
+				if name := string(column.Type); column.Exposed && !slices.Contains(c.exposed.columns[column.Name], name) {
+					c.exposed.columns[column.Name] = append(c.exposed.columns[column.Name], name)
+				}
+			}
+		}
+	}
+	return statement.Names{Database: c.dataset, Exposed: c.exposed.tables, SearchPath: c.settings.schemas()}
+}
+
+// read splits a message into statements.
+func (c *session) read(message string) ([]statement.Statement, *refusal) {
+	if strings.ContainsRune(message, 0) {
+		return nil, refusef(stateText, "a statement has a zero byte")
+	}
+	list, err := statement.Split(message, c.names())
+	if err != nil {
+		return nil, ofStatement(err)
+	}
+	return list, nil
+}
+
+// ofStatement is a refusal of the text itself.
+func ofStatement(err error) *refusal {
+	var known *statement.Refusal
+	if !errors.As(err, &known) {
+		return refusalOf(err, nil)
+	}
+	return &refusal{state: known.SQLState, text: known.Message, hint: known.Hint, position: known.Position}
+}
+
+func isGone(err error) bool {
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
