@@ -128,7 +128,7 @@ func (d *demo) serveAudited(ctx context.Context, dataset string) (stop func() er
 		return nil, errors.Join(err, listener.Close())
 	}
 	served := make(chan error, 1)
-	go func() { served <- g.Serve(ctx, listener) }()
+	go func() { served <- g.Serve(ctx, server.Listeners{HTTP: listener}) }()
 	return func() error {
 		cancel()
 		defer g.Close()

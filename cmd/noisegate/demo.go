@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,7 @@ const (
 
 type demoCommand struct {
 	HTTP    string `name:"http" help:"Listen here; without it 127.0.0.1:8080, or any free port when that is taken." placeholder:"HOST:PORT"`
+	PG      string `name:"pg" help:"Speak PostgreSQL's protocol here; without it 127.0.0.1:6432, or any free port when that is taken." placeholder:"HOST:PORT"`
 	DSN     string `name:"dsn" help:"Use this server as a superuser instead of starting a private one; what the demo makes there is dropped at the end." placeholder:"URL"`
 	Rows    int    `default:"32561" help:"How many people to invent."`
 	Once    string `help:"Answer one question and exit." placeholder:"SQL"`
@@ -53,6 +55,7 @@ type demo struct {
 	config   *config.Config
 	secret   []byte
 	url      string
+	pgURL    string // "": PostgreSQL's protocol is not spoken
 	tokens   map[auth.Role]string
 }
 
@@ -70,16 +73,16 @@ func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
 	case c.Once != "":
 		d.steps = a.Err
 	}
-	listener, err := d.listen(ctx) // first, since a wrong address should fail at once
+	on, err := d.listen(ctx) // first, since a wrong address should fail at once
 	if err != nil {
 		return err
 	}
-	defer listener.Close() // for the ways out on which nobody serves on it
+	defer on.Close() // for the ways out on which nobody serves on them
 	defer func() { err = errors.Join(err, d.closeDatabase(ctx)) }()
 	if err := d.prepareDatabase(ctx); err != nil {
 		return err
 	}
-	return d.serve(ctx, listener)
+	return d.serve(ctx, on)
 }
 
 // step runs one part of the preparation and tells what was done and how long it took. The name is for errors.
@@ -204,18 +207,31 @@ func (d *demo) makeTokens() error {
 	return nil
 }
 
-// listen takes the address that was asked for, or the usual one, or any.
-func (d *demo) listen(ctx context.Context) (net.Listener, error) {
+// demoWire is where the demo speaks PostgreSQL's protocol.
+const demoWire = "127.0.0.1:6432"
+
+// listen takes the addresses that were asked for, or the usual ones, or any. With --once there is nobody for PostgreSQL's protocol.
+func (d *demo) listen(ctx context.Context) (on server.Listeners, err error) {
+	if on.HTTP, err = d.listenOn(ctx, "--http", d.options.HTTP, config.New().HTTP.Listen); err != nil || d.options.Once != "" {
+		return on, err
+	}
+	if on.Wire, err = d.listenOn(ctx, "--pg", d.options.PG, demoWire); err != nil {
+		return on, errors.Join(err, on.Close())
+	}
+	return on, nil
+}
+
+func (d *demo) listenOn(ctx context.Context, flag, wanted, usual string) (net.Listener, error) {
 	var network net.ListenConfig
 	switch {
-	case d.options.HTTP != "":
-		l, err := network.Listen(ctx, "tcp", d.options.HTTP)
+	case wanted != "":
+		l, err := network.Listen(ctx, "tcp", wanted)
 		if err != nil {
-			return nil, usage(fmt.Errorf("--http: %w", err))
+			return nil, usage(fmt.Errorf("%s: %w", flag, err))
 		}
 		return l, nil
 	case d.options.Once == "":
-		if l, err := network.Listen(ctx, "tcp", config.New().HTTP.Listen); err == nil {
+		if l, err := network.Listen(ctx, "tcp", usual); err == nil {
 			return l, nil
 		}
 	}
@@ -223,8 +239,8 @@ func (d *demo) listen(ctx context.Context) (net.Listener, error) {
 }
 
 // serve runs the gateway, does what was asked, and stays up until the context ends unless one answer was all.
-func (d *demo) serve(ctx context.Context, listener net.Listener) error {
-	d.url = "http://" + reachable(listener.Addr())
+func (d *demo) serve(ctx context.Context, on server.Listeners) error {
+	d.url = "http://" + reachable(on.HTTP.Addr())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var g *server.Server
@@ -235,8 +251,11 @@ func (d *demo) serve(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	defer g.Close()
+	if on.Wire != nil {
+		d.pgURL = d.postgresURL(on.Wire.Addr())
+	}
 	served := make(chan error, 1)
-	go func() { served <- g.Serve(ctx, listener) }()
+	go func() { served <- g.Serve(ctx, on) }()
 	err := d.applyPolicy(ctx)
 	if err == nil && d.options.Once == "" {
 		err = d.loadVotes(ctx)
@@ -269,6 +288,12 @@ func reachable(addr net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
+// postgresURL is how psql and drivers connect as the analyst: the token is the password, and the session has a price.
+func (d *demo) postgresURL(at net.Addr) string {
+	return (&url.URL{Scheme: "postgres", User: url.UserPassword(demoSubject(auth.Analyst), d.tokens[auth.Analyst]), Host: reachable(at),
+		Path: demoDataset, RawQuery: "sslmode=disable&options=-c%20noisegate.epsilon%3D0.1"}).String()
+}
+
 // applyPolicy does it as a steward would, over HTTP. A policy of last time (--keep) is replaced only when it differs.
 func (d *demo) applyPolicy(ctx context.Context) error {
 	steward := api.NewClient(d.url, d.tokens[auth.Steward])
@@ -292,9 +317,10 @@ func (d *demo) show(ctx context.Context) error {
 	case d.options.JSON:
 		return printJSON(d.Out, struct {
 			HTTP     string               `json:"http"`
+			Postgres string               `json:"postgres"`
 			Tokens   map[auth.Role]string `json:"tokens"`
 			Datasets []string             `json:"datasets"`
-		}{d.url, d.tokens, []string{demoDataset}})
+		}{d.url, d.pgURL, d.tokens, []string{demoDataset}})
 	default:
 		return d.tour(ctx)
 	}

@@ -32,8 +32,9 @@ func (d *demo) tour(ctx context.Context) error {
 		"  export NOISEGATE_URL=%s NOISEGATE_TOKEN=%s\n"+
 		"  %[3]s query --epsilon 0.1 \"SELECT region, count(*), avg(amount) FROM visits GROUP BY 1\"\n"+
 		"  %[3]s budget show\n"+
+		"  psql '%[6]s' \\\n    -c \"SELECT region, count(*) FROM visits GROUP BY 1\"\n"+
 		"  NOISEGATE_TOKEN=%[4]s %[3]s pate label %[5]s 0 1 2 3 --sigma 40\n\nCtrl-C ends the demo.\n",
-		d.url, d.tokens[auth.Analyst], ownProgram(), d.tokens[auth.ML], demoEnsemble)
+		d.url, d.tokens[auth.Analyst], ownProgram(), d.tokens[auth.ML], demoEnsemble, d.pgURL)
 	return nil
 }
 
@@ -51,7 +52,7 @@ func ownProgram() string {
 }
 
 func (d *demo) welcome() {
-	fmt.Fprintf(d.Out, "  ready after %.1f s\n\n  HTTP     %s\n", time.Since(d.began).Seconds(), d.url)
+	fmt.Fprintf(d.Out, "  ready after %.1f s\n\n  HTTP     %s\n  psql     %s\n", time.Since(d.began).Seconds(), d.url, d.pgURL)
 	for _, role := range []auth.Role{auth.Analyst, auth.Steward, auth.ML} {
 		fmt.Fprintf(d.Out, "  %-8s %s: %s\n", role, demoSubject(role), d.tokens[role])
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 
@@ -26,10 +27,16 @@ func (c *serveCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer g.Close()
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", loaded.HTTP.Listen)
-	if err != nil {
+	var on server.Listeners
+	if on.HTTP, err = new(net.ListenConfig).Listen(ctx, "tcp", loaded.HTTP.Listen); err != nil {
 		return usage(err)
 	}
-	log.InfoContext(ctx, "listening", "address", listener.Addr().String(), "tls", loaded.HTTP.TLSCertFile != "", "version", versionText())
-	return g.Serve(ctx, listener)
+	if loaded.Wire.Listen != "" {
+		if on.Wire, err = new(net.ListenConfig).Listen(ctx, "tcp", loaded.Wire.Listen); err != nil {
+			return usage(errors.Join(err, on.HTTP.Close()))
+		}
+		log.InfoContext(ctx, "listening for PostgreSQL's protocol", "address", on.Wire.Addr().String(), "tls", loaded.Wire.TLSCertFile != "")
+	}
+	log.InfoContext(ctx, "listening", "address", on.HTTP.Addr().String(), "tls", loaded.HTTP.TLSCertFile != "", "version", versionText())
+	return g.Serve(ctx, on)
 }

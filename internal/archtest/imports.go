@@ -111,7 +111,7 @@ func layers() []layer {
 			"gateway/labels", "gateway/pgexec", "mechanisms", "pate", "internal/pgserver",
 			"internal/pgtest", "internal/randomtest"}, others: []library{only(pgx)}},
 		{dir: "cmd/noisegate/demodata", pure: true},
-		{dir: "cmd/noisegate/internal/config", own: []string{"gateway", "budget/journal", "internal/pgversion"},
+		{dir: "cmd/noisegate/internal/config", own: []string{"gateway", "gateway/pgwire", "budget/journal", "internal/pgversion"},
 			others: []library{only(yaml, "load.go"), only(pgx, "check.go")}},
 		{dir: "cmd/noisegate/internal/server", own: []string{"cmd/noisegate/internal/config", "budget", "budget/journal", "budget/pgledger",
 			"catalog", "gateway", "gateway/auth", "gateway/httpapi", "gateway/labels", "gateway/pgexec", "gateway/pgwire", "internal/fault",

@@ -19,6 +19,7 @@ const (
 	maxQuantum          = 10 * time.Second
 	maxConnections      = 1000
 	maxConcurrent       = 10_000
+	maxSessions         = 100_000
 	maxWait             = 10 * time.Minute
 )
 
@@ -33,6 +34,7 @@ func ValidDataset(name string) bool { return datasetName.MatchString(name) }
 func (l *loader) check() {
 	c := l.config
 	l.checkHTTP(c.HTTP)
+	l.checkWire(c.Wire)
 	l.dsn("control.dsn", c.Control.DSN, c.Control.Insecure)
 	if !c.Control.OwnerDSN.IsZero() {
 		l.dsn("control.owner_dsn", c.Control.OwnerDSN, c.Control.Insecure)
@@ -63,6 +65,25 @@ func (l *loader) checkHTTP(c HTTP) {
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		l.wrong("http", "tls_cert_file and tls_key_file go together")
+	}
+}
+
+func (l *loader) checkWire(c Wire) {
+	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
+		l.wrong("wire", "tls_cert_file and tls_key_file go together")
+	}
+	l.between("wire.sessions", c.Sessions, 1, maxSessions)
+	l.between("wire.sessions_per_analyst", c.SessionsPerAnalyst, 1, max(c.Sessions, 1))
+	if c.Listen == "" {
+		return
+	}
+	host, port, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err != nil || port == "":
+		l.wrong("wire.listen", "must be host:port, such as 127.0.0.1:6432")
+	case !isLoopback(host) && c.TLSCertFile == "":
+		l.wrong("wire.listen", "other machines can reach this address, and tokens would cross the network in clear: "+
+			"give wire.tls_cert_file and wire.tls_key_file")
 	}
 }
 

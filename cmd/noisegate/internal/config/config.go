@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"noisegate/gateway"
+	"noisegate/gateway/pgwire"
 	"noisegate/internal/pgversion"
 )
 
@@ -18,6 +19,7 @@ import (
 // environment or files that it names; no command line flag takes one.
 type Config struct {
 	HTTP     HTTP
+	Wire     Wire
 	Control  Control
 	Auth     Auth
 	Limits   Limits
@@ -31,6 +33,15 @@ type HTTP struct {
 	TLSCertFile string
 	TLSKeyFile  string
 	Insecure    bool // allows plain HTTP on an address that other machines can reach
+}
+
+// Wire is where the gateway speaks PostgreSQL's protocol.
+type Wire struct {
+	Listen             string // "": nowhere
+	TLSCertFile        string // needed on an address that other machines can reach
+	TLSKeyFile         string
+	Sessions           int // clients that are logged in at a time
+	SessionsPerAnalyst int
 }
 
 // Control is the control database: ledger, policies, releases.
@@ -105,6 +116,7 @@ func Wrong(err error) error {
 func New() *Config {
 	return &Config{
 		HTTP: HTTP{Listen: "127.0.0.1:8080"},
+		Wire: Wire{Sessions: pgwire.DefaultSessions, SessionsPerAnalyst: pgwire.DefaultSessionsPerAnalyst},
 		Auth: Auth{Claims: Claims{Subject: "sub", Roles: "roles", Groups: "groups"}},
 		Limits: Limits{Places: gateway.DefaultPlaces, PerAnalyst: gateway.DefaultPerAnalyst, Queue: gateway.DefaultQueue,
 			Wait: gateway.DefaultWait},

@@ -24,6 +24,11 @@ func (c *Config) settings() []setting {
 		{"http.tls_cert_file", text(&c.HTTP.TLSCertFile)},
 		{"http.tls_key_file", text(&c.HTTP.TLSKeyFile)},
 		{"http.insecure", boolean(&c.HTTP.Insecure)},
+		{"wire.listen", text(&c.Wire.Listen)},
+		{"wire.tls_cert_file", text(&c.Wire.TLSCertFile)},
+		{"wire.tls_key_file", text(&c.Wire.TLSKeyFile)},
+		{"wire.sessions", number(&c.Wire.Sessions)},
+		{"wire.sessions_per_analyst", number(&c.Wire.SessionsPerAnalyst)},
 		{"control.dsn", secret(&c.Control.DSN)},
 		{"control.owner_dsn", secret(&c.Control.OwnerDSN)},
 		{"control.insecure", boolean(&c.Control.Insecure)},
@@ -75,7 +80,7 @@ const prefix = "NOISEGATE_"
 // sections are the configuration's top-level keys as they stand in variables. A variable that begins with one of them
 // must name a key: a misspelt NOISEGATE_HTTP_INSECURE must not pass in silence.
 func sections() []string {
-	return []string{"HTTP", "CONTROL", "AUTH", "LIMITS", "VERSIONS", "DATASETS"}
+	return []string{"HTTP", "WIRE", "CONTROL", "AUTH", "LIMITS", "VERSIONS", "DATASETS"}
 }
 
 // variableName is the environment variable of a key.

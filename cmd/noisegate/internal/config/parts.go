@@ -46,6 +46,18 @@ func (c HTTP) TLS() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
+// TLS reads certificate and key; nil for clear text, which is taken from this machine only.
+func (c Wire) TLS() (*tls.Config, error) {
+	if c.TLSCertFile == "" {
+		return nil, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
+	if err != nil {
+		return nil, Wrong(fmt.Errorf("wire.tls_cert_file, wire.tls_key_file: %w", err))
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, nil
+}
+
 // Stewards reads the keys of those who may raise a dataset's caps; nil when none are configured.
 func (c *Config) Stewards(dataset string) (keys journal.StewardKeys, err error) {
 	file := c.Datasets[dataset].StewardKeysFile

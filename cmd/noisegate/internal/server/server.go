@@ -29,6 +29,7 @@ import (
 	"noisegate/gateway/httpapi"
 	"noisegate/gateway/labels"
 	"noisegate/gateway/pgexec"
+	"noisegate/gateway/pgwire"
 	"noisegate/internal/fault"
 	"noisegate/internal/pgrole"
 	"noisegate/mechanisms"
@@ -53,6 +54,7 @@ const (
 type Server struct {
 	config  *config.Config
 	handler http.Handler
+	wire    *pgwire.Server
 	service *gateway.Service
 	control *pgxpool.Pool
 	ledger  *pgledger.Ledger
@@ -263,7 +265,15 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	if err != nil {
 		return config.Wrong(err)
 	}
-	g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Verifier: verifier, Log: g.log})
+	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Verifier: verifier, Log: g.log}); err != nil {
+		return err
+	}
+	secured, err := g.config.Wire.TLS()
+	if err != nil {
+		return err
+	}
+	g.wire, err = pgwire.New(pgwire.Config{Service: g.service, Verifier: verifier, TLS: secured, Sessions: g.config.Wire.Sessions,
+		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Log: g.log})
 	return err
 }
 
@@ -275,14 +285,32 @@ func asSchemas(databases map[string]*pgexec.Database) map[string]gateway.Schemas
 	return schemas
 }
 
-// Serve answers on the listener until the context ends. Running requests are finished first.
-func (g *Server) Serve(ctx context.Context, listener net.Listener) error {
-	listener = httpapi.Bounded(listener, clientDescriptors())
+// Listeners are where a gateway is spoken to.
+type Listeners struct {
+	HTTP net.Listener
+	Wire net.Listener // PostgreSQL's protocol; nil: it is not spoken
+}
+
+// Close closes the listeners.
+func (l Listeners) Close() error {
+	err := l.HTTP.Close()
+	if l.Wire != nil {
+		err = errors.Join(err, l.Wire.Close())
+	}
+	return err
+}
+
+// Serve answers on the listeners until the context ends. Running requests are finished first.
+func (g *Server) Serve(ctx context.Context, on Listeners) error {
+	listener := httpapi.Bounded(on.HTTP, clientDescriptors())
 	if g.tls != nil {
 		listener = tls.NewListener(listener, g.tls)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return httpapi.Serve(ctx, listener, g.handler, g.log) })
+	if on.Wire != nil {
+		group.Go(func() error { return g.wire.Serve(ctx, on.Wire) })
+	}
 	group.Go(func() error { g.service.Sweep(ctx); return nil })
 	group.Go(func() error { g.keepAnchor(ctx); return nil })
 	group.Go(func() error {
