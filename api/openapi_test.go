@@ -22,7 +22,8 @@ func wire() []any {
 		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.ReleaseList{},
 		api.Release{}, api.PolicyApplied{}, api.PolicyReview{}, api.Health{}, api.Problem{}, api.Result{},
 		api.PlanRequest{}, api.Plan{}, api.EnsembleDefinition{}, api.Ensemble{}, api.VoteTable{}, api.LabelRequest{}, api.LabelResponse{},
-		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{}}
+		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{},
+		api.CollectionDefinition{}, api.Collection{}, api.CollectionClient{}, api.DeviceReport{}, api.ReportsTaken{}, api.CollectionEstimate{}}
 }
 
 // schema is what the drift test looks at.

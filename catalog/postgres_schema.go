@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -154,25 +153,6 @@ func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error
 		}
 		return schema.count(ctx, tx, p)
 	})
-}
-
-// Recheck holds a revision against the live schema of its protected database: policy/stale when something that the policy
-// relies on has changed, or it would be refused if it were applied now, data/unavailable when the schema cannot be read.
-func Recheck(ctx context.Context, pool *pgxpool.Pool, r *Revision) error {
-	live, err := inspect(ctx, pool, func(tx pgx.Tx, schema *Schema) error {
-		return schema.readRelations(ctx, tx, r.Pinned.Tables)
-	})
-	if err != nil {
-		return err
-	}
-	if err := r.Pinned.Drift(live); err != nil {
-		return fault.PolicyStale().WithCause(err)
-	}
-	live.Domains = r.Pinned.Domains // other values are no change
-	if _, problems := Check(r.Policy, live); len(problems) > 0 {
-		return fault.PolicyStale().WithCause(errors.Join(problems...))
-	}
-	return nil
 }
 
 // inspect fills a schema within one snapshot of the database.

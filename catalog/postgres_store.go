@@ -104,6 +104,21 @@ func (s *Store) Load(ctx context.Context, dataset string) (*Revision, error) {
 	return row.revision()
 }
 
+// Versions are those of the policies in force, by dataset.
+func (s *Store) Versions(ctx context.Context) (map[string]int64, error) {
+	rows, err := s.pool.Query(ctx, `SELECT dataset, max(version) FROM noisegate.policy GROUP BY dataset`)
+	if err != nil {
+		return nil, unavailable("cannot read the versions of policies", err)
+	}
+	versions := map[string]int64{}
+	var dataset string
+	var version int64
+	if _, err := pgx.ForEachRow(rows, []any{&dataset, &version}, func() error { versions[dataset] = version; return nil }); err != nil {
+		return nil, unavailable("cannot read the versions of policies", err)
+	}
+	return versions, nil
+}
+
 // Applied is a line of a dataset's history.
 type Applied struct {
 	Version int64

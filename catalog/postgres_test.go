@@ -98,7 +98,7 @@ func TestCorpusPolicies(t *testing.T) {
 					t.Errorf("the snapshot lacks %q:\n%s", line, text)
 				}
 			}
-			if err := Recheck(t.Context(), pgtest.PoolOf(t, p.ReaderDSN), loaded); err != nil {
+			if err := NewWatch(pgtest.PoolOf(t, p.ReaderDSN)).Recheck(t.Context(), loaded); err != nil {
 				t.Error(err, errors.Unwrap(err))
 			}
 			again, changed, err := apply(t, p, store, document)
@@ -299,7 +299,7 @@ func TestDriftIsSeen(t *testing.T) {
 			p := small(t)
 			revision := inForce(t, p)
 			p.Exec(t, c.ddl)
-			err := Recheck(t.Context(), pgtest.PoolOf(t, p.ReaderDSN), revision)
+			err := NewWatch(pgtest.PoolOf(t, p.ReaderDSN)).Recheck(t.Context(), revision)
 			switch {
 			case c.change == "" && err != nil:
 				t.Errorf("got %v (%v), want no drift", err, errors.Unwrap(err))
@@ -481,7 +481,7 @@ func TestUnreachableDatabases(t *testing.T) {
 	_, load := store.Load(t.Context(), "small")
 	_, history := store.History(t.Context(), "small")
 	_, _, apply := store.Apply(t.Context(), Application{Policy: revision.Policy, Schema: revision.Pinned, By: "stella", Replaces: AnyVersion})
-	for name, err := range map[string]error{"inspect": inspect, "recheck": Recheck(t.Context(), pool, revision), "load": load,
+	for name, err := range map[string]error{"inspect": inspect, "recheck": NewWatch(pool).Recheck(t.Context(), revision), "load": load,
 		"history": history, "apply": apply} {
 		if fault.CodeOf(err) != fault.CodeDataUnavailable || strings.Contains(err.Error(), "noisegate_test") {
 			t.Errorf("%s: got %v, want data/unavailable without a name", name, err)

@@ -243,11 +243,11 @@ func TestWhatComesLaterMakesAPolicyStale(t *testing.T) {
 			p := small(t)
 			revision := inForce(t, p)
 			pool := pgtest.PoolOf(t, p.ReaderDSN)
-			if err := Recheck(t.Context(), pool, revision); err != nil {
+			if err := NewWatch(pool).Recheck(t.Context(), revision); err != nil {
 				t.Fatalf("before: %v, %v", err, errors.Unwrap(err))
 			}
 			p.Exec(t, c.ddl)
-			err := Recheck(t.Context(), pool, revision)
+			err := NewWatch(pool).Recheck(t.Context(), revision)
 			if fault.CodeOf(err) != fault.CodePolicyStale || !strings.Contains(errors.Unwrap(err).Error(), c.change) {
 				t.Errorf("got %v (%v), want policy/stale because %s", err, errors.Unwrap(err), c.change)
 			}

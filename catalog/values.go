@@ -305,6 +305,15 @@ func decimalEqual(text string, v *big.Rat) bool {
 
 // sortKeys puts keys in the order that ORDER BY gives values of the column's type: nulls last.
 func sortKeys(keys []Key, c *ColumnInfo) {
+	var numbers map[string]*big.Rat // parsed once
+	if c.Type.IsNumber() {
+		numbers = make(map[string]*big.Rat, len(keys))
+		for _, k := range keys {
+			if !k.Null {
+				numbers[k.Text], _ = parseDecimal(k.Text)
+			}
+		}
+	}
 	slices.SortFunc(keys, func(a, b Key) int {
 		switch {
 		case a.Null != b.Null && a.Null:
@@ -312,9 +321,7 @@ func sortKeys(keys []Key, c *ColumnInfo) {
 		case a.Null != b.Null:
 			return -1
 		case c.Type.IsNumber():
-			x, _ := parseDecimal(a.Text)
-			y, _ := parseDecimal(b.Text)
-			return x.Cmp(y)
+			return numbers[a.Text].Cmp(numbers[b.Text])
 		case c.Type == Enum:
 			return cmp.Compare(slices.Index(c.EnumValues, a.Text), slices.Index(c.EnumValues, b.Text))
 		default:

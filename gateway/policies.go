@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -24,6 +25,8 @@ type Schemas interface {
 type PolicyStore interface {
 	Apply(context.Context, catalog.Application) (revision *catalog.Revision, changed bool, err error)
 	Load(ctx context.Context, dataset string) (*catalog.Revision, error)
+	// Versions are those in force, by dataset.
+	Versions(context.Context) (map[string]int64, error)
 	Review(context.Context, *catalog.Policy, *catalog.Schema) (*catalog.Review, error)
 }
 
@@ -34,6 +37,8 @@ type LivePolicies struct {
 	schemas map[string]Schemas
 	log     *slog.Logger
 	cache   catalog.Cache
+
+	refreshes atomic.Int64
 }
 
 // NewLivePolicies holds nothing until [LivePolicies.Refresh].
@@ -99,15 +104,35 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 	return revision.Snapshot, nil
 }
 
+// loadsAll is how many refreshes there are to one that also loads policies whose versions are held: a stored policy that
+// was edited since then is said to be broken.
+const loadsAll = 20
+
 // Refresh takes over what other gateways applied and compares it with the live schemas. A dataset whose policy cannot be
 // checked keeps the one it has: each query checks the pins of its own tables again.
 func (l *LivePolicies) Refresh(ctx context.Context) {
+	versions, err := l.store.Versions(ctx)
+	if err != nil {
+		l.log.ErrorContext(ctx, "refreshing policies failed", "code", string(fault.CodeOf(err)))
+		return
+	}
+	loadAll := l.refreshes.Add(1)%loadsAll == 0
 	for dataset, schemas := range l.schemas {
-		revision, err := l.refresh(ctx, dataset, schemas)
+		held, _ := l.cache.Revision(dataset) // also when it is marked stale
+		version, applied := versions[dataset]
+		if !applied {
+			continue
+		}
+		revision, err := held, error(nil)
+		if held == nil || held.Snapshot.Version < version || loadAll {
+			revision, err = l.load(ctx, dataset, held, schemas)
+		}
+		if err == nil {
+			err = schemas.Recheck(ctx, revision)
+		}
 		switch code := fault.CodeOf(err); code {
 		case "":
 			l.cache.Mark(revision, nil)
-		case fault.CodeUnknownDataset: // has no policy yet
 		case fault.CodePolicyStale:
 			l.log.WarnContext(ctx, "the tables of a dataset changed since its policy was applied", "dataset", dataset)
 			if revision != nil {
@@ -119,18 +144,19 @@ func (l *LivePolicies) Refresh(ctx context.Context) {
 	}
 }
 
-func (l *LivePolicies) refresh(ctx context.Context, dataset string, schemas Schemas) (*catalog.Revision, error) {
+// load reads the stored policy of a dataset, and holds it if it is later than the held one (nil: none). It gives the one
+// that is held then.
+func (l *LivePolicies) load(ctx context.Context, dataset string, held *catalog.Revision, schemas Schemas) (*catalog.Revision, error) {
 	stored, err := l.store.Load(ctx, dataset)
 	if err != nil {
 		return nil, err
 	}
-	held, _ := l.cache.Revision(dataset) // also when it is marked stale
-	if held == nil || held.Snapshot.Version < stored.Snapshot.Version {
-		if stored, err = schemas.Counted(ctx, stored); err != nil {
-			return nil, err
-		}
-		l.cache.Put(stored)
-		held = stored
+	if held != nil && held.Snapshot.Version >= stored.Snapshot.Version {
+		return held, nil
 	}
-	return held, schemas.Recheck(ctx, held)
+	if stored, err = schemas.Counted(ctx, stored); err != nil {
+		return nil, err
+	}
+	l.cache.Put(stored)
+	return stored, nil
 }

@@ -172,8 +172,19 @@ type Signer struct {
 	id  string
 }
 
-// NewSigner takes a private key as PEM text of PKCS #8 (openssl genpkey -algorithm ed25519).
+// NewSigner takes a private key as [ParsePrivateKey] reads it.
 func NewSigner(text []byte) (*Signer, error) {
+	key, err := ParsePrivateKey(text)
+	if err != nil {
+		return nil, err
+	}
+	s := &Signer{key: key}
+	s.id = KeyID(s.Public())
+	return s, nil
+}
+
+// ParsePrivateKey reads a private key as PEM text of PKCS #8 (openssl genpkey -algorithm ed25519). Its errors do not quote the text.
+func ParsePrivateKey(text []byte) (ed25519.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil, errors.New("budget: the private key is no PEM text")
@@ -186,9 +197,7 @@ func NewSigner(text []byte) (*Signer, error) {
 	if !ok {
 		return nil, errors.New("budget: the private key is not of Ed25519")
 	}
-	s := &Signer{key: key}
-	s.id = KeyID(s.Public())
-	return s, nil
+	return key, nil
 }
 
 // Public is the key that checks what s signs.

@@ -28,8 +28,11 @@ func notFound() map[string]string {
 		"pate_votes":         "protected data",
 		"pate_answer": "labels are given again, never charged again; those that were bought have their digest in the answer of " +
 			"their charge",
-		"pate_purchase": "who may have a label again, free: an edit charges nobody, and shows no vote",
-		"pate_epsilon":  "given again, never charged again; the answer of its charge is in the chain",
+		"pate_purchase":  "who may have a label again, free: an edit charges nobody, and shows no vote",
+		"collector":      "what devices report: their loss is their own, and no charge",
+		"collect_report": "randomised by devices, and charged to nobody",
+		"collect_tally":  "sums of collect_report",
+		"pate_epsilon":   "given again, never charged again; the answer of its charge is in the chain",
 	}
 }
 

@@ -48,6 +48,7 @@ type commandLine struct {
 	Estimate estimateCommand `cmd:"" help:"Show the price and the expected error of a question. Free."`
 	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`
 	Pate     pateCommands    `cmd:"" help:"Private labels from votes of teachers."`
+	Collect  collectCommands `cmd:"" help:"Local differential privacy: devices randomise, the gateway estimates."`
 	Calc     calcCommands    `cmd:"" help:"Compute with noise and budgets: needs no gateway."`
 	Audit    auditCommands   `cmd:"" help:"Check the ledger's journal; test a gateway's guarantee from outside."`
 	Schema   schemaCommands  `cmd:"" help:"Print JSON Schemas, for editors."`
@@ -177,7 +178,7 @@ func exitCode(code string) int {
 		return exitBackend
 	case area == "budget":
 		return exitBudget
-	case area == "sql" || area == "policy" || area == "plan" || area == "pate":
+	case area == "sql" || area == "policy" || area == "plan" || area == "pate" || area == "collect":
 		return exitRefused
 	case area == "request" || area == "auth":
 		return exitUsage

@@ -16,7 +16,7 @@ const maxTokenLifetime = 90 * 24 * time.Hour
 // key that could.
 type tokenCommand struct {
 	Sub      string        `required:"" help:"Who the token is for."`
-	Role     []string      `required:"" enum:"analyst,steward,ml" help:"Role: analyst, steward or ml; may be repeated."`
+	Role     []string      `required:"" enum:"analyst,steward,ml,collector" help:"Role: analyst, steward, ml or collector; may be repeated."`
 	Group    []string      `help:"Group; may be repeated."`
 	Lifetime time.Duration `default:"12h" help:"How long the token is valid."`
 	configFlag

@@ -17,9 +17,10 @@ type Role string
 
 // The roles.
 const (
-	Analyst Role = "analyst" // asks questions
-	Steward Role = "steward" // sets policies and budgets; sees no answers by that role
-	ML      Role = "ml"      // buys private labels
+	Analyst   Role = "analyst"   // asks questions
+	Steward   Role = "steward"   // sets policies and budgets; sees no answers by that role
+	ML        Role = "ml"        // buys private labels
+	Collector Role = "collector" // hands on reports of devices
 )
 
 // Principal is an authenticated caller.
@@ -56,7 +57,7 @@ func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool)
 	p.Subject = subject
 	for _, name := range roles {
 		switch role := Role(name); role {
-		case Analyst, Steward, ML:
+		case Analyst, Steward, ML, Collector:
 			p.Roles = append(p.Roles, role)
 			if group := groupOf(role); group != "" {
 				p.Groups = append(p.Groups, group)

@@ -20,6 +20,7 @@ import (
 	"noisegate/budget/pgledger"
 	"noisegate/catalog"
 	"noisegate/gateway"
+	"noisegate/gateway/collect"
 	"noisegate/gateway/labels"
 	"noisegate/gateway/pgexec"
 	"noisegate/internal/pgserver"
@@ -69,6 +70,7 @@ budgets:
 type Gateway struct {
 	*gateway.Service
 	Labels    *labels.Service
+	Collect   *collect.Service
 	Ledger    *pgledger.Ledger
 	Policies  *gateway.LivePolicies
 	Ensembles *pate.Store
@@ -195,6 +197,10 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	}
 	g.Labels, err = labels.New(labels.Config{Gateway: g.Service, Ledger: parts.Ledger, Ensembles: g.Ensembles,
 		Votes: map[string]labels.VoteTables{Dataset: data}, Sampler: parts.Sampler, NewID: parts.NewID, Clock: parts.Clock})
+	if err != nil {
+		return nil, err
+	}
+	g.Collect, err = collect.New(g.Service, collect.NewStore(pool))
 	return g, err
 }
 

@@ -43,7 +43,7 @@ func TestEveryRouteHasARole(t *testing.T) {
 	// The service is nil: a handler that is reached panics, which shows as 500; a caller without the role never gets there.
 	for _, r := range routes() {
 		path := strings.NewReplacer("{dataset}", "d", "{account}", "dataset", "{id}", "x").Replace(r.pattern)
-		for _, role := range []auth.Role{"", auth.Analyst, auth.Steward, auth.ML, "root"} {
+		for _, role := range []auth.Role{"", auth.Analyst, auth.Steward, auth.ML, auth.Collector, "root"} {
 			request := httptest.NewRequest(r.method, path, strings.NewReader(`{}`))
 			request.Header.Set("Content-Type", "application/json")
 			if role != "" {

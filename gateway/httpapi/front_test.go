@@ -90,7 +90,7 @@ func newFront(t testing.TB, o gatewaytest.Options, perAnalyst int) *front {
 	f := &front{log: new(lockedBuffer)}
 	o.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	f.Gateway = gatewaytest.New(t, durable, o)
-	handler, err := New(Config{Service: f.Service, Labels: f.Labels, Verifier: names{}, Log: o.Log})
+	handler, err := New(Config{Service: f.Service, Labels: f.Labels, Collect: f.Collect, Verifier: names{}, Log: o.Log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,13 +25,13 @@ func statusOf(code fault.Code) int {
 	case fault.CodeAuthForbidden:
 		return http.StatusForbidden
 	case fault.CodeRequestNotFound, fault.CodeUnknownDataset, fault.CodeBudgetUnknownRelease, fault.CodePlanUnknown,
-		fault.CodePateUnknownEnsemble:
+		fault.CodePateUnknownEnsemble, fault.CodeCollectUnknown:
 		return http.StatusNotFound
 	case fault.CodeRequestMethod:
 		return http.StatusMethodNotAllowed
 	case fault.CodeRequestNotAcceptable:
 		return http.StatusNotAcceptable
-	case fault.CodeRequestInFlight, fault.CodePateRedefined:
+	case fault.CodeRequestInFlight, fault.CodePateRedefined, fault.CodeCollectRedefined:
 		return http.StatusConflict
 	case fault.CodePolicyConflict:
 		return http.StatusPreconditionFailed
@@ -61,7 +61,7 @@ func statusOfArea(code fault.Code) int {
 	switch area, _, _ := strings.Cut(string(code), "/"); area {
 	case "request":
 		return http.StatusBadRequest
-	case "sql", "policy", "plan", "budget", "pate":
+	case "sql", "policy", "plan", "budget", "pate", "collect":
 		return http.StatusUnprocessableEntity
 	default:
 		return http.StatusInternalServerError

@@ -69,7 +69,7 @@ func routes() []route {
 		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: getOpenAPI},
 		{method: http.MethodGet, pattern: "/healthz", public: true, handle: getHealth},
 		{method: http.MethodGet, pattern: "/readyz", public: true, handle: (*server).getReady},
-	}, pateRoutes()...)
+	}, append(pateRoutes(), collectRoutes()...)...)
 }
 
 func (r route) allows(who auth.Principal) bool {

@@ -21,6 +21,7 @@ import (
 
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/collect"
 	"noisegate/gateway/labels"
 	"noisegate/internal/fault"
 )
@@ -34,6 +35,7 @@ type Verifier interface {
 type Config struct {
 	Service      *gateway.Service
 	Labels       *labels.Service
+	Collect      *collect.Service // nil: there are no collections, and no routes of them
 	Verifier     Verifier
 	Log          *slog.Logger
 	NewRequestID func() string // nil: random
@@ -43,6 +45,7 @@ type Config struct {
 type server struct {
 	service      *gateway.Service
 	labels       *labels.Service
+	collect      *collect.Service
 	verifier     Verifier
 	log          *slog.Logger
 	newRequestID func() string
@@ -59,8 +62,13 @@ func New(c Config) (http.Handler, error) {
 	if c.NewRequestID == nil {
 		c.NewRequestID = rand.Text
 	}
-	s := &server{service: c.Service, labels: c.Labels, verifier: c.Verifier, log: c.Log, newRequestID: c.NewRequestID}
-	return s.router(routes()), nil
+	s := &server{service: c.Service, labels: c.Labels, collect: c.Collect, verifier: c.Verifier, log: c.Log,
+		newRequestID: c.NewRequestID}
+	table := routes()
+	if c.Collect == nil {
+		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/collect/") })
+	}
+	return s.router(table), nil
 }
 
 // router mounts the table. Every route goes through [server.endpoint], which demands the roles that the table gives it.

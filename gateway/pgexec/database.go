@@ -23,6 +23,7 @@ type Database struct {
 	pool     *pgxpool.Pool
 	acquire  time.Duration
 	patience time.Duration // for a whole transaction, when even the statement timeout of the server does not come
+	watch    *catalog.Watch
 	counts   counts
 	trials   *trials
 	proofs   sqlrewrite.Proofs
@@ -49,7 +50,8 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 	if acquire == 0 {
 		acquire = defaultAcquireTimeout
 	}
-	d := &Database{pool: pool, acquire: acquire, trials: known, patience: config.StatementTimeout + lockTimeout + grace}
+	d := &Database{pool: pool, watch: catalog.NewWatch(pool), acquire: acquire, trials: known,
+		patience: config.StatementTimeout + lockTimeout + grace}
 	d.prove = func(s sqlrewrite.Statement) error { return s.Prove(&d.proofs) }
 	return d, nil
 }
@@ -71,9 +73,9 @@ func (d *Database) Inspect(ctx context.Context, policy *catalog.Policy) (*catalo
 	return catalog.Inspect(ctx, d.pool, policy)
 }
 
-// Recheck compares the live schema with what a policy was checked against; see [catalog.Recheck].
+// Recheck compares the live schema with what a policy was checked against; see [catalog.Watch].
 func (d *Database) Recheck(ctx context.Context, revision *catalog.Revision) error {
-	return catalog.Recheck(ctx, d.pool, revision)
+	return d.watch.Recheck(ctx, revision)
 }
 
 // Counted counts the public tables of a policy that was applied before they were counted; see [catalog.Counted].

@@ -1,12 +1,39 @@
 package local
 
 import (
+	"errors"
 	"math/big"
 	"slices"
+	"strings"
+
+	"noisegate/mechanisms"
 )
+
+// ErrRange says that the ends of a range are not two decimal numbers, the smaller one first.
+var ErrRange = errors.New("the range must be two decimal numbers, the smaller one first")
 
 // Range is what a number may be: from Low to High, which is above.
 type Range struct{ Low, High *big.Rat }
+
+// ParseRange reads a range. Its error is [ErrRange].
+func ParseRange(low, high string) (Range, error) {
+	l, lowErr := ParseNumber(low)
+	h, highErr := ParseNumber(high)
+	if lowErr != nil || highErr != nil || l.Cmp(h) >= 0 {
+		return Range{}, ErrRange
+	}
+	return Range{l, h}, nil
+}
+
+// ParseNumber reads a decimal number, which may have a minus sign, exactly. Its errors are those of [mechanisms.ParseDecimal].
+func ParseNumber(text string) (*big.Rat, error) {
+	magnitude, negative := strings.CutPrefix(text, "-")
+	x, err := mechanisms.ParseDecimal(magnitude)
+	if err == nil && negative {
+		x.Neg(x)
+	}
+	return x, err
+}
 
 // Steps is the step of [Grid] that a number is nearest to; numbers outside the range are at its ends.
 func (r Range) Steps(x *big.Rat) int64 {

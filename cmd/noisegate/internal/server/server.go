@@ -26,6 +26,7 @@ import (
 	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/collect"
 	"noisegate/gateway/httpapi"
 	"noisegate/gateway/labels"
 	"noisegate/gateway/pgexec"
@@ -170,7 +171,7 @@ func (g *Server) checkSafety(ctx context.Context) error {
 		return err
 	}
 	ledger := pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.entry", "noisegate.policy", "noisegate.pate_answer",
-		"noisegate.pate_epsilon"}}
+		"noisegate.pate_epsilon", "noisegate.collector", "noisegate.collect_report"}}
 	if err := g.checkServer(ctx, g.config.Control.DSN, ledger); err != nil {
 		return fmt.Errorf("control database: %w", err)
 	}
@@ -259,13 +260,18 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	if err != nil {
 		return err
 	}
+	collector, err := collect.New(g.service, collect.NewStore(g.control))
+	if err != nil {
+		return err
+	}
 	keys := g.config.Auth
 	verifier, err := auth.New(ctx, auth.Config{Issuer: keys.Issuer, Audience: keys.Audience, Keys: auth.Keys(keys.Keys),
 		Claims: auth.Claims(keys.Claims), Log: g.log})
 	if err != nil {
 		return config.Wrong(err)
 	}
-	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Verifier: verifier, Log: g.log}); err != nil {
+	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Collect: collector, Verifier: verifier,
+		Log: g.log}); err != nil {
 		return err
 	}
 	secured, err := g.config.Wire.TLS()

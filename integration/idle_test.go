@@ -1,0 +1,73 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/internal/pgserver"
+)
+
+// idleTime is how long a gateway is watched that nobody asks: ten times as long as it waits between two looks at policies.
+const idleTime = 30 * time.Second
+
+// TestIdleGatewayDoesLittle watches a gateway with four datasets that nobody asks: it looks for other policies, schemas,
+// roles and servers, and that must cost next to nothing. docs/performance.md has the figures that it logs.
+func TestIdleGatewayDoesLittle(t *testing.T) {
+	s := newStack(t, census(t), pums(t), pagila(t), people(`  - {dataset: true, form: zcdp, rho: 1, delta: 1e-6}`))
+	ctx, cancel := context.WithTimeout(t.Context(), idleTime+time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.server.DSN(pgserver.Superuser, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	transactions := func() (n int) {
+		t.Helper()
+		const sql = "SELECT sum(xact_commit + xact_rollback) FROM pg_catalog.pg_stat_database WHERE datname <> 'postgres'"
+		if err := conn.QueryRow(ctx, sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	time.Sleep(10 * time.Second) // what the start does; backends tell of their transactions within a second, or when they next do one
+	began, before, cpu := time.Now(), transactions(), cpuTime(s.gateway.Process.Pid)
+	time.Sleep(idleTime)
+	done, took := transactions()-before, time.Since(began)
+	cpu = cpuTime(s.gateway.Process.Pid) - cpu
+	t.Logf("%d transactions and %v of CPU time in %v", done, cpu, took.Round(time.Second))
+	// Every 3 s: the versions of policies, the schema of the control database, and the snapshot of each dataset. Once a
+	// minute: the ledger, roles, servers, and the whole schema of each dataset. And what PostgreSQL does by itself.
+	if most := 6*int(took/(3*time.Second)) + 40; done > most {
+		t.Errorf("%d transactions in %v, want at most %d", done, took, most)
+	}
+	if most := took / 20; cpu > most { // a hundred times what it was when this was written
+		t.Errorf("%v of CPU time in %v, want at most %v", cpu, took, most)
+	}
+}
+
+// cpuTime is the CPU time that a process used; 0 where the system does not say it as Linux does.
+func cpuTime(pid int) time.Duration {
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on all of Linux's platforms that Go knows
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(after)
+	if len(fields) < 13 {
+		return 0
+	}
+	var sum int
+	for _, field := range fields[11:13] { // utime, stime: the 14th and 15th of proc(5)
+		n, _ := strconv.Atoi(field)
+		sum += n
+	}
+	return time.Duration(sum) * tick
+}
