@@ -33,7 +33,7 @@ func TestWeakConfigurations(t *testing.T) {
 			if err != nil {
 				return strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "") + "\n"
 			}
-			return describe(c)
+			return strings.ReplaceAll(describe(c), dir, "DIR")
 		})
 	})
 }
@@ -86,6 +86,53 @@ func TestConfigDoesNotPrintSecrets(t *testing.T) {
 		if text := fmt.Sprintf(verb, *c) + fmt.Sprintf(verb, *c.Datasets["census"]); strings.Contains(text, "hunter2") {
 			t.Errorf("%s prints a password", verb)
 		}
+	}
+}
+
+// TestFilesBesideTheConfiguration: a relative name is one of the configuration's directory, that of a variable stays as it is.
+func TestFilesBesideTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "noisegate.yaml")
+	text := `
+http: {tls_cert_file: tls/cert.pem, tls_key_file: /etc/key.pem}
+control: {dsn: "host=/tmp user=noisegate", anchor: anchor.json, receipt_key_file: ../receipts.key}
+auth: {issuer: dev, audience: noisegate, keys: {hs256_file: hs256.key}}
+datasets: {census: {dsn: "host=/tmp user=noisegate_reader", steward_keys_file: "stewards.pub"}}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	c, err := Load(file, Environment{"NOISEGATE_DATASETS_CENSUS_STEWARD_KEYS_FILE": "others.pub"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for got, want := range map[string]string{
+		c.HTTP.TLSCertFile: filepath.Join(dir, "tls/cert.pem"), c.HTTP.TLSKeyFile: "/etc/key.pem",
+		c.Control.Anchor: "anchor.json", c.Control.ReceiptKeyFile: filepath.Join(filepath.Dir(dir), "receipts.key"),
+		c.Auth.Keys.HS256File: filepath.Join(dir, "hs256.key"), c.Datasets["census"].StewardKeysFile: "others.pub",
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestEveryFileIsBesideTheConfiguration: each setting of a file is known as one.
+func TestEveryFileIsBesideTheConfiguration(t *testing.T) {
+	c := New()
+	c.Datasets["d"] = NewDataset()
+	files := 0
+	for _, s := range c.settings() {
+		if strings.Contains(s.key, "file") != strings.HasSuffix(s.key, "_file") {
+			t.Errorf("is %s the name of a file?", s.key)
+		}
+		if namesFile(s.key) {
+			files++
+		}
+	}
+	if files != 8 {
+		t.Errorf("%d settings name files", files)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -97,12 +98,25 @@ func (l *loader) readFile() error {
 		set, ok := known[key]
 		if !ok {
 			l.wrong(key, "%s", unknown(key))
-		} else if err := set(written[key]); err != nil {
+		} else if err := set(l.beside(key, written[key])); err != nil {
 			l.wrong(key, "%s", err)
 		}
 	}
 	return nil
 }
+
+// beside is the value of a key of the file. The name of another file is relative to the directory of this one, wherever the program
+// was started: a variable's is relative to where that was.
+func (l *loader) beside(key, value string) string {
+	if !namesFile(key) || value == "" || filepath.IsAbs(value) {
+		return value
+	}
+	return filepath.Join(filepath.Dir(l.path), value)
+}
+
+// namesFile reports whether the value of a key is the name of a file that must be there. An anchor need not be: one that moved would be begun
+// anew without a word.
+func namesFile(key string) bool { return strings.HasSuffix(key, "_file") }
 
 func (l *loader) at(t *token.Token) string {
 	return fmt.Sprintf("%s:%d:%d", l.path, t.Position.Line, t.Position.Column)
