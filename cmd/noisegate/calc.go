@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -226,7 +227,7 @@ type calcComposeCommand struct {
 // composition is the answer of calc compose.
 type composition struct {
 	Delta  api.Decimal        `json:"delta"`
-	Rho    api.Decimal        `json:"rho"`
+	Rho    api.Decimal        `json:"rho"` // null: beyond what is counted
 	Totals []compositionTotal `json:"totals"`
 }
 
@@ -258,7 +259,10 @@ func (c *calcComposeCommand) run(_ context.Context, a *app) error {
 		list = append(list, r)
 	}
 	totals, loss := accounting.Compare(list, delta)
-	out := composition{Delta: api.Decimal(delta.String()), Rho: api.Decimal(loss.Rho.String())}
+	out := composition{Delta: api.Decimal(delta.String())}
+	if loss.Rho < math.MaxInt64 { // sums saturate there
+		out.Rho = api.Decimal(loss.Rho.String())
+	}
 	for _, t := range totals {
 		out.Totals = append(out.Totals, c.promise(t, rate))
 	}
@@ -312,7 +316,11 @@ func (c composition) show(a *app) {
 		t.row(total.Accountant, epsilon, string(total.Delta), adaptive)
 	}
 	t.write(a.Out)
-	fmt.Fprintf(a.Out, " rho %s\n", up.shorten(c.Rho))
+	rho := "beyond 10⁶"
+	if c.Rho != "" {
+		rho = up.shorten(c.Rho)
+	}
+	fmt.Fprintf(a.Out, " rho %s\n", rho)
 }
 
 // parseRelease reads KIND:PARAMETER or KIND:PARAMETERxTIMES.
