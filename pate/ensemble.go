@@ -16,7 +16,7 @@ const (
 
 // EnsembleParameters describe an ensemble of teachers. They are public.
 type EnsembleParameters struct {
-	Classes              []string // what teachers choose from; at least two different names, from the schema, never from observed votes
+	Classes              []string // what teachers choose from; different names, from the schema, never from observed votes
 	Teachers             int64    // each of whom casts one vote per query; one that may abstain does so by a class of that name
 	MaxTeachersPerPerson int64    // how many teachers' partitions may hold data of one person; 0 stands for 1
 }
@@ -34,8 +34,8 @@ func NewEnsemble(p EnsembleParameters) (Ensemble, error) {
 		p.MaxTeachersPerPerson = 1
 	}
 	switch {
-	case len(p.Classes) < 2 || len(p.Classes) > MaxClasses:
-		return Ensemble{}, fault.PateEnsemble("classes", fmt.Sprintf("from 2 to %d names", MaxClasses))
+	case len(p.Classes) < 1 || len(p.Classes) > MaxClasses:
+		return Ensemble{}, fault.PateEnsemble("classes", fmt.Sprintf("from 1 to %d names", MaxClasses))
 	case p.Teachers < 1 || p.Teachers > MaxTeachers:
 		return Ensemble{}, fault.PateEnsemble("teachers", fmt.Sprintf("a number from 1 to %d", MaxTeachers))
 	case p.MaxTeachersPerPerson < 1 || p.MaxTeachersPerPerson > p.Teachers:

@@ -102,7 +102,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 
 func TestEnsemblesThatAreRefused(t *testing.T) {
 	for name, p := range map[string]EnsembleParameters{
-		"one class":         {Classes: []string{"a"}, Teachers: 5},
+		"no class":          {Teachers: 5},
 		"equal names":       {Classes: []string{"a", "a"}, Teachers: 5},
 		"no name":           {Classes: []string{"a", ""}, Teachers: 5},
 		"not UTF-8":         {Classes: []string{"a", "\xff"}, Teachers: 5},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"regexp"
 
@@ -74,6 +75,9 @@ func (s *Service) definitionOf(name string, d api.EnsembleDefinition) (*pate.Def
 	ensemble, err := pate.NewEnsemble(parameters)
 	if err != nil {
 		return nil, nil, err
+	}
+	if ensemble.ClassCount() < 2 { // a label of one class says nothing, and is not to be sold
+		return nil, nil, fault.PateEnsemble("classes", fmt.Sprintf("from 2 to %d names", pate.MaxClasses))
 	}
 	definition := &pate.Definition{Name: name, Dataset: d.Dataset, Ensemble: ensemble}
 	if d.PartitionSHA256 != "" {
