@@ -18,7 +18,8 @@ const (
 	MomentsIndependent Method = "moments_independent"   // moments accountant, without the votes
 	ClassicIndependent Method = "rdp_independent"       // Rényi, conversion of Mironov 2017
 	TightIndependent   Method = "rdp_independent_tight" // Rényi, conversion of 2020: what ρ of the ledger is worth
-	ExactGaussian      Method = "gaussian_exact"        // Gaussian differential privacy of continuous noise, without any loss
+	ExactGaussian      Method = "gaussian_exact"        // Gaussian differential privacy, without any loss; continuous noise only
+	LatticePLD         Method = "pld"                   // the law of the losses of integer noise; one teacher per person
 	MomentsDependent   Method = "moments"               // secret: moments accountant of the 2017 paper
 	ClassicDependent   Method = "rdp"                   // secret: Theorem 6 of the 2018 paper, or Theorem 3 of 2017, Mironov's conversion
 	TightDependent     Method = "rdp_tight"             // secret: the same, converted as in 2020
@@ -28,7 +29,7 @@ const (
 // Secret says whether the method's results depend on votes.
 func (m Method) Secret() bool {
 	switch m {
-	case PureComposition, StrongComposition, MomentsIndependent, ClassicIndependent, TightIndependent, ExactGaussian:
+	case PureComposition, StrongComposition, MomentsIndependent, ClassicIndependent, TightIndependent, ExactGaussian, LatticePLD:
 		return false
 	default: // the four that look at votes, and whatever comes to be added
 		return true
@@ -98,6 +99,7 @@ func (m *Mode) Analyse(t *Table, p AnalysisParameters) (*Analysis, error) {
 		for ; next*t.Queries() <= (q+1)*p.Points; next++ { // points between two queries fall together
 		}
 		a.Points = append(a.Points, q+1)
+		meter.mark()
 		for i := range lines {
 			epsilon, order := lines[i].epsilon()
 			lines[i].Epsilon, lines[i].Order = append(lines[i].Epsilon, epsilon), order
@@ -105,6 +107,9 @@ func (m *Mode) Analyse(t *Table, p AnalysisParameters) (*Analysis, error) {
 	}
 	for _, l := range lines {
 		a.Lines = append(a.Lines, l.Line)
+		if l.Method == TightIndependent && meter.onLattice() {
+			a.Lines = append(a.Lines, Line{Method: LatticePLD, Secret: l.Secret, Epsilon: meter.lattice(l.Epsilon)})
+		}
 	}
 	a.Answered = meter.answered
 	return a, nil

@@ -18,6 +18,7 @@ type meter struct {
 	curve    *curve    // data-dependent divergence at the orders
 	moments  *curve    // lnmax: the same at the orders of the moments accountant, 2 to Moments+1
 	exact    []float64 // exact divergence at the orders, if wanted
+	marks    []mark    // at the points
 }
 
 func (m *Mode) newMeter(p AnalysisParameters) *meter {
@@ -170,7 +171,9 @@ func (a *meter) lines() []meterLine {
 	case GNMax, Confident, Interactive:
 		add(ClassicIndependent, linear(classic))
 		add(TightIndependent, linear(tight))
-		add(ExactGaussian, func() (float64, float64) { return gaussianEpsilon(math.Sqrt(2*a.rho), a.p.Delta), 0 })
+		if a.p.Noise == Continuous {
+			add(ExactGaussian, func() (float64, float64) { return gaussianEpsilon(math.Sqrt(2*a.rho), a.p.Delta), 0 })
+		}
 	}
 	if a.mode.Name() != Gumbel {
 		add(ClassicDependent, read(classic, a.curve))

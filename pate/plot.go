@@ -28,7 +28,7 @@ func colourOf(m Method) string {
 		return "#e69f00"
 	case TightIndependent:
 		return "#d55e00"
-	case ExactGaussian:
+	case ExactGaussian, LatticePLD:
 		return "#cc79a7"
 	case MomentsDependent:
 		return "#56b4e9"

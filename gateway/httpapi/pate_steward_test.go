@@ -313,7 +313,7 @@ func TestAnalysisOfVotes(t *testing.T) {
 	}
 	// 40 queries at 1/σ² = 0.01: μ² = 0.8.
 	if !(total["exact_local_tight"] < total["rdp_tight"] && total["rdp_tight"] <= total["rdp_independent_tight"] &&
-		total["gaussian_exact"] < total["rdp_independent_tight"] && math.Abs(total["gaussian_exact"]-3.5) < 1) {
+		total["pld"] < total["rdp_independent_tight"] && math.Abs(total["pld"]-3.5) < 1) {
 		t.Errorf("%v", total)
 	}
 	// An interactive run names its queries, with the student's view of each.
