@@ -8,8 +8,8 @@ import (
 	"noisegate/mechanisms"
 )
 
-// What integer noise costs, from the law of its privacy losses. The formulas for continuous noise are below it where σ is small: two integers
-// with σ = 1 have ε 6.7013 at δ 1e-5, and not 6.5730.
+// What integer noise costs, from the law of its privacy losses. The formulas for continuous noise are below it where σ is
+// small: two integers with σ = 1 have ε 6.7013 at δ 1e-5, and not 6.5730.
 
 // latticePoints is on how many points of the way the law is composed, which takes a fifth of a second each; at a point between two of them
 // the next one's ε holds as well.

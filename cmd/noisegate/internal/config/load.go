@@ -114,8 +114,8 @@ func (l *loader) beside(key, value string) string {
 	return filepath.Join(filepath.Dir(l.path), value)
 }
 
-// namesFile reports whether the value of a key is the name of a file that must be there. An anchor need not be: one that moved would be begun
-// anew without a word.
+// namesFile reports whether the value of a key is the name of a file that must be there. An anchor need not be: one that
+// moved would be begun anew without a word.
 func namesFile(key string) bool { return strings.HasSuffix(key, "_file") }
 
 func (l *loader) at(t *token.Token) string {
