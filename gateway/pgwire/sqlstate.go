@@ -97,7 +97,7 @@ func stateOfArea(code fault.Code) string {
 		return stateValue
 	case "auth":
 		return stateLogin
-	case "pate": // labels are sold over HTTP alone
+	case "pate", "collect": // labels and reports go over HTTP alone
 		return stateUnsupported
 	default:
 		return ""
