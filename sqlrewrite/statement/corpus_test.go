@@ -10,9 +10,9 @@ import (
 )
 
 // message is one of section 1 of the shared corpus: what a client sent, and what becomes of it.
-type message struct{ id, expect, client, protocol, text string }
+type message struct{ id, expect, client, protocol, raw, text string }
 
-// corpus reads section 1. {oid:NAME} becomes a number, as in the messages that were recorded.
+// corpus reads section 1. In text, {oid:NAME} is a number, as in the messages that were recorded; raw is for a twin.
 func corpus(t testing.TB) (all []message) {
 	t.Helper()
 	content, err := os.ReadFile("../../../shared/corpus/catalog_queries.sql")
@@ -30,9 +30,10 @@ func corpus(t testing.TB) (all []message) {
 		if i+1 < len(places) {
 			end = places[i+1][0]
 		}
-		text := regexp.MustCompile(`\{oid:\w+\}`).ReplaceAllString(section[at[1]:end], "16384")
+		raw := strings.TrimSpace(section[at[1]:end])
 		field := func(n int) string { return section[at[2*n]:at[2*n+1]] }
-		all = append(all, message{field(1), field(2), field(3), field(4), strings.TrimSpace(text)})
+		all = append(all, message{field(1), field(2), field(3), field(4), raw,
+			regexp.MustCompile(`\{oid:\w+\}`).ReplaceAllString(raw, "16384")})
 	}
 	if len(all) < 300 {
 		t.Fatalf("%d messages of the corpus, want its 338", len(all))

@@ -17,6 +17,9 @@ const (
 	stateInvalid     = "22023"
 	stateTooMany     = "54000"
 	stateNoParameter = "42P02"
+	stateNoFunction  = "42883"
+	stateNoSetting   = "42704"
+	statePrivilege   = "42501"
 	stateInternal    = "XX000"
 )
 

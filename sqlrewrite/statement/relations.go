@@ -1,6 +1,10 @@
 package statement
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // ownSchema holds relations that the gateway makes of what it knows itself.
 const ownSchema = "noisegate"
@@ -22,6 +26,17 @@ func isCatalog(schema, name string) bool {
 }
 
 var relations = indexRelations()
+
+// sortedRelations are those that a function takes.
+func sortedRelations(takes func(schema string, t treatment) bool) (all []TableName) {
+	for name, t := range relations {
+		if takes(name.Schema, t) {
+			all = append(all, name)
+		}
+	}
+	slices.SortFunc(all, func(a, b TableName) int { return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name)) })
+	return all
+}
 
 func indexRelations() map[TableName]treatment {
 	index := map[TableName]treatment{}
@@ -45,17 +60,18 @@ func relationLists() []relationList {
 			pg_foreign_server pg_foreign_table pg_index pg_indexes pg_inherits pg_init_privs pg_language pg_matviews pg_namespace
 			pg_opclass pg_operator pg_opfamily pg_partitioned_table pg_policies pg_policy pg_proc pg_publication
 			pg_publication_namespace pg_publication_rel pg_publication_tables pg_range pg_rewrite pg_rules pg_sequence
-			pg_sequences pg_stat_all_indexes pg_stat_all_tables pg_stat_user_indexes pg_stat_user_tables pg_statio_all_tables
-			pg_statio_user_tables pg_statistic_ext pg_tables pg_timezone_abbrevs pg_timezone_names pg_transform pg_trigger
-			pg_ts_config pg_ts_config_map pg_ts_dict pg_ts_parser pg_ts_template pg_type pg_views`},
+			pg_sequences pg_stat_user_indexes pg_stat_user_tables pg_statio_user_tables pg_statistic_ext pg_tables
+			pg_timezone_abbrevs pg_timezone_names pg_transform pg_trigger pg_ts_config pg_ts_config_map pg_ts_dict pg_ts_parser
+			pg_ts_template pg_type pg_views`},
 		{shownRelation, "pg_catalog", `pg_database pg_roles pg_settings pg_stat_activity pg_tablespace pg_user`},
 		{emptyRelation, "pg_catalog", `pg_auth_members pg_authid pg_available_extension_versions pg_available_extensions pg_cursors pg_db_role_setting
 			pg_group pg_largeobject pg_largeobject_metadata pg_locks pg_parameter_acl pg_prepared_statements pg_prepared_xacts
 			pg_replication_origin pg_replication_origin_status pg_replication_slots pg_seclabel pg_seclabels pg_shadow pg_shdepend
-			pg_shdescription pg_shseclabel pg_stat_database pg_stat_database_conflicts pg_stat_gssapi pg_stat_progress_analyze
-			pg_stat_progress_basebackup pg_stat_progress_cluster pg_stat_progress_copy pg_stat_progress_create_index
-			pg_stat_progress_vacuum pg_stat_replication pg_stat_ssl pg_stat_subscription pg_stat_wal_receiver pg_stats
-			pg_stats_ext pg_subscription pg_subscription_rel pg_user_mapping pg_user_mappings`},
+			pg_shdescription pg_shseclabel pg_stat_all_indexes pg_stat_all_tables pg_stat_database pg_stat_database_conflicts
+			pg_stat_gssapi pg_stat_progress_analyze pg_stat_progress_basebackup pg_stat_progress_cluster pg_stat_progress_copy
+			pg_stat_progress_create_index pg_stat_progress_vacuum pg_stat_replication pg_stat_ssl pg_stat_subscription
+			pg_stat_wal_receiver pg_statio_all_tables pg_stats pg_stats_ext pg_subscription pg_subscription_rel pg_user_mapping
+			pg_user_mappings`},
 		{refusedRelation, "pg_catalog", `pg_aios pg_backend_memory_contexts pg_config pg_file_settings pg_hba_file_rules pg_ident_file_mappings
 			pg_shmem_allocations pg_shmem_allocations_numa pg_stat_archiver pg_stat_bgwriter pg_stat_checkpointer pg_stat_io
 			pg_stat_recovery_prefetch pg_stat_replication_slots pg_stat_slru pg_stat_subscription_stats pg_stat_sys_indexes

@@ -113,7 +113,8 @@ func (s *survey) message(m protoreflect.Message, visible *cte) {
 	case *pg.LockingClause:
 		halt(-1, stateReadOnly, "", "cannot execute SELECT FOR UPDATE in a read-only transaction")
 	case *pg.SelectStmt:
-		visible = s.with(n.WithClause, visible)
+		eachCTE(n.WithClause, visible, func(query *pg.Node, inside *cte) { s.message(query.ProtoReflect(), inside) })
+		visible = withNames(n.WithClause, visible)
 	case *pg.WithClause:
 		return // looked at with its statement
 	}
@@ -145,25 +146,26 @@ func children(m protoreflect.Message, f func(protoreflect.Message)) {
 	}
 }
 
-// with looks at the queries of WITH, each with the names that are visible in it, and gives the names that are visible after it. The
-// queries of WITH RECURSIVE see each other and themselves; others those before them.
-func (s *survey) with(w *pg.WithClause, visible *cte) *cte {
-	if w == nil {
-		return visible
-	}
-	all := visible
-	for _, node := range w.Ctes {
-		all = &cte{node.GetCommonTableExpr().GetCtename(), all}
-	}
-	for _, node := range w.Ctes {
-		if w.Recursive {
-			s.message(node.ProtoReflect(), all)
-			continue
-		}
-		s.message(node.ProtoReflect(), visible)
+// withNames are the names that are visible after WITH.
+func withNames(w *pg.WithClause, visible *cte) *cte {
+	for _, node := range w.GetCtes() {
 		visible = &cte{node.GetCommonTableExpr().GetCtename(), visible}
 	}
-	return all
+	return visible
+}
+
+// eachCTE calls f for each query of WITH with the names that are visible in it. The queries of WITH RECURSIVE see each other and
+// themselves; others those before them.
+func eachCTE(w *pg.WithClause, visible *cte, f func(query *pg.Node, inside *cte)) {
+	if w.GetRecursive() {
+		visible = withNames(w, visible)
+	}
+	for _, node := range w.GetCtes() {
+		f(node, visible)
+		if !w.Recursive {
+			visible = &cte{node.GetCommonTableExpr().GetCtename(), visible}
+		}
+	}
 }
 
 func (s *survey) relation(n *pg.RangeVar, visible *cte) {

@@ -166,6 +166,9 @@ func TestDeepMessages(t *testing.T) {
 		fmt.Println("survived")
 		return
 	}
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	cmd := exec.Command("/bin/sh", "-c", `ulimit -s 8192 && exec "$0" -test.run='^TestDeepMessages$'`, os.Args[0])
 	cmd.Env = append(os.Environ(), child+"=1")
 	out, err := cmd.CombinedOutput()

@@ -14,6 +14,12 @@
 //	scope.go      which relations a statement names, and whether it writes
 //	bind.go       constants in the place of parameters, and what types these have
 //	relations.go  which relations PostgreSQL's catalogs have, and what becomes of each
+//	catalog.go    what a session may see of the catalogs; from a checked query to the text for the twin
+//	check.go      a query about catalogs against the lists
+//	functions.go  the lists: functions, types, operators
+//	replace.go    what becomes of relations and functions that a server's databases share
+//	values.go     relations as queries of values
+//	outputs.go    the names that PostgreSQL gives outputs
 package statement
 
 // Kind is what a statement is, and with that who answers it.
