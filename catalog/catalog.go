@@ -2,7 +2,8 @@
 // privacy unit of each is, how columns are bounded, which group keys are public.
 //
 // It knows the policy file (policy.go), the live schema of the protected database, where policies are kept
-// (postgres_store.go), and databases without rows that show a policy's names (twin.go). It does not know queries, budgets' balances, noise or HTTP. Nothing in it depends on a protected row.
+// (postgres_store.go), and databases without rows that show a policy's names (twin.go). It does not know queries,
+// budgets' balances, noise or HTTP. Nothing in it depends on a protected row.
 //
 // A [Snapshot] is immutable: a query is rewritten against one snapshot from start to end.
 package catalog

@@ -87,7 +87,8 @@ func ask(t *testing.T, conn *pgx.Conn, of *Snapshot, sql string) (string, error)
 
 func makeTwin(t *testing.T, conn *pgx.Conn, r *Revision, wantBuilt bool) {
 	t.Helper()
-	hidden := []TableName{{"pg_catalog", "pg_roles"}, {"pg_catalog", "pg_database"}, {"pg_catalog", "pg_shdescription"}, {"pg_catalog", "pg_none"}}
+	hidden := []TableName{{"pg_catalog", "pg_roles"}, {"pg_catalog", "pg_database"}, {"pg_catalog", "pg_shdescription"},
+		{"pg_catalog", "pg_none"}}
 	built, err := Twin{Revision: r, Hidden: hidden}.Build(t.Context(), conn)
 	if err != nil {
 		t.Fatal(errors.Unwrap(err))
