@@ -116,7 +116,8 @@ func (c *checker) call(n *pg.FuncCall) {
 		}
 	}
 	if !knownRefused[name] && (len(names) == 1 || names[0] != "pg_catalog") {
-		halt(n.Location, stateNoFunction, "", "function %s does not exist, or is not supported in a query about catalogs", strings.Join(names, "."))
+		halt(n.Location, stateNoFunction, "", "function %s does not exist, or is not supported in a query about catalogs",
+			strings.Join(names, "."))
 	}
 	halt(n.Location, statePrivilege, "", "permission denied for function %s", strings.Join(names, "."))
 }
