@@ -236,8 +236,9 @@ func plausibleNumeric(v []byte) bool {
 	if len(v) < head {
 		return false
 	}
-	groups, weight := int(binary.BigEndian.Uint16(v)), int(int16(binary.BigEndian.Uint16(v[2:])))
-	return len(v) == head+2*groups && groups <= maxNumericGroups && weight < maxNumericGroups && weight > -maxNumericGroups
+	groups, weight, scale := int(binary.BigEndian.Uint16(v)), int(int16(binary.BigEndian.Uint16(v[2:]))), int(binary.BigEndian.Uint16(v[6:]))
+	return len(v) == head+2*groups && groups <= maxNumericGroups && weight < maxNumericGroups && weight > -maxNumericGroups &&
+		scale <= 4*maxNumericGroups
 }
 
 func containsZero(v []byte) bool {
