@@ -257,7 +257,10 @@ func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bo
 //
 // covers: A10 A11 A21 A41 A80
 func TestCoupling(t *testing.T) {
-	const workers = 4
+	workers := 4
+	if testing.Short() {
+		workers = 2
+	}
 	var counted atomic.Int64
 	t.Run("pairs", func(t *testing.T) {
 		for i := range workers {

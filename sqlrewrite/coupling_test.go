@@ -47,7 +47,7 @@ type Coupled struct {
 // CouplingQueries is how many queries are coupled.
 func CouplingQueries() int {
 	if testing.Short() {
-		return min(100, *couplings)
+		return min(32, *couplings)
 	}
 	return min(proofs(), *couplings)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -70,8 +71,28 @@ func runGoldenFile(t *testing.T, file string, answer func(*testing.T, *datadrive
 	})
 }
 
+// goldenPlan is a case of a golden file and its plan.
+type goldenPlan struct {
+	test *datadriven.TestData
+	plan *Plan
+}
+
+// goldenPlans are made once, for all tests that look at them; nobody changes them.
+var goldenPlans struct {
+	sync.Once
+	all []goldenPlan
+}
+
 // eachGoldenPlan visits the plans of the golden files.
 func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *Plan)) {
+	t.Helper()
+	goldenPlans.Do(func() { goldenPlans.all = planGolden(t) })
+	for _, g := range goldenPlans.all {
+		visit(g.test, g.plan)
+	}
+}
+
+func planGolden(t *testing.T) (plans []goldenPlan) {
 	t.Helper()
 	for _, clause := range goldenClauses() {
 		runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
@@ -80,11 +101,12 @@ func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *Plan)) {
 				if err != nil {
 					d.Fatalf(t, "%v", err)
 				}
-				visit(d, p)
+				plans = append(plans, goldenPlan{new(*d), p})
 			}
 			return d.Expected
 		})
 	}
+	return plans
 }
 
 func goldenClauses() []string {

@@ -34,9 +34,17 @@ var (
 // proofs is how many random queries a proof test runs.
 func proofs() int {
 	if testing.Short() {
-		return min(*proofQueries, 75)
+		return min(*proofQueries, 40)
 	}
 	return *proofQueries
+}
+
+// oneIn is the stride of a loop over cases that are much alike: with -short one in n is tried.
+func oneIn(n int) int {
+	if testing.Short() {
+		return n
+	}
+	return 1
 }
 
 // The family of tables that the proofs run on. A unit is a number: people.id, events.unit, orders.buyer; items reach theirs through orders;

@@ -74,8 +74,10 @@ func TestStoredExpressionsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSuffix(line, "\n")
+	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+		if i%oneIn(8) > 0 {
+			continue
+		}
 		identity, query, _ := strings.Cut(line, " ")
 		got, err := shortIdentity(query, snapshot)
 		switch {
@@ -86,7 +88,7 @@ func TestStoredExpressionsStay(t *testing.T) {
 		}
 		n++
 	}
-	if n < 1000 {
+	if n < 1000/oneIn(8) {
 		t.Errorf("only %d questions", n)
 	}
 }

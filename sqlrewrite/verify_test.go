@@ -93,9 +93,12 @@ func derivedOf(t *testing.T, p proposed) verify.Claim {
 
 // No wrong claim is proven: of every golden statement, what is derived less 1, for each number that there is.
 func TestWrongClaimsAreRefused(t *testing.T) {
-	wrong, norms := 0, 0
+	wrong, norms, at := 0, 0, 0
 	less := func(n *big.Int) *big.Int { return new(big.Int).Sub(n, big.NewInt(1)) }
 	eachGolden(t, func(p proposed) {
+		if at++; at%oneIn(5) > 0 {
+			return
+		}
 		got := derivedOf(t, p)
 		refused := func(what string, change func(*verify.Claim)) {
 			c := got
@@ -147,7 +150,7 @@ func TestWrongClaimsAreRefused(t *testing.T) {
 		}
 	})
 	t.Logf("%d wrong claims", wrong)
-	if norms < 200 {
+	if norms < 200/oneIn(5) {
 		t.Errorf("only %d norms are claimed", norms)
 	}
 }
@@ -155,7 +158,11 @@ func TestWrongClaimsAreRefused(t *testing.T) {
 // A proof rests on preconditions only: without its table's precondition no statement is proven, and a precondition of another table, column
 // or type is none.
 func TestPreconditionsAreNeeded(t *testing.T) {
+	at := 0
 	eachGolden(t, func(p proposed) {
+		if at++; at%oneIn(5) > 0 {
+			return
+		}
 		for i, pin := range p.claim.Pins {
 			change := func(what string, edit func(*verify.Pin)) {
 				c := p.claim
