@@ -170,6 +170,9 @@ func TestCorpusOnTheTwin(t *testing.T) {
 				continue
 			}
 			_, rows, err := w.ask(t, text, s.Parameters, "public")
+			if err != nil && w.isOfAnotherVersion(t, s, err) {
+				continue
+			}
 			if err != nil {
 				t.Errorf("%s: %v\n%s", m.id, err, text)
 			}
@@ -183,6 +186,17 @@ func TestCorpusOnTheTwin(t *testing.T) {
 			}
 		}
 	}
+}
+
+// isOfAnotherVersion reports whether a message, which was recorded from a client of PostgreSQL 15, fails on this version by itself: the
+// client would send another one.
+func (w *twin) isOfAnotherVersion(t testing.TB, s Statement, err error) bool {
+	t.Helper()
+	if pgtest.Major(t) == 15 {
+		return false
+	}
+	_, own := w.conn.Prepare(t.Context(), "", s.Text) // by the owner, who may read everything
+	return own != nil && sqlState(own) == sqlState(err)
 }
 
 // plantCanary gives the twin's server a role, a comment and a setting of the name that must not be seen.
@@ -225,6 +239,9 @@ func TestSameAnswers(t *testing.T) {
 			}
 			columns, rows, err := w.ask(t, text, s.Parameters, "public")
 			own, ownRows, ownErr := w.ask(t, s.Text, s.Parameters, "public")
+			if err != nil && w.isOfAnotherVersion(t, s, err) {
+				continue
+			}
 			if err != nil || ownErr != nil && !isDenied(ownErr) {
 				t.Errorf("%s: %v, %v", m.id, err, ownErr)
 			}
