@@ -18,6 +18,7 @@ import (
 	"noisegate/cmd/noisegate/demodata"
 	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
 )
 
 // surroundings are what of this process's environment says which PostgreSQL to use.
@@ -42,7 +43,8 @@ func askedServer(t *testing.T) pgserver.Wanted {
 func runDemo(t *testing.T, args ...string) (int, string, string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := Run(t.Context(), append([]string{"demo", "--rows=2000"}, args...), Streams{strings.NewReader(""), &out, &errs}, surroundings())
+	code := Run(t.Context(), append([]string{"demo", "--rows=2000"}, args...), Streams{strings.NewReader(""), &out, &errs},
+		surroundings())
 	return code, out.String(), errs.String()
 }
 
@@ -153,6 +155,41 @@ func TestDemoJSON(t *testing.T) {
 	}
 }
 
+// TestPsqlPage does what docs/psql.md tells its readers, word for word, against the demo.
+func TestPsqlPage(t *testing.T) {
+	pgtest.Need(t, "sudo apt-get install -y postgresql-client", "psql")
+	page, err := os.ReadFile("../../docs/psql.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var script strings.Builder
+	commands := regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(string(page), -1)
+	for _, m := range commands {
+		script.WriteString(m[1] + "\n")
+	}
+	if len(commands) < 8 {
+		t.Fatalf("only %d commands were found in the page", len(commands))
+	}
+	out, stop := startDemo(t, "--json", "--pg=127.0.0.1:0")
+	var line struct{ Postgres string }
+	err = json.NewDecoder(out).Decode(&line)
+	var printed []byte
+	if err == nil {
+		shell := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+script.String())
+		shell.Env = []string{"PATH=" + os.Getenv("PATH"), "URL=" + line.Postgres, "PGCONNECT_TIMEOUT=20"}
+		printed, err = shell.CombinedOutput()
+	}
+	if code, errs := stop(); err != nil || code != exitOK {
+		t.Fatalf("%v, exit code %d: %s\n%s", err, code, errs, printed)
+	}
+	for _, want := range []string{"NOTICE:  n ± ", "spent ε 0.1; ε 2.9 left", "spent ε 0.05", "Release  (cost=0.00..0.1 ",
+		" n_low ", "region,n\n"} {
+		if !strings.Contains(string(printed), want) {
+			t.Errorf("the page's commands do not print %q:\n%s", want, printed)
+		}
+	}
+}
+
 // clientCommands are what an analyst types before and beside the first question that costs something.
 func clientCommands(t *testing.T, url string, tokens map[string]string) {
 	t.Helper()
@@ -164,12 +201,14 @@ func clientCommands(t *testing.T, url string, tokens map[string]string) {
 	}{
 		{"analyst", []string{"datasets"}, exitOK, "census, people: a row is one person_id\n"},
 		{"analyst", []string{"datasets", "census"}, exitOK, " amount | numeric | 0 to 500 by 0.01         |"},
-		{"analyst", []string{"datasets", "census"}, exitOK, "census, visits: at most 5 rows of one person_id in a group, in at most 3 groups\n"},
+		{"analyst", []string{"datasets", "census"}, exitOK,
+			"census, visits: at most 5 rows of one person_id in a group, in at most 3 groups\n"},
 		{"analyst", []string{"datasets", "census"}, exitOK, "| public: 16 values\n"},
 		{"analyst", []string{"datasets", "nothing"}, exitRefused, "policy/unknown-dataset"},
 		{"analyst", []string{"query", "SELECT * FROM regions"}, exitOK, "\n free: no private row was read (epsilon 2"},
 		{"analyst", []string{"query", "SELECT * FROM people LIMIT 0"}, exitOK, "\n free: no private row was read ("},
-		{"analyst", []string{"estimate", "--dialect=mysql", "SELECT `sex`, COUNT(*) FROM `people` GROUP BY 1 LIMIT 0, 5"}, exitOK, "affordable"},
+		{"analyst", []string{"estimate", "--dialect=mysql", "SELECT `sex`, COUNT(*) FROM `people` GROUP BY 1 LIMIT 0, 5"}, exitOK,
+			"affordable"},
 		{"analyst", []string{"estimate", "SELECT `sex` FROM people"}, exitRefused, "sql/syntax"},
 		{"steward", []string{"budget", "show"}, exitUsage, "budget show DATASET --accounts"},
 		{"steward", []string{"pate", "odometer", demoEnsemble, "--sigma=40"}, exitOK, "2 queries, 2 answered"},
@@ -201,7 +240,8 @@ func TestDemoTour(t *testing.T) {
 		t.Fatalf("exit code %d: %s\n%s", code, errs, text.String())
 	}
 	for _, want := range []string{
-		"ready after", "raw n", "Married-AF-spouse", "raw SQL also lists Holand-Netherlands, with exactly 1 person; the gateway leaves it out",
+		"ready after", "raw n", "Married-AF-spouse",
+		"raw SQL also lists Holand-Netherlands, with exactly 1 person; the gateway leaves it out",
 		"votes of 250 teachers on 400 pictures loaded and sealed", "pate label digits 0 1 2 3 --sigma 40",
 		"spent epsilon 0.5 (1.5 left)", "raw SQL, by subtraction: the one person from Holand-Netherlands works",
 	} {
