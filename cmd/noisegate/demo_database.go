@@ -35,7 +35,8 @@ type demoDatabase struct {
 	leftover bool                                   // the databases were there already (--keep)
 }
 
-// startDemoDatabase starts a private server of the wanted programs. It lives in dir, or in a temporary directory when dir is empty.
+// startDemoDatabase starts a private server of the wanted programs. It lives in dir, or in a temporary directory when dir
+// is empty: then its cluster is a copy of the one that initdb made for the first such server.
 func startDemoDatabase(ctx context.Context, wanted pgserver.Wanted, dir string) (*demoDatabase, int, error) {
 	if wanted.Version == 0 {
 		wanted.Version = pgserver.ClusterVersion(dir)
@@ -44,7 +45,7 @@ func startDemoDatabase(ctx context.Context, wanted pgserver.Wanted, dir string) 
 	if err != nil {
 		return nil, 0, err
 	}
-	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Dir: dir, Settings: durable()})
+	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Dir: dir, Cached: dir == "", Settings: durable()})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,16 @@ import (
 	"noisegate/internal/pgserver"
 	"noisegate/internal/pgtest"
 )
+
+// TestMain puts the demos' servers into memory, where that has room.
+func TestMain(m *testing.M) {
+	if dir := pgserver.MemoryDir(); dir != "" {
+		if err := os.Setenv("TMPDIR", dir); err != nil {
+			log.Fatal(err)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 // surroundings are what of this process's environment says which PostgreSQL to use.
 func surroundings() config.Environment {

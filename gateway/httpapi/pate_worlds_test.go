@@ -216,7 +216,7 @@ var histories = flag.Int("histories", 300, "random histories of TestOthersPurcha
 func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {
 	pairs := *histories
 	if testing.Short() {
-		pairs = min(pairs, 100)
+		pairs = min(pairs, 40)
 	}
 	all := worlds(t, "-here", "-there")
 	codes := map[string]int{}

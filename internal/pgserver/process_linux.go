@@ -15,8 +15,8 @@ const memoryRoom = 2 << 30
 // dieWithParent has the system stop the server (SIGQUIT: immediate shutdown) the moment its parent ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGQUIT }
 
-// memoryDir is a directory in memory that every user may write to; "" where there is none, or too little room.
-func memoryDir() string {
+// MemoryDir is a directory in memory that every user may write to; "" where there is none, or too little room.
+func MemoryDir() string {
 	const dir = "/dev/shm"
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil || fs.Type != tmpfsMagic || fs.Bavail*uint64(fs.Bsize) < memoryRoom {

@@ -7,5 +7,5 @@ import "syscall"
 // dieWithParent does nothing where the system has no parent-death signal; the reaper does it alone there.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// memoryDir is empty: no other system has a directory in memory that a program may rely on.
-func memoryDir() string { return "" }
+// MemoryDir is empty: no other system has a directory in memory that a program may rely on.
+func MemoryDir() string { return "" }

@@ -87,7 +87,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	s := &Server{programs: o.Programs, account: acc, dir: o.Dir, keep: o.Dir != "", cached: o.Cached, settings: settings(o.Settings)}
 	parent := acc.tempDir()
-	if memory := memoryDir(); o.Memory && memory != "" && acc.reaches(memory) {
+	if memory := MemoryDir(); o.Memory && memory != "" && acc.reaches(memory) {
 		parent = memory
 	}
 	if err := s.makeDirs(parent); err != nil {

@@ -318,7 +318,7 @@ func TestUnreachableDirectories(t *testing.T) {
 func TestCopiedClustersAreSeparate(t *testing.T) {
 	t.Parallel()
 	first := start(t, Options{Cached: true})
-	if memory := memoryDir(); memory != "" && filepath.Dir(first.dir) != memory {
+	if memory := MemoryDir(); memory != "" && filepath.Dir(first.dir) != memory {
 		t.Errorf("the server is in %s, not in %s", first.dir, memory)
 	}
 	mustQuery(t, first, "CREATE TABLE mine AS SELECT 1 AS n; SELECT count(*) FROM mine")
