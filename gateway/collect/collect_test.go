@@ -87,11 +87,10 @@ func TestDefinitionsAreChecked(t *testing.T) {
 			t.Errorf("the name %q: %v", name, err)
 		}
 	}
-	if d := definition(t); true {
-		d.Kind, d.Domain, d.Low, d.High, d.Mechanism = "number", nil, "-1.5", "2e3", "auto"
-		if q, err := newQuestion("hours", d); err != nil || q.Mechanism != "duchi" {
-			t.Errorf("%+v, %v", q, err)
-		}
+	d := definition(t)
+	d.Kind, d.Domain, d.Low, d.High, d.Mechanism = "number", nil, "-1.5", "2e3", "auto"
+	if q, err := newQuestion("hours", d); err != nil || q.Mechanism != "duchi" {
+		t.Errorf("%+v, %v", q, err)
 	}
 }
 
