@@ -104,28 +104,39 @@ type VoteFile struct {
 
 // LoadVotes replaces the votes of the version that is being prepared by those of a file: all of them or none. For stewards.
 func (s *Service) LoadVotes(ctx context.Context, who auth.Principal, name string, file VoteFile) (*api.Ensemble, error) {
-	release, err := s.gateway.Enter(ctx, who)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	version, err := s.draftEnsemble(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.importing(ctx, who, version, "a file"); err != nil {
-		return nil, err
-	}
-	votes, err := version.Ensemble.Read(file.Body, file.Format, file.Layout)
-	if err != nil {
-		return nil, err
-	}
-	return s.store(ctx, who, name, votes)
+	return s.load(ctx, who, name, func(version *pate.Version) (votes, error) {
+		return votes{"a file", func() (*pate.Ballots, error) { return version.Ensemble.Read(file.Body, file.Format, file.Layout) }}, nil
+	})
 }
 
 // LoadVoteTable is [Service.LoadVotes] from a table or view of the ensemble's protected database, which the policy
 // names with these columns, and its reader role must be able to read. For stewards: nothing is released by it.
 func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name string, table api.VoteTable) (*api.Ensemble, error) {
+	return s.load(ctx, who, name, func(version *pate.Version) (votes, error) {
+		snapshot, err := s.gateway.Snapshot(version.Dataset)
+		if err != nil {
+			return votes{}, err
+		}
+		data := s.votes[version.Dataset]
+		if named := (catalog.VoteTable{Schema: table.Schema, Table: table.Table, Unit: table.Teacher, Query: table.Query,
+			Label: table.Label}); data == nil || !snapshot.Pate.ReadsVotes(named) {
+			return votes{}, fault.PateUnknownTable()
+		}
+		return votes{table.Schema + "." + table.Table, func() (*pate.Ballots, error) {
+			return version.Ensemble.Collect(data.Votes(ctx, pate.VoteTable(table)))
+		}}, nil
+	})
+}
+
+// votes are those that a version can take.
+type votes struct {
+	source string // for the ledger
+	read   func() (*pate.Ballots, error)
+}
+
+// load puts votes into the version that is being prepared. The ledger says that they are about to be read, also if they
+// are refused.
+func (s *Service) load(ctx context.Context, who auth.Principal, name string, find func(*pate.Version) (votes, error)) (*api.Ensemble, error) {
 	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
@@ -135,33 +146,19 @@ func (s *Service) LoadVoteTable(ctx context.Context, who auth.Principal, name st
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := s.gateway.Snapshot(version.Dataset)
+	found, err := find(version)
 	if err != nil {
 		return nil, err
 	}
-	source := s.votes[version.Dataset]
-	if named := (catalog.VoteTable{Schema: table.Schema, Table: table.Table, Unit: table.Teacher, Query: table.Query,
-		Label: table.Label}); source == nil || !snapshot.Pate.ReadsVotes(named) {
-		return nil, fault.PateUnknownTable()
-	}
-	if err := s.importing(ctx, who, version, table.Schema+"."+table.Table); err != nil {
+	if err := s.ledger.RecordImport(ctx, who.Subject, budget.Import{Dataset: version.Dataset, Ensemble: version.Name,
+		Version: version.Number, Source: found.source}); err != nil {
 		return nil, err
 	}
-	votes, err := version.Ensemble.Collect(source.Votes(ctx, pate.VoteTable(table)))
+	ballots, err := found.read()
 	if err != nil {
 		return nil, err
 	}
-	return s.store(ctx, who, name, votes)
-}
-
-// importing writes into the ledger that votes are about to be read. It is there also if they are refused.
-func (s *Service) importing(ctx context.Context, who auth.Principal, version *pate.Version, source string) error {
-	return s.ledger.RecordImport(ctx, who.Subject, budget.Import{Dataset: version.Dataset, Ensemble: version.Name,
-		Version: version.Number, Source: source})
-}
-
-func (s *Service) store(ctx context.Context, who auth.Principal, name string, votes *pate.Ballots) (*api.Ensemble, error) {
-	if _, err := s.ensembles.Load(ctx, name, votes, who.Subject); err != nil {
+	if _, err := s.ensembles.Load(ctx, name, ballots, who.Subject); err != nil {
 		return nil, err
 	}
 	return s.Ensemble(ctx, who, name)
