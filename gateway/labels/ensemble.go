@@ -136,7 +136,8 @@ type votes struct {
 
 // load puts votes into the version that is being prepared. The ledger says that they are about to be read, also if they
 // are refused.
-func (s *Service) load(ctx context.Context, who auth.Principal, name string, find func(*pate.Version) (votes, error)) (*api.Ensemble, error) {
+func (s *Service) load(ctx context.Context, who auth.Principal, name string,
+	find func(*pate.Version) (votes, error)) (*api.Ensemble, error) {
 	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
