@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"noisegate/internal/fault"
 )
 
 // TwinRole is the role that reads catalog twins. It owns nothing, is a member of nothing, and holds REFERENCES on the tables, not SELECT:
@@ -24,20 +26,27 @@ type Twin struct {
 }
 
 // Build makes the database of a connection the twin of a revision, in one transaction and under a lock, unless it is already: sessions see
-// the old names or the new. Everything else in the database is dropped. The connection's role owns the tables; it must be able to create
-// [TwinRole], or find it there. It reports whether it built; a twin that is newer than the revision stays, which is not an error.
+// the old names or the new. What was in the twin is dropped; a database that is no twin must be empty. The connection's role owns the
+// tables; it must be able to create [TwinRole], or find it there. It reports whether it built; a twin that is newer than the revision
+// stays, which is not an error.
 func (w Twin) Build(ctx context.Context, conn *pgx.Conn) (built bool, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock($1)", int64(twinLock)); err != nil {
 			return err
 		}
 		var tag, database string
-		if err := tx.QueryRow(ctx, twinTagSQL).Scan(&tag, &database); err != nil {
+		var role bool
+		if err := tx.QueryRow(ctx, twinTagSQL).Scan(&tag, &database, &role); err != nil {
 			return err
 		}
 		version, ok := twinVersion(tag)
-		if tag == twinTag(w.Revision.Snapshot) || ok && version > w.Revision.Snapshot.Version {
+		if role && (tag == twinTag(w.Revision.Snapshot) || ok && version > w.Revision.Snapshot.Version) {
 			return nil
+		}
+		if !ok {
+			if err := isEmpty(ctx, tx, database); err != nil {
+				return err
+			}
 		}
 		if err := w.empty(ctx, tx); err != nil {
 			return err
@@ -57,7 +66,21 @@ func (w Twin) Build(ctx context.Context, conn *pgx.Conn) (built bool, err error)
 	return built, nil
 }
 
-const twinTagSQL = `SELECT coalesce(pg_catalog.shobj_description(oid, 'pg_database'), ''), datname FROM pg_catalog.pg_database
+// isEmpty refuses a database that was never a twin and holds something: a wrong DSN must not empty somebody's database.
+func isEmpty(ctx context.Context, tx pgx.Tx, database string) error {
+	var used bool
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema')`).Scan(&used); err != nil {
+		return err
+	}
+	if used {
+		return fmt.Errorf("database %s is no twin, and not empty: name another server", fault.Quote(database))
+	}
+	return nil
+}
+
+const twinTagSQL = `SELECT coalesce(pg_catalog.shobj_description(oid, 'pg_database'), ''), datname,
+	EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '` + TwinRole + `') FROM pg_catalog.pg_database
 	WHERE datname = pg_catalog.current_database()`
 
 // empty drops all schemas, and makes the role if it is missing.
@@ -147,11 +170,14 @@ func (s TwinSession) Begin(ctx context.Context, conn *pgx.Conn) (pgx.Tx, TwinSta
 		return nil, TwinOlder, unavailable("the catalog twin", err)
 	}
 	var tag string
-	if err := tx.QueryRow(ctx, twinBeginSQL, s.SearchPath, s.TimeZone).Scan(&tag); err != nil {
+	var limited bool
+	if err := tx.QueryRow(ctx, twinBeginSQL, s.SearchPath, s.TimeZone).Scan(&tag, &limited); err != nil {
 		return nil, TwinOlder, unavailable("the catalog twin", errors.Join(err, tx.Rollback(context.WithoutCancel(ctx))))
 	}
 	version, ok := twinVersion(tag)
 	switch {
+	case !limited: // the server never had a twin, or lost the role
+		return tx, TwinOlder, nil
 	case tag == twinTag(s.Snapshot):
 		return tx, TwinCurrent, nil
 	case ok && version > s.Snapshot.Version:
@@ -162,14 +188,15 @@ func (s TwinSession) Begin(ctx context.Context, conn *pgx.Conn) (pgx.Tx, TwinSta
 }
 
 // twinBeginSQL reads the tag as the owner, since the twin's role may not, and then becomes that role: the last output is computed last.
-const twinBeginSQL = `SELECT coalesce(d.tag, '') FROM (
+const twinBeginSQL = `SELECT coalesce(d.tag, ''), d.role IS NOT NULL FROM (
 	SELECT pg_catalog.shobj_description(oid, 'pg_database') AS tag, pg_catalog.set_config('search_path', $1, true),
 		pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', '5s', true),
 		pg_catalog.set_config('lock_timeout', '5s', true), pg_catalog.set_config('work_mem', '32MB', true),
 		pg_catalog.set_config('jit', 'off', true),
 		CASE WHEN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
 			THEN pg_catalog.set_config('temp_file_limit', '0', true) END,
-		pg_catalog.set_config('role', '` + TwinRole + `', true)
+		CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '` + TwinRole + `')
+			THEN pg_catalog.set_config('role', '` + TwinRole + `', true) END AS role
 	FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database() OFFSET 0) d`
 
 // TwinFacts are what rewriting a catalog query needs to know of a twin's server. They change with its version alone, and with its owner.

@@ -104,6 +104,7 @@ func TestTwinShowsThePolicy(t *testing.T) {
 	source, target := pgtest.Protected(t, twinSource), pgtest.New(t)
 	r := twinRevision(t, source, twinPolicy, 1)
 	conn := target.Conn(t, target.DSN)
+	makeTwin(t, conn, twinRevision(t, source, strings.Replace(twinPolicy, "[17, 90]", "[17, 91]", 1), 0), true)
 	target.Exec(t, "CREATE TABLE public.left_over (a int)")
 	makeTwin(t, conn, r, true)
 	for _, c := range []struct{ what, sql, want string }{
@@ -154,6 +155,17 @@ visits.4 Public group keys: 1.`},
 	}
 }
 
+// TestOtherDatabasesAreLeftAlone: a database that holds something and was never a twin is not made one.
+func TestOtherDatabasesAreLeftAlone(t *testing.T) {
+	source, target := pgtest.Protected(t, twinSource), pgtest.New(t)
+	conn := target.Conn(t, target.DSN)
+	target.Exec(t, "CREATE TABLE somebodys (a int)", "COMMENT ON DATABASE "+identifier(target.Name)+" IS 'mine'")
+	if built, err := (Twin{Revision: twinRevision(t, source, twinPolicy, 1)}).Build(t.Context(), conn); err == nil || built {
+		t.Fatal("a database that holds a table became a twin")
+	}
+	target.Exec(t, "SELECT a FROM somebodys")
+}
+
 // TestTwinRoleReadsNoRows: the twin's role reads no table, no catalog that was hidden, and writes nothing.
 func TestTwinRoleReadsNoRows(t *testing.T) {
 	source, target := pgtest.Protected(t, twinSource), pgtest.New(t)
@@ -190,6 +202,9 @@ func TestTwinFollowsThePolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		return state
+	}
+	if got := state(first.Snapshot); got != TwinOlder {
+		t.Errorf("before there is a twin: %d", got)
 	}
 	makeTwin(t, conn, first, true)
 	makeTwin(t, conn, first, false)
