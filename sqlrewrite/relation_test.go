@@ -47,14 +47,14 @@ func TestPreconditionsOfRelations(t *testing.T) {
 			"key customer_id",
 		"SELECT count(*) FROM rental": "rental customer_id",
 		"SELECT count(*) FROM customer c JOIN store s ON s.store_id = c.store_id": "customer customer_id! " +
-			"store_id key customer_id; store store_id key store_id",
+			"store_id key customer_id; store store_id! key store_id",
 		"SELECT sum(amount) FROM payment": "payment rental_id amount; rental rental_id customer_id " +
 			"key rental_id",
 		"SELECT count(*) FROM payment p JOIN rental r ON r.rental_id = p.rental_id": "payment rental_id; rental rental_id customer_id key " +
 			"rental_id",
 		"SELECT count(*) FROM payment p JOIN payment q ON q.rental_id = p.rental_id": "payment rental_id; rental rental_id customer_id key " +
 			"rental_id",
-		"SELECT count(*) FROM rental a JOIN store s ON s.region = 'x'": "rental customer_id; store region",
+		"SELECT count(*) FROM rental a JOIN store s ON s.region = 'x'": "rental customer_id; store store_id! region",
 		"SELECT count(*) FROM customer c WHERE EXISTS (SELECT 1 FROM rental r WHERE r.customer_id = c.customer_id)": "customer customer_id! " +
 			"key customer_id; rental customer_id",
 	} {

@@ -273,6 +273,7 @@ func openForms() map[string][]string {
 			"SELECT count(l.kind) FROM people p LEFT JOIN lines l ON l.line = p.age AND EXISTS (SELECT 1 FROM streets s WHERE s.kind = p.age + 1 " +
 				"AND s.kind < p.age - 115) WHERE p.age = 111",
 		},
+		"small public tables alone": noneLeft(),
 		"beside a row": {
 			"SELECT count(*) FROM people p JOIN LATERAL (SELECT EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.paid > " +
 				"p.age) AS b) d ON d.b WHERE p.age = 111",
@@ -280,6 +281,26 @@ func openForms() map[string][]string {
 				"e WHERE e.person_id = p.person_id AND e.paid > p.paid) " +
 				"THEN 1 ELSE 0 END, visit_id) AS n, age FROM visits p) d WHERE n = 1 AND age = 111",
 		},
+	}
+}
+
+// noneLeft are forms in which rows of people meet those of a small public table, of which a condition leaves none.
+func noneLeft() []string {
+	return []string{
+		"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age WHERE l.kind = 77",
+		"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age AND l.kind = 77 WHERE p.age < 50",
+		"SELECT count(*) FROM lines l JOIN people p ON l.line < p.age - 60 WHERE l.kind = 77",
+		"SELECT count(*) FROM people p LEFT JOIN lines l ON l.line = p.age WHERE l.kind = 77",
+		"SELECT count(*) FROM visits p, lines l, lines m WHERE l.line = p.age AND m.line = l.kind AND m.kind = 77",
+		"SELECT count(*) FROM visits p JOIN (SELECT line FROM lines WHERE kind = 77) l ON l.line = p.age OR l.line = p.paid",
+		"SELECT count(*) FROM (SELECT line FROM lines WHERE kind = 77) l CROSS JOIN visits p",
+		"SELECT count(*) FROM people p WHERE p.age IN (SELECT line FROM lines WHERE kind = 77)",
+		"SELECT count(*) FROM visits p WHERE (p.age, p.paid) IN (SELECT line, kind FROM lines WHERE kind = 77)",
+		"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND l.kind = 77)",
+		"SELECT count(*) FROM visits p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND l.kind > 77 + p.paid)",
+		"SELECT place, sum(paid) FROM visits p JOIN lines l ON l.line = p.age WHERE l.kind = 77 AND EXISTS (SELECT 1 FROM lines m WHERE m.line = " +
+			"p.paid) GROUP BY place",
+		"SELECT count(*) FROM (SELECT p.person_id FROM visits p JOIN lines l ON l.line = p.age WHERE l.kind = 77) d",
 	}
 }
 
@@ -465,6 +486,31 @@ func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 				by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.made.Query.Pairs)))
 				if err != nil || by > most {
 					t.Errorf("%s\n%s\n%s\nmoved the work by %.0f rows, its own are %.0f: %v", setting, sql, s.SQL, by, most, err)
+				}
+			}
+		}
+	}
+}
+
+// Where a condition leaves no row of a small public table, PostgreSQL reads the rows of people in every plan: else statistics, which one person
+// can move, would decide whether it does.
+//
+// covers: C1
+func TestPeopleAreReadWhereNoPublicRowIsLeft(t *testing.T) {
+	conn, snapshot := steadyWorld(t, "")
+	for _, sql := range noneLeft() {
+		p, err := Rewrite(sql, snapshot, steadyOptions)
+		if err != nil {
+			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
+			continue
+		}
+		for _, setting := range []string{"", "SET enable_hashjoin = off", "SET work_mem = '64kB'", "SET enable_seqscan = off"} {
+			mustExec(t, conn, "RESET enable_hashjoin; RESET work_mem; RESET enable_seqscan;"+setting)
+			for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+				plan, _, err := executionOf(t.Context(), conn, s)
+				unread := plan.unread()
+				if err != nil || slices.Contains(unread, "people") || slices.Contains(unread, "visits") {
+					t.Errorf("%s\n%s\n%s\ndoes not read %v: %v", setting, sql, s.SQL, unread, err)
 				}
 			}
 		}

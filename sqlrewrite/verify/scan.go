@@ -42,7 +42,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 		}
 		v := d.leaf(c)
 		if pinned.NotNull {
-			r.solid[v.id] = true
+			r.solid[v.id], d.stored[v.id] = true, true
 		}
 		if owner != nil {
 			d.own(v, t, c.Name, pin, owner)

@@ -18,6 +18,8 @@ import (
 //     from those conditions, and so from one unit's rows: it is the same rows that a join with their different values shows, of which both sides
 //     are read (docs/sql/work.md). So they are refused there, whatever ties them to the outer row.
 //  3. The value is computed of what is compared and of the outer row's columns that the query reads: it is determined where these are.
+//  4. The rows of IN that read nothing around are a set that is hashed once, and a row outside meets one of it; but all of them where PostgreSQL
+//     has no hash of what is compared, or looks for rows that are equal but for a NULL among several values.
 //
 // Example: of people p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age) the condition follows from p.age; with visits in the place of
 // lines it is refused, and people JOIN (SELECT DISTINCT person_id FROM visits) is not.
@@ -69,6 +71,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 			d.comparable(x, common(x.kind, c.kind))
 			d.comparable(c, common(x.kind, c.kind))
 			args = append(args, x.id)
+			hashed = hashed && (len(tests) == 1 || d.isThere(x) && d.isThere(c))
 			hashed = hashed && (x.kind == c.kind || !isTime(x.kind) || !isTime(c.kind)) // of times of two kinds there is no hash
 		}
 		v := d.make(boolean, s.written(l, append(args, *inner.reads...)...))
@@ -123,4 +126,9 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 		}
 	}
 	return d.fresh(args...)
+}
+
+// isThere reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
+func (d *derivation) isThere(v *value) bool {
+	return !v.null && !slices.ContainsFunc(v.nulls, func(id int) bool { return !d.stored[id] })
 }

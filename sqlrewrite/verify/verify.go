@@ -132,6 +132,7 @@ type derivation struct {
 
 	work    *big.Int // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries map[int]bool
+	stored  map[int]bool                   // columns that are NULL in no row of their table
 	joins   map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
 }
 
@@ -145,7 +146,7 @@ func parse(sql string) *pgquery.SelectStmt {
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: c.Pins},
-		work: big.NewInt(1), queries: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
+		work: big.NewInt(1), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
 	r := d.query(s, &scope{d: d})
 	if r.released == nil {
 		refuse("the rows are not aggregated over units")

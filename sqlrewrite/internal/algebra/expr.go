@@ -352,18 +352,24 @@ func (e InRows) MayBeNull() []int {
 
 // HasValue reports whether an expression is plainly NULL on no row that counts: a column that is not, a constant, coalesce with one of
 // these.
-func HasValue(x Expr) bool {
+func HasValue(x Expr) bool { return hasValue(x, func(f *Field) bool { return f.NotNull || f.Present }) }
+
+// IsSolid reports whether an expression is plainly NULL on no row at all, also on those that conditions are yet to leave out.
+func IsSolid(x Expr) bool { return hasValue(x, func(f *Field) bool { return f.NotNull }) }
+
+func hasValue(x Expr, there func(*Field) bool) bool {
+	of := func(x Expr) bool { return hasValue(x, there) }
 	switch x := x.(type) {
 	case Column:
-		return x.Of.NotNull || x.Of.Present
+		return there(x.Of)
 	case Constant:
 		return !x.Null
 	case Cast:
-		return HasValue(x.X)
+		return of(x.X)
 	case Call:
-		return x.Name == "coalesce" && slices.ContainsFunc(x.Args, HasValue)
+		return x.Name == "coalesce" && slices.ContainsFunc(x.Args, of)
 	case Computed:
-		return HasValue(x.ErrorFree)
+		return of(x.ErrorFree)
 	}
 	return false
 }

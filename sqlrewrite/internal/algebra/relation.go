@@ -361,10 +361,37 @@ func (n *Joined) OfPeople() bool {
 	return n.Meets.L.Owned() && n.Meets.R.Owned()
 }
 
-// Mark is a field that is not NULL where a join that stands for EXISTS or IN found a row; nil for other joins.
+// MeetsPublic reports whether one side is rows of people and the other one public rows.
+func (n *Joined) MeetsPublic() bool {
+	d, ok := n.Right.(*Derived)
+	return n.Meets != nil && n.Meets.L.Owned() != n.Meets.R.Owned() && !(ok && d.Lateral)
+}
+
+// Mark is a field that is not NULL where a join that stands for EXISTS or IN found a row, or a join with public rows one of these; nil: none
+// is known.
 func (n *Joined) Mark() *Field {
 	if d, ok := n.Right.(*Derived); ok && n.Semi {
 		return d.Fields[0]
+	}
+	if !n.MeetsPublic() {
+		return nil
+	}
+	public := n.Right
+	if n.Meets.R.Owned() {
+		public = n.Left
+	}
+	is := func(f *Field) bool { return f.NotNull && f.Exposed && Holds(public, f) }
+	for _, p := range n.Meets.Pairs { // it is read in any case
+		for _, f := range []*Field{p.L, p.R} {
+			if is(f) {
+				return f
+			}
+		}
+	}
+	for _, l := range LeavesIn(public) {
+		if i := slices.IndexFunc(l.Fields, is); i >= 0 {
+			return l.Fields[i]
+		}
 	}
 	return nil
 }

@@ -262,7 +262,7 @@ func settleTies(b *algebra.Binder, p *projection) error {
 	if len(all) == 0 {
 		return nil
 	}
-	read := &sqlprint.PreconditionWalk{Used: map[*algebra.Field]bool{}}
+	read := sqlprint.NewPreconditionWalk()
 	read.Exprs(p.query.Results()...)
 	var ties []*algebra.Field
 	for _, part := range p.of.Parts {

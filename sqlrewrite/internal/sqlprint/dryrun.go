@@ -37,7 +37,8 @@ func DryRunOf(q *algebra.BoundQuery, part *PlanPart) DryRun {
 // under conditions that compare them with numbers and texts do neither.
 func mayFail(q *algebra.BoundQuery, part *PlanPart) bool {
 	computes := false
-	w := &PreconditionWalk{Used: map[*algebra.Field]bool{}, Visit: func(e algebra.Expr) { computes = computes || !plainly(e) }}
+	w := NewPreconditionWalk()
+	w.Visit = func(e algebra.Expr) { computes = computes || !plainly(e) }
 	w.item(q.Source.Node)
 	w.Exprs(q.Where)
 	for _, k := range q.Keys {

@@ -227,7 +227,7 @@ func (p *Printer) matched(x algebra.Expr) {
 // NoteLongTexts says of which columns that the block reads a text may be too long to count. Where a policy declares what a column holds, it
 // has said how long that is.
 func NoteLongTexts(q *algebra.BoundQuery) {
-	read := &PreconditionWalk{Used: map[*algebra.Field]bool{}}
+	read := NewPreconditionWalk()
 	read.Query(q)
 	for _, s := range read.Scans {
 		for _, f := range s.Fields {

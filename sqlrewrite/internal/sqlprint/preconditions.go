@@ -10,7 +10,7 @@ import (
 
 // preconditions are the metadata of the tables that the statement relies on: every column that it names, and every key that a proof used.
 func preconditions(q *algebra.BoundQuery) []Precondition {
-	w := &PreconditionWalk{Used: make(map[*algebra.Field]bool)}
+	w := NewPreconditionWalk()
 	w.Query(q)
 	for _, r := range q.Shared().Relied {
 		w.table(r.Table)
@@ -40,11 +40,19 @@ func (w *PreconditionWalk) Query(q *algebra.BoundQuery) {
 // PreconditionWalk collects what a statement names.
 type PreconditionWalk struct {
 	Used   map[*algebra.Field]bool
-	tables []*catalog.Table // in the order in which they were met
+	solid  map[*algebra.Field]bool // are to be NULL on no row, as they were when the policy was applied
+	tables []*catalog.Table        // in the order in which they were met
 	Scans  []*algebra.Scan
 	Visit  func(algebra.Expr) // meets every expression; nil: nobody does
 	Outer  bool               // there is an outer join
 	ties   bool               // also what windows order by beyond what the query says
+
+	allSolid bool // all columns that are named are to be
+}
+
+// NewPreconditionWalk begins with nothing.
+func NewPreconditionWalk() *PreconditionWalk {
+	return &PreconditionWalk{Used: make(map[*algebra.Field]bool), solid: make(map[*algebra.Field]bool)}
 }
 
 func (w *PreconditionWalk) table(t *catalog.Table) {
@@ -63,6 +71,10 @@ func (w *PreconditionWalk) item(n algebra.FromItem) {
 		w.item(n.Left)
 		w.item(n.Right)
 		w.Exprs(n.On)
+		if f := n.Mark(); f != nil {
+			w.Used[f], w.solid[f] = true, true
+			w.allSolid = w.allSolid || !f.Public // of a query in FROM
+		}
 	case *algebra.RowCap:
 		w.item(n.Of)
 		if n.Active() {
@@ -101,6 +113,7 @@ func (w *PreconditionWalk) Exprs(list ...algebra.Expr) {
 			for _, f := range e.Outputs {
 				w.Used[f] = true
 			}
+			w.allSolid = w.allSolid || len(e.X) > 1
 		case algebra.Aggregate:
 			if e.Safe && e.Over != nil && w.ties {
 				for _, f := range slices.Concat(e.Over.Ties, e.Over.Key, []*algebra.Field{e.Over.Owner}) {
@@ -125,7 +138,12 @@ func preconditionColumn(c *catalog.Column) PreconditionColumn {
 // precondition is what must still hold of one table.
 func (w *PreconditionWalk) precondition(t *catalog.Table, facts *algebra.StatementFacts) Precondition {
 	precondition := preconditionOf(t)
-	named, equal := map[int16]bool{}, map[int16]int64{}
+	named, solid, equal := map[int16]bool{}, map[int16]bool{}, map[int16]int64{}
+	if t.Unit.Kind == catalog.RowUnit {
+		if c, ok := t.Column(t.Unit.Column); ok {
+			solid[c.AttNum] = true
+		}
+	}
 	for _, k := range facts.Counted {
 		if k.Table != t {
 			continue
@@ -140,6 +158,7 @@ func (w *PreconditionWalk) precondition(t *catalog.Table, facts *algebra.Stateme
 		for _, f := range sc.Fields {
 			if sc.Table == t && w.Used[f] {
 				named[f.AttNum] = true
+				solid[f.AttNum] = solid[f.AttNum] || w.allSolid || w.solid[f]
 			}
 		}
 	}
@@ -158,7 +177,7 @@ func (w *PreconditionWalk) precondition(t *catalog.Table, facts *algebra.Stateme
 		// A table of which only the number of rows matters is pinned by its first column.
 		if named[c.AttNum] || i == 0 && len(named) == 0 {
 			column := preconditionColumn(c)
-			column.NotNull = t.Unit.Kind == catalog.RowUnit && c.Name == t.Unit.Column
+			column.NotNull = solid[c.AttNum] && c.NotNull
 			column.MostEqual = equal[c.AttNum]
 			precondition.Columns = append(precondition.Columns, column)
 		}

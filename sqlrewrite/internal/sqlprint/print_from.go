@@ -21,7 +21,7 @@ func (p *StatementPrinter) fromWhere(keys []string, late bool) {
 		}
 		return p.domainFilter(keys)
 	}
-	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() []string { return []string{p.notNullUnit(), domain()} })
+	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (owned, groups string) { return p.notNullUnit(), domain() })
 	if !ok && !late {
 		from = p.from()
 	}
@@ -163,7 +163,7 @@ func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 	}
 	text += strings.Join(outputs, ", ")
 	end := ""
-	if from, where, ok := p.steady(q.From, q.Where, func() []string { return nil }); ok {
+	if from, where, ok := p.steady(q.From, q.Where, func() (owned, groups string) { return "", "" }); ok {
 		if text += " FROM " + from; where != "" {
 			text += " WHERE " + where
 		}

@@ -52,7 +52,7 @@ type PreconditionColumn struct {
 	AttNum  int16
 	TypeOID uint32
 	TypMod  int32
-	NotNull bool // a row unit's key: NULL on no row
+	NotNull bool // NULL on no row
 	// MostEqual is how many rows of the table, a public one, may share one value; 0: the statement does not rest on it.
 	MostEqual int64
 	// Collation is [catalog.Column.Collation]; where that is 0, any will do that takes no two texts for equal.

@@ -15,7 +15,8 @@ func SettleCaps(q *algebra.BoundQuery) {
 	if len(caps) == 0 {
 		return
 	}
-	read := &PreconditionWalk{Used: map[*algebra.Field]bool{}, ties: true}
+	read := NewPreconditionWalk()
+	read.ties = true
 	read.Query(q)
 	for i, c := range caps {
 		c.Alias = fmt.Sprintf("w%d", i+1)
@@ -54,7 +55,7 @@ func (p *Printer) rowCap(c *algebra.RowCap) string {
 		ties = append(ties, p.identical(f))
 	}
 	there := "(" + p.field(c.By) + " IS NOT NULL)"
-	from, conditions, ok := p.steady(c.Of, c.Where, func() []string { return []string{there} })
+	from, conditions, ok := p.steady(c.Of, c.Where, func() (owned, groups string) { return there, "" })
 	if !ok {
 		conditions = there
 		if c.Where != nil {

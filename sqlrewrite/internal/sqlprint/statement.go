@@ -97,7 +97,7 @@ func (p *StatementPrinter) flat() {
 		}
 		return ""
 	}
-	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() []string { return []string{p.notNullUnit(), domain()} })
+	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (owned, groups string) { return p.notNullUnit(), domain() })
 	if !ok {
 		from = p.from()
 		where = joinConditions([]string{p.notNullUnit(), p.RowFilter(), domain()})

@@ -31,38 +31,47 @@ type steadied struct {
 // steadier prints the items of one FROM.
 type steadier struct {
 	p       *Printer
+	people  algebra.FromItem // where small public tables alone are beside it
 	pending []algebra.Expr   // conditions of WHERE that no join has yet
 	last    []string         // conditions that the outermost such join gets
 	present []*algebra.Field // are not NULL on the rows that count
 	outer   []*algebra.Field // of joins that were written as outer ones
 }
 
-// steady prints FROM and WHERE of a query; false if it has no join that depends on it. more gives further conditions of WHERE.
-func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() []string) (from, conditions string, ok bool) {
+// steady prints FROM and WHERE of a query; false if it has no join that depends on it. more gives further conditions of WHERE: one that says
+// that rows are somebody's, and one on the groups.
+func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() (owned, groups string)) (from, conditions string, ok bool) {
 	if p.inline || p.Identity || p.structure != nil {
 		return "", "", false
 	}
 	if n == nil {
 		return "", "", false
 	}
-	p.every = steadies(n) || len(p.lifts) > 0 || queriesMany(where) || anyOn(n, queriesMany)
+	p.every = steadies(n) || len(p.lifts) > 0 || queriesMany(where) || anyOn(n, queriesMany) || people(n) != nil && looksUp(where)
 	n, where = p.semijoins(n, where)
 	p.every = false // of conditions only: outputs are printed before FROM, and after it
 	if !steadies(n) || !p.adds() {
 		return "", "", false
 	}
-	p.joins, p.pairs = true, true
 	around := p.hiding
 	p.hiding = p.hides
 	defer func() { p.hiding = around }()
-	s := &steadier{p: p, pending: algebra.BoundConjuncts(where), last: slices.DeleteFunc(more(), func(c string) bool { return c == "" })}
-	from = s.item(n, true).text
+	s := &steadier{p: p, pending: algebra.BoundConjuncts(where)}
+	owned, groups := more()
 	var list, late []string
+	if !anyJoin(n, mustReadBoth) {
+		s.people = people(n)
+		list, owned = []string{owned}, ""
+	}
+	p.joins, p.pairs = true, p.pairs || s.people == nil
+	s.last = slices.DeleteFunc([]string{owned, groups}, func(c string) bool { return c == "" })
+	from = s.item(n, true).text
 	if len(s.present) > 0 {
 		late = append(late, "("+s.nulls(s.present)+map[bool]string{true: " <> 1)", false: " < 1)"}[len(s.present) == 1])
 	}
+	fenced := len(s.present)+len(s.outer) > 0
 	for _, c := range s.pending {
-		if stability.IsJoin(c) && !p.hasLifted(c) && len(s.present)+len(s.outer) == 0 {
+		if !p.hasLifted(c) && (!fenced && stability.IsJoin(c) || s.ahead(c)) {
 			list = append(list, p.Text(c))
 		} else {
 			late = append(late, p.Text(c))
@@ -77,7 +86,57 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() []s
 		late = []string{fmt.Sprintf("CASE WHEN (%s < %d) THEN (%s) END", s.nulls(all), len(all)+1, strings.Join(late, " AND "))}
 		list = append(late, list...)
 	}
-	return from, strings.Join(list, " AND "), true
+	return from, joinConditions(list), true
+}
+
+// mustReadBoth reports whether a join is to read both sides, and not that of people alone.
+func mustReadBoth(j *algebra.Joined) bool {
+	return stability.ReadsBoth(j) && !(j.Semi && j.Public && !stability.Large(j.Right))
+}
+
+// ahead reports whether a condition is about rows of people alone, where no other table is to be read whatever it says.
+func (s *steadier) ahead(c algebra.Expr) bool {
+	return s.people != nil && stability.ReadsWithin(c, s.people)
+}
+
+// people is the item of FROM that has rows of people, of one with public tables else; nil: all are public.
+func people(n algebra.FromItem) algebra.FromItem {
+	switch n := n.(type) {
+	case *algebra.RowCap:
+		if !n.Active() {
+			return people(n.Of)
+		}
+	case *algebra.Joined:
+		if n.Meets != nil && !n.Meets.L.Owned() {
+			if !n.Meets.R.Owned() {
+				return nil
+			}
+			return people(n.Right)
+		}
+		return people(n.Left)
+	case *algebra.Scan:
+		if n.Table.Public {
+			return nil
+		}
+	case *algebra.Derived:
+		if !slices.ContainsFunc(n.Parts, func(q *algebra.Query) bool { return q.Of != nil && q.Of.Owned() }) {
+			return nil
+		}
+	}
+	return n
+}
+
+// looksUp reports whether a condition of WHERE is EXISTS or IN over public rows, which PostgreSQL makes an inner join of.
+func looksUp(where algebra.Expr) bool {
+	return slices.ContainsFunc(algebra.BoundConjuncts(where), func(c algebra.Expr) bool {
+		switch c := c.(type) {
+		case algebra.Exists:
+			return linked(c)
+		case algebra.InRows:
+			return linked(c.AsExists())
+		}
+		return false
+	})
 }
 
 // hidden is a column that is compared with an expression of rows, so written that PostgreSQL knows no statistics of it. By these, how
@@ -108,16 +167,21 @@ func anyOn(n algebra.FromItem, such func(algebra.Expr) bool) bool {
 	return false
 }
 
-// steadies reports whether an item joins rows of people with rows of people, or with large public tables.
-func steadies(n algebra.FromItem) bool {
+// anyJoin reports whether a join of an item is such.
+func anyJoin(n algebra.FromItem, such func(*algebra.Joined) bool) bool {
 	switch n := n.(type) {
 	case *algebra.RowCap:
-		return !n.Active() && steadies(n.Of)
+		return !n.Active() && anyJoin(n.Of, such)
 	case *algebra.Joined:
-		return stability.ReadsBoth(n) || steadies(n.Left) || steadies(n.Right)
+		return such(n) || anyJoin(n.Left, such) || anyJoin(n.Right, such)
 	default:
 		return false
 	}
+}
+
+// steadies reports whether an item joins rows of people with others, or with public tables.
+func steadies(n algebra.FromItem) bool {
+	return anyJoin(n, func(j *algebra.Joined) bool { return stability.ReadsBoth(j) || j.MeetsPublic() })
 }
 
 // unitIn is a field that is NULL on no row of an item that belongs to somebody; nil: none is known.
@@ -183,8 +247,9 @@ func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
 	}
 	j, ok := n.(*algebra.Joined)
 	if !ok || !steadies(n) {
-		return steadied{s.p.fromItem(n), readWhole(n)}
+		return steadied{s.p.fromItem(n), s.people != nil || readWhole(n)}
 	}
+	s.p.pairs = s.p.pairs || j.Meets == nil && j.On != nil || j.Meets != nil && len(j.Meets.Pairs) > 0
 	l := s.item(j.Left, false)
 	if d, ok := j.Right.(*algebra.Derived); ok && d.Lateral { // has a row for each of the left side, and reads no table
 		return s.lateral(j, l)
@@ -199,8 +264,10 @@ func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
 		return s.besideValue(j, l, r, unit)
 	}
 	lKey, rKey := s.keys(j, append(slices.Clone(on), s.pending...))
-	if rKey == nil && l.steady {
-		rKey = j.Mark()
+	if mark := j.Mark(); mark != nil && lKey == nil && algebra.Holds(left, mark) {
+		lKey = mark
+	} else if rKey == nil && l.steady {
+		rKey = mark
 	}
 	if lKey == nil && !l.steady {
 		lKey = unitIn(left)
@@ -224,6 +291,9 @@ func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
 	if outermost {
 		texts, s.last = append(texts, s.last...), nil
 	}
+	if len(texts) == 0 {
+		texts = []string{s.p.Text(boolean(true))}
+	}
 	text := l.text + word + bracketed(right, r.text) + " ON " + strings.Join(texts, " AND ")
 	return steadied{text, l.steady || word == " FULL JOIN " && r.steady}
 }
@@ -233,6 +303,8 @@ func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
 func (s *steadier) swaps(j *algebra.Joined, l, r steadied) bool {
 	leftJoins, rightJoins := readsBothInside(j.Left), readsBothInside(j.Right)
 	switch {
+	case j.MeetsPublic() && !stability.OfLarge(j):
+		return j.Meets.R.Owned()
 	case j.Meets != nil && !j.Meets.L.Owned() && r.steady, r.steady && !l.steady:
 		return true
 	case l.steady != r.steady:
@@ -281,9 +353,9 @@ func (s *steadier) outerJoin(j *algebra.Joined, l steadied) steadied {
 		mark = j.Mark()
 	}
 	word := joinWord(j)
-	if j.Kind == syntax.LeftJoin && mark != nil && stability.ReadsBoth(j) {
+	if both := stability.ReadsBoth(j); j.Kind == syntax.LeftJoin && mark != nil && (both || j.MeetsPublic()) {
 		s.outer = append(s.outer, mark)
-		if unit := unitIn(j.Left); unit != nil && key != nil && (!l.steady || readsBothInside(j.Right)) {
+		if unit := unitIn(j.Left); both && unit != nil && key != nil && (!l.steady || readsBothInside(j.Right)) {
 			s.present = append(s.present, unit)
 			word, l.steady = " FULL JOIN ", l.steady || r.steady
 		}
@@ -330,7 +402,7 @@ func (s *steadier) narrowed(n algebra.FromItem) bool {
 func (s *steadier) take(left, right algebra.FromItem) []algebra.Expr {
 	var taken []algebra.Expr
 	s.pending = slices.DeleteFunc(slices.Clone(s.pending), func(c algebra.Expr) bool {
-		if !stability.ReadsWithin(c, left, right) || stability.IsJoin(c) && !stability.ReadsWithin(c, right) || s.p.hasLifted(c) {
+		if !stability.ReadsWithin(c, left, right) || stability.IsJoin(c) && !stability.ReadsWithin(c, right) || s.p.hasLifted(c) || s.ahead(c) {
 			return false
 		}
 		taken = append(taken, c)

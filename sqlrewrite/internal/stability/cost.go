@@ -25,17 +25,41 @@ const (
 // unmeasuredPrice is the price of what is not in the table: more than any that is.
 const unmeasuredPrice = 5_000
 
-// expr is what an expression costs for one row, in ns, and how many rows that row meets in it. At the top of a condition EXISTS is a join.
-func (w *workload) expr(e algebra.Expr, top bool, of effort) (cost, met *big.Int, err error) {
+// standing is where an expression stands in a condition: PostgreSQL makes a join of EXISTS at its top and of NOT EXISTS there.
+type standing int
+
+const (
+	asValue standing = iota
+	asCondition
+	asNegated
+)
+
+// below is where an operand of an expression stands.
+func (s standing) below(e algebra.Expr) standing {
+	switch e := e.(type) {
+	case algebra.Not:
+		if s == asCondition && IsQuery(e.X) {
+			return asNegated
+		}
+	case algebra.Binary:
+		if e.Op == syntax.And {
+			return s
+		}
+	}
+	return asValue
+}
+
+// expr is what an expression costs for one row, in ns, and how many rows that row meets in it.
+func (w *workload) expr(e algebra.Expr, at standing, of effort) (cost, met *big.Int, err error) {
 	cost, met = new(big.Int), new(big.Int)
 	var operands []algebra.Expr
 	switch e := e.(type) {
 	case nil:
 		return cost, met, nil
 	case algebra.Exists:
-		return w.exists(e, top)
+		return w.exists(e, at != asValue)
 	case algebra.InRows:
-		if cost, met, err = w.inRows(e, top); err != nil {
+		if cost, met, err = w.inRows(e, at); err != nil {
 			return cost, met, err
 		}
 		operands = e.X
@@ -49,7 +73,7 @@ func (w *workload) expr(e algebra.Expr, top bool, of effort) (cost, met *big.Int
 		operands = algebra.Children(e)
 	}
 	for _, x := range operands {
-		c, m, err := w.expr(x, top && isAnd(e), of)
+		c, m, err := w.expr(x, at.below(e), of)
 		if err != nil {
 			return cost, met, err
 		}
@@ -57,14 +81,6 @@ func (w *workload) expr(e algebra.Expr, top bool, of effort) (cost, met *big.Int
 		met.Add(met, m)
 	}
 	return cost, met, nil
-}
-
-func isAnd(e algebra.Expr) bool {
-	if n, negated := e.(algebra.Not); negated {
-		return IsQuery(n.X)
-	}
-	b, ok := e.(algebra.Binary)
-	return ok && b.Op == syntax.And
 }
 
 // exists is the work of EXISTS for one row. Where all that ties its rows to that row are equalities, PostgreSQL finds the first of them by
@@ -83,7 +99,7 @@ func (w *workload) exists(e algebra.Exists, top bool) (cost, met *big.Int, err e
 	} else {
 		met = w.publicMatches(c.Of, inner, top)
 	}
-	per, more, err := w.expr(inner, false, effort{})
+	per, more, err := w.expr(inner, asValue, effort{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,18 +131,30 @@ const LookupRow = 1000
 const hashedRows = 1 << 14
 
 // inRows is the work of IN (query) for one row: to look in a hash table, or along a list that is too long for one.
-func (w *workload) inRows(e algebra.InRows, top bool) (cost, met *big.Int, err error) {
+func (w *workload) inRows(e algebra.InRows, at standing) (cost, met *big.Int, err error) {
 	met = big.NewInt(1)
 	if e.Of.Owned() {
 		from := e.From
 		if err := w.block(workBlock{root: &from, of: e.Of, where: e.Where, ahead: ScanRow}); err != nil {
 			return nil, nil, err
 		}
-	} else if rows, counts := mostRows(e.From); !hashes(e) || !top && rows.Cmp(big.NewInt(hashedRows)) > 0 {
+	} else if rows, counts := mostRows(e.From); !hashes(e) || at == asValue && rows.Cmp(big.NewInt(hashedRows)) > 0 ||
+		comparesNull(e, at) && !Large(e.From) {
 		met = rows
 		w.facts.Count(counts...)
 	}
 	return big.NewInt(LookupRow + PairRow*(scalar.ClampInt64(met)-1)), met, nil
+}
+
+// comparesNull reports whether IN compares several values of which one may be NULL: a row that is equal at the other places then makes it
+// NULL, and PostgreSQL goes along all rows of its hash table to find one. Over large tables, and as a condition of WHERE, IN is a join.
+func comparesNull(e algebra.InRows, at standing) bool {
+	nulls, joins := false, at == asCondition
+	for i, x := range e.X {
+		nulls = nulls || !algebra.IsSolid(x) || !e.Outputs[i].NotNull
+		joins = joins && algebra.SameEquality(x.Typ(), e.Outputs[i].Type)
+	}
+	return len(e.X) > 1 && nulls && !joins
 }
 
 // hashes reports whether PostgreSQL has a hash for each equality of IN: it has none for times of two kinds, and goes along all rows.

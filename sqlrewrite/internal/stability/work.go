@@ -292,8 +292,8 @@ func (w *workload) refuse(e effort) error {
 // each of them, before they are joined.
 func (w *workload) above(e effort, b workBlock) (effort, error) {
 	cost, inside := new(big.Int).Set(e.cost), new(big.Int)
-	add := func(x algebra.Expr, rows *big.Int, top bool) error {
-		c, met, err := w.expr(x, top, e)
+	add := func(x algebra.Expr, rows *big.Int, at standing) error {
+		c, met, err := w.expr(x, at, e)
 		if err != nil {
 			return err
 		}
@@ -306,12 +306,12 @@ func (w *workload) above(e effort, b workBlock) (effort, error) {
 		if e.base != nil && !IsJoin(x) && ReadsWithin(x, e.base) {
 			rows = big.NewInt(1)
 		}
-		if err := add(x, rows, true); err != nil {
+		if err := add(x, rows, asCondition); err != nil {
 			return e, err
 		}
 	}
 	for _, x := range b.each {
-		if err := add(x, e.rows, false); err != nil {
+		if err := add(x, e.rows, asValue); err != nil {
 			return e, err
 		}
 	}
@@ -494,7 +494,11 @@ func (w *workload) beside(out effort, n *algebra.Joined) (effort, error) {
 		each = append(each, d.Parts[0].Results()...)
 	}
 	for i, x := range each {
-		c, met, err := w.expr(x, i < top && joinsInside(x, n), out)
+		place := asValue
+		if i < top && joinsInside(x, n) {
+			place = asCondition
+		}
+		c, met, err := w.expr(x, place, out)
 		if err != nil {
 			return out, err
 		}
