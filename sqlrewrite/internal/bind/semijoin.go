@@ -45,7 +45,7 @@ func exists(b *algebra.Binder, n *syntax.Exists) (algebra.Expr, error) {
 	}
 	c := stability.NewRowCap(r.Node, r, nil)
 	if (r.Owned() || stability.Large(c)) && algebra.ReadsAround(c) {
-		return nil, b.Unsupported(n, "ON that reads rows around EXISTS, over rows of people or a public table of many rows,",
+		return nil, b.Unsupported(n, "ON that reads rows around EXISTS, over rows of people or many public rows,",
 			"write the condition in WHERE")
 	}
 	if r.Owned() {

@@ -61,6 +61,7 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() (ow
 	var list, late []string
 	if !anyJoin(n, mustReadBoth) {
 		s.people = people(n)
+		p.hiding = false // PostgreSQL hashes the small side, or both are small
 		list, owned = []string{owned}, ""
 	}
 	p.joins, p.pairs = true, p.pairs || s.people == nil
@@ -80,7 +81,7 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() (ow
 	late = append(late, s.last...)
 	switch all := slices.Concat(s.present, s.outer); {
 	case len(late) == 0:
-	case len(all) == 0 || len(s.outer) == 0 && len(late) == 1 && len(s.present) > 0 && len(s.pending) == 0:
+	case len(all) == 0 || len(s.outer) == 0 && len(late) == 1 && len(s.present) > 0:
 		list = append(late, list...)
 	default: // the test is always true, but PostgreSQL makes it once all joins are done
 		late = []string{fmt.Sprintf("CASE WHEN (%s < %d) THEN (%s) END", s.nulls(all), len(all)+1, strings.Join(late, " AND "))}
