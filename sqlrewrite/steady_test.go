@@ -274,6 +274,19 @@ func openForms() map[string][]string {
 				"AND s.kind < p.age - 115) WHERE p.age = 111",
 		},
 		"small public tables alone": noneLeft(),
+		"by what is chosen": {
+			"SELECT mode() WITHIN GROUP (ORDER BY p.place) FILTER (WHERE p.age = 111) FROM visits p JOIN people q ON q.person_id = p.person_id",
+			"SELECT mode() WITHIN GROUP (ORDER BY CASE WHEN p.age = 111 THEN v.paid END) FROM people p LEFT JOIN visits v ON v.person_id = " +
+				"p.person_id",
+			"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY CASE WHEN p.age = 111 THEN p.paid END) FROM visits p WHERE EXISTS (SELECT 1 FROM " +
+				"people q WHERE q.person_id = p.person_id)",
+			"SELECT p.place, percentile_cont(0.5) WITHIN GROUP (ORDER BY p.paid) FILTER (WHERE p.age = 111) FROM visits p JOIN people q ON " +
+				"q.person_id = p.person_id GROUP BY p.place",
+			"SELECT max(p.paid) FILTER (WHERE p.age = 111) FROM visits p JOIN people q ON q.person_id = p.person_id",
+			"SELECT count(DISTINCT p.paid) FILTER (WHERE p.age = 111) FROM visits p JOIN people q ON q.person_id = p.person_id",
+			"SELECT mode() WITHIN GROUP (ORDER BY l.kind) FILTER (WHERE p.age = 111) FROM people p JOIN lines l ON l.line = p.age JOIN people q " +
+				"ON q.person_id = p.person_id",
+		},
 		"beside a row": {
 			"SELECT count(*) FROM people p JOIN LATERAL (SELECT EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.paid > " +
 				"p.age) AS b) d ON d.b WHERE p.age = 111",

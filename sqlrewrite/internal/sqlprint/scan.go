@@ -127,8 +127,11 @@ func (p *StatementPrinter) innerRows(groupBy, list []string) string {
 	}
 	return p.sub(func() {
 		p.clause("SELECT ", strings.Join(list, ", "))
-		p.fromWhere(keys, false)
+		joins := p.fromWhere(keys, false)
 		p.clause("\n      GROUP BY ", strings.Join(groupBy, ", "))
+		if joins { // the query around has conditions on what it groups by
+			p.write(fence)
+		}
 	})
 }
 
