@@ -156,7 +156,7 @@ func BoundWork(b *algebra.Binder) error {
 	w := &workload{Binder: b, facts: q.Shared(), place: b.Position(b.Query.Pos), pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork)}
 	var each []algebra.Expr
 	for _, k := range q.Keys {
-		each = append(each, k.X)
+		each = append(each, k.X, k.X) // once more to leave out rows of groups that are not shown
 	}
 	for _, m := range q.Statistics {
 		each = append(each, m.Filter, m.X, m.Y)
