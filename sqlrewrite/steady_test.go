@@ -311,8 +311,8 @@ func noneLeft() []string {
 		"SELECT count(*) FROM visits p WHERE (p.age, p.paid) IN (SELECT line, kind FROM lines WHERE kind = 77)",
 		"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND l.kind = 77)",
 		"SELECT count(*) FROM visits p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND l.kind > 77 + p.paid)",
-		"SELECT place, sum(paid) FROM visits p JOIN lines l ON l.line = p.age WHERE l.kind = 77 AND EXISTS (SELECT 1 FROM lines m WHERE m.line = " +
-			"p.paid) GROUP BY place",
+		"SELECT place, sum(paid) FROM visits p JOIN lines l ON l.line = p.age WHERE l.kind = 77 AND EXISTS (SELECT 1 FROM lines m WHERE " +
+			"m.line = p.paid) GROUP BY place",
 		"SELECT count(*) FROM (SELECT p.person_id FROM visits p JOIN lines l ON l.line = p.age WHERE l.kind = 77) d",
 	}
 }
@@ -505,8 +505,8 @@ func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 	}
 }
 
-// Where a condition leaves no row of a small public table, PostgreSQL reads the rows of people in every plan: else statistics, which one person
-// can move, would decide whether it does.
+// Where a condition leaves no row of a small public table, PostgreSQL reads the rows of people in every plan: else statistics, which one
+// person can move, would decide whether it does.
 //
 // covers: C1
 func TestPeopleAreReadWhereNoPublicRowIsLeft(t *testing.T) {

@@ -130,5 +130,5 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 
 // isThere reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
 func (d *derivation) isThere(v *value) bool {
-	return !v.null && !slices.ContainsFunc(v.nulls, func(id int) bool { return !d.stored[id] })
+	return !slices.ContainsFunc(v.nulls, func(id int) bool { return !d.stored[id] })
 }
