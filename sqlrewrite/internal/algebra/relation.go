@@ -367,8 +367,8 @@ func (n *Joined) MeetsPublic() bool {
 	return n.Meets != nil && n.Meets.L.Owned() != n.Meets.R.Owned() && !(ok && d.Lateral)
 }
 
-// Mark is a field that is not NULL where a join that stands for EXISTS or IN found a row, or a join with public rows one of these; nil: none
-// is known.
+// Mark is a field that is not NULL where a join that stands for EXISTS or IN found a row, or a join with public rows one of these; nil:
+// none is known.
 func (n *Joined) Mark() *Field {
 	if d, ok := n.Right.(*Derived); ok && n.Semi {
 		return d.Fields[0]
