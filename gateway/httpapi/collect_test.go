@@ -156,19 +156,19 @@ func TestEveryMechanismIsCollected(t *testing.T) {
 				t.Errorf("%s: %+v, want %g", s.name, got, want)
 			}
 		}
-		s.recount(t)
+		s.recount(t, 1)
 	}
 	if f.Entries(t) != entries {
 		t.Error("the ledger has entries of a collection")
 	}
 }
 
-// recount adds up what is stored and compares it with what is counted.
-func (s *survey) recount(t *testing.T) {
+// recount adds up what is stored of a round and compares it with what is counted.
+func (s *survey) recount(t *testing.T, round int) {
 	t.Helper()
 	conn := s.Control.Conn(t, s.Control.LedgerDSN)
 	rows, err := conn.Query(t.Context(), `SELECT report FROM noisegate.collect_report JOIN noisegate.collector USING (collector_id)
-		WHERE name = $1`, s.name)
+		WHERE name = $1 AND round = $2`, s.name, round)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func (s *survey) recount(t *testing.T) {
 	}
 	var counted local.Tally
 	if err := conn.QueryRow(t.Context(), `SELECT reports, cells FROM noisegate.collect_tally JOIN noisegate.collector USING (collector_id)
-		WHERE name = $1`, s.name).Scan(&counted.Reports, &counted.Cells); err != nil {
+		WHERE name = $1 AND round = $2`, s.name, round).Scan(&counted.Reports, &counted.Cells); err != nil {
 		t.Fatal(err)
 	}
 	if counted.Reports != again.Reports || !slices.Equal(counted.Cells, again.Cells) {
@@ -222,13 +222,16 @@ func TestDeviceReportsOnceARound(t *testing.T) {
 			t.Errorf("round %d has %d reports", round+1, e.Reports)
 		}
 	}
-	// Eight senders at once, with two different reports of each of 50 devices.
+	// Eight senders at once, with two different reports of each of 50 devices, and reports of 20 devices of their own.
 	var wait sync.WaitGroup
 	taken := make([]int, 8)
 	for i := range taken {
 		var batch strings.Builder
 		for n := range 50 {
 			batch.WriteString(s.sealed(t, api.DeviceReport{Device: fmt.Sprintf("tablet-%d", n), Report: []int64{int64(i % 2)}}))
+		}
+		for n := range 20 {
+			batch.WriteString(s.sealed(t, api.DeviceReport{Device: fmt.Sprintf("watch-%d-%d", i, n), Report: []int64{int64(i % 3)}}))
 		}
 		wait.Go(func() {
 			answer, err := s.client("cole:collector").SendReports(t.Context(), s.name, strings.NewReader(batch.String()))
@@ -244,9 +247,10 @@ func TestDeviceReportsOnceARound(t *testing.T) {
 	for _, n := range taken {
 		sum += n
 	}
-	if e := s.estimate(t, 1); sum != 50 || e.Reports != 51 {
-		t.Errorf("taken %v of 50 devices; %d reports", taken, e.Reports)
+	if e := s.estimate(t, 1); sum != 50+8*20 || e.Reports != int64(sum+1) {
+		t.Errorf("taken %v of %d devices; %d reports", taken, 50+8*20, e.Reports)
 	}
+	s.recount(t, 1)
 }
 
 // TestRefusedReportsNameNoDevice: each line that is refused is told by its number and reason; neither answer nor log has a device's name or
