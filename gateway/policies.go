@@ -51,6 +51,11 @@ func (l *LivePolicies) Current(dataset string) (*catalog.Snapshot, error) {
 	return l.cache.Snapshot(dataset)
 }
 
+// Revision is the revision in force of a dataset, with what it was checked against. Its errors are those of [LivePolicies.Current].
+func (l *LivePolicies) Revision(dataset string) (*catalog.Revision, error) {
+	return l.cache.Revision(dataset)
+}
+
 // Document implements [Policies]. Stewards may read a policy that is stale.
 func (l *LivePolicies) Document(ctx context.Context, dataset string) (PolicyDocument, error) {
 	revision, err := l.store.Load(ctx, dataset)

@@ -177,6 +177,7 @@ func (d *demo) configure(scratch string) error {
 	d.config.Auth.Issuer, d.config.Auth.Audience, d.config.Auth.Keys.HS256File = demoIssuer, demoAudience, keyFile
 	protected := config.NewDataset()
 	protected.DSN = d.database.dsn("noisegate_reader", demoProtected)
+	protected.CatalogDSN = d.database.dsn(d.database.super, demoCatalog)
 	d.config.Datasets[demoDataset] = protected
 	return d.makeTokens()
 }

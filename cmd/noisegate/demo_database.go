@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"noisegate/catalog"
 	"noisegate/cmd/noisegate/demodata"
 	"noisegate/cmd/noisegate/internal/config"
 	"noisegate/deploy"
@@ -25,6 +26,7 @@ var demoSchema string
 const (
 	demoControl   = "noisegate_demo"
 	demoProtected = "noisegate_demo_census"
+	demoCatalog   = "noisegate_demo_catalog" // the twin of the protected one, without a row
 )
 
 // demoDatabase is the PostgreSQL that a demo runs on: a private server, or two databases on a server of the user's.
@@ -101,7 +103,8 @@ func borrowDemoDatabase(ctx context.Context, superuser string) (*demoDatabase, i
 	case !super:
 		return nil, 0, usage(errors.New("--dsn: the demo creates roles and databases, and needs a superuser"))
 	case taken:
-		return nil, 0, usage(errors.New("--dsn: this server has Noisegate's roles already, and the demo would change them; take another server"))
+		return nil, 0,
+			usage(errors.New("--dsn: this server has Noisegate's roles already, and the demo would change them; take another server"))
 	}
 	password := rand.Text()
 	d := &demoDatabase{super: user}
@@ -127,11 +130,14 @@ func borrowDemoDatabase(ctx context.Context, superuser string) (*demoDatabase, i
 // prepare creates roles and databases, unless an earlier demo left them in the directory it was told to keep.
 func (d *demoDatabase) prepare(ctx context.Context) error {
 	err := d.as(ctx, d.super, "postgres", func(conn *pgx.Conn) error {
-		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)",
-			demoProtected).Scan(&d.leftover); err != nil || d.leftover {
-			return err
-		}
-		for _, name := range []string{demoControl, demoProtected} {
+		for _, name := range []string{demoCatalog, demoProtected, demoControl} { // the catalog twin may be missing of an older demo
+			if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)",
+				name).Scan(&d.leftover); err != nil {
+				return err
+			}
+			if d.leftover {
+				continue
+			}
 			if _, err := conn.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
 				return err
 			}
@@ -228,7 +234,8 @@ func (d *demoDatabase) close(ctx context.Context) error {
 		for _, statement := range []string{
 			"DROP DATABASE IF EXISTS " + demoControl + " WITH (FORCE)",
 			"DROP DATABASE IF EXISTS " + demoProtected + " WITH (FORCE)",
-			"DROP ROLE IF EXISTS noisegate_owner, noisegate, noisegate_reader",
+			"DROP DATABASE IF EXISTS " + demoCatalog + " WITH (FORCE)",
+			"DROP ROLE IF EXISTS noisegate_owner, noisegate, noisegate_reader, " + catalog.TwinRole,
 		} {
 			if _, err := conn.Exec(ctx, statement); err != nil {
 				return err

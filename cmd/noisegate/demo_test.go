@@ -194,7 +194,7 @@ func TestPsqlPage(t *testing.T) {
 		t.Fatalf("%v, exit code %d: %s\n%s", err, code, errs, printed)
 	}
 	for _, want := range []string{"NOTICE:  n ± ", "spent ε 0.1; ε 2.9 left", "spent ε 0.05", "Release  (cost=0.00..0.1 ",
-		" n_low ", "region,n\n"} {
+		" n_low ", "region,n\n", " public | visits  | table | ana", "Bounds 2025-01-01 to 2025-12-31.", " census | ana "} {
 		if !strings.Contains(string(printed), want) {
 			t.Errorf("the page's commands do not print %q:\n%s", want, printed)
 		}

@@ -53,7 +53,11 @@ func (c *session) command(ctx context.Context, p *portal) (*result, *refusal) {
 	case statement.Close:
 		return c.closeCursor(command)
 	case statement.Copy:
-		return c.copyOut(ctx, p.within(&command.Body), command)
+		inner := p.within(&command.Body)
+		if command.Format == statement.CopyBinary {
+			inner.formats = []int16{binaryFormat}
+		}
+		return c.copyOut(ctx, inner, command)
 	case statement.Explain:
 		return c.explain(ctx, p.within(&command.Body), command.JSON)
 	case statement.Unlisten:
@@ -67,7 +71,8 @@ func (c *session) command(ctx context.Context, p *portal) (*result, *refusal) {
 
 // within is a portal of the query within a portal's command.
 func (p *portal) within(body *statement.Statement) *portal {
-	return &portal{name: p.name, of: &prepared{one: *body, intervals: p.of.intervals}, sql: p.sql, placed: p.placed, values: p.values}
+	return &portal{name: p.name, of: &prepared{one: *body, types: p.of.types, intervals: p.of.intervals}, sql: p.sql,
+		placed: p.placed, values: p.values, given: p.given, givenFormats: p.givenFormats}
 }
 
 // columnsOfCommand are the columns of a command that has rows.

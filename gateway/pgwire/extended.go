@@ -1,7 +1,9 @@
 package pgwire
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -79,6 +81,10 @@ func (c *session) parse(m *pgproto3.Parse) *refusal {
 // parameterTypes are those that the client gave, or else what the parameters are compared with, or else text.
 func (c *session) parameterTypes(s statement.Statement, given []uint32) ([]uint32, *refusal) {
 	types := make([]uint32, s.Parameters)
+	if c.passesOn(s) {
+		copy(types, given) // the catalog says which it takes, and infers the others
+		return types, nil
+	}
 	var inferred []string
 	for i := range types {
 		if i < len(given) && given[i] != 0 && given[i] != pgtype.UnknownOID {
@@ -109,6 +115,14 @@ func (c *session) oidOf(name string) uint32 {
 	return pgtype.TextOID
 }
 
+// passesOn reports whether a statement's parameters go to the catalog as they are.
+func (c *session) passesOn(s statement.Statement) bool {
+	if body := bodyOf(s); body != nil {
+		s = *body
+	}
+	return s.Kind == statement.Catalog && c.server.config.Catalog != nil
+}
+
 // nameOf is PostgreSQL's internal name of a type.
 func (c *session) nameOf(oid uint32) string {
 	if t, ok := c.codec.types.TypeForOID(oid); ok {
@@ -135,6 +149,9 @@ func (c *session) bind(m *pgproto3.Bind) *refusal {
 	}
 	values := make([]value, len(s.types))
 	for i, v := range m.Parameters {
+		if c.passesOn(s.one) {
+			break
+		}
 		var refused *refusal
 		if values[i], refused = c.codec.argument(v, s.types[i], formatOf(m.ParameterFormatCodes, i), i+1); refused != nil {
 			return refused
@@ -144,7 +161,13 @@ func (c *session) bind(m *pgproto3.Bind) *refusal {
 	if refused != nil {
 		return refused
 	}
-	p.name, p.formats = m.DestinationPortal, append([]int16(nil), m.ResultFormatCodes...)
+	if c.passesOn(s.one) {
+		p.given, p.givenFormats = make([][]byte, len(m.Parameters)), slices.Clone(m.ParameterFormatCodes)
+		for i, v := range m.Parameters {
+			p.given[i] = bytes.Clone(v)
+		}
+	}
+	p.name, p.formats = m.DestinationPortal, slices.Clone(m.ResultFormatCodes)
 	if refused := c.addPortal(p); refused != nil {
 		return refused
 	}
@@ -159,6 +182,12 @@ func (c *session) bound(s *prepared, values []value) (*portal, *refusal) {
 		return p, nil
 	}
 	p.values, p.placed = values, false
+	if c.passesOn(s.one) {
+		for _, v := range values {
+			p.given = append(p.given, v)
+		}
+		return p, nil
+	}
 	if _, cancels := s.one.Command.(statement.Cancel); cancels {
 		return p, nil
 	}
@@ -180,7 +209,7 @@ func (c *session) describeOne(ctx context.Context, m *pgproto3.Describe) *refusa
 		if s == nil {
 			return noStatement(m.Name)
 		}
-		return c.tell(ctx, s, nil, &pgproto3.ParameterDescription{ParameterOIDs: s.types})
+		return c.tell(ctx, s, nil, &pgproto3.ParameterDescription{})
 	}
 	p := c.portals[m.Name]
 	if p == nil {
@@ -203,6 +232,7 @@ func (c *session) tell(ctx context.Context, s *prepared, formats []int16, parame
 		}
 	}
 	if parameters != nil {
+		parameters.ParameterOIDs = s.types
 		c.send(parameters)
 	}
 	if s.columns == nil {
@@ -222,9 +252,7 @@ func (c *session) columnsOf(ctx context.Context, s *prepared) (refused *refusal)
 	case statement.Data:
 		s.columns, refused = c.describeQuestion(ctx, s)
 	case statement.Catalog:
-		if s.columns, refused = c.describeQuestion(ctx, s); refused != nil {
-			refused = noCatalog()
-		}
+		refused = c.describeCatalog(ctx, s)
 	default:
 		s.columns, refused = c.columnsOfCommand(ctx, s)
 	}

@@ -38,6 +38,7 @@ type Config struct {
 	// Sessions is how many clients may be logged in, SessionsPerAnalyst how many of one analyst; 0: [DefaultSessions] and
 	// [DefaultSessionsPerAnalyst].
 	Sessions, SessionsPerAnalyst int
+	Catalog                      Catalog      // nil: queries about names and types are refused
 	Log                          *slog.Logger // nil: discarded
 }
 
@@ -199,6 +200,7 @@ func (s *Server) enter(c *session, keyBytes int) *refusal {
 		_, _ = rand.Read(text[:])
 		c.pid = binary.BigEndian.Uint32(text[:]) >> 3
 	}
+	c.started, c.application = time.Now(), c.settings.get(setApplication)
 	c.secret = make([]byte, keyBytes)
 	_, _ = rand.Read(c.secret)
 	s.sessions[c.pid] = c

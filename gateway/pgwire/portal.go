@@ -30,10 +30,13 @@ type portal struct {
 	placed  bool   // errors have their place in the client's text: nothing was put into it
 	values  []value
 	formats []int16
-	result  *result // nil until it ran
-	next    int     // row
-	hold    bool    // outlives its transaction
-	fresh   bool    // of a transaction that has not ended
+	// Of a statement for the catalog, its values as the client gave them.
+	given        [][]byte
+	givenFormats []int16
+	result       *result // nil until it ran
+	next         int     // row
+	hold         bool    // outlives its transaction
+	fresh        bool    // of a transaction that has not ended
 }
 
 // newPortal makes a portal of a statement without parameters.
@@ -127,7 +130,7 @@ func (c *session) perform(ctx context.Context, p *portal) (*result, *refusal) {
 	case statement.Data:
 		return c.ask(ctx, p)
 	case statement.Catalog:
-		return c.constants(ctx, p)
+		return c.askCatalog(ctx, p)
 	case statement.Session:
 		return c.command(ctx, p)
 	case statement.Refused:
@@ -196,7 +199,7 @@ func (c *session) encodeRow(r *result, i int, formats []int16) ([][]byte, error)
 	row := make([][]byte, len(r.columns))
 	for j, v := range r.rows[i] {
 		var err error
-		if row[j], err = c.codec.encode(v, r.columns[j].kind, formatOf(formats, j)); err != nil {
+		if row[j], err = c.codec.encode(v, r.columns[j].kind, formatOf(r.in, j), formatOf(formats, j)); err != nil {
 			return nil, fault.Internal(err)
 		}
 	}

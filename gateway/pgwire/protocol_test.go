@@ -387,7 +387,7 @@ func FuzzMessages(f *testing.F) {
 		c := &session{server: d.server, conn: conn, backend: pgproto3.NewBackend(conn, conn), token: "ana:analyst",
 			dataset: gatewaytest.Dataset}
 		c.who, _ = d.tokens.Verify(t.Context(), c.token)
-		if refused := c.settle(nil); refused != nil {
+		if refused := c.settle(t.Context(), nil); refused != nil {
 			t.Fatal(refused)
 		}
 		c.serve(t.Context())

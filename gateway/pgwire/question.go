@@ -292,8 +292,6 @@ func explainColumns(asJSON bool) []column {
 func (c *session) explain(ctx context.Context, p *portal, asJSON bool) (*result, *refusal) {
 	switch p.of.one.Kind {
 	case statement.Data:
-	case statement.Catalog:
-		return nil, noCatalog()
 	default:
 		return nil, unsupported("EXPLAIN of this statement")
 	}

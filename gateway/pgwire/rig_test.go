@@ -353,3 +353,12 @@ func (r *raw) query(sql string) (refused *pgproto3.ErrorResponse) {
 		}
 	}
 }
+
+// applyPolicy puts a second version of the policy in force.
+func (d *door) applyPolicy(t *testing.T, text string) {
+	t.Helper()
+	change := gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Text: []byte(text), Replaces: 1}
+	if _, err := d.SetPolicy(t.Context(), change); err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+}

@@ -51,15 +51,23 @@ type session struct {
 	broken     error
 	exposed    exposed
 
-	mu      sync.Mutex
-	woken   bool   // there is a reason to end
-	running string // the name of the question that runs; "" for none
+	started time.Time
+
+	mu          sync.Mutex
+	application string // as others of the analyst's sessions see it
+	woken       bool   // there is a reason to end
+	running     string // the name of the question that runs; "" for none
 }
 
 // settle makes the session's settings of the start-up packet's.
-func (c *session) settle(parameters []parameter) *refusal {
+func (c *session) settle(ctx context.Context, parameters []parameter) *refusal {
+	version := shownVersion
+	if facts := c.server.facts(ctx, c.dataset); facts != nil {
+		version = facts.Version
+	}
 	c.codec, c.statements, c.portals = newCodec(), map[string]*prepared{}, map[string]*portal{}
-	c.settings = newSettings(map[string]string{"session_authorization": c.who.Subject, "server_version_num": versionNumber(shownVersion)})
+	c.settings = newSettings(map[string]string{"session_authorization": c.who.Subject, "server_version": version,
+		"server_version_num": versionNumber(version)})
 	for _, p := range parameters {
 		if refused := c.settings.start(p.name, p.value); refused != nil {
 			return fatal(refused)
@@ -255,6 +263,11 @@ func (c *session) flush() {
 // ready ends a cycle: it tells what changed and that the next message is awaited.
 func (c *session) ready() {
 	for _, p := range c.settings.news() {
+		if p.name == setApplication {
+			c.mu.Lock()
+			c.application = p.value
+			c.mu.Unlock()
+		}
 		c.send(&pgproto3.ParameterStatus{Name: p.name, Value: clean(p.value)})
 	}
 	c.send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})

@@ -352,7 +352,7 @@ func (s *Server) login(ctx context.Context, conn net.Conn, h *hello) (*session, 
 	if h.minor >= newestMinor {
 		keyBytes = longKey
 	}
-	if refused := c.settle(h.parameters); refused != nil {
+	if refused := c.settle(ctx, h.parameters); refused != nil {
 		return nil, refused
 	}
 	if refused := s.enter(c, keyBytes); refused != nil {

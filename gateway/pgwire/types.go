@@ -11,56 +11,57 @@ import (
 
 // kind is a type of PostgreSQL as the protocol names it.
 type kind struct {
-	oid  uint32
-	size int16
+	oid      uint32
+	size     int16
+	modifier int32 // -1: none
 }
 
 // textKind is what everything is that has no type of its own.
-func textKind() kind { return kind{pgtype.TextOID, -1} }
+func textKind() kind { return kind{pgtype.TextOID, -1, -1} }
 
 // kindOf gives the number and the width of a type by the name that answers use; text for others.
 func kindOf(name string) kind {
 	switch name {
 	case "boolean":
-		return kind{pgtype.BoolOID, 1}
+		return kind{pgtype.BoolOID, 1, -1}
 	case "smallint":
-		return kind{pgtype.Int2OID, 2}
+		return kind{pgtype.Int2OID, 2, -1}
 	case "integer":
-		return kind{pgtype.Int4OID, 4}
+		return kind{pgtype.Int4OID, 4, -1}
 	case "bigint":
-		return kind{pgtype.Int8OID, 8}
+		return kind{pgtype.Int8OID, 8, -1}
 	case "numeric":
-		return kind{pgtype.NumericOID, -1}
+		return kind{pgtype.NumericOID, -1, -1}
 	case "real":
-		return kind{pgtype.Float4OID, 4}
+		return kind{pgtype.Float4OID, 4, -1}
 	case "double precision":
-		return kind{pgtype.Float8OID, 8}
+		return kind{pgtype.Float8OID, 8, -1}
 	case "character":
-		return kind{pgtype.BPCharOID, -1}
+		return kind{pgtype.BPCharOID, -1, -1}
 	case "date":
-		return kind{pgtype.DateOID, 4}
+		return kind{pgtype.DateOID, 4, -1}
 	case "timestamp without time zone":
-		return kind{pgtype.TimestampOID, 8}
+		return kind{pgtype.TimestampOID, 8, -1}
 	case "timestamp with time zone":
-		return kind{pgtype.TimestamptzOID, 8}
+		return kind{pgtype.TimestamptzOID, 8, -1}
 	case "interval":
-		return kind{pgtype.IntervalOID, 16}
+		return kind{pgtype.IntervalOID, 16, -1}
 	case "uuid":
-		return kind{pgtype.UUIDOID, 16}
+		return kind{pgtype.UUIDOID, 16, -1}
 	case "json":
-		return kind{pgtype.JSONOID, -1}
+		return kind{pgtype.JSONOID, -1, -1}
 	case "smallint[]":
-		return kind{pgtype.Int2ArrayOID, -1}
+		return kind{pgtype.Int2ArrayOID, -1, -1}
 	case "integer[]":
-		return kind{pgtype.Int4ArrayOID, -1}
+		return kind{pgtype.Int4ArrayOID, -1, -1}
 	case "bigint[]":
-		return kind{pgtype.Int8ArrayOID, -1}
+		return kind{pgtype.Int8ArrayOID, -1, -1}
 	case "numeric[]":
-		return kind{pgtype.NumericArrayOID, -1}
+		return kind{pgtype.NumericArrayOID, -1, -1}
 	case "real[]":
-		return kind{pgtype.Float4ArrayOID, -1}
+		return kind{pgtype.Float4ArrayOID, -1, -1}
 	case "double precision[]":
-		return kind{pgtype.Float8ArrayOID, -1}
+		return kind{pgtype.Float8ArrayOID, -1, -1}
 	default:
 		return textKind()
 	}
@@ -82,6 +83,7 @@ type result struct {
 	tag     string  // of CommandComplete; of rows, what stands before their number
 	size    int     // bytes of the values
 	formats []int16 // of a binary cursor, whatever was asked for
+	in      []int16 // the formats that the values are in; nil: text
 }
 
 // The formats of a value.
@@ -120,7 +122,7 @@ func describe(columns []column, formats []int16) *pgproto3.RowDescription {
 	d := &pgproto3.RowDescription{Fields: make([]pgproto3.FieldDescription, len(columns))}
 	for i, c := range columns {
 		d.Fields[i] = pgproto3.FieldDescription{Name: []byte(clean(c.name)), DataTypeOID: c.kind.oid, DataTypeSize: c.kind.size,
-			TypeModifier: -1,
+			TypeModifier: c.kind.modifier,
 			Format:       formatOf(formats, i)}
 	}
 	return d
@@ -131,12 +133,12 @@ type codec struct{ types *pgtype.Map }
 
 func newCodec() codec { return codec{pgtype.NewMap()} }
 
-// encode gives a value in a format.
-func (c codec) encode(v value, k kind, format int16) ([]byte, error) {
-	if v == nil || format == textFormat || isText(k.oid) {
+// encode gives a value that is in one format in another.
+func (c codec) encode(v value, k kind, in, format int16) ([]byte, error) {
+	if v == nil || format == in || isText(k.oid) {
 		return v, nil
 	}
-	return c.convert(v, k.oid, textFormat, binaryFormat)
+	return c.convert(v, k.oid, in, format)
 }
 
 // convert reads a value in one format and writes it in another.
@@ -236,7 +238,8 @@ func plausibleNumeric(v []byte) bool {
 	if len(v) < head {
 		return false
 	}
-	groups, weight, scale := int(binary.BigEndian.Uint16(v)), int(int16(binary.BigEndian.Uint16(v[2:]))), int(binary.BigEndian.Uint16(v[6:]))
+	groups, weight, scale := int(binary.BigEndian.Uint16(v)), int(int16(binary.BigEndian.Uint16(v[2:]))),
+		int(binary.BigEndian.Uint16(v[6:]))
 	return len(v) == head+2*groups && groups <= maxNumericGroups && weight < maxNumericGroups && weight > -maxNumericGroups &&
 		scale <= 4*maxNumericGroups
 }

@@ -119,6 +119,9 @@ func (l *loader) checkDataset(name string, d *Dataset) {
 		l.wrong(datasetKey(name, "dsn"), "is the control database's connection string: the protected data needs a role of its own that "+
 			"can only read")
 	}
+	if !d.CatalogDSN.IsZero() {
+		l.checkCatalog(datasetKey(name, "catalog_dsn"), d)
+	}
 	if d.StatementTimeout <= 0 || d.StatementTimeout > maxStatementTimeout {
 		l.wrong(datasetKey(name, "statement_timeout"), "must be above 0 and at most %s", maxStatementTimeout)
 	}
@@ -130,6 +133,24 @@ func (l *loader) checkDataset(name string, d *Dataset) {
 			"and the first one is there", d.Quantum)
 	}
 	l.between(datasetKey(name, "connections"), d.Connections, 1, maxConnections)
+}
+
+// checkCatalog refuses databases that hold something: building a twin drops all that is there.
+func (l *loader) checkCatalog(key string, d *Dataset) {
+	l.dsn(key, d.CatalogDSN, d.Insecure)
+	for _, other := range []DSN{d.DSN, l.config.Control.DSN, l.config.Control.OwnerDSN} {
+		if sameDatabase(d.CatalogDSN, other) {
+			l.wrong(key, "is the database of another connection string: everything in it would be dropped")
+			return
+		}
+	}
+}
+
+// sameDatabase reports whether two connection strings lead to one database, whoever connects.
+func sameDatabase(a, b DSN) bool {
+	x, err1 := pgconn.ParseConfig(a.Reveal())
+	y, err2 := pgconn.ParseConfig(b.Reveal())
+	return err1 == nil && err2 == nil && x.Host == y.Host && x.Port == y.Port && x.Database == y.Database
 }
 
 func (l *loader) present(key string, value string) {

@@ -31,6 +31,7 @@ import (
 	"noisegate/gateway/labels"
 	"noisegate/gateway/pgexec"
 	"noisegate/gateway/pgwire"
+	"noisegate/gateway/twin"
 	"noisegate/internal/fault"
 	"noisegate/internal/pgrole"
 	"noisegate/mechanisms"
@@ -278,9 +279,32 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	if err != nil {
 		return err
 	}
-	g.wire, err = pgwire.New(pgwire.Config{Service: g.service, Verifier: verifier, TLS: secured, Sessions: g.config.Wire.Sessions,
-		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Log: g.log})
+	catalogs, err := g.openTwins(ctx)
+	if err != nil {
+		return err
+	}
+	g.wire, err = pgwire.New(pgwire.Config{Service: g.service, Verifier: verifier, Catalog: catalogs, TLS: secured,
+		Sessions: g.config.Wire.Sessions, SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Log: g.log})
 	return err
+}
+
+// openTwins opens the catalog twins; nil where no dataset has one.
+func (g *Server) openTwins(ctx context.Context) (pgwire.Catalog, error) {
+	dsns := map[string]string{}
+	for name, dataset := range g.config.Datasets {
+		if !dataset.CatalogDSN.IsZero() {
+			dsns[name] = dataset.CatalogDSN.Reveal()
+		}
+	}
+	if len(dsns) == 0 {
+		return nil, nil
+	}
+	catalogs, err := twin.Open(ctx, twin.Config{DSNs: dsns, Policies: g.policies, Log: g.log})
+	if err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, catalogs.Close)
+	return catalogs, nil
 }
 
 func asSchemas(databases map[string]*pgexec.Database) map[string]gateway.Schemas {

@@ -1,0 +1,104 @@
+package pgwire_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/gateway/gatewaytest"
+	"noisegate/gateway/pgwire"
+	"noisegate/gateway/twin"
+	"noisegate/internal/pgtest"
+)
+
+// withTwin opens a door whose dataset has a catalog twin.
+func withTwin(t *testing.T) pgwire.Door {
+	t.Helper()
+	return pgwire.OpenedWith(t, func(g *gatewaytest.Gateway) pgwire.Catalog {
+		catalogs, err := twin.Open(t.Context(), twin.Config{DSNs: map[string]string{gatewaytest.Dataset: pgtest.New(t).DSN},
+			Policies: g.Policies})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(catalogs.Close)
+		return catalogs
+	})
+}
+
+// TestCatalog: queries about names and types are answered by the twin, in both protocols and formats, and cost nothing.
+func TestCatalog(t *testing.T) {
+	d := withTwin(t)
+	conn := d.Connect(t, "application_name=tester")
+	before := d.Entries(t)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec} {
+		for _, c := range []struct {
+			sql  string
+			args []any
+			want [][]string
+		}{
+			{"SELECT 1 AS one, 'x'::text AS t", nil, [][]string{{"1", "x"}}},
+			{"SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 1", nil,
+				[][]string{{"people"}, {"visits"}}},
+			{"SELECT column_name FROM information_schema.columns WHERE table_name = $1 ORDER BY ordinal_position", []any{"people"},
+				[][]string{{"id"}, {"region"}, {"age"}, {"income"}}},
+			{"SELECT datname::text FROM pg_database", nil, [][]string{{"census"}}},
+			{"SELECT current_user::text, current_database()::text", nil, [][]string{{"ana", "census"}}},
+			{"SELECT rolname::text FROM pg_roles", nil, [][]string{{"ana"}}},
+			{"SELECT application_name FROM pg_stat_activity", nil, [][]string{{"tester"}}},
+			{"SELECT setting FROM pg_settings WHERE name = 'noisegate.notices'", nil, [][]string{{"on"}}},
+			{"SELECT column_name, keys FROM noisegate.columns WHERE table_name = 'people' ORDER BY 1", nil,
+				[][]string{{"age", "null"}, {"id", "null"}, {"income", "null"}, {"region", "public"}}},
+			{"SELECT remaining_epsilon::text FROM noisegate.budget", nil, [][]string{{"10"}}},
+		} {
+			if diff := cmp.Diff(c.want, pgwire.Table(t, conn, c.sql, slices.Concat([]any{mode}, c.args)...)); diff != "" {
+				t.Errorf("%s, mode %v: %s", c.sql, mode, diff)
+			}
+		}
+	}
+	for sql, state := range map[string]string{"SELECT pg_read_file('/etc/passwd')": "", "SELECT * FROM pg_authid, people": "",
+		"SELECT 1/0": "22012", "SELECT pg_sleep(1)": "", "SELECT nothing FROM pg_class": "42703"} {
+		_, err := conn.Exec(t.Context(), sql)
+		if err == nil {
+			t.Errorf("%s: no error", sql)
+		} else if state != "" {
+			pgwire.RefusedWith(t, err, state)
+		}
+	}
+	if refused := d.Query(t,
+		`BEGIN; DECLARE c CURSOR FOR SELECT relname FROM pg_class WHERE relname = 'people'; FETCH 1 FROM c; COMMIT`); refused != nil {
+		t.Errorf("a cursor: %+v", refused)
+	}
+	var copied strings.Builder
+	if _, err := conn.PgConn().CopyTo(t.Context(), &copied,
+		"COPY (SELECT relname FROM pg_class WHERE relname = 'people') TO STDOUT"); err != nil ||
+		copied.String() != "people\n" {
+		t.Errorf("COPY: %q, %v", copied.String(), err)
+	}
+	if n := d.Entries(t); n != before {
+		t.Error("the catalog was charged")
+	}
+	// Questions go on beside it, and their names are not those of the twin's empty tables.
+	if _, err := conn.Exec(t.Context(), "SET noisegate.epsilon = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := pgwire.Table(t, conn, "SELECT count(*) FROM people")[0][0]; got == "0" {
+		t.Error("a question was answered by the twin")
+	}
+}
+
+// TestCatalogFollowsThePolicy: a new version of the policy shows at the next query.
+func TestCatalogFollowsThePolicy(t *testing.T) {
+	d := withTwin(t)
+	conn := d.Connect(t, "")
+	const sql = "SELECT count(*)::text FROM information_schema.columns WHERE table_name = 'people'"
+	if got := pgwire.Table(t, conn, sql)[0][0]; got != "4" {
+		t.Errorf("%s columns, want 4", got)
+	}
+	d.ApplyPolicy(t, strings.Replace(gatewaytest.Policy, "secret: {expose: false}", "secret: {keys: private}", 1))
+	if got := pgwire.Table(t, conn, sql)[0][0]; got != "5" {
+		t.Errorf("%s columns, want 5", got)
+	}
+}

@@ -1,0 +1,51 @@
+package pgwire
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"noisegate/gateway/gatewaytest"
+)
+
+// Door is a door with a catalog, for tests that know how catalogs are made.
+type Door struct{ *door }
+
+// OpenedWith makes a gateway, a catalog for its policies, and a door to both.
+func OpenedWith(t *testing.T, makes func(*gatewaytest.Gateway) Catalog) Door {
+	t.Helper()
+	g := gatewaytest.New(t, durable, gatewaytest.Options{})
+	made := makes(g)
+	return Door{openedOn(t, g, func(c *Config) { c.Catalog = made })}
+}
+
+// Connect is a client of pgx.
+func (d Door) Connect(t *testing.T, parameters string) *pgx.Conn {
+	t.Helper()
+	return d.connect(t, parameters, nil)
+}
+
+// Query asks by the simple protocol, in a session of its own, and gives the error.
+func (d Door) Query(t *testing.T, sql string) *pgproto3.ErrorResponse {
+	t.Helper()
+	return d.hello(t, nil).query(sql)
+}
+
+// ApplyPolicy puts a second version of the policy in force.
+func (d Door) ApplyPolicy(t *testing.T, text string) {
+	t.Helper()
+	d.applyPolicy(t, text)
+}
+
+// Table asks and gives all rows as text.
+func Table(t *testing.T, conn *pgx.Conn, sql string, args ...any) [][]string {
+	t.Helper()
+	return table(t, conn, sql, args...)
+}
+
+// RefusedWith asks for the SQLSTATE of an error of a client.
+func RefusedWith(t *testing.T, err error, state string) {
+	t.Helper()
+	refusedWith(t, err, state)
+}
