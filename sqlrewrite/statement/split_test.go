@@ -159,6 +159,13 @@ func TestDeepMessages(t *testing.T) {
 			if _, err := Split(shape(low), demo()); err != nil && strings.Contains(err.Error(), "internal") {
 				t.Errorf("%s of %d: %v", name, low, err)
 			}
+			for _, n := range []int{50, 100, 190, 380} { // as deep as a tree that is printed may be
+				if all, err := Split(shape(n), demo()); err == nil && all[0].Kind == Catalog {
+					if _, err := Rewrite(all[0], demoView()); err != nil && strings.Contains(err.Error(), "internal") {
+						t.Errorf("%s of %d: %v", name, n, err)
+					}
+				}
+			}
 			if all, err := Split(parsetest.Harmless, demo()); err != nil || all[0].Kind == Refused {
 				t.Fatalf("after %s of %d: %v", name, low, err)
 			}

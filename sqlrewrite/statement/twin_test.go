@@ -509,6 +509,15 @@ func FuzzRewrite(f *testing.F) {
 		"SELECT 'a' LIKE 'b' ESCAPE 'c', NOT 1 BETWEEN 2 AND 3, EXTRACT(year FROM now()), CAST(NULL AS int[])"} {
 		f.Add(text)
 	}
+	for _, file := range []string{"testdata/catalog", "testdata/refused"} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?ms)^(?:twin|hostile)[a-z ]*\n(.*?)\n----$`).FindAllStringSubmatch(string(content), -1) {
+			f.Add(m[1])
+		}
+	}
 	view := demoView()
 	view.Columns = recordedColumns(f)
 	f.Fuzz(func(t *testing.T, message string) {
