@@ -17,15 +17,19 @@ import (
 // withTwin opens a door whose dataset has a catalog twin.
 func withTwin(t *testing.T) pgwire.Door {
 	t.Helper()
-	return pgwire.OpenedWith(t, func(g *gatewaytest.Gateway) pgwire.Catalog {
-		catalogs, err := twin.Open(t.Context(), twin.Config{DSNs: map[string]string{gatewaytest.Dataset: pgtest.New(t).DSN},
-			Policies: g.Policies})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(catalogs.Close)
-		return catalogs
-	})
+	return pgwire.OpenedWith(t, func(g *gatewaytest.Gateway) pgwire.Catalog { return twinOf(t, g) })
+}
+
+// twinOf makes the catalog twin of a gateway.
+func twinOf(t *testing.T, g *gatewaytest.Gateway) pgwire.Catalog {
+	t.Helper()
+	catalogs, err := twin.Open(t.Context(), twin.Config{DSNs: map[string]string{gatewaytest.Dataset: pgtest.New(t).DSN},
+		Policies: g.Policies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(catalogs.Close)
+	return catalogs
 }
 
 // TestCatalog: queries about names and types are answered by the twin, in both protocols and formats, and cost nothing.

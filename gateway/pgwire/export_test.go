@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/pgtest"
 )
 
 // Door is a door with a catalog, for tests that know how catalogs are made.
@@ -16,6 +17,14 @@ type Door struct{ *door }
 func OpenedWith(t *testing.T, makes func(*gatewaytest.Gateway) Catalog) Door {
 	t.Helper()
 	g := gatewaytest.New(t, durable, gatewaytest.Options{})
+	made := makes(g)
+	return Door{openedOn(t, g, func(c *Config) { c.Catalog = made })}
+}
+
+// OpenedOver is [OpenedWith] for tables and a policy of the test's own.
+func OpenedOver(t *testing.T, tables, policy string, makes func(*gatewaytest.Gateway) Catalog) Door {
+	t.Helper()
+	g := assembled(t, pgtest.Protected(t, tables), policy)
 	made := makes(g)
 	return Door{openedOn(t, g, func(c *Config) { c.Catalog = made })}
 }

@@ -121,18 +121,26 @@ func opened(t testing.TB, o gatewaytest.Options, change func(*Config)) *door {
 // openedOver gives a door to a protected database and a policy of the test's own.
 func openedOver(t testing.TB, protected *pgtest.ProtectedDatabase, policy string) *door {
 	t.Helper()
+	return openedOn(t, assembled(t, protected, policy), nil)
+}
+
+// assembled is a gateway over a protected database and a policy of the test's own.
+func assembled(t testing.TB, protected *pgtest.ProtectedDatabase, policy string) *gatewaytest.Gateway {
+	t.Helper()
 	control := pgtest.On(t, durable)
-	g, err := gatewaytest.Assemble(t.Context(), gatewaytest.Databases{Ledger: control.LedgerDSN, Reader: protected.ReaderDSN},
-		gatewaytest.Options{})
+	databases := gatewaytest.Databases{Ledger: control.LedgerDSN, Reader: protected.ReaderDSN}
+	g, err := gatewaytest.Assemble(t.Context(), databases, gatewaytest.Options{})
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
 	t.Cleanup(g.Close)
-	if _, err := g.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam",
-		Text: []byte(policy)}); err != nil {
+	change := gateway.PolicyChange{Dataset: gatewaytest.Dataset, By: "sam", Text: []byte(policy)}
+	if _, err := g.SetPolicy(t.Context(), change); err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
-	return openedOn(t, g, nil)
+	g.Protected = protected
+	g.Control = control
+	return g
 }
 
 func openedOn(t testing.TB, g *gatewaytest.Gateway, change func(*Config)) *door {
