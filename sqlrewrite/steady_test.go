@@ -274,6 +274,17 @@ func openForms() map[string][]string {
 				"AND s.kind < p.age - 115) WHERE p.age = 111",
 		},
 		"small public tables alone": noneLeft(),
+		"what takes long over a small public table": {
+			"SELECT count(*) FROM people p JOIN (SELECT line, " + costly("line", 40) + " AS x FROM lines) l ON l.x = p.age WHERE p.age = 111",
+			"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age AND " + costly("l.kind", 40) + " > 1 WHERE p.age = 111",
+			"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age WHERE p.age = 111 AND " + costly("l.kind", 40) + " > 1",
+			"SELECT count(l.kind) FROM people p LEFT JOIN lines l ON l.line = p.age AND " + costly("l.kind", 40) + " > 1 WHERE p.age = 111",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND " + costly("l.kind", 40) +
+				" > 1)",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND (p.age < 0 OR p.age IN (SELECT l.line FROM lines l WHERE " +
+				costly("l.kind", 40) + " > 1))",
+			"SELECT count(*) FROM " + few + " p JOIN lines l ON l.line = p.age WHERE " + costly("l.kind", 40) + " > 1",
+		},
 		"by what is chosen": {
 			"SELECT mode() WITHIN GROUP (ORDER BY p.place) FILTER (WHERE p.age = 111) FROM visits p JOIN people q ON q.person_id = p.person_id",
 			"SELECT mode() WITHIN GROUP (ORDER BY CASE WHEN p.age = 111 THEN v.paid END) FROM people p LEFT JOIN visits v ON v.person_id = " +
@@ -525,6 +536,26 @@ func TestPeopleAreReadWhereNoPublicRowIsLeft(t *testing.T) {
 				if err != nil || slices.Contains(unread, "people") || slices.Contains(unread, "visits") {
 					t.Errorf("%s\n%s\n%s\ndoes not read %v: %v", setting, sql, s.SQL, unread, err)
 				}
+			}
+		}
+	}
+}
+
+// What takes long to compute over a small public table is computed also where a condition leaves no row of people.
+//
+// covers: C1 W.1
+func TestWhatTakesLongIsComputedInAnyCase(t *testing.T) {
+	conn, snapshot := steadyWorld(t, steadyWithout)
+	for _, sql := range openForms()["what takes long over a small public table"] {
+		p, err := Rewrite(sql, snapshot, steadyOptions)
+		if err != nil {
+			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
+			continue
+		}
+		for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+			plan, _, err := executionOf(t.Context(), conn, s)
+			if unread := plan.unread(); err != nil || len(unread) > 0 {
+				t.Errorf("%s\n%s\ndoes not read %v: %v", sql, s.SQL, unread, err)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func exists(b *algebra.Binder, n *syntax.Exists) (algebra.Expr, error) {
 		}
 	}
 	c := stability.NewRowCap(r.Node, r, nil)
-	if (r.Owned() || stability.Large(c)) && algebra.ReadsAround(c) {
+	if (r.Owned() || stability.Large(c, child.Bound.Where)) && algebra.ReadsAround(c) {
 		return nil, b.Unsupported(n, "ON that reads rows around EXISTS, over rows of people or many public rows,",
 			"write the condition in WHERE")
 	}

@@ -343,12 +343,12 @@ func (p *Printer) asJoin(c algebra.Expr) *lifted {
 // unbounded reports whether what EXISTS reads, if it stays what it is, is more than what the rows of one unit are charged for: those of a
 // large public table that no equality ties to them are all counted.
 func unbounded(e algebra.Exists) bool {
-	return e.Of.Owned() || stability.Large(e.From) && linked(e) || queriesMany(e.Where)
+	return e.Of.Owned() || stability.Large(e.From, e.Where) && linked(e) || queriesMany(e.Where)
 }
 
 // readsMany reports whether EXISTS reads rows of people, or a large public table.
 func readsMany(e algebra.Exists) bool {
-	return e.Of.Owned() || stability.Large(e.From) || queriesMany(e.Where)
+	return e.Of.Owned() || stability.Large(e.From, e.Where) || queriesMany(e.Where)
 }
 
 // queriesMany reports whether EXISTS or IN in an expression does.
@@ -521,7 +521,7 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 // values of these fields for which there is one.
 func (p *Printer) paired(e algebra.Exists) *lifted {
 	around := algebra.FreeFields(e.Where, e.From)
-	if !linked(e) && (e.Of.Owned() || stability.Large(e.From)) {
+	if !linked(e) && (e.Of.Owned() || stability.Large(e.From, e.Where)) {
 		return nil
 	}
 	l := p.newLifted()

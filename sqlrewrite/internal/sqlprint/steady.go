@@ -59,7 +59,8 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() (ow
 	s := &steadier{p: p, pending: algebra.BoundConjuncts(where)}
 	owned, groups := more()
 	var list, late []string
-	if !anyJoin(n, mustReadBoth) {
+	matters := func(j *algebra.Joined) bool { return mustReadBoth(j) || stability.LargeBeside(j, where) }
+	if !anyJoin(n, matters) {
 		s.people = people(n)
 		p.hiding = false // PostgreSQL hashes the small side, or both are small
 		list, owned = []string{owned}, ""

@@ -10,6 +10,7 @@ import (
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/domain"
+	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
 )
 
@@ -66,44 +67,112 @@ func ReadsBoth(n *algebra.Joined) bool { return n.OfPeople() || OfLarge(n) }
 
 // OfLarge reports whether one side is rows of people and the other one public rows that take long to read.
 func OfLarge(n *algebra.Joined) bool {
-	switch {
-	case n.Meets == nil:
+	if n.Meets == nil {
 		return n.On == nil && Large(n.Right) // the value of a query
-	case n.Meets.L.Owned() == n.Meets.R.Owned():
+	}
+	return LargeBeside(n, n.On)
+}
+
+// LargeBeside reports whether a join is one of rows of people with public rows that take long to read, with some conditions on them alone.
+func LargeBeside(n *algebra.Joined, conditions algebra.Expr) bool {
+	switch {
+	case n.Meets == nil || n.Meets.L.Owned() == n.Meets.R.Owned():
 		return false
 	case n.Meets.L.Owned():
-		return Large(n.Right)
+		return Large(n.Right, conditions)
 	default:
-		return Large(n.Left)
+		return Large(n.Left, conditions)
 	}
 }
 
-// Large reports whether public rows may take longer to read than a part of what the work of one unit may differ by: whether they are read
-// is then no business of a unit's rows. Small ones are read as PostgreSQL likes.
-func Large(n algebra.FromItem) bool {
-	rows := readRows(n)
-	return rows.Mul(rows, big.NewInt(ScanRow)).Cmp(big.NewInt(MaxUnitWork/largePart)) > 0
-}
-
-// readRows is how many rows are read, at most, for the rows of a public item.
-func readRows(n algebra.FromItem) *big.Int {
-	rows := new(big.Int)
-	switch n := n.(type) {
-	case *algebra.Scan:
-		rows, _ = mostRows(n)
-	case *algebra.RowCap:
-		return readRows(n.Of)
-	case *algebra.Joined:
-		met, _ := mostRows(n)
-		rows.Add(rows.Add(readRows(n.Left), readRows(n.Right)), met)
-	case *algebra.Derived:
-		for _, q := range n.Parts {
-			if q.From != nil {
-				rows.Add(rows, readRows(q.From))
+// Large reports whether reading public rows, and computing with them, may take longer than a part of what the work of one unit may differ
+// by: whether that is done is then no business of a unit's rows. Smaller ones are read as PostgreSQL likes. Conditions that read these rows
+// alone are tested once for each of them.
+func Large(n algebra.FromItem, conditions ...algebra.Expr) bool {
+	work := readingOf(n)
+	rows, _ := mostRows(n)
+	var alone []algebra.Expr
+	for _, all := range conditions {
+		for _, c := range algebra.BoundConjuncts(all) {
+			if ReadsWithin(c, n) {
+				alone = append(alone, c)
 			}
 		}
 	}
-	return new(big.Int).Set(rows)
+	work.Add(work, beyondReading(rows, alone...))
+	return work.Cmp(big.NewInt(MaxUnitWork/largePart)) > 0
+}
+
+// readingOf is what it takes, at most, to read the rows of a public item, in ns.
+func readingOf(n algebra.FromItem) *big.Int {
+	work := new(big.Int)
+	switch n := n.(type) {
+	case *algebra.Scan:
+		rows, _ := mostRows(n)
+		work.Mul(rows, big.NewInt(ScanRow))
+	case *algebra.RowCap:
+		return readingOf(n.Of)
+	case *algebra.Joined:
+		met, _ := mostRows(n)
+		work.Add(readingOf(n.Left), readingOf(n.Right))
+		work.Add(work, new(big.Int).Mul(met, big.NewInt(ScanRow)))
+		work.Add(work, beyondReading(met, n.On))
+	case *algebra.Derived:
+		for _, q := range n.Parts {
+			rows := big.NewInt(1)
+			if q.From != nil {
+				rows, _ = mostRows(q.From)
+				work.Add(work, readingOf(q.From))
+			}
+			work.Add(work, beyondReading(rows, append(slices.Concat(q.Keys, q.Results()), q.Where)...))
+		}
+	}
+	return work
+}
+
+// beyondReading is what it takes to compute expressions of each of some public rows beyond what is counted for reading a row: that has room
+// for plain conditions.
+func beyondReading(rows *big.Int, list ...algebra.Expr) *big.Int {
+	work := computing(rows, list...)
+	work.Sub(work, new(big.Int).Mul(rows, big.NewInt(ScanRow)))
+	if work.Sign() < 0 {
+		work.SetInt64(0)
+	}
+	return work
+}
+
+// computing is what it takes to compute expressions of each of some public rows, in ns.
+func computing(rows *big.Int, list ...algebra.Expr) *big.Int {
+	each, once := new(big.Int), new(big.Int)
+	for _, e := range list {
+		switch e := e.(type) {
+		case nil:
+			continue
+		case algebra.Exists:
+			once.Add(once, readingOf(e.From))
+			inner, _ := mostRows(e.From)
+			each.Add(each, computing(inner, e.Where))
+		case algebra.InRows:
+			once.Add(once, readingOf(e.From))
+			inner, _ := mostRows(e.From)
+			each.Add(each, big.NewInt(LookupRow))
+			each.Add(each, computing(inner, e.Where))
+		case algebra.Aggregate:
+			most := int64(GroupedRow)
+			if e.Over != nil {
+				most = MultiplyCapped(WindowRow, max(1, e.Over.Most(scalar.ClampInt64(rows))))
+			}
+			each.Add(each, big.NewInt(most))
+		default:
+			each.Add(each, big.NewInt(PriceOf(e)))
+		}
+		of := new(big.Int)
+		if _, exists := e.(algebra.Exists); !exists {
+			of = computing(big.NewInt(1), algebra.Children(e)...)
+		}
+		each.Add(each, of)
+	}
+	return once.Add(once, each.Mul(each, rows))
 }
 
 // This file bounds the work that the rows of one unit can cause, by facts that are public: how many rows public tables have, how many share
@@ -516,7 +585,7 @@ func joinsInside(x algebra.Expr, n *algebra.Joined) bool {
 	}
 	e, ok := x.(algebra.Exists)
 	outer := n.Kind == syntax.LeftJoin || n.Kind == syntax.FullJoin
-	return !ok || !outer || ReadsBoth(n) || e.Of.Owned() || Large(e.From) || ReadsWithin(x, n.Right)
+	return !ok || !outer || ReadsBoth(n) || e.Of.Owned() || Large(e.From, e.Where) || ReadsWithin(x, n.Right)
 }
 
 // meets is the work where each row meets some number of rows more, in EXISTS, IN and windows.
