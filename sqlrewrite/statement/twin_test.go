@@ -199,18 +199,20 @@ func (w *twin) isOfAnotherVersion(t testing.TB, s Statement, err error) bool {
 	return own != nil && sqlState(own) == sqlState(err)
 }
 
-// plantCanary gives the twin's server a role, a comment and a setting of the name that must not be seen.
+// plantCanary gives the twin's server a role, a comment, a setting and a database of the name that must not be seen.
 func (w *twin) plantCanary(t testing.TB) {
 	t.Helper()
 	for _, sql := range []string{"CREATE ROLE " + canary, "COMMENT ON ROLE " + canary + " IS '" + canary + "'",
-		"SET application_name = '" + canary + "'"} {
+		"SET application_name = '" + canary + "'", "CREATE DATABASE " + canary} {
 		if _, err := w.conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() {
-		if _, err := w.conn.Exec(context.WithoutCancel(t.Context()), "DROP ROLE "+canary); err != nil {
-			t.Error(err)
+		for _, sql := range []string{"DROP DATABASE " + canary, "DROP ROLE " + canary} {
+			if _, err := w.conn.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
