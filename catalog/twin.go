@@ -208,6 +208,7 @@ func describeTable(t *Table) string {
 		return "Public: answers are exact and free."
 	case RowUnit:
 		return "Private: each row is one privacy unit."
+	case ColumnUnit, PathUnit:
 	}
 	parts := []string{"Private: rows belong to privacy units by " + t.Unit.Column + "."}
 	if t.MaxRows > 0 {

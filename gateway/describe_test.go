@@ -12,7 +12,7 @@ import (
 func TestColumnsNeedNoPrice(t *testing.T) {
 	r, who := newRig(t), principal(t, "ana")
 	ask := func(sql string, rows bool) ([]api.Column, error) {
-		return r.Service.Columns(t.Context(), who, api.QueryRequest{Dataset: "d", SQL: sql}, rows)
+		return r.Columns(t.Context(), who, api.QueryRequest{Dataset: "d", SQL: sql}, rows)
 	}
 	columns, err := ask("SELECT count(*) AS n, avg(age) AS a FROM people", false)
 	if err != nil || len(columns) != 2 || columns[0].Name != "n" || columns[0].Type != "bigint" || columns[0].Kind != "aggregate" ||
@@ -37,7 +37,7 @@ func TestColumnsNeedNoPrice(t *testing.T) {
 	if !ok {
 		t.Fatal("no principal")
 	}
-	_, err = r.Service.Columns(t.Context(), eve, api.QueryRequest{Dataset: "d", SQL: "SELECT count(*) FROM people"}, false)
+	_, err = r.Columns(t.Context(), eve, api.QueryRequest{Dataset: "d", SQL: "SELECT count(*) FROM people"}, false)
 	if fault.CodeOf(err) != fault.CodeBudgetNoAccount {
 		t.Errorf("a stranger: %v", err)
 	}

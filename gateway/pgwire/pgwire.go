@@ -139,13 +139,6 @@ func (s *Server) drain() {
 	}
 }
 
-// isDraining reports whether the server stops.
-func (s *Server) isDraining() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.draining
-}
-
 // handle is the life of one connection.
 func (s *Server) handle(ctx context.Context, conn net.Conn) {
 	ctx, end := context.WithCancel(ctx)

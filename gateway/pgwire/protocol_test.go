@@ -354,7 +354,7 @@ func TestCancel(t *testing.T) {
 			t.Error(who, words)
 		}
 	}
-	refusedWith(t, <-done, stateCancelled)
+	_ = refusedWith(t, <-done, stateCancelled)
 }
 
 // waitForCharge returns once a question that runs was charged: the ledger has more entries than before.

@@ -30,7 +30,7 @@ func (d *door) overHTTP(t *testing.T) *api.Client {
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	if _, err := http.Get(server.URL + "/healthz"); err != nil { //nolint:noctx // of a server that was just made
+	if _, err := http.Get(server.URL + "/healthz"); err != nil {
 		t.Fatal(err)
 	}
 	return api.NewClient(server.URL, "ana:analyst")
@@ -268,7 +268,7 @@ func TestPreview(t *testing.T) {
 	var notices []*pgconn.Notice
 	conn := d.connect(t, priced, &notices)
 	_, err := conn.Exec(t.Context(), "SELECT * FROM people LIMIT 2000")
-	refusedWith(t, err, stateNotAllowed)
+	_ = refusedWith(t, err, stateNotAllowed)
 	if _, err := conn.Exec(t.Context(), "SET noisegate.preview = empty"); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestPreview(t *testing.T) {
 		}
 	}
 	_, err = conn.Exec(t.Context(), "SELECT secret FROM people")
-	refusedWith(t, err, stateNoColumn)
+	_ = refusedWith(t, err, stateNoColumn)
 }
 
 // typesDDL has a row of each type that a column can have, as a public table and as a private one.

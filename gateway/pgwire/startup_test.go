@@ -321,7 +321,7 @@ func TestStrangersAreFew(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	_, err := pgconn.Connect(t.Context(), d.url("ana", "sslmode=disable"))
-	refusedWith(t, err, stateTooMany)
+	_ = refusedWith(t, err, stateTooMany)
 }
 
 func TestPasswordHasALimit(t *testing.T) {
@@ -358,7 +358,7 @@ func TestSessionsAreLimited(t *testing.T) {
 	}
 	for _, who := range []string{"ana", "bob"} {
 		_, err := open(who)
-		refusedWith(t, err, stateTooMany)
+		_ = refusedWith(t, err, stateTooMany)
 	}
 	_ = conns[0].Close(t.Context())
 	deadline := time.Now().Add(10 * time.Second)

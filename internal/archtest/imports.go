@@ -46,42 +46,7 @@ func only(module string, files ...string) library { return library{module, files
 // layers is the import table of ARCHITECTURE.md. A package that has no line here is refused: a new package needs a
 // decision about what it may know.
 func layers() []layer {
-	return append(rooms(), []layer{
-		{dir: "internal/fault"},
-		{dir: "internal/exact", pure: true},
-		{dir: "mechanisms", pure: true, own: []string{"internal/exact"}},
-		{dir: "mechanisms/local", pure: true, own: []string{"internal/exact", "mechanisms"}},
-		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
-		{dir: "internal/randomtest"},
-		{dir: "internal/archtest"},
-		{dir: "internal/strictjson", pure: true},
-		{dir: "internal/pgversion", pure: true},
-		{dir: "internal/pgserver", own: []string{"internal/pgversion"}, others: []library{only(embedded, "fetch.go")}},
-		{dir: "internal/pgrole", own: []string{"internal/fault"}, others: []library{only(pgx)}},
-		{dir: "internal/pgtest", own: []string{"internal/pgserver", "internal/pgversion", "migrations", "deploy"}, others: []library{only(pgx)}},
-		{dir: "deploy"},
-		{dir: "migrations", own: []string{"internal/fault"}, others: []library{only(pgx)}},
-		{dir: "catalog", own: []string{"internal/fault", "mechanisms"},
-			others: []library{only(pgx, "postgres*.go"), only(yaml, "policy*.go", "jsonschema_test.go"), only(jschema, "*_test.go")}},
-		{dir: "catalog/draft", pure: true, own: []string{"catalog"}, others: []library{only(yaml, "import*.go"), only(pgx, "*_test.go")}},
-		{dir: "sqlrewrite/syntax", pure: true, own: []string{"internal/fault"}},
-		{dir: "sqlrewrite/statement", pure: true, own: []string{"internal/fault", "sqlrewrite/internal/parse"},
-			tests:  []string{"sqlrewrite/internal/parsetest", "catalog"},
-			others: []library{only(pgQuery), only(proto)}},
-		{dir: "sqlrewrite/verify", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/public", "sqlrewrite/verify/internal/tree",
-			"sqlrewrite/verify/internal/ranges"}, others: []library{only(pgQuery)}},
-		{dir: "sqlrewrite/verify/internal/public", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/tree"},
-			others: []library{only(pgQuery)}},
-		{dir: "sqlrewrite/verify/internal/tree", pure: true, others: []library{only(pgQuery)}},
-		{dir: "sqlrewrite/verify/internal/ranges", pure: true},
-		{dir: "sqlrewrite", pure: true, own: []string{"mechanisms", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/parse",
-			"sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
-			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer", "sqlrewrite/internal/free",
-			"sqlrewrite/internal/explain", "sqlrewrite/internal/suggest"},
-			tests: []string{"api", "budget", "gateway", "gateway/auth", "gateway/httpapi", "gateway/labels",
-				"gateway/pgexec", "sqlrewrite/internal/parsetest", "sqlrewrite/verify", "sqlrewrite/internal/scalar",
-				"sqlrewrite/internal/domain", "sqlrewrite/internal/stability"},
-			others: []library{only(pgQuery, "*_test.go")}},
+	return slices.Concat(rooms(), foundations(), []layer{
 		{dir: "budget/accounting", pure: true, own: []string{"internal/exact", "mechanisms"}, others: []library{only(gonum, "pld.go")}},
 		{dir: "budget", pure: true, own: []string{"budget/accounting", "internal/exact", "internal/fault", "mechanisms"}},
 		{dir: "budget/internal/machine", pure: true, own: []string{"budget", "internal/fault", "mechanisms"}},
@@ -133,7 +98,48 @@ func layers() []layer {
 			"internal/fault", "internal/pgserver", "internal/pgtest", "mechanisms", "sqlrewrite"}, others: []library{only(pgx)}},
 		{dir: "integration", own: []string{"integration/invariants", "api", "internal/pgtest", "internal/pgserver", "internal/stattest"},
 			others: []library{only(pgx)}},
-	}...)
+	})
+}
+
+// foundations are the packages that know nothing of budgets and services.
+func foundations() []layer {
+	return []layer{
+		{dir: "internal/fault"},
+		{dir: "internal/exact", pure: true},
+		{dir: "mechanisms", pure: true, own: []string{"internal/exact"}},
+		{dir: "mechanisms/local", pure: true, own: []string{"internal/exact", "mechanisms"}},
+		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
+		{dir: "internal/randomtest"},
+		{dir: "internal/archtest"},
+		{dir: "internal/strictjson", pure: true},
+		{dir: "internal/pgversion", pure: true},
+		{dir: "internal/pgserver", own: []string{"internal/pgversion"}, others: []library{only(embedded, "fetch.go")}},
+		{dir: "internal/pgrole", own: []string{"internal/fault"}, others: []library{only(pgx)}},
+		{dir: "internal/pgtest", own: []string{"internal/pgserver", "internal/pgversion", "migrations", "deploy"}, others: []library{only(pgx)}},
+		{dir: "deploy"},
+		{dir: "migrations", own: []string{"internal/fault"}, others: []library{only(pgx)}},
+		{dir: "catalog", own: []string{"internal/fault", "mechanisms"},
+			others: []library{only(pgx, "postgres*.go"), only(yaml, "policy*.go", "jsonschema_test.go"), only(jschema, "*_test.go")}},
+		{dir: "catalog/draft", pure: true, own: []string{"catalog"}, others: []library{only(yaml, "import*.go"), only(pgx, "*_test.go")}},
+		{dir: "sqlrewrite/syntax", pure: true, own: []string{"internal/fault"}},
+		{dir: "sqlrewrite/statement", pure: true, own: []string{"internal/fault", "sqlrewrite/internal/parse"},
+			tests:  []string{"sqlrewrite/internal/parsetest", "catalog"},
+			others: []library{only(pgQuery), only(proto)}},
+		{dir: "sqlrewrite/verify", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/public", "sqlrewrite/verify/internal/tree",
+			"sqlrewrite/verify/internal/ranges"}, others: []library{only(pgQuery)}},
+		{dir: "sqlrewrite/verify/internal/public", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/tree"},
+			others: []library{only(pgQuery)}},
+		{dir: "sqlrewrite/verify/internal/tree", pure: true, others: []library{only(pgQuery)}},
+		{dir: "sqlrewrite/verify/internal/ranges", pure: true},
+		{dir: "sqlrewrite", pure: true, own: []string{"mechanisms", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/parse",
+			"sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
+			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer", "sqlrewrite/internal/free",
+			"sqlrewrite/internal/explain", "sqlrewrite/internal/suggest"},
+			tests: []string{"api", "budget", "gateway", "gateway/auth", "gateway/httpapi", "gateway/labels",
+				"gateway/pgexec", "sqlrewrite/internal/parsetest", "sqlrewrite/verify", "sqlrewrite/internal/scalar",
+				"sqlrewrite/internal/domain", "sqlrewrite/internal/stability"},
+			others: []library{only(pgQuery, "*_test.go")}},
+	}
 }
 
 // rooms are the packages inside of sqlrewrite, the lowest first: each may import some of those before it.

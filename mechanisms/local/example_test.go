@@ -26,6 +26,7 @@ func TestExamplesFollowFromTheConstants(t *testing.T) {
 					case Duchi:
 						truth = int64(bit(d[0] < truth))
 						d = d[1:]
+					default:
 					}
 					if below(d[0], "uniform") {
 						truth = d[1]
@@ -46,6 +47,8 @@ func TestExamplesFollowFromTheConstants(t *testing.T) {
 					for i, noise := range d {
 						want = append(want, e.Truth[i]+noise)
 					}
+				default:
+					t.Fatalf("%s: a protocol draws by a mechanism", p.parameters.Mechanism)
 				}
 				if !slices.Equal(e.Report, want) || p.Check(e.Report) != nil || !p.isTruth(e.Truth) {
 					t.Errorf("%s, example %d: %+v, want the report %v", p.parameters.Mechanism, i, e, want)

@@ -166,17 +166,17 @@ func newNumber(p Parameters) (*Protocol, error) {
 		name Mechanism
 		scheme
 	}{{Duchi, newSign(p.Epsilon)}, {Piecewise, newPiecewise(p.Epsilon)}, {Laplace, noise}}
-	least := -1
-	for i, m := range all {
-		if p.Mechanism == m.name || p.Mechanism == Auto && (least < 0 || m.worst() < all[least].worst()) {
-			least = i
+	least := all[0]
+	for _, m := range all[1:] {
+		if p.Mechanism == m.name || p.Mechanism == Auto && m.worst() < least.worst() {
+			least = m
 		}
 	}
-	if least < 0 {
+	if p.Mechanism != Auto && p.Mechanism != least.name {
 		return nil, ErrMechanism
 	}
-	p.Mechanism = all[least].name
-	return &Protocol{p, all[least].scheme}, nil
+	p.Mechanism = least.name
+	return &Protocol{p, least.scheme}, nil
 }
 
 // Parameters are those that the protocol was made with, with the mechanism that [Auto] chose.

@@ -6,9 +6,9 @@ import "strings"
 // files, settings, locks, statistics of the server, large objects, sequences or the text of another query; nothing that names roles;
 // nothing that makes one word of a gigabyte.
 
-var passes = set(strings.Fields(passingFunctions))
+var passes = set(strings.Fields(allowedFunctions))
 
-const passingFunctions = `
+const allowedFunctions = `
 	abs acos age array_agg array_append array_cat array_dims array_length array_lower array_ndims array_position array_positions
 	array_prepend array_remove array_replace array_to_json array_to_string array_upper ascii asin atan atan2 avg bit_and bit_length bit_or
 	bool_and bool_or btrim cardinality cbrt ceil ceiling char_length character_length chr clock_timestamp col_description concat concat_ws

@@ -147,6 +147,7 @@ func (r *reader) set(n *pg.VariableSetStmt, begin int) Command {
 			}
 			return Set{Settings: all}
 		}
+	case pg.VariableSetKind_VARIABLE_SET_KIND_UNDEFINED, pg.VariableSetKind_VAR_SET_CURRENT:
 	}
 	halt(at, stateUnsupported, "", "SET %s is not supported", strings.ToUpper(name))
 	return nil
@@ -288,7 +289,7 @@ func (r *reader) cancel(n *pg.Node) (Cancel, bool) {
 			c.Column = alias
 		}
 	}
-	pid, _ := strconv.Atoi(m[3]) // "" where it is a parameter
+	pid, _ := strconv.ParseInt(m[3], 10, 32) // "" where it is a parameter
 	c.Parameter, _ = strconv.Atoi(m[4])
 	c.PID = int32(pid)
 	return c, true
