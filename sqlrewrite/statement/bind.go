@@ -44,6 +44,14 @@ func unplaced(r *Refusal) *Refusal {
 }
 
 func bound(tree *pg.ParseResult, arguments []Argument) string {
+	grown := 0
+	eachParameter(tree.ProtoReflect(), func(p *pg.ParamRef) {
+		if n := int(p.Number); n >= 1 && n <= len(arguments) {
+			if grown += len(arguments[n-1].Text); grown > MaxBytes { // before anything is copied
+				halt(-1, stateTooMany, bindHint, "the values have more than %d bytes where they are written into the text", MaxBytes)
+			}
+		}
+	})
 	replaceParameters(tree.ProtoReflect(), arguments, false)
 	text, err := pg.Deparse(tree)
 	if err != nil {
@@ -97,6 +105,17 @@ func replaceParameters(m protoreflect.Message, arguments []Argument, cast bool) 
 		_, cast = m.Interface().(*pg.TypeCast)
 	}
 	eachMessage(m, func(child protoreflect.Message) { replaceParameters(child, arguments, cast) })
+}
+
+// eachParameter calls f for each $n.
+func eachParameter(m protoreflect.Message, f func(*pg.ParamRef)) {
+	if n, ok := m.Interface().(*pg.Node); ok {
+		if p := n.GetParamRef(); p != nil {
+			f(p)
+			return
+		}
+	}
+	eachMessage(m, func(child protoreflect.Message) { eachParameter(child, f) })
 }
 
 // eachMessage calls f for each message directly within one.
