@@ -213,7 +213,6 @@ func (c *session) askCatalog(ctx context.Context, p *portal) (*result, *refusal)
 		values := make([]value, len(row))
 		for i, v := range row {
 			values[i] = v
-			r.size += len(v)
 		}
 		r.rows = append(r.rows, values)
 	}

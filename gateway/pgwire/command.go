@@ -83,21 +83,18 @@ func (c *session) columnsOfCommand(ctx context.Context, s *prepared) ([]column, 
 	case statement.Explain:
 		return explainColumns(command.JSON), nil
 	case statement.Fetch:
-		cursor := c.portals[command.Name]
-		if cursor == nil {
-			return nil, noCursor(command.Name)
+		cursor, refused := c.cursor(command.Name)
+		if refused != nil {
+			return nil, refused
 		}
-		refused := c.columnsOf(ctx, cursor.of)
+		refused = c.columnsOf(ctx, cursor.of)
 		return cursor.of.columns, refused
 	case statement.Execute:
-		inner := c.statements[command.Name]
-		if inner == nil {
-			return nil, noStatement(command.Name)
+		inner, refused := c.executable(command.Name)
+		if refused != nil {
+			return nil, refused
 		}
-		if !hasRows(inner.one) {
-			return nil, nil
-		}
-		refused := c.columnsOf(ctx, inner)
+		refused = c.columnsOf(ctx, inner)
 		return inner.columns, refused
 	case statement.Cancel:
 		return []column{{command.Column, kindOf("boolean")}}, nil
@@ -201,12 +198,40 @@ func (c *session) prepare(command statement.Prepare) *refusal {
 	return c.addStatement(s)
 }
 
-// executed is the portal of EXECUTE.
-func (c *session) executed(command statement.Execute) (*portal, *refusal) {
-	s := c.statements[command.Name]
+// executable is the statement of an EXECUTE. It is a query: one that executes or fetches itself would never end.
+func (c *session) executable(name string) (*prepared, *refusal) {
+	s := c.statements[name]
 	switch {
 	case s == nil:
-		return nil, noStatement(command.Name)
+		return nil, noStatement(name)
+	case !isQuery(s.one):
+		return nil, unsupported("EXECUTE of a statement that is no query")
+	}
+	return s, nil
+}
+
+// cursor is the portal of a FETCH, which is one of a query for the same reason.
+func (c *session) cursor(name string) (*portal, *refusal) {
+	p := c.portals[name]
+	switch {
+	case p == nil:
+		return nil, noCursor(name)
+	case !isQuery(p.of.one):
+		return nil, refusef(stateNoCursor, "cursor %s is of no query", fault.Quote(name))
+	}
+	return p, nil
+}
+
+func isQuery(s statement.Statement) bool {
+	return s.Kind == statement.Data || s.Kind == statement.Catalog
+}
+
+// executed is the portal of EXECUTE.
+func (c *session) executed(command statement.Execute) (*portal, *refusal) {
+	s, refused := c.executable(command.Name)
+	switch {
+	case refused != nil:
+		return nil, refused
 	case len(command.Arguments) != len(s.types):
 		return nil, refusef(stateSyntax, "wrong number of parameters for prepared statement %s", fault.Quote(command.Name)).hinting(
 			"it has " + strconv.Itoa(len(s.types)))
@@ -250,12 +275,9 @@ func (c *session) declare(p *portal, command statement.Declare) *refusal {
 
 // fetch takes rows of a cursor.
 func (c *session) fetch(ctx context.Context, command statement.Fetch) (*result, *refusal) {
-	p := c.portals[command.Name]
-	if p == nil {
-		return nil, noCursor(command.Name)
-	}
-	if !hasRows(p.of.one) {
-		return nil, refusef(stateNoCursor, "cursor %s has no rows", fault.Quote(command.Name))
+	p, refused := c.cursor(command.Name)
+	if refused != nil {
+		return nil, refused
 	}
 	if p.result == nil {
 		made, refused := c.perform(ctx, p)
@@ -275,7 +297,7 @@ func (c *session) fetch(ctx context.Context, command statement.Fetch) (*result, 
 	if command.Move {
 		return done("MOVE "+strconv.Itoa(len(rows)), nil)
 	}
-	return &result{columns: p.result.columns, rows: rows, tag: "FETCH", formats: p.formats}, nil
+	return &result{columns: p.result.columns, rows: rows, tag: "FETCH", formats: p.formats, in: p.result.in}, nil
 }
 
 func (c *session) closeCursor(command statement.Close) (*result, *refusal) {

@@ -20,6 +20,7 @@ type prepared struct {
 	intervals bool     // noisegate.intervals as it was at Parse, so that columns and rows agree
 	described bool
 	columns   []column // once described; nil: no rows
+	version   int64    // of the policy by which they were described
 }
 
 // portal is a statement with its values, on its way through its rows. A cursor of DECLARE is one too, under the same names.
@@ -142,13 +143,62 @@ func (c *session) perform(ctx context.Context, p *portal) (*result, *refusal) {
 
 // keep remembers what a portal gave, as long as a session's answers fit its memory.
 func (c *session) keep(p *portal, r *result) *refusal {
-	if c.kept+r.size > maxKept {
-		return refusef(stateTooLarge, "the answers that this session keeps have more than %d bytes", maxKept).hinting(
-			"close cursors; asking again is a free replay")
+	r.size = weight(r.rows)
+	if refused := c.roomFor(r.size); refused != nil {
+		return refused
 	}
 	p.result = r
-	c.kept += r.size
 	return nil
+}
+
+// roomFor refuses what would make statements, values and answers that a session keeps larger than they may be together.
+func (c *session) roomFor(more int) *refusal {
+	for _, s := range c.statements {
+		more += s.size()
+	}
+	for _, p := range c.portals {
+		more += p.size()
+	}
+	if more > maxKept {
+		return refusef(stateTooLarge, "what this session keeps has more than %d bytes", maxKept).hinting(
+			"close cursors and statements; asking again is a free replay")
+	}
+	return nil
+}
+
+// About how many bytes a value, a row, and a statement or portal have beside their texts.
+const (
+	valueBytes    = 24
+	rowBytes      = 24
+	preparedBytes = 512
+)
+
+// weight is how many bytes rows have.
+func weight(rows [][]value) int {
+	size := 0
+	for _, row := range rows {
+		size += rowBytes + valueBytes*len(row)
+		for _, v := range row {
+			size += len(v)
+		}
+	}
+	return size
+}
+
+func (s *prepared) size() int { return preparedBytes + len(s.one.Text) + len(s.name) + 4*len(s.types) }
+
+func (p *portal) size() int {
+	size := preparedBytes + len(p.sql) + len(p.name) + p.of.size()
+	for _, v := range p.values {
+		size += valueBytes + len(v)
+	}
+	for _, v := range p.given {
+		size += valueBytes + len(v)
+	}
+	if p.result != nil {
+		size += p.result.size
+	}
+	return size
 }
 
 // sendRows sends the next rows, and what ends an Execute: PortalSuspended when the limit was reached, else CommandComplete. As in
@@ -217,18 +267,16 @@ func (c *session) addPortal(p *portal) *refusal {
 	if len(c.portals) >= maxPortals {
 		return refusef(stateTooLarge, "a session has at most %d portals and cursors", maxPortals)
 	}
+	if refused := c.roomFor(p.size()); refused != nil {
+		return refused
+	}
 	p.fresh = true
 	c.portals[p.name] = p
 	return nil
 }
 
 func (c *session) dropPortal(name string) {
-	if p := c.portals[name]; p != nil {
-		if p.result != nil {
-			c.kept -= p.result.size
-		}
-		delete(c.portals, name)
-	}
+	delete(c.portals, name)
 }
 
 func (c *session) closePortals(which func(*portal) bool) {
@@ -246,6 +294,9 @@ func (c *session) addStatement(s *prepared) *refusal {
 	}
 	if len(c.statements) >= maxStatements {
 		return refusef(stateTooLarge, "a session has at most %d prepared statements", maxStatements)
+	}
+	if refused := c.roomFor(s.size()); refused != nil {
+		return refused
 	}
 	c.statements[s.name] = s
 	return nil

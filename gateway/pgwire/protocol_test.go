@@ -394,8 +394,8 @@ func FuzzMessages(f *testing.F) {
 		if strings.Contains(d.log.String(), "panic") {
 			t.Fatalf("a panic: %s", d.log.String())
 		}
-		if c.kept < 0 || c.kept > maxKept || len(c.portals) > maxPortals || len(c.statements) > maxStatements {
-			t.Fatalf("%d bytes, %d portals, %d statements", c.kept, len(c.portals), len(c.statements))
+		if refused := c.roomFor(0); refused != nil || len(c.portals) > maxPortals || len(c.statements) > maxStatements {
+			t.Fatalf("%v, %d portals, %d statements", refused, len(c.portals), len(c.statements))
 		}
 	})
 }

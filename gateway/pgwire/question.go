@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,9 @@ func (c *session) ask(ctx context.Context, p *portal) (*result, *refusal) {
 	if refused != nil {
 		return nil, refused
 	}
+	if refused := c.asDescribed(ctx, p); refused != nil {
+		return nil, refused
+	}
 	name := rand.Text()
 	c.runs(name)
 	answer, err := c.server.config.Service.Query(ctx, c.who, gateway.Request{QueryRequest: request, Name: name})
@@ -44,9 +48,29 @@ func (c *session) ask(ctx context.Context, p *portal) (*result, *refusal) {
 	return made, refused
 }
 
+// asDescribed refuses a question whose columns have become others since they were told: its answer could not be sent. The text is
+// PostgreSQL's, by which drivers prepare anew.
+func (c *session) asDescribed(ctx context.Context, p *portal) *refusal {
+	if c.names(); !p.of.described || p.of.version == c.exposed.version {
+		return nil
+	}
+	now := *p.of
+	if refused, _ := c.describeText(ctx, &now, p.sql, false); refused != nil {
+		return refused
+	}
+	if !slices.Equal(now.columns, p.of.columns) {
+		return refusef(stateUnsupported, "cached plan must not change result type").hinting("the policy has changed: prepare it again")
+	}
+	p.of.version = c.exposed.version
+	return nil
+}
+
 // constants answers what names no table and reads none: the service knows SELECT 1, by which pools find out whether a connection
 // lives. Everything else about names and types is for the catalog.
 func (c *session) constants(ctx context.Context, p *portal) (*result, *refusal) {
+	if p.of.one.Reads {
+		return nil, noCatalog()
+	}
 	answer, err := c.server.config.Service.Query(ctx, c.who, gateway.Request{QueryRequest: api.QueryRequest{Dataset: c.dataset,
 		SQL: p.sql}})
 	if err != nil {
@@ -122,9 +146,6 @@ func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 			if p.of.intervals && hasInterval(released.Columns[j]) {
 				r.rows[i] = append(r.rows[i], boundsOf(released.Intervals[i][j])...)
 			}
-		}
-		for _, v := range r.rows[i] {
-			r.size += len(v)
 		}
 	}
 	if answer.ID != "" {
@@ -253,7 +274,7 @@ func (c *session) describeText(ctx context.Context, s *prepared, sql string, pre
 		}
 		return refusalOf(err, at), err
 	}
-	s.columns = columnsOf(columns, s.intervals)
+	s.columns, s.version = columnsOf(columns, s.intervals), c.exposed.version
 	return nil, nil
 }
 

@@ -46,7 +46,6 @@ type session struct {
 	tx         transaction
 	several    bool // statements share the message that is answered: to cursors, a transaction
 	skipping   bool // what follows an error of the extended protocol, until Sync
-	kept       int  // bytes of the answers that portals hold
 	pending    int  // bytes that were not sent yet
 	broken     error
 	exposed    exposed
@@ -237,17 +236,35 @@ func (c *session) send(message pgproto3.BackendMessage) {
 		return
 	}
 	c.backend.Send(message)
-	switch m := message.(type) {
-	case *pgproto3.DataRow:
-		for _, v := range m.Values {
-			c.pending += len(v)
-		}
-	case *pgproto3.CopyData:
-		c.pending += len(m.Data)
-	}
+	c.pending += sizeOf(message)
 	if c.pending >= flushAt {
 		c.flush()
 	}
+}
+
+// sizeOf is about how many bytes a message has.
+func sizeOf(message pgproto3.BackendMessage) int {
+	const each, field = 32, 32
+	size := each
+	switch m := message.(type) {
+	case *pgproto3.DataRow:
+		for _, v := range m.Values {
+			size += 4 + len(v)
+		}
+	case *pgproto3.CopyData:
+		size += len(m.Data)
+	case *pgproto3.RowDescription:
+		for _, f := range m.Fields {
+			size += field + len(f.Name)
+		}
+	case *pgproto3.ParameterDescription:
+		size += 4 * len(m.ParameterOIDs)
+	case *pgproto3.ErrorResponse:
+		size += len(m.Message) + len(m.Detail) + len(m.Hint)
+	case *pgproto3.NoticeResponse:
+		size += len(m.Message) + len(m.Detail)
+	}
+	return size
 }
 
 // flush sends what is in the buffer. A client that does not take it is given up.

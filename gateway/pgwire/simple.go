@@ -15,19 +15,23 @@ func (c *session) simple(ctx context.Context, text string) *refusal {
 		c.fail(refused)
 	}
 	c.several = len(list) > 1
+	path := c.settings.get(setSearchPath)
 	for i := range list {
 		if i > 0 {
 			if ends := c.stillValid(ctx); ends != nil {
 				return ends
 			}
 		}
+		if now := c.settings.get(setSearchPath); now != path { // names are found by the path of their moment
+			if again, refused := c.read(list[i].Text); refused == nil && len(again) == 1 {
+				again[0].Offset = list[i].Offset
+				list[i] = again[0]
+			}
+		}
 		p := newPortal(&prepared{one: list[i], intervals: c.wantsIntervals()})
 		refused := c.parameterless(&list[i])
 		if refused == nil {
 			refused = c.run(ctx, p, 0, true)
-		}
-		if p.result != nil {
-			c.kept -= p.result.size
 		}
 		if refused != nil {
 			if refused.ends {

@@ -74,21 +74,22 @@ type survey struct {
 
 // query says what kind of query a node is, and how many parameters it has. Relations are looked at with the scopes of WITH: a flat list
 // of its names would take SELECT * FROM people WHERE EXISTS (WITH people AS ...) for a query without a table.
-func (r *reader) query(n *pg.Node) (Kind, int) {
+func (r *reader) query(to *Statement, n *pg.Node) {
 	s := &survey{names: &r.names}
 	s.message(n.ProtoReflect(), nil)
+	to.Kind, to.Parameters, to.Reads = Catalog, int(s.parameters), s.catalog != nil
 	switch {
 	case s.exposed && s.catalog != nil:
 		halt(s.catalog.Location, stateUnsupported, "ask two queries", "tables of the dataset and catalogs cannot be read in one query")
-	case s.exposed:
-		return Data, int(s.parameters)
 	case s.unknown != nil && s.catalog != nil:
 		halt(s.unknown.Location, stateNoTable, "", "relation %q does not exist", s.unknown.Relname)
-	case s.unknown != nil:
-		return Data, int(s.parameters)
+	case s.exposed, s.unknown != nil:
+		to.Kind = Data
 	}
-	return Catalog, int(s.parameters)
 }
+
+// defaultSchema is where the service looks for names without a schema.
+const defaultSchema = "public"
 
 // message looks at a node and what it holds; visible are the names of WITH that hide relations there.
 func (s *survey) message(m protoreflect.Message, visible *cte) {
@@ -176,7 +177,16 @@ func (s *survey) relation(n *pg.RangeVar, visible *cte) {
 	if n.Schemaname == "" && visible.hides(n.Relname) {
 		return
 	}
-	switch _, class := s.names.resolve(n.Schemaname, n.Relname); {
+	found, class := s.names.resolve(n.Schemaname, n.Relname)
+	if n.Schemaname == "" {
+		switch {
+		case class == exposedRelation && found.Schema != defaultSchema:
+			halt(n.Location, stateUnsupported, "write "+found.Schema+"."+found.Name, "table %q is of a schema that must be named", n.Relname)
+		case class == unknownRelation && s.names.in(defaultSchema, n.Relname) == exposedRelation:
+			halt(n.Location, stateNoTable, "write "+defaultSchema+"."+n.Relname, "relation %q does not exist", n.Relname)
+		}
+	}
+	switch {
 	case class == exposedRelation:
 		s.exposed = true
 	case class == catalogRelation && s.catalog == nil:

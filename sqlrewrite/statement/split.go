@@ -82,7 +82,7 @@ func (r *reader) classify(s *Statement, n *pg.Node, begin, end int) {
 		s.Kind, s.Command, s.Parameters = Session, cancel, cancel.Parameter
 		return
 	}
-	s.Kind, s.Parameters = r.query(n)
+	r.query(s, n)
 }
 
 // bodyOf is the query within a command whose parameters are the command's own; nil: there is none.
@@ -105,7 +105,7 @@ func (r *reader) body(n *pg.Node, begin, end int) Statement {
 		r.refuse(n, begin, end)
 	}
 	s := r.cut(begin, end)
-	s.Kind, s.Parameters = r.query(n)
+	r.query(&s, n)
 	return s
 }
 

@@ -60,7 +60,8 @@ type Statement struct {
 	Command Command  // of kind Session
 	Refusal *Refusal // of kind Refused
 
-	Parameters int // the highest n of its $n; 0: none
+	Parameters int  // the highest n of its $n; 0: none
+	Reads      bool // of kind Catalog: names a relation
 }
 
 // TableName names an exposed table.

@@ -1,0 +1,121 @@
+package pgwire
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"noisegate/gateway/gatewaytest"
+)
+
+// TestLoopsAreRefused: a statement that executes itself, or a cursor that fetches from itself, is refused, alone and in a ring. A stack that
+// overflows ends the process.
+func TestLoopsAreRefused(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	for name, messages := range map[string][]pgproto3.FrontendMessage{
+		"EXECUTE":            {&pgproto3.Parse{Name: "a", Query: "EXECUTE a"}, &pgproto3.Bind{PreparedStatement: "a"}, &pgproto3.Execute{}},
+		"EXECUTE, described": {&pgproto3.Parse{Name: "a", Query: "EXECUTE a"}, &pgproto3.Describe{ObjectType: 'S', Name: "a"}},
+		"EXECUTE in a ring": {&pgproto3.Parse{Name: "a", Query: "EXECUTE b"}, &pgproto3.Parse{Name: "b", Query: "EXECUTE a"},
+			&pgproto3.Bind{PreparedStatement: "a"}, &pgproto3.Execute{}},
+		"FETCH": {&pgproto3.Parse{Query: "FETCH ALL FROM x"}, &pgproto3.Bind{DestinationPortal: "x"}, &pgproto3.Execute{Portal: "x"}},
+		"FETCH, described": {&pgproto3.Parse{Query: "FETCH ALL FROM x"}, &pgproto3.Bind{DestinationPortal: "x"},
+			&pgproto3.Describe{ObjectType: 'P', Name: "x"}},
+		"FETCH of EXECUTE": {&pgproto3.Parse{Name: "a", Query: "FETCH ALL FROM x"}, &pgproto3.Parse{Query: "EXECUTE a"},
+			&pgproto3.Bind{DestinationPortal: "x"}, &pgproto3.Execute{Portal: "x"}},
+		"an EXECUTE of SHOW": {&pgproto3.Parse{Name: "a", Query: "SHOW work_mem"}, &pgproto3.Parse{Query: "EXECUTE a"}, &pgproto3.Bind{},
+			&pgproto3.Execute{}},
+	} {
+		r := d.hello(t, map[string]string{"options": "-c noisegate.epsilon=0.1"})
+		r.send(append(messages, &pgproto3.Sync{})...)
+		story := r.until("ReadyForQuery")
+		refused := slices.ContainsFunc(story, func(word string) bool {
+			return word == "ErrorResponse ERROR 0A000" || word == "ErrorResponse ERROR 34000"
+		})
+		if !refused {
+			t.Errorf("%s: %v", name, story)
+		}
+	}
+}
+
+// TestValuesAreCountedBeforeTheyAreCopied: a value that a text names many times is refused for what the text would have, before it is written.
+func TestValuesAreCountedBeforeTheyAreCopied(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	r := d.hello(t, map[string]string{"options": "-c noisegate.epsilon=0.1"})
+	in := strings.TrimSuffix(strings.Repeat("$1, ", 4000), ", ")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r.send(&pgproto3.Parse{Query: "SELECT count(*) FROM people WHERE region IN (" + in + ")"},
+		&pgproto3.Bind{Parameters: [][]byte{[]byte(strings.Repeat("x", 900_000))}}, &pgproto3.Sync{})
+	story := r.until("ReadyForQuery")
+	runtime.ReadMemStats(&after)
+	if !slices.Contains(story, "ErrorResponse ERROR 54000") {
+		t.Error(story)
+	}
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
+		t.Errorf("%d bytes were taken", grown)
+	}
+}
+
+// TestAnswersWaitForNoSync: what is described again and again goes out before the client asks for it.
+func TestAnswersWaitForNoSync(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	r := d.hello(t, map[string]string{"options": "-c noisegate.epsilon=0.1"})
+	columns := strings.TrimSuffix(strings.Repeat("count(*), ", 50), ", ")
+	r.send(&pgproto3.Parse{Name: "a", Query: "SELECT " + columns + " FROM people"})
+	for range 200 {
+		r.send(&pgproto3.Describe{ObjectType: 'S', Name: "a"})
+	}
+	for range 100 { // without a Sync, all but what one buffer holds
+		r.receive()
+	}
+}
+
+// TestSearchPathIsKept: a name without a schema stands for the table that the session's path finds, or for none: never for another one.
+func TestSearchPathIsKept(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	r := d.hello(t, map[string]string{"options": "-c noisegate.epsilon=0.1"})
+	for _, c := range []struct{ sql, state string }{
+		{"SET search_path = nowhere; SELECT count(*) AS n FROM people", "42P01"},
+		{"SET search_path = nowhere; SELECT count(*) AS n FROM public.people", ""},
+		{"SET search_path = nowhere, public; SELECT count(*) AS n FROM people", ""},
+		{"SET search_path = information_schema; SELECT count(*) FROM tables", "57P03"},
+	} {
+		refused := r.query(c.sql)
+		if (refused == nil) != (c.state == "") || refused != nil && refused.Code != c.state {
+			t.Errorf("%s: %+v", c.sql, refused)
+		}
+	}
+}
+
+// TestWhatASessionKeepsIsBounded: statements, values and answers together.
+func TestWhatASessionKeepsIsBounded(t *testing.T) {
+	c := &session{statements: map[string]*prepared{}, portals: map[string]*portal{}}
+	p := &portal{name: "a", of: &prepared{}}
+	if refused := c.addPortal(p); refused != nil {
+		t.Fatal(refused)
+	}
+	nulls := make([][]value, 100_000)
+	for i := range nulls {
+		nulls[i] = make([]value, 300)
+	}
+	if refused := c.keep(p, &result{rows: nulls}); refused == nil || refused.state != stateTooLarge || p.result != nil {
+		t.Errorf("30 million NULLs are kept: %+v", refused)
+	}
+	if refused := c.keep(p, &result{rows: nulls[:1000]}); refused != nil {
+		t.Error(refused)
+	}
+	for i := range 300 {
+		s := &prepared{name: strings.Repeat("x", i+1)}
+		s.one.Text = strings.Repeat("y", 250_000)
+		if refused := c.addStatement(s); refused != nil {
+			if i < 150 || refused.state != stateTooLarge {
+				t.Errorf("statement %d: %+v", i, refused)
+			}
+			return
+		}
+	}
+	t.Error("300 statements of 250,000 bytes are kept")
+}
