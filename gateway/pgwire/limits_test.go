@@ -11,8 +11,8 @@ import (
 	"noisegate/gateway/gatewaytest"
 )
 
-// TestLoopsAreRefused: a statement that executes itself, or a cursor that fetches from itself, is refused, alone and in a ring. A stack that
-// overflows ends the process.
+// TestLoopsAreRefused: a statement that executes itself, or a cursor that fetches from itself, is refused, alone and in a ring. A stack
+// that overflows ends the process.
 func TestLoopsAreRefused(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
 	for name, messages := range map[string][]pgproto3.FrontendMessage{
@@ -40,7 +40,8 @@ func TestLoopsAreRefused(t *testing.T) {
 	}
 }
 
-// TestValuesAreCountedBeforeTheyAreCopied: a value that a text names many times is refused for what the text would have, before it is written.
+// TestValuesAreCountedBeforeTheyAreCopied: a value that a text names many times is refused for what the text would have, before that is
+// written.
 func TestValuesAreCountedBeforeTheyAreCopied(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
 	r := d.hello(t, map[string]string{"options": "-c noisegate.epsilon=0.1"})
