@@ -201,24 +201,22 @@ const twinBeginSQL = `SELECT coalesce(d.tag, ''), d.role IS NOT NULL FROM (
 type TwinFacts struct {
 	Owner   uint32 // the role that owns the tables, by OID
 	Columns map[TableName][]TwinColumn
+	Types   map[uint32]bool // the OIDs of the types that were asked for, and of their arrays
 }
 
 // TwinColumn is a column of a catalog, with its type as format_type writes it.
 type TwinColumn struct{ Name, Type string }
 
-// LookAtTwin reads the columns of catalogs; one that the server's version does not have is absent. The connection is the owner's.
-func LookAtTwin(ctx context.Context, conn *pgx.Conn, catalogs []TableName) (*TwinFacts, error) {
-	facts := &TwinFacts{Columns: map[TableName][]TwinColumn{}}
+// LookAtTwin reads the columns of catalogs, and the OIDs of types; what the server's version does not have is absent. The connection is the
+// owner's. An error is data/unavailable.
+func LookAtTwin(ctx context.Context, conn *pgx.Conn, catalogs, types []TableName) (*TwinFacts, error) {
+	facts := &TwinFacts{Columns: map[TableName][]TwinColumn{}, Types: map[uint32]bool{}}
 	if err := conn.QueryRow(ctx, "SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user").Scan(&facts.Owner); err != nil {
 		return nil, unavailable("the catalog twin", err)
 	}
-	names := make([]string, len(catalogs))
-	for i, name := range catalogs {
-		names[i] = name.Schema + "." + name.Name
-	}
 	rows, err := conn.Query(ctx, `SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
 		FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname || '.' || c.relname = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`, names)
+		WHERE n.nspname || '.' || c.relname = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`, joined(catalogs))
 	if err != nil {
 		return nil, unavailable("the catalog twin", err)
 	}
@@ -230,5 +228,26 @@ func LookAtTwin(ctx context.Context, conn *pgx.Conn, catalogs []TableName) (*Twi
 	}); err != nil {
 		return nil, unavailable("the catalog twin", err)
 	}
+	rows, err = conn.Query(ctx, `SELECT unnest(ARRAY[t.oid, t.typarray]) FROM pg_catalog.pg_type t
+		JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname || '.' || t.typname = ANY ($1)`, joined(types))
+	if err != nil {
+		return nil, unavailable("the catalog twin", err)
+	}
+	var oid uint32
+	if _, err := pgx.ForEachRow(rows, []any{&oid}, func() error {
+		facts.Types[oid] = true
+		return nil
+	}); err != nil {
+		return nil, unavailable("the catalog twin", err)
+	}
 	return facts, nil
+}
+
+// joined writes names with their schemas, unquoted.
+func joined(names []TableName) []string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = name.Schema + "." + name.Name
+	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"noisegate/internal/pgtest"
 )
@@ -250,14 +251,18 @@ func TestTwinsAreBuiltOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestLookAtTwin: columns come from the server, in order, with their types; relations of other versions are absent.
+// TestLookAtTwin: columns come from the server, in order, with their types; relations and types of other versions are absent.
 func TestLookAtTwin(t *testing.T) {
 	target := pgtest.New(t)
-	facts, err := LookAtTwin(t.Context(), target.Conn(t, target.DSN), []TableName{{"pg_catalog", "pg_user"}, {"pg_catalog", "pg_none"}})
+	facts, err := LookAtTwin(t.Context(), target.Conn(t, target.DSN), []TableName{{"pg_catalog", "pg_user"}, {"pg_catalog", "pg_none"}},
+		[]TableName{{"pg_catalog", "text"}, {"pg_catalog", "none"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	columns := facts.Columns[TableName{"pg_catalog", "pg_user"}]
+	if len(facts.Types) != 2 || !facts.Types[pgtype.TextOID] || !facts.Types[pgtype.TextArrayOID] {
+		t.Errorf("types %v", facts.Types)
+	}
 	if len(facts.Columns) != 1 || len(columns) != 9 || columns[1] != (TwinColumn{"usesysid", "oid"}) || facts.Owner == 0 {
 		t.Errorf("%+v", facts)
 	}

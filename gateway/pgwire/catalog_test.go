@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"noisegate/gateway/gatewaytest"
 	"noisegate/gateway/pgwire"
@@ -104,5 +105,35 @@ func TestCatalogFollowsThePolicy(t *testing.T) {
 	d.ApplyPolicy(t, strings.Replace(gatewaytest.Policy, "secret: {expose: false}", "secret: {keys: private}", 1))
 	if got := pgwire.Table(t, conn, sql)[0][0]; got != "5" {
 		t.Errorf("%s columns, want 5", got)
+	}
+}
+
+// TestCatalogParameterTypes: a parameter of a query about catalogs has a listed type, whether the client names it, or the server infers it:
+// the input and the output of others look up the server's roles.
+//
+// covers: A54
+func TestCatalogParameterTypes(t *testing.T) {
+	d := withTwin(t)
+	conn := d.Connect(t, "").PgConn()
+	const regrole, regroles, rights, right, xml, rowOfClasses = 4096, 4097, 1034, 1033, 142, 83
+	for _, oid := range []uint32{regrole, regroles, rights, right, xml, rowOfClasses, 999_999} {
+		_, err := conn.Prepare(t.Context(), "", "SELECT $1", []uint32{oid})
+		pgwire.RefusedWith(t, err, "0A000")
+		_, err = conn.ExecParams(t.Context(), "SELECT $1", [][]byte{nil}, []uint32{oid}, nil, nil).Close()
+		pgwire.RefusedWith(t, err, "0A000")
+	}
+	for _, sql := range []string{"SELECT relacl @> $1 FROM pg_class", "SELECT aclexplode($1)", "SELECT relacl[1] = $1 FROM pg_class",
+		"SELECT coalesce(n, $1) FROM pg_namespace n"} {
+		_, err := conn.Prepare(t.Context(), "", sql, nil)
+		pgwire.RefusedWith(t, err, "0A000")
+		_, err = conn.ExecParams(t.Context(), sql, [][]byte{[]byte("ana=r/postgres")}, nil, nil, nil).Close()
+		pgwire.RefusedWith(t, err, "0A000")
+	}
+	for oid, value := range map[uint32]string{0: "x", pgtype.UnknownOID: "x", pgtype.TextOID: "x", pgtype.TextArrayOID: "{x}",
+		pgtype.OIDArrayOID: "{1}", pgtype.NameOID: "x", 2205: "pg_class"} {
+		got := conn.ExecParams(t.Context(), "SELECT $1", [][]byte{[]byte(value)}, []uint32{oid}, nil, nil).Read()
+		if got.Err != nil || string(got.Rows[0][0]) != value {
+			t.Errorf("type %d: %v, %v", oid, got.Rows, got.Err)
+		}
 	}
 }

@@ -56,6 +56,7 @@ type twin struct {
 
 	mu    sync.Mutex
 	facts *pgwire.CatalogFacts // nil until a server answered
+	types map[uint32]bool      // that parameters may have, by OID; with the facts
 }
 
 // Open makes the pools; no server has to answer yet.
@@ -104,7 +105,7 @@ func (c *Catalogs) Facts(ctx context.Context, dataset string) (*pgwire.CatalogFa
 		return nil, err
 	}
 	defer conn.Release()
-	look, err := catalog.LookAtTwin(ctx, conn.Conn(), replaced())
+	look, err := catalog.LookAtTwin(ctx, conn.Conn(), replaced(), named(statement.TwinTypes()))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (c *Catalogs) Facts(ctx context.Context, dataset string) (*pgwire.CatalogFa
 			facts.Columns[key] = append(facts.Columns[key], statement.Column(column))
 		}
 	}
-	w.facts = facts
+	w.facts, w.types = facts, look.Types
 	return facts, nil
 }
 
@@ -135,9 +136,11 @@ func (w *twin) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 
 var errNoTwin = errors.New("twin: the dataset has none")
 
-func replaced() []catalog.TableName {
+func replaced() []catalog.TableName { return named(statement.Replaced()) }
+
+func named(names []statement.TableName) []catalog.TableName {
 	var list []catalog.TableName
-	for _, name := range statement.Replaced() {
+	for _, name := range names {
 		list = append(list, catalog.TableName(name))
 	}
 	return list
@@ -147,7 +150,15 @@ func replaced() []catalog.TableName {
 func (c *Catalogs) Ask(ctx context.Context, q pgwire.CatalogQuery) (answer *pgwire.CatalogAnswer, err error) {
 	err = c.within(ctx, q, func(conn *pgconn.PgConn) error {
 		answer = &pgwire.CatalogAnswer{}
-		reader := conn.ExecParams(ctx, q.Text, q.Values, q.Types, q.ValueFormats, q.Formats)
+		var reader *pgconn.ResultReader
+		if len(q.Types) == 0 && len(q.Values) == 0 {
+			reader = conn.ExecParams(ctx, q.Text, nil, nil, nil, q.Formats)
+		} else {
+			if _, err := c.prepare(ctx, conn, q); err != nil {
+				return err
+			}
+			reader = conn.ExecPrepared(ctx, "", q.Values, q.ValueFormats, q.Formats)
+		}
 		answer.Fields = append(answer.Fields, fieldsOf(reader.FieldDescriptions())...)
 		bytes := 0
 		for reader.NextRow() {
@@ -171,13 +182,40 @@ func (c *Catalogs) Ask(ctx context.Context, q pgwire.CatalogQuery) (answer *pgwi
 // Describe implements [pgwire.Catalog].
 func (c *Catalogs) Describe(ctx context.Context, q pgwire.CatalogQuery) (types []uint32, fields []pgwire.CatalogField, err error) {
 	err = c.within(ctx, q, func(conn *pgconn.PgConn) error {
-		described, err := conn.Prepare(ctx, "", q.Text, q.Types)
+		described, err := c.prepare(ctx, conn, q)
 		if err == nil {
 			types, fields = described.ParamOIDs, fieldsOf(described.Fields)
 		}
 		return err
 	})
 	return types, fields, err
+}
+
+// prepare makes the unnamed statement of a query. No parameter of it has a type that the lists of sqlrewrite/statement do not have: neither
+// one that the client named, nor one that the server inferred.
+func (c *Catalogs) prepare(ctx context.Context, conn *pgconn.PgConn, q pgwire.CatalogQuery) (*pgconn.StatementDescription, error) {
+	if _, err := c.Facts(ctx, q.Dataset); err != nil {
+		return nil, err
+	}
+	allowed := c.twins[q.Dataset].types
+	if err := checkTypes(q.Types, allowed); err != nil {
+		return nil, err
+	}
+	described, err := conn.Prepare(ctx, "", q.Text, q.Types)
+	if err == nil {
+		err = checkTypes(described.ParamOIDs, allowed)
+	}
+	return described, err
+}
+
+func checkTypes(oids []uint32, allowed map[uint32]bool) error {
+	for i, oid := range oids {
+		if oid != 0 && !allowed[oid] {
+			return fault.Unsupported(fault.Position{}, fmt.Sprintf("the type of parameter $%d in a query about catalogs", i+1),
+				"give it as text")
+		}
+	}
+	return nil
 }
 
 func fieldsOf(described []pgconn.FieldDescription) []pgwire.CatalogField {

@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"slices"
 	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -56,6 +57,19 @@ func Replaced() []TableName {
 	return sortedRelations(func(schema string, t treatment) bool {
 		return schema != ownSchema && (t == shownRelation || t == emptyRelation)
 	})
+}
+
+// TwinTypes are the types that parameters of a rewritten text may have, sorted, by PostgreSQL's names; so may arrays of them. Of any other
+// the database must not read a value: the input of some looks up names of the server's roles.
+func TwinTypes() []TableName {
+	var all []TableName
+	for schema, names := range map[string]map[string]bool{"pg_catalog": types, "information_schema": informationTypes} {
+		for name := range names {
+			all = append(all, TableName{schema, name})
+		}
+	}
+	slices.SortFunc(all, compareNames)
+	return all
 }
 
 // Rewrite gives the text that runs on the catalog twin in the place of a statement of kind Catalog. Only nodes, relations, functions,

@@ -15,6 +15,8 @@ type checker struct {
 	view  *View
 	final bool // the text that is sent: everything replaced, everything with its schema
 	depth int
+	// scalars are the names of functions in FROM whose rows may be one value, with the columns that they surely have.
+	scalars map[string][]string
 }
 
 // queryNodes are the nodes of a query's tree that are understood; Node itself stands for one of them.
@@ -45,6 +47,10 @@ func (c *checker) node(m protoreflect.Message, visible *cte) {
 	if name := string(m.Descriptor().Name()); !understood[name] {
 		halt(-1, stateUnsupported, "", "%s is not supported in a query about catalogs", name)
 	}
+	if c.depth == 1 {
+		c.scalars = map[string][]string{}
+		c.findScalars(m)
+	}
 	switch n := m.Interface().(type) {
 	case *pg.SelectStmt:
 		eachCTE(n.WithClause, visible, func(query *pg.Node, inside *cte) { c.node(query.ProtoReflect(), inside) })
@@ -60,6 +66,14 @@ func (c *checker) node(m protoreflect.Message, visible *cte) {
 		return
 	case *pg.TypeName:
 		c.typeName(n)
+	case *pg.ColumnRef:
+		c.column(n)
+	case *pg.A_Indirection:
+		for _, name := range texts(n.Indirection) { // "" for a subscript
+			if name != "" {
+				field(name, -1)
+			}
+		}
 	case *pg.A_Expr:
 		operator(n.Name, n.Location)
 	case *pg.SubLink:
@@ -73,6 +87,10 @@ func (c *checker) node(m protoreflect.Message, visible *cte) {
 	case *pg.SQLValueFunction:
 		if c.final && valueOf(n) != "" {
 			halt(n.Location, stateInternal, "", "%s was not replaced", valueOf(n))
+		}
+	case *pg.A_Const:
+		if c.final && mayNameRole(n.GetSval().GetSval()) {
+			halt(n.Location, stateInternal, "", "a literal has no type")
 		}
 	}
 	children(m, func(child protoreflect.Message) { c.node(child, visible) })
@@ -141,6 +159,9 @@ func (c *checker) format(n *pg.FuncCall, name string) {
 func (c *checker) cast(n *pg.TypeCast, visible *cte) {
 	if !c.final || !n.Arg.GetAConst().GetIsnull() {
 		c.node(n.TypeName.ProtoReflect(), visible)
+	}
+	if c.final && n.Arg.GetAConst() != nil {
+		return // has its type
 	}
 	c.node(n.Arg.ProtoReflect(), visible)
 }

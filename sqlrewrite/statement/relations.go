@@ -34,8 +34,12 @@ func sortedRelations(takes func(schema string, t treatment) bool) (all []TableNa
 			all = append(all, name)
 		}
 	}
-	slices.SortFunc(all, func(a, b TableName) int { return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all, compareNames)
 	return all
+}
+
+func compareNames(a, b TableName) int {
+	return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
 }
 
 func indexRelations() map[TableName]treatment {

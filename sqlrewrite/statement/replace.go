@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -38,6 +39,11 @@ func (w *rewriter) message(m protoreflect.Message, visible *cte) {
 		w.column(n)
 	case *pg.RangeFunction:
 		named(n)
+	case *pg.TypeCast:
+		if n.Arg.GetAConst() != nil { // has its type
+			w.message(n.TypeName.ProtoReflect(), visible)
+			return
+		}
 	}
 	children(m, func(child protoreflect.Message) { w.message(child, visible) })
 	if n, ok := m.Interface().(*pg.Node); ok {
@@ -84,6 +90,10 @@ func (w *rewriter) node(n *pg.Node, visible *cte) {
 	case *pg.Node_SqlvalueFunction:
 		if name := valueOf(inner.SqlvalueFunction); name != "" {
 			w.become(n, w.value(name))
+		}
+	case *pg.Node_AConst:
+		if text := inner.AConst.GetSval().GetSval(); mayNameRole(text) {
+			w.become(n, expression(quote(text)))
 		}
 	case *pg.Node_FuncCall:
 		names := texts(inner.FuncCall.Funcname)
@@ -332,11 +342,24 @@ func parsed(text string) *pg.Node {
 	return tree.Stmts[0].Stmt
 }
 
-// quote writes a text as a literal.
+// quote writes a text as a literal, of a type of its own where it may name a role.
 func quote(text string) string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\x00", ""), "'", "''")
+	literal := "'" + text + "'"
 	if strings.Contains(text, `\`) { // whatever standard_conforming_strings says
-		return "E'" + strings.ReplaceAll(text, `\`, `\\`) + "'"
+		literal = "E'" + strings.ReplaceAll(text, `\`, `\\`) + "'"
 	}
-	return "'" + text + "'"
+	if mayNameRole(text) {
+		literal += "::pg_catalog.text"
+	}
+	return literal
+}
+
+// mayNameRole reports whether a literal could be read as an access right, whose input looks up its roles on the server and so tells whether
+// they are there: name=rights/name, also within an array or a row. A literal has no type of its own, and takes that of its place, such as
+// the other side of an operator; as text it stays text. One of operators alone, such as <=, has no name in it.
+func mayNameRole(text string) bool {
+	return strings.Contains(text, "=") && strings.ContainsFunc(text, func(r rune) bool {
+		return r == '_' || r == '"' || r > unicode.MaxASCII || unicode.IsLetter(r) || unicode.IsDigit(r)
+	})
 }

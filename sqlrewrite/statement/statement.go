@@ -16,6 +16,7 @@
 //	relations.go  which relations PostgreSQL's catalogs have, and what becomes of each
 //	catalog.go    what a session may see of the catalogs; from a checked query to the text for the twin
 //	check.go      a query about catalogs against the lists
+//	fields.go     fields that could be calls
 //	functions.go  the lists: functions, types, operators
 //	replace.go    what becomes of relations and functions that a server's databases share
 //	values.go     relations as queries of values

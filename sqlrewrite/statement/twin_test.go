@@ -79,7 +79,7 @@ func newTwin(t testing.TB) *twin {
 	if _, err := (catalog.Twin{Revision: revision, Hidden: hidden}).Build(t.Context(), w.conn); err != nil {
 		t.Fatal(errors.Unwrap(err))
 	}
-	facts, err := catalog.LookAtTwin(t.Context(), w.conn, hidden)
+	facts, err := catalog.LookAtTwin(t.Context(), w.conn, hidden, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,6 +487,115 @@ func TestHostileGolden(t *testing.T) {
 		}
 		return b.String()
 	})
+}
+
+// TestRightsTellNoRoles: wherever a literal would be read as an access right, nobody learns whether a role is there: the outcome is the
+// same for one that is and one that is not.
+//
+// covers: A54
+func TestRightsTellNoRoles(t *testing.T) {
+	w := newTwin(t)
+	w.plantCanary(t)
+	const absent = "nobody_of_the_server"
+	outcome := func(sql, role string) string {
+		all, err := Split(strings.ReplaceAll(sql, "ROLE", role), w.view.Names)
+		if err != nil || len(all) != 1 || all[0].Kind != Catalog {
+			t.Fatalf("%s: %v", sql, show(all, err))
+		}
+		text, err := Rewrite(all[0], w.view)
+		if err != nil {
+			return sqlState(err)
+		}
+		_, rows, err := w.ask(t, text, 0, "public")
+		if err != nil {
+			return strings.ReplaceAll(sqlState(err), role, "ROLE")
+		}
+		return strings.ReplaceAll(fmt.Sprint(rows), role, "ROLE")
+	}
+	for _, sql := range []string{
+		"SELECT relacl @> 'ROLE=r/postgres' FROM pg_class",
+		"SELECT relacl @> '=r/ROLE' FROM pg_class",
+		`SELECT relacl @> E'ROLE\x3dr/postgres' FROM pg_class`,
+		`SELECT relacl @> U&'ROLE\003dr/postgres' FROM pg_class`,
+		"SELECT relacl @> $$ROLE=r/postgres$$ FROM pg_class",
+		"SELECT relacl[1] = 'ROLE=r/postgres' FROM pg_class",
+		"SELECT 'ROLE=r/postgres' = ANY (relacl) FROM pg_class",
+		"SELECT relacl = '{ROLE=r/postgres}' FROM pg_class",
+		"SELECT relacl IN ('{ROLE=r/postgres}') FROM pg_class",
+		"SELECT relacl IS DISTINCT FROM '{ROLE=r/postgres}' FROM pg_class",
+		"SELECT relacl || '{ROLE=r/postgres}' FROM pg_class",
+		"SELECT relacl && '{ROLE=r/postgres}' FROM pg_class",
+		"SELECT ARRAY[relacl[1], 'ROLE=r/postgres'] FROM pg_class",
+		"SELECT array_append(relacl, 'ROLE=r/postgres') FROM pg_class",
+		"SELECT array_position(relacl, 'ROLE=r/postgres') FROM pg_class",
+		"SELECT coalesce(relacl, '{ROLE=r/postgres}') FROM pg_class",
+		"SELECT nullif(relacl, '{ROLE=r/postgres}') FROM pg_class",
+		"SELECT CASE WHEN true THEN relacl ELSE '{ROLE=r/postgres}' END FROM pg_class",
+		"SELECT CASE relacl WHEN '{ROLE=r/postgres}' THEN 1 END FROM pg_class",
+		"SELECT relacl FROM pg_class UNION SELECT '{ROLE=r/postgres}'",
+		"VALUES ('{ROLE=r/postgres}') UNION SELECT relacl FROM pg_class",
+		"SELECT (relacl, 1) = ('{ROLE=r/postgres}', 1) FROM pg_class",
+		"SELECT a @> 'ROLE=r/postgres' FROM (SELECT relacl FROM pg_class) c (a)",
+		"SELECT lag(relacl, 1, '{ROLE=r/postgres}') OVER () FROM pg_class",
+		"SELECT coalesce(s, '(ROLE,,,,)') FROM pg_init_privs s",
+		"SELECT coalesce(n, '(1,a,10,{ROLE=U/postgres})') FROM pg_namespace n",
+		"SELECT aclexplode('{ROLE=r/postgres}')",
+		"SELECT * FROM aclexplode('{ROLE=r/postgres}')",
+		"SELECT datacl @> 'ROLE=r/postgres' FROM pg_database",
+	} {
+		there, absentOne := outcome(sql, canary), outcome(sql, absent)
+		if there != absentOne {
+			t.Errorf("%s: %s for a role that is there, %s for one that is not", sql, there, absentOne)
+		}
+		if strings.HasPrefix(there, "42704") || strings.HasPrefix(there, "XX000") {
+			t.Errorf("%s: %s", sql, there)
+		}
+	}
+}
+
+// TestOnlyRightsNameRoles: what else reads or writes names of roles is nothing that a query may use: no catalog has a column of type
+// regrole, no listed function takes or gives one, and only aclexplode takes rights.
+func TestOnlyRightsNameRoles(t *testing.T) {
+	w := newTwin(t)
+	var names []string
+	for name := range passes {
+		names = append(names, name)
+	}
+	var found []string
+	if err := w.conn.QueryRow(t.Context(), `WITH roles AS (SELECT oid FROM pg_type WHERE typname ~ '^_?(regrole|regdatabase)$')
+		SELECT coalesce(array_agg(name), '{}') FROM (
+			SELECT attrelid::regclass || '.' || attname FROM pg_attribute WHERE atttypid IN (SELECT oid FROM roles)
+			UNION SELECT proname FROM pg_proc WHERE proname = ANY ($1) AND pronamespace = 'pg_catalog'::regnamespace
+				AND (prorettype IN (SELECT oid FROM roles) OR proargtypes::oid[] && ARRAY(SELECT oid FROM roles)
+				OR proname <> 'aclexplode' AND proargtypes::oid[] && '{1033,1034}')) f (name)`, names).Scan(&found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found) > 0 {
+		t.Errorf("%q name roles", found)
+	}
+}
+
+// TestFieldsAreNoCalls: a field of a listed function's row that is no function or type which a query may not use itself.
+func TestFieldsAreNoCalls(t *testing.T) {
+	w := newTwin(t)
+	var names, fields, found []string
+	for name := range outputFields {
+		if names = append(names, name); !passes[name] && !types[name] {
+			fields = append(fields, name)
+		}
+	}
+	if err := w.conn.QueryRow(t.Context(), `SELECT coalesce(array_agg(name), '{}') FROM (SELECT proname FROM pg_proc
+		UNION SELECT typname FROM pg_type) f (name) WHERE name = ANY ($1)`, fields).Scan(&found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 1 || found[0] != "abbrev" { // of a network's address
+		t.Errorf("%q are functions or types", found)
+	}
+	var given int
+	if err := w.conn.QueryRow(t.Context(), `SELECT count(DISTINCT a) FROM pg_proc, unnest(proargnames, proargmodes) u(a, m)
+		WHERE m IN ('o', 't') AND a = ANY ($1)`, names).Scan(&given); err != nil || pgtest.Major(t) >= 15 && given != len(names) {
+		t.Errorf("%d of %d fields are given by functions, %v", given, len(names), err)
+	}
 }
 
 func sqlState(err error) string {
