@@ -11,13 +11,21 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxDepthAdded is how much deeper than the client's tree the rewritten one may be.
-const maxDepthAdded = 100
+// The limits of what is put into a statement: its text is parsed, printed and checked, so that these bound the time, before it is spent.
+const (
+	maxDepthAdded = 100       // how much deeper than the client's tree the rewritten one may be
+	maxReplaced   = 32        // relations; the messages of clients replace four at most
+	maxAdded      = 512 << 10 // bytes of SQL in the place of functions
+	maxArguments  = 4         // of a function that is replaced: those of has_column_privilege
+)
 
 // rewriter changes a checked tree in place: names get their schemas, and what a server's databases share becomes the session's own.
 type rewriter struct {
-	view     *View
-	replaced int // how many nodes were
+	view      *View
+	replaced  int // how many nodes were
+	relations int // how many relations were
+	inserted  int // bytes of SQL in their places
+	added     int // bytes of SQL in the place of functions
 }
 
 // message rewrites what a node holds, then the node itself; visible are the names of WITH.
@@ -93,7 +101,8 @@ func (w *rewriter) node(n *pg.Node, visible *cte) {
 		}
 	case *pg.Node_AConst:
 		if text := inner.AConst.GetSval().GetSval(); mayNameRole(text) {
-			w.become(n, expression(quote(text)))
+			name := &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode("text")}, Typemod: -1}
+			w.become(n, &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: &pg.Node{Node: inner}, TypeName: name}}})
 		}
 	case *pg.Node_FuncCall:
 		names := texts(inner.FuncCall.Funcname)
@@ -124,6 +133,13 @@ func (w *rewriter) relation(n *pg.Node, r *pg.RangeVar, visible *cte) {
 		text = Rows{Columns: w.view.columns(name)}.query()
 	default:
 		return
+	}
+	if w.relations++; w.relations > maxReplaced {
+		halt(r.Location, stateTooMany, "ask in several smaller queries",
+			"statement too complex: it names more than %d relations that the session has rows of its own for", maxReplaced)
+	}
+	if w.inserted += len(text); w.inserted > maxPrintedBytes {
+		halt(r.Location, stateTooMany, "ask in several smaller queries", "statement too complex: its relations have too many rows")
 	}
 	alias := r.Alias
 	if alias == nil {
@@ -205,7 +221,7 @@ var replacements = map[string]string{
 
 // value is what a function of the session is worth.
 func (w *rewriter) value(name string) *pg.Node {
-	return expression(strings.NewReplacer("%u", quote(w.view.User)+"::pg_catalog.name", "%d", quote(w.view.Database)+"::pg_catalog.name",
+	return w.expression(strings.NewReplacer("%u", quote(w.view.User)+"::pg_catalog.name", "%d", quote(w.view.Database)+"::pg_catalog.name",
 		"%v", quote(w.view.Version)+"::pg_catalog.text", "%p", strconv.Itoa(int(w.view.PID))).Replace(replacements[name]))
 }
 
@@ -216,6 +232,9 @@ func (w *rewriter) call(n *pg.Node, f *pg.FuncCall, name string) {
 	if !plain && (isReplaced(name) || strings.HasPrefix(name, "has_")) {
 		halt(f.Location, stateUnsupported, "call it with its arguments alone", "function %s cannot be called like this", name)
 	}
+	if (isReplaced(name) || strings.HasPrefix(name, "has_")) && len(f.Args) > maxArguments { // each makes the tree deeper
+		halt(f.Location, stateNoFunction, "", "function %s takes at most %d arguments", name, maxArguments)
+	}
 	switch _, valued := replacements[name]; {
 	case name == "current_setting":
 		w.setting(n, f)
@@ -224,9 +243,9 @@ func (w *rewriter) call(n *pg.Node, f *pg.FuncCall, name string) {
 		if len(f.Args) > 0 {
 			last, _ = stringOf(f.Args[len(f.Args)-1])
 		}
-		w.become(n, keeping(f.Args, expression(strconv.FormatBool(strings.EqualFold(last, "connect")))))
+		w.become(n, w.keeping(f.Args, w.expression(strconv.FormatBool(strings.EqualFold(last, "connect")))))
 	case valued:
-		w.become(n, keeping(f.Args, w.value(name)))
+		w.become(n, w.keeping(f.Args, w.value(name)))
 	case isReplaced(name):
 		w.describe(f)
 	case strings.HasPrefix(name, "has_") && strings.HasSuffix(name, "_privilege"):
@@ -236,12 +255,12 @@ func (w *rewriter) call(n *pg.Node, f *pg.FuncCall, name string) {
 
 // keeping is a value that is NULL where an argument is, and that keeps the parameters in its arguments: a parameter that stands nowhere
 // would have no type.
-func keeping(args []*pg.Node, value *pg.Node) *pg.Node {
+func (w *rewriter) keeping(args []*pg.Node, value *pg.Node) *pg.Node {
 	for _, arg := range args {
 		if _, constant := stringOf(arg); constant || arg.GetAConst() != nil {
 			continue
 		}
-		value = expression("CASE WHEN ($1)::pg_catalog.text IS NOT NULL THEN $2 END", arg, value)
+		value = w.expression("CASE WHEN ($1)::pg_catalog.text IS NOT NULL THEN $2 END", arg, value)
 	}
 	return value
 }
@@ -259,15 +278,15 @@ func (w *rewriter) setting(n *pg.Node, f *pg.FuncCall) {
 			b.WriteString(" WHEN " + quote(strings.ToLower(p.Name)) + " THEN " + quote(p.Value))
 		}
 		b.WriteString(" ELSE NULL::pg_catalog.text END")
-		w.become(n, expression(b.String(), f.Args[0]))
+		w.become(n, w.expression(b.String(), f.Args[0]))
 		return
 	}
 	i := slices.IndexFunc(w.view.Parameters, func(p Parameter) bool { return strings.EqualFold(p.Name, name) })
 	switch {
 	case i >= 0:
-		w.become(n, expression(quote(w.view.Parameters[i].Value)+"::pg_catalog.text"))
+		w.become(n, w.expression(quote(w.view.Parameters[i].Value)+"::pg_catalog.text"))
 	case len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval():
-		w.become(n, expression("NULL::pg_catalog.text"))
+		w.become(n, w.expression("NULL::pg_catalog.text"))
 	default:
 		halt(f.Location, stateNoSetting, "", "unrecognized configuration parameter %q", name)
 	}
@@ -285,7 +304,7 @@ func (w *rewriter) describe(f *pg.FuncCall) {
 		b.WriteString(" WHEN " + class + " THEN " + class)
 	}
 	b.WriteString(" END")
-	f.Args[0] = expression(b.String(), f.Args[0])
+	f.Args[0] = w.expression(b.String(), f.Args[0])
 	w.replaced++
 }
 
@@ -303,19 +322,22 @@ func (w *rewriter) privilege(n *pg.Node, f *pg.FuncCall, name string) {
 		last := &f.Args[len(f.Args)-1]
 		switch text, constant := stringOf(*last); {
 		case !constant:
-			*last = expression("pg_catalog.replace(pg_catalog.upper(($1)::pg_catalog.text), 'SELECT', 'SELECT, REFERENCES')", *last)
+			*last = w.expression("pg_catalog.replace(pg_catalog.upper(($1)::pg_catalog.text), 'SELECT', 'SELECT, REFERENCES')", *last)
 		default:
-			*last = expression(quote(regexp.MustCompile(`(?i)^select$`).ReplaceAllString(text, "SELECT, REFERENCES")))
+			*last = w.expression(quote(regexp.MustCompile(`(?i)^select$`).ReplaceAllString(text, "SELECT, REFERENCES")))
 		}
 	}
 	w.replaced++
 	if role != nil && holdsParameter(role[0]) {
-		w.become(n, keeping(role, &pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}))
+		w.become(n, w.keeping(role, &pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}))
 	}
 }
 
-// expression parses SQL that this package wrote; $1 and so on stand for nodes.
-func expression(text string, nodes ...*pg.Node) *pg.Node {
+// expression parses SQL that this package wrote; $1 and so on stand for nodes. It refuses when there was too much of it.
+func (w *rewriter) expression(text string, nodes ...*pg.Node) *pg.Node {
+	if w.added += len(text); w.added > maxAdded {
+		halt(-1, stateTooMany, "ask in several smaller queries", "statement too complex: it asks the session too often")
+	}
 	n := parsed("SELECT " + text).GetSelectStmt().TargetList[0].GetResTarget().Val
 	var fill func(m protoreflect.Message)
 	fill = func(m protoreflect.Message) {

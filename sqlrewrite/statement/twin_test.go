@@ -611,6 +611,46 @@ func sqlState(err error) string {
 	}
 }
 
+// TestRewritingIsBounded: what is put into a statement is bounded before it is parsed, whatever a client repeats.
+func TestRewritingIsBounded(t *testing.T) {
+	view := demoView()
+	view.Columns = recordedColumns(t)
+	long := strings.Repeat("x", 1<<20)
+	view.Own["releases"] = Rows{Columns: []Column{{"sql", "text"}}, Values: [][]*string{{&long}}}
+	list := func(of string, n int) string { return strings.TrimSuffix(strings.Repeat(of+", ", n), ", ") }
+	from := func(name string, n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("%s t%d", name, i))
+		}
+		return "SELECT 1 FROM " + strings.Join(all, ", ")
+	}
+	for _, c := range []struct{ what, sql, state string }{
+		{"relations", from("pg_settings", maxReplaced), ""},
+		{"too many relations", from("pg_settings", maxReplaced+1), stateTooMany},
+		{"far too many relations", from("pg_settings", 5000), stateTooMany},
+		{"too many empty relations", from("pg_locks", 5000), stateTooMany},
+		{"relations in subqueries", "SELECT " + list("(SELECT count(*) FROM pg_roles)", 1000), stateTooMany},
+		{"long rows", from("noisegate.releases", 3), ""},
+		{"too long rows", from("noisegate.releases", 4), stateTooMany},
+		{"settings", "SELECT " + list("current_setting(relname)", 100) + " FROM pg_class", ""},
+		{"too many settings", "SELECT " + list("current_setting(relname)", 2500) + " FROM pg_class", stateTooMany},
+		{"too many descriptions", "SELECT " + list("pg_describe_object(1, 1, 1)", 1800), stateTooMany},
+		{"arguments", "SELECT pg_get_userbyid(" + list("oid", 7000) + ") FROM pg_class", stateNoFunction},
+		{"literals", "SELECT " + list("'a=b'", 5000), ""},
+	} {
+		all, err := Split(c.sql, view.Names)
+		if err != nil || all[0].Kind != Catalog {
+			t.Fatalf("%s: %.200v", c.what, show(all, err))
+		}
+		_, err = Rewrite(all[0], view)
+		var r *Refusal
+		if errors.As(err, &r); err == nil && c.state != "" || err != nil && r.SQLState != c.state {
+			t.Errorf("%s: %v, want %q", c.what, err, c.state)
+		}
+	}
+}
+
 // FuzzRewrite: whatever is rewritten passes the check again when PostgreSQL's printer has printed it once more, and nothing panics.
 func FuzzRewrite(f *testing.F) {
 	for _, text := range []string{"SELECT current_user, pg_get_userbyid($1) FROM pg_database d, LATERAL (SELECT version()) v",
