@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -170,7 +171,10 @@ func (s TwinSession) Begin(ctx context.Context, conn *pgx.Conn) (pgx.Tx, TwinSta
 	var tag string
 	var limited bool
 	if err := tx.QueryRow(ctx, twinBeginSQL, s.SearchPath, s.TimeZone).Scan(&tag, &limited); err != nil {
-		return nil, TwinOlder, unavailable("the catalog twin", errors.Join(err, tx.Rollback(context.WithoutCancel(ctx))))
+		const patience = 5 * time.Second
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		return nil, TwinOlder, unavailable("the catalog twin", errors.Join(err, tx.Rollback(back)))
 	}
 	version, ok := twinVersion(tag)
 	switch {

@@ -1,12 +1,18 @@
 package pgwire_test
 
 import (
+	"context"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"noisegate/gateway/gatewaytest"
@@ -24,13 +30,7 @@ func withTwin(t *testing.T) pgwire.Door {
 // twinOf makes the catalog twin of a gateway.
 func twinOf(t *testing.T, g *gatewaytest.Gateway) pgwire.Catalog {
 	t.Helper()
-	catalogs, err := twin.Open(t.Context(), twin.Config{DSNs: map[string]string{gatewaytest.Dataset: pgtest.New(t).DSN},
-		Policies: g.Policies})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(catalogs.Close)
-	return catalogs
+	return twinAt(t, g, pgtest.New(t).DSN)
 }
 
 // TestCatalog: queries about names and types are answered by the twin, in both protocols and formats, and cost nothing.
@@ -136,4 +136,127 @@ func TestCatalogParameterTypes(t *testing.T) {
 			t.Errorf("type %d: %v, %v", oid, got.Rows, got.Err)
 		}
 	}
+}
+
+// frozen is a way to a server that can be made to hang: connections are accepted, and nothing goes through any more.
+type frozen struct {
+	address string
+	closed  atomic.Bool
+}
+
+// freezing makes a way to a server; "": it hangs from the start.
+func freezing(t *testing.T, network, to string) *frozen {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	f := &frozen{address: listener.Addr().String()}
+	f.closed.Store(to == "")
+	pass := func(from, to net.Conn) {
+		part := make([]byte, 1<<16)
+		for {
+			n, err := from.Read(part)
+			if err != nil {
+				_ = to.Close()
+				return
+			}
+			if !f.closed.Load() {
+				_, _ = to.Write(part[:n])
+			}
+		}
+	}
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = in.Close() })
+			if to == "" {
+				continue
+			}
+			if f.closed.Load() { // somebody wants to cancel
+				_ = in.Close()
+				continue
+			}
+			out, err := (&net.Dialer{}).DialContext(t.Context(), network, to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			go pass(in, out)
+			go pass(out, in)
+		}
+	}()
+	return f
+}
+
+// twinAt is a catalog twin by its connection string.
+func twinAt(t *testing.T, g *gatewaytest.Gateway, dsn string) pgwire.Catalog {
+	t.Helper()
+	catalogs, err := twin.Open(t.Context(), twin.Config{DSNs: map[string]string{gatewaytest.Dataset: dsn}, Policies: g.Policies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(catalogs.Close)
+	return catalogs
+}
+
+// TestTwinThatHangsAtTheStart: clients log in beside a twin's server that does not answer, all at once, and their questions are answered;
+// only queries about catalogs are not. The wait is for one look at that server, of three seconds.
+func TestTwinThatHangsAtTheStart(t *testing.T) {
+	d := pgwire.OpenedWith(t, func(g *gatewaytest.Gateway) pgwire.Catalog {
+		return twinAt(t, g, "postgres://a:b@"+freezing(t, "", "").address+"/c?sslmode=disable")
+	})
+	const clients = 30
+	conns := make(chan *pgx.Conn, clients)
+	start := time.Now()
+	for range clients {
+		go func() { conns <- d.Connect(t, "") }()
+	}
+	var conn *pgx.Conn
+	for range clients {
+		conn = <-conns
+	}
+	if took := time.Since(start); took > 12*time.Second {
+		t.Errorf("logging in took %s", took)
+	}
+	if _, err := conn.Exec(t.Context(), "SET noisegate.epsilon = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := pgwire.Table(t, conn, "SELECT count(*) FROM people"); len(got) != 1 {
+		t.Errorf("a question: %v", got)
+	}
+	_, err := conn.Exec(t.Context(), "SELECT relname FROM pg_class")
+	pgwire.RefusedWith(t, err, "57P03")
+}
+
+// TestTwinThatHangsLater: a query about catalogs ends on a server that stopped answering.
+func TestTwinThatHangsLater(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it waits for five seconds")
+	}
+	server := pgtest.New(t)
+	at, err := pgx.ParseConfig(server.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	network, address := pgconn.NetworkAddress(at.Host, at.Port)
+	way := freezing(t, network, address)
+	d := pgwire.OpenedWith(t, func(g *gatewaytest.Gateway) pgwire.Catalog {
+		user := url.UserPassword(at.User, at.Password)
+		return twinAt(t, g, "postgres://"+user.String()+"@"+way.address+"/"+server.Name+"?sslmode=disable")
+	})
+	conn := d.Connect(t, "")
+	const sql = "SELECT relname::text FROM pg_class WHERE relname = 'people'"
+	if got := pgwire.Table(t, conn, sql); len(got) != 1 {
+		t.Fatal(got)
+	}
+	way.closed.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // the parts of the work wait for five seconds each
+	defer cancel()
+	_, err = conn.Exec(ctx, sql)
+	pgwire.RefusedWith(t, err, "57P03")
 }

@@ -190,6 +190,8 @@ var errOptions = errors.New("pgwire: options are -c name=value")
 // introduce brings a connection to a session, or says why not. Whatever a stranger does, it ends within 15 s.
 func (s *Server) introduce(ctx context.Context, conn net.Conn) (*session, *refusal) {
 	_ = conn.SetDeadline(time.Now().Add(strangerPatience))
+	ctx, cancel := context.WithTimeout(ctx, strangerPatience)
+	defer cancel()
 	conn, h, refused := s.greet(ctx, conn)
 	if refused != nil {
 		deny(conn, refused)

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/singleflight"
 
 	"noisegate/catalog"
 	"noisegate/gateway/pgwire"
@@ -54,10 +55,28 @@ type twin struct {
 	pool *pgxpool.Pool
 	seen atomic.Pointer[catalog.Snapshot] // of which the twin was, when this gateway looked last
 
-	mu    sync.Mutex
-	facts *pgwire.CatalogFacts // nil until a server answered
-	types map[uint32]bool      // that parameters may have, by OID; with the facts
+	facts atomic.Pointer[facts] // nil until a server answered
+	looks singleflight.Group
+	mu    sync.Mutex // of what follows
+	again time.Time  // when the server is looked at again, after it did not answer
+	fault error      // of the last look
 }
+
+// facts are what the twin's server said of itself.
+type facts struct {
+	shown *pgwire.CatalogFacts
+	types map[uint32]bool // that parameters may have, by OID
+}
+
+// How long a part of the work may last on a server that does not answer. Nobody who has no use for the twin waits for longer than a look.
+const (
+	lookPatience  = 3 * time.Second  // for the facts, connecting among it
+	lookRest      = 5 * time.Second  // after a look that failed
+	patience      = 10 * time.Second // for a connection: others' queries end after five seconds
+	buildPatience = time.Minute      // 500 tables take seconds; so may another gateway that builds
+	beginPatience = 5 * time.Second
+	askPatience   = 20 * time.Second // the server's own limit is five seconds for a statement
+)
 
 // Open makes the pools; no server has to answer yet.
 func Open(ctx context.Context, c Config) (*Catalogs, error) {
@@ -72,6 +91,9 @@ func Open(ctx context.Context, c Config) (*Catalogs, error) {
 			return nil, errors.New("twin: a connection string cannot be read") // the cause may quote a password
 		}
 		parsed.MaxConns = connections
+		if limit := parsed.ConnConfig.ConnectTimeout; limit == 0 || limit > patience { // who asked may be gone, and the place is taken
+			parsed.ConnConfig.ConnectTimeout = patience
+		}
 		pool, err := pgxpool.NewWithConfig(ctx, parsed)
 		if err != nil {
 			all.Close()
@@ -95,11 +117,50 @@ func (c *Catalogs) Facts(ctx context.Context, dataset string) (*pgwire.CatalogFa
 	if w == nil {
 		return nil, fault.DataUnavailable(errNoTwin)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.facts != nil {
-		return w.facts, nil
+	known, err := w.known(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return known.shown, nil
+}
+
+// known gives the facts. One caller looks at the server for all who wait; a look that failed is not tried again for a while.
+func (w *twin) known(ctx context.Context) (*facts, error) {
+	if known := w.facts.Load(); known != nil {
+		return known, nil
+	}
+	looked := w.looks.DoChan("", func() (any, error) {
+		w.mu.Lock()
+		rests, failed := time.Now().Before(w.again), w.fault
+		w.mu.Unlock()
+		if rests {
+			return nil, failed
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
+		defer cancel()
+		known, err := w.look(ctx)
+		if err == nil {
+			w.facts.Store(known)
+			return nil, nil
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.again, w.fault = time.Now().Add(lookRest), err
+		return nil, err
+	})
+	select {
+	case result := <-looked:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return w.facts.Load(), nil
+	case <-ctx.Done():
+		return nil, fault.DataUnavailable(ctx.Err())
+	}
+}
+
+// look asks the server for the facts.
+func (w *twin) look(ctx context.Context) (*facts, error) {
 	conn, err := w.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -109,20 +170,16 @@ func (c *Catalogs) Facts(ctx context.Context, dataset string) (*pgwire.CatalogFa
 	if err != nil {
 		return nil, err
 	}
-	facts := &pgwire.CatalogFacts{Version: conn.Conn().PgConn().ParameterStatus("server_version"), Owner: look.Owner,
+	shown := &pgwire.CatalogFacts{Version: conn.Conn().PgConn().ParameterStatus("server_version"), Owner: look.Owner,
 		Columns: map[statement.TableName][]statement.Column{}}
 	for name, columns := range look.Columns {
 		for _, column := range columns {
 			key := statement.TableName(name)
-			facts.Columns[key] = append(facts.Columns[key], statement.Column(column))
+			shown.Columns[key] = append(shown.Columns[key], statement.Column(column))
 		}
 	}
-	w.facts, w.types = facts, look.Types
-	return facts, nil
+	return &facts{shown, look.Types}, nil
 }
-
-// patience bounds the wait for a connection: others' queries end after five seconds.
-const patience = 10 * time.Second
 
 func (w *twin) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -148,7 +205,7 @@ func named(names []statement.TableName) []catalog.TableName {
 
 // Ask implements [pgwire.Catalog].
 func (c *Catalogs) Ask(ctx context.Context, q pgwire.CatalogQuery) (answer *pgwire.CatalogAnswer, err error) {
-	err = c.within(ctx, q, func(conn *pgconn.PgConn) error {
+	err = c.within(ctx, q, func(ctx context.Context, conn *pgconn.PgConn) error {
 		answer = &pgwire.CatalogAnswer{}
 		var reader *pgconn.ResultReader
 		if len(q.Types) == 0 && len(q.Values) == 0 {
@@ -181,7 +238,7 @@ func (c *Catalogs) Ask(ctx context.Context, q pgwire.CatalogQuery) (answer *pgwi
 
 // Describe implements [pgwire.Catalog].
 func (c *Catalogs) Describe(ctx context.Context, q pgwire.CatalogQuery) (types []uint32, fields []pgwire.CatalogField, err error) {
-	err = c.within(ctx, q, func(conn *pgconn.PgConn) error {
+	err = c.within(ctx, q, func(ctx context.Context, conn *pgconn.PgConn) error {
 		described, err := c.prepare(ctx, conn, q)
 		if err == nil {
 			types, fields = described.ParamOIDs, fieldsOf(described.Fields)
@@ -194,16 +251,16 @@ func (c *Catalogs) Describe(ctx context.Context, q pgwire.CatalogQuery) (types [
 // prepare makes the unnamed statement of a query. No parameter of it has a type that the lists of sqlrewrite/statement do not have: neither
 // one that the client named, nor one that the server inferred.
 func (c *Catalogs) prepare(ctx context.Context, conn *pgconn.PgConn, q pgwire.CatalogQuery) (*pgconn.StatementDescription, error) {
-	if _, err := c.Facts(ctx, q.Dataset); err != nil {
+	known, err := c.twins[q.Dataset].known(ctx)
+	if err != nil {
 		return nil, err
 	}
-	allowed := c.twins[q.Dataset].types
-	if err := checkTypes(q.Types, allowed); err != nil {
+	if err := checkTypes(q.Types, known.types); err != nil {
 		return nil, err
 	}
 	described, err := conn.Prepare(ctx, "", q.Text, q.Types)
 	if err == nil {
-		err = checkTypes(described.ParamOIDs, allowed)
+		err = checkTypes(described.ParamOIDs, known.types)
 	}
 	return described, err
 }
@@ -228,7 +285,7 @@ func fieldsOf(described []pgconn.FieldDescription) []pgwire.CatalogField {
 
 // within runs work in a transaction of the twin's role, on a twin that is of the revision in force. An error of the server is given as it
 // is: there is nothing of a person in it.
-func (c *Catalogs) within(ctx context.Context, q pgwire.CatalogQuery, work func(*pgconn.PgConn) error) error {
+func (c *Catalogs) within(ctx context.Context, q pgwire.CatalogQuery, work func(context.Context, *pgconn.PgConn) error) error {
 	w := c.twins[q.Dataset]
 	if w == nil {
 		return fault.DataUnavailable(errNoTwin)
@@ -246,8 +303,17 @@ func (c *Catalogs) within(ctx context.Context, q pgwire.CatalogQuery, work func(
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	return work(conn.Conn().PgConn())
+	defer rollBack(ctx, tx)
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	return work(ctx, conn.Conn().PgConn())
+}
+
+// rollBack ends a transaction, also for somebody who waits no longer. Where it fails, the connection ends with it.
+func rollBack(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginPatience)
+	defer cancel()
+	_ = tx.Rollback(ctx)
 }
 
 // begin starts the transaction. The twin is built before, unless this gateway saw that it is that of the revision; somebody else may
@@ -257,20 +323,22 @@ func (c *Catalogs) begin(ctx context.Context, conn *pgx.Conn, revision *catalog.
 	w := c.twins[q.Dataset]
 	for range attempts {
 		if w.seen.Load() != revision.Snapshot {
-			built, err := catalog.Twin{Revision: revision, Hidden: replaced()}.Build(ctx, conn)
-			if err != nil {
+			patient, cancel := context.WithTimeout(ctx, buildPatience)
+			built, err := catalog.Twin{Revision: revision, Hidden: replaced()}.Build(patient, conn)
+			if cancel(); err != nil {
 				return nil, err
 			}
 			w.seen.Store(revision.Snapshot)
 			c.log.InfoContext(ctx, "a catalog twin was looked at", "dataset", q.Dataset, "version", revision.Snapshot.Version,
 				"built", built)
 		}
-		tx, state, err := session.Begin(ctx, conn)
-		if err != nil || state == catalog.TwinCurrent {
+		patient, cancel := context.WithTimeout(ctx, beginPatience)
+		tx, state, err := session.Begin(patient, conn)
+		if cancel(); err != nil || state == catalog.TwinCurrent {
 			return tx, err
 		}
 		w.seen.Store(nil)
-		_ = tx.Rollback(ctx)
+		rollBack(ctx, tx)
 	}
 	return nil, fault.DataUnavailable(errors.New("twin: it is not that of the policy which this gateway holds"))
 }

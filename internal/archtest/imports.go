@@ -77,7 +77,7 @@ func layers() []layer {
 			tests:  []string{"gateway/httpapi", "gateway/twin"},
 			others: []library{only(pgx + "/pgproto3"), only(pgx + "/pgtype")}},
 		{dir: "gateway/twin", own: []string{"internal/fault", "catalog", "gateway/pgwire", "sqlrewrite/statement"},
-			others: []library{only(pgx)}},
+			others: []library{only(pgx), only(xsync)}},
 		{dir: "gateway/gatewaytest", own: []string{"budget", "budget/journal", "budget/pgledger", "catalog", "gateway",
 			"gateway/collect", "gateway/labels", "gateway/pgexec", "mechanisms", "pate", "internal/pgserver",
 			"internal/pgtest", "internal/randomtest"}, others: []library{only(pgx)}},
