@@ -154,11 +154,10 @@ const (
 	TwinNewer             // the gateway's snapshot is old
 )
 
-// TwinSession is how a transaction on a twin looks names up and writes times.
+// TwinSession is how a transaction on a twin looks names up. Times are written in UTC, as those of all answers.
 type TwinSession struct {
 	Snapshot   *Snapshot
-	SearchPath string // as SET search_path takes it
-	TimeZone   string
+	SearchPath []string // schemas, the first first
 }
 
 // Begin starts a read-only transaction of a twin's owner as [TwinRole], with its limits: five seconds a statement, no files. The state is
@@ -170,7 +169,7 @@ func (s TwinSession) Begin(ctx context.Context, conn *pgx.Conn) (pgx.Tx, TwinSta
 	}
 	var tag string
 	var limited bool
-	if err := tx.QueryRow(ctx, twinBeginSQL, s.SearchPath, s.TimeZone).Scan(&tag, &limited); err != nil {
+	if err := tx.QueryRow(ctx, twinBeginSQL, identifiers(s.SearchPath)).Scan(&tag, &limited); err != nil {
 		const patience = 5 * time.Second
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
@@ -192,7 +191,7 @@ func (s TwinSession) Begin(ctx context.Context, conn *pgx.Conn) (pgx.Tx, TwinSta
 // twinBeginSQL reads the tag as the owner, since the twin's role may not, and then becomes that role: the last output is computed last.
 const twinBeginSQL = `SELECT coalesce(d.tag, ''), d.role IS NOT NULL FROM (
 	SELECT pg_catalog.shobj_description(oid, 'pg_database') AS tag, pg_catalog.set_config('search_path', $1, true),
-		pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', '5s', true),
+		pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '5s', true),
 		pg_catalog.set_config('lock_timeout', '5s', true), pg_catalog.set_config('work_mem', '32MB', true),
 		pg_catalog.set_config('jit', 'off', true),
 		CASE WHEN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)

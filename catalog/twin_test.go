@@ -71,7 +71,7 @@ func twinRevision(t *testing.T, source *pgtest.ProtectedDatabase, document strin
 // ask gives the rows of a query as lines, in a transaction of the twin's role.
 func ask(t *testing.T, conn *pgx.Conn, of *Snapshot, sql string) (string, error) {
 	t.Helper()
-	tx, state, err := TwinSession{Snapshot: of, SearchPath: "public", TimeZone: "UTC"}.Begin(t.Context(), conn)
+	tx, state, err := TwinSession{Snapshot: of, SearchPath: []string{"public"}}.Begin(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestTwinFollowsThePolicy(t *testing.T) {
 	second := twinRevision(t, source, strings.Replace(twinPolicy, "      nick: {keys: private}\n", "      nick: {expose: false}\n", 1), 2)
 	conn := target.Conn(t, target.DSN)
 	state := func(s *Snapshot) TwinState {
-		tx, state, err := TwinSession{Snapshot: s, SearchPath: "public", TimeZone: "UTC"}.Begin(t.Context(), conn)
+		tx, state, err := TwinSession{Snapshot: s, SearchPath: []string{"public"}}.Begin(t.Context(), conn)
 		if err != nil {
 			t.Fatal(errors.Unwrap(err))
 		}

@@ -31,13 +31,13 @@ type CatalogFacts struct {
 
 // CatalogQuery is a text that [statement.Rewrite] gave, with what a session adds to it.
 type CatalogQuery struct {
-	Dataset              string
-	Text                 string
-	SearchPath, TimeZone string
-	Values               [][]byte // of parameters, in their formats; nil: NULL
-	Types                []uint32 // of parameters; 0: the database infers
-	ValueFormats         []int16
-	Formats              []int16 // of the answer
+	Dataset      string
+	Text         string
+	SearchPath   []string // schemas, the first first
+	Values       [][]byte // of parameters, in their formats; nil: NULL
+	Types        []uint32 // of parameters; 0: the database infers
+	ValueFormats []int16
+	Formats      []int16 // of the answer
 }
 
 // CatalogField is a column of an answer.
@@ -80,8 +80,7 @@ func (c *session) catalogQuery(ctx context.Context, one statement.Statement) (*C
 	if err != nil {
 		return nil, ofStatement(err)
 	}
-	return &CatalogQuery{Dataset: c.dataset, Text: text, SearchPath: c.settings.get(setSearchPath),
-		TimeZone: c.settings.get(setTimeZone)}, nil
+	return &CatalogQuery{Dataset: c.dataset, Text: text, SearchPath: c.settings.schemas()}, nil
 }
 
 // view is what the session may see of the catalogs where these would show a server.

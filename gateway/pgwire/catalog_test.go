@@ -2,6 +2,7 @@ package pgwire_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -136,6 +137,36 @@ func TestCatalogParameterTypes(t *testing.T) {
 			t.Errorf("type %d: %v, %v", oid, got.Rows, got.Err)
 		}
 	}
+}
+
+// TestSettingsAreNoOutage: whatever a client sets, queries about catalogs are answered, in UTC as all answers, and nothing is logged.
+func TestSettingsAreNoOutage(t *testing.T) {
+	d := withTwin(t)
+	for _, parameters := range []string{"timezone=Nowhere%2FLand", "search_path=%22%22", "search_path=a,,%22b",
+		"search_path=%22", "search_path=", "search_path=,",
+		"search_path=$user,public,a%27b%22c", "search_path=" + strings.Repeat("a", 4000)} {
+		conn := d.Connect(t, parameters)
+		got, err := conn.PgConn().Exec(t.Context(), "SELECT '2020-01-01 12:00+02'::timestamptz::text, 1").ReadAll()
+		if err != nil || string(got[0].Rows[0][0]) != "2020-01-01 10:00:00+00" {
+			t.Errorf("%s: %v, %v", parameters, got, err)
+		}
+	}
+	conn := d.Connect(t, "")
+	if _, err := conn.Exec(t.Context(), "SET timezone = 'Nowhere/Land'; SET search_path = a, \"b c\", ''; SELECT now()::text, 1"); err != nil {
+		t.Error(err)
+	}
+	if log := d.Log(); strings.Contains(log, "level=ERROR") {
+		t.Error(log)
+	}
+}
+
+// TestSmallValuesCount: an answer of many values of no bytes is refused, as it takes memory.
+func TestSmallValuesCount(t *testing.T) {
+	conn := withTwin(t).Connect(t, "")
+	const columns, rows = 60, 50_000
+	_, err := conn.PgConn().Exec(t.Context(), fmt.Sprintf("SELECT %s NULL FROM generate_series(1, %d)", strings.Repeat("NULL, ", columns),
+		rows)).ReadAll()
+	pgwire.RefusedWith(t, err, "0A000")
 }
 
 // frozen is a way to a server that can be made to hang: connections are accepted, and nothing goes through any more.

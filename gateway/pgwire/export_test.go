@@ -58,3 +58,6 @@ func RefusedWith(t *testing.T, err error, state string) {
 	t.Helper()
 	_ = refusedWith(t, err, state)
 }
+
+// Log is what the door wrote.
+func (d Door) Log() string { return d.log.String() }

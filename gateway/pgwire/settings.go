@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"noisegate/api"
 	"noisegate/internal/fault"
@@ -33,7 +34,6 @@ const (
 
 	ownPrefix      = "noisegate."
 	setSearchPath  = "search_path"
-	setTimeZone    = "timezone"
 	setMinMessages = "client_min_messages"
 	setApplication = "application_name"
 )
@@ -286,6 +286,8 @@ func (s *settings) check(name, value string) (string, *refusal) {
 		return "", s.unknown(name)
 	case d.check == nil:
 		return "", refusef(stateSettingFixed, "parameter %s cannot be changed", fault.Quote(d.name))
+	case !utf8.ValidString(value):
+		return "", refusef(stateText, "the value of %s is not UTF-8", fault.Quote(d.name))
 	case len(value) > maxSetting:
 		return "", refusef(stateValue, "the value of %s is too long", fault.Quote(d.name))
 	}

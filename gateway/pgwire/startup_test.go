@@ -104,6 +104,7 @@ func TestLogin(t *testing.T) {
 		"an unknown setting of ours":   {"ana", "ana:analyst", "census", "&options=-c%20noisegate.epsilom%3D1", stateUnknownSetting},
 		"another encoding":             {"ana", "ana:analyst", "census", "&client_encoding=LATIN1", stateValue},
 		"a setting that is not theirs": {"ana", "ana:analyst", "census", "&is_superuser=on", stateSettingFixed},
+		"a setting of other bytes":     {"ana", "ana:analyst", "census", "&search_path=%FF", stateText},
 		"a panic":                      {"panic", "panic:analyst", "census", "", stateInternal},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,6 +41,8 @@ const (
 	connections = 8
 	maxRows     = 100_000
 	maxBytes    = 64 << 20
+	valueBytes  = 24 // what a value takes besides its own bytes, and a row besides its values: the headers of slices
+	rowBytes    = 24
 )
 
 // Catalogs are the twins of all datasets that have one. They are safe for concurrent use.
@@ -221,10 +223,11 @@ func (c *Catalogs) Ask(ctx context.Context, q pgwire.CatalogQuery) (answer *pgwi
 		for reader.NextRow() {
 			row := make([][]byte, len(reader.Values()))
 			for i, v := range reader.Values() {
-				if bytes += len(v); v != nil {
+				if bytes += valueBytes + len(v); v != nil {
 					row[i] = append([]byte{}, v...)
 				}
 			}
+			bytes += rowBytes
 			if answer.Rows = append(answer.Rows, row); len(answer.Rows) > maxRows || bytes > maxBytes {
 				_, _ = reader.Close()
 				return fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d rows or %d bytes", maxRows, maxBytes))
@@ -319,7 +322,7 @@ func rollBack(ctx context.Context, tx pgx.Tx) {
 // begin starts the transaction. The twin is built before, unless this gateway saw that it is that of the revision; somebody else may
 // have made it another since.
 func (c *Catalogs) begin(ctx context.Context, conn *pgx.Conn, revision *catalog.Revision, q pgwire.CatalogQuery) (pgx.Tx, error) {
-	session := catalog.TwinSession{Snapshot: revision.Snapshot, SearchPath: q.SearchPath, TimeZone: q.TimeZone}
+	session := catalog.TwinSession{Snapshot: revision.Snapshot, SearchPath: q.SearchPath}
 	w := c.twins[q.Dataset]
 	for range attempts {
 		if w.seen.Load() != revision.Snapshot {

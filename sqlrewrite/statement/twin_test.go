@@ -112,7 +112,7 @@ func demoView() View {
 // ask runs a text as the twin's role, by the extended protocol with NULL for each parameter. It gives columns and rows.
 func (w *twin) ask(t testing.TB, text string, parameters int, path string) (columns []string, rows [][]any, err error) {
 	t.Helper()
-	tx, state, err := catalog.TwinSession{Snapshot: w.snapshot, SearchPath: path, TimeZone: "UTC"}.Begin(t.Context(), w.conn)
+	tx, state, err := catalog.TwinSession{Snapshot: w.snapshot, SearchPath: []string{path}}.Begin(t.Context(), w.conn)
 	if err != nil || state != catalog.TwinCurrent {
 		t.Fatal(state, errors.Unwrap(err))
 	}
