@@ -195,17 +195,17 @@ func (c *session) releaseRows(ctx context.Context) (statement.Rows, error) {
 
 // askCatalog answers a statement of kind Catalog.
 func (c *session) askCatalog(ctx context.Context, p *portal) (*result, *refusal) {
-	q, refused := c.catalogQuery(ctx, p.of.one)
+	var answer *CatalogAnswer
+	asked, refused := c.inTurn(ctx, p.of.one, func(ctx context.Context, q *CatalogQuery) (err error) {
+		q.Values, q.Types, q.ValueFormats, q.Formats = p.given, p.of.types, p.givenFormats, p.formats
+		answer, err = c.server.config.Catalog.Ask(ctx, *q)
+		return err
+	})
 	switch {
 	case refused != nil:
 		return nil, refused
-	case q == nil:
+	case !asked:
 		return c.constants(ctx, p)
-	}
-	q.Values, q.Types, q.ValueFormats, q.Formats = p.given, p.of.types, p.givenFormats, p.formats
-	answer, err := c.server.config.Catalog.Ask(ctx, *q)
-	if err != nil {
-		return nil, c.ofCatalog(ctx, err)
 	}
 	r := &result{columns: columnsOfFields(answer.Fields), tag: "SELECT", in: p.formats}
 	for _, row := range answer.Rows {
@@ -220,23 +220,20 @@ func (c *session) askCatalog(ctx context.Context, p *portal) (*result, *refusal)
 
 // describeCatalog finds parameters and columns of a statement of kind Catalog.
 func (c *session) describeCatalog(ctx context.Context, s *prepared) *refusal {
-	q, refused := c.catalogQuery(ctx, s.one)
-	switch {
-	case refused != nil:
-		return refused
-	case q == nil:
+	asked, refused := c.inTurn(ctx, s.one, func(ctx context.Context, q *CatalogQuery) error {
+		q.Types = s.types
+		types, fields, err := c.server.config.Catalog.Describe(ctx, *q)
+		if err == nil {
+			s.types, s.columns = types, columnsOfFields(fields)
+		}
+		return err
+	})
+	if refused == nil && !asked {
 		if s.columns, refused = c.describeQuestion(ctx, s); refused != nil {
 			return noCatalog()
 		}
-		return nil
 	}
-	q.Types = s.types
-	types, fields, err := c.server.config.Catalog.Describe(ctx, *q)
-	if err != nil {
-		return c.ofCatalog(ctx, err)
-	}
-	s.types, s.columns = types, columnsOfFields(fields)
-	return nil
+	return refused
 }
 
 func columnsOfFields(fields []CatalogField) []column {

@@ -122,6 +122,8 @@ func messageTooLong(limit int) *refusal {
 
 func unsupported(what string) *refusal { return refusef(stateUnsupported, "%s is not supported", what) }
 
+func cancelled() *refusal { return refusef(stateCancelled, "canceling statement due to user request") }
+
 func failedTransaction() *refusal {
 	return refusef(stateFailedTransaction, "current transaction is aborted, commands ignored until end of transaction block")
 }

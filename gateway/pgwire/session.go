@@ -53,9 +53,10 @@ type session struct {
 	started time.Time
 
 	mu          sync.Mutex
-	application string // as others of the analyst's sessions see it
-	woken       bool   // there is a reason to end
-	running     string // the name of the question that runs; "" for none
+	application string             // as others of the analyst's sessions see it
+	woken       bool               // there is a reason to end
+	running     string             // the name of the question that runs; "" for none
+	stop        context.CancelFunc // of the query about catalogs that runs; nil for none
 }
 
 // settle makes the session's settings of the start-up packet's.
@@ -98,11 +99,14 @@ func (c *session) unhurried() {
 	}
 }
 
-// cancel stops the question that runs, at the next boundary of its schedule; nothing else takes long.
+// cancel stops the question that runs, at the next boundary of its schedule, or the query about catalogs, at once.
 func (c *session) cancel(ctx context.Context) {
 	c.mu.Lock()
-	name := c.running
+	name, stop := c.running, c.stop
 	c.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
 	if name != "" {
 		_, _ = c.server.config.Service.Cancel(ctx, c.who, name)
 	}
