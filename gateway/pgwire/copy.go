@@ -125,16 +125,18 @@ func (w *copyWriter) escaped(line []byte, v value) []byte {
 	return line
 }
 
-// binaryLines write the binary format: a head, rows, and a mark of the end (PostgreSQL's documentation, COPY, "Binary Format").
+// binaryLines write the binary format: a head, rows, and a mark of the end (PostgreSQL's documentation, COPY, "Binary Format"). The head
+// stands in the first message beside what follows it, as PostgreSQL sends it: psycopg 3 reads one row of each message.
 func (w *copyWriter) binaryLines() ([][]byte, *refusal) {
 	const none, last = 0xffffffff, 0xffff
-	lines := [][]byte{append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)}
+	var lines [][]byte
+	line := append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)
 	for i := range w.r.rows {
 		row, err := w.c.encodeRow(w.r, i, []int16{binaryFormat})
 		if err != nil {
 			return nil, refusalOf(err, nil)
 		}
-		line := binary.BigEndian.AppendUint16(nil, uint16(len(row)))
+		line = binary.BigEndian.AppendUint16(line, uint16(len(row)))
 		for _, v := range row {
 			if v == nil {
 				line = binary.BigEndian.AppendUint32(line, none)
@@ -142,7 +144,7 @@ func (w *copyWriter) binaryLines() ([][]byte, *refusal) {
 			}
 			line = append(binary.BigEndian.AppendUint32(line, uint32(len(v))), v...)
 		}
-		lines = append(lines, line)
+		lines, line = append(lines, line), nil
 	}
-	return append(lines, binary.BigEndian.AppendUint16(nil, last)), nil
+	return append(lines, binary.BigEndian.AppendUint16(line, last)), nil
 }

@@ -49,6 +49,7 @@ func (c *session) extended(ctx context.Context, message pgproto3.FrontendMessage
 	}
 	c.fail(refused)
 	c.skipping = true
+	c.flush() // now: a Flush that follows is skipped, and asyncpg sends its Sync when it has read the error
 	return nil
 }
 

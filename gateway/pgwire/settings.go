@@ -188,8 +188,14 @@ func isolation(text string) (string, bool) {
 	return among("serializable", "repeatable read", "read committed", "read uncommitted")(text)
 }
 
+// encoding reads the name as PostgreSQL does, by its letters and digits: asyncpg writes it in quotes.
 func encoding(text string) (string, bool) {
-	plain := strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(text))
+	plain := strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, text)
 	return "UTF8", plain == "utf8" || plain == "unicode"
 }
 
@@ -274,6 +280,9 @@ func (s *settings) get(name string) string {
 		if v, ok := values[name]; ok {
 			return v
 		}
+	}
+	if standard := "default_" + name; strings.HasPrefix(name, "transaction_") && s.known[standard].name != "" {
+		return s.get(standard) // each transaction begins with it
 	}
 	return s.reset[name]
 }

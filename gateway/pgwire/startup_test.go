@@ -100,6 +100,7 @@ func TestLogin(t *testing.T) {
 		"a steward":                    {"sam", "sam:steward", "census", "", statePassword},
 		"another dataset":              {"ana", "ana:analyst", "payroll", "", stateNoDatabase},
 		"the user's name":              {"ana", "ana:analyst", "", "", stateNoDatabase},
+		"an encoding in quotes":        {"ana", "ana:analyst", "census", "&client_encoding=%27utf-8%27", ""},
 		"an unknown setting":           {"ana", "ana:analyst", "census", "&data_directory=x", stateUnknownSetting},
 		"an unknown setting of ours":   {"ana", "ana:analyst", "census", "&options=-c%20noisegate.epsilom%3D1", stateUnknownSetting},
 		"another encoding":             {"ana", "ana:analyst", "census", "&client_encoding=LATIN1", stateValue},

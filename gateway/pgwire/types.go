@@ -3,6 +3,7 @@ package pgwire
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -188,10 +189,23 @@ func (c codec) argument(v []byte, oid uint32, format int16, number int) (value, 
 			return nil, refusef(stateBinary, "incorrect binary data format in bind parameter %d", number)
 		}
 	}
+	if format == textFormat && oid == pgtype.DateOID {
+		v = withoutZone(v)
+	}
 	if !utf8.Valid(v) || containsZero(v) {
 		return nil, refusef(stateText, "invalid byte sequence for encoding \"UTF8\" in bind parameter %d", number)
 	}
 	return append(value{}, v...), nil
+}
+
+// withoutZone leaves out a time zone behind a date, as PostgreSQL does: pgjdbc sends one.
+func withoutZone(v []byte) []byte {
+	for _, layout := range []string{"2006-01-02 -07", "2006-01-02 -07:00", "2006-01-02 -07:00:00"} {
+		if _, err := time.Parse(layout, string(v)); err == nil {
+			return v[:len(time.DateOnly)]
+		}
+	}
+	return v
 }
 
 // shielded reads binary data that may be anything: what the library cannot read is an error, however it says so.
