@@ -77,6 +77,9 @@ func TestCatalog(t *testing.T) {
 		`BEGIN; DECLARE c CURSOR FOR SELECT relname FROM pg_class WHERE relname = 'people'; FETCH 1 FROM c; COMMIT`); refused != nil {
 		t.Errorf("a cursor: %+v", refused)
 	}
+	if refused := d.Query(t, "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;"); refused != nil {
+		t.Errorf("asyncpg's pool: %+v", refused)
+	}
 	var copied strings.Builder
 	if _, err := conn.PgConn().CopyTo(t.Context(), &copied,
 		"COPY (SELECT relname FROM pg_class WHERE relname = 'people') TO STDOUT"); err != nil ||
