@@ -17,7 +17,7 @@ TIMING    ?= 5000
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers
+.PHONY: help demo build check test integration clients golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,10 @@ totality: ## EXPRESSIONS (400000) random expressions over the worst rows: none r
 citus: ## a gateway in front of a coordinator and two workers of Citus, built once from ../shared/engines (skipped where there is no source, compiler or PostgreSQL 15 to build with)
 	$(GO) vet -tags citus ./integration
 	$(GO) test -tags citus -count=1 -v -run 'TestCitus' -timeout 30m ./integration
+
+clients: ## psql, drivers of Python, Java and Node.js, and ODBC over PostgreSQL's protocol: docs/psql-clients.md (each skipped where it is not installed)
+	$(GO) vet -tags clients ./integration
+	$(GO) test -tags clients -count=1 -v -run 'TestClients' -timeout 5m ./integration
 
 PEERS = opendp pipelinedp smartnoise tumult diffprivlib qrlew
 DRAWS ?= 300

@@ -31,3 +31,10 @@ func Missing(t testing.TB, install, what string) {
 	}
 	t.Skipf("%s is not installed, and only this test needs it: %s", what, install)
 }
+
+// Without ends a test of a client that many machines lack: it is skipped with the line that installs it, in CI too, where packages are
+// installed as far as the machine's package manager can.
+func Without(t testing.TB, install, what string) {
+	t.Helper()
+	t.Skipf("%s is not installed, and only this test needs it: %s", what, install)
+}

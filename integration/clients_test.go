@@ -1,0 +1,253 @@
+//go:build clients
+
+// These tests need a dozen programs that nothing else does, so they are no part of the others: make clients runs them.
+
+package integration
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
+)
+
+// clientsPeople is how many people there are, and visits. Scripts check counts of visits to within 4,000, and those beside a mean to within
+// 9,900: noise of scale 150 and 450 is beyond once in 10^9, and of scale 10, which counts of people have, never.
+const clientsPeople = 40_000
+
+// wireStack is a gateway that speaks PostgreSQL's protocol in clear and over TLS, with a catalog twin on a server of its own.
+type wireStack struct {
+	*stack
+	host, port, root string
+}
+
+func newWireStack(t *testing.T) *wireStack {
+	t.Helper()
+	policy := strings.NewReplacer("epsilon: 20,", "epsilon: 2000,", "epsilon: 3,", "epsilon: 30,", "delta: 1e-6", "delta: 1e-4",
+		"delta: 1e-7", "delta: 1e-6").Replace(read(t, "../cmd/noisegate/demo_policy.yaml"))
+	sets := []dataset{{name: "census", policy: policy, load: func(ctx context.Context, conn *pgx.Conn) error {
+		return execAll(ctx, conn, read(t, "../cmd/noisegate/demo_schema.sql")+fmt.Sprintf(read(t, "testdata/clients/data.sql"), clientsPeople))
+	}}}
+	s := &wireStack{stack: prepareStack(t, sets...)}
+	programs, err := pgtest.Programs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	twins, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Cached: true, Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = twins.Stop() })
+	(&stack{server: twins}).exec(t, "postgres", "CREATE DATABASE census")
+	s.writeConfig(t, sets)
+	address := freeAddress(t)
+	if s.host, s.port, err = net.SplitHostPort(address); err != nil {
+		t.Fatal(err)
+	}
+	certificate, key := s.certificate(t)
+	s.root = certificate
+	twin := fmt.Sprintf("catalog_dsn: %q, quantum:", twins.DSN(pgserver.Superuser, "census"))
+	write(t, s.config, strings.Replace(read(t, s.config), "quantum:", twin, 1)+
+		fmt.Sprintf("wire: {listen: %q, tls_cert_file: %q, tls_key_file: %q}\n", address, certificate, key))
+	s.run(t, "migrate", "--config", s.config)
+	file := filepath.Join(s.dir, "census.policy.yaml")
+	write(t, file, policy)
+	s.run(t, "policy", "apply", "--config", s.config, file)
+	s.serve(t)
+	t.Cleanup(s.kill)
+	return s
+}
+
+// certificate makes one for this machine that signs itself, and gives its files.
+func (s *wireStack) certificate(t *testing.T) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key = filepath.Join(s.dir, "wire.crt"), filepath.Join(s.dir, "wire.key")
+	write(t, certificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
+	return certificate, key
+}
+
+// environment is what a client of libpq reads, for an analyst of its own: nothing was asked before, and the budget is whole.
+func (s *wireStack) environment(t *testing.T, subject, mode string) []string {
+	t.Helper()
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8", "TZ=UTC", "PGHOST=" + s.host, "PGPORT=" + s.port,
+		"PGDATABASE=census", "PGUSER=" + subject, "PGPASSWORD=" + s.token(t, subject, "analyst"), "PGCONNECT_TIMEOUT=20", "PGSSLMODE=" + mode,
+		"PGSSLROOTCERT=" + s.root, "PGOPTIONS=-c noisegate.epsilon=0.1", nodePath(t)}
+}
+
+// client is a program and its script.
+type client struct {
+	name    string
+	install string   // the line that installs it
+	probe   []string // prints its version, and fails where it is not installed
+	script  []string // nil: psql, whose script is made of blocks
+}
+
+const pythonOfDebian = "/usr/bin/python3" // whose modules are packages
+
+func clients() []client {
+	python := func(name, packages, version string) client {
+		return client{name, "apt-get install -y " + packages, []string{pythonOfDebian, "-c", version},
+			[]string{pythonOfDebian, "-u", "testdata/clients/with_" + strings.ToLower(name) + ".py"}}
+	}
+	java := []string{"java", "-XX:TieredStopAtLevel=1", "-cp", "/usr/share/java/postgresql.jar", "testdata/clients/Pgjdbc.java"}
+	return []client{
+		{name: "psql", install: "apt-get install -y postgresql-client", probe: []string{"psql", "--version"}},
+		python("psycopg2", "python3-psycopg2", "import psycopg2; print(psycopg2.__version__.split()[0])"),
+		python("psycopg3", "python3-psycopg", "import psycopg; print(psycopg.__version__)"),
+		python("asyncpg", "python3-asyncpg", "import asyncpg; print(asyncpg.__version__)"),
+		python("SQLAlchemy", "python3-sqlalchemy python3-psycopg2", "import sqlalchemy, psycopg2; print(sqlalchemy.__version__)"),
+		python("pandas", "python3-pandas python3-sqlalchemy python3-psycopg2", "import pandas, sqlalchemy, psycopg2; print(pandas.__version__)"),
+		{"pgjdbc", "apt-get install -y libpostgresql-jdbc-java default-jdk-headless",
+			append(slices.Clip(java), "--version"), java},
+		{"node-postgres", "apt-get install -y nodejs node-pg", []string{"node", "-e", "console.log(require('pg/package.json').version)"},
+			[]string{"node", "testdata/clients/node_postgres.js"}},
+		python("psqlodbc", "odbc-postgresql python3-pyodbc",
+			"import pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers(); print('with pyodbc', pyodbc.version)"),
+	}
+}
+
+// TestClients runs the script of each client against the real binary, in clear and over TLS. A script prints a line "ok ..." for each
+// thing that it found as it should be, "FAIL ..." for the others. The page says how many there are.
+func TestClients(t *testing.T) {
+	s := newWireStack(t)
+	page := read(t, "../docs/psql-clients.md")
+	for _, c := range clients() {
+		t.Run(c.name, func(t *testing.T) {
+			probe := exec.CommandContext(t.Context(), c.probe[0], c.probe[1:]...)
+			probe.Env = []string{"PATH=" + os.Getenv("PATH"), nodePath(t)}
+			version, err := probe.CombinedOutput()
+			if err != nil {
+				pgtest.Without(t, c.install, c.name)
+			}
+			for _, mode := range []string{"disable", "verify-full"} {
+				env := s.environment(t, strings.ToLower(c.name)+"-"+mode, mode)
+				began := time.Now()
+				found := runClient(t, c, env)
+				passed := 0
+				for _, line := range found {
+					switch {
+					case strings.HasPrefix(line, "ok "):
+						passed++
+					case strings.HasPrefix(line, "FAIL "):
+						t.Errorf("sslmode=%s: %s", mode, line)
+					}
+				}
+				t.Logf("%s, sslmode=%s: %d passed in %.1f s", versionIn(string(version)), mode, passed, time.Since(began).Seconds())
+				if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| %s [^|]*\|.*\| %d \|$`, c.name, passed)).MatchString(page) {
+					t.Errorf("docs/psql-clients.md has no row of %s that ends with %d", c.name, passed)
+				}
+			}
+		})
+	}
+}
+
+// nodePath is where packages of Debian and those of make clients are.
+func nodePath(t *testing.T) string {
+	t.Helper()
+	modules, err := filepath.Abs("../.cache/clients/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "NODE_PATH=/usr/share/nodejs:/usr/lib/nodejs:" + modules
+}
+
+// versionIn is the first number with a dot in what a program prints.
+func versionIn(text string) string {
+	return cmp.Or(regexp.MustCompile(`\d+(\.\d+)+`).FindString(text), "unknown version")
+}
+
+// scriptTime is what a script may take; the slowest takes seconds.
+const scriptTime = time.Minute
+
+// runClient gives the lines of a script.
+func runClient(t *testing.T, c client, env []string) []string {
+	t.Helper()
+	if c.script == nil {
+		return runPsql(t, env)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.script[0], c.script[1:]...)
+	cmd.Env = env
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%v\n%s\n%s", err, &out, &errs)
+	}
+	return strings.Split(out.String(), "\n")
+}
+
+// runPsql types each block of the script into a psql of its own, and looks for what it should print: a pattern in each line that
+// follows "--- prints", none of those after "--- never".
+func runPsql(t *testing.T, env []string) (found []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
+	defer cancel()
+	for block := range strings.SplitSeq(read(t, "testdata/clients/psql.txt"), "\n\n") {
+		typed, wanted, ok := strings.Cut(block, "\n--- prints\n")
+		if !ok {
+			t.Fatalf("a block says nothing of what it prints:\n%s", block)
+		}
+		wanted, unwanted, _ := strings.Cut(wanted, "\n--- never\n")
+		cmd := exec.CommandContext(ctx, "psql", "--no-psqlrc", "--set=VERBOSITY=verbose", "--pset=pager=off")
+		cmd.Env, cmd.Stdin = env, strings.NewReader(typed+"\n")
+		printed, err := cmd.CombinedOutput()
+		verdict := "ok"
+		if err != nil {
+			verdict = "FAIL " + err.Error()
+		}
+		for _, pattern := range strings.Split(strings.TrimSpace(wanted), "\n") {
+			if !regexp.MustCompile("(?m)" + pattern).Match(printed) {
+				verdict = "FAIL without " + pattern
+			}
+		}
+		for _, pattern := range strings.Fields(unwanted) {
+			if regexp.MustCompile("(?m)" + pattern).Match(printed) {
+				verdict = "FAIL with " + pattern
+			}
+		}
+		if verdict == "ok" {
+			printed = nil
+		}
+		found = append(found, verdict+" "+strings.TrimSpace(typed+"\n"+string(printed)))
+	}
+	return found
+}
