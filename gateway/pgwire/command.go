@@ -62,6 +62,8 @@ func (c *session) command(ctx context.Context, p *portal) (*result, *refusal) {
 		return c.explain(ctx, p.within(&command.Body), command.JSON)
 	case statement.Unlisten:
 		return done("UNLISTEN", nil)
+	case statement.Unlock:
+		return &result{columns: unlockColumns(command), rows: [][]value{{value{}}}, tag: "SELECT"}, nil
 	case statement.Cancel:
 		return c.cancelOther(ctx, p, command)
 	default:
@@ -96,11 +98,18 @@ func (c *session) columnsOfCommand(ctx context.Context, s *prepared) ([]column, 
 		}
 		refused = c.columnsOf(ctx, inner)
 		return inner.columns, refused
+	case statement.Unlock:
+		return unlockColumns(command), nil
 	case statement.Cancel:
 		return []column{{command.Column, kindOf("boolean")}}, nil
 	default:
 		return nil, nil
 	}
+}
+
+// unlockColumns are those of a function that gives nothing.
+func unlockColumns(command statement.Unlock) []column {
+	return []column{{command.Column, kindOf("void")}}
 }
 
 // showColumns are those of SHOW.

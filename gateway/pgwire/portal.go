@@ -84,7 +84,7 @@ func hasRows(s statement.Statement) bool {
 		return true
 	case statement.Session:
 		switch command := s.Command.(type) {
-		case statement.Show, statement.Explain, statement.Execute, statement.Cancel:
+		case statement.Show, statement.Explain, statement.Execute, statement.Cancel, statement.Unlock:
 			return true
 		case statement.Fetch:
 			return !command.Move

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -414,4 +415,30 @@ func FuzzArguments(f *testing.F) {
 			t.Fatalf("%d bytes of %d", len(v), len(text))
 		}
 	})
+}
+
+// TestPoolReset: what asyncpg says when a connection comes back to its pool is answered in both protocols, also where there is no catalog.
+func TestPoolReset(t *testing.T) {
+	conn := opened(t, gatewaytest.Options{}, nil).connect(t, "", nil).PgConn()
+	results, err := conn.Exec(t.Context(), "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;").ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tags []string
+	for _, r := range results {
+		tags = append(tags, r.CommandTag.String())
+	}
+	if want := []string{"SELECT 1", "CLOSE CURSOR ALL", "UNLISTEN", "RESET"}; !slices.Equal(tags, want) {
+		t.Errorf("got %q, want %q", tags, want)
+	}
+	for _, format := range []int16{textFormat, binaryFormat} {
+		got := conn.ExecParams(t.Context(), "SELECT pg_catalog.pg_advisory_unlock_all()", nil, nil, nil, []int16{format}).Read()
+		if got.Err != nil || len(got.Rows) != 1 || got.Rows[0][0] == nil || len(got.Rows[0][0]) != 0 {
+			t.Errorf("format %d: %v, %v", format, got.Rows, got.Err)
+			continue
+		}
+		if f := got.FieldDescriptions[0]; f.Name != "pg_advisory_unlock_all" || f.DataTypeOID != voidOID || f.DataTypeSize != 4 {
+			t.Errorf("the column is %+v", f)
+		}
+	}
 }

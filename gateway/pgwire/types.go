@@ -17,6 +17,9 @@ type kind struct {
 	modifier int32 // -1: none
 }
 
+// voidOID is the type of nothing, whose only value has no bytes.
+const voidOID = 2278
+
 // textKind is what everything is that has no type of its own.
 func textKind() kind { return kind{pgtype.TextOID, -1, -1} }
 
@@ -51,6 +54,8 @@ func kindOf(name string) kind {
 		return kind{pgtype.UUIDOID, 16, -1}
 	case "json":
 		return kind{pgtype.JSONOID, -1, -1}
+	case "void":
+		return kind{voidOID, 4, -1}
 	case "smallint[]":
 		return kind{pgtype.Int2ArrayOID, -1, -1}
 	case "integer[]":
@@ -158,7 +163,7 @@ func (c codec) convert(v []byte, oid uint32, from, to int16) ([]byte, error) {
 // isText reports whether both formats of a type are the same bytes.
 func isText(oid uint32) bool {
 	switch oid {
-	case pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID, pgtype.NameOID, pgtype.JSONOID, pgtype.UnknownOID, 0:
+	case pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID, pgtype.NameOID, pgtype.JSONOID, pgtype.UnknownOID, voidOID, 0:
 		return true
 	default:
 		return false

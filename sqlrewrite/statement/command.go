@@ -139,6 +139,11 @@ type Cancel struct {
 	Listed    bool   // was read FROM pg_stat_activity: no row where there is no such session
 }
 
+// Unlock is SELECT pg_advisory_unlock_all(), as a whole statement: pools say it when a connection comes back. There are no locks.
+type Unlock struct {
+	Column string // the name of the answer's only column, which is void
+}
+
 func (Transaction) command() {}
 func (Set) command()         {}
 func (Reset) command()       {}
@@ -154,3 +159,4 @@ func (Copy) command()        {}
 func (Explain) command()     {}
 func (Unlisten) command()    {}
 func (Cancel) command()      {}
+func (Unlock) command()      {}

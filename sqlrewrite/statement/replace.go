@@ -210,7 +210,6 @@ var replacements = map[string]string{
 	"pg_conf_load_time":        "NULL::pg_catalog.timestamptz",
 	"pg_is_in_recovery":        "false",
 	"pg_jit_available":         "false",
-	"pg_advisory_unlock_all":   "''::pg_catalog.text", // pools reset sessions with it; a session here has no locks
 	"shobj_description":        "NULL::pg_catalog.text",
 	"pg_stat_get_numscans":     "0::pg_catalog.int8",
 	"pg_stat_get_live_tuples":  "0::pg_catalog.int8",

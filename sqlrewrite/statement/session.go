@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -267,23 +268,11 @@ func cancelForm() *regexp.Regexp {
 
 // cancel recognises a whole statement that cancels a session.
 func (r *reader) cancel(n *pg.Node) (Cancel, bool) {
-	s := n.GetSelectStmt()
-	if len(s.TargetList) != 1 || len(s.FromClause) > 1 {
-		return Cancel{}, false
-	}
-	call := s.TargetList[0].GetResTarget().GetVal().GetFuncCall()
-	if call == nil || !strings.HasSuffix(strings.Join(texts(call.Funcname), "."), "_backend") {
-		return Cancel{}, false
-	}
-	text, err := printed(n)
-	if err != nil {
-		return Cancel{}, false
-	}
-	m := cancelForm().FindStringSubmatch(text)
+	m := calls(n, "_backend", cancelForm)
 	if m == nil {
 		return Cancel{}, false
 	}
-	c := Cancel{Terminate: m[1] == "pg_terminate_backend", Column: m[1], Listed: len(s.FromClause) > 0}
+	c := Cancel{Terminate: m[1] == "pg_terminate_backend", Column: m[1], Listed: len(n.GetSelectStmt().FromClause) > 0}
 	for _, alias := range []string{m[2], m[5]} {
 		if alias != "" {
 			c.Column = alias
@@ -293,6 +282,35 @@ func (r *reader) cancel(n *pg.Node) (Cancel, bool) {
 	c.Parameter, _ = strconv.Atoi(m[4])
 	c.PID = int32(pid)
 	return c, true
+}
+
+// unlock recognises a whole statement that gives up all advisory locks.
+func unlock(n *pg.Node) (Unlock, bool) {
+	m := calls(n, "pg_advisory_unlock_all", func() *regexp.Regexp {
+		return regexp.MustCompile(`^SELECT (?:pg_catalog\.)?(pg_advisory_unlock_all)\(\)(?: AS (\w+))?$`)
+	})
+	if m == nil {
+		return Unlock{}, false
+	}
+	return Unlock{Column: cmp.Or(m[2], m[1])}, true
+}
+
+// calls matches a query whose only output is the call of a function of a name that ends so, as PostgreSQL's printer writes it; nil if it
+// is another.
+func calls(n *pg.Node, suffix string, form func() *regexp.Regexp) []string {
+	s := n.GetSelectStmt()
+	if len(s.TargetList) != 1 || len(s.FromClause) > 1 {
+		return nil
+	}
+	call := s.TargetList[0].GetResTarget().GetVal().GetFuncCall()
+	if call == nil || !strings.HasSuffix(strings.Join(texts(call.Funcname), "."), suffix) {
+		return nil
+	}
+	text, err := printed(n)
+	if err != nil {
+		return nil
+	}
+	return form().FindStringSubmatch(text)
 }
 
 // printed is the text of a query.

@@ -82,6 +82,10 @@ func (r *reader) classify(s *Statement, n *pg.Node, begin, end int) {
 		s.Kind, s.Command, s.Parameters = Session, cancel, cancel.Parameter
 		return
 	}
+	if unlock, ok := unlock(n); ok {
+		s.Kind, s.Command = Session, unlock
+		return
+	}
 	r.query(s, n)
 }
 
