@@ -107,7 +107,8 @@ func (s *wireStack) certificate(t *testing.T) (certificate, key string) {
 // environment is what a client of libpq reads, for an analyst of its own: nothing was asked before, and the budget is whole.
 func (s *wireStack) environment(t *testing.T, subject, mode string) []string {
 	t.Helper()
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8", "TZ=UTC", "PGHOST=" + s.host, "PGPORT=" + s.port,
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8", "TZ=UTC", "PYTHONDONTWRITEBYTECODE=1",
+		"PGHOST=" + s.host, "PGPORT=" + s.port,
 		"PGDATABASE=census", "PGUSER=" + subject, "PGPASSWORD=" + s.token(t, subject, "analyst"), "PGCONNECT_TIMEOUT=20", "PGSSLMODE=" + mode,
 		"PGSSLROOTCERT=" + s.root, "PGOPTIONS=-c noisegate.epsilon=0.1", nodePath(t)}
 }
