@@ -120,7 +120,7 @@ func (l *loader) checkDataset(name string, d *Dataset) {
 			"can only read")
 	}
 	if !d.CatalogDSN.IsZero() {
-		l.checkCatalog(datasetKey(name, "catalog_dsn"), d)
+		l.checkCatalog(name, d)
 	}
 	if d.StatementTimeout <= 0 || d.StatementTimeout > maxStatementTimeout {
 		l.wrong(datasetKey(name, "statement_timeout"), "must be above 0 and at most %s", maxStatementTimeout)
@@ -135,10 +135,17 @@ func (l *loader) checkDataset(name string, d *Dataset) {
 	l.between(datasetKey(name, "connections"), d.Connections, 1, maxConnections)
 }
 
-// checkCatalog refuses databases that hold something: building a twin drops all that is there.
-func (l *loader) checkCatalog(key string, d *Dataset) {
+// checkCatalog refuses databases that hold something, of whatever dataset: building a twin drops all that is there.
+func (l *loader) checkCatalog(name string, d *Dataset) {
+	key := datasetKey(name, "catalog_dsn")
 	l.dsn(key, d.CatalogDSN, d.Insecure)
-	for _, other := range []DSN{d.DSN, l.config.Control.DSN, l.config.Control.OwnerDSN} {
+	others := []DSN{l.config.Control.DSN, l.config.Control.OwnerDSN}
+	for other, dataset := range l.config.Datasets {
+		if others = append(others, dataset.DSN); other != name && !dataset.CatalogDSN.IsZero() {
+			others = append(others, dataset.CatalogDSN)
+		}
+	}
+	for _, other := range others {
 		if sameDatabase(d.CatalogDSN, other) {
 			l.wrong(key, "is the database of another connection string: everything in it would be dropped")
 			return
@@ -146,11 +153,27 @@ func (l *loader) checkCatalog(key string, d *Dataset) {
 	}
 }
 
-// sameDatabase reports whether two connection strings lead to one database, whoever connects.
+// sameDatabase reports whether two connection strings lead to one database, whoever connects: by one of the hosts of either, as they are
+// written, or on this machine, where sockets of two directories are two servers.
 func sameDatabase(a, b DSN) bool {
 	x, err1 := pgconn.ParseConfig(a.Reveal())
 	y, err2 := pgconn.ParseConfig(b.Reveal())
-	return err1 == nil && err2 == nil && x.Host == y.Host && x.Port == y.Port && x.Database == y.Database
+	if err1 != nil || err2 != nil || x.Database != y.Database {
+		return false
+	}
+	for _, one := range hosts(x) {
+		for _, other := range hosts(y) {
+			here := isLoopback(one.Host) && isLocal(other.Host) || isLocal(one.Host) && isLoopback(other.Host)
+			if one.Port == other.Port && (here || one.Host == other.Host) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func hosts(c *pgconn.Config) []*pgconn.FallbackConfig {
+	return append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port}}, c.Fallbacks...)
 }
 
 func (l *loader) present(key string, value string) {
@@ -183,15 +206,17 @@ func (l *loader) dsn(key string, dsn DSN, insecure bool) {
 	}
 	ways := []*pgconn.FallbackConfig{{Host: parsed.Host, TLSConfig: parsed.TLSConfig}}
 	for _, way := range append(ways, parsed.Fallbacks...) {
-		local := strings.HasPrefix(way.Host, "/") || isLoopback(way.Host)
 		verified := way.TLSConfig != nil && !way.TLSConfig.InsecureSkipVerify
-		if !local && !verified {
+		if !isLocal(way.Host) && !verified {
 			l.wrong(key, "the connection to %s is not verified: add sslmode=verify-full, or say %s.insecure: true",
 				way.Host, key[:strings.LastIndexByte(key, '.')])
 			return
 		}
 	}
 }
+
+// isLocal reports whether a host is this machine: a directory of sockets, or the loopback interface.
+func isLocal(host string) bool { return strings.HasPrefix(host, "/") || isLoopback(host) }
 
 // isLoopback reports whether a host means this machine alone.
 func isLoopback(host string) bool {

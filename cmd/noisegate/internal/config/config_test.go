@@ -89,6 +89,41 @@ func TestConfigDoesNotPrintSecrets(t *testing.T) {
 	}
 }
 
+// TestCatalogsAreDatabasesOfTheirOwn: a twin's database, which is emptied, is that of no other connection string, whichever dataset has it.
+func TestCatalogsAreDatabasesOfTheirOwn(t *testing.T) {
+	for catalog, refused := range map[string]bool{
+		"postgres://twin@127.0.0.1:5432/twin":              false,
+		"postgres://twin@127.0.0.1:5433/payroll":           false,
+		"postgres://twin@127.0.0.1:5432/census":            true,
+		"postgres://twin@127.0.0.1:5432/payroll":           true,
+		"postgres://twin@127.0.0.1:5432/payroll_twin":      true,
+		"postgres://twin@localhost:5432/payroll_twin":      true,
+		"postgres://twin@[::1]:5432/noisegate":             true,
+		"host=/run port=5432 dbname=payroll":               true,
+		"host=/run,127.0.0.1 port=1,5432 dbname=payroll":   true,
+		"host=/run,127.0.0.1 port=1,5433 dbname=payroll":   false,
+		"postgres://twin@127.0.0.1/noisegate?user=another": true,
+	} {
+		text := `
+control: {dsn: "postgres://noisegate@127.0.0.1:5432/noisegate"}
+auth: {issuer: dev, audience: noisegate, keys: {hs256_file: hs256.key}}
+datasets:
+  census: {dsn: "postgres://reader@127.0.0.1:5432/census", catalog_dsn: "` + catalog + `"}
+  payroll: {dsn: "postgres://reader@127.0.0.1:5432/payroll", catalog_dsn: "postgres://twin@127.0.0.1:5432/payroll_twin"}
+`
+		file := filepath.Join(t.TempDir(), "noisegate.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(file, nil)
+		if got := err != nil && strings.Contains(err.Error(), "datasets.census.catalog_dsn: is the database of another"); got != refused {
+			t.Errorf("%s: %v", catalog, err)
+		} else if !refused && err != nil {
+			t.Errorf("%s: %v", catalog, err)
+		}
+	}
+}
+
 // TestFilesBesideTheConfiguration: a relative name is one of the configuration's directory, that of a variable stays as it is.
 func TestFilesBesideTheConfiguration(t *testing.T) {
 	dir := t.TempDir()
