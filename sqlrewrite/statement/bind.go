@@ -62,10 +62,7 @@ func bound(tree *pg.ParseResult, arguments []Argument) string {
 	if err != nil {
 		halt(-1, stateUnsupported, bindHint, "this statement cannot be asked with parameters")
 	}
-	for _, t := range []*pg.ParseResult{tree, again} {
-		clearPlaces(t.ProtoReflect())
-	}
-	if !proto.Equal(tree, again) {
+	if !sameTree(tree, again) {
 		halt(-1, stateUnsupported, bindHint, "this statement cannot be asked with parameters")
 	}
 	return text
@@ -132,6 +129,14 @@ func eachMessage(m protoreflect.Message, f func(protoreflect.Message)) {
 		}
 		return true
 	})
+}
+
+// sameTree reports whether two trees are the same but for the places of their words.
+func sameTree(a, b proto.Message) bool {
+	a, b = proto.Clone(a), proto.Clone(b)
+	clearPlaces(a.ProtoReflect())
+	clearPlaces(b.ProtoReflect())
+	return proto.Equal(a, b)
 }
 
 // clearPlaces takes away where things stand in a text.

@@ -116,6 +116,9 @@ func (w *rewriter) print(n *pg.Node) string {
 	if err != nil || len(again.Stmts) != 1 || again.Stmts[0].Stmt.GetSelectStmt() == nil {
 		halt(-1, stateUnsupported, "ask in a simpler way", "the query cannot be printed")
 	}
+	if !sameTree(n, again.Stmts[0].Stmt) { // the printer leaves out brackets here and there
+		halt(-1, stateUnsupported, "ask in a simpler way", "the query cannot be printed")
+	}
 	c := &checker{view: w.view, final: true}
 	c.node(again.Stmts[0].Stmt.ProtoReflect(), nil)
 	return text

@@ -657,7 +657,8 @@ func FuzzRewrite(f *testing.F) {
 		"WITH a AS (SELECT * FROM pg_roles) SELECT array(SELECT rolname FROM a WHERE oid = ANY ('{1}'::oid[])) COLLATE \"C\"",
 		"SELECT has_table_privilege('x', c.oid, 'SELECT'), c.oid::regclass FROM pg_catalog.pg_class c ORDER BY 1",
 		"SELECT pg_describe_object(1260, 10, 0), current_setting('TimeZone'), x[1:2].a FROM current_database() x",
-		"SELECT 'a' LIKE 'b' ESCAPE 'c', NOT 1 BETWEEN 2 AND 3, EXTRACT(year FROM now()), CAST(NULL AS int[])"} {
+		"SELECT 'a' LIKE 'b' ESCAPE 'c', NOT 1 BETWEEN 2 AND 3, EXTRACT(year FROM now()), CAST(NULL AS int[])",
+		"SELECT (0 = 0) BETWEEN 0 AND 0"} {
 		f.Add(text)
 	}
 	for _, file := range []string{"testdata/catalog", "testdata/refused"} {
