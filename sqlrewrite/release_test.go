@@ -289,6 +289,8 @@ func TestRewordingsReplay(t *testing.T) {
 			"ordinals",
 		"SELECT p.sex, count(*) AS n FROM public.people AS p WHERE p.age >= 30 AND p.age < 60 AND (p.sex = 'Female' OR p.age > 40) GROUP BY " +
 			"p.sex",
+		"SELECT public.people.sex, count(*) AS n FROM public.people WHERE public.people.age >= 30 AND people.age < 60 AND (public.people.sex = " +
+			"'Female' OR age > 40) GROUP BY public.people.sex",
 		"SELECT sex, count(*) AS n FROM people WHERE (sex = 'Female' OR age > 40) AND age < 60 AND age >= 30 GROUP BY sex",
 		"SELECT sex, count(*) AS n FROM people WHERE age < 60 AND ((age > 40 OR sex = 'Female') AND age >= 30) GROUP BY sex",
 		`SELECT "sex", count(*) AS n FROM people WHERE age >= 3e1 AND age < 60.0 AND (sex = 'Female' OR age > +40) GROUP BY sex`,

@@ -152,7 +152,11 @@ func writeExpr(e syntax.Expr) string {
 		return "*"
 	case *syntax.Column:
 		if e.Qualifier != "" {
-			return scalar.QuoteIdent(e.Qualifier) + "." + scalar.QuoteIdent(e.Name)
+			schema := ""
+			if e.Schema != "" {
+				schema = scalar.QuoteIdent(e.Schema) + "."
+			}
+			return schema + scalar.QuoteIdent(e.Qualifier) + "." + scalar.QuoteIdent(e.Name)
 		}
 		return scalar.QuoteIdent(e.Name)
 	case *syntax.Literal:

@@ -190,8 +190,17 @@ type Star struct {
 // Column names a column, or an output of the select list in GROUP BY and ORDER BY.
 type Column struct {
 	Pos       Pos
+	Schema    string // of a table without an alias; "" when none was written
 	Qualifier string // table name or alias; "" when none was written
 	Name      string
+}
+
+// Table is how the column's table was written.
+func (c *Column) Table() string {
+	if c.Schema != "" {
+		return c.Schema + "." + c.Qualifier
+	}
+	return c.Qualifier
 }
 
 // LiteralKind is the kind of a literal.

@@ -158,6 +158,7 @@ type Relation struct {
 
 // FromPart is one item of FROM under the name that the query gives it.
 type FromPart struct {
+	Schema string // of a table that has no other name; "" for all else
 	Alias  string
 	Fields []*Field
 }
@@ -261,6 +262,20 @@ func (r *Relation) OneAmong(given []*Field) (RowKey, bool) {
 	return RowKey{}, false
 }
 
+// NewFromPart is a table under an alias.
+func NewFromPart(t *catalog.Table, alias string, fields []*Field) FromPart {
+	p := FromPart{Alias: alias, Fields: fields}
+	if alias == t.Name {
+		p.Schema = t.Schema
+	}
+	return p
+}
+
+// Is reports whether a column's name says that it is one of the part.
+func (p FromPart) Is(schema, qualifier string) bool {
+	return p.Alias == qualifier && (schema == "" || p.Schema == schema)
+}
+
 // ScanOf is the relation of a table under an alias.
 func (b *Binder) ScanOf(t *catalog.Table, alias string) (*Relation, error) {
 	s := &Scan{Table: t}
@@ -299,7 +314,7 @@ func (b *Binder) ScanOf(t *catalog.Table, alias string) (*Relation, error) {
 	default:
 		return nil, fault.Internal(fmt.Errorf("sqlrewrite: table %s has an unknown kind of unit", t.Name))
 	}
-	r.Parts, r.Fields = []FromPart{{alias, s.Fields}}, s.Fields
+	r.Parts, r.Fields = []FromPart{NewFromPart(t, alias, s.Fields)}, s.Fields
 	return r, b.AddLeaf(&s.Leaf)
 }
 

@@ -209,7 +209,7 @@ func columnOf(b *algebra.Binder, r *algebra.Relation, n *syntax.Column) (f *alge
 	}
 	if n.Qualifier != "" {
 		for _, p := range r.Parts {
-			if p.Alias == n.Qualifier {
+			if p.Is(n.Schema, n.Qualifier) {
 				if f, visible := p.Field(n.Name); visible {
 					return f, true, nil
 				}
@@ -241,8 +241,8 @@ func unknownColumn(b *algebra.Binder, n *syntax.Column) error {
 		}
 		for _, p := range at.Bound.Source.Parts {
 			aliases = append(aliases, p.Alias)
-			qualified = qualified || p.Alias == n.Qualifier
-			if n.Qualifier != "" && p.Alias != n.Qualifier {
+			qualified = qualified || p.Is(n.Schema, n.Qualifier)
+			if n.Qualifier != "" && !p.Is(n.Schema, n.Qualifier) {
 				continue
 			}
 			for _, f := range p.Fields {
@@ -254,7 +254,7 @@ func unknownColumn(b *algebra.Binder, n *syntax.Column) error {
 	}
 	switch {
 	case n.Qualifier != "" && !qualified:
-		return fault.UnknownTable(b.At(n), n.Qualifier, aliases)
+		return fault.UnknownTable(b.At(n), n.Table(), aliases)
 	case slices.Contains(scalar.SystemColumns, n.Name):
 		return b.Unsupported(n, "system column "+fault.Quote(n.Name), "")
 	default:

@@ -80,7 +80,7 @@ func (lb *postBinder) scan(r *syntax.Table, alias string) (*algebra.Relation, er
 		}
 	}
 	lb.open.Scans = append(lb.open.Scans, s)
-	return &algebra.Relation{Node: s, Parts: []algebra.FromPart{{Alias: alias, Fields: s.Fields}}, Fields: s.Fields}, nil
+	return &algebra.Relation{Node: s, Parts: []algebra.FromPart{algebra.NewFromPart(t, alias, s.Fields)}, Fields: s.Fields}, nil
 }
 
 // derived is a query in FROM or one use of a CTE. It sees nothing of the query around it.

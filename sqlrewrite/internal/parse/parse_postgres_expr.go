@@ -69,12 +69,16 @@ func (c *converter) column(n *pg.ColumnRef) syntax.Expr {
 	if endsInStar(n) {
 		return c.refuse(at, "* in an expression (a whole row)", "name the columns, or write count(*)")
 	}
-	qualifier, name := c.qualified(take(&n.Fields), at)
+	fields, schema := take(&n.Fields), ""
+	if len(fields) == 3 {
+		schema, fields = c.name(fields[0]), fields[1:]
+	}
+	qualifier, name := c.qualified(fields, at)
 	if slices.Contains(scalar.SystemColumns, name) {
 		return c.refuse(at, "the system column "+fault.Quote(name), "only columns of the policy exist")
 	}
 	c.spent(n, at)
-	return &syntax.Column{Pos: at, Qualifier: qualifier, Name: name}
+	return &syntax.Column{Pos: at, Schema: schema, Qualifier: qualifier, Name: name}
 }
 
 // star converts * and t.* where the select list may hold them.
