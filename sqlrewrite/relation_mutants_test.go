@@ -13,7 +13,7 @@ import (
 // relationMutants each lack one defence of joins, paths, subqueries or semi-joins.
 func relationMutants() []mutant {
 	return []mutant{
-		{"fan-out taken for a key", `("public"\."people"\)? AS "t1" JOIN )(?:ONLY "public"\."zones"|\(SELECT [^\n]*? FROM ONLY "public"\."zones"\))`,
+		{"fan-out taken for a key", `("public"\."people"\)? AS "t1" (?:LEFT )?JOIN )(?:ONLY "public"\."zones"|\(SELECT [^\n]*? FROM ONLY "public"\."zones"\))`,
 			`$1(SELECT "k_num", 'inner' AS "zone", 1 AS "weight" FROM "public"."tags")`},
 		{"statistics of everybody", `pg_catalog\.(max|min|sum)\("(t\d+)"\."(money|n2|n4)"\) AS (c\d+)`, `pg_catalog.max(pg_catalog.$1("$2"."$3")) OVER () AS $4`},
 		{"DISTINCT across units", `SELECT DISTINCT "t1"\."unit" AS c0`, `SELECT DISTINCT pg_catalog.min("t1"."unit") OVER (PARTITION BY "t1"."nn") AS c0`},
