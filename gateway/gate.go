@@ -50,6 +50,15 @@ func (f Fairness) Complete() (Fairness, error) {
 	return f, nil
 }
 
+// catalogWait is the longest wait for a place of [Service.EnterCatalog].
+const catalogWait = 5 * time.Second
+
+// within are the same shares with no longer a wait than one given.
+func (f Fairness) within(wait time.Duration) Fairness {
+	f.Wait = min(f.Wait, wait)
+	return f
+}
+
 // gate is where work begins: whatever costs work enters it before the ledger is asked. It has a number of places, of
 // which one analyst has a few at a time; analysts who wait take turns, and the requests of one come in their order. So
 // one analyst's flood delays another by one place's work at most.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"noisegate/internal/fault"
@@ -249,4 +250,24 @@ func TestFairnessIsCompleted(t *testing.T) {
 			t.Errorf("%+v is taken", bad)
 		}
 	}
+}
+
+// TestCatalogWait: who waits for a place at the catalogs is refused after 5 s, however long one may wait for a question's.
+func TestCatalogWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := Fairness{}.Complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := newGate(f.within(catalogWait))
+		for range f.PerAnalyst {
+			if _, err := g.Enter(t.Context(), "ana"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start := time.Now()
+		if _, err := g.Enter(t.Context(), "ana"); fault.CodeOf(err) != fault.CodeRequestTooMany || time.Since(start) != catalogWait {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+	})
 }

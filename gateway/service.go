@@ -74,6 +74,7 @@ type Config struct {
 type Service struct {
 	questions  *gate // what may cost work: questions, estimates, plans, labels
 	lists      *gate // what is read of the ledger: it never waits for a question
+	catalogs   *gate // what is asked of catalog twins, which may read the ledger meanwhile
 	meter      meter
 	ledger     budget.Ledger
 	shares     budget.Shares
@@ -112,7 +113,8 @@ func New(c Config) (*Service, error) {
 		return nil, err
 	}
 	return &Service{
-		questions: newGate(fairness), lists: newGate(fairness), meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger,
+		questions: newGate(fairness), lists: newGate(fairness), catalogs: newGate(fairness.within(catalogWait)),
+		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger,
 		shares: c.Shares, policies: c.Policies, datasets: c.Datasets,
 		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
 		abandoned: c.Abandoned, log: c.Log,

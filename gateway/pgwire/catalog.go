@@ -193,10 +193,50 @@ func (c *session) releaseRows(ctx context.Context) (statement.Rows, error) {
 	return rows, nil
 }
 
+// inPlace does work on the catalog with a rewritten statement, when the analyst has a place, until [session.cancel]. It reports whether
+// there is a catalog.
+func (c *session) inPlace(ctx context.Context, one statement.Statement, work func(context.Context, *CatalogQuery) error) (bool, *refusal) {
+	if c.server.config.Catalog == nil {
+		return false, nil
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	c.stops(stop)
+	defer c.stops(nil)
+	release, err := c.server.config.Service.EnterCatalog(ctx, c.who)
+	switch {
+	case ctx.Err() != nil:
+		if err == nil {
+			release()
+		}
+		return true, cancelled()
+	case err != nil:
+		return true, refusalOf(err, nil)
+	}
+	defer release()
+	q, refused := c.catalogQuery(ctx, one)
+	if refused == nil && q != nil {
+		if err := work(ctx, q); err != nil && ctx.Err() == nil {
+			refused = c.ofCatalog(ctx, err)
+		}
+	}
+	if ctx.Err() != nil {
+		return true, cancelled()
+	}
+	return q != nil, refused
+}
+
+// stops notes how the query about catalogs that runs is stopped, for [session.cancel]; nil: there is none.
+func (c *session) stops(stop context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stop = stop
+}
+
 // askCatalog answers a statement of kind Catalog.
 func (c *session) askCatalog(ctx context.Context, p *portal) (*result, *refusal) {
 	var answer *CatalogAnswer
-	asked, refused := c.inTurn(ctx, p.of.one, func(ctx context.Context, q *CatalogQuery) (err error) {
+	asked, refused := c.inPlace(ctx, p.of.one, func(ctx context.Context, q *CatalogQuery) (err error) {
 		q.Values, q.Types, q.ValueFormats, q.Formats = p.given, p.of.types, p.givenFormats, p.formats
 		answer, err = c.server.config.Catalog.Ask(ctx, *q)
 		return err
@@ -220,7 +260,7 @@ func (c *session) askCatalog(ctx context.Context, p *portal) (*result, *refusal)
 
 // describeCatalog finds parameters and columns of a statement of kind Catalog.
 func (c *session) describeCatalog(ctx context.Context, s *prepared) *refusal {
-	asked, refused := c.inTurn(ctx, s.one, func(ctx context.Context, q *CatalogQuery) error {
+	asked, refused := c.inPlace(ctx, s.one, func(ctx context.Context, q *CatalogQuery) error {
 		q.Types = s.types
 		types, fields, err := c.server.config.Catalog.Describe(ctx, *q)
 		if err == nil {

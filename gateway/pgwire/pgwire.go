@@ -52,7 +52,6 @@ const (
 type Server struct {
 	config    Config
 	strangers chan struct{} // one for each connection whose user is not known yet
-	turns     turns
 
 	mu       sync.Mutex
 	sessions map[uint32]*session // by the number that clients know as the process id

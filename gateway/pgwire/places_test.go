@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,9 +32,9 @@ func (s *slowCatalog) Ask(ctx context.Context, _ CatalogQuery) (*CatalogAnswer, 
 	return nil, ctx.Err()
 }
 
-// TestCatalogTurns: an analyst's sessions share two turns at the catalog; another analyst has turns of their own; and to cancel ends a
+// TestCatalogPlaces: an analyst's sessions share two places at the catalog; another analyst has places of their own; and to cancel ends a
 // query that runs, and one that waits.
-func TestCatalogTurns(t *testing.T) {
+func TestCatalogPlaces(t *testing.T) {
 	slow := &slowCatalog{asked: make(chan struct{}, 100)}
 	d := opened(t, gatewaytest.Options{}, func(c *Config) { c.Catalog = slow })
 	outcomes := make(chan error, 100)
@@ -88,39 +87,4 @@ func TestCatalogTurns(t *testing.T) {
 	if most := slow.most.Load(); most != 3 {
 		t.Errorf("%d queries at a time, want 3: two of ana's and one of bob's", most)
 	}
-	if n := len(d.server.turns.of); n != 0 {
-		t.Errorf("%d analysts are kept", n)
-	}
-}
-
-// TestTurnsEnd: who waits for too long is refused, and has no place any more.
-func TestTurnsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var all turns
-		var give []func()
-		for range catalogTurns {
-			one, refused := all.take(t.Context(), "ana")
-			if refused != nil {
-				t.Fatal(refused)
-			}
-			give = append(give, one)
-		}
-		start := time.Now()
-		if _, refused := all.take(t.Context(), "ana"); refused == nil || refused.state != stateTooMany {
-			t.Fatalf("a third turn: %v", refused)
-		}
-		if waited := time.Since(start); waited != turnPatience {
-			t.Errorf("it waited for %s", waited)
-		}
-		give[0]()
-		again, refused := all.take(t.Context(), "ana")
-		if refused != nil {
-			t.Fatal(refused)
-		}
-		again()
-		give[1]()
-		if len(all.of) != 0 {
-			t.Errorf("%d analysts are kept", len(all.of))
-		}
-	})
 }
