@@ -83,6 +83,7 @@ func TestSearchPathIsKept(t *testing.T) {
 		{"SET search_path = nowhere; SELECT count(*) AS n FROM public.people", ""},
 		{"SET search_path = nowhere, public; SELECT count(*) AS n FROM people", ""},
 		{"SET search_path = information_schema; SELECT count(*) FROM tables", "57P03"},
+		{"SET search_path = public; ; SHOW work_mem; -- the end", ""},
 	} {
 		refused := r.query(c.sql)
 		if (refused == nil) != (c.state == "") || refused != nil && refused.Code != c.state {

@@ -22,14 +22,14 @@ func (c *session) simple(ctx context.Context, text string) *refusal {
 				return ends
 			}
 		}
-		if now := c.settings.get(setSearchPath); now != path { // names are found by the path of their moment
-			if again, refused := c.read(list[i].Text); refused == nil && len(again) == 1 {
-				again[0].Offset = list[i].Offset
-				list[i] = again[0]
-			}
+		var refused *refusal
+		if c.settings.get(setSearchPath) != path { // names are found by the path of their moment
+			refused = c.reread(&list[i])
 		}
 		p := newPortal(&prepared{one: list[i], intervals: c.wantsIntervals()})
-		refused := c.parameterless(&list[i])
+		if refused == nil {
+			refused = c.parameterless(&list[i])
+		}
 		if refused == nil {
 			refused = c.run(ctx, p, 0, true)
 		}
@@ -43,6 +43,20 @@ func (c *session) simple(ctx context.Context, text string) *refusal {
 	}
 	c.endCycle()
 	c.ready()
+	return nil
+}
+
+// reread reads a statement of a message again, by the settings as they are now.
+func (c *session) reread(s *statement.Statement) *refusal {
+	again, refused := c.read(s.Text)
+	switch {
+	case refused != nil:
+		return refused
+	case len(again) != 1:
+		return refusef(stateSyntax, "this is not one statement")
+	}
+	again[0].Offset = s.Offset
+	*s = again[0]
 	return nil
 }
 
