@@ -28,7 +28,7 @@ func TestEveryRouteHasARole(t *testing.T) {
 			t.Errorf("%s %s: public %v with roles %v", r.method, r.pattern, r.public, r.roles)
 		}
 	}
-	s := &server{log: slog.New(slog.DiscardHandler), newRequestID: func() string { return "id" }, verifier: names{}}
+	s := &server{log: slog.New(slog.DiscardHandler), newRequestID: func() string { return "id" }, verifier: new(gatewaytest.Names)}
 	router := s.router(routes())
 	err := chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		if _, ok := table[method+" "+pattern]; !ok {

@@ -2,22 +2,18 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	"noisegate/api"
 	"noisegate/gateway"
-	"noisegate/gateway/auth"
 	"noisegate/gateway/gatewaytest"
 	"noisegate/internal/fault"
 	"noisegate/internal/pgserver"
@@ -26,37 +22,7 @@ import (
 // durable is the server of all control databases of this package's tests.
 var durable *pgserver.Server
 
-func TestMain(m *testing.M) {
-	var err error
-	if durable, err = gatewaytest.Server(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	status := m.Run()
-	if err := durable.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		status = 1
-	}
-	os.Exit(status)
-}
-
-// names is a verifier whose tokens say who one is: "ana:analyst,steward".
-type names struct{}
-
-func (names) Verify(_ context.Context, token string) (auth.Principal, error) {
-	subject, roles, ok := strings.Cut(token, ":")
-	if !ok {
-		return auth.Principal{}, fault.AuthInvalid(errors.New("no colon"))
-	}
-	if subject == "panic" {
-		panic("the text of a panic")
-	}
-	p, ok := auth.NewPrincipal(subject, strings.Split(roles, ","), nil)
-	if !ok {
-		return auth.Principal{}, fault.AuthInvalid(errors.New("no principal"))
-	}
-	return p, nil
-}
+func TestMain(m *testing.M) { gatewaytest.Main(m, &durable) }
 
 // front is an HTTP server over a whole gateway.
 type front struct {
@@ -90,7 +56,7 @@ func newFront(t testing.TB, o gatewaytest.Options, perAnalyst int) *front {
 	f := &front{log: new(lockedBuffer)}
 	o.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	f.Gateway = gatewaytest.New(t, durable, o)
-	handler, err := New(Config{Service: f.Service, Labels: f.Labels, Collect: f.Collect, Verifier: names{}, Log: o.Log})
+	handler, err := New(Config{Service: f.Service, Labels: f.Labels, Collect: f.Collect, Verifier: new(gatewaytest.Names), Log: o.Log})
 	if err != nil {
 		t.Fatal(err)
 	}

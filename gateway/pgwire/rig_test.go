@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -26,9 +25,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"noisegate/gateway"
-	"noisegate/gateway/auth"
 	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
 	"noisegate/internal/pgserver"
 	"noisegate/internal/pgtest"
 )
@@ -36,51 +33,7 @@ import (
 // durable is the server of all control databases of this package's tests.
 var durable *pgserver.Server
 
-func TestMain(m *testing.M) {
-	var err error
-	if durable, err = gatewaytest.Server(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	status := m.Run()
-	if err := durable.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		status = 1
-	}
-	os.Exit(status)
-}
-
-// tokens is a verifier whose tokens say who one is, "ana:analyst,steward", until they are withdrawn.
-type tokens struct {
-	mu        sync.Mutex
-	withdrawn map[string]error
-}
-
-func (v *tokens) Verify(_ context.Context, token string) (auth.Principal, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if err := v.withdrawn[token]; err != nil {
-		return auth.Principal{}, err
-	}
-	subject, roles, ok := strings.Cut(token, ":")
-	if !ok {
-		return auth.Principal{}, fault.AuthInvalid(errors.New("no colon"))
-	}
-	if subject == "panic" {
-		panic("the text of a panic")
-	}
-	p, ok := auth.NewPrincipal(subject, strings.Split(roles, ","), nil)
-	if !ok {
-		return auth.Principal{}, fault.AuthInvalid(errors.New("no principal"))
-	}
-	return p, nil
-}
-
-func (v *tokens) withdraw(token string, why error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.withdrawn[token] = why
-}
+func TestMain(m *testing.M) { gatewaytest.Main(m, &durable) }
 
 // lockedBuffer is a log that several sessions write to.
 type lockedBuffer struct {
@@ -104,7 +57,7 @@ func (l *lockedBuffer) String() string {
 type door struct {
 	*gatewaytest.Gateway
 	server  *Server
-	tokens  *tokens
+	tokens  *gatewaytest.Names
 	address string
 	log     *lockedBuffer
 	one     *raw
@@ -145,7 +98,7 @@ func assembled(t testing.TB, protected *pgtest.ProtectedDatabase, policy string)
 
 func openedOn(t testing.TB, g *gatewaytest.Gateway, change func(*Config)) *door {
 	t.Helper()
-	d := &door{Gateway: g, tokens: &tokens{withdrawn: map[string]error{}}, log: new(lockedBuffer), stopped: make(chan error, 1)}
+	d := &door{Gateway: g, tokens: new(gatewaytest.Names), log: new(lockedBuffer), stopped: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := Config{Service: d.Service, Verifier: d.tokens, Log: log}
 	if change != nil {

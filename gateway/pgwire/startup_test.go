@@ -89,7 +89,7 @@ func TestStartupIsRefused(t *testing.T) {
 // covers: A72
 func TestLogin(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
-	d.tokens.withdraw("old:analyst", fault.AuthExpired(time.Unix(0, 0)))
+	d.tokens.Withdraw("old:analyst", fault.AuthExpired(time.Unix(0, 0)))
 	for name, c := range map[string]struct{ user, password, database, more, state string }{
 		"an analyst":                   {"ana", "ana:analyst", "census", "", ""},
 		"settings":                     {"ana", "ana:analyst", "census", "&application_name=x&timezone=Europe%2FBerlin", ""},
@@ -385,7 +385,7 @@ func TestTokenEnds(t *testing.T) {
 	r := d.hello(t, map[string]string{"options": "-c noisegate.epsilon=0.1"})
 	r.send(&pgproto3.Query{String: "SELECT count(*) FROM people"})
 	r.until("ReadyForQuery I")
-	d.tokens.withdraw("ana:analyst", fault.AuthExpired(time.Unix(0, 0)))
+	d.tokens.Withdraw("ana:analyst", fault.AuthExpired(time.Unix(0, 0)))
 	r.send(&pgproto3.Query{String: "SELECT count(*) FROM people"})
 	if words := r.until("ErrorResponse"); words[0] != "ErrorResponse FATAL "+stateLogin {
 		t.Error(words)
