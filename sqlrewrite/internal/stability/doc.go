@@ -9,6 +9,7 @@
 //	bounding.go     contribution bounds, and the sensitivities that follow
 //	partitioning.go how a statement may be divided into partitions that have whole units
 //	rowcap.go       rows of a unit that are left out below a join
+//	public.go       how many rows public tables have, and what reading them takes
 //	work.go         what the rows of one unit can cost, by public facts
 //	cost.go         what an expression costs
 //	costtable.go    costs that were measured

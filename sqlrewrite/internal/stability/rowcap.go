@@ -1,6 +1,10 @@
 package stability
 
-import "noisegate/sqlrewrite/internal/algebra"
+import (
+	"slices"
+
+	"noisegate/sqlrewrite/internal/algebra"
+)
 
 // leastKept is how many rows of a unit a cap keeps at least, or as many as one group counts of it: with fewer, better no answer than one of
 // so little.
@@ -27,4 +31,94 @@ func OnlyOn(where algebra.Expr, n algebra.FromItem) algebra.Expr {
 		}
 	}
 	return algebra.All(some)
+}
+
+// capBase caps the rows that drive a block: with the tables that lead from them to their unit, where they do not hold its id.
+func (w *workload) capBase(root *algebra.FromItem, e effort) error {
+	if _, already := e.base.(*algebra.RowCap); already || e.base == nil || e.of.MaxRows <= 0 {
+		return w.refuse(e)
+	}
+	rows := *e.of
+	rows.Node = e.base
+	if err := ReachOwner(w.Binder, &rows); err != nil {
+		return err
+	}
+	for _, o := range rows.Owners {
+		if !algebra.Holds(rows.Node, o) {
+			continue
+		}
+		c := NewRowCap(rows.Node, e.of, o)
+		c.Rows, c.Units = c.Most, true
+		w.facts.Caps = append(w.facts.Caps, c)
+		replaceItem(root, e.base, c)
+		return nil
+	}
+	return w.refuse(e)
+}
+
+// replaceItem puts one item in the place of another.
+func replaceItem(at *algebra.FromItem, old, new algebra.FromItem) bool {
+	if *at == old {
+		*at = new
+		return true
+	}
+	switch n := (*at).(type) {
+	case *algebra.Joined:
+		return replaceItem(&n.Left, old, new) || replaceItem(&n.Right, old, new)
+	case *algebra.RowCap:
+		return n != new && replaceItem(&n.Of, old, new)
+	case *algebra.Derived:
+		for _, q := range n.Parts {
+			if q.From != nil && replaceItem(&q.From, old, new) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// capsIn are the caps that the rows of a block pass, and those of conditions on them.
+func capsIn(n algebra.FromItem, more ...algebra.Expr) []*algebra.RowCap {
+	var all []*algebra.RowCap
+	switch n := n.(type) {
+	case *algebra.Joined:
+		all = append(append(all, capsIn(n.Left)...), capsIn(n.Right)...)
+	case *algebra.RowCap:
+		if n.Active() {
+			all = append(all, n)
+		}
+	case *algebra.Derived:
+		if len(n.Parts) == 1 && Plain(n.Parts[0]) {
+			all = capsIn(n.Parts[0].From, append(n.Parts[0].Results(), n.Parts[0].Where)...)
+		}
+	}
+	for _, e := range more {
+		all = append(all, capsOf(e)...)
+	}
+	return all
+}
+
+func capsOf(e algebra.Expr) []*algebra.RowCap {
+	if e == nil {
+		return nil
+	}
+	var all []*algebra.RowCap
+	if x, ok := e.(algebra.Exists); ok {
+		all = append(capsIn(x.From), capsOf(x.Where)...)
+	}
+	for _, c := range algebra.Children(e) {
+		all = append(all, capsOf(c)...)
+	}
+	return all
+}
+
+// narrowest lowers the largest cap of a block that can be lowered.
+func narrowest(n algebra.FromItem, where algebra.Expr, each []algebra.Expr) bool {
+	var largest *algebra.RowCap
+	for _, c := range capsIn(n, append(slices.Clone(each), where)...) {
+		if c.Rows > c.Least && (largest == nil || c.Rows > largest.Rows) {
+			largest = c
+		}
+	}
+	return largest != nil && largest.Narrow()
 }
