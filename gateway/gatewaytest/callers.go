@@ -14,20 +14,20 @@ import (
 	"noisegate/internal/pgserver"
 )
 
-// Main runs the tests of a package, whose control databases are all on one server of [Server], and ends the process.
-func Main(m *testing.M, server **pgserver.Server) {
+// Main runs the tests of a package, whose control databases are all on one server of [Server], and gives the exit code.
+func Main(m *testing.M, server **pgserver.Server) (status int) {
 	started, err := Server(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
 	*server = started
-	status := m.Run()
+	status = m.Run()
 	if err := started.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		status = 1
 	}
-	os.Exit(status)
+	return status
 }
 
 // Names is a verifier whose tokens say who one is, "ana:analyst,steward", until they are withdrawn. It panics for the subject panic. The

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,7 @@ import (
 // durable is the server of all control databases of this package's tests.
 var durable *pgserver.Server
 
-func TestMain(m *testing.M) { gatewaytest.Main(m, &durable) }
+func TestMain(m *testing.M) { os.Exit(gatewaytest.Main(m, &durable)) }
 
 // front is an HTTP server over a whole gateway.
 type front struct {

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,7 @@ import (
 // durable is the server of all control databases of this package's tests.
 var durable *pgserver.Server
 
-func TestMain(m *testing.M) { gatewaytest.Main(m, &durable) }
+func TestMain(m *testing.M) { os.Exit(gatewaytest.Main(m, &durable)) }
 
 // lockedBuffer is a log that several sessions write to.
 type lockedBuffer struct {
