@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ func TestDemoJSON(t *testing.T) {
 	}
 }
 
-// TestPsqlPage does what docs/psql.md tells its readers, word for word, against the demo.
+// TestPsqlPage does what docs/psql.md and README.md tell those who have psql, word for word, against the demo.
 func TestPsqlPage(t *testing.T) {
 	pgtest.Need(t, "sudo apt-get install -y postgresql-client", "psql")
 	page, err := os.ReadFile("../../docs/psql.md")
@@ -174,6 +175,10 @@ func TestPsqlPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var script strings.Builder
+	transcript := readmeBlock(t, `$ psql "$URL"`)
+	for _, m := range regexp.MustCompile(`(?m)^census=> (.*)$`).FindAllStringSubmatch(transcript, -1) {
+		script.WriteString(`psql "$URL" -c "` + m[1] + "\" || true\n")
+	}
 	commands := regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(string(page), -1)
 	for _, m := range commands {
 		script.WriteString(m[1] + "\n")
@@ -193,12 +198,36 @@ func TestPsqlPage(t *testing.T) {
 	if code, errs := stop(); err != nil || code != exitOK {
 		t.Fatalf("%v, exit code %d: %s\n%s", err, code, errs, printed)
 	}
+	narrow := func(text string) string { return strings.Join(strings.Fields(text), " ") } // columns are as wide as their values
+	for line := range strings.Lines(transcript) {
+		typed := strings.HasPrefix(line, "$ ") || strings.HasPrefix(line, "census=> ")
+		if noisy := strings.Contains(line, " | 1") || strings.HasPrefix(line, "---"); !typed && !noisy &&
+			!strings.Contains(narrow(string(printed)), narrow(line)) {
+			t.Errorf("the README's commands do not print %q:\n%s", line, printed)
+		}
+	}
 	for _, want := range []string{"NOTICE:  n ± ", "spent ε 0.1; ε 2.9 left", "spent ε 0.05", "Release  (cost=0.00..0.1 ",
 		" n_low ", "region,n\n", " public | visits  | table | ana", "Bounds 2025-01-01 to 2025-12-31.", " census | ana "} {
 		if !strings.Contains(string(printed), want) {
 			t.Errorf("the page's commands do not print %q:\n%s", want, printed)
 		}
 	}
+}
+
+// readmeBlock is the block of README.md that has some text.
+func readmeBlock(t *testing.T, holds string) string {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split(string(readme), "```") {
+		if _, text, ok := strings.Cut(block, "\n"); ok && strings.Contains(text, holds) {
+			return text
+		}
+	}
+	t.Fatalf("README.md has no block with %q", holds)
+	return ""
 }
 
 // clientCommands are what an analyst types before and beside the first question that costs something.
@@ -259,6 +288,11 @@ func TestDemoTour(t *testing.T) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the tour does not say %q:\n%s", want, text.String())
 		}
+	}
+	notes := regexp.MustCompile(`(?m)^ note: .*$`)
+	said, shown := notes.FindAllString(text.String(), -1), notes.FindAllString(readmeBlock(t, "ready after"), -1)
+	if !slices.Equal(said, shown) {
+		t.Errorf("the tour's notes are\n%s\nthe README's are\n%s", strings.Join(said, "\n"), strings.Join(shown, "\n"))
 	}
 	advice := regexp.MustCompile(`(?m)^  (\S+) budget show$`).FindStringSubmatch(text.String())
 	if advice == nil {
