@@ -10,11 +10,10 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// Columns gives the columns of a question's answer without asking it: names, types and kinds. It costs nothing, needs no price and
-// touches
-// no row. With rows, a question for rows that are not shown has the columns that it would have. Only the dataset, the text and its
-// dialect
-// of the request count. Its errors are request/*, sql/*, policy/*, plan/* and budget/no-account.
+// Columns gives the columns of a question's answer without asking it: names, types and kinds. It costs nothing, needs no
+// price and touches no row. With rows, a question for rows that are not shown has the columns that it would have. Only the
+// dataset, the text and its dialect of the request count. Its errors are request/*, sql/*, policy/*, plan/* and
+// budget/no-account.
 func (s *Service) Columns(ctx context.Context, who auth.Principal, r api.QueryRequest, rows bool) ([]api.Column, error) {
 	release, err := s.Enter(ctx, who)
 	if err != nil {

@@ -39,9 +39,8 @@ CREATE TABLE people (person_id int PRIMARY KEY, age smallint);
 CREATE TABLE visits (visit_id bigint PRIMARY KEY, person_id int NOT NULL REFERENCES people, day date, region text REFERENCES regions);
 INSERT INTO regions VALUES ('north', 1)`
 
-// TestCorpusOverTheWire: the messages about catalogs that clients were recorded with are answered, by simple and by extended protocol
-// with
-// NULL parameters, and none of them reaches the ledger.
+// TestCorpusOverTheWire: the messages about catalogs that clients were recorded with are answered, by simple and by extended
+// protocol with NULL parameters, and none of them reaches the ledger.
 func TestCorpusOverTheWire(t *testing.T) {
 	content, err := os.ReadFile("../../../shared/corpus/catalog_queries.sql")
 	if errors.Is(err, fs.ErrNotExist) {

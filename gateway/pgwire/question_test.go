@@ -228,9 +228,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestIntervalsAsColumns: the ends of intervals follow each number that noise is in, are described before they are bought, and are no
-// part of the
-// question.
+// TestIntervalsAsColumns: the ends of intervals follow each number that noise is in, are described before they are bought, and
+// are no part of the question.
 func TestIntervalsAsColumns(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
 	conn := d.connect(t, priced, nil)
@@ -309,9 +308,8 @@ budgets:
   - {group: analysts, per: analyst, form: approx, epsilon: 10, delta: 1e-7}
 `
 
-// TestTypes: values are the same in text and in binary, in rows and in COPY, as PostgreSQL itself sends them, and what is described
-// before a question
-// is what it gives.
+// TestTypes: values are the same in text and in binary, in rows and in COPY, as PostgreSQL itself sends them, and what is
+// described before a question is what it gives.
 func TestTypes(t *testing.T) {
 	protected := pgtest.Protected(t, typesDDL)
 	d := openedOver(t, protected, typesPolicy)
