@@ -33,6 +33,7 @@ type ShownCountParameters struct {
 type ShownCount struct {
 	parameters ShownCountParameters
 	scale      *big.Rat // N/ε
+	q          *big.Int // e^(-1/scale) from below, of shownBits
 	threshold  int64    // k
 	law        lazyLaw[laplaceLaw]
 }
@@ -57,6 +58,7 @@ func NewShownCount(p ShownCountParameters) (*ShownCount, error) {
 	}
 	p.PerGroup, p.Total = new(big.Int).Set(p.PerGroup), new(big.Int).Set(p.Total)
 	m := &ShownCount{parameters: p, scale: scaleFor(p.Total, p.Epsilon)}
+	m.q, _ = m.power(big.NewInt(1))
 	if !p.PerGroup.IsInt64() || p.PerGroup.Int64() > maxShown {
 		return nil, errUnsizable
 	}
@@ -107,7 +109,6 @@ const shownBits = 384
 func (m *ShownCount) keeps(k int64) bool {
 	p := m.parameters
 	whole, rest := new(big.Int).QuoRem(p.Total, p.PerGroup, new(big.Int))
-	q, _ := m.power(big.NewInt(1))
 	endLo, endHi := m.power(big.NewInt(k + 1))
 	sum := new(big.Int) // of the tails, times 1+q-2q^(k+1)
 	for _, tail := range []struct{ times, d *big.Int }{{whole, p.PerGroup}, {big.NewInt(1), rest}} {
@@ -118,7 +119,7 @@ func (m *ShownCount) keeps(k int64) bool {
 		_, hi := m.power(from)
 		sum.Add(sum, hi.Mul(hi.Sub(hi, endLo), tail.times))
 	}
-	below := new(big.Int).Add(one(shownBits), q)
+	below := new(big.Int).Add(one(shownBits), m.q)
 	below.Sub(below, endHi.Lsh(endHi, 1))
 	delta := p.Delta.Rat()
 	return new(big.Int).Mul(sum, delta.Denom()).Cmp(below.Mul(below, delta.Num())) <= 0

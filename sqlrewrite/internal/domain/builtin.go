@@ -127,16 +127,23 @@ func (c Costs) Of(kind string) (p Price, ok bool) {
 }
 
 // BuiltinOf finds a function by the name that an analyst or a statement calls it by; nil for names that do not exist.
-func BuiltinOf(name string) *Builtin {
-	i := slices.IndexFunc(Builtins, func(f Builtin) bool { return f.Name == name })
-	if i < 0 {
-		i = slices.IndexFunc(Builtins, func(f Builtin) bool { return f.Prints == name })
+func BuiltinOf(name string) *Builtin { return builtinsByName[name] }
+
+// builtinsByName is made of the table once: a plan looks for hundreds of names.
+var builtinsByName = func() map[string]*Builtin {
+	index := make(map[string]*Builtin, 2*len(Builtins))
+	for i := range Builtins {
+		if index[Builtins[i].Name] == nil {
+			index[Builtins[i].Name] = &Builtins[i]
+		}
 	}
-	if i < 0 {
-		return nil
+	for i, f := range Builtins { // a name that analysts write comes before one that is printed
+		if index[f.Prints] == nil && f.Prints != "" {
+			index[f.Prints] = &Builtins[i]
+		}
 	}
-	return &Builtins[i]
-}
+	return index
+}()
 
 // What a name is; a name that does not exist is none of these.
 
