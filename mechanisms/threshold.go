@@ -29,11 +29,12 @@ type GroupSelectionParameters struct {
 // (Desfontaines, Voss, Gipson, Mandayam 2022, arXiv 2006.03684, Theorem 1). Sampler: a uniform real is compared with an
 // enclosure of π(n) that is tightened until there is no doubt, so that π(n) is met exactly.
 type GroupSelection struct {
-	parameters GroupSelectionParameters
-	rate       *big.Rat // a
-	tail       *big.Rat // d
-	crossover  int64    // last n of the first branch of the minimum
-	certain    int64    // π(n) = 1 from here on at the latest
+	parameters  GroupSelectionParameters
+	rate        *big.Rat // a
+	tail        *big.Rat // d
+	crossover   int64    // last n of the first branch of the minimum
+	atCrossover float64  // π there
+	certain     int64    // π(n) = 1 from here on at the latest
 	// first[n] is the first word of π(n), or 0 where it was not needed yet, for n < min(certain, maxFirst).
 	first []atomic.Uint64
 }
@@ -87,6 +88,7 @@ func NewPartitionSelection(p GroupSelectionParameters) (*GroupSelection, error) 
 	for g.firstBranchAfter(g.crossover) {
 		g.crossover++
 	}
+	g.atCrossover = g.pi(g.crossover)
 	// Beyond the last n with π(n) < 1, by a margin that floating-point error cannot eat: too late is only slower.
 	g.certain = g.unitsFor(1)
 	g.certain += g.certain/(1<<20) + 2
@@ -168,8 +170,7 @@ func (g *GroupSelection) Parameters() Parameters {
 // unitsFor inverts the closed forms of π in floating point.
 func (g *GroupSelection) unitsFor(probability float64) int64 {
 	a, d := exact.Float(g.rate), exact.Float(g.tail)
-	atCross := g.pi(g.crossover)
-	if probability <= atCross {
+	if probability <= g.atCrossover {
 		// π(n) = d·(e^an-1)/(e^a-1), with the division by e^a done in the exponent.
 		return max(1, int64(math.Ceil((a+math.Log(math.Exp(-a)+probability/d*-math.Expm1(-a)))/a-1e-9)))
 	}
@@ -178,7 +179,7 @@ func (g *GroupSelection) unitsFor(probability float64) int64 {
 	if gap <= 0 {
 		return g.crossover + 2 // e^-a underflowed: 1-π(c+1) <= e^-a is below d, and nothing is left of it a step later
 	}
-	return g.crossover + max(1, int64(math.Ceil(math.Log((1-atCross+excess)/gap)/a-1e-9)))
+	return g.crossover + max(1, int64(math.Ceil(math.Log((1-g.atCrossover+excess)/gap)/a-1e-9)))
 }
 
 // guardBits cover what the enclosures of π lose to their divisors, 1-e^-a and, in the first branch, e^-an. The former is at

@@ -230,15 +230,18 @@ func BenchmarkRewrite(b *testing.B) {
 		"partial": "SELECT sex, sum((age + 1) * 2), avg(age * 2.5 / (age + 1)), count(exp(age)) FROM people WHERE born + 30 < DATE " +
 			"'2020-01-01' GROUP BY sex",
 	} {
-		b.Run(name, func(b *testing.B) {
-			o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Rewrite(sql, snapshot, o); err != nil {
-					b.Fatal(err)
+		for kind, proofs := range map[string]*Proofs{"new": nil, "proven": new(Proofs)} {
+			b.Run(name+"/"+kind, func(b *testing.B) {
+				o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismAuto, Currency: catalog.Approx,
+					Confidence: 0.95, Proofs: proofs}
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := Rewrite(sql, snapshot, o); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
