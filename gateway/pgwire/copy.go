@@ -15,18 +15,23 @@ import (
 
 // copyOut answers COPY (query) TO STDOUT.
 func (c *session) copyOut(ctx context.Context, p *portal, command statement.Copy) (*result, *refusal) {
+	if p.of.one.Kind == statement.Data && len(command.ForceQuote) > 0 { // before it costs
+		if refused := c.columnsOf(ctx, p.of); refused != nil {
+			return nil, refused
+		}
+		if _, refused := quotedOf(p.of.columns, command.ForceQuote); refused != nil {
+			return nil, refused
+		}
+	}
 	r, refused := c.perform(ctx, p)
 	if refused != nil {
 		return nil, refused
 	}
-	w := copyWriter{c: c, r: r, command: command, quoted: make([]bool, len(r.columns))}
-	for _, name := range command.ForceQuote {
-		at := slices.IndexFunc(r.columns, func(column column) bool { return column.name == name })
-		if at < 0 {
-			return nil, refusef(stateNoColumn, "column %s does not exist", fault.Quote(name))
-		}
-		w.quoted[at] = true
+	quoted, refused := quotedOf(r.columns, command.ForceQuote)
+	if refused != nil {
+		return nil, refused
 	}
+	w := copyWriter{c: c, r: r, command: command, quoted: quoted}
 	lines, refused := w.lines()
 	if refused != nil {
 		return nil, refused // before the first byte: what cannot be written is not begun
@@ -44,6 +49,19 @@ func (c *session) copyOut(ctx context.Context, p *portal, command statement.Copy
 	}
 	c.send(&pgproto3.CopyDone{})
 	return done("COPY "+strconv.Itoa(len(r.rows)), nil)
+}
+
+// quotedOf says of each column whether it is among the names, which must all be there.
+func quotedOf(columns []column, names []string) ([]bool, *refusal) {
+	quoted := make([]bool, len(columns))
+	for _, name := range names {
+		at := slices.IndexFunc(columns, func(column column) bool { return column.name == name })
+		if at < 0 {
+			return nil, refusef(stateNoColumn, "column %s does not exist", fault.Quote(name))
+		}
+		quoted[at] = true
+	}
+	return quoted, nil
 }
 
 // copyWriter writes rows as COPY does.

@@ -108,6 +108,9 @@ func (c *session) run(ctx context.Context, p *portal, limit int, describes bool)
 	}
 	switch {
 	case p.result == nil:
+		if refused := c.formatsFit(ctx, p); refused != nil {
+			return refused
+		}
 		made, refused := c.perform(ctx, p)
 		if refused != nil {
 			return refused
@@ -123,6 +126,17 @@ func (c *session) run(ctx context.Context, p *portal, limit int, describes bool)
 		return nil
 	}
 	return c.sendRows(p, limit, describes)
+}
+
+// formatsFit refuses formats that are not those of the portal's columns before the statement costs.
+func (c *session) formatsFit(ctx context.Context, p *portal) *refusal {
+	if len(p.formats) <= 1 || !hasRows(p.of.one) {
+		return checkFormats(p.formats, len(p.formats))
+	}
+	if refused := c.columnsOf(ctx, p.of); refused != nil {
+		return refused
+	}
+	return checkFormats(p.formats, len(p.of.columns))
 }
 
 // perform runs a statement.

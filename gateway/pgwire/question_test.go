@@ -3,7 +3,9 @@ package pgwire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -132,6 +134,37 @@ func TestMoney(t *testing.T) {
 	}
 	if n := d.Entries(t); n != many {
 		t.Error("what was bought over HTTP was charged over the wire")
+	}
+}
+
+// TestWhatCannotBeSentIsNotCharged: formats of more columns than there are, and a column of COPY that is none.
+func TestWhatCannotBeSentIsNotCharged(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	conn := d.connect(t, priced, nil).PgConn()
+	before := d.Entries(t)
+	for name, ask := range map[string]func() error{
+		"formats": func() error {
+			return conn.ExecParams(t.Context(), counted, nil, nil, nil, []int16{0, 1, 0}).Read().Err
+		},
+		"formats of EXECUTE": func() error {
+			if _, err := conn.Exec(t.Context(), "PREPARE q AS "+counted).ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+			return conn.ExecParams(t.Context(), "EXECUTE q", nil, nil, nil, []int16{0, 1, 0}).Read().Err
+		},
+		"a format": func() error { return conn.ExecParams(t.Context(), counted, nil, nil, nil, []int16{7}).Read().Err },
+		"COPY": func() error {
+			_, err := conn.CopyTo(t.Context(), io.Discard, "COPY ("+counted+") TO STDOUT (FORMAT csv, FORCE_QUOTE (none))")
+			return err
+		},
+	} {
+		var refused *pgconn.PgError
+		if err := ask(); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := d.Entries(t); n != before {
+		t.Errorf("%d entries of the ledger, want %d: what could not be sent was charged", n, before)
 	}
 }
 
