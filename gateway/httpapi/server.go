@@ -49,6 +49,7 @@ type server struct {
 	verifier     Verifier
 	log          *slog.Logger
 	newRequestID func() string
+	open         openRequests
 }
 
 // New returns the handler of all routes.
@@ -63,7 +64,7 @@ func New(c Config) (http.Handler, error) {
 		c.NewRequestID = rand.Text
 	}
 	s := &server{service: c.Service, labels: c.Labels, collect: c.Collect, verifier: c.Verifier, log: c.Log,
-		newRequestID: c.NewRequestID}
+		newRequestID: c.NewRequestID, open: openRequests{of: map[string]int{}}}
 	table := routes()
 	if c.Collect == nil {
 		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/collect/") })
@@ -158,7 +159,13 @@ func (s *server) serve(x *exchange, r route) (err error) {
 		if !r.allows(x.who) {
 			return fault.AuthForbidden(r.roleText())
 		}
+		leave, err := s.open.enter(x.who.Subject)
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
+	busy(x.r.Context())
 	if err := checkQuery(x.r, r.query); err != nil {
 		return err
 	}
@@ -216,7 +223,8 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), ConnContext: withConn,
+		ConnState: rests,
 	}
 	stopped := make(chan error, 1)
 	go func() {

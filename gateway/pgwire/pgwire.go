@@ -21,6 +21,7 @@ import (
 
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/connlimit"
 	"noisegate/internal/fault"
 )
 
@@ -51,7 +52,7 @@ const (
 // Server speaks the protocol with many clients. It is safe for concurrent use.
 type Server struct {
 	config    Config
-	strangers chan struct{} // one for each connection whose user is not known yet
+	strangers *connlimit.Limit // connections whose user is not known yet
 
 	mu       sync.Mutex
 	sessions map[uint32]*session // by the number that clients know as the process id
@@ -82,9 +83,12 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{config: c, strangers: make(chan struct{}, maxStrangers), sessions: map[uint32]*session{},
+	return &Server{config: c, strangers: connlimit.New(maxStrangers), sessions: map[uint32]*session{},
 		analysts: map[string]int{}}, nil
 }
+
+// Connections is how many clients a server holds at most.
+func (s *Server) Connections() int { return s.config.Sessions + maxStrangers }
 
 const (
 	drain      = 30 * time.Second // for statements that run when the server is told to stop
@@ -145,14 +149,12 @@ func (s *Server) handle(ctx context.Context, conn net.Conn) {
 	defer end()
 	raw := conn
 	context.AfterFunc(ctx, func() { _ = raw.Close() })
-	select {
-	case s.strangers <- struct{}{}:
-	default:
+	if !s.strangers.Take(conn) {
 		deny(conn, tooManyStrangers())
 		return
 	}
 	c, refused := s.shielded(ctx, conn)
-	<-s.strangers
+	s.strangers.Free(conn)
 	if refused != nil {
 		s.config.Log.InfoContext(ctx, "a connection was refused", "sqlstate", refused.state)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"noisegate/gateway/gatewaytest"
+	"noisegate/gateway/internal/connlimit"
 	"noisegate/internal/fault"
 )
 
@@ -307,23 +309,38 @@ func TestClearTextStaysOnThisMachine(t *testing.T) {
 	}
 }
 
-// TestStrangersAreFew: those who say nothing take no more than their places, and one word too many ends a login.
+// TestStrangersAreFew: those who say nothing take no more than their places, and keep nobody out: the one who is silent longest
+// gives way.
 //
 // covers: A85
 func TestStrangersAreFew(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
-	for range maxStrangers {
+	first := d.dial(t)
+	for range maxStrangers - 1 {
 		d.dial(t)
 	}
 	deadline := time.Now().Add(10 * time.Second)
-	for len(d.server.strangers) < maxStrangers { // until all of them were accepted
+	for d.server.strangers.Count() < maxStrangers { // until all of them were accepted
 		if time.Now().After(deadline) {
 			t.Fatal("not all places of strangers are taken within 10 s")
 		}
 		time.Sleep(time.Millisecond)
 	}
-	_, err := pgconn.Connect(t.Context(), d.url("ana", "sslmode=disable"))
-	_ = refusedWith(t, err, stateTooMany)
+	time.Sleep(connlimit.Grace)
+	for range 2 * maxStrangers {
+		conn, err := pgconn.Connect(t.Context(), d.url("ana", "sslmode=disable"))
+		if err != nil {
+			t.Fatal("silent connections keep others out: ", err)
+		}
+		_ = conn.Close(t.Context())
+	}
+	_ = first.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection that is silent longest: %v", err)
+	}
+	if n := d.server.strangers.Count(); n > maxStrangers {
+		t.Errorf("%d strangers", n)
+	}
 }
 
 func TestPasswordHasALimit(t *testing.T) {

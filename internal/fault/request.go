@@ -101,6 +101,12 @@ func RequestTooMany(running, waiting int) *Error {
 		Hint: "send it again when some of them are answered; nothing was charged"}
 }
 
+// RequestTooManyOpen refuses a request of a caller who has so many open, before its body is read.
+func RequestTooManyOpen(open int) *Error {
+	return &Error{Code: CodeRequestTooMany, Msg: fmt.Sprintf("%d requests of this caller are open, and no more may be", open),
+		Hint: "send it again when some of them are answered; nothing was charged"}
+}
+
 // RequestNoPlace refuses a request that waited for a place as long as one may.
 func RequestNoPlace(waited time.Duration) *Error {
 	return &Error{Code: CodeRequestTooMany, Msg: fmt.Sprintf("no place became free for this request within %s", waited),

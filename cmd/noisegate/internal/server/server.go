@@ -332,7 +332,11 @@ func (l Listeners) Close() error {
 
 // Serve answers on the listeners until the context ends. Running requests are finished first.
 func (g *Server) Serve(ctx context.Context, on Listeners) error {
-	listener := httpapi.Bounded(on.HTTP, clientDescriptors())
+	connections := clientDescriptors()
+	if on.Wire != nil {
+		connections = max(connections/2, connections-g.wire.Connections())
+	}
+	listener := httpapi.Bounded(on.HTTP, connections)
 	if g.tls != nil {
 		listener = tls.NewListener(listener, g.tls)
 	}
