@@ -56,6 +56,9 @@ func TestShortfallHolds(t *testing.T) {
 }
 
 func TestTopKShortfallHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	const candidates = 50
 	for _, k := range []int{1, 3, 10} {
 		m, err := NewTopK(TopKParameters{K: k, SelectionParameters: SelectionParameters{Sensitivity: big.NewInt(1), Monotone: true,

@@ -13,6 +13,9 @@ import (
 // TestSelectionRecurrence walks the definition of π in 50-digit steps and compares the closed forms with it: within float
 // resolution everywhere, never above the recurrence where that decides δ (n = 1).
 func TestSelectionRecurrence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	for _, c := range []struct {
 		epsilon, delta string
 		l0             int64

@@ -314,6 +314,9 @@ func TestInteractiveOfOneQueryMeetsGoldenVectors(t *testing.T) {
 
 // TestPublishedRuns are figures that papers, tutorials and our own designs quote, to the digits in which they are quoted.
 func TestPublishedRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	quoted := func(t *testing.T, what string, got, want, half float64) {
 		t.Helper()
 		if math.Abs(got-want) > half {

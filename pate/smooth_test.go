@@ -115,6 +115,9 @@ func TestSanitisedTableMeetsGoldenVectors(t *testing.T) {
 
 // TestSanitisedEpsilonIsStableWhereVotesAreUnanimous: the reference crashes on such tables, because q underflows.
 func TestSanitisedEpsilonIsStableWhereVotesAreUnanimous(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	for _, c := range []struct {
 		votes        uint32
 		sigma, order string

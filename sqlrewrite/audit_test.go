@@ -73,6 +73,9 @@ func TestAuditOfStatistics(t *testing.T) {
 
 // A selection that is made for one row of a unit, where a unit has four, is found out.
 func TestAuditFindsWrongSensitivity(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	w := newWorld(t, 1, wild, 4)
 	for _, a := range audits {
 		if a.name != "median" && a.name != "mode" {

@@ -15,6 +15,9 @@ import (
 
 // covers: A44
 func TestBombs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	snapshot := townSnapshot(t)
 	before := residentKiB(t)
 	for name, shape := range parsetest.Bombs {

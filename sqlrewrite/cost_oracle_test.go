@@ -244,6 +244,9 @@ func TestCostOracle(t *testing.T) {
 //
 // covers: B4 C1
 func TestCostOracleKillsUncapped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	world := newWorld(t, *proofSeed, wild, 4)
 	for _, test := range []struct {
 		rows int

@@ -58,6 +58,9 @@ func TestScansAreCapped(t *testing.T) {
 //
 // covers: A32
 func TestAllowedFunctionsAreCheap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	const rows, limit = 2000, 40 * time.Microsecond
 	db := pgtest.New(t)
 	db.Exec(t, `CREATE TABLE public.t (id integer PRIMARY KEY, worst text, big numeric, f8 double precision, small integer, day date, at timestamp)`,

@@ -47,6 +47,9 @@ func TestDistributedStatementsAreProven(t *testing.T) {
 //
 // covers: W7
 func TestDistributedStatementsGiveTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	w := newWorld(t, 23, wild, 4)
 	for _, key := range []string{"k_num", "k_bool, k_text", "k_text", "n2 / 7", "n4 > 3", "CASE WHEN n4 > 3 THEN 'a' ELSE 'b' END",
 		"extract(month FROM day)",

@@ -22,6 +22,9 @@ import (
 // tables that are made of what the file says of them, with a few rows in them, as the reader. Which PostgreSQL that is says the
 // environment ("make versions"): functions, casts and types differ between them.
 func TestGoldenStatementsRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	calculator, err := pgexec.NewCalculator(t.Context(), pgexec.Config{DSN: pgtest.Control(t).LedgerDSN, Connections: 1,
 		StatementTimeout: time.Minute})
 	if err != nil {

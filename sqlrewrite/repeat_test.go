@@ -50,6 +50,9 @@ func costly(x string, terms int) string {
 //
 // covers: W.1
 func TestColumnsOfQueriesAreComputedOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	conn, snapshot := steadyWorld(t, "")
 	for sql, fences := range map[string]int{
 		"SELECT sum(x) FROM " + doubled(14) + " d":                                                                                         11,

@@ -349,6 +349,9 @@ func bothSides() []string {
 //
 // covers: C1
 func TestConditionsOverBothSidesAreJoins(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	conn, snapshot := steadyWorld(t, `;DELETE FROM receipts; DELETE FROM visits; DELETE FROM people WHERE person_id > 20;
 		UPDATE people SET age = person_id % 4;
 		INSERT INTO visits SELECT row_number() OVER (), NULLIF((row_number() OVER ()) % 14, 0), a, NULLIF(b, 3), NULLIF(c, 3)
@@ -494,6 +497,9 @@ func moved(ctx context.Context, conn *pgx.Conn, s Statement, pairs float64) (by,
 //
 // covers: C1
 func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	conn, snapshot := steadyWorld(t, "")
 	for i, sql := range someQueries() {
 		p, err := Rewrite(sql, snapshot, steadyOptions)
@@ -521,6 +527,9 @@ func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 //
 // covers: C1
 func TestPeopleAreReadWhereNoPublicRowIsLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	conn, snapshot := steadyWorld(t, "")
 	for _, sql := range noneLeft() {
 		p, err := Rewrite(sql, snapshot, steadyOptions)
@@ -578,6 +587,9 @@ var hiddenColumn = regexp.MustCompile(`coalesce\(("\w+"\.\w+|"\w+"\."\w+"), ("\w
 //
 // covers: C1
 func TestPlansDoNotFollowOneUnit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	with, snapshot := steadyWorld(t, steadyMore)
 	without, _ := steadyWorld(t, steadyWithout)
 	differ := func(s Statement) string {
@@ -629,6 +641,9 @@ var presence = regexp.MustCompile(`\(pg_catalog\.num_nulls\(([^),]*)(?:, ([^),]*
 //
 // covers: C1
 func TestPowerOfTablesAreRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	conn, snapshot := steadyWorld(t, "")
 	caught, all := 0, 0
 	for _, sql := range someQueries() {
@@ -703,6 +718,9 @@ func TestExistsIsAJoinOnSeveralServers(t *testing.T) {
 //
 // covers: C1
 func TestInOfNullsIsAJoin(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	conn, snapshot := steadyWorld(t, `;DELETE FROM receipts; DELETE FROM visits;
 		INSERT INTO visits SELECT row_number() OVER (), 1 + (row_number() OVER ()) % 5, NULLIF(a, 3), NULLIF(b, 3), NULLIF(c, 3)
 		FROM generate_series(1, 3) a, generate_series(1, 3) b, generate_series(1, 3) c, generate_series(1, 2)`)

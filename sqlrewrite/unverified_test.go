@@ -78,6 +78,9 @@ func (l *lockedLog) String() string {
 // A plan that promises more than can be derived from its statements, and a statement that is not what was planned, are refused: the analyst
 // sees internal/unverified, the log why, and nothing is charged.
 func TestWhatIsNotProvenIsNotRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	ledgers, err := gatewaytest.Server(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -156,6 +156,9 @@ func TestAuditPrivate(t *testing.T) {
 // TestAuditOfRunningGateway: an operator adds a dataset for audits, and may audit again and again; nothing of it stays in the
 // protected database, and no other dataset's policy is ever replaced.
 func TestAuditOfRunningGateway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	s := newSite(t)
 	s.expect(t, nil, exitOK, "applied", "migrate")
 	s.expect(t, nil, exitOK, "applied", "policy", "apply", s.policy)

@@ -117,6 +117,9 @@ func startDemo(t *testing.T, args ...string) (out io.Reader, stop func() (code i
 
 // Scripts get one line when the demo is ready, and everything in it works. The key is in no file any more.
 func TestDemoJSON(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	temporary := filepath.Dir(keptDir(t))
 	t.Setenv("TMPDIR", temporary)
 	out, stop := startDemo(t, "--json")
@@ -169,6 +172,9 @@ func TestDemoJSON(t *testing.T) {
 
 // TestPsqlPage does what docs/psql.md and README.md tell those who have psql, word for word, against the demo.
 func TestPsqlPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	pgtest.Need(t, "sudo apt-get install -y postgresql-client", "psql")
 	page, err := os.ReadFile("../../docs/psql.md")
 	if err != nil {
@@ -305,6 +311,9 @@ func TestDemoTour(t *testing.T) {
 
 // What is kept is found again: data, ledger and key.
 func TestDemoKeep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	dir := keptDir(t)
 	code, out, errs := runDemo(t, "--keep="+dir, "--once", "SELECT count(*) FROM people")
 	if code != exitOK || !strings.Contains(out, "± 95 %") || !strings.Contains(out, "spent epsilon 0.5 (2.5 left)") {

@@ -24,6 +24,9 @@ import (
 // every line behind a $ runs in one shell. Only the address and the socket's directory are put in, and sudo is left out: the
 // server's files belong to whoever runs the test, or it is root who does.
 func TestReadme(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	pgtest.Need(t, "sudo apt-get install -y postgresql-client curl", "psql", "createdb", "curl")

@@ -131,6 +131,9 @@ func (s *site) token(t *testing.T, sub, role string) string {
 
 // An operator's day, in order.
 func TestOperation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	s := newSite(t)
 	as := func(role, database string) string { return s.database.dsn(role, database).Reveal() }
 

@@ -58,6 +58,9 @@ func get(t *testing.T, address string) (string, error) {
 //
 // covers: A85
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	address := boundedServer(t, 4, func(w http.ResponseWriter, r *http.Request) {
 		busy(r.Context())
 		_, _ = io.WriteString(w, "answer")

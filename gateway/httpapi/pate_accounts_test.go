@@ -180,6 +180,9 @@ func TestSettlementsKeepAShare(t *testing.T) {
 //
 // covers: L9
 func TestLookUpsOfFreshEnsembles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	f := newFront(t, gatewaytest.Options{}, 4)
 	const n = 50_000
 	sealedEnsemble(t, f, "digits", n)
@@ -358,6 +361,9 @@ func TestEstimatesReadNothingOfOthers(t *testing.T) {
 //
 // covers: L9
 func TestPurchasesAreBoundedBeforeTheCharge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	f := newFront(t, gatewaytest.Options{}, 4)
 	classes, counts := make([]string, pate.MaxClasses), make([]string, pate.MaxClasses)
 	for i := range classes {

@@ -216,7 +216,7 @@ var histories = flag.Int("histories", 300, "random histories of TestOthersPurcha
 func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {
 	pairs := *histories
 	if testing.Short() {
-		pairs = min(pairs, 40)
+		pairs = min(pairs, 10)
 	}
 	all := worlds(t, "-here", "-there")
 	codes := map[string]int{}

@@ -76,6 +76,9 @@ func TestShutdownDrains(t *testing.T) {
 //
 // covers: A85
 func TestHeaderBombsAndSlowHeaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	address, _, _ := serving(t, func(http.ResponseWriter, *http.Request) {})
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
 	if err != nil {

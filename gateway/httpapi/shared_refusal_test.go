@@ -73,6 +73,9 @@ func TestRefusalsOfSharedAccountsAreEqual(t *testing.T) {
 //
 // covers: L3
 func TestLargePurchasesLeaveTheEpsilonClauseOpen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sealedEnsemble(t, f, "digits", 40_000)
 	f.budgets(t, "{dataset: true, form: approx, epsilon: 20, delta: 1e-12}",

@@ -267,6 +267,9 @@ func TestPinWithoutColumns(t *testing.T) {
 //
 // covers: A86
 func TestNoFreeConnection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	p := pgtest.Protected(t, ddl)
 	d := open(t, p, func(c *pgexec.Config) { c.Connections, c.AcquireTimeout = 1, 100*time.Millisecond })
 	good := pins(t, d, "people", "age")

@@ -241,6 +241,9 @@ func twinAt(t *testing.T, g *gatewaytest.Gateway, dsn string) pgwire.Catalog {
 // TestTwinThatHangsAtTheStart: clients log in beside a twin's server that does not answer, all at once, and their questions are answered;
 // only queries about catalogs are not. The wait is for one look at that server, of three seconds.
 func TestTwinThatHangsAtTheStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	d := pgwire.OpenedWith(t, func(g *gatewaytest.Gateway) pgwire.Catalog {
 		return twinAt(t, g, "postgres://a:b@"+freezing(t, "", "").address+"/c?sslmode=disable")
 	})

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,16 +154,16 @@ type ProtectedDatabase struct {
 func Protected(t testing.TB, ddl ...string) *ProtectedDatabase {
 	t.Helper()
 	d := shared(t, secured)
-	d.Exec(t, ddl...)
-	p := &ProtectedDatabase{Database: d, ReaderDSN: d.As("noisegate_reader")}
-	p.Grant(t)
-	return p
+	d.Exec(t, append(slices.Clone(ddl), grant)...)
+	return &ProtectedDatabase{Database: d, ReaderDSN: d.As("noisegate_reader")}
 }
+
+const grant = "GRANT USAGE ON SCHEMA public TO noisegate_reader; GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_reader"
 
 // Grant lets the reader read all tables that are in the schema public by now.
 func (p *ProtectedDatabase) Grant(t testing.TB) {
 	t.Helper()
-	p.Exec(t, "GRANT USAGE ON SCHEMA public TO noisegate_reader", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_reader")
+	p.Exec(t, grant)
 }
 
 // LoadCSV copies a CSV file with a header line, whose names are columns of the table, into it.

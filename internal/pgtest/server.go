@@ -40,6 +40,9 @@ type server struct {
 	major     int       // its version
 	admin     url.URL   // a superuser's connection to the maintenance database
 	templates templates // of a private server: a server that stays would keep them
+
+	mu          sync.Mutex
+	maintenance *pgx.Conn // of all tests, as each connection costs the server milliseconds; nil: none yet
 }
 
 // sharedServer is the server of this test process: found once, used by all tests, and, if private, stopped by the end of
@@ -194,12 +197,16 @@ func (s *server) createDatabase(ctx context.Context, template string) (name stri
 	}, nil
 }
 
-func (s *server) maintain(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, s.admin.String())
-	if err != nil {
-		return err
+// maintain runs a statement in the maintenance database.
+func (s *server) maintain(ctx context.Context, sql string) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.maintenance == nil || s.maintenance.Ping(ctx) != nil { // a test may have restarted the server
+		if s.maintenance, err = pgx.Connect(ctx, s.admin.String()); err != nil {
+			s.maintenance = nil
+			return err
+		}
 	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, sql)
+	_, err = s.maintenance.Exec(ctx, sql)
 	return err
 }
