@@ -136,7 +136,7 @@ func (s *server) endpoint(r route) http.HandlerFunc {
 		secure(w.Header(), x.id)
 		// The server's own write timeout does not fit: a query may take long before the first byte.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-		err := s.serve(x, r)
+		err := s.serve(x, r) //nolint:contextcheck // the exchange carries the request and its context
 		if err != nil {
 			x.problem(err)
 		}

@@ -101,7 +101,7 @@ func busyConnectionsStay(t *testing.T) {
 	if !freed() {
 		t.Error("nobody is told that a connection is idle")
 	}
-	time.Sleep(1)
+	time.Sleep(time.Nanosecond)
 	l.Idle(first)
 	time.Sleep(Grace)
 	if !l.Take(third) || first.closed || !second.closed {
