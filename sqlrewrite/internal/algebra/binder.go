@@ -19,6 +19,7 @@ type Binder struct {
 	CTEs     *Environment // what FROM can name besides tables
 	Outer    *Binder      // of the query around, whose rows conditions here may name; nil: none
 	Beside   *Relation    // what a query under LATERAL sees; nil: nothing
+	Side     *Side        // of a join in the query around, on which a query in FROM stands
 	// Merged are the columns of FULL JOIN USING, each of which is a value of both sides. Nil where rows belong to units: there it is one
 	// side's.
 	Merged map[*Field]Expr

@@ -343,7 +343,7 @@ func (e InRows) MayBeNull() []int {
 			return ok && t.What == syntax.IsNull && t.Not && PlainField(t.X) == y
 		})
 		sure := HasValue(x) || there && y.Identity() && PlainField(x) != nil
-		if !sure || !there && !y.NotNull {
+		if !sure || !there && !y.NotNull() {
 			places = append(places, i)
 		}
 	}
@@ -352,10 +352,10 @@ func (e InRows) MayBeNull() []int {
 
 // HasValue reports whether an expression is plainly NULL on no row that counts: a column that is not, a constant, coalesce with one of
 // these.
-func HasValue(x Expr) bool { return hasValue(x, func(f *Field) bool { return f.NotNull || f.Present }) }
+func HasValue(x Expr) bool { return hasValue(x, func(f *Field) bool { return f.NotNull() || f.Present() }) }
 
 // IsSolid reports whether an expression is plainly NULL on no row at all, also on those that conditions are yet to leave out.
-func IsSolid(x Expr) bool { return hasValue(x, func(f *Field) bool { return f.NotNull }) }
+func IsSolid(x Expr) bool { return hasValue(x, (*Field).NotNull) }
 
 func hasValue(x Expr, there func(*Field) bool) bool {
 	of := func(x Expr) bool { return hasValue(x, there) }

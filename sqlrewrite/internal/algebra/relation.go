@@ -276,8 +276,8 @@ func (p FromPart) Is(schema, qualifier string) bool {
 	return p.Alias == qualifier && (schema == "" || p.Schema == schema)
 }
 
-// ScanOf is the relation of a table under an alias.
-func (b *Binder) ScanOf(t *catalog.Table, alias string) (*Relation, error) {
+// ScanOf is the relation of a table under an alias, on a side of a join.
+func (b *Binder) ScanOf(t *catalog.Table, alias string, side *Side) (*Relation, error) {
 	s := &Scan{Table: t}
 	if alias != t.Name {
 		s.Name = alias
@@ -285,7 +285,7 @@ func (b *Binder) ScanOf(t *catalog.Table, alias string) (*Relation, error) {
 	r := &Relation{Node: s, Table: t.Name, MaxRows: t.MaxRows, MaxGroups: t.MaxGroups, MaxValues: t.MaxValues, MaxTotal: t.MaxTotal}
 	byName := map[string]*Field{}
 	for _, c := range t.Columns {
-		f := &Field{Column: c, Table: t.Name, Public: t.Public}
+		f := &Field{Column: c, Side: side, Table: t.Name, Public: t.Public}
 		s.Fields, byName[c.Name] = append(s.Fields, f), f
 	}
 	for _, columns := range t.Unique {
@@ -301,7 +301,7 @@ func (b *Binder) ScanOf(t *catalog.Table, alias string) (*Relation, error) {
 	switch unit := byName[t.Unit.Column]; t.Unit.Kind {
 	case catalog.NoUnit:
 	case catalog.RowUnit:
-		unit.Unit, unit.Present = true, true // its key is pinned, and that it is not null
+		unit.Unit, unit.Held = true, true // its key is pinned, and that it is not null
 		r.Owners = []*Field{unit}
 		r.Keys = append(r.Keys, RowKey{Fields: r.Owners, Relies: []Reliance{{t, []string{unit.Name}}}})
 	case catalog.ColumnUnit:
@@ -395,7 +395,7 @@ func (n *Joined) Mark() *Field {
 	if n.Meets.R.Owned() {
 		public = n.Left
 	}
-	is := func(f *Field) bool { return f.NotNull && f.Exposed && Holds(public, f) }
+	is := func(f *Field) bool { return f.NotNull() && f.Exposed && Holds(public, f) }
 	for _, p := range n.Meets.Pairs { // it is read in any case
 		for _, f := range []*Field{p.L, p.R} {
 			if is(f) {

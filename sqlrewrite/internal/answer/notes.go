@@ -49,7 +49,7 @@ func Notes(p *plan.Plan) []algebra.Note {
 		}
 	}
 	if p.NeedsData() && p.Bounding.Kind != stability.Flat {
-		if !p.Query.Source.Owner().NotNull {
+		if !p.Query.Source.Owner().NotNull() {
 			add("null-units", "rows where %s is NULL are left out", unit)
 		}
 		clamped := clampedSums(p)

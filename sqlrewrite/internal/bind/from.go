@@ -53,9 +53,10 @@ func from(b *algebra.Binder) error {
 	if err != nil {
 		return err
 	}
-	if err := stability.ReachOwner(b, r); err != nil {
+	if r, err = stability.ReachOwner(b, r); err != nil {
 		return err
 	}
+	b.Bound.Source = r
 	first := b.Query.From[0]
 	if r.Owner() == nil {
 		return b.Unsupported(first, "a query over the public table "+fault.Quote(r.Table)+" alone", "")
@@ -68,37 +69,30 @@ func from(b *algebra.Binder) error {
 
 // fromList binds the items of FROM, which WHERE may join; afterwards names resolve to their fields.
 func fromList(b *algebra.Binder) (*algebra.Relation, error) {
-	where := algebra.Conjuncts(b.Query.Where)
-	all, err := relation(b, b.Query.From[0], where)
+	item := b.Query.From[0]
+	for _, next := range b.Query.From[1:] {
+		item = &syntax.Join{Pos: next.At(), Kind: syntax.CrossJoin, Left: item, Right: next}
+	}
+	all, err := relation(b, item, algebra.Conjuncts(b.Query.Where), nil)
 	if err != nil {
 		return nil, err
-	}
-	for _, item := range b.Query.From[1:] {
-		b.Bound.Source = all // for LATERAL
-		next, err := relation(b, item, where)
-		if err != nil {
-			return nil, err
-		}
-		if all, err = join(b, &syntax.Join{Pos: item.At(), Kind: syntax.CrossJoin}, all, next, where); err != nil {
-			return nil, err
-		}
 	}
 	b.Bound.Source = all
 	all.LabelFields(b.Outer != nil)
 	return all, nil
 }
 
-// relation binds an item of FROM. The conditions of where hold on every row that is used: those of WHERE, where no outer join comes
-// between.
-func relation(b *algebra.Binder, r syntax.Relation, where []syntax.Expr) (*algebra.Relation, error) {
+// relation binds an item of FROM, on a side of the joins around. The conditions of where hold on every row that is used: those of WHERE,
+// where no outer join comes between.
+func relation(b *algebra.Binder, r syntax.Relation, where []syntax.Expr, side *algebra.Side) (*algebra.Relation, error) {
 	switch r := r.(type) {
 	case *syntax.Table:
-		return table(b, r)
+		return table(b, r, side)
 	case *syntax.Subquery:
 		if r.Query == nil {
 			return nil, b.Unsupported(r, "this item of FROM", "")
 		}
-		in := subqueryIn{query: r.Query, at: r.Pos, alias: r.Alias, columns: r.Columns, ctes: b.CTEs}
+		in := subqueryIn{query: r.Query, at: r.Pos, alias: r.Alias, columns: r.Columns, ctes: b.CTEs, side: side}
 		if r.Lateral {
 			in.beside = b.Bound.Source
 		}
@@ -119,7 +113,8 @@ func relation(b *algebra.Binder, r syntax.Relation, where []syntax.Expr) (*algeb
 			rightWhere = nil // which columns are the left side's is not known yet
 		}
 		rightWhere = notNaming(r.Using, rightWhere) // there the name is the left side's column, which may equal the right one's only roughly
-		left, err := relation(b, r.Left, leftWhere)
+		leftSide, rightSide := side.Sides()
+		left, err := relation(b, r.Left, leftWhere, leftSide)
 		if err != nil {
 			return nil, err
 		}
@@ -128,11 +123,19 @@ func relation(b *algebra.Binder, r syntax.Relation, where []syntax.Expr) (*algeb
 				"write it as the right side: CROSS JOIN LATERAL (SELECT expressions)")
 		}
 		b.Bound.Source = left // for LATERAL
-		right, err := relation(b, r.Right, rightWhere)
+		right, err := relation(b, r.Right, rightWhere, rightSide)
 		if err != nil {
 			return nil, err
 		}
-		return join(b, r, left, right, where)
+		if right.Lateral {
+			left = b.Bound.Source
+		}
+		j, err := sides(b, r, left, right)
+		if err != nil {
+			return nil, err
+		}
+		j.left, j.right = leftSide, rightSide
+		return join(b, j, where)
 	default:
 		return nil, b.Unsupported(r, "this item of FROM", "")
 	}
@@ -151,19 +154,19 @@ func notNaming(columns []string, conditions []syntax.Expr) []syntax.Expr {
 }
 
 // table binds a name in FROM: of a query of WITH, else of a table of the snapshot.
-func table(b *algebra.Binder, n *syntax.Table) (*algebra.Relation, error) {
+func table(b *algebra.Binder, n *syntax.Table, side *algebra.Side) (*algebra.Relation, error) {
 	alias := n.Alias
 	if alias == "" {
 		alias = n.Name
 	}
 	if e := b.CTEs.Find(n); e != nil {
-		return subquery(b, subqueryIn{query: e.CTE.Query, at: n.Pos, alias: alias, columns: e.CTE.Columns, ctes: e.Outer})
+		return subquery(b, subqueryIn{query: e.CTE.Query, at: n.Pos, alias: alias, columns: e.CTE.Columns, ctes: e.Outer, side: side})
 	}
 	t, err := tableOf(b, n)
 	if err != nil {
 		return nil, err
 	}
-	return b.ScanOf(t, alias)
+	return b.ScanOf(t, alias, side)
 }
 
 // tableOf finds a table of the snapshot.

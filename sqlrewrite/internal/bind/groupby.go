@@ -147,8 +147,8 @@ func columnKey(b *algebra.Binder, n *syntax.Column, c *algebra.Field, work *int)
 		return key, fault.UnitColumn(b.At(n), c.Name) // public keys are constants
 	case !algebra.OneText(key.X):
 		return key, b.Unsupported(n, "grouping by a column of type "+string(c.Type), "equal values of it may be written differently")
-	case c.Domain != nil:
-		key.Domain = c.Domain
+	case c.Domain() != nil:
+		key.Domain = c.Domain()
 	case c.Type == catalog.Bool:
 		key.Domain = []catalog.Key{{Text: "false"}, {Text: "true"}}
 	case c.PrivateKeys:

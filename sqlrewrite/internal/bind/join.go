@@ -14,11 +14,8 @@ import (
 )
 
 // join joins two relations. where are conditions that hold on every row that is used.
-func join(b *algebra.Binder, n *syntax.Join, l, r *algebra.Relation, where []syntax.Expr) (*algebra.Relation, error) {
-	j, err := sides(b, n, l, r)
-	if err != nil {
-		return nil, err
-	}
+func join(b *algebra.Binder, j *joining, where []syntax.Expr) (*algebra.Relation, error) {
+	n, l, r := j.n, j.L, j.R
 	for _, c := range algebra.Conjuncts(n.On) {
 		if p, ok := pairOf(b, c, l, r); ok {
 			j.Pairs = append(j.Pairs, p)
@@ -34,6 +31,7 @@ func join(b *algebra.Binder, n *syntax.Join, l, r *algebra.Relation, where []syn
 	if err := own(b, j); err != nil {
 		return nil, err
 	}
+	j.left.Absent, j.right.Absent = j.Kind == syntax.FullJoin, j.Kind == syntax.LeftJoin || j.Kind == syntax.FullJoin
 	j.multiply(b.Bound.Shared())
 	out, conditions := j.out, j.using
 	out.Node = j.L.Node // to which values of public tables in ON are joined: the side of which every row stays
@@ -51,7 +49,8 @@ func join(b *algebra.Binder, n *syntax.Join, l, r *algebra.Relation, where []syn
 	if j.cap != nil {
 		j.cap.Of, right = right, j.cap
 	}
-	out.Node = &algebra.Joined{Kind: j.Kind, Left: out.Node, Right: right, On: algebra.All(conditions), Meets: &j.Meeting}
+	left := b.Bound.Source.Node // with what ON has joined
+	out.Node = &algebra.Joined{Kind: j.Kind, Left: left, Right: right, On: algebra.All(conditions), Meets: &j.Meeting}
 	return out, nil
 }
 
@@ -190,6 +189,7 @@ func quiet(b *algebra.Binder, e syntax.Expr) (*algebra.Field, bool) {
 type joining struct {
 	algebra.Meeting // after own: l is the side that an outer join preserves, and kind is inner, left, full or cross
 	n               *syntax.Join
+	left, right     *algebra.Side // of L and R
 	out             *algebra.Relation
 	using           []algebra.Expr // the conditions of USING
 	linked          bool           // both sides are owned, and a pair makes their units the same
@@ -208,7 +208,6 @@ func own(b *algebra.Binder, j *joining) error {
 	}
 	switch {
 	case !j.L.Owned() && !j.R.Owned():
-		j.nullable()
 		return nil
 	case j.L.Owned() && j.R.Owned():
 		return ownBoth(b, j)
@@ -232,13 +231,12 @@ func own(b *algebra.Binder, j *joining) error {
 	}
 	j.out.Owners, j.out.Pending, j.out.Table = owned.Owners, owned.Pending, owned.Table
 	j.out.MaxRows, j.out.MaxGroups, j.out.MaxValues, j.out.MaxTotal = owned.MaxRows, owned.MaxGroups, owned.MaxValues, owned.MaxTotal
-	j.nullable()
 	return nil
 }
 
 // swap exchanges the sides.
 func (j *joining) swap() {
-	j.L, j.R = j.R, j.L
+	j.L, j.R, j.left, j.right = j.R, j.L, j.right, j.left
 	for i, p := range j.Pairs {
 		j.Pairs[i] = algebra.Pair{L: p.R, R: p.L}
 	}
@@ -258,12 +256,12 @@ func ownBoth(b *algebra.Binder, j *joining) error {
 		return b.Unsupported(j.n, "a FULL JOIN of two tables of people", "use LEFT JOIN from the one that counts")
 	}
 	if j.Kind == syntax.LeftJoin {
-		if err := stability.ReachOwner(b, l); err != nil {
+		var err error
+		if j.L, err = stability.ReachOwner(b, l); err != nil {
 			return err
 		}
-		out.Owners = l.Owners
-		out.Notes = slices.Concat(l.Notes, r.Notes)
-		j.nullable()
+		out.Owners = j.L.Owners
+		out.Notes = slices.Concat(j.L.Notes, r.Notes)
 		return nil
 	}
 	out.Owners = slices.Concat(l.Owners, r.Owners)
@@ -274,7 +272,7 @@ func ownBoth(b *algebra.Binder, j *joining) error {
 		}
 	}
 	if slices.Contains(l.Owners, link.L) && slices.Contains(r.Owners, link.R) {
-		link.L.Present, link.R.Present = true, true // NULL equals nothing
+		j.left.Linked, j.right.Linked = link.L, link.R
 	}
 	return nil
 }
@@ -329,29 +327,6 @@ func (j *joining) missing() string {
 		}
 	}
 	return left + " = " + right
-}
-
-// nullable marks what an outer join may leave NULL. NULL is then one of the public keys.
-func (j *joining) nullable() {
-	var sides []*algebra.Relation
-	if j.Kind == syntax.LeftJoin || j.Kind == syntax.FullJoin {
-		sides = append(sides, j.R)
-	}
-	if j.Kind == syntax.FullJoin {
-		sides = append(sides, j.L)
-	}
-	for _, side := range sides {
-		for _, p := range side.Parts {
-			for _, f := range p.Fields {
-				c := *f.Column
-				c.NotNull, f.Present = false, false
-				if c.Domain != nil && !slices.Contains(c.Domain, catalog.Key{Null: true}) {
-					c.Domain = append(slices.Clone(c.Domain), catalog.Key{Null: true})
-				}
-				f.Column = &c
-			}
-		}
-	}
 }
 
 // multiply derives how many rows a unit may have, and which fields still tell rows apart.

@@ -37,15 +37,14 @@ func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 			continue
 		}
 		grouped = grouped || slices.Contains(r.Owners, f)
-		g.keys[f] = g.p.add(f.Name, e, true)
+		key := g.p.field(f.Name, e)
+		key.Held = key.Held || slices.Contains(r.Owners, f) // rows without a unit are left out before they are grouped
+		g.keys[f] = g.p.put(key, e, true)
 		g.p.query.Keys = append(g.p.query.Keys, e)
 	}
 	if !grouped {
 		return nil, fault.Unsupported(b.Position(b.Query.Pos), "an aggregate over the rows of many people inside another query",
 			"GROUP BY "+r.UnitName()+" there, or ask for its result by itself")
-	}
-	for _, f := range g.p.out.Owners {
-		f.Present = true // rows without a unit are left out before they are grouped
 	}
 	g.p.query.Where = algebra.All(slices.DeleteFunc([]algebra.Expr{algebra.Is{X: algebra.Column{Of: r.Owner()}, What: syntax.IsNull,
 		Not: true}, b.Bound.Where}, func(e algebra.Expr) bool { return e == nil }))
@@ -80,7 +79,7 @@ func (g *grouping) above(r *algebra.Relation) (*algebra.Relation, error) {
 			return nil, err
 		}
 	}
-	g.p.query.From = r.Node // with what the arguments of aggregates have joined
+	g.p.query.From = b.Bound.Source.Node // with what the arguments of aggregates have joined
 	groups := g.p.out
 	if groups.MaxRows, groups.MaxGroups = g.bounds(r); groups.MaxRows == 1 {
 		groups.MaxTotal = 0
@@ -89,8 +88,8 @@ func (g *grouping) above(r *algebra.Relation) (*algebra.Relation, error) {
 	if err := b.AddLeaf(&g.p.leaf.Leaf); err != nil {
 		return nil, err
 	}
-	b.Bound.Where = having
-	p := newProjection(b, groups)
+	b.Bound.Source, b.Bound.Where = groups, having
+	p := newResult(b, groups)
 	for i, item := range b.Query.Items {
 		p.add(itemName(item), items[i], true)
 	}
@@ -163,11 +162,11 @@ func (g *grouping) Call(n *syntax.Call) (algebra.Expr, error) {
 	if len(n.OrderBy)+len(n.Within) > 0 || n.Over != nil {
 		return nil, g.Unsupported(n, "ORDER BY or OVER in an aggregate of single people", "")
 	}
-	return g.aggregateOf(n, algebra.Aggregate{Name: n.Name, Distinct: n.Distinct, Safe: true})
+	return g.aggregateOf(n, algebra.Aggregate{Name: n.Name, Distinct: n.Distinct, Safe: true}, n.Name)
 }
 
 // aggregateOf binds the argument and the filter of an aggregate.
-func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate) (algebra.Expr, error) {
+func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate, name string) (algebra.Expr, error) {
 	var err error
 	if n.Filter != nil {
 		if e.Filter, err = condition(g.Binder, rowScope{g.Binder}, n.Filter); err != nil {
@@ -175,7 +174,7 @@ func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate) (algebra.Exp
 		}
 	}
 	if e.Star = n.Star; n.Star {
-		return g.aggregated(e, n)
+		return g.aggregated(e, n, name)
 	}
 	if len(n.Args) != 1 {
 		return nil, g.Mismatch(n, n.Name+" needs one argument", "")
@@ -192,7 +191,7 @@ func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate) (algebra.Exp
 		}
 	}
 	e.Args = []algebra.Expr{x}
-	return g.aggregated(e, n)
+	return g.aggregated(e, n, name)
 }
 
 // summable is x in a form whose sum over any rows raises no error: a column of numerics without fixed digits can hold two whose sum
@@ -207,8 +206,8 @@ func (g *grouping) summable(n syntax.Expr, x algebra.Expr) (algebra.Expr, error)
 	return domain.ComputedOf(x, o), err
 }
 
-// aggregated types an aggregate, makes it an output of the groups, and derives what bounds it.
-func (g *grouping) aggregated(e algebra.Aggregate, n *syntax.Call) (algebra.Expr, error) {
+// aggregated types an aggregate, makes it an output of the groups under a name, and derives what bounds it.
+func (g *grouping) aggregated(e algebra.Aggregate, n *syntax.Call, name string) (algebra.Expr, error) {
 	x := e.X()
 	var of catalog.Type
 	if x != nil {
@@ -229,12 +228,10 @@ func (g *grouping) aggregated(e algebra.Aggregate, n *syntax.Call) (algebra.Expr
 			return nil, g.Unsupported(n, "a sum of numbers this large", "")
 		}
 	}
-	f := g.p.add(n.Name, e, true)
-	c := *f.Column
-	c.Type, c.Bounds, c.NotNull = e.T, bounded, e.Name == "count"
-	f.Column = &c
-	f.Label = sqlprint.Describe(e)
-	return algebra.Column{Of: f}, nil
+	f := g.p.field(name, e)
+	f.Type, f.Bounds, f.Column.NotNull = e.T, bounded, e.Name == "count" && (e.Over == nil || !e.Over.Sequential)
+	f.Public, f.Label = !g.p.of.Owned(), sqlprint.Describe(e)
+	return algebra.Column{Of: g.p.put(f, e, true)}, nil
 }
 
 // boundsOfAggregate are those of an aggregate of so many rows at most, whose values lie within bounds; nil: nothing is known. Without the

@@ -138,9 +138,9 @@ func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estim
 	switch f := algebra.PlainField(x); {
 	case x.Typ() == catalog.Bool:
 		m.Among = []catalog.Key{{Text: "false"}, {Text: "true"}}
-	case f != nil && f.Domain != nil && algebra.OneText(x):
-		m.Among = make([]catalog.Key, 0, len(f.Domain))
-		for _, k := range f.Domain {
+	case f != nil && f.Domain() != nil && algebra.OneText(x):
+		m.Among = make([]catalog.Key, 0, len(f.Domain()))
+		for _, k := range f.Domain() {
 			if !k.Null {
 				m.Among = append(m.Among, k)
 			}

@@ -40,9 +40,11 @@ func scalarQuery(b *algebra.Binder, n *syntax.Scalar) (algebra.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := algebra.PlainField(e)
-	f.Public, f.Label = true, "("+sqlprint.DescribeRows(g.p.leaf)+")"
-	source.Node = &algebra.Joined{Left: source.Node, Right: g.p.leaf, Kind: syntax.CrossJoin}
+	g.p.query.From = child.Bound.Source.Node // with what its expressions have joined
+	algebra.PlainField(e).Label = "(" + sqlprint.DescribeRows(g.p.leaf) + ")"
+	joined := *source
+	joined.Node = &algebra.Joined{Left: source.Node, Right: g.p.leaf, Kind: syntax.CrossJoin}
+	b.Bound.Source = &joined
 	return e, b.AddLeaf(&g.p.leaf.Leaf)
 }
 

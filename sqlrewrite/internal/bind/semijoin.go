@@ -29,8 +29,7 @@ func exists(b *algebra.Binder, n *syntax.Exists) (algebra.Expr, error) {
 	if err := refuseUnstable(child, q); err != nil {
 		return nil, err
 	}
-	r, err := fromList(child)
-	if err != nil {
+	if _, err := fromList(child); err != nil {
 		return nil, err
 	}
 	if err := where(child); err != nil {
@@ -43,6 +42,7 @@ func exists(b *algebra.Binder, n *syntax.Exists) (algebra.Expr, error) {
 			}
 		}
 	}
+	r := child.Bound.Source // with what its expressions have joined
 	c := stability.NewRowCap(r.Node, r, nil)
 	if (r.Owned() || stability.Large(c, child.Bound.Where)) && algebra.ReadsAround(c) {
 		return nil, b.Unsupported(n, "ON that reads rows around EXISTS, over rows of people or many public rows,",

@@ -21,6 +21,7 @@ type subqueryIn struct {
 	alias   string
 	columns []string // new names; nil: the query's own
 	ctes    *algebra.Environment
+	side    *algebra.Side     // of the joins around
 	beside  *algebra.Relation // of LATERAL: what it sees; nil: nothing
 }
 
@@ -33,10 +34,13 @@ func child(b *algebra.Binder, q *syntax.Query, ctes *algebra.Environment) *algeb
 // subquery binds a query in FROM, or one of WITH where it is named.
 func subquery(b *algebra.Binder, in subqueryIn) (*algebra.Relation, error) {
 	child := child(b, in.query, in.ctes)
-	child.Beside = in.beside
+	child.Beside, child.Side = in.beside, in.side
 	r, err := rows(child)
 	if err != nil {
 		return nil, err
+	}
+	if in.beside != nil {
+		b.Bound.Source = child.Bound.Source // with what its expressions have joined
 	}
 	return renamed(b, in, r)
 }
@@ -80,16 +84,17 @@ func rows(b *algebra.Binder) (*algebra.Relation, error) {
 		return nil, fault.Unsupported(b.Position(q.Pos), "LATERAL with tables of its own",
 			"join them on a condition; LATERAL (SELECT expressions) computes columns")
 	}
-	r, err := fromList(b)
-	if err != nil {
+	if _, err := fromList(b); err != nil {
 		return nil, err
 	}
 	if err := where(b); err != nil {
 		return nil, err
 	}
-	if err := stability.ReachOwner(b, r); err != nil {
+	r, err := stability.ReachOwner(b, b.Bound.Source)
+	if err != nil {
 		return nil, err
 	}
+	b.Bound.Source = r
 	if q.GroupBy == nil && q.Having == nil && !slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
 		return project(b, r)
 	}
@@ -110,20 +115,21 @@ func oneRow(b *algebra.Binder) (*algebra.Relation, error) {
 			"write SELECT expressions alone, and filter outside")
 	}
 	b.Bound.Source = b.Beside
-	p := newProjection(b, &algebra.Relation{})
+	p := newResult(b, &algebra.Relation{})
 	p.leaf.Lateral = b.Beside != nil
 	for _, item := range q.Items {
 		e, err := computedOutput(b, item.Expr)
 		if err != nil {
 			return nil, err
 		}
-		f := p.add(itemName(item), e, true)
+		f := p.field(itemName(item), e)
 		f.Public, f.Anchor = b.Beside == nil, algebra.Anchor{}
 		if c, ok := e.(algebra.Constant); ok && c.T.IsNumber() {
 			if v, ok := scalar.ParseNumber(c.Text); ok {
 				f.Bounds = &catalog.Bounds{Lo: v, Hi: v}
 			}
 		}
+		p.put(f, e, true)
 	}
 	p.out.Keys, p.out.Lateral = []algebra.RowKey{{}}, p.leaf.Lateral
 	return p.out, b.AddLeaf(&p.leaf.Leaf)
@@ -166,8 +172,10 @@ type projection struct {
 	leaf  *algebra.Derived
 	stems map[*algebra.Field]*algebra.Field // which output a field of the relation became
 	facts *algebra.StatementFacts
+	side  *algebra.Side // of the joins in the query around; nil for a query whose rows it does not see
 }
 
+// newProjection begins a query over a relation whose rows another one reads that is made up for the same SELECT.
 func newProjection(b *algebra.Binder, of *algebra.Relation) *projection {
 	q := &algebra.Query{From: of.Node, Of: of, Where: b.Bound.Where}
 	d := &algebra.Derived{Parts: []*algebra.Query{q}}
@@ -176,30 +184,50 @@ func newProjection(b *algebra.Binder, of *algebra.Relation) *projection {
 			MaxGroups: of.MaxGroups, MaxValues: of.MaxValues, MaxTotal: of.MaxTotal, Notes: of.Notes}}
 }
 
-// add makes an expression an output. A plain column stays what it is under its new name.
+// newResult begins the query over a relation that a SELECT is.
+func newResult(b *algebra.Binder, of *algebra.Relation) *projection {
+	p := newProjection(b, of)
+	p.side = b.Side
+	return p
+}
+
+// add makes an expression an output.
 func (p *projection) add(name string, e algebra.Expr, shown bool) *algebra.Field {
-	f := &algebra.Field{Column: derivedColumn(p.facts, name, e), Printed: fmt.Sprintf("c%d", len(p.query.Outputs))}
+	return p.put(p.field(name, e), e, shown)
+}
+
+// field is what an output is as a column. A plain column stays what it is under its new name.
+func (p *projection) field(name string, e algebra.Expr) algebra.Field {
+	f := algebra.Field{Column: derivedColumn(p.facts, name, e)}
 	if stem := algebra.PlainField(e); stem != nil {
-		f.Table, f.Unit, f.Present, f.Public, f.Anchor = stem.Table, stem.Unit, stem.Present, stem.Public, stem.Anchor
-		if p.stems[stem] == nil || shown {
-			p.stems[stem] = f
-		}
-		if slices.Contains(p.of.Owners, stem) {
-			p.out.Owners = append(p.out.Owners, f)
-		}
-	}
-	p.query.Outputs = append(p.query.Outputs, algebra.Output{Name: name, Expr: e})
-	p.leaf.Fields = append(p.leaf.Fields, f)
-	if shown {
-		p.out.Fields = append(p.out.Fields, f)
+		f.Table, f.Unit, f.Held, f.Public, f.Anchor = stem.Table, stem.Unit, stem.Present(), stem.Public, stem.Anchor
 	}
 	return f
+}
+
+// put makes an expression an output that is the field f.
+func (p *projection) put(f algebra.Field, e algebra.Expr, shown bool) *algebra.Field {
+	f.Side, f.Printed = p.side, algebra.OutputColumn(len(p.query.Outputs))
+	if stem := algebra.PlainField(e); stem != nil {
+		if p.stems[stem] == nil || shown {
+			p.stems[stem] = &f
+		}
+		if slices.Contains(p.of.Owners, stem) {
+			p.out.Owners = append(p.out.Owners, &f)
+		}
+	}
+	p.query.Outputs = append(p.query.Outputs, algebra.Output{Name: f.Name, Expr: e})
+	p.leaf.Fields = append(p.leaf.Fields, &f)
+	if shown {
+		p.out.Fields = append(p.out.Fields, &f)
+	}
+	return &f
 }
 
 // derivedColumn is what is known of an expression's values.
 func derivedColumn(s *algebra.StatementFacts, name string, e algebra.Expr) *catalog.Column {
 	if stem := algebra.PlainField(e); stem != nil {
-		c := *stem.Column
+		c := *stem.Known()
 		c.Name = name
 		return &c
 	}
@@ -220,13 +248,13 @@ func derivedColumn(s *algebra.StatementFacts, name string, e algebra.Expr) *cata
 
 // finish completes the relation: its rows keep their unit, also where no output shows it.
 func finish(b *algebra.Binder, p *projection) (*algebra.Relation, error) {
-	p.query.From = p.of.Node // with what its expressions have joined
+	p.query.From = b.Bound.Source.Node // with what its expressions have joined
 	if o := p.of.Owner(); o != nil && len(p.out.Owners) == 0 {
 		p.add(o.Name, algebra.Column{Of: o}, false)
 	}
-	if f := p.out.Owner(); f != nil && !p.of.Owner().Present {
+	if f := p.out.Owner(); f != nil && !p.of.Owner().Present() {
 		// Of all fields that hold the unit, the first is the one that is looked at: it must be the one that every row has.
-		slices.SortStableFunc(p.out.Owners, func(x, y *algebra.Field) int { return scalar.BoolOrder(!x.Present, !y.Present) })
+		slices.SortStableFunc(p.out.Owners, func(x, y *algebra.Field) int { return scalar.BoolOrder(!x.Present(), !y.Present()) })
 	}
 	for _, k := range p.of.Keys {
 		mapped := algebra.RowKey{Relies: k.Relies}
@@ -249,7 +277,7 @@ func project(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 	if r.Owned() && computesWithWindows(b.Query.Items) {
 		return projectWindows(b, r)
 	}
-	p := newProjection(b, r)
+	p := newResult(b, r)
 	for _, item := range b.Query.Items {
 		if star, ok := item.Expr.(*syntax.Star); ok {
 			fields, err := starFields(b, r, star)

@@ -89,7 +89,7 @@ func united(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Field) (*
 		return nil, b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" identifies the privacy unit on one side of UNION only", "")
 	}
 	c := catalog.Column{Name: l.Name, Type: l.Type, Enum: l.Enum, TypMod: l.TypMod, Exposed: l.Exposed && r.Exposed,
-		NotNull:     l.NotNull && r.NotNull,
+		NotNull:     l.NotNull() && r.NotNull(),
 		PrivateKeys: l.PrivateKeys && r.PrivateKeys, Identifies: l.Identifies}
 	if c.Type.IsText() {
 		c.MaxLength = max(l.LongestText(), r.LongestText())
@@ -106,16 +106,17 @@ func united(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Field) (*
 			c.Bounds.Step = l.Bounds.Step
 		}
 	}
-	if l.Domain != nil && r.Domain != nil {
-		c.Domain = slices.Clone(l.Domain)
-		for _, k := range r.Domain {
+	if keys, more := l.Domain(), r.Domain(); keys != nil && more != nil {
+		c.Domain = slices.Clone(keys)
+		for _, k := range more {
 			if !slices.Contains(c.Domain, k) {
 				c.Domain = append(c.Domain, k)
 			}
 		}
 		slices.SortFunc(c.Domain, func(x, y catalog.Key) int { return scalar.CompareKey(c.Type, x, y) })
 	}
-	f := &algebra.Field{Column: &c, Table: l.Table, Unit: l.Unit, Present: l.Present && r.Present, Public: l.Public && r.Public}
+	f := &algebra.Field{Column: &c, Side: b.Side, Table: l.Table, Unit: l.Unit, Held: l.Present() && r.Present(),
+		Public: l.Public && r.Public}
 	if l.Anchor == r.Anchor {
 		f.Anchor = l.Anchor
 	}

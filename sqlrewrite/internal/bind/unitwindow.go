@@ -22,24 +22,16 @@ func unitWindow(b *algebra.Binder, p *projection, n *syntax.Call, name string) (
 	if err != nil {
 		return nil, err
 	}
-	var e algebra.Expr
 	if domain.BuiltinOf(n.Name).IsRank() {
-		e, err = unitRank(b, p, n, w)
-	} else {
-		if w.Frame != nil {
-			w.Sequential = w.Frame.Mode == syntax.Rows
-		}
-		alone := *n
-		alone.Over = nil
-		g := &grouping{Binder: b, p: p}
-		e, err = g.aggregateOf(&alone, algebra.Aggregate{Name: n.Name, Over: w, Safe: true})
+		return unitRank(b, p, n, w, name)
 	}
-	if err != nil {
-		return nil, err
+	if w.Frame != nil {
+		w.Sequential = w.Frame.Mode == syntax.Rows
 	}
-	c := algebra.PlainField(e).Column // the projection's own
-	c.Name, c.NotNull = name, c.NotNull && !w.Sequential
-	return e, nil
+	alone := *n
+	alone.Over = nil
+	g := &grouping{Binder: b, p: p}
+	return g.aggregateOf(&alone, algebra.Aggregate{Name: n.Name, Over: w, Safe: true}, name)
 }
 
 // overUnit binds the window of a call.
@@ -117,7 +109,7 @@ func checkUnitFrame(b *algebra.Binder, n *syntax.Window, w *algebra.Window) erro
 }
 
 // unitRank binds a function that exists only with OVER: its arguments, and whether rows that tie have one value.
-func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.Window) (algebra.Expr, error) {
+func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.Window, name string) (algebra.Expr, error) {
 	form := domain.BuiltinOf(n.Name).Window
 	if n.Star || n.Filter != nil || len(n.Args) < form.Least || len(n.Args) > form.Most {
 		return nil, b.Mismatch(n, n.Name+" does not take these arguments", "")
@@ -170,10 +162,8 @@ func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.Windo
 	if err := valueFrame(b, n, w); err != nil {
 		return nil, err
 	}
-	f := p.add(n.Name, e, true)
-	c.Type = e.T
-	f.Column, f.Label = c, sqlprint.Describe(e)
-	return algebra.Column{Of: f}, nil
+	c.Name, c.Type, c.NotNull = name, e.T, c.NotNull && !w.Sequential
+	return algebra.Column{Of: p.put(algebra.Field{Column: c, Label: sqlprint.Describe(e)}, e, true)}, nil
 }
 
 // windowDefault binds the value that lag and lead give where there is no such row: a constant of the type of the others.

@@ -58,8 +58,8 @@ func projectWindows(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, 
 	if err != nil {
 		return nil, err
 	}
-	b.Bound.Where = nil // it is the inner query's
-	p := newProjection(b, rows)
+	b.Bound.Source, b.Bound.Where = rows, nil // they are the inner query's
+	p := newResult(b, rows)
 	for _, o := range outputs {
 		p.add(o.name, o.expr, true)
 	}

@@ -20,8 +20,8 @@ func (v evaluator) columnValues(f *algebra.Field) (values []datum, ok bool) {
 	switch {
 	case f.Unit:
 		return nil, false
-	case f.Domain != nil:
-		for _, k := range Narrow(f.Domain, f, v.where) {
+	case f.Domain() != nil:
+		for _, k := range Narrow(f.Domain(), f, v.where) {
 			d, ok := DatumOf(k, f.Type)
 			if !ok {
 				return nil, false
@@ -34,7 +34,7 @@ func (v evaluator) columnValues(f *algebra.Field) (values []datum, ok bool) {
 		return values, true
 	case f.Type == catalog.Bool:
 		values = append(values, truthDatum(false), truthDatum(true))
-		if !f.NotNull {
+		if !f.NotNull() {
 			values = append(values, nullDatum())
 		}
 		return values, true
@@ -154,7 +154,7 @@ func BoundedKey(b *algebra.Binder, key algebra.GroupKey, f *algebra.Field, work 
 	key.Domain = g.keys()
 	o := clampedColumn(f)
 	key.X = ComputedOf(algebra.Column{Of: f}, o)
-	key.Declared = int(scalar.ClampInt64(wholeNumbers(o.Range))) + 1 + algebra.BoolIndex(!f.NotNull)
+	key.Declared = int(scalar.ClampInt64(wholeNumbers(o.Range))) + 1 + algebra.BoolIndex(!f.NotNull())
 	return key, nil
 }
 
@@ -199,7 +199,7 @@ func comparedWith(e algebra.Expr, f *algebra.Field) (op syntax.Operator, with []
 // reports whether it may be NULL. Values beyond a bound count as the bound, so that a condition beyond it leaves the bound.
 func (v evaluator) within(f *algebra.Field) (s *scalar.Range, null bool) {
 	s = clampedColumn(f).Range
-	lo, hi, null := s.Lo, s.Hi, !f.NotNull
+	lo, hi, null := s.Lo, s.Hi, !f.NotNull()
 	least := func(at *big.Rat) { lo = scalar.MaxRat(lo, scalar.MinRat(at, s.Hi)) }
 	most := func(at *big.Rat) { hi = scalar.MinRat(hi, scalar.MaxRat(at, s.Lo)) }
 	for _, e := range algebra.BoundConjuncts(v.where) {

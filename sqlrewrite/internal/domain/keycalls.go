@@ -291,7 +291,7 @@ func valueText(d datum, t catalog.Type) string {
 // MayCompute reports whether a computed key may be selected: each of its columns may be grouped by.
 func MayCompute(x algebra.Expr) (missing *algebra.Field) {
 	for _, f := range ColumnsOf(x) {
-		if f.Unit || !f.PrivateKeys && f.Domain == nil && f.Type != catalog.Bool {
+		if f.Unit || !f.PrivateKeys && f.Domain() == nil && f.Type != catalog.Bool {
 			return f
 		}
 	}

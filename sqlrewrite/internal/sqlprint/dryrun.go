@@ -131,7 +131,7 @@ func madeType(c *catalog.Column) string {
 func madeValues(s *algebra.Scan, f *algebra.Field, rows int) []*string {
 	r := &points{of: s.Table.Name + "\x00" + f.Name}
 	joins := tellsUnit(s, f) || f.Anchor.Table != nil
-	m := maker{c: f.Column, r: r}
+	m := maker{c: f.Known(), r: r}
 	var all []*string
 	if !joins {
 		all = append(all, nil)

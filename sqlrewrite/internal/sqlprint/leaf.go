@@ -231,7 +231,7 @@ func NoteLongTexts(q *algebra.BoundQuery) {
 	read.Query(q)
 	for _, s := range read.Scans {
 		for _, f := range s.Fields {
-			if !read.Used[f] || f.Type != catalog.Text && f.Type != catalog.Char || len(f.Domain) > 0 {
+			if !read.Used[f] || f.Type != catalog.Text && f.Type != catalog.Char || len(f.Domain()) > 0 {
 				continue
 			}
 			switch form := form(s, f); {

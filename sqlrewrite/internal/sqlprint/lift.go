@@ -506,7 +506,7 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 		case column == nil:
 			f = l.add(x[0], catalog.Column{Type: x[0].Typ(), TypMod: -1, NotNull: true}, false)
 		case f == nil:
-			f = l.add(x[0], *column.Column, column.Unit)
+			f = l.add(x[0], *column.Known(), column.Unit)
 			known[column] = f
 		}
 		l.on = append(l.on, algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: f}, R: x[1], T: catalog.Bool})
@@ -552,8 +552,8 @@ func equalColumn(x algebra.Expr, n algebra.FromItem) *algebra.Field {
 // among makes the values of a field of the rows around some of the join's; solid says that it is NULL in none of the rows that count.
 func (l *lifted) among(f *algebra.Field, solid bool) {
 	x := algebra.Column{Of: f}
-	if (solid || f.NotNull || f.Present) && f.Type != scalar.IntervalType && f.Type != catalog.Enum { // equal intervals may differ
-		l.tie(x, *f.Column, f.Unit, x)
+	if (solid || f.NotNull() || f.Present()) && f.Type != scalar.IntervalType && f.Type != catalog.Enum { // equal intervals may differ
+		l.tie(x, *f.Known(), f.Unit, x)
 		return
 	}
 	null := algebra.Is{X: x, What: syntax.IsNull}

@@ -9,7 +9,7 @@ import (
 // NeverNull reports whether an expression has a value on every row.
 func NeverNull(e algebra.Expr) bool {
 	f := algebra.PlainField(e)
-	return f != nil && f.NotNull
+	return f != nil && f.NotNull()
 }
 
 // PlanPart is one statement of a plan: releases that one scan serves.

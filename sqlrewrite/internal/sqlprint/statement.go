@@ -291,7 +291,7 @@ func (p *StatementPrinter) unitKey() string {
 // have been dropped since, and an inheriting table need not have it.
 func (p *StatementPrinter) notNullUnit() string {
 	unit := p.Q.Source.Owner()
-	if unit.Present {
+	if unit.Present() {
 		return ""
 	}
 	return "(" + p.field(unit) + " IS NOT NULL)"

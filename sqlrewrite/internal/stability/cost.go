@@ -151,7 +151,7 @@ func (w *workload) inRows(e algebra.InRows, at standing) (cost, met *big.Int, er
 func comparesNull(e algebra.InRows, at standing) bool {
 	nulls, joins := false, at == asCondition
 	for i, x := range e.X {
-		nulls = nulls || !algebra.IsSolid(x) || !e.Outputs[i].NotNull
+		nulls = nulls || !algebra.IsSolid(x) || !e.Outputs[i].NotNull()
 		joins = joins && algebra.SameEquality(x.Typ(), e.Outputs[i].Type)
 	}
 	return len(e.X) > 1 && nulls && !joins

@@ -1,33 +1,36 @@
 package stability
 
 import (
+	"slices"
+
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
 )
 
-// ReachOwner adds the tables of a relation's path, up to the one that holds the unit. Each row of the relation meets at most
+// ReachOwner is a relation with the tables of its path, up to the one that holds the unit. Each row of the relation meets at most
 // one row of each, as what it refers to is unique; rows that lead nowhere are dropped, as they belong to nobody.
-func ReachOwner(b *algebra.Binder, r *algebra.Relation) error {
+func ReachOwner(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) {
 	if r.Pending == nil {
-		return nil
+		return r, nil
 	}
-	through := ""
-	for r.Pending != nil {
-		path := r.Pending
-		next, err := b.ScanOf(path.To.Table, "")
+	out, through := *r, ""
+	for out.Pending != nil {
+		path := out.Pending
+		next, err := b.ScanOf(path.To.Table, "", nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		to, ok := next.Parts[0].Named(path.To.Column)
 		if !ok {
-			return fault.Internal(algebra.ErrPath)
+			return nil, fault.Internal(algebra.ErrPath)
 		}
 		next.Node.(*algebra.Scan).Reached = path.To.Column
 		b.Bound.Shared().Rely(algebra.Reliance{Table: path.To.Table, Columns: []string{path.To.Column}})
-		r.Node = &algebra.Joined{Left: r.Node, Right: next.Node, On: algebra.Equal(path.From, to)}
-		r.Owners, r.Pending = next.Owners, next.Pending
+		out.Node = &algebra.Joined{Left: out.Node, Right: next.Node, On: algebra.Equal(path.From, to)}
+		out.Owners, out.Pending = next.Owners, next.Pending
 		through = next.Table
 	}
-	r.Note("path", "rows of %s belong to the %s of their row of %s; rows that lead nowhere are left out", r.Table, r.UnitName(), through)
-	return nil
+	out.Notes = slices.Clone(out.Notes)
+	out.Note("path", "rows of %s belong to the %s of their row of %s; rows that lead nowhere are left out", out.Table, out.UnitName(), through)
+	return &out, nil
 }

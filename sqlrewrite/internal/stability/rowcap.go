@@ -38,9 +38,10 @@ func (w *workload) capBase(root *algebra.FromItem, e effort) error {
 	if _, already := e.base.(*algebra.RowCap); already || e.base == nil || e.of.MaxRows <= 0 {
 		return w.refuse(e)
 	}
-	rows := *e.of
-	rows.Node = e.base
-	if err := ReachOwner(w.Binder, &rows); err != nil {
+	base := *e.of
+	base.Node = e.base
+	rows, err := ReachOwner(w.Binder, &base)
+	if err != nil {
 		return err
 	}
 	for _, o := range rows.Owners {
