@@ -16,10 +16,11 @@ type Binder struct {
 	Snapshot *catalog.Snapshot
 	Query    *syntax.Query
 	Bound    *BoundQuery
-	CTEs     *Environment // what FROM can name besides tables
-	Outer    *Binder      // of the query around, whose rows conditions here may name; nil: none
-	Beside   *Relation    // what a query under LATERAL sees; nil: nothing
-	Side     *Side        // of a join in the query around, on which a query in FROM stands
+	CTEs     *Environment              // what FROM can name besides tables
+	Outer    *Binder                   // of the query around, whose rows conditions here may name; nil: none
+	Beside   *Relation                 // what a query under LATERAL sees; nil: nothing
+	Side     *Side                     // of a join in the query around, on which a query in FROM stands
+	Sources  map[*syntax.Query]*Source // of queries whose FROM is bound already, to find out what their rows are; nil: none
 	// Merged are the columns of FULL JOIN USING, each of which is a value of both sides. Nil where rows belong to units: there it is one
 	// side's.
 	Merged map[*Field]Expr
@@ -78,6 +79,35 @@ func NewOpened(text string, query *syntax.Query, snapshot *catalog.Snapshot) *Op
 type Source struct {
 	*Binder
 	Refused error // nil: it is not
+	Taken   bool  // the query's own binding has gone on from it; another use of the query is bound by itself
+}
+
+// Of is the FROM as that of another query with the same one, which goes on from it.
+func (s *Source) Of(q *syntax.Query) *Source {
+	s.Taken = true
+	b := *s.Binder
+	b.Query = q
+	return &Source{Binder: &b, Refused: s.Refused}
+}
+
+// Take makes a FROM that is bound already, with what its binding has found out, that of b, which binds the same query.
+func (b *Binder) Take(s *Source) error {
+	s.Taken = true
+	if s.Refused != nil {
+		return s.Refused
+	}
+	b.Bound.Source = s.Bound.Source
+	own, found := b.Bound.Shared(), s.Bound.Shared()
+	own.Rely(found.Relied...)
+	own.Count(found.Counted...)
+	own.Caps = append(own.Caps, found.Caps...)
+	own.KeyWork += found.KeyWork
+	for _, l := range found.leaves {
+		if err := b.AddLeaf(l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // MaxItems caps the items of FROM after each use of a CTE became a query of its own: a chain of CTEs that use each other twice

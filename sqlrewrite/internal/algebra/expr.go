@@ -352,7 +352,9 @@ func (e InRows) MayBeNull() []int {
 
 // HasValue reports whether an expression is plainly NULL on no row that counts: a column that is not, a constant, coalesce with one of
 // these.
-func HasValue(x Expr) bool { return hasValue(x, func(f *Field) bool { return f.NotNull() || f.Present() }) }
+func HasValue(x Expr) bool {
+	return hasValue(x, func(f *Field) bool { return f.NotNull() || f.Present() })
+}
 
 // IsSolid reports whether an expression is plainly NULL on no row at all, also on those that conditions are yet to leave out.
 func IsSolid(x Expr) bool { return hasValue(x, (*Field).NotNull) }

@@ -10,11 +10,11 @@ import (
 
 // bindBlock binds a query that releases over its FROM. The order of the steps is the order in which the clauses take effect.
 func bindBlock(s *algebra.Source) (*algebra.BoundQuery, error) {
-	if s.Refused != nil {
+	if s.Taken = true; s.Refused != nil {
 		return nil, s.Refused
 	}
 	b := s.Binder
-	for _, step := range []func(*algebra.Binder) error{where, groupBy, selectList, having, distinct, orderBy, limit} {
+	for _, step := range []func(*algebra.Binder) error{owner, where, groupBy, selectList, having, distinct, orderBy, limit} {
 		if err := step(b); err != nil {
 			return nil, err
 		}

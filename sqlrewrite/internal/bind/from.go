@@ -44,16 +44,10 @@ func identityIn(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr,
 	}
 }
 
-// from binds FROM of a release block: rows of privacy units.
-func from(b *algebra.Binder) error {
-	if len(b.Query.From) == 0 {
-		return fault.Unsupported(b.Position(b.Query.Pos), "a query without FROM", "name one of the dataset's tables in FROM")
-	}
-	r, err := fromList(b)
+// owner leads the rows of a release block to their privacy units.
+func owner(b *algebra.Binder) error {
+	r, err := stability.ReachOwner(b, b.Bound.Source)
 	if err != nil {
-		return err
-	}
-	if r, err = stability.ReachOwner(b, r); err != nil {
 		return err
 	}
 	b.Bound.Source = r

@@ -33,7 +33,7 @@ func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, outer 
 		}
 		return releaseBlock(o, q, env)
 	}
-	lb := &postBinder{Binder: newBinder(o.Text, q, o.Snapshot, env), open: o, query: &algebra.Query{}}
+	lb := &postBinder{Binder: newBinder(o, q, env), open: o, query: &algebra.Query{}}
 	lb.Outer, lb.Merged = outer, o.Merged
 	if q.Set != nil {
 		return lb.set()
@@ -91,6 +91,7 @@ func reshaped(q *syntax.Query) bool {
 func reshape(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, around *algebra.Binder) (*algebra.Query, error) {
 	inner := *q
 	inner.Distinct, inner.DistinctOn, inner.OrderBy, inner.Limit, inner.Offset = false, nil, nil, nil, nil
+	o.Sources[&inner] = o.Sources[q].Of(&inner)
 	outer := &syntax.Query{Pos: q.Pos, Distinct: q.Distinct, DistinctOn: q.DistinctOn, OrderBy: q.OrderBy, Limit: q.Limit, Offset: q.Offset,
 		Items: []syntax.Item{{Pos: q.Pos, Expr: &syntax.Star{Pos: q.Pos}}}, From: []syntax.Relation{&syntax.Subquery{Pos: q.Pos, Query: &inner}}}
 	named := append([]syntax.Expr(nil), q.DistinctOn...)

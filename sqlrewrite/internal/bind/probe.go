@@ -1,22 +1,21 @@
 package bind
 
 import (
-	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/syntax"
 )
 
 // RowOutputs binds a query over private rows for its outputs alone. Columns that analysts cannot see are none of them; the id of a privacy
 // unit is one where it is named.
-func RowOutputs(text string, q *syntax.Query, snapshot *catalog.Snapshot) ([]algebra.Output, error) {
-	b := newBinder(text, q, snapshot, nil)
-	for _, step := range []func(*algebra.Binder) error{from, where} {
+func RowOutputs(o *algebra.Opened) ([]algebra.Output, error) {
+	b := newBinder(o, o.Query, nil)
+	for _, step := range []func(*algebra.Binder) error{from, owner, where} {
 		if err := step(b); err != nil {
 			return nil, err
 		}
 	}
 	var outputs []algebra.Output
-	for _, item := range q.Items {
+	for _, item := range o.Query.Items {
 		if star, ok := item.Expr.(*syntax.Star); ok {
 			fields, err := starFields(b, b.Bound.Source, star)
 			if err != nil {
@@ -39,6 +38,7 @@ func RowOutputs(text string, q *syntax.Query, snapshot *catalog.Snapshot) ([]alg
 }
 
 // newBinder is a binder of one query on its own.
-func newBinder(text string, query *syntax.Query, snapshot *catalog.Snapshot, env *algebra.Environment) *algebra.Binder {
-	return &algebra.Binder{Text: text, Snapshot: snapshot, Query: query, Bound: &algebra.BoundQuery{}, CTEs: env.With(query.With)}
+func newBinder(o *algebra.Opened, query *syntax.Query, env *algebra.Environment) *algebra.Binder {
+	return &algebra.Binder{Text: o.Text, Snapshot: o.Snapshot, Query: query, Bound: &algebra.BoundQuery{}, CTEs: env.With(query.With),
+		Sources: o.Sources}
 }

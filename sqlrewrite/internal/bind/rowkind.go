@@ -58,8 +58,9 @@ func isBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) bool 
 // sourceOf binds FROM of a query over private rows, once.
 func sourceOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) *algebra.Source {
 	if o.Sources[q] == nil {
-		b := newBinder(o.Text, q, o.Snapshot, env)
-		o.Sources[q] = &algebra.Source{Binder: b, Refused: from(b)}
+		b := newBinder(o, q, env)
+		_, err := fromList(b)
+		o.Sources[q] = &algebra.Source{Binder: b, Refused: err}
 	}
 	return o.Sources[q]
 }

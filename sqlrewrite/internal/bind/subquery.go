@@ -28,7 +28,7 @@ type subqueryIn struct {
 // child is the binder of a query inside this one.
 func child(b *algebra.Binder, q *syntax.Query, ctes *algebra.Environment) *algebra.Binder {
 	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Query: q, Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()},
-		CTEs: ctes.With(q.With)}
+		CTEs: ctes.With(q.With), Sources: b.Sources}
 }
 
 // subquery binds a query in FROM, or one of WITH where it is named.
@@ -84,7 +84,7 @@ func rows(b *algebra.Binder) (*algebra.Relation, error) {
 		return nil, fault.Unsupported(b.Position(q.Pos), "LATERAL with tables of its own",
 			"join them on a condition; LATERAL (SELECT expressions) computes columns")
 	}
-	if _, err := fromList(b); err != nil {
+	if err := from(b); err != nil {
 		return nil, err
 	}
 	if err := where(b); err != nil {
@@ -103,6 +103,15 @@ func rows(b *algebra.Binder) (*algebra.Relation, error) {
 			"join its rows, or write the result as constants")
 	}
 	return perUnit(b, r)
+}
+
+// from binds the items of FROM, unless they were bound to find out what the query's rows are.
+func from(b *algebra.Binder) error {
+	if s := b.Sources[b.Query]; s != nil && !s.Taken {
+		return b.Take(s)
+	}
+	_, err := fromList(b)
+	return err
 }
 
 // oneRow binds a query without FROM: constants, and under LATERAL columns that are computed from the row beside it. To each row it adds

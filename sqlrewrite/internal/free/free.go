@@ -86,9 +86,7 @@ func emptyPlan(o *algebra.Opened, kind algebra.RowKind) (*PublicPlan, error) {
 // outputsOf binds a query for its outputs alone.
 func outputsOf(o *algebra.Opened, kind algebra.RowKind) ([]algebra.Output, error) {
 	if kind == algebra.OwnedRows {
-		bare := *o.Query
-		bare.OrderBy, bare.Limit, bare.Offset = nil, nil, nil // they choose among rows that there are none of
-		return bind.RowOutputs(o.Text, &bare, o.Snapshot)
+		return bind.RowOutputs(o) // ORDER BY, LIMIT and OFFSET choose among rows that there are none of
 	}
 	q, err := bind.Statement(o)
 	if err != nil {
