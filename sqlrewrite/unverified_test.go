@@ -1,7 +1,6 @@
 package sqlrewrite_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"noisegate/api"
@@ -57,24 +55,6 @@ func (d tampered) Run(ctx context.Context, all ...sqlrewrite.Statement) sqlrewri
 	return d.Data.Run(ctx, all...)
 }
 
-// lockedLog is a log that is read while it is written.
-type lockedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // A plan that promises more than can be derived from its statements, and a statement that is not what was planned, are refused: the analyst
 // sees internal/unverified, the log why, and nothing is charged.
 func TestWhatIsNotProvenIsNotRun(t *testing.T) {
@@ -108,7 +88,7 @@ func TestWhatIsNotProvenIsNotRun(t *testing.T) {
 		"an argument is another": {data(func(s *sqlrewrite.Statement) { s.Args = []any{"6"} }), count, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := new(lockedLog)
+			log := new(gatewaytest.Log)
 			logger := slog.New(slog.NewTextHandler(log, nil))
 			g := gatewaytest.New(t, ledgers, gatewaytest.Options{Change: c.change, Log: logger})
 			handler, err := httpapi.New(httpapi.Config{Service: g.Service, Labels: g.Labels, Verifier: names{}, Log: logger})

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"noisegate/api"
@@ -29,32 +27,14 @@ func TestMain(m *testing.M) { os.Exit(gatewaytest.Main(m, &durable)) }
 type front struct {
 	*gatewaytest.Gateway
 	url string
-	log *lockedBuffer
-}
-
-// lockedBuffer is a log that handlers of several requests write to.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log *gatewaytest.Log
 }
 
 // newFront lets so many requests of one caller run at a time.
 func newFront(t testing.TB, o gatewaytest.Options, perAnalyst int) *front {
 	t.Helper()
 	o.Fairness.Places, o.Fairness.PerAnalyst = max(gateway.DefaultPlaces, perAnalyst), perAnalyst
-	f := &front{log: new(lockedBuffer)}
+	f := &front{log: new(gatewaytest.Log)}
 	o.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	f.Gateway = gatewaytest.New(t, durable, o)
 	handler, err := New(Config{Service: f.Service, Labels: f.Labels, Collect: f.Collect, Verifier: new(gatewaytest.Names), Log: o.Log})

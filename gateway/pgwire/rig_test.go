@@ -1,7 +1,6 @@
 package pgwire
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -17,7 +16,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -36,31 +34,13 @@ var durable *pgserver.Server
 
 func TestMain(m *testing.M) { os.Exit(gatewaytest.Main(m, &durable)) }
 
-// lockedBuffer is a log that several sessions write to.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // door is a running server over a whole gateway.
 type door struct {
 	*gatewaytest.Gateway
 	server  *Server
 	tokens  *gatewaytest.Names
 	address string
-	log     *lockedBuffer
+	log     *gatewaytest.Log
 	one     *raw
 	stop    context.CancelFunc
 	stopped chan error
@@ -99,7 +79,7 @@ func assembled(t testing.TB, protected *pgtest.ProtectedDatabase, policy string)
 
 func openedOn(t testing.TB, g *gatewaytest.Gateway, change func(*Config)) *door {
 	t.Helper()
-	d := &door{Gateway: g, tokens: new(gatewaytest.Names), log: new(lockedBuffer), stopped: make(chan error, 1)}
+	d := &door{Gateway: g, tokens: new(gatewaytest.Names), log: new(gatewaytest.Log), stopped: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := Config{Service: d.Service, Verifier: d.tokens, Log: log}
 	if change != nil {
