@@ -101,6 +101,18 @@ func (f policyFile) review(ctx context.Context, a *app, site policySite, policy 
 	return review.PolicyReview, nil
 }
 
+// compared reads the file, and says what it changes of the policy in force.
+func (f policyFile) compared(ctx context.Context, a *app) (policy *catalog.Policy, site policySite, review *api.PolicyReview, err error) {
+	if policy, err = readPolicy(f.File); err != nil {
+		return nil, nil, nil, err
+	}
+	if site, err = f.site(a); err != nil {
+		return nil, nil, nil, err
+	}
+	review, err = f.review(ctx, a, site, policy, withPolicyInForce)
+	return policy, site, review, err
+}
+
 type policyCheckCommand struct{ policyFile }
 
 func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
@@ -129,30 +141,14 @@ func (c *policyCheckCommand) run(ctx context.Context, a *app) error {
 type policyDiffCommand struct{ policyFile }
 
 func (c *policyDiffCommand) run(ctx context.Context, a *app) error {
-	policy, err := readPolicy(c.File)
-	if err != nil {
-		return err
-	}
-	site, err := c.site(a)
-	if err != nil {
-		return err
-	}
-	_, err = c.review(ctx, a, site, policy, withPolicyInForce)
+	_, _, _, err := c.compared(ctx, a)
 	return err
 }
 
 type policyApplyCommand struct{ policyFile }
 
 func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
-	policy, err := readPolicy(c.File)
-	if err != nil {
-		return err
-	}
-	site, err := c.site(a)
-	if err != nil {
-		return err
-	}
-	review, err := c.review(ctx, a, site, policy, withPolicyInForce)
+	policy, site, review, err := c.compared(ctx, a)
 	if err != nil {
 		return err
 	}
