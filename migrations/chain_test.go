@@ -1,35 +1,15 @@
 package migrations_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
-	"testing/fstest"
 
-	"noisegate/internal/pgtest"
 	"noisegate/migrations"
 )
 
 // A ledger from before the chain keeps what it says: its open charges are what is reserved, and each question's charges
 // are numbered, the one that is open or answered last.
 func TestChainTakesOverALedger(t *testing.T) {
-	d := pgtest.Unmigrated(t)
-	conn := d.Conn(t, d.OwnerDSN)
-	before := fstest.MapFS{}
-	names, err := filepath.Glob("00[123]_*.sql")
-	if err != nil || len(names) != 3 {
-		t.Fatal(names, err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before[name] = &fstest.MapFile{Data: text}
-	}
-	if _, err := migrations.ApplyFiles(t.Context(), conn, before); err != nil {
-		t.Fatal(err)
-	}
+	d, conn := migratedUpTo(t, 3)
 	d.Exec(t, `
 		INSERT INTO noisegate.account (dataset, scope, name, origin, policy_version, form, epsilon_cap, rho_cap, delta_cap, total_delta,
 			query_epsilon_cap, query_rho_cap, replay_only, epsilon_ceiling, rho_ceiling, delta_ceiling, used_epsilon, used_rho, used_unbounded)
@@ -45,7 +25,7 @@ func TestChainTakesOverALedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	var epsilon, unbounded, rho, answered, others, seq int64
-	err = conn.QueryRow(t.Context(), `SELECT reserved_epsilon, reserved_unbounded, reserved_rho,
+	err := conn.QueryRow(t.Context(), `SELECT reserved_epsilon, reserved_unbounded, reserved_rho,
 			(SELECT attempt FROM noisegate.charge WHERE charge_id = 'answered'),
 			(SELECT sum(attempt) FROM noisegate.charge WHERE charge_id <> 'answered'),
 			(SELECT seq FROM noisegate.chain WHERE dataset = 'd')

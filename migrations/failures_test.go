@@ -1,34 +1,14 @@
 package migrations_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
-	"testing/fstest"
 
-	"noisegate/internal/pgtest"
 	"noisegate/migrations"
 )
 
 // A journal from before failures were counted stays as it is, takes failures and resets, and still refuses what it refused.
 func TestFailuresTakeOverAJournal(t *testing.T) {
-	d := pgtest.Unmigrated(t)
-	conn := d.Conn(t, d.OwnerDSN)
-	before := fstest.MapFS{}
-	names, err := filepath.Glob("00[1-8]_*.sql")
-	if err != nil || len(names) != 8 {
-		t.Fatal(names, err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before[name] = &fstest.MapFile{Data: text}
-	}
-	if _, err := migrations.ApplyFiles(t.Context(), conn, before); err != nil {
-		t.Fatal(err)
-	}
+	_, conn := migratedUpTo(t, 8)
 	insert := func(kind, charge, account string) error {
 		_, err := conn.Exec(t.Context(), `INSERT INTO noisegate.entry (kind, dataset, analyst, account_ids, charge_id, account, mechanisms, digest, hash)
 			VALUES ($1, 'd', 'ana', '{}', nullif($2, ''), nullif($3, '')::json, CASE WHEN $1 = 'reserve' THEN json '[]' END,

@@ -3,6 +3,8 @@ package migrations_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -156,4 +158,27 @@ func TestUnpreparedDatabase(t *testing.T) {
 	if _, err := migrations.Apply(t.Context(), d.Conn(t, d.LedgerDSN)); err == nil || !strings.Contains(err.Error(), "deploy/control.sql") {
 		t.Errorf("as the gateway's role: %v", err)
 	}
+}
+
+// migratedUpTo is a database as the first n migrations leave it, and its owner's connection.
+func migratedUpTo(t *testing.T, n int) (*pgtest.ControlDatabase, *pgx.Conn) {
+	t.Helper()
+	d := pgtest.Unmigrated(t)
+	conn := d.Conn(t, d.OwnerDSN)
+	first := fstest.MapFS{}
+	for i := range n {
+		names, err := filepath.Glob(fmt.Sprintf("%03d_*.sql", i+1))
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		text, err := os.ReadFile(names[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		first[names[0]] = &fstest.MapFile{Data: text}
+	}
+	if _, err := migrations.ApplyFiles(t.Context(), conn, first); err != nil {
+		t.Fatal(err)
+	}
+	return d, conn
 }
