@@ -72,16 +72,7 @@ func TestRaisedEpsilonKeepsItsSensitivity(t *testing.T) {
 //
 // covers: L7
 func TestPublishedEpsilonIsAnUpperBound(t *testing.T) {
-	table := tableOf(t, invented(200, 10, 250))
-	s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"}).NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "3",
-		Delta: "1e-5"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	exact, smooth, err := s.measure(table, AnalysisParameters{Delta: s.delta, Noise: Discrete})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, exact, smooth := sanitised(t)
 	const draws = 4000
 	sampler, above := fixedSampler(t), 0
 	for range draws {

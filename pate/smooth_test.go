@@ -139,19 +139,25 @@ func TestSanitisedEpsilonIsStableWhereVotesAreUnanimous(t *testing.T) {
 	}
 }
 
-// TestSanitisedEpsilonHasItsLaw: 2,000 draws have mean and deviation of the theorem's Gaussian, within five and a half
-// standard errors (false alarm 4e-8 each).
-func TestSanitisedEpsilonHasItsLaw(t *testing.T) {
+// sanitised is what is published of an invented table: the sanitiser, the exact number and its smooth sensitivity.
+func sanitised(t *testing.T) (s *Sanitiser, exact, smooth float64) {
+	t.Helper()
 	table := tableOf(t, invented(200, 10, 250))
 	s, err := modeOf(t, table.Ensemble(), Settings{Mode: GNMax, Sigma: "40"}).NewSanitiser(SanitiserParameters{Order: "14", SigmaSS: "3",
 		Delta: "1e-5"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, smooth, err := s.measure(table, AnalysisParameters{Delta: s.delta, Noise: Discrete})
-	if err != nil {
+	if exact, smooth, err = s.measure(table, AnalysisParameters{Delta: s.delta, Noise: Discrete}); err != nil {
 		t.Fatal(err)
 	}
+	return s, exact, smooth
+}
+
+// TestSanitisedEpsilonHasItsLaw: 2,000 draws have mean and deviation of the theorem's Gaussian, within five and a half
+// standard errors (false alarm 4e-8 each).
+func TestSanitisedEpsilonHasItsLaw(t *testing.T) {
+	s, exact, smooth := sanitised(t)
 	const draws = 2000
 	raised, wider, _ := s.margin()
 	deviation := wider * smooth * s.sigma
