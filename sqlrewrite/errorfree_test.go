@@ -235,18 +235,24 @@ func (w expressionWriter) condition(depth int) string {
 		"("+w.number(depth-1)+" BETWEEN 0 AND 5)", "starts_with("+w.text(depth-1)+", 'a')")
 }
 
+// errorFreeRows are a table of random rows, which a statement may change, and the generator that made them.
+func errorFreeRows(t *testing.T, seed1, seed2 uint64, rows int, change string) (*pgx.Conn, *catalog.Snapshot, *rand.Rand) {
+	t.Helper()
+	db := pgtest.New(t)
+	db.Exec(t, errorFreeDDL)
+	conn := db.Conn(t, db.DSN)
+	r := rand.New(rand.NewPCG(seed1, seed2)) // reproducible on purpose
+	mustExec(t, conn, fillErrorFree(r, rows)+"; "+change+"SET timezone = 'UTC'; SET jit = off")
+	return conn, parseSnapshot(t, errorFreeTables, errorFreePolicy), r
+}
+
 // A18, A20, A29: random expressions over everything that columns can hold, on PostgreSQL. The printed form raises no error on any row; its
 // values lie where the bounds say; and where all values of a row lie within their bounds and PostgreSQL itself computes the analyst's text
 // without an error, both give the same value.
 //
 // covers: A18 A20 A29 E.1
 func TestExpressionsAreErrorFree(t *testing.T) {
-	db := pgtest.New(t)
-	db.Exec(t, errorFreeDDL)
-	conn := db.Conn(t, db.DSN)
-	snapshot := parseSnapshot(t, errorFreeTables, errorFreePolicy)
-	r := rand.New(rand.NewPCG(3, 4)) // reproducible on purpose
-	mustExec(t, conn, fillErrorFree(r, 40)+"; SET timezone = 'UTC'; SET jit = off")
+	conn, snapshot, r := errorFreeRows(t, 3, 4, 40, "")
 	w := expressionWriter{r}
 	evaluations, compared, different, taken := 0, 0, 0, 0
 	for i := range 1500 / oneIn(5) {
@@ -404,12 +410,7 @@ func TestComputedKeysAreInTheirDomain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	db := pgtest.New(t)
-	db.Exec(t, errorFreeDDL)
-	conn := db.Conn(t, db.DSN)
-	snapshot := parseSnapshot(t, errorFreeTables, errorFreePolicy)
-	r := rand.New(rand.NewPCG(5, 6)) // reproducible on purpose
-	mustExec(t, conn, fillErrorFree(r, 300)+"; DELETE FROM public.t WHERE id <= 0; SET timezone = 'UTC'; SET jit = off")
+	conn, snapshot, r := errorFreeRows(t, 5, 6, 300, "DELETE FROM public.t WHERE id <= 0; ")
 	w := expressionWriter{r}
 	public, private := 0, 0
 	for i := range 600 {

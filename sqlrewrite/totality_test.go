@@ -327,12 +327,7 @@ func TestNoKeyVanishes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	db := pgtest.New(t)
-	db.Exec(t, errorFreeDDL)
-	conn := db.Conn(t, db.DSN)
-	snapshot := parseSnapshot(t, errorFreeTables, errorFreePolicy)
-	r := rand.New(rand.NewPCG(12+*proofSeed, 14)) // reproducible on purpose
-	mustExec(t, conn, fillErrorFree(r, 400)+"; DELETE FROM public.t WHERE id <= 0; SET timezone = 'UTC'; SET jit = off")
+	conn, snapshot, r := errorFreeRows(t, 12+*proofSeed, 14, 400, "DELETE FROM public.t WHERE id <= 0; ")
 	want := *totalExpressions / 5
 	public, nulls := 0, 0
 	for i := range want {
