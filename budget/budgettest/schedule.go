@@ -53,18 +53,11 @@ func (f *fixture) scheduled(form budget.Form, amount, delta, tranche string) bud
 	f.Helper()
 	spec := budget.LimitSpec{Form: form, Tranche: budget.TrancheSpec{Every: time.Hour}}
 	if form == budget.ZCDP {
-		spec.Rho, spec.Tranche.Rho = f.number(amount), f.number(tranche)
+		spec.Tranche.Rho = f.number(tranche)
 	} else {
-		spec.Epsilon, spec.Tranche.Epsilon = f.number(amount), f.number(tranche)
+		spec.Tranche.Epsilon = f.number(tranche)
 	}
-	if delta != "" {
-		spec.Delta = f.number(delta)
-	}
-	l, err := budget.NewLimit(spec)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return l
+	return f.made(spec, amount, delta)
 }
 
 // A cap of 1 is released by quarters. What is not spent stays; after four there is no more.
@@ -171,20 +164,7 @@ func testEdgeOfTranche(f *fixture, timed Timed) {
 // rated is a limit with a rate of ε 1 a minute.
 func (f *fixture) rated(form budget.Form, amount, delta string) budget.Limit {
 	f.Helper()
-	spec := budget.LimitSpec{Form: form, Rate: budget.RateSpec{Epsilon: f.number("1"), Per: time.Minute}}
-	if form == budget.ZCDP {
-		spec.Rho = f.number(amount)
-	} else {
-		spec.Epsilon = f.number(amount)
-	}
-	if delta != "" {
-		spec.Delta = f.number(delta)
-	}
-	l, err := budget.NewLimit(spec)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return l
+	return f.made(budget.LimitSpec{Form: form, Rate: budget.RateSpec{Epsilon: f.number("1"), Per: time.Minute}}, amount, delta)
 }
 
 func testRates(f *fixture, timed Timed) {

@@ -119,8 +119,13 @@ func withDelta(l mechanisms.Loss, atto int64) mechanisms.Loss {
 // limit fills in a form with amounts as text; "" is none.
 func (f *fixture) limit(form budget.Form, amount, delta string) budget.Limit {
 	f.Helper()
-	spec := budget.LimitSpec{Form: form}
-	if form == budget.ZCDP {
+	return f.made(budget.LimitSpec{Form: form}, amount, delta)
+}
+
+// made is the limit of a form that gets its amounts.
+func (f *fixture) made(spec budget.LimitSpec, amount, delta string) budget.Limit {
+	f.Helper()
+	if spec.Form == budget.ZCDP {
 		spec.Rho = f.number(amount)
 	} else {
 		spec.Epsilon = f.number(amount)

@@ -82,11 +82,7 @@ func (r LimitRecord) RefillOf(e budget.Entry) budget.Refill {
 
 // Text is the record as JSON.
 func (r LimitRecord) Text() []byte {
-	text, err := json.Marshal(r)
-	if err != nil { // numbers and strings always encode
-		panic(err)
-	}
-	return text
+	return encoded(r)
 }
 
 // AccountOf is the account that a record is about, and its limit.
@@ -125,8 +121,13 @@ func (r ReleaseRecord) text() []byte {
 	if r.Registers == nil && r.Draws == nil {
 		kept = r.Mechanisms
 	}
-	text, err := json.Marshal(kept)
-	if err != nil { // numbers and strings always encode
+	return encoded(kept)
+}
+
+// encoded is a record of numbers and strings, which always encode.
+func encoded(record any) []byte {
+	text, err := json.Marshal(record)
+	if err != nil {
 		panic(err)
 	}
 	return text
@@ -155,11 +156,7 @@ type importRecord struct {
 }
 
 func importText(i budget.Import) []byte {
-	text, err := json.Marshal(importRecord{i.Ensemble, i.Version, i.Source})
-	if err != nil { // numbers and strings always encode
-		panic(err)
-	}
-	return text
+	return encoded(importRecord{i.Ensemble, i.Version, i.Source})
 }
 
 // importAccount names the ensemble's account, which need not be opened yet.
@@ -183,11 +180,7 @@ type resetRecord struct {
 }
 
 func resetText(r budget.Reset) []byte {
-	text, err := json.Marshal(resetRecord{r.Analyst})
-	if err != nil { // strings always encode
-		panic(err)
-	}
-	return text
+	return encoded(resetRecord{r.Analyst})
 }
 
 // resetAccount names the analyst as accounts do; there need be no such account.
