@@ -1,6 +1,7 @@
 package sqlrewrite
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -9,6 +10,8 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/bind"
 	"noisegate/sqlrewrite/internal/parse"
+	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate/sqlrewrite/syntax"
 )
 
 // What the rows of a query are is derived from its leaves, and agrees with what binding found: a release block reads rows of units, each
@@ -46,6 +49,84 @@ func TestRowsAreDerived(t *testing.T) {
 	})
 	if plans < 100 || owned < 20 || posts < 10 {
 		t.Errorf("of %d plans %d relations are owned and %d are post-processed", plans, owned, posts)
+	}
+}
+
+// What joins make of a field is derived from the sides on which it stands, and agrees with the tree of joins; what a snapshot says of a
+// column stays as it is.
+func TestFieldsFollowTheirJoins(t *testing.T) {
+	absent := 0
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+		read := sqlprint.NewPreconditionWalk()
+		read.Query(p.made.Query)
+		for _, s := range read.Scans {
+			for i, f := range s.Fields {
+				if f.Column != s.Table.Columns[i] {
+					t.Errorf("%s.%s is not the snapshot's column: %s", s.Table.Name, f.Name, d.Input)
+				}
+			}
+		}
+		eachLeaf(p.made.Query.Source.Node, false, func(l *algebra.Leaf, outer bool) {
+			for _, f := range l.Fields {
+				if f.Side == nil { // of a path, or of a value: no join leaves it out
+					continue
+				}
+				if outer {
+					absent++
+				}
+				if null := slices.Contains(f.Domain(), catalog.Key{Null: true}); f.NotNull() != (f.Column.NotNull && !outer) ||
+					outer && (f.Present() || f.Domain() != nil && !null) {
+					t.Errorf("%s beside an outer join, %t: %+v: %s", f.Name, outer, f.Known(), d.Input)
+				}
+			}
+		})
+	})
+	if absent < 50 {
+		t.Errorf("only %d fields are absent on some rows", absent)
+	}
+}
+
+// eachLeaf visits the tables and queries of an item, and says whether a join above has rows without one of theirs.
+func eachLeaf(n algebra.FromItem, outer bool, visit func(l *algebra.Leaf, outer bool)) {
+	switch n := n.(type) {
+	case *algebra.Scan:
+		visit(&n.Leaf, outer)
+	case *algebra.Derived:
+		visit(&n.Leaf, outer)
+		for _, q := range n.Parts {
+			if q.From != nil {
+				eachLeaf(q.From, false, visit)
+			}
+		}
+	case *algebra.RowCap:
+		eachLeaf(n.Of, outer, visit)
+	case *algebra.Joined:
+		eachLeaf(n.Left, outer || n.Kind == syntax.FullJoin, visit)
+		eachLeaf(n.Right, outer || n.Kind == syntax.FullJoin || n.Kind == syntax.LeftJoin, visit)
+	}
+}
+
+// A query is bound once: the FROM of one that is grouped by units, which is bound to find out what its rows are, is what its own binding
+// goes on from.
+func TestQueriesAreBoundOnce(t *testing.T) {
+	found := 0
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+		query, err := parse.Parse(d.Input, parseOptions(t, d).Dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := algebra.NewOpened(d.Input, query, p.made.Snapshot)
+		if _, err := bind.Statement(opened); err != nil {
+			t.Fatal(err)
+		}
+		for q, s := range opened.Sources {
+			if found++; !s.Taken {
+				t.Errorf("FROM at %d was bound for nothing: %s", q.Pos, d.Input)
+			}
+		}
+	})
+	if found < 200 {
+		t.Errorf("only %d queries", found)
 	}
 }
 
