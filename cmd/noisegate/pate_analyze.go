@@ -152,10 +152,8 @@ func (c *pateAnalyzeCommand) run(_ context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.Plot != "" {
-		if err := os.WriteFile(c.Plot, analysis.SVG(), 0o600); err != nil {
-			return fmt.Errorf("cannot write the plot: %w", err)
-		}
+	if err := writePlot(c.Plot, analysis); err != nil {
+		return err
 	}
 	if c.JSON {
 		return printJSON(a.Out, analysis)
@@ -236,3 +234,14 @@ func epsilonText(l mechanisms.Loss, delta mechanisms.AttoDelta) string {
 }
 
 func share(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) }
+
+// writePlot writes what was analysed as a picture; "" writes none.
+func writePlot(file string, analysis *pate.Analysis) error {
+	if file == "" {
+		return nil
+	}
+	if err := os.WriteFile(file, analysis.SVG(), 0o600); err != nil {
+		return fmt.Errorf("cannot write the plot: %w", err)
+	}
+	return nil
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 
 	"noisegate/api"
@@ -63,10 +62,8 @@ func (c *pateOdometerCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.Plot != "" {
-		if err := os.WriteFile(c.Plot, analysis.SVG(), 0o600); err != nil {
-			return fmt.Errorf("cannot write the plot: %w", err)
-		}
+	if err := writePlot(c.Plot, analysis); err != nil {
+		return err
 	}
 	if c.JSON {
 		return printJSON(a.Out, answer)
