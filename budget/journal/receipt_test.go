@@ -26,8 +26,9 @@ func keyText(t *testing.T, key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// A receipt passes through JSON and is checked with the public key alone; whatever is changed of it is noticed.
-func TestReceipt(t *testing.T) {
+// newSigner is a signer and its key.
+func newSigner(t *testing.T) (*journal.Signer, ed25519.PrivateKey) {
+	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +37,12 @@ func TestReceipt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return signer, key
+}
+
+// A receipt passes through JSON and is checked with the public key alone; whatever is changed of it is noticed.
+func TestReceipt(t *testing.T) {
+	signer, _ := newSigner(t)
 	answer := []byte(`{"rows": [[3]]}`)
 	settlement := budget.Settlement{Head: budget.Head{Dataset: "census", Seq: 7, Hash: [32]byte{1, 2, 3}},
 		At: time.Date(2026, 11, 21, 15, 0, 0, 123_456_789, time.UTC)}
@@ -91,14 +98,7 @@ func TestReceipt(t *testing.T) {
 //
 // covers: L8
 func TestReceiptHeadsAreOpaque(t *testing.T) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := journal.NewSigner(keyText(t, key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer, key := newSigner(t)
 	settlement := budget.Settlement{Head: budget.Head{Dataset: "census", Seq: 70_007, Hash: [32]byte{0xab, 0xcd, 0xef}},
 		At: time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)}
 	first, err := json.Marshal(signer.Sign(settlement, "01J", []byte("x")))
