@@ -202,6 +202,19 @@ func (s *stack) count(t *testing.T, kind string) int {
 	return n
 }
 
+// reserved asks a question that waits for a lock, its charge committed: what becomes of it, and what opens the lock.
+func (s *stack) reserved(t *testing.T, client *api.Client) (outcome <-chan error, unlock func()) {
+	t.Helper()
+	unlock = s.lock(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := client.Query(t.Context(), question(1), "")
+		done <- err
+	}()
+	s.eventually(t, func() bool { return s.count(t, "reserve") == 1 })
+	return done, unlock
+}
+
 // TestKillBetweenReserveAndAnswer stops a query at a lock, after its charge was committed and before it is answered, and
 // kills the gateway there: the charge stands.
 //
@@ -209,13 +222,7 @@ func (s *stack) count(t *testing.T, kind string) int {
 func TestKillBetweenReserveAndAnswer(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
-	unlock := s.lock(t)
-	outcome := make(chan error, 1)
-	go func() {
-		_, err := client.Query(t.Context(), question(1), "")
-		outcome <- err
-	}()
-	s.eventually(t, func() bool { return s.count(t, "reserve") == 1 })
+	outcome, unlock := s.reserved(t, client)
 	s.kill()
 	if err := <-outcome; err == nil {
 		t.Error("a killed gateway gave an answer")
@@ -243,13 +250,7 @@ func TestKillBetweenReserveAndAnswer(t *testing.T) {
 func TestSigtermDrains(t *testing.T) {
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
-	unlock := s.lock(t)
-	outcome := make(chan error, 1)
-	go func() {
-		_, err := client.Query(t.Context(), question(1), "")
-		outcome <- err
-	}()
-	s.eventually(t, func() bool { return s.count(t, "reserve") == 1 })
+	outcome, unlock := s.reserved(t, client)
 	if err := s.gateway.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
