@@ -157,6 +157,9 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		}
 		v := d.arithmetic(op, l, r)
 		v.split = multiple(op, l, r) // Lemma 2b
+		if op == "*" {
+			v.factors = &[2]factor{{l.id, l.within}, {r.id, r.within}} // Lemma 2c
+		}
 		return v
 	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
 		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)

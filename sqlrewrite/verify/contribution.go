@@ -32,6 +32,7 @@ type tally struct {
 	count  bool  // each row adds 1
 	moves  *span // of aggregates over pieces: what one unit adds to a group in all
 	share  *share
+	row    *value // what each row adds; nil: not known
 }
 
 // mostRows is more than one group of rows has.
@@ -77,7 +78,7 @@ func (d *derivation) summed(g *grouping, where []int, x *value, r *relation) *va
 	v := d.make(k, d.intern("sum", append([]int{g.number, x.id}, where...)...))
 	v.whole = true
 	v.nulls = []int{v.id}
-	v.terms = &tally{of: g, where: where, each: x.within, digits: x.digits, share: x.split}
+	v.terms = &tally{of: g, where: where, each: x.within, digits: x.digits, share: x.split, row: x}
 	d.totals(v)
 	if k == numeric && x.kind == numeric {
 		v.digits, v.scale, v.same = x.digits, x.scale, x.scale >= 0
@@ -251,6 +252,9 @@ func (s *scope) cut(c *pgquery.CaseExpr) *value {
 	v := d.made(common(then.kind, sum.kind), "cut", false, counter, m, clearTally(then), sum)
 	v.within, v.digits = within, -1
 	v.split = m.split.scaled(t.each.Most())
+	if positive(m) {
+		v.cut = &cutting{of: t, counter: counter.id, limit: limit}
+	}
 	if t.digits == 0 {
 		v.digits, v.scale, v.same = 0, 0, true
 	}

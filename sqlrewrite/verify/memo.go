@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/big"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -96,7 +97,7 @@ func written(sql string, args []any, c Claim) []byte {
 			b = append(b, '?')
 		}
 	}
-	numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins))
+	numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins), len(c.Joint))
 	bigs(c.Groups, c.PairsPerRow)
 	bigs(c.PerGroup...)
 	bigs(c.Spread...)
@@ -104,6 +105,17 @@ func written(sql string, args []any, c Claim) []byte {
 		numbers(len(n.Columns))
 		numbers(n.Columns...)
 		bigs(n.L1, n.L2Squared)
+	}
+	for _, j := range c.Joint {
+		numbers(len(j.Columns), len(j.Weights))
+		numbers(j.Columns...)
+		for _, r := range append(slices.Clone(j.Weights), j.L2Squared) {
+			if r == nil {
+				b = append(b, 'n')
+				continue
+			}
+			texts(r.RatString())
+		}
 	}
 	for _, p := range c.Pins {
 		texts(p.Schema, p.Table)

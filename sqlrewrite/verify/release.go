@@ -76,7 +76,7 @@ func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
 	if len(left) > 0 {
 		refuse("a key of a group is not shown")
 	}
-	got := &Claim{Groups: x.count(d, ids)}
+	got := &Claim{Groups: x.count(d, ids), from: d}
 	for _, c := range x.columns[len(shown):] {
 		if c.v.kind != text || c.v.terms == nil {
 			refuse("a value that is not a sum over units, as text")
@@ -98,6 +98,7 @@ func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
 		}
 		got.PerGroup = append(got.PerGroup, move.Most().Num())
 		got.totals = append(got.totals, x.total(d, c.v))
+		got.products = append(got.products, x.productsOf(d, c.v))
 		got.Spread = append(got.Spread, new(big.Rat).Sub(move.Hi, move.Lo).Num())
 	}
 	return got

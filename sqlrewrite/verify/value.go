@@ -60,6 +60,8 @@ type value struct {
 	outer   bool       // reads a row of an outer query
 	partial *windowRun // what a window adds up, for histograms
 	place   *placing   // a number among the rows of a partition
+	factors *[2]factor // it is their product, or NULL
+	cut     *cutting   // it is the CASE of Lemma 2
 }
 
 // bounds are what is known of what a value can be, unless it is NULL.

@@ -27,6 +27,7 @@
 //	window.go        windows among one unit's rows, and ties
 //	contribution.go  sums with as many terms as a count says, and what cuts them (Lemma 2)
 //	total.go         what a unit adds to all groups together (Lemma 2b)
+//	joint.go         sums of products under one noise (Lemma 2c)
 //	release.go       the outermost aggregates: Linf, L0, keys (Lemmas 3, 3a and 4)
 //	histogram.go     ranks and modes (Lemma 5)
 //	work.go          how many rows one row meets
@@ -56,10 +57,13 @@ type Claim struct {
 	PerGroup  []*big.Int // Linf of each value column; of a histogram, one number (see [Histogram])
 	Spread    []*big.Int // of each value column: how far apart the moves of two groups are at most
 	Norms     []Norm
+	Joint     []Joint
 	// PairsPerRow bounds how many tuples of a SELECT one row of a unit is charged for, with what they meet in EXISTS, IN and windows (work.go).
 	PairsPerRow *big.Int
 	Pins        []Pin      // what will hold while the statement runs
 	totals      []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
+	products    []*products
+	from        *derivation
 }
 
 // Norm bounds the vector of the moves of several value columns over all groups, for mechanisms that noise them together.
@@ -191,6 +195,14 @@ func (got *Claim) covers(c Claim) error {
 		l1, l2 := got.Norm(n.Columns)
 		exceeds("L1", l1, n.L1)
 		exceeds("L2", l2, n.L2Squared)
+	}
+	for _, j := range c.Joint {
+		have := got.joint(j)
+		if j.L2Squared == nil {
+			errs = append(errs, &Refusal{Why: "the joint L2 is not claimed"})
+		} else if have == nil || have.Cmp(j.L2Squared) > 0 {
+			errs = append(errs, &Refusal{Why: "the joint L2 is above the claim"})
+		}
 	}
 	return errors.Join(errs...)
 }

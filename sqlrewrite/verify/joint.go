@@ -1,0 +1,204 @@
+package verify
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+
+	"noisegate/sqlrewrite/verify/internal/ranges"
+)
+
+// Sums of products under one noise (**Lemma 2c**). Columns that each add up, over the same rows, a product of two factors: what one unit
+// moves them by is bounded as a vector, Σ wᵢ·dᵢ² with given weights, which is less than the sum of the columns' own bounds where factors
+// exclude each other.
+//
+//  1. *A row.* Its product i is at most |f|·|g| for the ends of the factors' ranges. Factors CASE WHEN x = c THEN y ELSE 0 END, of one x and
+//     different constants c, are not 0 for one c at most: x = c and x = c' would make c = c'. They are one set; any other factor is a set
+//     of its own. Of one set one member at most is not 0 in a row, so that of the columns whose factors are of two given sets one pair of
+//     members counts: Σ wᵢ·dᵢ² is at most the sum, over pairs of sets, of the largest such pair's Σ wᵢ·f²·g². Of two different members of one
+//     set the product is 0.
+//  2. *A unit with n rows.* The vector is a sum of n such rows at most, or of fewer coordinates of them where one is NULL or left out by
+//     FILTER: its root is at most n times a row's (triangle inequality).
+//  3. *Lemma 2 in common.* Where each column is CASE WHEN c > m THEN div(S·m, c) ELSE S END of a sum of products S, with one counter c and
+//     one m: all rows that add to any column are counted, so that before the CASE the root is at most c times a row's; S·m/c makes that m
+//     times, and div leaves no coordinate larger.
+//
+// *Example.* sum(k·k), sum(k·a), sum(k·b) with k = 1, a = CASE WHEN x = 'u' THEN 1 ELSE 0 END and b the same with 'v' move, for one row a
+// unit, by 2 in squares with weights of 1, and not by 3.
+
+// Joint bounds the vector of the moves of several value columns that add up products, each square with a weight of its own.
+type Joint struct {
+	Columns   []int      // places among the value columns, from 0, each once
+	Weights   []*big.Rat // of each column, none negative
+	L2Squared *big.Rat   // at least Σ wᵢ·dᵢ²
+}
+
+// factor is an operand of a product, with the range that it has there.
+type factor struct {
+	id     int
+	within span
+}
+
+// cutting is the CASE of Lemma 2 that a value is.
+type cutting struct {
+	of      *tally // what is cut
+	counter int
+	limit   *big.Rat
+}
+
+// products is what a column adds up, of which one unit has so many rows.
+type products struct {
+	factors *[2]factor
+	counter int      // of the CASE that all columns must have in common; -1: none
+	rows    *big.Rat // for how many rows' products a unit counts at most
+}
+
+// productsOf reads a column of a release; nil where it adds up something else, or where rows are grouped.
+func (x *released) productsOf(d *derivation, v *value) *products {
+	t := v.terms
+	if x.rel == nil || len(x.keys) > 0 || t == nil || t.row == nil {
+		return nil
+	}
+	n := x.rel.rows(d, x.keys, true)
+	if n == nil {
+		return nil
+	}
+	p := &products{counter: -1, rows: new(big.Rat).SetInt(n), factors: t.row.factors}
+	if c := t.row.cut; c != nil && c.limit != nil && c.of.row != nil {
+		p.factors, p.counter = c.of.row.factors, c.counter
+		p.rows.Mul(p.rows, c.limit)
+	}
+	if p.factors == nil || !p.factors[0].within.Finite() || !p.factors[1].within.Finite() {
+		return nil
+	}
+	return p
+}
+
+// joint is the largest Σ wᵢ·dᵢ²; nil where nothing bounds it.
+func (got *Claim) joint(j Joint) *big.Rat {
+	if len(j.Columns) == 0 || len(j.Columns) != len(j.Weights) {
+		return nil
+	}
+	sets := make(exclusions)
+	var first *products
+	type pair [2]int
+	most := make(map[pair]map[pair]*big.Rat) // by sets, then by members
+	seen := make(map[int]bool)
+	for at, i := range j.Columns {
+		if i < 0 || i >= len(got.products) || seen[i] || got.products[i] == nil || j.Weights[at] == nil || j.Weights[at].Sign() < 0 {
+			return nil
+		}
+		seen[i] = true
+		p := got.products[i]
+		if first == nil {
+			first = p
+		}
+		if p.counter != first.counter || p.rows.Cmp(first.rows) != 0 {
+			return nil
+		}
+		f, g := p.factors[0], p.factors[1]
+		a, b := sets.of(got.from, f.id), sets.of(got.from, g.id)
+		if a > b {
+			a, b, f, g = b, a, g, f
+		}
+		if a == b && f.id != g.id {
+			continue // two members of one set
+		}
+		square := new(big.Rat).Mul(f.within.Most(), g.within.Most())
+		square.Mul(square, square).Mul(square, j.Weights[at])
+		of := most[pair{a, b}]
+		if of == nil {
+			of = make(map[pair]*big.Rat)
+			most[pair{a, b}] = of
+		}
+		members := pair{f.id, g.id}
+		if had := of[members]; had != nil {
+			square.Add(square, had)
+		}
+		of[members] = square
+	}
+	row := new(big.Rat)
+	for _, of := range most {
+		largest := zero
+		for _, square := range of {
+			largest = ranges.Greater(largest, square)
+		}
+		row.Add(row, largest)
+	}
+	return row.Mul(row, first.rows).Mul(row, first.rows)
+}
+
+// exclusions are the sets of factors, by what tells the set, and the constants of its members.
+type exclusions map[string]map[string]int
+
+// of is the number of the set that a value belongs to.
+func (e exclusions) of(d *derivation, id int) int {
+	key, constant := d.choiceOf(id)
+	if key == "" {
+		return id
+	}
+	members := e[key]
+	if members == nil {
+		members = make(map[string]int)
+		e[key] = members
+	}
+	if known, ok := members[constant]; ok && known != id {
+		return id // of the same constant as another member: both may be other than 0
+	}
+	members[constant] = id
+	number := id // of a set the least id that was met, which does not change once it is there
+	if first, ok := members[""]; ok {
+		number = first
+	} else {
+		members[""] = id
+	}
+	return -1 - number
+}
+
+// choiceOf reads CASE WHEN x = c THEN y ELSE 0 END, cast or not: what tells the set, which is x and the type of c, and c; "" for others.
+func (d *derivation) choiceOf(id int) (set, constant string) {
+	for id >= 0 && strings.HasPrefix(d.terms[id].op, "to:") && len(d.terms[id].args) == 1 {
+		id = d.terms[id].args[0]
+	}
+	if id < 0 {
+		return "", ""
+	}
+	t := d.terms[id]
+	if t.op != "case" || len(t.args) != 3 || t.args[0] < 0 || t.args[2] < 0 {
+		return "", ""
+	}
+	if _, other := d.constantOf(t.args[2]); other != "0" {
+		return "", ""
+	}
+	equal := d.terms[t.args[0]]
+	if equal.op != "=" || len(equal.args) != 2 || equal.args[0] < 0 || equal.args[1] < 0 {
+		return "", ""
+	}
+	k, c := d.constantOf(equal.args[1])
+	switch k {
+	case text:
+	case int2, int4:
+		n, err := strconv.ParseInt(c, 10, 32)
+		if err != nil {
+			return "", ""
+		}
+		c = strconv.FormatInt(n, 10)
+	default:
+		return "", ""
+	}
+	return strconv.Itoa(equal.args[0]) + ":" + kindName(k), "=" + c
+}
+
+// constantOf is the type and the text of a literal; noKind for others.
+func (d *derivation) constantOf(id int) (kind, string) {
+	t := d.terms[id]
+	if len(t.args) > 0 || !strings.HasPrefix(t.op, "=") {
+		return noKind, ""
+	}
+	number, written, ok := strings.Cut(t.op[1:], ":")
+	k, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return noKind, ""
+	}
+	return kind(k), written
+}
