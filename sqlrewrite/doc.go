@@ -17,6 +17,7 @@
 // (internal/archtest holds that); the comment of each has a map of its files.
 //
 //	suggest    the query that would be accepted in the place of a refused one
+//	fit        regressions: sums of products that are released together
 //	explain    estimates, and who said each bound
 //	free       queries that read nobody's rows
 //	answer     values as they are shown, intervals, notes
@@ -35,5 +36,6 @@
 // # Map
 //
 //	sqlrewrite.go  Read, Open, Rewrite; plans and what is released of them, with their methods
+//	fit.go         regressions
 //	names.go       the names of types and constants that rooms have
 package sqlrewrite

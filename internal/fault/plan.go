@@ -20,6 +20,7 @@ const (
 	CodeSlotMismatch  Code = "plan/slot-mismatch"
 	CodeDryRun        Code = "plan/dry-run"
 	CodeFanOut        Code = "plan/fan-out"
+	CodeFit           Code = "plan/fit"
 )
 
 // MissingDelta says that group keys of the query must be selected privately, which needs δ > 0; column is one of them.
@@ -147,4 +148,20 @@ func FanOut(pos Position, rows string, factors []string, micros string, limit in
 			"on a key, or compute less for each pair of rows",
 		Details: []Detail{{Name: "product", Value: product}, {Name: "microseconds", Value: micros}, {Name: "limit", Value: fmt.Sprint(limit)}},
 	}
+}
+
+// FitInvalid refuses a part of a regression; want says what it must be.
+func FitInvalid(field, want string) *Error {
+	return &Error{Code: CodeFit, Msg: clean(field + " must be " + want), Hint: "docs/fit.md has examples"}
+}
+
+// FitTooMany refuses a regression that is too large; what names what there is too much of.
+func FitTooMany(what string, asked, most int64) *Error {
+	return &Error{Code: CodeFit, Msg: fmt.Sprintf("the fit has %d %s, of %d at most", asked, what, most), Hint: "leave features out"}
+}
+
+// FitDistributed says that a dataset's tables may lie on several servers, of which no regression is computed.
+func FitDistributed() *Error {
+	return &Error{Code: CodeFit, Msg: "the dataset's tables may lie on several servers, and a fit is computed on one",
+		Hint: "ask for sums and averages of products in a query"}
 }

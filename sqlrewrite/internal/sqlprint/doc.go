@@ -17,6 +17,7 @@
 //	aggregate.go       aggregates, over released values and among one unit's rows
 //	window.go          windows
 //	statement.go       statements of sums and counts
+//	vector.go          statements of sums of products that are released together
 //	prove.go           what a statement is, its claim and its proof
 //	statement_steps.go values as numbers of steps
 //	part.go            the statements of one plan

@@ -1,0 +1,330 @@
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/parse"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate/sqlrewrite/syntax"
+)
+
+// Model is what is fitted.
+type Model string
+
+// The models.
+const (
+	Linear   Model = "linear"   // least squares; a ridge only where the noise asks for one
+	Ridge    Model = "ridge"    // least squares with a ridge as large as the noise
+	Logistic Model = "logistic" // the probability that the target is 1
+)
+
+// Feature is one term of a model.
+type Feature struct {
+	Expr   string   // over a row, as in SELECT
+	OneHot bool     // one column for each value of the expression's domain
+	Weight *big.Rat // how much of the noise others take for it; nil: 1
+}
+
+// Question is a regression, as texts of SQL.
+type Question struct {
+	From     string
+	Where    string // "": all rows
+	Target   string
+	Features []Feature
+	Model    Model
+}
+
+// MaxFeatures caps the columns of a model, each value of a one-hot feature being one.
+const MaxFeatures = 64
+
+// maxPoints caps the points of a grid, so that products of two factors are bigints.
+const maxPoints = 1 << 30
+
+// column is one column of the model.
+type column struct {
+	name   string
+	expr   string
+	oneHot bool     // one value of a one-hot feature
+	group  int      // the feature's place
+	weight *big.Rat // squared
+	factor sqlprint.Factor
+}
+
+// bound is a question that is bound to a snapshot.
+type bound struct {
+	Question
+	query   *algebra.BoundQuery
+	columns []column // without the intercept
+	target  column
+	norm    *big.Rat // K²: the largest squared length of a row's weighted features, the intercept's 1 included
+	partial bool     // rows with NULL are left out
+}
+
+// bindQuestion binds a question. Its errors are those of a query over the same expressions, without a place in the text.
+func bindQuestion(q Question, on *catalog.Snapshot) (*bound, error) {
+	b := &bound{Question: q, norm: big.NewRat(1, 1)}
+	err := b.bind(on)
+	var refusal *fault.Error
+	if errors.As(err, &refusal) {
+		return nil, refusal.At(fault.Position{})
+	}
+	return b, err
+}
+
+func (b *bound) bind(on *catalog.Snapshot) error {
+	if err := b.fragments(); err != nil {
+		return err
+	}
+	var present []string
+	for place, f := range b.Features {
+		weight := big.NewRat(1, 1)
+		if f.Weight != nil {
+			weight = new(big.Rat).Mul(f.Weight, f.Weight)
+		}
+		if !f.OneHot {
+			b.columns = append(b.columns, column{name: strings.TrimSpace(f.Expr), expr: f.Expr, group: place, weight: weight})
+		} else {
+			values, nullable, err := b.valuesOf(f.Expr, on)
+			if err != nil {
+				return err
+			}
+			for _, v := range values {
+				b.columns = append(b.columns, column{name: strings.TrimSpace(f.Expr) + "=" + v.text, group: place, weight: weight,
+					expr: "CASE WHEN (" + f.Expr + "\n) = " + v.literal + " THEN 1 ELSE 0 END", oneHot: true})
+			}
+			if nullable {
+				present = append(present, "("+f.Expr+"\n) IS NOT NULL")
+			}
+		}
+		b.norm.Add(b.norm, weight)
+	}
+	if len(b.columns) > MaxFeatures {
+		return fault.FitTooMany("features", int64(len(b.columns)), MaxFeatures)
+	}
+	b.target = column{name: strings.TrimSpace(b.Target), expr: b.Target}
+	query, err := b.sums(present, on)
+	if err != nil {
+		return err
+	}
+	for i, c := range append(slices.Clone(b.columns), b.target) {
+		if !c.oneHot && !neverNull(statisticOf(query, i).X) {
+			present = append(present, "("+c.expr+"\n) IS NOT NULL")
+		}
+	}
+	if len(present) > 0 { // once more, over the rows that have a value of each
+		b.partial = true
+		if query, err = b.sums(present, on); err != nil {
+			return err
+		}
+	}
+	b.query = query
+	return b.grids()
+}
+
+// fragments refuses what is no expression, or no FROM, by itself: the texts are put together later.
+func (b *bound) fragments() error {
+	from, err := parse.Parse("SELECT 1 FROM "+b.From, parse.DialectPostgres)
+	if err != nil {
+		return err
+	}
+	if from.Where != nil || !plain(from) {
+		return fault.FitInvalid("from", "tables and joins, as after FROM")
+	}
+	expressions := []string{b.Target}
+	for _, f := range b.Features {
+		expressions = append(expressions, f.Expr)
+	}
+	if b.Where != "" {
+		expressions = append(expressions, b.Where)
+	}
+	for i, text := range expressions {
+		q, err := parse.Parse("SELECT "+text, parse.DialectPostgres)
+		if err != nil {
+			return err
+		}
+		if len(q.Items) != 1 || q.Items[0].Alias != "" || len(q.From) > 0 || q.Where != nil || !plain(q) {
+			field := "features"
+			switch {
+			case i == 0:
+				field = "target"
+			case i > len(b.Features):
+				field = "where"
+			}
+			return fault.FitInvalid(field, "an expression over one row")
+		}
+	}
+	return nil
+}
+
+// plain reports whether a query has nothing but outputs, FROM and WHERE.
+func plain(q *syntax.Query) bool {
+	return q.Set == nil && len(q.With) == 0 && !q.Distinct && len(q.DistinctOn) == 0 && len(q.GroupBy) == 0 && q.Having == nil &&
+		len(q.Windows) == 0 && len(q.OrderBy) == 0 && q.Limit == nil && q.Offset == nil
+}
+
+// value is one of a one-hot feature, as people and as SQL write it.
+type value struct{ text, literal string }
+
+// valuesOf are those of a one-hot feature, which the policy declares, and whether rows may have none.
+func (b *bound) valuesOf(expr string, on *catalog.Snapshot) ([]value, bool, error) {
+	q, err := boundText("SELECT count(*) FROM "+b.From+"\n"+b.conditions(nil)+" GROUP BY ("+expr+"\n)", on)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(q.Keys) != 1 || q.Keys[0].Private() {
+		return nil, false, fault.FitInvalid("features", "one-hot only where the policy declares a domain of public keys")
+	}
+	t := q.Keys[0].X.Typ()
+	if !t.IsText() && !t.IsInteger() {
+		return nil, false, fault.FitInvalid("features", "one-hot of texts or whole numbers")
+	}
+	var values []value
+	for _, k := range q.Keys[0].Domain {
+		switch {
+		case k.Null:
+		case t.IsInteger():
+			values = append(values, value{k.Text, k.Text})
+		default:
+			values = append(values, value{k.Text, scalar.QuoteText(k.Text)})
+		}
+	}
+	return values, !sqlprint.NeverNull(q.Keys[0].X), nil
+}
+
+// conditions is WHERE, with more conditions.
+func (b *bound) conditions(more []string) string {
+	if b.Where != "" {
+		more = append([]string{"(" + b.Where + "\n)"}, more...)
+	}
+	if len(more) == 0 {
+		return ""
+	}
+	return "WHERE " + strings.Join(more, " AND ")
+}
+
+// sums binds the sums of all columns and of the target, in that order.
+func (b *bound) sums(present []string, on *catalog.Snapshot) (*algebra.BoundQuery, error) {
+	var outputs []string
+	for _, c := range append(slices.Clone(b.columns), b.target) {
+		outputs = append(outputs, "sum("+c.expr+"\n)")
+	}
+	q, err := boundText("SELECT "+strings.Join(outputs, ", ")+" FROM "+b.From+"\n"+b.conditions(present), on)
+	if err != nil {
+		return nil, err
+	}
+	for i := range outputs {
+		if m := statisticOf(q, i); m == nil || m.Kind != algebra.SumSteps || m.Filter != nil {
+			return nil, fault.FitInvalid("features", "numbers of one row")
+		}
+	}
+	return q, nil
+}
+
+// boundText binds a query that releases.
+func boundText(text string, on *catalog.Snapshot) (*algebra.BoundQuery, error) {
+	q, err := parse.Parse(text, parse.DialectPostgres)
+	if err != nil {
+		return nil, err
+	}
+	return bind.Releasing(algebra.NewOpened(text, q, on))
+}
+
+// statisticOf is what an output of a query adds up; nil where it is something else.
+func statisticOf(q *algebra.BoundQuery, output int) *algebra.Statistic {
+	if output >= len(q.Outputs) || q.Post != nil {
+		return nil
+	}
+	ref, ok := q.Outputs[output].Expr.(algebra.EstimatorRef)
+	if !ok || q.Estimators[ref.Index].Computed() {
+		return nil
+	}
+	return &q.Statistics[q.Estimators[ref.Index].Of[0]]
+}
+
+// neverNull reports whether an expression surely has a value in every row. Where it says so of one that has none, that row counts for the
+// other products alone.
+func neverNull(e algebra.Expr) bool {
+	all := func(list ...algebra.Expr) bool {
+		return !slices.ContainsFunc(list, func(x algebra.Expr) bool { return x == nil || !neverNull(x) })
+	}
+	switch e := e.(type) {
+	case algebra.Computed:
+		return neverNull(e.ErrorFree)
+	case algebra.Constant:
+		return !e.Null
+	case algebra.Cast:
+		return neverNull(e.X)
+	case algebra.Guard:
+		return neverNull(e.Clamped)
+	case algebra.Choice:
+		results := []algebra.Expr{e.Otherwise}
+		for _, a := range e.Arms {
+			results = append(results, a.Result)
+		}
+		return all(results...)
+	case algebra.Binary:
+		return (e.Op == syntax.Add || e.Op == syntax.Subtract || e.Op == syntax.Multiply) && all(e.L, e.R)
+	case algebra.Call:
+		return slices.Contains(strict, e.Name) && all(e.Args...)
+	default:
+		return sqlprint.NeverNull(e)
+	}
+}
+
+// strict are functions that have a value wherever their arguments have one.
+var strict = []string{"abs", "ln", "sqrt", "exp", "round", "floor", "ceil", "float8larger", "float8smaller", "int2larger", "int2smaller",
+	"int4larger", "int4smaller", "int8larger", "int8smaller", "numeric_larger", "numeric_smaller"}
+
+// indicator is the CASE of a column of a one-hot feature, as it is printed.
+func indicator(e algebra.Expr) algebra.Expr {
+	if c, ok := e.(algebra.Computed); ok {
+		return c.ErrorFree
+	}
+	return e
+}
+
+// grids takes the grid of each column from the sums.
+func (b *bound) grids() error {
+	seen := make(map[*algebra.Grid]string)
+	take := func(c *column, place int) error {
+		m := statisticOf(b.query, place)
+		g := m.Grid
+		if had, twice := seen[g]; twice {
+			return fault.FitInvalid("features", fmt.Sprintf("different ones, and none that is the target: %s and %s are the same", had, c.name))
+		}
+		seen[g] = c.name
+		if c.oneHot {
+			c.factor.Indicator = indicator(m.X)
+			return nil
+		}
+		if g.Lo.Cmp(g.Hi) == 0 {
+			return fault.FitInvalid("features", "ones with more than one value: "+c.name+" has one, as the intercept does")
+		}
+		if g.Points().Cmp(big.NewInt(maxPoints)) > 0 {
+			return fault.BadStep(fault.Position{}, c.name, "the bounds hold too many steps for products")
+		}
+		c.factor.Grid = g
+		return nil
+	}
+	for i := range b.columns {
+		if err := take(&b.columns[i], i); err != nil {
+			return err
+		}
+	}
+	if err := take(&b.target, len(b.columns)); err != nil {
+		return err
+	}
+	if b.Model == Logistic && (b.target.factor.Grid.Points().Cmp(big.NewInt(2)) != 0 || b.target.factor.Grid.Lo.Sign() != 0) {
+		return fault.FitInvalid("target", "0 or 1 for a logistic model, such as CASE WHEN married THEN 1 ELSE 0 END")
+	}
+	return nil
+}
