@@ -3,8 +3,11 @@ package gateway
 import (
 	"context"
 
+	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/gateway/auth"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite"
 )
 
 // Purchase is a charge that is made out.
@@ -47,4 +50,15 @@ func (s *Service) EnterList(ctx context.Context, who auth.Principal) (release fu
 // EnterCatalog is [Service.Enter] for a query about names and types. It waits for 5 s at most, which is what a twin's server takes for one.
 func (s *Service) EnterCatalog(ctx context.Context, who auth.Principal) (release func(), err error) {
 	return s.catalogs.Enter(ctx, who.Subject)
+}
+
+// GaussianOptions reads the price, the confidence and the bounds of what has Gaussian noise alone; a price in ε is turned into ρ. Accounts
+// that count pure ε cannot pay for it: plan/mechanism.
+func GaussianOptions(r api.QueryRequest, p Accounts) (sqlrewrite.Options, error) {
+	if p.limit().Form == budget.Pure {
+		return sqlrewrite.Options{}, fault.MechanismChoice("this has Gaussian noise, which has no pure ε, and that is what your account adds up",
+			"ask the data's steward for an account in (ε, δ) or in ρ")
+	}
+	r.Mechanism = string(sqlrewrite.MechanismGaussian)
+	return optionsOf(r, p)
 }

@@ -21,6 +21,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/gateway"
 	"noisegate/gateway/collect"
+	"noisegate/gateway/fit"
 	"noisegate/gateway/labels"
 	"noisegate/gateway/pgexec"
 	"noisegate/internal/pgserver"
@@ -70,6 +71,7 @@ budgets:
 type Gateway struct {
 	*gateway.Service
 	Labels    *labels.Service
+	Fit       *fit.Service
 	Collect   *collect.Service
 	Ledger    *pgledger.Ledger
 	Policies  *gateway.LivePolicies
@@ -197,6 +199,11 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	}
 	g.Labels, err = labels.New(labels.Config{Gateway: g.Service, Ledger: parts.Ledger, Ensembles: g.Ensembles,
 		Votes: map[string]labels.VoteTables{Dataset: data}, Sampler: parts.Sampler, NewID: parts.NewID, Clock: parts.Clock})
+	if err != nil {
+		return nil, err
+	}
+	g.Fit, err = fit.New(fit.Config{Gateway: g.Service, Data: map[string]fit.Data{Dataset: data}, Sampler: parts.Sampler, NewID: parts.NewID,
+		Clock: parts.Clock})
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,8 @@ func fill(fields []field, members map[string]json.RawMessage) error {
 		if i < 0 {
 			return fault.RequestUnknownField(name, namesOf(fields))
 		}
-		if list := reflect.ValueOf(fields[i].to).Elem(); list.Kind() == reflect.Slice && list.Type().Elem().Kind() == reflect.Struct {
+		if list := reflect.ValueOf(fields[i].to).Elem(); list.Kind() == reflect.Slice && list.Type().Elem().Kind() == reflect.Struct &&
+			!reflect.PointerTo(list.Type().Elem()).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 			if err := fillList(name, list, raw); err != nil {
 				return err
 			}

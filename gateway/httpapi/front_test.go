@@ -37,7 +37,8 @@ func newFront(t testing.TB, o gatewaytest.Options, perAnalyst int) *front {
 	f := &front{log: new(gatewaytest.Log)}
 	o.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	f.Gateway = gatewaytest.New(t, durable, o)
-	handler, err := New(Config{Service: f.Service, Labels: f.Labels, Collect: f.Collect, Verifier: new(gatewaytest.Names), Log: o.Log})
+	handler, err := New(Config{Service: f.Service, Labels: f.Labels, Fit: f.Fit, Collect: f.Collect, Verifier: new(gatewaytest.Names),
+		Log: o.Log})
 	if err != nil {
 		t.Fatal(err)
 	}

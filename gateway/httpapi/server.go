@@ -22,6 +22,7 @@ import (
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/collect"
+	"noisegate/gateway/fit"
 	"noisegate/gateway/labels"
 	"noisegate/internal/fault"
 )
@@ -35,6 +36,7 @@ type Verifier interface {
 type Config struct {
 	Service      *gateway.Service
 	Labels       *labels.Service
+	Fit          *fit.Service     // nil: there are no fits, and no routes of them
 	Collect      *collect.Service // nil: there are no collections, and no routes of them
 	Verifier     Verifier
 	Log          *slog.Logger
@@ -45,6 +47,7 @@ type Config struct {
 type server struct {
 	service      *gateway.Service
 	labels       *labels.Service
+	fit          *fit.Service
 	collect      *collect.Service
 	verifier     Verifier
 	log          *slog.Logger
@@ -63,11 +66,14 @@ func New(c Config) (http.Handler, error) {
 	if c.NewRequestID == nil {
 		c.NewRequestID = rand.Text
 	}
-	s := &server{service: c.Service, labels: c.Labels, collect: c.Collect, verifier: c.Verifier, log: c.Log,
+	s := &server{service: c.Service, labels: c.Labels, fit: c.Fit, collect: c.Collect, verifier: c.Verifier, log: c.Log,
 		newRequestID: c.NewRequestID, open: openRequests{of: map[string]int{}}}
 	table := routes()
 	if c.Collect == nil {
 		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/collect/") })
+	}
+	if c.Fit == nil {
+		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/fit") })
 	}
 	return s.router(table), nil
 }

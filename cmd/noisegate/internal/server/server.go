@@ -27,6 +27,7 @@ import (
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/collect"
+	"noisegate/gateway/fit"
 	"noisegate/gateway/httpapi"
 	"noisegate/gateway/labels"
 	"noisegate/gateway/pgexec"
@@ -230,7 +231,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 		return err
 	}
 	g.closers = append(g.closers, calculator.Close)
-	datasets, votes := map[string]gateway.Dataset{}, map[string]labels.VoteTables{}
+	datasets, votes, rows := map[string]gateway.Dataset{}, map[string]labels.VoteTables{}, map[string]fit.Data{}
 	for name, database := range databases {
 		stewards, err := g.config.Stewards(name)
 		if err != nil {
@@ -238,7 +239,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 		}
 		datasets[name] = gateway.Dataset{Data: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum,
 			Timeout: g.config.Datasets[name].Timeout()}
-		votes[name] = database
+		votes[name], rows[name] = database, database
 	}
 	signer, err := g.config.Control.Signer()
 	if err != nil {
@@ -261,6 +262,11 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	if err != nil {
 		return err
 	}
+	fitter, err := fit.New(fit.Config{Gateway: g.service, Data: rows, Sampler: mechanisms.NewSampler, NewID: gateway.NewULID,
+		Clock: gateway.SystemClock{}})
+	if err != nil {
+		return err
+	}
 	collector, err := collect.New(g.service, collect.NewStore(g.control))
 	if err != nil {
 		return err
@@ -271,7 +277,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	if err != nil {
 		return config.Wrong(err)
 	}
-	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Collect: collector, Verifier: verifier,
+	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Fit: fitter, Collect: collector, Verifier: verifier,
 		Log: g.log}); err != nil {
 		return err
 	}

@@ -1,0 +1,72 @@
+package fit
+
+import (
+	"context"
+	"strconv"
+
+	"noisegate/api"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
+	"noisegate/sqlrewrite"
+)
+
+// storedModel is a model as the ledger holds it. Its table is what the history of releases shows: a row for each coefficient.
+func storedModel(q *prepared, m *sqlrewrite.Fitted) *stored {
+	s := &stored{Fit: api.FitModel{Model: string(q.plan.Model()), Method: moments, Rho: api.Decimal(q.plan.Loss().Rho.String()),
+		Intercept: coefficient(m.Intercept), Coefficients: []api.FitCoefficient{}}}
+	s.Columns = []api.Column{{Name: "name", Type: "text", Kind: "key"}, {Name: "value", Type: "double precision", Kind: "derived"}}
+	row := func(c sqlrewrite.FitCoefficient) {
+		var bounds *api.Bounds
+		if c.Interval != nil {
+			bounds = &api.Bounds{number(c.Interval[0]), number(c.Interval[1])}
+		}
+		s.Rows = append(s.Rows, []api.Value{api.Text(c.Name), number(c.Value)})
+		s.Intervals = append(s.Intervals, []*api.Bounds{nil, bounds})
+	}
+	row(m.Intercept)
+	for _, c := range m.Coefficients {
+		s.Fit.Coefficients = append(s.Fit.Coefficients, coefficient(c))
+		row(c)
+	}
+	s.Notes = q.delay.Note(notes(m.Notes))
+	return s
+}
+
+func coefficient(c sqlrewrite.FitCoefficient) api.FitCoefficient {
+	return api.FitCoefficient{Name: c.Name, Value: c.Value, Scaled: c.Scaled, Interval: c.Interval}
+}
+
+func number(x float64) api.Value { return api.Number(strconv.FormatFloat(x, 'g', -1, 64)) }
+
+func notes(all []sqlrewrite.Note) []api.Note {
+	list := make([]api.Note, len(all))
+	for i, n := range all {
+		list[i] = api.Note{Code: n.Code, Text: n.Text}
+	}
+	return list
+}
+
+// Estimate prices a fit. It costs nothing and touches no row.
+func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.FitRequest) (*api.FitEstimate, error) {
+	release, err := s.gateway.Enter(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	q, err := s.prepare(ctx, who, Request{FitRequest: r})
+	if err != nil {
+		return nil, err
+	}
+	if q.refusal != nil {
+		return nil, q.refusal
+	}
+	loss := q.charge.Loss.Plus(q.delay.Loss())
+	own := amounts.Released(q.accounts.Own(), s.clock.Now())
+	expected := q.plan.Expected()
+	e := &api.FitEstimate{Dataset: r.Dataset, Method: moments, Price: amounts.Of(loss), Remaining: amounts.Headroom(own),
+		Affordable: amounts.Affordable(own, loss), People: expected.People, Notes: q.delay.Note(notes(q.plan.Notes()))}
+	for _, d := range expected.Deviations {
+		e.Coefficients = append(e.Coefficients, api.FitNoise{Name: d.Name, Deviation: d.Deviation})
+	}
+	return e, nil
+}

@@ -1,0 +1,71 @@
+package fit_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"noisegate/api"
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/fit"
+	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgserver"
+	"noisegate/sqlrewrite"
+)
+
+// durable is the server of all ledgers here.
+var durable *pgserver.Server
+
+func TestMain(m *testing.M) { os.Exit(gatewaytest.Main(m, &durable)) }
+
+func incomes() api.FitRequest {
+	return api.FitRequest{Dataset: "census", From: "people", Target: "income", Model: "linear", Epsilon: "2", Delta: "1e-8",
+		Features: []api.FitFeature{{Column: "age"}}}
+}
+
+// failing is data that fails, before or after a row was touched.
+type failing struct {
+	fit.Data
+	err error
+}
+
+func (d *failing) Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows {
+	return func(yield func(sqlrewrite.ExactRow, error) bool) { yield(sqlrewrite.ExactRow{}, d.err) }
+}
+
+func (*failing) Dry(context.Context, ...sqlrewrite.DryRun) error { return nil }
+func (*failing) Distributed() bool                               { return false }
+
+// A fit that fails once rows may have been read keeps its charge; one that fails before does not.
+func TestFailedFitKeepsItsCharge(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		kept bool
+	}{
+		"after rows were read": {fault.DataUnavailable(errors.New("gone")), true},
+		"before":               {fault.Untouched(fault.DataUnavailable(errors.New("gone"))), false},
+	} {
+		var parts gateway.Config
+		g := gatewaytest.New(t, durable, gatewaytest.Options{Change: func(c *gateway.Config) { parts = *c }})
+		s, err := fit.New(fit.Config{Gateway: g.Service, Data: map[string]fit.Data{"census": &failing{err: c.err}}, Sampler: parts.Sampler,
+			NewID: parts.NewID, Clock: parts.Clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ana := auth.Principal{Subject: "ana", Groups: []string{"analysts"}}
+		if _, err := s.Fit(t.Context(), ana, fit.Request{FitRequest: incomes()}); fault.CodeOf(err) != fault.CodeDataUnavailable {
+			t.Fatalf("%s: %v", name, err)
+		}
+		left, err := g.Budget(t.Context(), ana, "census")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if spent := left.Budgets[0].Spent.Rho; strings.Trim(string(spent), "0.") != "" != c.kept {
+			t.Errorf("%s: spent %s", name, spent)
+		}
+	}
+}

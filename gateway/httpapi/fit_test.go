@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"noisegate/api"
+	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
+)
+
+func incomes() api.FitRequest {
+	return api.FitRequest{Dataset: "census", From: "people", Target: "income", Model: "linear", Epsilon: "2", Delta: "1e-8",
+		Features: []api.FitFeature{{Column: "age"}, {Column: "region", Encode: "one-hot"}}}
+}
+
+// A fit is paid for once, in ρ, and given again free; a release of it is in the history; its receipt is that of its settlement.
+func TestFitOverHTTP(t *testing.T) {
+	f, signer := signing(t)
+	ana := f.client("ana:analyst")
+	estimate, err := ana.EstimateFit(t.Context(), incomes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !estimate.Affordable || len(estimate.Coefficients) != 5 || estimate.People < 100 || estimate.Method != "moments" {
+		t.Errorf("%+v", estimate)
+	}
+	before := f.Entries(t)
+	first, err := ana.Fit(t.Context(), incomes(), "k1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Replayed || first.Spent != estimate.Price || first.Spent.Epsilon != "" || first.Rho != first.Spent.Rho ||
+		len(first.Coefficients) != 4 ||
+		first.Coefficients[1].Name != "region=north" || first.Intercept.Name != "intercept" || f.Entries(t) == before {
+		t.Errorf("%+v", first)
+	}
+	after := f.Entries(t)
+	for _, key := range []string{"", "k1", "k2"} {
+		again, err := ana.Fit(t.Context(), incomes(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !again.Replayed || again.Spent.Rho != "0" || again.ReleaseID != first.ReleaseID {
+			t.Errorf("%+v", again)
+		}
+		if diff := cmp.Diff(first.FitModel, again.FitModel); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if f.Entries(t) != after {
+		t.Error("a replay changed the ledger")
+	}
+	release, err := ana.Release(t.Context(), first.ReleaseID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(release.Rows) != 5 || release.Columns[1].Name != "value" || release.Request.Dataset != "census" {
+		t.Errorf("%+v", release)
+	}
+	// The answer of somebody else is another one, and is paid for.
+	bob, err := f.client("bob:analyst").Fit(t.Context(), incomes(), "k1")
+	if err != nil || bob.Replayed || bob.ReleaseID == first.ReleaseID {
+		t.Errorf("%+v, %v", bob, err)
+	}
+	response, text := f.do(t, call{method: "POST", path: "/v1/fit", token: "ana:analyst", kind: "application/json",
+		body: `{"dataset":"census","from":"visits","where":"amount > 1","target":"amount","model":"ridge","rho":"0.2",
+			"features":["CASE WHEN shop = 'shop1' THEN 1 ELSE 0 END"],"weights":{"CASE WHEN shop = 'shop1' THEN 1 ELSE 0 END":"2"}}`})
+	if response.StatusCode != 200 || response.Header.Get("Noisegate-Spent-Rho") != "0.2" ||
+		response.Header.Get("Noisegate-Replayed") != "false" {
+		t.Fatalf("%d %v %s", response.StatusCode, response.Header, text)
+	}
+	id := response.Header.Get("Noisegate-Release-Id")
+	if r := f.Receipt(t, signer, response.Header.Get("Noisegate-Receipt")); string(r.Reservation) != id {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A fit that is refused changes nothing in the ledger, and says what is expected.
+func TestFitRefusalsAreFree(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	ana := f.client("ana:analyst")
+	before := f.Entries(t)
+	for name, c := range map[string]struct {
+		change func(*api.FitRequest)
+		code   fault.Code
+	}{
+		"no dataset":          {func(r *api.FitRequest) { r.Dataset = "" }, fault.CodeRequestMissingField},
+		"an unknown dataset":  {func(r *api.FitRequest) { r.Dataset = "other" }, fault.CodeUnknownDataset},
+		"no table":            {func(r *api.FitRequest) { r.From = "" }, fault.CodeRequestMissingField},
+		"no target":           {func(r *api.FitRequest) { r.Target = "" }, fault.CodeRequestMissingField},
+		"no features":         {func(r *api.FitRequest) { r.Features = nil }, fault.CodeRequestMissingField},
+		"another model":       {func(r *api.FitRequest) { r.Model = "forest" }, fault.CodeFit},
+		"another method":      {func(r *api.FitRequest) { r.Method = "newton" }, fault.CodeFit},
+		"another encoding":    {func(r *api.FitRequest) { r.Features[0].Encode = "ordinal" }, fault.CodeFit},
+		"a weight of nothing": {func(r *api.FitRequest) { r.Weights = map[string]api.Decimal{"height": "1"} }, fault.CodeFit},
+		"a weight of 0":       {func(r *api.FitRequest) { r.Weights = map[string]api.Decimal{"age": "0"} }, fault.CodeFit},
+		"two prices":          {func(r *api.FitRequest) { r.Rho = "1" }, fault.CodeRequestConflictingPrice},
+		"no price":            {func(r *api.FitRequest) { r.Epsilon = "" }, fault.CodeRequestNoPrice},
+		"no delta":            {func(r *api.FitRequest) { r.Delta = "" }, fault.CodeRequestDelta},
+		"less than the floor": {func(r *api.FitRequest) { r.Epsilon, r.Delta, r.Rho = "", "", "1e-9" }, fault.CodeBudgetUnderFloor},
+		"more than there is":  {func(r *api.FitRequest) { r.Epsilon, r.Delta, r.Rho = "", "", "100" }, fault.CodeBudgetOverQueryCap},
+		"a hidden column":     {func(r *api.FitRequest) { r.Where = "secret = 'canary-1'" }, fault.CodeUnknownColumn},
+		"looser bounds": {func(r *api.FitRequest) {
+			r.From, r.MaxRows = "visits JOIN people ON visits.person = people.id", new(int64(6))
+		}, fault.CodeLooserBound},
+		"a level of confidence": {func(r *api.FitRequest) { r.Confidence = new(2.0) }, fault.CodeRequestConfidence},
+	} {
+		r := incomes()
+		c.change(&r)
+		_, err := ana.Fit(t.Context(), r, "")
+		var p *api.Problem
+		if !errors.As(err, &p) || p.Code != string(c.code) {
+			t.Errorf("%s: %v, want %s", name, err, c.code)
+		}
+	}
+	for name, body := range map[string]string{
+		"an unknown member of a feature": `{"dataset":"census","from":"people","target":"income","model":"linear","rho":"1","features":[{"column":"age","scale":2}]}`,
+		"a number as a feature":          `{"dataset":"census","from":"people","target":"income","model":"linear","rho":"1","features":[7]}`,
+	} {
+		response, text := f.do(t, call{method: "POST", path: "/v1/fit", token: "ana:analyst", kind: "application/json", body: body})
+		if response.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", name, response.StatusCode, text)
+		}
+	}
+	if f.Entries(t) != before {
+		t.Error("a refusal changed the ledger")
+	}
+}
