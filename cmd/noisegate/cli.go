@@ -46,6 +46,7 @@ type commandLine struct {
 	Datasets datasetsCommand `cmd:"" help:"Show tables, columns, bounds and keys: what may be asked about."`
 	Query    queryCommand    `cmd:"" help:"Ask a question and pay for the answer."`
 	Estimate estimateCommand `cmd:"" help:"Show the price and the expected error of a question. Free."`
+	Fit      fitCommand      `cmd:"" help:"Fit a regression and pay for it, or show its price."`
 	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`
 	Pate     pateCommands    `cmd:"" help:"Private labels from votes of teachers."`
 	Collect  collectCommands `cmd:"" help:"Local differential privacy: devices randomise, the gateway estimates."`
