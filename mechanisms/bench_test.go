@@ -78,11 +78,7 @@ func BenchmarkKeep(b *testing.B) {
 
 func BenchmarkSelect(b *testing.B) {
 	p := SelectionParameters{Sensitivity: big.NewInt(1), Epsilon: EpsilonUnit / 10}
-	exponential, flip := selectorOf[*Exponential](b, p), selectorOf[*PermuteAndFlip](b, p)
-	noisy, err := NewNoisyMax(p)
-	if err != nil {
-		b.Fatal(err)
-	}
+	exponential, flip, noisy := selectorOf[*Exponential](b, p), selectorOf[*PermuteAndFlip](b, p), selectorOf[*NoisyMax](b, p)
 	for _, n := range []int{100, 10_000} {
 		scores := make([]Exact, n)
 		for i := range scores {

@@ -14,15 +14,6 @@ type NoisyMax struct {
 	law lazyLaw[laplaceLaw]
 }
 
-// NewNoisyMax makes the mechanism. It returns an error if a parameter is out of its range.
-func NewNoisyMax(p SelectionParameters) (*NoisyMax, error) {
-	common, err := newSelection(p)
-	if err != nil {
-		return nil, err
-	}
-	return &NoisyMax{selection: common}, nil
-}
-
 // Name is [ReportNoisyMax].
 func (m *NoisyMax) Name() Name { return ReportNoisyMax }
 

@@ -112,10 +112,7 @@ func TestGoldenNoisyMax(t *testing.T) {
 	golden(t, "select_report_noisy_max_laplace", func(t *testing.T, v vector) {
 		p, _ := v.selectionOf(t)
 		p.Sensitivity = new(big.Int).Mul(p.Sensitivity, big.NewInt(grid))
-		m, err := NewNoisyMax(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := selectorOf[*NoisyMax](t, p)
 		if want := v.rat(t, "noise_scale"); new(big.Rat).Inv(m.rate).Cmp(want.Mul(want, big.NewRat(grid, 1))) != 0 {
 			t.Errorf("rate %s, want 1/%s", m.rate, want)
 		}
@@ -459,7 +456,7 @@ func TestSelectorsRefuseBadParameters(t *testing.T) {
 		"exponential without price":       {errOf(NewSelector(ExponentialMechanism, SelectionParameters{Sensitivity: big.NewInt(1)})), errPrice},
 		"permute-and-flip without price": {errOf(NewSelector(PermuteAndFlipMechanism,
 			SelectionParameters{Sensitivity: big.NewInt(1)})), errPrice},
-		"noisy max without sensitivity": {errOf(NewNoisyMax(SelectionParameters{Epsilon: 1})), errSensitivity},
+		"noisy max without sensitivity": {errOf(NewSelector(ReportNoisyMax, SelectionParameters{Epsilon: 1})), errSensitivity},
 		"no picks":                      {errOf(NewTopK(TopKParameters{SelectionParameters: good})), errPicks},
 		"quantile above 1": {errOf(NewQuantile(QuantileParameters{
 			Fraction: big.NewRat(3, 2), Grid: 1, Rows: big.NewInt(1), Epsilon: 1})), errFraction},

@@ -37,9 +37,7 @@ func TestShortfallHolds(t *testing.T) {
 	for _, candidates := range []int{2, 20, 200} {
 		for _, monotone := range []bool{false, true} {
 			p := SelectionParameters{Sensitivity: big.NewInt(3), Monotone: monotone, Epsilon: EpsilonUnit / 2}
-			exponential, flip := selectorOf[*Exponential](t, p), selectorOf[*PermuteAndFlip](t, p)
-			noisy, _ := NewNoisyMax(p)
-			for _, m := range []Selector{exponential, flip, noisy} {
+			for _, m := range []Selector{selectorOf[*Exponential](t, p), selectorOf[*PermuteAndFlip](t, p), selectorOf[*NoisyMax](t, p)} {
 				g := m.Shortfall(candidates, shortfallLevel).Int64()
 				worse := func(gap int64) int {
 					scores := make([]float64, candidates)
