@@ -269,7 +269,7 @@ func TestExpressionsAreErrorFree(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		bound, err := bind.Bind("", query, snapshot)
+		bound, err := bind.Releasing(algebra.NewOpened("", query, snapshot))
 		if err != nil {
 			if !strings.Contains(err.Error(), "this large or this small") && !strings.Contains(err.Error(), "sql/type-mismatch") &&
 				!strings.Contains(err.Error(), "this far from now") && !strings.Contains(err.Error(), "sql/unsupported") {
@@ -419,7 +419,7 @@ func TestComputedKeysAreInTheirDomain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		bound, err := bind.Bind("", query, snapshot)
+		bound, err := bind.Releasing(algebra.NewOpened("", query, snapshot))
 		if err != nil || len(bound.Keys) == 0 {
 			continue
 		}

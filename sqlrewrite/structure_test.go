@@ -8,6 +8,7 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/bind"
 	"noisegate/sqlrewrite/internal/parse"
 	"noisegate/sqlrewrite/internal/scalar"
@@ -99,7 +100,7 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 		if err != nil {
 			return "", false
 		}
-		bound, err := bind.Bind("", query, snapshot)
+		bound, err := bind.Releasing(algebra.NewOpened("", query, snapshot))
 		if err != nil || bound.Statistics[0].X == nil {
 			return "", false
 		}
@@ -113,7 +114,7 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		bound, err := bind.Bind("", query, snapshot)
+		bound, err := bind.Releasing(algebra.NewOpened("", query, snapshot))
 		if err != nil {
 			continue
 		}
@@ -191,7 +192,7 @@ func TestExpressionsWrittenTwiceAreOne(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
-			bound, err := bind.Bind("", query, snapshot)
+			bound, err := bind.Releasing(algebra.NewOpened("", query, snapshot))
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
 			} else if len(bound.Statistics) != want {

@@ -256,7 +256,7 @@ func boundExpression(t *testing.T, text string, snapshot *catalog.Snapshot) alge
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	bound, err := bind.Bind("", query, snapshot)
+	bound, err := bind.Releasing(algebra.NewOpened("", query, snapshot))
 	if err != nil {
 		return nil
 	}
@@ -339,7 +339,7 @@ func TestNoKeyVanishes(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		bound, err := bind.Bind("", query, snapshot)
+		bound, err := bind.Releasing(algebra.NewOpened("", query, snapshot))
 		if err != nil || len(bound.Keys) == 0 || bound.Keys[0].Private() || algebra.PlainField(bound.Keys[0].X) != nil {
 			continue // a boolean column has the keys true and false
 		}

@@ -115,7 +115,8 @@ func Statement(sql string, args []any, on *catalog.Snapshot, c Claim) (err error
 	return got.covers(c)
 }
 
-// Derive is what can be proven of a statement with as many keys and the kind of histogram that the claim has, under the claim's pins.
+// Derive is what can be proven of a statement with as many keys and the kind of histogram that the claim has, under the claim's pins. Tests
+// hold it against what is claimed, which should be no larger.
 func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, err error) {
 	defer tree.Caught(&err)
 	return *derive(sql, parse(sql), args, on, c), nil

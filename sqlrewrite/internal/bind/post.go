@@ -1,7 +1,6 @@
 package bind
 
 import (
-	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/scalar"
@@ -32,11 +31,6 @@ func LeavesOf(e algebra.Expr) []algebra.Expr {
 		all = append(all, LeavesOf(child)...)
 	}
 	return all
-}
-
-// Bind settles names, types and policy of a query that releases.
-func Bind(text string, query *syntax.Query, snapshot *catalog.Snapshot) (*algebra.BoundQuery, error) {
-	return Releasing(algebra.NewOpened(text, query, snapshot))
 }
 
 // Releasing is [Statement] for callers that answer only what is released.
