@@ -156,7 +156,11 @@ func Refusal(accounts []Balance, c Charge, now time.Time) error {
 	}
 	for _, a := range accounts {
 		if most, ok := a.Limit.admitsQuery(c.Loss); !ok {
-			return fault.BudgetOverQueryCap(costInEpsilon(a.Limit, c.Loss), most.String())
+			capped := fault.QueryCap{Needed: costInEpsilon(a.Limit, c.Loss), Most: most.String()}
+			if c.Loss.Unbounded {
+				capped.Rho, capped.Delta = c.Loss.Rho.String(), a.Limit.ConversionDelta().String()
+			}
+			return fault.BudgetOverQueryCap(capped)
 		}
 	}
 	shared := false

@@ -61,14 +61,24 @@ func BudgetRefusedForAll() *Error {
 			"ask the data steward"}
 }
 
-// BudgetOverQueryCap refuses one query that costs more than any single query may, as decimals.
-func BudgetOverQueryCap(needed, most string) *Error {
-	return &Error{
+// QueryCap is a price in ε and what one query may cost at most, as decimals. Of a price in ρ it has that and the δ at which it counts as
+// so much ε; empty: the price is one in ε.
+type QueryCap struct{ Needed, Most, Rho, Delta string }
+
+// BudgetOverQueryCap refuses one query that costs more than any single query may.
+func BudgetOverQueryCap(c QueryCap) *Error {
+	e := &Error{
 		Code:    CodeBudgetOverQueryCap,
-		Msg:     fmt.Sprintf("the query costs epsilon %s, and one query may cost at most %s", needed, most),
+		Msg:     fmt.Sprintf("the query costs epsilon %s, and one query may cost at most %s", c.Needed, c.Most),
 		Hint:    "ask with a smaller epsilon",
-		Details: []Detail{{Name: "needed", Value: needed}, {Name: "max_epsilon_per_query", Value: most}},
+		Details: []Detail{{Name: "needed", Value: c.Needed}, {Name: "max_epsilon_per_query", Value: c.Most}},
 	}
+	if c.Rho != "" {
+		e.Msg = fmt.Sprintf("the query costs rho %s, which counts as epsilon %s at delta %s, and one query may cost at most epsilon %s", c.Rho,
+			c.Needed, c.Delta, c.Most)
+		e.Hint = "ask with a smaller rho"
+	}
+	return e
 }
 
 // BudgetUnderFloor refuses a release of protected rows that costs less than any may: what is left of every channel that no noise covers is
