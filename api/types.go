@@ -7,6 +7,7 @@
 package api
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 )
@@ -15,6 +16,9 @@ import (
 type QueryRequest struct {
 	Dataset string `json:"dataset"`
 	SQL     string `json:"sql"`
+	// Params are the values of $1, $2, ... in the text: null, true, false, a number, a string, which has the type of what it
+	// stands beside, or {"type": "date", "value": "2024-01-31"}. The question is that of the text with these constants.
+	Params []json.RawMessage `json:"params,omitempty"`
 	// At most one of Epsilon, Rho and MaxError is given: the price of the whole query. Without one it costs the
 	// policy's default, the smallest of the caller's accounts, and is refused where there is none.
 	Epsilon Decimal `json:"epsilon,omitempty"`

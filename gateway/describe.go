@@ -6,7 +6,6 @@ import (
 	"noisegate/api"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
 	"noisegate/sqlrewrite"
 )
 
@@ -20,8 +19,8 @@ func (s *Service) Columns(ctx context.Context, who auth.Principal, r api.QueryRe
 		return nil, err
 	}
 	defer release()
-	if r.SQL == "" {
-		return nil, fault.RequestMissingField("sql")
+	if r.SQL, err = boundText(r); err != nil {
+		return nil, err
 	}
 	snapshot, err := s.Snapshot(r.Dataset)
 	if err != nil {
@@ -30,11 +29,11 @@ func (s *Service) Columns(ctx context.Context, who auth.Principal, r api.QueryRe
 	if _, err := s.AccountsOf(ctx, who, snapshot); err != nil {
 		return nil, err
 	}
-	o := sqlrewrite.Options{Mechanism: sqlrewrite.MechanismLaplace, Currency: catalog.Pure, Confidence: defaultConfidence}
+	o := sqlrewrite.Options{Now: s.clock.Now(), Mechanism: sqlrewrite.MechanismLaplace, Currency: catalog.Pure, Confidence: defaultConfidence}
 	if err := readDialect(r, &o); err != nil {
 		return nil, err
 	}
-	described, err := sqlrewrite.Describe(r.SQL, snapshot, o.Dialect, rows)
+	described, err := sqlrewrite.Describe(r.SQL, snapshot, o, rows)
 	if err != nil {
 		return nil, sqlrewrite.Suggest(err, r.SQL, snapshot, o)
 	}

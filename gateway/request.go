@@ -20,14 +20,15 @@ const (
 )
 
 // planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request. A
-// refusal of the text says what would be accepted, where that is known.
-func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, proofs *sqlrewrite.Proofs) (*sqlrewrite.Plan,
+// refusal of the text says what would be accepted, where that is known. Of what was asked, clock and proofs are the service's.
+func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, asked sqlrewrite.Options) (*sqlrewrite.Plan,
 	*sqlrewrite.PublicPlan, error) {
-	if r.SQL == "" {
-		return nil, nil, fault.RequestMissingField("sql")
+	var err error
+	if r.SQL, err = boundText(r); err != nil {
+		return nil, nil, err
 	}
 	options, err := optionsOf(r, p)
-	options.Proofs = proofs
+	options.Proofs, options.Now = asked.Proofs, asked.Now
 	private, public, refusal := planWith(r, snapshot, p, options, err)
 	if fault.CodeOf(refusal) == fault.CodeMissingDelta && p.defaults.delta > 0 && r.Delta == "" {
 		options.Delta = p.defaults.delta
@@ -35,6 +36,9 @@ func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, proofs 
 	}
 	if refusal != nil && err == nil {
 		refusal = sqlrewrite.Suggest(refusal, r.SQL, snapshot, options)
+	}
+	if len(r.Params) > 0 {
+		refusal = unplaced(refusal)
 	}
 	return private, public, refusal
 }
@@ -48,7 +52,7 @@ func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, option
 	if err != nil && fault.CodeOf(err) != fault.CodeRequestNoPrice {
 		return nil, nil, err
 	}
-	public, unreadable := sqlrewrite.Open(r.SQL, snapshot, sqlrewrite.Dialect(r.Dialect))
+	public, unreadable := sqlrewrite.Open(r.SQL, snapshot, sqlrewrite.Options{Dialect: sqlrewrite.Dialect(r.Dialect), Now: options.Now})
 	if public != nil || err != nil || unreadable != nil {
 		if public != nil {
 			err = nil
@@ -255,6 +259,8 @@ func WrongType(field string) error {
 		return wrongMaxError()
 	case "weights":
 		return wrongWeights()
+	case "params":
+		return fault.RequestParams("a list of values, one for each $n of the text")
 	case "confidence":
 		return wrongConfidence()
 	case "mechanism":

@@ -244,7 +244,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	}
 	data := s.datasets[r.Dataset].Data
 	delay, untimed := s.Timing(snapshot, accounts)
-	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts), &s.proofs)
+	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts), sqlrewrite.Options{Proofs: &s.proofs, Now: s.clock.Now()})
 	if err != nil {
 		return nil, err
 	}

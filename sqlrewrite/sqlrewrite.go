@@ -16,7 +16,7 @@ import (
 // Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error. Its errors are those of
 // [Rewrite].
 func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Plan, public *PublicPlan, err error) {
-	opened, err := open(sql, snapshot, options.Dialect)
+	opened, err := open(sql, snapshot, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -27,9 +27,9 @@ func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Pla
 	return private, nil, err
 }
 
-// Open is [Read] for a query that has no price yet; nil when it needs one.
-func Open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*PublicPlan, error) {
-	opened, err := open(sql, snapshot, dialect)
+// Open is [Read] for a query that has no price yet; nil when it needs one. Of the options only dialect and clock count.
+func Open(sql string, snapshot *catalog.Snapshot, options Options) (*PublicPlan, error) {
+	opened, err := open(sql, snapshot, options)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +43,9 @@ const (
 )
 
 // Describe gives the columns of a query's answer before it has a price: names, types and kinds. With rows, a query of rows that are not
-// shown has the columns that it would have. Its errors are those of [Rewrite].
-func Describe(sql string, snapshot *catalog.Snapshot, dialect Dialect, rows bool) ([]Column, error) {
-	opened, err := open(sql, snapshot, dialect)
+// shown has the columns that it would have. Of the options only dialect and clock count. Its errors are those of [Rewrite].
+func Describe(sql string, snapshot *catalog.Snapshot, options Options, rows bool) ([]Column, error) {
+	opened, err := open(sql, snapshot, options)
 	if err != nil {
 		return nil, err
 	}
@@ -71,15 +71,15 @@ func columnsOf(p *PublicPlan) []Column {
 	return p.Columns()
 }
 
-func open(sql string, snapshot *catalog.Snapshot, dialect Dialect) (*algebra.Opened, error) {
-	query, err := parse.Parse(sql, dialect)
+func open(sql string, snapshot *catalog.Snapshot, options Options) (*algebra.Opened, error) {
+	query, err := parse.ParseAt(sql, options.Dialect, options.Now)
 	return algebra.NewOpened(sql, query, snapshot), err
 }
 
 // Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/*
 // faults; it touches neither data nor budget.
 func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	opened, err := open(sql, snapshot, options.Dialect)
+	opened, err := open(sql, snapshot, options)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ func (f gatewayFlags) client(a *app) (*api.Client, error) {
 // questionFlags are what query and estimate have in common.
 type questionFlags struct {
 	SQL          string            `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
+	Param        []string          `help:"Value of $1, then of $2, ...: JSON as in the API, or text." placeholder:"VALUE" sep:"none"`
 	Dataset      string            `help:"The dataset; may be left out when there is only one." placeholder:"NAME"`
 	Epsilon      string            `help:"Price in epsilon. Without any price, the policy's default; none: refused." placeholder:"E" xor:"price"`
 	Rho          string            `help:"Price in rho (zCDP)." placeholder:"R" xor:"price"`
@@ -77,8 +78,19 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 		}
 		maxError[output] = api.Decimal(bound)
 	}
+	var params []json.RawMessage
+	for _, value := range f.Param {
+		if !json.Valid([]byte(value)) { // text without quotes
+			quoted, err := json.Marshal(value)
+			if err != nil {
+				return api.QueryRequest{}, usage(err)
+			}
+			value = string(quoted)
+		}
+		params = append(params, json.RawMessage(value))
+	}
 	return api.QueryRequest{
-		Dataset: f.Dataset, SQL: sql, MaxError: maxError,
+		Dataset: f.Dataset, SQL: sql, Params: params, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
 		Mechanism: f.Mechanism, Selection: strings.TrimPrefix(f.Selection, "auto"), Confidence: f.Confidence, Dialect: f.Dialect,
 		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal,

@@ -29,6 +29,7 @@ const (
 	CodeRequestDialect          Code = "request/invalid-dialect"
 	CodeRequestMaxError         Code = "request/invalid-max-error"
 	CodeRequestWeights          Code = "request/invalid-weights"
+	CodeRequestParams           Code = "request/invalid-params"
 	CodeRequestPlan             Code = "request/invalid-plan"
 	CodeRequestMaxGroups        Code = "request/invalid-max-groups"
 	CodeRequestMaxRows          Code = "request/invalid-max-rows"
@@ -151,6 +152,9 @@ func RequestMaxError(want string) *Error { return invalidField(CodeRequestMaxErr
 
 // RequestWeights refuses weights of outputs.
 func RequestWeights(want string) *Error { return invalidField(CodeRequestWeights, "weights", want) }
+
+// RequestParams refuses values for the parameters of a text.
+func RequestParams(want string) *Error { return invalidField(CodeRequestParams, "params", want) }
 
 // RequestPlan refuses a plan to register, or the use of one.
 func RequestPlan(field, want string) *Error { return invalidField(CodeRequestPlan, field, want) }

@@ -31,6 +31,9 @@ type Refusal struct {
 	Position int    // characters of the message up to and with the place, as the protocol counts; 0: none
 }
 
+// IsSyntax reports whether the text is no SQL at all.
+func (r *Refusal) IsSyntax() bool { return r.SQLState == stateSyntax }
+
 func (r *Refusal) Error() string { return r.SQLState + ": " + r.Message }
 
 // stop carries a refusal out of a walk of the tree; at is its place in bytes of the message, or negative.

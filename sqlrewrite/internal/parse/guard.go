@@ -3,6 +3,7 @@ package parse
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"noisegate/internal/fault"
@@ -40,9 +41,15 @@ const (
 	DialectMySQL    Dialect = "mysql"
 )
 
-// Parse turns text into the closed syntax tree. It refuses with sql/syntax, sql/unsupported and sql/too-complex. A panic
-// on the way is an internal error of this query alone: parsers meet hostile text first.
-func Parse(text string, dialect Dialect) (query *syntax.Query, err error) {
+// Parse is [ParseAt] without a clock: current_date and its like are refused.
+func Parse(text string, dialect Dialect) (*syntax.Query, error) {
+	return ParseAt(text, dialect, time.Time{})
+}
+
+// ParseAt turns text into the closed syntax tree; current_date and its like are what they are at a time. It refuses with
+// sql/syntax, sql/unsupported and sql/too-complex. A panic on the way is an internal error of this query alone: parsers
+// meet hostile text first.
+func ParseAt(text string, dialect Dialect, now time.Time) (query *syntax.Query, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			query, err = nil, fault.Internal(fmt.Errorf("panic while parsing: %v", r))
@@ -53,7 +60,7 @@ func Parse(text string, dialect Dialect) (query *syntax.Query, err error) {
 	}
 	switch dialect {
 	case "", DialectPostgres:
-		return parsePostgres(text)
+		return parsePostgres(text, now)
 	case DialectMySQL:
 		query, err := parseMySQL(text)
 		if err == nil {

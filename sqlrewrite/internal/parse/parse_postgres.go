@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/pganalyze/pg_query_go/v6/parser"
@@ -15,14 +16,15 @@ import (
 )
 
 // parsePostgres reads text with PostgreSQL's own grammar and converts the outcome into the closed tree. The text has
-// passed checkText.
-func parsePostgres(text string) (*syntax.Query, error) {
+// passed checkText. What the text takes of the clock is what it says now.
+func parsePostgres(text string, now time.Time) (*syntax.Query, error) {
 	tree, err := grammar(text, analystLimits())
 	if err != nil {
 		return nil, err
 	}
-	c := &converter{conversion{text: text}}
+	c := &converter{conversion: conversion{text: text}, now: now}
 	query := c.statement(tree.Stmts)
+	c.refuseFine()
 	if c.refusal != nil {
 		return nil, c.refusal
 	}
@@ -79,7 +81,11 @@ func syntaxFault(text string, err error) error {
 }
 
 // converter turns the parser's tree into ours.
-type converter struct{ conversion }
+type converter struct {
+	conversion
+	now     time.Time              // of the request; zero: there is no clock
+	moments map[syntax.Expr]moment // constants that the clock gave
+}
 
 func (c *converter) statement(statements []*pg.RawStmt) *syntax.Query {
 	if len(statements) == 0 {
@@ -205,7 +211,11 @@ func (c *converter) item(node *pg.Node) syntax.Item {
 	if column, ok := value.Node.(*pg.Node_ColumnRef); ok && endsInStar(column.ColumnRef) {
 		item.Expr = c.star(column.ColumnRef)
 	} else {
+		name := writtenName(value)
 		item.Expr = c.expr(value)
+		if _, isMoment := c.moments[item.Expr]; isMoment && item.Alias == "" {
+			item.Alias = name
+		}
 	}
 	c.spent(n, item.Pos)
 	return item

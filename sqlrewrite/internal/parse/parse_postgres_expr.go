@@ -46,6 +46,8 @@ func (c *converter) expr(node *pg.Node) syntax.Expr {
 		return c.minMax(n.MinMaxExpr)
 	case *pg.Node_SubLink:
 		return c.subLink(n.SubLink)
+	case *pg.Node_SqlvalueFunction:
+		return c.sessionValue(n.SqlvalueFunction)
 	case *pg.Node_AArrayExpr:
 		array := &syntax.Array{Pos: syntax.Pos(take(&n.AArrayExpr.Location)), Items: c.exprs(take(&n.AArrayExpr.Elements))}
 		c.spent(n.AArrayExpr, array.Pos)
@@ -151,6 +153,9 @@ func (c *converter) operation(n *pg.A_Expr) syntax.Expr {
 	c.spent(n, at)
 	switch kind {
 	case pg.A_Expr_Kind_AEXPR_OP:
+		if e, ok := c.comparedRows(at, syntax.Operator(op), left, right); ok {
+			return e
+		}
 		return c.plainOperation(at, op, left, right)
 	case pg.A_Expr_Kind_AEXPR_DISTINCT, pg.A_Expr_Kind_AEXPR_NOT_DISTINCT:
 		not := kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT
@@ -162,6 +167,9 @@ func (c *converter) operation(n *pg.A_Expr) syntax.Expr {
 		if len(list) > maxInList {
 			c.tooComplex(at, fmt.Sprintf("an IN list has more than %d values", maxInList))
 			return nil
+		}
+		if left.GetRowExpr() != nil {
+			return c.rowIn(at, op == "<>", left, list)
 		}
 		return &syntax.In{Pos: at, Not: op == "<>", X: c.expr(left), List: c.exprs(list)}
 	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE:
@@ -183,7 +191,7 @@ func (c *converter) operation(n *pg.A_Expr) syntax.Expr {
 			X:         c.expr(left), Lo: c.expr(bounds[0]), Hi: c.expr(bounds[1]),
 		}
 	case pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL:
-		return c.refuse(at, "an operator with ANY or ALL", "write x IN (1, 2, 3)")
+		return c.ofArray(at, kind, op, left, right)
 	case pg.A_Expr_Kind_AEXPR_SIMILAR:
 		return c.similar(at, op, left, right)
 	default:
@@ -212,7 +220,7 @@ func (c *converter) plainOperation(at syntax.Pos, name string, left, right *pg.N
 	case left == nil && (op == syntax.Add || op == syntax.Subtract):
 		return &syntax.Unary{Pos: at, Op: op, X: c.expr(right)}
 	case left != nil && slices.Contains(binaryOperators, op):
-		return &syntax.Binary{Pos: at, Op: op, L: c.expr(left), R: c.expr(right)}
+		return c.movedMoment(&syntax.Binary{Pos: at, Op: op, L: c.expr(left), R: c.expr(right)})
 	case left != nil && strings.TrimLeft(name, "!") == "~" || strings.TrimLeft(name, "!") == "~*":
 		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: name[0] == '!', CaseInsensitive: strings.HasSuffix(name, "*"),
 			X: c.expr(left), Pattern: c.expr(right)}
@@ -348,7 +356,7 @@ func (c *converter) cast(n *pg.TypeCast) syntax.Expr {
 	c.spent(typeName, typeAt)
 	cast.X = c.expr(take(&n.Arg))
 	c.spent(n, at)
-	return cast
+	return c.castMoment(cast)
 }
 
 // specialFunctions are the functions whose arguments SQL writes with words (substring(x FROM 1 FOR 2)) and which mean the
@@ -395,7 +403,7 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 		call.Over = c.window(over)
 	}
 	c.spent(n, call.Pos)
-	return call
+	return c.callOfMoment(call)
 }
 
 // extractField converts the field of EXTRACT(field FROM x), a bare word that the grammar turns into a string.
@@ -426,15 +434,13 @@ func (c *converter) unknown(node *pg.Node) {
 	case *pg.Node_GroupingFunc:
 		c.refuse(at, "GROUPING", "ask one GROUP BY at a time")
 	case *pg.Node_ParamRef:
-		c.refuse(at, "a parameter", "write the value itself")
+		c.refuse(at, "a parameter without a value", "send its value in the member params, or write it into the text")
 	case *pg.Node_RowExpr:
 		c.refuse(at, "a row of several values in parentheses", "write the columns one by one")
 	case *pg.Node_AIndirection:
 		c.refuse(at, "a subscript or field of a value", "")
 	case *pg.Node_CollateClause:
 		c.refuse(at, "COLLATE", "texts are compared as the column is declared")
-	case *pg.Node_SqlvalueFunction:
-		c.refuse(at, "a value of the session (CURRENT_DATE, CURRENT_USER ...)", "write a literal: DATE '2024-01-31'")
 	case *pg.Node_NamedArgExpr:
 		c.refuse(at, "an argument by name", "write the arguments in order")
 	case *pg.Node_SetToDefault:

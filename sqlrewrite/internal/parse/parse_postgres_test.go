@@ -87,7 +87,7 @@ func convert(t *testing.T, text string, change func(root any)) (query *syntax.Qu
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	c := &converter{conversion{text: text}}
+	c := &converter{conversion: conversion{text: text}}
 	query = c.statement(tree.Stmts)
 	if c.refusal != nil {
 		return nil, c.refusal

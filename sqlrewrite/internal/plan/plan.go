@@ -3,6 +3,7 @@ package plan
 import (
 	"iter"
 	"math/big"
+	"time"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -30,6 +31,7 @@ func (p *Plan) DryRuns() []sqlprint.DryRun {
 // Options are the choices of one request, already checked for range by the caller.
 type Options struct {
 	Dialect parse.Dialect // of the text; empty: PostgreSQL's
+	Now     time.Time     // what current_date and its like mean in the text; zero: they are refused
 	// Exactly one of Epsilon and Rho is positive: the price of the whole query.
 	Epsilon mechanisms.PicoEpsilon
 	Rho     mechanisms.PicoRho
