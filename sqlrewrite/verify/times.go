@@ -2,6 +2,7 @@ package verify
 
 import (
 	"math/big"
+	"regexp"
 	"strconv"
 
 	"noisegate/sqlrewrite/verify/internal/ranges"
@@ -15,6 +16,8 @@ import (
 //     (B3); a month is 28 to 31 days. *Example.* t + 1 month of t in 1900 to 2024 lies 28 to 31 days later.
 //  3. Intervals have three parts, whose sums and products must each fit (B2): 32 bits for months and days, 64 for microseconds.
 //  4. A difference of two timestamps has no months, whole days and less than a day of microseconds.
+//  5. to_char of a timestamp of the years 1 to 9999 is total for a constant template that is not empty, and depends on no locale without
+//     TM (table 9.27): a word has at most nine letters. *Example.* to_char(t, 'YYYY-MM') is taken, to_char(t, 'TMMonth') is refused.
 
 const day = 86400_000000
 
@@ -128,6 +131,9 @@ func (d *derivation) temporal(name string, args []*value) *value {
 	if name == "make_interval" {
 		return d.makeInterval(args)
 	}
+	if name == "to_char" {
+		return d.toChar(args)
+	}
 	if len(args) != 2 || args[0].kind != text || !args[0].read() {
 		return nil
 	}
@@ -193,6 +199,31 @@ func (d *derivation) temporal(name string, args []*value) *value {
 		return v
 	}
 	return nil
+}
+
+// templates are those of to_char without what depends on locale or zone, and without text whose quotes or escapes are read in a way of its own.
+var templates = regexp.MustCompile(`^(?:(?:FM|fm)?(?:HH24|hh24|HH12|hh12|HH|hh|MI|mi|SS|ss|AM|PM|am|pm|I?YYY?Y?|i?yyy?y?|MONTH|Month|month|` +
+	`MON|Mon|mon|MM|mm|DAY|Day|day|DY|Dy|dy|I?D(?:DD?)?|i?d(?:dd?)?|I?W|i?w|WW|ww|Q|q)|"[^"\\]*"|[ !#-/:-@\[\]^_\x60{-~])+$`)
+
+// fourDigits are the years 1 to 9999, in microseconds.
+var fourDigits = ranges.Of(-719_162*day, 2_932_897*day-1)
+
+// toChar is a time as a text.
+func (d *derivation) toChar(args []*value) *value {
+	const longest = 9 // September, Wednesday
+	if len(args) != 2 || args[0].kind != timestamp && args[0].kind != timestamptz || args[1].kind != text || !args[1].read() {
+		return nil
+	}
+	at, template := args[0], args[1].text
+	if !at.within.Inside(fourDigits) {
+		refuse("to_char of a time that may have a year of other than four digits")
+	}
+	if args[1].null || len(template) > 1000 || !templates.MatchString(template) {
+		refuse("to_char with a template that no rule covers")
+	}
+	v := d.apply(text, "to_char", args...)
+	v.chars = longest * len(template)
+	return v
 }
 
 // partOf is the range of a field of an interval.

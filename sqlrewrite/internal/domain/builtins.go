@@ -127,6 +127,12 @@ var Builtins = []Builtin{
 		Safe: safeTruncation, Keys: truncations,
 		Cost: Costs{Time: Price{500, 0}},
 	},
+	{Name: "date", Args: oneArg, Type: dateCall},
+	{
+		Name: "to_char", Args: twoArgs, Type: templateCall,
+		Safe: safeTemplate, Keys: templateTexts, Letters: templateLetters,
+		Cost: Costs{Time: Price{2000, 0}},
+	},
 
 	// Of numbers.
 	{

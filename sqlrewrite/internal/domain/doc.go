@@ -14,6 +14,7 @@
 //	rowcall.go     functions of numbers, and of several values of one type
 //	rowtext.go     functions of texts
 //	rowtime.go     functions of times
+//	template.go    templates of to_char
 //	rowinterval.go intervals part by part
 //	regex.go       the subset of regular expressions that can neither fail nor take long
 //	grid.go        what lies on a grid

@@ -193,12 +193,21 @@ func fieldOf(name string, at time.Time) (datum, bool) {
 
 // truncations are the starts of all units between the bounds.
 func truncations(v evaluator, e algebra.Call) ([]datum, bool) {
-	unit, x := e.Args[0].(algebra.Constant).Text, e.Args[1]
+	return v.starts(e.Args[0].(algebra.Constant).Text, e.Args[1], e.T)
+}
+
+// starts are the starts of the units in which a time can lie, as values of type t.
+func (v evaluator) starts(unit string, x algebra.Expr, t catalog.Type) ([]datum, bool) {
+	from := x.Typ()
+	if algebra.PlainField(x) == nil { // computed, of few values
+		return v.each(x, func(d datum) (datum, bool) {
+			return numberDatum(scalar.InUnit(scalar.Truncated(scalar.AtTime(d.Value, from), unit), t)), true
+		})
+	}
 	s, null, ok := v.times(x)
 	if !ok {
 		return nil, false
 	}
-	from := x.Typ()
 	if d, known := v.row[algebra.PlainField(x)]; known { // a date
 		if d.null {
 			return only(d)
@@ -208,7 +217,7 @@ func truncations(v evaluator, e algebra.Call) ([]datum, bool) {
 	var all []datum
 	last := scalar.AtTime(s.Hi, from)
 	for at := scalar.Truncated(scalar.AtTime(s.Lo, from), unit); !at.After(last); at = nextUnit(at, unit) {
-		if all = append(all, numberDatum(scalar.InUnit(at, e.T))); !v.spend(1) {
+		if all = append(all, numberDatum(scalar.InUnit(at, t))); !v.spend(1) {
 			return nil, false
 		}
 	}

@@ -274,6 +274,9 @@ func (v evaluator) givesWhole(e algebra.Computed) bool {
 		return true
 	}
 	c, ok := e.Written.(algebra.Call)
+	if ok && c.Name == "extract" && c.Args[1].Typ() == scalar.IntervalType {
+		return e.Within.Scale == 0 // and not of a part of a second
+	}
 	return ok && len(c.Args) == 1 && v.builtin(c.Name).Whole
 }
 
@@ -537,6 +540,9 @@ func (v evaluator) choice(e algebra.Choice) ([]datum, bool) {
 
 func (v evaluator) cast(e algebra.Cast) ([]datum, bool) {
 	from := e.X.Typ()
+	if from.IsTime() && from != catalog.Date && e.T == catalog.Date {
+		return v.starts("day", e.X, e.T)
+	}
 	return v.each(e.X, func(d datum) (datum, bool) {
 		switch {
 		case e.T == catalog.Text && scalar.FamilyOf(from) == scalar.TextFamily && from != catalog.Char:
@@ -550,8 +556,10 @@ func (v evaluator) cast(e algebra.Cast) ([]datum, bool) {
 		case from.IsInteger() && e.T.IsNumber() && len(e.Mods) == 0:
 			lowest, highest := scalar.IntegerRange(e.T)
 			return d, lowest == nil || lowest.Cmp(d.Value) <= 0 && d.Value.Cmp(highest) <= 0
-		case from == catalog.Date && e.T == catalog.Timestamp:
+		case from == catalog.Date && e.T.IsTime() && e.T != from:
 			return numberDatum(new(big.Rat).Mul(d.Value, scalar.Number(scalar.DayUnit))), true
+		case from.IsTime() && e.T.IsTime(): // of one unit: the session's time zone is UTC
+			return d, true
 		default:
 			return datum{}, false
 		}

@@ -148,22 +148,10 @@ func Levelled(e algebra.Expr) algebra.Expr {
 // makeInterval is the sum of terms and of a constant, field by field; where monthDays is not 0, months are so many days.
 func makeInterval(terms []algebra.Term, months, days *big.Rat, micros, monthDays int64) algebra.Expr {
 	const hour, minute = 3600 * scalar.SecondUnit, 60 * scalar.SecondUnit
-	years := func(p *scalar.Parts) *scalar.Range {
-		return p.Months.Each(func(v *big.Rat) *big.Int { return scalar.TowardZero(new(big.Rat).Quo(v, scalar.Number(12))) })
-	}
-	rest := func(p *scalar.Parts) *scalar.Range { return within(&p.Months, 11) }
-	hours := func(p *scalar.Parts) *scalar.Range {
-		return p.Micros.Each(func(v *big.Rat) *big.Int { return scalar.TowardZero(new(big.Rat).Quo(v, scalar.Number(hour))) })
-	}
-	secs := func(p *scalar.Parts) *scalar.Range {
-		s := within(&p.Micros, 60)
-		s.Scale = 6
-		return s
-	}
-	byDays := []intervalField{{"day", func(p *scalar.Parts) *scalar.Range { return &p.Days }, 1}}
-	byMonths := []intervalField{{"year", years, 12}, {"month", rest, 1}}
+	byDays := []intervalField{{"day", 1}}
+	byMonths := []intervalField{{"year", 12}, {"month", 1}}
 	if monthDays > 0 {
-		byDays, byMonths = append(byDays, intervalField{"year", years, 12 * monthDays}, intervalField{"month", rest, monthDays}), nil
+		byDays, byMonths = append(byDays, intervalField{"year", 12 * monthDays}, intervalField{"month", monthDays}), nil
 	}
 	whole := func(sum *big.Rat, fields ...intervalField) algebra.Expr {
 		return bare(toInteger(fieldSum(terms, sum, fields...), catalog.Int4).X)
@@ -171,10 +159,9 @@ func makeInterval(terms []algebra.Term, months, days *big.Rat, micros, monthDays
 	zero := algebra.Constant{T: catalog.Int4, Text: "0"}
 	return algebra.Call{Name: "make_interval", T: scalar.IntervalType, Args: []algebra.Expr{zero, whole(months, byMonths...), zero,
 		whole(days, byDays...),
-		whole(scalar.Number(micros/hour), intervalField{"hour", hours, 1}),
-		whole(scalar.Number(micros%hour/minute), intervalField{"minute", func(p *scalar.Parts) *scalar.Range { return within(&p.Micros, 59) },
-			1}),
-		fieldSum(terms, big.NewRat(micros%minute, scalar.SecondUnit), intervalField{"second", secs, 1}).In(catalog.Float8).guarded().X}}
+		whole(scalar.Number(micros/hour), intervalField{"hour", 1}),
+		whole(scalar.Number(micros%hour/minute), intervalField{"minute", 1}),
+		fieldSum(terms, big.NewRat(micros%minute, scalar.SecondUnit), intervalField{"second", 1}).In(catalog.Float8).guarded().X}}
 }
 
 // within is the range of a remainder of values in s: up to most, of their signs.
@@ -189,10 +176,35 @@ func within(s *scalar.Range, most int64) *scalar.Range {
 	return r
 }
 
+// partOf is the range of a field that EXTRACT gives of an interval. The smaller fields of months and of microseconds have the sign of
+// these, and are what whole years, hours and minutes leave.
+func partOf(name string, p *scalar.Parts) *scalar.Range {
+	each := func(s *scalar.Range, unit int64) *scalar.Range {
+		return s.Each(func(v *big.Rat) *big.Int { return scalar.TowardZero(new(big.Rat).Quo(v, scalar.Number(unit))) })
+	}
+	switch name {
+	case "year":
+		return each(&p.Months, 12)
+	case "month":
+		return within(&p.Months, 11)
+	case "day":
+		return &p.Days
+	case "hour":
+		return each(&p.Micros, 3600*scalar.SecondUnit)
+	case "minute":
+		return within(&p.Micros, 59)
+	case "second":
+		s := within(&p.Micros, 60)
+		s.Scale = 6
+		return s
+	default:
+		panic("sqlrewrite: field of an interval without a range")
+	}
+}
+
 // intervalField is a field that EXTRACT gives of an interval, and how often it counts.
 type intervalField struct {
 	name  string
-	of    func(*scalar.Parts) *scalar.Range
 	times int64
 }
 
@@ -202,7 +214,7 @@ func fieldSum(terms []algebra.Term, sum *big.Rat, fields ...intervalField) Opera
 	total.Scale = 6
 	for _, t := range terms {
 		for _, f := range fields {
-			s := *f.of(t.Within)
+			s := *partOf(f.name, t.Within)
 			if s.Lo.Sign() == 0 && s.Hi.Sign() == 0 && f.name != "second" { // which shows whether the term is NULL
 				continue
 			}

@@ -154,6 +154,21 @@ func truncationCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebr
 	return algebra.Call{Name: n.Name, Args: []algebra.Expr{field, x}, T: t}, nil
 }
 
+// dateCall makes date(x) the cast.
+func dateCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	x, err := Coerce(b, n.Args[0], args[0], catalog.Date)
+	if err != nil {
+		return nil, err
+	}
+	if !x.Typ().IsTime() {
+		return nil, noFunction(b, n, x)
+	}
+	if c, isConstant := x.(algebra.Constant); isConstant && c.T == catalog.Date {
+		return c, nil
+	}
+	return algebra.Cast{X: x, T: catalog.Date}, nil
+}
+
 // fieldCall types extract and date_part.
 func fieldCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
 	field, x, err := timeArguments(b, n, args)
@@ -198,6 +213,10 @@ func safeField(c safeCall) (Operand, error) {
 func fieldRange(name string, x Operand) *scalar.Range {
 	i := slices.IndexFunc(scalar.TimeFields(), func(f scalar.TimeField) bool { return f.Name == name })
 	f := scalar.TimeFields()[i]
+	if x.X.Typ() == scalar.IntervalType && name != "epoch" {
+		s := *partOf(name, x.Parts)
+		return &s
+	}
 	if f.Hi > 0 {
 		s := scalar.Between(f.Lo, f.Hi)
 		s.Scale = f.Scale

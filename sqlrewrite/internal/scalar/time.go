@@ -154,11 +154,11 @@ type TimeField struct {
 
 func TimeFields() []TimeField {
 	return []TimeField{
-		{Name: "year"}, {Name: "isoyear"}, {Name: "decade"}, {Name: "century"}, {Name: "millennium"},
-		{Name: "quarter", Lo: 1, Hi: 4}, {Name: "month", Lo: 1, Hi: 12}, {Name: "week", Lo: 1, Hi: 53},
-		{Name: "day", Lo: 1, Hi: 31}, {Name: "dow", Lo: 0, Hi: 6}, {Name: "isodow", Lo: 1, Hi: 7}, {Name: "doy", Lo: 1, Hi: 366},
-		{Name: "hour", Lo: 0, Hi: 23, Clock: true}, {Name: "minute", Lo: 0, Hi: 59, Clock: true},
-		{Name: "second", Lo: 0, Hi: 60, Clock: true, Scale: 6}, {Name: "epoch", Scale: 6, OfSpans: true},
+		{Name: "year", OfSpans: true}, {Name: "isoyear"}, {Name: "decade"}, {Name: "century"}, {Name: "millennium"},
+		{Name: "quarter", Lo: 1, Hi: 4}, {Name: "month", Lo: 1, Hi: 12, OfSpans: true}, {Name: "week", Lo: 1, Hi: 53},
+		{Name: "day", Lo: 1, Hi: 31, OfSpans: true}, {Name: "dow", Lo: 0, Hi: 6}, {Name: "isodow", Lo: 1, Hi: 7}, {Name: "doy", Lo: 1, Hi: 366},
+		{Name: "hour", Lo: 0, Hi: 23, Clock: true, OfSpans: true}, {Name: "minute", Lo: 0, Hi: 59, Clock: true, OfSpans: true},
+		{Name: "second", Lo: 0, Hi: 60, Clock: true, Scale: 6, OfSpans: true}, {Name: "epoch", Scale: 6, OfSpans: true},
 	}
 }
 
