@@ -68,8 +68,8 @@ func TestSuggestionsAreAccepted(t *testing.T) {
 // The golden file of suggestions: each refused query, and what would be accepted.
 func TestSuggestGolden(t *testing.T) {
 	runGoldenFile(t, "suggest", func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
-		o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95,
-			Dialect: Dialect(d.Cmd)}
+		o := Options{Now: goldenNow(), Epsilon: mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto, Currency: catalog.Approx,
+			Confidence: 0.95, Dialect: Dialect(d.Cmd)}
 		_, _, err := Read(d.Input, snapshot, o)
 		if err == nil {
 			d.Fatalf(t, "accepted as it is")

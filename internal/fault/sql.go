@@ -43,13 +43,24 @@ func UnknownTable(pos Position, name string, known []string) *Error {
 	return unknown(CodeUnknownTable, "table", pos, name, known)
 }
 
+// TableElsewhere refuses a table that exists under another schema's name, which is what to write.
+func TableElsewhere(pos Position, name, written string) *Error {
+	e := unknown(CodeUnknownTable, "table", pos, name, nil)
+	e.Hint, e.Part = fmt.Sprintf("did you mean %s?", Quote(written)), written
+	return e
+}
+
 // UnknownColumn is also the answer for columns that exist but are hidden: known lists only what the analyst may see.
 func UnknownColumn(pos Position, name string, known []string) *Error {
 	return unknown(CodeUnknownColumn, "column", pos, name, known)
 }
 
-// UnknownFunction refuses a function that is not on the list of allowed ones, whether or not PostgreSQL has it.
+// UnknownFunction refuses a function that is not on the list of allowed ones, whether or not PostgreSQL has it. For one of another
+// system it says how that is written here, and never names one that only sounds like it.
 func UnknownFunction(pos Position, name string, known []string) *Error {
+	if hint := elsewhere(name); hint != "" {
+		return unknown(CodeUnknownFunction, "function", pos, name, nil).WithHint(hint)
+	}
 	return unknown(CodeUnknownFunction, "function", pos, name, known)
 }
 

@@ -166,14 +166,27 @@ func table(b *algebra.Binder, n *syntax.Table, side *algebra.Side) (*algebra.Rel
 // tableOf finds a table of the snapshot.
 func tableOf(b *algebra.Binder, n *syntax.Table) (*catalog.Table, error) {
 	t, ok := b.Snapshot.Table(n.Schema, n.Name)
-	switch {
-	case ok:
+	if ok {
 		return t, nil
-	case n.Schema != "":
-		return nil, fault.UnknownTable(b.At(n), n.Schema+"."+n.Name, nil)
-	default:
-		return nil, fault.UnknownTable(b.At(n), n.Name, tableNames(b))
 	}
+	name, known := n.Name, tableNames(b)
+	if n.Schema != "" {
+		name, known = n.Schema+"."+n.Name, nil
+	}
+	for _, other := range b.Snapshot.Tables { // of that name in another schema
+		if other.Name == n.Name {
+			return nil, fault.TableElsewhere(b.At(n), name, writtenTable(other))
+		}
+	}
+	return nil, fault.UnknownTable(b.At(n), name, known)
+}
+
+// writtenTable is a table's name as a query may write it.
+func writtenTable(t *catalog.Table) string {
+	if t.Schema == catalog.DefaultSchema {
+		return t.Name
+	}
+	return t.Schema + "." + t.Name
 }
 
 func tableNames(b *algebra.Binder) []string {
@@ -182,7 +195,7 @@ func tableNames(b *algebra.Binder) []string {
 		names = append(names, c.Name)
 	}
 	for _, t := range b.Snapshot.Tables {
-		names = append(names, t.Name)
+		names = append(names, writtenTable(t))
 	}
 	return names
 }

@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,7 +15,8 @@ type repair func(q *parse.QueryText, i int, refusal *fault.Error) string
 // repairs are tried in this order.
 func (s *suggester) repairs() []repair {
 	return []repair{
-		repairName, s.repairQuotes, repairFunction, repairNumber, repairAlias, repairUnitJoin, repairPartition, repairUnitCount,
+		repairName, s.repairQuotes, repairFunction, repairClock, repairTop, repairGroupAll, repairQualify, repairNumber, repairAlias,
+		repairUnitJoin, repairPartition, repairUnitCount,
 		repairBoolAggregate,
 		repairWhereAggregate, repairHaving, repairGroupBy, repairStar, repairUnion, repairClause, repairCollate, repairBackticks,
 	}
@@ -25,8 +27,14 @@ func repairName(q *parse.QueryText, i int, refusal *fault.Error) string {
 	if refusal.Part == "" || !strings.HasPrefix(string(refusal.Code), "sql/unknown-") {
 		return ""
 	}
-	if q.Word(i+1) == "." && refusal.Code == fault.CodeUnknownColumn {
-		i += 2
+	if q.Word(i+1) == "." {
+		switch refusal.Code {
+		case fault.CodeUnknownColumn:
+			i += 2
+		case fault.CodeUnknownTable: // which was written with a schema
+			return q.Replaced(i, i+3, refusal.Part)
+		default: // the name comes first
+		}
 	}
 	return q.Replaced(i, i+1, refusal.Part)
 }
@@ -84,22 +92,174 @@ const maxListed = 20
 
 func asString(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// repairFunction writes the name that a function has here for the one that it has elsewhere.
+// repairFunction writes a function of another system as it is written here.
 func repairFunction(q *parse.QueryText, i int, refusal *fault.Error) string {
-	if refusal.Code != fault.CodeUnknownFunction {
+	if refusal.Code != fault.CodeUnknownFunction || q.Word(i+1) != "(" {
 		return ""
 	}
-	names := map[string]string{
-		"IFNULL": "coalesce", "NVL": "coalesce", "LEN": "length", "UCASE": "upper", "LCASE": "lower", "SUBSTR": "substring", "POW": "power",
-		"MEAN": "avg", "AVERAGE": "avg", "STD": "stddev_pop", "STDEV": "stddev", "VAR": "variance", "CHAR_LENGTH": "length", "TRUNCATE": "trunc",
+	arguments := argumentsOf(q, i+1)
+	end := q.Closing(i + 1)
+	form, ok := fault.FormOf(q.Word(i), len(arguments))
+	if !ok {
+		form, arguments, ok = daysBetween(q.Word(i), arguments)
 	}
-	if name := names[q.Word(i)]; name != "" {
-		return q.Replaced(i, i+1, name)
+	if !ok {
+		return ""
 	}
-	if part := q.Word(i); slices.Contains([]string{"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE"}, part) && q.Word(i+1) == "(" {
-		return q.Replaced(i, i+2, "extract("+strings.ToLower(part)+" FROM ")
+	var pairs []string
+	for k, text := range arguments {
+		pairs = append(pairs, fmt.Sprint("$", k+1), text)
 	}
-	return ""
+	return q.Replaced(i, end, strings.NewReplacer(pairs...).Replace(form))
+}
+
+// argumentsOf are those of the call whose parenthesis opens at a token.
+func argumentsOf(q *parse.QueryText, open int) []string {
+	var all []string
+	end := q.Closing(open) - 1
+	for k := open + 1; k < end; {
+		next := min(q.Boundary(k, ","), end)
+		all = append(all, q.Slice(k, next))
+		k = next + 1
+	}
+	return all
+}
+
+// daysBetween is DATEDIFF: of a unit and two times, which counts the midnights from the first to the second, or of two, whose first is the
+// later.
+func daysBetween(name string, arguments []string) (form string, of []string, ok bool) {
+	const form2 = "(($2)::date - ($1)::date)"
+	switch {
+	case name == "DATEDIFF" && len(arguments) == 3 && isDay(arguments[0]):
+		return form2, arguments[1:], true
+	case name == "DATEDIFF" && len(arguments) == 2, name == "DATE_DIFF" && len(arguments) == 3 && isDay(arguments[2]):
+		return form2, []string{arguments[1], arguments[0]}, true
+	default:
+		return "", nil, false
+	}
+}
+
+func isDay(unit string) bool {
+	return slices.Contains([]string{"DAY", "DAYS", "DD", "D"}, strings.ToUpper(strings.Trim(unit, "'")))
+}
+
+// repairClock writes the date in the place of a time that changes within the day.
+func repairClock(q *parse.QueryText, i int, refusal *fault.Error) string {
+	if refusal.Code != fault.CodeUnsupported {
+		return ""
+	}
+	switch word := q.Word(i); {
+	case slices.Contains([]string{"NOW", "TRANSACTION_TIMESTAMP", "STATEMENT_TIMESTAMP", "CLOCK_TIMESTAMP"}, word) && q.Word(i+1) == "(":
+		return q.Replaced(i, q.Closing(i+1), "current_date")
+	case word == "CURRENT_TIMESTAMP" || word == "LOCALTIMESTAMP":
+		return q.Replaced(i, i+1, "current_date")
+	default:
+		return ""
+	}
+}
+
+// repairTop writes TOP as LIMIT.
+func repairTop(q *parse.QueryText, i int, refusal *fault.Error) string {
+	if refusal.Code != fault.CodeSyntax {
+		return ""
+	}
+	from, to := q.SelectAround(i)
+	if q.Word(from) != "SELECT" || q.Word(from+1) != "TOP" || strings.Trim(q.Word(from+2), "0123456789") != "" {
+		return ""
+	}
+	count := q.Word(from + 2)
+	if start, end := q.Clause("LIMIT", from, to); start < end {
+		return ""
+	}
+	limited := parse.CutText(q.Replaced(to, to, "LIMIT "+count))
+	return limited.Replaced(from+1, from+3, "")
+}
+
+// repairGroupAll writes GROUP BY ALL as the places of the outputs without aggregates.
+func repairGroupAll(q *parse.QueryText, i int, refusal *fault.Error) string {
+	if refusal.Code != fault.CodeSyntax {
+		return ""
+	}
+	from, to := q.SelectAround(i)
+	start, end := q.Clause("GROUP", from, to)
+	if start == end || q.Word(start+1) != "BY" || q.Word(start+2) != "ALL" || end != start+3 {
+		return ""
+	}
+	var places []string
+	for k, item := range itemsOf(q, from, to) {
+		if !slices.ContainsFunc(item.calls, isAggregate) {
+			places = append(places, fmt.Sprint(k+1))
+		}
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	return q.Replaced(start+2, start+3, strings.Join(places, ", "))
+}
+
+// isAggregate reports whether a name is one of an aggregate that releases.
+func isAggregate(name string) bool {
+	return slices.Contains([]string{"COUNT", "SUM", "AVG", "MIN", "MAX", "MEDIAN", "MODE", "VARIANCE", "STDDEV", "CORR"}, name) ||
+		slices.ContainsFunc([]string{"VAR_", "STDDEV_", "COVAR_", "REGR_", "PERCENTILE_"},
+			func(start string) bool { return strings.HasPrefix(name, start) })
+}
+
+// item is one of a select list: its text, its name, and the names of the functions that it calls.
+type item struct {
+	text, name string
+	calls      []string
+}
+
+func itemsOf(q *parse.QueryText, from, to int) []item {
+	_, end := q.Clause("SELECT", from, to)
+	var all []item
+	for k := from + 1; k < end; {
+		next := min(q.Boundary(k, ","), end)
+		one := item{text: q.Slice(k, next)}
+		for t := k; t < next; t++ {
+			if q.Word(t+1) == "(" && t+1 < next {
+				one.calls = append(one.calls, q.Word(t))
+			}
+		}
+		switch {
+		case next-k == 1 || next-k > 1 && q.Word(next-2) == "AS" || next-k > 1 && q.Word(next-2) == ".":
+			one.name = q.Slice(next-1, next)
+		case next-k > 1 && q.Word(next-2) == ")":
+			one.name = q.Slice(next-1, next) // an alias without AS
+		case q.Word(k+1) == "(" && q.Closing(k+1) == next:
+			one.name = strings.ToLower(q.Word(k))
+		}
+		all = append(all, one)
+		k = next + 1
+	}
+	return all
+}
+
+// repairQualify writes QUALIFY as a query around the windows, whose rows it keeps.
+func repairQualify(q *parse.QueryText, i int, refusal *fault.Error) string {
+	if refusal.Code != fault.CodeSyntax {
+		return ""
+	}
+	from, to := q.SelectAround(i)
+	at := q.Boundary(from+1, "QUALIFY")
+	if at >= to || from > 0 || to < len(q.Tokens) && q.Word(to) != ";" {
+		return ""
+	}
+	end := q.Boundary(at+1, "ORDER", "LIMIT")
+	var names []string
+	for _, item := range itemsOf(q, from, at) {
+		if item.name == "" {
+			return ""
+		}
+		names = append(names, item.name)
+	}
+	_, list := q.Clause("SELECT", from, to)
+	text := "SELECT " + strings.Join(names, ", ") + " FROM (" + q.Slice(from, list) + ", (" + q.Slice(at+1, end) + ") AS qualifies " +
+		q.Slice(list, at) + ") t WHERE qualifies"
+	if end < to {
+		text += " " + q.Slice(end, to)
+	}
+	return text
 }
 
 // repairNumber makes a string of a number that is compared with text.

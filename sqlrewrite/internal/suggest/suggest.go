@@ -32,6 +32,9 @@ func Suggest(err error, sql string, snapshot *catalog.Snapshot, read func(text s
 	}
 	q := parse.CutText(sql)
 	i := q.At(refusal.Pos)
+	if i < 0 && refusal.Code == fault.CodeSyntax { // the text ends too early
+		i = len(q.Tokens) - 1
+	}
 	if i < 0 {
 		return err
 	}
