@@ -82,6 +82,7 @@ func computedConditions() []production {
 			day, at := w.pick(p.names.days...), w.pick(p.names.times...)
 			return w.pick("extract(dow FROM "+day+") = 1", "date_trunc('month', "+at+") = TIMESTAMP '2024-03-01'", day+" + 30 > DATE '2024-03-01'",
 				at+" - "+day+" > INTERVAL '12 hours'", day+" + INTERVAL '1 month' < "+at, "date_part('year', "+at+") = 2024",
+				"to_char("+at+", 'Dy') = 'Mon'", "date("+at+") = "+day, "extract(day FROM "+at+" - "+day+") > 3",
 				day+" - DATE '2024-01-01' < 100")
 		}},
 	}
@@ -118,7 +119,8 @@ func computedKeys() []production {
 		of("of a grid", func(n names) []string { return append(slices.Clone(n.whole), n.days...) }, "%s"),
 		of("of a number", func(n names) []string { return n.whole }, "%s > 3", "%s %% 3", "mod(%s, 2)",
 			"CASE WHEN %s < 3 THEN 'low' ELSE 'high' END"),
-		of("of a time", func(n names) []string { return n.times }, "date_trunc('quarter', %s)", "extract(month FROM %s)"),
+		of("of a time", func(n names) []string { return n.times }, "date_trunc('quarter', %s)", "extract(month FROM %s)",
+			"%s::date", "to_char(%s, 'YYYY-MM')", "date_trunc('month', %s)::date"),
 		of("as text", func(n names) []string { return n.keys }, "%s::text", "'key ' || %s::text"),
 		of("of a text", func(n names) []string { return n.private }, "upper(%s)", "left(%s, 1)", "coalesce(%s, 'none')"),
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -113,7 +114,7 @@ func goldenClauses() []string {
 	return []string{
 		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys",
 		"aggregate", "having", "orderby", "limit", "bounding", "max_rows_total", "grid", "price", "moments", "distinct", "quantile", "topk",
-		"post",
+		"post", "times",
 	}
 }
 
@@ -207,11 +208,14 @@ func addColumn(t testing.TB, table *catalog.TableInfo, fields []string) {
 	table.Columns = append(table.Columns, c)
 }
 
+// goldenNow is when the questions of golden files are asked.
+func goldenNow() time.Time { return time.Date(2024, 3, 15, 13, 45, 6, 789_000_000, time.UTC) }
+
 // parseOptions reads epsilon=, rho=, delta=, mechanism=, currency=, max_rows=, max_groups=, max_rows_total= of a directive. The default is
 // ε = 1.
 func parseOptions(t testing.TB, d *datadriven.TestData) Options {
 	t.Helper()
-	o := Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
+	o := Options{Now: goldenNow(), Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
 	var err error
 	for _, arg := range d.CmdArgs {
 		value := ""

@@ -114,6 +114,13 @@ var oracleQueries = []string{
 	"SELECT region FROM sales WHERE ratio < 0.5 AND (items < 40 OR region = 'west') GROUP BY region ORDER BY count(*) DESC LIMIT 1",
 	"SELECT region, grade FROM sales WHERE items < grade * 9 GROUP BY region, grade ORDER BY sum(items) DESC LIMIT 1 OFFSET 1",
 	"SELECT mailed, NOT mailed, mailed::text, count(*) + 1, nullif(count(*), 7) FROM sales GROUP BY mailed ORDER BY 1 DESC",
+	"SELECT to_char(sold, 'YYYY-MM'), to_char(sold, 'Day'), count(*) FROM sales WHERE sold >= '2024-01-01' AND sold < '2024-04-01' AND " +
+		"to_char(sold, 'FMMonth') <> 'April' GROUP BY 1, 2 HAVING count(*) > 0",
+	"SELECT date(sold), sum(1) FROM sales WHERE (region, grade) IN (('north', 1), ('west', 10)) GROUP BY 1 " +
+		"HAVING count(*) > 0",
+	"SELECT items > 50, count(*), sum(1) FILTER (WHERE grade = ANY ('{1,10}'::int[])) FROM sales WHERE grade <> ALL (ARRAY[2]) GROUP BY 1",
+	"SELECT extract(day FROM sold - TIMESTAMP '2024-01-01 12:00'), count(*) FROM sales WHERE sold >= '2024-01-01' AND sold < '2024-01-09' " +
+		"GROUP BY 1 HAVING count(*) > 0",
 }
 
 // With no noise and bounds that do not bind, an answer is PostgreSQL's own answer to the analyst's text: same rows, same order where

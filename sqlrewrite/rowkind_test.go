@@ -133,7 +133,8 @@ func TestQueriesAreBoundOnce(t *testing.T) {
 // rowKind is what decides how a query is bound.
 func rowKind(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) algebra.RowKind {
 	t.Helper()
-	query, err := parse.Parse(d.Input, parseOptions(t, d).Dialect)
+	o := parseOptions(t, d)
+	query, err := parse.ParseAt(d.Input, o.Dialect, o.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

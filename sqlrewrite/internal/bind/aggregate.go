@@ -145,6 +145,14 @@ func oneArgument(n *syntax.Call) syntax.Expr {
 
 // sum binds sum(x) and avg(x).
 func sum(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
+	if one, ok := oneArgument(n).(*syntax.Literal); ok && n.Name == "sum" && one.Kind == syntax.IntegerLiteral && one.Text == "1" {
+		m := algebra.Statistic{Kind: algebra.CountRows, Filter: filter} // sum(1) is count(*)
+		return algebra.Estimator{Name: sqlprint.DescribeStatistic(m), T: catalog.Int8, Of: []int{addRelease(b, m)}}, nil
+	}
+	n, err := inSeconds(b, n)
+	if err != nil {
+		return algebra.Estimator{}, err
+	}
 	x, g, err := numbers(b, n, 0, 1)
 	if err != nil {
 		return algebra.Estimator{}, err
@@ -157,6 +165,24 @@ func sum(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estima
 	k := addRelease(b, algebra.Statistic{Kind: algebra.CountValues, X: x, Filter: filter})
 	return algebra.Estimator{Name: "avg(" + sqlprint.Describe(x) + ")" + sqlprint.FilterText(filter), T: typeOf(n, x),
 		How: domain.BuiltinOf(n.Name).How, Of: []int{k, s}}, nil
+}
+
+// inSeconds makes avg and sum of an interval those of its seconds, and says so: an interval has no grid.
+func inSeconds(b *algebra.Binder, n *syntax.Call) (*syntax.Call, error) {
+	if n.Star || len(n.Args) != 1 {
+		return n, nil // which is refused next
+	}
+	x, err := rowValue(b, n.Args[0])
+	if err != nil || x.Typ() != scalar.IntervalType {
+		return n, err
+	}
+	at := n.Args[0].At()
+	seconds := *n
+	seconds.Args = []syntax.Expr{&syntax.Call{Pos: at, Name: "extract",
+		Args: []syntax.Expr{&syntax.Literal{Pos: at, Kind: syntax.StringLiteral, Text: "epoch"}, n.Args[0]}}}
+	b.Bound.Source.Note("seconds", "%s of %s is a number of seconds; closer limits make it more accurate: "+
+		"%s(least(greatest(extract(epoch FROM x), 0), 86400)) counts from none to a day", n.Name, sqlprint.Describe(x), n.Name)
+	return &seconds, nil
 }
 
 // typeOf is the type of an aggregate of one number.

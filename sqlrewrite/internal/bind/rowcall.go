@@ -19,5 +19,8 @@ func call(b *algebra.Binder, s domain.Scope, n *syntax.Call) (algebra.Expr, erro
 	if err != nil {
 		return nil, err
 	}
+	if _, isConstant := e.(algebra.Constant); isConstant {
+		return e, nil
+	}
 	return domain.ErrorFree(b, s, n, e)
 }

@@ -55,6 +55,9 @@ func ChooseBounding(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	if groups <= 0 {
 		groups = total
 	}
+	if rows <= 0 && countsUnits(q) {
+		rows = max(asked.MaxRows, 1) // a unit counts once whatever rows it has
+	}
 	if rows <= 0 {
 		return Bounding{}, fault.MissingContribution(fault.Position{}, q.Source.Table, "max_rows")
 	}
@@ -128,6 +131,12 @@ func oneInGroup(q *algebra.BoundQuery, s *Bounding) bool {
 		s.Kind, s.MaxRows, s.MaxValues, s.MaxGroups = Flat, 1, 1, max(tuples, 1)
 	}
 	return ok
+}
+
+// countsUnits reports whether units are all that a query counts.
+func countsUnits(q *algebra.BoundQuery) bool {
+	return q.Top == 0 && len(q.Statistics) > 0 &&
+		!slices.ContainsFunc(q.Statistics, func(m algebra.Statistic) bool { return m.Kind != algebra.CountUnits })
 }
 
 // tighten applies a request's bound to the policy's.
