@@ -111,7 +111,8 @@ func eachLeaf(n algebra.FromItem, outer bool, visit func(l *algebra.Leaf, outer 
 func TestQueriesAreBoundOnce(t *testing.T) {
 	found := 0
 	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
-		query, err := parse.Parse(d.Input, parseOptions(t, d).Dialect)
+		o := parseOptions(t, d)
+		query, err := parse.ParseAt(d.Input, o.Dialect, o.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
