@@ -78,7 +78,7 @@ func TestMovedClockIsPostgres(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bound, err := bind.Bind("", query, snapshot)
+		bound, err := bind.Releasing(algebra.NewOpened("", query, snapshot))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ budgets:
 		if err != nil {
 			t.Fatal(err)
 		}
-		bound, err := bind.Bind("", query, snapshot)
+		bound, err := bind.Releasing(algebra.NewOpened("", query, snapshot))
 		if err != nil { // the words make another one together, or too long a template
 			continue
 		}
