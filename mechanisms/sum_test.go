@@ -58,6 +58,8 @@ func TestSumHalfWidthCovers(t *testing.T) {
 		"gaussian": {gaussianTerm(t, 100, 1), gaussianTerm(t, 100, 1), gaussianTerm(t, 0.5, 10)},
 		"small":    {laplaceTerm(t, 0.4, 1), laplaceTerm(t, 1.5, 1), gaussianTerm(t, 0.7, 1), laplaceTerm(t, 1, 1)},
 		"many":     many,
+		"fifty":    {Term{Noise: many[0].Noise, Weight: many[0].Weight, Times: 50}},
+		"shares":   {Term{Noise: many[0].Noise, Weight: big.NewRat(-1, 5), Times: 12}, laplaceTerm(t, 2, 0.8)},
 		"one":      {laplaceTerm(t, 10, 2.5), laplaceTerm(t, 1000, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +69,9 @@ func TestSumHalfWidthCovers(t *testing.T) {
 			for range draws {
 				sum := 0.0
 				for _, term := range terms {
-					sum += exact.Float(term.Weight) * noiseFloat(term.Noise.Draw(s))
+					for range max(term.Times, 1) {
+						sum += exact.Float(term.Weight) * noiseFloat(term.Noise.Draw(s))
+					}
 				}
 				if math.Abs(sum) > width {
 					outside++
@@ -84,6 +88,26 @@ func TestSumHalfWidthCovers(t *testing.T) {
 				t.Errorf("half width %g is more than 15 %% too wide: %d of %d outside %g", width, tooWide, draws, width/1.15)
 			}
 		})
+	}
+}
+
+// Equal terms are the same one by one and counted, and a thousand of them are about as wide as normal noise of their variance.
+func TestSumHalfWidthCountsEqualTerms(t *testing.T) {
+	for _, one := range []Term{laplaceTerm(t, 3, 1), gaussianTerm(t, 50, 2)} {
+		var each []Term
+		for range 7 {
+			each = append(each, one)
+		}
+		counted := one
+		counted.Times = 7
+		if a, b := SumHalfWidth(each, 0.9), SumHalfWidth([]Term{counted}, 0.9); math.Abs(a-b) > 1e-6*a {
+			t.Errorf("seven terms: %g, counted %g", a, b)
+		}
+	}
+	many := laplaceTerm(t, 3, 1)
+	many.Times = 1000
+	if got, normal := SumHalfWidth([]Term{many}, 0.95), 1.95996*math.Sqrt(1000*(2*9+1./12)); math.Abs(got-normal) > 0.02*normal {
+		t.Errorf("a thousand terms: %g, normal noise %g", got, normal)
 	}
 }
 
