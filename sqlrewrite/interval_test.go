@@ -33,7 +33,7 @@ func TestIntervalsHoldTheirBox(t *testing.T) {
 		o.Epsilon = mechanisms.EpsilonUnit
 		p := rewrite(t, "SELECT "+text+" FROM people", o)
 		e, form := p.made.Query.Outputs[0].Expr, p.made.Outputs[0]
-		if !answer.HasInterval(e) {
+		if !answer.HasInterval(p.made, e) {
 			t.Errorf("%s: no interval", text)
 		}
 		found := 0
@@ -70,7 +70,7 @@ func TestNoInterval(t *testing.T) {
 	for _, text := range []string{"count(*)::text", "CASE WHEN count(*) > 3 THEN 1 ELSE 0 END", "count(*) % 7", "count(*) > 3"} {
 		p := rewrite(t, "SELECT "+text+" FROM people", sharp())
 		notes := p.Explain().Notes
-		if answer.HasInterval(p.made.Query.Outputs[0].Expr) || len(notes) != 1 || notes[0].Code != "no-interval" {
+		if answer.HasInterval(p.made, p.made.Query.Outputs[0].Expr) || len(notes) != 1 || notes[0].Code != "no-interval" {
 			t.Errorf("%s: %v", text, notes)
 		}
 	}

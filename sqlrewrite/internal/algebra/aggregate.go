@@ -22,6 +22,9 @@ type Aggregate struct {
 	// numerics. Above the noise, over released values and public rows, it is PostgreSQL's own.
 	Safe bool
 	T    catalog.Type
+	// Cells is its number among the aggregates and windows over released rows that are followed to the rows that each value is computed
+	// from, so that there is an interval; 0: it is not followed. See [Followed].
+	Cells int
 }
 
 func (e Aggregate) Typ() catalog.Type { return e.T }

@@ -63,6 +63,7 @@ type Opened struct {
 	Block    *BoundQuery   // the one release block; nil: none so far
 	BlockOf  *syntax.Query // what it was bound from
 	Items    int           // items of FROM so far: each use of a CTE is one
+	Followed int           // aggregates and windows over released rows so far that are followed to these
 	Scans    []*Scan
 	Merged   map[*Field]Expr // of all its binders
 	Origins  map[*Field]Expr

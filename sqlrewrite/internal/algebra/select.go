@@ -1,7 +1,6 @@
 package algebra
 
 import (
-	"cmp"
 	"fmt"
 
 	"noisegate/catalog"
@@ -111,17 +110,10 @@ func (q *Query) Stem() *Leaf {
 	return stemOf(q.From)
 }
 
+// stemOf is that of an item of FROM.
 func stemOf(n FromItem) *Leaf {
-	switch n := n.(type) {
-	case *Derived:
-		if n.Parts[0].KeepsRows() {
-			return &n.Leaf
-		}
-	case *Joined:
-		l, r := stemOf(n.Left), stemOf(n.Right)
-		if l == nil || r == nil {
-			return cmp.Or(l, r)
-		}
+	if d := stemItem(n); d != nil {
+		return &d.Leaf
 	}
 	return nil
 }

@@ -14,7 +14,10 @@ import (
 )
 
 // OutputForms describes the outputs.
-func OutputForms(p *plan.Plan) []plan.OutputForm {
+func OutputForms(p *plan.Plan) []plan.OutputForm { return outputForms(p, 0) }
+
+// outputForms describes the outputs of an answer with so many released rows; 0 before there are any.
+func outputForms(p *plan.Plan, rows int) []plan.OutputForm {
 	var forms []plan.OutputForm
 	for _, o := range p.Query.Outputs {
 		f := plan.OutputForm{Column: plan.Column{Name: o.Name, Type: scalar.TypeOfOutput(o.Expr.Typ()), Kind: plan.DerivedColumn}}
@@ -23,14 +26,14 @@ func OutputForms(p *plan.Plan) []plan.OutputForm {
 			f.Column.Kind = plan.KeyColumn
 		case algebra.EstimatorRef:
 			if v := p.Query.Estimators[e.Index]; !v.Computed() {
-				f.Column = aggregateColumn(p, f.Column, p.Releases[v.Of[0]])
+				f.Column = aggregateColumn(p, f.Column, p.Releases[v.Of[0]], rows)
 			}
 		}
 		f.Releases = len(bind.ReleasesOf(p.Query, o.Expr))
 		if f.Column.Kind == plan.DerivedColumn && f.Releases == 0 && len(bind.LeavesOf(o.Expr)) > 0 {
 			f.Column.Kind = plan.KeyColumn // computed from keys alone
 		}
-		if f.Ratio = ratioOf(p, o.Expr); f.Ratio != nil && f.Column.Kind == plan.DerivedColumn {
+		if f.Ratio = ratioOf(p, o.Expr, rows); f.Ratio != nil && f.Column.Kind == plan.DerivedColumn {
 			f.Column.HalfWidth = spread(p, f.Ratio)
 		}
 		f.Column.Bias = outputBias(p, f, o.Expr)
@@ -60,7 +63,7 @@ func Plain(r *plan.Released) *Answer {
 	for _, v := range p.Query.Estimators {
 		c := plan.Column{Name: v.Name, Type: string(v.T), Kind: plan.DerivedColumn}
 		if !v.Computed() {
-			c = aggregateColumn(p, c, p.Releases[v.Of[0]])
+			c = aggregateColumn(p, c, p.Releases[v.Of[0]], len(r.Rows))
 		}
 		for _, r := range v.Of {
 			if c.Bias = biasOf(p, p.Releases[r]); c.Bias != plan.Unbiased && v.Computed() {
@@ -82,22 +85,24 @@ func Plain(r *plan.Released) *Answer {
 }
 
 // aggregateColumn adds what is known of one release, in the output's unit.
-func aggregateColumn(p *plan.Plan, c plan.Column, r plan.Release) plan.Column {
+func aggregateColumn(p *plan.Plan, c plan.Column, r plan.Release, rows int) plan.Column {
 	c.Kind, c.Mechanism = plan.AggregateColumn, r.Law().Name()
 	if r.Selection != nil {
 		c.Selection = r.Selection.By
 	}
 	c.Sensitivity, c.Scale = Sensitivity(p, r), ScaleText(r)
-	c.HalfWidth, c.RankError = HalfWidth(p, r), RankError(p, r)
+	c.HalfWidth, c.RankError = HalfWidth(p, r, rows), RankError(p, r)
 	return c
 }
 
-// HalfWidth is that of a release's noise at the requested confidence, in the output's unit; nil for selections, which have none.
-func HalfWidth(p *plan.Plan, r plan.Release) *big.Rat {
-	if r.Selection != nil {
+// HalfWidth is that of a release's noise in an answer with so many released rows, 0 before there are any, in the output's unit; nil for
+// selections, which have none, and where it is not known yet.
+func HalfWidth(p *plan.Plan, r plan.Release, rows int) *big.Rat {
+	level, known := Level(p, rows)
+	if r.Selection != nil || !known {
 		return nil
 	}
-	return scalar.InUnits(r.HalfWidth(p.Options.Confidence), r.Unit)
+	return scalar.InUnits(r.HalfWidth(level), r.Unit)
 }
 
 // Sensitivity is the L1 (Laplace) or L2 (Gaussian) sensitivity of a release in the output's unit, "sqrt(75)" where irrational; of a
@@ -155,57 +160,71 @@ func ShortDecimal(v *big.Rat) string {
 }
 
 // Complete assembles the answer: from the post-processing query's result when there is one (rows in order; types are PostgreSQL's names
-// of the output columns, without the ordinal), else from the released values (rows and types are nil).
+// of the output columns and of those that [algebra.BoundQuery.Followed] asks for, without the ordinal), else from the released values (rows
+// and types are nil).
 func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error) {
 	p := r.Plan
+	followed := p.Query.Followed()
 	if p.Post == nil {
 		rows = identityRows(r)
-	} else if len(types) != len(p.Outputs) {
+	} else if len(types) != len(p.Outputs)+len(followed) {
 		return nil, fault.Internal(plan.ErrShape)
 	}
-	a := &Answer{Notes: Notes(p)}
-	for i, f := range p.Outputs {
+	a, forms := &Answer{Notes: Notes(p)}, p.Outputs
+	if p.Options.Simultaneous && p.Query.Private() { // how many groups there are is known now
+		forms = outputForms(p, len(r.Rows))
+	}
+	for i, f := range forms {
 		c := f.Column
 		if p.Post != nil {
 			c.Type = types[i]
 		}
 		a.Columns = append(a.Columns, c)
 	}
-	box := NewBox(p)
+	box := NewBox(p, r.Rows...)
 	for _, row := range rows {
-		if len(row.Values) != len(p.Outputs) || row.Ordinal < 0 || row.Ordinal > len(r.Rows) || row.Ordinal == 0 && p.Query.Post == nil {
+		if len(row.Values) != len(forms)+len(followed) || row.Ordinal < 0 || row.Ordinal > len(r.Rows) ||
+			row.Ordinal == 0 && p.Query.Post == nil {
 			return nil, fault.Internal(plan.ErrShape)
 		}
-		intervals := make([]*Interval, len(p.Outputs))
-		for i, f := range p.Outputs {
-			if row.Ordinal > 0 && !row.Values[i].Null && f.Column.Kind != plan.KeyColumn {
-				intervals[i] = box.interval(p.Query.Outputs[i].Expr, f, r.Rows[row.Ordinal-1], a.Columns[i].Type)
+		at := &place{row: row.Ordinal, cells: make(map[int]catalog.Key)}
+		for i, number := range followed {
+			at.cells[number] = row.Values[len(forms)+i]
+		}
+		intervals := make([]*Interval, len(forms))
+		for i, f := range forms {
+			if !row.Values[i].Null && f.Column.Kind != plan.KeyColumn {
+				intervals[i] = box.interval(p.Query.Outputs[i].Expr, f, at, a.Columns[i].Type)
 			}
 		}
-		a.Rows = append(a.Rows, row.Values)
+		a.Rows = append(a.Rows, row.Values[:len(forms)])
 		a.Intervals = append(a.Intervals, intervals)
 	}
-	a.Notes = append(a.Notes, unboundedNotes(p, rows, a.Intervals)...)
+	a.Notes = append(a.Notes, unboundedNotes(p, a.Rows, a.Intervals)...)
+	a.Notes = append(a.Notes, barNotes(p, a.Intervals, len(r.Rows))...)
 	return a, nil
 }
 
 // unboundedNotes say of which outputs the intervals are unbounded in some rows, as what is divided by is small against its noise.
-func unboundedNotes(p *plan.Plan, rows []PostRow, intervals [][]*Interval) []algebra.Note {
+func unboundedNotes(p *plan.Plan, rows [][]catalog.Key, intervals [][]*Interval) []algebra.Note {
 	var notes []algebra.Note
 	for i, f := range p.Outputs {
-		if f.Column.Kind != plan.DerivedColumn || f.Releases == 0 || !HasInterval(p.Query.Outputs[i].Expr) {
+		if f.Column.Kind != plan.DerivedColumn || f.Releases == 0 || !shownWithIntervals(p, i) {
 			continue
 		}
 		unbounded := 0
 		for j, row := range rows {
-			if row.Ordinal > 0 && !row.Values[i].Null && intervals[j][i] == nil {
+			if !row[i].Null && intervals[j][i] == nil {
 				unbounded++
 			}
 		}
 		if unbounded > 0 {
-			notes = append(notes, algebra.Note{Code: "unbounded-interval", Text: fmt.Sprintf(
-				"%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
-					"against its noise that any value is possible", f.Column.Name, unbounded, len(rows))})
+			text := fmt.Sprintf("%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
+				"against its noise that any value is possible", f.Column.Name, unbounded, len(rows))
+			if holds(p.Query.Outputs[i].Expr, isAggregate) {
+				text += ", or a released row counts more than once"
+			}
+			notes = append(notes, algebra.Note{Code: "unbounded-interval", Text: text})
 		}
 	}
 	return notes

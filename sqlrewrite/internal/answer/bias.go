@@ -63,12 +63,12 @@ func outputBias(p *plan.Plan, f plan.OutputForm, e algebra.Expr) plan.Bias {
 	if f.Ratio == nil {
 		return plan.UnknownBias
 	}
-	weights, ok := f.Ratio.Of.Affine()
+	sum, ok := f.Ratio.Of.Affine()
 	if _, whole := f.Ratio.Context.(ratioRef); !ok || !whole {
 		return plan.UnknownBias
 	}
-	for _, w := range weights {
-		if w.Sign() < 0 {
+	for _, t := range sum.Terms {
+		if t.Weight.Sign() < 0 {
 			return plan.UnknownBias
 		}
 	}

@@ -21,16 +21,18 @@ import (
 // rises with each weight, as the noise is symmetric and unimodal (Anderson 1955).
 type Fieller struct {
 	over, under []float64 // weights by term
-	noise       []mechanisms.Additive
-	level       mechanisms.Confidence
-	boxOver     float64 // half-widths of S and C that hold at once, by Boole's inequality
+	sums        *mechanisms.Sums
+	weights     []float64 // of the sum at hand
+	boxOver     float64   // half-widths of S and C that hold at once, by Boole's inequality
 	boxUnder    float64
 	Ratio       float64 // of the half-widths of S and C alone: where both matter as much
-	cells       map[int]float64
+	blocks      map[blockKey]float64
 	tails       map[tailKey]float64
 }
 
 type tailKey struct{ octave, side int }
+
+type blockKey struct{ first, size, side int }
 
 // cellsPerOctave and cellOctaves say how finely θ is divided, and how far below the ratio cells begin.
 const (
@@ -39,25 +41,18 @@ const (
 	tailOctaves    = 12
 )
 
-// NewFieller prepares a fraction whose two sums have noise.
-func NewFieller(p *plan.Plan, f plan.Fraction) *Fieller {
-	union := make(map[int]*big.Rat)
-	for _, weights := range []map[int]*big.Rat{f.Over.Weights, f.Under.Weights} {
-		for i := range weights {
-			union[i] = scalar.One()
-		}
+// NewFieller prepares a fraction whose two sums have noise, for intervals of a level.
+func NewFieller(p *plan.Plan, f plan.Fraction, level mechanisms.Confidence) *Fieller {
+	m := &Fieller{blocks: make(map[blockKey]float64), tails: make(map[tailKey]float64)}
+	var noises []mechanisms.Additive
+	var times []int
+	for _, n := range plan.NoisesOf(f) {
+		noises, times = append(noises, p.Releases[n.Release].Mechanism), append(times, n.Times)
+		m.over, m.under = append(m.over, FloatOf(n.Over)), append(m.under, FloatOf(n.Under))
 	}
-	m := &Fieller{level: p.Options.Confidence, cells: make(map[int]float64), tails: make(map[tailKey]float64)}
-	together := mechanisms.Confidence(1 - (1-float64(m.level))/float64(len(union)))
-	for _, i := range sortedReleases(union) {
-		noise := p.Releases[i].Mechanism
-		m.noise = append(m.noise, noise)
-		m.over, m.under = append(m.over, FloatOf(f.Over.Weights[i])), append(m.under, FloatOf(f.Under.Weights[i]))
-		width := FloatOf(new(big.Rat).SetInt(noise.HalfWidth(together)))
-		m.boxOver += math.Abs(m.over[len(m.over)-1]) * width
-		m.boxUnder += math.Abs(m.under[len(m.under)-1]) * width
-	}
-	m.Ratio = m.width(m.over) / m.width(m.under)
+	m.sums, m.weights = mechanisms.NewSums(noises, times, level), make([]float64, len(noises))
+	m.boxOver, m.boxUnder = m.sums.Boole(m.over), m.sums.Boole(m.under)
+	m.Ratio = m.sums.HalfWidth(m.over) / m.sums.HalfWidth(m.under)
 	return m
 }
 
@@ -67,15 +62,6 @@ func FloatOf(v *big.Rat) float64 {
 	}
 	f, _ := v.Float64()
 	return f
-}
-
-// width is h for a sum with these weights.
-func (m *Fieller) width(weights []float64) float64 {
-	terms := make([]mechanisms.Term, len(weights))
-	for i, w := range weights {
-		terms[i] = mechanisms.Term{Noise: m.noise[i], Weight: new(big.Rat).SetFloat64(w)}
-	}
-	return mechanisms.SumHalfWidth(terms, m.level)
 }
 
 func around(v *big.Rat, width float64) *scalar.Span {
@@ -112,21 +98,40 @@ func (m *Fieller) interval(over, under *big.Rat) *scalar.Span {
 	return s
 }
 
-// upper is the upper end for a fraction whose released value is centre; of the negated fraction where side is -1. Cell by cell from above,
-// what is in the set lies below centre + h/divisor.
+// upper is the upper end for a fraction whose released value is centre; of the negated fraction where side is -1. Block by block from above,
+// and in the first one that may hold a point of the set cell by cell, what is in the set lies below centre + h/divisor.
 func (m *Fieller) upper(centre, divisor float64, side int) (end float64, bounded bool) {
 	from, ok := m.start(centre, divisor, side)
 	if !ok {
 		return 0, false
 	}
-	for cell := m.CellOf(from); ; cell-- {
-		lowest, highest := m.Edges(cell)
-		reach := centre + m.cell(cell*side)/divisor
-		if reach >= lowest {
+	for cell, size := m.CellOf(from), 1; ; {
+		first := size * floorQuotient(cell, size) // of the block of so many cells that this one is in
+		lowest, _ := m.Edges(first)
+		reach := centre + m.block(first, size, side)/divisor
+		switch {
+		case reach < lowest: // the set has no point in the block, nor above
+			cell, size = first-1, min(2*size, mostCells)
+		case size > 1:
+			size /= 2
+		default:
+			_, highest := m.Edges(cell)
 			end = min(from, highest, reach)
 			return end + rounding*math.Abs(end-centre) + rounding*rounding*math.Abs(end), true
 		}
 	}
+}
+
+// mostCells is how many cells, of one block, are looked at together.
+const mostCells = 8 * cellsPerOctave
+
+// floorQuotient is n/d rounded down, d positive.
+func floorQuotient(n, d int) int {
+	q := n / d
+	if q*d > n {
+		q--
+	}
+	return q
 }
 
 // start is a place that no point of the set is above.
@@ -151,23 +156,28 @@ func (m *Fieller) tail(octave, side int) float64 {
 	key := tailKey{octave, side}
 	h, known := m.tails[key]
 	if !known {
-		at, weights := math.Ldexp(m.Ratio, octave)*float64(side), make([]float64, len(m.over))
-		for i := range weights {
-			weights[i] = math.Max(math.Abs(m.over[i]/at-m.under[i]), math.Abs(m.under[i]))
+		at := math.Ldexp(m.Ratio, octave) * float64(side)
+		for i := range m.weights {
+			m.weights[i] = math.Max(math.Abs(m.over[i]/at-m.under[i]), math.Abs(m.under[i]))
 		}
-		h = m.width(weights) * (1 + rounding)
+		h = m.sums.HalfWidth(m.weights) * (1 + rounding)
 		m.tails[key] = h
 	}
 	return h
 }
 
-// cell bounds h in a cell.
-func (m *Fieller) cell(cell int) float64 {
-	h, known := m.cells[cell]
+// block bounds h in so many cells from a first one on; in their negatives where side is -1.
+func (m *Fieller) block(first, size, side int) float64 {
+	key := blockKey{first, size, side}
+	h, known := m.blocks[key]
 	if !known {
-		lo, hi := m.Edges(cell)
+		lo, _ := m.Edges(first)
+		_, hi := m.Edges(first + size - 1)
+		if side < 0 {
+			lo, hi = -hi, -lo
+		}
 		h = m.Most(lo, hi)
-		m.cells[cell] = h
+		m.blocks[key] = h
 	}
 	return h
 }
@@ -190,11 +200,10 @@ func (m *Fieller) Edges(cell int) (lo, hi float64) {
 
 // Most bounds h for all θ from lo to hi.
 func (m *Fieller) Most(lo, hi float64) float64 {
-	weights := make([]float64, len(m.over))
-	for i := range weights {
-		weights[i] = math.Max(math.Abs(m.over[i]-lo*m.under[i]), math.Abs(m.over[i]-hi*m.under[i]))
+	for i := range m.weights {
+		m.weights[i] = math.Max(math.Abs(m.over[i]-lo*m.under[i]), math.Abs(m.over[i]-hi*m.under[i]))
 	}
-	return m.width(weights) * (1 + rounding)
+	return m.sums.HalfWidth(m.weights) * (1 + rounding)
 }
 
 // CellOf is the cell that holds a point, or has it for its upper end.

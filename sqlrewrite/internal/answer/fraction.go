@@ -2,7 +2,6 @@ package answer
 
 import (
 	"math/big"
-	"slices"
 
 	"noisegate/catalog"
 	"noisegate/mechanisms"
@@ -16,35 +15,67 @@ import (
 
 func constantly(v *big.Rat) plan.Linear { return plan.Linear{Constant: v} }
 
+// follower finds the forms of the outputs of a plan: in one row of the answer, or before there are rows.
+type follower struct {
+	p  *plan.Plan
+	at *place // nil: before there are rows
+}
+
 // fraction is the form of an expression over releases and constants; ok is false for others.
-func fraction(p *plan.Plan, e algebra.Expr) (f plan.Fraction, ok bool) {
+func (w follower) fraction(e algebra.Expr) (f plan.Fraction, ok bool) {
 	switch e := e.(type) {
 	case algebra.EstimatorRef:
-		return valueFraction(p, p.Query.Estimators[e.Index])
+		f, ok := w.valueFraction(w.p.Query.Estimators[e.Index])
+		if w.at != nil && ok {
+			return f.InRow(w.at.row), w.at.row > 0
+		}
+		return f, ok
+	case algebra.Aggregate:
+		return w.aggregate(e)
 	case algebra.Constant:
 		v, ok := numberOf(e)
 		return plan.Fraction{Over: constantly(v), Under: constantly(scalar.One()), Within: scalar.Point(v)}, ok
 	case algebra.Negate:
-		f, ok := fraction(p, e.X)
+		f, ok := w.fraction(e.X)
 		return f.Scaled(big.NewRat(-1, 1)), ok
 	case algebra.Cast:
-		if e.T != catalog.Numeric && !scalar.IsFloat(e.T) || len(e.Mods) > 0 {
+		if e.T != catalog.Numeric && !scalar.IsFloat(e.T) && e.X.Typ() != e.T || len(e.Mods) > 0 {
 			return plan.Fraction{}, false
 		}
-		return fraction(p, e.X)
+		return w.fraction(e.X)
 	case algebra.Call:
-		if !isFirst(p, e) || len(bind.ReleasesOf(p.Query, e)) > len(bind.ReleasesOf(p.Query, e.Args[0])) {
+		x := w.first(e)
+		if x == nil || len(bind.ReleasesOf(w.p.Query, e)) > len(bind.ReleasesOf(w.p.Query, x)) {
 			return plan.Fraction{}, false
 		}
-		return fraction(p, e.Args[0])
+		return w.fraction(x)
 	case algebra.Binary:
 		if e.Op == syntax.Divide && e.T.IsInteger() {
 			return plan.Fraction{}, false // it is truncated
 		}
-		return binaryFraction(p, e)
+		return w.binaryFraction(e)
 	default:
 		return plan.Fraction{}, false
 	}
+}
+
+// first is the argument that a call gives as it is, where its value is not NULL; nil where it is none.
+func (w follower) first(e algebra.Call) algebra.Expr {
+	switch domain.BuiltinOf(e.Name).First {
+	case domain.FirstOrNull:
+		return e.Args[0]
+	case domain.FirstUnlessNull:
+		a, row := e.Args[0].(algebra.Aggregate)
+		switch {
+		case neverNull(w.p, e.Args[0]):
+			return e.Args[0]
+		case row && w.at != nil && w.at.absent(a) && len(e.Args) == 2: // lag has no row to look at
+			return e.Args[1]
+		case row && len(a.Args) > 0 && neverNull(w.p, a.Args[0]):
+			return a
+		}
+	}
+	return nil
 }
 
 // isFirst reports whether a value that is not NULL is that of the first argument.
@@ -60,12 +91,13 @@ func neverNull(p *plan.Plan, e algebra.Expr) bool {
 }
 
 // valueFraction is a release, or a mean: the sum of centred values over their number, and the centre.
-func valueFraction(p *plan.Plan, v algebra.Estimator) (plan.Fraction, bool) {
+func (w follower) valueFraction(v algebra.Estimator) (plan.Fraction, bool) {
+	p := w.p
 	if v.How == algebra.ArrayOf || p.Releases[v.Of[0]].Mechanism == nil {
 		return plan.Fraction{}, false
 	}
 	release := func(i int, weight *big.Rat) plan.Linear {
-		return plan.Linear{Weights: map[int]*big.Rat{i: weight}, Constant: new(big.Rat)}
+		return plan.Linear{Terms: []plan.Weighted{{Cells: plan.Cells{Release: i}, Weight: weight}}, Constant: new(big.Rat)}
 	}
 	first := v.Of[0]
 	switch v.How {
@@ -80,9 +112,9 @@ func valueFraction(p *plan.Plan, v algebra.Estimator) (plan.Fraction, bool) {
 	}
 }
 
-func binaryFraction(p *plan.Plan, e algebra.Binary) (plan.Fraction, bool) {
-	l, okL := fraction(p, e.L)
-	r, okR := fraction(p, e.R)
+func (w follower) binaryFraction(e algebra.Binary) (plan.Fraction, bool) {
+	l, okL := w.fraction(e.L)
+	r, okR := w.fraction(e.R)
 	if !okL || !okR {
 		return plan.Fraction{}, false
 	}
@@ -112,32 +144,15 @@ func numberOf(e algebra.Expr) (*big.Rat, bool) {
 	return scalar.ParseNumber(c.Text)
 }
 
-// sumWidth is the half-width of a weighted sum of releases at the requested confidence; nil: infinite.
-func sumWidth(p *plan.Plan, weights map[int]*big.Rat) *big.Rat {
-	terms := terms(p, weights)
-	if len(terms) == 1 {
-		w := scalar.InUnits(terms[0].Noise.HalfWidth(p.Options.Confidence), terms[0].Weight)
+// sumWidth is the half-width of a weighted sum of releases at a level; nil: infinite.
+func sumWidth(p *plan.Plan, sum plan.Linear, level mechanisms.Confidence) *big.Rat {
+	var terms []mechanisms.Term // in the order of releases: the sum of floats depends on it
+	for _, n := range plan.NoisesOf(plan.Fraction{Over: sum}) {
+		terms = append(terms, mechanisms.Term{Noise: p.Releases[n.Release].Mechanism, Weight: n.Over, Times: n.Times})
+	}
+	if len(terms) == 1 && terms[0].Times == 1 {
+		w := scalar.InUnits(terms[0].Noise.HalfWidth(level), terms[0].Weight)
 		return w.Abs(w)
 	}
-	return new(big.Rat).SetFloat64(mechanisms.SumHalfWidth(terms, p.Options.Confidence))
-}
-
-// terms are the noise of a weighted sum, in the order of releases: the sum of floats depends on it.
-func terms(p *plan.Plan, weights map[int]*big.Rat) []mechanisms.Term {
-	var terms []mechanisms.Term
-	for _, i := range sortedReleases(weights) {
-		terms = append(terms, mechanisms.Term{Noise: p.Releases[i].Mechanism, Weight: weights[i]})
-	}
-	return terms
-}
-
-func sortedReleases(weights map[int]*big.Rat) []int {
-	var order []int
-	for i, w := range weights {
-		if w.Sign() != 0 {
-			order = append(order, i)
-		}
-	}
-	slices.Sort(order)
-	return order
+	return new(big.Rat).SetFloat64(mechanisms.SumHalfWidth(terms, level))
 }

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"math/big"
+	"strconv"
 
 	"noisegate/catalog"
 	"noisegate/mechanisms"
@@ -18,15 +19,25 @@ import (
 // sound, if wide. The interval of a count that shows its group is the one given that the group is shown ([mechanisms.ShownCount]).
 type Box struct {
 	plan     *plan.Plan
+	sure     mechanisms.Confidence // level of each output's interval
+	rows     []plan.ReleasedRow
+	sums     sums
 	Widths   map[WidthKey]*big.Rat
-	fiellers map[*plan.Ratio]*Fieller
+	fiellers map[string]*Fieller
+	widths   map[string]*big.Rat
+	keys     map[*plan.Ratio]string
 	Inner    *scalar.Span // of the ratio of the output at hand
+	at       *place       // of an output that is computed from several rows
 }
 
+// WidthKey is a release, and with how many others its interval holds together.
 type WidthKey struct{ Release, Together int }
 
-func NewBox(p *plan.Plan) *Box {
-	return &Box{plan: p, Widths: make(map[WidthKey]*big.Rat), fiellers: make(map[*plan.Ratio]*Fieller)}
+// NewBox prepares the intervals of an answer. Rows are all that were released, whatever of them is shown.
+func NewBox(p *plan.Plan, rows ...plan.ReleasedRow) *Box {
+	sure, _ := Level(p, len(rows))
+	return &Box{plan: p, sure: sure, rows: rows, sums: make(sums), Widths: make(map[WidthKey]*big.Rat),
+		fiellers: make(map[string]*Fieller), widths: make(map[string]*big.Rat), keys: make(map[*plan.Ratio]string)}
 }
 
 // width is the half-width of a release's noise when n releases must hold together, in steps.
@@ -42,19 +53,29 @@ func (b *Box) width(release, n int) *big.Rat {
 
 // level is that of each of n intervals that hold together.
 func (b *Box) level(n int) mechanisms.Confidence {
-	return 1 - (1-b.plan.Options.Confidence)/mechanisms.Confidence(n)
+	return 1 - (1-b.sure)/mechanisms.Confidence(n)
 }
 
 // interval is the interval of one output in one row; nil where there is none.
-func (b *Box) interval(e algebra.Expr, f plan.OutputForm, row plan.ReleasedRow, sqlType string) *Interval {
-	if f.Releases == 0 {
-		return nil
+func (b *Box) interval(e algebra.Expr, f plan.OutputForm, at *place, sqlType string) *Interval {
+	var row plan.ReleasedRow
+	if at.row > 0 {
+		row = b.rows[at.row-1]
 	}
 	var s *scalar.Span
-	if f.Ratio == nil {
+	switch {
+	case f.Releases == 0:
+		return nil
+	case holds(e, isAggregate):
+		s = b.followed(e, at, row)
+	case at.row == 0:
+		return nil
+	case f.Ratio == nil:
 		s = b.Eval(e, f.Releases, row)
-	} else if b.Inner = b.OfRatio(f.Ratio, row); b.Inner != nil {
-		s = b.Eval(f.Ratio.Context, 1, row)
+	default:
+		if b.Inner = b.OfRatio(f.Ratio, row); b.Inner != nil {
+			s = b.Eval(f.Ratio.Context, 1, row)
+		}
 	}
 	if s == nil {
 		return nil
@@ -69,31 +90,62 @@ func (b *Box) interval(e algebra.Expr, f plan.OutputForm, row plan.ReleasedRow, 
 
 // OfRatio is the interval of a fraction in one row, cut to what the policy's bounds allow; nil where it is unbounded.
 func (b *Box) OfRatio(c *plan.Ratio, row plan.ReleasedRow) *scalar.Span {
-	over, under := c.Of.Over.At(row.Noisy), c.Of.Under.At(row.Noisy)
+	key, known := b.keys[c]
+	if !known {
+		key = formKey(c.Of)
+		b.keys[c] = key
+	}
+	return b.fraction(c.Of, key, c.Of.Over.At(row.Noisy), c.Of.Under.At(row.Noisy), 1)
+}
+
+// fractionIn is the interval of a fraction of cells of released rows, one of so many that hold together.
+func (b *Box) fractionIn(f plan.Fraction, together int) *scalar.Span {
+	at := func(c plan.Cells) *big.Int { return b.sums.of(b.rows, c) }
+	return b.fraction(f, formKey(f), f.Over.Sum(at), f.Under.Sum(at), together)
+}
+
+// fraction is the interval of a fraction whose two sums have these noisy values, one of so many that hold together.
+func (b *Box) fraction(f plan.Fraction, key string, over, under *big.Rat, together int) *scalar.Span {
+	if f.Under.IsConstant() && (f.Over.IsConstant() || f.Under.Constant.Sign() == 0) {
+		return nil // a constant divisor of zero
+	}
+	level := b.level(together)
+	key += strconv.Itoa(together)
 	var s *scalar.Span
 	switch {
-	case c.Width != nil:
-		centre := over.Quo(over, under)
-		s = &scalar.Span{Lo: new(big.Rat).Sub(centre, c.Width), Hi: new(big.Rat).Add(centre, c.Width)}
-	case c.Of.Under.IsConstant():
-		return nil // a constant divisor of zero, or noise without a half-width
-	case c.Of.Over.IsConstant():
-		w := sumWidth(b.plan, c.Of.Under.Weights)
-		if w != nil {
+	case f.Under.IsConstant():
+		sum, _ := f.Affine()
+		if w := b.widthOf(key, sum, level); w != nil {
+			centre := over.Quo(over, under)
+			w = new(big.Rat).Set(w)
+			s = &scalar.Span{Lo: new(big.Rat).Sub(centre, w), Hi: w.Add(centre, w)}
+		}
+	case f.Over.IsConstant():
+		if w := b.widthOf(key, f.Under, level); w != nil {
 			s = plan.Quotient(scalar.Point(over), &scalar.Span{Lo: new(big.Rat).Sub(under, w), Hi: new(big.Rat).Add(under, w)})
 		}
 	default:
-		m := b.fiellers[c]
+		m := b.fiellers[key]
 		if m == nil {
-			m = NewFieller(b.plan, c.Of)
-			b.fiellers[c] = m
+			m = NewFieller(b.plan, f, level)
+			b.fiellers[key] = m
 		}
 		s = m.interval(over, under)
 	}
 	if s == nil {
-		return c.Of.Within
+		return f.Within
 	}
-	return plan.ClampSpan(s, c.Of.Within)
+	return plan.ClampSpan(s, f.Within)
+}
+
+// widthOf is [sumWidth], once for each key.
+func (b *Box) widthOf(key string, sum plan.Linear, level mechanisms.Confidence) *big.Rat {
+	w, known := b.widths[key]
+	if !known {
+		w = sumWidth(b.plan, sum, level)
+		b.widths[key] = w
+	}
+	return w
 }
 
 // intervalDigits are the decimal places of an interval's ends beyond those needed for its first digit.
@@ -119,10 +171,21 @@ func Outward(v *big.Rat, direction int) string {
 // Eval is interval arithmetic over an expression; nil where it has no meaning (text, NULL, a division by an interval that
 // holds zero, a condition).
 func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *scalar.Span {
+	if b.at != nil {
+		if f, ok := (follower{b.plan, b.at}).fraction(e); ok && !(f.Over.IsConstant() && f.Under.IsConstant()) {
+			return b.fractionIn(f, together)
+		}
+	}
 	switch e := e.(type) {
 	case algebra.EstimatorRef:
+		if row.Noisy == nil {
+			return nil // a row of a group of rows
+		}
 		return b.value(b.plan.Query.Estimators[e.Index], together, row)
 	case algebra.KeyRef:
+		if row.Keys == nil {
+			return nil
+		}
 		return numberSpan(e.T, row.Keys[e.Index].Text, row.Keys[e.Index].Null)
 	case algebra.Constant:
 		return numberSpan(e.T, e.Text, e.Null)
@@ -245,11 +308,13 @@ func rounded(s *scalar.Span, digits int) *scalar.Span {
 
 // HasInterval reports whether interval arithmetic knows an expression's form; whether a row has an interval still depends on its
 // released values (a denominator that may be zero has none).
-func HasInterval(e algebra.Expr) bool {
+func HasInterval(p *plan.Plan, e algebra.Expr) bool {
 	switch e := e.(type) {
-	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice,
-		algebra.Aggregate, algebra.Subquery, algebra.Either:
+	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice, algebra.Subquery, algebra.Either:
 		return false
+	case algebra.Aggregate:
+		_, ok := (follower{p: p}).aggregate(e)
+		return ok
 	case algebra.Binary:
 		if e.T == catalog.Bool || e.Op == syntax.Modulo || e.Op == syntax.Concat {
 			return false
@@ -261,7 +326,7 @@ func HasInterval(e algebra.Expr) bool {
 	case algebra.Call:
 		switch f := domain.BuiltinOf(e.Name); {
 		case f.First == domain.FirstOrNull:
-			return HasInterval(e.Args[0])
+			return HasInterval(p, e.Args[0])
 		case f.Interval == nil:
 			return false
 		}
@@ -271,7 +336,7 @@ func HasInterval(e algebra.Expr) bool {
 		return e.Typ().IsNumber()
 	}
 	for _, child := range algebra.Children(e) {
-		if !HasInterval(child) {
+		if !HasInterval(p, child) {
 			return false
 		}
 	}

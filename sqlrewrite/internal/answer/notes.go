@@ -81,8 +81,7 @@ func Notes(p *plan.Plan) []algebra.Note {
 	biasNotes(p, add)
 	keyNotes(p, add)
 	for i, f := range p.Outputs {
-		if f.Column.Kind == plan.DerivedColumn && !HasInterval(p.Query.Outputs[i].Expr) ||
-			f.Column.Kind != plan.KeyColumn && !p.Query.KeepsRows() {
+		if f.Column.Kind != plan.KeyColumn && !shownWithIntervals(p, i) && (f.Column.Kind == plan.DerivedColumn || !p.Query.KeepsRows()) {
 			add("no-interval", "%s: there is no interval for this expression", f.Column.Name)
 		}
 	}

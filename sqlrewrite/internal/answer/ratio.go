@@ -17,25 +17,27 @@ type ratioRef struct{ t catalog.Type }
 
 func (e ratioRef) Typ() catalog.Type { return e.t }
 
-// ratioOf finds the ratio of an output; nil where there is none.
-func ratioOf(p *plan.Plan, e algebra.Expr) *plan.Ratio {
+// ratioOf finds the ratio of an output; nil where there is none. The width of what is computed from several rows depends on which they are.
+func ratioOf(p *plan.Plan, e algebra.Expr, rows int) *plan.Ratio {
 	c := &plan.Ratio{}
 	var ok bool
-	if c.Context, ok = contextOf(p, e, c); !ok {
+	if c.Context, ok = (follower{p: p}).contextOf(e, c); !ok {
 		return nil
 	}
-	if weights, ok := c.Of.Affine(); ok {
-		c.Width = sumWidth(p, weights)
+	level, known := Level(p, rows)
+	if sum, ok := c.Of.Affine(); ok && known && !holds(e, isAggregate) {
+		c.Width = sumWidth(p, sum, level)
 	}
 	return c
 }
 
 // contextOf replaces the ratio of an expression, and notes it.
-func contextOf(p *plan.Plan, e algebra.Expr, c *plan.Ratio) (context algebra.Expr, ok bool) {
+func (w follower) contextOf(e algebra.Expr, c *plan.Ratio) (context algebra.Expr, ok bool) {
+	p := w.p
 	if len(bind.ReleasesOf(p.Query, e)) == 0 || !e.Typ().IsNumber() {
 		return nil, false
 	}
-	if c.Of, ok = fraction(p, e); ok {
+	if c.Of, ok = w.fraction(e); ok {
 		return ratioRef{e.Typ()}, true
 	}
 	// one puts the context of the only operand with releases in its place.
@@ -50,7 +52,7 @@ func contextOf(p *plan.Plan, e algebra.Expr, c *plan.Ratio) (context algebra.Exp
 			}
 			with = x
 		}
-		context, ok := contextOf(p, *with, c)
+		context, ok := w.contextOf(*with, c)
 		*with = context
 		return ok
 	}
@@ -61,7 +63,7 @@ func contextOf(p *plan.Plan, e algebra.Expr, c *plan.Ratio) (context algebra.Exp
 		return e, one(&e.X)
 	case algebra.Binary:
 		if l, r := e.L, e.R; e.Op == syntax.Divide && e.T.IsInteger() {
-			if c.Of, ok = binaryFraction(p, e); ok { // truncated after dividing
+			if c.Of, ok = w.binaryFraction(e); ok { // truncated after dividing
 				return algebra.Binary{Op: e.Op, L: ratioRef{catalog.Numeric}, R: algebra.Constant{T: catalog.Int8, Text: "1"}, T: e.T}, true
 			}
 			e.L, e.R = l, r

@@ -61,7 +61,11 @@ func statement(o *algebra.Opened, query *syntax.Query) (*algebra.BoundQuery, err
 		return nil, fault.Unsupported(scalar.Position(o.Text, query.Set.Pos), "a set operation over private rows that is not aggregated",
 			"aggregate each side, or write SELECT count(*) FROM (... UNION ALL ...) t")
 	case kind == algebra.OwnedRows, isBlock(o, query, nil) && !reshaped(query):
-		return bindBlock(sourceOf(o, query, nil))
+		q, err := bindBlock(sourceOf(o, query, nil))
+		if err == nil {
+			followBlock(o, q)
+		}
+		return q, err
 	}
 	l, err := postOf(o, query, nil, nil)
 	if err != nil {

@@ -38,7 +38,7 @@ func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, outer 
 	if q.Set != nil {
 		return lb.set()
 	}
-	for _, step := range []func() error{lb.items, lb.filter, lb.group, lb.outputs, lb.groupFilter, lb.covered, lb.unique, lb.order, lb.cut} {
+	for _, step := range []func() error{lb.items, lb.filter, lb.group, lb.outputs, lb.groupFilter, lb.covered, lb.followed, lb.unique, lb.order, lb.cut} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -64,6 +64,7 @@ func releaseBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) 
 			return nil, err
 		}
 		o.Block, o.BlockOf = block, q
+		followBlock(o, block)
 	}
 	l := &algebra.Query{Block: true, Outputs: o.Block.Outputs}
 	for _, out := range l.Outputs {
@@ -317,6 +318,12 @@ func (lb *postBinder) coveredExpr(e algebra.Expr) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// followed numbers what is followed to released rows.
+func (lb *postBinder) followed() error {
+	follow(lb.open, lb.query)
 	return nil
 }
 

@@ -62,7 +62,7 @@ func Explain(p *plan.Plan) Explanation {
 			Parameters:  r.Law().Parameters(),
 			Bound:       bound(p, r),
 			Sensitivity: answer.Sensitivity(p, r),
-			HalfWidth:   answer.HalfWidth(p, r),
+			HalfWidth:   answer.HalfWidth(p, r, 0),
 			RankError:   answer.RankError(p, r),
 			Loss:        r.Law().Loss(),
 		}
@@ -220,7 +220,10 @@ func alternative(p *plan.Plan) []algebra.Note {
 	if err != nil {
 		return nil // too small a price for it
 	}
-	now, then := answer.HalfWidth(p, p.Releases[0]), answer.HalfWidth(other, other.Releases[0])
+	now, then := answer.HalfWidth(p, p.Releases[0], 0), answer.HalfWidth(other, other.Releases[0], 0)
+	if now == nil || then == nil {
+		return nil
+	}
 	return []algebra.Note{{Code: "alternative", Text: fmt.Sprintf("%s: ± %s with %s noise; with %s noise at the same charge (rho %s) ± %s",
 		sqlprint.ShownStatistic(p.Releases[0].Statistic), answer.ShortDecimal(now), kindOfNoise(p.Releases[0]), kindOfNoise(other.Releases[0]),
 		o.Rho, answer.ShortDecimal(then))}}
@@ -241,7 +244,11 @@ func promises(p *plan.Plan) []algebra.Note {
 			f.Ratio.Of.Under.IsConstant() {
 			continue
 		}
-		m := answer.NewFieller(p, f.Ratio.Of)
+		level, known := answer.Level(p, 0)
+		if !known {
+			continue
+		}
+		m := answer.NewFieller(p, f.Ratio.Of, level)
 		if !m.Resolves() {
 			continue
 		}

@@ -25,6 +25,9 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	if p.Bounding.MaxTotal > 0 {
 		h.Add("max_rows_total", fmt.Sprint(p.Bounding.MaxTotal))
 	}
+	if o.Simultaneous {
+		h.Add("simultaneous")
+	}
 	if o.Selection != "" { // without one the fingerprint is what it was before there were selections by name
 		h.Add("selected by", string(o.Selection))
 	}

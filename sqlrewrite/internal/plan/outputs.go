@@ -22,66 +22,6 @@ type Ratio struct {
 	Width   *big.Rat // of the fraction, known before there is data; nil: not known
 }
 
-// Linear is a weighted sum of releases, by their index and in their steps, and a constant. It is not changed once made.
-type Linear struct {
-	Weights  map[int]*big.Rat
-	Constant *big.Rat
-}
-
-// IsConstant reports whether there is no release in it.
-func (a Linear) IsConstant() bool { return len(a.Weights) == 0 }
-
-func (a Linear) Plus(b Linear) Linear {
-	sum := Linear{Weights: make(map[int]*big.Rat), Constant: new(big.Rat).Add(a.Constant, b.Constant)}
-	for _, part := range []Linear{a, b} {
-		for i, w := range part.Weights {
-			if sum.Weights[i] == nil {
-				sum.Weights[i] = new(big.Rat)
-			}
-			sum.Weights[i].Add(sum.Weights[i], w)
-		}
-	}
-	for i, w := range sum.Weights {
-		if w.Sign() == 0 {
-			delete(sum.Weights, i)
-		}
-	}
-	return sum
-}
-
-func (a Linear) scaled(factor *big.Rat) Linear {
-	out := Linear{Constant: new(big.Rat).Mul(a.Constant, factor)}
-	if factor.Sign() != 0 {
-		out.Weights = make(map[int]*big.Rat, len(a.Weights))
-		for i, w := range a.Weights {
-			out.Weights[i] = new(big.Rat).Mul(w, factor)
-		}
-	}
-	return out
-}
-
-// times is the product, where that is linear.
-func (a Linear) times(b Linear) (Linear, bool) {
-	if a.IsConstant() {
-		return b.scaled(a.Constant), true
-	}
-	return a.scaled(b.Constant), b.IsConstant()
-}
-
-func (a Linear) equals(b Linear) bool {
-	difference := a.Plus(b.scaled(big.NewRat(-1, 1)))
-	return difference.IsConstant() && difference.Constant.Sign() == 0
-}
-
-// At is the value for noisy releases.
-func (a Linear) At(noisy []*big.Int) *big.Rat {
-	v := new(big.Rat).Set(a.Constant)
-	for i, w := range a.Weights {
-		v.Add(v, scalar.InUnits(noisy[i], w))
-	}
-	return v
-}
-
 // Fraction is an expression as a quotient of two weighted sums of releases: a mean, a share, a rate, and what is added to or
 // multiplied with one of these. Of such an expression the interval is known exactly ([answer.Fieller]), and before there is data where the
 // divisor is a constant.
@@ -127,10 +67,25 @@ func (f Fraction) Times(g Fraction) (out Fraction, ok bool) {
 
 func product(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
 
-// Affine are the weights of the releases, where the divisor is a constant that is not zero.
-func (f Fraction) Affine() (map[int]*big.Rat, bool) {
+// Affine is the fraction as a sum, where the divisor is a constant that is not zero.
+func (f Fraction) Affine() (Linear, bool) {
 	if !f.Under.IsConstant() || f.Under.Constant.Sign() == 0 {
-		return nil, false
+		return Linear{}, false
 	}
-	return f.Over.scaled(new(big.Rat).Inv(f.Under.Constant)).Weights, true
+	return f.Over.scaled(new(big.Rat).Inv(f.Under.Constant)), true
+}
+
+// OverRows is the sum over all rows of some runs of rows, of what a fraction is for each of them, where its divisor is a constant.
+func (f Fraction) OverRows(runs [][2]int) (Fraction, bool) {
+	sum, ok := f.Affine()
+	if !ok {
+		return Fraction{}, false
+	}
+	return Fraction{Over: sum.Over(runs), Under: Linear{Constant: scalar.One()}}, true
+}
+
+// InRow is what a fraction is for another row.
+func (f Fraction) InRow(row int) Fraction {
+	f.Over, f.Under = f.Over.in(row), f.Under.in(row)
+	return f
 }

@@ -46,10 +46,12 @@ type Options struct {
 	// Currency is what the analyst's account adds up; [MechanismAuto] chooses the smaller error at equal charge in it.
 	Currency   catalog.Form
 	Confidence mechanisms.Confidence // level of the intervals, in (0, 1)
-	MaxGroups  int64                 // tightens the policy's bound; 0: the policy's
-	MaxRows    int64                 // tightens the policy's bound; 0: the policy's
-	MaxTotal   int64                 // max_rows_total: tightens the policy's bound, if there is one; 0: the policy's
-	Proofs     *sqlprint.Proofs      // remember what was proven of earlier plans; nil: those of this plan alone are remembered
+	// Simultaneous asks for intervals that hold all together at the level, instead of one by one.
+	Simultaneous bool
+	MaxGroups    int64            // tightens the policy's bound; 0: the policy's
+	MaxRows      int64            // tightens the policy's bound; 0: the policy's
+	MaxTotal     int64            // max_rows_total: tightens the policy's bound, if there is one; 0: the policy's
+	Proofs       *sqlprint.Proofs // remember what was proven of earlier plans; nil: those of this plan alone are remembered
 	// Weights say how much the variance of the outputs with these names matters; all positive. Empty: the price is split evenly.
 	Weights map[string]*big.Rat
 }

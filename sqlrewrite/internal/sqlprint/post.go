@@ -34,13 +34,14 @@ func postQuery(q *algebra.BoundQuery, identity bool) *postPrinter {
 	if q.Post != nil {
 		p.Query(q.Post, true)
 	} else {
-		p.blockSelect(q, p.released, false)
+		p.blockSelect(false)
 	}
 	return p
 }
 
 // blockSelect prints the SELECT of the release block itself over released values; named gives its outputs names.
-func (p *Printer) blockSelect(q *algebra.BoundQuery, source string, named bool) {
+func (p *postPrinter) blockSelect(named bool) {
+	q := p.q
 	p.write("SELECT ")
 	for i, o := range OwnOutputs(q) {
 		p.expr(o.Expr)
@@ -49,7 +50,11 @@ func (p *Printer) blockSelect(q *algebra.BoundQuery, source string, named bool) 
 		}
 		p.write(", ")
 	}
-	p.write("r.ordinal\nFROM ", source)
+	for _, number := range p.tells(nil) {
+		p.rowsOf(number, OwnOutputs(q), "r")
+		p.write(", ")
+	}
+	p.write("r.ordinal\nFROM ", p.released)
 	if q.Having != nil {
 		p.write("\nWHERE ")
 		p.expr(q.Having)

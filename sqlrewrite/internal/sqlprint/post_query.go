@@ -2,6 +2,7 @@ package sqlprint
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,7 +79,7 @@ func (p *postPrinter) queryInside(e algebra.Subquery) {
 func (p *postPrinter) Query(l *algebra.Query, top bool) {
 	switch {
 	case l.Block:
-		p.blockSelect(p.q, p.released, true)
+		p.blockSelect(true)
 	case l.Set != nil || l.Distinct:
 		p.wrapped(l, top)
 	default:
@@ -163,11 +164,43 @@ func (p *postPrinter) selectList(l *algebra.Query, top bool) {
 		}
 		p.write(" AS ", algebra.OutputColumn(i))
 	}
+	for _, number := range p.tells(l) {
+		p.write(", ")
+		if l.Stem() != nil && slices.Contains(algebra.TellsOf(l.Under(), p.q), number) {
+			p.write(scalar.QuoteIdent(l.Stem().Alias), ".", algebra.RowsColumn(number), " AS ", algebra.RowsColumn(number))
+		} else {
+			p.rowsOf(number, l.Outputs, l.RowsBelow().Alias)
+		}
+	}
 	switch {
 	case l.Stem() != nil:
 		p.write(", ", ordinal(l.Stem()), " AS ordinal")
 	case top:
 		p.write(", NULL::bigint AS ordinal")
+	}
+}
+
+// tells are the numbers of the followed aggregates whose rows a query has a column for; nil is the block's own SELECT.
+func (p *postPrinter) tells(l *algebra.Query) []int {
+	if p.q == nil {
+		return nil
+	}
+	told := algebra.TellsOf(l, p.q)
+	numbers := slices.DeleteFunc(p.q.Followed(), func(n int) bool { return !slices.Contains(told, n) })
+	if len(numbers) == 0 || !p.adds() {
+		return nil
+	}
+	return numbers
+}
+
+// rowsOf prints which rows of a relation the aggregate with a number is computed from.
+func (p *postPrinter) rowsOf(number int, outputs []algebra.Output, relation string) {
+	for _, out := range outputs {
+		if a, found := algebra.Numbered(out.Expr, number); found {
+			p.aggregate(algebra.RowsOfAggregate(a, algebra.OrdinalOf(relation)))
+			p.write(" AS ", algebra.RowsColumn(number))
+			return
+		}
 	}
 }
 

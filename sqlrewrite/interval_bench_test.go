@@ -1,0 +1,46 @@
+package sqlrewrite
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/plan"
+)
+
+// BenchmarkIntervals is the drawing of the noise of 42 groups, most of them small, and the intervals of their sums and counts, or of their
+// means: means have intervals of fractions, which should cost about as little.
+func BenchmarkIntervals(b *testing.B) {
+	keys := make([]string, 42)
+	for i := range keys {
+		keys[i] = strconv.Itoa(i)
+	}
+	snapshot := parseSnapshot(b, wardTables, strings.Replace(wardPolicy, "[1, 2, 3, 4]", "["+strings.Join(keys, ", ")+"]", 1))
+	for name, outputs := range map[string]string{"sums": "count(*), sum(minutes)", "means": "avg(minutes)"} {
+		b.Run(name, func(b *testing.B) {
+			o := sharp()
+			o.Epsilon = mechanisms.EpsilonUnit
+			p, err := Rewrite("SELECT ward, "+outputs+" FROM visits GROUP BY ward", snapshot, o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := fixedSampler(b)
+			for b.Loop() {
+				released := &plan.Released{Plan: p.made}
+				for i := range keys {
+					row := p.trueRow(int64(1 + i*i*i/40))
+					for r := range row.Noisy {
+						row.Noisy[r] = p.made.Releases[r].Mechanism.Draw(s).Release(mechanisms.Seal(row.Noisy[r]))
+					}
+					row.Keys = []catalog.Key{{Text: keys[i]}}
+					released.Rows = append(released.Rows, row)
+				}
+				if _, err := (&Released{released}).Answer(nil, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
