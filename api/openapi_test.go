@@ -152,6 +152,27 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// A level is a number on the wire, whatever else is asked for an object with nothing unknown in it.
+func TestConfidence(t *testing.T) {
+	together := api.Level(0.9)
+	together.Simultaneous = true
+	for text, want := range map[string]*api.Confidence{`0.9`: api.Level(0.9), `{"simultaneous":true}`: {Simultaneous: true},
+		`{"level":0.9,"simultaneous":true}`: together, `{}`: {}} {
+		var got api.Confidence
+		if err := json.Unmarshal([]byte(text), &got); err != nil || !reflect.DeepEqual(&got, want) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+		if again, err := json.Marshal(got); err != nil || string(again) != text {
+			t.Errorf("%s again: %s, %v", text, again, err)
+		}
+	}
+	for _, text := range []string{`"high"`, `{"level":"0.9"}`, `{"level":0.9,"together":true}`, `{"Level":0.9}`, `[0.9]`, `true`} {
+		if json.Unmarshal([]byte(text), new(api.Confidence)) == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
+
 func TestDecimalsKeepTheirText(t *testing.T) {
 	for text, want := range map[string]api.Decimal{
 		`"0.10"`: "0.10", `0.1000000000000000000000000001`: "0.1000000000000000000000000001", `1e-9`: "1e-9", `-1`: "-1", `null`: "",

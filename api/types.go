@@ -34,11 +34,11 @@ type QueryRequest struct {
 	Mechanism string  `json:"mechanism,omitempty"` // auto (default), laplace or gaussian: the noise of sums
 	// Selection is how quantiles, modes and first groups are chosen: exponential, permute_and_flip or report_noisy_max; the most
 	// accurate one when absent. A query that only selects may name it as its mechanism.
-	Selection  string   `json:"selection,omitempty"`
-	Confidence *float64 `json:"confidence,omitempty"` // level of the intervals; 0.95 when absent
-	Dialect    string   `json:"dialect,omitempty"`    // postgresql (default) or mysql
-	MaxGroups  *int64   `json:"max_groups,omitempty"` // tightens the policy's bound
-	MaxRows    *int64   `json:"max_rows,omitempty"`   // tightens the policy's bound
+	Selection  string      `json:"selection,omitempty"`
+	Confidence *Confidence `json:"confidence,omitempty"` // of the intervals: a level, 0.95 when absent, or an object
+	Dialect    string      `json:"dialect,omitempty"`    // postgresql (default) or mysql
+	MaxGroups  *int64      `json:"max_groups,omitempty"` // tightens the policy's bound
+	MaxRows    *int64      `json:"max_rows,omitempty"`   // tightens the policy's bound
 	// MaxRowsTotal bounds a unit's rows in all groups together; it tightens the policy's bound, if there is one.
 	MaxRowsTotal *int64 `json:"max_rows_total,omitempty"`
 	// Plan is a registered plan whose next slots pay for the query, one for each release: it goes without a price.
@@ -133,14 +133,16 @@ type Cancellation struct {
 
 // EstimateResponse is the answer to POST /v1/query/estimate. It costs nothing and depends on no row.
 type EstimateResponse struct {
-	Dataset    string           `json:"dataset"`
-	Price      Amounts          `json:"price"`
-	Remaining  Amounts          `json:"remaining"`
-	Affordable bool             `json:"affordable"` // by the analyst's own account
-	Confidence float64          `json:"confidence"`
-	Outputs    []OutputEstimate `json:"outputs"`
-	Plan       string           `json:"plan"`
-	Notes      []Note           `json:"notes"`
+	Dataset    string  `json:"dataset"`
+	Price      Amounts `json:"price"`
+	Remaining  Amounts `json:"remaining"`
+	Affordable bool    `json:"affordable"` // by the analyst's own account
+	Confidence float64 `json:"confidence"`
+	// Simultaneous: the half-widths are those of intervals that all hold together.
+	Simultaneous bool             `json:"simultaneous,omitempty"`
+	Outputs      []OutputEstimate `json:"outputs"`
+	Plan         string           `json:"plan"`
+	Notes        []Note           `json:"notes"`
 }
 
 // OutputEstimate is the price and the expected error of one release inside a query.

@@ -165,3 +165,48 @@ func (p *Problem) UnmarshalJSON(text []byte) error {
 	}
 	return nil
 }
+
+// Confidence says which intervals are asked for. It is written and read as a number where it is a level alone, else as an object.
+type Confidence struct {
+	Level *float64 `json:"level,omitempty"` // of an interval, in (0, 1); 0.95 when absent
+	// Simultaneous asks for intervals that all hold together with the level, which makes them wider.
+	Simultaneous bool `json:"simultaneous,omitempty"`
+}
+
+// Level asks for intervals that hold with a level, each for itself.
+func Level(level float64) *Confidence { return &Confidence{Level: &level} }
+
+// MarshalJSON writes a number, or an object.
+func (c Confidence) MarshalJSON() ([]byte, error) {
+	if c.Level != nil && !c.Simultaneous {
+		return json.Marshal(*c.Level)
+	}
+	type members Confidence // without this method
+	return json.Marshal(members(c))
+}
+
+var errConfidence = errors.New("api: a confidence is a number, or an object with level and simultaneous")
+
+// UnmarshalJSON reads a number, or an object with no other members, whose names are written to the letter.
+func (c *Confidence) UnmarshalJSON(text []byte) error {
+	*c = Confidence{}
+	var level float64
+	if json.Unmarshal(text, &level) == nil {
+		c.Level = &level
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	for name, value := range members {
+		into := map[string]any{"level": &c.Level, "simultaneous": &c.Simultaneous}[name]
+		if into == nil {
+			return errConfidence
+		}
+		if err := json.Unmarshal(value, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}

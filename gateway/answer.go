@@ -117,13 +117,9 @@ func (s *Service) left(p Accounts, paid Receipt) api.Amounts {
 // estimate shows a plan's price and expected error.
 func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateResponse {
 	own, loss, explained := amounts.Released(q.accounts.Own(), now), q.charge.Loss, q.plan.Explain()
-	confidence := defaultConfidence
-	if r.Confidence != nil {
-		confidence = *r.Confidence
-	}
 	e := &api.EstimateResponse{
 		Dataset: r.Dataset, Price: amounts.Of(loss), Remaining: amounts.Headroom(own), Affordable: amounts.Affordable(own, loss),
-		Confidence: confidence, Plan: explained.Tree, Notes: q.delay.Note(notesOf(explained.Notes)),
+		Confidence: levelOf(r), Simultaneous: r.Confidence != nil && r.Confidence.Simultaneous, Plan: explained.Tree, Notes: q.delay.Note(notesOf(explained.Notes)),
 		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
 	}
 	for i, o := range explained.Outputs {

@@ -15,7 +15,9 @@ import (
 const (
 	defaultConfidence = 0.95
 	// maxConfidence leaves intervals finite work: the tail of an interval at 1-10⁻⁹ is still found exactly and quickly.
-	maxConfidence     = 1 - 1e-9
+	maxConfidence = 1 - 1e-9
+	// maxSimultaneous leaves a million intervals that hold together levels that floating point tells from 1.
+	maxSimultaneous   = 1 - 1e-6
 	maxIdempotencyKey = 255 // bytes
 )
 
@@ -147,15 +149,21 @@ func readSelection(r api.QueryRequest, o *sqlrewrite.Options) error {
 }
 
 func readConfidence(r api.QueryRequest, o *sqlrewrite.Options) error {
-	level := defaultConfidence
-	if r.Confidence != nil {
-		level = *r.Confidence
-	}
-	if !(level > 0 && level <= maxConfidence) {
+	level := levelOf(r)
+	o.Simultaneous = r.Confidence != nil && r.Confidence.Simultaneous
+	if !(level > 0 && level <= maxConfidence) || o.Simultaneous && level > maxSimultaneous {
 		return wrongConfidence()
 	}
 	o.Confidence = mechanisms.Confidence(level)
 	return nil
+}
+
+// levelOf is the level of the intervals that a request asks for.
+func levelOf(r api.QueryRequest) float64 {
+	if r.Confidence == nil || r.Confidence.Level == nil {
+		return defaultConfidence
+	}
+	return *r.Confidence.Level
 }
 
 func readDialect(r api.QueryRequest, o *sqlrewrite.Options) error {
@@ -301,7 +309,8 @@ func wrongWeights() error {
 }
 
 func wrongConfidence() error {
-	return fault.RequestConfidence("a number above 0 and at most 0.999999999")
+	return fault.RequestConfidence("a number above 0 and at most 0.999999999, or " +
+		`{"level": 0.95, "simultaneous": true} with a level of at most 0.999999`)
 }
 
 func wrongMechanism() error {

@@ -60,7 +60,6 @@ func TestQueryIsChargedAndReplayed(t *testing.T) {
 func TestRefusedRequestsCostNothing(t *testing.T) {
 	type edit = func(*api.QueryRequest)
 	epsilon := func(text api.Decimal) edit { return func(q *api.QueryRequest) { q.Epsilon = text } }
-	number := func(f float64) *float64 { return &f }
 	whole := func(n int64) *int64 { return &n }
 	cases := map[string]struct {
 		edit edit
@@ -73,13 +72,17 @@ func TestRefusedRequestsCostNothing(t *testing.T) {
 		"epsilon and rho": {func(q *api.QueryRequest) { q.Rho = "1" }, fault.CodeRequestConflictingPrice},
 		"epsilon and error": {func(q *api.QueryRequest) { q.MaxError = map[string]api.Decimal{"count": "9"} },
 			fault.CodeRequestConflictingPrice},
-		"delta one":          {func(q *api.QueryRequest) { q.Delta = "1" }, fault.CodeRequestDelta},
-		"delta negative":     {func(q *api.QueryRequest) { q.Delta = "-1e-9" }, fault.CodeRequestDelta},
-		"mechanism":          {func(q *api.QueryRequest) { q.Mechanism = "none" }, fault.CodeRequestMechanism},
-		"dialect":            {func(q *api.QueryRequest) { q.Dialect = "oracle" }, fault.CodeRequestDialect},
-		"confidence 0":       {func(q *api.QueryRequest) { q.Confidence = number(0) }, fault.CodeRequestConfidence},
-		"confidence 1":       {func(q *api.QueryRequest) { q.Confidence = number(1) }, fault.CodeRequestConfidence},
-		"confidence -1":      {func(q *api.QueryRequest) { q.Confidence = number(-1) }, fault.CodeRequestConfidence},
+		"delta one":      {func(q *api.QueryRequest) { q.Delta = "1" }, fault.CodeRequestDelta},
+		"delta negative": {func(q *api.QueryRequest) { q.Delta = "-1e-9" }, fault.CodeRequestDelta},
+		"mechanism":      {func(q *api.QueryRequest) { q.Mechanism = "none" }, fault.CodeRequestMechanism},
+		"dialect":        {func(q *api.QueryRequest) { q.Dialect = "oracle" }, fault.CodeRequestDialect},
+		"confidence 0":   {func(q *api.QueryRequest) { q.Confidence = api.Level(0) }, fault.CodeRequestConfidence},
+		"confidence almost 1, simultaneous": {func(q *api.QueryRequest) {
+			q.Confidence = api.Level(0.9999999)
+			q.Confidence.Simultaneous = true
+		}, fault.CodeRequestConfidence},
+		"confidence 1":       {func(q *api.QueryRequest) { q.Confidence = api.Level(1) }, fault.CodeRequestConfidence},
+		"confidence -1":      {func(q *api.QueryRequest) { q.Confidence = api.Level(-1) }, fault.CodeRequestConfidence},
 		"max_groups 0":       {func(q *api.QueryRequest) { q.MaxGroups = whole(0) }, fault.CodeRequestMaxGroups},
 		"max_rows negative":  {func(q *api.QueryRequest) { q.MaxRows = whole(-5) }, fault.CodeRequestMaxRows},
 		"max_rows too large": {func(q *api.QueryRequest) { q.MaxRows = whole(2) }, fault.CodeLooserBound},

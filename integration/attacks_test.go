@@ -210,7 +210,7 @@ budgets:
 // covers: A18 A20 A29
 func TestSpecialValues(t *testing.T) {
 	s := newStack(t, extremes())
-	client, level := s.analyst(t, "ana"), confidence
+	client := s.analyst(t, "ana")
 	for sql, want := range map[string]string{
 		// NaN counts as the upper bound, as it does in PostgreSQL's order; NULL does not count.
 		"SELECT sum(f) FROM x":                                   "10",   // 10 + 10 - 10 + 10 - 10 + 0
@@ -235,7 +235,7 @@ func TestSpecialValues(t *testing.T) {
 		"SELECT sum(b), avg(b), count(DISTINCT who) FROM y":      "",
 	} {
 		answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "extremes", SQL: sql, Epsilon: "1000", Delta: "1e-9",
-			Confidence: &level}, "")
+			Confidence: api.Level(confidence)}, "")
 		if err != nil {
 			if p := problemOf(t, err); want != "" || p.Status != http.StatusUnprocessableEntity {
 				t.Errorf("%s: %v", sql, p)

@@ -40,9 +40,9 @@ func TestCorpus(t *testing.T) {
 func (s *stack) ask(t *testing.T, q corpusQuery, verdict string) {
 	t.Helper()
 	client := s.analyst(t, "corpus-"+strings.ToLower(q.id))
-	level, before := confidence, s.entries(t)
+	before := s.entries(t)
 	answer, err := client.Query(t.Context(), api.QueryRequest{
-		Dataset: q.dataset, SQL: q.sql, Epsilon: "100", Delta: "1e-6", Confidence: &level}, "")
+		Dataset: q.dataset, SQL: q.sql, Epsilon: "100", Delta: "1e-6", Confidence: api.Level(confidence)}, "")
 	if code, refused := strings.CutPrefix(verdict, "refuse "); refused {
 		p := problemOf(t, err)
 		if p.Code != code {

@@ -225,11 +225,10 @@ var citusKinds = []struct {
 func TestCitusAnswersEveryKindOfQuery(t *testing.T) {
 	c := newCluster(t)
 	s := newStackOn(t, c.coordinator, c.town(t))
-	level := confidence
 	for i, k := range citusKinds {
 		t.Run(k.kind, func(t *testing.T) {
 			answer, err := s.analyst(t, fmt.Sprint("citus-", i)).Query(t.Context(),
-				api.QueryRequest{Dataset: "town", SQL: k.sql, Epsilon: "100", Delta: "1e-6", Confidence: &level}, "")
+				api.QueryRequest{Dataset: "town", SQL: k.sql, Epsilon: "100", Delta: "1e-6", Confidence: api.Level(confidence)}, "")
 			if err != nil {
 				t.Fatalf("%s\n%v", k.sql, err)
 			}

@@ -48,6 +48,7 @@ type questionFlags struct {
 	Mechanism    string            `enum:"auto,laplace,gaussian,exponential,permute_and_flip,report_noisy_max" default:"auto" help:"Noise: auto, laplace or gaussian; a selection where the question only selects."`
 	Selection    string            `enum:"auto,exponential,permute_and_flip,report_noisy_max" default:"auto" help:"How quantiles, modes and first groups are chosen: auto, exponential, permute_and_flip or report_noisy_max."`
 	Confidence   *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
+	Simultaneous bool              `help:"Intervals that all hold together with the level, instead of one by one."`
 	Dialect      string            `enum:"postgresql,mysql" default:"postgresql" help:"What the question is written in: postgresql or mysql."`
 	MaxGroups    *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
 	MaxRows      *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
@@ -92,9 +93,17 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 	return api.QueryRequest{
 		Dataset: f.Dataset, SQL: sql, Params: params, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
-		Mechanism: f.Mechanism, Selection: strings.TrimPrefix(f.Selection, "auto"), Confidence: f.Confidence, Dialect: f.Dialect,
+		Mechanism: f.Mechanism, Selection: strings.TrimPrefix(f.Selection, "auto"), Confidence: f.confidence(), Dialect: f.Dialect,
 		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal,
 	}, nil
+}
+
+// confidence is which intervals are asked for; nil for the default.
+func (f questionFlags) confidence() *api.Confidence {
+	if f.Confidence == nil && !f.Simultaneous {
+		return nil
+	}
+	return &api.Confidence{Level: f.Confidence, Simultaneous: f.Simultaneous}
 }
 
 func onlyDataset(ctx context.Context, client *api.Client) (string, error) {
@@ -200,8 +209,8 @@ func excerpt(text string, at *api.Position) string {
 }
 
 func confidenceOf(request api.QueryRequest) float64 {
-	if request.Confidence != nil {
-		return *request.Confidence
+	if c := request.Confidence; c != nil && c.Level != nil {
+		return *c.Level
 	}
 	return 0.95
 }

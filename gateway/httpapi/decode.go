@@ -105,7 +105,8 @@ func fill(fields []field, members map[string]json.RawMessage) error {
 			if err := fillList(name, list, raw); err != nil {
 				return err
 			}
-		} else if list.Kind() == reflect.Pointer && list.Type().Elem().Kind() == reflect.Struct {
+		} else if list.Kind() == reflect.Pointer && list.Type().Elem().Kind() == reflect.Struct &&
+			!list.Type().Implements(reflect.TypeFor[json.Unmarshaler]()) {
 			if err := fillObject(name, list, raw); err != nil {
 				return err
 			}

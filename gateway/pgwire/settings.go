@@ -22,6 +22,7 @@ const (
 	setDelta       = "noisegate.delta"
 	setMaxError    = "noisegate.max_error"
 	setConfidence  = "noisegate.confidence"
+	setTogether    = "noisegate.simultaneous"
 	setMechanism   = "noisegate.mechanism"
 	setMaxGroups   = "noisegate.max_groups"
 	setMaxRows     = "noisegate.max_rows"
@@ -66,6 +67,7 @@ func definitions() []definition {
 		{name: setDelta, check: orEmpty(positive), want: "a positive number, such as 1e-9"},
 		{name: setMaxError, check: orEmpty(maxErrors), want: "output:number, such as n:25"},
 		{name: setConfidence, check: orEmpty(share), want: "a number between 0 and 1"},
+		{name: setTogether, standard: "off", check: among("on", "off"), want: "on or off"},
 		{name: setMechanism, check: orEmpty(anyText), want: "auto, laplace or gaussian"},
 		{name: setMaxGroups, check: orEmpty(count), want: "a whole number of at least 1"},
 		{name: setMaxRows, check: orEmpty(count), want: "a whole number of at least 1"},
@@ -536,7 +538,13 @@ func (s *settings) request(dataset, sql string) (api.QueryRequest, *refusal) {
 		if err != nil {
 			return r, refusef(stateValue, "%s must be a number", setConfidence)
 		}
-		r.Confidence = &level
+		r.Confidence = api.Level(level)
+	}
+	if s.get(setTogether) == "on" {
+		if r.Confidence == nil {
+			r.Confidence = &api.Confidence{}
+		}
+		r.Confidence.Simultaneous = true
 	}
 	for _, bound := range []struct {
 		name string
