@@ -80,8 +80,9 @@ func boole(terms []weightedTerm, alpha float64) float64 {
 	return sum
 }
 
-// chernoff bounds where the sum of continuous noises with their uniform variables is beyond with probability alpha: (ln(2/alpha) + ln M(s))/s
-// for each s at which the moment generating function M exists. That of a uniform variable as wide as w is at most exp(s²w²/24).
+// chernoff bounds what the sum of continuous noises with their uniform variables is beyond with probability alpha:
+// (ln(2/alpha) + ln M(s))/s for each s at which the moment generating function M exists. That of a uniform variable as wide as w is at most
+// exp(s²w²/24).
 func chernoff(terms []weightedTerm, laws []continuousLaw, alpha float64) float64 {
 	const steps = 24
 	fastest, variance := 0.0, 0.0 // Laplace noise has moments up to the inverse of its scale

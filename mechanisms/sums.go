@@ -48,7 +48,7 @@ func (s *Sums) Boole(weights []float64) float64 {
 	return sum
 }
 
-// HalfWidth is a half-width of the sum with these weights at the level: that of [SumHalfWidth] on no grid, or a few thousandths more.
+// HalfWidth is a half-width of the sum with these weights at the level: that of [SumHalfWidth] on no grid, or a thousandth more.
 //
 // The tail of two Laplace noises and their uniform variables is known: with the scales a and b of weighted noises and the widths w of
 // uniform variables, it is (a²·K(a)·e^(-t/a) - b²·K(b)·e^(-t/b))/(a² - b²) beyond half of the widths, where K(s) is the product of
@@ -82,7 +82,7 @@ func (s *Sums) HalfWidth(weights []float64) float64 {
 }
 
 // smoothVariance is from which variance on, in squares of its step, uniform noise beside normal noise does not matter.
-const smoothVariance = 16
+const smoothVariance = 100
 
 func (s *Sums) normal() bool {
 	return !slices.ContainsFunc(s.active, func(i int) bool { return s.laws[i].variance < smoothVariance })
@@ -104,7 +104,7 @@ func (s *Sums) laplacePair(alpha, hi float64) (width float64, ok bool) {
 	if a < b {
 		a, b = b, a
 	}
-	const apart = 1e-3
+	const apart = 1e-5
 	switch {
 	case x.times != 1 || y.times != 1 || b == 0:
 		return 0, false

@@ -33,7 +33,7 @@ func TestSumsAreSumHalfWidths(t *testing.T) {
 				sums := NewSums(two, times, level)
 				got, most := sums.HalfWidth(weights), sums.Boole(weights)
 				want := sumWidth(terms, 1-float64(level)) // on no grid, by the series, which is rounded up
-				if len(terms) > 1 && (got < want*(1-1e-3) || got > want*1.01+1e-9) || got > most*(1+1e-12) {
+				if len(terms) > 1 && (got < want*(1-1e-3) || got > want*1.001+1e-9) || got > most*(1+1e-12) {
 					t.Fatalf("weights %v, times %v, level %g: %g, by the series %g, Boole %g", weights, times, float64(level), got, want, most)
 				}
 			})

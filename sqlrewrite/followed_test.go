@@ -30,22 +30,27 @@ budgets:
 
 // followedQueries are outputs that are computed from several released rows, each kind with its intervals.
 var followedQueries = map[string]string{
-	"share of total":   "SELECT ward, 100.0 * count(*) / sum(count(*)) OVER () FROM visits GROUP BY ward",
-	"share of season":  "SELECT ward, season, count(*)::float8 / sum(count(*)) OVER (PARTITION BY season) FROM visits GROUP BY ward, season",
-	"running total":    "SELECT ward, sum(count(*)) OVER (ORDER BY ward) FROM visits GROUP BY ward",
-	"running sum":      "SELECT ward, season, sum(sum(minutes)) OVER (PARTITION BY ward ORDER BY season DESC) FROM visits GROUP BY ward, season",
-	"running share":    "SELECT ward, sum(count(*)) OVER (ORDER BY ward) / sum(count(*)) OVER () FROM visits GROUP BY ward",
-	"moving mean":      "SELECT season, avg(count(*)) OVER (ORDER BY season ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM visits GROUP BY season",
+	"share of total":  "SELECT ward, 100.0 * count(*) / sum(count(*)) OVER () FROM visits GROUP BY ward",
+	"share of season": "SELECT ward, season, count(*)::float8 / sum(count(*)) OVER (PARTITION BY season) FROM visits GROUP BY ward, season",
+	"running total":   "SELECT ward, sum(count(*)) OVER (ORDER BY ward) FROM visits GROUP BY ward",
+	"running sum": "SELECT ward, season, sum(sum(minutes)) OVER (PARTITION BY ward ORDER BY season DESC) " +
+		"FROM visits GROUP BY ward, season",
+	"running share": "SELECT ward, sum(count(*)) OVER (ORDER BY ward) / sum(count(*)) OVER () FROM visits GROUP BY ward",
+	"moving mean": "SELECT season, avg(count(*)) OVER (ORDER BY season ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) " +
+		"FROM visits GROUP BY season",
 	"difference":       "SELECT season, count(*) - lag(count(*)) OVER (ORDER BY season) FROM visits GROUP BY season",
 	"lag with default": "SELECT season, count(*) - lag(count(*), 1, 0) OVER (ORDER BY season) FROM visits GROUP BY season",
-	"growth":           "SELECT season, round(100.0 * n / lead(n) OVER (ORDER BY season DESC) - 100, 1) FROM (SELECT season, count(*) AS n FROM visits GROUP BY season) t",
+	"growth": "SELECT season, round(100.0 * n / lead(n) OVER (ORDER BY season DESC) - 100, 1) " +
+		"FROM (SELECT season, count(*) AS n FROM visits GROUP BY season) t",
 	"against the first": "SELECT season, (n - first_value(n) OVER (ORDER BY season))::numeric / nullif(n, 0) " +
 		"FROM (SELECT season, count(*) AS n FROM visits GROUP BY season) t",
-	"means":          "SELECT season, avg(minutes) - lag(avg(minutes)) OVER (ORDER BY season) FROM visits GROUP BY season",
-	"through layers": "WITH m AS (SELECT season, count(*) AS n FROM visits GROUP BY season), d AS (SELECT season, n, lag(n) OVER (ORDER BY season) AS p FROM m) SELECT n, n - coalesce(p, 0) FROM d WHERE season > 1",
-	"sum of groups":  "SELECT season, sum(n), avg(n) FROM (SELECT ward, season, count(*) AS n FROM visits GROUP BY ward, season) t GROUP BY season",
-	"ratio of sums":  "SELECT sum(m) / sum(n) FROM (SELECT ward, count(*) AS n, sum(minutes) AS m FROM visits GROUP BY ward) t",
-	"filtered":       "SELECT sum(n) FILTER (WHERE ward > 2) / sum(n) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t",
+	"means": "SELECT season, avg(minutes) - lag(avg(minutes)) OVER (ORDER BY season) FROM visits GROUP BY season",
+	"through layers": "WITH m AS (SELECT season, count(*) AS n FROM visits GROUP BY season), " +
+		"d AS (SELECT season, n, lag(n) OVER (ORDER BY season) AS p FROM m) SELECT n, n - coalesce(p, 0) FROM d WHERE season > 1",
+	"sum of groups": "SELECT season, sum(n), avg(n) FROM (SELECT ward, season, count(*) AS n FROM visits GROUP BY ward, season) t " +
+		"GROUP BY season",
+	"ratio of sums": "SELECT sum(m) / sum(n) FROM (SELECT ward, count(*) AS n, sum(minutes) AS m FROM visits GROUP BY ward) t",
+	"filtered":      "SELECT sum(n) FILTER (WHERE ward > 2) / sum(n) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t",
 }
 
 // answers are the intervals of repeated releases of one question about fixed rows, and its true answer.

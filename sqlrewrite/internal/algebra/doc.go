@@ -11,6 +11,7 @@
 //	field.go      columns of relations
 //	rowcap.go     a relation of which each unit keeps some rows
 //	query.go      a bound query: one release block
+//	followed.go   which released rows a sum or a window is computed from
 //	select.go     a SELECT, below and above the noise; what its rows are
 //	same.go       whether two expressions are one, by their structure
 //	statistic.go  released statistics, and the estimators that are computed from them

@@ -7,7 +7,8 @@ import (
 	"noisegate/catalog"
 )
 
-// MaxFollowed caps the groups whose aggregates and windows are followed: each row of an answer then lists the rows that it is computed from.
+// MaxFollowed caps the groups whose aggregates and windows are followed: each row of an answer then lists the rows that it is computed
+// from.
 const MaxFollowed = 1000
 
 // Followed are the numbers of the aggregates and windows whose rows a post-processing query tells beside its outputs, in order: those that

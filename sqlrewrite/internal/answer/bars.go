@@ -15,9 +15,9 @@ import (
 
 // Each interval of an answer misses the true value with the probability that the level leaves. Simultaneous ones all hold with the level
 // asked for: each of k intervals then has the level 1-(1-level)/k (Bonferroni), whatever depends on what. For public keys k is how many
-// there could be: of every group, shown or not, since HAVING, ORDER BY and LIMIT choose among noisy values. Private keys are shown or not by
-// noise that none of these intervals is about, or the interval is one of the noise given that the group is shown: there k counts the groups
-// that were released.
+// there could be: of every group, shown or not, since HAVING, ORDER BY and LIMIT choose among noisy values. Private keys are shown or not
+// by noise that none of these intervals is about, or the interval is one of the noise given that the group is shown: there k counts the
+// groups that were released.
 
 // shownWithIntervals reports whether the rows of an answer have intervals of an output.
 func shownWithIntervals(p *plan.Plan, output int) bool {
@@ -25,7 +25,7 @@ func shownWithIntervals(p *plan.Plan, output int) bool {
 	return HasInterval(p, e) && (p.Query.KeepsRows() || p.Query.Post.Grouped && holds(e, isAggregate))
 }
 
-// barsOf is how many intervals an answer has at most, with so many released rows; before there are any, 0, one group is counted of private ones.
+// barsOf is how many intervals an answer has at most, with so many released rows; before there are any, 0, private keys count as one group.
 func barsOf(p *plan.Plan, rows int) *big.Int {
 	outputs := int64(0)
 	for i, o := range p.Query.Outputs {
@@ -62,12 +62,12 @@ func barNotes(p *plan.Plan, intervals [][]*Interval, rows int) []algebra.Note {
 	switch {
 	case bars > 1 && p.Options.Simultaneous:
 		each, _ := Level(p, rows)
-		return []algebra.Note{{Code: "simultaneous", Text: fmt.Sprintf("all %d intervals hold together with a probability of %s: each has a level of %s",
-			bars, percent(p.Options.Confidence), percent(each))}}
+		return []algebra.Note{{Code: "simultaneous", Text: fmt.Sprintf("all %d intervals hold together with a probability of %s: "+
+			"each has a level of %s", bars, percent(p.Options.Confidence), percent(each))}}
 	case misses >= 0.5-1e-9:
-		return []algebra.Note{{Code: "misses", Text: fmt.Sprintf("of %d intervals about %s miss the true value, by chance; ask for simultaneous ones "+
-			"to have all of them hold with a probability of %s", bars, strconv.FormatFloat(math.Round(misses*10)/10, 'g', -1, 64),
-			percent(p.Options.Confidence))}}
+		return []algebra.Note{{Code: "misses", Text: fmt.Sprintf("of %d intervals about %s miss the true value, by chance; ask for "+
+			"simultaneous ones to have all of them hold with a probability of %s", bars,
+			strconv.FormatFloat(math.Round(misses*10)/10, 'g', -1, 64), percent(p.Options.Confidence))}}
 	default:
 		return nil
 	}

@@ -98,8 +98,8 @@ func (m *Fieller) interval(over, under *big.Rat) *scalar.Span {
 	return s
 }
 
-// upper is the upper end for a fraction whose released value is centre; of the negated fraction where side is -1. Block by block from above,
-// and in the first one that may hold a point of the set cell by cell, what is in the set lies below centre + h/divisor.
+// upper is the upper end for a fraction whose released value is centre; of the negated fraction where side is -1. Block by block from
+// above, and in the first one that may hold a point of the set cell by cell, what is in the set lies below centre + h/divisor.
 func (m *Fieller) upper(centre, divisor float64, side int) (end float64, bounded bool) {
 	from, ok := m.start(centre, divisor, side)
 	if !ok {

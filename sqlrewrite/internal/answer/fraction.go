@@ -74,6 +74,7 @@ func (w follower) first(e algebra.Call) algebra.Expr {
 		case row && len(a.Args) > 0 && neverNull(w.p, a.Args[0]):
 			return a
 		}
+	case domain.Computed:
 	}
 	return nil
 }

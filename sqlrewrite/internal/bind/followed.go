@@ -7,9 +7,10 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 )
 
-// Sums, means and chosen rows of released values have intervals where it is known which released rows each is computed from, and where that
-// depends on nothing released: then the noise of the rows has the law that it was drawn from. So neither a condition on a released value nor
-// LIMIT may choose the rows, nor may one be in the order or the partition of a window. PostgreSQL tells the rows ([algebra.RowsOfAggregate]).
+// Sums, means and chosen rows of released values have intervals where it is known which released rows each is computed from, and where
+// that depends on nothing released: then the noise of the rows has the law that it was drawn from. So neither a condition on a released
+// value nor LIMIT may choose the rows, nor may one be in the order or the partition of a window. PostgreSQL tells the rows
+// ([algebra.RowsOfAggregate]).
 
 // followBlock numbers the windows of the block's own SELECT.
 func followBlock(o *algebra.Opened, q *algebra.BoundQuery) {

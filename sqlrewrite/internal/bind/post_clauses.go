@@ -38,7 +38,7 @@ func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, outer 
 	if q.Set != nil {
 		return lb.set()
 	}
-	for _, step := range []func() error{lb.items, lb.filter, lb.group, lb.outputs, lb.groupFilter, lb.covered, lb.followed, lb.unique, lb.order, lb.cut} {
+	for _, step := range []func() error{lb.items, lb.filter, lb.group, lb.outputs, lb.groupFilter, lb.covered, lb.unique, lb.order, lb.cut} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -46,6 +46,7 @@ func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, outer 
 	if lb.query.Rows() == algebra.OwnedRows {
 		return nil, fault.Internal(errOwned)
 	}
+	follow(lb.open, lb.query)
 	return lb.query, substituted(o, lb.query, lb.Position(q.Pos))
 }
 
@@ -318,12 +319,6 @@ func (lb *postBinder) coveredExpr(e algebra.Expr) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// followed numbers what is followed to released rows.
-func (lb *postBinder) followed() error {
-	follow(lb.open, lb.query)
 	return nil
 }
 

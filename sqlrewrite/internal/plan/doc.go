@@ -17,4 +17,5 @@
 //	release.go   draws, noise, selection of private keys
 //	estimator.go values from releases
 //	outputs.go   what a plan knows of its outputs
+//	linear.go    weighted sums of noisy numbers
 package plan
