@@ -196,8 +196,11 @@ func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts ga
 			return nil, fault.FitInvalid("weights", "positive decimal numbers of features, by their text")
 		}
 	}
-	options, err := gateway.GaussianOptions(api.QueryRequest{Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, Confidence: r.Confidence,
-		MaxRows: r.MaxRows}, accounts)
+	priced := api.QueryRequest{Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows}
+	if r.Confidence != nil {
+		priced.Confidence = api.Level(*r.Confidence)
+	}
+	options, err := gateway.GaussianOptions(priced, accounts)
 	if err != nil {
 		return nil, err
 	}
