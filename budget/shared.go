@@ -28,9 +28,9 @@ const MaxShared = 1 << 20
 type Shares interface {
 	// Keep stores the vector of a charge that was reserved, before the charge is settled. A charge has one.
 	Keep(context.Context, Shared) error
-	// Best is the most accurate vector of a question whose charge is settled or expired: it counts as spent for good. That of an open
-	// Charge is not given, because it may still be voided. Nil: there is none.
-	Best(ctx context.Context, dataset string, question [32]byte) (*Shared, error)
+	// Best is the most accurate vector of a question, or of one that has several identities, whose charge is settled or expired: it counts
+	// as spent for good. That of an open Charge is not given, because it may still be voided. Nil: there is none.
+	Best(ctx context.Context, dataset string, question ...[32]byte) (*Shared, error)
 }
 
 // Check refuses what is not complete, or too long.

@@ -2,6 +2,7 @@ package budgettest
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -25,6 +26,7 @@ type Memory struct {
 	entries []budget.Entry // entries[i].Seq == i+1
 	heads   map[string]budget.Head
 	shared  map[budget.ReservationID]budget.Shared
+	values  map[budget.ReservationID]budget.Released
 }
 
 // NewMemory returns an empty ledger that takes the time from clock.
@@ -340,19 +342,62 @@ func (m *Memory) Keep(_ context.Context, v budget.Shared) error {
 }
 
 // Best implements [budget.Shares].
-func (m *Memory) Best(_ context.Context, dataset string, question [32]byte) (*budget.Shared, error) {
+func (m *Memory) Best(_ context.Context, dataset string, question ...[32]byte) (*budget.Shared, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var best *budget.Shared
 	for id, v := range m.shared {
 		c := m.machine.Charges[id]
-		if v.Dataset == dataset && v.Question == question && c.Dataset == dataset && (c.State == machine.Settled || c.State == machine.Expired) &&
+		if v.Dataset == dataset && slices.Contains(question, v.Question) && c.Dataset == dataset &&
+			(c.State == machine.Settled || c.State == machine.Expired) &&
 			(best == nil || v.Rho > best.Rho || v.Rho == best.Rho && v.Charge < best.Charge) {
 			v.Vector = slices.Clone(v.Vector)
 			best = &v
 		}
 	}
 	return best, nil
+}
+
+// KeepReleased implements [budget.ReleasedValues].
+func (m *Memory) KeepReleased(_ context.Context, v budget.Released) error {
+	if err := v.Check(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.machine.Charges[v.Charge] == nil {
+		return machine.UnknownCharge(v.Charge)
+	}
+	if _, ok := m.values[v.Charge]; ok {
+		return machine.UsedID(v.Charge)
+	}
+	if m.values == nil {
+		m.values = map[budget.ReservationID]budget.Released{}
+	}
+	v.Values = slices.Clone(v.Values)
+	m.values[v.Charge] = v
+	return nil
+}
+
+// FindReleased implements [budget.ReleasedValues].
+func (m *Memory) FindReleased(_ context.Context, e budget.Earlier) (*budget.Found, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found *budget.Found
+	best := "" // whose it is, which identity, and of which charge, in the order of preference
+	for id, v := range m.values {
+		c, place := m.machine.Charges[id], slices.Index(e.Identities, v.Identity)
+		mine := c.Analyst == e.Analyst
+		if place < 0 || v.Dataset != e.Dataset || c.Dataset != e.Dataset || !mine && !e.Shared ||
+			c.State != machine.Settled && c.State != machine.Expired {
+			continue
+		}
+		if rank := fmt.Sprintf("%t %9d %s", !mine, place, id); found == nil || rank < best {
+			v.Values = slices.Clone(v.Values)
+			found, best = &budget.Found{Released: v, At: c.Closed}, rank
+		}
+	}
+	return found, nil
 }
 
 // RecordImport implements [budget.Ledger].

@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"A05_SameQuestionIsReplayed", testReplay},
 		{"SharedAnswers", testSharedAnswers},
 		{"SharedVectors", testShares},
+		{"ReleasedValues", testReleasedValues},
 		{"A68_IdempotencyKeys", testIdempotencyKeys},
 		{"InFlight", testInFlight},
 		{"A74_ReleasesOfOthers", testReleases},

@@ -37,6 +37,7 @@
 //
 //	ledger.go                     connections; reading; one method for each operation of budget.Ledger
 //	failures.go, shared.go        failures of analysts, released vectors
+//	released.go                   released values
 //	settlement.go                 entries that receipts quote
 //	verify.go, verify_new.go      the chain against the tables: whole, or from a checkpoint on
 //	safety.go                     servers and roles that are refused

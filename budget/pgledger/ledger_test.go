@@ -90,6 +90,7 @@ func TestPostgres(t *testing.T) {
 		"I4_HistoryIsImmutable":         testHistoryIsImmutable,
 		"PlansAreKept":                  testPlansAreKept,
 		"SharedIsKept":                  testSharedIsKept,
+		"ReleasedIsKept":                testReleasedIsKept,
 		"OneAfterAnother":               testOneAfterAnother,
 		"ReplayBeforeRefusal":           testReplayBeforeRefusal,
 		"F06_GivenUp":                   testGivenUp,

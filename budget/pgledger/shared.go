@@ -30,14 +30,14 @@ func (p *Ledger) Keep(ctx context.Context, v budget.Shared) error {
 }
 
 // Best implements [budget.Shares].
-func (p *Ledger) Best(ctx context.Context, dataset string, question [32]byte) (*budget.Shared, error) {
+func (p *Ledger) Best(ctx context.Context, dataset string, question ...[32]byte) (*budget.Shared, error) {
 	if err := p.intact(dataset); err != nil {
 		return nil, err
 	}
 	v := &budget.Shared{}
 	var text string
 	var asked []byte
-	err := p.pool.QueryRow(ctx, sqlBest, dataset, question[:]).Scan(&v.Charge, &v.Dataset, &asked, &v.Rho, &text)
+	err := p.pool.QueryRow(ctx, sqlBest, dataset, hashes(question)).Scan(&v.Charge, &v.Dataset, &asked, &v.Rho, &text)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil

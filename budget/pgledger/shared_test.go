@@ -17,8 +17,7 @@ func testSharedIsKept(t *testing.T, d *pgtest.ControlDatabase) {
 	if err := l.Keep(t.Context(), budget.Shared{Charge: "paid", Dataset: "d", Rho: 7, Vector: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
-	const insufficientPrivilege, restrictViolation, checkViolation, foreignKeyViolation = "42501", "23001", "23514", "23503"
-	for sql, want := range map[string]struct{ gateway, owner string }{
+	refusesAll(t, d, map[string]states{
 		"UPDATE noisegate.shared SET rho = 8":       {insufficientPrivilege, restrictViolation},
 		"UPDATE noisegate.shared SET vector = '[]'": {insufficientPrivilege, restrictViolation},
 		"DELETE FROM noisegate.shared":              {insufficientPrivilege, restrictViolation},
@@ -32,7 +31,19 @@ func testSharedIsKept(t *testing.T, d *pgtest.ControlDatabase) {
 			checkViolation},
 		"INSERT INTO noisegate.shared VALUES ('plain', 'd', decode(repeat('00', 32), 'hex'), 1, repeat('x', 1048577))": {checkViolation,
 			checkViolation},
-	} {
+	})
+}
+
+// The states of statements that are refused.
+const insufficientPrivilege, restrictViolation, checkViolation, foreignKeyViolation = "42501", "23001", "23514", "23503"
+
+// states are those with which a statement is refused to a gateway, and to owners.
+type states struct{ gateway, owner string }
+
+// refusesAll runs statements as each role.
+func refusesAll(t *testing.T, d *pgtest.ControlDatabase, refused map[string]states) {
+	t.Helper()
+	for sql, want := range refused {
 		if got := sqlState(t, d, d.LedgerDSN, sql); got != want.gateway {
 			t.Errorf("as noisegate: %s: got %s", sql, got)
 		}

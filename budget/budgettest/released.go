@@ -1,0 +1,93 @@
+package budgettest
+
+import "noisegate/budget"
+
+// Released values are given once their charge counts for good: settled, or expired as that of a gateway that died after it had stored
+// them. Those of others are given to nobody, but where they are shared.
+func testReleasedValues(f *fixture) {
+	values, ok := f.ledger.(budget.ReleasedValues)
+	if !ok {
+		f.Fatal("the ledger keeps no released values")
+	}
+	first, second := [32]byte{1}, [32]byte{2}
+	ana, bob := analystAccount("ana", f.limit(budget.Pure, "1", "")), analystAccount("bob", f.limit(budget.Pure, "1", ""))
+	kept := func(of budget.Account, identity [32]byte) budget.ReservationID {
+		f.Helper()
+		c := f.charge(pure(10), of)
+		c.Analyst = of.ID.Name
+		id := f.reserve(c)
+		v := budget.Released{Charge: id, Dataset: dataset, Identity: identity, Values: []byte(`{"of":"` + string(id) + `"}`)}
+		if err := values.KeepReleased(f.Context(), v); err != nil {
+			f.Fatal(err)
+		}
+		if err := values.KeepReleased(f.Context(), v); err == nil {
+			f.Fatal("a charge has released twice")
+		}
+		return id
+	}
+	find := func(e budget.Earlier, want budget.ReservationID) {
+		f.Helper()
+		got, err := values.FindReleased(f.Context(), e)
+		switch {
+		case err != nil:
+			f.Fatal(err)
+		case want == "" && got != nil || want != "" && (got == nil || got.Charge != want):
+			f.Fatalf("%+v: found %+v, want that of %q", e, got, want)
+		case got != nil && (got.Dataset != dataset || string(got.Values) != `{"of":"`+string(want)+`"}` || got.At.IsZero()):
+			f.Fatalf("found %+v", got)
+		}
+	}
+	own := func(identities ...[32]byte) budget.Earlier {
+		return budget.Earlier{Dataset: dataset, Analyst: "ana", Identities: identities}
+	}
+	shared := func(identities ...[32]byte) budget.Earlier {
+		e := own(identities...)
+		e.Shared = true
+		return e
+	}
+	find(own(first), "")
+	voided, expired := kept(ana, first), kept(ana, first)
+	find(own(first), "") // both may still be voided
+	if err := f.ledger.Void(f.Context(), voided); err != nil {
+		f.Fatal(err)
+	}
+	if err := f.ledger.Expire(f.Context(), expired); err != nil {
+		f.Fatal(err)
+	}
+	find(own(first), expired)
+	later := kept(ana, first)
+	f.settle(later, pure(10))
+	find(own(first), min(expired, later))
+
+	others := kept(bob, second)
+	f.settle(others, pure(10))
+	find(own(second), "")
+	find(own(), "")
+	find(shared(second), others)
+	find(shared(second, first), min(expired, later)) // one's own before that of others
+	mine := kept(ana, second)
+	f.settle(mine, pure(10))
+	find(shared(second), mine)
+	find(own(second, first), mine)
+	find(own(first, second), min(expired, later))
+	elsewhere := own(first)
+	elsewhere.Dataset = "other"
+	find(elsewhere, "")
+	refusesValues(f, values, mine)
+}
+
+// refusesValues: what is not complete, too long, or of no charge is not kept.
+func refusesValues(f *fixture, values budget.ReleasedValues, first budget.ReservationID) {
+	f.Helper()
+	for name, v := range map[string]budget.Released{
+		"of no charge":      {Dataset: dataset, Values: []byte("{}")},
+		"of unknown charge": {Charge: "nobody", Dataset: dataset, Values: []byte("{}")},
+		"of no dataset":     {Charge: first, Values: []byte("{}")},
+		"empty":             {Charge: first, Dataset: dataset},
+		"too long":          {Charge: first, Dataset: dataset, Values: make([]byte, budget.MaxReleased+1)},
+	} {
+		if err := values.KeepReleased(f.Context(), v); err == nil {
+			f.Errorf("values %s are kept", name)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"noisegate/internal/fault"
+)
+
+// Released is what a charge released: groups and noisy values, from which other questions about the same release are answered without
+// another charge. It is an answer in another form, paid for and so public as far as privacy goes.
+type Released struct {
+	Charge   ReservationID // that paid for it
+	Dataset  string
+	Identity [32]byte // of the release: of its block, its noise and the state of the data
+	Values   []byte   // JSON, at most MaxReleased bytes; the ledger does not look into it
+}
+
+// MaxReleased is how long values may be that are stored.
+const MaxReleased = 4 << 20
+
+// Earlier asks for what was released before.
+type Earlier struct {
+	Dataset, Analyst string
+	// Identities are those of the releases that will do, the best first.
+	Identities [][32]byte
+	// Shared lets what another analyst paid for do as well. Whoever sets it has the policy's word for it.
+	Shared bool
+}
+
+// Found is an earlier release, and when its charge was settled, or expired.
+type Found struct {
+	Released
+	At time.Time
+}
+
+// ReleasedValues keeps what was released beside the ledger. Implementations are safe for concurrent use by several processes.
+//
+// What is charged and what a charge releases do not depend on them: values that are lost make the next question a charge, values that were
+// forged make its answer wrong; neither makes it less private.
+type ReleasedValues interface {
+	// KeepReleased stores what a charge that was reserved released, before the charge is settled. A charge has one.
+	KeepReleased(context.Context, Released) error
+	// FindReleased gives what was released by a charge that is settled or expired, so that it counts as spent for good: of the analyst's
+	// own charges before those of others, of the first identity before the next, of the oldest charge. That of an open charge is not given,
+	// because it may still be voided. Nil: there is none.
+	FindReleased(context.Context, Earlier) (*Found, error)
+}
+
+// Check refuses what is not complete, or too long.
+func (v Released) Check() error {
+	if v.Charge == "" || v.Dataset == "" || len(v.Values) == 0 || len(v.Values) > MaxReleased {
+		return fault.Internal(errors.New("budget: released values are not complete, or too long"))
+	}
+	return nil
+}
