@@ -20,8 +20,11 @@ import (
 // concurrent use.
 type Snapshot struct {
 	Dataset string
-	Version int64    // rises by one with each applied policy; part of every release's identity
+	Version int64    // rises by one with each applied policy
 	Digest  [32]byte // SHA-256 of the policy document in canonical form together with the pinned metadata
+
+	// DataVersion is the steward's name for the state of the data, part of every release's identity; "" for none.
+	DataVersion string
 
 	Tables  []*Table // sorted by schema, name
 	Budgets []Budget // as the policy file gives them, in its order
