@@ -138,6 +138,10 @@ func (p *Plan) Reusable() bool { return p.made.Reusable() }
 // noise was chosen. Every other option is a part of it, as it is of [Plan.Fingerprint], and so is the order of the releases.
 func (p *Plan) Question() [32]byte { return p.made.Question() }
 
+// BlockQuestion identifies what is released, at any price: [Plan.Question] of the release block alone. It is equal for two plans that
+// differ only in their price and in what is computed from released values, as long as keys and releases have the same order.
+func (p *Plan) BlockQuestion() [32]byte { return p.made.BlockQuestion() }
+
 // Slots is how many slots of a registered plan the query needs: one for each release.
 func (p *Plan) Slots() int { return p.made.Slots() }
 
@@ -152,3 +156,6 @@ func (r *Released) Post() (post Post, ok bool) { return r.made.Post() }
 
 // Vector is what was released, for other questions that differ in price only; the plan must be [Plan.Reusable].
 func (r *Released) Vector() *Vector { return r.made.Vector() }
+
+// Kept is what was released, as JSON: groups and noisy values, for [Form.Recall].
+func (r *Released) Kept() ([]byte, error) { return r.made.Kept() }

@@ -14,6 +14,8 @@
 //	slots.go     noise of a registered plan
 //	reuse.go     earlier releases of the same question
 //	canonical.go what makes two questions one
+//	block.go     what makes the releases of two questions one
+//	kept.go      a release as it is stored
 //	release.go   draws, noise, selection of private keys
 //	estimator.go values from releases
 //	outputs.go   what a plan knows of its outputs

@@ -132,6 +132,8 @@ type Plan struct {
 	// distributed: the statements are printed for tables that may lie on several servers.
 	distributed bool
 	asked       *algebra.BoundQuery // the question, before the choice between sorting and selecting
+	sorted      *Plan               // of a selection of groups: the plan that sorts them instead; nil for others
+	noise       []keptLaw           // by release, where it does not follow from the price; nil: it does
 	Snapshot    *catalog.Snapshot
 	Reused      string // what an earlier release of the question has to do with the answer; empty: nothing
 }
@@ -158,10 +160,11 @@ func NewPlan(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Pla
 	}
 	if top != nil {
 		if selected, err := planOf(top, snapshot, o); err == nil && selected.cheaperThan(p) {
+			p.asked, selected.sorted = q, p
 			p = selected
 		}
 	}
-	p.asked, p.Snapshot = q, snapshot
+	p.asked = q
 	return p, nil
 }
 
@@ -178,8 +181,17 @@ func (p *Plan) Price() (mechanisms.PicoEpsilon, mechanisms.PicoRho) {
 	return p.Options.Epsilon, p.Options.Rho
 }
 
-// planOf chooses the bounding, splits the price and prints.
+// planOf lays a plan out, and proves it.
 func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
+	p, err := layOut(q, snapshot, o, keysByOutputs)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.prove(snapshot)
+}
+
+// layOut chooses the bounding, splits the price and prints.
+func layOut(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, by keysBy) (*Plan, error) {
 	s, err := stability.ChooseBounding(q, stability.Bounds{MaxRows: o.MaxRows, MaxGroups: o.MaxGroups, MaxTotal: o.MaxTotal})
 	if err != nil {
 		return nil, err
@@ -188,8 +200,8 @@ func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan
 	if cells := new(big.Int).Mul(q.PublicTuples(), big.NewInt(int64(len(q.Statistics)))); !q.Private() && cells.Cmp(big.NewInt(MaxCells)) > 0 {
 		return nil, fault.TooManyKeys(q.Keys[0].At, MaxCells/len(q.Statistics))
 	}
-	p := &Plan{Query: q, Options: o, Bounding: s}
-	if err := p.price(); err != nil {
+	p := &Plan{Query: q, Options: o, Bounding: s, Snapshot: snapshot}
+	if err := p.price(by); err != nil {
 		return nil, err
 	}
 	if p.Parts = sqlprint.PartsOf(q); len(p.Parts) > MaxParts {
@@ -198,7 +210,7 @@ func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan
 	p.Print()
 	p.Post = sqlprint.PrintPost(q)
 	p.identity = p.fingerprint(snapshot)
-	return p, p.prove(snapshot)
+	return p, nil
 }
 
 // Loss is the price of the plan, known before any row is read and dependent on none.

@@ -66,7 +66,7 @@ type Keeper interface {
 }
 
 // price makes the mechanism of each release from its portion of the price.
-func (p *Plan) price() error {
+func (p *Plan) price(by keysBy) error {
 	if err := p.checkChoice(); err != nil {
 		return err
 	}
@@ -104,8 +104,8 @@ func (p *Plan) price() error {
 		}
 		p.Releases = append(p.Releases, r)
 	}
-	if p.Query.Private() && p.Options.Mechanism == MechanismAuto {
-		p.showByCount(selection, portions)
+	if p.Query.Private() && p.Options.Mechanism == MechanismAuto && by != keysByUnits {
+		p.showByCount(selection, portions, by)
 	}
 	return nil
 }
@@ -205,9 +205,9 @@ const shownAt = 0.95
 // showByCount lets a count decide which private keys are shown ([mechanisms.ShownCount]), for the two portions that the selection of keys
 // and the count have apart, or on an account in ρ for the ρ that the two are charged. It does so where neither the count's error nor the
 // number of units that a group needs is larger then, and one of them smaller. The other releases stay what they are.
-func (p *Plan) showByCount(selection Portion, portions []Portion) {
+func (p *Plan) showByCount(selection Portion, portions []Portion, by keysBy) {
 	for i, r := range p.Releases {
-		if !p.countsGroups(i) {
+		if !p.countsGroups(i) || by == keysByOutputs && !p.showsAlone(i) {
 			continue
 		}
 		l1, _ := p.Bounding.Norms(r.Statistic)
@@ -233,9 +233,7 @@ func (p *Plan) showByCount(selection Portion, portions []Portion) {
 	}
 }
 
-// countsGroups reports whether a release counts all units or rows of a group, at least one for each unit, and whether the outputs that show
-// it read nothing else. Intervals of a count are known given that its group is shown; those of means and ratios are not, so these keep
-// noise of one law.
+// countsGroups reports whether a release counts all units or rows of a group, at least one for each unit, and no mean is made of it.
 func (p *Plan) countsGroups(release int) bool {
 	m := p.Releases[release].Statistic
 	switch {
@@ -251,6 +249,12 @@ func (p *Plan) countsGroups(release int) bool {
 			return false
 		}
 	}
+	return true
+}
+
+// showsAlone reports whether outputs show a release, and those that do read nothing else. Intervals of a count are known given that its
+// group is shown, and those of ratios are wider for it than those of noise of one law.
+func (p *Plan) showsAlone(release int) bool {
 	shown := false
 	for _, o := range p.Query.Outputs {
 		used := bind.ReleasesOf(p.Query, o.Expr)

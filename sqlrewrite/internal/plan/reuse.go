@@ -81,6 +81,7 @@ func (p *Plan) ReuseOf(earlier *Vector) *Reuse {
 		return nil
 	}
 	u := &Reuse{Shown: p.copied(), earlier: earlier}
+	u.Shown.noise = make([]keptLaw, len(p.Releases))
 	fresh, more := p.copied(), 0
 	for i, r := range p.Releases {
 		had, wanted := totalRho(earlier.Rho[i]), r.Mechanism.Loss().Rho
@@ -100,7 +101,7 @@ func (p *Plan) ReuseOf(earlier *Vector) *Reuse {
 			return nil
 		}
 		u.laws = append(u.laws, law)
-		u.Shown.Releases[i].Mechanism = law
+		u.Shown.Releases[i].Mechanism, u.Shown.noise[i] = law, keptLaw{Parts: parts}
 	}
 	switch {
 	case more == 0:

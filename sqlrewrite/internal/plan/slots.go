@@ -29,7 +29,7 @@ func (p *Plan) WithNoise(next []mechanisms.Slot) (*Plan, error) {
 		return nil, fault.PlanExhausted(len(p.Releases), len(next))
 	}
 	fixed := *p
-	fixed.Releases = make([]Release, len(p.Releases))
+	fixed.Releases, fixed.noise = make([]Release, len(p.Releases)), make([]keptLaw, len(p.Releases))
 	for i, r := range p.Releases {
 		slot := next[i]
 		if asked, ok := p.Options.Mechanism.fixed(); ok && asked != slot.Name() {
@@ -41,7 +41,7 @@ func (p *Plan) WithNoise(next []mechanisms.Slot) (*Plan, error) {
 		if r.Mechanism, err = slot.Noise(l1, l2Squared); err != nil {
 			return nil, internal(err)
 		}
-		fixed.Releases[i] = r
+		fixed.Releases[i], fixed.noise[i] = r, keptLaw{Epsilon: slot.Epsilon, Rho: slot.Rho}
 	}
 	fixed.Weights = nil
 	return &fixed, nil

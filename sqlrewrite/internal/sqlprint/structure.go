@@ -19,8 +19,9 @@ type structure struct {
 	inner map[*algebra.Field]string // fields of relations inside the expression, by their place in it
 }
 
-// structureOf is equal in all processes, once the relations of the statement have names.
-func structureOf(e algebra.Expr) string {
+// StructureOf is an expression so written that none that means something else is written alike; "" for none. It is equal in all processes,
+// once the relations of the statement have names.
+func StructureOf(e algebra.Expr) string {
 	if e == nil {
 		return ""
 	}
@@ -143,15 +144,15 @@ func (h Identity) AddStructure(q *algebra.BoundQuery) {
 	}
 	h.Add("structure")
 	for _, m := range q.Statistics {
-		h.Add(structureOf(m.X), structureOf(m.Y), structureOf(m.Filter))
+		h.Add(StructureOf(m.X), StructureOf(m.Y), StructureOf(m.Filter))
 	}
 	for _, k := range q.Keys {
-		h.Add(structureOf(k.X))
+		h.Add(StructureOf(k.X))
 	}
 	for _, v := range q.Estimators {
 		h.Add(fmt.Sprint(int(v.How), v.Of))
 	}
 	for _, out := range q.Outputs {
-		h.Add(structureOf(out.Expr))
+		h.Add(StructureOf(out.Expr))
 	}
 }

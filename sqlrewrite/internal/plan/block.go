@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate/sqlrewrite/internal/stability"
+)
+
+// block is the release block of a plan in one certain order: questions that name its keys or its statistics in another order, or show
+// something else of them, release the same.
+type block struct {
+	query      *algebra.BoundQuery
+	keys       []int // place i has the plan's key keys[i]
+	statistics []int // place i has the plan's release statistics[i]
+}
+
+// block sorts keys and statistics by how they read. The text that is hashed is printed in that order, so that two that read the same can
+// make one release two, and never two releases one.
+func (p *Plan) block() block {
+	q := *p.Query
+	b := block{query: &q}
+	b.keys = sortedPlaces(q.Keys, func(k algebra.GroupKey) string { return sqlprint.StructureOf(k.X) })
+	b.statistics = sortedPlaces(q.Statistics, statisticText)
+	q.Keys, q.Statistics = at(p.Query.Keys, b.keys), at(p.Query.Statistics, b.statistics)
+	q.Estimators = slices.Clone(q.Estimators) // which releases they read decides how units are bounded
+	for i, v := range q.Estimators {
+		q.Estimators[i].Of = make([]int, len(v.Of))
+		for j, release := range v.Of {
+			q.Estimators[i].Of[j] = slices.Index(b.statistics, release)
+		}
+	}
+	if q.Where != nil {
+		q.Where = ordered(q.Where)
+	}
+	return b
+}
+
+// sortedPlaces are the places of a list's items in the order of their texts.
+func sortedPlaces[T any](list []T, text func(T) string) []int {
+	texts, places := make([]string, len(list)), make([]int, len(list))
+	for i, item := range list {
+		texts[i], places[i] = text(item), i
+	}
+	slices.SortStableFunc(places, func(a, b int) int {
+		if texts[a] < texts[b] {
+			return -1
+		}
+		return algebra.BoolIndex(texts[a] > texts[b])
+	})
+	return places
+}
+
+// at are the items of a list at some places.
+func at[T any](list []T, places []int) []T {
+	out := make([]T, len(places))
+	for i, place := range places {
+		out[i] = list[place]
+	}
+	return out
+}
+
+// statisticText is a statistic so written that no other one is written alike.
+func statisticText(m algebra.Statistic) string {
+	grid := func(g *algebra.Grid) string {
+		if g == nil {
+			return ""
+		}
+		return fmt.Sprint(g.Lo, g.Hi, g.Step, int(g.Form), g.Coarse)
+	}
+	rank := ""
+	if m.Rank != nil {
+		rank = fmt.Sprint(m.Rank, m.Upper)
+	}
+	among := ""
+	for _, k := range m.Among {
+		among += fmt.Sprintf("%t%q", k.Null, k.Text)
+	}
+	return fmt.Sprintf("%d %q %q %q %q %q %q %q", m.Kind, sqlprint.StructureOf(m.X), grid(m.Grid), sqlprint.StructureOf(m.Y), grid(m.GridY),
+		sqlprint.StructureOf(m.Filter), rank, among)
+}
+
+// blockIdentity hashes what decides the law of what a plan releases, and nothing else: what is read and on which conditions, the keys and
+// which of them can appear, the statistics and the bounds of their units, the noise or the selection of each, the name of the data, and
+// the facts of the tables that are read. It has neither the outputs and their names, ORDER BY, LIMIT and outer queries, nor the level of
+// the intervals, nor anything of the policy that the block does not rest on, such as budgets and other tables.
+//
+// Without a price it has no noise, but the order in which the plan releases.
+func (p *Plan) blockIdentity(priced bool) [32]byte {
+	b, s := p.block(), p.Bounding
+	s.Partitioning = stability.Unpartitioned // how rows are stored changes no release
+	h := sqlprint.Identity{Hash: sha256.New()}
+	h.Add("noisegate release 1", p.Snapshot.Dataset, p.Snapshot.DataVersion)
+	h.Add(sqlprint.Facts(b.query)...)
+	h.Add("bounding", string(s.Kind), fmt.Sprint(s.MaxRows, s.MaxGroups, s.MaxTotal, s.MaxValues), fmt.Sprint(b.query.Top))
+	for _, part := range sqlprint.PartsOf(b.query) {
+		printer := sqlprint.NewStatementPrinter(b.query, s, &part)
+		printer.Identity = true
+		printer.Print()
+		h.Add("statement", fmt.Sprint(part.Releases, part.Units), part.Template.Identity())
+		h.Args(part.Statement.Args)
+	}
+	for _, k := range b.query.Keys {
+		h.Add("key", sqlprint.StructureOf(k.X), fmt.Sprint(k.Private(), len(k.Domain)))
+		for _, d := range k.Domain {
+			h.Add(fmt.Sprint(d.Null), d.Text)
+		}
+	}
+	for i, m := range b.query.Statistics {
+		r := p.Releases[b.statistics[i]]
+		h.Add("statistic", statisticText(m), r.PerGroup.String(), r.Unit.RatString())
+		if priced {
+			h.Add(lawText(r.Law()))
+		}
+	}
+	if p.PartitionSelection != nil && priced {
+		h.Add("shown by", lawText(p.PartitionSelection.Mechanism))
+	}
+	if !priced {
+		h.Add("order", fmt.Sprint(b.keys, b.statistics))
+	}
+	var sum [32]byte
+	h.Sum(sum[:0])
+	return sum
+}
+
+// lawText is a mechanism as the ledger writes it.
+func lawText(l law) string {
+	text, err := json.Marshal(l.Parameters())
+	if err != nil { // texts and numbers always encode
+		panic(err)
+	}
+	return string(text)
+}
+
+// ReleaseIdentity identifies what the plan releases; see [Plan.blockIdentity].
+func (p *Plan) ReleaseIdentity() [32]byte { return p.blockIdentity(true) }
+
+// BlockQuestion identifies the plan's release at any price, in the order in which the plan has keys and releases.
+func (p *Plan) BlockQuestion() [32]byte { return p.blockIdentity(false) }
+
+// Forms are the plans that a stored release may be of that answers the question: p itself, then those that release the same block at the
+// same price in another form, which the planner chooses by what is shown of it. A question that sorts groups by a number which it does not
+// show is a selection of groups; with that number in its outputs, or without its LIMIT, the numbers are released. A count that is shown
+// by itself shows private keys, too; one that is divided by does not.
+func (p *Plan) Forms() []*Plan {
+	forms := []*Plan{p}
+	if p.sorted != nil {
+		forms = append(forms, p.sorted)
+	}
+	if p.Query.Private() && p.Options.Mechanism == MechanismAuto {
+		by := keysByCount
+		if p.PartitionSelection == nil {
+			by = keysByUnits
+		}
+		other, err := layOut(p.Query, p.Snapshot, p.Options, by)
+		if err == nil && (other.PartitionSelection == nil) != (p.PartitionSelection == nil) {
+			other.Post = p.Post // which is proven
+			forms = append(forms, other)
+		}
+	}
+	return forms
+}
+
+// keysBy says by what private keys are shown.
+type keysBy int
+
+const (
+	keysByOutputs keysBy = iota // by a count where the outputs show it by itself, else by a selection of their own
+	keysByCount                 // by a count whatever the outputs show
+	keysByUnits                 // by a selection of their own
+)

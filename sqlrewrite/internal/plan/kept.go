@@ -1,0 +1,183 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/scalar"
+)
+
+// kept is what was released of a block, in its order of keys and statistics: the groups that were shown, and their noisy values. Nothing in
+// it was not released.
+type kept struct {
+	Rows   []keptRow `json:"rows"`
+	Noise  []keptLaw `json:"noise,omitempty"`  // by statistic; empty: that of the price
+	Reused string    `json:"reused,omitempty"` // see [Plan.Reused]
+}
+
+// keptRow is one group.
+type keptRow struct {
+	Keys  []*string  `json:"keys"`
+	Noisy []*big.Int `json:"noisy"`
+}
+
+// keptLaw is noise that does not follow from the price: that of a slot of a registered plan, or what several releases have together.
+type keptLaw struct {
+	Epsilon mechanisms.PicoEpsilon `json:"epsilon,omitempty"` // of a slot: one of these
+	Rho     mechanisms.PicoRho     `json:"rho,omitempty"`
+	Parts   []mechanisms.PicoRho   `json:"parts,omitempty"` // of a combination: the ρ of each
+}
+
+// Kept is what was released, as JSON, for [Plan.Recall] of every plan of which a form has the same [Plan.ReleaseIdentity].
+func (r *Released) Kept() ([]byte, error) {
+	b := r.Plan.block()
+	k := kept{Rows: make([]keptRow, len(r.Rows)), Reused: r.Plan.Reused}
+	for i, row := range r.Rows {
+		k.Rows[i].Noisy = at(row.Noisy, b.statistics)
+		for _, place := range b.keys {
+			k.Rows[i].Keys = append(k.Rows[i].Keys, scalar.KeyText(row.Keys[place]))
+		}
+	}
+	if r.Plan.noise != nil {
+		k.Noise = at(r.Plan.noise, b.statistics)
+	}
+	text, err := json.Marshal(k)
+	return text, internal(err)
+}
+
+var errKept = errors.New("sqlrewrite: a stored release does not fit its question")
+
+// Recall is what [Released.Kept] wrote of a plan with the same [Plan.ReleaseIdentity], as if p had released it now. It draws nothing.
+func (p *Plan) Recall(text []byte) (*Released, error) {
+	var k kept
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&k); err != nil {
+		return nil, fault.Internal(fmt.Errorf("sqlrewrite: a stored release cannot be read: %w", err))
+	}
+	b := p.block()
+	own, err := p.withLaws(k, b)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]ReleasedRow, len(k.Rows))
+	for i, row := range k.Rows {
+		if len(row.Keys) != len(b.keys) || len(row.Noisy) != len(b.statistics) {
+			return nil, fault.Internal(errKept)
+		}
+		rows[i] = ReleasedRow{Keys: make([]catalog.Key, len(b.keys)), Noisy: make([]*big.Int, len(b.statistics))}
+		for j, place := range b.keys {
+			if rows[i].Keys[place] = (catalog.Key{Null: true}); row.Keys[j] != nil {
+				rows[i].Keys[place] = catalog.Key{Text: *row.Keys[j]}
+			}
+		}
+		for j, place := range b.statistics {
+			if rows[i].Noisy[place] = row.Noisy[j]; !p.canRelease(place, row.Noisy[j]) {
+				return nil, fault.Internal(errKept)
+			}
+		}
+	}
+	if rows, err = own.inOrder(rows); err != nil {
+		return nil, err
+	}
+	return &Released{Plan: own, Rows: rows}, nil
+}
+
+// withLaws is the plan with the noise that the values have.
+func (p *Plan) withLaws(k kept, b block) (*Plan, error) {
+	own := p.copied()
+	if own.Reused = k.Reused; k.Noise == nil {
+		return own, nil
+	}
+	if len(k.Noise) != len(b.statistics) {
+		return nil, fault.Internal(errKept)
+	}
+	own.noise = make([]keptLaw, len(k.Noise))
+	for j, place := range b.statistics {
+		l, r := k.Noise[j], &own.Releases[place]
+		if r.Mechanism == nil {
+			return nil, fault.Internal(errKept)
+		}
+		own.noise[place] = l
+		l1, l2Squared := p.Bounding.Norms(r.Statistic)
+		var err error
+		if l.Parts == nil {
+			r.Mechanism, err = mechanisms.Slot{Epsilon: l.Epsilon, Rho: l.Rho}.Noise(l1, l2Squared)
+		} else {
+			r.Mechanism, err = mechanisms.NewCombination(mechanisms.CombinationParameters{L2Squared: l2Squared, Parts: l.Parts,
+				Rho: r.Mechanism.Loss().Rho})
+		}
+		if err != nil {
+			return nil, internal(err)
+		}
+	}
+	return own, nil
+}
+
+// canRelease reports whether a release can have given a number: of a selection it is the place of a candidate.
+func (p *Plan) canRelease(i int, noisy *big.Int) bool {
+	r := p.Releases[i]
+	switch {
+	case noisy == nil:
+		return false
+	case r.Selection == nil:
+		return true
+	case r.Selection.Top != nil:
+		return noisy.Sign() == 0
+	case r.Selection.Quantile != nil:
+		return noisy.Sign() >= 0 && noisy.Cmp(r.Statistic.Grid.Points()) < 0
+	default:
+		return noisy.Sign() >= 0 && noisy.Cmp(big.NewInt(int64(r.Selection.Among))) < 0
+	}
+}
+
+// inOrder puts groups into the order in which the plan releases them, and refuses those that it cannot have released.
+func (p *Plan) inOrder(rows []ReleasedRow) ([]ReleasedRow, error) {
+	byKeys := make(map[string]ReleasedRow, len(rows))
+	for _, row := range rows {
+		byKeys[scalar.KeyIdentity(row.Keys)] = row
+	}
+	if len(byKeys) != len(rows) {
+		return nil, fault.Internal(errKept)
+	}
+	switch {
+	case p.Query.Private():
+		slices.SortFunc(rows, func(a, b ReleasedRow) int { return CompareKeys(p.Query, a.Keys, b.Keys) })
+		return rows, nil
+	case p.Query.Top > 0:
+		if int64(len(rows)) != p.Query.Top || slices.ContainsFunc(rows, func(r ReleasedRow) bool { return !inDomain(p.Query, r.Keys) }) {
+			return nil, fault.Internal(errKept)
+		}
+		return rows, nil
+	}
+	all := make([]ReleasedRow, 0, len(rows))
+	err := EachPublicTuple(p.Query, func(_ int, keys []catalog.Key) error {
+		row, ok := byKeys[scalar.KeyIdentity(keys)]
+		if all = append(all, row); !ok {
+			return fault.Internal(errKept)
+		}
+		return nil
+	})
+	if err == nil && len(all) != len(rows) {
+		err = fault.Internal(errKept)
+	}
+	return all, err
+}
+
+// inDomain reports whether public keys are those of a group that can appear.
+func inDomain(q *algebra.BoundQuery, keys []catalog.Key) bool {
+	for i, k := range q.Keys {
+		if !slices.Contains(k.Domain, keys[i]) {
+			return false
+		}
+	}
+	return true
+}
