@@ -75,10 +75,16 @@ type Plan struct {
 type QueryResponse struct {
 	ReleaseID string `json:"release_id"` // empty for an answer that reads nothing private: it is not stored
 	Dataset   string `json:"dataset"`
-	Replayed  bool   `json:"replayed"` // the same question was answered before: the same answer, free
+	// Replayed says that the answer was paid for before, and is free: by the same question, whose answer it is, or by one
+	// with the same release, from whose values it is computed. ReleaseID is that one's.
+	Replayed bool `json:"replayed"`
 	Result
 	Spent     Amounts `json:"spent"`     // what this request was charged; zero when replayed
 	Remaining Amounts `json:"remaining"` // what is left in the analyst's own account
+	// ReleasedAt is, of a replay, when the charge that paid for it was settled, and DataVersion the steward's name for the
+	// state of the data then, if it has one.
+	ReleasedAt  *time.Time `json:"released_at,omitempty"`
+	DataVersion string     `json:"data_version,omitempty"`
 }
 
 // Result is the released part of an answer: noisy values only. It is stored once and replayed byte for byte.

@@ -2,12 +2,9 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 
 	"noisegate/api"
 	"noisegate/gateway/internal/amounts"
-	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
 )
@@ -15,10 +12,9 @@ import (
 // A question that reads nothing private has no price: it is answered without the ledger, each time anew. What it runs is a
 // [sqlrewrite.Post], which cannot name a table with a privacy unit, and goes through [Data.Read], which takes nothing else.
 
-// free answers a question that reads nothing private. It leaves at a boundary as others do: it runs where they run, so
-// that the time that it takes would tell when they end.
+// free answers a question that reads nothing private.
 func (s *Service) free(ctx context.Context, q *prepared, tick *Schedule) (Receipt, error) {
-	encoded, err := Pace(ctx, tick, func(ctx context.Context) (json.RawMessage, error) {
+	encoded, err := s.uncharged(ctx, tick, func(ctx context.Context) (*api.Result, error) {
 		var rows []sqlrewrite.PostRow
 		var types []string
 		if post, ok := q.public.Post(); ok {
@@ -28,21 +24,8 @@ func (s *Service) free(ctx context.Context, q *prepared, tick *Schedule) (Receip
 			}
 		}
 		answer, err := q.public.Answer(rows, types)
-		if err != nil {
-			return nil, err
-		}
-		encoded, err := json.Marshal(encode(answer))
-		if err != nil {
-			return nil, fault.Internal(err)
-		}
-		return encoded, nil
+		return encode(answer), err
 	})
-	switch {
-	case errors.Is(err, errCancelled):
-		return Receipt{}, fault.BudgetCancelled(false)
-	case errors.Is(err, errTimeout):
-		return Receipt{}, fault.DataUnavailable(err)
-	}
 	return Receipt{Answer: encoded}, err
 }
 

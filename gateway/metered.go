@@ -22,7 +22,9 @@ type Receipt struct {
 	ID       budget.ReservationID // "" for what was not charged
 	Answer   []byte               // the JSON that the ledger holds, byte for byte
 	Replayed bool
+	At       time.Time         // of a replay: when the charge was settled that paid for it
 	Spent    mechanisms.Loss   // by this request: zero when replayed
+	reshaped bool              // of a replay: the answer is not the one that the charge was settled with, but computed from what it released
 	used     []mechanisms.Loss // of each account that was charged, with what this charge reserved; nil when replayed
 }
 
@@ -80,7 +82,7 @@ func metered[T any](ctx context.Context, m meter, tick *Schedule, b bill,
 		return Receipt{}, err
 	}
 	if stored := outcome.Replay; stored != nil {
-		return Receipt{ID: stored.ID, Answer: stored.Answer, Replayed: true}, nil
+		return replayOf(stored), nil
 	}
 	finish, err := Pace(ctx, tick, work)
 	var finished ended[T]
@@ -140,8 +142,13 @@ func (m meter) halted(ctx context.Context, b bill) (Receipt, error) {
 	case stored == nil:
 		return Receipt{}, fault.BudgetFailures(failures)
 	default:
-		return Receipt{ID: stored.ID, Answer: stored.Answer, Replayed: true}, nil
+		return replayOf(stored), nil
 	}
+}
+
+// replayOf is the receipt of a stored answer.
+func replayOf(stored *budget.Stored) Receipt {
+	return Receipt{ID: stored.ID, Answer: stored.Answer, Replayed: true, At: stored.SettledAt}
 }
 
 // failures counts an analyst's questions that failed of late.

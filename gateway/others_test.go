@@ -478,15 +478,15 @@ func TestPlantedLeaksAreSeen(t *testing.T) {
 			}}
 		},
 		"a release that is numbered along the ledger": func() leaky {
-			return leaky{reserve: func(l budget.Ledger, ctx context.Context, c budget.Charge) (budget.Outcome, error) {
-				outcome, err := l.Reserve(ctx, c)
-				if outcome.Replay != nil {
+			return leaky{replay: func(l budget.Ledger, ctx context.Context, c budget.Charge) (*budget.Stored, error) {
+				stored, err := l.Replay(ctx, c)
+				if stored != nil {
 					head, _ := l.Head(ctx, c.Dataset)
-					numbered := *outcome.Replay
+					numbered := *stored
 					numbered.ID += budget.ReservationID(fmt.Sprint(head.Seq))
-					outcome.Replay = &numbered
+					stored = &numbered
 				}
-				return outcome, err
+				return stored, err
 			}}
 		},
 		"a rate that is not given back": func() leaky {

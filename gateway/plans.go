@@ -228,6 +228,6 @@ func (s *Service) replayed(ctx context.Context, q *prepared) (Receipt, error) {
 	case stored == nil:
 		return Receipt{}, q.refusal
 	default:
-		return Receipt{ID: stored.ID, Answer: stored.Answer, Replayed: true}, nil
+		return replayOf(stored), nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"noisegate/api"
+	"noisegate/budget"
 	"noisegate/budget/budgettest"
 	"noisegate/catalog"
 	"noisegate/gateway/auth"
@@ -164,6 +165,7 @@ type rig struct {
 	data     *fakeData
 	policies *fakePolicies
 	question [32]byte // that was asked, where a test needs it
+	earlier  budget.Earlier
 	clock    *manualClock
 }
 
@@ -194,7 +196,8 @@ func newRig(t *testing.T, budgets ...catalog.Budget) *rig {
 	r := &rig{ledger: budgettest.NewMemory(clock.Now), data: &fakeData{}, policies: &fakePolicies{snapshot: testSnapshot(budgets...)},
 		clock: clock}
 	service, err := New(Config{
-		Ledger: r.ledger, Shares: r.ledger, Policies: r.policies, Datasets: map[string]Dataset{"d": {Data: r.data}}, Calculator: noCalculator{},
+		Ledger: r.ledger, Shares: r.ledger, Values: r.ledger,
+		Policies: r.policies, Datasets: map[string]Dataset{"d": {Data: r.data}}, Calculator: noCalculator{},
 		Sampler: mechanisms.NewSampler, NewID: NewULID, Clock: clock, Abandoned: time.Minute,
 	})
 	if err != nil {

@@ -101,15 +101,38 @@ func (s *Service) Schedule(dataset string) *Schedule {
 	return h
 }
 
-// enter waits for a place, from which on the schedule counts: no wait moves a boundary. A request that is cancelled
-// while it waits leaves the queue.
+// enter waits for a place.
 func (h *Schedule) enter(ctx context.Context, g *gate, subject string) (release func(), err error) {
+	err = h.waiting(ctx, func(ctx context.Context) (err error) {
+		release, err = g.Enter(ctx, subject)
+		return err
+	})
+	return release, err
+}
+
+// await waits for a channel to be closed.
+func (h *Schedule) await(ctx context.Context, closed <-chan struct{}) error {
+	return h.waiting(ctx, func(ctx context.Context) error {
+		select {
+		case <-closed:
+			return nil
+		case <-ctx.Done():
+			return fault.RequestGone(ctx.Err())
+		}
+	})
+}
+
+// waiting is a wait before the work, from whose end on the schedule counts: no wait moves a boundary. A request that is cancelled
+// meanwhile waits no longer.
+func (h *Schedule) waiting(ctx context.Context, wait func(context.Context) error) error {
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	h.mu.Lock()
-	h.wake = giveUp
+	if h.wake = giveUp; h.cancelled {
+		giveUp()
+	}
 	h.mu.Unlock()
-	release, err = g.Enter(ctx, subject)
+	err := wait(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wake, h.began = nil, h.clock.Now()
@@ -119,7 +142,7 @@ func (h *Schedule) enter(ctx context.Context, g *gate, subject string) (release 
 			err = fault.BudgetCancelled(false)
 		}
 	}
-	return release, err
+	return err
 }
 
 // unscheduled is the schedule of what has nothing to do with protected data.

@@ -242,6 +242,10 @@ func TestObserversSeeBoundaries(t *testing.T) {
 			v, err := r.ledger.Best(context.Background(), "d", r.question)
 			return v != nil, err
 		},
+		"released values": func(r *rig, ana auth.Principal) (any, error) {
+			v, err := r.ledger.FindReleased(context.Background(), r.earlier)
+			return v != nil, err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, ana := scheduled(t, 0), principal(t, "ana")
@@ -250,12 +254,13 @@ func TestObserversSeeBoundaries(t *testing.T) {
 				r, ana = sharingRig(t), principal(t, "ana", "analysts")
 				r.datasets["d"] = Dataset{Data: r.data, Quantum: testQuantum}
 				request = gaussianCount("0.01")
-				q, err := r.prepare(t.Context(), ana, request)
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.question = q.plan.Question()
 			}
+			q, err := r.prepare(t.Context(), ana, request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.question = q.plan.BlockQuestion()
+			r.earlier = budget.Earlier{Dataset: "d", Analyst: "ana", Identities: q.released.identities}
 			r.works(20*time.Millisecond, nil)
 			seen := map[string]string{}
 			observe := func(when string) {

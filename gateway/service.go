@@ -54,10 +54,11 @@ type Dataset struct {
 	Timeout time.Duration
 }
 
-// Config is what a service is made of. All fields but Shares, Fairness, Log and Signer are needed.
+// Config is what a service is made of. All fields but Shares, Values, Fairness, Log and Signer are needed.
 type Config struct {
 	Ledger     budget.Ledger
-	Shares     budget.Shares // nil: only answers to identical questions are shared
+	Shares     budget.Shares         // nil: only answers to identical questions are shared
+	Values     budget.ReleasedValues // nil: only identical questions are answered again
 	Policies   Policies
 	Datasets   map[string]Dataset
 	Calculator Calculator
@@ -78,6 +79,8 @@ type Service struct {
 	meter      meter
 	ledger     budget.Ledger
 	shares     budget.Shares
+	values     budget.ReleasedValues
+	flights    flights
 	policies   Policies
 	limits     limits
 	running    running
@@ -115,7 +118,7 @@ func New(c Config) (*Service, error) {
 	return &Service{
 		questions: newGate(fairness), lists: newGate(fairness), catalogs: newGate(fairness.within(catalogWait)),
 		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger,
-		shares: c.Shares, policies: c.Policies, datasets: c.Datasets,
+		shares: c.Shares, values: c.Values, policies: c.Policies, datasets: c.Datasets,
 		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
 		abandoned: c.Abandoned, log: c.Log,
 	}, nil
@@ -129,12 +132,14 @@ type Request struct {
 	Name string
 }
 
-// Answer is a paid answer. Result is what the ledger holds, byte for byte the same in every replay; the rest is about this
-// request.
+// Answer is a paid answer. Result is what the ledger holds, byte for byte the same in every replay of the same question, or computed from
+// what another question released; the rest is about this request.
 type Answer struct {
 	ID        budget.ReservationID
 	Dataset   string
 	Replayed  bool
+	At        time.Time       // of a replay: when its values were released
+	Data      string          // of a replay: the steward's name for the state of the data that they are of
 	Result    json.RawMessage // an [api.Result]
 	Spent     api.Amounts
 	Remaining api.Amounts     // of the caller's own account, once this was charged
@@ -165,6 +170,9 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	if q.public == nil {
 		answer.Receipt = s.Sign(ctx, r.Dataset, paid)
 	}
+	if paid.Replayed { // the name is part of what the question and its release are known by
+		answer.At, answer.Data = paid.At.UTC(), q.dataVersion
+	}
 	return answer, nil
 }
 
@@ -174,11 +182,16 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	if err != nil {
 		return nil, Receipt{}, err // refused before any data or budget was touched
 	}
-	switch {
-	case q.public != nil:
+	if q.public != nil {
 		paid, err := s.free(ctx, q, tick)
 		return q, paid, err
-	case q.refusal != nil:
+	}
+	paid, leave, err := s.recall(ctx, q, tick)
+	defer leave()
+	if err != nil || paid.Replayed {
+		return q, paid, err
+	}
+	if q.refusal != nil {
 		paid, err := s.replayed(ctx, q)
 		return q, paid, err
 	}
@@ -207,12 +220,8 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 		return nil, Receipt{}, err
 	}
 	q.delay.put(tick)
-	paid, err := metered(ctx, s.meter, tick, q.accounts.bill(q.charge), func(ctx context.Context) (Finish[*api.Result], error) {
-		result, err := s.run(ctx, q)
-		if err == nil {
-			result.Notes = q.delay.Note(result.Notes)
-		}
-		return done(result, q.charge.Loss), err
+	paid, err = metered(ctx, s.meter, tick, q.accounts.bill(q.charge), func(ctx context.Context) (Finish[*api.Result], error) {
+		return s.run(ctx, q)
 	})
 	return q, paid, err
 }
@@ -226,7 +235,10 @@ type prepared struct {
 	charge   budget.Charge
 	refusal  error // its price is below the floor, or what is to pay for it cannot: a registered plan, or accounts for the time
 	sharing  sharing
+	released released
 	delay    *Delay // that the charge pays for
+	// dataVersion is the steward's name for the state of the data.
+	dataVersion string
 }
 
 // prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data.
@@ -259,13 +271,16 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, charge: budget.Charge{
+	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: snapshot.DataVersion, charge: budget.Charge{
 		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
 		Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
 		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: shares,
 	}}
 	if !plan.NeedsData() { // keys of public domains alone: no row is read, there is no time to hide and nothing for a floor to bound
 		q.delay, untimed = nil, nil
+	}
+	if s.values != nil && plan.NeedsData() {
+		q.released = releases(plan, r.Plan)
 	}
 	// Answers that were bought before there was a floor, or while time was no part of the guarantee, are still given again.
 	switch {
@@ -300,13 +315,23 @@ func (s *Service) Snapshot(dataset string) (*catalog.Snapshot, error) {
 	return s.policies.Current(dataset)
 }
 
-// run is what a charge pays for: the release, and the outer layer.
-func (s *Service) run(ctx context.Context, q *prepared) (*api.Result, error) {
-	released, err := s.releaseShared(ctx, q)
+// run is what a charge pays for: the release, and the outer layer. What is kept of it for later questions is kept after the boundary, as
+// whether it is there tells that the work had ended.
+func (s *Service) run(ctx context.Context, q *prepared) (Finish[*api.Result], error) {
+	released, all, err := s.releaseShared(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return s.finish(ctx, q.data, released)
+	result, err := s.finish(ctx, q.data, released)
+	if err != nil {
+		return nil, err
+	}
+	result.Notes = q.delay.Note(result.Notes)
+	return func(ctx context.Context) (*api.Result, Spending, error) {
+		s.keep(ctx, q, all)
+		s.keepReleased(ctx, q, released)
+		return result, Spending{Own: q.charge.Loss}, nil
+	}, nil
 }
 
 // release draws noise that depends on no data, runs the statements of a plan and releases what they give.

@@ -268,7 +268,7 @@ func TestSharedReleases(t *testing.T) {
 	if _, err := r.Query(t.Context(), bi, count("0.5")); fault.CodeOf(err) != fault.CodeBudgetReplayOnly {
 		t.Errorf("another price: %v", err)
 	}
-	r.policies.snapshot.Version++
+	r.policies.snapshot.Version, r.policies.snapshot.DataVersion = 2, "new"
 	if _, err := r.Query(t.Context(), bob, count("1")); fault.CodeOf(err) != fault.CodeBudgetExhausted {
 		t.Errorf("new data: %v, want exhausted", err)
 	}

@@ -39,9 +39,10 @@ func (s *Service) reuse(ctx context.Context, q *prepared) error {
 	if s.shares == nil || q.charge.Draws != nil || !q.plan.Reusable() {
 		return nil
 	}
-	q.sharing = sharing{keeps: true, question: q.plan.Question()}
+	q.sharing = sharing{keeps: true, question: q.plan.BlockQuestion()}
 	best, err := within(ctx, func(ctx context.Context) (*budget.Shared, error) {
-		return s.shares.Best(ctx, q.charge.Dataset, q.sharing.question)
+		// The second is the name under which earlier versions of Noisegate kept it: it has the outer layers.
+		return s.shares.Best(ctx, q.charge.Dataset, q.sharing.question, q.plan.Question())
 	})
 	if err != nil || best == nil {
 		return err
@@ -65,33 +66,35 @@ func (s *Service) reuse(ctx context.Context, q *prepared) error {
 	return err
 }
 
-// releaseShared releases what the charge pays for, and gives it the form of the answer that was asked for.
-func (s *Service) releaseShared(ctx context.Context, q *prepared) (*sqlrewrite.Released, error) {
+// releaseShared releases what the charge pays for, and gives it the form of the answer that was asked for; and all that is known now of the
+// question, for others: nil where that is nothing new.
+func (s *Service) releaseShared(ctx context.Context, q *prepared) (*sqlrewrite.Released, *sqlrewrite.Vector, error) {
 	share := q.sharing
 	switch {
 	case share.reuse == nil:
 		released, err := s.release(ctx, q.data, q.plan)
-		if err == nil && share.keeps {
-			s.keep(ctx, q, released.Vector())
+		if err != nil || !share.keeps {
+			return released, nil, err
 		}
-		return released, err
+		return released, released.Vector(), nil
 	case share.reuse.Fresh() == nil:
-		return share.reuse.Weaker(s.sampler())
+		released, err := share.reuse.Weaker(s.sampler())
+		return released, nil, err
 	}
 	released, err := s.release(ctx, q.data, share.reuse.Fresh())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	answer, all, err := share.reuse.Stronger(s.sampler(), released)
-	if err == nil {
-		s.keep(ctx, q, all)
-	}
-	return answer, err
+	return share.reuse.Stronger(s.sampler(), released)
 }
 
-// keep stores what was released for others, before the charge is settled. If the gateway dies in between, the charge expires and counts as
-// spent, so that what it bought may be used. If it cannot be stored, the next one pays more, and this answer is not lost for it.
+// keep stores what was released for others, after the boundary at which it may be seen and before the charge is settled. If the gateway
+// dies in between, the charge expires and counts as spent, so that what it bought may be used. If it cannot be stored, the next one pays
+// more, and this answer is not lost for it.
 func (s *Service) keep(ctx context.Context, q *prepared, vector *sqlrewrite.Vector) {
+	if vector == nil {
+		return
+	}
 	text, rho, err := vector.Text()
 	if err == nil && len(text) > budget.MaxShared {
 		return

@@ -78,7 +78,7 @@ func TestSharedAtOtherPrices(t *testing.T) {
 		{bob, "0.025000000001", "gaussian", "0.015000000001", "combines", 2, "0.025000000001", "0.01", "0.015000000001"},
 		{ana, "0.02", "gaussian", "0", "at least as accurate", 2, "0.025000000001", "0.01", "0.015000000001"},
 		{ana, "0.03", "gaussian", "0.004999999999", "combines", 3, "0.03", "0.014999999999", "0.015000000001"},
-		{bob, "0.03", "auto", "0", "at least as accurate", 3, "0.03", "0.014999999999", "0.015000000001"},
+		{bob, "0.029", "auto", "0", "at least as accurate", 3, "0.03", "0.014999999999", "0.015000000001"},
 	}
 	for i, s := range steps {
 		request := gaussianCount(s.rho)
@@ -103,7 +103,7 @@ func TestSharedAtOtherPrices(t *testing.T) {
 	if _, err := r.Query(t.Context(), principal(t, "bi"), gaussianCount("0.001")); fault.CodeOf(err) != fault.CodeBudgetReplayOnly {
 		t.Errorf("an answer that was not given before: %v", err)
 	}
-	r.policies.snapshot.Version++
+	r.policies.snapshot.Version, r.policies.snapshot.DataVersion = 2, "new"
 	if got := r.ask(t, bob, gaussianCount("0.004")); got.Spent.Rho != "0.004" {
 		t.Errorf("new data: %+v", got)
 	}
@@ -168,11 +168,11 @@ func (b brokenShares) Keep(ctx context.Context, v budget.Shared) error {
 	return b.Shares.Keep(ctx, v)
 }
 
-func (b brokenShares) Best(ctx context.Context, dataset string, question [32]byte) (*budget.Shared, error) {
+func (b brokenShares) Best(ctx context.Context, dataset string, question ...[32]byte) (*budget.Shared, error) {
 	if b.best != nil {
 		return nil, b.best
 	}
-	v, err := b.Shares.Best(ctx, dataset, question)
+	v, err := b.Shares.Best(ctx, dataset, question...)
 	if b.found != nil {
 		b.found()
 	}
@@ -201,7 +201,7 @@ func TestSharesFail(t *testing.T) {
 
 type unreadable struct{ budget.Shares }
 
-func (unreadable) Best(context.Context, string, [32]byte) (*budget.Shared, error) {
+func (unreadable) Best(context.Context, string, ...[32]byte) (*budget.Shared, error) {
 	return &budget.Shared{Vector: []byte("{")}, nil
 }
 
@@ -222,7 +222,11 @@ func TestSharedVectorOfUnsettledCharge(t *testing.T) {
 	if _, err := r.ledger.Reserve(t.Context(), q.charge); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.run(t.Context(), q); err != nil { // stores the vector; and then nothing more
+	finish, err := r.run(t.Context(), q)
+	if err == nil {
+		_, _, err = finish(t.Context()) // stores the vector; and then nothing more
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	before := r.ask(t, bob, gaussianCount("0.002"))
@@ -235,7 +239,7 @@ func TestSharedVectorOfUnsettledCharge(t *testing.T) {
 	if got := r.ask(t, bob, gaussianCount("0.009")); got.Spent.Rho != "0" {
 		t.Errorf("the charge is spent: %+v", got)
 	}
-	if got := r.ask(t, ana, gaussianCount("0.01")); got.Spent.Rho != "0" || got.Replayed {
+	if got := r.ask(t, ana, gaussianCount("0.01")); got.Spent.Rho != "0" || !got.Replayed || got.ID != q.charge.ID {
 		t.Errorf("who lost the answer has it back: %+v", got)
 	}
 	if got := r.spent(t, budget.DatasetScope, ""); got != "0.012" {

@@ -9,12 +9,13 @@ import (
 )
 
 // Sign makes the receipt of an answer that is about to leave; nil without a key, for what has nothing to do with the
-// ledger, or when that cannot be asked: an answer that is paid and stored is not held back.
+// ledger, or when that cannot be asked: an answer that is paid and stored is not held back. The receipt of an answer that
+// is not the one that a charge was settled with names no charge.
 func (s *Service) Sign(ctx context.Context, dataset string, paid Receipt) json.RawMessage {
 	if s.signer == nil || paid.Answer == nil {
 		return nil
 	}
-	if paid.ID == "" {
+	if paid.ID == "" || paid.reshaped {
 		return receiptText(s.signer.SignUncharged(dataset, paid.Answer, s.clock.Now()))
 	}
 	settlement, err := s.ledger.Settlement(ctx, paid.ID)

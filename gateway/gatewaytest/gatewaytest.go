@@ -185,7 +185,8 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	g.Policies = gateway.NewLivePolicies(catalog.NewStore(pool), map[string]gateway.Schemas{Dataset: data}, o.Log)
 	g.Policies.Refresh(ctx)
 	parts := gateway.Config{
-		Ledger: g.Ledger, Shares: g.Ledger, Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data,
+		Ledger: g.Ledger, Shares: g.Ledger, Values: g.Ledger,
+		Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data,
 			Quantum: o.Quantum,
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
 		Calculator: calculator, Sampler: o.Sampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
@@ -222,6 +223,12 @@ func (g *Gateway) Close() {
 func (g *Gateway) Entries(t testing.TB) int {
 	t.Helper()
 	return len(g.journal(t))
+}
+
+// Charges counts the charges that were reserved, whatever became of them.
+func (g *Gateway) Charges(t testing.TB) int {
+	t.Helper()
+	return len(slices.DeleteFunc(g.journal(t), func(e budget.Entry) bool { return e.Kind != budget.EntryReserve }))
 }
 
 func (g *Gateway) journal(t testing.TB) []budget.Entry {

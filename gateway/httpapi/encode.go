@@ -110,6 +110,9 @@ func (x *exchange) answer(a *gateway.Answer, f format) error {
 		return fault.Internal(err)
 	}
 	x.w.Header().Set("Noisegate-Replayed", strconv.FormatBool(a.Replayed))
+	if at := releasedAt(a); at != nil {
+		x.w.Header().Set("Noisegate-Released-At", at.Format(time.RFC3339Nano))
+	}
 	x.amounts(string(a.ID), a.Spent, a.Remaining)
 	x.receipt(a.Receipt)
 	x.send(payload{status: http.StatusOK, kind: f.full, body: text})
@@ -148,9 +151,11 @@ func encodeJSON(a *gateway.Answer) ([]byte, error) {
 		return nil, err
 	}
 	tail, err := json.Marshal(struct {
-		Spent     api.Amounts `json:"spent"`
-		Remaining api.Amounts `json:"remaining"`
-	}{a.Spent, a.Remaining})
+		Spent       api.Amounts `json:"spent"`
+		Remaining   api.Amounts `json:"remaining"`
+		ReleasedAt  *time.Time  `json:"released_at,omitempty"`
+		DataVersion string      `json:"data_version,omitempty"`
+	}{a.Spent, a.Remaining, releasedAt(a), a.Data})
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +167,14 @@ func encodeJSON(a *gateway.Answer) ([]byte, error) {
 	b.WriteByte(',')
 	b.Write(tail[1:])
 	return b.Bytes(), nil
+}
+
+// releasedAt is when a replay was released; nil for other answers.
+func releasedAt(a *gateway.Answer) *time.Time {
+	if !a.Replayed {
+		return nil
+	}
+	return &a.At
 }
 
 // table is a result for formats without nesting: the bounds of intervals are columns of their own, x_lo and x_hi.

@@ -1,0 +1,205 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+)
+
+// counted is a view of the count of all people.
+func counted(name, epsilon string) Request {
+	request := count(epsilon)
+	request.SQL = "SELECT count(*) AS " + name + " FROM people"
+	return request
+}
+
+// A view of what was paid for is free, with or without money; under a key that stands for another request it is refused.
+func TestViewsAreRecalled(t *testing.T) {
+	r := newRig(t)
+	first := r.ask(t, ana(), counted("n", "0.5"))
+	for _, name := range []string{"total", "people", "n"} {
+		got := r.ask(t, ana(), counted(name, "0.5"))
+		if !got.Replayed || got.ID != first.ID || got.Spent.Epsilon != "0" || got.At.IsZero() || !strings.Contains(string(got.Result), name) {
+			t.Errorf("%+v %s", got, got.Result)
+		}
+	}
+	keyed := counted("keyed", "0.1")
+	keyed.IdempotencyKey = "key"
+	r.ask(t, ana(), keyed)
+	other := counted("n", "0.5")
+	other.SQL, other.IdempotencyKey = "SELECT count(*) AS other FROM people", "key"
+	if _, err := r.Query(t.Context(), ana(), other); fault.CodeOf(err) != fault.CodeBudgetReplayMismatch {
+		t.Errorf("a key of another request: %v", err)
+	}
+	if r.data.runs != 2 || r.spentEpsilon(t) != "0.6" {
+		t.Errorf("%d runs, spent %s", r.data.runs, r.spentEpsilon(t))
+	}
+	if err := r.ledger.Freeze(t.Context(), "sam", budget.AccountID{Dataset: "d", Scope: budget.DatasetScope}, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.ask(t, ana(), counted("frozen", "0.5")); !got.Replayed {
+		t.Errorf("what was paid for before a freeze: %+v", got)
+	}
+	if _, err := r.Query(t.Context(), ana(), counted("n", "0.2")); fault.CodeOf(err) != fault.CodeBudgetFrozen {
+		t.Errorf("another price after a freeze: %v", err)
+	}
+}
+
+// What an analyst paid for is another's only where the policy shares releases.
+func TestViewsOfOthers(t *testing.T) {
+	for name, c := range map[string]struct{ shared, replayed bool }{"apart": {false, false}, "shared": {true, true}} {
+		r := newRig(t)
+		r.policies.snapshot.ShareReleases = c.shared
+		first := r.ask(t, ana(), counted("n", "0.5"))
+		got := r.ask(t, principal(t, "bob", "analysts"), counted("total", "0.5"))
+		if got.Replayed != c.replayed || (got.ID == first.ID) != c.replayed {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A gateway that dies after it kept what it released leaves a charge that expires: the values are given for it, under the key too. One that
+// dies before leaves the charge alone.
+func TestRecallAfterACrash(t *testing.T) {
+	for name, c := range map[string]struct {
+		keeps bool
+		spent string
+	}{"after values were kept": {true, "0.5"}, "before": {false, "1"}} {
+		r := newRig(t)
+		r.meter.ledger = unsettled{r.ledger}
+		if !c.keeps {
+			r.values = brokenValues{ReleasedValues: r.ledger, keep: errors.New("down")}
+		}
+		request := counted("n", "0.5")
+		if request.IdempotencyKey = "key"; !c.keeps {
+			request.IdempotencyKey = ""
+		}
+		if _, err := r.Query(t.Context(), ana(), request); fault.CodeOf(err) != fault.CodeDataUnavailable {
+			t.Fatal(err)
+		}
+		if _, err := r.Query(t.Context(), ana(), request); fault.CodeOf(err) != fault.CodeRequestInFlight {
+			t.Errorf("%s: while it may still be settled: %v", name, err)
+		}
+		r.meter.ledger, r.values = r.ledger, r.ledger
+		r.clock.Sleep(t.Context(), time.Hour)
+		if _, err := r.ledger.ExpireOlder(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.ask(t, ana(), request); got.Replayed != c.keeps {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if got := r.ask(t, ana(), counted("total", "0.5")); !got.Replayed || r.spentEpsilon(t) != c.spent {
+			t.Errorf("%s: %+v, spent %s", name, got, r.spentEpsilon(t))
+		}
+	}
+}
+
+// unsettled is a ledger that is away when a charge is to be settled.
+type unsettled struct{ budget.Ledger }
+
+func (unsettled) Settle(context.Context, budget.ReservationID, mechanisms.Loss, []byte) error {
+	return fault.DataUnavailable(errors.New("away"))
+}
+
+// Whether work had ended when its analyst cancelled it does not show: nothing is kept of it, at its price or at another.
+//
+// covers: W.3
+func TestNothingIsKeptOfWhatWasCancelled(t *testing.T) {
+	for name, again := range map[string]string{"the same price": "0.01", "a lower price": "0.004"} {
+		r := sharingRig(t)
+		r.datasets["d"] = Dataset{Data: r.data, Quantum: testQuantum, Timeout: 30 * time.Second}
+		request := gaussianCount("0.01")
+		request.IdempotencyKey = "key"
+		r.clock.AfterFunc(time.Millisecond, func() { _, _ = r.Cancel(context.Background(), ana(), "key") })
+		if _, err := r.Query(t.Context(), ana(), request); fault.CodeOf(err) != fault.CodeBudgetCancelled {
+			t.Fatal(err)
+		}
+		if got := r.ask(t, ana(), gaussianCount(again)); got.Replayed || string(got.Spent.Rho) != again || r.data.runs != 2 {
+			t.Errorf("%s: %+v, %d runs", name, got, r.data.runs)
+		}
+	}
+}
+
+// brokenValues are a store of released values that is away.
+type brokenValues struct {
+	budget.ReleasedValues
+	keep, find error
+	values     string // is found whatever was kept
+}
+
+func (b brokenValues) KeepReleased(ctx context.Context, v budget.Released) error {
+	if b.keep != nil {
+		return b.keep
+	}
+	return b.ReleasedValues.KeepReleased(ctx, v)
+}
+
+func (b brokenValues) FindReleased(ctx context.Context, e budget.Earlier) (*budget.Found, error) {
+	v, err := b.ReleasedValues.FindReleased(ctx, e)
+	switch {
+	case b.find != nil:
+		return nil, b.find
+	case v != nil && b.values != "":
+		v.Values = []byte(b.values)
+	}
+	return v, err
+}
+
+// Where the store is away nothing is charged; where a release cannot be kept its answer is given all the same, and where it cannot be read
+// the question is charged anew.
+func TestReleasedValuesFail(t *testing.T) {
+	r, down := newRig(t), fault.DataUnavailable(errors.New("down"))
+	r.values = brokenValues{ReleasedValues: r.ledger, find: down}
+	if _, err := r.Query(t.Context(), ana(), counted("n", "0.5")); fault.CodeOf(err) != fault.CodeDataUnavailable || r.spentEpsilon(t) != "0" {
+		t.Errorf("%v, spent %s", err, r.spentEpsilon(t))
+	}
+	r.values = brokenValues{ReleasedValues: r.ledger, keep: down}
+	r.ask(t, ana(), counted("n", "0.5"))
+	if got := r.ask(t, ana(), counted("total", "0.5")); got.Replayed {
+		t.Errorf("what was not kept: %+v", got)
+	}
+	r.values = r.ledger
+	r.ask(t, ana(), counted("kept", "0.5"))
+	r.values = brokenValues{ReleasedValues: r.ledger, values: `{"rows":[]}`}
+	if got := r.ask(t, ana(), counted("unreadable", "0.5")); got.Replayed || r.spentEpsilon(t) != "2" {
+		t.Errorf("%+v, spent %s", got, r.spentEpsilon(t))
+	}
+	r.values = nil
+	if got := r.ask(t, ana(), counted("without", "0.5")); got.Replayed {
+		t.Errorf("without a store: %+v", got)
+	}
+}
+
+// A view of what a registered plan paid for draws none of its slots, also when there are none left.
+func TestViewsUnderAPlan(t *testing.T) {
+	r := newRig(t)
+	registered, err := r.RegisterPlan(t.Context(), ana(), PlanRequest{PlanRequest: api.PlanRequest{Dataset: "d", Delta: "1e-9",
+		Mechanisms: []api.PlanMechanism{{Mechanism: "laplace", Epsilon: "0.1"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	under := func(name string) Request {
+		request := counted(name, "")
+		request.Plan = registered.PlanID
+		return request
+	}
+	first := r.ask(t, ana(), under("n"))
+	got := r.ask(t, ana(), under("total"))
+	if !got.Replayed || got.ID != first.ID || !strings.Contains(string(got.Result), `"scale":"10"`) {
+		t.Errorf("%+v %s", got, got.Result)
+	}
+	if _, err := r.Query(t.Context(), ana(), Request{QueryRequest: api.QueryRequest{Dataset: "d", Plan: registered.PlanID,
+		SQL: "SELECT sum(age) FROM people"}}); fault.CodeOf(err) != fault.CodePlanExhausted {
+		t.Errorf("another question: %v", err)
+	}
+	if got := r.ask(t, ana(), counted("n", "0.1")); got.Replayed {
+		t.Errorf("the same noise without the plan: %+v", got)
+	}
+}
