@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
+	"time"
 
 	"noisegate/api"
 	"noisegate/internal/exact"
@@ -22,7 +23,7 @@ func (a *app) showAnswer(answer *api.QueryResponse, confidence float64) error {
 // spendLine is the last line under an answer.
 func spendLine(answer *api.QueryResponse) string {
 	if answer.Replayed {
-		return fmt.Sprintf("replay of %s: nothing spent (%s left)", answer.ReleaseID, amountsText(answer.Remaining, down))
+		return fmt.Sprintf("replay of %s%s: nothing spent (%s left)", answer.ReleaseID, ageText(answer), amountsText(answer.Remaining, down))
 	}
 	if answer.ReleaseID == "" { // nothing was released: public rows, or the names of columns
 		return fmt.Sprintf("free: no private row was read (%s left)", amountsText(answer.Remaining, down))
@@ -32,6 +33,18 @@ func spendLine(answer *api.QueryResponse) string {
 		left = amountsText(answer.Remaining, down)
 	}
 	return fmt.Sprintf("spent %s (%s left) · %s · ask again: same answer, free", amountsText(answer.Spent, up), left, answer.ReleaseID)
+}
+
+// ageText says of a replay when its values were released, and of which state of the data.
+func ageText(answer *api.QueryResponse) string {
+	if answer.ReleasedAt == nil {
+		return ""
+	}
+	text := ", released " + answer.ReleasedAt.UTC().Format(time.DateOnly)
+	if answer.DataVersion != "" {
+		text += ", data_version " + answer.DataVersion
+	}
+	return text
 }
 
 func (a *app) showNotes(notes []api.Note) {
