@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 )
 
 // Review is what applying a policy would do, before it is done.
@@ -11,6 +13,9 @@ type Review struct {
 	Version  int64     // in force; 0: none
 	Same     bool      // it is in force already, so that applying it does nothing
 	Changes  []Change  // of the file in force; nothing where only the schema changed
+	// Renewed are the tables of which something changes that is part of what was released of them; All says that everything does.
+	Renewed []TableName
+	All     bool
 }
 
 // Renews says what becomes of stored answers.
@@ -20,9 +25,60 @@ func (r Review) Renews() string {
 		return "there is no policy yet, and no answer"
 	case r.Same:
 		return "nothing: every answer stays an answer"
-	default:
+	case r.All:
 		return "every answer: a question that was asked before is released, and charged, anew"
+	case len(r.Renewed) == 0:
+		return "nothing: what was released goes on to answer its questions"
+	default:
+		names := make([]string, len(r.Renewed))
+		for i, t := range r.Renewed {
+			names[i] = t.String()
+		}
+		return "answers that read what changes of " + strings.Join(names, ", ") + ": asked again, they are released, and charged, anew"
 	}
+}
+
+// renewed are the tables of a snapshot of which something changes that releases rest on, its own or that of a table on the way to its unit.
+func renewed(old, new *Snapshot) (tables []TableName) {
+	changed := map[TableName]bool{}
+	for _, t := range old.Tables {
+		if now, ok := new.Table(t.Schema, t.Name); !ok || restsOn(t) != restsOn(now) {
+			changed[TableName{t.Schema, t.Name}] = true
+		}
+	}
+	for range old.Tables { // a path is no longer than that
+		for _, t := range old.Tables {
+			if t.Unit.Kind == PathUnit && changed[TableName{t.Unit.ToSchema, t.Unit.ToTable}] {
+				changed[TableName{t.Schema, t.Name}] = true
+			}
+		}
+	}
+	for _, t := range old.Tables {
+		if name := (TableName{t.Schema, t.Name}); changed[name] {
+			tables = append(tables, name)
+		}
+	}
+	return tables
+}
+
+// restsOn is what releases of a table rest on: not how its rows are stored, how many they are, or where its policy stands.
+func restsOn(t *Table) string {
+	own := *t
+	own.Lines, own.MostRows, own.Partitioned, own.Indexes, own.Apart, own.Columns = Lines{}, 0, false, nil, nil, nil
+	for _, c := range t.Columns {
+		column := *c
+		column.DomainLine, column.MostEqual = 0, 0
+		if c.Bounds != nil {
+			bounds := *c.Bounds
+			bounds.Line, column.Bounds = 0, &bounds
+		}
+		own.Columns = append(own.Columns, &column)
+	}
+	text, err := json.Marshal(own)
+	if err != nil { // names and numbers always encode
+		panic(err)
+	}
+	return string(text)
 }
 
 // Review compares a policy with the one in force. Its errors are those of [Store.Apply].
@@ -40,5 +96,9 @@ func (s *Store) Review(ctx context.Context, p *Policy, live *Schema) (*Review, e
 		inForce = nil
 	}
 	same, err := row.approves(snapshot.Digest, live.For(p))
-	return &Review{Snapshot: snapshot, Version: version, Same: same, Changes: Diff(inForce, p)}, err
+	review := &Review{Snapshot: snapshot, Version: version, Same: same, Changes: Diff(inForce, p), All: true}
+	if now, unreadable := row.revision(); unreadable == nil && now.Snapshot.DataVersion == snapshot.DataVersion {
+		review.All, review.Renewed = false, renewed(now.Snapshot, snapshot)
+	}
+	return review, err
 }

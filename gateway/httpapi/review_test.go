@@ -39,8 +39,15 @@ func TestPolicyReviews(t *testing.T) {
 		{Effect: "loosens", Text: "tables.people.columns.secret: hidden → none"},
 		{Effect: "changes", Text: "tables.visits.max_rows: 5 → 4"},
 	}
-	if !slices.Equal(other.Changes, want) || other.InForce || !strings.HasPrefix(other.Renews, "every answer") {
+	if !slices.Equal(other.Changes, want) || other.InForce ||
+		other.Renews != "answers that read what changes of people, visits: asked again, they are released, and charged, anew" {
 		t.Errorf("%+v", other)
+	}
+	if budgets := check("epsilon: 10,", "epsilon: 20,"); !strings.HasPrefix(budgets.Renews, "nothing") || budgets.InForce {
+		t.Errorf("%+v", budgets)
+	}
+	if data := check("dataset: census\n", "dataset: census\ndata_version: 2026-03\n"); !strings.HasPrefix(data.Renews, "every answer") {
+		t.Errorf("%+v", data)
 	}
 	wrong := check("age:", "aeg:", "income:", "incom:")
 	if len(wrong.Problems) != 2 || wrong.Problems[0].Line != 8 || wrong.Problems[1].Line != 9 || wrong.Problems[0].Hint == "" {
