@@ -15,7 +15,7 @@ import (
 )
 
 // What a question releases is known by less than its text: its outer layers are computed from released values, and so is its answer where
-// another question has released them before. docs/decisions/0030 says why, and what is kept.
+// another question has released them before. docs/decisions/0032 says why, and what is kept.
 
 // released is what a question releases, as the store of released values knows it.
 type released struct {

@@ -22,7 +22,7 @@ func notFound() map[string]string {
 		"account.busy_until": "a brake for at most a day, which promises nothing; a cap is what bounds charges",
 		"request_key":        "a key only ever leads to an answer that is in the chain, or to a refusal",
 		"shared":             "a charge names the noise that it pays for, whatever was found here: decision 16",
-		"released":           "a charge names the noise that it pays for, whatever was found here: decision 30",
+		"released":           "a charge names the noise that it pays for, whatever was found here: decision 32",
 		"policy":             "each limit that it gave is an entry; a row has its own digest, which a superuser can make anew",
 		"schema_migration":   "it says which program may read the schema",
 		"pate_ensemble":      "what stewards declared, teachers per person among it; what was sold at it is in the entries of the charges",
