@@ -29,8 +29,8 @@ func asked(epsilon string) Options {
 		Confidence: 0.95}
 }
 
-// answers reports whether what was released for one plan answers another.
-func answers(had, wanted *Plan) bool {
+// answersTo reports whether what was released for one plan answers another.
+func answersTo(had, wanted *Plan) bool {
 	identity := had.Forms()[0].Identity()
 	return slices.ContainsFunc(wanted.Forms(), func(f Form) bool { return f.Identity() == identity })
 }
@@ -155,7 +155,7 @@ func TestReleasesAreKnownByTheirNoise(t *testing.T) {
 	} {
 		o := asked("0.5")
 		c.change(&o)
-		if got := answers(base, rewrite(t, text, o)); got != c.same {
+		if got := answersTo(base, rewrite(t, text, o)); got != c.same {
 			t.Errorf("%s: the same release: %t", name, got)
 		}
 	}
@@ -201,7 +201,7 @@ func TestReleasesAreKnownByTheirFacts(t *testing.T) {
 		"bounds":                    {func(s *catalog.Snapshot) { column(s, "age").Bounds.Hi = big.NewRat(101, 1) }, false},
 		"domain":                    {func(s *catalog.Snapshot) { column(s, "sex").Domain = column(s, "sex").Domain[:1] }, false},
 	} {
-		if got := answers(base, at(c.change)); got != c.same {
+		if got := answersTo(base, at(c.change)); got != c.same {
 			t.Errorf("%s: the same release: %t", name, got)
 		}
 	}
