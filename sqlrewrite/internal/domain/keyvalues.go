@@ -427,6 +427,9 @@ func (v evaluator) comparison(e algebra.Binary) ([]datum, bool) {
 		}
 		return listed(found), true
 	}
+	if all, ok := v.beyondBounds(e); ok {
+		return all, true
+	}
 	return v.combine(e.L, e.R, func(a, b datum) (datum, bool) {
 		order, ok := compareData(a, b, e.L.Typ(), e.R.Typ())
 		if !ok || a.Value == nil && e.Op != syntax.Eq && e.Op != syntax.Ne {
@@ -434,6 +437,51 @@ func (v evaluator) comparison(e algebra.Binary) ([]datum, bool) {
 		}
 		return truthDatum(compares(e.Op, order)), true
 	})
+}
+
+// beyondBounds are the truth values of a bounded column's comparison with a constant. A condition sees the column's value itself: where the
+// column counts as one of its bounds, it may lie beyond.
+func (v evaluator) beyondBounds(e algebra.Binary) ([]datum, bool) {
+	f := algebra.PlainField(e.L)
+	if f == nil {
+		f = algebra.PlainField(e.R)
+	}
+	if f == nil || f.Domain() != nil || !IsGrid(f) {
+		return nil, false
+	}
+	op, with, ok := comparedWith(e, f)
+	if !ok {
+		return nil, false
+	}
+	within, null := v.within(f)
+	if d, known := v.row[f]; known && d.null {
+		return []datum{d}, true
+	} else if known {
+		within, null = &scalar.Range{Lo: d.Value, Hi: d.Value}, false
+	}
+	at, bounds := with[0], clampedColumn(f).Range
+	orders := []int{within.Lo.Cmp(at), within.Hi.Cmp(at)}
+	if within.Lo.Cmp(at) < 0 && at.Cmp(within.Hi) < 0 {
+		orders = append(orders, 0)
+	}
+	for outwards, end := range map[int][2]*big.Rat{-1: {within.Lo, bounds.Lo}, 1: {within.Hi, bounds.Hi}} {
+		if end[0].Cmp(end[1]) != 0 {
+			continue
+		}
+		orders = append(orders, outwards)
+		if at.Cmp(end[1]) == outwards {
+			orders = append(orders, 0, -outwards)
+		}
+	}
+	found := make(map[string]datum)
+	for _, order := range orders {
+		t := truthDatum(compares(op, order))
+		found[t.identity()] = t
+	}
+	if null {
+		found[nullDatum().identity()] = nullDatum()
+	}
+	return listed(found), true
 }
 
 func compares(op syntax.Operator, order int) bool {
