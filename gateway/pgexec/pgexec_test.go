@@ -267,23 +267,33 @@ func TestPinWithoutColumns(t *testing.T) {
 //
 // covers: A86
 func TestNoFreeConnection(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: this takes long")
-	}
 	p := pgtest.Protected(t, ddl)
 	d := open(t, p, func(c *pgexec.Config) { c.Connections, c.AcquireTimeout = 1, 100*time.Millisecond })
 	good := pins(t, d, "people", "age")
+	p.Exec(t, "CREATE TABLE held (); GRANT SELECT ON held TO PUBLIC")
+	lock := p.Conn(t, p.DSN)
+	if _, err := lock.Exec(t.Context(), "BEGIN; LOCK TABLE held"); err != nil {
+		t.Fatal(err)
+	}
 	var wait sync.WaitGroup
-	started := make(chan struct{})
 	wait.Go(func() {
-		close(started)
-		_, _ = collect(t, d, sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM generate_series(1, 20000000)", Values: 1, Preconditions: good})
+		_, _ = collect(t, d, sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.held", Values: 1, Preconditions: good})
 	})
-	<-started
-	time.Sleep(50 * time.Millisecond)
+	const patience = 20 * time.Second
+	for deadline, waits := time.Now().Add(patience), false; !waits; time.Sleep(time.Millisecond) {
+		if err := lock.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the only connection is not taken within %s", patience)
+		}
+	}
 	if _, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT '1'", Values: 1,
 		Preconditions: good}); fault.CodeOf(err) != fault.CodeDataUnavailable || !fault.IsUntouched(err) {
 		t.Errorf("got %v", err)
+	}
+	if _, err := lock.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
 	}
 	wait.Wait()
 }
