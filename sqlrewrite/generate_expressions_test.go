@@ -121,6 +121,10 @@ func computedKeys() []production {
 			"CASE WHEN %s < 3 THEN 'low' ELSE 'high' END"),
 		of("of a time", func(n names) []string { return n.times }, "date_trunc('quarter', %s)", "extract(month FROM %s)",
 			"%s::date", "to_char(%s, 'YYYY-MM')", "date_trunc('month', %s)::date"),
+		{name: "key/of a condition", write: func(w *writer, p place) string {
+			p.depth = 0
+			return "(" + w.condition(p) + ")"
+		}},
 		of("as text", func(n names) []string { return n.keys }, "%s::text", "'key ' || %s::text"),
 		of("of a text", func(n names) []string { return n.private }, "upper(%s)", "left(%s, 1)", "coalesce(%s, 'none')"),
 	}

@@ -120,7 +120,7 @@ func groupKey(b *algebra.Binder, n syntax.Expr, work *int) (algebra.GroupKey, er
 	if x.Typ() == scalar.IntervalType { // which equal ones have several texts, of which a group would show that of one of its rows
 		return algebra.GroupKey{}, b.Unsupported(n, "grouping by an interval", "group by extract(epoch FROM x)")
 	}
-	if len(domain.ColumnsOf(x)) == 0 {
+	if algebra.IsConstant(x) {
 		return algebra.GroupKey{}, b.Unsupported(n, "grouping by a constant", "leave it out")
 	}
 	key := algebra.GroupKey{X: x, Name: sqlprint.Describe(x), At: b.At(n), Node: n}

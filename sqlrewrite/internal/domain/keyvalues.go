@@ -125,8 +125,20 @@ func (v evaluator) spend(n int) bool {
 }
 
 // KeyDomainIn gives all keys of x in canonical order; ok is false when policy and text do not bound them, or not exactly, or when the
-// work that is left does not suffice.
+// work that is left does not suffice. A condition is true, false or NULL at worst.
 func KeyDomainIn(x, where algebra.Expr, work *int) (keys []catalog.Key, ok bool) {
+	if keys, ok = keyDomain(x, where, work); ok || x.Typ() != catalog.Bool {
+		return keys, ok
+	}
+	found := make(map[string]datum)
+	for _, d := range anyTruth() {
+		found[d.identity()] = d
+	}
+	return inOrder(found, x.Typ())
+}
+
+// keyDomain evaluates x for all that its columns can be.
+func keyDomain(x, where algebra.Expr, work *int) (keys []catalog.Key, ok bool) {
 	v := evaluator{builtin: BuiltinOf, row: make(map[*algebra.Field]datum), where: where, work: work}
 	type leafValues struct {
 		of     *algebra.Field
@@ -252,7 +264,7 @@ func (v evaluator) values(e algebra.Expr) ([]datum, bool) {
 		return v.ofRange(e)
 	case algebra.Cast: // to text, which binding adds
 		return v.operation(e)
-	case algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like:
+	case algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Exists, algebra.InRows:
 		return v.truth(e), true
 	case algebra.Binary:
 		return v.truth(e), true // arithmetic is computed
