@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -82,7 +83,7 @@ func TestSharedAtOtherPrices(t *testing.T) {
 	}
 	for i, s := range steps {
 		request := gaussianCount(s.rho)
-		request.Mechanism = s.mechanism
+		request.SQL, request.Mechanism = fmt.Sprintf("SELECT count(*) AS view%d FROM people", i), s.mechanism
 		got := r.ask(t, s.who, request)
 		if string(got.Spent.Rho) != s.spent || got.Replayed || s.note == "" == strings.Contains(string(got.Result), "earlier release") ||
 			!strings.Contains(string(got.Result), s.note) {
@@ -106,6 +107,33 @@ func TestSharedAtOtherPrices(t *testing.T) {
 	r.policies.snapshot.Version, r.policies.snapshot.DataVersion = 2, "new"
 	if got := r.ask(t, bob, gaussianCount("0.004")); got.Spent.Rho != "0.004" {
 		t.Errorf("new data: %+v", got)
+	}
+}
+
+// earlierShares keep vectors as earlier versions did: under the identity of the question with its outer layers.
+type earlierShares struct {
+	budget.Shares
+	question [32]byte
+}
+
+func (e earlierShares) Keep(ctx context.Context, v budget.Shared) error {
+	v.Question = e.question
+	return e.Shares.Keep(ctx, v)
+}
+
+// What earlier versions kept of a question goes on to answer it at other prices.
+func TestVectorsOfEarlierVersions(t *testing.T) {
+	r := sharingRig(t)
+	ana := principal(t, "ana", "analysts")
+	q, err := r.prepare(t.Context(), ana, gaussianCount("0.01"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.shares = earlierShares{r.ledger, q.plan.Question()}
+	r.ask(t, ana, gaussianCount("0.01"))
+	r.shares = r.ledger
+	if got := r.ask(t, ana, gaussianCount("0.004")); got.Spent.Rho != "0" || !strings.Contains(string(got.Result), "at least as accurate") {
+		t.Errorf("%+v %s", got, got.Result)
 	}
 }
 
