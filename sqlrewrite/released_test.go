@@ -250,7 +250,7 @@ func made(p *plan.Plan, r *rand.Rand) *plan.Released {
 // covers: E.5
 func TestKeptReleasesAreRecalled(t *testing.T) {
 	r := rand.New(rand.NewPCG(25, 11)) // reproducible on purpose
-	n, shared := 0, 0
+	n, shared, shown := 0, 0, 0
 	seen := map[[32]byte]*Plan{}
 	eachGoldenPlan(t, func(_ *datadriven.TestData, p *Plan) {
 		if !p.NeedsData() || p.made.Query.PublicTuples().Cmp(big.NewInt(5000)) > 0 {
@@ -268,6 +268,7 @@ func TestKeptReleasesAreRecalled(t *testing.T) {
 		if again, err := got.Kept(); err != nil || string(again) != string(text) {
 			t.Fatalf("%s was recalled as %s, %v", text, again, err)
 		}
+		shown += showOtherForms(t, p, r)
 		if diff := cmp.Diff(had.made.Rows, got.made.Rows, cmpopts.EquateEmpty(),
 			cmp.Comparer(func(a, b *big.Int) bool { return a.Cmp(b) == 0 })); diff != "" {
 			t.Fatal(diff)
@@ -282,10 +283,41 @@ func TestKeptReleasesAreRecalled(t *testing.T) {
 		seen[identity] = p
 		n++
 	})
-	t.Logf("%d plans, %d of them with the release of another", n, shared)
-	if n < 200 {
+	t.Logf("%d plans, %d of them with the release of another; %d other forms", n, shared, shown)
+	if n < 200 || shown < 10 {
 		t.Error("too few plans")
 	}
+}
+
+// showOtherForms answers a question from made-up releases of its other forms, and says how many there are: whatever its outputs are, they
+// have columns and intervals, or none.
+func showOtherForms(t *testing.T, p *Plan, r *rand.Rand) int {
+	t.Helper()
+	forms := p.Forms()[1:]
+	for _, f := range forms {
+		text, err := (&Released{made(f.made, r)}).Kept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.Recall(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		var rows []PostRow
+		var types []string
+		if _, ok := got.Post(); ok {
+			for _, c := range got.made.Plan.Outputs {
+				types = append(types, c.Column.Type)
+			}
+			for i := range got.made.Rows {
+				rows = append(rows, PostRow{Ordinal: i + 1, Values: slices.Repeat([]catalog.Key{{Text: "1"}}, len(types))})
+			}
+		}
+		if _, err := got.Answer(rows, types); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(forms)
 }
 
 // A view shows the numbers that were released for another one, whatever the order of keys and outputs.
