@@ -310,8 +310,15 @@ func TestMessagesAreLimited(t *testing.T) {
 
 // TestCancel: the right key stops what runs, at a boundary, and its charge stands; a wrong key does nothing.
 func TestCancel(t *testing.T) {
-	d := opened(t, gatewaytest.Options{Quantum: 300 * time.Millisecond}, nil)
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
+	d := opened(t, gatewaytest.Options{Quantum: 2 * time.Second}, nil) // a question takes so long: the keys come before its end
 	conn := d.connect(t, priced, nil)
+	others := map[string]*raw{}
+	for _, who := range []string{"eve", "ana"} {
+		others[who] = d.hello(t, map[string]string{"user": who})
+	}
 	done := make(chan error, 1)
 	entries := d.Entries(t)
 	ask := func() {
@@ -348,9 +355,8 @@ func TestCancel(t *testing.T) {
 	go ask()
 	d.waitForCharge(t, &entries)
 	for _, who := range []string{"eve", "ana"} {
-		other := d.hello(t, map[string]string{"user": who})
-		other.send(&pgproto3.Query{String: fmt.Sprintf("SELECT pg_cancel_backend(%d)", pid)})
-		words := other.until("ReadyForQuery")
+		others[who].send(&pgproto3.Query{String: fmt.Sprintf("SELECT pg_cancel_backend(%d)", pid)})
+		words := others[who].until("ReadyForQuery")
 		if warned := words[0] == "NoticeResponse WARNING 01000"; warned != (who == "eve") {
 			t.Error(who, words)
 		}
