@@ -229,6 +229,7 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 		if p.made.Bounding.MaxTotal > 0 {
 			bounded++
 		}
+		estimated(t, sql, p)
 		for _, s := range proposals(sql, p, world.snapshot) {
 			visit(s)
 		}
@@ -237,6 +238,17 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 		}
 	}
 	return bounded
+}
+
+// estimated asks for the estimate of a plan, which every question has.
+func estimated(t *testing.T, at string, p *Plan) {
+	t.Helper()
+	defer func() {
+		if reason := recover(); reason != nil {
+			t.Errorf("%s: its estimate panics: %v\n%s", at, reason, debug.Stack())
+		}
+	}()
+	p.Explain()
 }
 
 // dryProven proves the dry runs of a plan: what they explain, and that what they compute names no table.
