@@ -37,5 +37,6 @@
 //
 //	sqlrewrite.go  Read, Open, Rewrite; plans and what is released of them, with their methods
 //	fit.go         regressions
+//	form.go        releases that are stored, and recalled
 //	names.go       the names of types and constants that rooms have
 package sqlrewrite
