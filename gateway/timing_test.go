@@ -153,7 +153,8 @@ func TestTimingRefuses(t *testing.T) {
 		if _, err := r.Query(t.Context(), ana, count("0.3")); fault.CodeOf(err) != want {
 			t.Errorf("timeout %v: %v", timeout, err)
 		}
-		r.policies.snapshot.DataVersion += "1" // so that it is no replay
+		r.policies.snapshot.Version++ // so that it is no replay
+		r.policies.snapshot.DataVersion += "1"
 	}
 }
 
