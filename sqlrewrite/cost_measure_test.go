@@ -34,7 +34,7 @@ func measured() map[string]string {
 		"nullif text":   "nullif(t, u)",
 		"greatest text": `greatest(t COLLATE "collation", u)`, "least text": `least(t COLLATE "collation", u)`,
 		"date_part time": "date_part('week', ts)", "extract time": "extract(week FROM ts)", "date_trunc time": "date_trunc('quarter', tz)",
-		"to_char time":  "to_char(tz, 'MonthMonthMonthMonthMonthMonthMonthMonth')",
+		"to_char time":  "to_char(tz, 'IWIWIWIWIWIWIWIWIWIWIWIWIWIWIWIWIWIWIWIW')",
 		"coalesce time": "coalesce(ts, ts2)", "nullif time": "nullif(ts, ts2)", "greatest time": "greatest(ts, ts2)",
 		"least time":     "least(ts, ts2)",
 		"coalesce other": "coalesce(id, id2)", "nullif other": "nullif(id, id2)",

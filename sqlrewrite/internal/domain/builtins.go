@@ -131,7 +131,7 @@ var Builtins = []Builtin{
 	{
 		Name: "to_char", Args: twoArgs, Type: templateCall,
 		Safe: safeTemplate, Keys: templateTexts, Letters: templateLetters,
-		Cost: Costs{Time: Price{2000, 0}},
+		Cost: Costs{Time: Price{5000, 0}},
 	},
 
 	// Of numbers.
