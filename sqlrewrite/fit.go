@@ -17,20 +17,40 @@ type FitFeature = fit.Feature
 // FitModel is what is fitted.
 type FitModel = fit.Model
 
+// FitMethod is how a model is fitted.
+type FitMethod = fit.Method
+
 // FitOptions are the choices of one request, already checked for range by the caller.
 type FitOptions = fit.Options
 
 // Fitted is a model.
 type Fitted = fit.Fitted
 
+// FitRun is a release of a fit under way.
+type FitRun = fit.Run
+
+// Series are statements of one row each over the same tables, of which the next may be made of what was released of those before, such as a
+// [FitRun].
+type Series interface {
+	// Next is the statement to run now; false after the last one.
+	Next() (Statement, bool)
+	// Release takes the row of the statement that ran.
+	Release(ExactRow) error
+	// Len is how many statements there are at most.
+	Len() int
+}
+
 // FitCoefficient is one number of a model.
 type FitCoefficient = fit.Coefficient
 
-// The models.
+// The models, and the methods.
 const (
 	FitLinear   = fit.Linear
 	FitRidge    = fit.Ridge
 	FitLogistic = fit.Logistic
+	FitAuto     = fit.Auto
+	FitMoments  = fit.Moments
+	FitGradient = fit.Gradient
 )
 
 // NewFit plans a regression. Its errors are those of [Rewrite] for a query over the same expressions, and plan/fit; it touches neither data

@@ -421,7 +421,7 @@ func sameValue(a, b string) bool {
 }
 
 // exactRows runs a statement once.
-func exactRows(t *testing.T, conn *pgx.Conn, s Statement) (exactTable, error) {
+func exactRows(t testing.TB, conn *pgx.Conn, s Statement) (exactTable, error) {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), s.SQL, s.Args...)
 	if err != nil {

@@ -7,7 +7,8 @@
 // # Map
 //
 //	question.go  texts to a bound query and factors
-//	moments.go   second moments: the statement, its price and its identity
-//	claim.go     what a statement is said to move by, its noise and its release
+//	plan.go      methods; the statement, its price and its identity
+//	claim.go     what a statement is said to move by, and its noise
+//	run.go       releases, pass by pass
 //	result.go    coefficients in the units of the columns
 package fit

@@ -8,7 +8,6 @@ import (
 	"noisegate/mechanisms"
 	"noisegate/mechanisms/regression"
 	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/plan"
 )
 
 // Coefficient is one number of a model.
@@ -68,7 +67,11 @@ func (p *Plan) Expected() Expected {
 	for i := range d {
 		least = min(least, spread(i))
 	}
-	people := max(1, math.Ceil(regression.WeakBelow*p.sigma()*math.Sqrt(2*float64(d))/least))
+	curvature := 1.0
+	if p.Method() == Gradient {
+		curvature = 8 // the second derivative of the loss is between 1/4, where both outcomes are as probable, and 1/11, where one has 9 of 10
+	}
+	people := max(1, math.Ceil(regression.WeakBelow*p.sigma()*curvature*math.Sqrt(2*float64(d))/least))
 	e := Expected{People: int64(min(people, 1<<53))}
 	for i := range d {
 		name, unit := "intercept", p.targetHalf()*p.unit(i)
@@ -79,7 +82,7 @@ func (p *Plan) Expected() Expected {
 				unit *= 2 / fine
 			}
 		}
-		e.Deviations = append(e.Deviations, Deviation{name, unit * p.sigma() / (people * spread(i))})
+		e.Deviations = append(e.Deviations, Deviation{name, unit * p.sigma() * curvature / (people * spread(i))})
 	}
 	return e
 }
@@ -95,9 +98,13 @@ func (p *Plan) groupSize(group int) int {
 	return n
 }
 
-// targetHalf is what 1 of the scaled target is in the unit of predictions: half of its range, or of a logistic model 2.
+// targetHalf is what 1 of the scaled target is in the unit of predictions: half of its range; of a logistic model by moments 2, and by
+// gradients, which are those of predictions, 1.
 func (p *Plan) targetHalf() float64 {
-	if p.Question.Model == Logistic {
+	switch {
+	case p.Method() == Gradient:
+		return 1
+	case p.Question.Model == Logistic:
 		return 2
 	}
 	step, _ := p.target.factor.Grid.Step.Float64()
@@ -107,11 +114,8 @@ func (p *Plan) targetHalf() float64 {
 // Model is the model that is fitted.
 func (p *Plan) Model() Model { return p.Question.Model }
 
-// Solve makes a model of released sums. It reads nothing else: from sums without noise it makes the model without noise, if told so.
-func (p *Plan) Solve(sums []*big.Int, noiseless bool) (*Fitted, error) {
-	if len(sums) != len(p.vector.Columns) {
-		return nil, fault.Internal(plan.ErrShape)
-	}
+// solve makes a model of released moments.
+func (p *Plan) solve(sums []*big.Int, noiseless bool) (*Fitted, error) {
 	d := len(p.columns) + 1
 	m := regression.Moments{A: make([][]float64, d), B: make([]float64, d), Sigma: p.sigma()}
 	if noiseless {
@@ -229,6 +233,10 @@ func (p *Plan) Notes() []algebra.Note {
 	notes := append([]algebra.Note(nil), p.query.Source.Notes...)
 	if p.partial {
 		notes = append(notes, algebra.Note{Code: "nulls-left-out", Text: "rows without a value of the target or of a feature are left out"})
+	}
+	if p.Method() == Gradient {
+		return append(notes, algebra.Note{Code: "no-intervals", Text: "coefficients by noisy gradients have no intervals: what the noise does " +
+			"to them depends on the rows"})
 	}
 	if p.Question.Model == Logistic {
 		notes = append(notes, algebra.Note{Code: "second-order", Text: "the logistic loss is replaced by its Taylor polynomial of order 2: " +

@@ -2,6 +2,7 @@ package sqlprint
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 
@@ -28,11 +29,39 @@ func (f Factor) Most() *big.Int {
 type Vector struct {
 	Factors []Factor
 	Columns [][2]int // of each column the two factors, by place
+	// Logistic: the last factor is a target, -1 or 1, and each row has a [Residual].
+	Logistic bool
+}
+
+// Residual stands for the place of a factor: [ResidualSteps] times the probability that a logistic model gives the target 1, rounded, less
+// as much for a target that is 1. The model's coefficients are arguments of the statement, which the text clamps.
+const Residual = -1
+
+// The scales of a logistic model. A coefficient times its factor is at most maxCoefficient·2^coefficientBits, so that sums of 2^16 of them
+// are bigints.
+const (
+	ResidualSteps   = 1 << 16
+	coefficientBits = 40 // the logarithm of the odds is in steps of 2^-40
+	maxCoefficient  = 64 // of a factor that is divided by its largest value
+	maxLogit        = 30 // beyond it a probability is 0 or 1 in steps
+)
+
+// Coefficient is a coefficient of a factor that is divided by its largest value, as an argument of the statement.
+func (f Factor) Coefficient(c float64) int64 {
+	most, _ := new(big.Float).SetInt(f.Most()).Float64()
+	c = max(-maxCoefficient, min(maxCoefficient, c))
+	return int64(math.RoundToEven(c * (1 << coefficientBits) / most))
+}
+
+// largestCoefficient bounds [Factor.Coefficient].
+func (f Factor) largestCoefficient() *big.Int {
+	return new(big.Int).Quo(new(big.Int).Lsh(big.NewInt(maxCoefficient), coefficientBits), f.Most())
 }
 
 // PrintVector prints the statement of a vector over the rows of a query without keys. Each factor is computed once a row. Of a unit that
-// has more than max_rows rows each sum is scaled to that many (docs/sql/contributions.md, Lemmas 2 and 2c).
-func (p *StatementPrinter) PrintVector(v Vector) {
+// has more than max_rows rows each sum is scaled to that many (docs/sql/contributions.md, Lemmas 2 and 2c). Of a logistic model it gives
+// the places of the coefficients among the arguments, from 0, in the order of the factors.
+func (p *StatementPrinter) PrintVector(v Vector) (coefficients []int) {
 	p.hides = true
 	p.spare, p.fans = p.Q.Spare, p.Q.Pairs == nil || p.Q.Pairs.Cmp(big.NewInt(1)) > 0
 	list := []string{p.unitKey() + " AS unit"}
@@ -43,9 +72,18 @@ func (p *StatementPrinter) PrintVector(v Vector) {
 		p.clause("SELECT ", strings.Join(list, ",\n       "))
 		p.fromWhere(nil, true)
 	})
+	if v.Logistic {
+		var residual string
+		residual, coefficients = p.residual(v)
+		list = []string{"q.unit"}
+		for i := range v.Factors[1:] {
+			list = append(list, fmt.Sprintf("q.k%d", i))
+		}
+		rows = "WITH q AS MATERIALIZED (" + rows + ")\nSELECT " + strings.Join(append(list, residual+" AS e"), ", ") + "\nFROM q"
+	}
 	var outputs, inner []string
 	for i, c := range v.Columns {
-		sum := fmt.Sprintf("pg_catalog.sum(r.k%d * r.k%d)", c[0], c[1])
+		sum := "pg_catalog.sum(" + factorName(c[0]) + " * " + factorName(c[1]) + ")"
 		if p.bounding.Kind != stability.Flat {
 			inner = append(inner, fmt.Sprintf("%s AS a%d", sum, i))
 			limit := p.number(big.NewInt(p.bounding.MaxRows), "bigint")
@@ -68,6 +106,38 @@ func (p *StatementPrinter) PrintVector(v Vector) {
 	p.part.Statement = Statement{SQL: p.part.Template.sql(), Args: p.Args, Values: len(v.Columns), Preconditions: preconditions(p.Q),
 		Sorts: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
 	p.part.RowByRow = p.rowByRow
+	return coefficients
+}
+
+// factorName is a factor by its place.
+func factorName(place int) string {
+	if place == Residual {
+		return "r.e"
+	}
+	return fmt.Sprintf("r.k%d", place)
+}
+
+// residual prints that of a row: the logarithm of the odds in whole numbers, the probability of the target -1 by exp, which neither
+// overflows nor underflows as its argument is clamped, and back to whole numbers, whatever rounding did.
+func (p *StatementPrinter) residual(v Vector) (text string, coefficients []int) {
+	target := len(v.Factors) - 1
+	clamped := func(x string, limit *big.Int) string {
+		return "pg_catalog.int8larger(pg_catalog.int8smaller(" + x + ", " + p.number(limit, "bigint") + "), " +
+			p.number(new(big.Int).Neg(limit), "bigint") + ")"
+	}
+	var terms []string
+	for i, f := range v.Factors[:target] {
+		place := p.rawArg(int64(0))
+		coefficients = append(coefficients, place-1)
+		terms = append(terms, fmt.Sprintf("q.k%d * ", i)+clamped(fmt.Sprintf("$%d::bigint", place), f.largestCoefficient()))
+	}
+	one := new(big.Int).Lsh(big.NewInt(1), coefficientBits)
+	float := func(n *big.Int) string { return p.number(n, "double precision") }
+	logit := clamped("("+strings.Join(terms, " + ")+")", new(big.Int).Mul(one, big.NewInt(maxLogit)))
+	missed := "pg_catalog.round(" + float(big.NewInt(ResidualSteps)) + " / (" + float(big.NewInt(1)) + " + pg_catalog.exp(" + logit +
+		"::double precision / " + float(one) + ")))::bigint"
+	half := p.number(big.NewInt(ResidualSteps/2), "bigint")
+	return fmt.Sprintf("(%[1]s - q.k%[2]d * %[1]s - %[3]s)", half, target, missed), coefficients
 }
 
 // factor prints a factor as bigint.

@@ -1,4 +1,4 @@
-"""Coefficients of scikit-learn's LinearRegression, which TestFitWithoutNoise wants: reference.py adult.csv penguins.csv > reference.json
+"""Coefficients of scikit-learn, which TestFitWithoutNoise wants: reference.py adult.csv penguins.csv > reference.json
 
 Made with scikit-learn 1.9.1 and NumPy 2.4.6."""
 import csv
@@ -6,7 +6,7 @@ import json
 import sys
 
 import numpy
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 ONE = {"male": ("sex", "Male"), "rich": ("income", ">50K"), "married": ("marital_status", "Married-civ-spouse")}
 NAMES = {name: f"CASE WHEN {column} = '{value}' THEN 1 ELSE 0 END" for name, (column, value) in ONE.items()}
@@ -17,6 +17,15 @@ def number(row, name):
         column, value = ONE[name]
         return float(row[column] == value)
     return float(row[name])
+
+
+def classify(rows, target, features):
+    x = numpy.array([[number(r, f) for f in features] for r in rows])
+    y = numpy.array([target(r) for r in rows])
+    centre, scale = x.mean(axis=0), x.std(axis=0)
+    m = LogisticRegression(C=numpy.inf, tol=1e-12, max_iter=10000).fit((x - centre) / scale, y)
+    w = m.coef_[0] / scale
+    return {"intercept": m.intercept_[0] - w @ centre, "coefficients": dict(zip(features, w))}
 
 
 def fit(rows, target, features):
@@ -33,4 +42,5 @@ json.dump({
     "hours of adults over 30": fit([r for r in adult if int(r["age"]) > 30], "hours_per_week", ["age", "education_num"]),
     "mass": fit(penguins, "body_mass_g", ["flipper_length_mm"]),
     "mass of two": fit(penguins, "body_mass_g", ["flipper_length_mm", "bill_length_mm"]),
+    "heavy": classify(penguins, lambda r: float(r["body_mass_g"]) > 4000, ["flipper_length_mm", "bill_length_mm"]),
 }, sys.stdout, indent=1)

@@ -12,20 +12,37 @@ import (
 	"noisegate/sqlrewrite/internal/stability"
 )
 
+// Method is how a model is fitted.
+type Method string
+
+// The methods.
+const (
+	Auto     Method = ""         // gradients for a logistic model, moments for others
+	Moments  Method = "moments"  // second moments, released once
+	Gradient Method = "gradient" // noisy gradients, a pass over the rows for each; logistic models only
+)
+
 // Options are the choices of one request, already checked for range by the caller.
 type Options struct {
+	Method     Method
+	Passes     int                   // by gradients, positive
 	Rho        mechanisms.PicoRho    // the price, positive
 	MaxRows    int64                 // tightens the policy's bound; 0: the policy's
 	Confidence mechanisms.Confidence // level of the intervals, in (0, 1)
 	Proofs     *sqlprint.Proofs      // remember what was proven before; nil: nothing is
 }
 
-// Plan is a fit by second moments, ready to be paid for and run. It is immutable and safe for concurrent use.
+// Plan is a fit, ready to be paid for and run. It is immutable and safe for concurrent use.
 //
-// With z a row's features, each divided by the end of its factor's range, times the root of its weight over K, and t the target, divided
-// likewise, the vector that is released is (zᵢ², √2·zᵢzⱼ for i < j, t·zᵢ). Its squared length is |z|⁴ + t²|z|² <= 2, as |z| <= 1: of
-// numeric features and of the intercept by their ranges, of a one-hot feature as one of its columns at most is not 0. A unit with m rows
-// moves it by m times as much. Each place has noise of one variance in these units; the statement's integers have their own, by scale.
+// *Moments.* With z a row's features, each divided by the end of its factor's range, times the root of its weight over K, and t the
+// target, divided likewise, the vector that is released is (zᵢ², √2·zᵢzⱼ for i < j, t·zᵢ). Its squared length is |z|⁴ + t²|z|² <= 2, as
+// |z| <= 1: of numeric features and of the intercept by their ranges, of a one-hot feature as one of its columns at most is not 0. A unit
+// with m rows moves it by m times as much. Each place has noise of one variance in these units; the statement's integers have their own, by
+// scale.
+//
+// *Gradients.* With r = 2¹⁶·(p - y) rounded, p the predicted probability of y = 1, each pass releases Σ r·z over 2¹⁶, of which a row's
+// squared length is at most 1, as |r| <= 2¹⁶, wherever the walk has come to: the coefficients are arguments that the text clamps. Each pass
+// has its part of the price.
 type Plan struct {
 	*bound
 	options  Options
@@ -35,6 +52,9 @@ type Plan struct {
 	noise    *mechanisms.JointGaussian
 	part     sqlprint.PlanPart
 	identity [32]byte
+	passes   int
+	// coefficients are the places of the walk's point among the arguments of the statement.
+	coefficients []int
 }
 
 // productWork is what one product of a row costs at most, in ns.
@@ -53,18 +73,30 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	if p.bounding, err = stability.ChooseBounding(b.query, stability.Bounds{MaxRows: o.MaxRows}); err != nil {
 		return nil, err
 	}
+	if p.passes = 1; p.Method() == Gradient {
+		p.passes = o.Passes
+	}
+	switch {
+	case p.passes < 1:
+		return nil, fault.FitInvalid("iterations", "at least 1")
+	case p.Method() == Gradient && p.Question.Model != Logistic:
+		return nil, fault.FitInvalid("method", "moments for a model that is not logistic")
+	}
 	p.products()
 	if p.bounding.Kind != stability.Flat && int64(len(p.vector.Columns))*productWork > b.query.Spare {
 		return nil, fault.FitTooMany("products of features of a table in which people have several rows", int64(len(p.vector.Columns)),
 			b.query.Spare/productWork)
 	}
-	if p.noise, err = p.noiseFor(o.Rho); err != nil {
+	if o.Rho < mechanisms.PicoRho(p.passes) {
+		return nil, fault.PriceTooSmall(p.passes)
+	}
+	if p.noise, err = p.noiseFor(o.Rho / mechanisms.PicoRho(p.passes)); err != nil {
 		return nil, err
 	}
 	for i := range b.query.Statistics {
 		p.part.Releases = append(p.part.Releases, i) // whose expressions the factors are
 	}
-	sqlprint.NewStatementPrinter(b.query, p.bounding, &p.part).PrintVector(p.vector)
+	p.coefficients = sqlprint.NewStatementPrinter(b.query, p.bounding, &p.part).PrintVector(p.vector)
 	if p.part.RowByRow {
 		return nil, fault.RowByRow()
 	}
@@ -77,10 +109,25 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	return p, nil
 }
 
+// Method is how the model is fitted.
+func (p *Plan) Method() Method {
+	switch {
+	case p.options.Method != Auto:
+		return p.options.Method
+	case p.Question.Model == Logistic:
+		return Gradient
+	default:
+		return Moments
+	}
+}
+
+// Passes is how often the rows are read.
+func (p *Plan) Passes() int { return p.passes }
+
 // fingerprint hashes all that decides the answer's distribution and its form.
 func (p *Plan) fingerprint(on *catalog.Snapshot) [32]byte {
 	h := sqlprint.Identity{Hash: sha256.New()}
-	h.Add("noisegate fit 1", on.Dataset, fmt.Sprint(on.Version), string(on.Digest[:]), string(p.Question.Model), "moments",
+	h.Add("noisegate fit 1", on.Dataset, fmt.Sprint(on.Version), string(on.Digest[:]), string(p.Question.Model), string(p.Method()),
 		fmt.Sprint(p.options.Rho), fmt.Sprint(float64(p.options.Confidence)), p.part.Statement.SQL)
 	h.Args(p.part.Statement.Args)
 	for i, c := range p.columns {
@@ -89,25 +136,29 @@ func (p *Plan) fingerprint(on *catalog.Snapshot) [32]byte {
 	for _, s := range p.scales {
 		h.Add(s.RatString())
 	}
+	if p.Method() == Gradient {
+		h.Add(fmt.Sprint(p.passes))
+	}
 	return [32]byte(h.Sum(nil))
 }
 
 // Loss is the price of the plan, known before any row is read and dependent on none.
-func (p *Plan) Loss() mechanisms.Loss { return p.noise.Loss() }
+func (p *Plan) Loss() mechanisms.Loss { return p.noise.Loss().Times(int64(p.passes)) }
 
 // Mechanisms are the parameters of the release, for the ledger.
 func (p *Plan) Mechanisms() []mechanisms.Parameters {
-	return []mechanisms.Parameters{p.noise.Parameters()}
+	all := p.noise.Parameters()
+	if p.passes > 1 {
+		all.Times = int64(p.passes)
+	}
+	return []mechanisms.Parameters{all}
 }
 
 // Fingerprint identifies the question: two plans with equal fingerprints give equal answers when replayed.
 func (p *Plan) Fingerprint() [32]byte { return p.identity }
 
-// Statement is what runs on the protected database.
+// Statement is what runs on the protected database first.
 func (p *Plan) Statement() sqlprint.Statement { return p.part.Statement }
 
 // DryRun is the statement over made-up rows.
 func (p *Plan) DryRun() sqlprint.DryRun { return sqlprint.DryRunOf(p.query, &p.part) }
-
-// Draw samples the noise, which depends on no data, before the statement runs. It serves one release.
-func (p *Plan) Draw(s *mechanisms.Sampler) []mechanisms.Noise { return p.noise.Draw(s) }

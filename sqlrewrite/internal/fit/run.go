@@ -1,0 +1,99 @@
+package fit
+
+import (
+	"math/big"
+	"slices"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/mechanisms/regression"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/sqlprint"
+)
+
+// Run is a release of a fit under way: the statement of each pass is made of what was released of the passes before it. It serves one
+// request, and one goroutine.
+type Run struct {
+	plan  *Plan
+	noise [][]mechanisms.Noise // by pass
+	done  int
+	sums  []*big.Int       // of the last pass
+	walk  *regression.Adam // nil: by moments
+}
+
+// Start draws all noise, which depends on no data, and begins. Without a sampler there is no noise, and nothing can be released: for tests,
+// which give sums to [Run.Advance].
+func (p *Plan) Start(s *mechanisms.Sampler) *Run {
+	r := &Run{plan: p}
+	for range p.passes {
+		if s != nil {
+			r.noise = append(r.noise, p.noise.Draw(s))
+		}
+	}
+	if p.Method() == Gradient {
+		r.walk = regression.NewAdam(len(p.columns)+1, p.passes)
+	}
+	return r
+}
+
+// Next is the statement to run now; false after the last pass.
+func (r *Run) Next() (sqlprint.Statement, bool) {
+	s := r.plan.part.Statement
+	if r.done == r.plan.passes {
+		return sqlprint.Statement{}, false
+	}
+	if r.walk != nil {
+		s.Args = slices.Clone(s.Args)
+		for i, place := range r.plan.coefficients {
+			s.Args[place] = r.plan.vector.Factors[i].Coefficient(r.walk.Point()[i])
+		}
+	}
+	return s, true
+}
+
+// Len is how many statements there are.
+func (r *Run) Len() int { return r.plan.passes }
+
+// Release adds the noise of the pass to the row of its statement, and goes on.
+func (r *Run) Release(row plan.ExactRow) error {
+	if r.done >= len(r.noise) || len(row.Keys) > 0 || len(row.Values) != len(r.noise[r.done]) {
+		return fault.Internal(plan.ErrShape)
+	}
+	var released []*big.Int
+	for i, v := range row.Values {
+		released = append(released, r.noise[r.done][i].Release(v))
+	}
+	return r.Advance(released)
+}
+
+// Advance goes on with the released integers of a pass.
+func (r *Run) Advance(released []*big.Int) error {
+	if len(released) != len(r.plan.vector.Columns) || r.done >= r.plan.passes {
+		return fault.Internal(plan.ErrShape)
+	}
+	r.sums = released
+	r.done++
+	if r.walk != nil {
+		gradient := make([]float64, len(released))
+		for i, n := range released {
+			gradient[i] = float(n) / sqlprint.ResidualSteps / float(r.plan.vector.Factors[i].Most())
+		}
+		r.walk.Step(gradient)
+	}
+	return nil
+}
+
+// Fitted is the model once all passes are done.
+func (r *Run) Fitted() (*Fitted, error) {
+	if r.done != r.plan.passes {
+		return nil, fault.Internal(plan.ErrShape)
+	}
+	if r.walk == nil {
+		return r.plan.solve(r.sums, len(r.noise) == 0)
+	}
+	s := regression.Solution{Coefficients: r.walk.Mean()}
+	for i := range s.Coefficients { // of factors over their largest value, to those times the root of their weight over K
+		s.Coefficients[i] /= r.plan.unit(i) * float(r.plan.vector.Factors[i].Most())
+	}
+	return r.plan.inColumns(s), nil
+}
