@@ -122,26 +122,11 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.acquire+time.Duration(len(statements))*d.patience)
 	defer cancel()
-	waiting, stop := context.WithTimeout(ctx, d.acquire)
-	conn, err := d.pool.Acquire(waiting)
-	stop()
+	conn, pins, err := d.opened(ctx, statements...)
 	if err != nil {
-		return fault.Untouched(fault.DataUnavailable(quiet(err)))
+		return fault.Untouched(err)
 	}
-	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
-	var pins []sqlrewrite.Precondition
-	settings := []string{planCustom}
-	for _, statement := range statements {
-		pins = append(pins, statement.Preconditions...)
-		settings = append(settings, statement.Planning()...)
-	}
-	if err := begin(ctx, conn.Conn(), pins, settings...); err != nil {
-		return fault.Untouched(err)
-	}
-	if err := d.counts.hold(ctx, conn.Conn(), pins); err != nil {
-		return fault.Untouched(err)
-	}
 	batch := new(pgx.Batch)
 	for _, statement := range statements {
 		if err := divide(ctx, conn.Conn(), &statement); err != nil {
@@ -180,6 +165,32 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 		return nil
 	}
 	return d.sameTrees(ctx, conn.Conn(), results)
+}
+
+// opened is a connection in a transaction in which the preconditions of statements hold, and these preconditions. The caller
+// releases it: one that goes back with its transaction open or broken is closed by the pool. Nothing was read of a
+// protected row where there is an error.
+func (d *Database) opened(ctx context.Context, statements ...sqlrewrite.Statement) (*pgxpool.Conn, []sqlrewrite.Precondition, error) {
+	waiting, stop := context.WithTimeout(ctx, d.acquire)
+	conn, err := d.pool.Acquire(waiting)
+	stop()
+	if err != nil {
+		return nil, nil, fault.DataUnavailable(quiet(err))
+	}
+	var pins []sqlrewrite.Precondition
+	settings := []string{planCustom}
+	for _, statement := range statements {
+		pins = append(pins, statement.Preconditions...)
+		settings = append(settings, statement.Planning()...)
+	}
+	if err = begin(ctx, conn.Conn(), pins, settings...); err == nil {
+		err = d.counts.hold(ctx, conn.Conn(), pins)
+	}
+	if err != nil {
+		conn.Release()
+		return nil, nil, err
+	}
+	return conn, pins, nil
 }
 
 // sameTrees reads what [treeText] found.
