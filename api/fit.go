@@ -15,7 +15,10 @@ type FitRequest struct {
 	Target   string       `json:"target"`          // an expression over a row; 0 or 1 for a logistic model
 	Model    string       `json:"model"`           // linear, ridge or logistic
 	Features []FitFeature `json:"features"`
-	Method   string       `json:"method,omitempty"` // auto (default) or moments
+	// Method is moments, gradient (of logistic models), or auto (default): gradient for logistic models, moments for others.
+	Method string `json:"method,omitempty"`
+	// Iterations are the passes over the rows of the method gradient: 30 when absent, at most 100.
+	Iterations *int64 `json:"iterations,omitempty"`
 	// One of Epsilon, with Delta, and Rho is the price of the whole fit. Without one it costs the policy's default.
 	Epsilon Decimal `json:"epsilon,omitempty"`
 	Rho     Decimal `json:"rho,omitempty"`
@@ -60,7 +63,8 @@ type FitResponse struct {
 type FitModel struct {
 	Model        string           `json:"model"`
 	Method       string           `json:"method"`
-	Rho          Decimal          `json:"rho"` // of the release
+	Iterations   *int64           `json:"iterations,omitempty"` // passes over the rows, of the method gradient
+	Rho          Decimal          `json:"rho"`                  // of the release
 	Intercept    FitCoefficient   `json:"intercept"`
 	Coefficients []FitCoefficient `json:"coefficients"`
 }

@@ -13,7 +13,8 @@ type fitCommand struct {
 	Where          string            `help:"A condition on rows." placeholder:"CONDITION"`
 	Target         string            `required:"" help:"What is predicted: a number of a row; 0 or 1 for a logistic model." placeholder:"EXPRESSION"`
 	Model          string            `enum:"linear,ridge,logistic" default:"linear" help:"linear, ridge or logistic."`
-	Method         string            `enum:"auto,moments" default:"auto" help:"auto or moments."`
+	Method         string            `enum:"auto,moments,gradient" default:"auto" help:"auto, moments, or gradient (of logistic models, for which it is auto)."`
+	Iterations     *int64            `help:"Passes over the rows by gradients; 30 when absent." placeholder:"N"`
 	OneHot         []string          `name:"one-hot" sep:"none" help:"A feature with one column for each value of its domain; may be repeated." placeholder:"COLUMN"`
 	Weights        map[string]string `name:"weight" help:"A feature with a larger weight has less noise, and the others more." placeholder:"FEATURE=W"`
 	Dataset        string            `help:"The dataset; may be left out when there is only one." placeholder:"NAME"`
@@ -29,7 +30,8 @@ type fitCommand struct {
 
 func (c *fitCommand) request() api.FitRequest {
 	r := api.FitRequest{Dataset: c.Dataset, From: c.From, Where: c.Where, Target: c.Target, Model: c.Model, Method: c.Method,
-		Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta), Confidence: c.Confidence, MaxRows: c.MaxRows}
+		Iterations: c.Iterations, Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta),
+		Confidence: c.Confidence, MaxRows: c.MaxRows}
 	for _, f := range c.Features {
 		r.Features = append(r.Features, api.FitFeature{Column: f})
 	}

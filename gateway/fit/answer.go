@@ -12,8 +12,11 @@ import (
 
 // storedModel is a model as the ledger holds it. Its table is what the history of releases shows: a row for each coefficient.
 func storedModel(q *prepared, m *sqlrewrite.Fitted) *stored {
-	s := &stored{Fit: api.FitModel{Model: string(q.plan.Model()), Method: moments, Rho: api.Decimal(q.plan.Loss().Rho.String()),
-		Intercept: coefficient(m.Intercept), Coefficients: []api.FitCoefficient{}}}
+	s := &stored{Fit: api.FitModel{Model: string(q.plan.Model()), Method: string(q.plan.Method()),
+		Rho: api.Decimal(q.plan.Loss().Rho.String()), Intercept: coefficient(m.Intercept), Coefficients: []api.FitCoefficient{}}}
+	if q.plan.Method() == sqlrewrite.FitGradient {
+		s.Fit.Iterations = new(int64(q.plan.Passes()))
+	}
 	s.Columns = []api.Column{{Name: "name", Type: "text", Kind: "key"}, {Name: "value", Type: "double precision", Kind: "derived"}}
 	row := func(c sqlrewrite.FitCoefficient) {
 		var bounds *api.Bounds
@@ -63,7 +66,7 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.FitReq
 	loss := q.charge.Loss.Plus(q.delay.Loss())
 	own := amounts.Released(q.accounts.Own(), s.clock.Now())
 	expected := q.plan.Expected()
-	e := &api.FitEstimate{Dataset: r.Dataset, Method: moments, Price: amounts.Of(loss), Remaining: amounts.Headroom(own),
+	e := &api.FitEstimate{Dataset: r.Dataset, Method: string(q.plan.Method()), Price: amounts.Of(loss), Remaining: amounts.Headroom(own),
 		Affordable: amounts.Affordable(own, loss), People: expected.People, Notes: q.delay.Note(notes(q.plan.Notes()))}
 	for _, d := range expected.Deviations {
 		e.Coefficients = append(e.Coefficients, api.FitNoise{Name: d.Name, Deviation: d.Deviation})

@@ -33,9 +33,7 @@ type failing struct {
 	err error
 }
 
-func (d *failing) Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows {
-	return func(yield func(sqlrewrite.ExactRow, error) bool) { yield(sqlrewrite.ExactRow{}, d.err) }
-}
+func (d *failing) Sequence(context.Context, sqlrewrite.Series) error { return d.err }
 
 func (*failing) Dry(context.Context, ...sqlrewrite.DryRun) error { return nil }
 func (*failing) Distributed() bool                               { return false }

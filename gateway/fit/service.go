@@ -25,7 +25,8 @@ import (
 
 // Data runs the statements of a fit on one protected database; see [gateway.Data].
 type Data interface {
-	Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows
+	// Sequence runs one statement after another on one snapshot, each made of what was released of those before.
+	Sequence(context.Context, sqlrewrite.Series) error
 	Dry(context.Context, ...sqlrewrite.DryRun) error
 	Distributed() bool
 }
@@ -174,8 +175,18 @@ func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts ga
 	default:
 		return nil, fault.FitInvalid("model", "linear, ridge or logistic")
 	}
-	if r.Method != "" && r.Method != "auto" && r.Method != moments {
-		return nil, fault.FitInvalid("method", "auto or moments")
+	method, passes := sqlrewrite.FitMethod(r.Method), defaultPasses
+	switch method {
+	case "auto":
+		method = sqlrewrite.FitAuto
+	case sqlrewrite.FitAuto, sqlrewrite.FitMoments, sqlrewrite.FitGradient:
+	default:
+		return nil, fault.FitInvalid("method", "auto, moments or gradient")
+	}
+	if r.Iterations != nil {
+		if passes = *r.Iterations; passes < 1 || passes > maxPasses {
+			return nil, fault.FitInvalid("iterations", "from 1 to 100")
+		}
 	}
 	for _, f := range r.Features {
 		if f.Encode != "" && f.Encode != "one-hot" {
@@ -204,12 +215,15 @@ func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts ga
 	if err != nil {
 		return nil, err
 	}
-	return sqlrewrite.NewFit(question, snapshot, sqlrewrite.FitOptions{Rho: options.Rho, MaxRows: options.MaxRows,
-		Confidence: options.Confidence, Proofs: &s.proofs})
+	return sqlrewrite.NewFit(question, snapshot, sqlrewrite.FitOptions{Method: method, Passes: int(passes), Rho: options.Rho,
+		MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: &s.proofs})
 }
 
-// moments is the method by second moments.
-const moments = "moments"
+// Passes over the rows of a fit by gradients: as many as were measured to be of use, and the most that a request may ask for.
+const (
+	defaultPasses int64 = 30
+	maxPasses     int64 = 100
+)
 
 // paid gives what was paid for before, or pays for a fit and runs it.
 func (s *Service) paid(ctx context.Context, q *prepared, tick *gateway.Schedule) (gateway.Receipt, error) {
@@ -243,12 +257,11 @@ func (s *Service) paid(ctx context.Context, q *prepared, tick *gateway.Schedule)
 
 // run is what a charge pays for.
 func (s *Service) run(ctx context.Context, q *prepared) (*stored, error) {
-	noise := q.plan.Draw(s.sampler())
-	sums, err := q.plan.Release(noise, q.data.Run(ctx, q.plan.Statement()))
-	if err != nil {
+	run := q.plan.Start(s.sampler())
+	if err := q.data.Sequence(ctx, run); err != nil {
 		return nil, err
 	}
-	model, err := q.plan.Solve(sums, false)
+	model, err := run.Fitted()
 	if err != nil {
 		return nil, err
 	}

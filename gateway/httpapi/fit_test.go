@@ -79,6 +79,39 @@ func TestFitOverHTTP(t *testing.T) {
 	}
 }
 
+// A logistic model is fitted by gradients: pass after pass, in one charge, which is all that the ledger has of it.
+func TestFitByGradientsOverHTTP(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	ana := f.client("ana:analyst")
+	request := api.FitRequest{Dataset: "census", From: "people", Target: "CASE WHEN region = 'north' THEN 1 ELSE 0 END", Model: "logistic",
+		Features: []api.FitFeature{{Column: "age"}, {Column: "income"}}, Rho: "0.21", Iterations: new(int64(7))}
+	first, err := ana.Fit(t.Context(), request, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Method != "gradient" || *first.Iterations != 7 || first.Spent.Rho != "0.21" || len(first.Coefficients) != 2 ||
+		first.Coefficients[0].Interval != nil {
+		t.Errorf("%+v", first)
+	}
+	again, err := ana.Fit(t.Context(), request, "")
+	if err != nil || !again.Replayed {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	if diff := cmp.Diff(first.FitModel, again.FitModel); diff != "" {
+		t.Error(diff)
+	}
+	// Another number of passes is another fit, and one charge more: it is reserved and settled.
+	before := f.Entries(t)
+	request.Iterations = new(int64(8))
+	if other, err := ana.Fit(t.Context(), request, ""); err != nil || other.Replayed || f.Entries(t) != before+2 {
+		t.Errorf("%+v, %v, %d entries", other, err, f.Entries(t)-before)
+	}
+	estimate, err := ana.EstimateFit(t.Context(), request)
+	if err != nil || estimate.Method != "gradient" || estimate.People < 100 {
+		t.Errorf("%+v, %v", estimate, err)
+	}
+}
+
 // A fit that is refused changes nothing in the ledger, and says what is expected.
 func TestFitRefusalsAreFree(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
@@ -95,6 +128,9 @@ func TestFitRefusalsAreFree(t *testing.T) {
 		"no features":         {func(r *api.FitRequest) { r.Features = nil }, fault.CodeRequestMissingField},
 		"another model":       {func(r *api.FitRequest) { r.Model = "forest" }, fault.CodeFit},
 		"another method":      {func(r *api.FitRequest) { r.Method = "newton" }, fault.CodeFit},
+		"gradients of a line": {func(r *api.FitRequest) { r.Method = "gradient" }, fault.CodeFit},
+		"no passes":           {func(r *api.FitRequest) { r.Iterations = new(int64(0)) }, fault.CodeFit},
+		"too many passes":     {func(r *api.FitRequest) { r.Iterations = new(int64(101)) }, fault.CodeFit},
 		"another encoding":    {func(r *api.FitRequest) { r.Features[0].Encode = "ordinal" }, fault.CodeFit},
 		"a weight of nothing": {func(r *api.FitRequest) { r.Weights = map[string]api.Decimal{"height": "1"} }, fault.CodeFit},
 		"a weight of 0":       {func(r *api.FitRequest) { r.Weights = map[string]api.Decimal{"age": "0"} }, fault.CodeFit},
