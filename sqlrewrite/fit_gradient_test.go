@@ -144,7 +144,11 @@ func TestAccuracyOfGradients(t *testing.T) {
 	}
 	t.Logf("ε 1: %.4f (least %.4f), area %.4f; ε 0.1: %.4f (least %.4f)", mean(right[1]), slices.Min(right[1]), mean(area), mean(right[0.1]),
 		slices.Min(right[0.1]))
-	if mean(right[1]) < 0.830 || slices.Min(right[1]) < 0.827 || mean(area) < 0.882 || mean(right[0.1]) < 0.825 {
+	slack := 0.0
+	if testing.Short() { // by which one fifth may be harder than the others
+		slack = 0.004
+	}
+	if mean(right[1]) < 0.830-slack || slices.Min(right[1]) < 0.827-slack || mean(area) < 0.882-slack || mean(right[0.1]) < 0.825-slack {
 		t.Error("less than the bars: 0.830 (least 0.827), area 0.882, and 0.825 at ε 0.1")
 	}
 }
