@@ -49,6 +49,8 @@ var followedQueries = map[string]string{
 		"d AS (SELECT season, n, lag(n) OVER (ORDER BY season) AS p FROM m) SELECT n, n - coalesce(p, 0) FROM d WHERE season > 1",
 	"sum of groups": "SELECT season, sum(n), avg(n) FROM (SELECT ward, season, count(*) AS n FROM visits GROUP BY ward, season) t " +
 		"GROUP BY season",
+	"rollup": "SELECT season, ward, count(*), sum(minutes), avg(minutes), 100.0 * count(*) FILTER (WHERE minutes > 5) / count(*) " +
+		"FROM visits GROUP BY ROLLUP (season, ward)",
 	"ratio of sums": "SELECT sum(m) / sum(n) FROM (SELECT ward, count(*) AS n, sum(minutes) AS m FROM visits GROUP BY ward) t",
 	"filtered":      "SELECT sum(n) FILTER (WHERE ward > 2) / sum(n) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t",
 }

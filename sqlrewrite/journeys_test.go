@@ -78,7 +78,7 @@ language
 )
 
 // Questions as people typed them, of dates, parameters and other systems' forms: each is answered as it is, or a refusal suggests a form
-// that is. Those of several releases and of groupings are asked where they are answered.
+// that is. Those of several releases are asked where they are answered.
 func TestJourneys(t *testing.T) {
 	const shared = "../../shared/corpus/"
 	text, err := os.ReadFile(shared + "journeys.sql")
@@ -95,7 +95,7 @@ func TestJourneys(t *testing.T) {
 	}
 	o := sharp()
 	o.Now = goldenNow()
-	held := strings.Fields("J18 J20 J28 J29 J30 J31 J32 J33 J34 J35 J36 J37 J38 J39 J40")
+	held := strings.Fields("J10 J18 J20 J28 J29 J30 J31 J32 J33 J34 J35 J36 J37 J38 J39 J40")
 	for _, id := range held {
 		m := regexp.MustCompile(`(?s)-- \[` + id + `\] (\w+) (\w+)\n(.*?);\n`).FindStringSubmatch(string(text) + "\n")
 		if m == nil {

@@ -121,6 +121,16 @@ var oracleQueries = []string{
 	"SELECT items > 50, count(*), sum(1) FILTER (WHERE grade = ANY ('{1,10}'::int[])) FROM sales WHERE grade <> ALL (ARRAY[2]) GROUP BY 1",
 	"SELECT extract(day FROM sold - TIMESTAMP '2024-01-01 12:00'), count(*) FROM sales WHERE sold >= '2024-01-01' AND sold < '2024-01-09' " +
 		"GROUP BY 1 HAVING count(*) > 0",
+	"SELECT region, grade, grouping(region, grade), count(*), sum(items), sum(price), sum(weight), avg(items), avg(weight), count(weight) " +
+		"FROM sales GROUP BY ROLLUP (region, grade) ORDER BY grouping(region, grade), region, grade",
+	"SELECT coalesce(region, 'all'), mailed, round(avg(price), 2), count(*) FILTER (WHERE items > 50)::float8 / count(*) " +
+		"FROM sales GROUP BY CUBE (1, mailed), region HAVING count(*) > 60 AND grouping(mailed) < 2",
+	"SELECT grade, region, count(*) AS n FROM sales GROUP BY GROUPING SETS ((grade), (region), ()) ORDER BY n DESC, 1, 2 LIMIT 5 OFFSET 1",
+	"SELECT region || '!', count(*) - lag(count(*)) OVER (ORDER BY count(*), region) FROM sales GROUP BY ROLLUP (region)",
+	"SELECT DISTINCT grade FROM sales GROUP BY CUBE (grade, mailed)",
+	"SELECT count(*), avg(items) FROM sales WHERE items > 5 GROUP BY ()",
+	"SELECT mailed, sum(n), grouping(mailed) FROM (SELECT region, mailed, count(*) AS n FROM sales GROUP BY region, mailed) t " +
+		"GROUP BY CUBE (mailed)",
 }
 
 // With no noise and bounds that do not bind, an answer is PostgreSQL's own answer to the analyst's text: same rows, same order where

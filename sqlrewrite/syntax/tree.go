@@ -20,12 +20,19 @@ type Query struct {
 	From       []Relation // comma-separated; usually one
 	Where      Expr       // nil: none
 	GroupBy    []Expr     // ordinals and output names are still what was written
+	Sets       [][]int    // of GROUPING SETS, ROLLUP and CUBE: the places in GroupBy of each set's keys; nil: one set, of all keys
 	Having     Expr       // nil: none
 	Windows    []NamedWindow
 	OrderBy    []OrderItem
 	Limit      Expr // nil: none
 	Offset     Expr // nil: none
 }
+
+// Grouping is the name of the function that says which keys a group has.
+const Grouping = "grouping"
+
+// Groups reports whether a query has GROUP BY.
+func (q *Query) Groups() bool { return q.GroupBy != nil || q.Sets != nil }
 
 // CTE is one query of WITH; it is not recursive. MATERIALIZED means nothing here.
 type CTE struct {

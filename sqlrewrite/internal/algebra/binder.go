@@ -62,6 +62,7 @@ type Opened struct {
 	Sources  map[*syntax.Query]*Source
 	Block    *BoundQuery   // the one release block; nil: none so far
 	BlockOf  *syntax.Query // what it was bound from
+	Levels   *Query        // over its cells, where it has ROLLUP, CUBE or GROUPING SETS
 	Items    int           // items of FROM so far: each use of a CTE is one
 	Followed int           // aggregates and windows over released rows so far that are followed to these
 	Scans    []*Scan

@@ -24,7 +24,8 @@ type Query struct {
 	Of *Relation // below the release block: what From is
 
 	// Above it:
-	Grouped bool // has keys or aggregates
+	Grouped bool    // has keys or aggregates
+	Sets    [][]int // of GROUPING SETS: the places in Keys of each set's keys; nil: one set, of all keys
 	Having  Expr
 	On      []Expr // DISTINCT ON
 	OrderBy []Ordering

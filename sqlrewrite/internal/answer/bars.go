@@ -37,6 +37,9 @@ func barsOf(p *plan.Plan, rows int) *big.Int {
 	if !p.Query.Private() {
 		groups = p.Query.PublicTuples()
 	}
+	if p.Query.Post != nil {
+		outputs *= int64(max(len(p.Query.Post.Sets), 1)) // no set has more groups than there are
+	}
 	return scalar.MaxInt(groups.Mul(groups, big.NewInt(outputs)), big.NewInt(1))
 }
 

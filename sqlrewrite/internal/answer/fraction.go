@@ -39,7 +39,7 @@ func (w follower) fraction(e algebra.Expr) (f plan.Fraction, ok bool) {
 		f, ok := w.fraction(e.X)
 		return f.Scaled(big.NewRat(-1, 1)), ok
 	case algebra.Cast:
-		if e.T != catalog.Numeric && !scalar.IsFloat(e.T) && e.X.Typ() != e.T || len(e.Mods) > 0 {
+		if e.T != catalog.Numeric && !scalar.IsFloat(e.T) && e.X.Typ() != e.T && !isWhole(e) || len(e.Mods) > 0 {
 			return plan.Fraction{}, false
 		}
 		return w.fraction(e.X)
@@ -57,6 +57,20 @@ func (w follower) fraction(e algebra.Expr) (f plan.Fraction, ok bool) {
 	default:
 		return plan.Fraction{}, false
 	}
+}
+
+// isWhole reports whether a cast gives a sum of whole numbers as a whole number.
+func isWhole(e algebra.Cast) bool {
+	a, ok := e.X.(algebra.Aggregate)
+	return ok && e.T.IsInteger() && a.Name == "sum" && a.Args[0].Typ().IsInteger()
+}
+
+// only is the result of a CASE that has one, and else is NULL; nil for others.
+func only(e algebra.Choice) algebra.Expr {
+	if len(e.Arms) != 1 || e.Otherwise != nil {
+		return nil
+	}
+	return e.Arms[0].Result
 }
 
 // first is the argument that a call gives as it is, where its value is not NULL; nil where it is none.

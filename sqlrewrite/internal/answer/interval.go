@@ -206,7 +206,11 @@ func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *scalar.S
 		}
 	case algebra.Call:
 		return b.call(e, together, row)
-	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice,
+	case algebra.Choice:
+		if x := only(e); x != nil {
+			return b.Eval(x, together, row)
+		}
+	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like,
 		algebra.Aggregate, algebra.Subquery, algebra.Either:
 		return nil
 	}
@@ -310,8 +314,11 @@ func rounded(s *scalar.Span, digits int) *scalar.Span {
 // released values (a denominator that may be zero has none).
 func HasInterval(p *plan.Plan, e algebra.Expr) bool {
 	switch e := e.(type) {
-	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Choice, algebra.Subquery, algebra.Either:
+	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Subquery, algebra.Either:
 		return false
+	case algebra.Choice:
+		x := only(e)
+		return x != nil && HasInterval(p, x)
 	case algebra.Aggregate:
 		_, ok := (follower{p: p}).aggregate(e)
 		return ok

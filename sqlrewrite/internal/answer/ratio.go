@@ -57,6 +57,11 @@ func (w follower) contextOf(e algebra.Expr, c *plan.Ratio) (context algebra.Expr
 		return ok
 	}
 	switch e := e.(type) {
+	case algebra.Choice: // the output is not NULL
+		if x := only(e); x != nil {
+			return w.contextOf(x, c)
+		}
+		return nil, false
 	case algebra.Negate:
 		return e, one(&e.X)
 	case algebra.Cast:

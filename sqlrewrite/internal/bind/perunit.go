@@ -18,6 +18,10 @@ import (
 // like any others. They are never an answer; the release block around them bounds and adds them up.
 func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) {
 	g := &grouping{Binder: b, p: newProjection(b, r), keys: map[*algebra.Field]*algebra.Field{}}
+	if b.Query.Sets != nil {
+		return nil, fault.Unsupported(b.Position(b.Query.Pos), "ROLLUP, CUBE or GROUPING SETS inside a query over rows of people",
+			"group by plain columns")
+	}
 	grouped := false
 	for _, n := range b.Query.GroupBy {
 		target, err := groupItem(b, n)

@@ -60,7 +60,7 @@ func statement(o *algebra.Opened, query *syntax.Query) (*algebra.BoundQuery, err
 	case kind == algebra.OwnedRows && query.Set != nil:
 		return nil, fault.Unsupported(scalar.Position(o.Text, query.Set.Pos), "a set operation over private rows that is not aggregated",
 			"aggregate each side, or write SELECT count(*) FROM (... UNION ALL ...) t")
-	case kind == algebra.OwnedRows, isBlock(o, query, nil) && !reshaped(query):
+	case kind == algebra.OwnedRows, isBlock(o, query, nil) && !reshaped(query) && query.Sets == nil:
 		q, err := bindBlock(sourceOf(o, query, nil))
 		if err == nil {
 			followBlock(o, q)

@@ -31,6 +31,9 @@ func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, outer 
 		if reshaped(q) {
 			return reshape(o, q, env, outer)
 		}
+		if q.Sets != nil {
+			return levels(o, q, env)
+		}
 		return releaseBlock(o, q, env)
 	}
 	lb := &postBinder{Binder: newBinder(o, q, env), open: o, query: &algebra.Query{}}
@@ -76,8 +79,11 @@ func releaseBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) 
 
 // reshaped reports whether DISTINCT or DISTINCT ON drops rows of a release: then it is a query of its own.
 func reshaped(q *syntax.Query) bool {
-	if !q.Distinct || len(q.GroupBy) == 0 {
+	if !q.Distinct || !q.Groups() {
 		return q.DistinctOn != nil
+	}
+	if q.Sets != nil {
+		return true // rows of two sets may be equal
 	}
 	return slices.ContainsFunc(q.GroupBy, func(key syntax.Expr) bool {
 		target := aliased(q, key)
@@ -128,6 +134,11 @@ func (s postScope) Column(n *syntax.Column) (algebra.Expr, error) {
 }
 
 func (s postScope) Call(n *syntax.Call) (algebra.Expr, error) {
+	if n.Name == syntax.Grouping {
+		return groupingCall(s.Binder, s, n, func(e algebra.Expr) bool {
+			return s.aggregates && slices.ContainsFunc(s.query.Keys, func(key algebra.Expr) bool { return algebra.Identical(key, e) })
+		})
+	}
 	if n.Over != nil {
 		return windowFunction(s.Binder, s, s.Query.Windows, n)
 	}
@@ -203,6 +214,7 @@ func (lb *postBinder) filter() (err error) {
 
 // group binds GROUP BY.
 func (lb *postBinder) group() error {
+	lb.query.Sets = lb.Query.Sets
 	for _, n := range lb.Query.GroupBy {
 		target, err := groupItem(lb.Binder, n)
 		if err != nil {
@@ -239,7 +251,7 @@ func (lb *postBinder) outputs() error {
 		}
 		l.Outputs = append(l.Outputs, algebra.Output{Name: itemName(item), Expr: e})
 	}
-	l.Grouped = len(l.Keys) > 0 || lb.Query.Having != nil || slices.ContainsFunc(l.Results(), holdsAggregate) ||
+	l.Grouped = lb.Query.Groups() || lb.Query.Having != nil || slices.ContainsFunc(l.Results(), holdsAggregate) ||
 		slices.ContainsFunc(lb.Query.OrderBy, func(i syntax.OrderItem) bool { return callsAggregate(i.Expr) })
 	return nil
 }

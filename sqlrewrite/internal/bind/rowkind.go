@@ -67,7 +67,7 @@ func sourceOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) *alg
 
 // aggregates reports whether a query makes one row of several.
 func aggregates(q *syntax.Query) bool {
-	return q.Distinct || q.GroupBy != nil || q.Having != nil || callsAggregates(q)
+	return q.Distinct || q.Groups() || q.Having != nil || callsAggregates(q)
 }
 
 func callsAggregates(q *syntax.Query) bool {
@@ -82,6 +82,9 @@ func releases(s *algebra.Source) bool {
 		return true
 	}
 	b, q := s.Binder, s.Query
+	if q.Sets != nil {
+		return true
+	}
 	unit := func(n syntax.Expr) bool {
 		c, ok := n.(*syntax.Column)
 		if !ok {
@@ -98,7 +101,7 @@ func releases(s *algebra.Source) bool {
 		fields, err := starFields(b, b.Bound.Source, star)
 		return err == nil && slices.ContainsFunc(fields, func(f *algebra.Field) bool { return f.Unit })
 	}
-	if q.GroupBy == nil && q.Having == nil && !callsAggregates(q) {
+	if !q.Groups() && q.Having == nil && !callsAggregates(q) {
 		return !slices.ContainsFunc(q.Items, shown)
 	}
 	return !slices.ContainsFunc(q.GroupBy, func(n syntax.Expr) bool {

@@ -30,7 +30,7 @@ func scalarQuery(b *algebra.Binder, n *syntax.Scalar) (algebra.Expr, error) {
 		return nil, err
 	}
 	call, ok := oneItem(q).(*syntax.Call)
-	if !ok || !domain.BuiltinOf(call.Name).IsOfUnit() || q.GroupBy != nil || q.Having != nil || q.Distinct || q.DistinctOn != nil ||
+	if !ok || !domain.BuiltinOf(call.Name).IsOfUnit() || q.Groups() || q.Having != nil || q.Distinct || q.DistinctOn != nil ||
 		q.Windows != nil || q.OrderBy != nil || q.Limit != nil || q.Offset != nil {
 		return nil, b.Unsupported(n, "a subquery as a value that is not one aggregate",
 			"select count, sum, avg, min or max alone, without GROUP BY: it then has one row")

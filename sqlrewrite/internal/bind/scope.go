@@ -61,6 +61,9 @@ func (s blockScope) Column(n *syntax.Column) (algebra.Expr, error) {
 }
 
 func (s blockScope) Call(n *syntax.Call) (algebra.Expr, error) {
+	if n.Name == syntax.Grouping {
+		return groupingCall(s.Binder, s, n, func(e algebra.Expr) bool { _, ok := e.(algebra.KeyRef); return ok })
+	}
 	if n.Over != nil {
 		return windowFunction(s.Binder, s, s.Query.Windows, n)
 	}

@@ -23,7 +23,7 @@ func exists(b *algebra.Binder, n *syntax.Exists) (algebra.Expr, error) {
 		return nil, b.Unsupported(n, "UNION, INTERSECT or EXCEPT inside EXISTS", "write two conditions")
 	case len(q.From) == 0:
 		return nil, b.Unsupported(n, "EXISTS without FROM", "")
-	case q.GroupBy != nil || q.Having != nil || slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }):
+	case q.Groups() || q.Having != nil || slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }):
 		return nil, b.Unsupported(n, "an aggregate inside EXISTS", "write "+"x IN (SELECT x ... GROUP BY x HAVING ...)")
 	}
 	if err := refuseUnstable(child, q); err != nil {

@@ -95,7 +95,7 @@ func rows(b *algebra.Binder) (*algebra.Relation, error) {
 		return nil, err
 	}
 	b.Bound.Source = r
-	if q.GroupBy == nil && q.Having == nil && !slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
+	if !q.Groups() && q.Having == nil && !slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
 		return project(b, r)
 	}
 	if !r.Owned() {
@@ -118,7 +118,7 @@ func from(b *algebra.Binder) error {
 // one, so that it owns nothing and is public in a join, where no two of its rows meet one.
 func oneRow(b *algebra.Binder) (*algebra.Relation, error) {
 	q := b.Query
-	if q.Where != nil || q.GroupBy != nil || q.Having != nil || q.Distinct ||
+	if q.Where != nil || q.Groups() || q.Having != nil || q.Distinct ||
 		slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
 		return nil, fault.Unsupported(b.Position(q.Pos), "a subquery without FROM that does more than compute columns",
 			"write SELECT expressions alone, and filter outside")

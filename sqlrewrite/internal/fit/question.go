@@ -167,7 +167,7 @@ func (b *bound) fragments() error {
 
 // plain reports whether a query has nothing but outputs, FROM and WHERE.
 func plain(q *syntax.Query) bool {
-	return q.Set == nil && len(q.With) == 0 && !q.Distinct && len(q.DistinctOn) == 0 && len(q.GroupBy) == 0 && q.Having == nil &&
+	return q.Set == nil && len(q.With) == 0 && !q.Distinct && len(q.DistinctOn) == 0 && !q.Groups() && q.Having == nil &&
 		len(q.Windows) == 0 && len(q.OrderBy) == 0 && q.Limit == nil && q.Offset == nil
 }
 

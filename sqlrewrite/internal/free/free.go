@@ -20,7 +20,7 @@ func hasNoRows(q *syntax.Query, plainRows bool) bool {
 	if l, ok := q.Limit.(*syntax.Literal); ok && l.Kind == syntax.IntegerLiteral && isZeroText(l.Text) {
 		return true
 	}
-	return plainRows && q.GroupBy == nil && slices.ContainsFunc(algebra.Conjuncts(q.Where), neverTrue)
+	return plainRows && !q.Groups() && slices.ContainsFunc(algebra.Conjuncts(q.Where), neverTrue)
 }
 
 func isZeroText(text string) bool {

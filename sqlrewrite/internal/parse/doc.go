@@ -11,6 +11,7 @@
 //	parse_postgres_expr.go   its expressions
 //	parse_postgres_query.go  its WITH, FROM and subqueries
 //	parse_postgres_window.go its windows
+//	parse_postgres_groupby.go its ROLLUP, CUBE and GROUPING SETS
 //	parse_postgres_moment.go what its clock says
 //	parse_postgres_rows.go   its rows of values and arrays
 //	parse_mysql.go           SELECT in MySQL's dialect

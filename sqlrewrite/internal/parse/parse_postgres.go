@@ -127,7 +127,7 @@ func (c *converter) selectStatement(n *pg.SelectStmt, at syntax.Pos) *syntax.Que
 		q.From = append(q.From, c.relation(relation))
 	}
 	q.Where = c.expr(take(&n.WhereClause))
-	q.GroupBy = c.exprs(take(&n.GroupClause))
+	c.groupBy(q, take(&n.GroupClause), at)
 	q.Having = c.expr(take(&n.HavingClause))
 	q.Windows = c.namedWindows(take(&n.WindowClause))
 	q.OrderBy = c.orderBy(take(&n.SortClause))

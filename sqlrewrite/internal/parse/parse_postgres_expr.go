@@ -44,6 +44,10 @@ func (c *converter) expr(node *pg.Node) syntax.Expr {
 		return call
 	case *pg.Node_MinMaxExpr:
 		return c.minMax(n.MinMaxExpr)
+	case *pg.Node_GroupingFunc:
+		call := &syntax.Call{Pos: syntax.Pos(take(&n.GroupingFunc.Location)), Name: syntax.Grouping, Args: c.exprs(take(&n.GroupingFunc.Args))}
+		c.spent(n.GroupingFunc, call.Pos)
+		return call
 	case *pg.Node_SubLink:
 		return c.subLink(n.SubLink)
 	case *pg.Node_SqlvalueFunction:
@@ -430,9 +434,7 @@ func (c *converter) unknown(node *pg.Node) {
 	case *pg.Node_RangeTableSample:
 		c.refuse(at, "TABLESAMPLE", "read the whole table: sampling does not make an answer cheaper")
 	case *pg.Node_GroupingSet:
-		c.refuse(at, "GROUPING SETS, ROLLUP, CUBE or an empty group", "ask one GROUP BY at a time")
-	case *pg.Node_GroupingFunc:
-		c.refuse(at, "GROUPING", "ask one GROUP BY at a time")
+		c.refuse(at, "GROUPING SETS, ROLLUP, CUBE or an empty group in this place", "name groups in GROUP BY")
 	case *pg.Node_ParamRef:
 		c.refuse(at, "a parameter without a value", "send its value in the member params, or write it into the text")
 	case *pg.Node_RowExpr:

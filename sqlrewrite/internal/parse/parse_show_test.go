@@ -49,6 +49,9 @@ func showQuery(q *syntax.Query) string {
 	line("from", strings.Join(from, ", "))
 	line("where", showExpr(q.Where))
 	line("group by", showExprs(q.GroupBy))
+	if q.Sets != nil {
+		line("sets", fmt.Sprint(q.Sets))
+	}
 	line("having", showExpr(q.Having))
 	for _, w := range q.Windows {
 		line("window", w.Name+" as "+showWindow(w.Window))

@@ -43,6 +43,17 @@ func (p *Printer) aggregate(e algebra.Aggregate) {
 
 func (p *Printer) aggregateCall(e algebra.Aggregate) {
 	switch e.Name {
+	case syntax.Grouping:
+		p.write("GROUPING(")
+		for i, x := range e.Args {
+			p.separator(i)
+			if f := algebra.PlainField(x); f != nil && !p.inline {
+				p.write(p.field(f)) // as GROUP BY has it
+			} else {
+				p.expr(x)
+			}
+		}
+		p.write(")")
 	case "median":
 		p.functionName("percentile_cont")
 		p.write("(")

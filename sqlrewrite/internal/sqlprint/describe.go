@@ -72,7 +72,11 @@ func PostLines(l *algebra.Query, q *algebra.BoundQuery) []string {
 		add("having %s", text(l.Having))
 	}
 	if l.Grouped {
-		add("group by %s", orNothing(expressionsText(l.Keys, q)))
+		keys := orNothing(expressionsText(l.Keys, q))
+		if l.Sets != nil {
+			keys = setsText(l, q)
+		}
+		add("group by %s", keys)
 	}
 	if l.Where != nil {
 		add("where %s", text(l.Where))
@@ -81,6 +85,19 @@ func PostLines(l *algebra.Query, q *algebra.BoundQuery) []string {
 		out = append(out, itemLines(l.From, q)...)
 	}
 	return out
+}
+
+// setsText writes the sets of groups of a query.
+func setsText(l *algebra.Query, q *algebra.BoundQuery) string {
+	var sets []string
+	for _, set := range l.Sets {
+		var keys []algebra.Expr
+		for _, key := range set {
+			keys = append(keys, l.Keys[key])
+		}
+		sets = append(sets, "("+expressionsText(keys, q)+")")
+	}
+	return "grouping sets (" + strings.Join(sets, ", ") + ")"
 }
 
 // DescribeStatistic names the statistic as SQL over the analyst's names.

@@ -9,6 +9,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/syntax"
 )
 
 // postPrinter prints post-processing queries. It can name released values, public tables, and nothing else.
@@ -214,9 +215,23 @@ func (p *postPrinter) body(l *algebra.Query) {
 		p.write("\nWHERE ")
 		p.expr(l.Where)
 	}
-	for i, k := range l.Keys {
-		p.write([]string{"\nGROUP BY ", ", "}[min(i, 1)])
-		p.raw(k)
+	if l.Sets != nil {
+		p.write("\nGROUP BY GROUPING SETS (")
+		for i, set := range l.Sets {
+			p.separator(i)
+			p.write("(")
+			for j, key := range set {
+				p.separator(j)
+				p.raw(l.Keys[key])
+			}
+			p.write(")")
+		}
+		p.write(")")
+	} else {
+		for i, k := range l.Keys {
+			p.write([]string{"\nGROUP BY ", ", "}[min(i, 1)])
+			p.raw(k)
+		}
 	}
 	if l.Having != nil {
 		p.write("\nHAVING ")
@@ -285,6 +300,10 @@ func (p *postPrinter) orderTie(l *algebra.Query, first int) {
 			p.separator(first)
 			first++
 			p.sortKey(k)
+		}
+		if l.Sets != nil && len(l.Keys) > 0 { // a key that is NULL comes before a set without it
+			p.separator(first)
+			p.aggregate(algebra.Aggregate{Name: syntax.Grouping, Args: l.Keys, T: catalog.Int4})
 		}
 	}
 }

@@ -42,7 +42,7 @@ type publicWalk struct {
 // publicNodes are the nodes of a SELECT.
 var publicNodes = listed(`Node SelectStmt ResTarget ColumnRef ParamRef A_Expr A_Const TypeCast TypeName CollateClause FuncCall WindowDef CaseExpr CaseWhen NullTest
 	BooleanTest BoolExpr SubLink CoalesceExpr MinMaxExpr RowExpr RangeVar RangeSubselect RangeFunction JoinExpr Alias SortBy WithClause CommonTableExpr List
-	String Integer Float Boolean A_Star A_ArrayExpr SQLValueFunction`)
+	String Integer Float Boolean A_Star A_ArrayExpr SQLValueFunction GroupingSet GroupingFunc`)
 
 // publicFunctions compute values of their arguments alone.
 var publicFunctions = listed(`unnest count sum avg min max bool_or bool_and every mode percentile_cont percentile_disc var_pop var_samp variance stddev_pop
