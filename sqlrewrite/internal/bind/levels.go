@@ -167,8 +167,8 @@ func (b *leveled) sum(o *algebra.Opened, estimator int) algebra.Aggregate {
 	return algebra.Aggregate{Name: "sum", Args: []algebra.Expr{algebra.Column{Of: b.rows.Fields[at]}}, T: t}
 }
 
-// mean is the quotient of the sums of centred values and of their numbers, and the centre, within the bounds of the values. It is NULL where
-// the number is not positive, as it is of one group.
+// mean is the quotient of the sums of centred values and of their numbers, and the centre, within the bounds of the values. It is NULL
+// where the number is not positive, as it is of one group.
 func (b *leveled) mean(o *algebra.Opened, v algebra.Estimator) algebra.Expr {
 	released := func(of int, t catalog.Type) algebra.Expr {
 		v := algebra.Estimator{Name: b.block.Statistics[of].Name, T: t, Of: []int{of}}

@@ -87,19 +87,6 @@ func PostLines(l *algebra.Query, q *algebra.BoundQuery) []string {
 	return out
 }
 
-// setsText writes the sets of groups of a query.
-func setsText(l *algebra.Query, q *algebra.BoundQuery) string {
-	var sets []string
-	for _, set := range l.Sets {
-		var keys []algebra.Expr
-		for _, key := range set {
-			keys = append(keys, l.Keys[key])
-		}
-		sets = append(sets, "("+expressionsText(keys, q)+")")
-	}
-	return "grouping sets (" + strings.Join(sets, ", ") + ")"
-}
-
 // DescribeStatistic names the statistic as SQL over the analyst's names.
 func DescribeStatistic(m algebra.Statistic) string {
 	var s string

@@ -316,6 +316,19 @@ func OrderText(items []algebra.Ordering, q *algebra.BoundQuery) string {
 	return strings.Join(texts, ", ")
 }
 
+// setsText writes the sets of groups of a query.
+func setsText(l *algebra.Query, q *algebra.BoundQuery) string {
+	var sets []string
+	for _, set := range l.Sets {
+		var keys []algebra.Expr
+		for _, key := range set {
+			keys = append(keys, l.Keys[key])
+		}
+		sets = append(sets, "("+expressionsText(keys, q)+")")
+	}
+	return "grouping sets (" + strings.Join(sets, ", ") + ")"
+}
+
 func expressionsText(list []algebra.Expr, q *algebra.BoundQuery) string {
 	var texts []string
 	for _, e := range list {
