@@ -275,7 +275,7 @@ func TestRandomStatementsAreProven(t *testing.T) {
 	}
 	wait.Wait()
 	t.Logf("%d queries, %v statements; max_rows_total bounds %v queries", proofs(), statements, bounded)
-	if n := bounded[0] + bounded[1]; n*20 < proofs() {
+	if n := bounded[0] + bounded[1]; n*20 < proofs() && !testing.Short() { // of 40 there may be none
 		t.Errorf("max_rows_total bounds %d of %d queries, want one in twenty", n, proofs())
 	}
 }
