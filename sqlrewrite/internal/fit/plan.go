@@ -102,7 +102,7 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	}
 	s := &p.part.Statement
 	s.Claim, s.On = p.claim(), on
-	if err := s.Prove(o.Proofs); err != nil {
+	if err := s.WithSeed(0).Prove(o.Proofs); err != nil {
 		return nil, err
 	}
 	p.identity = p.fingerprint(on)
@@ -157,7 +157,7 @@ func (p *Plan) Mechanisms() []mechanisms.Parameters {
 // Fingerprint identifies the question: two plans with equal fingerprints give equal answers when replayed.
 func (p *Plan) Fingerprint() [32]byte { return p.identity }
 
-// Statement is what runs on the protected database first.
+// Statement is what runs on the protected database first, once a [Run] gives it its seed.
 func (p *Plan) Statement() sqlprint.Statement { return p.part.Statement }
 
 // DryRun is the statement over made-up rows.

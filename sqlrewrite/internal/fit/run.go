@@ -16,15 +16,19 @@ import (
 type Run struct {
 	plan  *Plan
 	noise [][]mechanisms.Noise // by pass
+	seed  int64                // of what the statements keep of each unit: the same in all passes
 	done  int
 	sums  []*big.Int       // of the last pass
 	walk  *regression.Adam // nil: by moments
 }
 
-// Start draws all noise, which depends on no data, and begins. Without a sampler there is no noise, and nothing can be released: for tests,
-// which give sums to [Run.Advance].
+// Start draws all noise and the secret seed, which depend on no data, and begins. Without a sampler there is no noise, and nothing can be
+// released: for tests, which give sums to [Run.Advance].
 func (p *Plan) Start(s *mechanisms.Sampler) *Run {
 	r := &Run{plan: p}
+	if s != nil && p.part.SeedArg > 0 {
+		r.seed = int64(s.Uniform(1 << 63))
+	}
 	for range p.passes {
 		if s != nil {
 			r.noise = append(r.noise, p.noise.Draw(s))
@@ -38,7 +42,7 @@ func (p *Plan) Start(s *mechanisms.Sampler) *Run {
 
 // Next is the statement to run now; false after the last pass.
 func (r *Run) Next() (sqlprint.Statement, bool) {
-	s := r.plan.part.Statement
+	s := r.plan.part.Statement.WithSeed(r.seed)
 	if r.done == r.plan.passes {
 		return sqlprint.Statement{}, false
 	}

@@ -246,12 +246,7 @@ func (p *Plan) NeedsData() bool { return len(p.Parts) > 0 }
 func (p *Plan) Statements(d *Draws) []sqlprint.Statement {
 	all := make([]sqlprint.Statement, len(p.Parts))
 	for i, part := range p.Parts {
-		s := part.Statement
-		if part.SeedArg > 0 {
-			s.Args = append([]any(nil), s.Args...)
-			s.Args[part.SeedArg-1] = d.seed
-		}
-		all[i] = s
+		all[i] = part.Statement.WithSeed(d.seed)
 	}
 	return all
 }

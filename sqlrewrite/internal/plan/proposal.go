@@ -18,7 +18,7 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 		}
 		s := &p.Parts[i].Statement
 		s.Claim, s.On = p.Proposal(i), on
-		if err := s.Prove(p.Options.Proofs); err != nil {
+		if err := s.WithSeed(0).Prove(p.Options.Proofs); err != nil {
 			return err
 		}
 	}

@@ -29,8 +29,9 @@ type DryRun struct {
 // Text is what runs. Beside the statement's own arguments there are arrays of made-up values, as PostgreSQL writes them.
 func (d DryRun) Text() (sql string, args []any) { return d.template.dryRun(d.For.Args) }
 
+// DryRunOf is the dry run of a part's statement, for which any seed will do.
 func DryRunOf(q *algebra.BoundQuery, part *PlanPart) DryRun {
-	return DryRun{For: part.Statement, Plain: !mayFail(q, part), template: part.Template}
+	return DryRun{For: part.Statement.WithSeed(0), Plain: !mayFail(q, part), template: part.Template}
 }
 
 // mayFail reports whether a part's statement computes, or has a constant whose spelling a server could refuse. Counts and sums of columns

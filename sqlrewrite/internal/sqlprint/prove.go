@@ -3,6 +3,7 @@ package sqlprint
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -26,6 +27,8 @@ type Statement struct {
 	// a look at the constants.
 	Hashes, InOrder, Blind bool
 	Ranges                 *Ranges // nil: the statement needs none
+	// Unseeded is which of Args, from 1, waits for the secret seed ([Statement.WithSeed]); 0: none does.
+	Unseeded int
 	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args under
 	// Preconditions.
 	Claim verify.Claim
@@ -98,9 +101,22 @@ func (p Post) Preconditions() []Precondition { return p.preconditions }
 // Proofs remember which statements are proven; see [Statement.Prove]. The zero value is ready for use.
 type Proofs = verify.Memo
 
+// WithSeed is the statement with a secret seed, by which it chooses what it keeps of each unit; itself, where it needs none.
+func (s Statement) WithSeed(seed int64) Statement {
+	if s.Unseeded > 0 {
+		s.Args = slices.Clone(s.Args)
+		s.Args[s.Unseeded-1] = seed
+		s.Unseeded = 0
+	}
+	return s
+}
+
 // Prove holds a statement as it is against its claim, by package verify, which knows nothing of how it was made: internal/unverified if it
-// moves by more when one unit comes or goes, or if that cannot be told.
+// moves by more when one unit comes or goes, if that cannot be told, or if nobody gave it the seed that it needs.
 func (s Statement) Prove(memo *Proofs) error {
+	if s.Unseeded > 0 {
+		return fault.Unverified(errUnseeded)
+	}
 	if s.On == nil {
 		return fault.Unverified(errUnclaimed)
 	}
@@ -131,7 +147,10 @@ func (d DryRun) Prove(memo *Proofs) error {
 	return unproven(memo.Public(sql, d.For.On), sql)
 }
 
-var errUnclaimed = errors.New("a statement without a claim")
+var (
+	errUnclaimed = errors.New("a statement without a claim")
+	errUnseeded  = errors.New("a statement without its secret seed")
+)
 
 // Prove holds a query as it is against what it may read: public tables, and what it is given.
 func (p Post) Prove(memo *Proofs) error {

@@ -65,7 +65,13 @@ func (p *StatementPrinter) Print() {
 		part.Statement.Ranges = p.ranges
 		part.Statement.Sorts = len(q.Keys) == 0 // rows come in the order of people; the few groups above them are better hashed
 	}
-	part.SeedArg, part.Added, part.RowByRow = p.seedArg, p.added, p.rowByRow
+	p.settle()
+}
+
+// settle tells the part what else its statement is.
+func (p *StatementPrinter) settle() {
+	p.part.SeedArg, p.part.Added, p.part.RowByRow = p.seedArg, p.added, p.rowByRow
+	p.part.Statement.Unseeded = p.seedArg
 }
 
 // statistics are those of the part.

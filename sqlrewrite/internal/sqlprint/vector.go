@@ -105,7 +105,7 @@ func (p *StatementPrinter) PrintVector(v Vector) (coefficients []int) {
 	p.part.Template = p.template()
 	p.part.Statement = Statement{SQL: p.part.Template.sql(), Args: p.Args, Values: len(v.Columns), Preconditions: preconditions(p.Q),
 		Sorts: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
-	p.part.RowByRow = p.rowByRow
+	p.settle()
 	return coefficients
 }
 
