@@ -160,6 +160,18 @@ func FitTooMany(what string, asked, most int64) *Error {
 	return &Error{Code: CodeFit, Msg: fmt.Sprintf("the fit has %d %s, of %d at most", asked, what, most), Hint: "leave features out"}
 }
 
+// FitOutputs refuses a regression with more sums than a result has columns; columns is how many numeric features fit.
+func FitOutputs(asked, most, columns int) *Error {
+	return &Error{Code: CodeFit, Msg: fmt.Sprintf("the fit has %d sums of products, of %d at most", asked, most),
+		Hint: fmt.Sprintf("leave features out: %d numeric columns fit, and columns of one one-hot feature have fewer products", columns)}
+}
+
+// FitTimed refuses several passes over the rows where the policy puts time into the guarantee: the delay is made for one.
+func FitTimed() *Error {
+	return &Error{Code: CodeFit, Msg: "the policy covers time by a delay that is made for one pass over the rows, and the fit has several",
+		Hint: `ask for the method "moments", or for 1 iteration`}
+}
+
 // FitDistributed says that a dataset's tables may lie on several servers, of which no regression is computed.
 func FitDistributed() *Error {
 	return &Error{Code: CodeFit, Msg: "the dataset's tables may lie on several servers, and a fit is computed on one",

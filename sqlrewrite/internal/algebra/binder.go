@@ -57,6 +57,7 @@ type Opened struct {
 	Text     string
 	Query    *syntax.Query
 	Snapshot *catalog.Snapshot
+	Load     Load        // of the release block's statement
 	Bound    *BoundQuery // what the whole was bound to; nil until then
 	Kinds    map[*syntax.Query]RowKind
 	Sources  map[*syntax.Query]*Source

@@ -13,8 +13,9 @@ import (
 // nobody's rows has no block: Post is the whole query, and Source is nil.
 type BoundQuery struct {
 	Facts      *StatementFacts
-	Pairs      *big.Int  // rows that one row of a unit can meet
-	Spare      int64     // by how many ns each row could cost more than was found, and one unit still fit
+	Pairs      *big.Int // rows that one row of a unit can meet
+	Spare      int64    // by how many ns each row could cost more than was found, and one unit still fit
+	Load       Load
 	Source     *Relation // what is read
 	Where      Expr      // over columns; nil: none
 	Keys       []GroupKey
@@ -32,6 +33,12 @@ type BoundQuery struct {
 	Post  *Query
 	Inner []Output // the outputs of the block's own SELECT under that
 	Scans []*Scan  // the public tables that are read above the block
+}
+
+// Load is what a statement does beside what its query says.
+type Load struct {
+	Runs int64 // how often it runs for one answer; 0: once
+	Row  int64 // ns of each row
 }
 
 // Output is one column of the answer.

@@ -40,6 +40,31 @@ func groupBy(b *algebra.Binder) error {
 	return checkKeyCount(b)
 }
 
+// RowKeys binds each item of GROUP BY by itself, all over one FROM and WHERE: as the only key of a query. Its errors are those of such
+// queries.
+func RowKeys(o *algebra.Opened) ([]algebra.GroupKey, error) {
+	if !isBlock(o, o.Query, nil) {
+		return nil, fault.Unsupported(fault.Position{}, "a query that reads no private rows in this place", "name a table with a privacy unit")
+	}
+	s := sourceOf(o, o.Query, nil)
+	if s.Taken = true; s.Refused != nil {
+		return nil, s.Refused
+	}
+	for _, step := range []func(*algebra.Binder) error{owner, where} {
+		if err := step(s.Binder); err != nil {
+			return nil, err
+		}
+	}
+	keys, work := make([]algebra.GroupKey, len(o.Query.GroupBy)), domain.MaxWork
+	for i, n := range o.Query.GroupBy {
+		var err error
+		if keys[i], err = groupKey(s.Binder, n, &work); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
 // plainColumns reports whether every output is a column.
 func plainColumns(b *algebra.Binder) bool {
 	for _, item := range b.Query.Items {

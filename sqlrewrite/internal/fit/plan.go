@@ -8,6 +8,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/internal/stability"
 )
@@ -57,23 +58,25 @@ type Plan struct {
 	coefficients []int
 }
 
-// productWork is what one product of a row costs at most, in ns.
-const productWork = 100
+// What a row costs at most beside the values of its features, in ns, by the prices of what is printed: each product, each factor, each
+// coefficient, and the residual.
+const (
+	productWork     = 100
+	factorWork      = 200
+	coefficientWork = 400
+	residualWork    = 2000
+)
+
+// maxOutputs is how many sums one statement has: PostgreSQL has 1,664 columns in a row, of which a query per unit needs two for itself.
+const maxOutputs = 1662
 
 // NewPlan plans a fit. Its errors are those of a query over the same expressions, fit/* and plan/*; it touches neither data nor budget.
 func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	if o.Proofs == nil {
 		o.Proofs = new(sqlprint.Proofs)
 	}
-	b, err := bindQuestion(q, on)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{bound: b, options: o}
-	if p.bounding, err = stability.ChooseBounding(b.query, stability.Bounds{MaxRows: o.MaxRows}); err != nil {
-		return nil, err
-	}
-	if p.passes = 1; p.Method() == Gradient {
+	p := &Plan{bound: &bound{Question: q, norm: big.NewRat(1, 1)}, options: o, passes: 1}
+	if p.Method() == Gradient {
 		p.passes = o.Passes
 	}
 	switch {
@@ -82,11 +85,15 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	case p.Method() == Gradient && p.Question.Model != Logistic:
 		return nil, fault.FitInvalid("method", "moments for a model that is not logistic")
 	}
-	p.products()
-	if p.bounding.Kind != stability.Flat && int64(len(p.vector.Columns))*productWork > b.query.Spare {
-		return nil, fault.FitTooMany("products of features of a table in which people have several rows", int64(len(p.vector.Columns)),
-			b.query.Spare/productWork)
+	err := p.bindQuestion(on)
+	if err != nil {
+		return nil, err
 	}
+	b := p.bound
+	if p.bounding, err = stability.ChooseBounding(b.query, stability.Bounds{MaxRows: o.MaxRows}); err != nil {
+		return nil, err
+	}
+	p.products()
 	if o.Rho < mechanisms.PicoRho(p.passes) {
 		return nil, fault.PriceTooSmall(p.passes)
 	}
@@ -142,8 +149,41 @@ func (p *Plan) fingerprint(on *catalog.Snapshot) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
+// load is what the statement does beside adding up features, once the columns are known: all passes together are within the bounds on work.
+func (p *Plan) load() (algebra.Load, error) {
+	factors := len(p.columns) + 1
+	l := algebra.Load{Runs: int64(p.passes), Row: int64(factors+1) * factorWork}
+	if p.Method() == Gradient {
+		l.Row += residualWork + int64(factors)*(coefficientWork+productWork)
+		return l, nil
+	}
+	outputs := outputsOf(factors)
+	sizes := make(map[int]int) // of the one-hot features
+	for _, c := range p.columns {
+		if c.oneHot {
+			outputs -= sizes[c.group] // products of two columns of one are 0
+			sizes[c.group]++
+		}
+	}
+	if outputs > maxOutputs {
+		fit := 0
+		for outputsOf(fit+2) <= maxOutputs {
+			fit++
+		}
+		return l, fault.FitOutputs(outputs, maxOutputs, fit)
+	}
+	l.Row += int64(outputs) * productWork
+	return l, nil
+}
+
+// outputsOf is how many products some factors have with each other and with the target.
+func outputsOf(factors int) int { return factors * (factors + 3) / 2 }
+
 // Loss is the price of the plan, known before any row is read and dependent on none.
 func (p *Plan) Loss() mechanisms.Loss { return p.noise.Loss().Times(int64(p.passes)) }
+
+// LossOfPass is the part of the price that each pass has.
+func (p *Plan) LossOfPass() mechanisms.Loss { return p.noise.Loss() }
 
 // Mechanisms are the parameters of the release, for the ledger.
 func (p *Plan) Mechanisms() []mechanisms.Parameters {
@@ -160,5 +200,9 @@ func (p *Plan) Fingerprint() [32]byte { return p.identity }
 // Statement is what runs on the protected database first, once a [Run] gives it its seed.
 func (p *Plan) Statement() sqlprint.Statement { return p.part.Statement }
 
-// DryRun is the statement over made-up rows.
-func (p *Plan) DryRun() sqlprint.DryRun { return sqlprint.DryRunOf(p.query, &p.part) }
+// DryRun is the statement over made-up rows. It is tried of every fit, as all of them compute.
+func (p *Plan) DryRun() sqlprint.DryRun {
+	d := sqlprint.DryRunOf(p.query, &p.part)
+	d.Plain = false
+	return d
+}

@@ -70,21 +70,36 @@ type bound struct {
 }
 
 // bindQuestion binds a question. Its errors are those of a query over the same expressions, without a place in the text.
-func bindQuestion(q Question, on *catalog.Snapshot) (*bound, error) {
-	b := &bound{Question: q, norm: big.NewRat(1, 1)}
-	err := b.bind(on)
+func (p *Plan) bindQuestion(on *catalog.Snapshot) error {
+	err := p.bind(on)
 	var refusal *fault.Error
-	if errors.As(err, &refusal) {
-		return nil, refusal.At(fault.Position{})
+	if !errors.As(err, &refusal) {
+		return err
 	}
-	return b, err
+	if refusal.Code == fault.CodeFanOut {
+		hint := "use fewer features, or fit groups of rows, one for each person, that a query in FROM makes"
+		if p.passes > 1 {
+			hint = "ask for fewer iterations or the method moments, " + hint
+		}
+		refusal = refusal.WithHint(hint)
+	}
+	return refusal.At(fault.Position{})
 }
 
-func (b *bound) bind(on *catalog.Snapshot) error {
+// bind binds FROM and WHERE three times at most, whatever is asked: for the values of one-hot features, for the sums, and for the sums over
+// rows that have values.
+func (p *Plan) bind(on *catalog.Snapshot) error {
+	b := p.bound
+	if len(b.Features) > MaxFeatures {
+		return fault.FitTooMany("features", int64(len(b.Features)), MaxFeatures)
+	}
 	if err := b.fragments(); err != nil {
 		return err
 	}
-	var present []string
+	values, present, err := b.values(on)
+	if err != nil {
+		return err
+	}
 	for place, f := range b.Features {
 		weight := big.NewRat(1, 1)
 		if f.Weight != nil {
@@ -93,16 +108,9 @@ func (b *bound) bind(on *catalog.Snapshot) error {
 		if !f.OneHot {
 			b.columns = append(b.columns, column{name: strings.TrimSpace(f.Expr), expr: f.Expr, group: place, weight: weight})
 		} else {
-			values, nullable, err := b.valuesOf(f.Expr, on)
-			if err != nil {
-				return err
-			}
-			for _, v := range values {
+			for _, v := range values[place] {
 				b.columns = append(b.columns, column{name: strings.TrimSpace(f.Expr) + "=" + v.text, group: place, weight: weight,
 					expr: "CASE WHEN (" + f.Expr + "\n) = " + v.literal + " THEN 1 ELSE 0 END", oneHot: true})
-			}
-			if nullable {
-				present = append(present, "("+f.Expr+"\n) IS NOT NULL")
 			}
 		}
 		b.norm.Add(b.norm, weight)
@@ -110,8 +118,12 @@ func (b *bound) bind(on *catalog.Snapshot) error {
 	if len(b.columns) > MaxFeatures {
 		return fault.FitTooMany("features", int64(len(b.columns)), MaxFeatures)
 	}
+	load, err := p.load()
+	if err != nil {
+		return err
+	}
 	b.target = column{name: strings.TrimSpace(b.Target), expr: b.Target}
-	query, err := b.sums(present, on)
+	query, err := b.sums(present, load, on)
 	if err != nil {
 		return err
 	}
@@ -122,7 +134,7 @@ func (b *bound) bind(on *catalog.Snapshot) error {
 	}
 	if len(present) > 0 { // once more, over the rows that have a value of each
 		b.partial = true
-		if query, err = b.sums(present, on); err != nil {
+		if query, err = b.sums(present, load, on); err != nil {
 			return err
 		}
 	}
@@ -139,12 +151,18 @@ func (b *bound) fragments() error {
 	if from.Where != nil || !plain(from) {
 		return fault.FitInvalid("from", "tables and joins, as after FROM")
 	}
-	expressions := []string{b.Target}
+	expressions, size := []string{b.Target}, len(b.From)
 	for _, f := range b.Features {
 		expressions = append(expressions, f.Expr)
 	}
 	if b.Where != "" {
 		expressions = append(expressions, b.Where)
+	}
+	for _, text := range expressions {
+		size += len(text)
+	}
+	if size > parse.MaxBytes {
+		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the fit is longer than %d KiB", parse.MaxBytes>>10))
 	}
 	for i, text := range expressions {
 		q, err := parse.Parse("SELECT "+text, parse.DialectPostgres)
@@ -174,30 +192,63 @@ func plain(q *syntax.Query) bool {
 // value is one of a one-hot feature, as people and as SQL write it.
 type value struct{ text, literal string }
 
-// valuesOf are those of a one-hot feature, which the policy declares, and whether rows may have none.
-func (b *bound) valuesOf(expr string, on *catalog.Snapshot) ([]value, bool, error) {
-	q, err := boundText("SELECT count(*) FROM "+b.From+"\n"+b.conditions(nil)+" GROUP BY ("+expr+"\n)", on)
-	if err != nil {
-		return nil, false, err
-	}
-	if len(q.Keys) != 1 || q.Keys[0].Private() {
-		return nil, false, fault.FitInvalid("features", "one-hot only where the policy declares a domain of public keys")
-	}
-	t := q.Keys[0].X.Typ()
-	if !t.IsText() && !t.IsInteger() {
-		return nil, false, fault.FitInvalid("features", "one-hot of texts or whole numbers")
-	}
-	var values []value
-	for _, k := range q.Keys[0].Domain {
-		switch {
-		case k.Null:
-		case t.IsInteger():
-			values = append(values, value{k.Text, k.Text})
-		default:
-			values = append(values, value{k.Text, scalar.QuoteText(k.Text)})
+// values are those of the one-hot features, by place, which the policy declares, and conditions that leave out rows without one.
+func (b *bound) values(on *catalog.Snapshot) (values map[int][]value, present []string, err error) {
+	var places []int
+	var items []string
+	for place, f := range b.Features {
+		if f.OneHot {
+			places, items = append(places, place), append(items, "("+f.Expr+"\n)")
 		}
 	}
-	return values, !sqlprint.NeverNull(q.Keys[0].X), nil
+	if len(items) == 0 {
+		return nil, nil, nil
+	}
+	o, err := opened("SELECT count(*) FROM "+b.From+"\n"+b.conditions(nil)+" GROUP BY "+strings.Join(items, ", "), on)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := bind.RowKeys(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(keys) != len(items) {
+		return nil, nil, fault.FitInvalid("features", "an expression over one row each")
+	}
+	values = make(map[int][]value)
+	for i, k := range keys {
+		if values[places[i]], err = valuesOf(k); err != nil {
+			return nil, nil, err
+		}
+		if !sqlprint.NeverNull(k.X) {
+			present = append(present, items[i]+" IS NOT NULL")
+		}
+	}
+	return values, present, nil
+}
+
+// valuesOf are those of a key.
+func valuesOf(k algebra.GroupKey) ([]value, error) {
+	if k.Private() {
+		return nil, fault.FitInvalid("features", "one-hot only where the policy declares a domain of public keys")
+	}
+	t := k.X.Typ()
+	if !t.IsText() && !t.IsInteger() {
+		return nil, fault.FitInvalid("features", "one-hot of texts or whole numbers")
+	}
+	var values []value
+	for _, d := range k.Domain {
+		switch {
+		case d.Null:
+		case len(values) == MaxFeatures:
+			return nil, fault.FitTooMany("values of one feature", int64(len(k.Domain)), MaxFeatures)
+		case t.IsInteger():
+			values = append(values, value{d.Text, d.Text})
+		default:
+			values = append(values, value{d.Text, scalar.QuoteText(d.Text)})
+		}
+	}
+	return values, nil
 }
 
 // conditions is WHERE, with more conditions.
@@ -212,12 +263,17 @@ func (b *bound) conditions(more []string) string {
 }
 
 // sums binds the sums of all columns and of the target, in that order.
-func (b *bound) sums(present []string, on *catalog.Snapshot) (*algebra.BoundQuery, error) {
+func (b *bound) sums(present []string, load algebra.Load, on *catalog.Snapshot) (*algebra.BoundQuery, error) {
 	var outputs []string
 	for _, c := range append(slices.Clone(b.columns), b.target) {
 		outputs = append(outputs, "sum("+c.expr+"\n)")
 	}
-	q, err := boundText("SELECT "+strings.Join(outputs, ", ")+" FROM "+b.From+"\n"+b.conditions(present), on)
+	o, err := opened("SELECT "+strings.Join(outputs, ", ")+" FROM "+b.From+"\n"+b.conditions(present), on)
+	if err != nil {
+		return nil, err
+	}
+	o.Load = load
+	q, err := bind.Releasing(o)
 	if err != nil {
 		return nil, err
 	}
@@ -229,13 +285,13 @@ func (b *bound) sums(present []string, on *catalog.Snapshot) (*algebra.BoundQuer
 	return q, nil
 }
 
-// boundText binds a query that releases.
-func boundText(text string, on *catalog.Snapshot) (*algebra.BoundQuery, error) {
+// opened is a text to be bound, which may be as long as a query.
+func opened(text string, on *catalog.Snapshot) (*algebra.Opened, error) {
 	q, err := parse.Parse(text, parse.DialectPostgres)
 	if err != nil {
 		return nil, err
 	}
-	return bind.Releasing(algebra.NewOpened(text, q, on))
+	return algebra.NewOpened(text, q, on), nil
 }
 
 // statisticOf is what an output of a query adds up; nil where it is something else.

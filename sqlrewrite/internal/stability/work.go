@@ -93,6 +93,7 @@ type workload struct {
 	place fault.Position
 	pairs *big.Int // the most that any block meets
 	spare *big.Int // what is left of the limit for a row, of the block that leaves least
+	runs  *big.Int // how often the statement runs: all runs together are within the limits
 }
 
 // workBlock is a query whose rows are filtered and then computed with.
@@ -108,7 +109,9 @@ type workBlock struct {
 // BoundWork caps rows where that is needed, and refuses what one unit could make too slow.
 func BoundWork(b *algebra.Binder) error {
 	q := b.Bound
-	w := &workload{Binder: b, facts: q.Shared(), place: b.Position(b.Query.Pos), pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork)}
+	runs := max(1, q.Load.Runs)
+	w := &workload{Binder: b, facts: q.Shared(), place: b.Position(b.Query.Pos), pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork / runs),
+		runs: big.NewInt(runs)}
 	var each []algebra.Expr
 	for _, k := range q.Keys {
 		each = append(each, k.X, k.X) // once more to leave out rows of groups that are not shown
@@ -120,7 +123,7 @@ func BoundWork(b *algebra.Binder) error {
 	if _, one := q.Source.OnePerUnit(); one {
 		ahead = FlatRow
 	}
-	if err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead}); err != nil {
+	if err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead + q.Load.Row}); err != nil {
 		return err
 	}
 	q.Pairs, q.Spare = w.pairs, w.spare.Int64()
@@ -202,7 +205,7 @@ func (w *workload) fits(e effort) bool {
 	if e.unit != nil {
 		left, rows = big.NewInt(MaxUnitWork), new(big.Int).Mul(e.rows, e.unit)
 	}
-	if left.Sub(left, e.work()); left.Sign() < 0 {
+	if left.Sub(left, w.work(e)); left.Sign() < 0 {
 		return false
 	}
 	if e.pairs.Cmp(w.pairs) > 0 {
@@ -211,23 +214,28 @@ func (w *workload) fits(e effort) bool {
 	if rows.Sign() > 0 {
 		left.Quo(left, rows)
 	}
+	left.Quo(left, w.runs)
 	if left.Cmp(w.spare) < 0 {
 		w.spare = left
 	}
 	return true
 }
 
-// work is that of all rows of a unit; of one row, where nothing bounds their number.
-func (e effort) work() *big.Int {
+// work is that of all rows of a unit in all runs; of one row, where nothing bounds their number.
+func (w *workload) work(e effort) *big.Int {
+	all := new(big.Int).Mul(e.cost, w.runs)
 	if e.unit == nil {
-		return e.cost
+		return all
 	}
-	return new(big.Int).Mul(e.cost, e.unit)
+	return all.Mul(all, e.unit)
 }
 
 // refuse spells the product out.
 func (w *workload) refuse(e effort) error {
 	factors := slices.Clone(e.why)
+	if w.runs.Cmp(big.NewInt(1)) > 0 {
+		factors = append(factors, w.runs.String()+" passes")
+	}
 	unit := "1 row"
 	switch {
 	case e.unit == nil:
@@ -239,7 +247,7 @@ func (w *workload) refuse(e effort) error {
 	if e.unit != nil {
 		limit = MaxUnitWork
 	}
-	micros := new(big.Int).Div(new(big.Int).Add(e.work(), big.NewInt(999)), big.NewInt(1000))
+	micros := new(big.Int).Div(new(big.Int).Add(w.work(e), big.NewInt(999)), big.NewInt(1000))
 	return fault.FanOut(w.place, unit, factors, micros.String(), limit/1000)
 }
 

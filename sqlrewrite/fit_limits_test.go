@@ -1,0 +1,164 @@
+package sqlrewrite
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"noisegate/internal/fault"
+	"noisegate/internal/pgtest"
+	"noisegate/mechanisms"
+)
+
+const (
+	seriesTables = `events
+  unit integer not null
+  n integer not null
+  y integer not null`
+	seriesPolicy = `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  events:
+    unit: {column: unit}
+    max_rows: 15
+    columns:
+      n: {bounds: [0, 100]}
+      y: {bounds: [0, 1]}
+budgets:
+  - {dataset: true, form: approx, epsilon: 100, delta: 1e-5}
+`
+)
+
+// wideFit is a fit to the first of many columns by the others.
+func wideFit(t *testing.T, columns int, table string) (*Fit, error) {
+	t.Helper()
+	tables := "wide\n  id integer not null unique\n  unit integer not null"
+	policy := "version: 1\ndataset: test\nneighbours: add-remove\n" + table
+	q := FitQuestion{From: "wide", Target: "c0", Model: FitLinear}
+	for i := range columns + 1 {
+		tables += fmt.Sprintf("\n  c%d integer not null", i)
+		policy += fmt.Sprintf("      c%d: {bounds: [0, 10]}\n", i)
+		if i > 0 {
+			q.Features = append(q.Features, FitFeature{Expr: fmt.Sprintf("c%d", i)})
+		}
+	}
+	policy += "budgets:\n  - {dataset: true, form: approx, epsilon: 100, delta: 1e-5}\n"
+	return NewFit(q, parseSnapshot(t, tables, policy), FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+}
+
+// A fit whose statement PostgreSQL refuses is refused before it is paid for; the largest one that is not, runs. It is tried whether or not
+// it computes anything of a column.
+func TestFitsHaveNoMoreOutputsThanPostgreSQLTakes(t *testing.T) {
+	db := pgtest.New(t)
+	conn := db.Conn(t, db.DSN)
+	for name, table := range map[string]string{
+		"a row each":   "tables:\n  wide:\n    unit: {row: id}\n    columns:\n",
+		"several rows": "tables:\n  wide:\n    unit: {column: unit}\n    max_rows: 2\n    columns:\n",
+	} {
+		for columns := 54; columns <= 57; columns++ {
+			p, err := wideFit(t, columns, table)
+			if columns > 55 {
+				var refusal *fault.Error
+				if !errors.As(err, &refusal) || refusal.Code != fault.CodeFit || !strings.Contains(refusal.Hint, "55 numeric columns fit") {
+					t.Errorf("%s, %d columns: %v", name, columns, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s, %d columns: %v", name, columns, err)
+			}
+			dry := p.DryRun()
+			sql, args := dry.Text()
+			if _, err := conn.Exec(t.Context(), sql, args...); err != nil || dry.Plain {
+				t.Errorf("%s, %d columns: %v, %v", name, columns, err, dry.Plain)
+			}
+		}
+	}
+}
+
+// Too many features are refused before any of them is bound, and what is bound is bound a few times, however many there are.
+func TestTooManyFeaturesAreRefusedAtOnce(t *testing.T) {
+	q := FitQuestion{From: "people", Target: "age", Model: FitLinear, Where: "age > 0" + strings.Repeat(" AND age + 1 > 0", 600)}
+	for range 300 { // of which a body of 64 KiB holds 1,500
+		q.Features = append(q.Features, FitFeature{Expr: "sex", OneHot: true})
+	}
+	for _, n := range []int{300, 64} { // counted, and bound all at once
+		q.Features = q.Features[:n]
+		began := time.Now()
+		_, err := NewFit(q, parseSnapshot(t, fitTables, fitPolicy), FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		if took := time.Since(began); fault.CodeOf(err) != fault.CodeFit || took > time.Second {
+			t.Errorf("%d features: %v after %v", n, err, took)
+		}
+	}
+	q.Features = q.Features[:1]
+	q.Where += strings.Repeat(" ", 64<<10)
+	if _, err := NewFit(q, parseSnapshot(t, fitTables, fitPolicy), FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95}); fault.CodeOf(err) !=
+		fault.CodeTooComplex {
+		t.Errorf("a long text: %v", err)
+	}
+}
+
+// The rows that a cap keeps are chosen by a seed that is drawn for each release, and is one in all of its passes.
+func TestFitsDrawTheSeedOfTheirCaps(t *testing.T) {
+	q := FitQuestion{From: "events AS a JOIN events AS b ON b.unit = a.unit", Target: "a.y", Model: FitLogistic, Features: features("b.n")}
+	p, err := NewFit(q, parseSnapshot(t, seriesTables, seriesPolicy), FitOptions{Passes: 2, Rho: mechanisms.RhoUnit, Confidence: 0.95})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(p.Statement().SQL, "hash") {
+		t.Fatal("nothing is capped")
+	}
+	seedOf := func(s Statement) any { return s.Args[p.Statement().Unseeded-1] }
+	seeds, sampler := map[any]bool{}, fixedSampler(t)
+	for range 2 {
+		run := p.Start(sampler)
+		first, _ := run.Next()
+		for statement, more := first, true; more; statement, more = run.Next() {
+			if err := statement.Prove(new(Proofs)); err != nil || seedOf(statement) != seedOf(first) {
+				t.Errorf("%v, seeds %v and %v", err, seedOf(first), seedOf(statement))
+			}
+			row := ExactRow{}
+			for range statement.Values {
+				row.Values = append(row.Values, mechanisms.Seal(new(big.Int)))
+			}
+			if err := run.Release(row); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seeds[seedOf(first)] = true
+	}
+	if len(seeds) != 2 {
+		t.Errorf("two releases choose by one seed: %v", seeds)
+	}
+	if err := p.Statement().Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
+		t.Errorf("a statement without a seed: %v", err)
+	}
+}
+
+// What a row costs in all passes together is what a row may cost, and what the rows of one unit cost is what they may.
+func TestPassesCountAsWork(t *testing.T) {
+	events := FitQuestion{From: "events", Target: "y", Model: FitLogistic, Features: features("n", "ln(1 + n)", "sqrt(n)")}
+	people := FitQuestion{From: "people", Target: rich, Model: FitLogistic, Features: thirteen()}
+	for _, c := range []struct {
+		q              FitQuestion
+		tables, policy string
+		passes         int
+		refused        bool
+	}{
+		{events, seriesTables, seriesPolicy, 1, false},
+		{events, seriesTables, seriesPolicy, 100, true},
+		{people, fitTables, fitPolicy, 100, false},
+		{people, fitTables, fitPolicy, 1000, true},
+	} {
+		_, err := NewFit(c.q, parseSnapshot(t, c.tables, c.policy), FitOptions{Passes: c.passes, Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		var refusal *fault.Error
+		if c.refused != (err != nil) || c.refused && (!errors.As(err, &refusal) || refusal.Code != fault.CodeFanOut ||
+			!strings.Contains(refusal.Msg, fmt.Sprintf("%d passes", c.passes)) || !strings.Contains(refusal.Hint, "iterations")) {
+			t.Errorf("%s, %d passes: %v", c.q.From, c.passes, err)
+		}
+	}
+}
