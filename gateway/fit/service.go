@@ -151,12 +151,23 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		Loss: q.plan.Loss(), Mechanisms: q.plan.Mechanisms(), Fingerprint: q.plan.Fingerprint(),
 		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(append([]byte("fit "), request...)), Request: request,
 	}
-	if q.refusal = q.accounts.CheckFloor("the fit", q.charge.Loss); q.refusal == nil {
-		if q.refusal = q.accounts.Takes(q.charge.Loss); q.refusal == nil {
-			q.refusal = untimed
-		}
-	}
+	q.refusal = q.refused(untimed)
 	return q, nil
+}
+
+// refused is why a fit is not sold; untimed is why it cannot be delayed. Status, load and time may tell something once a pass, so that each
+// costs the floor.
+func (q *prepared) refused(untimed error) error {
+	if err := q.accounts.CheckFloor("a pass of the fit", q.plan.LossOfPass()); err != nil {
+		return err
+	}
+	if err := q.accounts.Takes(q.charge.Loss); err != nil {
+		return err
+	}
+	if q.delay != nil && q.plan.Passes() > 1 {
+		return fault.FitTimed()
+	}
+	return untimed
 }
 
 // plan reads a request strictly.

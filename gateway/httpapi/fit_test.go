@@ -138,8 +138,12 @@ func TestFitRefusalsAreFree(t *testing.T) {
 		"no price":            {func(r *api.FitRequest) { r.Epsilon = "" }, fault.CodeRequestNoPrice},
 		"no delta":            {func(r *api.FitRequest) { r.Delta = "" }, fault.CodeRequestDelta},
 		"less than the floor": {func(r *api.FitRequest) { r.Epsilon, r.Delta, r.Rho = "", "", "1e-9" }, fault.CodeBudgetUnderFloor},
-		"more than there is":  {func(r *api.FitRequest) { r.Epsilon, r.Delta, r.Rho = "", "", "100" }, fault.CodeBudgetOverQueryCap},
-		"a hidden column":     {func(r *api.FitRequest) { r.Where = "secret = 'canary-1'" }, fault.CodeUnknownColumn},
+		"passes below the floor": {func(r *api.FitRequest) {
+			r.Model, r.Target, r.Epsilon, r.Delta, r.Rho = "logistic", "CASE WHEN income > 5 THEN 1 ELSE 0 END", "", "", "0.00001"
+			r.Features = r.Features[:1]
+		}, fault.CodeBudgetUnderFloor}, // 30 passes at 0.0000005 each
+		"more than there is": {func(r *api.FitRequest) { r.Epsilon, r.Delta, r.Rho = "", "", "100" }, fault.CodeBudgetOverQueryCap},
+		"a hidden column":    {func(r *api.FitRequest) { r.Where = "secret = 'canary-1'" }, fault.CodeUnknownColumn},
 		"looser bounds": {func(r *api.FitRequest) {
 			r.From, r.MaxRows = "visits JOIN people ON visits.person = people.id", new(int64(6))
 		}, fault.CodeLooserBound},
