@@ -2,6 +2,7 @@ package sqlrewrite
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 )
 
@@ -109,6 +110,9 @@ func computedAggregates() []production {
 	}
 }
 
+// valueOfQuery finds the value of a query in a condition.
+var valueOfQuery = regexp.MustCompile(`[<>=] \(SELECT`)
+
 func computedKeys() []production {
 	of := func(name string, kind func(names) []string, forms ...string) production {
 		return production{name: "key/" + name, write: func(w *writer, p place) string {
@@ -126,7 +130,11 @@ func computedKeys() []production {
 				return w.pick(p.names.keys...) + "::text"
 			}
 			p.depth = 0
-			return "(" + w.condition(p) + ")"
+			for { // a query as a value is no part of a key
+				if condition := w.condition(p); !valueOfQuery.MatchString(condition) {
+					return "(" + condition + ")"
+				}
+			}
 		}},
 		of("as text", func(n names) []string { return n.keys }, "%s::text", "'key ' || %s::text"),
 		of("of a text", func(n names) []string { return n.private }, "upper(%s)", "left(%s, 1)", "coalesce(%s, 'none')"),
