@@ -81,8 +81,8 @@ type QueryResponse struct {
 	Result
 	Spent     Amounts `json:"spent"`     // what this request was charged; zero when replayed
 	Remaining Amounts `json:"remaining"` // what is left in the analyst's own account
-	// ReleasedAt is, of a replay, when the charge that paid for it was settled, and DataVersion the steward's name for the
-	// state of the data then, if it has one.
+	// ReleasedAt is, of a replay, when the charge that paid for it was settled (of one whose gateway died: expired), and
+	// DataVersion the steward's name for the state of the data then, if it has one; absent in replays by Idempotency-Key.
 	ReleasedAt  *time.Time `json:"released_at,omitempty"`
 	DataVersion string     `json:"data_version,omitempty"`
 }

@@ -13,6 +13,8 @@ import (
 type Released struct {
 	Charge   ReservationID // that paid for it
 	Dataset  string
+	Analyst  string   // who paid
+	Shared   bool     // whether others may be given it: the policy said so when it was bought
 	Identity [32]byte // of the release: of its block, its noise and the state of the data
 	Values   []byte   // JSON, at most MaxReleased bytes; the ledger does not look into it
 }
@@ -25,7 +27,7 @@ type Earlier struct {
 	Dataset, Analyst string
 	// Identities are those of the releases that will do, the best first.
 	Identities [][32]byte
-	// Shared lets what another analyst paid for do as well. Whoever sets it has the policy's word for it.
+	// Shared lets what another analyst bought while releases were shared do as well. Whoever sets it has the policy's word for it.
 	Shared bool
 }
 
@@ -50,7 +52,7 @@ type ReleasedValues interface {
 
 // Check refuses what is not complete, or too long.
 func (v Released) Check() error {
-	if v.Charge == "" || v.Dataset == "" || len(v.Values) == 0 || len(v.Values) > MaxReleased {
+	if v.Charge == "" || v.Dataset == "" || v.Analyst == "" || len(v.Values) == 0 || len(v.Values) > MaxReleased {
 		return fault.Internal(errors.New("budget: released values are not complete, or too long"))
 	}
 	return nil

@@ -54,6 +54,12 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 			return Receipt{}, leave, err
 		}
 	}
+	defer func() {
+		if p := recover(); p != nil { // or others would wait for ever
+			leave()
+			panic(p)
+		}
+	}()
 	// Whose client is gone is told so where the question would be charged.
 	found, err := within(context.WithoutCancel(ctx), func(ctx context.Context) (*budget.Found, error) {
 		return s.values.FindReleased(ctx, budget.Earlier{Dataset: q.charge.Dataset, Analyst: q.charge.Analyst, Identities: q.released.identities,
@@ -81,7 +87,7 @@ func (s *Service) reshaped(ctx context.Context, q *prepared, tick *Schedule, fou
 	case fault.CodeOf(err) == fault.CodeBudgetLostAnswer:
 	case err != nil:
 		return Receipt{}, err
-	case stored != nil:
+	case stored != nil && (stored.Analyst == q.charge.Analyst || stored.ID == found.Charge): // no other draw than the one that was found
 		return replayOf(stored), nil
 	}
 	answer, err := s.uncharged(ctx, tick, func(ctx context.Context) (*api.Result, error) { return s.finish(ctx, q.data, values) })
@@ -128,7 +134,7 @@ func (s *Service) keepReleased(ctx context.Context, q *prepared, values *sqlrewr
 	if err == nil {
 		_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, s.values.KeepReleased(ctx, budget.Released{Charge: q.charge.ID, Dataset: q.charge.Dataset,
-				Identity: q.released.identities[0], Values: text})
+				Analyst: q.charge.Analyst, Shared: q.shares, Identity: q.released.identities[0], Values: text})
 		})
 	}
 	if err != nil {

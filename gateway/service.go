@@ -170,8 +170,11 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	if q.public == nil {
 		answer.Receipt = s.Sign(ctx, r.Dataset, paid)
 	}
-	if paid.Replayed { // the name is part of what the question and its release are known by
-		answer.At, answer.Data = paid.At.UTC(), q.dataVersion
+	if paid.Replayed {
+		answer.At = paid.At.UTC()
+	}
+	if paid.Replayed && (paid.reshaped || r.IdempotencyKey == "") { // a key finds its answer whatever the data are called now
+		answer.Data = q.dataVersion // which is part of what the question and its release are known by
 	}
 	return answer, nil
 }
@@ -236,6 +239,7 @@ type prepared struct {
 	refusal  error // its price is below the floor, or what is to pay for it cannot: a registered plan, or accounts for the time
 	sharing  sharing
 	released released
+	shares   bool   // the policy gives what is released to others
 	delay    *Delay // that the charge pays for
 	// dataVersion is the steward's name for the state of the data.
 	dataVersion string
@@ -271,11 +275,12 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: snapshot.DataVersion, charge: budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
-		Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
-		IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: shares,
-	}}
+	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: snapshot.DataVersion,
+		shares: snapshot.ShareReleases, charge: budget.Charge{
+			ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
+			Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
+			IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: shares,
+		}}
 	if !plan.NeedsData() { // keys of public domains alone: no row is read, there is no time to hide and nothing for a floor to bound
 		q.delay, untimed = nil, nil
 	}

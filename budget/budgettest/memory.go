@@ -388,7 +388,7 @@ func (m *Memory) FindReleased(_ context.Context, e budget.Earlier) (*budget.Foun
 	for id, v := range m.values {
 		c, place := m.machine.Charges[id], slices.Index(e.Identities, v.Identity)
 		mine := c.Analyst == e.Analyst
-		if place < 0 || v.Dataset != e.Dataset || c.Dataset != e.Dataset || !mine && !e.Shared ||
+		if place < 0 || v.Dataset != e.Dataset || c.Dataset != e.Dataset || !mine && !(e.Shared && v.Shared) ||
 			c.State != machine.Settled && c.State != machine.Expired {
 			continue
 		}

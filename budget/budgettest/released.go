@@ -11,12 +11,13 @@ func testReleasedValues(f *fixture) {
 	}
 	first, second := [32]byte{1}, [32]byte{2}
 	ana, bob := analystAccount("ana", f.limit(budget.Pure, "1", "")), analystAccount("bob", f.limit(budget.Pure, "1", ""))
-	kept := func(of budget.Account, identity [32]byte) budget.ReservationID {
+	keep := func(of budget.Account, identity [32]byte, shared bool) budget.ReservationID {
 		f.Helper()
 		c := f.charge(pure(10), of)
 		c.Analyst = of.ID.Name
 		id := f.reserve(c)
-		v := budget.Released{Charge: id, Dataset: dataset, Identity: identity, Values: []byte(`{"of":"` + string(id) + `"}`)}
+		v := budget.Released{Charge: id, Dataset: dataset, Analyst: of.ID.Name, Shared: shared, Identity: identity,
+			Values: []byte(`{"of":"` + string(id) + `"}`)}
 		if err := values.KeepReleased(f.Context(), v); err != nil {
 			f.Fatal(err)
 		}
@@ -25,6 +26,7 @@ func testReleasedValues(f *fixture) {
 		}
 		return id
 	}
+	kept := func(of budget.Account, identity [32]byte) budget.ReservationID { return keep(of, identity, true) }
 	find := func(e budget.Earlier, want budget.ReservationID) {
 		f.Helper()
 		got, err := values.FindReleased(f.Context(), e)
@@ -59,6 +61,8 @@ func testReleasedValues(f *fixture) {
 	f.settle(later, pure(10))
 	find(own(first), min(expired, later))
 
+	f.settle(keep(bob, second, false), pure(10)) // before releases were shared: nobody else's for good
+	find(shared(second), "")
 	others := kept(bob, second)
 	f.settle(others, pure(10))
 	find(own(second), "")
@@ -80,11 +84,12 @@ func testReleasedValues(f *fixture) {
 func refusesValues(f *fixture, values budget.ReleasedValues, first budget.ReservationID) {
 	f.Helper()
 	for name, v := range map[string]budget.Released{
-		"of no charge":      {Dataset: dataset, Values: []byte("{}")},
-		"of unknown charge": {Charge: "nobody", Dataset: dataset, Values: []byte("{}")},
-		"of no dataset":     {Charge: first, Values: []byte("{}")},
-		"empty":             {Charge: first, Dataset: dataset},
-		"too long":          {Charge: first, Dataset: dataset, Values: make([]byte, budget.MaxReleased+1)},
+		"of no charge":      {Dataset: dataset, Analyst: "ana", Values: []byte("{}")},
+		"of unknown charge": {Charge: "nobody", Dataset: dataset, Analyst: "ana", Values: []byte("{}")},
+		"of no dataset":     {Charge: first, Analyst: "ana", Values: []byte("{}")},
+		"of nobody":         {Charge: first, Dataset: dataset, Values: []byte("{}")},
+		"empty":             {Charge: first, Dataset: dataset, Analyst: "ana"},
+		"too long":          {Charge: first, Dataset: dataset, Analyst: "ana", Values: make([]byte, budget.MaxReleased+1)},
 	} {
 		if err := values.KeepReleased(f.Context(), v); err == nil {
 			f.Errorf("values %s are kept", name)

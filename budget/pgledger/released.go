@@ -27,7 +27,7 @@ func (p *Ledger) KeepReleased(ctx context.Context, v budget.Released) error {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue("SET LOCAL synchronous_commit = off")
-	b.Queue(sqlKeepReleased, v.Charge, v.Dataset, v.Identity[:], string(v.Values))
+	b.Queue(sqlKeepReleased, v.Charge, v.Dataset, v.Analyst, v.Shared, v.Identity[:], string(v.Values))
 	b.Queue("COMMIT")
 	if err := p.pool.SendBatch(ctx, b).Close(); err != nil {
 		return fault.DataUnavailable(err)
@@ -43,7 +43,8 @@ func (p *Ledger) FindReleased(ctx context.Context, e budget.Earlier) (*budget.Fo
 	v := &budget.Found{Released: budget.Released{Dataset: e.Dataset}}
 	var identity []byte
 	var text string
-	err := p.pool.QueryRow(ctx, sqlFindReleased, e.Dataset, hashes(e.Identities), e.Analyst, e.Shared).Scan(&v.Charge, &identity, &text, &v.At)
+	err := p.pool.QueryRow(ctx, sqlFindReleased, e.Dataset, hashes(e.Identities), e.Analyst, e.Shared).Scan(&v.Charge, &identity, &v.Analyst,
+		&v.Shared, &text, &v.At)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil

@@ -15,11 +15,11 @@ func testReleasedIsKept(t *testing.T, d *pgtest.ControlDatabase) {
 	for _, id := range []string{"paid", "plain"} {
 		reserve(t, l, charge(id, mechanisms.Loss{Epsilon: 1}, account(budget.AnalystScope, "ana", 100)))
 	}
-	if err := l.KeepReleased(t.Context(), budget.Released{Charge: "paid", Dataset: "d", Values: []byte("{}")}); err != nil {
+	if err := l.KeepReleased(t.Context(), budget.Released{Charge: "paid", Dataset: "d", Analyst: "ana", Values: []byte("{}")}); err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
 	insert := func(charge, identity, values string) string {
-		return "INSERT INTO noisegate.released VALUES ('" + charge + "', 'd', " + identity + ", " + values + ")"
+		return "INSERT INTO noisegate.released VALUES ('" + charge + "', 'd', 'ana', false, " + identity + ", " + values + ")"
 	}
 	const identity = "decode(repeat('00', 32), 'hex')"
 	refusesAll(t, d, map[string]states{

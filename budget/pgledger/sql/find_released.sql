@@ -1,8 +1,12 @@
--- What was released by a charge that cannot be taken back any more: the analyst's own first, then the preferred, then the oldest.
+-- What was released by a charge that cannot be taken back any more: the analyst's own first, then the preferred, then the oldest. Rows of
+-- others are not looked at unless they will do.
 --
--- $1 dataset  $2 identities, the preferred first  $3 analyst  $4 whether what another analyst paid for will do
-SELECT r.charge_id, r.identity, r.vals, c.closed_at
-FROM noisegate.released r JOIN noisegate.charge c ON c.charge_id = r.charge_id
-WHERE r.identity = ANY ($2::bytea[]) AND r.dataset = $1 AND c.dataset = $1 AND c.state IN ('settled', 'expired') AND (c.analyst = $3 OR $4)
-ORDER BY c.analyst <> $3, pg_catalog.array_position($2::bytea[], r.identity), r.charge_id
+-- $1 dataset  $2 identities, the preferred first  $3 analyst  $4 whether what another analyst bought while it was shared will do
+SELECT r.charge_id, r.identity, r.analyst, r.shared, r.vals, c.closed_at
+FROM (SELECT * FROM noisegate.released WHERE identity = ANY ($2::bytea[]) AND analyst = $3
+	UNION ALL
+	SELECT * FROM noisegate.released WHERE $4 AND identity = ANY ($2::bytea[]) AND shared AND analyst <> $3) r
+	JOIN noisegate.charge c ON c.charge_id = r.charge_id
+WHERE r.dataset = $1 AND c.dataset = $1 AND c.analyst = r.analyst AND c.state IN ('settled', 'expired')
+ORDER BY r.analyst <> $3, pg_catalog.array_position($2::bytea[], r.identity), r.charge_id
 LIMIT 1

@@ -177,6 +177,9 @@ func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate, name string)
 			return nil, err
 		}
 	}
+	if n.Star && e.Name != "count" {
+		return nil, g.Mismatch(n, n.Name+" needs one argument", "")
+	}
 	if e.Star = n.Star; n.Star {
 		return g.aggregated(e, n, name)
 	}
