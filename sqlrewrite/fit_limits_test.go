@@ -143,6 +143,18 @@ func TestFitsDrawTheSeedOfTheirCaps(t *testing.T) {
 func TestPassesCountAsWork(t *testing.T) {
 	events := FitQuestion{From: "events", Target: "y", Model: FitLogistic, Features: features("n", "ln(1 + n)", "sqrt(n)")}
 	people := FitQuestion{From: "people", Target: rich, Model: FitLogistic, Features: thirteen()}
+	withDays := func(rows int) (tables, policy string) {
+		return seriesTables + fmt.Sprintf("\ndays\n  n integer not null\n  kind integer not null\n  unique n\n  rows %d\n", rows),
+			strings.Replace(seriesPolicy, "budgets:", "  days:\n    public: true\nbudgets:", 1)
+	}
+	few, fewDays := withDays(100)
+	some, someDays := withDays(1000)
+	many, manyDays := withDays(2000)
+	joined := FitQuestion{From: "events JOIN days ON days.n = events.n", Target: "y", Model: FitLogistic, Features: features("events.n")}
+	exists := events
+	exists.Features, exists.Where = features("n"), "EXISTS (SELECT 1 FROM days WHERE days.n = events.n)"
+	in := exists
+	in.Where = "n IN (SELECT n FROM days)"
 	for _, c := range []struct {
 		q              FitQuestion
 		tables, policy string
@@ -153,6 +165,14 @@ func TestPassesCountAsWork(t *testing.T) {
 		{events, seriesTables, seriesPolicy, 100, true},
 		{people, fitTables, fitPolicy, 100, false},
 		{people, fitTables, fitPolicy, 1000, true},
+		{joined, few, fewDays, 3, false}, // small public tables are read as PostgreSQL likes: for 500 µs in all passes
+		{joined, some, someDays, 1, false},
+		{joined, some, someDays, 3, true},
+		{joined, many, manyDays, 3, false}, // a large one is read whatever the rows of people are
+		{exists, few, fewDays, 3, false},
+		{exists, some, someDays, 3, true},
+		{in, few, fewDays, 3, false},
+		{in, some, someDays, 3, true},
 	} {
 		_, err := NewFit(c.q, parseSnapshot(t, c.tables, c.policy), FitOptions{Passes: c.passes, Rho: mechanisms.RhoUnit, Confidence: 0.95})
 		var refusal *fault.Error

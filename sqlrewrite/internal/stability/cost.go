@@ -97,6 +97,9 @@ func (w *workload) exists(e algebra.Exists, top bool) (cost, met *big.Int, err e
 			met = big.NewInt(c.Rows)
 		}
 	} else {
+		if err := w.small(c.Of, inner); err != nil {
+			return nil, nil, err
+		}
 		met = w.publicMatches(c.Of, inner, top)
 	}
 	per, more, err := w.expr(inner, asValue, effort{})
@@ -138,6 +141,8 @@ func (w *workload) inRows(e algebra.InRows, at standing) (cost, met *big.Int, er
 		if err := w.block(workBlock{root: &from, of: e.Of, where: e.Where, ahead: ScanRow}); err != nil {
 			return nil, nil, err
 		}
+	} else if err := w.small(e.From, e.Where); err != nil {
+		return nil, nil, err
 	} else if rows, counts := mostRows(e.From); !hashes(e) || at == asValue && rows.Cmp(big.NewInt(hashedRows)) > 0 ||
 		comparesNull(e, at) && !Large(e.From) {
 		met = rows

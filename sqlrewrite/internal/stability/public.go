@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"slices"
 
+	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/syntax"
@@ -125,6 +126,11 @@ func LargeBeside(n *algebra.Joined, conditions algebra.Expr) bool {
 // by: whether that is done is then no business of a unit's rows. Smaller ones are read as PostgreSQL likes. Conditions that read these rows
 // alone are tested once for each of them.
 func Large(n algebra.FromItem, conditions ...algebra.Expr) bool {
+	return publicWork(n, conditions...).Cmp(big.NewInt(MaxUnitWork/largePart)) > 0
+}
+
+// publicWork is what it takes, at most, to read public rows and to test the conditions that read these alone, in ns.
+func publicWork(n algebra.FromItem, conditions ...algebra.Expr) *big.Int {
 	work := readingOf(n)
 	rows, _ := mostRows(n)
 	var alone []algebra.Expr
@@ -135,8 +141,27 @@ func Large(n algebra.FromItem, conditions ...algebra.Expr) bool {
 			}
 		}
 	}
-	work.Add(work, beyondReading(rows, alone...))
-	return work.Cmp(big.NewInt(MaxUnitWork/largePart)) > 0
+	return work.Add(work, beyondReading(rows, alone...))
+}
+
+// small refuses public rows that are read as PostgreSQL likes, and would take too long for that in all runs together. Conditions of the
+// blocks around are tested of them too.
+func (w *workload) small(n algebra.FromItem, conditions ...algebra.Expr) error {
+	if w.runs.Cmp(big.NewInt(1)) == 0 {
+		return nil
+	}
+	limit, work := big.NewInt(MaxUnitWork/largePart), publicWork(n, append(slices.Clone(w.tested), conditions...)...)
+	if work.Cmp(limit) > 0 { // it is large
+		return nil
+	}
+	if work.Mul(work, w.runs).Cmp(limit) > 0 {
+		micros := work.Div(work.Add(work, big.NewInt(999)), big.NewInt(1000))
+		return fault.FanOut(w.place, "the rows of "+tablesOf(n), []string{w.runs.String() + " passes"}, micros.String(),
+			MaxUnitWork/largePart/1000)
+	}
+	_, counts := mostRows(n)
+	w.facts.Count(counts...)
+	return nil
 }
 
 // readingOf is what it takes, at most, to read the rows of a public item, in ns.

@@ -94,6 +94,8 @@ type workload struct {
 	pairs *big.Int // the most that any block meets
 	spare *big.Int // what is left of the limit for a row, of the block that leaves least
 	runs  *big.Int // how often the statement runs: all runs together are within the limits
+	// tested are the conditions of the blocks around what is looked at.
+	tested []algebra.Expr
 }
 
 // workBlock is a query whose rows are filtered and then computed with.
@@ -172,6 +174,8 @@ func tableList(n algebra.FromItem) []string {
 
 // block makes the work of a block fit: it caps the rows that drive it, and lowers caps.
 func (w *workload) block(b workBlock) error {
+	w.tested = append(w.tested, b.where)
+	defer func() { w.tested = w.tested[:len(w.tested)-1] }()
 	for {
 		pushConditions(*b.root, b.where)
 		e, err := w.item(*b.root, b.of)
@@ -349,8 +353,9 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 	if len(n.Parts) == 1 && Plain(n.Parts[0]) {
 		q := n.Parts[0]
 		pushConditions(q.From, q.Where)
+		w.tested = append(w.tested, q.Where)
 		e, err := w.item(q.From, q.Of)
-		if err != nil {
+		if w.tested = w.tested[:len(w.tested)-1]; err != nil {
 			return e, err
 		}
 		return w.above(e, workBlock{where: q.Where, each: q.Results()})
@@ -393,6 +398,11 @@ func hasAggregate(e algebra.Expr) bool {
 func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error) {
 	m := n.Meets
 	if m == nil { // a path, or a value of public tables: one row
+		if path, scan := n.Right.(*algebra.Scan); !scan || path.Table.Public {
+			if err := w.small(n.Right); err != nil {
+				return effort{}, err
+			}
+		}
 		e, err := w.item(n.Left, r)
 		if err == nil && e.base == n.Left {
 			e.base = n
@@ -410,9 +420,11 @@ func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error
 	var out effort
 	switch {
 	case !m.L.Owned():
+		err = w.small(n.Left, n.On)
 		out = right.times(w.publicFan(n.Left, m.LKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.L, p.R }),
 			tablesOf(n.Left))
 	case !m.R.Owned():
+		err = w.small(n.Right, n.On)
 		out = l.times(w.publicFan(n.Right, m.RKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.R, p.L }),
 			tablesOf(n.Right))
 	case m.RKey != nil:
