@@ -172,9 +172,9 @@ func (q *prepared) refused(untimed error) error {
 
 // plan reads a request strictly.
 func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts) (*sqlrewrite.Fit, error) {
-	for name, text := range map[string]string{"from": r.From, "target": r.Target, "model": r.Model} {
-		if text == "" {
-			return nil, fault.RequestMissingField(name)
+	for _, field := range []struct{ name, text string }{{"from", r.From}, {"target", r.Target}, {"model", r.Model}} {
+		if field.text == "" {
+			return nil, fault.RequestMissingField(field.name)
 		}
 	}
 	if len(r.Features) == 0 {
@@ -197,6 +197,9 @@ func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts ga
 	if r.Iterations != nil {
 		if passes = *r.Iterations; passes < 1 || passes > maxPasses {
 			return nil, fault.FitInvalid("iterations", "from 1 to 100")
+		}
+		if method == sqlrewrite.FitMoments || method == sqlrewrite.FitAuto && question.Model != sqlrewrite.FitLogistic {
+			return nil, fault.FitInvalid("iterations", "left out where one pass over the rows is all: by moments")
 		}
 	}
 	for _, f := range r.Features {

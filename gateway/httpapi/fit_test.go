@@ -129,6 +129,10 @@ func TestFitRefusalsAreFree(t *testing.T) {
 		"another model":       {func(r *api.FitRequest) { r.Model = "forest" }, fault.CodeFit},
 		"another method":      {func(r *api.FitRequest) { r.Method = "newton" }, fault.CodeFit},
 		"gradients of a line": {func(r *api.FitRequest) { r.Method = "gradient" }, fault.CodeFit},
+		"nothing at all": {func(r *api.FitRequest) {
+			*r = api.FitRequest{Dataset: r.Dataset}
+		}, fault.CodeRequestMissingField},
+		"passes of moments":   {func(r *api.FitRequest) { r.Iterations = new(int64(5)) }, fault.CodeFit},
 		"no passes":           {func(r *api.FitRequest) { r.Iterations = new(int64(0)) }, fault.CodeFit},
 		"too many passes":     {func(r *api.FitRequest) { r.Iterations = new(int64(101)) }, fault.CodeFit},
 		"another encoding":    {func(r *api.FitRequest) { r.Features[0].Encode = "ordinal" }, fault.CodeFit},
