@@ -182,3 +182,42 @@ func TestPassesCountAsWork(t *testing.T) {
 		}
 	}
 }
+
+// Two spellings of one fit are one, and a fence that PostgreSQL needs is no part of it; what changes the answer is.
+func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
+	fingerprint := func(change func(*FitQuestion), o FitOptions) string {
+		q := FitQuestion{From: "people", Where: "age > 30 AND sex = 'Male'", Target: "hours_per_week", Model: FitLinear,
+			Features: features("age", "education_num")}
+		change(&q)
+		o.Confidence = 0.95
+		p, err := NewFit(q, parseSnapshot(t, fitTables, fitPolicy), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := p.Fingerprint()
+		return string(sum[:])
+	}
+	rho := FitOptions{Rho: mechanisms.RhoUnit}
+	first := fingerprint(func(*FitQuestion) {}, rho)
+	for where, same := range map[string]bool{"sex='Male' and (age) > 30.0": true, "age > 31 AND sex = 'Male'": false, "": false} {
+		if got := fingerprint(func(q *FitQuestion) { q.Where = where }, rho); (got == first) != same {
+			t.Errorf("%q: the same is %v", where, got == first)
+		}
+	}
+	seen := map[string]bool{first: true}
+	for i, change := range []func(*FitQuestion){
+		func(q *FitQuestion) { q.Features[1].Weight = big.NewRat(2, 1) },
+		func(q *FitQuestion) { q.Features[1].Expr = "capital_gain" },
+		func(q *FitQuestion) { q.Target = "capital_gain" },
+		func(q *FitQuestion) { q.Model = FitRidge },
+	} {
+		got := fingerprint(change, rho)
+		if seen[got] {
+			t.Errorf("change %d changes nothing", i)
+		}
+		seen[got] = true
+	}
+	if seen[fingerprint(func(*FitQuestion) {}, FitOptions{Rho: 2 * mechanisms.RhoUnit})] {
+		t.Error("another price changes nothing")
+	}
+}

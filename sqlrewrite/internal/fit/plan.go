@@ -9,6 +9,7 @@ import (
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/plan"
 	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/internal/stability"
 )
@@ -135,8 +136,10 @@ func (p *Plan) Passes() int { return p.passes }
 func (p *Plan) fingerprint(on *catalog.Snapshot) [32]byte {
 	h := sqlprint.Identity{Hash: sha256.New()}
 	h.Add("noisegate fit 1", on.Dataset, fmt.Sprint(on.Version), string(on.Digest[:]), string(p.Question.Model), string(p.Method()),
-		fmt.Sprint(p.options.Rho), fmt.Sprint(float64(p.options.Confidence)), p.part.Statement.SQL)
-	h.Args(p.part.Statement.Args)
+		fmt.Sprint(p.options.Rho), fmt.Sprint(float64(p.options.Confidence)))
+	canonical := p.canonical()
+	h.Add(canonical.Template.Identity())
+	h.Args(canonical.Statement.Args)
 	for i, c := range p.columns {
 		h.Add(c.name, p.scales[i].RatString(), fmt.Sprint(c.oneHot))
 	}
@@ -147,6 +150,19 @@ func (p *Plan) fingerprint(on *catalog.Snapshot) [32]byte {
 		h.Add(fmt.Sprint(p.passes))
 	}
 	return [32]byte(h.Sum(nil))
+}
+
+// canonical is the statement as it would be if the conditions had been written in one certain order and way, without the forms that
+// identity does not have, as of a query. It is hashed, and never run.
+func (p *Plan) canonical() *sqlprint.PlanPart {
+	q, part := *p.query, sqlprint.PlanPart{Releases: p.part.Releases}
+	if q.Where != nil {
+		q.Where = plan.Ordered(q.Where)
+	}
+	printer := sqlprint.NewStatementPrinter(&q, p.bounding, &part)
+	printer.Identity = true
+	printer.PrintVector(p.vector)
+	return &part
 }
 
 // load is what the statement does beside adding up features, once the columns are known: all passes together are within the bounds on work.

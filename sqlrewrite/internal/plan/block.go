@@ -35,7 +35,7 @@ func (p *Plan) block() block {
 		}
 	}
 	if q.Where != nil {
-		q.Where = ordered(q.Where)
+		q.Where = Ordered(q.Where)
 	}
 	return b
 }

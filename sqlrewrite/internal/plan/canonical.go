@@ -80,7 +80,7 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 func (p *Plan) canonicalParts() []sqlprint.PlanPart {
 	q := *p.Query
 	if q.Where != nil {
-		q.Where = ordered(q.Where)
+		q.Where = Ordered(q.Where)
 	}
 	parts := slices.Clone(p.Parts)
 	for i := range parts {
@@ -94,12 +94,12 @@ func (p *Plan) canonicalParts() []sqlprint.PlanPart {
 	return parts
 }
 
-// ordered sorts the operands of AND and OR by how they read. Those that read the same stay as they were written: the worst that can come
+// Ordered sorts the operands of AND and OR by how they read. Those that read the same stay as they were written: the worst that can come
 // of it is that two spellings of one question are two questions.
-func ordered(e algebra.Expr) algebra.Expr {
+func Ordered(e algebra.Expr) algebra.Expr {
 	switch e := e.(type) {
 	case algebra.Not:
-		return algebra.Not{X: ordered(e.X)}
+		return algebra.Not{X: Ordered(e.X)}
 	case algebra.Binary:
 		switch e.Op {
 		case syntax.And, syntax.Or:
@@ -110,7 +110,7 @@ func ordered(e algebra.Expr) algebra.Expr {
 		}
 		operands := operandsOf(e.Op, e)
 		for i := range operands {
-			operands[i] = ordered(operands[i])
+			operands[i] = Ordered(operands[i])
 		}
 		slices.SortStableFunc(operands, func(a, b algebra.Expr) int { return strings.Compare(sqlprint.Describe(a), sqlprint.Describe(b)) })
 		sorted := operands[0]
