@@ -162,6 +162,8 @@ func TestPassesCountAsWork(t *testing.T) {
 		refused        bool
 	}{
 		{events, seriesTables, seriesPolicy, 1, false},
+		{events, seriesTables, seriesPolicy, 6, false},
+		{events, seriesTables, seriesPolicy, 7, true},
 		{events, seriesTables, seriesPolicy, 100, true},
 		{people, fitTables, fitPolicy, 100, false},
 		{people, fitTables, fitPolicy, 1000, true},

@@ -79,7 +79,7 @@ func (p *Plan) bindQuestion(on *catalog.Snapshot) error {
 	if refusal.Code == fault.CodeFanOut {
 		hint := "use fewer features, or fit groups of rows, one for each person, that a query in FROM makes"
 		if p.passes > 1 {
-			hint = "ask for fewer iterations or the method moments, " + hint
+			hint = "ask for fewer iterations, for the method moments, or for fewer features"
 		}
 		refusal = refusal.WithHint(hint)
 	}
