@@ -136,6 +136,9 @@ func TestAccuracyOfGradients(t *testing.T) {
 			for range 4 {
 				fitted := gradientFit(t, p, s, rows)
 				right[epsilon] = append(right[epsilon], rest.accuracy(fitted))
+				if saysTooFew(fitted) {
+					t.Errorf("ε %v: too few people", epsilon)
+				}
 				if epsilon == 1 {
 					area = append(area, rest.areaUnderCurve(fitted))
 				}
@@ -172,6 +175,29 @@ func TestGradientsAreThoseOfTheLoss(t *testing.T) {
 		}
 		if err := run.Release(row); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Where there are too few people for the price a fit by gradients says so: of some hundred penguins at ε 0.1. Of many people it does not
+// (TestAccuracyOfGradients). The noise is the same in each run.
+func TestGradientsOfFewPeople(t *testing.T) {
+	db := fitPenguins(t)
+	conn, s := db.Conn(t, db.DSN), fixedSampler(t)
+	for _, epsilon := range []float64{0.1, 100} {
+		few := epsilon < 1
+		p := newFitBy(t, FitGradient, FitQuestion{From: "penguins", Target: "CASE WHEN body_mass_g > 4000 THEN 1 ELSE 0 END",
+			Model: FitLogistic, Features: features("flipper_length_mm", "bill_length_mm")}, penguinTables, penguinPolicy, epsilon, 1e-5)
+		rows, said := rowsOf(t, conn, p), 0
+		const fits = 40
+		for range fits {
+			if saysTooFew(gradientFit(t, p, s, rows)) {
+				said++
+			}
+		}
+		t.Logf("ε %v: too few in %d of %d", epsilon, said, fits)
+		if few && said < fits*9/10 || !few && said > 0 {
+			t.Errorf("ε %v: too few in %d of %d", epsilon, said, fits)
 		}
 	}
 }

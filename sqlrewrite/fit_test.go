@@ -401,6 +401,10 @@ func TestAccuracyOfFits(t *testing.T) {
 	}
 }
 
+func saysTooFew(m *Fitted) bool {
+	return slices.ContainsFunc(m.Notes, func(n Note) bool { return n.Code == "too-few-people" })
+}
+
 // Of about 266 penguins a cheap fit says that they are too few; a dearer one is of use: over nine ways to leave two ninths out, the R² on
 // these is 0.948 of that without noise, which is the 0.77 of 0.8125 that other splits were measured with.
 func TestAccuracyOfFitsToFew(t *testing.T) {
@@ -430,7 +434,7 @@ func TestAccuracyOfFitsToFew(t *testing.T) {
 			for range fits {
 				all++
 				fitted := noisyFit(t, p, s, sums)
-				if slices.ContainsFunc(fitted.Notes, func(n Note) bool { return n.Code == "too-few-people" }) {
+				if saysTooFew(fitted) {
 					weak++
 				}
 				parts = append(parts, others.determination(fitted, "body_mass_g")/others.determination(exact, "body_mass_g"))

@@ -218,6 +218,9 @@ func (p *Plan) interval(s regression.Solution, value float64, weights []float64)
 func (p *Plan) notes(s regression.Solution) []algebra.Note {
 	notes := p.Notes()
 	switch {
+	case s.Weak && p.Method() == Gradient:
+		notes = append(notes, algebra.Note{Code: "too-few-people", Text: "there are too few people for this price, or the features say too " +
+			"little of the target: the first gradient is not large beside the noise; pay more, or use fewer features or iterations"})
 	case s.Weak:
 		notes = append(notes, algebra.Note{Code: "too-few-people", Text: "there are too few people for this price: the noise is not small " +
 			"beside the moments of the features, so that coefficients have no intervals; pay more, or use fewer features"})

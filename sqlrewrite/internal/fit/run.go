@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"math"
 	"math/big"
 	"slices"
 
@@ -20,6 +21,7 @@ type Run struct {
 	done  int
 	sums  []*big.Int       // of the last pass
 	walk  *regression.Adam // nil: by moments
+	weak  bool             // the first gradient is not large beside the noise
 }
 
 // Start draws all noise and the secret seed, which depend on no data, and begins. Without a sampler there is no noise, and nothing can be
@@ -76,6 +78,9 @@ func (r *Run) Advance(released []*big.Int) error {
 		return fault.Internal(plan.ErrShape)
 	}
 	r.sums = released
+	if r.walk != nil && r.done == 0 && len(r.noise) > 0 {
+		r.weak = r.plan.weakGradient(released)
+	}
 	r.done++
 	if r.walk != nil {
 		gradient := make([]float64, len(released))
@@ -99,5 +104,19 @@ func (r *Run) Fitted() (*Fitted, error) {
 	for i := range s.Coefficients { // of factors over their largest value, to those times the root of their weight over K
 		s.Coefficients[i] /= r.plan.unit(i) * float(r.plan.vector.Factors[i].Most())
 	}
+	s.Weak = r.weak
 	return r.plan.inColumns(s), nil
+}
+
+// weakGradient reports whether a released gradient of the first pass could be noise alone, or is not large beside what noise the whole price
+// has: of d places with the standard deviation s its squared length is ds² on average, with a standard deviation of s²√(2d).
+func (p *Plan) weakGradient(released []*big.Int) bool {
+	length := 0.0
+	for i, n := range released {
+		place := float(n) / sqlprint.ResidualSteps * p.unit(i)
+		length += place * place
+	}
+	d, whole := float64(len(released)), p.sigma()*p.sigma()
+	pass := whole * float64(p.passes)
+	return length < pass*(d+regression.WeakBelow*math.Sqrt(2*d))+regression.WeakBelow*regression.WeakBelow*d*whole
 }
