@@ -108,8 +108,8 @@ func (r *Run) Fitted() (*Fitted, error) {
 	return r.plan.inColumns(s), nil
 }
 
-// weakGradient reports whether a released gradient of the first pass could be noise alone, or is not large beside what noise the whole price
-// has: of d places with the standard deviation s its squared length is ds² on average, with a standard deviation of s²√(2d).
+// weakGradient reports whether a released gradient of the first pass could be noise alone, or is not large beside the noise of the whole
+// price: of d places with the standard deviation s its squared length is ds² on average, with a standard deviation of s²√(2d).
 func (p *Plan) weakGradient(released []*big.Int) bool {
 	length := 0.0
 	for i, n := range released {
