@@ -8,6 +8,7 @@ import (
 	"noisegate/mechanisms"
 	"noisegate/mechanisms/regression"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/sqlprint"
 )
 
 // Coefficient is one number of a model.
@@ -32,6 +33,19 @@ type Fitted struct {
 func (p *Plan) sigma() float64 {
 	l2, _ := p.l2Squared().Float64()
 	return math.Sqrt(l2 / (2 * float64(p.options.Rho) / float64(mechanisms.RhoUnit)))
+}
+
+// weakGradient reports whether a released gradient of the first pass could be noise alone, or is not large beside the noise of the whole
+// price: of d places with the standard deviation s its squared length is ds² on average, with a standard deviation of s²√(2d).
+func (p *Plan) weakGradient(released []*big.Int) bool {
+	length := 0.0
+	for i, n := range released {
+		place := float(n) / sqlprint.ResidualSteps * p.unit(i)
+		length += place * place
+	}
+	d, whole := float64(len(released)), p.sigma()*p.sigma()
+	pass := whole * float64(p.passes)
+	return length < pass*(d+regression.WeakBelow*math.Sqrt(2*d))+regression.WeakBelow*regression.WeakBelow*d*whole
 }
 
 // Expected is what noise a fit is expected to have.

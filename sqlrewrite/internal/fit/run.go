@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"math"
 	"math/big"
 	"slices"
 
@@ -106,17 +105,4 @@ func (r *Run) Fitted() (*Fitted, error) {
 	}
 	s.Weak = r.weak
 	return r.plan.inColumns(s), nil
-}
-
-// weakGradient reports whether a released gradient of the first pass could be noise alone, or is not large beside the noise of the whole
-// price: of d places with the standard deviation s its squared length is ds² on average, with a standard deviation of s²√(2d).
-func (p *Plan) weakGradient(released []*big.Int) bool {
-	length := 0.0
-	for i, n := range released {
-		place := float(n) / sqlprint.ResidualSteps * p.unit(i)
-		length += place * place
-	}
-	d, whole := float64(len(released)), p.sigma()*p.sigma()
-	pass := whole * float64(p.passes)
-	return length < pass*(d+regression.WeakBelow*math.Sqrt(2*d))+regression.WeakBelow*regression.WeakBelow*d*whole
 }
