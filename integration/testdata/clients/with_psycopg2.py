@@ -43,12 +43,9 @@ with check("parameters"):
 with check("a list as parameter"):
     cur.execute("SELECT count(*) AS n FROM visits WHERE region IN %s", (("East", "West"),))
     near(cur.fetchone()[0], PEOPLE / 2)
-with check("an array as parameter is refused"):
-    try:
-        cur.execute("SELECT count(*) AS n FROM visits WHERE region = ANY(%s)", (["East", "West"],))
-        raise AssertionError("answered")
-    except psycopg2.errors.FeatureNotSupported as e:
-        assert e.diag.message_hint == "write x IN (1, 2, 3)", e
+with check("an array, which becomes a constant"):
+    cur.execute("SELECT count(*) AS n FROM visits WHERE region = ANY(%s)", (["East", "West"],))
+    near(cur.fetchone()[0], PEOPLE / 2)
 with check("dates as keys"):
     cur.execute("SELECT date_trunc('month', day) AS month, count(*) AS n FROM visits GROUP BY 1 ORDER BY 1")
     months = cur.fetchall()
