@@ -255,6 +255,9 @@ func TestCitusAnswersTheCorpus(t *testing.T) {
 		if q.dataset == "pagila" {
 			continue // its payments lead to a customer through rentals
 		}
+		if strings.Contains(q.sql, "ROLLUP") {
+			continue // the gateway adds up what it released, but Citus cannot compute what the answer is compared with
+		}
 		t.Run(q.id, func(t *testing.T) {
 			s.ask(t, q, cmp.Or(other[q.id], q.verdict))
 		})
