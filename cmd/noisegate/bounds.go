@@ -72,14 +72,9 @@ func valueEdges(columnType string) (edges []float64) {
 }
 
 func (c *boundsCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
+	client, err := c.clientFor(ctx, a, &c.Dataset)
 	if err != nil {
 		return err
-	}
-	if c.Dataset == "" {
-		if c.Dataset, err = onlyDataset(ctx, client); err != nil {
-			return err
-		}
 	}
 	described, err := client.Dataset(ctx, c.Dataset)
 	if err != nil {

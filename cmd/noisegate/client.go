@@ -36,6 +36,15 @@ func (f gatewayFlags) client(a *app) (*api.Client, error) {
 	return api.NewClient(f.URL, token), nil
 }
 
+// clientFor is [gatewayFlags.client] of a command about one dataset: a name that is left out becomes that of the only one.
+func (f gatewayFlags) clientFor(ctx context.Context, a *app, dataset *string) (*api.Client, error) {
+	client, err := f.client(a)
+	if err == nil && *dataset == "" {
+		*dataset, err = onlyDataset(ctx, client)
+	}
+	return client, err
+}
+
 // questionFlags are what query and estimate have in common.
 type questionFlags struct {
 	SQL          string            `arg:"" optional:"" help:"The question; read from standard input when absent or -."`

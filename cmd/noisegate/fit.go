@@ -48,14 +48,9 @@ func (c *fitCommand) request() api.FitRequest {
 }
 
 func (c *fitCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
+	client, err := c.clientFor(ctx, a, &c.Dataset)
 	if err != nil {
 		return err
-	}
-	if c.Dataset == "" {
-		if c.Dataset, err = onlyDataset(ctx, client); err != nil {
-			return err
-		}
 	}
 	if c.Estimate {
 		estimate, err := client.EstimateFit(ctx, c.request())
