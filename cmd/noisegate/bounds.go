@@ -89,9 +89,17 @@ func (c *boundsCommand) run(ctx context.Context, a *app) error {
 		return usage(fmt.Errorf("--epsilon: %w", err))
 	}
 	price /= mechanisms.PicoEpsilon(len(histograms))
-	var answers []*api.QueryResponse
-	for _, h := range histograms {
+	var requests []api.QueryRequest
+	for _, h := range histograms { // none is paid for if another one is refused
 		request := api.QueryRequest{Dataset: c.Dataset, SQL: h.question(), Epsilon: api.Decimal(price.String()), Mechanism: "laplace"}
+		if _, err := client.Estimate(ctx, request); err != nil {
+			return a.refused(c.JSON, request.SQL, err)
+		}
+		requests = append(requests, request)
+	}
+	var answers []*api.QueryResponse
+	for i, h := range histograms {
+		request := requests[i]
 		if c.Estimate {
 			fmt.Fprintf(a.Out, "%s, epsilon %s:\n%s\n\n", h.about, request.Epsilon, request.SQL)
 			continue
