@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
 	"noisegate/mechanisms"
@@ -221,5 +222,42 @@ func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
 	}
 	if seen[fingerprint(func(*FitQuestion) {}, FitOptions{Rho: 2 * mechanisms.RhoUnit})] {
 		t.Error("another price changes nothing")
+	}
+}
+
+// A fit is the same under another version of the policy, and another one where what it rests on has changed.
+func TestFitsRestOnFacts(t *testing.T) {
+	fingerprint := func(policy string, change func(*catalog.Snapshot)) [32]byte {
+		on := parseSnapshot(t, fitTables, policy)
+		change(on)
+		p, err := NewFit(FitQuestion{From: "people", Target: "hours_per_week", Model: FitLinear, Features: features("age")}, on,
+			FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Fingerprint()
+	}
+	same := func(*catalog.Snapshot) {}
+	first := fingerprint(fitPolicy, same)
+	for name, c := range map[string]struct {
+		from, to string
+		change   func(*catalog.Snapshot)
+		same     bool
+	}{
+		"a version":      {change: func(on *catalog.Snapshot) { on.Version, on.Digest[0] = on.Version+1, on.Digest[0]+1 }, same: true},
+		"a budget":       {from: "epsilon: 100,", to: "epsilon: 90,", change: same, same: true},
+		"another column": {from: "{bounds: [1, 16]}", to: "{bounds: [1, 17]}", change: same, same: true},
+		"bounds":         {from: "{bounds: [17, 90]}", to: "{bounds: [17, 91]}", change: same},
+		"data":           {change: func(on *catalog.Snapshot) { on.DataVersion = "new" }},
+		"a type":         {change: func(on *catalog.Snapshot) { on.Tables[0].Columns[1].TypMod++ }},
+		"a table":        {change: func(on *catalog.Snapshot) { on.Tables[0].OID++ }},
+	} {
+		policy := strings.Replace(fitPolicy, c.from, c.to, 1)
+		if c.from != "" && policy == fitPolicy {
+			t.Fatalf("the policy has no %q", c.from)
+		}
+		if got := fingerprint(policy, c.change); (got == first) != c.same {
+			t.Errorf("%s: the same is %t, want %t", name, got == first, c.same)
+		}
 	}
 }

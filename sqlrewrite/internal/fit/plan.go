@@ -132,11 +132,14 @@ func (p *Plan) Method() Method {
 // Passes is how often the rows are read.
 func (p *Plan) Passes() int { return p.passes }
 
-// fingerprint hashes all that decides the answer's distribution and its form.
+// fingerprint hashes all that decides the answer's distribution and its form. Like that of a query's release it has the facts that the
+// statement rests on, and no version of the policy: one that changes a budget sells no fit again.
 func (p *Plan) fingerprint(on *catalog.Snapshot) [32]byte {
 	h := sqlprint.Identity{Hash: sha256.New()}
-	h.Add("noisegate fit 1", on.Dataset, fmt.Sprint(on.Version), string(on.Digest[:]), string(p.Question.Model), string(p.Method()),
+	h.Add("noisegate fit 1", on.Dataset, on.DataVersion, string(p.Question.Model), string(p.Method()),
 		fmt.Sprint(p.options.Rho), fmt.Sprint(float64(p.options.Confidence)))
+	h.Add(sqlprint.Facts(p.query)...)
+	h.Add("bounding", string(p.bounding.Kind), fmt.Sprint(p.bounding.MaxRows))
 	canonical := p.canonical()
 	h.Add(canonical.Template.Identity())
 	h.Args(canonical.Statement.Args)
