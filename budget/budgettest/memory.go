@@ -320,25 +320,30 @@ func (m *Memory) newest(page budget.Page) iter.Seq[budget.Entry] {
 	}
 }
 
+// keepOf keeps something of a charge, once.
+func keepOf[V any](m *Memory, all *map[budget.ReservationID]V, charge budget.ReservationID, v V) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.machine.Charges[charge] == nil {
+		return machine.UnknownCharge(charge)
+	}
+	if _, kept := (*all)[charge]; kept {
+		return machine.UsedID(charge)
+	}
+	if *all == nil {
+		*all = map[budget.ReservationID]V{}
+	}
+	(*all)[charge] = v
+	return nil
+}
+
 // Keep implements [budget.Shares].
 func (m *Memory) Keep(_ context.Context, v budget.Shared) error {
 	if err := v.Check(); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.machine.Charges[v.Charge] == nil {
-		return machine.UnknownCharge(v.Charge)
-	}
-	if _, ok := m.shared[v.Charge]; ok {
-		return machine.UsedID(v.Charge)
-	}
-	if m.shared == nil {
-		m.shared = map[budget.ReservationID]budget.Shared{}
-	}
 	v.Vector = slices.Clone(v.Vector)
-	m.shared[v.Charge] = v
-	return nil
+	return keepOf(m, &m.shared, v.Charge, v)
 }
 
 // Best implements [budget.Shares].
@@ -363,20 +368,8 @@ func (m *Memory) KeepReleased(_ context.Context, v budget.Released) error {
 	if err := v.Check(); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.machine.Charges[v.Charge] == nil {
-		return machine.UnknownCharge(v.Charge)
-	}
-	if _, ok := m.values[v.Charge]; ok {
-		return machine.UsedID(v.Charge)
-	}
-	if m.values == nil {
-		m.values = map[budget.ReservationID]budget.Released{}
-	}
 	v.Values = slices.Clone(v.Values)
-	m.values[v.Charge] = v
-	return nil
+	return keepOf(m, &m.values, v.Charge, v)
 }
 
 // FindReleased implements [budget.ReleasedValues].
