@@ -82,10 +82,11 @@ func NewPartitionSelection(p GroupSelectionParameters) (*GroupSelection, error) 
 		return nil, errUnsizable
 	}
 	g.crossover = max(1, int64(crossover))
-	for g.crossover > 1 && !g.firstBranchAfter(g.crossover-1) {
+	firstBranchAfter := g.firstBranchAfter()
+	for g.crossover > 1 && !firstBranchAfter(g.crossover-1) {
 		g.crossover--
 	}
-	for g.firstBranchAfter(g.crossover) {
+	for firstBranchAfter(g.crossover) {
 		g.crossover++
 	}
 	g.atCrossover = g.pi(g.crossover)
@@ -198,23 +199,32 @@ func (g *GroupSelection) probability(n int64) enclosure {
 	return func(bits uint) (lo, hi *big.Int) {
 		extra := g.guardBits()
 		p := bits + extra
+		q := enclosedExp(g.rate, p)
 		if n <= g.crossover {
-			lo, hi = g.firstBranch(n, p)
+			lo, hi = g.firstBranch(n, q, p)
 		} else {
-			lo, hi = g.secondBranch(n, p)
+			lo, hi = g.secondBranch(n, q, p)
 		}
 		hi.Add(hi.Rsh(hi, extra), bigOne)
 		return minInt(lo.Rsh(lo, extra), one(bits)), minInt(hi, one(bits))
 	}
 }
 
-// firstBranch encloses d·(e^an-1)/(e^a-1) = d·e^-a·(1-e^-an)/(e^-an·(1-e^-a)) at precision p.
-func (g *GroupSelection) firstBranch(n int64, p uint) (lo, hi *big.Int) {
+// enclosed are bounds of one real number.
+type enclosed struct{ lo, hi *big.Int }
+
+// enclosedExp encloses e^-x at precision p.
+func enclosedExp(x *big.Rat, p uint) enclosed {
+	lo, hi := exact.ExpNeg(x, p)
+	return enclosed{lo, hi}
+}
+
+// firstBranch encloses d·(e^an-1)/(e^a-1) = d·q·(1-e^-an)/(e^-an·(1-q)) at precision p, with q = e^-a.
+func (g *GroupSelection) firstBranch(n int64, q enclosed, p uint) (lo, hi *big.Int) {
 	if n == 1 { // d itself, also where e^-a is too small to divide by
 		return fixed(g.tail, p, exact.FloorQuo), fixed(g.tail, p, exact.CeilQuo)
 	}
-	qLo, qHi := exact.ExpNeg(g.rate, p)
-	powerLo, powerHi := exact.ExpNeg(g.times(n), p)
+	power := enclosedExp(g.times(n), p)
 	bound := func(q, power *big.Int, quo rounding) *big.Int {
 		numerator := new(big.Int).Sub(one(p), power)
 		numerator.Mul(numerator.Mul(numerator, q), g.tail.Num())
@@ -223,22 +233,21 @@ func (g *GroupSelection) firstBranch(n int64, p uint) (lo, hi *big.Int) {
 		return quo(numerator.Lsh(numerator, p), denominator)
 	}
 	// The expression rises with e^-a and falls with e^-an, each taken alone.
-	return bound(qLo, powerHi, exact.FloorQuo), bound(qHi, powerLo, exact.CeilQuo)
+	return bound(q.lo, power.hi, exact.FloorQuo), bound(q.hi, power.lo, exact.CeilQuo)
 }
 
 // secondBranch encloses 1 + excess - e^-am·(1 + excess - π(c)) at precision p; it may exceed 1.
-func (g *GroupSelection) secondBranch(n int64, p uint) (lo, hi *big.Int) {
-	piLo, piHi := g.firstBranch(g.crossover, p)
-	qLo, qHi := exact.ExpNeg(g.rate, p)
-	powerLo, powerHi := exact.ExpNeg(g.times(n-g.crossover), p)
-	topLo := new(big.Int).Add(one(p), g.excess(qLo, p, exact.FloorQuo))
-	topHi := new(big.Int).Add(one(p), g.excess(qHi, p, exact.CeilQuo))
+func (g *GroupSelection) secondBranch(n int64, q enclosed, p uint) (lo, hi *big.Int) {
+	piLo, piHi := g.firstBranch(g.crossover, q, p)
+	power := enclosedExp(g.times(n-g.crossover), p)
+	topLo := new(big.Int).Add(one(p), g.excess(q.lo, p, exact.FloorQuo))
+	topHi := new(big.Int).Add(one(p), g.excess(q.hi, p, exact.CeilQuo))
 	// top·(1-power) + power·π(c): rises with top and π(c), and falls with power, because π(c) < top.
 	bound := func(top, power, pi *big.Int) *big.Int {
 		sum := new(big.Int).Mul(top, new(big.Int).Sub(one(p), power))
 		return sum.Add(sum, new(big.Int).Mul(power, pi))
 	}
-	lo, hi = bound(topLo, powerHi, piLo), bound(topHi, powerLo, piHi)
+	lo, hi = bound(topLo, power.hi, piLo), bound(topHi, power.lo, piHi)
 	return lo.Rsh(lo, p), hi.Add(hi.Rsh(hi, p), bigOne)
 }
 
@@ -249,14 +258,18 @@ func (g *GroupSelection) excess(q *big.Int, p uint, quo rounding) *big.Int {
 	return quo(numerator.Lsh(numerator, p), denominator.Mul(denominator, g.tail.Denom()))
 }
 
-// firstBranchAfter says whether π(n+1) comes from the first branch, given that π(n) does: whether the first of the two terms is
-// the smaller, which simplifies to π(n) <= (1-d)/(1+e^a). A tie within 2⁻²⁵⁶ is harmless: there the terms are equal.
-func (g *GroupSelection) firstBranchAfter(n int64) bool {
+// firstBranchAfter returns what says whether π(n+1) comes from the first branch, given that π(n) does: whether the first of the two
+// terms is the smaller, which simplifies to π(n) <= (1-d)/(1+e^a). A tie within 2⁻²⁵⁶ is harmless: there the terms are equal.
+func (g *GroupSelection) firstBranchAfter() func(n int64) bool {
 	p := 256 + g.guardBits()
-	_, hi := g.firstBranch(n, p)
-	limit, _ := lawLogistic.bounds(g.rate, p)
+	q := enclosedExp(g.rate, p)
+	limit := logisticOf(q.lo, p, exact.FloorQuo)
 	limit.Mul(limit, new(big.Int).Sub(g.tail.Denom(), g.tail.Num()))
-	return hi.Cmp(limit.Quo(limit, g.tail.Denom())) <= 0
+	limit.Quo(limit, g.tail.Denom())
+	return func(n int64) bool {
+		_, hi := g.firstBranch(n, q, p)
+		return hi.Cmp(limit) <= 0
+	}
 }
 
 // times is n·a.

@@ -24,19 +24,20 @@ func ExpNeg(x *big.Rat, n uint) (lo, hi *big.Int) {
 	k := uint(max(0, x.Num().BitLen()-x.Denom().BitLen()+17))
 	r := new(big.Int).Div(new(big.Int).Lsh(x.Num(), p), new(big.Int).Lsh(x.Denom(), k))
 
-	sum, term, count := power(p), power(p), new(big.Int)
+	// Products have a place of their own: big.Int allocates where a factor is overwritten.
+	sum, term, count, product := power(p), power(p), new(big.Int), new(big.Int)
 	for term.Sign() > 0 {
 		count.Add(count, unit)
-		term.Rsh(term.Mul(term, r), p)
-		term.Quo(term, count)
+		term.Quo(term.Rsh(product.Mul(term, r), p), count)
 		sum.Add(sum, term)
 	}
-	hi = CeilQuo(power(2*p), sum)
+	one := power(2 * p)
+	hi = CeilQuo(one, sum)
 	slack := count.Add(count.Lsh(count, 2), big.NewInt(8))
-	lo = FloorQuo(power(2*p), sum.Add(sum, slack))
+	lo = FloorQuo(one, sum.Add(sum, slack))
 	for range k {
-		lo.Rsh(lo.Mul(lo, lo), p)
-		hi.Add(hi.Rsh(hi.Mul(hi, hi), p), unit)
+		lo.Rsh(product.Mul(lo, lo), p)
+		hi.Add(hi.Rsh(product.Mul(hi, hi), p), unit)
 	}
 	lo.Rsh(lo, guard)
 	hi.Add(hi.Rsh(hi, guard), unit)

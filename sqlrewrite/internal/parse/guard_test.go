@@ -41,6 +41,9 @@ func parseTime(text string, dialect Dialect) (took time.Duration, err error) {
 //
 // covers: A45
 func TestSmallStack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	const child = "NOISEGATE_TEST_A45"
 	if os.Getenv(child) != "" {
 		for name, shape := range parsetest.Bombs {

@@ -66,6 +66,9 @@ func (t template) with(leaf func(*algebra.Scan) string) string {
 	for i, s := range t.scans {
 		pairs = append(pairs, fmt.Sprint(markLeaf, i, markLeaf), leaf(s))
 	}
+	if len(pairs) == 2 { // most often; a Replacer of one string prepares its search for longer than the search takes
+		return strings.ReplaceAll(t.text, pairs[0], pairs[1])
+	}
 	return strings.NewReplacer(pairs...).Replace(t.text)
 }
 
