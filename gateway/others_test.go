@@ -455,6 +455,9 @@ func (l leaky) Balances(ctx context.Context, ids []budget.AccountID) ([]budget.B
 //
 // covers: L1 L2 L5 L8
 func TestPlantedLeaksAreSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	dataset := []budget.AccountID{{Dataset: "d", Scope: budget.DatasetScope}}
 	for name, plant := range map[string]func() leaky{
 		"a refusal with what is left of a shared account": func() leaky {

@@ -12,6 +12,9 @@ import (
 
 // TestPlotIsWellFormed: the picture is XML, every line's points lie within it, and lines that depend on votes are dashed.
 func TestPlotIsWellFormed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	table := tableOf(t, invented(300, 4, 100))
 	for _, s := range []Settings{
 		{Mode: LNMax, NoiseScale: "10"}, {Mode: GNMax, Sigma: "15"}, {Mode: Gumbel, Gamma: "0.05"},

@@ -54,6 +54,9 @@ func wideFit(t *testing.T, columns int, table string) (*Fit, error) {
 // A fit whose statement PostgreSQL refuses is refused before it is paid for; the largest one that is not, runs. It is tried whether or not
 // it computes anything of a column.
 func TestFitsHaveNoMoreOutputsThanPostgreSQLTakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
 	for name, table := range map[string]string{

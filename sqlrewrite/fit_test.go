@@ -309,6 +309,9 @@ func median(list []float64) float64 {
 
 // Without noise fits are scikit-learn's: linear ones to 1e-9, a logistic one by 400 gradients to 1e-3.
 func TestFitWithoutNoise(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	text, err := os.ReadFile("internal/fit/testdata/reference.json")
 	if err != nil {
 		t.Fatal(err)
@@ -363,17 +366,17 @@ func TestFitWithoutNoise(t *testing.T) {
 	check("heavy", heavy, penguins)
 }
 
-// What a price buys on Adult, with noise that is the same in each run: each fifth, with -short one of them, is predicted by 40 fits to the
-// others of hours worked, and by 4 classifications by second moments.
+// What a price buys on Adult, with noise that is the same in each run: each fifth is predicted by 40 fits to the others of hours
+// worked, and by 4 classifications by second moments.
 func TestAccuracyOfFits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	db, all := fitPeople(t)
 	conn, s := db.Conn(t, db.DSN), fixedSampler(t)
 	hours := map[float64][]float64{}
 	var right []float64
 	for part := range folds {
-		if testing.Short() && part != 1 {
-			continue
-		}
 		rest := newFrame(fold(t, db, all, part))
 		for _, epsilon := range []float64{1, 0.1} {
 			p := newFit(t, FitQuestion{From: "people", Target: "hours_per_week", Model: FitLinear,

@@ -140,18 +140,18 @@ func beyond(misses, repeats int, level float64) bool {
 // Intervals of what is computed from several released rows hold as often as they say: each for itself, and all together where that is asked
 // for. The randomness is fixed.
 func TestFollowedIntervalsCover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
-	repeats := 500
-	if testing.Short() {
-		repeats = 20
-	}
+	const repeats = 500
 	s := fixedSampler(t)
 	for _, name := range slices.Sorted(maps.Keys(followedQueries)) { // in one order, so that the randomness is fixed
 		query := followedQueries[name]
 		for _, level := range []mechanisms.Confidence{0.8, 0.95} {
 			o := Options{Epsilon: mechanisms.EpsilonUnit / 2, Mechanism: MechanismLaplace, Currency: catalog.Pure, Confidence: level}
-			if level == 0.95 && !testing.Short() || strings.HasPrefix(name, "running") {
+			if level == 0.95 || strings.HasPrefix(name, "running") {
 				o.Epsilon, o.Rho, o.Mechanism, o.Currency = 0, mechanisms.RhoUnit/20, MechanismGaussian, catalog.ZCDP
 			}
 			a := followedAnswers(t, query, o, func(post Post) ([]PostRow, []string) { return runPost(t, conn, post) })

@@ -554,6 +554,9 @@ func TestPeopleAreReadWhereNoPublicRowIsLeft(t *testing.T) {
 //
 // covers: C1 W.1
 func TestWhatTakesLongIsComputedInAnyCase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	conn, snapshot := steadyWorld(t, steadyWithout)
 	for _, sql := range openForms()["what takes long over a small public table"] {
 		p, err := Rewrite(sql, snapshot, steadyOptions)

@@ -124,6 +124,9 @@ const auditRarely = "--confidence=0.999999999"
 
 // TestAuditPrivate runs the command as it comes: no configuration, a gateway of its own.
 func TestAuditPrivate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	var out, errs bytes.Buffer
 	prices, draws := 2, "4000"
 	if testing.Short() {

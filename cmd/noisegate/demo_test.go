@@ -271,6 +271,9 @@ func clientCommands(t *testing.T, url string, tokens map[string]string) {
 
 // The tour shows what it promises: exact raw values beside noisy ones, and the one person only on the raw side.
 func TestDemoTour(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	reader, stop := startDemo(t)
 	var text strings.Builder
 	chunk := make([]byte, 4096)

@@ -39,6 +39,9 @@ func counted(n int, price api.QueryRequest) api.QueryRequest {
 //
 // covers: L3
 func TestGaussianNoiseLeavesTheEpsilonClauseOpen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	f := newFront(t, gatewaytest.Options{}, 4)
 	f.budgets(t, "{dataset: true, form: approx, epsilon: 20, delta: 1e-6, min_epsilon: 0.0001}",
 		"{group: analysts, per: analyst, form: approx, epsilon: 100, delta: 1e-6}",

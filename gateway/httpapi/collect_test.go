@@ -116,6 +116,9 @@ func threeWays() api.CollectionDefinition {
 // TestEveryMechanismIsCollected: with every mechanism reports go from devices over HTTP into estimates that are within 5 standard
 // deviations of the truth; what is stored adds up to what is counted; and no ledger hears of it.
 func TestEveryMechanismIsCollected(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	f := newFront(t, gatewaytest.Options{}, 4)
 	entries := f.Entries(t)
 	const devices = 600

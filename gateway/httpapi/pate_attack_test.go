@@ -96,6 +96,9 @@ func queriesOf(n int) []string {
 //
 // covers: A83
 func TestAuditLabels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sam, mel := f.client("sam:steward"), f.client("mel:ml")
 	const draws = 10_000

@@ -214,6 +214,9 @@ var histories = flag.Int("histories", 300, "random histories of TestOthersPurcha
 //
 // covers: L5
 func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	pairs := *histories
 	if testing.Short() {
 		pairs = min(pairs, 10)

@@ -229,6 +229,9 @@ func TestReplayOnly(t *testing.T) {
 //
 // covers: F10
 func TestDataUnavailable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	f := newFront(t, gatewaytest.Options{StatementTimeout: time.Second}, 4)
 	ana := f.client("ana:analyst")
 	spent := func() api.Decimal {

@@ -10,6 +10,7 @@ import (
 	"noisegate/gateway"
 	"noisegate/gateway/gatewaytest"
 	"noisegate/internal/fault"
+	"noisegate/internal/randomtest"
 	"noisegate/internal/stattest"
 )
 
@@ -49,7 +50,8 @@ budgets:
 }
 
 // The law of each selection by name, through HTTP: of modes, of medians, and of the first two of three groups. Noise is the same in
-// each run; drawn anew, a verdict is false with a probability of at most 1e-9, and each law is told from the two others.
+// each run, and tells each law from the two others; drawn anew, a verdict is false with a probability of at most 1e-9. Then laws are
+// not told apart: 500 first groups look like those of another selection in a run of twenty.
 func TestSelectionLawsOverHTTP(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
@@ -121,7 +123,7 @@ func TestSelectionLawsOverHTTP(t *testing.T) {
 				switch {
 				case other == name && fit.Rejects(stattest.PerTest):
 					t.Errorf("%s of %s: not the law: %+v, counts %v, law %v", name, c.of, fit, c.counts, c.law(law))
-				case other != name && fit.P > 1e-2:
+				case other != name && !randomtest.Fresh() && fit.P > 1e-2:
 					t.Errorf("%s of %s: as likely %s: %+v", name, c.of, other, fit)
 				}
 			}

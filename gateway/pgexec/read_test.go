@@ -57,6 +57,9 @@ func publicPost(t *testing.T, d *pgexec.Database, sql string) sqlrewrite.Post {
 
 // Public tables are read by the reader's role under the same settings and pins as private ones, and their errors stay as silent.
 func TestReadPublicTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	p := pgtest.Protected(t, publicDDL)
 	d := open(t, p, nil)
 	post := publicPost(t, d, "SELECT name, size + 1 FROM shops ORDER BY name NULLS FIRST LIMIT 2")

@@ -183,6 +183,9 @@ func TestKilledServerIsGone(t *testing.T) {
 
 // TestServerDiesWithItsParent kills the process that started a server with SIGKILL, which leaves it no time to clean up.
 func TestServerDiesWithItsParent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
@@ -220,6 +223,9 @@ func TestServerDiesWithItsParent(t *testing.T) {
 }
 
 func TestKeptDirectoryIsUsedAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	t.Parallel()
 	// Not t.TempDir: the server's user must be able to get there, and its path may be too long for a socket.
 	dir, err := os.MkdirTemp("/tmp", "noisegate-keep-")

@@ -19,7 +19,7 @@ const fresh = "NOISEGATE_FRESH"
 // sources names them. With the environment variable NOISEGATE_FRESH=1 it draws anew (make audit); the false-alarm rates
 // that tests state are for that.
 func Source(names ...string) io.Reader {
-	if os.Getenv(fresh) == "1" {
+	if Fresh() {
 		return rand.Reader
 	}
 	seed := sha256.Sum256([]byte(strings.Join(names, "\x00")))
@@ -29,6 +29,10 @@ func Source(names ...string) io.Reader {
 	}
 	return cipher.StreamReader{S: cipher.NewCTR(block, make([]byte, aes.BlockSize)), R: zeros{}}
 }
+
+// Fresh says whether randomness is drawn anew. What a test says of the draws themselves, such as that they tell two laws apart,
+// holds where they are the same in each run only.
+func Fresh() bool { return os.Getenv(fresh) == "1" }
 
 // zeros are the plain text: what a stream cipher makes of it is its key stream.
 type zeros struct{}
