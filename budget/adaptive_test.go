@@ -119,6 +119,9 @@ func rhoOf(m menuItem) float64 {
 //
 // covers: L3
 func TestNoAdaptiveAnalystBreaksTheRule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	atto := func(x float64) mechanisms.AttoDelta { return mechanisms.AttoDelta(math.Round(x * 1e18)) }
 	pico := func(x float64) int64 { return int64(math.Ceil(x * 1e12)) }
 	const never = 1_000_000_000_000_000_000 // of ρ, for what has none

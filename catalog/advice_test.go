@@ -10,6 +10,9 @@ import (
 
 // Each policy is accepted; a warning says what its author should know, at its place, and the line beside it without the slip has none.
 func TestWarnings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	p := pgtest.Protected(t, `CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')`,
 		`CREATE TABLE people (id int PRIMARY KEY, age int CHECK (age BETWEEN 0 AND 120), mood mood NOT NULL,
 			sex text CHECK (sex IN ('f', 'm')), born date CHECK (born >= '1900-01-01'))`,

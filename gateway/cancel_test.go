@@ -54,6 +54,9 @@ func cancelled(t *testing.T, r *rig, work, at time.Duration) string {
 //
 // covers: W.7 A36
 func TestCancelTellsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	for seed := range uint64(50) {
 		for _, at := range []time.Duration{1, 20, 44, 47, 49, 70, 88, 93, 99, 150} {
 			left := map[string]bool{}

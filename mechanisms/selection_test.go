@@ -53,6 +53,9 @@ func selectorOf[S Selector](t testing.TB, p SelectionParameters) S {
 
 // TestGoldenExponential: the weights are the vector's probabilities, and so are the draws (false alarm 1e-6 each).
 func TestGoldenExponential(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	golden(t, "select_exponential", func(t *testing.T, v vector) {
 		p, scores := v.selectionOf(t)
 		m := selectorOf[*Exponential](t, p)

@@ -23,6 +23,9 @@ func lawOf(by Name, rate float64, scores []int64) []float64 {
 
 // Medians and first groups by each selector have the selector's law, pick by pick (false alarm 1e-9 each).
 func TestSelectorsByName(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	scores := []int64{5, 5, 4, 1}
 	for _, by := range selectors() {
 		top, err := NewTopK(TopKParameters{K: 2, By: by, SelectionParameters: SelectionParameters{Sensitivity: big.NewInt(2), Monotone: true,

@@ -47,6 +47,9 @@ func TestGoldenSumOfLaplace(t *testing.T) {
 // TestSumHalfWidthCovers draws sums of unequal, weighted, mixed, small and many terms: the half width holds its level, and would not if it
 // were 15 % smaller. Both are told from 40,000 draws by five standard deviations (false alarm below 1e-6).
 func TestSumHalfWidthCovers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	var many []Term
 	for range 50 {
 		many = append(many, laplaceTerm(t, 2, 1))

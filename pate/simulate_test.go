@@ -193,6 +193,9 @@ func TestAnalysesThatAreRefused(t *testing.T) {
 // TestVotesNeverCostMoreThanIsCharged: of integer noise, what an analysis of votes finds is at most what is charged
 // without looking at them.
 func TestVotesNeverCostMoreThanIsCharged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	table := tableOf(t, invented(100, 4, 100))
 	for _, s := range []Settings{
 		{Mode: LNMax, NoiseScale: "40"}, {Mode: LNMax, NoiseScale: "3"}, {Mode: GNMax, Sigma: "15"}, {Mode: Gumbel, Gamma: "0.05"},

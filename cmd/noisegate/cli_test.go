@@ -24,6 +24,9 @@ import (
 // argument a line with \n and \t for line break and tab (lines that begin with $ are variables, the part after "stdin:"
 // is standard input), and shows what the gateway was asked, what was printed, and the exit code.
 func TestCommandLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	datadriven.Walk(t, "testdata/cli", func(t *testing.T, path string) {
 		g := &fakeGateway{answers: map[string]fakeAnswer{}}
 		server := httptest.NewServer(g)

@@ -15,6 +15,9 @@ import (
 
 // The demo's ground, without a gateway: roles that can do what they need and no more, and the data.
 func TestDemoDatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	ctx := t.Context()
 	begin := time.Now()
 	d, _, err := startDemoDatabase(ctx, askedServer(t), "")

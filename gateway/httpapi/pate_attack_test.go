@@ -20,6 +20,9 @@ import (
 //
 // covers: A83
 func TestConsensusDoesNotShow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	const quantum = 60 * time.Millisecond
 	f := newFront(t, gatewaytest.Options{Quantum: quantum}, 4)
 	sam := f.client("sam:steward")

@@ -217,13 +217,9 @@ func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	pairs := *histories
-	if testing.Short() {
-		pairs = min(pairs, 10)
-	}
 	all := worlds(t, "-here", "-there")
 	codes := map[string]int{}
-	for n := range pairs {
+	for n := range *histories {
 		random := rand.New(rand.NewPCG(20, uint64(n)))
 		h := history{n: n, random: random, who: []string{fmt.Sprintf("mel%d", n), fmt.Sprintf("poor%d", n), "laplace", "floored",
 			"capped"}[random.IntN(5)]}
@@ -258,10 +254,10 @@ func TestOthersPurchasesDoNotShowAtRandom(t *testing.T) {
 		}
 	}
 	all[0].f.Audit(t)
-	t.Logf("%d histories: %v", pairs, codes)
+	t.Logf("%d histories: %v", *histories, codes)
 	for _, code := range []string{"", "budget/exhausted", "budget/frozen", "budget/mechanism", "budget/under-floor",
 		"budget/over-query-cap", "budget/replay-mismatch"} {
-		if codes[code] < pairs/20 {
+		if codes[code] < *histories/20 {
 			t.Errorf("%d of %q: it is hardly seen", codes[code], code)
 		}
 	}

@@ -149,6 +149,9 @@ func TestNothingShowsBeforeTheBoundary(t *testing.T) {
 //
 // covers: A33 W.3
 func TestLabelsShowAtTheBoundary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	clock := stagedClock{boundary: newStage()}
 	f := newFront(t, gatewaytest.Options{Quantum: time.Second, Change: func(c *gateway.Config) { c.Clock = clock }}, 4)
 	sam := f.client("sam:steward")

@@ -62,6 +62,9 @@ func wantBlame(t *testing.T, name string, outcome chan error, excused bool) {
 //
 // A statement that failed after it began counts, whatever ended it, unless the server was down for everybody.
 func TestFailuresThatCount(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	server := pgtest.Server(t)
 	dsn := server.DSN(pgserver.Superuser, "postgres")
 	connect := func() *pgx.Conn {

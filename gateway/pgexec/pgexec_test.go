@@ -96,6 +96,9 @@ func collect(t *testing.T, d *pgexec.Database, statement sqlrewrite.Statement) (
 //
 // covers: A08
 func TestAnyNumberOfGroups(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	p := pgtest.Protected(t, ddl)
 	d := open(t, p, func(c *pgexec.Config) { c.Connections = 1 })
 	statement := sqlrewrite.Statement{SQL: "SELECT g::text, '1' FROM generate_series(1, 300000) g", Keys: 1, Values: 1,
@@ -212,6 +215,9 @@ func unwrapFault(err error) error {
 //
 // covers: A59
 func TestChangedTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	for name, change := range map[string]string{
 		"type":              "ALTER TABLE people ALTER age TYPE bigint",
 		"column dropped":    "ALTER TABLE people DROP COLUMN age",

@@ -73,6 +73,9 @@ func provenPin(t *testing.T, s *catalog.Snapshot, table string) sqlrewrite.Preco
 //
 // covers: P1 P3 P4 R1 A59
 func TestPinsOfWhatTheSchemaProves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	for name, c := range map[string]struct {
 		table, change string
 		holds         bool

@@ -83,6 +83,9 @@ func TestLoadCSV(t *testing.T) {
 
 // TestCopiesAreLikeTheirTemplates compares copies with databases that were made by the statements themselves: rights, settings, objects.
 func TestCopiesAreLikeTheirTemplates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	s, err := ownServers().find(t.Context(), Server(t))
 	if err != nil {
 		t.Fatal(err)

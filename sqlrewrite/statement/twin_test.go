@@ -613,6 +613,9 @@ func sqlState(err error) string {
 
 // TestRewritingIsBounded: what is put into a statement is bounded before it is parsed, whatever a client repeats.
 func TestRewritingIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	view := demoView()
 	view.Columns = recordedColumns(t)
 	long := strings.Repeat("x", 1<<20)

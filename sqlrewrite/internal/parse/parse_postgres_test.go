@@ -100,6 +100,9 @@ func convert(t *testing.T, text string, change func(root any)) (query *syntax.Qu
 //
 // covers: A47
 func TestLiteralsKeepTheirValue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	parts := []string{`\`, `'`, `"`, "$", "$$", "$a$", "`", "\u2019", "\uFF07", "%27", `\'`, ` union select max(a) from t -- `, "/*", "*/",
 		"--", ";", "\n", "\u200b", "x", "\\x27", "U&", "E", "#", "||", "/*!", "\u202e", "{}", "?", ":a", "$1"}
 	for i, a := range parts {
