@@ -7,6 +7,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate/sqlrewrite/verify/internal/calendar"
 	"noisegate/sqlrewrite/verify/internal/ranges"
 	"noisegate/sqlrewrite/verify/internal/tree"
 )
@@ -101,7 +102,7 @@ func (d *derivation) convert(v *value, k kind) *value {
 		switch {
 		case v.kind == date && v.within.Finite():
 			c.within = v.within.Times(ranges.Point(big.NewRat(86400_000000, 1)))
-			inCalendar(c.within)
+			calendar.Check(c.within)
 		case v.kind == date || !v.within.Finite():
 			c.within = span{}
 			refuse("a date that may be no timestamp")

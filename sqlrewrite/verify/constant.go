@@ -5,10 +5,10 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
-	"time"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate/sqlrewrite/verify/internal/calendar"
 	"noisegate/sqlrewrite/verify/internal/ranges"
 	"noisegate/sqlrewrite/verify/internal/tree"
 )
@@ -100,8 +100,8 @@ func (d *derivation) literal(k kind, s string) *value {
 	case text:
 		v.chars = len([]rune(s))
 	case date:
-		if at, ok := instant(s); ok {
-			exactly(big.NewRat(at/day, 1))
+		if at, ok := calendar.Instant(s); ok {
+			exactly(big.NewRat(at/calendar.Day, 1))
 		}
 	case timestamp, timestamptz:
 		if k == timestamptz {
@@ -115,75 +115,16 @@ func (d *derivation) literal(k kind, s string) *value {
 				return v
 			}
 		}
-		if at, ok := instant(s); ok {
+		if at, ok := calendar.Instant(s); ok {
 			exactly(big.NewRat(at, 1))
 		}
 	case interval:
-		v.parts = intervalOf(s)
+		v.parts = calendar.Interval(s)
 	case boolean, uuid:
 	default:
 		refuse("a constant of type %d", k)
 	}
 	return v
-}
-
-// instant reads "2024-02-29", "2024-02-29 12:30:00.5", years of more digits and " BC", in microseconds since 1970, UTC.
-func instant(s string) (micros int64, ok bool) {
-	s, bc := strings.CutSuffix(s, " BC")
-	date, clock, timed := strings.Cut(s, " ")
-	f := strings.Split(date, "-")
-	if len(f) != 3 || len(f[0]) < 4 || len(f[0]) > 6 {
-		return 0, false
-	}
-	var n [3]int
-	for i := range f {
-		var err error
-		if n[i], err = strconv.Atoi(f[i]); err != nil {
-			return 0, false
-		}
-	}
-	var of time.Time
-	if timed {
-		var err error
-		if of, err = time.Parse("15:04:05.999999", clock); err != nil {
-			return 0, false
-		}
-	}
-	if bc {
-		n[0] = 1 - n[0]
-	}
-	at := time.Date(n[0], time.Month(n[1]), n[2], of.Hour(), of.Minute(), of.Second(), of.Nanosecond(), time.UTC)
-	if at.Year() != n[0] || int(at.Month()) != n[1] || at.Day() != n[2] || n[0] < -4700 || n[0] > 290000 {
-		return 0, false
-	}
-	return at.UnixMicro(), true
-}
-
-// intervalOf reads "1 months 2 days 3 hours 4 minutes 5 microseconds", of which hours and minutes may be left out.
-func intervalOf(s string) (parts [3]span) {
-	units := map[string]struct {
-		part int
-		size int64
-	}{"months": {0, 1}, "days": {1, 1}, "hours": {2, 3600_000000}, "minutes": {2, 60_000000}, "microseconds": {2, 1}}
-	sums := [3]*big.Int{new(big.Int), new(big.Int), new(big.Int)}
-	f := strings.Fields(s)
-	if len(f)%2 != 0 || len(f) > 10 {
-		refuse("an interval written in another way")
-	}
-	for i := 0; i < len(f); i += 2 {
-		u, known := units[f[i+1]]
-		n, err := strconv.ParseInt(f[i], 10, 64)
-		if !known || err != nil {
-			refuse("an interval written in another way")
-		}
-		delete(units, f[i+1]) // none twice
-		sums[u.part].Add(sums[u.part], new(big.Int).Mul(big.NewInt(n), big.NewInt(u.size)))
-	}
-	for i, sum := range sums {
-		parts[i] = ranges.Point(new(big.Rat).SetInt(sum))
-	}
-	fitParts(parts)
-	return parts
 }
 
 // written is a constant that stands in the text.

@@ -2,14 +2,13 @@ package verify
 
 import (
 	"math/big"
-	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate/sqlrewrite/verify/internal/regex"
 )
 
 // Texts (Lemma 5a):
@@ -18,7 +17,7 @@ import (
 //     upper(x) of a text column is refused; of CASE WHEN octet_length(x) <= 1024 THEN x END it is taken.
 //  2. LIKE raises one for a pattern that ends in its escape character; regular expressions for what PostgreSQL cannot compile. Both patterns are
 //     constants whose text is read here, not computed of such; those of regular expressions are of a grammar on which PostgreSQL's and this
-//     reader agree (compiles). *Example.* x LIKE 'a\' is refused, and so is x ~ '('.
+//     reader agree (regex.Compiles). *Example.* x LIKE 'a\' is refused, and so is x ~ '('.
 
 const maxChars = 10_000
 
@@ -136,76 +135,9 @@ func (d *derivation) match(op string, l, r *value) *value {
 		refuse("a regular expression over a text that may be long, or that is no constant")
 	}
 	if !r.null {
-		if len(r.text) > 1000 || !utf8.ValidString(r.text) || !compiles(r.text) {
+		if len(r.text) > 1000 || !utf8.ValidString(r.text) || !regex.Compiles(r.text) {
 			refuse("a regular expression that PostgreSQL may not compile")
 		}
 	}
 	return d.apply(boolean, op, l, r)
 }
-
-// compiles reports whether a pattern is of a subset of PostgreSQL's advanced regular expressions, all of which compile:
-//
-//	alternatives = branch {"|" branch}
-//	branch       = {atom [quantifier] | "^" | "$"}
-//	atom         = "(" ["?:"] alternatives ")" | class | "." | "\" (letter of dDwWsS | punctuation) | any other character
-//	quantifier   = ("*" | "+" | "?" | "{" m ["," [n]] "}") ["?"]     with m <= n <= 100
-//	class        = "[" ["^"] item {item} "]"
-//	item         = "[:" name ":]" | "\" (letter of dws | punctuation) | character ["-" character], in order
-//
-// There are no back references, no constraints beyond ^ and $, and no embedded options. What repetition multiplies out to is at most 2,000
-// characters, far below what PostgreSQL refuses as too complex.
-func compiles(pattern string) bool {
-	sizes := []int{1} // of the groups that are open, written out
-	for pattern != "" {
-		m := token.FindStringSubmatch(pattern)
-		if m == nil {
-			return false
-		}
-		pattern = pattern[len(m[0]):]
-		for _, r := range item.FindAllString(m[3], -1) {
-			if r[0] != '[' && r[0] != '\\' && len(r) == 3 && r[1] == '-' && r[0] > r[2] {
-				return false
-			}
-		}
-		size, times := 1, 1
-		if m[4] != "" { // "*", "+", "?" and "{m,n}"
-			low, high, _ := strings.Cut(strings.Trim(m[5], "{}"), ",")
-			least, _ := strconv.Atoi(low)
-			most, err := strconv.Atoi(high)
-			if err != nil {
-				most = max(least, 1)
-			}
-			if times = most + 1; least > most {
-				return false
-			}
-		}
-		switch {
-		case m[1] != "":
-			sizes = append(sizes, 1)
-			continue
-		case m[2] == ")":
-			size, sizes = sizes[len(sizes)-1], sizes[:len(sizes)-1]
-		}
-		if len(sizes) == 0 || len(sizes) > 20 {
-			return false
-		}
-		if sizes[len(sizes)-1] += size * times; sizes[len(sizes)-1] > 2000 {
-			return false
-		}
-	}
-	return len(sizes) == 1
-}
-
-const (
-	punctuation = `!-/:-@\[-^\x60{-~`  // in a class
-	ranged      = `[ -,./0-Z_a-~\x60]` // ASCII without [ ] \ ^ and -
-	items       = `\[:(?:alpha|digit|alnum|upper|lower|space|blank|punct|cntrl|graph|print|xdigit):\]|\\[dws` + punctuation + `]|` +
-		ranged + `(?:-` + ranged + `)?|[^\x00-\x7f]`
-	number = `0*(?:\d\d?|100)`
-)
-
-var (
-	item  = regexp.MustCompile(items)
-	token = regexp.MustCompile(`^(?:(\((?:\?:)?)|[|^$]|(\)|(\[\^?(?:` + items + `)+\])|\\[dDwWsS` + punctuation + `]|[^\x00-\x1f\\()|^$*+?{}\[\]])` +
-		`(([*+?]|\{` + number + `(?:,(?:` + number + `)?)?\})\??)?)`)
-)

@@ -2,9 +2,9 @@ package verify
 
 import (
 	"math/big"
-	"regexp"
 	"strconv"
 
+	"noisegate/sqlrewrite/verify/internal/calendar"
 	"noisegate/sqlrewrite/verify/internal/ranges"
 )
 
@@ -19,19 +19,9 @@ import (
 //  5. to_char of a timestamp of the years 1 to 9999 is total for a constant template that is not empty, and depends on no locale without
 //     TM (table 9.27): a word has at most nine letters. *Example.* to_char(t, 'YYYY-MM') is taken, to_char(t, 'TMMonth') is refused.
 
-const day = 86400_000000
-
-var calendar = ranges.Of(-2_436_200*day, 105_300_000*day)
-
-func inCalendar(s span) {
-	if !s.Inside(calendar) {
-		refuse("a time that may leave the calendar")
-	}
-}
-
 // timeArithmetic is + - * on dates, times and intervals.
 func (d *derivation) timeArithmetic(op string, l, r *value) *value {
-	days := ranges.Point(big.NewRat(day, 1))
+	days := ranges.Point(big.NewRat(calendar.Day, 1))
 	if op == "+" && isInteger(l.kind) && r.kind == date {
 		l, r = r, l
 	}
@@ -51,7 +41,7 @@ func (d *derivation) timeArithmetic(op string, l, r *value) *value {
 		if !v.within.Finite() {
 			refuse("a date without bounds plus days")
 		}
-		inCalendar(v.within.Times(days))
+		calendar.Check(v.within.Times(days))
 		return v
 	case op == "-" && isTime(l.kind) && l.kind == r.kind:
 		v := d.apply(interval, op, l, r)
@@ -59,18 +49,19 @@ func (d *derivation) timeArithmetic(op string, l, r *value) *value {
 		if !between.Finite() {
 			refuse("a difference of times without bounds")
 		}
-		inCalendar(l.within)
-		inCalendar(r.within)
-		v.parts = [3]span{ranges.Point(zero), between.Times(ranges.Point(big.NewRat(1, day))).Hull(ranges.Point(zero)), ranges.Of(-day, day)}
+		calendar.Check(l.within)
+		calendar.Check(r.within)
+		inDays := between.Times(ranges.Point(big.NewRat(1, calendar.Day)))
+		v.parts = [3]span{ranges.Point(zero), inDays.Hull(ranges.Point(zero)), ranges.Of(-calendar.Day, calendar.Day)}
 		v.same = true // whole days, and less than a day of the same sign
 		return v
 	case (op == "+" || op == "-") && (l.kind == timestamp || l.kind == timestamptz) && r.kind == interval:
 		v := d.apply(l.kind, op, l, r)
-		v.within = moved(l.within, r.parts, op == "-")
+		v.within = calendar.Moved(l.within, r.parts, op == "-")
 		return v
 	case op == "+" && l.kind == interval && (r.kind == timestamp || r.kind == timestamptz):
 		v := d.apply(r.kind, op, l, r)
-		v.within = moved(r.within, l.parts, false)
+		v.within = calendar.Moved(r.within, l.parts, false)
 		return v
 	case (op == "+" || op == "-") && l.kind == interval && r.kind == interval:
 		v := d.apply(interval, op, l, r)
@@ -79,53 +70,12 @@ func (d *derivation) timeArithmetic(op string, l, r *value) *value {
 				v.parts[i] = l.parts[i].Minus(r.parts[i])
 			}
 		}
-		fitParts(v.parts)
+		calendar.CheckParts(v.parts)
 		return v
 	}
 	refuse("operator %s on these types of times", op)
 	return nil
 }
-
-func fitParts(parts [3]span) {
-	if !parts[0].Inside(ranges.Int4) || !parts[1].Inside(ranges.Int4) || !parts[2].Inside(ranges.Int8) {
-		refuse("an interval that may not fit")
-	}
-}
-
-// moved is a time plus or minus an interval, part by part.
-func moved(at span, parts [3]span, back bool) span {
-	if !at.Finite() {
-		refuse("a time without bounds plus an interval")
-	}
-	fitParts(parts)
-	for i, size := range []span{ranges.Of(28*day, 31*day), ranges.Of(day, day), ranges.Of(1, 1)} {
-		by := parts[i]
-		if back {
-			by = by.Negated()
-		}
-		at = at.Plus(by.Times(size))
-		inCalendar(at)
-	}
-	return at
-}
-
-// fields of extract, with their ranges; those of times of day exist for timestamps only.
-var fields = map[string]struct {
-	within span
-	ofDay  bool
-	digits int
-}{
-	"century": {}, "decade": {}, "millennium": {}, "year": {}, "isoyear": {},
-	"quarter": {within: ranges.Of(1, 4)}, "month": {within: ranges.Of(1, 12)}, "week": {within: ranges.Of(1, 53)}, "day": {within: ranges.Of(1, 31)},
-	"doy": {within: ranges.Of(1, 366)}, "dow": {within: ranges.Of(0, 6)}, "isodow": {within: ranges.Of(1, 7)},
-	"hour": {within: ranges.Of(0, 23), ofDay: true}, "minute": {within: ranges.Of(0, 59), ofDay: true},
-	"second": {within: ranges.Of(0, 60), ofDay: true, digits: 6}, "milliseconds": {within: ranges.Of(0, 60_000), ofDay: true, digits: 3},
-	"microseconds": {within: ranges.Of(0, 60_000_000), ofDay: true}, "epoch": {digits: 6},
-}
-
-// lengths are the units of date_trunc, in days at most.
-var lengths = map[string]int64{"microseconds": 1, "milliseconds": 1, "second": 1, "minute": 1, "hour": 1, "day": 1, "week": 7, "month": 31, "quarter": 92,
-	"year": 366, "decade": 3660, "century": 36600, "millennium": 366000}
 
 func (d *derivation) temporal(name string, args []*value) *value {
 	if name == "make_interval" {
@@ -140,7 +90,7 @@ func (d *derivation) temporal(name string, args []*value) *value {
 	field, x := args[0].text, args[1]
 	switch name {
 	case "date_trunc":
-		length, known := lengths[field]
+		length, known := calendar.Lengths[field]
 		if !known || x.kind != timestamp && x.kind != timestamptz {
 			return nil
 		}
@@ -148,8 +98,8 @@ func (d *derivation) temporal(name string, args []*value) *value {
 		if !x.within.Finite() {
 			refuse("date_trunc of a time without bounds")
 		}
-		v.within = x.within.Plus(ranges.Of(-length*day, 0))
-		inCalendar(v.within)
+		v.within = x.within.Plus(ranges.Of(-length*calendar.Day, 0))
+		calendar.Check(v.within)
 		return v
 	case "extract", "date_part":
 		k := numeric
@@ -157,14 +107,14 @@ func (d *derivation) temporal(name string, args []*value) *value {
 			k = float8
 		}
 		v := d.apply(k, name, args...)
-		f, known := fields[field]
+		f, known := calendar.Fields[field]
 		if !known {
 			return nil
 		}
 		switch x.kind {
 		case interval:
 			if field != "epoch" {
-				of, known := d.partOf(field, x)
+				of, known := calendar.PartOf(field, x.parts)
 				if !known {
 					return nil
 				}
@@ -174,24 +124,24 @@ func (d *derivation) temporal(name string, args []*value) *value {
 			months := x.parts[0].Times(ranges.Point(big.NewRat(31*86400, 1))).WithZero()
 			v.within = months.Plus(x.parts[1].Times(ranges.Point(big.NewRat(86400, 1)))).Plus(x.parts[2].Times(ranges.Point(big.NewRat(1, 1000000))))
 		default:
-			if !isTime(x.kind) || f.ofDay && x.kind == date || !x.within.Finite() {
+			if !isTime(x.kind) || f.OfDay && x.kind == date || !x.within.Finite() {
 				refuse("%s of a time without bounds", name)
 			}
-			v.within = f.within
-			if !f.within.Finite() {
+			v.within = f.Within
+			if !f.Within.Finite() {
 				v.within = yearly(field, x)
 			}
 		}
-		v.digits = f.digits
+		v.digits = f.Digits
 		if k == numeric {
-			v.scale, v.same = f.digits, true
+			v.scale, v.same = f.Digits, true
 			if field == "epoch" && x.kind == date {
 				v.digits, v.scale = 0, 0
 			}
 		} else {
 			v.grain, v.same, v.digits = 0, false, -1
-			if f.digits > 0 {
-				v.grain = grainOf(ranges.Ten(-f.digits))
+			if f.Digits > 0 {
+				v.grain = grainOf(ranges.Ten(-f.Digits))
 			}
 			v.within = v.within.Mapped(floated)
 		}
@@ -201,13 +151,6 @@ func (d *derivation) temporal(name string, args []*value) *value {
 	return nil
 }
 
-// templates are those of to_char without what depends on locale or zone, and without text whose quotes or escapes are read in a way of its own.
-var templates = regexp.MustCompile(`^(?:(?:FM|fm)?(?:HH24|hh24|HH12|hh12|HH|hh|MI|mi|SS|ss|AM|PM|am|pm|I?YYY?Y?|i?yyy?y?|MONTH|Month|month|` +
-	`MON|Mon|mon|MM|mm|DAY|Day|day|DY|Dy|dy|I?D(?:DD?)?|i?d(?:dd?)?|I?W|i?w|WW|ww|Q|q)|"[^"\\]*"|[ !#-/:-@\[\]^_\x60{-~])+$`)
-
-// fourDigits are the years 1 to 9999, in microseconds.
-var fourDigits = ranges.Of(-719_162*day, 2_932_897*day-1)
-
 // toChar is a time as a text.
 func (d *derivation) toChar(args []*value) *value {
 	const longest = 9 // September, Wednesday
@@ -215,35 +158,15 @@ func (d *derivation) toChar(args []*value) *value {
 		return nil
 	}
 	at, template := args[0], args[1].text
-	if !at.within.Inside(fourDigits) {
+	if !at.within.Inside(calendar.FourDigits) {
 		refuse("to_char of a time that may have a year of other than four digits")
 	}
-	if args[1].null || len(template) > 1000 || !templates.MatchString(template) {
+	if args[1].null || len(template) > 1000 || !calendar.Templates.MatchString(template) {
 		refuse("to_char with a template that no rule covers")
 	}
 	v := d.apply(text, "to_char", args...)
 	v.chars = longest * len(template)
 	return v
-}
-
-// partOf is the range of a field of an interval.
-func (d *derivation) partOf(field string, x *value) (span, bool) {
-	of := func(i int, size int64) span { return x.parts[i].Times(ranges.Point(big.NewRat(1, size))).WithZero() }
-	switch field {
-	case "year":
-		return of(0, 12), true
-	case "month":
-		return ranges.Of(-11, 11), true
-	case "day":
-		return x.parts[1], true
-	case "hour":
-		return of(2, 3600_000000), true
-	case "minute":
-		return ranges.Of(-59, 59), true
-	case "second":
-		return ranges.Of(-60, 60), true
-	}
-	return span{}, false
 }
 
 // makeInterval is make_interval(0, months, 0, days, hours, minutes, seconds): its parts are sums of these.
@@ -259,7 +182,7 @@ func (d *derivation) makeInterval(args []*value) *value {
 	v := d.apply(interval, "make_interval", args...)
 	size := func(i int, n int64) span { return args[i].within.Times(ranges.Point(big.NewRat(n, 1))) }
 	v.parts = [3]span{args[1].within, args[3].within, size(4, 3600_000000).Plus(size(5, 60_000000)).Plus(size(6, 1000000)).Plus(ranges.Of(-1, 1))}
-	fitParts(v.parts)
+	calendar.CheckParts(v.parts)
 	return v
 }
 
@@ -267,7 +190,7 @@ func (d *derivation) makeInterval(args []*value) *value {
 func yearly(field string, x *value) span {
 	days := x.within
 	if x.kind != date {
-		days = days.Times(ranges.Point(big.NewRat(1, day)))
+		days = days.Times(ranges.Point(big.NewRat(1, calendar.Day)))
 	}
 	if field == "epoch" {
 		return days.Times(ranges.Point(big.NewRat(86400, 1)))
