@@ -164,8 +164,8 @@ func TestSettingsAreNoOutage(t *testing.T) {
 	}
 }
 
-// TestSmallValuesCount: an answer of many values of no bytes is refused, as it takes memory. A busy machine may need more than the twin's 5 s
-// to get there, which end the statement too.
+// TestSmallValuesCount: an answer of many values of no bytes is refused, as it takes memory. A busy machine may need more than the twin's
+// 5 s to get there, which end the statement too.
 func TestSmallValuesCount(t *testing.T) {
 	conn := withTwin(t).Connect(t, "")
 	const columns, rows = 60, 50_000
