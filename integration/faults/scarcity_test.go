@@ -48,7 +48,8 @@ func (s *site) widen(t *testing.T, url string, keys int) {
 }
 
 // TestScarceMemory asks a gateway that should do with 128 MiB for many answers at a time, of several MiB each: every
-// one comes whole, the same bytes to everybody, or is refused. Afterwards it answers as before.
+// one comes whole, the same bytes to everybody, or is refused: as one too many, or, on a busy machine, because the ledger
+// does not answer in time. Afterwards it answers as before.
 //
 // covers: F16
 func TestScarceMemory(t *testing.T) {
@@ -77,10 +78,12 @@ func TestScarceMemory(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case err != nil || code != http.StatusOK && code != http.StatusTooManyRequests:
-				t.Errorf("%d, %v", code, err)
+			case err != nil:
+				t.Error(err)
 			case code == http.StatusOK:
 				told[sha256.Sum256(body)]++
+			case code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable:
+				t.Errorf("%d: %s", code, body)
 			}
 		})
 		if len(told) > questions {
