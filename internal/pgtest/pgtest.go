@@ -272,9 +272,14 @@ func makeOn(t testing.TB, own *pgserver.Server, st stage) *ControlDatabase {
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}
-	name, _, err := s.makeDatabase(ctx, st) // it goes with the server
+	name, drop, err := s.makeDatabase(ctx, st)
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}
+	t.Cleanup(func() { // the server serves other tests too; it may be down by now, and then the database goes with it
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = drop(ctx)
+	})
 	return (&Database{Name: name, DSN: s.dsn("", name), server: s}).control()
 }
