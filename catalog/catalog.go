@@ -73,6 +73,8 @@ type Table struct {
 	MaxValues    int64  // different values of one unit that count(DISTINCT x) counts in one group; 0: as many as rows
 	MaxTotal     int64  // rows that one unit may contribute to all groups together; 0: MaxRows in each of MaxGroups
 	Lines        Lines  // where the policy says so
+	Prepare      int64  // rows of one unit that a prepared copy keeps; 0: the policy asks for none
+	Copy         *Copy  // of a prepared copy; nil: it is a table of the policy itself
 	MostRows     int64  // of a public table: rows that it has at most, approved with headroom; 0: not known, or not public
 	Columns      []*Column
 	// Unique are sets of columns that no two rows share, rows with a NULL in one of them apart. A statement that relies on one makes sure

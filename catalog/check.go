@@ -94,11 +94,23 @@ func (c *checker) table(t *TablePolicy) *Table {
 	}
 	c.columns(t, info, table)
 	c.adviseTable(t, info)
+	defer c.prepare(t, table)
 	for _, name := range info.Unique {
 		table.Unique = append(table.Unique, []string{name})
 	}
 	table.Unique = append(table.Unique, info.Keys...)
 	return table
+}
+
+// prepare checks that a table can be prepared, once all of it is known.
+func (c *checker) prepare(t *TablePolicy, table *Table) {
+	if t.Prepare == nil || table.Unit.Kind == NoUnit {
+		return
+	}
+	table.Prepare = t.Prepare.MaxRows
+	if why := table.Preparable(); why != "" {
+		c.problem(t.pos, "leave out prepare", "table %s is not prepared: %s", t.TableName, why)
+	}
 }
 
 // atMost is a bound that another one bounds too; 0: there was none.

@@ -191,10 +191,7 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 		"max_groups":     count(&t.MaxGroups, &t.lines.MaxGroups, "max_groups"),
 		"max_values":     count(&t.MaxValues, &t.lines.MaxValues, "max_values"),
 		"max_rows_total": count(&t.MaxTotal, &t.lines.MaxTotal, "max_rows_total"),
-		"prepare": func(n *node) {
-			d.problem(n.pos, "leave it out; max_rows and max_groups bound what a unit adds to an answer",
-				"prepare, a bounded copy of a table, is not supported by this version")
-		},
+		"prepare":        func(n *node) { t.Prepare = d.prepare(n) },
 		"row_security": func(n *node) {
 			d.constant(n, "row_security", "per-row")
 			t.RowSecurity = true
@@ -209,6 +206,8 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 			"table %s is public, so it has no not_covered", t.TableName)
 	case t.Public && (t.Unit != nil || t.MaxRows != 0 || t.MaxGroups != 0 || t.MaxValues != 0 || t.MaxTotal != 0):
 		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups, max_values or max_rows_total", t.TableName)
+	case t.Prepare != nil && (t.Unit == nil || t.Unit.Kind != ColumnUnit):
+		d.problem(key.pos, "leave out prepare", "table %s is not prepared: only a table with unit: {column: ...} can be", t.TableName)
 	case !t.Public && !has(n, "unit"):
 		d.problem(key.pos, "write unit: {row: key}, unit: {column: person_id} or public: true",
 			"table %s has neither a privacy unit nor public: true", t.TableName)
@@ -217,6 +216,30 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 			"table %s has the row as its unit, which is one row in one group", t.TableName)
 	}
 	return t
+}
+
+// maxPrepared bounds the rows of one unit in a prepared copy: beyond it no noise would leave an answer.
+const maxPrepared = 1_000_000
+
+// prepare reads how a table is prepared.
+func (d *decoder) prepare(n *node) *PreparePolicy {
+	p := &PreparePolicy{}
+	d.fields(n, "prepare", map[string]func(*node){
+		"max_rows": func(n *node) {
+			if p.MaxRows = d.count(n, "max_rows"); p.MaxRows > maxPrepared {
+				d.problem(n.pos, "", "max_rows of a prepared copy must be at most %d", maxPrepared)
+			}
+		},
+		"refresh": func(n *node) {
+			if n.kind != plainNode && n.kind != textNode || n.text != "full" {
+				d.problem(n.pos, "write refresh: full", "a prepared copy can only be refreshed in full in this version")
+			}
+		},
+	})
+	if n.kind == mappingNode && !has(n, "max_rows") {
+		d.problem(n.pos, "write prepare: {max_rows: N}", "prepare lacks max_rows, the rows of one unit that a copy keeps")
+	}
+	return p
 }
 
 func (d *decoder) truth(n *node, what string) bool {

@@ -55,7 +55,7 @@ type TablePolicy struct {
 	MaxGroups  int64           // 0: not given
 	MaxValues  int64           // 0: not given
 	MaxTotal   int64           `json:",omitempty"` // max_rows_total; 0: not given
-	Prepare    *struct{}       // always nil: the digest of every policy in force covers the name
+	Prepare    *PreparePolicy  // nil: no copy; the digest of every policy in force covers the name
 	Columns    []*ColumnPolicy // sorted by name
 
 	pos   fault.Position

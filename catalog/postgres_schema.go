@@ -26,7 +26,7 @@ SELECT n.nspname, c.relname, c.oid,
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
-	AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'noisegate')
+	AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'noisegate', 'noisegate_prepared')
 	AND ($1::text[] IS NULL OR (n.nspname, c.relname) IN (
 		SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]))))
 ORDER BY n.nspname, c.relname`

@@ -1,0 +1,171 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// A prepared table is a copy of a table in which each unit has at most so many rows, which PostgreSQL's constraints hold; see
+// docs/prepared.md. To analysts it is the table: the unit's column has numbers in the place of ids, which a query can count and nothing
+// else.
+
+// PreparePolicy asks for a prepared copy of a table.
+type PreparePolicy struct {
+	MaxRows int64 // rows of one unit that it keeps
+}
+
+// PreparedSchema is the schema of a protected database that prepared tables are in, and what is kept of them.
+const PreparedSchema = "noisegate_prepared"
+
+// RankColumn is the column of a prepared table that numbers the rows of each unit, from 1.
+const RankColumn = "noisegate_rn"
+
+// Copy says of which table a prepared one is a copy, and what bounds it.
+type Copy struct {
+	Of      TableName // the table that it is a copy of
+	MaxRows int64     // no unit has more rows: the rank is from 1 to MaxRows, and unique among the rows of a unit
+}
+
+// Version is one complete copy of a table, as the database that holds it says.
+type Version struct {
+	Table  TableName // of which it is a copy
+	Number int64     // from 1, one more with each
+	OID    uint32
+	Digest [32]byte  // of the text that made it
+	AsOf   time.Time // of the snapshot that it was made from
+}
+
+// Label names the state of the data that a version holds; of is the steward's name for it, "" for none.
+func (v Version) Label(of string) string {
+	label := fmt.Sprintf("%s prepared %d as of %s", v.Table, v.Number, v.AsOf.UTC().Format(time.RFC3339))
+	if of != "" {
+		label = of + ", " + label
+	}
+	return label
+}
+
+// plainName is a name that needs no more than a few letters to be told apart.
+var plainName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+
+// copyName is what the copy of a table is called: by the table, where that is short, and by what tells it from those of other datasets.
+func copyName(dataset string, of TableName, version int64) string {
+	sum := sha256.Sum256([]byte(dataset + "\x00" + of.Schema + "\x00" + of.Name))
+	name := "table"
+	if plainName.MatchString(of.Name) {
+		name = of.Name
+	}
+	return fmt.Sprintf("%s_%s_%d", name, hex.EncodeToString(sum[:4]), version)
+}
+
+// UnitsName is the table of a dataset that holds a number for each unit of a kind, whose ids are of a type.
+func UnitsName(dataset, kind string, id Type) string {
+	sum := sha256.Sum256([]byte(dataset + "\x00" + kind + "\x00" + string(id)))
+	return "units_" + hex.EncodeToString(sum[:8])
+}
+
+// Preparable says why a table cannot be prepared; "" where it can.
+func (t *Table) Preparable() string {
+	unit, _ := t.Column(t.Unit.Column)
+	_, taken := t.Column(RankColumn)
+	switch {
+	case t.Unit.Kind != ColumnUnit || unit == nil:
+		return "only a table that holds the unit's id in a column, unit: {column: ...}, can be prepared"
+	case !unit.Type.IsInteger() && unit.Type != UUID && unit.Type != Text:
+		return "only a table whose unit is a whole number, a uuid or a text can be prepared"
+	case t.RowSecurity:
+		return "a table with row_security cannot be prepared"
+	case taken:
+		return "a table with a column " + RankColumn + " cannot be prepared"
+	case t.RowKey() == nil:
+		return "a table can be prepared only with a primary key of whole numbers, uuids or texts, " +
+			"by which some of a unit's rows are chosen"
+	default:
+		return ""
+	}
+}
+
+// RowKey are the columns of a key that every row has, of types in which equal values are identical: by them a unit's rows are chosen; nil:
+// there is none. Of several it is the shortest, then the first.
+func (t *Table) RowKey() []string {
+	var best []string
+	for _, key := range t.Unique {
+		fits := !slices.ContainsFunc(key, func(name string) bool {
+			c, ok := t.Column(name)
+			return !ok || !c.NotNull || !c.Type.IsInteger() && c.Type != UUID && c.Type != Text
+		})
+		if fits && (best == nil || len(key) < len(best)) {
+			best = key
+		}
+	}
+	return best
+}
+
+// CopyOf is a version of a table as a table that queries can read in its place. Its columns are the unit's, which holds a number, the rank,
+// and those that are exposed and tell no unit, in the order of the table.
+func (s *Snapshot) CopyOf(t *Table, v Version) *Table {
+	const int8OID, int4OID = 20, 23
+	c := *t
+	c.Schema, c.Name, c.OID = PreparedSchema, copyName(s.Dataset, TableName{t.Schema, t.Name}, v.Number), v.OID
+	c.Copy = &Copy{Of: TableName{t.Schema, t.Name}, MaxRows: t.Prepare}
+	c.Partitioned, c.RowSecurity, c.Indexes, c.Apart, c.mayLead, c.Prepare = false, false, nil, nil, nil, 0
+	c.Columns = []*Column{
+		{Name: t.Unit.Column, AttNum: 1, TypeOID: int8OID, TypMod: -1, Type: Int8, NotNull: true, Identifies: t.Unit.Of},
+		{Name: RankColumn, AttNum: 2, TypeOID: int4OID, TypMod: -1, Type: Int4, NotNull: true},
+	}
+	for _, of := range t.Columns {
+		if !of.Exposed || of.Identifies != "" || of.Name == t.Unit.Column {
+			continue
+		}
+		column := *of
+		column.AttNum = int16(len(c.Columns) + 1)
+		column.NotNull = of.NotNull && !of.cutInCopy()
+		c.Columns = append(c.Columns, &column)
+	}
+	key := []string{RankColumn, t.Unit.Column}
+	slices.Sort(key)
+	c.Unique = [][]string{key}
+	return &c
+}
+
+// cutInCopy reports whether a copy has NULL in the place of values that are too long to count.
+func (c *Column) cutInCopy() bool { return c.Type == Text }
+
+// WithCopy is the snapshot with a copy in the place of its table, and with no other table that has units: numbers of units and their ids
+// tell the same people by different names.
+func (s *Snapshot) WithCopy(c *Table, v Version) *Snapshot {
+	with := *s
+	with.Tables = []*Table{c}
+	for _, t := range s.Tables {
+		if t.Public {
+			with.Tables = append(with.Tables, t)
+		}
+	}
+	with.DataVersion = v.Label(s.DataVersion)
+	return &with
+}
+
+// Named finds a table by the name that analysts have for it. An empty schema means the dataset's default schema ("public").
+func (s *Snapshot) Named(schema, name string) (*Table, bool) {
+	if schema == "" {
+		schema = DefaultSchema
+	}
+	for _, t := range s.Tables {
+		if of := t.Copy; of != nil {
+			if of.Of == (TableName{schema, name}) {
+				return t, true
+			}
+		} else if t.Schema == schema && t.Name == name {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// Prepares reports whether the policy asks for a copy of any table.
+func (s *Snapshot) Prepares() bool {
+	return slices.ContainsFunc(s.Tables, func(t *Table) bool { return t.Prepare > 0 })
+}
