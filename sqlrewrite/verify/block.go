@@ -58,7 +58,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	if s.meeting == nil {
 		s.meeting = new(big.Int)
 	}
-	s.present = presentIn(q.WhereClause)
+	s.present = tree.Present(q.WhereClause)
 	s.rel = s.from(q.FromClause)
 	s.besides = s.reads != nil && len(*s.reads) > 0
 	s.rel.meeting = s.meeting

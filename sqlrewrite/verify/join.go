@@ -81,7 +81,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 	}
 	l := s.item(j.Larg, nil)
 	present := s.present
-	s.present = append(slices.Clone(present), presentIn(j.Quals)...) // rows of the right side where it is not so meet none of the left one
+	s.present = append(slices.Clone(present), tree.Present(j.Quals)...) // rows of the right side where it is not so meet none of the left one
 	r := s.item(j.Rarg, l)
 	s.present = present
 	if l.released != nil || r.released != nil {

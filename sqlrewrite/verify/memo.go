@@ -119,7 +119,11 @@ func written(sql string, args []any, c Claim) []byte {
 	}
 	for _, p := range c.Pins {
 		texts(p.Schema, p.Table)
-		numbers(int(p.OID), int(p.MostRows), len(p.Columns), len(p.Keys))
+		numbers(int(p.OID), int(p.MostRows), len(p.Columns), len(p.Keys), len(p.Checks))
+		for _, c := range p.Checks {
+			texts(c.Column)
+			numbers(int(c.Lo), int(c.Hi))
+		}
 		for _, col := range p.Columns {
 			texts(col.Name)
 			numbers(int(col.AttNum), int(col.TypeOID), int(col.TypMod), int(col.MostEqual))

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -12,7 +13,9 @@ import (
 //
 // *How many rows agree.* A part is what one item of FROM adds. Its limits say of how many of its rows given columns can agree: 1 for a unique
 // key, where none of its columns is NULL; 1 for the keys of a GROUP BY, NULLs included. rows() counts the rows that agree in given values: a
-// part whose limit's columns are determined adds a factor, and where the factor is 1 its row, hence all its columns, are determined too. A
+// part whose limit's columns are determined adds a factor. Where the factor is 1 its row, hence all its columns, are determined too; where it
+// is k there are k such rows at most, and for each of them the other parts are counted as if it were given: at most k times as many tuples
+// as one of these rows has. What is determined for each of them is not for all, so a limit of the whole relation counts what was before. A
 // value is determined if it is given, equal to a constant or (edges) to what is determined, or computed of what is determined. What is given is
 // equal in these rows, not identical: a function of it is determined where equal values are identical (follows).
 type relation struct {
@@ -45,6 +48,7 @@ type part struct {
 	limits []limit
 	ids    []int
 	public bool
+	ranked []ranked      // columns that number its rows (Lemma 13)
 	most   int64         // of a public table: its rows at most; 0: not known
 	equal  map[int]int64 // and those that share a value
 }
@@ -127,6 +131,7 @@ func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
 		}
 	}
 	total := big.NewInt(1)
+	var whole knowledge // before a part of several rows
 	left := slices.Clone(r.parts)
 	for moved := true; moved; {
 		moved = false
@@ -146,18 +151,22 @@ func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
 			continue
 		}
 		total.Mul(total, big.NewInt(factor))
-		if factor <= 1 {
-			for _, id := range left[at].ids {
-				known.add(id, r.solid[id], true)
-			}
+		if factor > 1 && whole == nil {
+			whole = maps.Clone(known)
+		}
+		for _, id := range left[at].ids {
+			known.add(id, r.solid[id], true)
 		}
 		left, moved = slices.Delete(slices.Clone(left), at, at+1), true
 	}
 	if len(left) > 0 {
 		total = nil
 	}
+	if whole == nil {
+		whole = known
+	}
 	for _, l := range r.whole {
-		if l.holds(d, known) && (total == nil || total.Cmp(big.NewInt(l.rows)) > 0) {
+		if l.holds(d, whole) && (total == nil || total.Cmp(big.NewInt(l.rows)) > 0) {
 			total = big.NewInt(l.rows)
 		}
 	}

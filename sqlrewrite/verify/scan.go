@@ -24,6 +24,8 @@ import (
 // *Example.* visits with the unit in person_id and a unique visit_id: a payment whose path leads to visit_id belongs to the visit's person, and
 // payments that agree in visit_id are of one person.
 //
+// A copy of a table (prepared.go) is owned by the column in which each unit has a number; no other table may be beside it that has units.
+//
 // A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) has p digits, s of them after the point, or is NaN.
 func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 	pin := d.pins.of(t)
@@ -34,13 +36,15 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 		owner = &unit{}
 		r.units = []*unit{owner}
 	}
-	byName := make(map[string]*value)
+	byName, byID := make(map[string]*value), make(map[int]*value)
 	for _, c := range t.Columns {
 		pinned := pin.column(c)
 		if pinned == nil || kinds[c.Type] == noKind {
 			continue
 		}
 		v := d.leaf(c)
+		pin.check(v, c.Name)
+		byID[v.id] = v
 		if pinned.NotNull {
 			r.solid[v.id], d.stored[v.id] = true, true
 		}
@@ -57,6 +61,9 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 			p.equal[v.id] = pinned.MostEqual
 		}
 		p.ids = append(p.ids, v.id)
+		if t.Copy != nil && c.Name == t.Unit.Column { // numbers of units differ between neighbours: nothing may name them (Lemma 14)
+			continue
+		}
 		r.columns = append(r.columns, named{alias, c.Name, v})
 	}
 	for _, key := range pin.Keys {
@@ -69,6 +76,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 			l.by = append(l.by, v.id)
 		}
 		p.limits = append(p.limits, l)
+		p.ranks(l, byID, r.solid)
 	}
 	r.parts = []*part{p}
 	if owner != nil {
@@ -118,7 +126,12 @@ func (d *derivation) own(v *value, t *catalog.Table, column string, pin *Pin, ow
 }
 
 // unitName is the name of units of one kind: those of two are never one.
-func unitName(t *catalog.Table) string { return "unit " + t.Unit.Of }
+func unitName(t *catalog.Table) string {
+	if t.Copy != nil { // a number of a unit is no id of one
+		return "number in " + strconv.Quote(t.Name) + " of unit " + t.Unit.Of
+	}
+	return "unit " + t.Unit.Of
+}
 
 func columnName(t *catalog.Table, column string) string {
 	return "column " + strconv.Quote(t.Schema) + strconv.Quote(t.Name) + strconv.Quote(column)

@@ -157,6 +157,12 @@ func clampedBy(larger bool, x, end *value) (split, above *share) {
 // total is what one unit adds to an integer of all groups together; nil: nothing bounds it but the number of groups.
 func (x *released) total(d *derivation, v *value) *big.Int {
 	t := v.terms
+	if t != nil && t.share == nil && t.moves == nil && x.rel != nil && t.each.Finite() {
+		// Each of the unit's rows is in one group at most, and adds to it what a row adds.
+		if n := x.rel.rows(d, nil, true); n != nil {
+			return ranges.Ceiled(new(big.Rat).Mul(t.each.WithZero().Most(), new(big.Rat).SetInt(n))).Num()
+		}
+	}
 	if t == nil || t.share == nil || t.share.x >= 0 || x.rel == nil || !slices.Equal(x.rel.parts, t.share.of.parts) || !x.rel.within(d, t.share.partition, nil) {
 		return nil
 	}

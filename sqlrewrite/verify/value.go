@@ -75,6 +75,7 @@ type bounds struct {
 	wide    bool    // numeric: NaN, or of at most 250 digits
 	nonzero bool    // no value is 0
 	same    bool    // equal values are identical, bit by bit
+	checked bool    // a column that a pinned check holds to its range
 }
 
 // anchor says that the value decides whose the row is: equal values under one name are rows of one unit.

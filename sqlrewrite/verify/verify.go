@@ -30,6 +30,7 @@
 //	joint.go         sums of products under one noise (Lemma 2c)
 //	release.go       the outermost aggregates: Linf, L0, keys (Lemmas 3, 3a and 4)
 //	histogram.go     ranks and modes (Lemma 5)
+//	prepared.go      bounded copies of tables (Lemmas 13 and 14)
 //	work.go          how many rows one row meets
 //	pins.go          what must still hold when the statement runs
 //	memo.go          what was proven before
@@ -89,6 +90,7 @@ type Pin struct {
 	Columns       []PinnedColumn
 	Keys          [][]string // sets of its columns that are unique, but for rows with NULL in one of them
 	MostRows      int64      // bounds the rows of the table, a public one; 0: nothing does
+	Checks        []Check    // ranges that validated constraints hold columns to
 }
 
 // PinnedColumn is one column of a [Pin].
@@ -149,9 +151,13 @@ func parse(sql string) *pgquery.SelectStmt {
 	return tree.Only(parsed)
 }
 
-func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
-	d := &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: c.Pins},
+func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin) *derivation {
+	return &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: pins},
 		work: big.NewInt(1), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
+}
+
+func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
+	d := newDerivation(sql, args, on, c.Pins)
 	r := d.query(s, &scope{d: d})
 	if r.released == nil {
 		refuse("the rows are not aggregated over units")

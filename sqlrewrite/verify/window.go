@@ -388,6 +388,7 @@ func (x *run) tells(d *derivation, id int) bool {
 
 // placed reads place <= n.
 func (s *scope) placed(l, r *value) {
+	s.rankedTo(l, r)
 	n := r.number()
 	if l.place == nil || n == nil || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() || l.outer {
 		return

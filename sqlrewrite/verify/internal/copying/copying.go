@@ -1,0 +1,137 @@
+// Package copying reads the statements that fill a prepared copy of a table, node by node, and refuses every other shape. It does not know
+// what the rows are that they insert.
+package copying
+
+import (
+	"slices"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/sqlrewrite/verify/internal/tree"
+)
+
+// The columns of the table that has a number for each unit.
+const unitsID, unitsNumber = "id", "unit"
+
+// Tables are the tables of a copy, both in one schema.
+type Tables struct {
+	Schema string
+	Copy   string
+	Units  string // has a number for each unit
+}
+
+// Rows are what is inserted into a copy: INSERT INTO copy (columns) SELECT u.unit, r.x, ... FROM (query) AS r JOIN ONLY units AS u ON u.id = r.id
+// WHERE r.rank <= most.
+type Rows struct {
+	Columns []string // of the copy; the first gets the unit's number
+	Query   *pgquery.SelectStmt
+	ID      string   // the column of the query by which numbers are found
+	Rank    string   // the column of the query that is at most Most
+	Outputs []string // columns of the query that the other columns of the copy get
+	Most    int64
+}
+
+// Read reads the statement that fills a copy.
+func (t Tables) Read(sql string) Rows {
+	columns, q, conflict := insertion(sql, t.Schema, t.Copy)
+	if conflict != nil || len(q.DistinctClause) > 0 || len(q.TargetList) != len(columns) || len(columns) < 2 || len(q.FromClause) != 1 {
+		tree.Refuse("the rows of a copy in another form")
+	}
+	j := q.FromClause[0].GetJoinExpr()
+	if j == nil || j.Jointype != pgquery.JoinType_JOIN_INNER || j.IsNatural || len(j.UsingClause) > 0 || j.JoinUsingAlias != nil || j.Alias != nil || j.Rtindex != 0 {
+		tree.Refuse("a copy that is no join with the numbers of units")
+	}
+	rows, units := j.Larg.GetRangeSubselect(), j.Rarg.GetRangeVar()
+	if rows == nil || rows.Lateral || units == nil || units.Catalogname != "" || units.Schemaname != t.Schema || units.Relname != t.Units || units.Inh ||
+		units.Relpersistence != "p" {
+		tree.Refuse("a copy that is no join with the numbers of units")
+	}
+	r, u := tree.AliasOf(rows.Alias), tree.AliasOf(units.Alias)
+	if r == "" || u == "" || r == u {
+		tree.Refuse("names of relations that are not two")
+	}
+	on, cut := compared(j.Quals, "="), compared(q.WhereClause, "<=")
+	if column(on.Lexpr, u) != unitsID {
+		tree.Refuse("a join that is not by the unit's id")
+	}
+	read := Rows{Columns: columns, Query: tree.SelectOf(rows.Subquery), ID: column(on.Rexpr, r), Rank: column(cut.Lexpr, r), Most: int64(tree.Integer(cut.Rexpr))}
+	for i, n := range q.TargetList {
+		o := n.GetResTarget()
+		switch {
+		case o == nil || o.Name != "" || len(o.Indirection) > 0:
+			tree.Refuse("an output of a copy that no rule covers")
+		case i > 0:
+			read.Outputs = append(read.Outputs, column(o.Val, r))
+		case column(o.Val, u) != unitsNumber:
+			tree.Refuse("a unit that is not the number of one")
+		}
+	}
+	return read
+}
+
+// ReadIDs reads the statement that gives numbers to units: INSERT INTO units (id) query ON CONFLICT DO NOTHING.
+func (t Tables) ReadIDs(sql string) *pgquery.SelectStmt {
+	columns, q, conflict := insertion(sql, t.Schema, t.Units)
+	if !slices.Equal(columns, []string{unitsID}) || len(q.TargetList) != 1 || len(q.DistinctClause) != 1 {
+		tree.Refuse("ids of units in another form")
+	}
+	if conflict == nil || conflict.Action != pgquery.OnConflictAction_ONCONFLICT_NOTHING || len(conflict.TargetList) > 0 || conflict.WhereClause != nil {
+		tree.Refuse("ids of units that are not left out where they are there")
+	}
+	return q
+}
+
+// insertion reads INSERT INTO schema.name (columns) SELECT.
+func insertion(sql, schema, name string) (columns []string, from *pgquery.SelectStmt, conflict *pgquery.OnConflictClause) {
+	parsed, err := pgquery.Parse(sql)
+	if err != nil {
+		tree.Refuse("PostgreSQL's grammar does not read it")
+	}
+	if len(parsed.Stmts) != 1 || parsed.Stmts[0].StmtLocation != 0 || parsed.Stmts[0].StmtLen != 0 {
+		tree.Refuse("not one statement")
+	}
+	i := parsed.Stmts[0].Stmt.GetInsertStmt()
+	if i == nil || i.WithClause != nil || len(i.ReturningList) > 0 || i.Override > pgquery.OverridingKind_OVERRIDING_NOT_SET {
+		tree.Refuse("a statement that is no INSERT, or one that no rule covers")
+	}
+	into := i.Relation
+	if into == nil || into.Catalogname != "" || into.Schemaname != schema || into.Relname != name || into.Relpersistence != "p" || into.Alias != nil || !into.Inh {
+		tree.Refuse("an INSERT into another table")
+	}
+	for _, n := range i.Cols {
+		c := n.GetResTarget()
+		if c == nil || c.Name == "" || len(c.Indirection) > 0 || c.Val != nil || slices.Contains(columns, c.Name) {
+			tree.Refuse("a column of INSERT that no rule covers")
+		}
+		columns = append(columns, c.Name)
+	}
+	from = tree.SelectOf(i.SelectStmt)
+	tree.Plain(from)
+	if from.WithClause != nil || from.Larg != nil || from.Rarg != nil || from.HavingClause != nil || len(from.GroupClause) > 0 || from.LimitOffset != nil ||
+		from.Op > pgquery.SetOperation_SETOP_NONE {
+		tree.Refuse("a clause of the rows that are inserted that no rule covers")
+	}
+	return columns, from, i.OnConflictClause
+}
+
+// compared is a comparison of two operands.
+func compared(n *pgquery.Node, op string) *pgquery.A_Expr {
+	e := n.GetAExpr()
+	if e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr == nil || e.Rexpr == nil || tree.Operator(e.Name) != op {
+		tree.Refuse("a condition of a copy that no rule covers")
+	}
+	return e
+}
+
+// column is the name of a column of a relation.
+func column(n *pgquery.Node, of string) string {
+	c := n.GetColumnRef()
+	if c == nil || len(c.Fields) != 2 {
+		tree.Refuse("what is no column of a relation")
+	}
+	w := tree.Words(c.Fields)
+	if w[0] != of {
+		tree.Refuse("a column of another relation")
+	}
+	return w[1]
+}

@@ -1,0 +1,146 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/verify/internal/copying"
+	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate/sqlrewrite/verify/internal/tree"
+)
+
+// Prepared tables. A copy of a table has, in the place of the unit's id, a number for each unit, and a rank.
+//
+// **Lemma 13, what a unit has in a copy.** Let (unit, rank) be a pinned key of a table, rank a whole number that is NULL on no row, and let
+// a pinned check hold it in [a, b]. Then at most b - a + 1 rows agree in the unit, and at most m - a + 1 of those with rank <= m. *Proof.*
+// They differ in the rank. ∎ PostgreSQL holds keys and checks for all rows that a statement sees, however they came there.
+//
+// **Lemma 14, whose a row of a copy is.** Let a copy be what Build accepts: INSERT INTO copy SELECT u.unit, r.rank, r.x, ... FROM (q) AS r JOIN
+// units AS u ON u.id = r.id WHERE r.rank <= m, where q is derived as rows of one unit each, r.id is that unit, and the table of units has
+// a different number for each id. Then the rows of one number are one unit's, and are, but for the number, functions of that unit's rows and
+// of the seed. *Proof.* By Lemma 0 the rows of q are, unit by unit, functions of the unit's rows; the join adds the number to each and, as id
+// is a key of units, makes no row two; as unit is another key of it, no two ids have one number. The ids that have a number are, by the second
+// text, those that a row of the source has, which is a function of that unit's rows again, and others that no row of q has. ∎ Neighbouring
+// databases may give a unit two numbers. So no statement over a copy may name them: the column cannot be read (scan), and what a statement
+// gives is the same whatever they are.
+//
+// A copy is a function of a seed that nobody knows, drawn anew for each; for every seed the copies of neighbours are neighbours.
+
+// Check is a range that the database holds a column of a pinned table to.
+type Check struct {
+	Column string
+	Lo, Hi int64
+}
+
+// Copying are the two statements that make a copy of a table, in the order in which they run.
+type Copying struct {
+	Units  string // gives a number to each unit that has none
+	Insert string // fills the copy; $1 is the seed
+	Copy   *catalog.Table
+	// UnitsTable is the table of the numbers, in the schema of the copy, whose columns id and unit are each a key and NULL on no row.
+	UnitsTable string
+	Pins       []Pin // what holds of the source while they run
+}
+
+// Build proves of the statements that make a copy that its rows are as Lemma 14 says, or says why it cannot: nil means proven.
+func Build(b Copying, on *catalog.Snapshot) (err error) {
+	defer tree.Caught(&err)
+	if b.Copy == nil || b.Copy.Copy == nil || b.Copy.Copy.MaxRows < 1 || b.UnitsTable == b.Copy.Name {
+		refuse("no copy")
+	}
+	t := copying.Tables{Schema: b.Copy.Schema, Copy: b.Copy.Name, Units: b.UnitsTable}
+	b.fills(on, t.Read(b.Insert))
+	rel := b.derive(on, t.ReadIDs(b.Units), nil)
+	owns(rel, rel.columns[0].name)
+	return nil
+}
+
+// fills proves the INSERT into the copy.
+func (b Copying) fills(on *catalog.Snapshot, in copying.Rows) {
+	if in.Columns[0] != b.Copy.Unit.Column || in.Columns[1] != catalog.RankColumn || in.Outputs[0] != in.Rank || in.Most < 1 || in.Most > b.Copy.Copy.MaxRows {
+		refuse("a copy that keeps more rows of a unit than it may, or names its columns otherwise")
+	}
+	rel := b.derive(on, in.Query, []any{int64(0)})
+	owns(rel, in.ID)
+	for _, name := range in.Outputs {
+		if v := rel.find("", name); v == nil || v.vague || v.terms != nil || v.ident != "" || len(v.anchors) > 0 {
+			refuse("an output of a copy that is no function of a unit's rows, or that tells one")
+		}
+	}
+}
+
+// derive derives the rows of a query over the source.
+func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) *relation {
+	d := newDerivation("", args, on, b.Pins)
+	rel := d.query(q, &scope{d: d})
+	if rel.released != nil || slices.Contains(d.read, false) {
+		refuse("aggregates over many units, or an argument that the text does not name")
+	}
+	return rel
+}
+
+// owns refuses rows of which a column does not hold the id of the one unit that each belongs to.
+func owns(rel *relation, name string) {
+	owner, v := rel.owner(), rel.find("", name)
+	if owner == nil || v == nil || v.vague || !v.same || !slices.Contains(rel.roots, v.id) || !rel.solid[v.id] ||
+		!slices.ContainsFunc(v.anchors, func(a anchor) bool { return a.root && a.of.find() == owner }) {
+		refuse("rows without a unit are not left out, or the id is not that of the unit")
+	}
+}
+
+// ranked is a column that numbers the rows which agree in others, from a number on.
+type ranked struct {
+	id   int
+	by   []int
+	from *big.Rat
+}
+
+// ranks are those of a pinned key: of rows that agree in its other columns there are as many as one of them, a whole number, has values.
+func (p *part) ranks(key limit, byID map[int]*value, solid map[int]bool) {
+	for i, id := range key.by {
+		v := byID[id]
+		if !solid[id] || !isInteger(v.kind) || !v.checked {
+			continue
+		}
+		rest := slices.Delete(slices.Clone(key.by), i, i+1)
+		rows := new(big.Rat).Sub(v.within.Hi, v.within.Lo)
+		p.limits = append(p.limits, limit{by: rest, rows: rows.Num().Int64() + 1, sql: true})
+		p.ranked = append(p.ranked, ranked{id: id, by: rest, from: v.within.Lo})
+	}
+}
+
+// rankedTo reads rank <= n.
+func (s *scope) rankedTo(l, r *value) {
+	n := r.number()
+	if n == nil || l.outer || !n.IsInt() || !n.Num().IsInt64() {
+		return
+	}
+	for i, p := range s.rel.parts {
+		for _, k := range p.ranked {
+			if k.id != l.id {
+				continue
+			}
+			rows := new(big.Rat).Sub(n, k.from).Num().Int64() + 1
+			c := *p
+			c.limits = append(slices.Clone(p.limits), limit{by: k.by, rows: max(rows, 1), sql: true})
+			s.rel.parts = slices.Clone(s.rel.parts)
+			s.rel.parts[i] = &c
+		}
+	}
+}
+
+// check narrows a column to what a pinned check holds it to.
+func (p *Pin) check(v *value, column string) {
+	for _, c := range p.Checks {
+		if c.Column != column {
+			continue
+		}
+		if c.Lo > c.Hi || !isInteger(v.kind) {
+			refuse("a pinned check of no range, or of what is no whole number")
+		}
+		v.within, v.checked = v.within.Meet(ranges.Of(c.Lo, c.Hi)), true
+	}
+}

@@ -1,0 +1,181 @@
+package verify
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"noisegate/catalog"
+)
+
+// copied is the snapshot of town with a copy of visits, of 5 rows of each person, and a pin of it and of shops.
+func copied() (*catalog.Snapshot, []Pin) {
+	on, pins := town()
+	c := &catalog.Table{Schema: "noisegate_prepared", Name: "visits_7", OID: 70, Unit: catalog.Unit{Kind: catalog.ColumnUnit, Column: "person_id"},
+		Copy: &catalog.Copy{Of: catalog.TableName{Schema: "public", Name: "visits"}, MaxRows: 5}}
+	p := Pin{Schema: c.Schema, Table: c.Name, OID: c.OID, Keys: [][]string{{"noisegate_rn", "person_id"}},
+		Checks: []Check{{Column: "noisegate_rn", Lo: 1, Hi: 5}}}
+	for i, column := range []struct {
+		name string
+		typ  catalog.Type
+	}{{"person_id", catalog.Int8}, {"noisegate_rn", catalog.Int4}, {"ward", catalog.Int4}, {"minutes", catalog.Int4}} {
+		c.Columns = append(c.Columns, &catalog.Column{Name: column.name, AttNum: int16(i + 1), TypeOID: uint32(i), TypMod: -1, Type: column.typ})
+		p.Columns = append(p.Columns, PinnedColumn{Name: column.name, AttNum: int16(i + 1), TypeOID: uint32(i), TypMod: -1, NotNull: i < 2})
+	}
+	shops, _ := on.Table("public", "shops")
+	return &catalog.Snapshot{Tables: []*catalog.Table{c, shops}}, []Pin{p, pins[3]}
+}
+
+// What a unit adds to statements over a copy is what key and check say, and without either it is nothing that is known.
+func TestUnsafeStatementsOverCopies(t *testing.T) {
+	const (
+		count  = `SELECT @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7"`
+		sum    = `SELECT COALESCE(@sum(C4("minutes", 0, 240)), 0)::@text FROM ONLY "noisegate_prepared"."visits_7"`
+		byWard = `SELECT "ward"::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" GROUP BY "ward"`
+		joined = `SELECT @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" AS t1 JOIN ONLY "public"."shops" AS t2 ON t1."ward" = t2."shop_id"`
+	)
+	unpinned := func(change func(*Pin)) func([]Pin) {
+		return func(pins []Pin) {
+			pins[0].Columns, pins[0].Keys, pins[0].Checks = slices.Clone(pins[0].Columns), slices.Clone(pins[0].Keys), slices.Clone(pins[0].Checks)
+			change(&pins[0])
+		}
+	}
+	for name, c := range map[string]struct {
+		sql                  string
+		keys                 int
+		groups, most, l1, l2 int64
+		change               func([]Pin)
+		proven               bool
+	}{
+		"all rows":                      {sql: count, groups: 1, most: 5, l1: 5, l2: 25, proven: true},
+		"all rows but one":              {sql: count, groups: 1, most: 4, l1: 4, l2: 16},
+		"rows up to a rank":             {sql: count + ` WHERE "noisegate_rn" <= «2»::integer`, groups: 1, most: 2, l1: 2, l2: 4, proven: true},
+		"rows up to a rank, fewer":      {sql: count + ` WHERE "noisegate_rn" <= «3»::integer`, groups: 1, most: 2, l1: 2, l2: 4},
+		"rows from a rank on":           {sql: count + ` WHERE "noisegate_rn" >= «2»::integer`, groups: 1, most: 2, l1: 2, l2: 4},
+		"one of two ranks":              {sql: count + ` WHERE "noisegate_rn" <= «2»::integer OR "ward" = «3»::integer`, groups: 1, most: 2, l1: 2, l2: 4},
+		"a sum":                         {sql: sum, groups: 1, most: 1200, l1: 1200, l2: 1440000, proven: true},
+		"a sum of less":                 {sql: sum, groups: 1, most: 1199, l1: 1199, l2: 1440000},
+		"groups":                        {sql: byWard, keys: 1, groups: 5, most: 5, l1: 5, l2: 25, proven: true},
+		"groups, fewer":                 {sql: byWard, keys: 1, groups: 4, most: 5, l1: 5, l2: 25},
+		"groups, less in all":           {sql: byWard, keys: 1, groups: 5, most: 5, l1: 4, l2: 25},
+		"groups, less of squares":       {sql: byWard, keys: 1, groups: 5, most: 5, l1: 5, l2: 24},
+		"a public table by its key":     {sql: joined, groups: 1, most: 5, l1: 5, l2: 25, proven: true},
+		"a public table by another key": {sql: strings.Replace(joined, `t2."shop_id"`, `@length(t2."name")`, 1), groups: 1, most: 5, l1: 5, l2: 25},
+		"the number of a unit":          {sql: count + ` WHERE ("person_id" = «7»::bigint)`, groups: 1, most: 5, l1: 5, l2: 25},
+		"the order of numbers":          {sql: strings.Replace(count, `@count(*)`, `@count(@hashint8extended("person_id", 0))`, 1), groups: 1, most: 5, l1: 5, l2: 25},
+		"units by number":               {sql: strings.Replace(count, `@count(*)`, `@count(DISTINCT "person_id")`, 1), groups: 1, most: 5, l1: 5, l2: 25},
+		"no check":                      {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks = nil })},
+		"a check of more":               {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Hi = 6 })},
+		"a check of another column":     {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Column = "ward" })},
+		"no key":                        {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Keys = nil })},
+		"a rank that may be NULL":       {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Columns[1].NotNull = false })},
+		"a unit that may be NULL":       {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Columns[0].NotNull = false })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on, pins := copied()
+			if c.change != nil {
+				c.change(pins)
+			}
+			sql, args := expand(c.sql)
+			err := Statement(sql, args, on, Claim{Keys: c.keys, Groups: big.NewInt(c.groups), PerGroup: []*big.Int{big.NewInt(c.most)}, Pins: pins,
+				Norms: []Norm{{Columns: []int{0}, L1: big.NewInt(c.l1), L2Squared: big.NewInt(c.l2)}}})
+			if (err == nil) != c.proven {
+				t.Errorf("%s: %v", sql, err)
+			}
+		})
+	}
+}
+
+// What makes a copy is proven as it is printed, and no longer where any part of it is another.
+func TestUnsafeCopies(t *testing.T) {
+	const (
+		units = `INSERT INTO "noisegate_prepared"."units_1" (id) SELECT DISTINCT t."person_id" AS id FROM ONLY "public"."visits" AS t ` +
+			`WHERE (t."person_id" IS NOT NULL) ON CONFLICT DO NOTHING`
+		fill = `INSERT INTO "noisegate_prepared"."visits_7" ("person_id", noisegate_rn, "ward", "reason") SELECT u.unit, r.rn, r.c0, r.c1 ` +
+			`FROM (SELECT t."person_id" AS id, pg_catalog.row_number() OVER (PARTITION BY t."person_id" ORDER BY ` +
+			`pg_catalog.hashint8extended(t."visit_id"::bigint, pg_catalog.hashint8extended(t."person_id"::bigint, $1::bigint)), t."visit_id") AS rn, ` +
+			`t."ward" AS c0, CASE WHEN (pg_catalog.octet_length(t."reason") <= 9) THEN t."reason" END AS c1 ` +
+			`FROM ONLY "public"."visits" AS t WHERE (t."person_id" IS NOT NULL)) AS r JOIN ONLY "noisegate_prepared"."units_1" AS u ON u.id = r.id WHERE r.rn <= 5`
+	)
+	prove := func(units, fill string, change func([]Pin)) error {
+		on, pins := town()
+		pins[1].Columns[0].NotNull = true
+		pins[1].Keys = pins[1].Keys[:1]
+		if change != nil {
+			change(pins)
+		}
+		over, _ := copied()
+		return Build(Copying{Units: units, Insert: fill, Copy: over.Tables[0], UnitsTable: "units_1", Pins: pins}, on)
+	}
+	if err := prove(units, fill, nil); err != nil {
+		t.Fatal("as it is printed:", err)
+	}
+	for name, c := range map[string][2]string{
+		"ranks over all units":            {`PARTITION BY t."person_id"`, `PARTITION BY t."ward"`},
+		"ranks over everybody":            {`PARTITION BY t."person_id" ORDER`, `ORDER`},
+		"ranks that tie":                  {`, t."visit_id") AS rn`, `) AS rn`},
+		"another rank":                    {`pg_catalog.row_number()`, `pg_catalog.random()`},
+		"rows of nobody":                  {`WHERE (t."person_id" IS NOT NULL)) AS r`, `) AS r`},
+		"more rows":                       {`r.rn <= 5`, `r.rn <= 6`},
+		"all rows":                        {` WHERE r.rn <= 5`, ``},
+		"rows beyond":                     {`r.rn <= 5`, `r.rn >= 5`},
+		"a bound that is not the rank's":  {`WHERE r.rn <= 5`, `WHERE r.c0 <= 5`},
+		"a rank that is another column":   {`u.unit, r.rn, r.c0`, `u.unit, r.c0, r.c0`},
+		"a condition beside the bound":    {`r.rn <= 5`, `r.rn <= 5 AND r.c0 > 1`},
+		"a number that is not the unit's": {`SELECT u.unit,`, `SELECT r.id,`},
+		"the id of the unit":              {`r.c0, r.c1 `, `r.c0, r.id `},
+		"a join by something else":        {`ON u.id = r.id`, `ON u.id = r.c0`},
+		"a join by numbers":               {`ON u.id = r.id`, `ON u.unit = r.id`},
+		"a join of all":                   {`JOIN ONLY "noisegate_prepared"."units_1" AS u ON u.id = r.id`, `CROSS JOIN ONLY "noisegate_prepared"."units_1" AS u`},
+		"an outer join":                   {`JOIN ONLY`, `LEFT JOIN ONLY`},
+		"another table of numbers":        {`ONLY "noisegate_prepared"."units_1"`, `ONLY "public"."units_1"`},
+		"tables that inherit":             {`JOIN ONLY "noisegate_prepared"`, `JOIN "noisegate_prepared"`},
+		"the source with its heirs":       {`FROM ONLY "public"."visits"`, `FROM "public"."visits"`},
+		"another copy":                    {`INTO "noisegate_prepared"."visits_7"`, `INTO "noisegate_prepared"."visits_8"`},
+		"columns in another order":        {`("person_id", noisegate_rn,`, `(noisegate_rn, "person_id",`},
+		"what happens to conflicts":       {`r.rn <= 5`, `r.rn <= 5 ON CONFLICT DO NOTHING`},
+		"what is returned":                {`r.rn <= 5`, `r.rn <= 5 RETURNING 1`},
+		"an order":                        {`r.rn <= 5`, `r.rn <= 5 ORDER BY r.c0`},
+		"a limit":                         {`r.rn <= 5`, `r.rn <= 5 LIMIT 9`},
+		"a value of several rows":         {`t."ward" AS c0`, `pg_catalog.max(t."ward") OVER () AS c0`},
+		"a value that may raise an error": {`t."ward" AS c0`, `(1 / t."ward") AS c0`},
+		"a value from another query":      {`t."ward" AS c0`, `(SELECT pg_catalog.count(*) FROM ONLY "public"."people") AS c0`},
+		"another statement":               {`r.rn <= 5`, `r.rn <= 5; DELETE FROM "public"."visits"`},
+	} {
+		changed := strings.Replace(fill, c[0], c[1], 1)
+		if changed == fill {
+			t.Errorf("%s: nothing changed", name)
+		}
+		if prove(units, changed, nil) == nil {
+			t.Errorf("%s: proven", name)
+		}
+	}
+	for name, c := range map[string][2]string{
+		"ids of others":                {`t."person_id" AS id`, `t."ward" AS id`},
+		"ids of nobody":                {` WHERE (t."person_id" IS NOT NULL)`, ``},
+		"an id that may raise":         {`t."person_id" AS id`, `(1 / t."person_id") AS id`},
+		"an id that is there already":  {` ON CONFLICT DO NOTHING`, ``},
+		"an id that takes a number":    {`ON CONFLICT DO NOTHING`, `ON CONFLICT (id) DO UPDATE SET unit = 1`},
+		"ids and numbers":              {`(id) SELECT DISTINCT t."person_id" AS id`, `(id, unit) SELECT DISTINCT t."person_id" AS id, t."ward"`},
+		"another table":                {`"units_1"`, `"visits_7"`},
+		"ids of other rows of a query": {`SELECT DISTINCT`, `SELECT`},
+	} {
+		changed := strings.Replace(units, c[0], c[1], 1)
+		if changed == units {
+			t.Errorf("%s: nothing changed", name)
+		}
+		if prove(changed, fill, nil) == nil {
+			t.Errorf("%s: proven", name)
+		}
+	}
+	for name, change := range map[string]func([]Pin){
+		"no key of rows":              func(p []Pin) { p[1].Keys = nil },
+		"a key that may be NULL":      func(p []Pin) { p[1].Columns[0].NotNull = false },
+		"a source that is not pinned": func(p []Pin) { p[1].OID = 99 },
+	} {
+		if prove(units, fill, change) == nil {
+			t.Errorf("%s: proven", name)
+		}
+	}
+}
