@@ -36,6 +36,8 @@
 // # Map
 //
 //	sqlrewrite.go  Read, Open, Rewrite; plans and what is released of them, with their methods
+//	describe.go    columns without a price; repairs of refused texts
+//	prepared.go    bounded copies of tables: what makes them, and plans over them
 //	fit.go         regressions
 //	form.go        releases that are stored, and recalled
 //	names.go       the names of types and constants that rooms have

@@ -6,11 +6,9 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/answer"
 	"noisegate/sqlrewrite/internal/bind"
-	"noisegate/sqlrewrite/internal/explain"
 	"noisegate/sqlrewrite/internal/free"
 	"noisegate/sqlrewrite/internal/parse"
 	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/suggest"
 )
 
 // Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error. Its errors are those of
@@ -25,50 +23,6 @@ func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Pla
 	}
 	private, err = planQuery(opened, options)
 	return private, nil, err
-}
-
-// Open is [Read] for a query that has no price yet; nil when it needs one. Of the options only dialect and clock count.
-func Open(sql string, snapshot *catalog.Snapshot, options Options) (*PublicPlan, error) {
-	opened, err := open(sql, snapshot, options)
-	if err != nil {
-		return nil, err
-	}
-	return free.OpenPlan(opened)
-}
-
-// describedEpsilon and describedDelta are a price for plans that are made to be looked at: columns do not depend on it.
-const (
-	describedEpsilon = mechanisms.EpsilonUnit
-	describedDelta   = mechanisms.DeltaUnit / 1_000_000
-)
-
-// Describe gives the columns of a query's answer before it has a price: names, types and kinds. With rows, a query of rows that are not
-// shown has the columns that it would have. Of the options only dialect and clock count. Its errors are those of [Rewrite].
-func Describe(sql string, snapshot *catalog.Snapshot, options Options, rows bool) ([]Column, error) {
-	opened, err := open(sql, snapshot, options)
-	if err != nil {
-		return nil, err
-	}
-	public, err := free.OpenPlan(opened)
-	if public == nil && err == nil && rows {
-		public, err = free.Shape(opened)
-	}
-	if public != nil || err != nil {
-		return columnsOf(public), err
-	}
-	private, err := planQuery(opened, Options{Epsilon: describedEpsilon, Delta: describedDelta, Mechanism: MechanismLaplace,
-		Currency: catalog.Pure, Confidence: 0.95})
-	if err != nil {
-		return nil, err
-	}
-	return private.Columns(), nil
-}
-
-func columnsOf(p *PublicPlan) []Column {
-	if p == nil {
-		return nil
-	}
-	return p.Columns()
 }
 
 func open(sql string, snapshot *catalog.Snapshot, options Options) (*algebra.Opened, error) {
@@ -91,27 +45,18 @@ func planQuery(o *algebra.Opened, options Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPlan(plan.NewPlan(bound, o.Snapshot, options))
-}
-
-// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change
-// to the text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer>
-// stands for the first one's answer. Other errors come back as they are.
-//
-// What it says depends on the text, the policy and the options alone. Every suggestion was accepted by [Read] before it is made; that it
-// means what its author meant is for the author to judge.
-func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options) error {
-	if options.Epsilon == 0 && options.Rho == 0 {
-		options.Epsilon = mechanisms.EpsilonUnit
+	p, err := newPlan(plan.NewPlan(bound, o.Snapshot, options))
+	if err == nil {
+		p.text = o.Text
 	}
-	return suggest.Suggest(err, sql, snapshot, func(text string) error {
-		_, _, err := Read(text, snapshot, options)
-		return err
-	})
+	return p, err
 }
 
 // Plan is a private query, ready to be paid for and run. It is immutable and safe for concurrent use.
-type Plan struct{ made *plan.Plan }
+type Plan struct {
+	made *plan.Plan
+	text string // of the question; "" where the plan is made of another one
+}
 
 // newPlan describes the outputs of a plan that was made; nil with an error.
 func newPlan(p *plan.Plan, err error) (*Plan, error) {
@@ -119,7 +64,7 @@ func newPlan(p *plan.Plan, err error) (*Plan, error) {
 		return nil, err
 	}
 	p.Outputs = answer.OutputForms(p)
-	return &Plan{p}, nil
+	return &Plan{made: p}, nil
 }
 
 // Reprice is the plan of the same question under other options. It reads no text again.
@@ -133,12 +78,6 @@ func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.made.Reprice
 func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) {
 	return newPlan(p.made.WithNoise(next))
 }
-
-// Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
-func (p *Plan) Columns() []Column { return answer.Columns(p.made) }
-
-// Explain describes the plan without touching a row.
-func (p *Plan) Explain() Explanation { return explain.Explain(p.made) }
 
 // Release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is returned as it is.
 func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
@@ -183,7 +122,7 @@ func (u *Reuse) Fresh() *Plan {
 	if u.made.More == nil {
 		return nil
 	}
-	return &Plan{u.made.More}
+	return &Plan{made: u.made.More}
 }
 
 // Weaker is the answer if nothing is still to be released: what there was, with noise on top.

@@ -9,6 +9,7 @@
 //	aggregate.go  aggregates and windows, of one unit's rows and of released ones
 //	relation.go   rows with fields, each row of at most one unit; tables, joins, queries in FROM
 //	field.go      columns of relations
+//	prepared.go   whether a query reads a prepared copy
 //	rowcap.go     a relation of which each unit keeps some rows
 //	query.go      a bound query: one release block
 //	followed.go   which released rows a sum or a window is computed from

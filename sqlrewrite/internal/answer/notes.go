@@ -73,6 +73,10 @@ func Notes(p *plan.Plan) []algebra.Note {
 			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Bounding.MaxGroups)
 		}
 	}
+	if most := p.Bounding.MostRank; p.NeedsData() && most > 0 && bindsRows(p) {
+		add("prepared", "a %s with more than %d rows in the prepared table counts with %d of them in all, chosen at random when it was prepared",
+			unit, most, most)
+	}
 	if p.NeedsData() {
 		for _, n := range p.Query.Source.Notes {
 			add(n.Code, "%s", n.Text)

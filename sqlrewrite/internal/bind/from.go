@@ -165,7 +165,7 @@ func table(b *algebra.Binder, n *syntax.Table, side *algebra.Side) (*algebra.Rel
 
 // tableOf finds a table of the snapshot.
 func tableOf(b *algebra.Binder, n *syntax.Table) (*catalog.Table, error) {
-	t, ok := b.Snapshot.Table(n.Schema, n.Name)
+	t, ok := b.Snapshot.Named(n.Schema, n.Name)
 	if ok {
 		return t, nil
 	}

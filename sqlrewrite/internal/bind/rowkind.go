@@ -37,7 +37,7 @@ func itemKind(o *algebra.Opened, r syntax.Relation, env *algebra.Environment) al
 		if e := env.Find(r); e != nil {
 			return KindOf(o, e.CTE.Query, e.Outer)
 		}
-		if t, ok := o.Snapshot.Table(r.Schema, r.Name); ok && t.Public {
+		if t, ok := o.Snapshot.Named(r.Schema, r.Name); ok && t.Public {
 			return algebra.PublicRows
 		}
 		return algebra.OwnedRows

@@ -182,6 +182,9 @@ func boundingText(p *plan.Plan) string {
 	unit := p.Query.Source.UnitName()
 	switch p.Bounding.Kind {
 	case stability.Flat:
+		if p.Bounding.MostRank > 0 {
+			return "bound: " + flatBound(p)
+		}
 		if _, one := p.Query.Source.OnePerUnit(); !one {
 			return "bound: " + flatBound(p)
 		}

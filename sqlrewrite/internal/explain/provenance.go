@@ -39,7 +39,7 @@ func bound(p *plan.Plan, r plan.Release) string {
 	default:
 		parts = append(parts, fmt.Sprintf("max_rows %d, %s", p.Bounding.MaxRows, source(p, p.Options.MaxRows, rowsLine)))
 	}
-	if p.Bounding.BoundsTotal(r.Statistic) {
+	if p.Bounding.BoundsTotal(r.Statistic) && p.Bounding.MostRank == 0 {
 		parts = append(parts, fmt.Sprintf("max_rows_total %d, %s", p.Bounding.MaxTotal,
 			source(p, p.Options.MaxTotal, func(t ownedTable) int { return t.Lines.MaxTotal })))
 	}
@@ -74,6 +74,9 @@ func groupsBound(p *plan.Plan) string {
 
 // flatBound is what a unique key proves of a flat bounding.
 func flatBound(p *plan.Plan) string {
+	if m := p.Bounding.MostRank; m > 0 {
+		return fmt.Sprintf("at most %d rows of each %s in all, in a prepared table", m, p.Query.Source.UnitName())
+	}
 	if _, one := p.Query.Source.OnePerUnit(); !one && len(p.Query.Keys) > 0 {
 		return fmt.Sprintf("one row per %s and group in each of %d groups", p.Query.Source.UnitName(), p.Bounding.MaxGroups)
 	}
@@ -82,6 +85,9 @@ func flatBound(p *plan.Plan) string {
 
 // proof names the unique keys that the statement relies on, and checks.
 func proof(p *plan.Plan) string {
+	if p.Bounding.MostRank > 0 {
+		return "catalog proof: unique key and check of " + p.Query.CopyOf().Table.Name
+	}
 	var keys []string
 	for _, r := range p.Query.Shared().Relied {
 		keys = append(keys, fmt.Sprintf("%s (%s)", r.Table.Name, strings.Join(r.Columns, ", ")))

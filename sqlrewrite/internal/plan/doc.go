@@ -11,6 +11,7 @@
 //	split.go     the price divided over them
 //	selection.go releases that choose
 //	topk.go      the selection of groups
+//	prepared.go  which of two plans of a question errs less
 //	slots.go     noise of a registered plan
 //	reuse.go     earlier releases of the same question
 //	canonical.go what makes two questions one

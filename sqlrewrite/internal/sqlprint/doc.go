@@ -13,6 +13,8 @@
 //	steady.go          joins of which both sides are read
 //	lift.go            EXISTS and IN as such joins
 //	repeat.go          columns of queries in FROM, which are computed once
+//	prepared.go        what makes prepared copies of tables
+//	build.go           its proof and its digest
 //	rowcap.go          relations of which each unit keeps some rows
 //	aggregate.go       aggregates, over released values and among one unit's rows
 //	window.go          windows

@@ -173,6 +173,11 @@ func (w *PreconditionWalk) precondition(t *catalog.Table, facts *algebra.Stateme
 			}
 		}
 	}
+	if precondition.ofCopy(t); t.Copy != nil {
+		for _, c := range t.Columns[:2] { // the number of the unit, and the rank
+			named[c.AttNum], solid[c.AttNum] = true, true
+		}
+	}
 	for i, c := range t.Columns {
 		// A table of which only the number of rows matters is pinned by its first column.
 		if named[c.AttNum] || i == 0 && len(named) == 0 {

@@ -47,6 +47,7 @@ type Precondition struct {
 	Keys [][]string
 	// MostRows is how many rows the table, a public one, may have; 0: the statement does not rest on it.
 	MostRows int64
+	Checks   []verify.Check // ranges that validated constraints of a prepared copy hold columns to
 }
 
 // PreconditionColumn is one column of a [Precondition].
@@ -128,7 +129,7 @@ func (s Statement) Claimed() verify.Claim {
 	c := s.Claim
 	c.Pins = make([]verify.Pin, len(s.Preconditions))
 	for i, p := range s.Preconditions {
-		c.Pins[i] = verify.Pin{Schema: p.Schema, Table: p.Table, OID: p.OID, Keys: p.Keys, MostRows: p.MostRows,
+		c.Pins[i] = verify.Pin{Schema: p.Schema, Table: p.Table, OID: p.OID, Keys: p.Keys, MostRows: p.MostRows, Checks: p.Checks,
 			Columns: make([]verify.PinnedColumn, len(p.Columns))}
 		for j, col := range p.Columns {
 			c.Pins[i].Columns[j] = verify.PinnedColumn{Name: col.Name, AttNum: col.AttNum, TypeOID: col.TypeOID, TypMod: col.TypMod,

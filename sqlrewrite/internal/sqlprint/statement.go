@@ -103,10 +103,11 @@ func (p *StatementPrinter) flat() {
 		}
 		return ""
 	}
-	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (owned, groups string) { return p.notNullUnit(), domain() })
+	owned := func() string { return joinConditions([]string{p.notNullUnit(), p.onlyRanked()}) }
+	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (string, string) { return owned(), domain() })
 	if !ok {
 		from = p.from()
-		where = joinConditions([]string{p.notNullUnit(), p.RowFilter(), domain()})
+		where = joinConditions([]string{owned(), p.RowFilter(), domain()})
 	}
 	p.clause("\nFROM ", from)
 	p.clause("\nWHERE ", where)

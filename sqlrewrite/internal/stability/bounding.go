@@ -29,6 +29,7 @@ type Bounding struct {
 	MaxGroups    int64 // L0: groups that one unit is in
 	MaxTotal     int64 // N: rows of one unit in all groups together, below MaxRows·MaxGroups; 0: not bounded apart
 	MaxValues    int64 // different values of one unit that one group counts
+	MostRank     int64 // of a prepared copy: its rows count up to this rank; 0: it is none
 }
 
 // Bounds are those of a request; 0: none.
@@ -39,6 +40,9 @@ const MaxBound = 1 << 30
 
 // ChooseBounding picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone.
 func ChooseBounding(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
+	if q.ReadsCopy() {
+		return ofCopy(q, asked)
+	}
 	rows, groups, total := q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal
 	key, one := q.Source.OnePerUnit()
 	if one {

@@ -7,6 +7,7 @@
 //
 //	owner.go        the path from a row to its unit
 //	bounding.go     contribution bounds, and the sensitivities that follow
+//	prepared.go     the same over prepared copies
 //	partitioning.go how a statement may be divided into partitions that have whole units
 //	rowcap.go       rows of a unit that are left out below a join
 //	public.go       how many rows public tables have, and what reading them takes

@@ -1,0 +1,76 @@
+package sqlrewrite
+
+import (
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/answer"
+	"noisegate/sqlrewrite/internal/explain"
+	"noisegate/sqlrewrite/internal/free"
+	"noisegate/sqlrewrite/internal/suggest"
+)
+
+// Open is [Read] for a query that has no price yet; nil when it needs one. Of the options only dialect and clock count.
+func Open(sql string, snapshot *catalog.Snapshot, options Options) (*PublicPlan, error) {
+	opened, err := open(sql, snapshot, options)
+	if err != nil {
+		return nil, err
+	}
+	return free.OpenPlan(opened)
+}
+
+// Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
+func (p *Plan) Columns() []Column { return answer.Columns(p.made) }
+
+// Explain describes the plan without touching a row.
+func (p *Plan) Explain() Explanation { return explain.Explain(p.made) }
+
+// describedEpsilon and describedDelta are a price for plans that are made to be looked at: columns do not depend on it.
+const (
+	describedEpsilon = mechanisms.EpsilonUnit
+	describedDelta   = mechanisms.DeltaUnit / 1_000_000
+)
+
+// Describe gives the columns of a query's answer before it has a price: names, types and kinds. With rows, a query of rows that are not
+// shown has the columns that it would have. Of the options only dialect and clock count. Its errors are those of [Rewrite].
+func Describe(sql string, snapshot *catalog.Snapshot, options Options, rows bool) ([]Column, error) {
+	opened, err := open(sql, snapshot, options)
+	if err != nil {
+		return nil, err
+	}
+	public, err := free.OpenPlan(opened)
+	if public == nil && err == nil && rows {
+		public, err = free.Shape(opened)
+	}
+	if public != nil || err != nil {
+		return columnsOf(public), err
+	}
+	private, err := planQuery(opened, Options{Epsilon: describedEpsilon, Delta: describedDelta, Mechanism: MechanismLaplace,
+		Currency: catalog.Pure, Confidence: 0.95})
+	if err != nil {
+		return nil, err
+	}
+	return private.Columns(), nil
+}
+
+func columnsOf(p *PublicPlan) []Column {
+	if p == nil {
+		return nil
+	}
+	return p.Columns()
+}
+
+// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change
+// to the text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer>
+// stands for the first one's answer. Other errors come back as they are.
+//
+// What it says depends on the text, the policy and the options alone. Every suggestion was accepted by [Read] before it is made; that it
+// means what its author meant is for the author to judge.
+func Suggest(err error, sql string, snapshot *catalog.Snapshot, options Options) error {
+	if options.Epsilon == 0 && options.Rho == 0 {
+		options.Epsilon = mechanisms.EpsilonUnit
+	}
+	return suggest.Suggest(err, sql, snapshot, func(text string) error {
+		_, _, err := Read(text, snapshot, options)
+		return err
+	})
+}

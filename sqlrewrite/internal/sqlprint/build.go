@@ -1,0 +1,60 @@
+package sqlprint
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/verify"
+)
+
+// Build is what makes a prepared copy of a table: SQL for the role that prepares, in one transaction, in this order. What it reads of
+// people is proven by [Build.Prove]. docs/prepared.md says what a copy is.
+type Build struct {
+	Copy  *catalog.Table // without its OID
+	Units string         // the table of numbers of units, in the schema of copies
+
+	NeedUnits  string // makes that table where it is not there
+	AddUnits   string // gives numbers to units that have none
+	Create     string // makes the copy, empty, with columns of the types of the source
+	Fill       string // fills it; $1 is a secret seed, a bigint
+	Constrain  []string
+	Conditions []Precondition // must hold of the source in that transaction
+	Digest     [32]byte       // of all of it: a version is what its policy asks for where this is the same
+
+	on *catalog.Snapshot
+}
+
+// needUnits makes the table of numbers: ids and numbers are keys of each other.
+func needUnits(table string, id catalog.Type) string {
+	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (id %s NOT NULL UNIQUE, unit bigint NOT NULL UNIQUE GENERATED ALWAYS AS IDENTITY)",
+		table, id)
+}
+
+// digest identifies what a version is made by.
+func (b *Build) digest() (sum [32]byte) {
+	h := Identity{sha256.New()}
+	h.Add("noisegate build 1", b.NeedUnits, b.AddUnits, b.Create, b.Fill)
+	h.Add(b.Constrain...)
+	for _, p := range b.Conditions {
+		h.Add(fmt.Sprintf("%+v", p))
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// Prove holds the statements that read people against what a copy must be; see [verify.Build].
+func (b *Build) Prove() error {
+	pins := Statement{Preconditions: b.Conditions}.Claimed().Pins
+	texts := verify.Copying{Units: b.AddUnits, Insert: b.Fill, Copy: b.Copy, UnitsTable: b.Units, Pins: pins}
+	return unproven(verify.Build(texts, b.on), b.Fill)
+}
+
+// ofCopy adds to the preconditions of a copy what bounds its rows.
+func (p *Precondition) ofCopy(t *catalog.Table) {
+	if t.Copy == nil {
+		return
+	}
+	p.Keys = append(p.Keys, t.Unique[0])
+	p.Checks = append(p.Checks, verify.Check{Column: catalog.RankColumn, Lo: 1, Hi: t.Copy.MaxRows})
+}

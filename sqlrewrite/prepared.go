@@ -1,0 +1,42 @@
+package sqlrewrite
+
+import (
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/internal/sqlprint"
+)
+
+// Build is what makes a prepared copy of a table.
+type Build = sqlprint.Build
+
+// Prepare prints and proves what makes a version of a table of a snapshot, numbered from 1. Its errors are internal/unverified, and
+// internal for a table that the policy does not want prepared.
+func Prepare(on *catalog.Snapshot, t *catalog.Table, version int64) (*Build, error) {
+	b, err := sqlprint.NewBuild(on, t, version)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.Prove()
+}
+
+// Serving is the snapshot in which a version of a copy takes the place of its table, for questions about that table and public ones; nil
+// where the version was not made by what the snapshot's policy asks for today.
+func Serving(on *catalog.Snapshot, v catalog.Version) *catalog.Snapshot {
+	t, ok := on.Table(v.Table.Schema, v.Table.Name)
+	if !ok || t.Prepare == 0 || v.OID == 0 {
+		return nil
+	}
+	b, err := Prepare(on, t, v.Number)
+	if err != nil || b.Digest != v.Digest {
+		return nil
+	}
+	return on.WithCopy(on.CopyOf(t, v), v)
+}
+
+// ErrsNoMoreThan reports whether every value that the plan releases has a half-width of at most that of the same value of another plan of
+// the same question: of one that reads the table itself, while this one reads a copy.
+func (p *Plan) ErrsNoMoreThan(other *Plan) bool { return p.made.ErrsNoMoreThan(other.made) }
+
+// On is the plan of the same question, under the same options, about another snapshot. Its errors are those of [Rewrite].
+func (p *Plan) On(snapshot *catalog.Snapshot) (*Plan, error) {
+	return Rewrite(p.text, snapshot, p.made.Options)
+}
