@@ -1,4 +1,4 @@
--- The three PostgreSQL roles of Noisegate, and what nobody but a superuser may do beside them.
+-- The four PostgreSQL roles of Noisegate, and what nobody but a superuser may do beside them.
 --
 -- Run it as a superuser, once in every protected database and once in the control database; running it again changes
 -- nothing. It sets no passwords: use \password, or authenticate with peer or certificates.
@@ -7,6 +7,8 @@
 --   noisegate         is the gateway in the control database: ledger, policies, releases
 --   noisegate_reader  is the gateway in a protected database: SELECT on the registered tables, nothing else:
 --                       GRANT SELECT ON public.people TO noisegate_reader;
+--   noisegate_prepare makes prepared copies in a protected database, in the schema noisegate_prepared and nowhere else:
+--                       GRANT SELECT ON public.visits TO noisegate_prepare;
 --
 -- The REVOKEs at the end touch everyone in this database, because rights of PUBLIC cannot be taken from one role alone. A
 -- protected database is best one of its own (a replica, say). An application that needs such a function gets it by name:
@@ -16,7 +18,7 @@ DO $$
 DECLARE
 	role text;
 BEGIN
-	FOREACH role IN ARRAY ARRAY['noisegate_owner', 'noisegate', 'noisegate_reader'] LOOP
+	FOREACH role IN ARRAY ARRAY['noisegate_owner', 'noisegate', 'noisegate_reader', 'noisegate_prepare'] LOOP
 		IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role) THEN
 			EXECUTE format('CREATE ROLE %I', role);
 		END IF;
@@ -48,6 +50,15 @@ ALTER ROLE noisegate_reader SET jit = 'off';
 ALTER ROLE noisegate_reader SET log_min_error_statement = 'panic';
 ALTER ROLE noisegate_reader SET log_parameter_max_length_on_error = '0';
 ALTER ROLE noisegate_reader SET log_statement = 'none';
+
+ALTER ROLE noisegate_prepare CONNECTION LIMIT 4;
+ALTER ROLE noisegate_prepare SET jit = 'off';
+-- What a row that breaks a constraint holds stands in the detail of an error.
+ALTER ROLE noisegate_prepare SET log_error_verbosity = 'terse';
+ALTER ROLE noisegate_prepare SET log_min_error_statement = 'panic';
+ALTER ROLE noisegate_prepare SET log_parameter_max_length_on_error = '0';
+ALTER ROLE noisegate_prepare SET log_statement = 'none';
+CREATE SCHEMA IF NOT EXISTS noisegate_prepared AUTHORIZATION noisegate_prepare;
 
 DO $$
 DECLARE

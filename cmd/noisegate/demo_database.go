@@ -95,7 +95,7 @@ func borrowDemoDatabase(ctx context.Context, superuser string) (*demoDatabase, i
 	var super, taken bool
 	var user string
 	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int / 10000, rolsuper, current_user,
-		EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname IN ('noisegate', 'noisegate_owner', 'noisegate_reader'))
+		EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname IN ('noisegate', 'noisegate_owner', 'noisegate_reader', 'noisegate_prepare'))
 		FROM pg_catalog.pg_roles WHERE rolname = current_user`).Scan(&version, &super, &user, &taken); err != nil {
 		return nil, 0, err
 	}
@@ -116,9 +116,9 @@ func borrowDemoDatabase(ctx context.Context, superuser string) (*demoDatabase, i
 		}
 		return config.NewDSN(u.String())
 	}
-	// One text is one transaction: all three or none. Utility statements take no parameters; rand.Text is letters and digits.
+	// One text is one transaction: all of them or none. Utility statements take no parameters; rand.Text is letters and digits.
 	create := ""
-	for _, role := range []string{"noisegate_owner", "noisegate", "noisegate_reader"} {
+	for _, role := range []string{"noisegate_owner", "noisegate", "noisegate_reader", "noisegate_prepare"} {
 		create += "CREATE ROLE " + role + " LOGIN PASSWORD '" + password + "';"
 	}
 	if _, err := conn.Exec(ctx, create); err != nil {
@@ -235,7 +235,7 @@ func (d *demoDatabase) close(ctx context.Context) error {
 			"DROP DATABASE IF EXISTS " + demoControl + " WITH (FORCE)",
 			"DROP DATABASE IF EXISTS " + demoProtected + " WITH (FORCE)",
 			"DROP DATABASE IF EXISTS " + demoCatalog + " WITH (FORCE)",
-			"DROP ROLE IF EXISTS noisegate_owner, noisegate, noisegate_reader, " + catalog.TwinRole,
+			"DROP ROLE IF EXISTS noisegate_owner, noisegate, noisegate_reader, noisegate_prepare, " + catalog.TwinRole,
 		} {
 			if _, err := conn.Exec(ctx, statement); err != nil {
 				return err

@@ -3,6 +3,7 @@ package pgexec
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -265,18 +266,29 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 		batch.Queue(lockText(pins))
 	}
 	wanted := flatten(pins)
-	var relations, columns, keys int
-	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return row.Scan(&relations, &columns, &keys) })
+	var found holding
+	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return found.scan(row) })
 	for _, setting := range settings {
 		batch.Queue(setting)
 	}
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
-	if relations != len(wanted.relations) || columns != len(wanted.columns) || keys != len(wanted.keys) {
+	if !found.all(wanted) {
 		return fault.PolicyStale()
 	}
 	return nil
+}
+
+// holding is how many of the pinned relations, columns, keys and checks are as they were pinned.
+type holding struct{ relations, columns, keys, checks int }
+
+func (h *holding) scan(row pgx.Row) error {
+	return row.Scan(&h.relations, &h.columns, &h.keys, &h.checks)
+}
+
+func (h holding) all(wanted pinned) bool {
+	return h == holding{len(wanted.relations), len(wanted.columns), len(wanted.keys), len(wanted.checks)}
 }
 
 // planCustom has the statement planned for its arguments each time: one way of planning, however often its text was seen (A37).
@@ -329,6 +341,8 @@ func lockText(pins []sqlrewrite.Precondition) string {
 // A key ($14: the names of columns as a JSON array, in the order of their bytes) is the whole key of a unique index of
 // its table and of nothing else.
 //
+// A check ($17: as PostgreSQL writes it) is a constraint of one column alone that all rows were looked at for, and that is enforced.
+//
 // OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query.
 const pinText = `SELECT (SELECT count(*)
 	FROM unnest($1::oid[], $2::text[], $3::text[], $4::bool[], $5::text[]) AS pin(relation, schema, name, secured, apart)
@@ -358,7 +372,14 @@ const pinText = `SELECT (SELECT count(*)
 		WHERE i.indrelid = pin.relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
 			AND i.indnkeyatts = jsonb_array_length(pin.columns::jsonb)
 			AND pin.columns::jsonb = (SELECT jsonb_agg(a.attname ORDER BY a.attname) FROM pg_catalog.pg_attribute a
-				WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0) OFFSET 0))`
+				WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0) OFFSET 0)),
+(SELECT count(*)
+	FROM unnest($15::oid[], $16::text[], $17::text[]) AS pin(relation, attribute, definition)
+	WHERE EXISTS (SELECT FROM pg_catalog.pg_constraint k
+		JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND k.conkey = ARRAY[a.attnum]
+		WHERE k.conrelid = pin.relation AND k.contype = 'c' AND a.attname = pin.attribute
+			AND k.convalidated AND coalesce((pg_catalog.to_jsonb(k) ->> 'conenforced')::bool, true) -- a column since 18
+			AND pg_catalog.pg_get_constraintdef(k.oid) = pin.definition OFFSET 0))`
 
 // pinned is a list of pins as columns, one entry for each pinned relation, column and key.
 type pinned struct {
@@ -377,6 +398,10 @@ type pinned struct {
 
 	keyed []uint32 // the tables of keys
 	keys  []string // JSON arrays of the names of columns
+
+	checked []uint32 // the tables of checks
+	ranged  []string // their columns
+	checks  []string // as PostgreSQL writes them
 }
 
 func flatten(pins []sqlrewrite.Precondition) pinned {
@@ -407,13 +432,18 @@ func flatten(pins []sqlrewrite.Precondition) pinned {
 			}
 			p.keyed, p.keys = append(p.keyed, pin.OID), append(p.keys, string(names))
 		}
+		for _, c := range pin.Checks {
+			p.checked, p.ranged = append(p.checked, pin.OID), append(p.ranged, c.Column)
+			p.checks = append(p.checks, fmt.Sprintf("CHECK (((%[1]s >= %[2]d) AND (%[1]s <= %[3]d)))", c.Column, c.Lo, c.Hi))
+		}
 	}
 	return p
 }
 
 func (p pinned) args() []any {
 	return []any{p.relations, p.schemas, p.tables, p.secured, p.apart,
-		p.of, p.columns, p.numbers, p.types, p.modifiers, p.required, p.collations, p.keyed, p.keys}
+		p.of, p.columns, p.numbers, p.types, p.modifiers, p.required, p.collations, p.keyed, p.keys,
+		p.checked, p.ranged, p.checks}
 }
 
 // read takes the next result, which is the statement's: seals the aggregates and yields the rows. It reports whether

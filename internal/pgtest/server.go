@@ -122,7 +122,7 @@ func (s *server) prepareRoles(ctx context.Context) error {
 	}
 	err = s.run(ctx, name, deploy.Roles())
 	if password, ok := s.admin.User.Password(); ok && err == nil {
-		for _, role := range []string{"noisegate_owner", "noisegate", "noisegate_reader"} {
+		for _, role := range []string{"noisegate_owner", "noisegate", "noisegate_reader", "noisegate_prepare"} {
 			var alter string
 			if alter, err = s.format(ctx, "ALTER ROLE %I PASSWORD %L", role, password); err == nil {
 				err = s.run(ctx, name, alter)

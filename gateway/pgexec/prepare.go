@@ -1,0 +1,229 @@
+package pgexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgversion"
+	"noisegate/sqlrewrite"
+)
+
+// Prepared copies are made in one transaction: the lock of the list of versions, a snapshot of the source, the copy with its constraints,
+// and its line in the list. So there is a version where it is complete, and nothing of it where it is not, whatever ends the connection.
+// The version before the newest stays until the next run: questions that were planned on it still find it.
+
+// PrepareConfig is how to reach a protected database as the role that prepares.
+type PrepareConfig struct {
+	DSN      string
+	Reader   string           // the gateway's role, which may read copies
+	Versions pgversion.Policy // which servers are connected to
+	Seed     func() int64     // a secret one for each copy, by which rows of a unit are chosen
+}
+
+// prepareLock is how long a run waits for another one to end.
+const prepareLock = 3 * time.Second
+
+// The errors of a run, of which nothing is told by a row.
+var (
+	errPreparing = errors.New("another run prepares tables of this database, or one of its tables is locked: try again when it has ended")
+	errNoRight   = errors.New("the role that prepares lacks a right: it needs the schema " + catalog.PreparedSchema +
+		", which deploy/roles.sql makes, and SELECT on the table and USAGE on its schema")
+	errNoSpace = errors.New("the disk of the protected database is full: the version before stays")
+	errPrepare = errors.New("the copy was not made, and the version before stays")
+)
+
+// listText makes the list of versions.
+const listText = `CREATE TABLE IF NOT EXISTS noisegate_prepared.versions (
+	dataset text NOT NULL, of_schema text NOT NULL, of_table text NOT NULL, number bigint NOT NULL,
+	relation text NOT NULL, digest bytea NOT NULL, as_of timestamptz NOT NULL, PRIMARY KEY (dataset, of_schema, of_table, number))`
+
+// Prepare makes a new version of the copy of a table of a snapshot, and drops those that none serves any more. Its errors say what to do,
+// and nothing of a row.
+func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *catalog.Table) (*catalog.Version, error) {
+	config, err := pgx.ParseConfig(c.DSN)
+	if err != nil {
+		return nil, errors.New("pgexec: the DSN cannot be read") // without its text: it may hold a password
+	}
+	config.OnNotice = nil
+	for name, value := range settings(time.Hour) {
+		config.RuntimeParams[name] = value
+	}
+	config.RuntimeParams["application_name"] = "noisegate prepare"
+	config.RuntimeParams["default_transaction_read_only"] = "off"
+	config.RuntimeParams["statement_timeout"] = "0"
+	config.RuntimeParams["lock_timeout"] = fmt.Sprint(prepareLock.Milliseconds())
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fault.DataUnavailable(quiet(err))
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if c.Versions.Refuse(serverVersion(conn)) != nil {
+		return nil, fault.DataUnavailable(errVersion)
+	}
+	if err := inUTF8(ctx, conn); err != nil {
+		return nil, fault.DataUnavailable(err)
+	}
+	reader := pgx.Identifier{c.Reader}.Sanitize()
+	for _, text := range []string{listText, "GRANT USAGE ON SCHEMA noisegate_prepared TO " + reader,
+		"GRANT SELECT ON noisegate_prepared.versions TO " + reader} {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			return nil, unprepared(err)
+		}
+	}
+	var version *catalog.Version
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		version, err = prepareIn(ctx, tx, on, t, c.Seed(), reader)
+		return err
+	})
+	if err != nil {
+		return nil, unprepared(err)
+	}
+	if err := dropOld(ctx, conn, on.Dataset, *version); err != nil {
+		return version, fmt.Errorf("version %d serves; those before it could not be dropped, which the next run does: %w", version.Number,
+			unprepared(err))
+	}
+	return version, nil
+}
+
+// unprepared is what may be said of an error: what to do about it, or PostgreSQL's five letters.
+func unprepared(err error) error {
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	var server *pgconn.PgError
+	_ = errors.As(err, &server)
+	switch {
+	case server == nil:
+		return fmt.Errorf("%w (%w)", errPrepare, quiet(err))
+	case server.Code == "55P03":
+		return errPreparing
+	case server.Code == "42501", server.Code == "3F000":
+		return errNoRight
+	case server.Code == "53100":
+		return errNoSpace
+	default:
+		return fmt.Errorf("%w (%w)", errPrepare, quiet(err))
+	}
+}
+
+// prepareIn makes a version in a transaction that has not read anything yet.
+func prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, t *catalog.Table, seed int64, reader string) (*catalog.Version,
+	error) {
+	source := pgx.Identifier{t.Schema, t.Name}.Sanitize()
+	v := &catalog.Version{Table: catalog.TableName{Schema: t.Schema, Name: t.Name}}
+	for _, lock := range []string{"noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE", source + " IN ACCESS SHARE MODE"} {
+		if _, err := tx.Exec(ctx, "LOCK TABLE "+lock); err != nil {
+			return nil, err
+		}
+	}
+	if err := tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) + 1, now() FROM noisegate_prepared.versions
+		WHERE dataset = $1 AND of_schema = $2 AND of_table = $3`, on.Dataset, t.Schema, t.Name).Scan(&v.Number, &v.AsOf); err != nil {
+		return nil, err
+	}
+	build, err := sqlrewrite.Prepare(on, t, v.Number)
+	if err != nil {
+		return nil, err
+	}
+	if err := stillHolds(ctx, tx, build.Conditions); err != nil {
+		return nil, err
+	}
+	for _, step := range []struct {
+		text string
+		args []any
+	}{{text: build.NeedUnits}, {text: build.AddUnits}, {text: build.Create}, {text: build.Fill, args: []any{seed}}} {
+		if _, err := tx.Exec(ctx, step.text, step.args...); err != nil {
+			return nil, err
+		}
+	}
+	relation := pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()
+	for _, text := range append(build.Constrain, "ANALYZE "+relation, "GRANT SELECT ON "+relation+" TO "+reader) {
+		if _, err := tx.Exec(ctx, text); err != nil {
+			return nil, err
+		}
+	}
+	if trees := treesOf(build.Conditions); trees != nil {
+		var foreign bool
+		if err := tx.QueryRow(ctx, treeText, trees).Scan(&foreign); err != nil {
+			return nil, err
+		}
+		if foreign {
+			return nil, fault.PolicyStale()
+		}
+	}
+	v.Digest = build.Digest
+	_, err = tx.Exec(ctx, `INSERT INTO noisegate_prepared.versions (dataset, of_schema, of_table, number, relation, digest, as_of)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`, on.Dataset, t.Schema, t.Name, v.Number, build.Copy.Name, build.Digest[:], v.AsOf)
+	return v, err
+}
+
+// stillHolds is policy/stale where preconditions do not hold.
+func stillHolds(ctx context.Context, tx pgx.Tx, pins []sqlrewrite.Precondition) error {
+	wanted := flatten(pins)
+	var found holding
+	if err := found.scan(tx.QueryRow(ctx, pinText, wanted.args()...)); err != nil {
+		return err
+	}
+	if !found.all(wanted) {
+		return fault.PolicyStale()
+	}
+	return nil
+}
+
+// dropOld drops the versions of a table but a version and the one before.
+func dropOld(ctx context.Context, conn *pgx.Conn, dataset string, newest catalog.Version) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `DELETE FROM noisegate_prepared.versions
+			WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number < $4 - 1 RETURNING relation`,
+			dataset, newest.Table.Schema, newest.Table.Name, newest.Number)
+		if err != nil {
+			return err
+		}
+		relations, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(relations) == 0 {
+			return err
+		}
+		for i, name := range relations {
+			relations[i] = pgx.Identifier{catalog.PreparedSchema, name}.Sanitize()
+		}
+		_, err = tx.Exec(ctx, "DROP TABLE IF EXISTS "+strings.Join(relations, ", "))
+		return err
+	})
+}
+
+// Versions are the newest version of each prepared table of a dataset; none where nothing was ever prepared.
+func (d *Database) Versions(ctx context.Context, dataset string) ([]catalog.Version, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.acquire)
+	defer cancel()
+	rows, err := d.pool.Query(ctx, `SELECT DISTINCT ON (v.of_schema, v.of_table) v.of_schema, v.of_table, v.number, c.oid, v.digest, v.as_of
+		FROM noisegate_prepared.versions v
+		JOIN pg_catalog.pg_class c ON c.relname = v.relation
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'noisegate_prepared'
+		WHERE v.dataset = $1 ORDER BY v.of_schema, v.of_table, v.number DESC`, dataset)
+	var all []catalog.Version
+	if err == nil {
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (v catalog.Version, err error) {
+			var digest []byte
+			err = row.Scan(&v.Table.Schema, &v.Table.Name, &v.Number, &v.OID, &digest, &v.AsOf)
+			copy(v.Digest[:], digest)
+			return v, err
+		})
+	}
+	var server *pgconn.PgError
+	switch {
+	case err == nil:
+		return all, nil
+	case errors.As(err, &server) && (server.Code == "42P01" || server.Code == "3F000" || server.Code == "42501"):
+		return nil, nil
+	default:
+		return nil, fault.DataUnavailable(quiet(err))
+	}
+}

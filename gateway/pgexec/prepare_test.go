@@ -1,0 +1,538 @@
+package pgexec_test
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"noisegate/catalog"
+	"noisegate/gateway/pgexec"
+	"noisegate/internal/fault"
+	"noisegate/internal/pgtest"
+	"noisegate/internal/randomtest"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+const preparedDDL = `CREATE TABLE visits (id bigint PRIMARY KEY, person int, ward int, minutes int, fee numeric, weight float8, kind text,
+	seen timestamptz);
+CREATE TABLE wards (ward int PRIMARY KEY, floor int NOT NULL);
+INSERT INTO wards SELECT g, g % 2 FROM generate_series(1, 5) g;
+GRANT USAGE ON SCHEMA public TO noisegate_prepare; GRANT SELECT ON visits TO noisegate_prepare`
+
+const preparedPolicy = `version: 1
+dataset: d
+tables:
+  visits:
+    unit: {column: person}
+    max_rows: 4
+    max_groups: 4
+    prepare: {max_rows: 4}
+    columns:
+      ward: {domain: [1, 2, 3, 4, 5, 6]}
+      minutes: {bounds: [-10, 50]}
+      fee: {bounds: [0, 9], step: 0.5}
+      weight: {bounds: [0, 4], step: 0.25}
+      kind: {domain: [a, b], max_length: 3}
+  wards: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`
+
+// fillVisits gives people many visits, or few, or one, nobody some, and the values that computations find hardest.
+func fillVisits(t *testing.T, p *pgtest.ProtectedDatabase, r *rand.Rand) {
+	t.Helper()
+	var rows []string
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	for person, id := 0, 0; person <= 12; person++ {
+		who := fmt.Sprint(person)
+		if person == 0 {
+			who = "NULL"
+		}
+		for range []int{1, 3, 4, 5, 40}[person%5] {
+			id++
+			rows = append(rows, fmt.Sprintf("(%d, %s, %s, %s, %s, %s, %s, %s)", id, who, pick("1", "1", "2", "3", "7", "NULL"),
+				pick("50", "50", "2147483647", "-2147483648", "-10", "NULL", "3"), pick("'NaN'", "9", "9", "1e100", "-7", "0.25"),
+				pick("'NaN'", "'Infinity'", "4", "4", "-0.0"), pick("'a'", "'a'", "'b'", "'longer'", "NULL"), pick("now()", "'infinity'", "NULL")))
+		}
+	}
+	p.Exec(t, "TRUNCATE visits", "INSERT INTO visits VALUES "+strings.Join(rows, ", "))
+}
+
+func prepareConfig(p *pgtest.ProtectedDatabase, seed int64) pgexec.PrepareConfig {
+	return pgexec.PrepareConfig{DSN: p.As("noisegate_prepare"), Reader: "noisegate_reader", Seed: func() int64 { return seed }}
+}
+
+// prepared makes a version of the copy of visits, and gives the snapshot that it serves in.
+func prepared(t *testing.T, p *pgtest.ProtectedDatabase, d *pgexec.Database, on *catalog.Snapshot, seed int64) *catalog.Snapshot {
+	t.Helper()
+	table, _ := on.Table("", "visits")
+	made, err := pgexec.Prepare(t.Context(), prepareConfig(p, seed), on, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, err := d.Versions(t.Context(), "d")
+	if err != nil || len(versions) != 1 || versions[0].Number != made.Number || versions[0].Digest != made.Digest {
+		t.Fatalf("versions %+v, %v; made %+v", versions, err, made)
+	}
+	serving := sqlrewrite.Serving(on, versions[0])
+	if serving == nil {
+		t.Fatal("a version that was just made does not serve")
+	}
+	return serving
+}
+
+// preparedQueries are questions that copies answer.
+var preparedQueries = []string{
+	"SELECT count(*) FROM visits",
+	"SELECT count(minutes), sum(minutes), avg(minutes) FROM visits",
+	"SELECT sum(minutes) FROM visits WHERE minutes > 20",
+	"SELECT ward, count(*) FROM visits GROUP BY ward",
+	"SELECT ward, sum(minutes), sum(fee), avg(weight) FROM visits GROUP BY ward",
+	"SELECT kind, ward, count(*), var_pop(minutes) FROM visits WHERE seen > '2000-01-01' GROUP BY kind, ward",
+	"SELECT sum(fee), sum(weight), count(*) FILTER (WHERE kind = 'a') FROM visits",
+	"SELECT count(DISTINCT person) FROM visits",
+	"SELECT w.floor, sum(v.minutes) FROM visits v JOIN wards w ON w.ward = v.ward GROUP BY w.floor",
+	"SELECT count(*) FROM visits v JOIN wards w ON w.ward = v.ward WHERE w.floor = 1",
+}
+
+// planned is the plan of a question over the copy of a snapshot.
+func planned(t *testing.T, on *catalog.Snapshot, sql string, total int64) *sqlrewrite.Plan {
+	t.Helper()
+	plan, err := sqlrewrite.Rewrite(sql, on, sqlrewrite.Options{Epsilon: mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 1_000_000,
+		Currency: catalog.Approx, Mechanism: sqlrewrite.MechanismLaplace, Confidence: 0.95, MaxTotal: total})
+	if err != nil {
+		t.Fatalf("%s: %v (%+v)", sql, err, err)
+	}
+	text := statementsOf(t, plan)[0].SQL
+	if !strings.Contains(text, `FROM ONLY "noisegate_prepared"."`) || strings.Contains(text, "PARTITION") || strings.Contains(text, "person") {
+		t.Fatalf("no flat statement over the copy: %s", text)
+	}
+	return plan
+}
+
+// statementsOf are the statements of a plan.
+func statementsOf(t *testing.T, plan *sqlrewrite.Plan) []sqlrewrite.Statement {
+	t.Helper()
+	return plan.Statements(plan.Draw(mechanisms.NewSamplerFrom(randomtest.Source(t.Name()))))
+}
+
+// integers are the sealed integers of a question's statements, by statement and group, as PostgreSQL gives them.
+func integers(t *testing.T, p *pgtest.ProtectedDatabase, plan *sqlrewrite.Plan) map[string][]*big.Int {
+	t.Helper()
+	all := map[string][]*big.Int{}
+	for part, s := range statementsOf(t, plan) {
+		rows, err := p.Pool(t).Query(t.Context(), s.SQL, s.Args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			values, err := rows.Values()
+			if err != nil {
+				t.Fatal(err)
+			}
+			group := fmt.Sprint(part, values[:s.Keys])
+			for _, v := range values[s.Keys:] {
+				n, _ := new(big.Int).SetString(fmt.Sprint(v), 10)
+				all[group] = append(all[group], n)
+			}
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatalf("%v in %s", err, s.SQL)
+		}
+	}
+	return all
+}
+
+// Whoever is taken out of the source, copies of both that are made with one seed move no integer by more than the claims of statements over
+// them; and some by as much.
+func TestPreparedNeighbours(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	r := rand.New(rand.NewPCG(16, 1))
+	fillVisits(t, p, r)
+	on := provenSnapshot(t, d, preparedPolicy)
+	reached := map[string]bool{}
+	rounds := 4
+	if testing.Short() {
+		rounds = 2
+	}
+	for round := range rounds {
+		fillVisits(t, p, r)
+		total := int64(4 - round%3)
+		all := prepared(t, p, d, on, int64(round))
+		whole := map[string]map[string][]*big.Int{}
+		for _, sql := range preparedQueries {
+			whole[sql] = integers(t, p, planned(t, all, sql, total))
+		}
+		for _, person := range []int{1, 4, 2 + round} {
+			p.Exec(t, "CREATE TABLE kept AS SELECT * FROM visits", fmt.Sprintf("DELETE FROM visits WHERE person = %d", person))
+			without := prepared(t, p, d, on, int64(round))
+			for _, sql := range preparedQueries {
+				plan := planned(t, without, sql, total)
+				for what := range moved(t, sql, plan, whole[sql], integers(t, p, plan)) {
+					reached[what] = true
+				}
+			}
+			p.Exec(t, "TRUNCATE visits", "INSERT INTO visits SELECT * FROM kept", "DROP TABLE kept")
+		}
+	}
+	for _, what := range []string{"Linf", "L1", "L2"} {
+		if !reached[what] {
+			t.Errorf("no unit moved an integer by all of its claim (%s): the test has no power", what)
+		}
+	}
+}
+
+// moved compares two databases with the claim of a plan's statements, and says which bounds were reached.
+func moved(t *testing.T, sql string, plan *sqlrewrite.Plan, a, b map[string][]*big.Int) map[string]bool {
+	t.Helper()
+	reached := map[string]bool{}
+	hold := func(what string, have, claimed *big.Int) {
+		if have.Cmp(claimed) > 0 {
+			t.Errorf("%s: %s moved by %s, claim %s", sql, what, have, claimed)
+		}
+		if claimed.Sign() > 0 && have.Cmp(claimed) == 0 {
+			reached[what] = true
+		}
+	}
+	for part, s := range statementsOf(t, plan) {
+		groups := map[string]bool{}
+		for column := range s.Claim.PerGroup {
+			l1, l2 := new(big.Int), new(big.Int)
+			for group := range merged(a, b) {
+				if !strings.HasPrefix(group, fmt.Sprint(part)) {
+					continue
+				}
+				move := new(big.Int).Sub(at(a, group, column), at(b, group, column))
+				if move.Abs(move).Sign() > 0 {
+					groups[group] = true
+				}
+				hold("Linf", move, s.Claim.PerGroup[column])
+				l1.Add(l1, move)
+				l2.Add(l2, new(big.Int).Mul(move, move))
+			}
+			for _, n := range s.Claim.Norms {
+				if len(n.Columns) == 1 && n.Columns[0] == column {
+					hold("L1", l1, n.L1)
+					hold("L2", l2, n.L2Squared)
+				}
+			}
+		}
+		hold("L0", big.NewInt(int64(len(groups))), s.Claim.Groups)
+	}
+	return reached
+}
+
+func merged(a, b map[string][]*big.Int) map[string]bool {
+	all := map[string]bool{}
+	for _, of := range []map[string][]*big.Int{a, b} {
+		for group := range of {
+			all[group] = true
+		}
+	}
+	return all
+}
+
+func at(of map[string][]*big.Int, group string, column int) *big.Int {
+	if values := of[group]; column < len(values) {
+		return values[column]
+	}
+	return new(big.Int)
+}
+
+// A copy holds as many rows of a unit as it may, those of nobody not at all, and of no unit more; which ones is decided by the seed.
+func TestPreparedRows(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	fillVisits(t, p, rand.New(rand.NewPCG(16, 2)))
+	on := provenSnapshot(t, d, preparedPolicy)
+	copies := map[string]bool{}
+	for seed := range 4 {
+		serving := prepared(t, p, d, on, int64(seed))
+		var name, rows string
+		table, _ := serving.Named("", "visits")
+		name = table.Schema + "." + table.Name
+		var kept, most int
+		if err := p.Pool(t).QueryRow(t.Context(), "SELECT sum(n), max(n) FROM (SELECT count(*) AS n FROM "+name+" GROUP BY person) x").
+			Scan(&kept, &most); err != nil {
+			t.Fatal(err)
+		}
+		var want int
+		if err := p.Pool(t).QueryRow(t.Context(), `SELECT sum(least(n, 4)) FROM (SELECT count(*) AS n FROM visits
+			WHERE person IS NOT NULL GROUP BY person) x`).Scan(&want); err != nil {
+			t.Fatal(err)
+		}
+		if kept != want || most != 4 {
+			t.Errorf("%d rows, at most %d of a unit; want %d and 4", kept, most, want)
+		}
+		if err := p.Pool(t).QueryRow(t.Context(), "SELECT string_agg(concat_ws(' ', ward, minutes, fee, weight, kind), ',' ORDER BY 1) FROM "+
+			"(SELECT ward, minutes, fee, weight, kind FROM "+name+" ORDER BY 1, 2, 3, 4, 5) x").Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		copies[rows] = true
+	}
+	if len(copies) < 2 {
+		t.Error("four seeds keep the same rows")
+	}
+	if tables := copiesOf(t, p); len(tables) != 2 {
+		t.Errorf("the newest version and the one before are to stay, not %v", tables)
+	}
+}
+
+// copiesOf are the copies that a database holds.
+func copiesOf(t *testing.T, p *pgtest.ProtectedDatabase) (all []string) {
+	t.Helper()
+	rows, err := p.Pool(t).Query(t.Context(), `SELECT relname::text FROM pg_class
+		WHERE relnamespace = 'noisegate_prepared'::regnamespace AND relkind = 'r' AND relname LIKE 'visits%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, name)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// dropConstraint drops the constraint of a type of %[1]s.
+func dropConstraint(of string) string {
+	return "DO $$ DECLARE c text; BEGIN SELECT conname INTO c FROM pg_constraint WHERE conrelid = '%[1]s'::regclass AND contype = '" + of +
+		"'; EXECUTE 'ALTER TABLE %[1]s DROP CONSTRAINT ' || quote_ident(c); END $$"
+}
+
+// A statement over a copy runs only while its bounds are constraints that hold.
+func TestCopiesArePinned(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	fillVisits(t, p, rand.New(rand.NewPCG(16, 3)))
+	on := provenSnapshot(t, d, preparedPolicy)
+	for name, change := range map[string]string{
+		"the check is gone":      dropConstraint("c"),
+		"the check is not valid": dropConstraint("c") + "; ALTER TABLE %[1]s ADD CHECK (noisegate_rn BETWEEN 1 AND 4) NOT VALID",
+		"the check is another":   dropConstraint("c") + "; ALTER TABLE %[1]s ADD CHECK (noisegate_rn BETWEEN 1 AND 5)",
+		"the key is gone":        dropConstraint("u"),
+		"units may be NULL":      "ALTER TABLE %[1]s ALTER person DROP NOT NULL",
+		"ranks may be NULL":      "ALTER TABLE %[1]s ALTER noisegate_rn DROP NOT NULL",
+		"rows of others":         "CREATE TABLE heir () INHERITS (%[1]s)",
+		"it is gone":             "ALTER TABLE %[1]s RENAME TO gone",
+		"another one is there": "ALTER TABLE %[1]s RENAME TO gone; CREATE TABLE %[1]s (LIKE noisegate_prepared.gone INCLUDING ALL); " +
+			"GRANT SELECT ON %[1]s TO noisegate_reader",
+	} {
+		t.Run(name, func(t *testing.T) {
+			serving := prepared(t, p, d, on, 1)
+			table, _ := serving.Named("", "visits")
+			plan := planned(t, serving, "SELECT count(*), sum(minutes) FROM visits", 0)
+			s := statementsOf(t, plan)[0]
+			if _, err := collect(t, d, s); err != nil {
+				t.Fatal(err)
+			}
+			p.Exec(t, fmt.Sprintf(change, table.Schema+"."+table.Name))
+			if _, err := collect(t, d, s); !fault.IsUntouched(err) {
+				t.Errorf("got %v, want a refusal before anything is read", err)
+			}
+			p.Exec(t, "DROP TABLE IF EXISTS heir, noisegate_prepared.gone, "+table.Schema+"."+table.Name+" CASCADE")
+		})
+	}
+}
+
+// What a run cannot do it says, and the version before serves.
+func TestPrepareRefuses(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	fillVisits(t, p, rand.New(rand.NewPCG(16, 4)))
+	on := provenSnapshot(t, d, preparedPolicy)
+	table, _ := on.Table("", "visits")
+	before := prepared(t, p, d, on, 1)
+	for name, c := range map[string]struct{ change, undo, want string }{
+		"no right": {"REVOKE SELECT ON visits FROM noisegate_prepare", "GRANT SELECT ON visits TO noisegate_prepare", "lacks a right"},
+		"a column of a type": {"ALTER TABLE visits ALTER minutes TYPE bigint", "ALTER TABLE visits ALTER minutes TYPE int",
+			"changed since its policy"},
+		"no key": {"ALTER TABLE visits DROP CONSTRAINT visits_pkey", "ALTER TABLE visits ADD PRIMARY KEY (id)",
+			"changed since its policy"},
+		"another run": {"SELECT 1", "SELECT 1", "another run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.Exec(t, c.change)
+			if name == "another run" {
+				conn := p.Conn(t, p.DSN)
+				for _, text := range []string{"BEGIN", "LOCK TABLE noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE"} {
+					if _, err := conn.Exec(t.Context(), text); err != nil {
+						t.Fatal(err)
+					}
+				}
+				defer func() { _, _ = conn.Exec(t.Context(), "ROLLBACK") }()
+			}
+			if _, err := pgexec.Prepare(t.Context(), prepareConfig(p, 2), on, table); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			p.Exec(t, c.undo)
+			versions, err := d.Versions(t.Context(), "d")
+			if err != nil || len(versions) != 1 || versions[0].Number != 1 {
+				t.Errorf("%+v, %v: the version before does not serve", versions, err)
+			}
+		})
+	}
+	if serving, _ := before.Named("", "visits"); serving == nil {
+		t.Error("no copy")
+	}
+	other := provenSnapshot(t, d, strings.Replace(preparedPolicy, "prepare: {max_rows: 4}", "prepare: {max_rows: 3}", 1))
+	versions, err := d.Versions(t.Context(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sqlrewrite.Serving(other, versions[0]) != nil {
+		t.Error("a version serves under a policy that asks for another one")
+	}
+	for _, change := range []func(*catalog.Version){
+		func(v *catalog.Version) { v.Digest[0]++ }, func(v *catalog.Version) { v.Number++ }, func(v *catalog.Version) { v.OID = 0 },
+		func(v *catalog.Version) { v.Table.Name = "wards" },
+	} {
+		v := versions[0]
+		if change(&v); sqlrewrite.Serving(on, v) != nil {
+			t.Errorf("%+v serves", v)
+		}
+	}
+}
+
+// killed is how often a run is killed at a random moment.
+const killed = 50
+
+// Whenever a run ends, there is one newest version, complete, and nothing of another one but the version before.
+func TestPrepareIsKilled(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	r := rand.New(rand.NewPCG(16, 5))
+	fillVisits(t, p, r)
+	p.Exec(t, "INSERT INTO visits (id, person, minutes) SELECT g, g % 500, g % 60 FROM generate_series(1000, 6000) g")
+	on := provenSnapshot(t, d, preparedPolicy)
+	table, _ := on.Table("", "visits")
+	begun := time.Now()
+	prepared(t, p, d, on, 1)
+	whole := time.Since(begun)
+	ended, rounds := 0, killed
+	if testing.Short() {
+		rounds = 5
+	}
+	for range rounds {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		var run sync.WaitGroup
+		run.Go(func() {
+			if _, err := pgexec.Prepare(ctx, prepareConfig(p, 3), on, table); err == nil {
+				ended++
+			}
+		})
+		time.Sleep(time.Duration(r.Int64N(int64(whole)*3/2)))
+		p.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'noisegate prepare'`)
+		run.Wait()
+		cancel()
+		versions, err := d.Versions(t.Context(), "d")
+		if err != nil || len(versions) != 1 {
+			t.Fatalf("%+v, %v", versions, err)
+		}
+		serving := sqlrewrite.Serving(on, versions[0])
+		if serving == nil {
+			t.Fatalf("version %d does not serve", versions[0].Number)
+		}
+		plan := planned(t, serving, "SELECT count(*), sum(minutes) FROM visits", 0)
+		if _, err := collect(t, d, statementsOf(t, plan)[0]); err != nil {
+			t.Fatalf("version %d: %v", versions[0].Number, err)
+		}
+	}
+	prepared(t, p, d, on, 4)
+	if tables := copiesOf(t, p); len(tables) != 2 {
+		t.Errorf("after the next run there are %v", tables)
+	}
+	t.Logf("%d of %d runs came to their end", ended, rounds)
+}
+
+// Tables of every kind that can be prepared are, whatever their columns and names are like; others the policy refuses.
+func TestPrepareSources(t *testing.T) {
+	const policy = `version: 1
+dataset: d
+tables:
+  "%s": {unit: {column: %s}, max_rows: 2, max_groups: 2, prepare: {max_rows: 2}}
+budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
+`
+	for name, c := range map[string]struct{ table, unit, ddl, refused string }{
+		"texts": {"visits", "person", `CREATE TABLE visits (person text, day date, nr text, PRIMARY KEY (nr), said text, code character(5), short varchar(3));
+			INSERT INTO visits SELECT 'p' || g % 3, '2024-01-01', g::text, repeat('long', g * 100), 'c', 'abc' FROM generate_series(1, 9) g;
+			INSERT INTO visits VALUES (repeat('x', 2000), NULL, 'a', NULL), (NULL, NULL, 'b', NULL)`, ""},
+		"uuids": {"visits", "person", `CREATE TABLE visits (person uuid NOT NULL, nr uuid PRIMARY KEY);
+			INSERT INTO visits SELECT ('00000000-0000-0000-0000-00000000000' || g % 3)::uuid, gen_random_uuid() FROM generate_series(1, 9) g`, ""},
+		"two columns as a key": {"visits", "person", `CREATE TABLE visits (person smallint, nr int, PRIMARY KEY (person, nr), x int NOT NULL);
+			INSERT INTO visits SELECT g % 3, g, g FROM generate_series(1, 9) g`, ""},
+		"partitions": {"visits", "person", `CREATE TABLE visits (person bigint, nr int NOT NULL, x int, UNIQUE (nr)) PARTITION BY RANGE (nr);
+			CREATE TABLE visits_1 PARTITION OF visits FOR VALUES FROM (0) TO (5); CREATE TABLE visits_2 PARTITION OF visits DEFAULT;
+			INSERT INTO visits SELECT g % 3, g, g FROM generate_series(1, 9) g`, ""},
+		"types of their own": {"visits", "person", `CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN small AS int CHECK (VALUE < 100); CREATE DOMAIN tale AS text;
+			CREATE TABLE visits (person int, nr int PRIMARY KEY, m mood, s small, t tale, n numeric(8, 2), a int[], b boolean NOT NULL DEFAULT true);
+			INSERT INTO visits SELECT g % 3, g, 'ok', g, 'x', g, '{1}' FROM generate_series(1, 9) g`, ""},
+		"names": {`Odd "name" of a table`, `"Some one"`, `CREATE TABLE "Odd ""name"" of a table" ("Some one" int, "nr'" int PRIMARY KEY, "unit" int, "id" int, "rn" int, "c0" int);
+			INSERT INTO "Odd ""name"" of a table" SELECT g % 3, g, g, g, g, g FROM generate_series(1, 9) g`, ""},
+		"no key":                 {"visits", "person", `CREATE TABLE visits (person int, nr int)`, "with a primary key"},
+		"a key that may be NULL": {"visits", "person", `CREATE TABLE visits (person int, nr int UNIQUE)`, "with a primary key"},
+		"a key of times":         {"visits", "person", `CREATE TABLE visits (person int, at timestamptz PRIMARY KEY)`, "with a primary key"},
+		"a unit of a time":       {"visits", "person", `CREATE TABLE visits (person date, nr int PRIMARY KEY)`, "whose unit is a whole number"},
+		"a column of the name":   {"visits", "person", `CREATE TABLE visits (person int, nr int PRIMARY KEY, noisegate_rn int)`, "with a column noisegate_rn"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := pgtest.Protected(t, c.ddl, "GRANT USAGE ON SCHEMA public TO noisegate_prepare",
+				"GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_prepare")
+			d := open(t, p, nil)
+			document := fmt.Sprintf(policy, strings.ReplaceAll(c.table, `"`, `\"`), c.unit)
+			if c.refused != "" {
+				parsed, problems := catalog.Parse(document)
+				if len(problems) > 0 {
+					t.Fatal(problems)
+				}
+				schema, err := d.Inspect(t.Context(), parsed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, problems := catalog.Check(parsed, schema); !strings.Contains(fmt.Sprint(problems), c.refused) {
+					t.Errorf("got %v, want a refusal because of a table %s", problems, c.refused)
+				}
+				return
+			}
+			on := provenSnapshot(t, d, document)
+			if _, err := pgexec.Prepare(t.Context(), prepareConfig(p, 1), on, on.Tables[0]); err != nil {
+				t.Fatal(err)
+			}
+			versions, err := d.Versions(t.Context(), "d")
+			if err != nil || len(versions) != 1 {
+				t.Fatal(versions, err)
+			}
+			serving := sqlrewrite.Serving(on, versions[0])
+			if serving == nil {
+				t.Fatal("it does not serve")
+			}
+			plan := planned(t, serving, `SELECT count(*) FROM "`+strings.ReplaceAll(c.table, `"`, `""`)+`"`, 0)
+			rows, err := collect(t, d, statementsOf(t, plan)[0])
+			if err != nil || len(rows) != 1 {
+				t.Fatal(rows, err)
+			}
+			if n := revealed(t, rows[0].Values[0]); n != "6" { // two of each of three
+				t.Errorf("%s rows count, want 6", n)
+			}
+		})
+	}
+}
