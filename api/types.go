@@ -41,6 +41,8 @@ type QueryRequest struct {
 	MaxRows    *int64      `json:"max_rows,omitempty"`   // tightens the policy's bound
 	// MaxRowsTotal bounds a unit's rows in all groups together; it tightens the policy's bound, if there is one.
 	MaxRowsTotal *int64 `json:"max_rows_total,omitempty"`
+	// Prepared says whether a prepared copy of a table may answer in its place, where there is one; true when absent.
+	Prepared *bool `json:"prepared,omitempty"`
 	// Plan is a registered plan whose next slots pay for the query, one for each release: it goes without a price.
 	Plan string `json:"plan,omitempty"`
 }
@@ -85,6 +87,8 @@ type QueryResponse struct {
 	// DataVersion the steward's name for the state of the data then, if it has one; absent in replays by Idempotency-Key.
 	ReleasedAt  *time.Time `json:"released_at,omitempty"`
 	DataVersion string     `json:"data_version,omitempty"`
+	// AsOf is, of an answer from a prepared copy, of which time its rows are; DataVersion then names the copy.
+	AsOf *time.Time `json:"as_of,omitempty"`
 }
 
 // Result is the released part of an answer: noisy values only. It is stored once and replayed byte for byte.
@@ -149,6 +153,9 @@ type EstimateResponse struct {
 	Outputs      []OutputEstimate `json:"outputs"`
 	Plan         string           `json:"plan"`
 	Notes        []Note           `json:"notes"`
+	// AsOf and DataVersion are, where a prepared copy would answer, of which time its rows are and which one it is.
+	AsOf        *time.Time `json:"as_of,omitempty"`
+	DataVersion string     `json:"data_version,omitempty"`
 }
 
 // OutputEstimate is the price and the expected error of one release inside a query.

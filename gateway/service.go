@@ -46,6 +46,8 @@ type Calculator interface {
 // Dataset is one protected database and how its answers leave.
 type Dataset struct {
 	Data Data
+	// Copies are the prepared copies of its tables; nil: there are none.
+	Copies Copies
 	// Stewards are the keys of those who may raise caps; nil: whoever has the role of a steward.
 	Stewards journal.StewardKeys
 	// Quantum is the first boundary at which what was done leaves, see [Schedule]; 0: at once.
@@ -93,6 +95,7 @@ type Service struct {
 	abandoned  time.Duration
 	log        *slog.Logger
 	proofs     sqlrewrite.Proofs
+	serving    serving
 }
 
 // New checks that nothing is missing.
@@ -139,7 +142,8 @@ type Answer struct {
 	Dataset   string
 	Replayed  bool
 	At        time.Time       // of a replay: when its values were released
-	Data      string          // of a replay: the steward's name for the state of the data that they are of
+	Data      string          // of a replay, and of an answer from a prepared copy: the name for the state of the data that it is of
+	AsOf      time.Time       // of an answer from a prepared copy: of which time its rows are; zero for others
 	Result    json.RawMessage // an [api.Result]
 	Spent     api.Amounts
 	Remaining api.Amounts     // of the caller's own account, once this was charged
@@ -173,8 +177,9 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	if paid.Replayed {
 		answer.At = paid.At.UTC()
 	}
-	if paid.Replayed && (paid.reshaped || r.IdempotencyKey == "") { // a key finds its answer whatever the data are called now
-		answer.Data = q.dataVersion // which is part of what the question and its release are known by
+	known := paid.Replayed && (paid.reshaped || r.IdempotencyKey == "") // a key finds its answer whatever the data are called now
+	if known || !paid.Replayed && !q.asOf.IsZero() {
+		answer.Data, answer.AsOf = q.dataVersion, q.asOf // which is part of what the question and its release are known by
 	}
 	return answer, nil
 }
@@ -243,6 +248,7 @@ type prepared struct {
 	delay    *Delay // that the charge pays for
 	// dataVersion is the steward's name for the state of the data.
 	dataVersion string
+	asOf        time.Time // of the prepared copy that it reads; zero: none
 }
 
 // prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data.
@@ -267,6 +273,14 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if public != nil {
 		return &prepared{data: data, public: public, accounts: accounts}, nil
 	}
+	plan, of, err := s.fromCopy(ctx, r.QueryRequest, snapshot, plan)
+	if err != nil {
+		return nil, err
+	}
+	dataVersion, asOf := snapshot.DataVersion, time.Time{}
+	if of != nil {
+		dataVersion, asOf = of.snapshot.DataVersion, of.asOf
+	}
 	shares, err := s.GivenFree(ctx, who, snapshot, accounts)
 	if err != nil {
 		return nil, err
@@ -275,7 +289,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: snapshot.DataVersion,
+	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: dataVersion, asOf: asOf,
 		shares: snapshot.ShareReleases, charge: budget.Charge{
 			ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
 			Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),

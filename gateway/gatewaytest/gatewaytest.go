@@ -186,7 +186,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	g.Policies.Refresh(ctx)
 	parts := gateway.Config{
 		Ledger: g.Ledger, Shares: g.Ledger, Values: g.Ledger,
-		Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data,
+		Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Copies: data,
 			Quantum: o.Quantum,
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
 		Calculator: calculator, Sampler: o.Sampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},

@@ -155,7 +155,8 @@ func encodeJSON(a *gateway.Answer) ([]byte, error) {
 		Remaining   api.Amounts `json:"remaining"`
 		ReleasedAt  *time.Time  `json:"released_at,omitempty"`
 		DataVersion string      `json:"data_version,omitempty"`
-	}{a.Spent, a.Remaining, releasedAt(a), a.Data})
+		AsOf        *time.Time  `json:"as_of,omitempty"`
+	}{a.Spent, a.Remaining, releasedAt(a), a.Data, asOf(a)})
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +176,14 @@ func releasedAt(a *gateway.Answer) *time.Time {
 		return nil
 	}
 	return &a.At
+}
+
+// asOf is of which time the rows of an answer are; nil: of the time when it was released.
+func asOf(a *gateway.Answer) *time.Time {
+	if a.AsOf.IsZero() {
+		return nil
+	}
+	return &a.AsOf
 }
 
 // table is a result for formats without nesting: the bounds of intervals are columns of their own, x_lo and x_hi.

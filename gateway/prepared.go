@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"noisegate/api"
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite"
+)
+
+// Copies tells which prepared copies of a dataset's tables there are. Its errors are data/unavailable.
+type Copies interface {
+	// Versions are the newest complete copy of each table of a dataset, as its database holds them now.
+	Versions(ctx context.Context, dataset string) ([]catalog.Version, error)
+}
+
+// serving remembers in which snapshots copies serve, so that what was proven of a statement is known of the next one. Its zero value is
+// ready, for use by several at once.
+type serving struct {
+	mu       sync.Mutex
+	datasets map[string]served
+}
+
+// served are the copies that serve in the place of a snapshot's tables.
+type served struct {
+	of       *catalog.Snapshot
+	versions []catalog.Version
+	copies   []copied
+}
+
+// copied is a snapshot with one copy.
+type copied struct {
+	snapshot *catalog.Snapshot
+	asOf     time.Time
+}
+
+// of gives the snapshots of the versions that are what a policy asks for.
+func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if was := k.datasets[on.Dataset]; was.of == on && slices.Equal(was.versions, versions) {
+		return was.copies
+	}
+	now := served{of: on, versions: versions}
+	for _, v := range versions {
+		if s := sqlrewrite.Serving(on, v); s != nil {
+			now.copies = append(now.copies, copied{s, v.AsOf})
+		}
+	}
+	if k.datasets == nil {
+		k.datasets = map[string]served{}
+	}
+	k.datasets[on.Dataset] = now
+	return now.copies
+}
+
+// fromCopy is the plan of a question over a prepared copy, and that copy, if one can answer it with errors that are no larger than those of
+// the plan over the tables themselves; else that plan, and nil. It touches no protected row.
+func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.Snapshot, live *sqlrewrite.Plan) (*sqlrewrite.Plan,
+	*copied, error) {
+	dataset := s.datasets[on.Dataset]
+	wanted := r.Prepared == nil || *r.Prepared
+	if dataset.Copies == nil || !on.Prepares() || !wanted || r.Plan != "" || len(r.MaxError) > 0 || !live.NeedsData() ||
+		dataset.Data.Distributed() {
+		return live, nil, nil
+	}
+	versions, err := within(ctx, func(ctx context.Context) ([]catalog.Version, error) { return dataset.Copies.Versions(ctx, on.Dataset) })
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range s.serving.of(on, versions) {
+		plan, err := live.On(c.snapshot)
+		if fault.CodeOf(err) == fault.CodeUnverified {
+			s.log.InfoContext(ctx, "a question is not proven over a copy, and asked of the table", "dataset", on.Dataset)
+		}
+		if err == nil && plan.NeedsData() && plan.ErrsNoMoreThan(live) {
+			return plan, &c, nil
+		}
+	}
+	return live, nil, nil
+}
