@@ -67,6 +67,8 @@ type dataset struct {
 	// quantum is that of its answers; "": they leave at once.
 	quantum string
 	load    func(context.Context, *pgx.Conn) error
+	// prepares: its tables can be prepared.
+	prepares bool
 }
 
 // stack is a PostgreSQL server with a control database and protected databases, and a gateway in front of them.
@@ -178,7 +180,12 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 		if d.quantum != "" {
 			quantum = d.quantum
 		}
-		fmt.Fprintf(&yaml, "  %s: {dsn: %q, statement_timeout: 30s, quantum: %s}\n", d.name, s.server.DSN("noisegate_reader", d.name), quantum)
+		prepare := ""
+		if d.prepares {
+			prepare = fmt.Sprintf("prepare_dsn: %q, ", s.server.DSN("noisegate_prepare", d.name))
+		}
+		fmt.Fprintf(&yaml, "  %s: {dsn: %q, %sstatement_timeout: 30s, quantum: %s}\n", d.name, s.server.DSN("noisegate_reader", d.name), prepare,
+			quantum)
 	}
 	write(t, s.config, yaml.String())
 }

@@ -42,6 +42,7 @@ type commandLine struct {
 	Serve    serveCommand    `cmd:"" help:"Run the gateway."`
 	Migrate  migrateCommand  `cmd:"" help:"Bring the control database's schema up to date."`
 	Policy   policyCommands  `cmd:"" help:"Check, apply and export the policy of a dataset."`
+	Prepare  prepareCommand  `cmd:"" help:"Make bounded copies of tables, over which questions cost what plain SQL does."`
 	Token    tokenCommand    `cmd:"" help:"Make a token for development (only with auth.keys.hs256_file)."`
 	Datasets datasetsCommand `cmd:"" help:"Show tables, columns, bounds and keys: what may be asked about."`
 	Query    queryCommand    `cmd:"" help:"Ask a question and pay for the answer."`

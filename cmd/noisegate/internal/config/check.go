@@ -122,6 +122,9 @@ func (l *loader) checkDataset(name string, d *Dataset) {
 	if !d.CatalogDSN.IsZero() {
 		l.checkCatalog(name, d)
 	}
+	if !d.PrepareDSN.IsZero() {
+		l.checkPrepare(name, d)
+	}
 	if d.StatementTimeout <= 0 || d.StatementTimeout > maxStatementTimeout {
 		l.wrong(datasetKey(name, "statement_timeout"), "must be above 0 and at most %s", maxStatementTimeout)
 	}
@@ -133,6 +136,21 @@ func (l *loader) checkDataset(name string, d *Dataset) {
 			"and the first one is there", d.Quantum)
 	}
 	l.between(datasetKey(name, "connections"), d.Connections, 1, maxConnections)
+}
+
+// checkPrepare refuses a database that the gateway does not read, and a role that it reads with: what writes copies is to be another one.
+func (l *loader) checkPrepare(name string, d *Dataset) {
+	key := datasetKey(name, "prepare_dsn")
+	l.dsn(key, d.PrepareDSN, d.Insecure)
+	prepare, err1 := pgconn.ParseConfig(d.PrepareDSN.Reveal())
+	reader, err2 := pgconn.ParseConfig(d.DSN.Reveal())
+	switch {
+	case err1 != nil || err2 != nil:
+	case prepare.User == reader.User:
+		l.wrong(key, "has the role of %s: the gateway's role only reads, and copies are written by a role of their own", datasetKey(name, "dsn"))
+	case prepare.Database != reader.Database:
+		l.wrong(key, "leads to another database than %s", datasetKey(name, "dsn"))
+	}
 }
 
 // checkCatalog refuses databases that hold something, of whatever dataset: building a twin drops all that is there.

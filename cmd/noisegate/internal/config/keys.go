@@ -56,6 +56,7 @@ func (c *Config) settings() []setting {
 			setting{datasetKey(name, "quantum"), duration(&d.Quantum)},
 			setting{datasetKey(name, "connections"), number(&d.Connections)},
 			setting{datasetKey(name, "insecure"), boolean(&d.Insecure)},
+			setting{datasetKey(name, "prepare_dsn"), secret(&d.PrepareDSN)},
 			setting{datasetKey(name, "catalog_dsn"), secret(&d.CatalogDSN)},
 			setting{datasetKey(name, "steward_keys_file"), text(&d.StewardKeysFile)},
 		)

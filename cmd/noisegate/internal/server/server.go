@@ -237,7 +237,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 		if err != nil {
 			return err
 		}
-		datasets[name] = gateway.Dataset{Data: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum,
+		datasets[name] = gateway.Dataset{Data: database, Copies: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum,
 			Timeout: g.config.Datasets[name].Timeout()}
 		votes[name], rows[name] = database, database
 	}

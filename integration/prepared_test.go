@@ -1,0 +1,178 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/api"
+)
+
+// clinic is a table of rows visits of users people, to be prepared with 46 rows of each, and what the role that prepares needs.
+func clinic(rows, users int) dataset {
+	return dataset{name: "clinic", prepares: true, policy: `version: 1
+dataset: clinic
+tables:
+  visits:
+    unit: {column: person}
+    max_rows: 46
+    max_groups: 20
+    prepare: {max_rows: 46}
+    columns:
+      region: {domain: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]}
+      minutes: {bounds: [0, 100]}
+  regions: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 1000000, delta: 1e-3}
+  - {group: analysts, per: analyst, form: approx, epsilon: 1000000, delta: 1e-4}
+`, load: func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.PgConn().Exec(ctx, fmt.Sprintf(`
+			SELECT setseed(0.5);
+			CREATE TABLE regions (region int PRIMARY KEY, zone text NOT NULL);
+			INSERT INTO regions SELECT i, 'zone ' || i %% 5 FROM generate_series(0, 19) AS i;
+			CREATE TABLE visits AS SELECT id, p AS person, (CASE WHEN random() < 0.7 THEN p %% 20 ELSE floor(random() * 20)::int END) AS region,
+				floor(random() * 120)::int AS minutes
+				FROM (SELECT i::bigint AS id, floor(power(random(), 3) * %[2]d)::int AS p FROM generate_series(1, %[1]d) i) AS s;
+			ALTER TABLE visits ADD PRIMARY KEY (id);
+			GRANT USAGE ON SCHEMA public TO noisegate_prepare; GRANT SELECT ON visits TO noisegate_prepare`, rows, users)).ReadAll()
+		if err == nil {
+			_, err = conn.PgConn().Exec(ctx, "VACUUM (ANALYZE)").ReadAll()
+		}
+		return err
+	}}
+}
+
+// What docs/prepared.md says, with the program and over HTTP: before a table is prepared it answers itself, then its copy does, of a named
+// version; another version is another state of the data.
+func TestPreparedTables(t *testing.T) {
+	s := newStack(t, clinic(3000, 300))
+	client := s.analyst(t, "ana")
+	ask := func(sql string, prepared *bool) *api.QueryResponse {
+		t.Helper()
+		answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: sql, Epsilon: "2000", Prepared: prepared}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	const byRegion = "SELECT region, count(*) AS n FROM visits GROUP BY region ORDER BY region"
+	if a := ask(byRegion, nil); a.AsOf != nil {
+		t.Errorf("as of %s before anything was prepared", a.AsOf)
+	}
+	begun := time.Now().Add(-time.Minute)
+	if out := s.run(t, "prepare", "--config", s.config, "--dataset", "clinic"); !strings.Contains(out, "visits: version 1 as of ") {
+		t.Errorf("prepare says %q", out)
+	}
+	var want int
+	if err := s.superuser(t, "clinic").QueryRow(t.Context(),
+		"SELECT sum(least(n, 46)) FROM (SELECT count(*) AS n FROM visits GROUP BY person) x").Scan(&want); err != nil {
+		t.Fatal(err)
+	}
+	first := ask(byRegion, nil)
+	if first.AsOf == nil || first.AsOf.Before(begun) || !strings.HasPrefix(first.DataVersion, "visits prepared 1 as of ") || first.Replayed {
+		t.Errorf("as of %v, %q, replayed %t", first.AsOf, first.DataVersion, first.Replayed)
+	}
+	var total int
+	for _, row := range first.Rows {
+		var n int
+		if _, err := fmt.Sscan(fmt.Sprint(row[1]), &n); err != nil {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	if total != want { // noise of scale 0.023: not 0 with a chance of e^-43 in each group
+		t.Errorf("%d rows in all, want %d", total, want)
+	}
+	if again := ask(byRegion, nil); !again.Replayed || again.ReleaseID != first.ReleaseID || again.AsOf == nil {
+		t.Errorf("asked again: %+v", again)
+	}
+	var people string
+	if err := s.superuser(t, "clinic").QueryRow(t.Context(), "SELECT count(DISTINCT person)::text FROM visits").Scan(&people); err != nil {
+		t.Fatal(err)
+	}
+	if all := ask("SELECT count(DISTINCT person) AS n FROM visits", nil); all.AsOf == nil || fmt.Sprint(all.Rows[0][0]) != people ||
+		all.Columns[0].Bias != "" {
+		t.Errorf("people: %+v, want %s", all, people)
+	}
+	if live := ask(byRegion, new(bool)); live.AsOf != nil || live.DataVersion != "" && !live.Replayed {
+		t.Errorf("prepared: false: %+v", live)
+	}
+	if other := ask("SELECT count(DISTINCT minutes) AS n FROM visits", nil); other.AsOf != nil {
+		t.Errorf("a question that copies do not answer: as of %s", other.AsOf)
+	}
+	estimate, err := client.Estimate(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: byRegion, Epsilon: "1"})
+	if err != nil || estimate.AsOf == nil || !strings.Contains(estimate.Plan, "at most 46 rows of each person in all, in a prepared table") {
+		t.Errorf("%+v, %v", estimate, err)
+	}
+	s.run(t, "prepare", "--config", s.config, "--dataset", "clinic", "--table", "visits")
+	if second := ask(byRegion, nil); second.Replayed || !strings.HasPrefix(second.DataVersion, "visits prepared 2 as of ") {
+		t.Errorf("after another version: %q, replayed %t", second.DataVersion, second.Replayed)
+	}
+	reader, err := pgx.Connect(t.Context(), s.server.DSN("noisegate_reader", "clinic"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close(context.Background())
+	var units string
+	if err := s.superuser(t, "clinic").QueryRow(t.Context(), "SELECT relname FROM pg_class WHERE relname LIKE 'units\\_%' AND relkind = 'r'").
+		Scan(&units); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Exec(t.Context(), "SELECT FROM noisegate_prepared."+units); err == nil {
+		t.Error("the gateway's role reads the numbers of people")
+	}
+}
+
+// BenchmarkPrepared compares questions over a prepared table with the same ones over the table itself, and with their text sent to
+// PostgreSQL, in turn and in one run. -rows and -users set the size.
+func BenchmarkPrepared(b *testing.B) {
+	s := newStack(b, clinic(*benchRows, *benchUsers))
+	begun := time.Now()
+	s.run(b, "prepare", "--config", s.config, "--dataset", "clinic")
+	b.Logf("prepared in %.1f s", time.Since(begun).Seconds())
+	begun = time.Now()
+	s.exec(b, "clinic", "CREATE TABLE sorted AS SELECT * FROM visits ORDER BY person; CREATE INDEX ON sorted (person)")
+	b.Logf("a sorted copy with an index: %.1f s", time.Since(begun).Seconds())
+	s.exec(b, "clinic", "DROP TABLE sorted")
+	client := s.analyst(b, "ana")
+	plain, err := pgx.Connect(b.Context(), s.server.DSN("noisegate_reader", "clinic"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer plain.Close(context.Background())
+	for i, question := range []struct{ name, sql string }{
+		{"count", "SELECT count(*) FROM public.visits"},
+		{"sum", "SELECT sum(minutes) FROM public.visits"},
+		{"group", "SELECT region, count(*), sum(minutes) FROM public.visits GROUP BY region ORDER BY region"},
+		{"filter", "SELECT count(*), sum(minutes) FROM public.visits WHERE minutes < 10"},
+		{"join public", "SELECT r.zone, count(*) FROM public.visits v JOIN public.regions r ON r.region = v.region GROUP BY r.zone " +
+			"ORDER BY r.zone"},
+		{"people", "SELECT count(DISTINCT person) FROM public.visits"},
+	} {
+		b.Run(question.name, func(b *testing.B) {
+			var direct, live, copied []time.Duration
+			for n := 0; b.Loop(); n++ {
+				for way, took := range []*[]time.Duration{&copied, &live} {
+					prepared := way == 0
+					request := api.QueryRequest{Dataset: "clinic", SQL: question.sql, Prepared: &prepared,
+						Epsilon: price(i*1_000_000 + b.N*1000 + 2*n + way)}
+					*took = append(*took, timed(b, func() error {
+						answer, err := client.Query(b.Context(), request, "")
+						if err == nil && (answer.AsOf != nil) != prepared {
+							err = fmt.Errorf("asked prepared: %t, as of %v", prepared, answer.AsOf)
+						}
+						return err
+					}))
+				}
+				direct = append(direct, timed(b, func() error { return drain(b.Context(), plain, question.sql) }))
+			}
+			report(b, direct, copied)
+			b.ReportMetric(milliseconds(quantile(live, 0.5)), "live-ms")
+			b.ReportMetric(milliseconds(quantile(live, 0.5))/milliseconds(quantile(direct, 0.5)), "live-ratio")
+		})
+	}
+}
