@@ -194,7 +194,7 @@ func (c *session) prepare(command statement.Prepare) *refusal {
 			continue
 		}
 		t, ok := c.codec.types.TypeForName(name)
-		if !ok || !takes(t.OID) {
+		if !ok || !c.codec.takes(t.OID) {
 			return refusef(stateUnsupported, "parameter $%d has a type that is not supported", i+1)
 		}
 		given[i] = t.OID

@@ -89,7 +89,7 @@ func (c *session) parameterTypes(s statement.Statement, given []uint32) ([]uint3
 	var inferred []string
 	for i := range types {
 		if i < len(given) && given[i] != 0 && given[i] != pgtype.UnknownOID {
-			if types[i] = given[i]; !takes(given[i]) {
+			if types[i] = given[i]; !c.codec.takes(given[i]) {
 				return nil, refusef(stateUnsupported, "parameter $%d has a type that is not supported", i+1)
 			}
 			continue
@@ -110,7 +110,7 @@ func (c *session) parameterTypes(s statement.Statement, given []uint32) ([]uint3
 
 // oidOf is the number of a type by PostgreSQL's internal name; text for what is none that parameters may have.
 func (c *session) oidOf(name string) uint32 {
-	if t, ok := c.codec.types.TypeForName(name); ok && takes(t.OID) {
+	if t, ok := c.codec.types.TypeForName(name); ok && c.codec.takes(t.OID) {
 		return t.OID
 	}
 	return pgtype.TextOID

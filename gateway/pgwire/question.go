@@ -298,6 +298,10 @@ func sampleOf(name string) statement.Argument {
 		text = "1 day"
 	case "uuid":
 		text = "00000000-0000-0000-0000-000000000000"
+	default:
+		if element, isArray := strings.CutPrefix(name, "_"); isArray {
+			text = "{" + sampleOf(element).Text + "}"
+		}
 	}
 	return statement.Argument{Type: name, Text: text}
 }

@@ -438,6 +438,24 @@ func TestParameters(t *testing.T) {
 			t.Errorf("%s %v: %v", sql, args, got)
 		}
 	}
+	minusOne := int32(-1)
+	for column, v := range map[string]any{"a": []int16{7, 1}, "b": []int32{-2}, "c": []int64{9007199254740993}, "e": []float32{1.5}, "f": []float64{-2.25},
+		"d": []pgtype.Numeric{numeric}, "g": []string{`a"\`, "a\tb\\\"c"}, "i": []bool{true}, "j": []time.Time{day}, "n::text": []string{"fine", "NULL"},
+		"m": []string{"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"}, "b + 1": []*int32{nil, &minusOne}} {
+		constants := table(t, conn, "SELECT id FROM things WHERE id = 1 AND "+column+" IS NOT NULL")
+		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {
+			if mode == pgx.QueryExecModeExec && (column == "d" || column == "m") {
+				continue // the client says that they are texts
+			}
+			if got := table(t, conn, "SELECT id FROM things WHERE "+column+" = ANY($1)", mode, v); !cmp.Equal(got, constants) {
+				t.Errorf("%s = ANY(%v), mode %v: %v", column, v, mode, got)
+			}
+		}
+	}
+	_, err := conn.Exec(t.Context(), "SELECT id FROM things WHERE b = ANY($1)", []int32{})
+	if refused := refusedWith(t, err, stateUnsupported); !strings.Contains(refused.Message, "without elements") {
+		t.Errorf("%+v", refused)
+	}
 	if got := table(t, conn, "SELECT id FROM things WHERE b = $1", nil); len(got) != 0 {
 		t.Errorf("NULL: %v", got)
 	}

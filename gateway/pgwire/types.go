@@ -2,6 +2,7 @@ package pgwire
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -171,7 +172,20 @@ func isText(oid uint32) bool {
 }
 
 // takes reports whether parameters may be of a type.
-func takes(oid uint32) bool {
+func (c codec) takes(oid uint32) bool { return takesOne(oid) || takesOne(c.elementOf(oid)) }
+
+// elementOf is the type of an array's elements; 0 for what is no array.
+func (c codec) elementOf(oid uint32) uint32 {
+	if t, ok := c.types.TypeForOID(oid); ok {
+		if array, ok := t.Codec.(*pgtype.ArrayCodec); ok {
+			return array.ElementType.OID
+		}
+	}
+	return 0
+}
+
+// takesOne reports whether parameters may be of a type that is no array.
+func takesOne(oid uint32) bool {
 	switch oid {
 	case pgtype.BoolOID, pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID,
 		pgtype.TextOID,
@@ -188,9 +202,14 @@ func (c codec) argument(v []byte, oid uint32, format int16, number int) (value, 
 	if v == nil {
 		return nil, nil
 	}
-	if format == binaryFormat && !isText(oid) {
+	if format == binaryFormat {
 		var err error
-		if v, err = c.shielded(v, oid); err != nil {
+		if element := c.elementOf(oid); element != 0 {
+			v, err = c.array(v, element)
+		} else if !isText(oid) {
+			v, err = c.shielded(v, oid)
+		}
+		if err != nil {
 			return nil, refusef(stateBinary, "incorrect binary data format in bind parameter %d", number)
 		}
 	}
@@ -227,6 +246,56 @@ func (c codec) shielded(v []byte, oid uint32) (text []byte, err error) {
 		return nil, fmt.Errorf("pgwire: not a numeric")
 	}
 	return c.convert(v, oid, binaryFormat, textFormat)
+}
+
+// array reads a binary array of one dimension as text, every element in quotation marks. The library would make room for as many elements
+// as the head says: dimensions, whether there are NULLs, type of the elements; of each dimension, its length and its first index.
+func (c codec) array(v []byte, element uint32) ([]byte, error) {
+	const head, dimension, length = 12, 8, 4
+	errArray := errors.New("pgwire: not an array of one dimension")
+	if len(v) < head || binary.BigEndian.Uint32(v[8:]) != element {
+		return nil, errArray
+	}
+	switch dimensions := binary.BigEndian.Uint32(v); {
+	case dimensions == 0 && len(v) == head:
+		return []byte("{}"), nil
+	case dimensions != 1 || len(v) < head+dimension:
+		return nil, errArray
+	}
+	elements := binary.BigEndian.Uint32(v[head:])
+	text := []byte("{")
+	for v = v[head+dimension:]; len(v) >= length; elements-- {
+		size := int32(binary.BigEndian.Uint32(v))
+		if v = v[length:]; int64(size) > int64(len(v)) || size < -1 || len(text) > maxMessage {
+			return nil, errArray
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		if size < 0 {
+			text = append(text, "NULL"...)
+			continue
+		}
+		one := v[:size]
+		if v = v[size:]; !isText(element) {
+			var err error
+			if one, err = c.shielded(one, element); err != nil {
+				return nil, err
+			}
+		}
+		text = append(text, '"')
+		for _, b := range one {
+			if b == '"' || b == '\\' {
+				text = append(text, '\\')
+			}
+			text = append(text, b)
+		}
+		text = append(text, '"')
+	}
+	if elements != 0 || len(v) != 0 {
+		return nil, errArray
+	}
+	return append(text, '}'), nil
 }
 
 // kindSize is the width of a type's binary form; 0 where it varies.

@@ -18,7 +18,7 @@ const stateBadText = "22P02"
 
 // Argument is the value of a parameter.
 type Argument struct {
-	Type string // PostgreSQL's name without schema, as int4
+	Type string // PostgreSQL's name without schema, as int4; _int4 is an array of them
 	Null bool
 	Text string // otherwise: in PostgreSQL's text form
 }
@@ -156,6 +156,9 @@ func constantOf(a Argument, number int, cast bool) *pg.Node {
 	if a.Null {
 		return &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true}}}
 	}
+	if element, isArray := strings.CutPrefix(a.Type, arrayPrefix); isArray {
+		return arrayOf(element, a.Text, number, cast)
+	}
 	switch a.Type {
 	case "bool":
 		return boolConstant(a, number)
@@ -171,6 +174,29 @@ func constantOf(a Argument, number int, cast bool) *pg.Node {
 	default:
 		return textConstant(a.Text)
 	}
+}
+
+// arrayPrefix begins PostgreSQL's names of array types.
+const arrayPrefix = "_"
+
+// arrayOf writes ARRAY[...] with a constant for each element of an array of one dimension. An array without elements has no type of its own.
+func arrayOf(element, text string, number int, cast bool) *pg.Node {
+	texts, ok := parse.ArrayTexts(text)
+	switch {
+	case !ok:
+		halt(-1, stateBadText, "arrays of one dimension are taken", "malformed array literal in parameter $%d", number)
+	case len(texts) == 0:
+		halt(-1, stateUnsupported, "leave the condition out, or write false", "an array without elements as parameter $%d", number)
+	}
+	items := make([]*pg.Node, len(texts))
+	for i, one := range texts {
+		a := Argument{Type: element, Null: one == nil}
+		if one != nil {
+			a.Text = *one
+		}
+		items[i] = constantOf(a, number, cast)
+	}
+	return &pg.Node{Node: &pg.Node_AArrayExpr{AArrayExpr: &pg.A_ArrayExpr{Elements: items}}}
 }
 
 // typeNamed is a type as the grammar has it: words of the grammar have a schema, other names none.
@@ -264,13 +290,17 @@ func (t *typing) say(n *pg.Node, name string) {
 func (t *typing) walk(m protoreflect.Message) {
 	switch n := m.Interface().(type) {
 	case *pg.TypeCast:
-		if names := n.TypeName.GetNames(); len(names) > 0 && len(n.TypeName.GetArrayBounds()) == 0 {
-			t.say(n.Arg, names[len(names)-1].GetString_().GetSval())
-		}
+		t.say(n.Arg, namedBy(n.TypeName))
 	case *pg.SelectStmt:
 		t.say(n.LimitCount, "int8")
 		t.say(n.LimitOffset, "int8")
 	case *pg.A_Expr:
+		if n.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY || n.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL {
+			if name := t.typeOf(n.Lexpr); name != "" {
+				t.say(n.Rexpr, arrayPrefix+name)
+			}
+			break
+		}
 		sides := append(operands(n.Lexpr), operands(n.Rexpr)...)
 		for _, one := range sides {
 			for _, other := range sides {
@@ -281,6 +311,22 @@ func (t *typing) walk(m protoreflect.Message) {
 		}
 	}
 	eachMessage(m, t.walk)
+}
+
+// namedBy is what a cast names its type: an array's begins with an underscore; "" for arrays of more dimensions.
+func namedBy(n *pg.TypeName) string {
+	name := ""
+	if names := n.GetNames(); len(names) > 0 {
+		name = names[len(names)-1].GetString_().GetSval()
+	}
+	switch bounds := len(n.GetArrayBounds()); {
+	case name == "" || bounds > 1:
+		return ""
+	case bounds == 1:
+		return arrayPrefix + name
+	default:
+		return name
+	}
 }
 
 // operands are one side of an operator: the members of a list, or the side itself.
@@ -301,8 +347,7 @@ func (t *typing) typeOf(n *pg.Node) string {
 		fields := n.GetColumnRef().Fields
 		return t.columnType(fields[len(fields)-1].GetString_().GetSval())
 	case n.GetTypeCast() != nil:
-		names := n.GetTypeCast().TypeName.GetNames()
-		return names[len(names)-1].GetString_().GetSval()
+		return namedBy(n.GetTypeCast().TypeName)
 	case n.GetAConst() != nil:
 		switch c := n.GetAConst(); {
 		case c.GetIval() != nil:

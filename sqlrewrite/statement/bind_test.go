@@ -2,6 +2,7 @@ package statement
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,6 +36,14 @@ func TestBind(t *testing.T) {
 			"SELECT count(*) FROM t WHERE a = '2020-02-29 00:00:00+00'::timestamp with time zone"},
 		{"SELECT count(*) FROM t WHERE a IN ($2, $1) LIMIT $1", []Argument{{Type: "int4", Text: "1"}, {Type: "int4", Text: "2"}},
 			"SELECT count(*) FROM t WHERE a IN (2, 1) LIMIT 1"},
+		{"SELECT count(*) FROM t WHERE a = ANY($1)", one("_int4", "{1, -2,NULL}"), "SELECT count(*) FROM t WHERE a = ANY(ARRAY[1, -2, NULL])"},
+		{"SELECT count(*) FROM t WHERE a = ANY($1::int[])", one("_int4", "{1}"), "SELECT count(*) FROM t WHERE a = ANY(ARRAY[1]::int[])"},
+		{"SELECT count(*) FROM t WHERE a <> ALL($1)", one("_text", `{"it's, \"x\\",null,"null"}`),
+			`SELECT count(*) FROM t WHERE a <> ALL(ARRAY['it''s, "x\', NULL, 'null'])`},
+		{"SELECT count(*) FROM t WHERE a = ANY($1)", one("_date", `{2020-02-29}`), "SELECT count(*) FROM t WHERE a = ANY(ARRAY['2020-02-29'::date])"},
+		{"SELECT count(*) FROM t WHERE a = ANY($1::date[])", one("_date", `{2020-02-29}`),
+			"SELECT count(*) FROM t WHERE a = ANY(ARRAY['2020-02-29']::date[])"},
+		{"SELECT count(*) FROM t WHERE a = ANY($1)", []Argument{{Type: "_int4", Null: true}}, "SELECT count(*) FROM t WHERE a = ANY(NULL)"},
 	} {
 		got, err := Bind(c.query, c.arguments)
 		if err != nil || got != c.want {
@@ -54,6 +63,11 @@ func TestBind(t *testing.T) {
 		{"SELECT count(*) FROM t WHERE a > $2", "int4", "1", stateNoParameter},
 		{"SELECT count(*) FROM t WHERE a > $0", "int4", "1", stateNoParameter},
 		{"SELEKT $1", "int4", "1", stateSyntax},
+		{"SELECT count(*) FROM t WHERE a = ANY($1)", "_int4", "{}", stateUnsupported},
+		{"SELECT count(*) FROM t WHERE a = ANY($1)", "_int4", "{{1,2},{3,4}}", stateBadText},
+		{"SELECT count(*) FROM t WHERE a = ANY($1)", "_int4", "{1,}", stateBadText},
+		{"SELECT count(*) FROM t WHERE a = ANY($1)", "_int4", "{1) OR (true}", stateBadText},
+		{"SELECT count(*) FROM t WHERE a = ANY($1)", "_int4", "1", stateBadText},
 	} {
 		_, err := Bind(c.query, []Argument{{Type: c.kind, Text: c.text}})
 		var refused *Refusal
@@ -61,6 +75,34 @@ func TestBind(t *testing.T) {
 			t.Errorf("%s %s %q: %v, want %s", c.query, c.kind, c.text, err, c.state)
 		}
 	}
+}
+
+// TestBoundArraysAreConstants: the elements of a bound array are those of the parameter, whatever they hold.
+func TestBoundArraysAreConstants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringMatching(`[ -~é\n\t]{0,9}`), 1, 5).Draw(t, "texts")
+		var quoted []string
+		for _, text := range texts {
+			quoted = append(quoted, `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text)+`"`)
+		}
+		got, err := Bind("SELECT count(*) FROM t WHERE a = ANY($1) AND b < 3",
+			[]Argument{{Type: "_text", Text: "{" + strings.Join(quoted, ",") + "}"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := pg.Parse(got)
+		if err != nil || len(tree.Stmts) != 1 {
+			t.Fatalf("%q: %v", got, err)
+		}
+		where := tree.Stmts[0].Stmt.GetSelectStmt().WhereClause.GetBoolExpr()
+		var held []string
+		for _, e := range where.Args[0].GetAExpr().Rexpr.GetAArrayExpr().GetElements() {
+			held = append(held, e.GetAConst().GetSval().GetSval())
+		}
+		if !cmp.Equal(held, texts) {
+			t.Fatalf("%q became %q in %q", texts, held, got)
+		}
+	})
 }
 
 // TestBoundTextsAreConstants: whatever a text parameter holds, the bound query is the query with one string constant, which is that text.
@@ -97,6 +139,9 @@ func TestParameterTypes(t *testing.T) {
 		"SELECT 1 FROM t WHERE age + $1 > 2 * $2":                              {"int4", "int4"},
 		"SELECT 1 FROM t GROUP BY region HAVING count(*) > $1 AND sum(a) > $2": {"int8", "numeric"},
 		"SELECT 1 FROM t WHERE date_trunc('month', at) = $1":                   {"timestamptz"},
+		"SELECT 1 FROM t WHERE age = ANY($1) AND region <> ALL ($2)":           {"_int4", "_text"},
+		"SELECT 1 FROM t WHERE x = ANY($1::bigint[]) AND x = ANY($2)":          {"_int8"},
+		"SELECT 1 FROM t WHERE x = ANY($1::int[][])":                           nil,
 	} {
 		got, err := ParameterTypes(query, columns)
 		if err != nil || !cmp.Equal(got, want) {

@@ -160,13 +160,10 @@ public class Pgjdbc {
                 near(((Number) rows(s.executeQuery()).get(0).get(0)).doubleValue(), PEOPLE, 4000);
             }
         });
-        check("an array as parameter is refused", () -> {
+        check("an array as parameter", () -> {
             try (PreparedStatement s = c.prepareStatement("SELECT count(*) AS n FROM visits WHERE region = ANY(?)")) {
                 s.setArray(1, c.createArrayOf("text", new String[] {"East", "West"}));
-                s.executeQuery();
-                throw new AssertionError("answered");
-            } catch (SQLException e) {
-                that("0A000".equals(e.getSQLState()), e);
+                near(((Number) rows(s.executeQuery()).get(0).get(0)).doubleValue(), PEOPLE / 2, 4000);
             }
         });
         check("the types of parameters", () -> {

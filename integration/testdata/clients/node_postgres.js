@@ -69,9 +69,8 @@ async function main () {
   await check('a named statement', async () => {
     for (let i = 0; i < 3; i++) near((await ask({ name: 'aged', text: 'SELECT count(*) AS n FROM people WHERE age >= $1', values: [17] }))[0].n, PEOPLE)
   })
-  await check('an array as parameter is refused', async () => {
-    const e = await refused('0A000', 'SELECT count(*) AS n FROM visits WHERE region = ANY($1)', [['East', 'West']])
-    assert(e.hint === 'write x IN (1, 2, 3)', e)
+  await check('an array as parameter', async () => {
+    near((await ask('SELECT count(*) AS n FROM visits WHERE region = ANY($1)', [['East', 'West']]))[0].n, PEOPLE / 2)
   })
   await check('a NULL as parameter', async () => {
     await ask('SELECT count(*) AS n FROM visits WHERE region = $1', [null])

@@ -99,7 +99,7 @@ func (c *converter) elements(n *pg.Node) (items []syntax.Expr, ok bool) {
 		return nil, false
 	}
 	at := syntax.Pos(n.GetAConst().Location)
-	texts, ok := arrayTexts(text.Sval.Sval)
+	texts, ok := ArrayTexts(text.Sval.Sval)
 	for _, t := range texts {
 		literal := &syntax.Literal{Pos: at, Kind: syntax.StringLiteral}
 		if t == nil {
@@ -112,8 +112,8 @@ func (c *converter) elements(n *pg.Node) (items []syntax.Expr, ok bool) {
 	return items, ok
 }
 
-// arrayTexts reads the text of an array of one dimension, '{1, "a, b", NULL}'; nil is NULL.
-func arrayTexts(text string) (all []*string, ok bool) {
+// ArrayTexts reads PostgreSQL's text of an array of one dimension, {1, "a, b", NULL}; nil is NULL. ok is false for other texts.
+func ArrayTexts(text string) (all []*string, ok bool) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") || !strings.HasSuffix(text, "}") || len(text) < 2 {
 		return nil, false
