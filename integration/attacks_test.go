@@ -65,12 +65,9 @@ func TestCatalogueByName(t *testing.T) {
 	}
 }
 
-// TestAttacksAreRefused sends forms of attack that must not even be priced.
-func TestAttacksAreRefused(t *testing.T) {
-	s := newStack(t, people(ampleBudget))
-	client := s.analyst(t, "ana")
-	before := s.entries(t)
-	for id, texts := range map[string][]string{
+// attacks are forms of attack over the table people, by their names in the threat model.
+func attacks() map[string][]string {
+	return map[string][]string{
 		"A12": {"SELECT count(*) FROM (SELECT * FROM people LIMIT 5) x", "SELECT DISTINCT ON (club) club, age FROM people",
 			"SELECT count(*) FROM (SELECT row_number() OVER (ORDER BY age) AS r FROM people) x WHERE r < 3"},
 		"A13": {"SELECT count(*) FROM people WHERE age > (SELECT avg(age) FROM people)"},
@@ -99,7 +96,15 @@ func TestAttacksAreRefused(t *testing.T) {
 			"SELECT count(*) FROM people FOR UPDATE", "SELECT age INTO x FROM people", "TABLE people", "VALUES (1)"},
 		"A63": {"EXPLAIN ANALYZE SELECT count(*) FROM people", "EXPLAIN SELECT count(*) FROM people", "SHOW all", "ANALYZE people"},
 		"A64": {"SELECT count(*) FROM people WHERE age = $1", "SELECT count(*) FROM people WHERE city = $1::regclass::text"},
-	} {
+	}
+}
+
+// TestAttacksAreRefused sends forms of attack that must not even be priced.
+func TestAttacksAreRefused(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	client := s.analyst(t, "ana")
+	before := s.entries(t)
+	for id, texts := range attacks() {
 		for _, sql := range texts {
 			_, err := client.Query(t.Context(), api.QueryRequest{Dataset: "people", SQL: sql, Epsilon: "1", Delta: "1e-9"}, "")
 			if err == nil {

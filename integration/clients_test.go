@@ -8,15 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,83 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"noisegate/internal/pgserver"
 	"noisegate/internal/pgtest"
 )
 
 // clientsPeople is how many people there are, and visits. Scripts check counts of visits to within 4,000, and those beside a mean to within
 // 9,900: noise of scale 150 and 450 is beyond once in 10^9, and of scale 10, which counts of people have, never.
 const clientsPeople = 40_000
-
-// wireStack is a gateway that speaks PostgreSQL's protocol in clear and over TLS, with a catalog twin on a server of its own.
-type wireStack struct {
-	*stack
-	host, port, root string
-}
-
-func newWireStack(t *testing.T) *wireStack {
-	t.Helper()
-	policy := strings.NewReplacer("epsilon: 20,", "epsilon: 2000,", "epsilon: 3,", "epsilon: 30,", "delta: 1e-6", "delta: 1e-4",
-		"delta: 1e-7", "delta: 1e-6").Replace(read(t, "../cmd/noisegate/demo_policy.yaml"))
-	sets := []dataset{{name: "census", policy: policy, load: func(ctx context.Context, conn *pgx.Conn) error {
-		return execAll(ctx, conn, read(t, "../cmd/noisegate/demo_schema.sql")+fmt.Sprintf(read(t, "testdata/clients/data.sql"), clientsPeople))
-	}}}
-	s := &wireStack{stack: prepareStack(t, sets...)}
-	programs, err := pgtest.Programs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	twins, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Cached: true, Memory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = twins.Stop() })
-	(&stack{server: twins}).exec(t, "postgres", "CREATE DATABASE census")
-	s.writeConfig(t, sets)
-	address := freeAddress(t)
-	if s.host, s.port, err = net.SplitHostPort(address); err != nil {
-		t.Fatal(err)
-	}
-	certificate, key := s.certificate(t)
-	s.root = certificate
-	twin := fmt.Sprintf("catalog_dsn: %q, quantum:", twins.DSN(pgserver.Superuser, "census"))
-	write(t, s.config, strings.Replace(read(t, s.config), "quantum:", twin, 1)+
-		fmt.Sprintf("wire: {listen: %q, tls_cert_file: %q, tls_key_file: %q}\n", address, certificate, key))
-	s.run(t, "migrate", "--config", s.config)
-	file := filepath.Join(s.dir, "census.policy.yaml")
-	write(t, file, policy)
-	s.run(t, "policy", "apply", "--config", s.config, file)
-	s.serve(t)
-	t.Cleanup(s.kill)
-	return s
-}
-
-// certificate makes one for this machine that signs itself, and gives its files.
-func (s *wireStack) certificate(t *testing.T) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, key = filepath.Join(s.dir, "wire.crt"), filepath.Join(s.dir, "wire.key")
-	write(t, certificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
-	return certificate, key
-}
 
 // environment is what a client of libpq reads, for an analyst of its own: nothing was asked before, and the budget is whole.
 func (s *wireStack) environment(t *testing.T, subject, mode string) []string {
@@ -148,7 +69,7 @@ func clients() []client {
 // TestClients runs the script of each client against the real binary, in clear and over TLS. A script prints a line "ok ..." for each
 // thing that it found as it should be, "FAIL ..." for the others. The page says how many there are.
 func TestClients(t *testing.T) {
-	s := newWireStack(t)
+	s := newWireStack(t, clientsPeople)
 	page := read(t, "../docs/psql-clients.md")
 	for _, c := range clients() {
 		t.Run(c.name, func(t *testing.T) {

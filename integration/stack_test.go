@@ -97,6 +97,13 @@ func newStack(t testing.TB, sets ...dataset) *stack {
 func (s *stack) started(t testing.TB, sets []dataset) *stack {
 	t.Helper()
 	s.writeConfig(t, sets)
+	s.ready(t, sets)
+	return s
+}
+
+// ready migrates, applies the policies, and starts the gateway.
+func (s *stack) ready(t testing.TB, sets []dataset) {
+	t.Helper()
 	s.run(t, "migrate", "--config", s.config)
 	for _, d := range sets {
 		file := filepath.Join(s.dir, d.name+".policy.yaml")
@@ -105,7 +112,6 @@ func (s *stack) started(t testing.TB, sets []dataset) *stack {
 	}
 	s.serve(t)
 	t.Cleanup(func() { s.kill() })
-	return s
 }
 
 // prepareStack starts the server, and makes databases, roles and data: what is there before Noisegate is.

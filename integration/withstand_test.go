@@ -302,16 +302,9 @@ func TestReplaysAreTheSameAndFree(t *testing.T) {
 	}
 }
 
-// TestCanariesStayInside asks about rare values in many ways, some of which fail, and looks for them in everything the
-// gateway ever said: responses and log. A private key is shown only if it is selected, which for one person has probability
-// at most δ = 1e-9 per query.
-//
-// covers: A30 A78
-func TestCanariesStayInside(t *testing.T) {
-	s := newStack(t, people(ampleBudget))
-	token := s.token(t, "ana", "analyst")
-	var said strings.Builder
-	for _, sql := range []string{
+// canaries are questions about values that few people have, some of which fail.
+func canaries() []string {
+	return []string{
 		"SELECT city, count(*) FROM people GROUP BY city",
 		"SELECT city, avg(age) FROM people GROUP BY city ORDER BY 2 DESC",
 		"SELECT DISTINCT city FROM people",
@@ -322,7 +315,19 @@ func TestCanariesStayInside(t *testing.T) {
 		"SELECT * FROM people",
 		"SELECT max(city) FROM people",
 		"SELECT count(*) FROM people WHERE people.*::text LIKE '%zwq%'",
-	} {
+	}
+}
+
+// TestCanariesStayInside asks about rare values in many ways, some of which fail, and looks for them in everything the
+// gateway ever said: responses and log. A private key is shown only if it is selected, which for one person has probability
+// at most δ = 1e-9 per query.
+//
+// covers: A30 A78
+func TestCanariesStayInside(t *testing.T) {
+	s := newStack(t, people(ampleBudget))
+	token := s.token(t, "ana", "analyst")
+	var said strings.Builder
+	for _, sql := range canaries() {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/query",
 			strings.NewReader(body(t, sql, "delta", `"1e-9"`, "epsilon", `"1"`)))
 		if err != nil {
