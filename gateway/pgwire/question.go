@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"noisegate/api"
 	"noisegate/gateway"
@@ -232,7 +233,11 @@ func (c *session) tellPrice(answer *gateway.Answer, released api.Result) {
 	case charged:
 		text += "spent " + amount(answer.Spent)
 	case answer.Replayed:
-		text += "a replay, spent nothing"
+		text += "a replay of " + answer.At.Format(time.RFC3339)
+		if answer.Data != "" {
+			text += " (data " + fault.Quote(answer.Data) + ")"
+		}
+		text += ", spent nothing"
 	default:
 		text += "exact and free"
 	}

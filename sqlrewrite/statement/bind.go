@@ -179,7 +179,8 @@ func constantOf(a Argument, number int, cast bool) *pg.Node {
 // arrayPrefix begins PostgreSQL's names of array types.
 const arrayPrefix = "_"
 
-// arrayOf writes ARRAY[...] with a constant for each element of an array of one dimension. An array without elements has no type of its own.
+// arrayOf writes ARRAY[...] with a constant for each element of an array of one dimension. An array without elements is refused: it
+// has no type of its own.
 func arrayOf(element, text string, number int, cast bool) *pg.Node {
 	texts, ok := parse.ArrayTexts(text)
 	switch {
