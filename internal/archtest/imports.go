@@ -112,6 +112,7 @@ func foundations() []layer {
 		{dir: "internal/exact", pure: true},
 		{dir: "mechanisms", pure: true, own: []string{"internal/exact"}},
 		{dir: "mechanisms/local", pure: true, own: []string{"internal/exact", "mechanisms"}},
+		{dir: "mechanisms/clustering", pure: true, others: []library{only(gonum)}},
 		{dir: "mechanisms/regression", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/randomtest"},
@@ -195,7 +196,8 @@ func rooms() []layer {
 			"sqlrewrite/internal/stability", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
 			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer"}},
 		{dir: "sqlrewrite/internal/fit", pure: true, own: []string{
-			"internal/fault", "catalog", "mechanisms", "mechanisms/regression", "sqlrewrite/syntax", "sqlrewrite/verify",
+			"internal/fault", "catalog", "mechanisms", "mechanisms/clustering", "mechanisms/regression", "sqlrewrite/syntax",
+			"sqlrewrite/verify",
 			"sqlrewrite/internal/scalar", "sqlrewrite/internal/parse", "sqlrewrite/internal/algebra",
 			"sqlrewrite/internal/stability", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
 			"sqlrewrite/internal/plan"}},
