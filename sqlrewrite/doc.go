@@ -17,7 +17,7 @@
 // (internal/archtest holds that); the comment of each has a map of its files.
 //
 //	suggest    the query that would be accepted in the place of a refused one
-//	fit        regressions: sums of products that are released together
+//	fit        regressions and clusterings: sums of products that are released together
 //	explain    estimates, and who said each bound
 //	free       queries that read nobody's rows
 //	answer     values as they are shown, intervals, notes
@@ -39,6 +39,7 @@
 //	describe.go    columns without a price; repairs of refused texts
 //	prepared.go    bounded copies of tables: what makes them, and plans over them
 //	fit.go         regressions
+//	cluster.go     clusterings
 //	form.go        releases that are stored, and recalled
 //	names.go       the names of types and constants that rooms have
 package sqlrewrite

@@ -69,40 +69,14 @@ func TestNeighboursOfFits(t *testing.T) {
 		s := p.Statement()
 		if p.Method() == FitGradient {
 			gradients++
-			s.Args = slices.Clone(s.Args)
-			for i, a := range s.Args {
-				if _, coefficient := a.(int64); coefficient { // of any size: the text clamps it
-					s.Args[i] = int64(w.r.Uint64()) >> w.r.IntN(64)
-				}
-			}
-		}
-		tables, err := runOnAll(t.Context(), w.conn, s, neighbourhood())
-		if err != nil {
-			t.Fatalf("%s\n%v\n%v", s.SQL, s.Args, err)
+			w.anyArguments(&s)
 		}
 		joint := s.Claim.Joint[0]
 		if joint.L2Squared.Cmp(big.NewRat(2, 1)) > 0 { // more than one row's
 			several++
 		}
-		for i, neighbour := range tables[1:] {
-			moved := new(big.Rat)
-			for key, sums := range tables[0] {
-				for at, sum := range sums {
-					d := new(big.Int).Sub(sum, neighbour[key][at])
-					if d.CmpAbs(s.Claim.PerGroup[at]) > 0 {
-						t.Errorf("%s\n%v\nwithout unit %s: column %d moves by %s", s.SQL, s.Args, neighbourhood()[i+1], at, d)
-					}
-					square := new(big.Rat).SetInt(d.Mul(d, d))
-					moved.Add(moved, square.Mul(square, joint.Weights[at]))
-				}
-			}
-			if moved.Quo(moved, joint.L2Squared).Cmp(big.NewRat(1, 1)) > 0 {
-				t.Errorf("%s\n%v\nwithout unit %s: moves by %s of the claim", s.SQL, s.Args, neighbourhood()[i+1], moved.FloatString(4))
-			}
-			if most := &reached[methodIndex(p)]; moved.Cmp(*most) > 0 {
-				*most = moved
-			}
-		}
+		most := &reached[methodIndex(p)]
+		*most = larger(*most, w.movesWithin(t, s))
 	}
 	t.Logf("%d fits, %d by gradients, %d of units with several rows; the largest moves are %s and %s of their claims; refused: %v", ran,
 		gradients, several, reached[0].FloatString(3), reached[1].FloatString(3), refusals)
@@ -111,9 +85,97 @@ func TestNeighboursOfFits(t *testing.T) {
 	}
 }
 
+func larger(a, b *big.Rat) *big.Rat {
+	if a.Cmp(b) < 0 {
+		return b
+	}
+	return a
+}
+
+// anyArguments gives the arguments that later passes have values of any size: the text clamps them.
+func (w *world) anyArguments(s *Statement) {
+	s.Args = slices.Clone(s.Args)
+	for i, a := range s.Args {
+		if _, later := a.(int64); later {
+			s.Args[i] = int64(w.r.Uint64()) >> w.r.IntN(64)
+		}
+	}
+}
+
+// movesWithin takes each of some units out of the database, and gives the largest move of a statement's sums as part of its claim, which it
+// is within, as a vector and one by one.
+func (w *world) movesWithin(t *testing.T, s Statement) *big.Rat {
+	t.Helper()
+	tables, err := runOnAll(t.Context(), w.conn, s, neighbourhood())
+	if err != nil {
+		t.Fatalf("%s\n%v\n%v", s.SQL, s.Args, err)
+	}
+	joint, most := s.Claim.Joint[0], new(big.Rat)
+	for i, neighbour := range tables[1:] {
+		moved := new(big.Rat)
+		for key, sums := range tables[0] {
+			for at, sum := range sums {
+				d := new(big.Int).Sub(sum, neighbour[key][at])
+				if d.CmpAbs(s.Claim.PerGroup[at]) > 0 {
+					t.Errorf("%s\n%v\nwithout unit %s: column %d moves by %s", s.SQL, s.Args, neighbourhood()[i+1], at, d)
+				}
+				square := new(big.Rat).SetInt(d.Mul(d, d))
+				moved.Add(moved, square.Mul(square, joint.Weights[at]))
+			}
+		}
+		if moved.Quo(moved, joint.L2Squared).Cmp(big.NewRat(1, 1)) > 0 {
+			t.Errorf("%s\n%v\nwithout unit %s: moves by %s of the claim", s.SQL, s.Args, neighbourhood()[i+1], moved.FloatString(4))
+		}
+		most = larger(most, moved)
+	}
+	return most
+}
+
 func methodIndex(p *Fit) int {
 	if p.Method() == FitGradient {
 		return 1
 	}
 	return 0
+}
+
+// TestNeighboursOfClusterings: taking one unit out of a random database moves the integers of all statements of a random clustering by at
+// most what their noise is made for, whatever the directions and the centres are.
+func TestNeighboursOfClusterings(t *testing.T) {
+	w := newWorld(t, 16, wild, 4)
+	reached, ran, several := [2]*big.Rat{new(big.Rat), new(big.Rat)}, 0, 0
+	refusals := map[fault.Code]int{}
+	for tried := 0; ran < 160/oneIn(4) && tried < 5000; tried++ {
+		if tried%20 == 0 {
+			w.fill(t, tried%40 == 0)
+		}
+		f := w.randomFit()
+		q := ClusterQuestion{From: f.From, Where: f.Where, Centres: 2 + w.r.IntN(4)}
+		for _, c := range f.Features {
+			if !c.OneHot {
+				q.Columns = append(q.Columns, c)
+			}
+		}
+		p, err := NewClustering(q, w.snapshot, ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3))})
+		if err != nil {
+			refusals[fault.CodeOf(err)]++
+			if fault.CodeOf(err) == fault.CodeUnverified || fault.CodeOf(err) == fault.CodeInternal {
+				t.Fatal(err, errors.Unwrap(err))
+			}
+			continue
+		}
+		ran++
+		for i, dry := range p.DryRuns() {
+			s := dry.For
+			w.anyArguments(&s)
+			if one := big.NewRat(3, 1); s.Claim.Joint[0].L2Squared.Cmp(one) > 0 {
+				several++
+			}
+			reached[i] = larger(reached[i], w.movesWithin(t, s))
+		}
+	}
+	t.Logf("%d clusterings, %d statements of units with several rows; the largest moves of moments and of steps are %s and %s of their "+
+		"claims; refused: %v", ran, several, reached[0].FloatString(3), reached[1].FloatString(3), refusals)
+	if enough := big.NewRat(9, 10); reached[0].Cmp(enough) < 0 || reached[1].Cmp(enough) < 0 || several < ran/5 {
+		t.Error("the test has no power")
+	}
 }

@@ -167,13 +167,18 @@ func newFit(t testing.TB, q FitQuestion, tables, policy string, epsilon, delta f
 
 func newFitBy(t testing.TB, method FitMethod, q FitQuestion, tables, policy string, epsilon, delta float64) *Fit {
 	t.Helper()
-	rho := accounting.RhoFor(mechanisms.PicoEpsilon(epsilon*float64(mechanisms.EpsilonUnit)),
-		mechanisms.AttoDelta(delta*float64(mechanisms.DeltaUnit)))
-	p, err := NewFit(q, parseSnapshot(t, tables, policy), FitOptions{Method: method, Passes: 30, Rho: rho, Confidence: 0.95})
+	o := FitOptions{Method: method, Passes: 30, Rho: rhoFor(epsilon, delta), Confidence: 0.95}
+	p, err := NewFit(q, parseSnapshot(t, tables, policy), o)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
 	return p
+}
+
+// rhoFor is the ρ that an ε is turned into.
+func rhoFor(epsilon, delta float64) mechanisms.PicoRho {
+	return accounting.RhoFor(mechanisms.PicoEpsilon(epsilon*float64(mechanisms.EpsilonUnit)),
+		mechanisms.AttoDelta(delta*float64(mechanisms.DeltaUnit)))
 }
 
 // trueSums are what a fit's statement gives, in clear.

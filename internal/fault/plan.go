@@ -150,9 +150,9 @@ func FanOut(pos Position, rows string, factors []string, micros string, limit in
 	}
 }
 
-// FitInvalid refuses a part of a regression; want says what it must be.
+// FitInvalid refuses a part of a regression or of a clustering; want says what it must be.
 func FitInvalid(field, want string) *Error {
-	return &Error{Code: CodeFit, Msg: clean(field + " must be " + want), Hint: "docs/fit.md has examples"}
+	return &Error{Code: CodeFit, Msg: clean(field + " must be " + want), Hint: "docs/fit.md and docs/cluster.md have examples"}
 }
 
 // FitTooMany refuses a regression that is too large; what names what there is too much of.
@@ -166,13 +166,14 @@ func FitOutputs(asked, most, columns int) *Error {
 		Hint: fmt.Sprintf("leave features out: %d numeric columns fit, and columns of one one-hot feature have fewer products", columns)}
 }
 
-// FitTimed refuses several passes over the rows where the policy puts time into the guarantee: the delay is made for one.
-func FitTimed() *Error {
+// FitTimed refuses several passes over the rows where the policy puts time into the guarantee: the delay is made for one. hint says what
+// has one pass.
+func FitTimed(hint string) *Error {
 	return &Error{Code: CodeFit, Msg: "the policy covers time by a delay that is made for one pass over the rows, and the fit has several",
-		Hint: `ask for the method "moments", or for 1 iteration`}
+		Hint: hint}
 }
 
-// FitDistributed says that a dataset's tables may lie on several servers, of which no regression is computed.
+// FitDistributed says that a dataset's tables may lie on several servers, of which no regression and no clustering is computed.
 func FitDistributed() *Error {
 	return &Error{Code: CodeFit, Msg: "the dataset's tables may lie on several servers, and a fit is computed on one",
 		Hint: "ask for sums and averages of products in a query"}

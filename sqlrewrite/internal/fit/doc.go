@@ -1,8 +1,8 @@
-// Package fit makes a question for a regression into a plan: features on grids of whole numbers, one statement of sums of products, its
-// claim and its price, and coefficients from what is released.
+// Package fit makes a question for a regression or for clusters into a plan: columns on grids of whole numbers, statements of sums of
+// products, their claims and prices, and coefficients or centres from what is released.
 //
-// It knows features, their scales, and how a row's vector is bounded. It does not know whether anyone can pay, nor how coefficients are
-// computed of moments (mechanisms/regression).
+// It knows columns, their scales, and how a row's vector is bounded. It does not know whether anyone can pay, nor how coefficients and
+// centres are computed of released sums (mechanisms/regression, mechanisms/clustering).
 //
 // # Map
 //
@@ -11,4 +11,9 @@
 //	claim.go     what a statement is said to move by, and its noise
 //	run.go       releases, pass by pass
 //	result.go    coefficients in the units of the columns
+//	statement.go what plans of both kinds do with a statement
+//	cluster.go   clusterings: their statements and their identity
+//	cluster_claim.go   what these are said to move by, their noise and its price
+//	cluster_run.go     releases, statement by statement
+//	cluster_result.go  arguments of the next statement, centres in the units of the columns
 package fit

@@ -9,7 +9,6 @@ import (
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/plan"
 	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/internal/stability"
 )
@@ -86,7 +85,11 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	case p.Method() == Gradient && p.Question.Model != Logistic:
 		return nil, fault.FitInvalid("method", "moments for a model that is not logistic")
 	}
-	err := p.bindQuestion(on)
+	hint := "use fewer features, or fit groups of rows, one for each person, that a query in FROM makes"
+	if p.passes > 1 {
+		hint = "ask for fewer iterations, for the method moments, or for fewer features"
+	}
+	err := p.bindQuestion(on, p.load, hint)
 	if err != nil {
 		return nil, err
 	}
@@ -101,16 +104,9 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	if p.noise, err = p.noiseFor(o.Rho / mechanisms.PicoRho(p.passes)); err != nil {
 		return nil, err
 	}
-	for i := range b.query.Statistics {
-		p.part.Releases = append(p.part.Releases, i) // whose expressions the factors are
-	}
+	p.part.Releases = b.statistics()
 	p.coefficients = sqlprint.NewStatementPrinter(b.query, p.bounding, &p.part).PrintVector(p.vector)
-	if p.part.RowByRow {
-		return nil, fault.RowByRow()
-	}
-	s := &p.part.Statement
-	s.Claim, s.On = p.claim(), on
-	if err := s.WithSeed(0).Prove(o.Proofs); err != nil {
+	if err := proven(&p.part, p.claim(), on, o.Proofs); err != nil {
 		return nil, err
 	}
 	p.identity = p.fingerprint(on)
@@ -155,17 +151,9 @@ func (p *Plan) fingerprint(on *catalog.Snapshot) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// canonical is the statement as it would be if the conditions had been written in one certain order and way, without the forms that
-// identity does not have, as of a query. It is hashed, and never run.
+// canonical is the statement in the form that is hashed.
 func (p *Plan) canonical() *sqlprint.PlanPart {
-	q, part := *p.query, sqlprint.PlanPart{Releases: p.part.Releases}
-	if q.Where != nil {
-		q.Where = plan.Ordered(q.Where)
-	}
-	printer := sqlprint.NewStatementPrinter(&q, p.bounding, &part)
-	printer.Identity = true
-	printer.PrintVector(p.vector)
-	return &part
+	return p.printed(p.bounding, func(printer *sqlprint.StatementPrinter) { printer.PrintVector(p.vector) })
 }
 
 // load is what the statement does beside adding up features, once the columns are known: all passes together are within the bounds on work.

@@ -40,7 +40,7 @@ type Question struct {
 	Where    string // "": all rows
 	Target   string
 	Features []Feature
-	Model    Model
+	Model    Model // "": none, as of a [ClusterQuestion]
 }
 
 // MaxFeatures caps the columns of a model, each value of a one-hot feature being one.
@@ -64,23 +64,23 @@ type bound struct {
 	Question
 	query   *algebra.BoundQuery
 	columns []column // without the intercept
-	target  column
-	norm    *big.Rat // K²: the largest squared length of a row's weighted features, the intercept's 1 included
+	target  *column  // nil: there is none
+	norm    *big.Rat // what the caller gave, for the intercept, and the largest squared length of a row's weighted features
 	partial bool     // rows with NULL are left out
 }
 
-// bindQuestion binds a question. Its errors are those of a query over the same expressions, without a place in the text.
-func (p *Plan) bindQuestion(on *catalog.Snapshot) error {
-	err := p.bind(on)
+// loading is what a statement does beside adding up features, once the columns are known.
+type loading func() (algebra.Load, error)
+
+// bindQuestion binds a question. Its errors are those of a query over the same expressions, without a place in the text; hint says how less
+// is computed of a row.
+func (b *bound) bindQuestion(on *catalog.Snapshot, load loading, hint string) error {
+	err := b.bind(on, load)
 	var refusal *fault.Error
 	if !errors.As(err, &refusal) {
 		return err
 	}
 	if refusal.Code == fault.CodeFanOut {
-		hint := "use fewer features, or fit groups of rows, one for each person, that a query in FROM makes"
-		if p.passes > 1 {
-			hint = "ask for fewer iterations, for the method moments, or for fewer features"
-		}
 		refusal = refusal.WithHint(hint)
 	}
 	return refusal.At(fault.Position{})
@@ -88,10 +88,9 @@ func (p *Plan) bindQuestion(on *catalog.Snapshot) error {
 
 // bind binds FROM and WHERE three times at most, whatever is asked: for the values of one-hot features, for the sums, and for the sums over
 // rows that have values.
-func (p *Plan) bind(on *catalog.Snapshot) error {
-	b := p.bound
+func (b *bound) bind(on *catalog.Snapshot, load loading) error {
 	if len(b.Features) > MaxFeatures {
-		return fault.FitTooMany("features", int64(len(b.Features)), MaxFeatures)
+		return fault.FitTooMany(b.noun(), int64(len(b.Features)), MaxFeatures)
 	}
 	if err := b.fragments(); err != nil {
 		return err
@@ -116,25 +115,27 @@ func (p *Plan) bind(on *catalog.Snapshot) error {
 		b.norm.Add(b.norm, weight)
 	}
 	if len(b.columns) > MaxFeatures {
-		return fault.FitTooMany("features", int64(len(b.columns)), MaxFeatures)
+		return fault.FitTooMany(b.noun(), int64(len(b.columns)), MaxFeatures)
 	}
-	load, err := p.load()
+	work, err := load()
 	if err != nil {
 		return err
 	}
-	b.target = column{name: strings.TrimSpace(b.Target), expr: b.Target}
-	query, err := b.sums(present, load, on)
+	if b.target = nil; b.Model != "" {
+		b.target = &column{name: strings.TrimSpace(b.Target), expr: b.Target}
+	}
+	query, err := b.sums(present, work, on)
 	if err != nil {
 		return err
 	}
-	for i, c := range append(slices.Clone(b.columns), b.target) {
+	for i, c := range b.summed() {
 		if !c.oneHot && !neverNull(statisticOf(query, i).X) {
 			present = append(present, "("+c.expr+"\n) IS NOT NULL")
 		}
 	}
 	if len(present) > 0 { // once more, over the rows that have a value of each
 		b.partial = true
-		if query, err = b.sums(present, load, on); err != nil {
+		if query, err = b.sums(present, work, on); err != nil {
 			return err
 		}
 	}
@@ -151,33 +152,31 @@ func (b *bound) fragments() error {
 	if from.Where != nil || !plain(from) {
 		return fault.FitInvalid("from", "tables and joins, as after FROM")
 	}
-	expressions, size := []string{b.Target}, len(b.From)
+	type fragment struct{ field, text string }
+	var fragments []fragment
+	if b.Model != "" {
+		fragments = append(fragments, fragment{"target", b.Target})
+	}
 	for _, f := range b.Features {
-		expressions = append(expressions, f.Expr)
+		fragments = append(fragments, fragment{b.noun(), f.Expr})
 	}
 	if b.Where != "" {
-		expressions = append(expressions, b.Where)
+		fragments = append(fragments, fragment{"where", b.Where})
 	}
-	for _, text := range expressions {
-		size += len(text)
+	size := len(b.From)
+	for _, f := range fragments {
+		size += len(f.text)
 	}
 	if size > parse.MaxBytes {
 		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the fit is longer than %d KiB", parse.MaxBytes>>10))
 	}
-	for i, text := range expressions {
-		q, err := parse.Parse("SELECT "+text, parse.DialectPostgres)
+	for _, f := range fragments {
+		q, err := parse.Parse("SELECT "+f.text, parse.DialectPostgres)
 		if err != nil {
 			return err
 		}
 		if len(q.Items) != 1 || q.Items[0].Alias != "" || len(q.From) > 0 || q.Where != nil || !plain(q) {
-			field := "features"
-			switch {
-			case i == 0:
-				field = "target"
-			case i > len(b.Features):
-				field = "where"
-			}
-			return fault.FitInvalid(field, "an expression over one row")
+			return fault.FitInvalid(f.field, "an expression over one row")
 		}
 	}
 	return nil
@@ -251,6 +250,23 @@ func valuesOf(k algebra.GroupKey) ([]value, error) {
 	return values, nil
 }
 
+// noun is what the terms of a question are called.
+func (b *bound) noun() string {
+	if b.Model == "" {
+		return "columns"
+	}
+	return "features"
+}
+
+// summed are the columns, and the target if there is one.
+func (b *bound) summed() []column {
+	all := slices.Clone(b.columns)
+	if b.target != nil {
+		all = append(all, *b.target)
+	}
+	return all
+}
+
 // conditions is WHERE, with more conditions.
 func (b *bound) conditions(more []string) string {
 	if b.Where != "" {
@@ -265,7 +281,7 @@ func (b *bound) conditions(more []string) string {
 // sums binds the sums of all columns and of the target, in that order.
 func (b *bound) sums(present []string, load algebra.Load, on *catalog.Snapshot) (*algebra.BoundQuery, error) {
 	var outputs []string
-	for _, c := range append(slices.Clone(b.columns), b.target) {
+	for _, c := range b.summed() {
 		outputs = append(outputs, "sum("+c.expr+"\n)")
 	}
 	o, err := opened("SELECT "+strings.Join(outputs, ", ")+" FROM "+b.From+"\n"+b.conditions(present), on)
@@ -279,7 +295,7 @@ func (b *bound) sums(present []string, load algebra.Load, on *catalog.Snapshot) 
 	}
 	for i := range outputs {
 		if m := statisticOf(q, i); m == nil || m.Kind != algebra.SumSteps || m.Filter != nil {
-			return nil, fault.FitInvalid("features", "numbers of one row")
+			return nil, fault.FitInvalid(b.noun(), "numbers of one row")
 		}
 	}
 	return q, nil
@@ -355,7 +371,7 @@ func (b *bound) grids() error {
 		m := statisticOf(b.query, place)
 		g := m.Grid
 		if had, twice := seen[g]; twice {
-			return fault.FitInvalid("features", fmt.Sprintf("different ones, and none that is the target: %s and %s are the same", had, c.name))
+			return fault.FitInvalid(b.noun(), fmt.Sprintf("different ones: %s and %s are the same", had, c.name))
 		}
 		seen[g] = c.name
 		if c.oneHot {
@@ -363,7 +379,7 @@ func (b *bound) grids() error {
 			return nil
 		}
 		if g.Lo.Cmp(g.Hi) == 0 {
-			return fault.FitInvalid("features", "ones with more than one value: "+c.name+" has one, as the intercept does")
+			return fault.FitInvalid(b.noun(), "ones with more than one value: "+c.name+" has one")
 		}
 		if g.Points().Cmp(big.NewInt(maxPoints)) > 0 {
 			return fault.BadStep(fault.Position{}, c.name, "the bounds hold too many steps for products")
@@ -376,7 +392,10 @@ func (b *bound) grids() error {
 			return err
 		}
 	}
-	if err := take(&b.target, len(b.columns)); err != nil {
+	if b.target == nil {
+		return nil
+	}
+	if err := take(b.target, len(b.columns)); err != nil {
 		return err
 	}
 	if b.Model == Logistic && (b.target.factor.Grid.Points().Cmp(big.NewInt(2)) != 0 || b.target.factor.Grid.Lo.Sign() != 0) {

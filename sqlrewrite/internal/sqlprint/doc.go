@@ -20,6 +20,7 @@
 //	window.go          windows
 //	statement.go       statements of sums and counts
 //	vector.go          statements of sums of products that are released together
+//	clusters.go        such statements over the rows closest to each of several centres
 //	prove.go           what a statement is, its claim and its proof
 //	statement_steps.go values as numbers of steps
 //	part.go            the statements of one plan

@@ -62,28 +62,43 @@ func (f Factor) largestCoefficient() *big.Int {
 // has more than max_rows rows each sum is scaled to that many (docs/sql/contributions.md, Lemmas 2 and 2c). Of a logistic model it gives
 // the places of the coefficients among the arguments, from 0, in the order of the factors.
 func (p *StatementPrinter) PrintVector(v Vector) (coefficients []int) {
-	p.hides = true
-	p.spare, p.fans = p.Q.Spare, p.Q.Pairs == nil || p.Q.Pairs.Cmp(big.NewInt(1)) > 0
-	list := []string{p.unitKey() + " AS unit"}
-	for i, f := range v.Factors {
-		list = append(list, fmt.Sprintf("%s AS k%d", p.factor(f), i))
-	}
-	rows := p.sub(func() {
-		p.clause("SELECT ", strings.Join(list, ",\n       "))
-		p.fromWhere(nil, true)
-	})
+	rows := p.factorRows(v.Factors)
 	if v.Logistic {
 		var residual string
 		residual, coefficients = p.residual(v)
-		list = []string{"q.unit"}
+		list := []string{"q.unit"}
 		for i := range v.Factors[1:] {
 			list = append(list, fmt.Sprintf("q.k%d", i))
 		}
 		rows = "WITH q AS MATERIALIZED (" + rows + ")\nSELECT " + strings.Join(append(list, residual+" AS e"), ", ") + "\nFROM q"
 	}
+	var products []string
+	for _, c := range v.Columns {
+		products = append(products, factorName(c[0])+" * "+factorName(c[1]))
+	}
+	p.printSums(rows, products)
+	return coefficients
+}
+
+// factorRows prints a query for the factors of each row, and its unit.
+func (p *StatementPrinter) factorRows(factors []Factor) string {
+	p.hides = true
+	p.spare, p.fans = p.Q.Spare, p.Q.Pairs == nil || p.Q.Pairs.Cmp(big.NewInt(1)) > 0
+	list := []string{p.unitKey() + " AS unit"}
+	for i, f := range factors {
+		list = append(list, fmt.Sprintf("%s AS k%d", p.factor(f), i))
+	}
+	return p.sub(func() {
+		p.clause("SELECT ", strings.Join(list, ",\n       "))
+		p.fromWhere(nil, true)
+	})
+}
+
+// printSums prints the sums of products over rows that are printed, of which a unit has its cut share.
+func (p *StatementPrinter) printSums(rows string, products []string) {
 	var outputs, inner []string
-	for i, c := range v.Columns {
-		sum := "pg_catalog.sum(" + factorName(c[0]) + " * " + factorName(c[1]) + ")"
+	for i, product := range products {
+		sum := "pg_catalog.sum(" + product + ")"
 		if p.bounding.Kind != stability.Flat {
 			inner = append(inner, fmt.Sprintf("%s AS a%d", sum, i))
 			limit := p.number(big.NewInt(p.bounding.MaxRows), "bigint")
@@ -103,10 +118,9 @@ func (p *StatementPrinter) PrintVector(v Vector) (coefficients []int) {
 		panic("sqlrewrite: rows that nothing joins")
 	}
 	p.part.Template = p.template()
-	p.part.Statement = Statement{SQL: p.part.Template.sql(), Args: p.Args, Values: len(v.Columns), Preconditions: preconditions(p.Q),
+	p.part.Statement = Statement{SQL: p.part.Template.sql(), Args: p.Args, Values: len(products), Preconditions: preconditions(p.Q),
 		Sorts: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
 	p.settle()
-	return coefficients
 }
 
 // factorName is a factor by its place.
@@ -121,19 +135,13 @@ func factorName(place int) string {
 // overflows nor underflows as its argument is clamped, and back to whole numbers, whatever rounding did.
 func (p *StatementPrinter) residual(v Vector) (text string, coefficients []int) {
 	target := len(v.Factors) - 1
-	clamped := func(x string, limit *big.Int) string {
-		return "pg_catalog.int8larger(pg_catalog.int8smaller(" + x + ", " + p.number(limit, "bigint") + "), " +
-			p.number(new(big.Int).Neg(limit), "bigint") + ")"
-	}
 	var terms []string
 	for i, f := range v.Factors[:target] {
-		place := p.rawArg(int64(0))
-		coefficients = append(coefficients, place-1)
-		terms = append(terms, fmt.Sprintf("q.k%d * ", i)+clamped(fmt.Sprintf("$%d::bigint", place), f.largestCoefficient()))
+		terms = append(terms, fmt.Sprintf("q.k%d * ", i)+p.argument(&coefficients, f.largestCoefficient()))
 	}
 	one := new(big.Int).Lsh(big.NewInt(1), coefficientBits)
 	float := func(n *big.Int) string { return p.number(n, "double precision") }
-	logit := clamped("("+strings.Join(terms, " + ")+")", new(big.Int).Mul(one, big.NewInt(maxLogit)))
+	logit := p.clamped("("+strings.Join(terms, " + ")+")", new(big.Int).Mul(one, big.NewInt(maxLogit)))
 	missed := "pg_catalog.round(" + float(big.NewInt(ResidualSteps)) + " / (" + float(big.NewInt(1)) + " + pg_catalog.exp(" + logit +
 		"::double precision / " + float(one) + ")))::bigint"
 	half := p.number(big.NewInt(ResidualSteps/2), "bigint")

@@ -1,0 +1,103 @@
+package fit
+
+import (
+	"math"
+	"math/big"
+	"slices"
+
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/mechanisms/clustering"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/sqlprint"
+)
+
+// ClusterRun is a release of a clustering under way: first the moments, then one step of the centres after the other. It serves one
+// request, and one goroutine.
+type ClusterRun struct {
+	plan    *Clustering
+	noise   [][]mechanisms.Noise // by statement
+	seed    int64                // of what the statements keep of each unit: the same in all
+	done    int
+	moments clustering.Moments
+	space   clustering.Space
+	lloyd   clustering.Lloyd
+}
+
+// Start draws all noise and the secret seed, which depend on no data, and begins. Without a sampler there is no noise, and nothing can be
+// released: for tests, which give sums to [ClusterRun.Advance].
+func (p *Clustering) Start(s *mechanisms.Sampler) *ClusterRun {
+	r := &ClusterRun{plan: p}
+	d := len(p.columns)
+	r.moments = clustering.Moments{Sums: make([]float64, d), Second: make([][]float64, d)}
+	for i := range d {
+		r.moments.Second[i] = make([]float64, d)
+	}
+	if s == nil {
+		return r
+	}
+	if p.step.part.SeedArg > 0 {
+		r.seed = int64(s.Uniform(1 << 63))
+	}
+	r.moments.Sigma, r.lloyd.Sigma = p.moments[0].deviation(p), p.step.deviation(p)
+	for i := range p.Statements() {
+		r.noise = append(r.noise, p.statement(i).noise.Draw(s))
+	}
+	return r
+}
+
+// statement is the release of a place among all that run.
+func (p *Clustering) statement(i int) *release {
+	if i < len(p.moments) {
+		return &p.moments[i]
+	}
+	return &p.step
+}
+
+// deviation is the standard deviation of the noise of a place whose scale is 1.
+func (r *release) deviation(p *Clustering) float64 {
+	l2, _ := p.l2Squared(r).Float64()
+	return math.Sqrt(l2 / (2 * float64(r.noise.Loss().Rho) / float64(mechanisms.RhoUnit)))
+}
+
+// Next is the statement to run now; false after the last step.
+func (r *ClusterRun) Next() (sqlprint.Statement, bool) {
+	if r.done == r.Len() {
+		return sqlprint.Statement{}, false
+	}
+	s := r.plan.statement(r.done).part.Statement.WithSeed(r.seed)
+	if r.done >= len(r.plan.moments) {
+		s.Args = slices.Clone(s.Args)
+		r.place(s.Args)
+	}
+	return s, true
+}
+
+// Len is how many statements there are.
+func (r *ClusterRun) Len() int { return r.plan.Statements() }
+
+// Release adds the noise of the statement to its row, and goes on.
+func (r *ClusterRun) Release(row plan.ExactRow) error {
+	if r.done >= len(r.noise) || len(row.Keys) > 0 || len(row.Values) != len(r.noise[r.done]) {
+		return fault.Internal(plan.ErrShape)
+	}
+	var released []*big.Int
+	for i, v := range row.Values {
+		released = append(released, r.noise[r.done][i].Release(v))
+	}
+	return r.Advance(released)
+}
+
+// Advance goes on with the released integers of a statement.
+func (r *ClusterRun) Advance(released []*big.Int) error {
+	if r.done >= r.Len() || len(released) != len(r.plan.statement(r.done).scales) {
+		return fault.Internal(plan.ErrShape)
+	}
+	at := r.done
+	r.done++
+	if at < len(r.plan.moments) {
+		return r.took(at, released)
+	}
+	r.stepped(released)
+	return nil
+}
