@@ -33,11 +33,16 @@ func NewClient(base, token string) *Client {
 // Query runs a query, or replays its answer. idempotencyKey may be empty; with a key, a repeated call gives the first
 // call's answer.
 func (c *Client) Query(ctx context.Context, q QueryRequest, idempotencyKey string) (*QueryResponse, error) {
+	return send[QueryResponse](ctx, c, call{method: http.MethodPost, path: "/v1/query", body: q, header: keyed(idempotencyKey)})
+}
+
+// keyed is the header of a request that may have an Idempotency-Key.
+func keyed(idempotencyKey string) http.Header {
 	header := http.Header{}
 	if idempotencyKey != "" {
 		header.Set("Idempotency-Key", idempotencyKey)
 	}
-	return send[QueryResponse](ctx, c, call{method: http.MethodPost, path: "/v1/query", body: q, header: header})
+	return header
 }
 
 // CancelQuery stops the caller's running question of this idempotencyKey at the next boundary. Its charge stands, and asking again is a new
@@ -54,11 +59,7 @@ func (c *Client) Estimate(ctx context.Context, q QueryRequest) (*EstimateRespons
 
 // RegisterPlan pays for a list of noises at once. With an idempotencyKey, a repeated call gives the first call's plan.
 func (c *Client) RegisterPlan(ctx context.Context, p PlanRequest, idempotencyKey string) (*Plan, error) {
-	header := http.Header{}
-	if idempotencyKey != "" {
-		header.Set("Idempotency-Key", idempotencyKey)
-	}
-	return send[Plan](ctx, c, call{method: http.MethodPost, path: "/v1/plans", body: p, header: header})
+	return send[Plan](ctx, c, call{method: http.MethodPost, path: "/v1/plans", body: p, header: keyed(idempotencyKey)})
 }
 
 // Plan shows what is left of one of the caller's plans.

@@ -104,11 +104,7 @@ type FitNoise struct {
 
 // Fit fits a model, or replays it. idempotencyKey may be empty; with a key, a repeated call gives the first call's answer.
 func (c *Client) Fit(ctx context.Context, r FitRequest, idempotencyKey string) (*FitResponse, error) {
-	header := http.Header{}
-	if idempotencyKey != "" {
-		header.Set("Idempotency-Key", idempotencyKey)
-	}
-	return send[FitResponse](ctx, c, call{method: http.MethodPost, path: "/v1/fit", body: r, header: header})
+	return send[FitResponse](ctx, c, call{method: http.MethodPost, path: "/v1/fit", body: r, header: keyed(idempotencyKey)})
 }
 
 // EstimateFit prices a fit. It costs nothing and touches no row.

@@ -239,11 +239,8 @@ func (c *Client) Ensemble(ctx context.Context, name string) (*Ensemble, error) {
 
 // Labels buys private labels, or replays those that were released before. With an idempotencyKey, a repeated call is charged once.
 func (c *Client) Labels(ctx context.Context, ensemble string, r LabelRequest, idempotencyKey string) (*LabelResponse, error) {
-	header := http.Header{}
-	if idempotencyKey != "" {
-		header.Set("Idempotency-Key", idempotencyKey)
-	}
-	return send[LabelResponse](ctx, c, call{method: http.MethodPost, path: ensemblePath(ensemble) + "/labels", body: r, header: header})
+	return send[LabelResponse](ctx, c, call{method: http.MethodPost, path: ensemblePath(ensemble) + "/labels", body: r,
+		header: keyed(idempotencyKey)})
 }
 
 // EstimateLabels prices labels. It costs nothing and looks at no vote.

@@ -6,16 +6,15 @@ import (
 
 	"noisegate/api"
 	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
 	"noisegate/sqlrewrite"
 )
 
 // storedModel is a model as the ledger holds it. Its table is what the history of releases shows: a row for each coefficient.
-func storedModel(q *prepared, m *sqlrewrite.Fitted) *stored {
-	s := &stored{Fit: api.FitModel{Model: string(q.plan.Model()), Method: string(q.plan.Method()),
-		Rho: api.Decimal(q.plan.Loss().Rho.String()), Intercept: coefficient(m.Intercept), Coefficients: []api.FitCoefficient{}}}
-	if q.plan.Method() == sqlrewrite.FitGradient {
-		s.Fit.Iterations = new(int64(q.plan.Passes()))
+func storedModel(plan *sqlrewrite.Fit, m *sqlrewrite.Fitted) *stored {
+	s := &stored{Fit: api.FitModel{Model: string(plan.Model()), Method: string(plan.Method()),
+		Rho: api.Decimal(plan.Loss().Rho.String()), Intercept: coefficient(m.Intercept), Coefficients: []api.FitCoefficient{}}}
+	if plan.Method() == sqlrewrite.FitGradient {
+		s.Fit.Iterations = new(int64(plan.Passes()))
 	}
 	s.Columns = []api.Column{{Name: "name", Type: "text", Kind: "key"}, {Name: "value", Type: "double precision", Kind: "derived"}}
 	row := func(c sqlrewrite.FitCoefficient) {
@@ -31,7 +30,7 @@ func storedModel(q *prepared, m *sqlrewrite.Fitted) *stored {
 		s.Fit.Coefficients = append(s.Fit.Coefficients, coefficient(c))
 		row(c)
 	}
-	s.Notes = q.delay.Note(notes(m.Notes))
+	s.Notes = notes(m.Notes)
 	return s
 }
 
@@ -51,23 +50,14 @@ func notes(all []sqlrewrite.Note) []api.Note {
 
 // Estimate prices a fit. It costs nothing and touches no row.
 func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.FitRequest) (*api.FitEstimate, error) {
-	release, err := s.gateway.Enter(ctx, who)
+	q, quote, err := s.estimated(ctx, who, s.fitOrder(Request{FitRequest: r}))
 	if err != nil {
 		return nil, err
 	}
-	defer release()
-	q, err := s.prepare(ctx, who, Request{FitRequest: r})
-	if err != nil {
-		return nil, err
-	}
-	if q.refusal != nil {
-		return nil, q.refusal
-	}
-	loss := q.charge.Loss.Plus(q.delay.Loss())
-	own := amounts.Released(q.accounts.Own(), s.clock.Now())
-	expected := q.plan.Expected()
-	e := &api.FitEstimate{Dataset: r.Dataset, Method: string(q.plan.Method()), Price: amounts.Of(loss), Remaining: amounts.Headroom(own),
-		Affordable: amounts.Affordable(own, loss), People: expected.People, Notes: q.delay.Note(notes(q.plan.Notes()))}
+	plan := q.product.(regression)
+	expected := plan.Expected()
+	e := &api.FitEstimate{Dataset: r.Dataset, Method: string(plan.Method()), Price: quote.price, Remaining: quote.remaining,
+		Affordable: quote.affordable, People: expected.People, Notes: q.delay.Note(notes(plan.Notes()))}
 	for _, d := range expected.Deviations {
 		e.Coefficients = append(e.Coefficients, api.FitNoise{Name: d.Name, Deviation: d.Deviation})
 	}

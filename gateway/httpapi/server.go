@@ -36,7 +36,7 @@ type Verifier interface {
 type Config struct {
 	Service      *gateway.Service
 	Labels       *labels.Service
-	Fit          *fit.Service     // nil: there are no fits, and no routes of them
+	Fit          *fit.Service     // nil: there are no fits and no clusters, and no routes of them
 	Collect      *collect.Service // nil: there are no collections, and no routes of them
 	Verifier     Verifier
 	Log          *slog.Logger
@@ -73,7 +73,9 @@ func New(c Config) (http.Handler, error) {
 		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/collect/") })
 	}
 	if c.Fit == nil {
-		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/fit") })
+		table = slices.DeleteFunc(table, func(r route) bool {
+			return strings.HasPrefix(r.pattern, "/v1/fit") || strings.HasPrefix(r.pattern, "/v1/cluster")
+		})
 	}
 	return s.router(table), nil
 }

@@ -1,0 +1,160 @@
+package fit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"noisegate/api"
+	"noisegate/catalog"
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// ClusterRequest is a request for clusters as a client put it.
+type ClusterRequest struct {
+	api.ClusterRequest
+	IdempotencyKey string // "" for none
+}
+
+// ClusterAnswer are clusters and their receipt.
+type ClusterAnswer struct {
+	*api.ClusterResponse
+	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
+}
+
+// Cluster finds centres of rows, or gives again those that the caller paid for. Its errors are those of [Service.Fit].
+func (s *Service) Cluster(ctx context.Context, who auth.Principal, r ClusterRequest) (*ClusterAnswer, error) {
+	sale, err := s.sell(ctx, who, s.clusterOrder(r))
+	if err != nil {
+		return nil, err
+	}
+	if sale.kept.Clusters == nil { // an Idempotency-Key that stands for something else
+		return nil, fault.BudgetReplayMismatch()
+	}
+	return &ClusterAnswer{
+		ClusterResponse: &api.ClusterResponse{ReleaseID: string(sale.paid.ID), Dataset: r.Dataset, Replayed: sale.paid.Replayed,
+			ClusterModel: *sale.kept.Clusters, Notes: sale.kept.Notes, Spent: amounts.Of(sale.paid.Spent), Remaining: sale.remaining},
+		Receipt: sale.receipt,
+	}, nil
+}
+
+func (s *Service) clusterOrder(r ClusterRequest) order {
+	return order{what: "cluster", dataset: r.Dataset, key: r.IdempotencyKey, request: r.ClusterRequest,
+		once: "score centres that are known, which takes one pass",
+		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
+			plan, err := s.clustering(r.ClusterRequest, snapshot, accounts)
+			if err != nil {
+				return nil, err
+			}
+			return clustering{plan}, nil
+		}}
+}
+
+// clustering is k-means that is for sale.
+type clustering struct{ *sqlrewrite.Clustering }
+
+func (c clustering) Run(ctx context.Context, data Data, sampler *mechanisms.Sampler) (*stored, error) {
+	run := c.Start(sampler)
+	if err := data.Sequence(ctx, run); err != nil {
+		return nil, err
+	}
+	found, err := run.Clustered()
+	if err != nil {
+		return nil, err
+	}
+	return storedClusters(c, found), nil
+}
+
+// storedClusters are clusters as the ledger holds them. Their table is what the history of releases shows: a row for each centre.
+func storedClusters(c clustering, found *sqlrewrite.Clustered) *stored {
+	m := &api.ClusterModel{Columns: found.Columns, Iterations: int64(c.Passes()), Rho: api.Decimal(c.Loss().Rho.String()),
+		SizeDeviation: found.Deviation}
+	s := &stored{Clusters: m}
+	s.Columns = []api.Column{{Name: "cluster", Type: "integer", Kind: "key"}}
+	for _, name := range append(slices.Clone(found.Columns), "size") {
+		s.Columns = append(s.Columns, api.Column{Name: name, Type: "double precision", Kind: "derived"})
+	}
+	for i, centre := range found.Centres {
+		m.Centers, m.Sizes = append(m.Centers, centre.Values), append(m.Sizes, centre.Size)
+		row := []api.Value{number(float64(i + 1))}
+		for _, x := range centre.Values {
+			row = append(row, number(x))
+		}
+		s.Rows = append(s.Rows, append(row, number(centre.Size)))
+		s.Intervals = append(s.Intervals, make([]*api.Bounds, len(row)+1))
+	}
+	s.Notes = notes(found.Notes)
+	return s
+}
+
+// Steps of centres: as many as were measured to be of use, and the most that a request may ask for.
+const (
+	defaultSteps int64 = 4
+	maxSteps     int64 = 20
+)
+
+// clustering reads a request strictly.
+func (s *Service) clustering(r api.ClusterRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts) (*sqlrewrite.Clustering, error) {
+	switch {
+	case r.From == "":
+		return nil, fault.RequestMissingField("from")
+	case len(r.Columns) == 0:
+		return nil, fault.RequestMissingField("columns")
+	case r.K == 0:
+		return nil, fault.RequestMissingField("k")
+	case r.K < 2 || r.K > sqlrewrite.MaxCentres:
+		return nil, fault.FitInvalid("k", fmt.Sprintf("from 2 to %d", sqlrewrite.MaxCentres))
+	}
+	steps := defaultSteps
+	if r.Iterations != nil {
+		if steps = *r.Iterations; steps < 1 || steps > maxSteps {
+			return nil, fault.FitInvalid("iterations", fmt.Sprintf("from 1 to %d", maxSteps))
+		}
+	}
+	columns, err := weighted(r.Columns, r.Weights)
+	if err != nil {
+		return nil, err
+	}
+	options, err := gateway.GaussianOptions(api.QueryRequest{Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows}, accounts)
+	if err != nil {
+		return nil, err
+	}
+	return sqlrewrite.NewClustering(sqlrewrite.ClusterQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: int(r.K)}, snapshot,
+		sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: &s.proofs})
+}
+
+// weighted are features with the weights that their texts have.
+func weighted(texts []string, weights map[string]api.Decimal) (features []sqlrewrite.FitFeature, err error) {
+	for _, text := range texts {
+		f := sqlrewrite.FitFeature{Expr: text}
+		if w, ok := weights[text]; ok {
+			if f.Weight, err = mechanisms.ParseDecimal(string(w)); err != nil || f.Weight.Sign() <= 0 {
+				return nil, fault.FitInvalid("weights", "a positive decimal number for each text it names")
+			}
+		}
+		features = append(features, f)
+	}
+	for text := range weights {
+		if !slices.Contains(texts, text) {
+			return nil, fault.FitInvalid("weights", "positive decimal numbers, by the text of what they weigh")
+		}
+	}
+	return features, nil
+}
+
+// EstimateCluster prices a clustering. It costs nothing and touches no row.
+func (s *Service) EstimateCluster(ctx context.Context, who auth.Principal, r api.ClusterRequest) (*api.ClusterEstimate, error) {
+	q, quote, err := s.estimated(ctx, who, s.clusterOrder(ClusterRequest{ClusterRequest: r}))
+	if err != nil {
+		return nil, err
+	}
+	plan := q.product.(clustering)
+	return &api.ClusterEstimate{Dataset: r.Dataset, Price: quote.price, Remaining: quote.remaining, Affordable: quote.affordable,
+		People: plan.People(), SizeDeviation: plan.Deviation(), Notes: q.delay.Note(notes(plan.Notes()))}, nil
+}

@@ -1,0 +1,195 @@
+package fit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+
+	"noisegate/api"
+	"noisegate/budget"
+	"noisegate/catalog"
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// product is what is sold: a plan whose statements run one after another, for one charge.
+type product interface {
+	Loss() mechanisms.Loss
+	LossOfPass() mechanisms.Loss // the least of a statement's part
+	Mechanisms() []mechanisms.Parameters
+	Fingerprint() [32]byte
+	Statements() int
+	DryRuns() []sqlrewrite.DryRun
+	// Run is what a charge pays for.
+	Run(context.Context, Data, *mechanisms.Sampler) (*stored, error)
+}
+
+// order is a request for a product.
+type order struct {
+	what, dataset, key string // what is ordered, of which dataset, under which Idempotency-Key
+	request            any    // as it is kept in the ledger
+	once               string // what takes one pass over the rows instead
+	plan               func(*catalog.Snapshot, gateway.Accounts) (product, error)
+}
+
+// stored is what the ledger holds of a product: a table, as of a query, and the numbers.
+type stored struct {
+	api.Result
+	Fit      api.FitModel      `json:"fit,omitzero"`
+	Clusters *api.ClusterModel `json:"clusters,omitempty"`
+}
+
+// sale is a product that is paid for.
+type sale struct {
+	kept      stored
+	paid      gateway.Receipt
+	remaining api.Amounts
+	receipt   json.RawMessage
+}
+
+// prepared is a product that is planned and priced.
+type prepared struct {
+	order    order
+	data     Data
+	product  product
+	accounts gateway.Accounts
+	delay    *gateway.Delay
+	charge   budget.Charge
+	refusal  error // its price is below the floor, or what is to pay for it cannot; what was bought before is given all the same
+}
+
+// sell takes an order to a paid answer, new or stored.
+func (s *Service) sell(ctx context.Context, who auth.Principal, o order) (*sale, error) {
+	tick := s.gateway.Schedule(o.dataset)
+	defer s.gateway.Cancellable(who, o.key, tick)()
+	release, err := s.gateway.Enter(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	defer release() // after the schedule held
+	q, err := s.prepare(ctx, who, o)
+	if err != nil {
+		return nil, err
+	}
+	sold := new(sale)
+	if sold.paid, err = s.paid(ctx, q, tick); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(sold.paid.Answer, &sold.kept); err != nil {
+		return nil, fault.Internal(err)
+	}
+	sold.remaining, sold.receipt = s.gateway.Remaining(ctx, q.accounts), s.gateway.Sign(ctx, o.dataset, sold.paid)
+	return sold, nil
+}
+
+// prepare finds policy and accounts, plans what is ordered and makes out the charge. It touches no protected data.
+func (s *Service) prepare(ctx context.Context, who auth.Principal, o order) (*prepared, error) {
+	if err := gateway.CheckIdempotencyKey(o.key); err != nil {
+		return nil, err
+	}
+	snapshot, err := s.gateway.Snapshot(o.dataset)
+	if err != nil {
+		return nil, err
+	}
+	q := &prepared{order: o, data: s.data[o.dataset]}
+	if q.data == nil {
+		return nil, fault.UnknownDataset(o.dataset)
+	}
+	if q.accounts, err = s.gateway.AccountsOf(ctx, who, snapshot); err != nil {
+		return nil, err
+	}
+	delay, untimed := s.gateway.Timing(snapshot, q.accounts)
+	q.delay = delay
+	if q.product, err = o.plan(snapshot, q.accounts); err != nil {
+		return nil, err
+	}
+	if q.data.Distributed() {
+		return nil, fault.FitDistributed()
+	}
+	request, err := json.Marshal(o.request)
+	if err != nil {
+		return nil, fault.Internal(err)
+	}
+	q.charge = budget.Charge{
+		ID: s.newID(s.clock.Now()), Dataset: o.dataset, Analyst: who.Subject, Accounts: q.accounts.All(),
+		Loss: q.product.Loss(), Mechanisms: q.product.Mechanisms(), Fingerprint: q.product.Fingerprint(),
+		IdempotencyKey: o.key, RequestDigest: sha256.Sum256(append([]byte(o.what+" "), request...)), Request: request,
+	}
+	q.refusal = q.refused(untimed)
+	return q, nil
+}
+
+// refused is why a product is not sold; untimed is why it cannot be delayed. Status, load and time may tell something once a pass, so that
+// each costs the floor.
+func (q *prepared) refused(untimed error) error {
+	if err := q.accounts.CheckFloor("a pass of the "+q.order.what, q.product.LossOfPass()); err != nil {
+		return err
+	}
+	if err := q.accounts.Takes(q.charge.Loss); err != nil {
+		return err
+	}
+	if q.delay != nil && q.product.Statements() > 1 {
+		return fault.FitTimed(q.order.once)
+	}
+	return untimed
+}
+
+// paid gives what was paid for before, or pays for an order and runs it.
+func (s *Service) paid(ctx context.Context, q *prepared, tick *gateway.Schedule) (gateway.Receipt, error) {
+	again := func() (gateway.Receipt, bool, error) {
+		known, err := s.gateway.Replay(ctx, q.charge)
+		if err != nil || known == nil {
+			return gateway.Receipt{}, false, err
+		}
+		return gateway.Receipt{ID: known.ID, Answer: known.Answer, Replayed: true}, true, nil
+	}
+	if paid, found, err := again(); found || err != nil {
+		return paid, err
+	}
+	if q.refusal != nil {
+		return gateway.Receipt{}, q.refusal
+	}
+	if err := q.data.Dry(ctx, q.product.DryRuns()...); err != nil {
+		return gateway.Receipt{}, err
+	}
+	purchase := gateway.Purchase{Accounts: q.accounts, Charge: q.charge, Delay: q.delay}
+	return gateway.Buy(ctx, s.gateway, tick, purchase, func(ctx context.Context) (gateway.Finish[*stored], error) {
+		answer, err := q.product.Run(ctx, q.data, s.sampler())
+		if err != nil {
+			return nil, err
+		}
+		answer.Notes = q.delay.Note(answer.Notes)
+		return func(context.Context) (*stored, gateway.Spending, error) {
+			return answer, gateway.Spending{Own: q.charge.Loss.Plus(q.delay.Loss())}, nil
+		}, nil
+	})
+}
+
+// quote is the price of a product.
+type quote struct {
+	price, remaining api.Amounts
+	affordable       bool
+}
+
+// estimated plans an order and prices it. It costs nothing and touches no row.
+func (s *Service) estimated(ctx context.Context, who auth.Principal, o order) (*prepared, quote, error) {
+	release, err := s.gateway.Enter(ctx, who)
+	if err != nil {
+		return nil, quote{}, err
+	}
+	defer release()
+	q, err := s.prepare(ctx, who, o)
+	if err != nil {
+		return nil, quote{}, err
+	}
+	if q.refusal != nil {
+		return nil, quote{}, q.refusal
+	}
+	loss := q.charge.Loss.Plus(q.delay.Loss())
+	own := amounts.Released(q.accounts.Own(), s.clock.Now())
+	return q, quote{price: amounts.Of(loss), remaining: amounts.Headroom(own), affordable: amounts.Affordable(own, loss)}, nil
+}
