@@ -13,13 +13,28 @@ import (
 // TestCommandsOfFits runs the commands of docs/fit.md, as they stand there, on the Adult data: what is estimated is affordable, what is
 // fitted has intervals, and asking again is free.
 func TestCommandsOfFits(t *testing.T) {
-	s := newStack(t, census(t))
+	outputs := commandsTwice(t, newStack(t, census(t)), "../docs/fit.md")
+	for i, wants := range [][]string{
+		{"affordable", "nothing was spent", " intercept ", " education_num "}, {"nothing was spent"},
+		{" age ", " to ", "spent rho ", "same answer, free"}, {"nothing spent", " to "},
+		{"marital_status=Widowed", "spent rho "}, {"nothing spent"},
+	} {
+		for _, want := range wants {
+			if i >= len(outputs) || !strings.Contains(outputs[i], want) {
+				t.Errorf("command %d: %q is missing in %q", i, want, outputs)
+			}
+		}
+	}
+}
+
+// commandsTwice runs each block of commands of a page twice, and gives what they print.
+func commandsTwice(t *testing.T, s *stack, page string) (outputs []string) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.Symlink(binary, filepath.Join(dir, "noisegate")); err != nil {
 		t.Fatal(err)
 	}
-	var outputs []string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(read(t, "../docs/fit.md"), -1) {
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(read(t, page), -1) {
 		for range 2 {
 			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-e", "-c", block[1])
 			cmd.Dir = dir
@@ -32,15 +47,5 @@ func TestCommandsOfFits(t *testing.T) {
 			outputs = append(outputs, out.String())
 		}
 	}
-	for i, wants := range [][]string{
-		{"affordable", "nothing was spent", " intercept ", " education_num "}, {"nothing was spent"},
-		{" age ", " to ", "spent rho ", "same answer, free"}, {"nothing spent", " to "},
-		{"marital_status=Widowed", "spent rho "}, {"nothing spent"},
-	} {
-		for _, want := range wants {
-			if i >= len(outputs) || !strings.Contains(outputs[i], want) {
-				t.Errorf("command %d: %q is missing in %q", i, want, outputs)
-			}
-		}
-	}
+	return outputs
 }

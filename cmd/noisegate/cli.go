@@ -48,6 +48,7 @@ type commandLine struct {
 	Query    queryCommand    `cmd:"" help:"Ask a question and pay for the answer."`
 	Estimate estimateCommand `cmd:"" help:"Show the price and the expected error of a question. Free."`
 	Fit      fitCommand      `cmd:"" help:"Fit a regression and pay for it, or show its price."`
+	Cluster  clusterCommand  `cmd:"" help:"Group rows by k-means and pay for it, or show its price."`
 	Bounds   boundsCommand   `cmd:"" help:"Buy histograms of people's rows, groups and values: what bounds of a policy would keep."`
 	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`
 	Pate     pateCommands    `cmd:"" help:"Private labels from votes of teachers."`

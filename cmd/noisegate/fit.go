@@ -31,18 +31,12 @@ type fitCommand struct {
 func (c *fitCommand) request() api.FitRequest {
 	r := api.FitRequest{Dataset: c.Dataset, From: c.From, Where: c.Where, Target: c.Target, Model: c.Model, Method: c.Method,
 		Iterations: c.Iterations, Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta),
-		Confidence: c.Confidence, MaxRows: c.MaxRows}
+		Confidence: c.Confidence, MaxRows: c.MaxRows, Weights: decimals(c.Weights)}
 	for _, f := range c.Features {
 		r.Features = append(r.Features, api.FitFeature{Column: f})
 	}
 	for _, f := range c.OneHot {
 		r.Features = append(r.Features, api.FitFeature{Column: f, Encode: "one-hot"})
-	}
-	for name, weight := range c.Weights {
-		if r.Weights == nil {
-			r.Weights = map[string]api.Decimal{}
-		}
-		r.Weights[name] = api.Decimal(weight)
 	}
 	return r
 }
@@ -85,13 +79,32 @@ func (c *fitCommand) show(a *app, answer *api.FitResponse) error {
 	}
 	t.write(a.Out)
 	a.showNotes(answer.Notes)
-	if answer.Replayed {
-		fmt.Fprintf(a.Out, " replay of %s: nothing spent (%s left)\n", answer.ReleaseID, amountsText(answer.Remaining, down))
-		return nil
-	}
-	fmt.Fprintf(a.Out, " spent %s (%s left) · %s · ask again: same answer, free\n", amountsText(answer.Spent, up),
-		amountsText(answer.Remaining, down), answer.ReleaseID)
+	a.showPaid(paid{answer.ReleaseID, answer.Replayed, answer.Spent, answer.Remaining})
 	return nil
+}
+
+// paid is what an answer cost.
+type paid struct {
+	release          string
+	replayed         bool
+	spent, remaining api.Amounts
+}
+
+func (a *app) showPaid(p paid) {
+	if p.replayed {
+		fmt.Fprintf(a.Out, " replay of %s: nothing spent (%s left)\n", p.release, amountsText(p.remaining, down))
+		return
+	}
+	fmt.Fprintf(a.Out, " spent %s (%s left) · %s · ask again: same answer, free\n", amountsText(p.spent, up),
+		amountsText(p.remaining, down), p.release)
+}
+
+func (a *app) showPrice(price, remaining api.Amounts, affordable bool) {
+	afford := "not affordable"
+	if affordable {
+		afford = "affordable"
+	}
+	fmt.Fprintf(a.Out, " price %s: %s (%s left) · nothing was spent\n", amountsText(price, up), afford, amountsText(remaining, down))
 }
 
 func (c *fitCommand) showEstimate(a *app, e *api.FitEstimate) error {
@@ -106,10 +119,6 @@ func (c *fitCommand) showEstimate(a *app, e *api.FitEstimate) error {
 	t.write(a.Out)
 	fmt.Fprintf(a.Out, " among %d people whose features spread evenly over their ranges; fewer are too few for this price\n", e.People)
 	a.showNotes(e.Notes)
-	afford := "not affordable"
-	if e.Affordable {
-		afford = "affordable"
-	}
-	fmt.Fprintf(a.Out, " price %s: %s (%s left) · nothing was spent\n", amountsText(e.Price, up), afford, amountsText(e.Remaining, down))
+	a.showPrice(e.Price, e.Remaining, e.Affordable)
 	return nil
 }
