@@ -21,7 +21,7 @@ const idleTime = 30 * time.Second
 // roles and servers, and that must cost next to nothing. docs/performance.md has the figures that it logs.
 func TestIdleGatewayDoesLittle(t *testing.T) {
 	s := newStack(t, census(t), pums(t), pagila(t), people(`  - {dataset: true, form: zcdp, rho: 1, delta: 1e-6}`))
-	ctx, cancel := context.WithTimeout(t.Context(), idleTime+time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*idleTime+time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.server.DSN(pgserver.Superuser, "postgres"))
 	if err != nil {
@@ -36,19 +36,24 @@ func TestIdleGatewayDoesLittle(t *testing.T) {
 		}
 		return n
 	}
-	time.Sleep(10 * time.Second) // what the start does; backends tell of their transactions within a second, or when they next do one
-	began, before, cpu := time.Now(), transactions(), cpuTime(s.gateway.Process.Pid)
-	time.Sleep(idleTime)
-	done, took := transactions()-before, time.Since(began)
-	cpu = cpuTime(s.gateway.Process.Pid) - cpu
-	t.Logf("%d transactions and %v of CPU time in %v", done, cpu, took.Round(time.Second))
-	// Every 3 s: the versions of policies, the schema of the control database, and the snapshot of each dataset. Once a
-	// minute: the ledger, roles, servers, and the whole schema of each dataset. And what PostgreSQL does by itself.
-	if most := 6*int(took/(3*time.Second)) + 40; done > most {
-		t.Errorf("%d transactions in %v, want at most %d", done, took, most)
-	}
-	if most := took / 20; cpu > most { // a hundred times what it was when this was written
-		t.Errorf("%v of CPU time in %v, want at most %v", cpu, took, most)
+	// What the start does is over after a while, and backends tell of their transactions within a second or when they next do one: on a
+	// busy machine that falls into the first window, or the second.
+	time.Sleep(10 * time.Second)
+	for window := 1; ; window++ {
+		began, before, cpu := time.Now(), transactions(), cpuTime(s.gateway.Process.Pid)
+		time.Sleep(idleTime)
+		done, took := transactions()-before, time.Since(began)
+		cpu = cpuTime(s.gateway.Process.Pid) - cpu
+		t.Logf("%d transactions and %v of CPU time in %v", done, cpu, took.Round(time.Second))
+		// Every 3 s: the versions of policies, the schema of the control database, and the snapshot of each dataset. Once a
+		// minute: the ledger, roles, servers, and the whole schema of each dataset. And what PostgreSQL does by itself.
+		most := 6*int(took/(3*time.Second)) + 40
+		if done <= most && cpu <= took/20 { // a hundred times what it was when this was written
+			return
+		}
+		if window == 3 {
+			t.Fatalf("%d transactions and %v of CPU time in %v, want at most %d and %v", done, cpu, took, most, took/20)
+		}
 	}
 }
 
