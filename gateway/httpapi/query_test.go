@@ -19,6 +19,42 @@ import (
 	"noisegate/internal/fault"
 )
 
+// Parameters travel as JSON, bare or with a type: the question is the one with constants, so that the second is a replay. One that is
+// missing, or of another type, is refused and costs nothing.
+func TestParametersOverHTTP(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	ana := f.client("ana:analyst")
+	request := func(sql string, params ...string) api.QueryRequest {
+		q := api.QueryRequest{Dataset: "census", Epsilon: "1", SQL: sql}
+		for _, p := range params {
+			q.Params = append(q.Params, json.RawMessage(p))
+		}
+		return q
+	}
+	const sql = "SELECT count(*) FROM people WHERE age > $1"
+	first, err := ana.Query(t.Context(), request(sql, "30"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, same := range []api.QueryRequest{request(sql, "30"), request(sql, `{"type": "integer", "value": "30"}`),
+		request("SELECT count(*) FROM people WHERE age > 30")} {
+		again, err := ana.Query(t.Context(), same, "")
+		if err != nil || !again.Replayed || again.ReleaseID != first.ReleaseID || again.Spent.Epsilon != "0" {
+			t.Errorf("%s with %s: %+v, %v", same.SQL, same.Params, again, err)
+		}
+	}
+	for code, bad := range map[fault.Code]api.QueryRequest{fault.CodeRequestParams: request(sql, "1", "2"),
+		fault.CodeUnsupported: request(sql), fault.CodeTypeMismatch: request(sql, "true")} {
+		if _, err := ana.Query(t.Context(), bad, ""); codeOfError(err) != code {
+			t.Errorf("%s with %s: %v, want %s", bad.SQL, bad.Params, err, code)
+		}
+	}
+	other, err := ana.Query(t.Context(), request(sql, "31"), "")
+	if err != nil || other.Replayed || other.Remaining.Epsilon != "8" {
+		t.Errorf("another value: %+v, %v", other, err)
+	}
+}
+
 func TestQueryOverHTTP(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	ana := f.client("ana:analyst")
