@@ -123,6 +123,9 @@ var mysqlLater = map[string]struct {
 
 // laterMySQL refuses by its name a construct that the grammar stops at, at word i; nil: it is none.
 func laterMySQL(text string, words []mysqlWord, i int) *fault.Error {
+	if w := words[i]; w.kind == mysql.WITH && i+1 < len(words) && strings.EqualFold(words[i+1].raw, "rollup") {
+		return fault.Unsupported(scalar.Position(text, w.start), "WITH ROLLUP", `write GROUP BY ROLLUP (a, b) in "dialect": "postgresql"`)
+	}
 	for before := 0; before <= min(i, 2); before++ {
 		w := words[i-before]
 		known, ok := mysqlLater[strings.ToLower(w.raw)]
