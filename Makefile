@@ -17,7 +17,7 @@ TIMING    ?= 5000
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration clients golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers
+.PHONY: help demo build check test integration clients golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers reproducible
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,13 @@ demo: build ## private answers over a PostgreSQL of its own; Ctrl-C ends it
 
 build: ## the binary, at bin/noisegate
 	$(GO) build -trimpath -o bin/noisegate ./cmd/noisegate
+
+# In folders with names of different lengths, each with a cache of its own: everything is compiled twice, C too.
+reproducible: ## two builds of the last commit have one hash (minutes)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && for copy in one/a two/longer; do \
+		mkdir -p $$dir/$${copy%/*} && git clone -q --no-hardlinks . $$dir/$$copy && \
+		GOCACHE=$$dir/$${copy%/*}/cache $(MAKE) -s -C $$dir/$$copy build && sha256sum $$dir/$$copy/bin/noisegate || exit 1; \
+	done && cmp $$dir/one/a/bin/noisegate $$dir/two/longer/bin/noisegate
 
 check: ## formatting, vet, architecture, linters when installed, module checksums
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
