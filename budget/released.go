@@ -25,7 +25,7 @@ const MaxReleased = 4 << 20
 // Earlier asks for what was released before.
 type Earlier struct {
 	Dataset, Analyst string
-	// Identities are those of the releases that will do, the best first.
+	// Identities are those of the forms of one release that will do, the best first.
 	Identities [][32]byte
 	// Shared lets what another analyst bought while releases were shared do as well. Whoever sets it has the policy's word for it.
 	Shared bool
@@ -42,7 +42,8 @@ type Found struct {
 // What is charged and what a charge releases do not depend on them: values that are lost make the next question a charge, values that were
 // forged make its answer wrong; neither makes it less private.
 type ReleasedValues interface {
-	// KeepReleased stores what a charge that was reserved released, before the charge is settled. A charge has one.
+	// KeepReleased stores what a charge that was reserved released, before the charge is settled. A charge may release several things,
+	// each once.
 	KeepReleased(context.Context, Released) error
 	// FindReleased gives what was released by a charge that is settled or expired, so that it counts as spent for good: of the analyst's
 	// own charges before those of others, of the first identity before the next, of the oldest charge. That of an open charge is not given,

@@ -26,7 +26,7 @@ type Memory struct {
 	entries []budget.Entry // entries[i].Seq == i+1
 	heads   map[string]budget.Head
 	shared  map[budget.ReservationID]budget.Shared
-	values  map[budget.ReservationID]budget.Released
+	values  map[valueKey]budget.Released
 }
 
 // NewMemory returns an empty ledger that takes the time from clock.
@@ -320,20 +320,26 @@ func (m *Memory) newest(page budget.Page) iter.Seq[budget.Entry] {
 	}
 }
 
-// keepOf keeps something of a charge, once.
-func keepOf[V any](m *Memory, all *map[budget.ReservationID]V, charge budget.ReservationID, v V) error {
+// valueKey is what a released value is kept by.
+type valueKey struct {
+	charge   budget.ReservationID
+	identity [32]byte
+}
+
+// keepOf keeps something of a charge, once by its key.
+func keepOf[K comparable, V any](m *Memory, all *map[K]V, charge budget.ReservationID, key K, v V) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.machine.Charges[charge] == nil {
 		return machine.UnknownCharge(charge)
 	}
-	if _, kept := (*all)[charge]; kept {
+	if _, kept := (*all)[key]; kept {
 		return machine.UsedID(charge)
 	}
 	if *all == nil {
-		*all = map[budget.ReservationID]V{}
+		*all = map[K]V{}
 	}
-	(*all)[charge] = v
+	(*all)[key] = v
 	return nil
 }
 
@@ -343,7 +349,7 @@ func (m *Memory) Keep(_ context.Context, v budget.Shared) error {
 		return err
 	}
 	v.Vector = slices.Clone(v.Vector)
-	return keepOf(m, &m.shared, v.Charge, v)
+	return keepOf(m, &m.shared, v.Charge, v.Charge, v)
 }
 
 // Best implements [budget.Shares].
@@ -369,7 +375,7 @@ func (m *Memory) KeepReleased(_ context.Context, v budget.Released) error {
 		return err
 	}
 	v.Values = slices.Clone(v.Values)
-	return keepOf(m, &m.values, v.Charge, v)
+	return keepOf(m, &m.values, v.Charge, valueKey{v.Charge, v.Identity}, v)
 }
 
 // FindReleased implements [budget.ReleasedValues].
@@ -378,14 +384,14 @@ func (m *Memory) FindReleased(_ context.Context, e budget.Earlier) (*budget.Foun
 	defer m.mu.Unlock()
 	var found *budget.Found
 	best := "" // whose it is, which identity, and of which charge, in the order of preference
-	for id, v := range m.values {
-		c, place := m.machine.Charges[id], slices.Index(e.Identities, v.Identity)
+	for key, v := range m.values {
+		c, place := m.machine.Charges[key.charge], slices.Index(e.Identities, v.Identity)
 		mine := c.Analyst == e.Analyst
 		if place < 0 || v.Dataset != e.Dataset || c.Dataset != e.Dataset || !mine && !(e.Shared && v.Shared) ||
 			c.State != machine.Settled && c.State != machine.Expired {
 			continue
 		}
-		if rank := fmt.Sprintf("%t %9d %s", !mine, place, id); found == nil || rank < best {
+		if rank := fmt.Sprintf("%t %9d %s", !mine, place, key.charge); found == nil || rank < best {
 			v.Values = slices.Clone(v.Values)
 			found, best = &budget.Found{Released: v, At: c.Closed}, rank
 		}

@@ -22,7 +22,7 @@ func testReleasedValues(f *fixture) {
 			f.Fatal(err)
 		}
 		if err := values.KeepReleased(f.Context(), v); err == nil {
-			f.Fatal("a charge has released twice")
+			f.Fatal("a charge has released something twice")
 		}
 		return id
 	}
@@ -74,10 +74,30 @@ func testReleasedValues(f *fixture) {
 	find(shared(second), mine)
 	find(own(second, first), mine)
 	find(own(first, second), min(expired, later))
+	keptOfSeveral(f, values, ana)
 	elsewhere := own(first)
 	elsewhere.Dataset = "other"
 	find(elsewhere, "")
 	refusesValues(f, values, mine)
+}
+
+// keptOfSeveral: each thing that a charge releases is found by what it is.
+func keptOfSeveral(f *fixture, values budget.ReleasedValues, of budget.Account) {
+	f.Helper()
+	id := f.reserve(f.charge(pure(10), of))
+	for i := range byte(3) {
+		v := budget.Released{Charge: id, Dataset: dataset, Analyst: of.ID.Name, Identity: [32]byte{3, i}, Values: []byte{'0' + i}}
+		if err := values.KeepReleased(f.Context(), v); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.settle(id, pure(10))
+	for i := range byte(3) {
+		got, err := values.FindReleased(f.Context(), budget.Earlier{Dataset: dataset, Analyst: of.ID.Name, Identities: [][32]byte{{3, i}}})
+		if err != nil || got == nil || got.Charge != id || string(got.Values) != string('0'+rune(i)) {
+			f.Errorf("release %d: found %+v, %v", i, got, err)
+		}
+	}
 }
 
 // refusesValues: what is not complete, too long, or of no charge is not kept.
