@@ -8,6 +8,43 @@ import (
 // Form is a plan as what was released of its question may be stored.
 type Form struct{ made *plan.Plan }
 
+// Blocks are the releases of the question, each as the plan of what it releases, equal ones once; the plan itself, where it is one.
+func (p *Plan) Blocks() []*Plan {
+	var blocks []*Plan
+	for _, block := range p.made.Different() {
+		blocks = append(blocks, &Plan{made: block})
+	}
+	return blocks
+}
+
+// Given is the plan of a question with several releases of which some were found: found[i] is that of the i-th of [Plan.Blocks], nil where
+// there is none. Only the others are released and paid for; the answer is the same question's.
+func (p *Plan) Given(found []*Released) *Plan {
+	given := make([]*plan.Released, len(found))
+	for i, r := range found {
+		if r != nil {
+			given[i] = r.made
+		}
+	}
+	return &Plan{made: p.made.Given(given), text: p.text}
+}
+
+// Whole is what the question releases, where nothing that needs data is still to be released.
+func (p *Plan) Whole() (*Released, error) { return newReleased(p.made.Whole()) }
+
+// Fresh are what was released now: by place in [Plan.Blocks], nil where a release was given.
+func (r *Released) Fresh() []*Released {
+	var all []*Released
+	for _, block := range r.made.Fresh() {
+		if block == nil {
+			all = append(all, nil)
+			continue
+		}
+		all = append(all, &Released{block})
+	}
+	return all
+}
+
 // Forms are the ways in which the question can have been released at the plan's price: as the plan releases it, then as the planner
 // releases the same block where something else of it is shown. Whatever was released in one of them answers the question.
 func (p *Plan) Forms() []Form {

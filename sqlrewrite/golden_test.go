@@ -37,8 +37,8 @@ func TestGolden(t *testing.T) {
 					if err != nil {
 						return parsetest.ShowFault(err)
 					}
-					for _, part := range p.made.Parts {
-						checkArgs(t, d, part.Statement.SQL, part.Statement.Args)
+					for _, s := range statementsOf(p) {
+						checkArgs(t, d, s.SQL, s.Args)
 					}
 					if p.made.Post != nil {
 						checkArgs(t, d, p.made.Post.SQL(), p.made.Post.Args())
@@ -84,7 +84,7 @@ var goldenPlans struct {
 	all []goldenPlan
 }
 
-// eachGoldenPlan visits the plans of the golden files.
+// eachGoldenPlan visits the plans of the golden files; of a question with several releases, those of each.
 func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *Plan)) {
 	t.Helper()
 	goldenPlans.Do(func() { goldenPlans.all = planGolden(t) })
@@ -102,7 +102,9 @@ func planGolden(t *testing.T) (plans []goldenPlan) {
 				if err != nil {
 					d.Fatalf(t, "%v", err)
 				}
-				plans = append(plans, goldenPlan{new(*d), p})
+				for _, block := range p.Blocks() {
+					plans = append(plans, goldenPlan{new(*d), block})
+				}
 			}
 			return d.Expected
 		})
@@ -114,7 +116,7 @@ func goldenClauses() []string {
 	return []string{
 		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys",
 		"aggregate", "having", "orderby", "limit", "bounding", "max_rows_total", "grid", "price", "moments", "distinct", "quantile", "topk",
-		"post", "times",
+		"post", "several", "times",
 	}
 }
 
@@ -256,6 +258,16 @@ func parseOptions(t testing.TB, d *datadriven.TestData) Options {
 }
 
 // showPlan writes what show= asks for: tree, sql, post, loss, notes, estimate; without it, tree, sql, post and loss.
+// statementsOf are the statements of all releases, in order, without a seed.
+func statementsOf(p *Plan) (all []Statement) {
+	for _, block := range p.made.Different() {
+		for _, part := range block.Parts {
+			all = append(all, part.Statement)
+		}
+	}
+	return all
+}
+
 func showPlan(p *Plan, d *datadriven.TestData) string {
 	parts := []string{"tree", "sql", "post", "loss"}
 	for _, arg := range d.CmdArgs {
@@ -270,8 +282,8 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 		case "tree":
 			b.WriteString(explanation.Tree)
 		case "sql":
-			for _, part := range p.made.Parts {
-				fmt.Fprintf(&b, "sql:\n%s%s", parsetest.Indent(part.Statement.SQL), showArgs(part.Statement.Args, 0))
+			for _, s := range statementsOf(p) {
+				fmt.Fprintf(&b, "sql:\n%s%s", parsetest.Indent(s.SQL), showArgs(s.Args, 0))
 			}
 		case "post":
 			if p.made.Post != nil {

@@ -124,8 +124,8 @@ func FuzzRewrite(f *testing.F) {
 
 func printedSQL(p *Plan) []string {
 	var all []string
-	if p.NeedsData() {
-		all = append(all, p.made.Parts[0].Statement.SQL)
+	if statements := statementsOf(p); len(statements) > 0 {
+		all = append(all, statements[0].SQL)
 	}
 	if p.made.Post != nil {
 		all = append(all, p.made.Post.SQL())

@@ -91,6 +91,9 @@ func newReleased(r *plan.Released, err error) (*Released, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Blocks != nil { // a release that was given may have noise of its own
+		r.Plan.Outputs = answer.OutputForms(r.Plan)
+	}
 	return &Released{r}, nil
 }
 

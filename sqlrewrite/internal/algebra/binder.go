@@ -24,6 +24,8 @@ type Binder struct {
 	// Merged are the columns of FULL JOIN USING, each of which is a value of both sides. Nil where rows belong to units: there it is one
 	// side's.
 	Merged map[*Field]Expr
+	// Value binds a query over released rows that stands for a value among the outputs of a release block; nil: none can stand there.
+	Value func(*syntax.Scalar) (Expr, error)
 }
 
 func (b *Binder) Position(at syntax.Pos) fault.Position { return scalar.Position(b.Text, at) }
@@ -61,11 +63,11 @@ type Opened struct {
 	Bound    *BoundQuery // what the whole was bound to; nil until then
 	Kinds    map[*syntax.Query]RowKind
 	Sources  map[*syntax.Query]*Source
-	Block    *BoundQuery   // the one release block; nil: none so far
-	BlockOf  *syntax.Query // what it was bound from
-	Levels   *Query        // over its cells, where it has ROLLUP, CUBE or GROUPING SETS
-	Items    int           // items of FROM so far: each use of a CTE is one
-	Followed int           // aggregates and windows over released rows so far that are followed to these
+	Blocks   []*BoundQuery   // the release blocks so far
+	BlockOf  []*syntax.Query // what each was bound from
+	Levels   *Query          // over its cells, where it has ROLLUP, CUBE or GROUPING SETS
+	Items    int             // items of FROM so far: each use of a CTE is one
+	Followed int             // aggregates and windows over released rows so far that are followed to these
 	Scans    []*Scan
 	Merged   map[*Field]Expr // of all its binders
 	Origins  map[*Field]Expr

@@ -12,8 +12,11 @@ import (
 const MaxFollowed = 1000
 
 // Followed are the numbers of the aggregates and windows whose rows a post-processing query tells beside its outputs, in order: those that
-// the outputs are computed from.
+// the outputs are computed from. Over several blocks none is followed.
 func (q *BoundQuery) Followed() []int {
+	if q.Blocks != nil {
+		return nil
+	}
 	var needed []int
 	for _, out := range q.Outputs {
 		needed = append(needed, numbersIn(out.Expr)...)

@@ -33,6 +33,10 @@ type BoundQuery struct {
 	Post  *Query
 	Inner []Output // the outputs of the block's own SELECT under that
 	Scans []*Scan  // the public tables that are read above the block
+
+	// Blocks are the release blocks of a statement that has several, in the order in which they are bound; nil: it has one at most. Then Post
+	// is over all of them, and Keys, Statistics and Estimators are theirs, one block after another; statistics of equal blocks stand once.
+	Blocks []*BoundQuery
 }
 
 // Load is what a statement does beside what its query says.

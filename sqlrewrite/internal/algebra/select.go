@@ -12,8 +12,9 @@ import (
 // belongs to a privacy unit, like those that it reads, or to nobody; above it they are released values, public rows, and what queries make
 // of them, and the query runs in PostgreSQL as it is written.
 type Query struct {
-	Block bool          // the rows of the release block, as its own SELECT gives them; nothing else is set
-	Set   *SetOperation // then only OrderBy, Limit and Offset are the query's own
+	Block   bool          // the rows of a release block, as its own SELECT gives them; only BlockAt and Outputs are set beside it
+	BlockAt int           // which one, of a statement that has several
+	Set     *SetOperation // then only OrderBy, Limit and Offset are the query's own
 
 	From     FromItem // nil: one row without columns
 	Where    Expr     // nil: none

@@ -19,7 +19,7 @@ func OutputForms(p *plan.Plan) []plan.OutputForm { return outputForms(p, 0) }
 // outputForms describes the outputs of an answer with so many released rows; 0 before there are any.
 func outputForms(p *plan.Plan, rows int) []plan.OutputForm {
 	var forms []plan.OutputForm
-	for _, o := range p.Query.Outputs {
+	for i, o := range p.Query.Outputs {
 		f := plan.OutputForm{Column: plan.Column{Name: o.Name, Type: scalar.TypeOfOutput(o.Expr.Typ()), Kind: plan.DerivedColumn}}
 		switch e := o.Expr.(type) {
 		case algebra.KeyRef:
@@ -36,6 +36,9 @@ func outputForms(p *plan.Plan, rows int) []plan.OutputForm {
 		if f.Ratio = ratioOf(p, o.Expr, rows); f.Ratio != nil && f.Column.Kind == plan.DerivedColumn {
 			f.Column.HalfWidth = spread(p, f.Ratio)
 		}
+		if p.Several != nil && !shownWithIntervals(p, i) { // of rows that are not told, two may have one noise
+			f.Ratio, f.Column.HalfWidth = nil, nil
+		}
 		f.Column.Bias = outputBias(p, f, o.Expr)
 		forms = append(forms, f)
 	}
@@ -51,12 +54,18 @@ func Columns(p *plan.Plan) []plan.Column {
 	return columns
 }
 
+// outerFailed says that there is no outer layer.
+var outerFailed = algebra.Note{Code: "outer-layer-failed",
+	Text: "HAVING, ORDER BY, LIMIT and expressions over aggregates could not be computed; these are the released values themselves"}
+
 // Plain is the answer without the post-processing query: keys and aggregates as they were released. It is for a post-processing query that
 // failed after everything was paid: what was bought is then still delivered.
 func Plain(r *plan.Released) *Answer {
 	p := r.Plan
-	a := &Answer{Notes: append(Notes(p), algebra.Note{Code: "outer-layer-failed",
-		Text: "HAVING, ORDER BY, LIMIT and expressions over aggregates could not be computed; these are the released values themselves"})}
+	if p.Several != nil {
+		return plainSeveral(r)
+	}
+	a := &Answer{Notes: append(Notes(p), outerFailed)}
 	for _, k := range p.Query.Keys {
 		a.Columns = append(a.Columns, plan.Column{Name: k.Name, Type: scalar.TypeOfOutput(k.X.Typ()), Kind: plan.KeyColumn})
 	}
@@ -112,7 +121,7 @@ func Sensitivity(p *plan.Plan, r plan.Release) string {
 		score, _ := new(big.Int).SetString(r.Selection.Mechanism.Parameters().Sensitivity, 10)
 		return scalar.DecimalOrFraction(scalar.InUnits(score, r.Unit))
 	}
-	l1, l2Squared := p.Bounding.Norms(r.Statistic)
+	l1, l2Squared := p.Home(r).Bounding.Norms(r.Statistic)
 	if r.Law().Name() != mechanisms.DiscreteGaussian {
 		return scalar.DecimalOrFraction(scalar.InUnits(l1, r.Unit))
 	}
@@ -165,9 +174,12 @@ func ShortDecimal(v *big.Rat) string {
 func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error) {
 	p := r.Plan
 	followed := p.Query.Followed()
-	if p.Post == nil {
+	switch {
+	case p.Several != nil:
+		return completeSeveral(r, rows, types)
+	case p.Post == nil:
 		rows = identityRows(r)
-	} else if len(types) != len(p.Outputs)+len(followed) {
+	case len(types) != len(p.Outputs)+len(followed):
 		return nil, fault.Internal(plan.ErrShape)
 	}
 	a, forms := &Answer{Notes: Notes(p)}, p.Outputs
@@ -257,7 +269,7 @@ func RankError(p *plan.Plan, r plan.Release) *big.Rat {
 	case r.Selection == nil:
 		return nil
 	case r.Selection.Top != nil:
-		groups := min(scalar.ClampInt64(p.Query.PublicTuples()), plan.MaxCells)
+		groups := min(scalar.ClampInt64(p.Home(r).Query.PublicTuples()), plan.MaxCells)
 		return scalar.InUnits(r.Selection.Top.Shortfall(int(groups), level), r.Statistic.Unit())
 	case r.Selection.Quantile != nil:
 		return r.Selection.Quantile.RankError(level)

@@ -22,6 +22,9 @@ import (
 // shownWithIntervals reports whether the rows of an answer have intervals of an output.
 func shownWithIntervals(p *plan.Plan, output int) bool {
 	e := p.Query.Outputs[output].Expr
+	if p.Several != nil {
+		return HasInterval(p, e) && told(p, e)
+	}
 	return HasInterval(p, e) && (p.Query.KeepsRows() || p.Query.Post.Grouped && holds(e, isAggregate))
 }
 

@@ -10,6 +10,7 @@
 //	fraction.go fractions of weighted sums of noisy numbers
 //	fieller.go  the interval of a fraction
 //	rows.go     intervals of what is computed from several released rows
+//	several.go  the answer of a query with several releases
 //	bars.go     how many intervals miss, and levels at which all hold
 //	notes.go    what an analyst should know of an answer
 //	bias.go     in which direction contribution bounding moves an output

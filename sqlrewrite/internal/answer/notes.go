@@ -27,6 +27,10 @@ func Notes(p *plan.Plan) []algebra.Note {
 		}
 		notes = append(notes, n)
 	}
+	if p.Several != nil {
+		notesOfSeveral(p, add)
+		return notes
+	}
 	if p.Reused != "" {
 		add("reused", "%s", p.Reused)
 	}
@@ -84,12 +88,17 @@ func Notes(p *plan.Plan) []algebra.Note {
 	}
 	biasNotes(p, add)
 	keyNotes(p, add)
+	intervalNotes(p, add)
+	return notes
+}
+
+// intervalNotes say which outputs have no interval.
+func intervalNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 	for i, f := range p.Outputs {
 		if f.Column.Kind != plan.KeyColumn && !shownWithIntervals(p, i) && (f.Column.Kind == plan.DerivedColumn || !p.Query.KeepsRows()) {
 			add("no-interval", "%s: there is no interval for this expression", f.Column.Name)
 		}
 	}
-	return notes
 }
 
 // selectedText says how far a selection may be off, which is known in rows and not in values, and what else it does not tell.

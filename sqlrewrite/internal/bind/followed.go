@@ -24,7 +24,7 @@ func followBlock(o *algebra.Opened, q *algebra.BoundQuery) {
 
 // follow numbers the aggregates and windows of a post-processing query.
 func follow(o *algebra.Opened, l *algebra.Query) {
-	if o.Block == nil || l.Set != nil || !keysOnly(o, append(slices.Clone(l.Keys), l.Where)...) || !steadyRows(o, l.From) {
+	if len(o.Blocks) != 1 || l.Set != nil || !keysOnly(o, append(slices.Clone(l.Keys), l.Where)...) || !steadyRows(o, l.From) {
 		return
 	}
 	for i, out := range l.Outputs {
@@ -48,7 +48,8 @@ func steadyRows(o *algebra.Opened, n algebra.FromItem) bool {
 		l := n.Parts[0]
 		switch {
 		case l.Block:
-			return steadyBlock(o, o.Block) && o.Block.Limit == nil && o.Block.Offset == 0
+			b := o.Blocks[l.BlockAt]
+			return steadyBlock(o, b) && b.Limit == nil && b.Offset == 0
 		case l.Rows() == algebra.PublicRows:
 			return true
 		}

@@ -19,11 +19,12 @@ import (
 
 // levels binds such a query.
 func levels(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*algebra.Query, error) {
-	if o.Block != nil && o.BlockOf == q {
+	switch {
+	case slices.Contains(o.BlockOf, q):
 		return o.Levels, nil
-	}
-	if o.Block != nil {
-		return releaseBlock(o, q, env) // which refuses a second release
+	case len(o.Blocks) > 0:
+		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "ROLLUP, CUBE or GROUPING SETS beside another query over private rows",
+			"ask them one after the other")
 	}
 	block, err := bindBlock(sourceOf(o, q, env))
 	if err != nil {
@@ -50,7 +51,7 @@ func levels(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*alge
 	b.rows.Parts = []*algebra.Query{inner}
 	block.Source.Note("summed-groups", "totals are sums of the groups that are released: they cost nothing more, and leave out what the "+
 		"groups leave out")
-	o.Block, o.BlockOf, o.Levels = block, q, l
+	o.Blocks, o.BlockOf, o.Levels = []*algebra.BoundQuery{block}, []*syntax.Query{q}, l
 	follow(o, l)
 	return l, substituted(o, l, b.Position(q.Pos))
 }

@@ -61,19 +61,28 @@ func statement(o *algebra.Opened, query *syntax.Query) (*algebra.BoundQuery, err
 		return nil, fault.Unsupported(scalar.Position(o.Text, query.Set.Pos), "a set operation over private rows that is not aggregated",
 			"aggregate each side, or write SELECT count(*) FROM (... UNION ALL ...) t")
 	case kind == algebra.OwnedRows, isBlock(o, query, nil) && !reshaped(query) && query.Sets == nil:
-		q, err := bindBlock(sourceOf(o, query, nil))
-		if err == nil {
-			followBlock(o, q)
+		q, err := bindAnother(o, query, nil)
+		if err != nil {
+			return nil, err
 		}
-		return q, err
+		if len(o.Blocks) > 0 { // its outputs are computed from other releases too
+			o.Blocks, o.BlockOf = append(o.Blocks, q), append(o.BlockOf, query)
+			return several(o, blockQuery(o, len(o.Blocks)-1)), nil
+		}
+		followBlock(o, q)
+		return q, nil
 	}
 	l, err := postOf(o, query, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	q := o.Block
-	if q == nil {
-		q = &algebra.BoundQuery{}
+	q := &algebra.BoundQuery{}
+	switch len(o.Blocks) {
+	case 0:
+	case 1:
+		q = o.Blocks[0]
+	default:
+		return several(o, l), nil
 	}
 	q.Post, q.Inner, q.Scans = l, q.Outputs, o.Scans
 	q.Outputs = make([]algebra.Output, len(l.Outputs))
@@ -81,6 +90,27 @@ func statement(o *algebra.Opened, query *syntax.Query) (*algebra.BoundQuery, err
 		q.Outputs[i] = algebra.Output{Name: out.Name, Expr: l.Origins[i]}
 	}
 	return q, nil
+}
+
+// several is a statement with several release blocks. A value that is the one row of a block stems from it.
+func several(o *algebra.Opened, l *algebra.Query) *algebra.BoundQuery {
+	q := &algebra.BoundQuery{Blocks: o.Blocks, Source: o.Blocks[0].Source, Post: l, Scans: o.Scans}
+	left := maxOrigins
+	var followed func(algebra.Expr) algebra.Expr
+	followed = func(e algebra.Expr) algebra.Expr {
+		if left--; left < 0 {
+			return e // its values are as they are, without an interval
+		}
+		s, ok := e.(algebra.Subquery)
+		if ok && s.Kind == algebra.ScalarSub && s.Query.OneRow(o.Blocks) {
+			return followed(s.Query.Origins[0])
+		}
+		return algebra.Map(e, followed)
+	}
+	for i, out := range l.Outputs {
+		q.Outputs = append(q.Outputs, algebra.Output{Name: out.Name, Expr: followed(l.Origins[i])})
+	}
+	return q
 }
 
 // maxOrigins caps the sizes of a query's outputs once each is written out over what is released: x + x of x + x of x + x ... doubles with

@@ -58,23 +58,58 @@ var errOwned = errors.New("sqlrewrite: a post-processing query reads private row
 
 // releaseBlock binds the one query that reads private rows.
 func releaseBlock(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*algebra.Query, error) {
-	if o.Block != nil && o.BlockOf != q {
-		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "a second query over private rows in one statement",
-			"ask them one after the other, or name one in WITH and use it twice")
-	}
-	if o.Block == nil {
-		block, err := bindBlock(sourceOf(o, q, env))
+	at := slices.Index(o.BlockOf, q)
+	if at < 0 {
+		block, err := bindAnother(o, q, env)
 		if err != nil {
 			return nil, err
 		}
-		o.Block, o.BlockOf = block, q
+		at = len(o.Blocks)
+		o.Blocks, o.BlockOf = append(o.Blocks, block), append(o.BlockOf, q)
 		followBlock(o, block)
 	}
-	l := &algebra.Query{Block: true, Outputs: o.Block.Outputs}
+	return blockQuery(o, at), nil
+}
+
+// blockQuery is the query whose rows are those of a block.
+func blockQuery(o *algebra.Opened, at int) *algebra.Query {
+	l := &algebra.Query{Block: true, BlockAt: at, Outputs: o.Blocks[at].Outputs}
+	keys, estimators := algebra.Offsets(o.Blocks, at)
 	for _, out := range l.Outputs {
-		l.Origins, l.Sizes = append(l.Origins, out.Expr), append(l.Sizes, sizeOf(o, out.Expr))
+		l.Origins, l.Sizes = append(l.Origins, algebra.Shifted(out.Expr, keys, estimators)), append(l.Sizes, sizeOf(o, out.Expr))
 	}
-	return l, nil
+	return l
+}
+
+// maxBlocks caps the releases of one statement: each has its share of the price.
+const maxBlocks = 8
+
+// bindAnother binds the next release block of a statement. Among its outputs, queries over other releases can stand for values.
+func bindAnother(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*algebra.BoundQuery, error) {
+	at := scalar.Position(o.Text, q.Pos)
+	s := sourceOf(o, q, env)
+	if s.Refused == nil {
+		s.Value = func(n *syntax.Scalar) (algebra.Expr, error) {
+			if KindOf(o, n.Query, s.CTEs) != algebra.ReleasedRows {
+				return nil, refuseScalar(s.Binder, n)
+			}
+			l, err := postOf(o, n.Query, s.CTEs, nil)
+			if err != nil {
+				return nil, err
+			}
+			return scalarOf(s.Binder, n, l)
+		}
+	}
+	block, err := bindBlock(s)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Levels != nil:
+		return nil, fault.Unsupported(at, "a second query over private rows beside ROLLUP, CUBE or GROUPING SETS", "ask them one after the other")
+	case len(o.Blocks) >= maxBlocks:
+		return nil, fault.TooComplex(at, fmt.Sprintf("the statement has more than %d queries over private rows", maxBlocks))
+	}
+	return block, nil
 }
 
 // reshaped reports whether DISTINCT or DISTINCT ON drops rows of a release: then it is a query of its own.
@@ -166,10 +201,7 @@ func (s postScope) subquery(n syntax.Expr) (algebra.Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(l.Outputs) != 1 {
-			return nil, s.Unsupported(n, "a query of several columns as a value", "select one column")
-		}
-		return algebra.Subquery{Kind: algebra.ScalarSub, Query: l, T: algebra.OutputType(l.Outputs[0].Expr.Typ())}, nil
+		return scalarOf(s.Binder, n, l)
 	case *syntax.Exists:
 		l, err := s.inside(n, n.Query)
 		return algebra.Subquery{Kind: algebra.ExistsSub, Query: l, T: catalog.Bool}, err
@@ -197,6 +229,14 @@ func (s postScope) subquery(n syntax.Expr) (algebra.Expr, error) {
 	default:
 		return nil, s.Unsupported(n, "this expression", "")
 	}
+}
+
+// scalarOf is a query that stands for a value.
+func scalarOf(b *algebra.Binder, n *syntax.Scalar, l *algebra.Query) (algebra.Expr, error) {
+	if len(l.Outputs) != 1 {
+		return nil, b.Unsupported(n, "a query of several columns as a value", "select one column")
+	}
+	return algebra.Subquery{Kind: algebra.ScalarSub, Query: l, T: algebra.OutputType(l.Outputs[0].Expr.Typ())}, nil
 }
 
 func (s postScope) inside(at syntax.Expr, q *syntax.Query) (*algebra.Query, error) {
@@ -230,6 +270,28 @@ func (lb *postBinder) group() error {
 		lb.query.Keys = append(lb.query.Keys, e)
 	}
 	return nil
+}
+
+// overPrivate reports whether an item of FROM has rows of a release whose groups are not all shown.
+func (lb *postBinder) overPrivate(n algebra.FromItem) bool {
+	switch n := n.(type) {
+	case *algebra.Joined:
+		return lb.overPrivate(n.Left) || lb.overPrivate(n.Right)
+	case *algebra.Derived:
+		l := n.Parts[0]
+		for l.Set != nil {
+			if lb.overPrivate(&algebra.Derived{Parts: []*algebra.Query{l.Set.Left}}) {
+				return true
+			}
+			l = l.Set.Right
+		}
+		if l.Block {
+			return lb.open.Blocks[l.BlockAt].Private()
+		}
+		return lb.overPrivate(l.From)
+	default:
+		return false
+	}
 }
 
 // outputs binds the select list; * stands for the columns of FROM.
@@ -290,7 +352,7 @@ func (lb *postBinder) covered() error {
 	if !l.Grouped {
 		return nil
 	}
-	if q := lb.open.Block; q != nil && q.Private() && algebra.RowsOf(l.From) == algebra.ReleasedRows {
+	if lb.overPrivate(l.From) {
 		return fault.Unsupported(lb.Position(lb.Query.Pos), "an aggregate over groups of which some are left out",
 			"groups of few people do not appear, so that it would not be one over all groups; group by public keys inside, or by the privacy unit")
 	}

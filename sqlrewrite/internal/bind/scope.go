@@ -133,6 +133,9 @@ func expression(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr,
 		if _, rows := s.(rowScope); rows {
 			return scalarQuery(b, n)
 		}
+		if _, block := s.(blockScope); block && b.Value != nil {
+			return b.Value(n)
+		}
 		return nil, refuseScalar(b, n)
 	case *syntax.Star:
 		return nil, b.Unsupported(n, "* inside an expression", "name the columns")

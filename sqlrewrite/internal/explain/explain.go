@@ -49,6 +49,9 @@ type ShownAt struct {
 
 // Explain describes the plan without touching a row.
 func Explain(p *plan.Plan) Explanation {
+	if p.Several != nil {
+		return explainSeveral(p)
+	}
 	e := Explanation{Tree: tree(p), Notes: slices.Concat(answer.Notes(p), promises(p), alternative(p))}
 	if p.PartitionSelection != nil {
 		m := p.PartitionSelection.Mechanism
@@ -77,6 +80,28 @@ func Explain(p *plan.Plan) Explanation {
 		}
 		e.Outputs = append(e.Outputs, o)
 	}
+	return e
+}
+
+// explainSeveral describes each release, and what is computed from all of them.
+func explainSeveral(p *plan.Plan) Explanation {
+	q := p.Query
+	var names []string
+	for _, o := range q.Outputs {
+		names = append(names, fmt.Sprintf("%s = %s", o.Name, sqlprint.DescribeWith(o.Expr, q)))
+	}
+	lines := append([]string{"answer: " + strings.Join(names, ", ")}, scalar.Indented(sqlprint.PostLines(q.Post, q))...)
+	e := Explanation{Notes: slices.Concat(answer.Notes(p), promises(p))}
+	for i, block := range p.Several.Plans {
+		if first := p.Several.Same(i); first != i {
+			lines = append(lines, fmt.Sprintf("release %d: the same as release %d", i+1, first+1))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("release %d:", i+1))
+		lines = append(lines, scalar.Indented(strings.Split(strings.TrimSuffix(tree(block), "\n"), "\n"))...)
+		e.Outputs = append(e.Outputs, Explain(block).Outputs...)
+	}
+	e.Tree = strings.Join(lines, "\n") + "\n"
 	return e
 }
 

@@ -18,6 +18,10 @@
 //	block.go     what makes the releases of two questions one
 //	kept.go      a release as it is stored
 //	release.go   draws, noise, selection of private keys
+//	options.go   what a request chooses
+//	sent.go      rows of statements; statements for several servers, and dry runs
+//	several.go   several releases in one statement
+//	joined.go    what is computed from them, and how they are known
 //	estimator.go values from releases
 //	outputs.go   what a plan knows of its outputs
 //	linear.go    weighted sums of noisy numbers

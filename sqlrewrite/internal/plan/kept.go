@@ -181,3 +181,30 @@ func inDomain(q *algebra.BoundQuery, keys []catalog.Key) bool {
 	}
 	return true
 }
+
+// EachPublicTuple visits the combinations of public keys in the order of the keys; without keys there is one, the empty tuple.
+func EachPublicTuple(q *algebra.BoundQuery, visit func(i int, keys []catalog.Key) error) error {
+	for i := range scalar.ClampInt64(q.PublicTuples()) {
+		keys := make([]catalog.Key, len(q.Keys))
+		rest := i
+		for k := len(q.Keys) - 1; k >= 0; k-- {
+			n := int64(len(q.Keys[k].Domain))
+			keys[k] = q.Keys[k].Domain[rest%n]
+			rest /= n
+		}
+		if err := visit(int(i), keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CompareKeys orders tuples as ORDER BY orders them: NULL last, numbers by value, everything else by its bytes.
+func CompareKeys(q *algebra.BoundQuery, a, b []catalog.Key) int {
+	for i, k := range q.Keys {
+		if c := scalar.CompareKey(k.X.Typ(), a[i], b[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

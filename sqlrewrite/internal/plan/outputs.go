@@ -3,6 +3,7 @@ package plan
 import (
 	"math/big"
 
+	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/scalar"
 )
@@ -89,3 +90,43 @@ func (f Fraction) InRow(row int) Fraction {
 	f.Over, f.Under = f.Over.in(row), f.Under.in(row)
 	return f
 }
+
+// ColumnKind says what an output column is.
+type ColumnKind string
+
+// The kinds of output column.
+const (
+	KeyColumn       ColumnKind = "key"
+	AggregateColumn ColumnKind = "aggregate" // one release as it is
+	DerivedColumn   ColumnKind = "derived"   // computed from releases
+	PublicColumn    ColumnKind = "public"    // of a query that reads nothing private: exact
+)
+
+// Column describes one output.
+type Column struct {
+	Name        string
+	Type        string // PostgreSQL's name: bigint, numeric, text, ...
+	Kind        ColumnKind
+	Mechanism   mechanisms.Name // aggregate only
+	Selection   mechanisms.Name // of a selection: the selector
+	Sensitivity string          // aggregate only: in the output's unit
+	Scale       string          // aggregate only: Laplace b or Gaussian σ², in the output's unit
+	// HalfWidth is that of the noise at the requested confidence, in the output's unit: of aggregates, and of what is a weighted sum of
+	// them. Nil where it is not known before there is data.
+	HalfWidth *big.Rat
+	// RankError of a selection is how far off it is at the requested confidence, in rows: its error in values depends on the data.
+	RankError *big.Rat
+	// Bias is the direction in which values are off where contribution bounding left out rows or groups of a unit. Intervals do not include
+	// it.
+	Bias Bias
+}
+
+// Bias is the direction of an error that noise does not explain.
+type Bias string
+
+// The directions.
+const (
+	Unbiased    Bias = ""
+	LowBias     Bias = "low"     // values may be too low, and are not too high
+	UnknownBias Bias = "unknown" // values may be too low or too high
+)

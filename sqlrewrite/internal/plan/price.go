@@ -21,6 +21,7 @@ type Release struct {
 	Selection *Selection             // nil for noise
 	Shown     *mechanisms.ShownCount // of a count by which private keys are shown; nil for others
 	Unit      *big.Rat               // one unit of the sealed integer, in the output's unit
+	of        *Plan                  // of several blocks: that of its block; else nil
 }
 
 // law is what noise and selections have in common.

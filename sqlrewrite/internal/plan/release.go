@@ -9,45 +9,24 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/internal/sqlprint"
 )
-
-// Post is the post-processing query as SQL over the released values; ok is false when there is none to run.
-func (r *Released) Post() (post sqlprint.Post, ok bool) {
-	if r.Plan.Post == nil {
-		return sqlprint.Post{}, false
-	}
-	q := r.Plan.Query
-	args := append([]any(nil), r.Plan.Post.Args()...)
-	for i := range q.Keys {
-		column := make([]*string, len(r.Rows))
-		for j, row := range r.Rows {
-			column[j] = scalar.KeyText(row.Keys[i])
-		}
-		args[i] = column
-	}
-	for i := range q.Estimators {
-		column := make([]*string, len(r.Rows))
-		for j, row := range r.Rows {
-			column[j] = scalar.KeyText(r.Plan.ValueText(i, row))
-		}
-		args[len(q.Keys)+i] = column
-	}
-	return sqlprint.PostWith(r.Plan.Post, args), true
-}
 
 // Draws is the randomness of a plan that depends on no data, drawn before the query runs.
 type Draws struct {
 	seed  int64                // of the keyed hash that chooses a unit's groups
 	noise [][]mechanisms.Noise // by public group and release; nil for private keys
+	// Of several blocks: those of each that is still to be released; then there is nothing else.
+	blocks []*Draws
 }
 
 // Released is a plan's noisy values, before post-processing.
 type Released struct {
 	Plan *Plan
-	Rows []ReleasedRow // in the order of their keys
+	Rows []ReleasedRow // in the order of their keys; of several blocks none, but
+	// Blocks, what was released of each; nil: the plan is of one.
+	Blocks []*Released
 }
 
 // ReleasedRow is one group: nothing in it is private any more.
@@ -61,6 +40,13 @@ func NewDraws(seed int64) *Draws { return &Draws{seed: seed} }
 // Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
 // seed of the statements. Draws serve one release.
 func (p *Plan) Draw(s *mechanisms.Sampler) *Draws {
+	if p.Several != nil {
+		d := &Draws{}
+		for _, block := range p.pending() {
+			d.blocks = append(d.blocks, block.Draw(s))
+		}
+		return d
+	}
 	seed := int64(0)
 	if slices.ContainsFunc(p.Parts, func(part sqlprint.PlanPart) bool { return part.SeedArg > 0 }) {
 		seed = int64(s.Uniform(1 << 63))
@@ -106,6 +92,9 @@ func (p *Plan) NewGroup(keys []catalog.Key) *Group {
 // answer. A group that is not shown is forgotten at once, so that memory grows with what is shown. Noise is then drawn, and candidates are
 // chosen, in the order of the keys.
 func (p *Plan) ReleaseRows(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
+	if p.Several != nil {
+		return p.releaseSeveral(s, draws, rows)
+	}
 	groups := make(map[string]*Group)
 	for row, err := range rows {
 		if err != nil {
@@ -115,6 +104,11 @@ func (p *Plan) ReleaseRows(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Rel
 			return nil, err
 		}
 	}
+	return p.released(s, draws, groups)
+}
+
+// released adds the noise to the groups that the statements gave.
+func (p *Plan) released(s *mechanisms.Sampler, draws *Draws, groups map[string]*Group) (*Released, error) {
 	switch {
 	case p.Query.Private():
 		return p.releasePrivate(s, groups), nil
@@ -216,31 +210,4 @@ func (p *Plan) releaseRow(s *mechanisms.Sampler, noise []mechanisms.Noise, g *Gr
 		}
 	}
 	return row
-}
-
-// EachPublicTuple visits the combinations of public keys in the order of the keys; without keys there is one, the empty tuple.
-func EachPublicTuple(q *algebra.BoundQuery, visit func(i int, keys []catalog.Key) error) error {
-	for i := range scalar.ClampInt64(q.PublicTuples()) {
-		keys := make([]catalog.Key, len(q.Keys))
-		rest := i
-		for k := len(q.Keys) - 1; k >= 0; k-- {
-			n := int64(len(q.Keys[k].Domain))
-			keys[k] = q.Keys[k].Domain[rest%n]
-			rest /= n
-		}
-		if err := visit(int(i), keys); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// CompareKeys orders tuples as ORDER BY orders them: NULL last, numbers by value, everything else by its bytes.
-func CompareKeys(q *algebra.BoundQuery, a, b []catalog.Key) int {
-	for i, k := range q.Keys {
-		if c := scalar.CompareKey(k.X.Typ(), a[i], b[i]); c != 0 {
-			return c
-		}
-	}
-	return 0
 }

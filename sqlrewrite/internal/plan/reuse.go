@@ -32,7 +32,7 @@ const (
 // integers with Gaussian noise. Private keys, selections and Laplace noise are not, nor are units whose groups are chosen at random, which
 // are others each time.
 func (p *Plan) Reusable() bool {
-	if len(p.Releases) == 0 || p.PartitionSelection != nil || p.Query.Private() || p.Query.Top > 0 {
+	if p.Several != nil || len(p.Releases) == 0 || p.PartitionSelection != nil || p.Query.Private() || p.Query.Top > 0 {
 		return false
 	}
 	for _, r := range p.Releases {

@@ -19,6 +19,9 @@ func (p *Plan) Slots() int { return len(p.Releases) }
 // the one that the options ask for: plan/slot-mismatch, plan/exhausted.
 func (p *Plan) WithNoise(next []mechanisms.Slot) (*Plan, error) {
 	switch {
+	case p.Several != nil:
+		return nil, fault.SlotMismatch("a query with several releases is priced by their shares, which a registered plan does not have",
+			"ask one release after the other, or ask without the plan")
 	case p.Query.Private():
 		return nil, fault.SlotMismatch("private keys are selected at a price of their own, which a registered plan does not have",
 			"group by public keys, or ask without the plan")

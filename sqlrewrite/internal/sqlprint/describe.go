@@ -54,7 +54,7 @@ func PostLines(l *algebra.Query, q *algebra.BoundQuery) []string {
 	}
 	switch {
 	case l.Block:
-		return []string{"released"}
+		return blockLines(l, q)
 	case l.Set != nil:
 		all := ""
 		if l.Set.All {

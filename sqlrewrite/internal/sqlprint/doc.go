@@ -32,6 +32,7 @@
 //	dryrun.go          the same statements over made-up rows, which are run before the charge
 //	post_query.go      post-processing queries
 //	post.go            post-processing queries over the released values
+//	several.go         several releases in post-processing queries
 //	describe.go        expressions for people; the parts of a question's identity
 //	structure.go       whether two expressions are one
 package sqlprint

@@ -30,18 +30,23 @@ func PrintPost(q *algebra.BoundQuery) *Post {
 func postQuery(q *algebra.BoundQuery, identity bool) *postPrinter {
 	p := NewPostPrinter(q)
 	p.Identity = identity
-	p.released = p.releasedRows(q)
+	blocks := q.Blocks
+	if blocks == nil {
+		blocks = []*algebra.BoundQuery{q}
+	}
+	for _, block := range blocks {
+		p.released = append(p.released, p.releasedRows(block))
+	}
 	if q.Post != nil {
 		p.Query(q.Post, true)
 	} else {
-		p.blockSelect(false)
+		p.blockSelect(q, 0, false, true)
 	}
 	return p
 }
 
-// blockSelect prints the SELECT of the release block itself over released values; named gives its outputs names.
-func (p *postPrinter) blockSelect(named bool) {
-	q := p.q
+// blockSelect prints the SELECT of a release block itself over released values; named gives its outputs names.
+func (p *postPrinter) blockSelect(q *algebra.BoundQuery, at int, named, top bool) {
 	p.write("SELECT ")
 	for i, o := range OwnOutputs(q) {
 		p.expr(o.Expr)
@@ -54,7 +59,12 @@ func (p *postPrinter) blockSelect(named bool) {
 		p.rowsOf(number, OwnOutputs(q), "r")
 		p.write(", ")
 	}
-	p.write("r.ordinal\nFROM ", p.released)
+	if p.several() {
+		p.numbers(top, map[int]string{at: "r.ordinal"})
+	} else {
+		p.write("r.ordinal")
+	}
+	p.write("\nFROM ", p.released[at])
 	if q.Having != nil {
 		p.write("\nWHERE ")
 		p.expr(q.Having)

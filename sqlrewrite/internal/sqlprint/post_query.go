@@ -16,7 +16,7 @@ import (
 type postPrinter struct {
 	*Printer
 	q        *algebra.BoundQuery // whose released values there are; nil for public queries
-	released string
+	released []string            // by block
 }
 
 // NewPostPrinter prints post-processing queries over a release; q is nil for queries over public tables alone. Released text is compared
@@ -80,7 +80,11 @@ func (p *postPrinter) queryInside(e algebra.Subquery) {
 func (p *postPrinter) Query(l *algebra.Query, top bool) {
 	switch {
 	case l.Block:
-		p.blockSelect(true)
+		q := p.q
+		if p.several() {
+			q = p.q.Blocks[l.BlockAt]
+		}
+		p.blockSelect(q, l.BlockAt, true, top)
 	case l.Set != nil || l.Distinct:
 		p.wrapped(l, top)
 	default:
@@ -102,7 +106,11 @@ func (p *postPrinter) wrapped(l *algebra.Query, top bool) {
 		}
 		p.write(" AS ", algebra.OutputColumn(i))
 	}
-	if top {
+	switch {
+	case top && p.several():
+		p.write(", ")
+		p.numbers(true, nil)
+	case top:
 		p.write(", NULL::bigint AS ordinal")
 	}
 	p.write("\nFROM (")
@@ -174,6 +182,11 @@ func (p *postPrinter) selectList(l *algebra.Query, top bool) {
 		}
 	}
 	switch {
+	case p.several():
+		if known := carried(l); top || len(known) > 0 {
+			p.write(", ")
+			p.numbers(top, known)
+		}
 	case l.Stem() != nil:
 		p.write(", ", ordinal(l.Stem()), " AS ordinal")
 	case top:
@@ -183,7 +196,7 @@ func (p *postPrinter) selectList(l *algebra.Query, top bool) {
 
 // tells are the numbers of the followed aggregates whose rows a query has a column for; nil is the block's own SELECT.
 func (p *postPrinter) tells(l *algebra.Query) []int {
-	if p.q == nil {
+	if p.q == nil || p.several() {
 		return nil
 	}
 	told := algebra.TellsOf(l, p.q)
@@ -292,7 +305,12 @@ func ordinal(l *algebra.Leaf) string { return scalar.QuoteIdent(l.Alias) + ".ord
 // orderTie orders rows that tie: released rows by their number, groups by their keys. Public rows stay as PostgreSQL gives them.
 func (p *postPrinter) orderTie(l *algebra.Query, first int) {
 	switch {
-	case l.Stem() != nil:
+	case p.several() && len(l.Carries()) > 0:
+		for i, c := range l.Carries() {
+			p.separator(first + i)
+			p.write(numberOf(c))
+		}
+	case !p.several() && l.Stem() != nil:
 		p.separator(first)
 		p.write(ordinal(l.Stem()))
 	case l.Grouped:

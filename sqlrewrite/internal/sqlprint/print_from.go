@@ -272,7 +272,7 @@ func itemLines(n algebra.FromItem, q *algebra.BoundQuery) []string {
 		return append([]string{n.Text()}, scalar.Indented(itemLines(n.Of, q))...)
 	case *algebra.Derived:
 		if q != nil && n.Parts[0].Block {
-			return []string{"released"}
+			return blockLines(n.Parts[0], q)
 		}
 		if q != nil {
 			return append([]string{"query"}, scalar.Indented(PostLines(n.Parts[0], q))...)

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"slices"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/sqlprint"
+)
+
+// Several are the release blocks of a plan that has more than one. Each is planned by itself, at an equal share of the price; equal ones
+// are released once. Their statements run in one transaction, and one charge pays for them.
+type Several struct {
+	Plans  []*Plan     // by block
+	same   []int       // by block: the one that releases the same, itself or one before it
+	places [][]int     // by block and release: which release of the whole plan it is
+	given  []*Released // by block: what was released and paid for before; nil: it is still to be released
+}
+
+// newSeveral plans a statement with several release blocks.
+func newSeveral(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
+	switch {
+	case len(o.Weights) > 0:
+		return nil, fault.RequestWeights("left out: a query with several releases splits its price evenly among them")
+	case o.Simultaneous:
+		return nil, fault.RequestConfidence("one for each interval: those of a query with several releases do not hold together")
+	}
+	bare := make([]*algebra.BoundQuery, len(q.Blocks))
+	for i, block := range q.Blocks {
+		bare[i] = block.Bare()
+	}
+	plans, err := shares(bare, snapshot, o, len(bare))
+	if err != nil {
+		return nil, err
+	}
+	same := sameReleases(plans)
+	if n := different(same); n < len(plans) {
+		if plans, err = shares(bare, snapshot, o, n); err != nil {
+			return nil, err
+		}
+		same = sameReleases(plans)
+	}
+	p := &Plan{Options: o, Snapshot: snapshot, asked: q}
+	p.Several = &Several{Plans: plans, same: same, given: make([]*Released, len(plans))}
+	p.combine(q)
+	p.Post = sqlprint.PrintPost(p.Query)
+	p.identity = p.fingerprintOfSeveral()
+	sqlprint.PostOn(p.Post, snapshot)
+	if err := p.Post.Prove(o.Proofs); err != nil {
+		return nil, err
+	}
+	if parts := p.pendingParts(); parts > MaxParts {
+		return nil, fault.TooManyScans(parts, MaxParts)
+	}
+	return p, nil
+}
+
+// shares plans blocks at an n-th of the price each, rounded down.
+func shares(blocks []*algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, n int) ([]*Plan, error) {
+	o.Epsilon, o.Rho, o.Delta = o.Epsilon/mechanisms.PicoEpsilon(n), o.Rho/mechanisms.PicoRho(n), o.Delta/mechanisms.AttoDelta(n)
+	if o.Epsilon == 0 && o.Rho == 0 {
+		return nil, fault.PriceTooSmall(n)
+	}
+	plans := make([]*Plan, len(blocks))
+	for i, block := range blocks {
+		var err error
+		if plans[i], err = planOf(block, snapshot, o); err != nil {
+			return nil, err
+		}
+	}
+	return plans, nil
+}
+
+// sameReleases says of each plan which one releases the same, itself or one before it.
+func sameReleases(plans []*Plan) []int {
+	same, first := make([]int, len(plans)), make(map[[32]byte]int)
+	for i, p := range plans {
+		identity := p.ReleaseIdentity()
+		if _, known := first[identity]; !known {
+			first[identity] = i
+		}
+		same[i] = first[identity]
+	}
+	return same
+}
+
+// different counts the releases.
+func different(same []int) (n int) {
+	for i, first := range same {
+		n += algebra.BoolIndex(first == i)
+	}
+	return n
+}
+
+// pending are the plans of the blocks that are still to be released, each release once; the plan itself, where it is one block.
+func (p *Plan) pending() []*Plan {
+	if p.Several == nil {
+		return []*Plan{p}
+	}
+	var plans []*Plan
+	for i, block := range p.Several.Plans {
+		if p.Several.same[i] == i && p.Several.given[i] == nil {
+			plans = append(plans, block)
+		}
+	}
+	return plans
+}
+
+func (p *Plan) pendingParts() (n int) {
+	for _, block := range p.pending() {
+		n += len(block.Parts)
+	}
+	return n
+}
+
+// Given is the plan of the same question where some of its releases were made before: found[i], if not nil, is of the i-th of
+// [Plan.Different]. Only the others are released and paid for.
+func (p *Plan) Given(found []*Released) *Plan {
+	own, several := *p, *p.Several
+	several.given, own.Several = slices.Clone(several.given), &several
+	next := 0
+	for i := range several.Plans {
+		if several.same[i] == i {
+			several.given[i] = found[next]
+			next++
+		}
+	}
+	return &own
+}
+
+// releaseSeveral is [Plan.ReleaseRows] of several blocks.
+func (p *Plan) releaseSeveral(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
+	pending := p.pending()
+	if len(draws.blocks) != len(pending) {
+		return nil, fault.Internal(ErrShape)
+	}
+	groups := make([]map[string]*Group, len(pending))
+	for i := range groups {
+		groups[i] = make(map[string]*Group)
+	}
+	for row, err := range rows {
+		if err != nil {
+			return nil, err
+		}
+		at := 0
+		for at < len(pending) && row.Part >= len(pending[at].Parts) {
+			row.Part -= len(pending[at].Parts)
+			at++
+		}
+		if at == len(pending) {
+			return nil, fault.Internal(ErrShape)
+		}
+		if err := pending[at].gather(s, groups[at], row); err != nil {
+			return nil, err
+		}
+	}
+	made := make([]*Released, len(pending))
+	for i, block := range pending {
+		var err error
+		if made[i], err = block.released(s, draws.blocks[i], groups[i]); err != nil {
+			return nil, err
+		}
+	}
+	return p.together(made)
+}

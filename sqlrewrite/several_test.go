@@ -1,0 +1,279 @@
+package sqlrewrite
+
+import (
+	"fmt"
+	"math/big"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"noisegate/catalog"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/plan"
+)
+
+// Each block of a statement releases what it would release by itself at its share of the price: the same statements, which are proven by
+// themselves, the same claims and the same identity. So whatever holds of statements with one block holds of each.
+func TestSeveralReleasesAreTheirBlocks(t *testing.T) {
+	pairs := 0
+	for _, clause := range goldenClauses() {
+		if clause == "several" {
+			continue
+		}
+		before := ""
+		runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+			if d.Cmd != "plan" || len(d.CmdArgs) > 1 {
+				return d.Expected
+			}
+			if both, ok := together(before, d.Input, snapshot); ok {
+				pairs++
+				checkShares(t, both, snapshot, before, d.Input)
+			}
+			before = d.Input
+			return d.Expected
+		})
+	}
+	if pairs < 150 {
+		t.Errorf("only %d pairs were planned", pairs)
+	}
+}
+
+// severalOptions are those of a question with two releases, and of one by itself at half its price.
+func severalOptions() (both, half Options) {
+	both = Options{Epsilon: 2 * mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 500_000, Mechanism: MechanismAuto,
+		Currency: catalog.Approx, Confidence: 0.95}
+	half = both
+	half.Epsilon, half.Delta = both.Epsilon/2, both.Delta/2
+	return both, half
+}
+
+// together is the plan of one query beside another; ok is false where that is none of two releases.
+func together(left, right string, snapshot *catalog.Snapshot) (p *Plan, ok bool) {
+	o, _ := severalOptions()
+	p, err := Rewrite(fmt.Sprintf("SELECT 1 AS one FROM (%s) AS a, (%s) AS b", left, right), snapshot, o)
+	return p, err == nil && len(p.Blocks()) == 2
+}
+
+func checkShares(t *testing.T, both *Plan, snapshot *catalog.Snapshot, queries ...string) {
+	t.Helper()
+	_, half := severalOptions()
+	var loss mechanisms.Loss
+	for i, block := range both.Blocks() {
+		loss = loss.Plus(block.Loss())
+		alone, err := Rewrite(fmt.Sprintf("SELECT x.* FROM (%s) AS x", queries[i]), snapshot, half)
+		if err != nil {
+			t.Errorf("%s: %v", queries[i], err)
+			return
+		}
+		if len(block.made.Parts) != len(alone.made.Parts) {
+			t.Errorf("%s: %d statements, %d alone", queries[i], len(block.made.Parts), len(alone.made.Parts))
+			return
+		}
+		found := false
+		for _, form := range alone.Forms() { // which one is chosen depends on what is shown
+			found = found || form.Identity() == block.Forms()[0].Identity()
+		}
+		if !found {
+			t.Errorf("%s: another release than alone", queries[i])
+		}
+		for j, part := range block.made.Parts {
+			s, other := part.Statement, alone.made.Parts[j].Statement
+			if found && alone.Forms()[0].Identity() == block.Forms()[0].Identity() &&
+				(s.SQL != other.SQL || !reflect.DeepEqual(s.Args, other.Args) || !reflect.DeepEqual(s.Claim, other.Claim)) {
+				t.Errorf("%s: another statement than alone: %s\n%s", queries[i], s.SQL, other.SQL)
+			}
+		}
+	}
+	if both.Loss() != loss || len(both.Mechanisms()) != len(both.Blocks()[0].Mechanisms())+len(both.Blocks()[1].Mechanisms()) {
+		t.Errorf("the loss %v is not that of the releases together, %v", both.Loss(), loss)
+	}
+}
+
+// severalCase is a question over several blocks, and how its answer comes from their true numbers. Rows are those of the truth: what
+// PostgreSQL says of them is what TestGoldenStatementsRun runs.
+type severalCase struct {
+	sql    string
+	truth  [][]int64 // by block: the only number of each row
+	values []float64 // the first output, by row of the answer
+	stems  [][]int   // by row of the answer: the released row of each block, 0 for NULL
+}
+
+var severalCases = map[string]severalCase{
+	"ratio of totals": {"SELECT (SELECT count(*) FROM visits WHERE minutes > 9)::numeric / (SELECT count(*) FROM visits)",
+		[][]int64{{400}, {1000}}, []float64{0.4}, [][]int{{0, 0}}},
+	"ratio through CTEs": {"WITH a AS (SELECT count(*) AS n FROM visits WHERE minutes > 9), b AS (SELECT count(*) AS n FROM visits) " +
+		"SELECT 100.0 * a.n / (SELECT n FROM b) FROM a", [][]int64{{400}, {1000}}, []float64{40}, [][]int{{1, 0}}},
+	"difference": {"SELECT a.n - b.n FROM (SELECT count(*) AS n FROM visits WHERE minutes > 9) a, (SELECT count(*) AS n FROM visits) b",
+		[][]int64{{400}, {1000}}, []float64{-600}, [][]int{{1, 1}}},
+	"rate by season": {"WITH a AS (SELECT season, count(*) AS n FROM visits WHERE ward = 1 GROUP BY season), " +
+		"b AS (SELECT season, count(*) AS n FROM visits GROUP BY season) SELECT a.n::numeric / b.n FROM a JOIN b USING (season)",
+		[][]int64{{300, 200, 500}, {600, 800, 1000}}, []float64{0.5, 0.25, 0.5}, [][]int{{1, 1}, {2, 2}, {3, 3}}},
+	"against the total": {"SELECT count(*)::numeric / (SELECT count(*) FROM visits) FROM visits GROUP BY season",
+		[][]int64{{1000}, {200, 300, 500}}, []float64{0.2, 0.3, 0.5}, [][]int{{0, 1}, {0, 2}, {0, 3}}},
+	"product": {"SELECT a.n * b.n FROM (SELECT count(*) AS n FROM visits WHERE minutes > 9) a, (SELECT count(*) AS n FROM visits) b",
+		[][]int64{{400}, {1000}}, []float64{400_000}, [][]int{{1, 1}}},
+	"equal blocks": {"SELECT a.n + b.n FROM (SELECT count(*) AS n FROM visits) a, (SELECT count(*) AS n FROM visits) b",
+		[][]int64{{1000}, nil}, []float64{2000}, [][]int{{1, 1}}},
+}
+
+// releases adds noise to the true numbers, once.
+func (c severalCase) released(t *testing.T, p *Plan, s *mechanisms.Sampler) *Answer {
+	t.Helper()
+	var blocks []*Released
+	for i, block := range p.made.Several.Plans {
+		if p.made.Several.Same(i) != i {
+			continue
+		}
+		r := &plan.Released{Plan: block}
+		err := plan.EachPublicTuple(block.Query, func(j int, keys []catalog.Key) error {
+			exact := mechanisms.Seal(big.NewInt(c.truth[i][j]))
+			r.Rows = append(r.Rows, plan.ReleasedRow{Keys: keys, Noisy: []*big.Int{block.Releases[0].Mechanism.Draw(s).Release(exact)}})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks = append(blocks, &Released{r})
+	}
+	whole, err := p.Given(blocks).Whole()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, types := make([]PostRow, len(c.values)), []string{"numeric"}
+	for range c.truth {
+		types = append(types, "bigint")
+	}
+	for j, v := range c.values {
+		rows[j].Values = []catalog.Key{{Text: fmt.Sprint(v)}}
+		if v == float64(int64(v)) {
+			rows[j].Values[0].Text = fmt.Sprint(int64(v))
+		}
+		for _, stem := range c.stems[j] {
+			rows[j].Values = append(rows[j].Values, catalog.Key{Null: stem == 0, Text: fmt.Sprint(stem)})
+		}
+	}
+	answer, err := whole.Answer(rows, types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// Intervals of what is computed from several releases hold as often as they say, in each row. The randomness is fixed.
+func TestSeveralIntervalsCover(t *testing.T) {
+	repeats := 500
+	if testing.Short() {
+		repeats = 50
+	}
+	snapshot := parseSnapshot(t, wardTables, wardPolicy)
+	for name, c := range severalCases {
+		for _, level := range []float64{0.8, 0.95} {
+			t.Run(fmt.Sprintf("%s at %v", name, level), func(t *testing.T) {
+				s := fixedSampler(t)
+				o := Options{Epsilon: mechanisms.EpsilonUnit / 10, Mechanism: MechanismLaplace, Currency: catalog.Approx,
+					Confidence: mechanisms.Confidence(level)}
+				p, err := Rewrite(c.sql, snapshot, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				misses := make([]int, len(c.values))
+				for range repeats {
+					for j, row := range c.released(t, p, s).Intervals {
+						if row[0] == nil {
+							t.Fatalf("row %d has no interval", j)
+						}
+						v := new(big.Rat).SetFloat64(c.values[j])
+						if number(t, row[0].Lo).Cmp(v) > 0 || number(t, row[0].Hi).Cmp(v) < 0 {
+							misses[j]++
+						}
+					}
+				}
+				for j, n := range misses {
+					if beyond(n, repeats, level) {
+						t.Errorf("row %d: %d of %d intervals miss", j, n, repeats)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What does not tell which released rows it stems from has no interval, and says so.
+func TestSeveralWithoutIntervals(t *testing.T) {
+	const byWard = "(SELECT ward, count(*) AS n FROM visits GROUP BY ward)"
+	const total = "(SELECT count(*) AS n FROM visits WHERE minutes > 3)"
+	for name, sql := range map[string]string{
+		"equal blocks with keys": "SELECT a.n - b.n AS d FROM " + byWard + " a JOIN " + byWard + " b ON b.ward = a.ward + 1",
+		"one block twice": "WITH w AS " + byWard + ", t AS " + total +
+			" SELECT a.n - b.n + t.n AS d FROM w a JOIN w b ON b.ward = a.ward + 1, t",
+		"sides of a union": "SELECT n AS d FROM " + byWard + " a UNION ALL SELECT n FROM " + total + " b",
+		"an aggregate":     "SELECT sum(a.n * b.n) AS d FROM " + byWard + " a, " + total + " b",
+		"different rows":   "SELECT DISTINCT a.n + b.n AS d FROM " + byWard + " a, " + total + " b",
+		"a chosen row":     "SELECT a.n + (SELECT max(n) FROM " + byWard + " b) AS d FROM " + total + " a",
+	} {
+		p, err := Rewrite(sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if text := fmt.Sprint(p.Explain().Notes); !strings.Contains(text, "{no-interval d: ") || p.Columns()[0].HalfWidth != nil {
+			t.Errorf("%s: an interval: %s, ± %v", name, text, p.Columns()[0].HalfWidth)
+		}
+	}
+}
+
+// A row that has no row of a release by an outer join has no interval of what is computed from it.
+func TestSeveralAbsentRows(t *testing.T) {
+	c := severalCases["rate by season"]
+	c.sql = strings.ReplaceAll(strings.Replace(c.sql, "a.n::numeric / b.n", "coalesce(b.n, 0)", 1), "FROM a JOIN", "FROM a LEFT JOIN")
+	c.values, c.stems = []float64{600, 0, 1000}, [][]int{{1, 1}, {2, 0}, {3, 3}}
+	p, err := Rewrite(c.sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
+	if err != nil {
+		t.Fatal(err)
+	}
+	intervals := c.released(t, p, fixedSampler(t)).Intervals
+	if intervals[0][0] == nil || intervals[1][0] != nil || intervals[2][0] == nil {
+		t.Errorf("intervals %v", intervals)
+	}
+}
+
+// One noise is one noise in how many blocks it stands: twice a count has twice the half-width.
+func TestEqualBlocksHaveOneNoise(t *testing.T) {
+	snapshot := parseSnapshot(t, wardTables, wardPolicy)
+	width := func(sql string) *big.Rat {
+		t.Helper()
+		p, err := Rewrite(sql, snapshot, sharp())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Columns()[0].HalfWidth
+	}
+	one, two := width("SELECT count(*) FROM visits"), width(severalCases["equal blocks"].sql)
+	if two == nil || two.Cmp(new(big.Rat).Add(one, one)) != 0 {
+		t.Errorf("± %v once, ± %v twice", one, two)
+	}
+}
+
+// What a question with several releases does not take is refused before anything is charged.
+func TestSeveralOptions(t *testing.T) {
+	snapshot := parseSnapshot(t, wardTables, wardPolicy)
+	for name, change := range map[string]func(*Options){
+		"request/invalid-weights":    func(o *Options) { o.Weights = map[string]*big.Rat{"n": big.NewRat(1, 1)} },
+		"request/invalid-confidence": func(o *Options) { o.Simultaneous = true },
+	} {
+		o := sharp()
+		change(&o)
+		if _, err := Rewrite(severalCases["difference"].sql, snapshot, o); err == nil || !strings.Contains(fmt.Sprint(err), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p, err := Rewrite(severalCases["difference"].sql, snapshot, sharp())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.WithSlots(nil); err == nil || p.Reusable() {
+		t.Errorf("slots: %v", err)
+	}
+}
