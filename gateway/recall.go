@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -17,7 +18,8 @@ import (
 // What a question releases is known by less than its text: its outer layers are computed from released values, and so is its answer where
 // another question has released them before. docs/decisions/0032 says why, and what is kept.
 
-// released is what a question releases, as the store of released values knows it.
+// released is one release of a question, as the store of released values knows it. It has no forms where it needs no data: it is then a
+// function of the policy.
 type released struct {
 	forms      []sqlrewrite.Form
 	identities [][32]byte // by form
@@ -25,8 +27,19 @@ type released struct {
 
 // releases finds out what a question releases, before the slots of a registered plan take the place of its price. What draws from a plan is
 // known by that plan.
-func releases(plan *sqlrewrite.Plan, draws string) released {
-	r := released{forms: plan.Forms()}
+func releases(plan *sqlrewrite.Plan, draws string) []released {
+	var all []released
+	for _, block := range plan.Blocks() {
+		all = append(all, releaseOf(block, draws))
+	}
+	return all
+}
+
+func releaseOf(block *sqlrewrite.Plan, draws string) (r released) {
+	if !block.NeedsData() {
+		return r
+	}
+	r.forms = block.Forms()
 	for _, form := range r.forms {
 		identity := form.Identity()
 		if draws != "" {
@@ -37,22 +50,16 @@ func releases(plan *sqlrewrite.Plan, draws string) released {
 	return r
 }
 
-// recall answers a question from what was released before, and charges nothing: a replay, or no receipt where there is no such release.
-// Then the question is the one of its analyst's that releases this until leave is called, and others that would release the same wait
-// for it.
+// recall answers a question from what was released before, and charges nothing: a replay, or no receipt where that is not all that it
+// releases. Then it pays for the rest alone, and the question is the one of its analyst's that releases this until leave is called, and
+// others that would release the same wait for it.
 func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid Receipt, leave func(), err error) {
 	if s.values == nil || !q.plan.NeedsData() {
 		return Receipt{}, func() {}, nil
 	}
-	name := flight{q.charge.Dataset, q.charge.Analyst, q.released.identities[0]}
-	for {
-		var running <-chan struct{}
-		if leave, running = s.flights.enter(name, q.charge.Fingerprint); running == nil {
-			break
-		}
-		if err := tick.await(ctx, running); err != nil {
-			return Receipt{}, leave, err
-		}
+	leave, err = s.enterAll(ctx, q, tick)
+	if err != nil {
+		return Receipt{}, leave, err
 	}
 	defer func() {
 		if p := recover(); p != nil { // or others would wait for ever
@@ -60,22 +67,96 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 			panic(p)
 		}
 	}()
-	// Whose client is gone is told so where the question would be charged.
-	found, err := within(context.WithoutCancel(ctx), func(ctx context.Context) (*budget.Found, error) {
-		return s.values.FindReleased(ctx, budget.Earlier{Dataset: q.charge.Dataset, Analyst: q.charge.Analyst, Identities: q.released.identities,
-			Shared: q.charge.Shared})
-	})
+	found, values, err := s.find(ctx, q)
 	if err != nil || found == nil {
 		return Receipt{}, leave, err
 	}
-	values, err := q.released.forms[slices.Index(q.released.identities, found.Identity)].Recall(found.Values)
-	if err != nil {
-		s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(found.Charge), "code", string(fault.CodeOf(err)))
-		return Receipt{}, leave, nil // it is asked anew, at the whole price
+	whole := values[0]
+	if len(values) > 1 {
+		rest := q.plan.Given(values)
+		if rest.NeedsData() {
+			s.chargeRest(q, rest)
+			return Receipt{}, leave, nil
+		}
+		if whole, err = rest.Whole(); err != nil {
+			return Receipt{}, leave, err
+		}
 	}
 	leave()
-	paid, err = s.reshaped(ctx, q, tick, found, values)
+	paid, err = s.reshaped(ctx, q, tick, found, whole)
 	return paid, leave, err
+}
+
+// enterAll enters the flights of all that a question releases, in one certain order, so that no two questions wait for each other.
+func (s *Service) enterAll(ctx context.Context, q *prepared, tick *Schedule) (leave func(), err error) {
+	var leaves []func()
+	leave = func() {
+		for _, one := range leaves {
+			one()
+		}
+	}
+	for _, name := range flightsOf(q) {
+		for {
+			one, running := s.flights.enter(name, q.charge.Fingerprint)
+			if running == nil {
+				leaves = append(leaves, one)
+				break
+			}
+			if err := tick.await(ctx, running); err != nil {
+				leave()
+				return func() {}, err
+			}
+		}
+	}
+	return leave, nil
+}
+
+// flightsOf are the flights of all that a question releases, in order.
+func flightsOf(q *prepared) []flight {
+	var names []flight
+	for _, r := range q.released {
+		if len(r.identities) > 0 {
+			names = append(names, flight{q.charge.Dataset, q.charge.Analyst, r.identities[0]})
+		}
+	}
+	slices.SortFunc(names, func(a, b flight) int { return bytes.Compare(a.release[:], b.release[:]) })
+	return names
+}
+
+// find looks up each release of a question, and gives what there is by release, with the youngest of what was found; nil where nothing was.
+func (s *Service) find(ctx context.Context, q *prepared) (youngest *budget.Found, values []*sqlrewrite.Released, err error) {
+	values = make([]*sqlrewrite.Released, len(q.released))
+	for i, r := range q.released {
+		if len(r.identities) == 0 {
+			continue
+		}
+		// Whose client is gone is told so where the question would be charged.
+		found, err := within(context.WithoutCancel(ctx), func(ctx context.Context) (*budget.Found, error) {
+			return s.values.FindReleased(ctx, budget.Earlier{Dataset: q.charge.Dataset, Analyst: q.charge.Analyst, Identities: r.identities,
+				Shared: q.charge.Shared})
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		if found == nil {
+			continue
+		}
+		if values[i], err = r.forms[slices.Index(r.identities, found.Identity)].Recall(found.Values); err != nil {
+			s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(found.Charge), "code", string(fault.CodeOf(err)))
+			continue // it is asked anew, at its whole price
+		}
+		if youngest == nil || !found.At.Before(youngest.At) {
+			youngest = found
+		}
+	}
+	return youngest, values, nil
+}
+
+// chargeRest makes the charge of a question that of the releases that were not found.
+func (s *Service) chargeRest(q *prepared, rest *sqlrewrite.Plan) {
+	q.plan = rest
+	q.charge.Loss, q.charge.Mechanisms = q.accounts.floor.charged(rest.Loss()), rest.Mechanisms()
+	q.delay.plus(&q.charge)
 }
 
 // reshaped is the answer that a question was given before, or that of the release that is found. An answer that was lost with its gateway
@@ -127,19 +208,27 @@ func (s *Service) keepReleased(ctx context.Context, q *prepared, values *sqlrewr
 	if s.values == nil || !q.plan.NeedsData() {
 		return
 	}
+	for i, fresh := range values.Fresh() {
+		if fresh == nil || len(q.released[i].identities) == 0 {
+			continue
+		}
+		if err := s.keepOne(ctx, q, fresh, q.released[i].identities[0]); err != nil {
+			s.log.ErrorContext(ctx, "keeping a release failed", "reservation", string(q.charge.ID), "code", string(fault.CodeOf(err)))
+		}
+	}
+}
+
+// keepOne stores one release, unless it is too long.
+func (s *Service) keepOne(ctx context.Context, q *prepared, values *sqlrewrite.Released, identity [32]byte) error {
 	text, err := values.Kept()
-	if err == nil && len(text) > budget.MaxReleased {
-		return
+	if err != nil || len(text) > budget.MaxReleased {
+		return err
 	}
-	if err == nil {
-		_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.values.KeepReleased(ctx, budget.Released{Charge: q.charge.ID, Dataset: q.charge.Dataset,
-				Analyst: q.charge.Analyst, Shared: q.shares, Identity: q.released.identities[0], Values: text})
-		})
-	}
-	if err != nil {
-		s.log.ErrorContext(ctx, "keeping a release failed", "reservation", string(q.charge.ID), "code", string(fault.CodeOf(err)))
-	}
+	_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.values.KeepReleased(ctx, budget.Released{Charge: q.charge.ID, Dataset: q.charge.Dataset,
+			Analyst: q.charge.Analyst, Shared: q.shares, Identity: identity, Values: text})
+	})
+	return err
 }
 
 // flight names what a running question releases.

@@ -52,6 +52,53 @@ func TestViewsAreRecalled(t *testing.T) {
 	}
 }
 
+// bothCounts asks for two releases at once, each at half the price; view is what is computed from them.
+func bothCounts(view, epsilon string) Request {
+	request := count(epsilon)
+	request.SQL = "SELECT " + view + " FROM (SELECT count(*) AS n FROM people) a, (SELECT count(*) AS n FROM people WHERE age > 30) b"
+	return request
+}
+
+// A question with several releases pays for those alone that were not bought before, each is found by itself afterwards, and every view of
+// them is free. One charge pays for all.
+func TestSeveralReleases(t *testing.T) {
+	r := newRig(t)
+	r.ask(t, ana(), counted("n", "0.5"))
+	got := r.ask(t, ana(), bothCounts("a.n - b.n AS young", "1"))
+	if got.Replayed || got.Spent.Epsilon != "0.5" || r.spentEpsilon(t) != "1" {
+		t.Errorf("beside one that was bought: %+v, spent %s", got, r.spentEpsilon(t))
+	}
+	for _, view := range []string{"a.n - b.n AS young", "b.n::numeric / a.n AS share", "b.n"} {
+		if again := r.ask(t, ana(), bothCounts(view, "1")); !again.Replayed || again.ID != got.ID || again.Spent.Epsilon != "0" {
+			t.Errorf("a view: %+v", again)
+		}
+	}
+	grown := count("0.5")
+	grown.SQL = "SELECT count(*) AS grown FROM people WHERE age > 30"
+	if again := r.ask(t, ana(), grown); !again.Replayed || again.ID != got.ID {
+		t.Errorf("one of the releases by itself: %+v", again)
+	}
+	if other := r.ask(t, ana(), bothCounts("a.n", "0.4")); other.Replayed || other.Spent.Epsilon != "0.4" || r.spentEpsilon(t) != "1.4" {
+		t.Errorf("at another price: %+v, spent %s", other, r.spentEpsilon(t))
+	}
+	if alone := r.ask(t, ana(), counted("alone", "0.2")); !alone.Replayed || r.spentEpsilon(t) != "1.4" {
+		t.Errorf("the other one by itself: %+v", alone)
+	}
+	if r.data.runs != 3 {
+		t.Errorf("%d runs", r.data.runs)
+	}
+}
+
+// An estimate names each release with its price.
+func TestSeveralReleasesAreEstimated(t *testing.T) {
+	r := newRig(t)
+	e, err := r.Estimate(t.Context(), ana(), bothCounts("a.n - b.n AS young", "1").QueryRequest)
+	if err != nil || len(e.Outputs) != 2 || e.Outputs[0].Price.Epsilon != "0.5" || e.Outputs[1].Price.Epsilon != "0.5" ||
+		e.Price.Epsilon != "1" || !strings.Contains(e.Plan, "release 2:") {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
 // What an analyst paid for is another's only where the policy shares releases.
 func TestViewsOfOthers(t *testing.T) {
 	for name, c := range map[string]struct{ shared, replayed bool }{"apart": {false, false}, "shared": {true, true}} {

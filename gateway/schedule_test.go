@@ -260,7 +260,7 @@ func TestObserversSeeBoundaries(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.question = q.plan.BlockQuestion()
-			r.earlier = budget.Earlier{Dataset: "d", Analyst: "ana", Identities: q.released.identities}
+			r.earlier = budget.Earlier{Dataset: "d", Analyst: "ana", Identities: q.released[0].identities}
 			r.works(20*time.Millisecond, nil)
 			seen := map[string]string{}
 			observe := func(when string) {

@@ -243,9 +243,9 @@ type prepared struct {
 	charge   budget.Charge
 	refusal  error // its price is below the floor, or what is to pay for it cannot: a registered plan, or accounts for the time
 	sharing  sharing
-	released released
-	shares   bool   // the policy gives what is released to others
-	delay    *Delay // that the charge pays for
+	released []released // by place in [sqlrewrite.Plan.Blocks]
+	shares   bool       // the policy gives what is released to others
+	delay    *Delay     // that the charge pays for
 	// dataVersion is the steward's name for the state of the data.
 	dataVersion string
 	asOf        time.Time // of the prepared copy that it reads; zero: none
