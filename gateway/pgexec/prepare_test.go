@@ -438,7 +438,7 @@ func TestPrepareIsKilled(t *testing.T) {
 				ended++
 			}
 		})
-		time.Sleep(time.Duration(r.Int64N(int64(whole)*3/2)))
+		time.Sleep(time.Duration(r.Int64N(int64(whole) * 3 / 2)))
 		p.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name = 'noisegate prepare'`)
 		run.Wait()

@@ -152,16 +152,3 @@ func (p *Plan) Statements(d *Draws) []sqlprint.Statement {
 	}
 	return all
 }
-
-// Print prints all statements. None runs before it is proven.
-func (p *Plan) Print() {
-	for i := range p.Parts {
-		p.printPart(i)
-	}
-}
-
-func (p *Plan) printPart(i int) {
-	s := sqlprint.NewStatementPrinter(p.Query, p.Bounding, &p.Parts[i])
-	s.Distributed = p.distributed
-	s.Print()
-}

@@ -37,6 +37,19 @@ func (p *Plan) Distribute() error {
 	return p.prove(p.Snapshot)
 }
 
+// Print prints all statements. None runs before it is proven.
+func (p *Plan) Print() {
+	for i := range p.Parts {
+		p.printPart(i)
+	}
+}
+
+func (p *Plan) printPart(i int) {
+	s := sqlprint.NewStatementPrinter(p.Query, p.Bounding, &p.Parts[i])
+	s.Distributed = p.distributed
+	s.Print()
+}
+
 // ExactRow is one row of a [sqlprint.Statement]'s result: keys in clear, aggregates sealed.
 type ExactRow struct {
 	Part   int // which of the plan's statements gave it
