@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -248,16 +249,18 @@ func summaryOf(id budget.ReservationID, dataset string, request json.RawMessage,
 	return summary, nil
 }
 
-// Ready reports what the service depends on, by name: "ledger" and "dataset:x". An error is nil where all is well.
+// Ready reports what the service depends on: "ledger", and "datasets", all of them together, since whoever asks needs no token. An error
+// is nil where all is well.
 func (s *Service) Ready(ctx context.Context) map[string]error {
 	checks := map[string]error{}
 	_, checks["ledger"] = s.ledger.Balances(ctx, []budget.AccountID{{Dataset: "", Scope: budget.DatasetScope}})
+	checks["datasets"] = nil
 	for name, dataset := range s.datasets {
 		err := dataset.Data.Ping(ctx)
 		if err == nil {
 			_, err = s.policies.Current(name)
 		}
-		checks["dataset:"+name] = err
+		checks["datasets"] = cmp.Or(checks["datasets"], err)
 	}
 	return checks
 }

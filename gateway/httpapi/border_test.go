@@ -276,13 +276,13 @@ func TestHeaders(t *testing.T) {
 func TestReady(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	response, text := f.do(t, call{method: "GET", path: "/readyz"})
-	if response.StatusCode != 200 || text != `{"status":"ok","checks":{"dataset:census":"ok","ledger":"ok"}}` {
+	if response.StatusCode != 200 || text != `{"status":"ok","checks":{"datasets":"ok","ledger":"ok"}}` {
 		t.Errorf("%d %s", response.StatusCode, text)
 	}
 	f.Protected.Exec(t, "ALTER TABLE people ALTER age TYPE bigint")
 	f.Policies.Refresh(t.Context())
 	response, text = f.do(t, call{method: "GET", path: "/readyz"})
-	if response.StatusCode != 503 || text != `{"status":"unavailable","checks":{"dataset:census":"unavailable","ledger":"ok"}}` {
+	if response.StatusCode != 503 || text != `{"status":"unavailable","checks":{"datasets":"unavailable","ledger":"ok"}}` {
 		t.Errorf("%d %s", response.StatusCode, text)
 	}
 	if response, _ := f.do(t, call{method: "GET", path: "/healthz"}); response.StatusCode != 200 {
