@@ -12,6 +12,7 @@ import (
 	"noisegate/api"
 	"noisegate/budget"
 	"noisegate/internal/fault"
+	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
 )
 
@@ -72,7 +73,7 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 		return Receipt{}, leave, err
 	}
 	whole := values[0]
-	if len(values) > 1 {
+	if q.plan.Several() {
 		rest := q.plan.Given(values)
 		if rest.NeedsData() {
 			s.chargeRest(q, rest)
@@ -150,6 +151,15 @@ func (s *Service) find(ctx context.Context, q *prepared) (youngest *budget.Found
 		}
 	}
 	return youngest, values, nil
+}
+
+// lossesOf are the losses of what a plan releases, one by one: of Laplace and Gaussian noise together the sum is neither's.
+func lossesOf(plan *sqlrewrite.Plan) []mechanisms.Loss {
+	var losses []mechanisms.Loss
+	for _, block := range plan.Blocks() {
+		losses = append(losses, block.Loss())
+	}
+	return losses
 }
 
 // chargeRest makes the charge of a question that of the releases that were not found.

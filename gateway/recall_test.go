@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"noisegate/api"
 	"noisegate/budget"
@@ -86,6 +89,35 @@ func TestSeveralReleases(t *testing.T) {
 	}
 	if r.data.runs != 3 {
 		t.Errorf("%d runs", r.data.runs)
+	}
+}
+
+// Blocks that are equal are one release, and the question is still what is computed of both.
+func TestEqualReleasesAreOne(t *testing.T) {
+	twice := func(list string) Request {
+		q := count("0.5")
+		q.SQL = "SELECT " + list + " FROM (SELECT count(*) AS n FROM people) a, (SELECT count(*) AS n FROM people) b"
+		return q
+	}
+	columns := func(a *Answer) (names []string) {
+		var result api.Result
+		if err := json.Unmarshal(a.Result, &result); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range result.Columns {
+			names = append(names, c.Name)
+		}
+		return names
+	}
+	asked := twice("a.n + b.n AS twice, 7 AS seven")
+	want := columns(newRig(t).ask(t, ana(), asked))
+	for name, bought := range map[string]Request{"one block": counted("n", "0.5"), "both blocks": twice("a.n")} {
+		r := newRig(t)
+		r.ask(t, ana(), bought)
+		got := r.ask(t, ana(), asked)
+		if diff := cmp.Diff(want, columns(got)); !got.Replayed || r.spentEpsilon(t) != "0.5" || diff != "" {
+			t.Errorf("%s was bought: %+v, spent %s, %s", name, got, r.spentEpsilon(t), diff)
+		}
 	}
 }
 

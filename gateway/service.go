@@ -312,7 +312,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 			q.refusal = accounts.floor.check("the question", q.charge.Loss)
 		}
 		if q.refusal == nil {
-			q.charge.Loss, q.refusal = accounts.floor.charged(q.charge.Loss), accounts.Takes(q.charge.Loss)
+			q.charge.Loss, q.refusal = accounts.floor.charged(q.charge.Loss), accounts.Takes(lossesOf(plan)...)
 		}
 	}
 	q.delay.plus(&q.charge)

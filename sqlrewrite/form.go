@@ -17,6 +17,10 @@ func (p *Plan) Blocks() []*Plan {
 	return blocks
 }
 
+// Several says whether what is released is a part of what is asked, to be put together by [Plan.Whole]: the question has several blocks,
+// though they may be equal.
+func (p *Plan) Several() bool { return p.made.Several != nil }
+
 // Given is the plan of a question with several releases of which some were found: found[i] is that of the i-th of [Plan.Blocks], nil where
 // there is none. Only the others are released and paid for; the answer is the same question's.
 func (p *Plan) Given(found []*Released) *Plan {

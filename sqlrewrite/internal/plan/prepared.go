@@ -5,6 +5,15 @@ import "math/big"
 // ErrsNoMoreThan reports whether every release of p has a half-width of at most that of the same release of another plan of the question.
 // Plans with a selection are not compared.
 func (p *Plan) ErrsNoMoreThan(other *Plan) bool {
+	if p.Several != nil || other.Several != nil {
+		blocks, others := p.Different(), other.Different()
+		for i := range blocks {
+			if len(others) != len(blocks) || !blocks[i].ErrsNoMoreThan(others[i]) {
+				return false
+			}
+		}
+		return true
+	}
 	if len(p.Releases) != len(other.Releases) || p.PartitionSelection != nil || other.PartitionSelection != nil {
 		return false
 	}

@@ -37,10 +37,10 @@ func newSeveral(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*
 	}
 	same := sameReleases(plans)
 	if n := different(same); n < len(plans) {
-		if plans, err = shares(bare, snapshot, o, n); err != nil {
-			return nil, err
+		dearer, err := shares(bare, snapshot, o, n)
+		if again := sameReleases(dearer); err == nil && different(again) == n { // else forms differ at that price, and cost more than it
+			plans, same = dearer, again
 		}
-		same = sameReleases(plans)
 	}
 	p := &Plan{Options: o, Snapshot: snapshot, asked: q}
 	p.Several = &Several{Plans: plans, same: same, given: make([]*Released, len(plans))}
