@@ -36,6 +36,8 @@ var (
 	errPreparing = errors.New("another run prepares tables of this database, or one of its tables is locked: try again when it has ended")
 	errNoRight   = errors.New("the role that prepares lacks a right: it needs the schema " + catalog.PreparedSchema +
 		", which deploy/roles.sql makes, and SELECT on the table and USAGE on its schema")
+	errNumbers = errors.New("the table of numbers of units in " + catalog.PreparedSchema + " is damaged: an id or a number is there twice. " +
+		"Drop it with all copies, and prepare anew")
 	errNoSpace = errors.New("the disk of the protected database is full: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
 )
@@ -96,7 +98,7 @@ func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *cata
 // unprepared is what may be said of an error: what to do about it, or PostgreSQL's five letters.
 func unprepared(err error) error {
 	var known *fault.Error
-	if errors.As(err, &known) {
+	if errors.As(err, &known) || errors.Is(err, errNumbers) {
 		return err
 	}
 	var server *pgconn.PgError
@@ -136,13 +138,22 @@ func prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, t *catalog.
 	if err := stillHolds(ctx, tx, build.Conditions); err != nil {
 		return nil, err
 	}
-	for _, step := range []struct {
-		text string
-		args []any
-	}{{text: build.NeedUnits}, {text: build.AddUnits}, {text: build.Create}, {text: build.Fill, args: []any{seed}}} {
-		if _, err := tx.Exec(ctx, step.text, step.args...); err != nil {
+	// Without indexes: whether the numbers' own are whole is what is to be seen.
+	for _, text := range []string{build.NeedUnits, build.AddUnits, build.Create,
+		"SET LOCAL enable_indexscan = off", "SET LOCAL enable_indexonlyscan = off", "SET LOCAL enable_bitmapscan = off"} {
+		if _, err := tx.Exec(ctx, text); err != nil {
 			return nil, err
 		}
+	}
+	var keys bool
+	if err := tx.QueryRow(ctx, build.Numbered).Scan(&keys); err != nil {
+		return nil, err
+	}
+	if !keys {
+		return nil, errNumbers
+	}
+	if _, err := tx.Exec(ctx, build.Fill, seed); err != nil {
+		return nil, err
 	}
 	relation := pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()
 	for _, text := range append(build.Constrain, "ANALYZE "+relation, "GRANT SELECT ON "+relation+" TO "+reader) {

@@ -413,6 +413,28 @@ func TestPrepareRefuses(t *testing.T) {
 // killed is how often a run is killed at a random moment.
 const killed = 50
 
+// No copy is made where an id has two numbers, whatever keys there are: a unit would have twice the rows.
+func TestNumbersAreKeys(t *testing.T) {
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	fillVisits(t, p, rand.New(rand.NewPCG(16, 5)))
+	on := provenSnapshot(t, d, preparedPolicy)
+	table, _ := on.Table("", "visits")
+	prepared(t, p, d, on, 1)
+	var numbers, key string
+	if err := p.Conn(t, p.DSN).QueryRow(t.Context(), `SELECT c.conrelid::regclass::text, quote_ident(c.conname) FROM pg_constraint AS c
+		WHERE c.conrelid::regclass::text LIKE 'noisegate_prepared.%units%' AND c.conname LIKE '%id_key'`).Scan(&numbers, &key); err != nil {
+		t.Fatal(err)
+	}
+	p.Exec(t, "ALTER TABLE "+numbers+" DROP CONSTRAINT "+key, "INSERT INTO "+numbers+" (id) SELECT id FROM "+numbers+" LIMIT 1")
+	if _, err := pgexec.Prepare(t.Context(), prepareConfig(p, 2), on, table); err == nil || !strings.Contains(err.Error(), "is there twice") {
+		t.Errorf("got %v", err)
+	}
+	if versions, err := d.Versions(t.Context(), "d"); err != nil || len(versions) != 1 || versions[0].Number != 1 {
+		t.Errorf("%+v, %v: the version before does not serve", versions, err)
+	}
+}
+
 // Whenever a run ends, there is one newest version, complete, and nothing of another one but the version before.
 func TestPrepareIsKilled(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package verify
 import (
 	"math/big"
 	"slices"
+	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
@@ -20,7 +21,7 @@ import (
 //
 // **Lemma 14, whose a row of a copy is.** Let a copy be what Build accepts: INSERT INTO copy SELECT u.unit, r.rank, r.x, ... FROM (q) AS r JOIN
 // units AS u ON u.id = r.id WHERE r.rank <= m, where q is derived as rows of one unit each, r.id is that unit, and the table of units has
-// a different number for each id. Then the rows of one number are one unit's, and are, but for the number, functions of that unit's rows and
+// a different number for each id (Numbered sees it, in the same snapshot). Then the rows of one number are one unit's, and are, but for the number, functions of that unit's rows and
 // of the seed. *Proof.* By Lemma 0 the rows of q are, unit by unit, functions of the unit's rows; the join adds the number to each and, as id
 // is a key of units, makes no row two; as unit is another key of it, no two ids have one number. The ids that have a number are, by the second
 // text, those that a row of the source has, which is a function of that unit's rows again, and others that no row of q has. ∎ Neighbouring
@@ -40,9 +41,10 @@ type Copying struct {
 	Units  string // gives a number to each unit that has none
 	Insert string // fills the copy; $1 is the seed
 	Copy   *catalog.Table
-	// UnitsTable is the table of the numbers, in the schema of the copy, whose columns id and unit are each a key and NULL on no row.
-	UnitsTable string
-	Pins       []Pin // what holds of the source while they run
+	// Numbered runs between the two, and must be true of the rows of UnitsTable: no id and no number is on two of them.
+	Numbered   string
+	UnitsTable string // the table of the numbers, in the schema of the copy
+	Pins       []Pin  // what holds of the source while they run
 }
 
 // Build proves of the statements that make a copy that its rows are as Lemma 14 says, or says why it cannot: nil means proven.
@@ -50,6 +52,11 @@ func Build(b Copying, on *catalog.Snapshot) (err error) {
 	defer tree.Caught(&err)
 	if b.Copy == nil || b.Copy.Copy == nil || b.Copy.Copy.MaxRows < 1 || b.UnitsTable == b.Copy.Name {
 		refuse("no copy")
+	}
+	quoted := `"` + b.Copy.Schema + `"."` + b.UnitsTable + `"`
+	if strings.Count(quoted, `"`) != 4 || b.Numbered != strings.ReplaceAll("SELECT NOT EXISTS (SELECT FROM ONLY @ GROUP BY id HAVING "+
+		"pg_catalog.count(*) > 1) AND NOT EXISTS (SELECT FROM ONLY @ GROUP BY unit HAVING pg_catalog.count(*) > 1)", "@", quoted) {
+		refuse("ids and numbers that are not seen to be keys of each other")
 	}
 	t := copying.Tables{Schema: b.Copy.Schema, Copy: b.Copy.Name, Units: b.UnitsTable}
 	b.fills(on, t.Read(b.Insert))

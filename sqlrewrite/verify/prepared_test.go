@@ -98,6 +98,8 @@ func TestUnsafeCopies(t *testing.T) {
 			`t."ward" AS c0, CASE WHEN (pg_catalog.octet_length(t."reason") <= 9) THEN t."reason" END AS c1 ` +
 			`FROM ONLY "public"."visits" AS t WHERE (t."person_id" IS NOT NULL)) AS r JOIN ONLY "noisegate_prepared"."units_1" AS u ON u.id = r.id WHERE r.rn <= 5`
 	)
+	numbered := `SELECT NOT EXISTS (SELECT FROM ONLY "noisegate_prepared"."units_1" GROUP BY id HAVING pg_catalog.count(*) > 1) AND ` +
+		`NOT EXISTS (SELECT FROM ONLY "noisegate_prepared"."units_1" GROUP BY unit HAVING pg_catalog.count(*) > 1)`
 	prove := func(units, fill string, change func([]Pin)) error {
 		on, pins := town()
 		pins[1].Columns[0].NotNull = true
@@ -106,11 +108,18 @@ func TestUnsafeCopies(t *testing.T) {
 			change(pins)
 		}
 		over, _ := copied()
-		return Build(Copying{Units: units, Insert: fill, Copy: over.Tables[0], UnitsTable: "units_1", Pins: pins}, on)
+		return Build(Copying{Units: units, Numbered: numbered, Insert: fill, Copy: over.Tables[0], UnitsTable: "units_1", Pins: pins}, on)
 	}
 	if err := prove(units, fill, nil); err != nil {
 		t.Fatal("as it is printed:", err)
 	}
+	printed := numbered
+	for _, other := range []string{"", "SELECT true", strings.Replace(printed, "BY id", "BY unit", 1), strings.ReplaceAll(printed, "units_1", "units_2")} {
+		if numbered = other; prove(units, fill, nil) == nil {
+			t.Errorf("keys are seen by %q", other)
+		}
+	}
+	numbered = printed
 	for name, c := range map[string][2]string{
 		"ranks over all units":            {`PARTITION BY t."person_id"`, `PARTITION BY t."ward"`},
 		"ranks over everybody":            {`PARTITION BY t."person_id" ORDER`, `ORDER`},

@@ -37,6 +37,9 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 			h.Add(name, o.Weights[name].RatString())
 		}
 	}
+	if slices.ContainsFunc(snapshot.Tables, func(t *catalog.Table) bool { return t.Copy != nil }) { // numbers of versions may begin anew
+		h.Add("copy", snapshot.DataVersion)
+	}
 	for _, part := range p.canonicalParts() {
 		h.Add(part.Statement.SQL)
 		h.Args(part.Statement.Args)

@@ -16,6 +16,7 @@ type Build struct {
 
 	NeedUnits  string // makes that table where it is not there
 	AddUnits   string // gives numbers to units that have none
+	Numbered   string // says whether ids and numbers are keys of each other then, by the rows themselves; no copy is made where they are not
 	Create     string // makes the copy, empty, with columns of the types of the source
 	Fill       string // fills it; $1 is a secret seed, a bigint
 	Constrain  []string
@@ -25,16 +26,10 @@ type Build struct {
 	on *catalog.Snapshot
 }
 
-// needUnits makes the table of numbers: ids and numbers are keys of each other.
-func needUnits(table string, id catalog.Type) string {
-	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (id %s NOT NULL UNIQUE, unit bigint NOT NULL UNIQUE GENERATED ALWAYS AS IDENTITY)",
-		table, id)
-}
-
 // digest identifies what a version is made by.
 func (b *Build) digest() (sum [32]byte) {
 	h := Identity{sha256.New()}
-	h.Add("noisegate build 1", b.NeedUnits, b.AddUnits, b.Create, b.Fill)
+	h.Add("noisegate build 1", b.NeedUnits, b.AddUnits, b.Numbered, b.Create, b.Fill)
 	h.Add(b.Constrain...)
 	for _, p := range b.Conditions {
 		h.Add(fmt.Sprintf("%+v", p))
@@ -46,7 +41,7 @@ func (b *Build) digest() (sum [32]byte) {
 // Prove holds the statements that read people against what a copy must be; see [verify.Build].
 func (b *Build) Prove() error {
 	pins := Statement{Preconditions: b.Conditions}.Claimed().Pins
-	texts := verify.Copying{Units: b.AddUnits, Insert: b.Fill, Copy: b.Copy, UnitsTable: b.Units, Pins: pins}
+	texts := verify.Copying{Units: b.AddUnits, Numbered: b.Numbered, Insert: b.Fill, Copy: b.Copy, UnitsTable: b.Units, Pins: pins}
 	return unproven(verify.Build(texts, b.on), b.Fill)
 }
 

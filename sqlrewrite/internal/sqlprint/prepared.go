@@ -22,7 +22,7 @@ func NewBuild(on *catalog.Snapshot, t *catalog.Table, version int64) (*Build, er
 	c := on.CopyOf(t, catalog.Version{Number: version})
 	b := &Build{Copy: c, Units: catalog.UnitsName(on.Dataset, t.Unit.Of, idType(unit)), on: on}
 	units := scalar.QuoteIdent(catalog.PreparedSchema) + "." + scalar.QuoteIdent(b.Units)
-	b.NeedUnits = needUnits(units, idType(unit))
+	b.NeedUnits, b.Numbered = needUnits(units, idType(unit)), numbered(units)
 	rows := "ONLY " + TableName(t)
 	if t.Partitioned {
 		rows = TableName(t)
@@ -47,6 +47,21 @@ func NewBuild(on *catalog.Snapshot, t *catalog.Table, version int64) (*Build, er
 	b.Conditions = []Precondition{b.condition(t)}
 	b.Digest = b.digest()
 	return b, nil
+}
+
+// needUnits makes the table of numbers: ids and numbers are keys of each other.
+func needUnits(table string, id catalog.Type) string {
+	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (id %s NOT NULL UNIQUE, unit bigint NOT NULL UNIQUE GENERATED ALWAYS AS IDENTITY)",
+		table, id)
+}
+
+// numbered asks the rows, since keys are indexes: one that is gone, or that a collation's new version has left in another order, may let an
+// id have two numbers.
+func numbered(table string) string {
+	once := func(column string) string {
+		return fmt.Sprintf("NOT EXISTS (SELECT FROM ONLY %s GROUP BY %s HAVING pg_catalog.count(*) > 1)", table, column)
+	}
+	return "SELECT " + once("id") + " AND " + once("unit")
 }
 
 // idType is the type by which the ids of units are looked up.
