@@ -162,6 +162,9 @@ func (l *loader) checkCatalog(name string, d *Dataset) {
 		if others = append(others, dataset.DSN); other != name && !dataset.CatalogDSN.IsZero() {
 			others = append(others, dataset.CatalogDSN)
 		}
+		if !dataset.PrepareDSN.IsZero() {
+			others = append(others, dataset.PrepareDSN)
+		}
 	}
 	for _, other := range others {
 		if sameDatabase(d.CatalogDSN, other) {
