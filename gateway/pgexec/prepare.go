@@ -77,6 +77,9 @@ func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *cata
 	for _, text := range []string{listText, "GRANT USAGE ON SCHEMA noisegate_prepared TO " + reader,
 		"GRANT SELECT ON noisegate_prepared.versions TO " + reader} {
 		if _, err := conn.Exec(ctx, text); err != nil {
+			if server := new(pgconn.PgError); errors.As(err, &server) && (server.Code == "XX000" || server.Code == "23505") {
+				return nil, errPreparing // no lock keeps two runs from changing one line of a catalog
+			}
 			return nil, unprepared(err)
 		}
 	}
