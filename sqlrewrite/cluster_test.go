@@ -321,6 +321,9 @@ func TestClusterRefusals(t *testing.T) {
 // The price is what all statements have together, and no more than was asked for; the largest clustering is proven and runs on PostgreSQL,
 // in several statements of moments.
 func TestLargestClustering(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	tables, policy := "wide\n  id integer not null unique", "version: 1\ndataset: test\nneighbours: add-remove\ntables:\n  wide:\n"+
 		"    unit: {row: id}\n    columns:\n"
 	q := ClusterQuestion{From: "wide", Centres: 64}

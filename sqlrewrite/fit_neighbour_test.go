@@ -45,6 +45,9 @@ func (w *world) randomFit() FitQuestion {
 // TestNeighboursOfFits: taking one unit out of a random database moves the integers of a random fit by at most what its noise is made for,
 // as a vector and one by one.
 func TestNeighboursOfFits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	w := newWorld(t, 15, wild, 4)
 	reached, ran, several, gradients := [2]*big.Rat{new(big.Rat), new(big.Rat)}, 0, 0, 0
 	refusals := map[fault.Code]int{}

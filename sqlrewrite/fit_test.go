@@ -478,6 +478,9 @@ func penguinRows(t *testing.T) (all []map[string]string) {
 // Intervals hold the coefficients without noise as often as they say: 400 fits, of each coefficient below the level by at most 5 standard
 // errors.
 func TestIntervalsOfFits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	db, all := fitPeople(t)
 	fold(t, db, all, 0)
 	conn := db.Conn(t, db.DSN)

@@ -137,6 +137,9 @@ var oracleQueries = []string{
 // there is an order, same types, same values. Means agree to 1e-9: their last digits are PostgreSQL's choice of scale.
 // Documented deviation: a sum over no rows is 0, not NULL.
 func TestOracle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	for unit, clause := range map[string]string{
 		"id":    "{row: id}",
 		"buyer": "{column: buyer}\n    max_rows: 1000\n    max_groups: 1000",

@@ -17,6 +17,9 @@ import (
 // Each block of a statement releases what it would release by itself at its share of the price: the same statements, which are proven by
 // themselves, the same claims and the same identity. So whatever holds of statements with one block holds of each.
 func TestSeveralReleasesAreTheirBlocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	pairs := 0
 	for _, clause := range goldenClauses() {
 		if clause == "several" {
