@@ -12,10 +12,11 @@ import (
 	"noisegate/sqlrewrite"
 )
 
-// Copies tells which prepared copies of a dataset's tables there are. Its errors are data/unavailable.
+// Copies tells which prepared copies of a dataset's tables there are.
 type Copies interface {
-	// Versions are the newest complete copy of each table of a dataset, as its database holds them now.
-	Versions(ctx context.Context, dataset string) ([]catalog.Version, error)
+	// Copies are the newest complete copy of each table, as the database held them when it was last looked at. It asks no database: estimates
+	// and replays are made of text, policy and ledger. A version that is gone by now fails as a table that changed does.
+	Copies() []catalog.Version
 }
 
 // serving remembers in which snapshots copies serve, so that what was proven of a statement is known of the next one. Its zero value is
@@ -60,26 +61,21 @@ func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied 
 
 // fromCopy is the plan of a question over a prepared copy, and that copy, if one can answer it with errors that are no larger than those of
 // the plan over the tables themselves; else that plan, and nil. It touches no protected row.
-func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.Snapshot, live *sqlrewrite.Plan) (*sqlrewrite.Plan,
-	*copied, error) {
+func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.Snapshot, live *sqlrewrite.Plan) (*sqlrewrite.Plan, *copied) {
 	dataset := s.datasets[on.Dataset]
 	wanted := r.Prepared == nil || *r.Prepared
 	if dataset.Copies == nil || !on.Prepares() || !wanted || r.Plan != "" || len(r.MaxError) > 0 || !live.NeedsData() ||
 		dataset.Data.Distributed() {
-		return live, nil, nil
+		return live, nil
 	}
-	versions, err := within(ctx, func(ctx context.Context) ([]catalog.Version, error) { return dataset.Copies.Versions(ctx, on.Dataset) })
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, c := range s.serving.of(on, versions) {
+	for _, c := range s.serving.of(on, dataset.Copies.Copies()) {
 		plan, err := live.On(c.snapshot)
 		if fault.CodeOf(err) == fault.CodeUnverified {
 			s.log.InfoContext(ctx, "a question is not proven over a copy, and asked of the table", "dataset", on.Dataset)
 		}
 		if err == nil && plan.NeedsData() && plan.ErrsNoMoreThan(live) {
-			return plan, &c, nil
+			return plan, &c
 		}
 	}
-	return live, nil, nil
+	return live, nil
 }

@@ -273,10 +273,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if public != nil {
 		return &prepared{data: data, public: public, accounts: accounts}, nil
 	}
-	plan, of, err := s.fromCopy(ctx, r.QueryRequest, snapshot, plan)
-	if err != nil {
-		return nil, err
-	}
+	plan, of := s.fromCopy(ctx, r.QueryRequest, snapshot, plan)
 	dataVersion, asOf := snapshot.DataVersion, time.Time{}
 	if of != nil {
 		dataVersion, asOf = of.snapshot.DataVersion, of.asOf

@@ -67,6 +67,7 @@ func TestPreparedTables(t *testing.T) {
 	if out := s.run(t, "prepare", "--config", s.config, "--dataset", "clinic"); !strings.Contains(out, "visits: version 1 as of ") {
 		t.Errorf("prepare says %q", out)
 	}
+	s.seesVersion(t, client, byRegion, 1)
 	var want int
 	if err := s.superuser(t, "clinic").QueryRow(t.Context(),
 		"SELECT sum(least(n, 46)) FROM (SELECT count(*) AS n FROM visits GROUP BY person) x").Scan(&want); err != nil {
@@ -109,6 +110,7 @@ func TestPreparedTables(t *testing.T) {
 		t.Errorf("%+v, %v", estimate, err)
 	}
 	s.run(t, "prepare", "--config", s.config, "--dataset", "clinic", "--table", "visits")
+	s.seesVersion(t, client, byRegion, 2)
 	if second := ask(byRegion, nil); second.Replayed || !strings.HasPrefix(second.DataVersion, "visits prepared 2 as of ") {
 		t.Errorf("after another version: %q, replayed %t", second.DataVersion, second.Replayed)
 	}
@@ -127,6 +129,22 @@ func TestPreparedTables(t *testing.T) {
 	}
 }
 
+// seesVersion waits until the gateway has looked at the list of versions, which it does every three seconds.
+func (s *stack) seesVersion(t testing.TB, client *api.Client, sql string, version int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		estimate, err := client.Estimate(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: sql, Epsilon: "1"})
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case strings.HasPrefix(estimate.DataVersion, fmt.Sprintf("visits prepared %d as of ", version)):
+			return
+		case time.Now().After(deadline):
+			t.Fatalf("version %d does not serve within a minute: %q", version, estimate.DataVersion)
+		}
+	}
+}
+
 // BenchmarkPrepared compares questions over a prepared table with the same ones over the table itself, and with their text sent to
 // PostgreSQL, in turn and in one run. -rows and -users set the size.
 func BenchmarkPrepared(b *testing.B) {
@@ -139,6 +157,7 @@ func BenchmarkPrepared(b *testing.B) {
 	b.Logf("a sorted copy with an index: %.1f s", time.Since(begun).Seconds())
 	s.exec(b, "clinic", "DROP TABLE sorted")
 	client := s.analyst(b, "ana")
+	s.seesVersion(b, client, "SELECT count(*) FROM visits", 1)
 	plain, err := pgx.Connect(b.Context(), s.server.DSN("noisegate_reader", "clinic"))
 	if err != nil {
 		b.Fatal(err)

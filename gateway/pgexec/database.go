@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +30,7 @@ type Database struct {
 	trials   *trials
 	proofs   sqlrewrite.Proofs
 	prove    func(sqlrewrite.Statement) error // before anything of a statement is sent
+	copies   atomic.Pointer[[]catalog.Version]
 }
 
 // Open prepares connections to a protected database; [Database.Close] ends them.
@@ -74,9 +76,24 @@ func (d *Database) Inspect(ctx context.Context, policy *catalog.Policy) (*catalo
 	return catalog.Inspect(ctx, d.pool, policy)
 }
 
-// Recheck compares the live schema with what a policy was checked against; see [catalog.Watch].
+// Recheck compares the live schema with what a policy was checked against, see [catalog.Watch], and looks which prepared copies there are.
 func (d *Database) Recheck(ctx context.Context, revision *catalog.Revision) error {
-	return d.watch.Recheck(ctx, revision)
+	if err := d.watch.Recheck(ctx, revision); err != nil || !revision.Snapshot.Prepares() {
+		return err
+	}
+	versions, err := d.Versions(ctx, revision.Snapshot.Dataset)
+	if err == nil {
+		d.copies.Store(&versions)
+	}
+	return err
+}
+
+// Copies are the newest complete copy of each table, as they were when the schema was last looked at; see [Database.Recheck].
+func (d *Database) Copies() []catalog.Version {
+	if seen := d.copies.Load(); seen != nil {
+		return *seen
+	}
+	return nil
 }
 
 // Counted counts the public tables of a policy that was applied before they were counted; see [catalog.Counted].
