@@ -116,6 +116,14 @@ func TestAccountsTakeMechanisms(t *testing.T) {
 	if _, err := ana.Query(t.Context(), counted(4, laplace), ""); codeOfError(err) != fault.CodeBudgetMechanism {
 		t.Errorf("%v", err)
 	}
+	// Of a question with several releases each is of a family; their sum is of none.
+	for list, refused := range map[string]bool{"max(n)": false, "max(n), (SELECT mode() WITHIN GROUP (ORDER BY region) FROM people)": true} {
+		several := gauss
+		several.SQL = "SELECT " + list + ", (SELECT count(*) FROM people WHERE age > 50) FROM (SELECT count(*) AS n FROM people) a"
+		if _, err := ana.Query(t.Context(), several, ""); (codeOfError(err) == fault.CodeBudgetMechanism) != refused || !refused && err != nil {
+			t.Errorf("%s: %v", list, err)
+		}
+	}
 	if _, err := ana.Query(t.Context(), counted(5, gauss), ""); err != nil {
 		t.Error(err)
 	}

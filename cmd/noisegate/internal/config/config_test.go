@@ -99,6 +99,7 @@ func TestCatalogsAreDatabasesOfTheirOwn(t *testing.T) {
 		"postgres://twin@127.0.0.1:5432/payroll_twin":      true,
 		"postgres://twin@localhost:5432/payroll_twin":      true,
 		"postgres://twin@[::1]:5432/noisegate":             true,
+		"postgres://twin@primary:5432/payroll":             true,
 		"host=/run port=5432 dbname=payroll":               true,
 		"host=/run,127.0.0.1 port=1,5432 dbname=payroll":   true,
 		"host=/run,127.0.0.1 port=1,5433 dbname=payroll":   false,
@@ -109,7 +110,8 @@ control: {dsn: "postgres://noisegate@127.0.0.1:5432/noisegate"}
 auth: {issuer: dev, audience: noisegate, keys: {hs256_file: hs256.key}}
 datasets:
   census: {dsn: "postgres://reader@127.0.0.1:5432/census", catalog_dsn: "` + catalog + `"}
-  payroll: {dsn: "postgres://reader@127.0.0.1:5432/payroll", catalog_dsn: "postgres://twin@127.0.0.1:5432/payroll_twin"}
+  payroll: {dsn: "postgres://reader@127.0.0.1:5432/payroll", catalog_dsn: "postgres://twin@127.0.0.1:5432/payroll_twin",
+    prepare_dsn: "postgres://prepare@primary:5432/payroll?sslmode=verify-full"}
 `
 		file := filepath.Join(t.TempDir(), "noisegate.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
