@@ -78,14 +78,7 @@ func (r *ClusterRun) Len() int { return r.plan.Statements() }
 
 // Release adds the noise of the statement to its row, and goes on.
 func (r *ClusterRun) Release(row plan.ExactRow) error {
-	if r.done >= len(r.noise) || len(row.Keys) > 0 || len(row.Values) != len(r.noise[r.done]) {
-		return fault.Internal(plan.ErrShape)
-	}
-	var released []*big.Int
-	for i, v := range row.Values {
-		released = append(released, r.noise[r.done][i].Release(v))
-	}
-	return r.Advance(released)
+	return withNoise(row, r.noise, r.done, r.Advance)
 }
 
 // Advance goes on with the released integers of a statement.

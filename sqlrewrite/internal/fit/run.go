@@ -61,14 +61,19 @@ func (r *Run) Len() int { return r.plan.passes }
 
 // Release adds the noise of the pass to the row of its statement, and goes on.
 func (r *Run) Release(row plan.ExactRow) error {
-	if r.done >= len(r.noise) || len(row.Keys) > 0 || len(row.Values) != len(r.noise[r.done]) {
+	return withNoise(row, r.noise, r.done, r.Advance)
+}
+
+// withNoise goes on with the row of a statement and the noise that was drawn for it.
+func withNoise(row plan.ExactRow, noise [][]mechanisms.Noise, statement int, advance func([]*big.Int) error) error {
+	if statement >= len(noise) || len(row.Keys) > 0 || len(row.Values) != len(noise[statement]) {
 		return fault.Internal(plan.ErrShape)
 	}
 	var released []*big.Int
 	for i, v := range row.Values {
-		released = append(released, r.noise[r.done][i].Release(v))
+		released = append(released, noise[statement][i].Release(v))
 	}
-	return r.Advance(released)
+	return advance(released)
 }
 
 // Advance goes on with the released integers of a pass.
