@@ -69,6 +69,8 @@ func TestSettingsOfRoles(t *testing.T) {
 		{p.ReaderDSN, "temp_file_limit", "8GB"},
 		{p.ReaderDSN, "work_mem", "16MB"},
 		{p.ReaderDSN, "log_min_error_statement", "panic"},
+		{p.ReaderDSN, "log_parameter_max_length", "0"},
+		{p.As("noisegate_prepare"), "log_parameter_max_length", "0"},
 		{p.ReaderDSN, "jit", "off"},
 		{c.LedgerDSN, "search_path", `""`},
 		{c.LedgerDSN, "synchronous_commit", "on"},

@@ -50,6 +50,7 @@ ALTER ROLE noisegate_reader SET jit = 'off';
 ALTER ROLE noisegate_reader SET log_min_error_statement = 'panic';
 ALTER ROLE noisegate_reader SET log_parameter_max_length_on_error = '0';
 ALTER ROLE noisegate_reader SET log_statement = 'none';
+ALTER ROLE noisegate_reader SET log_parameter_max_length = '0'; -- secret seeds, where slow statements are logged
 
 ALTER ROLE noisegate_prepare CONNECTION LIMIT 4;
 ALTER ROLE noisegate_prepare SET jit = 'off';
@@ -58,6 +59,7 @@ ALTER ROLE noisegate_prepare SET log_error_verbosity = 'terse';
 ALTER ROLE noisegate_prepare SET log_min_error_statement = 'panic';
 ALTER ROLE noisegate_prepare SET log_parameter_max_length_on_error = '0';
 ALTER ROLE noisegate_prepare SET log_statement = 'none';
+ALTER ROLE noisegate_prepare SET log_parameter_max_length = '0'; -- secret seeds, where slow statements are logged
 CREATE SCHEMA IF NOT EXISTS noisegate_prepared AUTHORIZATION noisegate_prepare;
 
 DO $$
