@@ -61,7 +61,8 @@ func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied 
 
 // fromCopy is the plan of a question over a prepared copy, and that copy, if one can answer it with errors that are no larger than those of
 // the plan over the tables themselves; else that plan, and nil. It touches no protected row.
-func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.Snapshot, live *sqlrewrite.Plan) (*sqlrewrite.Plan, *copied) {
+func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.Snapshot, live *sqlrewrite.Plan) (*sqlrewrite.Plan,
+	*copied) {
 	dataset := s.datasets[on.Dataset]
 	wanted := r.Prepared == nil || *r.Prepared
 	if dataset.Copies == nil || !on.Prepares() || !wanted || r.Plan != "" || len(r.MaxError) > 0 || !live.NeedsData() ||
