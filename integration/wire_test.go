@@ -51,7 +51,10 @@ func newWireStack(t *testing.T, people int) *wireStack {
 func newWireStackOver(t *testing.T, sets ...dataset) *wireStack {
 	t.Helper()
 	s := &wireStack{stack: prepareStackOn(t, loggingServer(t), sets...), twins: &stack{server: loggingServer(t)}}
-	s.exec(t, "postgres", "ALTER ROLE noisegate_reader SET log_statement = 'all'") // of which it has none elsewhere
+	// Elsewhere the reader's statements and their parameters are in no log.
+	for _, setting := range []string{"log_statement = 'all'", "log_parameter_max_length = '-1'"} {
+		s.exec(t, "postgres", "ALTER ROLE noisegate_reader SET "+setting)
+	}
 	s.twins.exec(t, "postgres", "CREATE DATABASE "+sets[0].name)
 	s.writeConfig(t, sets)
 	address := freeAddress(t)
