@@ -89,7 +89,7 @@ func breaches() map[string][]breach {
 			{manyFiles("api", maxUnmapped+1), "names it 0 times"},
 		},
 		"size": {
-			{files("sqlrewrite/verify/a.go", "package verify"+strings.Repeat("\n", maxPackageLines+1)), "6201 lines, want at most 6200"},
+			{files("sqlrewrite/verify/a.go", "package verify"+strings.Repeat("\n", maxPackageLines+1)), "6001 lines, want at most 6000"},
 			{manyFiles("sqlrewrite", maxPackageFiles+1), "46 files, want at most 45"},
 		},
 		"math-rand": {

@@ -144,6 +144,7 @@ func foundations() []layer {
 		{dir: "sqlrewrite/verify/internal/calendar", pure: true, own: []string{"sqlrewrite/verify/internal/ranges",
 			"sqlrewrite/verify/internal/tree"}},
 		{dir: "sqlrewrite/verify/internal/regex", pure: true},
+		{dir: "sqlrewrite/verify/memo", pure: true, own: []string{"catalog", "sqlrewrite/verify"}},
 		{dir: "sqlrewrite", pure: true, own: []string{"mechanisms", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/parse",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
 			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer", "sqlrewrite/internal/free",
@@ -173,7 +174,7 @@ func rooms() []layer {
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/domain"}},
 		{dir: "sqlrewrite/internal/sqlprint", pure: true, own: []string{
-			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/verify", "sqlrewrite/internal/scalar",
+			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/verify", "sqlrewrite/verify/memo", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/domain", "sqlrewrite/internal/stability"}},
 		{dir: "sqlrewrite/internal/bind", pure: true, own: []string{
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/scalar",

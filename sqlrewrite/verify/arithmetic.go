@@ -346,12 +346,6 @@ func (d *derivation) arithmetic(op string, l, r *value) *value {
 
 // quotient is the range of a/b, b not being 0.
 func quotient(a, b *value) span {
-	if !a.within.Finite() {
-		return span{}
-	}
-	if b.within.Finite() && !b.within.Has(zero) {
-		return a.within.Times(ranges.Between(new(big.Rat).Inv(b.within.Hi), new(big.Rat).Inv(b.within.Lo)))
-	}
 	var least *big.Rat // what is not 0 is at least as far from it
 	switch {
 	case isInteger(b.kind):
@@ -360,39 +354,17 @@ func quotient(a, b *value) span {
 		least = ranges.Ten(-b.digits)
 	case isFloat(b.kind) && b.grain >= 0:
 		least = new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), uint(b.grain)))
-	default:
-		return span{}
+	default: // unknown
 	}
-	if b.within.Finite() && b.within.Lo.Sign() >= 0 { // of one sign
-		if b.within.Hi.Cmp(least) < 0 {
-			return ranges.Point(zero) // always NULL
-		}
-		return a.within.Times(ranges.Between(new(big.Rat).Inv(b.within.Hi), new(big.Rat).Inv(least)))
-	}
-	most := new(big.Rat).Quo(a.within.Most(), least)
-	return ranges.Between(new(big.Rat).Neg(most), most)
+	return a.within.Over(b.within, least)
 }
 
 // remainder has the dividend's sign, and is smaller than the divisor.
 func remainder(a, b *value) span {
-	if isFloat(a.kind) || !a.within.Finite() || !b.within.Finite() {
+	if isFloat(a.kind) {
 		return span{}
 	}
-	most := b.within.Most()
-	if isInteger(a.kind) {
-		most = new(big.Rat).Sub(most, one)
-	}
-	if m := a.within.Most(); m.Cmp(most) < 0 {
-		most = m
-	}
-	r := ranges.Between(new(big.Rat).Neg(most), most)
-	if a.within.Lo.Sign() >= 0 {
-		r.Lo = zero
-	}
-	if a.within.Hi.Sign() <= 0 {
-		r.Hi = zero
-	}
-	return r
+	return a.within.Modulo(b.within, isInteger(a.kind))
 }
 
 func numericResult(op string, v, a, b *value) {

@@ -33,7 +33,6 @@
 //	prepared.go      bounded copies of tables (Lemmas 13 and 14)
 //	work.go          how many rows one row meets
 //	pins.go          what must still hold when the statement runs
-//	memo.go          what was proven before
 package verify
 
 import (

@@ -42,26 +42,14 @@ func BenchmarkStatement(b *testing.B) {
 			}
 			return best
 		}
-		var parse, prove, again time.Duration
-		var memo Memo
+		var parse, prove time.Duration
 		for b.Loop() {
 			for _, c := range cases {
 				parse += least(func() error { _, err := pgquery.Parse(c.SQL); return err })
 				prove += least(func() error { return Statement(c.SQL, c.Args, c.on, c.claim) })
-				again += least(func() error { return memo.Statement(c.SQL, c.Args, c.on, c.claim) })
 			}
 		}
 		b.ReportMetric(float64(prove)/float64(parse), "proofs/parse")
-		b.ReportMetric(float64(again.Nanoseconds())/float64(b.N*len(cases)), "ns/remembered")
-	})
-	b.Run("remembered", func(b *testing.B) {
-		var memo Memo
-		c := cases[0]
-		for b.Loop() {
-			if err := memo.Statement(c.SQL, c.Args, c.on, c.claim); err != nil {
-				b.Fatal(err)
-			}
-		}
 	})
 }
 

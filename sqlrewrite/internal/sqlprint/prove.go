@@ -8,6 +8,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/verify"
+	"noisegate/sqlrewrite/verify/memo"
 )
 
 // Statement is SQL that Noisegate printed, with every literal as a parameter. It returns Keys columns of text (group keys,
@@ -100,7 +101,7 @@ func (p Post) Args() []any { return p.args }
 func (p Post) Preconditions() []Precondition { return p.preconditions }
 
 // Proofs remember which statements are proven; see [Statement.Prove]. The zero value is ready for use.
-type Proofs = verify.Memo
+type Proofs = memo.Memo
 
 // WithSeed is the statement with a secret seed, by which it chooses what it keeps of each unit; itself, where it needs none.
 func (s Statement) WithSeed(seed int64) Statement {
@@ -114,14 +115,14 @@ func (s Statement) WithSeed(seed int64) Statement {
 
 // Prove holds a statement as it is against its claim, by package verify, which knows nothing of how it was made: internal/unverified if it
 // moves by more when one unit comes or goes, if that cannot be told, or if nobody gave it the seed that it needs.
-func (s Statement) Prove(memo *Proofs) error {
+func (s Statement) Prove(proofs *Proofs) error {
 	if s.Unseeded > 0 {
 		return fault.Unverified(errUnseeded)
 	}
 	if s.On == nil {
 		return fault.Unverified(errUnclaimed)
 	}
-	return unproven(memo.Statement(s.SQL, s.Args, s.On, s.Claimed()), s.SQL)
+	return unproven(proofs.Statement(s.SQL, s.Args, s.On, s.Claimed()), s.SQL)
 }
 
 // Claimed is the claim under the preconditions that will hold while the statement runs, and no others.
@@ -140,12 +141,12 @@ func (s Statement) Claimed() verify.Claim {
 }
 
 // Prove holds a dry run against what it may do: explain a statement that is proven, and compute over rows that are made up, of no table.
-func (d DryRun) Prove(memo *Proofs) error {
-	if err := d.For.Prove(memo); err != nil {
+func (d DryRun) Prove(proofs *Proofs) error {
+	if err := d.For.Prove(proofs); err != nil {
 		return err
 	}
 	sql, _ := d.Text()
-	return unproven(memo.Public(sql, d.For.On), sql)
+	return unproven(proofs.Public(sql, d.For.On), sql)
 }
 
 var (
@@ -154,12 +155,12 @@ var (
 )
 
 // Prove holds a query as it is against what it may read: public tables, and what it is given.
-func (p Post) Prove(memo *Proofs) error {
+func (p Post) Prove(proofs *Proofs) error {
 	on := p.on
 	if len(p.preconditions) == 0 {
 		on = nil
 	}
-	return unproven(memo.Public(p.sql, on), p.sql)
+	return unproven(proofs.Public(p.sql, on), p.sql)
 }
 
 // unproven is the refusal with the text, which has parameters for constants.

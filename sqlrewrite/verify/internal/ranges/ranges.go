@@ -112,6 +112,49 @@ func (s Span) Times(t Span) Span {
 	return r
 }
 
+// Over is s / t, without the divisor 0: others are at least least away from it, where that is not nil.
+func (s Span) Over(t Span, least *big.Rat) Span {
+	if !s.Finite() {
+		return Span{}
+	}
+	if t.Finite() && t.Lo.Sign()*t.Hi.Sign() > 0 {
+		return s.Times(Span{new(big.Rat).Inv(t.Hi), new(big.Rat).Inv(t.Lo)})
+	}
+	if least == nil {
+		return Span{}
+	}
+	if t.Finite() && t.Lo.Sign() >= 0 {
+		if t.Hi.Cmp(least) < 0 {
+			return Point(new(big.Rat)) // there is no divisor
+		}
+		return s.Times(Span{new(big.Rat).Inv(t.Hi), new(big.Rat).Inv(least)})
+	}
+	most := new(big.Rat).Quo(s.Most(), least)
+	return Span{new(big.Rat).Neg(most), most}
+}
+
+// Modulo is the remainder of s by t, without the divisor 0: it has the dividend's sign, and is smaller than the divisor, of whole numbers by 1.
+func (s Span) Modulo(t Span, whole bool) Span {
+	if !s.Finite() || !t.Finite() {
+		return Span{}
+	}
+	most := t.Most()
+	if whole {
+		most = new(big.Rat).Sub(most, big.NewRat(1, 1))
+	}
+	if m := s.Most(); m.Cmp(most) < 0 {
+		most = m
+	}
+	r := Span{new(big.Rat).Neg(most), most}
+	if s.Lo.Sign() >= 0 {
+		r.Lo = new(big.Rat)
+	}
+	if s.Hi.Sign() <= 0 {
+		r.Hi = new(big.Rat)
+	}
+	return r
+}
+
 // Most is the largest absolute value; nil where it is not known.
 func (s Span) Most() *big.Rat {
 	if !s.Finite() {

@@ -1,4 +1,5 @@
-package verify
+// Package memo remembers what package verify has proven. It does not know the rules of proofs.
+package memo
 
 import (
 	"crypto/sha256"
@@ -9,9 +10,10 @@ import (
 	"sync"
 
 	"noisegate/catalog"
+	"noisegate/sqlrewrite/verify"
 )
 
-// Memo remembers what was proven: by the text, the arguments but for those that change (constant.go), the claim and the snapshot, hashed
+// Memo remembers what was proven: by the text, the arguments but for those that change (verify/constant.go), the claim and the snapshot, hashed
 // together. Refusals are not remembered. Its zero value is ready for use, by several at once.
 type Memo struct {
 	mu     sync.Mutex
@@ -26,14 +28,14 @@ type proof struct {
 // mostProofs bounds a memo; it starts anew when it is full.
 const mostProofs = 10_000
 
-// Statement is [Statement], remembered.
-func (m *Memo) Statement(sql string, args []any, on *catalog.Snapshot, c Claim) error {
-	return m.once(proof{on, sha256.Sum256(written(sql, args, c))}, func() error { return Statement(sql, args, on, c) })
+// Statement is [verify.Statement], remembered.
+func (m *Memo) Statement(sql string, args []any, on *catalog.Snapshot, c verify.Claim) error {
+	return m.once(proof{on, sha256.Sum256(written(sql, args, c))}, func() error { return verify.Statement(sql, args, on, c) })
 }
 
-// Public is [Public], remembered.
+// Public is [verify.Public], remembered.
 func (m *Memo) Public(sql string, on *catalog.Snapshot) error {
-	return m.once(proof{on, sha256.Sum256([]byte("public " + sql))}, func() error { return Public(sql, on) })
+	return m.once(proof{on, sha256.Sum256([]byte("public " + sql))}, func() error { return verify.Public(sql, on) })
 }
 
 func (m *Memo) once(p proof, prove func() error) error {
@@ -56,7 +58,7 @@ func (m *Memo) once(p proof, prove func() error) error {
 }
 
 // written is all that a proof depends on, each part with its length, so that no two are written alike.
-func written(sql string, args []any, c Claim) []byte {
+func written(sql string, args []any, c verify.Claim) []byte {
 	b := make([]byte, 0, len(sql)+1024)
 	texts := func(all ...string) {
 		for _, s := range all {

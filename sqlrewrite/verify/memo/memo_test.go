@@ -1,0 +1,159 @@
+package memo
+
+import (
+	"crypto/sha256"
+	"errors"
+	"math/big"
+	"reflect"
+	"testing"
+
+	"noisegate/catalog"
+	"noisegate/sqlrewrite/verify"
+)
+
+// full is a claim of which no field is empty.
+func full() verify.Claim {
+	return verify.Claim{
+		Keys: 1, Histogram: verify.Together, Groups: big.NewInt(2), PerGroup: []*big.Int{big.NewInt(3)}, Spread: []*big.Int{big.NewInt(4)},
+		Norms:       []verify.Norm{{Columns: []int{5}, L1: big.NewInt(6), L2Squared: big.NewInt(7)}},
+		Joint:       []verify.Joint{{Columns: []int{8}, Weights: []*big.Rat{big.NewRat(9, 1)}, L2Squared: big.NewRat(10, 1)}},
+		PairsPerRow: big.NewInt(11),
+		Pins: []verify.Pin{{
+			Schema: "s", Table: "t", OID: 12, Keys: [][]string{{"k"}}, MostRows: 13,
+			Columns: []verify.PinnedColumn{{Name: "c", AttNum: 14, TypeOID: 15, TypMod: 16, NotNull: true, MostEqual: 17}},
+			Checks:  []verify.Check{{Column: "d", Lo: 18, Hi: 19}},
+		}},
+	}
+}
+
+// Whatever differs in a claim is another proof: each field of [verify.Claim], however deep, is part of what is remembered. A field that
+// somebody adds fails here until it is.
+func TestEachFieldOfAClaimIsPartOfItsProof(t *testing.T) {
+	claim := full()
+	before := string(written("SELECT 1", nil, claim))
+	changes := 0
+	changed := func(at string, undo func()) {
+		t.Helper()
+		changes++
+		if string(written("SELECT 1", nil, claim)) == before {
+			t.Errorf("%s is no part of what is remembered", at)
+		}
+		undo()
+	}
+	var visit func(v reflect.Value, at string)
+	visit = func(v reflect.Value, at string) {
+		switch x := v.Addr().Interface().(type) {
+		case **big.Int:
+			old := *x
+			*x = new(big.Int).Add(old, big.NewInt(100))
+			changed(at, func() { *x = old })
+			*x = new(big.Int).Neg(old)
+			changed(at+" negated", func() { *x = old })
+			*x = nil
+			changed(at+" not claimed", func() { *x = old })
+			return
+		case **big.Rat:
+			old := *x
+			*x = new(big.Rat).Inv(old)
+			changed(at, func() { *x = old })
+			return
+		default: // below
+		}
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				if f := v.Type().Field(i); f.IsExported() {
+					visit(v.Field(i), at+"."+f.Name)
+				}
+			}
+		case reflect.Slice:
+			if v.Len() == 0 {
+				t.Fatalf("%s is empty in the claim of this test", at)
+			}
+			visit(v.Index(0), at+"[0]")
+			old := reflect.ValueOf(v.Interface())
+			v.Set(reflect.Append(old, old.Index(0)))
+			changed(at+" with one more", func() { v.Set(old) })
+		case reflect.String:
+			old := v.String()
+			v.SetString(old + "x")
+			changed(at, func() { v.SetString(old) })
+		case reflect.Bool:
+			v.SetBool(!v.Bool())
+			changed(at, func() { v.SetBool(!v.Bool()) })
+		default:
+			old := reflect.ValueOf(v.Interface())
+			v.Set(reflect.ValueOf(100).Convert(v.Type()))
+			changed(at, func() { v.Set(old) })
+		}
+	}
+	visit(reflect.ValueOf(&claim).Elem(), "Claim")
+	if changes < 40 {
+		t.Fatalf("%d changes were tried", changes)
+	}
+	if string(written("SELECT 1", nil, claim)) != before {
+		t.Fatal("the test does not undo what it changes")
+	}
+}
+
+// Of an argument that changes from run to run its type is remembered, of others their value; and no list is written like another.
+func TestArgumentsArePartOfTheirProof(t *testing.T) {
+	all := [][]any{nil, {nil}, {int64(1)}, {"a"}, {"b"}, {""}, {"a", "b"}, {[]string{"a", "b"}}, {[]string{"ab"}}, {[]string{"a"}, "b"}}
+	for i, a := range all {
+		for j, b := range all {
+			if same := string(written("SELECT 1", a, full())) == string(written("SELECT 1", b, full())); same != (i == j) {
+				t.Errorf("%#v and %#v are one proof: %v", a, b, same)
+			}
+		}
+	}
+	if string(written("SELECT 1", []any{int64(1)}, full())) != string(written("SELECT 1", []any{int64(2)}, full())) {
+		t.Error("another seed is another proof")
+	}
+}
+
+// A proof is remembered for its snapshot alone, a refusal never; a full memo starts anew.
+func TestProofsAreRememberedAndRefusalsAreNot(t *testing.T) {
+	var m Memo
+	asked := 0
+	proven := func() error { asked++; return nil }
+	refused := func() error { asked++; return errors.New("refused") }
+	on, other := &catalog.Snapshot{}, &catalog.Snapshot{}
+	for i, step := range []struct {
+		key   proof
+		prove func() error
+		asked int
+		err   bool
+	}{
+		{proof{on: on}, refused, 1, true},
+		{proof{on: on}, refused, 2, true},
+		{proof{on: on}, proven, 3, false},
+		{proof{on: on}, refused, 3, false},
+		{proof{on: other}, refused, 4, true},
+		{proof{on: on, sum: [32]byte{1}}, refused, 5, true},
+	} {
+		if err := m.once(step.key, step.prove); (err != nil) != step.err || asked != step.asked {
+			t.Fatalf("step %d: %v after %d proofs, want %d", i, err, asked, step.asked)
+		}
+	}
+	for i := range mostProofs {
+		_ = m.once(proof{on: other, sum: [32]byte{byte(i), byte(i >> 8)}}, proven)
+	}
+	if n := len(m.proven); n > mostProofs {
+		t.Fatalf("%d proofs are remembered, want at most %d", n, mostProofs)
+	}
+}
+
+func BenchmarkRemembered(b *testing.B) {
+	var m Memo
+	on := &catalog.Snapshot{}
+	sql := "SELECT count(*)::text FROM (SELECT t.c FROM s.t AS t WHERE t.c = $1::text OFFSET 0) AS kept"
+	args, claim := []any{"a"}, full()
+	if err := m.once(proof{on, sha256.Sum256(written(sql, args, claim))}, func() error { return nil }); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := m.Statement(sql, args, on, claim); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
