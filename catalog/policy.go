@@ -59,7 +59,9 @@ func (k nodeKind) String() string {
 }
 
 // parseYAML reads one YAML document of the kind that policy files are: mappings, lists, scalars, anchors and aliases.
-func parseYAML(document string) (*node, error) {
+func parseYAML(document string) (*node, error) { return readYAML(document, treeBuilder{}) }
+
+func readYAML(document string, b treeBuilder) (*node, error) {
 	if len(document) > maxDocument {
 		return nil, fault.PolicyInvalid(fault.Position{}, "the file is larger than 1 MiB",
 			"take long domains from a public table: domain: {table: t, column: c}")
@@ -71,11 +73,15 @@ func parseYAML(document string) (*node, error) {
 	if pos, ok := tooDeep(tokens); ok {
 		return nil, fault.PolicyInvalid(pos, "lists and mappings are nested too deeply", "")
 	}
-	file, err := parser.Parse(tokens, 0)
+	var options []parser.Option
+	if b.lastWins {
+		options = append(options, parser.AllowDuplicateMapKey())
+	}
+	file, err := parser.Parse(tokens, 0, options...)
 	if err != nil {
 		return nil, yamlFault(err)
 	}
-	b := treeBuilder{anchors: map[string]*node{}}
+	b.anchors = map[string]*node{}
 	var docs []ast.Node
 	for _, d := range file.Docs {
 		if d.Body != nil {
@@ -152,8 +158,9 @@ func position(n ast.Node) fault.Position { return place(n.GetToken()) }
 
 // treeBuilder turns the library's tree into nodes.
 type treeBuilder struct {
-	anchors map[string]*node
-	depth   int
+	lastWins bool // a key may be given twice, and its last value counts
+	anchors  map[string]*node
+	depth    int
 }
 
 func (b *treeBuilder) build(n ast.Node) (*node, error) {
@@ -196,7 +203,7 @@ func (b *treeBuilder) convert(n ast.Node) (*node, error) {
 	case *ast.AliasNode:
 		return b.alias(n)
 	default:
-		return nil, fault.PolicyInvalid(leaf.pos, "policy files do not use this part of YAML: "+strings.ToLower(n.Type().String()), "")
+		return nil, fault.PolicyInvalid(leaf.pos, "this part of YAML is not read: "+strings.ToLower(n.Type().String()), "")
 	}
 	return leaf, nil
 }
@@ -216,7 +223,7 @@ func (b *treeBuilder) list(n *ast.SequenceNode) (*node, error) {
 
 func (b *treeBuilder) mapping(pos fault.Position, values []*ast.MappingValueNode) (*node, error) {
 	m := &node{kind: mappingNode, pos: pos, size: 1}
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for _, v := range values {
 		key, err := b.build(v.Key)
 		if err != nil {
@@ -225,15 +232,20 @@ func (b *treeBuilder) mapping(pos fault.Position, values []*ast.MappingValueNode
 		if key.kind != plainNode && key.kind != textNode {
 			return nil, fault.PolicyInvalid(key.pos, "a key must be a single word", "")
 		}
-		if seen[key.text] {
+		at, again := seen[key.text]
+		if again && !b.lastWins {
 			return nil, fault.PolicyInvalid(key.pos, "key "+fault.Quote(key.text)+" is given twice", "")
 		}
-		seen[key.text] = true
 		value, err := b.build(v.Value)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case again:
+			m.entries[at].value = value
+		default:
+			seen[key.text] = len(m.entries)
+			m.entries = append(m.entries, entry{key, value})
 		}
-		m.entries = append(m.entries, entry{key, value})
 		m.size += key.size + value.size
 	}
 	if len(m.entries) > 0 && m.entries[0].key.pos.Line < m.pos.Line || len(m.entries) > 0 && pos.IsZero() {

@@ -143,16 +143,20 @@ func TestDraftsAreAcceptedOnceFilled(t *testing.T) {
 // TestDraftOfEverything: the draft of a schema with one of everything, to the letter.
 func TestDraftOfEverything(t *testing.T) {
 	p := pgtest.Protected(t, shop)
-	got := drafted(t, p, "customer", "id")
-	const golden = "testdata/shop.yaml"
+	compareGolden(t, "testdata/shop.yaml", drafted(t, p, "customer", "id"))
+}
+
+// compareGolden holds a draft against a file, to the letter.
+func compareGolden(t *testing.T, file, got string) {
+	t.Helper()
 	if os.Getenv("REWRITE") != "" {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
+	want, err := os.ReadFile(file)
 	if err != nil || string(want) != got {
-		t.Errorf("%v: not %s (REWRITE=1 writes it):\n%s", err, golden, got)
+		t.Errorf("%v: not %s (REWRITE=1 writes it):\n%s", err, file, got)
 	}
 }
 

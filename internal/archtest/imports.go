@@ -126,7 +126,7 @@ func foundations() []layer {
 		{dir: "migrations", own: []string{"internal/fault"}, others: []library{only(pgx)}},
 		{dir: "catalog", own: []string{"internal/fault", "mechanisms"},
 			others: []library{only(pgx, "postgres*.go"), only(yaml, "policy*.go", "jsonschema_test.go"), only(jschema, "*_test.go")}},
-		{dir: "catalog/draft", pure: true, own: []string{"catalog"}, others: []library{only(yaml, "import*.go"), only(pgx, "*_test.go")}},
+		{dir: "catalog/draft", pure: true, own: []string{"catalog", "internal/fault"}, others: []library{only(pgx, "*_test.go")}},
 		{dir: "sqlrewrite/syntax", pure: true, own: []string{"internal/fault"}},
 		{dir: "sqlrewrite/statement", pure: true, own: []string{"internal/fault", "sqlrewrite/internal/parse"},
 			tests:  []string{"sqlrewrite/internal/parsetest", "catalog"},
