@@ -15,6 +15,7 @@ import (
 
 type policyCommands struct {
 	Init   policyInitCommand   `cmd:"" help:"Draft a policy from the schema of a database: keys, constraints, comments, no rows."`
+	Import policyImportCommand `cmd:"" help:"Draft a policy from metadata of SmartNoise SQL or Lomas."`
 	Check  policyCheckCommand  `cmd:"" help:"Check a policy file; with a configuration or a gateway, also against the live schema."`
 	Diff   policyDiffCommand   `cmd:"" help:"Say what applying a policy file would change, loosen and renew."`
 	Apply  policyApplyCommand  `cmd:"" help:"Check a policy file and put it in force."`

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,6 +49,42 @@ func TestPolicyInit(t *testing.T) {
 		if _, errs, code := runText(t, "policy", "init", "--dsn", dsn); code != exitUsage || !strings.Contains(errs, "PGPASSFILE") ||
 			strings.Contains(errs, "secret") {
 			t.Errorf("%s: exit %d: %s", dsn, code, errs)
+		}
+	}
+}
+
+// `policy import` drafts a policy file from metadata of SmartNoise SQL and of Lomas, and says where they are wrong.
+func TestPolicyImport(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "PUMS pid.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const smartNoise = "'': {PUMS: {PUMS: {age: {type: int, lower: 0, upper: 100}, pid: {type: int, private_id: True}}}}"
+	const lomas = "{max_ids: 1, rows: 9, row_privacy: true, columns: {sex: {type: string}}}"
+	for _, c := range []struct {
+		metadata string
+		args     []string
+		code     int
+		want     []string
+	}{
+		{smartNoise, []string{"smartnoise"}, exitOK, []string{"dataset: pums_pid\n", "  pums.pums:\n", "{column: pid}", "2 blanks"}},
+		{smartNoise, []string{"smartnoise", "--schema", "public", "--dataset", "census"}, exitOK, []string{"dataset: census\n", "  pums:\n"}},
+		{lomas, []string{"lomas"}, exitOK, []string{"  pums_pid:\n", "{row: ___}", "3 blanks"}},
+		{lomas, []string{"lomas", "--table", "people"}, exitOK, []string{"  people:\n"}},
+		{smartNoise, []string{"smartnoise", "--table", "people"}, exitUsage, []string{"--table goes with lomas"}},
+		{smartNoise, []string{"opendp"}, exitUsage, []string{"smartnoise"}},
+		{"a:\n  s: {t: {x: {type: int, lower: few}}}", []string{"smartnoise"}, exitRefused, []string{`PUMS pid.yaml:2:33: "few" is not a number`}},
+	} {
+		write(c.metadata)
+		args := append([]string{"policy", "import", c.args[0], file}, c.args[1:]...)
+		out, errs, code := runText(t, args...)
+		for _, want := range c.want {
+			if code != c.code || !strings.Contains(out+errs, want) {
+				t.Errorf("%v: exit %d, no %q in\n%s%s", c.args, code, want, out, errs)
+			}
 		}
 	}
 }
