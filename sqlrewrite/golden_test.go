@@ -116,7 +116,7 @@ func goldenClauses() []string {
 	return []string{
 		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys",
 		"aggregate", "having", "orderby", "limit", "bounding", "max_rows_total", "grid", "price", "moments", "distinct", "quantile", "topk",
-		"post", "several", "times",
+		"post", "several", "times", "lookup",
 	}
 }
 

@@ -29,6 +29,7 @@
 //	post.go           queries over released values; their outputs followed to the release
 //	post_clauses.go   the clauses of post-processing queries
 //	post_from.go      FROM of post-processing queries
+//	lookup.go         columns of a public table that its key tells, looked up after the noise
 //	levels.go         ROLLUP, CUBE and GROUPING SETS: sums over the released groups
 //	followed.go       which sums and windows over released rows have intervals
 //	choice.go         CASE and casts

@@ -49,6 +49,12 @@ func Statement(o *algebra.Opened) (*algebra.BoundQuery, error) {
 		return o.Bound, nil
 	}
 	bound, err := statement(o, o.Query)
+	if fewer := lookedUp(o, o.Query, err); fewer != nil {
+		again := algebra.NewOpened(o.Text, fewer, o.Snapshot)
+		if found, refused := statement(again, fewer); refused == nil {
+			*o, bound, err = *again, found, nil
+		}
+	}
 	if err == nil {
 		o.Bound = bound
 	}
