@@ -25,7 +25,7 @@ func TestCorpus(t *testing.T) {
 	needShared(t)
 	s := newStack(t, census(t), pums(t), pagila(t))
 	other := verdicts(t)
-	for _, q := range corpus(t) {
+	for _, q := range corpus(t, "queries.sql") {
 		t.Run(q.id, func(t *testing.T) {
 			verdict := q.verdict
 			if v, ok := other[q.id]; ok {

@@ -251,7 +251,7 @@ func TestCitusAnswersTheCorpus(t *testing.T) {
 		c.spread(t, census(t), "SELECT create_distributed_table('people', 'person_id')"),
 		c.spread(t, pums(t), "SELECT create_distributed_table('pums', 'pid')")) // pums_null has rows without a person, which Citus places nowhere
 	other := verdicts(t)
-	for _, q := range corpus(t) {
+	for _, q := range corpus(t, "queries.sql") {
 		if q.dataset == "pagila" {
 			continue // its payments lead to a customer through rentals
 		}

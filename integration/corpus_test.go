@@ -118,18 +118,18 @@ func readShared(t testing.TB, name string) string {
 	return read(t, filepath.Join(shared, name))
 }
 
-// corpusQuery is one block of corpus/queries.sql.
+// corpusQuery is one block of corpus/queries.sql or corpus/journeys.sql.
 type corpusQuery struct {
 	id, dataset string
-	verdict     string // "answer", "free" or "refuse CODE"
+	verdict     string // "answer", "free" or "refuse CODE"; of a journey "answer" or "hint"
 	sql         string
 }
 
-// corpus reads all queries.
-func corpus(t *testing.T) []corpusQuery {
+// corpus reads all queries of a file.
+func corpus(t *testing.T, file string) []corpusQuery {
 	t.Helper()
 	head := regexp.MustCompile(`(?m)^-- \[(\w+)\] (\w+) (.+)$`)
-	text := readShared(t, "corpus/queries.sql")
+	text := readShared(t, "corpus/"+file)
 	places := head.FindAllStringSubmatchIndex(text, -1)
 	var queries []corpusQuery
 	for i, p := range places {

@@ -63,6 +63,18 @@ func CutText(text string) *QueryText {
 	return q
 }
 
+// Statement is the query without the semicolons that end it, and the comments behind them.
+func (q *QueryText) Statement() *QueryText {
+	last := len(q.Tokens)
+	for q.Word(last-1) == ";" {
+		last--
+	}
+	if last == len(q.Tokens) {
+		return q
+	}
+	return CutText(q.Text[:q.Tokens[last].start])
+}
+
 func isWordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // lengthUntil is how many bytes there are to the end of a mark, or in all.

@@ -242,7 +242,7 @@ func repairQualify(q *parse.QueryText, i int, refusal *fault.Error) string {
 	}
 	from, to := q.SelectAround(i)
 	at := q.Boundary(from+1, "QUALIFY")
-	if at >= to || from > 0 || to < len(q.Tokens) && q.Word(to) != ";" {
+	if at >= to || from > 0 || to < len(q.Tokens) {
 		return ""
 	}
 	end := q.Boundary(at+1, "ORDER", "LIMIT")

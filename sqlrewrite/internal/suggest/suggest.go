@@ -30,7 +30,7 @@ func Suggest(err error, sql string, snapshot *catalog.Snapshot, read func(text s
 	if !errors.As(err, &refusal) || len(sql) > maxSuggestBytes {
 		return err
 	}
-	q := parse.CutText(sql)
+	q := parse.CutText(sql).Statement()
 	i := q.At(refusal.Pos)
 	if i < 0 && refusal.Code == fault.CodeSyntax { // the text ends too early
 		i = len(q.Tokens) - 1
