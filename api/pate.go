@@ -49,6 +49,7 @@ type Ensemble struct {
 	Limit                *BudgetLimit        `json:"limit,omitempty"` // of the ensemble's own account
 	Spent                Amounts             `json:"spent"`           // from it, by all callers, over all versions; it depends on no vote
 	Remaining            Amounts             `json:"remaining"`
+	Usage                *Usage              `json:"usage,omitempty"` // of the limit
 	DefinedAt            time.Time           `json:"defined_at"`
 	SealedAt             *time.Time          `json:"sealed_at,omitempty"`
 }

@@ -246,10 +246,28 @@ type DatasetBudget struct {
 	Reserved  Amounts     `json:"reserved"`
 	Remaining Amounts     `json:"remaining"`
 	Lifetime  Amounts     `json:"lifetime"` // all that was ever charged
-	Frozen    bool        `json:"frozen"`   // a steward stopped all charges; replays stay free
+	Usage     Usage       `json:"usage"`
+	Frozen    bool        `json:"frozen"` // a steward stopped all charges; replays stay free
 	// NextTranche is when more of the limit is released; absent when all of it is.
 	NextTranche *time.Time `json:"next_tranche,omitempty"`
-	Advice      string     `json:"advice"` // in plain words: about n more counts
+	// Shared are the accounts that the caller's questions are charged to besides. Of them figures are not shown.
+	Shared []SharedAccount `json:"shared"`
+	Advice string          `json:"advice"` // in plain words: about n more counts
+}
+
+// Usage is how much of what is released of a cap is spent or reserved. An account goes on while one of its rules for ε and
+// ρ admits more, and that for δ: Rule is the one that binds.
+type Usage struct {
+	Rule    string  `json:"rule"`    // epsilon, rho or delta
+	Percent Decimal `json:"percent"` // under that rule, rounded up to a tenth; 100 also where a lowered cap is overdrawn
+}
+
+// SharedAccount is an account that others draw on too, with what may refuse a question whatever they spent.
+type SharedAccount struct {
+	Account            string  `json:"account"` // dataset or group:x
+	Form               string  `json:"form"`
+	MaxEpsilonPerQuery Decimal `json:"max_epsilon_per_query,omitempty"`
+	ReplayOnly         bool    `json:"replay_only,omitempty"`
 }
 
 // BudgetLimit is the cap of an account: the body of PUT /v1/datasets/{dataset}/budgets/{account}.
@@ -315,6 +333,7 @@ type Account struct {
 	// Lifetime is what the cap promises for all time, WorstCase what can be lost by a year from now: less while tranches are closed.
 	Lifetime    Promise    `json:"lifetime"`
 	WorstCase   Promise    `json:"worst_case_year"`
+	Usage       Usage      `json:"usage"`
 	Frozen      bool       `json:"frozen"`
 	Refills     int64      `json:"refills"`                // how often the cap was refilled
 	NextTranche *time.Time `json:"next_tranche,omitempty"` // when more of the cap is released

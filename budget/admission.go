@@ -85,7 +85,7 @@ func Remaining(limit Limit, used mechanisms.Loss) Headroom {
 	h := Headroom{Epsilon: Never, Rho: Never, Delta: max(limit.Delta-limit.deltaOf(used), 0)}
 	if limit.Epsilon != Never {
 		h.Epsilon = max(limit.Epsilon-used.Epsilon, 0)
-		if used.Unbounded || used.Tail > limit.tails() {
+		if !limit.countsEpsilon(used) {
 			h.Epsilon = 0
 		}
 	}
@@ -214,14 +214,14 @@ func overRate(a Balance, charge mechanisms.Loss, now time.Time) *fault.Error {
 // Used is what an account has spent and reserved together.
 func (b Balance) Used() mechanisms.Loss { return b.Spent.Plus(b.Reserved) }
 
-// shortage says what is missing, in the currency that people set the account up in.
+// shortage says what is missing under the rule that binds: the one that comes nearest to admitting the charge.
 func shortage(limit Limit, used, charge mechanisms.Loss) fault.Shortage {
 	left := Remaining(limit, used)
 	s := fault.Shortage{AffordableEpsilon: Affordable(limit, used).String()}
 	switch {
 	case limit.deltaOf(used.Plus(charge)) > limit.Delta:
 		s.Currency, s.Needed, s.Remaining = "delta", (charge.Delta + charge.Tail).String(), left.Delta.String()
-	case limit.Form == ZCDP || !charge.Pure():
+	case limit.Form == ZCDP || !charge.Pure() || limit.nearerByRho(used, charge):
 		s.Currency, s.Needed, s.Remaining = "rho", charge.Rho.String(), max(left.Rho, 0).String()
 	default:
 		s.Currency, s.Needed, s.Remaining = "epsilon", charge.Epsilon.String(), max(left.Epsilon, 0).String()

@@ -241,6 +241,7 @@ func TestStewardsBudgets(t *testing.T) {
 		// ρ 0.5 is ε 6.47 at δ 10⁻⁹; each of the counts is ε·tanh(ε/2)-zCDP.
 		Lifetime:  api.Promise{Epsilon: "6.474070020727", Delta: "1.1e-8"},
 		WorstCase: api.Promise{Epsilon: "6.474070020727", Delta: "1.1e-8"},
+		Usage:     api.Usage{Rule: "rho", Percent: "0"},
 		Advice:    "about 100 more counts at epsilon 0.1"}
 	if diff := cmp.Diff(&want, account); diff != "" {
 		t.Error(diff)

@@ -144,9 +144,11 @@ const aYear = 365 * 24 * time.Hour
 
 func (s *Service) accountOf(b budget.Balance) api.Account {
 	now := s.clock.Now()
+	released := amounts.Released(b, now)
 	return api.Account{
 		Dataset: b.ID.Dataset, Account: b.ID.String(), Origin: string(b.Origin), Limit: amounts.Limit(b.Limit),
-		Spent: amounts.Sums(b.Spent), Reserved: amounts.Sums(b.Reserved), Remaining: amounts.Headroom(amounts.Released(b, now)),
+		Spent: amounts.Sums(b.Spent), Reserved: amounts.Sums(b.Reserved), Remaining: amounts.Headroom(released),
+		Usage:    amounts.Usage(released),
 		Lifetime: promiseOf(b.Lifetime()), WorstCase: promiseOf(b.WorstCase(now.Add(aYear))), Frozen: b.Frozen, Refills: b.Refills,
 		NextTranche: nextTranche(b, now), Advice: advice(b, now),
 	}

@@ -157,10 +157,18 @@ func (s *Service) datasetBudget(ctx context.Context, who auth.Principal, dataset
 		return nil, err
 	}
 	own, now := accounts.Own(), s.clock.Now()
+	shared := []api.SharedAccount{}
+	for i, b := range accounts.balances {
+		if i != accounts.own {
+			shared = append(shared, amounts.Shared(b.Account))
+		}
+	}
+	released := amounts.Released(own, now)
 	return &api.DatasetBudget{
 		Dataset: dataset, Account: own.ID.String(), Limit: amounts.Limit(own.Limit),
-		Spent: amounts.Sums(own.Spent), Reserved: amounts.Sums(own.Reserved), Remaining: amounts.Headroom(amounts.Released(own, now)),
-		Lifetime: amounts.Sums(own.Spent), Frozen: own.Frozen, NextTranche: nextTranche(own, now), Advice: advice(own, now),
+		Spent: amounts.Sums(own.Spent), Reserved: amounts.Sums(own.Reserved), Remaining: amounts.Headroom(released),
+		Lifetime: amounts.Sums(own.Spent), Usage: amounts.Usage(released), Frozen: own.Frozen, NextTranche: nextTranche(own, now),
+		Shared: shared, Advice: advice(own, now),
 	}, nil
 }
 

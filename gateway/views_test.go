@@ -15,6 +15,37 @@ import (
 	"noisegate/internal/fault"
 )
 
+// TestSharedAccountsAreListed: who draws on accounts of others sees which they are, and what one question may cost there;
+// what is spent of them changes nothing in the list.
+func TestSharedAccountsAreListed(t *testing.T) {
+	group := line(catalog.GroupScope, "interns", 4)
+	group.MaxEpsilonPerQuery = big.NewRat(1, 10)
+	r := newRig(t, line(catalog.DatasetScope, "", 9), group, perAnalyst("analysts", 3))
+	ana := principal(t, "ana", "interns")
+	shared := func() string {
+		t.Helper()
+		own, err := r.Budget(t.Context(), ana, "d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(own.Budgets[0].Shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	before := shared()
+	if before != `[{"account":"dataset","form":"pure"},{"account":"group:interns","form":"pure","max_epsilon_per_query":"0.1"}]` {
+		t.Error(before)
+	}
+	if _, err := r.Query(t.Context(), principal(t, "bob", "interns"), count("0.1")); err != nil {
+		t.Fatal(err)
+	}
+	if after := shared(); after != before {
+		t.Errorf("%s, then %s", before, after)
+	}
+}
+
 func TestBudgetAndHistory(t *testing.T) {
 	r, ana := newRig(t), principal(t, "ana")
 	answer, err := r.Query(t.Context(), ana, count("0.5"))
@@ -30,6 +61,9 @@ func TestBudgetAndHistory(t *testing.T) {
 		b.Limit.Delta != "1e-7" ||
 		b.Limit.MaxEpsilonPerQuery != "1" || !strings.HasPrefix(b.Advice, "about ") {
 		t.Errorf("%+v", b)
+	}
+	if b.Usage.Rule != "rho" && b.Usage.Rule != "epsilon" || b.Usage.Percent == "0" || b.Usage.Percent == "100" {
+		t.Errorf("%+v", b.Usage)
 	}
 	list, err := r.Releases(t.Context(), ana, "")
 	if err != nil || len(list.Releases) != 1 || list.NextCursor != "" || list.Releases[0].Request.SQL != "SELECT count(*) FROM people" {

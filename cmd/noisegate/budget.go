@@ -52,9 +52,12 @@ func (c *budgetShowCommand) run(ctx context.Context, a *app) error {
 		return nil
 	}
 	t := &table{grouped: a.terminal}
-	t.header("dataset", "account", "limit", "spent", "reserved", "left")
+	t.header("dataset", "account", "used", "spent", "reserved", "left", "limit")
 	for _, b := range budgets.Budgets {
-		t.row(b.Dataset, b.Account, limitText(b.Limit), amountsText(b.Spent, up), amountsText(b.Reserved, up), amountsText(b.Remaining, down))
+		t.row(append(append([]string{b.Dataset, b.Account}, usageCells(b.Usage, b.Spent, b.Reserved, b.Remaining)...), limitText(b.Limit))...)
+		for _, s := range b.Shared {
+			t.row(b.Dataset, s.Account, "", "", "", "", sharedText(s))
+		}
 	}
 	t.write(a.Out)
 	for _, b := range budgets.Budgets {
@@ -82,10 +85,10 @@ func (c *budgetShowCommand) showAccounts(ctx context.Context, a *app, client *ap
 
 func (a *app) showAccounts(accounts []api.Account) {
 	t := &table{grouped: a.terminal}
-	t.header("account", "limit", "set by", "spent", "reserved", "left", "lifetime", "within a year")
+	t.header("account", "used", "spent", "reserved", "left", "limit", "set by", "lifetime", "within a year")
 	for _, b := range accounts {
-		t.row(b.Account, limitText(b.Limit), b.Origin, amountsText(b.Spent, up), amountsText(b.Reserved, up), amountsText(b.Remaining, down),
-			promiseText(b.Lifetime), promiseText(b.WorstCase))
+		t.row(append(append([]string{b.Account}, usageCells(b.Usage, b.Spent, b.Reserved, b.Remaining)...),
+			limitText(b.Limit), b.Origin, promiseText(b.Lifetime), promiseText(b.WorstCase))...)
 	}
 	t.write(a.Out)
 	for _, b := range accounts {
@@ -185,6 +188,51 @@ func limitText(l api.BudgetLimit) string {
 	return text
 }
 
+// usageCells are the share of a cap that is used, and what is spent, reserved and left, all in the currency of the rule
+// that binds. Beside it stands what the other rule counts, as long as the account could go on by it.
+func usageCells(u api.Usage, spent, reserved, left api.Amounts) []string {
+	if u.Rule == "" { // an older gateway
+		return []string{"", amountsText(spent, up), amountsText(reserved, up), amountsText(left, down)}
+	}
+	return []string{string(u.Percent) + " %", inRule(u.Rule, spent, left, up), inRule(u.Rule, reserved, left, up),
+		inRule(u.Rule, left, left, down)}
+}
+
+// inRule writes amounts in the currency of a rule, and beside it the others of which the account has some left.
+func inRule(rule string, a, left api.Amounts, digits rounding) string {
+	amount, beside := "", []string{}
+	for _, c := range []struct {
+		name     string
+		is, left api.Decimal
+	}{{"epsilon", a.Epsilon, left.Epsilon}, {"rho", a.Rho, left.Rho}, {"delta", a.Delta, left.Delta}} {
+		text := c.name + " " + digits.shorten(c.is)
+		if c.name == rule {
+			amount = text
+		} else if isAmount(c.is) && isAmount(c.left) {
+			beside = append(beside, text)
+		}
+	}
+	if len(beside) > 0 {
+		amount += " (" + strings.Join(beside, ", ") + ")"
+	}
+	return amount
+}
+
+// isAmount reports whether there is a number, and not 0.
+func isAmount(d api.Decimal) bool { return d != "" && d != "0" }
+
+// sharedText says of an account that others draw on too what may refuse a question.
+func sharedText(s api.SharedAccount) string {
+	text := "shared; figures are not shown"
+	switch {
+	case s.ReplayOnly:
+		text += ", replays only"
+	case s.MaxEpsilonPerQuery != "":
+		text += ", " + string(s.MaxEpsilonPerQuery) + " a query"
+	}
+	return text
+}
+
 // amountsText is a loss in the currency that people read: ε when there is one, else ρ. Digits that nobody reads are rounded
 // away: upwards for what was spent, downwards for what is left.
 func amountsText(a api.Amounts, digits rounding) string {
@@ -196,6 +244,24 @@ func amountsText(a api.Amounts, digits rounding) string {
 		text += ", delta " + string(a.Delta)
 	}
 	return text
+}
+
+// priceText is what is charged to an account with so much left: in the currency of the latter, and the ε beside a ρ.
+func priceText(price, left api.Amounts) string {
+	inRho := inCurrencyOf(left, price)
+	text := amountsText(inRho, up)
+	if inRho.Epsilon == "" && inEpsilon(price) && isAmount(price.Epsilon) {
+		text += " for epsilon " + up.shorten(price.Epsilon)
+	}
+	return text
+}
+
+// inCurrencyOf leaves the ε out of an amount that stands beside one in ρ.
+func inCurrencyOf(beside, a api.Amounts) api.Amounts {
+	if !inEpsilon(beside) && a.Rho != "" {
+		a.Epsilon = ""
+	}
+	return a
 }
 
 // inEpsilon says whether ε tells the amounts. Sums with a tail have noise without a pure ε in them. An account of the

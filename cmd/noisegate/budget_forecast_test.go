@@ -19,7 +19,7 @@ func TestForecastText(t *testing.T) {
 		Limit: api.BudgetLimit{Form: "approx", Epsilon: "3", Delta: "1e-7", MaxEpsilonPerQuery: "1",
 			Tranche: &api.Tranche{Every: "30d", Epsilon: "1"}},
 		Spent: api.Amounts{Epsilon: "0.4", Rho: "0.04", Delta: "0"}, Reserved: api.Amounts{Epsilon: "0.1", Rho: "0.004995837496", Delta: "0"},
-		Remaining: api.Amounts{Epsilon: "0.5", Rho: "0", Delta: "5e-8"},
+		Remaining: api.Amounts{Epsilon: "0.5", Rho: "0", Delta: "5e-8"}, Usage: api.Usage{Rule: "epsilon", Percent: "50"},
 		Lifetime:  api.Promise{Epsilon: "3", Delta: "1e-7"}, WorstCase: api.Promise{Epsilon: "3", Delta: "1e-7"}, NextTranche: &next,
 		Advice: "about 5 more counts at epsilon 0.1, and more from 2026-12-11 18:00:00 UTC",
 	}
@@ -33,9 +33,9 @@ func TestForecastText(t *testing.T) {
 	}
 	var out bytes.Buffer
 	(&app{Streams: Streams{Out: &out}}).showForecast(f)
-	const want = ` account     | limit                                              | set by | spent       | reserved    | left                    | lifetime              | within a year
--------------+----------------------------------------------------+--------+-------------+-------------+-------------------------+-----------------------+-----------------------
- analyst:ana | approx epsilon 3 delta 1e-7, 1 a query, 1 each 30d | policy | epsilon 0.4 | epsilon 0.1 | epsilon 0.5, delta 5e-8 | epsilon 3, delta 1e-7 | epsilon 3, delta 1e-7
+	const want = ` account     | used | spent       | reserved    | left                     | limit                                              | set by | lifetime              | within a year
+-------------+------+-------------+-------------+--------------------------+----------------------------------------------------+--------+-----------------------+-----------------------
+ analyst:ana | 50 % | epsilon 0.4 | epsilon 0.1 | epsilon 0.5 (delta 5e-8) | approx epsilon 3 delta 1e-7, 1 a query, 1 each 30d | policy | epsilon 3, delta 1e-7 | epsilon 3, delta 1e-7
  analyst:ana: about 5 more counts at epsilon 0.1, and more from 2026-12-11 18:00:00 UTC
  epsilon 0.05 a day in the last 10 days
  from                | released  | worst case            | counts at 0.1 | at this pace

@@ -95,8 +95,8 @@ func (a *app) showPaid(p paid) {
 		fmt.Fprintf(a.Out, " replay of %s: nothing spent (%s left)\n", p.release, amountsText(p.remaining, down))
 		return
 	}
-	fmt.Fprintf(a.Out, " spent %s (%s left) · %s · ask again: same answer, free\n", amountsText(p.spent, up),
-		amountsText(p.remaining, down), p.release)
+	fmt.Fprintf(a.Out, " spent %s (%s left) · %s · ask again: same answer, free\n", priceText(p.spent, p.remaining),
+		amountsText(inCurrencyOf(p.spent, p.remaining), down), p.release)
 }
 
 func (a *app) showPrice(price, remaining api.Amounts, affordable bool) {
@@ -104,7 +104,8 @@ func (a *app) showPrice(price, remaining api.Amounts, affordable bool) {
 	if affordable {
 		afford = "affordable"
 	}
-	fmt.Fprintf(a.Out, " price %s: %s (%s left) · nothing was spent\n", amountsText(price, up), afford, amountsText(remaining, down))
+	fmt.Fprintf(a.Out, " price %s: %s (%s left) · nothing was spent\n", priceText(price, remaining), afford,
+		amountsText(inCurrencyOf(price, remaining), down))
 }
 
 func (c *fitCommand) showEstimate(a *app, e *api.FitEstimate) error {

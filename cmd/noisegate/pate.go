@@ -242,7 +242,11 @@ func (a *app) showEnsemble(asJSON bool, e *api.Ensemble, err error) error {
 		fmt.Sprint(e.Answered), fmt.Sprint(e.Rejected), fmt.Sprint(e.Reinforced))
 	t.write(a.Out)
 	if e.Limit != nil {
-		fmt.Fprintf(a.Out, " spent %s of %s, over all versions and callers\n", amountsText(e.Spent, up), limitText(*e.Limit))
+		used, spent := "", amountsText(e.Spent, up)
+		if e.Usage != nil {
+			used, spent = string(e.Usage.Percent)+" % is used: ", inRule(e.Usage.Rule, e.Spent, e.Remaining, up)
+		}
+		fmt.Fprintf(a.Out, " %sspent %s of %s, over all versions and callers\n", used, spent, limitText(*e.Limit))
 	}
 	return nil
 }

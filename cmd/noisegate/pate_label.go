@@ -159,7 +159,8 @@ func (c *pateLabelCommand) run(ctx context.Context, a *app) error {
 		t.row(append([]string{l.Query, l.Status, l.Class, map[bool]string{true: "yes"}[l.Replayed]}, counts(l)...)...)
 	}
 	t.write(a.Out)
-	fmt.Fprintf(a.Out, " %s\n spent %s (%s left) · ask again: same labels, free\n", answer.Terms.Meaning, amountsText(answer.Spent, up),
+	fmt.Fprintf(a.Out, " %s\n spent %s (%s left) · ask again: same labels, free\n", answer.Terms.Meaning,
+		priceText(answer.Spent, answer.Remaining),
 		amountsText(inCurrencyOf(answer.Spent, answer.Remaining), down))
 	return nil
 }
@@ -221,14 +222,6 @@ func labelsCSV(labels []api.Label) []byte {
 	}
 	w.Flush()
 	return b.Bytes()
-}
-
-// inCurrencyOf leaves the ε out of an amount that stands beside one without.
-func inCurrencyOf(spent, left api.Amounts) api.Amounts {
-	if spent.Epsilon == "" {
-		left.Epsilon = ""
-	}
-	return left
 }
 
 // estimate prices labels. What the student says has no price, so that its file is not looked at but for names of queries.

@@ -30,9 +30,10 @@ func spendLine(answer *api.QueryResponse) string {
 	}
 	left := down.shorten(answer.Remaining.Epsilon)
 	if !inEpsilon(answer.Spent) || !inEpsilon(answer.Remaining) {
-		left = amountsText(answer.Remaining, down)
+		left = amountsText(inCurrencyOf(answer.Spent, answer.Remaining), down)
 	}
-	return fmt.Sprintf("spent %s (%s left) · %s · ask again: same answer, free", amountsText(answer.Spent, up), left, answer.ReleaseID)
+	return fmt.Sprintf("spent %s (%s left) · %s · ask again: same answer, free", priceText(answer.Spent, answer.Remaining), left,
+		answer.ReleaseID)
 }
 
 // ageText says of a replay when its values were released, and of which state of the data.
@@ -185,6 +186,7 @@ func (a *app) showEstimate(e *api.EstimateResponse) error {
 	if !e.Affordable {
 		verdict = "more than is left"
 	}
-	fmt.Fprintf(a.Out, " price %s: %s (%s left) · nothing was spent\n", amountsText(e.Price, up), verdict, amountsText(e.Remaining, down))
+	fmt.Fprintf(a.Out, " price %s: %s (%s left) · nothing was spent\n", priceText(e.Price, e.Remaining), verdict,
+		amountsText(inCurrencyOf(e.Price, e.Remaining), down))
 	return nil
 }

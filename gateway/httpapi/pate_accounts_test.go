@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -73,6 +74,33 @@ func TestLabelsOfOthersCostOwnAccounts(t *testing.T) {
 	ask := api.LabelRequest{Queries: queries(0, 1), Mechanism: "gnmax", Sigma: "10"}
 	if _, err := poor.Labels(t.Context(), "digits", ask, ""); codeOfError(err) != fault.CodeBudgetExhausted {
 		t.Errorf("%v", err)
+	}
+	// What still fits is said in labels, by the own account alone, and is so.
+	if _, err := sam.SetAccount(t.Context(), gatewaytest.Dataset, "analyst:poor", api.BudgetLimit{Form: "zcdp", Rho: "0.035"}); err != nil {
+		t.Fatal(err)
+	}
+	ask.Queries = queries(0, 8)
+	_, err := poor.Labels(t.Context(), "digits", ask, "")
+	var problem *api.Problem
+	if !errors.As(err, &problem) || problem.Extra["labels"] != "3" || !strings.HasPrefix(problem.Hint, "3 labels still fit") {
+		t.Errorf("%v", err)
+	}
+	buyOf(t, poor, 0, 3)
+	ask.Queries = queries(3, 4)
+	if _, err = poor.Labels(t.Context(), "digits", ask, ""); !errors.As(err, &problem) || !strings.HasPrefix(problem.Hint, "no label") {
+		t.Errorf("%v", err)
+	}
+	if _, err := sam.SetAccount(t.Context(), gatewaytest.Dataset, "analyst:poor", api.BudgetLimit{Form: "zcdp", Rho: "9"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.SetAccount(t.Context(), gatewaytest.Dataset, "ensemble:digits", api.BudgetLimit{Form: "zcdp", Rho: "0.001"}); err != nil {
+		t.Fatal(err)
+	}
+	ask.Queries = queries(10, 14)
+	problem = nil
+	if _, err = poor.Labels(t.Context(), "digits", ask, ""); !errors.As(err, &problem) || problem.Extra["labels"] != "" ||
+		strings.Contains(problem.Hint, "label") {
+		t.Errorf("of a shared account: %v", err)
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"slices"
+	"time"
 
 	"noisegate/api"
 	"noisegate/budget"
@@ -353,8 +355,11 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *gateway.Schedu
 	paid, err := gateway.Buy(ctx, s.gateway, tick, purchase, func(ctx context.Context) (gateway.Finish[*api.Result], error) {
 		return s.label(ctx, o, tick)
 	})
-	if err != nil || !paid.Replayed {
-		return paid, err
+	if err != nil {
+		return paid, b.stillFits(err, int64(len(places)), s.clock.Now())
+	}
+	if !paid.Replayed {
+		return paid, nil
 	}
 	// The same request was paid for since it was looked up, or its key stands for a purchase after which the policy shared
 	// more than it does now.
@@ -365,6 +370,18 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *gateway.Schedu
 		return gateway.Receipt{}, fault.BudgetReplayMismatch()
 	}
 	return paid, nil
+}
+
+// stillFits says of a refusal by the buyer's own account how many labels it still pays for: labels have no price in ε that
+// one could lower. Refusals by accounts that others share have no figures, and get none.
+func (b *batch) stillFits(err error, asked int64, now time.Time) error {
+	var refused *fault.Error
+	if !errors.As(err, &refused) || len(refused.Details) == 0 ||
+		refused.Code != fault.CodeBudgetExhausted && refused.Code != fault.CodeBudgetTrancheClosed {
+		return err
+	}
+	own := amounts.Released(b.accounts.Own(), now)
+	return fault.PateStillFit(refused, min(budget.Times(own.Limit, own.Used().Plus(b.delay.Loss()), b.mode.WorstCase(1)), asked-1))
 }
 
 // checkKey refuses an Idempotency-Key that stands for another request, also where there is nothing to charge.

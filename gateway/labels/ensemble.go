@@ -283,7 +283,8 @@ func (s *Service) Ensemble(ctx context.Context, who auth.Principal, name string)
 		return nil, err
 	}
 	limit := amounts.Limit(balance.Limit)
-	shown.Limit, shown.Spent, shown.Remaining = &limit, amounts.Sums(balance.Used()), amounts.Headroom(balance)
+	usage := amounts.Usage(balance)
+	shown.Limit, shown.Usage, shown.Spent, shown.Remaining = &limit, &usage, amounts.Sums(balance.Used()), amounts.Headroom(balance)
 	return shown, nil
 }
 

@@ -45,6 +45,18 @@ func PateRedefined() *Error {
 		Hint: "look at the definition, then load its votes"}
 }
 
+// PateStillFit says beside a refusal by the buyer's own budget how many labels of the kind that was asked for still fit.
+func PateStillFit(refused *Error, labels int64) *Error {
+	hint := fmt.Sprintf("%d labels still fit; labels that you have already are free", labels)
+	switch labels {
+	case 0:
+		hint = "no label of this kind fits; labels that you have already are free"
+	case 1:
+		hint = "1 label still fits; labels that you have already are free"
+	}
+	return refused.WithHint(hint).WithDetails(Detail{Name: "labels", Value: strconv.FormatInt(labels, 10)})
+}
+
 // PateNotSealed refuses labels while votes may still change.
 func PateNotSealed(name string) *Error {
 	return &Error{Code: CodePateNotSealed, Msg: "no version of the ensemble " + Quote(name) + " is sealed yet",

@@ -5,6 +5,7 @@ package amounts
 
 import (
 	"math/big"
+	"strconv"
 	"time"
 
 	"noisegate/api"
@@ -43,6 +44,24 @@ func Headroom(b budget.Balance) api.Amounts {
 		a.Rho = api.Decimal(left.Rho.String())
 	}
 	return a
+}
+
+// Usage writes how much of a cap is used.
+func Usage(b budget.Balance) api.Usage {
+	u := budget.UsageOf(b.Limit, b.Used())
+	const tenths = 10
+	percent := api.Decimal(strconv.FormatInt(u.Permille/tenths, 10))
+	if rest := u.Permille % tenths; rest != 0 {
+		percent += api.Decimal("." + strconv.FormatInt(rest, 10))
+	}
+	return api.Usage{Rule: string(u.Rule), Percent: percent}
+}
+
+// Shared writes what members may know of an account that others draw on too: nothing that depends on what was spent.
+func Shared(a budget.Account) api.SharedAccount {
+	limit := Limit(a.Limit)
+	return api.SharedAccount{Account: a.ID.String(), Form: limit.Form, MaxEpsilonPerQuery: limit.MaxEpsilonPerQuery,
+		ReplayOnly: limit.ReplayOnly}
 }
 
 // Affordable looks at the caller's own account only: what others spent is not to be learned from a free estimate.
