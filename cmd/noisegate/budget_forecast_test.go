@@ -20,7 +20,7 @@ func TestForecastText(t *testing.T) {
 			Tranche: &api.Tranche{Every: "30d", Epsilon: "1"}},
 		Spent: api.Amounts{Epsilon: "0.4", Rho: "0.04", Delta: "0"}, Reserved: api.Amounts{Epsilon: "0.1", Rho: "0.004995837496", Delta: "0"},
 		Remaining: api.Amounts{Epsilon: "0.5", Rho: "0", Delta: "5e-8"}, Usage: api.Usage{Rule: "epsilon", Percent: "50"},
-		Lifetime:  api.Promise{Epsilon: "3", Delta: "1e-7"}, WorstCase: api.Promise{Epsilon: "3", Delta: "1e-7"}, NextTranche: &next,
+		Lifetime: api.Promise{Epsilon: "3", Delta: "1e-7"}, WorstCase: api.Promise{Epsilon: "3", Delta: "1e-7"}, NextTranche: &next,
 		Advice: "about 5 more counts at epsilon 0.1, and more from 2026-12-11 18:00:00 UTC",
 	}
 	spent := amountsMade{Epsilon: big.NewRat(1, 2), Rho: big.NewRat(45, 1000)}
