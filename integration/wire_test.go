@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,12 +117,23 @@ func (s *wireStack) certificate(t *testing.T) (certificate, key string) {
 // connect is a client of the analyst ana, at ε 1 for each question, as a pgx client makes of it. It keeps the notices.
 func (s *wireStack) connect(t *testing.T, dataset string, notices *[]string) *pgx.Conn {
 	t.Helper()
+	return connected(t, s.clientConfig(t, dataset), notices)
+}
+
+// clientConfig is how the analyst ana connects.
+func (s *wireStack) clientConfig(t *testing.T, dataset string) *pgx.ConnConfig {
+	t.Helper()
 	at := url.URL{Scheme: "postgres", User: url.UserPassword("ana", s.tokenOnce(t, "ana", "analyst")), Path: "/" + dataset,
 		Host: net.JoinHostPort(s.host, s.port), RawQuery: "sslmode=disable&options=-c%20noisegate.epsilon%3D1"}
 	config, err := pgx.ParseConfig(at.String())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return config
+}
+
+func connected(t *testing.T, config *pgx.ConnConfig, notices *[]string) *pgx.Conn {
+	t.Helper()
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if notices != nil {
 			*notices = append(*notices, fmt.Sprint(*n))
@@ -470,5 +483,80 @@ func TestAnswersLeaveTheWireAtBoundaries(t *testing.T) {
 		if took := time.Since(began); err != nil || took < quantum*9/10 {
 			t.Errorf("%s: %v after %v, want an answer no earlier than the boundary of %v", sql, err, took, quantum)
 		}
+	}
+}
+
+// deaf is a connection whose client hears nothing more from some moment on, as behind a network that fails, until it ends.
+type deaf struct {
+	net.Conn
+	from *atomic.Bool
+	ends <-chan struct{}
+}
+
+func (d deaf) Read(b []byte) (int, error) {
+	n, err := d.Conn.Read(b)
+	if d.from.Load() {
+		<-d.ends
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// TestKillBeforeTheRowsArrive kills the gateway when a question is charged and its client has seen no row: who asks again gets the answer
+// that the ledger has, byte for byte, at no charge, from the next gateway.
+//
+// covers: F01 A68
+func TestKillBeforeTheRowsArrive(t *testing.T) {
+	s := newWireStackOver(t, people(ampleBudget))
+	for kills := range 3 {
+		sql := fmt.Sprintf("SELECT club, count(*) AS n FROM people WHERE age <> %d GROUP BY club ORDER BY club", kills)
+		var from atomic.Bool
+		ends := make(chan struct{})
+		config := s.clientConfig(t, "people")
+		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			return deaf{conn, &from, ends}, err
+		}
+		conn := connected(t, config, nil)
+		before := s.storedAnswers(t)
+		from.Store(true)
+		outcome := make(chan error, 1)
+		go func() {
+			_, err := conn.Exec(context.Background(), sql, pgx.QueryExecModeSimpleProtocol)
+			outcome <- err
+		}()
+		s.eventually(t, func() bool { return s.count(t, "settle") == kills+1 })
+		s.kill()
+		close(ends)
+		if err := <-outcome; err == nil {
+			t.Fatal("the client was answered")
+		}
+		s.serve(t)
+		var bought api.Result
+		for id, answer := range s.storedAnswers(t) {
+			if before[id] == "" {
+				if err := json.Unmarshal([]byte(answer), &bought); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		results, err := s.connect(t, "people", nil).PgConn().Exec(t.Context(), sql).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told, stored strings.Builder
+		for _, row := range results[0].Rows {
+			fmt.Fprintf(&told, "%s\n", row)
+		}
+		for _, row := range bought.Rows {
+			fmt.Fprintln(&stored, row)
+		}
+		if len(bought.Rows) < 2 || told.String() != stored.String() {
+			t.Errorf("told\n%s\nthe ledger has\n%s", &told, &stored)
+		}
+		if n := s.count(t, "reserve"); n != kills+1 {
+			t.Errorf("%d charges of %d questions", n, kills+1)
+		}
+		s.expectSpent(t, "ana", fmt.Sprint(kills+1))
 	}
 }
