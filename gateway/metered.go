@@ -67,7 +67,7 @@ func done[T any](answer T, spent mechanisms.Loss) Finish[T] {
 func metered[T any](ctx context.Context, m meter, tick *Schedule, b bill,
 	work func(context.Context) (Finish[T], error)) (Receipt, error) {
 	if err := ctx.Err(); err != nil {
-		return Receipt{}, err // gone before anything happened
+		return Receipt{}, fault.RequestGone(err)
 	}
 	if tick.isCancelled() {
 		return Receipt{}, fault.BudgetCancelled(false)

@@ -199,21 +199,23 @@ func (c *session) inPlace(ctx context.Context, one statement.Statement, work fun
 	if c.server.config.Catalog == nil {
 		return false, nil
 	}
+	ctx, release := c.watched(ctx)
+	defer release()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c.stops(stop)
 	defer c.stops(nil)
-	release, err := c.server.config.Service.EnterCatalog(ctx, c.who)
+	leave, err := c.server.config.Service.EnterCatalog(ctx, c.who)
 	switch {
 	case ctx.Err() != nil:
 		if err == nil {
-			release()
+			leave()
 		}
 		return true, cancelled()
 	case err != nil:
 		return true, refusalOf(err, nil)
 	}
-	defer release()
+	defer leave()
 	q, refused := c.catalogQuery(ctx, one)
 	if refused == nil && q != nil {
 		if err := work(ctx, q); err != nil && ctx.Err() == nil {

@@ -27,6 +27,9 @@ func (c *session) copyOut(ctx context.Context, p *portal, command statement.Copy
 	if refused != nil {
 		return nil, refused
 	}
+	if refused := c.roomFor(weight(r.rows)); refused != nil {
+		return nil, refused
+	}
 	quoted, refused := quotedOf(r.columns, command.ForceQuote)
 	if refused != nil {
 		return nil, refused

@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -94,7 +95,8 @@ func TestSearchPathIsKept(t *testing.T) {
 
 // TestWhatASessionKeepsIsBounded: statements, values and answers together.
 func TestWhatASessionKeepsIsBounded(t *testing.T) {
-	c := &session{statements: map[string]*prepared{}, portals: map[string]*portal{}}
+	server := &Server{kept: map[string]int{}}
+	c := &session{server: server, statements: map[string]*prepared{}, portals: map[string]*portal{}}
 	p := &portal{name: "a", of: &prepared{}}
 	if refused := c.addPortal(p); refused != nil {
 		t.Fatal(refused)
@@ -120,4 +122,72 @@ func TestWhatASessionKeepsIsBounded(t *testing.T) {
 		}
 	}
 	t.Error("300 statements of 250,000 bytes are kept")
+}
+
+// TestWhatAnAnalystKeepsIsBounded: of all sessions of one analyst together, whatever others keep; what a session lets go others may keep.
+func TestWhatAnAnalystKeepsIsBounded(t *testing.T) {
+	server := &Server{kept: map[string]int{}, sessions: map[uint32]*session{}, analysts: map[string]int{}}
+	full := func(subject string) (*session, *refusal) {
+		c := &session{server: server, statements: map[string]*prepared{}, portals: map[string]*portal{}}
+		c.who.Subject = subject
+		server.analysts[subject]++
+		for i := range 60 {
+			s := &prepared{name: fmt.Sprint(i)}
+			s.one.Text = strings.Repeat("y", 1<<20)
+			if refused := c.addStatement(s); refused != nil {
+				return c, refused
+			}
+		}
+		return c, nil
+	}
+	var all []*session
+	for range 4 {
+		c, refused := full("ana")
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		all = append(all, c)
+	}
+	poor, refused := full("ana")
+	if refused == nil || refused.state != stateTooLarge || len(poor.statements) > 20 {
+		t.Errorf("a fifth session keeps %d MiB: %+v", len(poor.statements), refused)
+	}
+	if _, refused := full("bob"); refused != nil {
+		t.Errorf("another analyst: %v", refused)
+	}
+	clear(all[0].statements)
+	server.keeps(all[0], all[0].size())
+	server.leave(all[1])
+	if _, refused := full("ana"); refused != nil {
+		t.Errorf("after one session ended and one let go: %v", refused)
+	}
+	for _, c := range append(all, poor) {
+		server.leave(c)
+	}
+}
+
+// TestCopiesAreCounted: the rows of a COPY are among what a session keeps while they leave, and no longer.
+func TestCopiesAreCounted(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	r := d.hello(t, map[string]string{"options": "-c noisegate.epsilon=0.1"})
+	kept := func() int {
+		d.server.mu.Lock()
+		defer d.server.mu.Unlock()
+		return d.server.kept["ana"]
+	}
+	questions := []string{"SELECT region, count(*) FROM people GROUP BY region", "COPY (SELECT sum(age) FROM people) TO STDOUT"}
+	for _, sql := range questions {
+		if refused := r.query(sql); refused != nil {
+			t.Error(sql, refused.Message)
+		}
+		await(t, "nothing is kept", func() bool { return kept() == 0 })
+	}
+	d.server.mu.Lock()
+	d.server.kept["ana"] = maxKeptByAnalyst
+	d.server.mu.Unlock()
+	for _, sql := range questions {
+		if refused := r.query(sql); refused == nil || refused.Code != stateTooLarge {
+			t.Errorf("%s: %+v, though nothing more may be kept", sql, refused)
+		}
+	}
 }

@@ -57,6 +57,7 @@ type Server struct {
 	mu       sync.Mutex
 	sessions map[uint32]*session // by the number that clients know as the process id
 	analysts map[string]int      // sessions of each
+	kept     map[string]int      // bytes that they keep
 	draining bool
 	running  sync.WaitGroup // connections
 }
@@ -84,7 +85,7 @@ func New(c Config) (*Server, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Server{config: c, strangers: connlimit.New(maxStrangers), sessions: map[uint32]*session{},
-		analysts: map[string]int{}}, nil
+		analysts: map[string]int{}, kept: map[string]int{}}, nil
 }
 
 // Connections is how many clients a server holds at most.
@@ -208,8 +209,10 @@ func (s *Server) leave(c *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, c.pid)
+	s.kept[c.who.Subject] -= c.kept
 	if s.analysts[c.who.Subject]--; s.analysts[c.who.Subject] == 0 {
 		delete(s.analysts, c.who.Subject)
+		delete(s.kept, c.who.Subject)
 	}
 }
 

@@ -165,19 +165,40 @@ func (c *session) keep(p *portal, r *result) *refusal {
 	return nil
 }
 
-// roomFor refuses what would make statements, values and answers that a session keeps larger than they may be together.
+// roomFor refuses what would make statements, values and answers that a session keeps, or all of its analyst's, larger than they may be
+// together.
 func (c *session) roomFor(more int) *refusal {
-	for _, s := range c.statements {
-		more += s.size()
-	}
-	for _, p := range c.portals {
-		more += p.size()
-	}
-	if more > maxKept {
-		return refusef(stateTooLarge, "what this session keeps has more than %d bytes", maxKept).hinting(
-			"close cursors and statements; asking again is a free replay")
+	const hint = "close cursors and statements; asking again is a free replay"
+	more += c.size()
+	switch {
+	case more > maxKept:
+		return refusef(stateTooLarge, "what this session keeps has more than %d bytes", maxKept).hinting(hint)
+	case !c.server.keeps(c, more):
+		return refusef(stateTooLarge, "what your sessions keep has more than %d bytes", maxKeptByAnalyst).hinting(hint)
 	}
 	return nil
+}
+
+func (c *session) size() (size int) {
+	for _, s := range c.statements {
+		size += s.size()
+	}
+	for _, p := range c.portals {
+		size += p.size()
+	}
+	return size
+}
+
+// keeps notes how many bytes a session keeps. It reports false where it is more than before, and more than its analyst's may keep.
+func (s *Server) keeps(c *session, bytes int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.kept[c.who.Subject] - c.kept + bytes
+	if bytes > c.kept && all > maxKeptByAnalyst {
+		return false
+	}
+	c.kept, s.kept[c.who.Subject] = bytes, all
+	return true
 }
 
 // About how many bytes a value, a row, and a statement or portal have beside their texts.

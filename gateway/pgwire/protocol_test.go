@@ -391,8 +391,10 @@ func FuzzMessages(f *testing.F) {
 	d := opened(f, gatewaytest.Options{}, nil)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		conn := &script{says: text}
-		c := &session{server: d.server, conn: conn, backend: pgproto3.NewBackend(conn, conn), token: "ana:analyst",
+		client := &ahead{Conn: conn}
+		c := &session{server: d.server, conn: client, backend: pgproto3.NewBackend(client, conn), token: "ana:analyst",
 			dataset: gatewaytest.Dataset}
+		conn.waits = c.isAsking
 		c.who, _ = d.tokens.Verify(t.Context(), c.token)
 		if refused := c.settle(t.Context(), nil); refused != nil {
 			t.Fatal(refused)

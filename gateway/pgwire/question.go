@@ -32,9 +32,7 @@ func (c *session) ask(ctx context.Context, p *portal) (*result, *refusal) {
 		return nil, refused
 	}
 	name := rand.Text()
-	c.runs(name)
-	answer, err := c.server.config.Service.Query(ctx, c.who, gateway.Request{QueryRequest: request, Name: name})
-	c.runs("")
+	answer, err := c.query(ctx, gateway.Request{QueryRequest: request, Name: name})
 	var made *result
 	if err == nil {
 		made, err = c.resultOf(p, answer)
@@ -47,6 +45,15 @@ func (c *session) ask(ctx context.Context, p *portal) (*result, *refusal) {
 	}
 	c.logLine(ctx, name, refused)
 	return made, refused
+}
+
+// query asks the service. A client that hangs up before the charge is not charged.
+func (c *session) query(ctx context.Context, request gateway.Request) (*gateway.Answer, error) {
+	c.runs(request.Name)
+	defer c.runs("")
+	ctx, release := c.watched(ctx)
+	defer release()
+	return c.server.config.Service.Query(ctx, c.who, request)
 }
 
 // asDescribed refuses a question whose columns have become others since they were told: its answer could not be sent. The text is

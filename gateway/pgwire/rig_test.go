@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,6 +162,13 @@ func (d *door) dial(t *testing.T) *raw {
 func (d *door) hello(t *testing.T, parameters map[string]string) *raw {
 	t.Helper()
 	r := d.dial(t)
+	r.login(parameters)
+	return r
+}
+
+// login says who the client is, up to the first ReadyForQuery.
+func (r *raw) login(parameters map[string]string) {
+	r.t.Helper()
 	all := map[string]string{"user": "ana", "database": gatewaytest.Dataset}
 	for name, v := range parameters {
 		all[name] = v
@@ -169,7 +177,6 @@ func (d *door) hello(t *testing.T, parameters map[string]string) *raw {
 	r.expect(&pgproto3.AuthenticationCleartextPassword{})
 	r.send(&pgproto3.PasswordMessage{Password: all["user"] + ":analyst"})
 	r.until("ReadyForQuery")
-	return r
 }
 
 func (r *raw) send(messages ...pgproto3.FrontendMessage) {
@@ -260,26 +267,48 @@ func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}, pool
 }
 
-// script is a connection that says a text and takes whatever it is told.
+// script is a connection that says a text, takes whatever it is told, and hangs up when it has nothing to wait for.
 type script struct {
 	net.Conn
-	says []byte
+	says  []byte
+	waits func() bool
+	over  atomic.Bool // there is a deadline, which is over
 }
 
 func (s *script) Read(b []byte) (int, error) {
-	if len(s.says) == 0 {
-		return 0, io.EOF
+	for len(s.says) == 0 {
+		switch {
+		case s.over.Load():
+			return 0, os.ErrDeadlineExceeded
+		case !s.waits():
+			return 0, io.EOF
+		}
+		time.Sleep(100 * time.Microsecond)
 	}
 	n := copy(b, s.says)
 	s.says = s.says[n:]
 	return n, nil
 }
 
+// SetReadDeadline implements [net.Conn].
+func (s *script) SetReadDeadline(t time.Time) error {
+	s.over.Store(!t.IsZero())
+	return nil
+}
+
+// SetDeadline implements [net.Conn].
+func (s *script) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
+
 func (*script) Write(b []byte) (int, error)      { return len(b), nil }
 func (*script) Close() error                     { return nil }
-func (*script) SetDeadline(time.Time) error      { return nil }
-func (*script) SetReadDeadline(time.Time) error  { return nil }
 func (*script) SetWriteDeadline(time.Time) error { return nil }
+
+// isAsking reports whether the service works for a session.
+func (c *session) isAsking() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running != ""
+}
 
 // query asks and gives the error; nil for none.
 func (r *raw) query(sql string) (refused *pgproto3.ErrorResponse) {

@@ -24,18 +24,21 @@ const (
 	maxStatements = 1000    // prepared
 	maxPortals    = 1000    // portals and cursors
 	maxKept       = 64 << 20
-	flushAt       = 64 << 10
-	writePatience = time.Minute // for a client to take what it asked for
+	// maxKeptByAnalyst is what all sessions of one analyst keep: four may be full, whatever their number.
+	maxKeptByAnalyst = 4 * maxKept
+	flushAt          = 64 << 10
+	writePatience    = time.Minute // for a client to take what it asked for
 )
 
 // session is one client that is known. Only [session.wake] and [session.cancel] may be called by others.
 type session struct {
 	server  *Server
-	conn    net.Conn
+	conn    *ahead
 	backend *pgproto3.Backend
 	who     auth.Principal
 	token   string
 	dataset string
+	version int64 // of the policy by which the analyst has an account
 	pid     uint32
 	secret  []byte
 
@@ -47,6 +50,7 @@ type session struct {
 	several    bool // statements share the message that is answered: to cursors, a transaction
 	skipping   bool // what follows an error of the extended protocol, until Sync
 	pending    int  // bytes that were not sent yet
+	kept       int  // bytes, as the server counts them for the analyst
 	broken     error
 	exposed    exposed
 
@@ -222,7 +226,8 @@ func (c *session) answer(ctx context.Context, message pgproto3.FrontendMessage) 
 	}
 }
 
-// stillValid reads the token again: its time may be over, and its key withdrawn.
+// stillValid reads the token again: its time may be over, and its key withdrawn. Where the policy has changed it also looks again
+// whether the analyst has an account.
 func (c *session) stillValid(ctx context.Context) *refusal {
 	who, err := c.server.config.Verifier.Verify(ctx, c.token)
 	if err == nil && (who.Subject != c.who.Subject || !who.Has(auth.Analyst)) {
@@ -230,6 +235,9 @@ func (c *session) stillValid(ctx context.Context) *refusal {
 	}
 	if err != nil {
 		return expired(err)
+	}
+	if snapshot, err := c.server.config.Service.Snapshot(c.dataset); err == nil && snapshot.Version != c.version {
+		return c.server.admit(ctx, c)
 	}
 	return nil
 }
@@ -293,6 +301,7 @@ func (c *session) ready() {
 	}
 	c.send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})
 	c.flush()
+	c.server.keeps(c, c.size())
 }
 
 // fail sends an error, which fails the transaction.

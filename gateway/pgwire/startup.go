@@ -326,7 +326,8 @@ func (s *Server) login(ctx context.Context, conn net.Conn, h *hello) (*session, 
 	if h.user == "" {
 		return nil, noUser()
 	}
-	backend := pgproto3.NewBackend(conn, conn)
+	client := &ahead{Conn: conn}
+	backend := pgproto3.NewBackend(client, conn)
 	backend.SetMaxBodyLen(maxPacket)
 	if h.negotiate {
 		backend.Send(&pgproto3.NegotiateProtocolVersion{NewestMinorProtocol: majorVersion<<16 | h.minor, UnrecognizedOptions: h.unknown})
@@ -343,7 +344,7 @@ func (s *Server) login(ctx context.Context, conn net.Conn, h *hello) (*session, 
 	if !ok {
 		return nil, violation("a password was expected")
 	}
-	c := &session{server: s, conn: conn, backend: backend, token: password.Password, dataset: h.database}
+	c := &session{server: s, conn: client, backend: backend, token: password.Password, dataset: h.database}
 	if c.who, err = s.config.Verifier.Verify(ctx, c.token); err != nil || c.who.Subject != h.user || !c.who.Has(auth.Analyst) {
 		return nil, wrongPassword(h.user, err)
 	}
@@ -363,11 +364,16 @@ func (s *Server) login(ctx context.Context, conn net.Conn, h *hello) (*session, 
 	return c, nil
 }
 
-// admit says whether the database is the analyst's.
+// admit says whether the database is the analyst's, by the policy in force.
 func (s *Server) admit(ctx context.Context, c *session) *refusal {
+	var version int64
+	if snapshot, err := s.config.Service.Snapshot(c.dataset); err == nil {
+		version = snapshot.Version
+	}
 	_, err := s.config.Service.Budget(ctx, c.who, c.dataset)
 	switch fault.CodeOf(err) {
 	case "":
+		c.version = version // or an older one, by which it is asked again
 		return nil
 	case fault.CodeUnknownDataset, fault.CodeBudgetNoAccount, fault.CodeRequestMissingField:
 		return noDatabase(c.dataset)

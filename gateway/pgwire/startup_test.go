@@ -415,6 +415,27 @@ func TestTokenEnds(t *testing.T) {
 	}
 }
 
+// TestAccountsEnd: a policy that takes an analyst's account away ends the sessions at their next statement, whatever it is; the sessions
+// of others go on.
+func TestAccountsEnd(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	ana := d.hello(t, nil)
+	bi := d.hello(t, map[string]string{"user": "bi"})
+	d.applyPolicy(t, strings.Replace(gatewaytest.Policy, "{group: analysts, per", "{group: others, per", 1))
+	for _, r := range []*raw{bi, bi} {
+		if refused := r.query("SHOW noisegate.budget"); refused != nil {
+			t.Errorf("another's session: %s", refused.Message)
+		}
+	}
+	ana.send(&pgproto3.Query{String: "SHOW server_version"})
+	if words := ana.until("ErrorResponse"); words[0] != "ErrorResponse FATAL "+stateNoDatabase {
+		t.Error(words)
+	}
+	if _, err := ana.front.Receive(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the session goes on: %v", err)
+	}
+}
+
 // TestStopping: idle sessions are told; what runs is finished first; nobody new comes in.
 //
 // covers: F20
@@ -448,10 +469,7 @@ func (d *door) isRunning() bool {
 	d.server.mu.Lock()
 	defer d.server.mu.Unlock()
 	for _, c := range d.server.sessions {
-		c.mu.Lock()
-		running := c.running != ""
-		c.mu.Unlock()
-		if running {
+		if c.isAsking() {
 			return true
 		}
 	}
