@@ -179,7 +179,7 @@ func oneLine(text string) string {
 // budgets are lines of a new policy: its amounts are promises, which only a person can make.
 func newBudgets() []string {
 	return []string{
-		"# All analysts together: what people in the data are promised. rho 0.5 is about epsilon 6.5 at delta 1e-9 (docs/accounting.md).",
+		"# All analysts together: what people in the data are promised. rho 0.5 is about epsilon 6.5 at delta 1e-9 (page /docs/accounting).",
 		"- {dataset: true, form: zcdp, rho: " + Blank + ", delta: 1e-6, min_epsilon: 0.01}",
 		"# Each member of the group analysts; a question that names no price costs default_epsilon.",
 		"- {group: analysts, per: analyst, form: zcdp, rho: " + Blank + ", delta: 1e-7, default_epsilon: 0.1, default_delta: 1e-9}",

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"noisegate/api"
@@ -77,7 +78,7 @@ func routes() []route {
 		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: getOpenAPI},
 		{method: http.MethodGet, pattern: "/healthz", public: true, handle: getHealth},
 		{method: http.MethodGet, pattern: "/readyz", public: true, handle: (*server).getReady},
-	}, append(pateRoutes(), collectRoutes()...)...)
+	}, slices.Concat(pateRoutes(), collectRoutes(), docsRoutes())...)
 }
 
 func (r route) allows(who auth.Principal) bool {

@@ -38,6 +38,7 @@ const (
 	xsync    = "golang.org/x/sync"
 	rapid    = "pgregory.net/rapid"
 	cmp      = "github.com/google/go-cmp"
+	goldmark = "github.com/yuin/goldmark"
 	jschema  = "github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -58,6 +59,7 @@ func layers() []layer {
 		{dir: "pate", pure: true, own: []string{"budget/accounting", "internal/exact", "internal/fault", "mechanisms"},
 			others: []library{only(pgx, "postgres*.go")}},
 		{dir: "api"},
+		{dir: "docs", others: []library{only(goldmark)}},
 		{dir: "gateway/auth", own: []string{"internal/fault", "internal/strictjson"}, others: []library{only(jwt), only(keyfunc), only(jwkset)}},
 		{dir: "gateway/internal/amounts", pure: true, own: []string{"api", "budget", "catalog", "internal/fault", "mechanisms"}},
 		{dir: "gateway/internal/connlimit"},
@@ -74,7 +76,7 @@ func layers() []layer {
 			"internal/pgversion", "pate"},
 			others: []library{only(pgx)}},
 		{dir: "gateway/httpapi", own: []string{"internal/fault", "internal/strictjson", "gateway", "gateway/auth", "gateway/collect",
-			"gateway/fit", "gateway/internal/connlimit", "gateway/labels", "api", "pate"}, tests: []string{"mechanisms/local"},
+			"gateway/fit", "gateway/internal/connlimit", "gateway/labels", "api", "docs", "pate"}, tests: []string{"mechanisms/local"},
 			others: []library{only(chi), only(xsync)}},
 		{dir: "gateway/pgwire", own: []string{"internal/fault", "gateway", "gateway/auth", "gateway/internal/connlimit", "api",
 			"sqlrewrite/statement"},

@@ -152,7 +152,7 @@ func FanOut(pos Position, rows string, factors []string, micros string, limit in
 
 // FitInvalid refuses a part of a regression or of a clustering; want says what it must be.
 func FitInvalid(field, want string) *Error {
-	return &Error{Code: CodeFit, Msg: clean(field + " must be " + want), Hint: "docs/fit.md and docs/cluster.md have examples"}
+	return &Error{Code: CodeFit, Msg: clean(field + " must be " + want), Hint: "the gateway's pages /docs/fit and /docs/cluster have examples"}
 }
 
 // FitTooMany refuses a regression that is too large; what names what there is too much of.

@@ -26,8 +26,8 @@ func Syntax(pos Position, message string) *Error {
 		Hint: "the request's dialect says how SQL is read: postgresql, unless it says mysql"}
 }
 
-// constructs names docs/sql-coverage.md by its title: analysts have the documentation, not the repository.
-const constructs = `the page "What of SQL works, by name" in the documentation`
+// constructs is the page of docs/sql-coverage.md where the gateway serves it: analysts have no repository.
+const constructs = "the gateway's page /docs/sql-coverage"
 
 // Unsupported refuses SQL that Noisegate does not take. What names the construct ("a window function"); hint says what to
 // write instead; where it is empty, the hint says where to look.

@@ -1,0 +1,41 @@
+package httpapi
+
+import (
+	"bytes"
+	"net/http"
+	"path"
+	"time"
+
+	"noisegate/docs"
+	"noisegate/internal/fault"
+)
+
+// docsRoutes serve the documentation, which holds nothing secret: people read it before they have a token.
+func docsRoutes() (all []route) {
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		all = append(all,
+			route{method: method, pattern: docs.Root, public: true, handle: getPage},
+			route{method: method, pattern: docs.Root + "/api", public: true, handle: getOpenAPI},
+			route{method: method, pattern: docs.Root + "/{page}", public: true, handle: getPage},
+			route{method: method, pattern: docs.Root + "/{folder}/{page}", public: true, handle: getPage})
+	}
+	return all
+}
+
+// getPage answers a page, or that the reader's copy is the last one. Pages may be kept, unlike answers; they load their style and pictures
+// from here, and nothing else.
+func getPage(_ *server, x *exchange) error {
+	file, ok := docs.Find(path.Join(x.r.PathValue("folder"), x.r.PathValue("page")))
+	if !ok {
+		return fault.RequestNotFound("such page")
+	}
+	h := x.w.Header()
+	h.Set("Content-Type", file.Kind)
+	h.Set("ETag", file.ETag)
+	h.Set("Cache-Control", "no-cache") // ask whether it changed
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(file.Body))
+	return nil
+}
