@@ -67,14 +67,19 @@ func Build(b Copying, on *catalog.Snapshot) (err error) {
 
 // fills proves the INSERT into the copy.
 func (b Copying) fills(on *catalog.Snapshot, in copying.Rows) {
+	named := slices.EqualFunc(in.Columns, b.Copy.Columns, func(name string, c *catalog.Column) bool { return name == c.Name })
 	if in.Columns[0] != b.Copy.Unit.Column || in.Columns[1] != catalog.RankColumn || in.Outputs[0] != in.Rank || in.Most < 1 || in.Most > b.Copy.Copy.MaxRows {
 		refuse("a copy that keeps more rows of a unit than it may, or names its columns otherwise")
 	}
-	rel := b.derive(on, in.Query, []any{int64(0)})
+	if !named {
+		refuse("a copy that has other columns")
+	}
+	rel := b.derive(on, in.Query, []any{int64(0)}) // which is any seed: nothing is known of it but its type (Lemma 5a)
 	owns(rel, in.ID)
-	for _, name := range in.Outputs {
-		if v := rel.find("", name); v == nil || v.vague || v.terms != nil || v.ident != "" || len(v.anchors) > 0 {
-			refuse("an output of a copy that is no function of a unit's rows, or that tells one")
+	for i, name := range in.Outputs {
+		if v := rel.find("", name); v == nil || v.vague || v.opaque || v.terms != nil || v.ident != "" || len(v.anchors) > 0 ||
+			i > 0 && v.kind != kinds[b.Copy.Columns[i+1].Type] {
+			refuse("an output of a copy that is no function of a unit's rows, that tells one or the seed, or that is of another type")
 		}
 	}
 }

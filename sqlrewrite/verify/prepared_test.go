@@ -108,6 +108,7 @@ func TestUnsafeCopies(t *testing.T) {
 			change(pins)
 		}
 		over, _ := copied()
+		over.Tables[0].Columns[3] = &catalog.Column{Name: "reason", AttNum: 4, Type: catalog.Text}
 		return Build(Copying{Units: units, Numbered: numbered, Insert: fill, Copy: over.Tables[0], UnitsTable: "units_1", Pins: pins}, on)
 	}
 	if err := prove(units, fill, nil); err != nil {
@@ -133,7 +134,7 @@ func TestUnsafeCopies(t *testing.T) {
 		"a rank that is another column":   {`u.unit, r.rn, r.c0`, `u.unit, r.c0, r.c0`},
 		"a condition beside the bound":    {`r.rn <= 5`, `r.rn <= 5 AND r.c0 > 1`},
 		"a number that is not the unit's": {`SELECT u.unit,`, `SELECT r.id,`},
-		"the id of the unit":              {`r.c0, r.c1 `, `r.c0, r.id `},
+		"the id of the unit":              {`r.rn, r.c0, r.c1 `, `r.rn, r.id, r.c1 `},
 		"a join by something else":        {`ON u.id = r.id`, `ON u.id = r.c0`},
 		"a join by numbers":               {`ON u.id = r.id`, `ON u.unit = r.id`},
 		"a join of all":                   {`JOIN ONLY "noisegate_prepared"."units_1" AS u ON u.id = r.id`, `CROSS JOIN ONLY "noisegate_prepared"."units_1" AS u`},
@@ -150,6 +151,14 @@ func TestUnsafeCopies(t *testing.T) {
 		"a value of several rows":         {`t."ward" AS c0`, `pg_catalog.max(t."ward") OVER () AS c0`},
 		"a value that may raise an error": {`t."ward" AS c0`, `(1 / t."ward") AS c0`},
 		"a value from another query":      {`t."ward" AS c0`, `(SELECT pg_catalog.count(*) FROM ONLY "public"."people") AS c0`},
+		"a column that a copy has not":    {`"ward", "reason") SELECT`, `"ward", "note") SELECT`},
+		"a column that is left out":       {`, "reason") SELECT u.unit, r.rn, r.c0, r.c1 `, `) SELECT u.unit, r.rn, r.c0 `},
+		"columns that changed places":     {`"ward", "reason")`, `"reason", "ward")`},
+		"a value of another type":         {`r.c0, r.c1 `, `r.c0, r.c0 `},
+		"the seed":                        {`t."ward" AS c0`, `$1::integer AS c0`},
+		"the seed taken for 0":            {`t."ward" AS c0`, `($1::integer + t."ward") AS c0`},
+		"a bound by the seed":             {`t."ward" AS c0`, `(t."ward" / (1 + $1::integer)) AS c0`},
+		"another parameter":               {`$1::bigint`, `$2::bigint`},
 		"another statement":               {`r.rn <= 5`, `r.rn <= 5; DELETE FROM "public"."visits"`},
 	} {
 		changed := strings.Replace(fill, c[0], c[1], 1)
