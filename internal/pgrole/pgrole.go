@@ -23,6 +23,8 @@ const (
 	Reader Task = iota + 1
 	// Ledger adds to the control database. It must not change or remove what is written there once.
 	Ledger
+	// Preparer reads protected tables and makes copies of them in a schema of its own. It must not write anything anywhere else.
+	Preparer
 )
 
 // Expectation says what a role is for and what it must therefore not be able to do.
@@ -31,6 +33,8 @@ type Expectation struct {
 	// AppendOnly are the tables of the ledger, as schema.table, that the role must not change or delete rows of. Tables that
 	// do not exist are refused as well: a check of nothing proves nothing.
 	AppendOnly []string
+	// Schema is where a preparer may do what it likes.
+	Schema string
 }
 
 // Check returns nil when the connection's role cannot do more than its task needs. Otherwise the error names the role and
@@ -44,8 +48,12 @@ func Check(ctx context.Context, conn *pgx.Conn, want Expectation) error {
 	c.memberships()
 	switch want.Task {
 	case Reader:
-		c.writes()
-		c.creates()
+		c.writes("")
+		c.creates("")
+		c.largeObjects()
+	case Preparer:
+		c.writes(want.Schema)
+		c.creates(want.Schema)
 		c.largeObjects()
 	case Ledger:
 		c.appendOnly(want.AppendOnly)
@@ -128,8 +136,8 @@ func (c *checker) memberships() {
 	}
 }
 
-// writes refuses rights on tables beyond reading, by column too, and ownership, which gives all of them.
-func (c *checker) writes() {
+// writes refuses rights on tables beyond reading, by column too, and ownership, which gives all of them; but in a schema, unless it is "".
+func (c *checker) writes(but string) {
 	for _, table := range c.strings(`SELECT pg_catalog.format('%I.%I', n.nspname, t.relname) || ': ' || pg_catalog.string_agg(p.name, ', ' ORDER BY p.place)
 		FROM pg_catalog.pg_class t
 		JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
@@ -140,18 +148,19 @@ func (c *checker) writes() {
 			(4, 'DELETE', pg_catalog.has_table_privilege(t.oid, 'DELETE')),
 			(5, 'TRUNCATE', pg_catalog.has_table_privilege(t.oid, 'TRUNCATE')),
 			(6, 'TRIGGER', pg_catalog.has_table_privilege(t.oid, 'TRIGGER'))) p (place, name, has)
-		WHERE t.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND p.has
-		GROUP BY n.nspname, t.relname ORDER BY 1 LIMIT 5`) {
+		WHERE t.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', $1) AND p.has
+		GROUP BY n.nspname, t.relname ORDER BY 1 LIMIT 5`, but) {
 		name, rights, _ := strings.Cut(table, ": ")
 		c.danger(fmt.Sprintf("REVOKE ALL ON %s FROM %s; GRANT SELECT ON %s TO %s", name, c.quoted(), name, c.quoted()),
 			"may do more with table %s than read it (%s)", name, rights)
 	}
 }
 
-// creates refuses the right to make objects: temporary ones too, because they come before others in name resolution.
-func (c *checker) creates() {
+// creates refuses the right to make objects, but in a schema: temporary ones too, because they come before others in name resolution.
+func (c *checker) creates(but string) {
 	for _, schema := range c.strings(`SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace n
-		WHERE n.nspname NOT LIKE 'pg\_%' AND pg_catalog.has_schema_privilege(n.oid, 'CREATE') ORDER BY 1 LIMIT 5`) {
+		WHERE n.nspname NOT LIKE 'pg\_%' AND n.nspname <> $1 AND pg_catalog.has_schema_privilege(n.oid, 'CREATE') ORDER BY 1 LIMIT 5`,
+		but) {
 		c.danger(fmt.Sprintf("REVOKE CREATE ON SCHEMA %s FROM PUBLIC, %s", schema, c.quoted()), "may create objects in schema %s", schema)
 	}
 	for _, right := range c.strings(`SELECT p.name FROM (VALUES ('CREATE'), ('TEMPORARY')) p (name)

@@ -98,12 +98,38 @@ func TestDangerousLedgersAreRefused(t *testing.T) {
 	})
 }
 
+// TestDangerousPreparersAreRefused: the role that prepares may do what it likes in its schema, and nothing that a reader may not elsewhere.
+//
+// covers: A58
+func TestDangerousPreparersAreRefused(t *testing.T) {
+	d := pgtest.Protected(t)
+	want := pgrole.Expectation{Task: pgrole.Preparer, Schema: "noisegate_prepared"}
+	for _, c := range []struct{ name, spoil, danger string }{
+		{"harmless", "GRANT SELECT ON public.people TO ROLE_", ""},
+		{"its schema", "GRANT ALL ON SCHEMA noisegate_prepared TO ROLE_; CREATE TABLE noisegate_prepared.made (id int); " +
+			"ALTER TABLE noisegate_prepared.made OWNER TO ROLE_", ""},
+		{"superuser", "ALTER ROLE ROLE_ SUPERUSER", "has the attribute SUPERUSER"},
+		{"bypassrls", "ALTER ROLE ROLE_ BYPASSRLS", "has the attribute BYPASSRLS"},
+		{"reads all", "GRANT pg_read_all_data TO ROLE_", "is a member of pg_read_all_data"},
+		{"owner of the source", "ALTER TABLE public.people OWNER TO ROLE_", "table public.people than read it (owner"},
+		{"writes the source", "GRANT UPDATE (age) ON public.people TO ROLE_", "(UPDATE)"},
+		{"another schema", "GRANT CREATE ON SCHEMA public TO ROLE_", "may create objects in schema public"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d.Exec(t, "DROP TABLE IF EXISTS public.people", "CREATE TABLE public.people (id int PRIMARY KEY, age int)")
+			expect(t, check(t, d.Database, want, c.spoil), c.danger)
+		})
+	}
+}
+
 // TestOwnRolesAreHarmless: the roles that deploy/roles.sql makes are harmless.
 //
 // covers: A58
 func TestOwnRolesAreHarmless(t *testing.T) {
 	p := pgtest.Protected(t, "CREATE TABLE public.people (id int PRIMARY KEY)")
 	expect(t, pgrole.Check(t.Context(), p.Conn(t, p.ReaderDSN), pgrole.Expectation{Task: pgrole.Reader}), "")
+	expect(t, pgrole.Check(t.Context(), p.Conn(t, p.As("noisegate_prepare")),
+		pgrole.Expectation{Task: pgrole.Preparer, Schema: "noisegate_prepared"}), "")
 	c := pgtest.Control(t)
 	expect(t, pgrole.Check(t.Context(), c.Conn(t, c.LedgerDSN),
 		pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.policy"}}), "")
