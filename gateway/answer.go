@@ -123,8 +123,9 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 		Plan: explained.Tree, Notes: q.delay.Note(notesOf(explained.Notes)),
 		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
 	}
-	if !q.asOf.IsZero() {
-		e.AsOf, e.DataVersion = &q.asOf, q.dataVersion
+	if q.version != nil {
+		asOf := q.asOf()
+		e.AsOf, e.DataVersion = &asOf, q.dataVersion
 	}
 	for i, o := range explained.Outputs {
 		e.Outputs[i] = api.OutputEstimate{

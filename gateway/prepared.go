@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"noisegate/api"
 	"noisegate/catalog"
@@ -17,6 +16,8 @@ type Copies interface {
 	// Copies are the newest complete copy of each table, as the database held them when it was last looked at. It asks no database: estimates
 	// and replays are made of text, policy and ledger. A version that is gone by now fails as a table that changed does.
 	Copies() []catalog.Version
+	// Look asks the database which there are of a dataset now.
+	Look(ctx context.Context, dataset string) error
 }
 
 // serving remembers in which snapshots copies serve, so that what was proven of a statement is known of the next one. Its zero value is
@@ -36,7 +37,7 @@ type served struct {
 // copied is a snapshot with one copy.
 type copied struct {
 	snapshot *catalog.Snapshot
-	asOf     time.Time
+	version  catalog.Version
 }
 
 // of gives the snapshots of the versions that are what a policy asks for.
@@ -49,7 +50,7 @@ func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied 
 	now := served{of: on, versions: versions}
 	for _, v := range versions {
 		if s := sqlrewrite.Serving(on, v); s != nil {
-			now.copies = append(now.copies, copied{s, v.AsOf})
+			now.copies = append(now.copies, copied{s, v})
 		}
 	}
 	if k.datasets == nil {
@@ -79,4 +80,14 @@ func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.
 		}
 	}
 	return live, nil
+}
+
+// outdated reports whether a question failed because the version that it was planned on is gone by now. None of its rows was read, and its
+// charge was taken back: it is planned anew, once.
+func (s *Service) outdated(ctx context.Context, q *prepared, err error) bool {
+	if err == nil || q == nil || q.version == nil || !fault.IsUntouched(err) {
+		return false
+	}
+	copies := s.datasets[q.charge.Dataset].Copies
+	return copies.Look(ctx, q.charge.Dataset) == nil && !slices.Contains(copies.Copies(), *q.version)
 }

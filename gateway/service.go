@@ -164,6 +164,11 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	for errors.Is(err, budget.ErrSlotTaken) { // and another question has it, so that this ends
 		q, paid, err = s.paid(ctx, who, r, tick)
 	}
+	if s.outdated(ctx, q, err) {
+		tick = s.Schedule(r.Dataset)
+		defer s.Cancellable(who, cmp.Or(r.IdempotencyKey, r.Name), tick)()
+		q, paid, err = s.paid(ctx, who, r, tick)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +183,8 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		answer.At = paid.At.UTC()
 	}
 	known := paid.Replayed && (paid.reshaped || r.IdempotencyKey == "") // a key finds its answer whatever the data are called now
-	if known || !paid.Replayed && !q.asOf.IsZero() {
-		answer.Data, answer.AsOf = q.dataVersion, q.asOf // which is part of what the question and its release are known by
+	if known || !paid.Replayed && q.version != nil {
+		answer.Data, answer.AsOf = q.dataVersion, q.asOf() // which is part of what the question and its release are known by
 	}
 	return answer, nil
 }
@@ -248,7 +253,15 @@ type prepared struct {
 	delay    *Delay     // that the charge pays for
 	// dataVersion is the steward's name for the state of the data.
 	dataVersion string
-	asOf        time.Time // of the prepared copy that it reads; zero: none
+	version     *catalog.Version // of the prepared copy that it reads; nil: it reads the tables
+}
+
+// asOf is the time of the prepared copy that a question reads; zero where it reads none.
+func (q *prepared) asOf() time.Time {
+	if q.version == nil {
+		return time.Time{}
+	}
+	return q.version.AsOf
 }
 
 // prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data.
@@ -274,9 +287,10 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		return &prepared{data: data, public: public, accounts: accounts}, nil
 	}
 	plan, of := s.fromCopy(ctx, r.QueryRequest, snapshot, plan)
-	dataVersion, asOf := snapshot.DataVersion, time.Time{}
+	dataVersion := snapshot.DataVersion
+	var version *catalog.Version
 	if of != nil {
-		dataVersion, asOf = of.snapshot.DataVersion, of.asOf
+		dataVersion, version = of.snapshot.DataVersion, &of.version
 	}
 	shares, err := s.GivenFree(ctx, who, snapshot, accounts)
 	if err != nil {
@@ -286,7 +300,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
-	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: dataVersion, asOf: asOf,
+	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: dataVersion, version: version,
 		shares: snapshot.ShareReleases, charge: budget.Charge{
 			ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
 			Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),

@@ -81,14 +81,19 @@ func (d *Database) Recheck(ctx context.Context, revision *catalog.Revision) erro
 	if err := d.watch.Recheck(ctx, revision); err != nil || !revision.Snapshot.Prepares() {
 		return err
 	}
-	versions, err := d.Versions(ctx, revision.Snapshot.Dataset)
+	return d.Look(ctx, revision.Snapshot.Dataset)
+}
+
+// Look looks which prepared copies of a dataset there are now.
+func (d *Database) Look(ctx context.Context, dataset string) error {
+	versions, err := d.Versions(ctx, dataset)
 	if err == nil {
 		d.copies.Store(&versions)
 	}
 	return err
 }
 
-// Copies are the newest complete copy of each table, as they were when the schema was last looked at; see [Database.Recheck].
+// Copies are the newest complete copy of each table, as they were when they were last looked at; see [Database.Look].
 func (d *Database) Copies() []catalog.Version {
 	if seen := d.copies.Load(); seen != nil {
 		return *seen

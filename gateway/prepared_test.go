@@ -1,0 +1,135 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// fakeCopies are versions as they were looked at last, and as they are.
+type fakeCopies struct {
+	seen, now []catalog.Version
+	looks     int
+}
+
+func (f *fakeCopies) Copies() []catalog.Version { return f.seen }
+
+func (f *fakeCopies) Look(context.Context, string) error {
+	f.looks++
+	f.seen = f.now
+	return nil
+}
+
+// visitsSnapshot is a snapshot with a table that the policy wants prepared.
+func visitsSnapshot() *catalog.Snapshot {
+	on := testSnapshot()
+	on.Tables = append(on.Tables, &catalog.Table{
+		Schema: "public", Name: "visits", OID: 2, Unit: catalog.Unit{Kind: catalog.ColumnUnit, Column: "person", Of: "person"},
+		MaxRows: 4, MaxGroups: 4, Prepare: 4, Unique: [][]string{{"id"}},
+		Columns: []*catalog.Column{
+			{Name: "id", AttNum: 1, TypeOID: 23, TypMod: -1, Type: catalog.Int4, NotNull: true},
+			{Name: "person", AttNum: 2, TypeOID: 23, TypMod: -1, Type: catalog.Int4, Identifies: "person"},
+			{Name: "minutes", AttNum: 3, TypeOID: 23, TypMod: -1, Type: catalog.Int4, NotNull: true, Exposed: true,
+				Bounds: &catalog.Bounds{Lo: new(big.Rat), Hi: big.NewRat(100, 1)}},
+		},
+	})
+	return on
+}
+
+// versionOf is a version of the copy of visits.
+func versionOf(t *testing.T, on *catalog.Snapshot, number int64) catalog.Version {
+	t.Helper()
+	table, _ := on.Table("", "visits")
+	b, err := sqlrewrite.Prepare(on, table, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return catalog.Version{Table: catalog.TableName{Schema: "public", Name: "visits"}, Number: number, OID: 100 + uint32(number),
+		Digest: b.Digest, AsOf: time.Date(2026, 11, 20+int(number), 0, 0, 0, 0, time.UTC)}
+}
+
+// preparedRig is a rig whose table of visits has version 1 of a copy.
+func preparedRig(t *testing.T) (*rig, *fakeCopies) {
+	t.Helper()
+	r := newRig(t)
+	r.policies.snapshot = visitsSnapshot()
+	copies := &fakeCopies{}
+	copies.seen = []catalog.Version{versionOf(t, r.policies.snapshot, 1)}
+	copies.now = copies.seen
+	d := r.datasets["d"]
+	d.Copies = copies
+	r.datasets["d"] = d
+	return r, copies
+}
+
+func askVisits() Request {
+	r := count("0.5")
+	r.SQL = "SELECT count(*) FROM visits"
+	return r
+}
+
+// A version that is dropped while a question waits is no failure: nothing was read, and the question is planned on the next version, once,
+// and pays once.
+func TestVersionsGoneAreReplaced(t *testing.T) {
+	gone := fault.Untouched(fault.DataUnavailable(errors.New("no such table")))
+	for name, c := range map[string]struct {
+		now  int64 // the version that there is by then
+		err  error // of the first run
+		want string
+		runs int
+	}{
+		"another version":        {now: 2, err: gone, want: "visits prepared 2", runs: 2},
+		"the same version":       {now: 1, err: gone, runs: 1},
+		"rows were read":         {now: 2, err: fault.DataUnavailable(errors.New("lost")), runs: 1},
+		"no version":             {now: 0, err: gone, want: "live", runs: 2},
+		"nothing happened to it": {now: 1, want: "visits prepared 1", runs: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, copies := preparedRig(t)
+			if copies.now = nil; c.now > 0 {
+				copies.now = []catalog.Version{versionOf(t, r.policies.snapshot, c.now)}
+			}
+			failures := []error{c.err}
+			r.data.do = func() ([]sqlrewrite.ExactRow, error) {
+				err := error(nil)
+				if len(failures) > 0 {
+					err, failures = failures[0], nil
+				}
+				return []sqlrewrite.ExactRow{{Values: []mechanisms.Exact{mechanisms.SealInt64(1000)}}}, err
+			}
+			answer, err := r.Query(t.Context(), principal(t, "ana"), askVisits())
+			if r.data.runs != c.runs {
+				t.Errorf("%d runs, want %d", r.data.runs, c.runs)
+			}
+			switch {
+			case c.want == "":
+				if fault.CodeOf(err) != fault.CodeDataUnavailable {
+					t.Errorf("got %v", err)
+				}
+			case err != nil:
+				t.Error(err)
+			case c.want == "live":
+				if !answer.AsOf.IsZero() {
+					t.Errorf("as of %s", answer.AsOf)
+				}
+			case !strings.HasPrefix(answer.Data, c.want):
+				t.Errorf("answered from %q, want %q", answer.Data, c.want)
+			}
+			paid := "0.5"
+			if c.want == "" && c.err != nil && fault.IsUntouched(c.err) {
+				paid = "0"
+			}
+			if spent := r.spentEpsilon(t); spent != paid {
+				t.Errorf("%s spent, want %s", spent, paid)
+			}
+		})
+	}
+}
