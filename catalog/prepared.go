@@ -61,11 +61,22 @@ func copyName(dataset string, of TableName, version int64) string {
 	return fmt.Sprintf("%s_%s_%d", name, hex.EncodeToString(sum[:4]), version)
 }
 
-// UnitsName is the table of a dataset that holds a number for each unit of a kind, whose ids are of a type.
-func UnitsName(dataset, kind string, id Type) string {
-	sum := sha256.Sum256([]byte(dataset + "\x00" + kind + "\x00" + string(id)))
-	return "units_" + hex.EncodeToString(sum[:8])
+// UnitsOf is the table that holds a number for each unit of the kind that a table has, and the type that their ids have in it; "" for a
+// table that is not [Table.Preparable].
+func (s *Snapshot) UnitsOf(t *Table) (name string, id Type) {
+	if t.Preparable() != "" {
+		return "", ""
+	}
+	unit, _ := t.Column(t.Unit.Column)
+	if id = unit.Type; id.IsInteger() {
+		id = Int8
+	}
+	sum := sha256.Sum256([]byte(s.Dataset + "\x00" + t.Unit.Of + "\x00" + string(id)))
+	return "units_" + hex.EncodeToString(sum[:8]), id
 }
+
+// longestID bounds the bytes of an id that is a text: it is in an index, of which an entry must fit into a third of a page.
+const longestID = 2600
 
 // Preparable says why a table cannot be prepared; "" where it can.
 func (t *Table) Preparable() string {
@@ -76,6 +87,8 @@ func (t *Table) Preparable() string {
 		return "only a table that holds the unit's id in a column, unit: {column: ...}, can be prepared"
 	case !unit.Type.IsInteger() && unit.Type != UUID && unit.Type != Text:
 		return "only a table whose unit is a whole number, a uuid or a text can be prepared"
+	case unit.Type == Text && unit.LongestText() > longestID:
+		return fmt.Sprintf("ids of units have at most %d bytes in a prepared table: give the column that holds them a max_length", longestID)
 	case t.RowSecurity:
 		return "a table with row_security cannot be prepared"
 	case taken:

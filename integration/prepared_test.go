@@ -17,6 +17,7 @@ func clinic(rows, users int) dataset {
 	return dataset{name: "clinic", prepares: true, policy: `version: 1
 dataset: clinic
 tables:
+  calls: {unit: {column: person}, max_rows: 2, max_groups: 2, prepare: {max_rows: 2}}
   visits:
     unit: {column: person}
     max_rows: 46
@@ -38,7 +39,8 @@ budgets:
 				floor(random() * 120)::int AS minutes
 				FROM (SELECT i::bigint AS id, floor(power(random(), 3) * %[2]d)::int AS p FROM generate_series(1, %[1]d) i) AS s;
 			ALTER TABLE visits ADD PRIMARY KEY (id);
-			GRANT USAGE ON SCHEMA public TO noisegate_prepare; GRANT SELECT ON visits TO noisegate_prepare`, rows, users)).ReadAll()
+			CREATE TABLE calls (id int PRIMARY KEY, person int);
+			GRANT USAGE ON SCHEMA public TO noisegate_prepare; GRANT SELECT ON visits, calls TO noisegate_prepare`, rows, users)).ReadAll()
 		if err == nil {
 			_, err = conn.PgConn().Exec(ctx, "VACUUM (ANALYZE)").ReadAll()
 		}
@@ -64,8 +66,11 @@ func TestPreparedTables(t *testing.T) {
 		t.Errorf("as of %s before anything was prepared", a.AsOf)
 	}
 	begun := time.Now().Add(-time.Minute)
-	if out := s.run(t, "prepare", "--config", s.config, "--dataset", "clinic"); !strings.Contains(out, "visits: version 1 as of ") {
-		t.Errorf("prepare says %q", out)
+	s.exec(t, "clinic", "REVOKE SELECT ON calls FROM noisegate_prepare")
+	if out, err := s.command("prepare", "--config", s.config, "--dataset", "clinic").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "visits: version 1 as of ") ||
+		!strings.Contains(string(out), "calls: the role that prepares lacks a right") {
+		t.Errorf("prepare of a table that may be read, and of one that may not, says %q, %v", out, err)
 	}
 	s.seesVersion(t, client, byRegion, 1)
 	var want int

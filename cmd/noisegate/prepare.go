@@ -51,7 +51,11 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	sampler := mechanisms.NewSampler()
+	var failed error // of one table: the others are prepared all the same
 	for _, t := range tables {
+		if ctx.Err() != nil {
+			return errors.Join(failed, ctx.Err())
+		}
 		begun := a.now()
 		version, err := pgexec.Prepare(ctx, pgexec.PrepareConfig{DSN: dataset.PrepareDSN.Reveal(), Reader: reader.User, Versions: config.Versions,
 			Seed: func() int64 { return int64(sampler.Uniform(1 << 63)) }}, revision.Snapshot, t)
@@ -60,10 +64,10 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 				version.AsOf.UTC().Format(time.RFC3339), a.now().Sub(begun).Round(time.Second))
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", catalog.TableName{Schema: t.Schema, Name: t.Name}, err)
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", catalog.TableName{Schema: t.Schema, Name: t.Name}, err))
 		}
 	}
-	return nil
+	return failed
 }
 
 // wanted are the tables to be prepared.

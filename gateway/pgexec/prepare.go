@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +11,7 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
+	"noisegate/internal/pgrole"
 	"noisegate/internal/pgversion"
 	"noisegate/sqlrewrite"
 )
@@ -50,29 +50,11 @@ const listText = `CREATE TABLE IF NOT EXISTS noisegate_prepared.versions (
 // Prepare makes a new version of the copy of a table of a snapshot, and drops those that none serves any more. Its errors say what to do,
 // and nothing of a row.
 func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *catalog.Table) (*catalog.Version, error) {
-	config, err := pgx.ParseConfig(c.DSN)
+	conn, err := c.connect(ctx)
 	if err != nil {
-		return nil, errors.New("pgexec: the DSN cannot be read") // without its text: it may hold a password
-	}
-	config.OnNotice = nil
-	for name, value := range settings(time.Hour) {
-		config.RuntimeParams[name] = value
-	}
-	config.RuntimeParams["application_name"] = "noisegate prepare"
-	config.RuntimeParams["default_transaction_read_only"] = "off"
-	config.RuntimeParams["statement_timeout"] = "0"
-	config.RuntimeParams["lock_timeout"] = fmt.Sprint(prepareLock.Milliseconds())
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return nil, fault.DataUnavailable(quiet(err))
+		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if c.Versions.Refuse(serverVersion(conn)) != nil {
-		return nil, fault.DataUnavailable(errVersion)
-	}
-	if err := inUTF8(ctx, conn); err != nil {
-		return nil, fault.DataUnavailable(err)
-	}
 	reader := pgx.Identifier{c.Reader}.Sanitize()
 	for _, text := range []string{listText, "GRANT USAGE ON SCHEMA noisegate_prepared TO " + reader,
 		"GRANT SELECT ON noisegate_prepared.versions TO " + reader} {
@@ -91,11 +73,47 @@ func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *cata
 	if err != nil {
 		return nil, unprepared(err)
 	}
-	if err := dropOld(ctx, conn, on.Dataset, *version); err != nil {
+	if err := dropOld(ctx, conn, on, *version); err != nil {
 		return version, fmt.Errorf("version %d serves; those before it could not be dropped, which the next run does: %w", version.Number,
 			unprepared(err))
 	}
 	return version, nil
+}
+
+// connect opens a connection as a role that may write in the schema of copies and nowhere else.
+func (c PrepareConfig) connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(c.DSN)
+	if err != nil {
+		return nil, errors.New("pgexec: the DSN cannot be read") // without its text: it may hold a password
+	}
+	config.OnNotice = nil
+	for name, value := range settings(time.Hour) {
+		config.RuntimeParams[name] = value
+	}
+	config.RuntimeParams["application_name"] = "noisegate prepare"
+	config.RuntimeParams["default_transaction_read_only"] = "off"
+	config.RuntimeParams["statement_timeout"] = "0"
+	config.RuntimeParams["lock_timeout"] = fmt.Sprint(prepareLock.Milliseconds())
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fault.DataUnavailable(quiet(err))
+	}
+	if err := c.refuse(ctx, conn); err != nil {
+		_ = conn.Close(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return conn, nil
+}
+
+// refuse says why a connection is not used: its server's version or encoding, or what its role may do beyond its task.
+func (c PrepareConfig) refuse(ctx context.Context, conn *pgx.Conn) error {
+	if c.Versions.Refuse(serverVersion(conn)) != nil {
+		return fault.DataUnavailable(errVersion)
+	}
+	if err := inUTF8(ctx, conn); err != nil {
+		return fault.DataUnavailable(err)
+	}
+	return pgrole.Check(ctx, conn, pgrole.Expectation{Task: pgrole.Preparer, Schema: catalog.PreparedSchema})
 }
 
 // unprepared is what may be said of an error: what to do about it, or PostgreSQL's five letters.
@@ -192,25 +210,80 @@ func stillHolds(ctx context.Context, tx pgx.Tx, pins []sqlrewrite.Precondition) 
 	return nil
 }
 
-// dropOld drops the versions of a table but a version and the one before.
-func dropOld(ctx context.Context, conn *pgx.Conn, dataset string, newest catalog.Version) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `DELETE FROM noisegate_prepared.versions
-			WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number < $4 - 1 RETURNING relation`,
-			dataset, newest.Table.Schema, newest.Table.Name, newest.Number)
-		if err != nil {
-			return err
-		}
-		relations, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil || len(relations) == 0 {
-			return err
-		}
-		for i, name := range relations {
-			relations[i] = pgx.Identifier{catalog.PreparedSchema, name}.Sanitize()
-		}
-		_, err = tx.Exec(ctx, "DROP TABLE IF EXISTS "+strings.Join(relations, ", "))
+// dropOld drops the versions of a table but a version and the one before, and the numbers of units that no version has any more.
+func dropOld(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, newest catalog.Version) error {
+	return dropVersions(ctx, conn, on, newest.Table, newest.Number-1)
+}
+
+// dropVersions drops the versions of a table below a number, each by itself: one that a question reads stays until the next run. Then it
+// forgets units; see [forget].
+func dropVersions(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, of catalog.TableName, below int64) error {
+	rows, err := conn.Query(ctx, `SELECT number, relation FROM noisegate_prepared.versions
+		WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number < $4 ORDER BY number`, on.Dataset, of.Schema, of.Name, below)
+	if err != nil {
 		return err
-	})
+	}
+	type old struct {
+		Number   int64
+		Relation string
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[old])
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	for _, v := range all {
+		err = errors.Join(err, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+pgx.Identifier{catalog.PreparedSchema, v.Relation}.Sanitize()); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `DELETE FROM noisegate_prepared.versions
+				WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number = $4`, on.Dataset, of.Schema, of.Name, v.Number)
+			return err
+		}))
+	}
+	return errors.Join(err, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return forget(ctx, tx, on, of) }))
+}
+
+// forget takes units that are in no copy any more out of the table of numbers: who was erased from the sources is gone with the last
+// version that has them. A number that is given later is another one, so that no version gets a row by it; and no run is between giving a
+// number and making the row that has it, as each holds this lock.
+func forget(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, of catalog.TableName) error {
+	t, ok := on.Table(of.Schema, of.Name)
+	if !ok {
+		return nil
+	}
+	units, _ := on.UnitsOf(t)
+	if units == "" {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, "LOCK TABLE noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, `SELECT v.of_schema, v.of_table, v.relation, a.attname::text FROM noisegate_prepared.versions v
+		JOIN pg_catalog.pg_class c ON c.relname = v.relation
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'noisegate_prepared'
+		JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = 1
+		WHERE v.dataset = $1 ORDER BY v.of_schema, v.of_table, v.number`, on.Dataset)
+	if err != nil {
+		return err
+	}
+	type copied struct{ Schema, Table, Relation, Unit string }
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[copied])
+	if err != nil {
+		return err
+	}
+	text := "DELETE FROM ONLY " + pgx.Identifier{catalog.PreparedSchema, units}.Sanitize() + " AS u WHERE true"
+	for _, c := range all {
+		if source, known := on.Table(c.Schema, c.Table); known {
+			if others, _ := on.UnitsOf(source); others != units {
+				continue // of units of another kind
+			}
+		}
+		text += fmt.Sprintf(" AND NOT EXISTS (SELECT FROM ONLY %s AS c WHERE c.%s = u.unit)",
+			pgx.Identifier{catalog.PreparedSchema, c.Relation}.Sanitize(), pgx.Identifier{c.Unit}.Sanitize())
+	}
+	_, err = tx.Exec(ctx, text)
+	return err
 }
 
 // Versions are the newest version of each prepared table of a dataset; none where nothing was ever prepared.

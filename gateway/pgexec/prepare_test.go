@@ -287,6 +287,77 @@ func TestPreparedRows(t *testing.T) {
 	}
 }
 
+// Who was erased from the source is in no copy and has no number once two more versions are made; the numbers of others stay.
+func TestErasedUnits(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	fillVisits(t, p, rand.New(rand.NewPCG(16, 7)))
+	on := provenSnapshot(t, d, preparedPolicy)
+	prepared(t, p, d, on, 1)
+	table, _ := on.Table("", "visits")
+	name, _ := on.UnitsOf(table)
+	numbers := func() (all string) {
+		t.Helper()
+		text := "SELECT string_agg(id || '=' || unit, ' ' ORDER BY id) FROM noisegate_prepared." + name
+		if err := p.Conn(t, p.DSN).QueryRow(t.Context(), text).Scan(&all); err != nil {
+			t.Fatal(err)
+		}
+		return all + " "
+	}
+	before := numbers()
+	p.Exec(t, "DELETE FROM visits WHERE person = 4")
+	prepared(t, p, d, on, 2)
+	if now := numbers(); now != before {
+		t.Errorf("numbers %s, while a version has them; they were %s", now, before)
+	}
+	prepared(t, p, d, on, 3)
+	_, rest, found := strings.Cut(before, "4=")
+	_, rest, _ = strings.Cut(rest, " ")
+	first, _, _ := strings.Cut(before, "4=")
+	if now := numbers(); !found || now != first+rest {
+		t.Errorf("numbers %s, want %s", now, first+rest)
+	}
+}
+
+// A version that somebody reads stays, is said to, and goes with the next run; the newest serves.
+func TestVersionsInUse(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	fillVisits(t, p, rand.New(rand.NewPCG(16, 8)))
+	on := provenSnapshot(t, d, preparedPolicy)
+	table, _ := on.Table("", "visits")
+	serving := prepared(t, p, d, on, 1)
+	prepared(t, p, d, on, 2)
+	first, _ := serving.Named("", "visits")
+	release := locked(t, p, first.Schema+"."+first.Name+" IN ACCESS SHARE MODE")
+	made, err := pgexec.Prepare(t.Context(), prepareConfig(p, 3), on, table)
+	if made == nil || made.Number != 3 || err == nil || !strings.Contains(err.Error(), "version 3 serves; those before it could not be") {
+		t.Errorf("%+v, %v", made, err)
+	}
+	if tables := copiesOf(t, p); len(tables) != 3 {
+		t.Errorf("there are %v", tables)
+	}
+	release()
+	prepared(t, p, d, on, 4)
+	if tables := copiesOf(t, p); len(tables) != 2 {
+		t.Errorf("after the next run there are %v", tables)
+	}
+}
+
+// locked holds a lock of a table until release is called.
+func locked(t *testing.T, p *pgtest.ProtectedDatabase, lock string) (release func()) {
+	t.Helper()
+	conn := p.Conn(t, p.DSN)
+	for _, text := range []string{"BEGIN", "LOCK TABLE " + lock} {
+		if _, err := conn.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() { _, _ = conn.Exec(context.WithoutCancel(t.Context()), "ROLLBACK") }
+}
+
 // copiesOf are the copies that a database holds.
 func copiesOf(t *testing.T, p *pgtest.ProtectedDatabase) (all []string) {
 	t.Helper()
@@ -365,18 +436,16 @@ func TestPrepareRefuses(t *testing.T) {
 			"changed since its policy"},
 		"no key": {"ALTER TABLE visits DROP CONSTRAINT visits_pkey", "ALTER TABLE visits ADD PRIMARY KEY (id)",
 			"changed since its policy"},
+		"owner of the source": {"ALTER TABLE visits OWNER TO noisegate_prepare", "ALTER TABLE visits OWNER TO " +
+			"CURRENT_USER; GRANT SELECT ON visits TO noisegate_prepare", "may do more with table public.visits than read it"},
+		"the source can be written": {"GRANT INSERT ON visits TO noisegate_prepare", "REVOKE INSERT ON visits FROM noisegate_prepare",
+			"(INSERT)"},
 		"another run": {"SELECT 1", "SELECT 1", "another run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.Exec(t, c.change)
 			if name == "another run" {
-				conn := p.Conn(t, p.DSN)
-				for _, text := range []string{"BEGIN", "LOCK TABLE noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE"} {
-					if _, err := conn.Exec(t.Context(), text); err != nil {
-						t.Fatal(err)
-					}
-				}
-				defer func() { _, _ = conn.Exec(t.Context(), "ROLLBACK") }()
+				defer locked(t, p, "noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE")()
 			}
 			if _, err := pgexec.Prepare(t.Context(), prepareConfig(p, 2), on, table); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
@@ -520,6 +589,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 		"a key that may be NULL": {"visits", "person", `CREATE TABLE visits (person int, nr int UNIQUE)`, "with a primary key"},
 		"a key of times":         {"visits", "person", `CREATE TABLE visits (person int, at timestamptz PRIMARY KEY)`, "with a primary key"},
 		"a unit of a time":       {"visits", "person", `CREATE TABLE visits (person date, nr int PRIMARY KEY)`, "whose unit is a whole number"},
+		"ids of many bytes":      {"visits", "person}, columns: {person: {max_length: 3000}", `CREATE TABLE visits (person text, nr int PRIMARY KEY)`, "at most 2600 bytes"},
 		"a column of the name":   {"visits", "person", `CREATE TABLE visits (person int, nr int PRIMARY KEY, noisegate_rn int)`, "with a column noisegate_rn"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,21 +20,22 @@ func NewBuild(on *catalog.Snapshot, t *catalog.Table, version int64) (*Build, er
 	}
 	unit, _ := t.Column(t.Unit.Column)
 	c := on.CopyOf(t, catalog.Version{Number: version})
-	b := &Build{Copy: c, Units: catalog.UnitsName(on.Dataset, t.Unit.Of, idType(unit)), on: on}
+	name, id := on.UnitsOf(t)
+	b := &Build{Copy: c, Units: name, on: on}
 	units := scalar.QuoteIdent(catalog.PreparedSchema) + "." + scalar.QuoteIdent(b.Units)
-	b.NeedUnits, b.Numbered = needUnits(units, idType(unit)), numbered(units)
+	b.NeedUnits, b.Numbered = needUnits(units, id), numbered(units)
 	rows := "ONLY " + TableName(t)
 	if t.Partitioned {
 		rows = TableName(t)
 	}
-	id := `t.` + scalar.QuoteIdent(unit.Name)
-	where := "(" + id + " IS NOT NULL)"
+	column := `t.` + scalar.QuoteIdent(unit.Name)
+	where := "(" + column + " IS NOT NULL)"
 	if unit.Type == catalog.Text { // the rows of a longer one belong to nobody, as everywhere
-		where += fmt.Sprintf(" AND (pg_catalog.octet_length(%s) <= %d)", id, unit.LongestText())
+		where += fmt.Sprintf(" AND (pg_catalog.octet_length(%s) <= %d)", column, unit.LongestText())
 	}
 	b.AddUnits = fmt.Sprintf("INSERT INTO %s (id) SELECT DISTINCT %s AS id FROM %s AS t WHERE %s ON CONFLICT DO NOTHING",
-		units, id, rows, where)
-	b.fill(t, fillParts{units: units, id: id, rows: rows, where: where})
+		units, column, rows, where)
+	b.fill(t, fillParts{units: units, id: column, rows: rows, where: where})
 	copied := TableName(c)
 	for _, column := range c.Columns {
 		if column.NotNull {
@@ -62,14 +63,6 @@ func numbered(table string) string {
 		return fmt.Sprintf("NOT EXISTS (SELECT FROM ONLY %s GROUP BY %s HAVING pg_catalog.count(*) > 1)", table, column)
 	}
 	return "SELECT " + once("id") + " AND " + once("unit")
-}
-
-// idType is the type by which the ids of units are looked up.
-func idType(unit *catalog.Column) catalog.Type {
-	if unit.Type.IsInteger() {
-		return catalog.Int8
-	}
-	return unit.Type
 }
 
 // fillParts are the parts of the texts of a build that are the same in all of them.
