@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // AuditPage is a page of GET /v1/audit, newest first.
 type AuditPage struct {
@@ -34,7 +37,12 @@ type AuditEntry struct {
 	// or in an object beside the slots of a plan that it registers or draws; an account and its limit from here on.
 	Mechanisms string `json:"mechanisms,omitempty"`
 	Account    string `json:"account,omitempty"`
-	Hash       string `json:"hash,omitempty"` // in hexadecimal; absent for entries that are older than the chain
+	// AccountName and Limit say in words what Account says: which account it is, and its limit from here on, where it has one.
+	AccountName string       `json:"account_name,omitempty"`
+	Limit       *BudgetLimit `json:"limit,omitempty"`
+	// Request is, of reservations, what was asked, where the page was asked for with requests.
+	Request json.RawMessage `json:"request,omitempty"`
+	Hash    string          `json:"hash,omitempty"` // in hexadecimal; absent for entries that are older than the chain
 	// ReceiptHead is, of settlements, what receipts of the answer show as their head, in hexadecimal. Only the gateway can compute it.
 	ReceiptHead string `json:"receipt_head,omitempty"`
 }

@@ -161,8 +161,17 @@ func (c *Client) ResetFailures(ctx context.Context, dataset, account string) (*F
 // Audit gives a page of the ledger's journal, newest first, for stewards: of one dataset, or of all when dataset is empty; cursor is
 // empty for the first page.
 func (c *Client) Audit(ctx context.Context, dataset, cursor string) (*AuditPage, error) {
+	return c.journal(ctx, map[string]string{"dataset": dataset, "cursor": cursor})
+}
+
+// AuditRequests is [Client.Audit] with what was asked.
+func (c *Client) AuditRequests(ctx context.Context, dataset, cursor string) (*AuditPage, error) {
+	return c.journal(ctx, map[string]string{"dataset": dataset, "cursor": cursor, "requests": "true"})
+}
+
+func (c *Client) journal(ctx context.Context, parameters map[string]string) (*AuditPage, error) {
 	query := url.Values{}
-	for name, value := range map[string]string{"dataset": dataset, "cursor": cursor} {
+	for name, value := range parameters {
 		if value != "" {
 			query.Set(name, value)
 		}

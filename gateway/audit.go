@@ -21,9 +21,17 @@ import (
 // entriesPerPage is the length of a page of the journal.
 const entriesPerPage = 500
 
-// Audit lists the ledger's journal for stewards, newest first: of one dataset, or of all when dataset is empty. The cursor is "" or
-// what the page before gave. The heads are those before the entries were read, so that none of the first page's can be missing.
-func (s *Service) Audit(ctx context.Context, who auth.Principal, dataset, cursor string) (*api.AuditPage, error) {
+// JournalPage names a page of the ledger's journal.
+type JournalPage struct {
+	Dataset  string // "" for all
+	Cursor   string // what the page before gave; "" for the first
+	Requests bool   // with what was asked
+}
+
+// Audit lists the ledger's journal for stewards, newest first. The heads are those before the entries were read, so that none of the
+// first page's can be missing.
+func (s *Service) Audit(ctx context.Context, who auth.Principal, of JournalPage) (*api.AuditPage, error) {
+	dataset, cursor := of.Dataset, of.Cursor
 	release, err := s.EnterList(ctx, who)
 	if err != nil {
 		return nil, err
@@ -63,7 +71,33 @@ func (s *Service) Audit(ctx context.Context, who auth.Principal, dataset, cursor
 	for _, e := range entries {
 		shown.Entries = append(shown.Entries, s.entryOf(e))
 	}
-	return shown, nil
+	if of.Requests {
+		err = s.addRequests(ctx, shown.Entries)
+	}
+	return shown, err
+}
+
+// addRequests adds what was asked to the entries with which a charge begins.
+func (s *Service) addRequests(ctx context.Context, entries []api.AuditEntry) error {
+	var ids []budget.ReservationID
+	for _, e := range entries {
+		if e.Kind == string(budget.EntryReserve) {
+			ids = append(ids, budget.ReservationID(e.ReleaseID))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	asked, err := s.ledger.Requests(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i, e := range entries {
+		if e.Kind == string(budget.EntryReserve) {
+			entries[i].Request = asked[budget.ReservationID(e.ReleaseID)]
+		}
+	}
+	return nil
 }
 
 // headNow is the end of a dataset's chain, whichever gateway wrote it: what this process knows may be a minute old. Of
@@ -88,6 +122,12 @@ func (s *Service) entryOf(e budget.Entry) api.AuditEntry {
 		Seq: e.Seq, At: e.At, Kind: string(e.Kind), Dataset: e.Dataset, Subject: e.Analyst, ReleaseID: string(e.Reservation),
 		AccountIDs: append([]int64{}, e.AccountIDs...), Amounts: amounts.Sums(e.Loss), Digest: hex.EncodeToString(e.Digest),
 		Mechanisms: string(e.MechanismText), Account: string(e.AccountText),
+	}
+	if e.Account != nil {
+		shown.AccountName = e.Account.String()
+	}
+	if e.Limit != nil {
+		shown.Limit = new(amounts.Limit(*e.Limit))
 	}
 	if e.Shared != nil {
 		shown.Shared = new(amounts.Sums(*e.Shared))

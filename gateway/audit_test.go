@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func TestAuditShowsWhatIsHashed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, err := r.Audit(t.Context(), principal(t, "sam"), "d", "")
+	page, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Dataset: "d"})
 	if err != nil || page.NextCursor != "" || len(page.Entries) != 2+2*3 || len(page.Heads) != 1 {
 		t.Fatalf("%+v, %v", page, err)
 	}
@@ -50,8 +51,41 @@ func TestAuditShowsWhatIsHashed(t *testing.T) {
 		t.Errorf("head %+v, newest entry %+v", page.Heads[0], newest)
 	}
 	if reserve := page.Entries[1]; reserve.Mechanisms == "" || reserve.Subject != "ana" || len(reserve.AccountIDs) != 2 ||
-		len(reserve.Digest) != 64 {
+		len(reserve.Digest) != 64 || reserve.Request != nil {
 		t.Errorf("%+v", reserve)
+	}
+	if limit := page.Entries[len(page.Entries)-1]; limit.AccountName != "dataset" || limit.Limit == nil || limit.Limit.Epsilon != "20" {
+		t.Errorf("%+v", limit)
+	}
+}
+
+// TestStewardsReadWhatWasAsked: beside a reservation stands its question, on request, and nowhere else, nor any answer.
+func TestStewardsReadWhatWasAsked(t *testing.T) {
+	r := newRig(t)
+	answer, err := r.Query(t.Context(), principal(t, "ana"), count("0.3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Dataset: "d", Requests: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range page.Entries {
+		if e.Kind != "reserve" {
+			if e.Request != nil {
+				t.Errorf("%+v", e)
+			}
+			continue
+		}
+		var asked api.QueryRequest
+		if err := json.Unmarshal(e.Request, &asked); err != nil || asked.SQL != "SELECT count(*) FROM people" || asked.Epsilon != "0.3" ||
+			e.ReleaseID != string(answer.ID) {
+			t.Errorf("%+v, %s, %v", e, e.Request, err)
+		}
+	}
+	if empty, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Dataset: "d", Cursor: "1", Requests: true}); err != nil ||
+		len(empty.Entries) != 0 {
+		t.Errorf("%+v, %v", empty, err)
 	}
 }
 
@@ -71,7 +105,7 @@ func TestAuditOfAnotherGatewaysEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Service.ledger = forgetful{r.ledger}
-	page, err := r.Audit(t.Context(), principal(t, "sam"), "d", "")
+	page, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Dataset: "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,18 +123,18 @@ func TestAuditPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, err := r.Audit(t.Context(), principal(t, "sam"), "", "")
+	first, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{})
 	if err != nil || len(first.Entries) != entriesPerPage || first.NextCursor == "" {
 		t.Fatalf("%d entries, %v", len(first.Entries), err)
 	}
-	second, err := r.Audit(t.Context(), principal(t, "sam"), "", first.NextCursor)
+	second, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Cursor: first.NextCursor})
 	if err != nil || len(second.Entries) != 7 || second.NextCursor != "" {
 		t.Fatalf("%d entries, %v", len(second.Entries), err)
 	}
-	if _, err := r.Audit(t.Context(), principal(t, "sam"), "", "yesterday"); fault.CodeOf(err) != fault.CodeRequestCursor {
+	if _, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Cursor: "yesterday"}); fault.CodeOf(err) != fault.CodeRequestCursor {
 		t.Errorf("%v", err)
 	}
-	if _, err := r.Audit(t.Context(), principal(t, "sam"), "nowhere", ""); fault.CodeOf(err) != fault.CodeUnknownDataset {
+	if _, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Dataset: "nowhere"}); fault.CodeOf(err) != fault.CodeUnknownDataset {
 		t.Errorf("%v", err)
 	}
 }
@@ -135,7 +169,7 @@ func TestStewardRefillsAndFreezes(t *testing.T) {
 	if _, err := r.Query(t.Context(), ana, count("0.1")); err != nil {
 		t.Errorf("after the thaw: %v", err)
 	}
-	page, err := r.Audit(t.Context(), principal(t, "sam"), "d", "")
+	page, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Dataset: "d"})
 	if err != nil {
 		t.Fatal(err)
 	}

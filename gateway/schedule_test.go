@@ -226,10 +226,12 @@ func TestObserversSeeBoundaries(t *testing.T) {
 	question := count("0.5")
 	question.IdempotencyKey = "key"
 	for name, look := range map[string]func(*rig, auth.Principal) (any, error){
-		"balance":          func(r *rig, ana auth.Principal) (any, error) { return r.Budget(context.Background(), ana, "d") },
-		"balances":         func(r *rig, ana auth.Principal) (any, error) { return r.Accounts(context.Background(), ana, "d") },
-		"history":          func(r *rig, ana auth.Principal) (any, error) { return r.Releases(context.Background(), ana, "") },
-		"journal":          func(r *rig, ana auth.Principal) (any, error) { return r.Audit(context.Background(), ana, "d", "") },
+		"balance":  func(r *rig, ana auth.Principal) (any, error) { return r.Budget(context.Background(), ana, "d") },
+		"balances": func(r *rig, ana auth.Principal) (any, error) { return r.Accounts(context.Background(), ana, "d") },
+		"history":  func(r *rig, ana auth.Principal) (any, error) { return r.Releases(context.Background(), ana, "") },
+		"journal": func(r *rig, ana auth.Principal) (any, error) {
+			return r.Audit(context.Background(), ana, JournalPage{Dataset: "d"})
+		},
 		"in flight":        func(r *rig, ana auth.Principal) (any, error) { return r.replayedID(ana, count("0.5")) },
 		"in flight by key": func(r *rig, ana auth.Principal) (any, error) { return r.replayedID(ana, question) },
 		"running":          func(r *rig, ana auth.Principal) (any, error) { return r.running.asked[asked{"ana", "key"}] != nil, nil },

@@ -2,6 +2,7 @@ package budgettest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -270,6 +271,19 @@ func (m *Memory) Release(_ context.Context, analyst string, id budget.Reservatio
 		return c.Stored(), nil
 	}
 	return nil, fault.BudgetUnknownRelease()
+}
+
+// Requests implements [budget.Ledger].
+func (m *Memory) Requests(_ context.Context, ids []budget.ReservationID) (map[budget.ReservationID]json.RawMessage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	byID := map[budget.ReservationID]json.RawMessage{}
+	for _, id := range ids {
+		if c := m.machine.Charges[id]; c != nil {
+			byID[id] = slices.Clone(c.Request)
+		}
+	}
+	return byID, nil
 }
 
 // Entries implements [budget.Ledger].

@@ -111,7 +111,8 @@ func testReleases(f *fixture) {
 			f.settle(other.ID, pure(1))
 		}
 	}
-	f.reserve(f.charge(pure(1), ana)) // open: no release
+	open := f.charge(pure(1), ana) // no release
+	f.reserve(open)
 	slices.Reverse(anas)
 
 	var got []budget.ReservationID
@@ -133,6 +134,11 @@ func testReleases(f *fixture) {
 	}
 	if !slices.Equal(got, anas) {
 		f.Errorf("listed %v, want %v", got, anas)
+	}
+	// Stewards read what anybody asked, also what has no answer yet.
+	asked, err := f.ledger.Requests(f.Context(), append([]budget.ReservationID{open.ID, "01AAAAAAAAAAAAAAAAAAAAAAAA"}, anas...))
+	if err != nil || len(asked) != 1+len(anas) || len(asked[open.ID]) == 0 || len(asked[anas[0]]) == 0 {
+		f.Errorf("asked %v, %v", asked, err)
 	}
 	if some, err := f.ledger.Releases(f.Context(), "bob", anas[0], 2); len(some) != 0 || err != nil {
 		f.Errorf("bob goes on from ana's release: %+v, %v", some, err)

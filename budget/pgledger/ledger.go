@@ -2,6 +2,7 @@ package pgledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -399,6 +400,26 @@ func (p *Ledger) Release(ctx context.Context, analyst string, id budget.Reservat
 		return nil, err
 	}
 	return s, nil
+}
+
+// Requests implements [budget.Ledger].
+func (p *Ledger) Requests(ctx context.Context, ids []budget.ReservationID) (map[budget.ReservationID]json.RawMessage, error) {
+	type asked struct {
+		id      budget.ReservationID
+		request json.RawMessage
+	}
+	all, err := collect(ctx, p.pool, func(row pgx.CollectableRow) (a asked, err error) {
+		err = row.Scan(&a.id, (*[]byte)(&a.request))
+		return a, err
+	}, sqlRequests, ids)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[budget.ReservationID]json.RawMessage, len(all))
+	for _, a := range all {
+		byID[a.id] = a.request
+	}
+	return byID, nil
 }
 
 // Entries implements [budget.Ledger].

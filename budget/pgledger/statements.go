@@ -65,6 +65,8 @@ var (
 	sqlReleases string
 	//go:embed sql/release.sql
 	sqlRelease string
+	//go:embed sql/requests.sql
+	sqlRequests string
 	//go:embed sql/entries.sql
 	sqlEntries string
 	//go:embed sql/head.sql

@@ -11,7 +11,10 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"noisegate/api"
 )
@@ -116,6 +119,7 @@ type auditTailCommand struct {
 	Dataset string `arg:"" optional:"" help:"The dataset; all when absent."`
 	Lines   int    `short:"n" default:"20" help:"How many entries to begin with."`
 	Follow  bool   `short:"f" help:"Go on with what comes."`
+	SQL     bool   `name:"sql" help:"Show what was asked below each reservation."`
 	gatewayFlags
 }
 
@@ -166,7 +170,7 @@ func (c *auditTailCommand) fresh(ctx context.Context, client *api.Client, last m
 		}
 	}
 	for _, name := range names {
-		entries, err := newest(ctx, client, name, last[name], most)
+		entries, err := c.newest(ctx, client, name, after{last[name], most})
 		if err != nil {
 			return nil, err
 		}
@@ -179,15 +183,26 @@ func (c *auditTailCommand) fresh(ctx context.Context, client *api.Client, last m
 	return fresh, nil
 }
 
-// newest gives a dataset's entries after one, newest first, and at most so many.
-func newest(ctx context.Context, client *api.Client, dataset string, after int64, most int) (fresh []api.AuditEntry, err error) {
+// after names entries: those after one, and at most so many.
+type after struct {
+	seq  int64
+	most int
+}
+
+// newest gives a dataset's entries after one, newest first.
+func (c *auditTailCommand) newest(ctx context.Context, client *api.Client, dataset string, wanted after) (fresh []api.AuditEntry,
+	err error) {
+	read := client.Audit
+	if c.SQL {
+		read = client.AuditRequests
+	}
 	for cursor := ""; ; {
-		page, err := client.Audit(ctx, dataset, cursor)
+		page, err := read(ctx, dataset, cursor)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range page.Entries {
-			if e.Seq <= after || len(fresh) == most {
+			if e.Seq <= wanted.seq || len(fresh) == wanted.most {
 				return fresh, nil
 			}
 			fresh = append(fresh, e)
@@ -209,9 +224,38 @@ func (c *auditTailCommand) show(a *app, e api.AuditEntry) error {
 		if e.Shared != nil {
 			text += "  (shared accounts: " + amountsText(*e.Shared, up) + ")"
 		}
-	case e.Account != "":
+	case e.AccountName != "":
+		text += "  " + e.AccountName
+		if e.Kind == "refill" {
+			text += ": " + amountsText(e.Amounts, down) + " more"
+		}
+		if e.Limit != nil {
+			text += ": " + limitText(*e.Limit)
+		}
+	case e.Account != "": // an older gateway
 		text += "  " + e.Account
+	}
+	if len(e.Request) > 0 {
+		text += "\n" + requestText(e.Request)
 	}
 	_, err := fmt.Fprintln(a.Out, text)
 	return err
+}
+
+// requestText is what was asked, indented: its SQL where it has one, without characters that would move a terminal's
+// cursor.
+func requestText(request json.RawMessage) string {
+	const indent = "    "
+	var question struct{ SQL string }
+	text := string(request)
+	if err := json.Unmarshal(request, &question); err == nil && question.SQL != "" {
+		text = question.SQL
+	}
+	text = strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, text)
+	return indent + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+indent)
 }

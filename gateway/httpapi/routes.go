@@ -23,6 +23,7 @@ type route struct {
 // routes is everything that the server answers.
 func routes() []route {
 	analyst, steward := []auth.Role{auth.Analyst}, []auth.Role{auth.Steward}
+	readers := []auth.Role{auth.Analyst, auth.Steward}
 	buyers := []auth.Role{auth.Analyst, auth.ML}
 	return append([]route{
 		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: queryParameters(),
@@ -47,9 +48,9 @@ func routes() []route {
 			handle: operation(argument("cursor"), (*server).releases, asJSON)},
 		{method: http.MethodGet, pattern: "/v1/releases/{id}", roles: buyers,
 			handle: operation(part("id"), (*server).release, sendRelease)},
-		{method: http.MethodGet, pattern: "/v1/datasets", roles: analyst,
+		{method: http.MethodGet, pattern: "/v1/datasets", roles: readers,
 			handle: operation(nothing, (*server).datasets, asJSON)},
-		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}", roles: analyst,
+		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}", roles: readers,
 			handle: operation(part("dataset"), (*server).dataset, asJSON)},
 		{method: http.MethodGet, pattern: "/v1/budget", roles: buyers, query: []string{"dataset"},
 			handle: operation(argument("dataset"), (*server).budget, asJSON)},
@@ -73,8 +74,8 @@ func routes() []route {
 			handle: operation(account(), (*server).thaw, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/reset-failures", roles: steward,
 			handle: operation(account(), (*server).resetFailures, asJSON)},
-		{method: http.MethodGet, pattern: "/v1/audit", roles: steward, query: []string{"cursor", "dataset"},
-			handle: operation(both(argument("dataset"), argument("cursor")), (*server).audit, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/audit", roles: steward, query: []string{"cursor", "dataset", "requests"},
+			handle: operation(journalPage, (*server).audit, asJSON)},
 		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: getOpenAPI},
 		{method: http.MethodGet, pattern: "/healthz", public: true, handle: getHealth},
 		{method: http.MethodGet, pattern: "/readyz", public: true, handle: (*server).getReady},

@@ -1,6 +1,9 @@
 package httpapi
 
-import "noisegate/api"
+import (
+	"noisegate/api"
+	"noisegate/gateway"
+)
 
 // accountPath is an account in a route's path.
 type accountPath = pair[string, string]
@@ -35,6 +38,12 @@ func (s *server) resetFailures(x *exchange, at accountPath) (*api.Failures, erro
 	return s.service.ResetFailures(x.r.Context(), x.who, at.first, at.second)
 }
 
-func (s *server) audit(x *exchange, page pair[string, string]) (*api.AuditPage, error) {
-	return s.service.Audit(x.r.Context(), x.who, page.first, page.second)
+// journalPage reads which page of the journal is meant.
+func journalPage(x *exchange) (gateway.JournalPage, error) {
+	query := x.r.URL.Query()
+	return gateway.JournalPage{Dataset: query.Get("dataset"), Cursor: query.Get("cursor"), Requests: query.Get("requests") == "true"}, nil
+}
+
+func (s *server) audit(x *exchange, page gateway.JournalPage) (*api.AuditPage, error) {
+	return s.service.Audit(x.r.Context(), x.who, page)
 }
