@@ -20,6 +20,21 @@ const (
 	RandomDelay             Name = "random_delay"
 )
 
+// Gaussian reports whether what a mechanism's scores or sums are noised with is told by a variance and an L2 sensitivity; false: by a scale
+// and an L1 sensitivity, or by what its selection divides scores by. It panics for a name that is none of the above: what answers and
+// estimates say of a new law is decided here.
+func (n Name) Gaussian() bool {
+	switch n {
+	case DiscreteGaussian:
+		return true
+	case DiscreteLaplace, PartitionSelection, GaussianThresholding, ExponentialMechanism, TopKSelection, PermuteAndFlipMechanism,
+		ReportNoisyMax, QuantileSelection, ShownCounts, RandomDelay:
+		return false
+	default:
+		panic("mechanisms: " + string(n) + " is a law of which nothing is known")
+	}
+}
+
 // Additive is a mechanism that adds integer noise, whose law depends on no data, to a sealed integer.
 type Additive interface {
 	// Name is how answers and the ledger call the mechanism.

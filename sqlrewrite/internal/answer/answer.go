@@ -6,7 +6,6 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
-	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/bind"
 	"noisegate/sqlrewrite/internal/plan"
@@ -122,7 +121,7 @@ func Sensitivity(p *plan.Plan, r plan.Release) string {
 		return scalar.DecimalOrFraction(scalar.InUnits(score, r.Unit))
 	}
 	l1, l2Squared := p.Home(r).Bounding.Norms(r.Statistic)
-	if r.Law().Name() != mechanisms.DiscreteGaussian {
+	if !r.Law().Name().Gaussian() {
 		return scalar.DecimalOrFraction(scalar.InUnits(l1, r.Unit))
 	}
 	squared := scalar.InUnits(l2Squared, new(big.Rat).Mul(r.Unit, r.Unit))
@@ -138,7 +137,7 @@ func Sensitivity(p *plan.Plan, r plan.Release) string {
 func ScaleText(r plan.Release) string {
 	parameters := r.Law().Parameters()
 	unit, text := r.Unit, parameters.Scale
-	if r.Law().Name() == mechanisms.DiscreteGaussian {
+	if r.Law().Name().Gaussian() {
 		unit, text = new(big.Rat).Mul(unit, unit), parameters.Variance
 	}
 	v, ok := new(big.Rat).SetString(text)

@@ -182,7 +182,7 @@ func noiseText(r plan.Release) string {
 	if r.Selection != nil && r.Selection.By != r.Selection.Name() {
 		return "by " + string(r.Selection.By) + ", scale " + answer.ScaleText(r)
 	}
-	if r.Law().Name() == mechanisms.DiscreteGaussian {
+	if r.Law().Name().Gaussian() {
 		return "variance " + answer.ScaleText(r)
 	}
 	return "scale " + answer.ScaleText(r)
@@ -241,7 +241,7 @@ func alternative(p *plan.Plan) []algebra.Note {
 	}
 	o := p.Options
 	o.Epsilon, o.Rho, o.Mechanism = 0, p.Loss().Rho, plan.MechanismGaussian
-	if p.Releases[0].Law().Name() == mechanisms.DiscreteGaussian {
+	if p.Releases[0].Law().Name().Gaussian() {
 		o.Mechanism = plan.MechanismLaplace
 	}
 	other, err := p.Repriced(o)
@@ -258,7 +258,7 @@ func alternative(p *plan.Plan) []algebra.Note {
 }
 
 func kindOfNoise(r plan.Release) string {
-	if r.Law().Name() == mechanisms.DiscreteGaussian {
+	if r.Law().Name().Gaussian() {
 		return "gaussian"
 	}
 	return "laplace"
