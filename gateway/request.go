@@ -94,11 +94,11 @@ func optionsOf(r api.QueryRequest, p Accounts) (sqlrewrite.Options, error) {
 // inPureCurrency keeps Gaussian noise, which has no finite ε, from accounts that count nothing else.
 func inPureCurrency(o sqlrewrite.Options) (sqlrewrite.Options, error) {
 	switch o.Mechanism {
-	case sqlrewrite.MechanismGaussian:
-		return sqlrewrite.Options{}, fault.RequestMechanism("auto or laplace: the account is pure, and Gaussian noise has no finite epsilon")
-	default:
+	case sqlrewrite.MechanismAuto, sqlrewrite.MechanismLaplace:
 		o.Mechanism = sqlrewrite.MechanismLaplace
 		return o, nil
+	default:
+		return sqlrewrite.Options{}, fault.RequestMechanism("auto or laplace: the account is pure, and Gaussian noise has no finite epsilon")
 	}
 }
 
