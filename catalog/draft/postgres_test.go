@@ -70,7 +70,7 @@ func checked(t *testing.T, p *pgtest.ProtectedDatabase, text string) (*catalog.S
 func filled(text string, all bool) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if all {
+		if all && !strings.Contains(line, "# unit:") { // another unit, in the place of the one above
 			line = regexp.MustCompile(`^( +)# ( *(?:"[^"]*"|[a-z0-9_.]+):(?: +\{.*| *)\n)`).ReplaceAllString(line, "$1$2")
 		}
 		switch {
@@ -120,6 +120,9 @@ func TestDraftsAreAcceptedOnceFilled(t *testing.T) {
 			}
 			if _, err := checked(t, p, text); err == nil {
 				t.Error("accepted with blanks")
+			}
+			if other := regexp.MustCompile(`\n    # unit: +\{via: rental_id, to: rental\}`).MatchString(text); other != (name == "pagila") {
+				t.Errorf("whose a payment is may be told by its rental:\n%s", text)
 			}
 			for _, all := range []bool{false, true} {
 				snapshot, err := checked(t, p, filled(text, all))

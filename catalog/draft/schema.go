@@ -75,6 +75,7 @@ func unitTable(t *catalog.TableInfo, tables []*catalog.TableInfo, u Unit, w way,
 		}
 		out.settings = append(out.settings, s)
 	}
+	out.settings = append(out.settings, otherPaths(t, w, found)...)
 	if !strings.HasPrefix(out.settings[0].value, "{row:") {
 		out.settings = append(out.settings,
 			setting{name: "max_rows", value: Blank, note: "rows of one unit that count in each group; fewer: less noise, more left out"},
@@ -89,6 +90,21 @@ func unitTable(t *catalog.TableInfo, tables []*catalog.TableInfo, u Unit, w way,
 		}
 	}
 	return out
+}
+
+// otherPaths proposes, for a table that names the unit itself, the paths over its other foreign keys: whose a row is may
+// be said in two places, and tables are joined where they say the same.
+func otherPaths(t *catalog.TableInfo, w way, found map[catalog.TableName]way) (all []setting) {
+	if w.steps == 0 || w.to != (catalog.TableName{}) {
+		return nil
+	}
+	for _, key := range t.ForeignKeys {
+		if to, ok := found[key.To]; ok && key.Column != w.column && to.steps > 0 && to.steps < maxSteps && key.To != t.TableName {
+			all = append(all, setting{name: "unit", off: true, value: fmt.Sprintf("{via: %s, to: %s}", scalar(key.Column), scalar(key.To.String())),
+				note: fmt.Sprintf("instead, if rows are joined with %s: a row is then that one's unit's", key.To)})
+		}
+	}
+	return all
 }
 
 // publicTable is a table that no key ties to the unit.
