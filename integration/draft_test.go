@@ -49,7 +49,8 @@ func TestDraftedPoliciesKeepTheCorpus(t *testing.T) {
 			t.Errorf("%s, imported: %s, want %s\n%s", q.id, got, q.verdict, q.sql)
 		}
 	}
-	answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "pums", SQL: "SELECT sex, count(*) FROM pums GROUP BY sex", Epsilon: "1"}, "")
+	answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "pums", Epsilon: "1",
+		SQL: "SELECT sex, count(*) FROM pums GROUP BY sex"}, "")
 	if err != nil || len(answer.Rows) != 2 {
 		t.Errorf("%+v, %v", answer, err)
 	}
