@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"math"
 	"math/big"
+	"strconv"
 	"time"
 
 	"noisegate/api"
@@ -27,7 +29,7 @@ func encode(a *sqlrewrite.Answer) *api.Result {
 	for i, c := range a.Columns {
 		r.Columns[i] = api.Column{Name: c.Name, Type: c.Type, Kind: string(c.Kind), Mechanism: string(c.Mechanism),
 			Selection: string(c.Selection), Sensitivity: c.Sensitivity, Scale: c.Scale,
-			HalfWidth: rational(c.HalfWidth), RankError: decimalOf(c.RankError), Bias: string(c.Bias)}
+			HalfWidth: rational(c.HalfWidth), RankError: decimalOf(c.RankError), Bias: string(c.Bias), Digits: digitsOf(a, i)}
 	}
 	for i, row := range a.Rows {
 		r.Rows[i] = make([]api.Value, len(row))
@@ -44,15 +46,42 @@ func encode(a *sqlrewrite.Answer) *api.Result {
 	return r
 }
 
+// digitsOf is how many decimal places of a column's numbers are worth showing: those that leave two digits of the narrowest
+// interval; nil where there is none. It looks at what is released, and at nothing else.
+func digitsOf(a *sqlrewrite.Answer, column int) *int {
+	narrowest := math.Inf(1)
+	if half := a.Columns[column].HalfWidth; half != nil {
+		narrowest, _ = half.Float64()
+	}
+	for _, row := range a.Intervals {
+		if row[column] == nil {
+			continue
+		}
+		lo, err := strconv.ParseFloat(row[column].Lo, 64)
+		hi, other := strconv.ParseFloat(row[column].Hi, 64)
+		if width := (hi - lo) / 2; err == nil && other == nil && width > 0 {
+			narrowest = min(narrowest, width)
+		}
+	}
+	if math.IsInf(narrowest, 1) || math.IsNaN(narrowest) || !catalog.Type(a.Columns[column].Type).IsNumber() {
+		return nil
+	}
+	places := 0
+	for ; narrowest < 10 && places < maxPlaces && !catalog.Type(a.Columns[column].Type).IsInteger(); places++ {
+		narrowest *= 10
+	}
+	return &places
+}
+
 // valueOf writes numbers as numbers, truth values as such, and everything else as text.
 func valueOf(v catalog.Key, kind string) api.Value {
 	if v.Null {
 		return api.Null()
 	}
-	switch catalog.Type(kind) {
-	case catalog.Bool:
+	switch {
+	case catalog.Type(kind) == catalog.Bool:
 		return api.Bool(v.Text == "true")
-	case catalog.Int2, catalog.Int4, catalog.Int8, catalog.Numeric, catalog.Float4, catalog.Float8:
+	case catalog.Type(kind).IsNumber():
 		return api.Number(v.Text)
 	default:
 		return api.Text(v.Text)
