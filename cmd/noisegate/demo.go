@@ -119,7 +119,7 @@ func (d *demo) prepareDatabase(ctx context.Context) error {
 			return "", err
 		}
 		_, err := migrate(ctx, d.database.dsn("noisegate_owner", demoControl))
-		return "three roles that can only do their part; the ledger's schema", err
+		return "three roles with the fewest rights; the ledger's schema", err
 	}); err != nil {
 		return err
 	}

@@ -41,6 +41,9 @@ func Notes(p *plan.Plan) []algebra.Note {
 		}
 		if r.Selection != nil {
 			add("selected", "%s", selectedText(p, r))
+			if r.Selection.Top == nil {
+				add("empty-groups", "%s: a group without rows shows a value too", sqlprint.ShownStatistic(r.Statistic))
+			}
 		}
 		g := r.Statistic.Grid
 		if g == nil {
@@ -101,28 +104,30 @@ func intervalNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 	}
 }
 
-// selectedText says how far a selection may be off, which is known in rows and not in values, and what else it does not tell.
+// selectedText says how far a selection may be off, which is known in rows and not in values.
 func selectedText(p *plan.Plan, r plan.Release) string {
 	name, off := sqlprint.ShownStatistic(r.Statistic), RankError(p, r)
 	sure := fmt.Sprintf("with a probability of %s", percent(p.Options.Confidence))
-	const unknown = ". How far that is in its own unit depends on the data: there is no interval"
-	const empty = ". A group without rows shows a value too"
+	const unknown = ". There is no interval: how far apart the values of these rows are depends on the data"
 	switch {
 	case r.Selection.Top != nil:
 		return fmt.Sprintf("%s: groups are chosen one after another, at random but the larger the likelier; %s none that is left out is more "+
 			"than %s ahead of one that is shown",
 			name, sure, scalar.DecimalOrFraction(off))
 	case r.Statistic.Kind == algebra.ChooseMode:
-		return fmt.Sprintf("%s: %s the most frequent value has at most %s rows more than the value shown%s", name, sure, scalar.Ceil(off), empty)
+		return fmt.Sprintf("%s: %s the most frequent value has at most %s rows more than the value shown", name, sure, scalar.Ceil(off))
 	case r.Statistic.Rank.IsInt():
 		offset := new(big.Rat).Abs(r.Selection.Offset)
-		side := map[bool]string{true: "smaller", false: "larger"}[r.Statistic.Rank.Sign() == 0]
-		return fmt.Sprintf("%s: the value shown is looked for %s rows in from the end, as values beyond the data would be shown too often "+
-			"there; %s at most %s rows have a %s one%s",
-			name, scalar.Ceil(offset), sure, scalar.Ceil(new(big.Rat).Add(offset, off)), side, unknown+empty)
+		side, extreme, beyond := "below", "largest", "larger"
+		if r.Statistic.Rank.Sign() == 0 {
+			side, extreme, beyond = "above", "smallest", "smaller"
+		}
+		return fmt.Sprintf("%s: the value shown is taken %s rows %s the %s, on purpose: the very %s would be one person's value; %s at most "+
+			"%s rows have a %s one%s",
+			name, scalar.Ceil(offset), side, extreme, extreme, sure, scalar.Ceil(new(big.Rat).Add(offset, off)), beyond, unknown)
 	default:
 		return fmt.Sprintf("%s: %s the value shown is at most %s rows away from the exact one, counted in the order of the values%s", name, sure,
-			scalar.Ceil(off), unknown+empty)
+			scalar.Ceil(off), unknown)
 	}
 }
 
@@ -154,7 +159,7 @@ func bindsRows(p *plan.Plan) bool {
 // keyNotes says which groups appear.
 func keyNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 	if p.Query.Private() {
-		add("private-groups", "groups of few %s are left out at random; whether a group is shown says nothing about one of them", "people")
+		add("private-groups", "small groups may be missing; which ones is partly chance, so that a missing group says nothing about a person")
 		for _, r := range p.Releases {
 			if r.Shown != nil {
 				add("shown-counts", "%s: a group is shown if this number is above %d, so that numbers near it are too high on average; "+
