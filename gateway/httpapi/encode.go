@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"mime"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"noisegate/api"
 	"noisegate/gateway"
@@ -52,14 +54,15 @@ type format struct {
 	kind   string // as Accept names it
 	full   string // as Content-Type names it
 	encode func(*gateway.Answer) ([]byte, error)
+	flat   bool // it has no place for notes
 }
 
 // formats are what answers can be given in; the first one is the default.
 func formats() []format {
 	return []format{
-		{"application/json", "application/json; charset=utf-8", encodeJSON},
-		{"application/x-ndjson", "application/x-ndjson", encodeNDJSON},
-		{"text/csv", "text/csv; charset=utf-8; header=present", encodeCSV},
+		{"application/json", "application/json; charset=utf-8", encodeJSON, false},
+		{"application/x-ndjson", "application/x-ndjson", encodeNDJSON, true},
+		{"text/csv", "text/csv; charset=utf-8; header=present", encodeCSV, true},
 	}
 }
 
@@ -113,10 +116,55 @@ func (x *exchange) answer(a *gateway.Answer, f format) error {
 	if at := releasedAt(a); at != nil {
 		x.w.Header().Set("Noisegate-Released-At", at.Format(time.RFC3339Nano))
 	}
+	if f.flat {
+		x.notes(a.Result)
+	}
 	x.amounts(string(a.ID), a.Spent, a.Remaining)
 	x.receipt(a.Receipt)
 	x.send(payload{status: http.StatusOK, kind: f.full, body: text})
 	return nil
+}
+
+// maxNotes is how long the header of notes may be: proxies take headers of some 8 KiB in all.
+const maxNotes = 4 << 10
+
+// notes sets the header of the notes, as JSON in ASCII; of notes that are too long their codes alone. None for none.
+func (x *exchange) notes(stored json.RawMessage) {
+	var result struct {
+		Notes []struct {
+			Code string `json:"code"`
+			Text string `json:"text,omitempty"`
+		} `json:"notes"`
+	}
+	if json.Unmarshal(stored, &result) != nil || len(result.Notes) == 0 {
+		return
+	}
+	for range 2 {
+		if text, err := json.Marshal(result.Notes); err == nil {
+			if header := inASCII(string(text)); len(header) <= maxNotes {
+				x.w.Header().Set("Noisegate-Notes", header)
+				return
+			}
+		}
+		for i := range result.Notes {
+			result.Notes[i].Text = ""
+		}
+	}
+}
+
+// inASCII is a JSON text with the characters beyond ASCII escaped.
+func inASCII(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r < 0x7f {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // receipt sets the header of a receipt; none for none.
