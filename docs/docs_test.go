@@ -5,11 +5,13 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"math"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -50,6 +52,52 @@ func TestLinks(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// docs/http-api.md lists every code of a note that queries have.
+func TestNotesAreListed(t *testing.T) {
+	page, err := os.ReadFile("http-api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "## Notes by code")
+	note := regexp.MustCompile(`(?:\bNote\(|Note\{\{?Code: |\badd\()"([a-z]+(?:-[a-z]+)*)",`)
+	found := map[string]bool{}
+	err = filepath.WalkDir("../sqlrewrite", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") ||
+			strings.Contains(filepath.ToSlash(name), "internal/fit/") {
+			return err
+		}
+		source, err := os.ReadFile(name)
+		for _, m := range note.FindAllStringSubmatch(string(source), -1) {
+			found[m[1]] = true
+			if !strings.Contains(list, "`"+m[1]+"`") {
+				t.Errorf("%s: the page does not list the note %s", name, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil || len(found) < 20 {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// The table of docs/privacy-officer.md is e^ε/(1+e^ε).
+func TestTableOfAccuracies(t *testing.T) {
+	page, err := os.ReadFile("privacy-officer.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| ([\d.]+) \| ([\d.]+)`).FindAllStringSubmatch(string(page), -1)
+	for _, row := range rows {
+		epsilon, err := strconv.ParseFloat(row[1], 64)
+		if got := 100 / (1 + math.Exp(-epsilon)); err != nil || strings.TrimSuffix(strconv.FormatFloat(got, 'f', 1, 64), ".0") != row[2] {
+			t.Errorf("ε %s: %s, want %.1f", row[1], row[2], got)
+		}
+	}
+	if len(rows) != 7 {
+		t.Errorf("the table has %d rows", len(rows))
 	}
 }
 

@@ -40,10 +40,7 @@ func Notes(p *plan.Plan) []algebra.Note {
 			add("bounded-values", "at most %d different values of one %s count in a group, chosen at random", p.Bounding.MaxValues, unit)
 		}
 		if r.Selection != nil {
-			add("selected", "%s", selectedText(p, r))
-			if r.Selection.Top == nil {
-				add("empty-groups", "%s: a group without rows shows a value too", sqlprint.ShownStatistic(r.Statistic))
-			}
+			selectionNotes(p, r, add)
 		}
 		g := r.Statistic.Grid
 		if g == nil {
@@ -101,6 +98,14 @@ func intervalNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 		if f.Column.Kind != plan.KeyColumn && !shownWithIntervals(p, i) && (f.Column.Kind == plan.DerivedColumn || !p.Query.KeepsRows()) {
 			add("no-interval", "%s: there is no interval for this expression", f.Column.Name)
 		}
+	}
+}
+
+// selectionNotes say how exact a selection is, and what it shows where there is nothing to select from.
+func selectionNotes(p *plan.Plan, r plan.Release, add func(code, format string, args ...any)) {
+	add("selected", "%s", selectedText(p, r))
+	if r.Selection.Top == nil {
+		add("empty-groups", "%s: a group without rows shows a value too", sqlprint.ShownStatistic(r.Statistic))
 	}
 }
 
