@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -69,8 +70,9 @@ func (c *checker) table(t *TablePolicy) *Table {
 			"%s has row level security: which rows of one unit are seen could depend on rows of others", t.TableName)
 		return nil
 	case !info.Readable:
-		c.problem(t.pos, fmt.Sprintf("GRANT SELECT ON %s TO the gateway's role, and USAGE on its schema", t.TableName),
-			"the gateway's role may not read table %s", t.TableName)
+		role := identifier(cmp.Or(c.schema.role, "noisegate_reader"))
+		c.problem(t.pos, fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON %s.%s TO %s", identifier(t.Schema), role,
+			identifier(t.Schema), identifier(t.Name), role), "the gateway's role may not read table %s", t.TableName)
 		return nil
 	}
 	c.partition(t, info)

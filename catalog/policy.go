@@ -79,7 +79,7 @@ func readYAML(document string, b treeBuilder) (*node, error) {
 	}
 	file, err := parser.Parse(tokens, 0, options...)
 	if err != nil {
-		return nil, yamlFault(err)
+		return nil, yamlFault(err, document)
 	}
 	b.anchors = map[string]*node{}
 	var docs []ast.Node
@@ -139,12 +139,33 @@ func tooDeep(tokens token.Tokens) (fault.Position, bool) {
 }
 
 // yamlFault turns an error of the YAML library into ours: its message, without the picture of the source that it adds.
-func yamlFault(err error) error {
+func yamlFault(err error, document string) error {
 	var y yaml.Error
 	if errors.As(err, &y) {
-		return fault.PolicyInvalid(place(y.GetToken()), "the file is not YAML: "+y.GetMessage(), "")
+		pos := place(y.GetToken())
+		return fault.PolicyInvalid(pos, "the file is not YAML: "+y.GetMessage(), slipIn(lineOf(document, pos.Line)))
 	}
 	return fault.PolicyInvalid(fault.Position{}, "the file is not YAML", "").WithCause(err)
+}
+
+func lineOf(document string, number int) string {
+	lines := strings.Split(document, "\n")
+	if number < 1 || number > len(lines) {
+		return ""
+	}
+	return lines[number-1]
+}
+
+// slipIn is what a person most likely did wrong in a line that is no YAML, "" for nothing that is known.
+func slipIn(line string) string {
+	switch {
+	case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
+		return "the line begins with a tab: indent with blanks"
+	case strings.Contains(line, ">") || strings.Contains(line, "|"):
+		return "put text with < > or | in quotes"
+	default:
+		return ""
+	}
 }
 
 func place(t *token.Token) fault.Position {

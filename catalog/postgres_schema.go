@@ -159,7 +159,12 @@ func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error
 func inspect(ctx context.Context, pool *pgxpool.Pool, read func(pgx.Tx, *Schema) error) (*Schema, error) {
 	schema := &Schema{}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	if err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error { return read(tx, schema) }); err != nil {
+	if err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, "SELECT current_user").Scan(&schema.role); err != nil {
+			return err
+		}
+		return read(tx, schema)
+	}); err != nil {
 		return nil, fault.DataUnavailable(fmt.Errorf("catalog: cannot read the schema: %w", err))
 	}
 	return schema, nil

@@ -17,6 +17,7 @@ type Schema struct {
 	Tables  []*TableInfo
 	Domains []DomainValues `json:",omitempty"`
 
+	role       string      // that looks; "" for who is not known
 	references []reference // all that foreign keys of the database say; nil: what was kept of them is in each table's Leads
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type budgetCommands struct {
 
 type budgetShowCommand struct {
 	Dataset  string `arg:"" optional:"" help:"The dataset; all when absent."`
+	Named    string `name:"dataset" hidden:"" help:"The dataset, as query takes it."`
 	Accounts bool   `help:"All accounts of the dataset (stewards)."`
 	gatewayFlags
 }
@@ -34,6 +36,7 @@ func (c *budgetShowCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	c.Dataset = cmp.Or(c.Dataset, c.Named)
 	if c.Accounts {
 		return c.showAccounts(ctx, a, client)
 	}

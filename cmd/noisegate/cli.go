@@ -79,8 +79,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if err != nil {
 		panic(err) // the structs above are wrong; every test finds it
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	parsed, err := parser.Parse(args)
 	if exited {

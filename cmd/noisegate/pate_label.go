@@ -156,11 +156,14 @@ func (c *pateLabelCommand) run(ctx context.Context, a *app) error {
 	t := &table{}
 	t.heads = append([]string{"query", "status", "label", "replayed"}, countHeads(answer.Labels)...)
 	for _, l := range answer.Labels {
-		t.row(append([]string{l.Query, l.Status, l.Class, map[bool]string{true: "yes"}[l.Replayed]}, counts(l)...)...)
+		t.row(append([]string{l.Query, l.Status, l.Class, map[bool]string{true: "yes", false: "no"}[l.Replayed]}, counts(l)...)...)
 	}
 	t.write(a.Out)
-	fmt.Fprintf(a.Out, " %s\n spent %s (%s left) · ask again: same labels, free\n", answer.Terms.Meaning,
-		priceText(answer.Spent, answer.Remaining),
+	spent := "spent " + priceText(answer.Spent, answer.Remaining)
+	if !isAmount(answer.Spent.Epsilon) && !isAmount(answer.Spent.Rho) && !isAmount(answer.Spent.Delta) {
+		spent = "free: nothing spent"
+	}
+	fmt.Fprintf(a.Out, " %s\n %s (%s left) · ask again: same labels, free\n", answer.Terms.Meaning, spent,
 		amountsText(inCurrencyOf(answer.Spent, answer.Remaining), down))
 	return nil
 }

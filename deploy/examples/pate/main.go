@@ -10,6 +10,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -41,7 +42,7 @@ type options struct {
 func run(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("pate", flag.ContinueOnError)
-	flags.StringVar(&o.url, "url", "http://127.0.0.1:8080", "the gateway")
+	flags.StringVar(&o.url, "url", cmp.Or(env("NOISEGATE_URL"), "http://127.0.0.1:8080"), "the gateway; NOISEGATE_URL")
 	flags.StringVar(&o.dataset, "dataset", "census", "the dataset whose budget pays")
 	flags.StringVar(&o.data, "digits", "", "directory with optdigits_tra.csv and optdigits_tes.csv; without it digits are generated")
 	flags.StringVar(&o.epsilon, "epsilon", "8", "budget of each ensemble")
@@ -173,8 +174,12 @@ func (w *workflow) private(ctx context.Context, ask api.LabelRequest, votes [][]
 	for asked < len(w.keys) {
 		ask.Queries = w.keys[asked:min(asked+w.chunk, len(w.keys))]
 		answer, err := w.ml.Labels(ctx, name, ask, "")
-		if refused := new(api.Problem); asked > 0 && errors.As(err, &refused) && refused.Code == "budget/exhausted" {
-			break
+		if refused := new(api.Problem); errors.As(err, &refused) && refused.Code == "budget/exhausted" {
+			if asked > 0 {
+				break
+			}
+			return result{}, fmt.Errorf("%w; no label was bought: raise the cap of ensemble:%s, which keeps what earlier runs spent, or that "+
+				"of the buyer (noisegate budget set %s ensemble:%s --epsilon E)", err, name, w.dataset, name)
 		}
 		if err != nil {
 			return result{}, err
