@@ -283,15 +283,22 @@ const (
 	down                 // what is left
 )
 
-// shorten rounds an amount to six decimal places; small ones are left alone.
+// shorten rounds an amount to six decimal places, or to more where it has fewer than four digits that way. What is written
+// with an exponent is left alone.
 func (r rounding) shorten(amount api.Decimal) string {
-	const places = 6
+	places := 6
 	value, ok := new(big.Rat).SetString(string(amount))
 	_, fraction, _ := strings.Cut(string(amount), ".")
-	if !ok || len(fraction) <= places || value.Cmp(big.NewRat(1, 100)) < 0 {
+	if !ok || value.Sign() <= 0 || strings.ContainsAny(fraction, "eE") {
 		return string(amount)
 	}
 	unit := big.NewInt(1_000_000)
+	for least := big.NewRat(1000, 1); places < len(fraction) && new(big.Rat).Mul(value, new(big.Rat).SetInt(unit)).Cmp(least) < 0; places++ {
+		unit.Mul(unit, big.NewInt(10))
+	}
+	if len(fraction) <= places {
+		return string(amount)
+	}
 	scaled := new(big.Int).Mul(value.Num(), unit)
 	if r == up {
 		scaled.Add(scaled, new(big.Int).Sub(value.Denom(), big.NewInt(1)))
