@@ -2,9 +2,13 @@ package sqlrewrite
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"noisegate/internal/fault"
 	"noisegate/internal/pgtest"
@@ -83,11 +87,11 @@ budgets:
 		}
 		best := time.Hour
 		for i := 0; i < 5 || i < 60 && best > most; i++ {
-			start := time.Now()
+			start := processorTime(t, conn)
 			if _, err := exactRows(t, conn, p.Statements(&Draws{})[0]); err != nil {
 				t.Fatalf("%s: %v", sql, err)
 			}
-			best = min(best, time.Since(start))
+			best = min(best, processorTime(t, conn)-start)
 		}
 		return best
 	}
@@ -104,6 +108,22 @@ budgets:
 		t.Logf("%-50s %v", sql, perRow)
 	}
 	t.Logf("slowest: %s, %v a row", slowest, most)
+}
+
+// processorTime is how long the process behind a connection has had a processor, which other processes do not change as they change how long
+// a statement takes; where the system does not say it as Linux does, it is the clock.
+func processorTime(t *testing.T, conn *pgx.Conn) time.Duration {
+	t.Helper()
+	if err := conn.Ping(t.Context()); err != nil { // the process has waited since its last statement: all of that is counted
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", conn.PgConn().PID()))
+	if spent, _, ok := strings.Cut(string(text), " "); err == nil && ok {
+		if ns, err := strconv.ParseInt(spent, 10, 64); err == nil {
+			return time.Duration(ns)
+		}
+	}
+	return time.Duration(time.Now().UnixNano())
 }
 
 // What LATERAL computes of a row is charged as what WHERE computes of it: rows that may cost too much are capped.
