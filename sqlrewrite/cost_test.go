@@ -110,8 +110,8 @@ budgets:
 	t.Logf("slowest: %s, %v a row", slowest, most)
 }
 
-// processorTime is how long the process behind a connection has had a processor, which other processes do not change as they change how long
-// a statement takes; where the system does not say it as Linux does, it is the clock.
+// processorTime is how long the process behind a connection has had a processor, which other processes do not change as they change how
+// long a statement takes; where the system does not say it as Linux does, it is the clock.
 func processorTime(t *testing.T, conn *pgx.Conn) time.Duration {
 	t.Helper()
 	if err := conn.Ping(t.Context()); err != nil { // the process has waited since its last statement: all of that is counted
