@@ -141,7 +141,8 @@ func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 	if err := json.Unmarshal(answer.Result, &released); err != nil {
 		return nil, fault.Internal(err)
 	}
-	r := &result{columns: columnsOf(released.Columns, p.of.intervals), tag: "SELECT", rows: make([][]value, len(released.Rows))}
+	cells := cellsOf(released.Columns, p.of)
+	r := &result{columns: columnsOf(cells), tag: "SELECT", rows: make([][]value, len(released.Rows))}
 	if p.of.described { // what was said before it ran holds
 		if len(p.of.columns) != len(r.columns) {
 			return nil, fault.Internal(errors.New("pgwire: an answer has other columns than were described"))
@@ -149,10 +150,14 @@ func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 		r.columns = p.of.columns
 	}
 	for i, row := range released.Rows {
-		for j, v := range row {
-			r.rows[i] = append(r.rows[i], valueOf(v))
-			if p.of.intervals && hasInterval(released.Columns[j]) {
-				r.rows[i] = append(r.rows[i], boundsOf(released.Intervals[i][j])...)
+		for _, cell := range cells {
+			switch {
+			case cell.end < 0:
+				r.rows[i] = append(r.rows[i], valueOf(row[cell.of]))
+			case released.Intervals[i][cell.of] == nil:
+				r.rows[i] = append(r.rows[i], nil)
+			default:
+				r.rows[i] = append(r.rows[i], valueOf(released.Intervals[i][cell.of][cell.end]))
 			}
 		}
 	}
@@ -163,14 +168,49 @@ func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 	return r, nil
 }
 
-// columnsOf are the columns of an answer, with those of intervals where they are asked for.
-func columnsOf(described []api.Column, intervals bool) []column {
-	list := []column{}
-	for _, d := range described {
-		list = append(list, column{d.Name, kindOf(d.Type)})
-		if intervals && hasInterval(d) {
-			list = append(list, column{d.Name + "_low", kindOf("numeric")}, column{d.Name + "_high", kindOf("numeric")})
+// cell is one column of what a client is sent.
+type cell struct {
+	column
+	of  int // the column of the answer
+	end int // of its interval: 0 the lower, 1 the upper; -1 for its value
+}
+
+// cellsOf are the columns of an answer, with those of intervals where the statement asks for them.
+func cellsOf(answer []api.Column, of *prepared) []cell {
+	numeric := kindOf("numeric")
+	var cells []cell
+	ends := of.one.Ends
+	asked := func() { // those that stand here
+		for ; len(ends) > 0 && ends[0].Place == len(cells); ends = ends[1:] {
+			side := 0
+			if ends[0].High {
+				side = 1
+			}
+			cells = append(cells, cell{column{ends[0].Name, numeric}, ends[0].Of, side})
 		}
+	}
+	for i, d := range answer {
+		asked()
+		cells = append(cells, cell{column{d.Name, kindOf(d.Type)}, i, -1})
+	}
+	asked()
+	if !of.intervals {
+		return cells
+	}
+	var all []cell
+	for _, c := range cells {
+		all = append(all, c)
+		if c.end < 0 && hasInterval(answer[c.of]) {
+			all = append(all, cell{column{c.name + "_low", numeric}, c.of, 0}, cell{column{c.name + "_high", numeric}, c.of, 1})
+		}
+	}
+	return all
+}
+
+func columnsOf(cells []cell) []column {
+	list := []column{}
+	for _, c := range cells {
+		list = append(list, c.column)
 	}
 	return list
 }
@@ -202,13 +242,6 @@ func valueOf(v api.Value) value {
 	default:
 		return value(text)
 	}
-}
-
-func boundsOf(b *api.Bounds) []value {
-	if b == nil {
-		return []value{nil, nil}
-	}
-	return []value{valueOf(b[0]), valueOf(b[1])}
 }
 
 const defaultConfidence = "95"
@@ -286,7 +319,7 @@ func (c *session) describeText(ctx context.Context, s *prepared, sql string, pre
 		}
 		return refusalOf(err, at), err
 	}
-	s.columns, s.version = columnsOf(columns, s.intervals), c.exposed.version
+	s.columns, s.version = columnsOf(cellsOf(columns, s)), c.exposed.version
 	return nil, nil
 }
 
@@ -327,18 +360,18 @@ func explainColumns(asJSON bool) []column {
 
 // explain answers EXPLAIN with the estimate, which is free. The first line has the form that tools read costs from: here ε.
 func (c *session) explain(ctx context.Context, p *portal, asJSON bool) (*result, *refusal) {
+	var e *api.EstimateResponse
+	var refused *refusal
 	switch p.of.one.Kind {
 	case statement.Data:
+		e, refused = c.estimate(ctx, p)
+	case statement.Catalog:
+		e, refused = c.estimateCatalog(ctx, p)
 	default:
-		return nil, unsupported("EXPLAIN of this statement")
+		refused = unsupported("EXPLAIN of this statement")
 	}
-	request, refused := c.settings.request(c.dataset, p.sql)
 	if refused != nil {
 		return nil, refused
-	}
-	e, err := c.server.config.Service.Estimate(ctx, c.who, request)
-	if err != nil {
-		return nil, refusalOf(err, p.place())
 	}
 	r := &result{columns: explainColumns(asJSON), tag: "EXPLAIN"}
 	if asJSON {
@@ -353,6 +386,32 @@ func (c *session) explain(ctx context.Context, p *portal, asJSON bool) (*result,
 		r.rows = append(r.rows, []value{value(line)})
 	}
 	return r, nil
+}
+
+func (c *session) estimate(ctx context.Context, p *portal) (*api.EstimateResponse, *refusal) {
+	request, refused := c.settings.request(c.dataset, p.sql)
+	if refused != nil {
+		return nil, refused
+	}
+	e, err := c.server.config.Service.Estimate(ctx, c.who, request)
+	if err != nil {
+		return nil, refusalOf(err, p.place())
+	}
+	return e, nil
+}
+
+// estimateCatalog is the estimate of a query about names and types, which is free. What would be refused is refused here too.
+func (c *session) estimateCatalog(ctx context.Context, p *portal) (*api.EstimateResponse, *refusal) {
+	if refused := c.columnsOf(ctx, p.of); refused != nil {
+		return nil, refused
+	}
+	answer, err := c.server.config.Service.Budget(ctx, c.who, c.dataset)
+	if err != nil {
+		return nil, refusalOf(err, nil)
+	}
+	return &api.EstimateResponse{Dataset: c.dataset, Price: api.Amounts{Epsilon: "0", Rho: "0", Delta: "0"}, Affordable: true,
+		Remaining: answer.Budgets[0].Remaining, Outputs: []api.OutputEstimate{}, Notes: []api.Note{},
+		Plan: "names and types alone: no data are read"}, nil
 }
 
 // estimateLines writes an estimate for people.

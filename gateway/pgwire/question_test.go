@@ -169,6 +169,35 @@ func TestWhatCannotBeSentIsNotCharged(t *testing.T) {
 	}
 }
 
+// TestExplainOfSeveralBlocks: the estimate of a statement that releases twice has both releases, is free, and is what the statement costs.
+func TestExplainOfSeveralBlocks(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	conn := d.connect(t, priced, nil)
+	const sql = "SELECT a.n AS people, b.s AS income, b.s / a.n AS each FROM (SELECT count(*) AS n FROM people) a, " +
+		"(SELECT sum(income) AS s FROM people WHERE age > 30) b"
+	before := d.Entries(t)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} {
+		text := ""
+		for _, line := range table(t, conn, "EXPLAIN "+sql, mode) {
+			text += line[0] + "\n"
+		}
+		for _, want := range []string{"cost=0.00..0.1 ", "price: ε 0.1\n", "people", "income"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	}
+	if n := d.Entries(t); n != before {
+		t.Error("EXPLAIN was charged")
+	}
+	if rows := table(t, conn, sql); len(rows) != 1 || len(rows[0]) != 3 {
+		t.Error(rows)
+	}
+	if left := table(t, conn, "SHOW noisegate.budget")[0][0]; !strings.HasPrefix(left, "ε 9.9 left") {
+		t.Error(left)
+	}
+}
+
 // TestNoPriceNoQuery: a question without a price is refused and says how to give one.
 func TestNoPriceNoQuery(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
@@ -300,6 +329,74 @@ func TestIntervalsAsColumns(t *testing.T) {
 	if n := d.Entries(t); n != entries {
 		t.Error("intervals were charged")
 	}
+}
+
+// TestIntervalsAsFunctions: the ends of intervals are outputs where the client writes them, in every protocol and command; they are
+// described before they are bought, and are no part of the question. NULL where there is no noise.
+func TestIntervalsAsFunctions(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	conn := d.connect(t, priced, nil)
+	plain := table(t, conn, grouped)
+	entries := d.Entries(t)
+	const sql = "SELECT noise_interval_low(n) AS low, region, count(*) AS n, dp_interval_high(count(*)), noise_interval_high(region) AS nothing " +
+		"FROM people GROUP BY 2 ORDER BY 2"
+	described, err := conn.Prepare(t.Context(), "f", sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range described.Fields {
+		names = append(names, fmt.Sprint(f.Name, " ", f.DataTypeOID))
+	}
+	if diff := cmp.Diff([]string{"low 1700", "region 25", "n 20", "dp_interval_high 1700", "nothing 1700"}, names); diff != "" {
+		t.Error(diff)
+	}
+	for _, rows := range [][][]string{table(t, conn, "f"), table(t, conn, sql, pgx.QueryExecModeSimpleProtocol),
+		table(t, conn, sql+" OFFSET 0", pgx.QueryExecModeExec)} {
+		if len(rows) != len(plain) || len(rows) == 0 {
+			t.Fatalf("%v, before %v", rows, plain)
+		}
+		for i, row := range rows {
+			var low, n, high int
+			if _, err := fmt.Sscan(row[0]+" "+row[2]+" "+row[3], &low, &n, &high); err != nil || low >= n || high <= n ||
+				row[1] != plain[i][0] || row[2] != plain[i][1] || row[4] != "null" {
+				t.Errorf("%v, before %v: %v", row, plain[i], err)
+			}
+		}
+	}
+	var copied bytes.Buffer
+	if _, err := conn.PgConn().CopyTo(t.Context(), &copied, "COPY ("+sql+") TO STDOUT CSV"); err != nil {
+		t.Error(err)
+	}
+	if lines := strings.Split(copied.String(), "\n"); len(lines) != len(plain)+1 || strings.Count(lines[0], ",") != 4 {
+		t.Errorf("%q", copied.String())
+	}
+	if _, err := conn.Exec(t.Context(), "SET noisegate.intervals = columns"); err != nil {
+		t.Fatal(err)
+	}
+	rows := table(t, conn, "SELECT region, count(*) AS n, noise_interval_low(n) FROM people GROUP BY region ORDER BY 1",
+		pgx.QueryExecModeSimpleProtocol)
+	if len(rows[0]) != 5 || rows[0][2] != rows[0][4] {
+		t.Errorf("both ways: %v", rows)
+	}
+	if n := d.Entries(t); n != entries {
+		t.Error("intervals were charged")
+	}
+	for _, c := range []struct {
+		sql, state string
+		position   int32
+	}{
+		{"SELECT count(*) AS n, noise_interval_low(n), age FROM people", stateNotAllowed, 46},
+		{"SELECT noise_interval_low(n), count(*) AS n FROM people WHERE x > 1", "42703", 63},
+		{"SELECT count(*) AS n FROM people HAVING noise_interval_low(n) > 3", stateUnsupported, 41},
+	} {
+		_, err := conn.Exec(t.Context(), c.sql, pgx.QueryExecModeSimpleProtocol)
+		if refused := refusedWith(t, err, c.state); refused.Position != c.position {
+			t.Errorf("%s: position %d, want %d", c.sql, refused.Position, c.position)
+		}
+	}
+	_, err = conn.Exec(t.Context(), "SET search_path = information_schema; SELECT count(*) AS n, noise_interval_low(n) FROM tables")
+	_ = refusedWith(t, err, stateUnsupported)
 }
 
 // TestPreview: rows of people look empty where a session asks for that, and are refused elsewhere.

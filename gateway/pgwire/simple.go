@@ -54,8 +54,10 @@ func (c *session) reread(s *statement.Statement) *refusal {
 		return refused
 	case len(again) != 1:
 		return refusef(stateSyntax, "this is not one statement")
+	case len(s.Ends) > 0 && again[0].Kind != statement.Data: // and the text has blanks in their place
+		return unsupported("the end of an interval in a query about catalogs")
 	}
-	again[0].Offset = s.Offset
+	again[0].Offset, again[0].Ends = s.Offset, s.Ends
 	*s = again[0]
 	return nil
 }

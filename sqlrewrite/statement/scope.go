@@ -73,8 +73,9 @@ type survey struct {
 }
 
 // query says what kind of query a node is, and how many parameters it has. Relations are looked at with the scopes of WITH: a flat list
-// of its names would take SELECT * FROM people WHERE EXISTS (WITH people AS ...) for a query without a table.
-func (r *reader) query(to *Statement, n *pg.Node) {
+// of its names would take SELECT * FROM people WHERE EXISTS (WITH people AS ...) for a query without a table. It stands between two bytes of
+// the message.
+func (r *reader) query(to *Statement, n *pg.Node, begin, end int) {
 	s := &survey{names: &r.names}
 	s.message(n.ProtoReflect(), nil)
 	to.Kind, to.Parameters, to.Reads = Catalog, int(s.parameters), s.catalog != nil
@@ -85,6 +86,7 @@ func (r *reader) query(to *Statement, n *pg.Node) {
 		halt(s.unknown.Location, stateNoTable, "", "relation %q does not exist", s.unknown.Relname)
 	case s.exposed, s.unknown != nil:
 		to.Kind = Data
+		r.ends(to, n, begin, end)
 	}
 }
 

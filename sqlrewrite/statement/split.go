@@ -62,9 +62,11 @@ func (r *reader) statement(raw *pg.RawStmt) Statement {
 	return s
 }
 
+// white is what the grammar takes for white space.
+const white = " \t\n\r\f\v"
+
 // cut is the text between two bytes of the message, without the white space around it.
 func (r *reader) cut(begin, end int) Statement {
-	const white = " \t\n\r\f\v"
 	text := r.message[begin:end]
 	begin += len(text) - len(strings.TrimLeft(text, white))
 	return Statement{Text: strings.Trim(text, white), Offset: utf8.RuneCountInString(r.message[:begin])}
@@ -86,7 +88,7 @@ func (r *reader) classify(s *Statement, n *pg.Node, begin, end int) {
 		s.Kind, s.Command = Session, unlock
 		return
 	}
-	r.query(s, n)
+	r.query(s, n, begin, end)
 }
 
 // bodyOf is the query within a command whose parameters are the command's own; nil: there is none.
@@ -109,7 +111,7 @@ func (r *reader) body(n *pg.Node, begin, end int) Statement {
 		r.refuse(n, begin, end)
 	}
 	s := r.cut(begin, end)
-	r.query(&s, n)
+	r.query(&s, n, begin, end)
 	return s
 }
 

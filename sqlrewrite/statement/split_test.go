@@ -38,9 +38,12 @@ func show(all []Statement, err error) string {
 		if s.Parameters > 0 {
 			fmt.Fprintf(&b, "parameters: %d\n", s.Parameters)
 		}
+		for _, e := range s.Ends {
+			fmt.Fprintf(&b, "end: %+v\n", e)
+		}
 		switch s.Kind {
 		case Session:
-			text := strings.ReplaceAll(fmt.Sprintf("%+v", s.Command), "Command:<nil> Refusal:<nil> ", "")
+			text := strings.NewReplacer("Command:<nil> Refusal:<nil> ", "", " Ends:[]", "").Replace(fmt.Sprintf("%+v", s.Command))
 			fmt.Fprintf(&b, "%T%s\n", s.Command, text)
 		case Refused:
 			showRefusal(&b, s.Refusal)
@@ -189,7 +192,8 @@ func TestDeepMessages(t *testing.T) {
 func FuzzSplit(f *testing.F) {
 	for _, text := range []string{"", ";", "BEGIN; SELECT 1", "COPY (SELECT 1) TO STDOUT WITH (FORMAT csv)", "EXPLAIN (FORMAT json) SELECT 1",
 		"DECLARE c CURSOR FOR SELECT 1", "PREPARE p (int) AS SELECT $1", "SELECT pg_cancel_backend(1)", "SET a TO 1, 2",
-		"WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a, people"} {
+		"WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a, people",
+		"SELECT noise_interval_low(n), /* , */ count(*) AS n, dp_interval_high(count(*)) \"b\" FROM people ORDER BY 2"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, message string) {
@@ -202,8 +206,13 @@ func FuzzSplit(f *testing.F) {
 			if s.Refusal != nil && (s.Refusal.SQLState == stateInternal || s.Refusal.Position > utf8.RuneCountInString(message)+1) {
 				t.Fatal(s.Refusal)
 			}
-			if !strings.HasPrefix(string([]rune(message)[s.Offset:]), s.Text) {
+			rest := string([]rune(message)[s.Offset:])
+			switch again, err := Split(s.Text, demo()); {
+			case len(s.Ends) == 0 && !strings.HasPrefix(rest, s.Text):
 				t.Fatalf("%q is not at %d", s.Text, s.Offset)
+			case len(s.Ends) > 0 && (err != nil || len(again) != 1 || again[0].Kind != Data || len(again[0].Ends) > 0 ||
+				utf8.RuneCountInString(s.Text) > utf8.RuneCountInString(rest)):
+				t.Fatalf("%q is asked for %q: %+v, %v", s.Text, message, again, err)
 			}
 		}
 	})

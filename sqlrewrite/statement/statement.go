@@ -11,6 +11,7 @@
 //	split.go      from a message to statements
 //	session.go    from the parse tree to commands
 //	copy.go       the options of COPY and EXPLAIN
+//	intervals.go  the ends of intervals as outputs of a question
 //	scope.go      which relations a statement names, and whether it writes
 //	bind.go       constants in the place of parameters, and what types these have
 //	relations.go  which relations PostgreSQL's catalogs have, and what becomes of each
@@ -54,7 +55,7 @@ func (k Kind) String() string {
 
 // Statement is one statement of a message.
 type Statement struct {
-	Text   string // as the client wrote it, without white space around it and without its semicolon
+	Text   string // as the client wrote it, without white space around it and without its semicolon; but see [End]
 	Offset int    // characters of the message before Text; positions in Text are shifted by so many
 	Kind   Kind
 
@@ -63,6 +64,8 @@ type Statement struct {
 
 	Parameters int  // the highest n of its $n; 0: none
 	Reads      bool // of kind Catalog: names a relation
+
+	Ends []End // of kind Data, in the order of their places
 }
 
 // TableName names an exposed table.
