@@ -27,21 +27,23 @@ func TestClockIsALiteral(t *testing.T) {
 		return p.Fingerprint()
 	}
 	for condition, literal := range map[string]string{
-		"born < current_date":                                          "born < DATE '2024-03-15'",
-		"born < current_date - 30":                                     "born < DATE '2024-02-14'",
-		"born < 1 + current_date":                                      "born < DATE '2024-03-16'",
-		"born < now()::date":                                           "born < DATE '2024-03-15'",
-		"born < date(localtimestamp)":                                  "born < DATE '2024-03-15'",
-		"born < pg_catalog.now()::timestamp::date":                     "born < DATE '2024-03-15'",
-		"born < (now() - interval '14 hours')::date":                   "born < DATE '2024-03-14'",
-		"born < date_trunc('month', now())":                            "born < TIMESTAMPTZ '2024-03-01 00:00:00+00'",
-		"born < date_trunc('week', current_date)":                      "born < TIMESTAMPTZ '2024-03-11 00:00:00+00'",
-		"born < date_trunc('day', localtimestamp) + interval '1 hour'": "born < TIMESTAMP '2024-03-15 01:00:00'",
-		"born < current_date - interval '1 month'":                     "born < TIMESTAMP '2024-02-15 00:00:00'",
-		"extract(dow FROM born) = extract(dow FROM current_date)":      "extract(dow FROM born) = extract(dow FROM DATE '2024-03-15')",
-		"born < to_date('2024/02', 'YYYY/MM')":                         "born < DATE '2024-02-01'",
-		"born < to_timestamp('20240229 0102', 'YYYYMMDD HH24MI')":      "born < TIMESTAMPTZ '2024-02-29 01:02:00+00'",
-		"born < to_timestamp(86400)":                                   "born < TIMESTAMPTZ '1970-01-02 00:00:00+00'",
+		"born < current_date":                                                           "born < DATE '2024-03-15'",
+		"born < current_date - 30":                                                      "born < DATE '2024-02-14'",
+		"born < 1 + current_date":                                                       "born < DATE '2024-03-16'",
+		"born < now()::date":                                                            "born < DATE '2024-03-15'",
+		"born < date(localtimestamp)":                                                   "born < DATE '2024-03-15'",
+		"born < pg_catalog.now()::timestamp::date":                                      "born < DATE '2024-03-15'",
+		"born < (now() - interval '14 hours')::date":                                    "born < DATE '2024-03-14'",
+		"born < date_trunc('month', now())":                                             "born < TIMESTAMPTZ '2024-03-01 00:00:00+00'",
+		"born < date_trunc('week', current_date)":                                       "born < TIMESTAMPTZ '2024-03-11 00:00:00+00'",
+		"born < date_trunc('day', localtimestamp) + interval '1 hour'":                  "born < TIMESTAMP '2024-03-15 01:00:00'",
+		"born < current_date - interval '1 month'":                                      "born < TIMESTAMP '2024-02-15 00:00:00'",
+		"extract(dow FROM born) = extract(dow FROM current_date)":                       "extract(dow FROM born) = extract(dow FROM DATE '2024-03-15')",
+		"born < to_date('2024/02', 'YYYY/MM')":                                          "born < DATE '2024-02-01'",
+		"born < to_timestamp('20240229 0102', 'YYYYMMDD HH24MI')":                       "born < TIMESTAMPTZ '2024-02-29 01:02:00+00'",
+		"born < to_timestamp('2024-02-29 01:02:03.000004', 'YYYY-MM-DD HH24:MI:SS.US')": "born < TIMESTAMPTZ '2024-02-29 01:02:03.000004+00'",
+		"born < to_timestamp('2024-02-29 01:02:03.250', 'yyyy-mm-dd hh24:mi:ss.ms')":    "born < TIMESTAMPTZ '2024-02-29 01:02:03.25+00'",
+		"born < to_timestamp(86400)":                                                    "born < TIMESTAMPTZ '1970-01-02 00:00:00+00'",
 	} {
 		if asked(condition) != asked(literal) {
 			t.Errorf("%s is another question than %s", condition, literal)

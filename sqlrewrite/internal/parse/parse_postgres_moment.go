@@ -152,7 +152,7 @@ func (c *converter) callOfMoment(e *syntax.Call) syntax.Expr {
 			return c.known(e.Pos, m)
 		}
 		return c.refuse(e.Pos, strings.ToUpper(e.Name)+" of these arguments",
-			"it takes constants, and templates of YYYY, MM, DD, HH24, MI and SS: write DATE '2024-01-31', or cast the column: x::date")
+			"it takes constants, and templates of YYYY, MM, DD, HH24, MI, SS, .MS and .US: write DATE '2024-01-31', or cast the column: x::date")
 	}
 	return e
 }
@@ -284,7 +284,7 @@ func constantTime(e *syntax.Call) (m moment, ok bool) {
 // readByTemplate reads a time whose fields have all their digits, with the signs of the template between them.
 func readByTemplate(text, template string) (time.Time, bool) {
 	const signs = "-/.:, "
-	fields := []string{"YYYY", "2006", "MM", "01", "DD", "02", "HH24", "15", "MI", "04", "SS", "05"}
+	fields := []string{".US", ".000000", ".MS", ".000", "YYYY", "2006", "MM", "01", "DD", "02", "HH24", "15", "MI", "04", "SS", "05"}
 	var gone []string
 	for i := 0; i < len(fields); i += 2 {
 		gone = append(gone, fields[i], "")
