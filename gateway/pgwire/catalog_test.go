@@ -105,15 +105,16 @@ func TestExplainOfCatalogs(t *testing.T) {
 	conn := d.Connect(t, "")
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} {
 		text := pgwire.Table(t, conn, "EXPLAIN SELECT relname FROM pg_class", mode)
-		if len(text) < 3 || text[0][0] != "Release  (cost=0.00..0 rows=0 width=0)" || !strings.Contains(text[len(text)-1][0], "no data are read") {
+		if len(text) < 3 || text[0][0] != "Release  (cost=0.00..0 rows=0 width=0)" ||
+			!strings.Contains(text[len(text)-1][0], "no data are read") {
 			t.Errorf("%q", text)
 		}
 		document := pgwire.Table(t, conn, "EXPLAIN (FORMAT JSON) SELECT relname FROM pg_class WHERE relname = 'x'", mode)[0][0]
 		if !strings.Contains(document, `"affordable":true`) {
 			t.Error(document)
 		}
-		for sql, state := range map[string]string{"EXPLAIN SELECT nothing FROM pg_class": "42703", "EXPLAIN SELECT pg_read_file('/etc/passwd')": "42501",
-			"EXPLAIN ANALYZE SELECT relname FROM pg_class": "0A000"} {
+		for sql, state := range map[string]string{"EXPLAIN SELECT nothing FROM pg_class": "42703",
+			"EXPLAIN SELECT pg_read_file('/etc/passwd')": "42501", "EXPLAIN ANALYZE SELECT relname FROM pg_class": "0A000"} {
 			_, err := conn.Exec(t.Context(), sql, mode)
 			pgwire.RefusedWith(t, err, state)
 		}

@@ -41,6 +41,8 @@ type Config struct {
 	Sessions, SessionsPerAnalyst int
 	Catalog                      Catalog      // nil: queries about names and types are refused
 	Log                          *slog.Logger // nil: discarded
+
+	patience time.Duration // for a client to take what it asked for; 0: writePatience
 }
 
 // The defaults of [Config]: PostgreSQL's own default is 100 connections, and pools of BI servers take some dozens each.
@@ -80,6 +82,9 @@ func New(c Config) (*Server, error) {
 		c.TLS = c.TLS.Clone()
 		c.TLS.NextProtos = []string{protocolName}
 		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)
+	}
+	if c.patience == 0 {
+		c.patience = writePatience
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -338,8 +338,8 @@ func TestIntervalsAsFunctions(t *testing.T) {
 	conn := d.connect(t, priced, nil)
 	plain := table(t, conn, grouped)
 	entries := d.Entries(t)
-	const sql = "SELECT noise_interval_low(n) AS low, region, count(*) AS n, dp_interval_high(count(*)), noise_interval_high(region) AS nothing " +
-		"FROM people GROUP BY 2 ORDER BY 2"
+	const sql = "SELECT noise_interval_low(n) AS low, region, count(*) AS n, dp_interval_high(count(*)), " +
+		"noise_interval_high(region) AS nothing FROM people GROUP BY 2 ORDER BY 2"
 	described, err := conn.Prepare(t.Context(), "f", sql)
 	if err != nil {
 		t.Fatal(err)

@@ -285,7 +285,7 @@ func (c *session) flush() {
 	if c.broken != nil {
 		return
 	}
-	_ = c.conn.SetWriteDeadline(time.Now().Add(writePatience))
+	_ = c.conn.SetWriteDeadline(time.Now().Add(c.server.config.patience))
 	c.broken = c.backend.Flush()
 }
 

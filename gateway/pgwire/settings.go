@@ -114,6 +114,7 @@ func definitions() []definition {
 	// What changes nothing here, and is set by drivers when they connect.
 	for name, standard := range map[string]string{"statement_timeout": "0", "lock_timeout": "0",
 		"idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0", "cursor_tuple_fraction": "0.1", "work_mem": "4MB",
+		"default_table_access_method":     "heap",
 		"max_parallel_workers_per_gather": "0", "synchronous_commit": "on", "row_security": "on", "geqo": "on", "jit": "off",
 		"enable_seqscan": "on", "plan_cache_mode": "auto", "xmloption": "content", "backslash_quote": "safe_encoding",
 		"default_text_search_config": "pg_catalog.simple", "check_function_bodies": "on", "tcp_keepalives_idle": "0"} {

@@ -206,7 +206,8 @@ func (r *reader) renumbered(s *pg.SelectStmt, ends []End, all, begin, end int) (
 		for _, e := range ends {
 			switch {
 			case e.Place+1 == int(number.Ival):
-				halt(constant.Location, stateUnsupported, "", "output %d is the end of an interval, by which nothing is grouped or ordered", number.Ival)
+				halt(constant.Location, stateUnsupported, "", "output %d is the end of an interval, by which nothing is grouped or ordered",
+					number.Ival)
 			case e.Place+1 < int(number.Ival):
 				before++
 			}

@@ -73,8 +73,8 @@ type survey struct {
 }
 
 // query says what kind of query a node is, and how many parameters it has. Relations are looked at with the scopes of WITH: a flat list
-// of its names would take SELECT * FROM people WHERE EXISTS (WITH people AS ...) for a query without a table. It stands between two bytes of
-// the message.
+// of its names would take SELECT * FROM people WHERE EXISTS (WITH people AS ...) for a query without a table. The query stands between two
+// bytes of the message.
 func (r *reader) query(to *Statement, n *pg.Node, begin, end int) {
 	s := &survey{names: &r.names}
 	s.message(n.ProtoReflect(), nil)
