@@ -42,6 +42,22 @@ func (c *checker) adviseTable(t *TablePolicy, info *TableInfo) {
 	}
 }
 
+// advisePrepare warns of a copy that keeps rows which no question counts, or too few.
+func (c *checker) advisePrepare(t *TablePolicy, table *Table) {
+	keeps, grouped := table.Prepare, table.MaxRows*min(table.MaxGroups, maxPrepared) // at most 10^15
+	switch {
+	case table.MaxTotal > 0 && keeps > table.MaxTotal:
+		c.warn(t.pos, "the copy of %s keeps %d rows of a unit, of which no question counts more than max_rows_total, %d", t.TableName, keeps,
+			table.MaxTotal)
+	case table.MaxTotal == 0 && grouped > 0 && keeps > grouped:
+		c.warn(t.pos, "the copy of %s keeps %d rows of a unit, of which no question about the table counts more than max_rows x max_groups, %d: "+
+			"answers with a GROUP BY have less noise from the table", t.TableName, keeps, grouped)
+	case keeps < table.MaxRows:
+		c.warn(t.pos, "the copy of %s keeps %d rows of a unit, fewer than max_rows, %d: answers from it leave out what those from the table "+
+			"count", t.TableName, keeps, table.MaxRows)
+	}
+}
+
 // adviseDomain compares public keys with the only values that the schema lets through; nil: any.
 func (c *checker) adviseDomain(p *ColumnPolicy, live *ColumnInfo, allowed []string) {
 	var missing, impossible []string

@@ -32,7 +32,13 @@ func TestWarnings(t *testing.T) {
 			"[{dataset: true, form: pure, epsilon: 1}]", c.warning)
 	}
 	for name, c := range map[string]struct{ bad, warning, good string }{
-		"no max_rows":   {"max_groups: 2", "no max_rows", "max_groups: 2, max_rows: 1"},
+		"no max_rows": {"max_groups: 2", "no max_rows", "max_groups: 2, max_rows: 1"},
+		"a copy of more than all": {"max_rows: 2, max_groups: 3, max_rows_total: 4, prepare: {max_rows: 5}", "more than max_rows_total, 4",
+			"max_rows: 2, max_groups: 3, max_rows_total: 4, prepare: {max_rows: 4}"},
+		"a copy of more than counts": {"max_rows: 2, max_groups: 3, prepare: {max_rows: 7}", "more than max_rows x max_groups, 6",
+			"max_rows: 2, max_groups: 3, prepare: {max_rows: 6}"},
+		"a copy of less": {"max_rows: 3, max_groups: 3, prepare: {max_rows: 2}", "fewer than max_rows, 3",
+			"max_rows: 3, max_groups: 3, prepare: {max_rows: 3}, require_prepared: true"},
 		"no max_groups": {"max_rows: 2", "no max_groups", "max_groups: 2, max_rows: 1"},
 	} {
 		warnedOf(t, p, name, "{people: {unit: {row: id}}, visits: {unit: {column: id}, ", c.bad, c.good, "}}",

@@ -69,7 +69,7 @@ func (c *checker) table(t *TablePolicy) *Table {
 			"ROW LEVEL SECURITY",
 			"%s has row level security: which rows of one unit are seen could depend on rows of others", t.TableName)
 		return nil
-	case !info.Readable:
+	case !info.Readable && !t.RequirePrepared: // then no statement reads it
 		role := identifier(cmp.Or(c.schema.role, "noisegate_reader"))
 		c.problem(t.pos, fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON %s.%s TO %s", identifier(t.Schema), role,
 			identifier(t.Schema), identifier(t.Name), role), "the gateway's role may not read table %s", t.TableName)
@@ -109,10 +109,11 @@ func (c *checker) prepare(t *TablePolicy, table *Table) {
 	if t.Prepare == nil || table.Unit.Kind == NoUnit {
 		return
 	}
-	table.Prepare = t.Prepare.MaxRows
+	table.Prepare, table.PreparedOnly = t.Prepare.MaxRows, t.RequirePrepared
 	if why := table.Preparable(); why != "" {
 		c.problem(t.pos, "leave out prepare", "table %s is not prepared: %s", t.TableName, why)
 	}
+	c.advisePrepare(t, table)
 }
 
 // atMost is a bound that another one bounds too; 0: there was none.

@@ -186,12 +186,13 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 				t.Public = d.truth(n, "public")
 			}
 		},
-		"unit":           func(n *node) { t.Unit, t.lines.Unit = d.unit(n), n.pos.Line },
-		"max_rows":       count(&t.MaxRows, &t.lines.MaxRows, "max_rows"),
-		"max_groups":     count(&t.MaxGroups, &t.lines.MaxGroups, "max_groups"),
-		"max_values":     count(&t.MaxValues, &t.lines.MaxValues, "max_values"),
-		"max_rows_total": count(&t.MaxTotal, &t.lines.MaxTotal, "max_rows_total"),
-		"prepare":        func(n *node) { t.Prepare = d.prepare(n) },
+		"unit":             func(n *node) { t.Unit, t.lines.Unit = d.unit(n), n.pos.Line },
+		"max_rows":         count(&t.MaxRows, &t.lines.MaxRows, "max_rows"),
+		"max_groups":       count(&t.MaxGroups, &t.lines.MaxGroups, "max_groups"),
+		"max_values":       count(&t.MaxValues, &t.lines.MaxValues, "max_values"),
+		"max_rows_total":   count(&t.MaxTotal, &t.lines.MaxTotal, "max_rows_total"),
+		"prepare":          func(n *node) { t.Prepare = d.prepare(n) },
+		"require_prepared": func(n *node) { t.RequirePrepared = d.truth(n, "require_prepared") },
 		"row_security": func(n *node) {
 			d.constant(n, "row_security", "per-row")
 			t.RowSecurity = true
@@ -208,6 +209,9 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 		d.problem(key.pos, "", "table %s is public, so it has no unit, max_rows, max_groups, max_values or max_rows_total", t.TableName)
 	case t.Prepare != nil && (t.Unit == nil || t.Unit.Kind != ColumnUnit):
 		d.problem(key.pos, "leave out prepare", "table %s is not prepared: only a table with unit: {column: ...} can be", t.TableName)
+	case t.RequirePrepared && t.Prepare == nil:
+		d.problem(key.pos, "write prepare: {max_rows: N}, or leave out require_prepared",
+			"table %s has require_prepared and no prepare: no question about it would be answered", t.TableName)
 	case !t.Public && !has(n, "unit"):
 		d.problem(key.pos, "write unit: {row: key}, unit: {column: person_id} or public: true",
 			"table %s has neither a privacy unit nor public: true", t.TableName)

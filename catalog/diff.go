@@ -190,7 +190,7 @@ func effectOf(path []string, old, new any) Effect {
 		return toward(hides(old))
 	}
 	switch last {
-	case "Hidden", "ReplayOnly":
+	case "Hidden", "ReplayOnly", "RequirePrepared":
 		return toward(removed)
 	case "Public", "Declassified", "RowSecurity", "NotCovered", "ShareReleases":
 		return toward(!removed)

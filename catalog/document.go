@@ -50,13 +50,15 @@ type TablePolicy struct {
 	// RowSecurity: whether each row is visible depends on that row alone.
 	RowSecurity bool `json:",omitempty"`
 	// NotCovered are kinds of units to which foreign keys lead, and which the table's answers do not protect.
-	NotCovered []string        `json:",omitempty"`
-	MaxRows    int64           // 0: not given
-	MaxGroups  int64           // 0: not given
-	MaxValues  int64           // 0: not given
-	MaxTotal   int64           `json:",omitempty"` // max_rows_total; 0: not given
-	Prepare    *PreparePolicy  // nil: no copy; the digest of every policy in force covers the name
-	Columns    []*ColumnPolicy // sorted by name
+	NotCovered []string       `json:",omitempty"`
+	MaxRows    int64          // 0: not given
+	MaxGroups  int64          // 0: not given
+	MaxValues  int64          // 0: not given
+	MaxTotal   int64          `json:",omitempty"` // max_rows_total; 0: not given
+	Prepare    *PreparePolicy // nil: no copy; the digest of every policy in force covers the name
+	// RequirePrepared: questions are answered from its prepared copy, or not at all.
+	RequirePrepared bool            `json:",omitempty"`
+	Columns         []*ColumnPolicy // sorted by name
 
 	pos   fault.Position
 	lines Lines

@@ -71,6 +71,7 @@ func (w *Watch) Recheck(ctx context.Context, r *Revision) error {
 
 // fits says why the policy of a revision does not fit a live schema without values.
 func (r *Revision) fits(live Schema) error {
+	live.Tables = r.Policy.unread(live.Tables)
 	if err := r.Pinned.Drift(&live); err != nil {
 		return err
 	}

@@ -137,6 +137,19 @@ func (s *Schema) For(p *Policy) *Schema {
 	return pinned
 }
 
+// unread are tables of a live schema, those that no statement reads taken for readable: questions are answered from their prepared copies.
+func (p *Policy) unread(live []*TableInfo) []*TableInfo {
+	all := slices.Clone(live)
+	for i, t := range all {
+		if slices.ContainsFunc(p.Tables, func(of *TablePolicy) bool { return of.TableName == t.TableName && of.RequirePrepared }) {
+			readable := *t
+			readable.Readable = true
+			all[i] = &readable
+		}
+	}
+	return all
+}
+
 // Drift says what a policy relied on in this schema and no longer finds in the live one; nil when nothing. Columns, keys and
 // tables that came new are no drift: no policy speaks of them.
 func (s *Schema) Drift(live *Schema) error {
