@@ -61,25 +61,61 @@ func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied 
 }
 
 // fromCopy is the plan of a question over a prepared copy, and that copy, if one can answer it with errors that are no larger than those of
-// the plan over the tables themselves; else that plan, and nil. It touches no protected row.
+// the plan over the tables themselves, or with any where these may not be read; else that plan, and nil, and why it may not run. It touches
+// no protected row.
 func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.Snapshot, live *sqlrewrite.Plan) (*sqlrewrite.Plan,
-	*copied) {
+	*copied, error) {
 	dataset := s.datasets[on.Dataset]
+	only := readsPreparedOnly(on, live.DryRuns)
+	var copies []copied
+	if dataset.Copies != nil && on.Prepares() && !dataset.Data.Distributed() {
+		copies = s.serving.of(on, dataset.Copies.Copies())
+	}
 	wanted := r.Prepared == nil || *r.Prepared
-	if dataset.Copies == nil || !on.Prepares() || !wanted || r.Plan != "" || len(r.MaxError) > 0 || !live.NeedsData() ||
-		dataset.Data.Distributed() {
-		return live, nil
-	}
-	for _, c := range s.serving.of(on, dataset.Copies.Copies()) {
-		plan, err := live.On(c.snapshot)
-		if fault.CodeOf(err) == fault.CodeUnverified {
-			s.log.InfoContext(ctx, "a question is not proven over a copy, and asked of the table", "dataset", on.Dataset)
-		}
-		if err == nil && plan.NeedsData() && plan.ErrsNoMoreThan(live) {
-			return plan, &c
+	if wanted && r.Plan == "" && len(r.MaxError) == 0 && live.NeedsData() {
+		for _, c := range copies {
+			plan, err := live.On(c.snapshot)
+			if fault.CodeOf(err) == fault.CodeUnverified {
+				s.log.InfoContext(ctx, "a question is not proven over a copy", "dataset", on.Dataset)
+			}
+			if err == nil && plan.NeedsData() && (only != nil || plan.ErrsNoMoreThan(live)) {
+				return plan, &c, nil
+			}
 		}
 	}
-	return live, nil
+	if only == nil {
+		return live, nil, nil
+	}
+	name := catalog.TableName{Schema: only.Schema, Name: only.Name}
+	if slices.ContainsFunc(copies, func(c copied) bool { return c.version.Table == name }) {
+		return live, nil, fault.PreparedOnly(name.String())
+	}
+	return live, nil, fault.NotPrepared(name.String())
+}
+
+// readsPreparedOnly is a table that statements read, and that the policy lets be read in its prepared copy only; nil: there is none. A
+// statement reads no other tables of people than those that it pins: else it is not proven.
+func readsPreparedOnly(on *catalog.Snapshot, runs func() []sqlrewrite.DryRun) *catalog.Table {
+	if !slices.ContainsFunc(on.Tables, func(t *catalog.Table) bool { return t.PreparedOnly }) {
+		return nil
+	}
+	for _, run := range runs() {
+		for _, pin := range run.For.Preconditions {
+			if t, ok := on.Table(pin.Schema, pin.Table); ok && t.PreparedOnly {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// LiveOnly refuses what is not asked of copies, by its statements: policy/prepared-only where they read a table that the policy lets be
+// read in its copy only.
+func LiveOnly(on *catalog.Snapshot, runs func() []sqlrewrite.DryRun) error {
+	if t := readsPreparedOnly(on, runs); t != nil {
+		return fault.PreparedOnly(catalog.TableName{Schema: t.Schema, Name: t.Name}.String())
+	}
+	return nil
 }
 
 // outdated reports whether a question failed because the version that it was planned on is gone by now. None of its rows was read, and its

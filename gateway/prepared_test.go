@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"noisegate/api"
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
@@ -129,6 +130,67 @@ func TestVersionsGoneAreReplaced(t *testing.T) {
 			}
 			if spent := r.spentEpsilon(t); spent != paid {
 				t.Errorf("%s spent, want %s", spent, paid)
+			}
+		})
+	}
+}
+
+// A table that is read in its copy only answers what the copy does, with whatever errors, and refuses the rest before anything is charged
+// or read; what was bought before is given again.
+func TestRequirePrepared(t *testing.T) {
+	const quantile = "SELECT median(minutes) FROM visits"
+	no, most := false, map[string]api.Decimal{"count": "40"}
+	for name, c := range map[string]struct {
+		edit  func(*Request)
+		none  bool   // no version serves
+		where string // makes it another question than the one that was bought
+		code  fault.Code
+	}{
+		"from the copy":    {edit: func(*Request) {}},
+		"with more errors": {edit: func(r *Request) { r.MaxRows = new(int64(1)) }},
+		"no version":       {edit: func(*Request) {}, none: true, code: fault.CodeNotPrepared},
+		"live":             {edit: func(r *Request) { r.Prepared = &no }, code: fault.CodePreparedOnly},
+		"a quantile":       {edit: func(r *Request) { r.SQL = quantile }, code: fault.CodePreparedOnly},
+		"an error":         {edit: func(r *Request) { r.Epsilon, r.MaxError = "", most }, code: fault.CodePreparedOnly},
+		"another table":    {edit: func(r *Request) { r.SQL = "SELECT count(*) FROM people" }, none: true, where: " WHERE age > 3"},
+	} {
+		if c.where == "" {
+			c.where = " WHERE minutes > 3"
+		}
+		t.Run(name, func(t *testing.T) {
+			r, copies := preparedRig(t)
+			ana, question := principal(t, "ana"), askVisits()
+			c.edit(&question)
+			if c.code != "" {
+				if _, err := r.Query(t.Context(), ana, question); err != nil && question.SQL != quantile {
+					t.Fatal(err)
+				}
+			}
+			bought, runs := r.spentEpsilon(t), r.data.runs
+			r.policies.snapshot.Tables[1].PreparedOnly = true
+			if c.none {
+				copies.seen, copies.now = nil, nil
+			}
+			other := question
+			other.SQL += c.where
+			answer, err := r.Query(t.Context(), ana, other)
+			if fault.CodeOf(err) != c.code || c.code == "" && err != nil {
+				t.Fatalf("got %v, want %q", err, c.code)
+			}
+			if c.code == "" {
+				if copied := !answer.AsOf.IsZero(); copied == c.none {
+					t.Errorf("as of %s", answer.AsOf)
+				}
+				return
+			}
+			if r.data.runs != runs || r.spentEpsilon(t) != bought {
+				t.Errorf("%d runs, %s spent by a refusal", r.data.runs-runs, r.spentEpsilon(t))
+			}
+			if _, err := r.Estimate(t.Context(), ana, other.QueryRequest); fault.CodeOf(err) != c.code {
+				t.Errorf("the estimate says %v", err)
+			}
+			if again, err := r.Query(t.Context(), ana, question); name == "live" && (err != nil || !again.Replayed) {
+				t.Errorf("what was bought before: %v", err)
 			}
 		})
 	}

@@ -286,7 +286,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if public != nil {
 		return &prepared{data: data, public: public, accounts: accounts}, nil
 	}
-	plan, of := s.fromCopy(ctx, r.QueryRequest, snapshot, plan)
+	plan, of, only := s.fromCopy(ctx, r.QueryRequest, snapshot, plan)
 	dataVersion := snapshot.DataVersion
 	var version *catalog.Version
 	if of != nil {
@@ -329,6 +329,9 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	q.delay.plus(&q.charge)
 	if q.refusal == nil {
 		q.refusal = untimed
+	}
+	if only != nil { // what was bought before it was so is given again
+		q.refusal = only
 	}
 	return q, nil
 }

@@ -38,6 +38,27 @@ func (d *failing) Sequence(context.Context, sqlrewrite.Series) error { return d.
 func (*failing) Dry(context.Context, ...sqlrewrite.DryRun) error { return nil }
 func (*failing) Distributed() bool                               { return false }
 
+// A table that is read in its copy only is read by no fit: they are not asked of copies.
+func TestFitsOfPreparedTables(t *testing.T) {
+	g := gatewaytest.New(t, durable, gatewaytest.Options{})
+	policy := strings.Replace(gatewaytest.Policy, "unit: {row: id}", "unit: {column: id}\n    max_rows: 1\n    max_groups: 1\n"+
+		"    prepare: {max_rows: 1}\n    require_prepared: true", 1)
+	if _, err := g.SetPolicy(t.Context(), gateway.PolicyChange{Dataset: "census", By: "sam", Replaces: 1, Text: []byte(policy)}); err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	ana := auth.Principal{Subject: "ana", Groups: []string{"analysts"}}
+	if _, err := g.Fit.Fit(t.Context(), ana, fit.Request{FitRequest: incomes()}); fault.CodeOf(err) != fault.CodePreparedOnly {
+		t.Errorf("got %v", err)
+	}
+	left, err := g.Budget(t.Context(), ana, "census")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spent := left.Budgets[0].Spent.Rho; strings.Trim(string(spent), "0.") != "" {
+		t.Errorf("a refusal spent %s", spent)
+	}
+}
+
 // A fit that fails once rows may have been read keeps its charge; one that fails before does not.
 func TestFailedFitKeepsItsCharge(t *testing.T) {
 	for name, c := range map[string]struct {

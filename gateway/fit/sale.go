@@ -119,7 +119,9 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, o order) (*pr
 		Loss: q.product.Loss(), Mechanisms: q.product.Mechanisms(), Fingerprint: q.product.Fingerprint(),
 		IdempotencyKey: o.key, RequestDigest: sha256.Sum256(append([]byte(o.what+" "), request...)), Request: request,
 	}
-	q.refusal = q.refused(untimed)
+	if q.refusal = q.refused(untimed); q.refusal == nil {
+		q.refusal = gateway.LiveOnly(snapshot, q.product.DryRuns)
+	}
 	return q, nil
 }
 

@@ -45,7 +45,7 @@ func statusOf(code fault.Code) int {
 		return statusGone
 	case fault.CodeRequestTooMany, fault.CodeBudgetRateLimited:
 		return http.StatusTooManyRequests
-	case fault.CodeDataUnavailable, fault.CodePolicyStale:
+	case fault.CodeDataUnavailable, fault.CodePolicyStale, fault.CodeNotPrepared:
 		return http.StatusServiceUnavailable
 	case fault.CodeSyntax:
 		return http.StatusBadRequest

@@ -77,7 +77,7 @@ func stateOf(code fault.Code) string {
 		return stateTooLarge
 	case fault.CodeRequestGone, fault.CodeBudgetCancelled:
 		return stateCancelled
-	case fault.CodeDataUnavailable, fault.CodePolicyStale:
+	case fault.CodeDataUnavailable, fault.CodePolicyStale, fault.CodeNotPrepared:
 		return stateUnavailable
 	case fault.CodeInternal, fault.CodeUnverified:
 		return stateInternal

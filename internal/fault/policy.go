@@ -8,6 +8,8 @@ const (
 	CodePolicyStale    Code = "policy/stale"
 	CodePolicyConflict Code = "policy/conflict"
 	CodeUnknownDataset Code = "policy/unknown-dataset"
+	CodePreparedOnly   Code = "policy/prepared-only"
+	CodeNotPrepared    Code = "policy/not-prepared"
 )
 
 // PolicyInvalid refuses a policy file: message names what is wrong where. Stewards read it, so it may name anything of the
@@ -26,6 +28,21 @@ func PolicyUnknown(pos Position, kind, name string, known []string) *Error {
 func PolicyStale() *Error {
 	return &Error{Code: CodePolicyStale, Msg: "the tables of this dataset changed since its policy was applied",
 		Hint: "ask the data's steward to apply the policy again"}
+}
+
+// PreparedOnly refuses a question about a table that is read in its prepared copy only, which does not answer it.
+func PreparedOnly(table string) *Error {
+	return &Error{Code: CodePreparedOnly, Msg: fmt.Sprintf("table %s is read in its prepared copy only, which does not answer this question",
+		Quote(table)),
+		Hint: "a copy answers counts, sums, means and moments, with public keys and beside public tables that are joined by a unique key; " +
+			`leave out max_groups, max_error, plan and "prepared": false`}
+}
+
+// NotPrepared refuses every question about a table that is read in its prepared copy only, while no version is what the policy asks for.
+func NotPrepared(table string) *Error {
+	return &Error{Code: CodeNotPrepared, Msg: fmt.Sprintf("table %s is read in its prepared copy only, and no copy is there that its policy "+
+		"asks for", Quote(table)),
+		Hint: "ask the data's steward to run noisegate prepare"}
 }
 
 // PolicyConflict refuses a change that was based on another version than the current one; 0 stands for no version at all.
