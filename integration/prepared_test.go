@@ -2,7 +2,9 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +74,25 @@ func TestPreparedTables(t *testing.T) {
 		!strings.Contains(string(out), "calls: the role that prepares lacks a right") {
 		t.Errorf("prepare of a table that may be read, and of one that may not, says %q, %v", out, err)
 	}
+	check := []string{"prepare", "--check", "--config", s.config, "--dataset", "clinic"}
+	if out, err := s.command(check...).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "visits: a copy keeps at most 46 rows of each unit (column person), and the columns "+
+			"region, minutes\n  version 1 as of ") ||
+		!strings.Contains(string(out), "calls: a run would fail: the role that prepares lacks a right") {
+		t.Errorf("prepare --check says %q, %v", out, err)
+	}
+	s.exec(t, "clinic", "GRANT SELECT ON calls TO noisegate_prepare")
+	if out, err := s.command(append(check, "--table", "calls")...).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "calls: there is no copy yet") || strings.Contains(string(out), "visits") {
+		t.Errorf("prepare --check says %q, %v", out, err)
+	}
+	s.run(t, "prepare", "--config", s.config, "--dataset", "clinic", "--table", "calls")
+	s.run(t, check...)
+	status := []string{"prepare", "--status", "--config", s.config, "--dataset", "clinic"}
+	if out := s.run(t, status...); !strings.Contains(out, "visits: version 1 serves\n") ||
+		!strings.Contains(out, "calls: version 1 serves\n") {
+		t.Errorf("prepare --status says %q", out)
+	}
 	s.seesVersion(t, client, byRegion, 1)
 	var want int
 	if err := s.superuser(t, "clinic").QueryRow(t.Context(),
@@ -131,6 +152,52 @@ func TestPreparedTables(t *testing.T) {
 	}
 	if _, err := reader.Exec(t.Context(), "SELECT FROM noisegate_prepared."+units); err == nil {
 		t.Error("the gateway's role reads the numbers of people")
+	}
+	s.nothingButTheCopy(t, client)
+	if out := s.run(t, "prepare", "--drop", "--config", s.config, "--dataset", "clinic"); !strings.Contains(out, "visits: no copy is left\n") {
+		t.Errorf("prepare --drop says %q", out)
+	}
+	var left int
+	text := "SELECT count(*) FROM noisegate_prepared." + units
+	if err := s.superuser(t, "clinic").QueryRow(t.Context(), text).Scan(&left); err != nil || left > 0 {
+		t.Errorf("%d numbers of people are left, %v", left, err)
+	}
+	if out := s.run(t, status...); !strings.Contains(out, "visits: no copy\n") {
+		t.Errorf("prepare --status says %q", out)
+	}
+	if _, err := client.Query(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: "SELECT count(*) FROM visits WHERE minutes > 8",
+		Epsilon: "1"}, ""); !isProblem(err, "policy/not-prepared") && !isProblem(err, "data/unavailable") {
+		t.Errorf("without a copy: %v", err)
+	}
+}
+
+// nothingButTheCopy applies a policy with require_prepared, and takes the right to read the table from the gateway's role.
+func (s *stack) nothingButTheCopy(t *testing.T, client *api.Client) {
+	t.Helper()
+	const prepare = "    prepare: {max_rows: 46}\n"
+	policy := strings.Replace(clinic(1, 1).policy, prepare, prepare+"    require_prepared: true\n", 1)
+	file := filepath.Join(s.dir, "only.policy.yaml")
+	write(t, file, policy)
+	s.run(t, "policy", "apply", "--config", s.config, file)
+	s.exec(t, "clinic", "REVOKE SELECT ON visits FROM noisegate_reader")
+	ask := func(sql string) (*api.QueryResponse, error) {
+		return client.Query(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: sql, Epsilon: "10"}, "")
+	}
+	const refused = "SELECT median(minutes) FROM visits"
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) { // until the policy is in force
+		_, err := client.Estimate(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: refused, Epsilon: "1"})
+		if isProblem(err, "policy/prepared-only") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the policy is not in force within a minute: %v", err)
+		}
+	}
+	if _, err := ask(refused); !isProblem(err, "policy/prepared-only") {
+		t.Errorf("a question that copies do not answer: %v", err)
+	}
+	if a, err := ask("SELECT count(*) FROM visits WHERE minutes > 7"); err != nil || a.AsOf == nil {
+		t.Errorf("%+v, %v", a, err)
 	}
 }
 
@@ -199,4 +266,10 @@ func BenchmarkPrepared(b *testing.B) {
 			b.ReportMetric(milliseconds(quantile(live, 0.5))/milliseconds(quantile(direct, 0.5)), "live-ratio")
 		})
 	}
+}
+
+// isProblem reports whether an error is a problem document with a code.
+func isProblem(err error, code string) bool {
+	var problem *api.Problem
+	return errors.As(err, &problem) && problem.Code == code
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,9 @@ import (
 type prepareCommand struct {
 	Dataset string `required:"" help:"The dataset."`
 	Table   string `help:"The table, as table or schema.table; all that the policy has prepare for when absent."`
+	Check   bool   `xor:"do" help:"Make nothing: say what would be made, and fail unless each copy is there and what the policy asks for."`
+	Status  bool   `xor:"do" help:"Make nothing: say which versions there are."`
+	Drop    bool   `xor:"do" help:"Remove all copies, also those that the policy does not ask for any more."`
 	configFlag
 }
 
@@ -46,19 +50,34 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	tables, err := c.wanted(revision.Snapshot)
+	sampler := mechanisms.NewSampler()
+	role := pgexec.PrepareConfig{DSN: dataset.PrepareDSN.Reveal(), Reader: reader.User, Versions: config.Versions,
+		Seed: func() int64 { return int64(sampler.Uniform(1 << 63)) }}
+	switch {
+	case c.Check:
+		return c.check(ctx, a, role, revision.Snapshot)
+	case c.Status:
+		return c.status(ctx, a, role, revision.Snapshot)
+	case c.Drop:
+		return c.drop(ctx, a, role, revision.Snapshot)
+	default:
+		return c.prepare(ctx, a, role, revision.Snapshot)
+	}
+}
+
+// prepare makes a version of each table.
+func (c *prepareCommand) prepare(ctx context.Context, a *app, role pgexec.PrepareConfig, on *catalog.Snapshot) error {
+	tables, err := c.wanted(on)
 	if err != nil {
 		return err
 	}
-	sampler := mechanisms.NewSampler()
 	var failed error // of one table: the others are prepared all the same
 	for _, t := range tables {
 		if ctx.Err() != nil {
 			return errors.Join(failed, ctx.Err())
 		}
 		begun := a.now()
-		version, err := pgexec.Prepare(ctx, pgexec.PrepareConfig{DSN: dataset.PrepareDSN.Reveal(), Reader: reader.User, Versions: config.Versions,
-			Seed: func() int64 { return int64(sampler.Uniform(1 << 63)) }}, revision.Snapshot, t)
+		version, err := pgexec.Prepare(ctx, role, on, t)
 		if version != nil {
 			fmt.Fprintf(a.Out, "%s: version %d as of %s serves, made in %s\n", version.Table, version.Number,
 				version.AsOf.UTC().Format(time.RFC3339), a.now().Sub(begun).Round(time.Second))
@@ -70,12 +89,117 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 	return failed
 }
 
+// states are those of the tables that the command line names, of all where it names none.
+func (c *prepareCommand) states(ctx context.Context, role pgexec.PrepareConfig, on *catalog.Snapshot) ([]pgexec.Prepared, error) {
+	all, err := role.State(ctx, on)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(p pgexec.Prepared) bool { return !c.names(p.Table) })
+	if len(all) == 0 && c.Table != "" {
+		return nil, usage(fmt.Errorf("the policy in force has no prepare for a table %s, and there is no copy of it", c.Table))
+	}
+	return all, nil
+}
+
+// check says what a run would do.
+func (c *prepareCommand) check(ctx context.Context, a *app, role pgexec.PrepareConfig, on *catalog.Snapshot) error {
+	tables, err := c.wanted(on)
+	if err != nil {
+		return err
+	}
+	states, err := c.states(ctx, role, on)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, t := range tables {
+		name := catalog.TableName{Schema: t.Schema, Name: t.Name}
+		columns := "no column"
+		for i, column := range on.CopyOf(t, catalog.Version{}).Columns[2:] {
+			if i == 0 {
+				columns = "the columns " + column.Name
+			} else {
+				columns += ", " + column.Name
+			}
+		}
+		state := states[slices.IndexFunc(states, func(p pgexec.Prepared) bool { return p.Table == name })]
+		fmt.Fprintf(a.Out, "%s: a copy keeps at most %d rows of each unit (%s), and %s\n", name, t.Prepare, t.Unit.Of, columns)
+		switch {
+		case state.Problem != nil:
+			failed = errors.Join(failed, fmt.Errorf("%s: a run would fail: %w", name, state.Problem))
+		case len(state.Versions) == 0:
+			failed = errors.Join(failed, fmt.Errorf("%s: there is no copy yet: run noisegate prepare", name))
+		case !state.Serves():
+			failed = errors.Join(failed, fmt.Errorf("%s: %s, is not what the policy asks for today: run noisegate prepare", name,
+				versionLine(a, state.Versions[0])))
+		default:
+			fmt.Fprintf(a.Out, "  %s\n", versionLine(a, state.Versions[0]))
+		}
+	}
+	return failed
+}
+
+// status says which versions there are.
+func (c *prepareCommand) status(ctx context.Context, a *app, role pgexec.PrepareConfig, on *catalog.Snapshot) error {
+	states, err := c.states(ctx, role, on)
+	if err != nil {
+		return err
+	}
+	for _, p := range states {
+		switch {
+		case len(p.Versions) == 0:
+			fmt.Fprintf(a.Out, "%s: no copy\n", p.Table)
+		case !p.Wanted:
+			fmt.Fprintf(a.Out, "%s: the policy asks for no copy; --drop removes it\n", p.Table)
+		case !p.Serves():
+			fmt.Fprintf(a.Out, "%s: the policy asks for another copy: prepare it\n", p.Table)
+		default:
+			fmt.Fprintf(a.Out, "%s: version %d serves\n", p.Table, p.Versions[0].Number)
+		}
+		for _, v := range p.Versions {
+			fmt.Fprintf(a.Out, "  %s\n", versionLine(a, v))
+		}
+	}
+	return nil
+}
+
+// versionLine is a version and its age.
+func versionLine(a *app, v pgexec.Held) string {
+	return fmt.Sprintf("version %d as of %s, %s old", v.Number, v.AsOf.UTC().Format(time.RFC3339), a.now().Sub(v.AsOf).Round(time.Minute))
+}
+
+// drop removes copies.
+func (c *prepareCommand) drop(ctx context.Context, a *app, role pgexec.PrepareConfig, on *catalog.Snapshot) error {
+	states, err := c.states(ctx, role, on)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, p := range states {
+		if len(p.Versions) == 0 {
+			continue
+		}
+		if err := role.Drop(ctx, on, p.Table); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		fmt.Fprintf(a.Out, "%s: no copy is left\n", p.Table)
+	}
+	return failed
+}
+
+// names reports whether the command line names a table, or none.
+func (c *prepareCommand) names(t catalog.TableName) bool {
+	return c.Table == "" || c.Table == t.String() || c.Table == t.Schema+"."+t.Name
+}
+
 // wanted are the tables to be prepared.
 func (c *prepareCommand) wanted(on *catalog.Snapshot) ([]*catalog.Table, error) {
 	var all []*catalog.Table
 	for _, t := range on.Tables {
 		name := catalog.TableName{Schema: t.Schema, Name: t.Name}
-		if t.Prepare > 0 && (c.Table == "" || c.Table == name.String() || c.Table == name.Schema+"."+name.Name) {
+		if t.Prepare > 0 && c.names(name) {
 			all = append(all, t)
 		}
 	}

@@ -286,23 +286,34 @@ func forget(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, of catalog.Tab
 	return err
 }
 
+// versionsText lists the versions of a dataset whose copies are there.
+const (
+	versionsText = "SELECT " + versionsColumns + versionsFrom
+
+	versionsColumns = `v.of_schema, v.of_table, v.number, c.oid, v.digest, v.as_of`
+	versionsFrom    = ` FROM noisegate_prepared.versions v
+		JOIN pg_catalog.pg_class c ON c.relname = v.relation
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'noisegate_prepared'
+		WHERE v.dataset = $1`
+)
+
+// versionOf reads a row of [versionsText].
+func versionOf(row pgx.CollectableRow) (v catalog.Version, err error) {
+	var digest []byte
+	err = row.Scan(&v.Table.Schema, &v.Table.Name, &v.Number, &v.OID, &digest, &v.AsOf)
+	copy(v.Digest[:], digest)
+	return v, err
+}
+
 // Versions are the newest version of each prepared table of a dataset; none where nothing was ever prepared.
 func (d *Database) Versions(ctx context.Context, dataset string) ([]catalog.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.acquire)
 	defer cancel()
-	rows, err := d.pool.Query(ctx, `SELECT DISTINCT ON (v.of_schema, v.of_table) v.of_schema, v.of_table, v.number, c.oid, v.digest, v.as_of
-		FROM noisegate_prepared.versions v
-		JOIN pg_catalog.pg_class c ON c.relname = v.relation
-		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'noisegate_prepared'
-		WHERE v.dataset = $1 ORDER BY v.of_schema, v.of_table, v.number DESC`, dataset)
+	rows, err := d.pool.Query(ctx, "SELECT DISTINCT ON (v.of_schema, v.of_table) "+versionsColumns+versionsFrom+
+		" ORDER BY v.of_schema, v.of_table, v.number DESC", dataset)
 	var all []catalog.Version
 	if err == nil {
-		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (v catalog.Version, err error) {
-			var digest []byte
-			err = row.Scan(&v.Table.Schema, &v.Table.Name, &v.Number, &v.OID, &digest, &v.AsOf)
-			copy(v.Digest[:], digest)
-			return v, err
-		})
+		all, err = pgx.CollectRows(rows, versionOf)
 	}
 	var server *pgconn.PgError
 	switch {

@@ -1,0 +1,126 @@
+package pgexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"noisegate/catalog"
+	"noisegate/internal/fault"
+	"noisegate/sqlrewrite"
+)
+
+// What the role that prepares can say of copies, and how it removes them. Nothing here reads a row of a source or of a copy.
+
+// Held is a version that the database holds.
+type Held struct {
+	Number  int64
+	AsOf    time.Time
+	Current bool // it was made by what the policy asks for today
+}
+
+// Prepared is how far the copies of a table are.
+type Prepared struct {
+	Table    catalog.TableName
+	Versions []Held // newest first
+	Wanted   bool   // the policy asks for a copy
+	// Problem is why the next run would fail: policy/stale, or a missing right; nil: it would not for what is known before.
+	Problem error
+}
+
+// Serves reports whether the newest version is what the policy asks for.
+func (p Prepared) Serves() bool { return p.Wanted && len(p.Versions) > 0 && p.Versions[0].Current }
+
+// State says of each table of a snapshot that the policy wants prepared, and of each of the dataset that there is a copy of, which versions
+// there are, by name.
+func (c PrepareConfig) State(ctx context.Context, on *catalog.Snapshot) (all []Prepared, err error) {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	at := map[catalog.TableName]int{}
+	add := func(name catalog.TableName) *Prepared {
+		i, known := at[name]
+		if !known {
+			i, at[name] = len(all), len(all)
+			all = append(all, Prepared{Table: name})
+		}
+		return &all[i]
+	}
+	for _, t := range on.Tables {
+		if t.Prepare > 0 {
+			p := add(catalog.TableName{Schema: t.Schema, Name: t.Name})
+			p.Wanted = true
+			if p.Problem, err = c.problem(ctx, conn, on, t); err != nil {
+				return nil, unprepared(err)
+			}
+		}
+	}
+	held, err := listed(ctx, conn, on.Dataset)
+	if err != nil {
+		return nil, unprepared(err)
+	}
+	for _, v := range held {
+		p := add(v.Table)
+		p.Versions = append(p.Versions, Held{Number: v.Number, AsOf: v.AsOf, Current: sqlrewrite.Serving(on, v) != nil})
+	}
+	return all, nil
+}
+
+// problem is why a run would not make a copy, as far as that is seen without a row.
+func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, t *catalog.Table) (problem, err error) {
+	build, err := sqlrewrite.Prepare(on, t, 1)
+	if err != nil {
+		return nil, err
+	}
+	var may bool
+	if err := conn.QueryRow(ctx, `SELECT coalesce(bool_and(pg_catalog.has_table_privilege(c.oid, 'SELECT') AND
+			pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')), true)
+			AND coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('noisegate_prepared'), 'CREATE'), false)
+		FROM pg_catalog.pg_class c WHERE c.oid = $1`, t.OID).Scan(&may); err != nil {
+		return nil, err
+	}
+	if !may {
+		return errNoRight, nil
+	}
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return stillHolds(ctx, tx, build.Conditions) })
+	if fault.CodeOf(err) == fault.CodePolicyStale {
+		return err, nil
+	}
+	return nil, err
+}
+
+// Drop removes all copies of some tables of a dataset, and the numbers of units that no copy has any more. A copy that a question reads
+// stays, which the error says; another call removes it.
+func (c PrepareConfig) Drop(ctx context.Context, on *catalog.Snapshot, tables ...catalog.TableName) error {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for _, t := range tables {
+		if failed := dropVersions(ctx, conn, on, t, math.MaxInt64); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: not all copies could be dropped: %w", t, unprepared(failed)))
+		}
+	}
+	return err
+}
+
+// listed are the versions of a dataset's tables, newest first, whose copies are there; none where nothing was ever prepared.
+func listed(ctx context.Context, conn *pgx.Conn, dataset string) ([]catalog.Version, error) {
+	rows, err := conn.Query(ctx, versionsText+` ORDER BY v.of_schema, v.of_table, v.number DESC`, dataset)
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(rows, versionOf)
+	if server := new(pgconn.PgError); errors.As(err, &server) && server.Code == "42P01" {
+		return nil, nil
+	}
+	return all, err
+}
