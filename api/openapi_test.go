@@ -23,6 +23,7 @@ func wire() []any {
 		api.Release{}, api.PolicyApplied{}, api.PolicyReview{}, api.Health{}, api.Problem{}, api.Result{},
 		api.FitRequest{}, api.FitResponse{}, api.FitEstimate{},
 		api.ClusterRequest{}, api.ClusterResponse{}, api.ClusterEstimate{},
+		api.ScoreRequest{}, api.ScoreResponse{}, api.ScoreEstimate{},
 		api.PlanRequest{}, api.Plan{}, api.EnsembleDefinition{}, api.Ensemble{}, api.VoteTable{}, api.LabelRequest{}, api.LabelResponse{},
 		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{},
 		api.CollectionDefinition{}, api.Collection{}, api.CollectionClient{}, api.DeviceReport{}, api.ReportsTaken{}, api.CollectionEstimate{}}

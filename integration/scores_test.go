@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"noisegate/api"
@@ -47,4 +48,21 @@ func TestScoresOfPublicCentres(t *testing.T) {
 			t.Errorf("%s: rmse %g, want at most %g", name, rmse, most)
 		}
 	}
+}
+
+// TestCommandsOfScores runs the commands of docs/scores.md, as they stand there, on the Adult data: what is estimated is affordable, both
+// scores are resolved, and asking again is free.
+func TestCommandsOfScores(t *testing.T) {
+	outputs := commandsTwice(t, newStack(t, census(t)), "../docs/scores.md")
+	for i, wants := range [][]string{
+		{"affordable", "nothing was spent"}, {"nothing was spent"},
+		{" calinski_harabasz ", " simplified_silhouette ", " to ", "spent rho ", "same answer, free"}, {"nothing spent", " to "},
+	} {
+		for _, want := range wants {
+			if i >= len(outputs) || !strings.Contains(outputs[i], want) {
+				t.Errorf("command %d: %q is missing in %q", i, want, outputs)
+			}
+		}
+	}
+	t.Log(outputs[2])
 }

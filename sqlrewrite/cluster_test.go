@@ -199,8 +199,8 @@ func advance(t testing.TB, run *ClusterRun, sums []*big.Int, noisy bool) {
 
 // clusterReference are figures of scikit-learn, by data.
 func clusterReference(t *testing.T) (reference map[string]struct {
-	Inertia float64
-	Centres [][]float64
+	Inertia, Calinski, Silhouette float64
+	Centres                       [][]float64
 }) {
 	t.Helper()
 	text, err := os.ReadFile("internal/fit/testdata/clusters.json")

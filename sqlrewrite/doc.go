@@ -40,6 +40,7 @@
 //	prepared.go    bounded copies of tables: what makes them, and plans over them
 //	fit.go         regressions
 //	cluster.go     clusterings
+//	score.go       scores of groupings
 //	form.go        releases that are stored, and recalled
 //	names.go       the names of types and constants that rooms have
 package sqlrewrite

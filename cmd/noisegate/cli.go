@@ -49,6 +49,7 @@ type commandLine struct {
 	Estimate estimateCommand `cmd:"" help:"Show the price and the expected error of a question. Free."`
 	Fit      fitCommand      `cmd:"" help:"Fit a regression and pay for it, or show its price."`
 	Cluster  clusterCommand  `cmd:"" help:"Group rows by k-means and pay for it, or show its price."`
+	Score    scoreCommand    `cmd:"" help:"Score centres of a grouping and pay for it, or show its price."`
 	Bounds   boundsCommand   `cmd:"" help:"Buy histograms of people's rows, groups and values: what bounds of a policy would keep."`
 	Budget   budgetCommands  `cmd:"" help:"Show what is left, or set a limit."`
 	Pate     pateCommands    `cmd:"" help:"Private labels from votes of teachers."`

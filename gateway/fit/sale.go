@@ -41,6 +41,7 @@ type stored struct {
 	api.Result
 	Fit      api.FitModel      `json:"fit,omitzero"`
 	Clusters *api.ClusterModel `json:"clusters,omitempty"`
+	Scores   *api.ScoreModel   `json:"scores,omitempty"`
 }
 
 // sale is a product that is paid for.

@@ -76,6 +76,74 @@ func TestClustersOverHTTP(t *testing.T) {
 	}
 }
 
+func agesScored() api.ScoreRequest {
+	return api.ScoreRequest{Dataset: "census", From: "people", Columns: []string{"age", "income"}, Centers: [][]float64{{30, 10}, {60, 20}},
+		Epsilon: "2", Delta: "1e-8"}
+}
+
+// Scores are paid for once, in ρ, and given again free; their release is in the history; a refusal changes nothing in the ledger.
+func TestScoresOverHTTP(t *testing.T) {
+	f, _ := signing(t)
+	ana := f.client("ana:analyst")
+	before := f.Entries(t)
+	estimate, err := ana.EstimateScore(t.Context(), agesScored())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !estimate.Affordable || estimate.SizeDeviation < 1 {
+		t.Errorf("%+v", estimate)
+	}
+	for name, change := range map[string]func(*api.ScoreRequest){
+		"no table":      func(r *api.ScoreRequest) { r.From = "" },
+		"no columns":    func(r *api.ScoreRequest) { r.Columns = nil },
+		"no centres":    func(r *api.ScoreRequest) { r.Centers = nil },
+		"one centre":    func(r *api.ScoreRequest) { r.Centers = r.Centers[:1] },
+		"a short one":   func(r *api.ScoreRequest) { r.Centers[1] = r.Centers[1][:1] },
+		"another score": func(r *api.ScoreRequest) { r.Score = []string{"silhouette"} },
+		"a score twice": func(r *api.ScoreRequest) { r.Score = []string{"calinski_harabasz", "calinski_harabasz"} },
+		"a weight of 0": func(r *api.ScoreRequest) { r.Weights = map[string]api.Decimal{"age": "0"} },
+		"two prices":    func(r *api.ScoreRequest) { r.Rho = "1" },
+	} {
+		r := agesScored()
+		change(&r)
+		var p *api.Problem
+		if _, err := ana.Score(t.Context(), r, ""); !errors.As(err, &p) || p.Status < 400 || p.Status >= 500 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if f.Entries(t) != before {
+		t.Error("a refusal or an estimate changed the ledger")
+	}
+	first, err := ana.Score(t.Context(), agesScored(), "k1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Replayed || first.Spent != estimate.Price || first.Rho != first.Spent.Rho || len(first.Scores) != 2 ||
+		first.Scores[1].Score != "simplified_silhouette" {
+		t.Errorf("%+v", first)
+	}
+	after := f.Entries(t)
+	for _, key := range []string{"", "k1"} {
+		again, err := ana.Score(t.Context(), agesScored(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first.ScoreModel, again.ScoreModel); diff != "" || !again.Replayed || again.Spent.Rho != "0" {
+			t.Errorf("%s %+v", diff, again)
+		}
+	}
+	release, err := ana.Release(t.Context(), first.ReleaseID)
+	if err != nil || f.Entries(t) != after {
+		t.Fatal(err, "or a replay changed the ledger")
+	}
+	if len(release.Rows) != 2 || len(release.Columns) != 2 {
+		t.Errorf("%+v", release)
+	}
+	if _, err := ana.Cluster(t.Context(), ages(), "k1"); !isProblem(err, fault.CodeBudgetReplayMismatch) {
+		t.Errorf("clusters under the key of scores: %v", err)
+	}
+}
+
 func isProblem(err error, code fault.Code) bool {
 	var p *api.Problem
 	return errors.As(err, &p) && p.Code == string(code)

@@ -126,3 +126,63 @@ func TestLloydStep(t *testing.T) {
 		t.Errorf("of %v rows the noise is %v", n, Noise(15, n, 4, 3))
 	}
 }
+
+// Without noise a score is that of the definition; with noise its interval holds the truth; where the noise is large there is none.
+func TestScoresOfGroups(t *testing.T) {
+	// Rows ±0.1 around 0.5 and around -0.5, 1,000 each: between 500, within 20, of 2,000 rows.
+	g := Groups{Sizes: []float64{1000, 1000}, Sums: [][]float64{{500}, {-500}}, Squares: 520}
+	want := 500 / (20 / 1998.0)
+	score, ok := g.CalinskiHarabasz(0.95)
+	if !ok || math.Abs(score.Value/want-1) > 1e-12 || score.Interval != [2]float64{score.Value, score.Value} {
+		t.Errorf("%+v %v, want %v", score, ok, want)
+	}
+	g.Sigma = 1
+	if score, ok = g.CalinskiHarabasz(0.95); !ok || score.Interval[0] > want || score.Interval[1] < want ||
+		score.Interval[1] > 1.5*score.Interval[0] {
+		t.Errorf("%+v %v, want %v", score, ok, want)
+	}
+	for name, g := range map[string]Groups{
+		"a spread in the noise":  {Sizes: g.Sizes, Sums: g.Sums, Squares: 520, Sigma: 10},
+		"a group in the noise":   {Sizes: []float64{1000, 2}, Sums: g.Sums, Squares: 520, Sigma: 3},
+		"an empty group":         {Sizes: []float64{1000, 0}, Sums: g.Sums, Squares: 520},
+		"no spread within":       {Sizes: g.Sizes, Sums: g.Sums, Squares: 500},
+		"as many groups as rows": {Sizes: []float64{1, 1}, Sums: [][]float64{{1}, {-1}}, Squares: 3},
+	} {
+		if score, ok := g.CalinskiHarabasz(0.95); ok {
+			t.Errorf("%s: %+v", name, score)
+		}
+	}
+}
+
+// A silhouette is 1 - a/b, its interval has the errors of both sums, and there is none of rows in the noise.
+func TestSilhouettes(t *testing.T) {
+	got, ok := Silhouette(1000, 6, -200, 8, 0.6826894921370859) // one standard deviation
+	reach := math.Hypot(8, 0.2*6) / 2000
+	if !ok || math.Abs(got.Value-0.6) > 1e-12 || math.Abs(got.Interval[0]-0.6+reach) > 1e-9 || math.Abs(got.Interval[1]-0.6-reach) > 1e-9 {
+		t.Errorf("%+v %v", got, ok)
+	}
+	if got, _ = Silhouette(100, 1, -150, 50, 0.95); got.Value != 1 || got.Interval[1] != 1 {
+		t.Errorf("%+v", got)
+	}
+	for _, rows := range []float64{29, -4} {
+		if got, ok := Silhouette(rows, 6, 0, 6, 0.95); ok {
+			t.Errorf("of %v rows: %+v", rows, got)
+		}
+	}
+}
+
+// The draws of a simulation have the mean, the variance and the tails of a normal distribution; they are the same in each run.
+func TestNormals(t *testing.T) {
+	const n = 200_000
+	source, sum, square, beyond := new(normals), 0.0, 0.0, 0.0
+	for range n {
+		x := source.draw()
+		sum, square = sum+x, square+x*x
+		if math.Abs(x) > 2 {
+			beyond++
+		}
+	}
+	if math.Abs(sum/n) > 0.01 || math.Abs(square/n-1) > 0.02 || math.Abs(beyond/n-math.Erfc(math.Sqrt2)) > 0.003 {
+		t.Errorf("mean %v, variance %v, %v beyond 2", sum/n, square/n, beyond/n)
+	}
+}

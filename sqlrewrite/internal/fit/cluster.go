@@ -41,9 +41,8 @@ type ClusterOptions struct {
 // adds to one centre, and its (1, y/√p) of p coordinates has a squared length of 2 at most. A unit with m rows moves each vector by m times
 // as much.
 type Clustering struct {
-	*bound
+	rowSums
 	options  ClusterOptions
-	bounding stability.Bounding
 	clusters sqlprint.Clusters
 	moments  []release
 	step     release
@@ -91,7 +90,7 @@ func NewClustering(q ClusterQuestion, on *catalog.Snapshot, o ClusterOptions) (*
 	case len(q.Columns) == 0:
 		return nil, fault.FitInvalid("columns", "one at least")
 	}
-	p := &Clustering{options: o, bound: &bound{Question: Question{From: q.From, Where: q.Where, Features: q.Columns}, norm: new(big.Rat)}}
+	p := &Clustering{options: o, rowSums: sumsOf(q.From, q.Where, q.Columns)}
 	p.clusters = sqlprint.Clusters{Centres: q.Centres}
 	p.clusters.Coordinates = min(len(q.Columns), max(leastCoordinates, q.Centres-2), sqlprint.MaxCoordinates)
 	err := p.bindQuestion(on, p.load, "ask for fewer iterations, columns or centres")
@@ -101,11 +100,8 @@ func NewClustering(q ClusterQuestion, on *catalog.Snapshot, o ClusterOptions) (*
 	if p.bounding, err = stability.ChooseBounding(p.query, stability.Bounds{MaxRows: o.MaxRows}); err != nil {
 		return nil, err
 	}
-	for _, c := range p.columns {
-		if part := new(big.Rat).Quo(c.weight, p.norm); part.Cmp(leastPart) < 0 {
-			return nil, fault.FitInvalid("weights", "at least a thousandth of all weights together: "+c.name+" counts for nothing")
-		}
-		p.clusters.Factors = append(p.clusters.Factors, c.factor)
+	if p.clusters.Factors, err = p.weighty(); err != nil {
+		return nil, err
 	}
 	p.moments = p.momentsOf()
 	p.step = p.stepOf()
@@ -126,6 +122,22 @@ func NewClustering(q ClusterQuestion, on *catalog.Snapshot, o ClusterOptions) (*
 	}
 	p.identity = p.fingerprint(on)
 	return p, nil
+}
+
+// sumsOf are sums over the columns of a question, which has no target.
+func sumsOf(from, where string, columns []Feature) rowSums {
+	return rowSums{bound: &bound{Question: Question{From: from, Where: where, Features: columns}, norm: new(big.Rat)}}
+}
+
+// weighty are the factors of the columns, none of which counts for nothing.
+func (b *bound) weighty() (factors []sqlprint.Factor, err error) {
+	for _, c := range b.columns {
+		if part := new(big.Rat).Quo(c.weight, b.norm); part.Cmp(leastPart) < 0 {
+			return nil, fault.FitInvalid("weights", "at least a thousandth of all weights together: "+c.name+" counts for nothing")
+		}
+		factors = append(factors, c.factor)
+	}
+	return factors, nil
 }
 
 // releases are those of the moments, and of a step.

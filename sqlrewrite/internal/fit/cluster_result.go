@@ -33,8 +33,8 @@ func (r *ClusterRun) place(args []any) {
 }
 
 // part is what the end of a column's range is of z.
-func (p *Clustering) part(column int) float64 {
-	squared, _ := new(big.Rat).Quo(p.columns[column].weight, p.norm).Float64()
+func (b *bound) part(column int) float64 {
+	squared, _ := new(big.Rat).Quo(b.columns[column].weight, b.norm).Float64()
 	return math.Sqrt(squared)
 }
 
@@ -145,11 +145,11 @@ func (p *Clustering) Columns() (names []string) {
 
 // People is from how many people on the noise of centres is small beside the spread of the rows, in clusters of one size.
 func (p *Clustering) People() int64 {
-	return int64(math.Ceil(min(1<<53, clustering.Rows(p.step.deviation(p), p.clusters.Centres, p.clusters.Coordinates))))
+	return int64(math.Ceil(min(1<<53, clustering.Rows(p.deviation(&p.step), p.clusters.Centres, p.clusters.Coordinates))))
 }
 
 // Deviation is the standard deviation of the noise of each cluster's size.
-func (p *Clustering) Deviation() float64 { return p.step.deviation(p) }
+func (p *Clustering) Deviation() float64 { return p.deviation(&p.step) }
 
 // Notes are what is known before there is data.
 func (p *Clustering) Notes() []algebra.Note {

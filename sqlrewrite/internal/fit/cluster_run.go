@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"math"
 	"math/big"
 	"slices"
 
@@ -39,25 +38,11 @@ func (p *Clustering) Start(s *mechanisms.Sampler) *ClusterRun {
 	if p.step.part.SeedArg > 0 {
 		r.seed = int64(s.Uniform(1 << 63))
 	}
-	r.moments.Sigma, r.lloyd.Sigma = p.moments[0].deviation(p), p.step.deviation(p)
+	r.moments.Sigma, r.lloyd.Sigma = p.deviation(&p.moments[0]), p.deviation(&p.step)
 	for i := range p.Statements() {
 		r.noise = append(r.noise, p.statement(i).noise.Draw(s))
 	}
 	return r
-}
-
-// statement is the release of a place among all that run.
-func (p *Clustering) statement(i int) *release {
-	if i < len(p.moments) {
-		return &p.moments[i]
-	}
-	return &p.step
-}
-
-// deviation is the standard deviation of the noise of a place whose scale is 1.
-func (r *release) deviation(p *Clustering) float64 {
-	l2, _ := p.l2Squared(r).Float64()
-	return math.Sqrt(l2 / (2 * float64(r.noise.Loss().Rho) / float64(mechanisms.RhoUnit)))
 }
 
 // Next is the statement to run now; false after the last step.

@@ -13,7 +13,10 @@
 //	result.go    coefficients in the units of the columns
 //	statement.go what plans of both kinds do with a statement
 //	cluster.go   clusterings: their statements and their identity
+//	cluster_sums.go    the columns of these and their scales
 //	cluster_claim.go   what these are said to move by, their noise and its price
 //	cluster_run.go     releases, statement by statement
 //	cluster_result.go  arguments of the next statement, centres in the units of the columns
+//	score.go           scores of groupings: their statement, their identity, and scores of what is released
+//	score_run.go       its release
 package fit

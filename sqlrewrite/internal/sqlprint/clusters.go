@@ -63,10 +63,7 @@ func (Clusters) Centre(c float64) int64 {
 // of rows and the sums of their coordinates. Rows as far from two centres are those of the first.
 func (p *StatementPrinter) PrintClusters(c Clusters) ClusterArguments {
 	var args ClusterArguments
-	rows := p.factorRows(c.Factors)
-	next := func(name string, columns []string) {
-		rows = "WITH " + name + " AS MATERIALIZED (" + rows + ")\nSELECT " + strings.Join(columns, ", ") + "\nFROM " + name
-	}
+	rows := nested(p.factorRows(c.Factors))
 	coordinates := func(of string) []string {
 		list := []string{of + ".unit"}
 		for j := range c.Coordinates {
@@ -74,37 +71,57 @@ func (p *StatementPrinter) PrintClusters(c Clusters) ClusterArguments {
 		}
 		return list
 	}
-	next("q", append([]string{"q.unit"}, p.coordinates(c, &args)...))
-	next("y", append(coordinates("y"), p.distances(c, &args)...))
-	nearest, second := "", coordinates("d")
-	for i := range c.Centres {
-		d := fmt.Sprintf("d.d%d", i)
-		second = append(second, d)
-		if nearest == "" {
-			nearest = d
-		} else {
-			nearest = "pg_catalog.int8smaller(" + nearest + ", " + d + ")"
-		}
-	}
-	next("d", append(second, nearest+" AS least"))
-	cases := "CASE"
-	for i := range c.Centres - 1 {
-		cases += fmt.Sprintf(" WHEN m.d%d = m.least THEN %s", i, p.number(big.NewInt(int64(i)), "integer"))
-	}
-	next("m", append(coordinates("m"), cases+" ELSE "+p.number(big.NewInt(int64(c.Centres-1)), "integer")+" END AS c"))
+	rows.next("q", append([]string{"q.unit"}, p.coordinates(c, &args)...))
+	rows.next("y", append(coordinates("y"), p.distances(c, &args)...))
+	p.closest(&rows, c.Centres, coordinates)
 	members := append(coordinates("n"), p.number(big.NewInt(1), "bigint")+" AS k")
+	members = append(members, p.members(c.Centres)...)
 	var sums []string
 	for i := range c.Centres {
-		number := p.number(big.NewInt(int64(i)), "integer")
-		members = append(members, fmt.Sprintf("(CASE WHEN n.c = %s THEN 1 ELSE 0 END)::bigint AS i%d", number, i))
 		sums = append(sums, fmt.Sprintf("r.i%d * r.k", i))
 		for j := range c.Coordinates {
 			sums = append(sums, fmt.Sprintf("r.i%d * r.y%d", i, j))
 		}
 	}
-	next("n", members)
-	p.printSums(rows, sums)
+	rows.next("n", members)
+	p.printSums(string(rows), sums)
 	return args
+}
+
+// nested is a query over the rows of another.
+type nested string
+
+// next puts a query with some columns around it, which calls it name.
+func (rows *nested) next(name string, columns []string) {
+	*rows = nested("WITH " + name + " AS MATERIALIZED (" + string(*rows) + ")\nSELECT " + strings.Join(columns, ", ") + "\nFROM " + name)
+}
+
+// closest adds, to rows with distances d0, d1, ..., the place c of the least of them, and keeps the columns that carried gives.
+func (p *StatementPrinter) closest(rows *nested, centres int, carried func(of string) []string) {
+	least, columns := "", carried("d")
+	for i := range centres {
+		d := fmt.Sprintf("d.d%d", i)
+		columns = append(columns, d)
+		if least == "" {
+			least = d
+		} else {
+			least = "pg_catalog.int8smaller(" + least + ", " + d + ")"
+		}
+	}
+	rows.next("d", append(columns, least+" AS least"))
+	cases := "CASE"
+	for i := range centres - 1 {
+		cases += fmt.Sprintf(" WHEN m.d%d = m.least THEN %s", i, p.number(big.NewInt(int64(i)), "integer"))
+	}
+	rows.next("m", append(carried("m"), cases+" ELSE "+p.number(big.NewInt(int64(centres-1)), "integer")+" END AS c"))
+}
+
+// members print 1 for the centre that a row is closest to, and 0 for the others.
+func (p *StatementPrinter) members(centres int) (list []string) {
+	for i := range centres {
+		list = append(list, fmt.Sprintf("(CASE WHEN n.c = %s THEN 1 ELSE 0 END)::bigint AS i%d", p.number(big.NewInt(int64(i)), "integer"), i))
+	}
+	return list
 }
 
 // coordinates prints those of a row.

@@ -1,0 +1,153 @@
+package fit
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"noisegate/api"
+	"noisegate/catalog"
+	"noisegate/gateway"
+	"noisegate/gateway/auth"
+	"noisegate/gateway/internal/amounts"
+	"noisegate/internal/fault"
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
+)
+
+// ScoreRequest is a request for scores as a client put it.
+type ScoreRequest struct {
+	api.ScoreRequest
+	IdempotencyKey string // "" for none
+}
+
+// ScoreAnswer are scores and their receipt.
+type ScoreAnswer struct {
+	*api.ScoreResponse
+	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
+}
+
+// Score scores centres, or gives again what the caller paid for. Its errors are those of [Service.Fit].
+func (s *Service) Score(ctx context.Context, who auth.Principal, r ScoreRequest) (*ScoreAnswer, error) {
+	sale, err := s.sell(ctx, who, s.scoreOrder(r))
+	if err != nil {
+		return nil, err
+	}
+	if sale.kept.Scores == nil { // an Idempotency-Key that stands for something else
+		return nil, fault.BudgetReplayMismatch()
+	}
+	return &ScoreAnswer{
+		ScoreResponse: &api.ScoreResponse{ReleaseID: string(sale.paid.ID), Dataset: r.Dataset, Replayed: sale.paid.Replayed,
+			ScoreModel: *sale.kept.Scores, Notes: sale.kept.Notes, Spent: amounts.Of(sale.paid.Spent), Remaining: sale.remaining},
+		Receipt: sale.receipt,
+	}, nil
+}
+
+func (s *Service) scoreOrder(r ScoreRequest) order {
+	return order{what: "score", dataset: r.Dataset, key: r.IdempotencyKey, request: r.ScoreRequest,
+		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
+			plan, err := s.scoring(r.ScoreRequest, snapshot, accounts)
+			if err != nil {
+				return nil, err
+			}
+			return scoring{plan, r.ScoreRequest}, nil
+		}}
+}
+
+// scoring are scores that are for sale.
+type scoring struct {
+	*sqlrewrite.Scoring
+	request api.ScoreRequest
+}
+
+func (c scoring) Run(ctx context.Context, data Data, sampler *mechanisms.Sampler) (*stored, error) {
+	run := c.Start(sampler)
+	if err := data.Sequence(ctx, run); err != nil {
+		return nil, err
+	}
+	found, err := run.Scored()
+	if err != nil {
+		return nil, err
+	}
+	return storedScores(c, found), nil
+}
+
+// The scores.
+const (
+	calinskiHarabasz = "calinski_harabasz"
+	silhouette       = "simplified_silhouette"
+)
+
+// storedScores are scores as the ledger holds them. Their table is what the history of releases shows: a row for each score.
+func storedScores(c scoring, found *sqlrewrite.Scored) *stored {
+	s := &stored{Scores: &api.ScoreModel{Scores: []api.ClusterScore{}, Rho: api.Decimal(c.Loss().Rho.String())}}
+	s.Columns = []api.Column{{Name: "score", Type: "text", Kind: "key"}, {Name: "value", Type: "double precision", Kind: "derived"}}
+	for _, score := range []struct {
+		name  string
+		asked bool
+		found *sqlrewrite.ClusterScore
+	}{{calinskiHarabasz, c.wants(calinskiHarabasz), found.CalinskiHarabasz}, {silhouette, c.wants(silhouette), found.Silhouette}} {
+		if !score.asked {
+			continue
+		}
+		one, value, bounds := api.ClusterScore{Score: score.name}, api.Null(), (*api.Bounds)(nil)
+		if f := score.found; f != nil {
+			one.Value, one.Interval = &f.Value, &f.Interval
+			value, bounds = number(f.Value), &api.Bounds{number(f.Interval[0]), number(f.Interval[1])}
+		}
+		s.Scores.Scores = append(s.Scores.Scores, one)
+		s.Rows, s.Intervals = append(s.Rows, []api.Value{api.Text(score.name), value}), append(s.Intervals, []*api.Bounds{nil, bounds})
+	}
+	s.Notes = notes(found.Notes)
+	return s
+}
+
+// wants reports whether a score is asked for.
+func (c scoring) wants(name string) bool { return wants(c.request, name) }
+
+func wants(r api.ScoreRequest, name string) bool {
+	return len(r.Score) == 0 || slices.Contains(r.Score, name)
+}
+
+// scoring reads a request strictly.
+func (s *Service) scoring(r api.ScoreRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts) (*sqlrewrite.Scoring, error) {
+	switch {
+	case r.From == "":
+		return nil, fault.RequestMissingField("from")
+	case len(r.Columns) == 0:
+		return nil, fault.RequestMissingField("columns")
+	case len(r.Centers) == 0:
+		return nil, fault.RequestMissingField("centers")
+	}
+	for i, name := range r.Score {
+		if name != calinskiHarabasz && name != silhouette || slices.Contains(r.Score[:i], name) {
+			return nil, fault.FitInvalid("score", calinskiHarabasz+", "+silhouette+", each once, or absent for both")
+		}
+	}
+	columns, err := weighted(r.Columns, r.Weights)
+	if err != nil {
+		return nil, err
+	}
+	priced := api.QueryRequest{Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows}
+	if r.Confidence != nil {
+		priced.Confidence = api.Level(*r.Confidence)
+	}
+	options, err := gateway.GaussianOptions(priced, accounts)
+	if err != nil {
+		return nil, err
+	}
+	return sqlrewrite.NewScoring(sqlrewrite.ScoreQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: r.Centers,
+		CalinskiHarabasz: wants(r, calinskiHarabasz), Silhouette: wants(r, silhouette)}, snapshot,
+		sqlrewrite.ScoreOptions{Rho: options.Rho, MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: &s.proofs})
+}
+
+// EstimateScore prices scores. It costs nothing and touches no row.
+func (s *Service) EstimateScore(ctx context.Context, who auth.Principal, r api.ScoreRequest) (*api.ScoreEstimate, error) {
+	q, quote, err := s.estimated(ctx, who, s.scoreOrder(ScoreRequest{ScoreRequest: r}))
+	if err != nil {
+		return nil, err
+	}
+	plan := q.product.(scoring)
+	return &api.ScoreEstimate{Dataset: r.Dataset, Price: quote.price, Remaining: quote.remaining, Affordable: quote.affordable,
+		SizeDeviation: plan.Deviation(), Notes: q.delay.Note(notes(plan.Notes()))}, nil
+}
