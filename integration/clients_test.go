@@ -40,16 +40,29 @@ type client struct {
 	install string   // the line that installs it
 	probe   []string // prints its version, and fails where it is not installed
 	script  []string // nil: psql, whose script is made of blocks
+	row     string   // how its row of the page begins, where that is not with its name
 }
 
 const pythonOfDebian = "/usr/bin/python3" // whose modules are packages
 
-func clients() []client {
+// pinnedHere installs versions that are no packages.
+const pinnedHere = "integration/testdata/clients/install.sh "
+
+func clients(t *testing.T) []client {
+	t.Helper()
 	python := func(name, packages, version string) client {
 		return client{name, "apt-get install -y " + packages, []string{pythonOfDebian, "-c", version},
-			[]string{pythonOfDebian, "-u", "testdata/clients/with_" + strings.ToLower(name) + ".py"}}
+			[]string{pythonOfDebian, "-u", "testdata/clients/with_" + strings.ToLower(name) + ".py"}, ""}
 	}
-	java := []string{"java", "-XX:TieredStopAtLevel=1", "-cp", "/usr/share/java/postgresql.jar", "testdata/clients/Pgjdbc.java"}
+	venv := cached(t, "python/bin/python")
+	pinned := func(name, row, script, version string) client {
+		return client{name, pinnedHere + "python", []string{venv, "-c", version}, []string{venv, "-u", "testdata/clients/" + script}, row}
+	}
+	rust := cached(t, "rust/release/tokio-postgres-script")
+	java := func(jar string) []string {
+		return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", jar, "testdata/clients/Pgjdbc.java"}
+	}
+	debian, newest := java("/usr/share/java/postgresql.jar"), java(cached(t, "java/postgresql.jar"))
 	return []client{
 		{name: "psql", install: "apt-get install -y postgresql-client", probe: []string{"psql", "--version"}},
 		python("psycopg2", "python3-psycopg2", "import psycopg2; print(psycopg2.__version__.split()[0])"),
@@ -58,11 +71,18 @@ func clients() []client {
 		python("SQLAlchemy", "python3-sqlalchemy python3-psycopg2", "import sqlalchemy, psycopg2; print(sqlalchemy.__version__)"),
 		python("pandas", "python3-pandas python3-sqlalchemy python3-psycopg2", "import pandas, sqlalchemy, psycopg2; print(pandas.__version__)"),
 		{"pgjdbc", "apt-get install -y libpostgresql-jdbc-java default-jdk-headless",
-			append(slices.Clip(java), "--version"), java},
+			append(slices.Clip(debian), "--version"), debian, ""},
+		{"pgjdbc-newest", pinnedHere + "java",
+			append(slices.Clip(newest), "--version"), newest, `pgjdbc 42\.7\.`},
 		{"node-postgres", "apt-get install -y nodejs node-pg", []string{"node", "-e", "console.log(require('pg/package.json').version)"},
-			[]string{"node", "testdata/clients/node_postgres.js"}},
+			[]string{"node", "testdata/clients/node_postgres.js"}, ""},
 		python("psqlodbc", "odbc-postgresql python3-pyodbc",
 			"import pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers(); print('with pyodbc', pyodbc.version)"),
+		pinned("SQLAlchemy2", `SQLAlchemy 2\.`, "with_sqlalchemy.py", "import sqlalchemy, psycopg2; print(sqlalchemy.__version__)"),
+		pinned("pandas3", `pandas 3\.`, "with_pandas.py", "import pandas, sqlalchemy, psycopg2; print(pandas.__version__)"),
+		pinned("ADBC", "", "with_adbc.py", "import adbc_driver_postgresql, pyarrow; print(adbc_driver_postgresql.__version__)"),
+		{"tokio-postgres", pinnedHere + "rust",
+			[]string{rust, "--version"}, []string{rust}, ""},
 	}
 }
 
@@ -71,7 +91,7 @@ func clients() []client {
 func TestClients(t *testing.T) {
 	s := newWireStack(t, clientsPeople)
 	page := read(t, "../docs/psql-clients.md")
-	for _, c := range clients() {
+	for _, c := range clients(t) {
 		t.Run(c.name, func(t *testing.T) {
 			probe := exec.CommandContext(t.Context(), c.probe[0], c.probe[1:]...)
 			probe.Env = []string{"PATH=" + os.Getenv("PATH"), nodePath(t)}
@@ -93,7 +113,8 @@ func TestClients(t *testing.T) {
 					}
 				}
 				t.Logf("%s, sslmode=%s: %d passed in %.1f s", versionIn(string(version)), mode, passed, time.Since(began).Seconds())
-				if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| %s [^|]*\|.*\| %d \|$`, c.name, passed)).MatchString(page) {
+				row := cmp.Or(c.row, c.name+" ")
+				if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| %s[^|]*\|.*\| %d \|$`, row, passed)).MatchString(page) {
 					t.Errorf("docs/psql-clients.md has no row of %s that ends with %d", c.name, passed)
 				}
 			}
@@ -101,14 +122,20 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// nodePath is where packages of Debian and those of make clients are.
-func nodePath(t *testing.T) string {
+// cached is a file that make clients needs and no package brings: .ci/run installs it.
+func cached(t *testing.T, name string) string {
 	t.Helper()
-	modules, err := filepath.Abs("../.cache/clients/node_modules")
+	file, err := filepath.Abs("../.cache/clients/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "NODE_PATH=/usr/share/nodejs:/usr/lib/nodejs:" + modules
+	return file
+}
+
+// nodePath is where packages of Debian and those of make clients are.
+func nodePath(t *testing.T) string {
+	t.Helper()
+	return "NODE_PATH=/usr/share/nodejs:/usr/lib/nodejs:" + cached(t, "node_modules")
 }
 
 // versionIn is the first number with a dot in what a program prints.

@@ -25,7 +25,7 @@ import (
 )
 
 // overHTTP is the other door of the same gateway.
-func (d *door) overHTTP(t *testing.T) *api.Client {
+func (d *door) overHTTP(t testing.TB) *api.Client {
 	t.Helper()
 	handler, err := httpapi.New(httpapi.Config{Service: d.Service, Labels: d.Labels, Verifier: d.tokens})
 	if err != nil {

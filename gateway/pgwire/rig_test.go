@@ -244,7 +244,7 @@ func refusedWith(t *testing.T, err error, state string) *pgconn.PgError {
 }
 
 // certificate is one for 127.0.0.1, and who signed it.
-func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
+func certificate(t testing.TB) (*tls.Config, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
