@@ -38,7 +38,7 @@ var (
 		", which deploy/roles.sql makes, and SELECT on the table and USAGE on its schema")
 	errNumbers = errors.New("the table of numbers of units in " + catalog.PreparedSchema + " is damaged: an id or a number is there twice. " +
 		"Drop it with all copies, and prepare anew")
-	errNoSpace = errors.New("the disk of the protected database is full: the version before stays")
+	errNoSpace = errors.New("the protected database has no space left, on its disk or within temp_file_limit: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
 )
 
@@ -131,7 +131,7 @@ func unprepared(err error) error {
 		return errPreparing
 	case server.Code == "42501", server.Code == "3F000":
 		return errNoRight
-	case server.Code == "53100":
+	case server.Code == "53100", server.Code == "53400":
 		return errNoSpace
 	default:
 		return fmt.Errorf("%w (%w)", errPrepare, quiet(err))

@@ -432,6 +432,13 @@ func TestPrepareRefuses(t *testing.T) {
 	before := prepared(t, p, d, on, 1)
 	for name, c := range map[string]struct{ change, undo, want string }{
 		"no right": {"REVOKE SELECT ON visits FROM noisegate_prepare", "GRANT SELECT ON visits TO noisegate_prepare", "lacks a right"},
+		"no right to create": {"REVOKE CREATE ON SCHEMA noisegate_prepared FROM noisegate_prepare",
+			"GRANT CREATE ON SCHEMA noisegate_prepared TO noisegate_prepare", "lacks a right"},
+		"no space": {"INSERT INTO visits (id, person) SELECT g, g FROM generate_series(1000, 9000) g; DO $$BEGIN EXECUTE format(" +
+			"'ALTER DATABASE %I SET temp_file_limit = 0; ALTER DATABASE %I SET work_mem = 64', current_database(), current_database()); END$$",
+			"DO $$BEGIN EXECUTE format('ALTER DATABASE %I RESET ALL', current_database()); END$$", "no space left"},
+		"a column that is gone": {"ALTER TABLE visits RENAME fee TO price", "ALTER TABLE visits RENAME price TO fee",
+			"changed since its policy"},
 		"a column of a type": {"ALTER TABLE visits ALTER minutes TYPE bigint", "ALTER TABLE visits ALTER minutes TYPE int",
 			"changed since its policy"},
 		"no key": {"ALTER TABLE visits DROP CONSTRAINT visits_pkey", "ALTER TABLE visits ADD PRIMARY KEY (id)",
