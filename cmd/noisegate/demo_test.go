@@ -289,7 +289,7 @@ func TestDemoTour(t *testing.T) {
 		t.Fatalf("exit code %d: %s\n%s", code, errs, text.String())
 	}
 	for _, want := range []string{
-		"ready after", "raw n", "Married-AF-spouse",
+		"ready after", "/docs\n", "raw n", "Married-AF-spouse",
 		"raw SQL also lists Holand-Netherlands, with exactly 1 person; the gateway leaves it out",
 		"votes of 250 teachers on 400 pictures loaded and sealed", "pate label digits 0 1 2 3 --sigma 40",
 		"spent epsilon 0.5 (1.5 left)", "raw SQL, by subtraction: the one person from Holand-Netherlands works",

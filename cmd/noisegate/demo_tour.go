@@ -52,7 +52,8 @@ func ownProgram() string {
 }
 
 func (d *demo) welcome() {
-	fmt.Fprintf(d.Out, "  ready after %.1f s\n\n  HTTP     %s\n  psql     %s\n", time.Since(d.began).Seconds(), d.url, d.pgURL)
+	fmt.Fprintf(d.Out, "  ready after %.1f s\n\n  HTTP     %s\n  docs     %s/docs\n  psql     %s\n",
+		time.Since(d.began).Seconds(), d.url, d.url, d.pgURL)
 	for _, role := range []auth.Role{auth.Analyst, auth.Steward, auth.ML} {
 		fmt.Fprintf(d.Out, "  %-8s %s: %s\n", role, demoSubject(role), d.tokens[role])
 	}
