@@ -41,6 +41,8 @@ type QueryRequest struct {
 	MaxRows    *int64      `json:"max_rows,omitempty"`   // tightens the policy's bound
 	// MaxRowsTotal bounds a unit's rows in all groups together; it tightens the policy's bound, if there is one.
 	MaxRowsTotal *int64 `json:"max_rows_total,omitempty"`
+	// Report is what is bought beside the answer, at a part of its price: "kept" is the part of the rows that the bounds keep.
+	Report string `json:"report,omitempty"`
 	// Prepared says whether a prepared copy of a table may answer in its place, where there is one; true when absent.
 	Prepared *bool `json:"prepared,omitempty"`
 	// Plan is a registered plan whose next slots pay for the query, one for each release: it goes without a price.
@@ -97,6 +99,16 @@ type Result struct {
 	Rows      [][]Value   `json:"rows"`
 	Intervals [][]*Bounds `json:"intervals"` // parallel to Rows; null where there is none
 	Notes     []Note      `json:"notes"`
+	// Report is what was bought beside the answer, of what its bounds leave out.
+	Report *ReportedShare `json:"report,omitempty"`
+}
+
+// ReportedShare is a part of the rows, over all groups together.
+type ReportedShare struct {
+	Kind     string `json:"kind"`               // kept: the part that is in the figures
+	Share    Value  `json:"share"`              // in [0, 1]; null where the noise hides it
+	Interval Bounds `json:"interval"`           // of the share, at the level of the answer's intervals
+	KeptCap  int64  `json:"kept_cap,omitempty"` // so many rows of one unit are looked at; absent: all
 }
 
 // Column describes one output column.

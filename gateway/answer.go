@@ -25,6 +25,7 @@ func encode(a *sqlrewrite.Answer) *api.Result {
 		Rows:      make([][]api.Value, len(a.Rows)),
 		Intervals: make([][]*api.Bounds, len(a.Rows)),
 		Notes:     notesOf(a.Notes),
+		Report:    shareOf(a.Report),
 	}
 	for i, c := range a.Columns {
 		r.Columns[i] = api.Column{Name: c.Name, Type: c.Type, Kind: string(c.Kind), Mechanism: string(c.Mechanism),
@@ -71,6 +72,16 @@ func digitsOf(a *sqlrewrite.Answer, column int) *int {
 		narrowest *= 10
 	}
 	return &places
+}
+
+// shareOf is what was bought beside an answer; nil for nothing.
+func shareOf(r *sqlrewrite.ReportedShare) *api.ReportedShare {
+	if r == nil {
+		return nil
+	}
+	share, lo, hi := r.Texts()
+	return &api.ReportedShare{Kind: string(r.Kind), Share: valueOf(catalog.Key{Text: share, Null: share == ""}, string(catalog.Numeric)),
+		Interval: api.Bounds{api.Number(lo), api.Number(hi)}, KeptCap: r.Cap}
 }
 
 // valueOf writes numbers as numbers, truth values as such, and everything else as text.

@@ -71,7 +71,7 @@ func optionsOf(r api.QueryRequest, p Accounts) (sqlrewrite.Options, error) {
 	o := sqlrewrite.Options{Currency: catalog.Form(limit.Form)}
 	var err error
 	for _, read := range []func(api.QueryRequest, *sqlrewrite.Options) error{
-		readMechanism, readSelection, readConfidence, readDialect, readBounds, readWeights, readDelta, readPrice,
+		readMechanism, readSelection, readConfidence, readDialect, readBounds, readReport, readWeights, readDelta, readPrice,
 	} {
 		if err = read(r, &o); err != nil {
 			return sqlrewrite.Options{}, err
@@ -195,6 +195,15 @@ func readBounds(r api.QueryRequest, o *sqlrewrite.Options) error {
 	return nil
 }
 
+func readReport(r api.QueryRequest, o *sqlrewrite.Options) error {
+	switch o.Report = sqlrewrite.Report(r.Report); o.Report {
+	case "", sqlrewrite.ReportKept:
+		return nil
+	default:
+		return wrongReport()
+	}
+}
+
 func readWeights(r api.QueryRequest, o *sqlrewrite.Options) (err error) {
 	if len(r.Weights) > 0 {
 		o.Weights, err = positives(r.Weights, wrongWeights)
@@ -277,6 +286,8 @@ func WrongType(field string) error {
 		return wrongSelection()
 	case "dialect":
 		return wrongDialect()
+	case "report":
+		return wrongReport()
 	case "max_groups":
 		return fault.RequestMaxGroups(wantCount)
 	case "max_rows":
@@ -320,6 +331,8 @@ func wrongMechanism() error {
 func wrongSelection() error {
 	return fault.RequestSelection("auto, exponential, permute_and_flip or report_noisy_max")
 }
+
+func wrongReport() error { return fault.RequestReport("kept, or left out") }
 
 func wrongDialect() error { return fault.RequestDialect("postgresql or mysql") }
 

@@ -138,7 +138,7 @@ func (s *side) Ping(ctx context.Context) error { return s.readers[s.without].Pin
 func (s *side) ask(t *testing.T, q *sqlrewrite.Coupled) *httptest.ResponseRecorder {
 	t.Helper()
 	request := api.QueryRequest{Dataset: dataset, SQL: q.SQL, Epsilon: api.Decimal(q.Epsilon), Rho: api.Decimal(q.Rho),
-		Delta: api.Decimal(q.Delta)}
+		Delta: api.Decimal(q.Delta), Report: q.Report}
 	if q.MaxRows > 0 {
 		request.MaxRows, request.MaxGroups = &q.MaxRows, &q.MaxGroups
 	}
@@ -215,7 +215,7 @@ func differ(a, b *httptest.ResponseRecorder) string {
 }
 
 // coupled counts what a run of coupled queries met.
-type coupled struct{ asked, answered, moved, counted, fresh int }
+type coupled struct{ asked, answered, moved, counted, fresh, reported int }
 
 // couple asks queries on both sides until an answer differs.
 func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bool, spoil func(*sqlrewrite.Coupled)) (n coupled,
@@ -247,6 +247,9 @@ func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bo
 			}
 		}
 		n.fresh += a.played - played
+		if q.Report != "" && a.played > played {
+			n.reported++
+		}
 	}
 	return n, ""
 }
@@ -269,6 +272,9 @@ func TestCoupling(t *testing.T) {
 				n, difference := couple(t, uint64(21+i), sqlrewrite.CouplingQueries()/workers, nil, nil)
 				if difference != "" {
 					t.Fatal(difference)
+				}
+				if n.reported < n.asked/20 && !testing.Short() {
+					t.Errorf("of %d questions only %d had a report", n.asked, n.reported)
 				}
 				if n.moved < n.asked/8 || n.fresh < n.asked/2 {
 					t.Errorf("of %d neighbours only %d differ at all, and %d answers were drawn: the test has no power", n.asked, n.moved, n.fresh)

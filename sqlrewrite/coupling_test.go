@@ -36,6 +36,7 @@ type Coupled struct {
 	Epsilon, Rho                 string // one is ""
 	Delta                        string
 	MaxRows, MaxGroups, MaxTotal int64
+	Report                       string
 	Without                      [2]string // whom each side lacks
 	Tapes                        [2]*Tape
 	Differs                      bool          // some true value does
@@ -75,7 +76,8 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 	sql, from := c.writer.query()
 	q := &Coupled{SQL: sql, Delta: "1e-7", Without: [2]string{"nobody", neighbourhood()[1+c.r.IntN(units+1)]}, Tapes: [2]*Tape{{}, {}}}
 	o := randomOptions(c.r, from)
-	q.MaxRows, q.MaxGroups, q.MaxTotal = o.MaxRows, o.MaxGroups, o.MaxTotal
+	o.Report = randomReport(c.r)
+	q.MaxRows, q.MaxGroups, q.MaxTotal, q.Report = o.MaxRows, o.MaxGroups, o.MaxTotal, string(o.Report)
 	var err error
 	if o.Epsilon > 0 {
 		q.Epsilon = c.writer.pick("0.5", "1", "2")
@@ -94,6 +96,8 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 	switch {
 	case err != nil && !tolerated[string(fault.CodeOf(err))]:
 		t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))
+	case fault.CodeOf(err) == fault.CodeRequestReport:
+		return c.Next(t)
 	case err != nil:
 		q.Refused = true
 		return q
@@ -102,11 +106,44 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 	case plan.made.Query.PublicTuples().Cmp(big.NewInt(maxCoupled)) > 0:
 		return c.Next(t)
 	}
-	pair := &coupling{plan: plan, seed: int64(c.r.Uint64() >> 1), chosen: make(map[string]decided), loss: make(map[int]float64)}
-	if err := pair.record(t, c.world, q); err != nil {
+	if err := c.record(t, plan, q); err != nil {
 		t.Fatalf("%s\nwithout unit %s: %v", sql, q.Without[1], err)
 	}
 	return q
+}
+
+// record couples what a plan releases, block by block: what is drawn before the statements run, of all of them, then what is drawn after.
+func (c *Couplings) record(t *testing.T, p *Plan, q *Coupled) error {
+	seed := int64(c.r.Uint64() >> 1)
+	var pairs []*coupling
+	for _, block := range p.Blocks() {
+		pair := &coupling{plan: block, seed: seed, chosen: make(map[string]decided), loss: make(map[int]float64)}
+		if err := pair.values(t, c.world, q); err != nil {
+			return err
+		}
+		pairs = append(pairs, pair)
+	}
+	for side, tape := range q.Tapes {
+		for _, pair := range pairs {
+			pair.drawn(tape, side)
+		}
+		for _, pair := range pairs {
+			if err := pair.tape(t, c.world, tape, side); err != nil {
+				return err
+			}
+		}
+		for _, id := range pairs[0].groups {
+			q.True[side] = append(q.True[side], pairs[0].exact(side, id, 0))
+		}
+	}
+	for _, pair := range pairs {
+		q.Differs = q.Differs || pair.differs()
+		if err := pair.affordable(); err != nil {
+			return err
+		}
+	}
+	q.Counted = pairs[0].plan.made.Query.Private() && pairs[0].plan.made.PartitionSelection == nil
+	return nil
 }
 
 // decided is what both sides choose, and what that costs on side 0 (see [Tape]).
@@ -126,7 +163,8 @@ type coupling struct {
 	loss   map[int]float64       // by release: how much more probable its choices are on one side than on the other, as a logarithm
 }
 
-func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
+// values runs the statements on both sides, and chooses the noisy values of both.
+func (c *coupling) values(t *testing.T, w *world, q *Coupled) error {
 	draws := plan.NewDraws(c.seed)
 	for at, s := range c.plan.Statements(draws) {
 		if c.plan.made.Parts[at].Histogram(c.plan.made.Query) {
@@ -153,16 +191,7 @@ func (c *coupling) record(t *testing.T, w *world, q *Coupled) error {
 			c.noisy[id] = append(c.noisy[id], v)
 		}
 	}
-	for side := range c.sides {
-		if err := c.tape(t, w, q.Tapes[side], side); err != nil {
-			return err
-		}
-		for _, id := range c.groups {
-			q.True[side] = append(q.True[side], c.exact(side, id, 0))
-		}
-	}
-	q.Differs, q.Counted = c.differs(), c.plan.made.Query.Private() && c.plan.made.PartitionSelection == nil
-	return c.affordable()
+	return nil
 }
 
 // shown is a noisy count that shows a group on both sides: above the threshold, and no farther from either count than noise reaches.
@@ -220,20 +249,26 @@ func (c *coupling) differs() bool {
 	return false
 }
 
-// tape records all that one side draws, in the order of [Plan.Draw] and [Plan.Release].
-func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
+// drawn records what one side draws before the statements run, in the order of [Plan.Draw].
+func (c *coupling) drawn(tape *Tape, side int) {
 	p := c.plan
 	if slices.ContainsFunc(p.made.Parts, func(part sqlprint.PlanPart) bool { return part.SeedArg > 0 }) {
 		tape.add(uint64(c.seed) << 1)
 	}
-	if p.made.Query.Top > 0 {
-		return c.top(w, tape, side)
-	}
-	if !p.made.Query.Private() {
+	if p.made.Query.Top == 0 && !p.made.Query.Private() {
 		for _, id := range c.groups {
 			c.noises(tape, side, id)
 		}
-	} else {
+	}
+}
+
+// tape records what one side draws after that, in the order of [Plan.Release].
+func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
+	p := c.plan
+	if p.made.Query.Top > 0 {
+		return c.top(w, tape, side)
+	}
+	if p.made.Query.Private() {
 		units := c.sides[side][c.unitsPart()]
 		for _, id := range Arrival(side, slices.Collect(maps.Keys(units)), func(id string) string { return id }) {
 			c.keep(tape, side, id, units[id])

@@ -115,8 +115,8 @@ func planGolden(t *testing.T) (plans []goldenPlan) {
 func goldenClauses() []string {
 	return []string{
 		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys",
-		"aggregate", "having", "orderby", "limit", "bounding", "max_rows_total", "grid", "price", "moments", "distinct", "quantile", "topk",
-		"post", "several", "times", "lookup",
+		"aggregate", "having", "orderby", "limit", "bounding", "max_rows_total", "report", "grid", "price", "moments", "distinct", "quantile",
+		"topk", "post", "several", "times", "lookup",
 	}
 }
 
@@ -235,6 +235,8 @@ func parseOptions(t testing.TB, d *datadriven.TestData) Options {
 			o.Mechanism = MechanismChoice(value)
 		case "selection":
 			o.Selection = mechanisms.Name(value)
+		case "report":
+			o.Report = Report(value)
 		case "currency":
 			o.Currency = catalog.Form(value)
 		case "max_rows_total":

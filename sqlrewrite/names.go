@@ -22,6 +22,9 @@ type PostRow = answer.PostRow
 // Answer is what an analyst gets: noisy values with intervals.
 type Answer = answer.Answer
 
+// ReportedShare is what was bought beside an answer, of what its bounds leave out.
+type ReportedShare = answer.Report
+
 // Interval is a confidence interval in PostgreSQL's text form of a number.
 type Interval = answer.Interval
 
@@ -48,6 +51,9 @@ type Draws = plan.Draws
 
 // Vector is all that was released so far of one question, at whatever accuracy: public, because each part of it is noisy and paid for.
 type Vector = plan.Vector
+
+// Report is what a request buys beside its answer, of what the bounds leave out.
+type Report = plan.Report
 
 // MechanismChoice is which noise the request asks for.
 type MechanismChoice = plan.MechanismChoice
@@ -92,6 +98,7 @@ const (
 	MechanismAuto     = plan.MechanismAuto
 	MechanismLaplace  = plan.MechanismLaplace
 	MechanismGaussian = plan.MechanismGaussian
+	ReportKept        = plan.ReportKept
 	KeyColumn         = plan.KeyColumn
 	AggregateColumn   = plan.AggregateColumn
 	DerivedColumn     = plan.DerivedColumn

@@ -100,7 +100,9 @@ func (n *neighbours) run(t *testing.T) error {
 			filled++
 		}
 		sql, from := n.w.query()
-		p, err := Rewrite(sql, world.seen(), randomOptions(n.w.r, from))
+		o := randomOptions(n.w.r, from)
+		o.Report = randomReport(n.w.r)
+		p, err := Rewrite(sql, world.seen(), o)
 		if err != nil {
 			// What is refused must be refused for a reason of size or price; everything else is a gap between the grammar and the rewriter.
 			if code := string(fault.CodeOf(err)); tolerated[code] || n.defect.skips() { // of a mutant no refusal says anything
@@ -108,6 +110,11 @@ func (n *neighbours) run(t *testing.T) error {
 				continue
 			}
 			return fmt.Errorf("%s\n%w (%s)", sql, err, parsetest.ShowFault(err))
+		}
+		if blocks := p.Blocks(); p.Several() { // each is a plan by itself
+			at := n.w.r.IntN(len(blocks))
+			p = blocks[at]
+			n.w.counts[reportedParts] += algebra.BoolIndex(p.made.Query.Part != algebra.NoPart)
 		}
 		if n.defect.skips() && !p.NeedsData() {
 			continue
@@ -146,8 +153,15 @@ const notSQLs = 300
 
 // tolerated are the refusals that a random query may meet by its size.
 var tolerated = map[string]bool{"policy/too-many-keys": true, "plan/too-many-keys": true, "sql/too-complex": true,
-	"plan/price-too-small": true,
-	"plan/fan-out":         true}
+	"plan/price-too-small": true, "plan/fan-out": true, "request/invalid-report": true}
+
+// randomReport asks now and then for a report, which not every query has.
+func randomReport(r *rand.Rand) Report {
+	if r.IntN(5) > 0 {
+		return ""
+	}
+	return ReportKept
+}
 
 // randomOptions draws what a request may choose.
 func randomOptions(r *rand.Rand, from origin) Options {
@@ -372,6 +386,9 @@ const enoughForPower = 5000
 // oneInEachGroup counts the plans that rest on a unique key of unit and group keys.
 const oneInEachGroup = "bounding/one row in each group"
 
+// reportedParts counts the counts over all groups of which a report is made.
+const reportedParts = "report/parts"
+
 // Whichever unit is taken out of whichever database, no query raises an error, no sealed integer moves by more than its claim, and no
 // more groups move than claimed (A08, A12 to A18, A20, A29). The claims are tight: for every kind of release some unit reaches 0.99 of
 // its claim, else the test would have no power. Emitted SQL, claims and charge do not differ between neighbours because the plan is made
@@ -413,6 +430,9 @@ func TestNeighbours(t *testing.T) {
 		return // a quick look, which says nothing of what it did not meet
 	}
 	total.exercised(t, ran/100) // 50 of 5,000
+	if total.counts[reportedParts] < ran/50 {
+		t.Errorf("%s: exercised %d times", reportedParts, total.counts[reportedParts])
+	}
 	if total.counts[oneInEachGroup] < ran/100 {
 		t.Errorf("%s: exercised %d times", oneInEachGroup, total.counts[oneInEachGroup])
 	}

@@ -5,7 +5,6 @@ import (
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/answer"
-	"noisegate/sqlrewrite/internal/bind"
 	"noisegate/sqlrewrite/internal/free"
 	"noisegate/sqlrewrite/internal/parse"
 	"noisegate/sqlrewrite/internal/plan"
@@ -41,7 +40,7 @@ func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, er
 }
 
 func planQuery(o *algebra.Opened, options Options) (*Plan, error) {
-	bound, err := bind.Releasing(o)
+	bound, err := plan.Asked(o, options)
 	if err != nil {
 		return nil, err
 	}

@@ -62,6 +62,7 @@ type questionFlags struct {
 	MaxGroups    *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
 	MaxRows      *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
 	MaxRowsTotal *int64            `help:"At most that many rows per person in all groups together; less noise where people are in many groups." placeholder:"N"`
+	Report       string            `enum:",kept" default:"" help:"Bought beside the answer, at a part of its price: kept, which part of the rows is in the figures." placeholder:"kept"`
 	gatewayFlags
 }
 
@@ -103,7 +104,7 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 		Dataset: f.Dataset, SQL: sql, Params: params, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
 		Mechanism: f.Mechanism, Selection: strings.TrimPrefix(f.Selection, "auto"), Confidence: f.confidence(), Dialect: f.Dialect,
-		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal,
+		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal, Report: f.Report,
 	}, nil
 }
 

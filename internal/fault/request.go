@@ -33,6 +33,7 @@ const (
 	CodeRequestPlan             Code = "request/invalid-plan"
 	CodeRequestMaxGroups        Code = "request/invalid-max-groups"
 	CodeRequestMaxRows          Code = "request/invalid-max-rows"
+	CodeRequestReport           Code = "request/invalid-report"
 	CodeRequestMaxRowsTotal     Code = "request/invalid-max-rows-total"
 	CodeRequestIdempotencyKey   Code = "request/invalid-idempotency-key"
 	CodeRequestCursor           Code = "request/invalid-cursor"
@@ -166,6 +167,16 @@ func RequestMaxGroups(want string) *Error {
 
 // RequestMaxRows refuses a bound on rows.
 func RequestMaxRows(want string) *Error { return invalidField(CodeRequestMaxRows, "max_rows", want) }
+
+// RequestReport refuses what is to be reported beside an answer.
+func RequestReport(want string) *Error {
+	return invalidField(CodeRequestReport, "report", want)
+}
+
+// NoReport refuses a report of a query that has none.
+func NoReport(why string) *Error {
+	return &Error{Code: CodeRequestReport, Msg: "there is no report for this query: " + why, Hint: `leave "report" out`}
+}
 
 // RequestMaxRowsTotal refuses a bound on rows in all groups together.
 func RequestMaxRowsTotal(want string) *Error {

@@ -15,6 +15,7 @@
 //	followed.go   which released rows a sum or a window is computed from
 //	select.go     a SELECT, below and above the noise; what its rows are
 //	several.go    several release blocks, and which of their rows a row stems from
+//	part.go       blocks that count the rows of all groups of another one
 //	same.go       whether two expressions are one, by their structure
 //	statistic.go  released statistics, and the estimators that are computed from them
 //	grid.go       bounded values as whole numbers of steps

@@ -37,6 +37,10 @@ type BoundQuery struct {
 	// Blocks are the release blocks of a statement that has several, in the order in which they are bound; nil: it has one at most. Then Post
 	// is over all of them, and Keys, Statistics and Estimators are theirs, one block after another; statistics of equal blocks stand once.
 	Blocks []*BoundQuery
+
+	Part    Part       // of a block that counts a part of the rows of another one: which
+	Within  []GroupKey // the keys of that other one, of which all groups are added up; private ones have no domain
+	Reports bool       // of several blocks: those after the first count parts of it
 }
 
 // Load is what a statement does beside what its query says.

@@ -213,7 +213,7 @@ func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error)
 	}
 	a.Notes = append(a.Notes, unboundedNotes(p, a.Rows, a.Intervals)...)
 	a.Notes = append(a.Notes, barNotes(p, a.Intervals, len(r.Rows))...)
-	return a, nil
+	return a, a.report(r)
 }
 
 // unboundedNotes say of which outputs the intervals are unbounded in some rows, as what is divided by is small against its noise.
@@ -290,6 +290,14 @@ type Answer struct {
 	Rows      [][]catalog.Key // PostgreSQL's text form, per column type
 	Intervals [][]*Interval   // nil entries where there is none (keys)
 	Notes     []algebra.Note
+	Report    *Report // what was bought of what the bounds leave out; nil: nothing
+}
+
+// report adds what was bought beside the answer.
+func (a *Answer) report(r *plan.Released) error {
+	report, notes, err := reportOf(r)
+	a.Report, a.Notes = report, append(a.Notes, notes...)
+	return err
 }
 
 // Interval is a confidence interval in PostgreSQL's text form of a number.

@@ -76,8 +76,9 @@ func outputBias(p *plan.Plan, f plan.OutputForm, e algebra.Expr) plan.Bias {
 	return bias
 }
 
-// biasNotes say which columns are biased. Notes on the bounds themselves stand before.
+// biasNotes say what is bought to know how much is left out, and which columns are biased. Notes on the bounds themselves stand before.
 func biasNotes(p *plan.Plan, add func(code, format string, args ...any)) {
+	reportNotes(p, add)
 	names := make(map[plan.Bias][]string)
 	for _, f := range p.Outputs {
 		if b := f.Column.Bias; !slices.Contains(names[b], f.Column.Name) {

@@ -11,6 +11,7 @@
 //	fieller.go  the interval of a fraction
 //	rows.go     intervals of what is computed from several released rows
 //	several.go  the answer of a query with several releases
+//	report.go   what was bought beside an answer
 //	bars.go     how many intervals miss, and levels at which all hold
 //	notes.go    what an analyst should know of an answer
 //	bias.go     in which direction contribution bounding moves an output

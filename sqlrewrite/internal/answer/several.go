@@ -14,6 +14,9 @@ import (
 // notesOfSeveral are those of each block, and of what is computed from them.
 func notesOfSeveral(p *plan.Plan, add func(code, format string, args ...any)) {
 	for _, block := range p.Several.Plans {
+		if block.Query.Part != algebra.NoPart { // what it says of bounds is not of the answer's
+			continue
+		}
 		for _, n := range Notes(block) {
 			add(n.Code, "%s", n.Text)
 		}
@@ -79,7 +82,7 @@ func completeSeveral(r *plan.Released, rows []PostRow, types []string) (*Answer,
 	}
 	a.Notes = append(a.Notes, unboundedNotes(p, a.Rows, a.Intervals)...)
 	a.Notes = append(a.Notes, barNotes(p, a.Intervals, len(rows))...)
-	return a, nil
+	return a, a.report(r)
 }
 
 // numbersOf are the released rows that a row of the answer stems from, by block, counted from 1; 0 where that is not told.

@@ -52,12 +52,16 @@ func Explain(p *plan.Plan) Explanation {
 	if p.Several != nil {
 		return explainSeveral(p)
 	}
-	e := Explanation{Tree: tree(p), Notes: slices.Concat(answer.Notes(p), promises(p), alternative(p))}
+	return Explanation{Tree: tree(p), Notes: slices.Concat(answer.Notes(p), promises(p), alternative(p)), Outputs: estimates(p)}
+}
+
+// estimates are the prices and expected errors of a block's releases.
+func estimates(p *plan.Plan) (all []OutputEstimate) {
 	if p.PartitionSelection != nil {
 		m := p.PartitionSelection.Mechanism
 		o := OutputEstimate{Name: "group keys", Parameters: m.Parameters(), Bound: groupsBound(p) + "; " + unitBound(p),
 			Sensitivity: fmt.Sprint(p.Bounding.MaxGroups), Loss: m.Loss(), ShownAt: shownAt(m)}
-		e.Outputs = append(e.Outputs, o)
+		all = append(all, o)
 	}
 	for i, r := range p.Releases {
 		o := OutputEstimate{
@@ -78,9 +82,9 @@ func Explain(p *plan.Plan) Explanation {
 		if p.Weights != nil {
 			o.Weight = p.Weights[i]
 		}
-		e.Outputs = append(e.Outputs, o)
+		all = append(all, o)
 	}
-	return e
+	return all
 }
 
 // explainSeveral describes each release, and what is computed from all of them.
@@ -91,7 +95,7 @@ func explainSeveral(p *plan.Plan) Explanation {
 		names = append(names, fmt.Sprintf("%s = %s", o.Name, sqlprint.DescribeWith(o.Expr, q)))
 	}
 	lines := append([]string{"answer: " + strings.Join(names, ", ")}, scalar.Indented(sqlprint.PostLines(q.Post, q))...)
-	e := Explanation{Notes: slices.Concat(answer.Notes(p), promises(p))}
+	e := Explanation{Notes: slices.Concat(answer.Notes(p), promises(p), reported(p))}
 	for i, block := range p.Several.Plans {
 		if first := p.Several.Same(i); first != i {
 			lines = append(lines, fmt.Sprintf("release %d: the same as release %d", i+1, first+1))
@@ -99,10 +103,28 @@ func explainSeveral(p *plan.Plan) Explanation {
 		}
 		lines = append(lines, fmt.Sprintf("release %d:", i+1))
 		lines = append(lines, scalar.Indented(strings.Split(strings.TrimSuffix(tree(block), "\n"), "\n"))...)
-		e.Outputs = append(e.Outputs, Explain(block).Outputs...)
+		e.Outputs = append(e.Outputs, estimates(block)...)
 	}
 	e.Tree = strings.Join(lines, "\n") + "\n"
 	return e
+}
+
+// reported says what of a plan's price is for what is reported beside the answer.
+func reported(p *plan.Plan) []algebra.Note {
+	if !p.Query.Reports {
+		return nil
+	}
+	var price mechanisms.Loss
+	for i, block := range p.Several.Plans {
+		if block.Query.Part != algebra.NoPart && p.Several.Same(i) == i {
+			price = price.Plus(block.Loss())
+		}
+	}
+	text := fmt.Sprintf("epsilon %s of %s", price.Epsilon, p.Loss().Epsilon)
+	if price.Unbounded {
+		text = fmt.Sprintf("rho %s of %s", price.Rho, p.Loss().Rho)
+	}
+	return []algebra.Note{{Code: "report-price", Text: "the part of the rows that is in these figures costs " + text}}
 }
 
 // shownAt says how many units a group needs. A count of rows is at least that of its units.
@@ -220,8 +242,12 @@ func boundingText(p *plan.Plan) string {
 		return fmt.Sprintf("bound: per %s and group, at most %d rows, in all %d groups%s", unit, p.Bounding.MaxRows, p.Bounding.MaxGroups,
 			totalText(p)) + p.Bounding.Partitioning.Text(unit)
 	default:
-		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash%s", unit, p.Bounding.MaxRows,
-			p.Bounding.MaxGroups, totalText(p))
+		together := ""
+		if p.Bounding.Together {
+			together = ", all groups together"
+		}
+		return fmt.Sprintf("bound: per %s, at most %d rows in each of %d groups kept by keyed hash%s%s", unit, p.Bounding.MaxRows,
+			p.Bounding.MaxGroups, totalText(p), together)
 	}
 }
 

@@ -29,6 +29,8 @@ func bound(p *plan.Plan, r plan.Release) string {
 			g.StepLabel(), source))
 	}
 	switch {
+	case p.Query.Part == algebra.AllRows:
+		return fmt.Sprintf("kept_cap %d, %d times what counts; %s", p.Bounding.MaxRows, algebra.KeptCap, unitBound(p))
 	case p.Bounding.Kind == stability.Flat:
 		parts = append(parts, flatBound(p)+", "+proof(p))
 	case r.Statistic.Kind == algebra.CountUnits:
@@ -43,7 +45,7 @@ func bound(p *plan.Plan, r plan.Release) string {
 		parts = append(parts, fmt.Sprintf("max_rows_total %d, %s", p.Bounding.MaxTotal,
 			source(p, p.Options.MaxTotal, func(t ownedTable) int { return t.Lines.MaxTotal })))
 	}
-	if len(p.Query.Keys) > 0 && p.Bounding.Kind != stability.Flat {
+	if len(p.Query.Cells()) > 0 && p.Bounding.Kind != stability.Flat {
 		parts = append(parts, groupsBound(p))
 	}
 	return strings.Join(append(parts, unitBound(p)), "; ")

@@ -26,6 +26,7 @@ func (p *Plan) block() block {
 	b := block{query: &q}
 	b.keys = sortedPlaces(q.Keys, func(k algebra.GroupKey) string { return sqlprint.StructureOf(k.X) })
 	b.statistics = sortedPlaces(q.Statistics, statisticText)
+	q.Within = at(q.Within, sortedPlaces(q.Within, func(k algebra.GroupKey) string { return sqlprint.StructureOf(k.X) }))
 	q.Keys, q.Statistics = at(p.Query.Keys, b.keys), at(p.Query.Statistics, b.statistics)
 	q.Estimators = slices.Clone(q.Estimators) // which releases they read decides how units are bounded
 	for i, v := range q.Estimators {
@@ -103,6 +104,9 @@ func (p *Plan) blockIdentity(priced bool) [32]byte {
 		printer.Print()
 		h.Add("statement", fmt.Sprint(part.Releases, part.Units), part.Template.Identity())
 		h.Args(part.Statement.Args)
+	}
+	for _, k := range b.query.Within { // of which all groups are added up
+		h.Add("within", sqlprint.StructureOf(k.X), fmt.Sprint(k.Private()))
 	}
 	for _, k := range b.query.Keys {
 		h.Add("key", sqlprint.StructureOf(k.X), fmt.Sprint(k.Private(), len(k.Domain)))

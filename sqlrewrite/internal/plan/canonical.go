@@ -28,6 +28,9 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	if o.Simultaneous {
 		h.Add("simultaneous")
 	}
+	if o.Report != "" {
+		h.Add("report", string(o.Report))
+	}
 	if o.Selection != "" { // without one the fingerprint is what it was before there were selections by name
 		h.Add("selected by", string(o.Selection))
 	}

@@ -21,6 +21,7 @@
 //	options.go   what a request chooses
 //	sent.go      rows of statements; statements for several servers, and dry runs
 //	several.go   several releases in one statement
+//	report.go    what is bought beside an answer
 //	joined.go    what is computed from them, and how they are known
 //	estimator.go values from releases
 //	outputs.go   what a plan knows of its outputs

@@ -48,6 +48,9 @@ func (p *Plan) combine(asked *algebra.BoundQuery) {
 func (p *Plan) fingerprintOfSeveral() [32]byte {
 	h := sqlprint.Identity{Hash: sha256.New()}
 	h.Add("noisegate plan of several releases 1", fmt.Sprint(p.Several.same))
+	if p.Query.Reports {
+		h.Add("report", string(p.Options.Report))
+	}
 	for _, block := range p.Several.Plans {
 		identity := block.Fingerprint()
 		h.Add(string(identity[:]))
@@ -197,6 +200,9 @@ func (r *Released) Post() (post sqlprint.Post, ok bool) {
 	}
 	first := 0
 	for _, block := range blocks {
+		if block.Plan.Query.Part != algebra.NoPart { // nothing is computed from it here
+			continue
+		}
 		first += copy(args[first:], columnsOf(block))
 	}
 	return sqlprint.PostWith(r.Plan.Post, args), true

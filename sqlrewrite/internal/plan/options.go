@@ -36,6 +36,7 @@ type Options struct {
 	Proofs       *sqlprint.Proofs // remember what was proven of earlier plans; nil: those of this plan alone are remembered
 	// Weights say how much the variance of the outputs with these names matters; all positive. Empty: the price is split evenly.
 	Weights map[string]*big.Rat
+	Report  Report // what is bought beside the answer; empty: nothing
 }
 
 // MechanismChoice is which noise the request asks for.

@@ -32,7 +32,7 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 // Proposal is what the plan claims of one of its statements, in the words of package verify: what the price was computed from.
 func (p *Plan) Proposal(at int) verify.Claim {
 	part := p.Parts[at]
-	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Bounding.MaxGroups), PairsPerRow: p.Query.Pairs}
+	c := verify.Claim{Keys: part.Statement.Keys, Groups: big.NewInt(p.Bounding.Groups()), PairsPerRow: p.Query.Pairs}
 	for _, i := range part.Releases {
 		r := p.Releases[i]
 		if r.Selection == nil { // noise on all groups together

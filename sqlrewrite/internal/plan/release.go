@@ -45,7 +45,7 @@ func (p *Plan) Draw(s *mechanisms.Sampler) *Draws {
 		for _, block := range p.pending() {
 			d.blocks = append(d.blocks, block.Draw(s))
 		}
-		return d
+		return p.oneSeed(d)
 	}
 	seed := int64(0)
 	if slices.ContainsFunc(p.Parts, func(part sqlprint.PlanPart) bool { return part.SeedArg > 0 }) {

@@ -31,14 +31,15 @@ func newSeveral(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*
 	for i, block := range q.Blocks {
 		bare[i] = block.Bare()
 	}
-	plans, err := shares(bare, snapshot, o, len(bare))
+	portions := portionsOf(q)
+	plans, err := shares(bare, snapshot, o, portions, sum(portions))
 	if err != nil {
 		return nil, err
 	}
 	same := sameReleases(plans)
-	if n := different(same); n < len(plans) {
-		dearer, err := shares(bare, snapshot, o, n)
-		if again := sameReleases(dearer); err == nil && different(again) == n { // else forms differ at that price, and cost more than it
+	if n := different(same, portions); n < sum(portions) {
+		dearer, err := shares(bare, snapshot, o, portions, n)
+		if again := sameReleases(dearer); err == nil && different(again, portions) == n { // else forms differ at that price, and cost more
 			plans, same = dearer, again
 		}
 	}
@@ -57,16 +58,15 @@ func newSeveral(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*
 	return p, nil
 }
 
-// shares plans blocks at an n-th of the price each, rounded down.
-func shares(blocks []*algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, n int) ([]*Plan, error) {
-	o.Epsilon, o.Rho, o.Delta = o.Epsilon/mechanisms.PicoEpsilon(n), o.Rho/mechanisms.PicoRho(n), o.Delta/mechanisms.AttoDelta(n)
-	if o.Epsilon == 0 && o.Rho == 0 {
+// shares plans blocks at portions of the price, each so many of n, rounded down.
+func shares(blocks []*algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, portions []int, n int) ([]*Plan, error) {
+	if o.Epsilon < mechanisms.PicoEpsilon(n) && o.Rho < mechanisms.PicoRho(n) {
 		return nil, fault.PriceTooSmall(n)
 	}
 	plans := make([]*Plan, len(blocks))
 	for i, block := range blocks {
 		var err error
-		if plans[i], err = planOf(block, snapshot, o); err != nil {
+		if plans[i], err = planOf(block, snapshot, o.portion(portions[i], n, i == 0)); err != nil {
 			return nil, err
 		}
 	}
@@ -86,10 +86,10 @@ func sameReleases(plans []*Plan) []int {
 	return same
 }
 
-// different counts the releases.
-func different(same []int) (n int) {
+// different adds up the portions of the releases.
+func different(same, portions []int) (n int) {
 	for i, first := range same {
-		n += algebra.BoolIndex(first == i)
+		n += portions[i] * algebra.BoolIndex(first == i)
 	}
 	return n
 }

@@ -42,7 +42,7 @@ func mayFail(q *algebra.BoundQuery, part *PlanPart) bool {
 	w.Visit = func(e algebra.Expr) { computes = computes || !plainly(e) }
 	w.item(q.Source.Node)
 	w.Exprs(q.Where)
-	for _, k := range q.Keys {
+	for _, k := range q.Cells() {
 		w.Exprs(k.X)
 	}
 	for _, i := range part.Releases {

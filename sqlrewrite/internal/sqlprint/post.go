@@ -30,11 +30,7 @@ func PrintPost(q *algebra.BoundQuery) *Post {
 func postQuery(q *algebra.BoundQuery, identity bool) *postPrinter {
 	p := NewPostPrinter(q)
 	p.Identity = identity
-	blocks := q.Blocks
-	if blocks == nil {
-		blocks = []*algebra.BoundQuery{q}
-	}
-	for _, block := range blocks {
+	for _, block := range q.Computed() {
 		p.released = append(p.released, p.releasedRows(block))
 	}
 	if q.Post != nil {

@@ -24,12 +24,13 @@ func preconditions(q *algebra.BoundQuery) []Precondition {
 
 // Query collects what a query reads.
 func (w *PreconditionWalk) Query(q *algebra.BoundQuery) {
+	w.part = q.Part != algebra.NoPart
 	w.item(q.Source.Node)
 	w.Exprs(q.Where)
 	for _, o := range q.Source.Owners {
 		w.Used[o] = true
 	}
-	for _, k := range q.Keys {
+	for _, k := range q.Cells() {
 		w.Exprs(k.X)
 	}
 	for _, m := range q.Statistics {
@@ -47,6 +48,7 @@ type PreconditionWalk struct {
 	Outer  bool               // there is an outer join
 	ties   bool               // also what windows order by beyond what the query says
 
+	part     bool // of the rows of another block: its caps hand on what that one reads
 	allSolid bool // all columns that are named are to be
 }
 
@@ -79,6 +81,9 @@ func (w *PreconditionWalk) item(n algebra.FromItem) {
 		w.item(n.Of)
 		if n.Active() {
 			w.Used[n.By] = true
+			for _, f := range n.Outputs {
+				w.Used[f] = w.Used[f] || w.part
+			}
 		}
 	case *algebra.Derived:
 		for _, q := range n.Parts {

@@ -185,7 +185,7 @@ func (p *StatementPrinter) totalled(units string) string {
 	} else if len(p.counts) > 0 { // an order that is the same each time, so that the same question has the same true values
 		order = p.groupHash("w", p.unitHash("w", p.number(new(big.Int), "bigint")))
 	}
-	for i := range p.Q.Keys {
+	for i := range p.Q.Cells() {
 		order += fmt.Sprintf(", w.k%d", i)
 	}
 	inGroup, inAll, share := "v.*", "w.*", "t.*"
@@ -212,9 +212,14 @@ func (p *StatementPrinter) units() string {
 	if p.bounding.Kind == stability.KeptKeys || p.bounding.Partitioning != stability.Unpartitioned || p.bounding.MaxTotal > 0 {
 		list = append(list, unit+" AS unit")
 	}
-	for i, k := range p.Q.Keys {
-		keys = append(keys, p.Key(k.X))
-		list = append(list, fmt.Sprintf("%s AS k%d", p.Key(k.X), i))
+	var cells []string
+	for i, k := range p.Q.Cells() {
+		if p.bounding.Kind != stability.PerUnit {
+			cells = append(cells, p.Key(k.X))
+			keys, list = append(keys, cells[i]), append(list, fmt.Sprintf("%s AS k%d", p.Key(k.X), i))
+		} else if !p.private() {
+			cells = append(cells, p.Key(k.X))
+		}
 	}
 	for i, a := range p.inner {
 		list = append(list, fmt.Sprintf("%s AS a%d", a, i))
@@ -223,8 +228,8 @@ func (p *StatementPrinter) units() string {
 		list = []string{"1 AS one"}
 	}
 	domain := []string(nil)
-	if p.bounding.Kind == stability.KeptKeys || p.bounding.MaxTotal > 0 {
-		domain = keys[1:] // before the choice: keys that are not shown must take neither a place nor rows
+	if p.bounding.Kind == stability.KeptKeys || p.bounding.MaxTotal > 0 || p.Q.Part != algebra.NoPart {
+		domain = cells // before the choice: keys that are not shown must take neither a place nor rows
 	}
 	source := p.sub(func() {
 		p.clause("SELECT ", strings.Join(list, ", "))
@@ -247,7 +252,7 @@ func (p *StatementPrinter) keep(source string) string {
 func (p *StatementPrinter) place(rank string) string {
 	hash := p.groupHash("v", p.unitHash("v", p.seed()))
 	var ties []string
-	for i := range p.Q.Keys {
+	for i := range p.Q.Cells() {
 		ties = append(ties, fmt.Sprintf("v.k%d", i))
 	}
 	return fmt.Sprintf("pg_catalog.%s() OVER (PARTITION BY v.unit ORDER BY %s, %s) AS place", rank, hash, strings.Join(ties, ", "))
@@ -263,7 +268,7 @@ func (p *StatementPrinter) seed() string {
 
 // groupHash hashes the keys of a group into another hash.
 func (p *StatementPrinter) groupHash(alias, hash string) string {
-	for i := range p.Q.Keys {
+	for i := range p.Q.Cells() {
 		hash = fmt.Sprintf("pg_catalog.hashtextextended(COALESCE(%s, ''), %s)", asTextSQL(fmt.Sprintf("%s.k%d", alias, i)), hash)
 	}
 	return hash
@@ -360,8 +365,8 @@ func asTextSQL(e string) string { return e + "::" + textType }
 // domainFilter leaves out rows or groups whose public keys are not in the declared domain: they are not part of the answer.
 func (p *StatementPrinter) domainFilter(keys []string) string {
 	var all []string
-	for i, k := range p.Q.Keys {
-		if p.Q.Private() {
+	for i, k := range p.Q.Cells() {
+		if p.private() {
 			continue // a private tuple is selected whatever it holds
 		}
 		if k.X.Typ() == catalog.Bool && NeverNull(k.X) && len(k.Domain) == 2 && !p.adds() {
@@ -384,6 +389,11 @@ func (p *StatementPrinter) domainFilter(keys []string) string {
 		all = append(all, condition)
 	}
 	return strings.Join(all, " AND ")
+}
+
+// private reports whether groups are shown whatever their keys are.
+func (p *StatementPrinter) private() bool {
+	return slices.ContainsFunc(p.Q.Cells(), algebra.GroupKey.Private)
 }
 
 // filterClause is an aggregate's FILTER.

@@ -131,7 +131,7 @@ func ambiguous(q *algebra.BoundQuery) bool {
 	for _, m := range q.Statistics {
 		all = append(all, m.X, m.Y, m.Filter)
 	}
-	for _, k := range q.Keys {
+	for _, k := range q.Cells() {
 		all = append(all, k.X)
 	}
 	return slices.ContainsFunc(all, func(e algebra.Expr) bool { return e != nil && !readsAsOne(e) })
@@ -146,7 +146,7 @@ func (h Identity) AddStructure(q *algebra.BoundQuery) {
 	for _, m := range q.Statistics {
 		h.Add(StructureOf(m.X), StructureOf(m.Y), StructureOf(m.Filter))
 	}
-	for _, k := range q.Keys {
+	for _, k := range q.Cells() {
 		h.Add(StructureOf(k.X))
 	}
 	for _, v := range q.Estimators {

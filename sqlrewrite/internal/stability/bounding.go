@@ -30,6 +30,7 @@ type Bounding struct {
 	MaxTotal     int64 // N: rows of one unit in all groups together, below MaxRows·MaxGroups; 0: not bounded apart
 	MaxValues    int64 // different values of one unit that one group counts
 	MostRank     int64 // of a prepared copy: its rows count up to this rank; 0: it is none
+	Together     bool  // all groups are added up: there is one integer, and no other group
 }
 
 // Bounds are those of a request; 0: none.
@@ -40,7 +41,10 @@ const MaxBound = 1 << 30
 
 // ChooseBounding picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone.
 func ChooseBounding(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
-	if q.ReadsCopy() {
+	switch {
+	case q.Part != algebra.NoPart:
+		return ofPart(q, asked)
+	case q.ReadsCopy():
 		return ofCopy(q, asked)
 	}
 	rows, groups, total := q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal
@@ -158,6 +162,9 @@ func tighten(option string, policy, asked int64) (int64, error) {
 // PerGroup is Linf of a statistic: how much its sealed integer of one group moves at most when one unit comes or goes.
 func (s Bounding) PerGroup(m algebra.Statistic) *big.Int {
 	rows := big.NewInt(s.MaxRows)
+	if s.Together {
+		rows.Mul(rows, big.NewInt(s.MaxGroups))
+	}
 	switch m.Kind {
 	case algebra.CountRows, algebra.CountValues:
 		return rows
@@ -200,6 +207,10 @@ func (s Bounding) BoundsTotal(m algebra.Statistic) bool {
 // Norms are L1 and L2² of what one unit adds to a statistic in all groups. With N = MaxTotal rows in all, of which m = MaxRows count in one
 // group, both are largest where as many groups as possible have m rows: L2² is convex in how the rows are divided.
 func (s Bounding) Norms(m algebra.Statistic) (l1, l2Squared *big.Int) {
+	if s.Together {
+		l1 = s.InAll()
+		return l1, new(big.Int).Mul(l1, l1)
+	}
 	perGroup := s.PerGroup(m)
 	if !s.BoundsTotal(m) {
 		l1 = new(big.Int).Mul(big.NewInt(s.MaxGroups), perGroup)

@@ -7,6 +7,7 @@
 //
 //	owner.go        the path from a row to its unit
 //	bounding.go     contribution bounds, and the sensitivities that follow
+//	part.go         the same of counts over all groups
 //	prepared.go     the same over prepared copies
 //	partitioning.go how a statement may be divided into partitions that have whole units
 //	rowcap.go       rows of a unit that are left out below a join

@@ -1,0 +1,48 @@
+package algebra
+
+import (
+	"slices"
+
+	"noisegate/catalog"
+)
+
+// Part says that a block is one count over all groups of another block, from which it is reported what the bounds leave out.
+type Part int
+
+// The parts.
+const (
+	NoPart   Part = iota
+	KeptRows      // the rows that count, of all groups together
+	AllRows       // all rows of groups that can appear, of each unit up to KeptCap times as many as can count
+)
+
+// KeptCap is how many times as many rows of one unit are looked at as count at most: all rows of a unit have no bound.
+const KeptCap = 4
+
+// Counting is the block that counts a part of the rows of a block.
+func (q *BoundQuery) Counting(part Part) *BoundQuery {
+	name := "rows that count"
+	if part == AllRows {
+		name = "all rows"
+	}
+	return &BoundQuery{Facts: q.Facts, Pairs: q.Pairs, Spare: q.Spare, Load: q.Load, Source: q.Source, Where: q.Where,
+		Part: part, Within: q.Keys, Statistics: []Statistic{{Kind: CountRows, Name: name}},
+		Estimators: []Estimator{{Name: name, T: catalog.Int8, How: AsReleased, Of: []int{0}}},
+		Outputs:    []Output{{Name: name, Expr: EstimatorRef{T: catalog.Int8}}}}
+}
+
+// Computed are the release blocks that outputs are computed from.
+func (q *BoundQuery) Computed() []*BoundQuery {
+	if q.Blocks == nil {
+		return []*BoundQuery{q}
+	}
+	return slices.DeleteFunc(slices.Clone(q.Blocks), func(block *BoundQuery) bool { return block.Part != NoPart })
+}
+
+// Cells are the keys of the groups in which the rows of one unit are bounded.
+func (q *BoundQuery) Cells() []GroupKey {
+	if q.Part != NoPart {
+		return q.Within
+	}
+	return q.Keys
+}
