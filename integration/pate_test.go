@@ -112,7 +112,8 @@ func TestPateCommands(t *testing.T) {
 	if !regexp.MustCompile(`q0\s+\| answered \| cat\s+\|`).MatchString(out) || !strings.Contains(out, "spent rho 0.03125") {
 		t.Errorf("%s", out)
 	}
-	if out := as("ml", "label", "pets", "q1", "--sigma", "8.0"); !strings.Contains(out, "spent epsilon 0 ") || !strings.Contains(out, "yes") {
+	if out := as("ml", "label", "pets", "q1", "--sigma", "8.0"); !strings.Contains(out, "free: nothing spent") ||
+		!strings.Contains(out, "yes") {
 		t.Errorf("a replay: %s", out)
 	}
 	if out := as("steward", "show", "pets"); !strings.Contains(out, "spent rho 0.03125") {

@@ -127,7 +127,8 @@ func TestStewardsCommands(t *testing.T) {
 	}{
 		{"budget set people analyst:ana --replace --form pure --epsilon 100 --tranche-every 30d --tranche-epsilon 0.5 " +
 			"--rate-epsilon 5 --rate-per 1m",
-			`analyst:ana .* pure epsilon 100, 0\.5 each 30d, at most 5 in 1m .* epsilon 0\.2 +\| epsilon 100 +\| epsilon 6\.5\n.*about 2 more counts at epsilon 0\.1, and more from`},
+			`analyst:ana \| 60 % .* epsilon 0\.2 +\| pure epsilon 100, 0\.5 each 30d, at most 5 in 1m .*\| epsilon 100 +\| epsilon 6\.5\n` +
+				`.*about 2 more counts at epsilon 0\.1, and more from`},
 		{"budget refill people analyst:ana --epsilon 50 --reason second-study", `pure epsilon 150`},
 		{"budget freeze people analyst:ana", `frozen by a steward`},
 		{"budget thaw people analyst:ana", `about 2 more counts`},
