@@ -73,6 +73,9 @@ func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *cata
 	if err != nil {
 		return nil, unprepared(err)
 	}
+	// Scans of an index alone, which counts are, need what VACUUM knows of pages. A version serves without: there is no error to tell.
+	made := on.CopyOf(t, *version)
+	_, _ = conn.Exec(ctx, "VACUUM "+pgx.Identifier{made.Schema, made.Name}.Sanitize())
 	if err := dropOld(ctx, conn, on, *version); err != nil {
 		return version, fmt.Errorf("version %d serves; those before it could not be dropped, which the next run does: %w", version.Number,
 			unprepared(err))

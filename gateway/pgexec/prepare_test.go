@@ -273,6 +273,11 @@ func TestPreparedRows(t *testing.T) {
 		if kept != want || most != 4 {
 			t.Errorf("%d rows, at most %d of a unit; want %d and 4", kept, most, want)
 		}
+		var vacuumed bool
+		if err := p.Pool(t).QueryRow(t.Context(), "SELECT relpages > 0 AND relallvisible = relpages FROM pg_class WHERE oid = $1::regclass",
+			name).Scan(&vacuumed); err != nil || !vacuumed {
+			t.Errorf("a scan of the index alone would look at rows: %v", err)
+		}
 		if err := p.Pool(t).QueryRow(t.Context(), "SELECT string_agg(concat_ws(' ', ward, minutes, fee, weight, kind), ',' ORDER BY 1) FROM "+
 			"(SELECT ward, minutes, fee, weight, kind FROM "+name+" ORDER BY 1, 2, 3, 4, 5) x").Scan(&rows); err != nil {
 			t.Fatal(err)
