@@ -313,7 +313,7 @@ func TestCancel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	d := opened(t, gatewaytest.Options{Quantum: 2 * time.Second}, nil) // a question takes so long: the keys come before its end
+	d := opened(t, gatewaytest.Options{Quantum: 8 * time.Second}, nil) // a question takes so long: the keys come before its end
 	conn := d.connect(t, priced, nil)
 	others := map[string]*raw{}
 	for _, who := range []string{"eve", "ana"} {
