@@ -16,7 +16,7 @@ func TestWarnings(t *testing.T) {
 	p := pgtest.Protected(t, `CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')`,
 		`CREATE TABLE people (id int PRIMARY KEY, age int CHECK (age BETWEEN 0 AND 120), mood mood NOT NULL,
 			sex text CHECK (sex IN ('f', 'm')), born date CHECK (born >= '1900-01-01'))`,
-		`CREATE TABLE visits (id int REFERENCES people, day date)`)
+		`CREATE TABLE visits (visit int PRIMARY KEY, id int REFERENCES people, day date)`)
 	for name, c := range map[string]struct {
 		column, bad, warning, good string
 	}{
