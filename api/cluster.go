@@ -25,13 +25,8 @@ type ClusterRequest struct {
 
 // ClusterResponse is the answer to POST /v1/cluster.
 type ClusterResponse struct {
-	ReleaseID string `json:"release_id"`
-	Dataset   string `json:"dataset"`
-	Replayed  bool   `json:"replayed"` // the same clusters were paid for before: the same answer, free
+	Sale
 	ClusterModel
-	Notes     []Note  `json:"notes"`
-	Spent     Amounts `json:"spent"`     // what this request was charged; zero when replayed
-	Remaining Amounts `json:"remaining"` // what is left in the analyst's own account
 }
 
 // ClusterModel are centres. They are stored once and replayed.
@@ -49,15 +44,11 @@ type ClusterModel struct {
 
 // ClusterEstimate is the answer to POST /v1/cluster/estimate.
 type ClusterEstimate struct {
-	Dataset    string  `json:"dataset"`
-	Price      Amounts `json:"price"`
-	Remaining  Amounts `json:"remaining"`
-	Affordable bool    `json:"affordable"` // by the caller's own account
+	Quote
 	// People is from how many people on the noise of centres is small beside the spread of the rows, in clusters of one size.
 	People int64 `json:"people"`
 	// SizeDeviation is the standard deviation of the noise of each cluster's size.
 	SizeDeviation float64 `json:"size_deviation"`
-	Notes         []Note  `json:"notes"`
 }
 
 // Cluster finds centres, or replays them. idempotencyKey may be empty; with a key, a repeated call gives the first call's answer.

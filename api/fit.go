@@ -50,13 +50,8 @@ func (f *FitFeature) UnmarshalJSON(text []byte) error {
 
 // FitResponse is the answer to POST /v1/fit.
 type FitResponse struct {
-	ReleaseID string `json:"release_id"`
-	Dataset   string `json:"dataset"`
-	Replayed  bool   `json:"replayed"` // the same fit was paid for before: the same answer, free
+	Sale
 	FitModel
-	Notes     []Note  `json:"notes"`
-	Spent     Amounts `json:"spent"`     // what this request was charged; zero when replayed
-	Remaining Amounts `json:"remaining"` // what is left in the analyst's own account
 }
 
 // FitModel is a fitted model. It is stored once and replayed.
@@ -83,16 +78,12 @@ type FitCoefficient struct {
 
 // FitEstimate is the answer to POST /v1/fit/estimate.
 type FitEstimate struct {
-	Dataset    string  `json:"dataset"`
-	Method     string  `json:"method"`
-	Price      Amounts `json:"price"`
-	Remaining  Amounts `json:"remaining"`
-	Affordable bool    `json:"affordable"` // by the caller's own account
+	Quote
+	Method string `json:"method"`
 	// People is from how many people on the noise is small beside what is fitted, where features spread evenly over their ranges.
 	People int64 `json:"people"`
 	// Coefficients are the intercept and the columns of the model, with the noise that each has.
 	Coefficients []FitNoise `json:"coefficients"`
-	Notes        []Note     `json:"notes"`
 }
 
 // FitNoise is the expected noise of one coefficient.

@@ -27,13 +27,8 @@ type ScoreRequest struct {
 
 // ScoreResponse is the answer to POST /v1/cluster/score.
 type ScoreResponse struct {
-	ReleaseID string `json:"release_id"`
-	Dataset   string `json:"dataset"`
-	Replayed  bool   `json:"replayed"` // the same scores were paid for before: the same answer, free
+	Sale
 	ScoreModel
-	Notes     []Note  `json:"notes"`
-	Spent     Amounts `json:"spent"`     // what this request was charged; zero when replayed
-	Remaining Amounts `json:"remaining"` // what is left in the analyst's own account
 }
 
 // ScoreModel are scores. They are stored once and replayed.
@@ -53,13 +48,9 @@ type ClusterScore struct {
 
 // ScoreEstimate is the answer to POST /v1/cluster/score/estimate.
 type ScoreEstimate struct {
-	Dataset    string  `json:"dataset"`
-	Price      Amounts `json:"price"`
-	Remaining  Amounts `json:"remaining"`
-	Affordable bool    `json:"affordable"` // by the caller's own account
+	Quote
 	// SizeDeviation is the standard deviation of the noise of each cluster's size; without calinski_harabasz, of the number of rows.
 	SizeDeviation float64 `json:"size_deviation"`
-	Notes         []Note  `json:"notes"`
 }
 
 // Score scores centres, or replays their scores. idempotencyKey may be empty; with a key, a repeated call gives the first call's answer.

@@ -10,21 +10,12 @@ import (
 )
 
 type scoreCommand struct {
-	Columns        []string          `arg:"" sep:"none" help:"What is grouped by: numbers of a row, such as age or 'ln(1 + income)'."`
-	Centers        []string          `name:"center" sep:"none" required:"" help:"A centre: a number for each column, with commas." placeholder:"X,Y"`
-	From           string            `required:"" help:"The table, or tables and joins, as after FROM." placeholder:"TABLE"`
-	Where          string            `help:"A condition on rows." placeholder:"CONDITION"`
-	Score          []string          `help:"calinski_harabasz or simplified_silhouette; both when absent." placeholder:"SCORE"`
-	Weights        map[string]string `name:"weight" help:"What half of a column's range counts in distances; 1 when absent." placeholder:"COLUMN=W"`
-	Dataset        string            `help:"The dataset; may be left out when there is only one." placeholder:"NAME"`
-	Epsilon        string            `help:"Price in epsilon, with --delta. Without any price, the policy's default; none: refused." placeholder:"E" xor:"price"`
-	Rho            string            `help:"Price in rho (zCDP)." placeholder:"R" xor:"price"`
-	Delta          string            `help:"Delta at which epsilon is turned into rho; the policy's default when absent." placeholder:"D"`
-	Confidence     *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"C"`
-	MaxRows        *int64            `help:"At most that many rows per person; tightens the policy's bound." placeholder:"N"`
-	Estimate       bool              `help:"Show the price and the expected noise instead. Free."`
-	IdempotencyKey string            `help:"Name of the request: repeating it gives the first answer, free." placeholder:"KEY"`
-	gatewayFlags
+	Columns    []string          `arg:"" sep:"none" help:"What is grouped by: numbers of a row, such as age or 'ln(1 + income)'."`
+	Centers    []string          `name:"center" sep:"none" required:"" help:"A centre: a number for each column, with commas." placeholder:"X,Y"`
+	Score      []string          `help:"calinski_harabasz or simplified_silhouette; both when absent." placeholder:"SCORE"`
+	Weights    map[string]string `name:"weight" help:"What half of a column's range counts in distances; 1 when absent." placeholder:"COLUMN=W"`
+	Confidence *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"C"`
+	modelFlags
 }
 
 func (c *scoreCommand) request() (api.ScoreRequest, error) {
@@ -55,23 +46,12 @@ func (c *scoreCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.Estimate {
-		estimate, err := client.EstimateScore(ctx, request)
-		if err != nil {
-			return a.refused(c.JSON, "", err)
-		}
-		return c.showEstimate(a, estimate)
+		return shown(ctx, a, c.JSON, request, client.EstimateScore, c.showEstimate)
 	}
-	answer, err := client.Score(ctx, request, c.IdempotencyKey)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	return c.show(a, answer)
+	return shown(ctx, a, c.JSON, request, named(c.IdempotencyKey, client.Score), c.show)
 }
 
-func (c *scoreCommand) show(a *app, answer *api.ScoreResponse) error {
-	if c.JSON {
-		return printJSON(a.Out, answer)
-	}
+func (c *scoreCommand) show(a *app, answer *api.ScoreResponse) {
 	level := 0.95
 	if c.Confidence != nil {
 		level = *c.Confidence
@@ -86,17 +66,10 @@ func (c *scoreCommand) show(a *app, answer *api.ScoreResponse) error {
 		t.row(s.Score, figure(*s.Value), figure(s.Interval[0])+" to "+figure(s.Interval[1]))
 	}
 	t.write(a.Out)
-	a.showNotes(answer.Notes)
-	a.showPaid(paid{answer.ReleaseID, answer.Replayed, answer.Spent, answer.Remaining})
-	return nil
+	a.showSale(answer.Sale)
 }
 
-func (c *scoreCommand) showEstimate(a *app, e *api.ScoreEstimate) error {
-	if c.JSON {
-		return printJSON(a.Out, e)
-	}
+func (c *scoreCommand) showEstimate(a *app, e *api.ScoreEstimate) {
 	fmt.Fprintf(a.Out, " sizes will have noise with a standard deviation of %s\n", figure(e.SizeDeviation))
-	a.showNotes(e.Notes)
-	a.showPrice(e.Price, e.Remaining, e.Affordable)
-	return nil
+	a.showQuote(e.Quote)
 }

@@ -50,14 +50,13 @@ func notes(all []sqlrewrite.Note) []api.Note {
 
 // Estimate prices a fit. It costs nothing and touches no row.
 func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.FitRequest) (*api.FitEstimate, error) {
-	q, quote, err := s.estimated(ctx, who, s.fitOrder(Request{FitRequest: r}))
+	planned, quote, err := s.estimated(ctx, who, s.fitOrder(Request[api.FitRequest]{Body: r}))
 	if err != nil {
 		return nil, err
 	}
-	plan := q.product.(regression)
+	plan := planned.(regression)
 	expected := plan.Expected()
-	e := &api.FitEstimate{Dataset: r.Dataset, Method: string(plan.Method()), Price: quote.price, Remaining: quote.remaining,
-		Affordable: quote.affordable, People: expected.People, Notes: q.delay.Note(notes(plan.Notes()))}
+	e := &api.FitEstimate{Quote: quote, Method: string(plan.Method()), People: expected.People}
 	for _, d := range expected.Deviations {
 		e.Coefficients = append(e.Coefficients, api.FitNoise{Name: d.Name, Deviation: d.Deviation})
 	}

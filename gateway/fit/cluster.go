@@ -2,7 +2,6 @@ package fit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -10,45 +9,26 @@ import (
 	"noisegate/catalog"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
 )
 
-// ClusterRequest is a request for clusters as a client put it.
-type ClusterRequest struct {
-	api.ClusterRequest
-	IdempotencyKey string // "" for none
-}
-
-// ClusterAnswer are clusters and their receipt.
-type ClusterAnswer struct {
-	*api.ClusterResponse
-	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
-}
-
 // Cluster finds centres of rows, or gives again those that the caller paid for. Its errors are those of [Service.Fit].
-func (s *Service) Cluster(ctx context.Context, who auth.Principal, r ClusterRequest) (*ClusterAnswer, error) {
-	sale, err := s.sell(ctx, who, s.clusterOrder(r))
-	if err != nil {
-		return nil, err
-	}
-	if sale.kept.Clusters == nil { // an Idempotency-Key that stands for something else
-		return nil, fault.BudgetReplayMismatch()
-	}
-	return &ClusterAnswer{
-		ClusterResponse: &api.ClusterResponse{ReleaseID: string(sale.paid.ID), Dataset: r.Dataset, Replayed: sale.paid.Replayed,
-			ClusterModel: *sale.kept.Clusters, Notes: sale.kept.Notes, Spent: amounts.Of(sale.paid.Spent), Remaining: sale.remaining},
-		Receipt: sale.receipt,
-	}, nil
+func (s *Service) Cluster(ctx context.Context, who auth.Principal, r Request[api.ClusterRequest]) (*Answer[api.ClusterResponse], error) {
+	return sell(ctx, s, who, s.clusterOrder(r), func(sale api.Sale, kept *stored) *api.ClusterResponse {
+		if kept.Clusters == nil {
+			return nil
+		}
+		return &api.ClusterResponse{Sale: sale, ClusterModel: *kept.Clusters}
+	})
 }
 
-func (s *Service) clusterOrder(r ClusterRequest) order {
-	return order{what: "cluster", dataset: r.Dataset, key: r.IdempotencyKey, request: r.ClusterRequest,
+func (s *Service) clusterOrder(r Request[api.ClusterRequest]) order {
+	return order{what: "cluster", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body,
 		once: "score centres that are known, which takes one pass",
 		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
-			plan, err := s.clustering(r.ClusterRequest, snapshot, accounts)
+			plan, err := s.clustering(r.Body, snapshot, accounts)
 			if err != nil {
 				return nil, err
 			}
@@ -150,11 +130,10 @@ func weighted(texts []string, weights map[string]api.Decimal) (features []sqlrew
 
 // EstimateCluster prices a clustering. It costs nothing and touches no row.
 func (s *Service) EstimateCluster(ctx context.Context, who auth.Principal, r api.ClusterRequest) (*api.ClusterEstimate, error) {
-	q, quote, err := s.estimated(ctx, who, s.clusterOrder(ClusterRequest{ClusterRequest: r}))
+	planned, quote, err := s.estimated(ctx, who, s.clusterOrder(Request[api.ClusterRequest]{Body: r}))
 	if err != nil {
 		return nil, err
 	}
-	plan := q.product.(clustering)
-	return &api.ClusterEstimate{Dataset: r.Dataset, Price: quote.price, Remaining: quote.remaining, Affordable: quote.affordable,
-		People: plan.People(), SizeDeviation: plan.Deviation(), Notes: q.delay.Note(notes(plan.Notes()))}, nil
+	plan := planned.(clustering)
+	return &api.ClusterEstimate{Quote: quote, People: plan.People(), SizeDeviation: plan.Deviation()}, nil
 }

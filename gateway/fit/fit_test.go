@@ -47,7 +47,7 @@ func TestFitsOfPreparedTables(t *testing.T) {
 		t.Fatal(err, errors.Unwrap(err))
 	}
 	ana := auth.Principal{Subject: "ana", Groups: []string{"analysts"}}
-	if _, err := g.Fit.Fit(t.Context(), ana, fit.Request{FitRequest: incomes()}); fault.CodeOf(err) != fault.CodePreparedOnly {
+	if _, err := g.Fit.Fit(t.Context(), ana, fit.Request[api.FitRequest]{Body: incomes()}); fault.CodeOf(err) != fault.CodePreparedOnly {
 		t.Errorf("got %v", err)
 	}
 	left, err := g.Budget(t.Context(), ana, "census")
@@ -76,7 +76,7 @@ func TestFailedFitKeepsItsCharge(t *testing.T) {
 			t.Fatal(err)
 		}
 		ana := auth.Principal{Subject: "ana", Groups: []string{"analysts"}}
-		if _, err := s.Fit(t.Context(), ana, fit.Request{FitRequest: incomes()}); fault.CodeOf(err) != fault.CodeDataUnavailable {
+		if _, err := s.Fit(t.Context(), ana, fit.Request[api.FitRequest]{Body: incomes()}); fault.CodeOf(err) != fault.CodeDataUnavailable {
 			t.Fatalf("%s: %v", name, err)
 		}
 		left, err := g.Budget(t.Context(), ana, "census")

@@ -24,6 +24,7 @@ type product interface {
 	Fingerprint() [32]byte
 	Statements() int
 	DryRuns() []sqlrewrite.DryRun
+	Notes() []sqlrewrite.Note
 	// Run is what a charge pays for.
 	Run(context.Context, Data, *mechanisms.Sampler) (*stored, error)
 }
@@ -44,12 +45,17 @@ type stored struct {
 	Scores   *api.ScoreModel   `json:"scores,omitempty"`
 }
 
-// sale is a product that is paid for.
-type sale struct {
-	kept      stored
-	paid      gateway.Receipt
-	remaining api.Amounts
-	receipt   json.RawMessage
+// Request is a request as a client put it.
+type Request[R any] struct {
+	Body           R
+	IdempotencyKey string // "" for none
+}
+
+// Answer is what was sold.
+type Answer[A any] struct {
+	Sale    api.Sale
+	Body    *A              // what the client is sent, the sale included
+	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
 }
 
 // prepared is a product that is planned and priced.
@@ -63,8 +69,8 @@ type prepared struct {
 	refusal  error // its price is below the floor, or what is to pay for it cannot; what was bought before is given all the same
 }
 
-// sell takes an order to a paid answer, new or stored.
-func (s *Service) sell(ctx context.Context, who auth.Principal, o order) (*sale, error) {
+// sell takes an order to a paid answer, new or stored. An answer is nil of what is stored of something else: under its Idempotency-Key.
+func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, answer func(api.Sale, *stored) *A) (*Answer[A], error) {
 	tick := s.gateway.Schedule(o.dataset)
 	defer s.gateway.Cancellable(who, o.key, tick)()
 	release, err := s.gateway.Enter(ctx, who)
@@ -76,15 +82,21 @@ func (s *Service) sell(ctx context.Context, who auth.Principal, o order) (*sale,
 	if err != nil {
 		return nil, err
 	}
-	sold := new(sale)
-	if sold.paid, err = s.paid(ctx, q, tick); err != nil {
+	paid, err := s.paid(ctx, q, tick)
+	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(sold.paid.Answer, &sold.kept); err != nil {
+	var kept stored
+	if err := json.Unmarshal(paid.Answer, &kept); err != nil {
 		return nil, fault.Internal(err)
 	}
-	sold.remaining, sold.receipt = s.gateway.Remaining(ctx, q.accounts), s.gateway.Sign(ctx, o.dataset, sold.paid)
-	return sold, nil
+	sale := api.Sale{ReleaseID: string(paid.ID), Dataset: o.dataset, Replayed: paid.Replayed, Notes: kept.Notes,
+		Spent: amounts.Of(paid.Spent), Remaining: s.gateway.Remaining(ctx, q.accounts)}
+	body := answer(sale, &kept)
+	if body == nil {
+		return nil, fault.BudgetReplayMismatch()
+	}
+	return &Answer[A]{Sale: sale, Body: body, Receipt: s.gateway.Sign(ctx, o.dataset, paid)}, nil
 }
 
 // prepare finds policy and accounts, plans what is ordered and makes out the charge. It touches no protected data.
@@ -172,27 +184,22 @@ func (s *Service) paid(ctx context.Context, q *prepared, tick *gateway.Schedule)
 	})
 }
 
-// quote is the price of a product.
-type quote struct {
-	price, remaining api.Amounts
-	affordable       bool
-}
-
 // estimated plans an order and prices it. It costs nothing and touches no row.
-func (s *Service) estimated(ctx context.Context, who auth.Principal, o order) (*prepared, quote, error) {
+func (s *Service) estimated(ctx context.Context, who auth.Principal, o order) (product, api.Quote, error) {
 	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
-		return nil, quote{}, err
+		return nil, api.Quote{}, err
 	}
 	defer release()
 	q, err := s.prepare(ctx, who, o)
 	if err != nil {
-		return nil, quote{}, err
+		return nil, api.Quote{}, err
 	}
 	if q.refusal != nil {
-		return nil, quote{}, q.refusal
+		return nil, api.Quote{}, q.refusal
 	}
 	loss := q.charge.Loss.Plus(q.delay.Loss())
 	own := amounts.Released(q.accounts.Own(), s.clock.Now())
-	return q, quote{price: amounts.Of(loss), remaining: amounts.Headroom(own), affordable: amounts.Affordable(own, loss)}, nil
+	return q.product, api.Quote{Dataset: o.dataset, Price: amounts.Of(loss), Remaining: amounts.Headroom(own),
+		Affordable: amounts.Affordable(own, loss), Notes: q.delay.Note(notes(q.product.Notes()))}, nil
 }

@@ -2,55 +2,35 @@ package fit
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"noisegate/api"
 	"noisegate/catalog"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
 )
 
-// ScoreRequest is a request for scores as a client put it.
-type ScoreRequest struct {
-	api.ScoreRequest
-	IdempotencyKey string // "" for none
-}
-
-// ScoreAnswer are scores and their receipt.
-type ScoreAnswer struct {
-	*api.ScoreResponse
-	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
-}
-
 // Score scores centres, or gives again what the caller paid for. Its errors are those of [Service.Fit].
-func (s *Service) Score(ctx context.Context, who auth.Principal, r ScoreRequest) (*ScoreAnswer, error) {
-	sale, err := s.sell(ctx, who, s.scoreOrder(r))
-	if err != nil {
-		return nil, err
-	}
-	if sale.kept.Scores == nil { // an Idempotency-Key that stands for something else
-		return nil, fault.BudgetReplayMismatch()
-	}
-	return &ScoreAnswer{
-		ScoreResponse: &api.ScoreResponse{ReleaseID: string(sale.paid.ID), Dataset: r.Dataset, Replayed: sale.paid.Replayed,
-			ScoreModel: *sale.kept.Scores, Notes: sale.kept.Notes, Spent: amounts.Of(sale.paid.Spent), Remaining: sale.remaining},
-		Receipt: sale.receipt,
-	}, nil
+func (s *Service) Score(ctx context.Context, who auth.Principal, r Request[api.ScoreRequest]) (*Answer[api.ScoreResponse], error) {
+	return sell(ctx, s, who, s.scoreOrder(r), func(sale api.Sale, kept *stored) *api.ScoreResponse {
+		if kept.Scores == nil {
+			return nil
+		}
+		return &api.ScoreResponse{Sale: sale, ScoreModel: *kept.Scores}
+	})
 }
 
-func (s *Service) scoreOrder(r ScoreRequest) order {
-	return order{what: "score", dataset: r.Dataset, key: r.IdempotencyKey, request: r.ScoreRequest,
+func (s *Service) scoreOrder(r Request[api.ScoreRequest]) order {
+	return order{what: "score", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body,
 		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
-			plan, err := s.scoring(r.ScoreRequest, snapshot, accounts)
+			plan, err := s.scoring(r.Body, snapshot, accounts)
 			if err != nil {
 				return nil, err
 			}
-			return scoring{plan, r.ScoreRequest}, nil
+			return scoring{plan, r.Body}, nil
 		}}
 }
 
@@ -143,11 +123,9 @@ func (s *Service) scoring(r api.ScoreRequest, snapshot *catalog.Snapshot, accoun
 
 // EstimateScore prices scores. It costs nothing and touches no row.
 func (s *Service) EstimateScore(ctx context.Context, who auth.Principal, r api.ScoreRequest) (*api.ScoreEstimate, error) {
-	q, quote, err := s.estimated(ctx, who, s.scoreOrder(ScoreRequest{ScoreRequest: r}))
+	planned, quote, err := s.estimated(ctx, who, s.scoreOrder(Request[api.ScoreRequest]{Body: r}))
 	if err != nil {
 		return nil, err
 	}
-	plan := q.product.(scoring)
-	return &api.ScoreEstimate{Dataset: r.Dataset, Price: quote.price, Remaining: quote.remaining, Affordable: quote.affordable,
-		SizeDeviation: plan.Deviation(), Notes: q.delay.Note(notes(plan.Notes()))}, nil
+	return &api.ScoreEstimate{Quote: quote, SizeDeviation: planned.(scoring).Deviation()}, nil
 }

@@ -6,7 +6,6 @@ package fit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"noisegate/catalog"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite"
@@ -56,40 +54,22 @@ func New(c Config) (*Service, error) {
 	return &Service{gateway: c.Gateway, data: c.Data, sampler: c.Sampler, newID: c.NewID, clock: c.Clock}, nil
 }
 
-// Request is a request for a fit as a client put it.
-type Request struct {
-	api.FitRequest
-	IdempotencyKey string // "" for none
-}
-
-// Answer is a fit and its receipt.
-type Answer struct {
-	*api.FitResponse
-	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
-}
-
 // Fit fits a model, or gives again one that the caller paid for. Errors before the charge cost nothing: request/*, sql/*, policy/*,
 // plan/*, budget/*. After it, the charge is taken back only if no protected row can have been read.
-func (s *Service) Fit(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
-	sale, err := s.sell(ctx, who, s.fitOrder(r))
-	if err != nil {
-		return nil, err
-	}
-	if sale.kept.Fit.Model == "" { // an Idempotency-Key that stands for something else
-		return nil, fault.BudgetReplayMismatch()
-	}
-	return &Answer{
-		FitResponse: &api.FitResponse{ReleaseID: string(sale.paid.ID), Dataset: r.Dataset, Replayed: sale.paid.Replayed,
-			FitModel: sale.kept.Fit, Notes: sale.kept.Notes, Spent: amounts.Of(sale.paid.Spent), Remaining: sale.remaining},
-		Receipt: sale.receipt,
-	}, nil
+func (s *Service) Fit(ctx context.Context, who auth.Principal, r Request[api.FitRequest]) (*Answer[api.FitResponse], error) {
+	return sell(ctx, s, who, s.fitOrder(r), func(sale api.Sale, kept *stored) *api.FitResponse {
+		if kept.Fit.Model == "" {
+			return nil
+		}
+		return &api.FitResponse{Sale: sale, FitModel: kept.Fit}
+	})
 }
 
-func (s *Service) fitOrder(r Request) order {
-	return order{what: "fit", dataset: r.Dataset, key: r.IdempotencyKey, request: r.FitRequest,
+func (s *Service) fitOrder(r Request[api.FitRequest]) order {
+	return order{what: "fit", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body,
 		once: `ask for the method "moments", or for 1 iteration`,
 		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
-			plan, err := s.plan(r.FitRequest, snapshot, accounts)
+			plan, err := s.plan(r.Body, snapshot, accounts)
 			if err != nil {
 				return nil, err
 			}

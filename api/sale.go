@@ -1,0 +1,20 @@
+package api
+
+// Sale is what all answers have that sell a model of rows: a fit, clusters, scores.
+type Sale struct {
+	ReleaseID string  `json:"release_id"`
+	Dataset   string  `json:"dataset"`
+	Replayed  bool    `json:"replayed"` // the same was paid for before: the same answer, free
+	Notes     []Note  `json:"notes"`
+	Spent     Amounts `json:"spent"`     // what this request was charged; zero when replayed
+	Remaining Amounts `json:"remaining"` // what is left in the analyst's own account
+}
+
+// Quote is what all estimates of a model of rows have.
+type Quote struct {
+	Dataset    string  `json:"dataset"`
+	Price      Amounts `json:"price"`
+	Remaining  Amounts `json:"remaining"`
+	Affordable bool    `json:"affordable"` // by the caller's own account
+	Notes      []Note  `json:"notes"`
+}
