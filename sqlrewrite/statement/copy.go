@@ -18,11 +18,19 @@ func (r *reader) copy(n *pg.CopyStmt, begin, end int) Command {
 	case n.Query == nil:
 		halt(at, stateUnsupported, "write COPY (SELECT ...) TO STDOUT", "COPY of a table is not supported")
 	}
-	words, depth := r.words(begin, end), 0
+	words := r.words(begin, end)
 	first := slices.IndexFunc(words, func(t *pg.ScanToken) bool { return t.Token == pg.Token_ASCII_40 })
-	last := first
-	for ; last < len(words); last++ {
-		switch words[last].Token {
+	last := closing(words, first)
+	c := r.copyOptions(n.Options, at)
+	c.Body = r.body(n.Query, int(words[first].End), int(words[last].Start))
+	return c
+}
+
+// closing is the place of the parenthesis that closes the one at a place; behind the last word where there is none.
+func closing(words []*pg.ScanToken, first int) int {
+	depth := 0
+	for i := first; i < len(words); i++ {
+		switch words[i].Token {
 		case pg.Token_ASCII_40:
 			depth++
 		case pg.Token_ASCII_41:
@@ -30,12 +38,10 @@ func (r *reader) copy(n *pg.CopyStmt, begin, end int) Command {
 		default:
 		}
 		if depth == 0 {
-			break
+			return i
 		}
 	}
-	c := r.copyOptions(n.Options, at)
-	c.Body = r.body(n.Query, int(words[first].End), int(words[last].Start))
-	return c
+	return len(words)
 }
 
 // copyOptions reads the options of COPY TO and completes them.

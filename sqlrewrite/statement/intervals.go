@@ -158,22 +158,10 @@ func (r *reader) removed(all []*pg.Node, begin, end int) (edits []edit) {
 			continue
 		}
 		first := slices.IndexFunc(words, func(w *pg.ScanToken) bool { return w.Start == t.Location })
-		last := first + 1
 		if first < 0 {
 			continue // as whoever reads the text again finds out
 		}
-		for depth := 0; last < len(words); last++ {
-			switch words[last].Token {
-			case pg.Token_ASCII_40:
-				depth++
-			case pg.Token_ASCII_41:
-				depth--
-			default:
-			}
-			if depth == 0 {
-				break
-			}
-		}
+		last := closing(words, first+1)
 		if t.Name != "" {
 			if last++; last < len(words) && words[last].Token == pg.Token_AS {
 				last++
