@@ -158,15 +158,20 @@ func (m meter) failures(ctx context.Context, dataset, analyst string) (int64, er
 	})
 }
 
-// unwind closes the charge of work that failed and gives the work's error back. A charge that cannot be closed now stays
-// open, which counts as spent, until [Service.ExpireAbandoned] closes it.
+// takenBack marks the error of work whose charge was taken back: whoever asks again now pays once.
+type takenBack struct{ error }
+
+func (t takenBack) Unwrap() error { return t.error }
+
+// unwind closes the charge of work that failed and gives the work's error back, marked as [takenBack] where that is so. A charge that
+// cannot be closed now stays open, which counts as spent, until [Service.ExpireAbandoned] closes it.
 func (m meter) unwind(ctx context.Context, id budget.ReservationID, failure error) error {
-	end := m.ledger.Fail
+	end, voids := m.ledger.Fail, false
 	switch own := errors.Is(failure, errCancelled) || errors.Is(failure, errTimeout); {
 	case errors.Is(failure, errCancelled), fault.IsExcused(failure), own && fault.IsUntouched(failure):
 		end = m.ledger.Expire
 	case fault.IsUntouched(failure):
-		end = m.ledger.Void
+		end, voids = m.ledger.Void, true
 	}
 	switch {
 	case errors.Is(failure, errCancelled):
@@ -177,6 +182,10 @@ func (m meter) unwind(ctx context.Context, id budget.ReservationID, failure erro
 	_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, end(ctx, id) })
 	if err != nil {
 		m.log.ErrorContext(ctx, "closing a charge failed", "reservation", string(id), "code", string(fault.CodeOf(err)))
+		return failure
+	}
+	if voids {
+		return takenBack{failure}
 	}
 	return failure
 }

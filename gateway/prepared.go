@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -121,7 +122,7 @@ func LiveOnly(on *catalog.Snapshot, runs func() []sqlrewrite.DryRun) error {
 // outdated reports whether a question failed because the version that it was planned on is gone by now. None of its rows was read, and its
 // charge was taken back: it is planned anew, once.
 func (s *Service) outdated(ctx context.Context, q *prepared, err error) bool {
-	if err == nil || q == nil || q.version == nil || !fault.IsUntouched(err) {
+	if q == nil || q.version == nil || !errors.As(err, new(takenBack)) {
 		return false
 	}
 	copies := s.datasets[q.charge.Dataset].Copies

@@ -135,6 +135,43 @@ func TestVersionsGoneAreReplaced(t *testing.T) {
 	}
 }
 
+// A charge that was not taken back stands, and the question is not asked again: not where it lasted until the timeout, nor where the ledger
+// could not void it.
+func TestChargesThatStandAreNotMadeTwice(t *testing.T) {
+	gone := fault.Untouched(fault.DataUnavailable(errors.New("no such table")))
+	for name, c := range map[string]struct {
+		prepare         func(*rig)
+		spent, reserved string
+	}{
+		"until the timeout": {func(r *rig) {
+			d := r.datasets["d"]
+			d.Quantum, d.Timeout = testQuantum, 2*time.Second
+			r.datasets["d"] = d
+			r.data.takes = func(ctx context.Context) ([]sqlrewrite.ExactRow, error) {
+				r.clock.Sleep(ctx, time.Hour)
+				return nil, gone
+			}
+		}, "0.5", "0"},
+		"not voided": {func(r *rig) { r.meter.ledger, r.data.do = brittle{Ledger: r.ledger, before: "void"}, fails(gone) }, "0", "0.5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, copies := preparedRig(t)
+			copies.now = []catalog.Version{versionOf(t, r.policies.snapshot, 2)}
+			c.prepare(r)
+			if _, err := r.Query(t.Context(), principal(t, "ana"), askVisits()); fault.CodeOf(err) != fault.CodeDataUnavailable {
+				t.Errorf("got %v", err)
+			}
+			all, err := r.Budget(t.Context(), principal(t, "ana"), "d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b := all.Budgets[0]; string(b.Spent.Epsilon) != c.spent || string(b.Reserved.Epsilon) != c.reserved || r.data.runs != 1 {
+				t.Errorf("%d runs, spent %s, reserved %s, want 1, %s, %s", r.data.runs, b.Spent.Epsilon, b.Reserved.Epsilon, c.spent, c.reserved)
+			}
+		})
+	}
+}
+
 // A table that is read in its copy only answers what the copy does, with whatever errors, and refuses the rest before anything is charged
 // or read; what was bought before is given again.
 func TestRequirePrepared(t *testing.T) {
