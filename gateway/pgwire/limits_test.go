@@ -2,6 +2,7 @@ package pgwire
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -122,6 +123,34 @@ func TestWhatASessionKeepsIsBounded(t *testing.T) {
 		}
 	}
 	t.Error("300 statements of 250,000 bytes are kept")
+}
+
+// Whatever text or list a client can make long in a statement or a portal counts with at least what it holds: a field that somebody adds
+// fails here until it does.
+func TestEachLongFieldCounts(t *testing.T) {
+	const long = 100_000
+	for _, kept := range []interface{ size() int }{&prepared{}, &portal{of: &prepared{}}} {
+		before := kept.size()
+		fields := reflect.ValueOf(kept).Elem()
+		for i := range fields.NumField() {
+			name := fields.Type().Field(i).Name
+			field := reflect.NewAt(fields.Field(i).Type(), fields.Field(i).Addr().UnsafePointer()).Elem() // it is no exported one
+			least := long
+			switch field.Kind() {
+			case reflect.String:
+				field.SetString(strings.Repeat("x", long))
+			case reflect.Slice:
+				field.Set(reflect.MakeSlice(field.Type(), long, long))
+				least = long * int(field.Type().Elem().Size()) / 2 // of a string or a slice, what it points to counts by itself
+			default:
+				continue
+			}
+			if grew := kept.size() - before; grew < least {
+				t.Errorf("%T: %s of %d elements makes it %d bytes larger, want %d", kept, name, long, grew, least)
+			}
+			field.SetZero()
+		}
+	}
 }
 
 // TestWhatAnAnalystKeepsIsBounded: of all sessions of one analyst together, whatever others keep; what a session lets go others may keep.

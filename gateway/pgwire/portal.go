@@ -220,10 +220,16 @@ func weight(rows [][]value) int {
 	return size
 }
 
-func (s *prepared) size() int { return preparedBytes + len(s.one.Text) + len(s.name) + 4*len(s.types) }
+func (s *prepared) size() int {
+	size := preparedBytes + len(s.one.Text) + len(s.name) + 4*len(s.types)
+	for _, c := range s.columns {
+		size += valueBytes + len(c.name)
+	}
+	return size
+}
 
 func (p *portal) size() int {
-	size := preparedBytes + len(p.sql) + len(p.name) + p.of.size()
+	size := preparedBytes + len(p.sql) + len(p.name) + 2*len(p.formats) + 2*len(p.givenFormats) + p.of.size()
 	for _, v := range p.values {
 		size += valueBytes + len(v)
 	}
