@@ -141,9 +141,18 @@ func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 	if err := json.Unmarshal(answer.Result, &released); err != nil {
 		return nil, fault.Internal(err)
 	}
-	cells := cellsOf(released.Columns, p.of)
+	of, failed := *p.of, outerFailed(released)
+	if failed { // these are other columns than the statement's, and no end has its own
+		of.one.Ends = nil
+	}
+	cells := cellsOf(released.Columns, &of)
 	r := &result{columns: columnsOf(cells), tag: "SELECT", rows: make([][]value, len(released.Rows))}
 	if p.of.described { // what was said before it ran holds
+		if failed {
+			c.settings.reset[setLastRelease] = string(answer.ID)
+			return nil, refusef(stateData, "what is computed of the released values failed").hinting("the values are charged and kept: they are "+
+				"GET /v1/releases/"+string(answer.ID)+" over HTTP, and the answer to the same text unprepared, free of charge")
+		}
 		if len(p.of.columns) != len(r.columns) {
 			return nil, fault.Internal(errors.New("pgwire: an answer has other columns than were described"))
 		}
@@ -166,6 +175,11 @@ func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 	}
 	c.tellPrice(answer, released)
 	return r, nil
+}
+
+// outerFailed reports whether released values are shown as they are, as the query around them could not be computed.
+func outerFailed(released api.Result) bool {
+	return slices.ContainsFunc(released.Notes, func(n api.Note) bool { return n.Code == "outer-layer-failed" })
 }
 
 // cell is one column of what a client is sent.

@@ -331,6 +331,42 @@ func TestIntervalsAsColumns(t *testing.T) {
 	}
 }
 
+// TestOuterQueryFailsAfterTheCharge: where what is computed of released values fails, a client that was told no columns gets the values, without
+// the ends that it asked for; one that was told others gets an error that says where they are. Neither pays twice, and no session ends.
+func TestOuterQueryFailsAfterTheCharge(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	conn := d.connect(t, priced, nil)
+	entries := 0
+	for _, sql := range []string{
+		"SELECT count(*) AS n, noise_interval_low(m), sqrt(count(*) - 1000000) AS m FROM people",
+		"SELECT noise_interval_low(m), noise_interval_high(n), count(*) AS n, sqrt(count(*) - 1000000) AS m FROM people",
+		"SELECT count(*) AS n, sqrt(count(*) - 1000000) AS m, noise_interval_low(m) FROM people",
+	} {
+		if rows := table(t, conn, sql, pgx.QueryExecModeSimpleProtocol); len(rows) != 1 || len(rows[0]) != 1 {
+			t.Errorf("%s: %v", sql, rows)
+		}
+		if entries == 0 {
+			entries = d.Entries(t)
+		}
+		described, err := conn.Query(t.Context(), sql, pgx.QueryExecModeDescribeExec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		described.Close()
+		refused := refusedWith(t, described.Err(), stateData)
+		last := table(t, conn, "SHOW noisegate.last_release")[0][0]
+		if !strings.Contains(refused.Hint, "/v1/releases/"+last) {
+			t.Errorf("%s: hint %q, release %s", sql, refused.Hint, last)
+		}
+		if _, err := d.overHTTP(t).Release(t.Context(), last); err != nil {
+			t.Errorf("release %q: %v", last, err)
+		}
+	}
+	if n := d.Entries(t); n != entries {
+		t.Errorf("%d entries, want %d: one question is asked", n, entries)
+	}
+}
+
 // TestIntervalsAsFunctions: the ends of intervals are outputs where the client writes them, in every protocol and command; they are
 // described before they are bought, and are no part of the question. NULL where there is no noise.
 func TestIntervalsAsFunctions(t *testing.T) {

@@ -14,6 +14,7 @@ const (
 	stateUnsupported       = "0A000"
 	stateProtocol          = "08P01"
 	stateText              = "22021"
+	stateData              = "22000"
 	stateValue             = "22023"
 	stateBinary            = "22P03"
 	stateBadText           = "22P02"

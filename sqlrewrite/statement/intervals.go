@@ -211,6 +211,14 @@ func (r *reader) renumbered(s *pg.SelectStmt, ends []End, all, begin, end int) (
 	}
 	for _, n := range s.SortClause {
 		renumber(n.GetSortBy().GetNode())
+		column := n.GetSortBy().GetNode().GetColumnRef()
+		if column == nil || len(column.Fields) != 1 { // an output's name comes before a column's
+			continue
+		}
+		name := lastName(column.Fields)
+		if slices.ContainsFunc(ends, func(e End) bool { return e.Name == name }) {
+			halt(column.Location, stateUnsupported, "", "output %s is the end of an interval, by which nothing is ordered", name)
+		}
 	}
 	return edits
 }
