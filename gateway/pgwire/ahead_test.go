@@ -94,6 +94,46 @@ func TestWhoHangsUpIsNotCharged(t *testing.T) {
 	}
 }
 
+// TestWhoHangsUpLeavesEachQueue: also where a client waits for columns or for an estimate, its session ends when it hangs up, and not when a place
+// becomes free.
+func TestWhoHangsUpLeavesEachQueue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
+	d := opened(t, gatewaytest.Options{Quantum: 8 * time.Second}, nil) // so long the places are taken
+	priced := map[string]string{"options": "-c noisegate.epsilon=0.1"}
+	running := []*raw{d.hello(t, priced), d.hello(t, priced)} // as many as one analyst has places
+	for i, r := range running {
+		r.send(&pgproto3.Query{String: fmt.Sprintf("SELECT count(*) FROM people WHERE age <> %d", i)})
+	}
+	await(t, "two questions run", func() bool { return d.asking() == len(running) })
+	const text = "SELECT count(*) FROM people WHERE age > 3"
+	for what, says := range map[string][]pgproto3.FrontendMessage{
+		"describes": {&pgproto3.Parse{Query: text}, &pgproto3.Describe{ObjectType: 'S'}, new(pgproto3.Sync)},
+		"explains":  {&pgproto3.Query{String: "EXPLAIN " + text}},
+	} {
+		gone := d.hello(t, priced)
+		gone.send(says...)
+		_ = gone.Close()
+		await(t, "the client that "+what+" has left", func() bool { return d.held() == len(running) })
+	}
+	if d.asking() != len(running) {
+		t.Error("a client left when a place became free")
+	}
+	for _, r := range running {
+		if words := r.until("ReadyForQuery"); !slices.Contains(words, "CommandComplete SELECT 1") {
+			t.Error(words)
+		}
+	}
+}
+
+// held is how many sessions there are.
+func (d *door) held() int {
+	d.server.mu.Lock()
+	defer d.server.mu.Unlock()
+	return len(d.server.sessions)
+}
+
 // TestWhatIsSaidAheadIsAnswered: what a client says while it waits for an answer is answered next, in its order, however much it is.
 func TestWhatIsSaidAheadIsAnswered(t *testing.T) {
 	d := opened(t, gatewaytest.Options{Quantum: 50 * time.Millisecond}, nil)

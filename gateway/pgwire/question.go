@@ -325,7 +325,9 @@ func (c *session) describeQuestion(ctx context.Context, s *prepared) ([]column, 
 
 // describeText asks the service for the columns of a text, which it keeps with the statement.
 func (c *session) describeText(ctx context.Context, s *prepared, sql string, preview bool) (*refusal, error) {
-	columns, err := c.server.config.Service.Columns(ctx, c.who, api.QueryRequest{Dataset: c.dataset, SQL: sql}, preview)
+	waiting, release := c.watched(ctx)
+	columns, err := c.server.config.Service.Columns(waiting, c.who, api.QueryRequest{Dataset: c.dataset, SQL: sql}, preview)
+	release()
 	if err != nil {
 		var at *place
 		if len(s.types) == 0 {
@@ -407,6 +409,8 @@ func (c *session) estimate(ctx context.Context, p *portal) (*api.EstimateRespons
 	if refused != nil {
 		return nil, refused
 	}
+	ctx, release := c.watched(ctx)
+	defer release()
 	e, err := c.server.config.Service.Estimate(ctx, c.who, request)
 	if err != nil {
 		return nil, refusalOf(err, p.place())
