@@ -165,7 +165,7 @@ func inspect(ctx context.Context, pool *pgxpool.Pool, read func(pgx.Tx, *Schema)
 		}
 		return read(tx, schema)
 	}); err != nil {
-		return nil, fault.DataUnavailable(fmt.Errorf("catalog: cannot read the schema: %w", err))
+		return nil, fault.DataUnavailable(fmt.Errorf("catalog: cannot read the schema: %w", fault.Coded(err)))
 	}
 	return schema, nil
 }

@@ -44,7 +44,7 @@ func (w *Watch) Recheck(ctx context.Context, r *Revision) error {
 	var moment string
 	if w.revision == r && w.moment != "" && w.skipped < mostSkipped {
 		if err := w.pool.QueryRow(ctx, momentSQL).Scan(&moment); err != nil {
-			return fault.DataUnavailable(fmt.Errorf("catalog: cannot read the snapshot: %w", err))
+			return fault.DataUnavailable(fmt.Errorf("catalog: cannot read the snapshot: %w", fault.Coded(err)))
 		}
 		if moment == w.moment {
 			w.skipped++

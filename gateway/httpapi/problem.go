@@ -119,28 +119,3 @@ type panicError struct{ value any }
 
 // Error implements error.
 func (p *panicError) Error() string { return fmt.Sprintf("panic of type %T", p.value) }
-
-// causeOf describes a failure to the operator. Of errors that PostgreSQL raised only the code is told: their text may quote
-// values. Those about its files, its memory, its connections and its administrator are told: they quote none.
-func causeOf(err error) string {
-	var server interface {
-		error
-		SQLState() string
-	}
-	if errors.As(err, &server) {
-		switch class := server.SQLState()[:min(len(server.SQLState()), 2)]; class {
-		case "08", "53", "57", "58":
-			return server.Error()
-		default:
-			return "SQLSTATE " + server.SQLState()
-		}
-	}
-	var f *fault.Error
-	if errors.As(err, &f) {
-		if f.Err == nil {
-			return f.Error()
-		}
-		err = f.Err
-	}
-	return err.Error()
-}

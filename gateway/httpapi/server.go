@@ -199,7 +199,7 @@ func (s *server) logLine(x *exchange, code int, err error) {
 		attrs = append(attrs, slog.String("code", string(fault.CodeOf(err))))
 		if code >= http.StatusInternalServerError {
 			level = slog.LevelError
-			attrs = append(attrs, slog.String("cause", causeOf(err)))
+			attrs = append(attrs, slog.String("cause", fault.Cause(err)))
 		}
 	}
 	s.log.LogAttrs(x.r.Context(), level, "request", attrs...)

@@ -94,8 +94,8 @@ func TestWhoHangsUpIsNotCharged(t *testing.T) {
 	}
 }
 
-// TestWhoHangsUpLeavesEachQueue: also where a client waits for columns or for an estimate, its session ends when it hangs up, and not when a place
-// becomes free.
+// TestWhoHangsUpLeavesEachQueue: also where a client waits for columns or for an estimate, its session ends when it hangs up, and not when
+// a place becomes free.
 func TestWhoHangsUpLeavesEachQueue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

@@ -305,6 +305,6 @@ func (c *session) ofCatalog(ctx context.Context, err error) *refusal {
 		}
 		return &refusal{state: server.SQLState(), text: text}
 	}
-	c.server.config.Log.ErrorContext(ctx, "the catalog did not answer", "dataset", c.dataset, "cause", causeOf(err))
+	c.server.config.Log.ErrorContext(ctx, "the catalog did not answer", "dataset", c.dataset, "cause", fault.Cause(err))
 	return noCatalog()
 }

@@ -111,28 +111,11 @@ func (c *session) logLine(ctx context.Context, id string, refused *refusal) {
 		attrs = append(attrs, slog.String("code", refused.detail), slog.String("sqlstate", refused.state))
 		if refused.state == stateInternal || refused.state == stateUnavailable {
 			level = slog.LevelError
-			attrs = append(attrs, slog.String("cause", causeOf(refused.cause)))
+			attrs = append(attrs, slog.String("cause", fault.Cause(refused.cause)))
 			refused.hint = strings.TrimSpace(refused.hint + " (request " + id + ")")
 		}
 	}
 	c.server.config.Log.LogAttrs(ctx, level, "question", attrs...)
-}
-
-// causeOf describes a failure to the operator. Of errors that PostgreSQL raised only the code is told: their text may quote
-// values.
-func causeOf(err error) string {
-	var server interface{ SQLState() string }
-	var f *fault.Error
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &server):
-		return "SQLSTATE " + server.SQLState()
-	case errors.As(err, &f) && f.Err != nil:
-		return f.Err.Error()
-	default:
-		return err.Error()
-	}
 }
 
 // resultOf makes rows of an answer, and says what it cost.
@@ -150,8 +133,8 @@ func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 	if p.of.described { // what was said before it ran holds
 		if failed {
 			c.settings.reset[setLastRelease] = string(answer.ID)
-			return nil, refusef(stateData, "what is computed of the released values failed").hinting("the values are charged and kept: they are "+
-				"GET /v1/releases/"+string(answer.ID)+" over HTTP, and the answer to the same text unprepared, free of charge")
+			return nil, refusef(stateData, "what is computed of the released values failed").hinting("the values are charged and kept: they are " +
+				"GET /v1/releases/" + string(answer.ID) + " over HTTP, and the answer to the same text unprepared, free of charge")
 		}
 		if len(p.of.columns) != len(r.columns) {
 			return nil, fault.Internal(errors.New("pgwire: an answer has other columns than were described"))

@@ -331,8 +331,9 @@ func TestIntervalsAsColumns(t *testing.T) {
 	}
 }
 
-// TestOuterQueryFailsAfterTheCharge: where what is computed of released values fails, a client that was told no columns gets the values, without
-// the ends that it asked for; one that was told others gets an error that says where they are. Neither pays twice, and no session ends.
+// TestOuterQueryFailsAfterTheCharge: where what is computed of released values fails, a client that was told no columns gets the values,
+// without the ends that it asked for; one that was told others gets an error that says where they are. Neither pays twice, and no session
+// ends.
 func TestOuterQueryFailsAfterTheCharge(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
 	conn := d.connect(t, priced, nil)

@@ -1,4 +1,4 @@
-package httpapi
+package fault_test
 
 import (
 	"errors"
@@ -31,8 +31,14 @@ func TestCauses(t *testing.T) {
 		{raised{"", "canary"}, "SQLSTATE "},
 		{errors.New("dial"), "dial"},
 	} {
-		if got := causeOf(fault.DataUnavailable(fmt.Errorf("ledger: %w", c.err))); got != c.want && got != "ledger: "+c.want {
+		if got := fault.Cause(fault.DataUnavailable(fmt.Errorf("ledger: %w", c.err))); got != c.want && got != "ledger: "+c.want {
 			t.Errorf("%v: %s", c.err, got)
 		}
+	}
+	if got := fault.Cause(fault.Coded(fmt.Errorf("schema: %w", raised{"58P01", "canary"}))); got != "SQLSTATE 58P01" {
+		t.Errorf("coded: %s", got)
+	}
+	if got := fault.Cause(nil); got != "" {
+		t.Errorf("nothing: %s", got)
 	}
 }
