@@ -308,9 +308,9 @@ type Ledger interface {
 	Releases(ctx context.Context, analyst string, before ReservationID, limit int) ([]ReleaseInfo, error)
 	// Release gives one settled charge of one analyst; budget/unknown-release when there is none or it is another analyst's.
 	Release(ctx context.Context, analyst string, id ReservationID) (*Stored, error)
-	// Requests gives what was asked with charges of any analyst, whatever became of them, by charge; those that do not exist are left
-	// out.
-	Requests(ctx context.Context, ids []ReservationID) (map[ReservationID]json.RawMessage, error)
+	// Requests gives what was asked with charges of any analyst, whatever became of them, in their order; nil for one that does not exist.
+	// The list ends with the request with which it has so many bytes.
+	Requests(ctx context.Context, ids []ReservationID, bytes int) ([]json.RawMessage, error)
 	// Settlement gives the entry with which a charge was settled; budget/unknown-release when there is none. It is what receipts quote.
 	Settlement(ctx context.Context, id ReservationID) (Settlement, error)
 	// Entries lists the journal, newest first.

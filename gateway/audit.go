@@ -21,6 +21,9 @@ import (
 // entriesPerPage is the length of a page of the journal.
 const entriesPerPage = 500
 
+// requestsPerPage is about how many bytes of requests a page of the journal has: one has up to 64 KiB, and six times that as JSON.
+const requestsPerPage = 4 << 20
+
 // JournalPage names a page of the ledger's journal.
 type JournalPage struct {
 	Dataset  string // "" for all
@@ -72,30 +75,33 @@ func (s *Service) Audit(ctx context.Context, who auth.Principal, of JournalPage)
 		shown.Entries = append(shown.Entries, s.entryOf(e))
 	}
 	if of.Requests {
-		err = s.addRequests(ctx, shown.Entries)
+		err = s.addRequests(ctx, shown)
 	}
 	return shown, err
 }
 
-// addRequests adds what was asked to the entries with which a charge begins.
-func (s *Service) addRequests(ctx context.Context, entries []api.AuditEntry) error {
+// addRequests adds what was asked to the entries of a page with which a charge begins. The page ends where it has [requestsPerPage].
+func (s *Service) addRequests(ctx context.Context, page *api.AuditPage) error {
 	var ids []budget.ReservationID
-	for _, e := range entries {
+	var at []int
+	for i, e := range page.Entries {
 		if e.Kind == string(budget.EntryReserve) {
-			ids = append(ids, budget.ReservationID(e.ReleaseID))
+			ids, at = append(ids, budget.ReservationID(e.ReleaseID)), append(at, i)
 		}
 	}
 	if len(ids) == 0 {
 		return nil
 	}
-	asked, err := s.ledger.Requests(ctx, ids)
+	asked, err := s.ledger.Requests(ctx, ids, requestsPerPage)
 	if err != nil {
 		return err
 	}
-	for i, e := range entries {
-		if e.Kind == string(budget.EntryReserve) {
-			entries[i].Request = asked[budget.ReservationID(e.ReleaseID)]
-		}
+	for i, request := range asked {
+		page.Entries[at[i]].Request = request
+	}
+	if len(asked) < len(ids) { // at least one was given
+		page.Entries = page.Entries[:at[len(asked)]]
+		page.NextCursor = strconv.FormatInt(page.Entries[len(page.Entries)-1].Seq, 10)
 	}
 	return nil
 }

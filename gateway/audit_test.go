@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +88,42 @@ func TestStewardsReadWhatWasAsked(t *testing.T) {
 	if empty, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Dataset: "d", Cursor: "1", Requests: true}); err != nil ||
 		len(empty.Entries) != 0 {
 		t.Errorf("%+v, %v", empty, err)
+	}
+}
+
+// A page of the journal ends where what was asked is as long as a page may be, and the next one goes on there: no entry is missing or twice.
+func TestPagesWithLongRequestsEnd(t *testing.T) {
+	r := newRig(t)
+	const charges, long = 200, 100_000
+	for i := range charges {
+		c := testCharge(t, fmt.Sprintf("01%024d", i))
+		c.Fingerprint, c.Loss.Epsilon = [32]byte{byte(i)}, 1
+		c.Request = []byte(`"` + strings.Repeat("x", long) + `"`)
+		if _, err := r.ledger.Reserve(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, pages := map[int64]bool{}, 0
+	for cursor := ""; pages == 0 || cursor != ""; pages++ {
+		page, err := r.Audit(t.Context(), principal(t, "sam"), JournalPage{Dataset: "d", Cursor: cursor, Requests: true})
+		if err != nil || len(page.Entries) == 0 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		size := 0
+		for _, e := range page.Entries {
+			if size += len(e.Request); seen[e.Seq] || e.Kind == "reserve" && e.Request == nil {
+				t.Errorf("entry %d is there again, or without its request", e.Seq)
+			}
+			seen[e.Seq] = true
+		}
+		if size >= requestsPerPage+long+2 {
+			t.Errorf("a page has %d bytes of requests", size)
+		}
+		cursor = page.NextCursor
+	}
+	all, err := r.ledger.Entries(t.Context(), budget.Page{Limit: 1000})
+	if err != nil || len(all) != len(seen) || pages < 5 {
+		t.Errorf("%d of %d entries on %d pages, %v", len(seen), len(all), pages, err)
 	}
 }
 

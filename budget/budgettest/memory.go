@@ -274,16 +274,17 @@ func (m *Memory) Release(_ context.Context, analyst string, id budget.Reservatio
 }
 
 // Requests implements [budget.Ledger].
-func (m *Memory) Requests(_ context.Context, ids []budget.ReservationID) (map[budget.ReservationID]json.RawMessage, error) {
+func (m *Memory) Requests(_ context.Context, ids []budget.ReservationID, bytes int) (all []json.RawMessage, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	byID := map[budget.ReservationID]json.RawMessage{}
-	for _, id := range ids {
-		if c := m.machine.Charges[id]; c != nil {
-			byID[id] = slices.Clone(c.Request)
+	for size := 0; len(all) < len(ids) && size < bytes; {
+		var request json.RawMessage
+		if c := m.machine.Charges[ids[len(all)]]; c != nil {
+			request = slices.Clone(c.Request)
 		}
+		all, size = append(all, request), size+len(request)
 	}
-	return byID, nil
+	return all, nil
 }
 
 // Entries implements [budget.Ledger].

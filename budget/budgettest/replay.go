@@ -136,9 +136,26 @@ func testReleases(f *fixture) {
 		f.Errorf("listed %v, want %v", got, anas)
 	}
 	// Stewards read what anybody asked, also what has no answer yet.
-	asked, err := f.ledger.Requests(f.Context(), append([]budget.ReservationID{open.ID, "01AAAAAAAAAAAAAAAAAAAAAAAA"}, anas...))
-	if err != nil || len(asked) != 1+len(anas) || len(asked[open.ID]) == 0 || len(asked[anas[0]]) == 0 {
-		f.Errorf("asked %v, %v", asked, err)
+	all := append([]budget.ReservationID{open.ID, "01AAAAAAAAAAAAAAAAAAAAAAAA"}, anas...)
+	asked, err := f.ledger.Requests(f.Context(), all, 1<<20)
+	if err != nil || len(asked) != len(all) || len(asked[0]) == 0 || asked[1] != nil || len(asked[2]) == 0 {
+		f.Errorf("asked %s, %v", asked, err)
+	}
+	for i := 1; i < len(all); i++ { // as many as do not end before
+		bytes := 0
+		for _, request := range asked[:i] {
+			bytes += len(request)
+		}
+		want := i
+		if asked[i-1] == nil { // with the one before they were as many already
+			want--
+		}
+		if some, err := f.ledger.Requests(f.Context(), all, bytes); err != nil || len(some) != want {
+			f.Errorf("%d of %d bytes, want %d: %v", len(some), bytes, want, err)
+		}
+		if some, err := f.ledger.Requests(f.Context(), all, bytes+1); err != nil || len(some) < i+1 {
+			f.Errorf("%d of %d bytes, want %d: %v", len(some), bytes+1, i+1, err)
+		}
 	}
 	if some, err := f.ledger.Releases(f.Context(), "bob", anas[0], 2); len(some) != 0 || err != nil {
 		f.Errorf("bob goes on from ana's release: %+v, %v", some, err)

@@ -403,23 +403,11 @@ func (p *Ledger) Release(ctx context.Context, analyst string, id budget.Reservat
 }
 
 // Requests implements [budget.Ledger].
-func (p *Ledger) Requests(ctx context.Context, ids []budget.ReservationID) (map[budget.ReservationID]json.RawMessage, error) {
-	type asked struct {
-		id      budget.ReservationID
-		request json.RawMessage
-	}
-	all, err := collect(ctx, p.pool, func(row pgx.CollectableRow) (a asked, err error) {
-		err = row.Scan(&a.id, (*[]byte)(&a.request))
-		return a, err
-	}, sqlRequests, ids)
-	if err != nil {
-		return nil, err
-	}
-	byID := make(map[budget.ReservationID]json.RawMessage, len(all))
-	for _, a := range all {
-		byID[a.id] = a.request
-	}
-	return byID, nil
+func (p *Ledger) Requests(ctx context.Context, ids []budget.ReservationID, bytes int) ([]json.RawMessage, error) {
+	return collect(ctx, p.pool, func(row pgx.CollectableRow) (request json.RawMessage, err error) {
+		err = row.Scan((*[]byte)(&request))
+		return request, err
+	}, sqlRequests, ids, bytes)
 }
 
 // Entries implements [budget.Ledger].

@@ -194,6 +194,10 @@ func (c *auditTailCommand) newest(ctx context.Context, client *api.Client, datas
 	err error) {
 	read := client.Audit
 	if c.SQL {
+		page, err := read(ctx, dataset, "")
+		if err != nil || len(page.Entries) == 0 || page.Entries[0].Seq <= wanted.seq { // nothing new, whose requests are read in vain
+			return nil, err
+		}
 		read = client.AuditRequests
 	}
 	for cursor := ""; ; {

@@ -289,3 +289,14 @@ func TestReady(t *testing.T) {
 		t.Errorf("health: %d", response.StatusCode)
 	}
 }
+
+// Whether a page has requests is true or false; anything else is refused, not taken for one of the two.
+func TestJournalPagesSayWhatTheyWant(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	for query, status := range map[string]int{"": 200, "?requests=true": 200, "?requests=false": 200, "?requests=1": 400,
+		"?requests=yes": 400} {
+		if response, text := f.do(t, call{method: "GET", path: "/v1/audit" + query, token: "sam:steward"}); response.StatusCode != status {
+			t.Errorf("%q: %d %.200s", query, response.StatusCode, text)
+		}
+	}
+}

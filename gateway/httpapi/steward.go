@@ -3,6 +3,7 @@ package httpapi
 import (
 	"noisegate/api"
 	"noisegate/gateway"
+	"noisegate/internal/fault"
 )
 
 // accountPath is an account in a route's path.
@@ -41,7 +42,15 @@ func (s *server) resetFailures(x *exchange, at accountPath) (*api.Failures, erro
 // journalPage reads which page of the journal is meant.
 func journalPage(x *exchange) (gateway.JournalPage, error) {
 	query := x.r.URL.Query()
-	return gateway.JournalPage{Dataset: query.Get("dataset"), Cursor: query.Get("cursor"), Requests: query.Get("requests") == "true"}, nil
+	page := gateway.JournalPage{Dataset: query.Get("dataset"), Cursor: query.Get("cursor")}
+	switch query.Get("requests") {
+	case "true":
+		page.Requests = true
+	case "", "false":
+	default:
+		return page, fault.RequestParameter("requests", "true or false")
+	}
+	return page, nil
 }
 
 func (s *server) audit(x *exchange, page gateway.JournalPage) (*api.AuditPage, error) {

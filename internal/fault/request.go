@@ -48,6 +48,11 @@ func RequestBody(what string) *Error {
 	return &Error{Code: CodeRequestBody, Msg: "the body " + what}
 }
 
+// RequestParameter refuses a parameter of an address.
+func RequestParameter(name, want string) *Error {
+	return &Error{Code: CodeRequestBody, Msg: "the parameter " + name + " must be " + want}
+}
+
 // RequestUnknownField refuses a member that the request does not have.
 func RequestUnknownField(name string, known []string) *Error {
 	return &Error{Code: CodeRequestUnknownField, Msg: fmt.Sprintf("there is no field %s", Quote(name)),
