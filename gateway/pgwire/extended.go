@@ -24,25 +24,9 @@ func (c *session) sync() {
 // extended answers a message of the extended protocol. After an error everything is skipped up to Sync.
 func (c *session) extended(ctx context.Context, message pgproto3.FrontendMessage) *refusal {
 	c.several = false
-	var refused *refusal
-	switch m := message.(type) {
-	case *pgproto3.Parse:
-		refused = c.parse(m)
-	case *pgproto3.Bind:
-		refused = c.bind(m)
-	case *pgproto3.Describe:
-		refused = c.describeOne(ctx, m)
-	case *pgproto3.Execute:
-		refused = c.execute(ctx, m)
-	case *pgproto3.Close:
-		if m.ObjectType == 'S' {
-			delete(c.statements, m.Name)
-		} else {
-			c.dropPortal(m.Name)
-		}
-		c.send(&pgproto3.CloseComplete{})
-	default:
-		refused = violation("this message is not expected here")
+	refused := c.stillValid(ctx)
+	if refused == nil {
+		refused = c.extendedOne(ctx, message)
 	}
 	if refused == nil || refused.ends {
 		return refused
@@ -51,6 +35,30 @@ func (c *session) extended(ctx context.Context, message pgproto3.FrontendMessage
 	c.skipping = true
 	c.flush() // now: a Flush that follows is skipped, and asyncpg sends its Sync when it has read the error
 	return nil
+}
+
+// extendedOne answers one message of the extended protocol.
+func (c *session) extendedOne(ctx context.Context, message pgproto3.FrontendMessage) *refusal {
+	switch m := message.(type) {
+	case *pgproto3.Parse:
+		return c.parse(m)
+	case *pgproto3.Bind:
+		return c.bind(m)
+	case *pgproto3.Describe:
+		return c.describeOne(ctx, m)
+	case *pgproto3.Execute:
+		return c.execute(ctx, m)
+	case *pgproto3.Close:
+		if m.ObjectType == 'S' {
+			delete(c.statements, m.Name)
+		} else {
+			c.dropPortal(m.Name)
+		}
+		c.send(&pgproto3.CloseComplete{})
+		return nil
+	default:
+		return violation("this message is not expected here")
+	}
 }
 
 // parse prepares a statement.

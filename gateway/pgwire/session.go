@@ -208,13 +208,10 @@ func (c *session) answer(ctx context.Context, message pgproto3.FrontendMessage) 
 		if c.skipping {
 			return nil
 		}
-		if refused := c.stillValid(ctx); refused != nil {
-			return refused
-		}
 		switch m := m.(type) {
 		case *pgproto3.Query:
 			return c.simple(ctx, m.String)
-		case *pgproto3.FunctionCall:
+		case *pgproto3.FunctionCall: // of nothing, whoever asks
 			c.fail(unsupported("the function call message"))
 			c.ready()
 			return nil
@@ -227,7 +224,7 @@ func (c *session) answer(ctx context.Context, message pgproto3.FrontendMessage) 
 }
 
 // stillValid reads the token again: its time may be over, and its key withdrawn. Where the policy has changed it also looks again
-// whether the analyst has an account.
+// whether the analyst has an account: while that cannot be told, statements are refused and the session stays.
 func (c *session) stillValid(ctx context.Context) *refusal {
 	who, err := c.server.config.Verifier.Verify(ctx, c.token)
 	if err == nil && (who.Subject != c.who.Subject || !who.Has(auth.Analyst)) {
@@ -237,7 +234,13 @@ func (c *session) stillValid(ctx context.Context) *refusal {
 		return expired(err)
 	}
 	if snapshot, err := c.server.config.Service.Snapshot(c.dataset); err == nil && snapshot.Version != c.version {
-		return c.server.admit(ctx, c)
+		refused := c.server.admit(ctx, c)
+		if refused != nil && refused.state != stateNoDatabase {
+			stays := *refused
+			stays.ends = false
+			return &stays
+		}
+		return refused
 	}
 	return nil
 }

@@ -17,13 +17,8 @@ func (c *session) simple(ctx context.Context, text string) *refusal {
 	c.several = len(list) > 1
 	path := c.settings.get(setSearchPath)
 	for i := range list {
-		if i > 0 {
-			if ends := c.stillValid(ctx); ends != nil {
-				return ends
-			}
-		}
-		var refused *refusal
-		if c.settings.get(setSearchPath) != path { // names are found by the path of their moment
+		refused := c.stillValid(ctx)
+		if refused == nil && c.settings.get(setSearchPath) != path { // names are found by the path of their moment
 			refused = c.reread(&list[i])
 		}
 		p := newPortal(&prepared{one: list[i], intervals: c.wantsIntervals()})

@@ -436,6 +436,26 @@ func TestAccountsEnd(t *testing.T) {
 	}
 }
 
+// TestSessionsOutliveAnOutage: while the ledger does not say whether an analyst still has an account, statements are refused in either
+// protocol and the session stays, for when it does.
+func TestSessionsOutliveAnOutage(t *testing.T) {
+	d := opened(t, gatewaytest.Options{}, nil)
+	ana := d.hello(t, nil)
+	d.applyPolicy(t, strings.Replace(gatewaytest.Policy, "epsilon: 10", "epsilon: 11", 1))
+	d.Control.Exec(t, "ALTER TABLE noisegate.account RENAME TO away")
+	if refused := ana.query("SHOW server_version"); refused == nil || refused.Code != stateUnavailable || refused.Severity != "ERROR" {
+		t.Errorf("simple: %+v", refused)
+	}
+	ana.send(&pgproto3.Parse{Query: "SHOW server_version"}, new(pgproto3.Sync))
+	if words := ana.until("ReadyForQuery"); !slices.Contains(words, "ErrorResponse ERROR "+stateUnavailable) {
+		t.Error(words)
+	}
+	d.Control.Exec(t, "ALTER TABLE noisegate.away RENAME TO account")
+	if refused := ana.query("SHOW server_version"); refused != nil {
+		t.Errorf("afterwards: %+v", refused)
+	}
+}
+
 // TestStopping: idle sessions are told; what runs is finished first; nobody new comes in.
 //
 // covers: F20
