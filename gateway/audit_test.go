@@ -91,7 +91,8 @@ func TestStewardsReadWhatWasAsked(t *testing.T) {
 	}
 }
 
-// A page of the journal ends where what was asked is as long as a page may be, and the next one goes on there: no entry is missing or twice.
+// A page of the journal ends where what was asked is as long as a page may be, and the next one goes on there: no entry is missing or there
+// twice.
 func TestPagesWithLongRequestsEnd(t *testing.T) {
 	r := newRig(t)
 	const charges, long = 200, 100_000

@@ -105,7 +105,15 @@ func (r *reader) smartNoise(root *catalog.Value) {
 		}
 		for _, schema := range r.mapping(collection.Value, "a collection") {
 			for _, t := range r.mapping(schema.Value, "a schema") {
-				r.table(cmp.Or(r.Schema, r.name(schema.Key), catalog.DefaultSchema), r.name(t.Key), t.Value, r.mapping(t.Value, "a table"))
+				fields := importedFields{}
+				for _, f := range r.mapping(t.Value, "a table") {
+					if tableSettings[f.Key.Text] {
+						fields.settings = append(fields.settings, f)
+					} else {
+						fields.columns = append(fields.columns, f)
+					}
+				}
+				r.table(cmp.Or(r.Schema, r.name(schema.Key), catalog.DefaultSchema), r.name(t.Key), t.Value, fields)
 			}
 		}
 	}
@@ -113,20 +121,20 @@ func (r *reader) smartNoise(root *catalog.Value) {
 
 // lomas reads settings of one table, and its columns under the key columns.
 func (r *reader) lomas(root *catalog.Value) {
-	fields := r.mapping(root, "metadata")
+	settings := r.mapping(root, "metadata")
 	columns := root.Field("columns")
 	if columns == nil {
 		r.problem(root, "the metadata of Lomas have the key columns")
 		return
 	}
-	fields = slices.DeleteFunc(slices.Clone(fields), func(f catalog.Field) bool {
+	settings = slices.DeleteFunc(slices.Clone(settings), func(f catalog.Field) bool {
 		stray := f.Value != columns && !tableSettings[f.Key.Text]
 		if stray {
 			r.unused[f.Key.Text] = true
 		}
 		return stray || f.Value == columns
 	})
-	r.table(cmp.Or(r.Schema, catalog.DefaultSchema), r.Table, root, append(fields, r.mapping(columns, "columns")...))
+	r.table(cmp.Or(r.Schema, catalog.DefaultSchema), r.Table, root, importedFields{settings, r.mapping(columns, "columns")})
 }
 
 // mapping gives the entries of a mapping.
@@ -159,27 +167,27 @@ func canName(name string) bool { return len(name) <= 63 && !strings.ContainsAny(
 var tableSettings = map[string]bool{"rows": true, "rows_exact": true, "row_privacy": true, "max_ids": true, "sample_max_ids": true,
 	"clamp_counts": true, "clamp_columns": true, "use_dpsu": true, "censor_dims": true}
 
-func (r *reader) table(schema, name string, at *catalog.Value, fields []catalog.Field) {
+// importedFields are what metadata say of a table: names of columns may be those of settings.
+type importedFields struct{ settings, columns []catalog.Field }
+
+func (r *reader) table(schema, name string, at *catalog.Value, fields importedFields) {
 	t := table{name: catalog.TableName{Schema: schema, Name: name}.String()}
 	if name == "" || slices.ContainsFunc(r.tables, func(o table) bool { return o.name == t.name }) {
 		r.problem(at, "table %s has no name, or that of another", fault.Quote(name))
 	}
 	u := importedUnit{maxIDs: 1}
-	var columns []catalog.Field
-	for _, f := range fields {
-		switch {
-		case f.Key.Text == "row_privacy":
+	for _, f := range fields.settings {
+		switch f.Key.Text {
+		case "row_privacy":
 			u.rows = r.truth(f.Value)
-		case f.Key.Text == "max_ids":
+		case "max_ids":
 			u.maxIDs = r.count(f.Value)
-		case tableSettings[f.Key.Text]:
-			r.unused[f.Key.Text] = true
 		default:
-			columns = append(columns, f)
+			r.unused[f.Key.Text] = true
 		}
 	}
 	named := map[string]bool{}
-	for _, f := range columns {
+	for _, f := range fields.columns {
 		column := r.name(f.Key)
 		if column == "" || named[column] {
 			r.problem(f.Key, "column %s has no name, or that of another", fault.Quote(column))

@@ -71,6 +71,27 @@ func TestImportOfEverything(t *testing.T) {
 	}
 }
 
+// In the metadata of Lomas columns stand apart from settings: one that is called as a setting is a column all the same.
+func TestImportOfColumnsCalledAsSettings(t *testing.T) {
+	got, problems := Import(`max_ids: 3
+columns:
+  rows: {type: int, private_id: true}
+  max_ids: {type: int, lower: 0, upper: 5}
+  row_privacy: {type: boolean}
+`, ImportParameters{System: Lomas, Dataset: "d", Table: "t"})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	policy, problems := catalog.Parse(filled(got, false))
+	if len(problems) > 0 {
+		t.Fatalf("%v in\n%s", problems, got)
+	}
+	table := policy.Tables[0]
+	if table.Unit.Column != "rows" || table.MaxTotal != 3 && table.MaxRows != 3 || len(table.Columns) != 2 {
+		t.Errorf("%+v of\n%s", table, got)
+	}
+}
+
 // The metadata of PUMS that SmartNoise comes with become policies that fit the table, once their few blanks are filled in: a bound on
 // a person's rows stays the same bound.
 func TestImportOfPUMS(t *testing.T) {

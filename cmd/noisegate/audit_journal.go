@@ -246,14 +246,20 @@ func (c *auditTailCommand) show(a *app, e api.AuditEntry) error {
 	return err
 }
 
-// requestText is what was asked, indented: its SQL where it has one, without characters that would move a terminal's
-// cursor.
+// requestText is what was asked, indented: its SQL where it has one, and below it all else, such as parameters and price;
+// without characters that would move a terminal's cursor.
 func requestText(request json.RawMessage) string {
 	const indent = "    "
-	var question struct{ SQL string }
 	text := string(request)
-	if err := json.Unmarshal(request, &question); err == nil && question.SQL != "" {
-		text = question.SQL
+	var members map[string]json.RawMessage
+	var sql string
+	if json.Unmarshal(request, &members) == nil && json.Unmarshal(members["sql"], &sql) == nil && sql != "" {
+		text = sql
+		delete(members, "sql")
+		delete(members, "dataset") // stands before it
+		if rest, err := json.Marshal(members); err == nil && len(members) > 0 {
+			text = strings.TrimSpace(sql) + "\n" + string(rest)
+		}
 	}
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {

@@ -380,8 +380,12 @@ func (b *batch) stillFits(err error, asked int64, now time.Time) error {
 		refused.Code != fault.CodeBudgetExhausted && refused.Code != fault.CodeBudgetTrancheClosed {
 		return err
 	}
-	own := amounts.Released(b.accounts.Own(), now)
-	return fault.PateStillFit(refused, min(budget.Times(own.Limit, own.Used().Plus(b.delay.Loss()), b.mode.WorstCase(1)), asked-1))
+	return fault.PateStillFit(refused, min(stillBuys(amounts.Released(b.accounts.Own(), now), b.delay, b.mode), asked-1))
+}
+
+// stillBuys is how many labels an account pays for in one request more, whose answer is delayed; nil: it is not.
+func stillBuys(own budget.Balance, delay *gateway.Delay, mode *pate.Mode) int64 {
+	return budget.Times(own.Limit, own.Used().Plus(delay.Loss()), mode.WorstCase(1))
 }
 
 // checkKey refuses an Idempotency-Key that stands for another request, also where there is nothing to charge.

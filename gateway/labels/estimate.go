@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"noisegate/api"
-	"noisegate/budget"
 	"noisegate/budget/accounting"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
@@ -76,7 +75,7 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, name string,
 	now := s.clock.Now()
 	own := amounts.Released(accounts.Own(), now) // what is left of accounts that are shared shows what others spent
 	e.Affordable = amounts.Affordable(own, worst)
-	e.StillBuys = budget.Times(own.Limit, own.Used(), mode.WorstCase(1))
+	e.StillBuys = stillBuys(own, delay, mode)
 	if e.EpsilonBuys, err = epsilonBuys(r.Epsilon, delta, mode.WorstCase(1)); err != nil {
 		return nil, err
 	}
