@@ -180,13 +180,13 @@ func (c *prepareCommand) drop(ctx context.Context, a *app, role pgexec.PrepareCo
 		if len(p.Versions) == 0 {
 			continue
 		}
-		if err := role.Drop(ctx, on, p.Table); err != nil {
+		if err := role.Drop(ctx, on.Dataset, p.Table); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
 		fmt.Fprintf(a.Out, "%s: no copy is left\n", p.Table)
 	}
-	return failed
+	return errors.Join(failed, role.Drop(ctx, on.Dataset)) // of an earlier run that was killed, numbers may be left
 }
 
 // names reports whether the command line names a table, or none.

@@ -40,12 +40,31 @@ var (
 		"Drop it with all copies, and prepare anew")
 	errNoSpace = errors.New("the protected database has no space left, on its disk or within temp_file_limit: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
+	errDrop    = errors.New("what is left goes with the next run")
 )
 
-// listText makes the list of versions.
+// listText makes the list of versions. The table of numbers that a version has is not known of those that were made before that was written
+// down.
 const listText = `CREATE TABLE IF NOT EXISTS noisegate_prepared.versions (
 	dataset text NOT NULL, of_schema text NOT NULL, of_table text NOT NULL, number bigint NOT NULL,
-	relation text NOT NULL, digest bytea NOT NULL, as_of timestamptz NOT NULL, PRIMARY KEY (dataset, of_schema, of_table, number))`
+	relation text NOT NULL, digest bytea NOT NULL, as_of timestamptz NOT NULL, units text, PRIMARY KEY (dataset, of_schema, of_table, number))`
+
+// list makes the list of versions, or brings that of an earlier Noisegate up to date; it is false where there is none and none is wanted.
+func list(ctx context.Context, conn *pgx.Conn, wanted bool) (there bool, err error) {
+	var units bool
+	if err := conn.QueryRow(ctx, `SELECT pg_catalog.to_regclass('noisegate_prepared.versions') IS NOT NULL, EXISTS (
+		SELECT FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass('noisegate_prepared.versions') AND attname = 'units')`).
+		Scan(&there, &units); err != nil {
+		return false, err
+	}
+	switch {
+	case there && !units: // which takes a lock that questions wait for, so that it is done once
+		_, err = conn.Exec(ctx, "ALTER TABLE noisegate_prepared.versions ADD COLUMN IF NOT EXISTS units text")
+	case !there && wanted:
+		_, err = conn.Exec(ctx, listText)
+	}
+	return there || wanted, err
+}
 
 // Prepare makes a new version of the copy of a table of a snapshot, and drops those that none serves any more. Its errors say what to do,
 // and nothing of a row.
@@ -56,13 +75,13 @@ func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *cata
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	reader := pgx.Identifier{c.Reader}.Sanitize()
-	for _, text := range []string{listText, "GRANT USAGE ON SCHEMA noisegate_prepared TO " + reader,
+	if _, err := list(ctx, conn, true); err != nil {
+		return nil, unlisted(err)
+	}
+	for _, text := range []string{"GRANT USAGE ON SCHEMA noisegate_prepared TO " + reader,
 		"GRANT SELECT ON noisegate_prepared.versions TO " + reader} {
 		if _, err := conn.Exec(ctx, text); err != nil {
-			if server := new(pgconn.PgError); errors.As(err, &server) && (server.Code == "XX000" || server.Code == "23505") {
-				return nil, errPreparing // no lock keeps two runs from changing one line of a catalog
-			}
-			return nil, unprepared(err)
+			return nil, unlisted(err)
 		}
 	}
 	var version *catalog.Version
@@ -76,9 +95,10 @@ func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *cata
 	// Scans of an index alone, which counts are, need what VACUUM knows of pages. A version serves without: there is no error to tell.
 	made := on.CopyOf(t, *version)
 	_, _ = conn.Exec(ctx, "VACUUM "+pgx.Identifier{made.Schema, made.Name}.Sanitize())
-	if err := dropOld(ctx, conn, on, *version); err != nil {
+	err = dropVersions(ctx, conn, on.Dataset, version.Table, version.Number-1) // but it and the one before
+	if err = errors.Join(err, forget(ctx, conn)); err != nil {
 		return version, fmt.Errorf("version %d serves; those before it could not be dropped, which the next run does: %w", version.Number,
-			unprepared(err))
+			undone(err, errDrop))
 	}
 	return version, nil
 }
@@ -119,8 +139,19 @@ func (c PrepareConfig) refuse(ctx context.Context, conn *pgx.Conn) error {
 	return pgrole.Check(ctx, conn, pgrole.Expectation{Task: pgrole.Preparer, Schema: catalog.PreparedSchema})
 }
 
-// unprepared is what may be said of an error: what to do about it, or PostgreSQL's five letters.
-func unprepared(err error) error {
+// unlisted is [unprepared] of what changes catalogs: no lock keeps two runs from changing one line of these.
+func unlisted(err error) error {
+	if server := new(pgconn.PgError); errors.As(err, &server) && (server.Code == "XX000" || server.Code == "23505") {
+		return errPreparing
+	}
+	return unprepared(err)
+}
+
+// unprepared is what may be said of an error of a run: what to do about it, or PostgreSQL's five letters.
+func unprepared(err error) error { return undone(err, errPrepare) }
+
+// undone is what may be said of an error, where what was done is known; otherwise is what that means.
+func undone(err, otherwise error) error {
 	var known *fault.Error
 	if errors.As(err, &known) || errors.Is(err, errNumbers) {
 		return err
@@ -129,15 +160,15 @@ func unprepared(err error) error {
 	_ = errors.As(err, &server)
 	switch {
 	case server == nil:
-		return fmt.Errorf("%w (%w)", errPrepare, quiet(err))
-	case server.Code == "55P03":
+		return fmt.Errorf("%w (%w)", otherwise, quiet(err))
+	case server.Code == "55P03", server.Code == "40P01":
 		return errPreparing
 	case server.Code == "42501", server.Code == "3F000":
 		return errNoRight
 	case server.Code == "53100", server.Code == "53400":
 		return errNoSpace
 	default:
-		return fmt.Errorf("%w (%w)", errPrepare, quiet(err))
+		return fmt.Errorf("%w (%w)", otherwise, quiet(err))
 	}
 }
 
@@ -195,8 +226,9 @@ func prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, t *catalog.
 		}
 	}
 	v.Digest = build.Digest
-	_, err = tx.Exec(ctx, `INSERT INTO noisegate_prepared.versions (dataset, of_schema, of_table, number, relation, digest, as_of)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`, on.Dataset, t.Schema, t.Name, v.Number, build.Copy.Name, build.Digest[:], v.AsOf)
+	units, _ := on.UnitsOf(t)
+	_, err = tx.Exec(ctx, `INSERT INTO noisegate_prepared.versions (dataset, of_schema, of_table, number, relation, digest, as_of, units)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, on.Dataset, t.Schema, t.Name, v.Number, build.Copy.Name, build.Digest[:], v.AsOf, units)
 	return v, err
 }
 
@@ -213,16 +245,10 @@ func stillHolds(ctx context.Context, tx pgx.Tx, pins []sqlrewrite.Precondition) 
 	return nil
 }
 
-// dropOld drops the versions of a table but a version and the one before, and the numbers of units that no version has any more.
-func dropOld(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, newest catalog.Version) error {
-	return dropVersions(ctx, conn, on, newest.Table, newest.Number-1)
-}
-
-// dropVersions drops the versions of a table below a number, each by itself: one that a question reads stays until the next run. Then it
-// forgets units; see [forget].
-func dropVersions(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, of catalog.TableName, below int64) error {
+// dropVersions drops the versions of a table below a number, each by itself: one that a question reads stays until the next run.
+func dropVersions(ctx context.Context, conn *pgx.Conn, dataset string, of catalog.TableName, below int64) error {
 	rows, err := conn.Query(ctx, `SELECT number, relation FROM noisegate_prepared.versions
-		WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number < $4 ORDER BY number`, on.Dataset, of.Schema, of.Name, below)
+		WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number < $4 ORDER BY number`, dataset, of.Schema, of.Name, below)
 	if err != nil {
 		return err
 	}
@@ -231,62 +257,66 @@ func dropVersions(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, of 
 		Relation string
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[old])
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return err
 	}
 	for _, v := range all {
 		err = errors.Join(err, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+pgx.Identifier{catalog.PreparedSchema, v.Relation}.Sanitize()); err != nil {
-				return err
+			for _, text := range []string{"LOCK TABLE noisegate_prepared.versions IN ROW EXCLUSIVE MODE", // before the copy, as forget has it
+				"DROP TABLE IF EXISTS " + pgx.Identifier{catalog.PreparedSchema, v.Relation}.Sanitize()} {
+				if _, err := tx.Exec(ctx, text); err != nil {
+					return err
+				}
 			}
 			_, err := tx.Exec(ctx, `DELETE FROM noisegate_prepared.versions
-				WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number = $4`, on.Dataset, of.Schema, of.Name, v.Number)
+				WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number = $4`, dataset, of.Schema, of.Name, v.Number)
 			return err
 		}))
 	}
-	return errors.Join(err, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return forget(ctx, tx, on, of) }))
+	return err
 }
 
-// forget takes units that are in no copy any more out of the table of numbers: who was erased from the sources is gone with the last
-// version that has them. A number that is given later is another one, so that no version gets a row by it; and no run is between giving a
-// number and making the row that has it, as each holds this lock.
-func forget(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, of catalog.TableName) error {
-	t, ok := on.Table(of.Schema, of.Name)
-	if !ok {
-		return nil
-	}
-	units, _ := on.UnitsOf(t)
-	if units == "" {
-		return nil
-	}
+// forget takes units that are in no copy any more out of all tables of numbers, whatever policies say by now: who was erased from the
+// sources is gone with the last version that has them. A number that is given later is another one, so that no version gets a row by it;
+// and no run is between giving a number and making the row that has it, as each holds this lock.
+func forget(ctx context.Context, conn *pgx.Conn) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return forgetIn(ctx, tx) })
+}
+
+func forgetIn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "LOCK TABLE noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, `SELECT v.of_schema, v.of_table, v.relation, a.attname::text FROM noisegate_prepared.versions v
-		JOIN pg_catalog.pg_class c ON c.relname = v.relation
-		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'noisegate_prepared'
-		JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = 1
-		WHERE v.dataset = $1 ORDER BY v.of_schema, v.of_table, v.number`, on.Dataset)
+	rows, err := tx.Query(ctx, `SELECT u.relname::text, coalesce(c.relation, ''), coalesce(c.unit, '')
+		FROM pg_catalog.pg_class u LEFT JOIN (
+			SELECT v.units, v.relation, a.attname::text AS unit FROM noisegate_prepared.versions v
+			JOIN pg_catalog.pg_class r ON r.relname = v.relation AND r.relnamespace = 'noisegate_prepared'::pg_catalog.regnamespace
+			JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum = 1
+		) c ON coalesce(c.units, u.relname) = u.relname
+		WHERE u.relnamespace = 'noisegate_prepared'::pg_catalog.regnamespace AND u.relkind = 'r' AND u.relname LIKE 'units\_%'
+		ORDER BY 1, 2`)
 	if err != nil {
 		return err
 	}
-	type copied struct{ Schema, Table, Relation, Unit string }
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[copied])
+	type use struct{ Units, Relation, Unit string } // a table of numbers, and a copy that has some of them; "" for none
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[use])
 	if err != nil {
 		return err
 	}
-	text := "DELETE FROM ONLY " + pgx.Identifier{catalog.PreparedSchema, units}.Sanitize() + " AS u WHERE true"
-	for _, c := range all {
-		if source, known := on.Table(c.Schema, c.Table); known {
-			if others, _ := on.UnitsOf(source); others != units {
-				continue // of units of another kind
+	for i := 0; i < len(all); {
+		units := all[i].Units
+		text := "DELETE FROM ONLY " + pgx.Identifier{catalog.PreparedSchema, units}.Sanitize() + " AS u WHERE true"
+		for ; i < len(all) && all[i].Units == units; i++ {
+			if c := all[i]; c.Relation != "" {
+				text += fmt.Sprintf(" AND NOT EXISTS (SELECT FROM ONLY %s AS c WHERE c.%s = u.unit)",
+					pgx.Identifier{catalog.PreparedSchema, c.Relation}.Sanitize(), pgx.Identifier{c.Unit}.Sanitize())
 			}
 		}
-		text += fmt.Sprintf(" AND NOT EXISTS (SELECT FROM ONLY %s AS c WHERE c.%s = u.unit)",
-			pgx.Identifier{catalog.PreparedSchema, c.Relation}.Sanitize(), pgx.Identifier{c.Unit}.Sanitize())
+		if _, err := tx.Exec(ctx, text); err != nil {
+			return err
+		}
 	}
-	_, err = tx.Exec(ctx, text)
-	return err
+	return nil
 }
 
 // versionsText lists the versions of a dataset whose copies are there.

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"noisegate/catalog"
-	"noisegate/internal/fault"
 	"noisegate/sqlrewrite"
 )
 
@@ -57,9 +56,7 @@ func (c PrepareConfig) State(ctx context.Context, on *catalog.Snapshot) (all []P
 		if t.Prepare > 0 {
 			p := add(catalog.TableName{Schema: t.Schema, Name: t.Name})
 			p.Wanted = true
-			if p.Problem, err = c.problem(ctx, conn, on, t); err != nil {
-				return nil, unprepared(err)
-			}
+			p.Problem = c.problem(ctx, conn, on, t)
 		}
 	}
 	held, err := listed(ctx, conn, on.Dataset)
@@ -74,40 +71,45 @@ func (c PrepareConfig) State(ctx context.Context, on *catalog.Snapshot) (all []P
 }
 
 // problem is why a run would not make a copy, as far as that is seen without a row.
-func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, t *catalog.Table) (problem, err error) {
+func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, t *catalog.Table) error {
 	build, err := sqlrewrite.Prepare(on, t, 1)
 	if err != nil {
-		return nil, err
+		return unprepared(err)
 	}
 	var may bool
 	if err := conn.QueryRow(ctx, `SELECT coalesce(bool_and(pg_catalog.has_table_privilege(c.oid, 'SELECT') AND
 			pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')), true)
 			AND coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('noisegate_prepared'), 'CREATE'), false)
 		FROM pg_catalog.pg_class c WHERE c.oid = $1`, t.OID).Scan(&may); err != nil {
-		return nil, err
+		return unprepared(err)
 	}
 	if !may {
-		return errNoRight, nil
+		return errNoRight
 	}
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return stillHolds(ctx, tx, build.Conditions) })
-	if fault.CodeOf(err) == fault.CodePolicyStale {
-		return err, nil
+	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return stillHolds(ctx, tx, build.Conditions) }); err != nil {
+		return unprepared(err)
 	}
-	return nil, err
+	return nil
 }
 
 // Drop removes all copies of some tables of a dataset, and the numbers of units that no copy has any more. A copy that a question reads
 // stays, which the error says; another call removes it.
-func (c PrepareConfig) Drop(ctx context.Context, on *catalog.Snapshot, tables ...catalog.TableName) error {
+func (c PrepareConfig) Drop(ctx context.Context, dataset string, tables ...catalog.TableName) error {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if there, err := list(ctx, conn, false); err != nil || !there {
+		return err
+	}
 	for _, t := range tables {
-		if failed := dropVersions(ctx, conn, on, t, math.MaxInt64); failed != nil {
-			err = errors.Join(err, fmt.Errorf("%s: not all copies could be dropped: %w", t, unprepared(failed)))
+		if failed := dropVersions(ctx, conn, dataset, t, math.MaxInt64); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: not all copies could be dropped: %w", t, undone(failed, errDrop)))
 		}
+	}
+	if failed := forget(ctx, conn); failed != nil {
+		err = errors.Join(err, fmt.Errorf("numbers of units that no copy has are left: %w", undone(failed, errDrop)))
 	}
 	return err
 }

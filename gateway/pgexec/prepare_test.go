@@ -325,6 +325,58 @@ func TestErasedUnits(t *testing.T) {
 	}
 }
 
+// Where all copies are dropped, no id of a person is left: also of a table that has left the policy, where a run was killed before it forgot
+// the ids, and where the list is one of an earlier Noisegate.
+func TestNoIDIsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(*testing.T, *pgtest.ProtectedDatabase) // what happened to the copies
+		tables []catalog.TableName
+	}{
+		"dropped": {tables: []catalog.TableName{{Schema: "public", Name: "visits"}}},
+		"killed":  {before: func(t *testing.T, p *pgtest.ProtectedDatabase) { dropCopies(t, p) }},
+		"earlier list": {before: func(t *testing.T, p *pgtest.ProtectedDatabase) {
+			p.Exec(t, "ALTER TABLE noisegate_prepared.versions DROP COLUMN units")
+		}, tables: []catalog.TableName{{Schema: "public", Name: "visits"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := pgtest.Protected(t, preparedDDL)
+			d := open(t, p, nil)
+			fillVisits(t, p, rand.New(rand.NewPCG(16, 9)))
+			on := provenSnapshot(t, d, preparedPolicy)
+			prepared(t, p, d, on, 1)
+			table, _ := on.Table("", "visits")
+			units, _ := on.UnitsOf(table)
+			left := func() (n int) {
+				if err := p.Conn(t, p.DSN).QueryRow(t.Context(), "SELECT count(*) FROM noisegate_prepared."+units).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			if left() == 0 {
+				t.Fatal("no unit has a number")
+			}
+			if c.before != nil {
+				c.before(t, p)
+			}
+			// The policy is asked for nothing but the name of the dataset.
+			if err := prepareConfig(p, 2).Drop(t.Context(), on.Dataset, c.tables...); err != nil || left() != 0 || len(copiesOf(t, p)) != 0 {
+				t.Errorf("%d ids and %v are left, %v", left(), copiesOf(t, p), err)
+			}
+			prepared(t, p, d, on, 1) // and a run begins anew
+		})
+	}
+}
+
+// dropCopies is a run that was killed between dropping copies and forgetting units.
+func dropCopies(t *testing.T, p *pgtest.ProtectedDatabase) {
+	t.Helper()
+	for _, name := range copiesOf(t, p) {
+		p.Exec(t, "DROP TABLE noisegate_prepared."+name)
+	}
+	p.Exec(t, "DELETE FROM noisegate_prepared.versions")
+}
+
 // A version that somebody reads stays, is said to, and goes with the next run; the newest serves.
 func TestVersionsInUse(t *testing.T) {
 	t.Parallel()
