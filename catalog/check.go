@@ -129,11 +129,16 @@ func atMost(bound, other int64) int64 {
 func (c *checker) partition(t *TablePolicy, info *TableInfo) {
 	for _, whole := range c.policy.Tables {
 		relation, ok := c.schema.Table(whole.TableName)
-		if !ok || !slices.Contains(info.PartOf, relation.OID) || whole.Public == t.Public && whole.Unit.same(t.Unit) {
+		if !ok || !slices.Contains(info.PartOf, relation.OID) {
 			continue
 		}
-		c.problem(t.pos, fmt.Sprintf("leave out %s, or give it what %s has", t.TableName, whole.TableName),
-			"%s is a partition of %s, so both are public, or both have the same unit", t.TableName, whole.TableName)
+		hint := fmt.Sprintf("leave out %s, or give it what %s has", t.TableName, whole.TableName)
+		if whole.Public != t.Public || !whole.Unit.same(t.Unit) {
+			c.problem(t.pos, hint, "%s is a partition of %s, so both are public, or both have the same unit", t.TableName, whole.TableName)
+		}
+		if whole.RequirePrepared != t.RequirePrepared { // else rows that are read in a copy only would be read under the other's name
+			c.problem(t.pos, hint, "%s is a partition of %s, so both have require_prepared, or neither", t.TableName, whole.TableName)
+		}
 	}
 }
 

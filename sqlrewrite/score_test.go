@@ -204,6 +204,7 @@ func TestScoreRefusals(t *testing.T) {
 		"a centre too short": {func(q *ScoreQuestion) { q.Centres = [][]float64{{1, 2}, {1}} }, fault.CodeFit},
 		"no number":          {func(q *ScoreQuestion) { q.Centres = [][]float64{{1, 2}, {1, math.NaN()}} }, fault.CodeFit},
 		"no columns":         {func(q *ScoreQuestion) { q.Columns = nil }, fault.CodeFit},
+		"a level too high":   {nil, fault.CodeFit},
 		"no score":           {func(q *ScoreQuestion) { q.CalinskiHarabasz, q.Silhouette = false, false }, fault.CodeFit},
 		"a text":             {func(q *ScoreQuestion) { q.Columns[0].Expr = "sex" }, fault.CodeTypeMismatch},
 		"a unit picked":      {func(q *ScoreQuestion) { q.Where = "person_id = 7" }, fault.CodeUnitColumn},
@@ -220,8 +221,13 @@ func TestScoreRefusals(t *testing.T) {
 	} {
 		q := ScoreQuestion{From: "people", Columns: features("age", "hours_per_week"), Centres: [][]float64{{30, 40}, {50, 20}},
 			CalinskiHarabasz: true, Silhouette: true}
-		c.change(&q)
-		_, err := NewScoring(q, snapshot, ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		o := ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95}
+		if c.change == nil {
+			o.Confidence = 0.999
+		} else {
+			c.change(&q)
+		}
+		_, err := NewScoring(q, snapshot, o)
 		if c.code == "" && err != nil || c.code != "" && fault.CodeOf(err) != c.code {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
@@ -257,6 +263,48 @@ func TestScoringsAreKnownByWhatTheyAsk(t *testing.T) {
 		if p.Loss().Rho != o.Rho || len(p.Mechanisms()) != 1 {
 			t.Errorf("change %d costs %v", i, p.Loss())
 		}
+	}
+}
+
+// A centre beyond the bounds of a column is one at the bound, however far.
+func TestCentresEndAtBounds(t *testing.T) {
+	identity := func(age float64) [32]byte {
+		q := ScoreQuestion{From: "people", Columns: features("age"), Centres: [][]float64{{30}, {age}}, CalinskiHarabasz: true}
+		p, err := NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Fingerprint()
+	}
+	if identity(1e5) != identity(1e9) || identity(-1e5) != identity(-1e9) || identity(1e5) == identity(-1e5) || identity(1e5) == identity(50) {
+		t.Error("centres beyond the bounds are told apart, or are not where the bound is")
+	}
+}
+
+// The silhouette's interval holds also where its number of rows is a sum of many noisy sizes. The randomness is fixed.
+func TestSilhouettesOfManyCentresCover(t *testing.T) {
+	const centres, rows, runs = 16, 40_000, 200
+	q := ScoreQuestion{From: "people", Columns: features("age"), CalinskiHarabasz: true, Silhouette: true}
+	for i := range centres {
+		q.Centres = append(q.Centres, []float64{20 + 3*float64(i)})
+	}
+	p, err := NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), ScoreOptions{Rho: mechanisms.RhoUnit / 100, Confidence: 0.95})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sums []*big.Int // sizes and sums by centre, squares, and 2a/b - 1, which is -1 of rows that lie on their centres
+	for range centres {
+		sums = append(sums, big.NewInt(rows/centres), new(big.Int))
+	}
+	sums = append(sums, big.NewInt(rows), big.NewInt(-rows*int64(1<<16)))
+	s, covered := fixedSampler(t), 0
+	for range runs {
+		if got := scored(t, p, s, sums).Silhouette; got != nil && got.Interval[1] >= 1 {
+			covered++
+		}
+	}
+	if covered < runs*90/100 { // the upper end alone is held to the truth: 97.5 %
+		t.Errorf("%d of %d intervals hold the truth", covered, runs)
 	}
 }
 

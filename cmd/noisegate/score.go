@@ -70,6 +70,10 @@ func (c *scoreCommand) show(a *app, answer *api.ScoreResponse) {
 }
 
 func (c *scoreCommand) showEstimate(a *app, e *api.ScoreEstimate) {
-	fmt.Fprintf(a.Out, " sizes will have noise with a standard deviation of %s\n", figure(e.SizeDeviation))
+	what := "sizes"
+	if len(c.Score) == 1 && c.Score[0] == "simplified_silhouette" {
+		what = "the number of rows"
+	}
+	fmt.Fprintf(a.Out, " %s will have noise with a standard deviation of %s\n", what, figure(e.SizeDeviation))
 	a.showQuote(e.Quote)
 }

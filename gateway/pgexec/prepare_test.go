@@ -325,8 +325,8 @@ func TestErasedUnits(t *testing.T) {
 	}
 }
 
-// Where all copies are dropped, no id of a person is left: also of a table that has left the policy, where a run was killed before it forgot
-// the ids, and where the list is one of an earlier Noisegate.
+// Where all copies are dropped, no id of a person is left: also of a table that has left the policy, where a run was killed before it
+// forgot the ids, and where the list is one of an earlier Noisegate.
 func TestNoIDIsLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*testing.T, *pgtest.ProtectedDatabase) // what happened to the copies

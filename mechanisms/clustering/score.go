@@ -25,10 +25,13 @@ const UnresolvedAbove = 0.2
 // scoreDraws are the draws of which an interval is made: its level is right to 0.5 %.
 const scoreDraws = 2000
 
+// MostConfidence is up to which level the draws make an interval: ten of them are beyond each of its ends.
+const MostConfidence = 0.99
+
 // CalinskiHarabasz is the spread between groups over that within them, each over its degrees of freedom, with an interval at a confidence
-// in (0, 1); false where the noise of a spread is over UnresolvedAbove of it, or that of a size is as large as the size. The square of the
-// noise is taken off squares of sums. The interval is by simulation: the noise, whose law is known, is drawn anew around the released
-// numbers, and what this does to the score is what the noise is taken to have done. Source: Calinski and Harabasz 1974; Efron and
+// in (0, MostConfidence]; false where the noise of a spread is over UnresolvedAbove of it, or that of a size is as large as the size. The
+// square of the noise is taken off squares of sums. The interval is by simulation: the noise, whose law is known, is drawn anew around the
+// released numbers, and what this does to the score is what the noise is taken to have done. Source: Calinski and Harabasz 1974; Efron and
 // Tibshirani 1993, chapter 13.
 func (g Groups) CalinskiHarabasz(confidence float64) (Score, bool) {
 	between, within, ok := g.spreads(g.Sigma * g.Sigma)

@@ -67,6 +67,9 @@ func NewScoring(q ScoreQuestion, on *catalog.Snapshot, o ScoreOptions) (*Scoring
 		return len(c) != len(q.Columns) || slices.ContainsFunc(c, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 	}):
 		return nil, fault.FitInvalid("centers", "a number for each column each")
+	case q.CalinskiHarabasz && o.Confidence > clustering.MostConfidence:
+		return nil, fault.FitInvalid("confidence", fmt.Sprintf("at most %g for calinski_harabasz, whose interval is by simulation",
+			clustering.MostConfidence))
 	case !q.CalinskiHarabasz && !q.Silhouette:
 		return nil, fault.FitInvalid("score", "one at least")
 	}
