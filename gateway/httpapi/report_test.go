@@ -84,7 +84,28 @@ func TestReportKept(t *testing.T) {
 	if err != nil || !alone.Replayed || alone.Report != nil || textOf(alone.Notes, "kept") != "" {
 		t.Errorf("the figures alone: %+v, %v", alone, err)
 	}
-	request.SQL, request.Epsilon = "SELECT count(*) FROM people", "1"
+	// Of the 33 visits of shop0, no person's fifth is there: what is counted is 20 of them, by WHERE and by FILTER alike.
+	for _, view := range []string{"SELECT count(*) FROM visits WHERE shop = 'shop0'",
+		"SELECT count(*) FILTER (WHERE shop = 'shop0') FROM visits"} {
+		request.SQL = view
+		some, err := ana.Query(t.Context(), request, "")
+		if err != nil || some.Rows[0][0].String() != "20" || !strings.HasPrefix(some.Report.Share.String(), "0.60") {
+			t.Errorf("%s: %+v, %v", view, some, err)
+		}
+	}
+	// Where what is computed of the values fails, they are shown beside what was bought of the bounds.
+	request.SQL = "SELECT sqrt(count(*) - 1000000) AS m FROM visits"
+	failed, err := ana.Query(t.Context(), request, "")
+	if err != nil || len(failed.Columns) != 1 || len(failed.Rows) != 1 || failed.Report == nil || failed.Report.Share.String() != "0.25" ||
+		textOf(failed.Notes, "outer-layer-failed") == "" {
+		t.Errorf("an outer query that fails: %+v, %v", failed, err)
+	}
+	request.SQL, request.Selection = "SELECT max(amount) FROM visits", "permute_and_flip"
+	chosen, err := ana.Query(t.Context(), request, "")
+	if err != nil || chosen.Report == nil || chosen.Columns[0].Selection != "permute_and_flip" {
+		t.Errorf("of a selection: %+v, %v", chosen, err)
+	}
+	request.SQL, request.Epsilon, request.Selection = "SELECT count(*) FROM people", "1", ""
 	whole, err := ana.Query(t.Context(), request, "")
 	if err != nil || whole.Report == nil || whole.Report.Share.String() != "1" || whole.Spent.Epsilon != "1" {
 		t.Errorf("of rows that all count: %+v, %v", whole, err)

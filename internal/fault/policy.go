@@ -35,7 +35,7 @@ func PreparedOnly(table string) *Error {
 	return &Error{Code: CodePreparedOnly, Msg: fmt.Sprintf("table %s is read in its prepared copy only, which does not answer this question",
 		Quote(table)),
 		Hint: "a copy answers counts, sums, means and moments, with public keys and beside public tables that are joined by a unique key; " +
-			`leave out max_groups, max_error, plan and "prepared": false`}
+			`leave out max_groups, max_error, report, plan and "prepared": false`}
 }
 
 // NotPrepared refuses every question about a table that is read in its prepared copy only, while no version is what the policy asks for.

@@ -19,14 +19,15 @@ const (
 // KeptCap is how many times as many rows of one unit are looked at as count at most: all rows of a unit have no bound.
 const KeptCap = 4
 
-// Counting is the block that counts a part of the rows of a block.
-func (q *BoundQuery) Counting(part Part) *BoundQuery {
+// Counting is the block that counts a part of the rows of a block; rows is the count that it is of, [CountRows] or [CountValues].
+func (q *BoundQuery) Counting(part Part, rows Statistic) *BoundQuery {
 	name := "rows that count"
 	if part == AllRows {
 		name = "all rows"
 	}
+	rows.Name = name
 	return &BoundQuery{Facts: q.Facts, Pairs: q.Pairs, Spare: q.Spare, Load: q.Load, Source: q.Source, Where: q.Where,
-		Part: part, Within: q.Keys, Statistics: []Statistic{{Kind: CountRows, Name: name}},
+		Part: part, Within: q.Keys, Statistics: []Statistic{rows},
 		Estimators: []Estimator{{Name: name, T: catalog.Int8, How: AsReleased, Of: []int{0}}},
 		Outputs:    []Output{{Name: name, Expr: EstimatorRef{T: catalog.Int8}}}}
 }

@@ -61,7 +61,13 @@ var outerFailed = algebra.Note{Code: "outer-layer-failed",
 // failed after everything was paid: what was bought is then still delivered.
 func Plain(r *plan.Released) *Answer {
 	p := r.Plan
-	if p.Several != nil {
+	switch {
+	case p.Several != nil && p.Query.Reports: // the answer is the first block
+		a := Plain(r.Blocks[0])
+		a.Notes = append(Notes(p), outerFailed)
+		_ = a.report(r) // which is missing where its counts do not fit together
+		return a
+	case p.Several != nil:
 		return plainSeveral(r)
 	}
 	a := &Answer{Notes: append(Notes(p), outerFailed)}

@@ -55,10 +55,20 @@ func countOf(p *plan.Plan, block int) plan.Linear {
 // keptText says which part of the rows is in the figures.
 func keptText(p *plan.Plan, r *Report) string {
 	if r.Share == nil || r.Span.Lo.Sign() == 0 && r.Span.Hi.Cmp(scalar.One()) == 0 {
-		return "which part of the rows is in these figures cannot be told: there are too few of them for this noise"
+		return "which part of the rows is " + whereKept(p) + " cannot be told: there are too few of them for this noise"
 	}
-	return fmt.Sprintf("about %s %% of rows are in these figures [%s, %s]; of one %s at most %d rows are looked at for that (kept_cap)",
-		percents(r.Share, 0), percents(r.Span.Lo, -1), percents(r.Span.Hi, 1), p.Query.Source.UnitName(), r.Cap)
+	return fmt.Sprintf("about %s %% of rows are %s [%s, %s]; of one %s at most %d rows are looked at for that (kept_cap)",
+		percents(r.Share, 0), whereKept(p), percents(r.Span.Lo, -1), percents(r.Span.Hi, 1), p.Query.Source.UnitName(), r.Cap)
+}
+
+// whereKept says of rows that count what they are: of counts they are what is counted, while each row has a part in other values.
+func whereKept(p *plan.Plan) string {
+	for _, m := range p.Query.Blocks[0].Statistics {
+		if m.Kind != algebra.CountRows && m.Kind != algebra.CountValues {
+			return "within the bounds of these figures"
+		}
+	}
+	return "in these figures"
 }
 
 // percents is a share in percent with one digit after the point at most, rounded down, up, or to the nearest where direction is 0.
@@ -85,7 +95,7 @@ func reportNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 		add("report", "all rows are in these figures: a %s has at most one in a group. Nothing is bought for that", unit)
 	default:
 		add("report", "beside the answer two counts over all groups are bought, of rows that count and of all rows, at most %d of one %s "+
-			"(kept_cap): their ratio is the part of the rows that is in these figures", p.Several.Plans[2].Bounding.MaxRows, unit)
+			"(kept_cap): their ratio is the part of the rows that is %s", p.Several.Plans[2].Bounding.MaxRows, unit, whereKept(p))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/internal/stability"
 )
 
@@ -37,10 +38,18 @@ func reporting(q *algebra.BoundQuery, o Options) (*algebra.BoundQuery, error) {
 		return q, nil
 	case q.Blocks != nil:
 		return nil, fault.NoReport("it has several releases")
+	case len(o.Weights) > 0:
+		return nil, fault.NoReport("weights divide its price, of which a report takes equal portions")
+	case o.Simultaneous:
+		return nil, fault.NoReport("its intervals hold all together, which that of a report does not")
 	case !slices.ContainsFunc(q.Statistics, boundsRows):
 		return nil, fault.NoReport("none of its values is of rows whose number max_rows bounds")
 	case q.ReadsCopy(): // nobody sees it: the question is then asked of the table
 		return nil, fault.Internal(errCopy)
+	}
+	rows, agree := countedBy(q.Statistics)
+	if !agree {
+		return nil, fault.NoReport("its values are of different rows, by FILTER or where a column is NULL; ask for them one by one")
 	}
 	s, err := stability.ChooseBounding(q, o.bounds())
 	if err != nil || s.Kind == stability.Flat {
@@ -52,8 +61,40 @@ func reporting(q *algebra.BoundQuery, o Options) (*algebra.BoundQuery, error) {
 	} else {
 		first.Post, first.Outputs, first.Inner, first.Scans = nil, q.Inner, nil, nil
 	}
-	return &algebra.BoundQuery{Blocks: []*algebra.BoundQuery{&first, q.Counting(algebra.KeptRows), q.Counting(algebra.AllRows)},
+	return &algebra.BoundQuery{Blocks: []*algebra.BoundQuery{&first, q.Counting(algebra.KeptRows, rows), q.Counting(algebra.AllRows, rows)},
 		Source: q.Source, Post: post, Outputs: q.Outputs, Scans: q.Scans, Reports: true}, nil
+}
+
+// countedBy is the count of the rows that statistics are of, those whose rows max_rows bounds; false where they are of different ones.
+func countedBy(all []algebra.Statistic) (rows algebra.Statistic, agree bool) {
+	found := false
+	for _, m := range all {
+		if !boundsRows(m) {
+			continue
+		}
+		of, known := rowsOf(m)
+		if !known || found && !of.SameRows(rows) {
+			return rows, false
+		}
+		rows, found = of, true
+	}
+	return rows, true
+}
+
+// rowsOf is the count of the rows that a statistic is of: those that pass its filter, and have the values that it reads. It is false where
+// two values must be there.
+func rowsOf(m algebra.Statistic) (rows algebra.Statistic, known bool) {
+	rows = algebra.Statistic{Kind: algebra.CountRows, Filter: m.Filter}
+	for _, x := range []algebra.Expr{m.X, m.Y} {
+		switch {
+		case x == nil || sqlprint.NeverNull(x):
+		case rows.X != nil && !algebra.Same(rows.X, x):
+			return rows, false
+		default:
+			rows.Kind, rows.X = algebra.CountValues, x
+		}
+	}
+	return rows, true
 }
 
 // boundsRows reports whether max_rows bounds a statistic.
@@ -84,7 +125,7 @@ func (o Options) portion(portions, n int, first bool) Options {
 	case o.Report == "":
 		o.Delta /= mechanisms.AttoDelta(n)
 	case !first:
-		o.Delta = 0
+		o.Delta, o.Selection, o.SelectsOnly = 0, "", false // of counts
 	}
 	o.Report = ""
 	return o

@@ -52,7 +52,7 @@ func (p *Plan) Reusable() bool {
 func (p *Plan) Question() [32]byte {
 	free := *p
 	o := &free.Options
-	o.Epsilon, o.Rho, o.Delta, o.Mechanism, o.Currency, o.Selection = 0, 0, 0, "", "", ""
+	o.Epsilon, o.Rho, o.Delta, o.Mechanism, o.Currency, o.Selection, o.Report = 0, 0, 0, "", "", "", "" // nor is a report bought
 	same := free.fingerprint(p.Snapshot)
 	h := sqlprint.Identity{Hash: sha256.New()}
 	h.Add("noisegate question 1", string(same[:]))

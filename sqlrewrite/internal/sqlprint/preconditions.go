@@ -24,7 +24,6 @@ func preconditions(q *algebra.BoundQuery) []Precondition {
 
 // Query collects what a query reads.
 func (w *PreconditionWalk) Query(q *algebra.BoundQuery) {
-	w.part = q.Part != algebra.NoPart
 	w.item(q.Source.Node)
 	w.Exprs(q.Where)
 	for _, o := range q.Source.Owners {
@@ -48,7 +47,6 @@ type PreconditionWalk struct {
 	Outer  bool               // there is an outer join
 	ties   bool               // also what windows order by beyond what the query says
 
-	part     bool // of the rows of another block: its caps hand on what that one reads
 	allSolid bool // all columns that are named are to be
 }
 
@@ -81,8 +79,8 @@ func (w *PreconditionWalk) item(n algebra.FromItem) {
 		w.item(n.Of)
 		if n.Active() {
 			w.Used[n.By] = true
-			for _, f := range n.Outputs {
-				w.Used[f] = w.Used[f] || w.part
+			for _, f := range n.Outputs { // what it hands on is in its text, whether or not something reads it
+				w.Used[f] = true
 			}
 		}
 	case *algebra.Derived:
