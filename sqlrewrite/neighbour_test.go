@@ -155,9 +155,9 @@ const notSQLs = 300
 var tolerated = map[string]bool{"policy/too-many-keys": true, "plan/too-many-keys": true, "sql/too-complex": true,
 	"plan/price-too-small": true, "plan/fan-out": true, "request/invalid-report": true}
 
-// randomReport asks now and then for a report, which not every query has.
+// randomReport asks now and then for a report, which most queries do not have.
 func randomReport(r *rand.Rand) Report {
-	if r.IntN(5) > 0 {
+	if r.IntN(3) > 0 {
 		return ""
 	}
 	return ReportKept
