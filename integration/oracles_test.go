@@ -73,6 +73,7 @@ func TestTheOtherTableIsReadOverHTTP(t *testing.T) {
 	if testing.Short() {
 		questions = questions[:2]
 	}
+	asked := 0
 	for _, q := range questions {
 		before := make(map[string]int64)
 		for _, name := range []string{"present", "absent"} {
@@ -83,15 +84,27 @@ func TestTheOtherTableIsReadOverHTTP(t *testing.T) {
 		}
 		for name, before := range before {
 			want := before + q.times*readRows
-			deadline := time.Now().Add(30 * time.Second) // a backend tells its counters within 10 s
+			// A backend tells its counters within 10 s; PostgreSQL 14's only where it runs another statement later.
+			deadline := time.Now().Add(30 * time.Second)
 			for read := s.rowsRead(t, name); read < want; read = s.rowsRead(t, name) {
 				if time.Now().After(deadline) {
 					t.Errorf("%s, %s: %d rows of the large tables were read, want at least %d\n%s", q.name, name, read-before, want-before, q.sql)
 					break
 				}
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(700 * time.Millisecond) // none tells twice within 500 ms
+				asked++                            // what was asked before is answered without PostgreSQL
+				s.askOfAge(t, token, name, asked)
 			}
 		}
+	}
+}
+
+// askOfAge asks a dataset of [readData] for people of one age, which reads none of its large tables.
+func (s *stack) askOfAge(t *testing.T, token, dataset string, age int) {
+	t.Helper()
+	sql := fmt.Sprintf("SELECT count(*) FROM people WHERE age = %d", age)
+	if status, p := s.send(t, raw{token: token, body: body(t, sql, "dataset", `"`+dataset+`"`)}); status != http.StatusOK {
+		t.Fatalf("%s: %d %s %s", sql, status, p.Code, p.Detail)
 	}
 }
 
