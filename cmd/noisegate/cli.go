@@ -21,7 +21,7 @@ import (
 // Exit codes. Scripts rely on them.
 const (
 	exitOK      = 0
-	exitAbove   = 1 // an audit found a ledger that was changed, or more privacy lost than was claimed
+	exitAbove   = 1 // an audit found a ledger that was changed, or more privacy lost than was claimed; the doctor, what must be mended
 	exitUsage   = 2 // the command line, the configuration or the token is wrong
 	exitBudget  = 3 // refused by a budget
 	exitRefused = 4 // refused by policy, or as SQL
@@ -41,6 +41,7 @@ type commandLine struct {
 	Demo     demoCommand     `cmd:"" help:"Start a private PostgreSQL with invented people and a gateway in front, and show it."`
 	Serve    serveCommand    `cmd:"" help:"Run the gateway."`
 	Migrate  migrateCommand  `cmd:"" help:"Bring the control database's schema up to date."`
+	Doctor   doctorCommand   `cmd:"" help:"Look at an installation: databases, roles, keys, files, limits; say what to mend."`
 	Policy   policyCommands  `cmd:"" help:"Check, apply and export the policy of a dataset."`
 	Prepare  prepareCommand  `cmd:"" help:"Make bounded copies of tables, over which questions cost what plain SQL does."`
 	Token    tokenCommand    `cmd:"" help:"Make a token for development (only with auth.keys.hs256_file)."`
@@ -145,10 +146,11 @@ func (a *app) report(err error) int {
 	var policy policyError
 	var changed auditBroken
 	var audit auditFailed
+	var ill illness
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &audit), errors.As(err, &changed), errors.Is(err, journal.ErrReceipt):
+	case errors.As(err, &audit), errors.As(err, &changed), errors.As(err, &ill), errors.Is(err, journal.ErrReceipt):
 		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
 		return exitAbove
 	case errors.As(err, &policy):

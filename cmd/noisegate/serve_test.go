@@ -261,7 +261,7 @@ func (s *site) readerThatWrites(t *testing.T) {
 // overTLS: with a certificate the gateway speaks HTTP/2 over TLS 1.2 or later, and nothing else.
 func (s *site) overTLS(t *testing.T) {
 	t.Helper()
-	certificate, pool := selfSigned(t, s)
+	certificate, pool := selfSigned(t, s, time.Hour)
 	stop := s.serve(t, config.Environment{"NOISEGATE_HTTP_TLS_CERT_FILE": certificate, "NOISEGATE_HTTP_TLS_KEY_FILE": certificate})
 	get := func(c *tls.Config) (string, error) {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true}}
@@ -283,14 +283,14 @@ func (s *site) overTLS(t *testing.T) {
 	}
 }
 
-// selfSigned writes a certificate for 127.0.0.1 and its key into one file.
-func selfSigned(t *testing.T, s *site) (file string, pool *x509.CertPool) {
+// selfSigned writes a certificate for 127.0.0.1, which ends after a time, and its key into one file.
+func selfSigned(t *testing.T, s *site, ends time.Duration) (file string, pool *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(ends),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -303,5 +303,6 @@ func selfSigned(t *testing.T, s *site) (file string, pool *x509.CertPool) {
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	pool = x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
-	return s.write(t, "tls.pem", string(text)+string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))), pool
+	name := fmt.Sprintf("tls-%s.pem", ends)
+	return s.write(t, name, string(text)+string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))), pool
 }

@@ -172,9 +172,7 @@ func (g *Server) checkSafety(ctx context.Context) error {
 	if err := g.ledger.CheckSafety(ctx); err != nil {
 		return err
 	}
-	ledger := pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.entry", "noisegate.policy", "noisegate.pate_answer",
-		"noisegate.pate_epsilon", "noisegate.collector", "noisegate.collect_report"}}
-	if err := g.checkServer(ctx, g.config.Control.DSN, ledger); err != nil {
+	if err := g.checkServer(ctx, g.config.Control.DSN, LedgerRole()); err != nil {
 		return fmt.Errorf("control database: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.config.Datasets)) {
@@ -183,6 +181,12 @@ func (g *Server) checkSafety(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// LedgerRole is what the role that serves from the control database is for.
+func LedgerRole() pgrole.Expectation {
+	return pgrole.Expectation{Task: pgrole.Ledger, AppendOnly: []string{"noisegate.entry", "noisegate.policy", "noisegate.pate_answer",
+		"noisegate.pate_epsilon", "noisegate.collector", "noisegate.collect_report"}}
 }
 
 // checkServer refuses a server of a version that was not tested, and a role that may do more than its task needs.

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/cmd/noisegate/internal/config"
+	"noisegate/cmd/noisegate/internal/doctor"
+)
+
+// TestDoctor spoils an installation in many ways, and wants the one finding that says so, with what to do. What is well
+// gives no failure.
+func TestDoctor(t *testing.T) {
+	s := newSite(t)
+	look := func(t *testing.T, env config.Environment) (code int, all []doctor.Finding) {
+		t.Helper()
+		code, out, errs := s.run(t, env, "doctor", "--json")
+		if err := json.Unmarshal([]byte(out), &all); err != nil {
+			t.Fatalf("%v\n%s%s", err, out, errs)
+		}
+		return code, all
+	}
+	// expect wants a finding of a level whose text and fix hold these words, and the exit code of the level.
+	expect := func(t *testing.T, env config.Environment, level doctor.Level, text, fix string) {
+		t.Helper()
+		code, all := look(t, env)
+		found := false
+		for _, f := range all {
+			found = found || f.Level == level && strings.Contains(f.Text, text) && strings.Contains(f.Fix, fix)
+			if (f.Level == doctor.OK) != (f.Fix == "") {
+				t.Errorf("%+v: what is well needs no fix, and all else one", f)
+			}
+		}
+		if !found || (code == exitAbove) != (level == doctor.Fail) {
+			t.Errorf("exit %d; no finding %s %q, fix %q", code, level, text, fix)
+			for _, f := range all {
+				if f.Level != doctor.OK {
+					t.Logf("%+v", f)
+				}
+			}
+		}
+	}
+	expect(t, nil, doctor.Fail, "none at all", "noisegate migrate")
+	for _, args := range [][]string{{"migrate"}, {"policy", "apply", s.policy}} {
+		if args[0] == "policy" {
+			expect(t, nil, doctor.Fail, "no policy", "policy apply")
+		}
+		if code, out, errs := s.run(t, nil, args...); code != exitOK {
+			t.Fatalf("%v: %d %s%s", args, code, out, errs)
+		}
+	}
+	secret := config.Environment{"NOISEGATE_DATASETS_CENSUS_DSN": "postgres://noisegate_reader:s3cret@127.0.0.1:1/census"}
+	expect(t, secret, doctor.Fail, "failed to connect", "pg_hba.conf")
+	if _, out, errs := s.run(t, secret, "doctor"); strings.Contains(out+errs, "s3cret") {
+		t.Error("a password is printed")
+	}
+	code, all := look(t, nil)
+	for _, f := range all {
+		if f.Level == doctor.Fail {
+			t.Errorf("an installation that serves: %+v", f)
+		}
+	}
+	if code != exitOK || len(all) < 15 {
+		t.Errorf("exit %d, %d findings", code, len(all))
+	}
+	if code, out, _ := s.run(t, nil, "doctor"); code != exitOK || !strings.Contains(out, "ok    control.dsn: PostgreSQL ") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+
+	key := s.write(t, "open.key", strings.Repeat("q", 40))
+	if err := os.Chmod(key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ended, _ := selfSigned(t, s, -time.Hour)
+	ending, _ := selfSigned(t, s, time.Hour)
+	for _, c := range []struct {
+		name, spoil, undo string // SQL in the protected database; "control: " before it: in the control database
+		env               config.Environment
+		level             doctor.Level
+		text, fix         string
+	}{
+		{"secret is readable", "", "", config.Environment{"NOISEGATE_AUTH_KEYS_HS256_FILE": key}, doctor.Fail, "mode 644", "chmod 600"},
+		{"certificate ended", "", "", config.Environment{"NOISEGATE_HTTP_TLS_CERT_FILE": ended, "NOISEGATE_HTTP_TLS_KEY_FILE": ended},
+			doctor.Fail, "the certificate ended", "renew"},
+		{"certificate ends", "", "", config.Environment{"NOISEGATE_HTTP_TLS_CERT_FILE": ending, "NOISEGATE_HTTP_TLS_KEY_FILE": ending},
+			doctor.Warn, "the certificate ends", "renew"},
+		{"anchor is damaged", "", "", config.Environment{"NOISEGATE_CONTROL_ANCHOR": s.write(t, "anchor", "{")}, doctor.Fail, "damaged",
+			"recovery"},
+		{"anchor is not there", "", "", config.Environment{"NOISEGATE_CONTROL_ANCHOR": filepath.Join(s.dir, "new.anchor")}, doctor.Warn,
+			"remembers nothing", "who removed it"},
+		{"anchor cannot be written", "", "", config.Environment{"NOISEGATE_CONTROL_ANCHOR": filepath.Join(s.dir, "nowhere", "anchor")},
+			doctor.Fail, "cannot be written", "write there"},
+		{"too few connections", "", "", config.Environment{"NOISEGATE_DATASETS_CENSUS_CONNECTIONS": "999"}, doctor.Fail,
+			"the gateway opens up to 999", "max_connections"},
+		{"a reader that writes", "GRANT INSERT ON people TO noisegate_reader", "REVOKE INSERT ON people FROM noisegate_reader", nil, doctor.Fail,
+			"may do more with table", "REVOKE ALL ON"},
+		{"another reader", "CREATE ROLE doctor_app LOGIN; GRANT SELECT ON people TO doctor_app", "DROP OWNED BY doctor_app; DROP ROLE doctor_app", nil,
+			doctor.Warn, "as they are: doctor_app", "REVOKE SELECT"},
+		{"another reader of a column", "CREATE ROLE doctor_app LOGIN; GRANT SELECT (age) ON people TO doctor_app",
+			"DROP OWNED BY doctor_app; DROP ROLE doctor_app", nil, doctor.Warn, "as they are: doctor_app", "REVOKE SELECT"},
+		{"a changed table", "ALTER TABLE people RENAME age TO years", "ALTER TABLE people RENAME years TO age", nil, doctor.Fail,
+			"changed since its policy was applied", "apply the policy again"},
+		{"a ledger's role that rewrites", "control: GRANT UPDATE ON noisegate.entry TO noisegate",
+			"control: REVOKE UPDATE ON noisegate.entry FROM noisegate",
+			nil, doctor.Fail, "right UPDATE on the append-only table noisegate.entry", "REVOKE UPDATE"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := func(sql string) {
+				database := demoProtected
+				if text, ok := strings.CutPrefix(sql, "control: "); ok {
+					database, sql = demoControl, text
+				}
+				if err := s.database.as(t.Context(), s.database.super, database, func(conn *pgx.Conn) error {
+					_, err := conn.Exec(t.Context(), sql)
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run(c.spoil)
+			defer run(c.undo)
+			expect(t, c.env, c.level, c.text, c.fix)
+		})
+	}
+}
