@@ -117,6 +117,11 @@ var severalCases = map[string]severalCase{
 		[][]int64{{1000}, {200, 300, 500}}, []float64{0.2, 0.3, 0.5}, [][]int{{0, 1}, {0, 2}, {0, 3}}},
 	"product": {"SELECT a.n * b.n FROM (SELECT count(*) AS n FROM visits WHERE minutes > 9) a, (SELECT count(*) AS n FROM visits) b",
 		[][]int64{{400}, {1000}}, []float64{400_000}, [][]int{{1, 1}}},
+	"sides of a union": {"SELECT count(*) AS n FROM visits WHERE minutes > 9 UNION ALL SELECT count(*) FROM visits GROUP BY season",
+		[][]int64{{400}, {200, 300, 500}}, []float64{400, 200, 300, 500}, [][]int{{1, 0}, {0, 1}, {0, 2}, {0, 3}}},
+	"through a union": {"SELECT 100.0 * u.n / t.n FROM (SELECT count(*) AS n FROM visits WHERE minutes > 9 UNION ALL SELECT count(*) " +
+		"FROM visits WHERE ward = 1 UNION ALL SELECT 2 * count(*) FROM visits WHERE ward = 2) u, (SELECT count(*) AS n FROM visits) t",
+		[][]int64{{400}, {300}, {350}, {1000}}, []float64{40, 30, 70}, [][]int{{1, 0, 0, 1}, {0, 1, 0, 1}, {0, 0, 1, 1}}},
 	"equal blocks": {"SELECT a.n + b.n FROM (SELECT count(*) AS n FROM visits) a, (SELECT count(*) AS n FROM visits) b",
 		[][]int64{{1000}, nil}, []float64{2000}, [][]int{{1, 1}}},
 }
@@ -211,10 +216,12 @@ func TestSeveralWithoutIntervals(t *testing.T) {
 		"equal blocks with keys": "SELECT a.n - b.n AS d FROM " + byWard + " a JOIN " + byWard + " b ON b.ward = a.ward + 1",
 		"one block twice": "WITH w AS " + byWard + ", t AS " + total +
 			" SELECT a.n - b.n + t.n AS d FROM w a JOIN w b ON b.ward = a.ward + 1, t",
-		"sides of a union": "SELECT n AS d FROM " + byWard + " a UNION ALL SELECT n FROM " + total + " b",
-		"an aggregate":     "SELECT sum(a.n * b.n) AS d FROM " + byWard + " a, " + total + " b",
-		"different rows":   "SELECT DISTINCT a.n + b.n AS d FROM " + byWard + " a, " + total + " b",
-		"a chosen row":     "SELECT a.n + (SELECT max(n) FROM " + byWard + " b) AS d FROM " + total + " a",
+		"different rows of a union": "SELECT n AS d FROM " + byWard + " a UNION SELECT n FROM " + total + " b",
+		"equal sides of a union":    "SELECT n AS d FROM " + byWard + " a UNION ALL SELECT n FROM " + byWard + " b",
+		"a sum over a union":        "SELECT sum(n) AS d FROM (SELECT n FROM " + byWard + " a UNION ALL SELECT n FROM " + total + " b) u",
+		"an aggregate":              "SELECT sum(a.n * b.n) AS d FROM " + byWard + " a, " + total + " b",
+		"different rows":            "SELECT DISTINCT a.n + b.n AS d FROM " + byWard + " a, " + total + " b",
+		"a chosen row":              "SELECT a.n + (SELECT max(n) FROM " + byWard + " b) AS d FROM " + total + " a",
 	} {
 		p, err := Rewrite(sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
 		if err != nil {
@@ -239,6 +246,31 @@ func TestSeveralAbsentRows(t *testing.T) {
 	intervals := c.released(t, p, fixedSampler(t)).Intervals
 	if intervals[0][0] == nil || intervals[1][0] != nil || intervals[2][0] == nil {
 		t.Errorf("intervals %v", intervals)
+	}
+}
+
+// Of a union, a row of public tables, or one whose side does not tell, has no interval; the rows of the other side have theirs.
+func TestSeveralUntoldSides(t *testing.T) {
+	const union = "SELECT count(*) AS n FROM visits WHERE minutes > 9 UNION ALL SELECT count(*) FROM visits GROUP BY season UNION ALL "
+	for _, third := range []string{"SELECT 7", "SELECT sum(n) FROM (SELECT count(*) AS n FROM visits GROUP BY season, ward) t"} {
+		c := severalCase{sql: union + third, truth: [][]int64{{400}, {200, 300, 500}, make([]int64, 64)}, values: []float64{400, 300, 7},
+			stems: [][]int{{1, 0, 0}, {0, 2, 0}, {0, 0, 0}}}
+		p, err := Rewrite(c.sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := len(p.Blocks())
+		c.truth = c.truth[:blocks]
+		for j := range c.stems {
+			c.stems[j] = c.stems[j][:blocks]
+		}
+		answer := c.released(t, p, fixedSampler(t))
+		if i := answer.Intervals; i[0][0] == nil || i[1][0] == nil || i[2][0] != nil {
+			t.Errorf("%s: intervals %v", third, i)
+		}
+		if text := fmt.Sprint(answer.Notes); strings.Contains(text, "unbounded-interval") {
+			t.Errorf("%s: %s", third, text)
+		}
 	}
 }
 

@@ -315,10 +315,12 @@ const (
 	InSub
 )
 
-// Either is what an output of a set operation stems from.
+// Either is what an output of a set operation stems from. A row of UNION ALL that has the number of a released row of a block is of the
+// side that carries this block.
 type Either struct {
-	L, R Expr
-	T    catalog.Type
+	L, R        Expr
+	Left, Right []int // the blocks that each side carries; none but for UNION ALL
+	T           catalog.Type
 }
 
 func (e Subquery) Typ() catalog.Type { return e.T }

@@ -1,6 +1,10 @@
 package algebra
 
-import "slices"
+import (
+	"slices"
+
+	"noisegate/sqlrewrite/syntax"
+)
 
 // A statement may have several release blocks. Each is a release of its own; what is computed from all of them runs after the noise. A row
 // of the answer has an interval where it is known which released row of each block it stems from.
@@ -76,32 +80,36 @@ type Carry struct {
 	Leaf  *Leaf
 }
 
-// Carries are those of a query over several blocks; none where its rows are made of several others.
-func (q *Query) Carries() []Carry {
+// Carries are those of a query over several blocks; none where its rows are made of several others. The rows of UNION ALL have the numbers
+// of their own side alone, and count with united.
+func (q *Query) Carries(united bool) []Carry {
 	if q.Block || q.Set != nil || q.Distinct || q.Grouped {
 		return nil
 	}
-	return carriesOf(q.From)
+	return carriesOf(q.From, united)
 }
 
-func carriesOf(n FromItem) (all []Carry) {
+func carriesOf(n FromItem, united bool) (all []Carry) {
 	switch n := n.(type) {
 	case *Derived:
-		for _, block := range n.Parts[0].Carried() {
+		for _, block := range n.Parts[0].Carried(united) {
 			all = append(all, Carry{block, &n.Leaf})
 		}
 	case *Joined:
-		all = append(carriesOf(n.Left), carriesOf(n.Right)...)
+		all = append(carriesOf(n.Left, united), carriesOf(n.Right, united)...)
 	}
 	return all
 }
 
-// Carried are the blocks of which each row of a query has the number of a released row.
-func (q *Query) Carried() (blocks []int) {
-	if q.Block {
+// Carried are the blocks of which a row of a query has the number of a released row, where it stems from one.
+func (q *Query) Carried(united bool) (blocks []int) {
+	switch {
+	case q.Block:
 		return []int{q.BlockAt}
+	case q.Set != nil && q.Set.All && q.Set.Kind == syntax.Union && united:
+		return append(q.Set.Left.Carried(true), q.Set.Right.Carried(true)...)
 	}
-	for _, c := range q.Carries() {
+	for _, c := range q.Carries(united) {
 		if !slices.Contains(blocks, c.Block) {
 			blocks = append(blocks, c.Block)
 		}
@@ -138,7 +146,7 @@ const (
 func (q *BoundQuery) Tellings(same []int) []Telling {
 	uses := make([]int, len(q.Blocks)) // in FROM, and in queries whose rows are not followed
 	q.countUses(q.Post, uses)
-	carried := q.Post.Carried()
+	carried := q.Post.Carried(true)
 	all := make([]Telling, len(q.Blocks))
 	for at, block := range q.Blocks {
 		together := 0

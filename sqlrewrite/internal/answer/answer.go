@@ -18,30 +18,34 @@ func OutputForms(p *plan.Plan) []plan.OutputForm { return outputForms(p, 0) }
 // outputForms describes the outputs of an answer with so many released rows; 0 before there are any.
 func outputForms(p *plan.Plan, rows int) []plan.OutputForm {
 	var forms []plan.OutputForm
-	for i, o := range p.Query.Outputs {
-		f := plan.OutputForm{Column: plan.Column{Name: o.Name, Type: scalar.TypeOfOutput(o.Expr.Typ()), Kind: plan.DerivedColumn}}
-		switch e := o.Expr.(type) {
-		case algebra.KeyRef:
-			f.Column.Kind = plan.KeyColumn
-		case algebra.EstimatorRef:
-			if v := p.Query.Estimators[e.Index]; !v.Computed() {
-				f.Column = aggregateColumn(p, f.Column, p.Releases[v.Of[0]], rows)
-			}
-		}
-		f.Releases = len(bind.ReleasesOf(p.Query, o.Expr))
-		if f.Column.Kind == plan.DerivedColumn && f.Releases == 0 && len(bind.LeavesOf(o.Expr)) > 0 {
-			f.Column.Kind = plan.KeyColumn // computed from keys alone
-		}
-		if f.Ratio = ratioOf(p, o.Expr, rows); f.Ratio != nil && f.Column.Kind == plan.DerivedColumn {
-			f.Column.HalfWidth = spread(p, f.Ratio)
-		}
-		if p.Several != nil && !shownWithIntervals(p, i) { // of rows that are not told, two may have one noise
-			f.Ratio, f.Column.HalfWidth = nil, nil
-		}
-		f.Column.Bias = outputBias(p, f, o.Expr)
-		forms = append(forms, f)
+	for _, o := range p.Query.Outputs {
+		forms = append(forms, outputForm(p, o, rows))
 	}
 	return forms
+}
+
+func outputForm(p *plan.Plan, o algebra.Output, rows int) plan.OutputForm {
+	f := plan.OutputForm{Column: plan.Column{Name: o.Name, Type: scalar.TypeOfOutput(o.Expr.Typ()), Kind: plan.DerivedColumn}}
+	switch e := o.Expr.(type) {
+	case algebra.KeyRef:
+		f.Column.Kind = plan.KeyColumn
+	case algebra.EstimatorRef:
+		if v := p.Query.Estimators[e.Index]; !v.Computed() {
+			f.Column = aggregateColumn(p, f.Column, p.Releases[v.Of[0]], rows)
+		}
+	}
+	f.Releases = len(bind.ReleasesOf(p.Query, o.Expr))
+	if f.Column.Kind == plan.DerivedColumn && f.Releases == 0 && len(bind.LeavesOf(o.Expr)) > 0 {
+		f.Column.Kind = plan.KeyColumn // computed from keys alone
+	}
+	if f.Ratio = ratioOf(p, o.Expr, rows); f.Ratio != nil && f.Column.Kind == plan.DerivedColumn {
+		f.Column.HalfWidth = spread(p, f.Ratio)
+	}
+	if p.Several != nil && !shownOver(p, o.Expr) { // of rows that are not told, two may have one noise
+		f.Ratio, f.Column.HalfWidth = nil, nil
+	}
+	f.Column.Bias = outputBias(p, f, o.Expr)
+	return f
 }
 
 // Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
@@ -198,7 +202,7 @@ func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error)
 		}
 		a.Columns = append(a.Columns, c)
 	}
-	box := NewBox(p, r.Rows...)
+	box, lost := NewBox(p, r.Rows...), make([]int, len(forms))
 	for _, row := range rows {
 		if len(row.Values) != len(forms)+len(followed) || row.Ordinal < 0 || row.Ordinal > len(r.Rows) ||
 			row.Ordinal == 0 && p.Query.Post == nil {
@@ -212,37 +216,31 @@ func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error)
 		for i, f := range forms {
 			if !row.Values[i].Null && f.Column.Kind != plan.KeyColumn {
 				intervals[i] = box.interval(p.Query.Outputs[i].Expr, f, at, a.Columns[i].Type)
+				lost[i] += algebra.BoolIndex(intervals[i] == nil)
 			}
 		}
 		a.Rows = append(a.Rows, row.Values[:len(forms)])
 		a.Intervals = append(a.Intervals, intervals)
 	}
-	a.Notes = append(a.Notes, unboundedNotes(p, a.Rows, a.Intervals)...)
+	a.Notes = append(a.Notes, unboundedNotes(p, len(rows), lost)...)
 	a.Notes = append(a.Notes, barNotes(p, a.Intervals, len(r.Rows))...)
 	return a, a.report(r)
 }
 
-// unboundedNotes say of which outputs the intervals are unbounded in some rows, as what is divided by is small against its noise.
-func unboundedNotes(p *plan.Plan, rows [][]catalog.Key, intervals [][]*Interval) []algebra.Note {
+// unboundedNotes say of which outputs the intervals are unbounded in some rows, as what is divided by is small against its noise: lost
+// counts these rows by output.
+func unboundedNotes(p *plan.Plan, rows int, lost []int) []algebra.Note {
 	var notes []algebra.Note
 	for i, f := range p.Outputs {
-		if f.Column.Kind != plan.DerivedColumn || f.Releases == 0 || !shownWithIntervals(p, i) {
+		if f.Column.Kind != plan.DerivedColumn || f.Releases == 0 || !shownWithIntervals(p, i) || lost[i] == 0 {
 			continue
 		}
-		unbounded := 0
-		for j, row := range rows {
-			if !row[i].Null && intervals[j][i] == nil {
-				unbounded++
-			}
+		text := fmt.Sprintf("%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
+			"against its noise that any value is possible", f.Column.Name, lost[i], rows)
+		if holds(p.Query.Outputs[i].Expr, isAggregate) {
+			text += ", or a released row counts more than once"
 		}
-		if unbounded > 0 {
-			text := fmt.Sprintf("%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
-				"against its noise that any value is possible", f.Column.Name, unbounded, len(rows))
-			if holds(p.Query.Outputs[i].Expr, isAggregate) {
-				text += ", or a released row counts more than once"
-			}
-			notes = append(notes, algebra.Note{Code: "unbounded-interval", Text: text})
-		}
+		notes = append(notes, algebra.Note{Code: "unbounded-interval", Text: text})
 	}
 	return notes
 }

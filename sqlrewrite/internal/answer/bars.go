@@ -23,7 +23,7 @@ import (
 func shownWithIntervals(p *plan.Plan, output int) bool {
 	e := p.Query.Outputs[output].Expr
 	if p.Several != nil {
-		return HasInterval(p, e) && told(p, e)
+		return shownOver(p, e)
 	}
 	return HasInterval(p, e) && (p.Query.KeepsRows() || p.Query.Post.Grouped && holds(e, isAggregate))
 }

@@ -49,6 +49,17 @@ func capsRows(p *plan.Plan) bool {
 
 // outputBias is the bias of an output: of what is a sum of releases with positive weights, that of the releases.
 func outputBias(p *plan.Plan, f plan.OutputForm, e algebra.Expr) plan.Bias {
+	if e, ok := e.(algebra.Either); ok {
+		l, r := outputForm(p, algebra.Output{Expr: e.L}, 0).Column.Bias, outputForm(p, algebra.Output{Expr: e.R}, 0).Column.Bias
+		switch {
+		case l == r || r == plan.Unbiased:
+			return l
+		case l == plan.Unbiased:
+			return r
+		default:
+			return plan.UnknownBias
+		}
+	}
 	bias := plan.Unbiased
 	for i := range bind.ReleasesOf(p.Query, e) {
 		if b := biasOf(p, p.Releases[i]); b != plan.Unbiased && bias != plan.UnknownBias {

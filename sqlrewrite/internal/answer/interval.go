@@ -314,8 +314,10 @@ func rounded(s *scalar.Span, digits int) *scalar.Span {
 // released values (a denominator that may be zero has none).
 func HasInterval(p *plan.Plan, e algebra.Expr) bool {
 	switch e := e.(type) {
-	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Subquery, algebra.Either:
+	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Like, algebra.Subquery:
 		return false
+	case algebra.Either:
+		return len(e.Left) > 0 && HasInterval(p, e.L) || len(e.Right) > 0 && HasInterval(p, e.R)
 	case algebra.Choice:
 		x := only(e)
 		return x != nil && HasInterval(p, x)

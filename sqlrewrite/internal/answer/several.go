@@ -3,6 +3,7 @@ package answer
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"noisegate/catalog"
 	"noisegate/internal/fault"
@@ -25,18 +26,75 @@ func notesOfSeveral(p *plan.Plan, add func(code, format string, args ...any)) {
 	intervalNotes(p, add)
 }
 
-// told reports whether each row of an answer over several blocks tells which released rows an output is computed from.
-func told(p *plan.Plan, e algebra.Expr) bool {
-	if holds(e, isAggregate) {
+// shownOver reports whether rows of an answer over several blocks have intervals of an expression.
+func shownOver(p *plan.Plan, e algebra.Expr) bool {
+	return HasInterval(p, e) && told(p, e, p.Tellings())
+}
+
+// told reports whether each row of an answer over several blocks tells which released rows an expression is computed from; of a set
+// operation, each row of one side.
+func told(p *plan.Plan, e algebra.Expr, tellings []algebra.Telling) bool {
+	switch e := e.(type) {
+	case algebra.Aggregate:
 		return false
+	case algebra.Either:
+		return len(e.Left) > 0 && told(p, e.L, tellings) || len(e.Right) > 0 && told(p, e.R, tellings)
+	case algebra.KeyRef, algebra.EstimatorRef:
+		return !slices.ContainsFunc(p.Query.BlocksOf(e), func(block int) bool { return tellings[block] == algebra.Untold })
+	default:
+		return !slices.ContainsFunc(algebra.Children(e), func(x algebra.Expr) bool { return !told(p, x, tellings) })
 	}
-	tellings := p.Tellings()
-	for _, block := range p.Query.BlocksOf(e) {
-		if tellings[block] == algebra.Untold {
-			return false
+}
+
+// side is an output in the rows of one side of each set operation that it stems from.
+type side struct {
+	of    algebra.Output
+	form  plan.OutputForm
+	shown bool // with intervals
+}
+
+// sides are the outputs of an answer in rows with numbers of the same blocks.
+type sides map[string][]side
+
+// of are the outputs in a row with these numbers of released rows.
+func (s sides) of(p *plan.Plan, numbers []int) []side {
+	var key strings.Builder
+	for _, number := range numbers {
+		key.WriteByte("01"[algebra.BoolIndex(number > 0)])
+	}
+	all, known := s[key.String()]
+	if known {
+		return all
+	}
+	for i, f := range p.Outputs {
+		one := side{of: p.Query.Outputs[i], form: f}
+		if holds(one.of.Expr, isEither) {
+			one.of.Expr = sideOf(one.of.Expr, numbers)
+			one.form = outputForm(p, one.of, 0)
 		}
+		one.shown = f.Column.Kind != plan.KeyColumn && shownOver(p, one.of.Expr)
+		all = append(all, one)
 	}
-	return true
+	s[key.String()] = all
+	return all
+}
+
+func isEither(e algebra.Expr) bool { _, is := e.(algebra.Either); return is }
+
+// sideOf is an expression in a row with these numbers of released rows; what stems from no known side is left as it is.
+func sideOf(e algebra.Expr, numbers []int) algebra.Expr {
+	has := func(block int) bool { return numbers[block] > 0 }
+	if e, ok := e.(algebra.Either); ok {
+		switch {
+		case slices.ContainsFunc(e.Left, has):
+			return sideOf(e.L, numbers)
+		case slices.ContainsFunc(e.Right, has):
+			return sideOf(e.R, numbers)
+		}
+		e.Left, e.Right = nil, nil // no interval
+		return e
+	}
+	return algebra.Map(e, func(x algebra.Expr) algebra.Expr { return sideOf(x, numbers) })
 }
 
 // completeSeveral is [Complete] over several blocks: beside its outputs each row has the numbers of the released rows that it stems from,
@@ -48,39 +106,38 @@ func completeSeveral(r *plan.Released, rows []PostRow, types []string) (*Answer,
 		return nil, fault.Internal(plan.ErrShape)
 	}
 	a := &Answer{Notes: Notes(p)}
-	shown := make([]bool, len(forms))
 	for i, f := range forms {
 		c := f.Column
 		c.Type = types[i]
 		a.Columns = append(a.Columns, c)
-		shown[i] = c.Kind != plan.KeyColumn && shownWithIntervals(p, i)
 	}
+	numbers := make([][]int, len(rows))
 	joined := make([]plan.ReleasedRow, len(rows))
 	for j, row := range rows {
 		if len(row.Values) != len(types) {
 			return nil, fault.Internal(plan.ErrShape)
 		}
-		numbers, err := numbersOf(row.Values[len(forms):], tellings)
-		if err != nil {
+		var err error
+		if numbers[j], err = numbersOf(row.Values[len(forms):], tellings); err != nil {
 			return nil, err
 		}
-		if joined[j], err = r.Joined(numbers); err != nil {
+		if joined[j], err = r.Joined(numbers[j]); err != nil {
 			return nil, err
 		}
 	}
-	box := NewBox(p, joined...)
+	box, known, lost := NewBox(p, joined...), make(sides), make([]int, len(forms))
 	for j, row := range rows {
 		intervals := make([]*Interval, len(forms))
-		for i, f := range forms {
-			e := p.Query.Outputs[i].Expr
-			if shown[i] && !row.Values[i].Null && present(p, e, joined[j]) {
-				intervals[i] = box.interval(e, f, &place{row: j + 1}, a.Columns[i].Type)
+		for i, s := range known.of(p, numbers[j]) {
+			if s.shown && !row.Values[i].Null && present(p, s.of.Expr, joined[j]) {
+				intervals[i] = box.interval(s.of.Expr, s.form, &place{row: j + 1}, a.Columns[i].Type)
+				lost[i] += algebra.BoolIndex(intervals[i] == nil)
 			}
 		}
 		a.Rows = append(a.Rows, row.Values[:len(forms)])
 		a.Intervals = append(a.Intervals, intervals)
 	}
-	a.Notes = append(a.Notes, unboundedNotes(p, a.Rows, a.Intervals)...)
+	a.Notes = append(a.Notes, unboundedNotes(p, len(rows), lost)...)
 	a.Notes = append(a.Notes, barNotes(p, a.Intervals, len(rows))...)
 	return a, a.report(r)
 }

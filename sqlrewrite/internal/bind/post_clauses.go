@@ -524,7 +524,8 @@ func (lb *postBinder) set() (*algebra.Query, error) {
 		}
 		l.Outputs = append(l.Outputs, algebra.Output{Name: out.Name, Expr: algebra.Column{
 			Of: &algebra.Field{Column: &catalog.Column{Name: out.Name, Type: t, TypMod: -1}}}})
-		l.Origins = append(l.Origins, algebra.Either{L: left.Origins[i], R: right.Origins[i], T: t})
+		l.Origins = append(l.Origins, algebra.Either{L: left.Origins[i], R: right.Origins[i], T: t,
+			Left: carried(l, left), Right: carried(l, right)})
 		if l.Sizes = append(l.Sizes, left.Sizes[i]+right.Sizes[i]); l.Sizes[i] > maxOrigins {
 			return nil, fault.TooComplex(lb.Position(set.Pos), "the outputs are computed from too many others")
 		}
@@ -535,6 +536,14 @@ func (lb *postBinder) set() (*algebra.Query, error) {
 		return nil, err
 	}
 	return l, lb.cut()
+}
+
+// carried are the blocks by which a row of a set operation is known to be of one of its sides.
+func carried(l, side *algebra.Query) []int {
+	if l.Carried(true) == nil {
+		return nil
+	}
+	return side.Carried(true)
 }
 
 // typed is a stand-in of an output's type: constants of both sides have been read by then.

@@ -2,6 +2,7 @@ package sqlprint
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,22 +107,23 @@ func (p *postPrinter) wrapped(l *algebra.Query, top bool) {
 		}
 		p.write(" AS ", algebra.OutputColumn(i))
 	}
+	known := p.united(l)
 	switch {
-	case top && p.several():
+	case p.several() && (top || len(known) > 0):
 		p.write(", ")
-		p.numbers(true, nil)
+		p.numbers(top, known)
 	case top:
 		p.write(", NULL::bigint AS ordinal")
 	}
 	p.write("\nFROM (")
 	if l.Set != nil {
-		p.side(l.Set.Left, l)
+		p.side(l.Set.Left, l, known)
 		p.write("\n", string(l.Set.Kind))
 		if l.Set.All {
 			p.write(" ALL")
 		}
 		p.write("\n")
-		p.side(l.Set.Right, l)
+		p.side(l.Set.Right, l, known)
 	} else {
 		p.selectList(l, false)
 		p.body(l)
@@ -132,11 +134,14 @@ func (p *postPrinter) wrapped(l *algebra.Query, top bool) {
 			p.separator(first + i)
 			p.sortKey(algebra.Column{Of: f})
 		}
+		for _, block := range slices.Sorted(maps.Keys(known)) { // equal rows have other intervals
+			p.write(", ", known[block])
+		}
 	})
 }
 
-// side prints one side of a set operation with the columns of the result.
-func (p *postPrinter) side(l, result *algebra.Query) {
+// side prints one side of a set operation with the columns of the result, and the numbers of released rows that are known.
+func (p *postPrinter) side(l, result *algebra.Query, known map[int]string) {
 	p.write("(SELECT ")
 	for i, out := range result.Outputs {
 		p.separator(i)
@@ -146,6 +151,7 @@ func (p *postPrinter) side(l, result *algebra.Query) {
 		}
 		p.write(" AS ", algebra.OutputColumn(i))
 	}
+	p.sideNumbers(l, known)
 	p.write(" FROM (")
 	p.Query(l, false)
 	p.write(") AS s)")
@@ -183,7 +189,7 @@ func (p *postPrinter) selectList(l *algebra.Query, top bool) {
 	}
 	switch {
 	case p.several():
-		if known := carried(l); top || len(known) > 0 {
+		if known := p.carried(l); top || len(known) > 0 {
 			p.write(", ")
 			p.numbers(top, known)
 		}
@@ -305,8 +311,8 @@ func ordinal(l *algebra.Leaf) string { return scalar.QuoteIdent(l.Alias) + ".ord
 // orderTie orders rows that tie: released rows by their number, groups by their keys. Public rows stay as PostgreSQL gives them.
 func (p *postPrinter) orderTie(l *algebra.Query, first int) {
 	switch {
-	case p.several() && len(l.Carries()) > 0:
-		for i, c := range l.Carries() {
+	case p.several() && len(p.carries(l)) > 0:
+		for i, c := range p.carries(l) {
 			p.separator(first + i)
 			p.write(numberOf(c))
 		}

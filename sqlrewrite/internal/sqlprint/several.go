@@ -2,6 +2,8 @@ package sqlprint
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/scalar"
@@ -34,10 +36,41 @@ func (p *postPrinter) numbers(top bool, known map[int]string) {
 	}
 }
 
-// carried are the columns with the numbers of the released rows that a query's rows stem from, each block once.
-func carried(l *algebra.Query) map[int]string {
+// carries are the items of FROM with the numbers of released rows. Questions were the same before rows of UNION ALL had any.
+func (p *postPrinter) carries(l *algebra.Query) []algebra.Carry {
+	plain, all := l.Carries(false), l.Carries(true)
+	if len(plain) == len(all) || !p.adds() {
+		return plain
+	}
+	return all
+}
+
+// united are the columns with the numbers of the released rows of both sides of UNION ALL.
+func (p *postPrinter) united(l *algebra.Query) map[int]string {
 	known := make(map[int]string)
-	for _, c := range l.Carries() {
+	if blocks := l.Carried(true); p.several() && l.Set != nil && len(blocks) > 0 && p.adds() {
+		for _, block := range blocks {
+			known[block] = "d." + NumberColumn(block)
+		}
+	}
+	return known
+}
+
+// sideNumbers prints them in one side, NULL for those of the other one.
+func (p *postPrinter) sideNumbers(side *algebra.Query, known map[int]string) {
+	for _, block := range slices.Sorted(maps.Keys(known)) {
+		number := "NULL::bigint"
+		if slices.Contains(side.Carried(true), block) {
+			number = "s." + NumberColumn(block)
+		}
+		p.write(", ", number, " AS ", NumberColumn(block))
+	}
+}
+
+// carried are the columns with the numbers of the released rows that a query's rows stem from, each block once.
+func (p *postPrinter) carried(l *algebra.Query) map[int]string {
+	known := make(map[int]string)
+	for _, c := range p.carries(l) {
 		if _, is := known[c.Block]; !is {
 			known[c.Block] = numberOf(c)
 		}
