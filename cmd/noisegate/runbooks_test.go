@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate/internal/pgserver"
+	"noisegate/internal/pgtest"
+)
+
+// systemctl stands for the service manager's program: it knows one service, which is a process of this binary.
+const systemctl = `#!/bin/bash
+start() {
+	noisegate serve >> serve.log 2>&1 &
+	echo $! > serve.pid
+	for _ in $(seq 300); do
+		kill -0 $! 2> /dev/null || exit 1
+		(: < "/dev/tcp/${LISTEN/://}") 2> /dev/null && return
+		sleep 0.1
+	done
+	exit 1
+}
+stop() {
+	kill "-$1" "$(cat serve.pid)" 2> /dev/null || return 0
+	kill -CONT "$(cat serve.pid)" 2> /dev/null
+	for _ in $(seq 300); do
+		kill -0 "$(cat serve.pid)" 2> /dev/null || return 0
+		sleep 0.1
+	done
+	exit 1
+}
+case "$1 $2" in
+"start noisegate") start ;;
+"stop noisegate") stop TERM ;;
+"restart noisegate") stop TERM; start ;;
+"kill --signal=KILL") stop KILL ;;
+*) exit 2 ;;
+esac
+`
+
+// runbook is one section of the page.
+type runbook struct {
+	name  string
+	steps []runbookStep
+}
+
+// runbookStep is a command, and what it prints beside other things.
+type runbookStep struct {
+	command string
+	prints  []string
+}
+
+// runbooks are the sections of a page that have commands.
+func runbooks(page string) (all []runbook) {
+	inside := false
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		name, heading := strings.CutPrefix(line, "## ")
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		switch {
+		case heading:
+			all = append(all, runbook{name: name})
+		case strings.HasPrefix(line, "```"):
+			inside = strings.HasPrefix(line, "```console")
+		case !inside:
+		case isCommand:
+			book := &all[len(all)-1]
+			book.steps = append(book.steps, runbookStep{command: command})
+		default:
+			steps := all[len(all)-1].steps
+			steps[len(steps)-1].prints = append(steps[len(steps)-1].prints, strings.TrimSpace(line))
+		}
+	}
+	return all
+}
+
+// TestRunbooks breaks an installation in each way of docs/runbooks.md, and does what stands there, line by line: a command
+// that prints nothing there must succeed, any other must print what is shown.
+func TestRunbooks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
+	pgtest.Need(t, "sudo apt-get install -y postgresql-client openssl", "pg_dump", "pg_restore", "dropdb", "openssl", "bash")
+	page, err := os.ReadFile("../../docs/runbooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	o := newOperator(ctx, t)
+	before := map[string]func(){
+		"A backup, each night": func() { o.ask(t, "SELECT count(*) FROM people", http.StatusOK) },
+		"A gateway does not answer": func() {
+			o.shell(t, "kill -STOP $(cat serve.pid)")
+			client := http.Client{Timeout: time.Second}
+			if response, err := client.Get("http://" + o.address + "/healthz"); err == nil {
+				response.Body.Close()
+				t.Error("a stopped process answers")
+			}
+		},
+		"A ledger is broken": func() {
+			o.control(t, "SET session_replication_role = replica; UPDATE noisegate.entry SET analyst = 'bob' WHERE analyst = 'ana'")
+		},
+		"The control database is lost": func() { o.superuser(t, "postgres", "DROP DATABASE "+demoControl+" WITH (FORCE)") },
+		"The anchor refuses": func() {
+			o.receipts(t, o.ask(t, "SELECT count(*) FROM people WHERE age > 40", http.StatusOK))
+			o.shell(t, `systemctl stop noisegate
+				dropdb --force noisegate_demo
+				pg_restore --create --exit-on-error --dbname=postgres control.dump`)
+			if out, err := o.try("systemctl start noisegate"); err == nil || !strings.Contains(o.log(t), "the ledger is older than it was") {
+				t.Errorf("an older ledger: %v %s\n%s", err, out, o.log(t))
+			}
+		},
+	}
+	after := map[string]func(){
+		"An analyst leaves": func() {
+			o.ask(t, "SELECT count(*) FROM people WHERE age > 30", http.StatusUnprocessableEntity)
+			o.ask(t, "SELECT count(*) FROM people", http.StatusOK) // it was bought
+			o.shell(t, "noisegate budget thaw census analyst:ana")
+		},
+		"A gateway does not answer": func() { o.ask(t, "SELECT count(*) FROM people", http.StatusOK) },
+		"A ledger is broken": func() {
+			o.shell(t, "systemctl start noisegate")
+			for deadline := time.Now().Add(30 * time.Second); !strings.Contains(o.log(t), "a ledger is broken"); time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("nothing is said of a broken ledger:\n%s", o.log(t))
+				}
+			}
+			o.ask(t, "SELECT count(*) FROM people WHERE age > 60", http.StatusServiceUnavailable)
+			o.shell(t, "systemctl stop noisegate; dropdb --force noisegate_demo; pg_restore --create --dbname=postgres control.dump")
+			// Freezing and thawing were written since the dump: the anchor knows.
+			o.shell(t, "rm noisegate.anchor*; systemctl start noisegate")
+		},
+		"The control database is lost": func() { o.ask(t, "SELECT count(*) FROM people", http.StatusOK) },
+		"The anchor refuses":           func() { o.ask(t, "SELECT count(*) FROM people WHERE age > 50", http.StatusOK) },
+	}
+	books := runbooks(string(page))
+	for _, book := range books {
+		if do := before[book.name]; do != nil {
+			do()
+		}
+		for _, step := range book.steps {
+			out, err := o.try(step.command)
+			if err != nil && len(step.prints) == 0 {
+				t.Fatalf("%s: %s: %v\n%s\n%s", book.name, step.command, err, out, o.log(t))
+			}
+			for _, want := range step.prints {
+				if !strings.Contains(out, want) {
+					t.Fatalf("%s: %s does not print %q:\n%s\n%s", book.name, step.command, want, out, o.log(t))
+				}
+			}
+		}
+		if do := after[book.name]; do != nil {
+			do()
+		}
+		delete(before, book.name)
+		delete(after, book.name)
+	}
+	if len(before)+len(after) > 0 || len(books) < 7 {
+		t.Errorf("%d sections; not on the page: %v %v", len(books), before, after)
+	}
+}
+
+// operator is who runs a site as a service, from a shell.
+type operator struct {
+	*site
+	ctx     context.Context
+	env     []string
+	analyst string
+}
+
+// newOperator is an operator of a site that serves, with an anchor and receipts.
+func newOperator(ctx context.Context, t *testing.T) *operator {
+	t.Helper()
+	s := newSite(t)
+	if err := s.database.as(ctx, s.database.super, "postgres", func(conn *pgx.Conn) error {
+		var server int
+		if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int / 10000").Scan(&server); err != nil {
+			return err
+		}
+		out, err := exec.CommandContext(ctx, "pg_dump", "--version").Output()
+		var program int
+		if _, scan := fmt.Sscanf(string(out), "pg_dump (PostgreSQL) %d", &program); err == nil && scan == nil && program < server {
+			pgtest.Missing(t, fmt.Sprintf("sudo apt-get install -y postgresql-client-%d", server), fmt.Sprintf("pg_dump of version %d", server))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	bin := buildBinary(ctx, t, s.dir)
+	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte(systemctl), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o := &operator{site: s, ctx: ctx, analyst: s.token(t, "ana", "analyst"), env: []string{
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + s.dir, "LISTEN=" + s.address,
+		"PGHOST=" + socketDir(t, s.database.server), "PGPORT=5432", "PGUSER=" + pgserver.Superuser,
+		"NOISEGATE_CONFIG=" + s.config, "NOISEGATE_URL=http://" + s.address, "NOISEGATE_TOKEN=" + s.token(t, "sam", "steward"),
+		"NOISEGATE_CONTROL_ANCHOR=noisegate.anchor", "NOISEGATE_CONTROL_RECEIPT_KEY_FILE=receipt.key",
+	}}
+	t.Cleanup(func() {
+		_ = exec.Command("bash", "-c", "kill -KILL $(cat "+filepath.Join(s.dir, "serve.pid")+")").Run()
+	})
+	o.shell(t, "openssl genpkey -algorithm ed25519 -out receipt.key; noisegate migrate; noisegate policy apply "+s.policy+
+		"; systemctl start noisegate")
+	return o
+}
+
+// try runs commands, and gives all that they print.
+func (o *operator) try(commands string) (string, error) {
+	shell := exec.CommandContext(o.ctx, "bash", "-ec", commands)
+	shell.Dir, shell.Env = o.dir, o.env
+	out, err := shell.CombinedOutput()
+	return string(out), err
+}
+
+func (o *operator) shell(t *testing.T, commands string) {
+	t.Helper()
+	if out, err := o.try(commands); err != nil {
+		t.Fatalf("%s: %v\n%s\n%s", commands, err, out, o.log(t))
+	}
+}
+
+// log is what the gateways said so far.
+func (o *operator) log(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(o.dir, "serve.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// ask asks a question as an analyst, and wants a status. It gives the answer's receipt.
+func (o *operator) ask(t *testing.T, sql string, status int) (receipt string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"dataset": demoDataset, "sql": sql, "epsilon": "0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(o.ctx, http.MethodPost, "http://"+o.address+"/v1/query", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+o.analyst)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", sql, err, o.log(t))
+	}
+	defer response.Body.Close()
+	if response.StatusCode != status {
+		t.Errorf("%s: status %d, want %d\n%s", sql, response.StatusCode, status, o.log(t))
+	}
+	return response.Header.Get("Noisegate-Receipt")
+}
+
+// receipts keeps a receipt where the page looks for it.
+func (o *operator) receipts(t *testing.T, receipt string) {
+	t.Helper()
+	if receipt == "" {
+		t.Fatal("an answer carries no receipt")
+	}
+	o.write(t, "receipts.json", receipt+"\n")
+}
+
+func (o *operator) control(t *testing.T, sql string) { t.Helper(); o.superuser(t, demoControl, sql) }
+
+func (o *operator) superuser(t *testing.T, database, sql string) {
+	t.Helper()
+	if err := o.database.as(o.ctx, o.database.super, database, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(o.ctx, sql)
+		return err
+	}); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
