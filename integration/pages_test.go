@@ -83,7 +83,7 @@ func TestPagesOfTheDemo(t *testing.T) {
 		{"reading-answers", "analyst", []string{"nothing spent", " everybody ", "more_men", "2025-01-05"}},
 		{"choosing", "analyst", []string{"600", " 449\n", "discrete_gaussian", "policy: max_rows: "}},
 		{"faq", "analyst", []string{"nothing spent", "free: no private row was read"}},
-		{"http-api", "analyst", []string{"sex,n,n_lo,n_hi", `"replayed":true`, `"plan_id":`, `"release_id":`}},
+		{"http-api", "analyst", []string{"sex,n,n_low,n_high", `"replayed":true`, `"plan_id":`, `"release_id":`}},
 		{"privacy-officer", "analyst", []string{"analyst:ana"}},
 		{"changing-data", "steward", []string{"renewed: every answer", "version 2 applied", "analyst:ana"}},
 	} {
@@ -125,7 +125,7 @@ func (d *demo) notebook(t *testing.T) {
 		t.Log("Matplotlib is not installed: the plot was not made")
 		script += "print('plotted True')\n"
 	}
-	script += "assert list(d.columns) == ['region', 'n', 'n_lo', 'n_hi'] and (d.n_lo < d.n).all() and float(d.attrs['spent']) >= 0, d\n" + `
+	script += "assert list(d.columns) == ['region', 'n', 'n_low', 'n_high'] and (d.n_low < d.n).all() and float(d.attrs['spent']) >= 0, d\n" + `
 try:
     ask("SELECT * FROM people")
 except RuntimeError as refused:

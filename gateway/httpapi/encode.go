@@ -234,7 +234,7 @@ func asOf(a *gateway.Answer) *time.Time {
 	return &a.AsOf
 }
 
-// table is a result for formats without nesting: the bounds of intervals are columns of their own, x_lo and x_hi.
+// table is a result for formats without nesting: the bounds of intervals are columns of their own, x_low and x_high.
 type table struct {
 	header []string
 	rows   [][]api.Value
@@ -249,7 +249,7 @@ func flatten(stored json.RawMessage) (*table, error) {
 	for _, c := range result.Columns {
 		t.header = append(t.header, c.Name)
 		if c.Kind != "key" {
-			t.header = append(t.header, c.Name+"_lo", c.Name+"_hi")
+			t.header = append(t.header, c.Name+"_low", c.Name+"_high")
 		}
 	}
 	t.header = distinct(t.header)

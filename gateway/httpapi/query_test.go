@@ -157,7 +157,7 @@ func TestFormats(t *testing.T) {
 	if err != nil || len(lines) != 4 {
 		t.Fatalf("%v, %v", lines, err)
 	}
-	wantHeader := []string{"region", "count", "count_lo", "count_hi", "count_2", "count_lo_2", "count_hi_2"}
+	wantHeader := []string{"region", "count", "count_low", "count_high", "count_2", "count_low_2", "count_high_2"}
 	if diff := cmp.Diff(wantHeader, lines[0]); diff != "" {
 		t.Error(diff)
 	}

@@ -130,7 +130,7 @@ func TestViewsAgree(t *testing.T) {
 	}
 	first := ask("SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region")
 	renamed := ask("SELECT region AS area, count(*) AS people FROM people GROUP BY region ORDER BY area")
-	if want := strings.Replace(first, "region,n,n_lo,n_hi", "area,people,people_lo,people_hi", 1); renamed != want || want == first {
+	if want := strings.Replace(first, "region,n,n_low,n_high", "area,people,people_low,people_high", 1); renamed != want || want == first {
 		t.Errorf("%s\n%s", first, renamed)
 	}
 	if again := ask("SELECT region AS area, count(*) AS people FROM people GROUP BY region ORDER BY area"); again != renamed {
