@@ -21,6 +21,8 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+
+	"noisegate/api/python"
 )
 
 //go:embed *.md *.svg *.css sql/*.md decisions/*.md
@@ -68,6 +70,7 @@ var pages = sync.OnceValue(func() map[string]File {
 		}
 		return nil
 	}) // embedded files can be read
+	all["noisegate.py"] = newFile("text/x-python; charset=utf-8", python.Client())
 	return all
 })
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,43 +104,75 @@ func TestPagesOfTheDemo(t *testing.T) {
 	t.Run("notebooks", func(t *testing.T) { d.notebook(t) })
 }
 
-// notebook runs the Python of docs/notebooks.md: data frames where pandas is installed, the plot where Matplotlib is too.
+// notebook runs the Python of docs/notebooks.md: data frames where pandas is installed, the plot where Matplotlib is too, cells where
+// IPython is.
 func (d *demo) notebook(t *testing.T) {
 	t.Helper()
-	python := ""
-	for _, program := range []string{"/usr/bin/python3", "python3"} {
-		if exec.Command(program, "-c", "import pandas, requests").Run() == nil {
-			python = program
-			break
-		}
-	}
+	python := pythonWith("pandas", "requests")
 	if python == "" {
-		pgtest.Missing(t, "sudo apt-get install -y python3-pandas python3-requests python3-matplotlib", "Python with pandas and requests")
+		pgtest.Missing(t, "sudo apt-get install -y python3-pandas python3-requests python3-matplotlib python3-ipython",
+			"Python with pandas and requests")
 		return
 	}
-	blocks := blocksOf(read(t, "../docs/notebooks.md"), "python")
-	script := blocks[0] + blocks[1]
-	if exec.Command(python, "-c", "import matplotlib").Run() == nil {
-		script = "import matplotlib; matplotlib.use('Agg')\n" + script + blocks[2] + "print('plotted', os.path.getsize('visits.png') > 1000)\n"
-	} else {
-		t.Log("Matplotlib is not installed: the plot was not made")
-		script += "print('plotted True')\n"
-	}
-	script += "assert list(d.columns) == ['region', 'n', 'n_low', 'n_high'] and (d.n_low < d.n).all() and float(d.attrs['spent']) >= 0, d\n" + `
+	page := read(t, "../docs/notebooks.md")
+	d.shell(t, "analyst", strings.Join(blocksOf(page, "sh"), ""))
+	blocks := blocksOf(page, "python")
+	script := blocks[0] + blocks[1] + `
+assert list(d.columns) == ['region', 'n', 'n_low', 'n_high'] and (d.n_low < d.n).all() and str(d.n.dtype) == 'Int64', d
+assert ng.query("SELECT region, count(*) AS n FROM visits GROUP BY 1", epsilon=0.1).replayed
+assert len(list(ng.releases())) >= 1 and ng.budget()[0]["dataset"] == "census" and len(visits) == len(list(visits))
 try:
-    ask("SELECT * FROM people")
-except RuntimeError as refused:
+    ng.query("SELECT * FROM people")
+except noisegate.Refused as refused:
     print(refused)
 `
+	if pythonWith("matplotlib") == "" {
+		t.Log("Matplotlib is not installed: the plots were not made")
+		script += "print('plotted True')\n"
+	} else {
+		script = "import matplotlib; matplotlib.use('Agg')\n" + script + blocks[2] + `
+import os
+bars = [c for c in ax.containers if hasattr(c, "errorbar") and c.errorbar is not None]
+assert len(bars) == 1 and len(bars[0]) == len(d) and ax.get_ylabel().startswith("n"), bars
+days = ng.query("SELECT date_trunc('month', day) AS month, count(*) AS n, sum(amount) AS paid FROM visits GROUP BY 1", epsilon="0.1")
+both = days.plot(y=["n", "paid"])
+assert len(both.lines) >= 2 and both.get_legend() is not None
+both.figure.savefig("months.png", bbox_inches="tight")
+print('plotted', os.path.getsize("visits.png") > 1000 and os.path.getsize("months.png") > 1000)
+`
+	}
+	if pythonWith("IPython") == "" {
+		t.Log("IPython is not installed: no cell was run")
+	} else {
+		cell := strings.SplitN(strings.TrimSpace(blocksOf(page, "text")[0]), "\n", 2)
+		script += "from IPython.core.interactiveshell import InteractiveShell\nshell = InteractiveShell.instance()\n" +
+			"shell.run_line_magic('load_ext', 'noisegate')\n" +
+			"answer = shell.run_cell_magic('noisegate', " + strconv.Quote(strings.TrimPrefix(cell[0], "%%noisegate ")) + ", " +
+			strconv.Quote(cell[1]) + ")\n" +
+			"assert shell.user_ns['visits'] is answer and answer.replayed and '<table>' in answer._repr_html_()\n"
+	}
 	file := filepath.Join(d.dir, "notebook.py")
 	write(t, file, script)
-	printed := d.shell(t, "analyst", python+" "+file)
+	printed := d.shell(t, "analyst", python+" -W error "+file)
 	for _, want := range []string{"Lakes", "too low if these bounds leave anything out", "plotted True", "policy/not-aggregate",
-		"SELECT count(*) FROM people"} {
+		"SELECT count(*) FROM people", "spent epsilon 0.1"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("the notebook does not print %q:\n%s", want, printed)
 		}
 	}
+	if keep := os.Getenv("NOISEGATE_PLOTS"); keep != "" { // to look at them
+		d.shell(t, "analyst", "cp *.png "+keep)
+	}
+}
+
+// pythonWith is a Python that has these modules; "" where none has.
+func pythonWith(modules ...string) string {
+	for _, program := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(program, "-c", "import "+strings.Join(modules, ", ")).Run() == nil {
+			return program
+		}
+	}
+	return ""
 }
 
 // TestCookbook asks every query of docs/cookbook.md, of people in its first part and of rentals in its second, and each is answered.

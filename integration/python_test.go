@@ -3,8 +3,12 @@ package integration
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -77,5 +81,76 @@ except RuntimeError as refused:
 	charged := func(answers, step float64) float64 { return math.Ceil(answers/step) * step * answer }
 	if math.Abs(spent-400*check-charged(labels, 7)) > 1e-8 || math.Abs(spentMore-100*check-charged(more, 2)) > 1e-8 {
 		t.Errorf("%g labels and %g more: it printed\n%s", labels, more, &out)
+	}
+}
+
+// A question whose connection breaks is sent again under the same key, so that it is answered and charged once; what is refused is not.
+// Floats keep their shortest digits, large numbers theirs, and an interval without an end has none.
+func TestPythonClientAsksAgain(t *testing.T) {
+	python := pythonWith("requests")
+	if python == "" {
+		pgtest.Missing(t, "sudo apt-get install -y python3-requests", "Python with requests")
+		return
+	}
+	var keys []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		switch {
+		case len(keys) == 1:
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			conn.Close()
+		case strings.Contains(string(body), "refused"):
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, `{"code": "sql/syntax", "detail": "no", "suggestion": "SELECT 1"}`)
+		default:
+			if !strings.Contains(string(body), `"epsilon": "0.0000001"`) || !strings.Contains(string(body), `"max_error": {"n": "100"}`) {
+				t.Errorf("the client sends %s", body)
+			}
+			_, _ = io.WriteString(w, `{"release_id": "R", "dataset": "d", "replayed": false, "notes": [], "spent": {"epsilon": "0.1", "rho": null, "delta": "0"},
+				"remaining": {"epsilon": "1", "rho": null, "delta": "0"},
+				"columns": [{"name": "g", "type": "text", "kind": "key", "half_width": null}, {"name": "n", "type": "bigint", "kind": "aggregate", "half_width": 1, "digits": 0}],
+				"rows": [[null, "9007199254740993"], ["<b>", 5]], "intervals": [[null, [4, null]], [null, [4.25, 6]]]}`)
+		}
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "noisegate.py"), read(t, "../api/python/noisegate.py"))
+	cmd := exec.CommandContext(t.Context(), python, "-")
+	cmd.Dir, cmd.Env = dir, []string{"NOISEGATE_URL=" + server.URL, "NOISEGATE_TOKEN=t"}
+	cmd.Stdin = strings.NewReader(`
+import noisegate
+ng = noisegate.Client(dataset="d")
+a = ng.query("SELECT", epsilon=1e-7, max_error={"n": 100})
+assert a.spent["epsilon"] == noisegate.decimal.Decimal("0.1") and a.rows[0] == (None, "9007199254740993"), a.rows
+assert "&lt;b&gt;" in a._repr_html_() and "<b>" not in a._repr_html_()
+print(a)
+try:
+    import pandas
+    f = a.frame()
+    assert f.n[0] == 9007199254740993 and f.n_high[0] == float("inf") and f.n_low[1] == 4.25, f
+except ImportError:
+    pass
+try:
+    ng.query("refused", epsilon="1")
+except noisegate.Refused as refused:
+    assert refused.code == "sql/syntax" and refused.status == 422 and "suggestion: SELECT 1" in str(refused), refused
+`)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if len(keys) != 3 || keys[0] == "" || keys[0] != keys[1] || keys[2] == keys[1] {
+		t.Errorf("the keys of the requests are %q", keys)
+	}
+	if !strings.Contains(string(out), "5 [4, 6]") {
+		t.Errorf("it prints\n%s", out)
 	}
 }
