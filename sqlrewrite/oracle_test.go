@@ -128,10 +128,21 @@ var oracleQueries = []string{
 	"SELECT grade, region, count(*) AS n FROM sales GROUP BY GROUPING SETS ((grade), (region), ()) ORDER BY n DESC, 1, 2 LIMIT 5 OFFSET 1",
 	"SELECT region || '!', count(*) - lag(count(*)) OVER (ORDER BY count(*), region) FROM sales GROUP BY ROLLUP (region)",
 	"SELECT DISTINCT grade FROM sales GROUP BY CUBE (grade, mailed)",
+	"SELECT region, grade, grouping(region, grade), count(*), count(DISTINCT items), stddev(items), count(DISTINCT %s) - 1 AS others " +
+		"FROM sales GROUP BY ROLLUP (region, grade) ORDER BY 3, others, region, grade",
+	"SELECT coalesce(shop, 'all'), mailed, count(*) AS n, avg(price) FROM sales GROUP BY CUBE (shop, mailed) HAVING count(*) > 3 " +
+		"ORDER BY grouping(shop) DESC, n DESC, shop || '!', 1, 2 LIMIT 9",
+	"SELECT extract(month FROM sold) AS m, upper(region), extract(month FROM sold) + 1, grouping(extract(month FROM sold)), " +
+		"count(DISTINCT shop) FROM sales GROUP BY GROUPING SETS ((m, 2), (2), ()) HAVING count(*) > 0",
+	"SELECT region, count(*) FROM sales GROUP BY ROLLUP (region) UNION ALL SELECT 'mailed', count(*) FROM sales WHERE mailed",
+	"SELECT n, count(*) FROM (SELECT mailed, count(DISTINCT grade) AS n FROM sales GROUP BY CUBE (mailed)) t GROUP BY n",
 	"SELECT count(*), avg(items) FROM sales WHERE items > 5 GROUP BY ()",
 	"SELECT mailed, sum(n), grouping(mailed) FROM (SELECT region, mailed, count(*) AS n FROM sales GROUP BY region, mailed) t " +
 		"GROUP BY CUBE (mailed)",
 }
+
+// maxOracleBlocks is how many releases with private keys a query above may have: each has an equal share of the δ, in whole units.
+const maxOracleBlocks = 8
 
 // With no noise and bounds that do not bind, an answer is PostgreSQL's own answer to the analyst's text: same rows, same order where
 // there is an order, same types, same values. Means agree to 1e-9: their last digits are PostgreSQL's choice of scale.
@@ -152,7 +163,7 @@ func TestOracle(t *testing.T) {
 			snapshot := parseSnapshot(t, oracleTables, fmt.Sprintf(oraclePolicy, clause))
 			for _, sql := range oracleQueries {
 				sql = strings.ReplaceAll(sql, "%s", unit)
-				p, err := Rewrite(sql, snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto,
+				p, err := Rewrite(sql, snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Delta: maxOracleBlocks, Mechanism: MechanismAuto,
 					Currency: catalog.Approx, Confidence: 0.95})
 				if err != nil {
 					t.Errorf("%s: %v", sql, err)
@@ -194,7 +205,7 @@ func plainAnswer(t *testing.T, conn *pgx.Conn, sql string) answerText {
 // noiselessAnswer runs a plan's statement and post-processing query with the true values in place of noisy ones.
 func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 	t.Helper()
-	released := &Released{&plan.Released{Plan: p.made, Rows: noiselessRows(t, conn, p)}}
+	released := noiselessRelease(t, conn, p)
 	var rows []PostRow
 	var types []string
 	if post, ok := released.Post(); ok {
@@ -216,6 +227,23 @@ func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 		a.rows = append(a.rows, texts)
 	}
 	return a
+}
+
+// noiselessRelease is what a plan would release without noise, of all of its blocks.
+func noiselessRelease(t *testing.T, conn *pgx.Conn, p *Plan) *Released {
+	t.Helper()
+	if !p.Several() {
+		return &Released{&plan.Released{Plan: p.made, Rows: noiselessRows(t, conn, p)}}
+	}
+	var blocks []*Released
+	for _, block := range p.Blocks() {
+		blocks = append(blocks, noiselessRelease(t, conn, block))
+	}
+	whole, err := p.Given(blocks).Whole()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return whole
 }
 
 // noiselessRows runs the statements of a plan and gives what its releases would be without noise.

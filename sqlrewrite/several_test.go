@@ -43,6 +43,31 @@ func TestSeveralReleasesAreTheirBlocks(t *testing.T) {
 	}
 }
 
+// Each level of totals that are no sums is the release of a query over its own groups, at its share of the price.
+func TestLevelsAreTheirQueries(t *testing.T) {
+	snapshot := parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1))
+	for _, c := range [][3]string{
+		{"SELECT %s, count(DISTINCT minutes) AS n FROM visits WHERE ward > 1 %s", "season", "GROUP BY ROLLUP (season)"},
+		{"SELECT count(DISTINCT ward), %s, count(*) AS n FROM visits %s HAVING count(*) > 3", "season + 1", "GROUP BY CUBE (season + 1)"},
+		{"SELECT coalesce(%s, -1), count(*) AS n FROM visits %s", "minutes", "GROUP BY GROUPING SETS ((minutes), ())"},
+		{"SELECT %s, mode() WITHIN GROUP (ORDER BY v.ward) AS n FROM visits v JOIN visits w USING (visit_id) %s", "w.season",
+			"GROUP BY ROLLUP (w.season)"},
+	} {
+		o, _ := severalOptions()
+		sql := fmt.Sprintf(c[0], c[1], c[2])
+		p, err := Rewrite(sql, snapshot, o)
+		if err != nil {
+			t.Errorf("%s: %v", sql, err)
+			continue
+		}
+		if len(p.Blocks()) != 2 {
+			t.Errorf("%s: %d releases", sql, len(p.Blocks()))
+			continue
+		}
+		checkShares(t, p, snapshot, fmt.Sprintf(c[0], c[1], "GROUP BY "+c[1]), fmt.Sprintf(c[0], "NULL::int", ""))
+	}
+}
+
 // severalOptions are those of a question with two releases, and of one by itself at half its price.
 func severalOptions() (both, half Options) {
 	both = Options{Epsilon: 2 * mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 500_000, Mechanism: MechanismAuto,
@@ -122,6 +147,8 @@ var severalCases = map[string]severalCase{
 	"through a union": {"SELECT 100.0 * u.n / t.n FROM (SELECT count(*) AS n FROM visits WHERE minutes > 9 UNION ALL SELECT count(*) " +
 		"FROM visits WHERE ward = 1 UNION ALL SELECT 2 * count(*) FROM visits WHERE ward = 2) u, (SELECT count(*) AS n FROM visits) t",
 		[][]int64{{400}, {300}, {350}, {1000}}, []float64{40, 30, 70}, [][]int{{1, 0, 0, 1}, {0, 1, 0, 1}, {0, 0, 1, 1}}},
+	"levels": {"SELECT 2 * count(DISTINCT minutes) AS n FROM visits GROUP BY ROLLUP (season) ORDER BY grouping(season), n",
+		[][]int64{{200, 300, 500}, {1000}}, []float64{400, 600, 1000, 2000}, [][]int{{1, 0}, {2, 0}, {3, 0}, {0, 1}}},
 	"equal blocks": {"SELECT a.n + b.n FROM (SELECT count(*) AS n FROM visits) a, (SELECT count(*) AS n FROM visits) b",
 		[][]int64{{1000}, nil}, []float64{2000}, [][]int{{1, 1}}},
 }

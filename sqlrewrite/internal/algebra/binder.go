@@ -26,6 +26,12 @@ type Binder struct {
 	Merged map[*Field]Expr
 	// Value binds a query over released rows that stands for a value among the outputs of a release block; nil: none can stand there.
 	Value func(*syntax.Scalar) (Expr, error)
+	Level *Level // nil: the query is not one set of several
+}
+
+// Level is one set of ROLLUP, CUBE or GROUPING SETS as a query of its own.
+type Level struct {
+	Absent []GroupKey // the keys of the other sets alone, as far as expressions name them
 }
 
 func (b *Binder) Position(at syntax.Pos) fault.Position { return scalar.Position(b.Text, at) }
@@ -63,11 +69,15 @@ type Opened struct {
 	Bound    *BoundQuery // what the whole was bound to; nil until then
 	Kinds    map[*syntax.Query]RowKind
 	Sources  map[*syntax.Query]*Source
-	Blocks   []*BoundQuery   // the release blocks so far
-	BlockOf  []*syntax.Query // what each was bound from
-	Levels   *Query          // over its cells, where it has ROLLUP, CUBE or GROUPING SETS
-	Items    int             // items of FROM so far: each use of a CTE is one
-	Followed int             // aggregates and windows over released rows so far that are followed to these
+	Blocks   []*BoundQuery            // the release blocks so far
+	BlockOf  []*syntax.Query          // what each was bound from
+	Levels   *Query                   // over its cells, where it has ROLLUP, CUBE or GROUPING SETS
+	Apart    map[*syntax.Query]*Query // what queries are whose sets of groups are released one by one
+	// OneByOne releases all sets of groups one by one: totals that are sums of cells stand beside no other release.
+	OneByOne bool
+	Beside   bool // they would have stood there
+	Items    int  // items of FROM so far: each use of a CTE is one
+	Followed int  // aggregates and windows over released rows so far that are followed to these
 	Scans    []*Scan
 	Merged   map[*Field]Expr // of all its binders
 	Origins  map[*Field]Expr
@@ -76,8 +86,8 @@ type Opened struct {
 
 func NewOpened(text string, query *syntax.Query, snapshot *catalog.Snapshot) *Opened {
 	return &Opened{Text: text, Query: query, Snapshot: snapshot, Kinds: make(map[*syntax.Query]RowKind),
-		Sources: make(map[*syntax.Query]*Source),
-		Merged:  make(map[*Field]Expr), Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
+		Sources: make(map[*syntax.Query]*Source), Apart: make(map[*syntax.Query]*Query),
+		Merged: make(map[*Field]Expr), Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
 }
 
 // Source is the FROM of a query over private rows once it is bound.

@@ -31,6 +31,7 @@
 //	post_from.go      FROM of post-processing queries
 //	lookup.go         columns of a public table that its key tells, looked up after the noise
 //	levels.go         ROLLUP, CUBE and GROUPING SETS: sums over the released groups
+//	onelevel.go       the same where each set is a release of its own
 //	followed.go       which sums and windows over released rows have intervals
 //	choice.go         CASE and casts
 //	window.go         windows above the aggregates

@@ -3,6 +3,7 @@ package bind
 import (
 	"math/big"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"noisegate/catalog"
@@ -86,17 +87,21 @@ func keyOf(b *algebra.Binder, x algebra.Expr) (algebra.KeyRef, bool) {
 }
 
 // computedKey finds the key that an expression above the aggregates repeats.
-func (s blockScope) computedKey(n syntax.Expr) (algebra.KeyRef, bool) {
-	for _, k := range s.Bound.Keys {
+func (s blockScope) computedKey(n syntax.Expr) (algebra.Expr, bool) {
+	keys := s.Bound.Keys
+	if s.Level != nil {
+		keys = slices.Concat(keys, s.Level.Absent)
+	}
+	for _, k := range keys {
 		if k.Node == nil || reflect.TypeOf(k.Node) != reflect.TypeOf(n) {
 			continue
 		}
 		if x, err := expression(s.Binder, rowScope(s), n); err == nil {
-			return keyOf(s.Binder, x)
+			return keyValue(s.Binder, x)
 		}
-		return algebra.KeyRef{}, false
+		return nil, false
 	}
-	return algebra.KeyRef{}, false
+	return nil, false
 }
 
 // groupItem finds the expression that an item of GROUP BY means. As in PostgreSQL, a name is first a column and then an alias.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"noisegate/catalog"
-	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/domain"
 	"noisegate/sqlrewrite/internal/scalar"
@@ -15,25 +14,26 @@ import (
 
 // GROUP BY with ROLLUP, CUBE or GROUPING SETS over private rows releases each combination of its keys once, as one GROUP BY of all keys
 // does. The groups of each set are added up from these cells after the noise: sums and counts are sums of those of their cells, means are
-// quotients of such sums. So totals cost nothing, and answers add up. What is no sum over cells is refused.
+// quotients of such sums. So totals cost nothing, and answers add up. What is no sum over cells is released set by set ([oneByOne]).
 
 // levels binds such a query.
 func levels(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*algebra.Query, error) {
-	switch {
-	case slices.Contains(o.BlockOf, q):
+	if slices.Contains(o.BlockOf, q) {
 		return o.Levels, nil
-	case len(o.Blocks) > 0:
-		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "ROLLUP, CUBE or GROUPING SETS beside another query over private rows",
-			"ask them one after the other")
+	}
+	if l := o.Apart[q]; l != nil {
+		return l, nil
 	}
 	block, err := bindBlock(sourceOf(o, q, env))
 	if err != nil {
 		return nil, err
 	}
-	b := &leveled{Binder: sourceOf(o, q, env).Binder, block: block, rows: &algebra.Derived{}}
-	if block.Private() {
-		return nil, b.refuse("over private keys", "groups of few people do not appear, so that the others have no totals")
+	if o.OneByOne || len(o.Blocks) > 0 || separates(block) {
+		l, err := oneByOne(o, q, env, block)
+		o.Apart[q] = l
+		return l, err
 	}
+	b := &leveled{Binder: sourceOf(o, q, env).Binder, block: block, rows: &algebra.Derived{}}
 	o.Items++
 	b.rows.Alias = nextAlias(o)
 	for i, k := range block.Keys {
@@ -77,15 +77,6 @@ type leveled struct {
 	rows    *algebra.Derived
 	outputs []algebra.Output // of the block
 	places  map[int]int      // of its estimators among them
-	refused error
-}
-
-func (b *leveled) refuse(what, hint string) error {
-	at := b.Position(b.Query.Pos)
-	if len(b.Query.GroupBy) > 0 {
-		at = b.At(b.Query.GroupBy[0])
-	}
-	return fault.Unsupported(at, "GROUP BY with ROLLUP, CUBE or GROUPING SETS "+what, hint)
 }
 
 // column makes an output of the block one of its columns.
@@ -124,7 +115,7 @@ func (b *leveled) query(o *algebra.Opened) (*algebra.Query, error) {
 		by.Expr = total(by.Expr)
 		l.OrderBy = append(l.OrderBy, by)
 	}
-	return l, b.refused
+	return l, nil
 }
 
 // total is an expression of the block's groups over the groups of a set.
@@ -133,15 +124,11 @@ func (b *leveled) total(o *algebra.Opened, e algebra.Expr) algebra.Expr {
 	case algebra.KeyRef:
 		return algebra.Column{Of: b.rows.Fields[e.Index]}
 	case algebra.EstimatorRef:
-		switch v := b.block.Estimators[e.Index]; {
-		case v.How == algebra.MeanOf:
+		v := b.block.Estimators[e.Index]
+		if v.How == algebra.MeanOf {
 			return b.mean(o, v)
-		case v.How == algebra.AsReleased && adds(b.block.Statistics[v.Of[0]]):
-			return sqlprint.CastTo(b.sum(o, e.Index), v.T)
-		default:
-			b.refused = b.refuse("and "+v.Name, "it is no sum over groups: ask for each level by itself")
-			return e
 		}
+		return sqlprint.CastTo(b.sum(o, e.Index), v.T)
 	default:
 		return algebra.Map(e, func(x algebra.Expr) algebra.Expr { return b.total(o, x) })
 	}

@@ -49,6 +49,12 @@ func Statement(o *algebra.Opened) (*algebra.BoundQuery, error) {
 		return o.Bound, nil
 	}
 	bound, err := statement(o, o.Query)
+	if err != nil && o.Beside {
+		again := algebra.NewOpened(o.Text, o.Query, o.Snapshot)
+		again.Load, again.OneByOne = o.Load, true
+		bound, err = statement(again, o.Query)
+		*o = *again
+	}
 	if fewer := lookedUp(o, o.Query, err); fewer != nil {
 		again := algebra.NewOpened(o.Text, fewer, o.Snapshot)
 		if found, refused := statement(again, fewer); refused == nil {

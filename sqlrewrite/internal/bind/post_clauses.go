@@ -105,7 +105,8 @@ func bindAnother(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (
 	case err != nil:
 		return nil, err
 	case o.Levels != nil:
-		return nil, fault.Unsupported(at, "a second query over private rows beside ROLLUP, CUBE or GROUPING SETS", "ask them one after the other")
+		o.Beside = true
+		return nil, fault.Unsupported(at, "a second query over private rows beside totals that are sums of groups", "")
 	case len(o.Blocks) >= maxBlocks:
 		return nil, fault.TooComplex(at, fmt.Sprintf("the statement has more than %d queries over private rows", maxBlocks))
 	}
@@ -514,28 +515,37 @@ func (lb *postBinder) set() (*algebra.Query, error) {
 		return nil, fault.Unsupported(lb.Position(set.Pos), string(set.Kind)+" of queries with different numbers of columns",
 			"select as many columns in each")
 	}
-	at := &syntax.Column{Pos: set.Pos}
 	l.Set = &algebra.SetOperation{Kind: set.Kind, All: set.All, Left: left, Right: right}
+	if err := lb.sides(set.Pos); err != nil {
+		return nil, err
+	}
+	l.OrderBy, err = orderings(lb.Binder, lb.Query.OrderBy, func(n syntax.Expr) (algebra.Expr, error) { return lb.setOrder(n) })
+	if err != nil {
+		return nil, err
+	}
+	return l, lb.cut()
+}
+
+// sides makes the outputs of a set operation, of the types that both sides have in common.
+func (lb *postBinder) sides(pos syntax.Pos) error {
+	l, at := lb.query, &syntax.Column{Pos: pos}
+	left, right := l.Set.Left, l.Set.Right
 	for i, out := range left.Outputs {
 		sides := []algebra.Expr{typed(out.Expr), typed(right.Outputs[i].Expr)}
 		_, t, err := domain.Common(lb.Binder, []syntax.Expr{at, at}, sides)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l.Outputs = append(l.Outputs, algebra.Output{Name: out.Name, Expr: algebra.Column{
 			Of: &algebra.Field{Column: &catalog.Column{Name: out.Name, Type: t, TypMod: -1}}}})
 		l.Origins = append(l.Origins, algebra.Either{L: left.Origins[i], R: right.Origins[i], T: t,
 			Left: carried(l, left), Right: carried(l, right)})
 		if l.Sizes = append(l.Sizes, left.Sizes[i]+right.Sizes[i]); l.Sizes[i] > maxOrigins {
-			return nil, fault.TooComplex(lb.Position(set.Pos), "the outputs are computed from too many others")
+			return fault.TooComplex(lb.Position(pos), "the outputs are computed from too many others")
 		}
 	}
 	l.Wrap()
-	l.OrderBy, err = orderings(lb.Binder, lb.Query.OrderBy, func(n syntax.Expr) (algebra.Expr, error) { return lb.setOrder(n) })
-	if err != nil {
-		return nil, err
-	}
-	return l, lb.cut()
+	return nil
 }
 
 // carried are the blocks by which a row of a set operation is known to be of one of its sides.

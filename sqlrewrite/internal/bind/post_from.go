@@ -85,22 +85,28 @@ func (lb *postBinder) scan(r *syntax.Table, alias string) (*algebra.Relation, er
 
 // derived is a query in FROM or one use of a CTE. It sees nothing of the query around it.
 func (lb *postBinder) derived(in subqueryIn) (*algebra.Relation, error) {
-	item := &algebra.Derived{Leaf: algebra.Leaf{Alias: nextAlias(lb.open)}}
+	alias := nextAlias(lb.open)
 	inner, err := postOf(lb.open, in.query, in.ctes, nil)
 	if err != nil {
 		return nil, err
 	}
-	item.Parts = []*algebra.Query{inner}
+	item := derivedOf(lb.open, inner, alias)
+	return renamed(lb.Binder, in, &algebra.Relation{Node: item, Fields: item.Fields})
+}
+
+// derivedOf is a query as an item of FROM.
+func derivedOf(o *algebra.Opened, inner *algebra.Query, alias string) *algebra.Derived {
+	item := &algebra.Derived{Leaf: algebra.Leaf{Alias: alias}, Parts: []*algebra.Query{inner}}
 	for i, out := range inner.Outputs {
 		f := &algebra.Field{Column: &catalog.Column{Name: out.Name, Type: algebra.OutputType(out.Expr.Typ()), TypMod: -1, Exposed: true},
 			Relation: item.Alias, Printed: algebra.OutputColumn(i)}
 		if algebra.RawEnum(inner, i) {
 			f.Type = catalog.Enum
 		}
-		lb.open.Origins[f], lb.open.Sizes[f] = inner.Origins[i], inner.Sizes[i]
+		o.Origins[f], o.Sizes[f] = inner.Origins[i], inner.Sizes[i]
 		item.Fields = append(item.Fields, f)
 	}
-	return renamed(lb.Binder, in, &algebra.Relation{Node: item, Fields: item.Fields})
+	return item
 }
 
 func (lb *postBinder) join(n *syntax.Join, l, r *algebra.Relation) (*algebra.Relation, error) {

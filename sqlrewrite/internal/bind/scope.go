@@ -47,7 +47,7 @@ func (s blockScope) Column(n *syntax.Column) (algebra.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if key, ok := keyOf(s.Binder, algebra.Column{Of: c}); ok {
+	if key, ok := keyValue(s.Binder, algebra.Column{Of: c}); ok {
 		return key, nil
 	}
 	if c.Unit {
@@ -61,7 +61,10 @@ func (s blockScope) Column(n *syntax.Column) (algebra.Expr, error) {
 }
 
 func (s blockScope) Call(n *syntax.Call) (algebra.Expr, error) {
-	if n.Name == syntax.Grouping {
+	switch {
+	case n.Name == syntax.Grouping && s.Level != nil:
+		return groupingOf(s.Binder, s, n)
+	case n.Name == syntax.Grouping:
 		return groupingCall(s.Binder, s, n, func(e algebra.Expr) bool { _, ok := e.(algebra.KeyRef); return ok })
 	}
 	if n.Over != nil {
