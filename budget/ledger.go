@@ -322,6 +322,9 @@ type Ledger interface {
 	// begins at the first, and then every charge and account is compared with its entries as well. What does not agree is
 	// a [*BrokenError], which names the entry.
 	Verify(ctx context.Context, from Head) (Verified, error)
+	// Check says whether the ledger answers, and no dataset's chain is known to be broken; else it is data/unavailable, with a
+	// [*BrokenError] as the cause of the latter.
+	Check(ctx context.Context) error
 }
 
 // Verified is what [Ledger.Verify] read.

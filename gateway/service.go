@@ -96,6 +96,7 @@ type Service struct {
 	log        *slog.Logger
 	proofs     sqlrewrite.Proofs
 	serving    serving
+	ready      readiness
 }
 
 // New checks that nothing is missing.

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -255,20 +254,4 @@ func summaryOf(id budget.ReservationID, dataset string, request json.RawMessage,
 		return api.ReleaseSummary{}, fault.Internal(err)
 	}
 	return summary, nil
-}
-
-// Ready reports what the service depends on: "ledger", and "datasets", all of them together, since whoever asks needs no token. An error
-// is nil where all is well.
-func (s *Service) Ready(ctx context.Context) map[string]error {
-	checks := map[string]error{}
-	_, checks["ledger"] = s.ledger.Balances(ctx, []budget.AccountID{{Dataset: "", Scope: budget.DatasetScope}})
-	checks["datasets"] = nil
-	for name, dataset := range s.datasets {
-		err := dataset.Data.Ping(ctx)
-		if err == nil {
-			_, err = s.policies.Current(name)
-		}
-		checks["datasets"] = cmp.Or(checks["datasets"], err)
-	}
-	return checks
 }

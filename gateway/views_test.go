@@ -141,7 +141,8 @@ func TestDatasetsShowWhatIsPublic(t *testing.T) {
 	if _, err := r.Query(t.Context(), principal(t, "ana"), count("0.5")); fault.CodeOf(err) != fault.CodePolicyStale {
 		t.Errorf("a stale dataset answers: %v", err)
 	}
-	if ready := r.Ready(t.Context()); ready["datasets"] == nil || ready["ledger"] != nil {
+	r.CheckReady(t.Context())
+	if ready := r.Ready(); ready["datasets"] == nil || ready["ledger"] != nil {
 		t.Errorf("%v", ready)
 	}
 }

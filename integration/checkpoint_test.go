@@ -36,8 +36,9 @@ func TestOldEditsAreFoundAfterAFastStart(t *testing.T) {
 	s.stop(t)
 	s.exec(t, control, `SET session_replication_role = replica; UPDATE noisegate.entry SET epsilon = 1 WHERE kind = 'settle'
 		AND seq = (SELECT min(seq) FROM noisegate.entry WHERE kind = 'settle')`)
-	s.serve(t)
+	s.serveUntil(t, "/healthz") // it may never be ready
 	s.eventually(t, func() bool { return strings.Contains(s.log.String(), "a ledger is broken") })
+	s.eventually(t, func() bool { return s.status("/readyz") == http.StatusServiceUnavailable })
 	if p := refusal(t, api.NewClient(s.url, ana), question(10)); p.Status != http.StatusServiceUnavailable {
 		t.Errorf("got %v", p)
 	}

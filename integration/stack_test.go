@@ -220,6 +220,12 @@ func (s *stack) receiptKey(t testing.TB) string {
 // serve starts the gateway and waits until it is ready.
 func (s *stack) serve(t testing.TB) {
 	t.Helper()
+	s.serveUntil(t, "/readyz")
+}
+
+// serveUntil starts the gateway and waits until a path answers 200.
+func (s *stack) serveUntil(t testing.TB, path string) {
+	t.Helper()
 	s.gateway = s.command("serve", "--config", s.config)
 	if s.shell != "" {
 		s.gateway.Path, s.gateway.Args = "/bin/sh", append([]string{"sh", "-c", s.shell + `; exec "$0" "$@"`}, s.gateway.Args...)
@@ -240,11 +246,11 @@ func (s *stack) serve(t testing.TB) {
 			t.Fatalf("the gateway ended while starting: %v\n%s", err, s.log)
 		case <-time.After(20 * time.Millisecond):
 		}
-		if s.status("/readyz") == http.StatusOK {
+		if s.status(path) == http.StatusOK {
 			return
 		}
 	}
-	t.Fatalf("the gateway is not ready\n%s", s.log)
+	t.Fatalf("%s of the gateway does not answer 200\n%s", path, s.log)
 }
 
 // kill ends the gateway as a power failure would.

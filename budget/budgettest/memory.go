@@ -309,6 +309,9 @@ func (m *Memory) Head(_ context.Context, dataset string) (budget.Head, error) {
 	return head, nil
 }
 
+// Check implements [budget.Ledger].
+func (m *Memory) Check(context.Context) error { return nil }
+
 // Verify implements [budget.Ledger]. Nobody but this ledger can have changed it.
 func (m *Memory) Verify(_ context.Context, from budget.Head) (budget.Verified, error) {
 	m.mu.Lock()

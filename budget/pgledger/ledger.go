@@ -21,7 +21,8 @@ import (
 // connections of its own, on which synchronous_commit is on whatever the server's default.
 type Ledger struct {
 	pool        *pgxpool.Pool
-	schema      int // the number of the last migration that it is written for: it writes to no other schema
+	health      *pgxpool.Pool // one connection, for [Ledger.Check]
+	schema      int           // the number of the last migration that it is written for: it writes to no other schema
 	group       groupCommit
 	open        sync.Map // ReservationID to *openCharge
 	settlements settlements
@@ -69,17 +70,27 @@ func Open(ctx context.Context, dsn string) (*Ledger, error) {
 	if err != nil {
 		return nil, fault.DataUnavailable(err)
 	}
-	p := &Ledger{pool: pool, schema: migrations.Newest()}
+	alone := config.Copy()
+	alone.MaxConns = 1
+	health, err := pgxpool.NewWithConfig(ctx, alone)
+	if err != nil {
+		pool.Close()
+		return nil, fault.DataUnavailable(err)
+	}
+	p := &Ledger{pool: pool, health: health, schema: migrations.Newest()}
 	p.group.open = p.newPipeline
 	if err := p.CheckSafety(ctx); err != nil {
-		pool.Close()
+		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
 // Close closes the connections. Reservations that are open stay so, until they are expired.
-func (p *Ledger) Close() { p.pool.Close() }
+func (p *Ledger) Close() {
+	p.health.Close()
+	p.pool.Close()
+}
 
 // CheckSafety refuses a server that may forget what it committed (fsync or full_page_writes off, a standby) and a role that could
 // rewrite history. It names what is wrong.

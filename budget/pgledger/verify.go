@@ -63,6 +63,19 @@ func (h *heads) breaks(broken *journal.BrokenError) error {
 	return broken
 }
 
+// Check implements [budget.Ledger], on a connection of its own: it waits for no charge.
+func (p *Ledger) Check(ctx context.Context) error {
+	if err := p.health.Ping(ctx); err != nil {
+		return fault.DataUnavailable(err)
+	}
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	for _, broken := range p.heads.broken {
+		return fault.DataUnavailable(broken)
+	}
+	return nil
+}
+
 // Heads are the newest ends that this process knows to be committed, for a [journal.Anchor].
 func (p *Ledger) Heads() []budget.Head {
 	p.heads.mu.Lock()

@@ -276,11 +276,17 @@ func TestHeaders(t *testing.T) {
 func TestReady(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	response, text := f.do(t, call{method: "GET", path: "/readyz"})
+	if response.StatusCode != 503 || text != `{"status":"unavailable","checks":{"checks":"unavailable"}}` {
+		t.Errorf("before the first look: %d %s", response.StatusCode, text)
+	}
+	f.CheckReady(t.Context())
+	response, text = f.do(t, call{method: "GET", path: "/readyz"})
 	if response.StatusCode != 200 || text != `{"status":"ok","checks":{"datasets":"ok","ledger":"ok"}}` {
 		t.Errorf("%d %s", response.StatusCode, text)
 	}
 	f.Protected.Exec(t, "ALTER TABLE people ALTER age TYPE bigint")
 	f.Policies.Refresh(t.Context())
+	f.CheckReady(t.Context())
 	response, text = f.do(t, call{method: "GET", path: "/readyz"})
 	if response.StatusCode != 503 || text != `{"status":"unavailable","checks":{"datasets":"unavailable","ledger":"ok"}}` {
 		t.Errorf("%d %s", response.StatusCode, text)

@@ -133,10 +133,10 @@ func getOpenAPI(_ *server, x *exchange) error {
 // getHealth says that the process answers, whatever it depends on.
 func getHealth(_ *server, x *exchange) error { return asJSON(x, api.Health{Status: "ok"}) }
 
-// getReady says whether queries can be answered: ledger and datasets are up. It names what is not, and nothing more.
+// getReady says whether queries can be answered, as it was found within the last seconds. It names what is not well, and nothing more.
 func (s *server) getReady(x *exchange) error {
 	health, status := api.Health{Status: "ok", Checks: map[string]string{}}, http.StatusOK
-	for name, err := range s.service.Ready(x.r.Context()) {
+	for name, err := range s.service.Ready() {
 		health.Checks[name] = "ok"
 		if err != nil {
 			health.Checks[name], health.Status, status = "unavailable", "unavailable", http.StatusServiceUnavailable

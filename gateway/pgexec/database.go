@@ -23,6 +23,7 @@ import (
 // Database runs statements on one protected database. It is safe for concurrent use.
 type Database struct {
 	pool     *pgxpool.Pool
+	health   *pgxpool.Pool // one connection, for [Database.Ping]
 	acquire  time.Duration
 	patience time.Duration // for a whole transaction, when even the statement timeout of the server does not come
 	watch    *catalog.Watch
@@ -49,11 +50,17 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Connections = 1
+	health, err := open(ctx, config, inUTF8)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
 	acquire := config.AcquireTimeout
 	if acquire == 0 {
 		acquire = defaultAcquireTimeout
 	}
-	d := &Database{pool: pool, watch: catalog.NewWatch(pool), acquire: acquire, trials: known,
+	d := &Database{pool: pool, health: health, watch: catalog.NewWatch(pool), acquire: acquire, trials: known,
 		patience: config.StatementTimeout + lockTimeout + grace}
 	d.prove = func(s sqlrewrite.Statement) error { return s.Prove(&d.proofs) }
 	return d, nil
@@ -69,7 +76,10 @@ func inUTF8(_ context.Context, conn *pgx.Conn) error {
 }
 
 // Close ends all connections when they are idle.
-func (d *Database) Close() { d.pool.Close() }
+func (d *Database) Close() {
+	d.health.Close()
+	d.pool.Close()
+}
 
 // Inspect reads the live schema; see [catalog.Inspect].
 func (d *Database) Inspect(ctx context.Context, policy *catalog.Policy) (*catalog.Schema, error) {
@@ -116,9 +126,10 @@ func (d *Database) ServerVersion(ctx context.Context) (string, error) {
 	return serverVersion(conn.Conn()), nil
 }
 
-// Ping reports whether the database answers.
+// Ping reports whether the database answers, on a connection of its own: it waits for no statement, so that its time and its outcome
+// depend on none.
 func (d *Database) Ping(ctx context.Context) error {
-	if err := d.pool.Ping(ctx); err != nil {
+	if err := d.health.Ping(ctx); err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
 	return nil

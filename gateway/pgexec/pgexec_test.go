@@ -298,6 +298,9 @@ func TestNoFreeConnection(t *testing.T) {
 		Preconditions: good}); fault.CodeOf(err) != fault.CodeDataUnavailable || !fault.IsUntouched(err) {
 		t.Errorf("got %v", err)
 	}
+	if err := d.Ping(t.Context()); err != nil { // or who looks whether it answers would see when the statement ends
+		t.Errorf("ping: %v", err)
+	}
 	if _, err := lock.Exec(t.Context(), "COMMIT"); err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,12 @@ func assemble(ctx context.Context, d gatewaytest.Databases, t *trap, change func
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, g.Close)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		g.KeepReady(ctx)
+	}()
+	context.AfterFunc(ctx, func() { <-watched; g.Close() })
 	handler, err := httpapi.New(httpapi.Config{Service: g.Service, Labels: g.Labels, Verifier: names{}})
 	return t.sending(handler), err
 }

@@ -357,6 +357,7 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 		group.Go(func() error { return g.wire.Serve(ctx, on.Wire) })
 	}
 	group.Go(func() error { g.service.Sweep(ctx); return nil })
+	group.Go(func() error { g.service.KeepReady(ctx); return nil })
 	group.Go(func() error { g.keepAnchor(ctx); return nil })
 	group.Go(func() error {
 		return every(ctx, policyInterval, func() error { g.policies.Refresh(ctx); return g.sameSchema(ctx) })
