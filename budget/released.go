@@ -17,6 +17,14 @@ type Released struct {
 	Shared   bool     // whether others may be given it: the policy said so when it was bought
 	Identity [32]byte // of the release: of its block, its noise and the state of the data
 	Values   []byte   // JSON, at most MaxReleased bytes; the ledger does not look into it
+	Version  *Version // nil: it is of data that have no versions
+}
+
+// Version says of which version of data that are refreshed a release is.
+type Version struct {
+	Series [32]byte  // what the same release has of each version
+	AsOf   time.Time // of which time its rows are
+	Name   string    // the name for the state of the data
 }
 
 // MaxReleased is how long values may be that are stored.
@@ -49,11 +57,15 @@ type ReleasedValues interface {
 	// own charges before those of others, of the first identity before the next, of the oldest charge. That of an open charge is not given,
 	// because it may still be voided. Nil: there is none.
 	FindReleased(context.Context, Earlier) (*Found, error)
+	// FindLatest is [ReleasedValues.FindReleased] among the versions of a release: the identities are series. Of what may be given it is the
+	// latest version, of until at most; a zero time lets each do. Its order between those of one version is that of FindReleased.
+	FindLatest(ctx context.Context, e Earlier, until time.Time) (*Found, error)
 }
 
 // Check refuses what is not complete, or too long.
 func (v Released) Check() error {
-	if v.Charge == "" || v.Dataset == "" || v.Analyst == "" || len(v.Values) == 0 || len(v.Values) > MaxReleased {
+	if v.Charge == "" || v.Dataset == "" || v.Analyst == "" || len(v.Values) == 0 || len(v.Values) > MaxReleased ||
+		v.Version != nil && (v.Version.AsOf.IsZero() || v.Version.Name == "") {
 		return fault.Internal(errors.New("budget: released values are not complete, or too long"))
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -398,18 +399,34 @@ func (m *Memory) KeepReleased(_ context.Context, v budget.Released) error {
 
 // FindReleased implements [budget.ReleasedValues].
 func (m *Memory) FindReleased(_ context.Context, e budget.Earlier) (*budget.Found, error) {
+	return m.findReleased(e, func(v budget.Released) (age string, identity [32]byte, ok bool) { return "", v.Identity, true })
+}
+
+// FindLatest implements [budget.ReleasedValues].
+func (m *Memory) FindLatest(_ context.Context, e budget.Earlier, until time.Time) (*budget.Found, error) {
+	return m.findReleased(e, func(v budget.Released) (age string, identity [32]byte, ok bool) {
+		if v.Version == nil || !until.IsZero() && v.Version.AsOf.After(until) {
+			return "", identity, false
+		}
+		return fmt.Sprintf("%20d", math.MaxInt64-v.Version.AsOf.UnixMicro()), v.Version.Series, true
+	})
+}
+
+// findReleased gives the preferred one of what was released for good, where by says of each what it is known by and how it is ranked first.
+func (m *Memory) findReleased(e budget.Earlier, by func(budget.Released) (rank string, identity [32]byte, ok bool)) (*budget.Found, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found *budget.Found
-	best := "" // whose it is, which identity, and of which charge, in the order of preference
+	best := "" // how old it is, whose, which identity, and of which charge, in the order of preference
 	for key, v := range m.values {
-		c, place := m.machine.Charges[key.charge], slices.Index(e.Identities, v.Identity)
+		first, identity, ok := by(v)
+		c, place := m.machine.Charges[key.charge], slices.Index(e.Identities, identity)
 		mine := c.Analyst == e.Analyst
-		if place < 0 || v.Dataset != e.Dataset || c.Dataset != e.Dataset || !mine && !(e.Shared && v.Shared) ||
+		if !ok || place < 0 || v.Dataset != e.Dataset || c.Dataset != e.Dataset || !mine && !(e.Shared && v.Shared) ||
 			c.State != machine.Settled && c.State != machine.Expired {
 			continue
 		}
-		if rank := fmt.Sprintf("%t %9d %s", !mine, place, key.charge); found == nil || rank < best {
+		if rank := fmt.Sprintf("%s %t %9d %s", first, !mine, place, key.charge); found == nil || rank < best {
 			v.Values = slices.Clone(v.Values)
 			found, best = &budget.Found{Released: v, At: c.Closed}, rank
 		}

@@ -1,6 +1,11 @@
 package budgettest
 
-import "noisegate/budget"
+import (
+	"strconv"
+	"time"
+
+	"noisegate/budget"
+)
 
 // Released values are given once their charge counts for good: settled, or expired as that of a gateway that died after it had stored
 // them. Those of others are given to nobody, but where they are shared.
@@ -75,6 +80,7 @@ func testReleasedValues(f *fixture) {
 	find(own(second, first), mine)
 	find(own(first, second), min(expired, later))
 	keptOfSeveral(f, values, ana)
+	latestVersions(f, values, ana, bob)
 	elsewhere := own(first)
 	elsewhere.Dataset = "other"
 	find(elsewhere, "")
@@ -100,6 +106,67 @@ func keptOfSeveral(f *fixture, values budget.ReleasedValues, of budget.Account) 
 	}
 }
 
+// latestVersions: of the versions of a release the latest is found that counts for good and may be given, whoever has it.
+func latestVersions(f *fixture, values budget.ReleasedValues, ana, bob budget.Account) {
+	f.Helper()
+	series, other := [32]byte{4}, [32]byte{5}
+	day := func(n int) time.Time { return time.Date(2026, 11, n, 6, 30, 0, 123_456_000, time.UTC) }
+	kept := 0
+	keep := func(of budget.Account, version budget.Version, shared bool) budget.ReservationID {
+		f.Helper()
+		c := f.charge(pure(10), of)
+		c.Analyst = of.ID.Name
+		id := f.reserve(c)
+		kept++
+		if err := values.KeepReleased(f.Context(), budget.Released{Charge: id, Dataset: dataset, Analyst: of.ID.Name, Shared: shared,
+			Identity: [32]byte{6, byte(kept)}, Values: []byte("{}"), Version: &version}); err != nil {
+			f.Fatal(err)
+		}
+		return id
+	}
+	version := func(series [32]byte, n int) budget.Version {
+		return budget.Version{Series: series, AsOf: day(n), Name: "version " + strconv.Itoa(n)}
+	}
+	find := func(shared bool, until time.Time, want budget.ReservationID, n int, names ...[32]byte) {
+		f.Helper()
+		got, err := values.FindLatest(f.Context(), budget.Earlier{Dataset: dataset, Analyst: "ana", Identities: names, Shared: shared}, until)
+		switch {
+		case err != nil:
+			f.Fatal(err)
+		case want == "" && got != nil || want != "" && (got == nil || got.Charge != want):
+			f.Fatalf("until %s: found %+v, want that of %q", until, got, want)
+		case got != nil && (got.Version == nil || !got.Version.AsOf.Equal(day(n)) || got.Version.Name != "version "+strconv.Itoa(n) ||
+			got.At.IsZero() || string(got.Values) != "{}"):
+			f.Fatalf("found %+v of version %+v", got, got.Version)
+		}
+	}
+	any := time.Time{}
+	settled := func(of budget.Account, version budget.Version, shared bool) budget.ReservationID {
+		id := keep(of, version, shared)
+		f.settle(id, pure(10))
+		return id
+	}
+	second := settled(ana, version(series, 2), false)
+	first := settled(ana, version(series, 1), false) // released later, of an earlier version
+	open := keep(ana, version(series, 3), false)
+	find(false, any, second, 2, series)
+	find(false, day(2), second, 2, series)
+	find(false, day(2).Add(-time.Microsecond), first, 1, series)
+	find(false, day(1).Add(-time.Microsecond), "", 0, series)
+	find(false, any, "", 0, other)
+	find(false, any, "", 0, [32]byte{6, 1}) // its identity is no series
+	if err := f.ledger.Expire(f.Context(), open); err != nil {
+		f.Fatal(err)
+	}
+	find(false, any, open, 3, series)
+	settled(bob, version(series, 9), false)
+	theirs, mine := settled(bob, version(series, 4), true), settled(ana, version(other, 4), false)
+	find(false, any, open, 3, series)
+	find(true, any, theirs, 4, series)
+	find(true, any, mine, 4, series, other) // of one version the analyst's own
+	find(true, day(3), open, 3, series, other)
+}
+
 // refusesValues: what is not complete, too long, or of no charge is not kept.
 func refusesValues(f *fixture, values budget.ReleasedValues, first budget.ReservationID) {
 	f.Helper()
@@ -109,7 +176,11 @@ func refusesValues(f *fixture, values budget.ReleasedValues, first budget.Reserv
 		"of no dataset":     {Charge: first, Analyst: "ana", Values: []byte("{}")},
 		"of nobody":         {Charge: first, Dataset: dataset, Values: []byte("{}")},
 		"empty":             {Charge: first, Dataset: dataset, Analyst: "ana"},
-		"too long":          {Charge: first, Dataset: dataset, Analyst: "ana", Values: make([]byte, budget.MaxReleased+1)},
+		"of no time": {Charge: first, Dataset: dataset, Analyst: "ana", Values: []byte("{}"), Identity: [32]byte{7},
+			Version: &budget.Version{Name: "x"}},
+		"of no name": {Charge: first, Dataset: dataset, Analyst: "ana", Values: []byte("{}"), Identity: [32]byte{7},
+			Version: &budget.Version{AsOf: time.Unix(1, 0)}},
+		"too long": {Charge: first, Dataset: dataset, Analyst: "ana", Values: make([]byte, budget.MaxReleased+1)},
 	} {
 		if err := values.KeepReleased(f.Context(), v); err == nil {
 			f.Errorf("values %s are kept", name)

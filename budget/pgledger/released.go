@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,6 +17,8 @@ var (
 	sqlKeepReleased string
 	//go:embed sql/find_released.sql
 	sqlFindReleased string
+	//go:embed sql/find_latest.sql
+	sqlFindLatest string
 )
 
 // KeepReleased implements [budget.ReleasedValues]. It does not wait until the values are on disk: the charge is settled next, and what was
@@ -24,10 +27,16 @@ func (p *Ledger) KeepReleased(ctx context.Context, v budget.Released) error {
 	if err := v.Check(); err != nil {
 		return err
 	}
+	var series []byte
+	var asOf *time.Time
+	var name *string
+	if of := v.Version; of != nil {
+		series, asOf, name = of.Series[:], &of.AsOf, &of.Name
+	}
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue("SET LOCAL synchronous_commit = off")
-	b.Queue(sqlKeepReleased, v.Charge, v.Dataset, v.Analyst, v.Shared, v.Identity[:], string(v.Values))
+	b.Queue(sqlKeepReleased, v.Charge, v.Dataset, v.Analyst, v.Shared, v.Identity[:], string(v.Values), series, asOf, name)
 	b.Queue("COMMIT")
 	if err := p.pool.SendBatch(ctx, b).Close(); err != nil {
 		return fault.DataUnavailable(err)
@@ -37,14 +46,35 @@ func (p *Ledger) KeepReleased(ctx context.Context, v budget.Released) error {
 
 // FindReleased implements [budget.ReleasedValues].
 func (p *Ledger) FindReleased(ctx context.Context, e budget.Earlier) (*budget.Found, error) {
+	return p.findReleased(ctx, sqlFindReleased, nil, e)
+}
+
+// FindLatest implements [budget.ReleasedValues].
+func (p *Ledger) FindLatest(ctx context.Context, e budget.Earlier, until time.Time) (*budget.Found, error) {
+	var series []byte
+	of := &budget.Version{}
+	var limit *time.Time
+	if !until.IsZero() {
+		limit = &until
+	}
+	found, err := p.findReleased(ctx, sqlFindLatest, []any{&series, &of.AsOf, &of.Name}, e, limit)
+	if found != nil {
+		copy(of.Series[:], series)
+		found.Version = of
+	}
+	return found, err
+}
+
+// findReleased runs one of the queries for released values, whose further columns and parameters are the caller's.
+func (p *Ledger) findReleased(ctx context.Context, sql string, columns []any, e budget.Earlier, args ...any) (*budget.Found, error) {
 	if err := p.intact(e.Dataset); err != nil {
 		return nil, err
 	}
 	v := &budget.Found{Released: budget.Released{Dataset: e.Dataset}}
 	var identity []byte
 	var text string
-	err := p.pool.QueryRow(ctx, sqlFindReleased, e.Dataset, hashes(e.Identities), e.Analyst, e.Shared).Scan(&v.Charge, &identity, &v.Analyst,
-		&v.Shared, &text, &v.At)
+	err := p.pool.QueryRow(ctx, sql, append([]any{e.Dataset, hashes(e.Identities), e.Analyst, e.Shared}, args...)...).
+		Scan(append([]any{&v.Charge, &identity, &v.Analyst, &v.Shared, &text, &v.At}, columns...)...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil

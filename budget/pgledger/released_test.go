@@ -29,6 +29,8 @@ func testReleasedIsKept(t *testing.T, d *pgtest.ControlDatabase) {
 		insert("nobody", identity, "'{}'"):                    {foreignKeyViolation, foreignKeyViolation},
 		insert("paid", identity, "'{}'"):                      {"23505", "23505"},
 		insert("plain", "''", "'{}'"):                         {checkViolation, checkViolation},
+		insert("plain", identity, "'{}', "+identity):          {checkViolation, checkViolation},
+		insert("plain", identity, "'{}', 'x', now(), 'v'"):    {checkViolation, checkViolation},
 		insert("plain", identity, "''"):                       {checkViolation, checkViolation},
 		insert("plain", identity, "repeat('x', 4194304 + 1)"): {checkViolation, checkViolation},
 	})
