@@ -33,6 +33,10 @@ type Snapshot struct {
 	// somebody asked it before.
 	ShareReleases bool
 
+	// RefreshCharges asks, and charges, a question anew once a prepared copy that answers it has a new version, as if every request said
+	// "version": "latest". Without it the answer of the last version that was bought is given again.
+	RefreshCharges bool
+
 	// MaxFailures is how many failures of an analyst's questions within a day stop further ones; 0: [DefaultMaxFailures].
 	MaxFailures int64
 

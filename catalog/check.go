@@ -14,7 +14,7 @@ import (
 func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 	c := &checker{policy: p, schema: s, pinned: s.For(p)}
 	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, c.pinned), Budgets: p.Budgets, ShareReleases: p.ShareReleases,
-		MaxFailures: p.MaxFailures, Pate: p.Pate, DataVersion: p.DataVersion}
+		MaxFailures: p.MaxFailures, Pate: p.Pate, DataVersion: p.DataVersion, RefreshCharges: p.RefreshCharges}
 	var err error
 	if snapshot.Delay, err = p.Timing.Delay(); err != nil { // the file was checked when it was read
 		c.problem(fault.Position{}, "", "timing asks for no delay that there is")

@@ -97,6 +97,8 @@ func (d *decoder) policy(root *node) *Policy {
 		"share_releases": func(n *node) { p.ShareReleases = d.truth(n, "share_releases") },
 		"max_failures":   func(n *node) { p.MaxFailures = d.failures(n) },
 		"timing":         func(n *node) { p.Timing = d.timing(n) },
+
+		"refresh_charges": func(n *node) { p.RefreshCharges = d.truth(n, "refresh_charges") },
 	})
 	for _, key := range []string{"version", "dataset", "tables", "budgets"} {
 		if root.kind == mappingNode && !has(root, key) {

@@ -21,6 +21,8 @@ type Policy struct {
 	MaxFailures   int64 `json:",omitempty"` // see [Snapshot.MaxFailures]
 	// DataVersion is the steward's name for the state of the data. Another one is another policy: questions are asked anew.
 	DataVersion string `json:",omitempty"`
+	// RefreshCharges: see [Snapshot.RefreshCharges].
+	RefreshCharges bool `json:",omitempty"`
 
 	Pate *PatePolicy `json:",omitempty"`
 
