@@ -45,6 +45,8 @@ type QueryRequest struct {
 	Report string `json:"report,omitempty"`
 	// Prepared says whether a prepared copy of a table may answer in its place, where there is one; true when absent.
 	Prepared *bool `json:"prepared,omitempty"`
+	// Version "latest" asks the newest version of a prepared copy, and pays for it, where the answer of an earlier one would be given free.
+	Version string `json:"version,omitempty"`
 	// Plan is a registered plan whose next slots pay for the query, one for each release: it goes without a price.
 	Plan string `json:"plan,omitempty"`
 }
@@ -91,6 +93,15 @@ type QueryResponse struct {
 	DataVersion string     `json:"data_version,omitempty"`
 	// AsOf is, of an answer from a prepared copy, of which time its rows are; DataVersion then names the copy.
 	AsOf *time.Time `json:"as_of,omitempty"`
+	// Newer is, of a free answer from an earlier version of a prepared copy, the version that is there now: "version": "latest" asks it.
+	Newer *Newer `json:"newer,omitempty"`
+}
+
+// Newer is the version of a prepared copy that is there now.
+type Newer struct {
+	DataVersion string    `json:"data_version"`
+	AsOf        time.Time `json:"as_of"`           // of which time its rows are
+	Price       *Amounts  `json:"price,omitempty"` // of an answer from it; absent where that would be refused
 }
 
 // Result is the released part of an answer: noisy values only. It is stored once and replayed byte for byte.

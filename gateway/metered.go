@@ -25,6 +25,7 @@ type Receipt struct {
 	At       time.Time         // of a replay: when the charge was settled that paid for it
 	Spent    mechanisms.Loss   // by this request: zero when replayed
 	reshaped bool              // of a replay: the answer is not the one that the charge was settled with, but computed from what it released
+	of       *budget.Version   // of what was released of an earlier version of a prepared copy: which one; nil for others
 	used     []mechanisms.Loss // of each account that was charged, with what this charge reserved; nil when replayed
 }
 

@@ -39,6 +39,7 @@ type served struct {
 type copied struct {
 	snapshot *catalog.Snapshot
 	version  catalog.Version
+	every    *catalog.Snapshot // by which releases of all its versions are known; see [sqlrewrite.EveryVersion]
 }
 
 // of gives the snapshots of the versions that are what a policy asks for.
@@ -51,7 +52,7 @@ func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied 
 	now := served{of: on, versions: versions}
 	for _, v := range versions {
 		if s := sqlrewrite.Serving(on, v); s != nil {
-			now.copies = append(now.copies, copied{s, v})
+			now.copies = append(now.copies, copied{s, v, sqlrewrite.EveryVersion(on, v)})
 		}
 	}
 	if k.datasets == nil {

@@ -69,23 +69,42 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 		}
 	}()
 	found, values, err := s.find(ctx, q)
-	if err != nil || found == nil {
+	if err != nil {
 		return Receipt{}, leave, err
 	}
-	whole := values[0]
-	if q.plan.Several() {
-		rest := q.plan.Given(values)
-		if rest.NeedsData() {
+	asked := q.plan
+	whole, rest, err := together(asked, values)
+	var of *budget.Version
+	if err == nil && whole == nil {
+		if found != nil {
 			s.chargeRest(q, rest)
-			return Receipt{}, leave, nil
 		}
-		if whole, err = rest.Whole(); err != nil {
-			return Receipt{}, leave, err
+		found, whole, err = s.findEarlier(ctx, q, asked)
+		if whole != nil {
+			of = found.Version
 		}
 	}
+	if err != nil || whole == nil {
+		return Receipt{}, leave, err
+	}
 	leave()
-	paid, err = s.reshaped(ctx, q, tick, found, whole)
+	if paid, err = s.reshaped(ctx, q, tick, found, whole); paid.reshaped {
+		paid.of = of
+	}
 	return paid, leave, err
+}
+
+// together is what a question releases, made of its releases by place in [sqlrewrite.Plan.Blocks]; nil, and the plan of the others, where
+// not all of them are given.
+func together(plan *sqlrewrite.Plan, values []*sqlrewrite.Released) (whole *sqlrewrite.Released, rest *sqlrewrite.Plan, err error) {
+	if !plan.Several() {
+		return values[0], plan, nil
+	}
+	if rest = plan.Given(values); rest.NeedsData() {
+		return nil, rest, nil
+	}
+	whole, err = rest.Whole()
+	return whole, rest, err
 }
 
 // enterAll enters the flights of all that a question releases, in one certain order, so that no two questions wait for each other.
@@ -131,19 +150,15 @@ func (s *Service) find(ctx context.Context, q *prepared) (youngest *budget.Found
 		if len(r.identities) == 0 {
 			continue
 		}
-		// Whose client is gone is told so where the question would be charged.
-		found, err := within(context.WithoutCancel(ctx), func(ctx context.Context) (*budget.Found, error) {
-			return s.values.FindReleased(ctx, budget.Earlier{Dataset: q.charge.Dataset, Analyst: q.charge.Analyst, Identities: r.identities,
-				Shared: q.charge.Shared})
-		})
+		found, err := s.lookUp(ctx, q, r.identities, s.values.FindReleased)
 		if err != nil {
 			return nil, nil, err
 		}
 		if found == nil {
 			continue
 		}
-		if values[i], err = r.forms[slices.Index(r.identities, found.Identity)].Recall(found.Values); err != nil {
-			s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(found.Charge), "code", string(fault.CodeOf(err)))
+		if values[i], err = q.recalled(i, slices.Index(r.identities, found.Identity), found); err != nil {
+			s.unreadable(ctx, found, err)
 			continue // it is asked anew, at its whole price
 		}
 		if youngest == nil || !found.At.Before(youngest.At) {
@@ -151,6 +166,24 @@ func (s *Service) find(ctx context.Context, q *prepared) (youngest *budget.Found
 		}
 	}
 	return youngest, values, nil
+}
+
+// lookUp asks the store for what a question releases, by its names there. Whose client is gone is told so where the question would be
+// charged.
+func (s *Service) lookUp(ctx context.Context, q *prepared, names [][32]byte,
+	find func(context.Context, budget.Earlier) (*budget.Found, error)) (*budget.Found, error) {
+	return within(context.WithoutCancel(ctx), func(ctx context.Context) (*budget.Found, error) {
+		return find(ctx, budget.Earlier{Dataset: q.charge.Dataset, Analyst: q.charge.Analyst, Identities: names, Shared: q.charge.Shared})
+	})
+}
+
+// recalled reads what was found of a release, by its place and form.
+func (q *prepared) recalled(place, form int, found *budget.Found) (*sqlrewrite.Released, error) {
+	return q.released[place].forms[form].Recall(found.Values)
+}
+
+func (s *Service) unreadable(ctx context.Context, found *budget.Found, err error) {
+	s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(found.Charge), "code", string(fault.CodeOf(err)))
 }
 
 // lossesOf are the losses of what a plan releases, one by one: of Laplace and Gaussian noise together the sum is neither's.
@@ -222,21 +255,22 @@ func (s *Service) keepReleased(ctx context.Context, q *prepared, values *sqlrewr
 		if fresh == nil || len(q.released[i].identities) == 0 {
 			continue
 		}
-		if err := s.keepOne(ctx, q, fresh, q.released[i].identities[0]); err != nil {
+		if err := s.keepOne(ctx, q, fresh, i); err != nil {
 			s.log.ErrorContext(ctx, "keeping a release failed", "reservation", string(q.charge.ID), "code", string(fault.CodeOf(err)))
 		}
 	}
 }
 
-// keepOne stores one release, unless it is too long.
-func (s *Service) keepOne(ctx context.Context, q *prepared, values *sqlrewrite.Released, identity [32]byte) error {
+// keepOne stores one release, by its place in [sqlrewrite.Plan.Blocks], unless it is too long.
+func (s *Service) keepOne(ctx context.Context, q *prepared, values *sqlrewrite.Released, place int) error {
 	text, err := values.Kept()
 	if err != nil || len(text) > budget.MaxReleased {
 		return err
 	}
 	_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.values.KeepReleased(ctx, budget.Released{Charge: q.charge.ID, Dataset: q.charge.Dataset,
-			Analyst: q.charge.Analyst, Shared: q.shares, Identity: identity, Values: text})
+			Analyst: q.charge.Analyst, Shared: q.shares, Identity: q.released[place].identities[0], Values: text,
+			Version: q.versionOf(place)})
 	})
 	return err
 }

@@ -145,6 +145,7 @@ type Answer struct {
 	At        time.Time       // of a replay: when its values were released
 	Data      string          // of a replay, and of an answer from a prepared copy: the name for the state of the data that it is of
 	AsOf      time.Time       // of an answer from a prepared copy: of which time its rows are; zero for others
+	Newer     *api.Newer      // of an answer from an earlier version of a prepared copy: the newest one
 	Result    json.RawMessage // an [api.Result]
 	Spent     api.Amounts
 	Remaining api.Amounts     // of the caller's own account, once this was charged
@@ -186,6 +187,9 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	known := paid.Replayed && (paid.reshaped || r.IdempotencyKey == "") // a key finds its answer whatever the data are called now
 	if known || !paid.Replayed && q.version != nil {
 		answer.Data, answer.AsOf = q.dataVersion, q.asOf() // which is part of what the question and its release are known by
+	}
+	if of := paid.of; of != nil {
+		answer.Data, answer.AsOf, answer.Newer = of.Name, of.AsOf, q.newer()
 	}
 	return answer, nil
 }
@@ -254,7 +258,10 @@ type prepared struct {
 	delay    *Delay     // that the charge pays for
 	// dataVersion is the steward's name for the state of the data.
 	dataVersion string
-	version     *catalog.Version // of the prepared copy that it reads; nil: it reads the tables
+	version     *catalog.Version  // of the prepared copy that it reads; nil: it reads the tables
+	every       *catalog.Snapshot // by which releases of all versions of that copy are known; nil: there are none
+	latest      bool              // no answer of an earlier version will do
+	series      []released        // of the releases, what they are known by in whatever version; nil: by nothing
 }
 
 // asOf is the time of the prepared copy that a question reads; zero where it reads none.
@@ -269,6 +276,9 @@ func (q *prepared) asOf() time.Time {
 func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*prepared, error) {
 	if err := CheckIdempotencyKey(r.IdempotencyKey); err != nil {
 		return nil, err
+	}
+	if r.Version != "" && r.Version != versionLatest {
+		return nil, fault.RequestVersion(versionLatest + ", or left out")
 	}
 	snapshot, err := s.Snapshot(r.Dataset)
 	if err != nil {
@@ -290,8 +300,9 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	plan, of, only := s.fromCopy(ctx, r.QueryRequest, snapshot, plan)
 	dataVersion := snapshot.DataVersion
 	var version *catalog.Version
+	var every *catalog.Snapshot
 	if of != nil {
-		dataVersion, version = of.snapshot.DataVersion, &of.version
+		dataVersion, version, every = of.snapshot.DataVersion, &of.version, of.every
 	}
 	shares, err := s.GivenFree(ctx, who, snapshot, accounts)
 	if err != nil {
@@ -302,6 +313,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		return nil, fault.Internal(err)
 	}
 	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: dataVersion, version: version,
+		every: every, latest: snapshot.RefreshCharges || r.Version == versionLatest,
 		shares: snapshot.ShareReleases, charge: budget.Charge{
 			ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
 			Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -250,7 +251,8 @@ func (s *Service) Release(ctx context.Context, who auth.Principal, id string) (*
 func summaryOf(id budget.ReservationID, dataset string, request json.RawMessage, cost mechanisms.Loss,
 	at time.Time) (api.ReleaseSummary, error) {
 	summary := api.ReleaseSummary{ReleaseID: string(id), Dataset: dataset, Cost: amounts.Of(cost), At: at.UTC()}
-	if err := json.Unmarshal(request, &summary.Request); err != nil {
+	var other *json.UnmarshalTypeError // the version of an ensemble, of a request for labels, is a number: it is left out as all of these are
+	if err := json.Unmarshal(request, &summary.Request); err != nil && !(errors.As(err, &other) && other.Field == "version") {
 		return api.ReleaseSummary{}, fault.Internal(err)
 	}
 	return summary, nil

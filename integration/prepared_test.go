@@ -137,8 +137,24 @@ func TestPreparedTables(t *testing.T) {
 	}
 	s.run(t, "prepare", "--config", s.config, "--dataset", "clinic", "--table", "visits")
 	s.seesVersion(t, client, byRegion, 2)
-	if second := ask(byRegion, nil); second.Replayed || !strings.HasPrefix(second.DataVersion, "visits prepared 2 as of ") {
-		t.Errorf("after another version: %q, replayed %t", second.DataVersion, second.Replayed)
+	if again := ask(byRegion, nil); !again.Replayed || again.ReleaseID != first.ReleaseID || again.DataVersion != first.DataVersion ||
+		!again.AsOf.Equal(*first.AsOf) || again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != "2000" ||
+		!strings.HasPrefix(again.Newer.DataVersion, "visits prepared 2 as of ") || fmt.Sprint(again.Rows) != fmt.Sprint(first.Rows) {
+		t.Errorf("after a refresh: %+v", again)
+	}
+	token := filepath.Join(s.dir, "ana.token")
+	write(t, token, s.token(t, "ana", "analyst"))
+	asking := []string{"query", "--url", s.url, "--token-file", token, "--dataset", "clinic", "--epsilon", "2000", byRegion}
+	if out := s.run(t, asking...); !strings.Contains(out, "replay of "+first.ReleaseID) ||
+		!strings.Contains(out, ": --latest asks them, for epsilon 2000\n") {
+		t.Errorf("noisegate query says %q", out)
+	}
+	if out := s.run(t, append(asking, "--latest")...); !strings.Contains(out, "spent epsilon 2000 ") {
+		t.Errorf("noisegate query --latest says %q", out)
+	}
+	if second := ask(byRegion, nil); !second.Replayed || !strings.HasPrefix(second.DataVersion, "visits prepared 2 as of ") ||
+		second.Newer != nil {
+		t.Errorf("after --latest: %q, replayed %t", second.DataVersion, second.Replayed)
 	}
 	reader, err := pgx.Connect(t.Context(), s.server.DSN("noisegate_reader", "clinic"))
 	if err != nil {

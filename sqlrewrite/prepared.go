@@ -1,6 +1,8 @@
 package sqlrewrite
 
 import (
+	"fmt"
+
 	"noisegate/catalog"
 	"noisegate/sqlrewrite/internal/sqlprint"
 )
@@ -30,6 +32,24 @@ func Serving(on *catalog.Snapshot, v catalog.Version) *catalog.Snapshot {
 		return nil
 	}
 	return on.WithCopy(on.CopyOf(t, v), v)
+}
+
+// EveryVersion is the snapshot in which one copy stands for all versions that are made as a version is, of the same relation: the releases
+// of a question in it have the same identities whichever of these serves. It is for identities alone: the copy that it names is not there.
+// Nil where [Serving] is.
+func EveryVersion(on *catalog.Snapshot, v catalog.Version) *catalog.Snapshot {
+	t, ok := on.Table(v.Table.Schema, v.Table.Name)
+	if !ok || Serving(on, v) == nil {
+		return nil
+	}
+	const first = 1
+	b, err := Prepare(on, t, first)
+	if err != nil {
+		return nil
+	}
+	every := on.WithCopy(on.CopyOf(t, catalog.Version{Table: v.Table, Number: first, OID: t.OID}), v)
+	every.DataVersion = fmt.Sprintf("%q, every version of %q made by %x", on.DataVersion, v.Table.String(), b.Digest)
+	return every
 }
 
 // ErrsNoMoreThan reports whether every value that the plan releases has a half-width of at most that of the same value of another plan of

@@ -63,6 +63,7 @@ type questionFlags struct {
 	MaxRows      *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
 	MaxRowsTotal *int64            `help:"At most that many rows per person in all groups together; less noise where people are in many groups." placeholder:"N"`
 	Report       string            `enum:",kept" default:"" help:"Bought beside the answer, at a part of its price: kept, which part of the rows is in the figures." placeholder:"kept"`
+	Latest       bool              `help:"From the newest version of a prepared copy, and paid for, where the answer of an earlier one would be free."`
 	gatewayFlags
 }
 
@@ -100,11 +101,15 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 		}
 		params = append(params, json.RawMessage(value))
 	}
+	version := ""
+	if f.Latest {
+		version = "latest"
+	}
 	return api.QueryRequest{
 		Dataset: f.Dataset, SQL: sql, Params: params, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
 		Mechanism: f.Mechanism, Selection: strings.TrimPrefix(f.Selection, "auto"), Confidence: f.confidence(), Dialect: f.Dialect,
-		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal, Report: f.Report,
+		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal, Report: f.Report, Version: version,
 	}, nil
 }
 

@@ -17,6 +17,10 @@ func (a *app) showAnswer(answer *api.QueryResponse, confidence float64) error {
 	t.write(a.Out)
 	a.showNotes(answer.Notes)
 	fmt.Fprintf(a.Out, " %s\n", spendLine(answer))
+	if n := answer.Newer; n != nil && n.Price != nil {
+		fmt.Fprintf(a.Out, " there are rows of %s: --latest asks them, for %s\n", n.AsOf.UTC().Format(time.RFC3339),
+			priceText(*n.Price, answer.Remaining))
+	}
 	return nil
 }
 

@@ -169,7 +169,7 @@ func namesOf(fields []field) []string {
 // queryParameters are the members of a query request that a text/plain body leaves to the URL.
 func queryParameters() []string {
 	return []string{"dataset", "epsilon", "rho", "delta", "mechanism", "selection", "confidence", "dialect", "max_groups", "max_rows",
-		"report"}
+		"report", "version"}
 }
 
 // queryRequest reads a query: a JSON object, or the SQL itself with everything else in the URL.

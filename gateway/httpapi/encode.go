@@ -116,6 +116,9 @@ func (x *exchange) answer(a *gateway.Answer, f format) error {
 	if at := releasedAt(a); at != nil {
 		x.w.Header().Set("Noisegate-Released-At", at.Format(time.RFC3339Nano))
 	}
+	if at := asOf(a); at != nil {
+		x.w.Header().Set("Noisegate-As-Of", at.Format(time.RFC3339Nano))
+	}
 	if f.flat {
 		x.notes(a.Result)
 	}
@@ -204,7 +207,8 @@ func encodeJSON(a *gateway.Answer) ([]byte, error) {
 		ReleasedAt  *time.Time  `json:"released_at,omitempty"`
 		DataVersion string      `json:"data_version,omitempty"`
 		AsOf        *time.Time  `json:"as_of,omitempty"`
-	}{a.Spent, a.Remaining, releasedAt(a), a.Data, asOf(a)})
+		Newer       *api.Newer  `json:"newer,omitempty"`
+	}{a.Spent, a.Remaining, releasedAt(a), a.Data, asOf(a), a.Newer})
 	if err != nil {
 		return nil, err
 	}

@@ -275,6 +275,9 @@ func (c *session) tellPrice(answer *gateway.Answer, released api.Result) {
 			text += " (data " + fault.Quote(answer.Data) + ")"
 		}
 		text += ", spent nothing"
+		if n := answer.Newer; n != nil {
+			text += newerText(n)
+		}
 	default:
 		text += "exact and free"
 	}
@@ -284,6 +287,15 @@ func (c *session) tellPrice(answer *gateway.Answer, released api.Result) {
 		notes = append(notes, n.Text)
 	}
 	c.notice("NOTICE", "00000", text, strings.Join(notes, "\n"))
+}
+
+// newerText says of an answer from an earlier version of a prepared copy what the newest one costs.
+func newerText(n *api.Newer) string {
+	text := "; rows of " + n.AsOf.Format(time.RFC3339)
+	if n.Price != nil {
+		text += " cost " + amount(*n.Price)
+	}
+	return text + " with SET " + setVersion + " = latest"
 }
 
 // describeQuestion finds the columns of a question without asking it: parameters are values that any would do for.

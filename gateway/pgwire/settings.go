@@ -27,6 +27,7 @@ const (
 	setMaxGroups   = "noisegate.max_groups"
 	setMaxRows     = "noisegate.max_rows"
 	setReport      = "noisegate.report"
+	setVersion     = "noisegate.version"
 	setPlan        = "noisegate.plan"
 	setIntervals   = "noisegate.intervals"
 	setNotices     = "noisegate.notices"
@@ -73,6 +74,7 @@ func definitions() []definition {
 		{name: setMaxGroups, check: orEmpty(count), want: "a whole number of at least 1"},
 		{name: setMaxRows, check: orEmpty(count), want: "a whole number of at least 1"},
 		{name: setReport, check: orEmpty(among("kept")), want: "kept"},
+		{name: setVersion, check: orEmpty(among("latest")), want: "latest"},
 		{name: setPlan, check: anyText},
 		{name: setIntervals, standard: "off", check: among("off", "columns"), want: "off or columns"},
 		{name: setNotices, standard: "on", check: among("on", "off", "always"), want: "on, off or always"},
@@ -529,7 +531,8 @@ func versionNumber(version string) string {
 // request makes a question of a text, at the price of the session.
 func (s *settings) request(dataset, sql string) (api.QueryRequest, *refusal) {
 	r := api.QueryRequest{Dataset: dataset, SQL: sql, Epsilon: api.Decimal(s.get(setEpsilon)), Rho: api.Decimal(s.get(setRho)),
-		Delta: api.Decimal(s.get(setDelta)), Mechanism: s.get(setMechanism), Report: s.get(setReport), Plan: s.get(setPlan)}
+		Delta: api.Decimal(s.get(setDelta)), Mechanism: s.get(setMechanism), Report: s.get(setReport),
+		Version: s.get(setVersion), Plan: s.get(setPlan)}
 	if text := s.get(setMaxError); text != "" {
 		var err error
 		if r.MaxError, err = readMaxErrors(text); err != nil {

@@ -34,6 +34,7 @@ const (
 	CodeRequestMaxGroups        Code = "request/invalid-max-groups"
 	CodeRequestMaxRows          Code = "request/invalid-max-rows"
 	CodeRequestReport           Code = "request/invalid-report"
+	CodeRequestVersion          Code = "request/invalid-version"
 	CodeRequestMaxRowsTotal     Code = "request/invalid-max-rows-total"
 	CodeRequestIdempotencyKey   Code = "request/invalid-idempotency-key"
 	CodeRequestCursor           Code = "request/invalid-cursor"
@@ -172,6 +173,9 @@ func RequestMaxGroups(want string) *Error {
 
 // RequestMaxRows refuses a bound on rows.
 func RequestMaxRows(want string) *Error { return invalidField(CodeRequestMaxRows, "max_rows", want) }
+
+// RequestVersion refuses a version of a prepared copy that cannot be asked for.
+func RequestVersion(want string) *Error { return invalidField(CodeRequestVersion, "version", want) }
 
 // RequestReport refuses what is to be reported beside an answer.
 func RequestReport(want string) *Error {
