@@ -81,7 +81,7 @@ func TestPagesOfTheDemo(t *testing.T) {
 	}{
 		{"first-hour", "analyst", []string{
 			"more counts at epsilon 0.1", "nothing spent", "public: 16 values", " Lakes ", ">= ", " 449\n", " 150\n", " visitors "}},
-		{"reading-answers", "analyst", []string{"nothing spent", " everybody ", "more_men", "2025-01-05"}},
+		{"reading-answers", "analyst", []string{"nothing spent", " everybody ", "more_men", "2025-01-05", "of 16 groups noise alone reaches"}},
 		{"choosing", "analyst", []string{"600", " 449\n", "discrete_gaussian", "policy: max_rows: "}},
 		{"faq", "analyst", []string{"nothing spent", "free: no private row was read"}},
 		{"http-api", "analyst", []string{"sex,n,n_low,n_high", `"replayed":true`, `"plan_id":`, `"release_id":`}},

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 
 	"noisegate/catalog"
@@ -177,6 +178,15 @@ func ShortDecimal(v *big.Rat) string {
 	return new(big.Rat).SetFrac(up, unit).FloatString(digits)
 }
 
+// RoundUp leaves three significant digits.
+func RoundUp(v float64) float64 {
+	if v <= 0 {
+		return v
+	}
+	digits := math.Pow10(2 - int(math.Floor(math.Log10(v))))
+	return math.Ceil(v*digits) / digits
+}
+
 // Complete assembles the answer: from the post-processing query's result when there is one (rows in order; types are PostgreSQL's names
 // of the output columns and of those that [algebra.BoundQuery.Followed] asks for, without the ordinal), else from the released values (rows
 // and types are nil).
@@ -224,6 +234,9 @@ func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error)
 	}
 	a.Notes = append(a.Notes, unboundedNotes(p, len(rows), lost)...)
 	a.Notes = append(a.Notes, barNotes(p, a.Intervals, len(r.Rows))...)
+	if p.Query.Private() { // how many groups there are is known now
+		a.Notes = append(a.Notes, rankNotes(p, len(r.Rows))...)
+	}
 	return a, a.report(r)
 }
 

@@ -92,12 +92,15 @@ func Notes(p *plan.Plan) []algebra.Note {
 	return notes
 }
 
-// intervalNotes say which outputs have no interval.
+// intervalNotes say which outputs have no interval, and how far noise reaches.
 func intervalNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 	for i, f := range p.Outputs {
 		if f.Column.Kind != plan.KeyColumn && !shownWithIntervals(p, i) && (f.Column.Kind == plan.DerivedColumn || !p.Query.KeepsRows()) {
 			add("no-interval", "%s: there is no interval for this expression", f.Column.Name)
 		}
+	}
+	for _, n := range rankNotes(p, 0) { // of public keys
+		add(n.Code, "%s", n.Text)
 	}
 }
 

@@ -139,6 +139,9 @@ func completeSeveral(r *plan.Released, rows []PostRow, types []string) (*Answer,
 	}
 	a.Notes = append(a.Notes, unboundedNotes(p, len(rows), lost)...)
 	a.Notes = append(a.Notes, barNotes(p, a.Intervals, len(rows))...)
+	if ranked(p).Private() {
+		a.Notes = append(a.Notes, rankNotes(p, len(r.Blocks[0].Rows))...)
+	}
 	return a, a.report(r)
 }
 

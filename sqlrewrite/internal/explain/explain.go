@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -315,7 +314,7 @@ func promises(p *plan.Plan) []algebra.Note {
 				return ""
 			}
 			v, _ := new(big.Float).SetRat(w).Float64()
-			return fmt.Sprintf("± %s for %d", strconv.FormatFloat(roundUp(v), 'f', -1, 64), rows)
+			return fmt.Sprintf("± %s for %d", strconv.FormatFloat(answer.RoundUp(v), 'f', -1, 64), rows)
 		}
 		if at(1) != "" {
 			notes = append(notes, algebra.Note{Code: "interval-by-rows", Text: fmt.Sprintf(
@@ -324,13 +323,4 @@ func promises(p *plan.Plan) []algebra.Note {
 		}
 	}
 	return notes
-}
-
-// roundUp leaves three significant digits.
-func roundUp(v float64) float64 {
-	if v <= 0 {
-		return v
-	}
-	digits := math.Pow10(2 - int(math.Floor(math.Log10(v))))
-	return math.Ceil(v*digits) / digits
 }

@@ -1,0 +1,102 @@
+package answer
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
+	"noisegate/sqlrewrite/internal/plan"
+	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate/sqlrewrite/internal/sqlprint"
+)
+
+// An answer that shows the first of many groups by a noisy number shows those with the largest noise among others: the more groups there
+// are, the larger it is. How large, is known from its law and from how many groups were released.
+
+// rankNotes say how far noise alone reaches among the groups of which an answer shows the first by a noisy number; of private keys, once
+// it is known how many were released.
+func rankNotes(p *plan.Plan, rows int) []algebra.Note {
+	by, limit := ranking(p)
+	if by == nil || len(bind.ReleasesOf(p.Query, by)) == 0 {
+		return nil
+	}
+	groups := big.NewInt(int64(rows))
+	if keys := ranked(p); !keys.Private() {
+		groups = keys.PublicTuples()
+	}
+	if groups.Cmp(big.NewInt(limit)) <= 0 || groups.Cmp(big.NewInt(1)) <= 0 {
+		return nil // all are shown
+	}
+	n, _ := new(big.Float).SetInt(groups).Float64()
+	w := reach(p, by, 1-(1-p.Options.Confidence)/mechanisms.Confidence(n))
+	if w == nil {
+		return nil
+	}
+	about, _ := w.Float64()
+	return []algebra.Note{{Code: "ranks", Text: fmt.Sprintf("%s: of %s groups noise alone reaches about ± %s: an order among smaller "+
+		"differences says nothing", nameOf(p, by), groups, strconv.FormatFloat(RoundUp(about), 'f', -1, 64))}}
+}
+
+// ranked is the block of whose groups an answer shows some.
+func ranked(p *plan.Plan) *algebra.BoundQuery {
+	if p.Query.Reports {
+		return p.Query.Blocks[0]
+	}
+	return p.Query
+}
+
+// ranking is what an answer is first ordered by before it is cut, over the released values of one block, and at how many rows; nil: it is
+// not, or that is not told.
+func ranking(p *plan.Plan) (by algebra.Expr, limit int64) {
+	q, own := p.Query, ranked(p)
+	if p.Several != nil && !q.Reports {
+		return nil, 0
+	}
+	if l := q.Post; l != nil && !l.Block && l.Limit != nil && len(l.OrderBy) > 0 {
+		at := slices.IndexFunc(l.Outputs, func(out algebra.Output) bool { return algebra.Identical(out.Expr, l.OrderBy[0].Expr) })
+		if at < 0 || l.Stem() == nil {
+			return nil, 0
+		}
+		return q.Outputs[at].Expr, *l.Limit
+	}
+	if own.Limit == nil || len(own.OrderBy) == 0 {
+		return nil, 0
+	}
+	return own.OrderBy[0].Expr, *own.Limit
+}
+
+// reach is the half-width of the noise of an expression over one released row, at a level; nil where it is not known before there is data.
+func reach(p *plan.Plan, e algebra.Expr, level mechanisms.Confidence) *big.Rat {
+	if e, ok := e.(algebra.EstimatorRef); ok {
+		if v := p.Query.Estimators[e.Index]; !v.Computed() {
+			r := p.Releases[v.Of[0]]
+			if r.Selection != nil {
+				return nil
+			}
+			return scalar.InUnits(r.HalfWidth(level), r.Unit)
+		}
+	}
+	ratio := ratioOf(p, e, 0)
+	if ratio == nil || holds(e, isAggregate) {
+		return nil
+	}
+	sum, ok := ratio.Of.Affine()
+	if !ok {
+		return nil
+	}
+	return SpreadOf(ratio.Context, sumWidth(p, sum, level))
+}
+
+// nameOf is the name of the output that an expression is; its text where none is.
+func nameOf(p *plan.Plan, e algebra.Expr) string {
+	for _, out := range p.Query.Outputs {
+		if algebra.Identical(out.Expr, e) {
+			return out.Name
+		}
+	}
+	return sqlprint.DescribeWith(e, ranked(p))
+}
