@@ -17,7 +17,7 @@ TIMING    ?= 5000
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration clients golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers reproducible
+.PHONY: help demo build check test integration clients golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers reproducible static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,17 @@ demo: build ## private answers over a PostgreSQL of its own; Ctrl-C ends it
 
 build: ## the binary, at bin/noisegate
 	$(GO) build -trimpath -o bin/noisegate ./cmd/noisegate
+
+static: ## a binary that needs nothing of its machine, at bin/noisegate-static: what a container holds
+	CGO_ENABLED=1 $(GO) build -trimpath -tags netgo,osusergo,timetzdata -ldflags '-linkmode external -extldflags -static' \
+		-o bin/noisegate-static ./cmd/noisegate
+	@if readelf --program-headers bin/noisegate-static | grep -q INTERP; then echo "bin/noisegate-static needs libraries" >&2; exit 1; fi
+	bin/noisegate-static version
+
+sbom: ## what the binary is made of, at bin/noisegate.cdx.json (CycloneDX)
+	@mkdir -p bin
+	$(GO) run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 app -json -licenses -main cmd/noisegate \
+		-output bin/noisegate.cdx.json .
 
 # In folders with names of different lengths, each with a cache of its own: everything is compiled twice, C too.
 reproducible: ## two builds of the last commit have one hash (minutes)
