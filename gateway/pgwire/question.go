@@ -247,7 +247,7 @@ const defaultConfidence = "95"
 func (c *session) tellPrice(answer *gateway.Answer, released api.Result) {
 	how := c.settings.get(setNotices)
 	charged := !answer.Replayed && answer.ID != ""
-	if how == "off" || !charged && how != "always" {
+	if how == "off" || !charged && how != "always" && answer.Newer == nil { // whose data grew old is told so
 		return
 	}
 	percent := defaultConfidence
@@ -266,22 +266,7 @@ func (c *session) tellPrice(answer *gateway.Answer, released api.Result) {
 	if len(words) > 0 {
 		text = strings.Join(words, ", ") + "; "
 	}
-	switch {
-	case charged:
-		text += "spent " + amount(answer.Spent)
-	case answer.Replayed:
-		text += "a replay of " + answer.At.Format(time.RFC3339)
-		if answer.Data != "" {
-			text += " (data " + fault.Quote(answer.Data) + ")"
-		}
-		text += ", spent nothing"
-		if n := answer.Newer; n != nil {
-			text += newerText(n)
-		}
-	default:
-		text += "exact and free"
-	}
-	text += "; " + amount(answer.Remaining) + " left"
+	text += costText(answer) + "; " + amount(answer.Remaining) + " left"
 	var notes []string
 	for _, n := range released.Notes {
 		notes = append(notes, n.Text)
@@ -289,13 +274,26 @@ func (c *session) tellPrice(answer *gateway.Answer, released api.Result) {
 	c.notice("NOTICE", "00000", text, strings.Join(notes, "\n"))
 }
 
-// newerText says of an answer from an earlier version of a prepared copy what the newest one costs.
-func newerText(n *api.Newer) string {
-	text := "; rows of " + n.AsOf.Format(time.RFC3339)
-	if n.Price != nil {
-		text += " cost " + amount(*n.Price)
+// costText says what an answer cost, and what a replay is of: where a prepared copy has a newer version, also what that one costs.
+func costText(answer *gateway.Answer) string {
+	switch {
+	case answer.Replayed:
+	case answer.ID != "":
+		return "spent " + amount(answer.Spent)
+	default:
+		return "exact and free"
 	}
-	return text + " with SET " + setVersion + " = latest"
+	text := "a replay of " + answer.At.Format(time.RFC3339)
+	if answer.Data != "" {
+		text += " (data " + fault.Quote(answer.Data) + ")"
+	}
+	text += ", spent nothing"
+	if n := answer.Newer; n != nil && n.Price != nil {
+		text += "; rows of " + n.AsOf.Format(time.RFC3339) + " cost " + amount(*n.Price) + " with SET " + setVersion + " = latest"
+	} else if n != nil {
+		text += "; there are rows of " + n.AsOf.Format(time.RFC3339)
+	}
+	return text
 }
 
 // describeQuestion finds the columns of a question without asking it: parameters are values that any would do for.

@@ -1,0 +1,48 @@
+package pgwire
+
+import (
+	"testing"
+	"time"
+
+	"noisegate/api"
+	"noisegate/gateway"
+)
+
+// Whoever is given the answer of an earlier version of a prepared copy is told what the newest one costs, and how it is asked.
+func TestNewerVersionsAreTold(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 11, n, 6, 0, 0, 0, time.UTC) }
+	replay := gateway.Answer{ID: "R", Replayed: true, At: day(20), Data: "visits prepared 1"}
+	const replayed = `a replay of 2026-11-20T06:00:00Z (data "visits prepared 1"), spent nothing`
+	priced, refused := replay, replay
+	priced.Newer = &api.Newer{AsOf: day(21), Price: &api.Amounts{Epsilon: "0.5"}}
+	refused.Newer = &api.Newer{AsOf: day(21)}
+	for want, answer := range map[string]gateway.Answer{
+		"exact and free": {},
+		"spent ε 0.1":    {ID: "R", Spent: api.Amounts{Epsilon: "0.1"}},
+		replayed:         replay,
+		replayed + "; rows of 2026-11-21T06:00:00Z cost ε 0.5 with SET noisegate.version = latest": priced,
+		replayed + "; there are rows of 2026-11-21T06:00:00Z":                                      refused,
+	} {
+		if got := costText(&answer); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// noisegate.version asks as a request over HTTP does.
+func TestLatestVersionsAreAsked(t *testing.T) {
+	s := newSettings(nil)
+	for _, c := range []struct{ value, want string }{{"", ""}, {"LATEST", "latest"}, {"", ""}} {
+		value, refused := s.check(setVersion, c.value)
+		if refused != nil {
+			t.Fatalf("%q is refused", c.value)
+		}
+		s.put(setVersion, value, false)
+		if r, refused := s.request("d", "SELECT 1"); refused != nil || r.Version != c.want {
+			t.Errorf("%q asks for %q", c.value, r.Version)
+		}
+	}
+	if _, refused := s.check(setVersion, "7"); refused == nil {
+		t.Error("version 7 is taken")
+	}
+}
