@@ -19,7 +19,7 @@ import (
 type prepareCommand struct {
 	Dataset string `required:"" help:"The dataset."`
 	Table   string `help:"The table, as table or schema.table; all that the policy has prepare for when absent."`
-	Check   bool   `xor:"do" help:"Make nothing: say what would be made, and fail unless each copy is there and what the policy asks for."`
+	Check   bool   `xor:"do" help:"Make nothing: say what would be made, and fail unless each copy is there and what the policy asks for, and no right for another one is missing. Space, locks and rows are not looked at."`
 	Status  bool   `xor:"do" help:"Make nothing: say which versions there are."`
 	Drop    bool   `xor:"do" help:"Remove all copies, also those that the policy does not ask for any more."`
 	configFlag

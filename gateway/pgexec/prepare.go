@@ -35,8 +35,9 @@ const prepareLock = 3 * time.Second
 var (
 	errPreparing = errors.New("another run prepares tables of this database, or one of its tables is locked: try again when it has ended")
 	errNoRight   = errors.New("the role that prepares lacks a right: it needs the schema " + catalog.PreparedSchema +
-		", which deploy/roles.sql makes, and SELECT on the table and USAGE on its schema")
-	errNumbers = errors.New("the table of numbers of units in " + catalog.PreparedSchema + " is damaged: an id or a number is there twice. " +
+		", which deploy/roles.sql makes, with the tables in it, and SELECT on the table and USAGE on its schema")
+	errNoReader = errors.New("the role that the gateway connects as, of the dataset's dsn, is not there")
+	errNumbers  = errors.New("the table of numbers of units in " + catalog.PreparedSchema + " is damaged: an id or a number is there twice. " +
 		"Drop it with all copies, and prepare anew")
 	errNoSpace = errors.New("the protected database has no space left, on its disk or within temp_file_limit: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
@@ -165,6 +166,8 @@ func undone(err, otherwise error) error {
 		return errPreparing
 	case server.Code == "42501", server.Code == "3F000":
 		return errNoRight
+	case server.Code == "42704": // of all names only the reader's is not the run's own
+		return errNoReader
 	case server.Code == "53100", server.Code == "53400":
 		return errNoSpace
 	default:

@@ -28,7 +28,8 @@ type Prepared struct {
 	Table    catalog.TableName
 	Versions []Held // newest first
 	Wanted   bool   // the policy asks for a copy
-	// Problem is why the next run would fail: policy/stale, or a missing right; nil: it would not for what is known before.
+	// Problem is why the next run would fail: policy/stale, or a missing right or role. Nil does not say that it will not: whether there is
+	// space, whether locks are free, and what rows and numbers of units are like, a run finds out.
 	Problem error
 }
 
@@ -76,15 +77,21 @@ func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.
 	if err != nil {
 		return unprepared(err)
 	}
-	var may bool
+	var may, reader bool
 	if err := conn.QueryRow(ctx, `SELECT coalesce(bool_and(pg_catalog.has_table_privilege(c.oid, 'SELECT') AND
 			pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')), true)
 			AND coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('noisegate_prepared'), 'CREATE'), false)
-		FROM pg_catalog.pg_class c WHERE c.oid = $1`, t.OID).Scan(&may); err != nil {
+			AND NOT EXISTS (SELECT FROM pg_catalog.pg_class kept WHERE kept.relnamespace = pg_catalog.to_regnamespace('noisegate_prepared')
+				AND kept.relname IN ('versions', $2) AND NOT pg_catalog.pg_has_role(kept.relowner, 'USAGE')),
+			EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $3)
+		FROM pg_catalog.pg_class c WHERE c.oid = $1`, t.OID, build.Units, c.Reader).Scan(&may, &reader); err != nil {
 		return unprepared(err)
 	}
-	if !may {
+	switch {
+	case !may:
 		return errNoRight
+	case !reader:
+		return errNoReader
 	}
 	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return stillHolds(ctx, tx, build.Conditions) }); err != nil {
 		return unprepared(err)

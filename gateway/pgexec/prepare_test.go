@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -487,31 +488,50 @@ func TestPrepareRefuses(t *testing.T) {
 	on := provenSnapshot(t, d, preparedPolicy)
 	table, _ := on.Table("", "visits")
 	before := prepared(t, p, d, on, 1)
-	for name, c := range map[string]struct{ change, undo, want string }{
-		"no right": {"REVOKE SELECT ON visits FROM noisegate_prepare", "GRANT SELECT ON visits TO noisegate_prepare", "lacks a right"},
-		"no right to create": {"REVOKE CREATE ON SCHEMA noisegate_prepared FROM noisegate_prepare",
-			"GRANT CREATE ON SCHEMA noisegate_prepared TO noisegate_prepare", "lacks a right"},
-		"no space": {"INSERT INTO visits (id, person) SELECT g, g FROM generate_series(1000, 9000) g; DO $$BEGIN EXECUTE format(" +
+	for name, c := range map[string]struct {
+		change, undo, want string
+		unseen             bool // before a run
+	}{
+		"no right": {change: "REVOKE SELECT ON visits FROM noisegate_prepare",
+			undo: "GRANT SELECT ON visits TO noisegate_prepare", want: "lacks a right"},
+		"no right to create": {change: "REVOKE CREATE ON SCHEMA noisegate_prepared FROM noisegate_prepare",
+			undo: "GRANT CREATE ON SCHEMA noisegate_prepared TO noisegate_prepare", want: "lacks a right"},
+		"no space": {unseen: true, change: "INSERT INTO visits (id, person) SELECT g, g FROM generate_series(1000, 9000) g; " +
+			"DO $$BEGIN EXECUTE format(" +
 			"'ALTER DATABASE %I SET temp_file_limit = 0; ALTER DATABASE %I SET work_mem = 64', current_database(), current_database()); END$$",
-			"DO $$BEGIN EXECUTE format('ALTER DATABASE %I RESET ALL', current_database()); END$$", "no space left"},
-		"a column that is gone": {"ALTER TABLE visits RENAME fee TO price", "ALTER TABLE visits RENAME price TO fee",
-			"changed since its policy"},
-		"a column of a type": {"ALTER TABLE visits ALTER minutes TYPE bigint", "ALTER TABLE visits ALTER minutes TYPE int",
-			"changed since its policy"},
-		"no key": {"ALTER TABLE visits DROP CONSTRAINT visits_pkey", "ALTER TABLE visits ADD PRIMARY KEY (id)",
-			"changed since its policy"},
-		"owner of the source": {"ALTER TABLE visits OWNER TO noisegate_prepare", "ALTER TABLE visits OWNER TO " +
-			"CURRENT_USER; GRANT SELECT ON visits TO noisegate_prepare", "may do more with table public.visits than read it"},
-		"the source can be written": {"GRANT INSERT ON visits TO noisegate_prepare", "REVOKE INSERT ON visits FROM noisegate_prepare",
-			"(INSERT)"},
-		"another run": {"SELECT 1", "SELECT 1", "another run"},
+			undo: "DO $$BEGIN EXECUTE format('ALTER DATABASE %I RESET ALL', current_database()); END$$", want: "no space left"},
+		"a column that is gone": {change: "ALTER TABLE visits RENAME fee TO price", undo: "ALTER TABLE visits RENAME price TO fee",
+			want: "changed since its policy"},
+		"a column of a type": {change: "ALTER TABLE visits ALTER minutes TYPE bigint", undo: "ALTER TABLE visits ALTER minutes TYPE int",
+			want: "changed since its policy"},
+		"no key": {change: "ALTER TABLE visits DROP CONSTRAINT visits_pkey", undo: "ALTER TABLE visits ADD PRIMARY KEY (id)",
+			want: "changed since its policy"},
+		"owner of the source": {change: "ALTER TABLE visits OWNER TO noisegate_prepare", undo: "ALTER TABLE visits OWNER TO " +
+			"CURRENT_USER; GRANT SELECT ON visits TO noisegate_prepare", want: "may do more with table public.visits than read it"},
+		"the source can be written": {change: "GRANT INSERT ON visits TO noisegate_prepare",
+			undo: "REVOKE INSERT ON visits FROM noisegate_prepare", want: "(INSERT)"},
+		"another's list": {change: "ALTER TABLE noisegate_prepared.versions OWNER TO CURRENT_USER",
+			undo: "ALTER TABLE noisegate_prepared.versions OWNER TO noisegate_prepare", want: "with the tables in it"},
+		"no reader":   {change: "SELECT 1", undo: "SELECT 1", want: "the role that the gateway connects as"},
+		"another run": {unseen: true, change: "SELECT 1", undo: "SELECT 1", want: "another run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.Exec(t, c.change)
 			if name == "another run" {
 				defer locked(t, p, "noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE")()
 			}
-			if _, err := pgexec.Prepare(t.Context(), prepareConfig(p, 2), on, table); err == nil || !strings.Contains(err.Error(), c.want) {
+			config := prepareConfig(p, 2)
+			if name == "no reader" {
+				config.Reader = "nobody_there"
+			}
+			states, err := config.State(t.Context(), on)
+			if err == nil {
+				err = states[slices.IndexFunc(states, func(s pgexec.Prepared) bool { return s.Table.Name == "visits" })].Problem
+			}
+			if (err == nil) != c.unseen || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("before a run: %v, want %q: %t", err, c.want, !c.unseen)
+			}
+			if _, err := pgexec.Prepare(t.Context(), config, on, table); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			p.Exec(t, c.undo)
