@@ -2,6 +2,7 @@ package bind
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -31,7 +32,7 @@ func lookedUp(o *algebra.Opened, query *syntax.Query, err error) *syntax.Query {
 	}
 	for _, t := range tables {
 		for _, l := range lookups(o, query, t) {
-			if !slices.ContainsFunc(conditions, l.mayRuleOut) {
+			if len(l.by) < len(query.GroupBy) && !slices.ContainsFunc(conditions, l.mayRuleOut) {
 				return l.query(query)
 			}
 		}
@@ -70,7 +71,8 @@ type lookup struct {
 	by    []syntax.Expr // the keys that remain
 }
 
-// lookups are the ways to look up columns of a table in GROUP BY: one for each column there that tells the others.
+// lookups are the columns of a public table in GROUP BY that tell its row, each with what is left of GROUP BY where the others are looked
+// up.
 func lookups(o *algebra.Opened, query *syntax.Query, t *syntax.Table) (all []*lookup) {
 	known, exists := o.Snapshot.Table(t.Schema, t.Name)
 	if !exists || !known.Public {
@@ -90,9 +92,7 @@ func lookups(o *algebra.Opened, query *syntax.Query, t *syntax.Table) (all []*lo
 				l.by = append(l.by, n)
 			}
 		}
-		if len(l.by) < len(query.GroupBy) {
-			all = append(all, l)
-		}
+		all = append(all, l)
 	}
 	return all
 }
@@ -190,4 +190,42 @@ func (l *lookup) query(query *syntax.Query) *syntax.Query {
 		Left:  &syntax.Subquery{Pos: query.Pos, Query: &inner, Alias: released, Columns: columns},
 		Right: l.table, On: &syntax.Binary{Pos: l.key.Pos, Op: syntax.Eq, L: l.key, R: key}}}
 	return &outer
+}
+
+// hintAtLookup is a refusal for many keys that says which of them a public table tells, and how to look these up after the noise; any other
+// error is as it was.
+func hintAtLookup(o *algebra.Opened, query *syntax.Query, err error) error {
+	var refusal *fault.Error
+	if !errors.As(err, &refusal) || refusal.Code != fault.CodeTooManyKeys {
+		return err
+	}
+	for _, t := range tablesOf(query.From) {
+		for _, l := range lookups(o, query, t) {
+			other := func(n syntax.Expr) bool { n = itemOf(query, n); return !l.isKey(n) && l.names(n) }
+			if key := l.name + "." + l.key.Name; slices.ContainsFunc(query.GroupBy, other) {
+				return refusal.WithHint(fmt.Sprintf("%s tells the other columns of %s: leave these out of GROUP BY, and look them up around the "+
+					"query: SELECT ... FROM (SELECT %s, count(*) AS n ... GROUP BY %s) r JOIN %s USING (%s)",
+					key, fault.Quote(t.Name), key, key, t.Name, l.key.Name))
+			}
+		}
+	}
+	return err
+}
+
+// tablesOf are the tables of FROM, however they are joined.
+func tablesOf(from []syntax.Relation) (tables []*syntax.Table) {
+	for _, r := range from {
+		switch r := r.(type) {
+		case *syntax.Table:
+			tables = append(tables, r)
+		case *syntax.Join:
+			tables = append(tables, tablesOf([]syntax.Relation{r.Left, r.Right})...)
+		}
+	}
+	return tables
+}
+
+// names reports whether an expression names a column of the table.
+func (l *lookup) names(n syntax.Expr) bool {
+	return l.column(n) != nil || slices.ContainsFunc(operands(n), l.names)
 }

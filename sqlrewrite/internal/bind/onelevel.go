@@ -17,29 +17,9 @@ import (
 
 // separates reports whether the sets of such a query are released one by one.
 func separates(block *algebra.BoundQuery) bool {
-	var apart func(algebra.Expr) bool
-	apart = func(e algebra.Expr) bool {
-		if e, ok := e.(algebra.EstimatorRef); ok {
-			v := block.Estimators[e.Index]
-			return v.How != algebra.MeanOf && (v.How != algebra.AsReleased || !adds(block.Statistics[v.Of[0]]))
-		}
-		return slices.ContainsFunc(algebra.Children(e), apart)
-	}
-	return block.Private() || slices.ContainsFunc(groupExpressions(block), apart)
-}
-
-// groupExpressions are what a block computes over its groups.
-func groupExpressions(q *algebra.BoundQuery) (all []algebra.Expr) {
-	for _, out := range q.Outputs {
-		all = append(all, out.Expr)
-	}
-	if q.Having != nil {
-		all = append(all, q.Having)
-	}
-	for _, by := range q.OrderBy {
-		all = append(all, by.Expr)
-	}
-	return all
+	return block.Private() || slices.ContainsFunc(block.Estimators, func(v algebra.Estimator) bool {
+		return v.How != algebra.MeanOf && (v.How != algebra.AsReleased || !adds(block.Statistics[v.Of[0]]))
+	})
 }
 
 // oneByOne binds such a query, of which block is over all of its keys.
@@ -47,7 +27,8 @@ func oneByOne(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, bloc
 	b := sourceOf(o, q, env).Binder
 	at := b.Position(q.Pos)
 	switch {
-	case slices.ContainsFunc(groupExpressions(block), holdsWindow):
+	case slices.ContainsFunc(block.Outputs, func(out algebra.Output) bool { return holdsWindow(out.Expr) }),
+		slices.ContainsFunc(block.OrderBy, func(by algebra.Ordering) bool { return holdsWindow(by.Expr) }):
 		return nil, fault.Unsupported(at, "a window over groups of ROLLUP, CUBE or GROUPING SETS that are released one by one",
 			"write SELECT ... OVER (...) FROM (SELECT ... GROUP BY ROLLUP (...)) t")
 	case len(block.Estimators) == 0:

@@ -61,6 +61,7 @@ func Statement(o *algebra.Opened) (*algebra.BoundQuery, error) {
 			*o, bound, err = *again, found, nil
 		}
 	}
+	err = hintAtLookup(o, o.Query, err)
 	if err == nil {
 		o.Bound = bound
 	}
