@@ -47,8 +47,11 @@ func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 		g.p.query.Keys = append(g.p.query.Keys, e)
 	}
 	if !grouped {
-		return nil, fault.Unsupported(b.Position(b.Query.Pos), "an aggregate over the rows of many people inside another query",
-			"GROUP BY "+r.UnitName()+" there, or ask for its result by itself")
+		hint := "GROUP BY " + r.UnitName() + " there, or ask for its result by itself"
+		if !b.Query.Groups() {
+			hint = "to compare groups with its value, write it among their outputs: SELECT x, count(*) / (SELECT count(*) FROM t) FROM t GROUP BY x"
+		}
+		return nil, fault.Unsupported(b.Position(b.Query.Pos), "an aggregate over the rows of many people inside another query", hint)
 	}
 	g.p.query.Where = algebra.All(slices.DeleteFunc([]algebra.Expr{algebra.Is{X: algebra.Column{Of: r.Owner()}, What: syntax.IsNull,
 		Not: true}, b.Bound.Where}, func(e algebra.Expr) bool { return e == nil }))
