@@ -173,7 +173,7 @@ func TestNoSecretFlags(t *testing.T) {
 func TestTokenCommand(t *testing.T) {
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
-	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+	if err := os.WriteFile(key, []byte(strings.Repeat("0123456789abcdef", 2)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := config.Environment{

@@ -73,7 +73,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 
-	key := s.write(t, "open.key", strings.Repeat("q", 40))
+	key := s.write(t, "open.key", strings.Repeat("0123456789abcdef", 3))
 	if err := os.Chmod(key, 0o644); err != nil {
 		t.Fatal(err)
 	}

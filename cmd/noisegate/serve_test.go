@@ -60,7 +60,7 @@ auth: {issuer: test, audience: noisegate, keys: {hs256_file: %q}}
 datasets:
   census: {dsn: %q, quantum: 0s}
 `, s.address, d.dsn("noisegate", demoControl).Reveal(), d.dsn("noisegate_owner", demoControl).Reveal(),
-		s.write(t, "hs256.key", strings.Repeat("k", 40)), d.dsn("noisegate_reader", demoProtected).Reveal()))
+		s.write(t, "hs256.key", strings.Repeat("0123456789abcdef", 3)), d.dsn("noisegate_reader", demoProtected).Reveal()))
 	return s
 }
 

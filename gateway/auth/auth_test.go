@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -14,6 +15,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -337,7 +339,7 @@ func TestKeysFromURL(t *testing.T) {
 	if _, err := v.Verify(t.Context(), sign(t, jwt.SigningMethodRS256, key, map[string]any{"kid": "r1"}, good(nil))); err != nil {
 		t.Error(err)
 	}
-	// The first unknown key id causes a fetch, the second one is refused without waiting for the next permitted fetch.
+	// An unknown key id causes a fetch, after a second at most.
 	unknown := sign(t, jwt.SigningMethodRS256, key, map[string]any{"kid": "r2"}, good(nil))
 	began := time.Now()
 	for range 2 {
@@ -347,6 +349,18 @@ func TestKeysFromURL(t *testing.T) {
 	}
 	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("unknown key ids took %v", took)
+	}
+}
+
+// Whoever may redirect may not give keys over an open connection.
+func TestKeysAreNotRedirected(t *testing.T) {
+	server := httptest.NewServer(http.RedirectHandler("http://issuer.test/jwks", http.StatusFound))
+	defer server.Close()
+	log := new(bytes.Buffer)
+	_, err := auth.New(t.Context(), auth.Config{Issuer: issuer, Audience: audience, Keys: auth.Keys{JWKSURL: server.URL},
+		Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil || !strings.Contains(log.String(), "must be https") {
+		t.Errorf("%v, %s", err, log)
 	}
 }
 
@@ -366,6 +380,16 @@ func TestWeakConfigurations(t *testing.T) {
 			Keys: auth.Keys{HS256File: strong, JWKSFile: strong}}, "exactly one"},
 		"short secret": {auth.Config{Issuer: issuer, Audience: audience,
 			Keys: auth.Keys{HS256File: write(t, "key", secret[:31]+"\n\n")}}, "fewer than 32 bytes"},
+		"one letter": {auth.Config{Issuer: issuer, Audience: audience,
+			Keys: auth.Keys{HS256File: write(t, "key", strings.Repeat("a", 64)+"\n")}}, "can be guessed"},
+		"seven letters": {auth.Config{Issuer: issuer, Audience: audience,
+			Keys: auth.Keys{HS256File: write(t, "key", strings.Repeat("abcdefgfedacbgf", 4))}}, "can be guessed"},
+		"a word again and again": {auth.Config{Issuer: issuer, Audience: audience,
+			Keys: auth.Keys{HS256File: write(t, "key", strings.Repeat("correct horse", 5))}}, "can be guessed"},
+		"text that ends with a space": {auth.Config{Issuer: issuer, Audience: audience,
+			Keys: auth.Keys{HS256File: write(t, "key", secret+" \n")}}, "openssl rand -base64"},
+		"bytes that end with a line feed": {auth.Config{Issuer: issuer, Audience: audience,
+			Keys: auth.Keys{HS256File: write(t, "key", "\xff\x00"+secret+"\n")}}, "openssl rand -base64"},
 		"no such file": {auth.Config{Issuer: issuer, Audience: audience,
 			Keys: auth.Keys{HS256File: "/nonexistent"}}, "no such file"},
 		"open URL": {auth.Config{Issuer: issuer, Audience: audience,

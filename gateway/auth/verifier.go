@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/MicahParks/keyfunc/v3"
@@ -29,9 +27,9 @@ type Config struct {
 
 // Keys says where keys come from. Exactly one is given.
 type Keys struct {
-	JWKSURL   string // asymmetric keys, fetched and refreshed; https, or http to this machine
+	JWKSURL   string // asymmetric keys, fetched every 30 s and when a token names another; https, or http to this machine
 	JWKSFile  string // asymmetric keys, read once
-	HS256File string // one symmetric key of at least 32 bytes, read once; the file's bytes without trailing white space
+	HS256File string // one symmetric key, read once; see [ReadSecret]
 }
 
 // Claims names the claims; a dot leads into an object ("realm_access.roles"). Empty names mean sub, roles, groups.
@@ -42,11 +40,9 @@ type Claims struct {
 }
 
 const (
-	maxToken     = 8 << 10          // bytes; RFC 7519 gives no bound, ours fits any sane identity provider
-	minHMACKey   = 32               // bytes: RFC 7518, section 3.2 wants the hash's size for HS256
-	minRSAKey    = 2048             // bits: RFC 7518, section 3.3
-	leeway       = 10 * time.Second // for clocks that differ
-	fetchTimeout = 5 * time.Second
+	maxToken  = 8 << 10          // bytes; RFC 7519 gives no bound, ours fits any sane identity provider
+	minRSAKey = 2048             // bits: RFC 7518, section 3.3
+	leeway    = 10 * time.Second // for clocks that differ
 )
 
 // symmetric and asymmetric are the only algorithms; which list counts follows from the configured key, never from a token.
@@ -121,27 +117,14 @@ func (k Keys) open(ctx context.Context, log *slog.Logger) (func(context.Context)
 		if err != nil {
 			return nil, nil, err
 		}
-		return checkedKeys(set), asymmetric(), nil
+		return checkedKeys(set.KeyfuncCtx), asymmetric(), nil
 	default:
 		set, err := fetchJWKS(ctx, k.JWKSURL, log)
 		if err != nil {
 			return nil, nil, err
 		}
-		return checkedKeys(set), asymmetric(), nil
+		return checkedKeys(set.keys), asymmetric(), nil
 	}
-}
-
-// ReadSecret reads an HS256 key file.
-func ReadSecret(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("auth: the HS256 key: %w", err)
-	}
-	secret := []byte(strings.TrimRight(string(text), " \t\r\n"))
-	if len(secret) < minHMACKey {
-		return nil, fmt.Errorf("auth: the HS256 key in %s has fewer than %d bytes", path, minHMACKey)
-	}
-	return secret, nil
 }
 
 func readJWKS(ctx context.Context, path string) (keyfunc.Keyfunc, error) {
@@ -168,32 +151,10 @@ func readJWKS(ctx context.Context, path string) (keyfunc.Keyfunc, error) {
 	return set, nil
 }
 
-// fetchJWKS starts fetching. A URL that does not answer yet is logged and tried again: until it does, no token is valid.
-func fetchJWKS(ctx context.Context, address string, log *slog.Logger) (keyfunc.Keyfunc, error) {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" {
-		return nil, errors.New("auth: jwks_url is not a URL")
-	}
-	local := parsed.Hostname() == "localhost" || parsed.Hostname() == "127.0.0.1" || parsed.Hostname() == "::1"
-	if parsed.Scheme != "https" && (parsed.Scheme != "http" || !local) {
-		return nil, errors.New("auth: jwks_url must be https: keys that come over an open connection can be anyone's")
-	}
-	return keyfunc.NewDefaultOverrideCtx(ctx, []string{address}, keyfunc.Override{
-		HTTPTimeout: fetchTimeout,
-		// An unknown key id causes one fetch in five minutes at most; the others are refused at once.
-		RateLimitWaitMax: fetchTimeout,
-		RefreshErrorHandlerFunc: func(string) func(context.Context, error) {
-			return func(ctx context.Context, err error) {
-				log.ErrorContext(ctx, "fetching the key set failed", "error", err)
-			}
-		},
-	})
-}
-
 // checkedKeys looks keys up by the token's key id and leaves out those that no token should be verified with.
-func checkedKeys(set keyfunc.Keyfunc) func(context.Context) jwt.Keyfunc {
+func checkedKeys(lookup func(context.Context) jwt.Keyfunc) func(context.Context) jwt.Keyfunc {
 	return func(ctx context.Context) jwt.Keyfunc {
-		find := set.KeyfuncCtx(ctx)
+		find := lookup(ctx)
 		return func(token *jwt.Token) (any, error) {
 			found, err := find(token)
 			if err != nil {
