@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -152,9 +153,15 @@ func TestPreparedTables(t *testing.T) {
 	if out := s.run(t, append(asking, "--latest")...); !strings.Contains(out, "spent epsilon 2000 ") {
 		t.Errorf("noisegate query --latest says %q", out)
 	}
-	if second := ask(byRegion, nil); !second.Replayed || !strings.HasPrefix(second.DataVersion, "visits prepared 2 as of ") ||
-		second.Newer != nil {
+	second := ask(byRegion, nil)
+	if !second.Replayed || !strings.HasPrefix(second.DataVersion, "visits prepared 2 as of ") || second.Newer != nil {
 		t.Errorf("after --latest: %q, replayed %t", second.DataVersion, second.Replayed)
+	}
+	for version, code := range map[string]int{"latest": http.StatusOK, "first": http.StatusBadRequest} {
+		asOf, status := s.asText(t, "ana", "dataset=clinic&epsilon=2000&version="+version, byRegion)
+		if status != code || code == http.StatusOK && asOf != second.AsOf.Format(time.RFC3339Nano) {
+			t.Errorf("version %s, the settings in the address: %d, as of %q, want %s", version, status, asOf, second.AsOf)
+		}
 	}
 	reader, err := pgx.Connect(t.Context(), s.server.DSN("noisegate_reader", "clinic"))
 	if err != nil {
@@ -185,6 +192,26 @@ func TestPreparedTables(t *testing.T) {
 		Epsilon: "1"}, ""); !isProblem(err, "policy/not-prepared") && !isProblem(err, "data/unavailable") {
 		t.Errorf("without a copy: %v", err)
 	}
+}
+
+// asText asks a question as text, for CSV: of which time its rows are, and the status.
+func (s *stack) asText(t *testing.T, who, settings, sql string) (asOf string, status int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/query?"+settings, strings.NewReader(sql))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.token(t, who, "analyst"))
+	request.Header.Set("Content-Type", "text/plain")
+	request.Header.Set("Accept", "text/csv")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	return response.Header.Get("Noisegate-As-Of"), response.StatusCode
 }
 
 // nothingButTheCopy applies a policy with require_prepared, and takes the right to read the table from the gateway's role.
