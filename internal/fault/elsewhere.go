@@ -37,6 +37,10 @@ func FormOf(name string, arguments int) (form string, ok bool) {
 	return form, ok
 }
 
+// wholeModel is the hint for MADlib's models.
+const wholeModel = "a model is a whole statement: SELECT linregr(y, ARRAY[1, x1, x2]) FROM t WHERE c, logregr with a y of 0 or 1, or " +
+	"SELECT kmeans(ARRAY[x1, x2], 4) FROM t"
+
 // elsewhere is the hint for a function of another system; "" for others.
 func elsewhere(name string) string {
 	hints := map[string]string{
@@ -57,6 +61,7 @@ func elsewhere(name string) string {
 		"group_concat": "it would list the values of single rows; group by the column and count",
 		"random":       "a query is computed from rows and constants alone", "rand": "a query is computed from rows and constants alone",
 		"regexp_like": "write x ~ 'pattern'", "regexp_contains": "write x ~ 'pattern'", "contains": "write x LIKE '%part%'",
+		"linregr": wholeModel, "logregr": wholeModel, "kmeans": wholeModel, "linregr_train": wholeModel, "logregr_train": wholeModel,
 		"ratio_to_report": "write sum(x) / sum(sum(x)) OVER ()", "to_number": "cast: x::numeric",
 	}
 	if hint := hints[strings.ToLower(name)]; hint != "" {

@@ -155,6 +155,11 @@ func FitInvalid(field, want string) *Error {
 	return &Error{Code: CodeFit, Msg: clean(field + " must be " + want), Hint: "the gateway's pages /docs/fit and /docs/cluster have examples"}
 }
 
+// FitStatement refuses a statement that asks for a model and for more, or with other arguments; form is how one is written.
+func FitStatement(function, wrong, form string) *Error {
+	return &Error{Code: CodeFit, Msg: function + " " + wrong, Hint: "write " + form + "; the gateway's page /docs/fit has more"}
+}
+
 // FitTooMany refuses a regression that is too large; what names what there is too much of.
 func FitTooMany(what string, asked, most int64) *Error {
 	return &Error{Code: CodeFit, Msg: fmt.Sprintf("the fit has %d %s, of %d at most", asked, what, most), Hint: "leave features out"}

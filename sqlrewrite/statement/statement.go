@@ -12,6 +12,7 @@
 //	session.go    from the parse tree to commands
 //	copy.go       the options of COPY and EXPLAIN
 //	intervals.go  the ends of intervals as outputs of a question
+//	model.go      statements that ask for a regression or for clusters
 //	scope.go      which relations a statement names, and whether it writes
 //	bind.go       constants in the place of parameters, and what types these have
 //	relations.go  which relations PostgreSQL's catalogs have, and what becomes of each
