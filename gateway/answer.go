@@ -159,7 +159,7 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 	own, loss, explained := amounts.Released(q.accounts.Own(), now), q.charge.Loss, q.plan.Explain()
 	e := &api.EstimateResponse{
 		Dataset: r.Dataset, Price: amounts.Of(loss), Remaining: amounts.Headroom(own), Affordable: amounts.Affordable(own, loss),
-		Confidence: levelOf(r), Simultaneous: r.Confidence != nil && r.Confidence.Simultaneous,
+		Confidence: LevelOf(r), Simultaneous: r.Confidence != nil && r.Confidence.Simultaneous,
 		Plan: explained.Tree, Notes: q.delay.Note(notesOf(explained.Notes)),
 		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
 	}

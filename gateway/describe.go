@@ -19,7 +19,7 @@ func (s *Service) Columns(ctx context.Context, who auth.Principal, r api.QueryRe
 		return nil, err
 	}
 	defer release()
-	if r.SQL, err = boundText(r); err != nil {
+	if r.SQL, err = BoundText(r); err != nil {
 		return nil, err
 	}
 	snapshot, err := s.Snapshot(r.Dataset)

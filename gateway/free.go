@@ -43,6 +43,6 @@ func freeEstimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
 		Dataset: r.Dataset, Price: amounts.Of(mechanisms.Loss{}), Remaining: amounts.Headroom(q.accounts.Own()), Affordable: true,
 		Confidence: defaultConfidence, Plan: q.public.Tree(), Outputs: []api.OutputEstimate{}, Notes: []api.Note{},
 	}
-	e.Confidence = levelOf(r)
+	e.Confidence = LevelOf(r)
 	return e
 }

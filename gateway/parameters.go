@@ -13,9 +13,9 @@ import (
 	"noisegate/sqlrewrite/statement"
 )
 
-// boundText is the text of a request with its parameters in their places, as constants: the question is the one that they make, whatever
-// way it was written. The door of PostgreSQL's protocol binds by the same function.
-func boundText(r api.QueryRequest) (string, error) {
+// BoundText is the text of a request with its parameters in their places, as constants: the question is the one that they make, whatever
+// way it was written. The door of PostgreSQL's protocol binds by the same function. Its errors are request/* and sql/syntax.
+func BoundText(r api.QueryRequest) (string, error) {
 	switch {
 	case r.SQL == "":
 		return "", fault.RequestMissingField("sql")

@@ -26,7 +26,7 @@ const (
 func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, asked sqlrewrite.Options) (*sqlrewrite.Plan,
 	*sqlrewrite.PublicPlan, error) {
 	var err error
-	if r.SQL, err = boundText(r); err != nil {
+	if r.SQL, err = BoundText(r); err != nil {
 		return nil, nil, err
 	}
 	options, err := optionsOf(r, p)
@@ -149,7 +149,7 @@ func readSelection(r api.QueryRequest, o *sqlrewrite.Options) error {
 }
 
 func readConfidence(r api.QueryRequest, o *sqlrewrite.Options) error {
-	level := levelOf(r)
+	level := LevelOf(r)
 	o.Simultaneous = r.Confidence != nil && r.Confidence.Simultaneous
 	if !(level > 0 && level <= maxConfidence) || o.Simultaneous && level > maxSimultaneous {
 		return wrongConfidence()
@@ -158,8 +158,8 @@ func readConfidence(r api.QueryRequest, o *sqlrewrite.Options) error {
 	return nil
 }
 
-// levelOf is the level of the intervals that a request asks for.
-func levelOf(r api.QueryRequest) float64 {
+// LevelOf is the level of the intervals that a request asks for.
+func LevelOf(r api.QueryRequest) float64 {
 	if r.Confidence == nil || r.Confidence.Level == nil {
 		return defaultConfidence
 	}

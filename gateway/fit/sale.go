@@ -1,9 +1,11 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"time"
 
 	"noisegate/api"
 	"noisegate/budget"
@@ -32,6 +34,7 @@ type product interface {
 // order is a request for a product.
 type order struct {
 	what, dataset, key string // what is ordered, of which dataset, under which Idempotency-Key
+	name               string // what it is cancelled by where there is no key; see [gateway.Request]
 	request            any    // as it is kept in the ledger
 	once               string // what takes one pass over the rows instead
 	plan               func(*catalog.Snapshot, gateway.Accounts) (product, error)
@@ -53,7 +56,9 @@ type Request[R any] struct {
 
 // Answer is what was sold.
 type Answer[A any] struct {
+	ID      budget.ReservationID
 	Sale    api.Sale
+	At      time.Time       // of a replay: when its numbers were released
 	Body    *A              // what the client is sent, the sale included
 	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
 }
@@ -72,7 +77,7 @@ type prepared struct {
 // sell takes an order to a paid answer, new or stored. An answer is nil of what is stored of something else: under its Idempotency-Key.
 func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, answer func(api.Sale, *stored) *A) (*Answer[A], error) {
 	tick := s.gateway.Schedule(o.dataset)
-	defer s.gateway.Cancellable(who, o.key, tick)()
+	defer s.gateway.Cancellable(who, cmp.Or(o.key, o.name), tick)()
 	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
@@ -96,7 +101,7 @@ func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, a
 	if body == nil {
 		return nil, fault.BudgetReplayMismatch()
 	}
-	return &Answer[A]{Sale: sale, Body: body, Receipt: s.gateway.Sign(ctx, o.dataset, paid)}, nil
+	return &Answer[A]{ID: paid.ID, Sale: sale, At: paid.At.UTC(), Body: body, Receipt: s.gateway.Sign(ctx, o.dataset, paid)}, nil
 }
 
 // prepare finds policy and accounts, plans what is ordered and makes out the charge. It touches no protected data.
@@ -160,7 +165,7 @@ func (s *Service) paid(ctx context.Context, q *prepared, tick *gateway.Schedule)
 		if err != nil || known == nil {
 			return gateway.Receipt{}, false, err
 		}
-		return gateway.Receipt{ID: known.ID, Answer: known.Answer, Replayed: true}, true, nil
+		return gateway.Receipt{ID: known.ID, Answer: known.Answer, Replayed: true, At: known.SettledAt}, true, nil
 	}
 	if paid, found, err := again(); found || err != nil {
 		return paid, err

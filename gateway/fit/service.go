@@ -1,7 +1,7 @@
 // Package fit sells models of rows: it takes a request for a regression or for clusters from a principal to numbers that are paid for.
 //
-// It knows accounts, the plan of a model, and when its statements run. It does not know HTTP, SQL text, or how a charge is paid: the one
-// road to rows is [gateway.Buy].
+// It knows accounts, the plan of a model, when its statements run, and how SQL asks for one. It does not know HTTP, what is printed, or how
+// a charge is paid: the one road to rows is [gateway.Buy].
 package fit
 
 import (

@@ -19,7 +19,7 @@ func (s *server) postQuery(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.service.Query(x.r.Context(), x.who, gateway.Request{QueryRequest: *request.second, IdempotencyKey: request.first})
+	answer, err := s.questions.Query(x.r.Context(), x.who, gateway.Request{QueryRequest: *request.second, IdempotencyKey: request.first})
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *server) cancelQuery(x *exchange, key string) (*api.Cancellation, error)
 }
 
 func (s *server) estimate(x *exchange, request *api.QueryRequest) (*api.EstimateResponse, error) {
-	return s.service.Estimate(x.r.Context(), x.who, *request)
+	return s.questions.Estimate(x.r.Context(), x.who, *request)
 }
 
 // idempotencyKey is the header of this name, "" for none.

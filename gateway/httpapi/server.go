@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"noisegate/api"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/collect"
@@ -36,16 +37,23 @@ type Verifier interface {
 type Config struct {
 	Service      *gateway.Service
 	Labels       *labels.Service
-	Fit          *fit.Service     // nil: there are no fits and no clusters, and no routes of them
+	Fit          *fit.Service     // nil: there are no fits and no clusters, no routes of them, and no SQL for them
 	Collect      *collect.Service // nil: there are no collections, and no routes of them
 	Verifier     Verifier
 	Log          *slog.Logger
 	NewRequestID func() string // nil: random
 }
 
+// questions are what is asked in SQL.
+type questions interface {
+	Query(context.Context, auth.Principal, gateway.Request) (*gateway.Answer, error)
+	Estimate(context.Context, auth.Principal, api.QueryRequest) (*api.EstimateResponse, error)
+}
+
 // server handles requests.
 type server struct {
 	service      *gateway.Service
+	questions    questions
 	labels       *labels.Service
 	fit          *fit.Service
 	collect      *collect.Service
@@ -66,13 +74,15 @@ func New(c Config) (http.Handler, error) {
 	if c.NewRequestID == nil {
 		c.NewRequestID = rand.Text
 	}
-	s := &server{service: c.Service, labels: c.Labels, fit: c.Fit, collect: c.Collect, verifier: c.Verifier, log: c.Log,
+	s := &server{service: c.Service, questions: c.Service, labels: c.Labels, fit: c.Fit, collect: c.Collect, verifier: c.Verifier, log: c.Log,
 		newRequestID: c.NewRequestID, open: openRequests{of: map[string]int{}}}
 	table := routes()
 	if c.Collect == nil {
 		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/collect/") })
 	}
-	if c.Fit == nil {
+	if c.Fit != nil {
+		s.questions = c.Fit.Questions()
+	} else {
 		table = slices.DeleteFunc(table, func(r route) bool {
 			return strings.HasPrefix(r.pattern, "/v1/fit") || strings.HasPrefix(r.pattern, "/v1/cluster")
 		})

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"noisegate/api"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/internal/connlimit"
@@ -30,10 +31,18 @@ type Verifier interface {
 	Verify(ctx context.Context, token string) (auth.Principal, error)
 }
 
+// Questions answers what is asked in SQL; its methods are those of [gateway.Service].
+type Questions interface {
+	Query(context.Context, auth.Principal, gateway.Request) (*gateway.Answer, error)
+	Columns(ctx context.Context, who auth.Principal, r api.QueryRequest, rows bool) ([]api.Column, error)
+	Estimate(context.Context, auth.Principal, api.QueryRequest) (*api.EstimateResponse, error)
+}
+
 // Config is what the door is made of. Service and Verifier are needed.
 type Config struct {
-	Service  *gateway.Service
-	Verifier Verifier
+	Service   *gateway.Service
+	Questions Questions // nil: Service answers them
+	Verifier  Verifier
 	// TLS has the certificate; nil: clear text alone, which is taken from this machine only.
 	TLS *tls.Config
 	// Sessions is how many clients may be logged in, SessionsPerAnalyst how many of one analyst; 0: [DefaultSessions] and
@@ -82,6 +91,9 @@ func New(c Config) (*Server, error) {
 		c.TLS = c.TLS.Clone()
 		c.TLS.NextProtos = []string{protocolName}
 		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)
+	}
+	if c.Questions == nil {
+		c.Questions = c.Service
 	}
 	if c.patience == 0 {
 		c.patience = writePatience

@@ -53,7 +53,7 @@ func (c *session) query(ctx context.Context, request gateway.Request) (*gateway.
 	defer c.runs("")
 	ctx, release := c.watched(ctx)
 	defer release()
-	return c.server.config.Service.Query(ctx, c.who, request)
+	return c.server.config.Questions.Query(ctx, c.who, request)
 }
 
 // asDescribed refuses a question whose columns have become others since they were told: its answer could not be sent. The text is
@@ -319,7 +319,7 @@ func (c *session) describeQuestion(ctx context.Context, s *prepared) ([]column, 
 // describeText asks the service for the columns of a text, which it keeps with the statement.
 func (c *session) describeText(ctx context.Context, s *prepared, sql string, preview bool) (*refusal, error) {
 	waiting, release := c.watched(ctx)
-	columns, err := c.server.config.Service.Columns(waiting, c.who, api.QueryRequest{Dataset: c.dataset, SQL: sql}, preview)
+	columns, err := c.server.config.Questions.Columns(waiting, c.who, api.QueryRequest{Dataset: c.dataset, SQL: sql}, preview)
 	release()
 	if err != nil {
 		var at *place
@@ -404,7 +404,7 @@ func (c *session) estimate(ctx context.Context, p *portal) (*api.EstimateRespons
 	}
 	ctx, release := c.watched(ctx)
 	defer release()
-	e, err := c.server.config.Service.Estimate(ctx, c.who, request)
+	e, err := c.server.config.Questions.Estimate(ctx, c.who, request)
 	if err != nil {
 		return nil, refusalOf(err, p.place())
 	}

@@ -27,7 +27,7 @@ import (
 // overHTTP is the other door of the same gateway.
 func (d *door) overHTTP(t testing.TB) *api.Client {
 	t.Helper()
-	handler, err := httpapi.New(httpapi.Config{Service: d.Service, Labels: d.Labels, Verifier: d.tokens})
+	handler, err := httpapi.New(httpapi.Config{Service: d.Service, Labels: d.Labels, Fit: d.Fit, Verifier: d.tokens})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func openedOn(t testing.TB, g *gatewaytest.Gateway, change func(*Config)) *door 
 	t.Helper()
 	d := &door{Gateway: g, tokens: new(gatewaytest.Names), log: new(gatewaytest.Log), stopped: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	config := Config{Service: d.Service, Verifier: d.tokens, Log: log}
+	config := Config{Service: d.Service, Questions: d.Fit.Questions(), Verifier: d.tokens, Log: log}
 	if change != nil {
 		change(&config)
 	}

@@ -69,8 +69,8 @@ func layers() []layer {
 			others: []library{only(xsync)}},
 		{dir: "gateway/labels", own: []string{"internal/fault", "mechanisms", "catalog", "budget", "budget/accounting", "api", "gateway",
 			"gateway/auth", "gateway/internal/amounts", "pate"}},
-		{dir: "gateway/fit", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "budget", "api", "gateway", "gateway/auth",
-			"gateway/internal/amounts"}},
+		{dir: "gateway/fit", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "sqlrewrite/statement", "budget", "api",
+			"gateway", "gateway/auth", "gateway/internal/amounts"}},
 		{dir: "gateway/collect", own: []string{"internal/fault", "internal/strictjson", "mechanisms", "mechanisms/local", "api",
 			"budget/journal", "gateway/auth"}, others: []library{only(pgx, "postgres.go")}},
 		{dir: "gateway/pgexec", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "internal/pgrole",
@@ -157,7 +157,7 @@ func foundations() []layer {
 			"sqlrewrite/internal/explain", "sqlrewrite/internal/suggest", "sqlrewrite/internal/fit"},
 			tests: []string{"api", "budget", "budget/accounting", "gateway", "gateway/auth", "gateway/httpapi", "gateway/labels",
 				"gateway/pgexec", "sqlrewrite/internal/parsetest", "sqlrewrite/verify", "sqlrewrite/internal/scalar",
-				"sqlrewrite/internal/domain", "sqlrewrite/internal/stability"},
+				"sqlrewrite/internal/domain", "sqlrewrite/internal/stability", "sqlrewrite/statement"},
 			others: []library{only(pgQuery, "*_test.go")}},
 	}
 }

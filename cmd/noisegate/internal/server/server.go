@@ -294,7 +294,8 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	if err != nil {
 		return err
 	}
-	g.wire, err = pgwire.New(pgwire.Config{Service: g.service, Verifier: verifier, Catalog: catalogs, TLS: secured,
+	g.wire, err = pgwire.New(pgwire.Config{Service: g.service, Questions: fitter.Questions(), Verifier: verifier,
+		Catalog: catalogs, TLS: secured,
 		Sessions: g.config.Wire.Sessions, SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Log: g.log})
 	return err
 }
