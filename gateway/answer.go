@@ -160,7 +160,7 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 	e := &api.EstimateResponse{
 		Dataset: r.Dataset, Price: amounts.Of(loss), Remaining: amounts.Headroom(own), Affordable: amounts.Affordable(own, loss),
 		Confidence: LevelOf(r), Simultaneous: r.Confidence != nil && r.Confidence.Simultaneous,
-		Plan: explained.Tree, Notes: q.delay.Note(notesOf(explained.Notes)),
+		Plan: explained.Tree, Notes: q.delay.Note(append(notesOf(explained.Notes), foretold(q)...)),
 		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
 	}
 	if q.version != nil {

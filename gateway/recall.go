@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -244,35 +245,61 @@ func (s *Service) uncharged(ctx context.Context, tick *Schedule, work func(conte
 	return encoded, err
 }
 
-// keepReleased stores what was released, after the boundary at which it may be seen and before the charge is settled. If the gateway dies
-// in between, the charge expires and counts as spent, so that what it bought may be used. If it cannot be stored, the next question about
-// it is charged, and this answer is not lost for it.
-func (s *Service) keepReleased(ctx context.Context, q *prepared, values *sqlrewrite.Released) {
+// toKeep is what a question released, as it is stored, and what the answer says where something of it is not, as it is too long.
+func (s *Service) toKeep(ctx context.Context, q *prepared, values *sqlrewrite.Released) (kept []budget.Released, notes []api.Note) {
 	if s.values == nil || !q.plan.NeedsData() {
-		return
+		return nil, nil
 	}
 	for i, fresh := range values.Fresh() {
 		if fresh == nil || len(q.released[i].identities) == 0 {
 			continue
 		}
-		if err := s.keepOne(ctx, q, fresh, i); err != nil {
-			s.log.ErrorContext(ctx, "keeping a release failed", "reservation", string(q.charge.ID), "code", string(fault.CodeOf(err)))
+		text, err := fresh.Kept()
+		switch {
+		case err != nil:
+			s.notKept(ctx, q, err)
+		case len(text) > budget.MaxReleased:
+			notes = []api.Note{tooLong}
+		default:
+			kept = append(kept, budget.Released{Charge: q.charge.ID, Dataset: q.charge.Dataset, Analyst: q.charge.Analyst, Shared: q.shares,
+				Identity: q.released[i].identities[0], Values: text, Version: q.versionOf(i)})
+		}
+	}
+	return kept, notes
+}
+
+// keepReleased stores what was released, after the boundary at which it may be seen and before the charge is settled. If the gateway dies
+// in between, the charge expires and counts as spent, so that what it bought may be used. If it cannot be stored, the next question about
+// it is charged, and this answer is not lost for it.
+func (s *Service) keepReleased(ctx context.Context, q *prepared, kept []budget.Released) {
+	for _, values := range kept {
+		if _, err := within(ctx, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.values.KeepReleased(ctx, values)
+		}); err != nil {
+			s.notKept(ctx, q, err)
 		}
 	}
 }
 
-// keepOne stores one release, by its place in [sqlrewrite.Plan.Blocks], unless it is too long.
-func (s *Service) keepOne(ctx context.Context, q *prepared, values *sqlrewrite.Released, place int) error {
-	text, err := values.Kept()
-	if err != nil || len(text) > budget.MaxReleased {
-		return err
+func (s *Service) notKept(ctx context.Context, q *prepared, err error) {
+	s.log.ErrorContext(ctx, "keeping a release failed", "reservation", string(q.charge.ID), "code", string(fault.CodeOf(err)))
+}
+
+// tooLong is what an answer says of a release that is not kept. An estimate says it where it is known before.
+var tooLong = api.Note{Code: "not-kept", Text: fmt.Sprintf("this release is longer than the %d MiB that are kept of one: as long as "+
+	"policy and data stay as they are, the same question is answered again free; other views of it (names, order, limit, outer queries) "+
+	"are charged",
+	budget.MaxReleased>>20)}
+
+// foretold is [tooLong] where it is sure before anything is released.
+func foretold(q *prepared) []api.Note {
+	if q.released == nil { // nothing is ever kept
+		return nil
 	}
-	_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.values.KeepReleased(ctx, budget.Released{Charge: q.charge.ID, Dataset: q.charge.Dataset,
-			Analyst: q.charge.Analyst, Shared: q.shares, Identity: q.released[place].identities[0], Values: text,
-			Version: q.versionOf(place)})
-	})
-	return err
+	if slices.ContainsFunc(q.plan.Blocks(), func(b *sqlrewrite.Plan) bool { return b.NeedsData() && b.KeptLeast() > budget.MaxReleased }) {
+		return []api.Note{tooLong}
+	}
+	return nil
 }
 
 // flight names what a running question releases.

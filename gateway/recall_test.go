@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +14,10 @@ import (
 
 	"noisegate/api"
 	"noisegate/budget"
+	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite"
 )
 
 // counted is a view of the count of all people.
@@ -339,5 +343,60 @@ func TestOwnReleaseBeforeOthersAnswer(t *testing.T) {
 	got := r.ask(t, ana(), counted("q", "0.5"))
 	if got.ID != mine.ID || got.ID == theirs.ID {
 		t.Errorf("ana has %s, and is shown bob's %s", mine.ID, got.ID)
+	}
+}
+
+// byCodes counts people by two codes of a policy, each of 60 texts that are so long.
+func byCodes(length int) ([]*catalog.Column, Request) {
+	q := count("0.001")
+	q.SQL = "SELECT code, part, count(*) AS n FROM people GROUP BY code, part"
+	codes := make([]catalog.Key, 60)
+	for i := range codes {
+		codes[i].Text = fmt.Sprintf("%0*d", length, i)
+	}
+	column := func(name string, place int16) *catalog.Column {
+		return &catalog.Column{Name: name, AttNum: place, Type: catalog.Text, NotNull: true, Exposed: true, Domain: codes}
+	}
+	return []*catalog.Column{column("code", 8), column("part", 9)}, q
+}
+
+// What is too long to be kept is said before the charge where public keys make it sure, and else by the answer, which is then repeated free
+// as long as it is the same question. Its views are charged.
+func TestTooLongToBeKept(t *testing.T) {
+	noted := func(notes []api.Note) bool {
+		return slices.ContainsFunc(notes, func(n api.Note) bool { return n.Code == "not-kept" })
+	}
+	for name, c := range map[string]struct {
+		length         int
+		foretold, told bool
+	}{
+		"kept":     {550, false, false}, // 3,600 groups and numbers of one digit take 4,064,400 of 4,194,304 bytes
+		"by noise": {567, false, true},  // 4,186,800, and noise of scale 1,000 has 2.8 characters more in the mean: 10,080
+		"sure":     {569, true, true},   // 4,201,200
+	} {
+		r := newRig(t)
+		r.data.do = func() ([]sqlrewrite.ExactRow, error) { return nil, nil }
+		columns, q := byCodes(c.length)
+		r.policies.snapshot.Tables[0].Columns = append(r.policies.snapshot.Tables[0].Columns, columns...)
+		estimate, err := r.Estimate(t.Context(), ana(), q.QueryRequest)
+		if err != nil || noted(estimate.Notes) != c.foretold {
+			t.Errorf("%s: the estimate says so: %t, %v", name, !c.foretold, err)
+		}
+		var result api.Result
+		if err := json.Unmarshal(r.ask(t, ana(), q).Result, &result); err != nil || noted(result.Notes) != c.told {
+			t.Errorf("%s: the answer says so: %t, %v", name, !c.told, err)
+		}
+		if again := r.ask(t, ana(), q); !again.Replayed {
+			t.Errorf("%s: the same question is charged: %+v", name, again.Spent)
+		}
+		q.SQL = strings.Replace(q.SQL, "AS n", "AS people", 1)
+		if view := r.ask(t, ana(), q); view.Replayed == c.told {
+			t.Errorf("%s: a view is free: %t", name, view.Replayed)
+		}
+		r.values = nil
+		q.SQL = strings.Replace(q.SQL, "AS people", "AS others", 1)
+		if estimate, err = r.Estimate(t.Context(), ana(), q.QueryRequest); err != nil || noted(estimate.Notes) {
+			t.Errorf("%s: nothing is kept of any, and the estimate says so: %v", name, err)
+		}
 	}
 }

@@ -372,10 +372,11 @@ func (s *Service) run(ctx context.Context, q *prepared) (Finish[*api.Result], er
 	if err != nil {
 		return nil, err
 	}
-	result.Notes = q.delay.Note(result.Notes)
+	kept, notes := s.toKeep(ctx, q, released)
+	result.Notes = q.delay.Note(append(result.Notes, notes...))
 	return func(ctx context.Context) (*api.Result, Spending, error) {
 		s.keep(ctx, q, all)
-		s.keepReleased(ctx, q, released)
+		s.keepReleased(ctx, q, kept)
 		return result, Spending{Own: q.charge.Loss}, nil
 	}, nil
 }

@@ -166,3 +166,7 @@ func (r *Released) Vector() *Vector { return r.made.Vector() }
 
 // Kept is what was released, as JSON: groups and noisy values, for [Form.Recall].
 func (r *Released) Kept() ([]byte, error) { return r.made.Kept() }
+
+// KeptLeast is how many bytes [Released.Kept] gives at least, known before anything is released; the plan is one of [Plan.Blocks]. It is 0
+// where groups are selected, as it is not known how many are shown.
+func (p *Plan) KeptLeast() int64 { return p.made.KeptLeast() }

@@ -289,6 +289,43 @@ func TestKeptReleasesAreRecalled(t *testing.T) {
 	}
 }
 
+// What is foretold of the length of a release is reached where each noisy number has one digit, and else exceeded. Where groups are
+// selected nothing is foretold.
+func TestLengthOfReleasesIsForetold(t *testing.T) {
+	n := 0
+	eachGoldenPlan(t, func(_ *datadriven.TestData, p *Plan) {
+		if !p.NeedsData() || p.Several() || p.made.Query.PublicTuples().Cmp(big.NewInt(5000)) > 0 {
+			return
+		}
+		n++
+		digits := &plan.Released{Plan: p.made}
+		if err := plan.EachPublicTuple(p.made.Query, func(_ int, keys []catalog.Key) error {
+			row := plan.ReleasedRow{Keys: keys}
+			for range p.made.Releases {
+				row.Noisy = append(row.Noisy, big.NewInt(7))
+			}
+			digits.Rows = append(digits.Rows, row)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		text, err := (&Released{digits}).Kept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := int64(len(text))
+		if len(digits.Rows) == 0 || p.made.Query.Private() || p.made.Query.Top > 0 {
+			want = 0
+		}
+		if got := p.KeptLeast(); got != want {
+			t.Errorf("foretold are %d bytes of %d: %.300s", got, want, text)
+		}
+	})
+	if n < 200 {
+		t.Errorf("%d plans", n)
+	}
+}
+
 // showOtherForms answers a question from made-up releases of its other forms, and says how many there are: whatever its outputs are, they
 // have columns and intervals, or none.
 func showOtherForms(t *testing.T, p *Plan, r *rand.Rand) int {

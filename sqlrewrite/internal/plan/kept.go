@@ -53,6 +53,34 @@ func (r *Released) Kept() ([]byte, error) {
 	return text, internal(err)
 }
 
+// KeptLeast is how many bytes [Released.Kept] of one block gives at least, whatever is released. It is known from the policy's keys alone.
+// Groups that are selected are none of these: of their block it is 0.
+func (p *Plan) KeptLeast() int64 {
+	if p.Query.Private() || p.Query.Top > 0 {
+		return 0
+	}
+	groups := scalar.ClampInt64(p.Query.PublicTuples())
+	if groups == 0 {
+		return 0
+	}
+	row := len(`{"keys":[],"noisy":[]},`) + 2*len(p.Releases) - 1 // each number is a digit or more, and a comma between two
+	if keys := len(p.Query.Keys); keys > 0 {
+		row += keys - 1
+	} else {
+		row += len("null") - len("[]")
+	}
+	total := groups * int64(row)
+	for _, k := range p.Query.Keys {
+		texts := int64(0)
+		for _, key := range k.Domain {
+			text, _ := json.Marshal(scalar.KeyText(key)) // a text or null, which are written always
+			texts += int64(len(text))
+		}
+		total += groups / int64(len(k.Domain)) * texts
+	}
+	return total - 1 + int64(len(`{"rows":[]}`)) // no comma after the last
+}
+
 var errKept = errors.New("sqlrewrite: a stored release does not fit its question")
 
 // Recall is what [Released.Kept] wrote of a plan with the same [Plan.ReleaseIdentity], as if p had released it now. It draws nothing.
