@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 
 	"noisegate/catalog"
@@ -46,8 +47,8 @@ func Notes(p *plan.Plan) []algebra.Note {
 		if g == nil {
 			continue
 		}
-		add("clamped", "%s: values are clamped to [%s, %s]; intervals do not include this clamping", sqlprint.Describe(g.X),
-			g.Label(g.Lo), g.Label(g.Hi))
+		add("clamped", "%s: values are clamped to [%s, %s]; intervals do not include this clamping%s", sqlprint.Describe(g.X),
+			g.Label(g.Lo), g.Label(g.Hi), narrower(p.Query, r.Statistic))
 		if g.Derived {
 			add("derived-step", "%s: values are rounded to steps of %s, derived from the bounds", sqlprint.Describe(g.X), g.StepLabel())
 		}
@@ -90,6 +91,26 @@ func Notes(p *plan.Plan) []algebra.Note {
 	keyNotes(p, add)
 	intervalNotes(p, add)
 	return notes
+}
+
+// narrower is a hint for what has the bounds of a difference of times: as wide as the whole time that the policy declares, and so is the
+// noise. A mean or sum of an interval has its own, with a note of where it was bound.
+func narrower(q *algebra.BoundQuery, s algebra.Statistic) string {
+	written := algebra.WrittenAs(s.Grid.X)
+	if c, ok := written.(algebra.Call); ok && (c.Name == "least" || c.Name == "greatest") ||
+		slices.ContainsFunc(q.Source.Notes, func(n algebra.Note) bool { return n.Code == "seconds" }) {
+		return ""
+	}
+	times := 0
+	for _, f := range domain.ColumnsOf(written) {
+		if f.Type.IsTime() {
+			times++
+		}
+	}
+	if times < 2 {
+		return ""
+	}
+	return "; narrower limits of your own have less noise: least(greatest(x, 0), 30) counts from none to 30"
 }
 
 // intervalNotes say which outputs have no interval, and how far noise reaches.
