@@ -46,3 +46,18 @@ type AuditEntry struct {
 	// ReceiptHead is, of settlements, what receipts of the answer show as their head, in hexadecimal. Only the gateway can compute it.
 	ReceiptHead string `json:"receipt_head,omitempty"`
 }
+
+// RefusalList is what GET /v1/datasets/{dataset}/refusals gives: how often questions and estimates were refused before a charge. It is what
+// one gateway counted since it started.
+type RefusalList struct {
+	Dataset  string    `json:"dataset"`
+	Since    time.Time `json:"since"`    // when the gateway started
+	Refusals []Refusal `json:"refusals"` // the most frequent first
+}
+
+// Refusal is how often one analyst was refused with one code.
+type Refusal struct {
+	Analyst string `json:"analyst"` // empty: analysts beyond the first thousand, together
+	Code    string `json:"code"`    // as problems have it
+	Count   int64  `json:"count"`
+}

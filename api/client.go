@@ -183,6 +183,11 @@ func (c *Client) journal(ctx context.Context, parameters map[string]string) (*Au
 	return send[AuditPage](ctx, c, call{method: http.MethodGet, path: path})
 }
 
+// Refusals tells, for stewards, how many questions of each analyst the gateway refused since it started.
+func (c *Client) Refusals(ctx context.Context, dataset string) (*RefusalList, error) {
+	return send[RefusalList](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/refusals"})
+}
+
 func datasetPath(dataset string) string { return "/v1/datasets/" + url.PathEscape(dataset) }
 
 func accountPath(dataset, account string) string {

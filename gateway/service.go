@@ -86,6 +86,7 @@ type Service struct {
 	policies   Policies
 	limits     limits
 	running    running
+	refusals   refusals
 	datasets   map[string]Dataset
 	calculator Calculator
 	sampler    func() *mechanisms.Sampler
@@ -119,13 +120,15 @@ func New(c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{
+	s := &Service{
 		questions: newGate(fairness), lists: newGate(fairness), catalogs: newGate(fairness.within(catalogWait)),
 		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger,
 		shares: c.Shares, values: c.Values, policies: c.Policies, datasets: c.Datasets,
 		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
 		abandoned: c.Abandoned, log: c.Log,
-	}, nil
+	}
+	s.refusals.begin(c.Datasets, c.Clock.Now())
+	return s, nil
 }
 
 // Request is one question as a client put it.
@@ -172,6 +175,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		q, paid, err = s.paid(ctx, who, r, tick)
 	}
 	if err != nil {
+		s.refusals.count(r.Dataset, who.Subject, err)
 		return nil, err
 	}
 	answer := &Answer{
@@ -416,7 +420,8 @@ func (s *Service) finish(ctx context.Context, data Data, released *sqlrewrite.Re
 }
 
 // Estimate prices a question without asking it. It costs nothing and touches no row.
-func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryRequest) (*api.EstimateResponse, error) {
+func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryRequest) (e *api.EstimateResponse, err error) {
+	defer func() { s.refusals.count(r.Dataset, who.Subject, err) }()
 	release, err := s.Enter(ctx, who)
 	if err != nil {
 		return nil, err

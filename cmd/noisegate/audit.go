@@ -24,10 +24,11 @@ const (
 )
 
 type auditCommands struct {
-	Verify auditVerifyCommand `cmd:"" help:"Check the ledger's hash chain, and receipts against it: of a running gateway, or offline, of a file that export wrote."`
-	Export auditExportCommand `cmd:"" help:"Write the ledger's whole journal, a line of JSON for each entry, oldest first (stewards)."`
-	Tail   auditTailCommand   `cmd:"" help:"Show the newest entries of the ledger's journal (stewards)."`
-	DP     auditDPCommand     `cmd:"" name:"dp" help:"Ask about two tables that differ by one person, and prove from the answers how much privacy is lost at least."`
+	Verify   auditVerifyCommand   `cmd:"" help:"Check the ledger's hash chain, and receipts against it: of a running gateway, or offline, of a file that export wrote."`
+	Export   auditExportCommand   `cmd:"" help:"Write the ledger's whole journal, a line of JSON for each entry, oldest first (stewards)."`
+	Tail     auditTailCommand     `cmd:"" help:"Show the newest entries of the ledger's journal (stewards)."`
+	Refusals auditRefusalsCommand `cmd:"" help:"Show how often each analyst was refused, by code, since the gateway started (stewards)."`
+	DP       auditDPCommand       `cmd:"" name:"dp" help:"Ask about two tables that differ by one person, and prove from the answers how much privacy is lost at least."`
 }
 
 type auditDPCommand struct {

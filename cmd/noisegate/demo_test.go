@@ -256,6 +256,7 @@ func clientCommands(t *testing.T, url string, tokens map[string]string) {
 		{"analyst", []string{"estimate", "--dialect=mysql", "SELECT `sex`, COUNT(*) FROM `people` GROUP BY 1 LIMIT 0, 5"}, exitOK,
 			"affordable"},
 		{"analyst", []string{"estimate", "SELECT `sex` FROM people"}, exitRefused, "sql/syntax"},
+		{"steward", []string{"audit", "refusals", "census"}, exitOK, " ana     | sql/syntax"},
 		{"steward", []string{"budget", "show"}, exitUsage, "budget show DATASET --accounts"},
 		{"steward", []string{"pate", "odometer", demoEnsemble, "--sigma=40"}, exitOK, "2 queries, 2 answered"},
 		{"steward", []string{"pate", "epsilon", demoEnsemble, "--sigma=40"}, exitOK, "may be published"},

@@ -56,3 +56,7 @@ func journalPage(x *exchange) (gateway.JournalPage, error) {
 func (s *server) audit(x *exchange, page gateway.JournalPage) (*api.AuditPage, error) {
 	return s.service.Audit(x.r.Context(), x.who, page)
 }
+
+func (s *server) refusals(_ *exchange, dataset string) (*api.RefusalList, error) {
+	return s.service.Refusals(dataset)
+}
