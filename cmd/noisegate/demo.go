@@ -57,6 +57,7 @@ type demo struct {
 	url      string
 	pgURL    string // "": PostgreSQL's protocol is not spoken
 	tokens   map[auth.Role]string
+	files    map[auth.Role]string // that hold the tokens; none on a server of the user's
 }
 
 func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
@@ -204,6 +205,21 @@ func (d *demo) makeTokens() error {
 			return err
 		}
 		d.tokens[role] = token
+	}
+	return nil
+}
+
+// writeTokens puts the tokens, which are too long for eyes and command lines, into files beside the private server's.
+func (d *demo) writeTokens() error {
+	if d.database.server == nil {
+		return nil
+	}
+	d.files = map[auth.Role]string{}
+	for role, token := range d.tokens {
+		d.files[role] = filepath.Join(d.database.server.Dir(), demoSubject(role)+".token")
+		if err := os.WriteFile(d.files[role], []byte(token+"\n"), 0o600); err != nil {
+			return err
+		}
 	}
 	return nil
 }

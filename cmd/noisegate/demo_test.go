@@ -285,9 +285,15 @@ func TestDemoTour(t *testing.T) {
 			break
 		}
 	}
+	files := tokensWork(t, text.String())
 	code, errs := stop()
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s\n%s", code, errs, text.String())
+	}
+	for _, file := range files {
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a token is left: %v", err)
+		}
 	}
 	for _, want := range []string{
 		"ready after", "/docs\n", "raw n", "Married-AF-spouse",
@@ -311,6 +317,31 @@ func TestDemoTour(t *testing.T) {
 	if _, err := exec.LookPath(advice[1]); err != nil {
 		t.Errorf("what the tour advises to type cannot be started: %v", err)
 	}
+}
+
+// tokensWork asks as the tour advises, with the files of tokens that it prints, and gives these. One is open to nobody else, and a prompt
+// is started with one.
+func tokensWork(t *testing.T, tour string) (files []string) {
+	t.Helper()
+	gateway := regexp.MustCompile(`NOISEGATE_URL=(\S+)`).FindStringSubmatch(tour)
+	for _, m := range regexp.MustCompile(`NOISEGATE_TOKEN_FILE=(\S+)`).FindAllStringSubmatch(tour, -1) {
+		files = append(files, m[1])
+	}
+	if gateway == nil || len(files) != 2 || !strings.Contains(tour, "PGPASSWORD=$(cat "+files[0]+") psql 'postgres://ana@127.0.0.1:") {
+		t.Errorf("the tour does not say how to ask:\n%s", tour)
+		return nil
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("a token's file: %v %v", info, err)
+		}
+		var out, errs bytes.Buffer
+		if code := Run(t.Context(), []string{"budget", "show"}, Streams{strings.NewReader(""), &out, &errs},
+			config.Environment{"NOISEGATE_URL": gateway[1], "NOISEGATE_TOKEN_FILE": file}); code != exitOK {
+			t.Errorf("%s: exit code %d: %s%s", file, code, out.String(), errs.String())
+		}
+	}
+	return files
 }
 
 // What is kept is found again: data, ledger and key.

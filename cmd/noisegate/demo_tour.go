@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/big"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -22,20 +24,40 @@ const maxTourRows = 8
 // tour asks three questions over HTTP and shows each answer beside what the same text gives as raw SQL. The raw answers come
 // from the superuser that made the demo's people up; the gateway has no part in them.
 func (d *demo) tour(ctx context.Context) error {
+	if err := d.writeTokens(); err != nil {
+		return err
+	}
 	d.welcome()
 	for _, stop := range []func(context.Context) error{d.tourGroups, d.tourPrivateKeys, d.tourDifference} {
 		if err := stop(ctx); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(d.Out, "\nYour turn. In another terminal:\n\n"+
-		"  export NOISEGATE_URL=%s NOISEGATE_TOKEN=%s\n"+
-		"  %[3]s query --epsilon 0.1 \"SELECT region, count(*), avg(amount) FROM visits GROUP BY 1\"\n"+
-		"  %[3]s budget show\n"+
-		"  psql '%[6]s' \\\n    -c \"SELECT region, count(*) FROM visits GROUP BY 1\"\n"+
-		"  NOISEGATE_TOKEN=%[4]s %[3]s pate label %[5]s 0 1 2 3 --sigma 40\n\nCtrl-C ends the demo.\n",
-		d.url, d.tokens[auth.Analyst], ownProgram(), d.tokens[auth.ML], demoEnsemble, d.pgURL)
+	noisegate := ownProgram()
+	fmt.Fprintf(d.Out, "\nYour turn. In another terminal:\n\n  export NOISEGATE_URL=%s %s\n"+
+		"  %s query --epsilon 0.1 \"SELECT region, count(*), avg(amount) FROM visits GROUP BY 1\"\n"+
+		"  %[3]s budget show\n  %[4]s %[3]s pate label %[5]s 0 1 2 3 --sigma 40\n\n"+
+		"Or with a prompt, where \\d lists the tables and \\q leaves:\n\n  %[6]s\n\nCtrl-C ends the demo.\n",
+		d.url, d.credential(auth.Analyst), noisegate, d.credential(auth.ML), demoEnsemble, d.prompt())
 	return nil
+}
+
+// credential is how the shell tells a client command whose token it has.
+func (d *demo) credential(role auth.Role) string {
+	if d.files == nil {
+		return "NOISEGATE_TOKEN=" + d.tokens[role]
+	}
+	return "NOISEGATE_TOKEN_FILE=" + d.files[role]
+}
+
+// prompt is how psql is started as the analyst.
+func (d *demo) prompt() string {
+	at, err := url.Parse(d.pgURL)
+	if d.files == nil || err != nil {
+		return "psql '" + d.pgURL + "'"
+	}
+	at.User = url.User(at.User.Username())
+	return "PGPASSWORD=$(cat " + d.files[auth.Analyst] + ") psql '" + at.String() + "'"
 }
 
 // ownProgram is what starts this program in a shell: its name where the PATH has it, else its place, so that what the demo
@@ -55,7 +77,7 @@ func (d *demo) welcome() {
 	fmt.Fprintf(d.Out, "  ready after %.1f s\n\n  HTTP     %s\n  docs     %s/docs\n  psql     %s\n",
 		time.Since(d.began).Seconds(), d.url, d.url, d.pgURL)
 	for _, role := range []auth.Role{auth.Analyst, auth.Steward, auth.ML} {
-		fmt.Fprintf(d.Out, "  %-8s %s: %s\n", role, demoSubject(role), d.tokens[role])
+		fmt.Fprintf(d.Out, "  %-8s %s: %s\n", role, demoSubject(role), cmp.Or(d.files[role], d.tokens[role]))
 	}
 	fmt.Fprintf(d.Out, "  dataset  %s: people, visits, regions\n  votes    %s: %d teachers\n", demoDataset, demoEnsemble, demoTeachers)
 }

@@ -283,6 +283,9 @@ func lastLines(out []byte) string {
 	return string(bytes.Join(lines[max(0, len(lines)-5):], []byte(" | ")))
 }
 
+// Dir is the server's directory, which nobody else may read. Unless it was given, it is gone with the server, however this process ends.
+func (s *Server) Dir() string { return s.dir }
+
 // DSN is how to connect to a database as a user, as a URL that pgx and psql understand.
 func (s *Server) DSN(user, database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + database,
