@@ -126,6 +126,34 @@ datasets:
 	}
 }
 
+// TestOtherDSNsAreNoDatasets: a variable that names another connection string of a dataset makes no dataset of its own, wherever that one
+// is named.
+func TestOtherDSNsAreNoDatasets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "noisegate.yaml")
+	if err := os.WriteFile(file, []byte(`datasets: {census: {dsn: "postgres://reader@127.0.0.1/census"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := Environment{
+		"NOISEGATE_CONTROL_DSN": "postgres://noisegate@127.0.0.1/noisegate",
+		"NOISEGATE_AUTH_ISSUER": "dev", "NOISEGATE_AUTH_AUDIENCE": "noisegate",
+		"NOISEGATE_AUTH_KEYS_HS256_FILE":        "hs256.key",
+		"NOISEGATE_DATASETS_CENSUS_PREPARE_DSN": "postgres://prepare@127.0.0.1/census",
+		"NOISEGATE_DATASETS_TAX_DSN":            "postgres://reader@127.0.0.1/tax",
+		"NOISEGATE_DATASETS_TAX_CATALOG_DSN":    "postgres://twin@127.0.0.1/tax_twin",
+		"NOISEGATE_DATASETS_CARD_CATALOG_DSN":   "postgres://reader@127.0.0.1/cards", // of no dataset card: a dataset card_catalog
+	}
+	c, err := Load(file, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := slices.Sorted(maps.Keys(c.Datasets)); !slices.Equal(names, []string{"card_catalog", "census", "tax"}) {
+		t.Errorf("the datasets are %v", names)
+	}
+	if c.Datasets["census"].PrepareDSN.IsZero() || c.Datasets["tax"].CatalogDSN.IsZero() {
+		t.Error("a connection string is not where its variable says")
+	}
+}
+
 // TestFilesBesideTheConfiguration: a relative name is one of the configuration's directory, that of a variable stays as it is.
 func TestFilesBesideTheConfiguration(t *testing.T) {
 	dir := t.TempDir()

@@ -149,19 +149,9 @@ func (l *loader) collect(key string, node ast.Node, written map[string]string) {
 	}
 }
 
-// readEnvironment sets what variables name. A dataset that only the environment names is known by its DSN's variable.
+// readEnvironment sets what variables name.
 func (l *loader) readEnvironment(env Environment) {
-	taken := map[string]bool{}
-	for name := range l.config.Datasets {
-		taken[variableName(datasetKey(name, "dsn"))] = true
-	}
-	for variable := range env {
-		name, isDataset := strings.CutPrefix(variable, prefix+"DATASETS_")
-		name, isDSN := strings.CutSuffix(name, "_DSN")
-		if isDataset && isDSN && !taken[variable] {
-			l.config.Datasets[strings.ToLower(name)] = NewDataset()
-		}
-	}
+	l.addDatasets(env)
 	known := map[string]bool{}
 	for _, s := range l.config.settings() {
 		variable := variableName(s.key)
@@ -178,6 +168,32 @@ func (l *loader) readEnvironment(env Environment) {
 		section, _, _ := strings.Cut(rest, "_")
 		if ours && slices.Contains(sections(), section) && !known[variable] {
 			l.problems = append(l.problems, fmt.Errorf("%s: %s", variable, unknown(variable)))
+		}
+	}
+}
+
+// addDatasets adds those that only the environment names: they are known by their DSN's variable. A variable that can be another DSN of a
+// dataset, as NOISEGATE_DATASETS_CENSUS_PREPARE_DSN of census, is that.
+func (l *loader) addDatasets(env Environment) {
+	taken := map[string]bool{}
+	for name := range l.config.Datasets {
+		taken[variableName(datasetKey(name, "dsn"))] = true
+	}
+	variableOf := func(name string) string { return prefix + "DATASETS_" + name + "_DSN" }
+	for variable := range env {
+		name, isDataset := strings.CutPrefix(variable, prefix+"DATASETS_")
+		name, isDSN := strings.CutSuffix(name, "_DSN")
+		if !isDataset || !isDSN || taken[variable] {
+			continue
+		}
+		another := false
+		for _, which := range []string{"_PREPARE", "_CATALOG"} {
+			of, found := strings.CutSuffix(name, which)
+			_, given := env[variableOf(of)]
+			another = another || found && (given || taken[variableOf(of)])
+		}
+		if !another {
+			l.config.Datasets[strings.ToLower(name)] = NewDataset()
 		}
 	}
 }
