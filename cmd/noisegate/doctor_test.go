@@ -97,7 +97,7 @@ func TestDoctor(t *testing.T) {
 		{"anchor cannot be written", "", "", config.Environment{"NOISEGATE_CONTROL_ANCHOR": filepath.Join(s.dir, "nowhere", "anchor")},
 			doctor.Fail, "cannot be written", "write there"},
 		{"too few connections", "", "", config.Environment{"NOISEGATE_DATASETS_CENSUS_CONNECTIONS": "999"}, doctor.Fail,
-			"the gateway opens up to 999", "max_connections"},
+			"the gateway opens up to 1000", "max_connections"},
 		{"a reader that writes", "GRANT INSERT ON people TO noisegate_reader", "REVOKE INSERT ON people FROM noisegate_reader", nil, doctor.Fail,
 			"may do more with table", "REVOKE ALL ON"},
 		{"another reader", "CREATE ROLE doctor_app LOGIN; GRANT SELECT ON people TO doctor_app",
@@ -128,4 +128,20 @@ func TestDoctor(t *testing.T) {
 			expect(t, c.env, c.level, c.text, c.fix)
 		})
 	}
+
+	// Prepared tables are looked at as the role that prepares them.
+	prepares := s.write(t, "prepares.policy.yaml", strings.Replace(string(demoPolicy), "    max_groups: 3\n    columns:\n      visit_id",
+		"    max_groups: 3\n    prepare: {max_rows: 15}\n    columns:\n      visit_id", 1))
+	if err := s.database.as(t.Context(), s.database.super, demoProtected, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(t.Context(), "ALTER TABLE visits ADD PRIMARY KEY (visit_id); GRANT SELECT ON visits TO noisegate_prepare")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(t, nil, exitOK, "version 2 applied", "policy", "apply", prepares)
+	preparer := config.Environment{"NOISEGATE_DATASETS_CENSUS_PREPARE_DSN": s.database.dsn("noisegate_prepare", demoProtected).Reveal()}
+	expect(t, nil, doctor.Warn, "the policy asks for prepared copies", "noisegate_prepare")
+	expect(t, preparer, doctor.Warn, "no copy of", "noisegate prepare --dataset census")
+	s.expect(t, preparer, exitOK, "version 1", "prepare", "--dataset=census")
+	expect(t, preparer, doctor.OK, "a copy of visits serves", "")
 }

@@ -124,10 +124,10 @@ func (c PrepareConfig) Drop(ctx context.Context, dataset string, tables ...catal
 // listed are the versions of a dataset's tables, newest first, whose copies are there; none where nothing was ever prepared.
 func listed(ctx context.Context, conn *pgx.Conn, dataset string) ([]catalog.Version, error) {
 	rows, err := conn.Query(ctx, versionsText+` ORDER BY v.of_schema, v.of_table, v.number DESC`, dataset)
-	if err != nil {
-		return nil, err
+	var all []catalog.Version
+	if err == nil { // else it was not even prepared
+		all, err = pgx.CollectRows(rows, versionOf)
 	}
-	all, err := pgx.CollectRows(rows, versionOf)
 	if server := new(pgconn.PgError); errors.As(err, &server) && server.Code == "42P01" {
 		return nil, nil
 	}

@@ -31,7 +31,7 @@ func (d *doctor) control(ctx context.Context) bool {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	d.clock(ctx, key, conn)
-	d.room(ctx, key, conn, 1)
+	d.room(ctx, key, conn, server.ControlConnections())
 	d.replication(ctx, conn)
 	if err := migrations.Check(ctx, conn); err != nil {
 		d.failed(key, err, "run noisegate migrate")
@@ -149,7 +149,7 @@ func (d *doctor) dataset(ctx context.Context, name string, c *config.Dataset, go
 	defer conn.Close(context.WithoutCancel(ctx))
 	d.role(ctx, key, conn, pgrole.Expectation{Task: pgrole.Reader})
 	d.clock(ctx, key, conn)
-	d.room(ctx, key, conn, c.Connections)
+	d.room(ctx, key, conn, c.Connections+1) // one to look whether it answers
 	if c.StewardKeysFile == "" {
 		d.warn(key+".steward_keys_file", "name the public keys of stewards: see \"Budgets\" of the page /docs/operations",
 			"is not set: whoever holds a steward's token raises caps alone")
@@ -279,7 +279,12 @@ func (d *doctor) copies(ctx context.Context, key string, c *config.Dataset, on *
 			"is missing, and the policy asks for prepared copies")
 		return
 	}
-	role := pgexec.PrepareConfig{DSN: c.PrepareDSN.Reveal(), Versions: d.config.Versions}
+	reader, err := pgx.ParseConfig(c.DSN.Reveal())
+	if err != nil {
+		d.fail(key+".dsn", "write it as postgres://role@host/database", "cannot be read") // the cause may quote a password
+		return
+	}
+	role := pgexec.PrepareConfig{DSN: c.PrepareDSN.Reveal(), Reader: reader.User, Versions: d.config.Versions}
 	states, err := role.State(ctx, on)
 	if err != nil {
 		d.failed(key+".prepare_dsn", err, "run deploy/roles.sql in this database")

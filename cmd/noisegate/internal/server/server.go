@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"time"
 
@@ -181,6 +182,12 @@ func (g *Server) checkSafety(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ControlConnections is how many connections a gateway opens to the control database at most: of the calculator, of policies and checks, of
+// the pools of ledger and ensembles, which have a library's size, and one to look whether the ledger answers.
+func ControlConnections() int {
+	return calculatorConnections + storeConnections + 2*max(4, runtime.NumCPU()) + 1
 }
 
 // LedgerRole is what the role that serves from the control database is for.
