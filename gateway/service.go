@@ -193,7 +193,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		answer.Data, answer.AsOf = q.dataVersion, q.asOf() // which is part of what the question and its release are known by
 	}
 	if of := paid.of; of != nil {
-		answer.Data, answer.AsOf, answer.Newer = of.Name, of.AsOf, q.newer()
+		answer.Data, answer.AsOf, answer.Newer = of.Name, of.AsOf, q.newer(of)
 	}
 	return answer, nil
 }

@@ -110,8 +110,11 @@ func (s *Service) ofOneVersion(ctx context.Context, q *prepared) ([]*budget.Foun
 }
 
 // newer describes the version of a prepared copy that is there now, to whoever is answered from an earlier one: with what it costs to ask
-// that one, where that would not be refused.
-func (q *prepared) newer() *api.Newer {
+// that one, where the policy would not refuse it; nil where there is none.
+func (q *prepared) newer(than *budget.Version) *api.Newer {
+	if !q.asOf().After(than.AsOf) { // this gateway has not seen yet which version there is, or the newest is gone
+		return nil
+	}
 	n := &api.Newer{DataVersion: q.dataVersion, AsOf: q.asOf().UTC()}
 	if q.refusal == nil {
 		price := amounts.Of(q.charge.Loss)

@@ -61,6 +61,12 @@ func TestRefreshesSpendNothing(t *testing.T) {
 	}
 	copies.refreshed(t, r, 4)
 	ofVersion(t, r.ask(t, ana(), askVisits()), 3, true)
+	// A gateway that has not seen yet what another one answered from offers nothing older as newer.
+	copies.refreshed(t, r, 2)
+	behind := r.ask(t, ana(), askVisits())
+	if ofVersion(t, behind, 3, true); behind.Newer != nil {
+		t.Errorf("newer: %+v", behind.Newer)
+	}
 	if r.data.runs != 2 || r.spentEpsilon(t) != "1" {
 		t.Errorf("%d runs, %s spent", r.data.runs, r.spentEpsilon(t))
 	}
