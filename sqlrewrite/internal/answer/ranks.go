@@ -37,8 +37,8 @@ func rankNotes(p *plan.Plan, rows int) []algebra.Note {
 		return nil
 	}
 	about, _ := w.Float64()
-	return []algebra.Note{{Code: "ranks", Text: fmt.Sprintf("%s: of %s groups noise alone reaches about ± %s: an order among smaller "+
-		"differences says nothing", nameOf(p, by), groups, strconv.FormatFloat(RoundUp(about), 'f', -1, 64))}}
+	return []algebra.Note{{Code: "ranks", Text: fmt.Sprintf("%s: of %s groups noise alone reaches about ± %s: differences of "+
+		"less than twice that may be noise alone", nameOf(p, by), groups, strconv.FormatFloat(RoundUp(about), 'f', -1, 64))}}
 }
 
 // ranked is the block of whose groups an answer shows some.
