@@ -107,6 +107,9 @@ func TestPythonClientAsksAgain(t *testing.T) {
 				return
 			}
 			conn.Close()
+		case len(keys) == 2: // the first one runs
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"code": "request/in-flight", "detail": "wait"}`)
 		case strings.Contains(string(body), "refused"):
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			_, _ = io.WriteString(w, `{"code": "sql/syntax", "detail": "no", "suggestion": "SELECT 1"}`)
@@ -147,7 +150,7 @@ except noisegate.Refused as refused:
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if len(keys) != 3 || keys[0] == "" || keys[0] != keys[1] || keys[2] == keys[1] {
+	if len(keys) != 4 || keys[0] == "" || keys[0] != keys[1] || keys[1] != keys[2] || keys[3] == keys[2] {
 		t.Errorf("the keys of the requests are %q", keys)
 	}
 	if !strings.Contains(string(out), "5 [4, 6]") {

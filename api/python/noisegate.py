@@ -25,7 +25,8 @@ __all__ = ["Client", "Answer", "Refused"]
 
 
 class Refused(Exception):
-    """A problem that the gateway reports. A refused request spends nothing."""
+    """A problem that the gateway reports. Nothing is spent, but where the code is data/unavailable or internal: then the
+    question may have been charged before it failed, and asking again charges again."""
 
     def __init__(self, status, problem):
         self.status = status
@@ -45,6 +46,7 @@ class Client:
         self.timeout = timeout
         self._token = token or os.environ.get("NOISEGATE_TOKEN") or ""
         self._session = requests.Session()
+        self._session.trust_env = False  # a ~/.netrc would take the token's place; name a proxy in the session, if you need one
 
     def __repr__(self):
         return "noisegate.Client(%r, dataset=%r)" % (self.url, self.dataset)
@@ -52,7 +54,7 @@ class Client:
     def query(self, sql, *, dataset=None, params=None, key=None, **settings):
         """Ask, pay, and get an Answer. Settings are those of POST /v1/query: epsilon, rho, max_error, delta, confidence,
         mechanism, ... Numbers may be strings, decimals or floats. A request whose connection breaks is sent again under
-        its key: it is answered once and charged once."""
+        its key, and waits for the first one if that still runs: it is answered once and charged once."""
         body = self._body(sql, dataset, params, settings)
         return Answer(self._call("POST", "/v1/query", json=body, headers={"Idempotency-Key": key or str(uuid.uuid4())}, again=True))
 
@@ -101,22 +103,26 @@ class Client:
 
     def _call(self, method, path, again=False, headers=None, **sent):
         headers = dict(headers or {}, Authorization="Bearer " + self._token, Accept="application/json")
-        for pause in ((0.5, 2, None) if again else (None,)):
+        pauses, broken, begun = [0.5, 2] if again else [], False, time.monotonic()
+        while True:
             try:
                 response = self._session.request(method, self.url + path, headers=headers, timeout=self.timeout, **sent)
-                break
             except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
-                if pause is None:
+                if not pauses:
                     raise
-                time.sleep(pause)
-        if response.ok:
-            # Decimal digits stay as they are: an answer is shown as it was released.
-            return response.json()
-        try:
-            problem = response.json()
-        except ValueError:
-            problem = {"detail": response.text[:200]}
-        raise Refused(response.status_code, problem)
+                broken = True
+                time.sleep(pauses.pop(0))
+                continue
+            if response.ok:
+                return response.json()
+            try:
+                problem = response.json()
+            except ValueError:
+                problem = {"detail": response.text[:200]}
+            if broken and problem.get("code") == "request/in-flight" and time.monotonic() - begun < self.timeout:
+                time.sleep(1)  # the first one, whose connection broke, still runs
+                continue
+            raise Refused(response.status_code, problem)
 
 
 class Answer:
