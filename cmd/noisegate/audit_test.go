@@ -22,9 +22,17 @@ import (
 
 // brokenGateway answers the questions of an audit with noise that is too small by a factor, and charges what was asked.
 type brokenGateway struct {
-	factor  int64
-	mu      sync.Mutex
-	sampler *mechanisms.Sampler
+	factor   int64
+	mu       sync.Mutex
+	samplers map[string]*mechanisms.Sampler // of each table, about which an audit asks at the same time
+}
+
+// newBrokenGateway draws the same in each run.
+func newBrokenGateway(factor int64) *brokenGateway {
+	seeded := func(n byte) *mechanisms.Sampler {
+		return mechanisms.NewSamplerFrom(rand.NewChaCha8([32]byte{byte(factor), n}))
+	}
+	return &brokenGateway{factor: factor, samplers: map[string]*mechanisms.Sampler{withUnit: seeded(1), withoutUnit: seeded(2)}}
 }
 
 var auditQuestion = regexp.MustCompile(`^SELECT (\S+(?:, \S+)?) FROM \w+\.(\w+) WHERE rank <= (\d+) `)
@@ -48,7 +56,7 @@ func (g *brokenGateway) answer(_ context.Context, q api.QueryRequest) (*api.Quer
 		return nil, err
 	}
 	answer := &api.QueryResponse{Spent: api.Amounts{Epsilon: q.Epsilon}}
-	show, err := g.shows(parts[1], price*mechanisms.PicoEpsilon(g.factor), units)
+	show, err := g.shows(g.samplers[parts[2]], parts[1], price*mechanisms.PicoEpsilon(g.factor), units)
 	if err != nil {
 		return nil, err
 	}
@@ -61,23 +69,24 @@ func (g *brokenGateway) answer(_ context.Context, q api.QueryRequest) (*api.Quer
 }
 
 // shows makes the answer for one group.
-func (g *brokenGateway) shows(selected string, price mechanisms.PicoEpsilon, units int64) (func() ([]api.Value, bool), error) {
+func (g *brokenGateway) shows(sampler *mechanisms.Sampler, selected string, price mechanisms.PicoEpsilon,
+	units int64) (func() ([]api.Value, bool), error) {
 	if selected == "s" {
 		m, err := mechanisms.NewPartitionSelection(mechanisms.GroupSelectionParameters{Epsilon: price,
 			Delta: mechanisms.DeltaUnit / 100_000_000, L0: 1})
-		return func() ([]api.Value, bool) { return nil, m.Keep(g.sampler, mechanisms.SealInt64(units)) }, err
+		return func() ([]api.Value, bool) { return nil, m.Keep(sampler, mechanisms.SealInt64(units)) }, err
 	}
 	if selected == "s, count(*)" {
 		m, err := mechanisms.NewShownCount(mechanisms.ShownCountParameters{Epsilon: price, Delta: mechanisms.DeltaUnit / 100_000_000,
 			PerGroup: big.NewInt(1), Total: big.NewInt(1)})
 		return func() ([]api.Value, bool) {
-			noisy, shown := m.Release(g.sampler, mechanisms.SealInt64(units))
+			noisy, shown := m.Release(sampler, mechanisms.SealInt64(units))
 			return []api.Value{api.Number(fmt.Sprint(noisy))}, shown
 		}, err
 	}
 	m, err := mechanisms.NewLaplace(mechanisms.LaplaceParameters{L1: big.NewInt(100), Epsilon: price})
 	return func() ([]api.Value, bool) {
-		return []api.Value{api.Number(m.Draw(g.sampler).Release(mechanisms.SealInt64(100 * units)).String())}, true
+		return []api.Value{api.Number(m.Draw(sampler).Release(mechanisms.SealInt64(100 * units)).String())}, true
 	}, err
 }
 
@@ -90,7 +99,7 @@ func TestAuditCatchesHalvedNoise(t *testing.T) {
 		}
 		for factor, want := range map[int64]bool{1: false, 2: true} {
 			t.Run(fmt.Sprintf("%s noise/%d", p.name, factor), func(t *testing.T) {
-				g := &brokenGateway{factor: factor, sampler: mechanisms.NewSamplerFrom(rand.NewChaCha8([32]byte{byte(factor)}))}
+				g := newBrokenGateway(factor)
 				u := &auditor{dataset: "audit", schema: "scratch", maxUnits: selectionUnits(1), ask: g.answer, rate: 0.001}
 				line, err := u.audit(t.Context(), p, "1", 10_000)
 				if err != nil {
@@ -108,7 +117,7 @@ func TestAuditCatchesHalvedNoise(t *testing.T) {
 func TestAuditExitCode(t *testing.T) {
 	var out, errs bytes.Buffer
 	a := &app{Streams: Streams{nil, &out, &errs}}
-	g := &brokenGateway{factor: 4, sampler: mechanisms.NewSamplerFrom(rand.NewChaCha8([32]byte{}))}
+	g := newBrokenGateway(4)
 	u := &auditor{dataset: "audit", schema: "scratch", maxUnits: selectionUnits(1), ask: g.answer}
 	c := &auditDPCommand{Epsilon: []string{"1"}, Draws: 2000, Confidence: 0.999}
 	if code := a.report(c.report(t.Context(), a, u)); code != exitAbove || !strings.Contains(errs.String(), "of 6 lines lose more") {
