@@ -41,28 +41,55 @@ type keySet struct{ keyfunc.Keyfunc }
 // fetchJWKS fetches a first time and goes on until the context ends. A URL that does not answer yet is logged and tried again: until it
 // does, no token is valid.
 func fetchJWKS(ctx context.Context, address string, log *slog.Logger) (*remoteKeys, error) {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" {
-		return nil, errors.New("auth: jwks_url is not a URL")
-	}
-	if err := checkAddress(parsed); err != nil {
+	if err := checkURL(address); err != nil {
 		return nil, err
 	}
 	return newRemoteKeys(ctx, address, http.DefaultTransport, log), nil
 }
 
+// checkJWKS fetches once. Its error is why no token could be verified with what came.
+func checkJWKS(ctx context.Context, address string) error {
+	if err := checkURL(address); err != nil {
+		return err
+	}
+	set, err := (&remoteKeys{address: address, client: keyClient(http.DefaultTransport)}).fetch(ctx)
+	if err != nil {
+		return err
+	}
+	keys, err := set.VerificationKeySet(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys.Keys {
+		if checkKey(key) == nil {
+			return nil
+		}
+	}
+	return errors.New("auth: the key set's address gives no key that tokens may be verified with")
+}
+
+func checkURL(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return errors.New("auth: jwks_url is not a URL")
+	}
+	return checkAddress(parsed)
+}
+
 func newRemoteKeys(ctx context.Context, address string, transport http.RoundTripper, log *slog.Logger) *remoteKeys {
-	r := &remoteKeys{address: address, log: log, turn: make(chan struct{}, 1), client: &http.Client{Timeout: fetchTimeout,
-		Transport: transport,
-		CheckRedirect: func(to *http.Request, before []*http.Request) error {
-			if len(before) > maxRedirects {
-				return errors.New("auth: the key set's address is redirected too often")
-			}
-			return checkAddress(to.URL)
-		}}}
+	r := &remoteKeys{address: address, log: log, turn: make(chan struct{}, 1), client: keyClient(transport)}
 	r.newer(ctx, time.Now())
 	go r.keep(ctx)
 	return r
+}
+
+func keyClient(transport http.RoundTripper) *http.Client {
+	return &http.Client{Timeout: fetchTimeout, Transport: transport, CheckRedirect: func(to *http.Request, before []*http.Request) error {
+		if len(before) > maxRedirects {
+			return errors.New("auth: the key set's address is redirected too often")
+		}
+		return checkAddress(to.URL)
+	}}
 }
 
 // checkAddress refuses an address from which anybody on the way could give keys.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -210,4 +211,46 @@ func TestProviderIsDown(t *testing.T) {
 		stop()
 		synctest.Wait()
 	})
+}
+
+// What an operator is told of the keys at a URL is whether a token could be verified with them now.
+func TestKeysAreChecked(t *testing.T) {
+	p := &provider{}
+	p.rotate(t, "first")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		response, err := p.RoundTrip(r)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		_, _ = io.Copy(w, response.Body)
+	}))
+	defer server.Close()
+	check := func() error { return Keys{JWKSURL: server.URL}.Check(t.Context()) }
+	if err := check(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		answer string
+		down   bool
+		want   string
+	}{
+		{"", true, "answers 502"},
+		{"<html>", false, "not a JSON Web Key Set"},
+		{`{"keys":[]}`, false, "no key that tokens may be verified with"},
+		{`{"keys":[{"kty":"RSA","kid":"short","n":"` + base64.RawURLEncoding.EncodeToString(make([]byte, 64)) + `","e":"AQAB"}]}`, false,
+			"no key that tokens may be verified with"},
+	} {
+		p.answer, p.down = c.answer, c.down
+		if err := check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.answer, err, c.want)
+		}
+	}
+	server.Close()
+	if err := check(); err == nil {
+		t.Error("keys of a server that is not there are well")
+	}
+	if err := (Keys{}).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "exactly one") {
+		t.Errorf("no keys: %v", err)
+	}
 }

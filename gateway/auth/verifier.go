@@ -93,8 +93,21 @@ func (c Claims) withDefaults() Claims {
 	return Claims{Subject: or(c.Subject, "sub"), Roles: or(c.Roles, "roles"), Groups: or(c.Groups, "groups")}
 }
 
-// open gives the key lookup and the algorithms that go with it.
-func (k Keys) open(ctx context.Context, log *slog.Logger) (func(context.Context) jwt.Keyfunc, []string, error) {
+// Check reads or fetches the keys once. Its error is why no token could be verified with them now: unlike [New], it does not wait for a
+// URL that does not answer yet.
+func (k Keys) Check(ctx context.Context) error {
+	if err := k.one(); err != nil {
+		return err
+	}
+	if k.JWKSURL != "" {
+		return checkJWKS(ctx, k.JWKSURL)
+	}
+	_, _, err := k.open(ctx, slog.New(slog.DiscardHandler))
+	return err
+}
+
+// one refuses more than one source, and none.
+func (k Keys) one() error {
 	given := 0
 	for _, source := range []string{k.JWKSURL, k.JWKSFile, k.HS256File} {
 		if source != "" {
@@ -102,7 +115,15 @@ func (k Keys) open(ctx context.Context, log *slog.Logger) (func(context.Context)
 		}
 	}
 	if given != 1 {
-		return nil, nil, errors.New("auth: exactly one of jwks_url, jwks_file and hs256_file must be configured")
+		return errors.New("auth: exactly one of jwks_url, jwks_file and hs256_file must be configured")
+	}
+	return nil
+}
+
+// open gives the key lookup and the algorithms that go with it.
+func (k Keys) open(ctx context.Context, log *slog.Logger) (func(context.Context) jwt.Keyfunc, []string, error) {
+	if err := k.one(); err != nil {
+		return nil, nil, err
 	}
 	switch {
 	case k.HS256File != "":

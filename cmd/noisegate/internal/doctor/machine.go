@@ -195,11 +195,10 @@ func (d *doctor) machine() {
 
 // keys looks whether tokens can be checked.
 func (d *doctor) keys(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, patience) // and ends what New began
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a := d.config.Auth
-	_, err := auth.New(ctx, auth.Config{Issuer: a.Issuer, Audience: a.Audience, Keys: auth.Keys(a.Keys), Claims: auth.Claims(a.Claims)})
-	if err != nil {
+	if err := auth.Keys(a.Keys).Check(ctx); err != nil {
 		d.failed("auth.keys", err, "see auth.keys of the page /docs/operations")
 		return
 	}
