@@ -104,6 +104,11 @@ func TestDoctor(t *testing.T) {
 			"DROP OWNED BY doctor_app; DROP ROLE doctor_app", nil, doctor.Warn, "as they are: doctor_app", "REVOKE SELECT"},
 		{"another reader of a column", "CREATE ROLE doctor_app LOGIN; GRANT SELECT (age) ON people TO doctor_app",
 			"DROP OWNED BY doctor_app; DROP ROLE doctor_app", nil, doctor.Warn, "as they are: doctor_app", "REVOKE SELECT"},
+		{"another reader by SET ROLE", "CREATE ROLE doctor_group NOLOGIN; CREATE ROLE doctor_app LOGIN NOINHERIT IN ROLE doctor_group; " +
+			"GRANT SELECT ON people TO doctor_group", "DROP OWNED BY doctor_group; DROP ROLE doctor_app, doctor_group", nil, doctor.Warn,
+			"as they are: doctor_app", "REVOKE SELECT"},
+		{"no keys", "", "", config.Environment{"NOISEGATE_AUTH_KEYS_HS256_FILE": "", "NOISEGATE_AUTH_KEYS_JWKS_URL": "http://127.0.0.1:1/keys"},
+			doctor.Fail, "connection refused", "auth.keys"},
 		{"a changed table", "ALTER TABLE people RENAME age TO years", "ALTER TABLE people RENAME years TO age", nil, doctor.Fail,
 			"changed since its policy was applied", "apply the policy again"},
 		{"a ledger's role that rewrites", "control: GRANT UPDATE ON noisegate.entry TO noisegate",
