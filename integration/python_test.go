@@ -19,10 +19,8 @@ import (
 // pythonOfTheHowTo finds a Python that has what docs/pate-howto.md asks for; see [pgtest.Need].
 func pythonOfTheHowTo(t *testing.T) string {
 	t.Helper()
-	for _, python := range []string{"/usr/bin/python3", "python3"} {
-		if exec.Command(python, "-c", "import numpy, requests").Run() == nil {
-			return python
-		}
+	if python := pythonWith("numpy", "requests"); python != "" {
+		return python
 	}
 	pgtest.Missing(t, "sudo apt-get install -y python3-numpy python3-requests", "Python with NumPy and requests")
 	return ""
@@ -95,6 +93,9 @@ func TestPythonClientAsksAgain(t *testing.T) {
 	var keys []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		if got := r.Header.Get("Authorization"); got != "Bearer t" {
+			t.Errorf("the client shows %q", got)
+		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
@@ -127,7 +128,8 @@ func TestPythonClientAsksAgain(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "noisegate.py"), read(t, "../api/python/noisegate.py"))
 	cmd := exec.CommandContext(t.Context(), python, "-")
-	cmd.Dir, cmd.Env = dir, []string{"NOISEGATE_URL=" + server.URL, "NOISEGATE_TOKEN=t"}
+	write(t, filepath.Join(dir, ".netrc"), "machine 127.0.0.1 login somebody password else\n") // takes no token's place
+	cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "NOISEGATE_URL=" + server.URL, "NOISEGATE_TOKEN=t"}
 	cmd.Stdin = strings.NewReader(`
 import noisegate
 ng = noisegate.Client(dataset="d")

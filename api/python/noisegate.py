@@ -37,6 +37,17 @@ class Refused(Exception):
         super().__init__("\n".join(said))
 
 
+class _Bearer(requests.auth.AuthBase):
+    """A token. As the session's own authentication, no entry of a ~/.netrc takes its place."""
+
+    def __init__(self, token):
+        self._token = token
+
+    def __call__(self, request):
+        request.headers["Authorization"] = "Bearer " + self._token
+        return request
+
+
 class Client:
     """A gateway, as one caller sees it. dataset is the one that questions are about unless they name another."""
 
@@ -44,9 +55,8 @@ class Client:
         self.url = (url or os.environ.get("NOISEGATE_URL") or "http://127.0.0.1:8080").rstrip("/")
         self.dataset = dataset
         self.timeout = timeout
-        self._token = token or os.environ.get("NOISEGATE_TOKEN") or ""
         self._session = requests.Session()
-        self._session.trust_env = False  # a ~/.netrc would take the token's place; name a proxy in the session, if you need one
+        self._session.auth = _Bearer(token or os.environ.get("NOISEGATE_TOKEN") or "")
 
     def __repr__(self):
         return "noisegate.Client(%r, dataset=%r)" % (self.url, self.dataset)
@@ -102,7 +112,7 @@ class Client:
         return body
 
     def _call(self, method, path, again=False, headers=None, **sent):
-        headers = dict(headers or {}, Authorization="Bearer " + self._token, Accept="application/json")
+        headers = dict(headers or {}, Accept="application/json")
         pauses, broken, begun = [0.5, 2] if again else [], False, time.monotonic()
         while True:
             try:
